@@ -1,0 +1,191 @@
+package accesslog
+
+import (
+	"bytes"
+
+	"github.com/lately-go/lately/match"
+)
+
+// isBlank tells the bytes that end a field: ASCII white space, the ASCII
+// separators, and the blanks of Latin-1.
+var isBlank = [256]bool{
+	'\t': true, '\n': true, '\v': true, '\f': true, '\r': true, ' ': true,
+	0x1c: true, 0x1d: true, 0x1e: true, 0x1f: true, 0x85: true, 0xa0: true,
+}
+
+// fieldEnd returns the index of the first blank of s at i or behind.
+func fieldEnd(s []byte, i int) int {
+	for i < len(s) && !isBlank[s[i]] {
+		i++
+	}
+	return i
+}
+
+// spaced returns the index behind the field at i and the one space that must
+// follow it, -1 when there is no such field.
+func spaced(s []byte, i int) int {
+	end := fieldEnd(s, i)
+	if end == i || end == len(s) || s[end] != ' ' {
+		return -1
+	}
+	return end + 1
+}
+
+// clf reads the Common and the Combined Log Format:
+//
+//	client ident user [dd/Mon/yyyy:hh:mm:ss +zzzz] "request" status size "referer" "agent"
+//
+// Only the user may hold spaces; it ends at the first " [" from where on
+// everything up to the size is in order.
+func (p *Parser) clf(line []byte, ev *match.Event) bool {
+	client := 0
+	for client < len(line) && line[client] == ' ' {
+		client++
+	}
+	ident := spaced(line, client)
+	if ident < 0 {
+		return false
+	}
+	user := spaced(line, ident)
+	if user < 0 {
+		return false
+	}
+	// The user has one byte at least, and " [" follows it.
+	for open := user + 2; open < len(line); open++ {
+		hop := bytes.IndexByte(line[open:], '[')
+		if hop < 0 {
+			return false
+		}
+		open += hop
+		if line[open-1] != ' ' {
+			continue
+		}
+		if e, ok := p.clfRest(line, open); ok {
+			if e.verdict != clfValid {
+				return false
+			}
+			e.fill(line, ev)
+			ev.Set(match.Client, line[client:ident-1])
+			setUnlessDash(ev, match.User, line[user:open-1])
+			return true
+		}
+	}
+	return false
+}
+
+// clfRest is where the parts of a line behind the user are.
+type clfRest struct {
+	seconds              int64
+	verdict              clfVerdict
+	request, requestEnd  int
+	status, size, behind int // behind is the index behind the size
+}
+
+// clfHead is the length of `[dd/Mon/yyyy:hh:mm:ss +zzzz] "`.
+const clfHead = 1 + clfLen + 3
+
+// clfRest reads the line from the '[' at open to the size. A line may have
+// many such places, but as each of them holds a quote that ends the request of
+// the one before, the whole search is linear.
+func (p *Parser) clfRest(line []byte, open int) (r clfRest, ok bool) {
+	r.request = open + clfHead
+	if r.request > len(line) || string(line[r.request-3:r.request]) != `] "` {
+		return r, false
+	}
+	r.seconds, r.verdict = p.clock.read(line[open+1:])
+	if r.verdict == clfOther {
+		return r, false
+	}
+	r.requestEnd = quoteEnd(line, r.request)
+	r.status = r.requestEnd + len(`" `)
+	r.size = r.status + len("200 ")
+	if r.requestEnd < 0 || r.size >= len(line) || line[r.status-1] != ' ' ||
+		!isDigit(line[r.status]) || !isDigit(line[r.status+1]) || !isDigit(line[r.status+2]) || line[r.size-1] != ' ' {
+		return r, false
+	}
+	r.behind = r.size
+	if line[r.size] == '-' {
+		r.behind++
+	} else {
+		for r.behind < len(line) && isDigit(line[r.behind]) {
+			r.behind++
+		}
+	}
+	return r, r.behind > r.size && (r.behind == len(line) || line[r.behind] == ' ')
+}
+
+// quoteEnd returns the index of the first '"' of s at from or behind that no
+// backslash escapes, -1 when there is none. Backslashes work in pairs.
+func quoteEnd(s []byte, from int) int {
+	for i := from; ; i++ {
+		hop := bytes.IndexByte(s[i:], '"')
+		if hop < 0 {
+			return -1
+		}
+		i += hop
+		run := i
+		for run > from && s[run-1] == '\\' {
+			run--
+		}
+		if (i-run)%2 == 0 {
+			return i
+		}
+	}
+}
+
+// fill gives ev what r found.
+func (r *clfRest) fill(line []byte, ev *match.Event) {
+	ev.Time = utc(r.seconds, 0)
+	setRequest(ev, line[r.request:r.requestEnd])
+	ev.Set(match.Status, line[r.status:r.size-1])
+	setUnlessDash(ev, match.Size, line[r.size:r.behind])
+	if referer, rest, ok := quoted(line[r.behind:]); ok {
+		setUnlessDash(ev, match.Referer, referer)
+		if agent, _, ok := quoted(rest); ok {
+			setUnlessDash(ev, match.Agent, agent)
+		}
+	}
+}
+
+// quoted cuts ` "value"` off the start of s.
+func quoted(s []byte) (value, rest []byte, ok bool) {
+	if len(s) < 3 || s[0] != ' ' || s[1] != '"' {
+		return nil, nil, false
+	}
+	end := quoteEnd(s, 2)
+	if end < 0 {
+		return nil, nil, false
+	}
+	return s[2:end], s[end+1:], true
+}
+
+// setUnlessDash sets f to v, unless v is the "-" that stands for no value.
+func setUnlessDash(ev *match.Event, f match.Field, v []byte) {
+	if len(v) != 1 || v[0] != '-' {
+		ev.Set(f, v)
+	}
+}
+
+// clfVHost reads a line that begins with the virtual host as name:port, as
+// Apache's other_vhosts_access.log does, and a space.
+func (p *Parser) clfVHost(line []byte, ev *match.Event) bool {
+	rest := spaced(line, 0)
+	if rest < 0 {
+		return false
+	}
+	port := rest - 1
+	for port > 0 && isDigit(line[port-1]) {
+		port--
+	}
+	if port == rest-1 || port < len("h:") || line[port-1] != ':' || !p.clf(line[rest:], ev) {
+		return false
+	}
+	ev.Set(match.Host, line[:port-1])
+	return true
+}
+
+// clfQuoted reads a line that is wrapped in one pair of quotes.
+func (p *Parser) clfQuoted(line []byte, ev *match.Event) bool {
+	n := len(line)
+	return n >= 2 && line[0] == '"' && line[n-1] == '"' && p.clf(line[1:n-1], ev)
+}

@@ -1,0 +1,72 @@
+package accesslog
+
+import (
+	"bytes"
+
+	"github.com/lately-go/lately/match"
+)
+
+// A columnWant says that a column holds the value of a want.
+type columnWant struct{ column, want int }
+
+// delimited reads a line of CSV or TSV up to the last column that is asked for.
+// What is behind it is not looked at.
+func (p *Parser) delimited(line []byte, ev *match.Event) bool {
+	p.scratch = p.scratch[:0]
+	var value []byte
+	next, column := 0, 0 // the cell to read, as index and as column
+	for _, c := range p.spec.columns {
+		for ; column <= c.column; column++ {
+			if next > len(line) {
+				return false // the line has fewer columns
+			}
+			if value, next = p.cell(line, next); next < 0 {
+				return false
+			}
+		}
+		p.values[c.want] = value
+	}
+	return p.fill(ev)
+}
+
+// cell returns the cell that begins at i and the index behind the separator
+// that ends it, or of len(line)+1 when the line does; -1 when its quotes are
+// wrong.
+func (p *Parser) cell(line []byte, i int) (value []byte, next int) {
+	if p.spec.quotes && i < len(line) && line[i] == '"' {
+		return p.quotedCell(line, i+1)
+	}
+	end := bytes.IndexByte(line[i:], p.spec.separator)
+	if end < 0 {
+		end = len(line) - i
+	}
+	end += i
+	return line[i:end:end], end + 1
+}
+
+// quotedCell is cell from behind the quote. Two quotes stand for one in the
+// value (RFC 4180).
+func (p *Parser) quotedCell(line []byte, i int) (value []byte, next int) {
+	from := len(p.scratch)
+	for {
+		hop := bytes.IndexByte(line[i:], '"')
+		if hop < 0 {
+			return nil, -1
+		}
+		part := line[i : i+hop : i+hop]
+		i += hop + 1
+		if i < len(line) && line[i] == '"' {
+			p.scratch = append(append(p.scratch, part...), '"')
+			i++
+			continue
+		}
+		if i < len(line) && line[i] != p.spec.separator {
+			return nil, -1
+		}
+		if len(p.scratch) == from {
+			return part, i + 1
+		}
+		p.scratch = append(p.scratch, part...)
+		return p.scratch[from:len(p.scratch):len(p.scratch)], i + 1
+	}
+}

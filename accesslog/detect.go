@@ -1,0 +1,88 @@
+package accesslog
+
+import (
+	"bytes"
+
+	"github.com/lately-go/lately/match"
+)
+
+// detectBytes bounds what Detect reads.
+const detectBytes = 256 << 10
+
+// detectOrder is the order in which Detect asks the formats about a line: clf
+// last of its family, because it also takes most lines of the other two.
+var detectOrder = []string{"clf-quoted", "clf-vhost", "clf", "json-nginx", "json-zeek-dns", "syslog-sshd", "syslog-ufw"}
+
+// Detect guesses the named format of a log from its first bytes, decompressed;
+// it reads 256 KiB at most. A last line without a line end is left out, as it
+// may be cut off, unless it is the only one.
+//
+// The guess is the format that knows most of the lines; it must know one in
+// ten, empty ones aside. A line of sshd or of the firewall is known even when it is
+// no event. The second result is false when no named format fits; a log that
+// needs a spec is not guessed.
+func Detect(sample []byte) (Format, bool) {
+	sample = sample[:min(len(sample), detectBytes)]
+	if last := bytes.LastIndexByte(sample, '\n'); last >= 0 {
+		sample = sample[:last+1]
+	}
+	guesses := newGuesses()
+	lines, best := 0, 0
+	for len(sample) > 0 {
+		var line []byte
+		line, sample, _ = CutLine(sample)
+		if len(line) == 0 {
+			continue
+		}
+		lines++
+		for i := range guesses {
+			if guesses[i].knows(line) {
+				guesses[i].lines++
+				break
+			}
+		}
+	}
+	for i := range guesses {
+		if guesses[i].lines > guesses[best].lines {
+			best = i
+		}
+	}
+	if guesses[best].lines == 0 || guesses[best].lines*10 < lines {
+		return Format{}, false
+	}
+	return guesses[best].format, true
+}
+
+// A guess is a format and the lines it knows.
+type guess struct {
+	format Format
+	parser *Parser
+	lines  int
+	ev     match.Event
+}
+
+func newGuesses() []guess {
+	guesses := make([]guess, len(detectOrder))
+	for i, name := range detectOrder {
+		f, err := ParseFormat(name)
+		if err != nil {
+			panic("accesslog: Detect asks for a format that is not there: " + err.Error())
+		}
+		p, _ := f.NewParser(Options{}) // the zero Options are good
+		guesses[i] = guess{format: f, parser: p}
+	}
+	return guesses
+}
+
+func (g *guess) knows(line []byte) bool {
+	if !g.format.Yearless() {
+		return g.parser.Parse(line, &g.ev)
+	}
+	if _, dated := readSysStamp(line); !dated {
+		return false
+	}
+	if g.format.kind == kindSSHD {
+		return sshdMessage(line, 0) >= 0
+	}
+	return bytes.Contains(line, []byte(ufwBlock))
+}

@@ -1,0 +1,180 @@
+package accesslog_test
+
+import (
+	"bytes"
+	"maps"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/match"
+)
+
+// seedLines are good lines and near misses of each format: what the tests below
+// mutate and what the fuzz targets begin with. All addresses are of the ranges
+// for documentation.
+var seedLines = map[string][]string{
+	"clf": {
+		`192.0.2.1 - - [17/Apr/2018:06:25:06 +0000] "GET /a?b=c HTTP/1.1" 200 30 "-" "Wren/2.1 (Finch 9)"`,
+		`2001:db8::1 - bob smith [29/Feb/2016:23:59:59 -0130] "POST /b HTTP/1.0" 404 -`,
+		`  198.51.100.7 ident user [x] [01/Jan/0001:00:00:00 +9999] "\x16\x03\"x\\" 400 0 "r\"r" "a" 22`,
+		`host.example - a [b [31/Dec/9999:23:59:59 +0000] "GET /c d?e" 301 7 - "x"`,
+		`h i u [02/Xyz/2018:06:25:06 +0000] "GET / H" 200 1 [02/May/2018:06:25:06 +0000] "GET / H" 200 1 "" ""`,
+		`h i u [02/May/2018:06:25:06 +0000] "GET /" 20 [02/May/2018:06:25:06 +0000] "PUT ?q HTTP/2.0" 200 1`,
+	},
+	"clf-quoted": {
+		`"192.0.2.1 - - [17/Apr/2018:06:25:06 +0000] "GET /a?b=c HTTP/1.1" 200 30 "-" "Wren/2.1""`,
+		`" 192.0.2.1 - - [17/Apr/2018:06:25:06 +0000] "-" 408 -"`,
+		`192.0.2.1 - - [17/Apr/2018:06:25:06 +0000] "GET / HTTP/1.1" 200 30 "-" "Wren/2.1"`,
+	},
+	"clf-vhost": {
+		`shop.example:443 192.0.2.1 - - [17/Apr/2018:06:25:06 +0000] "GET /a HTTP/1.1" 200 30 "-" "Wren/2.1"`,
+		`2001:db8::9:80  198.51.100.2 - u [17/Apr/2018:06:25:06 +0000] "OPTIONS * HTTP/1.1" 200 -`,
+		`:80 198.51.100.2 - u [17/Apr/2018:06:25:06 +0000] "OPTIONS * HTTP/1.1" 200 -`,
+	},
+	"json-nginx": {
+		`{"remote_addr":"192.0.2.1","time_local":"17/Apr/2018:06:25:06 +0000","request":"GET /a?b HTTP/1.1","status":"200"}`,
+		` { "time_local" : "17\/Apr\/2018:06:25:06 +0530" , "x" : [1, -2.5e+3, {"y": null}], "request": "GET\n /\u00e4\ud83d\ude00", "remote_addr": "" } `,
+		`{"remote_addr":"192.0.2.1","remote_addr":7,"time_local":"17/Apr/2018:06:25:06 +0000\n","request":"\ud800 x","remote_addr":"198.51.100.3"}`,
+		`{"remote_addr":{"a":"b"},"time_local":"17/Apr/2018:06:25:06 +0000","request":"-"}`,
+	},
+	"json-zeek-dns": {
+		`{"ts":"2018-03-24T17:15:20.865716Z","id.orig_h":"203.0.113.5","query":"a.example","answers":["x",1.5,[],{}],"AA":false}`,
+		`{"ts":"2018-03-24T17:15:20Z","id.orig_h":"2001:db8::5","query":"","TTLs":[2230.0,41830.0]}`,
+		`{"ts":"2016-02-30T17:15:20.1234567891Z","id":{"orig_h":"203.0.113.5"},"id.orig_h":"203.0.113.6","query":null}`,
+	},
+	"syslog-sshd": {
+		`May  8 00:02:30 gate sshd[15788]: Failed password for invalid user admin from 203.0.113.9 port 56798 ssh2`,
+		`Feb 29 23:59:59 gate sshd[1]: error: PAM: Authentication failure for illegal user a from b from 2001:db8::2`,
+		`Dec 31 00:00:00 gate x sshd[7]: sshd[8]: Failed none for  from 203.0.113.9 port 1`,
+		`Apr 30 01:02:03 gate sshd[9]: Failed password for root from 192.0.2.1 port 5 ssh2 sshd[10]: error: PAM: Authentication failure for x from y`,
+		`Jun 1 01:02:03 gate sshd[9]: Failed password for from 192.0.2.1 port 22 ssh2`,
+	},
+	"syslog-ufw": {
+		`May  8 00:00:52 gate kernel: [35266.781076] [UFW BLOCK] IN=e0 OUT= MAC=00:00 SRC=203.0.113.4 DST=192.0.2.84 PROTO=TCP SPT=31745 DPT=25 WINDOW=1 `,
+		`May 18 00:00:52 gate kernel: [UFW BLOCK] SRC=203.0.113.4  DPT=25 SRC=198.51.100.2 x DPT=7x DPT=8 DPT=9 SRC=192.0.2.1 DPT=10 `,
+		`May 18 00:00:52 gate kernel: [UFW BLOCK][UFW BLOCK] SRC=203.0.113.4 [UFW BLOCK] DPT=25 SRC= DPT=3 `,
+	},
+}
+
+// readingOf returns what the parser makes of a line, in terms of the model.
+func readingOf(p *accesslog.Parser, line []byte, latin bool, knows []string) reading {
+	var ev match.Event
+	r := reading{ok: p.Parse(line, &ev), time: ev.Time, fields: map[string]string{}}
+	for _, name := range knows {
+		v := ev.GetNamed(name)
+		if v == nil {
+			continue
+		}
+		r.fields[name] = string(v)
+		if latin {
+			r.fields[name] = latin1(v)
+		}
+	}
+	return r
+}
+
+// checkLine compares the parser with the slow reader on one line.
+func checkLine(t *testing.T, format string, p *accesslog.Parser, line []byte) {
+	t.Helper()
+	if len(line) > accesslog.MaxLine || bytes.IndexByte(line, '\n') >= 0 {
+		return
+	}
+	slow := slowReaders[format]
+	if !slow.latin && (bytes.Contains(line, []byte("NaN")) || bytes.Contains(line, []byte("Infinity"))) {
+		return // encoding/json does not take them
+	}
+	text := string(line)
+	if slow.latin {
+		text = latin1(line)
+	}
+	p.Reset()
+	before := bytes.Clone(line)
+	got, want := readingOf(p, line, slow.latin, slow.knows), slow.read(text)
+	if !bytes.Equal(line, before) {
+		t.Fatalf("%s: the line was changed", format)
+	}
+	if got.ok != want.ok {
+		t.Fatalf("%s: parsed = %v, want %v, for\n%q", format, got.ok, want.ok, line)
+	}
+	if !got.ok {
+		if len(got.fields) > 0 || !got.time.IsZero() {
+			t.Fatalf("%s: a bad line left %v in the event:\n%q", format, got, line)
+		}
+		return
+	}
+	if !got.time.Equal(want.time) {
+		t.Fatalf("%s: time %v, want %v, for\n%q", format, got.time, want.time, line)
+	}
+	if !maps.Equal(got.fields, want.fields) {
+		t.Fatalf("%s: fields\n%q, want\n%q, for\n%q", format, got.fields, want.fields, line)
+	}
+}
+
+// differentialParser is a parser in the year of the slow reader.
+func differentialParser(t testing.TB, format string) *accesslog.Parser {
+	return newParser(t, format, accesslog.Options{Year: 2016})
+}
+
+// Lines that look real and are then damaged must read as the regular
+// expressions of the reference read them.
+func TestParserAgreesWithSlowReader(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for format, lines := range seedLines {
+		t.Run(format, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			p := differentialParser(t, format)
+			good := 0
+			for _, line := range lines {
+				checkLine(t, format, p, []byte(line))
+			}
+			for range 20_000 {
+				line := mutate(rng, lines)
+				checkLine(t, format, p, line)
+				if p.Parse(line, new(match.Event)) {
+					good++
+				}
+			}
+			if good < 1000 {
+				t.Errorf("only %d of the lines were good: the mutations are too wild to test anything", good)
+			}
+		})
+	}
+}
+
+// telling are the bytes that make a difference to some format.
+const telling = "  \"\"\\\\[]{}:,/?-+.=0123456789:TZnu\t\v\x1c\x1d\x1f\x80\x85\xa0\xc3\xa4\xff\x00aGe"
+
+// mutate damages a few places of a line.
+func mutate(rng *rand.Rand, lines []string) []byte {
+	line := []byte(lines[rng.IntN(len(lines))])
+	for range rng.IntN(4) {
+		if len(line) == 0 {
+			break
+		}
+		i := rng.IntN(len(line))
+		j := min(len(line), i+1+rng.IntN(12))
+		c := telling[rng.IntN(len(telling))]
+		switch rng.IntN(7) {
+		case 0:
+			line[i] = c
+		case 1:
+			line = append(line[:i], append([]byte{c}, line[i:]...)...)
+		case 2:
+			line = append(line[:i], line[i+1:]...)
+		case 3:
+			line = append(line[:i], line[j:]...)
+		case 4: // say a piece twice
+			line = append(line[:j], append(bytes.Clone(line[i:j]), line[j:]...)...)
+		case 5: // another line's end
+			other := lines[rng.IntN(len(lines))]
+			line = append(line[:i], other[rng.IntN(len(other)):]...)
+		case 6: // another digit
+			if at := bytes.IndexAny(line[i:], "0123456789"); at >= 0 {
+				line[i+at] = byte('0' + rng.IntN(10))
+			}
+		}
+	}
+	return line
+}

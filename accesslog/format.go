@@ -1,0 +1,195 @@
+package accesslog
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lately-go/lately/match"
+)
+
+// A Format says how the lines of a log are read. It is got from [ParseFormat]
+// or [Detect], is immutable and may be used by several goroutines. By the zero
+// Format every line is bad.
+type Format struct {
+	kind kind
+	text string // as it was asked for
+	spec *spec  // of kindJSON and kindDelimited
+}
+
+// kind is the scanner that reads a format.
+type kind uint8
+
+const (
+	kindNone kind = iota
+	kindCLF
+	kindCLFVHost
+	kindCLFQuoted
+	kindJSON
+	kindDelimited
+	kindSSHD
+	kindUFW
+)
+
+// named are the named formats, in the order in which Formats lists them.
+var named = []struct {
+	name string
+	kind kind
+	spec func() *spec
+}{
+	{"clf", kindCLF, nil},
+	{"clf-vhost", kindCLFVHost, nil},
+	{"clf-quoted", kindCLFQuoted, nil},
+	{"json-nginx", kindJSON, nginxSpec},
+	{"json-zeek-dns", kindJSON, zeekDNSSpec},
+	{"syslog-sshd", kindSSHD, nil},
+	{"syslog-ufw", kindUFW, nil},
+}
+
+// String returns the name or the spec that the format was asked for with.
+func (f Format) String() string { return f.text }
+
+// TextKeys reports whether the values of events are text in UTF-8, as in JSON
+// formats. In all other formats they are the bytes of the line, of no stated
+// encoding.
+func (f Format) TextKeys() bool { return f.kind == kindJSON }
+
+// Yearless reports whether the times of the format have no year, as in syslog
+// formats; see [Options] and [InYear].
+func (f Format) Yearless() bool { return f.kind == kindSSHD || f.kind == kindUFW }
+
+// Formats returns the names of the named formats.
+func Formats() []string {
+	names := make([]string, len(named))
+	for i, n := range named {
+		names[i] = n.name
+	}
+	return names
+}
+
+// ParseFormat returns the format of that name, or of that spec.
+//
+// # Names
+//
+//   - clf: Common and Combined Log Format, as Apache and nginx write it.
+//     Leading spaces, and anything behind the size or the user agent, are
+//     put up with.
+//   - clf-vhost: clf behind the virtual host as name:port and a space.
+//   - clf-quoted: clf inside one pair of quotes.
+//   - json-nginx: an object a line with nginx's variables as keys; remote_addr,
+//     time_local and request must be there.
+//   - json-zeek-dns: Zeek's dns.log as JSON with ISO times; Object is the name
+//     asked for.
+//   - syslog-sshd: failed logins of OpenSSH's server.
+//   - syslog-ufw: packets that Ubuntu's firewall has dropped; Object is the
+//     destination port.
+//
+// Of a web request, Object and Path are the target up to the first '?', as it
+// was sent; a request that is not METHOD SP TARGET has neither. A "-" is no
+// value, except as Client.
+//
+// # Specs
+//
+// A spec names the kind of line and says where each field is:
+//
+//	json:time=PATH@UNIT,client=PATH,object=PATH
+//	csv:time=N@UNIT,client=N,object=N
+//	tsv:time=N@UNIT,client=N,object=N
+//
+// The time is required; UNIT is s, ms, us or ns, numbers since the epoch with
+// or without a fraction, or rfc3339, or clf (17/Apr/2018:06:25:06 +0000).
+// Client and object are optional, and any other field may be added, well known
+// (status=PATH) or of a new name. A line is bad when its time is not of the
+// unit, when it has no client though one is asked for, and, in CSV and TSV,
+// when it lacks a column that is asked for. So a header line is bad. An empty
+// object is none.
+//
+// The object is taken whole. With @path behind its place it is cut at the first
+// '?', and Path and Query are set too; with @request it is a request line,
+// which also gives Method and Protocol.
+//
+// N is the number of a column, from 1. CSV cells may be quoted (RFC 4180), but
+// not hold a line end. TSV knows no quotes.
+//
+// PATH is a key, or several with a dot between for objects in objects, at most
+// 6. A key that has dots itself is found as it is: "id.orig_h" finds the value
+// of {"id.orig_h": 1} and of {"id": {"orig_h": 1}}. When a line has both, the
+// one with the longest first key counts, then that with the longest second, and
+// so on; of keys that a line has twice, the last. A backslash takes its meaning
+// from the next byte, so that `\.` is a dot inside a key only. Strings, numbers
+// (their text as it stands) and booleans are values; null, objects and lists
+// are none. A PATH of the object that ends in [] is that of a list: each of its
+// strings and numbers is an event, see [Parser.Next]; a line without the list
+// is bad.
+//
+// The error says which part is wrong and what is allowed there.
+func ParseFormat(nameOrSpec string) (Format, error) {
+	for _, n := range named {
+		if n.name == nameOrSpec {
+			f := Format{kind: n.kind, text: n.name}
+			if n.spec != nil {
+				f.spec = n.spec()
+			}
+			return f, nil
+		}
+	}
+	prefix, body, ok := strings.Cut(nameOrSpec, ":")
+	f := Format{kind: kindDelimited, text: nameOrSpec}
+	var err error
+	switch {
+	case ok && prefix == "json":
+		f.kind = kindJSON
+		f.spec, err = parseSpec(body, 0, false)
+	case ok && prefix == "csv":
+		f.spec, err = parseSpec(body, ',', true)
+	case ok && prefix == "tsv":
+		f.spec, err = parseSpec(body, '\t', false)
+	default:
+		return Format{}, fmt.Errorf("accesslog: format %q is unknown; use %s, or a spec that begins with json:, csv: or tsv:",
+			nameOrSpec, strings.Join(Formats(), ", "))
+	}
+	if err == nil {
+		err = f.spec.compile()
+	}
+	if err != nil {
+		return Format{}, fmt.Errorf("accesslog: format %q: %w", nameOrSpec, err)
+	}
+	return f, nil
+}
+
+// nginxSpec returns the spec of json-nginx.
+func nginxSpec() *spec {
+	return newSpec(unitCLFAnyDigit, []want{
+		{name: "time", path: []string{"time_local"}, onlyString: true},
+		{name: "client", path: []string{"remote_addr"}, onlyString: true, must: true, mayBeEmpty: true},
+		{name: "object", path: []string{"request"}, onlyString: true, must: true, mayBeEmpty: true, form: formRequest},
+		{name: "status", path: []string{"status"}, dash: true},
+		{name: "size", path: []string{"body_bytes_sent"}, dash: true},
+		{name: "user", path: []string{"remote_user"}, dash: true},
+		{name: "referer", path: []string{"http_referer"}, dash: true},
+		{name: "agent", path: []string{"http_user_agent"}, dash: true},
+		{name: "host", path: []string{"host"}, dash: true},
+		{name: "host", path: []string{"server_name"}, dash: true, fallback: true},
+	})
+}
+
+// zeekDNSSpec returns the spec of json-zeek-dns.
+func zeekDNSSpec() *spec {
+	return newSpec(unitZulu, []want{
+		{name: "time", path: []string{"ts"}, onlyString: true},
+		{name: "client", path: []string{"id.orig_h"}, onlyString: true, must: true, mayBeEmpty: true},
+		{name: "object", path: []string{"query"}, onlyString: true},
+	})
+}
+
+// newSpec returns the compiled spec of a named JSON format. Its wants begin
+// with time, client and object.
+func newSpec(u unit, wants []want) *spec {
+	s := &spec{unit: u, wants: wants, object: 2}
+	for i := range wants {
+		wants[i].field, wants[i].known = match.FieldNamed(wants[i].name)
+	}
+	if err := s.compile(); err != nil {
+		panic("accesslog: a named format has a bad spec: " + err.Error())
+	}
+	return s
+}

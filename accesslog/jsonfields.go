@@ -1,0 +1,219 @@
+package accesslog
+
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/lately-go/lately/match"
+)
+
+// A jsonReader finds the values that a spec asks for, in one pass over a line.
+type jsonReader struct {
+	jsonScan
+	spec  *spec
+	slots []jsonValue
+	key   []byte // scratch for keys with escapes
+}
+
+// read reads a line, which must be one object.
+func (r *jsonReader) read(line []byte) bool {
+	r.line = line
+	clear(r.slots)
+	i := r.blank(0)
+	if i == len(line) || line[i] != '{' {
+		return false
+	}
+	i = r.object(i+1, r.spec.root, 0, 1)
+	return i >= 0 && r.blank(i) == len(line)
+}
+
+// object reads an object that node n stands for, from behind its bracket; it is
+// the one at that depth. It calls itself no deeper than the paths of the spec
+// go.
+func (r *jsonReader) object(i int, n *pathNode, route uint8, depth int) int {
+	if n.depth > 0 {
+		route |= 1 << (n.depth - 1)
+	}
+	i = r.blank(i)
+	if i < len(r.line) && r.line[i] == '}' {
+		return i + 1
+	}
+	for {
+		key, value := r.jsonScan.key(i)
+		if value < 0 {
+			return -1
+		}
+		if to := n.step(r.keyText(key)); to != nil {
+			i = r.found(value, to, route, depth)
+		} else {
+			_, i = r.value(value, depth)
+		}
+		if i < 0 {
+			return -1
+		}
+		i = r.blank(i)
+		if i >= len(r.line) {
+			return -1
+		}
+		switch r.line[i] {
+		case ',':
+			i = r.blank(i + 1)
+		case '}':
+			return i + 1
+		default:
+			return -1
+		}
+	}
+}
+
+// keyText returns a key as text, valid until the next one.
+func (r *jsonReader) keyText(key jsonValue) []byte {
+	raw := r.line[key.from:key.to]
+	if !key.escaped {
+		return raw
+	}
+	r.key = appendUnescaped(r.key[:0], raw)
+	return r.key
+}
+
+// found reads the value of node n, reached on that route. Whatever an earlier
+// key of the same name gave is forgotten: the last one counts.
+func (r *jsonReader) found(i int, n *pathNode, route uint8, depth int) int {
+	for _, w := range n.below {
+		want := &r.spec.wants[w]
+		through := route | 1<<(n.depth-1)
+		for other := range want.order {
+			if uint8(other)&(1<<n.depth-1) == through {
+				r.slots[want.slot+other] = jsonValue{}
+			}
+		}
+	}
+	var v jsonValue
+	from := i
+	if n.below != nil && i < len(r.line) && r.line[i] == '{' {
+		i = r.object(i+1, n, route, depth+1)
+		v = jsonValue{int32(from), int32(i), jsonObject, false}
+	} else {
+		v, i = r.value(i, depth)
+	}
+	for _, w := range n.wants {
+		r.slots[r.spec.wants[w].slot+int(route)] = v
+	}
+	return i
+}
+
+// choose returns where w's value is, of kind jsonMissing when it is nowhere.
+func (r *jsonReader) choose(w *want) jsonValue {
+	for _, route := range w.order {
+		if v := r.slots[w.slot+int(route)]; v.kind != jsonMissing {
+			return v
+		}
+	}
+	return jsonValue{}
+}
+
+// appendText appends the text of v to dst, and returns it too; without escapes
+// it is a view of the line. It is nil for what has no text.
+func (s *jsonScan) appendText(dst []byte, v jsonValue) (text, all []byte) {
+	raw := s.line[v.from:v.to:v.to]
+	switch {
+	case v.kind != jsonString && v.kind != jsonNumber && v.kind != jsonBool:
+		return nil, dst
+	case !v.escaped:
+		return raw, dst
+	}
+	n := len(dst)
+	dst = appendUnescaped(dst, raw)
+	return dst[n:len(dst):len(dst)], dst
+}
+
+// appendUnescaped appends the text of a string that jsonScan has found good. A
+// half of a surrogate pair without the other becomes U+FFFD.
+func appendUnescaped(dst, raw []byte) []byte {
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			dst = append(dst, raw[i])
+			continue
+		}
+		i++
+		switch c := raw[i]; c {
+		case 'b':
+			dst = append(dst, '\b')
+		case 'f':
+			dst = append(dst, '\f')
+		case 'n':
+			dst = append(dst, '\n')
+		case 'r':
+			dst = append(dst, '\r')
+		case 't':
+			dst = append(dst, '\t')
+		case 'u':
+			r, n := unicodeEscape(raw[i+1:])
+			dst = utf8.AppendRune(dst, r)
+			i += n
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// unicodeEscape returns the rune that XXXX or the pair XXXX\uXXXX at the start
+// of s stands for, and its length there.
+func unicodeEscape(s []byte) (rune, int) {
+	const one, pair = len("XXXX"), len(`XXXX\uXXXX`)
+	r := hexValue(s[:one])
+	if !utf16.IsSurrogate(r) {
+		return r, one
+	}
+	if len(s) >= pair && s[one] == '\\' && s[one+1] == 'u' {
+		if r := utf16.DecodeRune(r, hexValue(s[one+2:pair])); r != utf8.RuneError {
+			return r, pair
+		}
+	}
+	return utf8.RuneError, one
+}
+
+// json reads a line of JSON.
+func (p *Parser) json(line []byte, ev *match.Event) bool {
+	if !p.reader.read(line) {
+		return false
+	}
+	p.scratch = p.scratch[:0]
+	for i := range p.spec.wants {
+		w := &p.spec.wants[i]
+		v := p.reader.choose(w)
+		switch {
+		case w.list && v.kind == jsonList:
+			p.values[i] = line[v.from:v.to]
+			p.element = int(v.from) + 1
+		case w.list || w.onlyString && v.kind != jsonString:
+			p.values[i] = nil
+		default:
+			p.values[i], p.scratch = p.reader.appendText(p.scratch, v)
+		}
+	}
+	return p.fill(ev)
+}
+
+// nextElement returns the next element of the list that has a text, nil when
+// there is none left.
+func (p *Parser) nextElement() []byte {
+	s := &p.reader.jsonScan
+	for {
+		i := s.blank(p.element)
+		switch s.line[i] {
+		case ']':
+			return nil
+		case ',':
+			i = s.blank(i + 1)
+		}
+		var v jsonValue
+		v, p.element = s.value(i, 1)
+		var text []byte
+		text, p.scratch = s.appendText(p.scratch, v)
+		if len(text) > 0 && v.kind != jsonBool {
+			return text
+		}
+	}
+}

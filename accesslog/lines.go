@@ -1,0 +1,24 @@
+package accesslog
+
+import "bytes"
+
+// MaxLine is the length of the longest good line in bytes, without its line
+// end. A longer one is bad for every format, and readers skip it without
+// holding it.
+const MaxLine = 64 << 10
+
+// CutLine cuts data at its first '\n', which is in neither part, and removes
+// one '\r' from the end of the line. When data has no '\n', the line is all of
+// data, less such a '\r', rest is empty and ok is false: whether that is a last
+// line or half of one is for the caller to know.
+func CutLine(data []byte) (line, rest []byte, ok bool) {
+	line, rest, ok = bytes.Cut(data, []byte{'\n'})
+	return trimReturn(line), rest, ok
+}
+
+func trimReturn(line []byte) []byte {
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		return line[:n-1]
+	}
+	return line
+}

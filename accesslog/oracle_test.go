@@ -1,0 +1,220 @@
+package accesslog_test
+
+import (
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/match"
+)
+
+// dataDir holds the real logs and the answers of an independent reader. They
+// are not part of the repository.
+const dataDir = "../../shared/data"
+
+// specOf gives the specs of the logs whose format has no name here.
+var specOf = map[string]string{
+	"csv-io":        "csv:time=2@s,object=5",
+	"json-mooncake": "json:time=timestamp@ms,object=hash_ids[]",
+	"tsv-nasa":      "tsv:time=3@s,client=1,object=5@path",
+}
+
+type logFile struct {
+	File   string
+	Format string
+	Year   int
+}
+
+// realLogs returns the logs of dataDir, or skips the test.
+func realLogs(t testing.TB) []logFile {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dataDir, "manifest.json"))
+	if err != nil {
+		t.Skipf("the real logs are not here: %v", err)
+	}
+	var logs []logFile
+	if err := json.Unmarshal(text, &logs); err != nil {
+		t.Fatal(err)
+	}
+	return logs
+}
+
+// open returns the log, decompressed.
+func (l logFile) open(t testing.TB) io.Reader {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dataDir, l.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if !strings.HasSuffix(l.File, ".gz") {
+		return f
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return z
+}
+
+func (l logFile) format(t testing.TB) accesslog.Format {
+	t.Helper()
+	name := l.Format
+	if spec, ok := specOf[name]; ok {
+		name = spec
+	}
+	f, err := accesslog.ParseFormat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// An answer is the part of an oracle file that a reader of lines is
+// responsible for.
+type answer struct {
+	Lines, Parsed, Bad int64
+	First, Last        int64
+	Client, Object     keyAnswer
+}
+
+type keyAnswer struct {
+	Distinct, Events int
+	Top              []keyCount
+}
+
+type keyCount struct {
+	Key   string
+	Count int
+}
+
+func (l logFile) answer(t *testing.T) answer {
+	t.Helper()
+	name := strings.TrimSuffix(l.File, ".gz")
+	name = strings.TrimSuffix(name, filepath.Ext(name))
+	text, err := os.ReadFile(filepath.Join(dataDir, "oracle", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a answer
+	if err := json.Unmarshal(text, &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// tally counts keys as the oracle does.
+type tally struct {
+	count    map[string]int
+	latinKey bool
+}
+
+func (c tally) add(ev *match.Event, f match.Field) {
+	if v := ev.Get(f); v != nil {
+		key := string(v)
+		if c.latinKey {
+			key = latin1(v)
+		}
+		c.count[key]++
+	}
+}
+
+func (c tally) answer() (a keyAnswer) {
+	for key, n := range c.count {
+		a.Events += n
+		a.Top = append(a.Top, keyCount{key, n})
+	}
+	a.Distinct = len(a.Top)
+	slices.SortFunc(a.Top, func(x, y keyCount) int {
+		return cmp.Or(cmp.Compare(y.Count, x.Count), cmp.Compare(x.Key, y.Key))
+	})
+	a.Top = a.Top[:min(len(a.Top), 20)]
+	return a
+}
+
+// latin1 returns the text that the bytes are in Latin-1.
+func latin1(b []byte) string {
+	text := make([]rune, len(b))
+	for i, c := range b {
+		text[i] = rune(c)
+	}
+	return string(text)
+}
+
+func TestRealLogsGiveTheOraclesAnswers(t *testing.T) {
+	for _, l := range realLogs(t) {
+		t.Run(l.File, func(t *testing.T) {
+			t.Parallel()
+			format, want := l.format(t), l.answer(t)
+			s, err := accesslog.NewScanner(l.open(t), format, accesslog.Options{Year: l.Year})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := answer{First: 1 << 62, Last: -1 << 62}
+			client := tally{make(map[string]int), !format.TextKeys()}
+			object := tally{make(map[string]int), !format.TextKeys()}
+			for s.Scan() {
+				ev := s.Event()
+				got.First, got.Last = min(got.First, ev.Time.Unix()), max(got.Last, ev.Time.Unix())
+				client.add(ev, match.Client)
+				object.add(ev, match.Object)
+			}
+			if err := s.Err(); err != nil {
+				t.Fatal(err)
+			}
+			got.Lines, got.Parsed, got.Bad = s.Lines(), s.Parsed(), s.Bad()
+			got.Client, got.Object = client.answer(), object.answer()
+			compareAnswers(t, got, want)
+		})
+	}
+}
+
+// compareAnswers tells where two answers differ, without showing keys: they
+// belong to real people.
+func compareAnswers(t *testing.T, got, want answer) {
+	t.Helper()
+	if got.Lines != want.Lines || got.Parsed != want.Parsed || got.Bad != want.Bad {
+		t.Errorf("lines, parsed, bad = %d, %d, %d, want %d, %d, %d",
+			got.Lines, got.Parsed, got.Bad, want.Lines, want.Parsed, want.Bad)
+	}
+	if got.First != want.First || got.Last != want.Last {
+		t.Errorf("times from %d to %d, want from %d to %d", got.First, got.Last, want.First, want.Last)
+	}
+	for _, c := range []struct {
+		name      string
+		got, want keyAnswer
+	}{{"client", got.Client, want.Client}, {"object", got.Object, want.Object}} {
+		if c.got.Distinct != c.want.Distinct || c.got.Events != c.want.Events {
+			t.Errorf("%s: %d keys in %d events, want %d in %d",
+				c.name, c.got.Distinct, c.got.Events, c.want.Distinct, c.want.Events)
+		}
+		if !slices.Equal(c.got.Top, c.want.Top) {
+			t.Errorf("%s: the 20 top keys differ", c.name)
+		}
+	}
+}
+
+func TestDetectKnowsTheRealLogs(t *testing.T) {
+	for _, l := range realLogs(t) {
+		sample := make([]byte, 256<<10)
+		n, err := io.ReadFull(l.open(t), sample)
+		if err != nil && err != io.ErrUnexpectedEOF {
+			t.Fatal(err)
+		}
+		f, ok := accesslog.Detect(sample[:n])
+		_, unnamed := specOf[l.Format]
+		if unnamed && ok {
+			t.Errorf("%s: detected %v, want none", l.File, f)
+		}
+		if !unnamed && f.String() != l.Format {
+			t.Errorf("%s: detected %q, want %q", l.File, f, l.Format)
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package accesslog
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lately-go/lately/match"
+)
+
+// Options are the settings of a [Parser]. The zero value is the default.
+type Options struct {
+	// Year is the year of the first dated line of a yearless format, 1 to
+	// 9999. The default, 0, is for when it is not known yet: times are then
+	// in the stand-in calendar of InYear. Formats whose times have a year
+	// ignore it.
+	Year int
+}
+
+// A Parser reads lines of one [Format], one at a time: Parse reads a line and
+// fills in its first event, Next gives the others, which only a line with a
+// list has.
+//
+// The cost of a line is linear in its length, whatever it holds, and nothing is
+// allocated for it, but for scratch that is reused. A Parser must not be used
+// by several goroutines at once; each takes its own. One is got from
+// [Format.NewParser]; by the zero Parser every line is bad.
+type Parser struct {
+	kind  kind
+	clock clfClock
+	years sysYears
+
+	spec    *spec
+	values  [][]byte // by index in spec.wants
+	scratch []byte   // of the values that are not views of the line
+	reader  jsonReader
+	element int  // index in the line behind the last list element
+	hasNext bool // a list may have more elements
+}
+
+// NewParser returns a parser of the format. It is an error when Options.Year
+// is no year.
+func (f Format) NewParser(o Options) (*Parser, error) {
+	if o.Year != 0 && (o.Year < minYear || o.Year > maxYear) {
+		return nil, fmt.Errorf("accesslog: Options.Year is %d; set it to the year of the log's first line, %d to %d, or to 0 when that is not known",
+			o.Year, minYear, maxYear)
+	}
+	p := &Parser{kind: f.kind, clock: newCLFClock(), years: sysYears{year: o.Year}, spec: f.spec}
+	if f.spec != nil {
+		p.values = make([][]byte, len(f.spec.wants))
+		p.reader = jsonReader{spec: f.spec, slots: make([]jsonValue, f.spec.slots)}
+	}
+	return p, nil
+}
+
+// Parse reads one line, which ends before its line end (see [CutLine]), and
+// makes ev its first event. It is false, and ev an event without fields, when
+// the line is bad.
+//
+// The values of ev are views of line or of memory of p: they are good until the
+// next call of Parse, and as long as line stays as it is. An empty value is not
+// nil when the line has it empty.
+func (p *Parser) Parse(line []byte, ev *match.Event) bool {
+	ev.Reset()
+	p.hasNext = false
+	if len(line) > MaxLine {
+		return false
+	}
+	switch p.kind {
+	case kindCLF:
+		return p.clf(line, ev)
+	case kindCLFVHost:
+		return p.clfVHost(line, ev)
+	case kindCLFQuoted:
+		return p.clfQuoted(line, ev)
+	case kindSSHD:
+		return p.sshd(line, ev)
+	case kindUFW:
+		return p.ufw(line, ev)
+	case kindJSON:
+		return p.json(line, ev)
+	case kindDelimited:
+		return p.delimited(line, ev)
+	}
+	return false
+}
+
+// Next makes ev the next event of the line that Parse has read last, false when
+// there is none. Only a line whose object is a list has several events, one for
+// each element; ev must be the one that Parse filled, unchanged.
+//
+// Client is a field of a line's first event only, so that a line counts as one
+// event of its client. All other fields are those of the line.
+func (p *Parser) Next(ev *match.Event) bool {
+	if !p.hasNext {
+		return false
+	}
+	w := &p.spec.wants[p.spec.object]
+	value := p.nextElement()
+	if value == nil {
+		p.hasNext = false
+		return false
+	}
+	if w.form == formWhole {
+		ev.Set(match.Client, nil)
+		ev.Set(match.Object, value)
+		return true
+	}
+	t := ev.Time
+	ev.Reset()
+	ev.Time = t
+	p.setFields(ev, value)
+	ev.Set(match.Client, nil)
+	return true
+}
+
+// fill makes ev the event of p.values, false when the line is bad.
+func (p *Parser) fill(ev *match.Event) bool {
+	wants := p.spec.wants
+	sec, nsec, ok := p.time(p.values[0])
+	if !ok {
+		return false
+	}
+	for i := range wants {
+		if w := &wants[i]; w.must && (p.values[i] == nil || len(p.values[i]) == 0 && !w.mayBeEmpty) {
+			return false
+		}
+	}
+	object := p.values[p.spec.object]
+	if wants[p.spec.object].list {
+		object = p.nextElement()
+		p.hasNext = object != nil
+	}
+	ev.Time = utc(sec, nsec)
+	p.setFields(ev, object)
+	return true
+}
+
+// setFields sets the fields of ev. The object comes first: a field that is
+// asked for by its own name has the last word.
+func (p *Parser) setFields(ev *match.Event, object []byte) {
+	wants := p.spec.wants
+	if p.spec.object != 0 && len(object) > 0 {
+		switch wants[p.spec.object].form {
+		case formWhole:
+			ev.Set(match.Object, object)
+		case formPath:
+			setTarget(ev, object)
+		case formRequest:
+			setRequest(ev, object)
+		}
+	}
+	for i := 1; i < len(wants); i++ {
+		w, v := &wants[i], p.values[i]
+		switch {
+		case i == p.spec.object, v == nil, w.dash && len(v) == 1 && v[0] == '-':
+		case !w.known:
+			ev.SetNamed(w.name, v)
+		case !w.fallback || len(ev.Get(w.field)) == 0:
+			ev.Set(w.field, v)
+		}
+	}
+}
+
+// time reads the time of a line.
+func (p *Parser) time(s []byte) (sec, nsec int64, ok bool) {
+	switch p.spec.unit {
+	case unitS, unitMS, unitUS, unitNS:
+		return readDecimal(s, 3*int(p.spec.unit-unitS))
+	case unitRFC3339:
+		return readISO(s, false)
+	case unitCLF:
+		return p.clfTime(s)
+	}
+	// The named JSON formats: see asciiDigits; and as with a method, one
+	// '\n' at the end is put up with.
+	s = trimNewline(s)
+	if !isASCII(s) {
+		n := len(p.scratch)
+		p.scratch = asciiDigits(p.scratch, s)
+		s = p.scratch[n:]
+	}
+	if p.spec.unit == unitZulu {
+		return readISO(s, true)
+	}
+	return p.clfTime(s)
+}
+
+func (p *Parser) clfTime(s []byte) (sec, nsec int64, ok bool) {
+	if len(s) != clfLen {
+		return 0, 0, false
+	}
+	sec, verdict := p.clock.read(s)
+	return sec, 0, verdict == clfValid
+}
+
+func trimNewline(s []byte) []byte {
+	if n := len(s); n > 0 && s[n-1] == '\n' {
+		return s[:n-1]
+	}
+	return s
+}
+
+func isASCII(s []byte) bool {
+	for _, c := range s {
+		if c >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// Months tells what a reader of a yearless log in parallel needs to chain its
+// chunks: the months of the first and the last dated line since p was made or
+// Reset was called, 0 when there was none, and how many times a dated line of
+// January came next after one of December. A line is dated when it begins with
+// a syslog time, be it parsed or bad.
+func (p *Parser) Months() (first, last time.Month, steps int) {
+	return time.Month(p.years.first), time.Month(p.years.last), p.years.steps
+}
+
+// Reset makes p begin anew: what it has seen of months is forgotten and the
+// year is that of the Options again.
+func (p *Parser) Reset() {
+	p.years = sysYears{year: p.years.year}
+	p.hasNext = false
+}

@@ -1,0 +1,249 @@
+package accesslog_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lately-go/lately/match"
+)
+
+// A slow and obvious reader of each named format: regular expressions over the
+// line as Latin-1 text, and encoding/json. Its classes are spelled out, because
+// \s and \S of Latin-1 text are not those of package regexp.
+
+// A reading is what one line says, by the slow reader or by a Parser. An absent
+// field is not in the map, an empty one is.
+type reading struct {
+	ok     bool
+	time   time.Time
+	fields map[string]string
+}
+
+const (
+	field  = `[^\t-\r\x1c-\x20\x{85}\x{a0}]+`
+	quoted = `(?:[^"\\]|\\.)*`
+)
+
+var (
+	clfForm = regexp.MustCompile(`(?s)^ *(` + field + `) (` + field + `) (.+?) ` +
+		`\[([0-9]{2}/[A-Z][a-z][a-z]/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2} [+-][0-9]{4})\] ` +
+		`"(` + quoted + `)" ([0-9]{3}) ([0-9]+|-)((?: .*)?)$`)
+	vhostForm   = regexp.MustCompile(`^(` + field + `):[0-9]+ `)
+	tailForm    = regexp.MustCompile(`(?s)^ "(` + quoted + `)"(?: "(` + quoted + `)")?`)
+	clfTimeForm = regexp.MustCompile(`^([0-9]{2})/([A-Z][a-z][a-z])/([0-9]{4}):([0-9]{2}):([0-9]{2}):([0-9]{2}) ([+-])([0-9]{2})([0-9]{2})\n?$`)
+	isoForm     = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?Z\n?$`)
+	sysForm     = regexp.MustCompile(`^([A-Z][a-z][a-z]) +([0-9]{1,2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) `)
+	methodForm  = regexp.MustCompile(`^([A-Z]+)\n?$`)
+	sshdForm    = regexp.MustCompile(` sshd\[[0-9]+\]: (?:Failed (?:password|none) for (.*) from (` + field + `) port [0-9]+(?: ssh2)?` +
+		`|error: PAM: Authentication failure for (.*) from (` + field + `))$`)
+	sshdBareForm = regexp.MustCompile(` sshd\[[0-9]+\]: (?:Failed (?:password|none) for .* from (` + field + `) port [0-9]+(?: ssh2)?` +
+		`|error: PAM: Authentication failure for .* from (` + field + `))$`)
+	ufwForm = regexp.MustCompile(`\[UFW BLOCK\].* SRC=(` + field + `) .*? DPT=([0-9]+) `)
+)
+
+var monthNames = strings.Fields("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec")
+
+// calendarTime lets package time judge the date: a bad one comes back changed.
+func calendarTime(year int, month string, day, hour, minute, second string) (time.Time, bool) {
+	m := 0
+	for i, name := range monthNames {
+		if name == month {
+			m = i + 1
+		}
+	}
+	d, h, mi, s := number(day), number(hour), number(minute), number(second)
+	t := time.Date(year, time.Month(m), d, h, mi, s, 0, time.UTC)
+	return t, m > 0 && year > 0 && t.Year() == year && int(t.Month()) == m && t.Day() == d &&
+		t.Hour() == h && t.Minute() == mi && t.Second() == s
+}
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func slowCLFTime(s string) (time.Time, bool) {
+	m := clfTimeForm.FindStringSubmatch(s)
+	if m == nil {
+		return time.Time{}, false
+	}
+	t, ok := calendarTime(number(m[3]), m[2], m[1], m[4], m[5], m[6])
+	zone := time.Duration(number(m[8]))*time.Hour + time.Duration(number(m[9]))*time.Minute
+	if m[7] == "+" {
+		zone = -zone
+	}
+	return t.Add(zone), ok
+}
+
+func slowISOTime(s string) (time.Time, bool) {
+	m := isoForm.FindStringSubmatch(s)
+	if m == nil {
+		return time.Time{}, false
+	}
+	month := number(m[2])
+	if month < 1 || month > 12 {
+		return time.Time{}, false
+	}
+	t, ok := calendarTime(number(m[1]), monthNames[month-1], m[3], m[4], m[5], m[6])
+	fraction := strings.TrimPrefix(m[7], ".") + "000000000"
+	return t.Add(time.Duration(number(fraction[:9]))), ok
+}
+
+// slowRequest splits at spaces, as the definition of Object does.
+func slowRequest(fields map[string]string, request string) {
+	tokens := strings.Split(request, " ")
+	m := methodForm.FindStringSubmatch(tokens[0])
+	if len(tokens) < 2 || m == nil || tokens[1] == "" {
+		return
+	}
+	fields["method"] = m[1]
+	path, query, hasQuery := strings.Cut(tokens[1], "?")
+	fields["object"], fields["path"] = path, path
+	if hasQuery {
+		fields["query"] = query
+	}
+	if len(tokens) > 2 {
+		fields["protocol"] = tokens[len(tokens)-1]
+	}
+}
+
+func slowCLF(line string) (r reading) {
+	m := clfForm.FindStringSubmatch(line)
+	if m == nil {
+		return r
+	}
+	r.time, r.ok = slowCLFTime(m[4])
+	r.fields = map[string]string{"client": m[1], "status": m[6]}
+	slowRequest(r.fields, m[5])
+	optional := map[string]string{"user": m[3], "size": m[7]}
+	if tail := tailForm.FindStringSubmatchIndex(m[8]); tail != nil {
+		optional["referer"] = m[8][tail[2]:tail[3]]
+		if tail[4] >= 0 {
+			optional["agent"] = m[8][tail[4]:tail[5]]
+		}
+	}
+	addUnlessDash(r.fields, optional)
+	return r
+}
+
+func addUnlessDash(fields, more map[string]string) {
+	for name, v := range more {
+		if v != "-" {
+			fields[name] = v
+		}
+	}
+}
+
+func slowQuoted(line string) reading {
+	if len(line) >= 2 && strings.HasPrefix(line, `"`) && strings.HasSuffix(line, `"`) {
+		return slowCLF(line[1 : len(line)-1])
+	}
+	return reading{}
+}
+
+func slowVHost(line string) reading {
+	m := vhostForm.FindStringSubmatch(line)
+	if m == nil {
+		return reading{}
+	}
+	r := slowCLF(line[len(m[0]):])
+	if r.ok {
+		r.fields["host"] = m[1]
+	}
+	return r
+}
+
+// slowSysTime puts the line in the year 2016, which is a leap year.
+func slowSysTime(line string) (time.Time, bool) {
+	m := sysForm.FindStringSubmatch(line)
+	if m == nil {
+		return time.Time{}, false
+	}
+	return calendarTime(2016, m[1], m[2], m[3], m[4], m[5])
+}
+
+func slowSSHD(line string) (r reading) {
+	bare := sshdBareForm.FindStringSubmatch(line)
+	if bare == nil {
+		return r
+	}
+	m := sshdForm.FindStringSubmatch(line)
+	r.time, r.ok = slowSysTime(line)
+	user := strings.TrimPrefix(m[1]+m[3], "invalid user ")
+	r.fields = map[string]string{
+		"client": bare[1] + bare[2],
+		"user":   strings.TrimPrefix(user, "illegal user "),
+	}
+	return r
+}
+
+func slowUFW(line string) (r reading) {
+	m := ufwForm.FindStringSubmatch(line)
+	if m == nil {
+		return r
+	}
+	r.time, r.ok = slowSysTime(line)
+	r.fields = map[string]string{"client": m[1], "object": m[2]}
+	return r
+}
+
+// slowObject returns the object that the line is, nil when it is none. Package
+// json puts up with bad UTF-8, which is bad here.
+func slowObject(line string) map[string]any {
+	var o map[string]any
+	if !utf8.ValidString(line) || json.Unmarshal([]byte(line), &o) != nil {
+		return nil
+	}
+	return o
+}
+
+func slowNginx(line string) (r reading) {
+	o := slowObject(line)
+	client, ok1 := o["remote_addr"].(string)
+	at, ok2 := o["time_local"].(string)
+	request, ok3 := o["request"].(string)
+	if !ok1 || !ok2 || !ok3 {
+		return r
+	}
+	r.time, r.ok = slowCLFTime(at)
+	r.fields = map[string]string{"client": client}
+	slowRequest(r.fields, request)
+	return r
+}
+
+func slowZeek(line string) (r reading) {
+	o := slowObject(line)
+	client, ok1 := o["id.orig_h"].(string)
+	at, ok2 := o["ts"].(string)
+	if !ok1 || !ok2 {
+		return r
+	}
+	r.time, r.ok = slowISOTime(at)
+	r.fields = map[string]string{"client": client}
+	if query, ok := o["query"].(string); ok && query != "" {
+		r.fields["object"] = query
+	}
+	return r
+}
+
+// slowReaders are the readers by format, with the fields that each knows.
+var slowReaders = map[string]struct {
+	read  func(line string) reading
+	latin bool // read wants Latin-1 text
+	knows []string
+}{
+	"clf":           {slowCLF, true, match.FieldNames()},
+	"clf-quoted":    {slowQuoted, true, match.FieldNames()},
+	"clf-vhost":     {slowVHost, true, match.FieldNames()},
+	"json-nginx":    {slowNginx, false, []string{"client", "object", "method", "path", "query", "protocol"}},
+	"json-zeek-dns": {slowZeek, false, match.FieldNames()},
+	"syslog-sshd":   {slowSSHD, true, match.FieldNames()},
+	"syslog-ufw":    {slowUFW, true, match.FieldNames()},
+}

@@ -1,0 +1,237 @@
+package accesslog
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lately-go/lately/match"
+)
+
+// A spec says where a JSON, CSV or TSV line has its time and its fields.
+type spec struct {
+	unit   unit
+	wants  []want // wants[0] is the time
+	object int    // index of the object in wants, 0 when there is none
+
+	separator byte         // of CSV and TSV, else 0
+	quotes    bool         // CSV
+	columns   []columnWant // of CSV and TSV, by column
+
+	root  *pathNode // of JSON
+	slots int
+}
+
+// A want is one value that a spec asks for.
+type want struct {
+	name  string
+	field match.Field
+	known bool // field counts; else the name does
+	form  form
+	list  bool // the value is a list, each element of which is an object
+
+	column int // of CSV and TSV, from 0
+
+	path  []string // keys of JSON
+	slot  int      // index of the first of its 1<<(len(path)-1) slots
+	order []uint8  // of its slots, the preferred one first
+
+	// What only the named formats ask for.
+	onlyString bool // a value that is not a string is no value
+	must       bool // a line without the value is bad
+	mayBeEmpty bool // an empty value is good enough
+	dash       bool // "-" is no value
+	fallback   bool // counts only when the field is still empty
+}
+
+// A form says what fields a value gives.
+type form uint8
+
+const (
+	formWhole   form = iota // the field itself
+	formPath                // a request target: Object, Path, Query
+	formRequest             // a request line: these, Method and Protocol
+)
+
+var formNames = map[string]form{"path": formPath, "request": formRequest}
+
+// A unit is the form of a time.
+type unit uint8
+
+const (
+	unitS unit = iota
+	unitMS
+	unitUS
+	unitNS
+	unitRFC3339
+	unitCLF
+	unitZulu        // RFC 3339 as Zeek writes it: T and Z only
+	unitCLFAnyDigit // clf, digits of any script
+)
+
+// unitNames are those that a spec may name, by unit.
+var unitNames = []string{"s", "ms", "us", "ns", "rfc3339", "clf"}
+
+// maxKeys bounds the keys of a path, because the ways to read its dots double
+// with each.
+const maxKeys = 6
+
+// parseSpec parses what follows the prefix of a spec; the result must be
+// compiled. A separator of 0 stands for JSON.
+func parseSpec(body string, separator byte, quotes bool) (*spec, error) {
+	s := &spec{separator: separator, quotes: quotes, wants: make([]want, 1)}
+	for _, item := range splitEscaped(body, ',') {
+		name, where, ok := strings.Cut(item, "=")
+		if !ok || name == "" || strings.Trim(name, nameBytes) != "" {
+			return nil, fmt.Errorf("%q is not of the form FIELD=PLACE; a field name has letters, digits, '_', '-' and '.'", item)
+		}
+		if slices.ContainsFunc(s.wants, func(w want) bool { return w.name == name }) {
+			return nil, fmt.Errorf("field %q is given twice; give it once", name)
+		}
+		if err := s.add(name, where); err != nil {
+			return nil, fmt.Errorf("field %q: %w", name, err)
+		}
+	}
+	if s.wants[0].name == "" {
+		return nil, fmt.Errorf("there is no time; add time=PLACE@UNIT, UNIT being one of %s", strings.Join(unitNames, ", "))
+	}
+	return s, nil
+}
+
+const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
+
+// add adds the want of that name.
+func (s *spec) add(name, where string) error {
+	w := want{name: name}
+	w.field, w.known = match.FieldNamed(name)
+	place, suffix := cutSuffix(where)
+	var err error
+	switch {
+	case name == "time":
+		s.unit, err = unitNamed(suffix)
+	case suffix == "":
+	case name != "object":
+		err = fmt.Errorf(`"@%s" is not allowed here; only time and object have an @ (write \@ for one in a key)`, suffix)
+	default:
+		var ok bool
+		if w.form, ok = formNames[suffix]; !ok {
+			err = fmt.Errorf(`"@%s" is unknown; use @path, @request or nothing (write \@ for an @ in a key)`, suffix)
+		}
+	}
+	if err == nil {
+		err = s.place(&w, place)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case name == "time":
+		s.wants[0] = w
+		return nil
+	case name == "client":
+		w.must = true
+	case name == "object":
+		w.must = w.list
+		s.object = len(s.wants)
+	}
+	s.wants = append(s.wants, w)
+	return nil
+}
+
+func unitNamed(name string) (unit, error) {
+	allowed := strings.Join(unitNames, ", ")
+	if name == "" {
+		return 0, fmt.Errorf("it has no unit; write time=PLACE@UNIT, UNIT being one of %s", allowed)
+	}
+	i := slices.Index(unitNames, name)
+	if i < 0 {
+		return 0, fmt.Errorf("unit %q is unknown; use one of %s", name, allowed)
+	}
+	return unit(i), nil
+}
+
+// place reads the place of w: a column, or a path of keys.
+func (s *spec) place(w *want, place string) error {
+	if s.separator != 0 {
+		n, err := strconv.ParseUint(place, 10, 16)
+		if err != nil || n == 0 {
+			return fmt.Errorf("column %q is none; columns are numbers from 1 to %d", place, 1<<16-1)
+		}
+		w.column = int(n) - 1
+		return nil
+	}
+	if strings.HasSuffix(place, "[]") && !strings.HasSuffix(place, `\[]`) {
+		if w.name != "object" {
+			return fmt.Errorf(`%q is a list; only object may be one (write \[ for a bracket in a key)`, place)
+		}
+		w.list, place = true, strings.TrimSuffix(place, "[]")
+	}
+	for _, key := range splitEscaped(place, '.') {
+		key, ok := unescape(key)
+		if !ok || key == "" {
+			return fmt.Errorf(`path %q has an empty key or ends in a backslash; write keys with a '.' between, and \. for a dot in a key`, place)
+		}
+		w.path = append(w.path, key)
+	}
+	if len(w.path) > maxKeys {
+		return fmt.Errorf(`path %q has %d keys; at most %d are allowed (write \. for a dot that is in a key)`, place, len(w.path), maxKeys)
+	}
+	return nil
+}
+
+// cutSuffix cuts where at its last '@' that is neither escaped nor the first
+// byte.
+func cutSuffix(where string) (place, suffix string) {
+	parts := splitEscaped(where, '@')
+	n := len(parts) - 1
+	place = strings.Join(parts[:n], "@")
+	if place == "" {
+		return where, ""
+	}
+	return place, parts[n]
+}
+
+// splitEscaped splits s at each c that no backslash precedes. Backslashes stay.
+func splitEscaped(s string, c byte) []string {
+	var parts []string
+	from := 0
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case c:
+			parts = append(parts, s[from:i])
+			from = i + 1
+		}
+	}
+	return append(parts, s[from:])
+}
+
+// unescape removes backslashes; it is false when the last byte is one.
+func unescape(s string) (string, bool) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' {
+			i++
+			if i == len(s) {
+				return "", false
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String(), true
+}
+
+// compile prepares s for its reader.
+func (s *spec) compile() (err error) {
+	if s.separator == 0 {
+		s.root, err = newPathTree(s)
+		return err
+	}
+	for i, w := range s.wants {
+		s.columns = append(s.columns, columnWant{w.column, i})
+	}
+	slices.SortStableFunc(s.columns, func(a, b columnWant) int { return a.column - b.column })
+	return nil
+}

@@ -1,0 +1,181 @@
+package accesslog
+
+import "unicode"
+
+// The forms of a time in a line. Each reader here says whether the text is of
+// its form, and gives seconds and nanoseconds since the epoch.
+
+// digitsValue returns the value of s, which must be of a few digits only.
+func digitsValue(s []byte) (int, bool) {
+	n := 0
+	for _, c := range s {
+		c -= '0'
+		if c > 9 {
+			return 0, false
+		}
+		n = n*10 + int(c)
+	}
+	return n, true
+}
+
+// clfLen is the length of dd/Mon/yyyy:hh:mm:ss +zzzz.
+const clfLen = 26
+
+// A clfClock reads times of the form dd/Mon/yyyy:hh:mm:ss +zzzz. Neighbours in
+// a log are mostly of the same minute, so it remembers the last one.
+type clfClock struct {
+	minute [18]byte // dd/Mon/yyyy:hh:mm:
+	zone   [6]byte  // " +zzzz"
+	start  int64    // of that minute, in seconds since the epoch
+}
+
+// newCLFClock returns a clock that remembers the first minute of the epoch: a
+// memory that is wrong for no text.
+func newCLFClock() clfClock {
+	return clfClock{minute: [18]byte([]byte("01/Jan/1970:00:00:")), zone: [6]byte([]byte(" +0000"))}
+}
+
+// clfVerdict is what a clfClock says of a text.
+type clfVerdict uint8
+
+const (
+	clfOther   clfVerdict = iota // not of the form
+	clfInvalid                   // of the form, but no such month, day or time
+	clfValid
+)
+
+// read reads the clfLen bytes at the start of s, which must be that long.
+func (c *clfClock) read(s []byte) (int64, clfVerdict) {
+	s = s[:clfLen]
+	if [18]byte(s) != c.minute || [6]byte(s[20:]) != c.zone {
+		return c.readAnew(s)
+	}
+	tens, ones := s[18]-'0', s[19]-'0'
+	switch {
+	case tens > 9 || ones > 9:
+		return 0, clfOther
+	case tens > 5:
+		return 0, clfInvalid
+	}
+	return c.start + int64(tens)*10 + int64(ones), clfValid
+}
+
+// readAnew is read without the memory, which it renews.
+func (c *clfClock) readAnew(s []byte) (int64, clfVerdict) {
+	day, ok1 := digitsValue(s[0:2])
+	year, ok2 := digitsValue(s[7:11])
+	hour, ok3 := digitsValue(s[12:14])
+	minute, ok4 := digitsValue(s[15:17])
+	second, ok5 := digitsValue(s[18:20])
+	zoneHour, ok6 := digitsValue(s[22:24])
+	zoneMinute, ok7 := digitsValue(s[24:26])
+	if !(ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && ok7) ||
+		s[2] != '/' || s[6] != '/' || s[11] != ':' || s[14] != ':' || s[17] != ':' || s[20] != ' ' ||
+		(s[21] != '+' && s[21] != '-') || !isUpper(s[3]) || !isLower(s[4]) || !isLower(s[5]) {
+		return 0, clfOther
+	}
+	month := monthNamed(s[3], s[4], s[5])
+	clock, ok := clockSeconds(hour, minute, second)
+	if !ok || !isDate(year, month, day) {
+		return 0, clfInvalid
+	}
+	// Any four digits are a zone, as in +9999: what the server wrote is
+	// what it meant.
+	zone := int64(zoneHour*hourSeconds + zoneMinute*minuteSeconds)
+	if s[21] == '+' {
+		zone = -zone
+	}
+	t := daysSinceEpoch(year, month, day)*daySeconds + clock + zone
+	c.minute, c.zone, c.start = [18]byte(s), [6]byte(s[20:]), t-int64(second)
+	return t, clfValid
+}
+
+func isUpper(c byte) bool { return c-'A' < 26 }
+func isLower(c byte) bool { return c-'a' < 26 }
+func isDigit(c byte) bool { return c-'0' < 10 }
+
+// readISO reads yyyy-mm-ddThh:mm:ss[.f]ZONE. When strict, ZONE is Z; else the
+// forms of RFC 3339 are read: T may be t or a blank, ZONE z or +hh:mm.
+func readISO(s []byte, strict bool) (sec, nsec int64, ok bool) {
+	if len(s) < len("yyyy-mm-ddThh:mm:ssZ") || s[4] != '-' || s[7] != '-' || s[13] != ':' || s[16] != ':' ||
+		(s[10] != 'T' && (strict || s[10] != 't' && s[10] != ' ')) {
+		return 0, 0, false
+	}
+	year, ok1 := digitsValue(s[0:4])
+	month, ok2 := digitsValue(s[5:7])
+	day, ok3 := digitsValue(s[8:10])
+	hour, ok4 := digitsValue(s[11:13])
+	minute, ok5 := digitsValue(s[14:16])
+	second, ok6 := digitsValue(s[17:19])
+	clock, ok7 := clockSeconds(hour, minute, second)
+	if !(ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && ok7) || !isDate(year, month, day) {
+		return 0, 0, false
+	}
+	nsec, s, ok = readFraction(s[19:])
+	if !ok {
+		return 0, 0, false
+	}
+	zone, ok := readISOZone(s, strict)
+	return daysSinceEpoch(year, month, day)*daySeconds + clock - zone, nsec, ok
+}
+
+// readFraction reads the optional .digits at the start of s, cut to
+// nanoseconds, and returns what follows them.
+func readFraction(s []byte) (nsec int64, rest []byte, ok bool) {
+	if len(s) == 0 || s[0] != '.' {
+		return 0, s, true
+	}
+	i := 1
+	unit := int64(100_000_000)
+	for ; i < len(s) && isDigit(s[i]); i++ {
+		nsec += int64(s[i]-'0') * unit
+		unit /= 10
+	}
+	return nsec, s[i:], i > 1
+}
+
+// readISOZone returns the seconds that the zone is ahead of UTC.
+func readISOZone(s []byte, strict bool) (int64, bool) {
+	if len(s) == 1 {
+		return 0, s[0] == 'Z' || s[0] == 'z' && !strict
+	}
+	if strict || len(s) != len("+hh:mm") || s[3] != ':' || (s[0] != '+' && s[0] != '-') {
+		return 0, false
+	}
+	hour, ok1 := digitsValue(s[1:3])
+	minute, ok2 := digitsValue(s[4:6])
+	zone, ok3 := clockSeconds(hour, minute, 0)
+	if s[0] == '-' {
+		zone = -zone
+	}
+	return zone, ok1 && ok2 && ok3
+}
+
+// asciiDigits appends s to dst with each decimal digit of any script written as
+// '0' to '9'. The reference readers of json-nginx and json-zeek-dns take such
+// digits in a time.
+func asciiDigits(dst, s []byte) []byte {
+	for _, r := range string(s) {
+		if r >= 0x80 && unicode.IsDigit(r) {
+			r = '0' + digitOf(r)
+		}
+		dst = append(dst, string(r)...)
+	}
+	return dst
+}
+
+// digitOf returns the value of a decimal digit. Unicode keeps digits in runs
+// of ten, from zero to nine.
+func digitOf(r rune) rune {
+	for _, t := range unicode.Nd.R16 {
+		if rune(t.Lo) <= r && r <= rune(t.Hi) {
+			return (r - rune(t.Lo)) % 10
+		}
+	}
+	for _, t := range unicode.Nd.R32 {
+		if rune(t.Lo) <= r && r <= rune(t.Hi) {
+			return (r - rune(t.Lo)) % 10
+		}
+	}
+	return 0
+}

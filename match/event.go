@@ -1,0 +1,111 @@
+package match
+
+import (
+	"time"
+	"unsafe"
+)
+
+// An Event is one thing that happened: a time and fields.
+//
+// An Event holds views of the bytes it was given, not copies: they must stay
+// as they are while the Event is in use, and whoever keeps a value beyond that
+// copies it. A field without a value and a field with an empty value are the
+// same thing: absent.
+//
+// The zero Event has no field and the zero time. An Event is reused by calling
+// [Event.Reset]; it must not be used by several goroutines at once.
+type Event struct {
+	// Time is when it happened. Live callers may leave it zero: the verbs
+	// that decide "now" do not read it.
+	Time time.Time
+
+	known [numFields][]byte
+	extra []namedValue
+
+	clean   []byte // Path decoded and dot-cleaned, when isClean
+	scratch []byte // owned; clean points into it when Path had to be changed
+	isClean bool
+}
+
+type namedValue struct {
+	name  string
+	value []byte
+}
+
+// Reset makes e an event without fields, keeping its memory.
+func (e *Event) Reset() {
+	e.Time = time.Time{}
+	e.known = [numFields][]byte{}
+	e.extra = e.extra[:0]
+	e.isClean = false
+}
+
+// Set gives the well-known field f the value v. Set panics if f is not one of
+// the constants of this package.
+func (e *Event) Set(f Field, v []byte) {
+	e.known[f] = v
+	if f == Path {
+		e.isClean = false
+	}
+}
+
+// SetString is Set for a string, without copying it.
+func (e *Event) SetString(f Field, v string) { e.Set(f, view(v)) }
+
+// SetNamed gives the field of that name, well known or not, the value v.
+func (e *Event) SetNamed(name string, v []byte) {
+	if f, ok := FieldNamed(name); ok {
+		e.Set(f, v)
+		return
+	}
+	for i := range e.extra {
+		if e.extra[i].name == name {
+			e.extra[i].value = v
+			return
+		}
+	}
+	e.extra = append(e.extra, namedValue{name, v})
+}
+
+// SetNamedString is SetNamed for a string, without copying it.
+func (e *Event) SetNamedString(name, v string) { e.SetNamed(name, view(v)) }
+
+// Get returns the value of the well-known field f, empty when absent. The
+// caller must not change the bytes. Get panics if f is not one of the constants
+// of this package.
+func (e *Event) Get(f Field) []byte { return e.known[f] }
+
+// GetNamed returns the value of the field of that name, empty when absent. The
+// caller must not change the bytes.
+func (e *Event) GetNamed(name string) []byte { return newRef(name).get(e) }
+
+func (e *Event) named(name string) []byte {
+	for i := range e.extra {
+		if e.extra[i].name == name {
+			return e.extra[i].value
+		}
+	}
+	return nil
+}
+
+// CleanPath returns the Path field decoded and dot-cleaned, as conditions and
+// keys see it: %XX sequences are decoded once, runs of '/' become one, "." and
+// ".." segments are resolved and never climb above the root. A trailing '/'
+// stays. What does not start with '/' ("*", "host:443") is decoded only.
+// The result is valid until Path is set again or e is reset, and must not be
+// changed. A path that is clean already costs one scan and no copy.
+func (e *Event) CleanPath() []byte {
+	if !e.isClean {
+		e.clean = e.known[Path]
+		if needsCleaning(e.clean) {
+			e.scratch = appendClean(e.scratch[:0], e.clean)
+			e.clean = e.scratch
+		}
+		e.isClean = true
+	}
+	return e.clean
+}
+
+// view returns the bytes of s without a copy. Nothing in this module writes
+// to an event's values, which is what makes the view safe.
+func view(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

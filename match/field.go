@@ -1,0 +1,70 @@
+package match
+
+// A Field is the number of a well-known event field. Fields beyond these are
+// carried by name, see [Event.SetNamed].
+type Field uint8
+
+// The well-known fields. In a rules file and on the command line they go by
+// the lower-case names that [Field.String] gives.
+const (
+	Client   Field = iota // who: an address, a host name, an API key
+	Object                // what was asked for, as the log has it: a path, a port, a name
+	Method                // request method
+	Path                  // request path as sent, without the query; see Event.CleanPath
+	Query                 // what follows the first '?' of the target
+	Protocol              // HTTP/1.1, HTTP/2.0, ...
+	Status                // response status, in decimal
+	Size                  // response size in bytes, in decimal
+	User                  // authenticated or attempted user name
+	Host                  // virtual host or server name
+	Referer               // Referer header
+	Agent                 // User-Agent header
+	numFields
+)
+
+var fieldNames = [numFields]string{
+	"client", "object", "method", "path", "query", "protocol",
+	"status", "size", "user", "host", "referer", "agent",
+}
+
+// String returns the name of f, or "field?" for a number that is none.
+func (f Field) String() string {
+	if f < numFields {
+		return fieldNames[f]
+	}
+	return "field?"
+}
+
+// FieldNamed returns the well-known field of that name. The cost is a search
+// in a dozen names; callers that care resolve a name once.
+func FieldNamed(name string) (Field, bool) {
+	for i, n := range fieldNames {
+		if n == name {
+			return Field(i), true
+		}
+	}
+	return 0, false
+}
+
+// FieldNames returns the names of the well-known fields, in order.
+func FieldNames() []string { return fieldNames[:len(fieldNames):len(fieldNames)] }
+
+// ref is a field name resolved once: a well-known number, or else a name.
+type ref struct {
+	field Field // numFields when named
+	name  string
+}
+
+func newRef(name string) ref {
+	if f, ok := FieldNamed(name); ok {
+		return ref{field: f, name: name}
+	}
+	return ref{field: numFields, name: name}
+}
+
+func (r ref) get(e *Event) []byte {
+	if r.field < numFields {
+		return e.known[r.field]
+	}
+	return e.named(r.name)
+}

@@ -1,0 +1,116 @@
+package match
+
+import (
+	"fmt"
+	"net/netip"
+	"unsafe"
+)
+
+// Fold says how a client's address becomes a key, so that one client has one
+// key however its address is written, and cannot have as many as it likes.
+//
+// An IPv4-mapped IPv6 address (::ffff:192.0.2.1) is the IPv4 address, in every
+// notation. A zone is dropped. The address is then cut to its prefix: an IPv6
+// customer usually owns a /64, so that is what counts as one client. What is
+// not an address (a host name, an API key) stays as it is.
+//
+// The zero Fold is the default: IPv4 whole, IPv6 by /64.
+type Fold struct {
+	IPv4 int  // prefix length, 1 to 32; 0 means 32
+	IPv6 int  // prefix length, 1 to 128; 0 means 64
+	Off  bool // keys are the text as it stands; paths are not cleaned either
+}
+
+// Validate returns an error that names the first field out of range.
+func (f Fold) Validate() error {
+	if f.IPv4 < 0 || f.IPv4 > 32 {
+		return fmt.Errorf("ipv4 prefix length is %d; allowed is 1 to 32", f.IPv4)
+	}
+	if f.IPv6 < 0 || f.IPv6 > 128 {
+		return fmt.Errorf("ipv6 prefix length is %d; allowed is 1 to 128", f.IPv6)
+	}
+	return nil
+}
+
+func (f Fold) bits(a netip.Addr) int {
+	switch {
+	case a.Is4() && f.IPv4 == 0:
+		return 32
+	case a.Is4():
+		return f.IPv4
+	case f.IPv6 == 0:
+		return 64
+	}
+	return f.IPv6
+}
+
+// Append appends the key of client to dst: an address as Fold says, in its
+// canonical text, with "/bits" where it was cut; anything else as it is. It
+// does not allocate beyond growing dst.
+func (f Fold) Append(dst, client []byte) []byte {
+	if f.Off || (f.IPv4 == 0 || f.IPv4 == 32) && isDottedQuad(client) {
+		return append(dst, client...)
+	}
+	a, ok := parseAddr(client)
+	if !ok {
+		return append(dst, client...)
+	}
+	bits := f.bits(a)
+	if bits == a.BitLen() {
+		return a.AppendTo(dst)
+	}
+	p, err := a.Prefix(bits)
+	if err != nil { // unreachable: Validate bounds bits
+		return append(dst, client...)
+	}
+	return p.AppendTo(dst)
+}
+
+// parseAddr parses an address, unmaps it and drops its zone.
+func parseAddr(b []byte) (netip.Addr, bool) {
+	// The longest text with a meaning is a mapped address; a zone adds to it.
+	if len(b) < 2 || len(b) > 128 {
+		return netip.Addr{}, false
+	}
+	// ParseAddr keeps its argument only in an error, which is dropped here,
+	// and in a zone, which it copies into its own table.
+	a, err := netip.ParseAddr(unsafe.String(unsafe.SliceData(b), len(b)))
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	if a.Zone() != "" {
+		a = a.WithZone("")
+	}
+	return a.Unmap(), true
+}
+
+// isDottedQuad reports whether b is an IPv4 address in canonical text, which
+// is its own key.
+func isDottedQuad(b []byte) bool {
+	if len(b) < 7 || len(b) > 15 {
+		return false
+	}
+	dots, digits, n := 0, 0, 0
+	for _, c := range b {
+		switch {
+		case c == '.':
+			if digits == 0 {
+				return false
+			}
+			dots++
+			digits, n = 0, 0
+		case '0' <= c && c <= '9':
+			if digits > 0 && n == 0 { // a leading zero is not canonical
+				return false
+			}
+			n = n*10 + int(c-'0')
+			digits++
+			if n > 255 {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return dots == 3 && digits > 0
+}

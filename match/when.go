@@ -1,0 +1,252 @@
+package match
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// When says which events a rule is about. Each part that is given must hold;
+// a part with several values holds when one of them does. The zero When holds
+// for every event.
+type When struct {
+	// Method is request methods, compared exactly: "GET", "POST".
+	Method []string
+	// Path is patterns of the decoded, dot-cleaned path ([Event.CleanPath]).
+	// '*' stands for any run of bytes within a segment, "**" for any run at
+	// all; every other byte stands for itself. "/login" is exact, "/api/**"
+	// is everything below /api/.
+	Path []string
+	// Status is response statuses: "404", a class "5xx" or a range "500-504".
+	Status []string
+	// Client is addresses and CIDR prefixes. A client that is not an
+	// address is in none of them.
+	Client []netip.Prefix
+	// Fields is patterns, written as those of Path, for other fields by
+	// name. The path field is matched as it was sent when named here.
+	Fields map[string][]string
+}
+
+// IsZero reports whether w holds for every event.
+func (w When) IsZero() bool {
+	return len(w.Method) == 0 && len(w.Path) == 0 && len(w.Status) == 0 &&
+		len(w.Client) == 0 && len(w.Fields) == 0
+}
+
+// A Condition is a compiled [When]. The zero Condition holds for every event.
+// A Condition is immutable and safe for concurrent use; it does not allocate.
+type Condition struct {
+	methods  [][]byte
+	paths    []pattern
+	statuses []statusRange
+	clients  []netip.Prefix
+	fields   []fieldPatterns
+}
+
+type fieldPatterns struct {
+	ref      ref
+	patterns []pattern
+}
+
+// Compile returns w's Condition, or an error that names the part that cannot
+// be and what is allowed there.
+func (w When) Compile() (Condition, error) {
+	var c Condition
+	for _, m := range w.Method {
+		if m == "" {
+			return Condition{}, fmt.Errorf("method is empty; allowed is a method such as GET")
+		}
+		c.methods = append(c.methods, []byte(m))
+	}
+	for _, p := range w.Path {
+		if p == "" || p[0] != '/' && p[0] != '*' {
+			return Condition{}, fmt.Errorf("path pattern is %q; allowed is a pattern that begins with '/' or '*'", p)
+		}
+		c.paths = append(c.paths, newPattern(p))
+	}
+	for _, s := range w.Status {
+		r, err := parseStatus(s)
+		if err != nil {
+			return Condition{}, err
+		}
+		c.statuses = append(c.statuses, r)
+	}
+	for _, p := range w.Client {
+		if !p.IsValid() {
+			return Condition{}, fmt.Errorf("client prefix is invalid; allowed is an address or a CIDR prefix")
+		}
+		c.clients = append(c.clients, p)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.Fields)) {
+		if name == "" {
+			return Condition{}, fmt.Errorf("a field's name is empty")
+		}
+		fp := fieldPatterns{ref: newRef(name)}
+		for _, p := range w.Fields[name] {
+			fp.patterns = append(fp.patterns, newPattern(p))
+		}
+		c.fields = append(c.fields, fp)
+	}
+	return c, nil
+}
+
+// Holds reports whether c holds for e. A part about a field that e lacks does
+// not hold.
+func (c *Condition) Holds(e *Event) bool {
+	return c.holdsMethod(e) && c.holdsPath(e) && c.holdsStatus(e) && c.holdsClient(e) && c.holdsFields(e)
+}
+
+// Fields returns the names of the fields that c looks at.
+func (c *Condition) Fields() []string {
+	var names []string
+	for _, u := range []struct {
+		used bool
+		f    Field
+	}{
+		{len(c.methods) > 0, Method}, {len(c.paths) > 0, Path},
+		{len(c.statuses) > 0, Status}, {len(c.clients) > 0, Client},
+	} {
+		if u.used {
+			names = append(names, u.f.String())
+		}
+	}
+	for _, f := range c.fields {
+		names = append(names, f.ref.name)
+	}
+	return names
+}
+
+func (c *Condition) holdsMethod(e *Event) bool {
+	if len(c.methods) == 0 {
+		return true
+	}
+	for _, m := range c.methods {
+		if bytes.Equal(m, e.known[Method]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Condition) holdsPath(e *Event) bool {
+	return len(c.paths) == 0 || anyMatches(c.paths, e.CleanPath())
+}
+
+func (c *Condition) holdsStatus(e *Event) bool {
+	if len(c.statuses) == 0 {
+		return true
+	}
+	n, ok := atoi(e.known[Status])
+	if !ok {
+		return false
+	}
+	for _, r := range c.statuses {
+		if r.from <= n && n <= r.to {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Condition) holdsClient(e *Event) bool {
+	return len(c.clients) == 0 || InPrefixes(c.clients, e.known[Client])
+}
+
+func (c *Condition) holdsFields(e *Event) bool {
+	for i := range c.fields {
+		v := c.fields[i].ref.get(e)
+		if len(v) == 0 || !anyMatches(c.fields[i].patterns, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// InPrefixes reports whether client is an address in one of prefixes. An
+// IPv4-mapped IPv6 address is looked up as the IPv4 address, a zone is ignored;
+// what is not an address is in none. The cost is linear in len(prefixes).
+func InPrefixes(prefixes []netip.Prefix, client []byte) bool {
+	if len(prefixes) == 0 {
+		return false
+	}
+	a, ok := parseAddr(client)
+	if !ok {
+		return false
+	}
+	for _, p := range prefixes {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// ParsePrefix parses an address or a CIDR prefix. An address is the prefix
+// that holds just it, and an IPv4-mapped one is the IPv4 one. Bits beyond the
+// prefix length must be zero.
+func ParsePrefix(s string) (netip.Prefix, error) {
+	const allowed = "allowed is an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24"
+	if !strings.Contains(s, "/") {
+		a, err := netip.ParseAddr(s)
+		if err != nil || a.Zone() != "" {
+			return netip.Prefix{}, fmt.Errorf("%q is no address; %s", s, allowed)
+		}
+		a = a.Unmap()
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("%q is no prefix; %s", s, allowed)
+	}
+	if p.Addr().Is4In6() {
+		if p.Bits() < 96 {
+			return netip.Prefix{}, fmt.Errorf("%q spans IPv4 and IPv6; write the IPv4 prefix", s)
+		}
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	if p.Masked() != p {
+		return netip.Prefix{}, fmt.Errorf("%q has bits beyond its length; did you mean %s?", s, p.Masked())
+	}
+	return p, nil
+}
+
+type statusRange struct{ from, to int }
+
+func parseStatus(s string) (statusRange, error) {
+	bad := fmt.Errorf("status is %q; allowed is a status such as 404, a class such as 5xx or a range such as 500-504", s)
+	if len(s) == 3 && strings.EqualFold(s[1:], "xx") && '1' <= s[0] && s[0] <= '9' {
+		from := int(s[0]-'0') * 100
+		return statusRange{from, from + 99}, nil
+	}
+	lo, hi, isRange := strings.Cut(s, "-")
+	from, ok := atoi([]byte(lo))
+	if !ok || len(lo) != 3 {
+		return statusRange{}, bad
+	}
+	if !isRange {
+		return statusRange{from, from}, nil
+	}
+	to, ok := atoi([]byte(hi))
+	if !ok || len(hi) != 3 || to < from {
+		return statusRange{}, bad
+	}
+	return statusRange{from, to}, nil
+}
+
+// atoi parses up to six decimal digits.
+func atoi(b []byte) (int, bool) {
+	if len(b) == 0 || len(b) > 6 {
+		return 0, false
+	}
+	n := 0
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n, true
+}
