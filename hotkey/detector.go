@@ -1,0 +1,169 @@
+package hotkey
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/match"
+)
+
+// A Detector counts events under a [Set] and says when a key becomes hot,
+// exactly: the T-th event of a key in (t-span, t] yields the edge, and no other
+// event does until the hold is over.
+//
+// Verbs come in pairs: Add counts an event now, AddAt at a time that the caller
+// has. Now is the wall clock as it stood when the Detector was made plus the
+// time that has passed since. An event earlier than the newest one of its key
+// is counted at that newest time.
+//
+// Each event costs one lock and one look-up for each rule that matches it; a
+// key takes about 60 bytes, its own length and 8 bytes for each of its last T
+// times within the span. A Detector only grows.
+//
+// A Detector is safe for concurrent use. Its zero value is not usable; call
+// NewDetector.
+type Detector struct {
+	set    *Set
+	tables []*shard.Table // one for each rule
+	start  time.Time
+	keys   sync.Pool // *[]byte, scratch for a key
+}
+
+// DetectorConfig is how a Detector is built. Its zero value is the default.
+type DetectorConfig struct {
+	// Shards is how many locks each rule's table has, rounded up to a power
+	// of two. 0 means 64; 1 suits a Detector used by one goroutine.
+	Shards int
+}
+
+// An Edge is a key that becomes hot.
+type Edge struct {
+	Rule  int       // the rule's number in the Set
+	Key   string    // as the rule's Key made it
+	Time  time.Time // of the event that made it hot
+	Until time.Time // the end of the hold
+	First bool      // it has not been hot under this rule before
+}
+
+// A record is the newest time of the key, the end of its hold, and its log.
+// Times are stored with the sign bit turned, so that the zero word is earliest.
+const (
+	wordNewest = 0
+	wordUntil  = 1
+	wordLog    = 2
+	words      = wordLog + shard.LogWords
+)
+
+// NewDetector returns a Detector of s's rules that has seen nothing.
+func NewDetector(s *Set, c DetectorConfig) (*Detector, error) {
+	if c.Shards < 0 || c.Shards > 1<<16 {
+		return nil, fmt.Errorf("shards is %d; allowed is 0 (the default) to %d", c.Shards, 1<<16)
+	}
+	d := &Detector{set: s, start: time.Now()}
+	d.keys.New = func() any { return new([]byte) }
+	seed := maphash.MakeSeed()
+	for i := range s.rules {
+		d.tables = append(d.tables, shard.New(seed, shard.Config{
+			Words: words, Logs: []int{int(s.rules[i].Threshold)}, Shards: c.Shards,
+		}))
+	}
+	return d, nil
+}
+
+// Set returns the rules that d counts under.
+func (d *Detector) Set() *Set { return d.set }
+
+// Add counts e now and appends the edges that it makes, in the order of the
+// rules, to dst. It is short for AddAt(now, e, dst).
+func (d *Detector) Add(e *match.Event, dst []Edge) []Edge { return d.AddAt(d.now(), e, dst) }
+
+// AddAt counts e at time t and appends the edges that it makes, in the order
+// of the rules, to dst. It does not read e.Time, and allocates only for an edge.
+// A key of more than a mebibyte is not counted. Times are good from 1720 to
+// 2220; what lies beyond counts at the end of that range.
+func (d *Detector) AddAt(t time.Time, e *match.Event, dst []Edge) []Edge {
+	scratch := d.keys.Get().(*[]byte)
+	defer d.keys.Put(scratch)
+	for i := range d.set.rules {
+		if !d.set.conds[i].Holds(e) {
+			continue
+		}
+		key, ok := d.set.rules[i].Key.Append((*scratch)[:0], e)
+		*scratch = key
+		if !ok {
+			continue
+		}
+		if edge, ok := d.count(i, t, key); ok {
+			dst = append(dst, edge)
+		}
+	}
+	return dst
+}
+
+// AddKeyAt counts an event at time t that the caller has the key of, under rule
+// number rule, whatever its key and condition, and reports the edge if it makes
+// one.
+func (d *Detector) AddKeyAt(t time.Time, rule int, key string) (Edge, bool) {
+	return d.count(rule, t, unsafe.Slice(unsafe.StringData(key), len(key))) // only read
+}
+
+// HotAt reports whether key is hot at time t under rule number rule.
+func (d *Detector) HotAt(t time.Time, rule int, key string) bool {
+	b := unsafe.Slice(unsafe.StringData(key), len(key)) // only read
+	table := d.tables[rule]
+	hash := table.Hash(b)
+	s := table.Shard(hash)
+	s.Lock()
+	defer s.Unlock()
+	rec := s.Find(hash, b)
+	return rec != nil && clampTime(t) < loadTime(rec[wordUntil])
+}
+
+// Keys returns how many keys rule number rule has counted.
+func (d *Detector) Keys(rule int) int { return d.tables[rule].Len() }
+
+func (d *Detector) now() time.Time { return d.start.Add(time.Since(d.start)) }
+
+func (d *Detector) count(rule int, t time.Time, key []byte) (Edge, bool) {
+	if len(key) > shard.MaxKey {
+		return Edge{}, false
+	}
+	r, table := &d.set.rules[rule], d.tables[rule]
+	hash := table.Hash(key)
+	s := table.Shard(hash)
+	s.Lock()
+	defer s.Unlock()
+	rec := s.FindOrAdd(hash, key)
+	now := max(clampTime(t), loadTime(rec[wordNewest]))
+	rec[wordNewest] = storeTime(now)
+	logs, log := s.Logs(0), shard.Log(rec[wordLog:])
+	n := logs.Expire(log, now-int64(r.Span))
+	logs.Add(log, now)
+	if n+1 < int(r.Threshold) || now < loadTime(rec[wordUntil]) {
+		return Edge{}, false
+	}
+	first := rec[wordUntil] == 0
+	until := now + int64(r.hold())
+	rec[wordUntil] = storeTime(until)
+	return Edge{Rule: rule, Key: string(key), Time: time.Unix(0, now), Until: time.Unix(0, until), First: first}, true
+}
+
+func storeTime(t int64) uint64 { return uint64(t) ^ 1<<63 }
+func loadTime(w uint64) int64  { return int64(w ^ 1<<63) }
+
+// clampTime bounds t so that adding or taking away any span cannot overflow.
+func clampTime(t time.Time) int64 {
+	const most = math.MaxInt64 - 4*int64(MaxSpan)
+	switch sec := t.Unix(); {
+	case sec >= most/1e9:
+		return most
+	case sec <= -most/1e9:
+		return -most
+	}
+	return t.UnixNano()
+}

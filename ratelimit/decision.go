@@ -1,0 +1,109 @@
+package ratelimit
+
+import "time"
+
+// A Decision is the answer to one event under all its rules.
+type Decision struct {
+	// Allowed says whether the event is admitted.
+	Allowed bool
+
+	// Rule is the name of the deciding rule: of a refusal the one that
+	// refused, else the one with the least remaining. It is empty when no
+	// rule matched or the client is on the allow list; such an event is
+	// allowed, and the fields below are zero.
+	Rule string
+
+	// Limit and Remaining are the deciding rule's N, and how much of it is
+	// left after this event. Remaining is never above Limit.
+	Limit, Remaining uint64
+
+	// RetryAfter is how long until an event like this one would be admitted
+	// by all rules, if none came in between; 0 when it was allowed, and
+	// [Never] when no waiting helps: its cost is above a limit.
+	RetryAfter time.Duration
+
+	// ResetAfter is how long until the deciding rule has forgotten all it
+	// counted for this key.
+	ResetAfter time.Duration
+
+	// BannedUntil is when the ban ends that refused the event; the zero
+	// time when no ban did.
+	BannedUntil time.Time
+
+	// Err is why the store could not decide; the rules' fail policies then
+	// made the decision. It is nil with the memory store.
+	Err error
+}
+
+// Never is the RetryAfter of an event that no waiting helps.
+const Never time.Duration = -1
+
+// An Outcome is what one rule said of one event. Outcomes are for reports:
+// what to do about the event stands in the [Decision].
+type Outcome struct {
+	Rule int // its number in the Set
+
+	// Refused says that the rule refuses the event. Of a shadow rule it is
+	// what it would have done.
+	Refused bool
+
+	// Banned says that a ban of the rule refuses it, Started that this very
+	// event started that ban.
+	Banned, Started bool
+
+	// Skipped says that the rule neither judged nor counted the event,
+	// because a ban held for it. RetryAfter is set all the same.
+	Skipped bool
+
+	Limit, Remaining uint64
+	RetryAfter       time.Duration
+	ResetAfter       time.Duration
+	BannedUntil      time.Time
+}
+
+// fold folds what the rules said of one event into its decision.
+func fold(s *Set, subjects []Subject) Decision {
+	var deciding *Outcome
+	var wait time.Duration
+	for i := range subjects {
+		o := &subjects[i].Outcome
+		if s.rules[o.Rule].Shadow {
+			continue
+		}
+		wait = longer(wait, o.RetryAfter)
+		if !o.Skipped && (deciding == nil || o.decidesOver(deciding)) {
+			deciding = o
+		}
+	}
+	if deciding == nil {
+		return Decision{Allowed: true}
+	}
+	d := Decision{
+		Allowed:     !deciding.Refused,
+		Rule:        s.rules[deciding.Rule].Name,
+		Limit:       deciding.Limit,
+		Remaining:   deciding.Remaining,
+		ResetAfter:  deciding.ResetAfter,
+		BannedUntil: deciding.BannedUntil,
+	}
+	if deciding.Refused {
+		d.RetryAfter = wait
+	}
+	return d
+}
+
+// decidesOver reports whether o decides rather than p, which is earlier in
+// order and so decides when they are alike.
+func (o *Outcome) decidesOver(p *Outcome) bool {
+	switch {
+	case o.Refused != p.Refused:
+		return o.Refused
+	case !o.Refused:
+		return o.Remaining < p.Remaining
+	case o.Banned != p.Banned:
+		return o.Banned
+	case o.RetryAfter == Never || p.RetryAfter == Never:
+		return p.RetryAfter != Never
+	}
+	return o.RetryAfter > p.RetryAfter
+}

@@ -1,0 +1,42 @@
+// Package ratelimit limits and bans: it decides about an event under all the
+// rules that match it, in one step, and counts it.
+//
+// A [Rule] says which events it is about, by which key they are counted, how
+// many are allowed in a span and what follows when there are more. A [Set] is
+// rules compiled together. A [Limiter] judges events under a Set, with the
+// windows kept in a [Store]; [Memory] is the store of this process.
+//
+//	limiter, err := ratelimit.New(ratelimit.Rule{
+//		Name:   "per-client",
+//		Key:    key, // match.NewKey(match.Fold{}, "client")
+//		Limits: []ratelimit.Limit{{N: 60, Span: time.Minute}},
+//	})
+//	...
+//	if d := limiter.Take(event); !d.Allowed {
+//		// refused: try again after d.RetryAfter
+//	}
+//
+// # What a rule means
+//
+// A limit of N per span refuses the N+1st event in (t-span, t]. A ban after N
+// hits (or refusals) in span, for D, refuses the N+1st and starts the ban
+// [t, t+D); what it had counted is emptied; events during the ban are refused
+// and not recorded. What the limits of a rule with a ban have counted stays: a
+// ban shorter than the span never brings a second helping within one window.
+//
+// # How rules combine
+//
+// Limits charge, bans observe. Every matching event is a hit for the ban rules,
+// even when a limit refuses it, except while any ban holds for it. All limits
+// are judged, and each refusal counts toward its own rule's ban; a refused event
+// charges no limit. A shadow rule refuses nothing, and charges only admitted
+// events. The deciding rule is a ban first, then the one with the longest
+// retry-after, then the first in the order of rules.
+//
+// # Guarantees
+//
+// Never more than N admitted in any true window (t-span, t], for any arrivals
+// and any number of callers, whatever the algorithm: see [Algorithm]. An event
+// earlier than the newest one judged under any of its records is judged at that
+// newest time, so a clock set back neither stops nor doubles anything.
+package ratelimit

@@ -1,0 +1,333 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// seeded returns a generator whose seed is printed when the test fails.
+func seeded(t testing.TB) *rand.Rand {
+	seed := rand.Uint64()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	})
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+func mustKey(t testing.TB, fields ...string) match.Key {
+	t.Helper()
+	k, err := match.NewKey(match.Fold{Off: true}, fields...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func mustSet(t testing.TB, rules ...ratelimit.Rule) *ratelimit.Set {
+	t.Helper()
+	s, err := ratelimit.NewSet(ratelimit.SetConfig{}, rules...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func mustLimiter(t testing.TB, s *ratelimit.Set, c ratelimit.MemoryConfig) *ratelimit.Limiter {
+	t.Helper()
+	m, err := ratelimit.NewMemory(s, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ratelimit.NewLimiter(s, m)
+}
+
+func at(ms int64) time.Time { return time.UnixMilli(ms) }
+
+// randomRules returns a few rules that interfere with each other.
+func randomRules(t testing.TB, rnd *rand.Rand) []ratelimit.Rule {
+	keys := []match.Key{mustKey(t, "client"), mustKey(t, "path"), mustKey(t, "client", "path")}
+	span := func(most int) time.Duration { return time.Duration(1+rnd.IntN(most)) * time.Millisecond }
+	var rules []ratelimit.Rule
+	for i := range 1 + rnd.IntN(5) {
+		r := ratelimit.Rule{
+			Name: fmt.Sprint("rule-", i), Key: keys[rnd.IntN(len(keys))], Algorithm: ratelimit.Exact,
+			Shadow: rnd.IntN(4) == 0, CountRefused: rnd.IntN(3) == 0,
+		}
+		if rnd.IntN(3) == 0 {
+			r.When.Path = []string{"/a*"}
+		}
+		for range rnd.IntN(3) {
+			r.Limits = append(r.Limits, ratelimit.Limit{N: uint64(rnd.IntN(7)), Span: span(60)})
+		}
+		if len(r.Limits) == 0 || rnd.IntN(2) == 0 {
+			r.Ban = &ratelimit.Ban{After: uint64(rnd.IntN(6)), Span: span(60), For: span(60), Remember: span(200)}
+			if len(r.Limits) > 0 && rnd.IntN(2) == 0 {
+				r.Ban.Of = ratelimit.Refusals
+			}
+			if rnd.IntN(2) == 0 {
+				r.Ban.Factor, r.Ban.Max = 1+2*rnd.Float64(), r.Ban.For+span(300)
+			}
+		}
+		rules = append(rules, r)
+	}
+	return rules
+}
+
+// TestMemoryAgainstReference judges random events under random rule sets and
+// compares every outcome with the definitions.
+func TestMemoryAgainstReference(t *testing.T) {
+	rnd := seeded(t)
+	rounds := 3000
+	if testing.Short() {
+		rounds = 300
+	}
+	denied := 0
+	for range rounds {
+		rules := randomRules(t, rnd)
+		set := mustSet(t, rules...)
+		limiter := mustLimiter(t, set, ratelimit.MemoryConfig{Shards: 1 << rnd.IntN(3)})
+		ref := newReference(set, rules)
+		now := int64(rnd.IntN(2000)) - 1000 // either side of 1970
+		var outcomes []ratelimit.Outcome
+		for step := range 120 {
+			switch rnd.IntN(10) {
+			case 0:
+				now += int64(rnd.IntN(100))
+			case 1:
+				now -= int64(rnd.IntN(20)) // the clock is set back
+			default:
+				now += int64(rnd.IntN(4))
+			}
+			var e match.Event
+			if rnd.IntN(12) > 0 {
+				e.SetString(match.Client, string(rune('a'+rnd.IntN(3))))
+			}
+			e.SetString(match.Path, []string{"/a", "/b", "/ab"}[rnd.IntN(3)])
+			cost := uint64(1)
+			if rnd.IntN(5) == 0 {
+				cost += uint64(rnd.IntN(8))
+			}
+			var d ratelimit.Decision
+			d, outcomes = limiter.Judge(at(now), &e, cost, outcomes[:0])
+			want := ref.judge(now*1e6, &e, cost)
+			if !d.Allowed {
+				denied++
+			}
+			if diff := differs(d, outcomes, want); diff != "" {
+				t.Fatalf("step %d: %s\nrules %+v\ndecision %+v\noutcomes %+v", step, diff, rules, d, outcomes)
+			}
+		}
+	}
+	if denied == 0 {
+		t.Error("nothing was ever denied: the test has no teeth")
+	}
+}
+
+func differs(d ratelimit.Decision, outcomes []ratelimit.Outcome, want refVerdict) string {
+	if d.Allowed != want.allowed {
+		return fmt.Sprintf("allowed %v, want %v", d.Allowed, want.allowed)
+	}
+	if len(outcomes) != len(want.rules) {
+		return fmt.Sprintf("%d outcomes, want %d", len(outcomes), len(want.rules))
+	}
+	for _, o := range outcomes {
+		w := want.rules[o.Rule]
+		if o.Refused != w.refused || o.Banned != w.banned || o.Started != w.started || o.Skipped != w.skipped {
+			return fmt.Sprintf("rule %d: refused, banned, started, skipped %v %v %v %v, want %v %v %v %v",
+				o.Rule, o.Refused, o.Banned, o.Started, o.Skipped, w.refused, w.banned, w.started, w.skipped)
+		}
+		if o.Banned && o.BannedUntil.UnixNano() != w.until {
+			return fmt.Sprintf("rule %d: banned until %d, want %d", o.Rule, o.BannedUntil.UnixNano(), w.until)
+		}
+		if o.Remaining > o.Limit {
+			return fmt.Sprintf("rule %d: remaining %d above the limit %d", o.Rule, o.Remaining, o.Limit)
+		}
+	}
+	return ""
+}
+
+// TestRetryAfterIsTrue has a lone client wait as long as it is told: it must be
+// admitted then, and a tick earlier it must not.
+func TestRetryAfterIsTrue(t *testing.T) {
+	rnd := seeded(t)
+	refusals := 0
+	for range 4000 {
+		rules := randomRules(t, rnd)
+		for i := range rules {
+			if rnd.IntN(2) == 0 {
+				rules[i].Algorithm = ratelimit.Sliding
+				for j := range rules[i].Limits {
+					if rnd.IntN(2) == 0 {
+						rules[i].Limits[j].N += 65
+					}
+				}
+			}
+		}
+		set := mustSet(t, rules...)
+		build := func() *ratelimit.Limiter { return mustLimiter(t, set, ratelimit.MemoryConfig{Shards: 1}) }
+		patient, hasty := build(), build()
+		var e match.Event
+		e.SetString(match.Client, "a")
+		e.SetString(match.Path, "/a")
+		now := int64(0)
+		for range 200 {
+			now += rnd.Int64N(3e6)
+			cost := uint64(1 + rnd.IntN(3))
+			hasty.TakeAt(time.Unix(0, now), &e, cost)
+			d := patient.TakeAt(time.Unix(0, now), &e, cost)
+			if d.Allowed || d.RetryAfter == ratelimit.Never {
+				continue
+			}
+			refusals++
+			if d.RetryAfter <= 0 {
+				t.Fatalf("refused, with a retry-after of %v", d.RetryAfter)
+			}
+			if early := now + int64(d.RetryAfter) - 1; hasty.TakeAt(time.Unix(0, early), &e, cost).Allowed {
+				t.Fatalf("admitted 1 ns before the retry-after %v; rules %+v", d.RetryAfter, rules)
+			}
+			now += int64(d.RetryAfter)
+			if again := patient.TakeAt(time.Unix(0, now), &e, cost); !again.Allowed {
+				t.Fatalf("refused after waiting %v: %+v; rules %+v", d.RetryAfter, again, rules)
+			}
+			break // the two limiters have seen different things from here on
+		}
+	}
+	if refusals < 500 {
+		t.Errorf("only %d refusals: the test has no teeth", refusals)
+	}
+}
+
+// TestAllOrNothing has many goroutines take under up to eight rules on
+// different keys at once. In the end each rule must have been charged exactly
+// what was admitted: no partial charge, nothing lost.
+func TestAllOrNothing(t *testing.T) {
+	decisions := 1_000_000
+	if testing.Short() {
+		decisions = 100_000
+	}
+	rnd := seeded(t)
+	fields := [][]string{{"client"}, {"path"}, {"user"}, {"client", "path"}, {"path", "client"}, {"host"}, {"client", "user"}, {"method"}}
+	var rules []ratelimit.Rule
+	for i, f := range fields {
+		r := ratelimit.Rule{Name: strings.Join(f, "-"), Key: mustKey(t, f...), Limits: []ratelimit.Limit{{N: uint64(2000 * (i + 1)), Span: time.Hour}}}
+		if i%2 == 0 {
+			r.Algorithm = ratelimit.Exact
+		}
+		rules = append(rules, r)
+	}
+	limiter := mustLimiter(t, mustSet(t, rules...), ratelimit.MemoryConfig{Shards: 4})
+	event := func(e *match.Event, n int) {
+		e.Reset()
+		e.SetString(match.Client, []string{"a", "b", "c", "d"}[n%4])
+		e.SetString(match.Path, []string{"/x", "/y", "/z"}[n/4%3])
+		if n/12%2 == 0 {
+			e.SetString(match.User, []string{"u", "v"}[n/24%2])
+		}
+		e.SetString(match.Host, []string{"h", "i", "j", "k", "l"}[n/48%5])
+		e.SetString(match.Method, "GET")
+	}
+	const combinations = 240
+	var admitted [combinations]atomic.Uint64
+	var wg sync.WaitGroup
+	const goroutines = 8
+	for range goroutines {
+		mine := rand.New(rand.NewPCG(rnd.Uint64(), 1))
+		wg.Go(func() {
+			var e match.Event
+			for range decisions / goroutines {
+				n := mine.IntN(combinations)
+				event(&e, n)
+				cost := uint64(1 + mine.IntN(3))
+				if limiter.TakeAt(at(mine.Int64N(1000)), &e, cost).Allowed {
+					admitted[n].Add(cost)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	charged, total := make(map[string]uint64), uint64(0)
+	var e match.Event
+	for n := range combinations {
+		event(&e, n)
+		total += admitted[n].Load()
+		for i, r := range rules {
+			if key, ok := r.Key.Append(nil, &e); ok {
+				charged[fmt.Sprint(i, string(key))] += admitted[n].Load()
+			}
+		}
+	}
+	for n := range combinations {
+		event(&e, n)
+		_, outcomes := limiter.Judge(at(1000), &e, 0, nil) // a cost of 0 only looks
+		for _, o := range outcomes {
+			key, _ := rules[o.Rule].Key.Append(nil, &e)
+			if want := charged[fmt.Sprint(o.Rule, string(key))]; o.Limit-o.Remaining != want {
+				t.Errorf("rule %s, key %q: charged %d, admitted %d", rules[o.Rule].Name, key, o.Limit-o.Remaining, want)
+			}
+		}
+	}
+	if total == 0 || total >= uint64(decisions) {
+		t.Errorf("%d of %d admitted: the test has no teeth", total, decisions)
+	}
+}
+
+// TestNeverOver throws adversarial and random arrivals at every form of limit
+// and counts, in every true window, what was admitted; and it wants each
+// refusal justified by N admitted in (t-span-slot, t].
+func TestNeverOver(t *testing.T) {
+	rnd := seeded(t)
+	for _, n := range []uint64{1, 2, 60, 64, 65, 100, 1000} {
+		for _, span := range []time.Duration{time.Millisecond, 7 * time.Millisecond, time.Second, time.Minute} {
+			for _, a := range []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact} {
+				set := mustSet(t, ratelimit.Rule{Name: "r", Key: mustKey(t, "client"), Algorithm: a, Limits: []ratelimit.Limit{{N: n, Span: span}}})
+				limiter := mustLimiter(t, set, ratelimit.MemoryConfig{Shards: 1})
+				checkNeverOver(t, rnd, limiter, n, span)
+			}
+		}
+	}
+}
+
+func checkNeverOver(t *testing.T, rnd *rand.Rand, limiter *ratelimit.Limiter, n uint64, span time.Duration) {
+	t.Helper()
+	slot := int64(span) / 60
+	if int64(span)%60 != 0 {
+		slot = int64(span) / 64
+	}
+	var admitted []int64
+	now := rnd.Int64N(1e18)
+	for range 20_000 {
+		switch rnd.IntN(20) {
+		case 0:
+			now += rnd.Int64N(2 * int64(span))
+		case 1:
+			now += int64(span) - 1
+		case 2:
+			now += slot - now%slot // the first moment of a slot
+		case 3:
+			now += slot - now%slot - 1 // the last
+		default:
+			now += rnd.Int64N(2*int64(span)/int64(n) + 1)
+		}
+		d := limiter.TakeKeyAt(time.Unix(0, now), "k", 1)
+		if d.Allowed {
+			admitted = append(admitted, now)
+			if k := len(admitted) - int(n) - 1; k >= 0 && admitted[k] > now-int64(span) {
+				t.Fatalf("%d per %v: more admitted in the window that ends at %d", n, span, now)
+			}
+			continue
+		}
+		if k := len(admitted) - int(n); k < 0 || admitted[k] <= now-int64(span)-slot {
+			t.Fatalf("%d per %v: refused at %d without %d admitted in the span and a slot", n, span, now, n)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package ratelimit
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lately-go/lately/match"
+)
+
+// A Rule says which events it is about, by which key they are counted, and
+// what follows. It limits, or bans, or both.
+type Rule struct {
+	// Name tells the rule from the others of its Set and appears in every
+	// decision that it makes. Required.
+	Name string
+
+	// Key is what events are counted by. An event without it is not judged
+	// by this rule. Required.
+	Key match.Key
+
+	// When says which events the rule is about; the zero When is all.
+	When match.When
+
+	// Limits is how many events are allowed; each of them must allow. None
+	// makes a rule that only bans, which then needs Ban.
+	Limits []Limit
+
+	// Algorithm is how the limits count. A ban always counts exactly.
+	Algorithm Algorithm
+
+	// CountRefused makes refused events count toward the limits like
+	// admitted ones: a client that keeps trying stays out. Events during a
+	// ban are never counted.
+	CountRefused bool
+
+	// Ban, when not nil, starts a ban after too many hits or refusals.
+	Ban *Ban
+
+	// Shadow makes the rule decide and report, but refuse nothing.
+	Shadow bool
+
+	// OnStoreFailure is what the rule does while its store cannot decide.
+	OnStoreFailure FailPolicy
+}
+
+// A Limit allows N events in any window of Span.
+type Limit struct {
+	N    uint64        // 0 refuses all; at most MaxSliding, or MaxExact for Exact
+	Span time.Duration // whole milliseconds, from 1 ms to MaxSpan
+}
+
+// MaxSpan is the longest span of a limit or a ban: ten years.
+const MaxSpan = 10 * 365 * 24 * time.Hour
+
+// validate returns an error that names the bad value and what is allowed.
+func (r *Rule) validate() error {
+	if r.Name == "" {
+		return errors.New("name is empty; every rule needs a name of its own")
+	}
+	if len(r.Key.Fields()) == 0 {
+		return errors.New("key is missing; allowed is a field or a list of fields")
+	}
+	if len(r.Limits) == 0 && r.Ban == nil {
+		return errors.New("the rule has neither a limit nor a ban")
+	}
+	if r.Algorithm >= numAlgorithms {
+		return fmt.Errorf("algorithm number is %d; allowed is Sliding or Exact", r.Algorithm)
+	}
+	if r.OnStoreFailure >= numFailPolicies {
+		return fmt.Errorf("fail policy number is %d; allowed is FailLocal, FailOpen or FailClosed", r.OnStoreFailure)
+	}
+	for _, l := range r.Limits {
+		if err := l.Validate(r.Algorithm); err != nil {
+			return err
+		}
+	}
+	if r.Ban == nil {
+		return nil
+	}
+	if r.Ban.Of == Refusals && len(r.Limits) == 0 {
+		return errors.New("a ban after refusals needs a limit that refuses; this rule has none")
+	}
+	return r.Ban.Validate()
+}
+
+// Validate returns an error that names the value under which l cannot be
+// counted by a, and what is allowed.
+func (l Limit) Validate(a Algorithm) error {
+	if most := maxN(a); l.N > most {
+		return fmt.Errorf("limit is %d; algorithm %s allows at most %d", l.N, a, most)
+	}
+	return validateSpan("span", l.Span)
+}
+
+func maxN(a Algorithm) uint64 {
+	if a == Exact {
+		return MaxExact
+	}
+	return MaxSliding
+}
+
+func validateSpan(what string, d time.Duration) error {
+	if d < time.Millisecond || d > MaxSpan || d%time.Millisecond != 0 {
+		return fmt.Errorf("%s is %v; allowed is whole milliseconds from 1ms to %v", what, d, MaxSpan)
+	}
+	return nil
+}
+
+// A FailPolicy is what a rule does while its store cannot decide. The memory
+// store always can.
+type FailPolicy uint8
+
+const (
+	FailLocal  FailPolicy = iota // decide in this process's memory; the default
+	FailOpen                     // allow
+	FailClosed                   // refuse
+	numFailPolicies
+)
+
+var failPolicyNames = [numFailPolicies]string{"local", "open", "closed"}
+
+// String returns the policy's name as in a rules file.
+func (p FailPolicy) String() string {
+	if p < numFailPolicies {
+		return failPolicyNames[p]
+	}
+	return "policy?"
+}
+
+// FailPolicyNamed returns the policy of that name; "" is FailLocal.
+func FailPolicyNamed(name string) (FailPolicy, error) {
+	if name == "" {
+		return FailLocal, nil
+	}
+	for i, n := range failPolicyNames {
+		if n == name {
+			return FailPolicy(i), nil
+		}
+	}
+	return 0, fmt.Errorf("on_store_failure is %q; allowed is local, open, closed", name)
+}

@@ -1,0 +1,83 @@
+package ratelimit
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/lately-go/lately/match"
+)
+
+// A Set is rules compiled together: what a [Limiter] judges events under. It
+// holds no counts. A Set is immutable and safe for concurrent use.
+type Set struct {
+	rules []Rule
+	conds []match.Condition
+	allow []netip.Prefix
+}
+
+// SetConfig is what a Set has besides its rules. Its zero value adds nothing.
+type SetConfig struct {
+	// Allow lists clients, by address or prefix, that are never limited,
+	// never banned and never counted: one's own proxies and monitors.
+	Allow []netip.Prefix
+}
+
+// MaxRules is the largest number of rules in a Set.
+const MaxRules = 1024
+
+// NewSet compiles rules, in the order in which they are reported. The error
+// names the rule, the bad value and what is allowed.
+func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
+	if len(rules) > MaxRules {
+		return nil, fmt.Errorf("the set has %d rules; allowed is at most %d", len(rules), MaxRules)
+	}
+	s := &Set{rules: slices.Clone(rules), allow: slices.Clone(c.Allow)}
+	seen := make(map[string]bool, len(rules))
+	for i := range s.rules {
+		r := &s.rules[i]
+		if err := r.validate(); err != nil {
+			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
+		}
+		if seen[r.Name] {
+			return nil, fmt.Errorf("rule %d: the name %q is taken by an earlier rule", i+1, r.Name)
+		}
+		seen[r.Name] = true
+		cond, err := r.When.Compile()
+		if err != nil {
+			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
+		}
+		s.conds = append(s.conds, cond)
+		r.Limits = slices.Clone(r.Limits)
+		if r.Ban != nil {
+			ban := *r.Ban
+			r.Ban = &ban
+		}
+	}
+	return s, nil
+}
+
+// Len returns the number of rules.
+func (s *Set) Len() int { return len(s.rules) }
+
+// Rule returns the i-th rule. It must not be changed.
+func (s *Set) Rule(i int) *Rule { return &s.rules[i] }
+
+// Allowed reports whether the event's client is on the allow list.
+func (s *Set) Allowed(e *match.Event) bool {
+	return len(s.allow) > 0 && match.InPrefixes(s.allow, e.Get(match.Client))
+}
+
+// Fields returns the names of all event fields that the set looks at.
+func (s *Set) Fields() []string {
+	var names []string
+	if len(s.allow) > 0 {
+		names = append(names, match.Client.String())
+	}
+	for i := range s.rules {
+		names = append(names, s.rules[i].Key.Fields()...)
+		names = append(names, s.conds[i].Fields()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
