@@ -1,0 +1,145 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/replay"
+	"github.com/lately-go/lately/rules"
+)
+
+// replayFlags is the replay command's flags as they are typed.
+type replayFlags struct {
+	config            replay.Config
+	rules             string
+	limits, bans, hot []string
+	algorithm         string
+	order             string
+	decisions         string
+	json              bool
+	bad               bool
+}
+
+func newReplay() *cobra.Command {
+	var f replayFlags
+	cmd := &cobra.Command{
+		Use:   "replay [flags] FILE...",
+		Short: "Replay logs through rules: who hammers us, what would be refused, banned, hot",
+		Long: `Replay reads logs (plain, gzip, zstd or bzip2; - is standard input), and judges their events in
+event time through the code that would enforce the rules: either a rules file, its rules together
+as the server would, or what-ifs, each as if it were alone.
+
+Formats: ` + strings.Join(accesslog.Formats(), ", ") + `, or a spec:
+  json:time=PATH@UNIT,client=PATH,object=PATH    PATH[] for a list; UNIT s, ms, us, ns, rfc3339, clf
+  csv:time=N@UNIT,client=N,object=N              N is a column, from 1; tsv: alike
+  object=...@path cuts the value at the first '?'
+
+Exit codes: 0 all is well; 1 a file could not be read, or not to its end (the rest is reported);
+2 the command line or the rules file is wrong; 130 interrupted.`,
+		Example: `  lately replay access.log.gz
+  lately replay --limit 60/1m --ban 100/5m:1h --hot 200/1m access.log
+  lately replay --rules rules.yaml --json access.log.*`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.rules, "rules", "", "judge the rules of `FILE` together, as the server would")
+	flags.StringArrayVar(&f.limits, "limit", nil, "what if at most `N/SPAN` were allowed, such as 60/1m (repeatable)")
+	flags.StringArrayVar(&f.bans, "ban", nil, "what if more than `N/SPAN:DURATION` were banned, such as 100/5m:1h (repeatable)")
+	flags.StringArrayVar(&f.hot, "hot", nil, "which keys reach `N/SPAN`, or FIELD:N/SPAN (repeatable)")
+	flags.StringVar(&f.config.Key, "key", "client", "`FIELD` to count by: client, object or any other (hot: object)")
+	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit: sliding, exact")
+	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "refused events count toward --limit, too")
+	flags.StringVar(&f.config.Format, "format", "auto", "`NAME` or SPEC of the log format, or auto")
+	flags.IntVar(&f.config.Year, "year", 0, "year of a syslog file's first line (default: the file's modification time is the last line's)")
+	flags.DurationVar(&f.config.Resolution, "resolution", 0, "`D` that event times are floored to (default 1s)")
+	flags.StringVar(&f.order, "order", "time", "judge events in the order of `time|file`")
+	flags.IntVar(&f.config.Top, "top", 0, "report the `N` busiest keys (default 20)")
+	flags.StringVar(&f.decisions, "decisions", "", "write one byte for each judged event, A or D, to `FILE`")
+	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
+	flags.BoolVar(&f.bad, "bad", false, "show the first bad lines")
+	cmd.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions([]string{"sliding", "exact"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"time", "file"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(append(accesslog.Formats(), "auto"), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
+	if err := f.parse(cmd, args); err != nil {
+		return err
+	}
+	if f.decisions != "" {
+		file, err := os.Create(f.decisions)
+		if err != nil {
+			return fmt.Errorf("--decisions: %w", err)
+		}
+		defer file.Close()
+		f.config.Decisions = file
+	}
+	stop := showProgress(cmd.ErrOrStderr(), f.config.Progress)
+	report, err := replay.Run(cmd.Context(), f.config)
+	stop()
+	if err != nil {
+		return err
+	}
+	if err := f.print(cmd.OutOrStdout(), report); err != nil {
+		return err
+	}
+	if len(report.Problems) > 0 {
+		return &inputError{report.Problems}
+	}
+	return nil
+}
+
+// parse makes a replay.Config of the flags.
+func (f *replayFlags) parse(cmd *cobra.Command, args []string) error {
+	c := &f.config
+	c.Files, c.Stdin, c.Progress = args, cmd.InOrStdin(), new(replay.Progress)
+	for _, name := range []string{"year", "top", "resolution"} {
+		if flag := cmd.Flags().Lookup(name); flag.Changed && (flag.Value.String() == "0" || flag.Value.String() == "0s") {
+			return fmt.Errorf("--%s is 0; allowed is more than that", name)
+		}
+	}
+	var err error
+	if c.Algorithm, err = ratelimit.AlgorithmNamed(f.algorithm); err != nil {
+		return fmt.Errorf("--algorithm: %w", err)
+	}
+	if f.order != "time" && f.order != "file" {
+		return fmt.Errorf("--order is %q; allowed is time or file", f.order)
+	}
+	c.FileOrder = f.order == "file"
+	if f.rules != "" {
+		if c.Rules, err = rules.Load(f.rules); err != nil {
+			return err
+		}
+	}
+	for _, kind := range []struct {
+		kind  replay.Kind
+		texts []string
+	}{{replay.Limit, f.limits}, {replay.Ban, f.bans}, {replay.Hot, f.hot}} {
+		for _, text := range kind.texts {
+			w, err := replay.ParseWhatIf(kind.kind, text)
+			if err != nil {
+				return err
+			}
+			c.WhatIfs = append(c.WhatIfs, w)
+		}
+	}
+	return nil
+}
+
+func (f *replayFlags) print(out io.Writer, report *replay.Report) error {
+	if f.json {
+		enc := json.NewEncoder(out)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(report)
+	}
+	return report.WriteText(out, replay.TextStyle{Color: isTerminal(out) && os.Getenv("NO_COLOR") == "", Bad: f.bad})
+}

@@ -1,0 +1,82 @@
+package replay
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/lately-go/lately/accesslog"
+)
+
+// A block is some whole lines of a file.
+type block struct {
+	seq  int // position among all blocks of the run
+	file int
+	data []byte // ends with a newline, but for the end of the file
+
+	// tooLong says that after data comes one line that is longer than
+	// allowed. It was skipped as it was read, and is not held.
+	tooLong bool
+}
+
+// blockSize is how much is read at once: enough that handing a block to
+// another core costs nothing, little enough to stay in its cache.
+const blockSize = 512 << 10
+
+// A cutter cuts a file into blocks.
+type cutter struct {
+	src  io.Reader
+	rest []byte // the beginning of a line, cut off from the last block
+	long bool   // rest's line is too long: skip up to its end
+	err  error  // why reading ended
+}
+
+// next returns the data of the next block, in buf, which must be larger than
+// the longest line, and whether a line that is too long comes after it. At the
+// end it returns neither; failure then says why.
+func (c *cutter) next(buf []byte) (data []byte, tooLong bool) {
+	for {
+		n := copy(buf, c.rest)
+		c.rest = nil
+		for c.err == nil && n < len(buf) {
+			var got int
+			got, c.err = c.src.Read(buf[n:])
+			n += got
+		}
+		data = buf[:n]
+		if c.long {
+			end := bytes.IndexByte(data, '\n')
+			if end < 0 && c.err == nil {
+				continue
+			}
+			c.long = false
+			if end >= 0 {
+				c.keep(data[end+1:])
+			}
+			return nil, true
+		}
+		if c.err != nil {
+			return data, false
+		}
+		end := bytes.LastIndexByte(data, '\n') + 1
+		if len(data)-end > accesslog.MaxLine+1 { // +1 for a '\r'
+			c.long = true
+		} else {
+			c.keep(data[end:])
+		}
+		if end > 0 {
+			return data[:end], false
+		}
+	}
+}
+
+// keep copies rest, since the buffer it lies in is given away.
+func (c *cutter) keep(rest []byte) { c.rest = append([]byte(nil), rest...) }
+
+// failure returns why reading ended, nil when the file did.
+func (c *cutter) failure() error {
+	if errors.Is(c.err, io.EOF) {
+		return nil
+	}
+	return c.err
+}

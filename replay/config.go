@@ -1,0 +1,175 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/rules"
+)
+
+// Config is what to replay and how. The zero value of every field is its
+// default; Files is required.
+type Config struct {
+	// Files are read in this order and merged into one timeline; "-" is
+	// Stdin. Compression is told by the first bytes, not by the name.
+	Files []string
+	Stdin io.Reader
+
+	// Rules are judged together, as the server would. Without them WhatIfs
+	// are judged, each as if it were alone.
+	Rules   *rules.File
+	WhatIfs []WhatIf
+
+	// Key is the field that top lists, and what-ifs without a field of
+	// their own, count by. Default "client"; hot what-ifs default to
+	// "object".
+	Key string
+
+	// Algorithm and CountRefused are for what-ifs that limit.
+	Algorithm    ratelimit.Algorithm
+	CountRefused bool
+
+	// Format is a name or a spec of package accesslog, or "auto" (default):
+	// each file's format is told from its first lines.
+	Format string
+
+	// Year is the year of the first line of a syslog file. By default the
+	// file's modification time gives the year of the last line.
+	Year int
+
+	// Resolution is what event times are floored to. Default 1 s; allowed is
+	// 1 µs to 1 h, dividing a second or whole seconds.
+	Resolution time.Duration
+
+	// FileOrder judges events in the order of the files instead of in the
+	// order of time.
+	FileOrder bool
+
+	// Top is how many of the busiest keys are reported. Default 20.
+	Top int
+
+	// Decisions, when not nil, gets one byte for each judged event, 'A' or
+	// 'D', in the order of judging: of the only limit or ban what-if, or the
+	// events' outcomes under Rules.
+	Decisions io.Writer
+
+	// BadLines is how many bad lines are kept for showing. Default 10.
+	BadLines int
+
+	// Cores is how many goroutines parse and judge. Default all.
+	Cores int
+
+	// Progress, when not nil, is kept up to date while Run runs.
+	Progress *Progress
+}
+
+const (
+	defaultTop      = 20
+	defaultBadLines = 10
+	maxTop          = 1 << 20
+)
+
+// prepare checks c and fills in its defaults.
+func (c *Config) prepare() error {
+	if len(c.Files) == 0 {
+		return errors.New("no file is given; allowed is one or more paths, or - for standard input")
+	}
+	c.Key = or(c.Key, "client")
+	c.Format = or(c.Format, "auto")
+	c.Resolution = or(c.Resolution, time.Second)
+	c.Top = or(c.Top, defaultTop)
+	c.BadLines = or(c.BadLines, defaultBadLines)
+	c.Cores = or(c.Cores, runtime.GOMAXPROCS(0))
+	if c.Progress == nil {
+		c.Progress = new(Progress)
+	}
+	if c.Top < 0 || c.Top > maxTop {
+		return fmt.Errorf("--top is %d; allowed is 1 to %d", c.Top, maxTop)
+	}
+	if c.Year < 0 || c.Year > 9999 {
+		return fmt.Errorf("--year is %d; allowed is 1 to 9999", c.Year)
+	}
+	r := c.Resolution
+	if r < time.Microsecond || r > time.Hour || r%time.Second != 0 && time.Second%r != 0 {
+		return fmt.Errorf("--resolution is %v; allowed is 1µs to 1h, either whole seconds or a divisor of a second", r)
+	}
+	if c.Format != "auto" {
+		if _, err := accesslog.ParseFormat(c.Format); err != nil {
+			return fmt.Errorf("--format: %w", err)
+		}
+	}
+	if c.Rules != nil {
+		return c.prepareRules()
+	}
+	return c.prepareWhatIfs()
+}
+
+func or[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+func (c *Config) prepareRules() error {
+	if len(c.WhatIfs) > 0 {
+		return errors.New("--rules judges rules together and --limit, --ban and --hot judge each alone; allowed is one or the other")
+	}
+	for i := range c.Rules.Limits.Len() {
+		r := c.Rules.Limits.Rule(i)
+		for _, l := range r.Limits {
+			if err := c.multiple(r.Name, l.Span); err != nil {
+				return err
+			}
+		}
+		if r.Ban != nil {
+			if err := c.multiple(r.Name, r.Ban.Span); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range c.Rules.Hot.Len() {
+		if err := c.multiple(c.Rules.Hot.Rule(i).Name, c.Rules.Hot.Rule(i).Span); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Config) prepareWhatIfs() error {
+	judged := 0
+	for i := range c.WhatIfs {
+		w := &c.WhatIfs[i]
+		if w.Key == "" && w.Kind == Hot {
+			w.Key = "object"
+		}
+		w.Key = or(w.Key, c.Key)
+		if err := w.validate(c.Algorithm); err != nil {
+			return err
+		}
+		if err := c.multiple(fmt.Sprintf("--%s %s", w.Kind, w.Text), w.Span); err != nil {
+			return err
+		}
+		if w.Kind != Hot {
+			judged++
+		}
+	}
+	if c.Decisions != nil && judged != 1 {
+		return fmt.Errorf("--decisions needs --rules or exactly one --limit or --ban; there are %d", judged)
+	}
+	return nil
+}
+
+// multiple checks that a window is counted exactly on floored times.
+func (c *Config) multiple(name string, span time.Duration) error {
+	if span%c.Resolution != 0 {
+		return fmt.Errorf("%s: the window %v is not a multiple of the resolution %v; choose a --resolution that divides it", name, span, c.Resolution)
+	}
+	return nil
+}

@@ -1,0 +1,394 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"hash/maphash"
+	"slices"
+	"strings"
+
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A tally is what one core saw of the rules of a file. Each rule has its own
+// tallies, in the order of the set.
+type tally struct {
+	rules []ruleTally
+	// fates is, for each rule, the events it judged and what became of
+	// them, in order.
+	err error
+}
+
+type ruleTally struct {
+	allowed, denied    int64 // by the event's outcome
+	refused, wouldDeny int64 // by the rule
+	keys               map[string]*keyTally
+	starts             []start
+	fates              []fate
+	busiest            map[uint32]*BusyKey // by number of the top key
+}
+
+type keyTally struct{ denied, bans int64 }
+
+type start struct {
+	event int32
+	key   string
+}
+
+// A fate is the outcome of an event that a rule judged.
+type fate struct {
+	event int32
+	byte
+}
+
+// judgeRules judges a rules file: limits and bans together, in event order, and
+// hot rules each on their own. If all limits and bans count by one key, keys
+// are spread over the cores; otherwise one core sees all events.
+func (e *events) judgeRules(ctx context.Context, report *Report) error {
+	file := e.run.Rules
+	parts, partOf := e.partition(file.Limits)
+	e.run.Progress.Judging.Store(int64(parts + file.Hot.Len()))
+	outcomes := make([]byte, len(e.times))
+	for i := range outcomes {
+		outcomes[i] = 'A'
+	}
+	tallies := make([]tally, parts)
+	hot := make([]RuleReport, file.Hot.Len())
+	hotErrs := make([]error, file.Hot.Len())
+	e.run.parallel(parts+file.Hot.Len(), func(i int) {
+		defer e.run.Progress.Judged.Add(1)
+		if i < parts {
+			tallies[i] = e.judgeJoint(ctx, file.Limits, i, partOf, outcomes)
+			return
+		}
+		hot[i-parts], hotErrs[i-parts] = e.detectRule(ctx, file.Hot.Rule(i-parts))
+	})
+	errs := append(hotErrs, ctx.Err())
+	for _, t := range tallies {
+		errs = append(errs, t.err)
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	for i := range file.Limits.Len() {
+		report.Rules = append(report.Rules, e.reportRule(file.Limits.Rule(i), i, tallies))
+	}
+	report.Rules = append(report.Rules, hot...)
+	if e.run.Decisions != nil {
+		_, err := e.run.Decisions.Write(outcomes)
+		return err
+	}
+	return nil
+}
+
+// partition returns over how many cores the events of a set can be spread, and
+// the part of each event; nil when all events are one part.
+func (e *events) partition(set *ratelimit.Set) (parts int, partOf []uint8) {
+	parts = min(e.run.Cores, 256)
+	for i := range set.Len() {
+		if !set.Rule(i).Key.Equal(set.Rule(0).Key) {
+			parts = 1
+		}
+	}
+	if parts == 1 || set.Len() == 0 {
+		return 1, nil
+	}
+	partOf = make([]uint8, len(e.times))
+	seed := maphash.MakeSeed() // the answers do not depend on it
+	key := set.Rule(0).Key
+	e.run.parallel(parts, func(p int) {
+		ev := e.newEventReader()
+		var buf []byte
+		for i := p * len(e.times) / parts; i < (p+1)*len(e.times)/parts; i++ {
+			var ok bool
+			if buf, ok = key.Append(buf[:0], ev.event(i)); ok {
+				partOf[i] = uint8(maphash.Bytes(seed, buf) % uint64(parts))
+			}
+		}
+	})
+	return parts, partOf
+}
+
+// eventReader makes events of records again.
+type eventReader struct {
+	*events
+	ev     match.Event
+	fields []match.Field // numbers of well-known fields
+	named  []bool        // the others
+}
+
+func (e *events) newEventReader() *eventReader {
+	r := &eventReader{events: e}
+	for _, name := range e.run.fields {
+		f, known := match.FieldNamed(name)
+		r.fields, r.named = append(r.fields, f), append(r.named, !known)
+	}
+	return r
+}
+
+// event returns event i, until the next call.
+func (r *eventReader) event(i int) *match.Event {
+	r.ev.Reset()
+	for c, col := range r.cols {
+		id := col[i]
+		if id == 0 {
+			continue
+		}
+		if r.named[c] {
+			r.ev.SetNamedString(r.run.fields[c], r.values[c][id])
+		} else {
+			r.ev.SetString(r.fields[c], r.values[c][id])
+		}
+	}
+	return &r.ev
+}
+
+// judgeJoint judges the events of one part under the whole set.
+func (e *events) judgeJoint(ctx context.Context, set *ratelimit.Set, part int, partOf []uint8, decisions []byte) tally {
+	t := tally{rules: make([]ruleTally, set.Len())}
+	for i := range t.rules {
+		t.rules[i] = ruleTally{keys: make(map[string]*keyTally), busiest: make(map[uint32]*BusyKey)}
+	}
+	limiter, err := e.run.limiter(set)
+	if err != nil {
+		t.err = err
+		return t
+	}
+	topCol := e.cols[e.run.column(e.run.Key)]
+	isTop := make(map[uint32]bool)
+	for _, id := range e.ranks[e.run.column(e.run.Key)].ids {
+		isTop[id] = true
+	}
+	reader := e.newEventReader()
+	var outcomes []ratelimit.Outcome
+	var key []byte
+	for i := range e.times {
+		if partOf != nil && int(partOf[i]) != part {
+			continue
+		}
+		if i&0xffff == 0 && ctx.Err() != nil {
+			break
+		}
+		ev := reader.event(i)
+		var d ratelimit.Decision
+		d, outcomes = limiter.Judge(e.run.clock.time(e.at[i]), ev, 1, outcomes[:0])
+		if !d.Allowed {
+			decisions[i] = 'D'
+		}
+		for _, o := range outcomes {
+			rt := &t.rules[o.Rule]
+			key, _ = set.Rule(o.Rule).Key.Append(key[:0], ev)
+			rt.add(i, key, d.Allowed, o, set.Rule(o.Rule).Shadow)
+			if isTop[topCol[i]] {
+				rt.addBusy(topCol[i], d.Allowed)
+			}
+		}
+	}
+	return t
+}
+
+// add counts what a rule said of an event, and what became of the event.
+func (rt *ruleTally) add(event int, key []byte, allowed bool, o ratelimit.Outcome, shadow bool) {
+	fateByte := byte('A')
+	if allowed {
+		rt.allowed++
+	} else {
+		rt.denied++
+		fateByte = 'D'
+	}
+	rt.fates = append(rt.fates, fate{int32(event), fateByte})
+	if o.Refused && shadow {
+		rt.wouldDeny++
+	} else if o.Refused {
+		rt.refused++
+	}
+	if allowed && !o.Started {
+		return
+	}
+	k := rt.keys[string(key)]
+	if k == nil {
+		k = new(keyTally)
+		rt.keys[string(key)] = k
+	}
+	if !allowed {
+		k.denied++
+	}
+	if o.Started {
+		k.bans++
+		rt.starts = append(rt.starts, start{int32(event), string(key)})
+	}
+}
+
+func (rt *ruleTally) addBusy(id uint32, allowed bool) {
+	b := rt.busiest[id]
+	if b == nil {
+		b = new(BusyKey)
+		rt.busiest[id] = b
+	}
+	if allowed {
+		b.Allowed++
+	} else {
+		b.Denied++
+	}
+}
+
+// merge adds the tallies of all parts for one rule. Keys that several parts
+// saw are added up.
+func merge(rule int, tallies []tally) ruleTally {
+	all := ruleTally{keys: make(map[string]*keyTally), busiest: make(map[uint32]*BusyKey)}
+	for i := range tallies {
+		rt := &tallies[i].rules[rule]
+		all.allowed += rt.allowed
+		all.denied += rt.denied
+		all.refused += rt.refused
+		all.wouldDeny += rt.wouldDeny
+		all.starts = append(all.starts, rt.starts...)
+		all.fates = append(all.fates, rt.fates...)
+		for key, k := range rt.keys {
+			if all.keys[key] == nil {
+				all.keys[key] = new(keyTally)
+			}
+			all.keys[key].denied += k.denied
+			all.keys[key].bans += k.bans
+		}
+		for id, b := range rt.busiest {
+			if all.busiest[id] == nil {
+				all.busiest[id] = new(BusyKey)
+			}
+			all.busiest[id].Allowed += b.Allowed
+			all.busiest[id].Denied += b.Denied
+		}
+	}
+	slices.SortFunc(all.starts, func(a, b start) int { return cmp.Compare(a.event, b.event) })
+	slices.SortFunc(all.fates, func(a, b fate) int { return cmp.Compare(a.event, b.event) })
+	return all
+}
+
+// reportRule makes the report of one limit or ban of a rules file.
+func (e *events) reportRule(rule *ratelimit.Rule, number int, tallies []tally) RuleReport {
+	all := merge(number, tallies)
+	rep := RuleReport{
+		Name: rule.Name, Kind: Limit, Key: keyName(rule.Key), Algorithm: rule.Algorithm.String(),
+		Allowed: pointer(all.allowed), Denied: pointer(all.denied), Refused: pointer(all.refused),
+		Busiest: []BusyKey{},
+	}
+	if len(rule.Limits) > 0 {
+		rep.N, rep.SpanSeconds = rule.Limits[0].N, rule.Limits[0].Span.Seconds()
+	} else {
+		rep.Kind, rep.N, rep.SpanSeconds, rep.Algorithm = Ban, rule.Ban.After, rule.Ban.Span.Seconds(), "exact"
+	}
+	if len(rule.Limits) > 1 {
+		for _, l := range rule.Limits {
+			rep.Limits = append(rep.Limits, LimitJSON{l.N, l.Span.Seconds()})
+		}
+	}
+	if rule.Shadow {
+		rep.Mode, rep.WouldDeny, rep.Refused = "shadow", pointer(all.wouldDeny), nil
+	}
+	var keysDenied, bannedKeys int64
+	var denied []BannedKey
+	for key, k := range all.keys {
+		if k.denied > 0 {
+			keysDenied++
+		}
+		if k.bans > 0 {
+			bannedKeys++
+		}
+		denied = append(denied, BannedKey{parts(rule.Key, key), k.denied, k.bans})
+	}
+	rep.KeysDenied, rep.MostDenied = pointer(keysDenied), firstDenied(denied)
+	if rule.Ban != nil {
+		rep.BanSeconds = rule.Ban.For.Seconds()
+		rep.Bans, rep.BannedKeys = pointer(int64(len(all.starts))), pointer(bannedKeys)
+		rep.StartsSHA256 = e.run.digestMoments(func(yield func(int64, string) bool) {
+			for _, s := range all.starts {
+				if !yield(e.times[s.event], joined(parts(rule.Key, s.key))) {
+					return
+				}
+			}
+		})
+	}
+	decisions := make([]byte, len(all.fates))
+	for i, f := range all.fates {
+		decisions[i] = f.byte
+	}
+	rep.SHA256 = digest(decisions)
+	col := e.run.column(e.run.Key)
+	for _, id := range e.ranks[col].ids {
+		if b := all.busiest[id]; b != nil {
+			rep.Busiest = append(rep.Busiest, BusyKey{Keyed{Key{e.values[col][id]}}, b.Allowed, b.Denied})
+		}
+	}
+	return rep
+}
+
+// detectRule runs one hot rule over all events.
+func (e *events) detectRule(ctx context.Context, rule *hotkey.Rule) (RuleReport, error) {
+	rep := RuleReport{
+		Name: rule.Name, Kind: Hot, Key: keyName(rule.Key), Algorithm: "exact",
+		N: rule.Threshold, SpanSeconds: rule.Span.Seconds(), FirstHot: []Moment{},
+	}
+	set, err := hotkey.NewSet(*rule)
+	if err != nil {
+		return rep, err
+	}
+	detector, err := hotkey.NewDetector(set, hotkey.DetectorConfig{Shards: 1})
+	if err != nil {
+		return rep, err
+	}
+	type first struct {
+		tick int64
+		key  Key
+	}
+	var firsts []first
+	reader := e.newEventReader()
+	var edges []hotkey.Edge
+	for i := range e.times {
+		if i&0xffff == 0 && ctx.Err() != nil {
+			return rep, ctx.Err()
+		}
+		edges = detector.AddAt(e.run.clock.time(e.at[i]), reader.event(i), edges[:0])
+		for _, edge := range edges {
+			if edge.First {
+				firsts = append(firsts, first{e.times[i], parts(rule.Key, edge.Key)})
+			}
+		}
+	}
+	rep.HotKeys = pointer(int64(len(firsts)))
+	for _, f := range firsts[:min(len(firsts), maxFirst)] {
+		rep.FirstHot = append(rep.FirstHot, Moment{Keyed{f.key}, e.run.epoch(f.tick)})
+	}
+	rep.SHA256 = e.run.digestMoments(func(yield func(int64, string) bool) {
+		for _, f := range firsts {
+			if !yield(f.tick, joined(f.key)) {
+				return
+			}
+		}
+	})
+	return rep, nil
+}
+
+// keyName returns the field's name, or the list of names.
+func keyName(k match.Key) any {
+	if names := k.Fields(); len(names) > 1 {
+		return names
+	}
+	return k.String()
+}
+
+// parts takes a counted key apart.
+func parts(k match.Key, key string) Key {
+	var out Key
+	for part := range k.Parts([]byte(key)) {
+		out = append(out, string(part))
+	}
+	return out
+}
+
+// joined is a key as digests have it: the parts of a composite key with tabs
+// between them.
+func joined(k Key) string { return strings.Join(k, "\t") }

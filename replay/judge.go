@@ -1,0 +1,334 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// judge fills in the part of the report that is about keys and rules.
+func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
+	e := &events{timeline: t, run: r, ranks: map[int]ranking{}}
+	for _, field := range r.rankedFields() {
+		e.ranks[r.column(field)] = t.rank(r.column(field), r.Top)
+	}
+	main := e.ranks[r.column(r.Key)]
+	report.Keys = main.distinct
+	if len(t.times) > 0 {
+		first, last := slices.Min(t.times), slices.Max(t.times)
+		f, l := r.epoch(first), r.epoch(last)
+		report.First, report.Last = &f, &l
+		report.Start, report.Span = r.clock.time(first), r.clock.time(last).Sub(r.clock.time(first))
+		report.Timeline = picture(t.times, first, last)
+	}
+	report.Top = r.topKeys(t, r.column(r.Key), main)
+	e.at = r.judgingTimes(t.times)
+	if r.Rules != nil {
+		return e.judgeRules(ctx, report)
+	}
+	return e.judgeWhatIfs(ctx, report)
+}
+
+// events is a timeline as it is judged.
+type events struct {
+	*timeline
+	run   *run
+	at    []int64         // ticks at which each event is judged
+	ranks map[int]ranking // by column, of the fields whose busiest keys are reported
+}
+
+// rankedFields returns the fields whose busiest keys are reported.
+func (r *run) rankedFields() []string {
+	names := []string{r.Key}
+	for _, w := range r.WhatIfs {
+		if w.Kind != Hot && !slices.Contains(names, w.Key) {
+			names = append(names, w.Key)
+		}
+	}
+	return names
+}
+
+// A verdict is what one what-if said of its column's events.
+type verdict struct {
+	decisions []byte   // for each event 'A', 'D', or 0 when it has no key
+	bans      []uint32 // for each value, how many bans it got
+	denied    []uint32 // for each value, how many of its events were denied
+	marks     [][]mark // for each part, bans or first edges
+}
+
+// A mark is an event that started something.
+type mark struct {
+	event int32
+	id    uint32
+}
+
+// judgeWhatIfs judges each what-if on its own, its keys spread over all cores.
+func (e *events) judgeWhatIfs(ctx context.Context, report *Report) error {
+	r := e.run
+	parts := r.Cores
+	r.Progress.Judging.Store(int64(len(r.WhatIfs)))
+	verdicts := make([]verdict, len(r.WhatIfs))
+	errs := make([]error, len(r.WhatIfs)*parts)
+	for i, w := range r.WhatIfs {
+		n := len(e.values[r.column(w.Key)])
+		v := &verdicts[i]
+		v.marks = make([][]mark, parts)
+		if w.Kind != Hot {
+			v.decisions = make([]byte, len(e.times))
+			v.denied, v.bans = make([]uint32, n), make([]uint32, n)
+		}
+	}
+	r.parallel(len(errs), func(i int) {
+		if ctx.Err() == nil {
+			errs[i] = e.judgePart(r.WhatIfs[i/parts], &verdicts[i/parts], i%parts)
+		}
+		if i%parts == parts-1 {
+			r.Progress.Judged.Add(1)
+		}
+	})
+	for _, err := range append(errs, ctx.Err()) {
+		if err != nil {
+			return err
+		}
+	}
+	report.Rules = make([]RuleReport, len(r.WhatIfs))
+	r.parallel(len(r.WhatIfs), func(i int) {
+		report.Rules[i] = e.reportWhatIf(r.WhatIfs[i], &verdicts[i])
+	})
+	if r.Decisions == nil {
+		return nil
+	}
+	for _, v := range verdicts {
+		if v.decisions != nil {
+			_, err := r.Decisions.Write(judged(v.decisions))
+			return err
+		}
+	}
+	return nil
+}
+
+// judgePart judges the events of the keys that belong to a part.
+func (e *events) judgePart(w WhatIf, v *verdict, part int) error {
+	if w.Kind == Hot {
+		return e.detectPart(w, v, part)
+	}
+	rule, err := w.limitRule(e.run.Algorithm, e.run.CountRefused)
+	if err != nil {
+		return err
+	}
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rule)
+	if err != nil {
+		return err
+	}
+	limiter, err := e.run.limiter(set)
+	if err != nil {
+		return err
+	}
+	outcomes := make([]ratelimit.Outcome, 0, 1)
+	for i, id := range e.part(w.Key, part) {
+		var d ratelimit.Decision
+		d, outcomes = limiter.JudgeKey(e.run.clock.time(e.at[i]), e.value(w.Key, id), 1, outcomes[:0])
+		if d.Allowed {
+			v.decisions[i] = 'A'
+			continue
+		}
+		v.decisions[i] = 'D'
+		v.denied[id]++
+		if outcomes[0].Started {
+			v.bans[id]++
+			v.marks[part] = append(v.marks[part], mark{int32(i), id})
+		}
+	}
+	return nil
+}
+
+func (e *events) detectPart(w WhatIf, v *verdict, part int) error {
+	rule, err := w.hotRule()
+	if err != nil {
+		return err
+	}
+	set, err := hotkey.NewSet(rule)
+	if err != nil {
+		return err
+	}
+	detector, err := hotkey.NewDetector(set, hotkey.DetectorConfig{Shards: 1})
+	if err != nil {
+		return err
+	}
+	for i, id := range e.part(w.Key, part) {
+		if edge, ok := detector.AddKeyAt(e.run.clock.time(e.at[i]), 0, e.value(w.Key, id)); ok && edge.First {
+			v.marks[part] = append(v.marks[part], mark{int32(i), id})
+		}
+	}
+	return nil
+}
+
+// limiter returns a Limiter of set for one goroutine, in event time.
+func (r *run) limiter(set *ratelimit.Set) (*ratelimit.Limiter, error) {
+	m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Resolution: r.Resolution, Shards: 1})
+	if err != nil {
+		return nil, err
+	}
+	return ratelimit.NewLimiter(set, m), nil
+}
+
+// part yields the events that have the field and belong to a part, with the
+// number of the value. A value's events all belong to one part.
+func (e *events) part(field string, part int) func(yield func(int, uint32) bool) {
+	col, parts := e.cols[e.run.column(field)], uint32(e.run.Cores)
+	return func(yield func(int, uint32) bool) {
+		for i, id := range col {
+			if id != 0 && id%parts == uint32(part) && !yield(i, id) {
+				return
+			}
+		}
+	}
+}
+
+func (e *events) value(field string, id uint32) string { return e.values[e.run.column(field)][id] }
+
+// reportWhatIf makes the report of one what-if.
+func (e *events) reportWhatIf(w WhatIf, v *verdict) RuleReport {
+	col := e.run.column(w.Key)
+	rep := RuleReport{Name: w.Text, Kind: w.Kind, Key: w.Key, N: w.N, SpanSeconds: w.Span.Seconds(), Algorithm: "exact"}
+	marks := slices.Concat(v.marks...)
+	slices.SortFunc(marks, func(a, b mark) int { return cmp.Compare(a.event, b.event) })
+	moments := func(yield func(int64, string) bool) {
+		for _, m := range marks {
+			if !yield(e.times[m.event], e.values[col][m.id]) {
+				return
+			}
+		}
+	}
+	if w.Kind == Hot {
+		rep.HotKeys = pointer(int64(len(marks)))
+		rep.SHA256 = e.run.digestMoments(moments)
+		rep.FirstHot = []Moment{}
+		for _, m := range marks[:min(len(marks), maxFirst)] {
+			rep.FirstHot = append(rep.FirstHot, Moment{Keyed{Key{e.values[col][m.id]}}, e.run.epoch(e.times[m.event])})
+		}
+		return rep
+	}
+	if w.Kind == Limit {
+		rep.Algorithm = e.run.Algorithm.String()
+	}
+	decisions := judged(v.decisions)
+	rep.SHA256 = digest(decisions)
+	denied := countOf(decisions, 'D')
+	rep.Denied, rep.Allowed = pointer(denied), pointer(int64(len(decisions))-denied)
+	rep.KeysDenied = pointer(nonZero(v.denied))
+	rep.MostDenied = mostDenied(e.values[col], v.denied, v.bans)
+	rep.Busiest = e.busiest(w, v)
+	if w.Kind == Ban {
+		rep.BanSeconds = w.For.Seconds()
+		rep.Bans, rep.BannedKeys = pointer(int64(len(marks))), pointer(nonZero(v.bans))
+		rep.StartsSHA256 = e.run.digestMoments(moments)
+	}
+	return rep
+}
+
+// maxFirst is how many first edges are reported.
+const maxFirst = 100
+
+// busiest reports the busiest keys of the what-if's field.
+func (e *events) busiest(w WhatIf, v *verdict) []BusyKey {
+	col := e.run.column(w.Key)
+	out := []BusyKey{}
+	for _, id := range e.ranks[col].ids {
+		denied := int64(v.denied[id])
+		out = append(out, BusyKey{Keyed{Key{e.values[col][id]}}, e.ranks[col].counts[id] - denied, denied})
+	}
+	return out
+}
+
+func pointer(n int64) *int64 { return &n }
+
+func countOf(decisions []byte, c byte) int64 {
+	n := int64(0)
+	for _, d := range decisions {
+		if d == c {
+			n++
+		}
+	}
+	return n
+}
+
+func nonZero(counts []uint32) int64 {
+	n := int64(0)
+	for _, c := range counts {
+		if c > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// maxDenied is how many denied keys are kept for the plain report.
+const maxDenied = 10
+
+// mostDenied returns the keys with the most denied events, then by bytes.
+func mostDenied(values []string, denied, bans []uint32) []BannedKey {
+	var out []BannedKey
+	for id, n := range denied {
+		if n > 0 {
+			out = append(out, BannedKey{Key{values[id]}, int64(n), int64(bans[id])})
+		}
+	}
+	return firstDenied(out)
+}
+
+func firstDenied(keys []BannedKey) []BannedKey {
+	slices.SortFunc(keys, func(a, b BannedKey) int {
+		return cmp.Or(cmp.Compare(b.Denied, a.Denied), slices.CompareFunc(a.Key, b.Key, strings.Compare))
+	})
+	return keys[:min(len(keys), maxDenied)]
+}
+
+// judgingTimes returns the ticks at which events are judged: their own. Only a
+// log that spans more time than the rules can count in nanoseconds, from 1720
+// to 2220, has its empty stretches shortened to more than any rule remembers,
+// which changes no decision.
+func (r *run) judgingTimes(times []int64) []int64 {
+	if len(times) == 0 || r.FileOrder {
+		return times
+	}
+	first, last := r.clock.time(times[0]), r.clock.time(times[len(times)-1])
+	if first.Year() > 1720 && last.Year() < 2220 {
+		return times
+	}
+	longest := r.clock.of(r.memory()) + 1
+	at := make([]int64, len(times))
+	for i := 1; i < len(times); i++ {
+		at[i] = at[i-1] + min(times[i]-times[i-1], longest)
+	}
+	return at
+}
+
+// memory returns how long after an event any rule may still remember it.
+func (r *run) memory() time.Duration {
+	longest := time.Duration(0)
+	for _, w := range r.WhatIfs {
+		longest = max(longest, w.Span+w.For)
+	}
+	if r.Rules != nil {
+		for i := range r.Rules.Limits.Len() {
+			rule := r.Rules.Limits.Rule(i)
+			for _, l := range rule.Limits {
+				longest = max(longest, l.Span)
+			}
+			if rule.Ban != nil {
+				longest = max(longest, rule.Ban.Memory())
+			}
+		}
+		for i := range r.Rules.Hot.Len() {
+			rule := r.Rules.Hot.Rule(i)
+			longest = max(longest, rule.Span+rule.Hold)
+		}
+	}
+	return longest
+}

@@ -1,0 +1,323 @@
+package replay_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/replay"
+)
+
+// sharedData is real traffic with the answers of an independent oracle. It is
+// not part of the repository; tests that want it skip where it is not.
+const sharedData = "../../shared/data"
+
+// formatOf is how the formats of the oracle's manifest are asked for.
+var formatOf = map[string]string{
+	"csv-io":        "csv:time=2@s,object=5",
+	"json-mooncake": "json:time=timestamp@ms,object=hash_ids[]",
+	"tsv-nasa":      "tsv:time=3@s,client=1,object=5@path",
+}
+
+type manifestEntry struct {
+	File   string
+	Format string
+	Year   int
+}
+
+type oracleFile struct {
+	Lines, Parsed, Bad int64
+	First, Last        int64
+	Client, Object     *oracleKeys
+}
+
+type oracleKeys struct {
+	Distinct int
+	Events   int64
+	Top      []struct {
+		Key   string
+		Count int64
+	}
+	MaxWindow map[string][]struct {
+		Key string
+		Max int64
+	} `json:"max_window"`
+	Hot map[string]struct {
+		Total int64
+		First []struct {
+			At  int64
+			Key string
+		}
+		SHA256 string
+	}
+	Limit map[string]struct {
+		Allowed, Denied int64
+		DeniedKeys      int64 `json:"denied_keys"`
+		Busiest         []struct {
+			Key             string
+			Allowed, Denied int64
+		}
+		SHA256 string `json:"decisions_sha256"`
+	}
+	Ban map[string]struct {
+		Allowed, Denied, Bans int64
+		BannedKeys            int64  `json:"banned_keys"`
+		SHA256                string `json:"decisions_sha256"`
+		StartsSHA256          string `json:"starts_sha256"`
+	}
+}
+
+// eachLog runs f for every log of the manifest, with the configuration that
+// reads it.
+func eachLog(t *testing.T, f func(t *testing.T, c replay.Config, want *oracleFile)) {
+	data, err := os.ReadFile(filepath.Join(sharedData, "manifest.json"))
+	if err != nil {
+		t.Skip("SKIP: the shared logs and their oracle are not here:", err)
+	}
+	var entries []manifestEntry
+	if err := json.Unmarshal(data, &entries); err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 17 {
+		t.Fatalf("the manifest has %d logs, want 17", len(entries))
+	}
+	suffix := regexp.MustCompile(`\.(log|jsonl|csv|tsv)?(\.gz)?$`)
+	for _, entry := range entries {
+		name := suffix.ReplaceAllString(entry.File, "")
+		t.Run(name, func(t *testing.T) {
+			var want oracleFile
+			data, err := os.ReadFile(filepath.Join(sharedData, "oracle", name+".json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(data, &want); err != nil {
+				t.Fatal(err)
+			}
+			c := replay.Config{Files: []string{filepath.Join(sharedData, entry.File)}, Year: entry.Year}
+			if spec, ok := formatOf[entry.Format]; ok {
+				c.Format = spec
+			}
+			f(t, c, &want)
+		})
+	}
+}
+
+func mustRun(t *testing.T, c replay.Config) *replay.Report {
+	t.Helper()
+	report, err := replay.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Problems) > 0 {
+		t.Fatal(report.Problems)
+	}
+	return report
+}
+
+func whatIf(t *testing.T, kind replay.Kind, format string, args ...any) replay.WhatIf {
+	t.Helper()
+	w, err := replay.ParseWhatIf(kind, fmt.Sprintf(format, args...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// numbers returns the decimal numbers in s.
+func numbers(t *testing.T, s string) []int {
+	t.Helper()
+	var out []int
+	for _, field := range regexp.MustCompile(`\d+`).FindAllString(s, -1) {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// unLatin1 returns the bytes that the oracle's JSON shows as characters up to
+// U+00FF; keys of JSON logs are text and stay.
+func unLatin1(s string, text bool) string {
+	if text {
+		return s
+	}
+	var b []byte
+	for _, r := range s {
+		b = append(b, byte(r))
+	}
+	return string(b)
+}
+
+func isText(r *replay.Report) bool { return strings.HasPrefix(r.Format, "json") }
+
+func checkTop(t *testing.T, r *replay.Report, want *oracleKeys) {
+	t.Helper()
+	if len(r.Top) != len(want.Top) {
+		t.Fatalf("%d top keys, want %d", len(r.Top), len(want.Top))
+	}
+	for i, k := range want.Top {
+		if got := r.Top[i]; got.Key[0] != unLatin1(k.Key, isText(r)) || got.Count != k.Count {
+			t.Errorf("top key %d: %q %d, want %q %d", i, got.Key, got.Count, k.Key, k.Count)
+		}
+	}
+	for span, keys := range want.MaxWindow {
+		for i, k := range keys {
+			if got := r.Top[i].Peaks[span+"s"]; got != k.Max {
+				t.Errorf("peak of %q in %s s: %d, want %d", k.Key, span, got, k.Max)
+			}
+		}
+	}
+	if r.Keys != want.Distinct {
+		t.Errorf("%d distinct keys, want %d", r.Keys, want.Distinct)
+	}
+}
+
+func checkHot(t *testing.T, r *replay.Report, names []string, want *oracleKeys) {
+	t.Helper()
+	for i, name := range names {
+		got, w := r.Rules[i], want.Hot[name]
+		if *got.HotKeys != w.Total || got.SHA256 != w.SHA256 {
+			t.Errorf("hot %s: %d keys, digest %s; want %d, %s", name, *got.HotKeys, got.SHA256, w.Total, w.SHA256)
+		}
+		if len(got.FirstHot) != len(w.First) {
+			t.Errorf("hot %s: %d first edges, want %d", name, len(got.FirstHot), len(w.First))
+			continue
+		}
+		for j, first := range w.First {
+			if m := got.FirstHot[j]; m.T.String() != strconv.FormatInt(first.At, 10) || m.Key[0] != unLatin1(first.Key, isText(r)) {
+				t.Errorf("hot %s, edge %d: %s %q, want %d %q", name, j, m.T, m.Key, first.At, first.Key)
+			}
+		}
+	}
+}
+
+// TestOracle holds counts, top keys, peaks, exact limits in both refusal modes,
+// bans and hot keys of every log to the oracle, digests included.
+func TestOracle(t *testing.T) {
+	eachLog(t, func(t *testing.T, c replay.Config, want *oracleFile) {
+		c.Algorithm = ratelimit.Exact
+		if want.Object != nil {
+			t.Run("object", func(t *testing.T) {
+				c := c
+				c.Key = "object"
+				hot := slices.Sorted(maps.Keys(want.Object.Hot))
+				for _, name := range hot {
+					c.WhatIfs = append(c.WhatIfs, whatIf(t, replay.Hot, "%s", name))
+				}
+				r := mustRun(t, c)
+				checkTotals(t, r, want)
+				checkTop(t, r, want.Object)
+				checkHot(t, r, hot, want.Object)
+			})
+		}
+		if want.Client == nil {
+			return
+		}
+		for _, mode := range []string{"/rejected-not-counted", "/rejected-counted"} {
+			t.Run("client"+mode, func(t *testing.T) {
+				c := c
+				c.CountRefused = mode == "/rejected-counted"
+				hot := slices.Sorted(maps.Keys(want.Client.Hot))
+				for _, name := range hot {
+					c.WhatIfs = append(c.WhatIfs, whatIf(t, replay.Hot, "client:%s", name))
+				}
+				var limits []string
+				for name := range want.Client.Limit {
+					if strings.HasSuffix(name, mode) {
+						limits = append(limits, name)
+						n := numbers(t, name)
+						c.WhatIfs = append(c.WhatIfs, whatIf(t, replay.Limit, "%d/%ds", n[0], n[1]))
+					}
+				}
+				bans := slices.Sorted(maps.Keys(want.Client.Ban))
+				for _, name := range bans {
+					n := numbers(t, name)
+					c.WhatIfs = append(c.WhatIfs, whatIf(t, replay.Ban, "%d/%ds:%ds", n[0], n[1], n[2]))
+				}
+				r := mustRun(t, c)
+				checkTotals(t, r, want)
+				checkTop(t, r, want.Client)
+				checkHot(t, r, hot, want.Client)
+				checkLimits(t, r, r.Rules[len(hot):], limits, want.Client)
+				checkBans(t, r.Rules[len(hot)+len(limits):], bans, want.Client)
+			})
+		}
+	})
+}
+
+func checkTotals(t *testing.T, r *replay.Report, want *oracleFile) {
+	t.Helper()
+	if r.Lines != want.Lines || r.Parsed != want.Parsed || r.Bad != want.Bad {
+		t.Errorf("lines, parsed, bad: %d %d %d, want %d %d %d", r.Lines, r.Parsed, r.Bad, want.Lines, want.Parsed, want.Bad)
+	}
+	if r.First.String() != strconv.FormatInt(want.First, 10) || r.Last.String() != strconv.FormatInt(want.Last, 10) {
+		t.Errorf("from %s to %s, want %d to %d", r.First, r.Last, want.First, want.Last)
+	}
+}
+
+func checkLimits(t *testing.T, r *replay.Report, got []replay.RuleReport, names []string, want *oracleKeys) {
+	t.Helper()
+	for i, name := range names {
+		g, w := got[i], want.Limit[name]
+		if *g.Allowed != w.Allowed || *g.Denied != w.Denied || *g.KeysDenied != w.DeniedKeys || g.SHA256 != w.SHA256 {
+			t.Errorf("limit %s: allowed %d, denied %d of %d keys, digest %s; want %+v", name, *g.Allowed, *g.Denied, *g.KeysDenied, g.SHA256, w)
+		}
+		for j, k := range w.Busiest {
+			if b := g.Busiest[j]; b.Key[0] != unLatin1(k.Key, isText(r)) || b.Allowed != k.Allowed || b.Denied != k.Denied {
+				t.Errorf("limit %s: busiest %+v, want %+v", name, b, k)
+			}
+		}
+	}
+}
+
+func checkBans(t *testing.T, got []replay.RuleReport, names []string, want *oracleKeys) {
+	t.Helper()
+	for i, name := range names {
+		g, w := got[i], want.Ban[name]
+		if *g.Allowed != w.Allowed || *g.Denied != w.Denied || *g.Bans != w.Bans || *g.BannedKeys != w.BannedKeys ||
+			g.SHA256 != w.SHA256 || g.StartsSHA256 != w.StartsSHA256 {
+			t.Errorf("ban %s: allowed %d, denied %d, bans %d of %d keys, digests %s %s; want %+v",
+				name, *g.Allowed, *g.Denied, *g.Bans, *g.BannedKeys, g.SHA256, g.StartsSHA256, w)
+		}
+	}
+}
+
+// TestSlidingOracle holds the default algorithm to exact: the same decisions
+// for limits of up to 64, and for larger ones never more than N in any true
+// window and at least 99 % of what exact admits.
+func TestSlidingOracle(t *testing.T) {
+	eachLog(t, func(t *testing.T, c replay.Config, want *oracleFile) {
+		if want.Client == nil {
+			t.Skip("SKIP: the log has no clients")
+		}
+		for name, w := range want.Client.Limit {
+			c := c
+			c.CountRefused = strings.HasSuffix(name, "/rejected-counted")
+			n := numbers(t, name)
+			c.WhatIfs = []replay.WhatIf{whatIf(t, replay.Limit, "%d/%ds", n[0], n[1])}
+			got := mustRun(t, c).Rules[0]
+			if n[0] <= 64 && got.SHA256 != w.SHA256 {
+				t.Errorf("limit %s: digest %s, want that of exact, %s", name, got.SHA256, w.SHA256)
+			}
+			if !c.CountRefused && float64(*got.Allowed) < 0.99*float64(w.Allowed) {
+				t.Errorf("limit %s: %d allowed, less than 99 %% of exact's %d", name, *got.Allowed, w.Allowed)
+			}
+			if *got.Allowed > w.Allowed && c.CountRefused {
+				t.Errorf("limit %s: %d allowed, more than exact's %d though refused events count", name, *got.Allowed, w.Allowed)
+			}
+		}
+	})
+}
+
+var _ = time.Second

@@ -1,0 +1,126 @@
+package replay
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/match"
+)
+
+// parsed is what a block's lines said.
+type parsed struct {
+	block
+	worker int // whose interners numbered the values
+
+	times []int64    // ticks, or seconds of the stand-in calendar
+	cols  [][]uint32 // for each column, a number for each event
+
+	lines, bad int64
+	badLines   []BadLine
+
+	firstMonth, lastMonth time.Month // of dated lines without a year
+	steps                 int
+}
+
+// A worker parses blocks. It numbers the values it sees on its own; the numbers
+// of all workers are brought together at the end.
+type worker struct {
+	number  int
+	run     *run
+	fields  []string
+	columns []*interner
+	parsers map[int]*accesslog.Parser // by file
+	event   match.Event
+	get     []func(*match.Event) []byte
+}
+
+func (r *run) newWorker(number int) *worker {
+	w := &worker{number: number, run: r, fields: r.fields, parsers: make(map[int]*accesslog.Parser)}
+	for _, name := range r.fields {
+		w.columns = append(w.columns, newInterner())
+		if f, ok := match.FieldNamed(name); ok {
+			w.get = append(w.get, func(e *match.Event) []byte { return e.Get(f) })
+		} else {
+			w.get = append(w.get, func(e *match.Event) []byte { return e.GetNamed(name) })
+		}
+	}
+	return w
+}
+
+// parse reads all lines of b.
+func (w *worker) parse(b block) (*parsed, error) {
+	p := &parsed{block: b, worker: w.number, cols: make([][]uint32, len(w.columns))}
+	format := w.run.formats[b.file]
+	parser, err := w.parser(b.file, format)
+	if err != nil {
+		return nil, err
+	}
+	parser.Reset()
+	guess := len(b.data)/128 + 1
+	p.times = make([]int64, 0, guess)
+	for i := range p.cols {
+		p.cols[i] = make([]uint32, 0, guess)
+	}
+	for rest := b.data; len(rest) > 0; {
+		var line []byte
+		line, rest, _ = accesslog.CutLine(rest)
+		p.lines++
+		if !parser.Parse(line, &w.event) {
+			w.bad(p, line)
+			continue
+		}
+		w.add(p, format)
+		for parser.Next(&w.event) {
+			w.add(p, format)
+		}
+	}
+	if b.tooLong {
+		p.lines++
+		w.bad(p, []byte(fmt.Sprintf("(a line of more than %d bytes)", accesslog.MaxLine)))
+	}
+	p.firstMonth, p.lastMonth, p.steps = parser.Months()
+	p.data = nil
+	w.run.Progress.Lines.Add(p.lines)
+	return p, nil
+}
+
+func (w *worker) parser(file int, f accesslog.Format) (*accesslog.Parser, error) {
+	if p := w.parsers[file]; p != nil {
+		return p, nil
+	}
+	p, err := f.NewParser(accesslog.Options{})
+	if err != nil {
+		return nil, err
+	}
+	w.parsers[file] = p
+	return p, nil
+}
+
+// add makes a record of the worker's event.
+func (w *worker) add(p *parsed, f accesslog.Format) {
+	if f.Yearless() {
+		p.times = append(p.times, w.event.Time.Unix())
+	} else {
+		p.times = append(p.times, w.run.clock.ticks(w.event.Time))
+	}
+	for i, in := range w.columns {
+		var id uint32
+		// Keys are text as it stands: an empty one is one, too.
+		if v := w.get[i](&w.event); v != nil {
+			id = in.id(v)
+		}
+		p.cols[i] = append(p.cols[i], id)
+	}
+}
+
+// maxBadText is how many bytes of a bad line are kept.
+const maxBadText = 200
+
+func (w *worker) bad(p *parsed, line []byte) {
+	p.bad++
+	if len(p.badLines) < w.run.BadLines {
+		cut := line[:min(len(line), maxBadText)]
+		p.badLines = append(p.badLines, BadLine{Line: p.lines, Text: string(cut), Cut: len(cut) < len(line)})
+	}
+}

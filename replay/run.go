@@ -1,0 +1,204 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lately-go/lately/accesslog"
+)
+
+// Run replays c.Files and reports. An error means that nothing was replayed: c
+// is wrong, or ctx was done. What went wrong with a file is in the report's
+// Problems, along with a report of all that could be read.
+func Run(ctx context.Context, c Config) (*Report, error) {
+	started := time.Now()
+	if err := c.prepare(); err != nil {
+		return nil, err
+	}
+	r := &run{Config: c, clock: newClock(c.Resolution), formats: make([]accesslog.Format, len(c.Files))}
+	r.fields = r.usedFields()
+	blocks, workers, err := r.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	report := r.summarize(blocks)
+	t := r.assemble(blocks, workers)
+	report.Jumps = r.jumps(t)
+	if !c.FileOrder {
+		t.sort()
+	}
+	if err := r.judge(ctx, t, report); err != nil {
+		return nil, err
+	}
+	report.ElapsedSeconds = time.Since(started).Seconds()
+	return report, nil
+}
+
+// A run is the state of one Run.
+type run struct {
+	Config
+	clock    clock
+	fields   []string           // the columns of the timeline
+	formats  []accesslog.Format // of each file
+	problems []error
+}
+
+// usedFields returns every field that a rule or a list looks at.
+func (r *run) usedFields() []string {
+	names := []string{r.Key}
+	for _, w := range r.WhatIfs {
+		names = append(names, w.Key)
+	}
+	if r.Rules != nil {
+		names = append(names, r.Rules.Fields()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// column returns the number of a field's column.
+func (r *run) column(field string) int { return slices.Index(r.fields, field) }
+
+// parallel calls f for 0 to n-1 on all cores.
+func (r *run) parallel(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range min(n, r.Cores) {
+		wg.Go(func() {
+			for i := range next {
+				f(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+}
+
+// read reads and parses all files. The blocks come back in their order.
+func (r *run) read(ctx context.Context) ([]*parsed, []*worker, error) {
+	r.Progress.Total.Store(totalSize(r.Files))
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	queue := make(chan block, 2*r.Cores)
+	buffers := sync.Pool{New: func() any { b := make([]byte, blockSize); return &b }}
+	workers := make([]*worker, r.Cores)
+	done := make([][]*parsed, r.Cores)
+	var wg sync.WaitGroup
+	for i := range workers {
+		w := r.newWorker(i)
+		workers[i] = w
+		wg.Go(func() {
+			for b := range queue {
+				buffer := b.data[:cap(b.data)]
+				p, err := w.parse(b)
+				if err != nil {
+					cancel(err)
+					continue
+				}
+				done[i] = append(done[i], p)
+				buffers.Put(&buffer)
+			}
+		})
+	}
+	modified := r.cut(ctx, queue, &buffers)
+	close(queue)
+	wg.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, nil, err
+	}
+	blocks := slices.Concat(done...)
+	slices.SortFunc(blocks, func(a, b *parsed) int { return a.seq - b.seq })
+	for file := range r.Files {
+		if r.formats[file].Yearless() {
+			r.date(ofFile(blocks, file), modified[file])
+		}
+	}
+	return blocks, workers, nil
+}
+
+// ofFile returns the blocks of a file; they are neighbours.
+func ofFile(blocks []*parsed, file int) []*parsed {
+	from := slices.IndexFunc(blocks, func(b *parsed) bool { return b.file == file })
+	if from < 0 {
+		return nil
+	}
+	to := from
+	for to < len(blocks) && blocks[to].file == file {
+		to++
+	}
+	return blocks[from:to]
+}
+
+// totalSize returns the size of all files, 0 when one has none.
+func totalSize(files []string) int64 {
+	total := int64(0)
+	for _, f := range files {
+		st, err := os.Stat(f)
+		if err != nil || !st.Mode().IsRegular() {
+			return 0
+		}
+		total += st.Size()
+	}
+	return total
+}
+
+// cut reads all files and queues their blocks. It returns when each file was
+// last modified.
+func (r *run) cut(ctx context.Context, queue chan<- block, buffers *sync.Pool) []time.Time {
+	modified := make([]time.Time, len(r.Files))
+	seq := 0
+	for file, path := range r.Files {
+		src, err := r.open(path)
+		if err != nil {
+			r.problems = append(r.problems, err)
+			continue
+		}
+		modified[file] = src.modified
+		c := cutter{src: src}
+		for first := true; ; first = false {
+			data, tooLong := c.next(*buffers.Get().(*[]byte))
+			if len(data) == 0 && !tooLong {
+				break
+			}
+			if first {
+				if r.formats[file], err = r.formatOf(path, data); err != nil {
+					r.problems = append(r.problems, err)
+					break
+				}
+			}
+			select {
+			case queue <- block{seq: seq, file: file, data: data, tooLong: tooLong}:
+				seq++
+			case <-ctx.Done():
+				src.close()
+				return modified
+			}
+		}
+		if err := c.failure(); err != nil {
+			r.problems = append(r.problems, readError(path, err))
+		}
+		src.close()
+	}
+	return modified
+}
+
+// formatOf returns the format of a file that begins with sample.
+func (r *run) formatOf(path string, sample []byte) (accesslog.Format, error) {
+	if r.Format != "auto" {
+		return accesslog.ParseFormat(r.Format)
+	}
+	if f, ok := accesslog.Detect(sample); ok {
+		return f, nil
+	}
+	return accesslog.Format{}, fmt.Errorf("%s: no known log format fits its first lines; name one with --format: %s, or a spec such as csv:time=1@s,client=2",
+		path, strings.Join(accesslog.Formats(), ", "))
+}

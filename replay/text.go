@@ -1,0 +1,273 @@
+package replay
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// TextStyle is how the plain report looks. The zero value is plain bytes.
+type TextStyle struct {
+	Color bool // bold headings, in ANSI sequences
+	Bad   bool // show the bad lines that were kept
+}
+
+// WriteText writes the report for people. Keys and bad lines are written so
+// that nothing in them reaches a terminal as a control sequence.
+func (rep *Report) WriteText(out io.Writer, style TextStyle) error {
+	w := &textWriter{Writer: bufio.NewWriter(out), color: style.Color}
+	w.totals(rep)
+	w.timeline(rep)
+	w.busiest(rep)
+	for i := range rep.Rules {
+		w.rule(&rep.Rules[i], rep)
+	}
+	w.jumps(rep)
+	if style.Bad {
+		w.badLines(rep)
+	}
+	return w.Flush()
+}
+
+// textWriter lays out the plain report.
+type textWriter struct {
+	*bufio.Writer
+	color bool
+}
+
+func (w *textWriter) f(format string, args ...any) { fmt.Fprintf(w, format, args...) }
+
+func (w *textWriter) heading(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if w.color {
+		text = "\x1b[1m" + text + "\x1b[0m"
+	}
+	w.f("\n%s\n", text)
+}
+
+func (w *textWriter) totals(rep *Report) {
+	w.f("%s lines in %s (%s), %s parsed, %s bad\n", count(rep.Lines), plural(len(rep.Files), "file", "files"),
+		or(rep.Format, "no known format"), count(rep.Parsed), count(rep.Bad))
+	if rep.First == nil {
+		w.f("no event\n")
+		return
+	}
+	w.f("%s events by %s distinct values of %s, from %s to %s UTC (%s)\n", count(rep.Events), count(int64(rep.Keys)), rep.Key,
+		stamp(rep.Start), stamp(rep.Start.Add(rep.Span)), long(rep.Span))
+	if rep.ElapsedSeconds > 0 {
+		w.f("replayed in %.2f s, %s lines a second\n", rep.ElapsedSeconds, count(int64(float64(rep.Lines)/rep.ElapsedSeconds)))
+	}
+}
+
+// timeline draws the events over time as bars an eighth of a line high.
+func (w *textWriter) timeline(rep *Report) {
+	if len(rep.Timeline) < 2 {
+		return
+	}
+	most := int64(0)
+	for _, n := range rep.Timeline {
+		most = max(most, n)
+	}
+	bars := []rune(" ▁▂▃▄▅▆▇█")
+	var b strings.Builder
+	for _, n := range rep.Timeline {
+		b.WriteRune(bars[(n*8+most-1)/most])
+	}
+	w.heading("Events over time")
+	w.f("  %s\n  each bar is %s; the highest has %s events\n", b.String(), long(rep.Span/time.Duration(len(rep.Timeline))), count(most))
+}
+
+func (w *textWriter) busiest(rep *Report) {
+	if len(rep.Top) == 0 {
+		return
+	}
+	w.heading("Busiest by %s, with the most in any window of", rep.Key)
+	rows := [][]string{{rep.Key, "events", "share"}}
+	for _, p := range peakWindows {
+		rows[0] = append(rows[0], p.name)
+	}
+	for _, k := range rep.Top {
+		row := []string{k.Key.visible(), count(k.Count), percent(k.Count, rep.Events)}
+		for _, p := range peakWindows {
+			row = append(row, count(k.Peaks[p.name]))
+		}
+		rows = append(rows, row)
+	}
+	w.table(rows)
+}
+
+func (w *textWriter) rule(r *RuleReport, rep *Report) {
+	mode := ""
+	if r.Mode != "" {
+		mode = ", " + r.Mode
+	}
+	w.heading("%s %s (by %s, %s%s)", r.Kind, visible(r.Name), keyText(r.Key), r.Algorithm, mode)
+	if r.Kind == Hot {
+		w.hot(r)
+		return
+	}
+	w.f("  %s allowed, %s denied (%s), %s denied\n", count(*r.Allowed), count(*r.Denied),
+		percent(*r.Denied, *r.Allowed+*r.Denied), plural(int(*r.KeysDenied), "key", "keys"))
+	if r.Refused != nil {
+		w.f("  %s refused by this rule\n", count(*r.Refused))
+	}
+	if r.WouldDeny != nil {
+		w.f("  %s would have been refused by this rule\n", count(*r.WouldDeny))
+	}
+	if r.Bans != nil {
+		w.f("  %s of %s\n", plural(int(*r.Bans), "ban", "bans"), plural(int(*r.BannedKeys), "key", "keys"))
+	}
+	if len(r.MostDenied) == 0 {
+		return
+	}
+	rows := [][]string{{"most denied", "denied"}}
+	if r.Bans != nil {
+		rows[0] = append(rows[0], "bans")
+	}
+	for _, k := range r.MostDenied {
+		row := []string{k.Key.visible(), count(k.Denied)}
+		if r.Bans != nil {
+			row = append(row, count(k.Bans))
+		}
+		rows = append(rows, row)
+	}
+	w.table(rows)
+}
+
+// shownHot is how many first edges the plain report shows.
+const shownHot = 10
+
+func (w *textWriter) hot(r *RuleReport) {
+	w.f("  %s ran hot\n", plural(int(*r.HotKeys), "key", "keys"))
+	for _, m := range r.FirstHot[:min(len(r.FirstHot), shownHot)] {
+		w.f("  %s  %s\n", epochStamp(m.T.String()), m.Key.visible())
+	}
+	if n := *r.HotKeys - shownHot; n > 0 {
+		w.f("  and %s more\n", count(n))
+	}
+}
+
+func (w *textWriter) jumps(rep *Report) {
+	if len(rep.Jumps) == 0 {
+		return
+	}
+	w.heading("Jumps in time of more than a day")
+	for _, j := range rep.Jumps {
+		w.f("  from %s to %s\n", epochStamp(j.From.String()), epochStamp(j.To.String()))
+	}
+}
+
+func (w *textWriter) badLines(rep *Report) {
+	if len(rep.BadLines) == 0 {
+		return
+	}
+	w.heading("The first bad lines")
+	for _, b := range rep.BadLines {
+		more := ""
+		if b.Cut {
+			more = "…"
+		}
+		w.f("  %s:%d: %s%s\n", b.File, b.Line, visible(b.Text), more)
+	}
+}
+
+// table writes rows in columns: the first to the left, numbers to the right.
+func (w *textWriter) table(rows [][]string) {
+	width := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			width[i] = max(width[i], min(utf8.RuneCountInString(cell), 60))
+		}
+	}
+	for _, row := range rows {
+		w.f("  %-*s", width[0], row[0])
+		for i, cell := range row[1:] {
+			w.f("  %*s", width[i+1], cell)
+		}
+		w.f("\n")
+	}
+}
+
+// visible returns s if it is printable UTF-8, else with what is not escaped as
+// in a Go string.
+func visible(s string) string {
+	for _, r := range s {
+		if r == utf8.RuneError || !strconv.IsPrint(r) {
+			quoted := strconv.Quote(s)
+			return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+		}
+	}
+	return s
+}
+
+// visible joins the parts of a composite key.
+func (k Key) visible() string {
+	parts := make([]string, len(k))
+	for i, p := range k {
+		parts[i] = visible(p)
+	}
+	return strings.Join(parts, " ")
+}
+
+func keyText(key any) string {
+	if names, ok := key.([]string); ok {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprint(key)
+}
+
+// count writes n with a comma every three digits.
+func count(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return count(int64(n)) + " " + many
+}
+
+func percent(part, whole int64) string {
+	if whole == 0 {
+		return "0 %"
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole))
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
+
+func epochStamp(sec string) string {
+	whole, part, _ := strings.Cut(sec, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		return sec
+	}
+	text := stamp(time.Unix(n, 0))
+	if part != "" {
+		text += "." + part
+	}
+	return text
+}
+
+// long writes a duration in its two largest units.
+func long(d time.Duration) string {
+	day := 24 * time.Hour
+	switch {
+	case d >= day:
+		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return d.Round(time.Millisecond).String()
+}

@@ -1,0 +1,149 @@
+package replay
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lately-go/lately/accesslog"
+)
+
+// A timeline is all events in the order in which they are judged: a time and
+// for each column the number of the value, 12 to 32 bytes an event.
+type timeline struct {
+	times  []int64 // ticks
+	cols   [][]uint32
+	values [][]string // for each column, the value of each number; number 0 has none
+}
+
+// assemble brings the parsed blocks, in the order of the files, into one
+// timeline, with the workers' numbers made one.
+func (r *run) assemble(blocks []*parsed, workers []*worker) *timeline {
+	t := &timeline{cols: make([][]uint32, len(r.fields)), values: make([][]string, len(r.fields))}
+	total := 0
+	for _, b := range blocks {
+		total += len(b.times)
+	}
+	t.times = make([]int64, 0, total)
+	for _, b := range blocks {
+		t.times = append(t.times, b.times...)
+		b.times = nil
+	}
+	r.parallel(len(r.fields), func(c int) {
+		all := newInterner()
+		renumber := make([][]uint32, len(workers))
+		for i, w := range workers {
+			renumber[i] = all.merge(w.columns[c])
+			w.columns[c] = nil
+		}
+		col := make([]uint32, 0, total)
+		for _, b := range blocks {
+			for _, id := range b.cols[c] {
+				col = append(col, renumber[b.worker][id])
+			}
+			b.cols[c] = nil
+		}
+		t.cols[c] = col
+		t.values[c] = append([]string{""}, all.values...)
+	})
+	return t
+}
+
+// sort puts the events in the order of time; events of one tick keep their
+// order.
+func (t *timeline) sort() {
+	if slices.IsSorted(t.times) {
+		return
+	}
+	order := stableOrder(t.times)
+	t.times = reordered(t.times, order)
+	for i := range t.cols {
+		t.cols[i] = reordered(t.cols[i], order)
+	}
+}
+
+func reordered[T any](s []T, order []uint32) []T {
+	out := make([]T, len(s))
+	for i, from := range order {
+		out[i] = s[from]
+	}
+	return out
+}
+
+// stableOrder returns the indexes of times in ascending order of time, equal
+// ones in ascending order of index: a least-significant-digit radix sort over
+// only as many digits as the span of the times has.
+func stableOrder(times []int64) []uint32 {
+	const bits = 11
+	least := slices.Min(times)
+	span := uint64(slices.Max(times) - least)
+	order, next := make([]uint32, len(times)), make([]uint32, len(times))
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	for shift := 0; shift < 64 && span>>shift != 0; shift += bits {
+		var starts [1 << bits]uint32
+		for _, t := range times {
+			starts[uint64(t-least)>>shift&(1<<bits-1)]++
+		}
+		sum := uint32(0)
+		for d, n := range starts {
+			starts[d] = sum
+			sum += n
+		}
+		for _, i := range order {
+			d := uint64(times[i]-least) >> shift & (1<<bits - 1)
+			next[starts[d]] = i
+			starts[d]++
+		}
+		order, next = next, order
+	}
+	return order
+}
+
+// date gives the times of a file whose format has no year their real ones. The
+// blocks are the file's, in order. Lines that turn out to be a 29 February in a
+// common year are bad.
+func (r *run) date(blocks []*parsed, modified time.Time) {
+	offsets := make([]int, len(blocks))
+	steps := 0
+	var last time.Month
+	for i, b := range blocks {
+		if b.firstMonth == 0 {
+			offsets[i] = steps
+			continue
+		}
+		if last == time.December && b.firstMonth == time.January {
+			steps++
+		}
+		offsets[i] = steps
+		steps += b.steps
+		last = b.lastMonth
+	}
+	first := r.Year
+	if first == 0 {
+		first = modified.UTC().Year() - steps
+	}
+	for i, b := range blocks {
+		r.dateBlock(b, first+offsets[i])
+	}
+}
+
+func (r *run) dateBlock(b *parsed, year int) {
+	kept := 0
+	for i, sec := range b.times {
+		t, ok := accesslog.InYear(time.Unix(sec, 0), year)
+		if !ok {
+			b.bad++
+			continue
+		}
+		b.times[kept] = r.clock.ticks(t)
+		for _, col := range b.cols {
+			col[kept] = col[i]
+		}
+		kept++
+	}
+	b.times = b.times[:kept]
+	for c := range b.cols {
+		b.cols[c] = b.cols[c][:kept]
+	}
+}
