@@ -39,6 +39,9 @@ const (
 
 var algorithmNames = [numAlgorithms]string{"sliding", "exact"}
 
+// Algorithms returns the names of all algorithms.
+func Algorithms() []string { return algorithmNames[:len(algorithmNames):len(algorithmNames)] }
+
 // String returns the algorithm's name as in a rules file.
 func (a Algorithm) String() string {
 	if a < numAlgorithms {

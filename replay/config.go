@@ -68,6 +68,12 @@ type Config struct {
 	Progress *Progress
 }
 
+// Formats returns the names of the log formats that Config.Format takes.
+func Formats() []string { return accesslog.Formats() }
+
+// Algorithms returns the names of the algorithms that a limit can count by.
+func Algorithms() []string { return ratelimit.Algorithms() }
+
 const (
 	defaultTop      = 20
 	defaultBadLines = 10

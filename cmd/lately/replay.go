@@ -9,8 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
@@ -36,7 +34,7 @@ func newReplay() *cobra.Command {
 event time through the code that would enforce the rules: either a rules file, its rules together
 as the server would, or what-ifs, each as if it were alone.
 
-Formats: ` + strings.Join(accesslog.Formats(), ", ") + `, or a spec:
+Formats: ` + strings.Join(replay.Formats(), ", ") + `, or a spec:
   json:time=PATH@UNIT,client=PATH,object=PATH    PATH[] for a list; UNIT s, ms, us, ns, rfc3339, clf
   csv:time=N@UNIT,client=N,object=N              N is a column, from 1; tsv: alike
   object=...@path cuts the value at the first '?'
@@ -55,7 +53,7 @@ Exit codes: 0 all is well; 1 a file could not be read, or not to its end (the re
 	flags.StringArrayVar(&f.bans, "ban", nil, "what if more than `N/SPAN:DURATION` were banned, such as 100/5m:1h (repeatable)")
 	flags.StringArrayVar(&f.hot, "hot", nil, "which keys reach `N/SPAN`, or FIELD:N/SPAN (repeatable)")
 	flags.StringVar(&f.config.Key, "key", "client", "`FIELD` to count by: client, object or any other (hot: object)")
-	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit: sliding, exact")
+	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit: "+strings.Join(replay.Algorithms(), ", "))
 	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "refused events count toward --limit, too")
 	flags.StringVar(&f.config.Format, "format", "auto", "`NAME` or SPEC of the log format, or auto")
 	flags.IntVar(&f.config.Year, "year", 0, "year of a syslog file's first line (default: the file's modification time is the last line's)")
@@ -65,9 +63,9 @@ Exit codes: 0 all is well; 1 a file could not be read, or not to its end (the re
 	flags.StringVar(&f.decisions, "decisions", "", "write one byte for each judged event, A or D, to `FILE`")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	flags.BoolVar(&f.bad, "bad", false, "show the first bad lines")
-	cmd.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions([]string{"sliding", "exact"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions(replay.Algorithms(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"time", "file"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(append(accesslog.Formats(), "auto"), cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(append(replay.Formats(), "auto"), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -108,7 +106,7 @@ func (f *replayFlags) parse(cmd *cobra.Command, args []string) error {
 		}
 	}
 	var err error
-	if c.Algorithm, err = ratelimit.AlgorithmNamed(f.algorithm); err != nil {
+	if err = c.Algorithm.UnmarshalText([]byte(f.algorithm)); err != nil {
 		return fmt.Errorf("--algorithm: %w", err)
 	}
 	if f.order != "time" && f.order != "file" {

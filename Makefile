@@ -1,0 +1,84 @@
+# Needs Go (the version in go.mod), git and make. Linters come through the Go
+# module proxy, pinned in tools/go.mod; the race detector needs a C compiler.
+# What cannot be had is left out with a line that begins with SKIP.
+
+GO        ?= go
+FUZZTIME  ?= 10s
+BENCH     ?= .
+BENCHTIME ?= 1s
+
+TOOL = $(GO) tool -modfile=tools/go.mod
+
+# Packages whose tests run in a longer form without the race detector.
+CORE = $(if $(wildcard *.go),.) $(patsubst %,./%/...,$(wildcard internal ratelimit hotkey))
+
+# The rules that the demo judges the sample log by.
+DEMO_RULES = --limit 60/60s --ban 100/300s:1h --hot 200/60s
+
+.PHONY: help
+help: ## say what there is (the default)
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+
+.PHONY: build
+build: ## build bin/lately
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/lately ./cmd/lately
+
+.PHONY: test
+test: lint test-long test-race ## everything that must pass before a commit
+
+.PHONY: test-race
+test-race: ## all tests, under the race detector where there is a C compiler
+	@if tools/have-race; then set -x; $(GO) test -race -timeout 10m ./...; else set -x; $(GO) test -timeout 10m ./...; fi
+
+.PHONY: test-long
+test-long: ## tests of the core without the race detector, which makes them longer
+	$(GO) test -timeout 10m $(CORE)
+
+.PHONY: lint
+lint: vet fmt-check staticcheck ## vet, 32-bit vet, gofumpt, staticcheck
+
+.PHONY: vet
+vet:
+	$(GO) vet ./...
+	GOARCH=386 $(GO) vet ./...
+	@if [ ! -f benchmarks/go.mod ]; then :; \
+	elif (cd benchmarks && $(GO) mod download) >/dev/null 2>&1; then set -x; cd benchmarks && $(GO) vet ./...; \
+	else echo "SKIP vet of benchmarks/: its modules cannot be downloaded"; fi
+
+.PHONY: fmt-check
+fmt-check:
+	@if ! $(TOOL) -n gofumpt >/dev/null 2>&1; then echo "SKIP gofumpt: it cannot be downloaded; gofmt -s instead"; unformatted=$$(gofmt -s -l .); \
+	else echo "$(TOOL) gofumpt -l ."; unformatted=$$($(TOOL) gofumpt -l .); fi; \
+	if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
+
+.PHONY: staticcheck
+staticcheck:
+	@if ! $(TOOL) -n staticcheck >/dev/null 2>&1; then echo "SKIP staticcheck: it cannot be downloaded"; \
+	else set -x; $(TOOL) staticcheck ./...; fi
+
+.PHONY: fmt
+fmt: ## format all Go files
+	$(TOOL) gofumpt -w .
+
+.PHONY: demo
+demo: build ## replay an invented log and print the report
+	$(GO) run ./cmd/samplelog > bin/access.log
+	bin/lately replay $(DEMO_RULES) bin/access.log
+
+.PHONY: bench
+bench: ## run the benchmarks (BENCH=regexp BENCHTIME=1s)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for a short while (FUZZTIME=10s)
+	@set -e; for pkg in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' "$$pkg" | grep '^Fuzz' || true); do \
+			echo "fuzz $$pkg $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$pkg"; \
+		done; \
+	done
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin
+	find . -name '*.test' -type f -delete -o -name '*.prof' -type f -delete

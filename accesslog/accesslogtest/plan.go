@@ -1,0 +1,197 @@
+package accesslogtest
+
+import (
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+const (
+	cellMillis = 60_000 // the log is made minute by minute
+	minLines   = 1_000  // below this, or below a minute, nothing is planted
+)
+
+// hourWeight is the traffic of each hour of the day, relative: a quiet night,
+// a busy noon and a busier evening.
+var hourWeight = [24]int64{
+	22, 14, 10, 8, 8, 12, 22, 40, 62, 78, 86, 92,
+	98, 94, 84, 78, 76, 80, 90, 104, 110, 98, 70, 42,
+}
+
+// A plan says how many lines of each kind fall where.
+type plan struct {
+	millis int64 // length of the log
+	offset int64 // milliseconds of Config.Start since midnight, in its zone
+	seed   uint64
+
+	ordinary  int64 // lines of sessions
+	weight    int64 // sum of the weights of all cells
+	passed    int64 // sum of the weights of the cells filled so far
+	weights   *rand.Rand
+	clients   []string // of the crowd
+	crawler   planted
+	flood     planted
+	crowd     planted
+	hot       planted
+	dirty     planted
+	hotPath   string
+	floodPath string
+	crowdPath string
+}
+
+// planted is lines at known times. Next is the number of those written.
+type planted struct {
+	begin, millis int64
+	lines, next   int64
+	fading        bool
+}
+
+func newPlan(c Config) *plan {
+	start := c.Start
+	midnight := start.Hour()*3600 + start.Minute()*60 + start.Second()
+	p := &plan{
+		millis:  c.Duration.Milliseconds(),
+		offset:  int64(midnight) * 1000,
+		seed:    c.Seed,
+		clients: crowdClients(),
+	}
+	n := int64(c.Lines)
+	if c.Lines >= minLines && c.Duration >= time.Minute {
+		p.crawler = planted{lines: n * 4 / 100, millis: p.millis}
+		if !c.Quiet {
+			p.plantBursts(n)
+		}
+		if !c.Clean {
+			p.plantDirty(n)
+		}
+	}
+	if c.Format == SyslogSSHD {
+		p.hot.lines = 0
+	} else {
+		p.hotPath, p.floodPath, p.crowdPath = hotPath, loginPath, searchPath
+	}
+	p.ordinary = n - p.crawler.lines - p.flood.lines - p.crowd.lines - p.hot.lines - p.dirty.lines
+	p.weights = p.newWeights()
+	for begin := range p.cells() {
+		p.weight += p.cellWeight(begin)
+	}
+	p.weights = p.newWeights()
+	return p
+}
+
+// plantBursts places the three bursts, on whole seconds: the crowd in the
+// morning, the flood after noon, the hot product in the evening of a log that
+// is one day long.
+func (p *plan) plantBursts(lines int64) {
+	burst := func(percentOfTime, most, part, percentOfLines int64) planted {
+		return planted{
+			begin:  p.millis * percentOfTime / 100 / 1000 * 1000,
+			millis: min(most, p.millis/part/1000) * 1000,
+			lines:  lines * percentOfLines / 100,
+		}
+	}
+	p.crowd = burst(37, 600, 12, 4)
+	p.flood = burst(58, 300, 20, 6)
+	p.hot = burst(83, 600, 12, 5)
+	p.hot.fading = true
+}
+
+// plantDirty places three dirty lines for every 50,000, away from the ends.
+func (p *plan) plantDirty(lines int64) {
+	n := 3 * (1 + lines/50_000)
+	p.dirty = planted{begin: p.millis / (2 * n), lines: n, millis: p.millis}
+}
+
+// cells yields the beginning of each cell.
+func (p *plan) cells() iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		for begin := int64(0); begin < p.millis; begin += cellMillis {
+			if !yield(begin) {
+				return
+			}
+		}
+	}
+}
+
+func (p *plan) newWeights() *rand.Rand {
+	return rand.New(rand.NewPCG(p.seed, streamWeights))
+}
+
+// cellWeight returns the weight of the cell at begin: the curve of the day
+// between its two hours, and up to a third of noise. Cells must be asked for
+// in order, because of the noise.
+func (p *plan) cellWeight(begin int64) int64 {
+	const hour = 3_600_000
+	at := (p.offset + begin) % (24 * hour)
+	h, into := at/hour, at%hour/1000
+	curve := hourWeight[h]*(3600-into) + hourWeight[(h+1)%24]*into
+	length := min(cellMillis, p.millis-begin)
+	return curve / 36 * (64 + p.weights.Int64N(32)) * length / cellMillis
+}
+
+// fill adds the lines of the cell at begin to b, in no order.
+func (p *plan) fill(b *batch, s scene, begin int64, rng *rand.Rand) {
+	end := min(begin+cellMillis, p.millis)
+	before := scale(p.passed, p.ordinary, p.weight)
+	p.passed += p.cellWeight(begin)
+	p.fillSessions(b, s, begin, end, int(scale(p.passed, p.ordinary, p.weight)-before), rng)
+
+	p.crawler.until(end, func(at, _ int64) { s.crawl(b, at) })
+	p.flood.until(end, func(at, _ int64) { s.flood(b, at) })
+	p.crowd.until(end, func(at, i int64) { s.crowd(b, at, p.clients[i%crowdSize]) })
+	p.hot.until(end, func(at, _ int64) { s.hot(b, at) })
+	p.dirty.until(end, func(at, i int64) { s.dirty(b, at, int(i%3)) })
+}
+
+// fillSessions adds n lines of ordinary sessions. A session that takes k lines
+// takes the places of k random times and begins at the first of them.
+func (p *plan) fillSessions(b *batch, s scene, begin, end int64, n int, rng *rand.Rand) {
+	times := make([]int64, n)
+	for i := range times {
+		times[i] = begin + rng.Int64N(end-begin)
+	}
+	slices.Sort(times)
+	for want := len(b.lines) + n; len(b.lines) < want; {
+		room := want - len(b.lines)
+		s.session(b, times[n-room], end, room, 3+n/8)
+	}
+}
+
+// until calls add with the time and the number of each line before end that
+// has not been written.
+func (t *planted) until(end int64, add func(at, i int64)) {
+	for ; t.next < t.lines; t.next++ {
+		at := t.begin
+		if t.fading {
+			at += scale(t.next*t.next, t.millis, t.lines*t.lines)
+		} else {
+			at += scale(t.next, t.millis, t.lines)
+		}
+		if at >= end {
+			return
+		}
+		add(at, t.next)
+	}
+}
+
+func (p *plan) describe(t *Truth, start time.Time) {
+	t.Crawler = p.crawler.describe(start, "", crawlerClient)
+	t.Flood = p.flood.describe(start, p.floodPath, floodClient)
+	t.Crowd = p.crowd.describe(start, p.crowdPath, p.clients...)
+	t.HotProduct = p.hot.describe(start, p.hotPath)
+}
+
+func (t *planted) describe(start time.Time, path string, clients ...string) Burst {
+	if t.lines == 0 {
+		return Burst{}
+	}
+	at := func(ms int64) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+	return Burst{
+		Clients: clients,
+		Path:    path,
+		Begin:   at(t.begin),
+		End:     at(t.begin + t.millis),
+		Lines:   int(t.lines),
+	}
+}

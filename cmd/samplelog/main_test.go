@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"strings"
+	"testing"
+
+	"github.com/lately-go/lately/accesslog/accesslogtest"
+)
+
+func TestFlagsReachTheConfig(t *testing.T) {
+	var want bytes.Buffer
+	c := accesslogtest.Config{Lines: 1500, Seed: 9, Format: accesslogtest.JSONNginx, HighBytes: true}
+	if _, err := accesslogtest.Write(&want, c); err != nil {
+		t.Fatal(err)
+	}
+	var got, planted bytes.Buffer
+	args := []string{"-lines", "1500", "-seed", "9", "-format", "json-nginx", "-highbytes"}
+	if err := run(args, &got, &planted); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want.Bytes()) {
+		t.Error("the log is not the one of the same Config")
+	}
+	for _, s := range []string{"1500 lines", "flood:", "203.0.113.245 /login", "12 clients /search", "hot product:"} {
+		if !strings.Contains(planted.String(), s) {
+			t.Errorf("standard error does not say %q:\n%s", s, &planted)
+		}
+	}
+}
+
+func TestBadArguments(t *testing.T) {
+	for _, tt := range []struct{ args, want string }{
+		{"-lines -3", "Lines is -3"},
+		{"-format xml", `Format is "xml"`},
+		{"access.log", `unexpected argument "access.log"`},
+		{"-nosuch", "not defined"},
+	} {
+		var out, diag bytes.Buffer
+		err := run(strings.Fields(tt.args), &out, &diag)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || out.Len() > 0 {
+			t.Errorf("%s: error %v and %d bytes of log, want an error with %q and none", tt.args, err, out.Len(), tt.want)
+		}
+	}
+	if err := run([]string{"-h"}, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("-h: %v, want %v", err, flag.ErrHelp)
+	}
+}

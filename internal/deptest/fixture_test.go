@@ -1,0 +1,193 @@
+package deptest
+
+import (
+	"archive/zip"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const fixtureVersion = "v0.0.1" // what the fixture's go.mod requires
+
+// A program that imports the library must download one module: this one. The
+// checkout is packed into a module proxy of files that has nothing else, and
+// the fixture is built from it with an empty module cache. So not even the
+// go.mod file of another module is needed.
+func TestProgramDownloadsOneModule(t *testing.T) {
+	f := newFixture(t, nil)
+	if out, err := f.run("build", "-o", os.DevNull, "."); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	want := []string{modulePath + "/@v/" + fixtureVersion + ".zip"}
+	if got := f.downloaded(); !slices.Equal(got, want) {
+		t.Errorf("the build downloaded %v, want %v", got, want)
+	}
+	out, err := f.run("list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".")
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	for pkg := range strings.FieldsSeq(out) {
+		if _, ours := roomOf(pkg); !ours && pkg != "fixture.example/program" {
+			t.Errorf("the program is linked with %s", pkg)
+		}
+	}
+}
+
+// The control: with one import of another module planted, the same build fails
+// and names it.
+func TestProgramThatNeedsMoreFails(t *testing.T) {
+	const planted = "github.com/goccy/go-yaml"
+	f := newFixture(t, map[string]string{
+		"match/planted.go": "package match\n\nimport _ \"" + planted + "\"\n",
+	})
+	out, err := f.run("build", "-o", os.DevNull, ".")
+	if err == nil || !strings.Contains(out, planted) {
+		t.Errorf("match imports %s, and go build says %v:\n%s", planted, err, out)
+	}
+}
+
+// A fixture is a copy of the fixture program in a folder of its own, with its
+// own module cache and the proxy it may load from.
+type fixture struct {
+	t            *testing.T
+	program      string
+	proxy, cache string
+}
+
+// newFixture packs the checkout, with planted files added, and copies the
+// program without the imports of packages that do not exist.
+func newFixture(t *testing.T, planted map[string]string) fixture {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("there is no go command to build with")
+	}
+	dir := t.TempDir()
+	f := fixture{t, filepath.Join(dir, "program"), filepath.Join(dir, "proxy"), filepath.Join(dir, "cache")}
+	f.pack(planted)
+
+	var program []string
+	for line := range strings.Lines(f.read("testdata/fixture/main.go")) {
+		if quoted := strings.Split(line, `"`); len(quoted) == 3 && !exists(quoted[1]) {
+			t.Logf("%s does not exist yet: the fixture does without it", quoted[1])
+			continue
+		}
+		program = append(program, line)
+	}
+	f.write(filepath.Join(f.program, "main.go"), strings.Join(program, ""))
+	f.write(filepath.Join(f.program, "go.mod"), f.read("testdata/fixture/go.mod"))
+	return f
+}
+
+// exists tells whether a package of this module has a file to build.
+func exists(importPath string) bool {
+	room := strings.TrimPrefix(importPath, modulePath)
+	files, _ := filepath.Glob(filepath.Join(root, filepath.FromSlash(room), "*.go"))
+	return slices.ContainsFunc(files, func(name string) bool { return !strings.HasSuffix(name, "_test.go") })
+}
+
+// pack writes what a module proxy serves: see "GOPROXY protocol" in the Go
+// modules reference.
+func (f fixture) pack(planted map[string]string) {
+	f.t.Helper()
+	base := filepath.Join(f.proxy, filepath.FromSlash(modulePath), "@v")
+	f.write(filepath.Join(base, "list"), fixtureVersion+"\n")
+	f.write(filepath.Join(base, fixtureVersion+".info"), `{"Version":"`+fixtureVersion+`"}`)
+	f.write(filepath.Join(base, fixtureVersion+".mod"), f.read(filepath.Join(root, "go.mod")))
+
+	file, err := os.Create(filepath.Join(base, fixtureVersion+".zip"))
+	f.check(err)
+	archive := zip.NewWriter(file)
+	add := func(name, text string) {
+		w, err := archive.Create(modulePath + "@" + fixtureVersion + "/" + name)
+		f.check(err)
+		_, err = io.WriteString(w, text)
+		f.check(err)
+	}
+	for _, name := range moduleFiles(f.t) {
+		add(name, f.read(filepath.Join(root, filepath.FromSlash(name))))
+	}
+	for name, text := range planted {
+		add(name, text)
+	}
+	f.check(archive.Close())
+	f.check(file.Close())
+}
+
+// moduleFiles lists the go.mod and the Go files of the module.
+func moduleFiles(t *testing.T) []string {
+	t.Helper()
+	fsys := os.DirFS(root)
+	names := []string{"go.mod"}
+	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && name != "." && ignored(fsys, name) {
+			return fs.SkipDir
+		}
+		if err == nil && d.Type().IsRegular() && path.Ext(name) == ".go" {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// run runs the go command on the program, shut off from the network, the
+// user's settings and the user's module cache.
+func (f fixture) run(args ...string) (string, error) {
+	f.t.Helper()
+	proxy := filepath.ToSlash(f.proxy)
+	if runtime.GOOS == "windows" {
+		proxy = "/" + proxy
+	}
+	cmd := exec.CommandContext(f.t.Context(), "go", args...)
+	cmd.Dir = f.program
+	cmd.Env = append(os.Environ(),
+		"GOPROXY=file://"+proxy, "GOMODCACHE="+f.cache, "GOFLAGS=-mod=mod -modcacherw",
+		"GOENV=off", "GOWORK=off", "GOSUMDB=off", "GONOPROXY=none", "GOPRIVATE=", "GOTOOLCHAIN=local", "GOVCS=*:off",
+	)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// downloaded lists the module sources in the module cache.
+func (f fixture) downloaded() []string {
+	f.t.Helper()
+	var zips []string
+	cache := os.DirFS(filepath.Join(f.cache, "cache", "download"))
+	f.check(fs.WalkDir(cache, ".", func(name string, _ fs.DirEntry, err error) error {
+		if path.Ext(name) == ".zip" {
+			zips = append(zips, name)
+		}
+		return err
+	}))
+	return zips
+}
+
+func (f fixture) read(name string) string {
+	f.t.Helper()
+	text, err := os.ReadFile(name)
+	f.check(err)
+	return string(text)
+}
+
+func (f fixture) write(name, text string) {
+	f.t.Helper()
+	f.check(os.MkdirAll(filepath.Dir(name), 0o755))
+	f.check(os.WriteFile(name, []byte(text), 0o644))
+}
+
+func (f fixture) check(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}

@@ -1,0 +1,237 @@
+package deptest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const modulePath = "github.com/lately-go/lately"
+
+// table says who may import whom: a package of this module to the left, what
+// it may import to the right. Every package may import the standard library;
+// what is not drawn is forbidden. Names are folders of the module, the root is
+// called lately; a name with a dot before its first slash is an outside module
+// and stands for all its packages. "std" says that there is nothing more.
+//
+// Higher floors first: every arrow points down. Packages that do not exist yet
+// may have a row; packages without a row may not exist.
+const table = `
+cmd/lately    -> server, replay, client, rules, github.com/spf13/cobra, github.com/spf13/pflag
+cmd/samplelog -> accesslog/accesslogtest
+
+server         -> server/console, rules, match, ratelimit, hotkey, lately, internal/resp
+server         -> latelyhttp, latelyredis, latelyprom
+server/console -> std
+replay         -> rules, match, accesslog, ratelimit, hotkey, lately, github.com/klauspost/compress
+
+client      -> hotkey, ratelimit, match, lately, internal/resp
+rules       -> match, ratelimit, hotkey, github.com/goccy/go-yaml
+latelyhttp  -> ratelimit, hotkey, match, lately
+latelygrpc  -> ratelimit, hotkey, match, lately
+latelyredis -> ratelimit, hotkey, match, lately
+latelyprom  -> ratelimit, hotkey, match, lately
+
+ratelimit           -> match, lately, internal/ring, internal/shard, internal/sketch, internal/invariants
+ratelimit/storetest -> ratelimit, match, lately
+hotkey              -> match, lately, internal/ring, internal/shard, internal/sketch, internal/invariants
+
+accesslog               -> match
+accesslog/accesslogtest -> std
+lately                  -> internal/ring, internal/shard, internal/invariants
+
+match               -> std
+internal/ring       -> std
+internal/shard      -> std
+internal/sketch     -> std
+internal/resp       -> std
+internal/invariants -> std
+internal/deptest    -> std
+`
+
+// testTable says which outside modules tests may import, next to any package
+// of this module that the compiler lets them.
+const testTable = `
+tests -> go.uber.org/goleak, github.com/rogpeppe/go-internal
+`
+
+// never lists packages of the standard library that no code here imports, with
+// the reason.
+var never = map[string]string{
+	"C":              "the binary is static and builds without a C compiler",
+	"expvar":         "it registers a handler on the default mux when imported",
+	"math/rand":      "math/rand/v2 is its successor",
+	"net/http/pprof": "it registers handlers on the default mux when imported",
+	"plugin":         "it loads code that nobody reviewed",
+}
+
+// Rules maps a package to what it may import.
+type rules map[string][]string
+
+// parseRules reads a table. A package may have several rows. It is an error
+// when a row is not of the form "who -> whom", or when the right side names a
+// package of this module that has no row.
+func parseRules(text string) (rules, error) {
+	r := rules{}
+	for row := range strings.Lines(text) {
+		if strings.TrimSpace(row) == "" {
+			continue
+		}
+		left, right, ok := strings.Cut(row, "->")
+		who := strings.TrimSpace(left)
+		if !ok || who == "" {
+			return nil, fmt.Errorf("row %q: want who -> whom, whom", row)
+		}
+		for name := range strings.SplitSeq(right, ",") {
+			r[who] = append(r[who], strings.TrimSpace(name))
+		}
+	}
+	for who, may := range r {
+		for _, name := range may {
+			if name != "std" && !outside(name) && r[name] == nil {
+				return nil, fmt.Errorf("%s -> %s: %s has no row of its own", who, name, name)
+			}
+		}
+	}
+	return r, nil
+}
+
+// outside tells whether an import path or a name of the table is of another
+// module: the paths of the standard library have no dot in the first element.
+func outside(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return strings.Contains(first, ".")
+}
+
+// roomOf returns the table's name of a package of this module.
+func roomOf(path string) (string, bool) {
+	if path == modulePath {
+		return "lately", true
+	}
+	return strings.CutPrefix(path, modulePath+"/")
+}
+
+// allows tells whether a package may import a path.
+func (r rules) allows(who, path string) bool {
+	if room, ok := roomOf(path); ok {
+		return slices.Contains(r[who], room)
+	}
+	if !outside(path) {
+		return never[path] == ""
+	}
+	return slices.ContainsFunc(r[who], func(module string) bool {
+		return path == module || strings.HasPrefix(path, module+"/")
+	})
+}
+
+// check returns a sentence for each import that is not drawn, and for each
+// package that is not in the table.
+func (r rules) check(files []source) []string {
+	var wrong []string
+	unknown := map[string]bool{}
+	for _, f := range files {
+		if f.test {
+			continue
+		}
+		if r[f.room] == nil {
+			if !unknown[f.room] {
+				wrong = append(wrong, fmt.Sprintf("%s: package %s is not in the table of internal/deptest/rules_test.go", f.name, f.room))
+			}
+			unknown[f.room] = true
+			continue
+		}
+		for _, path := range f.imports {
+			if !r.allows(f.room, path) {
+				wrong = append(wrong, fmt.Sprintf("%s: %s may not import %s%s", f.name, f.room, path, because(path)))
+			}
+		}
+	}
+	return wrong
+}
+
+// checkTests is check for test files: outside modules and never only.
+func (r rules) checkTests(files []source) []string {
+	var wrong []string
+	for _, f := range files {
+		for _, path := range f.imports {
+			if _, ours := roomOf(path); f.test && !ours && !r.allows("tests", path) {
+				wrong = append(wrong, fmt.Sprintf("%s: tests may not import %s%s", f.name, path, because(path)))
+			}
+		}
+	}
+	return wrong
+}
+
+func because(path string) string {
+	if reason := never[path]; reason != "" {
+		return ": " + reason
+	}
+	return ""
+}
+
+func mustParse(t *testing.T, text string) rules {
+	t.Helper()
+	r, err := parseRules(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestImportsFollowTheTable(t *testing.T) {
+	files := loadModule(t)
+	for _, sentence := range mustParse(t, table).check(files) {
+		t.Error(sentence)
+	}
+	for _, sentence := range mustParse(t, testTable).checkTests(files) {
+		t.Error(sentence)
+	}
+}
+
+// The checker must find what is planted, and nothing else.
+func TestCheckerFindsPlantedViolations(t *testing.T) {
+	files := mustLoad(t, sources{
+		"match/match.go":            `package match; import "strings"`,
+		"match/match_test.go":       `package match; import "github.com/lately-go/lately/rules"`,
+		"hotkey/ok.go":              `package hotkey; import ("github.com/lately-go/lately"; "github.com/lately-go/lately/match")`,
+		"hotkey/bad.go":             `package hotkey; import "github.com/lately-go/lately/ratelimit"`,
+		"hotkey/other.go":           "//go:build plan9 && race\n\npackage hotkey; import _ \"expvar\"",
+		"lately.go":                 `package lately; import "github.com/goccy/go-yaml"`,
+		"rules/parse.go":            `package rules; import ("github.com/goccy/go-yaml/ast"; "github.com/goccy/go-yaml2")`,
+		"internal/ring/ring.go":     `package ring; import "github.com/lately-go/lately"`,
+		"util/strings.go":           `package util`,
+		"util/more.go":              `package util`,
+		"rules/parse_test.go":       `package rules_test; import ("go.uber.org/goleak"; "github.com/stretchr/testify/assert")`,
+		"benchmarks/go.mod":         `module benchmarks`,
+		"benchmarks/peers/peers.go": `package peers; import "example.com/peer"`,
+		"match/testdata/x.go":       `package x; import "example.com/x"`,
+		".hidden/x.go":              `package x; import "example.com/x"`,
+	})
+	got := append(mustParse(t, table).check(files), mustParse(t, testTable).checkTests(files)...)
+	want := []string{
+		"hotkey/bad.go: hotkey may not import " + modulePath + "/ratelimit",
+		"hotkey/other.go: hotkey may not import expvar: " + never["expvar"],
+		"internal/ring/ring.go: internal/ring may not import " + modulePath,
+		"lately.go: lately may not import github.com/goccy/go-yaml",
+		"rules/parse.go: rules may not import github.com/goccy/go-yaml2",
+		"util/more.go: package util is not in the table of internal/deptest/rules_test.go",
+		"rules/parse_test.go: tests may not import github.com/stretchr/testify/assert",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the checker says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestTableMistakesAreFound(t *testing.T) {
+	for _, tt := range []struct{ table, want string }{
+		{"match std", "want who -> whom"},
+		{"-> std", "want who -> whom"},
+		{"match -> rulse", "rulse has no row"},
+		{"match -> std, ", " has no row"},
+	} {
+		if _, err := parseRules(tt.table); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q: error %v, want one with %q", tt.table, err, tt.want)
+		}
+	}
+}
