@@ -144,7 +144,7 @@ func ParseFormat(nameOrSpec string) (Format, error) {
 	case ok && prefix == "tsv":
 		f.spec, err = parseSpec(body, '\t', false)
 	default:
-		return Format{}, fmt.Errorf("accesslog: format %q is unknown; use %s, or a spec that begins with json:, csv: or tsv:",
+		return Format{}, fmt.Errorf("accesslog: format %q is unknown; use %s, or a json:, csv: or tsv: spec",
 			nameOrSpec, strings.Join(Formats(), ", "))
 	}
 	if err == nil {

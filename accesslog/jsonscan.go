@@ -169,6 +169,9 @@ func hexValue(s []byte) rune {
 // scalar reads a number or a word.
 func (s *jsonScan) scalar(i int) (jsonKind, int) {
 	rest := s.line[i:]
+	if n := shortIntLen(rest); n > 0 {
+		return jsonNumber, i + n
+	}
 	switch rest[0] {
 	case 't':
 		return jsonBool, s.word(i, "true")
@@ -194,6 +197,20 @@ func (s *jsonScan) word(i int, word string) int {
 		return -1
 	}
 	return end
+}
+
+// shortIntLen returns the length of the number at the start of s when it is a
+// plain one, as most are: a few digits, the first not 0, and then a byte that
+// cannot go on with it. It is 0 for all others.
+func shortIntLen(s []byte) int {
+	n := 0
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	if n == 0 || n > 18 || n == len(s) || s[0] == '0' || s[n] == '.' || s[n]|' ' == 'e' {
+		return 0
+	}
+	return n
 }
 
 // numberLen returns the length of the number at the start of s, -1 when there

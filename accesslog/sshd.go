@@ -99,15 +99,21 @@ func sshdMessage(line []byte, i int) int {
 	}
 }
 
+// What a message begins with when its client has a port, and when not.
+var (
+	portVerbs = []string{"Failed password for ", "Failed none for "}
+	bareVerbs = []string{"error: PAM: Authentication failure for "}
+)
+
 // afterVerb returns what follows the words that a message with this kind of
 // client begins with, nil when it begins otherwise.
 func (c sshdClient) afterVerb(message []byte) []byte {
-	verbs := [...]string{"Failed password for ", "Failed none for "}
+	verbs := portVerbs
 	if c.pam {
-		verbs = [...]string{"error: PAM: Authentication failure for ", ""}
+		verbs = bareVerbs
 	}
 	for _, v := range verbs {
-		if rest, ok := bytes.CutPrefix(message, []byte(v)); ok && v != "" {
+		if rest, ok := bytes.CutPrefix(message, []byte(v)); ok {
 			return rest
 		}
 	}

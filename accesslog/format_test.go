@@ -1,0 +1,92 @@
+package accesslog_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/match"
+)
+
+func TestFormats(t *testing.T) {
+	yearless := map[string]bool{"syslog-sshd": true, "syslog-ufw": true}
+	text := map[string]bool{"json-nginx": true, "json-zeek-dns": true, "json:time=t@s": true}
+	for _, name := range append(accesslog.Formats(), "json:time=t@s", "csv:time=1@s", "tsv:time=1@s") {
+		f, err := accesslog.ParseFormat(name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if f.String() != name || f.Yearless() != yearless[name] || f.TextKeys() != text[name] {
+			t.Errorf("%s: String %q, Yearless %v, TextKeys %v", name, f, f.Yearless(), f.TextKeys())
+		}
+		for _, year := range []int{-1, 10000} {
+			if _, err := f.NewParser(accesslog.Options{Year: year}); err == nil || !strings.Contains(err.Error(), "Options.Year is") {
+				t.Errorf("%s: the error of year %d is %v", name, year, err)
+			}
+		}
+	}
+}
+
+func TestZeroFormatReadsNothing(t *testing.T) {
+	var f accesslog.Format
+	p, err := f.NewParser(accesslog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*accesslog.Parser{p, new(accesslog.Parser)} {
+		var ev match.Event
+		if p.Parse([]byte(clfStart+`"-" 200 1`), &ev) || p.Next(&ev) {
+			t.Error("a line is read without a format")
+		}
+	}
+}
+
+// Each error must name the part that is wrong and say what would be right.
+func TestParseFormatErrors(t *testing.T) {
+	for _, tt := range []struct{ text, wants string }{
+		{"", `"" is unknown; use clf, clf-vhost`},
+		{"CLF", "or a json:, csv: or tsv: spec"},
+		{"xml:time=1", `"xml:time=1" is unknown`},
+		{"json:", "is not of the form FIELD=PLACE"},
+		{"json:client=a", "there is no time; add time=PLACE@UNIT"},
+		{"json:time=a", `"time": it has no unit; write time=PLACE@UNIT, UNIT being one of s, ms, us, ns, rfc3339, clf`},
+		{"json:time=@timestamp", "it has no unit"},
+		{"json:time=a@sec", `unit "sec" is unknown; use one of s, ms`},
+		{"json:time=a@s,", `"" is not of the form`},
+		{"json:time=a@s,client", `"client" is not of the form`},
+		{"json:time=a@s, client=b", `" client=b" is not of the form`},
+		{"json:time=a@s,client=b,client=c", `"client" is given twice`},
+		{"json:time=a@s,time=b@s", `"time" is given twice`},
+		{"json:time=a@s,client=", `"client": path "" has an empty key`},
+		{"json:time=a@s,client=a..b", `path "a..b" has an empty key`},
+		{`json:time=a@s,client=a\`, "ends in a backslash"},
+		{"json:time=a@s,client=a[]", `"client": "a[]" is a list; only object may be one`},
+		{"json:time=a[]@s", `"a[]" is a list`},
+		{"json:time=a@s,object=[]", "empty key"},
+		{"json:time=a@s,client=b@path", `"@path" is not allowed here; only time and object have an @`},
+		{"json:time=a@s,object=b@paht", `"@paht" is unknown; use @path, @request or nothing`},
+		{"json:time=a@s,client=a.b.c.d.e.f.g", "has 7 keys; at most 6"},
+		{`json:time=a@s,client=a.b,object=a\.b`, `the key "a.b" is written in two ways`},
+		{`json:time=a@s,client=x.a.b,object=x.a\.b.c`, `the key "x.a.b" is written in two ways`},
+		{"csv:time=0@s", `column "0" is none; columns are numbers from 1 to 65535`},
+		{"csv:time=65536@s", "is none"},
+		{"csv:time=ts@s", `"time": column "ts" is none`},
+		{"csv:time=-1@s", "is none"},
+		{"tsv:time=1@s,object=2[]", `column "2[]" is none`},
+		{"csv:time=1@s,client=+1", "is none"},
+	} {
+		_, err := accesslog.ParseFormat(tt.text)
+		if err == nil || !strings.Contains(err.Error(), tt.wants) || !strings.HasPrefix(err.Error(), "accesslog: format ") {
+			t.Errorf("ParseFormat(%q): %v, want it to say %q", tt.text, err, tt.wants)
+		}
+	}
+}
+
+func ExampleParseFormat() {
+	_, err := accesslog.ParseFormat("csv:time=1@sec,client=3")
+	fmt.Println(err)
+	// Output:
+	// accesslog: format "csv:time=1@sec,client=3": field "time": unit "sec" is unknown; use one of s, ms, us, ns, rfc3339, clf
+}

@@ -1,0 +1,220 @@
+package accesslog_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/match"
+)
+
+// fuzzFormat compares the parser of a named format with the slow reader.
+func fuzzFormat(f *testing.F, format string) {
+	for _, line := range seedLines[format] {
+		f.Add([]byte(line))
+	}
+	p := differentialParser(f, format)
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if len(line) > 4000 { // encoding/json takes longer numbers
+			return
+		}
+		checkLine(t, format, p, line)
+	})
+}
+
+func FuzzCLF(f *testing.F)         { fuzzFormat(f, "clf") }
+func FuzzCLFVHost(f *testing.F)    { fuzzFormat(f, "clf-vhost") }
+func FuzzCLFQuoted(f *testing.F)   { fuzzFormat(f, "clf-quoted") }
+func FuzzJSONNginx(f *testing.F)   { fuzzFormat(f, "json-nginx") }
+func FuzzJSONZeekDNS(f *testing.F) { fuzzFormat(f, "json-zeek-dns") }
+func FuzzSSHD(f *testing.F)        { fuzzFormat(f, "syslog-sshd") }
+func FuzzUFW(f *testing.F)         { fuzzFormat(f, "syslog-ufw") }
+
+// FuzzJSONSpec compares paths and lists with what encoding/json decodes.
+func FuzzJSONSpec(f *testing.F) {
+	f.Add([]byte(`{"t":1,"a":{"b":"x"},"a.b":"y","h":[1,"z",null,{"q":[]}]}`))
+	f.Add([]byte(`{"h":[],"t":"2.5","a":{"b":"x"},"a":{}}`))
+	p := newParser(f, "json:time=t@s,user=a.b,object=h[]", accesslog.Options{})
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if len(line) > 4000 || bytes.ContainsAny(line, "NI") {
+			return
+		}
+		var o map[string]any
+		d := json.NewDecoder(bytes.NewReader(line))
+		d.UseNumber()
+		valid := utf8.Valid(line) && json.Valid(line) && d.Decode(&o) == nil && o != nil
+		list, isList := o["h"].([]any)
+		var ev match.Event
+		ok := p.Parse(line, &ev)
+		if !ok {
+			if valid && isList && o["t"] == json.Number("1") {
+				t.Fatalf("bad: %q", line)
+			}
+			return
+		}
+		if !valid || !isList {
+			t.Fatalf("good: %q", line)
+		}
+		user, _ := slowFind(o, []string{"a", "b"})
+		if want := textOf(user); string(ev.Get(match.User)) != want {
+			t.Fatalf("a.b is %q, want %q: %q", ev.Get(match.User), want, line)
+		}
+		for _, element := range list {
+			want := textOf(element)
+			if _, isBool := element.(bool); isBool || want == "" {
+				continue
+			}
+			if got := string(ev.Get(match.Object)); !ok || got != want {
+				t.Fatalf("element %q, %v, want %q: %q", got, ok, want, line)
+			}
+			ok = p.Next(&ev)
+		}
+		if p.Next(&ev) {
+			t.Fatalf("one element too many, %q: %q", ev.Get(match.Object), line)
+		}
+	})
+}
+
+func textOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	case bool:
+		return strconv.FormatBool(v)
+	}
+	return ""
+}
+
+// FuzzTSV compares with strings.Split.
+func FuzzTSV(f *testing.F) {
+	f.Add([]byte("host.example\t-\t17/Apr/2018:06:25:06 +0000\tGET\t/a?b\t200"))
+	f.Add([]byte("\t\t17/Apr/2018:06:25:06 +0000\t"))
+	p := newParser(f, "tsv:time=3@clf,client=1,user=4", accesslog.Options{})
+	f.Fuzz(func(t *testing.T, line []byte) {
+		var ev match.Event
+		ok := p.Parse(line, &ev)
+		cells := strings.Split(string(line), "\t")
+		if len(cells) < 4 || len(line) > accesslog.MaxLine {
+			if ok {
+				t.Fatalf("good: %q", line)
+			}
+			return
+		}
+		at, isTime := slowCLFTime(cells[2])
+		if want := isTime && cells[0] != "" && !strings.HasSuffix(cells[2], "\n"); ok != want {
+			t.Fatalf("parsed = %v, want %v: %q", ok, want, line)
+		}
+		if ok && (!ev.Time.Equal(at) || string(ev.Get(match.Client)) != cells[0] || string(ev.Get(match.User)) != cells[3]) {
+			t.Fatalf("%v %q %q: %q", ev.Time, ev.Get(match.Client), ev.Get(match.User), line)
+		}
+	})
+}
+
+// slowCSV splits at the separators that are not inside quotes; it is false when
+// the quotes of one of the first n cells are wrong, or there are fewer.
+func slowCSV(line string, n int) ([]string, bool) {
+	var cells []string
+	for len(cells) < n {
+		value, quoted := "", strings.HasPrefix(line, `"`)
+		if !quoted {
+			end := strings.IndexByte(line+",", ',')
+			value, line = line[:end], line[end:]
+		} else {
+			inner := strings.ReplaceAll(line[1:], `""`, "\x00\x00")
+			end := strings.IndexByte(inner, '"')
+			if end < 0 {
+				return nil, false
+			}
+			value, line = strings.ReplaceAll(line[1:][:end], `""`, `"`), line[1:][end+1:]
+		}
+		cells = append(cells, value)
+		if line == "" {
+			break
+		}
+		if line[0] != ',' {
+			return nil, false
+		}
+		line = line[1:]
+		if line == "" {
+			cells = append(cells, "")
+			break
+		}
+	}
+	return cells, len(cells) >= n
+}
+
+// FuzzCSV compares with a splitter that copies.
+func FuzzCSV(f *testing.F) {
+	f.Add([]byte(`c,5633898,"a ""b"", c",x`))
+	f.Add([]byte(`"",1,""""`))
+	p := newParser(f, "csv:time=2@s,user=1,object=3", accesslog.Options{})
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if len(line) > accesslog.MaxLine {
+			return
+		}
+		var ev match.Event
+		ok := p.Parse(line, &ev)
+		cells, good := slowCSV(string(line), 3)
+		if ok && !good {
+			t.Fatalf("good: %q", line)
+		}
+		if !ok && good && cells[1] == "1" {
+			t.Fatalf("bad: %q", line)
+		}
+		if ok && (string(ev.Get(match.User)) != cells[0] || string(ev.Get(match.Object)) != cells[2]) {
+			t.Fatalf("%q, %q, want %q: %q", ev.Get(match.User), ev.Get(match.Object), cells, line)
+		}
+	})
+}
+
+// FuzzParseFormat must find each text a format or say why not, and the format
+// must be safe to use.
+func FuzzParseFormat(f *testing.F) {
+	f.Add("clf", "x")
+	f.Add(`json:time=a.b\.c@ms,object=d[]@path,x=\@e`, `{"a":{"b.c":1},"d":["/x?y"],"@e":true}`)
+	f.Add("csv:time=2@s,client=1", "c,1")
+	f.Fuzz(func(t *testing.T, text, line string) {
+		format, err := accesslog.ParseFormat(text)
+		if err != nil {
+			return
+		}
+		if format.String() != text {
+			t.Fatalf("format %q says it is %q", text, format)
+		}
+		p, err := format.NewParser(accesslog.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventsOf(p, line)
+	})
+}
+
+// FuzzDetect must find each sample a format under which some line is known, or
+// none.
+func FuzzDetect(f *testing.F) {
+	for _, lines := range seedLines {
+		f.Add([]byte(strings.Join(lines, "\n")))
+	}
+	f.Fuzz(func(t *testing.T, sample []byte) {
+		format, ok := accesslog.Detect(sample)
+		if ok == (format.String() == "") {
+			t.Fatalf("detected %q, %v", format, ok)
+		}
+	})
+}
+
+// FuzzScanner compares with splitting the whole log.
+func FuzzScanner(f *testing.F) {
+	f.Add("1,a\n2,b\r\n\nx\n3,c", uint16(0))
+	f.Add("1,a\r\r\n", uint16(9))
+	f.Fuzz(func(t *testing.T, log string, padding uint16) {
+		log = strings.Replace(log, "\x00", strings.Repeat("x", int(padding)*3), 1)
+		checkScan(t, strings.NewReader(log), log, "csv:time=1@s,object=2")
+	})
+}

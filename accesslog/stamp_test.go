@@ -1,0 +1,149 @@
+package accesslog
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+)
+
+func TestCLFClock(t *testing.T) {
+	for _, tt := range []struct {
+		text    string
+		verdict clfVerdict
+		want    string
+	}{
+		{"17/Apr/2018:06:25:06 +0000", clfValid, "2018-04-17T06:25:06Z"},
+		{"17/Apr/2018:06:25:59 +0000", clfValid, "2018-04-17T06:25:59Z"},
+		{"17/Apr/2018:06:25:60 +0000", clfInvalid, ""},
+		{"17/Apr/2018:06:25:99 +0000", clfInvalid, ""},
+		{"17/Apr/2018:06:25:0x +0000", clfOther, ""},
+		{"17/Apr/2018:06:25:x0 +0000", clfOther, ""},
+		{"17/Apr/2018:06:25:06 +0001", clfValid, "2018-04-17T06:24:06Z"},
+		{"17/Apr/2018:06:25:06 -9999", clfValid, "2018-04-21T11:04:06Z"},
+		{"17/Apr/2018:06:60:06 +0000", clfInvalid, ""},
+		{"17/Apr/2018:24:00:06 +0000", clfInvalid, ""},
+		{"31/Apr/2018:06:25:06 +0000", clfInvalid, ""},
+		{"29/Feb/2018:06:25:06 +0000", clfInvalid, ""},
+		{"29/Feb/2016:06:25:06 +0000", clfValid, "2016-02-29T06:25:06Z"},
+		{"00/Jan/2016:06:25:06 +0000", clfInvalid, ""},
+		{"01/Jan/0000:06:25:06 +0000", clfInvalid, ""},
+		{"01/Jan/0001:00:00:00 +0000", clfValid, "0001-01-01T00:00:00Z"},
+		{"31/Dec/9999:23:59:59 +0000", clfValid, "9999-12-31T23:59:59Z"},
+		{"17/Xyz/2018:06:25:06 +0000", clfInvalid, ""},
+		{"17/apr/2018:06:25:06 +0000", clfOther, ""},
+		{"17/Apr/2018:06:25:06  0000", clfOther, ""},
+		{"17-Apr-2018:06:25:06 +0000", clfOther, ""},
+		{"01/Jan/1970:00:00:07 +0000", clfValid, "1970-01-01T00:00:07Z"},
+	} {
+		clock := newCLFClock()
+		for range 2 { // anew, and mostly from memory
+			sec, verdict := clock.read([]byte(tt.text))
+			if verdict != tt.verdict {
+				t.Errorf("%q: verdict %d, want %d", tt.text, verdict, tt.verdict)
+			}
+			if got := utc(sec, 0).Format(time.RFC3339); verdict == clfValid && got != tt.want {
+				t.Errorf("%q is %s, want %s", tt.text, got, tt.want)
+			}
+		}
+	}
+}
+
+// Bytes that a memory without content would take for its own.
+func TestCLFClockHasNoEmptyMemory(t *testing.T) {
+	clock := newCLFClock()
+	zeros := []byte(strings.Repeat("\x00", 18) + "07" + strings.Repeat("\x00", 6))
+	if _, verdict := clock.read(zeros); verdict != clfOther {
+		t.Errorf("verdict of zeros is %d, want %d", verdict, clfOther)
+	}
+}
+
+// What the clock remembers must never show: one clock over many times, a new
+// one for each, same answers.
+func TestCLFClockMemoryDoesNotShow(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	old := newCLFClock()
+	text := []byte("17/Apr/2018:06:25:06 +0000")
+	for range 50_000 {
+		i := rng.IntN(len(text))
+		if isDigit(text[i]) {
+			text[i] = '0' + byte(rng.IntN(10))
+		} else if rng.IntN(8) == 0 {
+			text[i] ^= 1
+		}
+		fresh := newCLFClock()
+		want, wantVerdict := fresh.read(text)
+		if got, verdict := old.read(text); got != want || verdict != wantVerdict {
+			t.Fatalf("%q: %d, %d with memory, %d, %d without", text, got, verdict, want, wantVerdict)
+		}
+		if wantVerdict != clfValid && rng.IntN(3) == 0 {
+			text = []byte("17/Apr/2018:06:25:06 +0000")
+		}
+	}
+}
+
+func TestReadISO(t *testing.T) {
+	for _, tt := range []struct {
+		text          string
+		strict, loose bool
+	}{
+		{"2018-03-24T17:15:20Z", true, true},
+		{"2018-03-24T17:15:20.865716Z", true, true},
+		{"2018-03-24T17:15:20.8657161239Z", true, true},
+		{"2018-03-24T17:15:20.Z", false, false},
+		{"2018-03-24T17:15:20", false, false},
+		{"2018-03-24T17:15:20+00:00", false, true},
+		{"2018-03-24T17:15:20.5-23:59", false, true},
+		{"2018-03-24T17:15:20.5-24:00", false, false},
+		{"2018-03-24T17:15:20.5+01:60", false, false},
+		{"2018-03-24T17:15:20+0100", false, false},
+		{"2018-03-24t17:15:20z", false, true},
+		{"2018-03-24 17:15:20Z", false, true},
+		{"2018-03-24T17:15:60Z", false, false},
+		{"2018-02-29T17:15:20Z", false, false},
+		{"0000-01-01T00:00:00Z", false, false},
+		{"0001-01-01T00:00:00Z", true, true},
+		{"9999-12-31T23:59:59Z", true, true},
+		{"2018-03-24T17:15:20ZZ", false, false},
+		{"2018-3-24T17:15:20Z", false, false},
+		{"2018-03-24T17:15:2xZ", false, false},
+		{"", false, false},
+	} {
+		for _, strict := range []bool{true, false} {
+			sec, nsec, ok := readISO([]byte(tt.text), strict)
+			if want := tt.loose && !strict || tt.strict; ok != want {
+				t.Errorf("readISO(%q, %v): ok = %v, want %v", tt.text, strict, ok, want)
+			}
+			if !ok {
+				continue
+			}
+			want, err := time.Parse(time.RFC3339Nano, strings.Replace(strings.ToUpper(tt.text), " ", "T", 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := utc(sec, nsec); !got.Equal(want) {
+				t.Errorf("readISO(%q, %v) = %v, want %v", tt.text, strict, got, want)
+			}
+		}
+	}
+}
+
+// Unicode has its decimal digits in runs of ten; digitOf counts on it.
+func TestDigitOf(t *testing.T) {
+	digits := 0
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if !unicode.IsDigit(r) {
+			continue
+		}
+		if got, want := digitOf(r), rune(digits%10); got != want {
+			t.Fatalf("digitOf(%U) = %d, want %d", r, got, want)
+		}
+		digits++
+	}
+	if digits < 600 || digits%10 != 0 {
+		t.Errorf("%d digits, want some hundred and whole runs", digits)
+	}
+}
