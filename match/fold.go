@@ -3,7 +3,6 @@ package match
 import (
 	"fmt"
 	"net/netip"
-	"unsafe"
 )
 
 // Fold says how a client's address becomes a key, so that one client has one
@@ -48,8 +47,13 @@ func (f Fold) bits(a netip.Addr) int {
 // canonical text, with "/bits" where it was cut; anything else as it is. It
 // does not allocate beyond growing dst.
 func (f Fold) Append(dst, client []byte) []byte {
-	if f.Off || (f.IPv4 == 0 || f.IPv4 == 32) && isDottedQuad(client) {
+	if f.Off {
 		return append(dst, client...)
+	}
+	if f.IPv4 == 0 || f.IPv4 == 32 {
+		if _, ok := parseIPv4(client); ok {
+			return append(dst, client...) // there is no other text of it
+		}
 	}
 	a, ok := parseAddr(client)
 	if !ok {
@@ -64,53 +68,4 @@ func (f Fold) Append(dst, client []byte) []byte {
 		return append(dst, client...)
 	}
 	return p.AppendTo(dst)
-}
-
-// parseAddr parses an address, unmaps it and drops its zone.
-func parseAddr(b []byte) (netip.Addr, bool) {
-	// The longest text with a meaning is a mapped address; a zone adds to it.
-	if len(b) < 2 || len(b) > 128 {
-		return netip.Addr{}, false
-	}
-	// ParseAddr keeps its argument only in an error, which is dropped here,
-	// and in a zone, which it copies into its own table.
-	a, err := netip.ParseAddr(unsafe.String(unsafe.SliceData(b), len(b)))
-	if err != nil {
-		return netip.Addr{}, false
-	}
-	if a.Zone() != "" {
-		a = a.WithZone("")
-	}
-	return a.Unmap(), true
-}
-
-// isDottedQuad reports whether b is an IPv4 address in canonical text, which
-// is its own key.
-func isDottedQuad(b []byte) bool {
-	if len(b) < 7 || len(b) > 15 {
-		return false
-	}
-	dots, digits, n := 0, 0, 0
-	for _, c := range b {
-		switch {
-		case c == '.':
-			if digits == 0 {
-				return false
-			}
-			dots++
-			digits, n = 0, 0
-		case '0' <= c && c <= '9':
-			if digits > 0 && n == 0 { // a leading zero is not canonical
-				return false
-			}
-			n = n*10 + int(c-'0')
-			digits++
-			if n > 255 {
-				return false
-			}
-		default:
-			return false
-		}
-	}
-	return dots == 3 && digits > 0
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -52,7 +54,21 @@ func NewKey(fold Fold, names ...string) (Key, error) {
 		}
 		k.refs = append(k.refs, newRef(n))
 	}
+	k.fold = k.effectiveFold()
 	return k, nil
+}
+
+// effectiveFold returns as much of k's fold as k's fields depend on, with the
+// defaults filled in, so that keys that are alike have equal folds.
+func (k Key) effectiveFold() Fold {
+	has := func(f Field) bool { return slices.ContainsFunc(k.refs, func(r ref) bool { return r.field == f }) }
+	switch {
+	case k.fold.Off:
+		return Fold{Off: has(Client) || has(Path)}
+	case has(Client):
+		return Fold{IPv4: k.fold.bits(netip.IPv4Unspecified()), IPv6: k.fold.bits(netip.IPv6Unspecified())}
+	}
+	return Fold{}
 }
 
 // Fields returns the names of the key's fields, in order.
@@ -69,15 +85,7 @@ func (k Key) String() string { return strings.Join(k.Fields(), ",") }
 
 // Equal reports whether k and o take the same key from every event.
 func (k Key) Equal(o Key) bool {
-	if len(k.refs) != len(o.refs) || k.fold != o.fold {
-		return false
-	}
-	for i := range k.refs {
-		if k.refs[i] != o.refs[i] {
-			return false
-		}
-	}
-	return true
+	return k.fold == o.fold && slices.Equal(k.refs, o.refs)
 }
 
 // Append appends e's key to dst. It reports false, and returns dst as it was,

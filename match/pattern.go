@@ -22,16 +22,16 @@ const (
 )
 
 func newPattern(s string) pattern {
+	// A run of more than two stars means what two mean.
+	for strings.Contains(s, "***") {
+		s = strings.ReplaceAll(s, "***", "**")
+	}
 	star := strings.IndexByte(s, '*')
 	switch {
 	case star < 0:
 		return pattern{exactPattern, []byte(s)}
 	case s[star:] == "**":
 		return pattern{prefixPattern, []byte(s[:star])}
-	}
-	// A run of more than two stars means what two mean.
-	for strings.Contains(s, "***") {
-		s = strings.ReplaceAll(s, "***", "**")
 	}
 	return pattern{globPattern, []byte(s)}
 }

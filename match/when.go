@@ -22,11 +22,12 @@ type When struct {
 	Path []string
 	// Status is response statuses: "404", a class "5xx" or a range "500-504".
 	Status []string
-	// Client is addresses and CIDR prefixes. A client that is not an
-	// address is in none of them.
+	// Client is addresses and CIDR prefixes, see [ParsePrefix]. A client
+	// that is not an address is in none of them.
 	Client []netip.Prefix
 	// Fields is patterns, written as those of Path, for other fields by
-	// name. The path field is matched as it was sent when named here.
+	// name, at least one for each. The path field is matched as it was sent
+	// when named here.
 	Fields map[string][]string
 }
 
@@ -83,6 +84,9 @@ func (w When) Compile() (Condition, error) {
 	for _, name := range slices.Sorted(maps.Keys(w.Fields)) {
 		if name == "" {
 			return Condition{}, fmt.Errorf("a field's name is empty")
+		}
+		if len(w.Fields[name]) == 0 {
+			return Condition{}, fmt.Errorf("field %q has no pattern; allowed is at least one", name)
 		}
 		fp := fieldPatterns{ref: newRef(name)}
 		for _, p := range w.Fields[name] {
@@ -166,8 +170,8 @@ func (c *Condition) holdsFields(e *Event) bool {
 }
 
 // InPrefixes reports whether client is an address in one of prefixes. An
-// IPv4-mapped IPv6 address is looked up as the IPv4 address, a zone is ignored;
-// what is not an address is in none. The cost is linear in len(prefixes).
+// IPv4-mapped IPv6 address, and a prefix of such, is looked up as the IPv4 one; a
+// zone is ignored; what is not an address is in none. The cost is linear in len(prefixes).
 func InPrefixes(prefixes []netip.Prefix, client []byte) bool {
 	if len(prefixes) == 0 {
 		return false
@@ -177,7 +181,7 @@ func InPrefixes(prefixes []netip.Prefix, client []byte) bool {
 		return false
 	}
 	for _, p := range prefixes {
-		if p.Contains(a) {
+		if unmap(p).Contains(a) {
 			return true
 		}
 	}
@@ -201,16 +205,23 @@ func ParsePrefix(s string) (netip.Prefix, error) {
 	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("%q is no prefix; %s", s, allowed)
 	}
-	if p.Addr().Is4In6() {
-		if p.Bits() < 96 {
-			return netip.Prefix{}, fmt.Errorf("%q spans IPv4 and IPv6; write the IPv4 prefix", s)
-		}
-		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	if p.Addr().Is4In6() && p.Bits() < 96 {
+		return netip.Prefix{}, fmt.Errorf("%q spans IPv4 and IPv6; write the IPv4 prefix", s)
 	}
+	p = unmap(p)
 	if p.Masked() != p {
 		return netip.Prefix{}, fmt.Errorf("%q has bits beyond its length; did you mean %s?", s, p.Masked())
 	}
 	return p, nil
+}
+
+// unmap returns the IPv4 prefix that a prefix of mapped addresses stands for,
+// since clients are looked up unmapped, and any other prefix as it is.
+func unmap(p netip.Prefix) netip.Prefix {
+	if p.Addr().Is4In6() && p.Bits() >= 96 {
+		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p
 }
 
 type statusRange struct{ from, to int }

@@ -1,0 +1,78 @@
+package match
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestEvent(t *testing.T) {
+	var e Event
+	e.Time = time.Unix(1, 0)
+	e.SetString(Method, "GET")
+	e.Set(Client, []byte("192.0.2.1"))
+	e.SetNamedString("status", "404") // a well-known field by its name
+	e.SetNamedString("tenant", "a")
+	e.SetNamed("region", []byte("eu"))
+	e.SetNamedString("tenant", "b") // the last value counts
+	for name, want := range map[string]string{
+		"method": "GET", "client": "192.0.2.1", "status": "404", "tenant": "b", "region": "eu", "user": "", "other": "",
+	} {
+		if got := string(e.GetNamed(name)); got != want {
+			t.Errorf("%s is %q; want %q", name, got, want)
+		}
+	}
+	if got := string(e.Get(Status)); got != "404" {
+		t.Errorf("the status set by name is %q", got)
+	}
+	e.Reset()
+	for _, name := range []string{"method", "client", "status", "tenant", "region"} {
+		if got := e.GetNamed(name); len(got) != 0 {
+			t.Errorf("%s is %q after Reset", name, got)
+		}
+	}
+	if !e.Time.IsZero() {
+		t.Errorf("the time is %v after Reset", e.Time)
+	}
+}
+
+func TestEventDoesNotAllocate(t *testing.T) {
+	var e Event
+	fill := func() {
+		e.Reset()
+		e.SetString(Client, "192.0.2.1")
+		e.SetNamedString("tenant", "a")
+		e.SetNamedString("region", "eu")
+		e.GetNamed("tenant")
+	}
+	fill()
+	if n := testing.AllocsPerRun(100, fill); n != 0 {
+		t.Errorf("filling an event again allocates %v times", n)
+	}
+}
+
+func TestSetPanics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Errorf("Set of a field that is none did not panic")
+		}
+	}()
+	new(Event).Set(numFields, nil)
+}
+
+func TestFields(t *testing.T) {
+	names := FieldNames()
+	for i, name := range names {
+		f, ok := FieldNamed(name)
+		if !ok || f != Field(i) || f.String() != name {
+			t.Errorf("field %d is %q, which is the name of %d, %t", i, name, f, ok)
+		}
+	}
+	if _, ok := FieldNamed("Client"); ok || numFields.String() != "field?" {
+		t.Errorf("a name or number that is none is taken")
+	}
+	_ = append(names, "x") // must not reach the package's own
+	if !slices.Equal(FieldNames(), names) || len(names) != int(numFields) {
+		t.Errorf("field names are %v", FieldNames())
+	}
+}

@@ -1,0 +1,57 @@
+package match_test
+
+import (
+	"fmt"
+
+	"github.com/lately-go/lately/match"
+)
+
+func ExampleEvent() {
+	var e match.Event
+	e.SetString(match.Client, "192.0.2.1")
+	e.SetString(match.Path, "/a/../%6Cogin")
+	e.SetNamedString("tenant", "acme")
+
+	fmt.Printf("%s %s %s\n", e.Get(match.Client), e.CleanPath(), e.GetNamed("tenant"))
+	// Output: 192.0.2.1 /login acme
+}
+
+// One client has one key, however its address is written.
+func ExampleKey() {
+	key, err := match.NewKey(match.Fold{}, "client", "method")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var e match.Event
+	e.SetString(match.Client, "2001:DB8:0:0:1::1")
+	e.SetString(match.Method, "GET")
+	k, ok := key.Append(nil, &e)
+	for part := range key.Parts(k) {
+		fmt.Printf("%s\n", part)
+	}
+	fmt.Println(ok)
+	// Output:
+	// 2001:db8::/64
+	// GET
+	// true
+}
+
+func ExampleWhen() {
+	condition, err := match.When{Method: []string{"POST"}, Path: []string{"/login", "/api/**"}}.Compile()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var e match.Event
+	e.SetString(match.Method, "POST")
+	for _, path := range []string{"/login", "/login/", "/api/v1/users", "//api/./v1"} {
+		e.SetString(match.Path, path)
+		fmt.Println(path, condition.Holds(&e))
+	}
+	// Output:
+	// /login true
+	// /login/ false
+	// /api/v1/users true
+	// //api/./v1 true
+}

@@ -1,0 +1,184 @@
+package match
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func newKey(t *testing.T, fold Fold, names ...string) Key {
+	t.Helper()
+	k, err := NewKey(fold, names...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestNewKeyErrors(t *testing.T) {
+	nine := strings.Split("a b c d e f g h i", " ")
+	for want, names := range map[string][]string{
+		"key has no field; allowed is a field's name or a list of them": nil,
+		"key has 9 fields; allowed is at most 8":                        nine,
+		"key has a field with an empty name":                            {"client", ""},
+		`key names the field "path" twice`:                              {"path", "client", "path"},
+	} {
+		if _, err := NewKey(Fold{}, names...); err == nil || err.Error() != want {
+			t.Errorf("%q: %v; want %s", names, err, want)
+		}
+	}
+	if _, err := NewKey(Fold{}, nine[:8]...); err != nil {
+		t.Errorf("eight fields: %v", err)
+	}
+	if _, err := NewKey(Fold{IPv4: 33}, "client"); err == nil {
+		t.Errorf("a bad fold is taken")
+	}
+}
+
+// parts returns what Parts yields.
+func parts(k Key, key []byte) []string {
+	var all []string
+	for p := range k.Parts(key) {
+		all = append(all, string(p))
+	}
+	return all
+}
+
+func TestKey(t *testing.T) {
+	var e Event
+	e.SetString(Client, "::ffff:192.0.2.1")
+	e.SetString(Path, "/a/../b")
+	e.SetString(Object, "/a/../b")
+	e.SetNamedString("tenant", "t")
+	for _, c := range []struct {
+		fold  Fold
+		names []string
+		want  []string
+	}{
+		{Fold{}, []string{"client"}, []string{"192.0.2.1"}},
+		{Fold{Off: true}, []string{"client"}, []string{"::ffff:192.0.2.1"}},
+		{Fold{}, []string{"path"}, []string{"/b"}},
+		{Fold{Off: true}, []string{"path"}, []string{"/a/../b"}},
+		{Fold{}, []string{"object"}, []string{"/a/../b"}},
+		{Fold{IPv4: 24}, []string{"tenant", "client", "path"}, []string{"t", "192.0.2.0/24", "/b"}},
+		{Fold{}, []string{"user"}, nil},
+		{Fold{}, []string{"client", "user"}, nil},
+		{Fold{}, []string{"other"}, nil},
+	} {
+		k := newKey(t, c.fold, c.names...)
+		got, ok := k.Append([]byte("before"), &e)
+		rest, before := strings.CutPrefix(string(got), "before")
+		if !before || ok != (c.want != nil) || !ok && rest != "" {
+			t.Errorf("%v: Append returns %q, %t", c.names, got, ok)
+			continue
+		}
+		if ok && !slices.Equal(parts(k, []byte(rest)), c.want) {
+			t.Errorf("%v: the parts are %q; want %q", c.names, parts(k, []byte(rest)), c.want)
+		}
+		if k.String() != strings.Join(c.names, ",") || !slices.Equal(k.Fields(), c.names) {
+			t.Errorf("%v: String is %q, Fields %q", c.names, k.String(), k.Fields())
+		}
+	}
+	var zero Key
+	if got, ok := zero.Append(nil, &e); ok || len(got) != 0 || len(zero.Fields()) != 0 {
+		t.Errorf("the zero Key takes %q, %t", got, ok)
+	}
+}
+
+func TestKeyEqual(t *testing.T) {
+	same := [][2]Key{
+		{newKey(t, Fold{}, "client"), newKey(t, Fold{IPv4: 32, IPv6: 64}, "client")},
+		{newKey(t, Fold{}, "user"), newKey(t, Fold{IPv4: 8}, "user")},
+		{newKey(t, Fold{}, "user"), newKey(t, Fold{Off: true}, "user")},
+		{newKey(t, Fold{}, "path"), newKey(t, Fold{IPv6: 56}, "path")},
+		{newKey(t, Fold{Off: true, IPv4: 8}, "client"), newKey(t, Fold{Off: true}, "client")},
+		{{}, {}},
+	}
+	other := [][2]Key{
+		{newKey(t, Fold{}, "client"), newKey(t, Fold{IPv4: 24}, "client")},
+		{newKey(t, Fold{}, "client"), newKey(t, Fold{Off: true}, "client")},
+		{newKey(t, Fold{}, "path"), newKey(t, Fold{Off: true}, "path")},
+		{newKey(t, Fold{}, "client", "path"), newKey(t, Fold{}, "path", "client")},
+		{newKey(t, Fold{}, "client"), newKey(t, Fold{}, "client", "path")},
+		{newKey(t, Fold{}, "a"), newKey(t, Fold{}, "b")},
+		{newKey(t, Fold{}, "a"), {}},
+	}
+	for _, p := range same {
+		if !p[0].Equal(p[1]) {
+			t.Errorf("%+v and %+v take the same keys and are not equal", p[0], p[1])
+		}
+	}
+	for _, p := range other {
+		if p[0].Equal(p[1]) || p[1].Equal(p[0]) {
+			t.Errorf("%+v and %+v are equal", p[0], p[1])
+		}
+	}
+}
+
+// TestKeyUnambiguous makes keys of random values that are easy to mistake for
+// each other: two keys are the same when, and only when, all values are, and
+// the parts are the values.
+func TestKeyUnambiguous(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	rng := rand.New(rand.NewPCG(seed, 0))
+	k := newKey(t, Fold{}, "a", "b", "c")
+	seen := make(map[string]string)
+	for range 100_000 {
+		var e Event
+		values := make([]string, 3)
+		for i := range values {
+			b := make([]byte, 1+rng.IntN(3))
+			if rng.IntN(50) == 0 {
+				b = make([]byte, 126+rng.IntN(5)) // the length takes one byte, or two
+			}
+			for j := range b {
+				b[j] = byte(rng.IntN(4)) // lengths look like values
+			}
+			values[i] = string(b)
+			e.SetNamed(string(rune('a'+i)), b)
+		}
+		got, ok := k.Append(nil, &e)
+		if !ok || !slices.Equal(parts(k, got), values) {
+			t.Fatalf("seed %d: %q becomes %q, %t, with the parts %q", seed, values, got, ok, parts(k, got))
+		}
+		text := fmt.Sprintf("%q", values)
+		if before, taken := seen[string(got)]; taken && before != text {
+			t.Fatalf("seed %d: %s and %s have the same key", seed, before, text)
+		}
+		seen[string(got)] = text
+	}
+}
+
+// TestPartsOfForeignBytes takes apart what no key made, and stops early.
+func TestPartsOfForeignBytes(t *testing.T) {
+	k := newKey(t, Fold{}, "a", "b")
+	for _, b := range []string{"", "\x05ab", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "\x01", "\x80"} {
+		if got := parts(k, []byte(b)); len(got) != 0 {
+			t.Errorf("the parts of %q are %q", b, got)
+		}
+	}
+	for p := range k.Parts([]byte("\x01a\x01b")) {
+		if string(p) != "a" {
+			t.Errorf("the first part is %q", p)
+		}
+		break
+	}
+}
+
+func TestKeyDoesNotAllocate(t *testing.T) {
+	var e Event
+	e.SetString(Client, "2001:db8::1")
+	e.SetString(Path, "/a/../b")
+	e.SetNamedString("tenant", "t")
+	dst := make([]byte, 0, 256)
+	for _, names := range [][]string{{"client"}, {"path"}, {"client", "path", "tenant"}, {"client", "user"}} {
+		k := newKey(t, Fold{}, names...)
+		dst, _ = k.Append(dst[:0], &e) // grows the event's scratch
+		if n := testing.AllocsPerRun(100, func() { dst, _ = k.Append(dst[:0], &e) }); n != 0 {
+			t.Errorf("Append of %v allocates %v times", names, n)
+		}
+	}
+}

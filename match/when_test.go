@@ -1,0 +1,165 @@
+package match
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+)
+
+func prefixes(texts ...string) []netip.Prefix {
+	var ps []netip.Prefix
+	for _, s := range texts {
+		ps = append(ps, netip.MustParsePrefix(s))
+	}
+	return ps
+}
+
+func TestCondition(t *testing.T) {
+	var e Event
+	e.SetString(Client, "::ffff:192.0.2.1")
+	e.SetString(Method, "POST")
+	e.SetString(Path, "/a/../login")
+	e.SetString(Status, "404")
+	e.SetNamedString("tenant", "acme/eu")
+	fields := func(name string, patterns ...string) When { return When{Fields: map[string][]string{name: patterns}} }
+	for _, c := range []struct {
+		when When
+		want bool
+	}{
+		{When{}, true},
+		{When{Method: []string{"POST"}}, true},
+		{When{Method: []string{"GET", "POST"}}, true},
+		{When{Method: []string{"post"}}, false},
+		{When{Path: []string{"/login"}}, true}, // as cleaned
+		{When{Path: []string{"/a/**"}}, false},
+		{When{Path: []string{"/x", "/log*"}}, true},
+		{When{Status: []string{"404"}}, true},
+		{When{Status: []string{"4xx"}}, true},
+		{When{Status: []string{"4XX"}}, true},
+		{When{Status: []string{"5xx", "400-403"}}, false},
+		{When{Status: []string{"400-404"}}, true},
+		{When{Status: []string{"404-404"}}, true},
+		{When{Client: prefixes("192.0.2.0/24")}, true},
+		{When{Client: prefixes("192.0.2.2/32", "2001:db8::/32")}, false},
+		{When{Client: prefixes("::ffff:192.0.2.0/120")}, true},
+		{When{Client: prefixes("::/0")}, false}, // the client is an IPv4 address
+		{fields("tenant", "acme/*"), true},
+		{fields("tenant", "acme"), false},
+		{fields("tenant", "x", "**"), true},
+		{fields("path", "/a/../login"), true}, // as sent, when named
+		{fields("user", "**"), false},         // absent
+		{When{Method: []string{"POST"}, Path: []string{"/login"}, Status: []string{"404"}, Client: prefixes("192.0.2.1/32"), Fields: map[string][]string{"tenant": {"acme**"}, "path": {"**"}}}, true},
+		{When{Method: []string{"POST"}, Path: []string{"/other"}}, false},
+		{When{Method: []string{"POST"}, Fields: map[string][]string{"tenant": {"acme**"}, "user": {"**"}}}, false},
+	} {
+		cond, err := c.when.Compile()
+		if err != nil {
+			t.Errorf("%+v: %v", c.when, err)
+			continue
+		}
+		if got := cond.Holds(&e); got != c.want {
+			t.Errorf("%+v holds: %t; want %t", c.when, got, c.want)
+		}
+		if got := cond.Holds(new(Event)); got != c.when.IsZero() {
+			t.Errorf("%+v holds for an event without fields: %t", c.when, got)
+		}
+		if n := testing.AllocsPerRun(20, func() { cond.Holds(&e) }); n != 0 {
+			t.Errorf("%+v: Holds allocates %v times", c.when, n)
+		}
+	}
+}
+
+// TestStatusValues checks statuses that logs have and that no rule means.
+func TestStatusValues(t *testing.T) {
+	all, err := When{Status: []string{"000-999"}}.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for status, want := range map[string]bool{"200": true, "000": true, "0": true, "000200": true, "1000": false, "-": false, "": false, "20x": false, "0000200": false} {
+		var e Event
+		e.SetString(Status, status)
+		if got := all.Holds(&e); got != want {
+			t.Errorf("status %q holds: %t; want %t", status, got, want)
+		}
+	}
+}
+
+func TestCompileErrors(t *testing.T) {
+	bad := func(s string) string {
+		return `status is "` + s + `"; allowed is a status such as 404, a class such as 5xx or a range such as 500-504`
+	}
+	cases := map[string]When{
+		"method is empty; allowed is a method such as GET":                          {Method: []string{"GET", ""}},
+		`path pattern is ""; allowed is a pattern that begins with '/' or '*'`:      {Path: []string{""}},
+		`path pattern is "login"; allowed is a pattern that begins with '/' or '*'`: {Path: []string{"/", "login"}},
+		"client prefix is invalid; allowed is an address or a CIDR prefix":          {Client: []netip.Prefix{{}}},
+		"a field's name is empty":                           {Fields: map[string][]string{"": {"x"}}},
+		`field "a" has no pattern; allowed is at least one`: {Fields: map[string][]string{"a": {}}},
+	}
+	for _, s := range []string{"", "4", "40", "4040", "xx4", "0xx", "4x", "404-", "-404", "404-403", "404-5000", "4xx-5xx", "+40", "ok"} {
+		cases[bad(s)] = When{Status: []string{s}}
+	}
+	for want, w := range cases {
+		if _, err := w.Compile(); err == nil || err.Error() != want {
+			t.Errorf("%+v: %v; want %s", w, err, want)
+		}
+	}
+}
+
+func TestConditionFields(t *testing.T) {
+	c, err := When{
+		Method: []string{"GET"}, Path: []string{"/"}, Status: []string{"404"}, Client: prefixes("::/0"),
+		Fields: map[string][]string{"tenant": {"x"}, "agent": {"y"}},
+	}.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"method", "path", "status", "client", "agent", "tenant"}; !slices.Equal(c.Fields(), want) {
+		t.Errorf("fields are %v; want %v", c.Fields(), want)
+	}
+	if got := new(Condition).Fields(); len(got) != 0 {
+		t.Errorf("the zero Condition looks at %v", got)
+	}
+}
+
+func TestParsePrefix(t *testing.T) {
+	for s, want := range map[string]string{
+		"192.0.2.1": "192.0.2.1/32", "192.0.2.0/24": "192.0.2.0/24", "0.0.0.0/0": "0.0.0.0/0",
+		"::ffff:192.0.2.1": "192.0.2.1/32", "::ffff:192.0.2.0/120": "192.0.2.0/24", "::ffff:0:0/96": "0.0.0.0/0",
+		"2001:DB8::/32": "2001:db8::/32", "::1": "::1/128", "::/0": "::/0",
+	} {
+		if got, err := ParsePrefix(s); err != nil || got.String() != want {
+			t.Errorf("ParsePrefix(%q) = %v, %v; want %s", s, got, err, want)
+		}
+	}
+	const allowed = "; allowed is an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24"
+	for s, want := range map[string]string{
+		"":                     `"" is no address` + allowed,
+		"example.com":          `"example.com" is no address` + allowed,
+		"fe80::1%eth0":         `"fe80::1%eth0" is no address` + allowed,
+		"192.0.2.0/33":         `"192.0.2.0/33" is no prefix` + allowed,
+		"192.0.2.0/":           `"192.0.2.0/" is no prefix` + allowed,
+		"192.0.2.1/24":         `"192.0.2.1/24" has bits beyond its length; did you mean 192.0.2.0/24?`,
+		"2001:db8::1/32":       `"2001:db8::1/32" has bits beyond its length; did you mean 2001:db8::/32?`,
+		"::ffff:192.0.2.1/120": `"::ffff:192.0.2.1/120" has bits beyond its length; did you mean 192.0.2.0/24?`,
+		"::ffff:192.0.2.0/95":  `"::ffff:192.0.2.0/95" spans IPv4 and IPv6; write the IPv4 prefix`,
+	} {
+		if got, err := ParsePrefix(s); err == nil || err.Error() != want {
+			t.Errorf("ParsePrefix(%q) = %v, %v; want %s", s, got, err, want)
+		}
+	}
+}
+
+func TestInPrefixes(t *testing.T) {
+	ps := prefixes("192.0.2.0/24", "fe80::/10", "::ffff:198.51.100.0/120")
+	for client, want := range map[string]bool{
+		"192.0.2.77": true, "::ffff:192.0.2.77": true, "fe80::1%eth0": true, "198.51.100.7": true, "192.0.3.1": false, "example.com": false, "": false,
+	} {
+		if got := InPrefixes(ps, []byte(client)); got != want {
+			t.Errorf("%q: %t; want %t", client, got, want)
+		}
+	}
+	if InPrefixes(nil, []byte("192.0.2.1")) {
+		t.Errorf("an address is in no prefixes at all")
+	}
+}

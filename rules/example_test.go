@@ -1,0 +1,81 @@
+package rules_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/rules"
+)
+
+// A program reads the file that an operator writes, and judges its events under
+// it.
+func Example() {
+	file, err := rules.Parse("rules.yaml", []byte(`
+version: 1
+limits:
+  - name: per-client
+    key: client
+    limit: 2 per 1m
+`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	store, err := ratelimit.NewMemory(file.Limits, ratelimit.MemoryConfig{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	limiter := ratelimit.NewLimiter(file.Limits, store)
+
+	var e match.Event
+	e.SetString(match.Client, "192.0.2.1")
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for range 3 {
+		fmt.Println(limiter.TakeAt(noon, &e, 1).Allowed)
+	}
+	// Output:
+	// true
+	// true
+	// false
+}
+
+// Every mistake of a file is reported, each with its position.
+func ExampleParse_mistakes() {
+	_, err := rules.Parse("rules.yaml", []byte(`
+version: 1
+limits:
+  - name: per-client
+    key: client
+    limit: 60 in 1m
+    ban: {after: 20 refusals in 5m, for: 10}
+`))
+	fmt.Println(err)
+	// Output:
+	// rules.yaml:6:12: limit is "60 in 1m"; allowed is "N per DURATION", such as "60 per 1m"
+	// rules.yaml:7:42: for is "10", which has no unit; write "10s"
+}
+
+func ExampleFile_Sentences() {
+	file, err := rules.Parse("rules.yaml", []byte(`
+version: 1
+limits:
+  - name: per-client
+    key: client
+    limit: 60 per 1m
+    ban: {after: 20 refusals in 5m, for: 10m, factor: 2, max: 24h}
+allow: 10.0.0.0/8
+`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, s := range file.Sentences() {
+		fmt.Println(s)
+	}
+	// Output:
+	// per-client: a client may make 60 requests per 1m; the 61st within any 1m is refused. More than 20 refusals in 5m ban it for 10m, each further ban twice as long, at most 24h.
+	// allow: 10.0.0.0/8 is never limited and never banned.
+}

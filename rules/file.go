@@ -1,0 +1,107 @@
+package rules
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// MaxSize is the size of the largest rules file, in bytes.
+const MaxSize = 1 << 20
+
+// A File is a rules file, checked and compiled. It holds no counts. A File is
+// safe for concurrent use as long as nobody changes it.
+type File struct {
+	// Name is the file's name as it was given.
+	Name string
+
+	// Fold is how clients become keys. The keys of all rules are made with it.
+	Fold match.Fold
+
+	// Allow is the allow list. Limits has it already.
+	Allow []netip.Prefix
+
+	// Counters is what to count, in the order of the file.
+	Counters []Counter
+
+	// Limits is the rules of the sections limits and bans: first the limits,
+	// then the bans, each in the order of the file. It is never nil and has
+	// no rule when there is none.
+	Limits *ratelimit.Set
+
+	// Hot is the rules of the section hot, in the order of the file. It is
+	// never nil and has no rule when there is none.
+	Hot *hotkey.Set
+
+	// Warnings is what is allowed but hardly meant, in the order of the file.
+	Warnings Errors
+}
+
+// A Counter says what to count for charts and top lists: events by Key, over
+// each of Spans.
+type Counter struct {
+	Name      string
+	Key       match.Key
+	When      match.When
+	Condition match.Condition // When, compiled
+	Spans     []time.Duration // in the order of the file, no two alike
+}
+
+// Load reads, checks and compiles the rules file at path. The error is [Errors]
+// when the file has mistakes, else that of reading it.
+func Load(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("rules file: %w", err)
+	}
+	defer f.Close()
+	// One byte more than is allowed is enough to say that it is too much.
+	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("rules file: %w", err)
+	}
+	return Parse(path, data)
+}
+
+// Parse checks and compiles data as the rules file called name. The error is
+// [Errors]. Parse does not keep data. Its time and memory are bounded, whatever
+// is in data: a file made to be slow takes about a second.
+func Parse(name string, data []byte) (*File, error) {
+	r := &reader{file: name, names: make(map[string]int)}
+	root := r.tree(data)
+	var d draft
+	if len(r.errs) == 0 {
+		r.readFile(root, &d)
+	}
+	var f *File
+	if len(r.errs) == 0 {
+		f = r.compile(&d)
+	}
+	if len(r.errs) > 0 {
+		r.errs.sort()
+		return nil, r.errs
+	}
+	r.warnings.sort()
+	f.Warnings = r.warnings
+	return f, nil
+}
+
+// Fields returns the names of all event fields that any rule or counter of the
+// file looks at, sorted.
+func (f *File) Fields() []string {
+	names := append(f.Limits.Fields(), f.Hot.Fields()...)
+	for i := range f.Counters {
+		c := &f.Counters[i]
+		names = append(names, c.Key.Fields()...)
+		names = append(names, c.Condition.Fields()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

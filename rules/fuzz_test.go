@@ -1,0 +1,60 @@
+package rules
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// FuzzParse checks that Parse never panics and that what it returns is whole: a
+// file whose sentences can be said, or errors with positions, in order.
+func FuzzParse(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	for _, m := range mistakes {
+		f.Add([]byte(m.file))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := Parse("rules.yaml", data)
+		checkResult(t, file, err)
+		if err != nil {
+			return
+		}
+		for _, s := range file.Sentences() {
+			if len(s) < len("a: b.") {
+				t.Errorf("a sentence is %q", s)
+			}
+		}
+		for _, name := range file.Fields() {
+			if !isName(name) {
+				t.Errorf("a field is %q", name)
+			}
+		}
+	})
+}
+
+// FuzzParseDuration checks that a duration that is taken is in range and is
+// read again from its own text.
+func FuzzParseDuration(f *testing.F) {
+	for _, s := range []string{"60s", "1h30m", "7d", "1.5w", "9999999999h", "1µs", "60", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		d, err := ParseDuration(s)
+		if err != nil {
+			return
+		}
+		if again, err := ParseDuration(FormatDuration(d)); err != nil || again != d {
+			t.Errorf("%q is %v, written %q, read as %v, %v", s, d, FormatDuration(d), again, err)
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package rules
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A node is as much of a JSON Schema as the tests look at.
+type node struct {
+	Ref                  string           `json:"$ref"`
+	Required             []string         `json:"required"`
+	Properties           map[string]*node `json:"properties"`
+	AdditionalProperties json.RawMessage  `json:"additionalProperties"`
+	Enum                 []any            `json:"enum"`
+	Defs                 map[string]*node `json:"$defs"`
+}
+
+func parseSchema(t *testing.T) *node {
+	t.Helper()
+	var root node
+	if err := json.Unmarshal([]byte(Schema()), &root); err != nil {
+		t.Fatalf("the schema is no JSON: %v", err)
+	}
+	return &root
+}
+
+// inStep compares an object of the schema with what the parser accepts there.
+func inStep[T any](t *testing.T, what string, n *node, entries []entry[T]) {
+	t.Helper()
+	if n == nil {
+		t.Errorf("the schema has no %s", what)
+		return
+	}
+	var keys, required, properties []string
+	for _, e := range entries {
+		keys = append(keys, e.key)
+		if e.need != "" {
+			required = append(required, e.key)
+		}
+	}
+	for p := range n.Properties {
+		properties = append(properties, p)
+	}
+	for _, list := range [][]string{keys, required, properties, n.Required} {
+		slices.Sort(list)
+	}
+	if !slices.Equal(keys, properties) {
+		t.Errorf("%s: the parser accepts %v, the schema %v", what, keys, properties)
+	}
+	if !slices.Equal(required, n.Required) {
+		t.Errorf("%s: the parser requires %v, the schema %v", what, required, n.Required)
+	}
+	if string(n.AdditionalProperties) != "false" {
+		t.Errorf("%s: the schema allows other keys: %s", what, n.AdditionalProperties)
+	}
+}
+
+// TestSchemaInStep checks that the schema and the parser accept and require the
+// same keys, and that every part of the schema is used.
+func TestSchemaInStep(t *testing.T) {
+	root := parseSchema(t)
+	inStep(t, "file", root, fileEntries)
+	inStep(t, "client", root.Properties["client"], clientEntries)
+	inStep(t, "counter", root.Defs["counter"], counterEntries)
+	inStep(t, "limit", root.Defs["limit"], limitEntries)
+	inStep(t, "ban", root.Defs["ban"], banEntries)
+	inStep(t, "banRule", root.Defs["banRule"], banRuleEntries)
+	inStep(t, "hot", root.Defs["hot"], hotEntries)
+	for name := range root.Defs {
+		if !strings.Contains(Schema(), `"#/$defs/`+name+`"`) {
+			t.Errorf("nothing in the schema refers to %s", name)
+		}
+	}
+}
+
+// TestSchemaChoices checks that every value that the schema lists is one that
+// the parser takes, and the other way round for those that it names.
+func TestSchemaChoices(t *testing.T) {
+	root := parseSchema(t)
+	choices := map[string]*node{
+		"algorithm": root.Defs["limit"].Properties["algorithm"], "mode": root.Defs["mode"], "on_store_failure": root.Defs["onStoreFailure"],
+	}
+	for key, n := range choices {
+		if len(n.Enum) < 2 {
+			t.Errorf("%s has the choices %v in the schema", key, n.Enum)
+		}
+		for _, v := range n.Enum {
+			if _, err := Parse("r", []byte(limit("name: x", "key: client", "limit: 1 per 1s", key+": "+v.(string)))); err != nil {
+				t.Errorf("the schema has a choice that the parser refuses: %v", err)
+			}
+		}
+		_, err := Parse("r", []byte(limit("name: x", "key: client", "limit: 1 per 1s", key+": zzz")))
+		var words []string
+		for _, v := range n.Enum {
+			words = append(words, v.(string))
+		}
+		_, allowed, _ := strings.Cut(err.Error(), "allowed is ")
+		if got := strings.FieldsFunc(strings.ReplaceAll(allowed, " or ", ", "), func(r rune) bool { return r == ',' || r == ' ' }); !slices.Equal(got, words) {
+			t.Errorf("%s: the parser allows %v, the schema %v", key, got, words)
+		}
+	}
+}
+
+// TestReference checks that the example of docs/RULES.md is a file without
+// mistakes that has every key there is, and that the page explains each.
+func TestReference(t *testing.T) {
+	page, err := os.ReadFile("../docs/RULES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	example, text, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("docs/RULES.md has no example")
+	}
+	f, err := Parse("docs/RULES.md", []byte(example))
+	if err != nil {
+		t.Fatalf("the example has mistakes:\n%v", err)
+	}
+	if len(f.Warnings) > 0 {
+		t.Errorf("the example draws warnings:\n%v", f.Warnings)
+	}
+	keys := slices.Concat(keysOf(fileEntries), keysOf(clientEntries), keysOf(counterEntries), keysOf(limitEntries),
+		keysOf(banRuleEntries), keysOf(hotEntries))
+	for _, k := range keys {
+		if !strings.Contains(example, k+":") {
+			t.Errorf("the example lacks %s", k)
+		}
+		if !strings.Contains(text, "`"+k+"`") {
+			t.Errorf("the page does not explain %s", k)
+		}
+	}
+}

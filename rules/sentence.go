@@ -1,0 +1,249 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// Sentences returns what the file means, a line for each counter and rule and
+// one for the allow list: counters, limits, bans, hot, allow.
+func (f *File) Sentences() []string {
+	var all []string
+	for i := range f.Counters {
+		all = append(all, f.Counters[i].Sentence())
+	}
+	for i := range f.Limits.Len() {
+		all = append(all, LimitSentence(f.Limits.Rule(i)))
+	}
+	for i := range f.Hot.Len() {
+		all = append(all, HotSentence(f.Hot.Rule(i)))
+	}
+	if len(f.Allow) > 0 {
+		verb := "is"
+		if len(f.Allow) > 1 {
+			verb = "are"
+		}
+		all = append(all, fmt.Sprintf("allow: %s %s never limited and never banned.", join(prefixes(f.Allow), "and"), verb))
+	}
+	return all
+}
+
+// Sentence returns what the counter counts, in words, after its name.
+func (c *Counter) Sentence() string {
+	spans := make([]string, len(c.Spans))
+	for i, s := range c.Spans {
+		spans[i] = FormatDuration(s)
+	}
+	return fmt.Sprintf("%s: %s are counted for each %s over the last %s.",
+		c.Name, upperFirst(requests(c.When)), keyNoun(c.Key), join(spans, "and"))
+}
+
+// HotSentence returns what r means, in words, after its name.
+func HotSentence(r *hotkey.Rule) string {
+	hold := r.Hold
+	if hold == 0 {
+		hold = r.Span
+	}
+	return fmt.Sprintf("%s: %s%s that is hit %s within %s is hot for %s.",
+		r.Name, ofRequests(r.When), article(keyNoun(r.Key)), times(r.Threshold), FormatDuration(r.Span), FormatDuration(hold))
+}
+
+// LimitSentence returns what r means, in words, after its name: what is
+// allowed, what follows, and whatever of the rule is not the default.
+func LimitSentence(r *ratelimit.Rule) string {
+	s := sentence{}
+	subject := ofRequests(r.When) + article(keyNoun(r.Key))
+	switch {
+	case len(r.Limits) == 0 && r.Ban != nil:
+		s.add("%s with %s is banned for %s%s.", subject, tooMany(r.Ban), FormatDuration(r.Ban.For), growth(r.Ban))
+	default:
+		s.limits(subject, r)
+		if r.Ban != nil {
+			verb := "ban"
+			if r.Ban.After == 0 {
+				verb = "bans"
+			}
+			s.add("%s %s it for %s%s.", upperFirst(tooMany(r.Ban)), verb, FormatDuration(r.Ban.For), growth(r.Ban))
+		}
+	}
+	if r.Algorithm != ratelimit.Sliding && len(r.Limits) > 0 {
+		s.add("The algorithm is %s.", r.Algorithm)
+	}
+	if r.CountRefused && len(r.Limits) > 0 {
+		s.add("Refused requests count too.")
+	}
+	if r.Shadow {
+		s.add("The rule is a shadow: it reports, and refuses nothing.")
+	}
+	switch r.OnStoreFailure {
+	case ratelimit.FailOpen:
+		s.add("While the store is away, requests are let through.")
+	case ratelimit.FailClosed:
+		s.add("While the store is away, requests are refused.")
+	}
+	return r.Name + ": " + strings.Join(s, " ")
+}
+
+// A sentence is the sentences about one rule.
+type sentence []string
+
+func (s *sentence) add(format string, args ...any) { *s = append(*s, fmt.Sprintf(format, args...)) }
+
+// limits adds what subject may do under r, and which request is refused.
+func (s *sentence) limits(subject string, r *ratelimit.Rule) {
+	var may, refused []string
+	for _, l := range r.Limits {
+		span := FormatDuration(l.Span)
+		if l.N == 0 {
+			s.add("%s may make no requests.", subject)
+			return
+		}
+		may = append(may, count(l.N, "request")+" per "+span)
+		refused = append(refused, "the "+ordinal(l.N+1)+" within any "+span)
+	}
+	verb := "is"
+	if len(refused) > 1 {
+		verb = "are"
+	}
+	s.add("%s may make %s; %s %s refused.", subject, join(may, "and"), join(refused, "and"), verb)
+}
+
+// growth says how further bans differ from the first.
+func growth(b *ratelimit.Ban) string {
+	if b.Factor <= 1 {
+		return ""
+	}
+	s := ", each further ban twice as long"
+	if b.Factor != 2 {
+		s = ", each further ban " + strconv.FormatFloat(b.Factor, 'f', -1, 64) + " times as long"
+	}
+	if b.Max != 0 {
+		s += ", at most " + FormatDuration(b.Max)
+	}
+	if b.Remember != 0 {
+		s += "; a ban is forgotten " + FormatDuration(b.Remember) + " after its end"
+	}
+	return s
+}
+
+// tooMany says what starts a ban.
+func tooMany(b *ratelimit.Ban) string {
+	what := "hit"
+	if b.Of == ratelimit.Refusals {
+		what = "refusal"
+	}
+	if b.After == 0 {
+		return "any " + what
+	}
+	return "more than " + count(b.After, what) + " in " + FormatDuration(b.Span)
+}
+
+// ofRequests returns how a sentence begins that is about the events of w.
+func ofRequests(w match.When) string {
+	if w.IsZero() {
+		return ""
+	}
+	return "of the " + requests(w) + ", "
+}
+
+// requests returns the events of w: "requests with method GET and status 5xx".
+func requests(w match.When) string {
+	if w.IsZero() {
+		return "requests"
+	}
+	var parts []string
+	add := func(field string, values []string) {
+		if len(values) > 0 {
+			parts = append(parts, field+" "+join(values, "or"))
+		}
+	}
+	add("method", w.Method)
+	add("path", w.Path)
+	add("status", w.Status)
+	add("client in", prefixes(w.Client))
+	for _, name := range slices.Sorted(maps.Keys(w.Fields)) {
+		add(name, w.Fields[name])
+	}
+	return "requests with " + join(parts, "and")
+}
+
+func prefixes(ps []netip.Prefix) []string {
+	texts := make([]string, len(ps))
+	for i, p := range ps {
+		texts[i] = p.String()
+		if p.IsSingleIP() {
+			texts[i] = p.Addr().String()
+		}
+	}
+	return texts
+}
+
+// keyNoun returns what k counts by: "client", "combination of client and path".
+func keyNoun(k match.Key) string {
+	names := k.Fields()
+	if len(names) == 1 {
+		return names[0]
+	}
+	return "combination of " + join(names, "and")
+}
+
+// article returns noun with its indefinite article.
+func article(noun string) string {
+	if noun != "" && strings.Contains("aeioAEIO", noun[:1]) { // "a user"
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
+// count returns n of what, in the singular or plural.
+func count(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.FormatUint(n, 10) + " " + what + "s"
+}
+
+func times(n uint64) string {
+	if n == 1 {
+		return "once"
+	}
+	return count(n, "time")
+}
+
+// ordinal returns n as 1st, 2nd, 3rd, 4th, 11th, 21st.
+func ordinal(n uint64) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return strconv.FormatUint(n, 10) + suffix
+}
+
+// join joins words as a list in a sentence: a, b and c.
+func join(words []string, last string) string {
+	switch n := len(words); n {
+	case 0:
+		return ""
+	case 1:
+		return words[0]
+	default:
+		return strings.Join(words[:n-1], ", ") + " " + last + " " + words[n-1]
+	}
+}
+
+func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -1,0 +1,51 @@
+package rules
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files of this test anew")
+
+// TestSentences holds the sentences of each file in testdata to those written
+// beside it.
+func TestSentences(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no test files: %v, %v", files, err)
+	}
+	for _, path := range files {
+		f, err := Load(path)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		got := strings.Join(f.Sentences(), "\n") + "\n"
+		golden := strings.TrimSuffix(path, ".yaml") + ".golden"
+		if *update {
+			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != string(want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
+		}
+	}
+}
+
+func TestOrdinal(t *testing.T) {
+	for want, n := range map[string]uint64{
+		"0th": 0, "1st": 1, "2nd": 2, "3rd": 3, "4th": 4, "11th": 11, "12th": 12, "13th": 13, "21st": 21, "101st": 101, "111th": 111, "1112th": 1112, "1123rd": 1123,
+	} {
+		if got := ordinal(n); got != want {
+			t.Errorf("ordinal(%d) = %q; want %q", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package rules
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+func TestParseDuration(t *testing.T) {
+	good := map[string]time.Duration{
+		"1ms": time.Millisecond, "500ms": 500 * time.Millisecond, "60s": time.Minute, "1m": time.Minute,
+		"1h30m": 90 * time.Minute, "1.5h": 90 * time.Minute, ".5s": 500 * time.Millisecond, "1d": 24 * time.Hour,
+		"7d": 7 * 24 * time.Hour, "1w": 7 * 24 * time.Hour, "1d12h": 36 * time.Hour, "0.5d": 12 * time.Hour,
+		"1000us": time.Millisecond, "1000000ns": time.Millisecond, "3650d": ratelimit.MaxSpan, "01s": time.Second,
+	}
+	for s, want := range good {
+		if got, err := ParseDuration(s); err != nil || got != want {
+			t.Errorf("ParseDuration(%q) = %v, %v; want %v", s, got, err, want)
+		}
+	}
+	bad := map[string]string{
+		"":                        `duration is ""; allowed is ` + allowedDuration,
+		"60":                      `duration is "60", which has no unit; write "60s"`,
+		"0":                       `duration is "0", which has no unit; write "0s"`,
+		"0s":                      `duration is "0s"; allowed is whole milliseconds from 1ms to 3650d`,
+		"1us":                     `duration is "1us"; allowed is whole milliseconds from 1ms to 3650d`,
+		"1.5ms":                   `duration is "1.5ms"; allowed is whole milliseconds from 1ms to 3650d`,
+		"3651d":                   `duration is "3651d"; allowed is whole milliseconds from 1ms to 3650d`,
+		"9999999999999999999999h": `duration is "9999999999999999999999h"; allowed is whole milliseconds from 1ms to 3650d`,
+		"106751d106751d3d":        `duration is "106751d106751d3d"; allowed is whole milliseconds from 1ms to 3650d`, // 64 bits wrap around to a day
+		"213504d551616ns":         `duration is "213504d551616ns"; allowed is whole milliseconds from 1ms to 3650d`,  // likewise
+		"106751d106751d":          `duration is "106751d106751d"; allowed is whole milliseconds from 1ms to 3650d`,
+	}
+	for _, s := range []string{"s", "-1s", "+1s", "1 s", "1y", "1M", "1.2.3s", ".s", "1s ", "1m30", "minute", "1µ", "1e3s"} {
+		bad[s] = `duration is "` + s + `"; allowed is ` + allowedDuration
+	}
+	for s, want := range bad {
+		got, err := ParseDuration(s)
+		if err == nil || err.Error() != want || got != 0 {
+			t.Errorf("ParseDuration(%q) = %v, %v; want %s", s, got, err, want)
+		}
+	}
+}
+
+// TestDurationRoundTrip checks that what FormatDuration writes is read as the
+// same, and that the constant in messages is MaxSpan.
+func TestDurationRoundTrip(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range 10_000 {
+		// Round numbers of each unit as well as odd ones.
+		unit := []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour, day}[rng.IntN(5)]
+		d := time.Duration(1+rng.Int64N(int64(ratelimit.MaxSpan/unit))) * unit
+		if got, err := ParseDuration(FormatDuration(d)); err != nil || got != d {
+			t.Fatalf("seed %d: %v is written %q and read as %v, %v", seed, d, FormatDuration(d), got, err)
+		}
+	}
+	if !strings.HasSuffix(outOfRange, " "+FormatDuration(ratelimit.MaxSpan)) {
+		t.Errorf("the message %q does not end in the longest span, %s", outOfRange, FormatDuration(ratelimit.MaxSpan))
+	}
+}
+
+func TestFormatDuration(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"0s": 0, "1m": time.Minute, "1m30s": 90 * time.Second, "24h": day, "25h": 25 * time.Hour, "2d": 2 * day, "7d": week,
+		"50h": 50 * time.Hour, "1s1ms": 1001 * time.Millisecond, "-1s": -time.Second,
+	} {
+		if got := FormatDuration(d); got != want {
+			t.Errorf("FormatDuration(%v) = %q; want %q", d, got, want)
+		}
+	}
+}
+
+func TestParseLimit(t *testing.T) {
+	for s, want := range map[string]ratelimit.Limit{
+		"60 per 1m":        {N: 60, Span: time.Minute},
+		"  10_000  per 1h": {N: 10_000, Span: time.Hour},
+		"0 per 1s":         {Span: time.Second},
+	} {
+		if got, err := ParseLimit(s); err != nil || got != want {
+			t.Errorf("ParseLimit(%q) = %v, %v; want %v", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "60", "60 per", "per 1m", "60 per 1 m", "_1 per 1m", "1_ per 1m", "-1 per 1m", "1.5 per 1m", "60 PER 1m"} {
+		if got, err := ParseLimit(s); err == nil || !strings.HasPrefix(err.Error(), `limit is "`+s+`"; `) {
+			t.Errorf("ParseLimit(%q) = %v, %v; want an error that begins with the value", s, got, err)
+		}
+	}
+}
+
+func TestClip(t *testing.T) {
+	for s, want := range map[string]string{
+		"short":                    "short",
+		strings.Repeat("x", 80):    strings.Repeat("x", 80),
+		strings.Repeat("x", 81):    strings.Repeat("x", 80) + "…",
+		strings.Repeat("€", 30):    strings.Repeat("€", 26) + "…",
+		strings.Repeat("\x80", 99): "…",
+	} {
+		if got := clip(s); got != want {
+			t.Errorf("clip(%q) = %q; want %q", s, got, want)
+		}
+	}
+}
