@@ -53,7 +53,7 @@ internal/deptest    -> std
 // testTable says which outside modules tests may import, next to any package
 // of this module that the compiler lets them.
 const testTable = `
-tests -> go.uber.org/goleak, github.com/rogpeppe/go-internal
+tests -> go.uber.org/goleak, github.com/rogpeppe/go-internal, github.com/klauspost/compress
 `
 
 // never lists packages of the standard library that no code here imports, with

@@ -1,0 +1,190 @@
+package lately
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/lately-go/lately/internal/ring"
+)
+
+// A Counter counts events in one [Window]: how many, lately?
+//
+// It is exact. Every add that is not refused counts in precisely one slot, and
+// stays counted for as long as that slot is in the window, with any number of
+// goroutines, across slot changes, after any idle time, whatever the clocks do.
+// What is not exact is the left edge of the window, which lies somewhere in the
+// oldest slot: [Counter.Sum] leaves that slot out, and [Counter.Bounds] gives
+// both ends of what the true count can be.
+//
+// Every verb comes in two forms. Add(n) happens now; AddAt(t, n) happened at t,
+// the event's own time. Now is the wall clock when the Counter was made plus
+// the monotonic time since, so setting the wall clock changes nothing; while
+// the machine sleeps, now stands still. Times given are put on the same clock:
+// one that carries a monotonic reading, as those of [time.Now] do, is taken by
+// it, any other by its wall time. Times before about 1735 and after 2252 are
+// taken as the nearest that the clock can hold. Both forms may feed one Counter
+// as long as the events do not run ahead of the clock; see [Counter.Add] for
+// what happens if they do.
+//
+// An add costs one atomic step and a clock reading, a read about a nanosecond a
+// slot. The first add after idle time, or after a jump of the events' time, also
+// prepares the slots passed over, about 10 ns each, at most once all there are.
+// The very first add allocates 8 bytes for each slot, their number rounded up
+// to a power of two; one after idle time of 2^25 windows and more (9 hours for a
+// window of 1 ms, a year for 1 s) does so again. Nothing else allocates. There
+// is no goroutine and no timer, so nothing to close.
+//
+// Counts are uint64. A slot holds at most 2^36-1; see [Counter.Saturated]. The
+// sums of all slots of a window stay far below 2^64.
+//
+// All methods may be called at any time by any number of goroutines, and none
+// of them blocks. A read that runs while others add sees at least the adds
+// that finished before it began, and at most those that began before it ended;
+// reading is not a snapshot of one instant. The zero Counter is not usable: it
+// panics; call [NewCounter]. A Counter must not be copied.
+//
+// The method is described, with proofs and sources, in docs/ALGORITHMS.md.
+type Counter struct {
+	ring   ring.Ring
+	window Window
+
+	base time.Time // when the Counter was made, with its monotonic reading
+	wall int64     // base in nanoseconds since 1970
+
+	pending atomic.Int64  // the time last refused as future, or none
+	late    atomic.Uint64 // adds refused as late
+	future  atomic.Uint64 // adds refused as future
+}
+
+const (
+	none = math.MinInt64 // no time: all times are after minTime
+
+	// Times are kept this far from the ends of int64, so that the arithmetic
+	// of a window has room on both sides.
+	maxTime = math.MaxInt64 - int64(MaxSpan)
+	minTime = -maxTime
+)
+
+// NewCounter returns an empty Counter for the window w. The error, if any,
+// names the field that is wrong, its value and what is allowed.
+func NewCounter(w Window) (*Counter, error) {
+	w, err := w.checked()
+	if err != nil {
+		return nil, err
+	}
+	c := &Counter{window: w, base: time.Now()}
+	c.wall = min(max(c.base.UnixNano(), minTime), maxTime)
+	c.pending.Store(none)
+	c.ring.Init(int64(w.Slot), int(w.Span/w.Slot))
+	return c, nil
+}
+
+// Window returns the window that c counts in, its slot filled in.
+func (c *Counter) Window() Window { return c.window }
+
+// now is the live clock, read once.
+func (c *Counter) now() int64 { return c.wall + int64(time.Since(c.base)) }
+
+// nanos puts t on the clock of c. Sub takes the monotonic readings where both
+// times have one, and saturates; so does the sum.
+func (c *Counter) nanos(t time.Time) int64 {
+	d := int64(t.Sub(c.base))
+	switch {
+	case d > 0 && c.wall > maxTime-d:
+		return maxTime
+	case d < 0 && c.wall < minTime-d:
+		return minTime
+	}
+	return c.wall + d
+}
+
+// Add counts n events that happen now. It is never refused.
+//
+// If the goroutine is held up between reading the clock and counting, the
+// events count in a slot that the window has reached meanwhile. If AddAt has
+// put the window ahead of the clock, by more than the window is long, they
+// count in the newest slot; the live reads look there too.
+func (c *Counter) Add(n uint64) { c.ring.AddLive(c.now(), n) }
+
+// AddAt counts n events that happened at t, in any order of times. It reports
+// whether they are counted. If not, they were refused: as late, because t is
+// in a slot that the window as of the newest event has left altogether, or as
+// future, see [Window.Ahead]; [Counter.Late] and [Counter.Future] tell how many
+// were.
+//
+// AddAt(t, 0) counts nothing, but moves the window on to t.
+func (c *Counter) AddAt(t time.Time, n uint64) bool { return c.addAt(c.nanos(t), n) }
+
+func (c *Counter) addAt(t int64, n uint64) bool {
+	slot := c.ring.Slot(t)
+	if c.window.Ahead > 0 && c.isFuture(t, slot) {
+		c.future.Add(1)
+		return false
+	}
+	if !c.ring.AddAt(slot, n) {
+		c.late.Add(1)
+		return false
+	}
+	return true
+}
+
+// isFuture reports whether an event at t, in that slot, is to be refused as
+// future, and remembers it if so. Of several such events within one span of
+// each other, at the same moment too, exactly the first is refused: the swap
+// decides which. It stays remembered, so that those that arrive before the
+// window has moved on are not refused again.
+func (c *Counter) isFuture(t, slot int64) bool {
+	newest, ok := c.ring.Newest()
+	if !ok || slot <= newest {
+		return false
+	}
+	// t is beyond the newest slot's end, so the difference is not negative
+	// and, unsigned, does not overflow.
+	if uint64(t)-uint64((newest+1)*int64(c.window.Slot)) < uint64(c.window.Ahead) {
+		return false
+	}
+	for {
+		p := c.pending.Load()
+		if p != none && uint64(max(t, p))-uint64(min(t, p)) <= uint64(c.window.Span) {
+			return false
+		}
+		if c.pending.CompareAndSwap(p, t) {
+			return true
+		}
+	}
+}
+
+// AddSum counts n events that happen now and returns the sum that follows,
+// those n included. It is Add and Sum with one reading of the clock, not one
+// atomic step: of two goroutines that add at the same time, both or only one
+// may see the other's events. What must happen exactly once when a limit is
+// passed needs a decision in one step, as package ratelimit takes it.
+func (c *Counter) AddSum(n uint64) uint64 {
+	t := c.now()
+	c.ring.AddLive(t, n)
+	return c.liveSum(t, int64(c.window.Span))
+}
+
+// AddSumAt counts n events that happened at t and returns the sum at t that
+// follows, and whether the events are counted; see [Counter.AddAt]. The sum is
+// that of the window ending at t also if they were refused.
+func (c *Counter) AddSumAt(t time.Time, n uint64) (sum uint64, ok bool) {
+	ns := c.nanos(t)
+	ok = c.addAt(ns, n)
+	sum, _ = c.sum(ns, int64(c.window.Span))
+	return sum, ok
+}
+
+// Late returns how many calls were refused as late since c was made. Each
+// counts once, whatever its n.
+func (c *Counter) Late() uint64 { return c.late.Load() }
+
+// Future returns how many calls were refused as future since c was made. Each
+// counts once, whatever its n.
+func (c *Counter) Future() uint64 { return c.future.Load() }
+
+// Saturated returns how many calls since c was made did not fit: they brought a
+// slot to 2^36-1, where it stays. If it is not 0, a sum over such a slot, and
+// both its bounds, are less than the truth.
+func (c *Counter) Saturated() uint64 { return c.ring.Saturated() }

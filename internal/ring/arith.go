@@ -1,0 +1,31 @@
+package ring
+
+import "math/bits"
+
+// Floor returns floor(a / b) for b > 0. Go's division rounds toward zero, which
+// would make the slots on either side of 1970 one slot.
+func Floor(a, b int64) int64 {
+	q := a / b
+	if q*b > a {
+		q--
+	}
+	return q
+}
+
+// Oldest returns the number of the oldest slot of that width that lies wholly
+// inside (t-span, t], and whether the slot before it is partly inside, that is
+// whether its last representable time is later than t-span.
+//
+// The slot that t lies in counts as inside although it goes on after t: nothing
+// in it is later than now. The caller sees to it that t-span does not overflow.
+func Oldest(t, span, width int64) (slot int64, partly bool) {
+	left := t - span // the last time outside
+	before := Floor(left, width)
+	return before + 1, left-before*width < width-1
+}
+
+// Size returns the length of a ring that holds that many slots and the partly
+// expired one before them: the smallest power of two above slots.
+func Size(slots int) int {
+	return 1 << bits.Len(uint(slots))
+}

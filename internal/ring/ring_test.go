@@ -1,0 +1,411 @@
+package ring
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+const width = 10 // nanoseconds a slot in these tests
+
+func newRing(slots int) *Ring {
+	r := new(Ring)
+	r.Init(width, slots)
+	return r
+}
+
+func (r *Ring) mustAdd(t *testing.T, slot int64, n uint64) {
+	t.Helper()
+	if !r.AddAt(slot, n) {
+		t.Fatalf("AddAt(%d, %d) was refused", slot, n)
+	}
+}
+
+func (r *Ring) wantSum(t *testing.T, first, last int64, want uint64) {
+	t.Helper()
+	if got, whole := r.Sum(first, last); got != want || !whole {
+		t.Fatalf("Sum(%d, %d) = %d, whole %t; want %d, true", first, last, got, whole, want)
+	}
+}
+
+func TestEmptyRing(t *testing.T) {
+	r := newRing(5)
+	if _, ok := r.Newest(); ok {
+		t.Error("an empty ring has a newest slot")
+	}
+	r.wantSum(t, -1000, 1000, 0)
+	if got := r.Slot(-1); got != -1 {
+		t.Errorf("Slot(-1) = %d, want -1", got)
+	}
+}
+
+func TestKeepsWindowAndOneSlot(t *testing.T) {
+	for slots := 1; slots <= 17; slots++ {
+		r := newRing(slots)
+		for s := int64(-40); s <= 40; s++ {
+			r.mustAdd(t, s, uint64(s+100))
+			for back := int64(0); back <= min(int64(slots), s+40); back++ {
+				r.wantSum(t, s-back, s-back, uint64(s-back+100))
+			}
+		}
+		if _, whole := r.Sum(40-int64(slots)-1, 40); whole {
+			t.Errorf("%d slots: a sum over a slot that is gone calls itself whole", slots)
+		}
+		if r.AddAt(40-int64(slots)-1, 1) {
+			t.Errorf("%d slots: an add to a slot that is gone was accepted", slots)
+		}
+		r.mustAdd(t, 40-int64(slots), 1)
+	}
+}
+
+// steps are the distances at which something changes: slot, window, ring, the
+// longest step of an era, and the distances at which tags come back.
+func steps(r *Ring) []int64 {
+	size := int64(1) << r.shift
+	far, alias := int64(farTurns)<<r.shift, size<<tagBits
+	var list []int64
+	for _, d := range []int64{r.slots, size, 2 * size, far, 2 * far, alias, 2 * alias, 3 * alias} {
+		list = append(list, d-size, d-1, d, d+1, d+size)
+	}
+	return list
+}
+
+// TestIdle fills every slot, waits, and adds one: nothing of before may show,
+// least of all after a wait at which all stamps are the same again.
+func TestIdle(t *testing.T) {
+	for _, slots := range []int{1, 2, 5, 10, 60, 64} {
+		for _, step := range steps(newRing(slots)) {
+			if step <= 0 {
+				continue
+			}
+			r := newRing(slots)
+			start := int64(-12345)
+			for s := start - int64(slots); s <= start; s++ {
+				r.mustAdd(t, s, 1000)
+			}
+			next := start + step
+			left := max(0, int64(slots)+1-step) // slots still kept, next included
+			r.wantSum(t, next-int64(slots), next, uint64(left)*1000)
+			r.mustAdd(t, next, 1)
+			r.wantSum(t, next-int64(slots), next, uint64(left)*1000+1)
+			r.wantSum(t, next, next, 1)
+		}
+	}
+}
+
+// tagOnly is the ring that TestIdle is there to catch: a word is taken to
+// belong to a slot if its tag says so, and that is all it knows.
+type tagOnly struct {
+	words [16]uint64
+}
+
+func (r *tagOnly) add(slot int64, n uint64) uint64 {
+	w := &r.words[slot&15]
+	if (*w^stampOf(slot, 4))>>tagShift != 0 {
+		*w = stampOf(slot, 4)
+	}
+	*w += n
+	return countOf(*w)
+}
+
+// TestIdleControl shows that the waits of TestIdle are the dangerous ones.
+func TestIdleControl(t *testing.T) {
+	r := new(tagOnly)
+	r.add(7, 1000)
+	caught := false
+	for _, step := range steps(newRing(10)) {
+		naive := *r
+		caught = caught || naive.add(7+step, 1) > 1 && step > 16
+	}
+	if !caught {
+		t.Error("a ring that knows only tags passes: the waits prove nothing")
+	}
+}
+
+// TestFarControl shows why an era has a longest step: the words that a stopped
+// writer has stamped for a step of up to that can be told apart from older
+// ones, those for a longer step cannot.
+func TestFarControl(t *testing.T) {
+	for _, c := range []struct {
+		turns int64
+		clear bool
+	}{{1, true}, {farTurns - 1, true}, {farTurns, true}, {3 * farTurns, false}, {5 * farTurns, false}} {
+		r := newRing(10)
+		r.mustAdd(t, 100, 1)
+		e := r.era.Load()
+		slot := 100 + c.turns<<r.shift
+		e.stamp(open(100), slot)
+		if got := e.slotFound(e.word(slot).Load(), slot, open(100)); (got == slot) != c.clear {
+			t.Errorf("%d turns on: slot %d reads as slot %d, want clear %t", c.turns, slot, got, c.clear)
+		}
+	}
+}
+
+// TestBusyWrap goes round all tags several times within one era.
+func TestBusyWrap(t *testing.T) {
+	r := newRing(5)
+	first := int64(3)
+	r.mustAdd(t, first, 7)
+	e := r.era.Load()
+	slot := first
+	for hop := range 20 {
+		slot += e.far() - int64(hop%3)
+		r.mustAdd(t, slot, uint64(hop+1))
+		r.wantSum(t, slot-5, slot, uint64(hop+1))
+		r.mustAdd(t, slot-5, 100)
+		r.wantSum(t, slot-5, slot, uint64(hop+1)+100)
+	}
+	if r.era.Load() != e {
+		t.Error("steps of at most far() took a new era")
+	}
+	r.mustAdd(t, slot+e.far()+1, 1)
+	if r.era.Load() == e {
+		t.Error("a step beyond far() did not take a new era")
+	}
+}
+
+// The tests below stop a writer between two of its steps and let others go on.
+
+func TestStoppedBlindWriter(t *testing.T) {
+	r := newRing(5)
+	r.mustAdd(t, 100, 1)
+	e := r.era.Load() // the writer has seen newest at 100, and stops
+	r.mustAdd(t, 108, 1)
+	e.blind(100, 3)
+	r.wantSum(t, 108, 108, 4) // 108 has taken the place of 100
+	r.mustAdd(t, 116, 1)
+	r.mustAdd(t, 118, 1)
+	e.blind(100, 3)
+	r.wantSum(t, 116, 116, 4)
+	r.wantSum(t, 113, 118, 5)
+}
+
+func TestStoppedExactWriter(t *testing.T) {
+	r := newRing(5)
+	r.mustAdd(t, 100, 1)
+	e := r.era.Load()
+	r.mustAdd(t, 108, 1)
+	if _, _, ok := e.add(100, 3); ok {
+		t.Error("add reached slot 108 by the name of slot 100")
+	}
+	r.wantSum(t, 103, 108, 1)
+}
+
+// A writer that has stamped the words for slot 110 and stopped before
+// publishing holds nobody up.
+func TestStoppedAdvance(t *testing.T) {
+	stopped := func() *Ring {
+		r := newRing(5)
+		for s := int64(95); s <= 100; s++ {
+			r.mustAdd(t, s, 1)
+		}
+		e := r.era.Load()
+		for s := int64(103); s <= 110; s++ {
+			e.stamp(open(100), s)
+		}
+		return r
+	}
+	t.Run("add at", func(t *testing.T) {
+		r := stopped()
+		if r.AddAt(100, 1) {
+			t.Error("slot 100 has been replaced, its add must be refused as late")
+		}
+		r.mustAdd(t, 110, 1)
+		r.wantSum(t, 105, 110, 1)
+	})
+	t.Run("add live", func(t *testing.T) {
+		for _, n := range []uint64{1, maxBlind + 1} {
+			r := stopped()
+			r.AddLive(100*width, n)
+			r.mustAdd(t, 110, 0)
+			r.wantSum(t, 105, 110, n)
+		}
+	})
+	t.Run("sum", func(t *testing.T) {
+		r := stopped()
+		if _, whole := r.Sum(96, 100); whole {
+			t.Error("a sum over replaced slots calls itself whole")
+		}
+		for range 10 {
+			newest, _ := r.Newest()
+			if sum, whole := r.Sum(newest-5, newest); whole && sum == 0 && newest > 100 {
+				return
+			}
+		}
+		t.Error("reading the newest window does not end")
+	})
+	t.Run("advance less", func(t *testing.T) {
+		r := stopped()
+		if r.AddAt(101, 1) {
+			t.Error("slot 101 has been replaced by 109, its add must be refused as late")
+		}
+		r.mustAdd(t, 110, 1)
+		r.wantSum(t, 110, 110, 1)
+	})
+	t.Run("goes on", func(t *testing.T) {
+		r := stopped()
+		r.mustAdd(t, 120, 5)
+		r.era.Load().stamp(open(100), 111) // the stopped one wakes up
+		r.era.Load().advance(open(100), 112)
+		r.wantSum(t, 115, 120, 5)
+	})
+}
+
+// A writer that has closed an era and stopped holds nobody up either.
+func TestStoppedClose(t *testing.T) {
+	const next = 1 << 50
+	for name, use := range map[string]func(r *Ring){
+		"add at":       func(r *Ring) { r.AddAt(next, 1) },
+		"add at after": func(r *Ring) { r.AddAt(next+1, 1) },
+		"add live":     func(r *Ring) { r.AddLive(next*width, 1) },
+		"late live":    func(r *Ring) { r.AddLive(100*width, 1) },
+		"sum": func(r *Ring) {
+			if sum, _ := r.Sum(90, next); sum != 0 {
+				t.Errorf("sum after the close is %d", sum)
+			}
+			r.mustAdd(t, next, 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRing(5)
+			r.mustAdd(t, 100, 9)
+			e := r.era.Load()
+			e.newest.Store(closed(next))
+			if e.advance(open(100), 101); newestOf(e.newest.Load()) != next {
+				t.Error("a closed era has moved on")
+			}
+			use(r)
+			r.wantSum(t, next-4, next+1, 1)
+			e.blind(100, 1) // a straggler
+			r.wantSum(t, next-4, next+1, 1)
+		})
+	}
+}
+
+// A writer that has decided to close an era, and stopped, must not take an add
+// with it that came in between and belongs to what comes after.
+func TestStoppedBeforeClose(t *testing.T) {
+	r := newRing(5)
+	r.mustAdd(t, 100, 1)
+	e := r.era.Load()
+	far := 100 + e.far()
+	r.mustAdd(t, far, 7)
+	e.close(open(100), far+1)
+	r.mustAdd(t, far+1, 1)
+	r.wantSum(t, far-3, far+1, 8)
+}
+
+// A writer that wants to stamp, and has stopped until its words have come round
+// half of all tags, must not take them for older ones.
+func TestStoppedBeforeStamp(t *testing.T) {
+	for turns := int64(1); turns <= 5*farTurns; turns += farTurns / 2 {
+		r := newRing(5)
+		r.mustAdd(t, 100, 1)
+		e := r.era.Load()
+		slot := int64(100)
+		for last := slot + turns*8; slot < last; {
+			slot = min(last, slot+e.far())
+			r.mustAdd(t, slot, 3)
+		}
+		for s := int64(101); s <= 108; s++ {
+			if e.stamp(open(100), s) {
+				t.Errorf("%d turns on, slot %d was stamped", turns, s)
+			}
+		}
+		e.advance(open(100), 101)
+		r.wantSum(t, slot-5, slot, 3)
+	}
+}
+
+func TestOverflow(t *testing.T) {
+	type step struct {
+		n    uint64
+		live bool
+	}
+	for i, c := range []struct {
+		steps     []step
+		want      uint64
+		saturated uint64
+	}{
+		{[]step{{MaxCount, false}}, MaxCount, 0},
+		{[]step{{MaxCount, true}}, MaxCount, 0},
+		{[]step{{MaxCount - 1, false}, {1, true}}, MaxCount, 0},
+		{[]step{{MaxCount, false}, {0, true}, {0, false}}, MaxCount, 0},
+		{[]step{{MaxCount, false}, {1, true}}, MaxCount, 1},
+		{[]step{{MaxCount, false}, {1, true}, {maxBlind, true}, {1, false}}, MaxCount, 3},
+		{[]step{{1 << 36, false}}, MaxCount, 1},
+		{[]step{{1, true}, {1<<64 - 1, true}}, MaxCount, 1},
+		{[]step{{1, true}, {1<<64 - 1, false}, {1<<64 - 1, false}}, MaxCount, 2},
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			r := newRing(3)
+			r.mustAdd(t, 40, 5)
+			for _, s := range c.steps {
+				if s.live {
+					r.AddLive(41*width, s.n)
+				} else {
+					r.mustAdd(t, 41, s.n)
+				}
+			}
+			r.wantSum(t, 41, 41, c.want)
+			r.wantSum(t, 40, 41, c.want+5)
+			if got := r.Saturated(); got != c.saturated {
+				t.Errorf("Saturated() = %d, want %d", got, c.saturated)
+			}
+			r.mustAdd(t, 42, 1) // the tags are unharmed
+			r.wantSum(t, 40, 42, c.want+6)
+		})
+	}
+}
+
+// A full slot between an overflowing add and its clamp reads as full.
+func TestOverflowUnclamped(t *testing.T) {
+	r := newRing(3)
+	r.mustAdd(t, 41, MaxCount)
+	r.era.Load().word(41).Add(maxBlind)
+	r.wantSum(t, 41, 41, MaxCount)
+	r.mustAdd(t, 41, 1)
+	r.wantSum(t, 41, 41, MaxCount)
+	if got := r.Saturated(); got != 1 {
+		t.Errorf("Saturated() = %d, want 1", got)
+	}
+}
+
+func TestAddLive(t *testing.T) {
+	r := newRing(5)
+	r.AddLive(100*width+3, 1)
+	r.AddLive(100*width+9, 1)
+	r.AddLive(101*width, 1)
+	r.wantSum(t, 100, 100, 2)
+	r.wantSum(t, 101, 101, 1)
+	r.AddLive(97*width, 1) // overtaken, but its slot is in the window
+	r.wantSum(t, 97, 97, 1)
+	r.AddLive(96*width, 1) // its slot has left: the newest
+	r.AddLive(-5*width, 1)
+	r.wantSum(t, 96, 96, 0)
+	r.wantSum(t, 101, 101, 3)
+}
+
+// TestWordsOnlyGrow is the invariant of an era, after random adds.
+func TestWordsOnlyGrow(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	r := newRing(6)
+	slot := int64(-50)
+	for range 20_000 {
+		slot += rnd.Int64N(20) - 8
+		if rnd.IntN(100) == 0 {
+			slot += rnd.Int64N(int64(farTurns) << r.shift)
+		}
+		r.AddAt(slot, 1)
+		e := r.era.Load()
+		state := e.newest.Load()
+		newest := newestOf(state)
+		for s := newest - int64(len(e.words)) + 1; s <= newest; s++ {
+			if got := e.slotFound(e.word(s).Load(), s, state); got != s {
+				t.Fatalf("newest %d: the word of slot %d belongs to slot %d", newest, s, got)
+			}
+		}
+	}
+}

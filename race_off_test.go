@@ -1,0 +1,5 @@
+//go:build !race
+
+package lately
+
+const raceEnabled = false

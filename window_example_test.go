@@ -1,0 +1,46 @@
+package lately_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lately-go/lately"
+)
+
+func ExampleLast() {
+	fmt.Println(lately.Last(time.Hour).Slot)
+	fmt.Println(lately.Last(time.Second).Slot, lately.Last(time.Second).Slots())
+	// Output:
+	// 1m0s
+	// 15.625ms 64
+}
+
+func ExampleJD() {
+	w, err := lately.JD(2 * time.Second)
+	fmt.Println(w.Slot, w.Slots(), err)
+
+	_, err = lately.JD(time.Hour)
+	fmt.Println(err)
+	// Output:
+	// 400ms 5 <nil>
+	// lately: JD duration 1h0m0s: must be whole seconds from 1s to 600s; other windows have no such bound, see Window and Last
+}
+
+// An event dated 2099 is refused until a second one confirms it.
+func ExampleWindow_ahead() {
+	c, err := lately.NewCounter(lately.Window{Span: time.Minute, Ahead: time.Hour})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	c.AddAt(now, 5)
+	fmt.Println(c.AddAt(now.AddDate(73, 0, 0), 1), c.Future(), c.SumAt(now))
+	// Output: false 1 5
+}
+
+func ExampleNewCounter_error() {
+	_, err := lately.NewCounter(lately.Window{Span: 10 * time.Second, Slot: 3 * time.Second})
+	fmt.Println(err)
+	// Output: lately: window span 10s is not a multiple of slot 3s; the slot must divide the span, as 156.25ms does
+}
