@@ -10,7 +10,7 @@ BENCHTIME ?= 1s
 TOOL = $(GO) tool -modfile=tools/go.mod
 
 # Packages whose tests run in a longer form without the race detector.
-CORE = $(if $(wildcard *.go),.) $(patsubst %,./%/...,$(wildcard internal ratelimit hotkey))
+CORE = $(if $(wildcard *.go),.) $(patsubst %,./%/...,$(wildcard internal ratelimit hotkey replay))
 
 # The rules that the demo judges the sample log by.
 DEMO_RULES = --limit 60/60s --ban 100/300s:1h --hot 200/60s

@@ -10,9 +10,10 @@ import (
 
 // A block is some whole lines of a file.
 type block struct {
-	seq  int // position among all blocks of the run
-	file int
-	data []byte // ends with a newline, but for the end of the file
+	seq    int // position among all blocks of the run
+	file   int
+	format accesslog.Format // of the file; unknown while it has had no line in data
+	data   []byte           // ends with a newline, but for the end of the file
 
 	// tooLong says that after data comes one line that is longer than
 	// allowed. It was skipped as it was read, and is not held.

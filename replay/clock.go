@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"math"
 	"math/big"
 	"strconv"
 	"time"
@@ -66,7 +65,7 @@ func (c clock) appendEpoch(dst []byte, tick int64) []byte {
 		return strconv.AppendInt(dst, tick*c.seconds, 10)
 	}
 	r := new(big.Rat).SetFrac64(tick, c.perSecond)
-	text := r.FloatString(6)
+	text := r.FloatString(9)
 	for text[len(text)-1] == '0' {
 		text = text[:len(text)-1]
 	}
@@ -75,6 +74,3 @@ func (c clock) appendEpoch(dst []byte, tick int64) []byte {
 	}
 	return append(dst, text...)
 }
-
-// maxTick bounds ticks so that no arithmetic on windows overflows.
-const maxTick = math.MaxInt64 / 4

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
@@ -80,6 +81,10 @@ const (
 	maxTop          = 1 << 20
 )
 
+// Validate returns the error that Run would return for c before it reads
+// anything.
+func (c Config) Validate() error { return c.prepare() }
+
 // prepare checks c and fills in its defaults.
 func (c *Config) prepare() error {
 	if len(c.Files) == 0 {
@@ -150,6 +155,7 @@ func (c *Config) prepareRules() error {
 
 func (c *Config) prepareWhatIfs() error {
 	judged := 0
+	c.WhatIfs = slices.Clone(c.WhatIfs) // the caller's stay as they are
 	for i := range c.WhatIfs {
 		w := &c.WhatIfs[i]
 		if w.Key == "" && w.Kind == Hot {

@@ -3,6 +3,8 @@ package replay
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -23,8 +25,8 @@ func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
 		first, last := slices.Min(t.times), slices.Max(t.times)
 		f, l := r.epoch(first), r.epoch(last)
 		report.First, report.Last = &f, &l
-		report.Start, report.Span = r.clock.time(first), r.clock.time(last).Sub(r.clock.time(first))
-		report.Timeline = picture(t.times, first, last)
+		report.Start, report.End = r.clock.time(first), r.clock.time(last)
+		report.Timeline, report.Bar = r.picture(t.times, first, last)
 	}
 	report.Top = r.topKeys(t, r.column(r.Key), main)
 	e.at = r.judgingTimes(t.times)
@@ -84,9 +86,7 @@ func (e *events) judgeWhatIfs(ctx context.Context, report *Report) error {
 		}
 	}
 	r.parallel(len(errs), func(i int) {
-		if ctx.Err() == nil {
-			errs[i] = e.judgePart(r.WhatIfs[i/parts], &verdicts[i/parts], i%parts)
-		}
+		errs[i] = e.judgePart(ctx, r.WhatIfs[i/parts], &verdicts[i/parts], i%parts)
 		if i%parts == parts-1 {
 			r.Progress.Judged.Add(1)
 		}
@@ -100,22 +100,26 @@ func (e *events) judgeWhatIfs(ctx context.Context, report *Report) error {
 	r.parallel(len(r.WhatIfs), func(i int) {
 		report.Rules[i] = e.reportWhatIf(r.WhatIfs[i], &verdicts[i])
 	})
-	if r.Decisions == nil {
-		return nil
-	}
 	for _, v := range verdicts {
-		if v.decisions != nil {
-			_, err := r.Decisions.Write(judged(v.decisions))
-			return err
+		if r.Decisions != nil && v.decisions != nil {
+			r.writeDecisions(judged(v.decisions), report)
 		}
 	}
 	return nil
 }
 
+// writeDecisions writes the decisions that were asked for. The report does not
+// fall with them.
+func (r *run) writeDecisions(decisions []byte, report *Report) {
+	if _, err := r.Decisions.Write(decisions); err != nil {
+		report.Problems = append(report.Problems, fmt.Sprintf("the decisions cannot be written: %v", err))
+	}
+}
+
 // judgePart judges the events of the keys that belong to a part.
-func (e *events) judgePart(w WhatIf, v *verdict, part int) error {
+func (e *events) judgePart(ctx context.Context, w WhatIf, v *verdict, part int) error {
 	if w.Kind == Hot {
-		return e.detectPart(w, v, part)
+		return e.detectPart(ctx, w, v, part)
 	}
 	rule, err := w.limitRule(e.run.Algorithm, e.run.CountRefused)
 	if err != nil {
@@ -130,7 +134,7 @@ func (e *events) judgePart(w WhatIf, v *verdict, part int) error {
 		return err
 	}
 	outcomes := make([]ratelimit.Outcome, 0, 1)
-	for i, id := range e.part(w.Key, part) {
+	for i, id := range e.part(ctx, w.Key, part) {
 		var d ratelimit.Decision
 		d, outcomes = limiter.JudgeKey(e.run.clock.time(e.at[i]), e.value(w.Key, id), 1, outcomes[:0])
 		if d.Allowed {
@@ -147,7 +151,7 @@ func (e *events) judgePart(w WhatIf, v *verdict, part int) error {
 	return nil
 }
 
-func (e *events) detectPart(w WhatIf, v *verdict, part int) error {
+func (e *events) detectPart(ctx context.Context, w WhatIf, v *verdict, part int) error {
 	rule, err := w.hotRule()
 	if err != nil {
 		return err
@@ -160,7 +164,7 @@ func (e *events) detectPart(w WhatIf, v *verdict, part int) error {
 	if err != nil {
 		return err
 	}
-	for i, id := range e.part(w.Key, part) {
+	for i, id := range e.part(ctx, w.Key, part) {
 		if edge, ok := detector.AddKeyAt(e.run.clock.time(e.at[i]), 0, e.value(w.Key, id)); ok && edge.First {
 			v.marks[part] = append(v.marks[part], mark{int32(i), id})
 		}
@@ -177,12 +181,20 @@ func (r *run) limiter(set *ratelimit.Set) (*ratelimit.Limiter, error) {
 	return ratelimit.NewLimiter(set, m), nil
 }
 
+// checkEvery is after how many events a judging loop looks whether it shall
+// stop.
+const checkEvery = 1 << 16
+
 // part yields the events that have the field and belong to a part, with the
-// number of the value. A value's events all belong to one part.
-func (e *events) part(field string, part int) func(yield func(int, uint32) bool) {
+// number of the value, until ctx is done. A value's events all belong to one
+// part.
+func (e *events) part(ctx context.Context, field string, part int) iter.Seq2[int, uint32] {
 	col, parts := e.cols[e.run.column(field)], uint32(e.run.Cores)
 	return func(yield func(int, uint32) bool) {
 		for i, id := range col {
+			if i%checkEvery == 0 && ctx.Err() != nil {
+				return
+			}
 			if id != 0 && id%parts == uint32(part) && !yield(i, id) {
 				return
 			}
@@ -292,19 +304,25 @@ func firstDenied(keys []BannedKey) []BannedKey {
 // judgingTimes returns the ticks at which events are judged: their own. Only a
 // log that spans more time than the rules can count in nanoseconds, from 1720
 // to 2220, has its empty stretches shortened to more than any rule remembers,
-// which changes no decision.
+// so that each window holds the events that it would.
 func (r *run) judgingTimes(times []int64) []int64 {
-	if len(times) == 0 || r.FileOrder {
+	if len(times) == 0 {
 		return times
 	}
-	first, last := r.clock.time(times[0]), r.clock.time(times[len(times)-1])
+	first, last := r.clock.time(slices.Min(times)), r.clock.time(slices.Max(times))
 	if first.Year() > 1720 && last.Year() < 2220 {
 		return times
 	}
 	longest := r.clock.of(r.memory()) + 1
+	moments := slices.Compact(slices.Sorted(slices.Values(times)))
+	short := make([]int64, len(moments))
+	for i := 1; i < len(moments); i++ {
+		short[i] = short[i-1] + min(moments[i]-moments[i-1], longest)
+	}
 	at := make([]int64, len(times))
-	for i := 1; i < len(times); i++ {
-		at[i] = at[i-1] + min(times[i]-times[i-1], longest)
+	for i, t := range times {
+		place, _ := slices.BinarySearch(moments, t)
+		at[i] = short[place]
 	}
 	return at
 }

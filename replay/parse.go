@@ -51,18 +51,33 @@ func (r *run) newWorker(number int) *worker {
 // parse reads all lines of b.
 func (w *worker) parse(b block) (*parsed, error) {
 	p := &parsed{block: b, worker: w.number, cols: make([][]uint32, len(w.columns))}
-	format := w.run.formats[b.file]
-	parser, err := w.parser(b.file, format)
-	if err != nil {
-		return nil, err
-	}
-	parser.Reset()
 	guess := len(b.data)/128 + 1
 	p.times = make([]int64, 0, guess)
 	for i := range p.cols {
 		p.cols[i] = make([]uint32, 0, guess)
 	}
-	for rest := b.data; len(rest) > 0; {
+	if len(b.data) > 0 {
+		if err := w.parseLines(p); err != nil {
+			return nil, err
+		}
+	}
+	if b.tooLong {
+		p.lines++
+		w.bad(p, []byte(fmt.Sprintf("(a line of more than %d bytes)", accesslog.MaxLine)))
+	}
+	p.data = nil
+	w.run.Progress.Lines.Add(p.lines)
+	return p, nil
+}
+
+// parseLines reads the lines of p's data.
+func (w *worker) parseLines(p *parsed) error {
+	parser, err := w.parser(p.file, p.format)
+	if err != nil {
+		return err
+	}
+	parser.Reset()
+	for rest := p.data; len(rest) > 0; {
 		var line []byte
 		line, rest, _ = accesslog.CutLine(rest)
 		p.lines++
@@ -70,19 +85,13 @@ func (w *worker) parse(b block) (*parsed, error) {
 			w.bad(p, line)
 			continue
 		}
-		w.add(p, format)
+		w.add(p, p.format)
 		for parser.Next(&w.event) {
-			w.add(p, format)
+			w.add(p, p.format)
 		}
 	}
-	if b.tooLong {
-		p.lines++
-		w.bad(p, []byte(fmt.Sprintf("(a line of more than %d bytes)", accesslog.MaxLine)))
-	}
 	p.firstMonth, p.lastMonth, p.steps = parser.Months()
-	p.data = nil
-	w.run.Progress.Lines.Add(p.lines)
-	return p, nil
+	return nil
 }
 
 func (w *worker) parser(file int, f accesslog.Format) (*accesslog.Parser, error) {

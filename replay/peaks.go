@@ -87,11 +87,11 @@ func peak(times []int64, span int64) int64 {
 const timelineParts = 60
 
 // picture counts the events in equal parts of the whole time.
-func picture(times []int64, first, last int64) []int64 {
+func (r *run) picture(times []int64, first, last int64) (counts []int64, bar time.Duration) {
 	parts := make([]int64, timelineParts)
 	width := (last-first)/timelineParts + 1
 	for _, t := range times {
 		parts[(t-first)/width]++
 	}
-	return parts[:(last-first)/width+1]
+	return parts[:(last-first)/width+1], r.clock.time(width).Sub(r.clock.time(0))
 }

@@ -29,8 +29,9 @@ type Report struct {
 	Keys     int           `json:"-"` // distinct keys of the field that Top counts
 	Key      string        `json:"-"` // that field
 	Timeline []int64       `json:"-"` // events in equal parts of the time from First to Last
-	Span     time.Duration `json:"-"` // from First to Last
+	Bar      time.Duration `json:"-"` // the length of each of these parts
 	Start    time.Time     `json:"-"` // First
+	End      time.Time     `json:"-"` // Last
 }
 
 // A Key is a counted key: bytes, or several for a composite key.

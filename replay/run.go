@@ -2,7 +2,10 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -27,6 +30,10 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		return nil, err
 	}
 	report := r.summarize(blocks)
+	if report.Events > maxEvents {
+		return nil, fmt.Errorf("%w: the files have %d events; allowed is at most %d in one run, so replay fewer files at once",
+			ErrTooManyEvents, report.Events, maxEvents)
+	}
 	t := r.assemble(blocks, workers)
 	report.Jumps = r.jumps(t)
 	if !c.FileOrder {
@@ -38,6 +45,12 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	report.ElapsedSeconds = time.Since(started).Seconds()
 	return report, nil
 }
+
+// ErrTooManyEvents is the error of Run when the files have more events than one
+// run can number, 2,147,483,647.
+var ErrTooManyEvents = errors.New("too many events")
+
+const maxEvents = math.MaxInt32 // events are numbered by an int32
 
 // A run is the state of one Run.
 type run struct {
@@ -105,7 +118,9 @@ func (r *run) read(ctx context.Context) ([]*parsed, []*worker, error) {
 					continue
 				}
 				done[i] = append(done[i], p)
-				buffers.Put(&buffer)
+				if len(buffer) == blockSize { // a block that is one line too long has none
+					buffers.Put(&buffer)
+				}
 			}
 		})
 	}
@@ -163,32 +178,43 @@ func (r *run) cut(ctx context.Context, queue chan<- block, buffers *sync.Pool) [
 			continue
 		}
 		modified[file] = src.modified
-		c := cutter{src: src}
-		for first := true; ; first = false {
-			data, tooLong := c.next(*buffers.Get().(*[]byte))
-			if len(data) == 0 && !tooLong {
-				break
-			}
-			if first {
-				if r.formats[file], err = r.formatOf(path, data); err != nil {
-					r.problems = append(r.problems, err)
-					break
-				}
-			}
-			select {
-			case queue <- block{seq: seq, file: file, data: data, tooLong: tooLong}:
-				seq++
-			case <-ctx.Done():
-				src.close()
-				return modified
-			}
-		}
-		if err := c.failure(); err != nil {
-			r.problems = append(r.problems, readError(path, err))
+		if err := r.cutFile(ctx, file, src, &seq, queue, buffers); err != nil {
+			r.problems = append(r.problems, err)
 		}
 		src.close()
 	}
 	return modified
+}
+
+// cutFile queues the blocks of one file. The error is a problem with the file.
+func (r *run) cutFile(ctx context.Context, file int, src io.Reader, seq *int, queue chan<- block, buffers *sync.Pool) (err error) {
+	c := cutter{src: src}
+	known, lines := false, false
+	for ctx.Err() == nil {
+		data, tooLong := c.next(*buffers.Get().(*[]byte))
+		if len(data) == 0 && !tooLong {
+			break
+		}
+		lines = true
+		if len(data) > 0 && !known {
+			known = true
+			if r.formats[file], err = r.formatOf(r.Files[file], data); err != nil {
+				return err
+			}
+		}
+		select {
+		case queue <- block{seq: *seq, file: file, format: r.formats[file], data: data, tooLong: tooLong}:
+			*seq++
+		case <-ctx.Done():
+		}
+	}
+	if err := c.failure(); err != nil {
+		return readError(r.Files[file], err)
+	}
+	if lines && !known { // each line is too long to tell the format from
+		r.formats[file], err = r.formatOf(r.Files[file], nil)
+	}
+	return err
 }
 
 // formatOf returns the format of a file that begins with sample.

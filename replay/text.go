@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -57,7 +58,7 @@ func (w *textWriter) totals(rep *Report) {
 		return
 	}
 	w.f("%s events by %s distinct values of %s, from %s to %s UTC (%s)\n", count(rep.Events), count(int64(rep.Keys)), rep.Key,
-		stamp(rep.Start), stamp(rep.Start.Add(rep.Span)), long(rep.Span))
+		stamp(rep.Start), stamp(rep.End), long(rep.End.Sub(rep.Start)))
 	if rep.ElapsedSeconds > 0 {
 		w.f("replayed in %.2f s, %s lines a second\n", rep.ElapsedSeconds, count(int64(float64(rep.Lines)/rep.ElapsedSeconds)))
 	}
@@ -78,7 +79,7 @@ func (w *textWriter) timeline(rep *Report) {
 		b.WriteRune(bars[(n*8+most-1)/most])
 	}
 	w.heading("Events over time")
-	w.f("  %s\n  each bar is %s; the highest has %s events\n", b.String(), long(rep.Span/time.Duration(len(rep.Timeline))), count(most))
+	w.f("  %s\n  each bar is %s; the highest has %s events\n", b.String(), long(rep.Bar), count(most))
 }
 
 func (w *textWriter) busiest(rep *Report) {
@@ -171,7 +172,7 @@ func (w *textWriter) badLines(rep *Report) {
 		if b.Cut {
 			more = "…"
 		}
-		w.f("  %s:%d: %s%s\n", b.File, b.Line, visible(b.Text), more)
+		w.f("  %s:%d: %s%s\n", visible(b.File), b.Line, visible(b.Text), more)
 	}
 }
 
@@ -262,6 +263,8 @@ func epochStamp(sec string) string {
 func long(d time.Duration) string {
 	day := 24 * time.Hour
 	switch {
+	case d == math.MaxInt64: // where time.Time.Sub stops
+		return "over 292 years"
 	case d >= day:
 		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
 	case d >= time.Hour:

@@ -1,7 +1,7 @@
 // Command lately counts how often keys were seen lately, and acts on it.
 //
 // Exit codes: 0 all is well; 1 some input could not be read or is wrong (what
-// could be read is reported); 2 the command line or the rules file is wrong,
+// could be read is reported), or the output not written; 2 the command line or the rules file is wrong,
 // and nothing was done; 130 interrupted.
 package main
 
@@ -12,13 +12,15 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -36,25 +38,51 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	err := execute(ctx, root)
 	if err == nil {
 		return exitOK
 	}
-	if ctx.Err() != nil {
+	if errors.Is(err, context.Canceled) {
 		fmt.Fprintln(stderr, "lately: interrupted")
 		return exitInterrupted
 	}
 	if failure, ok := errors.AsType[*inputError](err); ok {
-		for _, sentence := range failure.sentences {
-			fmt.Fprintf(stderr, "lately: %s\n", sentence)
-		}
+		complain(stderr, failure.sentences...)
 		return exitInput
 	}
-	fmt.Fprintf(stderr, "lately: %v\n", err)
+	complain(stderr, strings.Split(err.Error(), "\n")...)
 	return exitUsage
 }
 
-// An inputError is what was wrong with the input of a command that ran.
+// patience is how long an interrupted command may take to end. One that reads
+// a terminal or a silent pipe cannot be woken, and is left behind.
+const patience = time.Second
+
+func execute(ctx context.Context, root *cobra.Command) error {
+	ended := make(chan error, 1)
+	go func() { ended <- root.ExecuteContext(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(patience):
+		return ctx.Err()
+	}
+}
+
+// complain writes sentences to stderr, which may hold names from anywhere.
+func complain(stderr io.Writer, sentences ...string) {
+	for _, s := range sentences {
+		fmt.Fprintf(stderr, "lately: %s\n", visible(s))
+	}
+}
+
+// An inputError is what was wrong with the input or the output of a command
+// that ran.
 type inputError struct{ sentences []string }
 
 func (e *inputError) Error() string { return fmt.Sprint(e.sentences) }
@@ -66,12 +94,24 @@ func newRoot() *cobra.Command {
 		Long: `Lately answers one question, how many, lately?, for any key, exactly, and acts on the answer.
 
 Exit codes: 0 all is well; 1 some input could not be read or is wrong (what could be read is
-reported); 2 the command line or the rules file is wrong, and nothing was done; 130 interrupted.`,
+reported), or the output not written; 2 the command line or the rules file is wrong, and nothing was done; 130 interrupted.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          cobra.ArbitraryArgs, // of which RunE makes a better error
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				return fmt.Errorf("%q is no command; did you mean %s?", args[0], strings.Join(near, " or "))
+			}
+			return fmt.Errorf("%q is no command; allowed is replay, check, version or help", args[0])
+		},
 	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; %s --help says what is allowed", err, cmd.CommandPath())
+	})
+	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(newReplay(), newCheck(), newVersion())
 	return root
 }

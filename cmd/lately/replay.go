@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -39,12 +39,11 @@ Formats: ` + strings.Join(replay.Formats(), ", ") + `, or a spec:
   csv:time=N@UNIT,client=N,object=N              N is a column, from 1; tsv: alike
   object=...@path cuts the value at the first '?'
 
-Exit codes: 0 all is well; 1 a file could not be read, or not to its end (the rest is reported);
-2 the command line or the rules file is wrong; 130 interrupted.`,
+Exit codes: 0 all is well; 1 a file could not be read, or not to its end (the rest is reported),
+or the output not written; 2 the command line or the rules file is wrong; 130 interrupted.`,
 		Example: `  lately replay access.log.gz
   lately replay --limit 60/1m --ban 100/5m:1h --hot 200/1m access.log
   lately replay --rules rules.yaml --json access.log.*`,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
@@ -73,27 +72,55 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err := f.parse(cmd, args); err != nil {
 		return err
 	}
+	closeDecisions := func() error { return nil }
 	if f.decisions != "" {
-		file, err := os.Create(f.decisions)
-		if err != nil {
-			return fmt.Errorf("--decisions: %w", err)
+		if closeDecisions, err = f.createDecisions(); err != nil {
+			return err
 		}
-		defer file.Close()
-		f.config.Decisions = file
 	}
 	stop := showProgress(cmd.ErrOrStderr(), f.config.Progress)
 	report, err := replay.Run(cmd.Context(), f.config)
 	stop()
+	closeErr := closeDecisions()
+	if errors.Is(err, replay.ErrTooManyEvents) {
+		return &inputError{[]string{err.Error()}}
+	}
 	if err != nil {
 		return err
 	}
-	if err := f.print(cmd.OutOrStdout(), report); err != nil {
-		return err
+	problems := report.Problems
+	if closeErr != nil {
+		problems = append(problems, fmt.Sprintf("the decisions cannot be written: %v", closeErr))
 	}
-	if len(report.Problems) > 0 {
-		return &inputError{report.Problems}
+	if err := f.print(cmd.OutOrStdout(), report); err != nil {
+		problems = append(problems, fmt.Sprintf("the report cannot be written: %v", err))
+	}
+	if len(problems) > 0 {
+		return &inputError{problems}
 	}
 	return nil
+}
+
+// createDecisions opens the file of --decisions, once it is known that the
+// rest of the command line is good and that the file is none of the logs.
+func (f *replayFlags) createDecisions() (closeFile func() error, err error) {
+	f.config.Decisions = io.Discard
+	if err := f.config.Validate(); err != nil {
+		return nil, err
+	}
+	if st, err := os.Stat(f.decisions); err == nil {
+		for _, path := range append(f.config.Files, f.rules) {
+			if in, err := os.Stat(path); err == nil && os.SameFile(st, in) {
+				return nil, fmt.Errorf("--decisions is %s, which is read, too; allowed is a file of its own", f.decisions)
+			}
+		}
+	}
+	file, err := os.Create(f.decisions)
+	if err != nil {
+		return nil, fmt.Errorf("--decisions is %s, which cannot be created: %w", f.decisions, errors.Unwrap(err))
+	}
+	f.config.Decisions = file
+	return file.Close, nil
 }
 
 // parse makes a replay.Config of the flags.
@@ -113,10 +140,16 @@ func (f *replayFlags) parse(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("--order is %q; allowed is time or file", f.order)
 	}
 	c.FileOrder = f.order == "file"
-	if f.rules != "" {
+	if cmd.Flags().Changed("rules") {
+		for _, name := range []string{"algorithm", "count-refused"} {
+			if cmd.Flags().Changed(name) {
+				return fmt.Errorf("--%s is for --limit; a rules file says it for each of its rules, so give --rules or --%s", name, name)
+			}
+		}
 		if c.Rules, err = rules.Load(f.rules); err != nil {
 			return err
 		}
+		warn(cmd.ErrOrStderr(), c.Rules)
 	}
 	for _, kind := range []struct {
 		kind  replay.Kind
@@ -135,9 +168,7 @@ func (f *replayFlags) parse(cmd *cobra.Command, args []string) error {
 
 func (f *replayFlags) print(out io.Writer, report *replay.Report) error {
 	if f.json {
-		enc := json.NewEncoder(out)
-		enc.SetEscapeHTML(false)
-		return enc.Encode(report)
+		return writeJSON(out, report)
 	}
 	return report.WriteText(out, replay.TextStyle{Color: isTerminal(out) && os.Getenv("NO_COLOR") == "", Bad: f.bad})
 }

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/lately-go/lately/replay"
 )
@@ -19,6 +24,41 @@ func isTerminal(w io.Writer) bool {
 	}
 	st, err := f.Stat()
 	return err == nil && st.Mode()&os.ModeCharDevice != 0
+}
+
+// visible returns s with what is not printable escaped as in a Go string, so
+// that nothing in it reaches a terminal as a control sequence.
+func visible(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }) < 0 {
+		return s
+	}
+	quoted := strconv.Quote(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// writeJSON writes v as one line of JSON, in which, too, all that is not
+// printable is escaped.
+func writeJSON(out io.Writer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	safe := bytes.NewBuffer(make([]byte, 0, b.Len()))
+	for _, r := range b.String() {
+		switch {
+		case r == '\n' || strconv.IsPrint(r):
+			safe.WriteRune(r)
+		case r > 0xffff:
+			hi, lo := utf16.EncodeRune(r)
+			fmt.Fprintf(safe, `\u%04x\u%04x`, hi, lo)
+		default:
+			fmt.Fprintf(safe, `\u%04x`, r)
+		}
+	}
+	_, err := safe.WriteTo(out)
+	return err
 }
 
 const (

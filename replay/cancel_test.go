@@ -1,0 +1,161 @@
+package replay_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/replay"
+)
+
+// A stopper stops a run once its log has been read so far, and then goes on.
+type stopper struct {
+	*bytes.Reader
+	at   int // bytes that are left
+	stop context.CancelFunc
+}
+
+func (s *stopper) Read(b []byte) (int, error) {
+	if s.Len() <= s.at {
+		s.stop()
+	}
+	return s.Reader.Read(b)
+}
+
+// TestCancel stops runs before, while and at the end of reading, and then
+// while judging. That no goroutine is left is seen to by TestMain.
+func TestCancel(t *testing.T) {
+	var log bytes.Buffer
+	for i := range 300_000 {
+		fmt.Fprintf(&log, "%d,c%d\n", i/10, i%97)
+	}
+	for _, c := range []struct {
+		name string
+		left int
+	}{{"at once", log.Len()}, {"in the middle", log.Len() / 2}, {"at the end", 0}} {
+		for _, cores := range []int{1, 3} {
+			ctx, stop := context.WithCancel(t.Context())
+			src := &stopper{bytes.NewReader(log.Bytes()), c.left, stop}
+			r, err := replay.Run(ctx, replay.Config{
+				Files: []string{"-", "-"}, Stdin: src, Format: smallFormat, Cores: cores,
+				WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "5/1s")},
+			})
+			if !errors.Is(err, context.Canceled) || r != nil {
+				t.Errorf("%s, %d cores: error %v, report %v", c.name, cores, err, r)
+			}
+			if c.left == log.Len() && src.Len() < log.Len()-2*blockSize {
+				t.Errorf("%s: reading went on to %d of %d bytes", c.name, log.Len()-src.Len(), log.Len())
+			}
+		}
+	}
+}
+
+// A quietContext is done when its Err is asked for the n-th time, so that a
+// test can stop a run that no longer reads.
+type quietContext struct {
+	context.Context
+	asked func() bool
+}
+
+func (c quietContext) Err() error {
+	if c.asked() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestCancelJudging stops runs in the middle of judging what-ifs, rules on one
+// key and rules on several.
+func TestCancelJudging(t *testing.T) {
+	var log bytes.Buffer
+	for i := range 300_000 {
+		fmt.Fprintf(&log, "%d,c%d\n", i/10, i%97)
+	}
+	path := writeFile(t, "log", log.Bytes())
+	for name, c := range map[string]replay.Config{
+		"what-ifs": {WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "5/1s")}},
+		"hot":      {WhatIfs: []replay.WhatIf{whatIf(t, replay.Hot, "client:5/1s")}},
+		"rules":    {Rules: mustRules(t, "version: 1\nlimits: [{name: a, key: client, limit: 5 per 1s}]\n")},
+		"hot rule": {Rules: mustRules(t, "version: 1\nhot: [{name: a, key: client, threshold: 5 per 1s}]\n")},
+	} {
+		c.Files, c.Format, c.Cores = []string{path}, smallFormat, 1
+		var p replay.Progress
+		c.Progress = &p
+		times := 0
+		ctx := quietContext{t.Context(), func() bool {
+			if p.Judging.Load() > 0 {
+				times++
+			}
+			return times > 3
+		}}
+		r, err := replay.Run(ctx, c)
+		if !errors.Is(err, context.Canceled) || r != nil {
+			t.Errorf("%s: error %v, report %v", name, err, r)
+		}
+		if times < 4 || times > 8 { // three looks, one that stops, and a few on the way out
+			t.Errorf("%s: looked %d times whether to stop", name, times)
+		}
+	}
+}
+
+// TestDecisionsThatCannotBeWritten keeps the report.
+func TestDecisionsThatCannotBeWritten(t *testing.T) {
+	for name, c := range map[string]replay.Config{
+		"what-if": {WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "5/1s")}},
+		"rules":   {Rules: mustRules(t, "version: 1\nlimits: [{name: a, key: client, limit: 5 per 1s}]\n")},
+	} {
+		c.Files, c.Format, c.Decisions = []string{writeFile(t, "log", smallLog(9))}, smallFormat, fullDisk{}
+		r, err := replay.Run(t.Context(), c)
+		if err != nil || r.Lines != 9 || len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "the decisions cannot be written: the disk is full") {
+			t.Errorf("%s: %v, %+v", name, err, r)
+		}
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }
+
+// TestConfigErrors has each field wrong: the error names it, its value and what
+// is allowed, and nothing is read.
+func TestConfigErrors(t *testing.T) {
+	limit := whatIf(t, replay.Limit, "60/1m")
+	for _, c := range []struct {
+		config replay.Config
+		want   string
+	}{
+		{replay.Config{}, "no file is given"},
+		{replay.Config{Top: -1}, "--top is -1; allowed is 1 to"},
+		{replay.Config{Year: 10_000}, "--year is 10000; allowed is 1 to 9999"},
+		{replay.Config{Year: -3}, "--year is -3"},
+		{replay.Config{Resolution: 3 * time.Millisecond}, "--resolution is 3ms; allowed is 1µs to 1h"},
+		{replay.Config{Resolution: 1500 * time.Millisecond}, "--resolution is 1.5s"},
+		{replay.Config{Resolution: 2 * time.Hour}, "--resolution is 2h0m0s"},
+		{replay.Config{Resolution: -time.Second}, "--resolution is -1s"},
+		{replay.Config{Format: "nope"}, `format "nope" is unknown; use clf, `},
+		{replay.Config{Resolution: 7 * time.Second, WhatIfs: []replay.WhatIf{limit}}, "--limit 60/1m: the window 1m0s is not a multiple of the resolution 7s"},
+		{replay.Config{Resolution: 7 * time.Second, Rules: mustRules(t, "version: 1\nhot: [{name: h, key: path, threshold: 5 per 1s}]\n")}, "h: the window 1s is not a multiple"},
+		{replay.Config{Resolution: 7 * time.Second, Rules: mustRules(t, "version: 1\nlimits: [{name: l, key: path, limit: 5 per 1s}]\n")}, "l: the window 1s is not a multiple"},
+		{replay.Config{Resolution: 7 * time.Second, Rules: mustRules(t, "version: 1\nbans: [{name: b, key: path, after: 5 hits in 1s, for: 7s}]\n")}, "b: the window 1s is not a multiple"},
+		{replay.Config{Rules: mustRules(t, "version: 1\n"), WhatIfs: []replay.WhatIf{limit}}, "--rules judges rules together and --limit, --ban and --hot judge each alone"},
+		{replay.Config{Decisions: fullDisk{}}, "--decisions needs --rules or exactly one --limit or --ban; there are 0"},
+		{replay.Config{Decisions: fullDisk{}, WhatIfs: []replay.WhatIf{limit, limit}}, "there are 2"},
+		{replay.Config{WhatIfs: []replay.WhatIf{{Text: "x", Kind: replay.Hot, N: 0, Span: time.Second}}}, "threshold is 0; allowed is 1 to"},
+		{replay.Config{WhatIfs: []replay.WhatIf{{Text: "x", Kind: replay.Ban, N: 1 << 40, Span: time.Second, For: time.Second}}}, "ban after is 1099511627776; allowed is at most"},
+	} {
+		if c.want != "no file is given" {
+			c.config.Files = []string{"-"} // and there is no standard input to read
+		}
+		r, err := replay.Run(t.Context(), c.config)
+		if err == nil || r != nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v; want %q", err, c.want)
+		}
+		if again := c.config.Validate(); again == nil || again.Error() != err.Error() {
+			t.Errorf("Validate says %v, Run %v", again, err)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package replay_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/accesslog/accesslogtest"
+	"github.com/lately-go/lately/replay"
+)
+
+// TestCores replays a log of many blocks on different numbers of cores and
+// processors: all but the time it took is the same, to the byte.
+func TestCores(t *testing.T) {
+	rnd := seeded(t)
+	var files []string
+	for i := range 2 {
+		var log bytes.Buffer
+		c := accesslogtest.Config{
+			Seed: rnd.Uint64(), Lines: 9_000, Duration: time.Hour, Late: 20 * time.Second, HighBytes: true,
+			Start: time.Date(2026, 3, 2, 12, 20*i, 0, 0, time.UTC),
+		}
+		if _, err := accesslogtest.Write(&log, c); err != nil {
+			t.Fatal(err)
+		}
+		if log.Len() < 2*blockSize {
+			t.Fatalf("the log has %d bytes, not enough for several blocks", log.Len())
+		}
+		files = append(files, writeFile(t, fmt.Sprint("access.log.", i), log.Bytes()))
+	}
+	whatIfs := []replay.WhatIf{
+		whatIf(t, replay.Limit, "100/5m"), whatIf(t, replay.Hot, "20/10s"), whatIf(t, replay.Hot, "client:20/10s"),
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for name, base := range map[string]replay.Config{
+		"what-ifs":    {WhatIfs: whatIfs},
+		"object bans": {WhatIfs: []replay.WhatIf{whatIf(t, replay.Ban, "9/10s:1m")}, Key: "object", FileOrder: true},
+		"spread": {Rules: mustRules(t, `
+version: 1
+limits: [{name: a, key: client, limit: 6 per 10s, ban: {after: 9 refusals in 1m, for: 2m}}, {name: b, key: client, limit: 9 per 1s, mode: shadow}]
+hot: [{name: h, key: [client, path], threshold: 9 per 10s}]
+`)},
+		"joined": {Rules: mustRules(t, `
+version: 1
+limits: [{name: a, key: client, limit: 30 per 10s}, {name: b, key: path, limit: 20 per 1s}]
+bans: [{name: c, key: [path, client], after: 9 hits in 3s, for: 1m}]
+`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var first string
+			denied := 0
+			for _, run := range []struct{ cores, processors int }{{1, 1}, {2, 1}, {2, 2}, {3, 2}, {8, 2}} {
+				runtime.GOMAXPROCS(run.processors)
+				var decisions bytes.Buffer
+				c := base
+				c.Files, c.Cores, c.Decisions = files, run.cores, &decisions
+				r := mustRun(t, c)
+				r.ElapsedSeconds = 0
+				out, err := json.Marshal(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var text bytes.Buffer
+				if err := r.WriteText(&text, replay.TextStyle{Bad: true}); err != nil {
+					t.Fatal(err)
+				}
+				all := fmt.Sprintf("%s\n%s\n%s", out, text.Bytes(), decisions.Bytes())
+				denied += bytes.Count(decisions.Bytes(), []byte("D"))
+				if first == "" {
+					first = all
+				}
+				if all != first {
+					t.Errorf("%d cores on %d processors: not what one core prints:\n%.3000s\n%.3000s", run.cores, run.processors, all, first)
+				}
+			}
+			if denied == 0 {
+				t.Error("nothing was denied: the test has no teeth")
+			}
+		})
+	}
+}
+
+// TestWhatIfsStayAsTheyAre runs one slice of what-ifs twice, with another key:
+// the first run must not leave its own in them.
+func TestWhatIfsStayAsTheyAre(t *testing.T) {
+	path := writeFile(t, "a.csv", []byte("1,a,x\n2,a,y\n"))
+	whatIfs := []replay.WhatIf{whatIf(t, replay.Limit, "1/1s")}
+	for key, want := range map[string]int64{"client": 2, "object": 2, "user": 0} {
+		r := mustRun(t, replay.Config{Files: []string{path}, Format: "csv:time=1@s,client=2,object=3", WhatIfs: whatIfs, Key: key})
+		if r.Rules[0].Key != key || *r.Rules[0].Allowed != want {
+			t.Errorf("key %s: %v, %d allowed", key, r.Rules[0].Key, *r.Rules[0].Allowed)
+		}
+	}
+}
+
+// blockSize is the package's own.
+const blockSize = 512 << 10

@@ -1,0 +1,293 @@
+package replay_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/accesslog/accesslogtest"
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/replay"
+	"github.com/lately-go/lately/rules"
+)
+
+// jointClients is clients as a log may write them, and the key that each is.
+var jointClients = [][2]string{
+	{"192.0.2.1", "192.0.2.1"},
+	{"::ffff:192.0.2.1", "192.0.2.1"},
+	{"192.0.2.2", "192.0.2.2"},
+	{"2001:db8:0:1::5", "2001:db8:0:1::/64"},
+	{"2001:0db8:0:1:0:0:0:9", "2001:db8:0:1::/64"},
+	{"2001:db8:0:2::5", "2001:db8:0:2::/64"},
+	{"host\xff.example", "host\xff.example"},
+	{"198.51.100.7", "198.51.100.7"}, // in the allow list
+}
+
+// jointPaths is paths as sent, and as rules see them.
+var jointPaths = [][2]string{{"/login", "/login"}, {"//login", "/login"}, {"/%61", "/a"}, {"/a", "/a"}, {"/b/../a", "/a"}, {"/c", "/c"}}
+
+const jointFormat = "csv:time=1@ms,client=2,method=3,path=4,user=5"
+
+// jointLog makes a log and says what is in it: as the rules see it, and as it
+// stands.
+func jointLog(rnd *rand.Rand, lines int, step time.Duration) (data []byte, folded, raw []record) {
+	at := time.UnixMilli(1_700_000_000_123)
+	for range lines {
+		at = at.Add(time.Duration(rnd.Int64N(int64(step)*10)) - 3*step).Truncate(time.Millisecond)
+		client := jointClients[rnd.IntN(1+rnd.IntN(len(jointClients)))]
+		path, method, user := jointPaths[rnd.IntN(len(jointPaths))], pick(rnd, "GET", "POST"), pick(rnd, "", "u1", "u2")
+		data = fmt.Appendf(data, "%d,%s,%s,%s,%s\n", at.UnixMilli(), client[0], method, path[0], user)
+		values := map[string]string{"client": client[1], "method": method, "path": path[1], "user": user}
+		if client[0] == "198.51.100.7" {
+			values["allow"] = "yes"
+		}
+		folded = append(folded, record{at, values})
+		raw = append(raw, record{at, map[string]string{"client": client[0]}})
+	}
+	return data, folded, raw
+}
+
+// jointRules makes up rules that get in each other's way, as the model has
+// them and as a rules file.
+func jointRules(rnd *rand.Rand, resolution time.Duration, spread bool) (model []jointRule, text string) {
+	keys := [][]string{{"client"}, {"path"}, {"client", "path"}, {"user", "client"}}
+	key := keys[rnd.IntN(len(keys))]
+	span := func() time.Duration { return resolution * pick[time.Duration](rnd, 1, 3, 10, 60) }
+	var limits, bans strings.Builder
+	for i := range 1 + rnd.IntN(5) {
+		if !spread {
+			key = keys[rnd.IntN(len(keys))]
+		}
+		r := jointRule{name: fmt.Sprint("rule-", i), key: key, shadow: rnd.IntN(4) == 0}
+		if rnd.IntN(4) == 0 {
+			r.method = "POST"
+		}
+		if rnd.IntN(4) == 0 {
+			r.path = "/login"
+		}
+		if rnd.IntN(3) > 0 {
+			r.limits = append(r.limits, ratelimit.Limit{N: uint64(rnd.IntN(6)), Span: span()})
+			if other := span(); rnd.IntN(2) == 0 && other != r.limits[0].Span {
+				r.limits = append(r.limits, ratelimit.Limit{N: uint64(rnd.IntN(9)), Span: other})
+			}
+			r.countRefused = rnd.IntN(3) == 0
+		}
+		if len(r.limits) == 0 || rnd.IntN(2) == 0 {
+			r.ban = &ratelimit.Ban{After: uint64(rnd.IntN(6)), Span: span(), For: span() + pick[time.Duration](rnd, 0, 7*time.Millisecond)}
+			if len(r.limits) > 0 && rnd.IntN(2) == 0 {
+				r.ban.Of = ratelimit.Refusals
+			}
+			if rnd.IntN(3) == 0 {
+				r.ban.Factor, r.ban.Max = 2, 5*r.ban.For
+			}
+		}
+		model = append(model, r)
+	}
+	// In the file, and so in the report, bans come after limits.
+	var sorted []jointRule
+	for _, r := range model {
+		if len(r.limits) > 0 {
+			sorted = append(sorted, r)
+			limits.WriteString(r.yaml())
+		}
+	}
+	for _, r := range model {
+		if len(r.limits) == 0 {
+			sorted = append(sorted, r)
+			bans.WriteString(r.yaml())
+		}
+	}
+	text = "version: 1\nallow: [198.51.100.0/24]\n"
+	if limits.Len() > 0 {
+		text += "limits:\n" + limits.String()
+	}
+	if bans.Len() > 0 {
+		text += "bans:\n" + bans.String()
+	}
+	return sorted, text
+}
+
+// yaml writes the rule as a rules file has it.
+func (r *jointRule) yaml() string {
+	var b strings.Builder
+	f := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	f("  - name: %s\n    key: [%s]\n", r.name, strings.Join(r.key, ", "))
+	if r.shadow {
+		f("    mode: shadow\n")
+	}
+	if r.method+r.path != "" {
+		f("    when:\n")
+		if r.method != "" {
+			f("      method: %s\n", r.method)
+		}
+		if r.path != "" {
+			f("      path: %s\n", r.path)
+		}
+	}
+	indent := "    "
+	if len(r.limits) > 0 {
+		f("    algorithm: exact\n    count_refused: %v\n    limit:\n", r.countRefused)
+		for _, l := range r.limits {
+			f("      - %d per %s\n", l.N, rules.FormatDuration(l.Span))
+		}
+		indent += "  "
+	}
+	if r.ban == nil {
+		return b.String()
+	}
+	if len(r.limits) > 0 {
+		f("    ban:\n")
+	}
+	f("%safter: %d %s in %s\n%sfor: %s\n", indent, r.ban.After, r.ban.Of, rules.FormatDuration(r.ban.Span), indent, rules.FormatDuration(r.ban.For))
+	if r.ban.Factor > 0 {
+		f("%sfactor: %v\n%smax: %s\n", indent, r.ban.Factor, indent, rules.FormatDuration(r.ban.Max))
+	}
+	return b.String()
+}
+
+// TestJointRules judges random logs under random rules files, on several
+// cores, and holds the report to the model and to a Limiter on one core.
+func TestJointRules(t *testing.T) {
+	rnd := seeded(t)
+	rounds := 500
+	if testing.Short() || raceDetector {
+		rounds = 60
+	}
+	denied, banned, spreads := 0, int64(0), 0
+	for round := range rounds {
+		resolution := pick(rnd, resolutions...)
+		data, folded, raw := jointLog(rnd, 150, resolution/2+time.Millisecond)
+		model, text := jointRules(rnd, resolution, round%2 == 0)
+		file := mustRules(t, text)
+		var decisions bytes.Buffer
+		c := replay.Config{
+			Files: []string{writeFile(t, "log.csv", data)}, Format: jointFormat, Rules: file, Decisions: &decisions,
+			Resolution: resolution, FileOrder: rnd.IntN(4) == 0, Cores: 1 + rnd.IntN(4), Top: 100,
+		}
+		r := mustRun(t, c)
+		moments, asWritten := ordered(folded, resolution, c.FileOrder), ordered(raw, resolution, c.FileOrder)
+		want := modelJudge(model, moments)
+		key := func(rule int, m moment) string {
+			k, ok := keyOf(m, model[rule].key)
+			if !ok {
+				t.Errorf("rule %d judged an event without its key", rule)
+			}
+			return k
+		}
+		checkJoint(t, r, decisions.Bytes(), file, moments, want, key, asWritten)
+		for i, s := range limiterJudge(t, file, resolution, moments) {
+			if s.allowed != want[i].allowed {
+				t.Errorf("event %d: the Limiter says %v, the model %v", i, s.allowed, want[i].allowed)
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("round %d, resolution %v, file order %v, cores %d\n%s\n%s", round, resolution, c.FileOrder, c.Cores, text, data)
+		}
+		denied += bytes.Count(decisions.Bytes(), []byte("D"))
+		for i := range model {
+			if model[i].ban != nil {
+				banned += *r.Rules[i].Bans
+			}
+		}
+		if c.Cores > 1 && round%2 == 0 {
+			spreads++
+		}
+	}
+	if denied == 0 || banned == 0 || spreads == 0 {
+		t.Errorf("%d denied, %d bans, %d on several cores: the test has no teeth", denied, banned, spreads)
+	}
+}
+
+// TestHotRules holds the hot rules of a rules file, with conditions, composite
+// keys and folding, to the reference.
+func TestHotRules(t *testing.T) {
+	rnd := seeded(t)
+	data, folded, _ := jointLog(rnd, 800, 300*time.Millisecond)
+	file := mustRules(t, `
+version: 1
+hot:
+  - {name: path, key: path, threshold: 9 per 5s}
+  - {name: who-where, key: [client, path], threshold: 4 per 20s, hold: 1m}
+  - {name: posts, key: client, when: {method: POST}, threshold: 3 per 4s}
+`)
+	r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log.csv", data)}, Format: jointFormat, Rules: file, Cores: 3})
+	moments := ordered(folded, time.Second, false)
+	for i, c := range []struct {
+		rule jointRule
+		n    uint64
+		span time.Duration
+	}{
+		{jointRule{key: []string{"path"}}, 9, 5 * time.Second},
+		{jointRule{key: []string{"client", "path"}}, 4, 20 * time.Second},
+		{jointRule{key: []string{"client"}, method: "POST"}, 3, 4 * time.Second},
+	} {
+		var hits []hit
+		for _, m := range moments {
+			if key, ok := c.rule.about(m); ok {
+				hits = append(hits, hit{m.t, key})
+			}
+		}
+		want := refHot(hits, c.n, c.span)
+		if len(want) == 0 {
+			t.Errorf("rule %d: nothing ran hot: the test has no teeth", i)
+		}
+		checkFirst(t, &r.Rules[i], want, false)
+	}
+}
+
+// TestJointSliding holds a realistic rules file with the default algorithm, on
+// a generated log with floods in it, to a Limiter on one core.
+func TestJointSliding(t *testing.T) {
+	rnd := seeded(t)
+	var log bytes.Buffer
+	if _, err := accesslogtest.Write(&log, accesslogtest.Config{Seed: rnd.Uint64(), Lines: 20_000, Duration: 3 * time.Hour, Late: 20 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	path := writeFile(t, "access.log", log.Bytes())
+	moments := ordered(readLog(t, "clf", 0, log.Bytes()).records, time.Second, false)
+	for name, text := range map[string]string{
+		"spread": `
+version: 1
+limits:
+  - {name: minute, key: client, limit: [30 per 10s, 100 per 5m], ban: {after: 50 refusals in 1m, for: 10m, factor: 2, max: 1h}}
+  - {name: try, key: client, limit: 80 per 1m, mode: shadow, when: {status: 2xx}}
+bans:
+  - {name: flood, key: client, after: 60 hits in 2m, for: 30m}
+`,
+		"joined": `
+version: 1
+client: {ipv4: 24}
+limits:
+  - {name: minute, key: client, limit: 40 per 1m}
+  - {name: path, key: path, limit: 70 per 1m, count_refused: true}
+  - {name: both, key: [client, path], limit: 100 per 1h, mode: shadow}
+bans:
+  - {name: login, key: client, when: {method: POST, path: "/login"}, after: 100 hits in 5m, for: 1h}
+`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := mustRules(t, text)
+			var decisions bytes.Buffer
+			r := mustRun(t, replay.Config{Files: []string{path}, Rules: file, Decisions: &decisions, Cores: 4, Top: 1 << 20})
+			want := limiterJudge(t, file, time.Second, moments)
+			key := func(rule int, m moment) string {
+				ev := eventOf(m)
+				k, _ := file.Limits.Rule(rule).Key.Append(nil, ev)
+				var parts []string
+				for p := range file.Limits.Rule(rule).Key.Parts(k) {
+					parts = append(parts, string(p))
+				}
+				return strings.Join(parts, "\t")
+			}
+			checkJoint(t, r, decisions.Bytes(), file, moments, want, key, moments)
+			for _, rule := range r.Rules {
+				if rule.Refused != nil && *rule.Refused == 0 {
+					t.Errorf("rule %s refused nothing: the test has no teeth", rule.Name)
+				}
+			}
+		})
+	}
+}

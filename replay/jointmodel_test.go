@@ -1,0 +1,260 @@
+package replay_test
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/replay"
+	"github.com/lately-go/lately/rules"
+)
+
+// A said is what became of one event under a rules file, and what each limit
+// or ban that judged it said.
+type said struct {
+	allowed bool
+	rules   []ruleSaid
+}
+
+type ruleSaid struct {
+	rule             int
+	refused, started bool
+}
+
+// A jointRule is a limit or ban of a rules file as the model has it.
+type jointRule struct {
+	name         string
+	key          []string
+	method, path string // of the events that the rule is about; "" is any
+	limits       []ratelimit.Limit
+	countRefused bool
+	shadow       bool
+	ban          *ratelimit.Ban
+}
+
+// about reports whether the rule judges m, and gives m's key.
+func (r *jointRule) about(m moment) (key string, ok bool) {
+	if r.method != "" && m.values["method"] != r.method || r.path != "" && m.values["path"] != r.path {
+		return "", false
+	}
+	return keyOf(m, r.key)
+}
+
+// keyOf returns the values of the fields with tabs between them.
+func keyOf(m moment, fields []string) (key string, ok bool) {
+	var parts []string
+	for _, f := range fields {
+		v := m.values[f]
+		if v == "" {
+			return "", false
+		}
+		parts = append(parts, v)
+	}
+	return strings.Join(parts, "\t"), true
+}
+
+// A jointKey is all that a rule ever recorded of a key.
+type jointKey struct {
+	charged  []int64 // times charged to the limits
+	strikes  []int64 // hits or refusals since the last ban began
+	newest   int64
+	judged   bool
+	until    int64
+	bans     int
+	isBanned bool // until has been set
+}
+
+// modelJudge judges moments by the words of the design: bans that hold come
+// first and stop all else; every other event is a hit for the bans; all limits
+// are judged, and each refusal counts toward its own ban; a refused event
+// charges no limit unless the rule says so; shadow rules refuse nothing and
+// charge only what is admitted.
+func modelJudge(rs []jointRule, moments []moment) []said {
+	keys := make([]map[string]*jointKey, len(rs))
+	for i := range keys {
+		keys[i] = make(map[string]*jointKey)
+	}
+	out := make([]said, len(moments))
+	for i, m := range moments {
+		out[i].allowed = true
+		if m.values["allow"] != "" {
+			continue
+		}
+		var who []*jointKey
+		for r := range rs {
+			key, ok := rs[r].about(m)
+			if !ok {
+				continue
+			}
+			if keys[r][key] == nil {
+				keys[r][key] = &jointKey{}
+			}
+			who = append(who, keys[r][key])
+			out[i].rules = append(out[i].rules, ruleSaid{rule: r})
+		}
+		judgeMoment(rs, m.t, who, &out[i])
+	}
+	return out
+}
+
+func judgeMoment(rs []jointRule, t int64, who []*jointKey, s *said) {
+	for _, k := range who {
+		if k.judged {
+			t = max(t, k.newest)
+		}
+	}
+	holds, anyHolds := make([]bool, len(who)), false
+	for i, k := range who {
+		k.newest, k.judged = t, true
+		holds[i] = k.isBanned && t < k.until
+		anyHolds = anyHolds || holds[i] && !rs[s.rules[i].rule].shadow
+	}
+	over := make([]bool, len(who)) // a limit refuses, and no ban of the rule
+	for i, k := range who {
+		r, said := &rs[s.rules[i].rule], &s.rules[i]
+		if !anyHolds && !holds[i] {
+			for _, l := range r.limits {
+				over[i] = over[i] || uint64(within(k.charged, t, l.Span)) >= l.N
+			}
+			if r.ban != nil && (r.ban.Of == ratelimit.Hits || over[i]) {
+				k.strikes = append(k.strikes, t)
+				if uint64(within(k.strikes, t, r.ban.Span)) > r.ban.After {
+					k.startBan(t, r.ban)
+					said.started = true
+				}
+			}
+		}
+		said.refused = holds[i] || over[i] || said.started
+		s.allowed = s.allowed && (r.shadow || !said.refused)
+	}
+	for i, k := range who {
+		r, said := &rs[s.rules[i].rule], &s.rules[i]
+		if anyHolds || holds[i] || said.started || r.shadow && !s.allowed {
+			continue
+		}
+		if r.countRefused || s.allowed && !said.refused {
+			k.charged = append(k.charged, t)
+		}
+	}
+}
+
+// startBan bans the key from t on, longer each time.
+func (k *jointKey) startBan(t int64, b *ratelimit.Ban) {
+	if k.isBanned && t-k.until > (24*time.Hour).Milliseconds() {
+		k.bans = 0
+	}
+	long := float64(b.For.Milliseconds()) * math.Pow(max(b.Factor, 1), float64(k.bans))
+	if b.Max != 0 {
+		long = min(long, float64(b.Max.Milliseconds()))
+	}
+	k.until, k.isBanned, k.strikes = t+int64(long), true, nil
+	k.bans++
+}
+
+// limiterJudge feeds the events one by one, in order, to the Limiter that a
+// server would ask.
+func limiterJudge(t *testing.T, file *rules.File, resolution time.Duration, moments []moment) []said {
+	t.Helper()
+	store, err := ratelimit.NewMemory(file.Limits, ratelimit.MemoryConfig{Resolution: resolution})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter := ratelimit.NewLimiter(file.Limits, store)
+	out := make([]said, len(moments))
+	for i, m := range moments {
+		d, outcomes := limiter.Judge(time.UnixMilli(m.t), eventOf(m), 1, nil)
+		out[i].allowed = d.Allowed
+		for _, o := range outcomes {
+			out[i].rules = append(out[i].rules, ruleSaid{o.Rule, o.Refused, o.Started})
+		}
+	}
+	return out
+}
+
+func eventOf(m moment) *match.Event {
+	var ev match.Event
+	for name, v := range m.values {
+		if name != "allow" { // which is the model's own
+			ev.SetNamedString(name, v)
+		}
+	}
+	return &ev
+}
+
+// checkJoint compares a report with what was said of the events. key gives the
+// key of a moment by a rule's number; raw is the clients as they stand.
+func checkJoint(t *testing.T, r *replay.Report, decisions []byte, file *rules.File, moments []moment, want []said, key func(int, moment) string, raw []moment) {
+	t.Helper()
+	outcomes := make([]byte, len(want))
+	for i := range want {
+		outcomes[i] = letter(want[i].allowed)
+	}
+	if !bytes.Equal(decisions, outcomes) {
+		t.Errorf("decisions\n%s, want\n%s", decisions, outcomes)
+	}
+	for n := range file.Limits.Len() {
+		checkJointRule(t, r, n, file.Limits.Rule(n), moments, want, key, raw)
+	}
+}
+
+func checkJointRule(t *testing.T, r *replay.Report, n int, rule *ratelimit.Rule, moments []moment, want []said, key func(int, moment) string, raw []moment) {
+	t.Helper()
+	var fates []byte
+	var refused int64
+	var starts []hit
+	denied, banned := make(map[string]bool), make(map[string]bool)
+	busy := make(map[string]*[2]int64)
+	for i := range want {
+		at := slices.IndexFunc(want[i].rules, func(s ruleSaid) bool { return s.rule == n })
+		if at < 0 {
+			continue
+		}
+		s, k := want[i].rules[at], key(n, moments[i])
+		fates = append(fates, letter(want[i].allowed))
+		if s.refused {
+			refused++
+		}
+		if !want[i].allowed {
+			denied[k] = true
+		}
+		if s.started {
+			starts = append(starts, hit{moments[i].t, k})
+			banned[k] = true
+		}
+		if client, ok := raw[i].values["client"]; ok {
+			if busy[client] == nil {
+				busy[client] = new([2]int64)
+			}
+			busy[client][bytes.IndexByte([]byte("AD"), letter(want[i].allowed))]++
+		}
+	}
+	got := r.Rules[n]
+	no := int64(bytes.Count(fates, []byte("D")))
+	if *got.Allowed != int64(len(fates))-no || *got.Denied != no || got.SHA256 != hexDigest(fates) || *got.KeysDenied != int64(len(denied)) {
+		t.Errorf("rule %s: %d allowed, %d denied of %d keys, digest %s; want %d of %d, %d keys",
+			rule.Name, *got.Allowed, *got.Denied, *got.KeysDenied, got.SHA256, no, len(fates), len(denied))
+	}
+	counted := got.Refused
+	if rule.Shadow {
+		counted = got.WouldDeny
+	}
+	if counted == nil || *counted != refused || (got.Refused == nil) == (got.WouldDeny == nil) {
+		t.Errorf("rule %s: refused %v, would deny %v; want %d, shadow %v", rule.Name, got.Refused, got.WouldDeny, refused, rule.Shadow)
+	}
+	if rule.Ban != nil && (*got.Bans != int64(len(starts)) || *got.BannedKeys != int64(len(banned)) || got.StartsSHA256 != hitDigest(starts, false)) {
+		t.Errorf("rule %s: %d bans of %d keys, digest %s; want %v", rule.Name, *got.Bans, *got.BannedKeys, got.StartsSHA256, starts)
+	}
+	if len(got.Busiest) != len(busy) && len(busy) <= len(r.Top) {
+		t.Errorf("rule %s: busiest %v, want %d keys", rule.Name, got.Busiest, len(busy))
+	}
+	for _, b := range got.Busiest {
+		if w := busy[b.Key[0]]; w == nil || *w != [2]int64{b.Allowed, b.Denied} {
+			t.Errorf("rule %s: busiest %+v, want %v", rule.Name, b, w)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package replay
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A tally is what one core saw of the rules of a file. Each rule has its own
+// tallies, in the order of the set.
+type tally struct {
+	rules []ruleTally
+	err   error
+}
+
+type ruleTally struct {
+	allowed, denied    int64 // by the event's outcome
+	refused, wouldDeny int64 // by the rule
+	keys               map[string]*keyTally
+	starts             []start
+	fates              []fate              // of the events that the rule judged, in order
+	busiest            map[uint32]*BusyKey // by number of the top key
+}
+
+type keyTally struct{ denied, bans int64 }
+
+type start struct {
+	event int32
+	key   string
+}
+
+// A fate is the outcome of an event that a rule judged.
+type fate struct {
+	event int32
+	byte
+}
+
+// add counts what a rule said of an event, and what became of the event.
+func (rt *ruleTally) add(event int, key []byte, allowed bool, o ratelimit.Outcome, shadow bool) {
+	fateByte := byte('A')
+	if allowed {
+		rt.allowed++
+	} else {
+		rt.denied++
+		fateByte = 'D'
+	}
+	rt.fates = append(rt.fates, fate{int32(event), fateByte})
+	if o.Refused && shadow {
+		rt.wouldDeny++
+	} else if o.Refused {
+		rt.refused++
+	}
+	if allowed && !o.Started {
+		return
+	}
+	k := rt.keys[string(key)]
+	if k == nil {
+		k = new(keyTally)
+		rt.keys[string(key)] = k
+	}
+	if !allowed {
+		k.denied++
+	}
+	if o.Started {
+		k.bans++
+		rt.starts = append(rt.starts, start{int32(event), string(key)})
+	}
+}
+
+func (rt *ruleTally) addBusy(id uint32, allowed bool) {
+	b := rt.busiest[id]
+	if b == nil {
+		b = new(BusyKey)
+		rt.busiest[id] = b
+	}
+	if allowed {
+		b.Allowed++
+	} else {
+		b.Denied++
+	}
+}
+
+// merge adds the tallies of all parts for one rule. Keys that several parts
+// saw are added up.
+func merge(rule int, tallies []tally) ruleTally {
+	all := ruleTally{keys: make(map[string]*keyTally), busiest: make(map[uint32]*BusyKey)}
+	for i := range tallies {
+		rt := &tallies[i].rules[rule]
+		all.allowed += rt.allowed
+		all.denied += rt.denied
+		all.refused += rt.refused
+		all.wouldDeny += rt.wouldDeny
+		all.starts = append(all.starts, rt.starts...)
+		all.fates = append(all.fates, rt.fates...)
+		for key, k := range rt.keys {
+			if all.keys[key] == nil {
+				all.keys[key] = new(keyTally)
+			}
+			all.keys[key].denied += k.denied
+			all.keys[key].bans += k.bans
+		}
+		for id, b := range rt.busiest {
+			if all.busiest[id] == nil {
+				all.busiest[id] = new(BusyKey)
+			}
+			all.busiest[id].Allowed += b.Allowed
+			all.busiest[id].Denied += b.Denied
+		}
+	}
+	slices.SortFunc(all.starts, func(a, b start) int { return cmp.Compare(a.event, b.event) })
+	slices.SortFunc(all.fates, func(a, b fate) int { return cmp.Compare(a.event, b.event) })
+	return all
+}

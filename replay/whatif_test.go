@@ -1,0 +1,86 @@
+package replay_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/replay"
+	"github.com/lately-go/lately/rules"
+)
+
+func TestParseWhatIf(t *testing.T) {
+	for _, c := range []struct {
+		kind replay.Kind
+		text string
+		want replay.WhatIf
+	}{
+		{replay.Limit, "60/1m", replay.WhatIf{N: 60, Span: time.Minute}},
+		{replay.Limit, "0/250ms", replay.WhatIf{Span: 250 * time.Millisecond}},
+		{replay.Ban, "100/5m:1h", replay.WhatIf{N: 100, Span: 5 * time.Minute, For: time.Hour}},
+		{replay.Hot, "200/1m", replay.WhatIf{N: 200, Span: time.Minute}},
+		{replay.Hot, "client:200/1d", replay.WhatIf{N: 200, Span: 24 * time.Hour, Key: "client"}},
+	} {
+		c.want.Kind, c.want.Text = c.kind, c.text
+		if got, err := replay.ParseWhatIf(c.kind, c.text); err != nil || got != c.want {
+			t.Errorf("--%s %s: %+v, %v; want %+v", c.kind, c.text, got, err, c.want)
+		}
+	}
+	for _, c := range []struct {
+		kind       replay.Kind
+		text, want string
+	}{
+		{replay.Limit, "", "there is no '/'"},
+		{replay.Limit, "60", "there is no '/'; allowed is N/SPAN, such as 60/1m"},
+		{replay.Limit, "many/1m", `"many" is no count`},
+		{replay.Limit, "-1/1m", `"-1" is no count`},
+		{replay.Limit, "99999999999999999999/1m", "is no count"},
+		{replay.Limit, "60/1", "no unit"},
+		{replay.Limit, "60/-1m", "duration"},
+		{replay.Limit, "60/1us", "whole milliseconds"},
+		{replay.Limit, "60/1m:1h", "duration"},
+		{replay.Ban, "100/5m", "the length of the ban is missing; allowed is N/SPAN:DURATION"},
+		{replay.Ban, "100/5m:", "duration"},
+		{replay.Ban, "100/5m:soon", "duration"},
+		{replay.Hot, ":5/1s", "the field before ':' is empty"},
+		{replay.Hot, "client:5", "there is no '/'; allowed is N/SPAN or KEY:N/SPAN"},
+	} {
+		if got, err := replay.ParseWhatIf(c.kind, c.text); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.HasPrefix(err.Error(), fmt.Sprintf("--%s is %q", c.kind, c.text)) {
+			t.Errorf("--%s %s: %+v, %v; want %q", c.kind, c.text, got, err, c.want)
+		}
+	}
+}
+
+// FuzzParseWhatIf writes what was parsed in its shortest form and parses that
+// again: it must mean the same. What cannot be parsed has an error that says
+// what was given.
+func FuzzParseWhatIf(f *testing.F) {
+	for _, text := range []string{"60/1m", "100/5m:1h", "client:200/1m", "0/1ms", "5/1.5s", "1_0/1d", "/", ":", "18446744073709551615/3650d:1w"} {
+		for kind := range uint8(3) {
+			f.Add(kind, text)
+		}
+	}
+	f.Fuzz(func(t *testing.T, number uint8, text string) {
+		kind := []replay.Kind{replay.Limit, replay.Ban, replay.Hot}[number%3]
+		w, err := replay.ParseWhatIf(kind, text)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), fmt.Sprintf("--%s is %q: ", kind, text)) {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		short := fmt.Sprintf("%d/%s", w.N, rules.FormatDuration(w.Span))
+		if kind == replay.Ban {
+			short += ":" + rules.FormatDuration(w.For)
+		} else if w.Key != "" {
+			short = w.Key + ":" + short
+		}
+		again, err := replay.ParseWhatIf(kind, short)
+		w.Text, again.Text = "", ""
+		if err != nil || again != w || kind != replay.Hot && w.Key != "" || (kind == replay.Ban) != (w.For > 0) || w.Span <= 0 {
+			t.Errorf("%q is %+v, but %q is %+v, %v", text, w, short, again, err)
+		}
+	})
+}
