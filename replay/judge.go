@@ -28,7 +28,9 @@ func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
 		report.Start, report.End = r.clock.time(first), r.clock.time(last)
 		report.Timeline, report.Bar = r.picture(t.times, first, last)
 	}
-	report.Top = r.topKeys(t, r.column(r.Key), main)
+	peaks := r.peaksOf(t, r.column(r.Key), main)
+	report.Top = topKeys(t, r.column(r.Key), main, peaks)
+	report.Fits = fits(main, peaks)
 	e.at = r.judgingTimes(t.times)
 	if r.Rules != nil {
 		return e.judgeRules(ctx, report)

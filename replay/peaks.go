@@ -43,31 +43,49 @@ func (t *timeline) rank(col, n int) ranking {
 	return r
 }
 
-// topKeys reports the busiest values of a column with their peaks.
-func (r *run) topKeys(t *timeline, col int, rank ranking) []TopKey {
-	ids, counts := rank.ids, rank.counts
-	place := make([]int, len(counts)) // 1 + index in ids
-	times := make([][]int64, len(ids))
-	for i, id := range ids {
-		place[id] = i + 1
-		times[i] = make([]int64, 0, counts[id])
+// peaks is, for each value of a column, its largest count in each window.
+type peaks [][]int64
+
+// peaksOf counts the peaks of all values of a column.
+func (r *run) peaksOf(t *timeline, col int, rank ranking) peaks {
+	// The times of value id are times[from[id]:from[id+1]].
+	from := make([]int, len(rank.counts)+1)
+	for id, count := range rank.counts {
+		from[id+1] = from[id] + int(count)
 	}
+	times, next := make([]int64, from[len(rank.counts)]), slices.Clone(from)
 	for i, id := range t.cols[col] {
-		if p := place[id]; p > 0 {
-			times[p-1] = append(times[p-1], t.times[i])
+		if id != 0 {
+			times[next[id]] = t.times[i]
+			next[id]++
 		}
 	}
-	keys := make([]TopKey, len(ids))
-	r.parallel(len(ids), func(i int) {
-		if r.FileOrder {
-			slices.Sort(times[i])
+	all := make([]int64, len(rank.counts)*len(peakWindows))
+	out := make(peaks, len(rank.counts))
+	r.parallel(r.Cores, func(part int) {
+		for id := part; id < len(out); id += r.Cores {
+			own := times[from[id]:from[id+1]]
+			if r.FileOrder {
+				slices.Sort(own)
+			}
+			out[id] = all[id*len(peakWindows) : (id+1)*len(peakWindows)]
+			for w := range peakWindows {
+				out[id][w] = peak(own, r.clock.of(peakWindows[w].span))
+			}
 		}
-		k := TopKey{Keyed: Keyed{Key{t.values[col][ids[i]]}}, Count: counts[ids[i]], Peaks: make(map[string]int64)}
-		for _, w := range peakWindows {
-			k.Peaks[w.name] = peak(times[i], r.clock.of(w.span))
-		}
-		keys[i] = k
 	})
+	return out
+}
+
+// topKeys reports the busiest values of a column with their peaks.
+func topKeys(t *timeline, col int, rank ranking, p peaks) []TopKey {
+	keys := make([]TopKey, len(rank.ids))
+	for i, id := range rank.ids {
+		keys[i] = TopKey{Keyed: Keyed{Key{t.values[col][id]}}, Count: rank.counts[id], Peaks: make(map[string]int64)}
+		for w := range peakWindows {
+			keys[i].Peaks[peakWindows[w].name] = p[id][w]
+		}
+	}
 	return keys
 }
 

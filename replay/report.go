@@ -20,6 +20,7 @@ type Report struct {
 	Last           *json.Number `json:"last,omitempty"`
 	ElapsedSeconds float64      `json:"elapsed_seconds"`
 	Top            []TopKey     `json:"top"`
+	Fits           []Fit        `json:"fits,omitempty"` // which limits would fit
 	Rules          []RuleReport `json:"rules"`
 	BadLines       []BadLine    `json:"bad_lines,omitempty"`
 	Jumps          []Jump       `json:"jumps,omitempty"`

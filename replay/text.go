@@ -24,6 +24,7 @@ func (rep *Report) WriteText(out io.Writer, style TextStyle) error {
 	w.totals(rep)
 	w.timeline(rep)
 	w.busiest(rep)
+	w.fits(rep)
 	for i := range rep.Rules {
 		w.rule(&rep.Rules[i], rep)
 	}
@@ -97,6 +98,19 @@ func (w *textWriter) busiest(rep *Report) {
 			row = append(row, count(k.Peaks[p.name]))
 		}
 		rows = append(rows, row)
+	}
+	w.table(rows)
+}
+
+// fits says which limits would leave how many keys alone.
+func (w *textWriter) fits(rep *Report) {
+	if len(rep.Fits) == 0 {
+		return
+	}
+	w.heading("Limits that fit: the least N per span that so many values of %s never exceed", rep.Key)
+	rows := [][]string{{"span", "90 %", "99 %", "99.9 %", "all"}}
+	for _, f := range rep.Fits {
+		rows = append(rows, []string{f.Span, count(f.P90), count(f.P99), count(f.P999), count(f.Max)})
 	}
 	w.table(rows)
 }

@@ -1,0 +1,49 @@
+package replay_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lately-go/lately/replay"
+)
+
+// TestFits has ten clients of which one makes 20 requests in a second, one 5 in
+// ten seconds, and the others one each: 90 % of them never exceed 1 a second.
+func TestFits(t *testing.T) {
+	var log strings.Builder
+	line := func(sec, client int) {
+		fmt.Fprintf(&log, "192.0.2.%d - - [02/Mar/2026:10:00:%02d +0000] \"GET / HTTP/1.1\" 200 5\n", client, sec)
+	}
+	for range 20 {
+		line(0, 1)
+	}
+	for i := range 5 {
+		line(2*i, 2)
+	}
+	for client := 3; client <= 10; client++ {
+		line(client, client)
+	}
+	r, err := replay.Run(t.Context(), replay.Config{Files: []string{"-"}, Stdin: strings.NewReader(log.String())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []replay.Fit{
+		{"1s", 1, 20, 20, 20}, {"10s", 5, 20, 20, 20}, {"60s", 5, 20, 20, 20}, {"300s", 5, 20, 20, 20}, {"3600s", 5, 20, 20, 20},
+	}
+	if fmt.Sprint(r.Fits) != fmt.Sprint(want) {
+		t.Errorf("fits %v, want %v", r.Fits, want)
+	}
+	// A limit at the fit denies only whom it may: one client of ten at p90.
+	w, err := replay.ParseWhatIf(replay.Limit, fmt.Sprintf("%d/10s", r.Fits[1].P90))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err = replay.Run(t.Context(), replay.Config{Files: []string{"-"}, Stdin: strings.NewReader(log.String()), WhatIfs: []replay.WhatIf{w}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *r.Rules[0].KeysDenied != 1 {
+		t.Errorf("%d clients denied at p90, want 1", *r.Rules[0].KeysDenied)
+	}
+}
