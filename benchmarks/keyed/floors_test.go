@@ -1,0 +1,41 @@
+package keyed
+
+import (
+	"hash/maphash"
+	"sync/atomic"
+)
+
+var floors = []subject{
+	{name: "key-only", make: func(int) table { return new(keyOnly) }},
+	{name: "hash", make: func(int) table { return &hashOnly{maphash.MakeSeed()} }},
+	{name: "hash,one-line", make: newLines, series: true},
+}
+
+type keyOnly struct{ _ byte }
+
+//go:noinline
+func (*keyOnly) Add(string) {}
+
+type hashOnly struct{ seed maphash.Seed }
+
+//go:noinline
+func (w *hashOnly) Add(key string) { maphash.String(w.seed, key) }
+
+// lines is the least that a count in memory costs: hash the key, add to a word
+// that the hash chooses. It has two words a key and does not know keys.
+type lines struct {
+	seed  maphash.Seed
+	words []atomic.Uint64
+}
+
+func newLines(n int) table {
+	size := 1
+	for size < n+n/2 {
+		size *= 2
+	}
+	return &lines{maphash.MakeSeed(), make([]atomic.Uint64, size)}
+}
+
+func (w *lines) Add(key string) {
+	w.words[maphash.String(w.seed, key)&uint64(len(w.words)-1)].Add(1)
+}

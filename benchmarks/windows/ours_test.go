@@ -1,0 +1,100 @@
+package windows
+
+import (
+	"time"
+
+	"github.com/lately-go/lately"
+)
+
+var ours = []subject{
+	{"lately.Counter", newCounter, sliding},
+	{"lately.Counter,AddSum", newAddSum, sliding},
+	{"lately.Sums", newSums, sliding},
+	{"lately.Rollup,8-spans", newRollup, fixed},
+	{"lately.Recent", newRecent, bounded},
+	{"lately.Sampled,1-in-16", newSampled, inexact},
+	{"lately.Sampler,1-in-16", newSampler, inexact},
+}
+
+// must is for configurations that are right.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func windowOf(slots int, width time.Duration) lately.Window {
+	return lately.Window{Span: time.Duration(slots) * width, Slot: width}
+}
+
+type counter struct{ *lately.Counter }
+
+func newCounter(slots int, width time.Duration) window {
+	return counter{must(lately.NewCounter(windowOf(slots, width)))}
+}
+func (w counter) Add()              { w.Counter.Add(1) }
+func (w counter) AddAt(t time.Time) { w.Counter.AddAt(t, 1) }
+
+// addSum adds and reads the sum that follows.
+type addSum struct{ *lately.Counter }
+
+func newAddSum(slots int, width time.Duration) window {
+	return addSum{must(lately.NewCounter(windowOf(slots, width)))}
+}
+func (w addSum) Add()              { w.AddSum(1) }
+func (w addSum) AddAt(t time.Time) { w.AddSumAt(t, 1) }
+
+// sums has two sums, as of money that comes in and goes out.
+type sums struct{ *lately.Sums }
+
+func newSums(slots int, width time.Duration) window {
+	return sums{must(lately.NewSums(windowOf(slots, width), "in", "out"))}
+}
+func (w sums) Add()              { w.Sums.Add(1, 1) }
+func (w sums) AddAt(t time.Time) { w.Sums.AddAt(t, 1, 1) }
+func (w sums) Sum() uint64       { return uint64(w.Sums.Sum(1)) }
+
+// rollup counts in eight windows from five minutes to a day with each add.
+type rollup struct{ *lately.Rollup }
+
+func newRollup(int, time.Duration) window {
+	return rollup{must(lately.NewRollup(lately.RollupConfig{}))}
+}
+func (w rollup) Add()              { w.Rollup.Add(1) }
+func (w rollup) AddAt(t time.Time) { w.Rollup.AddAt(t, 1) }
+func (w rollup) Sum() uint64       { return must(w.Rollup.Sum(24 * time.Hour)) }
+
+// recent keeps the last 4096 events.
+type recent struct{ *lately.Recent[int64] }
+
+func newRecent(slots int, width time.Duration) window {
+	return recent{must(lately.NewRecent[int64](lately.RecentConfig{Span: time.Duration(slots) * width, Max: 4096}))}
+}
+func (w recent) Add()              { w.Recent.Add(1) }
+func (w recent) AddAt(t time.Time) { w.Recent.AddAt(t, 1) }
+func (w recent) Sum() uint64       { return uint64(w.Len()) }
+
+// sampled counts one event in sixteen, as sixteen.
+type sampled struct{ *lately.Sampled }
+
+func newSampled(slots int, width time.Duration) window {
+	return sampled{must(lately.NewSampled(windowOf(slots, width), 1.0/16))}
+}
+func (w sampled) Add()              { w.Sampled.Add(1) }
+func (w sampled) AddAt(t time.Time) { w.Sampled.AddAt(t, 1) }
+func (w sampled) Sum() uint64       { return uint64(w.Sampled.Sum().Count()) }
+
+// sampler is the same with a Sampler for each goroutine.
+type sampler struct{ *lately.Sampled }
+
+func newSampler(slots int, width time.Duration) window {
+	return sampler{newSampled(slots, width).(sampled).Sampled}
+}
+func (w sampler) Add()            { w.Sampled.Add(1) }
+func (w sampler) Part(int) window { return part{w.Sampler()} }
+func (w sampler) Sum() uint64     { return uint64(w.Sampled.Sum().Count()) }
+
+type part struct{ *lately.Sampler }
+
+func (w part) Add() { w.Sampler.Add(1) }
