@@ -112,7 +112,8 @@ func (d *Detector) AddKeyAt(t time.Time, rule int, key string) (Edge, bool) {
 	return d.count(rule, t, unsafe.Slice(unsafe.StringData(key), len(key))) // only read
 }
 
-// HotAt reports whether key is hot at time t under rule number rule.
+// HotAt reports whether key is hot at time t under rule number rule. Like an
+// event, a t earlier than the newest event of the key is taken as that time.
 func (d *Detector) HotAt(t time.Time, rule int, key string) bool {
 	b := unsafe.Slice(unsafe.StringData(key), len(key)) // only read
 	table := d.tables[rule]
@@ -121,7 +122,7 @@ func (d *Detector) HotAt(t time.Time, rule int, key string) bool {
 	s.Lock()
 	defer s.Unlock()
 	rec := s.Find(hash, b)
-	return rec != nil && clampTime(t) < loadTime(rec[wordUntil])
+	return rec != nil && max(clampTime(t), loadTime(rec[wordNewest])) < loadTime(rec[wordUntil])
 }
 
 // Keys returns how many keys rule number rule has counted.

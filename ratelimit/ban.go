@@ -80,7 +80,7 @@ func (b *Ban) Validate() error {
 }
 
 // Duration returns how long the ban lasts that follows that many earlier ones:
-// For * Factor^earlier, at most Max.
+// For * Factor^earlier to the nearest millisecond, at most Max.
 func (b *Ban) Duration(earlier int) time.Duration {
 	longest := b.Max
 	if longest == 0 {
@@ -93,7 +93,7 @@ func (b *Ban) Duration(earlier int) time.Duration {
 	if d >= float64(longest) {
 		return longest
 	}
-	return time.Duration(d).Truncate(time.Millisecond)
+	return time.Duration(d).Round(time.Millisecond)
 }
 
 // remember returns Remember or its default.

@@ -31,7 +31,8 @@ type Decision struct {
 	BannedUntil time.Time
 
 	// Err is why the store could not decide; the rules' fail policies then
-	// made the decision. It is nil with the memory store.
+	// made the decision. With the memory store it is nil, but for a key
+	// that is too long.
 	Err error
 }
 
@@ -62,7 +63,7 @@ type Outcome struct {
 }
 
 // fold folds what the rules said of one event into its decision.
-func fold(s *Set, subjects []Subject) Decision {
+func fold(s *Set, subjects []Subject) (d Decision) {
 	var deciding *Outcome
 	var wait time.Duration
 	for i := range subjects {
@@ -76,16 +77,13 @@ func fold(s *Set, subjects []Subject) Decision {
 		}
 	}
 	if deciding == nil {
-		return Decision{Allowed: true}
+		d.Allowed = true
+		return d
 	}
-	d := Decision{
-		Allowed:     !deciding.Refused,
-		Rule:        s.rules[deciding.Rule].Name,
-		Limit:       deciding.Limit,
-		Remaining:   deciding.Remaining,
-		ResetAfter:  deciding.ResetAfter,
-		BannedUntil: deciding.BannedUntil,
-	}
+	d.Allowed = !deciding.Refused
+	d.Rule = s.rules[deciding.Rule].Name
+	d.Limit, d.Remaining = deciding.Limit, deciding.Remaining
+	d.ResetAfter, d.BannedUntil = deciding.ResetAfter, deciding.BannedUntil
 	if deciding.Refused {
 		d.RetryAfter = wait
 	}

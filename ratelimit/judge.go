@@ -19,7 +19,7 @@ func judge(probes []probe, r *Request, now int64) {
 				o.Skipped = true
 				continue
 			}
-			p.observe(o, now)
+			p.observe(o, now, r.Cost)
 			p.limit(o, now, r.Cost)
 		}
 		refused = refused || o.Refused && !p.Shadow
@@ -47,10 +47,14 @@ func (p *probe) refuseUntil(o *Outcome, until int64) {
 	o.BannedUntil = time.Unix(0, until)
 }
 
-// observe counts a hit for a ban after hits.
-func (p *probe) observe(o *Outcome, now int64) {
-	if p.Ban != nil && p.Ban.Of == Hits {
+// observe counts a hit for a ban after hits, unless the event only looks.
+func (p *probe) observe(o *Outcome, now int64, cost uint64) {
+	switch {
+	case p.Ban == nil || p.Ban.Of != Hits:
+	case cost > 0:
 		p.strike(o, now)
+	case len(p.limits) == 0:
+		o.Limit, o.Remaining = p.ban.n, p.ban.n-p.ban.advance(p.shard, p.rec, now)
 	}
 }
 
@@ -66,7 +70,7 @@ func (p *probe) strike(o *Outcome, now int64) {
 	}
 	p.ban.clear(p.shard, p.rec)
 	until, bans := loadTime(p.rec[wordUntil]), p.rec[wordBans]
-	if bans > 0 && now-until > int64(p.Ban.remember()) {
+	if until < now-int64(p.Ban.remember()) {
 		bans = 0
 	}
 	until = now + int64(p.Ban.Duration(int(bans)))
@@ -101,19 +105,22 @@ func (p *probe) limit(o *Outcome, now int64, cost uint64) {
 // then left and for how long.
 func (p *probe) settle(o *Outcome, now int64, cost uint64, refused, banned bool) {
 	charged := !banned && !o.Banned && p.charges(o, refused)
+	judged := !o.Skipped && (!o.Banned || o.Started) // and so advanced to now
 	for i := range p.limits {
 		m := &p.limits[i]
-		count := m.advance(p.shard, p.rec, now)
+		if !judged {
+			m.advance(p.shard, p.rec, now)
+		}
 		if charged {
 			m.charge(p.shard, p.rec, now, cost)
-			count = m.advance(p.shard, p.rec, now)
 		}
+		count := m.held(p.rec)
 		if refused || o.Refused {
 			o.RetryAfter = longer(o.RetryAfter, m.wait(p.shard, p.rec, now, count, cost))
 		}
 		o.ResetAfter = max(o.ResetAfter, m.reset(p.shard, p.rec, now, count))
 	}
-	if charged && !o.Refused && len(p.limits) > 0 {
+	if charged && len(p.limits) > 0 {
 		o.Remaining -= min(cost, o.Remaining)
 	}
 	if p.Ban != nil {

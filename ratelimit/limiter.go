@@ -5,6 +5,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/shard"
 	"github.com/lately-go/lately/match"
 )
 
@@ -19,9 +20,11 @@ import (
 // A Limiter is safe for concurrent use. Its zero value is not usable; call New
 // or NewLimiter.
 type Limiter struct {
-	set   *Set
-	store Store
-	start time.Time // with its monotonic reading
+	set    *Set
+	store  Store
+	memory *Memory   // the store, if it is one
+	start  time.Time // with its monotonic reading
+	base   int64     // start as a time of events
 
 	scratch sync.Pool // *scratch
 
@@ -50,12 +53,19 @@ func New(rules ...Rule) (*Limiter, error) {
 
 // NewLimiter returns a Limiter of s's rules over store, which was made for s.
 func NewLimiter(s *Set, store Store) *Limiter {
+	memory, _ := store.(*Memory)
+	start := time.Now()
 	return &Limiter{
 		set:     s,
 		store:   store,
-		start:   time.Now(),
+		memory:  memory,
+		start:   start,
+		base:    clampTime(start),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
 		local: sync.OnceValue(func() *Memory {
+			if memory != nil {
+				return memory // it refused a key; the other rules' counts are there
+			}
 			m, err := NewMemory(s, MemoryConfig{})
 			if err != nil {
 				panic(err) // the zero config is valid
@@ -69,13 +79,17 @@ func NewLimiter(s *Set, store Store) *Limiter {
 func (l *Limiter) Set() *Set { return l.set }
 
 // Take judges e now, and counts it once. It is short for TakeAt(now, e, 1).
-func (l *Limiter) Take(e *match.Event) Decision { return l.TakeAt(l.now(), e, 1) }
+func (l *Limiter) Take(e *match.Event) Decision {
+	d, _ := l.judge(l.now(), e, 1, nil)
+	return d
+}
 
 // TakeAt judges e at time t and charges the limits with cost. It does not read
-// e.Time. Times are good from 1720 to 2220; what lies beyond is judged at the
-// end of that range.
+// e.Time. A cost of 0 only looks: no limit refuses it, and it is no hit for a
+// ban, but an event of its time otherwise. Times are good from 1720 to 2220;
+// what lies beyond is judged at the end of that range.
 func (l *Limiter) TakeAt(t time.Time, e *match.Event, cost uint64) Decision {
-	d, _ := l.judge(t, e, cost, nil)
+	d, _ := l.judge(clampTime(t), e, cost, nil)
 	return d
 }
 
@@ -85,17 +99,24 @@ func (l *Limiter) Judge(t time.Time, e *match.Event, cost uint64, dst []Outcome)
 	if dst == nil {
 		dst = []Outcome{}
 	}
-	return l.judge(t, e, cost, dst)
+	return l.judge(clampTime(t), e, cost, dst)
 }
 
 // TakeKey judges an event now that the caller has the key of, under all rules,
 // whatever their keys and conditions. It is meant for a Set of rules on one
 // key, and is short for TakeKeyAt(now, key, 1).
-func (l *Limiter) TakeKey(key string) Decision { return l.TakeKeyAt(l.now(), key, 1) }
+func (l *Limiter) TakeKey(key string) Decision { return l.takeKey(l.now(), key, 1) }
 
 // TakeKeyAt is TakeKey at time t with a cost.
 func (l *Limiter) TakeKeyAt(t time.Time, key string, cost uint64) Decision {
-	d, _ := l.judgeKey(t, key, cost, nil)
+	return l.takeKey(clampTime(t), key, cost)
+}
+
+func (l *Limiter) takeKey(now int64, key string, cost uint64) Decision {
+	if l.memory != nil && l.set.Len() == 1 && len(key) <= shard.MaxKey {
+		return l.takeOne(now, key, cost)
+	}
+	d, _ := l.judgeKey(now, key, cost, nil)
 	return d
 }
 
@@ -105,22 +126,22 @@ func (l *Limiter) JudgeKey(t time.Time, key string, cost uint64, dst []Outcome) 
 	if dst == nil {
 		dst = []Outcome{}
 	}
-	return l.judgeKey(t, key, cost, dst)
+	return l.judgeKey(clampTime(t), key, cost, dst)
 }
 
-func (l *Limiter) now() time.Time { return l.start.Add(time.Since(l.start)) }
+func (l *Limiter) now() int64 { return l.base + int64(time.Since(l.start)) }
 
-func (l *Limiter) judge(t time.Time, e *match.Event, cost uint64, dst []Outcome) (Decision, []Outcome) {
+func (l *Limiter) judge(now int64, e *match.Event, cost uint64, dst []Outcome) (Decision, []Outcome) {
 	if l.set.Allowed(e) {
 		return Decision{Allowed: true}, dst
 	}
 	sc := l.scratch.Get().(*scratch)
 	defer l.scratch.Put(sc)
 	l.subjects(sc, e)
-	return l.decide(sc, t, cost, dst)
+	return l.decide(sc, now, cost, dst)
 }
 
-func (l *Limiter) judgeKey(t time.Time, key string, cost uint64, dst []Outcome) (Decision, []Outcome) {
+func (l *Limiter) judgeKey(now int64, key string, cost uint64, dst []Outcome) (Decision, []Outcome) {
 	sc := l.scratch.Get().(*scratch)
 	defer l.scratch.Put(sc)
 	sc.subjects = sc.subjects[:0]
@@ -128,7 +149,16 @@ func (l *Limiter) judgeKey(t time.Time, key string, cost uint64, dst []Outcome) 
 	for i := range l.set.rules {
 		sc.subjects = append(sc.subjects, Subject{Key: bytes, Outcome: Outcome{Rule: i}})
 	}
-	return l.decide(sc, t, cost, dst)
+	return l.decide(sc, now, cost, dst)
+}
+
+// takeOne is takeKey under the only rule of a Set, in memory, for a key that
+// is not too long: the most common case, which needs no scratch memory.
+func (l *Limiter) takeOne(now int64, key string, cost uint64) Decision {
+	subjects := [1]Subject{{Key: unsafe.Slice(unsafe.StringData(key), len(key))}} // only read
+	r := Request{Now: now, Cost: cost, Subjects: subjects[:]}
+	l.memory.decideOne(&r)
+	return fold(l.set, r.Subjects)
 }
 
 // subjects collects the rules that match e, with their keys. Neighbours on one
@@ -157,11 +187,11 @@ func (l *Limiter) subjects(sc *scratch, e *match.Event) {
 
 // decide asks the store about sc.subjects. Their outcomes are appended to dst
 // unless it is nil.
-func (l *Limiter) decide(sc *scratch, t time.Time, cost uint64, dst []Outcome) (Decision, []Outcome) {
+func (l *Limiter) decide(sc *scratch, now int64, cost uint64, dst []Outcome) (Decision, []Outcome) {
 	if len(sc.subjects) == 0 {
 		return Decision{Allowed: true}, dst
 	}
-	sc.request = Request{Now: clampTime(t), Cost: cost, Subjects: sc.subjects}
+	sc.request = Request{Now: now, Cost: cost, Subjects: sc.subjects}
 	var d Decision
 	if err := l.store.Decide(&sc.request); err != nil {
 		d = l.failOver(&sc.request, err)
@@ -183,6 +213,8 @@ func (l *Limiter) failOver(r *Request, err error) Decision {
 	for _, s := range r.Subjects {
 		rule := &l.set.rules[s.Outcome.Rule]
 		switch {
+		case rule.Shadow && len(s.Key) > shard.MaxKey:
+			// Its key is what no store takes, and it would refuse nothing.
 		case rule.OnStoreFailure == FailLocal:
 			local = append(local, s)
 		case rule.OnStoreFailure == FailClosed && !rule.Shadow:
@@ -191,6 +223,9 @@ func (l *Limiter) failOver(r *Request, err error) Decision {
 		}
 	}
 	r.Subjects = local
+	if len(local) == 0 {
+		return Decision{Allowed: true, Err: err}
+	}
 	if localErr := l.local().Decide(r); localErr != nil {
 		r.Subjects = nil
 		return Decision{Err: localErr} // a key that no store takes

@@ -17,9 +17,11 @@ import (
 // other in a circle, and no partial charge is ever visible. Keys are compared
 // in full. Nothing is on the Go heap but a few large blocks without pointers.
 //
-// A Memory only grows: a key takes about 50 bytes and its own length for each
-// rule that counts it, and 8 bytes for each time that an exact window holds,
-// or some 290 bytes for a sliding window of more than 64.
+// A Memory only grows. For each rule that counts it, a key takes about 60 bytes
+// and its own length; for each limit up to 64, and each ban, 32 bytes with up to
+// four times in it, and 8 to 16 bytes for each time when there are more; for
+// each sliding limit above 64, some 270 bytes. Blocks of a log that has grown
+// out of them are kept for other keys.
 //
 // A Memory is safe for concurrent use.
 type Memory struct {
@@ -30,8 +32,9 @@ type Memory struct {
 type MemoryConfig struct {
 	// Resolution is what times are multiples of, when they were floored to
 	// it, as replay does with the seconds of a log. A slot of a sliding
-	// window then leaves as soon as its last possible time has. 0 means
-	// nanoseconds.
+	// window then leaves as soon as its last possible time has; where slots
+	// are no wider than Resolution, decisions are those of Exact. 0 means
+	// nanoseconds, the most is MaxSpan.
 	Resolution time.Duration
 
 	// Shards is how many locks each rule's table has, rounded up to a power
@@ -41,8 +44,8 @@ type MemoryConfig struct {
 
 // NewMemory returns an empty Memory for the rules of s.
 func NewMemory(s *Set, c MemoryConfig) (*Memory, error) {
-	if c.Resolution < 0 {
-		return nil, fmt.Errorf("resolution is %v; allowed is 0 (nanoseconds) or more", c.Resolution)
+	if c.Resolution < 0 || c.Resolution > MaxSpan {
+		return nil, fmt.Errorf("resolution is %v; allowed is 0 (nanoseconds) to %v", c.Resolution, MaxSpan)
 	}
 	if c.Shards < 0 || c.Shards > 1<<16 {
 		return nil, fmt.Errorf("shards is %d; allowed is 0 (the default) to %d", c.Shards, 1<<16)
@@ -109,19 +112,35 @@ func (m *Memory) Keys(i int) int { return m.rules[i].table.Len() }
 // Decide implements [Store]. Its only error is ErrKeyTooLong, for a key of
 // more than a mebibyte. The cost is one lock and one look-up for each subject.
 func (m *Memory) Decide(r *Request) error {
-	var few [8]probe
-	probes := few[:0]
-	var hash uint64
-	var hashed *byte
 	for i := range r.Subjects {
 		if len(r.Subjects[i].Key) > shard.MaxKey {
 			return ErrKeyTooLong
 		}
 	}
+	if len(r.Subjects) == 1 {
+		m.decideOne(r)
+		return nil
+	}
+	var few [8]probe
+	m.decide(r, few[:0])
+	return nil
+}
+
+// decideOne is decide for one subject.
+func (m *Memory) decideOne(r *Request) {
+	var one [1]probe
+	m.decide(r, one[:0])
+}
+
+// decide is Decide for keys that are not too long. probes is memory for it.
+func (m *Memory) decide(r *Request, probes []probe) {
+	var hash uint64
+	var hashed *byte
 	now := r.Now
 	for i := range r.Subjects {
 		subject := &r.Subjects[i]
-		p := probe{memoryRule: &m.rules[subject.Outcome.Rule]}
+		probes = append(probes, probe{memoryRule: &m.rules[subject.Outcome.Rule]})
+		p := &probes[i]
 		// Rules on one key are handed the same bytes, which are hashed once.
 		if first := unsafe.SliceData(subject.Key); i == 0 || first != hashed || len(subject.Key) != len(r.Subjects[i-1].Key) {
 			hash, hashed = p.table.Hash(subject.Key), first
@@ -130,14 +149,12 @@ func (m *Memory) Decide(r *Request) error {
 		p.shard.Lock()
 		p.rec = p.shard.FindOrAdd(hash, subject.Key)
 		now = max(now, loadTime(p.rec[wordNewest]))
-		probes = append(probes, p)
 	}
 	judge(probes, r, now)
 	for i := range probes {
 		probes[i].rec[wordNewest] = storeTime(now)
 		probes[i].shard.Unlock()
 	}
-	return nil
 }
 
 // A time is stored with its sign bit turned, so that the zero word of a new

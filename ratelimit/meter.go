@@ -48,6 +48,14 @@ func (m *meter) advance(s *shard.Shard, rec []uint64, t int64) uint64 {
 	return m.ring.advance(rec[m.at:], t, t-m.span)
 }
 
+// held returns how much the window holds at the time it was last advanced to.
+func (m *meter) held(rec []uint64) uint64 {
+	if m.ring.slots == 0 {
+		return uint64(shard.Log(rec[m.at:]).Len())
+	}
+	return rec[m.at+ringSum]
+}
+
 // charge counts cost at time t; the record has been advanced to t. A log keeps
 // the newest n times, which is all that a judgement needs.
 func (m *meter) charge(s *shard.Shard, rec []uint64, t int64, cost uint64) {

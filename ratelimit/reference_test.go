@@ -114,11 +114,11 @@ func (ref *reference) judge(t int64, e *match.Event, cost uint64) refVerdict {
 func (ref *reference) judgeRule(r *ratelimit.Rule, rr *refRule, t int64, cost uint64) {
 	over := false
 	for _, l := range r.Limits {
-		if in(rr.record.charged, t, l.Span)+cost > l.N {
+		if cost > 0 && in(rr.record.charged, t, l.Span)+cost > l.N {
 			over = true
 		}
 	}
-	strike := r.Ban != nil && (r.Ban.Of == ratelimit.Hits || over)
+	strike := r.Ban != nil && (r.Ban.Of == ratelimit.Hits && cost > 0 || over)
 	rr.refused = over
 	if !strike {
 		return

@@ -18,7 +18,8 @@ type Store interface {
 type Request struct {
 	// Now is the time of the event, in nanoseconds since 1970.
 	Now int64
-	// Cost is how much each limit is charged; a ban counts events.
+	// Cost is how much each limit is charged; a ban counts events. 0 only
+	// looks: no limit refuses it and no ban counts it.
 	Cost uint64
 	// Subjects is the rules that match, in the order of the Set.
 	Subjects []Subject

@@ -1,0 +1,42 @@
+package ratelimit_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+func TestAlgorithmNames(t *testing.T) {
+	names := ratelimit.Algorithms()
+	if want := []string{"sliding", "exact"}; !slices.Equal(names, want) {
+		t.Fatalf("algorithms are %v, want %v", names, want)
+	}
+	for i, name := range names {
+		a, err := ratelimit.AlgorithmNamed(name)
+		if err != nil || a != ratelimit.Algorithm(i) || a.String() != name {
+			t.Errorf("%q is %v, %v", name, a, err)
+		}
+		text, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back ratelimit.Algorithm
+		if err := json.Unmarshal(text, &back); err != nil || back != a || string(text) != `"`+name+`"` {
+			t.Errorf("%v is %s in JSON, and that is %v, %v", a, text, back, err)
+		}
+	}
+	if a, err := ratelimit.AlgorithmNamed(""); err != nil || a != ratelimit.Sliding {
+		t.Errorf("no name is %v, %v", a, err)
+	}
+	var a ratelimit.Algorithm
+	wantParts(t, "unknown", a.UnmarshalText([]byte("Exact")), `algorithm is "Exact"`, "allowed is sliding, exact")
+	if got := ratelimit.Algorithm(200).String(); got != "algorithm?" {
+		t.Errorf("algorithm 200 is %q", got)
+	}
+	names = append(names, "mine")
+	if len(names) == 3 && len(ratelimit.Algorithms()) != 2 {
+		t.Error("the list of names can be appended to from outside")
+	}
+}

@@ -1,0 +1,181 @@
+package ratelimit_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+func TestBanErrorsSayWhatIsAllowed(t *testing.T) {
+	const spans = "allowed is whole milliseconds from 1ms to 87600h"
+	for name, c := range map[string]struct {
+		spoil func(*ratelimit.Ban)
+		want  []string
+	}{
+		"after":        {func(b *ratelimit.Ban) { b.After = ratelimit.MaxExact + 1 }, []string{"ban after is 1048577", "at most 1048576"}},
+		"cause":        {func(b *ratelimit.Ban) { b.Of = 2 }, []string{"ban cause number is 2", "allowed is Hits or Refusals"}},
+		"span":         {func(b *ratelimit.Ban) { b.Span = 0 }, []string{"ban span is 0s", spans}},
+		"for":          {func(b *ratelimit.Ban) { b.For = -time.Hour }, []string{"ban duration is -1h", spans}},
+		"for too long": {func(b *ratelimit.Ban) { b.For = 2 * ratelimit.MaxSpan }, []string{"ban duration is 175200h", spans}},
+		"factor":       {func(b *ratelimit.Ban) { b.Factor = 0.99 }, []string{"ban factor is 0.99", "allowed is 1 to 1000"}},
+		"factor high":  {func(b *ratelimit.Ban) { b.Factor = 1001 }, []string{"ban factor is 1001", "allowed is 1 to 1000"}},
+		"factor NaN":   {func(b *ratelimit.Ban) { b.Factor = math.NaN() }, []string{"ban factor is NaN", "allowed is 1 to 1000"}},
+		"factor below": {func(b *ratelimit.Ban) { b.Factor = -1 }, []string{"ban factor is -1", "allowed is 1 to 1000"}},
+		"max":          {func(b *ratelimit.Ban) { b.Max = time.Microsecond }, []string{"longest ban is 1µs", spans}},
+		"max short":    {func(b *ratelimit.Ban) { b.Max = time.Second }, []string{"longest ban 1s", "shorter than the first one, 10m"}},
+		"memory":       {func(b *ratelimit.Ban) { b.Remember = 1 }, []string{"ban memory is 1ns", spans}},
+	} {
+		b := ratelimit.Ban{After: 4, Span: time.Minute, For: 10 * time.Minute, Factor: 2, Max: time.Hour, Remember: time.Hour}
+		if err := b.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		c.spoil(&b)
+		wantParts(t, name, b.Validate(), c.want...)
+	}
+}
+
+func TestBanDuration(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		ban     ratelimit.Ban
+		earlier int
+		want    time.Duration
+	}{
+		{ratelimit.Ban{For: 3 * s}, 0, 3 * s},
+		{ratelimit.Ban{For: 3 * s}, 1000, 3 * s},
+		{ratelimit.Ban{For: 3 * s, Factor: 1}, math.MaxInt, 3 * s},
+		{ratelimit.Ban{For: 3 * s, Factor: 2}, 0, 3 * s},
+		{ratelimit.Ban{For: 3 * s, Factor: 2}, 5, 96 * s},
+		{ratelimit.Ban{For: 3 * s, Factor: 2, Max: 20 * s}, 2, 12 * s},
+		{ratelimit.Ban{For: 3 * s, Factor: 2, Max: 20 * s}, 3, 20 * s},
+		{ratelimit.Ban{For: 3 * s, Factor: 2, Max: 20 * s}, math.MaxInt, 20 * s},
+		{ratelimit.Ban{For: 3 * s, Factor: 2}, math.MaxInt, ratelimit.MaxSpan},
+		{ratelimit.Ban{For: ratelimit.MaxSpan, Factor: 1000}, 1, ratelimit.MaxSpan},
+		{ratelimit.Ban{For: 2 * s, Factor: 1.5}, 2, 4500 * time.Millisecond},
+		{ratelimit.Ban{For: 3 * s, Factor: 1.13}, 1, 3390 * time.Millisecond}, // as float64, a hair less
+		{ratelimit.Ban{For: time.Millisecond, Factor: 1.2}, 1, time.Millisecond},
+		{ratelimit.Ban{For: time.Millisecond, Factor: 1.2}, 4, 2 * time.Millisecond},
+	} {
+		if got := c.ban.Duration(c.earlier); got != c.want {
+			t.Errorf("the ban after %d earlier ones of %+v lasts %v, want %v", c.earlier, c.ban, got, c.want)
+		}
+	}
+}
+
+func TestBanMemory(t *testing.T) {
+	b := ratelimit.Ban{After: 1, Span: time.Minute, For: time.Hour}
+	if got, want := b.Memory(), time.Hour+time.Minute; got != want {
+		t.Errorf("memory %v, want %v", got, want)
+	}
+	b.Factor, b.Max = 2, 5*time.Hour
+	if got, want := b.Memory(), 29*time.Hour+time.Minute; got != want {
+		t.Errorf("memory %v, want %v: span, longest ban and a day", got, want)
+	}
+	b.Remember = time.Hour
+	if got, want := b.Memory(), 6*time.Hour+time.Minute; got != want {
+		t.Errorf("memory %v, want %v", got, want)
+	}
+}
+
+func TestCauseNames(t *testing.T) {
+	if h, r := ratelimit.Hits.String(), ratelimit.Refusals.String(); h != "hits" || r != "refusals" {
+		t.Errorf("causes are %q and %q", h, r)
+	}
+}
+
+// TestFail2banDefault is fail2ban's own default: five failures within ten
+// minutes ban for ten minutes. Its maxretry 5 is After 4.
+func TestFail2banDefault(t *testing.T) {
+	l := mustLimiter(t, mustSet(t, ratelimit.Rule{
+		Name: "sshd", Key: mustKey(t, "client"),
+		Ban: &ratelimit.Ban{After: 4, Span: 10 * time.Minute, For: 10 * time.Minute},
+	}), ratelimit.MemoryConfig{})
+	minute := func(m float64) time.Time { return at(int64(m * 60_000)) }
+	for i, step := range []struct {
+		at      float64 // minutes
+		allowed bool
+		until   float64
+	}{
+		{0, true, 0},
+		{2, true, 0},
+		{4, true, 0},
+		{6, true, 0},
+		{10, true, 0},   // the fifth, but the one at 0 has just left (0, 10]
+		{11, false, 21}, // 2, 4, 6, 10 and 11: banned
+		{20, false, 21}, // the end does not move
+		{21, true, 0},   // over, and what it counted is forgotten
+		{21.1, true, 0}, // nothing of 20 was recorded
+		{21.2, true, 0}, //
+		{21.3, true, 0}, // four
+		{21.4, false, 31.4},
+	} {
+		d := l.TakeKeyAt(minute(step.at), "k", 1)
+		if d.Allowed != step.allowed {
+			t.Errorf("step %d: %+v, want allowed: %v", i, d, step.allowed)
+		}
+		if !d.Allowed && (!d.BannedUntil.Equal(minute(step.until)) || d.RetryAfter != minute(step.until).Sub(minute(step.at))) {
+			t.Errorf("step %d: banned until %v for another %v, want %v", i, d.BannedUntil, d.RetryAfter, minute(step.until))
+		}
+		if d.Allowed && !d.BannedUntil.IsZero() {
+			t.Errorf("step %d: allowed, but banned until %v", i, d.BannedUntil)
+		}
+	}
+}
+
+// TestEscalation bans a key again and again: each ban is longer than the one
+// before, up to the longest, until it has behaved for long enough.
+func TestEscalation(t *testing.T) {
+	l := mustLimiter(t, mustSet(t, ratelimit.Rule{
+		Name: "r", Key: mustKey(t, "client"),
+		Ban: &ratelimit.Ban{Span: time.Second, For: time.Minute, Factor: 2, Max: 10 * time.Minute, Remember: time.Hour},
+	}), ratelimit.MemoryConfig{})
+	now := at(0)
+	for i, step := range []struct {
+		pause time.Duration // since the end of the ban before
+		want  time.Duration
+	}{
+		{0, time.Minute},
+		{0, 2 * time.Minute},
+		{time.Hour, 4 * time.Minute}, // just remembered
+		{time.Second, 8 * time.Minute},
+		{0, 10 * time.Minute},
+		{0, 10 * time.Minute},
+		{time.Hour + 1, time.Minute}, // just forgotten
+		{0, 2 * time.Minute},
+	} {
+		now = now.Add(step.pause)
+		d := l.TakeKeyAt(now, "k", 1)
+		if got := d.BannedUntil.Sub(now); d.Allowed || got != step.want {
+			t.Errorf("ban %d lasts %v, want %v", i+1, got, step.want)
+		}
+		now = d.BannedUntil
+	}
+}
+
+// TestBanEmptiesItsOwnCountOnly bans for less than the limit's span: what the
+// limit has admitted still counts afterwards.
+func TestBanEmptiesItsOwnCountOnly(t *testing.T) {
+	l := mustLimiter(t, mustSet(t, ratelimit.Rule{
+		Name: "r", Key: mustKey(t, "client"), Limits: []ratelimit.Limit{{N: 2, Span: time.Minute}},
+		Ban: &ratelimit.Ban{After: 1, Of: ratelimit.Refusals, Span: time.Minute, For: time.Second},
+	}), ratelimit.MemoryConfig{})
+	var got []byte
+	for ms := int64(0); ms < 5000; ms += 500 {
+		d := l.TakeKeyAt(at(ms), "k", 1)
+		switch {
+		case d.Allowed:
+			got = append(got, 'A')
+		case !d.BannedUntil.IsZero():
+			got = append(got, 'B')
+		default:
+			got = append(got, 'D')
+		}
+	}
+	// Two admitted; a refusal; the second refusal bans for a second, in which
+	// one more event falls; then the same again, as the limit is still full.
+	if want := "AADBBDBBDB"; string(got) != want {
+		t.Errorf("decisions %s, want %s", got, want)
+	}
+}

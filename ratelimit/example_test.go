@@ -1,0 +1,114 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A client may send three requests a second. Once two were refused, the next
+// refusal within a minute bans it for ten minutes.
+func Example() {
+	key, err := match.NewKey(match.Fold{}, "client")
+	if err != nil {
+		log.Fatal(err)
+	}
+	limiter, err := ratelimit.New(ratelimit.Rule{
+		Name:   "per-client",
+		Key:    key,
+		Limits: []ratelimit.Limit{{N: 3, Span: time.Second}},
+		Ban:    &ratelimit.Ban{After: 2, Of: ratelimit.Refusals, Span: time.Minute, For: 10 * time.Minute},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	var event match.Event
+	event.SetString(match.Client, "192.0.2.7")
+	event.SetString(match.Path, "/login")
+	start := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	for i := range 7 {
+		now := start.Add(time.Duration(i) * 100 * time.Millisecond)
+		switch d := limiter.TakeAt(now, &event, 1); { // Take(&event) judges now
+		case d.Allowed:
+			fmt.Printf("%d: allowed, %d of %d left\n", i+1, d.Remaining, d.Limit)
+		case d.BannedUntil.IsZero():
+			fmt.Printf("%d: refused, try again in %v\n", i+1, d.RetryAfter)
+		default:
+			fmt.Printf("%d: banned until %s\n", i+1, d.BannedUntil.UTC().Format(time.TimeOnly))
+		}
+	}
+	// Output:
+	// 1: allowed, 2 of 3 left
+	// 2: allowed, 1 of 3 left
+	// 3: allowed, 0 of 3 left
+	// 4: refused, try again in 700ms
+	// 5: refused, try again in 600ms
+	// 6: banned until 12:10:00
+	// 7: banned until 12:10:00
+}
+
+// Callers that have the key at hand need no event.
+func ExampleLimiter_TakeKey() {
+	key, err := match.NewKey(match.Fold{}, "user")
+	if err != nil {
+		log.Fatal(err)
+	}
+	limiter, err := ratelimit.New(ratelimit.Rule{
+		Name: "mails", Key: key, Limits: []ratelimit.Limit{{N: 2, Span: time.Hour}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 3 {
+		d := limiter.TakeKey("ada")
+		fmt.Println(d.Allowed, d.Remaining, d.RetryAfter > 59*time.Minute)
+	}
+	fmt.Println(limiter.TakeKey("bob").Allowed)
+	// Output:
+	// true 1 false
+	// true 0 false
+	// false 0 true
+	// true
+}
+
+// Judge also says what each rule made of the event, a shadow rule included,
+// which reports but refuses nothing.
+func ExampleLimiter_Judge() {
+	client, err := match.NewKey(match.Fold{}, "client")
+	if err != nil {
+		log.Fatal(err)
+	}
+	limiter, err := ratelimit.New(
+		ratelimit.Rule{Name: "today", Key: client, Limits: []ratelimit.Limit{{N: 100, Span: time.Minute}}},
+		ratelimit.Rule{Name: "planned", Key: client, Limits: []ratelimit.Limit{{N: 2, Span: time.Minute}}, Shadow: true},
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var event match.Event
+	event.SetString(match.Client, "192.0.2.7")
+	start := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	var outcomes []ratelimit.Outcome
+	for i := range 3 {
+		var d ratelimit.Decision
+		d, outcomes = limiter.Judge(start.Add(time.Duration(i)*time.Second), &event, 1, outcomes[:0])
+		fmt.Println("allowed:", d.Allowed)
+		for _, o := range outcomes {
+			fmt.Printf("  %s would refuse: %v\n", limiter.Set().Rule(o.Rule).Name, o.Refused)
+		}
+	}
+	// Output:
+	// allowed: true
+	//   today would refuse: false
+	//   planned would refuse: false
+	// allowed: true
+	//   today would refuse: false
+	//   planned would refuse: false
+	// allowed: true
+	//   today would refuse: false
+	//   planned would refuse: true
+}

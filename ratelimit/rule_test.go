@@ -1,0 +1,128 @@
+package ratelimit_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// goodRule returns a rule that is valid, with no value at a bound.
+func goodRule(t testing.TB) ratelimit.Rule {
+	return ratelimit.Rule{
+		Name: "r", Key: mustKey(t, "client"), Limits: []ratelimit.Limit{{N: 5, Span: time.Second}},
+		Ban: &ratelimit.Ban{After: 3, Span: time.Minute, For: time.Minute},
+	}
+}
+
+// wantParts checks that err has all parts: it must name the field, the value
+// and what is allowed.
+func wantParts(t *testing.T, name string, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: no error", name)
+		return
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: the error is %q, without %q", name, err, part)
+		}
+	}
+}
+
+func newSetError(c ratelimit.SetConfig, rules ...ratelimit.Rule) error {
+	_, err := ratelimit.NewSet(c, rules...)
+	return err
+}
+
+func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
+	const spans = "allowed is whole milliseconds from 1ms to 87600h"
+	for name, c := range map[string]struct {
+		spoil func(*ratelimit.Rule)
+		want  []string
+	}{
+		"name":      {func(r *ratelimit.Rule) { r.Name = "" }, []string{"name is empty", "needs a name of its own"}},
+		"key":       {func(r *ratelimit.Rule) { r.Key = match.Key{} }, []string{"key is missing", "allowed is a field or a list"}},
+		"nothing":   {func(r *ratelimit.Rule) { r.Limits, r.Ban = nil, nil }, []string{"neither a limit nor a ban"}},
+		"algorithm": {func(r *ratelimit.Rule) { r.Algorithm = 2 }, []string{"algorithm number is 2", "allowed is Sliding or Exact"}},
+		"policy": {
+			func(r *ratelimit.Rule) { r.OnStoreFailure = 3 },
+			[]string{"fail policy number is 3", "allowed is FailLocal, FailOpen or FailClosed"},
+		},
+		"limit of sliding": {
+			func(r *ratelimit.Rule) { r.Limits[0].N = ratelimit.MaxSliding + 1 },
+			[]string{"limit is 4294967296", "algorithm sliding allows at most 4294967295"},
+		},
+		"limit of exact": {
+			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.Exact, ratelimit.MaxExact+1 },
+			[]string{"limit is 1048577", "algorithm exact allows at most 1048576"},
+		},
+		"second limit": {
+			func(r *ratelimit.Rule) { r.Limits = append(r.Limits, ratelimit.Limit{N: 1}) },
+			[]string{"span is 0s", spans},
+		},
+		"span not ms":   {func(r *ratelimit.Rule) { r.Limits[0].Span = time.Millisecond + 1 }, []string{"span is 1.000001ms", spans}},
+		"span negative": {func(r *ratelimit.Rule) { r.Limits[0].Span = -time.Second }, []string{"span is -1s", spans}},
+		"span too long": {
+			func(r *ratelimit.Rule) { r.Limits[0].Span = ratelimit.MaxSpan + time.Millisecond },
+			[]string{"span is 87600h0m0.001s", spans},
+		},
+		"refusals of nothing": {
+			func(r *ratelimit.Rule) { r.Limits, r.Ban.Of = nil, ratelimit.Refusals },
+			[]string{"a ban after refusals needs a limit", "this rule has none"},
+		},
+		"ban": {func(r *ratelimit.Rule) { r.Ban.Factor = 0.5 }, []string{"ban factor is 0.5", "allowed is 1 to 1000"}},
+	} {
+		r := goodRule(t)
+		if err := newSetError(ratelimit.SetConfig{}, r); err != nil {
+			t.Fatal(err)
+		}
+		c.spoil(&r)
+		wantParts(t, name, newSetError(ratelimit.SetConfig{}, r), append(c.want, "rule 1")...)
+	}
+}
+
+func TestRuleBounds(t *testing.T) {
+	for name, change := range map[string]func(*ratelimit.Rule){
+		"least": func(r *ratelimit.Rule) {
+			r.Limits[0] = ratelimit.Limit{N: 0, Span: time.Millisecond}
+			*r.Ban = ratelimit.Ban{After: 0, Span: time.Millisecond, For: time.Millisecond}
+		},
+		"most": func(r *ratelimit.Rule) {
+			r.Limits[0] = ratelimit.Limit{N: ratelimit.MaxSliding, Span: ratelimit.MaxSpan}
+			*r.Ban = ratelimit.Ban{
+				After: ratelimit.MaxExact, Span: ratelimit.MaxSpan, For: ratelimit.MaxSpan,
+				Factor: 1000, Max: ratelimit.MaxSpan, Remember: ratelimit.MaxSpan,
+			}
+		},
+		"most of exact": func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.Exact, ratelimit.MaxExact },
+		"only a ban":    func(r *ratelimit.Rule) { r.Limits = nil },
+		"only a limit":  func(r *ratelimit.Rule) { r.Ban = nil },
+	} {
+		r := goodRule(t)
+		change(&r)
+		if err := newSetError(ratelimit.SetConfig{}, r); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestFailPolicyNames(t *testing.T) {
+	for p, name := range map[ratelimit.FailPolicy]string{
+		ratelimit.FailLocal: "local", ratelimit.FailOpen: "open", ratelimit.FailClosed: "closed",
+	} {
+		if got, err := ratelimit.FailPolicyNamed(name); err != nil || got != p || p.String() != name {
+			t.Errorf("%q is %v, %v; the policy's name is %q", name, got, err, p)
+		}
+	}
+	if p, err := ratelimit.FailPolicyNamed(""); err != nil || p != ratelimit.FailLocal {
+		t.Errorf("no name is %v, %v", p, err)
+	}
+	_, err := ratelimit.FailPolicyNamed("ajar")
+	wantParts(t, "ajar", err, `on_store_failure is "ajar"`, "allowed is local, open, closed")
+	if got := ratelimit.FailPolicy(9).String(); got != "policy?" {
+		t.Errorf("policy 9 is %q", got)
+	}
+}

@@ -1,0 +1,119 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+func TestSetErrorsNameTheRule(t *testing.T) {
+	good, bad, unmatched := goodRule(t), goodRule(t), goodRule(t)
+	bad.Name, bad.Limits = "bad", []ratelimit.Limit{{N: 1}}
+	unmatched.Name, unmatched.When = "unmatched", match.When{Method: []string{""}}
+	none := ratelimit.SetConfig{}
+	wantParts(t, "bad", newSetError(none, good, bad), `rule 2 ("bad")`, "span is 0s")
+	wantParts(t, "unmatched", newSetError(none, good, unmatched), `rule 2 ("unmatched")`, "method is empty")
+	wantParts(t, "twice", newSetError(none, good, good), "rule 2", `the name "r" is taken by an earlier rule`)
+
+	many := make([]ratelimit.Rule, ratelimit.MaxRules+1)
+	for i := range many {
+		many[i] = good
+		many[i].Name = fmt.Sprint("r", i)
+	}
+	wantParts(t, "many", newSetError(none, many...), "the set has 1025 rules", "at most 1024")
+	if err := newSetError(none, many[1:]...); err != nil {
+		t.Errorf("1024 rules: %v", err)
+	}
+}
+
+func TestMemoryErrors(t *testing.T) {
+	set := mustSet(t, goodRule(t))
+	for name, c := range map[string]struct {
+		config ratelimit.MemoryConfig
+		want   string
+	}{
+		"resolution":          {ratelimit.MemoryConfig{Resolution: -1}, "resolution is -1ns; allowed is 0 (nanoseconds) to 87600h"},
+		"resolution too wide": {ratelimit.MemoryConfig{Resolution: ratelimit.MaxSpan + 1}, "resolution is 87600h0m0.000000001s; allowed is 0"},
+		"shards":              {ratelimit.MemoryConfig{Shards: -1}, "shards is -1; allowed is 0 (the default) to 65536"},
+		"many shards":         {ratelimit.MemoryConfig{Shards: 1<<16 + 1}, "shards is 65537; allowed is 0"},
+	} {
+		_, err := ratelimit.NewMemory(set, c.config)
+		wantParts(t, name, err, c.want)
+	}
+	_, err := ratelimit.New(ratelimit.Rule{Name: "r"})
+	wantParts(t, "New", err, `rule 1 ("r")`, "key is missing")
+}
+
+// TestSetIsACopy changes what a Set was made from: the Set must not follow.
+func TestSetIsACopy(t *testing.T) {
+	rules := []ratelimit.Rule{goodRule(t)}
+	allow := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	s, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: allow}, rules...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules[0].Limits[0].N = 77
+	rules[0].Ban.After = 77
+	rules[0].Name = "changed"
+	allow[0] = netip.MustParsePrefix("198.51.100.0/24")
+	r := s.Rule(0)
+	if s.Len() != 1 || r.Name != "r" || r.Limits[0].N != 5 || r.Ban.After != 3 {
+		t.Errorf("the set's rule has become %+v, %+v", r, r.Ban)
+	}
+	var e match.Event
+	e.SetString(match.Client, "192.0.2.7")
+	if !s.Allowed(&e) {
+		t.Error("the allow list has changed")
+	}
+}
+
+func TestSetFields(t *testing.T) {
+	a, b := goodRule(t), goodRule(t)
+	b.Name, b.Key, b.When = "b", mustKey(t, "user", "tenant"), match.When{Path: []string{"/x"}}
+	if got, want := mustSet(t, a, b).Fields(), []string{"client", "path", "tenant", "user"}; !slices.Equal(got, want) {
+		t.Errorf("fields %v, want %v", got, want)
+	}
+	s, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.Fields(), []string{"client"}; !slices.Equal(got, want) {
+		t.Errorf("fields %v, want %v: the allow list looks at it", got, want)
+	}
+}
+
+// TestAllowList never limits, bans or counts who is on it, in any notation.
+func TestAllowList(t *testing.T) {
+	r := goodRule(t)
+	r.Limits[0] = ratelimit.Limit{N: 0, Span: time.Second}
+	s, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{
+		netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/32"),
+	}}, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := ratelimit.NewMemory(s, ratelimit.MemoryConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := ratelimit.NewLimiter(s, m)
+	var e match.Event
+	for client, allowed := range map[string]bool{
+		"192.0.2.9": true, "::ffff:192.0.2.9": true, "2001:db8:1::1": true,
+		"192.0.3.9": false, "2001:db9::1": false, "a name": false,
+	} {
+		e.SetString(match.Client, client)
+		d, outcomes := l.Judge(at(0), &e, 1, nil)
+		if d.Allowed != allowed || allowed && (d != ratelimit.Decision{Allowed: true} || len(outcomes) > 0) {
+			t.Errorf("%s: %+v, %v", client, d, outcomes)
+		}
+	}
+	if m.Keys(0) != 3 {
+		t.Errorf("%d keys counted, want the 3 that are not on the list", m.Keys(0))
+	}
+}

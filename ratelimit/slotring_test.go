@@ -1,0 +1,235 @@
+package ratelimit_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A hiModel is the definition of sliding above 64: it keeps every charge and
+// adds up, for each question, those in a slot of which a representable time may
+// still be in the window.
+type hiModel struct {
+	n                       uint64
+	span, width, resolution int64
+	charges                 []refCharge
+	last                    []int64 // of each charge, see lastTime
+}
+
+func newHiModel(n uint64, span, resolution time.Duration) *hiModel {
+	m := &hiModel{n: n, span: int64(span), width: int64(span) / 60, resolution: max(int64(resolution), 1)}
+	if m.span%60 != 0 {
+		m.width = m.span / 64
+	}
+	return m
+}
+
+func floorDiv(a, b int64) int64 { return int64(math.Floor(float64(a) / float64(b))) }
+
+func (m *hiModel) charge(t int64, cost uint64) {
+	m.charges = append(m.charges, refCharge{t, cost})
+	m.last = append(m.last, m.lastTime(t))
+}
+
+// lastTime returns the last representable time of the slot that t, which is
+// representable, is in.
+func (m *hiModel) lastTime(t int64) int64 {
+	slot := floorDiv(t, m.width)
+	for floorDiv(t+m.resolution, m.width) == slot {
+		t += m.resolution
+	}
+	return t
+}
+
+// hi returns what counts at time t, which need not be representable.
+func (m *hiModel) hi(t int64) (sum uint64) {
+	for i := len(m.charges) - 1; i >= 0; i-- {
+		c := m.charges[i]
+		if c.t <= t-m.span-m.width {
+			break
+		}
+		if m.last[i] > t-m.span {
+			sum += c.cost
+		}
+	}
+	return sum
+}
+
+// differs says how d, the decision at time t for cost, is not what m says, and
+// charges m.
+func (m *hiModel) differs(d ratelimit.Decision, t int64, cost uint64, countRefused bool) string {
+	before := m.hi(t)
+	left := m.n - min(before, m.n)
+	if d.Allowed != (cost <= left) {
+		return "the decision"
+	}
+	if d.Allowed || countRefused {
+		m.charge(t, cost)
+	}
+	after := m.hi(t)
+	if d.Limit != m.n || d.Remaining != m.n-min(after, m.n) {
+		return "what remains"
+	}
+	switch wait := int64(d.RetryAfter); {
+	case d.Allowed && wait != 0:
+		return "a retry-after of what is allowed"
+	case !d.Allowed && (m.hi(t+wait)+cost > m.n || m.hi(t+wait-1)+cost <= m.n):
+		return "the retry-after"
+	}
+	if reset := int64(d.ResetAfter); m.hi(t+reset) != 0 || after > 0 && m.hi(t+reset-1) == 0 {
+		return "the reset-after"
+	}
+	return ""
+}
+
+// randomArrivals yields times that are multiples of resolution, in bursts and
+// with pauses around the span's length.
+func randomArrivals(rnd *rand.Rand, span, resolution time.Duration, n int, yield func(t int64) bool) {
+	r := max(int64(resolution), 1)
+	t := (rnd.Int64N(2e12) - 1e12) / r * r // either side of 1970
+	for range n {
+		switch rnd.IntN(60) {
+		case 0:
+			t += rnd.Int64N(2 * int64(span))
+		case 1:
+			t += int64(span)
+		case 2:
+			t += int64(span) - rnd.Int64N(int64(span)/30+1)
+		default:
+			t += rnd.Int64N(int64(span)/60 + 1)
+		}
+		t = floorDiv(t, r) * r
+		if !yield(t) {
+			return
+		}
+	}
+}
+
+// TestSlidingAgainstHi compares every field of every decision with the
+// definition, at resolutions finer and coarser than a slot, that divide it, are
+// divided by it, and neither.
+func TestSlidingAgainstHi(t *testing.T) {
+	rnd := seeded(t)
+	refused, round, arrivals := 0, 0, 2000
+	if raceEnabled {
+		arrivals = 400
+	}
+	for _, span := range []time.Duration{time.Millisecond, 7 * time.Millisecond, 60 * time.Millisecond, 997 * time.Millisecond, time.Second, time.Minute, 100 * time.Second} {
+		for _, resolution := range []time.Duration{0, 1, 7, time.Microsecond, 300 * time.Microsecond, time.Millisecond, 3 * time.Millisecond, 100 * time.Millisecond, time.Second, 7 * time.Second} {
+			n := uint64(65 + rnd.IntN(2)*rnd.IntN(60))
+			model := newHiModel(n, span, resolution)
+			if model.resolution < model.width/20_000 {
+				continue // the model would take too long to find the last time of a slot
+			}
+			round++
+			r := limit(t, "r", per(n, span))
+			r.CountRefused = round%3 == 0
+			l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{Resolution: resolution, Shards: 1})
+			randomArrivals(rnd, span, resolution, arrivals, func(now int64) bool {
+				cost := uint64(1 + rnd.IntN(6))
+				d := l.TakeKeyAt(time.Unix(0, now), "k", cost)
+				if !d.Allowed {
+					refused++
+				}
+				if diff := model.differs(d, now, cost, r.CountRefused); diff != "" {
+					t.Fatalf("%d per %v, resolution %v, at %d, cost %d: %s differs: %+v", n, span, resolution, now, cost, diff, d)
+				}
+				return true
+			})
+		}
+	}
+	if refused < 100 {
+		t.Errorf("only %d refused: the test has no teeth", refused)
+	}
+}
+
+// TestSlidingIsExactForFlooredTimes compares Sliding with Exact. Where a slot
+// is no wider than the resolution, it holds one representable time at most, and
+// the decisions must be the same to the last field, whether or not the span is a
+// multiple of the resolution; where it is wider, they must differ somewhere.
+func TestSlidingIsExactForFlooredTimes(t *testing.T) {
+	rnd := seeded(t)
+	refused := 0
+	for _, span := range []time.Duration{30 * time.Millisecond, 997 * time.Millisecond, time.Minute} {
+		width := time.Duration(newHiModel(0, span, 0).width)
+		for _, resolution := range []time.Duration{width, width + 1, 2*width - 1, 3 * width, span / 7, span / 2, span, 3 * span, 2 * width / 3, width / 2, 1} {
+			n := uint64(65 + rnd.IntN(40))
+			set := func(a ratelimit.Algorithm) *ratelimit.Limiter {
+				r := limit(t, "r", per(n, span))
+				r.Algorithm = a
+				return mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{Resolution: resolution, Shards: 1})
+			}
+			sliding, exact := set(ratelimit.Sliding), set(ratelimit.Exact)
+			same := true
+			randomArrivals(rnd, span, resolution, 6000, func(now int64) bool {
+				cost := uint64(1 + rnd.IntN(4))
+				a, b := sliding.TakeKeyAt(time.Unix(0, now), "k", cost), exact.TakeKeyAt(time.Unix(0, now), "k", cost)
+				if !a.Allowed {
+					refused++
+				}
+				if same = a == b; !same && width <= resolution {
+					t.Errorf("%d per %v, resolution %v, at %d, cost %d: sliding %+v, exact %+v", n, span, resolution, now, cost, a, b)
+				}
+				return same
+			})
+			if same && width > resolution {
+				t.Errorf("%d per %v, resolution %v: sliding never differs from exact: the test has no teeth", n, span, resolution)
+			}
+		}
+	}
+	if refused < 1000 {
+		t.Errorf("only %d refused: the test has no teeth", refused)
+	}
+}
+
+// TestSlidingUpTo64IsExact takes under limits that are a log by either name.
+func TestSlidingUpTo64IsExact(t *testing.T) {
+	rnd := seeded(t)
+	for _, n := range []uint64{1, 2, 63, 64} {
+		span := time.Duration(1+rnd.IntN(2000)) * time.Millisecond
+		r := limit(t, "r", per(n, span))
+		sliding := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+		r.Algorithm = ratelimit.Exact
+		exact := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+		randomArrivals(rnd, span, 0, 5000, func(now int64) bool {
+			a, b := sliding.TakeKeyAt(time.Unix(0, now), "k", 1), exact.TakeKeyAt(time.Unix(0, now), "k", 1)
+			if a != b {
+				t.Errorf("%d per %v at %d: sliding %+v, exact %+v", n, span, now, a, b)
+			}
+			return a == b
+		})
+	}
+}
+
+// TestSlidingSaturates counts refused events of huge cost: a slot that is full
+// stays full, and nothing wraps to let the client in.
+func TestSlidingSaturates(t *testing.T) {
+	const most = ratelimit.MaxSliding
+	r := limit(t, "r", per(most, time.Minute))
+	r.CountRefused = true
+	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	const gone = 61*time.Second - 1 // the last nanosecond of the slot leaves
+	checkSteps(t, l, []step{
+		{0, most - 1, ratelimit.Decision{Allowed: true, Rule: "r", Limit: most, Remaining: 1, ResetAfter: gone}},
+		{0, 1, ratelimit.Decision{Allowed: true, Rule: "r", Limit: most, ResetAfter: gone}},
+		{0, 1, ratelimit.Decision{Rule: "r", Limit: most, RetryAfter: gone, ResetAfter: gone}},
+	})
+	now := int64(0)
+	for i := range 400 {
+		cost := []uint64{1, most, most + 1, math.MaxUint64, math.MaxUint64 - 1}[i%5]
+		now += 333
+		if d := l.TakeKeyAt(at(now), "k", cost); d.Allowed || d.Remaining != 0 {
+			t.Fatalf("event %d of cost %d is let in: %+v", i, cost, d)
+		}
+	}
+	d := l.TakeKeyAt(at(now), "k", 1)
+	if d.Allowed || d.RetryAfter < time.Minute || d.RetryAfter > 61*time.Second {
+		t.Errorf("when every slot is full: %+v", d)
+	}
+	if d := l.TakeKeyAt(at(now).Add(d.RetryAfter), "k", most); !d.Allowed || d.Remaining != 0 {
+		t.Errorf("after the retry-after: %+v", d)
+	}
+}
