@@ -1,0 +1,34 @@
+package lately_test
+
+import (
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/lately-go/lately"
+)
+
+// The trades of the last five minutes, a thousand at most.
+func ExampleRecent() {
+	type trade struct {
+		symbol string
+		amount int
+	}
+	trades, err := lately.NewRecent[trade](lately.RecentConfig{Span: 5 * time.Minute, Max: 1000})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	trades.AddAt(noon, trade{"A", 100})
+	trades.AddAt(noon.Add(2*time.Minute), trade{"B", 20})
+	trades.AddAt(noon.Add(time.Minute), trade{"C", 3}) // late, and put in its place
+
+	for at, t := range trades.AllAt(noon.Add(6 * time.Minute)) {
+		fmt.Println(at.Format(time.TimeOnly), t.symbol, t.amount)
+	}
+	fmt.Println(trades.Dropped(), "forgotten for lack of room")
+	// Output:
+	// 12:02:00 B 20
+	// 0 forgotten for lack of room
+}

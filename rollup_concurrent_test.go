@@ -1,0 +1,214 @@
+package lately
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Overflow beside other writers, while slots turn: no count comes out huge
+// because a mark is beyond the total.
+func TestRollupOverflowConcurrent(t *testing.T) {
+	r := mustRollup(t, RollupConfig{Spans: []time.Duration{time.Second, time.Minute}})
+	start := int64(1_000_000 * time.Second)
+	r.addLive(start, maxRollupCount-1000)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range int64(2000) {
+				r.addLive(start+i*int64(time.Millisecond), 512)
+				lo, hi, _ := r.bounds(start+i*int64(time.Millisecond), true, time.Second)
+				if hi > maxRollupCount+5*512 || lo > hi {
+					t.Errorf("bounds %d to %d", lo, hi)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if lo, hi, _ := r.bounds(start+int64(2*time.Second), true, time.Minute); lo != maxRollupCount || hi != maxRollupCount || r.Saturated() == 0 {
+		t.Errorf("bounds %d to %d, saturated %d", lo, hi, r.Saturated())
+	}
+}
+
+// A writer that has overflowed and stops before it has seen that: the slots
+// that begin meanwhile come out right when it goes on.
+func TestRollupStoppedOverflow(t *testing.T) {
+	r := mustRollup(t, RollupConfig{Spans: []time.Duration{time.Second, time.Minute}})
+	at := int64(1_000_000 * time.Second)
+	r.addLive(at, maxRollupCount-10)
+	r.total.Add(512) // the writer, and here it stops
+	at += int64(2 * time.Second)
+	r.addLive(at, 0)
+	r.mu.Lock()
+	r.saturate() // it goes on
+	r.mu.Unlock()
+	if lo, hi, _ := r.bounds(at, true, time.Second); lo != 0 || hi != 0 {
+		t.Errorf("bounds of the second %d to %d, want 0", lo, hi)
+	}
+	if lo, hi, _ := r.bounds(at, true, time.Minute); lo != maxRollupCount || hi != maxRollupCount || r.Saturated() != 1 {
+		t.Errorf("bounds of the minute %d to %d, saturated %d", lo, hi, r.Saturated())
+	}
+}
+
+// A writer that has read the clock and stops: it counts when it goes on, in the
+// slot that the windows have reached meanwhile, and once.
+func TestRollupStoppedWriter(t *testing.T) {
+	r := mustRollup(t, RollupConfig{Spans: []time.Duration{time.Second, time.Minute}})
+	at := int64(1_000_000 * time.Second)
+	r.addLive(at, 1)
+	later := at + int64(10*time.Second)
+	r.addLive(later, 1)
+	r.addLive(at, 1) // the writer, that saw the time of before
+	if lo, hi, _ := r.bounds(later, true, time.Second); lo != 2 || hi != 2 {
+		t.Errorf("bounds of the second %d to %d, want 2", lo, hi)
+	}
+	if lo, hi, _ := r.bounds(later, true, time.Minute); lo != 3 || hi != 3 {
+		t.Errorf("bounds of the minute %d to %d, want 3", lo, hi)
+	}
+}
+
+// TestRollupConservation wants each span to hold what its part of a phase has
+// added, with writers that bring now, a recent time, or one long ago.
+func TestRollupConservation(t *testing.T) {
+	const writers, adds = 8, 300
+	seed := newSeed(t)
+	short, long := 60*time.Millisecond, 60*time.Second
+	r := mustRollup(t, RollupConfig{Spans: []time.Duration{short, time.Second, long}})
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	var clock padded
+	for phase := range phases() {
+		// The phase begins with a slot of all spans, and far enough on.
+		from := floorDiv(clock.Load()+int64(2*long)+rnd.Int64N(int64(3*long)), int64(time.Second))*int64(time.Second) + int64(time.Second)
+		stop := from + int64(short) - int64(time.Millisecond)
+		clock.Store(from)
+		var recent, old [writers]uint64
+		var wg sync.WaitGroup
+		for writer := range writers {
+			wg.Go(func() {
+				rnd := rand.New(rand.NewPCG(seed, uint64(phase*writers+writer+1)))
+				for range adds {
+					now := clock.Load()
+					if next := now + rnd.Int64N(int64(short)/600); next < stop {
+						clock.CompareAndSwap(now, next)
+					}
+					n := []uint64{1, 2, 300, maxBlindCount + 1}[rnd.IntN(4)]
+					switch rnd.IntN(4) {
+					case 0:
+						r.addAt(now, n)
+						recent[writer] += n
+					case 1:
+						r.addAt(now-int64(10*time.Second), n)
+						old[writer] += n
+					default:
+						r.addLive(now, n)
+						recent[writer] += n
+					}
+				}
+			})
+		}
+		wg.Wait()
+		var wantRecent, wantOld uint64
+		for writer := range writers {
+			wantRecent += recent[writer]
+			wantOld += old[writer]
+		}
+		counts := r.appendCounts(clock.Load(), true, nil)
+		if counts[0].Lo != wantRecent || counts[1].Lo != wantRecent || counts[2].Lo != wantRecent+wantOld {
+			t.Fatalf("phase %d: %+v; added were %d now and %d before", phase, counts, wantRecent, wantOld)
+		}
+	}
+	if r.Late() != 0 || r.Saturated() != 0 {
+		t.Errorf("late %d, saturated %d, want 0", r.Late(), r.Saturated())
+	}
+}
+
+// TestRollupReadInterval wants a read beside writers, some of them late, to be
+// at least what was added before it began and at most what was begun before it
+// ended; a late event never shows in a span that it is too old for.
+func TestRollupReadInterval(t *testing.T) {
+	const reads = 20_000
+	seed := newSeed(t)
+	short, long := 60*time.Millisecond, 60*time.Second
+	r := mustRollup(t, RollupConfig{Spans: []time.Duration{short, long}})
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	var clock, begun, done, begunLate, doneLate padded
+	for phase := range phases() / 10 {
+		from := floorDiv(clock.Load()+int64(2*long)+rnd.Int64N(int64(3*long)), int64(time.Second))*int64(time.Second) + int64(time.Second)
+		stop := from + int64(short) - int64(time.Millisecond)
+		begun.Store(0)
+		done.Store(0)
+		begunLate.Store(0)
+		doneLate.Store(0)
+		clock.Store(from)
+		var over padded
+		var wg sync.WaitGroup
+		for writer := range 2 {
+			wg.Go(func() {
+				rnd := rand.New(rand.NewPCG(seed, uint64(2*phase+writer+1)))
+				for over.Load() == 0 {
+					now := clock.Load()
+					if next := now + rnd.Int64N(int64(short)/6000); next < stop {
+						clock.CompareAndSwap(now, next)
+					}
+					if rnd.IntN(3) == 0 {
+						begunLate.Add(5)
+						r.addAt(now-int64(50*time.Second), 5)
+						doneLate.Add(5)
+						continue
+					}
+					begun.Add(3)
+					r.addLive(now, 3)
+					done.Add(3)
+				}
+			})
+		}
+		var counts []RollupCount
+		for i := 0; i < reads || done.Load() == 0; i++ {
+			before, lateBefore := uint64(done.Load()), uint64(doneLate.Load())
+			if now := clock.Load(); i%2 == 0 {
+				counts = r.appendCounts(now, true, counts[:0])
+			} else {
+				counts = append(counts[:0], RollupCount{}, RollupCount{})
+				counts[0].Lo, counts[0].Hi, _ = r.bounds(now, true, short)
+				counts[1].Lo, counts[1].Hi, _ = r.bounds(now, true, long)
+			}
+			after, lateAfter := uint64(begun.Load()), uint64(begunLate.Load())
+			a, b := counts[0], counts[1]
+			if a.Lo < before || a.Hi > after || b.Lo < before+lateBefore || b.Hi > after+lateAfter {
+				t.Errorf("phase %d: %+v, but %d and late %d had been added before, %d and late %d were begun after",
+					phase, counts, before, lateBefore, after, lateAfter)
+				break
+			}
+		}
+		over.Store(1)
+		wg.Wait()
+	}
+}
+
+// Two goroutines in lockstep, a new slot every round; the controls are those of
+// the Counter's rotation tests.
+func TestRollupRotation(t *testing.T) {
+	config := RollupConfig{Spans: []time.Duration{60 * time.Millisecond, 180 * time.Millisecond}}
+	t.Run("live", func(t *testing.T) { wantExact(t, rollupTurner{mustRollup(t, config), true}, 100_000) })
+	t.Run("at", func(t *testing.T) { wantExact(t, rollupTurner{mustRollup(t, config), false}, 50_000) })
+}
+
+type rollupTurner struct {
+	*Rollup
+	live bool
+}
+
+func (r rollupTurner) add(slot int64) {
+	if r.live {
+		r.addLive(slot*int64(time.Millisecond), 1)
+		return
+	}
+	r.addAt(slot*int64(time.Millisecond), 1)
+}
+
+func (r rollupTurner) total(slot int64) uint64 {
+	lo, _, _ := r.bounds(slot*int64(time.Millisecond), false, time.Millisecond)
+	return lo
+}

@@ -1,0 +1,152 @@
+package lately
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lately-go/lately/internal/ring"
+)
+
+// A RollupCount is the bounds of the count of one span; see [Rollup.Bounds].
+type RollupCount struct {
+	Span   time.Duration
+	Lo, Hi uint64
+}
+
+// Sum returns the count of the span that ends now, leaving out the slot that it
+// cuts: the lo of [Rollup.Bounds].
+func (r *Rollup) Sum(span time.Duration) (uint64, error) {
+	lo, _, err := r.Bounds(span)
+	return lo, err
+}
+
+// SumAt returns the count of the span that ends at t. For times before the
+// newest event it is what is left of that window; see [Counter.SumAt].
+func (r *Rollup) SumAt(t time.Time, span time.Duration) (uint64, error) {
+	lo, _, err := r.BoundsAt(t, span)
+	return lo, err
+}
+
+// Bounds returns what the true count of the span that ends now lies between: lo
+// counts the slots wholly inside it, the current one included, hi also the one
+// that is partly inside. A slot is a 60th of the span (a 64th of some).
+//
+// The span may be any that is not longer than the longest of r. One that r does
+// not have is answered from the next longer one that it has, in slots of that.
+// The error says so if span is too long, or not positive; lo and hi are 0 then.
+func (r *Rollup) Bounds(span time.Duration) (lo, hi uint64, err error) {
+	return r.bounds(r.clock.now(), true, span)
+}
+
+// BoundsAt returns the bounds of the count of the span that ends at t, for a t
+// that is not before the newest event; for others they bound what is left of
+// that window, see [Counter.SumAt].
+func (r *Rollup) BoundsAt(t time.Time, span time.Duration) (lo, hi uint64, err error) {
+	return r.bounds(r.clock.nanos(t), false, span)
+}
+
+// AppendCounts appends the count of each span of r, shortest first, to dst, and
+// returns it. All are as of one moment, now, so a longer span never counts
+// less. With room in dst it does not allocate.
+func (r *Rollup) AppendCounts(dst []RollupCount) []RollupCount {
+	return r.appendCounts(r.clock.now(), true, dst)
+}
+
+// AppendCountsAt appends the count of each span that ends at t to dst and
+// returns it; see AppendCounts and BoundsAt.
+func (r *Rollup) AppendCountsAt(t time.Time, dst []RollupCount) []RollupCount {
+	return r.appendCounts(r.clock.nanos(t), false, dst)
+}
+
+// Late returns how many calls were refused as late since r was made.
+func (r *Rollup) Late() uint64 { return r.late.Load() }
+
+// Future returns how many calls were refused as future since r was made.
+func (r *Rollup) Future() uint64 { return r.future.Load() }
+
+// Saturated tells whether the count of the longest span has ever reached
+// 2^63-1, where it stays, and how often calls were cut for it; of calls at the
+// same moment several may be taken for one. If it is not 0, counts may be less
+// than the truth.
+func (r *Rollup) Saturated() uint64 { return r.saturated.Load() }
+
+func (r *Rollup) bounds(t int64, live bool, span time.Duration) (lo, hi uint64, err error) {
+	i := 0
+	for i < len(r.spans) && int64(span) > r.spans[i].span {
+		i++
+	}
+	if span <= 0 || i == len(r.spans) {
+		return 0, 0, fmt.Errorf("lately: span %v: must be positive and at most the longest of the rollup, %v",
+			span, time.Duration(r.spans[len(r.spans)-1].span))
+	}
+	p := &r.spans[i]
+	if seq := r.seq.Load(); seq&1 == 0 {
+		lo, hi = p.bounds(r.total.Load(), r.end(t, live), int64(span))
+		if r.seq.Load() == seq {
+			return lo, hi, nil
+		}
+	}
+	r.mu.Lock() // marks are being written, or were
+	defer r.mu.Unlock()
+	lo, hi = p.bounds(r.total.Load(), r.end(t, live), int64(span))
+	return lo, hi, nil
+}
+
+func (r *Rollup) appendCounts(t int64, live bool, dst []RollupCount) []RollupCount {
+	before := len(dst)
+	if seq := r.seq.Load(); seq&1 == 0 {
+		dst = r.counts(t, live, dst)
+		if r.seq.Load() == seq {
+			return dst
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.counts(t, live, dst[:before])
+}
+
+func (r *Rollup) counts(t int64, live bool, dst []RollupCount) []RollupCount {
+	t = r.end(t, live)
+	total := r.total.Load()
+	for i := range r.spans {
+		p := &r.spans[i]
+		lo, hi := p.bounds(total, t, p.span)
+		dst = append(dst, RollupCount{time.Duration(p.span), lo, hi})
+	}
+	return dst
+}
+
+// end is the time that a read is about: t or, if live, when the last of the
+// current slots began if that is later.
+func (r *Rollup) end(t int64, live bool) int64 {
+	if live {
+		return max(t, r.start.Load())
+	}
+	return t
+}
+
+// bounds counts the span that ends at t, the total being total.
+func (p *rollupSpan) bounds(total uint64, t, span int64) (lo, hi uint64) {
+	last := p.newest.Load()
+	if uint64(t-last*p.width) >= uint64(p.width) {
+		last = ring.Floor(t, p.width)
+	}
+	first, cut := last-p.slots+1, t != last*p.width+p.width-1
+	if span != p.span {
+		first, cut = ring.Oldest(t, span, p.width)
+	}
+	after := p.markOr(last+1, total)
+	lo = after - p.markOr(first, total)
+	if !cut {
+		return lo, lo
+	}
+	return lo, after - p.markOr(first-1, total)
+}
+
+// markOr is mark for any slot: before one that is yet to come, all is total.
+func (p *rollupSpan) markOr(slot int64, total uint64) uint64 {
+	if slot > p.newest.Load() {
+		return total
+	}
+	return p.mark(slot)
+}

@@ -1,0 +1,59 @@
+package lately
+
+import (
+	"fmt"
+	"math"
+)
+
+// An Estimate is how many events there were, judged by those that were counted,
+// each with probability P. It is a plain value.
+type Estimate struct {
+	Counted uint64
+	P       float64
+}
+
+// Count returns the estimated number of events. It is unbiased.
+func (e Estimate) Count() float64 { return float64(e.Counted) / e.P }
+
+// StdErr returns the standard error of Count: the true number is within once
+// of it two times out of three. It is 0 when nothing was counted, which says
+// nothing; Interval holds then too.
+func (e Estimate) StdErr() float64 {
+	return math.Sqrt(float64(e.Counted)*(1-e.P)) / e.P
+}
+
+// Interval returns what the true number lies between with the confidence that
+// z stands for: 1.96 for 95 %, 2.58 for 99 %. It holds that often or more, also
+// for few counted events and for none.
+//
+// It is the score interval of Wilson (1927), with the usual correction for
+// counts being whole: all numbers of events N for which the number counted,
+// half an event off, is within z standard deviations of what is expected, PN.
+func (e Estimate) Interval(z float64) (lo, hi float64) {
+	k, q := float64(e.Counted), 1-e.P
+	if q == 0 {
+		return k, k
+	}
+	ends := func(k float64) (middle, width float64) {
+		return k + z*z*q/2, z * math.Sqrt(q*(k+z*z*q/4))
+	}
+	if k > 0 {
+		middle, width := ends(k - 0.5)
+		lo = max(k, (middle-width)/e.P)
+	}
+	middle, width := ends(k + 0.5)
+	return lo, (middle + width) / e.P
+}
+
+// String returns the estimate and its 95 % interval, as "51200 (46900 to 55900
+// at 95 %)", with no more digits than mean something; or the count alone if it is
+// exact.
+func (e Estimate) String() string {
+	if e.P == 1 {
+		return fmt.Sprint(e.Counted)
+	}
+	lo, hi := e.Interval(1.96)
+	unit := math.Pow(10, max(0, math.Floor(math.Log10(max(1, hi-lo)))-1))
+	lo, hi = math.Floor(lo/unit)*unit, math.Ceil(hi/unit)*unit
+	return fmt.Sprintf("%.0f (%.0f to %.0f at 95 %%)", math.Round(e.Count()/unit)*unit, lo, hi)
+}

@@ -1,0 +1,93 @@
+package lately
+
+import (
+	"sync"
+	"testing"
+	"time"
+)
+
+// The floor of Sums is an atomic add and a monotonic reading, in
+// counter_bench_test.go, and what a mutex would cost:
+//
+//	go test -run '^$' -bench 'Floor|Sums' -cpu 1,2
+
+func BenchmarkFloorMutexAdd(b *testing.B) {
+	var mu sync.Mutex
+	n := 0
+	inParallel(b, func() { mu.Lock(); n++; mu.Unlock() })
+}
+
+// benchSums has 10 slots of 100 ms, the window that peers are measured with.
+func benchSums(b *testing.B) *Sums {
+	return mustSums(b, Window{Span: time.Second, Slot: 100 * time.Millisecond}, "in", "out")
+}
+
+func benchFloatSums(b *testing.B) *FloatSums {
+	return mustFloatSums(b, Window{Span: time.Second, Slot: 100 * time.Millisecond}, "in", "out")
+}
+
+func BenchmarkSumsAdd(b *testing.B) {
+	s := benchSums(b)
+	inParallel(b, func() { s.Add(1, 1999) })
+}
+
+func BenchmarkSumsAddNoClock(b *testing.B) {
+	s := benchSums(b)
+	now := s.ring.clock.now()
+	inParallel(b, func() { s.addLive(now, 1, 1999) })
+}
+
+func BenchmarkSumsAddAt(b *testing.B) {
+	s := benchSums(b)
+	t := time.Unix(1e9, 0)
+	inParallel(b, func() { s.AddAt(t, 1, 1999) })
+}
+
+// Every add in a new slot.
+func BenchmarkSumsAddAtNewSlot(b *testing.B) {
+	s := benchSums(b)
+	t := time.Unix(1e9, 0)
+	for b.Loop() {
+		t = t.Add(100 * time.Millisecond)
+		s.AddAt(t, 1, 1999)
+	}
+}
+
+func BenchmarkSumsSumAt(b *testing.B) {
+	s := benchSums(b)
+	t := time.Unix(1e9, 0)
+	s.AddAt(t, 1, 1999)
+	inParallel(b, func() { s.SumAt(t, 1) })
+}
+
+func BenchmarkSumsSumAt60(b *testing.B) {
+	s := mustSums(b, Last(time.Minute), "in", "out")
+	t := time.Unix(1e9, 0)
+	s.AddAt(t, 1, 1999)
+	inParallel(b, func() { s.SumAt(t, 1) })
+}
+
+func BenchmarkSumsNetAt(b *testing.B) {
+	s := benchSums(b)
+	t := time.Unix(1e9, 0)
+	s.AddAt(t, 1, 1999)
+	inParallel(b, func() { s.NetAt(t, 0, 1) })
+}
+
+func BenchmarkFloatSumsAdd(b *testing.B) {
+	s := benchFloatSums(b)
+	inParallel(b, func() { s.Add(1, 19.99) })
+}
+
+func BenchmarkFloatSumsAddNoClock(b *testing.B) {
+	s := benchFloatSums(b)
+	now := s.ring.clock.now()
+	inParallel(b, func() { s.addLive(now, 1, 19.99) })
+}
+
+func BenchmarkFloatSumsSumAt60(b *testing.B) {
+	s := mustFloatSums(b, Last(time.Minute), "in", "out")
+	t := time.Unix(1e9, 0)
+	s.AddAt(t, 1, 19.99)
+	inParallel(b, func() { s.SumAt(t, 1) })
+}

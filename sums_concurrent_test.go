@@ -1,0 +1,223 @@
+package lately
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestSumsConservation wants the window to hold what was added, after phases of
+// writers that push a shared clock through it; at the start of each phase the
+// clock jumps so far that nothing of before is left.
+func TestSumsConservation(t *testing.T) {
+	const writers, adds, slots = 8, 400, 10
+	seed := newSeed(t)
+	w := Window{Span: slots * time.Millisecond, Slot: time.Millisecond}
+	s := mustSums(t, w, "in", "out")
+	f, _ := NewFloatSums(w, "in", "out")
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	var clock padded
+	for phase := range phases() {
+		from := clock.Load() + (slots+1+rnd.Int64N(3*slots))*int64(w.Slot)
+		from -= from % int64(w.Slot)
+		stop := from + (slots-1)*int64(w.Slot)
+		clock.Store(from)
+		var in, out [writers]int64
+		var wg sync.WaitGroup
+		for writer := range writers {
+			wg.Go(func() {
+				rnd := rand.New(rand.NewPCG(seed, uint64(phase*writers+writer+1)))
+				for range adds {
+					now := clock.Load()
+					if next := now + rnd.Int64N(int64(w.Slot)/10); next < stop {
+						clock.CompareAndSwap(now, next)
+					}
+					n := rnd.Int64N(1 << (1 + rnd.IntN(40)))
+					in[writer] += n
+					out[writer] -= n / 2
+					if rnd.IntN(4) == 0 {
+						s.AddAt(time.Unix(0, now), 0, n)
+						f.AddAt(time.Unix(0, now), 0, float64(n))
+					} else {
+						s.addLive(now, 0, n)
+						f.addLive(now, 0, float64(n))
+					}
+					s.addLive(now, 1, -n/2)
+					f.addLive(now, 1, float64(-(n / 2)))
+				}
+			})
+		}
+		wg.Wait()
+		var want [2]int64
+		for writer := range writers {
+			want[0] += in[writer]
+			want[1] += out[writer]
+		}
+		got := s.appendSums(clock.Load(), true, nil)
+		gotFloat := f.appendSums(clock.Load(), true, nil)
+		for i := range 2 {
+			if got[i] != want[i] || gotFloat[i] != float64(want[i]) {
+				t.Fatalf("phase %d, sum %d: %d and %v, added were %d", phase, i, got[i], gotFloat[i], want[i])
+			}
+		}
+	}
+	if s.Late() != 0 {
+		t.Errorf("%d adds were refused, all were in the window", s.Late())
+	}
+}
+
+// TestSumsReadInterval wants a read beside writers to lie between what was added
+// before it began and what was begun before it ended, while the window turns.
+func TestSumsReadInterval(t *testing.T) {
+	const slots, reads = 10, 20_000
+	seed := newSeed(t)
+	w := Window{Span: slots * time.Millisecond, Slot: time.Millisecond}
+	s := mustSums(t, w, "in", "out")
+	var clock, begun, done padded
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for phase := range phases() / 10 {
+		from := clock.Load() + (slots+1+rnd.Int64N(3*slots))*int64(w.Slot)
+		from -= from % int64(w.Slot)
+		stop := from + (slots-1)*int64(w.Slot)
+		begun.Store(0)
+		done.Store(0)
+		clock.Store(from)
+		var over padded
+		var wg sync.WaitGroup
+		for writer := range 2 {
+			wg.Go(func() {
+				rnd := rand.New(rand.NewPCG(seed, uint64(2*phase+writer+1)))
+				for over.Load() == 0 {
+					now := clock.Load()
+					if next := now + rnd.Int64N(int64(w.Slot)/10); next < stop {
+						clock.CompareAndSwap(now, next)
+					}
+					begun.Add(3)
+					s.addLive(now, 0, 3)
+					done.Add(3)
+				}
+			})
+		}
+		for i := 0; i < reads || done.Load() == 0 || clock.Load() < from+5*int64(w.Slot); i++ {
+			before := done.Load()
+			lo, hi := s.bounds(clock.Load(), true, 0)
+			if after := begun.Load(); lo < before || hi > after {
+				t.Errorf("phase %d: read %d to %d, but %d was added before and %d begun after", phase, lo, hi, before, after)
+				break
+			}
+		}
+		over.Store(1)
+		wg.Wait()
+	}
+}
+
+// A read during which the window moves on reads again.
+func TestSumsReadOvertaken(t *testing.T) {
+	for _, step := range []int64{1, 5, 6, 10, 100} {
+		s := mustSums(t, Window{Span: 10 * time.Second, Slot: time.Second}, "in")
+		for slot := range int64(10) {
+			s.addLive(slot*s.ring.width, 0, 1)
+		}
+		var sum int64
+		calls := 0
+		s.ring.view(9*s.ring.width, int64(10*time.Second), true, func(v sumView) {
+			if calls++; calls == 1 {
+				s.addLive((9+step)*s.ring.width, 0, 100)
+			}
+			var w wideInt
+			w.addSlots(v, 0, 1)
+			sum = w.int64()
+		})
+		before, after := int64(10), max(0, 10-step)+100
+		if sum != before && sum != after {
+			t.Errorf("%d slots on: sum %d, want %d as it was before, or %d as it is now", step, sum, before, after)
+		}
+	}
+}
+
+// A read beside a window that moves on sees it before or after, never half of
+// the slots cleared.
+func TestSumsReadBesideJump(t *testing.T) {
+	needTwoCores(t)
+	const slots, jump = 1000, 600
+	s := mustSums(t, Window{Span: slots * time.Millisecond, Slot: time.Millisecond}, "in")
+	var filled, jumped padded // rounds begun
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer filled.Store(math.MaxInt64)
+	wg.Go(func() {
+		for round := int64(1); ; round++ {
+			if filled.await(round) == math.MaxInt64 {
+				return
+			}
+			s.AddAt(time.UnixMilli(round*2*slots+jump), 0, 0)
+			jumped.Store(round)
+		}
+	})
+	rounds, until := budget(500)
+	for round := int64(1); round <= rounds && time.Now().Before(until); round++ {
+		at := round * 2 * slots
+		for slot := at - slots + 1; slot <= at; slot++ {
+			s.AddAt(time.UnixMilli(slot), 0, 1)
+		}
+		filled.Store(round)
+		for over := false; !over; {
+			over = jumped.Load() == round
+			if sum := s.sum(at*s.ring.width, int64(s.ring.window.Span), true, 0); sum != slots && sum != slots-jump {
+				t.Fatalf("round %d: sum %d, want %d before the jump or %d after", round, sum, slots, slots-jump)
+			}
+		}
+	}
+}
+
+// Two goroutines in lockstep, a new slot every round; the controls are those of
+// the Counter's rotation tests.
+func TestSumsRotation(t *testing.T) {
+	w := Window{Span: rotationSlots * time.Millisecond, Slot: time.Millisecond}
+	t.Run("live", func(t *testing.T) { wantExact(t, sumsTurner{mustSums(t, w, "in"), true}, 200_000) })
+	t.Run("at", func(t *testing.T) { wantExact(t, sumsTurner{mustSums(t, w, "in"), false}, 50_000) })
+}
+
+type sumsTurner struct {
+	*Sums
+	live bool
+}
+
+func (s sumsTurner) add(slot int64) {
+	if s.live {
+		s.addLive(slot*s.ring.width, 0, 1)
+		return
+	}
+	s.AddAt(time.Unix(0, slot*s.ring.width), 0, 1)
+}
+
+func (s sumsTurner) total(slot int64) uint64 {
+	return uint64(s.sum(slot*s.ring.width, s.ring.width, false, 0))
+}
+
+// Many writers that overflow a slot at the same time leave it full.
+func TestSumsOverflowConcurrent(t *testing.T) {
+	s := mustSums(t, Last(time.Minute), "in", "out")
+	at := int64(time.Second)
+	s.addLive(at, 0, math.MaxInt64)
+	s.addLive(at, 1, math.MinInt64)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 2000 {
+				s.addLive(at, 0, maxBlindSum)
+				s.addLive(at, 1, -maxBlindSum)
+				if s.sum(at, s.ring.width, true, 0) != maxSlotSum {
+					t.Error("a full slot does not read as full")
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := s.appendSums(at, true, nil); got[0] != maxSlotSum || got[1] != -maxSlotSum || s.Saturated() != 16002 {
+		t.Errorf("sums %d, saturated %d", got, s.Saturated())
+	}
+}
