@@ -3,7 +3,6 @@ package hotkey
 import (
 	"fmt"
 	"hash/maphash"
-	"math"
 	"sync"
 	"time"
 	"unsafe"
@@ -122,7 +121,7 @@ func (d *Detector) HotAt(t time.Time, rule int, key string) bool {
 	s.Lock()
 	defer s.Unlock()
 	rec := s.Find(hash, b)
-	return rec != nil && max(clampTime(t), loadTime(rec[wordNewest])) < loadTime(rec[wordUntil])
+	return rec != nil && max(shard.Nanos(t, MaxSpan), shard.Time(rec[wordNewest])) < shard.Time(rec[wordUntil])
 }
 
 // Keys returns how many keys rule number rule has counted.
@@ -140,31 +139,16 @@ func (d *Detector) count(rule int, t time.Time, key []byte) (Edge, bool) {
 	s.Lock()
 	defer s.Unlock()
 	rec := s.FindOrAdd(hash, key)
-	now := max(clampTime(t), loadTime(rec[wordNewest]))
-	rec[wordNewest] = storeTime(now)
+	now := max(shard.Nanos(t, MaxSpan), shard.Time(rec[wordNewest]))
+	rec[wordNewest] = shard.Stamp(now)
 	logs, log := s.Logs(0), shard.Log(rec[wordLog:])
 	n := logs.Expire(log, now-int64(r.Span))
 	logs.Add(log, now)
-	if n+1 < int(r.Threshold) || now < loadTime(rec[wordUntil]) {
+	if n+1 < int(r.Threshold) || now < shard.Time(rec[wordUntil]) {
 		return Edge{}, false
 	}
 	first := rec[wordUntil] == 0
 	until := now + int64(r.hold())
-	rec[wordUntil] = storeTime(until)
+	rec[wordUntil] = shard.Stamp(until)
 	return Edge{Rule: rule, Key: string(key), Time: time.Unix(0, now), Until: time.Unix(0, until), First: first}, true
-}
-
-func storeTime(t int64) uint64 { return uint64(t) ^ 1<<63 }
-func loadTime(w uint64) int64  { return int64(w ^ 1<<63) }
-
-// clampTime bounds t so that adding or taking away any span cannot overflow.
-func clampTime(t time.Time) int64 {
-	const most = math.MaxInt64 - 4*int64(MaxSpan)
-	switch sec := t.Unix(); {
-	case sec >= most/1e9:
-		return most
-	case sec <= -most/1e9:
-		return -most
-	}
-	return t.UnixNano()
 }

@@ -154,6 +154,28 @@ func TestEscalation(t *testing.T) {
 	}
 }
 
+// TestWaitDuringBan has limits get room while a ban holds, each nanosecond
+// around that moment: the client has to wait for the ban, and for no more.
+func TestWaitDuringBan(t *testing.T) {
+	for _, n := range []uint64{1, 100} {
+		own := limit(t, "own", per(n, time.Millisecond))
+		own.Ban = &ratelimit.Ban{After: n, Span: time.Second, For: time.Minute}
+		l := mustLimiter(t, mustSet(t, own, limit(t, "other", per(n, time.Millisecond))), ratelimit.MemoryConfig{})
+		for range n + 1 {
+			l.TakeKeyAt(at(0), "k", 1)
+		}
+		for ns := range int64(1_100_000) {
+			if ns > 10 && ns < 999_990 {
+				continue
+			}
+			d := l.TakeKeyAt(time.Unix(0, ns), "k", 1)
+			if want := time.Minute - time.Duration(ns); d.Allowed || d.RetryAfter != want {
+				t.Fatalf("N %d, at %d ns: %+v, want %v to wait", n, ns, d, want)
+			}
+		}
+	}
+}
+
 // TestBanEmptiesItsOwnCountOnly bans for less than the limit's span: what the
 // limit has admitted still counts afterwards.
 func TestBanEmptiesItsOwnCountOnly(t *testing.T) {

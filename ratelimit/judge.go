@@ -1,6 +1,10 @@
 package ratelimit
 
-import "time"
+import (
+	"time"
+
+	"github.com/lately-go/lately/internal/shard"
+)
 
 // judge fills in the outcome of every subject of r at time now, and charges.
 // It is the whole of "limits charge, bans observe", in the order that the
@@ -36,7 +40,7 @@ func (p *probe) holds(o *Outcome, now int64) {
 	if p.Ban == nil {
 		return
 	}
-	if until := loadTime(p.rec[wordUntil]); now < until {
+	if until := shard.Time(p.rec[wordUntil]); now < until {
 		p.refuseUntil(o, until)
 	}
 }
@@ -69,12 +73,12 @@ func (p *probe) strike(o *Outcome, now int64) {
 		return
 	}
 	p.ban.clear(p.shard, p.rec)
-	until, bans := loadTime(p.rec[wordUntil]), p.rec[wordBans]
+	until, bans := shard.Time(p.rec[wordUntil]), p.rec[wordBans]
 	if until < now-int64(p.Ban.remember()) {
 		bans = 0
 	}
 	until = now + int64(p.Ban.Duration(int(bans)))
-	p.rec[wordUntil], p.rec[wordBans] = storeTime(until), bans+1
+	p.rec[wordUntil], p.rec[wordBans] = shard.Stamp(until), bans+1
 	o.Started = true
 	p.refuseUntil(o, until)
 }

@@ -60,7 +60,7 @@ func NewLimiter(s *Set, store Store) *Limiter {
 		store:   store,
 		memory:  memory,
 		start:   start,
-		base:    clampTime(start),
+		base:    shard.Nanos(start, MaxSpan),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
 		local: sync.OnceValue(func() *Memory {
 			if memory != nil {
@@ -89,7 +89,7 @@ func (l *Limiter) Take(e *match.Event) Decision {
 // ban, but an event of its time otherwise. Times are good from 1720 to 2220;
 // what lies beyond is judged at the end of that range.
 func (l *Limiter) TakeAt(t time.Time, e *match.Event, cost uint64) Decision {
-	d, _ := l.judge(clampTime(t), e, cost, nil)
+	d, _ := l.judge(shard.Nanos(t, MaxSpan), e, cost, nil)
 	return d
 }
 
@@ -99,7 +99,7 @@ func (l *Limiter) Judge(t time.Time, e *match.Event, cost uint64, dst []Outcome)
 	if dst == nil {
 		dst = []Outcome{}
 	}
-	return l.judge(clampTime(t), e, cost, dst)
+	return l.judge(shard.Nanos(t, MaxSpan), e, cost, dst)
 }
 
 // TakeKey judges an event now that the caller has the key of, under all rules,
@@ -109,7 +109,7 @@ func (l *Limiter) TakeKey(key string) Decision { return l.takeKey(l.now(), key, 
 
 // TakeKeyAt is TakeKey at time t with a cost.
 func (l *Limiter) TakeKeyAt(t time.Time, key string, cost uint64) Decision {
-	return l.takeKey(clampTime(t), key, cost)
+	return l.takeKey(shard.Nanos(t, MaxSpan), key, cost)
 }
 
 func (l *Limiter) takeKey(now int64, key string, cost uint64) Decision {
@@ -126,7 +126,7 @@ func (l *Limiter) JudgeKey(t time.Time, key string, cost uint64, dst []Outcome) 
 	if dst == nil {
 		dst = []Outcome{}
 	}
-	return l.judgeKey(clampTime(t), key, cost, dst)
+	return l.judgeKey(shard.Nanos(t, MaxSpan), key, cost, dst)
 }
 
 func (l *Limiter) now() int64 { return l.base + int64(time.Since(l.start)) }

@@ -214,6 +214,17 @@ func TestKeyTooLong(t *testing.T) {
 	}
 }
 
+// TestKeyTooLongForTheOnlyRule takes the short way to the store.
+func TestKeyTooLongForTheOnlyRule(t *testing.T) {
+	l := mustLimiter(t, mustSet(t, limit(t, "r", per(5, time.Second))), ratelimit.MemoryConfig{})
+	for n, fits := range map[int]bool{0: true, 1<<20 - 1: true, 1 << 20: false} {
+		d := l.TakeKeyAt(at(0), strings.Repeat("x", n), 1)
+		if d.Allowed != fits || errors.Is(d.Err, ratelimit.ErrKeyTooLong) == fits {
+			t.Errorf("a key of %d bytes: %+v", n, d)
+		}
+	}
+}
+
 // TestExtremeTimes judges at the ends of time: no panic, no overflow, and
 // still the truth.
 func TestExtremeTimes(t *testing.T) {

@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"fmt"
 	"hash/maphash"
-	"math"
 	"time"
 	"unsafe"
 
@@ -17,11 +16,11 @@ import (
 // other in a circle, and no partial charge is ever visible. Keys are compared
 // in full. Nothing is on the Go heap but a few large blocks without pointers.
 //
-// A Memory only grows. For each rule that counts it, a key takes about 60 bytes
-// and its own length; for each limit up to 64, and each ban, 32 bytes with up to
-// four times in it, and 8 to 16 bytes for each time when there are more; for
-// each sliding limit above 64, some 270 bytes. Blocks of a log that has grown
-// out of them are kept for other keys.
+// A Memory only grows. For each rule that counts it, a key takes about 40 bytes
+// and its own length; for each limit up to 64, and each ban, 50 to 65 bytes with
+// up to four times in it, and 8 to 16 bytes for each time when there are more;
+// for each sliding limit above 64, some 280 bytes. The blocks that a log has
+// outgrown are kept for other keys.
 //
 // A Memory is safe for concurrent use.
 type Memory struct {
@@ -61,8 +60,8 @@ func NewMemory(s *Set, c MemoryConfig) (*Memory, error) {
 // A memoryRule is one rule as Memory judges it: a table, and the layout of its
 // records.
 //
-//	word 0     newest time judged, as storedTime
-//	word 1-4   with a ban: until as storedTime, number of bans, the ban's log
+//	word 0     newest time judged, as shard.Stamp has it
+//	word 1-4   with a ban: until as a stamp, number of bans, the ban's log
 //	word 1|5…  the meter of each limit
 type memoryRule struct {
 	*Rule
@@ -148,28 +147,11 @@ func (m *Memory) decide(r *Request, probes []probe) {
 		p.shard = p.table.Shard(hash)
 		p.shard.Lock()
 		p.rec = p.shard.FindOrAdd(hash, subject.Key)
-		now = max(now, loadTime(p.rec[wordNewest]))
+		now = max(now, shard.Time(p.rec[wordNewest]))
 	}
 	judge(probes, r, now)
 	for i := range probes {
-		probes[i].rec[wordNewest] = storeTime(now)
+		probes[i].rec[wordNewest] = shard.Stamp(now)
 		probes[i].shard.Unlock()
 	}
-}
-
-// A time is stored with its sign bit turned, so that the zero word of a new
-// record is the earliest time of all.
-func storeTime(t int64) uint64 { return uint64(t) ^ 1<<63 }
-func loadTime(w uint64) int64  { return int64(w ^ 1<<63) }
-
-// clampTime bounds t so that adding or taking away any span cannot overflow.
-func clampTime(t time.Time) int64 {
-	const most = math.MaxInt64 - 4*int64(MaxSpan)
-	switch sec := t.Unix(); {
-	case sec >= most/1e9:
-		return most
-	case sec <= -most/1e9:
-		return -most
-	}
-	return t.UnixNano()
 }

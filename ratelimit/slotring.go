@@ -3,6 +3,8 @@ package ratelimit
 import (
 	"math"
 	"time"
+
+	"github.com/lately-go/lately/internal/ring"
 )
 
 // A slotRing is a window of slots in a record, judged on hi: a slot counts as long
@@ -43,12 +45,12 @@ func (r *slotRing) words() int { return ringCounts + int(r.slots+2)/2 }
 // advance drops the slots that lie wholly at or before gone, makes the slot of
 // t the newest and returns the sum.
 func (r *slotRing) advance(w []uint64, t, gone int64) uint64 {
-	now := floorDiv(t, r.width)
+	now := ring.Floor(t, r.width)
 	if w[ringSum] == 0 {
 		w[ringOldest], w[ringNewest] = uint64(now), uint64(now)
 		return 0
 	}
-	keep := floorDiv(r.after(gone), r.width)
+	keep := ring.Floor(r.after(gone), r.width)
 	oldest, end := int64(w[ringOldest]), min(keep, int64(w[ringNewest])+1)
 	for ; oldest < end; oldest++ {
 		w[ringSum] -= uint64(r.take(w, oldest))
@@ -65,7 +67,7 @@ func (r *slotRing) after(t int64) int64 {
 	if r.resolution == 1 {
 		return t + 1
 	}
-	return (floorDiv(t, r.resolution) + 1) * r.resolution
+	return (ring.Floor(t, r.resolution) + 1) * r.resolution
 }
 
 // charge adds cost to the newest slot, which saturates.
@@ -90,7 +92,7 @@ func (r *slotRing) gone(w []uint64, n uint64) int64 {
 		left -= c
 	}
 	// The last representable time in slot k.
-	return floorDiv((k+1)*r.width-1, r.resolution) * r.resolution
+	return ring.Floor((k+1)*r.width-1, r.resolution) * r.resolution
 }
 
 // take empties slot k and returns what was in it.
@@ -109,13 +111,4 @@ func (r *slotRing) place(k int64) (word int, shift uint) {
 		i += size
 	}
 	return ringCounts + int(i>>1), uint(i&1) * 32
-}
-
-// floorDiv returns the largest integer not above a/b, for positive b.
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }

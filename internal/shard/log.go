@@ -14,7 +14,9 @@ const LogWords = 2
 //	word 1: position of the oldest time     <<32 | number of times
 type Log []uint64
 
-func (l Log) len() int  { return int(uint32(l[1])) }
+// Len returns the number of times in l.
+func (l Log) Len() int { return int(uint32(l[1])) }
+
 func (l Log) head() int { return int(l[1] >> 32) }
 
 func (l Log) set(head, n int) { l[1] = uint64(head)<<32 | uint64(n) }
@@ -58,9 +60,6 @@ func (ls *Logs) init(bound int) {
 // Bound returns the largest number of times a log of ls holds.
 func (ls *Logs) Bound() int { return ls.bound }
 
-// Len returns the number of times in l.
-func (ls *Logs) Len(l Log) int { return l.len() }
-
 // At returns the i-th oldest time of l.
 func (ls *Logs) At(l Log, i int) int64 {
 	b := ls.block(l)
@@ -72,7 +71,7 @@ func (ls *Logs) At(l Log, i int) int64 {
 // to twice the room; call Expire first, so that it doesn't grow for times that
 // no longer matter.
 func (ls *Logs) Add(l Log, t int64) {
-	n, head := l.len(), l.head()
+	n, head := l.Len(), l.head()
 	if l[0] == 0 {
 		ls.take(l, 0)
 	}
@@ -91,7 +90,7 @@ func (ls *Logs) Add(l Log, t int64) {
 
 // Expire drops all times up to and including t and returns how many are left.
 func (ls *Logs) Expire(l Log, t int64) int {
-	n := l.len()
+	n := l.Len()
 	if n == 0 {
 		return 0
 	}
