@@ -55,7 +55,9 @@ type Config struct {
 	Late time.Duration
 
 	// HighBytes puts bytes of 0x80 and above, valid UTF-8 and not, into
-	// some paths. CLF and JSONNginx only.
+	// some paths. CLF and JSONNginx only. As nginx does, JSONNginx writes
+	// them as they are: a line whose bytes are not UTF-8 is then not JSON,
+	// and bad to a strict reader, which Truth.Bad does not count.
 	HighBytes bool
 
 	// Clean leaves out the dirty lines.
