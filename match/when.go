@@ -110,8 +110,10 @@ func (c *Condition) Fields() []string {
 		used bool
 		f    Field
 	}{
-		{len(c.methods) > 0, Method}, {len(c.paths) > 0, Path},
-		{len(c.statuses) > 0, Status}, {len(c.clients) > 0, Client},
+		{len(c.methods) > 0, Method},
+		{len(c.paths) > 0, Path},
+		{len(c.statuses) > 0, Status},
+		{len(c.clients) > 0, Client},
 	} {
 		if u.used {
 			names = append(names, u.f.String())

@@ -55,26 +55,33 @@ rules.yaml:2:42: allow is empty; allowed is an address, a prefix, or a list of t
 rules.yaml:3:5: a limit has no key; write "key: client", or a list of fields
 rules.yaml:3:5: a limit has no limit; write "limit: 60 per 1m"`},
 	{"a slip of a required key", limit("nmae: x", "key: client", "limit: 1 per 1s"), `rules.yaml:3:5: a limit has the unknown key "nmae"; did you mean name?`},
-	{"bad names", "version: 1\nhot:\n- {name: a b, key: path, threshold: 1 per 1s}\n- {name: '', key: path, threshold: 1 per 1s}\n- {name: " +
-		strings.Repeat("x", 65) + ", key: path, threshold: 1 per 1s}\n",
+	{
+		"bad names", "version: 1\nhot:\n- {name: a b, key: path, threshold: 1 per 1s}\n- {name: '', key: path, threshold: 1 per 1s}\n- {name: " +
+			strings.Repeat("x", 65) + ", key: path, threshold: 1 per 1s}\n",
 		`rules.yaml:3:10: name is "a b"; allowed is 1 to 64 letters, digits, '-', '_' and '.'
 rules.yaml:4:10: name is empty; allowed is a name of letters, digits, '-', '_' and '.'
-rules.yaml:5:10: name is "` + strings.Repeat("x", 65) + `"; allowed is 1 to 64 letters, digits, '-', '_' and '.'`},
-	{"name taken", "version: 1\ncounters:\n  a: {key: client, spans: 1m}\nbans:\n- {name: a, key: client, after: 1 hits in 1s, for: 1s}\nhot:\n- {name: a, key: path, threshold: 1 per 1s}\n",
+rules.yaml:5:10: name is "` + strings.Repeat("x", 65) + `"; allowed is 1 to 64 letters, digits, '-', '_' and '.'`,
+	},
+	{
+		"name taken", "version: 1\ncounters:\n  a: {key: client, spans: 1m}\nbans:\n- {name: a, key: client, after: 1 hits in 1s, for: 1s}\nhot:\n- {name: a, key: path, threshold: 1 per 1s}\n",
 		`rules.yaml:5:10: name is "a", which is taken in line 3; allowed is a name of its own for each rule and counter
-rules.yaml:7:10: name is "a", which is taken in line 3; allowed is a name of its own for each rule and counter`},
-	{"keys", limit("name: x", "key: [client, Client, cost, AT, client, 'a b', [path]]", "limit: 1 per 1s"),
+rules.yaml:7:10: name is "a", which is taken in line 3; allowed is a name of its own for each rule and counter`,
+	},
+	{
+		"keys", limit("name: x", "key: [client, Client, cost, AT, client, 'a b', [path]]", "limit: 1 per 1s"),
 		`rules.yaml:4:19: key has the field "Client"; did you mean client?
 rules.yaml:4:27: key has the field "cost", a word that commands use; allowed is any other name
 rules.yaml:4:33: key has the field "AT", a word that commands use; allowed is any other name
 rules.yaml:4:37: key has the field "client" twice; allowed is each field once
 rules.yaml:4:45: key has the field "a b"; allowed is 1 to 64 letters, digits, '-', '_' and '.'
-rules.yaml:4:52: key is a list; allowed is a field such as client, or a list of fields`},
+rules.yaml:4:52: key is a list; allowed is a field such as client, or a list of fields`,
+	},
 	{"no key fields", limit("name: x", "key: []", "limit: 1 per 1s"), `rules.yaml:4:10: key is an empty list; allowed is a field such as client, or a list of fields`},
 	{"too many key fields", limit("name: x", "key: [a, b, c, d, e, f, g, h, i]", "limit: 1 per 1s"), `rules.yaml:4:10: key has 9 fields; allowed is at most 8`},
 
 	// Limits.
-	{"forms of limit", limit("name: x", "key: client", "limit: [60, 60 in 1m, 60/m, x per 1m, 1__0 per 1m, 5 per minute, 5 per 60, 5 per 100us, 99999999999999999999 per 1s]"),
+	{
+		"forms of limit", limit("name: x", "key: client", "limit: [60, 60 in 1m, 60/m, x per 1m, 1__0 per 1m, 5 per minute, 5 per 60, 5 per 100us, 99999999999999999999 per 1s]"),
 		`rules.yaml:5:13: limit is "60"; allowed is "N per DURATION", such as "60 per 1m"
 rules.yaml:5:17: limit is "60 in 1m"; allowed is "N per DURATION", such as "60 per 1m"
 rules.yaml:5:27: limit is "60/m"; allowed is "N per DURATION", such as "60 per 1m"
@@ -83,82 +90,119 @@ rules.yaml:5:43: limit is "1__0 per 1m"; its count is "1__0"; allowed is a whole
 rules.yaml:5:56: limit is "5 per minute"; its duration is "minute"; allowed is a number with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d
 rules.yaml:5:70: limit is "5 per 60"; its duration is "60", which has no unit; write "60s"
 rules.yaml:5:80: limit is "5 per 100us"; its duration is "100us"; allowed is whole milliseconds from 1ms to 3650d
-rules.yaml:5:93: limit is "99999999999999999999 per 1s"; its count is "99999999999999999999"; the count is too large`},
+rules.yaml:5:93: limit is "99999999999999999999 per 1s"; its count is "99999999999999999999"; the count is too large`,
+	},
 	{"limit too large", limit("name: x", "key: client", "limit: 5_000_000_000 per 1m"), `rules.yaml:5:12: limit is 5000000000; algorithm sliding allows at most 4294967295`},
 	{"limit too large for its algorithm", limit("name: x", "key: client", "limit: 2_000_000 per 1m", "algorithm: exact"), `rules.yaml:5:12: limit is 2000000; algorithm exact allows at most 1048576`},
-	{"two limits on a span", limit("name: x", "key: client", "limit: [5 per 60s, 6 per 1m]"),
-		`rules.yaml:5:24: limit is "6 per 1m", and "5 per 60s" is about the same span; allowed is one limit for each span`},
-	{"choices", limit("name: x", "key: client", "limit: 1 per 1s", "algorithm: gcra", "count_refused: yes", "mode: off", "on_store_failure: fail"),
+	{
+		"two limits on a span", limit("name: x", "key: client", "limit: [5 per 60s, 6 per 1m]"),
+		`rules.yaml:5:24: limit is "6 per 1m", and "5 per 60s" is about the same span; allowed is one limit for each span`,
+	},
+	{
+		"choices", limit("name: x", "key: client", "limit: 1 per 1s", "algorithm: gcra", "count_refused: yes", "mode: off", "on_store_failure: fail"),
 		`rules.yaml:6:16: algorithm is "gcra"; allowed is sliding, exact
 rules.yaml:7:20: count_refused is "yes"; allowed is true or false
 rules.yaml:8:11: mode is "off"; allowed is enforce or shadow
-rules.yaml:9:23: on_store_failure is "fail"; allowed is local, open, closed`},
+rules.yaml:9:23: on_store_failure is "fail"; allowed is local, open, closed`,
+	},
 	{"booleans in short", limit("name: x", "key: client", "limit: 1 per 1s", "count_refused: 1"), `rules.yaml:6:20: count_refused is "1"; allowed is true or false`},
-	{"choices left empty", limit("name: x", "key: client", "limit: 1 per 1s", "algorithm: ''", "mode:"),
+	{
+		"choices left empty", limit("name: x", "key: client", "limit: 1 per 1s", "algorithm: ''", "mode:"),
 		`rules.yaml:6:16: algorithm is empty; leave the key out for the default
-rules.yaml:7:11: mode is empty; allowed is enforce or shadow`},
+rules.yaml:7:11: mode is empty; allowed is enforce or shadow`,
+	},
 
 	// Bans.
-	{"nothing in a ban", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {}"),
+	{
+		"nothing in a ban", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {}"),
 		`rules.yaml:6:10: ban has no after; write "after: 20 refusals in 5m"
-rules.yaml:6:10: ban has no for; write "for: 10m"`},
-	{"forms of ban", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 20 per 5m, for: 10, factor: 0.5, max: forever, remember: 0s}"),
+rules.yaml:6:10: ban has no for; write "for: 10m"`,
+	},
+	{
+		"forms of ban", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 20 per 5m, for: 10, factor: 0.5, max: forever, remember: 0s}"),
 		`rules.yaml:6:18: after is "20 per 5m"; allowed is "N hits in DURATION" or "N refusals in DURATION", such as "600 hits in 1m"
 rules.yaml:6:34: for is "10", which has no unit; write "10s"
 rules.yaml:6:46: factor is "0.5"; allowed is a number from 1 to 1000, such as 2 or 1.5
 rules.yaml:6:56: max is "forever"; allowed is a number with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d
-rules.yaml:6:75: remember is "0s"; allowed is whole milliseconds from 1ms to 3650d`},
-	{"what a ban counts", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 20 errors in 5m, for: 10m}"),
-		`rules.yaml:6:18: after is "20 errors in 5m"; it counts "errors", and allowed is hits or refusals`},
-	{"ban after too many", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 2_000_000 hits in 5m, for: 10m}"),
-		`rules.yaml:6:18: after is "2_000_000 hits in 5m"; allowed is at most 1048576`},
-	{"max below for", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 1 hits in 1s, for: 10m, factor: 2, max: 5m}"),
-		`rules.yaml:6:58: max is 5m, shorter than the first ban; allowed is at least 10m, the value of "for"`},
-	{"without factor", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 1 hits in 1s, for: 10m, max: 1h, remember: 7d}"),
+rules.yaml:6:75: remember is "0s"; allowed is whole milliseconds from 1ms to 3650d`,
+	},
+	{
+		"what a ban counts", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 20 errors in 5m, for: 10m}"),
+		`rules.yaml:6:18: after is "20 errors in 5m"; it counts "errors", and allowed is hits or refusals`,
+	},
+	{
+		"ban after too many", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 2_000_000 hits in 5m, for: 10m}"),
+		`rules.yaml:6:18: after is "2_000_000 hits in 5m"; allowed is at most 1048576`,
+	},
+	{
+		"max below for", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 1 hits in 1s, for: 10m, factor: 2, max: 5m}"),
+		`rules.yaml:6:58: max is 5m, shorter than the first ban; allowed is at least 10m, the value of "for"`,
+	},
+	{
+		"without factor", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 1 hits in 1s, for: 10m, max: 1h, remember: 7d}"),
 		`rules.yaml:6:47: max has no effect without factor; write "factor: 2" or leave max out
-rules.yaml:6:61: remember has no effect without factor; write "factor: 2" or leave remember out`},
-	{"factors", "version: 1\nbans:\n- {name: a, key: client, after: 1 hits in 1s, for: 1m, factor: -2}\n- {name: b, key: client, after: 1 hits in 1s, for: 1m, factor: .inf}\n- {name: c, key: client, after: 1 hits in 1s, for: 1m, factor: 1001}\n- {name: d, key: client, after: 1 hits in 1s, for: 1m, factor: 0}\n",
+rules.yaml:6:61: remember has no effect without factor; write "factor: 2" or leave remember out`,
+	},
+	{
+		"factors", "version: 1\nbans:\n- {name: a, key: client, after: 1 hits in 1s, for: 1m, factor: -2}\n- {name: b, key: client, after: 1 hits in 1s, for: 1m, factor: .inf}\n- {name: c, key: client, after: 1 hits in 1s, for: 1m, factor: 1001}\n- {name: d, key: client, after: 1 hits in 1s, for: 1m, factor: 0}\n",
 		`rules.yaml:3:64: factor is "-2"; allowed is a number from 1 to 1000, such as 2 or 1.5
 rules.yaml:4:64: factor is ".inf"; allowed is a number from 1 to 1000, such as 2 or 1.5
 rules.yaml:5:64: factor is "1001"; allowed is a number from 1 to 1000, such as 2 or 1.5
-rules.yaml:6:64: factor is "0"; allowed is a number from 1 to 1000, such as 2 or 1.5`},
-	{"ban of refusals without a limit", "version: 1\nbans:\n- {name: a, key: client, after: 1 refusals in 1s, for: 1m}\n",
-		`rules.yaml:3:33: after counts refusals, but a rule of bans refuses nothing before it bans; write "N hits in DURATION", or put the ban under a limit`},
-	{"limit in bans", "version: 1\nbans:\n- {name: a, key: client, after: 1 hits in 1s, for: 1m, limit: 1 per 1s}\n",
-		`rules.yaml:3:56: a ban has the unknown key "limit"; allowed is name, key, when, mode, on_store_failure, after, for, factor, max, remember`},
+rules.yaml:6:64: factor is "0"; allowed is a number from 1 to 1000, such as 2 or 1.5`,
+	},
+	{
+		"ban of refusals without a limit", "version: 1\nbans:\n- {name: a, key: client, after: 1 refusals in 1s, for: 1m}\n",
+		`rules.yaml:3:33: after counts refusals, but a rule of bans refuses nothing before it bans; write "N hits in DURATION", or put the ban under a limit`,
+	},
+	{
+		"limit in bans", "version: 1\nbans:\n- {name: a, key: client, after: 1 hits in 1s, for: 1m, limit: 1 per 1s}\n",
+		`rules.yaml:3:56: a ban has the unknown key "limit"; allowed is name, key, when, mode, on_store_failure, after, for, factor, max, remember`,
+	},
 
 	// Hot keys and counters.
-	{"thresholds", "version: 1\nhot:\n- {name: a, key: path, threshold: 500}\n- {name: b, key: path, threshold: 0 per 1s}\n- {name: c, key: path, threshold: 2_000_000 per 1s, hold: -1s}\n",
+	{
+		"thresholds", "version: 1\nhot:\n- {name: a, key: path, threshold: 500}\n- {name: b, key: path, threshold: 0 per 1s}\n- {name: c, key: path, threshold: 2_000_000 per 1s, hold: -1s}\n",
 		`rules.yaml:3:35: threshold is "500"; allowed is "N per DURATION", such as "60 per 1m"
 rules.yaml:4:35: threshold is "0 per 1s"; allowed is 1 to 1048576
 rules.yaml:5:35: threshold is "2_000_000 per 1s"; allowed is 1 to 1048576
-rules.yaml:5:59: hold is "-1s"; allowed is a number with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d`},
-	{"counters", "version: 1\ncounters:\n  a: {key: client}\n  b c: {key: client, spans: [1m, 60s, 1]}\n  d: 5\n  e: {key: client, spans: []}\n",
+rules.yaml:5:59: hold is "-1s"; allowed is a number with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d`,
+	},
+	{
+		"counters", "version: 1\ncounters:\n  a: {key: client}\n  b c: {key: client, spans: [1m, 60s, 1]}\n  d: 5\n  e: {key: client, spans: []}\n",
 		`rules.yaml:3:6: a counter has no spans; write "spans: [1s, 1m, 1h, 24h]"
 rules.yaml:4:3: name is "b c"; allowed is 1 to 64 letters, digits, '-', '_' and '.'
 rules.yaml:4:34: spans has 1m twice; allowed is each span once
 rules.yaml:4:39: spans is "1", which has no unit; write "1s"
 rules.yaml:5:6: a counter is "5"; allowed is a mapping of key, spans, when
-rules.yaml:6:27: spans is an empty list; allowed is a duration or a list of them, such as [1s, 1m, 1h, 24h]`},
-	{"two bad spans", "version: 1\ncounters:\n  a: {key: client, spans: [x, y]}\n",
+rules.yaml:6:27: spans is an empty list; allowed is a duration or a list of them, such as [1s, 1m, 1h, 24h]`,
+	},
+	{
+		"two bad spans", "version: 1\ncounters:\n  a: {key: client, spans: [x, y]}\n",
 		`rules.yaml:3:28: spans is "x"; allowed is a number with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d
-rules.yaml:3:31: spans is "y"; allowed is a number with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d`},
-	{"too many spans", "version: 1\ncounters:\n  a: {key: client, spans: [1s, 2s, 3s, 4s, 5s, 6s, 7s, 8s, 9s, 10s, 11s, 12s, 13s, 14s, 15s, 16s, 17s]}\n",
-		`rules.yaml:3:27: spans has 17 durations; allowed is at most 16`},
+rules.yaml:3:31: spans is "y"; allowed is a number with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d`,
+	},
+	{
+		"too many spans", "version: 1\ncounters:\n  a: {key: client, spans: [1s, 2s, 3s, 4s, 5s, 6s, 7s, 8s, 9s, 10s, 11s, 12s, 13s, 14s, 15s, 16s, 17s]}\n",
+		`rules.yaml:3:27: spans has 17 durations; allowed is at most 16`,
+	},
 
 	// Conditions.
-	{"values of when", when("{method: [], path: [login, /ok], status: [4040, 600-500, 404], client: example.com, agent: ''}"),
+	{
+		"values of when", when("{method: [], path: [login, /ok], status: [4040, 600-500, 404], client: example.com, agent: ''}"),
 		`rules.yaml:6:20: method is an empty list; allowed is a method such as GET, or a list of them
 rules.yaml:6:31: path pattern is "login"; allowed is a pattern that begins with '/' or '*'
 rules.yaml:6:53: status is "4040"; allowed is a status such as 404, a class such as 5xx or a range such as 500-504
 rules.yaml:6:59: status is "600-500"; allowed is a status such as 404, a class such as 5xx or a range such as 500-504
 rules.yaml:6:82: in client, "example.com" is no address; allowed is an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24
-rules.yaml:6:102: agent is empty; allowed is a value, in which * stands for anything but '/' and ** for anything, or a list of them`},
-	{"fields of when", when("{Path: /x, at: 1, a/b: c, method: {a: b}}"),
+rules.yaml:6:102: agent is empty; allowed is a value, in which * stands for anything but '/' and ** for anything, or a list of them`,
+	},
+	{
+		"fields of when", when("{Path: /x, at: 1, a/b: c, method: {a: b}}"),
 		`rules.yaml:6:12: when has the field "Path"; did you mean path?
 rules.yaml:6:22: when has the field "at", a word that commands use; allowed is any other name
 rules.yaml:6:29: when has the field "a/b"; allowed is 1 to 64 letters, digits, '-', '_' and '.'
-rules.yaml:6:45: method is a mapping; allowed is a method such as GET, or a list of them`},
+rules.yaml:6:45: method is a mapping; allowed is a method such as GET, or a list of them`,
+	},
 	{"empty when", when("{}"), `rules.yaml:6:11: when is empty; leave it out for a rule about all events`},
 	{"when is a scalar", when("POST"), `rules.yaml:6:11: when is "POST"; allowed is a mapping of fields and the values that they may have`},
 	{"when names a field twice", when("{path: /a, path: /b}"), `rules.yaml:6:22: when has the key "path" twice; the first is in line 6`},
