@@ -1,6 +1,7 @@
 package lately
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +14,15 @@ import (
 func BenchmarkFloorAtomicAdd(b *testing.B) {
 	var n atomic.Uint64
 	inParallel(b, func() { n.Add(1) })
+}
+
+// The loop that adds to a word only while it has the right stamp.
+func BenchmarkFloorSwap(b *testing.B) {
+	var n atomic.Uint64
+	inParallel(b, func() {
+		for v := n.Load(); !n.CompareAndSwap(v, v+1); v = n.Load() {
+		}
+	})
 }
 
 func BenchmarkFloorNow(b *testing.B) {
@@ -29,10 +39,23 @@ func BenchmarkCounterAdd(b *testing.B) {
 	inParallel(b, func() { c.Add(1) })
 }
 
+func BenchmarkCounterAddCoarse(b *testing.B) {
+	clock, err := NewClock(0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer clock.Close()
+	c, err := NewCounterOn(clock, Window{Span: time.Second, Slot: 100 * time.Millisecond})
+	if err != nil {
+		b.Fatal(err)
+	}
+	inParallel(b, func() { c.Add(1) })
+}
+
 // Without the clock: what the window itself costs.
 func BenchmarkCounterAddNoClock(b *testing.B) {
 	c := benchCounter(b)
-	now := c.now()
+	now := c.clock.now()
 	c.ring.AddLive(now, 1)
 	inParallel(b, func() { c.ring.AddLive(now, 1) })
 }
@@ -76,6 +99,30 @@ func BenchmarkCounterSumAt(b *testing.B) {
 	t := time.Unix(1e9, 0)
 	c.AddAt(t, 1)
 	inParallel(b, func() { c.SumAt(t) })
+}
+
+// By the number of slots, and with lanes.
+func BenchmarkCounterSumSlots(b *testing.B) {
+	for _, slots := range []int{10, 60, 600} {
+		for _, spread := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%d/spread=%t", slots, spread), func(b *testing.B) {
+				c, err := NewCounter(Window{Span: time.Duration(slots) * time.Second, Slot: time.Second})
+				if err != nil {
+					b.Fatal(err)
+				}
+				t := int64(1e18)
+				for i := range 16 {
+					if spread && i%2 == 0 {
+						c.ring.Spread()
+					}
+					c.ring.AddLive(t, 1)
+				}
+				for b.Loop() {
+					c.sum(t, int64(c.window.Span))
+				}
+			})
+		}
+	}
 }
 
 func BenchmarkCounterBoundsAt(b *testing.B) {

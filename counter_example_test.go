@@ -93,3 +93,21 @@ func ExampleCounter_SlotsAt() {
 	// 12:00:01 0
 	// 12:00:02 5
 }
+
+// How fast do things happen: on average, of late, and at most?
+func ExampleCounter_RateLastAt() {
+	c, _ := lately.NewCounter(lately.Last(time.Minute))
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for second := range 60 {
+		c.AddAt(noon.Add(time.Duration(second)*time.Second), uint64(second))
+	}
+	end := noon.Add(time.Minute - 1) // the last moment of second 59
+
+	fmt.Println(c.RateAt(end))
+	fmt.Println(c.RateLastAt(end, 10*time.Second))
+	fmt.Println(c.PeakRateAt(end))
+	// Output:
+	// 29.5
+	// 54.5 <nil>
+	// 59
+}

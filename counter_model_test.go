@@ -212,7 +212,10 @@ var modelAdds = []int64{0, 1, 1, 1, 2, 5, 255, 256, 257, 1 << 20, modelFull - 1,
 // TestModel holds every verb against the model, in random sequences.
 func TestModel(t *testing.T) {
 	sequences := 3000
-	if testing.Short() || raceEnabled {
+	switch {
+	case longTests():
+		sequences = 1_000_000
+	case testing.Short() || raceEnabled:
 		sequences = 300
 	}
 	rnd := rand.New(rand.NewPCG(newSeed(t), 0))
@@ -226,11 +229,17 @@ func TestModel(t *testing.T) {
 		}
 		for range 150 {
 			ns := at.step()
+			if i%4 > 1 && rnd.IntN(4) == 0 {
+				c.ring.Spread() // the next adds go to other lanes
+			}
 			switch rnd.IntN(3) {
 			case 0:
 				compareReads(t, c, m, ns, i%2 == 0)
 			case 1:
 				n := modelAdds[rnd.IntN(len(modelAdds))]
+				if i%4 > 1 {
+					n &= 1<<20 - 1 // several lanes hold more than one
+				}
 				if i%2 == 0 || rnd.IntN(2) == 0 {
 					if got, want := c.AddAt(time.Unix(0, ns), uint64(n)), m.addAt(ns, n); got != want {
 						t.Fatalf("%+v: AddAt(%d, %d) = %t, want %t", w, ns, n, got, want)

@@ -10,7 +10,7 @@ import (
 
 // Sum returns the count of the window that ends now, leaving out the oldest
 // slot, which has partly expired. It is the lo of [Counter.Bounds].
-func (c *Counter) Sum() uint64 { return c.liveSum(c.now(), int64(c.window.Span)) }
+func (c *Counter) Sum() uint64 { return c.liveSum(c.clock.now(), int64(c.window.Span)) }
 
 // SumAt returns the sum of the window that ends at t.
 //
@@ -20,7 +20,7 @@ func (c *Counter) Sum() uint64 { return c.liveSum(c.now(), int64(c.window.Span))
 // what is left of that window: the slots that have gone since count as empty,
 // and the slot of t counts with what has happened in it after t.
 func (c *Counter) SumAt(t time.Time) uint64 {
-	sum, _ := c.sum(c.nanos(t), int64(c.window.Span))
+	sum, _ := c.sum(c.clock.nanos(t), int64(c.window.Span))
 	return sum
 }
 
@@ -31,7 +31,7 @@ func (c *Counter) SumLast(span time.Duration) (uint64, error) {
 	if err := c.checkSpan(span); err != nil {
 		return 0, err
 	}
-	return c.liveSum(c.now(), int64(span)), nil
+	return c.liveSum(c.clock.now(), int64(span)), nil
 }
 
 // SumLastAt returns the sum of a shorter span that ends at t; see SumLast and,
@@ -40,7 +40,7 @@ func (c *Counter) SumLastAt(t time.Time, span time.Duration) (uint64, error) {
 	if err := c.checkSpan(span); err != nil {
 		return 0, err
 	}
-	sum, _ := c.sum(c.nanos(t), int64(span))
+	sum, _ := c.sum(c.clock.nanos(t), int64(span))
 	return sum, nil
 }
 
@@ -64,7 +64,7 @@ func (c *Counter) Bounds() (lo, hi uint64) {
 // earlier than the newest event. For an earlier t they are bounds of what is
 // left of that window; see SumAt.
 func (c *Counter) BoundsAt(t time.Time) (lo, hi uint64) {
-	lo, hi, _ = c.bounds(c.nanos(t))
+	lo, hi, _ = c.bounds(c.clock.nanos(t))
 	return lo, hi
 }
 
@@ -76,7 +76,7 @@ func (c *Counter) Estimate() uint64 { return c.estimate(c.liveBounds()) }
 // EstimateAt returns the estimate for the window that ends at t; for times in
 // the past see SumAt.
 func (c *Counter) EstimateAt(t time.Time) uint64 {
-	ns := c.nanos(t)
+	ns := c.clock.nanos(t)
 	lo, hi, _ := c.bounds(ns)
 	return c.estimate(lo, hi, ns)
 }
@@ -85,7 +85,7 @@ func (c *Counter) EstimateAt(t time.Time) uint64 {
 // current one left out. It changes only when a slot ends, so it suits figures
 // that are to be compared with each other.
 func (c *Counter) Finished() uint64 {
-	now := c.now()
+	now := c.clock.now()
 	for {
 		if sum, whole := c.finished(c.notBehind(now)); whole {
 			return sum
@@ -96,14 +96,14 @@ func (c *Counter) Finished() uint64 {
 // FinishedAt returns the count of the last Span/Slot slots that are over at t;
 // for times in the past see SumAt.
 func (c *Counter) FinishedAt(t time.Time) uint64 {
-	sum, _ := c.finished(c.nanos(t))
+	sum, _ := c.finished(c.clock.nanos(t))
 	return sum
 }
 
 // SlotAt returns the count of the one slot that t lies in. ok is false if that
 // slot is older than what is kept, see SumAt, and its count no longer known.
 func (c *Counter) SlotAt(t time.Time) (count uint64, ok bool) {
-	slot := c.ring.Slot(c.nanos(t))
+	slot := c.ring.Slot(c.clock.nanos(t))
 	return c.ring.Sum(slot, slot)
 }
 
@@ -113,14 +113,14 @@ func (c *Counter) SlotAt(t time.Time) (count uint64, ok bool) {
 // empty if it has left the window by then.
 func (c *Counter) Slots() iter.Seq2[time.Time, uint64] {
 	return func(yield func(time.Time, uint64) bool) {
-		c.each(c.notBehind(c.now()), yield)
+		c.each(c.notBehind(c.clock.now()), yield)
 	}
 }
 
 // SlotsAt returns the slots that SumAt(t) adds up, as Slots does.
 func (c *Counter) SlotsAt(t time.Time) iter.Seq2[time.Time, uint64] {
 	return func(yield func(time.Time, uint64) bool) {
-		c.each(c.nanos(t), yield)
+		c.each(c.clock.nanos(t), yield)
 	}
 }
 
@@ -176,7 +176,7 @@ func (c *Counter) bounds(t int64) (lo, hi uint64, whole bool) {
 
 // liveBounds returns the bounds now, and the time it took for now.
 func (c *Counter) liveBounds() (lo, hi uint64, t int64) {
-	now := c.now()
+	now := c.clock.now()
 	for {
 		t = c.notBehind(now)
 		if lo, hi, whole := c.bounds(t); whole {

@@ -153,6 +153,12 @@ func TestRotationAddLive(t *testing.T) {
 	wantExact(t, liveTurner{newTurningCounter(t)}, 5_000_000)
 }
 
+// Each of the two in a lane of its own, most of the time, and in others again
+// and again.
+func TestRotationSpread(t *testing.T) {
+	wantExact(t, spreadTurner{newTurningCounter(t)}, 5_000_000)
+}
+
 func TestRotationControlClearsLate(t *testing.T) {
 	wantCaught(t, func() turner { return new(clearsLate) })
 }
@@ -178,6 +184,16 @@ type liveTurner struct{ *Counter }
 
 func (c liveTurner) add(slot int64)          { c.ring.AddLive(slot*int64(time.Millisecond), 1) }
 func (c liveTurner) total(slot int64) uint64 { return counterTurner(c).total(slot) }
+
+type spreadTurner struct{ *Counter }
+
+func (c spreadTurner) add(slot int64) {
+	if slot%1000 == 0 {
+		c.ring.Spread()
+	}
+	liveTurner(c).add(slot)
+}
+func (c spreadTurner) total(slot int64) uint64 { return counterTurner(c).total(slot) }
 
 // clearsLate is the lock-free pattern of a published access counter: a swap
 // of the last slot written elects who clears, and meanwhile others count.

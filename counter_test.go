@@ -2,6 +2,7 @@ package lately
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -215,12 +216,17 @@ func TestTimesAtTheEnds(t *testing.T) {
 
 func TestNoAllocations(t *testing.T) {
 	c := mustCounter(t, Last(time.Second))
+	coarse, _ := NewCounterOn(mustClock(t, 0), Last(time.Second))
+	coarse.Add(1)
 	at := time.Now()
 	c.Add(1)
 	step := func() time.Time { at = at.Add(20 * time.Millisecond); return at }
 	for name, do := range map[string]func(){
 		"Add":        func() { c.Add(1) },
 		"Add large":  func() { c.Add(1 << 30) },
+		"coarse":     func() { coarse.Add(1) },
+		"Rate":       func() { c.Rate() },
+		"PeakRate":   func() { c.PeakRate() },
 		"AddAt":      func() { c.AddAt(step(), 1) },
 		"AddAt late": func() { c.AddAt(time.Unix(0, 0), 1) },
 		"AddAt idle": func() { at = at.Add(time.Hour); c.AddAt(at, 1) },
@@ -249,8 +255,8 @@ func TestNoAllocations(t *testing.T) {
 
 // The package comment says how much memory a window takes.
 func TestSizes(t *testing.T) {
-	if got := unsafe.Sizeof(Counter{}); got > 128 {
-		t.Errorf("a Counter has %d bytes, want at most 128", got)
+	if got := unsafe.Sizeof(Counter{}); got > 144 {
+		t.Errorf("a Counter has %d bytes, want at most 144", got)
 	}
 	var c *Counter
 	if n := testing.AllocsPerRun(10, func() { c, _ = NewCounter(Last(time.Minute)) }); n != 1 {
@@ -265,12 +271,31 @@ func TestSizes(t *testing.T) {
 func TestClockSaturates(t *testing.T) {
 	c := mustCounter(t, Last(time.Hour))
 	for _, wall := range []int64{minTime, maxTime} {
-		c.wall = wall
-		if got := c.nanos(c.base.Add(math.MaxInt64)); got != maxTime && wall > 0 || got < wall {
+		c.clock.wall = wall
+		if got := c.clock.nanosSlow(c.clock.base.Add(math.MaxInt64)); got != maxTime && wall > 0 || got < wall {
 			t.Errorf("from %d, 292 years on: %d", wall, got)
 		}
-		if got := c.nanos(c.base.Add(math.MinInt64)); got != minTime && wall < 0 || got > wall {
+		if got := c.clock.nanosSlow(c.clock.base.Add(math.MinInt64)); got != minTime && wall < 0 || got > wall {
 			t.Errorf("from %d, 292 years back: %d", wall, got)
+		}
+	}
+}
+
+// The short way to put a time on the clock and the long one agree.
+func TestClockNanos(t *testing.T) {
+	clock := newLiveClock()
+	rnd := rand.New(rand.NewPCG(newSeed(t), 0))
+	zone := time.FixedZone("", 3600)
+	for range 10_000 {
+		d := time.Duration(rnd.Uint64()) >> rnd.IntN(63)
+		for _, at := range []time.Time{
+			clock.base.Add(d), clock.base.Add(d).Round(0), clock.base.Add(d).In(zone),
+			time.Unix(0, int64(d)), time.Unix(int64(d), 999_999_999).UTC(),
+			{},
+		} {
+			if got, want := clock.nanos(at), clock.nanosSlow(at); got != want {
+				t.Fatalf("%v: %d, want %d", at, got, want)
+			}
 		}
 	}
 }

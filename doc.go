@@ -39,10 +39,14 @@
 //
 // # Cost
 //
-// An add is a clock reading and one atomic step; a read costs about a
-// nanosecond for each slot. Idle time costs nothing. A window of 60 slots takes
-// 512 bytes for them and less than 200 for the rest. Nothing allocates after
-// the first add (but see [Counter]), and nothing runs in the background.
+// An add is a clock reading and one atomic step, 30 ns of which the clock takes
+// 24; AddAt with a time at hand, 12; on a coarse [Clock], 11. A read costs about
+// a nanosecond for each slot. Idle time costs nothing. Where goroutines on
+// several cores add to one counter at once, it spreads them, and adds get faster
+// with each core. A window of 60 slots takes 512 bytes for them and about 200 for
+// the rest, and as much again for each lane that contention makes it grow.
+// Nothing else allocates after the first add (but see [Counter]), and nothing
+// runs in the background but a Clock, if there is one.
 //
 // # When not to use it
 //

@@ -53,13 +53,13 @@ func TestDocumentedProgramsCompile(t *testing.T) {
 }
 
 func TestBrokenProgramIsFound(t *testing.T) {
-	for _, program := range programs("text\n```go\npackage main\n\nfunc main() { lately.Nothing() }\n```\n") {
-		if out, err := vet(t, filepath.Join("..", ".."), program); err == nil {
-			t.Errorf("a program that does not compile was taken: %s", out)
-		}
-		return
+	found := programs("text\n```go\npackage main\n\nfunc main() { lately.Nothing() }\n```\n")
+	if len(found) != 1 {
+		t.Fatalf("%d programs found, want 1", len(found))
 	}
-	t.Error("the program was not found")
+	if out, err := vet(t, filepath.Join("..", ".."), found[0]); err == nil {
+		t.Errorf("a program that does not compile was taken: %s", out)
+	}
 }
 
 func vet(t *testing.T, root, program string) ([]byte, error) {

@@ -1,7 +1,5 @@
 package ring
 
-import "sync/atomic"
-
 // An era is a ring of words for as long as its newest slot moves on in steps
 // that a tag can tell apart. A longer step closes it and begins another era in
 // fresh memory, so that no word of before can be taken for one of after.
@@ -15,16 +13,25 @@ type era struct {
 	// after all words have been stamped for it: who sees N finds the slots up
 	// to N in place. Closed, it holds the slot that the next era begins with
 	// and never changes again, so everyone can finish what the closer began.
-	newest atomic.Int64
+	newest atomicInt64
 
-	words []atomic.Uint64 // len is 1<<shift
+	words []atomicUint64 // len is 1<<shift
 	shift uint8
+
+	brisk atomicBool  // see Ring.AddBrisk
+	mark  atomicInt64 // when Pace was last called
+
+	_ [16]byte // a cache line in all: eras of other lanes lie beside it
 }
+
+// minWords keeps the words of two lanes off one cache line.
+const minWords = 8
 
 // newEra returns an open era whose newest slot is slot, all counts 0. It is
 // not shared yet, so the order of the stores does not matter.
 func newEra(slot int64, shift uint8) *era {
-	e := &era{words: make([]atomic.Uint64, 1<<shift), shift: shift}
+	size := 1 << shift
+	e := &era{words: make([]atomicUint64, max(size, minWords))[:size:size], shift: shift}
 	for s := slot - int64(len(e.words)) + 1; s <= slot; s++ {
 		e.word(s).Store(stampOf(s, shift))
 	}
@@ -38,7 +45,7 @@ func isClosed(state int64) bool  { return state&1 != 0 }
 func newestOf(state int64) int64 { return state >> 1 }
 
 // word returns the word at the position of slot.
-func (e *era) word(slot int64) *atomic.Uint64 {
+func (e *era) word(slot int64) *atomicUint64 {
 	return &e.words[uint64(slot)&uint64(len(e.words)-1)]
 }
 
@@ -47,36 +54,46 @@ func (e *era) far() int64 { return farTurns << e.shift }
 
 // blind adds n, at most maxBlind, to whatever slot is at the position of slot:
 // to slot itself, or to the later one that has taken its place since the caller
-// looked. It reports whether n fitted.
+// looked. It returns the word that followed, and whether somebody else changed
+// it at the same moment. If the guard is set in it, the caller must clamp.
 //
 // REQUIRES: newest has been seen at slot. So the word can't be an older one.
-func (e *era) blind(slot int64, n uint64) (fits bool) {
+func (e *era) blind(slot int64, n uint64) (w uint64, met bool) {
 	p := e.word(slot)
-	w := p.Add(n)
-	if w&guard == 0 {
-		return true
+	before := p.Load() // costs nothing where the line is at hand, and tells where it is not
+	w = p.Add(n)
+	return w, w != before+n
+}
+
+// clamp brings the word at the position of slot, found with the guard set, back
+// to MaxCount.
+func (e *era) clamp(slot int64) {
+	p := e.word(slot)
+	for {
+		w := p.Load()
+		if w&guard == 0 || p.CompareAndSwap(w, w&^lowMask|MaxCount) {
+			return
+		}
 	}
-	for w&guard != 0 && !p.CompareAndSwap(w, w&^lowMask|MaxCount) {
-		w = p.Load()
-	}
-	return false
 }
 
 // add counts n in slot and nowhere else. If a later slot has taken its place it
-// changes nothing and returns the word it found, and ok is false.
+// changes nothing and returns the word it found, and ok is false. met says that
+// somebody else changed the word at the same moment.
 //
 // REQUIRES: newest has been seen at or after slot, by less than len(words).
-func (e *era) add(slot int64, n uint64) (found uint64, fits, ok bool) {
+func (e *era) add(slot int64, n uint64) (found uint64, fits, met, ok bool) {
 	p, stamp := e.word(slot), stampOf(slot, e.shift)
 	for {
 		w := p.Load()
 		if (w^stamp)>>tagShift != 0 {
-			return w, false, false
+			return w, false, met, false
 		}
 		room := MaxCount - countOf(w)
 		if p.CompareAndSwap(w, stamp|(MaxCount-room+min(n, room))) {
-			return w, n <= room, true
+			return w, n <= room, met, true
 		}
+		met = true
 	}
 }
 
@@ -92,7 +109,9 @@ func (e *era) advance(state, slot int64) {
 			return
 		}
 	}
-	e.newest.CompareAndSwap(state, open(slot))
+	if e.newest.CompareAndSwap(state, open(slot)) && e.brisk.Load() {
+		e.brisk.Store(false)
+	}
 }
 
 // close ends the era in favor of one that begins with slot. If newest is no

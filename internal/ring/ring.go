@@ -14,14 +14,20 @@ import "sync/atomic"
 // add on; a step of more than farTurns turns, after idle time that is 9 hours
 // for a window of 1 ms and longer for any other, takes fresh memory once.
 //
+// Adders that get in each other's way are spread over lanes, each with words of
+// its own; see spread. A lane's newest slot is never ahead of the lead's, which
+// is moved first; so what a lane keeps is in the window or older.
+//
 // The zero Ring is not usable, call Init. A Ring must not be copied after that.
 type Ring struct {
 	width int64 // of a slot, in nanoseconds
 	slots int64 // of the window
 	shift uint8 // log2 of the number of words
 
-	era       atomic.Pointer[era] // nil until the first add
-	saturated atomic.Uint64       // adds that did not fit
+	lane                            // the lead: its newest slot is that of the ring
+	spread    atomicPointer[spread] // nil until adders have met
+	crowd     crowd
+	saturated atomic.Uint64 // adds that did not fit
 }
 
 // Init makes r an empty ring for a window of that many slots, each width
@@ -67,28 +73,100 @@ func (r *Ring) Saturated() uint64 { return r.saturated.Load() }
 // It is never refused: it counts in the slot of t or, if the ring has moved on
 // since t was taken, in a slot that it has reached since; if the slot of t has
 // left the window, in the newest.
-func (r *Ring) AddLive(t int64, n uint64) {
-	e := r.era.Load()
+//
+// due says that about paceEvery have been counted in this slot and lane since it
+// last said so; see AddBrisk.
+func (r *Ring) AddLive(t int64, n uint64) (due bool) {
+	e, s := r.ready(t)
 	if e == nil || n > maxBlind {
 		r.addLiveSlow(t, n)
+		return true
+	}
+	w, met := e.blind(s, n)
+	if met || w&guard != 0 {
+		r.aftermath(e, s, w, met)
+	}
+	return (w^(w-n))&^(paceEvery-1) != 0
+}
+
+// paceEvery is how many events are counted by a clock that lags before it is
+// compared with a precise one.
+const paceEvery = 16
+
+// AddBrisk is AddLive, at a time that may lag, for a lane that is brisk: it has
+// counted so fast of late that a look at the clock now and then bounds the lag.
+// If it is not, or t is not in the newest slot, AddBrisk does nothing and
+// reports ok false; the caller then reads a precise clock, and calls AddLive.
+// Each time that due is true, of either, it calls Pace.
+func (r *Ring) AddBrisk(t int64, n uint64) (ok, due bool) {
+	e, s := r.ready(t)
+	if e == nil || !e.brisk.Load() || n > maxBlind {
+		return false, false
+	}
+	w, met := e.blind(s, n)
+	if met || w&guard != 0 {
+		r.aftermath(e, s, w, met)
+	}
+	return true, (w^(w-n))&^(paceEvery-1) != 0
+}
+
+// Pace tells the caller's lane the precise time. It is brisk from now on if it
+// was last told so less than limit nanoseconds ago, until its slot is over.
+func (r *Ring) Pace(now, limit int64) {
+	l := &r.lane
+	if s := r.spread.Load(); s != nil {
+		l = s.pick()
+	}
+	e := l.era.Load()
+	if e == nil {
 		return
+	}
+	took := now - e.mark.Load()
+	e.mark.Store(now)
+	if brisk := 0 <= took && took < limit; brisk != e.brisk.Load() {
+		e.brisk.Store(brisk)
+	}
+}
+
+// ready returns the era of the caller's lane and the newest slot, if t lies in
+// it and the lane is there already; else nil.
+func (r *Ring) ready(t int64) (*era, int64) {
+	e := r.era.Load()
+	if e == nil {
+		return nil, 0
 	}
 	state := e.newest.Load()
 	s := newestOf(state)
 	if isClosed(state) || uint64(t-s*r.width) >= uint64(r.width) {
-		r.addLiveSlow(t, n)
-		return
+		return nil, 0
 	}
-	if !e.blind(s, n) {
+	if spread := r.spread.Load(); spread != nil {
+		e = spread.pick().era.Load()
+		if e == nil || e.newest.Load() != state {
+			return nil, 0
+		}
+	}
+	return e, s
+}
+
+// aftermath is what remains to be done when a blind add in slot has met another
+// or did not fit.
+func (r *Ring) aftermath(e *era, slot int64, w uint64, met bool) {
+	if w&guard != 0 {
+		e.clamp(slot)
 		r.saturated.Add(1)
+	}
+	if met {
+		r.meet(slot)
 	}
 }
 
-// addLiveSlow is AddLive when t is not in the newest slot or n is large.
+// addLiveSlow is AddLive when t is not in the newest slot, the lane is not
+// there yet, or n is large.
 func (r *Ring) addLiveSlow(t int64, n uint64) {
 	slot := Floor(t, r.width)
 	for {
-		e, state := r.reach(slot)
+		e, state := r.reach(slot, r.shift)
 		at, newest := slot, newestOf(state)
 		if at <= newest-r.slots {
 			at = newest
@@ -99,12 +177,25 @@ func (r *Ring) addLiveSlow(t int64, n uint64) {
 	}
 }
 
-// AddAt counts n in slot. It reports false and counts nothing if slot is older
-// than the window and the partly expired slot before it: that slot's count may
-// be gone, or its place taken.
-func (r *Ring) AddAt(slot int64, n uint64) bool {
+// AddAt counts n for an event at t. It reports false and counts nothing if the
+// slot of t is older than the window and the partly expired slot before it:
+// that slot's count may be gone, or its place taken.
+func (r *Ring) AddAt(t int64, n uint64) bool {
+	if e, s := r.ready(t); e != nil {
+		if _, fits, met, ok := e.add(s, n); ok {
+			if met || !fits {
+				r.afterAdd(s, fits, met)
+			}
+			return true
+		}
+	}
+	return r.addAtSlow(Floor(t, r.width), n)
+}
+
+// addAtSlow is AddAt for a slot that may not be the newest.
+func (r *Ring) addAtSlow(slot int64, n uint64) bool {
 	for {
-		e, state := r.reach(slot)
+		e, state := r.reach(slot, r.shift)
 		if slot < newestOf(state)-r.slots {
 			return false
 		}
@@ -114,18 +205,37 @@ func (r *Ring) AddAt(slot int64, n uint64) bool {
 	}
 }
 
-// addTo counts n in a slot of the window as state has it. It reports false if
-// a later slot has taken the place; newest has moved past state then.
+// addTo counts n in a slot of the window as the lead's state has it. It reports
+// false if a later slot has taken the place; newest has moved past state then.
 func (r *Ring) addTo(e *era, state, slot int64, n uint64) bool {
-	w, fits, ok := e.add(slot, n)
+	l := &r.lane
+	if s := r.spread.Load(); s != nil {
+		l = s.pick()
+		e, state = l.reach(slot, r.shift)
+	}
+	if slot <= newestOf(state)-int64(len(e.words)) {
+		return false // a lane that has moved on since
+	}
+	w, fits, met, ok := e.add(slot, n)
 	if !ok {
-		r.help(e, state, slot, w)
+		l.help(e, state, slot, w)
 		return false
 	}
+	if met || !fits {
+		r.afterAdd(slot, fits, met)
+	}
+	return true
+}
+
+// afterAdd is what remains to be done when an add in slot has met another or
+// did not fit.
+func (r *Ring) afterAdd(slot int64, fits, met bool) {
 	if !fits {
 		r.saturated.Add(1)
 	}
-	return true
+	if met {
+		r.meet(slot)
+	}
 }
 
 // Sum returns the counts of the slots first to last, both included. It is
@@ -135,84 +245,18 @@ func (r *Ring) addTo(e *era, state, slot int64, n uint64) bool {
 // Adds that finished before Sum began are in it; adds that begin after it ended
 // are not.
 func (r *Ring) Sum(first, last int64) (sum uint64, whole bool) {
-	for {
-		e := r.era.Load()
-		if e == nil {
-			return 0, true
-		}
-		state := e.newest.Load()
-		if !isClosed(state) {
-			return r.sum(e, state, first, last)
-		}
-		r.succeed(e, state)
+	e, state := r.current()
+	if e == nil {
+		return 0, true
 	}
-}
-
-// sum is Sum in the era e, found open in that state. Position and stamp go up
-// together: one step right is one slot on, past the end of the words one turn.
-func (r *Ring) sum(e *era, state, first, last int64) (sum uint64, whole bool) {
-	newest := newestOf(state)
-	oldest := newest - r.slots
-	whole = first >= oldest || last < first
-	first, last = max(first, oldest), min(last, newest)
-	if first > last {
-		return 0, whole
-	}
-	words, stamp := e.words, stampOf(first, e.shift)
-	p := int(first) & (len(words) - 1)
-	for s := first; s <= last; s++ {
-		if w := words[p].Load(); (w^stamp)>>tagShift == 0 {
-			sum += countOf(w) // below 2^64 with any ring that fits in memory
-		} else {
-			r.help(e, state, s, w)
-			whole = false
-		}
-		if p++; p == len(words) {
-			p, stamp = 0, stamp+1<<tagShift
+	sum, whole = r.sumIn(e, state, first, last, r.slots)
+	if s := r.spread.Load(); s != nil {
+		// A lane may be behind, and still have what the window has not.
+		first = max(first, newestOf(state)-r.slots)
+		for i := range s.used() {
+			part, all := s.lanes[i].sum(first, last, r.slots)
+			sum, whole = sum+part, whole && all
 		}
 	}
 	return sum, whole
-}
-
-// reach returns the current era, and its state, once its newest slot is at or
-// after slot, and sees to it that it is.
-func (r *Ring) reach(slot int64) (*era, int64) {
-	for {
-		e := r.era.Load()
-		if e == nil {
-			r.era.CompareAndSwap(nil, newEra(slot, r.shift))
-			continue
-		}
-		state := e.newest.Load()
-		switch step := slot - newestOf(state); {
-		case isClosed(state):
-			r.succeed(e, state)
-		case step <= 0:
-			return e, state
-		case step > e.far():
-			e.close(state, slot)
-		default:
-			e.advance(state, slot)
-		}
-	}
-}
-
-// succeed puts the next era in the place of e, which is closed. Everyone who
-// meets a closed era does it; one of them wins. Writers that looked at e before
-// it was closed may still add to it: their slots were in its window, and those
-// are more than a window older than where the next era begins.
-func (r *Ring) succeed(e *era, state int64) {
-	if r.era.Load() == e {
-		r.era.CompareAndSwap(e, newEra(newestOf(state), r.shift))
-	}
-}
-
-// help is called by who has found w, the word of a later slot, at the position
-// of slot, after newest was seen at state. If newest is still there, a writer
-// is between stamping and publishing; help publishes in its stead, so that the
-// caller need not wait for it.
-func (r *Ring) help(e *era, state, slot int64, w uint64) {
-	if e.newest.Load() == state {
-		r.reach(e.slotFound(w, slot, state))
-	}
 }

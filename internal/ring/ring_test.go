@@ -3,6 +3,7 @@ package ring
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 )
 
@@ -16,7 +17,7 @@ func newRing(slots int) *Ring {
 
 func (r *Ring) mustAdd(t *testing.T, slot int64, n uint64) {
 	t.Helper()
-	if !r.AddAt(slot, n) {
+	if !r.AddAt(slot*width, n) {
 		t.Fatalf("AddAt(%d, %d) was refused", slot, n)
 	}
 }
@@ -51,7 +52,7 @@ func TestKeepsWindowAndOneSlot(t *testing.T) {
 		if _, whole := r.Sum(40-int64(slots)-1, 40); whole {
 			t.Errorf("%d slots: a sum over a slot that is gone calls itself whole", slots)
 		}
-		if r.AddAt(40-int64(slots)-1, 1) {
+		if r.AddAt((40-int64(slots)-1)*width, 1) {
 			t.Errorf("%d slots: an add to a slot that is gone was accepted", slots)
 		}
 		r.mustAdd(t, 40-int64(slots), 1)
@@ -185,7 +186,7 @@ func TestStoppedExactWriter(t *testing.T) {
 	r.mustAdd(t, 100, 1)
 	e := r.era.Load()
 	r.mustAdd(t, 108, 1)
-	if _, _, ok := e.add(100, 3); ok {
+	if _, _, _, ok := e.add(100, 3); ok {
 		t.Error("add reached slot 108 by the name of slot 100")
 	}
 	r.wantSum(t, 103, 108, 1)
@@ -207,7 +208,7 @@ func TestStoppedAdvance(t *testing.T) {
 	}
 	t.Run("add at", func(t *testing.T) {
 		r := stopped()
-		if r.AddAt(100, 1) {
+		if r.AddAt(100*width, 1) {
 			t.Error("slot 100 has been replaced, its add must be refused as late")
 		}
 		r.mustAdd(t, 110, 1)
@@ -236,7 +237,7 @@ func TestStoppedAdvance(t *testing.T) {
 	})
 	t.Run("advance less", func(t *testing.T) {
 		r := stopped()
-		if r.AddAt(101, 1) {
+		if r.AddAt(101*width, 1) {
 			t.Error("slot 101 has been replaced by 109, its add must be refused as late")
 		}
 		r.mustAdd(t, 110, 1)
@@ -255,8 +256,8 @@ func TestStoppedAdvance(t *testing.T) {
 func TestStoppedClose(t *testing.T) {
 	const next = 1 << 50
 	for name, use := range map[string]func(r *Ring){
-		"add at":       func(r *Ring) { r.AddAt(next, 1) },
-		"add at after": func(r *Ring) { r.AddAt(next+1, 1) },
+		"add at":       func(r *Ring) { r.AddAt(next*width, 1) },
+		"add at after": func(r *Ring) { r.AddAt((next+1)*width, 1) },
 		"add live":     func(r *Ring) { r.AddLive(next*width, 1) },
 		"late live":    func(r *Ring) { r.AddLive(100*width, 1) },
 		"sum": func(r *Ring) {
@@ -371,6 +372,34 @@ func TestOverflowUnclamped(t *testing.T) {
 	}
 }
 
+// Many writers that overflow one slot at the same time do not reach its tag.
+func TestOverflowConcurrent(t *testing.T) {
+	const writers, adds, at = 4, 5000, 41 * width
+	r := newRing(3)
+	r.crowd.Store(0xff) // they stay in one lane
+	r.AddLive(at, MaxCount-1000)
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Go(func() {
+			for range adds {
+				r.AddLive(at, maxBlind)
+				if sum, _ := r.Sum(41, 41); sum < MaxCount-1000 {
+					t.Errorf("a slot about to overflow reads %d", sum)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	r.wantSum(t, 41, 41, MaxCount)
+	// 3 adds of 256 fit into 1000. The others do not, each of them.
+	if got := r.Saturated(); got != writers*adds-3 {
+		t.Errorf("Saturated() = %d, want %d", got, writers*adds-3)
+	}
+	r.mustAdd(t, 42, 1)
+	r.wantSum(t, 41, 42, MaxCount+1)
+}
+
 func TestAddLive(t *testing.T) {
 	r := newRing(5)
 	r.AddLive(100*width+3, 1)
@@ -398,7 +427,7 @@ func TestWordsOnlyGrow(t *testing.T) {
 		if rnd.IntN(100) == 0 {
 			slot += rnd.Int64N(int64(farTurns) << r.shift)
 		}
-		r.AddAt(slot, 1)
+		r.AddAt(slot*width, 1)
 		e := r.era.Load()
 		state := e.newest.Load()
 		newest := newestOf(state)
@@ -408,4 +437,64 @@ func TestWordsOnlyGrow(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLateWriter stops a writer of either kind between reading the time and
+// counting, moves on by up to several rings or a whole era, and lets it go on.
+// What it adds is kept, in a slot that was reached meanwhile, or refused.
+func TestLateWriter(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	lost, wrong := 0, 0
+	for range 10_000 {
+		slots := 1 + rnd.IntN(12)
+		r := newRing(slots)
+		r.mustAdd(t, 100, 1)
+		if rnd.IntN(2) == 0 {
+			r.Spread()
+			r.AddLive(100*width, 0)
+		}
+		e, slot := r.ready(100 * width) // the writer, which stops here
+		newest := int64(100)
+		for range rnd.IntN(5) {
+			newest += 1 + rnd.Int64N(int64(2*len(e.words)))
+			if rnd.IntN(20) == 0 {
+				newest += e.far() + 1
+			}
+			r.AddLive(newest*width, 1)
+		}
+		before := r.sumAll(newest)
+		e.blind(slot, 4)
+		after := r.sumAll(newest)
+		if after != before && after != before+4 {
+			wrong++
+		}
+		// It is out of the window only if its own slot, or its era, is.
+		if after == before && newest-int64(slots) <= slot {
+			lost++
+		}
+	}
+	if lost+wrong > 0 {
+		t.Errorf("%d adds were lost and %d counted wrong, of 10,000", lost, wrong)
+	}
+}
+
+// TestLateWriterControl is a ring that puts the stamp it knew beside what it
+// counts: a writer who was stopped brings an old slot back, and wipes a new one.
+func TestLateWriterControl(t *testing.T) {
+	r := newRing(3)
+	r.mustAdd(t, 100, 1)
+	e, slot := r.ready(100 * width)
+	r.mustAdd(t, 104, 1)
+	e.word(slot).Store(stampOf(slot, r.shift) | 5)
+	if sum := r.sumAll(104); sum == 1 || sum == 5 {
+		t.Errorf("the slot of 104 has its count, or the late one: %d; the test proves nothing", sum)
+	}
+}
+
+// sumAll is what a read of the window at newest, and the slot before it, finds.
+func (r *Ring) sumAll(newest int64) uint64 {
+	sum, _ := r.Sum(newest-r.slots, newest)
+	return sum
 }

@@ -1,0 +1,25 @@
+package lately_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lately-go/lately"
+)
+
+// One clock serves all the busy counters of a program.
+func ExampleClock() {
+	clock, err := lately.NewClock(0)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer clock.Close()
+
+	packets, _ := lately.NewCounterOn(clock, lately.Last(time.Second))
+	for range 1_000_000 {
+		packets.Add(1)
+	}
+	fmt.Println(packets.Sum() > 0)
+	// Output: true
+}

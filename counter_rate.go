@@ -1,0 +1,96 @@
+package lately
+
+import (
+	"time"
+
+	"github.com/lately-go/lately/internal/ring"
+)
+
+// Rate returns how many events a second there are on average in the window that
+// ends now: its [Counter.Estimate] by its span.
+//
+// A window that has not been counted in for a whole span yet is averaged over
+// the whole span all the same: what is not known to have happened has not.
+func (c *Counter) Rate() float64 {
+	rate, _ := c.RateLast(c.window.Span)
+	return rate
+}
+
+// RateAt returns the rate of the window that ends at t; for times in the past
+// see SumAt.
+func (c *Counter) RateAt(t time.Time) float64 {
+	rate, _ := c.RateLastAt(t, c.window.Span)
+	return rate
+}
+
+// RateLast returns the average number of events a second in a shorter span that
+// ends now; of a second, it is the current rate. The slot that the span's left
+// edge cuts counts by the share of it inside, so the rate is off by no more than
+// that slot's count divided by the span: choose spans of several slots. The
+// error says so if span is not positive or longer than the window; the rate is 0
+// then.
+func (c *Counter) RateLast(span time.Duration) (float64, error) {
+	if err := c.checkSpan(span); err != nil {
+		return 0, err
+	}
+	now := c.clock.now()
+	for {
+		if sum, whole := c.weighted(c.notBehind(now), int64(span)); whole {
+			return sum / span.Seconds(), nil
+		}
+	}
+}
+
+// RateLastAt returns the average number of events a second in a shorter span
+// that ends at t; see RateLast and, for times in the past, SumAt.
+func (c *Counter) RateLastAt(t time.Time, span time.Duration) (float64, error) {
+	if err := c.checkSpan(span); err != nil {
+		return 0, err
+	}
+	sum, _ := c.weighted(c.clock.nanos(t), int64(span))
+	return sum / span.Seconds(), nil
+}
+
+// PeakRate returns the highest rate of any one slot of the window that ends
+// now, in events a second: the largest count of a slot, by the slot's width. The
+// slots are those that Sum adds up, the current one included, whose count may
+// still rise.
+func (c *Counter) PeakRate() float64 {
+	now := c.clock.now()
+	for {
+		if most, whole := c.peak(c.notBehind(now)); whole {
+			return float64(most) / c.window.Slot.Seconds()
+		}
+	}
+}
+
+// PeakRateAt returns the highest rate of any one slot of the window that ends at
+// t; see PeakRate and, for times in the past, SumAt.
+func (c *Counter) PeakRateAt(t time.Time) float64 {
+	most, _ := c.peak(c.clock.nanos(t))
+	return float64(most) / c.window.Slot.Seconds()
+}
+
+// weighted returns the count of the last span at t, the slot that its left edge
+// cuts by the share of it inside.
+func (c *Counter) weighted(t, span int64) (sum float64, whole bool) {
+	width := int64(c.window.Slot)
+	first, partly := ring.Oldest(t, span, width)
+	lo, whole := c.ring.Sum(first, c.ring.Slot(t))
+	if !partly {
+		return float64(lo), whole
+	}
+	cut, kept := c.ring.Sum(first-1, first-1)
+	inside := first*width - 1 - (t - span) // times of that slot after the left edge
+	return float64(lo) + float64(cut)*float64(inside)/float64(width), whole && kept
+}
+
+// peak returns the largest count of a slot of the window at t.
+func (c *Counter) peak(t int64) (most uint64, whole bool) {
+	last, whole := c.ring.Slot(t), true
+	for s := last - c.ring.Slots() + 1; s <= last; s++ {
+		count, kept := c.ring.Sum(s, s)
+		most, whole = max(most, count), whole && kept
+	}
+	return most, whole
+}

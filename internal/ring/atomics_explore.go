@@ -1,0 +1,58 @@
+//go:build explore
+
+package ring
+
+import "sync/atomic"
+
+// In this build every atomic first hands over to the explorer, which decides who
+// goes on; see explore_test.go. It is for tests only.
+type (
+	atomicUint64 struct{ v atomic.Uint64 }
+	atomicInt64  struct{ v atomic.Int64 }
+	atomicBool   struct{ v atomic.Bool }
+
+	atomicPointer[T any] struct{ v atomic.Pointer[T] }
+)
+
+// step is called before each atomic: at is what it is about, writes whether it
+// may change it. The explorer sets it.
+var step = func(at any, writes bool) {}
+
+// tokenNow is the token of whoever runs. The explorer sets it.
+var tokenNow uint64
+
+func token() uint64 { return tokenNow }
+
+// randomDeal is not random here, so that an order of steps can be repeated.
+func randomDeal() uint64 { return 0x9e3779b97f4a7c15 }
+
+// Stores are no steps: they are of memory that nobody else has seen yet, or of a
+// lane's pace, which no count depends on.
+
+func (a *atomicUint64) Load() uint64   { step(a, false); return a.v.Load() }
+func (a *atomicUint64) Store(x uint64) { a.v.Store(x) }
+
+func (a *atomicUint64) Add(x uint64) uint64 { step(a, true); return a.v.Add(x) }
+
+func (a *atomicUint64) CompareAndSwap(x, y uint64) bool {
+	step(a, true)
+	return a.v.CompareAndSwap(x, y)
+}
+
+func (a *atomicInt64) Load() int64   { step(a, false); return a.v.Load() }
+func (a *atomicInt64) Store(x int64) { a.v.Store(x) }
+
+func (a *atomicInt64) CompareAndSwap(x, y int64) bool {
+	step(a, true)
+	return a.v.CompareAndSwap(x, y)
+}
+
+func (a *atomicBool) Load() bool   { return a.v.Load() }
+func (a *atomicBool) Store(x bool) { a.v.Store(x) }
+
+func (a *atomicPointer[T]) Load() *T { step(a, false); return a.v.Load() }
+
+func (a *atomicPointer[T]) CompareAndSwap(x, y *T) bool {
+	step(a, true)
+	return a.v.CompareAndSwap(x, y)
+}
