@@ -1,6 +1,7 @@
 package lately
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -115,37 +116,73 @@ func TestConservation(t *testing.T) {
 // TestReadInterval wants a read beside 2 writers to be at least the adds that
 // finished before it began and at most those that began before it ended.
 func TestReadInterval(t *testing.T) {
-	const writers, reads = 2, 20_000
 	seed := newSeed(t)
 	s := newStage(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for phase := range phases() / 50 {
 		s.nextPhase(rnd)
-		var wg sync.WaitGroup
-		var over atomic.Bool
-		for writer := range writers {
-			wg.Go(func() {
-				rnd := rand.New(rand.NewPCG(seed, uint64(phase*writers+writer+1)))
-				for !over.Load() {
-					s.add(rnd)
-				}
-			})
-		}
-		for i := 0; i < reads || s.done.Load() == 0; i++ {
-			before := s.done.Load()
-			lo, hi := s.read(rnd)
-			after := s.begun.Load()
-			if lo < before || hi > after || lo > hi {
-				t.Errorf("phase %d: read %d to %d, but %d adds had finished before and %d begun after", phase, lo, hi, before, after)
-				break
-			}
-		}
-		over.Store(true)
-		wg.Wait()
-		if t.Failed() {
-			return
+		if wrong := s.readPhase(seed, phase, 20_000, s.read); wrong != "" {
+			t.Fatalf("phase %d: %s", phase, wrong)
 		}
 	}
+}
+
+// TestReadIntervalControl reads in two broken ways, which must be caught: a sum
+// kept from an earlier read, and a slot counted twice.
+func TestReadIntervalControl(t *testing.T) {
+	seed := newSeed(t)
+	s := newStage(t)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	reads := 0
+	var kept uint64
+	for name, read := range map[string]func(*rand.Rand) (lo, hi uint64){
+		"kept": func(rnd *rand.Rand) (uint64, uint64) {
+			if reads++; reads%100 == 1 {
+				_, kept = s.read(rnd)
+			}
+			return kept, kept
+		},
+		"twice": func(rnd *rand.Rand) (uint64, uint64) {
+			lo, hi := s.read(rnd)
+			return lo, hi + hi/2 + 1
+		},
+	} {
+		caught := false
+		for phase := 0; phase < 20 && !caught; phase++ {
+			s.nextPhase(rnd)
+			reads, kept = 0, 0
+			caught = s.readPhase(seed, phase, 20_000, read) != ""
+		}
+		if !caught {
+			t.Errorf("the broken read %q was not caught", name)
+		}
+	}
+}
+
+// readPhase reads beside 2 writers and returns what was wrong, "" if nothing.
+func (s *stage) readPhase(seed uint64, phase, reads int, read func(*rand.Rand) (lo, hi uint64)) string {
+	const writers = 2
+	var wg sync.WaitGroup
+	var over atomic.Bool
+	for writer := range writers {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(seed, uint64(phase*writers+writer+1)))
+			for !over.Load() {
+				s.add(rnd)
+			}
+		})
+	}
+	defer func() { over.Store(true); wg.Wait() }()
+	rnd := rand.New(rand.NewPCG(seed, uint64(phase)))
+	for i := 0; i < reads || s.done.Load() == 0; i++ {
+		before := s.done.Load()
+		lo, hi := read(rnd)
+		after := s.begun.Load()
+		if lo < before || hi > after || lo > hi {
+			return fmt.Sprintf("read %d to %d, but %d adds had finished before and %d begun after", lo, hi, before, after)
+		}
+	}
+	return ""
 }
 
 // read returns a live read as the bounds it gives: lo and hi, or twice a sum.

@@ -8,7 +8,7 @@ import (
 
 // A spread is the lanes that adders share out among themselves once they have
 // been found in each other's way. It is made then, and has few lanes at first;
-// each further time there are more, up to two for each P, and after that they
+// each further time there are more, up to two to four for each P, and after that they
 // are dealt out anew, ever more rarely, until nobody meets anybody or nothing
 // better can be had.
 //
