@@ -1,0 +1,381 @@
+package shard_test
+
+import (
+	"fmt"
+	"hash/fnv"
+	"hash/maphash"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lately-go/lately/internal/shard"
+)
+
+// ages is an Owner whose records have a value and the time they expire at. The
+// flag marks records that have been dropped from elsewhere.
+type ages struct {
+	now     uint64
+	dropped map[uint64]bool
+	base    int64
+}
+
+func (a *ages) Base(base *[shard.MaxBases]int64) { base[0] = a.base }
+func (a *ages) Expired(r shard.Record) bool      { return r.Words()[1] < a.now }
+func (a *ages) Weight(r shard.Record) uint64     { return r.Words()[0] }
+func (a *ages) Rebase(r shard.Record, from *[shard.MaxBases]int64) {
+	r.Words()[2] += uint64(from[0] - a.base)
+}
+
+func (a *ages) Drop(r shard.Record) {
+	if a.dropped != nil {
+		a.dropped[r.Words()[0]] = true
+	}
+}
+
+const forever = 1 << 62
+
+func newInline(t testing.TB, budget int64, change func(c *shard.InlineConfig)) (*shard.Inline, *ages, *shard.Budget) {
+	owner := &ages{}
+	b := shard.NewBudget(budget)
+	c := shard.InlineConfig{Words: 3, Budget: b, Owner: owner}
+	if change != nil {
+		change(&c)
+	}
+	in, err := shard.NewInline(maphash.MakeSeed(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in, owner, b
+}
+
+func findOrAdd(p *shard.Page, hash uint64, key string) (r shard.Record, ok bool) {
+	p.Ready()
+	if r, ok := p.Find(hash, key); ok {
+		return r, true
+	}
+	return p.Add(hash, key)
+}
+
+func inlineAdd(in *shard.Inline, key string, value, expires uint64) bool {
+	hash := in.Hash(key)
+	p := in.Page(hash)
+	p.Lock()
+	defer p.Unlock()
+	r, ok := findOrAdd(p, hash, key)
+	if ok {
+		r.Words()[0], r.Words()[1] = value, expires
+	}
+	return ok
+}
+
+func inlineGet(in *shard.Inline, key string) (value uint64, ok bool) {
+	hash := in.Hash(key)
+	p := in.Page(hash)
+	p.Lock()
+	defer p.Unlock()
+	r, ok := p.Find(hash, key)
+	if !ok {
+		return 0, false
+	}
+	return r.Words()[0], true
+}
+
+// TestInlineAgainstMap adds, removes and expires at random, with room for all.
+func TestInlineAgainstMap(t *testing.T) {
+	rnd := seeded(t)
+	for _, compare := range []bool{false, true} {
+		in, owner, budget := newInline(t, 8<<20, func(c *shard.InlineConfig) { c.Compare = compare })
+		type entry struct{ value, expires uint64 }
+		want := make(map[string]entry)
+		for i := range uint64(60_000) {
+			key := randomKey(rnd)
+			e, held := want[key]
+			if value, ok := inlineGet(in, key); ok && (!held || value != e.value) || !ok && held && e.expires >= owner.now {
+				t.Fatalf("%q has %d, %t; want %+v, %t", key, value, ok, e, held)
+			}
+			switch rnd.IntN(4) {
+			case 0:
+				hash := in.Hash(key)
+				p := in.Page(hash)
+				p.Lock()
+				p.Remove(hash, key)
+				if _, ok := p.Find(hash, key); ok {
+					t.Fatalf("%q is there after Remove", key)
+				}
+				p.Unlock()
+				delete(want, key)
+			default:
+				want[key] = entry{i, owner.now + rnd.Uint64N(3)*10_000}
+				if !inlineAdd(in, key, i, want[key].expires) {
+					t.Fatalf("%q was refused", key)
+				}
+				in.Turn()
+			}
+			if owner.now++; rnd.IntN(20_000) == 0 {
+				in.Expire()
+			}
+		}
+		live, found := 0, 0
+		for key, e := range want {
+			if value, ok := inlineGet(in, key); e.expires >= owner.now && (!ok || value != e.value) {
+				t.Fatalf("at last %q has %d, %t; want %+v", key, value, ok, e)
+			}
+			if e.expires >= owner.now {
+				live++
+			}
+		}
+		in.Expire()
+		for i := range in.Pages() {
+			in.Pages()[i].Each(func(key []byte, r shard.Record) bool {
+				if want[string(key)].value != r.Words()[0] {
+					t.Errorf("Each has %q with %d", key, r.Words()[0])
+				}
+				found++
+				return true
+			})
+		}
+		gone := in.Gone()
+		if found != live || in.Len() != live || gone.Expired == 0 || gone.Least+gone.Refused != 0 || budget.Used() > 8<<20 {
+			t.Errorf("%d found, Len %d, %d live; %+v", found, in.Len(), live, gone)
+		}
+	}
+}
+
+// What was dropped is told, and memory comes back when all is gone.
+func TestInlineGivesBack(t *testing.T) {
+	in, owner, budget := newInline(t, 8<<20, nil)
+	owner.dropped = make(map[uint64]bool)
+	empty := budget.Used()
+	for i := range uint64(50_000) {
+		inlineAdd(in, fmt.Sprint("a key of some length ", i), i, 5)
+	}
+	full := budget.Used()
+	owner.now = 6
+	in.Expire()
+	if left := budget.Used(); in.Len() != 0 || len(owner.dropped) != 50_000 || left-empty > (full-empty)/10 {
+		t.Errorf("%d left, %d dropped; %d bytes when empty, %d full, %d after", in.Len(), len(owner.dropped), empty, full, left)
+	}
+}
+
+// At the budget the records that weigh least go, and no others.
+func TestInlineDropsTheLeast(t *testing.T) {
+	in, owner, _ := newInline(t, 1<<20, nil)
+	owner.dropped = make(map[uint64]bool)
+	for i := range uint64(100) {
+		inlineAdd(in, fmt.Sprint("heavy", i), 1<<40+i, forever)
+	}
+	for i := range uint64(200_000) {
+		if !inlineAdd(in, fmt.Sprint(i), i, forever) {
+			t.Fatalf("%d refused", i)
+		}
+	}
+	for i := range uint64(100) {
+		if _, ok := inlineGet(in, fmt.Sprint("heavy", i)); !ok {
+			t.Errorf("heavy %d is gone", i)
+		}
+	}
+	if gone := in.Gone(); int(gone.Least) != len(owner.dropped) || in.Len() != 200_100-len(owner.dropped) || in.Len() < 10_000 {
+		t.Errorf("%d left, %d dropped, %+v", in.Len(), len(owner.dropped), gone)
+	}
+}
+
+// Two keys of one hash are one without Compare and two with it.
+func TestInlineCompare(t *testing.T) {
+	for _, compare := range []bool{false, true} {
+		in, _, _ := newInline(t, 1<<20, func(c *shard.InlineConfig) { c.Compare = compare })
+		const hash = 0x123456789abcdef0
+		p := in.Page(hash)
+		for _, key := range []string{"a", "b", "", "a"} {
+			r, ok := findOrAdd(p, hash, key)
+			if r.Words()[0]++; !ok {
+				t.Fatal("refused")
+			}
+		}
+		got := fmt.Sprint(in.Len())
+		p.Each(func(key []byte, r shard.Record) bool {
+			got += fmt.Sprintf(" %s=%d", key, r.Words()[0])
+			return true
+		})
+		if want := map[bool]string{false: "1 a=4", true: "3 a=2 b=1 =1"}[compare]; got != want {
+			t.Errorf("compare %t: %s, want %s", compare, got, want)
+		}
+		if p.Remove(hash, "c") == compare || in.Len() != map[bool]int{false: 0, true: 3}[compare] {
+			t.Errorf("compare %t: %d records after Remove", compare, in.Len())
+		}
+	}
+}
+
+// Hashes that differ in the upper bits, in the lower ones, or not at all in
+// where they belong.
+func TestInlineOddHashes(t *testing.T) {
+	in, _, _ := newInline(t, 1<<20, nil)
+	var hashes []uint64
+	for bit := range 64 {
+		hashes = append(hashes, 1<<bit, ^uint64(1<<bit))
+	}
+	for i := range uint64(50) {
+		hashes = append(hashes, ^i, i<<5)
+	}
+	seen := make(map[uint64]bool)
+	for _, hash := range hashes {
+		p := in.Page(hash)
+		r, ok := findOrAdd(p, hash, "")
+		if !ok || (r.Words()[0] != 0) != seen[hash] {
+			t.Fatalf("%x has %v", hash, r.Words())
+		}
+		r.Words()[0], r.Words()[1] = hash, forever
+		seen[hash] = true
+	}
+	for hash := range seen {
+		if r, ok := in.Page(hash).Find(hash, ""); !ok || r.Words()[0] != hash {
+			t.Errorf("%x not found", hash)
+		}
+		if !in.Page(hash).Remove(hash, "") {
+			t.Errorf("%x not removed", hash)
+		}
+	}
+	if in.Len() != 0 {
+		t.Errorf("%d left", in.Len())
+	}
+}
+
+func TestInlineRebase(t *testing.T) {
+	in, owner, _ := newInline(t, 1<<20, nil)
+	for i := range uint64(1000) {
+		inlineAdd(in, fmt.Sprint(i), i, i)
+	}
+	owner.now, owner.base = 500, -7
+	for i := range in.Pages() {
+		p := &in.Pages()[i]
+		p.Ready()
+		p.Rebase()
+		p.Each(func(key []byte, r shard.Record) bool {
+			if r.Words()[2] != 7 || r.Base()[0] != -7 || r.Words()[1] < 500 {
+				t.Errorf("%s: %v, base %d", key, r.Words(), r.Base()[0])
+			}
+			return true
+		})
+	}
+	if in.Len() != 500 {
+		t.Errorf("%d left, want 500", in.Len())
+	}
+}
+
+// The flag and the words stay with a record while others move round it.
+func TestInlineFlag(t *testing.T) {
+	in, owner, _ := newInline(t, 1<<20, nil)
+	for i := range uint64(3000) {
+		key := fmt.Sprint(i)
+		inlineAdd(in, key, i, map[bool]uint64{true: 1, false: 9}[i%2 == 0])
+		if i%3 == 0 {
+			hash := in.Hash(key)
+			r, _ := in.Page(hash).Find(hash, key)
+			r.SetFlag()
+		}
+	}
+	owner.now = 2
+	in.Expire()
+	for i := range in.Pages() {
+		in.Pages()[i].Each(func(key []byte, r shard.Record) bool {
+			if v := r.Words()[0]; r.Flag() != (v%3 == 0) || fmt.Sprint(v) != string(key) {
+				t.Errorf("%s: %d, %t", key, v, r.Flag())
+			}
+			return true
+		})
+	}
+	if in.Len() != 1500 {
+		t.Errorf("%d left", in.Len())
+	}
+}
+
+func TestInlineBudgetTooSmall(t *testing.T) {
+	_, err := shard.NewInline(maphash.MakeSeed(), shard.InlineConfig{Words: 1, Budget: shard.NewBudget(4000), Owner: &ages{}})
+	if err == nil || !strings.Contains(err.Error(), "budget 4000: an empty table takes ") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestInlineConcurrently(t *testing.T) {
+	in, _, _ := newInline(t, 4<<20, nil)
+	const goroutines, each, keys = 8, 5000, 700
+	var wg sync.WaitGroup
+	for g := range uint64(goroutines) {
+		rnd := rand.New(rand.NewPCG(g, 3))
+		wg.Go(func() {
+			for range each {
+				key := fmt.Sprint(rnd.IntN(keys))
+				hash := in.Hash(key)
+				p := in.Page(hash)
+				p.Lock()
+				r, ok := findOrAdd(p, hash, key)
+				if r.Words()[1] = forever; !ok {
+					t.Error("refused")
+				}
+				r.Words()[0]++
+				p.Unlock()
+				in.Turn()
+			}
+		})
+	}
+	wg.Wait()
+	sum := uint64(0)
+	for i := range in.Pages() {
+		in.Pages()[i].Each(func(_ []byte, r shard.Record) bool { sum += r.Words()[0]; return true })
+	}
+	if sum != goroutines*each || in.Len() != keys {
+		t.Errorf("%d counted in %d keys", sum, in.Len())
+	}
+}
+
+// TestCraftedKeysInline adds keys that were built to collide under an unseeded
+// hash: the longest search and the mean must be those of random keys.
+// LATELY_LONG=1 takes a million.
+func TestCraftedKeysInline(t *testing.T) {
+	rnd := seeded(t)
+	n := 100_000
+	if os.Getenv("LATELY_LONG") != "" {
+		n = 1_000_000
+	}
+	crafted := collidingKeys(rnd, n)
+	first := fnv.New64a()
+	first.Write(crafted[0])
+	for _, key := range crafted {
+		h := fnv.New64a()
+		if h.Write(key); uint32(h.Sum64()) != uint32(first.Sum64()) {
+			t.Fatal("the crafted keys do not collide; the test has no teeth")
+		}
+	}
+	random := make([][]byte, n)
+	for i := range random {
+		random[i] = make([]byte, len(crafted[i]))
+		for j := range random[i] {
+			random[i][j] = byte(rnd.Uint32())
+		}
+	}
+	probes := func(keys [][]byte) (mean float64, longest int) {
+		in, _, _ := newInline(t, int64(n)*300, nil)
+		total := 0
+		for _, key := range keys {
+			if !inlineAdd(in, string(key), 1, forever) {
+				t.Fatal("refused")
+			}
+		}
+		if in.Len() != n {
+			t.Fatalf("%d keys, want %d", in.Len(), n)
+		}
+		for _, key := range keys {
+			p := in.Probes(string(key))
+			total += p
+			longest = max(longest, p)
+		}
+		return float64(total) / float64(n), longest
+	}
+	mean, longest := probes(crafted)
+	wantMean, wantLongest := probes(random)
+	t.Logf("%d crafted keys: %.2f probes, %d at most; random ones: %.2f, %d", n, mean, longest, wantMean, wantLongest)
+	if mean > 1.3*wantMean || longest > 3*wantLongest {
+		t.Errorf("crafted keys take %.2f probes, %d at most; random ones %.2f, %d", mean, longest, wantMean, wantLongest)
+	}
+}

@@ -1,0 +1,240 @@
+package lately
+
+import (
+	"time"
+	"unsafe"
+
+	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/shard"
+)
+
+// Add counts n events of key that happen now. It reports whether they are
+// counted; if not, the key is new and there is no room for it, see [AtBudget],
+// or it is longer than MaxTableKey. [TableStats] tells how often that happened.
+//
+// Times are as in [Counter.Add]: a goroutine that is held up counts in a slot
+// that the window has reached meanwhile.
+func (tb *Table) Add(key string, n uint64) bool {
+	_, ok := tb.add(tableAdd{t: tb.clock.now(), key: key, n: n, live: true})
+	return ok
+}
+
+// AddAt counts n events of key that happened at t, in any order of times. It
+// reports whether they are counted. If not, they were refused: as in Add, or as
+// late, because t is older than all windows as of the table's newest event, or
+// as future, see [Window.Ahead]. An event that is too old for some of the
+// windows is counted in the others.
+//
+// AddAt(t, key, 0) counts nothing and holds no new key, but moves the windows on
+// to t.
+func (tb *Table) AddAt(t time.Time, key string, n uint64) bool {
+	_, ok := tb.add(tableAdd{t: tb.clock.nanos(t), key: key, n: n})
+	return ok
+}
+
+// AddSum counts n events of key that happen now and returns the sum that
+// follows, those n included, in one step: of several adds that bring the sum
+// from below a number to above, exactly one sees it pass. ok is as in Add; if
+// false, the sum is 0.
+func (tb *Table) AddSum(key string, n uint64) (sum uint64, ok bool) {
+	return tb.add(tableAdd{t: tb.clock.now(), key: key, n: n, live: true, wantSum: true})
+}
+
+// AddSumAt counts n events of key that happened at t and returns the sum at t
+// that follows, in one step; see AddSum. ok is as in AddAt; if false, the sum is
+// 0.
+func (tb *Table) AddSumAt(t time.Time, key string, n uint64) (sum uint64, ok bool) {
+	return tb.add(tableAdd{t: tb.clock.nanos(t), key: key, n: n, wantSum: true})
+}
+
+// AddBytes is Add for a key in bytes. The table keeps a copy.
+func (tb *Table) AddBytes(key []byte, n uint64) bool { return tb.Add(viewed(key), n) }
+
+// AddBytesAt is AddAt for a key in bytes.
+func (tb *Table) AddBytesAt(t time.Time, key []byte, n uint64) bool {
+	return tb.AddAt(t, viewed(key), n)
+}
+
+// AddSumBytes is AddSum for a key in bytes.
+func (tb *Table) AddSumBytes(key []byte, n uint64) (sum uint64, ok bool) {
+	return tb.AddSum(viewed(key), n)
+}
+
+// AddSumBytesAt is AddSumAt for a key in bytes.
+func (tb *Table) AddSumBytesAt(t time.Time, key []byte, n uint64) (sum uint64, ok bool) {
+	return tb.AddSumAt(t, viewed(key), n)
+}
+
+// viewed returns the bytes of key as a string, for the length of one call:
+// nothing in this package keeps a key that it is given.
+func viewed(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }
+
+// slots is a time in the windows of a table: the slot in each, or skip.
+type slots [MaxTableWindows]int64
+
+// A tableAdd is an add on its way: n events of key at t, live or not, and
+// whether the caller wants the sum.
+type tableAdd struct {
+	t             int64
+	key           string
+	n             uint64
+	live, wantSum bool
+}
+
+func (tb *Table) add(a tableAdd) (sum uint64, ok bool) {
+	if !a.live && tb.ahead != nil && tb.isFuture(a.t) {
+		tb.future.Add(1)
+		return 0, false
+	}
+	hash := tb.in.Hash(a.key)
+	p := tb.in.Page(hash)
+	p.Lock()
+	r, held := p.Find(hash, a.key)
+	if held && len(tb.windows) == 1 && !a.wantSum && tb.addQuick(r, a.t, a.n) {
+		p.Unlock()
+		return 0, true
+	}
+	sum, ok = tb.addLocked(p, hash, r, held, &a)
+	p.Unlock()
+	if !held {
+		tb.in.Turn()
+	}
+	return sum, ok
+}
+
+// addQuick is add for a key that is held, in the one window, with nothing
+// unusual about it. It reports false if that is not so, and has done nothing.
+func (tb *Table) addQuick(r shard.Record, t int64, n uint64) bool {
+	w := &tb.windows[0]
+	slot, newest := w.reach(t)
+	rel := slot - r.Base()[0]
+	return slot > newest-w.slots && rel <= maxRel && !r.Flag() && w.add(r.Words(), rel, n)
+}
+
+// addLocked is add with the page locked and, if held, the record found.
+func (tb *Table) addLocked(p *shard.Page, hash uint64, r shard.Record, held bool, a *tableAdd) (sum uint64, ok bool) {
+	// The windows are moved on with the page locked, so no record is newer
+	// than they are, and an event in a window is in those of its key too.
+	var at slots
+	for p.Ready(); ; {
+		if !tb.reach(&at, a.t, a.live) {
+			tb.late.Add(1)
+			return 0, false
+		}
+		if tb.based(&at, p.Base()) {
+			break
+		}
+		p.Rebase()
+		r, held = p.Find(hash, a.key) // it may have moved, or expired
+	}
+	if !held {
+		if a.n == 0 {
+			return 0, true
+		}
+		if r, ok = p.Add(hash, a.key); !ok {
+			return 0, false
+		}
+	}
+	tb.count(r, &at, a.n)
+	if !a.wantSum {
+		return 0, true
+	}
+	i := len(tb.windows) - 1
+	w := &tb.windows[i]
+	if at[i] == skip {
+		at[i] = ring.Floor(a.t, w.width)
+	}
+	return tb.clippedSum(w, i, r, at[i]-w.slots+1, at[i]), true
+}
+
+// based reports whether the slots can be given relative to that base.
+func (tb *Table) based(at *slots, base *[shard.MaxBases]int64) bool {
+	for i := range tb.windows {
+		if at[i] != skip && (at[i] < base[i] || at[i]-base[i] > maxRel) {
+			return false
+		}
+	}
+	return true
+}
+
+// reach returns the slots of t, and moves the windows on to it. It reports false
+// if t has left all windows.
+func (tb *Table) reach(at *slots, t int64, live bool) (ok bool) {
+	for i := range tb.windows {
+		w := &tb.windows[i]
+		slot, newest := w.reach(t)
+		switch {
+		case live && slot <= newest-w.slots:
+			slot = newest
+		case slot < newest-w.slots:
+			at[i] = skip
+			continue
+		}
+		at[i] = slot
+		ok = true
+	}
+	return ok
+}
+
+// count counts n in r, in the windows that do not skip it.
+func (tb *Table) count(r shard.Record, at *slots, n uint64) {
+	for i := range tb.windows {
+		w := &tb.windows[i]
+		if at[i] == skip {
+			continue
+		}
+		rel := at[i] - r.Base()[i]
+		switch {
+		case !r.Flag() && w.add(r.Words(), rel, n):
+		case !r.Flag() && !tb.widen(r):
+			// There is no room for a full record: the slot is left at the
+			// most it can hold.
+			w.add(r.Words(), rel, w.most()-tb.sum(w, i, r, at[i], at[i]))
+			tb.saturated.Add(1)
+		case !w.addFull(tb.full.At(uint32(r.Words()[0])), at[i], n):
+			tb.saturated.Add(1)
+		}
+	}
+}
+
+// widen makes r a full record, and reports false if there is no room for it.
+func (tb *Table) widen(r shard.Record) bool {
+	block, ok := tb.full.Alloc()
+	if !ok {
+		return false
+	}
+	full, words := tb.full.At(block), r.Words()
+	for i := range tb.windows {
+		w := &tb.windows[i]
+		stamp := tb.stamp(w, i, r)
+		full[w.fullAt] = uint64(stamp)
+		for s := stamp - w.slots; s <= stamp; s++ {
+			full[w.fullAt+1+w.fullPos(s)] = tb.sum(w, i, r, s, s)
+		}
+	}
+	words[0] = uint64(block)
+	r.SetFlag()
+	return true
+}
+
+// isFuture is [Counter.AddAt]'s rule for events that are far ahead, for the
+// table as a whole.
+func (tb *Table) isFuture(t int64) bool {
+	w := tb.ahead
+	newest, slot := w.newest.Load(), ring.Floor(t, w.width)
+	if newest == w.before() || slot <= newest {
+		return false
+	}
+	if uint64(t)-uint64((newest+1)*w.width) < uint64(w.window.Ahead) {
+		return false
+	}
+	for {
+		p := tb.pending.Load()
+		if p != none && uint64(max(t, p))-uint64(min(t, p)) <= uint64(w.window.Span) {
+			return false
+		}
+		if tb.pending.CompareAndSwap(p, t) {
+			return true
+		}
+	}
+}

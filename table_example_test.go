@@ -1,0 +1,67 @@
+package lately_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lately-go/lately"
+)
+
+func ExampleTable() {
+	requests, err := lately.NewTable(lately.TableConfig{Budget: 16 << 20},
+		lately.Last(time.Second), lately.Last(time.Minute), lately.Last(time.Hour))
+	if err != nil {
+		panic(err)
+	}
+	requests.Add("203.0.113.7", 1)
+	requests.Add("203.0.113.7", 1)
+	requests.AddBytes([]byte("198.51.100.1"), 1)
+
+	inAMinute, _ := requests.SumLast("203.0.113.7", time.Minute)
+	fmt.Println(inAMinute, "in the last minute")
+	top, _ := requests.Top(10, time.Hour)
+	for _, k := range top {
+		fmt.Println(k.Key, k.Lo)
+	}
+	// Output:
+	// 2 in the last minute
+	// 203.0.113.7 2
+	// 198.51.100.1 1
+}
+
+// Reading a log: the time is that of the line.
+func ExampleTable_AddSumAt() {
+	logins, err := lately.NewTable(lately.TableConfig{}, lately.Window{Span: 10 * time.Minute, Slot: time.Minute})
+	if err != nil {
+		panic(err)
+	}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for i := range 7 {
+		sum, ok := logins.AddSumAt(at.Add(time.Duration(i)*time.Minute), "alice", 1)
+		if ok && sum == 5 { // an add and its sum are one step: this is seen once
+			fmt.Println("alice: the fifth login in ten minutes")
+		}
+	}
+	// Output:
+	// alice: the fifth login in ten minutes
+}
+
+func ExampleTable_All() {
+	tb, err := lately.NewTable(lately.TableConfig{}, lately.Window{Span: 3 * time.Second, Slot: time.Second})
+	if err != nil {
+		panic(err)
+	}
+	at := time.Unix(1_000_000, 0)
+	for i := range 3 {
+		tb.AddAt(at.Add(time.Duration(i)*time.Second), "cart", uint64(i+1))
+	}
+	for key, reading := range tb.AllAt(at.Add(2 * time.Second)) {
+		fmt.Print(key)
+		for _, count := range reading.Slots(3 * time.Second) {
+			fmt.Print(" ", count)
+		}
+		fmt.Println(", in all", reading.Sum())
+	}
+	// Output:
+	// cart 1 2 3, in all 6
+}

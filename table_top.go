@@ -1,0 +1,275 @@
+package lately
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/shard"
+)
+
+// A KeyCount is a key and the bounds of its count.
+type KeyCount struct {
+	Key    string
+	Lo, Hi uint64
+}
+
+// Top returns the n keys with the largest sums over a span that ends now, the
+// largest first; of equal sums, the alphabetically first key first. Keys whose
+// sum is 0 are left out. The error says so if span is not positive or longer
+// than all windows.
+//
+// It goes through the table once, page by page: each key's bounds are of one
+// moment, those of different keys are not, and others wait for a page at most.
+// The complexity is O(k + m log n) where k = Len() and m <= k is how often a key
+// is among the first n of those seen so far.
+func (tb *Table) Top(n int, span time.Duration) ([]KeyCount, error) {
+	return tb.top(n, tb.clock.now(), span, true)
+}
+
+// TopAt returns the n keys with the largest sums over a span that ends at t; see
+// Top and, for times in the past, SumAt.
+func (tb *Table) TopAt(t time.Time, n int, span time.Duration) ([]KeyCount, error) {
+	return tb.top(n, tb.clock.nanos(t), span, false)
+}
+
+func (tb *Table) top(n int, t int64, span time.Duration, live bool) ([]KeyCount, error) {
+	part, err := tb.part(span)
+	if err != nil || n <= 0 {
+		return nil, err
+	}
+	if live {
+		t = tb.notBehind(part, t)
+	}
+	first := make(leaders, 0, min(n, tb.Len()))
+	for i := range tb.in.Pages() {
+		page := &tb.in.Pages()[i]
+		page.Lock()
+		page.Each(func(key []byte, r shard.Record) bool {
+			if lo, hi := tb.boundsOf(r, t, part); lo > 0 {
+				first.offer(n, key, lo, hi)
+			}
+			return true
+		})
+		page.Unlock()
+	}
+	slices.SortFunc(first, func(a, b KeyCount) int { return -a.compare(b.Key, b.Lo) })
+	return first, nil
+}
+
+// leaders is a heap of the largest seen so far, the least of them first.
+type leaders []KeyCount
+
+// compare says whether k ranks above (1) or below (-1) that key and sum.
+func (k *KeyCount) compare(key string, lo uint64) int {
+	return cmp.Or(cmp.Compare(k.Lo, lo), cmp.Compare(key, k.Key))
+}
+
+func (l *leaders) offer(n int, key []byte, lo, hi uint64) {
+	if len(*l) < n {
+		*l = append(*l, KeyCount{string(key), lo, hi})
+		l.up(len(*l) - 1)
+		return
+	}
+	if least := &(*l)[0]; least.compare(viewed(key), lo) < 0 {
+		*least = KeyCount{string(key), lo, hi}
+		l.down()
+	}
+}
+
+func (l leaders) below(i, j int) bool { return l[i].compare(l[j].Key, l[j].Lo) < 0 }
+
+func (l leaders) up(i int) {
+	for parent := (i - 1) / 2; i > 0 && l.below(i, parent); i, parent = parent, (parent-1)/2 {
+		l[i], l[parent] = l[parent], l[i]
+	}
+}
+
+func (l leaders) down() {
+	for i := 0; ; {
+		child := 2*i + 1
+		if child+1 < len(l) && l.below(child+1, child) {
+			child++
+		}
+		if child >= len(l) || !l.below(child, i) {
+			return
+		}
+		l[i], l[child] = l[child], l[i]
+		i = child
+	}
+}
+
+// A Reading is what a [Table] held of one key at one moment, in all its windows.
+// It is a copy: adds that follow do not change it. Its methods are those of
+// Table, without the key, for the time at which it was taken.
+type Reading struct {
+	tb     *Table
+	at     int64
+	counts []uint64 // of each window, the slots of its ring, the newest last
+}
+
+// Read returns what tb holds of key now. A key that is not held has a Reading
+// of zeros. It allocates; to read one figure, use Sum or Bounds.
+func (tb *Table) Read(key string) Reading { return tb.read(tb.clock.now(), key, true) }
+
+// ReadAt returns what tb holds of key at t; for times in the past see SumAt.
+func (tb *Table) ReadAt(t time.Time, key string) Reading {
+	return tb.read(tb.clock.nanos(t), key, false)
+}
+
+func (tb *Table) read(t int64, key string, live bool) Reading {
+	hash := tb.in.Hash(key)
+	counts := make([]uint64, 0, tb.readingSize())
+	p := tb.in.Page(hash)
+	p.Lock()
+	defer p.Unlock()
+	if live {
+		t = tb.liveTime(t)
+	}
+	r, ok := p.Find(hash, key)
+	if !ok {
+		return Reading{tb, t, counts[:cap(counts)]}
+	}
+	return Reading{tb, t, tb.appendCounts(counts, r, t)}
+}
+
+func (tb *Table) readingSize() (n int) {
+	for i := range tb.windows {
+		n += int(tb.windows[i].size)
+	}
+	return n
+}
+
+// liveTime is notBehind for all windows at once.
+func (tb *Table) liveTime(now int64) int64 {
+	for i := range tb.windows {
+		now = tb.notBehind(part{window: i}, now)
+	}
+	return now
+}
+
+func (tb *Table) appendCounts(counts []uint64, r shard.Record, t int64) []uint64 {
+	for i := range tb.windows {
+		w := &tb.windows[i]
+		first, partly := ring.Oldest(t, int64(w.window.Span), w.width)
+		oldest := first - 1
+		if !partly { // it has expired altogether
+			counts = append(counts, 0)
+			oldest = first
+		}
+		for s := oldest; s < first+w.slots; s++ {
+			counts = append(counts, tb.clippedSum(w, i, r, s, s))
+		}
+	}
+	return counts
+}
+
+// All yields each key with what is held of it now, in no order. Each Reading is
+// of one moment, different ones are not; all of them end at the time when the
+// iteration began. A key that is held from beginning to end is yielded once, one
+// that comes or goes meanwhile at most once. Keys with nothing in their windows
+// are left out.
+//
+// The loop may use the table. It allocates for each key. The complexity is O(k)
+// where k = Len(), times the slots.
+func (tb *Table) All() iter.Seq2[string, Reading] {
+	return func(yield func(string, Reading) bool) { tb.all(tb.liveTime(tb.clock.now()), yield) }
+}
+
+// AllAt yields what is held at t, as All does; for times in the past see SumAt.
+func (tb *Table) AllAt(t time.Time) iter.Seq2[string, Reading] {
+	return func(yield func(string, Reading) bool) { tb.all(tb.clock.nanos(t), yield) }
+}
+
+func (tb *Table) all(t int64, yield func(string, Reading) bool) {
+	var keys []string
+	var counts []uint64
+	size := tb.readingSize()
+	for i := range tb.in.Pages() {
+		page := &tb.in.Pages()[i]
+		keys, counts = keys[:0], make([]uint64, 0, len(counts))
+		page.Lock()
+		page.Each(func(key []byte, r shard.Record) bool {
+			from := len(counts)
+			counts = tb.appendCounts(counts, r, t)
+			if slices.Max(counts[from:]) == 0 {
+				counts = counts[:from]
+			} else {
+				keys = append(keys, string(key))
+			}
+			return true
+		})
+		page.Unlock()
+		for i, key := range keys {
+			if !yield(key, Reading{tb, t, counts[i*size : (i+1)*size : (i+1)*size]}) {
+				return
+			}
+		}
+	}
+}
+
+// At returns the time that r is of, in UTC.
+func (r *Reading) At() time.Time { return time.Unix(0, r.at).UTC() }
+
+// Sum is the lo of Bounds.
+func (r *Reading) Sum() uint64 {
+	lo, _ := r.Bounds()
+	return lo
+}
+
+// Bounds returns the bounds of the longest window; see [Table.Bounds].
+func (r *Reading) Bounds() (lo, hi uint64) { return r.bounds(r.tb.longest()) }
+
+// BoundsLast returns the bounds of a shorter span; see [Table.BoundsLast].
+func (r *Reading) BoundsLast(span time.Duration) (lo, hi uint64, err error) {
+	part, err := r.tb.part(span)
+	if err != nil {
+		return 0, 0, err
+	}
+	lo, hi = r.bounds(part)
+	return lo, hi, nil
+}
+
+// Slots returns the slots of the shortest window that holds span, oldest first,
+// the partly expired one left out and empty ones included: the start of each, in
+// UTC, and its count. There are none if span is not positive or longer than all
+// windows.
+func (r *Reading) Slots(span time.Duration) iter.Seq2[time.Time, uint64] {
+	return func(yield func(time.Time, uint64) bool) {
+		part, err := r.tb.part(span)
+		if err != nil {
+			return
+		}
+		counts, oldest, width := r.slots(part)
+		for i, count := range counts[1:] {
+			if !yield(time.Unix(0, (oldest+int64(i)+1)*width).UTC(), count) {
+				return
+			}
+		}
+	}
+}
+
+// slots returns the counts of the window of p, the slot that the first is of,
+// and the width of a slot.
+func (r *Reading) slots(p part) (counts []uint64, oldest, width int64) {
+	from := int64(0)
+	for i := range p.window {
+		from += r.tb.windows[i].size
+	}
+	w := &r.tb.windows[p.window]
+	return r.counts[from : from+w.size], ring.Floor(r.at, w.width) - w.slots, w.width
+}
+
+func (r *Reading) bounds(p part) (lo, hi uint64) {
+	counts, oldest, width := r.slots(p)
+	first, partly := ring.Oldest(r.at, p.span, width)
+	for _, count := range counts[first-oldest:] {
+		lo += min(count, ^lo)
+	}
+	if !partly {
+		return lo, lo
+	}
+	return lo, lo + min(counts[first-1-oldest], ^lo)
+}
