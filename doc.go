@@ -20,6 +20,21 @@
 // Within these bounds counts are exact: no add is lost and none doubled, with
 // any number of goroutines and whatever the clocks do.
 //
+// # Which type
+//
+//   - [Counter]: one window. Start here.
+//   - [Table]: a window, or several, for each of many keys, under a budget of
+//     bytes: the busiest, any one's count.
+//   - [Rollup]: many windows, from a second to thirty days, from one add.
+//   - [Sums], [FloatSums]: amounts instead of events, several sums in one window:
+//     money in, money out, net.
+//   - [Recent]: the events of the window themselves, bounded in number.
+//   - [Sampled]: counting so cheaply that a flood does not matter, with its error.
+//
+// [Steps] turns a measured rate into a limit that follows it without flapping.
+// A [Clock] makes adds to a hot counter two to three times as fast, for a stated
+// lag.
+//
 // # Now, and the time of an event
 //
 // Each verb has two forms. The short one is about now, read from the monotonic

@@ -18,7 +18,7 @@ func (r *report) article() {
 	r.head("variant", "add, 1 core", "add, all cores", "8 a core", "sum of 60", "bytes, 60 slots", "bytes, 3600 slots", "lost %")
 	for _, s := range []string{
 		"O3-wheel-slot-locks", "O3-wheel-one-clock-read", "O3-wheel-padded", "O3-wheel-segment-locks", "O3-wheel-lock-free",
-		"O3-queue", "O3-sampling", "lately.Counter", "lately.Sampled,1-in-16", "lately.Sampler,1-in-16",
+		"O3-queue", "O3-sampling", "lately.Counter", "lately.Sampled,1in16", "lately.Sampler,1in16",
 	} {
 		r.row(label(s), r.ns(place{"Add", 1, nil}, s), r.ns(place{"Add", r.cores, nil}, s), r.ns(place{"AddByEight", r.cores, nil}, s),
 			r.ns(place{"Sum", 1, []string{"slots=60"}}, s), r.bytes(s, "60"), r.bytes(s, "3600"),

@@ -13,8 +13,8 @@ var ours = []subject{
 	{"lately.Sums", newSums, sliding},
 	{"lately.Rollup,8-spans", newRollup, fixed},
 	{"lately.Recent", newRecent, bounded},
-	{"lately.Sampled,1-in-16", newSampled, inexact},
-	{"lately.Sampler,1-in-16", newSampler, inexact},
+	{"lately.Sampled,1in16", newSampled, inexact},
+	{"lately.Sampler,1in16", newSampler, inexact},
 }
 
 // must is for configurations that are right.

@@ -372,6 +372,17 @@ func TestOverflowUnclamped(t *testing.T) {
 	}
 }
 
+// TestOverflowControl adds to a full slot as a ring would that neither guards nor
+// clamps: the count carries into the tag, and the tests above would see it.
+func TestOverflowControl(t *testing.T) {
+	r := newRing(3)
+	r.mustAdd(t, 41, MaxCount)
+	r.era.Load().word(41).Add(lowMask - MaxCount + 1)
+	if sum, _ := r.Sum(41, 41); sum == MaxCount {
+		t.Errorf("a carry into the tag went unnoticed: the slot reads %d", sum)
+	}
+}
+
 // Many writers that overflow one slot at the same time do not reach its tag.
 func TestOverflowConcurrent(t *testing.T) {
 	const writers, adds, at = 4, 5000, 41 * width

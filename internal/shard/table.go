@@ -1,18 +1,3 @@
-// Package shard is the keyed table under the memory store and the detectors:
-// from a key's bytes to a record of a few words.
-//
-// A [Table] is cut into shards, each with its own lock, index and storage.
-// Records and keys lie in large blocks without pointers, which the garbage
-// collector does not look into, and never move: a record stays valid while its
-// shard is locked, and afterwards. A key is found by a seeded hash and then
-// compared in full, so two keys never share a record, and nobody outside can
-// build keys that collide.
-//
-// A record is a slice of words whose meaning is its user's. [Log] keeps a
-// bounded log of times in two of them, with the times in the shard's own
-// storage.
-//
-// The table only grows.
 package shard
 
 import (
