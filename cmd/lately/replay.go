@@ -15,14 +15,14 @@ import (
 
 // replayFlags is the replay command's flags as they are typed.
 type replayFlags struct {
-	config            replay.Config
-	rules             string
-	limits, bans, hot []string
-	algorithm         string
-	order             string
-	decisions         string
-	json              bool
-	bad               bool
+	config    replay.Config
+	rules     string
+	whatIfs   []whatIf
+	algorithm string
+	order     string
+	decisions string
+	json      bool
+	bad       bool
 }
 
 func newReplay() *cobra.Command {
@@ -48,9 +48,9 @@ or the output not written; 2 the command line or the rules file is wrong; 130 in
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.rules, "rules", "", "judge the rules of `FILE` together, as the server would")
-	flags.StringArrayVar(&f.limits, "limit", nil, "what if at most `N/SPAN` were allowed, such as 60/1m (repeatable)")
-	flags.StringArrayVar(&f.bans, "ban", nil, "what if more than `N/SPAN:DURATION` were banned, such as 100/5m:1h (repeatable)")
-	flags.StringArrayVar(&f.hot, "hot", nil, "which keys reach `N/SPAN`, or FIELD:N/SPAN (repeatable)")
+	flags.Var(whatIfFlag{replay.Limit, &f.whatIfs}, "limit", "what if at most `N/SPAN` were allowed, such as 60/1m (repeatable)")
+	flags.Var(whatIfFlag{replay.Ban, &f.whatIfs}, "ban", "what if more than `N/SPAN:DURATION` were banned, such as 100/5m:1h (repeatable)")
+	flags.Var(whatIfFlag{replay.Hot, &f.whatIfs}, "hot", "which keys reach `N/SPAN`, or FIELD:N/SPAN (repeatable)")
 	flags.StringVar(&f.config.Key, "key", "client", "`FIELD` to count by: client, object or any other (hot: object)")
 	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit: "+strings.Join(replay.Algorithms(), ", "))
 	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "refused events count toward --limit, too")
@@ -151,17 +151,12 @@ func (f *replayFlags) parse(cmd *cobra.Command, args []string) error {
 		}
 		warn(cmd.ErrOrStderr(), c.Rules)
 	}
-	for _, kind := range []struct {
-		kind  replay.Kind
-		texts []string
-	}{{replay.Limit, f.limits}, {replay.Ban, f.bans}, {replay.Hot, f.hot}} {
-		for _, text := range kind.texts {
-			w, err := replay.ParseWhatIf(kind.kind, text)
-			if err != nil {
-				return err
-			}
-			c.WhatIfs = append(c.WhatIfs, w)
+	for _, given := range f.whatIfs {
+		w, err := replay.ParseWhatIf(given.kind, given.text)
+		if err != nil {
+			return err
 		}
+		c.WhatIfs = append(c.WhatIfs, w)
 	}
 	return nil
 }
@@ -172,3 +167,28 @@ func (f *replayFlags) print(out io.Writer, report *replay.Report) error {
 	}
 	return report.WriteText(out, replay.TextStyle{Color: isTerminal(out) && os.Getenv("NO_COLOR") == "", Bad: f.bad})
 }
+
+// A whatIf is a --limit, --ban or --hot as it was typed.
+type whatIf struct {
+	kind replay.Kind
+	text string
+}
+
+// A whatIfFlag is one of these three flags. All add to one list, which keeps
+// the order of the command line: that is the order of the report.
+type whatIfFlag struct {
+	kind replay.Kind
+	list *[]whatIf
+}
+
+// Set takes the flag's value; it is parsed once all flags are known.
+func (w whatIfFlag) Set(text string) error {
+	*w.list = append(*w.list, whatIf{w.kind, text})
+	return nil
+}
+
+// String is the default value: none.
+func (w whatIfFlag) String() string { return "" }
+
+// Type stands for the value in the help text where that names none.
+func (w whatIfFlag) Type() string { return "rule" }
