@@ -3,6 +3,7 @@ package replay
 import (
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -211,7 +212,7 @@ func (r *run) summarize(blocks []*parsed) *Report {
 	report.Parsed = report.Lines - report.Bad
 	var names []string
 	for _, f := range r.formats {
-		if name := f.String(); name != "" && !contains(names, name) {
+		if name := f.String(); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -220,15 +221,6 @@ func (r *run) summarize(blocks []*parsed) *Report {
 		report.Problems = append(report.Problems, err.Error())
 	}
 	return report
-}
-
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
 }
 
 // textKeys reports whether keys are UTF-8 text in all files, which is how the
