@@ -172,6 +172,13 @@ func (c *Config) prepareWhatIfs() error {
 			judged++
 		}
 	}
+	fields := map[string]bool{c.Key: true}
+	for _, w := range c.WhatIfs {
+		fields[w.Key] = true
+	}
+	if len(fields) > maxColumns {
+		return fmt.Errorf("--key and the what-ifs count by %d different fields; allowed is %d in one replay", len(fields), maxColumns)
+	}
 	if c.Decisions != nil && judged != 1 {
 		return fmt.Errorf("--decisions needs --rules or exactly one --limit or --ban; there are %d", judged)
 	}

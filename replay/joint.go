@@ -101,12 +101,13 @@ func (r *eventReader) event(i int) *match.Event {
 	r.ev.Reset()
 	for c, col := range r.cols {
 		id := col[i]
-		if id == 0 {
-			continue
-		}
-		if r.named[c] {
+		switch {
+		case id == 0:
+		case c == len(r.run.fields):
+			unpack(&r.ev, r.run.packed, r.values[c][id])
+		case r.named[c]:
 			r.ev.SetNamedString(r.run.fields[c], r.values[c][id])
-		} else {
+		default:
 			r.ev.SetString(r.fields[c], r.values[c][id])
 		}
 	}

@@ -28,7 +28,6 @@ type parsed struct {
 type worker struct {
 	number  int
 	run     *run
-	fields  []string
 	columns []*interner
 	parsers map[int]*accesslog.Parser // by file
 	event   match.Event
@@ -36,14 +35,15 @@ type worker struct {
 }
 
 func (r *run) newWorker(number int) *worker {
-	w := &worker{number: number, run: r, fields: r.fields, parsers: make(map[int]*accesslog.Parser)}
+	w := &worker{number: number, run: r, parsers: make(map[int]*accesslog.Parser)}
 	for _, name := range r.fields {
+		w.get = append(w.get, getter(name))
+	}
+	if len(r.packed) > 0 {
+		w.get = append(w.get, packer(r.packed))
+	}
+	for range w.get {
 		w.columns = append(w.columns, newInterner())
-		if f, ok := match.FieldNamed(name); ok {
-			w.get = append(w.get, func(e *match.Event) []byte { return e.Get(f) })
-		} else {
-			w.get = append(w.get, func(e *match.Event) []byte { return e.GetNamed(name) })
-		}
 	}
 	return w
 }

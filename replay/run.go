@@ -24,7 +24,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		return nil, err
 	}
 	r := &run{Config: c, clock: newClock(c.Resolution), formats: make([]accesslog.Format, len(c.Files))}
-	r.fields = r.usedFields()
+	r.layOut(r.usedFields())
 	blocks, workers, err := r.read(ctx)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,8 @@ const maxEvents = math.MaxInt32 // events are numbered by an int32
 type run struct {
 	Config
 	clock    clock
-	fields   []string           // the columns of the timeline
+	fields   []string           // with a column of their own
+	packed   []string           // that share the column after these
 	formats  []accesslog.Format // of each file
 	problems []error
 }

@@ -18,7 +18,7 @@ type timeline struct {
 // assemble brings the parsed blocks, in the order of the files, into one
 // timeline, with the workers' numbers made one.
 func (r *run) assemble(blocks []*parsed, workers []*worker) *timeline {
-	t := &timeline{cols: make([][]uint32, len(r.fields)), values: make([][]string, len(r.fields))}
+	t := &timeline{cols: make([][]uint32, r.columns()), values: make([][]string, r.columns())}
 	total := 0
 	for _, b := range blocks {
 		total += len(b.times)
@@ -28,7 +28,7 @@ func (r *run) assemble(blocks []*parsed, workers []*worker) *timeline {
 		t.times = append(t.times, b.times...)
 		b.times = nil
 	}
-	r.parallel(len(r.fields), func(c int) {
+	r.parallel(r.columns(), func(c int) {
 		all := newInterner()
 		renumber := make([][]uint32, len(workers))
 		for i, w := range workers {

@@ -1,0 +1,74 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lately-go/lately/rules"
+)
+
+// TestPackedFields judges a rules file that looks at ten fields: a record keeps
+// to 32 bytes, and every field comes back as it was, absent ones included.
+func TestPackedFields(t *testing.T) {
+	var yaml, log strings.Builder
+	yaml.WriteString("version: 1\nlimits:\n")
+	spec := "json:time=t@s,client=client"
+	for f := range 9 {
+		fmt.Fprintf(&yaml, "  - {name: r%d, key: f%d, limit: 1 per 1m}\n", f, f)
+		spec += fmt.Sprintf(",f%d=f%d", f, f)
+	}
+	// Line i has the client and all fields but number i mod 9, each with the
+	// value i mod 18.
+	for i := range 36 {
+		fmt.Fprintf(&log, "{\"t\":%d,\"client\":\"c\"", 1000+i)
+		for f := range 9 {
+			if f != i%9 {
+				fmt.Fprintf(&log, ",\"f%d\":\"v%d\"", f, i%18)
+			}
+		}
+		log.WriteString("}\n")
+	}
+	file, err := rules.Parse("rules.yaml", []byte(yaml.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{Config: Config{Key: "client", Rules: file}}
+	r.layOut(r.usedFields())
+	if r.columns() != maxColumns || len(r.packed) != 5 {
+		t.Errorf("%d columns, %d packed fields; want %d, 5", r.columns(), len(r.packed), maxColumns)
+	}
+	var decisions bytes.Buffer
+	report, err := Run(t.Context(), Config{
+		Files: []string{"-"}, Stdin: strings.NewReader(log.String()), Format: spec, Rules: file, Decisions: &decisions,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Each value comes twice within a minute: once allowed, once refused.
+	if want := strings.Repeat("A", 18) + strings.Repeat("D", 18); decisions.String() != want {
+		t.Errorf("decisions %s, want %s", decisions.String(), want)
+	}
+	for _, rule := range report.Rules {
+		if *rule.Allowed != 16 || *rule.Denied != 16 || *rule.KeysDenied != 16 {
+			text, _ := json.Marshal(rule)
+			t.Errorf("want 16 allowed, 16 denied, 16 keys denied: %s", text)
+		}
+	}
+}
+
+func TestTooManyFields(t *testing.T) {
+	c := Config{Files: []string{"-"}}
+	for i := range maxColumns {
+		w, err := ParseWhatIf(Hot, fmt.Sprintf("f%d:5/1s", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.WhatIfs = append(c.WhatIfs, w)
+	}
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "7 different fields") {
+		t.Errorf("error %v, want one that says 7 different fields", err)
+	}
+}
