@@ -214,11 +214,7 @@ func (tb *Table) Len() int { return tb.in.Len() }
 
 // Remove forgets key and its counts, and reports whether it was held.
 func (tb *Table) Remove(key string) bool {
-	hash := tb.in.Hash(key)
-	p := tb.in.Page(hash)
-	p.Lock()
-	defer p.Unlock()
-	return p.Remove(hash, key)
+	return tb.in.Remove(tb.in.Hash(key), key)
 }
 
 // Expire forgets all keys that have nothing in their windows any more, as of now

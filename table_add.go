@@ -15,7 +15,17 @@ import (
 // Times are as in [Counter.Add]: a goroutine that is held up counts in a slot
 // that the window has reached meanwhile.
 func (tb *Table) Add(key string, n uint64) bool {
-	_, ok := tb.add(tableAdd{t: tb.clock.now(), key: key, n: n, live: true})
+	hash := tb.in.Hash(key)
+	spot := tb.in.Seek(hash) // it comes while the clock is read
+	t := tb.clock.now()
+	absent := false
+	if len(tb.windows) == 1 {
+		var ok bool
+		if ok, absent = tb.addQuick(spot, hash, key, t, n); ok {
+			return true
+		}
+	}
+	_, ok := tb.add(spot, &tableAdd{t: t, hash: hash, key: key, n: n, live: true, absent: absent})
 	return ok
 }
 
@@ -28,7 +38,7 @@ func (tb *Table) Add(key string, n uint64) bool {
 // AddAt(t, key, 0) counts nothing and holds no new key, but moves the windows on
 // to t.
 func (tb *Table) AddAt(t time.Time, key string, n uint64) bool {
-	_, ok := tb.add(tableAdd{t: tb.clock.nanos(t), key: key, n: n})
+	_, ok := tb.addAt(t, key, n, false)
 	return ok
 }
 
@@ -37,14 +47,16 @@ func (tb *Table) AddAt(t time.Time, key string, n uint64) bool {
 // from below a number to above, exactly one sees it pass. ok is as in Add; if
 // false, the sum is 0.
 func (tb *Table) AddSum(key string, n uint64) (sum uint64, ok bool) {
-	return tb.add(tableAdd{t: tb.clock.now(), key: key, n: n, live: true, wantSum: true})
+	hash := tb.in.Hash(key)
+	spot := tb.in.Seek(hash)
+	return tb.add(spot, &tableAdd{t: tb.clock.now(), hash: hash, key: key, n: n, live: true, wantSum: true})
 }
 
 // AddSumAt counts n events of key that happened at t and returns the sum at t
 // that follows, in one step; see AddSum. ok is as in AddAt; if false, the sum is
 // 0.
 func (tb *Table) AddSumAt(t time.Time, key string, n uint64) (sum uint64, ok bool) {
-	return tb.add(tableAdd{t: tb.clock.nanos(t), key: key, n: n, wantSum: true})
+	return tb.addAt(t, key, n, true)
 }
 
 // AddBytes is Add for a key in bytes. The table keeps a copy.
@@ -72,69 +84,61 @@ func viewed(key []byte) string { return unsafe.String(unsafe.SliceData(key), len
 // slots is a time in the windows of a table: the slot in each, or skip.
 type slots [MaxTableWindows]int64
 
+func (tb *Table) addAt(at time.Time, key string, n uint64, wantSum bool) (sum uint64, ok bool) {
+	hash := tb.in.Hash(key)
+	spot := tb.in.Seek(hash)
+	t := tb.clock.nanos(at)
+	if tb.ahead != nil && tb.isFuture(t) {
+		tb.future.Add(1)
+		return 0, false
+	}
+	absent := false
+	if len(tb.windows) == 1 && !wantSum {
+		if ok, absent = tb.addQuick(spot, hash, key, t, n); ok {
+			return 0, true
+		}
+	}
+	return tb.add(spot, &tableAdd{t: t, hash: hash, key: key, n: n, wantSum: wantSum, absent: absent})
+}
+
+// addQuick is add for a key that is held, in the one window, with nothing
+// unusual about it. If that is not so, ok is false and it has done nothing but
+// move the window on; absent says that the key is not held.
+//
+// It does so before the record is locked, so another may have counted in a newer
+// slot meanwhile. That does no harm while the record still has the slot of t,
+// which w.add looks at.
+func (tb *Table) addQuick(spot shard.Spot, hash uint64, key string, t int64, n uint64) (ok, absent bool) {
+	w := &tb.windows[0]
+	slot, newest := w.reach(t)
+	r, state := tb.in.LockAt(spot, hash, key)
+	if state != shard.Found {
+		return false, true
+	}
+	rel := slot - r.Base()[0]
+	ok = slot > newest-w.slots && uint64(rel) <= maxRel && !r.Flag() && w.add(r.Words(), rel, n)
+	r.Unlock()
+	return ok, false
+}
+
 // A tableAdd is an add on its way: n events of key at t, live or not, and
 // whether the caller wants the sum.
 type tableAdd struct {
 	t             int64
+	hash          uint64
 	key           string
 	n             uint64
 	live, wantSum bool
+	absent        bool // the key is not held, as far as is known
 }
 
-func (tb *Table) add(a tableAdd) (sum uint64, ok bool) {
-	if !a.live && tb.ahead != nil && tb.isFuture(a.t) {
-		tb.future.Add(1)
-		return 0, false
-	}
-	hash := tb.in.Hash(a.key)
-	p := tb.in.Page(hash)
-	p.Lock()
-	r, held := p.Find(hash, a.key)
-	if held && len(tb.windows) == 1 && !a.wantSum && tb.addQuick(r, a.t, a.n) {
-		p.Unlock()
-		return 0, true
-	}
-	sum, ok = tb.addLocked(p, hash, r, held, &a)
-	p.Unlock()
-	if !held {
-		tb.in.Turn()
-	}
-	return sum, ok
-}
-
-// addQuick is add for a key that is held, in the one window, with nothing
-// unusual about it. It reports false if that is not so, and has done nothing.
-func (tb *Table) addQuick(r shard.Record, t int64, n uint64) bool {
-	w := &tb.windows[0]
-	slot, newest := w.reach(t)
-	rel := slot - r.Base()[0]
-	return slot > newest-w.slots && rel <= maxRel && !r.Flag() && w.add(r.Words(), rel, n)
-}
-
-// addLocked is add with the page locked and, if held, the record found.
-func (tb *Table) addLocked(p *shard.Page, hash uint64, r shard.Record, held bool, a *tableAdd) (sum uint64, ok bool) {
-	// The windows are moved on with the page locked, so no record is newer
-	// than they are, and an event in a window is in those of its key too.
+func (tb *Table) add(spot shard.Spot, a *tableAdd) (sum uint64, ok bool) {
 	var at slots
-	for p.Ready(); ; {
-		if !tb.reach(&at, a.t, a.live) {
-			tb.late.Add(1)
-			return 0, false
-		}
-		if tb.based(&at, p.Base()) {
-			break
-		}
-		p.Rebase()
-		r, held = p.Find(hash, a.key) // it may have moved, or expired
-	}
+	r, held, ok := tb.hold(spot, a, &at)
 	if !held {
-		if a.n == 0 {
-			return 0, true
-		}
-		if r, ok = p.Add(hash, a.key); !ok {
-			return 0, false
-		}
+		return 0, ok
 	}
+	defer r.Unlock()
 	tb.count(r, &at, a.n)
 	if !a.wantSum {
 		return 0, true
@@ -145,6 +149,42 @@ func (tb *Table) addLocked(p *shard.Page, hash uint64, r shard.Record, held bool
 		at[i] = ring.Floor(a.t, w.width)
 	}
 	return tb.clippedSum(w, i, r, at[i]-w.slots+1, at[i]), true
+}
+
+// hold locks the record that a counts in, a new one if need be, and says in which
+// slots. If held is false, there is none, and ok is what the add reports.
+//
+// The windows are moved on with the record locked, so it is never newer than
+// they are, and an event in a window is in those of its key too.
+func (tb *Table) hold(spot shard.Spot, a *tableAdd, at *slots) (r shard.Record, held, ok bool) {
+	state := shard.Absent
+	if !a.absent {
+		r, state = tb.in.LockAt(spot, a.hash, a.key)
+	}
+	for {
+		held = state != shard.Absent
+		inTime := tb.reach(at, a.t, a.live)
+		switch {
+		case held && inTime && tb.based(at, r.Base()):
+			return r, true, true
+		case held:
+			r.Unlock()
+		}
+		switch {
+		case !inTime:
+			tb.late.Add(1)
+			return r, false, false
+		case held:
+			tb.in.Rebase(a.hash) // the record may move, or go as expired
+			r, state = tb.in.Lock(a.hash, a.key)
+		case a.n == 0:
+			return r, false, true
+		default:
+			if r, state = tb.in.Add(a.hash, a.key); state == shard.NoRoom {
+				return r, false, false
+			}
+		}
+	}
 }
 
 // based reports whether the slots can be given relative to that base.

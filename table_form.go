@@ -86,7 +86,13 @@ func (w *tableWindow) reach(t int64) (slot, newest int64) {
 	if uint64(t-newest*w.width) < uint64(w.width) { // spares the division
 		return newest, newest
 	}
+	return w.reachOther(t)
+}
+
+// reachOther is reach of a slot that is not the newest.
+func (w *tableWindow) reachOther(t int64) (slot, newest int64) {
 	slot = ring.Floor(t, w.width)
+	newest = w.newest.Load()
 	for newest < slot {
 		if w.newest.CompareAndSwap(newest, slot) {
 			return slot, slot
@@ -160,8 +166,8 @@ func (w *tableWindow) fullPos(slot int64) int {
 	return int(slot - ring.Floor(slot, w.size)*w.size)
 }
 
-// add counts n in a slot of w, given relative to the base, that is not older
-// than the ring. It reports whether n fitted, and counts nothing if not.
+// add counts n in a slot of w, given relative to the base. It reports whether n
+// fitted and the slot is not older than the ring, and counts nothing if not.
 func (w *tableWindow) add(words []uint64, rel int64, n uint64) (fits bool) {
 	if w.pair() {
 		return addPair(&words[w.at], rel, n)
@@ -169,6 +175,8 @@ func (w *tableWindow) add(words []uint64, rel int64, n uint64) (fits bool) {
 	words = words[w.at:w.end]
 	if stamp := int64(words[0] & laneMask); rel > stamp {
 		w.advance(words, stamp, rel)
+	} else if rel < stamp-w.slots {
+		return false
 	}
 	l := w.pos(rel) + 1
 	p, shift := &words[l/4], l%4*laneBits
@@ -204,6 +212,8 @@ func addPair(p *uint64, rel int64, n uint64) (fits bool) {
 	case d == 1:
 		keep := uint64(pairMask) << ((rel - 1) & 1 * pairBits)
 		word = uint64(rel)<<(2*pairBits) | word&keep
+	case d < -1:
+		return false
 	}
 	shift := rel & 1 * pairBits
 	fits = n <= pairMask-word>>shift&pairMask

@@ -7,9 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
-
-	"github.com/lately-go/lately/internal/shard"
 )
 
 // heapNow returns what is reachable. The first collections let go of what tests
@@ -148,15 +145,5 @@ func TestTableNoAllocations(t *testing.T) {
 				t.Errorf("%d windows: %s allocates %v times", len(windows), name, n)
 			}
 		}
-	}
-}
-
-// What a hit reads of a page comes first in four cache lines of its own.
-func TestTableSizes(t *testing.T) {
-	if unsafe.Sizeof(uintptr(0)) != 8 {
-		t.Skip("sizes are those of 64 bits")
-	}
-	if got := unsafe.Sizeof(shard.Page{}); got != 256 {
-		t.Errorf("a page's head has %d bytes, want 256", got)
 	}
 }

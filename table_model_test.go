@@ -130,12 +130,12 @@ type modelRun struct {
 }
 
 func (x *modelRun) held(key string) bool {
-	hash := x.tb.in.Hash(key)
-	page := x.tb.in.Page(hash)
-	page.Lock()
-	defer page.Unlock()
-	_, ok := page.Find(hash, key)
-	return ok
+	r, state := x.tb.in.Lock(x.tb.in.Hash(key), key)
+	if state != shard.Found {
+		return false
+	}
+	r.Unlock()
+	return true
 }
 
 // settle forgets in the model what the table has forgotten, and reports whether
@@ -327,8 +327,8 @@ func (x *modelRun) finish() {
 	}
 	s := x.tb.Stats()
 	records := 0
-	for i := range x.tb.in.Pages() {
-		x.tb.in.Pages()[i].Each(func([]byte, shard.Record) bool { records++; return true })
+	for range x.tb.in.All() {
+		records++
 	}
 	if s.Keys != records || s.Late != x.m.late || x.missing > s.Forgotten || s.Saturated > 0 {
 		x.t.Fatalf("%+v; %d records, %d missing, %d late", s, records, x.missing, x.m.late)

@@ -134,16 +134,15 @@ func (tb *Table) notBehind(p part, now int64) int64 {
 }
 
 func (tb *Table) bounds(key string, t int64, p part, live bool) (lo, hi uint64) {
-	hash := tb.in.Hash(key)
-	page := tb.in.Page(hash)
-	page.Lock()
-	if r, ok := page.Find(hash, key); ok {
-		if live {
-			t = tb.notBehind(p, t)
-		}
-		lo, hi = tb.boundsOf(r, t, p)
+	r, state := tb.in.Lock(tb.in.Hash(key), key)
+	if state != shard.Found {
+		return 0, 0
 	}
-	page.Unlock()
+	if live {
+		t = tb.notBehind(p, t)
+	}
+	lo, hi = tb.boundsOf(r, t, p)
+	r.Unlock()
 	return lo, hi
 }
 

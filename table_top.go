@@ -44,16 +44,10 @@ func (tb *Table) top(n int, t int64, span time.Duration, live bool) ([]KeyCount,
 		t = tb.notBehind(part, t)
 	}
 	first := make(leaders, 0, min(n, tb.Len()))
-	for i := range tb.in.Pages() {
-		page := &tb.in.Pages()[i]
-		page.Lock()
-		page.Each(func(key []byte, r shard.Record) bool {
-			if lo, hi := tb.boundsOf(r, t, part); lo > 0 {
-				first.offer(n, key, lo, hi)
-			}
-			return true
-		})
-		page.Unlock()
+	for key, r := range tb.in.All() {
+		if lo, hi := tb.boundsOf(r, t, part); lo > 0 {
+			first.offer(n, key, lo, hi)
+		}
 	}
 	slices.SortFunc(first, func(a, b KeyCount) int { return -a.compare(b.Key, b.Lo) })
 	return first, nil
@@ -120,18 +114,15 @@ func (tb *Table) ReadAt(t time.Time, key string) Reading {
 }
 
 func (tb *Table) read(t int64, key string, live bool) Reading {
-	hash := tb.in.Hash(key)
 	counts := make([]uint64, 0, tb.readingSize())
-	p := tb.in.Page(hash)
-	p.Lock()
-	defer p.Unlock()
+	r, state := tb.in.Lock(tb.in.Hash(key), key)
 	if live {
 		t = tb.liveTime(t)
 	}
-	r, ok := p.Find(hash, key)
-	if !ok {
+	if state != shard.Found {
 		return Reading{tb, t, counts[:cap(counts)]}
 	}
+	defer r.Unlock()
 	return Reading{tb, t, tb.appendCounts(counts, r, t)}
 }
 
@@ -188,10 +179,8 @@ func (tb *Table) all(t int64, yield func(string, Reading) bool) {
 	var counts []uint64
 	size := tb.readingSize()
 	for i := range tb.in.Pages() {
-		page := &tb.in.Pages()[i]
 		keys, counts = keys[:0], make([]uint64, 0, len(counts))
-		page.Lock()
-		page.Each(func(key []byte, r shard.Record) bool {
+		for key, r := range tb.in.Page(i) {
 			from := len(counts)
 			counts = tb.appendCounts(counts, r, t)
 			if slices.Max(counts[from:]) == 0 {
@@ -199,9 +188,7 @@ func (tb *Table) all(t int64, yield func(string, Reading) bool) {
 			} else {
 				keys = append(keys, string(key))
 			}
-			return true
-		})
-		page.Unlock()
+		}
 		for i, key := range keys {
 			if !yield(key, Reading{tb, t, counts[i*size : (i+1)*size : (i+1)*size]}) {
 				return

@@ -1,5 +1,7 @@
 package shard
 
+import "unsafe"
+
 // Probes returns how many slots of the index a search for key looks at.
 func (t *Table) Probes(key []byte) int {
 	hash := t.Hash(key)
@@ -28,14 +30,21 @@ func (ls *Logs) Blocks() int {
 // Probes returns how many places of its page a search for key looks at.
 func (t *Inline) Probes(key string) int {
 	hash := t.Hash(key)
-	p := t.Page(hash)
-	r, ok := p.Find(hash, key)
-	if !ok {
+	r, state := t.Lock(hash, key)
+	if state != Found {
 		return 0
 	}
-	n := (r.at - p.home(tagOf(hash))) / int(p.stride)
-	if n < 0 {
-		n += int(p.cap)
+	defer r.Unlock()
+	v := t.page(hash).view()
+	n := 1
+	for i := t.home(tagOf(hash), v.n); v.head(i) != r.head; i = v.next(i) {
+		n++
 	}
-	return n + 1
+	return n
 }
+
+// Careless makes t change pages without locking their records.
+func (t *Inline) Careless() { t.careless = true }
+
+// PageSizes returns the bytes of a page and where its bases begin.
+func PageSizes() (size, bases uintptr) { return unsafe.Sizeof(page{}), unsafe.Offsetof(page{}.base) }

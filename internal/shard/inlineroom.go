@@ -1,99 +1,137 @@
 package shard
 
-import "slices"
+import (
+	"slices"
+	"unsafe"
+)
 
 // Making room in a page: removing what has expired, growing, and at the budget
-// removing what weighs least.
+// removing what weighs least. All of it REQUIRES p.mu.
 
-// room sees to it that there is room for a key that takes need bytes, and
-// reports whether it could.
-func (p *Page) room(need int) bool {
+// room sees to it that there is room for a key that takes need bytes of the
+// arena, and reports whether it could.
+func (p *page) room(need int) bool {
+	if p.first.Load() == nil {
+		p.begin()
+	}
 	if p.fits(need) {
 		return true
 	}
-	if p.t.config.Refuse && p.refusals > 0 {
+	if p.refusals > 0 {
 		p.refusals--
 		return false
 	}
+	p.freeze()
 	p.dropExpired()
-	if p.cramped(need) {
+	if need > 0 && p.cramped(need) {
 		keys := p.tail + need
 		p.resizeArena(keys + max(keys/4, minArena))
 	}
 	if p.crowded() {
-		p.resize(int(p.cap) + max(int(p.cap)/4, minRecords))
+		n := p.view().n
+		p.resize(n + max(n/4, minRecords))
 	}
-	for !p.fits(need) && p.n > 0 && !p.t.config.Refuse {
-		p.dropLeast()
+	scarce := p.t.config.Refuse
+	for !p.fits(need) && !p.t.config.Refuse {
+		dropped, asMany := p.dropLeast()
+		if scarce = scarce || !asMany; dropped == 0 {
+			break
+		}
 	}
-	if p.fits(need) {
-		return true
+	ok := p.fits(need)
+	p.thaw()
+	// To look for what may go costs a look at all records, so when little
+	// came of it, that is done again only after an eighth as many were refused.
+	p.refusals = 0
+	if !ok || scarce && (p.most-p.n < p.most/16 || need > 0 && len(p.arena)-p.tail < len(p.arena)/16) {
+		p.refusals = p.n / 8
 	}
-	// Looking for expired records costs a look at all of them, so that is
-	// done again when an eighth as many have been refused.
-	p.refusals = p.n / 8
-	return false
+	return ok
 }
 
 // crowded reports whether records fill p or nearly so, cramped whether keys do.
 // Then it is time to grow: just enough room would mean to look for more with
 // every key.
-func (p *Page) crowded() bool { return p.n >= p.most-p.most/8 }
+func (p *page) crowded() bool { return p.n >= p.most-p.most/8 }
 
-func (p *Page) cramped(need int) bool { return p.tail+need > len(p.arena)-len(p.arena)/8 }
+func (p *page) cramped(need int) bool { return p.tail+need > len(p.arena)-len(p.arena)/8 }
 
-// first gives p its first places. NewInline has charged their bytes, which are
-// never given back.
-func (p *Page) first() {
-	p.allocate(minRecords)
-	p.charge = 0
-	p.arena = make([]byte, minArena)
+// begin gives p its first places. NewInline has charged their bytes, which are
+// not given back but by Release.
+func (p *page) begin() {
+	p.change()
 	p.t.config.Owner.Base(&p.base)
+	p.publish(p.allocate(minRecords))
+	p.charge = 0
+	if p.t.config.KeyWords == 0 {
+		p.arena = make([]byte, minArena)
+	}
+	p.changed()
 }
 
-// allocate gives p empty places for that many records or some more.
-func (p *Page) allocate(records int) {
-	p.words = rounded[uint64](records * int(p.stride))
-	p.cap = uint32(min(len(p.words)/int(p.stride), maxRecords))
-	p.end = int(p.cap * p.stride)
-	p.most = int(p.cap - max(p.cap/4, 1))
-	place := rounded[uint32](int(p.cap))
-	p.place = place[:p.cap]
-	p.charge = 8*int64(len(p.words)) + 4*int64(len(place))
+// allocate returns empty places for that many records or some more, and charges
+// their bytes.
+func (p *page) allocate(records uint) (words []uint64, place []uint32) {
+	words = rounded[uint64](int(records * p.t.stride))
+	p.charge = 8 * int64(len(words))
+	places := min(len(words)/int(p.t.stride), maxRecords)
+	if p.t.config.KeyWords == 0 {
+		place = rounded[uint32](places)
+		p.charge += 4 * int64(len(place))
+	}
+	return words[:places*int(p.t.stride)], place
+}
+
+// publish gives p these places.
+func (p *page) publish(words []uint64, place []uint32) {
+	places := uint(len(words)) / p.t.stride
+	p.first.Store(unsafe.SliceData(words))
+	p.setPlaces(places)
+	p.place = place
+	p.most = int32(places - max(places/4, 1))
 }
 
 // resize gives p places for that many records or some more. It changes nothing
-// if the budget does not allow it.
-func (p *Page) resize(records int) {
-	bytes := 8 * int64(p.stride)
-	words := atMost(int64(records) * bytes)
-	reserve := words + atMost(words/bytes*4) // bounds the charge
+// if the budget does not allow it. What was in the old places stays locked.
+func (p *page) resize(records uint) {
+	stride := p.t.stride
+	bytes := 8 * int64(stride)
+	reserve := atMost(int64(records) * bytes)
+	if p.t.config.KeyWords == 0 {
+		reserve += atMost(reserve / bytes * 4) // bounds the charge
+	}
 	if records > maxRecords || !p.t.config.Budget.Take(reserve, p.t.config.Keep) {
 		return
 	}
-	words0, place0, charge0 := p.words, p.place, p.charge
-	p.allocate(records)
+	old, place0, charge0 := p.view(), p.place, p.charge
+	words, place := p.allocate(records)
 	p.t.config.Budget.Give(reserve - p.charge + charge0)
-	stride := int(p.stride)
-	for from, at := range place0 {
-		record := words0[from*stride : (from+1)*stride]
-		if record[0] == 0 {
+	places := uint(len(words)) / stride
+	for from := range old.n {
+		head := old.head(from).Load()
+		if head == 0 {
 			continue
 		}
-		i := p.home(record[0])
-		for p.words[i] != 0 {
-			i = p.next(i)
+		i := p.t.home(head, places)
+		for words[i*stride] != 0 {
+			if i++; i == places {
+				i = 0
+			}
 		}
-		copy(p.words[i:], record)
-		p.place[i/stride] = at
+		words[i*stride] = head &^ locked // nobody looks while p changes
+		copy(words[i*stride+1:(i+1)*stride], old.after(from))
+		if place != nil {
+			place[i] = place0[from]
+		}
 	}
+	p.publish(words, place)
 }
 
 // resizeArena gives the keys of p that many bytes or some more. It changes
 // nothing if the budget does not allow it.
-func (p *Page) resizeArena(size int) {
+func (p *page) resizeArena(size int) {
 	reserve := atMost(int64(size))
-	if !p.t.config.Budget.Take(reserve, p.t.config.Keep) {
+	if size > maxArena || !p.t.config.Budget.Take(reserve, p.t.config.Keep) {
 		return
 	}
 	p.compact()
@@ -104,10 +142,13 @@ func (p *Page) resizeArena(size int) {
 }
 
 // dropExpired removes the records that have expired.
-func (p *Page) dropExpired() {
+//
+// REQUIRES: all records locked.
+func (p *page) dropExpired() {
 	expired, had := p.t.config.Owner.Expired, p.n
-	for i := 0; i < p.end; i += int(p.stride) {
-		if p.words[i] != 0 && expired(Record{p, i}) {
+	v := p.view()
+	for i := range v.n {
+		if head := v.head(i); head.Load() != 0 && expired(Record{p, head}) {
 			p.dropAll(expired)
 			p.t.expired.Add(uint64(had - p.n))
 			return
@@ -118,17 +159,26 @@ func (p *Page) dropExpired() {
 // weights is what dropLeast works with.
 type weights struct{ inOrder, sorted []uint64 }
 
-// dropLeast removes the eighth of the records that weighs least.
-func (p *Page) dropLeast() {
+// dropLeast removes the eighth of the records that weighs least, as far as they
+// are not protected. It returns how many, and whether that was an eighth.
+//
+// REQUIRES: all records locked.
+func (p *page) dropLeast() (dropped int, asMany bool) {
 	w, _ := p.t.weights.Get().(*weights)
 	if w == nil {
 		w = new(weights)
 	}
+	defer p.t.weights.Put(w)
 	w.inOrder = w.inOrder[:0]
-	p.each(func(i int) { w.inOrder = append(w.inOrder, p.t.config.Owner.Weight(Record{p, i})) })
+	p.scan(func(r Record, _ uint) { w.inOrder = append(w.inOrder, p.t.config.Owner.Weight(r)) })
 	w.sorted = append(w.sorted[:0], w.inOrder...)
 	slices.Sort(w.sorted)
-	drop := (len(w.sorted) + 7) / 8
+	eighth := (len(w.sorted) + 7) / 8
+	free, _ := slices.BinarySearch(w.sorted, Protected)
+	drop := min(eighth, free)
+	if drop == 0 {
+		return 0, false
+	}
 	limit := w.sorted[drop-1]
 	first, _ := slices.BinarySearch(w.sorted, limit)
 	equal := drop - first // of those that weigh limit, so many go
@@ -143,19 +193,39 @@ func (p *Page) dropLeast() {
 		return weight < limit
 	})
 	p.t.least.Add(uint64(drop))
-	p.t.weights.Put(w)
+	return drop, drop == eighth
 }
 
 // tidy removes what has expired, and returns room of which little is used.
-func (p *Page) tidy() {
-	if len(p.words) == 0 {
+func (p *page) tidy() {
+	if p.first.Load() == nil {
 		return
 	}
+	p.freeze()
 	p.dropExpired()
 	if p.tail < len(p.arena)/4 && p.arenaCharge > 0 {
 		p.resizeArena(max(p.tail+p.tail/2, minArena))
 	}
-	if p.n < p.most/4 && p.cap > 2*minRecords {
-		p.resize(max(p.n+p.n/2, minRecords))
+	if p.n < p.most/4 && p.view().n > 2*minRecords {
+		p.resize(uint(max(p.n+p.n/2, minRecords)))
 	}
+	p.thaw()
+}
+
+// rebase gives the page the bases that the owner wants now.
+func (p *page) rebase() {
+	if p.first.Load() == nil {
+		return
+	}
+	p.freeze()
+	p.dropExpired()
+	from := p.base
+	p.t.config.Owner.Base(&p.base)
+	v := p.view()
+	for i := range v.n {
+		if head := v.head(i); head.Load() != 0 {
+			p.t.config.Owner.Rebase(Record{p, head}, &from)
+		}
+	}
+	p.thaw()
 }

@@ -1,0 +1,20 @@
+package shard
+
+// Release gives all memory of b back to the budget. No log of b may be used any
+// more.
+func (b *Blocks) Release() {
+	for i := range b.classes {
+		b.classes[i].release()
+	}
+}
+
+func (c *blockClass) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	const list = 3 * 24
+	for _, chunk := range *c.chunks.Load() {
+		c.budget.Give(int64(cap(chunk))*8 + list)
+	}
+	c.chunks.Store(new([][]uint64))
+	c.next, c.used, c.free = 0, 0, 0
+}
