@@ -15,6 +15,10 @@ const modulePath = "github.com/lately-go/lately"
 // called lately; a name with a dot before its first slash is an outside module
 // and stands for all its packages. "std" says that there is nothing more.
 //
+// latelygrpc and latelyprom stand before someone else's library: its types are
+// what their users hand in and get back. Who imports neither downloads neither,
+// which the fixture test shows.
+//
 // Higher floors first: every arrow points down. Packages that do not exist yet
 // may have a row; packages without a row may not exist.
 const table = `
@@ -29,11 +33,11 @@ replay         -> rules, match, accesslog, ratelimit, hotkey, lately, github.com
 client      -> hotkey, ratelimit, match, lately, internal/resp
 rules       -> match, ratelimit, hotkey, github.com/goccy/go-yaml
 latelyhttp  -> ratelimit, hotkey, match, lately
-latelygrpc  -> ratelimit, hotkey, match, lately
+latelygrpc  -> ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf
 latelyredis -> ratelimit, hotkey, match, lately
-latelyprom  -> ratelimit, hotkey, match, lately
+latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_golang
 
-ratelimit           -> match, lately, internal/ring, internal/shard, internal/sketch, internal/invariants
+ratelimit           -> match, lately, internal/meter, internal/ring, internal/shard, internal/sketch, internal/invariants
 ratelimit/storetest -> ratelimit, match, lately
 hotkey              -> match, lately, internal/ring, internal/shard, internal/sketch, internal/invariants
 
@@ -42,6 +46,7 @@ accesslog/accesslogtest -> std
 lately                  -> internal/ring, internal/shard, internal/invariants
 
 match               -> std
+internal/meter      -> internal/ring, internal/shard
 internal/ring       -> std
 internal/shard      -> std
 internal/sketch     -> std
@@ -54,6 +59,7 @@ internal/deptest    -> std
 // of this module that the compiler lets them.
 const testTable = `
 tests -> go.uber.org/goleak, github.com/rogpeppe/go-internal, github.com/klauspost/compress
+tests -> google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, github.com/prometheus/client_golang
 `
 
 // never lists packages of the standard library that no code here imports, with

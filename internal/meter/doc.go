@@ -1,0 +1,22 @@
+// Package meter is how one limit is counted: in a few words of a record, by one
+// of ten kinds. Words and times go in, words and counts come out; there is no
+// clock and no lock. Times are int64 nanoseconds since 1970.
+//
+// A [Meter] is the layout and the arithmetic, made once for a limit; the words
+// of a key are given to each call. Words that are all zero have nothing counted,
+// whatever the time. Kinds that keep the times themselves also take a
+// [shard.Blocks], where a key's times go when there are more than [Inline].
+//
+// The order of calls for an event at time t is Advance, then the caller's
+// judgement, then Room and Charge:
+//
+//	used := m.Advance(w, b, t)
+//	admitted := cost <= n-min(used, n) && m.Room(w, b, cost)
+//	if admitted {
+//		m.Charge(w, b, t, cost)
+//	}
+//
+// where n is [Meter.Most], or less for a limit that follows the traffic. The
+// times given to Advance never go back for one record, and every other method
+// that takes a t wants the time of the last Advance.
+package meter

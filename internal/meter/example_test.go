@@ -1,0 +1,39 @@
+package meter_test
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/lately-go/lately/internal/meter"
+	"github.com/lately-go/lately/internal/shard"
+)
+
+// Two a second, on a log: the third event is told how long to wait.
+func ExampleMeter() {
+	m, err := meter.New(meter.Config{Kind: meter.Sliding, N: 2, Span: time.Second})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	w := make([]uint64, m.Words())
+	var b *shard.Blocks
+	if bound, ok := m.Log(); ok {
+		b = shard.NewBlocks(bound, meter.Inline, shard.NewBudget(math.MaxInt64/2))
+	}
+	const cost = 1
+	for _, t := range []int64{0, 300e6, 900e6, 1000e6} {
+		used, n := m.Advance(w, b, t), m.Most()
+		if cost <= n-min(used, n) && m.Room(w, b, cost) {
+			m.Charge(w, b, t, cost)
+			fmt.Println(time.Duration(t), "admitted")
+			continue
+		}
+		fmt.Println(time.Duration(t), "refused, wait", m.Wait(w, b, t, n, cost))
+	}
+	// Output:
+	// 0s admitted
+	// 300ms admitted
+	// 900ms refused, wait 100ms
+	// 1s admitted
+}

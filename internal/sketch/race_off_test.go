@@ -1,0 +1,5 @@
+//go:build !race
+
+package sketch_test
+
+const raceEnabled = false
