@@ -3,9 +3,16 @@ package ratelimit
 import (
 	"fmt"
 	"strings"
+
+	"github.com/lately-go/lately/internal/meter"
 )
 
 // An Algorithm is how a limit counts. The zero Algorithm is Sliding.
+//
+// Sliding and Exact admit never more than N in any true window (t-span, t]; so
+// do Fixed and Calendar in their own windows, and InFlight at any moment. What
+// each of the others admits at worst, what it refuses without need, and what a
+// key costs stands in docs/ALGORITHMS.md.
 type Algorithm uint8
 
 const (
@@ -15,29 +22,73 @@ const (
 	// oldest, partly expired slot: never more than N in any true window, and
 	// every refusal is justified by N admitted in (t-span-slot, t]. A key
 	// takes some 300 bytes, whatever N.
-	Sliding Algorithm = iota
+	Sliding = Algorithm(meter.Sliding)
 
 	// Exact keeps the time of each of the last N events of a key: the
 	// definition itself, at 8 bytes an event. N is at most MaxExact.
-	Exact
+	Exact = Algorithm(meter.Exact)
 
-	numAlgorithms
+	// Weighted is the ring of Sliding with its oldest slot counted by the
+	// share of it that is still in the window: smoother, and up to a slot's
+	// worth over N.
+	Weighted = Algorithm(meter.Weighted)
+
+	// TwoBucket weighs the window before by the share of it that is still in
+	// the span: two counters a key, known as the sliding window counter. It
+	// takes the window before to have been evenly filled, so that at worst
+	// nearly 2N pass in a span.
+	TwoBucket = Algorithm(meter.TwoBucket)
+
+	// GCRA spaces events by span/N after a burst of Limit.Burst (the generic
+	// cell rate algorithm of ATM Forum TM 4.0): up to N + burst in a span.
+	GCRA = Algorithm(meter.GCRA)
+
+	// TokenBucket holds Limit.Burst tokens and gains N a span: up to
+	// N + burst in a span.
+	TokenBucket = Algorithm(meter.TokenBucket)
+
+	// LeakyBucket is a queue of Limit.Burst places that is served N times a
+	// span: an event that finds a place is admitted, and [Decision.Delay]
+	// says how long until its turn.
+	LeakyBucket = Algorithm(meter.LeakyBucket)
+
+	// Fixed is a window that begins with a key's first event and ends a span
+	// later: N in each, and up to 2N in a span across an edge.
+	Fixed = Algorithm(meter.Fixed)
+
+	// Calendar is a window between two edges of the calendar in Rule.Zone,
+	// see [Limit.Per]: N in each, and up to 2N in a span across an edge.
+	Calendar = Algorithm(meter.Calendar)
+
+	// InFlight bounds how many events are under way at one time: one is from
+	// its [Limiter.Reserve] until the reservation is settled or canceled, or
+	// until Span is over, which is the longest it is believed to be.
+	InFlight = Algorithm(meter.InFlight)
+
+	numAlgorithms = InFlight + 1
 )
 
 const (
-	// MaxExact is the largest N that Exact, and a ban, can count: a key then
-	// takes up to 8 MiB.
-	MaxExact = 1 << 20
+	// MaxExact is the largest N that Exact and InFlight, and a ban, can
+	// count: a key then takes up to 512 KiB.
+	MaxExact = 1<<16 - 1
 
-	// MaxSliding is the largest N that Sliding can count.
+	// MaxSliding is the largest N that the others can count.
 	MaxSliding = 1<<32 - 1
-
-	// slidingExact is the N up to which Sliding is Exact: the log is then
-	// no larger than the ring.
-	slidingExact = 64
 )
 
-var algorithmNames = [numAlgorithms]string{"sliding", "exact"}
+var algorithmNames = [numAlgorithms]string{
+	Sliding:     "sliding",
+	Exact:       "exact",
+	Weighted:    "weighted",
+	TwoBucket:   "two-bucket",
+	GCRA:        "gcra",
+	TokenBucket: "token-bucket",
+	LeakyBucket: "leaky-bucket",
+	Fixed:       "fixed",
+	Calendar:    "calendar",
+	InFlight:    "in-flight",
+}
 
 // Algorithms returns the names of all algorithms.
 func Algorithms() []string { return algorithmNames[:len(algorithmNames):len(algorithmNames)] }
@@ -72,3 +123,7 @@ func (a *Algorithm) UnmarshalText(text []byte) (err error) {
 	*a, err = AlgorithmNamed(string(text))
 	return err
 }
+
+// bursts reports whether a knows Limit.Burst. The others compare a count with
+// N, so that an N that changes from one decision to the next means something.
+func (a Algorithm) bursts() bool { return a == GCRA || a == TokenBucket || a == LeakyBucket }

@@ -10,11 +10,12 @@ import (
 
 func TestBanErrorsSayWhatIsAllowed(t *testing.T) {
 	const spans = "allowed is whole milliseconds from 1ms to 87600h"
+	steps := []time.Duration{time.Minute, time.Hour}
 	for name, c := range map[string]struct {
 		spoil func(*ratelimit.Ban)
 		want  []string
 	}{
-		"after":        {func(b *ratelimit.Ban) { b.After = ratelimit.MaxExact + 1 }, []string{"ban after is 1048577", "at most 1048576"}},
+		"after":        {func(b *ratelimit.Ban) { b.After = ratelimit.MaxExact + 1 }, []string{"ban after is 65536", "at most 65535"}},
 		"cause":        {func(b *ratelimit.Ban) { b.Of = 2 }, []string{"ban cause number is 2", "allowed is Hits or Refusals"}},
 		"span":         {func(b *ratelimit.Ban) { b.Span = 0 }, []string{"ban span is 0s", spans}},
 		"for":          {func(b *ratelimit.Ban) { b.For = -time.Hour }, []string{"ban duration is -1h", spans}},
@@ -25,7 +26,33 @@ func TestBanErrorsSayWhatIsAllowed(t *testing.T) {
 		"factor below": {func(b *ratelimit.Ban) { b.Factor = -1 }, []string{"ban factor is -1", "allowed is 1 to 1000"}},
 		"max":          {func(b *ratelimit.Ban) { b.Max = time.Microsecond }, []string{"longest ban is 1µs", spans}},
 		"max short":    {func(b *ratelimit.Ban) { b.Max = time.Second }, []string{"longest ban 1s", "shorter than the first one, 10m"}},
-		"memory":       {func(b *ratelimit.Ban) { b.Remember = 1 }, []string{"ban memory is 1ns", spans}},
+		"no for":       {func(b *ratelimit.Ban) { b.For = 0 }, []string{"ban duration is 0s", spans}},
+		"jitter":       {func(b *ratelimit.Ban) { b.Jitter = 1.01 }, []string{"ban jitter is 1.01", "allowed is 0 to 1"}},
+		"jitter below": {func(b *ratelimit.Ban) { b.Jitter = -0.1 }, []string{"ban jitter is -0.1", "allowed is 0 to 1"}},
+		"jitter NaN":   {func(b *ratelimit.Ban) { b.Jitter = math.NaN() }, []string{"ban jitter is NaN", "allowed is 0 to 1"}},
+		"jitter max": {
+			func(b *ratelimit.Ban) { b.Jitter, b.Max = 0.5, 14*time.Minute },
+			[]string{"the first ban, 10m", "longer than the longest, 14m", "jitter of 0.5", "at most 9m20s"},
+		},
+		"jitter span": {
+			func(b *ratelimit.Ban) { b.Jitter, b.For, b.Max = 1, ratelimit.MaxSpan, 0 },
+			[]string{"the first ban, 87600h", "longer than the longest, 87600h", "at most 43800h"},
+		},
+		"both":      {func(b *ratelimit.Ban) { b.Steps = steps }, []string{"both steps and the factor 2", "allowed is one of them"}},
+		"steps for": {func(b *ratelimit.Ban) { b.Steps, b.Factor = steps, 0 }, []string{"ban duration is 10m", "its first step 1m", "leave the duration out"}},
+		"steps max": {
+			func(b *ratelimit.Ban) { b.Steps, b.Factor, b.For, b.Max = steps, 0, 0, time.Second },
+			[]string{"longest ban 1s", "shorter than the first one, 1m"},
+		},
+		"step": {
+			func(b *ratelimit.Ban) { b.Steps, b.Factor, b.For = []time.Duration{time.Minute, 1}, 0, 0 },
+			[]string{"ban step 2 is 1ns", spans},
+		},
+		"many steps": {
+			func(b *ratelimit.Ban) { b.Steps, b.Factor, b.For = make([]time.Duration, 65), 0, 0 },
+			[]string{"ban has 65 steps", "allowed is at most 64"},
+		},
+		"memory": {func(b *ratelimit.Ban) { b.Remember = 1 }, []string{"ban memory is 1ns", spans}},
 	} {
 		b := ratelimit.Ban{After: 4, Span: time.Minute, For: 10 * time.Minute, Factor: 2, Max: time.Hour, Remember: time.Hour}
 		if err := b.Validate(); err != nil {
@@ -57,6 +84,16 @@ func TestBanDuration(t *testing.T) {
 		{ratelimit.Ban{For: 3 * s, Factor: 1.13}, 1, 3390 * time.Millisecond}, // as float64, a hair less
 		{ratelimit.Ban{For: time.Millisecond, Factor: 1.2}, 1, time.Millisecond},
 		{ratelimit.Ban{For: time.Millisecond, Factor: 1.2}, 4, 2 * time.Millisecond},
+		{ratelimit.Ban{For: 3 * s, Factor: 2}, -1, 3 * s},
+		{ratelimit.Ban{Steps: []time.Duration{s, 5 * s, 2 * s}}, 0, s},
+		{ratelimit.Ban{Steps: []time.Duration{s, 5 * s, 2 * s}}, 1, 5 * s},
+		{ratelimit.Ban{Steps: []time.Duration{s, 5 * s, 2 * s}}, 2, 2 * s},
+		{ratelimit.Ban{Steps: []time.Duration{s, 5 * s, 2 * s}}, math.MaxInt, 2 * s},
+		{ratelimit.Ban{Steps: []time.Duration{s, 5 * s, 2 * s}, Max: 3 * s}, 1, 3 * s},
+		{ratelimit.Ban{Steps: []time.Duration{s}, For: s}, 9, s},
+		{ratelimit.Ban{For: 3 * s, Jitter: 0.5}, 0, 3 * s},
+		{ratelimit.Ban{For: 3 * s, Factor: 2, Max: 30 * s, Jitter: 0.5}, 2, 12 * s},
+		{ratelimit.Ban{For: 3 * s, Factor: 2, Max: 30 * s, Jitter: 0.5}, 3, 20 * s}, // with jitter, up to 30
 	} {
 		if got := c.ban.Duration(c.earlier); got != c.want {
 			t.Errorf("the ban after %d earlier ones of %+v lasts %v, want %v", c.earlier, c.ban, got, c.want)
@@ -76,6 +113,14 @@ func TestBanMemory(t *testing.T) {
 	b.Remember = time.Hour
 	if got, want := b.Memory(), 6*time.Hour+time.Minute; got != want {
 		t.Errorf("memory %v, want %v", got, want)
+	}
+	b.Factor, b.Max, b.For, b.Steps = 0, 0, 0, []time.Duration{time.Hour, 4 * time.Hour, 2 * time.Hour}
+	if got, want := b.Memory(), 5*time.Hour+time.Minute; got != want {
+		t.Errorf("memory %v, want %v: span, longest step and an hour", got, want)
+	}
+	b.Steps, b.Jitter = b.Steps[:1], 0.5
+	if got, want := b.Memory(), 150*time.Minute+time.Minute; got != want {
+		t.Errorf("memory %v, want %v: span, the ban and its jitter, and an hour", got, want)
 	}
 }
 

@@ -1,6 +1,9 @@
 package ratelimit
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // A Decision is the answer to one event under all its rules.
 type Decision struct {
@@ -30,10 +33,27 @@ type Decision struct {
 	// time when no ban did.
 	BannedUntil time.Time
 
-	// Err is why the store could not decide; the rules' fail policies then
-	// made the decision. With the memory store it is nil, but for a key
-	// that is too long.
+	// Delay is how long an event that a [LeakyBucket] admitted has to wait
+	// for its turn; the longest of all rules.
+	Delay time.Duration
+
+	// Err is a [*CostError] for an event whose cost is above the deciding
+	// rule's limit. Otherwise it is why the store could not decide, and the
+	// rules' fail policies then made the decision: with the memory store,
+	// only for a key that is too long.
 	Err error
+}
+
+// A CostError says that an event's cost is above a limit, so that no waiting
+// helps. It is not an error of a limit of 0, which refuses everything.
+type CostError struct {
+	Rule        string
+	Cost, Limit uint64
+}
+
+// Error says what the cost is, and which rule allows less.
+func (e *CostError) Error() string {
+	return fmt.Sprintf("ratelimit: cost is %d; rule %q allows at most %d", e.Cost, e.Rule, e.Limit)
 }
 
 // Never is the RetryAfter of an event that no waiting helps.
@@ -56,14 +76,19 @@ type Outcome struct {
 	// because a ban held for it. RetryAfter is set all the same.
 	Skipped bool
 
+	// Charged says that the rule's limits have counted the event: what a
+	// [Settlement] can take back.
+	Charged bool
+
 	Limit, Remaining uint64
 	RetryAfter       time.Duration
 	ResetAfter       time.Duration
+	Delay            time.Duration // see Decision
 	BannedUntil      time.Time
 }
 
-// fold folds what the rules said of one event into its decision.
-func fold(s *Set, subjects []Subject) (d Decision) {
+// fold folds what the rules said of one event of that cost into its decision.
+func fold(s *Set, subjects []Subject, cost uint64) (d Decision) {
 	var deciding *Outcome
 	var wait time.Duration
 	for i := range subjects {
@@ -72,6 +97,7 @@ func fold(s *Set, subjects []Subject) (d Decision) {
 			continue
 		}
 		wait = longer(wait, o.RetryAfter)
+		d.Delay = max(d.Delay, o.Delay)
 		if !o.Skipped && (deciding == nil || o.decidesOver(deciding)) {
 			deciding = o
 		}
@@ -84,8 +110,12 @@ func fold(s *Set, subjects []Subject) (d Decision) {
 	d.Rule = s.rules[deciding.Rule].Name
 	d.Limit, d.Remaining = deciding.Limit, deciding.Remaining
 	d.ResetAfter, d.BannedUntil = deciding.ResetAfter, deciding.BannedUntil
-	if deciding.Refused {
-		d.RetryAfter = wait
+	if !deciding.Refused {
+		return d
+	}
+	d.RetryAfter, d.Delay = wait, 0
+	if deciding.RetryAfter == Never && deciding.Limit > 0 {
+		d.Err = &CostError{Rule: d.Rule, Cost: cost, Limit: deciding.Limit}
 	}
 	return d
 }

@@ -2,18 +2,16 @@ package ratelimit
 
 import (
 	"time"
-
-	"github.com/lately-go/lately/internal/shard"
 )
 
-// judge fills in the outcome of every subject of r at time now, and charges.
-// It is the whole of "limits charge, bans observe", in the order that the
-// package documentation gives. The probes' shards are locked.
-func judge(probes []probe, r *Request, now int64) {
+// judge fills in the outcome of every subject of r at time now, and charges. It
+// is the whole of "limits charge, bans observe", in the order that the package
+// documentation gives. What the probes count in is locked.
+func (m *Memory) judge(probes []probe, r *Request, now int64) {
 	banned, refused := false, false
 	for i := range probes {
 		o := &r.Subjects[i].Outcome
-		probes[i].holds(o, now)
+		m.holds(&probes[i], r, o, now)
 		banned = banned || o.Banned && !probes[i].Shadow
 	}
 	for i := range probes {
@@ -23,140 +21,175 @@ func judge(probes []probe, r *Request, now int64) {
 				o.Skipped = true
 				continue
 			}
-			p.observe(o, now, r.Cost)
-			p.limit(o, now, r.Cost)
+			m.observe(p, r, o, now)
+			m.limit(p, r, o, now)
 		}
 		refused = refused || o.Refused && !p.Shadow
 	}
 	for i := range probes {
-		p, o := &probes[i], &r.Subjects[i].Outcome
-		p.settle(o, now, r.Cost, refused || banned, banned)
+		p, s := &probes[i], &r.Subjects[i]
+		p.settle(&s.Outcome, r, now, refused || banned, banned)
+		s.Mark = p.records.family.mark()
 	}
 }
 
 // holds sets o to a ban that holds at now, if one does.
-func (p *probe) holds(o *Outcome, now int64) {
+func (m *Memory) holds(p *probe, r *Request, o *Outcome, now int64) {
 	*o = Outcome{Rule: o.Rule}
-	if p.Ban == nil {
+	until, ok := m.bans.holds(p.id, p.hash, viewed(p.key), now)
+	if !ok {
 		return
 	}
-	if until := shard.Time(p.rec[wordUntil]); now < until {
-		p.refuseUntil(o, until)
+	if p.Ban != nil && p.Ban.Extend && r.Cost > 0 && !r.Look {
+		if until, ok = m.bans.extend(p.id, p.hash, viewed(p.key), p.Ban, now, m.config.JitterSeed); !ok {
+			return // lifted at this moment
+		}
 	}
+	p.refuseUntil(o, until)
 }
 
 func (p *probe) refuseUntil(o *Outcome, until int64) {
 	o.Refused, o.Banned = true, true
-	o.Limit, o.Remaining = p.Ban.After, 0
+	o.Remaining = 0
 	o.BannedUntil = time.Unix(0, until)
+	switch {
+	case p.Ban != nil:
+		o.Limit = p.Ban.After
+	case len(p.Limits) > 0:
+		o.Limit = p.limitN(0, p.n)
+	}
 }
 
 // observe counts a hit for a ban after hits, unless the event only looks.
-func (p *probe) observe(o *Outcome, now int64, cost uint64) {
-	switch {
-	case p.Ban == nil || p.Ban.Of != Hits:
-	case cost > 0:
-		p.strike(o, now)
-	case len(p.limits) == 0:
-		o.Limit, o.Remaining = p.ban.n, p.ban.n-p.ban.advance(p.shard, p.rec, now)
+func (m *Memory) observe(p *probe, r *Request, o *Outcome, now int64) {
+	if p.Ban == nil || p.Ban.Of != Hits {
+		return
+	}
+	if r.Cost > 0 {
+		m.strike(p, r, o, now)
+	} else if len(p.Limits) == 0 {
+		o.Limit, o.Remaining = p.Ban.After, p.Ban.After-min(p.strikes(now), p.Ban.After)
 	}
 }
 
 // strike counts one hit or refusal toward the ban, and starts it when that was
 // one too many.
-func (p *probe) strike(o *Outcome, now int64) {
-	if count := p.ban.advance(p.shard, p.rec, now); count < p.ban.n {
-		p.ban.charge(p.shard, p.rec, now, 1)
+func (m *Memory) strike(p *probe, r *Request, o *Outcome, now int64) {
+	count := p.strikes(now)
+	if count < p.Ban.After {
+		if !r.Look {
+			p.addStrike(now)
+		}
 		if len(p.Limits) == 0 {
-			o.Limit, o.Remaining = p.ban.n, p.ban.n-count-1
+			o.Limit, o.Remaining = p.Ban.After, p.Ban.After-count-1
+			o.ResetAfter = p.Ban.Span // also if it was not counted, since it only looks
 		}
 		return
 	}
-	p.ban.clear(p.shard, p.rec)
-	until, bans := shard.Time(p.rec[wordUntil]), p.rec[wordBans]
-	if until < now-int64(p.Ban.remember()) {
-		bans = 0
+	o.Refused = true
+	o.Limit, o.Remaining = p.Ban.After, 0
+	if r.Look || !p.held {
+		return // a sketch counts too much to ban anybody for it
 	}
-	until = now + int64(p.Ban.Duration(int(bans)))
-	p.rec[wordUntil], p.rec[wordBans] = shard.Stamp(until), bans+1
+	until, ok := m.bans.start(p.id, p.hash, viewed(p.key), p.Ban, now, m.config.JitterSeed)
+	if !ok {
+		return // no room for another ban: refused all the same, and counted
+	}
+	p.clearStrikes()
 	o.Started = true
 	p.refuseUntil(o, until)
 }
 
 // limit judges the rule's limits without charging them. A refusal counts
 // toward the rule's own ban.
-func (p *probe) limit(o *Outcome, now int64, cost uint64) {
-	over := false
-	for i := range p.limits {
-		m := &p.limits[i]
-		count := m.advance(p.shard, p.rec, now)
-		left := m.n - min(count, m.n)
-		over = over || cost > left
-		if !o.Banned && (i == 0 || left < o.Remaining) {
-			o.Limit, o.Remaining = m.n, left
+func (m *Memory) limit(p *probe, r *Request, o *Outcome, now int64) {
+	over, above := false, false
+	for i := range p.Limits {
+		n := p.most(i)
+		used := p.used(i, now)
+		left := n - min(used, n)
+		over = over || r.Cost > left || !p.room(i, r.Cost)
+		if o.Banned || o.Refused {
+			continue
+		}
+		// The limit that is told is the one with the least remaining, but
+		// one that the cost is above before all others.
+		if higher := r.Cost > n; i == 0 || higher && !above || higher == above && left < o.Remaining {
+			o.Limit, o.Remaining, above = n, left, higher
 		}
 	}
 	if !over {
 		return
 	}
 	if p.Ban != nil && p.Ban.Of == Refusals {
-		p.strike(o, now)
+		m.strike(p, r, o, now)
 	}
 	o.Refused = true
 }
 
 // settle charges the limits as the event's fate has it, and fills in what is
 // then left and for how long.
-func (p *probe) settle(o *Outcome, now int64, cost uint64, refused, banned bool) {
+func (p *probe) settle(o *Outcome, r *Request, now int64, refused, banned bool) {
 	charged := !banned && !o.Banned && p.charges(o, refused)
 	judged := !o.Skipped && (!o.Banned || o.Started) // and so advanced to now
-	for i := range p.limits {
-		m := &p.limits[i]
+	for i := range p.Limits {
 		if !judged {
-			m.advance(p.shard, p.rec, now)
+			p.used(i, now)
 		}
-		if charged {
-			m.charge(p.shard, p.rec, now, cost)
+		switch {
+		case !charged:
+		case refused && (r.Look || !p.room(i, r.Cost)): // who looks and waits was not counted
+		default:
+			p.charge(i, now, r.Cost)
+			if p.copied && r.Cost > 0 { // a copy of a log is not charged, and says nothing of it
+				o.ResetAfter = max(o.ResetAfter, time.Duration(p.records.meters[i].span))
+			}
 		}
-		count := m.held(p.rec)
 		if refused || o.Refused {
-			o.RetryAfter = longer(o.RetryAfter, m.wait(p.shard, p.rec, now, count, cost))
+			o.RetryAfter = longer(o.RetryAfter, p.wait(i, now, r.Cost))
+		} else if p.Algorithm == LeakyBucket {
+			o.Delay = max(o.Delay, p.delay(i, now))
 		}
-		o.ResetAfter = max(o.ResetAfter, m.reset(p.shard, p.rec, now, count))
+		o.ResetAfter = max(o.ResetAfter, p.reset(i, now))
 	}
-	if charged && len(p.limits) > 0 {
-		o.Remaining -= min(cost, o.Remaining)
+	if charged && len(p.Limits) > 0 {
+		o.Charged = !refused && !o.Refused && r.Cost > 0 && !r.Look
+		o.Remaining -= min(r.Cost, o.Remaining)
 	}
-	if p.Ban != nil {
-		p.settleBan(o, now, refused)
+	if p.Ban != nil || o.Banned {
+		p.settleBan(o, now, r.Cost > 0 && (refused || o.Refused))
 	}
 }
 
 // charges reports whether the limits count an event that no ban holds for: an
 // admitted one, unless the rule itself (a shadow rule, then) would refuse it;
 // any other only if the rule counts refused events. A shadow rule never counts
-// what others refused.
+// what others refused. What is refused is never under way.
 func (p *probe) charges(o *Outcome, refused bool) bool {
 	if refused && p.Shadow {
 		return false
 	}
-	return p.CountRefused || !refused && !o.Refused
+	return p.CountRefused && p.Algorithm != InFlight || !refused && !o.Refused
 }
 
 // settleBan adds to the waiting times what the ban asks for. A client whose
-// next event would be one hit too many has to wait for that as well.
-func (p *probe) settleBan(o *Outcome, now int64, refused bool) {
+// next event would be one hit too many has to wait for that as well, if it is one
+// that counts and comes again.
+func (p *probe) settleBan(o *Outcome, now int64, again bool) {
 	if o.Banned {
 		left := o.BannedUntil.Sub(time.Unix(0, now))
 		o.RetryAfter = longer(o.RetryAfter, left)
 		o.ResetAfter = max(o.ResetAfter, left)
 	}
-	count := p.ban.advance(p.shard, p.rec, now)
-	if p.Ban.Of == Hits && (refused || o.Refused) {
-		o.RetryAfter = longer(o.RetryAfter, p.ban.wait(p.shard, p.rec, now, count, 1))
+	if p.Ban == nil {
+		return
 	}
-	if len(p.limits) == 0 && !o.Banned {
-		o.ResetAfter = max(o.ResetAfter, p.ban.reset(p.shard, p.rec, now, count))
+	p.strikes(now)
+	if p.Ban.Of == Hits && again {
+		o.RetryAfter = longer(o.RetryAfter, p.strikeWait(now))
+	}
+	if len(p.Limits) == 0 && !o.Banned {
+		o.ResetAfter = max(o.ResetAfter, p.strikeReset(now))
 	}
 }
 

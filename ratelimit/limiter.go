@@ -1,7 +1,10 @@
 package ratelimit
 
 import (
+	"errors"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -15,12 +18,14 @@ import (
 // Now is the wall clock as it stood when the Limiter was made plus the time
 // that has passed since, so that setting the clock changes no decision; one
 // Limiter is used with either verb, not with a mixture of live times and times
-// from a log. A decision with the memory store does not allocate.
+// from a log. Verbs with Key are for callers that have the key and no event: they
+// judge under all rules, whatever their keys and conditions, and are meant for a
+// Set of rules on one key. A decision with the memory store does not allocate.
 //
 // A Limiter is safe for concurrent use. Its zero value is not usable; call New
 // or NewLimiter.
 type Limiter struct {
-	set    *Set
+	set    atomic.Pointer[Set]
 	store  Store
 	memory *Memory   // the store, if it is one
 	start  time.Time // with its monotonic reading
@@ -28,7 +33,11 @@ type Limiter struct {
 
 	scratch sync.Pool // *scratch
 
-	local func() *Memory // decides for rules that say so while the store is away
+	// mu keeps updates and the making of local apart.
+	mu sync.Mutex
+	// local decides for rules that say so while the store is away.
+	local     atomic.Pointer[Memory]
+	fallbacks atomic.Uint64
 }
 
 // scratch is the memory of one decision.
@@ -51,73 +60,90 @@ func New(rules ...Rule) (*Limiter, error) {
 	return NewLimiter(s, m), nil
 }
 
-// NewLimiter returns a Limiter of s's rules over store, which was made for s.
+// NewLimiter returns a Limiter of s's rules over store, which was made for s and
+// which nobody else updates.
 func NewLimiter(s *Set, store Store) *Limiter {
 	memory, _ := store.(*Memory)
 	start := time.Now()
-	return &Limiter{
-		set:     s,
+	l := &Limiter{
 		store:   store,
 		memory:  memory,
 		start:   start,
 		base:    shard.Nanos(start, MaxSpan),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
-		local: sync.OnceValue(func() *Memory {
-			if memory != nil {
-				return memory // it refused a key; the other rules' counts are there
-			}
-			m, err := NewMemory(s, MemoryConfig{})
-			if err != nil {
-				panic(err) // the zero config is valid
-			}
-			return m
-		}),
 	}
+	l.set.Store(s)
+	// A key that a memory store refuses is too long for any; the other rules'
+	// counts are there.
+	l.local.Store(memory)
+	return l
 }
 
-// Set returns the rules that l judges under.
-func (l *Limiter) Set() *Set { return l.set }
+// Set returns the rules that l judges under now.
+func (l *Limiter) Set() *Set { return l.set.Load() }
+
+// Now returns the time at which live verbs judge at this moment.
+func (l *Limiter) Now() time.Time { return l.start.Add(time.Since(l.start)) }
 
 // Take judges e now, and counts it once. It is short for TakeAt(now, e, 1).
 func (l *Limiter) Take(e *match.Event) Decision {
-	d, _ := l.judge(l.now(), e, 1, nil)
+	d, _ := l.judge(ask{now: l.now(), event: e, cost: 1}, nil)
 	return d
 }
 
 // TakeAt judges e at time t and charges the limits with cost. It does not read
-// e.Time. A cost of 0 only looks: no limit refuses it, and it is no hit for a
-// ban, but an event of its time otherwise. Times are good from 1720 to 2220;
-// what lies beyond is judged at the end of that range.
+// e.Time. A cost of 0 moves the windows on and counts nothing: no limit refuses
+// it, and it is no hit for a ban. Times are good from 1720 to 2220; what lies
+// beyond is judged at the end of that range.
 func (l *Limiter) TakeAt(t time.Time, e *match.Event, cost uint64) Decision {
-	d, _ := l.judge(shard.Nanos(t, MaxSpan), e, cost, nil)
+	d, _ := l.judge(ask{now: nanos(t), event: e, cost: cost}, nil)
+	return d
+}
+
+// TakeKey judges an event now of which the caller has the key, and counts it
+// once. It is short for TakeKeyAt(now, key, 1).
+func (l *Limiter) TakeKey(key string) (d Decision) {
+	l.takeKey(&d, l.now(), key, 1)
+	return d
+}
+
+// TakeKeyAt is TakeKey at time t with a cost.
+func (l *Limiter) TakeKeyAt(t time.Time, key string, cost uint64) (d Decision) {
+	l.takeKey(&d, nanos(t), key, cost)
+	return d
+}
+
+// Peek says what Take would, and changes nothing: no count, no ban, no time.
+func (l *Limiter) Peek(e *match.Event) Decision {
+	d, _ := l.judge(ask{now: l.now(), event: e, cost: 1, look: true}, nil)
+	return d
+}
+
+// PeekAt says what TakeAt would, and changes nothing. t may lie in the future.
+func (l *Limiter) PeekAt(t time.Time, e *match.Event, cost uint64) Decision {
+	d, _ := l.judge(ask{now: nanos(t), event: e, cost: cost, look: true}, nil)
+	return d
+}
+
+// PeekKey says what TakeKey would, and changes nothing.
+func (l *Limiter) PeekKey(key string) Decision {
+	d, _ := l.judge(ask{now: l.now(), key: key, cost: 1, look: true}, nil)
+	return d
+}
+
+// PeekKeyAt says what TakeKeyAt would, and changes nothing.
+func (l *Limiter) PeekKeyAt(t time.Time, key string, cost uint64) Decision {
+	d, _ := l.judge(ask{now: nanos(t), key: key, cost: cost, look: true}, nil)
 	return d
 }
 
 // Judge is TakeAt with what each matching rule said, in the order of the rules,
-// appended to dst. It is for reports.
+// appended to dst. It is for reports and headers; live, t is [Limiter.Now].
 func (l *Limiter) Judge(t time.Time, e *match.Event, cost uint64, dst []Outcome) (Decision, []Outcome) {
 	if dst == nil {
 		dst = []Outcome{}
 	}
-	return l.judge(shard.Nanos(t, MaxSpan), e, cost, dst)
-}
-
-// TakeKey judges an event now that the caller has the key of, under all rules,
-// whatever their keys and conditions. It is meant for a Set of rules on one
-// key, and is short for TakeKeyAt(now, key, 1).
-func (l *Limiter) TakeKey(key string) Decision { return l.takeKey(l.now(), key, 1) }
-
-// TakeKeyAt is TakeKey at time t with a cost.
-func (l *Limiter) TakeKeyAt(t time.Time, key string, cost uint64) Decision {
-	return l.takeKey(shard.Nanos(t, MaxSpan), key, cost)
-}
-
-func (l *Limiter) takeKey(now int64, key string, cost uint64) Decision {
-	if l.memory != nil && l.set.Len() == 1 && len(key) <= shard.MaxKey {
-		return l.takeOne(now, key, cost)
-	}
-	d, _ := l.judgeKey(now, key, cost, nil)
-	return d
+	return l.judge(ask{now: nanos(t), event: e, cost: cost}, dst)
 }
 
 // JudgeKey is TakeKeyAt with what each rule said, in the order of the rules,
@@ -126,49 +152,117 @@ func (l *Limiter) JudgeKey(t time.Time, key string, cost uint64, dst []Outcome) 
 	if dst == nil {
 		dst = []Outcome{}
 	}
-	return l.judgeKey(shard.Nanos(t, MaxSpan), key, cost, dst)
+	return l.judge(ask{now: nanos(t), key: key, cost: cost}, dst)
+}
+
+// Reset forgets what the rules that match e have counted of its keys: limits and
+// what counts toward a ban. Bans that hold go on; [Limiter.Lift] ends one. What
+// was reserved before is not given back again by a later settlement. A key that
+// is counted in a sketch for want of room stays as it is.
+func (l *Limiter) Reset(e *match.Event) error { return l.reset(ask{event: e}) }
+
+// ResetKey is Reset under all rules for a key that the caller has.
+func (l *Limiter) ResetKey(key string) error { return l.reset(ask{key: key}) }
+
+func (l *Limiter) reset(a ask) error {
+	sc := l.scratch.Get().(*scratch)
+	defer l.scratch.Put(sc)
+	for {
+		set := l.set.Load()
+		sc.collect(set, &a)
+		if err := l.store.Reset(set, sc.subjects); !errors.Is(err, ErrStale) {
+			return err
+		}
+		runtime.Gosched()
+	}
 }
 
 func (l *Limiter) now() int64 { return l.base + int64(time.Since(l.start)) }
 
-func (l *Limiter) judge(now int64, e *match.Event, cost uint64, dst []Outcome) (Decision, []Outcome) {
-	if l.set.Allowed(e) {
-		return Decision{Allowed: true}, dst
+func nanos(t time.Time) int64 { return shard.Nanos(t, MaxSpan) }
+
+// An ask is what a caller wants to know: about an event, or about a key under
+// all rules.
+type ask struct {
+	now   int64
+	event *match.Event // nil: key
+	key   string
+	cost  uint64
+	look  bool
+}
+
+// takeKey takes the short way if it can. d is zero before.
+func (l *Limiter) takeKey(d *Decision, now int64, key string, cost uint64) {
+	set := l.set.Load()
+	if l.memory == nil || len(set.rules) != 1 || !l.memory.take(d, set, 0, now, key, cost) {
+		*d, _ = l.judge(ask{now: now, key: key, cost: cost}, nil)
 	}
-	sc := l.scratch.Get().(*scratch)
-	defer l.scratch.Put(sc)
-	l.subjects(sc, e)
-	return l.decide(sc, now, cost, dst)
 }
 
-func (l *Limiter) judgeKey(now int64, key string, cost uint64, dst []Outcome) (Decision, []Outcome) {
+// viewed returns the bytes of key, which nobody writes to.
+func viewed(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }
+
+func (l *Limiter) judge(a ask, dst []Outcome) (Decision, []Outcome) {
 	sc := l.scratch.Get().(*scratch)
-	defer l.scratch.Put(sc)
-	sc.subjects = sc.subjects[:0]
-	bytes := unsafe.Slice(unsafe.StringData(key), len(key)) // stores only read keys
-	for i := range l.set.rules {
-		sc.subjects = append(sc.subjects, Subject{Key: bytes, Outcome: Outcome{Rule: i}})
+	d := l.judgeIn(sc, &a, dst == nil)
+	if dst != nil {
+		for i := range sc.request.Subjects {
+			dst = append(dst, sc.request.Subjects[i].Outcome)
+		}
 	}
-	return l.decide(sc, now, cost, dst)
+	l.scratch.Put(sc)
+	return d, dst
 }
 
-// takeOne is takeKey under the only rule of a Set, in memory, for a key that
-// is not too long: the most common case, which needs no scratch memory.
-func (l *Limiter) takeOne(now int64, key string, cost uint64) Decision {
-	subjects := [1]Subject{{Key: unsafe.Slice(unsafe.StringData(key), len(key))}} // only read
-	r := Request{Now: now, Cost: cost, Subjects: subjects[:]}
-	l.memory.decideOne(&r)
-	return fold(l.set, r.Subjects)
+// judgeIn judges with sc for memory, and leaves the request there, with the
+// subjects that were judged, unless short says that only the decision matters.
+func (l *Limiter) judgeIn(sc *scratch, a *ask, short bool) (d Decision) {
+	for {
+		set := l.set.Load()
+		sc.collect(set, a)
+		if short && len(sc.subjects) == 1 && l.memory != nil && !a.look {
+			s := &sc.subjects[0]
+			key := unsafe.String(unsafe.SliceData(s.Key), len(s.Key)) // only read
+			if l.memory.take(&d, set, s.Outcome.Rule, a.now, key, a.cost) {
+				return d
+			}
+		}
+		sc.request = Request{Set: set, Now: a.now, Cost: a.cost, Look: a.look, Subjects: sc.subjects}
+		if len(sc.subjects) == 0 {
+			return Decision{Allowed: true}
+		}
+		err := l.store.Decide(&sc.request)
+		switch {
+		case err == nil:
+			return fold(set, sc.subjects, a.cost)
+		case errors.Is(err, ErrStale):
+			runtime.Gosched() // an Update is about to say which Set holds
+			continue
+		}
+		if d, err := l.failOver(&sc.request, err); !errors.Is(err, ErrStale) {
+			return d
+		}
+	}
 }
 
-// subjects collects the rules that match e, with their keys. Neighbours on one
-// key share its bytes, which lets a store see that without comparing.
-func (l *Limiter) subjects(sc *scratch, e *match.Event) {
+// collect finds the rules of set that a is about, with their keys. Neighbours on
+// one key share its bytes, which lets a store see that without comparing.
+func (sc *scratch) collect(set *Set, a *ask) {
 	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
+	if a.event == nil {
+		key := viewed(a.key)
+		for i := range set.rules {
+			sc.subjects = append(sc.subjects, Subject{Key: key, Outcome: Outcome{Rule: i}})
+		}
+		return
+	}
+	if set.Allowed(a.event) {
+		return
+	}
 	var last *match.Key
-	for i := range l.set.rules {
-		r := &l.set.rules[i]
-		if !l.set.conds[i].Holds(e) {
+	for i := range set.rules {
+		r := &set.rules[i]
+		if !set.conds[i].Holds(a.event) {
 			continue
 		}
 		if n := len(sc.subjects); n > 0 && last.Equal(r.Key) {
@@ -177,60 +271,10 @@ func (l *Limiter) subjects(sc *scratch, e *match.Event) {
 		}
 		at := len(sc.keys)
 		var ok bool
-		if sc.keys, ok = r.Key.Append(sc.keys, e); !ok {
+		if sc.keys, ok = r.Key.Append(sc.keys, a.event); !ok {
 			continue
 		}
 		last = &r.Key
 		sc.subjects = append(sc.subjects, Subject{Key: sc.keys[at:len(sc.keys):len(sc.keys)], Outcome: Outcome{Rule: i}})
 	}
-}
-
-// decide asks the store about sc.subjects. Their outcomes are appended to dst
-// unless it is nil.
-func (l *Limiter) decide(sc *scratch, now int64, cost uint64, dst []Outcome) (Decision, []Outcome) {
-	if len(sc.subjects) == 0 {
-		return Decision{Allowed: true}, dst
-	}
-	sc.request = Request{Now: now, Cost: cost, Subjects: sc.subjects}
-	var d Decision
-	if err := l.store.Decide(&sc.request); err != nil {
-		d = l.failOver(&sc.request, err)
-	} else {
-		d = fold(l.set, sc.request.Subjects)
-	}
-	if dst != nil {
-		for i := range sc.request.Subjects {
-			dst = append(dst, sc.request.Subjects[i].Outcome)
-		}
-	}
-	return d, dst
-}
-
-// failOver decides by the rules' fail policies after the store could not. It
-// leaves in r the subjects that were judged here.
-func (l *Limiter) failOver(r *Request, err error) Decision {
-	local := r.Subjects[:0]
-	for _, s := range r.Subjects {
-		rule := &l.set.rules[s.Outcome.Rule]
-		switch {
-		case rule.Shadow && len(s.Key) > shard.MaxKey:
-			// Its key is what no store takes, and it would refuse nothing.
-		case rule.OnStoreFailure == FailLocal:
-			local = append(local, s)
-		case rule.OnStoreFailure == FailClosed && !rule.Shadow:
-			r.Subjects = nil
-			return Decision{Rule: rule.Name, Err: err}
-		}
-	}
-	r.Subjects = local
-	if len(local) == 0 {
-		return Decision{Allowed: true, Err: err}
-	}
-	if localErr := l.local().Decide(r); localErr != nil {
-		r.Subjects = nil
-		return Decision{Err: localErr} // a key that no store takes
-	}
-	d := fold(l.set, local)
-	d.Err = err
-	return d
 }

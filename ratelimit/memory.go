@@ -1,30 +1,57 @@
 package ratelimit
 
 import (
+	cryptorand "crypto/rand"
 	"fmt"
 	"hash/maphash"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/lately-go/lately/internal/shard"
 )
 
-// Memory is the [Store] of this process: a keyed table for each rule of a Set.
+// Memory is the [Store] of this process: a keyed table for each rule of a Set,
+// and a table of bans.
 //
-// A request is judged and charged with the shards of all its keys locked, one
-// for each rule, always in the order of the rules: requests never wait for each
-// other in a circle, and no partial charge is ever visible. Keys are compared
-// in full. Nothing is on the Go heap but a few large blocks without pointers.
+// A request is judged and charged with the records of all its keys locked, one
+// for each rule, always in the same order of tables: requests never wait for
+// each other in a circle, and no partial charge is ever visible. Keys of up to
+// 15 bytes are compared in full, longer ones by 128 bits of seeded hashes. The
+// garbage collector sees a few large blocks without
+// pointers.
 //
-// A Memory only grows. For each rule that counts it, a key takes about 40 bytes
-// and its own length; for each limit up to 64, and each ban, 50 to 65 bytes with
-// up to four times in it, and 8 to 16 bytes for each time when there are more;
-// for each sliding limit above 64, some 280 bytes. The blocks that a log has
-// outgrown are kept for other keys.
+// # Budget
+//
+// Memory never takes more than its budget for keys, counts and bans. When that
+// is spent, a new key takes the place of others of its rule: first of those with
+// nothing in their windows any more, then of those that were judged longest ago.
+// A key at half a limit or more, and so every key that was just refused, is
+// protected: it is never forgotten while that is in its windows. Nor is a ban
+// that holds: bans have a table of their own, with places that only manual ones
+// take. Where protected keys fill the room, new keys share a sketch, which
+// counts too much and never too little: it may refuse what should have been
+// admitted, and never admits what should have been refused. [Memory.Stats]
+// counts all of this.
+//
+// For each rule that counts it, a key takes 40 bytes and more, and its own length
+// above 15, at a load of 60 to 75 %: with one limit of up to 64, 64 bytes with up
+// to three times in it, and then 8 to 16 for each time; with one sliding limit
+// above 64, some 280 bytes. docs/ALGORITHMS.md has a table.
 //
 // A Memory is safe for concurrent use.
 type Memory struct {
-	rules []memoryRule
+	config MemoryConfig
+	seed   maphash.Seed
+	secret [32]byte // of long keys' digests
+	budget *shard.Budget
+	bans   *banTable
+	rules  atomic.Pointer[memoryRules]
+
+	mu     sync.Mutex        // one Update at a time
+	ids    map[string]uint32 // of rule names, for the ban table; never reused
+	tables uint64            // tables made so far, which orders them
 }
 
 // MemoryConfig is how a Memory is built. Its zero value is the default.
@@ -36,122 +63,189 @@ type MemoryConfig struct {
 	// nanoseconds, the most is MaxSpan.
 	Resolution time.Duration
 
-	// Shards is how many locks each rule's table has, rounded up to a power
-	// of two. 0 means 64; 1 suits a Memory used by one goroutine.
-	Shards int
+	// Budget bounds the memory in bytes. 0 means DefaultBudget, NoBudget that
+	// there is no bound. The least depends on the rules; an error says it.
+	Budget int64
+
+	// Bans is how many bans there can be, remembered ones included. Of these a
+	// sixteenth is kept for manual ones. 0 means a million.
+	Bans int
+
+	// JitterSeed makes the jitter of bans repeatable. 0 means a random one.
+	JitterSeed uint64
 }
+
+const (
+	// DefaultBudget is the budget of a Memory that is not given one: 256 MiB.
+	DefaultBudget = 256 << 20
+
+	// NoBudget is the Budget of a Memory that may grow without bound and
+	// forgets nothing: for logs, of which one key may be judged after another,
+	// each in its own order of time.
+	NoBudget = -1
+)
 
 // NewMemory returns an empty Memory for the rules of s.
 func NewMemory(s *Set, c MemoryConfig) (*Memory, error) {
 	if c.Resolution < 0 || c.Resolution > MaxSpan {
 		return nil, fmt.Errorf("resolution is %v; allowed is 0 (nanoseconds) to %v", c.Resolution, MaxSpan)
 	}
-	if c.Shards < 0 || c.Shards > 1<<16 {
-		return nil, fmt.Errorf("shards is %d; allowed is 0 (the default) to %d", c.Shards, 1<<16)
+	if c.Budget < NoBudget {
+		return nil, fmt.Errorf("budget is %d; allowed is a number of bytes, 0 (%d) or NoBudget", c.Budget, DefaultBudget)
 	}
-	m := &Memory{rules: make([]memoryRule, s.Len())}
-	seed := maphash.MakeSeed()
-	for i := range m.rules {
-		m.rules[i].init(s.Rule(i), seed, c)
+	if c.Bans < 0 || c.Bans > maxBans {
+		return nil, fmt.Errorf("bans is %d; allowed is 0 (%d) to %d", c.Bans, defaultBans, maxBans)
 	}
+	switch c.Budget {
+	case 0:
+		c.Budget = DefaultBudget
+	case NoBudget:
+		c.Budget = unbounded
+	}
+	if c.JitterSeed == 0 {
+		c.JitterSeed = rand.Uint64()
+	}
+	m := &Memory{config: c, seed: maphash.MakeSeed(), budget: shard.NewBudget(c.Budget), ids: make(map[string]uint32)}
+	cryptorand.Read(m.secret[:]) // never fails
+	bans := banTableConfig{budget: m.budget, most: c.Bans, keep: c.Budget == unbounded}
+	if bans.keep && bans.most == 0 {
+		bans.most = maxBans
+	}
+	m.bans = newBanTable(bans)
+	rules, err := m.build(s, nil)
+	if err != nil {
+		return nil, err
+	}
+	m.rules.Store(rules)
 	return m, nil
 }
 
-// A memoryRule is one rule as Memory judges it: a table, and the layout of its
-// records.
-//
-//	word 0     newest time judged, as shard.Stamp has it
-//	word 1-4   with a ban: until as a stamp, number of bans, the ban's log
-//	word 1|5…  the meter of each limit
+// unbounded is the budget of NoBudget.
+const unbounded = 1 << 62
+
+// memoryRules is a Set as Memory judges it.
+type memoryRules struct {
+	set   *Set
+	rules []*memoryRule
+
+	// ordered says that the tables are in the order in which they were made,
+	// which is the order to lock them in.
+	ordered bool
+
+	// moving says that counts of the rules before are being carried over.
+	moving atomic.Bool
+}
+
+// A memoryRule is one rule as Memory judges it.
 type memoryRule struct {
 	*Rule
-	table  *shard.Table
-	limits []meter
-	ban    meter // counts for Rule.Ban
+	id      uint32 // of its name, in the ban table
+	records *records
+	adapt   *adapter
+	tally   *tally
+	short   bool // see take
 }
 
-const (
-	wordNewest = 0
-	wordUntil  = 1
-	wordBans   = 2
-	wordBanLog = 3
-)
-
-func (mr *memoryRule) init(r *Rule, seed maphash.Seed, c MemoryConfig) {
-	mr.Rule = r
-	at := wordNewest + 1
-	var logs []int
-	if r.Ban != nil {
-		mr.ban = meter{n: r.Ban.After, span: int64(r.Ban.Span), at: wordBanLog}
-		logs = append(logs, max(int(r.Ban.After), 1))
-		at = wordBanLog + shard.LogWords
+// limitN returns the most that the i-th limit may have used: N, or its burst.
+// adapted is what an Adapt says, if there is one.
+func (mr *memoryRule) limitN(i int, adapted uint64) uint64 {
+	if mr.adapt != nil {
+		return adapted
 	}
-	for _, l := range r.Limits {
-		m, bound := newMeter(l, r.Algorithm, at, c.Resolution)
-		if bound > 0 {
-			m.log = len(logs)
-			logs = append(logs, bound)
+	return mr.records.limits[i].Most()
+}
+
+// build returns the rules of s, with what they can take over from old.
+//
+// REQUIRES: m.mu, or that nobody else knows m.
+func (m *Memory) build(s *Set, old *memoryRules) (*memoryRules, error) {
+	rs := &memoryRules{set: s, ordered: true}
+	for i := range s.rules {
+		mr, err := m.buildRule(&s.rules[i], s.Len(), old)
+		if err != nil {
+			for _, made := range rs.rules {
+				if old == nil || !old.has(made.records) {
+					made.records.release()
+				}
+			}
+			return nil, fmt.Errorf("rule %d (%q): %w", i+1, s.rules[i].Name, err)
 		}
-		at += m.words()
-		mr.limits = append(mr.limits, m)
-	}
-	mr.table = shard.New(seed, shard.Config{Words: at, Logs: logs, Shards: c.Shards})
-}
-
-// A probe is one subject's record, its shard locked.
-type probe struct {
-	*memoryRule
-	shard *shard.Shard
-	rec   []uint64
-}
-
-// Keys returns how many keys the i-th rule of the Set has counted.
-func (m *Memory) Keys(i int) int { return m.rules[i].table.Len() }
-
-// Decide implements [Store]. Its only error is ErrKeyTooLong, for a key of
-// more than a mebibyte. The cost is one lock and one look-up for each subject.
-func (m *Memory) Decide(r *Request) error {
-	for i := range r.Subjects {
-		if len(r.Subjects[i].Key) > shard.MaxKey {
-			return ErrKeyTooLong
+		if i > 0 && rs.rules[i-1].records.number > mr.records.number {
+			rs.ordered = false
 		}
+		rs.rules = append(rs.rules, mr)
 	}
-	if len(r.Subjects) == 1 {
-		m.decideOne(r)
+	return rs, nil
+}
+
+func (m *Memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, error) {
+	mr := &memoryRule{Rule: r}
+	mr.short = mr.quick()
+	before := old.named(r.Name)
+	if before != nil && before.Key.Equal(r.Key) {
+		mr.tally = before.tally
+		mr.id = before.id
+		if before.adapt != nil && r.Adapt.equal(&before.adapt.config) {
+			mr.adapt = before.adapt
+		}
+		if before.records.layout.equal(newLayout(r)) {
+			mr.records = before.records
+		}
+	} else {
+		mr.tally = new(tally)
+		mr.id = m.nextID(r.Name, before != nil)
+	}
+	if r.Adapt != nil && mr.adapt == nil {
+		mr.adapt = newAdapter(*r.Adapt, r.Limits[0].N)
+	}
+	if mr.records != nil {
+		return mr, nil
+	}
+	var err error
+	m.tables++
+	if mr.records, err = newRecords(m, newLayout(r), rules); err != nil {
+		return nil, err
+	}
+	if before != nil && before.id == mr.id {
+		mr.records.inherit(before.records)
+	}
+	return mr, nil
+}
+
+// nextID returns the number of a rule's name, or a fresh one if its keys are
+// not those that the name was known with.
+func (m *Memory) nextID(name string, fresh bool) uint32 {
+	if id, ok := m.ids[name]; ok && !fresh {
+		return id
+	}
+	id := uint32(m.ids[""]) + 1 // rules have names, so "" counts
+	m.ids[""], m.ids[name] = id, id
+	return id
+}
+
+// named returns the rule of that name, or nil.
+func (rs *memoryRules) named(name string) *memoryRule {
+	if rs == nil {
 		return nil
 	}
-	var few [8]probe
-	m.decide(r, few[:0])
+	for _, mr := range rs.rules {
+		if mr.Name == name {
+			return mr
+		}
+	}
 	return nil
 }
 
-// decideOne is decide for one subject.
-func (m *Memory) decideOne(r *Request) {
-	var one [1]probe
-	m.decide(r, one[:0])
+// has reports whether a rule of rs uses these records.
+func (rs *memoryRules) has(r *records) bool {
+	for _, mr := range rs.rules {
+		if mr.records == r {
+			return true
+		}
+	}
+	return false
 }
 
-// decide is Decide for keys that are not too long. probes is memory for it.
-func (m *Memory) decide(r *Request, probes []probe) {
-	var hash uint64
-	var hashed *byte
-	now := r.Now
-	for i := range r.Subjects {
-		subject := &r.Subjects[i]
-		probes = append(probes, probe{memoryRule: &m.rules[subject.Outcome.Rule]})
-		p := &probes[i]
-		// Rules on one key are handed the same bytes, which are hashed once.
-		if first := unsafe.SliceData(subject.Key); i == 0 || first != hashed || len(subject.Key) != len(r.Subjects[i-1].Key) {
-			hash, hashed = p.table.Hash(subject.Key), first
-		}
-		p.shard = p.table.Shard(hash)
-		p.shard.Lock()
-		p.rec = p.shard.FindOrAdd(hash, subject.Key)
-		now = max(now, shard.Time(p.rec[wordNewest]))
-	}
-	judge(probes, r, now)
-	for i := range probes {
-		probes[i].rec[wordNewest] = shard.Stamp(now)
-		probes[i].shard.Unlock()
-	}
-}
+// Keys returns how many keys the i-th rule of the Set has counted and not
+// forgotten.
+func (m *Memory) Keys(i int) int { return m.rules.Load().rules[i].records.table.Len() }

@@ -92,7 +92,7 @@ func TestMemoryAgainstReference(t *testing.T) {
 	for range rounds {
 		rules := randomRules(t, rnd)
 		set := mustSet(t, rules...)
-		limiter := mustLimiter(t, set, ratelimit.MemoryConfig{Shards: 1 << rnd.IntN(3)})
+		limiter := mustLimiter(t, set, ratelimit.MemoryConfig{Budget: ratelimit.NoBudget}) // since times go back
 		ref := newReference(set, rules)
 		now := int64(rnd.IntN(2000)) - 1000 // either side of 1970
 		var outcomes []ratelimit.Outcome
@@ -177,7 +177,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 			}
 		}
 		set := mustSet(t, rules...)
-		build := func() *ratelimit.Limiter { return mustLimiter(t, set, ratelimit.MemoryConfig{Shards: 1}) }
+		build := func() *ratelimit.Limiter { return mustLimiter(t, set, ratelimit.MemoryConfig{}) }
 		patient, hasty := build(), build()
 		var e match.Event
 		e.SetString(match.Client, "a")
@@ -219,7 +219,7 @@ func TestNeverOver(t *testing.T) {
 		for _, span := range []time.Duration{time.Millisecond, 7 * time.Millisecond, time.Second, time.Minute} {
 			for _, a := range []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact} {
 				set := mustSet(t, ratelimit.Rule{Name: "r", Key: mustKey(t, "client"), Algorithm: a, Limits: []ratelimit.Limit{{N: n, Span: span}}})
-				limiter := mustLimiter(t, set, ratelimit.MemoryConfig{Shards: 1})
+				limiter := mustLimiter(t, set, ratelimit.MemoryConfig{})
 				checkNeverOver(t, rnd, limiter, n, span)
 			}
 		}
@@ -275,7 +275,7 @@ func TestKeysThatShareBytes(t *testing.T) {
 	}
 	buffer := []byte("key")
 	left := func(a, b []byte) (uint64, uint64) {
-		r := ratelimit.Request{Cost: 1, Subjects: []ratelimit.Subject{{Key: a}, {Key: b, Outcome: ratelimit.Outcome{Rule: 1}}}}
+		r := ratelimit.Request{Set: set, Cost: 1, Subjects: []ratelimit.Subject{{Key: a}, {Key: b, Outcome: ratelimit.Outcome{Rule: 1}}}}
 		if err := m.Decide(&r); err != nil {
 			t.Fatal(err)
 		}

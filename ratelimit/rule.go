@@ -29,6 +29,13 @@ type Rule struct {
 	// Algorithm is how the limits count. A ban always counts exactly.
 	Algorithm Algorithm
 
+	// Zone is where the days of a Calendar limit begin; nil means UTC.
+	Zone *time.Location
+
+	// Adapt, when not nil, makes the limits follow the measured traffic of
+	// the rule: what it says replaces N of each limit.
+	Adapt *Adapt
+
 	// CountRefused makes refused events count toward the limits like
 	// admitted ones: a client that keeps trying stays out. Events during a
 	// ban are never counted.
@@ -44,15 +51,6 @@ type Rule struct {
 	OnStoreFailure FailPolicy
 }
 
-// A Limit allows N events in any window of Span.
-type Limit struct {
-	N    uint64        // 0 refuses all; at most MaxSliding, or MaxExact for Exact
-	Span time.Duration // whole milliseconds, from 1 ms to MaxSpan
-}
-
-// MaxSpan is the longest span of a limit or a ban: ten years.
-const MaxSpan = 10 * 365 * 24 * time.Hour
-
 // validate returns an error that names the bad value and what is allowed.
 func (r *Rule) validate() error {
 	if r.Name == "" {
@@ -65,13 +63,21 @@ func (r *Rule) validate() error {
 		return errors.New("the rule has neither a limit nor a ban")
 	}
 	if r.Algorithm >= numAlgorithms {
-		return fmt.Errorf("algorithm number is %d; allowed is Sliding or Exact", r.Algorithm)
+		return fmt.Errorf("algorithm number is %d; allowed is Sliding to InFlight", r.Algorithm)
 	}
 	if r.OnStoreFailure >= numFailPolicies {
 		return fmt.Errorf("fail policy number is %d; allowed is FailLocal, FailOpen or FailClosed", r.OnStoreFailure)
 	}
 	for _, l := range r.Limits {
 		if err := l.Validate(r.Algorithm); err != nil {
+			return err
+		}
+	}
+	if r.Zone != nil && r.Algorithm != Calendar {
+		return fmt.Errorf("zone is %s; algorithm %s has none, allowed is nil", r.Zone, r.Algorithm)
+	}
+	if r.Adapt != nil {
+		if err := r.Adapt.validate(r); err != nil {
 			return err
 		}
 	}
@@ -82,29 +88,6 @@ func (r *Rule) validate() error {
 		return errors.New("a ban after refusals needs a limit that refuses; this rule has none")
 	}
 	return r.Ban.Validate()
-}
-
-// Validate returns an error that names the value under which l cannot be
-// counted by a, and what is allowed.
-func (l Limit) Validate(a Algorithm) error {
-	if most := maxN(a); l.N > most {
-		return fmt.Errorf("limit is %d; algorithm %s allows at most %d", l.N, a, most)
-	}
-	return validateSpan("span", l.Span)
-}
-
-func maxN(a Algorithm) uint64 {
-	if a == Exact {
-		return MaxExact
-	}
-	return MaxSliding
-}
-
-func validateSpan(what string, d time.Duration) error {
-	if d < time.Millisecond || d > MaxSpan || d%time.Millisecond != 0 {
-		return fmt.Errorf("%s is %v; allowed is whole milliseconds from 1ms to %v", what, d, MaxSpan)
-	}
-	return nil
 }
 
 // A FailPolicy is what a rule does while its store cannot decide. The memory

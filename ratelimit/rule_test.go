@@ -46,7 +46,7 @@ func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
 		"name":      {func(r *ratelimit.Rule) { r.Name = "" }, []string{"name is empty", "needs a name of its own"}},
 		"key":       {func(r *ratelimit.Rule) { r.Key = match.Key{} }, []string{"key is missing", "allowed is a field or a list"}},
 		"nothing":   {func(r *ratelimit.Rule) { r.Limits, r.Ban = nil, nil }, []string{"neither a limit nor a ban"}},
-		"algorithm": {func(r *ratelimit.Rule) { r.Algorithm = 2 }, []string{"algorithm number is 2", "allowed is Sliding or Exact"}},
+		"algorithm": {func(r *ratelimit.Rule) { r.Algorithm = 10 }, []string{"algorithm number is 10", "allowed is Sliding to InFlight"}},
 		"policy": {
 			func(r *ratelimit.Rule) { r.OnStoreFailure = 3 },
 			[]string{"fail policy number is 3", "allowed is FailLocal, FailOpen or FailClosed"},
@@ -57,7 +57,43 @@ func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
 		},
 		"limit of exact": {
 			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.Exact, ratelimit.MaxExact+1 },
-			[]string{"limit is 1048577", "algorithm exact allows at most 1048576"},
+			[]string{"limit is 65536", "algorithm exact allows at most 65535"},
+		},
+		"burst of none": {
+			func(r *ratelimit.Rule) { r.Limits[0].Burst = 3 },
+			[]string{"burst is 3", "algorithm sliding has none"},
+		},
+		"burst too large": {
+			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].Burst = ratelimit.GCRA, ratelimit.MaxSliding+1 },
+			[]string{"burst is 4294967296", "at most 4294967295"},
+		},
+		"period of none": {
+			func(r *ratelimit.Rule) { r.Limits[0].Per = ratelimit.PerDay },
+			[]string{"period is day", "algorithm sliding has none"},
+		},
+		"span of no period": {
+			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].Span = ratelimit.Calendar, 2*time.Second },
+			[]string{"span is 2s", "algorithm calendar allows 1s, 1m, 1h, 24h and 168h"},
+		},
+		"period and span": {
+			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].Per = ratelimit.Calendar, ratelimit.PerMonth },
+			[]string{"period month and the span 1s", "allowed is one of them"},
+		},
+		"zone of none": {
+			func(r *ratelimit.Rule) { r.Zone = time.UTC },
+			[]string{"zone is UTC", "algorithm sliding has none"},
+		},
+		"adapt of a rate": {
+			func(r *ratelimit.Rule) { r.Algorithm, r.Adapt = ratelimit.GCRA, &ratelimit.Adapt{} },
+			[]string{"adapt: algorithm gcra turns N into a rate"},
+		},
+		"adapt without rows": {
+			func(r *ratelimit.Rule) { r.Adapt = &ratelimit.Adapt{Above: 3} },
+			[]string{"steps: no rows"},
+		},
+		"adapt span": {
+			func(r *ratelimit.Rule) { r.Adapt = &ratelimit.Adapt{Span: time.Millisecond} },
+			[]string{"adapt: span is 1ms", "from 1s to 1h"},
 		},
 		"second limit": {
 			func(r *ratelimit.Rule) { r.Limits = append(r.Limits, ratelimit.Limit{N: 1}) },

@@ -39,8 +39,9 @@ func TestMemoryErrors(t *testing.T) {
 	}{
 		"resolution":          {ratelimit.MemoryConfig{Resolution: -1}, "resolution is -1ns; allowed is 0 (nanoseconds) to 87600h"},
 		"resolution too wide": {ratelimit.MemoryConfig{Resolution: ratelimit.MaxSpan + 1}, "resolution is 87600h0m0.000000001s; allowed is 0"},
-		"shards":              {ratelimit.MemoryConfig{Shards: -1}, "shards is -1; allowed is 0 (the default) to 65536"},
-		"many shards":         {ratelimit.MemoryConfig{Shards: 1<<16 + 1}, "shards is 65537; allowed is 0"},
+		"budget":              {ratelimit.MemoryConfig{Budget: -2}, "budget is -2; allowed is a number of bytes, 0 (268435456) or NoBudget"},
+		"small budget":        {ratelimit.MemoryConfig{Budget: 1000}, `rule 1 ("r"): budget 1000: an empty table takes`},
+		"bans":                {ratelimit.MemoryConfig{Bans: -1}, "bans is -1; allowed is 0 (1048576) to"},
 	} {
 		_, err := ratelimit.NewMemory(set, c.config)
 		wantParts(t, name, err, c.want)

@@ -127,7 +127,7 @@ func TestSlidingAgainstHi(t *testing.T) {
 			round++
 			r := limit(t, "r", per(n, span))
 			r.CountRefused = round%3 == 0
-			l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{Resolution: resolution, Shards: 1})
+			l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{Resolution: resolution})
 			randomArrivals(rnd, span, resolution, arrivals, func(now int64) bool {
 				cost := uint64(1 + rnd.IntN(6))
 				d := l.TakeKeyAt(time.Unix(0, now), "k", cost)
@@ -160,7 +160,7 @@ func TestSlidingIsExactForFlooredTimes(t *testing.T) {
 			set := func(a ratelimit.Algorithm) *ratelimit.Limiter {
 				r := limit(t, "r", per(n, span))
 				r.Algorithm = a
-				return mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{Resolution: resolution, Shards: 1})
+				return mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{Resolution: resolution})
 			}
 			sliding, exact := set(ratelimit.Sliding), set(ratelimit.Exact)
 			same := true

@@ -1,26 +1,63 @@
 package ratelimit
 
-import "errors"
+import (
+	"errors"
+	"iter"
+)
 
-// A Store is where windows and bans live.
+// A Store is where windows and bans live. [Memory] is one; storetest holds what
+// every Store has to pass.
 //
-// A store is made for one Set. It judges each request in one step: no other
-// request sees the counts between the judging and the charging, and nothing is
-// charged when an enforced rule refuses.
+// A store is made for one Set, and moves to another by Update. It judges each
+// request in one step: no other request sees the counts between the judging and
+// the charging, and nothing is charged when an enforced rule refuses. All
+// methods may be called by any number of goroutines.
 type Store interface {
 	// Decide judges one event under the rules in r.Subjects and fills in
-	// the Outcome of each. An error means that nothing was counted and no
-	// outcome holds.
+	// the Outcome of each, and r.Now. An error means that nothing was counted
+	// and no outcome holds.
 	Decide(r *Request) error
+
+	// Settle corrects what an earlier request has charged. What has left the
+	// windows meanwhile, or was reset, stays as it is: a settlement never
+	// makes room that the event had not taken.
+	Settle(s *Settlement) error
+
+	// Reset forgets what the limits and bans of these subjects have counted.
+	// Bans that hold go on.
+	Reset(set *Set, subjects []Subject) error
+
+	// Update moves the store to another Set. Counts are carried as
+	// [Limiter.Update] says. It calls published as soon as the store answers
+	// requests for set; it answers those for the Set before with ErrStale from
+	// then on, or a little earlier. An error means that nothing has changed.
+	Update(set *Set, published func()) error
+
+	// Ban bans the key in b, whatever was counted. A ban of that key that ends
+	// later stays as it is.
+	Ban(b BanRecord) error
+
+	// Lift ends the ban of a key under the named rule, and forgets earlier
+	// ones. It reports whether a ban held.
+	Lift(rule string, key []byte) (bool, error)
+
+	// Bans yields the bans that hold, in no particular order. An error ends it.
+	Bans() iter.Seq2[BanRecord, error]
 }
 
 // A Request is one event as a store sees it.
 type Request struct {
-	// Now is the time of the event, in nanoseconds since 1970.
+	// Set is the rules that the Subjects' numbers are of.
+	Set *Set
+	// Now is the time of the event, in nanoseconds since 1970. The store sets
+	// it to the time that the event was judged at, which is later if a record
+	// has been judged at a later one.
 	Now int64
 	// Cost is how much each limit is charged; a ban counts events. 0 only
-	// looks: no limit refuses it and no ban counts it.
+	// moves the windows on: no limit refuses it and no ban counts it.
 	Cost uint64
+	// Look asks what the decision would be, and changes nothing.
+	Look bool
 	// Subjects is the rules that match, in the order of the Set.
 	Subjects []Subject
 }
@@ -29,8 +66,24 @@ type Request struct {
 type Subject struct {
 	Key     []byte
 	Outcome Outcome // Rule is set by the caller, the rest by the store
+
+	// Mark is the store's own, for a Settlement.
+	Mark uint64
+}
+
+// A Settlement corrects the charge of a Request: it was Charged, and is Actual.
+// Subjects are those of the request, as the store left them.
+type Settlement struct {
+	Set             *Set
+	At, Now         int64 // Request.Now as the store left it, and now
+	Charged, Actual uint64
+	Subjects        []Subject
 }
 
 // ErrKeyTooLong is the error of a key that a store does not take; see the
 // store's own documentation for how long is too long.
 var ErrKeyTooLong = errors.New("ratelimit: key too long")
+
+// ErrStale is the answer of a store to a request for a Set that it has moved
+// away from.
+var ErrStale = errors.New("ratelimit: the store has moved to another set of rules")

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/ratelimit"
@@ -31,7 +30,10 @@ func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
 	peaks := r.peaksOf(t, r.column(r.Key), main)
 	report.Top = topKeys(t, r.column(r.Key), main, peaks)
 	report.Fits = fits(main, peaks)
-	e.at = r.judgingTimes(t.times)
+	at, problem := r.judgingTimes(t.times)
+	if e.at = at; problem != "" {
+		report.Problems = append(report.Problems, problem)
+	}
 	if r.Rules != nil {
 		return e.judgeRules(ctx, report)
 	}
@@ -135,10 +137,29 @@ func (e *events) judgePart(ctx context.Context, w WhatIf, v *verdict, part int) 
 	if err != nil {
 		return err
 	}
+	if w.Kind == Ban {
+		e.banPart(ctx, w, limiter, v, part)
+		return nil
+	}
+	values := e.values[e.run.column(w.Key)]
+	for i, id := range e.part(ctx, w.Key, part) {
+		if limiter.TakeKeyAt(e.run.clock.time(e.at[i]), values[id], 1).Allowed {
+			v.decisions[i] = 'A'
+			continue
+		}
+		v.decisions[i] = 'D'
+		v.denied[id]++
+	}
+	return nil
+}
+
+// banPart is judgePart for a ban, of which it matters when it started.
+func (e *events) banPart(ctx context.Context, w WhatIf, limiter *ratelimit.Limiter, v *verdict, part int) {
+	values := e.values[e.run.column(w.Key)]
 	outcomes := make([]ratelimit.Outcome, 0, 1)
 	for i, id := range e.part(ctx, w.Key, part) {
 		var d ratelimit.Decision
-		d, outcomes = limiter.JudgeKey(e.run.clock.time(e.at[i]), e.value(w.Key, id), 1, outcomes[:0])
+		d, outcomes = limiter.JudgeKey(e.run.clock.time(e.at[i]), values[id], 1, outcomes[:0])
 		if d.Allowed {
 			v.decisions[i] = 'A'
 			continue
@@ -150,7 +171,6 @@ func (e *events) judgePart(ctx context.Context, w WhatIf, v *verdict, part int) 
 			v.marks[part] = append(v.marks[part], mark{int32(i), id})
 		}
 	}
-	return nil
 }
 
 func (e *events) detectPart(ctx context.Context, w WhatIf, v *verdict, part int) error {
@@ -166,8 +186,9 @@ func (e *events) detectPart(ctx context.Context, w WhatIf, v *verdict, part int)
 	if err != nil {
 		return err
 	}
+	values := e.values[e.run.column(w.Key)]
 	for i, id := range e.part(ctx, w.Key, part) {
-		if edge, ok := detector.AddKeyAt(e.run.clock.time(e.at[i]), 0, e.value(w.Key, id)); ok && edge.First {
+		if edge, ok := detector.AddKeyAt(e.run.clock.time(e.at[i]), 0, values[id]); ok && edge.First {
 			v.marks[part] = append(v.marks[part], mark{int32(i), id})
 		}
 	}
@@ -176,7 +197,7 @@ func (e *events) detectPart(ctx context.Context, w WhatIf, v *verdict, part int)
 
 // limiter returns a Limiter of set for one goroutine, in event time.
 func (r *run) limiter(set *ratelimit.Set) (*ratelimit.Limiter, error) {
-	m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Resolution: r.Resolution, Shards: 1})
+	m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Resolution: r.Resolution, Budget: ratelimit.NoBudget, JitterSeed: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -204,12 +225,10 @@ func (e *events) part(ctx context.Context, field string, part int) iter.Seq2[int
 	}
 }
 
-func (e *events) value(field string, id uint32) string { return e.values[e.run.column(field)][id] }
-
 // reportWhatIf makes the report of one what-if.
 func (e *events) reportWhatIf(w WhatIf, v *verdict) RuleReport {
 	col := e.run.column(w.Key)
-	rep := RuleReport{Name: w.Text, Kind: w.Kind, Key: w.Key, N: w.N, SpanSeconds: w.Span.Seconds(), Algorithm: "exact"}
+	rep := RuleReport{Name: w.Text, Kind: w.Kind, Key: w.Key, LimitJSON: limitJSON(w.limit()), Algorithm: "exact"}
 	marks := slices.Concat(v.marks...)
 	slices.SortFunc(marks, func(a, b mark) int { return cmp.Compare(a.event, b.event) })
 	moments := func(yield func(int64, string) bool) {
@@ -301,54 +320,4 @@ func firstDenied(keys []BannedKey) []BannedKey {
 		return cmp.Or(cmp.Compare(b.Denied, a.Denied), slices.CompareFunc(a.Key, b.Key, strings.Compare))
 	})
 	return keys[:min(len(keys), maxDenied)]
-}
-
-// judgingTimes returns the ticks at which events are judged: their own. Only a
-// log that spans more time than the rules can count in nanoseconds, from 1720
-// to 2220, has its empty stretches shortened to more than any rule remembers,
-// so that each window holds the events that it would.
-func (r *run) judgingTimes(times []int64) []int64 {
-	if len(times) == 0 {
-		return times
-	}
-	first, last := r.clock.time(slices.Min(times)), r.clock.time(slices.Max(times))
-	if first.Year() > 1720 && last.Year() < 2220 {
-		return times
-	}
-	longest := r.clock.of(r.memory()) + 1
-	moments := slices.Compact(slices.Sorted(slices.Values(times)))
-	short := make([]int64, len(moments))
-	for i := 1; i < len(moments); i++ {
-		short[i] = short[i-1] + min(moments[i]-moments[i-1], longest)
-	}
-	at := make([]int64, len(times))
-	for i, t := range times {
-		place, _ := slices.BinarySearch(moments, t)
-		at[i] = short[place]
-	}
-	return at
-}
-
-// memory returns how long after an event any rule may still remember it.
-func (r *run) memory() time.Duration {
-	longest := time.Duration(0)
-	for _, w := range r.WhatIfs {
-		longest = max(longest, w.Span+w.For)
-	}
-	if r.Rules != nil {
-		for i := range r.Rules.Limits.Len() {
-			rule := r.Rules.Limits.Rule(i)
-			for _, l := range rule.Limits {
-				longest = max(longest, l.Span)
-			}
-			if rule.Ban != nil {
-				longest = max(longest, rule.Ban.Memory())
-			}
-		}
-		for i := range r.Rules.Hot.Len() {
-			rule := r.Rules.Hot.Rule(i)
-			longest = max(longest, rule.Span+rule.Hold)
-		}
-	}
-	return longest
 }

@@ -1,0 +1,181 @@
+package ratelimit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lately-go/lately"
+)
+
+// An Adapt makes a rule's limits follow its traffic: a table says which N holds
+// at which average of events a second, all keys of the rule together, admitted
+// or not. N of each limit of the rule is then what the table says; what stands
+// in the rule is N until the first average.
+//
+//	// 2000 while below 1000 a second, 1000 below 5000, else 500
+//	Adapt{Steps: []lately.Step{{Below: 1000, Limit: 2000}, {Below: 5000, Limit: 1000}}, Above: 500}
+//
+// It does not flap: by steps, as [lately.Steps] describes; smoothly, because the
+// average is smoothed and N moves along a line. An average is taken fifty times
+// a Span at most. It is not for the algorithms that have a Burst.
+type Adapt struct {
+	// Span is over how long the traffic is averaged, from 1 s to 1 h; 0 means
+	// 1 minute.
+	Span time.Duration
+
+	// Steps, Above and Hysteresis are those of [lately.StepsConfig].
+	Steps      []lately.Step
+	Above      uint64
+	Hysteresis float64
+
+	// Smooth, when not 0, is the time in which N comes most of the way (63 %,
+	// the time constant of exponential smoothing) to what the table says, and
+	// the table is then read as points: between two rows N lies on the line
+	// between them. From 1 s to 24 h.
+	Smooth time.Duration
+}
+
+const (
+	defaultAdaptSpan = time.Minute
+	adaptSlots       = 50 // divides every whole millisecond
+)
+
+func (a *Adapt) span() time.Duration {
+	if a.Span == 0 {
+		return defaultAdaptSpan
+	}
+	return a.Span
+}
+
+// most returns the largest N that the table can come to.
+func (a *Adapt) most() uint64 {
+	n := a.Above
+	for _, s := range a.Steps {
+		n = max(n, s.Limit)
+	}
+	return n
+}
+
+func (a *Adapt) validate(r *Rule) error {
+	if r.Algorithm.bursts() {
+		return fmt.Errorf("adapt: algorithm %s turns N into a rate; allowed are those that count", r.Algorithm)
+	}
+	if len(r.Limits) == 0 {
+		return errors.New("adapt: the rule has no limit to adapt")
+	}
+	if s := a.span(); s < time.Second || s > time.Hour || s%time.Millisecond != 0 {
+		return fmt.Errorf("adapt: span is %v; allowed is whole milliseconds from 1s to 1h", s)
+	}
+	if a.Smooth != 0 && (a.Smooth < time.Second || a.Smooth > 24*time.Hour) {
+		return fmt.Errorf("adapt: smooth is %v; allowed is 0 (by steps), or 1s to 24h", a.Smooth)
+	}
+	if n, most := a.most(), maxN(r.Algorithm); n > most {
+		return fmt.Errorf("adapt: limit is %d; algorithm %s allows at most %d", n, r.Algorithm, most)
+	}
+	_, err := lately.NewSteps(a.config())
+	return err
+}
+
+func (a *Adapt) config() lately.StepsConfig {
+	return lately.StepsConfig{Steps: a.Steps, Above: a.Above, Hysteresis: a.Hysteresis}
+}
+
+func (a *Adapt) equal(b *Adapt) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Span == b.Span && a.Smooth == b.Smooth && a.Above == b.Above && a.Hysteresis == b.Hysteresis && slices.Equal(a.Steps, b.Steps)
+}
+
+// at returns N on the line through the table's points, whose last is Above at
+// twice the last Below.
+func (a *Adapt) at(average float64) float64 {
+	x0, y0 := 0.0, float64(a.Steps[0].Limit)
+	for i := range a.Steps {
+		x1 := a.Steps[i].Below
+		y1 := float64(a.Above)
+		if i+1 < len(a.Steps) {
+			y1 = float64(a.Steps[i+1].Limit)
+		}
+		if average < x1 {
+			return y0 + (y1-y0)*(average-x0)/(x1-x0)
+		}
+		x0, y0 = x1, y1
+	}
+	return y0
+}
+
+// An adapter is an Adapt at work for one rule of a Memory.
+type adapter struct {
+	config  Adapt
+	traffic *lately.Counter
+	steps   *lately.Steps
+
+	n    atomic.Uint64 // holds now
+	next atomic.Int64  // when the average is taken next
+
+	mu     sync.Mutex // one takes the average at a time
+	last   int64      // when it was taken
+	smooth float64    // the smoothed average; negative before the first
+}
+
+func newAdapter(a Adapt, n uint64) *adapter {
+	steps, err := lately.NewSteps(a.config())
+	if err != nil {
+		panic(err) // NewSet has validated it
+	}
+	traffic, err := lately.NewCounter(lately.Window{Span: a.span(), Slot: a.span() / adaptSlots})
+	if err != nil {
+		panic(err)
+	}
+	ad := &adapter{config: a, traffic: traffic, steps: steps, smooth: -1}
+	ad.n.Store(n)
+	ad.next.Store(math.MinInt64)
+	return ad
+}
+
+// follow counts an event at now and returns the N that holds then.
+func (ad *adapter) follow(now int64) uint64 {
+	ad.traffic.AddAt(time.Unix(0, now), 1)
+	if now >= ad.next.Load() {
+		ad.measure(now)
+	}
+	return ad.n.Load()
+}
+
+func (ad *adapter) measure(now int64) {
+	if !ad.mu.TryLock() {
+		return // another event does it
+	}
+	defer ad.mu.Unlock()
+	step := int64(ad.config.span() / adaptSlots)
+	if next := ad.next.Load(); now < next {
+		return
+	} else if next == math.MinInt64 { // nothing to average yet
+		ad.last = now
+		ad.next.Store(now + step)
+		return
+	}
+	average := float64(ad.traffic.SumAt(time.Unix(0, now))) / ad.config.span().Seconds()
+	if ad.config.Smooth == 0 {
+		ad.n.Store(ad.steps.Follow(average))
+	} else {
+		ad.n.Store(uint64(math.Round(ad.config.at(ad.smoothed(average, now)))))
+	}
+	ad.last = now
+	ad.next.Store(now + step)
+}
+
+func (ad *adapter) smoothed(average float64, now int64) float64 {
+	if ad.smooth < 0 {
+		ad.smooth = average
+	}
+	share := 1 - math.Exp(-float64(now-ad.last)/float64(ad.config.Smooth))
+	ad.smooth += (average - ad.smooth) * share
+	return ad.smooth
+}

@@ -1,0 +1,58 @@
+package ratelimit
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/lately-go/lately/match"
+)
+
+// banKey returns the key under which k counts the values that a BanRecord has.
+// A client is folded as k folds it, so that an address of a customer with a /64
+// bans what is counted for it; a client that is folded already stays as it is.
+// Other values are taken as they are: a path is one that was cleaned.
+func banKey(k match.Key, values []string) ([]byte, error) {
+	fields := k.Fields()
+	if len(values) != len(fields) {
+		return nil, fmt.Errorf("key has %d values; the rule's key is %s, so allowed is %d",
+			len(values), strings.Join(fields, ", "), len(fields))
+	}
+	var e match.Event
+	for i, f := range fields {
+		if values[i] == "" {
+			return nil, fmt.Errorf("value %d of key, %s, is empty", i+1, f)
+		}
+		e.SetNamedString(f, values[i])
+	}
+	folded, _ := k.Append(nil, &e)
+	var key []byte
+	i := 0
+	for v := range k.Parts(folded) {
+		if fields[i] != match.Client.String() {
+			v = []byte(values[i])
+		}
+		if len(fields) > 1 {
+			key = binary.AppendUvarint(key, uint64(len(v)))
+		}
+		key = append(key, v...)
+		i++
+	}
+	if len(key) > maxBanKey {
+		return nil, fmt.Errorf("key has %d bytes; allowed is at most %d", len(key), maxBanKey)
+	}
+	return key, nil
+}
+
+// banValues returns the values in a key of k. What is no key of k, but stands for
+// one that is too long to be kept, is one value.
+func banValues(k match.Key, key []byte) []string {
+	var values []string
+	for v := range k.Parts(key) {
+		values = append(values, string(v))
+	}
+	if len(values) != len(k.Fields()) {
+		return []string{string(key)}
+	}
+	return values
+}

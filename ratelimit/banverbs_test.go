@@ -1,0 +1,364 @@
+package ratelimit_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+func listed(t testing.TB, l *ratelimit.Limiter) []ratelimit.BanRecord {
+	t.Helper()
+	var bans []ratelimit.BanRecord
+	for b, err := range l.Bans() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		bans = append(bans, b)
+	}
+	return bans
+}
+
+func banLimiter(t testing.TB, c ratelimit.MemoryConfig, rules ...ratelimit.Rule) *ratelimit.Limiter {
+	t.Helper()
+	s, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, rules...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mustLimiter(t, s, c)
+}
+
+func foldedKey(t testing.TB, fields ...string) match.Key {
+	t.Helper()
+	k, err := match.NewKey(match.Fold{}, fields...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestBanListLift(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := banLimiter(t, ratelimit.MemoryConfig{},
+			ratelimit.Rule{Name: "limit", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(100, time.Minute)}},
+			ratelimit.Rule{Name: "pair", Key: foldedKey(t, "client", "user"), Limits: []ratelimit.Limit{per(100, time.Minute)}},
+		)
+		take := func(client, user string) ratelimit.Decision {
+			var e match.Event
+			e.SetString(match.Client, client)
+			e.SetString(match.User, user)
+			return l.Take(&e)
+		}
+		now := time.Now()
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(l.Ban(ratelimit.BanRecord{Rule: "limit", Key: []string{"2001:DB8::7"}, Until: now.Add(time.Hour), Reason: "noisy"}))
+		must(l.Ban(ratelimit.BanRecord{Rule: "pair", Key: []string{"192.0.2.1", "a\xff"}, Until: now.Add(time.Minute), Source: "manual by bob"}))
+		must(l.Ban(ratelimit.BanRecord{Rule: "pair", Key: []string{"192.0.2.1", "a\xff"}, Until: now.Add(time.Second)})) // shorter: changes nothing
+
+		if d := take("2001:db8::ffff", "x"); d.Allowed || d.Rule != "limit" || !d.BannedUntil.Equal(now.Add(time.Hour)) || d.RetryAfter != time.Hour {
+			t.Errorf("another address of the customer: %+v", d)
+		}
+		if d := take("192.0.2.1", "a\xff"); d.Allowed || d.Rule != "pair" || d.RetryAfter != time.Minute {
+			t.Errorf("the pair: %+v", d)
+		}
+		for _, free := range [][2]string{{"2001:db8:0:1::7", "x"}, {"192.0.2.1", "a"}, {"192.0.2.2", "a\xff"}} {
+			if d := take(free[0], free[1]); !d.Allowed {
+				t.Errorf("%q is not banned: %+v", free, d)
+			}
+		}
+		want := []ratelimit.BanRecord{
+			{Rule: "pair", Key: []string{"192.0.2.1", "a\xff"}, Since: now, Until: now.Add(time.Minute), Source: "manual by bob"},
+			{Rule: "limit", Key: []string{"2001:db8::/64"}, Since: now, Until: now.Add(time.Hour), Reason: "noisy", Source: "manual"},
+		}
+		if got := listed(t, l); !slices.EqualFunc(got, want, sameBan) {
+			t.Errorf("listed: %+v\nwant %+v", got, want)
+		}
+		for range l.Bans() {
+			break
+		}
+		time.Sleep(time.Minute)
+		if got := listed(t, l); len(got) != 1 || got[0].Rule != "limit" {
+			t.Errorf("listed after a minute: %+v", got)
+		}
+		if d := take("192.0.2.1", "a\xff"); !d.Allowed {
+			t.Errorf("the pair after a minute: %+v", d)
+		}
+		for i, want := range []bool{true, false} {
+			if held, err := l.Lift("limit", "2001:db8::1"); err != nil || held != want {
+				t.Errorf("lift %d: %v, %v, want %v", i, held, err, want)
+			}
+		}
+		if d := take("2001:db8::7", "x"); !d.Allowed {
+			t.Errorf("after the ban was lifted: %+v", d)
+		}
+	})
+}
+
+func TestBanErrorsOfVerbs(t *testing.T) {
+	l := banLimiter(t, ratelimit.MemoryConfig{}, ratelimit.Rule{
+		Name: "pair", Key: foldedKey(t, "client", "user"), Limits: []ratelimit.Limit{per(1, time.Minute)},
+	})
+	hour := l.Now().Add(time.Hour)
+	for name, c := range map[string]struct {
+		ban  ratelimit.BanRecord
+		want []string
+	}{
+		"rule":   {ratelimit.BanRecord{Rule: "pear", Key: []string{"a", "b"}, Until: hour}, []string{`rule is "pear"`, "name of a rule"}},
+		"key":    {ratelimit.BanRecord{Rule: "pair", Key: []string{"a"}, Until: hour}, []string{"key has 1 values", "client, user", "allowed is 2"}},
+		"no key": {ratelimit.BanRecord{Rule: "pair", Until: hour}, []string{"key is missing"}},
+		"over":   {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: l.Now().Add(-1)}, []string{"until is", "allowed"}},
+		"passed": {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Since: time.Unix(1, 0), Until: l.Now().Add(-1)}, []string{"until is", "a time to come"}},
+		"long":   {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: hour.Add(ratelimit.MaxSpan)}, []string{"until is", "at most 87600h0m0s from now"}},
+		"allow":  {ratelimit.BanRecord{Rule: "pair", Key: []string{"10.1.2.3", "b"}, Until: hour}, []string{`"10.1.2.3"`, "on the allow list"}},
+		"reason": {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: hour, Reason: strings.Repeat("x", 257)}, []string{"reason has 257 bytes"}},
+	} {
+		wantParts(t, name, l.Ban(c.ban), c.want...)
+	}
+	if _, err := l.Lift("pear", "a", "b"); err == nil {
+		t.Error("a ban under no rule was lifted")
+	}
+	if _, err := l.Lift("pair", "a"); err == nil {
+		t.Error("a ban of half a key was lifted")
+	}
+	if got := listed(t, l); len(got) != 0 {
+		t.Errorf("%d bans after errors only", len(got))
+	}
+}
+
+// TestBansMoveHouse exports bans and imports them elsewhere: they are the same,
+// and go on as if they had begun there.
+func TestBansMoveHouse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rules := []ratelimit.Rule{
+			{
+				Name: "sshd", Key: foldedKey(t, "client"),
+				Ban: &ratelimit.Ban{After: 2, Span: time.Minute, For: time.Minute, Factor: 2, Jitter: 0.5},
+			},
+			{Name: "pair", Key: foldedKey(t, "client", "user"), Limits: []ratelimit.Limit{per(1, time.Minute)}},
+		}
+		rnd := seeded(t)
+		seed := rnd.Uint64()
+		c := ratelimit.MemoryConfig{JitterSeed: seed}
+		l := banLimiter(t, c, rules...)
+		event := func(i int) *match.Event {
+			e := new(match.Event)
+			e.SetString(match.Client, fmt.Sprintf("2001:db8:%x::1", i))
+			return e
+		}
+		for i := range 200 {
+			for range rnd.IntN(8) {
+				l.Take(event(i))
+			}
+			time.Sleep(time.Second)
+		}
+		if err := l.Ban(ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b\xff"}, Until: time.Now().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		var file bytes.Buffer
+		if err := l.ExportBans(&file); err != nil {
+			t.Fatal(err)
+		}
+		other := banLimiter(t, c, rules...)
+		want := listed(t, l)
+		if report, err := other.ImportBans(bytes.NewReader(file.Bytes())); err != nil || report != (ratelimit.ImportReport{Added: len(want)}) {
+			t.Fatalf("%+v, %v; want %d added", report, err, len(want))
+		}
+		if got := listed(t, other); len(want) < 20 || !slices.EqualFunc(got, want, sameBan) {
+			t.Errorf("listed:\n%+v\nwant\n%+v", got, want)
+		}
+		if report, err := other.ImportBans(&file); err != nil || report != (ratelimit.ImportReport{Kept: len(want)}) {
+			t.Errorf("once more: %+v, %v; want %d kept", report, err, len(want))
+		}
+		// All bans go on, end and grow in both alike. What one counts toward
+		// the next is not exported.
+		time.Sleep(2 * time.Minute)
+		grown := 0
+		for _, b := range want[:len(want)-1] {
+			var i int
+			if _, err := fmt.Sscanf(b.Key[0], "2001:db8:%x::/64", &i); err != nil {
+				t.Fatal(err)
+			}
+			var d, o ratelimit.Decision
+			for range 3 {
+				d, o = l.Take(event(i)), other.Take(event(i))
+			}
+			if !d.BannedUntil.Equal(o.BannedUntil) || d.BannedUntil.IsZero() {
+				t.Errorf("key %d: banned until %v in one, %v in the other", i, d.BannedUntil, o.BannedUntil)
+			}
+			if d.RetryAfter >= 2*time.Minute {
+				grown++
+			}
+		}
+		if grown < 20 {
+			t.Errorf("%d bans have grown", grown)
+		}
+	})
+}
+
+func TestImportReport(t *testing.T) {
+	l := banLimiter(t, ratelimit.MemoryConfig{Bans: 32},
+		ratelimit.Rule{Name: "r", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(1, time.Minute)}})
+	now := l.Now()
+	var bans []ratelimit.BanRecord
+	add := func(source, rule string, until time.Duration, key ...string) {
+		bans = append(bans, ratelimit.BanRecord{Rule: rule, Key: key, Until: now.Add(until), Source: source})
+	}
+	for i := range 31 {
+		add("rule", "r", time.Hour, fmt.Sprint("k", i)) // the 31st finds no room
+	}
+	add("", "r", time.Hour, "by hand 1")
+	add("", "r", time.Hour, "by hand 2")
+	add("", "r", time.Hour, "by hand 3") // nor this one
+	add("", "r", time.Minute, "k3")
+	add("", "r", 2*time.Hour, "k3")
+	add("", "r", -time.Second, "late")
+	add("", "s", time.Hour, "k")
+	add("", "r", time.Hour, "k", "l")
+	add("", "r", time.Hour, "10.0.0.1")
+	text := string(writeBans(t, bans...))
+	want := ratelimit.ImportReport{Added: 33, Kept: 1, Over: 1, Allowed: 1, Unknown: 2, NoRoom: 2}
+	report, err := l.ImportBans(strings.NewReader(text))
+	if err != nil || report != want {
+		t.Errorf("%+v, %v\nwant %+v", report, err, want)
+	}
+	report, err = l.ImportBans(strings.NewReader(text[:1+strings.Index(text, "\n")] + "{}\n" + text))
+	wantParts(t, "bad line", err, "line 2: rule is missing")
+	if report != (ratelimit.ImportReport{Kept: 1}) {
+		t.Errorf("%+v before the bad line, want 1 kept", report)
+	}
+	far := ratelimit.BanRecord{Rule: "r", Key: []string{"k"}, Until: now.Add(ratelimit.MaxSpan + time.Hour)}
+	_, err = l.ImportBans(bytes.NewReader(writeBans(t, bans[0], far)))
+	wantParts(t, "far", err, "ban 2: until is", "at most 87600h0m0s from now")
+}
+
+// TestExtend has hits during a ban start it anew, or not.
+func TestExtend(t *testing.T) {
+	for _, extend := range []bool{false, true} {
+		l := banLimiter(t, ratelimit.MemoryConfig{}, ratelimit.Rule{
+			Name: "r", Key: mustKey(t, "client"),
+			Ban: &ratelimit.Ban{After: 1, Span: time.Second, For: 10 * time.Second, Factor: 2, Extend: extend},
+		})
+		now := at(0)
+		for _, step := range []struct {
+			after       time.Duration // seconds since the one before
+			fixed, anew time.Duration // seconds left of the ban
+		}{
+			{0, 0, 0},
+			{0, 10, 10},
+			{3, 7, 10}, // a hit during the ban
+			{6, 1, 10},
+			{1, 0, 10}, // without Extend, the ban is over
+			{0, 20, 10},
+			{1, 19, 10},
+		} {
+			now = now.Add(step.after * time.Second)
+			want := step.fixed * time.Second
+			if extend {
+				want = step.anew * time.Second
+			}
+			if d := l.TakeKeyAt(now, "k", 1); d.RetryAfter != want || d.Allowed != (want == 0) {
+				t.Errorf("extend %v, at %v: %+v, want %v left", extend, now.Unix(), d, want)
+			}
+			if d := l.TakeKeyAt(now, "k", 0); want > 0 && d.RetryAfter != want {
+				t.Errorf("extend %v, at %v: looking: %+v, want %v left", extend, now.Unix(), d, want)
+			}
+		}
+	}
+}
+
+// TestBanVerbsDuringUpdates adds and lifts bans while events come and the rules
+// change: bans of a rule that stays are never lost, and none of one that goes
+// are left.
+func TestBanVerbsDuringUpdates(t *testing.T) {
+	stays := ratelimit.Rule{Name: "stays", Key: mustKey(t, "client"), Limits: []ratelimit.Limit{per(5, time.Minute)}}
+	goes := ratelimit.Rule{Name: "goes", Key: mustKey(t, "client"), Ban: &ratelimit.Ban{Span: time.Minute, For: time.Hour}}
+	with, without := mustSet(t, stays, goes), mustSet(t, stays)
+	l := mustLimiter(t, with, ratelimit.MemoryConfig{})
+	rounds := 300
+	if raceEnabled {
+		rounds = 50
+	}
+	hour := l.Now().Add(time.Hour)
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for g := range 2 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				key := fmt.Sprint(g, "-", i%50)
+				if err := l.Ban(ratelimit.BanRecord{Rule: "stays", Key: []string{key}, Until: hour}); err != nil {
+					t.Errorf("ban: %v", err)
+				}
+				if d := l.TakeKey(key); d.Allowed {
+					t.Errorf("%s is banned, and allowed: %+v", key, d)
+				}
+				if held, err := l.Lift("stays", key); err != nil || !held {
+					t.Errorf("lift: %v, %v", held, err)
+				}
+				l.Ban(ratelimit.BanRecord{Rule: "goes", Key: []string{key}, Until: hour}) // may be gone
+				l.TakeKey(fmt.Sprint("passing ", rand.Uint32()))
+			}
+		})
+	}
+	for range rounds {
+		for _, s := range []*ratelimit.Set{without, with} {
+			if err := l.Update(s); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	close(stop)
+	wg.Wait()
+	if err := l.Update(without); err != nil {
+		t.Fatal(err)
+	}
+	if s := l.Stats(); s.Remembered != 0 {
+		t.Errorf("%d bans are left: %+v", s.Remembered, listed(t, l))
+	}
+}
+
+func ExampleLimiter_Ban() {
+	key, err := match.NewKey(match.Fold{}, "client")
+	if err != nil {
+		panic(err)
+	}
+	limiter, err := ratelimit.New(ratelimit.Rule{
+		Name: "per-client", Key: key, Limits: []ratelimit.Limit{{N: 60, Span: time.Minute}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	err = limiter.Ban(ratelimit.BanRecord{
+		Rule: "per-client", Key: []string{"2001:db8::7"}, Until: limiter.Now().Add(time.Hour),
+		Reason: "scans for logins", Source: "manual by alice",
+	})
+	if err != nil {
+		panic(err)
+	}
+	for ban := range limiter.Bans() {
+		fmt.Println(ban.Key, ban.Reason, "-", ban.Source)
+	}
+	held, err := limiter.Lift("per-client", "2001:db8::8") // the same customer
+	fmt.Println(held, err)
+	// Output:
+	// [2001:db8::/64] scans for logins - manual by alice
+	// true <nil>
+}

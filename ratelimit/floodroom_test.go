@@ -1,0 +1,325 @@
+package ratelimit_test
+
+import (
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// roomBudget holds some twenty thousand keys.
+const roomBudget = 4 << 20
+
+// fillUp brings keys to half a limit of n until hardly any finds room.
+func fillUp(t *testing.T, l *ratelimit.Limiter, now time.Time, n int) {
+	t.Helper()
+	const batch = 512
+	for first := 0; first < 1_000_000; first += batch {
+		before := l.Stats().Rules[0].Keys
+		for i := range batch {
+			for range (n + 1) / 2 {
+				l.TakeKeyAt(now, "resident-"+strconv.Itoa(first+i), 1)
+			}
+		}
+		if l.Stats().Rules[0].Keys-before < batch/8 {
+			return
+		}
+	}
+	t.Fatal("there is room for all")
+}
+
+// A key that comes to a full table of protected ones is counted all the same: it
+// gets what the limit allows and never more, and the statistics say so. Where
+// many have come before, a few get less.
+func TestFullTable(t *testing.T) {
+	const n, guests = 4, 500
+	now := time.Unix(1_000_000, 0)
+	l, watch := newFlooded(t, roomBudget, limit(t, "r", per(n, floodSpan)))
+	fillUp(t, l, now, n)
+	before := l.Stats().Rules[0]
+	admitted, outside := map[int]int{}, 0
+	for i := range guests {
+		sketched := l.Stats().Rules[0].Sketched
+		allowed := 0
+		for range 2 * n {
+			d := l.TakeKeyAt(now.Add(time.Minute), "guest-"+strconv.Itoa(i), 1)
+			if d.Allowed {
+				allowed++
+			} else if d.RetryAfter <= 0 || d.RetryAfter > floodSpan*9/8 {
+				t.Fatalf("guest %d: refused for %v", i, d.RetryAfter)
+			}
+		}
+		admitted[allowed]++
+		switch l.Stats().Rules[0].Sketched - sketched {
+		case 0:
+		case 2 * n:
+			outside++
+		default:
+			t.Fatalf("guest %d: some decisions by the sketch, some not: %+v", i, l.Stats().Rules[0])
+		}
+	}
+	after := l.Stats().Rules[0]
+	t.Logf("%d of %d guests found no room; how many were admitted how often: %v; %+v", outside, guests, admitted, after)
+	if outside < guests/2 {
+		t.Errorf("only %d of %d guests found no room", outside, guests)
+	}
+	for times := range admitted {
+		if times > n {
+			t.Errorf("%d guests were admitted %d times of %d", admitted[times], times, n)
+		}
+	}
+	if admitted[n] < guests*9/10 {
+		t.Errorf("only %d of %d guests were admitted %d times", admitted[n], guests, n)
+	}
+	if after.Forgotten != before.Forgotten || after.Expired != before.Expired {
+		t.Errorf("protected keys went: %+v, then %+v", before, after)
+	}
+	watch.look()
+	watch.check(t)
+}
+
+// What the sketch has counted of a key is not lost when there is room for the
+// key at last.
+func TestRoomComesBack(t *testing.T) {
+	const n, guests = 4, 500
+	l, _ := newFlooded(t, roomBudget, limit(t, "r", per(n, floodSpan)))
+	start := time.Unix(1_000_000, 0)
+	fillUp(t, l, start, n)
+	admitted := [guests]int{}
+	visit := func(after time.Duration) (total int) {
+		for i := range guests {
+			admitted[i] = 0
+			for range n + 1 {
+				if l.TakeKeyAt(start.Add(after), "guest-"+strconv.Itoa(i), 1).Allowed {
+					admitted[i]++
+				}
+			}
+			total += admitted[i]
+		}
+		return total
+	}
+	before := l.Stats().Rules[0]
+	if got := visit(floodSpan / 2); got < guests*n*9/10 || got > guests*n {
+		t.Errorf("guests were admitted %d times, want about %d", got, guests*n)
+	}
+	first, s := admitted, l.Stats().Rules[0]
+	if s.Sketched-before.Sketched < guests {
+		t.Errorf("%d decisions by the sketch: there was room", s.Sketched-before.Sketched)
+	}
+	// The residents have expired; the guests' windows have not.
+	visit(floodSpan + time.Minute)
+	for i, again := range admitted {
+		if first[i]+again > n {
+			t.Errorf("guest %d was admitted %d times, and then %d times more within the window", i, first[i], again)
+		}
+	}
+	sketched := l.Stats().Rules[0].Sketched
+	if s = l.Stats().Rules[0]; s.Expired == 0 || s.Keys-before.Keys > 0 {
+		t.Errorf("%d keys have expired and %d are there: the residents are", s.Expired, s.Keys)
+	}
+	// The sketch lets go an eighth of the span later than the window.
+	if got := visit(2 * floodSpan); got != guests*n {
+		t.Errorf("guests were admitted %d times after the window, want %d", got, guests*n)
+	}
+	// A page that was full of protected keys is not searched for every new one.
+	if s = l.Stats().Rules[0]; s.Sketched-sketched > guests*n/4 {
+		t.Errorf("%d decisions by the sketch though there is room", s.Sketched-sketched)
+	}
+}
+
+// A budget too small for a sketch refuses new keys, and says so.
+func TestNoRoomAtAll(t *testing.T) {
+	rules := []ratelimit.Rule{limit(t, "r", per(1, floodSpan))}
+	s := mustSet(t, rules...)
+	least := int64(1)
+	for ; least < 1<<24; least += least / 16 {
+		if _, err := ratelimit.NewMemory(s, ratelimit.MemoryConfig{Budget: least}); err == nil {
+			break
+		}
+		least++
+	}
+	l, _ := newFlooded(t, least, rules...)
+	now := time.Unix(1_000_000, 0)
+	admitted, again := 0, 0
+	for range 2 {
+		again, admitted = admitted, 0
+		for i := range 10_000 {
+			d := l.TakeKeyAt(now, "key-"+strconv.Itoa(i), 1)
+			if d.Allowed {
+				admitted++
+			} else if d.RetryAfter <= 0 {
+				t.Fatalf("refused for %v", d.RetryAfter)
+			}
+		}
+	}
+	st := l.Stats()
+	t.Logf("budget %d: %d of 10000 admitted, then %d; %+v", least, again, admitted, st)
+	if admitted != 0 {
+		t.Errorf("%d keys got in again", admitted)
+	}
+	if st.Bytes > st.Budget {
+		t.Errorf("%d bytes of %d", st.Bytes, st.Budget)
+	}
+	if r := st.Rules[0]; r.Full+r.Sketched == 0 {
+		t.Error("nothing is said of keys without room")
+	}
+}
+
+// The heap goes up with the keys, by what is accounted for, and back when they
+// have expired and others come now and then.
+func TestMemoryLadder(t *testing.T) {
+	rungs := []int{20_000, 50_000, 100_000}
+	if longFloods() {
+		rungs = []int{1_000_000, 2_000_000, 5_000_000}
+	}
+	if raceEnabled || testing.Short() {
+		rungs = []int{5_000, 10_000}
+	}
+	for _, keys := range rungs {
+		l, watch := newFlooded(t, int64(keys)*200, limit(t, "r", per(10, time.Minute)))
+		empty := heapNow() - watch.before
+		now := time.Unix(1_000_000, 0)
+		for i := range keys {
+			l.TakeKeyAt(now, "key-"+strconv.Itoa(i), 1)
+		}
+		up, s := heapNow()-watch.before, l.Stats()
+		if s.Rules[0].Keys != keys {
+			t.Fatalf("%d keys of %d", s.Rules[0].Keys, keys)
+		}
+		// Far apart, so that hardly any two are in the table at once. So many
+		// new keys have all pages looked at.
+		for i := range 6 * keys {
+			now = now.Add(10 * time.Second)
+			l.TakeKeyAt(now, "later-"+strconv.Itoa(i), 1)
+		}
+		down := heapNow() - watch.before
+		t.Logf("%d keys: %d bytes each in the heap, %d accounted; empty %d KiB, full %d KiB, expired %d KiB; %d keys left",
+			keys, (up-empty)/int64(keys), s.Bytes/int64(keys), empty>>10, up>>10, down>>10, l.Stats().Rules[0].Keys)
+		if up > s.Bytes*105/100 {
+			t.Errorf("%d keys: %d bytes in the heap, %d accounted", keys, up, s.Bytes)
+		}
+		if down > empty+(up-empty)/5 {
+			t.Errorf("%d keys: %d bytes in the heap when empty, %d full, %d when all have expired", keys, empty, up, down)
+		}
+		runtime.KeepAlive(l)
+	}
+}
+
+// From many goroutines, keys without room get no more than the limit either,
+// while residents expire and room comes and goes.
+func TestFullTableFromManySides(t *testing.T) {
+	const n, guests, goroutines = 4, 200, 4
+	l, _ := newFlooded(t, 1<<20, limit(t, "r", per(n, floodSpan)))
+	start := time.Unix(1_000_000, 0)
+	fillUp(t, l, start, n)
+	var admitted [guests]atomic.Int64
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			for round := range 2*n + 2 {
+				// The residents expire in the last rounds; the guests do not.
+				now := start.Add(floodSpan/2 + time.Duration(round)*floodSpan/16)
+				for i := range guests {
+					if l.TakeKeyAt(now, "guest-"+strconv.Itoa(i), 1).Allowed {
+						admitted[i].Add(1)
+					}
+					l.TakeKeyAt(now, "other-"+strconv.Itoa(g*100_000+round*1000+i), 1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range admitted {
+		if got := admitted[i].Load(); got > n {
+			t.Errorf("guest %d was admitted %d times of %d", i, got, n)
+		}
+	}
+	s := l.Stats().Rules[0]
+	t.Logf("%+v", s)
+	if s.Sketched == 0 || s.Expired == 0 {
+		t.Errorf("%d decisions by the sketch, %d keys expired: the test shows nothing", s.Sketched, s.Expired)
+	}
+}
+
+// A sketch may refuse too much, but a ban is too much: nobody is banned for hits
+// that were not his.
+func TestSketchBansNobody(t *testing.T) {
+	l, watch := newFlooded(t, 1<<20, ban(t, "b", ratelimit.Ban{After: 4, Span: floodSpan, For: 24 * time.Hour}))
+	now := time.Unix(1_000_000, 0)
+	refused := 0
+	for i := range 50_000 {
+		for range 3 {
+			if !l.TakeKeyAt(now, "key-"+strconv.Itoa(i), 1).Allowed {
+				refused++
+			}
+		}
+	}
+	s := l.Stats()
+	t.Logf("%d of 150000 refused; %+v", refused, s)
+	if s.Bans != 0 || s.Rules[0].BansStarted != 0 {
+		t.Errorf("%d keys were banned for more than 4 hits; each had 3", s.Rules[0].BansStarted)
+	}
+	if s.Rules[0].Sketched == 0 {
+		t.Error("there was room for all: the test shows nothing")
+	}
+	watch.look()
+	watch.check(t)
+}
+
+// A key without room never gets more than its algorithm would give it, in any
+// stretch of time: a burst, and N for each span.
+func TestSketchKeepsToTheRate(t *testing.T) {
+	sketched := uint64(0)
+	for _, a := range []ratelimit.Algorithm{ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket} {
+		for _, l := range []ratelimit.Limit{{N: 10, Span: time.Second, Burst: 100}, {N: 100, Span: time.Second, Burst: 10}, {N: 50, Span: time.Second}} {
+			sketched += testRate(t, a, l)
+		}
+	}
+	if sketched < 10_000 { // whether the page of a key is full is a matter of chance
+		t.Errorf("%d decisions by the sketch: the test shows nothing", sketched)
+	}
+}
+
+// testRate returns how many decisions the sketch made.
+func testRate(t *testing.T, a ratelimit.Algorithm, lim ratelimit.Limit) uint64 {
+	rule := limit(t, "r", lim)
+	rule.Algorithm = a
+	l, _ := newFlooded(t, 1<<20, rule)
+	start := time.Unix(1_000_000, 0)
+	burst := lim.Burst
+	if burst == 0 {
+		burst = lim.N
+	}
+	before := l.Stats().Rules[0]
+	for i := 0; i < 100_000 && before.Sketched < 300; i++ {
+		l.TakeKeyAt(start, "resident-"+strconv.Itoa(i), burst)
+		before = l.Stats().Rules[0]
+	}
+	// By then half of what the residents have used has drained, and some go.
+	stretch := min(lim.Span*time.Duration(burst)/time.Duration(2*lim.N), 4*lim.Span)
+	const guests, steps = 20, 1000
+	highest := uint64(0)
+	for i := range guests {
+		admitted := uint64(0)
+		for step := range steps {
+			if l.TakeKeyAt(start.Add(stretch*time.Duration(step)/steps), "guest-"+strconv.Itoa(i), 1).Allowed {
+				admitted++
+			}
+		}
+		highest = max(highest, admitted)
+	}
+	most := burst + lim.N*uint64(stretch)/uint64(lim.Span) + 1
+	s := l.Stats().Rules[0]
+	t.Logf("%v %+v: admitted %d of at most %d in %v; %d decisions by the sketch", a, lim, highest, most, stretch, s.Sketched-before.Sketched)
+	if highest > most {
+		t.Errorf("%v %+v: admitted %d in %v, most is %d", a, lim, highest, stretch, most)
+	}
+	if highest == 0 {
+		t.Errorf("%v %+v: none admitted: the test shows nothing", a, lim)
+	}
+	return s.Sketched - before.Sketched
+}

@@ -1,0 +1,148 @@
+package ratelimit
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lately-go/lately/internal/meter"
+)
+
+// A Limit allows N events in any window of Span; what a window is depends on
+// the [Algorithm].
+type Limit struct {
+	// N is how many are allowed. 0 refuses all. At most MaxSliding, or
+	// MaxExact for Exact and InFlight.
+	N uint64
+
+	// Span is the length of the window: whole milliseconds, from 1 ms to
+	// MaxSpan. For InFlight it is the longest that an event is believed to
+	// be under way.
+	Span time.Duration
+
+	// Burst is how many come at once at most: the burst of GCRA, the tokens
+	// of a TokenBucket, the places of a LeakyBucket; at most MaxSliding. 0
+	// means N. No other algorithm has it.
+	Burst uint64
+
+	// Per is the window of Calendar, and Span is then 0. A Calendar limit
+	// may also give a Span of 1 s, 1 min, 1 h, 24 h or 7 days for the period
+	// of that name. No other algorithm has it.
+	Per Period
+}
+
+// A Period is a window of the calendar.
+type Period uint8
+
+// The periods. A week begins on Monday. A day is from midnight to midnight in
+// the rule's zone, whatever a clock change makes of it, and a month is as long
+// as it is.
+const (
+	PerSecond = Period(meter.Second)
+	PerMinute = Period(meter.Minute)
+	PerHour   = Period(meter.Hour)
+	PerDay    = Period(meter.Day)
+	PerWeek   = Period(meter.Week)
+	PerMonth  = Period(meter.Month)
+)
+
+var periodNames = [...]string{PerSecond: "second", PerMinute: "minute", PerHour: "hour", PerDay: "day", PerWeek: "week", PerMonth: "month"}
+
+// String returns the period's name, as "day", or "" if there is none.
+func (p Period) String() string {
+	if int(p) < len(periodNames) {
+		return periodNames[p]
+	}
+	return "period?"
+}
+
+// PeriodNamed returns the period of that name. The error says which there are.
+func PeriodNamed(name string) (Period, error) {
+	for p, n := range periodNames {
+		if n == name && name != "" {
+			return Period(p), nil
+		}
+	}
+	return 0, fmt.Errorf("period is %q; allowed is %s", name, strings.Join(periodNames[1:], ", "))
+}
+
+// spans are the lengths by which a Calendar limit may name its period.
+var spans = map[time.Duration]Period{
+	time.Second: PerSecond, time.Minute: PerMinute, time.Hour: PerHour,
+	24 * time.Hour: PerDay, 7 * 24 * time.Hour: PerWeek,
+}
+
+// MaxSpan is the longest span of a limit or a ban: ten years.
+const MaxSpan = 10 * 365 * 24 * time.Hour
+
+// Validate returns an error that names the value under which l cannot be
+// counted by a, and what is allowed.
+func (l Limit) Validate(a Algorithm) error {
+	if most := maxN(a); l.N > most {
+		return fmt.Errorf("limit is %d; algorithm %s allows at most %d", l.N, a, most)
+	}
+	if l.Burst != 0 && !a.bursts() {
+		return fmt.Errorf("burst is %d; algorithm %s has none, allowed is 0", l.Burst, a)
+	}
+	if l.Burst > MaxSliding {
+		return fmt.Errorf("burst is %d; allowed is at most %d", l.Burst, uint64(MaxSliding))
+	}
+	if a == Calendar {
+		return l.validateCalendar()
+	}
+	if l.Per != 0 {
+		return fmt.Errorf("period is %s; algorithm %s has none, allowed is a span", l.Per, a)
+	}
+	return validateSpan("span", l.Span)
+}
+
+func (l Limit) validateCalendar() error {
+	switch {
+	case l.Per > PerMonth:
+		return fmt.Errorf("period number is %d; allowed is PerSecond to PerMonth", l.Per)
+	case l.Per != 0 && l.Span != 0:
+		return fmt.Errorf("limit has the period %s and the span %v; allowed is one of them", l.Per, l.Span)
+	case l.Per == 0 && spans[l.Span] == 0:
+		return fmt.Errorf("span is %v; algorithm calendar allows 1s, 1m, 1h, 24h and 168h, or a period", l.Span)
+	}
+	return nil
+}
+
+// period returns the period of a Calendar limit.
+func (l Limit) period() Period {
+	if l.Per != 0 {
+		return l.Per
+	}
+	return spans[l.Span]
+}
+
+// Window returns the length of l's window, for what has to be told as a
+// duration: Span, or the longest that the calendar's period can be.
+func (l Limit) Window() time.Duration {
+	if l.Span != 0 {
+		return l.Span
+	}
+	if l.Per == PerMonth {
+		return 31 * 24 * time.Hour
+	}
+	for d, p := range spans {
+		if p == l.Per {
+			return d
+		}
+	}
+	return 0
+}
+
+func maxN(a Algorithm) uint64 {
+	if a == Exact || a == InFlight {
+		return MaxExact
+	}
+	return MaxSliding
+}
+
+func validateSpan(what string, d time.Duration) error {
+	if d < time.Millisecond || d > MaxSpan || d%time.Millisecond != 0 {
+		return fmt.Errorf("%s is %v; allowed is whole milliseconds from 1ms to %v", what, d, MaxSpan)
+	}
+	return nil
+}

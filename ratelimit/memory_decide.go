@@ -1,0 +1,222 @@
+package ratelimit
+
+import (
+	"unsafe"
+
+	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/sketch"
+)
+
+// A probe is one subject's counts, locked: a record, or the sketch of its rule,
+// or, when the request only looks, a copy of a record.
+type probe struct {
+	*memoryRule
+	hash   uint64
+	key    string
+	record shard.Record
+	w      []uint64 // the record's words; nil if the key has none
+	sketch []sketch.Held
+	n      uint64 // what an Adapt says
+
+	held    bool // record is locked
+	copied  bool // w is a copy of its words
+	counted bool // what is charged to the sketch counts
+	full    bool // there is no room for the key anywhere
+}
+
+// Decide implements [Store]. Its errors are ErrKeyTooLong, for a key of a
+// mebibyte or more, and ErrStale. The cost is one look-up for each subject, of a
+// cache miss or two, with the record locked meanwhile.
+func (m *Memory) Decide(r *Request) error {
+	if len(r.Subjects) == 1 {
+		return m.decideOne(r)
+	}
+	var few [8]probe
+	return m.decide(r, few[:0])
+}
+
+// decideOne is decide for one subject.
+func (m *Memory) decideOne(r *Request) error {
+	var one [1]probe
+	return m.decide(r, one[:0])
+}
+
+// decide is Decide. probes is memory for it.
+func (m *Memory) decide(r *Request, probes []probe) error {
+	rs := m.rules.Load()
+	if rs.set != r.Set {
+		return ErrStale
+	}
+	probes, err := m.probe(rs, r, probes)
+	if err != nil {
+		return err
+	}
+	rs.settled(probes)
+	if !lock(rs, probes, r.Now, r.Look) {
+		unlock(probes)
+		return ErrStale
+	}
+	now := newest(probes, r.Now)
+	if r.Look {
+		copyRecords(probes)
+	}
+	m.judge(probes, r, now)
+	if !r.Look {
+		for i := range probes {
+			p := &probes[i]
+			if p.held {
+				p.w[wordNewest] = shard.Stamp(now)
+			}
+			if p.sketch != nil || p.full {
+				p.tally.elsewhere(p.hash, p.full)
+			}
+			p.tally.count(p.hash, &r.Subjects[i].Outcome, p.Shadow)
+		}
+	}
+	unlock(probes)
+	r.Now = now
+	return nil
+}
+
+// probe appends a probe for each subject of r, without its record.
+func (m *Memory) probe(rs *memoryRules, r *Request, probes []probe) ([]probe, error) {
+	var hash uint64
+	var hashed *byte
+	for i := range r.Subjects {
+		s := &r.Subjects[i]
+		if len(s.Key) > maxKey {
+			return probes, ErrKeyTooLong
+		}
+		first := unsafe.SliceData(s.Key)
+		key := unsafe.String(first, len(s.Key)) // only read
+		if len(key) > maxStored {
+			digest := m.stored(s.Key)
+			first, key = unsafe.SliceData(digest), unsafe.String(unsafe.SliceData(digest), len(digest))
+		}
+		// Rules on one key are handed the same bytes, which are hashed once.
+		if i == 0 || first != hashed || len(key) != len(probes[i-1].key) {
+			hash, hashed = rs.rules[s.Outcome.Rule].records.table.Hash(key), first
+		}
+		probes = append(probes, probe{memoryRule: rs.rules[s.Outcome.Rule], hash: hash, key: key})
+		if p := &probes[i]; p.adapt != nil {
+			p.n = p.adapt.n.Load()
+			if !r.Look && r.Cost > 0 {
+				p.n = p.adapt.follow(r.Now)
+			}
+		}
+	}
+	return probes, nil
+}
+
+// lock locks what the probes count in, in the order of tables, and reports
+// whether the tables are those that the store still uses. With look, no record
+// is made for a key that has none.
+func lock(rs *memoryRules, probes []probe, now int64, look bool) bool {
+	if rs.ordered {
+		for i := range probes {
+			if !probes[i].lock(now, look) {
+				return false
+			}
+		}
+		return true
+	}
+	// Rules have changed places since their tables were made. They are few:
+	// look for the next table each time.
+	for last := uint64(0); ; {
+		var next *probe
+		for i := range probes {
+			if p := &probes[i]; p.records.number > last && (next == nil || p.records.number < next.records.number) {
+				next = p
+			}
+		}
+		if next == nil {
+			return true
+		}
+		if last = next.records.number; !next.lock(now, look) {
+			return false
+		}
+	}
+}
+
+// lock locks the record of the probe's key, or the sketch if that is where it is
+// counted. It reports false if the table has moved.
+func (p *probe) lock(now int64, look bool) bool {
+	rs := p.records
+	for {
+		r, state := rs.table.Lock(p.hash, p.key)
+		if state == shard.Absent && !look {
+			rs.added(now)
+			r, state = rs.table.LockOrAdd(p.hash, p.key)
+		}
+		switch state {
+		case shard.Moved:
+			return false
+		case shard.Added:
+			w := r.Words()
+			w[wordNewest] = shard.Stamp(rs.floor.Load())
+			rs.fromSketch(w, p.hash, now)
+			fallthrough
+		case shard.Found:
+			p.record, p.w, p.held = r, r.Words(), true
+			return true
+		case shard.Absent:
+			if rs.sketches.Load() == nil {
+				return true
+			}
+		}
+		if p.lockSketch(look) {
+			return true
+		}
+	}
+}
+
+// added says that a key is about to be added at now.
+func (rs *records) added(now int64) {
+	for was := rs.now.Load(); was < now && !rs.now.CompareAndSwap(was, now); {
+		was = rs.now.Load()
+	}
+}
+
+// copyRecords gives each probe a copy of its record to be judged, so that looking
+// changes nothing, and one without counts if the key has none. What a log holds
+// outside the record is not changed by judging.
+func copyRecords(probes []probe) {
+	words := 0
+	for i := range probes {
+		words += probes[i].records.words
+	}
+	all := make([]uint64, words)
+	for i := range probes {
+		p := &probes[i]
+		if p.sketch != nil {
+			continue
+		}
+		n := p.records.words
+		copy(all[:n], p.w)
+		p.w, p.copied, all = all[:n:n], true, all[n:]
+	}
+}
+
+// unlock unlocks what is locked.
+func unlock(probes []probe) {
+	for i := range probes {
+		p := &probes[i]
+		if p.held {
+			p.record.Unlock()
+		}
+		p.unlockSketch()
+	}
+}
+
+// newest returns the newest time at which one of the probes was judged, or now.
+func newest(probes []probe, now int64) int64 {
+	for i := range probes {
+		switch p := &probes[i]; {
+		case p.w != nil:
+			now = max(now, shard.Time(p.w[wordNewest]))
+		case p.sketch != nil: // it may have had a record that has expired
+			now = max(now, p.records.floor.Load())
+		}
+	}
+	return now
+}

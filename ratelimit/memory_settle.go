@@ -1,0 +1,92 @@
+package ratelimit
+
+import (
+	"unsafe"
+
+	"github.com/lately-go/lately/internal/shard"
+)
+
+// Settle implements [Store]. What is counted in a sketch stays there.
+func (m *Memory) Settle(s *Settlement) error {
+	rs := m.rules.Load()
+	if rs.set != s.Set {
+		return ErrStale
+	}
+	for i := range s.Subjects {
+		subject := &s.Subjects[i]
+		if !subject.Outcome.Charged {
+			continue
+		}
+		if !rs.rules[subject.Outcome.Rule].settle(s, subject, m.stored(subject.Key)) {
+			return ErrStale
+		}
+	}
+	return nil
+}
+
+// settle corrects the charge of one subject. It reports false if the table has
+// moved, and has done nothing.
+func (mr *memoryRule) settle(s *Settlement, subject *Subject, stored []byte) bool {
+	rs := mr.records
+	key := unsafe.String(unsafe.SliceData(stored), len(stored))
+	hash := rs.table.Hash(key)
+	rs.settled(hash)
+	r, state := rs.table.Lock(hash, key)
+	switch state {
+	case shard.Moved:
+		return false
+	case shard.Absent:
+		return true // forgotten, or in a sketch
+	}
+	defer r.Unlock()
+	// The record is locked, so no reset comes between.
+	if rs.family.void(hash, subject.Mark) {
+		return true
+	}
+	w := r.Words()
+	now := max(s.Now, shard.Time(w[wordNewest]))
+	w[wordNewest] = shard.Stamp(now)
+	for i := range rs.limits {
+		m := &rs.limits[i]
+		m.Advance(w[m.at:], m.blocks, now)
+		switch more := s.Actual - s.Charged; {
+		case mr.Algorithm == InFlight:
+			m.Refund(w[m.at:], m.blocks, now, s.At, s.Charged)
+		case s.Actual < s.Charged:
+			m.Refund(w[m.at:], m.blocks, now, s.At, s.Charged-s.Actual)
+		case s.Actual > s.Charged && m.roomFor(w, more):
+			m.Charge(w[m.at:], m.blocks, now, more)
+		}
+	}
+	return true
+}
+
+// roomFor reports whether cost more can be counted.
+func (m *recordMeter) roomFor(w []uint64, cost uint64) bool {
+	return m.blocks == nil || m.Room(w[m.at:], m.blocks, cost)
+}
+
+// Reset implements [Store]. What is counted in a sketch stays there.
+func (m *Memory) Reset(set *Set, subjects []Subject) error {
+	rs := m.rules.Load()
+	if rs.set != set {
+		return ErrStale
+	}
+	for i := range subjects {
+		records := rs.rules[subjects[i].Outcome.Rule].records
+		stored := m.stored(subjects[i].Key)
+		key := unsafe.String(unsafe.SliceData(stored), len(stored))
+		hash := records.table.Hash(key)
+		records.settled(hash)
+		r, state := records.table.Lock(hash, key)
+		switch state {
+		case shard.Moved:
+			return ErrStale
+		case shard.Found:
+			records.clear(r.Words())
+			records.family.reset(hash)
+			r.Unlock()
+		}
+	}
+	return nil
+}

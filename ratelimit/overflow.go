@@ -1,0 +1,116 @@
+package ratelimit
+
+import (
+	"time"
+
+	"github.com/lately-go/lately/internal/sketch"
+)
+
+// What a rule does with keys for which there is no room: they share sketches,
+// one for each meter, which are made when the first such key comes. Their bytes
+// are taken from the budget beforehand.
+
+// sketchShare is which share of the budget is kept for sketches.
+const sketchShare = 16
+
+// window returns how long the i-th meter may know of an event.
+func (l *layout) window(i int) time.Duration {
+	if i < len(l.limits) {
+		return l.limits[i].Window()
+	}
+	return l.span
+}
+
+// sketchConfigs returns what the sketches are to be, within that many bytes. ok
+// is false if these are too few.
+func (rs *records) sketchConfigs(bytes int64) (configs []sketch.Config, total int64, ok bool) {
+	for i := range rs.meters {
+		n := rs.layout.after
+		if i < len(rs.limits) {
+			n = max(rs.layout.limits[i].N, rs.layout.most)
+		}
+		c, ok := sketch.Fit(sketch.Config{N: n, Span: rs.layout.window(i)}, bytes/int64(len(rs.meters)))
+		if !ok {
+			return nil, 0, false
+		}
+		configs = append(configs, c)
+		total += sketch.Bytes(c)
+	}
+	return configs, total, true
+}
+
+// reserveSketches takes the bytes of the sketches from the budget. If they are
+// too few for a sketch, keys without room are refused.
+func (rs *records) reserveSketches(bytes int64) {
+	configs, total, ok := rs.sketchConfigs(bytes)
+	if ok && rs.budget.Take(total, 0) {
+		rs.sketchBytes, rs.sketchPlan = total, configs
+	}
+}
+
+// overflow returns the sketches, and makes them if they are not there yet. It is
+// nil if there can be none.
+func (rs *records) overflow() []*sketch.Window {
+	if ws := rs.sketches.Load(); ws != nil {
+		return *ws
+	}
+	rs.sketchMu.Lock()
+	defer rs.sketchMu.Unlock()
+	if ws := rs.sketches.Load(); ws != nil {
+		return *ws
+	}
+	var made []*sketch.Window
+	for _, c := range rs.sketchPlan {
+		w, err := sketch.New(c)
+		if err != nil {
+			panic(err) // Fit made the config
+		}
+		made = append(made, w)
+	}
+	rs.sketches.Store(&made)
+	return made
+}
+
+// lockSketch locks the key's part of the sketches. It reports false if the key
+// has got a record meanwhile, which is then to be used.
+func (p *probe) lockSketch(look bool) bool {
+	windows := p.records.overflow()
+	if windows == nil {
+		p.full = true
+		return true
+	}
+	for _, w := range windows {
+		p.sketch = append(p.sketch, w.Lock(p.hash))
+	}
+	// Who adds a record first makes it known and then looks into the sketch.
+	if p.records.table.Has(p.hash) {
+		p.unlockSketch()
+		p.sketch = nil
+		return false
+	}
+	p.counted = !look
+	return true
+}
+
+func (p *probe) unlockSketch() {
+	for i := range p.sketch {
+		p.sketch[i].Unlock()
+	}
+}
+
+// fromSketch counts in the new record w what the sketches may have counted of
+// its key.
+func (rs *records) fromSketch(w []uint64, hash uint64, now int64) {
+	windows := rs.sketches.Load()
+	if windows == nil {
+		return
+	}
+	for i, window := range *windows {
+		if window.Until() <= now || i >= len(rs.limits) { // nobody is banned for what a sketch says
+			continue
+		}
+		held := window.Lock(hash)
+		rs.meters[i].take(w, held.HandOn(now))
+		held.Unlock()
+	}
+}

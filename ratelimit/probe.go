@@ -1,0 +1,146 @@
+package ratelimit
+
+import (
+	"math"
+	"time"
+
+	"github.com/lately-go/lately/internal/shard"
+)
+
+// What follows asks and charges the meters of a probe, wherever its key is
+// counted: in a record, in the sketch of its rule, or nowhere. All times are the
+// one that the request is judged at.
+
+// blocks returns where a log is that does not fit its record.
+func (p *probe) blocks(m *recordMeter) *shard.Blocks {
+	if p.copied {
+		return m.view
+	}
+	return m.blocks
+}
+
+// used returns how much of the i-th meter the key has used at now.
+func (p *probe) used(i int, now int64) uint64 {
+	switch {
+	case p.w != nil:
+		m := &p.records.meters[i]
+		return m.Advance(p.w[m.at:], p.blocks(m), now)
+	case p.sketch != nil:
+		return p.sketch[i].Used(now)
+	case p.full:
+		return math.MaxUint64
+	}
+	return 0
+}
+
+// most returns the most that the i-th limit may have used. A sketch knows no
+// burst: N in any window of a span is less than any algorithm gives.
+func (p *probe) most(i int) uint64 {
+	n := p.limitN(i, p.n)
+	if p.sketch != nil {
+		n = min(n, max(p.Limits[i].N, p.records.layout.most))
+	}
+	return n
+}
+
+// room reports whether cost can be counted in the i-th limit.
+func (p *probe) room(i int, cost uint64) bool {
+	if p.w == nil {
+		return true
+	}
+	m := &p.records.meters[i]
+	return m.blocks == nil || m.Room(p.w[m.at:], p.blocks(m), cost)
+}
+
+// charge counts cost in the i-th meter.
+func (p *probe) charge(i int, now int64, cost uint64) {
+	switch {
+	case p.w != nil:
+		m := &p.records.meters[i]
+		if !p.copied || m.blocks == nil { // never what a copy shares
+			m.Charge(p.w[m.at:], p.blocks(m), now, cost)
+		}
+	case p.sketch != nil && p.counted:
+		p.sketch[i].Charge(now, cost)
+	}
+}
+
+// wait returns how long until the i-th limit has room for cost.
+func (p *probe) wait(i int, now int64, cost uint64) time.Duration {
+	n := p.most(i)
+	d := p.waitOf(i, now, n, cost)
+	if d == Never && p.adapt != nil && cost <= p.adapt.config.most() {
+		return p.adapt.config.span() // N may have risen by then
+	}
+	if d == 0 && !p.room(i, cost) {
+		// The budget has no room for more times: until some have left.
+		m := &p.records.meters[i]
+		held := p.used(i, now)
+		return m.Wait(p.w[m.at:], p.blocks(m), now, held, min(cost, held))
+	}
+	return d
+}
+
+func (p *probe) waitOf(i int, now int64, n, cost uint64) time.Duration {
+	switch {
+	case cost > n:
+		return Never
+	case p.w != nil:
+		m := &p.records.meters[i]
+		return m.Wait(p.w[m.at:], p.blocks(m), now, n, cost)
+	case p.sketch != nil:
+		return p.sketch[i].Wait(now, n, cost)
+	case p.full:
+		return p.records.layout.window(i)
+	}
+	return 0
+}
+
+// reset returns how long until the i-th meter has nothing counted.
+func (p *probe) reset(i int, now int64) time.Duration {
+	switch {
+	case p.w != nil:
+		m := &p.records.meters[i]
+		return m.Reset(p.w[m.at:], p.blocks(m), now)
+	case p.sketch != nil:
+		return p.sketch[i].Reset(now)
+	case p.full:
+		return p.records.layout.window(i)
+	}
+	return 0
+}
+
+// delay returns how long the event charged last has to wait for its turn.
+func (p *probe) delay(i int, now int64) time.Duration {
+	if p.w == nil {
+		return 0 // a sketch admits no more than a span's worth at once
+	}
+	m := &p.records.meters[i]
+	return m.Delay(p.w[m.at:], p.blocks(m), now)
+}
+
+// strikes returns how many hits or refusals the ban has counted.
+func (p *probe) strikes(now int64) uint64 { return p.used(len(p.Limits), now) }
+
+// addStrike counts one. Without room for it the ban comes later than it should,
+// which is better than banning for what was not counted.
+func (p *probe) addStrike(now int64) {
+	if i := len(p.Limits); p.room(i, 1) {
+		p.charge(i, now, 1)
+	}
+}
+
+// clearStrikes forgets them. What a sketch has counted stays until it leaves the
+// window: it cannot be taken out of it.
+func (p *probe) clearStrikes() {
+	if p.held && !p.copied {
+		m := p.records.ban
+		m.Clear(p.w[m.at:], m.blocks)
+	}
+}
+
+func (p *probe) strikeWait(now int64) time.Duration {
+	return p.waitOf(len(p.Limits), now, max(p.Ban.After, 1), 1)
+}
+
+func (p *probe) strikeReset(now int64) time.Duration { return p.reset(len(p.Limits), now) }

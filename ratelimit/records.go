@@ -1,0 +1,331 @@
+package ratelimit
+
+import (
+	"iter"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lately-go/lately/internal/meter"
+	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/sketch"
+)
+
+// records is the keyed table of one rule: what it holds of each key, and how.
+//
+// The words of a record are the newest time it was judged at, as shard.Stamp has
+// it, and then those of each meter.
+type records struct {
+	layout layout
+	number uint64 // in the order in which the tables were made
+	table  *shard.Inline
+	budget *shard.Budget
+	meters []recordMeter // of the limits, then of the ban
+	limits []recordMeter // the first of these
+	ban    *recordMeter  // the last, or nil
+	words  int
+
+	// now is the newest time at which a key was added: what has nothing in
+	// its windows then may be forgotten.
+	now atomic.Int64
+
+	// floor is the newest time at which something was forgotten because its
+	// windows were empty. A key that is added is judged at floor at least, so
+	// that one which comes back with an earlier time finds windows as empty as
+	// it left them.
+	floor atomic.Int64
+
+	// from is the table before, while its keys are being carried over.
+	from atomic.Pointer[records]
+
+	family *family
+
+	sketchBytes int64 // taken from the budget
+	sketchPlan  []sketch.Config
+	sketchMu    sync.Mutex // one makes them
+	sketches    atomic.Pointer[[]*sketch.Window]
+}
+
+// A family is what a table shares with those whose counts it has taken over: which
+// of its keys were reset. A settlement from before a reset of its key is void.
+type family struct {
+	id     uint64
+	resets atomic.Uint64 // how many there were
+
+	mu   sync.Mutex // one reset at a time
+	last [keptResets]atomic.Uint64
+}
+
+// keptResets is how many resets are known by the hash of their key. Of a
+// settlement from before more than these nobody knows, and it is void.
+const keptResets = 128
+
+// mark returns what a settlement has to bring along.
+//
+// REQUIRES: the record of its key, locked, as void and reset do.
+func (f *family) mark() uint64 { return f.id<<32 | f.resets.Load()&(1<<32-1) }
+
+// void reports whether the key of that hash was, or may have been, reset since.
+func (f *family) void(hash, mark uint64) bool {
+	n := f.resets.Load()
+	since := uint64(uint32(n - mark))
+	if mark>>32 != f.id || since >= keptResets {
+		return true
+	}
+	for i := range since {
+		if f.last[(n-1-i)%keptResets].Load() == hash {
+			return true
+		}
+	}
+	return false
+}
+
+// reset says that the key of that hash is reset.
+func (f *family) reset(hash uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last[f.resets.Load()%keptResets].Store(hash)
+	f.resets.Add(1)
+}
+
+// A recordMeter is a meter with its place in a record.
+type recordMeter struct {
+	meter.Meter
+	at     int
+	blocks *shard.Blocks // of its log, or nil
+	view   *shard.Blocks // the same, for a copy of the record
+	span   int64         // of a log
+	fixed  bool          // its window begins with its first event
+}
+
+const (
+	wordNewest = 0
+	keyWords   = 2
+)
+
+// blockShare is which share of the budget is kept for logs that outgrow their
+// record.
+const blockShare = 4
+
+// newRecords returns an empty table for a rule of a Set of that many.
+func newRecords(m *Memory, l layout, rules int) (*records, error) {
+	meters, err := l.meters(m.config.Resolution)
+	if err != nil {
+		return nil, err
+	}
+	rs := &records{layout: l, number: m.tables, budget: m.budget, words: wordNewest + 1, family: &family{id: m.tables}}
+	rs.now.Store(math.MinInt64)
+	rs.floor.Store(math.MinInt64)
+	keep := int64(0)
+	for _, mt := range meters {
+		rm := recordMeter{Meter: mt, at: rs.words, fixed: len(rs.meters) < len(l.limits) && l.algorithm == Fixed}
+		if bound, ok := mt.Log(); ok {
+			rm.span = int64(l.window(len(rs.meters)))
+			rm.blocks = shard.NewBlocks(bound, meter.Inline, m.budget)
+			rm.view = rm.blocks.View()
+			keep = m.config.Budget / blockShare
+		}
+		rs.words += mt.Words()
+		rs.meters = append(rs.meters, rm)
+	}
+	rs.limits = rs.meters
+	if l.bans {
+		rs.limits = rs.meters[:len(meters)-1]
+		rs.ban = &rs.meters[len(meters)-1]
+	}
+	pages := 0
+	if m.config.Budget == unbounded {
+		pages, keep = unboundedPages, 0
+	} else {
+		rs.reserveSketches(m.config.Budget / int64(sketchShare*max(rules, 1)))
+	}
+	rs.table, err = shard.NewInline(m.seed, shard.InlineConfig{
+		Words: rs.words, KeyWords: keyWords, Pages: pagesFor(pages, m.config.Budget, rules), Budget: m.budget, Keep: keep, Owner: rs,
+	})
+	return rs, err
+}
+
+const (
+	unboundedPages = 256
+	tablePage      = 64 << 10
+	maxPages       = 1 << 14
+)
+
+// pagesFor returns how many pages each of so many tables gets of a budget.
+func pagesFor(pages int, budget int64, rules int) int {
+	if pages != 0 {
+		return pages
+	}
+	return int(min(max(budget/int64(max(rules, 1)*tablePage), 16), maxPages))
+}
+
+// Base is of no use here: times in records are whole.
+func (rs *records) Base(*[shard.MaxBases]int64) {}
+
+// Rebase has nothing to do.
+func (rs *records) Rebase(shard.Record, *[shard.MaxBases]int64) {}
+
+// Expired reports whether nothing that the record has counted is still in a
+// window.
+func (rs *records) Expired(r shard.Record) bool {
+	if rs.budget.Limit() == unbounded {
+		return false // times may go back from key to key, as in replay
+	}
+	w, now := r.Words(), rs.now.Load()
+	newest := shard.Time(w[wordNewest])
+	for i := range rs.meters {
+		m := &rs.meters[i]
+		if d := m.Reset(w[m.at:], m.blocks, newest); int64(d) > now-newest {
+			return false
+		}
+	}
+	for floor := rs.floor.Load(); floor < now && !rs.floor.CompareAndSwap(floor, now); {
+		floor = rs.floor.Load()
+	}
+	return true
+}
+
+// Weight returns what is forgotten first: what was judged longest ago. A key
+// at half of a limit or of a ban is protected.
+func (rs *records) Weight(r shard.Record) uint64 {
+	var few [64]uint64
+	w := append(few[:0], r.Words()...) // looking must not move the windows on
+	newest := shard.Time(w[wordNewest])
+	now := max(rs.now.Load(), newest)
+	for i := range rs.meters {
+		m := &rs.meters[i]
+		if used := m.Advance(w[m.at:], m.view, now); used > 0 && used >= (rs.halfOf(i)+1)/2 {
+			return math.MaxUint64
+		}
+	}
+	return min(w[wordNewest], math.MaxUint64-1)
+}
+
+// halfOf returns N of the i-th meter, of which the half protects.
+func (rs *records) halfOf(i int) uint64 {
+	if i < len(rs.limits) {
+		if rs.layout.algorithm == InFlight {
+			return 0 // what is under way must not be forgotten at all
+		}
+		if l := rs.layout.limits[i]; l.Burst != 0 {
+			return l.Burst
+		}
+		return rs.layout.limits[i].N
+	}
+	return rs.layout.after
+}
+
+// Drop gives back what the record has outside.
+func (rs *records) Drop(r shard.Record) { rs.clear(r.Words()) }
+
+// clear forgets what the words of a record have counted.
+func (rs *records) clear(w []uint64) {
+	for i := range rs.meters {
+		m := &rs.meters[i]
+		m.Clear(w[m.at:], m.blocks)
+	}
+}
+
+// release gives all memory of the table back to the budget. Nobody uses it any
+// more.
+func (rs *records) release() {
+	rs.table.Release()
+	for i := range rs.meters {
+		if b := rs.meters[i].blocks; b != nil {
+			b.Release()
+		}
+	}
+	rs.budget.Give(rs.sketchBytes)
+	rs.sketchBytes = 0
+}
+
+// carry counts in w, a record of rs without counts, what the words from of a
+// record of old hold. Each meter takes over from one of old that covers it, see
+// Limiter.Update.
+func (rs *records) carry(w []uint64, old *records, from []uint64) {
+	for i := range rs.meters {
+		o := rs.heir(i, old)
+		if o == nil {
+			continue
+		}
+		m := &rs.meters[i]
+		if t := shard.Time(from[wordNewest]); !m.Carry(w[m.at:], m.blocks, &o.Meter, from[o.at:], o.blocks, t) {
+			m.take(w, o.Each(from[o.at:], o.blocks, t))
+		}
+	}
+	w[wordNewest] = max(w[wordNewest], from[wordNewest])
+}
+
+// take charges a meter of the record w, without counts, with what was counted
+// elsewhere, oldest first, and moves the record on to the last. If there is no
+// room for all of it, it takes the newest: the log then has no room for more
+// until these leave, by when the others have left.
+func (m *recordMeter) take(w []uint64, counts iter.Seq2[int64, uint64]) {
+	total := uint64(0)
+	for _, n := range counts {
+		total += min(n, math.MaxUint64-total)
+	}
+	fits := total
+	if m.blocks != nil {
+		bound, _ := m.Log()
+		for fits = min(total, uint64(bound)); !m.Room(w[m.at:], m.blocks, fits); {
+			fits--
+		}
+	}
+	skip, last := total-fits, int64(math.MinInt64)
+	if m.fixed {
+		for t := range counts {
+			last = t // a window that began earlier would end too early
+		}
+	}
+	for t, n := range counts {
+		t = max(t, last)
+		skipped := min(n, skip)
+		skip -= skipped
+		if n -= skipped; n > 0 {
+			m.Advance(w[m.at:], m.blocks, t)
+			m.Charge(w[m.at:], m.blocks, t, n)
+			w[wordNewest] = max(w[wordNewest], shard.Stamp(t))
+		}
+	}
+}
+
+// heir returns the meter of old whose counts the i-th of rs takes over: a ban's
+// from a ban's; a limit's from the limit with the shortest span that is no
+// shorter, or if all are, from the longest. It is nil if there is none.
+func (rs *records) heir(i int, old *records) *recordMeter {
+	if i >= len(rs.limits) {
+		if rs.layout.of != old.layout.of {
+			return nil
+		}
+		return old.ban
+	}
+	if len(old.limits) == 0 || (rs.layout.algorithm == InFlight) != (old.layout.algorithm == InFlight) {
+		return nil // one counts what has come, the other what is under way
+	}
+	span := rs.layout.limits[i].Window()
+	best := slices.MinFunc(old.order(), func(a, b int) int {
+		wa, wb := old.layout.limits[a].Window(), old.layout.limits[b].Window()
+		switch {
+		case (wa >= span) != (wb >= span): // one covers, the other does not
+			if wa >= span {
+				return -1
+			}
+			return 1
+		case wa >= span:
+			return int(max(min(wa-wb, 1), -1))
+		}
+		return int(max(min(wb-wa, 1), -1))
+	})
+	return &old.limits[best]
+}
+
+// order returns the numbers of the limits.
+func (rs *records) order() []int {
+	order := make([]int, len(rs.limits))
+	for i := range order {
+		order[i] = i
+	}
+	return order
+}

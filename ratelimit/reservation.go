@@ -1,0 +1,214 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/lately-go/lately/match"
+)
+
+// A Reservation is an event that has been judged and charged, and whose true
+// cost is known only later: bytes sent, tokens used, or that it is over (for
+// [InFlight]). It ends once, by Settle or Cancel; further calls do nothing. One
+// that never ends keeps its charge, and an InFlight one its place until the span
+// of the limit is over.
+//
+// A Reservation is safe for concurrent use.
+type Reservation struct {
+	// Decision is that of Take. If it is not Allowed, nothing was charged.
+	Decision Decision
+
+	limiter *Limiter
+	store   Store // that has charged it
+	rules   *Set
+	at      int64
+	cost    uint64
+	charged []Subject
+	ended   atomic.Bool
+}
+
+// Reserve judges e now, charges the limits with cost, and returns what settles
+// it later. It allocates.
+func (l *Limiter) Reserve(e *match.Event, cost uint64) *Reservation {
+	return l.reserve(ask{now: l.now(), event: e, cost: cost})
+}
+
+// ReserveAt is Reserve at time t.
+func (l *Limiter) ReserveAt(t time.Time, e *match.Event, cost uint64) *Reservation {
+	return l.reserve(ask{now: nanos(t), event: e, cost: cost})
+}
+
+// ReserveKey is Reserve under all rules for a key that the caller has.
+func (l *Limiter) ReserveKey(key string, cost uint64) *Reservation {
+	return l.reserve(ask{now: l.now(), key: key, cost: cost})
+}
+
+// ReserveKeyAt is ReserveKey at time t.
+func (l *Limiter) ReserveKeyAt(t time.Time, key string, cost uint64) *Reservation {
+	return l.reserve(ask{now: nanos(t), key: key, cost: cost})
+}
+
+func (l *Limiter) reserve(a ask) *Reservation {
+	sc := l.scratch.Get().(*scratch)
+	defer l.scratch.Put(sc)
+	r := &Reservation{limiter: l, store: l.store, cost: a.cost, Decision: l.judgeIn(sc, &a, false)}
+	if _, refused := r.Decision.Err.(*CostError); r.Decision.Err != nil && !refused {
+		if m := l.local.Load(); m != nil {
+			r.store = m // a fail policy decided
+		}
+	}
+	r.at, r.rules = sc.request.Now, sc.request.Set
+	if r.Decision.Allowed {
+		r.charged = slices.Clone(sc.request.Subjects)
+		for i := range r.charged {
+			r.charged[i].Key = slices.Clone(r.charged[i].Key)
+		}
+	}
+	return r
+}
+
+// Outcomes returns what each rule said, in the order of the rules. It is nil for
+// an event that was not allowed.
+func (r *Reservation) Outcomes() []Outcome {
+	var os []Outcome
+	for i := range r.charged {
+		os = append(os, r.charged[i].Outcome)
+	}
+	return os
+}
+
+// Settle corrects the charge to actual, now, and ends what is in flight. What
+// was charged too much is taken out of the slot that it was counted in; if that
+// has left the window, or the key was reset, there is nothing to take. What was
+// charged too little is charged now, whether there is room for it or not, so that
+// the next events wait for it. An error is the store's; the reservation has ended
+// all the same.
+func (r *Reservation) Settle(actual uint64) error { return r.settle(r.limiter.now(), actual) }
+
+// SettleAt is Settle at time t, for a reservation of ReserveAt.
+func (r *Reservation) SettleAt(t time.Time, actual uint64) error { return r.settle(nanos(t), actual) }
+
+// Cancel takes the charge back: it is Settle(0).
+func (r *Reservation) Cancel() error { return r.Settle(0) }
+
+// CancelAt takes the charge back at time t: it is SettleAt(t, 0).
+func (r *Reservation) CancelAt(t time.Time) error { return r.SettleAt(t, 0) }
+
+func (r *Reservation) settle(now int64, actual uint64) error {
+	if r.ended.Swap(true) || len(r.charged) == 0 {
+		return nil
+	}
+	for {
+		set := r.limiter.set.Load()
+		s := Settlement{Set: set, At: r.at, Now: now, Charged: r.cost, Actual: actual, Subjects: r.under(set)}
+		if err := r.store.Settle(&s); !errors.Is(err, ErrStale) {
+			return err
+		}
+		runtime.Gosched()
+	}
+}
+
+// under returns the subjects as set numbers their rules, without those of rules
+// that are gone.
+func (r *Reservation) under(set *Set) []Subject {
+	if set == r.rules {
+		return r.charged
+	}
+	var subjects []Subject
+	for _, s := range r.charged {
+		was := &r.rules.rules[s.Outcome.Rule]
+		i := slices.IndexFunc(set.rules, func(now Rule) bool { return now.Name == was.Name && now.Key.Equal(was.Key) })
+		if i >= 0 {
+			s.Outcome.Rule = i
+			subjects = append(subjects, s)
+		}
+	}
+	return subjects
+}
+
+// ErrBanned is the error of Wait for a key in a ban.
+var ErrBanned = errors.New("ratelimit: banned")
+
+// Wait waits until e is admitted with that cost, and its turn has come if a
+// [LeakyBucket] queues it, and returns the reservation, which the caller may
+// leave as it is. It does not wait for the end of a ban, and not at all if the
+// waiting time is longer than ctx lasts. While it waits, others may be admitted
+// first: there is no order but that of a LeakyBucket.
+//
+// The error is ctx's, context.DeadlineExceeded if ctx would not last, a
+// [*CostError], ErrBanned, or the store's; nothing is charged then. What refused
+// it stands in the reservation's Decision.
+func (l *Limiter) Wait(ctx context.Context, e *match.Event, cost uint64) (*Reservation, error) {
+	return l.wait(ctx, ask{event: e, cost: cost})
+}
+
+// WaitKey is Wait under all rules for a key that the caller has.
+func (l *Limiter) WaitKey(ctx context.Context, key string, cost uint64) (*Reservation, error) {
+	return l.wait(ctx, ask{key: key, cost: cost})
+}
+
+func (l *Limiter) wait(ctx context.Context, a ask) (*Reservation, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return &Reservation{limiter: l}, err
+		}
+		// To look first keeps a wait from counting as a refusal each time.
+		a.now, a.look = l.now(), true
+		d, _ := l.judge(a, nil)
+		if d.Allowed {
+			a.look = false
+			r := l.reserve(a)
+			if d = r.Decision; d.Allowed {
+				return r, r.turn(ctx)
+			}
+		}
+		if err := pause(ctx, &d); err != nil {
+			return &Reservation{limiter: l, Decision: d}, err
+		}
+	}
+}
+
+// turn waits until the turn of an admitted event, and cancels it if ctx ends
+// before.
+func (r *Reservation) turn(ctx context.Context) error {
+	if r.Decision.Delay == 0 {
+		return nil
+	}
+	err := sleep(ctx, r.Decision.Delay)
+	if err != nil {
+		err = errors.Join(err, r.Cancel())
+	}
+	return err
+}
+
+// pause waits for as long as d says, if that helps.
+func pause(ctx context.Context, d *Decision) error {
+	switch {
+	case d.Err != nil:
+		return d.Err
+	case !d.BannedUntil.IsZero():
+		return ErrBanned
+	case d.RetryAfter == Never:
+		return &CostError{Rule: d.Rule, Limit: d.Limit} // a limit of 0
+	}
+	return sleep(ctx, max(d.RetryAfter, 1))
+}
+
+// sleep waits for d, or as long as ctx lasts, or not at all if that is shorter.
+func sleep(ctx context.Context, d time.Duration) error {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
+		return context.DeadlineExceeded
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,292 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+func with(t testing.TB, a ratelimit.Algorithm, limits ...ratelimit.Limit) *ratelimit.Limiter {
+	t.Helper()
+	r := limit(t, "r", limits...)
+	r.Algorithm = a
+	return mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+}
+
+// TestSettle gives back what was too much, once, and charges what was too
+// little, for each algorithm that counts.
+func TestSettle(t *testing.T) {
+	for _, a := range []ratelimit.Algorithm{
+		ratelimit.Sliding, ratelimit.Exact, ratelimit.Weighted, ratelimit.TwoBucket, ratelimit.GCRA,
+		ratelimit.TokenBucket, ratelimit.Fixed, ratelimit.Calendar,
+	} {
+		for _, n := range []uint64{10, 100} {
+			t.Run(fmt.Sprint(a, n), func(t *testing.T) {
+				l := with(t, a, per(n, time.Hour))
+				left := func() uint64 { return l.PeekKeyAt(at(0), "k", 0).Remaining }
+				r := l.ReserveKeyAt(at(0), "k", 8)
+				if !r.Decision.Allowed || left() != n-8 {
+					t.Fatalf("reserved: %+v, %d left", r.Decision, left())
+				}
+				for range 2 { // the second does nothing
+					if err := r.SettleAt(at(0), 3); err != nil || left() != n-3 {
+						t.Fatalf("settled to 3: %v, %d left of %d", err, left(), n)
+					}
+				}
+				r = l.ReserveKeyAt(at(0), "k", 1)
+				if r.SettleAt(at(0), 6); left() != n-9 {
+					t.Fatalf("settled to 6: %d left of %d", left(), n)
+				}
+				r = l.ReserveKeyAt(at(0), "k", 1)
+				if r.SettleAt(at(0), n); left() != 0 || l.TakeKeyAt(at(0), "k", 1).Allowed {
+					t.Errorf("charged beyond the limit: %d left", left())
+				}
+				if r = l.ReserveKeyAt(at(0), "k", 1); r.Decision.Allowed {
+					t.Error("reserved beyond the limit")
+				}
+				if err := r.CancelAt(at(0)); err != nil || left() != 0 {
+					t.Errorf("a refused reservation gave back %d, %v", left(), err)
+				}
+			})
+		}
+	}
+}
+
+// TestNoCredit cancels what is no longer there to be given back.
+func TestNoCredit(t *testing.T) {
+	for _, n := range []uint64{5, 100} {
+		l := with(t, ratelimit.Sliding, per(n, time.Minute))
+		used := func(ms int64) uint64 { return n - l.PeekKeyAt(at(ms), "k", 0).Remaining }
+
+		expired := l.ReserveKeyAt(at(0), "k", 3)
+		l.TakeKeyAt(at(70_000), "k", 2)
+		if expired.CancelAt(at(70_000)); used(70_000) != 2 {
+			t.Errorf("canceled after it had expired: %d used, want 2", used(70_000))
+		}
+
+		reset := l.ReserveKeyAt(at(70_000), "k", 2)
+		if err := l.ResetKey("k"); err != nil || used(70_000) != 0 {
+			t.Fatalf("reset: %v, %d used", err, used(70_000))
+		}
+		l.TakeKeyAt(at(70_000), "k", 2) // of the same time as what was reserved
+		if reset.CancelAt(at(70_000)); used(70_000) != 2 {
+			t.Errorf("canceled after a reset: %d used, want 2", used(70_000))
+		}
+	}
+}
+
+// TestSettleAfterUpdate settles what was reserved under the rules before.
+func TestSettleAfterUpdate(t *testing.T) {
+	l := mustLimiter(t, mustSet(t, limit(t, "gone", per(9, time.Minute)), limit(t, "r", per(9, time.Minute))), ratelimit.MemoryConfig{})
+	r := l.ReserveKeyAt(at(0), "k", 4)
+	if err := l.Update(mustSet(t, limit(t, "new", per(9, time.Minute)), limit(t, "r", per(20, time.Hour)))); err != nil {
+		t.Fatal(err)
+	}
+	if d := l.PeekKeyAt(at(0), "k", 0); d.Rule != "new" || d.Remaining != 9 {
+		t.Errorf("after the update: %+v", d)
+	}
+	if err := r.CancelAt(at(0)); err != nil {
+		t.Fatal(err)
+	}
+	_, os := l.JudgeKey(at(0), "k", 0, nil)
+	if os[0].Remaining != 9 || os[1].Remaining != 20 {
+		t.Errorf("after the settlement: %+v", os)
+	}
+}
+
+// TestPeekChangesNothing asks between all others what would be, also in the
+// future, and compares with a limiter that was never asked.
+func TestPeekChangesNothing(t *testing.T) {
+	rnd := seeded(t)
+	for _, name := range ratelimit.Algorithms() {
+		a, _ := ratelimit.AlgorithmNamed(name)
+		for _, n := range []uint64{4, 80} {
+			r := limit(t, "r", per(n, time.Second))
+			r.Algorithm = a
+			r.Ban = &ratelimit.Ban{After: 6, Of: ratelimit.Refusals, Span: time.Second, For: 300 * time.Millisecond}
+			asked, other := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{}), mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+			now := int64(0)
+			for range 2000 {
+				now += rnd.Int64N(30 * 4 / int64(n/4))
+				cost := 1 + rnd.Uint64N(3)
+				asked.PeekKeyAt(at(now+rnd.Int64N(3000)), "k", rnd.Uint64N(5))
+				asked.PeekKeyAt(at(now), "never taken", 1)
+				would := asked.PeekKeyAt(at(now), "k", cost)
+				got, want := asked.TakeKeyAt(at(now), "k", cost), other.TakeKeyAt(at(now), "k", cost)
+				if got.Allowed != want.Allowed || got.Remaining != want.Remaining || got.RetryAfter != want.RetryAfter ||
+					got.ResetAfter != want.ResetAfter || !got.BannedUntil.Equal(want.BannedUntil) {
+					t.Fatalf("%s: asked before, it is %+v, else %+v", name, got, want)
+				}
+				if would.Allowed != got.Allowed {
+					t.Fatalf("%s: it would be %+v, and is %+v", name, would, got)
+				}
+			}
+			if keys := asked.Stats().Rules[0].Keys; keys != 1 {
+				t.Errorf("%s: %d keys are held, of which only one was ever taken", name, keys)
+			}
+		}
+	}
+}
+
+func TestInFlight(t *testing.T) {
+	l := with(t, ratelimit.InFlight, per(3, time.Minute))
+	var rs []*ratelimit.Reservation
+	for range 3 {
+		rs = append(rs, l.ReserveKeyAt(at(0), "k", 1))
+	}
+	if d := l.TakeKeyAt(at(10), "k", 1); d.Allowed {
+		t.Fatalf("a fourth at once: %+v", d)
+	}
+	rs[1].SettleAt(at(20), 1) // over, whatever it cost
+	if again := l.ReserveKeyAt(at(20), "k", 1); !again.Decision.Allowed {
+		t.Fatalf("after one is over: %+v", again.Decision)
+	}
+	if d := l.TakeKeyAt(at(59_999), "k", 1); d.Allowed {
+		t.Errorf("within the longest time: %+v", d)
+	}
+	if d := l.TakeKeyAt(at(60_000), "k", 1); !d.Allowed {
+		t.Errorf("after two that never ended have to be believed over: %+v", d)
+	}
+}
+
+// TestInFlightIsNeverAbove has many goroutines under way at once.
+func TestInFlightIsNeverAbove(t *testing.T) {
+	const most = 5
+	l := with(t, ratelimit.InFlight, per(most, time.Hour))
+	var under, admitted atomic.Int64
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 3000 {
+				r := l.ReserveKey("k", 1)
+				if !r.Decision.Allowed {
+					continue
+				}
+				if n := under.Add(1); n > most {
+					t.Errorf("%d are under way", n)
+				}
+				admitted.Add(1)
+				under.Add(-1)
+				r.Cancel()
+			}
+		})
+	}
+	wg.Wait()
+	if d := l.PeekKey("k"); d.Remaining != most-1 || admitted.Load() == 0 {
+		t.Errorf("%d were admitted; in the end %+v", admitted.Load(), d)
+	}
+}
+
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := with(t, ratelimit.Sliding, per(2, time.Second))
+		start := time.Now()
+		for i, want := range []time.Duration{0, 0, time.Second, time.Second, 2 * time.Second} {
+			r, err := l.WaitKey(t.Context(), "k", 1)
+			if err != nil || !r.Decision.Allowed || time.Since(start) != want {
+				t.Errorf("the %d-th waited %v, want %v; %+v, %v", i, time.Since(start), want, r.Decision, err)
+			}
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		l.TakeKey("k")
+		before := time.Now()
+		if _, err := l.WaitKey(short, "k", 1); !errors.Is(err, context.DeadlineExceeded) || time.Since(before) != 0 {
+			t.Errorf("a context that would not last: %v after %v", err, time.Since(before))
+		}
+		if _, err := l.WaitKey(t.Context(), "k", 3); !isCost(err) {
+			t.Errorf("a cost above the limit: %v", err)
+		}
+		ends, end := context.WithCancel(t.Context())
+		time.AfterFunc(100*time.Millisecond, end)
+		if _, err := l.WaitKey(ends, "k", 2); !errors.Is(err, context.Canceled) {
+			t.Errorf("a context that ended: %v", err)
+		}
+	})
+}
+
+func isCost(err error) bool {
+	_, ok := errors.AsType[*ratelimit.CostError](err)
+	return ok
+}
+
+// TestWaitInTheLeakyBucket has each wait for its turn, in order, and none in a
+// queue that is full.
+func TestWaitInTheLeakyBucket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := with(t, ratelimit.LeakyBucket, ratelimit.Limit{N: 10, Span: time.Second, Burst: 4})
+		start := time.Now()
+		var wg sync.WaitGroup
+		for i := range 4 {
+			wg.Go(func() {
+				_, err := l.WaitKey(t.Context(), "k", 1)
+				if waited := time.Since(start); err != nil || waited != time.Duration(i)*100*time.Millisecond {
+					t.Errorf("the %d-th waited %v, %v", i, waited, err)
+				}
+			})
+			synctest.Wait()
+		}
+		if d := l.PeekKey("k"); d.Allowed || d.RetryAfter != 100*time.Millisecond {
+			t.Errorf("the queue is full: %+v", d)
+		}
+		wg.Wait()
+
+		// Who gives up gives the place back. The last one is still served.
+		l.TakeKey("k")
+		l.TakeKey("k")
+		ends, end := context.WithCancel(t.Context())
+		time.AfterFunc(time.Millisecond, end)
+		if _, err := l.WaitKey(ends, "k", 1); !errors.Is(err, context.Canceled) {
+			t.Errorf("who gave up: %v", err)
+		}
+		if d := l.PeekKey("k"); !d.Allowed || l.PeekKeyAt(l.Now(), "k", 2).Allowed {
+			t.Errorf("after one gave up: %+v", d)
+		}
+	})
+}
+
+func TestWaitDoesNotWaitForABan(t *testing.T) {
+	r := limit(t, "r", per(1, time.Second))
+	r.Ban = &ratelimit.Ban{After: 0, Of: ratelimit.Refusals, Span: time.Second, For: time.Hour}
+	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	l.TakeKey("k")
+	l.TakeKey("k")
+	if _, err := l.WaitKey(t.Context(), "k", 1); !errors.Is(err, ratelimit.ErrBanned) {
+		t.Errorf("in a ban: %v", err)
+	}
+	if d := with(t, ratelimit.Sliding, per(0, time.Second)).TakeKey("k"); d.Err != nil || d.RetryAfter != ratelimit.Never {
+		t.Errorf("a limit of 0: %+v", d)
+	}
+}
+
+// ExampleLimiter_Reserve charges for bytes that are known only when they have
+// been sent.
+func ExampleLimiter_Reserve() {
+	key, _ := match.NewKey(match.Fold{}, "client")
+	limiter, err := ratelimit.New(ratelimit.Rule{
+		Name: "bytes", Key: key,
+		Limits: []ratelimit.Limit{{N: 1 << 20, Span: time.Minute}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var e match.Event
+	e.SetString(match.Client, "192.0.2.1")
+	r := limiter.Reserve(&e, 64<<10) // an estimate
+	if !r.Decision.Allowed {
+		fmt.Println("try again after", r.Decision.RetryAfter)
+		return
+	}
+	r.Settle(10 << 10) // what it was
+	fmt.Println(limiter.Peek(&e).Limit-limiter.Peek(&e).Remaining-1, "bytes are charged")
+	// Output: 10240 bytes are charged
+}
