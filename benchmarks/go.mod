@@ -10,6 +10,7 @@ require (
 	github.com/asecurityteam/rolling v2.0.4+incompatible
 	github.com/cep21/circuit/v4 v4.1.0
 	github.com/didip/tollbooth/v7 v7.0.2
+	github.com/didip/tollbooth/v8 v8.0.1
 	github.com/go-chi/httprate v0.16.1
 	github.com/lately-go/lately v0.0.0
 	github.com/maypok86/otter/v2 v2.4.0

@@ -62,6 +62,36 @@ func TestDraw(t *testing.T) {
 	}
 }
 
+// The chart of limits has one row of each algorithm, and of sliding both forms.
+func TestDrawLimits(t *testing.T) {
+	dir := t.TempDir()
+	const raw = "keys: 1000\n" +
+		"BenchmarkTake/subject=hash,one-line/op=zipf 1 40 ns/op\n" +
+		"BenchmarkTake/subject=httprate.LimitCounter/op=zipf 1 200 ns/op\n" +
+		"BenchmarkTake/subject=ratelimit,sliding,60-a-minute/op=zipf 1 90 ns/op\n" +
+		"BenchmarkTake/subject=ratelimit,sliding,1000-a-minute/op=zipf 1 100 ns/op\n" +
+		"BenchmarkTake/subject=ratelimit,exact,60-a-minute/op=zipf 1 110 ns/op\n"
+	if err := os.WriteFile(filepath.Join(dir, "limits.txt"), []byte(raw), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := draw(dir); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "limits-1.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wellFormed(t, "limits-1.svg", string(text))
+	for _, want := range []string{">hash,one-line<", ">httprate.LimitCounter<", ">ratelimit,sliding,60-a-minute<", ">ratelimit,sliding,1000-a-minute<"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("limits-1.svg lacks %q", want)
+		}
+	}
+	if strings.Contains(string(text), "exact,60") {
+		t.Error("limits-1.svg has a second row of exact")
+	}
+}
+
 func wellFormed(t *testing.T, name, text string) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(text))

@@ -18,7 +18,7 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	dir := flag.String("results", "results", "folder with windows.txt and keyed.txt, where the charts go")
+	dir := flag.String("results", "results", "folder with windows.txt, keyed.txt and limits.txt, where the charts go")
 	flag.Parse()
 	if err := draw(*dir); err != nil {
 		log.Fatal("chart: ", err)
@@ -30,7 +30,7 @@ func draw(dir string) error {
 	for _, of := range []struct {
 		raw    string
 		charts func(*figures.Set, int) map[string]string
-	}{{"windows.txt", windowCharts}, {"keyed.txt", keyedCharts}} {
+	}{{"windows.txt", windowCharts}, {"keyed.txt", keyedCharts}, {"limits.txt", limitCharts}} {
 		set, err := read(filepath.Join(dir, of.raw))
 		if errors.Is(err, fs.ErrNotExist) {
 			log.Printf("there is no %s: its charts are not drawn", of.raw)

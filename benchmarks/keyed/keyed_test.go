@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/lately-go/lately/benchmarks/drive"
+	"github.com/lately-go/lately/benchmarks/keys"
 )
 
 var (
@@ -52,7 +52,7 @@ func BenchmarkGoroutines(b *testing.B) {
 			defer f.release()
 			for _, goroutines := range []int{1, 2, 4, 8, 16} {
 				b.Run(fmt.Sprintf("goroutines=%d", goroutines), func(b *testing.B) {
-					f.run(b, goroutines, sequence("zipf", *mainKeys))
+					f.run(b, goroutines, keys.Sequence("zipf", *mainKeys))
 				})
 			}
 		})
@@ -64,7 +64,7 @@ func ops(b *testing.B, s subject, n int) {
 	defer f.release()
 	b.Run("op=fill", f.report)
 	for _, dist := range []string{"zipf", "uniform"} {
-		b.Run("op="+dist, func(b *testing.B) { f.run(b, runtime.GOMAXPROCS(0), sequence(dist, n)) })
+		b.Run("op="+dist, func(b *testing.B) { f.run(b, runtime.GOMAXPROCS(0), keys.Sequence(dist, n)) })
 	}
 }
 
@@ -84,13 +84,13 @@ func fill(s subject, n int) *filled {
 	f := &filled{n: n}
 	f.t, f.heap = drive.Weigh(func() table {
 		t := s.make(n)
-		k := newBuilder(n)
+		k := keys.NewBuilder(n)
 		began := time.Now()
 		for id := range uint32(n) {
 			if s.keys == copies {
-				t.Add(k.key(id))
+				t.Add(k.Key(id))
 			} else {
-				t.Add(strings.Clone(k.key(id)))
+				t.Add(strings.Clone(k.Key(id)))
 			}
 		}
 		f.insert = time.Since(began)
@@ -98,7 +98,7 @@ func fill(s subject, n int) *filled {
 	})
 	f.gc = drive.GC()
 	if s.keys == keepsEach {
-		f.own = all(n)
+		f.own = keys.All(n)
 	}
 	return f
 }
@@ -123,46 +123,22 @@ func (f *filled) report(b *testing.B) {
 // run adds events, each goroutine from its own place in the sequence.
 func (f *filled) run(b *testing.B, goroutines int, seq []uint32) {
 	drive.Parallel(b, goroutines, func(i int) func(int) {
-		pos := i * (draws / goroutines)
+		pos := i * (keys.Draws / goroutines)
 		if f.own != nil {
 			return func(n int) {
 				for range n {
-					f.t.Add(f.own[seq[pos%draws]])
+					f.t.Add(f.own[seq[pos%keys.Draws]])
 					pos++
 				}
 			}
 		}
-		k := newBuilder(f.n)
+		k := keys.NewBuilder(f.n)
 		return func(n int) {
 			for range n {
-				f.t.Add(k.key(seq[pos%draws]))
+				f.t.Add(k.Key(seq[pos%keys.Draws]))
 				pos++
 			}
 		}
 	})
 	runtime.KeepAlive(f)
-}
-
-// sequences are drawn once for each distribution and number of keys; those of
-// one number of keys are kept.
-var sequences struct {
-	sync.Mutex
-	keys int
-	m    map[string][]uint32
-}
-
-func sequence(dist string, n int) []uint32 {
-	sequences.Lock()
-	defer sequences.Unlock()
-	if sequences.keys != n {
-		sequences.keys, sequences.m = n, map[string][]uint32{}
-	}
-	if sequences.m[dist] == nil {
-		draw := zipf
-		if dist == "uniform" {
-			draw = uniform
-		}
-		sequences.m[dist] = draw(n)
-	}
-	return sequences.m[dist]
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/benchmarks/drive"
+	"github.com/lately-go/lately/benchmarks/keys"
 )
 
 // A table counts, or decides, for each key.
@@ -46,13 +47,13 @@ func TestRowsCount(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
 			f := fill(s, n) // each key once
-			k := newBuilder(n)
+			k := keys.NewBuilder(n)
 			for id := range uint32(n) {
 				for range id % 5 {
 					if f.own != nil {
 						f.t.Add(f.own[id])
 					} else {
-						f.t.Add(k.key(id))
+						f.t.Add(k.Key(id))
 					}
 				}
 			}
@@ -60,7 +61,7 @@ func TestRowsCount(t *testing.T) {
 			if !ok {
 				t.Skip("it cannot be asked")
 			}
-			for id, key := range all(n) {
+			for id, key := range keys.All(n) {
 				if got, want := c.count(key), uint64(id%5+1); got != want {
 					t.Fatalf("%s: %d, want %d", key, got, want)
 				}

@@ -1,8 +1,9 @@
-// Command run measures windows and keyed tables beside their peers and writes
-// what comes of it into a folder: the raw output of the benchmarks, benchstat's
-// tables, a report in Markdown and charts. Start it from the module's folder:
+// Command run measures windows, keyed tables and limits beside their peers and
+// writes what comes of it into a folder: the raw output of the benchmarks,
+// benchstat's tables, a report in Markdown and charts. Start it from the
+// module's folder:
 //
-//	go run ./run              # about eleven minutes on two cores
+//	go run ./run              # about eighteen minutes on two cores
 //	go run ./run -quick       # a minute, to see that all of it works
 //	go run ./run -report      # measure nothing, write reports and charts anew
 package main
@@ -35,13 +36,17 @@ type plan struct {
 		keys          int
 		series        string
 	}
+	limits struct {
+		passes, events, keys, full int
+		series                     string
+	}
 	cores int
 }
 
 func main() {
 	log.SetFlags(log.Ltime)
 	out := flag.String("out", "results", "folder for what is written")
-	only := flag.String("only", "windows,keyed", "what to measure and report: windows, keyed or both")
+	only := flag.String("only", "windows,keyed,limits", "what to measure and report: one or several of windows, keyed, limits")
 	quick := flag.Bool("quick", false, "measure everything, but hardly: not for figures")
 	report := flag.Bool("report", false, "measure nothing; write reports and charts from what is there")
 	cores := flag.Int("cores", min(2, runtime.NumCPU()), "the larger number of cores; the smaller is 1")
@@ -62,6 +67,8 @@ func fullPlan(cores int) (p plan) {
 	p.windows.passes, p.windows.time, p.lost = 6, 80*time.Millisecond, 3*time.Second
 	p.keyed.passes, p.keyed.count, p.keyed.time = 2, 3, 80*time.Millisecond
 	p.keyed.keys, p.keyed.series = 1_000_000, "10000,100000,1000000,10000000"
+	p.limits.passes, p.limits.events, p.limits.full = 3, 300_000, 50_000
+	p.limits.keys, p.limits.series = 1_000_000, "10000,100000"
 	p.cores = cores
 	return p
 }
@@ -70,6 +77,8 @@ func quickPlan(cores int) (p plan) {
 	p.windows.passes, p.windows.time, p.lost = 1, 10*time.Millisecond, 100*time.Millisecond
 	p.keyed.passes, p.keyed.count, p.keyed.time = 1, 1, 10*time.Millisecond
 	p.keyed.keys, p.keyed.series = 100_000, "1000,10000"
+	p.limits.passes, p.limits.events, p.limits.full = 1, 10_000, 1000
+	p.limits.keys, p.limits.series = 100_000, "10000"
 	p.cores = cores
 	return p
 }
@@ -93,8 +102,10 @@ func (r *runner) run(subjects []string, measure bool) error {
 			batches, write = r.plan.windowBatches(), writeWindows
 		case "keyed":
 			batches, write = r.plan.keyedBatches(), writeKeyed
+		case "limits":
+			batches, write = r.plan.limitBatches(), writeLimits
 		default:
-			return fmt.Errorf("-only %q: must be windows, keyed or windows,keyed", subject)
+			return fmt.Errorf("-only %q: must be one or several of windows, keyed, limits, with commas between", subject)
 		}
 		if measure {
 			if err := r.measure(subject, batches); err != nil {

@@ -46,6 +46,19 @@ func (p plan) keyedBatches() []batch {
 	}
 }
 
+func (p plan) limitBatches() []batch {
+	l := p.limits
+	both, one, some := fmt.Sprintf("1,%d", p.cores), "1", fmt.Sprintf("%dx", l.events)
+	flags := []string{"-keys", fmt.Sprint(l.keys), "-series", l.series, "-full", fmt.Sprint(l.full)}
+	return []batch{
+		{bench: "^BenchmarkTake$", procs: both, time: some, pass: l.passes, more: flags},
+		{bench: "^BenchmarkKeys$", procs: both, time: some, pass: l.passes, more: flags},
+		{bench: "^BenchmarkOneKey$", procs: both, time: some, pass: l.passes, more: flags},
+		{bench: "^Benchmark(Traffic|Paced)$", procs: one, time: some, pass: l.passes, more: flags},
+		{bench: "^BenchmarkFull$", procs: fmt.Sprint(p.cores), time: "1x", pass: l.passes, more: flags, once: true},
+	}
+}
+
 // measure writes SUBJECT.txt: what machine this is, then the output of all
 // batches, in passes, so that a slow moment does not hit all samples of a row.
 func (r *runner) measure(subject string, batches []batch) error {
@@ -106,12 +119,16 @@ func (r *runner) header(subject string) string {
 	line("go", "%s", runtime.Version())
 	line("machine", "%d cores", runtime.NumCPU())
 	line("cores", "%d", r.plan.cores)
-	if subject == "windows" {
+	switch subject {
+	case "windows":
 		line("passes", "%d of %v a row", r.plan.windows.passes, r.plan.windows.time)
 		line("lost-test", "8 goroutines, slots of 10 ms, %v", r.plan.lost)
-	} else {
+	case "keyed":
 		line("passes", "%d times %d of %v a row", r.plan.keyed.passes, r.plan.keyed.count, r.plan.keyed.time)
 		line("keys", "%d", r.plan.keyed.keys)
+	case "limits":
+		line("passes", "%d of %d events a row", r.plan.limits.passes, r.plan.limits.events)
+		line("keys", "%d", r.plan.limits.keys)
 	}
 	return b.String()
 }

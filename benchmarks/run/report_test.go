@@ -30,6 +30,27 @@ BenchmarkKeys/keys=10000/subject=hash,one-line/op=uniform 1 20 ns/op
 BenchmarkKeys/keys=10000/subject=lately.Table,10-slots/op=uniform 1 50 ns/op
 `
 
+// The second pass ran on a machine half as fast; the peer is slower in both.
+const limitsRaw = `keys: 1000000
+cores: 2
+BenchmarkTake/subject=hash,one-line/op=zipf 1 40 ns/op 0 refused-%
+BenchmarkTake/subject=httprate.LimitCounter/op=zipf 1 200 ns/op 34 refused-%
+BenchmarkTake/subject=ratelimit,sliding,1000-a-minute/op=zipf 1 100 ns/op 34 refused-%
+BenchmarkTraffic/subject=ratelimit,sliding,1000-a-minute 1 120 ns/op 34 refused-%
+BenchmarkTake/subject=ratelimit,gcra,1000-a-minute/op=zipf 1 80 ns/op 34 refused-%
+BenchmarkTake/subject=ratelimit,gcra,1000-a-minute/op=fill-2 1 90 B/key
+BenchmarkTake/subject=hash,one-line/op=zipf 1 80 ns/op 0 refused-%
+BenchmarkTake/subject=httprate.LimitCounter/op=zipf 1 400 ns/op 34 refused-%
+BenchmarkTake/subject=ratelimit,sliding,1000-a-minute/op=zipf 1 200 ns/op 34 refused-%
+BenchmarkTake/subject=ratelimit,gcra,1000-a-minute/op=zipf 1 160 ns/op 34 refused-%
+BenchmarkKeys/keys=10000/subject=hash,one-line/op=zipf 1 20 ns/op
+BenchmarkKeys/keys=10000/subject=ratelimit,sliding,1000-a-minute/op=zipf 1 30 ns/op
+BenchmarkOneKey/subject=ratelimit,sliding,1000-a-minute/op=admitted 1 50 ns/op
+BenchmarkPaced/subject=ratelimit,sliding,1000-a-minute 1 60 ns/op
+BenchmarkFull/subject=ratelimit,sliding,60-a-minute-2 1 500 B/key
+BenchmarkFull/subject=ratelimit,gcra,60-a-minute-2 1 50 B/key
+`
+
 func write(t *testing.T, raw string, fill func(*report)) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "raw.txt")
@@ -65,6 +86,31 @@ func TestKeyed(t *testing.T) {
 	} {
 		if !strings.Contains(doc, want) {
 			t.Errorf("the report lacks %q:\n%s", want, doc)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	doc := write(t, limitsRaw, writeLimits)
+	for _, want := range []string{
+		"| **ratelimit,sliding,1000-a-minute** | 150 | 2.50 | - | - | - | - | - | - | 120 | 34.0 |",
+		"refuses up to a 60th of the span longer than needed |",
+		"| **ratelimit,gcra,1000-a-minute** | 120 | 2.00 |",
+		"| sliding, times faster than httprate.LimitCounter: zipf, one core | >= 1.80 | 2.00 | met |",
+		"| sliding over ratelimit,gcra,1000-a-minute, the cheapest of ours: 1000000 keys, zipf | <= 1.60 | 1.25 | met |",
+		"| bytes a key, gcra | <= 64.0 | 90.0 | **missed** |",
+		"| sliding, zipf: its ratio to the floor, over that with 10000 keys | <= 1.30 | 1.67 | **missed** |",
+		"| **ratelimit,sliding,1000-a-minute** | 30.0 (1.50) | 150 (2.50) |",
+		"| **ratelimit,sliding,1000-a-minute** | 50.0 | - | - | - | 60.0 |",
+		"| **sliding** | - | 500 | - |",
+	} {
+		if !strings.Contains(doc, want) {
+			t.Errorf("the report lacks %q:\n%s", want, doc)
+		}
+	}
+	for _, bad := range []string{"NaN", "%!"} { // a goal without a figure, a verb without a value
+		if strings.Contains(doc, bad) {
+			t.Errorf("the report has %q:\n%s", bad, doc)
 		}
 	}
 }

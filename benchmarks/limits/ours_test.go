@@ -1,0 +1,87 @@
+package limits
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// ours is each algorithm under two limits, and what one limit is not: a limit
+// with a ban, eight rules on one key.
+func ours() []subject {
+	var all []subject
+	for _, a := range ratelimit.Algorithms() {
+		for _, n := range []uint64{60, usual} {
+			all = append(all, subject{
+				name: fmt.Sprintf("ratelimit,%s,%d-a-minute", a, n),
+				make: func(_ int, limit uint64) limiter { return newLimiter(ruleOf(a, limit)) },
+				// 60 is the form of sliding that is exact, and few keys pass.
+				limit: n, span: time.Minute, series: n == usual || a == "sliding", err: refusal(a, n),
+			})
+		}
+	}
+	return append(all,
+		subject{name: "ratelimit,sliding,ban", make: func(_ int, limit uint64) limiter { return newLimiter(ruleWithBan(limit)) }, limit: usual, span: time.Minute, series: true},
+		subject{name: "ratelimit,sliding,8-rules", make: func(_ int, limit uint64) limiter { return newLimiter(eightRules(limit)...) }, limit: usual, span: time.Minute, series: true, most: 100_000},
+	)
+}
+
+// refusal returns why there is no such rule.
+func refusal(algorithm string, limit uint64) error {
+	_, err := ratelimit.NewSet(ratelimit.SetConfig{}, ruleOf(algorithm, limit))
+	return err
+}
+
+// ruleOf returns a rule of limit events a minute. A log cannot have plenty: it
+// then has its largest limit a millisecond, which is not reached either.
+func ruleOf(algorithm string, limit uint64) ratelimit.Rule {
+	a, err := ratelimit.AlgorithmNamed(algorithm)
+	if err != nil {
+		panic(err)
+	}
+	l := ratelimit.Limit{N: limit, Span: time.Minute}
+	if a == ratelimit.Exact && limit == plenty {
+		l = ratelimit.Limit{N: ratelimit.MaxExact, Span: time.Millisecond}
+	}
+	return rule(algorithm, a, l)
+}
+
+func rule(name string, a ratelimit.Algorithm, l ratelimit.Limit) ratelimit.Rule {
+	key, err := match.NewKey(match.Fold{}, "client")
+	if err != nil {
+		panic(err)
+	}
+	return ratelimit.Rule{Name: name, Key: key, Algorithm: a, Limits: []ratelimit.Limit{l}}
+}
+
+func ruleWithBan(limit uint64) ratelimit.Rule {
+	r := ruleOf("sliding", limit)
+	r.Ban = &ratelimit.Ban{After: 20, Of: ratelimit.Refusals, Span: 5 * time.Minute, For: 10 * time.Minute}
+	return r
+}
+
+// eightRules allow the same rate over spans from a minute to a day.
+func eightRules(limit uint64) (rules []ratelimit.Rule) {
+	for i, m := range []time.Duration{1, 2, 5, 10, 30, 60, 360, 1440} {
+		l := ratelimit.Limit{N: min(limit*uint64(m), ratelimit.MaxSliding), Span: m * time.Minute}
+		rules = append(rules, rule(fmt.Sprint("rule-", i), ratelimit.Sliding, l))
+	}
+	return rules
+}
+
+type rateLimiter struct{ *ratelimit.Limiter }
+
+func newLimiter(rules ...ratelimit.Rule) limiter {
+	l, err := ratelimit.New(rules...)
+	if err != nil {
+		panic(err)
+	}
+	return rateLimiter{l}
+}
+
+func (w rateLimiter) Take(key string) bool { return w.TakeKey(key).Allowed }
+
+// TakeAt takes at a time that the caller has.
+func (w rateLimiter) TakeAt(t time.Time, key string) bool { return w.TakeKeyAt(t, key, 1).Allowed }
