@@ -24,11 +24,21 @@ build: ## build bin/lately
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/lately ./cmd/lately
 
 .PHONY: test
-test: lint test-long test-race ## everything that must pass before a commit
+test: lint test-long test-race test-adapters ## everything that must pass before a commit
 
 .PHONY: test-race
 test-race: ## all tests, under the race detector where there is a C compiler
 	@if tools/have-race; then set -x; $(GO) test -race -timeout 10m ./...; else set -x; $(GO) test -timeout 10m ./...; fi
+
+# Adapters are modules of their own, so that nobody downloads three frameworks.
+.PHONY: test-adapters
+test-adapters: ## vet and test the adapters to frameworks
+	@for a in gin echo fiber; do \
+		if (cd adapters/$$a && $(GO) mod download) >/dev/null 2>&1; then \
+			race=; if tools/have-race; then race=-race; fi; \
+			(set -x; cd adapters/$$a && $(GO) vet ./... && $(GO) test $$race ./...) || exit 1; \
+		else echo "SKIP adapters/$$a: its modules cannot be downloaded"; fi; \
+	done
 
 .PHONY: test-long
 test-long: ## tests of the core without the race detector, which makes them longer

@@ -103,13 +103,19 @@ func (l *Limiter) TakeAt(t time.Time, e *match.Event, cost uint64) Decision {
 // TakeKey judges an event now of which the caller has the key, and counts it
 // once. It is short for TakeKeyAt(now, key, 1).
 func (l *Limiter) TakeKey(key string) (d Decision) {
-	l.takeKey(&d, l.now(), key, 1)
+	set := l.set.Load()
+	if l.memory == nil || len(set.rules) != 1 || !l.memory.take(&d, set, 0, l, 0, key, 1) {
+		d, _ = l.judge(ask{now: l.now(), key: key, cost: 1}, nil)
+	}
 	return d
 }
 
 // TakeKeyAt is TakeKey at time t with a cost.
 func (l *Limiter) TakeKeyAt(t time.Time, key string, cost uint64) (d Decision) {
-	l.takeKey(&d, nanos(t), key, cost)
+	set := l.set.Load()
+	if l.memory == nil || len(set.rules) != 1 || !l.memory.take(&d, set, 0, nil, nanos(t), key, cost) {
+		d, _ = l.judge(ask{now: nanos(t), key: key, cost: cost}, nil)
+	}
 	return d
 }
 
@@ -191,14 +197,6 @@ type ask struct {
 	look  bool
 }
 
-// takeKey takes the short way if it can. d is zero before.
-func (l *Limiter) takeKey(d *Decision, now int64, key string, cost uint64) {
-	set := l.set.Load()
-	if l.memory == nil || len(set.rules) != 1 || !l.memory.take(d, set, 0, now, key, cost) {
-		*d, _ = l.judge(ask{now: now, key: key, cost: cost}, nil)
-	}
-}
-
 // viewed returns the bytes of key, which nobody writes to.
 func viewed(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }
 
@@ -223,7 +221,7 @@ func (l *Limiter) judgeIn(sc *scratch, a *ask, short bool) (d Decision) {
 		if short && len(sc.subjects) == 1 && l.memory != nil && !a.look {
 			s := &sc.subjects[0]
 			key := unsafe.String(unsafe.SliceData(s.Key), len(s.Key)) // only read
-			if l.memory.take(&d, set, s.Outcome.Rule, a.now, key, a.cost) {
+			if l.memory.take(&d, set, s.Outcome.Rule, nil, a.now, key, a.cost) {
 				return d
 			}
 		}

@@ -19,7 +19,10 @@ func (mr *memoryRule) quick() bool {
 // anything is not so, and has changed nothing then. It is one piece because a
 // decision is some dozens of nanoseconds, which requests, subjects and outcomes
 // would double, and writes to d, which is zero, since a Decision is large.
-func (m *Memory) take(d *Decision, set *Set, rule int, now int64, key string, cost uint64) bool {
+//
+// If live is not nil, now is what it says; it reads the clock while the record is
+// on its way to the cache.
+func (m *Memory) take(d *Decision, set *Set, rule int, live *Limiter, now int64, key string, cost uint64) bool {
 	rs := m.rules.Load()
 	if rs.set != set || rs.moving.Load() || !rs.rules[rule].short || len(key) > maxStored || cost == 0 {
 		return false
@@ -27,7 +30,11 @@ func (m *Memory) take(d *Decision, set *Set, rule int, now int64, key string, co
 	mr := rs.rules[rule]
 	records := mr.records
 	hash := records.table.Hash(key)
-	r, state := records.table.Lock(hash, key)
+	spot := records.table.Seek(hash)
+	if live != nil {
+		now = live.now()
+	}
+	r, state := records.table.LockAt(spot, hash, key)
 	if state != shard.Found {
 		return false
 	}
@@ -39,7 +46,7 @@ func (m *Memory) take(d *Decision, set *Set, rule int, now int64, key string, co
 	}
 	mt := &records.limits[0]
 	w = w[wordNewest+1:]
-	n := mt.Most()
+	n := mt.most
 	left := n - min(mt.Advance(w, mt.blocks, now), n)
 	switch {
 	case cost <= left && (mt.blocks == nil || mt.Room(w, mt.blocks, cost)):

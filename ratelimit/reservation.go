@@ -22,13 +22,14 @@ type Reservation struct {
 	// Decision is that of Take. If it is not Allowed, nothing was charged.
 	Decision Decision
 
-	limiter *Limiter
-	store   Store // that has charged it
-	rules   *Set
-	at      int64
-	cost    uint64
-	charged []Subject
-	ended   atomic.Bool
+	limiter  *Limiter
+	store    Store // that has charged it
+	rules    *Set
+	at       int64
+	cost     uint64
+	charged  []Subject // what can be settled: the rest is none's, or was refused
+	outcomes []Outcome
+	ended    atomic.Bool
 }
 
 // Reserve judges e now, charges the limits with cost, and returns what settles
@@ -62,6 +63,9 @@ func (l *Limiter) reserve(a ask) *Reservation {
 		}
 	}
 	r.at, r.rules = sc.request.Now, sc.request.Set
+	for i := range sc.request.Subjects {
+		r.outcomes = append(r.outcomes, sc.request.Subjects[i].Outcome)
+	}
 	if r.Decision.Allowed {
 		r.charged = slices.Clone(sc.request.Subjects)
 		for i := range r.charged {
@@ -71,15 +75,9 @@ func (l *Limiter) reserve(a ask) *Reservation {
 	return r
 }
 
-// Outcomes returns what each rule said, in the order of the rules. It is nil for
-// an event that was not allowed.
-func (r *Reservation) Outcomes() []Outcome {
-	var os []Outcome
-	for i := range r.charged {
-		os = append(os, r.charged[i].Outcome)
-	}
-	return os
-}
+// Outcomes returns what each matching rule said, in the order of the rules. It
+// must not be changed.
+func (r *Reservation) Outcomes() []Outcome { return r.outcomes }
 
 // Settle corrects the charge to actual, now, and ends what is in flight. What
 // was charged too much is taken out of the slot that it was counted in; if that

@@ -1,0 +1,67 @@
+// Package latelyecho puts a [latelyhttp.Middleware] before handlers of echo.
+//
+//	limits, err := latelyhttp.New(limiter, latelyhttp.Config{})
+//	...
+//	e := echo.New()
+//	e.Use(latelyecho.New(limits))
+//
+// Headers, bodies and who a client is are those of latelyhttp. In particular the
+// client is the peer of the connection until latelyhttp.Config names proxies:
+// echo's RealIP and IPExtractor are not looked at.
+//
+// A rule on "pattern" sees echo's route: /items/:id. Within Pre there is none
+// yet.
+package latelyecho
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v5"
+
+	"github.com/lately-go/lately/latelyhttp"
+)
+
+// New returns m as echo middleware, for Use. A refused request is answered, and
+// the handlers after this one are not called; what an admitted one holds of an
+// in-flight limit is free again when they have returned or panicked.
+//
+// It is for any number of Echo instances, and safe for concurrent use. It
+// allocates a copy of the request, without its body, for what m's functions may
+// look at.
+func New(m *latelyhttp.Middleware) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c *echo.Context) error {
+			r := c.Request()
+			pass, ok := m.Admit(c.Response(), r.WithContext(context.WithValue(r.Context(), contextKey{}, c)))
+			if !ok {
+				return nil // it has been answered
+			}
+			defer pass.Done()
+			return next(c)
+		}
+	}
+}
+
+// Field makes a function of echo's context one for latelyhttp.Config.Fields: for
+// what an earlier middleware has put there, such as a user.
+//
+//	latelyhttp.Config{Fields: map[string]func(*http.Request) string{
+//		"user": latelyecho.Field(func(c *echo.Context) string {
+//			user, _ := c.Get("user").(string)
+//			return user
+//		}),
+//	}}
+//
+// Requests that do not come through New do not have the field.
+func Field(f func(*echo.Context) string) func(*http.Request) string {
+	return func(r *http.Request) string {
+		if c, ok := r.Context().Value(contextKey{}).(*echo.Context); ok {
+			return f(c)
+		}
+		return ""
+	}
+}
+
+// contextKey is where a request's context has echo's.
+type contextKey struct{}

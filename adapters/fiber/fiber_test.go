@@ -1,0 +1,290 @@
+package latelyfiber_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v3"
+	recoverer "github.com/gofiber/fiber/v3/middleware/recover"
+	"github.com/valyala/fasthttp"
+
+	latelyfiber "github.com/lately-go/lately/adapters/fiber"
+	"github.com/lately-go/lately/latelyhttp"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+func TestRefusalIsAnsweredAndEndsTheChain(t *testing.T) {
+	reached := 0
+	app := newApp(&reached,
+		latelyfiber.New(newLimits(t, latelyhttp.Config{}, 2, "client")),
+		func(c fiber.Ctx) error {
+			reached += 100
+			return c.Next()
+		})
+	s := serve(t, app, tcp("192.0.2.1:99"))
+	for n := range 4 {
+		r, text := s.send("GET", "/items/1")
+		if r.Header.Get("RateLimit-Policy") != `"rule";q=2;w=3600` || !strings.HasPrefix(r.Header.Get("RateLimit"), `"rule";r=`) {
+			t.Errorf("request %d has the fields %v", n+1, r.Header)
+		}
+		if n < 2 {
+			if r.StatusCode != http.StatusOK || text != "item 1" {
+				t.Errorf("request %d: %s", n+1, r.Status)
+			}
+			continue
+		}
+		wait, err := strconv.Atoi(r.Header.Get("Retry-After"))
+		if r.StatusCode != http.StatusTooManyRequests || err != nil || wait < 3590 || wait > 3600 {
+			t.Errorf("request %d: %s, Retry-After %d (%v)", n+1, r.Status, wait, err)
+		}
+		if r.Header.Get("Content-Type") != "application/problem+json" || r.Header.Get("Cache-Control") != "no-store" || !strings.Contains(text, "quota-exceeded") {
+			t.Errorf("request %d: %v %s", n+1, r.Header, text)
+		}
+		if length := r.Header.Values("Content-Length"); len(length) != 1 || length[0] != strconv.Itoa(len(text)) {
+			t.Errorf("request %d: Content-Length %q of %d bytes", n+1, length, len(text))
+		}
+	}
+	if reached != 202 {
+		t.Errorf("handlers counted %d, want 202", reached)
+	}
+	if r, text := s.send("HEAD", "/items/1"); r.StatusCode != http.StatusTooManyRequests || text != "" {
+		t.Errorf("HEAD: %s %q", r.Status, text)
+	}
+}
+
+// Whatever the client writes, it is the peer of its connection.
+func TestSpoofedHeadersAreIgnored(t *testing.T) {
+	reached := 0
+	s := serve(t, newApp(&reached, latelyfiber.New(newLimits(t, latelyhttp.Config{}, 3, "client"))), tcp("192.0.2.1:99"))
+	for n := range 100 {
+		ip := fmt.Sprintf("198.51.100.%d", n)
+		s.send("GET", "/items/1", "X-Forwarded-For: "+ip, "X-Real-Ip: "+ip, "Forwarded: for="+ip, "x-forwarded-for: "+ip)
+	}
+	if reached != 3 {
+		t.Errorf("%d requests reached the handler, want 3", reached)
+	}
+}
+
+// All lines of the header count, the last one most: the proxy appended it.
+func TestTrustedProxies(t *testing.T) {
+	var clients []string
+	c := latelyhttp.Config{
+		Identity: latelyhttp.IdentityConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+		Observe:  func(_ *http.Request, v latelyhttp.Verdict) { clients = append(clients, v.Client.String()) },
+	}
+	reached := 0
+	s := serve(t, newApp(&reached, latelyfiber.New(newLimits(t, c, 9, "client"))), tcp("10.0.0.1:99"))
+	for _, lines := range [][]string{
+		{"X-Forwarded-For: 198.51.100.1, 203.0.113.1"},
+		{"X-Forwarded-For: 198.51.100.2", "X-Forwarded-For: 203.0.113.2"},
+		{"X-Forwarded-For: 198.51.100.3", "x-forwarded-for: 203.0.113.3", "X-FORWARDED-FOR: 10.0.0.2"},
+		{"X-Forwarded-For: 203.0.113.4", "X-Forwarded-For: junk"},
+		{},
+	} {
+		s.send("GET", "/items/1", lines...)
+	}
+	want := "203.0.113.1 203.0.113.2 203.0.113.3 proxy:10.0.0.1 proxy:10.0.0.1"
+	if got := strings.Join(clients, " "); got != want {
+		t.Errorf("the clients are %s, want %s", got, want)
+	}
+}
+
+func TestUnixSocket(t *testing.T) {
+	var clients []string
+	c := latelyhttp.Config{
+		Identity: latelyhttp.IdentityConfig{TrustUnix: true},
+		Observe:  func(_ *http.Request, v latelyhttp.Verdict) { clients = append(clients, v.Client.String()) },
+	}
+	reached := 0
+	remote := &net.UnixAddr{Name: filepath.Join(t.TempDir(), "socket"), Net: "unix"}
+	s := serve(t, newApp(&reached, latelyfiber.New(newLimits(t, c, 9, "client"))), remote)
+	s.send("GET", "/items/1", "X-Forwarded-For: 203.0.113.1")
+	s.send("GET", "/items/1")
+	if got := strings.Join(clients, " "); got != "203.0.113.1 proxy:unix" {
+		t.Errorf("the clients are %s", got)
+	}
+}
+
+// Rules see of a request what they see of it in net/http.
+func TestFieldsOfARequest(t *testing.T) {
+	names := []string{"method", "path", "query", "host", "protocol", "agent", "referer", "user", "header:X-Tenant", "header:Host", "cookie:session"}
+	want := []string{"PUT", "/items/a%2Fb/../1", "x=%20", "shop.example", "HTTP/1.1", "curl", "there", "ann", "acme", "shop.example", "s1"}
+	var rules []ratelimit.Rule
+	for _, name := range names {
+		key, err := match.NewKey(match.Fold{Off: true}, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, ratelimit.Rule{Name: name, Key: key, Limits: []ratelimit.Limit{{N: 1, Span: time.Hour}}})
+	}
+	store := &keyStore{}
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rules...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits, err := latelyhttp.New(ratelimit.NewLimiter(set, store), latelyhttp.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reached := 0
+	s := serve(t, newApp(&reached, latelyfiber.New(limits)), tcp("192.0.2.1:99"))
+	s.send("PUT", "/items/a%2Fb/../1?x=%20", "User-Agent: curl", "Referer: there", "X-Tenant: acme", "X-Tenant: other",
+		"Cookie: a=b; session=s1", "Authorization: Basic YW5uOnNlY3JldA==")
+	if g, w := strings.Join(store.keys, " | "), strings.Join(want, " | "); g != w {
+		t.Errorf("the fields are\n%s, want\n%s", g, w)
+	}
+}
+
+// A keyStore allows everything and keeps the keys.
+type keyStore struct {
+	ratelimit.Store // no other method is called
+	keys            []string
+}
+
+func (k *keyStore) Decide(r *ratelimit.Request) error {
+	for _, s := range r.Subjects {
+		k.keys = append(k.keys, string(s.Key))
+	}
+	return nil
+}
+
+func TestPatternIsTheRoute(t *testing.T) {
+	reached := 0
+	limits := latelyfiber.New(newLimits(t, latelyhttp.Config{}, 2, "pattern"))
+	handler := func(fiber.Ctx) error {
+		reached++
+		return nil
+	}
+	app := fiber.New()
+	app.Get("/items/:id", limits, handler)
+	app.Get("/shops/:id", limits, handler)
+	s := serve(t, app, tcp("192.0.2.1:99"))
+	for n := range 5 {
+		s.send("GET", "/items/"+strconv.Itoa(n))
+		s.send("GET", "/shops/"+strconv.Itoa(n))
+	}
+	if reached != 4 {
+		t.Errorf("%d requests reached the handler, want 2 for each route", reached)
+	}
+}
+
+func TestField(t *testing.T) {
+	reached := 0
+	c := latelyhttp.Config{Fields: map[string]func(*http.Request) string{
+		"user": latelyfiber.Field(func(c fiber.Ctx) string { return fiber.Locals[string](c, "user") }),
+	}}
+	app := newApp(&reached,
+		func(c fiber.Ctx) error {
+			fiber.Locals(c, "user", c.Query("as"))
+			return c.Next()
+		},
+		latelyfiber.New(newLimits(t, c, 1, "user")))
+	s := serve(t, app, tcp("192.0.2.1:99"))
+	for _, as := range []string{"ann", "bob", "ann", "bob"} {
+		s.send("GET", "/items/1?as="+as)
+	}
+	if reached != 2 {
+		t.Errorf("%d requests reached the handler, want one of each user", reached)
+	}
+}
+
+// What OnRefused writes is what is sent, and list fields of earlier handlers
+// stay.
+func TestOnRefused(t *testing.T) {
+	reached := 0
+	for _, tt := range []struct {
+		write func(http.ResponseWriter)
+		code  int
+		body  string
+	}{
+		{func(w http.ResponseWriter) {
+			w.Header().Set("X-Why", "busy")
+			w.WriteHeader(http.StatusTeapot)
+			w.WriteHeader(http.StatusOK) // too late
+			fmt.Fprint(w, "later, ")
+			fmt.Fprint(w, "please")
+		}, http.StatusTeapot, "later, please"},
+		{func(w http.ResponseWriter) { w.Header().Set("X-Why", "busy") }, http.StatusOK, ""},
+	} {
+		c := latelyhttp.Config{OnRefused: func(w http.ResponseWriter, _ *http.Request, _ latelyhttp.Verdict) { tt.write(w) }}
+		app := newApp(&reached,
+			func(c fiber.Ctx) error {
+				c.Set("RateLimit", `"outer";r=1`)
+				return c.Next()
+			},
+			latelyfiber.New(newLimits(t, c, 0, "client")))
+		r, text := serve(t, app, tcp("192.0.2.1:99")).send("GET", "/items/1")
+		if r.StatusCode != tt.code || text != tt.body || r.Header.Get("X-Why") != "busy" {
+			t.Errorf("%s %q with %v, want %d %q", r.Status, text, r.Header, tt.code, tt.body)
+		}
+		if fields := r.Header.Values("RateLimit"); len(fields) != 2 || fields[0] != `"outer";r=1` {
+			t.Errorf("the RateLimit fields are %q", fields)
+		}
+	}
+	if reached > 0 {
+		t.Errorf("%d requests reached the handler", reached)
+	}
+}
+
+// A request is in flight until its handlers have returned or panicked.
+func TestInFlight(t *testing.T) {
+	limits := newLimitsOf(t, latelyhttp.Config{}, inFlight(t, 1))
+	reached, inside := 0, func() {}
+	app := newApp(&reached, recoverer.New(), latelyfiber.New(limits), func(c fiber.Ctx) error {
+		inside()
+		return c.Next()
+	})
+	s := serve(t, app, tcp("192.0.2.1:99"))
+	status := func() int {
+		r, _ := s.send("GET", "/items/1")
+		return r.StatusCode
+	}
+	inside = func() {
+		inside = func() { t.Error("two are in flight") }
+		if code := status(); code != http.StatusTooManyRequests {
+			t.Errorf("the second at one time: %d", code)
+		}
+	}
+	if code := status(); code != http.StatusOK {
+		t.Errorf("the first: %d", code)
+	}
+	inside = func() { panic("the handler fails") }
+	for range 3 {
+		if code := status(); code != http.StatusInternalServerError {
+			t.Errorf("one that panics: %d", code)
+		}
+	}
+	inside = func() {}
+	if code := status(); code != http.StatusOK {
+		t.Errorf("after the panics: %d", code)
+	}
+}
+
+func BenchmarkNew(b *testing.B) {
+	for _, with := range []bool{false, true} {
+		b.Run(map[bool]string{false: "bare", true: "limited"}[with], func(b *testing.B) {
+			reached := 0
+			var handlers []any
+			if with {
+				handlers = append(handlers, latelyfiber.New(newLimits(b, latelyhttp.Config{}, 1<<31, "client")))
+			}
+			handle := newApp(&reached, handlers...).Handler()
+			var c fasthttp.RequestCtx
+			c.Request.SetRequestURI("/items/1")
+			c.Init(&c.Request, tcp("192.0.2.1:99"), nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Response.Reset()
+				handle(&c)
+			}
+		})
+	}
+}

@@ -1,0 +1,65 @@
+// Package latelygin puts a [latelyhttp.Middleware] before handlers of gin.
+//
+//	limits, err := latelyhttp.New(limiter, latelyhttp.Config{})
+//	...
+//	router := gin.New()
+//	router.Use(latelygin.New(limits))
+//
+// Headers, bodies and who a client is are those of latelyhttp. In particular the
+// client is the peer of the connection until latelyhttp.Config names proxies:
+// what gin's ClientIP makes of headers, which it believes from anyone unless told
+// otherwise, is not looked at.
+//
+// A rule on "pattern" sees gin's route: /items/:id.
+package latelygin
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/lately-go/lately/latelyhttp"
+)
+
+// New returns m as a gin handler, for Use. A refused request is answered and
+// its chain aborted; what an admitted one holds of an in-flight limit is free
+// again when the handlers after this one have returned or panicked.
+//
+// It is for any number of routers, and safe for concurrent use. It allocates a
+// copy of the request, without its body, for what m's functions may look at.
+func New(m *latelyhttp.Middleware) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		r := c.Request.WithContext(context.WithValue(c.Request.Context(), contextKey{}, c))
+		if route := c.FullPath(); route != "" {
+			r.Pattern = route
+		}
+		pass, ok := m.Admit(c.Writer, r)
+		if !ok {
+			c.Abort()
+			return
+		}
+		defer pass.Done()
+		c.Next()
+	}
+}
+
+// Field makes a function of gin's context one for latelyhttp.Config.Fields: for
+// what an earlier handler has put there, such as a user.
+//
+//	latelyhttp.Config{Fields: map[string]func(*http.Request) string{
+//		"user": latelygin.Field(func(c *gin.Context) string { return c.GetString("user") }),
+//	}}
+//
+// Requests that do not come through New do not have the field.
+func Field(f func(*gin.Context) string) func(*http.Request) string {
+	return func(r *http.Request) string {
+		if c, ok := r.Context().Value(contextKey{}).(*gin.Context); ok {
+			return f(c)
+		}
+		return ""
+	}
+}
+
+// contextKey is where a request's context has gin's.
+type contextKey struct{}

@@ -1,0 +1,59 @@
+package latelygrpc
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A Call is one call of the server, as the functions of [Config] see it. It is
+// valid until the function returns that got it.
+type Call struct {
+	// FullMethod is /package.Service/Method.
+	FullMethod string
+
+	// Request is the message of a unary call. It is nil for a stream.
+	Request any
+
+	// Stream says which sides stream. It is nil for a unary call.
+	Stream *grpc.StreamServerInfo
+
+	ctx      context.Context
+	kind     string
+	identity *identity
+	client   []byte // empty when not yet known
+	host     []byte
+	text     []byte // of metadata
+	event    match.Event
+	outcomes []ratelimit.Outcome
+}
+
+// The values of the field "kind".
+const (
+	kindCall    = "call"
+	kindMessage = "message"
+)
+
+// Context returns the context of the call, as the interceptor got it.
+func (c *Call) Context() context.Context { return c.ctx }
+
+// Client returns who calls: see the package documentation. It is the same
+// whatever Config.Fields has for "client".
+func (c *Call) Client() string { return string(c.whoCalls()) }
+
+// whoCalls finds the client, once.
+func (c *Call) whoCalls() []byte {
+	if len(c.client) == 0 {
+		c.client = c.identity.appendClient(c.client, c)
+	}
+	return c.client
+}
+
+// reset lets go of the call, keeping the memory.
+func (c *Call) reset() {
+	c.event.Reset()
+	*c = Call{client: c.client[:0], host: c.host[:0], text: c.text, event: c.event, outcomes: c.outcomes[:0]}
+}

@@ -1,0 +1,221 @@
+package latelygrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// An Interceptor judges the calls of a gRPC server. Its methods Unary and Stream
+// are a [grpc.UnaryServerInterceptor] and a [grpc.StreamServerInterceptor].
+//
+// A judged call costs, beside the limiter's own decision, under 1 µs, most of it
+// for the metadata that tells the client of limits (Config.HideLimits saves
+// that). There is no goroutine behind it. An Interceptor is safe for concurrent
+// use; its zero value is not usable, call New.
+type Interceptor struct {
+	limiter  *ratelimit.Limiter
+	config   Config
+	identity identity
+	plan     atomic.Pointer[plan]
+	calls    sync.Pool // *Call
+}
+
+// New returns an Interceptor over l. The error names what cannot be in c, or a
+// field that l's rules look at and no call has.
+func New(l *ratelimit.Limiter, c Config) (*Interceptor, error) {
+	if l == nil {
+		return nil, errors.New("the limiter is nil; make one with ratelimit.New or ratelimit.NewLimiter")
+	}
+	for name, f := range c.Fields {
+		if name == "" || f == nil {
+			return nil, fmt.Errorf("Config.Fields has %q without a name or a function; allowed is a field's name and a function", name)
+		}
+	}
+	i := &Interceptor{limiter: l, config: c, calls: sync.Pool{New: func() any { return new(Call) }}}
+	if err := i.identity.init(&c); err != nil {
+		return nil, err
+	}
+	if err := i.Check(l.Set()); err != nil {
+		return nil, err
+	}
+	i.plan.Store(i.newPlan(l.Set()))
+	return i, nil
+}
+
+// Unary judges a unary call before its handler runs. It is a
+// grpc.UnaryServerInterceptor.
+func (i *Interceptor) Unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	c := i.calls.Get().(*Call)
+	c.FullMethod, c.Request, c.ctx, c.identity = info.FullMethod, request, ctx, &i.identity
+	h, err := i.judgeCall(c)
+	c.reset()
+	i.calls.Put(c)
+	if err != nil {
+		return nil, err
+	}
+	defer h.release()
+	return handler(ctx, request)
+}
+
+// Stream judges a stream before its handler runs and, with Config.MessageCost,
+// each message that the client sends in it. It is a grpc.StreamServerInterceptor.
+func (i *Interceptor) Stream(server any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	// The Call is not reused: a goroutine of the handler may still be
+	// receiving when the handler has returned.
+	c := &Call{FullMethod: info.FullMethod, Stream: info, ctx: ss.Context(), identity: &i.identity}
+	h, err := i.judgeCall(c)
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	if i.config.MessageCost != nil && !h.skipped {
+		ss = &stream{ServerStream: ss, interceptor: i, call: c}
+	}
+	return handler(server, ss)
+}
+
+// A hold is what an admitted call holds until it is over.
+type hold struct {
+	reservation *ratelimit.Reservation // nil when the rules hold nothing
+	cost        uint64
+	skipped     bool
+}
+
+// release gives free what is in flight. If the store cannot be told, the place
+// is free when the span of the limit is over.
+func (h *hold) release() {
+	if h.reservation != nil {
+		_ = h.reservation.Settle(h.cost)
+	}
+}
+
+// cancel gives back what was charged: a place in a queue is then another's.
+func (h *hold) cancel() {
+	if h.reservation != nil {
+		_ = h.reservation.Cancel()
+	}
+}
+
+// judgeCall decides about c, tells its client and waits for its turn. It
+// returns the refusal.
+func (i *Interceptor) judgeCall(c *Call) (h hold, err error) {
+	if i.config.Skip != nil && i.config.Skip(c) {
+		return hold{skipped: true}, nil
+	}
+	h.cost = 1
+	if i.config.Cost != nil {
+		h.cost = i.config.Cost(c)
+	}
+	p := i.current()
+	c.kind = kindCall
+	p.fill(c)
+	admitted := false
+	defer func() {
+		if !admitted { // or a function of Config has panicked
+			h.cancel()
+		}
+	}()
+	v := i.decide(c, p, &h)
+	i.tell(c, p, &v)
+	if !v.Decision.Allowed {
+		return h, i.refusal(c, p, &v)
+	}
+	if err := turn(c.ctx, v.Decision.Delay); err != nil {
+		return h, err
+	}
+	admitted = true
+	return h, nil
+}
+
+// judgeMessage decides about one message of a stream, and waits for its turn. It
+// returns the refusal.
+func (i *Interceptor) judgeMessage(c *Call, message any) error {
+	h := hold{cost: i.config.MessageCost(c, message)}
+	if h.cost == 0 {
+		return nil
+	}
+	p := i.current()
+	c.kind = kindMessage
+	p.fill(c) // anew: the rules may have changed, and what c's functions say
+	v := i.decide(c, p, &h)
+	if !v.Decision.Allowed {
+		return i.refusal(c, p, &v)
+	}
+	return turn(c.ctx, v.Decision.Delay)
+}
+
+// decide asks the limiter, and the observer hears the answer. A message is never
+// under way, only its call.
+func (i *Interceptor) decide(c *Call, p *plan, h *hold) Verdict {
+	v := Verdict{Set: p.set}
+	if p.holds && c.kind == kindCall {
+		h.reservation = i.limiter.Reserve(&c.event, h.cost)
+		v.Decision = h.reservation.Decision
+		c.outcomes = append(c.outcomes[:0], h.reservation.Outcomes()...)
+	} else {
+		v.Decision, c.outcomes = i.limiter.Judge(i.limiter.Now(), &c.event, h.cost, c.outcomes[:0])
+	}
+	if i.limiter.Set() != p.set {
+		c.outcomes = c.outcomes[:0] // they may be of other rules
+	}
+	if len(c.outcomes) == 0 {
+		c.outcomes = p.appendDeciding(c.outcomes, &v.Decision)
+	}
+	v.Outcomes = c.outcomes
+	if i.config.Observe != nil {
+		i.config.Observe(c, v)
+	}
+	return v
+}
+
+// turn waits until the turn of an event that a leaky bucket queues. It does not
+// wait for a turn beyond the call's deadline.
+func turn(ctx context.Context, delay time.Duration) error {
+	if delay <= 0 {
+		return nil
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < delay {
+		return status.Errorf(codes.DeadlineExceeded, "the turn of the call would come in %v, after its deadline", roundUp(delay, time.Millisecond))
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// tell sends metadata about v, in the header of a call that is admitted and in
+// the trailer of one that is refused. What cannot be sent has no one to read it.
+func (i *Interceptor) tell(c *Call, p *plan, v *Verdict) {
+	d := &v.Decision
+	if d.Allowed && i.config.HideLimits {
+		return
+	}
+	md := make(metadata.MD, 3)
+	if !i.config.HideLimits {
+		c.text = p.addLimits(md, v, c.text)
+	}
+	if d.Allowed {
+		_ = grpc.SetHeader(c.ctx, md)
+		return
+	}
+	if d.RetryAfter != 0 {
+		md[pushbackField] = []string{strconv.FormatInt(pushback(c.ctx, d.RetryAfter), 10)}
+	}
+	_ = grpc.SetTrailer(c.ctx, md)
+}

@@ -1,0 +1,340 @@
+package latelygrpc
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+func TestUnaryRefusesTheOneTooMany(t *testing.T) {
+	i := newInterceptor(t, Config{}, perClient(t, 3))
+	conn := dialFrom(t, nil, i)
+	wantCodes(t, conn, codes.OK, codes.OK, codes.OK, codes.ResourceExhausted, codes.ResourceExhausted)
+
+	r := say(t, conn)
+	if r.reason() != ReasonLimited {
+		t.Errorf("the reason is %q, want %q", r.reason(), ReasonLimited)
+	}
+	quota := detail[errdetails.QuotaFailure](r)
+	if v := quota.GetViolations(); len(v) != 1 || v[0].GetQuotaId() != "per-client" || v[0].GetQuotaValue() != 3 || v[0].GetSubject() != "client" {
+		t.Errorf("the violations are %v", v)
+	}
+	if wait, ok := r.wait(); !ok || wait <= 59*time.Minute || wait > time.Hour {
+		t.Errorf("retry after %v (there: %v), want just under an hour", wait, ok)
+	}
+	if strings.Contains(r.status.String(), "127.0.0.1") {
+		t.Errorf("the refusal tells the client's key: %v", r.status)
+	}
+}
+
+// A lone client that waits as long as it is told is admitted, always; one that
+// waits a nanosecond less is not. The time is that of the bubble.
+func TestRetryInfoIsTrue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newInterceptor(t, Config{},
+			ratelimit.Rule{Name: "short", Key: newKey(t, "client"), Limits: []ratelimit.Limit{{N: 2, Span: time.Second}}},
+			ratelimit.Rule{
+				Name: "long", Key: newKey(t, "method"), Limits: []ratelimit.Limit{{N: 90, Span: time.Minute}},
+				Ban: &ratelimit.Ban{After: 5, Of: ratelimit.Refusals, Span: time.Hour, For: 90 * time.Second},
+			})
+		conn := dialPipe(t, new(echo), i)
+		refusals, early := 0, 0
+		for range 400 {
+			time.Sleep(time.Duration(refusals%7) * 10 * time.Millisecond)
+			r := say(t, conn)
+			if r.code() == codes.OK {
+				continue
+			}
+			refusals++
+			wait, ok := r.wait()
+			if !ok || wait <= 0 {
+				t.Fatalf("refusal %d has the wait %v (there: %v)", refusals, wait, ok)
+			}
+			if refusals%2 == 0 { // too early, once
+				time.Sleep(wait - 1)
+				if r := say(t, conn); r.code() == codes.OK {
+					t.Fatalf("refusal %d: admitted before the %v it was told", refusals, wait)
+				} else if wait, _ = r.wait(); wait <= 0 {
+					t.Fatalf("refusal %d: no wait the second time", refusals)
+				}
+				early++
+			}
+			time.Sleep(wait)
+			if r := say(t, conn); r.code() != codes.OK {
+				t.Fatalf("refusal %d: refused after waiting %v: %v", refusals, wait, r.status)
+			}
+		}
+		if refusals < 50 || early < 20 {
+			t.Errorf("only %d refusals, %d tried early", refusals, early)
+		}
+	})
+}
+
+func TestBanIsTold(t *testing.T) {
+	rule := perClient(t, 1)
+	rule.Ban = &ratelimit.Ban{After: 1, Of: ratelimit.Refusals, Span: time.Minute, For: time.Hour}
+	conn := dialPipe(t, new(echo), newInterceptor(t, Config{}, rule))
+	wantCodes(t, conn, codes.OK, codes.ResourceExhausted, codes.ResourceExhausted)
+
+	r := say(t, conn)
+	info := detail[errdetails.ErrorInfo](r)
+	if r.code() != codes.ResourceExhausted || info.GetReason() != ReasonBanned || info.GetDomain() != ErrorDomain {
+		t.Fatalf("a banned call gets %v with %v", r.status, info)
+	}
+	until, err := time.Parse(time.RFC3339Nano, info.GetMetadata()["banned_until"])
+	if left := time.Until(until); err != nil || left < 59*time.Minute || left > time.Hour {
+		t.Errorf("banned until %v (%v), want an hour from now", until, err)
+	}
+	if wait, ok := r.wait(); !ok || wait < 59*time.Minute {
+		t.Errorf("the wait is %v (there: %v)", wait, ok)
+	}
+}
+
+func TestCostAboveTheLimit(t *testing.T) {
+	i := newInterceptor(t, Config{Cost: func(*Call) uint64 { return 4 }}, perClient(t, 3))
+	conn := dialPipe(t, new(echo), i)
+	r := say(t, conn)
+	if wait, ok := r.wait(); r.code() != codes.ResourceExhausted || ok {
+		t.Errorf("%v with a wait of %v, want RESOURCE_EXHAUSTED without any", r.code(), wait)
+	}
+	if got := r.trailer.Get(pushbackField); len(got) != 1 || got[0] != "-1" {
+		t.Errorf("%s is %v, want -1", pushbackField, got)
+	}
+}
+
+// broken is a store that cannot decide.
+type broken struct {
+	ratelimit.Store // no other method is called
+	err             error
+}
+
+func (b broken) Decide(*ratelimit.Request) error { return b.err }
+
+func TestStoreThatCannotDecide(t *testing.T) {
+	down := errors.New("connection refused")
+	for _, tt := range []struct {
+		policy ratelimit.FailPolicy
+		err    error
+		want   codes.Code
+		reason string
+	}{
+		{ratelimit.FailClosed, down, codes.Unavailable, ReasonStore},
+		{ratelimit.FailOpen, down, codes.OK, ""},
+		{ratelimit.FailLocal, down, codes.OK, ""},
+	} {
+		rule := perClient(t, 3)
+		rule.OnStoreFailure = tt.policy
+		set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i, err := New(ratelimit.NewLimiter(set, broken{err: tt.err}), Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := say(t, dialPipe(t, new(echo), i))
+		if r.code() != tt.want || r.reason() != tt.reason {
+			t.Errorf("policy %v: %v with reason %q, want %v, %q", tt.policy, r.code(), r.reason(), tt.want, tt.reason)
+		}
+		if wait, ok := r.wait(); ok {
+			t.Errorf("policy %v: a wait of %v that nobody knows", tt.policy, wait)
+		}
+		if strings.Contains(r.status.Message(), down.Error()) {
+			t.Errorf("policy %v: the client is told %q", tt.policy, r.status.Message())
+		}
+	}
+}
+
+func TestKeyTooLong(t *testing.T) {
+	rule := perClient(t, 3)
+	rule.Key = newKey(t, "header:X-Api-Key")
+	conn := dialPipe(t, new(echo), newInterceptor(t, Config{}, rule))
+	r := say(t, conn, "x-api-key", strings.Repeat("k", 4<<20))
+	if r.code() != codes.InvalidArgument || r.reason() != ReasonKey {
+		t.Errorf("%v with reason %q", r.status, r.reason())
+	}
+}
+
+func TestSkipObserveFieldsAndShadow(t *testing.T) {
+	type user struct{}
+	var seen []string
+	c := Config{
+		Skip:   func(c *Call) bool { return c.Context().Value(user{}) != nil },
+		Fields: map[string]func(*Call) string{"user": func(*Call) string { return "ann" }},
+		Observe: func(c *Call, v Verdict) {
+			line := c.FullMethod + " by " + c.Client()
+			for _, o := range v.Outcomes {
+				if v.Decision.Allowed && o.Refused {
+					line += ", refused by shadow rule " + v.Set.Rule(o.Rule).Name
+				}
+			}
+			seen = append(seen, line)
+		},
+	}
+	rule := perClient(t, 1)
+	rule.Key, rule.Shadow = newKey(t, "user"), true
+	i := newInterceptor(t, c, rule)
+	say := func(ctx context.Context) error {
+		_, err := i.Unary(ctx, "hello", &grpc.UnaryServerInfo{FullMethod: sayMethod}, func(context.Context, any) (any, error) { return nil, nil })
+		return err
+	}
+	for _, ctx := range []context.Context{t.Context(), context.WithValue(t.Context(), user{}, 1), t.Context()} {
+		if err := say(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if got, want := strings.Join(seen, "; "), "/test.Echo/Say by unknown; /test.Echo/Say by unknown, refused by shadow rule per-client"; got != want {
+		t.Errorf("the observer saw %q, want %q", got, want)
+	}
+}
+
+func TestOnRefused(t *testing.T) {
+	replace := true
+	i := newInterceptor(t, Config{OnRefused: func(_ *Call, _ Verdict, err error) error {
+		if !replace {
+			return nil
+		}
+		return status.Errorf(codes.Aborted, "instead of %v", status.Code(err))
+	}}, perClient(t, 0))
+	conn := dialPipe(t, new(echo), i)
+	wantCodes(t, conn, codes.Aborted)
+	replace = false
+	wantCodes(t, conn, codes.ResourceExhausted)
+}
+
+// What is hidden must not be anywhere in the reply.
+func TestHideNames(t *testing.T) {
+	for _, hide := range []bool{false, true} {
+		rule := perClient(t, 1)
+		rule.Name, rule.Key = "the-secret-name", newKey(t, "header:secret")
+		rule.Ban = &ratelimit.Ban{After: 1, Of: ratelimit.Refusals, Span: time.Minute, For: time.Hour}
+		conn := dialPipe(t, new(echo), newInterceptor(t, Config{HideNames: hide}, rule))
+		for n := range 4 {
+			r := say(t, conn, "secret", "x")
+			var all strings.Builder
+			for _, d := range r.status.Details() {
+				all.WriteString(d.(interface{ String() string }).String())
+			}
+			all.WriteString(r.status.Message() + strings.Join(append(r.header.Get(policyField), r.trailer.Get(policyField)...), " "))
+			if told := strings.Contains(all.String(), "secret"); told == hide {
+				t.Errorf("call %d, hide is %v: the client is told %s", n+1, hide, &all)
+			}
+			if n > 0 && hide && !strings.Contains(all.String(), `"policy-1"`) {
+				t.Errorf("call %d is told of no policy-1: %s", n+1, &all)
+			}
+		}
+	}
+}
+
+// gRPC's own retries wait as long as they are told, and are admitted then.
+func TestRetriesWaitAsLongAsTheyAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var attempts atomic.Int64
+		rule := ratelimit.Rule{Name: "slow", Key: newKey(t, "client"), Limits: []ratelimit.Limit{{N: 1, Span: 7 * time.Second}}}
+		i := newInterceptor(t, Config{Observe: func(*Call, Verdict) { attempts.Add(1) }}, rule)
+		conn := dialPipe(t, new(echo), i, grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}], "retryPolicy": {
+			"maxAttempts": 4, "initialBackoff": "0.01s", "maxBackoff": "0.02s", "backoffMultiplier": 1,
+			"retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}`))
+		start := time.Now()
+		for range 3 {
+			if r := say(t, conn); r.code() != codes.OK {
+				t.Fatal(r.status)
+			}
+		}
+		if took := time.Since(start); attempts.Load() != 5 || took < 14*time.Second || took > 15*time.Second {
+			t.Errorf("3 calls took %d attempts and %v, want 5 and 14s", attempts.Load(), took)
+		}
+
+		// A deadline that is nearer than the wait ends it at once.
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		start = time.Now()
+		if r := sayIn(ctx, conn); r.code() != codes.ResourceExhausted {
+			t.Errorf("with a deadline that is too near: %v", r.status)
+		}
+		if took := time.Since(start); attempts.Load() != 6 || took > time.Second {
+			t.Errorf("it took %d attempts and %v, want one more and no time", attempts.Load(), took)
+		}
+	})
+}
+
+func TestNewNamesTheMistake(t *testing.T) {
+	limiter, err := ratelimit.New(perClient(t, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(nil, Config{}); err == nil || !strings.Contains(err.Error(), "ratelimit.New") {
+		t.Errorf("a nil limiter: %v", err)
+	}
+	for _, tt := range []struct {
+		c    Config
+		want string
+	}{
+		{Config{Hops: -1}, "Hops is -1"},
+		{Config{Fields: map[string]func(*Call) string{"user": nil}}, `Fields has "user"`},
+		{Config{TrustedProxies: []netip.Prefix{{}}}, "TrustedProxies has an invalid prefix"},
+		{Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::/0")}}, "TrustedProxies has ::/0"},
+		{Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::ffff:0:0/90")}}, "spans IPv4 and IPv6"},
+	} {
+		if _, err := New(limiter, tt.c); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("error %v, want one with %q", err, tt.want)
+		}
+	}
+
+	// A rule that can never match is a mistake, too.
+	rule := perClient(t, 1)
+	rule.Key = newKey(t, "client", "status")
+	if limiter, err = ratelimit.New(rule); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(limiter, Config{}); err == nil || !strings.Contains(err.Error(), `the field "status"`) {
+		t.Errorf("a rule on status: %v", err)
+	}
+	if _, err := New(limiter, Config{Fields: map[string]func(*Call) string{"status": func(*Call) string { return "0" }}}); err != nil {
+		t.Errorf("a rule on status that Fields has: %v", err)
+	}
+}
+
+// Rules can change while calls come: what is looked at and told changes along.
+func TestRulesChange(t *testing.T) {
+	limiter, err := ratelimit.New(perClient(t, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := New(limiter, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := dialPipe(t, new(echo), i)
+	wantCodes(t, conn, codes.OK, codes.ResourceExhausted)
+	rule := perClient(t, 2)
+	rule.Name, rule.Key = "per-tenant", newKey(t, "header:tenant")
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Check(set); err != nil {
+		t.Fatal(err)
+	}
+	if err := limiter.Update(set); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range []codes.Code{codes.OK, codes.OK, codes.ResourceExhausted} {
+		r := say(t, conn, "tenant", "acme")
+		if policy := append(r.header.Get(policyField), r.trailer.Get(policyField)...); r.code() != want || len(policy) != 1 || policy[0] != `"per-tenant";q=2;w=3600` {
+			t.Errorf("call %d: %v, %s %q", n+1, r.status, policyField, policy)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package latelygrpc
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A plan is what an Interceptor makes of one Set.
+type plan struct {
+	set     *ratelimit.Set
+	sources []source
+	rules   []rulePolicy
+	holds   bool // an admitted call holds something until it is over
+}
+
+// A source is where one field of the event comes from.
+type source struct {
+	name  string
+	field match.Field // when known
+	known bool
+	kind  sourceKind
+	key   string // of metadata
+	fn    func(*Call) string
+}
+
+type sourceKind uint8
+
+const (
+	fromClient sourceKind = iota
+	fromMethod
+	fromHost
+	fromKind
+	fromMetadata
+	fromFunc
+)
+
+// authority is the metadata that holds the host.
+const authority = ":authority"
+
+var sources = map[string]source{
+	"client":  {kind: fromClient},
+	"method":  {kind: fromMethod},
+	"path":    {kind: fromMethod},
+	"object":  {kind: fromMethod},
+	"pattern": {kind: fromMethod},
+	"host":    {kind: fromHost},
+	"kind":    {kind: fromKind},
+	"agent":   {kind: fromMetadata, key: "user-agent"},
+	"referer": {kind: fromMetadata, key: "referer"},
+}
+
+// newSource returns where the field of that name comes from, or an error that
+// says why a call does not have it.
+func newSource(name string, own map[string]func(*Call) string) (source, error) {
+	s, ok := sources[name]
+	header, isHeader := strings.CutPrefix(strings.ToLower(name), "header:")
+	switch {
+	case own[name] != nil:
+		s = source{kind: fromFunc, fn: own[name]}
+	case ok:
+	case isHeader && header == "host":
+		s = source{kind: fromHost}
+	case isHeader && header != "":
+		s = source{kind: fromMetadata, key: header}
+	default:
+		return source{}, fmt.Errorf("the rules look at the field %q, which a call does not have; allowed is client, method, path, object, pattern, kind, host, agent, referer, header:NAME and the names in Config.Fields", name)
+	}
+	s.name = name
+	s.field, s.known = match.FieldNamed(name)
+	return s, nil
+}
+
+// Check returns an error that names a rule of s under which calls cannot be
+// judged as meant: it looks at a field that i cannot fill in, and would never
+// match; or it bounds what is in flight, and would count the messages of a
+// stream as well. It is for callers that change the rules of a running limiter.
+func (i *Interceptor) Check(s *ratelimit.Set) error {
+	for _, name := range s.Fields() {
+		if _, err := newSource(name, i.config.Fields); err != nil {
+			return err
+		}
+	}
+	if i.config.MessageCost == nil {
+		return nil
+	}
+	for n := range s.Len() {
+		if r := s.Rule(n); r.Algorithm == ratelimit.InFlight && !onlyCalls(r) {
+			return fmt.Errorf("rule %q bounds what is in flight, which messages (Config.MessageCost) never are; allowed is such a rule with the condition kind: %s", r.Name, kindCall)
+		}
+	}
+	return nil
+}
+
+// onlyCalls reports whether r has a condition that no message fulfills.
+func onlyCalls(r *ratelimit.Rule) bool {
+	return slices.Equal(r.When.Fields["kind"], []string{kindCall})
+}
+
+// newPlan returns the plan of set. Fields that come from nowhere stay absent.
+func (i *Interceptor) newPlan(set *ratelimit.Set) *plan {
+	p := &plan{set: set}
+	for _, name := range set.Fields() {
+		if s, err := newSource(name, i.config.Fields); err == nil {
+			p.sources = append(p.sources, s)
+		}
+	}
+	for n := range set.Len() {
+		r := set.Rule(n)
+		p.rules = append(p.rules, newRulePolicy(r, n, i.config.HideNames))
+		p.holds = p.holds || r.Algorithm == ratelimit.InFlight || r.Algorithm == ratelimit.LeakyBucket
+	}
+	return p
+}
+
+// current returns the plan of the rules that the limiter has now.
+func (i *Interceptor) current() *plan {
+	set, p := i.limiter.Set(), i.plan.Load()
+	if p.set != set {
+		p = i.newPlan(set)
+		i.plan.Store(p)
+	}
+	return p
+}
+
+// rule returns the rule that o is about, or nil if the rules were changed
+// between the plan and the decision.
+func (p *plan) rule(o *ratelimit.Outcome) *rulePolicy {
+	if o.Rule >= len(p.rules) {
+		return nil
+	}
+	return &p.rules[o.Rule]
+}
+
+// numberOf returns the number of the rule of that name, or -1.
+func (p *plan) numberOf(rule string) int {
+	for n := range p.rules {
+		if p.set.Rule(n).Name == rule {
+			return n
+		}
+	}
+	return -1
+}
+
+// appendDeciding appends what the deciding rule said of a refused event, as far
+// as the decision tells it: a reservation has no outcomes then.
+func (p *plan) appendDeciding(os []ratelimit.Outcome, d *ratelimit.Decision) []ratelimit.Outcome {
+	n := p.numberOf(d.Rule)
+	if d.Allowed || n < 0 || d.RetryAfter == 0 { // the last when the store failed
+		return os
+	}
+	return append(os, ratelimit.Outcome{
+		Rule: n, Refused: true, Banned: !d.BannedUntil.IsZero(), BannedUntil: d.BannedUntil,
+		Limit: d.Limit, Remaining: d.Remaining, RetryAfter: d.RetryAfter, ResetAfter: d.ResetAfter,
+	})
+}
+
+// fill makes c's event what p's rules look at.
+func (p *plan) fill(c *Call) {
+	for i := range p.sources {
+		s := &p.sources[i]
+		switch s.kind {
+		case fromClient:
+			s.set(c, c.whoCalls())
+		case fromMethod:
+			s.setString(c, c.FullMethod)
+		case fromHost:
+			c.host = appendHost(c.host[:0], first(c, authority))
+			s.set(c, c.host)
+		case fromKind:
+			s.setString(c, c.kind)
+		case fromMetadata:
+			s.setString(c, first(c, s.key))
+		case fromFunc:
+			s.setString(c, s.fn(c))
+		}
+	}
+}
+
+func (s *source) set(c *Call, v []byte) {
+	if s.known {
+		c.event.Set(s.field, v)
+	} else {
+		c.event.SetNamed(s.name, v)
+	}
+}
+
+func (s *source) setString(c *Call, v string) {
+	if s.known {
+		c.event.SetString(s.field, v)
+	} else {
+		c.event.SetNamedString(s.name, v)
+	}
+}
+
+// first returns the first value of a metadata key.
+func first(c *Call, key string) string {
+	if values := metadata.ValueFromIncomingContext(c.ctx, key); len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// appendHost appends host in lower case, without port and final dots: a client
+// can write it in any of these ways and is answered the same.
+func appendHost(dst []byte, host string) []byte {
+	if inside, ok := strings.CutPrefix(host, "["); ok {
+		host, _, _ = strings.Cut(inside, "]")
+	} else {
+		host, _, _ = strings.Cut(host, ":")
+	}
+	for _, b := range []byte(strings.TrimRight(host, ".")) {
+		if 'A' <= b && b <= 'Z' {
+			b |= 0x20
+		}
+		dst = append(dst, b)
+	}
+	return dst
+}
+
+// toInt64 returns n, or the largest int64 if it is larger.
+func toInt64(n uint64) int64 { return int64(min(n, math.MaxInt64)) }

@@ -1,0 +1,5 @@
+//go:build race
+
+package latelygrpc
+
+const raceEnabled = true

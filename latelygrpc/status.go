@@ -1,0 +1,152 @@
+package latelygrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// What the ErrorInfo of a refused call says. Its metadata has the deciding rule
+// as "rule" and the end of a ban as "banned_until", in RFC 3339.
+const (
+	// ErrorDomain is the domain of the reasons below.
+	ErrorDomain = "github.com/lately-go/lately"
+
+	// ReasonLimited is the reason of a call that a limit refused.
+	ReasonLimited = "RATE_LIMIT_EXCEEDED"
+
+	// ReasonBanned is the reason of a call that a ban refused.
+	ReasonBanned = "BANNED"
+
+	// ReasonStore is the reason of a call that was refused because its
+	// store could not decide, and a rule then refuses.
+	ReasonStore = "STORE_UNAVAILABLE"
+
+	// ReasonKey is the reason of a call with a key that no store takes.
+	ReasonKey = "KEY_TOO_LONG"
+)
+
+// refusal returns the error of a call that v refuses.
+func (i *Interceptor) refusal(c *Call, p *plan, v *Verdict) error {
+	err := p.status(v).Err()
+	if i.config.OnRefused != nil {
+		if other := i.config.OnRefused(c, *v, err); other != nil {
+			return other
+		}
+	}
+	return err
+}
+
+// status returns the status of a call that v refuses.
+func (p *plan) status(v *Verdict) *status.Status {
+	d := &v.Decision
+	rule := p.nameOf(d.Rule)
+	reason, code, message := explain(d, rule)
+	info := &errdetails.ErrorInfo{Reason: reason, Domain: ErrorDomain, Metadata: map[string]string{}}
+	if rule != "" {
+		info.Metadata["rule"] = rule
+	}
+	if reason == ReasonBanned {
+		info.Metadata["banned_until"] = d.BannedUntil.UTC().Format(time.RFC3339Nano)
+	}
+	details := []protoadapt.MessageV1{info}
+	if d.RetryAfter > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(d.RetryAfter)})
+	}
+	if code == codes.ResourceExhausted {
+		details = append(details, p.quotaFailure(v))
+	}
+	s, err := status.New(code, message).WithDetails(details...)
+	if err != nil { // unreachable: the details can be marshalled
+		return status.New(code, message)
+	}
+	return s
+}
+
+// nameOf returns what clients call the rule of that name.
+func (p *plan) nameOf(rule string) string {
+	if n := p.numberOf(rule); n >= 0 {
+		return p.rules[n].name
+	}
+	return ""
+}
+
+// explain says why d refuses. A limit's refusal always has a wait, or Never.
+func explain(d *ratelimit.Decision, rule string) (reason string, code codes.Code, message string) {
+	by := ""
+	if rule != "" {
+		by = fmt.Sprintf(" by %q", rule)
+	}
+	switch {
+	case !d.BannedUntil.IsZero():
+		until := d.BannedUntil.UTC().Add(time.Second - 1).Truncate(time.Second)
+		return ReasonBanned, codes.ResourceExhausted, fmt.Sprintf("banned%s until %s", by, until.Format(time.RFC3339))
+	case d.RetryAfter == ratelimit.Never:
+		return ReasonLimited, codes.ResourceExhausted, fmt.Sprintf("refused%s: it is more than the whole limit, waiting does not help", by)
+	case d.RetryAfter > 0:
+		return ReasonLimited, codes.ResourceExhausted, fmt.Sprintf("refused%s: too many calls, try again in %v", by, roundUp(d.RetryAfter, time.Millisecond))
+	case errors.Is(d.Err, ratelimit.ErrKeyTooLong):
+		return ReasonKey, codes.InvalidArgument, "refused: what the call is counted by is too long"
+	}
+	return ReasonStore, codes.Unavailable, fmt.Sprintf("refused%s: the limits cannot be checked at the moment", by)
+}
+
+// quotaFailure names the policies that refused, in the order of the rules.
+func (p *plan) quotaFailure(v *Verdict) *errdetails.QuotaFailure {
+	q := new(errdetails.QuotaFailure)
+	d := &v.Decision
+	for i := range v.Outcomes {
+		o := &v.Outcomes[i]
+		r := p.rule(o)
+		if r == nil || r.shadow || !o.Refused || o.Skipped || o.Banned == d.BannedUntil.IsZero() {
+			continue
+		}
+		q.Violations = append(q.Violations, r.violation(o))
+	}
+	return q
+}
+
+// violation names the policy by which o refused.
+func (p *rulePolicy) violation(o *ratelimit.Outcome) *errdetails.QuotaFailure_Violation {
+	limit := p.tightest(o)
+	if o.Banned || limit == nil {
+		return &errdetails.QuotaFailure_Violation{Subject: p.subject, QuotaId: p.name, Description: "banned"}
+	}
+	quota := p.quota(limit, o)
+	return &errdetails.QuotaFailure_Violation{
+		Subject:     p.subject,
+		QuotaId:     limit.name,
+		QuotaValue:  toInt64(quota),
+		Description: fmt.Sprintf("the limit is %d", quota),
+	}
+}
+
+// pushbackField tells gRPC's retries when to try again: see gRPC proposal A6.
+const pushbackField = "grpc-retry-pushback-ms"
+
+// pushback returns the wait in milliseconds, or less than zero, which says not
+// to retry, when it does not help or is beyond the call's deadline.
+func pushback(ctx context.Context, wait time.Duration) int64 {
+	const noRetry = -1
+	if wait <= 0 {
+		return noRetry
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
+		return noRetry
+	}
+	ms := int64(roundUp(wait, time.Millisecond) / time.Millisecond)
+	if ms > math.MaxInt32 { // what clients take
+		return noRetry
+	}
+	return ms
+}

@@ -1,0 +1,30 @@
+// Package latelyprom shows the figures of a [ratelimit.Limiter] to Prometheus.
+//
+//	collector, err := latelyprom.New(limiter, latelyprom.Config{})
+//	...
+//	registry.MustRegister(collector)
+//
+// The figures are read when they are asked for, and cost a decision nothing.
+// Labels are the names of rules and four outcomes: how many series there are
+// depends on the rules, never on the keys. Which keys are limited or banned is
+// for the list of bans and for reports to say.
+//
+//	lately_events_total{rule,outcome}    events that match the rule, by what it said of them:
+//	                                     allowed; refused; shadow, if it would have refused;
+//	                                     skipped, when a ban of another rule held
+//	lately_events_banned_total{rule}     of those, refused by a ban (or would be)
+//	lately_events_sketched_total{rule}   events of keys that are counted in a sketch
+//	lately_events_full_total{rule}       events that were refused for want of any room
+//	lately_limit{rule}                   N of the rule's first limit, which may adapt
+//	lately_keys{rule}                    keys that the rule holds
+//	lately_keys_expired_total{rule}      keys forgotten with nothing left to count
+//	lately_keys_forgotten_total{rule}    keys forgotten for want of room
+//	lately_bans{rule}                    bans that hold
+//	lately_bans_started_total{rule}      bans that the rule began
+//	lately_bans_remembered               keys that are banned or were
+//	lately_bans_refused_total            bans that could not begin for want of room
+//	lately_bans_dropped_total            bans that were over and forgotten early
+//	lately_memory_bytes                  what windows and bans take
+//	lately_memory_budget_bytes           the most that they may take, if there is a bound
+//	lately_fallbacks_total               decisions by fail policies, while the store was away
+package latelyprom

@@ -1,0 +1,5 @@
+//go:build race
+
+package latelyprom_test
+
+const raceEnabled = true
