@@ -1,0 +1,270 @@
+package latelyhttp
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"strings"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// unrouted is the pattern of a request that no route matched. It is a value, so
+// that requests to paths that lead nowhere do not escape a rule on pattern.
+const unrouted = "unrouted"
+
+// PatternOf returns a function for [Config.Fields] that gives the pattern under
+// which mux would handle a request, for a middleware around mux:
+//
+//	latelyhttp.Config{Fields: map[string]func(*http.Request) string{
+//		"pattern": latelyhttp.PatternOf(mux),
+//	}}
+//
+// It costs a second search of the routes. A middleware within mux, around one
+// handler, needs none: the request then has its Pattern.
+func PatternOf(mux *http.ServeMux) func(*http.Request) string {
+	return func(r *http.Request) string {
+		_, pattern := mux.Handler(r)
+		return pattern
+	}
+}
+
+// A filler fills in one field of the event.
+type filler struct {
+	name  string
+	field match.Field // when known
+	known bool
+	kind  fillerKind
+	arg   string // the header's canonical name, or the cookie's name
+	fn    func(*http.Request) string
+}
+
+type fillerKind uint8
+
+const (
+	fillClient fillerKind = iota
+	fillMethod
+	fillPath
+	fillPattern
+	fillQuery
+	fillProtocol
+	fillHost
+	fillUser
+	fillHeader
+	fillCookie
+	fillFunc
+)
+
+// builtin returns what fills in a field that every request has.
+func builtin(name string) (filler, bool) {
+	switch name {
+	case "client":
+		return filler{kind: fillClient}, true
+	case "method":
+		return filler{kind: fillMethod}, true
+	case "path", "object":
+		return filler{kind: fillPath}, true
+	case "pattern":
+		return filler{kind: fillPattern}, true
+	case "query":
+		return filler{kind: fillQuery}, true
+	case "protocol":
+		return filler{kind: fillProtocol}, true
+	case "host":
+		return filler{kind: fillHost}, true
+	case "user":
+		return filler{kind: fillUser}, true
+	case "referer":
+		return filler{kind: fillHeader, arg: "Referer"}, true
+	case "agent":
+		return filler{kind: fillHeader, arg: "User-Agent"}, true
+	}
+	return filler{}, false
+}
+
+// newFiller returns what fills in the field of that name, or an error that
+// says why nothing can.
+func newFiller(name string, own map[string]func(*http.Request) string) (filler, error) {
+	f, ok := builtin(name)
+	prefix, arg, _ := strings.Cut(name, ":")
+	switch {
+	case own[name] != nil:
+		f = filler{kind: fillFunc, fn: own[name]}
+	case ok:
+	case prefix == "header" && strings.EqualFold(arg, "host"): // net/http takes it out of the headers
+		f = filler{kind: fillHost}
+	case prefix == "header" && isToken(arg):
+		f = filler{kind: fillHeader, arg: textproto.CanonicalMIMEHeaderKey(arg)}
+	case prefix == "cookie" && isToken(arg):
+		f = filler{kind: fillCookie, arg: arg}
+	case name == match.Status.String(), name == match.Size.String():
+		return filler{}, fmt.Errorf("the rules look at the field %q, which a request does not have; leave such rules to replay, or say what it is in Config.Fields", name)
+	default:
+		return filler{}, fmt.Errorf("the rules look at the field %q; allowed is client, method, path, object, pattern, query, host, protocol, referer, agent, user, header:NAME, cookie:NAME and the names in Config.Fields", name)
+	}
+	f.name = name
+	f.field, f.known = match.FieldNamed(name)
+	return f, nil
+}
+
+// newFillers returns a filler for each field that set looks at, and an error
+// about the first that has none.
+func newFillers(set *ratelimit.Set, own map[string]func(*http.Request) string) (fs []filler, err error) {
+	for _, name := range set.Fields() {
+		f, e := newFiller(name, own)
+		if e == nil {
+			fs = append(fs, f)
+		} else if err == nil {
+			err = e
+		}
+	}
+	return fs, err
+}
+
+// fill makes s.event the event of r.
+func (s *state) fill(fs []filler, r *http.Request) {
+	for i := range fs {
+		f := &fs[i]
+		switch f.kind {
+		case fillClient:
+			s.set(f, s.clientText)
+		case fillHost:
+			s.host = appendHost(s.host[:0], r.Host)
+			s.set(f, s.host)
+		case fillUser:
+			var user []byte
+			s.user, user = appendUser(s.user[:0], r.Header["Authorization"])
+			s.set(f, user)
+		default:
+			s.setString(f, f.text(r))
+		}
+	}
+}
+
+func (s *state) set(f *filler, v []byte) {
+	if f.known {
+		s.event.Set(f.field, v)
+	} else {
+		s.event.SetNamed(f.name, v)
+	}
+}
+
+func (s *state) setString(f *filler, v string) {
+	if f.known {
+		s.event.SetString(f.field, v)
+	} else {
+		s.event.SetNamedString(f.name, v)
+	}
+}
+
+// text returns the field as a part of the request.
+func (f *filler) text(r *http.Request) string {
+	switch f.kind {
+	case fillMethod:
+		return r.Method
+	case fillPath:
+		return pathOf(r)
+	case fillPattern:
+		if r.Pattern == "" {
+			return unrouted
+		}
+		return r.Pattern
+	case fillQuery:
+		return r.URL.RawQuery
+	case fillProtocol:
+		return r.Proto
+	case fillHeader:
+		if v := r.Header[f.arg]; len(v) > 0 {
+			return v[0]
+		}
+	case fillCookie:
+		return cookie(r.Header["Cookie"], f.arg)
+	case fillFunc:
+		v := f.fn(r)
+		if v == "" && f.name == "pattern" {
+			return unrouted
+		}
+		return v
+	}
+	return ""
+}
+
+// pathOf returns r's path as it was sent. A target without path
+// ("http://example.com") asks for "/", as it does in net/http.
+func pathOf(r *http.Request) string {
+	path := r.URL.EscapedPath()
+	if path == "" && r.Method != http.MethodConnect {
+		return "/"
+	}
+	return path
+}
+
+// appendHost appends host in lower case, without port and final dots: a client
+// can write it in any of these ways and is answered the same.
+func appendHost(dst []byte, host string) []byte {
+	if strings.HasPrefix(host, "[") {
+		host, _, _ = strings.Cut(host[1:], "]")
+	} else if name, _, ok := strings.Cut(host, ":"); ok {
+		host = name
+	}
+	for _, c := range []byte(strings.TrimRight(host, ".")) {
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// appendUser returns the user name of Basic authentication, if lines has one, as
+// http.Request.BasicAuth finds it. It is within buf, which the function appends
+// to.
+func appendUser(buf []byte, lines []string) (grown, user []byte) {
+	const scheme = "Basic "
+	if len(lines) == 0 || len(lines[0]) < len(scheme) || !strings.EqualFold(lines[0][:len(scheme)], scheme) {
+		return buf, nil
+	}
+	from := len(buf)
+	buf = append(buf, lines[0][len(scheme):]...)
+	at := len(buf)
+	buf, err := base64.StdEncoding.AppendDecode(buf, buf[from:])
+	user, _, ok := bytes.Cut(buf[at:], []byte{':'})
+	if err != nil || !ok {
+		return buf, nil
+	}
+	return buf, user
+}
+
+// cookie returns the value of the first cookie of that name, as
+// http.Request.Cookie finds it.
+func cookie(lines []string, name string) string {
+	for _, line := range lines {
+		for line != "" {
+			var part string
+			part, line, _ = strings.Cut(line, ";")
+			key, value, _ := strings.Cut(trim(part), "=")
+			if trim(key) != name {
+				continue
+			}
+			if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
+				value = value[1 : len(value)-1]
+			}
+			if isCookieValue(value) {
+				return value
+			}
+		}
+	}
+	return ""
+}
+
+func isCookieValue(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == ';' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}

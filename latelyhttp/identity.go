@@ -1,0 +1,241 @@
+package latelyhttp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/textproto"
+	"sync/atomic"
+
+	"github.com/lately-go/lately/match"
+)
+
+// IdentityConfig is whom to believe about who a client is. Its zero value
+// believes no header: the client is the peer of the connection.
+type IdentityConfig struct {
+	// TrustedProxies are the networks of one's own proxies. The header of a
+	// peer outside them is ignored. An IPv4-mapped prefix is the IPv4 one.
+	//
+	// A network that holds clients too makes these clients proxies: they can
+	// then claim any address. Name Hops in that case.
+	TrustedProxies []netip.Prefix
+
+	// TrustUnix makes peers on a Unix socket trusted proxies.
+	TrustUnix bool
+
+	// Hops is the largest number of proxies between a client and this
+	// server: so many addresses are read from the header, from the right,
+	// and the last of them is the client even if it is in TrustedProxies.
+	// 0 reads on until an address is none of the trusted proxies.
+	Hops int
+
+	// Header is the header that the proxies append to. "" is
+	// X-Forwarded-For; "Forwarded" is read as RFC 7239 has it; any other
+	// (X-Real-Ip, CF-Connecting-IP) is read like X-Forwarded-For. Only this
+	// one is read: a header that the proxies do not maintain is the client's.
+	Header string
+
+	// ProxiesAreClients says that hosts in TrustedProxies also send requests
+	// of their own, without the header: the client is then the proxy's
+	// address as it stands. By default it is "proxy:" and the address, which
+	// no allow list holds, because some proxies let a client strip the
+	// header (Connection: X-Forwarded-For).
+	ProxiesAreClients bool
+
+	// Fold is how [Identity.AppendKey] cuts addresses to prefixes; the zero
+	// Fold is IPv6 by /64 and IPv4 whole. The rules of a Limiter fold by
+	// their own keys and do not look at it.
+	Fold match.Fold
+}
+
+// An Identity finds the client of a request, safe against what clients write
+// into headers.
+//
+// Addresses are taken apart, never compared as text: IPv4-mapped IPv6 is IPv4
+// in every notation, zones and ports are dropped, and an IPv4 address that was
+// translated with the well-known prefix 64:ff9b::/96 of RFC 6052 is that IPv4
+// address, if it is a public one (the prefix may carry no other), so that the
+// clients of one translator do not share a key.
+//
+// Where a trusted proxy does not say whom it speaks for, because there is no
+// header, or none of it is left, or something else than an address stands there
+// (junk, "unknown", an obfuscated name), the client is that proxy: never a key
+// that requests from elsewhere end up in. This is counted, see
+// [Identity.Stats].
+//
+// An Identity does not allocate, but for some junk, and is safe for concurrent use. Its zero value
+// believes no header.
+type Identity struct {
+	trusted   []netip.Prefix
+	trustUnix bool
+	hops      int
+	header    string // canonical; "" when there is nobody to believe
+	forwarded bool
+	direct    bool
+	fold      match.Fold
+
+	noHeader, badHeader, unknown atomic.Uint64
+}
+
+// NewIdentity returns the Identity of c. The error names the field that cannot
+// be, and what is allowed.
+func NewIdentity(c IdentityConfig) (*Identity, error) {
+	id := new(Identity)
+	if err := id.init(c); err != nil {
+		return nil, err
+	}
+	return id, nil
+}
+
+func (id *Identity) init(c IdentityConfig) error {
+	if err := c.Fold.Validate(); err != nil {
+		return fmt.Errorf("IdentityConfig.Fold: %w", err)
+	}
+	if c.Hops < 0 {
+		return fmt.Errorf("IdentityConfig.Hops is %d; allowed is 0 (any number of trusted proxies) or more", c.Hops)
+	}
+	for _, p := range c.TrustedProxies {
+		own, err := proxyPrefix(p)
+		if err != nil {
+			return err
+		}
+		if own.Bits() == 0 && c.Hops == 0 {
+			return fmt.Errorf("IdentityConfig.TrustedProxies has %v, so every address that a client claims would be believed; name the proxies' networks, or their number in Hops", p)
+		}
+		id.trusted = append(id.trusted, own)
+	}
+	if c.Header != "" && !isToken(c.Header) {
+		return fmt.Errorf("IdentityConfig.Header is %q; allowed is the name of a header such as X-Forwarded-For", c.Header)
+	}
+	id.trustUnix, id.hops, id.direct, id.fold = c.TrustUnix, c.Hops, c.ProxiesAreClients, c.Fold
+	if len(id.trusted) > 0 || id.trustUnix {
+		id.header = "X-Forwarded-For"
+		if c.Header != "" {
+			id.header = textproto.CanonicalMIMEHeaderKey(c.Header)
+		}
+		id.forwarded = id.header == "Forwarded"
+	}
+	return nil
+}
+
+// proxyPrefix returns p as addresses are looked up in it: unmapped.
+func proxyPrefix(p netip.Prefix) (netip.Prefix, error) {
+	switch {
+	case !p.IsValid():
+		return p, errors.New("IdentityConfig.TrustedProxies has an invalid prefix; allowed are prefixes such as 192.0.2.0/24, see match.ParsePrefix")
+	case p.Addr().Is4In6() && p.Bits() < 96:
+		return p, fmt.Errorf("IdentityConfig.TrustedProxies has %v, which spans IPv4 and IPv6; write the IPv4 prefix", p)
+	case p.Addr().Is4In6():
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p.Masked(), nil
+}
+
+// Header returns the canonical name of the header that is read, or "" when
+// there is no proxy to believe.
+func (id *Identity) Header() string { return id.header }
+
+// Client returns who sent r. It reads r.RemoteAddr, which net/http fills with
+// the socket's peer: a middleware that overwrites it is believed.
+func (id *Identity) Client(r *http.Request) Client {
+	addr, ok := parseNode(r.RemoteAddr)
+	if ok {
+		return id.find(addr, false, r.Header[id.header])
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return id.find(netip.Addr{}, local != nil && local.Network() == "unix", r.Header[id.header])
+}
+
+// ClientOf is Client for callers without an [http.Request]: from the socket's
+// peer and all lines of the header that [Identity.Header] names, in order.
+func (id *Identity) ClientOf(peer net.Addr, lines []string) Client {
+	switch p := peer.(type) {
+	case nil:
+	case *net.TCPAddr:
+		return id.find(p.AddrPort().Addr().WithZone("").Unmap(), false, lines)
+	case *net.UnixAddr:
+		return id.find(netip.Addr{}, true, lines)
+	default:
+		if addr, ok := parseNode(p.String()); ok {
+			return id.find(addr, false, lines)
+		}
+	}
+	return id.find(netip.Addr{}, false, lines)
+}
+
+// AppendKey appends to dst the key of r's client: its address cut to the
+// prefix that Fold says, or the text of [Client.AppendTo] for one without.
+func (id *Identity) AppendKey(dst []byte, r *http.Request) []byte {
+	var text [maxClientText]byte
+	return id.fold.Append(dst, id.Client(r).AppendTo(text[:0]))
+}
+
+// find walks from the socket's peer to the client: each trusted hop vouches for
+// the address that it appended.
+func (id *Identity) find(peer netip.Addr, unix bool, lines []string) Client {
+	at := Client{Addr: peer, plain: true}
+	if !peer.IsValid() && !unix {
+		id.unknown.Add(1)
+		at.Source = Unknown
+		return at
+	}
+	if unix && !id.trustUnix || !unix && !id.trusts(peer) {
+		at.Addr = translated(peer)
+		return at
+	}
+	if len(lines) == 0 {
+		id.noHeader.Add(1)
+		at.Source, at.plain = NoHeader, id.direct
+		return at
+	}
+	hops := chain{lines: lines, forwarded: id.forwarded}
+	for n := 1; ; n++ {
+		node, more := hops.previous()
+		if !more { // the first proxy does not say whom it speaks for either
+			id.noHeader.Add(1)
+			at.Source, at.plain = NoHeader, id.direct
+			return at
+		}
+		addr, ok := parseNode(node)
+		if !ok {
+			id.badHeader.Add(1)
+			at.Source, at.plain = BadHeader, id.direct
+			return at
+		}
+		at.Addr, at.Source = addr, FromHeader
+		if n == id.hops || !id.trusts(addr) {
+			break
+		}
+	}
+	at.Addr = translated(at.Addr)
+	return at
+}
+
+func (id *Identity) trusts(a netip.Addr) bool {
+	for _, p := range id.trusted {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// IdentityStats is how often an [Identity] had no client's address to give.
+// Steady growth of NoHeader or BadHeader means a proxy that is set up wrongly,
+// or clients that strip its header.
+type IdentityStats struct {
+	NoHeader  uint64 // a trusted proxy did not say whom it speaks for
+	BadHeader uint64 // a trusted proxy wrote something else than an address
+	Unknown   uint64 // the peer had no address
+}
+
+// Stats returns the counts since id was made.
+func (id *Identity) Stats() IdentityStats {
+	return IdentityStats{
+		NoHeader:  id.noHeader.Load(),
+		BadHeader: id.badHeader.Load(),
+		Unknown:   id.unknown.Load(),
+	}
+}

@@ -1,0 +1,254 @@
+package latelyhttp
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// atOnce is a rule: n requests of a client under way at one time.
+func atOnce(t testing.TB, n uint64, lease time.Duration) ratelimit.Rule {
+	t.Helper()
+	r := limited(t, "at-once", n, lease)
+	r.Algorithm = ratelimit.InFlight
+	return r
+}
+
+func TestInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := mustNew(t, mustLimiter(t, atOnce(t, 2, time.Hour), limited(t, "per-client", 5, time.Hour)), Config{})
+		h := m.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			time.Sleep(10 * time.Second)
+			if r.URL.Path == "/panic" {
+				panic(http.ErrAbortHandler)
+			}
+		}))
+		var mu sync.Mutex
+		codes := map[string]int{}
+		send := func(path string) {
+			defer func() {
+				_ = recover()
+			}()
+			r := request("192.0.2.1:1")
+			r.URL.Path = path
+			w := httptest.NewRecorder()
+			defer func() {
+				mu.Lock()
+				defer mu.Unlock()
+				codes[path] = w.Code
+				checkDraft(t, w.Header(), w.Code)
+				if got := header(t, w, "RateLimit-Policy"); got != `"at-once";q=2;qu="concurrent-requests", "per-client";q=5;w=3600` {
+					t.Errorf("%s: RateLimit-Policy is %s", path, got)
+				}
+			}()
+			h.ServeHTTP(w, r)
+		}
+		var wg sync.WaitGroup
+		for _, step := range []struct {
+			at   int // seconds
+			path string
+			want int
+		}{
+			{0, "/a", 200},
+			{1, "/panic", 200},
+			{2, "/full", 429},
+			{5, "/full2", 429},
+			{12, "/b", 200},
+			{13, "/c", 200},
+			{14, "/full3", 429},
+			{30, "/d", 200},
+			{60, "/fifth", 429},
+		} {
+			wg.Go(func() {
+				time.Sleep(time.Duration(step.at) * time.Second)
+				send(step.path)
+				mu.Lock()
+				defer mu.Unlock()
+				if codes[step.path] != step.want {
+					t.Errorf("%s at %d s: %d; want %d", step.path, step.at, codes[step.path], step.want)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// Whatever goes wrong between the decision and the handler gives the place back.
+func TestInFlightIsGivenBack(t *testing.T) {
+	broken := true
+	m := mustNew(t, mustLimiter(t, atOnce(t, 1, time.Hour)), Config{
+		Observe: func(*http.Request, Verdict) {
+			if broken {
+				panic("the observer")
+			}
+		},
+	})
+	next := new(ok)
+	func() {
+		defer func() {
+			if recover() != "the observer" {
+				t.Error("the panic was lost")
+			}
+		}()
+		do(m.Wrap(next), request("192.0.2.1:1"))
+	}()
+	broken = false
+	pass, admitted := m.Admit(httptest.NewRecorder(), request("192.0.2.1:1"))
+	if !admitted || next.served != 0 {
+		t.Fatal("the place was lost")
+	}
+	w := do(m.Wrap(next), request("192.0.2.1:1"))
+	if w.Code != 429 || header(t, w, "RateLimit-Policy") != `"at-once";q=1;qu="concurrent-requests"` {
+		t.Errorf("with all places taken: %d %v", w.Code, w.Header())
+	}
+	if b := readBody(t, w); !slices.Equal(b.Violated, []string{"at-once"}) {
+		t.Errorf("the body is %+v", b)
+	}
+	pass.Done()
+	pass.Done()
+	if w := do(m.Wrap(next), request("192.0.2.1:1")); w.Code != 200 {
+		t.Errorf("after Done: %d", w.Code)
+	}
+	if w := do(m.Wrap(next), request("192.0.2.1:1")); w.Code != 200 {
+		t.Errorf("after a request: %d", w.Code)
+	}
+}
+
+// A queue serves requests in turn, and gives the places of those back that do
+// not wait.
+func TestQueue(t *testing.T) {
+	queue := limited(t, "queue", 1, time.Second)
+	queue.Algorithm, queue.Limits[0].Burst = ratelimit.LeakyBucket, 3
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var seen []string
+		var served []time.Duration
+		var mu sync.Mutex
+		m := mustNew(t, mustLimiter(t, queue), Config{Observe: func(r *http.Request, v Verdict) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, fmt.Sprintf("%s %v", r.URL.Path, v.Decision.Allowed))
+			if v.Decision.Allowed {
+				served = append(served, time.Since(start))
+			}
+		}})
+		h := m.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		var wg sync.WaitGroup
+		for _, step := range []struct {
+			at       time.Duration
+			path     string
+			patience time.Duration // of the client; 0 is no end
+			deadline bool          // the server knows of it
+			want     int
+			retry    string
+		}{
+			{0, "/first", 0, false, 200, ""},
+			{1 * time.Millisecond, "/second", 0, false, 200, ""},
+			{2 * time.Millisecond, "/hurried", 100 * time.Millisecond, true, 429, "2"},
+			{3 * time.Millisecond, "/gone", 100 * time.Millisecond, false, 429, "2"},
+			{4 * time.Millisecond, "/over", 0, false, 429, "1"},
+			{200 * time.Millisecond, "/third", 0, false, 200, ""},
+			{10 * time.Second, "/later", 0, false, 200, ""},
+		} {
+			wg.Go(func() {
+				time.Sleep(step.at)
+				r := request("192.0.2.1:1")
+				r.URL.Path = step.path
+				ctx, cancel := context.WithCancel(t.Context())
+				if step.deadline {
+					ctx, cancel = context.WithTimeout(t.Context(), step.patience)
+				} else if step.patience > 0 {
+					time.AfterFunc(step.patience, cancel)
+				}
+				defer cancel()
+				w := do(h, r.WithContext(ctx))
+				checkDraft(t, w.Header(), w.Code)
+				if w.Code != step.want || w.Header().Get("Retry-After") != step.retry {
+					t.Errorf("%s: %d, Retry-After %q; want %d, %q", step.path, w.Code, w.Header().Get("Retry-After"), step.want, step.retry)
+				}
+				if w.Code == 429 && !slices.Equal(readBody(t, w).Violated, []string{"queue"}) {
+					t.Errorf("%s: %s", step.path, w.Body)
+				}
+			})
+		}
+		wg.Wait()
+		want := []string{"/first true", "/hurried false", "/over false", "/gone false", "/second true", "/third true", "/later true"}
+		if !slices.Equal(seen, want) {
+			t.Errorf("they were served as\n%q\nwant\n%q", seen, want)
+		}
+		for i := 1; i < len(served); i++ {
+			if served[i]-served[i-1] < time.Second {
+				t.Errorf("they were served at %v, less than a second apart", served)
+			}
+		}
+	})
+}
+
+// Rules that change under load: each answer is that of one Set or the other.
+func TestLiveRules(t *testing.T) {
+	var sets []*ratelimit.Set
+	for range 8 {
+		for _, rules := range [][]ratelimit.Rule{
+			{limited(t, "a", 1000, time.Minute)},
+			{atOnce(t, 50, time.Minute), limited(t, "a", 2000, time.Minute), limited(t, "b", 3000, time.Minute, "client", "path")},
+			{limited(t, "c", 0, time.Minute, "header:X-Tenant")},
+		} {
+			set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rules...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sets = append(sets, set)
+		}
+	}
+	store, err := ratelimit.NewMemory(sets[0], ratelimit.MemoryConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := ratelimit.NewLimiter(sets[0], store)
+	m := mustNew(t, l, Config{})
+	for _, s := range sets {
+		if err := m.Check(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := m.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	for i := range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				r := request(fmt.Sprintf("192.0.2.%d:1", i))
+				r.Header.Set("X-Tenant", "t")
+				w := do(h, r)
+				checkDraft(t, w.Header(), w.Code)
+			}
+		})
+	}
+	for _, s := range sets {
+		if err := l.Update(s); err != nil {
+			t.Error(err)
+		}
+	}
+	close(done)
+	wg.Wait()
+	if err := l.Update(sets[1]); err != nil {
+		t.Fatal(err)
+	}
+	w := do(h, request("192.0.2.99:1"))
+	if got := header(t, w, "RateLimit-Policy"); got != `"at-once";q=50;qu="concurrent-requests", "a";q=2000;w=60, "b";q=3000;w=60` {
+		t.Errorf("in the end RateLimit-Policy is %s", got)
+	}
+}

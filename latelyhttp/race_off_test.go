@@ -1,0 +1,5 @@
+//go:build !race
+
+package latelyhttp
+
+const raceEnabled = false

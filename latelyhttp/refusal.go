@@ -1,0 +1,118 @@
+package latelyhttp
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A problem is a registered problem type, with the title that goes with it.
+type problem struct {
+	status      int
+	kind, title string
+}
+
+// The types are those that draft-ietf-httpapi-ratelimit-headers-11 registers.
+const problemTypes = "https://iana.org/assignments/http-problem-types#"
+
+var (
+	quotaExceeded   = problem{http.StatusTooManyRequests, problemTypes + "quota-exceeded", "Request cannot be satisfied as assigned quota has been exceeded"}
+	abnormalUsage   = problem{http.StatusTooManyRequests, problemTypes + "abnormal-usage-detected", "Request not satisfied due to detection of abnormal request pattern"}
+	reducedCapacity = problem{http.StatusServiceUnavailable, problemTypes + "temporary-reduced-capacity", "Request cannot be satisfied due to temporary server capacity constraints"}
+	fieldTooLarge   = problem{http.StatusRequestHeaderFieldsTooLarge, "about:blank", http.StatusText(http.StatusRequestHeaderFieldsTooLarge)}
+)
+
+// problemOf returns what to tell a client whose event was refused by d.
+func problemOf(d *ratelimit.Decision) *problem {
+	switch {
+	case !d.BannedUntil.IsZero():
+		return &abnormalUsage
+	case !storeFailed(d):
+		return &quotaExceeded
+	case errors.Is(d.Err, ratelimit.ErrKeyTooLong):
+		return &fieldTooLarge
+	}
+	return &reducedCapacity
+}
+
+// storeFailed reports whether d is the refusal of a rule that is closed while
+// its store is away. The refusals of limits have a RetryAfter, or Never.
+func storeFailed(d *ratelimit.Decision) bool {
+	return !d.Allowed && d.RetryAfter == 0 && d.BannedUntil.IsZero()
+}
+
+// refuse answers r, which v refuses.
+func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, p *plan, s *state, v *Verdict) {
+	h := w.Header()
+	if v.Decision.RetryAfter > 0 {
+		wait := seconds(v.Decision.RetryAfter) + rand.Int64N(int64(m.jitter/time.Second)+1)
+		h["Retry-After"] = []string{strconv.FormatInt(wait, 10)}
+	}
+	h["Cache-Control"] = []string{"no-store"}
+	if m.onRefused != nil {
+		m.onRefused(w, r, *v)
+		return
+	}
+	problem := problemOf(&v.Decision)
+	s.text = p.appendProblem(s.text[:0], problem, v)
+	h["Content-Type"] = []string{"application/problem+json"}
+	h["Content-Length"] = []string{strconv.Itoa(len(s.text))}
+	w.WriteHeader(problem.status)
+	if r.Method != http.MethodHead {
+		w.Write(s.text) // nobody is left to hear of an error
+	}
+}
+
+// appendProblem appends the body of RFC 9457.
+func (p *plan) appendProblem(buf []byte, problem *problem, v *Verdict) []byte {
+	buf = append(buf, `{"type":"`...)
+	buf = append(buf, problem.kind...)
+	buf = append(buf, `","title":"`...)
+	buf = append(buf, problem.title...)
+	buf = append(buf, `","status":`...)
+	buf = strconv.AppendInt(buf, int64(problem.status), 10)
+	if problem != &fieldTooLarge {
+		buf = append(buf, `,"violated-policies":[`...)
+		buf = p.appendViolated(buf, v)
+		buf = append(buf, ']')
+	}
+	return append(buf, "}\n"...)
+}
+
+// appendViolated appends the names of the policies that refused the event.
+func (p *plan) appendViolated(buf []byte, v *Verdict) []byte {
+	start := len(buf)
+	banned := !v.Decision.BannedUntil.IsZero()
+	for i := range v.Outcomes {
+		o := &v.Outcomes[i]
+		r := p.rule(o)
+		if r == nil || r.shadow || !o.Refused || o.Skipped || o.Banned != banned {
+			continue
+		}
+		name := r.json
+		if !o.Banned && len(r.limits) > 0 {
+			name = r.tightest(o).json
+		}
+		buf = append(comma(buf, start), name...)
+	}
+	if len(buf) == start { // the store failed, and its rule is closed
+		if i, ok := p.numbers[v.Decision.Rule]; ok {
+			buf = append(buf, p.rules[i].json...)
+		}
+	}
+	return buf
+}
+
+// quoteJSON returns s as a JSON string.
+func quoteJSON(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // unreachable: every string has a form
+	}
+	return string(b)
+}

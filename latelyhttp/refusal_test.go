@@ -1,0 +1,270 @@
+package latelyhttp
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A body is a problem document as RFC 9457 and the draft have it.
+type body struct {
+	Type     string   `json:"type"`
+	Title    string   `json:"title"`
+	Status   int      `json:"status"`
+	Violated []string `json:"violated-policies"`
+}
+
+func readBody(t testing.TB, w *httptest.ResponseRecorder) body {
+	t.Helper()
+	d := json.NewDecoder(w.Body)
+	d.DisallowUnknownFields()
+	var b body
+	if err := d.Decode(&b); err != nil || d.More() {
+		t.Fatalf("the body is no problem document: %v", err)
+	}
+	return b
+}
+
+func TestProblems(t *testing.T) {
+	several := limited(t, "api", 1, time.Minute)
+	several.Limits = append(several.Limits, ratelimit.Limit{N: 9, Span: time.Hour})
+	banning := limited(t, `lo"gin<é>`, 1, time.Minute)
+	banning.Ban = &ratelimit.Ban{After: 2, Of: ratelimit.Refusals, Span: time.Minute, For: time.Hour}
+	flood := ratelimit.Rule{Name: "flood", Key: mustKey(t, "client"), Ban: &ratelimit.Ban{After: 5, Span: time.Minute, For: time.Hour}}
+	shadow := limited(t, "planned", 0, time.Minute)
+	shadow.Shadow = true
+	m := mustNew(t, mustLimiter(t, shadow, several, banning, limited(t, "wide", 100, time.Minute), flood), Config{})
+	h := m.Wrap(new(ok))
+	for i, want := range []struct {
+		code     int
+		kind     string
+		violated []string
+	}{
+		{200, "", nil},
+		{429, "quota-exceeded", []string{"api/60s", `lo"gin<é>`}},
+		{429, "quota-exceeded", []string{"api/60s", `lo"gin<é>`}},
+		{429, "abnormal-usage-detected", []string{`lo"gin<é>`}},
+		{429, "abnormal-usage-detected", []string{`lo"gin<é>`}},
+	} {
+		w := do(h, request("192.0.2.1:1"))
+		if w.Code != want.code {
+			t.Fatalf("request %d: %d; want %d", i, w.Code, want.code)
+		}
+		if w.Code == 200 {
+			if w.Header().Get("Cache-Control") != "" || w.Body.String() != "served" {
+				t.Errorf("an admitted request gets %v %s", w.Header(), w.Body)
+			}
+			continue
+		}
+		if got := w.Header().Get("Content-Length"); got != strconv.Itoa(w.Body.Len()) {
+			t.Errorf("request %d: Content-Length is %s of %d", i, got, w.Body.Len())
+		}
+		b := readBody(t, w)
+		if b.Type != "https://iana.org/assignments/http-problem-types#"+want.kind || b.Status != want.code || b.Title == "" || !slices.Equal(b.Violated, want.violated) {
+			t.Errorf("request %d: the body is %+v; want %s, %q", i, b, want.kind, want.violated)
+		}
+		if got := header(t, w, "Content-Type"); got != "application/problem+json" {
+			t.Errorf("request %d: Content-Type is %s", i, got)
+		}
+		if got := header(t, w, "Cache-Control"); got != "no-store" {
+			t.Errorf("request %d: Cache-Control is %s", i, got)
+		}
+	}
+}
+
+func TestBanOnlyRule(t *testing.T) {
+	flood := ratelimit.Rule{Name: "flood", Key: mustKey(t, "client"), Ban: &ratelimit.Ban{After: 1, Span: time.Minute, For: 90 * time.Second}}
+	synctest.Test(t, func(t *testing.T) {
+		h := mustNew(t, mustLimiter(t, flood), Config{}).Wrap(new(ok))
+		for i, want := range []int{200, 429} {
+			w := do(h, request("192.0.2.1:1"))
+			if w.Code != want || w.Header().Get("RateLimit") != "" || w.Header().Get("RateLimit-Policy") != "" {
+				t.Errorf("request %d: %d %v", i, w.Code, w.Header())
+			}
+			if w.Code == 429 && (header(t, w, "Retry-After") != "90" || !slices.Equal(readBody(t, w).Violated, []string{"flood"})) {
+				t.Errorf("request %d: %v %s", i, w.Header(), w.Body)
+			}
+		}
+	})
+}
+
+func TestHeadHasNoBody(t *testing.T) {
+	h := mustNew(t, mustLimiter(t, limited(t, "none", 0, time.Minute)), Config{}).Wrap(new(ok))
+	get := do(h, request("192.0.2.1:1"))
+	r := request("192.0.2.1:1")
+	r.Method = "HEAD"
+	head := do(h, r)
+	if head.Code != 429 || head.Body.Len() != 0 {
+		t.Errorf("HEAD: %d with %d bytes", head.Code, head.Body.Len())
+	}
+	for _, name := range []string{"Content-Length", "Content-Type", "Cache-Control", "RateLimit", "RateLimit-Policy"} {
+		if a, b := header(t, get, name), header(t, head, name); a != b {
+			t.Errorf("%s: GET has %s, HEAD %s", name, a, b)
+		}
+	}
+}
+
+// A store that fails is told as such.
+type failingStore struct {
+	ratelimit.Store
+	err error
+}
+
+func (s failingStore) Decide(*ratelimit.Request) error { return s.err }
+
+func TestStoreFailure(t *testing.T) {
+	away := errors.New("away")
+	for _, c := range []struct {
+		policy ratelimit.FailPolicy
+		err    error
+		want   int
+	}{
+		{ratelimit.FailOpen, away, 200},
+		{ratelimit.FailLocal, away, 200},
+		{ratelimit.FailClosed, away, 503},
+		{ratelimit.FailClosed, ratelimit.ErrKeyTooLong, 431},
+	} {
+		rule := limited(t, "login", 5, time.Minute)
+		rule.OnStoreFailure = c.policy
+		set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var seen error
+		m := mustNew(t, ratelimit.NewLimiter(set, failingStore{err: c.err}), Config{
+			Observe: func(_ *http.Request, v Verdict) { seen = v.Decision.Err },
+		})
+		w := do(m.Wrap(new(ok)), request("192.0.2.1:1"))
+		if w.Code != c.want || !errors.Is(seen, c.err) {
+			t.Errorf("%v, %v: %d, and the observer saw %v", c.policy, c.err, w.Code, seen)
+		}
+		if w.Header().Get("Retry-After") != "" {
+			t.Errorf("%v: nobody knows when the store is back; Retry-After is %s", c.policy, w.Header().Get("Retry-After"))
+		}
+		if body := w.Body.String(); c.want == 503 && !strings.Contains(body, `"violated-policies":["login"]`) {
+			t.Errorf("the body is %s", body)
+		}
+	}
+}
+
+func TestJitter(t *testing.T) {
+	m := mustNew(t, mustLimiter(t, limited(t, "one", 1, time.Minute)), Config{Jitter: 3 * time.Second})
+	h := m.Wrap(new(ok))
+	do(h, request("192.0.2.1:1"))
+	seen := map[string]int{}
+	for range 300 {
+		w := do(h, request("192.0.2.1:1"))
+		checkDraft(t, w.Header(), w.Code)
+		seen[header(t, w, "Retry-After")]++
+	}
+	if len(seen) < 4 || seen["59"] > 0 && len(seen) > 5 || seen["64"] > 0 {
+		t.Errorf("Retry-After was %v; want 60 to 63", seen)
+	}
+}
+
+// retryRules are rules of every kind that refuses for a time.
+func retryRules(t testing.TB, rnd *rand.Rand) map[string][]ratelimit.Rule {
+	ms := func(from, to int) time.Duration { return time.Duration(from+rnd.IntN(to-from)) * time.Millisecond }
+	exact := limited(t, "exact", 100, ms(1, 30_000))
+	exact.Algorithm = ratelimit.Exact
+	several := limited(t, "several", 3, ms(500, 2000))
+	several.Limits = append(several.Limits, ratelimit.Limit{N: 10, Span: ms(5000, 20_000)}, ratelimit.Limit{N: 80, Span: ms(60_000, 90_000)})
+	counting := limited(t, "counting", 3, ms(500, 5000))
+	counting.CountRefused = true
+	banning := limited(t, "banning", 5, ms(1000, 3000))
+	banning.Ban = &ratelimit.Ban{After: 3, Of: ratelimit.Refusals, Span: ms(10_000, 60_000), For: ms(1000, 90_000), Factor: 1.5, Max: 10 * time.Minute}
+	hits := ratelimit.Rule{Name: "hits", Key: mustKey(t, "client"), Ban: &ratelimit.Ban{After: 20, Span: ms(1000, 30_000), For: ms(1000, 60_000)}}
+	rules := map[string][]ratelimit.Rule{
+		"small":    {limited(t, "small", 1+uint64(rnd.IntN(5)), ms(1, 10_000))},
+		"ring":     {limited(t, "ring", 65+uint64(rnd.IntN(50)), ms(100, 60_000))},
+		"exact":    {exact},
+		"several":  {several},
+		"counting": {counting},
+		"banning":  {banning},
+		"hits":     {hits},
+		"all":      {exact, several, banning, hits, limited(t, "ring", 65, ms(5000, 60_000))},
+	}
+	for _, name := range ratelimit.Algorithms() {
+		a, err := ratelimit.AlgorithmNamed(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a == ratelimit.LeakyBucket {
+			continue // a client alone waits for its turn and is never refused
+		}
+		r := limited(t, name, 1+uint64(rnd.IntN(100)), time.Minute)
+		r.Algorithm = a
+		rules["algorithm "+name] = []ratelimit.Rule{r}
+	}
+	return rules
+}
+
+// Of all refusals, a client that waits as long as Retry-After says, and does
+// nothing else meanwhile, is admitted. One that waits a second less is not,
+// where waiting does not itself count for something.
+func TestRetryAfterIsTrue(t *testing.T) {
+	rnd := seeded(t)
+	rounds, refusals := 1, 150
+	if longTests() {
+		rounds, refusals = 20, 700
+	}
+	total := 0
+	for range rounds {
+		for name, rules := range retryRules(t, rnd) {
+			synctest.Test(t, func(t *testing.T) {
+				h := unended(mustNew(t, mustLimiter(t, rules...), Config{}))
+				total += lone(t, h, rnd, refusals, name == "small" || name == "ring" || name == "exact" || name == "several")
+			})
+			if t.Failed() {
+				t.Fatalf("with the rules %s: %+v", name, rules)
+			}
+		}
+	}
+	t.Logf("%d refusals, %d admitted after Retry-After", total, total)
+}
+
+// unended is a handler whose requests stay under way, so that only the lease of
+// an InFlight limit ends them.
+func unended(m *Middleware) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.Admit(w, r) })
+}
+
+// lone is a client alone: it sends at random until refused, then waits.
+func lone(t *testing.T, h http.Handler, rnd *rand.Rand, refusals int, early bool) (refused int) {
+	for refused < refusals {
+		w := do(h, request("192.0.2.1:1"))
+		if w.Code == 200 {
+			if rnd.IntN(4) == 0 { // else at once
+				time.Sleep(time.Duration(rnd.Int64N(int64(50 * time.Millisecond))))
+			}
+			continue
+		}
+		refused++
+		seconds, err := strconv.Atoi(header(t, w, "Retry-After"))
+		if err != nil || seconds < 1 {
+			t.Fatalf("Retry-After is %v: %v", w.Header(), err)
+		}
+		if early && seconds > 1 {
+			time.Sleep(time.Duration(seconds-1) * time.Second)
+			if w := do(h, request("192.0.2.1:1")); w.Code == 200 {
+				t.Errorf("Retry-After is %d, but a second less is enough", seconds)
+			}
+			seconds = 1
+		}
+		time.Sleep(time.Duration(seconds) * time.Second)
+		if w := do(h, request("192.0.2.1:1")); w.Code != 200 {
+			t.Fatalf("refused again after %d s: %v %s", seconds, w.Header(), w.Body)
+		}
+	}
+	return refused
+}
