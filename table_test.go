@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -310,5 +311,24 @@ func TestTableLongKeys(t *testing.T) {
 	}
 	if s := tb.Stats(); s.Keys != 2 || s.Refused != 1 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// An add whose slot another add has left behind meanwhile is told so, and
+// changes nothing.
+func TestTableFormOlderThanTheRing(t *testing.T) {
+	for _, window := range []Window{tenSeconds(), {Span: time.Second, Slot: time.Second}} {
+		var w tableWindow
+		w.init(window, 0, 0)
+		words := make([]uint64, w.end)
+		for _, x := range []struct {
+			rel  int64
+			fits bool
+		}{{100, true}, {100 - w.slots, true}, {100 - w.slots - 1, false}, {0, false}, {100 + w.slots, true}, {100, true}, {99, false}} {
+			before := slices.Clone(words)
+			if got := w.add(words, x.rel, 3); got != x.fits || slices.Equal(before, words) == x.fits {
+				t.Errorf("%v: an add at %d: %t, want %t; %x, before %x", window, x.rel, got, x.fits, words, before)
+			}
+		}
 	}
 }

@@ -114,7 +114,7 @@ func TestStreamIsInFlightWhileItsHandlerRuns(t *testing.T) {
 		if v := detail[errdetails.QuotaFailure](r).GetViolations(); len(v) != 1 || v[0].GetQuotaId() != "at-once" || v[0].GetQuotaValue() != 1 {
 			t.Errorf("a call beside the stream violates %v", v)
 		}
-		if policy := r.trailer.Get(policyField); len(policy) != 1 || policy[0] != `"at-once";q=1;qu="concurrent-requests"` {
+		if policy := r.trailer.Get(policyField); len(policy) != 1 || policy[0] != `"at-once";q=1;qu="concurrent-requests", "per-client";q=100;w=3600` {
 			t.Errorf("a call beside the stream is told %q", policy)
 		}
 		if err := first.CloseSend(); err != nil {

@@ -49,8 +49,14 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 		}
 		s.conds = append(s.conds, cond)
 		r.Limits = slices.Clone(r.Limits)
+		if r.Adapt != nil {
+			adapt := *r.Adapt
+			adapt.Steps = slices.Clone(adapt.Steps)
+			r.Adapt = &adapt
+		}
 		if r.Ban != nil {
 			ban := *r.Ban
+			ban.Steps = slices.Clone(ban.Steps)
 			r.Ban = &ban
 		}
 	}

@@ -78,6 +78,7 @@ type Inline struct {
 	drop        uint // the bits of a tag that come before those that place it
 	stride      uint // words of a place
 	skip        uint // of these, the head and the key
+	spare       uint // of so many places, one is kept empty
 	plain       bool // 64 bits of the hash are enough
 	config      InlineConfig
 	pages       []page
@@ -103,6 +104,8 @@ const (
 
 	// handCalls is how many new keys move the hand one page on.
 	handCalls = 512
+
+	lineWords = 8 // of a cache line
 
 	// maxStride bounds the words of a record.
 	maxStride = 1 << 20
@@ -132,12 +135,15 @@ func NewInline(seed maphash.Seed, c InlineConfig) (*Inline, error) {
 	t := &Inline{
 		seed: seed, seed2: maphash.MakeSeed(),
 		shift:  uint(64 - bits.Len64(uint64(n)-1)),
-		stride: uint(stride), skip: uint(1 + c.KeyWords),
+		stride: uint(stride), skip: uint(1 + c.KeyWords), spare: 4,
 		plain:  c.KeyWords == 0 && !c.Compare,
 		config: c, pages: make([]page, n),
 	}
 	t.fixed.Store(fixed)
 	t.drop = 64 - t.shift - headBits
+	if stride <= lineWords/2 {
+		t.spare = 6 // longer searches, but most of them in one cache line, and less memory to miss
+	}
 	for i := range t.pages {
 		t.pages[i].t = t
 	}

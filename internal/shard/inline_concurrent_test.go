@@ -141,7 +141,7 @@ func (c *conserving) step(rnd *rand.Rand, key string) {
 func TestInlineConservation(t *testing.T) {
 	each := 20_000
 	if raceEnabled || testing.Short() {
-		each = 3_000
+		each = 1_500
 	}
 	seed := seeded(t).Uint64()
 	for _, x := range []struct {

@@ -185,11 +185,11 @@ func (p *page) try(hash uint64, key string, id *identity) (Record, State) {
 	if state&(changing|drained) != 0 || p.state.Load() != state {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if i, state := p.find(hash, key, id); state != Found {
+		i, state := p.find(hash, key, id)
+		if state != Found {
 			return Record{}, state
-		} else {
-			return Record{p, p.view().head(i)}, Found
 		}
+		return Record{p, p.view().head(i)}, Found
 	}
 	if v.first == nil {
 		return Record{}, Absent

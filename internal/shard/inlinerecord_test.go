@@ -57,6 +57,23 @@ func TestInlineSpotOfThePast(t *testing.T) {
 	}
 }
 
+// Has waits for nobody who has locked a record.
+func TestInlineHas(t *testing.T) {
+	in, _, _ := newInline(t, 1<<20, nil)
+	if in.Has(in.Hash("a")) {
+		t.Error("an empty table has a key")
+	}
+	r, _ := in.LockOrAdd(in.Hash("a"), "a")
+	if !in.Has(in.Hash("a")) || in.Has(in.Hash("b")) {
+		t.Error("a table does not have the one key that it has, or has another")
+	}
+	r.Unlock()
+	in.Remove(in.Hash("a"), "a")
+	if in.Has(in.Hash("a")) {
+		t.Error("a table has a key that was removed")
+	}
+}
+
 // A record of eight words is one cache line.
 func TestInlineRecordIsALine(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {

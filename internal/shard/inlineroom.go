@@ -52,7 +52,7 @@ func (p *page) room(need int) bool {
 // crowded reports whether records fill p or nearly so, cramped whether keys do.
 // Then it is time to grow: just enough room would mean to look for more with
 // every key.
-func (p *page) crowded() bool { return p.n >= p.most-p.most/8 }
+func (p *page) crowded() bool { return p.n >= p.most-p.most/32 }
 
 func (p *page) cramped(need int) bool { return p.tail+need > len(p.arena)-len(p.arena)/8 }
 
@@ -88,7 +88,7 @@ func (p *page) publish(words []uint64, place []uint32) {
 	p.first.Store(unsafe.SliceData(words))
 	p.setPlaces(places)
 	p.place = place
-	p.most = int32(places - max(places/4, 1))
+	p.most = int32(places - max(places/p.t.spare, 1))
 }
 
 // resize gives p places for that many records or some more. It changes nothing
