@@ -135,7 +135,7 @@ func (c *Config) prepareRules() error {
 	for i := range c.Rules.Limits.Len() {
 		r := c.Rules.Limits.Rule(i)
 		for _, l := range r.Limits {
-			if err := c.multiple(r.Name, l.Span); err != nil {
+			if err := c.multiple(r.Name, edges(r.Algorithm, l, r.Zone)); err != nil {
 				return err
 			}
 		}
@@ -165,7 +165,11 @@ func (c *Config) prepareWhatIfs() error {
 		if err := w.validate(c.Algorithm); err != nil {
 			return err
 		}
-		if err := c.multiple(fmt.Sprintf("--%s %s", w.Kind, w.Text), w.Span); err != nil {
+		span := w.Span
+		if w.Kind == Limit {
+			span = edges(c.Algorithm, w.limit(), nil)
+		}
+		if err := c.multiple(fmt.Sprintf("--%s %s", w.Kind, w.Text), span); err != nil {
 			return err
 		}
 		if w.Kind != Hot {

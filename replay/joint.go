@@ -11,8 +11,9 @@ import (
 )
 
 // judgeRules judges a rules file: limits and bans together, in event order, and
-// hot rules each on their own. If all limits and bans count by one key, keys
-// are spread over the cores; otherwise one core sees all events.
+// hot rules each on their own. If all limits and bans count by one key and none
+// follows the traffic, keys are spread over the cores; otherwise one core sees all
+// events.
 func (e *events) judgeRules(ctx context.Context, report *Report) error {
 	file := e.run.Rules
 	parts, partOf := e.partition(file.Limits)
@@ -52,11 +53,12 @@ func (e *events) judgeRules(ctx context.Context, report *Report) error {
 }
 
 // partition returns over how many cores the events of a set can be spread, and
-// the part of each event; nil when all events are one part.
+// the part of each event; nil when all events are one part. A rule that follows
+// the traffic looks at all keys together.
 func (e *events) partition(set *ratelimit.Set) (parts int, partOf []uint8) {
 	parts = min(e.run.Cores, 256)
 	for i := range set.Len() {
-		if !set.Rule(i).Key.Equal(set.Rule(0).Key) {
+		if r := set.Rule(i); r.Adapt != nil || !r.Key.Equal(set.Rule(0).Key) {
 			parts = 1
 		}
 	}
@@ -166,16 +168,7 @@ func (e *events) reportRule(rule *ratelimit.Rule, number int, tallies []tally) R
 		Allowed: pointer(all.allowed), Denied: pointer(all.denied), Refused: pointer(all.refused),
 		Busiest: []BusyKey{},
 	}
-	if len(rule.Limits) > 0 {
-		rep.N, rep.SpanSeconds = rule.Limits[0].N, rule.Limits[0].Span.Seconds()
-	} else {
-		rep.Kind, rep.N, rep.SpanSeconds, rep.Algorithm = Ban, rule.Ban.After, rule.Ban.Span.Seconds(), "exact"
-	}
-	if len(rule.Limits) > 1 {
-		for _, l := range rule.Limits {
-			rep.Limits = append(rep.Limits, LimitJSON{l.N, l.Span.Seconds()})
-		}
-	}
+	rep.limits(rule)
 	if rule.Shadow {
 		rep.Mode, rep.WouldDeny, rep.Refused = "shadow", pointer(all.wouldDeny), nil
 	}
@@ -192,7 +185,7 @@ func (e *events) reportRule(rule *ratelimit.Rule, number int, tallies []tally) R
 	}
 	rep.KeysDenied, rep.MostDenied = pointer(keysDenied), firstDenied(denied)
 	if rule.Ban != nil {
-		rep.BanSeconds = rule.Ban.For.Seconds()
+		rep.BanSeconds = rule.Ban.Duration(0).Seconds()
 		rep.Bans, rep.BannedKeys = pointer(int64(len(all.starts))), pointer(bannedKeys)
 		rep.StartsSHA256 = e.run.digestMoments(func(yield func(int64, string) bool) {
 			for _, s := range all.starts {
@@ -216,11 +209,29 @@ func (e *events) reportRule(rule *ratelimit.Rule, number int, tallies []tally) R
 	return rep
 }
 
+// limits says what rule counts, and how.
+func (rep *RuleReport) limits(rule *ratelimit.Rule) {
+	if len(rule.Limits) == 0 {
+		rep.Kind, rep.Algorithm = Ban, "exact"
+		rep.LimitJSON = LimitJSON{N: rule.Ban.After, SpanSeconds: rule.Ban.Span.Seconds()}
+		return
+	}
+	rep.LimitJSON, rep.Adapts = limitJSON(rule.Limits[0]), rule.Adapt != nil
+	if rule.Zone != nil {
+		rep.Zone = rule.Zone.String()
+	}
+	if len(rule.Limits) > 1 {
+		for _, l := range rule.Limits {
+			rep.Limits = append(rep.Limits, limitJSON(l))
+		}
+	}
+}
+
 // detectRule runs one hot rule over all events.
 func (e *events) detectRule(ctx context.Context, rule *hotkey.Rule) (RuleReport, error) {
 	rep := RuleReport{
 		Name: rule.Name, Kind: Hot, Key: keyName(rule.Key), Algorithm: "exact",
-		N: rule.Threshold, SpanSeconds: rule.Span.Seconds(), FirstHot: []Moment{},
+		LimitJSON: LimitJSON{N: rule.Threshold, SpanSeconds: rule.Span.Seconds()}, FirstHot: []Moment{},
 	}
 	set, err := hotkey.NewSet(*rule)
 	if err != nil {

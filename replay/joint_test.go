@@ -238,8 +238,9 @@ hot:
 	}
 }
 
-// TestJointSliding holds a realistic rules file with the default algorithm, on
-// a generated log with floods in it, to a Limiter on one core.
+// TestJointSliding holds realistic rules files, and one with every algorithm, on
+// a generated log with floods in it, to a Limiter on one core. One of them follows
+// the traffic of all keys, so that they must not be spread over cores.
 func TestJointSliding(t *testing.T) {
 	rnd := seeded(t)
 	var log bytes.Buffer
@@ -266,6 +267,26 @@ limits:
   - {name: both, key: [client, path], limit: 100 per 1h, mode: shadow}
 bans:
   - {name: login, key: client, when: {method: POST, path: "/login"}, after: 100 hits in 5m, for: 1h}
+`,
+		"algorithms": `
+version: 1
+limits:
+  - {name: weighted, key: client, limit: 30 per 30s, algorithm: weighted, count_refused: true}
+  - {name: two-bucket, key: client, limit: 25 per 20s, algorithm: two-bucket, count_refused: true, ban: {after: 30 refusals in 1m, for: [1m, 5m, 1h], jitter: 0.5}}
+  - {name: gcra, key: client, limit: 60 per 1m burst 15, algorithm: gcra, count_refused: true}
+  - {name: token-bucket, key: client, limit: [5 per 1s, 60 per 1m burst 40], algorithm: token-bucket, count_refused: true}
+  - {name: leaky-bucket, key: client, limit: 1 per 2s burst 10, algorithm: leaky-bucket, mode: shadow}
+  - {name: fixed, key: client, limit: 50 per 90s, algorithm: fixed, count_refused: true}
+  - {name: calendar, key: client, limit: [60 per hour, 300 per month], algorithm: calendar, zone: Asia/Kathmandu}
+  - {name: in-flight, key: client, limit: 10 at once for 1m, algorithm: in-flight}
+bans:
+  - {name: flood, key: client, after: 90 hits in 2m, for: 5m, factor: 3, jitter: 0.3, extend: true, remember: 1h}
+`,
+		"traffic": `
+version: 1
+limits:
+  - {name: steps, key: client, limit: 40 per 1m, adapt: {steps: [40 below 1 per 1s, 25 below 3 per 1s], above: 10, span: 10s}}
+  - {name: smooth, key: client, limit: 40 per 1m, algorithm: fixed, adapt: {steps: 50 below 3 per 1s, above: 9, smooth: 30s}}
 `,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -160,7 +160,7 @@ func (k *jointKey) startBan(t int64, b *ratelimit.Ban) {
 // server would ask.
 func limiterJudge(t *testing.T, file *rules.File, resolution time.Duration, moments []moment) []said {
 	t.Helper()
-	store, err := ratelimit.NewMemory(file.Limits, ratelimit.MemoryConfig{Resolution: resolution})
+	store, err := ratelimit.NewMemory(file.Limits, ratelimit.MemoryConfig{Resolution: resolution, Budget: ratelimit.NoBudget, JitterSeed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/lately-go/lately/ratelimit"
 )
 
 // A Report is what a replay found. Encoded as JSON it is the --json report;
@@ -103,12 +105,13 @@ type RuleReport struct {
 	Name         string      `json:"name"`
 	Kind         Kind        `json:"kind"`
 	Key          any         `json:"key"` // field name, or a list of them
-	N            uint64      `json:"n"`
-	SpanSeconds  float64     `json:"span_seconds"`
+	LimitJSON                // the first limit, or what the ban or hot rule counts
 	Limits       []LimitJSON `json:"limits,omitempty"` // all of them, when there are several
 	BanSeconds   float64     `json:"ban_seconds,omitempty"`
 	Algorithm    string      `json:"algorithm"`
-	Mode         string      `json:"mode,omitempty"` // "shadow"
+	Zone         string      `json:"zone,omitempty"`   // of algorithm calendar
+	Adapts       bool        `json:"adapts,omitempty"` // the traffic changed n as it went
+	Mode         string      `json:"mode,omitempty"`   // "shadow"
 	Allowed      *int64      `json:"allowed,omitempty"`
 	Denied       *int64      `json:"denied,omitempty"`
 	KeysDenied   *int64      `json:"keys_denied,omitempty"`
@@ -125,10 +128,17 @@ type RuleReport struct {
 	Sentence     string      `json:"-"`
 }
 
-// LimitJSON is one limit of a rule that has several.
+// LimitJSON is one limit: n in a span, or in a period of the calendar, of which
+// span_seconds is the longest that it can be.
 type LimitJSON struct {
 	N           uint64  `json:"n"`
 	SpanSeconds float64 `json:"span_seconds"`
+	Period      string  `json:"period,omitempty"`
+	Burst       uint64  `json:"burst,omitempty"` // if it is not n
+}
+
+func limitJSON(l ratelimit.Limit) LimitJSON {
+	return LimitJSON{N: l.N, SpanSeconds: l.Window().Seconds(), Period: l.Per.String(), Burst: l.Burst}
 }
 
 // A Moment is a key at a time.

@@ -20,7 +20,8 @@ type WhatIf struct {
 	Key  string // field; "" means the replay's key (for hot: object)
 	N    uint64
 	Span time.Duration
-	For  time.Duration // length of a ban
+	Per  ratelimit.Period // in place of Span, of a limit by the calendar in UTC
+	For  time.Duration    // length of a ban
 }
 
 // A Kind is what a rule does.
@@ -35,12 +36,12 @@ const (
 
 // forms is how each kind is written.
 var forms = map[Kind]string{
-	Limit: "N/SPAN, such as 60/1m",
+	Limit: "N/SPAN or N/PERIOD, such as 60/1m or 1000/day",
 	Ban:   "N/SPAN:DURATION, such as 100/5m:1h",
 	Hot:   "N/SPAN or KEY:N/SPAN, such as 200/1m or client:200/1m",
 }
 
-// ParseWhatIf parses the short form of a rule: N/SPAN for a limit,
+// ParseWhatIf parses the short form of a rule: N/SPAN or N/PERIOD for a limit,
 // N/SPAN:DURATION for a ban, N/SPAN or FIELD:N/SPAN for a hot rule.
 func ParseWhatIf(kind Kind, text string) (WhatIf, error) {
 	w := WhatIf{Text: text, Kind: kind}
@@ -73,11 +74,18 @@ func ParseWhatIf(kind Kind, text string) (WhatIf, error) {
 			return fail(err.Error())
 		}
 	}
+	if period, err := ratelimit.PeriodNamed(span); err == nil && kind == Limit {
+		w.Per = period
+		return w, nil
+	}
 	if w.Span, err = rules.ParseDuration(span); err != nil {
 		return fail(err.Error())
 	}
 	return w, nil
 }
+
+// limit returns the limit of a what-if that limits.
+func (w WhatIf) limit() ratelimit.Limit { return ratelimit.Limit{N: w.N, Span: w.Span, Per: w.Per} }
 
 // limitRule returns the rule of a limit or a ban.
 func (w WhatIf) limitRule(a ratelimit.Algorithm, countRefused bool) (ratelimit.Rule, error) {
@@ -91,7 +99,7 @@ func (w WhatIf) limitRule(a ratelimit.Algorithm, countRefused bool) (ratelimit.R
 		return r, nil
 	}
 	r.Algorithm, r.CountRefused = a, countRefused
-	r.Limits = []ratelimit.Limit{{N: w.N, Span: w.Span}}
+	r.Limits = []ratelimit.Limit{w.limit()}
 	return r, nil
 }
 
@@ -107,12 +115,15 @@ func (w WhatIf) hotRule() (hotkey.Rule, error) {
 // validate checks w as its rule would be, without judging anything.
 func (w WhatIf) validate(a ratelimit.Algorithm) error {
 	var err error
-	if w.Kind == Hot {
+	switch {
+	case w.Per != 0 && a != ratelimit.Calendar:
+		err = fmt.Errorf("a %s is a period of the calendar, which algorithm %s does not count by; give --algorithm calendar or a span, such as 24h", w.Per, a)
+	case w.Kind == Hot:
 		var r hotkey.Rule
 		if r, err = w.hotRule(); err == nil {
 			_, err = hotkey.NewSet(r)
 		}
-	} else {
+	default:
 		var r ratelimit.Rule
 		if r, err = w.limitRule(a, false); err == nil {
 			_, err = ratelimit.NewSet(ratelimit.SetConfig{}, r)

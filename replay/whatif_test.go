@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
@@ -18,6 +19,8 @@ func TestParseWhatIf(t *testing.T) {
 	}{
 		{replay.Limit, "60/1m", replay.WhatIf{N: 60, Span: time.Minute}},
 		{replay.Limit, "0/250ms", replay.WhatIf{Span: 250 * time.Millisecond}},
+		{replay.Limit, "1000/day", replay.WhatIf{N: 1000, Per: ratelimit.PerDay}},
+		{replay.Limit, "1000/month", replay.WhatIf{N: 1000, Per: ratelimit.PerMonth}},
 		{replay.Ban, "100/5m:1h", replay.WhatIf{N: 100, Span: 5 * time.Minute, For: time.Hour}},
 		{replay.Hot, "200/1m", replay.WhatIf{N: 200, Span: time.Minute}},
 		{replay.Hot, "client:200/1d", replay.WhatIf{N: 200, Span: 24 * time.Hour, Key: "client"}},
@@ -32,7 +35,7 @@ func TestParseWhatIf(t *testing.T) {
 		text, want string
 	}{
 		{replay.Limit, "", "there is no '/'"},
-		{replay.Limit, "60", "there is no '/'; allowed is N/SPAN, such as 60/1m"},
+		{replay.Limit, "60", "there is no '/'; allowed is N/SPAN or N/PERIOD, such as 60/1m or 1000/day"},
 		{replay.Limit, "many/1m", `"many" is no count`},
 		{replay.Limit, "-1/1m", `"-1" is no count`},
 		{replay.Limit, "99999999999999999999/1m", "is no count"},
@@ -40,6 +43,9 @@ func TestParseWhatIf(t *testing.T) {
 		{replay.Limit, "60/-1m", "duration"},
 		{replay.Limit, "60/1us", "whole milliseconds"},
 		{replay.Limit, "60/1m:1h", "duration"},
+		{replay.Limit, "60/days", "duration"},
+		{replay.Ban, "60/day:1h", "duration"},
+		{replay.Hot, "60/day", "duration"},
 		{replay.Ban, "100/5m", "the length of the ban is missing; allowed is N/SPAN:DURATION"},
 		{replay.Ban, "100/5m:", "duration"},
 		{replay.Ban, "100/5m:soon", "duration"},
@@ -57,7 +63,7 @@ func TestParseWhatIf(t *testing.T) {
 // again: it must mean the same. What cannot be parsed has an error that says
 // what was given.
 func FuzzParseWhatIf(f *testing.F) {
-	for _, text := range []string{"60/1m", "100/5m:1h", "client:200/1m", "0/1ms", "5/1.5s", "1_0/1d", "/", ":", "18446744073709551615/3650d:1w"} {
+	for _, text := range []string{"60/1m", "100/5m:1h", "client:200/1m", "0/1ms", "5/1.5s", "1_0/1d", "1000/month", "/", ":", "18446744073709551615/3650d:1w"} {
 		for kind := range uint8(3) {
 			f.Add(kind, text)
 		}
@@ -71,7 +77,11 @@ func FuzzParseWhatIf(f *testing.F) {
 			}
 			return
 		}
-		short := fmt.Sprintf("%d/%s", w.N, rules.FormatDuration(w.Span))
+		span := rules.FormatDuration(w.Span)
+		if w.Per != 0 {
+			span = w.Per.String()
+		}
+		short := fmt.Sprintf("%d/%s", w.N, span)
 		if kind == replay.Ban {
 			short += ":" + rules.FormatDuration(w.For)
 		} else if w.Key != "" {
@@ -79,7 +89,7 @@ func FuzzParseWhatIf(f *testing.F) {
 		}
 		again, err := replay.ParseWhatIf(kind, short)
 		w.Text, again.Text = "", ""
-		if err != nil || again != w || kind != replay.Hot && w.Key != "" || (kind == replay.Ban) != (w.For > 0) || w.Span <= 0 {
+		if err != nil || again != w || kind != replay.Hot && w.Key != "" || (kind == replay.Ban) != (w.For > 0) || (w.Span > 0) == (w.Per != 0) || kind != replay.Limit && w.Per != 0 {
 			t.Errorf("%q is %+v, but %q is %+v, %v", text, w, short, again, err)
 		}
 	})

@@ -11,16 +11,15 @@ import (
 
 // A limitDraft is a rule of the section limits or bans.
 type limitDraft struct {
-	rule   ratelimit.Rule // without its key
-	key    []string
-	limits []limitAt
-	ban    banDraft
-}
+	rule  ratelimit.Rule // without its key
+	key   []string
+	ban   banDraft
+	adapt adaptDraft
 
-// A limitAt is one limit and where it stands.
-type limitAt struct {
-	limit ratelimit.Limit
-	at    text
+	// The form of a limit depends on the algorithm, which may come after it,
+	// so that limits are read when all else is known.
+	limit, zone ast.Node // nil when it is not given
+	unknown     bool     // the algorithm is none that there is
 }
 
 const needName = `write "name: per-client"`
@@ -29,9 +28,16 @@ var limitEntries = []entry[limitDraft]{
 	{"name", needName, func(r *reader, d *limitDraft, n ast.Node) { d.rule.Name = r.readName(n) }},
 	{"key", needKey, func(r *reader, d *limitDraft, n ast.Node) { d.key = r.readKey(n) }},
 	{"when", "", func(r *reader, d *limitDraft, n ast.Node) { d.rule.When = r.readWhen(n) }},
-	{"limit", `write "limit: 60 per 1m"`, func(r *reader, d *limitDraft, n ast.Node) { d.limits = r.readLimits(n) }},
-	{"algorithm", "", func(r *reader, d *limitDraft, n ast.Node) {
-		d.rule.Algorithm = readNamed(r, n, "algorithm", ratelimit.AlgorithmNamed)
+	{"limit", `write "limit: 60 per 1m"`, func(_ *reader, d *limitDraft, n ast.Node) { d.limit = n }},
+	{"algorithm", "", func(r *reader, d *limitDraft, n ast.Node) { r.readAlgorithm(d, n) }},
+	{"zone", "", func(r *reader, d *limitDraft, n ast.Node) {
+		d.zone = n
+		d.rule.Zone = r.readZone(n)
+	}},
+	{"adapt", "", func(r *reader, d *limitDraft, n ast.Node) {
+		d.adapt.node = n
+		readMapping(r, n, "adapt", &d.adapt, adaptEntries)
+		d.rule.Adapt = &d.adapt.adapt
 	}},
 	{"count_refused", "", func(r *reader, d *limitDraft, n ast.Node) {
 		d.rule.CountRefused = r.readBool(n, "count_refused")
@@ -51,33 +57,55 @@ var limitEntries = []entry[limitDraft]{
 func (r *reader) readLimit(n ast.Node) limitDraft {
 	var d limitDraft
 	readMapping(r, n, "a limit", &d, limitEntries)
-	spans := make(map[time.Duration]string)
-	for _, l := range d.limits {
-		if before, twice := spans[l.limit.Span]; twice {
-			r.fail(l.at.node, "limit is %q, and %q is about the same span; allowed is one limit for each span", clip(l.at.text), clip(before))
-			continue
-		}
-		spans[l.limit.Span] = l.at.text
-		if err := l.limit.Validate(d.rule.Algorithm); err != nil {
-			r.fail(l.at.node, "%v", err)
-			continue
-		}
-		d.rule.Limits = append(d.rule.Limits, l.limit)
+	if d.limit != nil {
+		r.readLimits(&d)
+	}
+	r.checkZone(&d)
+	if d.adapt.node != nil {
+		r.checkAdapt(&d)
 	}
 	return d
 }
 
-func (r *reader) readLimits(n ast.Node) []limitAt {
-	var limits []limitAt
-	for _, one := range r.scalars(n, "limit", `"N per DURATION", such as "60 per 1m", or a list of them`) {
-		count, span, problem := parsePer(one.text)
+func (r *reader) readAlgorithm(d *limitDraft, n ast.Node) {
+	before := len(r.errs)
+	d.rule.Algorithm = readNamed(r, n, "algorithm", ratelimit.AlgorithmNamed)
+	d.unknown = len(r.errs) > before
+}
+
+// readLimits reads the limits of d, of which all else is known, and checks them
+// against the algorithm and each other.
+func (r *reader) readLimits(d *limitDraft) {
+	allowed := formTexts[formOf(d.rule.Algorithm)]
+	spans := make(map[time.Duration]string)
+	for _, one := range r.scalars(d.limit, "limit", allowed+", or a list of them") {
+		limit, problem := d.parseLimit(one.text)
 		if problem != "" {
 			r.fail(one.node, "limit is %q%s", clip(one.text), problem)
 			continue
 		}
-		limits = append(limits, limitAt{ratelimit.Limit{N: count, Span: span}, one})
+		window := limit.Window()
+		if before, twice := spans[window]; twice {
+			r.fail(one.node, "limit is %q, and %q is about the same span; allowed is one limit for each span", clip(one.text), clip(before))
+			continue
+		}
+		spans[window] = one.text
+		if err := limit.Validate(d.rule.Algorithm); err != nil && !d.unknown {
+			r.fail(one.node, "%v", err)
+			continue
+		}
+		d.rule.Limits = append(d.rule.Limits, limit)
 	}
-	return limits
+}
+
+// parseLimit parses a limit of d. Where the algorithm is none that there is,
+// that is the mistake, and a limit may have any form.
+func (d *limitDraft) parseLimit(s string) (ratelimit.Limit, string) {
+	l, form, problem := parseLimit(s)
+	if problem == "" && (!d.unknown || form == noForm) {
+		problem = fit(&l, form, d.rule.Algorithm)
+	}
+	return l, problem
 }
 
 // readMode reports whether the mode is shadow.
@@ -87,6 +115,33 @@ func (r *reader) readMode(n ast.Node) bool {
 		r.fail(n, "mode is %q; allowed is enforce or shadow", clip(s))
 	}
 	return s == "shadow"
+}
+
+const allowedZone = "the name of a time zone, such as Europe/Vienna or UTC"
+
+// readZone reads the name of a zone. Local is refused: a file must mean the same
+// wherever it is read.
+func (r *reader) readZone(n ast.Node) *time.Location {
+	s, ok := r.scalar(n, "zone", allowedZone)
+	if !ok {
+		return nil
+	}
+	if s == "Local" || strings.Trim(s, nameBytes+"/+") != "" {
+		r.fail(n, "zone is %q; allowed is %s", clip(s), allowedZone)
+		return nil
+	}
+	zone, err := time.LoadLocation(s)
+	if err != nil {
+		r.fail(n, "zone is %q, which the time zone database of this machine does not know; allowed is %s", clip(s), allowedZone)
+		return nil
+	}
+	return zone
+}
+
+func (r *reader) checkZone(d *limitDraft) {
+	if d.zone != nil && !d.unknown && d.rule.Algorithm != ratelimit.Calendar {
+		r.fail(d.zone, `zone has no effect with algorithm %s; write "algorithm: calendar" or leave zone out`, d.rule.Algorithm)
+	}
 }
 
 // readNamed reads a value that goes by a name, with the function that knows the

@@ -87,24 +87,104 @@ rules.yaml:5:17: limit is "60 in 1m"; allowed is "N per DURATION", such as "60 p
 rules.yaml:5:27: limit is "60/m"; allowed is "N per DURATION", such as "60 per 1m"
 rules.yaml:5:33: limit is "x per 1m"; its count is "x"; allowed is a whole number, such as 60 or 10_000
 rules.yaml:5:43: limit is "1__0 per 1m"; its count is "1__0"; allowed is a whole number, such as 60 or 10_000
-rules.yaml:5:56: limit is "5 per minute"; its duration is "minute"; allowed is a number with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d
+rules.yaml:5:56: limit is "5 per minute", a form of algorithm calendar; allowed for sliding is "N per DURATION", such as "60 per 1m"
 rules.yaml:5:70: limit is "5 per 60"; its duration is "60", which has no unit; write "60s"
 rules.yaml:5:80: limit is "5 per 100us"; its duration is "100us"; allowed is whole milliseconds from 1ms to 3650d
 rules.yaml:5:93: limit is "99999999999999999999 per 1s"; its count is "99999999999999999999"; the count is too large`,
 	},
 	{"limit too large", limit("name: x", "key: client", "limit: 5_000_000_000 per 1m"), `rules.yaml:5:12: limit is 5000000000; algorithm sliding allows at most 4294967295`},
-	{"limit too large for its algorithm", limit("name: x", "key: client", "limit: 2_000_000 per 1m", "algorithm: exact"), `rules.yaml:5:12: limit is 2000000; algorithm exact allows at most 1048576`},
+	{"limit too large for its algorithm", limit("name: x", "key: client", "limit: 2_000_000 per 1m", "algorithm: exact"), `rules.yaml:5:12: limit is 2000000; algorithm exact allows at most 65535`},
 	{
 		"two limits on a span", limit("name: x", "key: client", "limit: [5 per 60s, 6 per 1m]"),
 		`rules.yaml:5:24: limit is "6 per 1m", and "5 per 60s" is about the same span; allowed is one limit for each span`,
 	},
 	{
-		"choices", limit("name: x", "key: client", "limit: 1 per 1s", "algorithm: gcra", "count_refused: yes", "mode: off", "on_store_failure: fail"),
-		`rules.yaml:6:16: algorithm is "gcra"; allowed is sliding, exact
+		"choices", limit("name: x", "key: client", "limit: 1 per 1s", "algorithm: gkra", "count_refused: yes", "mode: off", "on_store_failure: fail"),
+		`rules.yaml:6:16: algorithm is "gkra"; allowed is sliding, exact, weighted, two-bucket, gcra, token-bucket, leaky-bucket, fixed, calendar, in-flight
 rules.yaml:7:20: count_refused is "yes"; allowed is true or false
 rules.yaml:8:11: mode is "off"; allowed is enforce or shadow
 rules.yaml:9:23: on_store_failure is "fail"; allowed is local, open, closed`,
 	},
+	{
+		"forms of algorithms", "version: 1\nlimits:\n" +
+			"- {name: a, key: client, limit: [1000 per day, 20 at once for 30s, 5 per 1s burst 2], algorithm: exact}\n" +
+			"- {name: b, key: client, limit: [1000 per day, 5 per 1s burst 0, 5 per 2s burst x, 5 per 3s bursts 2, 5 per 4s burst 5_000_000_000], algorithm: gcra}\n" +
+			"- {name: c, key: client, limit: [5 per 2m, 20 at once for 30s, x per day, 5 per days], algorithm: calendar}\n" +
+			"- {name: d, key: client, limit: [20 per 30s, x at once for 30s, 20 at once, 20 at once for 30, 70_000 at once for 1s], algorithm: in-flight}\n",
+		`rules.yaml:3:34: limit is "1000 per day", a form of algorithm calendar; allowed for exact is "N per DURATION", such as "60 per 1m"
+rules.yaml:3:48: limit is "20 at once for 30s", a form of algorithm in-flight; allowed for exact is "N per DURATION", such as "60 per 1m"
+rules.yaml:3:68: limit is "5 per 1s burst 2", a form of algorithms gcra, token-bucket and leaky-bucket; allowed for exact is "N per DURATION", such as "60 per 1m"
+rules.yaml:4:34: limit is "1000 per day", a form of algorithm calendar; allowed for gcra is "N per DURATION" or "N per DURATION burst B", such as "60 per 1m burst 10"
+rules.yaml:4:48: limit is "5 per 1s burst 0"; its burst is "0"; allowed is 1 or more, or no burst, which is one as large as the count
+rules.yaml:4:66: limit is "5 per 2s burst x"; its burst is "x"; allowed is a whole number, such as 60 or 10_000
+rules.yaml:4:84: limit is "5 per 3s bursts 2"; allowed is "N per DURATION" or "N per DURATION burst B", such as "60 per 1m burst 10"
+rules.yaml:4:103: burst is 5000000000; allowed is at most 4294967295
+rules.yaml:5:34: limit is "5 per 2m"; allowed is "N per PERIOD", such as "1000 per day"; a period is a second, minute, hour, day, week or month
+rules.yaml:5:44: limit is "20 at once for 30s", a form of algorithm in-flight; allowed for calendar is "N per PERIOD", such as "1000 per day"; a period is a second, minute, hour, day, week or month
+rules.yaml:5:64: limit is "x per day"; its count is "x"; allowed is a whole number, such as 60 or 10_000
+rules.yaml:5:75: limit is "5 per days"; its duration is "days"; allowed is a number with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d
+rules.yaml:6:34: limit is "20 per 30s"; allowed is "N at once for DURATION", such as "20 at once for 30s"
+rules.yaml:6:46: limit is "x at once for 30s"; its count is "x"; allowed is a whole number, such as 60 or 10_000
+rules.yaml:6:65: limit is "20 at once"; allowed is "N at once for DURATION", such as "20 at once for 30s"
+rules.yaml:6:77: limit is "20 at once for 30"; its duration is "30", which has no unit; write "30s"
+rules.yaml:6:96: limit is 70000; algorithm in-flight allows at most 65535`,
+	},
+	{
+		"a limit before an unknown algorithm", limit("name: x", "key: client", "limit: [60 per 1m burst 10, 1000 per day, 20 at once for 30s, 7]", "zone: UTC", "algorithm: token"),
+		`rules.yaml:5:67: limit is "7"; allowed is "N per DURATION", such as "60 per 1m"
+rules.yaml:7:16: algorithm is "token"; allowed is sliding, exact, weighted, two-bucket, gcra, token-bucket, leaky-bucket, fixed, calendar, in-flight`,
+	},
+	{
+		"two limits in a period", limit("name: x", "key: client", "limit: [5 per 1d, 6 per day]", "algorithm: calendar"),
+		`rules.yaml:5:23: limit is "6 per day", and "5 per 1d" is about the same span; allowed is one limit for each span`,
+	},
+	{
+		"zones", "version: 1\nlimits:\n" +
+			"- {name: a, key: client, limit: 5 per day, algorithm: calendar, zone: Europe/Atlantis}\n" +
+			"- {name: b, key: client, limit: 5 per day, algorithm: calendar, zone: Local}\n" +
+			"- {name: c, key: client, limit: 5 per day, algorithm: calendar, zone: ../../etc/passwd}\n" +
+			"- {name: d, key: client, limit: 5 per day, algorithm: calendar, zone: '+2 h'}\n" +
+			"- {name: e, key: client, limit: 5 per day, algorithm: calendar, zone: }\n" +
+			"- {name: f, key: client, limit: 5 per 1d, zone: UTC}\n",
+		`rules.yaml:3:71: zone is "Europe/Atlantis", which the time zone database of this machine does not know; allowed is the name of a time zone, such as Europe/Vienna or UTC
+rules.yaml:4:71: zone is "Local"; allowed is the name of a time zone, such as Europe/Vienna or UTC
+rules.yaml:5:71: zone is "../../etc/passwd", which the time zone database of this machine does not know; allowed is the name of a time zone, such as Europe/Vienna or UTC
+rules.yaml:6:71: zone is "+2 h"; allowed is the name of a time zone, such as Europe/Vienna or UTC
+rules.yaml:7:70: zone is empty; allowed is the name of a time zone, such as Europe/Vienna or UTC
+rules.yaml:8:49: zone has no effect with algorithm sliding; write "algorithm: calendar" or leave zone out`,
+	},
+
+	// Limits that follow the traffic.
+	{
+		"nothing in adapt", limit("name: x", "key: client", "limit: 1 per 1s", "adapt: {}", "algorithm: gcra"),
+		`rules.yaml:6:12: adapt has no steps; write "steps: [2000 below 1000 per 1s, 1000 below 5000 per 1s]"
+rules.yaml:6:12: adapt has no above; write "above: 500"
+rules.yaml:6:12: adapt does not go with algorithm gcra, which makes a rate of the limit; allowed is any but gcra, token-bucket and leaky-bucket`,
+	},
+	{
+		"values of adapt", limit("name: x", "key: client", "limit: 1 per 1s", "adapt:", "  steps: [9 below 0 per 1s, 9 below 60 per 1m, 8 below 1 per 1s, 7 under 2 per 1s, x below 2 per 1s, 9 below 2 per 1, 9 below y per 1s]",
+			"  above: many", "  span: 2h", "  smooth: 25h", "  hysteresis: 1", "  spam: 1m"),
+		`rules.yaml:7:15: steps has "9 below 0 per 1s", which is not above the step before; allowed is more traffic in each step, and more than none
+rules.yaml:7:52: steps has "8 below 1 per 1s", which is not above the step before; allowed is more traffic in each step, and more than none
+rules.yaml:7:70: steps has "7 under 2 per 1s"; allowed is "N below COUNT per DURATION", such as "2000 below 1000 per 1s"
+rules.yaml:7:88: steps has "x below 2 per 1s"; its limit is "x"; allowed is a whole number, such as 60 or 10_000
+rules.yaml:7:106: steps has "9 below 2 per 1"; its duration is "1", which has no unit; write "1s"
+rules.yaml:7:123: steps has "9 below y per 1s"; its count is "y"; allowed is a whole number, such as 60 or 10_000
+rules.yaml:8:14: above is "many"; allowed is a whole number, such as 60 or 10_000
+rules.yaml:9:13: span is 2h; allowed is 1s to 1h
+rules.yaml:10:15: smooth is 25h; allowed is 1s to 24h
+rules.yaml:11:19: hysteresis is "1"; allowed is a share from 0 to less than 1, such as 0.2
+rules.yaml:12:7: adapt has the unknown key "spam"; did you mean span?`,
+	},
+	{
+		"counts of adapt", limit("name: x", "key: client", "limit: 1 per 1s", "algorithm: exact",
+			"adapt: {steps: [70_000 below 1 per 1s, 65_535 below 2 per 1s], above: 80_000, span: 500ms, smooth: 1s, hysteresis: 0.1}"),
+		`rules.yaml:7:21: adapt: limit is 70000; algorithm exact allows at most 65535
+rules.yaml:7:75: adapt: limit is 80000; algorithm exact allows at most 65535
+rules.yaml:7:89: span is 500ms; allowed is 1s to 1h
+rules.yaml:7:120: hysteresis has no effect with smooth; leave one of them out`,
+	},
+	{"adapt is a list", limit("name: x", "key: client", "limit: 1 per 1s", "adapt: [1]"), `rules.yaml:6:12: adapt is a list; allowed is a mapping of steps, above, span, smooth, hysteresis`},
 	{"booleans in short", limit("name: x", "key: client", "limit: 1 per 1s", "count_refused: 1"), `rules.yaml:6:20: count_refused is "1"; allowed is true or false`},
 	{
 		"choices left empty", limit("name: x", "key: client", "limit: 1 per 1s", "algorithm: ''", "mode:"),
@@ -132,7 +212,7 @@ rules.yaml:6:75: remember is "0s"; allowed is whole milliseconds from 1ms to 365
 	},
 	{
 		"ban after too many", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 2_000_000 hits in 5m, for: 10m}"),
-		`rules.yaml:6:18: after is "2_000_000 hits in 5m"; allowed is at most 1048576`,
+		`rules.yaml:6:18: after is "2_000_000 hits in 5m"; allowed is at most 65535`,
 	},
 	{
 		"max below for", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 1 hits in 1s, for: 10m, factor: 2, max: 5m}"),
@@ -140,8 +220,35 @@ rules.yaml:6:75: remember is "0s"; allowed is whole milliseconds from 1ms to 365
 	},
 	{
 		"without factor", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 1 hits in 1s, for: 10m, max: 1h, remember: 7d}"),
-		`rules.yaml:6:47: max has no effect without factor; write "factor: 2" or leave max out
-rules.yaml:6:61: remember has no effect without factor; write "factor: 2" or leave remember out`,
+		`rules.yaml:6:47: max has no effect on bans that are all alike; write "factor: 2" or leave max out
+rules.yaml:6:61: remember has no effect on bans that are all alike; write "factor: 2" or leave remember out`,
+	},
+	{
+		"lists of bans", "version: 1\nbans:\n" +
+			"- {name: a, key: client, after: 1 hit in 1s, for: [5m, 1], max: 1h}\n" +
+			"- {name: b, key: client, after: 1 hit in 1s, for: [5m, 1h], factor: 2}\n" +
+			"- {name: c, key: client, after: 1 hit in 1s, for: []}\n" +
+			"- {name: d, key: client, after: 1 hit in 1s, for: [10m, 5m], max: 5m}\n" +
+			"- {name: e, key: client, after: 1 hit in 1s, for: [" + strings.Repeat("5m, ", 65) + "]}\n",
+		`rules.yaml:3:56: for is "1", which has no unit; write "1s"
+rules.yaml:4:69: factor does not go with a list in for, which says how long each ban is; leave one of them out
+rules.yaml:5:51: for is an empty list; allowed is a number with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d, or a list of them
+rules.yaml:6:67: max is 5m, shorter than the first ban; allowed is at least 10m, the value of "for"
+rules.yaml:7:51: for has 65 durations; allowed is at most 64`,
+	},
+	{
+		"jitter and extend", "version: 1\nbans:\n" +
+			"- {name: a, key: client, after: 1 hit in 1s, for: 5m, jitter: 1.1}\n" +
+			"- {name: b, key: client, after: 1 hit in 1s, for: 5m, jitter: -0.1, extend: 1}\n" +
+			"- {name: c, key: client, after: 1 hit in 1s, for: 10m, jitter: 20%, max: 1h}\n" +
+			"- {name: d, key: client, after: 1 hit in 1s, for: 10m, jitter: 0.5, max: 14m}\n" +
+			"- {name: e, key: client, after: 1 hit in 1s, for: 3650d, jitter: 0.5}\n",
+		`rules.yaml:3:63: jitter is "1.1"; allowed is a share from 0 to 1, such as 0.2
+rules.yaml:4:63: jitter is "-0.1"; allowed is a share from 0 to 1, such as 0.2
+rules.yaml:4:77: extend is "1"; allowed is true or false
+rules.yaml:5:64: jitter is "20%"; allowed is a share from 0 to 1, such as 0.2
+rules.yaml:6:64: the first ban, 10m0s, would be longer than the longest, 14m0s, with a jitter of 0.5; allowed is a first ban of at most 9m20s
+rules.yaml:7:66: the first ban, 87600h0m0s, would be longer than the longest, 87600h0m0s, with a jitter of 0.5; allowed is a first ban of at most 58400h0m0s`,
 	},
 	{
 		"factors", "version: 1\nbans:\n- {name: a, key: client, after: 1 hits in 1s, for: 1m, factor: -2}\n- {name: b, key: client, after: 1 hits in 1s, for: 1m, factor: .inf}\n- {name: c, key: client, after: 1 hits in 1s, for: 1m, factor: 1001}\n- {name: d, key: client, after: 1 hits in 1s, for: 1m, factor: 0}\n",
@@ -156,7 +263,7 @@ rules.yaml:6:64: factor is "0"; allowed is a number from 1 to 1000, such as 2 or
 	},
 	{
 		"limit in bans", "version: 1\nbans:\n- {name: a, key: client, after: 1 hits in 1s, for: 1m, limit: 1 per 1s}\n",
-		`rules.yaml:3:56: a ban has the unknown key "limit"; allowed is name, key, when, mode, on_store_failure, after, for, factor, max, remember`,
+		`rules.yaml:3:56: a ban has the unknown key "limit"; allowed is name, key, when, mode, on_store_failure, after, for, factor, max, jitter, extend, remember`,
 	},
 
 	// Hot keys and counters.

@@ -15,6 +15,7 @@ type node struct {
 	Properties           map[string]*node `json:"properties"`
 	AdditionalProperties json.RawMessage  `json:"additionalProperties"`
 	Enum                 []any            `json:"enum"`
+	Pattern              string           `json:"pattern"`
 	Defs                 map[string]*node `json:"$defs"`
 }
 
@@ -66,6 +67,7 @@ func TestSchemaInStep(t *testing.T) {
 	inStep(t, "client", root.Properties["client"], clientEntries)
 	inStep(t, "counter", root.Defs["counter"], counterEntries)
 	inStep(t, "limit", root.Defs["limit"], limitEntries)
+	inStep(t, "adapt", root.Defs["adapt"], adaptEntries)
 	inStep(t, "ban", root.Defs["ban"], banEntries)
 	inStep(t, "banRule", root.Defs["banRule"], banRuleEntries)
 	inStep(t, "hot", root.Defs["hot"], hotEntries)
@@ -88,7 +90,11 @@ func TestSchemaChoices(t *testing.T) {
 			t.Errorf("%s has the choices %v in the schema", key, n.Enum)
 		}
 		for _, v := range n.Enum {
-			if _, err := Parse("r", []byte(limit("name: x", "key: client", "limit: 1 per 1s", key+": "+v.(string)))); err != nil {
+			text := "1 per 1s"
+			if v == "in-flight" {
+				text = "1 at once for 1s"
+			}
+			if _, err := Parse("r", []byte(limit("name: x", "key: client", "limit: "+text, key+": "+v.(string)))); err != nil {
 				t.Errorf("the schema has a choice that the parser refuses: %v", err)
 			}
 		}
@@ -124,7 +130,7 @@ func TestReference(t *testing.T) {
 		t.Errorf("the example draws warnings:\n%v", f.Warnings)
 	}
 	keys := slices.Concat(keysOf(fileEntries), keysOf(clientEntries), keysOf(counterEntries), keysOf(limitEntries),
-		keysOf(banRuleEntries), keysOf(hotEntries))
+		keysOf(adaptEntries), keysOf(banRuleEntries), keysOf(hotEntries))
 	for _, k := range keys {
 		if !strings.Contains(example, k+":") {
 			t.Errorf("the example lacks %s", k)

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/match"
-	"github.com/lately-go/lately/ratelimit"
 )
 
 // Sentences returns what the file means, a line for each counter and rule and
@@ -54,96 +54,6 @@ func HotSentence(r *hotkey.Rule) string {
 	}
 	return fmt.Sprintf("%s: %s%s that is hit %s within %s is hot for %s.",
 		r.Name, ofRequests(r.When), article(keyNoun(r.Key)), times(r.Threshold), FormatDuration(r.Span), FormatDuration(hold))
-}
-
-// LimitSentence returns what r means, in words, after its name: what is
-// allowed, what follows, and whatever of the rule is not the default.
-func LimitSentence(r *ratelimit.Rule) string {
-	s := sentence{}
-	subject := ofRequests(r.When) + article(keyNoun(r.Key))
-	switch {
-	case len(r.Limits) == 0 && r.Ban != nil:
-		s.add("%s with %s is banned for %s%s.", subject, tooMany(r.Ban), FormatDuration(r.Ban.For), growth(r.Ban))
-	default:
-		s.limits(subject, r)
-		if r.Ban != nil {
-			verb := "ban"
-			if r.Ban.After == 0 {
-				verb = "bans"
-			}
-			s.add("%s %s it for %s%s.", upperFirst(tooMany(r.Ban)), verb, FormatDuration(r.Ban.For), growth(r.Ban))
-		}
-	}
-	if r.Algorithm != ratelimit.Sliding && len(r.Limits) > 0 {
-		s.add("The algorithm is %s.", r.Algorithm)
-	}
-	if r.CountRefused && len(r.Limits) > 0 {
-		s.add("Refused requests count too.")
-	}
-	if r.Shadow {
-		s.add("The rule is a shadow: it reports, and refuses nothing.")
-	}
-	switch r.OnStoreFailure {
-	case ratelimit.FailOpen:
-		s.add("While the store is away, requests are let through.")
-	case ratelimit.FailClosed:
-		s.add("While the store is away, requests are refused.")
-	}
-	return r.Name + ": " + strings.Join(s, " ")
-}
-
-// A sentence is the sentences about one rule.
-type sentence []string
-
-func (s *sentence) add(format string, args ...any) { *s = append(*s, fmt.Sprintf(format, args...)) }
-
-// limits adds what subject may do under r, and which request is refused.
-func (s *sentence) limits(subject string, r *ratelimit.Rule) {
-	var may, refused []string
-	for _, l := range r.Limits {
-		span := FormatDuration(l.Span)
-		if l.N == 0 {
-			s.add("%s may make no requests.", subject)
-			return
-		}
-		may = append(may, count(l.N, "request")+" per "+span)
-		refused = append(refused, "the "+ordinal(l.N+1)+" within any "+span)
-	}
-	verb := "is"
-	if len(refused) > 1 {
-		verb = "are"
-	}
-	s.add("%s may make %s; %s %s refused.", subject, join(may, "and"), join(refused, "and"), verb)
-}
-
-// growth says how further bans differ from the first.
-func growth(b *ratelimit.Ban) string {
-	if b.Factor <= 1 {
-		return ""
-	}
-	s := ", each further ban twice as long"
-	if b.Factor != 2 {
-		s = ", each further ban " + strconv.FormatFloat(b.Factor, 'f', -1, 64) + " times as long"
-	}
-	if b.Max != 0 {
-		s += ", at most " + FormatDuration(b.Max)
-	}
-	if b.Remember != 0 {
-		s += "; a ban is forgotten " + FormatDuration(b.Remember) + " after its end"
-	}
-	return s
-}
-
-// tooMany says what starts a ban.
-func tooMany(b *ratelimit.Ban) string {
-	what := "hit"
-	if b.Of == ratelimit.Refusals {
-		what = "refusal"
-	}
-	if b.After == 0 {
-		return "any " + what
-	}
-	return "more than " + count(b.After, what) + " in " + FormatDuration(b.Span)
 }
 
 // ofRequests returns how a sentence begins that is about the events of w.
@@ -245,5 +155,16 @@ func join(words []string, last string) string {
 		return strings.Join(words[:n-1], ", ") + " " + last + " " + words[n-1]
 	}
 }
+
+// number returns f in digits, no more of them than are worth reading.
+func number(f float64) string {
+	s := strconv.FormatFloat(f, 'f', -1, 64)
+	if len(s) > 8 && strings.Contains(s, ".") {
+		s = strconv.FormatFloat(f, 'f', max(0, 2-int(math.Floor(math.Log10(f)))), 64)
+	}
+	return s
+}
+
+func percent(share float64) string { return number(math.Round(share*1e4)/100) + " %" }
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -28,15 +28,6 @@ func ParseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// ParseLimit parses a limit as a rules file has it: "60 per 1m".
-func ParseLimit(s string) (ratelimit.Limit, error) {
-	n, d, problem := parsePer(s)
-	if problem != "" {
-		return ratelimit.Limit{}, fmt.Errorf("limit is %q%s", s, problem)
-	}
-	return ratelimit.Limit{N: n, Span: d}, nil
-}
-
 // FormatDuration returns d as a rules file has it, as short as it goes: 1m,
 // 1h30m, 500ms, 7d. Days are used from two on and only when nothing is left
 // over. What is finer than a millisecond is cut off.
@@ -79,7 +70,7 @@ func parseDuration(s string) (d time.Duration, problem string) {
 		for u < len(rest) && (rest[u] < '0' || rest[u] > '9') && rest[u] != '.' {
 			u++
 		}
-		part, ok := parsePart(rest[:n], rest[n:u])
+		part, ok := parseUnits(rest[:n], rest[n:u])
 		if !ok {
 			return 0, bad
 		}
@@ -97,8 +88,8 @@ func parseDuration(s string) (d time.Duration, problem string) {
 
 const outOfRange = "; allowed is whole milliseconds from 1ms to 3650d" // ratelimit.MaxSpan
 
-// parsePart parses one number and its unit. Too large a number saturates.
-func parsePart(number, unit string) (time.Duration, bool) {
+// parseUnits parses one number and its unit. Too large a number saturates.
+func parseUnits(number, unit string) (time.Duration, bool) {
 	scale := time.Duration(1)
 	switch unit {
 	case "d":
@@ -174,15 +165,22 @@ func parseIn(s string) (n uint64, of ratelimit.Cause, d time.Duration, problem s
 // parsePair parses the count and the duration of a value; the problem names the
 // one that is wrong.
 func parsePair(count, span string) (n uint64, d time.Duration, problem string) {
-	n, problem = parseCount(count)
-	if problem != "" {
-		return 0, 0, fmt.Sprintf("; its count is %q%s", clip(count), problem)
+	if n, problem = parsePart("count", count); problem != "" {
+		return 0, 0, problem
 	}
 	d, problem = parseDuration(span)
 	if problem != "" {
 		return 0, 0, fmt.Sprintf("; its duration is %q%s", clip(span), problem)
 	}
 	return n, d, ""
+}
+
+// parsePart parses a number that is a part of a value, called what.
+func parsePart(what, s string) (n uint64, problem string) {
+	if n, problem = parseCount(s); problem != "" {
+		return 0, fmt.Sprintf("; its %s is %q%s", what, clip(s), problem)
+	}
+	return n, ""
 }
 
 // clip shortens what an error quotes.

@@ -74,23 +74,6 @@ func TestFormatDuration(t *testing.T) {
 	}
 }
 
-func TestParseLimit(t *testing.T) {
-	for s, want := range map[string]ratelimit.Limit{
-		"60 per 1m":        {N: 60, Span: time.Minute},
-		"  10_000  per 1h": {N: 10_000, Span: time.Hour},
-		"0 per 1s":         {Span: time.Second},
-	} {
-		if got, err := ParseLimit(s); err != nil || got != want {
-			t.Errorf("ParseLimit(%q) = %v, %v; want %v", s, got, err, want)
-		}
-	}
-	for _, s := range []string{"", "60", "60 per", "per 1m", "60 per 1 m", "_1 per 1m", "1_ per 1m", "-1 per 1m", "1.5 per 1m", "60 PER 1m"} {
-		if got, err := ParseLimit(s); err == nil || !strings.HasPrefix(err.Error(), `limit is "`+s+`"; `) {
-			t.Errorf("ParseLimit(%q) = %v, %v; want an error that begins with the value", s, got, err)
-		}
-	}
-}
-
 func TestClip(t *testing.T) {
 	for s, want := range map[string]string{
 		"short":                    "short",

@@ -34,6 +34,11 @@ func newReplay() *cobra.Command {
 event time through the code that would enforce the rules: either a rules file, its rules together
 as the server would, or what-ifs, each as if it were alone.
 
+Algorithms of --limit: ` + strings.Join(replay.Algorithms(), ", ") + `.
+  calendar counts in UTC, in spans of 1s, 1m, 1h, 24h and 7d or by names: 1000/day, 1000/month
+  in-flight takes each event to be under way for the whole span, since a log says no end
+  gcra and the buckets let N come at once; a rules file can give another burst
+
 Formats: ` + strings.Join(replay.Formats(), ", ") + `, or a spec:
   json:time=PATH@UNIT,client=PATH,object=PATH    PATH[] for a list; UNIT s, ms, us, ns, rfc3339, clf
   csv:time=N@UNIT,client=N,object=N              N is a column, from 1; tsv: alike
@@ -48,11 +53,11 @@ or the output not written; 2 the command line or the rules file is wrong; 130 in
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.rules, "rules", "", "judge the rules of `FILE` together, as the server would")
-	flags.Var(whatIfFlag{replay.Limit, &f.whatIfs}, "limit", "what if at most `N/SPAN` were allowed, such as 60/1m (repeatable)")
+	flags.Var(whatIfFlag{replay.Limit, &f.whatIfs}, "limit", "what if at most `N/SPAN` were allowed, such as 60/1m, or 1000/day with --algorithm calendar (repeatable)")
 	flags.Var(whatIfFlag{replay.Ban, &f.whatIfs}, "ban", "what if more than `N/SPAN:DURATION` were banned, such as 100/5m:1h (repeatable)")
 	flags.Var(whatIfFlag{replay.Hot, &f.whatIfs}, "hot", "which keys reach `N/SPAN`, or FIELD:N/SPAN (repeatable)")
 	flags.StringVar(&f.config.Key, "key", "client", "`FIELD` to count by: client, object or any other (hot: object)")
-	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit: "+strings.Join(replay.Algorithms(), ", "))
+	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit, see above")
 	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "refused events count toward --limit, too")
 	flags.StringVar(&f.config.Format, "format", "auto", "`NAME` or SPEC of the log format, or auto")
 	flags.IntVar(&f.config.Year, "year", 0, "year of a syslog file's first line (default: the file's modification time is the last line's)")

@@ -1,0 +1,233 @@
+package replay_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata" // the machine that tests may have no time zone database
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/replay"
+)
+
+// clientLog returns a log of a dozen clients, some of them busy, over some weeks,
+// as lines and as moments.
+func clientLog(t *testing.T, events int) (data []byte, moments []moment) {
+	rnd := seeded(t)
+	at := time.Date(2026, 1, 30, 23, 59, 50, 0, time.UTC)
+	var records []record
+	for range events {
+		at = at.Add(time.Duration(rnd.IntN(150)) * time.Millisecond)
+		if rnd.IntN(200) == 0 {
+			at = at.Add(time.Duration(rnd.IntN(40)) * time.Hour)
+		}
+		client := fmt.Sprint("c", rnd.IntN(1+rnd.IntN(12)))
+		data = fmt.Appendf(data, "%d,%s\n", at.UnixMilli(), client)
+		records = append(records, record{at, map[string]string{"client": client}})
+	}
+	return data, ordered(records, time.Millisecond, false)
+}
+
+// TestEveryAlgorithm replays one log under every algorithm, on several cores,
+// and holds the decisions to those of a Limiter that sees the events one by one.
+func TestEveryAlgorithm(t *testing.T) {
+	data, moments := clientLog(t, 4000)
+	path := writeFile(t, "log.csv", data)
+	for _, name := range replay.Algorithms() {
+		algorithm, err := ratelimit.AlgorithmNamed(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts := []string{"4/10s", "70/1m", "0/1s"}
+		if name == "calendar" {
+			texts = []string{"4/second", "9/1m", "70/day", "20/24h", "200/week", "300/month", "0/hour"}
+		}
+		for _, text := range texts {
+			w := whatIf(t, replay.Limit, "%s", text)
+			var decisions bytes.Buffer
+			r := mustRun(t, replay.Config{
+				Files: []string{path}, Format: "csv:time=1@ms,client=2", WhatIfs: []replay.WhatIf{w}, Algorithm: algorithm,
+				Resolution: time.Millisecond, Decisions: &decisions, Cores: 3,
+			})
+			want := oneByOne(t, algorithm, ratelimit.Limit{N: w.N, Span: w.Span, Per: w.Per}, moments)
+			if decisions.String() != want {
+				t.Errorf("--algorithm %s --limit %s: the decisions are not those of a Limiter", name, text)
+			}
+			if got := r.Rules[0]; got.Algorithm != name || got.Period != w.Per.String() || got.SpanSeconds == 0 {
+				t.Errorf("--algorithm %s --limit %s: the report says %+v", name, text, got)
+			}
+			if no := strings.Count(want, "D"); no == 0 || w.N > 0 && no == len(want) {
+				t.Errorf("--algorithm %s --limit %s: %d of %d denied: the test has no teeth", name, text, no, len(want))
+			}
+		}
+	}
+}
+
+func oneByOne(t *testing.T, a ratelimit.Algorithm, l ratelimit.Limit, moments []moment) string {
+	t.Helper()
+	key, err := match.NewKey(match.Fold{Off: true}, "client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{Name: "x", Key: key, Algorithm: a, Limits: []ratelimit.Limit{l}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Resolution: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter := ratelimit.NewLimiter(set, store)
+	var b strings.Builder
+	for _, m := range moments {
+		b.WriteByte(letter(limiter.TakeKeyAt(time.UnixMilli(m.t), m.values["client"], 1).Allowed))
+	}
+	return b.String()
+}
+
+// TestPeriods holds calendar limits to a count by the date that time.Time has,
+// and in-flight ones to what they say of logs: as nobody tells that an event is
+// over, each is under way for the whole span, which is what exact counts.
+func TestPeriods(t *testing.T) {
+	data, moments := clientLog(t, 4000)
+	path := writeFile(t, "log.csv", data)
+	run := func(text string, a ratelimit.Algorithm) string {
+		var decisions bytes.Buffer
+		mustRun(t, replay.Config{
+			Files: []string{path}, Format: "csv:time=1@ms,client=2", WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "%s", text)},
+			Algorithm: a, Resolution: time.Millisecond, Decisions: &decisions, Cores: 2,
+		})
+		return decisions.String()
+	}
+	for text, layout := range map[string]string{"5/minute": "200601021504", "60/day": "20060102", "60/24h": "20060102", "300/month": "200601"} {
+		n := numbers(t, text)[0]
+		seen := make(map[string]int)
+		want := ""
+		for _, m := range moments {
+			key := m.values["client"] + time.UnixMilli(m.t).UTC().Format(layout)
+			want += string(letter(seen[key] < n))
+			seen[key]++
+		}
+		if got := run(text, ratelimit.Calendar); got != want {
+			t.Errorf("--limit %s: the decisions are not those of the calendar", text)
+		}
+	}
+	if run("4/10s", ratelimit.InFlight) != run("4/10s", ratelimit.Exact) {
+		t.Error("in-flight and exact decide differently, though no event is ever over")
+	}
+}
+
+// TestLimitsInReports has what a limit says beyond count and span, of rules
+// files and what-ifs, in JSON and in the plain report.
+func TestLimitsInReports(t *testing.T) {
+	path := writeFile(t, "log.csv", []byte("1,a\n2,b\n"))
+	file := mustRules(t, `
+version: 1
+limits:
+  - {name: bucket, key: client, limit: [9 per 1s burst 20, 99 per 1m], algorithm: token-bucket}
+  - {name: month, key: client, limit: 9 per month, algorithm: calendar, zone: Europe/Vienna}
+  - {name: traffic, key: client, limit: 9 per 1s, adapt: {steps: 9 below 1 per 1s, above: 3}}
+bans:
+  - {name: steps, key: client, after: 9 hits in 1s, for: [5m, 1h]}
+`)
+	for _, c := range []struct {
+		config replay.Config
+		json   []string
+		text   []string
+	}{
+		{replay.Config{Rules: file}, []string{
+			`"n":9,"span_seconds":1,"burst":20,"limits":[{"n":9,"span_seconds":1,"burst":20},{"n":99,"span_seconds":60}],"algorithm":"token-bucket"`,
+			`"n":9,"span_seconds":2678400,"period":"month","algorithm":"calendar","zone":"Europe/Vienna"`,
+			`"n":9,"span_seconds":1,"algorithm":"sliding","adapts":true`,
+			`"n":9,"span_seconds":1,"ban_seconds":300,"algorithm":"exact"`,
+		}, []string{"limit bucket (by client, token-bucket)", "limit month (by client, calendar)"}},
+		{replay.Config{WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "9/day")}, Algorithm: ratelimit.Calendar}, []string{
+			`"name":"9/day","kind":"limit","key":"client","n":9,"span_seconds":86400,"period":"day","algorithm":"calendar"`,
+		}, []string{"limit 9/day (by client, calendar)"}},
+		{replay.Config{WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "9/1s")}, Algorithm: ratelimit.LeakyBucket}, []string{
+			`"n":9,"span_seconds":1,"algorithm":"leaky-bucket"`,
+		}, []string{"limit 9/1s (by client, leaky-bucket)"}},
+	} {
+		c.config.Files, c.config.Format = []string{path}, smallFormat
+		r := mustRun(t, c.config)
+		out, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		if err := r.WriteText(&text, replay.TextStyle{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.json {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("the JSON report lacks %s:\n%s", want, out)
+			}
+		}
+		for _, want := range c.text {
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("the plain report lacks %s:\n%s", want, text.String())
+			}
+		}
+	}
+}
+
+// TestEdgesAndResolution has windows whose edges times that were floored to the
+// resolution can and cannot tell.
+func TestEdgesAndResolution(t *testing.T) {
+	path := writeFile(t, "log.csv", []byte("1,a\n"))
+	rule := func(limit, zone string) string {
+		return "version: 1\nlimits:\n- {name: x, key: client, algorithm: calendar, limit: " + limit + ", zone: " + zone + "}\n"
+	}
+	for _, c := range []struct {
+		rules, whatIf string
+		algorithm     ratelimit.Algorithm
+		resolution    time.Duration
+		want          string
+	}{
+		{whatIf: "9/month", algorithm: ratelimit.Calendar, resolution: time.Hour},
+		{whatIf: "9/7d", algorithm: ratelimit.Calendar, resolution: time.Hour},
+		{whatIf: "9/7d", algorithm: ratelimit.Calendar, resolution: 7 * time.Second, want: "--limit 9/7d: the window 24h0m0s is not a multiple of the resolution 7s; "},
+		{whatIf: "9/7d", resolution: 7 * time.Second},
+		{whatIf: "9/second", algorithm: ratelimit.Calendar, resolution: time.Minute, want: "--limit 9/second: the window 1s is not a multiple of the resolution 1m0s; "},
+		{rules: rule("9 per day", "UTC"), resolution: time.Hour},
+		{rules: rule("9 per day", "Asia/Kathmandu"), resolution: time.Hour, want: "x: the window 15m0s is not a multiple of the resolution 1h0m0s; "},
+		{rules: rule("9 per day", "Asia/Kathmandu"), resolution: 15 * time.Minute},
+		{whatIf: "9/day", want: "--limit 9/day: a day is a period of the calendar, which algorithm sliding does not count by; give --algorithm calendar or a span, such as 24h"},
+		{whatIf: "9/2m", algorithm: ratelimit.Calendar, want: `--limit 9/2m: rule 1 ("9/2m"): span is 2m0s; algorithm calendar allows 1s, 1m, 1h, 24h and 168h, or a period`},
+		{whatIf: "70000/1m", algorithm: ratelimit.InFlight, want: "algorithm in-flight allows at most 65535"},
+	} {
+		config := replay.Config{Files: []string{path}, Format: smallFormat, Algorithm: c.algorithm, Resolution: c.resolution}
+		if c.rules != "" {
+			config.Rules = mustRules(t, c.rules)
+		} else {
+			config.WhatIfs = []replay.WhatIf{whatIf(t, replay.Limit, "%s", c.whatIf)}
+		}
+		err := config.Validate()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s%s, resolution %v: %v; want %q", c.rules, c.whatIf, c.resolution, err, c.want)
+		}
+	}
+}
+
+// TestFarCalendar has years that a calendar limit cannot tell apart: that is
+// said, and the years between are judged all the same.
+func TestFarCalendar(t *testing.T) {
+	at := func(stamp string) string { return "a - - [" + stamp + "] \"GET / HTTP/1.1\" 200 5\n" }
+	lines := at("17/Apr/2018:23:25:06 +0000") + at("17/Apr/2018:23:59:59 +0000") + at("18/Apr/2018:00:00:00 +0000") + at("31/Dec/9999:23:59:59 +0000")
+	var decisions bytes.Buffer
+	r, err := replay.Run(t.Context(), replay.Config{
+		Files: []string{writeFile(t, "a.log", []byte(lines))}, WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "1/day")},
+		Algorithm: ratelimit.Calendar, Decisions: &decisions,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "events before 1721 or after 2219 are judged at the end of that time, since a limit counts by the calendar"
+	if decisions.String() != "ADAA" || len(r.Problems) != 1 || r.Problems[0] != want {
+		t.Errorf("decisions %s, problems %q; want ADAA, %q", decisions.Bytes(), r.Problems, want)
+	}
+}

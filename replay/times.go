@@ -1,0 +1,119 @@
+package replay
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// judgingTimes returns the ticks at which events are judged: their own. Only a
+// log that spans more time than the rules can count in nanoseconds, from 1720
+// to 2220, has its empty stretches shortened to more than any rule remembers,
+// so that each window holds the events that it would. A calendar has no stretch
+// to spare: events beyond these years are then judged at their ends, which is
+// a problem to report.
+func (r *run) judgingTimes(times []int64) (at []int64, problem string) {
+	if len(times) == 0 {
+		return times, ""
+	}
+	first, last := r.clock.time(slices.Min(times)), r.clock.time(slices.Max(times))
+	if first.Year() > 1720 && last.Year() < 2220 {
+		return times, ""
+	}
+	if r.byCalendar() {
+		return times, "events before 1721 or after 2219 are judged at the end of that time, since a limit counts by the calendar"
+	}
+	longest := r.clock.of(r.memory()) + 1
+	moments := slices.Compact(slices.Sorted(slices.Values(times)))
+	short := make([]int64, len(moments))
+	for i := 1; i < len(moments); i++ {
+		short[i] = short[i-1] + min(moments[i]-moments[i-1], longest)
+	}
+	at = make([]int64, len(times))
+	for i, t := range times {
+		place, _ := slices.BinarySearch(moments, t)
+		at[i] = short[place]
+	}
+	return at, ""
+}
+
+// byCalendar reports whether a limit counts by the calendar.
+func (r *run) byCalendar() bool {
+	for _, w := range r.WhatIfs {
+		if w.Kind == Limit && r.Algorithm == ratelimit.Calendar {
+			return true
+		}
+	}
+	for i := range r.ruleCount() {
+		if r.Rules.Limits.Rule(i).Algorithm == ratelimit.Calendar {
+			return true
+		}
+	}
+	return false
+}
+
+// ruleCount returns the number of limits and bans of the rules file.
+func (r *run) ruleCount() int {
+	if r.Rules == nil {
+		return 0
+	}
+	return r.Rules.Limits.Len()
+}
+
+// memory returns how long after an event any rule may still remember it.
+func (r *run) memory() time.Duration {
+	longest := time.Duration(0)
+	for _, w := range r.WhatIfs {
+		longest = max(longest, remembered(w.limit())+w.For)
+	}
+	for i := range r.ruleCount() {
+		rule := r.Rules.Limits.Rule(i)
+		for _, l := range rule.Limits {
+			longest = max(longest, remembered(l))
+		}
+		if rule.Ban != nil {
+			longest = max(longest, rule.Ban.Memory())
+		}
+		if rule.Adapt != nil {
+			longest = max(longest, adaptMemory(rule.Adapt))
+		}
+	}
+	if r.Rules != nil {
+		for i := range r.Rules.Hot.Len() {
+			rule := r.Rules.Hot.Rule(i)
+			longest = max(longest, rule.Span+rule.Hold)
+		}
+	}
+	return longest
+}
+
+// remembered returns how long after an event l may still count it: a span, as
+// much again where the window before matters or a slot leaves late, and the time
+// in which a burst drains.
+func remembered(l ratelimit.Limit) time.Duration {
+	d := 2 * l.Window()
+	if l.Burst > l.N && l.N > 0 {
+		d += time.Duration(float64(l.Burst) / float64(l.N) * float64(l.Span))
+	}
+	return d
+}
+
+// adaptMemory returns how long after an event a may still know of it: while it is
+// averaged, and then until the smoothed average is what it would be without, to
+// the last bit of a float.
+func adaptMemory(a *ratelimit.Adapt) time.Duration { return a.Span + time.Minute + 40*a.Smooth }
+
+// edges returns what the edges of l's windows are multiples of, under a: the
+// span, or for the calendar a day at most. Clocks of a zone are some quarters of
+// an hour apart from those of UTC.
+func edges(a ratelimit.Algorithm, l ratelimit.Limit, zone *time.Location) time.Duration {
+	const quarter, day = 15 * time.Minute, 24 * time.Hour
+	switch {
+	case a != ratelimit.Calendar:
+		return l.Span
+	case zone != nil && zone != time.UTC:
+		return min(l.Window(), quarter)
+	}
+	return min(l.Window(), day)
+}

@@ -1,0 +1,116 @@
+package rules
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+func TestParseLimit(t *testing.T) {
+	for _, c := range []struct {
+		text      string
+		algorithm ratelimit.Algorithm
+		want      ratelimit.Limit
+	}{
+		{"60 per 1m", ratelimit.Sliding, ratelimit.Limit{N: 60, Span: time.Minute}},
+		{"  10_000  per 1h", ratelimit.Fixed, ratelimit.Limit{N: 10_000, Span: time.Hour}},
+		{"0 per 1s", ratelimit.Exact, ratelimit.Limit{Span: time.Second}},
+		{"60 per 1m", ratelimit.GCRA, ratelimit.Limit{N: 60, Span: time.Minute}},
+		{"60 per 1m burst 1_000", ratelimit.TokenBucket, ratelimit.Limit{N: 60, Span: time.Minute, Burst: 1000}},
+		{"60\tper 1m  burst 1", ratelimit.LeakyBucket, ratelimit.Limit{N: 60, Span: time.Minute, Burst: 1}},
+		{"1000 per month", ratelimit.Calendar, ratelimit.Limit{N: 1000, Per: ratelimit.PerMonth}},
+		{"1000 per second", ratelimit.Calendar, ratelimit.Limit{N: 1000, Per: ratelimit.PerSecond}},
+		{"1000 per 7d", ratelimit.Calendar, ratelimit.Limit{N: 1000, Per: ratelimit.PerWeek}},
+		{"1000 per 1440m", ratelimit.Calendar, ratelimit.Limit{N: 1000, Per: ratelimit.PerDay}},
+		{"20 at once for 30s", ratelimit.InFlight, ratelimit.Limit{N: 20, Span: 30 * time.Second}},
+	} {
+		if got, err := ParseLimit(c.text, c.algorithm); err != nil || got != c.want {
+			t.Errorf("ParseLimit(%q, %v) = %v, %v; want %v", c.text, c.algorithm, got, err, c.want)
+		}
+	}
+	for _, s := range []string{"", "60", "60 per", "per 1m", "60 per 1 m", "_1 per 1m", "1_ per 1m", "-1 per 1m", "1.5 per 1m", "60 PER 1m"} {
+		if got, err := ParseLimit(s, ratelimit.Sliding); err == nil || !strings.HasPrefix(err.Error(), `limit is "`+s+`"; `) {
+			t.Errorf("ParseLimit(%q) = %v, %v; want an error that begins with the value", s, got, err)
+		}
+	}
+	if got, err := ParseLimit("70_000 per 1m", ratelimit.Exact); err == nil || got != (ratelimit.Limit{}) {
+		t.Errorf("more than exact can count: %v, %v", got, err)
+	}
+}
+
+// TestFormsOfAlgorithms gives every form to every algorithm: it takes its own,
+// one with a burst also a limit without, and calendar the spans that are
+// periods. What is taken, package ratelimit takes too.
+func TestFormsOfAlgorithms(t *testing.T) {
+	texts := map[string][]string{
+		"60 per 1m": {
+			"sliding", "exact", "weighted", "two-bucket", "gcra", "token-bucket", "leaky-bucket", "fixed", "calendar",
+		},
+		"60 per 61s":          {"sliding", "exact", "weighted", "two-bucket", "gcra", "token-bucket", "leaky-bucket", "fixed"},
+		"60 per 1m burst 100": {"gcra", "token-bucket", "leaky-bucket"},
+		"60 per month":        {"calendar"},
+		"60 at once for 1m":   {"in-flight"},
+	}
+	for text, takers := range texts {
+		for _, name := range ratelimit.Algorithms() {
+			f, err := Parse("r", []byte(limit("name: x", "key: client", "limit: "+text, "algorithm: "+name)))
+			if takes := strings.Contains(" "+strings.Join(takers, " ")+" ", " "+name+" "); takes != (err == nil) {
+				t.Errorf("%s, %s: %v", text, name, err)
+			}
+			if err != nil {
+				continue
+			}
+			if got := f.Limits.Rule(0); got.Algorithm.String() != name || got.Limits[0].N != 60 {
+				t.Errorf("%s, %s: the rule is %+v", text, name, got)
+			}
+			if _, err := ratelimit.NewMemory(f.Limits, ratelimit.MemoryConfig{}); err != nil {
+				t.Errorf("%s, %s: the store does not take it: %v", text, name, err)
+			}
+		}
+	}
+}
+
+// TestSchemaPatterns holds the forms that the schema describes to those that
+// are parsed.
+func TestSchemaPatterns(t *testing.T) {
+	patterns := make(map[string]*regexp.Regexp)
+	for name, n := range parseSchema(t).Defs {
+		if n.Pattern != "" {
+			patterns[name] = regexp.MustCompile(n.Pattern)
+		}
+	}
+	for _, c := range []struct {
+		def, text string
+		fits      bool
+	}{
+		{"limitText", "60 per 1m", true},
+		{"limitText", " 6_0  per 1h30m ", true},
+		{"limitText", "60 per 1m burst 10", true},
+		{"limitText", "60 per month", true},
+		{"limitText", "60 at once for 1m", true},
+		{"limitText", "60", false},
+		{"limitText", "60 in 1m", false},
+		{"limitText", "60 per 1m burst", false},
+		{"limitText", "60 at once", false},
+		{"limitText", "60 at once for 1m burst 10", false},
+		{"step", "2_000 below 1000 per 1s", true},
+		{"step", "2000 below 1000/s", false},
+		{"step", "2000 under 1000 per 1s", false},
+	} {
+		if got := patterns[c.def].MatchString(c.text); got != c.fits {
+			t.Errorf("%s: the schema takes %q: %t, want %t", c.def, c.text, got, c.fits)
+		}
+		problem := ""
+		if c.def == "step" {
+			_, _, problem = parseStep(c.text)
+		} else if _, form, p := parseLimit(c.text); p != "" || form == noForm {
+			problem = "no form" + p
+		}
+		if (problem == "") != c.fits {
+			t.Errorf("%s: the parser takes %q: %q, want %t", c.def, c.text, problem, c.fits)
+		}
+	}
+}
