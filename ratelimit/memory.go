@@ -152,7 +152,7 @@ func (mr *memoryRule) limitN(i int, adapted uint64) uint64 {
 	if mr.adapt != nil {
 		return adapted
 	}
-	return mr.records.limits[i].Most()
+	return mr.records.limits[i].most
 }
 
 // build returns the rules of s, with what they can take over from old.
@@ -182,13 +182,15 @@ func (m *Memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, e
 	mr := &memoryRule{Rule: r}
 	mr.short = mr.quick()
 	before := old.named(r.Name)
+	var was *layout
 	if before != nil && before.Key.Equal(r.Key) {
 		mr.tally = before.tally
 		mr.id = before.id
 		if before.adapt != nil && r.Adapt.equal(&before.adapt.config) {
 			mr.adapt = before.adapt
 		}
-		if before.records.layout.equal(newLayout(r)) {
+		was = &before.records.layout
+		if was.equal(newLayout(r, was)) {
 			mr.records = before.records
 		}
 	} else {
@@ -203,7 +205,7 @@ func (m *Memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, e
 	}
 	var err error
 	m.tables++
-	if mr.records, err = newRecords(m, newLayout(r), rules); err != nil {
+	if mr.records, err = newRecords(m, newLayout(r, was), rules); err != nil {
 		return nil, err
 	}
 	if before != nil && before.id == mr.id {

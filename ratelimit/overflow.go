@@ -27,7 +27,7 @@ func (rs *records) sketchConfigs(bytes int64) (configs []sketch.Config, total in
 	for i := range rs.meters {
 		n := rs.layout.after
 		if i < len(rs.limits) {
-			n = max(rs.layout.limits[i].N, rs.layout.most)
+			n = rs.layout.keep[i]
 		}
 		c, ok := sketch.Fit(sketch.Config{N: n, Span: rs.layout.window(i)}, bytes/int64(len(rs.meters)))
 		if !ok {

@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"iter"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -93,6 +92,7 @@ func (f *family) reset(hash uint64) {
 type recordMeter struct {
 	meter.Meter
 	at     int
+	most   uint64        // of a limit, how much may be used: N, or its burst
 	blocks *shard.Blocks // of its log, or nil
 	view   *shard.Blocks // the same, for a copy of the record
 	span   int64         // of a log
@@ -125,6 +125,11 @@ func newRecords(m *Memory, l layout, rules int) (*records, error) {
 			rm.blocks = shard.NewBlocks(bound, meter.Inline, m.budget)
 			rm.view = rm.blocks.View()
 			keep = m.config.Budget / blockShare
+		}
+		if i := len(rs.meters); i < len(l.limits) {
+			if rm.most = mt.Most(); !l.algorithm.bursts() {
+				rm.most = l.limits[i].N
+			}
 		}
 		rs.words += mt.Words()
 		rs.meters = append(rs.meters, rm)
@@ -292,8 +297,7 @@ func (m *recordMeter) take(w []uint64, counts iter.Seq2[int64, uint64]) {
 }
 
 // heir returns the meter of old whose counts the i-th of rs takes over: a ban's
-// from a ban's; a limit's from the limit with the shortest span that is no
-// shorter, or if all are, from the longest. It is nil if there is none.
+// from a ban's, a limit's as its layout has it. It is nil if there is none.
 func (rs *records) heir(i int, old *records) *recordMeter {
 	if i >= len(rs.limits) {
 		if rs.layout.of != old.layout.of {
@@ -301,31 +305,8 @@ func (rs *records) heir(i int, old *records) *recordMeter {
 		}
 		return old.ban
 	}
-	if len(old.limits) == 0 || (rs.layout.algorithm == InFlight) != (old.layout.algorithm == InFlight) {
-		return nil // one counts what has come, the other what is under way
+	if j, ok := rs.layout.heir(i, &old.layout); ok {
+		return &old.limits[j]
 	}
-	span := rs.layout.limits[i].Window()
-	best := slices.MinFunc(old.order(), func(a, b int) int {
-		wa, wb := old.layout.limits[a].Window(), old.layout.limits[b].Window()
-		switch {
-		case (wa >= span) != (wb >= span): // one covers, the other does not
-			if wa >= span {
-				return -1
-			}
-			return 1
-		case wa >= span:
-			return int(max(min(wa-wb, 1), -1))
-		}
-		return int(max(min(wb-wa, 1), -1))
-	})
-	return &old.limits[best]
-}
-
-// order returns the numbers of the limits.
-func (rs *records) order() []int {
-	order := make([]int, len(rs.limits))
-	for i := range order {
-		order[i] = i
-	}
-	return order
+	return nil
 }
