@@ -1,0 +1,341 @@
+package storetest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// banCases are about bans.
+var banCases = []Case{
+	{
+		Name:    "BanAfterHits",
+		Promise: "The event that is one hit too many is refused and starts the ban [t, t+D); events during it are not counted, and what led to it is forgotten.",
+		check:   func(c *check) { banAfter(c, ratelimit.Hits) },
+	},
+	{
+		Name:    "BanAfterRefusals",
+		Promise: "The refusal that is one too many starts a ban, while those of other rules do not count.",
+		check:   func(c *check) { banAfter(c, ratelimit.Refusals) },
+	},
+	{
+		Name:    "BanEscalates",
+		Promise: "Each further ban of a key lasts longer, by factor or by steps, up to a cap, until the earlier ones are forgotten.",
+		check:   banEscalatesCase,
+		timed:   true,
+	},
+	{
+		Name:    "BanExtends",
+		Promise: "Hits during a ban change nothing unless the rule says so, and then the ban starts anew.",
+		check:   banExtendsCase,
+	},
+	{
+		Name:    "BanJitter",
+		Promise: "A jittered ban lasts at least as long as without, and at most as much longer as the jitter says; keys differ.",
+		check:   banJitterCase,
+	},
+	{
+		Name:    "BanHoldsForOthers",
+		Promise: "A ban of one rule refuses the event and keeps it from all other rules; a shadow rule's does not.",
+		check:   banHoldsForOthersCase,
+	},
+	{
+		Name:    "BanByHand",
+		Promise: "A ban that is added holds at once, whatever was counted; one that holds for longer stays.",
+		check:   banByHandCase,
+	},
+	{
+		Name:    "Lift",
+		Promise: "A ban that is lifted is over at once, and is no earlier ban of the next one.",
+		check:   liftCase,
+	},
+	{
+		Name:    "BanOutlivesTraffic",
+		Promise: "No number of other keys, banned or not, ends a ban.",
+		check:   banOutlivesTrafficCase,
+	},
+	{
+		Name:    "ListBans",
+		Promise: "The bans that hold are listed, each once, with their rule, key, start, end, count, reason and source.",
+		check:   listBansCase,
+	},
+}
+
+func banAfter(c *check, of ratelimit.Cause) {
+	for _, after := range []uint64{0, 1, 5} {
+		r := c.rule("bans")
+		r.Ban = &ratelimit.Ban{After: after, Of: of, Span: c.units(2), For: c.units(1)}
+		if of == ratelimit.Refusals {
+			r.Limits = []ratelimit.Limit{c.under(r.Algorithm, 2, 1)}
+		}
+		other := named("other", c.limitOf(c.counting(), 1))
+		s := c.session(r, other)
+		for range 3 {
+			for range after + 5 { // into the ban
+				s.take(1, s.all("k")...)
+				s.take(1, about(1, "k")) // a refusal by another rule
+			}
+			s.look(1, s.all("k")...)
+			s.take(1, s.all("innocent")...)
+			s.pass(c.units(1) - c.config.Resolution)
+			s.take(1, about(0, "k"))
+			s.pass(c.config.Resolution)
+			s.take(1, about(0, "k"))
+		}
+	}
+}
+
+func banEscalatesCase(c *check) {
+	steps := []time.Duration{c.units(1), c.units(5), c.units(2)}
+	for _, b := range []ratelimit.Ban{
+		{For: c.units(1)},
+		{For: c.units(1), Factor: 2},
+		{For: c.units(1), Factor: 1.5, Max: c.units(4)},
+		{Steps: steps},
+		{Steps: steps, Max: c.units(3)},
+	} {
+		b.Span, b.Remember = c.units(1), c.units(10)
+		r := c.rule("bans")
+		r.Ban = &b
+		s := c.session(r)
+		for i := range 8 {
+			earlier := i
+			req, _ := s.take(1, about(0, "k"))
+			o := req.Subjects[0].Outcome
+			if i >= 6 { // after a time in which all were forgotten
+				earlier -= 6
+			}
+			if want := b.Duration(earlier); o.BannedUntil.Sub(time.Unix(0, req.Now)) != want {
+				c.fatal("ban %d of %+v lasts %v, want %v", i+1, b, o.BannedUntil.Sub(time.Unix(0, req.Now)), want)
+			}
+			s.now = o.BannedUntil.UnixNano()
+			if s.pass(b.Remember); i == 5 {
+				s.pass(1)
+			}
+		}
+	}
+}
+
+func banExtendsCase(c *check) {
+	for _, extend := range []bool{false, true} {
+		r := c.rule("bans")
+		r.Ban = &ratelimit.Ban{Span: c.units(1), For: c.units(2), Extend: extend, Factor: 2, Remember: c.units(5)}
+		s := c.session(r)
+		for range 2 {
+			for range 6 {
+				s.take(1, about(0, "k"))
+				s.look(1, about(0, "k")) // no hit
+				s.take(0, about(0, "k")) // none either
+				s.pass(c.units(1) / 2)
+			}
+			s.pass(c.units(4))
+		}
+	}
+}
+
+func banJitterCase(c *check) {
+	const jitter = 0.5
+	b := ratelimit.Ban{Span: c.units(1), For: time.Hour, Factor: 2, Max: 2 * time.Hour, Jitter: jitter}
+	r := c.rule("bans")
+	r.Ban = &b
+	s := c.session(r)
+	seen := map[time.Duration]bool{}
+	for i := range 64 {
+		req := s.raw(1, false, about(0, fmt.Sprint("k", i)))
+		o := req.Subjects[0].Outcome
+		lasts := o.BannedUntil.Sub(time.Unix(0, req.Now))
+		if least := b.Duration(0); !o.Started || lasts < least || lasts > least+time.Duration(float64(least)*jitter) {
+			c.fatal("ban %d lasts %v, want between %v and half as much again: %+v", i, lasts, least, o)
+		}
+		seen[lasts] = true
+	}
+	if len(seen) < 32 {
+		c.fatal("64 keys are banned for only %d different times", len(seen))
+	}
+}
+
+func banHoldsForOthersCase(c *check) {
+	for _, shadow := range []bool{false, true} {
+		bans := c.rule("bans")
+		bans.Ban = &ratelimit.Ban{After: 1, Span: time.Hour, For: c.units(2)}
+		bans.Shadow = shadow
+		slow := c.rule("slow")
+		slow.Ban = &ratelimit.Ban{After: 4, Span: time.Hour, For: c.units(1)}
+		s := c.session(named("first", c.lasting(c.counting(), 100)), bans, slow)
+		for range 9 {
+			s.take(1, s.all("k")...)
+		}
+		s.take(1, about(0, "k")) // a request that is not the ban's business
+		s.pass(c.units(2))
+		s.take(1, s.all("k")...)
+	}
+}
+
+// record returns a ban by hand.
+func (s *session) record(rule int, key string, ends int64) ratelimit.BanRecord {
+	return ratelimit.BanRecord{
+		Rule: s.model.set.Rule(rule).Name, Key: []string{key}, Since: time.Unix(0, s.base), Until: time.Unix(0, ends),
+		Reason: "tested", Source: "manual",
+	}
+}
+
+// ban bans a key by hand.
+func (s *session) ban(rule int, key string, ends int64) {
+	s.noted("ban %d:%q until %+d ns", rule, key, ends-s.base)
+	if err := s.store.Ban(s.record(rule, key, ends)); err != nil {
+		s.broken("Ban returned %w", err)
+	}
+	s.model.add(s.model.set.Rule(rule).Name, key, s.base, ends)
+}
+
+// lift lifts a ban.
+func (s *session) lift(rule int, key string) {
+	s.noted("lift %d:%q", rule, key)
+	name := s.model.set.Rule(rule).Name
+	held, err := s.store.Lift(name, []byte(key))
+	if err != nil {
+		s.broken("Lift returned %w", err)
+	}
+	if want := s.model.lift(name, key, s.base); held != want {
+		s.broken("Lift reports %v, want %v", held, want)
+	}
+}
+
+func banByHandCase(c *check) {
+	hour := int64(time.Hour)
+	r := c.rule("bans")
+	r.Ban = &ratelimit.Ban{After: 3, Span: time.Hour, For: 3 * time.Hour, Factor: 2}
+	s := c.session(named("limits", c.lasting(c.counting(), 100)), r)
+	ends := c.start() + 2*hour
+	s.take(1, s.all("k")...)
+	s.ban(0, "k", ends)
+	s.take(1, s.all("k")...)
+	s.take(1, s.all("bystander")...)
+	s.ban(0, "k", ends-hour) // shorter
+	s.look(1, s.all("k")...)
+	s.ban(0, "k", ends+hour) // longer
+	s.look(1, s.all("k")...)
+	s.ban(1, "k", ends) // another rule's
+	s.take(1, s.all("k")...)
+	if c.config.Pass == nil {
+		s.pass(2*time.Hour - 1)
+		s.take(1, s.all("k")...)
+		s.pass(time.Hour) // the end of the one, less 1 ns; the other is over
+		s.take(1, s.all("k")...)
+		s.pass(1)
+		// A ban by hand is none of those that the rule has begun.
+		for range 5 {
+			s.take(1, s.all("k")...)
+		}
+	}
+	if err := s.store.Ban(ratelimit.BanRecord{Rule: "no such rule", Key: []string{"k"}, Until: time.Unix(0, ends), Source: "manual"}); err == nil {
+		c.fatal("a ban under a rule that there is not was taken")
+	}
+}
+
+func liftCase(c *check) {
+	r := c.rule("bans")
+	r.Ban = &ratelimit.Ban{After: 1, Span: time.Hour, For: time.Hour, Factor: 2}
+	s := c.session(r, named("limits", c.lasting(c.counting(), 100)))
+	s.lift(0, "k")
+	for range 3 {
+		s.take(1, s.all("k")...) // each second time the ban begins, as long as the first
+		s.take(1, s.all("k")...)
+		s.take(1, s.all("k")...)
+		s.lift(1, "k")
+		s.lift(0, "another")
+		s.take(1, s.all("k")...)
+		s.lift(0, "k")
+		s.lift(0, "k")
+	}
+	s.ban(1, "k", c.start()+int64(time.Hour))
+	s.take(1, s.all("k")...)
+	s.lift(1, "k")
+	if _, ok := s.take(1, s.all("k")...); !ok {
+		c.fatal("a ban was lifted, and the next event refused")
+	}
+	if held, _ := s.store.Lift("no such rule", []byte("k")); held {
+		c.fatal("a ban held under a rule that there is not")
+	}
+}
+
+func banOutlivesTrafficCase(c *check) {
+	r := c.rule("bans")
+	r.Ban = &ratelimit.Ban{After: 1, Span: time.Hour, For: time.Hour}
+	s := c.session(r, named("limits", c.lasting(c.counting(), 5)))
+	s.take(1, s.all("first")...)
+	s.take(1, s.all("first")...)
+	s.ban(1, "by hand", c.start()+int64(time.Hour))
+	for i := range c.steps(3000) {
+		key := fmt.Sprint("k", i)
+		s.raw(1, false, s.all(key)...)
+		if i%10 == 0 {
+			s.raw(1, false, s.all(key)...)
+		}
+	}
+	s.take(1, s.all("first")...)
+	s.take(1, s.all("by hand")...)
+}
+
+func listBansCase(c *check) {
+	hits := c.rule("hits")
+	hits.Ban = &ratelimit.Ban{After: 2, Span: time.Hour, For: time.Hour, Factor: 2}
+	refusals := named("refusals", c.lasting(c.counting(), 1))
+	refusals.Ban = &ratelimit.Ban{After: 1, Of: ratelimit.Refusals, Span: time.Hour, For: 2 * time.Hour}
+	s := c.session(hits, refusals)
+	s.listed()
+	for i := range 20 {
+		for range 1 + i%4 {
+			s.take(1, about(i%2, fmt.Sprint("k", i)))
+		}
+	}
+	s.ban(0, "k\xff\x00", c.start()+int64(time.Hour))
+	s.ban(1, "by hand", c.start()+int64(3*time.Hour))
+	s.listed()
+	s.lift(0, "k2")
+	s.lift(1, "by hand")
+	s.listed()
+}
+
+// listed complains if the store lists other bans than the model has.
+func (s *session) listed() {
+	var got, want []string
+	for b, err := range s.store.Bans() {
+		if err != nil {
+			s.broken("Bans yielded %w", err)
+		}
+		if len(b.Key) != 1 || b.Reason == "" {
+			s.broken("%+v is listed, want one value in the key, and a reason", b)
+		}
+		if !b.Since.Before(b.Until) {
+			s.broken("%+v is listed, which ends before it begins", b)
+		}
+		count := b.Count
+		if b.Source != "rule" {
+			count = 0
+		}
+		got = append(got, banLine(b.Rule, b.Key[0], b.Until.UnixNano(), count, b.Source == "rule"))
+	}
+	for p, rec := range s.model.records {
+		if !rec.ban.holds(s.now) {
+			continue
+		}
+		count := uint64(rec.ban.count)
+		if rec.ban.byHand {
+			count = 0
+		}
+		want = append(want, banLine(p.rule, p.key, rec.ban.until, count, !rec.ban.byHand))
+	}
+	slices.SortFunc(got, cmp.Compare[string])
+	slices.SortFunc(want, cmp.Compare[string])
+	if !slices.Equal(got, want) {
+		s.broken("the bans listed are\n%q\nwant\n%q", got, want)
+	}
+}
+
+func banLine(rule, key string, ends int64, count uint64, byRule bool) string {
+	return fmt.Sprintf("%s %q until %d, the %d-th, by the rule: %v", rule, key, ends, count, byRule)
+}

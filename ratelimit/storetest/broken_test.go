@@ -1,0 +1,400 @@
+package storetest_test
+
+import (
+	"iter"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/ratelimit/storetest"
+)
+
+// A broken store is a memory store with one mistake, which real ones have made.
+// Each of its cases has to find it.
+type broken struct {
+	mistake string
+	open    func(m *ratelimit.Memory, set *ratelimit.Set) ratelimit.Store
+	cases   string
+	config  storetest.Config
+}
+
+// TestBrokenStores plants each mistake, and wants the cases that are meant for it
+// to fail, and each case to have a mistake that it finds.
+func TestBrokenStores(t *testing.T) {
+	found := map[string]bool{}
+	for _, b := range slices.Concat(brokenDecisions, brokenTimes, brokenOthers) {
+		t.Run(b.mistake, func(t *testing.T) {
+			open := func(t testing.TB, set *ratelimit.Set) ratelimit.Store {
+				return b.open(memory(t, set).(*ratelimit.Memory), set)
+			}
+			for name := range strings.FieldsSeq(b.cases) {
+				c := caseNamed(t, name)
+				if err := c.Check(t, open, b.config); err == nil {
+					t.Errorf("case %s passes", name)
+				}
+				found[name] = true
+			}
+		})
+	}
+	for _, c := range storetest.Cases() {
+		if !found[c.Name] {
+			t.Errorf("case %s is not known to find anything", c.Name)
+		}
+	}
+}
+
+func caseNamed(t *testing.T, name string) storetest.Case {
+	t.Helper()
+	for _, c := range storetest.Cases() {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("there is no case %s", name)
+	return storetest.Case{}
+}
+
+// bent is a memory store of which some methods do something else. A nil field is
+// the method itself.
+type bent struct {
+	*ratelimit.Memory
+	decide func(r *ratelimit.Request) error
+	settle func(s *ratelimit.Settlement) error
+	reset  func(set *ratelimit.Set, subjects []ratelimit.Subject) error
+	update func(set *ratelimit.Set, published func()) error
+	ban    func(b ratelimit.BanRecord) error
+	lift   func(rule string, key []byte) (bool, error)
+	bans   func() iter.Seq2[ratelimit.BanRecord, error]
+}
+
+func (b *bent) Decide(r *ratelimit.Request) error {
+	if b.decide != nil {
+		return b.decide(r)
+	}
+	return b.Memory.Decide(r)
+}
+
+func (b *bent) Settle(s *ratelimit.Settlement) error {
+	if b.settle != nil {
+		return b.settle(s)
+	}
+	return b.Memory.Settle(s)
+}
+
+func (b *bent) Reset(set *ratelimit.Set, subjects []ratelimit.Subject) error {
+	if b.reset != nil {
+		return b.reset(set, subjects)
+	}
+	return b.Memory.Reset(set, subjects)
+}
+
+func (b *bent) Update(set *ratelimit.Set, published func()) error {
+	if b.update != nil {
+		return b.update(set, published)
+	}
+	return b.Memory.Update(set, published)
+}
+
+func (b *bent) Ban(r ratelimit.BanRecord) error {
+	if b.ban != nil {
+		return b.ban(r)
+	}
+	return b.Memory.Ban(r)
+}
+
+func (b *bent) Lift(rule string, key []byte) (bool, error) {
+	if b.lift != nil {
+		return b.lift(rule, key)
+	}
+	return b.Memory.Lift(rule, key)
+}
+
+func (b *bent) Bans() iter.Seq2[ratelimit.BanRecord, error] {
+	if b.bans != nil {
+		return b.bans()
+	}
+	return b.Memory.Bans()
+}
+
+// deciding returns a store that decides as decide has it.
+func deciding(decide func(m *ratelimit.Memory, r *ratelimit.Request) error) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Store {
+	return func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
+		return &bent{Memory: m, decide: func(r *ratelimit.Request) error { return decide(m, r) }}
+	}
+}
+
+// afterwards returns a store that bends what it has decided.
+func afterwards(bend func(r *ratelimit.Request, o *ratelimit.Outcome)) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Store {
+	return deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+		err := m.Decide(r)
+		for i := range r.Subjects {
+			bend(r, &r.Subjects[i].Outcome)
+		}
+		return err
+	})
+}
+
+// settling returns a store that settles as settle has it.
+func settling(settle func(m *ratelimit.Memory, s *ratelimit.Settlement) error) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Store {
+	return func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
+		return &bent{Memory: m, settle: func(s *ratelimit.Settlement) error { return settle(m, s) }}
+	}
+}
+
+// admitted reports whether no enforced rule refuses r.
+func admitted(r *ratelimit.Request) bool {
+	return !slices.ContainsFunc(r.Subjects, func(s ratelimit.Subject) bool {
+		return s.Outcome.Refused && !r.Set.Rule(s.Outcome.Rule).Shadow
+	})
+}
+
+// charge charges r without judging it.
+func charge(m *ratelimit.Memory, r *ratelimit.Request) error {
+	for i := range r.Subjects {
+		o := &r.Subjects[i].Outcome
+		o.Charged = len(r.Set.Rule(o.Rule).Limits) > 0 && !o.Refused
+	}
+	return m.Settle(&ratelimit.Settlement{Set: r.Set, At: r.Now, Now: r.Now, Actual: r.Cost, Subjects: r.Subjects})
+}
+
+// apart decides each subject of r alone.
+func apart(m *ratelimit.Memory, r *ratelimit.Request) error {
+	for i := range r.Subjects {
+		one := *r
+		one.Subjects = r.Subjects[i : i+1]
+		if err := m.Decide(&one); err != nil {
+			return err
+		}
+		r.Now = one.Now
+		runtime.Gosched() // as between two round trips
+	}
+	return nil
+}
+
+// compensating decides each subject alone, takes back what was charged if one
+// refuses, and says what is left then.
+func compensating(m *ratelimit.Memory, r *ratelimit.Request) error {
+	if err := apart(m, r); err != nil || admitted(r) {
+		return err
+	}
+	back := ratelimit.Settlement{Set: r.Set, At: r.Now, Now: r.Now, Charged: r.Cost, Subjects: r.Subjects}
+	if err := m.Settle(&back); err != nil {
+		return err
+	}
+	for i := range r.Subjects {
+		if !r.Subjects[i].Outcome.Refused {
+			look := *r
+			look.Cost, look.Look, look.Subjects = 0, true, r.Subjects[i:i+1]
+			if err := m.Decide(&look); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var brokenDecisions = []broken{
+	{
+		mistake: "checks, then adds",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			look := r.Look
+			r.Look = true
+			err := m.Decide(r)
+			if r.Look = look; look || err != nil || !admitted(r) {
+				return err
+			}
+			runtime.Gosched()
+			return charge(m, r)
+		}),
+		cases: "ConcurrentTakes ConcurrentRules ConcurrentSettles",
+	},
+	{
+		mistake: "charges each rule alone",
+		open:    deciding(apart),
+		cases:   "AllOrNothing Combination ConcurrentRules PartialCharge Zero BanHoldsForOthers RefundRefused ClockShared",
+	},
+	{
+		mistake: "takes back what it should not have charged",
+		open:    deciding(compensating),
+		cases:   "PartialCharge",
+	},
+	{
+		mistake: "charges what it refuses",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			err := m.Decide(r)
+			if err != nil || r.Look || admitted(r) {
+				return err
+			}
+			subjects := slices.Clone(r.Subjects)
+			defer func() { r.Subjects = subjects }()
+			r.Subjects = slices.Clone(subjects)
+			for i := range r.Subjects {
+				r.Subjects[i].Outcome.Refused = false
+			}
+			return charge(m, r)
+		}),
+		cases: "Limit Zero AllOrNothing Shadow SeveralLimits Algorithms",
+	},
+	{
+		mistake: "counts who looks",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			look := r.Look
+			r.Look = false
+			err := m.Decide(r)
+			r.Look = look
+			return err
+		}),
+		cases: "Look",
+	},
+	{
+		mistake: "has 32 bits for a cost",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			cost := r.Cost
+			r.Cost = uint64(uint32(cost))
+			err := m.Decide(r)
+			r.Cost = cost
+			return err
+		}),
+		cases: "Cost Zero Overflow",
+	},
+	{
+		mistake: "has 53 bits for a cost, and a sign",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			cost := r.Cost
+			if int64(cost) < 0 {
+				r.Cost = 0
+			}
+			err := m.Decide(r)
+			r.Cost = cost
+			return err
+		}),
+		cases: "Cost Overflow",
+	},
+	{
+		mistake: "takes a cost of 0 for 1",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			cost := r.Cost
+			r.Cost = max(cost, 1)
+			err := m.Decide(r)
+			r.Cost = cost
+			return err
+		}),
+		cases: "Cost Idle Refund",
+	},
+	{
+		mistake: "rounds waiting times down to seconds",
+		open: afterwards(func(_ *ratelimit.Request, o *ratelimit.Outcome) {
+			if o.RetryAfter > 0 {
+				o.RetryAfter = o.RetryAfter.Truncate(time.Second)
+			}
+		}),
+		cases: "Edges Algorithms CountRefused",
+	},
+	{
+		mistake: "tells a waiting time where none helps",
+		open: afterwards(func(_ *ratelimit.Request, o *ratelimit.Outcome) {
+			if o.RetryAfter == ratelimit.Never {
+				o.RetryAfter = time.Second
+			}
+		}),
+		cases: "Cost Zero",
+	},
+	{
+		mistake: "remaining one too many",
+		open:    afterwards(func(_ *ratelimit.Request, o *ratelimit.Outcome) { o.Remaining = min(o.Remaining+1, o.Limit) }),
+		cases:   "Limit UpdateKeeps",
+	},
+	{
+		mistake: "counts no refused events",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			look := *r
+			look.Look, look.Subjects = true, slices.Clone(r.Subjects)
+			if err := m.Decide(&look); err != nil || admitted(&look) {
+				return m.Decide(r)
+			}
+			copy(r.Subjects, look.Subjects)
+			return nil
+		}),
+		cases: "CountRefused BanAfterRefusals BanAfterHits ConcurrentBan",
+	},
+}
+
+var brokenTimes = []broken{
+	{
+		mistake: "its clock stands still",
+		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
+			var first atomic.Int64
+			return &bent{Memory: m, decide: func(r *ratelimit.Request) error {
+				first.CompareAndSwap(0, r.Now)
+				r.Now = first.Load()
+				return m.Decide(r)
+			}}
+		},
+		cases: "Limit Idle ClockJumps EndsOfTime Edges Algorithms InFlight BanEscalates",
+	},
+	{
+		mistake: "forgets all when the clock goes back",
+		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
+			var newest atomic.Int64
+			return &bent{Memory: m, decide: func(r *ratelimit.Request) error {
+				if r.Now < newest.Load() {
+					if err := m.Reset(r.Set, r.Subjects); err != nil {
+						return err
+					}
+				}
+				newest.Store(r.Now)
+				return m.Decide(r)
+			}}
+		},
+		cases: "ClockBack ClockJumps",
+	},
+	{
+		mistake: "has one newest time for all keys",
+		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
+			var mu sync.Mutex
+			newest := int64(-1 << 63)
+			return &bent{Memory: m, decide: func(r *ratelimit.Request) error {
+				mu.Lock()
+				defer mu.Unlock()
+				newest = max(newest, r.Now)
+				r.Now = newest
+				return m.Decide(r)
+			}}
+		},
+		cases: "ClockBack",
+	},
+	{
+		mistake: "has 62 bits for a time",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			r.Now = r.Now << 2 >> 2
+			return m.Decide(r)
+		}),
+		cases: "EndsOfTime Overflow",
+	},
+	{
+		mistake: "has a clock of its own that goes back",
+		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
+			var n atomic.Int64
+			return &bent{Memory: m, decide: func(r *ratelimit.Request) error {
+				err := m.Decide(r)
+				r.Now = time.Now().UnixNano() - n.Add(1)%2*int64(time.Second)
+				return err
+			}}
+		},
+		cases:  "OwnClock",
+		config: storetest.Config{Pass: func(time.Duration) { runtime.Gosched() }},
+	},
+	{
+		mistake: "counts a little too long",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			r.Now -= r.Now % int64(10*time.Millisecond)
+			return m.Decide(r)
+		}),
+		cases: "Edges BanAfterHits BanExtends UpdateCarriesTimes UpdateSeveralLimits",
+	},
+}

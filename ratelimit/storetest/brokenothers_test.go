@@ -1,0 +1,353 @@
+package storetest_test
+
+import (
+	"bytes"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/ratelimit/storetest"
+)
+
+// rekeyed returns a store that counts by other keys.
+func rekeyed(change func(key []byte) []byte) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Store {
+	return deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+		keys := make([][]byte, len(r.Subjects))
+		for i := range r.Subjects {
+			keys[i] = r.Subjects[i].Key
+			r.Subjects[i].Key = change(keys[i])
+		}
+		err := m.Decide(r)
+		for i := range r.Subjects {
+			r.Subjects[i].Key = keys[i]
+		}
+		return err
+	})
+}
+
+// forgetful returns a store that starts anew at each update, all but the bans of
+// rules that keep returns true for.
+func forgetful(keep bool) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Store {
+	return func(m *ratelimit.Memory, set *ratelimit.Set) ratelimit.Store {
+		b := &bent{Memory: m}
+		b.update = func(set *ratelimit.Set, published func()) error {
+			fresh, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
+			if err != nil {
+				return err
+			}
+			for ban := range b.Memory.Bans() {
+				if keep {
+					fresh.Ban(ban) // some rules are gone
+				}
+			}
+			b.Memory = fresh
+			published()
+			return nil
+		}
+		return b
+	}
+}
+
+var brokenOthers = []broken{
+	{
+		mistake: "gives back twice",
+		open: settling(func(m *ratelimit.Memory, s *ratelimit.Settlement) error {
+			if err := m.Settle(s); err != nil {
+				return err
+			}
+			return m.Settle(s)
+		}),
+		cases: "Refund RefundOnce InFlight UpdateSettle Combination",
+	},
+	{
+		mistake: "gives back to where it is now",
+		open: settling(func(m *ratelimit.Memory, s *ratelimit.Settlement) error {
+			now := *s
+			now.At = s.Now
+			return m.Settle(&now)
+		}),
+		cases: "Refund RefundExpired Algorithms",
+	},
+	{
+		mistake: "gives back what was not charged",
+		open: settling(func(m *ratelimit.Memory, s *ratelimit.Settlement) error {
+			all := *s
+			all.Subjects = slices.Clone(s.Subjects)
+			for i := range all.Subjects {
+				all.Subjects[i].Outcome.Charged = true
+			}
+			return m.Settle(&all)
+		}),
+		cases: "RefundRefused",
+	},
+	{
+		mistake: "wraps when it charges later",
+		open: settling(func(m *ratelimit.Memory, s *ratelimit.Settlement) error {
+			if s.Actual > math.MaxUint32 {
+				s.Actual = 0
+			}
+			return m.Settle(s)
+		}),
+		cases: "ChargeLater",
+	},
+	{
+		mistake: "resets all rules",
+		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
+			return &bent{Memory: m, reset: func(set *ratelimit.Set, subjects []ratelimit.Subject) error {
+				var all []ratelimit.Subject
+				for i := range set.Len() {
+					s := ratelimit.Subject{Key: subjects[0].Key}
+					s.Outcome.Rule = i
+					all = append(all, s)
+				}
+				return m.Reset(set, all)
+			}}
+		},
+		cases: "Reset",
+	},
+	{
+		mistake: "gives back after a reset",
+		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
+			b := &bent{Memory: m}
+			b.settle = func(s *ratelimit.Settlement) error {
+				look := &ratelimit.Request{Set: s.Set, Now: s.Now, Look: true, Subjects: slices.Clone(s.Subjects)}
+				if err := m.Decide(look); err != nil {
+					return err
+				}
+				for i := range s.Subjects {
+					s.Subjects[i].Mark = look.Subjects[i].Mark
+				}
+				return m.Settle(s)
+			}
+			return b
+		},
+		cases: "Reset",
+	},
+	{
+		mistake: "cuts keys at a NUL",
+		open:    rekeyed(func(key []byte) []byte { key, _, _ = bytes.Cut(key, []byte{0}); return key }),
+		cases:   "Keys",
+	},
+	{
+		mistake: "cuts keys at 64 bytes",
+		open:    rekeyed(func(key []byte) []byte { return key[:min(len(key), 64)] }),
+		cases:   "Keys",
+	},
+	{
+		mistake: "makes keys valid UTF-8",
+		open:    rekeyed(func(key []byte) []byte { return bytes.ToValidUTF8(key, []byte("\ufffd")) }),
+		cases:   "Keys",
+	},
+	{
+		mistake: "joins names and keys by a colon",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			s := &r.Subjects[0]
+			rule, key := s.Outcome.Rule, s.Key
+			joined := r.Set.Rule(rule).Name + ":" + string(key)
+			for i := range r.Set.Len() {
+				if rest, ok := strings.CutPrefix(joined, r.Set.Rule(i).Name+":"); ok && len(r.Subjects) == 1 {
+					s.Outcome.Rule, s.Key = i, []byte(rest)
+					break
+				}
+			}
+			err := m.Decide(r)
+			s.Outcome.Rule, s.Key = rule, key
+			return err
+		}),
+		cases: "Names",
+	},
+	{
+		mistake: "writes later, by keys that it did not copy",
+		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
+			var behind *ratelimit.Request
+			return &bent{Memory: m, decide: func(r *ratelimit.Request) error {
+				if behind != nil {
+					if err := m.Decide(behind); err != nil {
+						return err
+					}
+					behind = nil
+				}
+				if !r.Look {
+					later := *r
+					later.Subjects = slices.Clone(r.Subjects)
+					behind = &later
+				}
+				look := *r
+				look.Look = true
+				err := m.Decide(&look)
+				for i := range r.Subjects {
+					o := &r.Subjects[i].Outcome
+					o.Charged = !r.Look && r.Cost > 0 && admitted(r)
+				}
+				return err
+			}}
+		},
+		cases: "KeyBytes",
+	},
+	{
+		mistake: "hits during a ban extend it",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			err := m.Decide(r)
+			for i := range r.Subjects {
+				o, rule := &r.Subjects[i].Outcome, r.Set.Rule(r.Subjects[i].Outcome.Rule)
+				if o.Banned && !o.Started && !r.Look && rule.Ban != nil {
+					o.BannedUntil = time.Unix(0, r.Now).Add(rule.Ban.For)
+				}
+			}
+			return err
+		}),
+		cases: "BanExtends BanAfterHits",
+	},
+	{
+		mistake: "bans are all of one length",
+		open: afterwards(func(r *ratelimit.Request, o *ratelimit.Outcome) {
+			if o.Started {
+				o.BannedUntil = time.Unix(0, r.Now).Add(r.Set.Rule(o.Rule).Ban.Duration(0))
+			}
+		}),
+		cases: "BanEscalates BanJitter",
+	},
+	{
+		mistake: "has room for eight bans",
+		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
+			var bans []ratelimit.Subject
+			return &bent{Memory: m, decide: func(r *ratelimit.Request) error {
+				err := m.Decide(r)
+				for _, s := range r.Subjects {
+					if s.Outcome.Started {
+						bans = append(bans, s)
+					}
+				}
+				if len(bans) > 8 {
+					m.Lift(r.Set.Rule(bans[0].Outcome.Rule).Name, bans[0].Key)
+					bans = bans[1:]
+				}
+				return err
+			}}
+		},
+		cases: "ListBans BanOutlivesTraffic",
+	},
+	{
+		mistake: "the later of two bans holds",
+		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
+			return &bent{Memory: m, ban: func(b ratelimit.BanRecord) error {
+				if _, err := m.Lift(b.Rule, []byte(b.Key[0])); err != nil {
+					return err
+				}
+				return m.Ban(b)
+			}}
+		},
+		cases: "BanByHand",
+	},
+	{
+		mistake: "lifts no ban that a rule began",
+		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
+			return &bent{Memory: m, lift: func(rule string, key []byte) (bool, error) {
+				for b := range m.Bans() {
+					if b.Rule == rule && b.Key[0] == string(key) && b.Source == "rule" {
+						return true, nil
+					}
+				}
+				return m.Lift(rule, key)
+			}}
+		},
+		cases: "Lift ListBans",
+	},
+	{
+		mistake: "judges under rules that are gone",
+		open: func(m *ratelimit.Memory, set *ratelimit.Set) ratelimit.Store {
+			b := &bent{Memory: m}
+			b.decide = func(r *ratelimit.Request) error {
+				asked := r.Set
+				r.Set = set
+				err := m.Decide(r)
+				r.Set = asked
+				return err
+			}
+			b.update = func(s *ratelimit.Set, published func()) error {
+				return m.Update(s, func() { set = s; published() })
+			}
+			return b
+		},
+		cases: "Stale",
+	},
+	{
+		mistake: "forgets all at an update",
+		open:    forgetful(false),
+		cases:   "UpdateKeeps UpdateCarriesTimes UpdateCarriesCounts UpdateThereAndBack UpdateSeveralLimits UpdateBans UpdateSettle",
+	},
+	{
+		mistake: "forgets all but the bans at an update",
+		open:    forgetful(true),
+		cases:   "UpdateBans UpdateKeeps",
+	},
+	{
+		mistake: "forgets what comes during an update",
+		open: func(m *ratelimit.Memory, set *ratelimit.Set) ratelimit.Store {
+			var mu sync.RWMutex
+			b := &bent{Memory: m}
+			b.decide = func(r *ratelimit.Request) error {
+				mu.RLock()
+				in := b.Memory
+				mu.RUnlock()
+				return in.Decide(r)
+			}
+			b.update = func(s *ratelimit.Set, published func()) error {
+				fresh, err := ratelimit.NewMemory(s, ratelimit.MemoryConfig{})
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				b.Memory = fresh
+				mu.Unlock()
+				runtime.Gosched()
+				published()
+				return nil
+			}
+			return b
+		},
+		cases: "ConcurrentUpdates",
+	},
+}
+
+// TestCompensates holds a store to what it says of itself: one that takes back
+// what it should not have charged passes where that is allowed.
+func TestCompensates(t *testing.T) {
+	open := func(t testing.TB, set *ratelimit.Set) ratelimit.Store {
+		return deciding(compensating)(memory(t, set).(*ratelimit.Memory), set)
+	}
+	for name := range strings.FieldsSeq("AllOrNothing ConcurrentTakes ConcurrentRules PartialCharge") {
+		if err := caseNamed(t, name).Check(t, open, storetest.Config{Compensates: true}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestOwnClock runs all cases that can be run against a store with a clock of its
+// own, which is that of a bubble.
+func TestOwnClock(t *testing.T) {
+	open := func(t testing.TB, set *ratelimit.Set) ratelimit.Store {
+		m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Resolution: time.Microsecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			r.Now = time.Now().UnixMicro() * 1000
+			return m.Decide(r)
+		})(m, set)
+	}
+	for _, c := range storetest.Cases() {
+		synctest.Test(t, func(t *testing.T) {
+			config := storetest.Config{Pass: time.Sleep, Resolution: time.Microsecond}
+			if err := c.Check(t, open, config); err != nil {
+				t.Errorf("%s: %v", c.Name, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,313 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// concurrentCases are about requests at the same time.
+var concurrentCases = []Case{
+	{
+		Name:    "ConcurrentTakes",
+		Promise: "However many take at once, exactly as many are admitted as the limit allows.",
+		check:   concurrentTakesCase,
+	},
+	{
+		Name:    "ConcurrentRules",
+		Promise: "Whatever requests about several rules and keys come at once, each key has been charged what was admitted, and no more than its limit.",
+		check:   concurrentRulesCase,
+	},
+	{
+		Name:    "PartialCharge",
+		Promise: "Nobody ever sees a request charged to one of its subjects and not to another, nor one charged that is refused.",
+		check:   partialChargeCase,
+	},
+	{
+		Name:    "ConcurrentSettles",
+		Promise: "However many come and go at once, no more are under way than the limit allows, and in the end nobody is.",
+		check:   concurrentSettlesCase,
+	},
+	{
+		Name:    "ConcurrentBan",
+		Promise: "Of many hits at once, one begins the ban.",
+		check:   concurrentBanCase,
+	},
+	{
+		Name:    "ConcurrentUpdates",
+		Promise: "While rules change, each request is judged under one set or answered with ErrStale; counts are neither lost nor doubled, and nobody waits for ever.",
+		check:   concurrentUpdatesCase,
+	},
+}
+
+// goroutines is how many ask at once.
+const goroutines = 8
+
+// together runs f in some goroutines at once, each with its own random numbers,
+// and waits for them.
+func (c *check) together(f func(g int, rnd *rand.Rand)) {
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for g := range goroutines {
+		rnd := rand.New(rand.NewPCG(c.rnd.Uint64(), 1))
+		wg.Go(func() {
+			<-start
+			f(g, rnd)
+		})
+	}
+	close(start)
+	wg.Wait()
+}
+
+// attempt has the store judge, and complains about an error.
+func (s *session) attempt(now int64, cost uint64, subjects ...ratelimit.Subject) (r *ratelimit.Request, ok bool) {
+	r = &ratelimit.Request{Set: s.model.set, Now: now, Cost: cost, Subjects: subjects}
+	if err := s.store.Decide(r); err != nil {
+		s.complain("Decide returned %w", err)
+		return r, false
+	}
+	return r, admitted(r)
+}
+
+func concurrentTakesCase(c *check) {
+	for _, a := range c.algorithms() {
+		for _, n := range []uint64{1, 50, 700} {
+			for _, keys := range []int{1, 3} {
+				r := c.lasting(a, n)
+				if n > 1 && a != ratelimit.Calendar {
+					r.Limits = append(r.Limits, ratelimit.Limit{N: n + 1, Span: 48 * time.Hour})
+				}
+				s := c.session(r)
+				admittedOf := make([]atomic.Uint64, keys)
+				each := int(n)*keys/goroutines + keys*4
+				c.together(func(_ int, rnd *rand.Rand) {
+					for i := range each {
+						key := i % keys
+						if _, ok := s.attempt(s.now, 1, about(0, fmt.Sprint("k", key))); ok {
+							admittedOf[key].Add(1)
+						}
+					}
+				})
+				for key := range keys {
+					if got := admittedOf[key].Load(); got != n {
+						c.fatal("%v: %d admitted of key %d at once, want the limit of %d", a, got, key, n)
+					}
+				}
+			}
+		}
+	}
+}
+
+func concurrentRulesCase(c *check) {
+	const keys = 3
+	algorithms := c.algorithms()
+	var rules []ratelimit.Rule
+	for i := range 8 {
+		a := algorithms[c.rnd.IntN(len(algorithms))]
+		rules = append(rules, named(fmt.Sprint("r", i), c.lasting(a, 100+c.rnd.Uint64N(300))))
+	}
+	s := c.session(rules...)
+	var charged [8][keys]atomic.Uint64
+	c.together(func(_ int, rnd *rand.Rand) {
+		for range c.steps(400) {
+			var subjects []ratelimit.Subject
+			for i := range rules {
+				if rnd.IntN(2) == 0 {
+					subjects = append(subjects, about(i, fmt.Sprint("k", rnd.IntN(keys))))
+				}
+			}
+			if len(subjects) == 0 {
+				continue
+			}
+			cost := 1 + rnd.Uint64N(3)
+			r, ok := s.attempt(s.now, cost, subjects...)
+			if !ok {
+				continue
+			}
+			actual, over := cost, rnd.IntN(10) == 0
+			if over {
+				actual = rnd.Uint64N(cost + 1)
+				s.giveBack(r, actual)
+			}
+			for i := range subjects {
+				rule, key := subjects[i].Outcome.Rule, subjects[i].Key[1]-'0'
+				if rules[rule].Algorithm != ratelimit.InFlight || !over {
+					charged[rule][key].Add(actual)
+				}
+			}
+		}
+	})
+	for i := range rules {
+		for key := range keys {
+			o := s.raw(0, true, about(i, fmt.Sprint("k", key))).Subjects[0].Outcome
+			used, want := o.Limit-o.Remaining, charged[i][key].Load()
+			// In buckets a little has drained where the clock went on.
+			if used > want || used < want && !(c.config.Pass != nil && used+1 >= want) {
+				c.complain("rule %d (%v) has charged key %d with %d, admitted were %d", i, rules[i].Algorithm, key, used, want)
+			}
+			if want > o.Limit {
+				c.complain("rule %d (%v) has admitted %d of key %d, above its limit of %d", i, rules[i].Algorithm, want, key, o.Limit)
+			}
+		}
+	}
+}
+
+// giveBack settles r, and complains about an error. Any goroutine may call it.
+func (s *session) giveBack(r *ratelimit.Request, actual uint64) {
+	st := ratelimit.Settlement{Set: r.Set, At: r.Now, Now: r.Now, Charged: r.Cost, Actual: actual, Subjects: r.Subjects}
+	if err := s.store.Settle(&st); err != nil {
+		s.complain("Settle returned %w", err)
+	}
+}
+
+func partialChargeCase(c *check) {
+	const n = 5000
+	s := c.session(c.lasting(c.counting(), n), named("second", c.lasting(c.counting(), n)), named("none", c.lasting(c.counting(), 0)))
+	rounds := c.steps(600)
+	c.together(func(g int, rnd *rand.Rand) {
+		for range rounds {
+			switch g % 4 {
+			case 0: // both
+				s.attempt(s.now, 1, about(0, "a"), about(1, "b"))
+			case 1: // refused by the last
+				s.attempt(s.now, 1, about(0, "c"), about(1, "c"), about(2, "k"))
+			case 2:
+				r := &ratelimit.Request{Set: s.model.set, Now: s.now, Look: true, Subjects: []ratelimit.Subject{about(0, "a"), about(1, "b")}}
+				if err := s.store.Decide(r); err != nil {
+					s.complain("Decide returned %w", err)
+				}
+				if a, b := r.Subjects[0].Outcome.Remaining, r.Subjects[1].Outcome.Remaining; a != b {
+					s.complain("of two keys that are only ever charged together, %d and %d are left", a, b)
+				}
+			case 3:
+				r := &ratelimit.Request{Set: s.model.set, Now: s.now, Look: true, Subjects: []ratelimit.Subject{about(1, "c"), about(0, "c")}}
+				if err := s.store.Decide(r); err != nil {
+					s.complain("Decide returned %w", err)
+				}
+				if a, b := r.Subjects[0].Outcome.Remaining, r.Subjects[1].Outcome.Remaining; a != n || b != n {
+					s.complain("of two keys whose every request is refused, %d and %d are left, want %d", a, b, n)
+				}
+			}
+		}
+	})
+}
+
+func concurrentSettlesCase(c *check) {
+	for _, a := range c.algorithms() {
+		if a != ratelimit.InFlight && a != ratelimit.Exact && a != ratelimit.Sliding {
+			continue
+		}
+		for _, n := range []uint64{3, 70} {
+			s := c.session(c.lasting(a, n))
+			var under, admitted atomic.Int64
+			c.together(func(_ int, rnd *rand.Rand) {
+				var mine []*ratelimit.Request
+				for range c.steps(300) {
+					if r, ok := s.attempt(s.now, 1, about(0, "k")); ok {
+						if now := under.Add(1); now > int64(n) {
+							s.complain("%v: %d are charged under a limit of %d", a, now, n)
+						}
+						admitted.Add(1)
+						mine = append(mine, r)
+					}
+					if len(mine) > rnd.IntN(12) {
+						under.Add(-1)
+						s.giveBack(mine[0], 0)
+						mine = mine[1:]
+					}
+				}
+				for _, r := range mine {
+					under.Add(-1)
+					s.giveBack(r, 0)
+				}
+			})
+			if left := s.raw(0, true, about(0, "k")).Subjects[0].Outcome.Remaining; left != n {
+				c.fatal("%v: all was given back, and %d are left of %d", a, left, n)
+			}
+			if admitted.Load() <= int64(n) {
+				c.fatal("%v: only %d were admitted, none where another had been", a, admitted.Load())
+			}
+		}
+	}
+}
+
+func concurrentBanCase(c *check) {
+	r := c.rule("bans")
+	r.Ban = &ratelimit.Ban{After: 20, Span: time.Hour, For: time.Hour, Factor: 2}
+	s := c.session(r)
+	for key := range 10 {
+		var admitted, started, banned atomic.Uint64
+		c.together(func(int, *rand.Rand) {
+			for range 6 {
+				r, ok := s.attempt(s.now, 1, about(0, fmt.Sprint(key)))
+				switch o := r.Subjects[0].Outcome; {
+				case ok:
+					admitted.Add(1)
+				case o.Started:
+					started.Add(1)
+				case o.Banned:
+					banned.Add(1)
+				}
+			}
+		})
+		if admitted.Load() != 20 || started.Load() != 1 || banned.Load() != 27 {
+			c.fatal("of 48 hits at once, %d were admitted, %d began a ban, %d were refused by one; want 20, 1 and 27",
+				admitted.Load(), started.Load(), banned.Load())
+		}
+	}
+}
+
+func concurrentUpdatesCase(c *check) {
+	const keys = 20
+	for _, a := range c.algorithms(ratelimit.InFlight) {
+		s := c.session(c.lasting(a, 200))
+		var sets []*ratelimit.Set
+		for i := range uint64(12) {
+			sets = append(sets, c.set(named("other", c.lasting(a, 10+i)), c.lasting(a, 200+i%3)))
+		}
+		var current atomic.Pointer[ratelimit.Set]
+		current.Store(s.model.set)
+		var admittedOf [keys]atomic.Uint64
+		var done atomic.Bool
+		var updates sync.WaitGroup
+		updates.Go(func() {
+			defer done.Store(true)
+			for _, set := range sets {
+				if err := s.store.Update(set, func() { current.Store(set) }); err != nil {
+					s.complain("Update returned %w", err)
+				}
+				runtime.Gosched()
+			}
+		})
+		c.together(func(_ int, rnd *rand.Rand) {
+			for i := 0; i < 100 || !done.Load(); i++ {
+				key := rnd.IntN(keys)
+				set := current.Load()
+				r := &ratelimit.Request{Set: set, Now: s.now, Cost: 1, Subjects: []ratelimit.Subject{about(set.Len()-1, fmt.Sprint("k", key))}}
+				switch err := s.store.Decide(r); {
+				case errors.Is(err, ratelimit.ErrStale):
+					runtime.Gosched()
+				case err != nil:
+					s.complain("Decide returned %w", err)
+				case admitted(r):
+					admittedOf[key].Add(1)
+				}
+			}
+		})
+		updates.Wait()
+		s.model.set = current.Load()
+		for key := range keys {
+			o := s.raw(0, true, about(1, fmt.Sprint("k", key))).Subjects[0].Outcome
+			used, want := o.Limit-o.Remaining, admittedOf[key].Load()
+			if want > 202 || used != min(want, o.Limit) && c.config.Pass == nil {
+				c.fatal("%v: after 12 updates %d are used of %d, and %d were admitted", a, used, o.Limit, want)
+			}
+		}
+	}
+}

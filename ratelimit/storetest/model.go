@@ -1,0 +1,367 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A model says what a store of a Set should do, from the documentation of package
+// ratelimit: limits charge, bans observe. It has no budget and forgets nothing.
+type model struct {
+	set        *ratelimit.Set
+	resolution int64
+	records    map[place]*record
+}
+
+// A place is a rule, by name, and a key.
+type place struct{ rule, key string }
+
+// A record is what a rule knows of a key.
+type record struct {
+	judged  bool
+	newest  int64 // when it was judged last
+	limits  []window
+	strikes trueWindow // hits or refusals that count toward a ban
+	ban     ban
+}
+
+// A ban is the newest of a key, and how many there were.
+type ban struct {
+	was          bool
+	since, until int64
+	lasts        time.Duration // as it began
+	count        int
+	byHand       bool
+	remember     time.Duration
+}
+
+func newModel(set *ratelimit.Set, resolution time.Duration) *model {
+	return &model{set: set, resolution: int64(resolution), records: make(map[place]*record)}
+}
+
+// at returns the record of a subject, a new one if there is none.
+func (m *model) at(s *ratelimit.Subject) *record {
+	r := m.set.Rule(s.Outcome.Rule)
+	p := place{r.Name, string(s.Key)}
+	if rec := m.records[p]; rec != nil {
+		return rec
+	}
+	rec := &record{}
+	rec.clear(r, m.resolution)
+	m.records[p] = rec
+	return rec
+}
+
+// clear forgets what was counted. Bans are not.
+func (rec *record) clear(r *ratelimit.Rule, resolution int64) {
+	rec.limits = nil
+	for _, l := range r.Limits {
+		rec.limits = append(rec.limits, newWindow(r, l, resolution))
+	}
+	rec.strikes = trueWindow{}
+	if r.Ban != nil {
+		rec.strikes.span = int64(r.Ban.Span)
+	}
+}
+
+func (rec *record) clone() *record {
+	c := *rec
+	c.limits = nil
+	for _, w := range rec.limits {
+		c.limits = append(c.limits, w.clone())
+	}
+	c.strikes.charges = rec.strikes.charges.clone()
+	return &c
+}
+
+// A verdict is what a store should say to one request.
+type verdict struct {
+	at       int64 // when it is judged
+	allowed  bool
+	outcomes []outcome
+}
+
+// An outcome is what one rule should say. Its RetryAfter is not filled in: what
+// matters is that of all rules together, see verdictAt.
+type outcome struct {
+	ratelimit.Outcome
+	// struck says that a look would have begun a ban.
+	struck bool
+}
+
+// judge says what the store should answer to r, at r.Now or at the newest time of
+// a record if that is later, and counts it unless r only looks.
+func (m *model) judge(r *ratelimit.Request) verdict {
+	v := verdict{at: r.Now, allowed: true}
+	var recs []*record
+	for i := range r.Subjects {
+		rec := m.at(&r.Subjects[i])
+		if r.Look {
+			rec = rec.clone()
+		}
+		if rec.judged {
+			v.at = max(v.at, rec.newest)
+		}
+		recs = append(recs, rec)
+	}
+	banned := false
+	for i, rec := range recs {
+		rule := m.set.Rule(r.Subjects[i].Outcome.Rule)
+		rec.judged, rec.newest = true, v.at
+		o := outcome{}
+		o.Rule = r.Subjects[i].Outcome.Rule
+		if rec.ban.holds(v.at) {
+			rec.ban.extend(rule, v.at, r)
+			o.Refused, o.Banned, o.BannedUntil = true, true, time.Unix(0, rec.ban.until)
+			banned = banned || !rule.Shadow
+		}
+		v.outcomes = append(v.outcomes, o)
+	}
+	for i, rec := range recs {
+		rule, o := m.set.Rule(r.Subjects[i].Outcome.Rule), &v.outcomes[i]
+		switch {
+		case o.Banned:
+		case banned:
+			o.Skipped = true
+			continue
+		default:
+			rec.judge(rule, o, v.at, r)
+		}
+		v.allowed = v.allowed && (!o.Refused || rule.Shadow)
+	}
+	v.allowed = v.allowed && !banned
+	for i, rec := range recs {
+		rule, o := m.set.Rule(r.Subjects[i].Outcome.Rule), &v.outcomes[i]
+		rec.charge(rule, o, v, r, banned)
+	}
+	return v
+}
+
+// judge judges one rule without charging its limits. Hits and refusals count.
+func (rec *record) judge(rule *ratelimit.Rule, o *outcome, now int64, r *ratelimit.Request) {
+	if rule.Ban != nil && rule.Ban.Of == ratelimit.Hits {
+		if r.Cost > 0 {
+			rec.strike(rule, o, now, r.Look)
+		} else if len(rule.Limits) == 0 {
+			o.Limit, o.Remaining = rule.Ban.After, under(rule.Ban.After, rec.strikes.used(now))
+		}
+	}
+	over := false
+	first, above := true, false
+	var limit, remaining uint64
+	for i, l := range rule.Limits {
+		n := most(l)
+		left := under(n, rec.limits[i].used(now))
+		over = over || r.Cost > left
+		// The one with the least remaining is told, but one that the cost is
+		// above before all others.
+		if higher := r.Cost > n; first || higher && !above || higher == above && left < remaining {
+			limit, remaining, above, first = n, left, higher, false
+		}
+	}
+	if !o.Refused && len(rule.Limits) > 0 {
+		o.Limit, o.Remaining = limit, remaining
+	}
+	if !over {
+		return
+	}
+	if rule.Ban != nil && rule.Ban.Of == ratelimit.Refusals {
+		rec.strike(rule, o, now, r.Look)
+	}
+	o.Refused = true
+}
+
+// strike counts a hit or a refusal, or begins a ban if that is one too many.
+func (rec *record) strike(rule *ratelimit.Rule, o *outcome, now int64, look bool) {
+	b := rule.Ban
+	if n := rec.strikes.used(now); n < b.After {
+		rec.strikes.charge(now, 1)
+		if len(rule.Limits) == 0 {
+			o.Limit, o.Remaining = b.After, b.After-n-1
+		}
+		return
+	}
+	o.Refused, o.Limit, o.Remaining = true, b.After, 0
+	if look {
+		o.struck = true
+		return
+	}
+	rec.strikes.charges = nil
+	rec.ban.begin(b, now)
+	o.Banned, o.Started, o.BannedUntil = true, true, time.Unix(0, rec.ban.until)
+}
+
+// charge charges the limits, if the fate of the event has it so, and says what is
+// then left.
+func (rec *record) charge(rule *ratelimit.Rule, o *outcome, v verdict, r *ratelimit.Request, banned bool) {
+	charged := !banned && !o.Banned && (v.allowed && !o.Refused ||
+		rule.CountRefused && rule.Algorithm != ratelimit.InFlight && (v.allowed || !rule.Shadow))
+	for i, w := range rec.limits {
+		if charged && r.Cost > 0 && rule.Limits[i].N > 0 && (v.allowed || !r.Look) { // who looks and waits was not counted
+			w.charge(v.at, r.Cost)
+		}
+		if b, ok := w.(*bucket); ok && rule.Algorithm == ratelimit.LeakyBucket && v.allowed && !o.Refused && rule.Limits[i].N > 0 {
+			o.Delay = max(o.Delay, b.delay(v.at))
+		}
+	}
+	if charged && len(rule.Limits) > 0 {
+		o.Charged = v.allowed && !o.Refused && r.Cost > 0 && !r.Look
+		o.Remaining -= min(r.Cost, o.Remaining)
+	}
+	o.ResetAfter = rec.resetAfter(rule, o, v.at)
+}
+
+// resetAfter returns how long until nothing that was counted is known any more.
+func (rec *record) resetAfter(rule *ratelimit.Rule, o *outcome, now int64) time.Duration {
+	var d time.Duration
+	for _, w := range rec.limits {
+		d = max(d, until(now, func(t int64) bool { return w.used(t) == 0 }))
+	}
+	if len(rule.Limits) == 0 && !o.Banned {
+		d = max(d, until(now, func(t int64) bool { return rec.strikes.used(t) == 0 }))
+	}
+	if o.Banned {
+		d = max(d, time.Duration(rec.ban.until-now))
+	}
+	return d
+}
+
+// never is where until gives up: by then every window is empty and every ban over.
+const never = 3 * int64(ratelimit.MaxSpan)
+
+// until returns how long after now done is true; it then stays so.
+func until(now int64, done func(t int64) bool) time.Duration {
+	if done(now) {
+		return 0
+	}
+	lo, hi := int64(0), int64(1) // not done, done
+	for !done(now + hi) {
+		if hi == never {
+			return ratelimit.Never
+		}
+		lo, hi = hi, min(2*hi, never)
+	}
+	for hi-lo > 1 {
+		if mid := lo + (hi-lo)/2; done(now + mid) {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return time.Duration(hi)
+}
+
+// under returns n - used, or 0.
+func under(n, used uint64) uint64 { return n - min(n, used) }
+
+func (b *ban) holds(t int64) bool { return b.was && t < b.until }
+
+// begin begins the next ban at now.
+func (b *ban) begin(rule *ratelimit.Ban, now int64) {
+	remember := rule.Remember
+	if remember == 0 {
+		remember = 24 * time.Hour
+	}
+	earlier := 0
+	if b.was && now-b.until <= int64(b.remember) {
+		earlier = b.count
+	}
+	lasts := rule.Duration(earlier)
+	*b = ban{was: true, since: now, until: now + int64(lasts), lasts: lasts, count: earlier + 1, remember: remember}
+}
+
+// extend starts a ban anew that a rule began, if it says so.
+func (b *ban) extend(rule *ratelimit.Rule, now int64, r *ratelimit.Request) {
+	if rule.Ban != nil && rule.Ban.Extend && !b.byHand && r.Cost > 0 && !r.Look {
+		b.until = max(b.until, now+int64(rule.Ban.Duration(b.count-1)))
+	}
+}
+
+// add bans a key by hand at now, unless a ban holds for longer.
+func (m *model) add(rule, key string, now, ends int64) {
+	for i := range m.set.Len() {
+		r := m.set.Rule(i)
+		if r.Name != rule {
+			continue
+		}
+		rec := m.at(&ratelimit.Subject{Key: []byte(key), Outcome: ratelimit.Outcome{Rule: i}})
+		b := &rec.ban
+		if b.holds(now) && b.until >= ends {
+			return
+		}
+		remember := 24 * time.Hour
+		if r.Ban != nil && r.Ban.Remember != 0 {
+			remember = r.Ban.Remember
+		}
+		if b.was && now-b.until > int64(b.remember) {
+			b.count = 0
+		}
+		*b = ban{was: true, since: now, until: ends, count: b.count, byHand: true, remember: remember}
+	}
+}
+
+// lift ends a ban and forgets those before. It reports whether one held.
+func (m *model) lift(rule, key string, now int64) bool {
+	rec := m.records[place{rule, key}]
+	if rec == nil {
+		return false
+	}
+	held := rec.ban.holds(now)
+	rec.ban = ban{}
+	return held
+}
+
+// reset forgets what was counted of the subjects.
+func (m *model) reset(subjects []ratelimit.Subject) {
+	for i := range subjects {
+		m.at(&subjects[i]).clear(m.set.Rule(subjects[i].Outcome.Rule), m.resolution)
+	}
+}
+
+// settle corrects a charge. It is for subjects that were not reset since.
+func (m *model) settle(s *ratelimit.Settlement) {
+	for i := range s.Subjects {
+		subject := &s.Subjects[i]
+		rule := m.set.Rule(subject.Outcome.Rule)
+		if !subject.Outcome.Charged {
+			continue
+		}
+		rec := m.at(subject)
+		now := max(s.Now, rec.newest)
+		rec.newest = now
+		for _, w := range rec.limits {
+			switch {
+			case rule.Algorithm == ratelimit.InFlight:
+				w.refund(now, s.At, s.Charged)
+			case s.Actual < s.Charged:
+				w.refund(now, s.At, s.Charged-s.Actual)
+			case s.Actual > s.Charged:
+				w.charge(now, s.Actual-s.Charged)
+			}
+		}
+	}
+}
+
+// update moves to another set in which the rules of the names in same count as
+// before; others start with nothing, with their bans if they are in bans.
+func (m *model) update(set *ratelimit.Set, same, bans []string) {
+	records := make(map[place]*record)
+	for i := range set.Len() {
+		r := set.Rule(i)
+		for p, rec := range m.records {
+			if p.rule != r.Name {
+				continue
+			}
+			if !slices.Contains(same, r.Name) {
+				rec.clear(r, m.resolution)
+				if !slices.Contains(bans, r.Name) {
+					rec.ban = ban{}
+				}
+			}
+			records[p] = rec
+		}
+	}
+	m.set, m.records = set, records
+}

@@ -1,0 +1,328 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A session is a store and the model of what it should do, asked the same in the
+// same order, by one goroutine.
+type session struct {
+	*check
+	store ratelimit.Store
+	model *model
+	now   int64 // of the next request; of no use with a clock of the store's own
+
+	log []string // what was done last
+}
+
+// session opens a store for these rules.
+func (c *check) session(rules ...ratelimit.Rule) *session {
+	set := c.set(rules...)
+	return &session{check: c, store: c.open(c.t, set), model: newModel(set, c.config.Resolution), now: c.start()}
+}
+
+// start returns the time of a first request.
+func (c *check) start() int64 {
+	return floor(c.base, int64(c.config.Resolution)) * int64(c.config.Resolution)
+}
+
+// set compiles rules.
+func (c *check) set(rules ...ratelimit.Rule) *ratelimit.Set {
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rules...)
+	c.must(err)
+	return set
+}
+
+// rule returns a rule with these limits, keyed by one field.
+func (c *check) rule(name string, limits ...ratelimit.Limit) ratelimit.Rule {
+	key, err := match.NewKey(match.Fold{Off: true}, match.Path.String())
+	c.must(err)
+	return ratelimit.Rule{Name: name, Key: key, Limits: limits, Algorithm: c.counting()}
+}
+
+// under returns a limit of n in so many units, as the algorithm has it.
+func (c *check) under(a ratelimit.Algorithm, n uint64, units int) ratelimit.Limit {
+	if a == ratelimit.Calendar {
+		return ratelimit.Limit{N: n, Per: ratelimit.PerSecond}
+	}
+	return ratelimit.Limit{N: n, Span: c.units(units)}
+}
+
+// units returns n times the unit.
+func (c *check) units(n int) time.Duration { return time.Duration(n) * c.config.Unit }
+
+// pass lets d pass.
+func (s *session) pass(d time.Duration) {
+	if s.config.Pass != nil {
+		if d > 0 {
+			s.config.Pass(d)
+		}
+		return
+	}
+	s.now += int64(d)
+}
+
+// about is a subject: the number of a rule, and a key.
+func about(rule int, key string) ratelimit.Subject {
+	return ratelimit.Subject{Key: []byte(key), Outcome: ratelimit.Outcome{Rule: rule}}
+}
+
+// all returns the subjects of all rules with one key.
+func (s *session) all(key string) []ratelimit.Subject {
+	var subjects []ratelimit.Subject
+	for i := range s.model.set.Len() {
+		subjects = append(subjects, about(i, key))
+	}
+	return subjects
+}
+
+// take has the store and the model judge an event, and complains about any
+// difference. It returns the request as the store left it, and whether the event
+// was admitted.
+func (s *session) take(cost uint64, subjects ...ratelimit.Subject) (*ratelimit.Request, bool) {
+	return s.ask(cost, false, subjects)
+}
+
+// look is take for a request that only looks.
+func (s *session) look(cost uint64, subjects ...ratelimit.Subject) (*ratelimit.Request, bool) {
+	return s.ask(cost, true, subjects)
+}
+
+func (s *session) ask(cost uint64, look bool, subjects []ratelimit.Subject) (*ratelimit.Request, bool) {
+	now := s.now
+	if s.config.Pass != nil {
+		now = time.Now().UnixNano()
+	}
+	r := &ratelimit.Request{Set: s.model.set, Now: now, Cost: cost, Look: look, Subjects: subjects}
+	s.note(r)
+	if err := s.store.Decide(r); err != nil {
+		s.broken("Decide returned %w", err)
+	}
+	asked := *r
+	if s.config.Pass == nil {
+		asked.Now = now
+	} // else the store says when it was
+	v := s.model.judge(&asked)
+	s.compare(r, v)
+	return r, v.allowed
+}
+
+// broken is fatal, with what was done before.
+func (s *session) broken(format string, args ...any) {
+	s.fatal(format+"\n%s", append(args, s.history())...)
+}
+
+// history is what was done, the latest last.
+func (s *session) history() string {
+	var b strings.Builder
+	for i := range s.model.set.Len() {
+		r := s.model.set.Rule(i)
+		fmt.Fprintf(&b, "\trule %d: %v, limits %+v, shadow %v, count refused %v", i, r.Algorithm, r.Limits, r.Shadow, r.CountRefused)
+		if r.Ban != nil {
+			fmt.Fprintf(&b, ", ban %+v", *r.Ban)
+		}
+		b.WriteByte('\n')
+	}
+	for _, line := range s.log {
+		b.WriteString("\t" + line + "\n")
+	}
+	return b.String()
+}
+
+const keptHistory = 40
+
+func (s *session) note(r *ratelimit.Request) {
+	verb := "take"
+	if r.Look {
+		verb = "look"
+	}
+	line := fmt.Sprintf("%+d ns: %s %d", r.Now-s.base, verb, r.Cost)
+	for i := range r.Subjects {
+		key := r.Subjects[i].Key
+		line += fmt.Sprintf(" %d:%.20q", r.Subjects[i].Outcome.Rule, key)
+	}
+	s.noted("%s", line)
+}
+
+// noted adds a line to the history.
+func (s *session) noted(format string, args ...any) {
+	if len(s.log) == keptHistory {
+		s.log = s.log[1:]
+	}
+	s.log = append(s.log, fmt.Sprintf(format, args...))
+}
+
+// compare complains if r is not answered as v says.
+func (s *session) compare(r *ratelimit.Request, v verdict) {
+	if r.Now != v.at {
+		s.broken("the request was judged at %+d ns, want %+d ns", r.Now-s.base, v.at-s.base)
+	}
+	for i := range r.Subjects {
+		got, want := r.Subjects[i].Outcome, v.outcomes[i]
+		if !v.allowed {
+			got.Delay, want.Delay = 0, 0 // it waits for no turn
+		}
+		if diff := s.differs(&got, &want); diff != "" {
+			s.broken("%s\ngot  %+v\nwant %+v", diff, got, want.Outcome)
+		}
+	}
+	s.retryIsTrue(r, v)
+}
+
+// differs returns what got says otherwise than want, or "".
+func (s *session) differs(got *ratelimit.Outcome, want *outcome) string {
+	rule := s.model.set.Rule(want.Rule)
+	type flag struct {
+		name      string
+		got, want bool
+	}
+	flags := []flag{
+		{"Refused", got.Refused, want.Refused},
+		{"Banned", got.Banned, want.Banned},
+		{"Started", got.Started, want.Started},
+		{"Skipped", got.Skipped, want.Skipped},
+		{"Charged", got.Charged, want.Charged},
+	}
+	if want.struck {
+		flags = flags[:1] // a look may say of the ban what it wants
+	}
+	if got.Rule != want.Rule {
+		return fmt.Sprintf("the outcome is of rule %d, want %d", got.Rule, want.Rule)
+	}
+	for _, f := range flags {
+		if f.got != f.want {
+			return fmt.Sprintf("rule %d: %s is %v, want %v", want.Rule, f.name, f.got, f.want)
+		}
+	}
+	if want.Skipped || want.struck {
+		return ""
+	}
+	switch {
+	case !got.BannedUntil.Equal(want.BannedUntil):
+		return fmt.Sprintf("rule %d: BannedUntil is %v, want %v", want.Rule, got.BannedUntil, want.BannedUntil)
+	case got.Remaining != want.Remaining:
+		return fmt.Sprintf("rule %d: Remaining is %d, want %d", want.Rule, got.Remaining, want.Remaining)
+	case !want.Banned && got.Limit != want.Limit:
+		return fmt.Sprintf("rule %d: Limit is %d, want %d", want.Rule, got.Limit, want.Limit)
+	case got.Delay != want.Delay && s.unlike(got.Delay, want.Delay):
+		return fmt.Sprintf("rule %d: Delay is %v, want %v", want.Rule, got.Delay, want.Delay)
+	case (len(rule.Limits) == 0 || rule.Ban == nil) && s.unlike(got.ResetAfter, want.ResetAfter):
+		return fmt.Sprintf("rule %d: ResetAfter is %v, want %v", want.Rule, got.ResetAfter, want.ResetAfter)
+	}
+	return ""
+}
+
+// unlike reports whether a waiting time is not the one wanted, or longer by less
+// than the resolution.
+func (s *session) unlike(got, want time.Duration) bool {
+	return got < want || got >= want+s.config.Resolution
+}
+
+// retryIsTrue complains if the waiting time that the outcomes come to is not the
+// least after which a lone event is admitted.
+func (s *session) retryIsTrue(r *ratelimit.Request, v verdict) {
+	wait := time.Duration(0)
+	hopeless := false
+	for i := range r.Subjects {
+		o := &r.Subjects[i].Outcome
+		rule := s.model.set.Rule(o.Rule)
+		if rule.Shadow {
+			continue
+		}
+		if wait != ratelimit.Never && (o.RetryAfter == ratelimit.Never || o.RetryAfter > wait) {
+			wait = o.RetryAfter
+		}
+		for _, l := range rule.Limits {
+			hopeless = hopeless || r.Cost > most(l)
+		}
+	}
+	switch {
+	case v.allowed:
+		if wait != 0 {
+			s.broken("it was admitted; RetryAfter is %v, want 0", wait)
+		}
+		return
+	case hopeless:
+		if wait != ratelimit.Never {
+			s.broken("its cost is above a limit; RetryAfter is %v, want Never", wait)
+		}
+		return
+	case !s.admits(r, v.at+never): // as with a ban after no hit at all
+		if wait == 0 {
+			s.broken("it was refused; RetryAfter is 0")
+		}
+	case wait < 0:
+		s.broken("RetryAfter is %v, want a time to wait", wait)
+	case !s.admits(r, v.at+int64(wait)):
+		s.broken("RetryAfter is %v, and then it is refused again", wait)
+	case s.admits(r, v.at+int64(wait-s.config.Resolution)):
+		s.broken("RetryAfter is %v, and it is admitted %v before", wait, s.config.Resolution)
+	}
+}
+
+// admits reports whether the event of r would be admitted at t, if nothing came
+// in between.
+func (s *session) admits(r *ratelimit.Request, t int64) bool {
+	then := *r
+	then.Now, then.Look = t, true
+	return s.model.judge(&then).allowed
+}
+
+// settle corrects what r has charged, now.
+func (s *session) settle(r *ratelimit.Request, actual uint64) {
+	st := s.settlement(r, actual, slices.Clone(r.Subjects))
+	s.correct(r, actual, r.Subjects)
+	s.model.settle(&st)
+}
+
+// correct is settle without the model.
+func (s *session) correct(r *ratelimit.Request, actual uint64, subjects []ratelimit.Subject) {
+	st := s.settlement(r, actual, subjects)
+	s.noted("%+d ns: settle what was %d at %+d ns to %d", st.Now-s.base, r.Cost, r.Now-s.base, actual)
+	if err := s.store.Settle(&st); err != nil {
+		s.broken("Settle returned %w", err)
+	}
+}
+
+func (s *session) settlement(r *ratelimit.Request, actual uint64, subjects []ratelimit.Subject) ratelimit.Settlement {
+	now := s.now
+	if s.config.Pass != nil {
+		now = time.Now().UnixNano()
+	}
+	return ratelimit.Settlement{Set: s.model.set, At: r.Now, Now: now, Charged: r.Cost, Actual: actual, Subjects: subjects}
+}
+
+// reset forgets what was counted of the subjects.
+func (s *session) reset(subjects ...ratelimit.Subject) {
+	s.noted("reset %d:%.20q", subjects[0].Outcome.Rule, subjects[0].Key)
+	if err := s.store.Reset(s.model.set, subjects); err != nil {
+		s.broken("Reset returned %w", err)
+	}
+	s.model.reset(subjects)
+}
+
+// update moves the store to another set; see model.update.
+func (s *session) update(set *ratelimit.Set, same, bans []string) {
+	s.noted("update")
+	published := 0
+	if err := s.store.Update(set, func() { published++ }); err != nil {
+		s.broken("Update returned %w", err)
+	}
+	if published != 1 {
+		s.broken("Update called published %d times, want once", published)
+	}
+	s.model.update(set, same, bans)
+}
+
+// used returns how much of a rule's first limit a key has used, as the store says.
+func (s *session) used(rule int, key string) uint64 {
+	r, _ := s.look(0, about(rule, key))
+	o := r.Subjects[0].Outcome
+	return o.Limit - o.Remaining
+}

@@ -1,0 +1,272 @@
+package storetest
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// settleCases are about giving back, charging later and forgetting.
+var settleCases = []Case{
+	{
+		Name:    "Refund",
+		Promise: "What is given back is taken from where it was charged, and makes no room that it had not taken.",
+		check:   refundCase,
+	},
+	{
+		Name:    "RefundExpired",
+		Promise: "To give back what has left the window changes nothing.",
+		check:   refundExpiredCase,
+	},
+	{
+		Name:    "RefundOnce",
+		Promise: "A reservation ends once, however often and by however many it is canceled.",
+		check:   refundOnceCase,
+	},
+	{
+		Name:    "RefundRefused",
+		Promise: "There is nothing to give back of an event that was not charged.",
+		check:   refundRefusedCase,
+	},
+	{
+		Name:    "ChargeLater",
+		Promise: "What was charged too little is charged in full, whether there is room for it or not, and then has to leave the window as any.",
+		check:   chargeLaterCase,
+	},
+	{
+		Name:    "InFlight",
+		Promise: "An event is under way until it is settled, whatever it cost, or until its span is over.",
+		check:   inFlightCase,
+	},
+	{
+		Name:    "Reset",
+		Promise: "A reset forgets what the subjects have counted, and nothing else; what was charged before it is not given back again.",
+		check:   resetCase,
+	},
+}
+
+func refundCase(c *check) {
+	for _, a := range c.algorithms() {
+		for _, n := range []uint64{12, 120} {
+			s := c.session(c.limitOf(a, n), named("second", c.limitOf(a, n+5)))
+			var taken []*ratelimit.Request
+			for range 3 {
+				r, ok := s.take(n/4, s.all("k")...)
+				if ok {
+					taken = append(taken, r)
+				}
+				if c.config.Pass == nil {
+					s.pass(c.units(1) / 5)
+				}
+			}
+			for i, r := range taken {
+				s.settle(r, uint64(i)) // the second gives back less than all
+				s.look(0, s.all("k")...)
+			}
+			s.take(n/2, s.all("k")...)
+			s.pass(c.units(1) / 2)
+			s.take(1, s.all("k")...)
+		}
+	}
+}
+
+func refundExpiredCase(c *check) {
+	for _, a := range c.algorithms() {
+		for _, n := range []uint64{10, 100} {
+			s := c.session(c.limitOf(a, n))
+			early, _ := s.take(n-2, about(0, "k"))
+			s.pass(2 * max(c.config.Unit, time.Second))
+			s.take(n-1, about(0, "k"))
+			s.settle(early, 0)
+			if s.take(2, about(0, "k")); c.config.Pass != nil {
+				continue
+			}
+			if used := s.used(0, "k"); used != n-1 {
+				c.fatal("%v: %d used after a refund of what had left the window, want %d", a, used, n-1)
+			}
+		}
+	}
+}
+
+func refundOnceCase(c *check) {
+	for _, a := range c.algorithms() {
+		s := c.session(c.lasting(a, 100))
+		l := ratelimit.NewLimiter(s.model.set, s.store)
+		now := time.Unix(0, s.now)
+		kept := l.ReserveKeyAt(now, "k", 60)
+		r := l.ReserveKeyAt(now, "k", 40)
+		if !kept.Decision.Allowed || !r.Decision.Allowed {
+			c.fatal("%v: 100 do not fit into an empty window of 100: %+v, %+v", a, kept.Decision, r.Decision)
+		}
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 3 {
+					if err := r.CancelAt(now); err != nil {
+						c.complain("%v: Cancel returned %w", a, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		d := l.PeekKeyAt(now, "k", 40)
+		if more := l.PeekKeyAt(now, "k", 42); !d.Allowed || more.Allowed {
+			c.fatal("%v: 60 and 40 were reserved of 100, the 40 canceled several times: %+v, want 40 to fit, and 42 not to", a, d)
+		}
+	}
+}
+
+// lasting returns a rule of which nothing leaves the window while a case runs.
+func (c *check) lasting(a ratelimit.Algorithm, n uint64) ratelimit.Rule {
+	r := c.limitOf(a, n)
+	r.Limits[0].Span = 24 * time.Hour
+	if a == ratelimit.Calendar {
+		r.Limits[0] = ratelimit.Limit{N: n, Per: ratelimit.PerMonth}
+	}
+	return r
+}
+
+func refundRefusedCase(c *check) {
+	for _, a := range c.algorithms() {
+		s := c.session(c.lasting(a, 10), named("tight", c.lasting(a, 4)))
+		s.take(4, s.all("k")...)
+		refused, ok := s.take(3, s.all("k")...)
+		if ok {
+			c.fatal("%v: 7 were admitted under a limit of 4", a)
+		}
+		s.settle(refused, 0)
+		looked, _ := s.look(1, about(0, "k"))
+		s.settle(looked, 0)
+		nothing, _ := s.take(0, s.all("k")...)
+		s.settle(nothing, 0)
+		s.look(1, s.all("k")...)
+	}
+}
+
+func chargeLaterCase(c *check) {
+	for _, a := range c.algorithms(ratelimit.InFlight) {
+		for _, n := range []uint64{10, 100} {
+			for _, actual := range []uint64{n, n + 1, 3 * n, 1 << 33, math.MaxInt64, math.MaxUint64} {
+				s := c.session(c.limitOf(a, n))
+				r, _ := s.take(1, about(0, "k"))
+				s.correct(r, actual, r.Subjects)
+				after := s.raw(1, true, about(0, "k"))
+				if o := after.Subjects[0].Outcome; c.config.Pass == nil && (!o.Refused || o.Remaining != 0 || o.RetryAfter <= 0) {
+					c.fatal("%v: settled to %d under a limit of %d, and then %+v, want a refusal", a, actual, n, o)
+				}
+				// A bucket counts N beyond its burst at most, and all else leaves
+				// with its slot.
+				s.pass(2*max(c.config.Unit, time.Second) + c.config.Unit)
+				if after := s.raw(n, false, about(0, "k")); !admitted(after) {
+					c.fatal("%v: settled to %d under a limit of %d, it never recovers: %+v", a, actual, n, after.Subjects[0].Outcome)
+				}
+				if c.config.Pass != nil {
+					break
+				}
+			}
+		}
+	}
+}
+
+// raw has the store judge without the model.
+func (s *session) raw(cost uint64, look bool, subjects ...ratelimit.Subject) *ratelimit.Request {
+	r := &ratelimit.Request{Set: s.model.set, Now: s.now, Cost: cost, Look: look, Subjects: subjects}
+	s.note(r)
+	if err := s.store.Decide(r); err != nil {
+		s.broken("Decide returned %w", err)
+	}
+	return r
+}
+
+// admitted reports whether no enforced rule refuses r.
+func admitted(r *ratelimit.Request) bool {
+	for i := range r.Subjects {
+		o := &r.Subjects[i].Outcome
+		if o.Refused && !r.Set.Rule(o.Rule).Shadow {
+			return false
+		}
+	}
+	return true
+}
+
+func inFlightCase(c *check) {
+	for _, a := range c.algorithms() {
+		if a != ratelimit.InFlight {
+			continue
+		}
+		s := c.session(c.limitOf(a, 3), named("second", c.limitOf(a, 70)))
+		var under []*ratelimit.Request
+		for range 5 {
+			if r, ok := s.take(1, s.all("k")...); ok {
+				under = append(under, r)
+			}
+		}
+		if len(under) != 3 {
+			c.fatal("%d are under way with a limit of 3", len(under))
+		}
+		for _, actual := range []uint64{0, 1, 99} { // what it cost is no matter
+			s.settle(under[0], actual)
+			r, ok := s.take(1, s.all("k")...)
+			if !ok {
+				c.fatal("one was over, and another was not admitted")
+			}
+			under = append(under[1:], r)
+			if _, ok := s.take(1, s.all("k")...); ok {
+				c.fatal("a fourth was admitted with a limit of 3")
+			}
+		}
+		s.pass(c.units(1))
+		if _, ok := s.take(3, s.all("k")...); !ok {
+			c.fatal("those under way for longer than the span were not believed to be over")
+		}
+		s.settle(under[0], 0)
+		if _, ok := s.take(1, s.all("k")...); ok {
+			c.fatal("one that was believed to be over made room a second time")
+		}
+	}
+}
+
+func resetCase(c *check) {
+	for _, a := range c.algorithms() {
+		r := c.lasting(a, 10)
+		r.Ban = &ratelimit.Ban{After: 2, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
+		s := c.session(r, named("second", c.lasting(a, 100)))
+		const others = 40
+		var charged []*ratelimit.Request
+		for i := range others {
+			r, _ := s.take(4, s.all(string(rune('A'+i)))...)
+			charged = append(charged, r)
+		}
+		before, _ := s.take(6, s.all("k")...)
+		s.take(5, s.all("k")...) // one refusal of the two that are borne
+		s.reset(about(0, "k"))
+		if n := s.used(0, "k"); n != 0 {
+			c.fatal("%v: %d used after a reset", a, n)
+		}
+		if n := s.used(1, "k"); n != 6 {
+			c.fatal("%v: a reset of one rule has left %d to another, want 6", a, n)
+		}
+		s.take(3, s.all("k")...) // at the same time as before the reset
+		// What the reset has forgotten cannot be given back; the rest can.
+		s.correct(before, 0, before.Subjects)
+		s.model.settle(&ratelimit.Settlement{
+			Set: s.model.set, At: before.Now, Now: before.Now, Charged: 6, Subjects: before.Subjects[1:],
+		})
+		s.look(1, s.all("k")...)
+		for _, r := range charged { // nobody else is any the worse for it
+			s.settle(r, 0)
+			s.look(1, r.Subjects...)
+		}
+		for range 3 { // the refusal before the reset is forgotten as well
+			s.take(9, s.all("k")...)
+		}
+		s.reset(s.all("k")...)
+		if _, ok := s.take(1, s.all("k")...); ok {
+			c.fatal("%v: a reset has ended a ban", a)
+		}
+		s.reset(s.all("never seen")...)
+		s.take(1, s.all("never seen")...)
+	}
+}

@@ -1,0 +1,336 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// updateCases are about rules that change.
+var updateCases = []Case{
+	{
+		Name:    "Stale",
+		Promise: "After an update, requests for the set before are answered with ErrStale, and change nothing.",
+		check:   staleCase,
+	},
+	{
+		Name:    "UpdateKeeps",
+		Promise: "A rule that counts as before keeps its counts, whatever else of it has changed; one that is new, or gone in between, starts with nothing.",
+		check:   updateKeepsCase,
+	},
+	{
+		Name:    "UpdateCarriesTimes",
+		Promise: "Where the times of events are known, they are carried into the new limit as they are.",
+		check:   updateCarriesTimesCase,
+	},
+	{
+		Name:    "UpdateCarriesCounts",
+		Promise: "Between any two algorithms that count what has come, what is used stays used.",
+		check:   updateCarriesCountsCase,
+		timed:   true,
+	},
+	{
+		Name:    "UpdateThereAndBack",
+		Promise: "A limit that is lowered and raised again has forgotten nothing: no key gets a second helping.",
+		check:   updateThereAndBackCase,
+	},
+	{
+		Name:    "UpdateSeveralLimits",
+		Promise: "A limit takes over from the limit before with the shortest span that is no shorter, or else from the longest.",
+		check:   updateSeveralLimitsCase,
+	},
+	{
+		Name:    "UpdateBans",
+		Promise: "Bans, and what counts toward them, outlive an update for as long as their rule is there.",
+		check:   updateBansCase,
+	},
+	{
+		Name:    "UpdateSettle",
+		Promise: "What was charged before an update is given back after it, where it was carried to, and no more than that.",
+		check:   updateSettleCase,
+	},
+}
+
+func staleCase(c *check) {
+	s := c.session(c.lasting(c.counting(), 10), named("second", c.lasting(c.counting(), 10)))
+	before := s.model.set
+	charged, _ := s.take(4, s.all("k")...)
+	s.update(c.set(c.lasting(c.counting(), 10), named("third", c.lasting(c.counting(), 10))), []string{"r"}, nil)
+	stale := func(what string, err error) {
+		if !errors.Is(err, ratelimit.ErrStale) {
+			c.fatal("%s for the set before returned %v, want ErrStale", what, err)
+		}
+	}
+	for _, look := range []bool{false, true} {
+		stale("Decide", s.store.Decide(&ratelimit.Request{Set: before, Now: s.now, Cost: 3, Look: look, Subjects: s.all("k")}))
+	}
+	stale("Settle", s.store.Settle(&ratelimit.Settlement{Set: before, At: charged.Now, Now: s.now, Charged: 4, Subjects: charged.Subjects}))
+	stale("Reset", s.store.Reset(before, s.all("k")))
+	s.take(1, s.all("k")...)
+	// The same rules compiled anew are another set.
+	again := s.model.set
+	s.update(c.set(*again.Rule(0), *again.Rule(1)), []string{"r", "third"}, nil)
+	stale("Decide", s.store.Decide(&ratelimit.Request{Set: again, Now: s.now, Cost: 1, Subjects: s.all("k")}))
+	s.take(1, s.all("k")...)
+}
+
+func updateKeepsCase(c *check) {
+	for _, a := range c.algorithms() {
+		stays := named("stays", c.lasting(a, 20))
+		stays.Ban = &ratelimit.Ban{After: 9, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
+		s := c.session(stays, named("goes", c.lasting(a, 30)))
+		keys := []string{"a", "b", "c", ""}
+		for i, key := range keys {
+			s.take(uint64(i+2), s.all(key)...)
+			s.take(20, s.all(key)...) // a refusal
+		}
+		ban := *stays.Ban
+		ban.For, ban.Factor, ban.Extend = 2*time.Hour, 2, true
+		stays.Ban = &ban
+		stays.CountRefused, stays.OnStoreFailure = true, ratelimit.FailOpen
+		stays.When = match.When{Path: []string{"/x*"}}
+		s.update(c.set(named("comes", c.lasting(a, 40)), stays), []string{"stays"}, nil)
+		for _, key := range keys {
+			s.take(1, s.all(key)...)
+		}
+		stays.Shadow = true
+		s.update(c.set(stays, named("goes", c.lasting(a, 30))), []string{"stays"}, nil)
+		for _, key := range keys {
+			s.take(12, s.all(key)...)
+			s.take(12, s.all(key)...)
+		}
+		// With another key it is another rule.
+		key, err := match.NewKey(match.Fold{Off: true}, match.Host.String())
+		c.must(err)
+		stays.Key = key
+		s.update(c.set(stays), nil, nil)
+		for _, key := range keys {
+			s.take(20, s.all(key)...)
+		}
+	}
+}
+
+// logged returns the algorithms that keep times, as far as the store has them.
+func (c *check) logged() []ratelimit.Algorithm {
+	var as []ratelimit.Algorithm
+	for _, a := range c.algorithms() {
+		if a == ratelimit.Exact || a == ratelimit.Sliding {
+			as = append(as, a)
+		}
+	}
+	return as
+}
+
+func updateCarriesTimesCase(c *check) {
+	for _, a := range c.logged() {
+		for _, b := range c.algorithms(ratelimit.InFlight, ratelimit.Fixed) {
+			for _, n := range []uint64{4, 9, 30, 64, 65, 300} {
+				before, after := c.limitOf(a, 20), c.limitOf(b, n)
+				before.Limits[0].Span = c.units(2)
+				if b != ratelimit.Calendar {
+					after.Limits[0].Span = c.units(1 + c.rnd.IntN(3))
+				}
+				s := c.session(before)
+				for range 12 {
+					s.take(1, about(0, "k"))
+					if c.config.Pass == nil {
+						s.pass(c.units(1) / 12)
+					}
+				}
+				s.carry(after, 0)
+				if c.config.Pass != nil {
+					s.look(1, about(0, "k"))
+					continue
+				}
+				for range 12 {
+					s.take(1, about(0, "k"))
+					s.pass(c.units(1) / 9)
+				}
+			}
+		}
+	}
+}
+
+// carry updates a session of one rule on one key, "k", whose limits keep times, to
+// a rule whose limits take over from those of the numbers heirs.
+func (s *session) carry(after ratelimit.Rule, heirs ...int) {
+	rec := s.model.records[place{"r", "k"}]
+	var known []charges
+	for _, w := range rec.limits {
+		w := w.(*trueWindow)
+		n := 0
+		for n < len(w.charges) && w.charges[n].t <= rec.newest-w.span {
+			n++
+		}
+		known = append(known, w.charges[n:].clone())
+	}
+	s.update(s.set(after), nil, []string{"r"})
+	rec = s.model.records[place{"r", "k"}]
+	for i, heir := range heirs {
+		for _, ch := range known[heir] {
+			rec.limits[i].charge(ch.t, ch.cost)
+		}
+	}
+}
+
+func updateCarriesCountsCase(c *check) {
+	const n, cost = 100, 5
+	for _, a := range c.algorithms(ratelimit.InFlight) {
+		for _, b := range c.algorithms(ratelimit.InFlight) {
+			for _, to := range []uint64{n, n / 2, 3 * n} {
+				before, after := c.rule("r", c.under(a, n, 60)), c.rule("r", c.under(b, to, 60))
+				before.Algorithm, after.Algorithm = a, b
+				s := c.session(before)
+				// Within a twentieth of the spans, which are a minute or a second
+				// of the calendar that has just begun.
+				s.now = (c.start()/int64(time.Minute) + 1) * int64(time.Minute)
+				step := int64(s.model.set.Rule(0).Limits[0].Window()) / 200
+				if b == ratelimit.Calendar {
+					step = int64(time.Second) / 200
+				}
+				for range 10 {
+					s.take(cost, about(0, "k"))
+					s.now += step
+				}
+				s.now -= step
+				s.update(c.set(after), nil, nil)
+				o := s.raw(0, true, about(0, "k")).Subjects[0].Outcome
+				used, most, least := o.Limit-o.Remaining, min(to, 10*cost), min(to, 10*cost-n/20)
+				if to > n { // drains faster
+					least -= min(least, to/20-n/20)
+				}
+				if used > most || used < least {
+					c.fatal("%v to %v, limit %d to %d: %d were used, and then %d, want %d to %d", a, b, n, to, 10*cost, used, least, most)
+				}
+				if to == n/2 && used == to && admitted(s.raw(1, false, about(0, "k"))) {
+					c.fatal("%v to %v: a limit that is used up after the update has admitted another", a, b)
+				}
+				s.now += 3 * int64(max(after.Limits[0].Window(), time.Minute))
+				if r := s.raw(to, false, about(0, "k")); !admitted(r) {
+					c.fatal("%v to %v: what was carried never leaves: %+v", a, b, r.Subjects[0].Outcome)
+				}
+			}
+		}
+	}
+}
+
+func updateThereAndBackCase(c *check) {
+	for _, a := range c.algorithms(ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket) {
+		for _, n := range []uint64{40, 64, 90, 1000} {
+			for _, low := range []uint64{0, 1, 30, 70} {
+				s := c.session(c.lasting(a, n))
+				for range 3 {
+					s.take(n/3, about(0, "k"))
+				}
+				var admitted uint64
+				for _, to := range []uint64{low, n, low + 1, n} {
+					s.update(c.set(c.lasting(a, to)), nil, nil)
+				}
+				for {
+					r := s.raw(1, false, about(0, "k"))
+					if r.Subjects[0].Outcome.Refused {
+						break
+					}
+					admitted++
+				}
+				if want := n - 3*(n/3); admitted != want {
+					c.fatal("%v: of a limit of %d, %d were used; after it was lowered to %d and raised again, %d more were admitted, want %d",
+						a, n, 3*(n/3), low, admitted, want)
+				}
+			}
+		}
+	}
+}
+
+func updateSeveralLimitsCase(c *check) {
+	for _, a := range c.logged() {
+		before := c.rule("r", ratelimit.Limit{N: 5, Span: c.units(1)}, ratelimit.Limit{N: 40, Span: c.units(10)}, ratelimit.Limit{N: 12, Span: c.units(4)})
+		before.Algorithm = a
+		after := c.rule("r",
+			ratelimit.Limit{N: 50, Span: c.units(20)}, ratelimit.Limit{N: 6, Span: c.units(1)},
+			ratelimit.Limit{N: 20, Span: c.units(5)}, ratelimit.Limit{N: 13, Span: c.units(2)})
+		after.Algorithm = a
+		s := c.session(before)
+		steps := 40
+		if c.config.Pass != nil {
+			steps = 6
+		}
+		for range steps {
+			s.take(1, about(0, "k"))
+			s.pass(c.units(1) / 6)
+		}
+		s.carry(after, 1, 0, 1, 2)
+		for range steps {
+			s.take(1, about(0, "k"))
+			s.pass(c.units(1) / 7)
+		}
+	}
+}
+
+func updateBansCase(c *check) {
+	bans := func(name string) ratelimit.Rule {
+		r := named(name, c.lasting(c.counting(), 3))
+		r.Ban = &ratelimit.Ban{After: 2, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
+		return r
+	}
+	s := c.session(bans("stays"), bans("changes"), bans("goes"))
+	for range 6 {
+		for i := range 3 {
+			s.take(1, about(i, "banned"))
+		}
+	}
+	for range 4 {
+		s.take(1, about(1, "refused once"))
+	}
+	s.ban(0, "by hand", c.start()+int64(time.Hour))
+	changed := bans("changes")
+	changed.Limits[0].N = 4
+	was := s.model.records[place{"changes", "refused once"}]
+	strikes := was.strikes.charges.clone()
+	log := was.limits[0].(*trueWindow).charges.clone()
+	s.update(c.set(bans("stays"), changed), []string{"stays"}, []string{"changes"})
+	rec := s.model.records[place{"changes", "refused once"}]
+	rec.strikes.charges = strikes
+	for _, ch := range log {
+		rec.limits[0].charge(ch.t, ch.cost)
+	}
+	for _, key := range []string{"banned", "by hand"} {
+		s.take(1, about(0, key))
+		s.take(1, about(1, key))
+	}
+	for range 5 { // one admitted, and of two refusals one is borne
+		s.take(1, about(1, "refused once"))
+	}
+	s.update(c.set(bans("stays"), changed, bans("goes")), []string{"stays", "changes"}, nil)
+	for i := range 3 {
+		s.take(1, about(i, "banned"))
+		s.take(1, about(i, "by hand"))
+	}
+	s.listed()
+}
+
+func updateSettleCase(c *check) {
+	for _, a := range c.logged() {
+		s := c.session(c.lasting(a, 20), named("goes", c.lasting(a, 20)), named("stays", c.lasting(a, 20)))
+		charged, _ := s.take(6, s.all("k")...)
+		s.take(2, s.all("k")...)
+		subjects := charged.Subjects
+		changed := c.lasting(a, 30)
+		changed.Limits[0].Span = 36 * time.Hour
+		log := s.model.records[place{"r", "k"}].limits[0].(*trueWindow).charges.clone()
+		s.update(c.set(named("stays", c.lasting(a, 20)), changed), []string{"stays"}, nil)
+		rec := s.model.records[place{"r", "k"}]
+		for _, ch := range log {
+			rec.limits[0].charge(ch.t, ch.cost)
+		}
+		// As the set has it now: stays is the first, r the second.
+		renumbered := []ratelimit.Subject{subjects[2], subjects[0]}
+		renumbered[0].Outcome.Rule, renumbered[1].Outcome.Rule = 0, 1
+		charged.Subjects = renumbered
+		s.settle(charged, 1)
+		s.look(1, s.all("k")...)
+		s.take(12, s.all("k")...)
+	}
+}
