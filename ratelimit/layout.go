@@ -74,9 +74,29 @@ func (l *layout) logged(i int) bool {
 const slidingExact = 64
 
 func (l layout) equal(o layout) bool {
-	return l.algorithm == o.algorithm && l.zone == o.zone && l.most == o.most &&
+	return l.algorithm == o.algorithm && sameZone(l.zone, o.zone) && l.most == o.most &&
 		slices.Equal(l.limits, o.limits) && slices.Equal(l.keep, o.keep) &&
 		l.bans == o.bans && l.after == o.after && l.of == o.of && l.span == o.span
+}
+
+// sameZone reports whether a and b are one zone, which a rules file that is read
+// again loads anew.
+func sameZone(a, b *time.Location) bool {
+	if a == nil || b == nil || a == b {
+		return a == b
+	}
+	for month := time.January; month <= time.December; month++ {
+		at := time.Date(2025, month, 1, 0, 0, 0, 0, time.UTC)
+		if offset(at, a) != offset(at, b) {
+			return false
+		}
+	}
+	return a.String() == b.String()
+}
+
+func offset(at time.Time, zone *time.Location) int {
+	_, seconds := at.In(zone).Zone()
+	return seconds
 }
 
 // meters returns the meters of a record, limits first, then the ban's.

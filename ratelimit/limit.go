@@ -93,7 +93,12 @@ func (l Limit) Validate(a Algorithm) error {
 	if l.Per != 0 {
 		return fmt.Errorf("period is %s; algorithm %s has none, allowed is a span", l.Per, a)
 	}
-	return validateSpan("span", l.Span)
+	if err := validateSpan("span", l.Span); err != nil || !a.bursts() {
+		return err
+	}
+	// A burst must not take forever to drain.
+	_, err := meter.New(meter.Config{Kind: meter.Kind(a), N: l.N, Span: l.Span, Burst: l.Burst})
+	return err
 }
 
 func (l Limit) validateCalendar() error {

@@ -67,6 +67,12 @@ func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
 			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].Burst = ratelimit.GCRA, ratelimit.MaxSliding+1 },
 			[]string{"burst is 4294967296", "at most 4294967295"},
 		},
+		"burst that takes for ever": {
+			func(r *ratelimit.Rule) {
+				r.Algorithm, r.Limits[0] = ratelimit.GCRA, ratelimit.Limit{N: 1, Span: ratelimit.MaxSpan, Burst: 2}
+			},
+			[]string{"burst is 2", "allowed is at most 1"},
+		},
 		"period of none": {
 			func(r *ratelimit.Rule) { r.Limits[0].Per = ratelimit.PerDay },
 			[]string{"period is day", "algorithm sliding has none"},

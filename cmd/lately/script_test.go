@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	_ "time/tzdata" // the machine that tests may have no time zone database
 
 	"github.com/rogpeppe/go-internal/testscript"
 )

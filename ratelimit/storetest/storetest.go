@@ -176,13 +176,6 @@ func (c *check) complain(format string, args ...any) {
 	}
 }
 
-// failed reports whether there were complaints.
-func (c *check) failed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.wrong) > 0
-}
-
 // fatal complains and ends the case. It is for the goroutine of the case only.
 func (c *check) fatal(format string, args ...any) {
 	c.complain(format, args...)
