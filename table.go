@@ -81,8 +81,8 @@ const (
 // happened at a time. Sums are those of the longest window; SumLast and
 // BoundsLast take a shorter span, and use the shortest window that holds it.
 //
-// Memory for a key of 11 bytes, all overhead included, is 46 to 56 bytes with a
-// window of one slot, 72 to 87 with 10 slots, 225 to 260 with 60, and for the
+// Memory for a key of 11 bytes, all overhead included, is 43 to 52 bytes with a
+// window of one slot, 63 to 77 with 10 slots, 225 to 260 with 60, and for the
 // four windows of 1 s, 1 min, 1 h and 24 h 185 to 220 with 10 slots each and 830
 // to 1030 with 60 (64 for the second). A slot holds 65,535, or 16,777,215 in a
 // window of one slot; a key that is counted more often moves to a record of
@@ -94,14 +94,14 @@ const (
 // is the weighted sum of the two, known as the sliding window counter; it is
 // off by the count of the slot before at most.
 //
-// An add takes the lock of a page, a clock reading and one or two cache misses;
-// a sum the same and some two nanoseconds a slot. It may wait for others at the
-// same page, which has some hundreds of keys, and a new key for that page to grow
-// or to be tidied, a fraction of a millisecond. Nothing allocates but growth.
-// There is no goroutine and no timer, so nothing to close: keys with nothing in
-// their windows are forgotten when their page needs room, and by a hand that
-// goes round the table as new keys come. A table that no new keys come to keeps
-// its memory; see [Table.Expire].
+// An add takes a clock reading, the lock of the key's record and a cache miss or
+// two, the first of which comes while the clock is read; a sum the same and some
+// two nanoseconds a slot. It waits for others only at the same key, or while its
+// page, which has some hundreds of keys, grows or is tidied: a fraction of a
+// millisecond. Nothing allocates but growth. There is no goroutine and no timer,
+// so nothing to close: keys with nothing in their windows are forgotten when their
+// page needs room, and by a hand that goes round the table as new keys come. A
+// table that no new keys come to keeps its memory; see [Table.Expire].
 //
 // All methods may be called at any time by any number of goroutines. The zero
 // Table is not usable: it panics; call [NewTable]. A Table must not be copied.

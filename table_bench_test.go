@@ -72,7 +72,7 @@ func keyedTable(tb testing.TB, keys int, c TableConfig, windows ...Window) *Tabl
 		c.Budget *= 3
 	}
 	table := mustTable(tb, c, windows...)
-	buf := make([]byte, 0, 32)
+	buf := make([]byte, 0, 128) // no line of it is another goroutine's
 	for i := range keys {
 		table.AddBytes(benchKey(buf, uint32(i)), 1)
 	}
@@ -128,7 +128,7 @@ func BenchmarkKeyed(b *testing.B) {
 					var starts atomic.Uint32
 					b.ReportAllocs()
 					b.RunParallel(func(pb *testing.PB) {
-						buf := make([]byte, 0, 32)
+						buf := make([]byte, 0, 128) // no line of it is another goroutine's
 						i := starts.Add(1) * 333_333
 						for pb.Next() {
 							i++
@@ -175,7 +175,7 @@ func keyedTurn(row keyedRow, draws []uint32, turn int, from uint32) float64 {
 	took := make([]time.Duration, cores)
 	for core := range cores {
 		wg.Go(func() {
-			buf := make([]byte, 0, 32)
+			buf := make([]byte, 0, 128) // no line of it is another goroutine's
 			at := from + uint32(core)*333_333
 			for ready.Add(1); ready.Load() < int32(cores); {
 				runtime.Gosched()
@@ -227,7 +227,7 @@ func TestTableFigures(t *testing.T) {
 	}
 	const keys = 10_000_000
 	tb := mustTable(t, TableConfig{Budget: 1 << 30}, bench10)
-	buf := make([]byte, 0, 32)
+	buf := make([]byte, 0, 128) // no line of it is another goroutine's
 	longest := make([]time.Duration, 0, 1000)
 	start := time.Now()
 	last := start

@@ -22,7 +22,8 @@ type KeyCount struct {
 // than all windows.
 //
 // It goes through the table once, page by page: each key's bounds are of one
-// moment, those of different keys are not, and others wait for a page at most.
+// moment, those of different keys are not. Others wait for a key at most, and
+// new keys for a page.
 // The complexity is O(k + m log n) where k = Len() and m <= k is how often a key
 // is among the first n of those seen so far.
 func (tb *Table) Top(n int, span time.Duration) ([]KeyCount, error) {

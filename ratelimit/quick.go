@@ -16,7 +16,7 @@ func (mr *memoryRule) quick() bool {
 // take is Decide and fold for the most common case, and says the same: a request
 // for one rule, which is quick, about a key that has a record and no ban, and
 // that is admitted, or is refused without a ban to count it. It reports false if
-// anything is not so, and has changed nothing then. It is one piece because a
+// anything is not so, and has counted nothing then. It is one piece because a
 // decision is some dozens of nanoseconds, which requests, subjects and outcomes
 // would double, and writes to d, which is zero, since a Decision is large.
 //
@@ -44,6 +44,7 @@ func (m *Memory) take(d *Decision, set *Set, rule int, live *Limiter, now int64,
 		r.Unlock()
 		return false
 	}
+	w[wordNewest] = shard.Stamp(now) // also if Decide is to judge it: the window has moved on
 	mt := &records.limits[0]
 	w = w[wordNewest+1:]
 	n := mt.most
@@ -65,7 +66,6 @@ func (m *Memory) take(d *Decision, set *Set, rule int, live *Limiter, now int64,
 		d.RetryAfter = mt.Wait(w, mt.blocks, now, n, cost)
 		d.ResetAfter = mt.Reset(w, mt.blocks, now)
 	}
-	r.Words()[wordNewest] = shard.Stamp(now)
 	r.Unlock()
 	mr.tally.decided(hash, d.Allowed)
 	d.Rule, d.Limit = mr.Name, n

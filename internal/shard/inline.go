@@ -62,7 +62,7 @@ type InlineConfig struct {
 // then yields.
 //
 // The table is cut into pages by the upper bits of a seeded hash, as many as
-// fit the budget at 32 to 64 KiB each unless told otherwise. A page grows by a
+// fit the budget at 64 to 128 KiB each unless told otherwise. A page grows by a
 // quarter at a time, so the longest pause is that of moving one page. Growing
 // stops at the budget; what happens then concerns one page, and all pages are
 // about equally full. An empty page takes 192 bytes and room for four records.
@@ -99,7 +99,7 @@ const (
 
 	// pageBytes is what a page takes at most at the budget: small enough that moving
 	// it is no pause, and large enough that the pages stay in the cache.
-	pageBytes   = 64 << 10
+	pageBytes   = 128 << 10
 	pageRecords = 256
 
 	// handCalls is how many new keys move the hand one page on.

@@ -179,18 +179,28 @@ func (p *page) dropLeast() (dropped int, asMany bool) {
 	if drop == 0 {
 		return 0, false
 	}
+	// Of those that weigh as much as the last to go, some stay: in turn, all
+	// over the page, for to empty one part of it would crowd the others.
 	limit := w.sorted[drop-1]
 	first, _ := slices.BinarySearch(w.sorted, limit)
-	equal := drop - first // of those that weigh limit, so many go
-	next := 0
+	equal, _ := slices.BinarySearchFunc(w.sorted[first:], limit, func(w, limit uint64) int {
+		if w <= limit {
+			return -1
+		}
+		return 1
+	})
+	next, turn := 0, 0
 	p.dropAll(func(Record) bool {
 		weight := w.inOrder[next]
 		next++
-		if weight == limit {
-			equal--
-			return equal >= 0
+		if weight != limit {
+			return weight < limit
 		}
-		return weight < limit
+		if turn += drop - first; turn < equal {
+			return false
+		}
+		turn -= equal
+		return true
 	})
 	p.t.least.Add(uint64(drop))
 	return drop, drop == eighth
