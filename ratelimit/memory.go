@@ -128,10 +128,6 @@ type memoryRules struct {
 	set   *Set
 	rules []*memoryRule
 
-	// ordered says that the tables are in the order in which they were made,
-	// which is the order to lock them in.
-	ordered bool
-
 	// moving says that counts of the rules before are being carried over.
 	moving atomic.Bool
 }
@@ -159,7 +155,7 @@ func (mr *memoryRule) limitN(i int, adapted uint64) uint64 {
 //
 // REQUIRES: m.mu, or that nobody else knows m.
 func (m *Memory) build(s *Set, old *memoryRules) (*memoryRules, error) {
-	rs := &memoryRules{set: s, ordered: true}
+	rs := &memoryRules{set: s}
 	for i := range s.rules {
 		mr, err := m.buildRule(&s.rules[i], s.Len(), old)
 		if err != nil {
@@ -169,9 +165,6 @@ func (m *Memory) build(s *Set, old *memoryRules) (*memoryRules, error) {
 				}
 			}
 			return nil, fmt.Errorf("rule %d (%q): %w", i+1, s.rules[i].Name, err)
-		}
-		if i > 0 && rs.rules[i-1].records.number > mr.records.number {
-			rs.ordered = false
 		}
 		rs.rules = append(rs.rules, mr)
 	}

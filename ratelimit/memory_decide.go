@@ -52,7 +52,7 @@ func (m *Memory) decide(r *Request, probes []probe) error {
 		return err
 	}
 	rs.settled(probes)
-	if !lock(rs, probes, r.Now, r.Look) {
+	if !lock(probes, r.Now, r.Look) {
 		unlock(probes)
 		return ErrStale
 	}
@@ -111,8 +111,8 @@ func (m *Memory) probe(rs *memoryRules, r *Request, probes []probe) ([]probe, er
 // lock locks what the probes count in, in the order of tables, and reports
 // whether the tables are those that the store still uses. With look, no record
 // is made for a key that has none.
-func lock(rs *memoryRules, probes []probe, now int64, look bool) bool {
-	if rs.ordered {
+func lock(probes []probe, now int64, look bool) bool {
+	if inOrder(probes) {
 		for i := range probes {
 			if !probes[i].lock(now, look) {
 				return false
@@ -120,8 +120,8 @@ func lock(rs *memoryRules, probes []probe, now int64, look bool) bool {
 		}
 		return true
 	}
-	// Rules have changed places since their tables were made. They are few:
-	// look for the next table each time.
+	// Rules have changed places since their tables were made, or the subjects
+	// come in another order. They are few: look for the next table each time.
 	for last := uint64(0); ; {
 		var next *probe
 		for i := range probes {
@@ -136,6 +136,17 @@ func lock(rs *memoryRules, probes []probe, now int64, look bool) bool {
 			return false
 		}
 	}
+}
+
+// inOrder reports whether the probes come in the order in which their tables
+// were made.
+func inOrder(probes []probe) bool {
+	for i := 1; i < len(probes); i++ {
+		if probes[i-1].records.number > probes[i].records.number {
+			return false
+		}
+	}
+	return true
 }
 
 // lock locks the record of the probe's key, or the sketch if that is where it is

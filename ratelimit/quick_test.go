@@ -1,63 +1,49 @@
 package ratelimit_test
 
 import (
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestTheShortWayIsTheSame takes from one limiter by key, from one by event, and
-// from one with outcomes, which goes the long way: all must say the same, for
-// every algorithm, with and without a ban, with times that go back.
-func TestTheShortWayIsTheSame(t *testing.T) {
-	rnd := seeded(t)
-	rounds := 40
-	if testing.Short() || raceEnabled {
-		rounds = 8
+// TestEarlierEventMeanwhile takes two events at once: one too costly for the limit,
+// at whose time the window is empty, and one a millisecond before. The second is
+// judged at its own time, with the window still full, or at that of the first; but
+// never in a window that the first has emptied and at its own time.
+func TestEarlierEventMeanwhile(t *testing.T) {
+	l := with(t, ratelimit.Exact, per(1, time.Second))
+	rounds := int64(100_000)
+	if raceEnabled {
+		rounds /= 10
 	}
-	refused, banned := 0, 0
-	for _, name := range ratelimit.Algorithms() {
-		a, _ := ratelimit.AlgorithmNamed(name)
-		for round := range rounds {
-			r := limit(t, "r", per(1+rnd.Uint64N(100), time.Second))
-			r.Algorithm = a
-			if round%3 == 0 {
-				r.Ban = &ratelimit.Ban{
-					After: rnd.Uint64N(9), Of: ratelimit.Cause(rnd.IntN(2)), Span: time.Second,
-					For: 200 * time.Millisecond, Extend: rnd.IntN(2) == 0,
-				}
-			}
-			build := func() *ratelimit.Limiter { return mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{}) }
-			byKey, byEvent, long := build(), build(), build()
-			var e match.Event
-			now := int64(0)
-			for range 400 {
-				now = max(now+rnd.Int64N(60)-5, 0)
-				key := string(rune('a' + rnd.IntN(2)))
-				e.SetString(match.Client, key)
-				cost := rnd.Uint64N(4)
-				want, _ := long.JudgeKey(at(now), key, cost, nil)
-				for i, got := range []ratelimit.Decision{byKey.TakeKeyAt(at(now), key, cost), byEvent.TakeAt(at(now), &e, cost)} {
-					if _, above := want.Err.(*ratelimit.CostError); !sameDecision(got, want) && !above {
-						t.Fatalf("%s, way %d, cost %d at %d: %+v, want %+v", name, i, cost, now, got, want)
-					}
-				}
-				if !want.Allowed {
-					refused++
-				}
-				if !want.BannedUntil.IsZero() {
-					banned++
-				}
-			}
-			same := func(s ratelimit.Stats) ratelimit.RuleStats { return s.Rules[0] }
-			if k, l := same(byKey.Stats()), same(long.Stats()); k != l || k != same(byEvent.Stats()) {
-				t.Fatalf("%s: stats are %+v, the long way %+v", name, k, l)
-			}
+	var round, done atomic.Int64
+	await := func(n *atomic.Int64, i int64) {
+		for n.Load() < i {
+			runtime.Gosched()
 		}
 	}
-	if refused == 0 || banned == 0 {
-		t.Errorf("%d were refused, %d by a ban: the test proves nothing", refused, banned)
+	const apart = 10_000 // ms between two rounds
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range rounds {
+			await(&round, i+1)
+			l.TakeKeyAt(at(i*apart+1000), "k", 2)
+			done.Add(1)
+		}
+	})
+	defer wg.Wait()
+	for i := range rounds {
+		l.TakeKeyAt(at(i*apart), "k", 1)
+		round.Store(i + 1)
+		d := l.TakeKeyAt(at(i*apart+999), "k", 1)
+		await(&done, i+1)
+		if after := l.PeekKeyAt(at(i*apart+1000), "k", 1); d.Allowed && after.RetryAfter != time.Second {
+			round.Store(rounds)
+			t.Fatalf("admitted 999 ms after another under 1 per second; then %+v", after)
+		}
 	}
 }

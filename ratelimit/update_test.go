@@ -1,0 +1,308 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A change of rules under load is checked in steps: within a step the clock stands
+// still, several goroutines take, and now and then the rules change. So the times
+// of all that was admitted are known.
+
+// liveRules is such a run over one rule.
+type liveRules struct {
+	t       testing.TB
+	rnd     *rand.Rand
+	limiter *ratelimit.Limiter
+	current liveRule
+	some    func(rnd *rand.Rand) liveRule
+
+	step     int
+	now      int64
+	keys     [liveKeys]liveKey
+	taken    uint64 // events in all
+	broken   []string
+	changes  int
+	refusals atomic.Uint64
+}
+
+const (
+	liveKeys       = 4
+	liveGoroutines = 4
+)
+
+// A liveRule is a limit, and perhaps a ban after refusals.
+type liveRule struct {
+	algorithm ratelimit.Algorithm
+	limit     ratelimit.Limit
+	ban       *ratelimit.Ban
+}
+
+// liveKey is what was admitted of a key.
+type liveKey struct {
+	events []charge
+	known  int64 // what was admitted at or before has been forgotten at a change
+	banned bool
+}
+
+// charge is how much was admitted at one time.
+type charge struct {
+	t int64
+	n uint64
+}
+
+func (r liveRule) rule(t testing.TB) ratelimit.Rule {
+	rule := limit(t, "r", r.limit)
+	rule.Algorithm, rule.Ban = r.algorithm, r.ban
+	return rule
+}
+
+// since returns how much was admitted after t, as far as it is known.
+func (k *liveKey) since(t int64) (n uint64) {
+	t = max(t, k.known)
+	for i := len(k.events) - 1; i >= 0 && k.events[i].t > t; i-- {
+		n += k.events[i].n
+	}
+	return n
+}
+
+// run does so many changes, and says in broken what is not as documented.
+func (l *liveRules) run(changes int) {
+	for ; l.changes < changes && len(l.broken) == 0; l.step++ {
+		var inForce []liveRule
+		for range l.rnd.IntN(3) {
+			inForce = append(inForce, l.some(l.rnd))
+		}
+		admitted := l.hammer(inForce)
+		for i := range l.keys {
+			k := &l.keys[i]
+			if n := admitted[i]; n > 0 {
+				k.events = append(k.events, charge{l.now, n})
+				l.check(i, append(inForce, l.current))
+			}
+			l.full(i, inForce)
+		}
+		for _, r := range inForce {
+			// A log knows no more than its span. When the span grows, what came
+			// before is forgotten.
+			for i := range l.keys {
+				l.keys[i].known = max(l.keys[i].known, l.now-int64(min(r.limit.Span, l.current.limit.Span)))
+			}
+			l.current = r
+		}
+		l.now += l.rnd.Int64N(int64(300 * time.Millisecond))
+	}
+}
+
+// hammer has goroutines take while the rules change to each of inForce. It returns
+// how many were admitted of each key.
+func (l *liveRules) hammer(inForce []liveRule) (admitted [liveKeys]uint64) {
+	var counts [liveKeys]atomic.Uint64
+	var banned [liveKeys]atomic.Bool
+	var taken atomic.Uint64
+	at := time.Unix(0, l.now)
+	var wg sync.WaitGroup
+	for range liveGoroutines {
+		mine := rand.New(rand.NewPCG(l.rnd.Uint64(), 1))
+		wg.Go(func() {
+			for range 20 {
+				key := mine.IntN(liveKeys)
+				d := l.limiter.TakeKeyAt(at, fmt.Sprint("k", key), 1)
+				if taken.Add(1); d.Allowed {
+					counts[key].Add(1)
+				} else {
+					l.refusals.Add(1)
+				}
+				if !d.BannedUntil.IsZero() {
+					banned[key].Store(true)
+				}
+				if mine.IntN(4) == 0 {
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	for _, r := range inForce {
+		if err := l.limiter.Update(mustSet(l.t, r.rule(l.t))); err != nil {
+			l.t.Fatal(err)
+		}
+		l.changes++
+		runtime.Gosched()
+	}
+	wg.Wait()
+	l.taken += taken.Load()
+	for i := range admitted {
+		admitted[i] = counts[i].Load()
+		l.keys[i].banned = banned[i].Load()
+	}
+	return admitted
+}
+
+// check wants one of the rules that were in force to allow what was admitted.
+func (l *liveRules) check(key int, inForce []liveRule) {
+	k := &l.keys[key]
+	for _, r := range inForce {
+		if k.since(l.now-int64(r.limit.Span)) <= r.limit.N {
+			return
+		}
+	}
+	said := ""
+	for _, r := range inForce {
+		said += fmt.Sprintf("\n%v %v: %d admitted in the window", r.algorithm, r.limit, k.since(l.now-int64(r.limit.Span)))
+	}
+	l.broken = append(l.broken, fmt.Sprintf("step %d, after %d changes, key %d is over each of the limits in force: %s", l.step, l.changes, key, said))
+}
+
+// full wants a key that is still refused something to have used its limit: what is
+// carried is what was counted. It is for steps without a change, of algorithms that
+// know times.
+func (l *liveRules) full(key int, inForce []liveRule) {
+	k, r := &l.keys[key], l.current
+	if len(inForce) > 0 || k.banned || r.limit.N > 64 && r.algorithm != ratelimit.Exact {
+		return
+	}
+	d := l.limiter.PeekKeyAt(time.Unix(0, l.now), fmt.Sprint("k", key), 1)
+	if used := k.since(l.now - int64(r.limit.Span)); !d.Allowed && d.BannedUntil.IsZero() && used < r.limit.N {
+		l.broken = append(l.broken, fmt.Sprintf("step %d, after %d changes, key %d is refused by %v %v, and has used %d: %+v",
+			l.step, l.changes, key, r.algorithm, r.limit, used, d))
+	}
+}
+
+// someLogRule returns a rule that never admits more than N in any true window.
+func someLogRule(rnd *rand.Rand) liveRule {
+	r := liveRule{algorithm: ratelimit.Algorithm(rnd.IntN(2)), limit: per(1+rnd.Uint64N(40), time.Duration(1+rnd.IntN(5))*time.Second)}
+	if rnd.IntN(3) == 0 {
+		r.limit.N += rnd.Uint64N(100) // sliding by slots
+	}
+	if rnd.IntN(3) == 0 {
+		r.ban = &ratelimit.Ban{
+			After: 20 + rnd.Uint64N(60), Of: ratelimit.Refusals, Span: time.Duration(1+rnd.IntN(2)) * time.Second,
+			For: time.Duration(1+rnd.IntN(500)) * time.Millisecond,
+		}
+	}
+	return r
+}
+
+// liveOver returns a run over a limiter with that store.
+func liveOver(t testing.TB, some func(rnd *rand.Rand) liveRule, open func(m *ratelimit.Memory) ratelimit.Store) *liveRules {
+	l := &liveRules{t: t, rnd: seeded(t), some: some, now: 1_700_000_000e9}
+	l.current = some(l.rnd)
+	set := mustSet(t, l.current.rule(t))
+	m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: 4 << 20, Bans: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.limiter = ratelimit.NewLimiter(set, open(m))
+	return l
+}
+
+func liveChanges() int {
+	switch {
+	case longForm():
+		return 30_000
+	case raceEnabled:
+		return 300
+	}
+	return 1000
+}
+
+// TestLiveRules changes limit, window, algorithm and ban 1,000 times under load: no
+// window admits more than a rule in force allows, as far as Limiter.Update says
+// that its counts are carried; nobody is refused who has not used up the limit; and
+// each event gets one answer.
+func TestLiveRules(t *testing.T) {
+	l := liveOver(t, someLogRule, itself)
+	l.run(liveChanges())
+	for _, sentence := range l.broken {
+		t.Error(sentence)
+	}
+	s := l.limiter.Stats().Rules[0]
+	if answers := s.Allowed + s.Refused; answers != l.taken {
+		t.Errorf("%d events were taken, and %d answers counted", l.taken, answers)
+	}
+	if l.refusals.Load() == 0 || l.refusals.Load() == l.taken {
+		t.Errorf("%d of %d refused: the test has no teeth", l.refusals.Load(), l.taken)
+	}
+}
+
+// TestLiveLimit changes only N, up and down, within one window: what was lowered
+// and raised again has forgotten nothing.
+func TestLiveLimit(t *testing.T) {
+	some := func(rnd *rand.Rand) liveRule {
+		return liveRule{algorithm: ratelimit.Algorithm(rnd.IntN(2)), limit: per(1+rnd.Uint64N(200), 5*time.Second)}
+	}
+	l := liveOver(t, some, itself)
+	l.run(liveChanges())
+	for _, sentence := range l.broken {
+		t.Error(sentence)
+	}
+}
+
+// TestLiveAlgorithms changes to any algorithm under load: each event gets one
+// answer, and nobody waits for ever.
+func TestLiveAlgorithms(t *testing.T) {
+	some := func(rnd *rand.Rand) liveRule {
+		r := someLogRule(rnd)
+		if r.algorithm = ratelimit.Algorithm(rnd.IntN(len(ratelimit.Algorithms()))); r.algorithm == ratelimit.Calendar {
+			r.limit = ratelimit.Limit{N: r.limit.N, Per: ratelimit.PerMinute}
+		}
+		return r
+	}
+	l := liveOver(t, some, itself)
+	for l.changes < liveChanges() {
+		l.hammer([]liveRule{some(l.rnd)})
+		l.now += l.rnd.Int64N(int64(300 * time.Millisecond))
+	}
+	s := l.limiter.Stats().Rules[0]
+	if answers := s.Allowed + s.Refused; answers != l.taken {
+		t.Errorf("%d events were taken, and %d answers counted", l.taken, answers)
+	}
+}
+
+// forgetting is a broken store: what changes is counted from nothing.
+type forgetting struct{ atomic.Pointer[ratelimit.Memory] }
+
+func newForgetting(m *ratelimit.Memory) ratelimit.Store {
+	f := &forgetting{}
+	f.Store(m)
+	return forgettingStore{m, f}
+}
+
+// forgettingStore is the Store of it.
+type forgettingStore struct {
+	*ratelimit.Memory // for the verbs of bans
+	now               *forgetting
+}
+
+func (f forgettingStore) Decide(r *ratelimit.Request) error    { return f.now.Load().Decide(r) }
+func (f forgettingStore) Settle(s *ratelimit.Settlement) error { return f.now.Load().Settle(s) }
+
+func (f forgettingStore) Reset(set *ratelimit.Set, subjects []ratelimit.Subject) error {
+	return f.now.Load().Reset(set, subjects)
+}
+
+func (f forgettingStore) Update(set *ratelimit.Set, published func()) error {
+	fresh, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: 4 << 20, Bans: 1000})
+	if err != nil {
+		return err
+	}
+	f.now.Store(fresh)
+	published()
+	return nil
+}
+
+// TestForgettingIsCaught runs the tests of live rules over a store that forgets.
+func TestForgettingIsCaught(t *testing.T) {
+	l := liveOver(t, someLogRule, newForgetting)
+	l.run(1000)
+	if len(l.broken) == 0 {
+		t.Error("a store that forgets at an update is not caught")
+	}
+}
