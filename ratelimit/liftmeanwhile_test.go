@@ -1,0 +1,44 @@
+package ratelimit_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestLiftMeanwhile lifts bans while hits extend them: who is refused is told an
+// end that is to come.
+func TestLiftMeanwhile(t *testing.T) {
+	r := ban(t, "r", ratelimit.Ban{Span: time.Second, For: time.Minute, Extend: true})
+	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	hits := 100_000
+	if raceEnabled {
+		hits /= 10
+	}
+	var done atomic.Bool
+	var lifted atomic.Uint64
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for !done.Load() {
+			if held, err := l.Lift("r", "k"); err != nil {
+				t.Error(err)
+			} else if held {
+				lifted.Add(1)
+			}
+		}
+	})
+	defer wg.Wait()
+	defer done.Store(true)
+	for range hits {
+		before := time.Now()
+		if d := l.TakeKey("k"); d.Allowed || !d.BannedUntil.After(before) {
+			t.Fatalf("after %d were lifted: %+v", lifted.Load(), d)
+		}
+	}
+	if lifted.Load() == 0 {
+		t.Error("nothing was lifted: the test has no teeth")
+	}
+}
