@@ -126,18 +126,22 @@ func (f *filled) run(b *testing.B, goroutines int, seq []uint32) {
 		pos := i * (keys.Draws / goroutines)
 		if f.own != nil {
 			return func(n int) {
+				at := pos // pos of two goroutines may share a cache line
 				for range n {
-					f.t.Add(f.own[seq[pos%keys.Draws]])
-					pos++
+					f.t.Add(f.own[seq[at%keys.Draws]])
+					at++
 				}
+				pos = at
 			}
 		}
 		k := keys.NewBuilder(f.n)
 		return func(n int) {
+			at := pos
 			for range n {
-				f.t.Add(k.Key(seq[pos%keys.Draws]))
-				pos++
+				f.t.Add(k.Key(seq[at%keys.Draws]))
+				at++
 			}
+			pos = at
 		}
 	})
 	runtime.KeepAlive(f)
