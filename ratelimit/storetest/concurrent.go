@@ -264,11 +264,11 @@ func concurrentBanCase(c *check) {
 }
 
 func concurrentUpdatesCase(c *check) {
-	const keys, updates = 20, 8
+	const keys, changes = 20, 8
 	for _, a := range c.algorithms(ratelimit.InFlight) {
 		s := c.session(c.lasting(a, 200))
 		var sets []*ratelimit.Set
-		for i := range uint64(updates) {
+		for i := range uint64(changes) {
 			sets = append(sets, c.set(named("other", c.lasting(a, 10+i)), c.lasting(a, 200+i%3)))
 		}
 		var current atomic.Pointer[ratelimit.Set]
@@ -306,7 +306,7 @@ func concurrentUpdatesCase(c *check) {
 			o := s.raw(0, true, about(1, fmt.Sprint("k", key))).Subjects[0].Outcome
 			used, want := o.Limit-o.Remaining, admittedOf[key].Load()
 			if want > 202 || used != min(want, o.Limit) && c.config.Pass == nil {
-				c.fatal("%v: after %d updates %d are used of %d, and %d were admitted", a, updates, used, o.Limit, want)
+				c.fatal("%v: after %d updates %d are used of %d, and %d were admitted", a, changes, used, o.Limit, want)
 			}
 		}
 	}
