@@ -343,11 +343,12 @@ func TestOwnClock(t *testing.T) {
 		})(m, set)
 	}
 	for _, c := range storetest.Cases() {
-		synctest.Test(t, func(t *testing.T) {
-			config := storetest.Config{Pass: time.Sleep, Resolution: time.Microsecond}
-			if err := c.Check(t, open, config); err != nil {
-				t.Errorf("%s: %v", c.Name, err)
-			}
+		t.Run(c.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if err := c.Check(t, open, storetest.Config{Pass: time.Sleep, Resolution: time.Microsecond}); err != nil {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }

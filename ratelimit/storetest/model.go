@@ -83,10 +83,13 @@ type verdict struct {
 	outcomes []outcome
 }
 
-// An outcome is what one rule should say. Its RetryAfter is not filled in: what
-// matters is that of all rules together, see verdictAt.
+// An outcome is what one rule should say. Its waiting times are not filled in: a
+// session finds out whether those of the store are true.
 type outcome struct {
 	ratelimit.Outcome
+	// forgotten reports whether at t, which is no earlier, nothing that was counted
+	// is known any more, if nothing comes in between.
+	forgotten func(t int64) bool
 	// struck says that a look would have begun a ban.
 	struck bool
 }
@@ -210,48 +213,19 @@ func (rec *record) charge(rule *ratelimit.Rule, o *outcome, v verdict, r *rateli
 		o.Charged = v.allowed && !o.Refused && r.Cost > 0 && !r.Look
 		o.Remaining -= min(r.Cost, o.Remaining)
 	}
-	o.ResetAfter = rec.resetAfter(rule, o, v.at)
+	banned, bans := o.Banned, len(rule.Limits) == 0
+	o.forgotten = func(t int64) bool {
+		for _, w := range rec.limits {
+			if w.used(t) > 0 {
+				return false
+			}
+		}
+		return (!banned || t >= rec.ban.until) && (banned || !bans || rec.strikes.used(t) == 0)
+	}
 }
 
-// resetAfter returns how long until nothing that was counted is known any more.
-func (rec *record) resetAfter(rule *ratelimit.Rule, o *outcome, now int64) time.Duration {
-	var d time.Duration
-	for _, w := range rec.limits {
-		d = max(d, until(now, func(t int64) bool { return w.used(t) == 0 }))
-	}
-	if len(rule.Limits) == 0 && !o.Banned {
-		d = max(d, until(now, func(t int64) bool { return rec.strikes.used(t) == 0 }))
-	}
-	if o.Banned {
-		d = max(d, time.Duration(rec.ban.until-now))
-	}
-	return d
-}
-
-// never is where until gives up: by then every window is empty and every ban over.
+// never is when every window is empty and every ban over.
 const never = 3 * int64(ratelimit.MaxSpan)
-
-// until returns how long after now done is true; it then stays so.
-func until(now int64, done func(t int64) bool) time.Duration {
-	if done(now) {
-		return 0
-	}
-	lo, hi := int64(0), int64(1) // not done, done
-	for !done(now + hi) {
-		if hi == never {
-			return ratelimit.Never
-		}
-		lo, hi = hi, min(2*hi, never)
-	}
-	for hi-lo > 1 {
-		if mid := lo + (hi-lo)/2; done(now + mid) {
-			hi = mid
-		} else {
-			lo = mid
-		}
-	}
-	return time.Duration(hi)
-}
 
 // under returns n - used, or 0.
 func under(n, used uint64) uint64 { return n - min(n, used) }

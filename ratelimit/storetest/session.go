@@ -168,15 +168,16 @@ func (s *session) compare(r *ratelimit.Request, v verdict) {
 		if !v.allowed {
 			got.Delay, want.Delay = 0, 0 // it waits for no turn
 		}
-		if diff := s.differs(&got, &want); diff != "" {
+		if diff := s.differs(v.at, &got, &want); diff != "" {
 			s.broken("%s\ngot  %+v\nwant %+v", diff, got, want.Outcome)
 		}
 	}
 	s.retryIsTrue(r, v)
 }
 
-// differs returns what got says otherwise than want, or "".
-func (s *session) differs(got *ratelimit.Outcome, want *outcome) string {
+// differs returns what got says otherwise than want of an event judged at that
+// time, or "".
+func (s *session) differs(at int64, got *ratelimit.Outcome, want *outcome) string {
 	rule := s.model.set.Rule(want.Rule)
 	type flag struct {
 		name      string
@@ -212,8 +213,12 @@ func (s *session) differs(got *ratelimit.Outcome, want *outcome) string {
 		return fmt.Sprintf("rule %d: Limit is %d, want %d", want.Rule, got.Limit, want.Limit)
 	case got.Delay != want.Delay && s.unlike(got.Delay, want.Delay):
 		return fmt.Sprintf("rule %d: Delay is %v, want %v", want.Rule, got.Delay, want.Delay)
-	case (len(rule.Limits) == 0 || rule.Ban == nil) && s.unlike(got.ResetAfter, want.ResetAfter):
-		return fmt.Sprintf("rule %d: ResetAfter is %v, want %v", want.Rule, got.ResetAfter, want.ResetAfter)
+	case len(rule.Limits) > 0 && rule.Ban != nil:
+		return "" // which of the two it resets is not said
+	case got.ResetAfter < 0 || !want.forgotten(at+int64(got.ResetAfter)):
+		return fmt.Sprintf("rule %d: ResetAfter is %v, and then not all is forgotten", want.Rule, got.ResetAfter)
+	case got.ResetAfter > 0 && want.forgotten(at+max(int64(got.ResetAfter-s.config.Resolution), 0)):
+		return fmt.Sprintf("rule %d: ResetAfter is %v, and all is forgotten %v before", want.Rule, got.ResetAfter, s.config.Resolution)
 	}
 	return ""
 }

@@ -9,7 +9,7 @@ import (
 
 // memory opens an empty memory store.
 func memory(t testing.TB, set *ratelimit.Set) ratelimit.Store {
-	m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: 16 << 20})
+	m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: 8 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
