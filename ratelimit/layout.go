@@ -70,6 +70,17 @@ func (l *layout) logged(i int) bool {
 		l.algorithm == Sliding && max(l.limits[i].N, l.most) <= slidingExact
 }
 
+// manyTimes reports whether a key may come to take many times what its record
+// does, so that the record's own bytes matter less than how soon it is found.
+func (l *layout) manyTimes() bool {
+	for i := range l.limits {
+		if l.logged(i) && l.keep[i] >= 16 {
+			return true
+		}
+	}
+	return l.bans && l.after >= 16
+}
+
 // slidingExact is the largest N for which Sliding is Exact.
 const slidingExact = 64
 

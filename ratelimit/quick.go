@@ -46,28 +46,62 @@ func (m *Memory) take(d *Decision, set *Set, rule int, live *Limiter, now int64,
 	}
 	w[wordNewest] = shard.Stamp(now) // also if Decide is to judge it: the window has moved on
 	mt := &records.limits[0]
-	w = w[wordNewest+1:]
-	n := mt.most
-	left := n - min(mt.Advance(w, mt.blocks, now), n)
-	switch {
-	case cost <= left && (mt.blocks == nil || mt.Room(w, mt.blocks, cost)):
-		mt.Charge(w, mt.blocks, now, cost)
-		d.Allowed, d.Remaining = true, left-cost
-		if mt.blocks != nil {
-			d.ResetAfter = time.Duration(mt.span) // it is the newest now
-		} else {
-			d.ResetAfter = mt.Reset(w, mt.blocks, now)
+	var ok bool
+	if w = w[wordNewest+1:]; mt.blocks != nil {
+		ok = mt.takeTimes(d, w, now, cost, mr.Ban == nil)
+	} else {
+		ok = mt.takeCounts(d, w, now, cost, mr.Ban == nil)
+	}
+	r.Unlock()
+	if ok {
+		mr.tally.decided(hash, d.Allowed)
+		d.Rule, d.Limit = mr.Name, mt.most
+	}
+	return ok
+}
+
+// takeTimes is take with the words of a log. It leaves a refusal alone unless it
+// may refuse.
+func (m *recordMeter) takeTimes(d *Decision, w []uint64, now int64, cost uint64, refuse bool) bool {
+	used, n := uint64(m.blocks.Expire(w, now-m.span)), m.most
+	switch left := n - min(used, n); {
+	case cost == 1 && left > 0:
+		if !m.blocks.Push(w, now) {
+			return false
 		}
-	case cost > n || cost <= left || mr.Ban != nil:
-		r.Unlock()
+		d.Remaining = left - 1
+	case cost <= left:
+		if !m.Room(w, m.blocks, cost) {
+			return false
+		}
+		m.Charge(w, m.blocks, now, cost)
+		d.Remaining = left - cost
+	case cost > n || !refuse:
 		return false
 	default:
 		d.Remaining = left
-		d.RetryAfter = mt.Wait(w, mt.blocks, now, n, cost)
-		d.ResetAfter = mt.Reset(w, mt.blocks, now)
+		d.RetryAfter = m.Wait(w, m.blocks, now, n, cost)
+		d.ResetAfter = time.Duration(m.blocks.Newest(w) + m.span - now)
+		return true
 	}
-	r.Unlock()
-	mr.tally.decided(hash, d.Allowed)
-	d.Rule, d.Limit = mr.Name, n
+	d.Allowed, d.ResetAfter = true, time.Duration(m.span) // it is the newest now
+	return true
+}
+
+// takeCounts is takeTimes for words of any other kind.
+func (m *recordMeter) takeCounts(d *Decision, w []uint64, now int64, cost uint64, refuse bool) bool {
+	n := m.most
+	left := n - min(m.Advance(w, nil, now), n)
+	switch {
+	case cost <= left:
+		m.Charge(w, nil, now, cost)
+		d.Allowed, d.Remaining = true, left-cost
+	case cost > n || !refuse:
+		return false
+	default:
+		d.Remaining = left
+		d.RetryAfter = m.Wait(w, nil, now, n, cost)
+	}
+	d.ResetAfter = m.Reset(w, nil, now)
 	return true
 }

@@ -147,14 +147,17 @@ func newRecords(m *Memory, l layout, rules int) (*records, error) {
 	}
 	rs.table, err = shard.NewInline(m.seed, shard.InlineConfig{
 		Words: rs.words, KeyWords: keyWords, Pages: pagesFor(pages, m.config.Budget, rules), Budget: m.budget, Keep: keep, Owner: rs,
+		Roomy: rs.words+keyWords+1 <= lineWords && l.manyTimes(),
 	})
 	return rs, err
 }
 
 const (
 	unboundedPages = 256
-	tablePage      = 64 << 10
+	tablePage      = 256 << 10
 	maxPages       = 1 << 14
+
+	lineWords = 8 // of a cache line
 )
 
 // pagesFor returns how many pages each of so many tables gets of a budget.

@@ -116,6 +116,23 @@ func (b *Blocks) Room(l []uint64, n int) bool {
 	return b.grow(l, need)
 }
 
+// Push is Room for one and Add, and reports false if there is no room: at the
+// bound, or for want of memory.
+func (b *Blocks) Push(l []uint64, t int64) bool {
+	h := l[0]
+	n := int(h & logHalf)
+	if h>>logClassShift == 0 && n < b.inline {
+		l[1+n] = uint64(t)
+		l[0]++
+		return true
+	}
+	if n == b.bound || !b.Room(l, 1) {
+		return false
+	}
+	b.Add(l, t)
+	return true
+}
+
 // Add adds t, which is no earlier than the newest time of l. A log at its bound
 // drops its oldest time for it, and so does one without room; call Room first.
 func (b *Blocks) Add(l []uint64, t int64) {

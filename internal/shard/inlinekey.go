@@ -41,26 +41,25 @@ func (t *Inline) identify(key string) (id identity) {
 		id.words[0], id.words[1] = maphash.String(t.seed2, key), longMark<<56
 		id.long, id.bytes = true, keyHead+len(key)
 	default:
-		id.words = shortKey(key)
+		id.words[0], id.words[1] = shortKey(key)
 	}
 	return id
 }
 
 // shortKey puts a key of up to MaxShortKey bytes into words.
-func shortKey(key string) (w [shortWords]uint64) {
+func shortKey(key string) (w0, w1 uint64) {
 	n := len(key)
 	b := unsafe.Slice(unsafe.StringData(key), n)
 	switch {
 	case n >= 8:
-		w[0] = binary.LittleEndian.Uint64(b)
-		w[1] = binary.LittleEndian.Uint64(b[n-8:]) >> (8 * uint(16-n)) // the first bytes are in w[0]
+		w0 = binary.LittleEndian.Uint64(b)
+		w1 = binary.LittleEndian.Uint64(b[n-8:]) >> (8 * uint(16-n)) // the first bytes are in w0
 	case n >= 4:
-		w[0] = uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<(8*uint(n-4))
+		w0 = uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<(8*uint(n-4))
 	case n > 0:
-		w[0] = uint64(b[0]) | uint64(b[n/2])<<(8*uint(n/2)) | uint64(b[n-1])<<(8*uint(n-1))
+		w0 = uint64(b[0]) | uint64(b[n/2])<<(8*uint(n/2)) | uint64(b[n-1])<<(8*uint(n-1))
 	}
-	w[1] |= uint64(n) << 56
-	return w
+	return w0, w1 | uint64(n)<<56
 }
 
 // keyWords returns the words of r that are its key's.

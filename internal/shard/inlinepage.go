@@ -18,7 +18,7 @@ const (
 
 // A page is a part of an [Inline]: an open-addressing table with linear probing
 // in the order of the hash, at most three quarters full, or with small records
-// five sixths.
+// five sixths, or half if it is Roomy.
 //
 // The mutex is for what changes the page: a new record, and all that moves
 // records, which locks those that it moves first. So who has locked a record may

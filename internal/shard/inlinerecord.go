@@ -129,8 +129,37 @@ func (t *Inline) LockAt(s Spot, hash uint64, key string) (Record, State) {
 	}
 }
 
+// lockShort is LockAt for a key that is kept in its record.
+func (t *Inline) lockShort(s Spot, hash uint64, key string) (Record, State) {
+	w0, w1 := shortKey(key)
+	tag, step := tagOf(hash), 8*t.stride
+	for at := s.at; ; {
+		head := (*atomic.Uint64)(unsafe.Add(s.first, at))
+		h := head.Load()
+		if (h^tag)&^status == 0 {
+			if h&locked != 0 || !head.CompareAndSwap(h, h|locked) {
+				return t.lockSlow(hash, key)
+			}
+			r := Record{s.p, head}
+			if w := r.keyWords(); w[0] == w0 && w[1] == w1 {
+				return r, Found
+			}
+			head.Store(h)
+		}
+		if h == 0 {
+			return t.absent(s, hash, key)
+		}
+		if at += step; at == uint(s.state>>placesShift)*step {
+			at = 0
+		}
+	}
+}
+
 // lockKey is LockAt where the hash is not enough.
 func (t *Inline) lockKey(s Spot, hash uint64, key string) (Record, State) {
+	if t.config.KeyWords != 0 && len(key) <= MaxShortKey {
+		return t.lockShort(s, hash, key)
+	}
 	id := t.identify(key)
 	tag, step := tagOf(hash), 8*t.stride
 	for at := s.at; ; {
