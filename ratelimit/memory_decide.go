@@ -13,6 +13,7 @@ type probe struct {
 	*memoryRule
 	hash   uint64
 	key    string
+	spot   shard.Spot // where its record is looked for
 	record shard.Record
 	w      []uint64 // the record's words; nil if the key has none
 	sketch []sketch.Held
@@ -78,7 +79,8 @@ func (m *Memory) decide(r *Request, probes []probe) error {
 	return nil
 }
 
-// probe appends a probe for each subject of r, without its record.
+// probe appends a probe for each subject of r, without its record, but with all of
+// them on their way to the cache.
 func (m *Memory) probe(rs *memoryRules, r *Request, probes []probe) ([]probe, error) {
 	var hash uint64
 	var hashed *byte
@@ -97,7 +99,8 @@ func (m *Memory) probe(rs *memoryRules, r *Request, probes []probe) ([]probe, er
 		if i == 0 || first != hashed || len(key) != len(probes[i-1].key) {
 			hash, hashed = rs.rules[s.Outcome.Rule].records.table.Hash(key), first
 		}
-		probes = append(probes, probe{memoryRule: rs.rules[s.Outcome.Rule], hash: hash, key: key})
+		mr := rs.rules[s.Outcome.Rule]
+		probes = append(probes, probe{memoryRule: mr, hash: hash, key: key, spot: mr.records.table.Seek(hash)})
 		if p := &probes[i]; p.adapt != nil {
 			p.n = p.adapt.n.Load()
 			if !r.Look && r.Cost > 0 {
@@ -153,11 +156,10 @@ func inOrder(probes []probe) bool {
 // counted. It reports false if the table has moved.
 func (p *probe) lock(now int64, look bool) bool {
 	rs := p.records
-	for {
-		r, state := rs.table.Lock(p.hash, p.key)
+	for r, state := rs.table.LockAt(p.spot, p.hash, p.key); ; r, state = rs.table.Lock(p.hash, p.key) {
 		if state == shard.Absent && !look {
 			rs.added(now)
-			r, state = rs.table.LockOrAdd(p.hash, p.key)
+			r, state = rs.table.Add(p.hash, p.key)
 		}
 		switch state {
 		case shard.Moved:

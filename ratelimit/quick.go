@@ -7,18 +7,17 @@ import (
 )
 
 // quick reports whether decisions under the rule alone can take the short way of
-// take: one limit, enforced, and nothing that is not said by its meter.
+// take: one limit or none, enforced, and nothing more than a ban.
 func (mr *memoryRule) quick() bool {
-	return len(mr.Limits) == 1 && mr.Adapt == nil && !mr.Shadow && !mr.CountRefused &&
-		mr.Algorithm != LeakyBucket && (mr.Ban == nil || mr.Ban.Of == Refusals)
+	return len(mr.Limits) <= 1 && mr.Adapt == nil && !mr.Shadow && !mr.CountRefused && mr.Algorithm != LeakyBucket
 }
 
 // take is Decide and fold for the most common case, and says the same: a request
-// for one rule, which is quick, about a key that has a record and no ban, and
-// that is admitted, or is refused without a ban to count it. It reports false if
-// anything is not so, and has counted nothing then. It is one piece because a
-// decision is some dozens of nanoseconds, which requests, subjects and outcomes
-// would double, and writes to d, which is zero, since a Decision is large.
+// for one rule, which is quick, about a key that has a record, and that begins
+// no ban. It reports false if anything is not so, and has counted nothing then.
+// It is apart because a decision is some dozens of nanoseconds, which requests,
+// subjects and outcomes would double, and writes to d, which is zero, since a
+// Decision is large.
 //
 // If live is not nil, now is what it says; it reads the clock while the record is
 // on its way to the cache.
@@ -40,29 +39,94 @@ func (m *Memory) take(d *Decision, set *Set, rule int, live *Limiter, now int64,
 	}
 	w := r.Words()
 	now = max(now, shard.Time(w[wordNewest]))
-	if _, banned := m.bans.holds(mr.id, hash, viewed(key), now); banned {
-		r.Unlock()
-		return false
-	}
-	w[wordNewest] = shard.Stamp(now) // also if Decide is to judge it: the window has moved on
-	mt := &records.limits[0]
+	w[wordNewest] = shard.Stamp(now) // also if Decide is to judge it: the windows move on
+	until, banned := m.bans.holds(mr.id, hash, viewed(key), now)
 	var ok bool
-	if w = w[wordNewest+1:]; mt.blocks != nil {
-		ok = mt.takeTimes(d, w, now, cost, mr.Ban == nil)
+	if banned {
+		ok = mr.takeBanned(d, w, now, cost, until)
 	} else {
-		ok = mt.takeCounts(d, w, now, cost, mr.Ban == nil)
+		ok = mr.takeFree(d, w, now, cost)
 	}
 	r.Unlock()
-	if ok {
-		mr.tally.decided(hash, d.Allowed)
-		d.Rule, d.Limit = mr.Name, mt.most
+	if !ok {
+		*d = Decision{}
+		return false
 	}
-	return ok
+	d.Rule = mr.Name
+	mr.tally.decided(hash, d.Allowed, banned)
+	return true
 }
 
-// takeTimes is take with the words of a log. It leaves a refusal alone unless it
-// may refuse.
-func (m *recordMeter) takeTimes(d *Decision, w []uint64, now int64, cost uint64, refuse bool) bool {
+// takeFree is take with the words of a record that no ban holds for.
+func (mr *memoryRule) takeFree(d *Decision, w []uint64, now int64, cost uint64) bool {
+	strikes, hits, count := mr.records.ban, false, uint64(0)
+	if strikes != nil && mr.Ban.Of == Hits {
+		hits = true
+		if count = strikes.Advance(w[strikes.at:], strikes.blocks, now); count >= mr.Ban.After {
+			return false
+		}
+	}
+	if len(mr.records.limits) == 0 {
+		d.Allowed, d.Limit, d.Remaining, d.ResetAfter = true, mr.Ban.After, mr.Ban.After-count-1, mr.Ban.Span
+	} else if !mr.records.limits[0].admit(d, w[wordNewest+1:], now, cost) {
+		return false
+	}
+	if strikes == nil || d.Allowed && !hits {
+		return true
+	}
+	w = w[strikes.at:]
+	if !hits && strikes.Advance(w, strikes.blocks, now) >= mr.Ban.After {
+		return false // the limit has changed nothing
+	}
+	if strikes.Room(w, strikes.blocks, 1) { // as in addStrike
+		strikes.Charge(w, strikes.blocks, now, 1)
+	}
+	if hits && !d.Allowed {
+		d.RetryAfter = max(d.RetryAfter, strikes.Wait(w, strikes.blocks, now, mr.Ban.After, 1))
+	}
+	return true
+}
+
+// takeBanned is take with the words of a record whose key is banned.
+func (mr *memoryRule) takeBanned(d *Decision, w []uint64, now int64, cost uint64, until int64) bool {
+	if mr.Ban != nil && mr.Ban.Extend {
+		return false
+	}
+	left := time.Duration(until - now)
+	d.RetryAfter, d.ResetAfter, d.BannedUntil = left, left, time.Unix(0, until)
+	if len(mr.records.limits) > 0 {
+		m := &mr.records.limits[0]
+		w := w[m.at:]
+		m.Advance(w, m.blocks, now)
+		if cost > m.most || !m.Room(w, m.blocks, cost) {
+			return false
+		}
+		d.Limit = m.most
+		d.RetryAfter = max(left, m.Wait(w, m.blocks, now, m.most, cost))
+		d.ResetAfter = max(left, m.Reset(w, m.blocks, now))
+	}
+	if mr.Ban == nil {
+		return true
+	}
+	if d.Limit = mr.Ban.After; mr.Ban.Of == Hits {
+		m := mr.records.ban
+		m.Advance(w[m.at:], m.blocks, now)
+		d.RetryAfter = longer(d.RetryAfter, m.Wait(w[m.at:], m.blocks, now, max(mr.Ban.After, 1), 1))
+	}
+	return true
+}
+
+// admit is takeFree for a limit.
+func (m *recordMeter) admit(d *Decision, w []uint64, now int64, cost uint64) bool {
+	d.Limit = m.most
+	if m.blocks != nil {
+		return m.admitTimes(d, w, now, cost)
+	}
+	return m.admitCounts(d, w, now, cost)
+}
+
+// admitTimes is admit with the words of a log.
+func (m *recordMeter) admitTimes(d *Decision, w []uint64, now int64, cost uint64) bool {
 	used, n := uint64(m.blocks.Expire(w, now-m.span)), m.most
 	switch left := n - min(used, n); {
 	case cost == 1 && left > 0:
@@ -76,7 +140,7 @@ func (m *recordMeter) takeTimes(d *Decision, w []uint64, now int64, cost uint64,
 		}
 		m.Charge(w, m.blocks, now, cost)
 		d.Remaining = left - cost
-	case cost > n || !refuse:
+	case cost > n:
 		return false
 	default:
 		d.Remaining = left
@@ -88,15 +152,15 @@ func (m *recordMeter) takeTimes(d *Decision, w []uint64, now int64, cost uint64,
 	return true
 }
 
-// takeCounts is takeTimes for words of any other kind.
-func (m *recordMeter) takeCounts(d *Decision, w []uint64, now int64, cost uint64, refuse bool) bool {
+// admitCounts is admit with words of any other kind.
+func (m *recordMeter) admitCounts(d *Decision, w []uint64, now int64, cost uint64) bool {
 	n := m.most
 	left := n - min(m.Advance(w, nil, now), n)
 	switch {
 	case cost <= left:
 		m.Charge(w, nil, now, cost)
 		d.Allowed, d.Remaining = true, left-cost
-	case cost > n || !refuse:
+	case cost > n:
 		return false
 	default:
 		d.Remaining = left

@@ -45,12 +45,15 @@ func (t *tally) elsewhere(hash uint64, full bool) {
 }
 
 // decided counts one outcome of a rule that is no shadow rule.
-func (t *tally) decided(hash uint64, allowed bool) {
+func (t *tally) decided(hash uint64, allowed, banned bool) {
 	s := &t.stripes[hash>>58]
 	if allowed {
 		s.allowed.Add(1)
-	} else {
-		s.refused.Add(1)
+		return
+	}
+	s.refused.Add(1)
+	if banned {
+		s.banned.Add(1)
 	}
 }
 
