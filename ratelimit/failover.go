@@ -77,7 +77,9 @@ func (l *Limiter) localFor(set *Set) (*Memory, error) {
 //     that are known of them: those of a log exactly, those of a slot or bucket at
 //     its end, and all others at the time of the last event. So never more is
 //     admitted than under the new limit with the true times: neither limit is
-//     exceeded because of the change.
+//     exceeded because of the change. A bucket (GCRA, TokenBucket, LeakyBucket)
+//     holds no more than its burst and N, so one that is lowered and raised again
+//     forgets what was above that in between.
 //   - What is under way (InFlight) and what has come (all others) are not carried
 //     into one another.
 //   - Bans that hold go on.

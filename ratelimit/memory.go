@@ -2,6 +2,8 @@ package ratelimit
 
 import (
 	cryptorand "crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
@@ -102,11 +104,16 @@ func NewMemory(s *Set, c MemoryConfig) (*Memory, error) {
 	case NoBudget:
 		c.Budget = unbounded
 	}
-	if c.JitterSeed == 0 {
+	repeatable := c.JitterSeed != 0
+	if !repeatable {
 		c.JitterSeed = rand.Uint64()
 	}
 	m := &Memory{config: c, seed: maphash.MakeSeed(), budget: shard.NewBudget(c.Budget), ids: make(map[string]uint32)}
-	cryptorand.Read(m.secret[:]) // never fails
+	if repeatable { // a long key's ban too: its jitter is that of the digest
+		m.secret = sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("lately: jitter of long keys "), c.JitterSeed))
+	} else {
+		cryptorand.Read(m.secret[:]) // never fails
+	}
 	bans := banTableConfig{budget: m.budget, most: c.Bans, keep: c.Budget == unbounded}
 	if bans.keep && bans.most == 0 {
 		bans.most = maxBans

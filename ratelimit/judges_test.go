@@ -1,0 +1,73 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A judge is what an attack is on: a limiter, or a broken control.
+type judge interface {
+	take(t int64, key string, cost uint64) ratelimit.Decision
+	peek(t int64, key string, cost uint64) ratelimit.Decision
+
+	// reserve is take with what takes the charge back.
+	reserve(t int64, key string, cost uint64) (d ratelimit.Decision, cancel func(t int64))
+}
+
+// limiterJudge asks a limiter, in turn by the verb that has a short way and by the
+// one that has none.
+type limiterJudge struct {
+	*ratelimit.Limiter
+	outcomes []ratelimit.Outcome
+	turn     int
+}
+
+func (l *limiterJudge) take(t int64, key string, cost uint64) (d ratelimit.Decision) {
+	if l.turn++; l.turn%8 != 0 {
+		return l.TakeKeyAt(time.Unix(0, t), key, cost)
+	}
+	d, l.outcomes = l.JudgeKey(time.Unix(0, t), key, cost, l.outcomes[:0])
+	return d
+}
+
+func (l *limiterJudge) peek(t int64, key string, cost uint64) ratelimit.Decision {
+	return l.PeekKeyAt(time.Unix(0, t), key, cost)
+}
+
+func (l *limiterJudge) reserve(t int64, key string, cost uint64) (ratelimit.Decision, func(int64)) {
+	r := l.ReserveKeyAt(time.Unix(0, t), key, cost)
+	return r.Decision, func(t int64) { r.CancelAt(time.Unix(0, t)) }
+}
+
+// twins asks two limiters, whose every decision has to be the same.
+type twins struct {
+	a, b    judge
+	differs string
+}
+
+func (tw *twins) same(a, b ratelimit.Decision, t int64) ratelimit.Decision {
+	was := a
+	if a.Err != nil && b.Err != nil && a.Err.Error() == b.Err.Error() {
+		a.Err, b.Err = nil, nil
+	}
+	if tw.differs == "" && a != b {
+		tw.differs = fmt.Sprintf("at %d one says %+v, the other %+v", t, a, b)
+	}
+	return was
+}
+
+func (tw *twins) take(t int64, key string, cost uint64) ratelimit.Decision {
+	return tw.same(tw.a.take(t, key, cost), tw.b.take(t, key, cost), t)
+}
+
+func (tw *twins) peek(t int64, key string, cost uint64) ratelimit.Decision {
+	return tw.same(tw.a.peek(t, key, cost), tw.b.peek(t, key, cost), t)
+}
+
+func (tw *twins) reserve(t int64, key string, cost uint64) (ratelimit.Decision, func(int64)) {
+	a, cancel := tw.a.reserve(t, key, cost)
+	b, cancelToo := tw.b.reserve(t, key, cost)
+	return tw.same(a, b, t), func(t int64) { cancel(t); cancelToo(t) }
+}

@@ -1,0 +1,27 @@
+package ratelimit_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// The jitter of a ban is repeated by its seed also for a key that is kept as a
+// digest, or a replay would report other bans each time.
+func TestJitterOfLongKeys(t *testing.T) {
+	until := func(seed uint64) time.Time {
+		r := limit(t, "r")
+		r.Limits = nil
+		r.Ban = &ratelimit.Ban{Span: time.Minute, For: time.Hour, Jitter: 0.5}
+		l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{JitterSeed: seed})
+		return l.TakeKeyAt(at(0), strings.Repeat("k", 1025), 1).BannedUntil
+	}
+	if a, b := until(7), until(7); a.IsZero() || !a.Equal(b) {
+		t.Errorf("with one seed banned until %v and %v", a, b)
+	}
+	if a, b := until(7), until(8); a.Equal(b) {
+		t.Errorf("with two seeds banned until %v", a)
+	}
+}

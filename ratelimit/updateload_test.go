@@ -1,0 +1,340 @@
+package ratelimit_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// What was admitted while rules changed, from several goroutines and with a clock
+// that goes on, is checked afterwards. Of each event it is known that it was judged
+// between two times and under one of a few rules.
+
+// An admittedEvent is one of those.
+type admittedEvent struct {
+	from, to   int64 // it was judged at a time of these
+	first, may int   // by one of the rules first ... may, by their numbers
+}
+
+// A regime is one rule after another under load.
+type regime struct {
+	t       testing.TB
+	limiter *ratelimit.Limiter
+	rules   []ratelimit.Rule // in the order in which they held
+
+	clock       atomic.Int64
+	begun, done atomic.Int64 // the number of the newest rule: its Update was called, has returned
+
+	mu     sync.Mutex
+	events [regimeKeys][]admittedEvent
+	broken []string // sentences
+	taken  atomic.Uint64
+	banned [regimeKeys]atomic.Int64 // the latest end of a ban that anybody was told
+	inBan  atomic.Uint64            // events refused by a ban
+}
+
+const (
+	regimeKeys       = 5
+	regimeGoroutines = 3
+)
+
+// family is the algorithms that take over each other's counts without loss.
+type family struct {
+	name       string
+	algorithms []ratelimit.Algorithm
+}
+
+var families = []family{
+	{"true windows", []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact}},
+	{"windows", []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact, ratelimit.Weighted, ratelimit.TwoBucket}},
+	{"buckets", []ratelimit.Algorithm{ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket}},
+	{"fixed", []ratelimit.Algorithm{ratelimit.Fixed}},
+	{"calendar", []ratelimit.Algorithm{ratelimit.Calendar}},
+	{"in-flight", []ratelimit.Algorithm{ratelimit.InFlight}},
+}
+
+// rule returns one of the family: a limit, at times much above or below the others',
+// its window, and perhaps a ban after hits or refusals.
+func (f *family) rule(t testing.TB, rnd *rand.Rand) ratelimit.Rule {
+	l := per(1+rnd.Uint64N(1<<(1+rnd.IntN(8))), []time.Duration{20 * time.Millisecond, 30 * time.Millisecond, 60 * time.Millisecond, 64 * time.Millisecond}[rnd.IntN(4)])
+	r := limit(t, "r")
+	switch r.Algorithm = f.algorithms[rnd.IntN(len(f.algorithms))]; r.Algorithm {
+	case ratelimit.Calendar:
+		l.Span, l.Per = 0, ratelimit.PerSecond+ratelimit.Period(rnd.IntN(2))
+	case ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket:
+		l.Burst = rnd.Uint64N(2 * l.N)
+	}
+	r.Limits = []ratelimit.Limit{l}
+	if rnd.IntN(2) == 0 {
+		r.Ban = &ratelimit.Ban{
+			After: 10 + rnd.Uint64N(60), Of: ratelimit.Cause(rnd.IntN(2)), Span: time.Duration(1+rnd.IntN(30)) * time.Millisecond,
+			For: time.Duration(1+rnd.IntN(30)) * time.Millisecond,
+		}
+	}
+	return r
+}
+
+// newRegime returns one that begins with a rule of f, over such a store.
+func newRegime(t testing.TB, rnd *rand.Rand, f *family, open func(m *ratelimit.Memory) ratelimit.Store) *regime {
+	g := &regime{t: t, rules: []ratelimit.Rule{f.rule(t, rnd)}}
+	set := mustSet(t, g.rules...)
+	m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: 4 << 20, Bans: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.limiter = ratelimit.NewLimiter(set, open(m))
+	g.clock.Store(1_700_000_000e9)
+	return g
+}
+
+// take takes until stop, at a pace that uses up most limits.
+func (g *regime) take(rnd *rand.Rand, stop *atomic.Bool) {
+	var mine [regimeKeys][]admittedEvent
+	for !stop.Load() {
+		key := rnd.IntN(regimeKeys)
+		first := int(g.done.Load())
+		ban := g.banned[key].Load()
+		from := g.clock.Load()
+		if rnd.IntN(16) == 0 {
+			from = g.clock.Add(rnd.Int64N(int64(time.Millisecond)))
+		}
+		var d ratelimit.Decision
+		if at := time.Unix(0, from); rnd.IntN(4) > 0 {
+			d = g.limiter.TakeKeyAt(at, regimeKey(key), 1)
+		} else {
+			d, _ = g.limiter.JudgeKey(at, regimeKey(key), 1, nil)
+		}
+		to, may := g.clock.Load(), int(g.begun.Load())
+		g.taken.Add(1)
+		switch {
+		case d.Allowed && to < ban:
+			g.found("key %d is admitted at %d, in a ban until %d", key, from, ban)
+		case d.Allowed:
+			mine[key] = append(mine[key], admittedEvent{from, to, first, may})
+		case !d.BannedUntil.IsZero():
+			g.inBan.Add(1)
+			raise(&g.banned[key], d.BannedUntil.UnixNano())
+		}
+		if rnd.IntN(8) == 0 {
+			runtime.Gosched()
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for key := range mine {
+		g.events[key] = append(g.events[key], mine[key]...)
+	}
+}
+
+func regimeKey(key int) string {
+	return []string{"a", "b", "c", "d", "a key of more than fifteen bytes"}[key]
+}
+
+func raise(a *atomic.Int64, to int64) {
+	for was := a.Load(); was < to && !a.CompareAndSwap(was, to); {
+		was = a.Load()
+	}
+}
+
+func (g *regime) found(format string, args ...any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.broken) < 5 {
+		g.broken = append(g.broken, fmt.Sprintf(format, args...))
+	}
+}
+
+// govern changes the rule so many times while goroutines take.
+func (g *regime) govern(rnd *rand.Rand, f *family, changes int) {
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for range regimeGoroutines {
+		mine := rand.New(rand.NewPCG(rnd.Uint64(), 1))
+		wg.Go(func() { g.take(mine, &stop) })
+	}
+	for range changes {
+		next := f.rule(g.t, rnd)
+		if rnd.IntN(3) > 0 { // only a part of it
+			was := g.rules[len(g.rules)-1]
+			switch rnd.IntN(3) {
+			case 0:
+				next.Algorithm, next.Limits = was.Algorithm, was.Limits
+			case 1:
+				next.Limits[0].Span, next.Limits[0].Per, next.Ban = was.Limits[0].Span, was.Limits[0].Per, was.Ban
+			case 2:
+				next.Limits[0].N, next.Limits[0].Burst, next.Ban = was.Limits[0].N, was.Limits[0].Burst, was.Ban
+				if was.Limits[0].Burst != 0 {
+					next.Algorithm = was.Algorithm
+				}
+			}
+		}
+		g.rules = append(g.rules, next)
+		g.begun.Add(1)
+		if err := g.limiter.Update(mustSet(g.t, next)); err != nil {
+			g.t.Error(err)
+			break
+		}
+		g.done.Add(1)
+		until := g.taken.Load() + rnd.Uint64N(1<<rnd.IntN(10))
+		for g.taken.Load() < until {
+			runtime.Gosched()
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+}
+
+// A bound is what rules, one after the other, may admit: in any window of span,
+// the shortest of theirs, as much as the largest of them does at worst alone, by
+// docs/ALGORITHMS.md; of buckets also in any shorter time.
+type bound struct {
+	first, last int // of the rules
+	span        time.Duration
+	most        uint64
+	burst       uint64  // of buckets, that of the largest; 0 of others
+	rate        float64 // of buckets, that of the fastest, per nanosecond
+}
+
+// bound returns that of the rules first ... last.
+func (g *regime) bound(first, last int) bound {
+	b := bound{first: first, last: last, span: g.rules[first].Limits[0].Window()}
+	more := uint64(0)
+	for i := range g.rules[first : last+1] {
+		r := &g.rules[first+i]
+		l := r.Limits[0]
+		b.span, b.most = min(b.span, l.Window()), max(b.most, l.N)
+		switch r.Algorithm {
+		case ratelimit.Weighted, ratelimit.TwoBucket, ratelimit.Fixed, ratelimit.Calendar:
+			more = max(more, l.N)
+		case ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket:
+			burst := cmp.Or(l.Burst, l.N)
+			more, b.burst = max(more, burst), max(b.burst, burst)
+			b.rate = max(b.rate, float64(l.N)/float64(l.Span))
+		}
+	}
+	b.most += more
+	return b
+}
+
+// allows reports whether n may be admitted within a time that was no longer than
+// elapsed.
+func (b *bound) allows(n uint64, elapsed int64) bool {
+	return n <= b.most && (b.burst == 0 || n <= b.burst+uint64(b.rate*float64(elapsed)+1e-6))
+}
+
+// check returns a sentence for a key that was admitted too much. It looks at the
+// windows that begin with an event, and counts what was surely judged in them.
+func (g *regime) check() (broken []string) {
+	for key := range g.events {
+		events := g.events[key]
+		slices.SortFunc(events, func(a, b admittedEvent) int { return cmp.Compare(a.from, b.from) })
+		for i := range events {
+			if s := g.checkFrom(events[i:]); s != "" {
+				broken = append(broken, fmt.Sprintf("key %d: %s", key, s))
+				break
+			}
+		}
+	}
+	return append(broken, g.broken...)
+}
+
+// checkFrom checks the window that begins with the first of events.
+func (g *regime) checkFrom(events []admittedEvent) string {
+	begin := events[0].from
+	b := g.bound(events[0].first, events[0].may)
+	n, latest := uint64(0), begin
+	for i := 0; i < len(events) && events[i].from < begin+int64(b.span); i++ {
+		e := &events[i]
+		was := b.span
+		if e.first < b.first || e.may > b.last {
+			b = g.bound(min(b.first, e.first), max(b.last, e.may))
+		}
+		if b.burst != 0 && b.last > b.first+1 {
+			return "" // see TestUpdateUnderLoad
+		}
+		if b.span < was { // count again
+			n = 0
+			for _, e := range events[:i] {
+				n += within(e.to, begin+int64(b.span))
+			}
+		}
+		latest = max(latest, e.to)
+		if n += within(e.to, begin+int64(b.span)); !b.allows(n, latest-begin) {
+			return fmt.Sprintf("%d are admitted in %v from %d on, too many for the rules %d to %d: %+v, %+v",
+				n, time.Duration(latest-begin), begin, b.first, b.last, b, g.rules[b.first:b.last+1])
+		}
+	}
+	return ""
+}
+
+func within(t, end int64) uint64 {
+	if t < end {
+		return 1
+	}
+	return 0
+}
+
+// TestUpdateUnderLoad changes limit, window, algorithm and ban 1,000 times while
+// goroutines take (20,000 times for each family of algorithms in the long form): no
+// window has more than the larger of the old limit and the new admits at worst, and
+// nobody comes out of a ban.
+//
+// Of buckets, this is checked over one change at a time: what is above burst and N
+// of a bucket is cut off, so that one which is lowered far and raised again at once
+// does not know all that had come.
+func TestUpdateUnderLoad(t *testing.T) {
+	regimes, changes := 1, 200
+	if longForm() {
+		regimes, changes = 20, 1000
+	}
+	for i := range families {
+		f := &families[i]
+		t.Run(f.name, func(t *testing.T) {
+			rnd := seeded(t)
+			taken, admitted, inBan := uint64(0), uint64(0), uint64(0)
+			for range regimes {
+				g := newRegime(t, rnd, f, itself)
+				g.govern(rnd, f, changes)
+				for _, s := range g.check() {
+					t.Fatal(s)
+				}
+				taken, inBan = taken+g.taken.Load(), inBan+g.inBan.Load()
+				for _, events := range g.events {
+					admitted += uint64(len(events))
+				}
+			}
+			if admitted == 0 || inBan == 0 || admitted+inBan >= taken {
+				t.Errorf("%d taken, %d admitted, %d in bans: the test has no teeth", taken, admitted, inBan)
+			}
+			t.Logf("%d changes, %d taken, %d admitted, %d refused by bans: none over", regimes*changes, taken, admitted, inBan)
+		})
+	}
+}
+
+// TestUpdateThatForgetsIsCaught does the same with a store that counts from nothing
+// after each change: it admits too much in every family, and lets out who is banned.
+func TestUpdateThatForgetsIsCaught(t *testing.T) {
+	rnd := seeded(t)
+	for i := range families {
+		f := &families[i]
+		counts, bans := false, false
+		for try := 0; try < 10 && !(counts && bans); try++ {
+			g := newRegime(t, rnd, f, newForgetting)
+			g.govern(rnd, f, 200)
+			bans = bans || len(g.broken) > 0
+			g.broken = nil
+			counts = counts || len(g.check()) > 0
+		}
+		if !counts || !bans {
+			t.Errorf("%s: that a store forgets is noticed by counts: %v, by bans: %v", f.name, counts, bans)
+		}
+	}
+}
