@@ -51,6 +51,7 @@ lint: vet fmt-check staticcheck ## vet, 32-bit vet, gofumpt, staticcheck
 vet:
 	$(GO) vet ./...
 	GOARCH=386 $(GO) vet ./...
+	$(GO) vet -tags explore ./internal/ring/
 	@if [ ! -f benchmarks/go.mod ]; then :; \
 	elif (cd benchmarks && $(GO) mod download) >/dev/null 2>&1; then set -x; cd benchmarks && $(GO) vet ./...; \
 	else echo "SKIP vet of benchmarks/: its modules cannot be downloaded"; fi
@@ -64,7 +65,7 @@ fmt-check:
 .PHONY: staticcheck
 staticcheck:
 	@if ! $(TOOL) -n staticcheck >/dev/null 2>&1; then echo "SKIP staticcheck: it cannot be downloaded"; \
-	else set -x; $(TOOL) staticcheck ./...; fi
+	else set -x; $(TOOL) staticcheck ./... && $(TOOL) staticcheck -tags explore ./internal/ring/; fi
 
 .PHONY: fmt
 fmt: ## format all Go files

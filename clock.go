@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Bounds of the resolution of a [Clock].
+// The resolution of a [Clock], which may be from 100 µs to 1 s.
 const (
 	// DefaultResolution is what NewClock(0) takes.
 	DefaultResolution = time.Millisecond

@@ -2,6 +2,7 @@ package lately_test
 
 import (
 	"fmt"
+	"log"
 	"time"
 
 	"github.com/lately-go/lately"
@@ -11,12 +12,14 @@ import (
 func ExampleClock() {
 	clock, err := lately.NewClock(0)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	defer clock.Close()
 
-	packets, _ := lately.NewCounterOn(clock, lately.Last(time.Second))
+	packets, err := lately.NewCounterOn(clock, lately.Last(time.Second))
+	if err != nil {
+		log.Fatal(err)
+	}
 	for range 1_000_000 {
 		packets.Add(1)
 	}

@@ -2,6 +2,7 @@ package lately_test
 
 import (
 	"fmt"
+	"log"
 	"time"
 
 	"github.com/lately-go/lately"
@@ -10,8 +11,7 @@ import (
 func ExampleCounter() {
 	c, err := lately.NewCounter(lately.Last(time.Minute))
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	c.Add(1)
 	c.Add(2)

@@ -67,8 +67,7 @@
 //
 // For a limit that must never be exceeded, adding and then looking at the sum
 // is two steps, and two goroutines can both pass: use package ratelimit. For
-// counts since the program started, an [sync/atomic.Uint64] is all that is
-// needed.
+// counts since the program started, an atomic.Uint64 is all that is needed.
 //
 // # Dependencies and compatibility
 //

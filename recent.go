@@ -40,7 +40,8 @@ type RecentConfig struct {
 	// Max is the most events that are kept, from 1 to MaxRecent; 0 means 1024.
 	Max int
 
-	// Overflow says what happens to one more.
+	// Overflow says what happens when there is one more. By default it is
+	// DropOldest.
 	Overflow Overflow
 
 	// Ahead bounds how far an event may be ahead of the newest one, as

@@ -32,3 +32,23 @@ func ExampleRecent() {
 	// 12:02:00 B 20
 	// 0 forgotten for lack of room
 }
+
+// The last three errors, however long ago in the hour.
+func ExampleRecent_Append() {
+	errors, err := lately.NewRecent[string](lately.RecentConfig{Span: time.Hour, Max: 3})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, text := range []string{"disk full", "no route", "no route", "timeout"} {
+		errors.Add(text)
+	}
+	for _, e := range errors.Append(nil) {
+		fmt.Println(e.Value)
+	}
+	fmt.Println(errors.Dropped(), "older")
+	// Output:
+	// no route
+	// no route
+	// timeout
+	// 1 older
+}

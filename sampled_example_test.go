@@ -8,7 +8,7 @@ import (
 	"github.com/lately-go/lately"
 )
 
-// How many packets a second, from one in a thousand.
+// How many packets in the last minute, from one in a thousand.
 func ExampleSampled() {
 	packets, err := lately.NewSampled(lately.Last(time.Minute), 0.001)
 	if err != nil {
@@ -20,10 +20,18 @@ func ExampleSampled() {
 		s.Add(1)
 	}
 
-	lo, hi := packets.Sum().Interval(5)
+	lo, hi := packets.Sum().Interval(5) // sure but for one time in a million
 	fmt.Println(lo < 5_000_000 && 5_000_000 < hi)
-	fmt.Println(lately.Estimate{Counted: 5012, P: 0.001})
+	// Output: true
+}
+
+// What it means that 5012 packets were counted, when one in a thousand is.
+func ExampleEstimate() {
+	packets := lately.Estimate{Counted: 5012, P: 0.001}
+	lo, hi := packets.Interval(2.58) // 99 %
+	fmt.Println(packets)
+	fmt.Printf("%.0f, give or take %.0f; from %.0f to %.0f\n", packets.Count(), packets.StdErr(), lo, hi)
 	// Output:
-	// true
 	// 5010000 (4870000 to 5160000 at 95 %)
+	// 5012000, give or take 70760; from 4832243 to 5198425
 }

@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// A Step is one row of a [Steps] table: below that average, that limit.
+// A Step is one row of a [Steps] table: below that average, that limit. Their
+// units are the caller's; Below is in that of what [Steps.Follow] is given.
 type Step struct {
 	Below float64
 	Limit uint64

@@ -25,7 +25,7 @@ func ExampleSteps() {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	for _, n := range []uint64{30_000, 40_000, 290_000} {
 		requests.AddAt(noon, n)
-		perSecond := float64(requests.SumAt(noon)) / 60
+		perSecond := requests.RateAt(noon)
 		fmt.Println(perSecond, limits.Follow(perSecond))
 	}
 	// Output:

@@ -14,13 +14,13 @@ import (
 
 // Bounds of a [Table].
 const (
-	// MaxTableWindows is the largest number of windows of a Table.
+	// MaxTableWindows is the largest number of windows of a Table, 8.
 	MaxTableWindows = shard.MaxBases
 
-	// MaxTableSlots is the largest number of slots of each.
+	// MaxTableSlots is the largest number of slots of each window.
 	MaxTableSlots = 4096
 
-	// MaxTableKey is the longest key of a Table, in bytes.
+	// MaxTableKey is the longest key of a Table in bytes, 1024.
 	MaxTableKey = shard.MaxInlineKey
 
 	// DefaultTableBudget is the budget of a Table that is not given one.
@@ -64,6 +64,17 @@ const (
 	// eighth as many refusals as there are keys in the page.
 	RefuseKeys
 )
+
+// String returns the name of the constant.
+func (a AtBudget) String() string {
+	switch a {
+	case ForgetColdest:
+		return "ForgetColdest"
+	case RefuseKeys:
+		return "RefuseKeys"
+	}
+	return fmt.Sprintf("AtBudget(%d)", int(a))
+}
 
 // A Table counts events by key, for millions of keys, in one or several
 // windows each.

@@ -2,6 +2,7 @@ package lately_test
 
 import (
 	"fmt"
+	"log"
 	"time"
 
 	"github.com/lately-go/lately"
@@ -11,7 +12,7 @@ func ExampleTable() {
 	requests, err := lately.NewTable(lately.TableConfig{Budget: 16 << 20},
 		lately.Last(time.Second), lately.Last(time.Minute), lately.Last(time.Hour))
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	requests.Add("203.0.113.7", 1)
 	requests.Add("203.0.113.7", 1)
@@ -33,7 +34,7 @@ func ExampleTable() {
 func ExampleTable_AddSumAt() {
 	logins, err := lately.NewTable(lately.TableConfig{}, lately.Window{Span: 10 * time.Minute, Slot: time.Minute})
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for i := range 7 {
@@ -49,7 +50,7 @@ func ExampleTable_AddSumAt() {
 func ExampleTable_All() {
 	tb, err := lately.NewTable(lately.TableConfig{}, lately.Window{Span: 3 * time.Second, Slot: time.Second})
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	at := time.Unix(1_000_000, 0)
 	for i := range 3 {
@@ -64,4 +65,43 @@ func ExampleTable_All() {
 	}
 	// Output:
 	// cart 1 2 3, in all 6
+}
+
+// All that is known of one key, at one moment.
+func ExampleReading() {
+	requests, err := lately.NewTable(lately.TableConfig{}, lately.Last(time.Minute), lately.Last(time.Hour))
+	if err != nil {
+		log.Fatal(err)
+	}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for minute := range 30 {
+		requests.AddAt(at.Add(time.Duration(minute)*time.Minute), "203.0.113.7", 2)
+	}
+
+	r := requests.ReadAt(at.Add(29*time.Minute), "203.0.113.7")
+	for _, span := range []time.Duration{time.Minute, 10 * time.Minute, time.Hour} {
+		lo, hi, err := r.BoundsLast(span)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(span, lo, hi)
+	}
+	// Output:
+	// 1m0s 2 4
+	// 10m0s 20 22
+	// 1h0m0s 60 60
+}
+
+// Is the budget large enough? Not if keys were forgotten or refused.
+func ExampleTable_Stats() {
+	requests, err := lately.NewTable(lately.TableConfig{Budget: 1 << 20}, lately.Last(time.Minute))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for i := range 1000 {
+		requests.Add(fmt.Sprint("client ", i), 1)
+	}
+	s := requests.Stats()
+	fmt.Println(s.Keys, "keys,", s.Forgotten+s.Refused, "too many,", s.Bytes <= s.Budget)
+	// Output: 1000 keys, 0 too many, true
 }

@@ -332,3 +332,11 @@ func TestTableFormOlderThanTheRing(t *testing.T) {
 		}
 	}
 }
+
+func TestAtBudgetNames(t *testing.T) {
+	for a, want := range map[AtBudget]string{ForgetColdest: "ForgetColdest", RefuseKeys: "RefuseKeys", 7: "AtBudget(7)"} {
+		if a.String() != want {
+			t.Errorf("%d is %q, want %q", int(a), a, want)
+		}
+	}
+}

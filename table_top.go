@@ -10,15 +10,16 @@ import (
 	"github.com/lately-go/lately/internal/shard"
 )
 
-// A KeyCount is a key and the bounds of its count.
+// A KeyCount is a key and the bounds of its count in the span that
+// [Table.Top] was asked for. It is a plain value.
 type KeyCount struct {
 	Key    string
 	Lo, Hi uint64
 }
 
 // Top returns the n keys with the largest sums over a span that ends now, the
-// largest first; of equal sums, the alphabetically first key first. Keys whose
-// sum is 0 are left out. The error says so if span is not positive or longer
+// largest first; of equal sums, the alphabetically first key first. The sum is
+// Lo. Keys whose sum is 0 are left out, and with n <= 0 all are. The error says so if span is not positive or longer
 // than all windows.
 //
 // It goes through the table once, page by page: each key's bounds are of one
@@ -97,8 +98,10 @@ func (l leaders) down() {
 }
 
 // A Reading is what a [Table] held of one key at one moment, in all its windows.
-// It is a copy: adds that follow do not change it. Its methods are those of
-// Table, without the key, for the time at which it was taken.
+// It is a copy: adds that follow do not change it, and any number of goroutines
+// may look at it. Its methods answer as those of Table with these names, for the
+// time at which it was taken. [Table.Read] and [Table.All] make it; the zero
+// Reading is not usable.
 type Reading struct {
 	tb     *Table
 	at     int64
@@ -199,19 +202,19 @@ func (tb *Table) all(t int64, yield func(string, Reading) bool) {
 }
 
 // At returns the time that r is of, in UTC.
-func (r *Reading) At() time.Time { return time.Unix(0, r.at).UTC() }
+func (r Reading) At() time.Time { return time.Unix(0, r.at).UTC() }
 
 // Sum is the lo of Bounds.
-func (r *Reading) Sum() uint64 {
+func (r Reading) Sum() uint64 {
 	lo, _ := r.Bounds()
 	return lo
 }
 
 // Bounds returns the bounds of the longest window; see [Table.Bounds].
-func (r *Reading) Bounds() (lo, hi uint64) { return r.bounds(r.tb.longest()) }
+func (r Reading) Bounds() (lo, hi uint64) { return r.bounds(r.tb.longest()) }
 
 // BoundsLast returns the bounds of a shorter span; see [Table.BoundsLast].
-func (r *Reading) BoundsLast(span time.Duration) (lo, hi uint64, err error) {
+func (r Reading) BoundsLast(span time.Duration) (lo, hi uint64, err error) {
 	part, err := r.tb.part(span)
 	if err != nil {
 		return 0, 0, err
@@ -224,7 +227,7 @@ func (r *Reading) BoundsLast(span time.Duration) (lo, hi uint64, err error) {
 // the partly expired one left out and empty ones included: the start of each, in
 // UTC, and its count. There are none if span is not positive or longer than all
 // windows.
-func (r *Reading) Slots(span time.Duration) iter.Seq2[time.Time, uint64] {
+func (r Reading) Slots(span time.Duration) iter.Seq2[time.Time, uint64] {
 	return func(yield func(time.Time, uint64) bool) {
 		part, err := r.tb.part(span)
 		if err != nil {
@@ -241,7 +244,7 @@ func (r *Reading) Slots(span time.Duration) iter.Seq2[time.Time, uint64] {
 
 // slots returns the counts of the window of p, the slot that the first is of,
 // and the width of a slot.
-func (r *Reading) slots(p part) (counts []uint64, oldest, width int64) {
+func (r Reading) slots(p part) (counts []uint64, oldest, width int64) {
 	from := int64(0)
 	for i := range p.window {
 		from += r.tb.windows[i].size
@@ -250,7 +253,7 @@ func (r *Reading) slots(p part) (counts []uint64, oldest, width int64) {
 	return r.counts[from : from+w.size], ring.Floor(r.at, w.width) - w.slots, w.width
 }
 
-func (r *Reading) bounds(p part) (lo, hi uint64) {
+func (r Reading) bounds(p part) (lo, hi uint64) {
 	counts, oldest, width := r.slots(p)
 	first, partly := ring.Oldest(r.at, p.span, width)
 	for _, count := range counts[first-oldest:] {

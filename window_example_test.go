@@ -2,10 +2,28 @@ package lately_test
 
 import (
 	"fmt"
+	"log"
 	"time"
 
 	"github.com/lately-go/lately"
 )
+
+// Ten seconds in slots of one: at 12:00:10.5 the slot of 12:00:00 is cut in two.
+func ExampleWindow() {
+	w := lately.Window{Span: 10 * time.Second, Slot: time.Second}
+	c, err := lately.NewCounter(w)
+	if err != nil {
+		log.Fatal(err)
+	}
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	c.AddAt(noon, 1)
+	c.AddAt(noon.Add(9*time.Second), 1)
+	fmt.Println(w.Slots())
+	fmt.Println(c.BoundsAt(noon.Add(10500 * time.Millisecond)))
+	// Output:
+	// 10
+	// 1 2
+}
 
 func ExampleLast() {
 	fmt.Println(lately.Last(time.Hour).Slot)
@@ -30,8 +48,7 @@ func ExampleJD() {
 func ExampleWindow_ahead() {
 	c, err := lately.NewCounter(lately.Window{Span: time.Minute, Ahead: time.Hour})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	c.AddAt(now, 5)

@@ -5,7 +5,7 @@ package ring
 import "sync/atomic"
 
 // In this build every atomic first hands over to the explorer, which decides who
-// goes on; see explore_test.go. It is for tests only.
+// goes on; see explorer_test.go. It is for tests only.
 type (
 	atomicUint64 struct{ v atomic.Uint64 }
 	atomicInt64  struct{ v atomic.Int64 }
@@ -14,9 +14,18 @@ type (
 	atomicPointer[T any] struct{ v atomic.Pointer[T] }
 )
 
-// step is called before each atomic: at is what it is about, writes whether it
-// may change it. The explorer sets it.
-var step = func(at any, writes bool) {}
+// step is called before each atomic: at is what it is about. The explorer sets it.
+var step = func(at any, does kind) {}
+
+// A kind says what an actor learns by a step.
+type kind int
+
+const (
+	looks kind = iota // what was there, and changes nothing
+	adds              // what was there, and changes it
+	swaps             // whether it was as expected, and so was changed
+	notes             // nothing
+)
 
 // tokenNow is the token of whoever runs. The explorer sets it.
 var tokenNow uint64
@@ -29,30 +38,30 @@ func randomDeal() uint64 { return 0x9e3779b97f4a7c15 }
 // Stores are no steps: they are of memory that nobody else has seen yet, or of a
 // lane's pace, which no count depends on.
 
-func (a *atomicUint64) Load() uint64   { step(a, false); return a.v.Load() }
+func (a *atomicUint64) Load() uint64   { step(a, looks); return a.v.Load() }
 func (a *atomicUint64) Store(x uint64) { a.v.Store(x) }
 
-func (a *atomicUint64) Add(x uint64) uint64 { step(a, true); return a.v.Add(x) }
+func (a *atomicUint64) Add(x uint64) uint64 { step(a, adds); return a.v.Add(x) }
 
 func (a *atomicUint64) CompareAndSwap(x, y uint64) bool {
-	step(a, true)
+	step(a, swaps)
 	return a.v.CompareAndSwap(x, y)
 }
 
-func (a *atomicInt64) Load() int64   { step(a, false); return a.v.Load() }
+func (a *atomicInt64) Load() int64   { step(a, looks); return a.v.Load() }
 func (a *atomicInt64) Store(x int64) { a.v.Store(x) }
 
 func (a *atomicInt64) CompareAndSwap(x, y int64) bool {
-	step(a, true)
+	step(a, swaps)
 	return a.v.CompareAndSwap(x, y)
 }
 
 func (a *atomicBool) Load() bool   { return a.v.Load() }
 func (a *atomicBool) Store(x bool) { a.v.Store(x) }
 
-func (a *atomicPointer[T]) Load() *T { step(a, false); return a.v.Load() }
+func (a *atomicPointer[T]) Load() *T { step(a, looks); return a.v.Load() }
 
 func (a *atomicPointer[T]) CompareAndSwap(x, y *T) bool {
-	step(a, true)
+	step(a, swaps)
 	return a.v.CompareAndSwap(x, y)
 }

@@ -8,16 +8,19 @@ import (
 	"testing"
 )
 
-// The tests of explore_test.go need a build of their own.
+// The tests of the explorer need a build of their own. Their long form, and all
+// the figures:
+//
+//	LATELY_LONG=1 go test -tags explore -run Explore -timeout 1h -v ./internal/ring
 func TestExploreBuild(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: takes half a minute")
+		t.Skip("SKIPPED: builds the package anew")
 	}
 	goTool, err := exec.LookPath("go")
 	if err != nil {
 		t.Skip("SKIPPED: no go command")
 	}
-	out, err := exec.CommandContext(t.Context(), goTool, "test", "-tags", "explore", "-run", "Explore", "-v", ".").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), goTool, "test", "-tags", "explore", "-run", "Explore", "-timeout", "0", "-v", ".").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestExploreControls") {
 		t.Fatalf("%v\n%s", err, out)
 	}
