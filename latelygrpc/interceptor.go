@@ -167,8 +167,8 @@ func (i *Interceptor) decide(c *Call, p *plan, h *hold) Verdict {
 	} else {
 		v.Decision, c.outcomes = i.limiter.Judge(i.limiter.Now(), &c.event, h.cost, c.outcomes[:0])
 	}
-	if i.limiter.Set() != p.set {
-		c.outcomes = c.outcomes[:0] // they may be of other rules
+	if len(c.outcomes) > 0 && c.outcomes[0].Set != p.set {
+		c.outcomes = c.outcomes[:0] // they are of other rules
 	}
 	if len(c.outcomes) == 0 {
 		c.outcomes = p.appendDeciding(c.outcomes, &v.Decision)

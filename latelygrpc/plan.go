@@ -156,7 +156,7 @@ func (p *plan) appendDeciding(os []ratelimit.Outcome, d *ratelimit.Decision) []r
 		return os
 	}
 	return append(os, ratelimit.Outcome{
-		Rule: n, Refused: true, Banned: !d.BannedUntil.IsZero(), BannedUntil: d.BannedUntil,
+		Rule: n, Set: p.set, Refused: true, Banned: !d.BannedUntil.IsZero(), BannedUntil: d.BannedUntil,
 		Limit: d.Limit, Remaining: d.Remaining, RetryAfter: d.RetryAfter, ResetAfter: d.ResetAfter,
 	})
 }

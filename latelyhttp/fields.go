@@ -130,33 +130,33 @@ func (s *state) fill(fs []filler, r *http.Request) {
 		f := &fs[i]
 		switch f.kind {
 		case fillClient:
-			s.set(f, s.clientText)
+			f.set(&s.event, s.clientText)
 		case fillHost:
 			s.host = appendHost(s.host[:0], r.Host)
-			s.set(f, s.host)
+			f.set(&s.event, s.host)
 		case fillUser:
 			var user []byte
 			s.user, user = appendUser(s.user[:0], r.Header["Authorization"])
-			s.set(f, user)
+			f.set(&s.event, user)
 		default:
-			s.setString(f, f.text(r))
+			f.setString(&s.event, f.text(r))
 		}
 	}
 }
 
-func (s *state) set(f *filler, v []byte) {
+func (f *filler) set(e *match.Event, v []byte) {
 	if f.known {
-		s.event.Set(f.field, v)
+		e.Set(f.field, v)
 	} else {
-		s.event.SetNamed(f.name, v)
+		e.SetNamed(f.name, v)
 	}
 }
 
-func (s *state) setString(f *filler, v string) {
+func (f *filler) setString(e *match.Event, v string) {
 	if f.known {
-		s.event.SetString(f.field, v)
+		e.SetString(f.field, v)
 	} else {
-		s.event.SetNamedString(f.name, v)
+		e.SetNamedString(f.name, v)
 	}
 }
 

@@ -273,8 +273,8 @@ func (m *Middleware) judge(p *plan, s *state, r *http.Request) (v Verdict, pass 
 	} else {
 		v.Decision, s.outcomes = m.limiter.Judge(m.limiter.Now(), &s.event, cost, s.outcomes[:0])
 	}
-	if m.limiter.Set() != p.set {
-		s.outcomes = s.outcomes[:0] // they may be of other rules
+	if len(s.outcomes) > 0 && s.outcomes[0].Set != p.set {
+		s.outcomes = s.outcomes[:0] // they are of other rules
 	}
 	if len(s.outcomes) == 0 && !v.Decision.Allowed {
 		s.outcomes = p.appendDeciding(s.outcomes, &v.Decision)
@@ -291,7 +291,7 @@ func (p *plan) appendDeciding(os []ratelimit.Outcome, d *ratelimit.Decision) []r
 		return os
 	}
 	return append(os, ratelimit.Outcome{
-		Rule: i, Refused: true, Banned: !d.BannedUntil.IsZero(), BannedUntil: d.BannedUntil,
+		Rule: i, Set: p.set, Refused: true, Banned: !d.BannedUntil.IsZero(), BannedUntil: d.BannedUntil,
 		Limit: d.Limit, Remaining: d.Remaining, RetryAfter: d.RetryAfter, ResetAfter: d.ResetAfter,
 	})
 }

@@ -55,3 +55,24 @@ func ExampleWhen() {
 	// /api/v1/users true
 	// //api/./v1 true
 }
+
+// Callers that have the values and no event join them.
+func ExampleKey_Join() {
+	key, err := match.NewKey(match.Fold{}, "client", "user")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	k, err := key.Join(nil, "2001:DB8:0:0:1::1", "ada")
+	for part := range key.Parts(k) {
+		fmt.Printf("%s\n", part)
+	}
+	fmt.Println(err)
+	_, err = key.Join(nil, "192.0.2.1")
+	fmt.Println(err)
+	// Output:
+	// 2001:db8::/64
+	// ada
+	// <nil>
+	// number of key values is 1; allowed is 2: client, user
+}

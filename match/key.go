@@ -109,17 +109,10 @@ func (k Key) Append(dst []byte, e *Event) ([]byte, bool) {
 	return dst, len(k.refs) > 0
 }
 
-// appendPart appends one value with its length in front. The length is only
-// known once the value is folded, so it is written after and moved.
+// appendPart appends one value with its length in front.
 func (k Key) appendPart(dst []byte, e *Event, r ref, v []byte) []byte {
 	at := len(dst)
-	dst = k.appendValue(dst, e, r, v)
-	var head [binary.MaxVarintLen64]byte
-	n := binary.PutUvarint(head[:], uint64(len(dst)-at))
-	dst = append(dst, head[:n]...)
-	copy(dst[at+n:], dst[at:len(dst)-n])
-	copy(dst[at:], head[:n])
-	return dst
+	return putLength(k.appendValue(dst, e, r, v), at)
 }
 
 func (k Key) appendValue(dst []byte, e *Event, r ref, v []byte) []byte {

@@ -56,9 +56,10 @@ func (l *Limiter) Ban(b BanRecord) error {
 // it. It reports whether one held. The key is as in a [BanRecord].
 func (l *Limiter) Lift(rule string, key ...string) (bool, error) {
 	b := BanRecord{Rule: rule, Key: key}
-	r := l.Set().named(rule)
+	set := l.Set()
+	r := set.named(rule)
 	if r == nil {
-		return false, unknownRule(rule)
+		return false, set.NoRule(rule)
 	}
 	k, err := banKey(r.Key, b.Key)
 	if err != nil {
@@ -167,9 +168,10 @@ func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, err error) {
 	if b.Since.IsZero() {
 		b.Since = time.Unix(0, now)
 	}
-	r := l.Set().named(b.Rule)
+	set := l.Set()
+	r := set.named(b.Rule)
 	if r == nil {
-		return nil, unknownRule(b.Rule)
+		return nil, set.NoRule(b.Rule)
 	}
 	if latest := time.Unix(0, now).Add(MaxSpan); b.Until.After(latest) {
 		return nil, fmt.Errorf("until is %s; allowed is at most %v from now, %s", jsonTime(b.Until), MaxSpan, jsonTime(latest))
@@ -199,18 +201,10 @@ func (l *Limiter) add(b BanRecord, key []byte, now int64) (banChange, error) {
 	return banAdded, l.store.Ban(b)
 }
 
-func unknownRule(name string) error {
-	return fmt.Errorf("rule is %q; allowed is the name of a rule of the set", name)
-}
-
 // named returns the rule of that name, or nil.
 func (s *Set) named(name string) *Rule {
-	for i := range s.rules {
-		if s.rules[i].Name == name {
-			return &s.rules[i]
-		}
-	}
-	return nil
+	r, _ := s.Named(name)
+	return r
 }
 
 // bansAt yields the bans that hold at now.
@@ -225,22 +219,27 @@ func (m *Memory) bansAt(now int64) iter.Seq2[BanRecord, error] {
 			if r == nil {
 				continue // gone meanwhile
 			}
-			b := BanRecord{
-				Rule: r.Name, Key: banValues(r.Key, h.key), Since: time.Unix(0, h.since), Until: time.Unix(0, h.until),
-				Count: h.count, Reason: h.reason, Source: h.source,
-			}
-			if !yield(b, nil) {
+			if !yield(h.record(r), nil) {
 				return
 			}
 		}
 	}
 }
 
+// record returns h as it is listed, of a key of r.
+func (h *heldBan) record(r *Rule) BanRecord {
+	return BanRecord{
+		Rule: r.Name, Key: banValues(r.Key, h.key), Since: time.Unix(0, h.since), Until: time.Unix(0, h.until),
+		Count: h.count, Reason: h.reason, Source: h.source,
+	}
+}
+
 // addBan adds b, whose key that is and which has been checked, at now.
 func (m *Memory) addBan(b BanRecord, key []byte, now int64) (banChange, error) {
-	mr := m.rules.Load().named(b.Rule)
+	rs := m.rules.Load()
+	mr := rs.named(b.Rule)
 	if mr == nil {
-		return banNoRoom, unknownRule(b.Rule)
+		return banNoRoom, rs.set.NoRule(b.Rule)
 	}
 	memory := time.Duration(defaultRemember)
 	if mr.Ban != nil {
@@ -255,9 +254,10 @@ func (m *Memory) addBan(b BanRecord, key []byte, now int64) (banChange, error) {
 	}
 	hash := mr.records.table.Hash(string(key))
 	change := m.bans.add(hash, &h, memory, now)
-	if after := m.rules.Load().named(b.Rule); after == nil || after.id != mr.id {
+	rs = m.rules.Load()
+	if after := rs.named(b.Rule); after == nil || after.id != mr.id {
 		m.bans.lift(mr.id, hash, key, now) // the rule has gone, and its bans
-		return change, unknownRule(b.Rule)
+		return change, rs.set.NoRule(b.Rule)
 	}
 	if change == banNoRoom {
 		return change, ErrNoRoom

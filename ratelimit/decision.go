@@ -64,6 +64,11 @@ const Never time.Duration = -1
 type Outcome struct {
 	Rule int // its number in the Set
 
+	// Set is the rules that Rule is a number of: those that the event was
+	// judged under, which an Update may have replaced since. The Limiter
+	// fills it in; a Store leaves it nil.
+	Set *Set
+
 	// Refused says that the rule refuses the event. Of a shadow rule it is
 	// what it would have done.
 	Refused bool

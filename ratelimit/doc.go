@@ -33,6 +33,13 @@
 // events. The deciding rule is a ban first, then the one with the longest
 // retry-after, then the first in the order of rules.
 //
+// # Other ways to ask
+//
+// Who has a key and no event asks under one rule, by its name:
+// [Limiter.TakeRule], with [match.Key.Join] for keys of several fields, and
+// [Limiter.RefundRule] to give back. Who has the limit, too, and no rules, uses a
+// [Throttle].
+//
 // # Guarantees
 //
 // Never more than N admitted in any true window (t-span, t], for any arrivals

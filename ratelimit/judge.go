@@ -41,9 +41,11 @@ func (m *Memory) holds(p *probe, r *Request, o *Outcome, now int64) {
 		return
 	}
 	if p.Ban != nil && p.Ban.Extend && r.Cost > 0 && !r.Look {
+		was := until
 		if until, ok = m.bans.extend(p.id, p.hash, viewed(p.key), p.Ban, now, m.config.JitterSeed); !ok {
 			return // lifted at this moment
 		}
+		p.extended = until > was
 	}
 	p.refuseUntil(o, until)
 }

@@ -20,7 +20,8 @@ import (
 // Limiter is used with either verb, not with a mixture of live times and times
 // from a log. Verbs with Key are for callers that have the key and no event: they
 // judge under all rules, whatever their keys and conditions, and are meant for a
-// Set of rules on one key. A decision with the memory store does not allocate.
+// Set of rules on one key. Verbs with Rule judge a key under the one rule of that
+// name. A decision with the memory store does not allocate.
 //
 // A Limiter is safe for concurrent use. Its zero value is not usable; call New
 // or NewLimiter.
@@ -45,6 +46,7 @@ type scratch struct {
 	request  Request
 	subjects []Subject
 	keys     []byte
+	refund   Refund
 }
 
 // New returns a Limiter of rules with a memory store.
@@ -61,9 +63,13 @@ func New(rules ...Rule) (*Limiter, error) {
 }
 
 // NewLimiter returns a Limiter of s's rules over store, which was made for s and
-// which nobody else updates.
+// which nobody else updates. It panics if store is a Memory that was made for
+// another Set, even one of the same rules: it would never decide.
 func NewLimiter(s *Set, store Store) *Limiter {
 	memory, _ := store.(*Memory)
+	if memory != nil && memory.rules.Load().set != s {
+		panic("ratelimit: NewLimiter has a Memory that was made for another Set; NewMemory and NewLimiter take the same *Set")
+	}
 	start := time.Now()
 	l := &Limiter{
 		store:   store,
@@ -87,7 +93,7 @@ func (l *Limiter) Now() time.Time { return l.start.Add(time.Since(l.start)) }
 
 // Take judges e now, and counts it once. It is short for TakeAt(now, e, 1).
 func (l *Limiter) Take(e *match.Event) Decision {
-	d, _ := l.judge(ask{now: l.now(), event: e, cost: 1}, nil)
+	d, _ := l.judge(&ask{now: l.now(), event: e, cost: 1}, nil)
 	return d
 }
 
@@ -96,7 +102,7 @@ func (l *Limiter) Take(e *match.Event) Decision {
 // it, and it is no hit for a ban. Times are good from 1720 to 2220; what lies
 // beyond is judged at the end of that range.
 func (l *Limiter) TakeAt(t time.Time, e *match.Event, cost uint64) Decision {
-	d, _ := l.judge(ask{now: nanos(t), event: e, cost: cost}, nil)
+	d, _ := l.judge(&ask{now: nanos(t), event: e, cost: cost}, nil)
 	return d
 }
 
@@ -105,7 +111,7 @@ func (l *Limiter) TakeAt(t time.Time, e *match.Event, cost uint64) Decision {
 func (l *Limiter) TakeKey(key string) (d Decision) {
 	set := l.set.Load()
 	if l.memory == nil || len(set.rules) != 1 || !l.memory.take(&d, set, 0, l, 0, key, 1) {
-		d, _ = l.judge(ask{now: l.now(), key: key, cost: 1}, nil)
+		d, _ = l.judge(&ask{now: l.now(), key: key, cost: 1}, nil)
 	}
 	return d
 }
@@ -114,42 +120,43 @@ func (l *Limiter) TakeKey(key string) (d Decision) {
 func (l *Limiter) TakeKeyAt(t time.Time, key string, cost uint64) (d Decision) {
 	set := l.set.Load()
 	if l.memory == nil || len(set.rules) != 1 || !l.memory.take(&d, set, 0, nil, nanos(t), key, cost) {
-		d, _ = l.judge(ask{now: nanos(t), key: key, cost: cost}, nil)
+		d, _ = l.judge(&ask{now: nanos(t), key: key, cost: cost}, nil)
 	}
 	return d
 }
 
 // Peek says what Take would, and changes nothing: no count, no ban, no time.
 func (l *Limiter) Peek(e *match.Event) Decision {
-	d, _ := l.judge(ask{now: l.now(), event: e, cost: 1, look: true}, nil)
+	d, _ := l.judge(&ask{now: l.now(), event: e, cost: 1, look: true}, nil)
 	return d
 }
 
 // PeekAt says what TakeAt would, and changes nothing. t may lie in the future.
 func (l *Limiter) PeekAt(t time.Time, e *match.Event, cost uint64) Decision {
-	d, _ := l.judge(ask{now: nanos(t), event: e, cost: cost, look: true}, nil)
+	d, _ := l.judge(&ask{now: nanos(t), event: e, cost: cost, look: true}, nil)
 	return d
 }
 
 // PeekKey says what TakeKey would, and changes nothing.
 func (l *Limiter) PeekKey(key string) Decision {
-	d, _ := l.judge(ask{now: l.now(), key: key, cost: 1, look: true}, nil)
+	d, _ := l.judge(&ask{now: l.now(), key: key, cost: 1, look: true}, nil)
 	return d
 }
 
 // PeekKeyAt says what TakeKeyAt would, and changes nothing.
 func (l *Limiter) PeekKeyAt(t time.Time, key string, cost uint64) Decision {
-	d, _ := l.judge(ask{now: nanos(t), key: key, cost: cost, look: true}, nil)
+	d, _ := l.judge(&ask{now: nanos(t), key: key, cost: cost, look: true}, nil)
 	return d
 }
 
 // Judge is TakeAt with what each matching rule said, in the order of the rules,
-// appended to dst. It is for reports and headers; live, t is [Limiter.Now].
+// appended to dst, and of which Set the rules are. It is for reports and headers;
+// live, t is [Limiter.Now].
 func (l *Limiter) Judge(t time.Time, e *match.Event, cost uint64, dst []Outcome) (Decision, []Outcome) {
 	if dst == nil {
 		dst = []Outcome{}
 	}
-	return l.judge(ask{now: nanos(t), event: e, cost: cost}, dst)
+	return l.judge(&ask{now: nanos(t), event: e, cost: cost}, dst)
 }
 
 // JudgeKey is TakeKeyAt with what each rule said, in the order of the rules,
@@ -158,24 +165,25 @@ func (l *Limiter) JudgeKey(t time.Time, key string, cost uint64, dst []Outcome) 
 	if dst == nil {
 		dst = []Outcome{}
 	}
-	return l.judge(ask{now: nanos(t), key: key, cost: cost}, dst)
+	return l.judge(&ask{now: nanos(t), key: key, cost: cost}, dst)
 }
 
 // Reset forgets what the rules that match e have counted of its keys: limits and
 // what counts toward a ban. Bans that hold go on; [Limiter.Lift] ends one. What
 // was reserved before is not given back again by a later settlement. A key that
 // is counted in a sketch for want of room stays as it is.
-func (l *Limiter) Reset(e *match.Event) error { return l.reset(ask{event: e}) }
+func (l *Limiter) Reset(e *match.Event) error { return l.reset(&ask{event: e}) }
 
 // ResetKey is Reset under all rules for a key that the caller has.
-func (l *Limiter) ResetKey(key string) error { return l.reset(ask{key: key}) }
+func (l *Limiter) ResetKey(key string) error { return l.reset(&ask{key: key}) }
 
-func (l *Limiter) reset(a ask) error {
+func (l *Limiter) reset(a *ask) error {
 	sc := l.scratch.Get().(*scratch)
 	defer l.scratch.Put(sc)
 	for {
 		set := l.set.Load()
-		sc.collect(set, &a)
+		a.set = set
+		sc.collect(set, a)
 		if err := l.store.Reset(set, sc.subjects); !errors.Is(err, ErrStale) {
 			return err
 		}
@@ -188,24 +196,29 @@ func (l *Limiter) now() int64 { return l.base + int64(time.Since(l.start)) }
 func nanos(t time.Time) int64 { return shard.Nanos(t, MaxSpan) }
 
 // An ask is what a caller wants to know: about an event, or about a key under
-// all rules.
+// all rules, or under one.
 type ask struct {
 	now   int64
 	event *match.Event // nil: key
 	key   string
+	rule  string // of a key, the name of the one rule; "" is all
 	cost  uint64
 	look  bool
+
+	set *Set // that was asked, in the end
 }
 
 // viewed returns the bytes of key, which nobody writes to.
 func viewed(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }
 
-func (l *Limiter) judge(a ask, dst []Outcome) (Decision, []Outcome) {
+func (l *Limiter) judge(a *ask, dst []Outcome) (Decision, []Outcome) {
 	sc := l.scratch.Get().(*scratch)
-	d := l.judgeIn(sc, &a, dst == nil)
+	d := l.judgeIn(sc, a, dst == nil)
 	if dst != nil {
 		for i := range sc.request.Subjects {
-			dst = append(dst, sc.request.Subjects[i].Outcome)
+			o := &sc.request.Subjects[i].Outcome
+			o.Set = sc.request.Set
+			dst = append(dst, *o)
 		}
 	}
 	l.scratch.Put(sc)
@@ -217,6 +230,7 @@ func (l *Limiter) judge(a ask, dst []Outcome) (Decision, []Outcome) {
 func (l *Limiter) judgeIn(sc *scratch, a *ask, short bool) (d Decision) {
 	for {
 		set := l.set.Load()
+		a.set = set
 		sc.collect(set, a)
 		if short && len(sc.subjects) == 1 && l.memory != nil && !a.look {
 			s := &sc.subjects[0]
@@ -247,6 +261,12 @@ func (l *Limiter) judgeIn(sc *scratch, a *ask, short bool) (d Decision) {
 // one key share its bytes, which lets a store see that without comparing.
 func (sc *scratch) collect(set *Set, a *ask) {
 	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
+	if a.rule != "" {
+		if i, ok := set.names[a.rule]; ok && !set.allowsKey(i, a.key) {
+			sc.subjects = append(sc.subjects, Subject{Key: viewed(a.key), Outcome: Outcome{Rule: i}})
+		}
+		return
+	}
 	if a.event == nil {
 		key := viewed(a.key)
 		for i := range set.rules {

@@ -24,7 +24,7 @@ func (m *Memory) stored(key []byte) []byte {
 	if len(key) <= maxStored {
 		return key
 	}
-	h := hmac.New(sha256.New, m.secret[:])
+	h := hmac.New(sha256.New, m.secret.Load()[:])
 	h.Write(key)
 	return h.Sum(nil)
 }

@@ -46,7 +46,7 @@ import (
 type Memory struct {
 	config MemoryConfig
 	seed   maphash.Seed
-	secret [32]byte // of long keys' digests
+	secret atomic.Pointer[[32]byte] // of long keys' digests
 	budget *shard.Budget
 	bans   *banTable
 	rules  atomic.Pointer[memoryRules]
@@ -75,6 +75,17 @@ type MemoryConfig struct {
 
 	// JitterSeed makes the jitter of bans repeatable. 0 means a random one.
 	JitterSeed uint64
+
+	// OnBan, when not nil, is told of each ban that a rule has begun, and
+	// each time that Ban.Extend has made one longer: as [Limiter.Bans] lists
+	// it. It is not told of bans that are added or imported, and may not be
+	// of one that somebody lifts at that moment.
+	//
+	// It is called before the decision is returned, by the goroutine that
+	// decided, with nothing locked: it may call the Limiter, is called by
+	// several goroutines at once, and delays the event that it is about. Bans
+	// of one key may be told in another order than they began.
+	OnBan func(BanRecord)
 }
 
 const (
@@ -110,9 +121,11 @@ func NewMemory(s *Set, c MemoryConfig) (*Memory, error) {
 	}
 	m := &Memory{config: c, seed: maphash.MakeSeed(), budget: shard.NewBudget(c.Budget), ids: make(map[string]uint32)}
 	if repeatable { // a long key's ban too: its jitter is that of the digest
-		m.secret = sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("lately: jitter of long keys "), c.JitterSeed))
+		secret := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("lately: jitter of long keys "), c.JitterSeed))
+		m.secret.Store(&secret)
 	} else {
-		cryptorand.Read(m.secret[:]) // never fails
+		m.secret.Store(new([32]byte))
+		cryptorand.Read(m.secret.Load()[:]) // never fails
 	}
 	bans := banTableConfig{budget: m.budget, most: c.Bans, keep: c.Budget == unbounded}
 	if bans.keep && bans.most == 0 {
@@ -230,10 +243,8 @@ func (rs *memoryRules) named(name string) *memoryRule {
 	if rs == nil {
 		return nil
 	}
-	for _, mr := range rs.rules {
-		if mr.Name == name {
-			return mr
-		}
+	if i, ok := rs.set.names[name]; ok {
+		return rs.rules[i]
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func (m *Memory) Ban(b BanRecord) error {
 	rs := m.rules.Load()
 	mr := rs.named(b.Rule)
 	if mr == nil {
-		return unknownRule(b.Rule)
+		return rs.set.NoRule(b.Rule)
 	}
 	key, err := banKey(mr.Key, b.Key)
 	if err != nil {
@@ -34,7 +34,7 @@ func (m *Memory) Ban(b BanRecord) error {
 func (m *Memory) Lift(rule string, key []byte) (bool, error) {
 	rs := m.rules.Load()
 	if rs.named(rule) == nil {
-		return false, unknownRule(rule)
+		return false, rs.set.NoRule(rule)
 	}
 	return m.lift(rule, key, rs.now()), nil
 }

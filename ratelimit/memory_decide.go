@@ -23,6 +23,8 @@ type probe struct {
 	copied  bool // w is a copy of its words
 	counted bool // what is charged to the sketch counts
 	full    bool // there is no room for the key anywhere
+
+	extended bool // a ban of the key has become longer
 }
 
 // Decide implements [Store]. Its errors are ErrKeyTooLong, for a key of a
@@ -76,6 +78,9 @@ func (m *Memory) decide(r *Request, probes []probe) error {
 	}
 	unlock(probes)
 	r.Now = now
+	if m.config.OnBan != nil && !r.Look {
+		m.tellBans(probes, r, now)
+	}
 	return nil
 }
 

@@ -35,28 +35,28 @@ type Reservation struct {
 // Reserve judges e now, charges the limits with cost, and returns what settles
 // it later. It allocates.
 func (l *Limiter) Reserve(e *match.Event, cost uint64) *Reservation {
-	return l.reserve(ask{now: l.now(), event: e, cost: cost})
+	return l.reserve(&ask{now: l.now(), event: e, cost: cost})
 }
 
 // ReserveAt is Reserve at time t.
 func (l *Limiter) ReserveAt(t time.Time, e *match.Event, cost uint64) *Reservation {
-	return l.reserve(ask{now: nanos(t), event: e, cost: cost})
+	return l.reserve(&ask{now: nanos(t), event: e, cost: cost})
 }
 
 // ReserveKey is Reserve under all rules for a key that the caller has.
 func (l *Limiter) ReserveKey(key string, cost uint64) *Reservation {
-	return l.reserve(ask{now: l.now(), key: key, cost: cost})
+	return l.reserve(&ask{now: l.now(), key: key, cost: cost})
 }
 
 // ReserveKeyAt is ReserveKey at time t.
 func (l *Limiter) ReserveKeyAt(t time.Time, key string, cost uint64) *Reservation {
-	return l.reserve(ask{now: nanos(t), key: key, cost: cost})
+	return l.reserve(&ask{now: nanos(t), key: key, cost: cost})
 }
 
-func (l *Limiter) reserve(a ask) *Reservation {
+func (l *Limiter) reserve(a *ask) *Reservation {
 	sc := l.scratch.Get().(*scratch)
 	defer l.scratch.Put(sc)
-	r := &Reservation{limiter: l, store: l.store, cost: a.cost, Decision: l.judgeIn(sc, &a, false)}
+	r := &Reservation{limiter: l, store: l.store, cost: a.cost, Decision: l.judgeIn(sc, a, false)}
 	if _, refused := r.Decision.Err.(*CostError); r.Decision.Err != nil && !refused {
 		if m := l.local.Load(); m != nil {
 			r.store = m // a fail policy decided
@@ -65,6 +65,7 @@ func (l *Limiter) reserve(a ask) *Reservation {
 	r.at, r.rules = sc.request.Now, sc.request.Set
 	for i := range sc.request.Subjects {
 		r.outcomes = append(r.outcomes, sc.request.Subjects[i].Outcome)
+		r.outcomes[i].Set = r.rules
 	}
 	if r.Decision.Allowed {
 		r.charged = slices.Clone(sc.request.Subjects)
@@ -156,10 +157,10 @@ func (l *Limiter) wait(ctx context.Context, a ask) (*Reservation, error) {
 		}
 		// To look first keeps a wait from counting as a refusal each time.
 		a.now, a.look = l.now(), true
-		d, _ := l.judge(a, nil)
+		d, _ := l.judge(&a, nil)
 		if d.Allowed {
 			a.look = false
-			r := l.reserve(a)
+			r := l.reserve(&a)
 			if d = r.Decision; d.Allowed {
 				return r, r.turn(ctx)
 			}

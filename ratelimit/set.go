@@ -14,6 +14,9 @@ type Set struct {
 	rules []Rule
 	conds []match.Condition
 	allow []netip.Prefix
+	names map[string]int // the number of each rule
+
+	clients []int // at which place in its key each rule has the client, or -1
 }
 
 // SetConfig is what a Set has besides its rules. Its zero value adds nothing.
@@ -32,17 +35,17 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 	if len(rules) > MaxRules {
 		return nil, fmt.Errorf("the set has %d rules; allowed is at most %d", len(rules), MaxRules)
 	}
-	s := &Set{rules: slices.Clone(rules), allow: slices.Clone(c.Allow)}
-	seen := make(map[string]bool, len(rules))
+	s := &Set{rules: slices.Clone(rules), allow: slices.Clone(c.Allow), names: make(map[string]int, len(rules))}
 	for i := range s.rules {
 		r := &s.rules[i]
 		if err := r.validate(); err != nil {
 			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
 		}
-		if seen[r.Name] {
+		if _, taken := s.names[r.Name]; taken {
 			return nil, fmt.Errorf("rule %d: the name %q is taken by an earlier rule", i+1, r.Name)
 		}
-		seen[r.Name] = true
+		s.names[r.Name] = i
+		s.clients = append(s.clients, slices.Index(r.Key.Fields(), match.Client.String()))
 		cond, err := r.When.Compile()
 		if err != nil {
 			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
@@ -68,6 +71,16 @@ func (s *Set) Len() int { return len(s.rules) }
 
 // Rule returns the i-th rule. It must not be changed.
 func (s *Set) Rule(i int) *Rule { return &s.rules[i] }
+
+// Named returns the rule of that name, which must not be changed. ok is false if
+// there is none; [Set.NoRule] says so in a sentence. The cost is that of a map.
+func (s *Set) Named(name string) (r *Rule, ok bool) {
+	i, ok := s.names[name]
+	if !ok {
+		return nil, false
+	}
+	return &s.rules[i], true
+}
 
 // Allowed reports whether the event's client is on the allow list.
 func (s *Set) Allowed(e *match.Event) bool {

@@ -23,6 +23,10 @@ type Store interface {
 	// makes room that the event had not taken.
 	Settle(s *Settlement) error
 
+	// Refund gives back what nobody knows when it was charged, the oldest first,
+	// and sets r.Taken. It makes no room that the oldest had not taken.
+	Refund(r *Refund) error
+
 	// Reset forgets what the limits and bans of these subjects have counted.
 	// Bans that hold go on.
 	Reset(set *Set, subjects []Subject) error
@@ -78,6 +82,26 @@ type Settlement struct {
 	At, Now         int64 // Request.Now as the store left it, and now
 	Charged, Actual uint64
 	Subjects        []Subject
+}
+
+// A Refund gives back to a key, under the limits of one rule, what they count of
+// it, without saying what was charged when. Each limit gives back up to N of what is
+// in its window, the oldest first: then no later window has more room than if any
+// other N of them had never come.
+type Refund struct {
+	Set  *Set
+	Rule int // its number in Set
+	Key  []byte
+	N    uint64
+
+	// Now is the time, in nanoseconds since 1970. The store sets it to the
+	// time that it was done at, which is later if the record has been judged
+	// at a later one.
+	Now int64
+
+	// Taken is how much was given back: the least of the limits. The store
+	// sets it; it is 0 for a rule without a limit.
+	Taken uint64
 }
 
 // ErrKeyTooLong is the error of a key that a store does not take; see the

@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := execute(ctx, root)
+	err := execute(ctx, root, inOrder(root, args))
 	if err == nil {
 		return exitOK
 	}
@@ -58,13 +58,26 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // a terminal or a silent pipe cannot be woken, and is left behind.
 const patience = time.Second
 
-func execute(ctx context.Context, root *cobra.Command) error {
+// endsInOrder marks a command that ends by itself when it is interrupted, however
+// long that takes.
+const endsInOrder = "ends in order"
+
+// inOrder reports whether args name a command that is marked so.
+func inOrder(root *cobra.Command, args []string) bool {
+	cmd, _, err := root.Find(args)
+	return err == nil && cmd.Annotations[endsInOrder] != ""
+}
+
+func execute(ctx context.Context, root *cobra.Command, inOrder bool) error {
 	ended := make(chan error, 1)
 	go func() { ended <- root.ExecuteContext(ctx) }()
 	select {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
+	}
+	if inOrder {
+		return <-ended
 	}
 	select {
 	case err := <-ended:
@@ -105,13 +118,13 @@ reported), or the output not written; 2 the command line or the rules file is wr
 			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 				return fmt.Errorf("%q is no command; did you mean %s?", args[0], strings.Join(near, " or "))
 			}
-			return fmt.Errorf("%q is no command; allowed is replay, check, version or help", args[0])
+			return fmt.Errorf("%q is no command; allowed is serve, replay, top, check, version or help", args[0])
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; %s --help says what is allowed", err, cmd.CommandPath())
 	})
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(newReplay(), newCheck(), newVersion())
+	root.AddCommand(newServe(), newReplay(), newTop(), newCheck(), newVersion())
 	return root
 }

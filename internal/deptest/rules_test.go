@@ -22,11 +22,14 @@ const modulePath = "github.com/lately-go/lately"
 // Higher floors first: every arrow points down. Packages that do not exist yet
 // may have a row; packages without a row may not exist.
 const table = `
-cmd/lately    -> server, replay, client, rules, github.com/spf13/cobra, github.com/spf13/pflag
+cmd/lately    -> server, replay, client, rules, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2
 cmd/samplelog -> accesslog/accesslogtest
 
-server         -> server/console, rules, match, ratelimit, hotkey, lately, internal/resp
-server         -> latelyhttp, latelyredis, latelyprom
+server         -> server/engine, server/access, server/respapi, server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, github.com/goccy/go-yaml
+server/respapi -> server/engine, server/access, internal/resp, rules, match, ratelimit, lately
+server/httpapi -> server/engine, server/access, server/console, latelyhttp, latelyprom, rules, match, ratelimit, lately, github.com/prometheus/client_golang
+server/engine  -> rules, match, ratelimit, hotkey, lately, internal/journal
+server/access  -> match, ratelimit
 server/console -> std
 replay         -> rules, match, accesslog, ratelimit, hotkey, lately, github.com/klauspost/compress
 
@@ -51,6 +54,7 @@ internal/ring       -> std
 internal/shard      -> std
 internal/sketch     -> std
 internal/resp       -> std
+internal/journal    -> std
 internal/invariants -> std
 internal/deptest    -> std
 `

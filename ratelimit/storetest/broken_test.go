@@ -65,6 +65,7 @@ type bent struct {
 	*ratelimit.Memory
 	decide func(r *ratelimit.Request) error
 	settle func(s *ratelimit.Settlement) error
+	refund func(r *ratelimit.Refund) error
 	reset  func(set *ratelimit.Set, subjects []ratelimit.Subject) error
 	update func(set *ratelimit.Set, published func()) error
 	ban    func(b ratelimit.BanRecord) error
@@ -84,6 +85,13 @@ func (b *bent) Settle(s *ratelimit.Settlement) error {
 		return b.settle(s)
 	}
 	return b.Memory.Settle(s)
+}
+
+func (b *bent) Refund(r *ratelimit.Refund) error {
+	if b.refund != nil {
+		return b.refund(r)
+	}
+	return b.Memory.Refund(r)
 }
 
 func (b *bent) Reset(set *ratelimit.Set, subjects []ratelimit.Subject) error {

@@ -87,6 +87,42 @@ var brokenOthers = []broken{
 		cases: "RefundRefused",
 	},
 	{
+		mistake: "gives back what came last",
+		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
+			b, last := &bent{Memory: m}, ratelimit.Request{}
+			b.decide = func(r *ratelimit.Request) error {
+				err := m.Decide(r)
+				if admitted(r) && !r.Look && r.Cost > 0 {
+					last = *r
+					last.Subjects = slices.Clone(r.Subjects)
+				}
+				return err
+			}
+			b.refund = func(r *ratelimit.Refund) error {
+				if last.Set == nil || !bytes.Equal(last.Subjects[0].Key, r.Key) {
+					return m.Refund(r)
+				}
+				r.Taken = min(r.N, last.Cost)
+				return m.Settle(&ratelimit.Settlement{
+					Set: r.Set, At: last.Now, Now: r.Now, Charged: r.Taken, Subjects: last.Subjects[r.Rule : r.Rule+1],
+				})
+			}
+			return b
+		},
+		cases: "RefundOldest",
+	},
+	{
+		mistake: "says that it has given back all",
+		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
+			return &bent{Memory: m, refund: func(r *ratelimit.Refund) error {
+				err := m.Refund(r)
+				r.Taken = r.N
+				return err
+			}}
+		},
+		cases: "RefundOldest",
+	},
+	{
 		mistake: "wraps when it charges later",
 		open: settling(func(m *ratelimit.Memory, s *ratelimit.Settlement) error {
 			if s.Actual > math.MaxUint32 {

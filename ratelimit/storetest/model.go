@@ -318,6 +318,21 @@ func (m *model) settle(s *ratelimit.Settlement) {
 	}
 }
 
+// refund gives back what nobody says when it was charged, at r.Now or at the newest
+// time of the record if that is later, and returns how much.
+func (m *model) refund(r *ratelimit.Refund) uint64 {
+	rec := m.records[place{m.set.Rule(r.Rule).Name, string(r.Key)}]
+	if rec == nil || !rec.judged || len(rec.limits) == 0 {
+		return 0
+	}
+	rec.newest = max(rec.newest, r.Now)
+	taken := uint64(1<<64 - 1)
+	for _, w := range rec.limits {
+		taken = min(taken, w.refundOldest(rec.newest, r.N))
+	}
+	return taken
+}
+
 // update moves to another set in which the rules of the names in same count as
 // before; others start with nothing, with their bans if they are in bans.
 func (m *model) update(set *ratelimit.Set, same, bans []string) {

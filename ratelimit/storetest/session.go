@@ -303,6 +303,26 @@ func (s *session) settlement(r *ratelimit.Request, actual uint64, subjects []rat
 	return ratelimit.Settlement{Set: s.model.set, At: r.Now, Now: now, Charged: r.Cost, Actual: actual, Subjects: subjects}
 }
 
+// refund gives back to a key, without saying what.
+func (s *session) refund(n uint64, rule int, key string) uint64 {
+	r := ratelimit.Refund{Set: s.model.set, Rule: rule, Key: []byte(key), N: n, Now: s.now}
+	if s.config.Pass != nil {
+		r.Now = time.Now().UnixNano()
+	}
+	asked := r
+	s.noted("%+d ns: refund %d %d:%.20q", r.Now-s.base, n, rule, key)
+	if err := s.store.Refund(&r); err != nil {
+		s.broken("Refund returned %w", err)
+	}
+	if s.config.Pass != nil {
+		asked.Now = r.Now // the store says when it was
+	}
+	if want := s.model.refund(&asked); r.Taken != want {
+		s.broken("it has given back %d, want %d", r.Taken, want)
+	}
+	return r.Taken
+}
+
 // reset forgets what was counted of the subjects.
 func (s *session) reset(subjects ...ratelimit.Subject) {
 	s.noted("reset %d:%.20q", subjects[0].Outcome.Rule, subjects[0].Key)

@@ -31,6 +31,11 @@ var settleCases = []Case{
 		check:   refundRefusedCase,
 	},
 	{
+		Name:    "RefundOldest",
+		Promise: "What is given back without saying when it was charged is taken from the oldest on, in each limit, and how much is told.",
+		check:   refundOldestCase,
+	},
+	{
 		Name:    "ChargeLater",
 		Promise: "What was charged too little is charged in full, whether there is room for it or not, and then has to leave the window as any.",
 		check:   chargeLaterCase,
@@ -142,6 +147,38 @@ func refundRefusedCase(c *check) {
 		nothing, _ := s.take(0, s.all("k")...)
 		s.settle(nothing, 0)
 		s.look(1, s.all("k")...)
+	}
+}
+
+func refundOldestCase(c *check) {
+	for _, a := range c.algorithms() {
+		for _, n := range []uint64{12, 120} {
+			two := c.limitOf(a, n)
+			two.Limits = append(two.Limits, c.under(a, n+n/4, 3))
+			bans := named("only bans", two)
+			bans.Limits, bans.Ban = nil, &ratelimit.Ban{After: 1000, Span: time.Hour, For: time.Hour}
+			s := c.session(two, named("second", c.limitOf(a, n+5)), bans)
+			s.refund(1, 0, "never seen")
+			for range 60 * c.config.Rounds {
+				key := string(rune('a' + c.rnd.IntN(2)))
+				switch c.rnd.IntN(6) {
+				case 0:
+					s.refund(c.rnd.Uint64N(n/2), 0, key)
+				case 1:
+					s.refund([]uint64{0, 1, n, 1 << 40, math.MaxUint64}[c.rnd.IntN(5)], c.rnd.IntN(3), key)
+				case 2:
+					if c.config.Pass == nil || c.rnd.IntN(10) == 0 {
+						s.pass(time.Duration(c.rnd.Int64N(int64(c.units(1)))).Truncate(c.config.Resolution))
+					}
+					if c.config.Pass == nil && c.rnd.IntN(4) == 0 { // a clock set back
+						s.pass(-(c.units(1) / 3).Truncate(c.config.Resolution))
+					}
+				default:
+					s.take(1+c.rnd.Uint64N(n/3), s.all(key)...)
+				}
+				s.look(0, s.all(key)...)
+			}
+		}
 	}
 }
 

@@ -15,6 +15,9 @@ type window interface {
 	charge(t int64, cost uint64)
 	// refund takes back at t what was charged at the time at.
 	refund(t, at int64, cost uint64)
+	// refundOldest takes back at t up to cost of what is counted, the oldest
+	// first, and returns how much.
+	refundOldest(t int64, cost uint64) uint64
 	clone() window
 }
 
@@ -64,15 +67,17 @@ func (cs *charges) add(t int64, cost uint64) { *cs = append(*cs, charge{t, cost}
 
 func (cs charges) clone() charges { return append(charges(nil), cs...) }
 
-// take takes back up to cost of what was charged at times that are in.
-func (cs charges) take(cost uint64, in func(t int64) bool) {
+// take takes back up to cost of what was charged at times that are in, the oldest
+// first, and returns how much.
+func (cs charges) take(cost uint64, in func(t int64) bool) (all uint64) {
 	for i := range cs {
 		if c := &cs[i]; in(c.t) {
-			taken := min(cost, c.cost)
+			taken := min(cost-all, c.cost)
 			c.cost -= taken
-			cost -= taken
+			all += taken
 		}
 	}
+	return all
 }
 
 // forget drops what was charged at t or before: it is for the sake of speed.
@@ -106,6 +111,10 @@ func (w *trueWindow) charge(t int64, cost uint64) {
 
 func (w *trueWindow) refund(t, at int64, cost uint64) {
 	w.take(cost, func(c int64) bool { return c == at && c > t-w.span })
+}
+
+func (w *trueWindow) refundOldest(t int64, cost uint64) uint64 {
+	return w.take(cost, func(c int64) bool { return c > t-w.span })
 }
 
 func (w *trueWindow) clone() window { return &trueWindow{w.charges.clone(), w.span} }
@@ -160,6 +169,10 @@ func (w *slotWindow) refund(t, at int64, cost uint64) {
 	}
 }
 
+func (w *slotWindow) refundOldest(t int64, cost uint64) uint64 {
+	return w.take(cost, func(c int64) bool { left, _ := w.left(floor(c, w.width), t); return left > 0 })
+}
+
 func (w *slotWindow) clone() window {
 	return &slotWindow{w.charges.clone(), w.span, w.width, w.resolution, w.weighted}
 }
@@ -189,6 +202,12 @@ func (w *fixedWindow) refund(t, at int64, cost uint64) {
 	if n := w.used(t); at >= w.start {
 		w.n = n - min(cost, n)
 	}
+}
+
+func (w *fixedWindow) refundOldest(t int64, cost uint64) uint64 {
+	taken := min(cost, w.used(t))
+	w.n = w.used(t) - taken
+	return taken
 }
 
 func (w *fixedWindow) clone() window { c := *w; return &c }
@@ -258,6 +277,12 @@ func (w *calendarWindow) refund(t, at int64, cost uint64) {
 	}
 }
 
+func (w *calendarWindow) refundOldest(t int64, cost uint64) uint64 {
+	taken := min(cost, w.used(t))
+	w.n, w.at = w.used(t)-taken, t
+	return taken
+}
+
 func (w *calendarWindow) clone() window { c := *w; return &c }
 
 // bucket is GCRA, TokenBucket and LeakyBucket: a level that drains N in a span. It
@@ -316,6 +341,16 @@ func (b *bucket) refund(t, at int64, cost uint64) {
 		level.SetInt64(0)
 	}
 	b.full, b.at = level, t
+}
+
+// refundOldest leaves whole costs: what has drained of the oldest is not given back.
+func (b *bucket) refundOldest(t int64, cost uint64) uint64 {
+	used := b.used(t)
+	taken := min(cost, used)
+	if taken > 0 {
+		b.full, b.at = new(big.Int).Mul(new(big.Int).SetUint64(used-taken), b.span), t
+	}
+	return taken
 }
 
 // delay returns how long after t the event charged last waits for its turn.

@@ -25,3 +25,17 @@ func TestJitterOfLongKeys(t *testing.T) {
 		t.Errorf("with two seeds banned until %v", a)
 	}
 }
+
+// A store of another Set would be asked for ever.
+func TestNewLimiterOfAnotherSet(t *testing.T) {
+	m, err := ratelimit.NewMemory(mustSet(t, limit(t, "r", per(1, time.Second))), ratelimit.MemoryConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	ratelimit.NewLimiter(mustSet(t, limit(t, "r", per(1, time.Second))), m)
+}

@@ -1,0 +1,32 @@
+package client
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// A backoff says how long to wait before something is tried again: any time up to a
+// bound that doubles with each failure, so that many who lost the same server do not
+// come back at once.
+type backoff struct{ first, most time.Duration }
+
+var defaultBackoff = backoff{250 * time.Millisecond, 15 * time.Second}
+
+// bound returns the longest wait after so many failures in a row.
+func (b backoff) bound(failures int) time.Duration {
+	return min(b.most, b.first<<min(failures-1, 20))
+}
+
+// wait waits after so many failures in a row, at least for least, and reports whether
+// ctx is still not done.
+func (b backoff) wait(ctx context.Context, failures int, least time.Duration) bool {
+	timer := time.NewTimer(least + rand.N(b.bound(failures)))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

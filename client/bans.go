@@ -1,0 +1,99 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// A Ban is one ban, as a server tells it.
+type Ban struct {
+	Rule   string    // under which the key is banned
+	Key    []string  // the values of the rule's key, in the order of its fields
+	Since  time.Time // when it began
+	Until  time.Time // when it ends
+	Count  uint64    // how many bans of the key the rule has begun so far
+	Reason string
+	Source string // "rule", or who added it
+}
+
+// UnmarshalJSON reads a ban as servers write it.
+func (b *Ban) UnmarshalJSON(text []byte) error {
+	var wire struct {
+		ruleKey
+		Since  time.Time `json:"since"`
+		Until  time.Time `json:"until"`
+		Count  uint64    `json:"count"`
+		Reason string    `json:"reason"`
+		Source string    `json:"source"`
+	}
+	if err := json.Unmarshal(text, &wire); err != nil {
+		return err
+	}
+	*b = Ban{wire.Rule, wire.values(), wire.Since, wire.Until, wire.Count, wire.Reason, wire.Source}
+	return nil
+}
+
+// A BanQuery says which bans are asked for. The zero BanQuery is the first 100 of
+// all.
+type BanQuery struct {
+	Rule   string // "" is all
+	Text   string // that the key or the reason has; "" is any
+	Limit  int    // of how many are returned; 0 is the server's default, 100
+	Offset int    // of how many are left out before
+}
+
+// Bans returns bans that hold, those that began last first, and how many the query has in all.
+func (c *Client) Bans(ctx context.Context, q BanQuery) (bans []Ban, total int, err error) {
+	query := url.Values{}
+	set := func(name, value string) {
+		if value != "" && value != "0" {
+			query.Set(name, value)
+		}
+	}
+	set("rule", q.Rule)
+	set("q", q.Text)
+	set("limit", strconv.Itoa(q.Limit))
+	set("offset", strconv.Itoa(q.Offset))
+	var out struct {
+		Bans  []Ban `json:"bans"`
+		Total int   `json:"total"`
+	}
+	err = c.get(ctx, "/v1/bans", query, &out)
+	return out.Bans, out.Total, err
+}
+
+// Ban bans a key under a rule for that long, and returns the ban. Once it has
+// returned, the ban survives the end of a server that keeps its state. The time is
+// rounded up to whole milliseconds.
+func (c *Client) Ban(ctx context.Context, rule string, d time.Duration, reason string, key ...string) (Ban, error) {
+	in := struct {
+		ruleKey
+		For    string `json:"for"`
+		Reason string `json:"reason,omitempty"`
+	}{ruleKey{rule, wireKey(key)}, spanText(d), reason}
+	var out Ban
+	err := c.post(ctx, "/v1/bans", in, &out)
+	return out, err
+}
+
+// Lift ends the ban of a key under a rule, and reports whether there was one.
+func (c *Client) Lift(ctx context.Context, rule string, key ...string) (bool, error) {
+	var out struct {
+		Lifted bool `json:"lifted"`
+	}
+	err := c.post(ctx, "/v1/bans/lift", ruleKey{rule, wireKey(key)}, &out)
+	return out.Lifted, err
+}
+
+// spanText writes a duration as servers read one: in whole milliseconds, rounded
+// up.
+func spanText(d time.Duration) string {
+	ms := d / time.Millisecond
+	if d > ms*time.Millisecond {
+		ms++
+	}
+	return strconv.FormatInt(int64(ms), 10) + "ms"
+}

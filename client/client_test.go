@@ -1,0 +1,395 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestNew(t *testing.T) {
+	for _, tt := range []struct {
+		addr   string
+		config Config
+		want   string // of the error, or the address
+	}{
+		{"127.0.0.1:7380", Config{Token: "t"}, "http://127.0.0.1:7380"},
+		{"http://localhost:7380/", Config{Token: "t"}, "http://localhost:7380"},
+		{"http://[::1]:7380/lately/", Config{Token: "t"}, "http://[::1]:7380/lately"},
+		{"https://lately.example.org", Config{Token: "t"}, "https://lately.example.org"},
+		{"http://lately.example.org", Config{}, "http://lately.example.org"},
+		{"http://lately.example.org", Config{Token: "t", Insecure: true}, "http://lately.example.org"},
+		{"http://lately.example.org", Config{Token: "t"}, "the token would be sent to lately.example.org without encryption; allowed is an https address"},
+		{"http://127.0.0.1.example.org", Config{Token: "t"}, "without encryption"},
+		{"", Config{}, `address is ""; allowed is http://HOST:PORT`},
+		{"ftp://127.0.0.1", Config{}, "allowed is http://HOST:PORT"},
+		{"http://u:p@127.0.0.1", Config{}, "without user"},
+		{"http://127.0.0.1?x", Config{}, "without user, query"},
+		{"127.0.0.1", Config{Timeout: -1}, "Config.Timeout is -1ns; allowed is 0 (10s) or more"},
+		{"127.0.0.1", Config{Token: "a b"}, "Config.Token has a blank"},
+		{"127.0.0.1", Config{Token: "a\r\nX: y"}, "Config.Token has a blank"},
+		{"127.0.0.1", Config{TLS: &tls.Config{}, HTTPClient: &http.Client{}}, "Config.TLS and Config.HTTPClient are both set"},
+	} {
+		c, err := New(tt.addr, tt.config)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = c.Addr()
+		}
+		if (err != nil) == strings.HasPrefix(tt.want, "http") || !strings.Contains(got, tt.want) {
+			t.Errorf("New(%q, %+v): %q, want %q", tt.addr, tt.config, got, tt.want)
+		}
+	}
+}
+
+// A wish is what one call asked of the fake server.
+type wish struct {
+	Method, URI, Body string
+	Header            http.Header
+}
+
+// fake returns a client of a server that gives one answer, and what it was asked.
+func fake(t *testing.T, status int, media, answer string) (*Client, *wish) {
+	t.Helper()
+	var asked wish
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked = wish{r.Method, r.RequestURI, string(body), r.Header}
+		w.Header().Set("Content-Type", media)
+		w.WriteHeader(status)
+		io.WriteString(w, answer)
+	}))
+	c, err := New(s.URL, Config{Token: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(); s.Close() })
+	return c, &asked
+}
+
+// TestCalls has one call of each kind with the wire's form of it, both ways.
+func TestCalls(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	ban := Ban{Rule: "login", Key: []string{"a\xffb", "c"}, Since: at, Until: at.Add(time.Minute), Count: 2, Reason: "why", Source: "rule"}
+	const banText = `{"rule":"login","key":["a�b","c"],"key_base64":["Yf9i","Yw=="],"since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z","count":2,"reason":"why","source":"rule","new":1}`
+	const decisionText = `{"allowed":false,"limit":60,"remaining":0,"retry_after_ms":1500,"reset_after_ms":60000,"rule":"r","banned_until_ms":1700000000001}`
+	refused := ratelimit.Decision{
+		Rule: "r", Limit: 60, RetryAfter: 1500 * time.Millisecond, ResetAfter: time.Minute, BannedUntil: time.UnixMilli(1700000000001),
+	}
+	type result = []any
+	for _, tt := range []struct {
+		name, answer, method, uri, body string
+		call                            func(context.Context, *Client) (result, error)
+		want                            result
+	}{
+		{
+			"check", decisionText, "POST", "/v1/check", `{"event":{"client":"192.0.2.1"},"cost":1}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				d, err := c.Check(ctx, map[string]string{"client": "192.0.2.1"}, 0)
+				return result{d}, err
+			},
+			result{refused},
+		},
+		{
+			"peek at an event", decisionText, "POST", "/v1/peek", `{"event":{},"cost":3}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				d, err := c.PeekEvent(ctx, nil, 3)
+				return result{d}, err
+			},
+			result{refused},
+		},
+		{
+			"take", `{"allowed":false,"limit":1,"retry_after_ms":-1,"reset_after_ms":9223372036854775807,"rule":"r"}`,
+			"POST", "/v1/take", `{"rule":"login","key_base64":["Yf8=","Yg=="],"cost":2}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				d, err := c.Take(ctx, "login", 2, "a\xff", "b")
+				return result{d}, err
+			},
+			result{ratelimit.Decision{Rule: "r", Limit: 1, RetryAfter: ratelimit.Never, ResetAfter: 9223372036854 * time.Millisecond}},
+		},
+		{
+			"peek", `{"allowed":true,"rule":""}`, "POST", "/v1/peek", `{"rule":"login","key":["ada"],"cost":1}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				d, err := c.Peek(ctx, "login", 1, "ada")
+				return result{d}, err
+			},
+			result{ratelimit.Decision{Allowed: true}},
+		},
+		{
+			"refund", `{"refunded":2}`, "POST", "/v1/refund", `{"rule":"login","key":["ada"],"n":3}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				n, err := c.Refund(ctx, "login", 3, "ada")
+				return result{n}, err
+			},
+			result{uint64(2)},
+		},
+		{
+			"reset", `{}`, "POST", "/v1/reset", `{"rule":"login","key":["ada"]}`,
+			func(ctx context.Context, c *Client) (result, error) { return nil, c.Reset(ctx, "login", "ada") }, nil,
+		},
+		{
+			"bans", `{"bans":[` + banText + `],"total":7}`, "GET", "/v1/bans?limit=5&q=%26&rule=login", "",
+			func(ctx context.Context, c *Client) (result, error) {
+				bans, total, err := c.Bans(ctx, BanQuery{Rule: "login", Text: "&", Limit: 5})
+				return result{bans, total}, err
+			},
+			result{[]Ban{ban}, 7},
+		},
+		{
+			"ban", banText, "POST", "/v1/bans", `{"rule":"login","key":["a","c"],"for":"2ms","reason":"why"}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				b, err := c.Ban(ctx, "login", 1500*time.Microsecond, "why", "a", "c")
+				return result{b}, err
+			},
+			result{ban},
+		},
+		{
+			"lift", `{"lifted":true}`, "POST", "/v1/bans/lift", `{"rule":"login","key":["a"]}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				ok, err := c.Lift(ctx, "login", "a")
+				return result{ok}, err
+			},
+			result{true},
+		},
+		{
+			"counters", `{"counters":[{"name":"n","fields":["client"],"spans_ms":[1000,60000],"made":true,"sentence":"s","keys":3,"bytes":9}]}`,
+			"GET", "/v1/counters", "",
+			func(ctx context.Context, c *Client) (result, error) {
+				list, err := c.Counters(ctx)
+				return result{list}, err
+			},
+			result{[]Counter{{"n", []string{"client"}, []time.Duration{time.Second, time.Minute}, true, "s", 3, 9}}},
+		},
+		{
+			"add", `{}`, "POST", "/v1/counters/a%2Fb%20c/add", `{"key":["k"],"n":3}`,
+			func(ctx context.Context, c *Client) (result, error) { return nil, c.Add(ctx, "a/b c", 3, "k") }, nil,
+		},
+		{
+			"sum", `{"lo":1,"hi":2}`, "GET", "/v1/counters/n/sum?key=a%FF&key=b&span=60000ms", "",
+			func(ctx context.Context, c *Client) (result, error) {
+				lo, hi, err := c.Sum(ctx, "n", time.Minute, "a\xff", "b")
+				return result{lo, hi}, err
+			},
+			result{uint64(1), uint64(2)},
+		},
+		{
+			"top", `{"top":[{"key":["a"],"lo":1,"hi":2}]}`, "GET", "/v1/counters/n/top?n=20", "",
+			func(ctx context.Context, c *Client) (result, error) {
+				list, err := c.Top(ctx, "n", 20, 0)
+				return result{list}, err
+			},
+			result{[]KeyCount{{[]string{"a"}, 1, 2}}},
+		},
+		{
+			"rates", `{"rates":[{"from":"2026-01-02T03:04:05Z","to":"2026-01-02T03:05:05Z","all":{"allowed":1,"refused":2,"banned":1,"errors":3},"rules":{"r":{"allowed":4,"refused":5,"shadow":6,"banned":7,"bans":8}}}]}`,
+			"GET", "/v1/rates?points=1&rules=1&span=60000ms", "",
+			func(ctx context.Context, c *Client) (result, error) {
+				list, err := c.Rates(ctx, time.Minute, 1, true)
+				return result{list}, err
+			},
+			result{[]Rate{{at, at.Add(time.Minute), Totals{1, 2, 1, 3}, map[string]RuleTotals{"r": {4, 5, 6, 7, 8}}}}},
+		},
+		{
+			"hot", `{"hot":[{"rule":"r","key":["k"],"since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z"}]}`, "GET", "/v1/hot", "",
+			func(ctx context.Context, c *Client) (result, error) {
+				list, err := c.Hot(ctx)
+				return result{list}, err
+			},
+			result{[]HotKey{{"r", []string{"k"}, at, at.Add(time.Minute)}}},
+		},
+		{
+			"status", `{"version":"v1","started":"2026-01-02T03:04:05Z","uptime_s":60,"totals":{"allowed":1},"memory":{"budget":-1,"bytes":2,"counter_bytes":3,"heap":4},` +
+				`"bans":{"held":1,"remembered":2,"refused":3},"subscribers":5,"rules":{"file":"f","since":"2026-01-02T03:04:05Z","reloads":6,"error":null},"role":"read"}`,
+			"GET", "/v1/status", "",
+			func(ctx context.Context, c *Client) (result, error) {
+				s, err := c.Status(ctx)
+				return result{s}, err
+			},
+			result{Status{
+				"v1", at, time.Minute, false,
+				Totals{Allowed: 1},
+				Memory{-1, 2, 3, 4},
+				BanTotals{1, 2, 3},
+				5,
+				RulesStatus{"f", at, 6, ""},
+				"read",
+			}},
+		},
+		{
+			"rules", `{"file":"f","text":"t","since":"2026-01-02T03:04:05Z","error":"e","rules":[{"name":"r","kind":"hot","fields":["client"],"sentence":"s","stats":null},` +
+				`{"name":"l","kind":"limit","shadow":true,"stats":{"allowed":1,"bans":2}}],"allow":["192.0.2.0/24"]}`,
+			"GET", "/v1/rules", "",
+			func(ctx context.Context, c *Client) (result, error) {
+				b, err := c.Rules(ctx)
+				return result{b}, err
+			},
+			result{RuleBook{"f", "t", at, "e", []Rule{
+				{Name: "r", Kind: "hot", Fields: []string{"client"}, Sentence: "s"},
+				{Name: "l", Kind: "limit", Shadow: true, Stats: &RuleStats{Allowed: 1, Bans: 2}},
+			}, []string{"192.0.2.0/24"}}},
+		},
+		{
+			"key", `{"fields":["client"],"key":["k"],"counters":[{"counter":"n","span_ms":1000,"lo":1,"hi":2,"slots":[{"start":"2026-01-02T03:04:05Z","count":1}]}],` +
+				`"rules":[{"rule":"r","decision":` + decisionText + `}],"bans":[` + banText + `]}`,
+			"GET", "/v1/key?field=client&value=k", "",
+			func(ctx context.Context, c *Client) (result, error) {
+				r, err := c.Key(ctx, []string{"client"}, []string{"k"})
+				return result{r}, err
+			},
+			result{KeyReport{
+				[]string{"client"},
+				[]string{"k"},
+				[]KeyWindow{{"n", time.Second, 1, 2, []Slot{{at, 1}}}},
+				[]KeyDecision{{"r", refused}},
+				[]Ban{ban},
+			}},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, asked := fake(t, 200, "application/json", tt.answer)
+			got, err := tt.call(t.Context(), c)
+			if err != nil || !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("%+v, %v, want\n%+v", got, err, tt.want)
+			}
+			if asked.Method != tt.method || asked.URI != tt.uri || asked.Body != tt.body {
+				t.Errorf("asked %s %s %s, want\n%s %s %s", asked.Method, asked.URI, asked.Body, tt.method, tt.uri, tt.body)
+			}
+			if got := asked.Header.Get("Authorization"); got != "Bearer secret" {
+				t.Errorf("Authorization is %q", got)
+			}
+			if got := asked.Header.Get("Content-Type"); (got == "application/json") != (tt.method == "POST") {
+				t.Errorf("Content-Type is %q", got)
+			}
+		})
+	}
+}
+
+func TestErrors(t *testing.T) {
+	const noRule = `{"type":"about:blank","title":"Not Found","status":404,"detail":"there is no rule \"x\"","code":"NORULE"}`
+	for _, tt := range []struct {
+		name          string
+		status        int
+		media, answer string
+		want          Error
+		temporary     bool
+	}{
+		{"problem", 404, "application/problem+json", noRule, Error{NoRule, `there is no rule "x"`, 404, 0}, false},
+		{"overload", 503, "application/problem+json", `{"title":"t","code":"OVERLOAD"}`, Error{Overload, "t", 503, 0}, true},
+		{"a proxy's page", 502, "text/html", "<h1>Bad Gateway</h1>", Error{Failed, "the answer is 502 Bad Gateway", 502, 0}, true},
+		{"a proxy's refusal", 403, "text/html", "no", Error{Denied, "the answer is 403 Forbidden", 403, 0}, false},
+		{"another's JSON", 400, "application/json", `[1]`, Error{Failed, "the answer is 400 Bad Request", 400, 0}, false},
+		{"a redirect", 302, "text/html", "", Error{Failed, "the answer is 302 Found", 302, 0}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, _ := fake(t, tt.status, tt.media, tt.answer)
+			_, err := c.Take(t.Context(), "x", 1, "k")
+			e, ok := errors.AsType[*Error](err)
+			if !ok || *e != tt.want || e.Temporary() != tt.temporary {
+				t.Errorf("%#v, want %#v", err, tt.want)
+			}
+			if ok && e.Error() != string(tt.want.Code)+" "+tt.want.Detail {
+				t.Errorf("%q", e.Error())
+			}
+		})
+	}
+}
+
+// TestNoDecision has answers that are no decisions: none may be taken for one.
+func TestNoDecision(t *testing.T) {
+	for _, answer := range []string{"", "{}", "null", "[]", `{"allowed":true}`, `{"allowed":tr`, "<html>", `{"allowed":"yes","rule":"r"}`} {
+		c, _ := fake(t, 200, "application/json", answer)
+		d, err := c.Take(t.Context(), "x", 1, "k")
+		if err == nil || d.Allowed {
+			t.Errorf("answer %q: %+v, %v", answer, d, err)
+		}
+	}
+}
+
+// TestNoAnswer has servers that are away, slow, or that never end.
+func TestNoAnswer(t *testing.T) {
+	c, _ := fake(t, 200, "application/json", `{"lifted":`+strings.Repeat(" ", maxAnswer)+`true}`)
+	if _, err := c.Lift(t.Context(), "r", "k"); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
+		t.Errorf("an endless answer: %v", err)
+	}
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	c, err := New(gone.URL, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Sum(t.Context(), "n", 0, "the-key"); err == nil || !strings.HasPrefix(err.Error(), "no connection: ") || strings.Contains(err.Error(), "the-key") {
+		t.Errorf("a server that is away: %v", err)
+	}
+	held := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-held }))
+	defer slow.Close()
+	defer close(held)
+	if c, err = New(slow.URL, Config{Timeout: 20 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Status(t.Context()); !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "no answer in time: ") {
+		t.Errorf("a slow server: %v", err)
+	}
+}
+
+// TestTokenStaysHere has a server that sends the client elsewhere.
+func TestTokenStaysHere(t *testing.T) {
+	var reached atomic.Bool
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
+	defer other.Close()
+	s := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer s.Close()
+	for _, h := range []*http.Client{nil, {CheckRedirect: nil}} {
+		c, err := New(s.URL, Config{Token: "secret", HTTPClient: h})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Status(t.Context()); err == nil || reached.Load() {
+			t.Errorf("followed: %v", err)
+		}
+		c.Close()
+	}
+	// The control: a client that follows gets there.
+	http.DefaultClient.CloseIdleConnections()
+	resp, err := http.Get(s.URL)
+	if err != nil || !reached.Load() {
+		t.Errorf("the redirect goes nowhere: %v", err)
+	}
+	resp.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestKeyWants has no request at all for a key that cannot be.
+func TestKeyWants(t *testing.T) {
+	c, asked := fake(t, 200, "application/json", "{}")
+	if _, err := c.Key(t.Context(), []string{"client"}, nil); err == nil || asked.Method != "" {
+		t.Errorf("%v, asked %+v", err, asked)
+	}
+}
+
+// TestHugeSpans has times that no Duration holds.
+func TestHugeSpans(t *testing.T) {
+	var d decision
+	if err := json.Unmarshal([]byte(`{"retry_after_ms":9223372036854775807,"reset_after_ms":-9223372036854775808}`), &d); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.decision(); got.RetryAfter < 290*365*24*time.Hour || got.ResetAfter > 0 {
+		t.Errorf("%v, %v", got.RetryAfter, got.ResetAfter)
+	}
+}

@@ -1,0 +1,189 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// An EventType says what an [Event] is about. Servers that are newer than this
+// package may have others.
+type EventType string
+
+// The types of events. Connected comes from the Client, the others from the server.
+const (
+	Connected EventType = "connected" // events are told from here on
+	Banned    EventType = "ban"       // a ban began, or was added
+	Lifted    EventType = "lift"      // a ban was lifted
+	Heated    EventType = "hot"       // a key became hot
+	Rules     EventType = "rules"     // other rules are in force
+	Rated     EventType = "rates"     // a second has passed
+)
+
+// An Event is what a server tells its subscribers. Which fields are set besides Type
+// depends on it.
+type Event struct {
+	Type  EventType `json:"type"`
+	Time  time.Time `json:"time"`  // not of Connected and Rated
+	Ban   *Ban      `json:"ban"`   // of Banned
+	Rule  string    `json:"rule"`  // of Lifted and Heated
+	Key   []string  `json:"key"`   // of Lifted and Heated
+	Until time.Time `json:"until"` // of Heated: how long it stays so
+
+	All    Totals `json:"all"`    // of Rated: in the last second
+	Totals Totals `json:"totals"` // of Rated: since the server started
+}
+
+const (
+	// quietStream is how long a stream may say nothing: servers say
+	// something every second, and at the very least every 15.
+	quietStream = 45 * time.Second
+
+	// maxEvent bounds one line of a stream. A ban has at most 64 KiB of key, which
+	// JSON may make six times as long.
+	maxEvent = 1 << 20
+)
+
+// ErrLost is the error of a stream of events that has ended.
+var ErrLost = errors.New("the stream of events has ended")
+
+// Events yields what happens on the server, until ctx is done, the caller breaks off,
+// or the server says that it will not tell: an [*Error] that is not Temporary is the
+// last of all.
+//
+// Each time a connection stands, an Event of type [Connected] comes first: what
+// happened before it was not told, and who keeps a state reads it now. Any error says
+// that the connection was lost or could not be made; the next one is made after a
+// wait that grows up to 15 seconds, with full jitter. A stream that is silent for 45
+// seconds is taken for lost, and a server cuts subscribers that do not read.
+func (c *Client) Events(ctx context.Context) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		failures := 0
+		for ctx.Err() == nil {
+			told, more, err := c.stream(ctx, yield)
+			if !more || ctx.Err() != nil || !yield(Event{}, err) {
+				return
+			}
+			var least time.Duration
+			if refusal, ok := errors.AsType[*Error](err); ok {
+				if !refusal.Temporary() {
+					return
+				}
+				least = refusal.RetryAfter
+			}
+			if told {
+				failures = 0
+			}
+			failures++
+			if !c.backoff.wait(ctx, failures, least) {
+				return
+			}
+		}
+	}
+}
+
+// stream yields the events of one connection. It reports whether the server told
+// anything, whether the caller wants more, and why the connection ended.
+func (c *Client) stream(ctx context.Context, yield func(Event, error) bool) (told, more bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := time.AfterFunc(c.quiet, func() { cancel(fmt.Errorf("%w: nothing came for %v", ErrLost, c.quiet)) })
+	defer watch.Stop()
+	resp, err := c.send(ctx, http.MethodGet, "/v1/events", nil)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return false, true, plainer(err)
+	}
+	defer resp.Body.Close()
+	if media := resp.Header.Get("Content-Type"); !strings.HasPrefix(media, "text/event-stream") {
+		return false, true, fmt.Errorf("%s does not answer as a lately server does: its events are %q", c.base, media)
+	}
+	if !yield(Event{Type: Connected}, nil) {
+		return false, false, nil
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(make([]byte, 0, 4096), maxEvent)
+	var m message
+	for lines.Scan() {
+		told = true
+		// The wait for the next line begins when the caller is done with
+		// this one.
+		watch.Stop()
+		event, whole, err := m.line(lines.Text())
+		if err != nil {
+			return told, true, err
+		}
+		if whole && !yield(event, nil) {
+			return told, false, nil
+		}
+		watch.Reset(c.quiet)
+	}
+	return told, true, ended(ctx, lines.Err())
+}
+
+// ended says why a stream has ended.
+func ended(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("%w: a line is longer than %d MiB", ErrLost, maxEvent>>20)
+	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return ErrLost
+}
+
+// A message is an event of a stream as far as it has come. The format is that of
+// "Server-sent events" in the WHATWG HTML standard, without ids and retry.
+type message struct {
+	event string
+	data  strings.Builder
+}
+
+// line takes in one line, and returns the event if it was the last of one.
+func (m *message) line(line string) (e Event, whole bool, err error) {
+	if line == "" {
+		return m.end()
+	}
+	field, value, _ := strings.Cut(line, ":")
+	value = strings.TrimPrefix(value, " ")
+	switch field {
+	case "event":
+		m.event = value
+	case "data":
+		if m.data.Len()+len(value) > maxEvent {
+			return e, false, fmt.Errorf("%w: an event is longer than %d MiB", ErrLost, maxEvent>>20)
+		}
+		m.data.WriteString(value)
+		m.data.WriteByte('\n')
+	}
+	return e, false, nil
+}
+
+// end returns the event that was read.
+func (m *message) end() (e Event, whole bool, err error) {
+	kind, data := m.event, m.data.String()
+	m.event = ""
+	m.data.Reset()
+	if kind == "resync" {
+		return e, false, fmt.Errorf("%w: events came faster than they were read", ErrLost)
+	}
+	if kind == "" || data == "" {
+		return e, false, nil
+	}
+	if err := json.Unmarshal([]byte(data), &e); err != nil {
+		return e, false, fmt.Errorf("%w: the data of event %.40q is not JSON: %w", ErrLost, kind, err)
+	}
+	e.Type = EventType(kind)
+	return e, true, nil
+}

@@ -1,0 +1,120 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/lately-go/lately/client"
+)
+
+// server stands for a running one.
+func server(answers map[string]string) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, ok := answers[r.URL.Path]
+		switch {
+		case !ok:
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusNotFound)
+			io.WriteString(w, `{"detail":"there is no rule \"logn\"; allowed is login","code":"NORULE"}`)
+		case r.URL.Path == "/v1/events":
+			w.Header().Set("Content-Type", "text/event-stream")
+			io.WriteString(w, answer)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, answer)
+		}
+	}))
+}
+
+func ExampleClient_Take() {
+	s := server(map[string]string{
+		"/v1/take": `{"allowed":false,"limit":5,"remaining":0,"retry_after_ms":12000,"reset_after_ms":600000,"rule":"login","banned_until_ms":0}`,
+	})
+	defer s.Close()
+	c, err := client.New(s.URL, client.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	d, err := c.Take(context.Background(), "login", 1, "192.0.2.1", "ada")
+	if err != nil {
+		fmt.Println(err) // nobody knows whether it was counted
+		return
+	}
+	fmt.Println(d.Allowed, d.Rule, d.RetryAfter)
+	// Output: false login 12s
+}
+
+func ExampleClient_Top() {
+	s := server(map[string]string{
+		"/v1/counters/requests/top": `{"top":[{"key":["192.0.2.1"],"lo":812,"hi":840},{"key":["192.0.2.9"],"lo":77,"hi":77}]}`,
+	})
+	defer s.Close()
+	c, err := client.New(s.URL, client.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	top, err := c.Top(context.Background(), "requests", 2, 0)
+	for _, k := range top {
+		fmt.Println(k.Key, k.Lo, k.Hi)
+	}
+	fmt.Println(err)
+	// Output:
+	// [192.0.2.1] 812 840
+	// [192.0.2.9] 77 77
+	// <nil>
+}
+
+func ExampleClient_Events() {
+	s := server(map[string]string{
+		"/v1/events": "event: ban\ndata: {\"ban\":{\"rule\":\"login\",\"key\":[\"192.0.2.1\",\"ada\"],\"reason\":\"more than 20 refusals in 5m\"}}\n\n",
+	})
+	defer s.Close()
+	c, err := client.New(s.URL, client.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	for e, err := range c.Events(context.Background()) {
+		switch {
+		case err != nil:
+			fmt.Println("lost") // and connected anew, if the caller goes on
+			return
+		case e.Type == client.Connected:
+			fmt.Println("connected: time to read the state")
+		case e.Type == client.Banned:
+			fmt.Println("banned:", e.Ban.Key, e.Ban.Reason)
+		}
+	}
+	// Output:
+	// connected: time to read the state
+	// banned: [192.0.2.1 ada] more than 20 refusals in 5m
+	// lost
+}
+
+func ExampleError() {
+	s := server(nil)
+	defer s.Close()
+	c, err := client.New(s.URL, client.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	_, err = c.Take(context.Background(), "logn", 1, "192.0.2.1")
+	if refusal, ok := errors.AsType[*client.Error](err); ok {
+		fmt.Println(refusal.Code, refusal.Temporary())
+	}
+	fmt.Println(err)
+	// Output:
+	// NORULE false
+	// NORULE there is no rule "logn"; allowed is login
+}

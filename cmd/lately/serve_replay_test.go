@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/accesslog/accesslogtest"
+	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/rules"
+)
+
+// agreeRules have limits, bans and conditions on one key and on several.
+const agreeRules = `version: 1
+counters:
+  requests: {key: client, spans: [1m]}
+limits:
+  - name: per-client
+    key: client
+    limit: 60 per 1m
+    ban: {after: 20 refusals in 5m, for: 10m, factor: 2, max: 24h}
+  - name: page
+    key: [client, path]
+    when: {method: GET}
+    limit: [3 per 1s, 20 per 10m]
+  - name: errors
+    key: client
+    when: {status: [4xx, 5xx]}
+    limit: 100 per 5m
+bans:
+  - {name: flood, key: client, after: 600 hits in 10m, for: 1h}
+hot:
+  - {name: product, key: path, threshold: 50 per 10s, hold: 60s}
+`
+
+// Replay and serve are one engine: the same rules file and the same events, sent
+// with their times in replay's order, give the same decisions, byte by byte.
+func TestServeAgreesWithReplay(t *testing.T) {
+	path := writeRules(t, agreeRules)
+	for _, log := range agreeLogs(t) {
+		t.Run(filepath.Base(log), func(t *testing.T) {
+			want := filepath.Join(t.TempDir(), "decisions")
+			var out, errs lines
+			if code := run(t.Context(), []string{"replay", "--rules", path, "--decisions", want, log}, strings.NewReader(""), &out, &errs); code > exitInput {
+				t.Fatalf("replay: code %d: %s", code, errs.String())
+			}
+			replayed, err := os.ReadFile(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			served := askServer(t, path, readLog(t, log, path))
+			if len(replayed) < 1000 || !bytes.Contains(replayed, []byte{'D'}) {
+				t.Fatalf("%d decisions, %d refusals: no test", len(replayed), bytes.Count(replayed, []byte{'D'}))
+			}
+			if !bytes.Equal(replayed, served) {
+				i := 0
+				for i < min(len(replayed), len(served)) && replayed[i] == served[i] {
+					i++
+				}
+				t.Errorf("%d decisions replayed and %d served; they differ from the one numbered %d on", len(replayed), len(served), i)
+			}
+		})
+	}
+}
+
+// agreeLogs returns a log that is made here, with IPv6 clients, and the real ones
+// where they are.
+func agreeLogs(t *testing.T) []string {
+	path := filepath.Join(t.TempDir(), "sample.log")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := accesslogtest.Write(f, accesslogtest.Config{Seed: 1, Lines: 30_000}); err != nil {
+		t.Fatal(err)
+	}
+	logs := []string{path}
+	real := []string{"apache-ipv6-2015.log.gz", "apache-elastic-2015.log.gz", "honeypot-nginx-2019.log", "bp-nginx-2024.log.gz"}
+	if raceEnabled || testing.Short() {
+		real = real[:1]
+	}
+	for _, name := range real {
+		path := filepath.Join("..", "..", "..", "shared", "data", name)
+		if _, err := os.Stat(path); err != nil {
+			t.Logf("SKIP %s: the real logs are not here", name)
+			continue
+		}
+		logs = append(logs, path)
+	}
+	return logs
+}
+
+// A sent is one event as a command.
+type sent struct {
+	second  int64
+	command []byte
+}
+
+// readLog returns the events of a log in replay's order: by their seconds, and
+// those of one second as they come.
+func readLog(t *testing.T, log, rulesFile string) []sent {
+	t.Helper()
+	file, err := rules.Load(rulesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := file.Fields()
+	data, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.HasSuffix(log, ".gz") {
+		r, err := gzip.NewReader(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	format, ok := accesslog.Detect(data[:min(len(data), 64<<10)])
+	if !ok {
+		t.Fatalf("%s has no format that is known", log)
+	}
+	scanner, err := accesslog.NewScanner(bytes.NewReader(data), format, accesslog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []sent
+	for scanner.Scan() {
+		ev := scanner.Event()
+		args := []string{"CHECK"}
+		for _, f := range fields {
+			if v := ev.GetNamed(f); len(v) > 0 {
+				args = append(args, f, string(v))
+			}
+		}
+		if len(args) == 1 {
+			t.Fatal("an event without fields")
+		}
+		args = append(args, "AT", fmt.Sprint(ev.Time.UnixMilli()))
+		events = append(events, sent{ev.Time.Unix(), resp.AppendCommand(nil, args...)})
+	}
+	if err := scanner.Err(); err != nil {
+		t.Fatal(err)
+	}
+	slices.SortStableFunc(events, func(a, b sent) int { return int(a.second - b.second) })
+	return events
+}
+
+// askServer sends the events to a fresh server and returns what it decides.
+func askServer(t *testing.T, rulesFile string, events []sent) []byte {
+	t.Helper()
+	s := serve(t, "--rules", rulesFile, "--budget", "1GiB")
+	conn, err := net.Dial("tcp", s.resp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	go func() {
+		var batch []byte
+		for i, ev := range events {
+			if batch = append(batch, ev.command...); len(batch) > 32<<10 || i == len(events)-1 {
+				if _, err := conn.Write(batch); err != nil {
+					return // the reader finds out
+				}
+				batch = batch[:0]
+			}
+		}
+	}()
+	replies, err := resp.NewReplyReader(conn, resp.ReplyLimits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	decisions := make([]byte, 0, len(events))
+	for range events {
+		v, err := replies.Next()
+		if err == nil {
+			err = v.Err()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		decisions = append(decisions, "DA"[v.Elems[0].Int])
+	}
+	return decisions
+}

@@ -1,0 +1,192 @@
+package hotkey_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/match"
+)
+
+func dumpSet(t testing.TB, change func(r *hotkey.Rule)) *hotkey.Set {
+	key, err := match.NewKey(match.Fold{}, "path")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := []hotkey.Rule{
+		{Name: "few", Key: key, Threshold: 3, Span: time.Second, Hold: 5 * time.Second},
+		{Name: "many", Key: key, Threshold: 200, Span: time.Minute},
+		{Name: "one", Key: key, Threshold: 1, Span: time.Millisecond},
+	}
+	if change != nil {
+		change(&rules[0])
+	}
+	s, err := hotkey.NewSet(rules...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func restartedDetector(t testing.TB, s *hotkey.Set) *hotkey.Detector {
+	d, err := hotkey.NewDetector(s, hotkey.DetectorConfig{Shards: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func exported(d *hotkey.Detector, t time.Time) (chunks [][]byte) {
+	for chunk := range d.Export(t) {
+		chunks = append(chunks, bytes.Clone(chunk))
+	}
+	return chunks
+}
+
+func mustImport(t testing.TB, d *hotkey.Detector, at time.Time, chunks [][]byte) (all hotkey.Imported) {
+	t.Helper()
+	for _, chunk := range chunks {
+		did, err := d.Import(at, chunk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Add(did)
+	}
+	return all
+}
+
+// compare sends events to two detectors, the second of which is restarted every so
+// often from what fault leaves of its chunks, and returns how they differ, if they
+// do, and the edges.
+func compare(t testing.TB, rnd *rand.Rand, events int, fault func([][]byte) [][]byte) (differs string, edges int) {
+	set := dumpSet(t, nil)
+	a, b := restartedDetector(t, set), restartedDetector(t, set)
+	now := int64(1_700_000_000e9)
+	every := 1 + rnd.IntN(events/3)
+	for i := range events {
+		now += rnd.Int64N(1 << rnd.IntN(34))
+		at, rule, key := time.Unix(0, now), rnd.IntN(3), fmt.Sprint("/", min(rnd.IntN(40), rnd.IntN(40)))
+		ea, hotA := a.AddKeyAt(at, rule, key)
+		eb, hotB := b.AddKeyAt(at, rule, key)
+		if ea != eb || hotA != hotB {
+			return fmt.Sprintf("event %d, restarted every %d: %+v and %+v", i, every, ea, eb), edges
+		}
+		if hotA {
+			edges++
+		}
+		if i%every == 0 {
+			b = restartedDetector(t, set)
+			if did := mustImport(t, b, at, fault(exported(a, at))); did.Kept+did.Unknown > 0 {
+				t.Fatalf("import into an empty detector: %+v", did)
+			}
+		}
+	}
+	return "", edges
+}
+
+// TestImportGoesOnAsBefore finds the same edges after restarts as without.
+func TestImportGoesOnAsBefore(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	all := 0
+	for range 30 {
+		differs, edges := compare(t, rnd, 2000, func(c [][]byte) [][]byte { return c })
+		if differs != "" {
+			t.Fatal(differs)
+		}
+		all += edges
+	}
+	if all < 100 {
+		t.Errorf("%d edges: the test has no teeth", all)
+	}
+	if differs, _ := compare(t, rnd, 2000, func([][]byte) [][]byte { return nil }); differs == "" {
+		t.Error("nobody notices that all is lost")
+	}
+}
+
+// TestImportUnlikeBefore imports twice, under other rules, and with a clock that
+// was set back.
+func TestImportUnlikeBefore(t *testing.T) {
+	a := restartedDetector(t, dumpSet(t, nil))
+	for range 3 {
+		a.AddKeyAt(time.Unix(100, 0), 0, "hot")
+	}
+	a.AddKeyAt(time.Unix(100, 0), 0, "warm")
+	a.AddKeyAt(time.Unix(100, 0), 0, "warm")
+	chunks := exported(a, time.Unix(100, 0))
+
+	b := restartedDetector(t, dumpSet(t, nil))
+	first, second := mustImport(t, b, time.Unix(100, 0), chunks), mustImport(t, b, time.Unix(100, 0), chunks)
+	if first != (hotkey.Imported{Keys: 2}) || second != (hotkey.Imported{Kept: 2}) {
+		t.Errorf("first %+v, second %+v", first, second)
+	}
+	if did := mustImport(t, restartedDetector(t, dumpSet(t, nil)), time.Unix(200, 0), chunks); did != (hotkey.Imported{Keys: 1, Over: 1}) {
+		t.Errorf("later: %+v", did)
+	}
+	renamed := dumpSet(t, func(r *hotkey.Rule) { r.Name = "other" })
+	if did := mustImport(t, restartedDetector(t, renamed), time.Unix(100, 0), chunks); did != (hotkey.Imported{Unknown: 2}) {
+		t.Errorf("under another name: %+v", did)
+	}
+
+	wider := restartedDetector(t, dumpSet(t, func(r *hotkey.Rule) { r.Threshold = 4 }))
+	mustImport(t, wider, time.Unix(100, 0), chunks)
+	if _, hot := wider.AddKeyAt(time.Unix(100, 0), 0, "warm"); hot {
+		t.Error("the third of four")
+	}
+	if _, hot := wider.AddKeyAt(time.Unix(100, 0), 0, "warm"); !hot {
+		t.Error("not the fourth of four")
+	}
+
+	back := restartedDetector(t, dumpSet(t, nil))
+	mustImport(t, back, time.Unix(50, 0), chunks)
+	if !back.HotAt(time.Unix(54, 0), 0, "hot") || back.HotAt(time.Unix(55, 0), 0, "hot") {
+		t.Error("a hold of five seconds, fifty seconds before")
+	}
+	if _, hot := back.AddKeyAt(time.Unix(50, 1), 0, "warm"); !hot {
+		t.Error("not the third of three, fifty seconds before")
+	}
+}
+
+// FuzzImport imports any bytes; what is restored can be exported and restored
+// again.
+func FuzzImport(f *testing.F) {
+	set := dumpSet(f, nil)
+	d := restartedDetector(f, set)
+	for i := range int64(500) {
+		d.AddKeyAt(time.Unix(100, i), int(i%3), fmt.Sprint("/", i%7))
+	}
+	for _, chunk := range exported(d, time.Unix(100, 0)) {
+		f.Add(chunk)
+		f.Add(chunk[:len(chunk)/2])
+	}
+	f.Fuzz(func(t *testing.T, chunk []byte) {
+		for _, at := range []time.Time{time.Unix(99, 0), time.Unix(101, 0)} {
+			a, b := restartedDetector(t, set), restartedDetector(t, set)
+			a.Import(at, chunk)
+			mustImport(t, b, at, exported(a, at))
+		}
+	})
+}
+
+func ExampleDetector_Export() {
+	key, _ := match.NewKey(match.Fold{}, "path")
+	set, _ := hotkey.NewSet(hotkey.Rule{Name: "page", Key: key, Threshold: 3, Span: time.Minute})
+	before, _ := hotkey.NewDetector(set, hotkey.DetectorConfig{})
+	now := time.Now()
+	before.AddKeyAt(now, 0, "/news")
+	before.AddKeyAt(now, 0, "/news")
+
+	after, _ := hotkey.NewDetector(set, hotkey.DetectorConfig{})
+	for chunk := range before.Export(now) { // in life, by way of a file
+		if _, err := after.Import(now, chunk); err != nil {
+			fmt.Println(err)
+		}
+	}
+	_, hot := after.AddKeyAt(now, 0, "/news")
+	fmt.Println(hot)
+	// Output: true
+}

@@ -1,0 +1,152 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+)
+
+// run writes until the journal is closed: at once when somebody waits, else a
+// little after the first record of a batch.
+func (j *Journal) run() {
+	defer close(j.ended)
+	timer := time.NewTimer(commitEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-j.lazy:
+			timer.Reset(commitEvery)
+			continue
+		case <-j.urgent:
+		case <-timer.C:
+		case <-j.stop:
+			_ = j.commit() // the error is in the batch, and stays in j.err
+			j.leave()
+			return
+		}
+		if j.commit() != nil {
+			timer.Reset(retryEvery)
+		}
+	}
+}
+
+// commit writes what an earlier commit could not, and the open batch, with one
+// sync, and tells those who wait.
+func (j *Journal) commit() error {
+	j.mu.Lock()
+	b := j.open
+	if len(b.bytes) == 0 && len(j.kept) == 0 {
+		j.mu.Unlock()
+		return nil
+	}
+	j.open = &batch{bytes: j.spare, done: make(chan struct{})}
+	j.spare = nil
+	first, last := b.first, j.next-1
+	if len(j.kept) > 0 {
+		first = j.keptFirst
+	}
+	rotated := j.rotated
+	j.rotated = false
+	j.mu.Unlock()
+
+	if rotated {
+		j.leave()
+	}
+	err := j.write(first, last, b.bytes)
+	j.mu.Lock()
+	if err != nil {
+		j.kept, j.keptFirst = append(j.kept, b.bytes...), first
+		j.stats.Failures++
+		j.err = err
+	} else {
+		j.waiting -= len(j.kept) + len(b.bytes)
+		j.kept = nil
+		j.stats.Syncs++
+		if cap(b.bytes) <= maxSpare {
+			j.spare = b.bytes[:0]
+		}
+	}
+	j.mu.Unlock()
+	b.err = err
+	close(b.done)
+	return err
+}
+
+// write puts j.kept and fresh, records first to last, on disk. After an error
+// the file is not written to again: what a failed sync left of it, and of the
+// pages that were dirty then, nobody knows.
+func (j *Journal) write(first, last uint64, fresh []byte) error {
+	begun := j.current == nil
+	err := j.begin(first, last)
+	for _, b := range [][]byte{j.kept, fresh} {
+		if err == nil && len(b) > 0 {
+			_, err = j.current.Write(b)
+		}
+	}
+	if err == nil {
+		err = j.current.Sync()
+	}
+	if err == nil && begun {
+		err = j.layer.syncDir()
+	}
+	if err == nil {
+		return nil
+	}
+	number := j.newest()
+	j.leave()
+	if begun {
+		j.abandon()
+	}
+	return fmt.Errorf("journal: %s: %w", filepath.Join(j.path, journalName(number)), err)
+}
+
+// begin makes sure of an open file, and of what is known about it: what is about
+// to be written counts as written.
+func (j *Journal) begin(first, last uint64) error {
+	j.mu.Lock()
+	if j.current != nil {
+		j.files[len(j.files)-1].last = last
+		j.mu.Unlock()
+		return nil
+	}
+	j.number++
+	name := journalName(j.number)
+	j.files = append(j.files, journalFile{number: j.number, last: last})
+	j.mu.Unlock()
+	f, err := j.layer.create(name)
+	if err != nil {
+		return err
+	}
+	j.current = f
+	_, err = f.Write(appendJournalHeader(nil, first))
+	return err
+}
+
+func (j *Journal) newest() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.number
+}
+
+// leave closes the file, if one is open. All that was acknowledged is synced, so
+// an error says nothing new.
+func (j *Journal) leave() {
+	if j.current != nil {
+		_ = j.current.Close()
+		j.current = nil
+	}
+}
+
+// abandon removes the newest file, of which nothing was acknowledged. If that
+// fails, too, it stays until a snapshot covers it; reading knows its records by
+// their numbers.
+func (j *Journal) abandon() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	newest := len(j.files) - 1
+	if err := j.layer.remove(journalName(j.files[newest].number)); err == nil || errors.Is(err, fs.ErrNotExist) {
+		j.files = j.files[:newest]
+	}
+}

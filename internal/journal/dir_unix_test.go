@@ -1,0 +1,66 @@
+//go:build unix
+
+package journal_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/lately-go/lately/internal/journal"
+)
+
+// TestPipes has pipes under the names of files: opening one would wait for ever.
+func TestPipes(t *testing.T) {
+	for _, name := range []string{"lock", "journal-00000001"} {
+		path := filepath.Join(t.TempDir(), "state")
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(filepath.Join(path, name), 0o600); err != nil {
+			t.Skip(err)
+		}
+		if _, err := journal.Open(path); err == nil || !strings.Contains(err.Error(), name+" is no regular file") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestSmallDisk fills a disk that is really full: with LATELY_SMALL_DISK, a folder
+// on one of a few MiB.
+func TestSmallDisk(t *testing.T) {
+	disk := os.Getenv("LATELY_SMALL_DISK")
+	if disk == "" {
+		t.Skip("LATELY_SMALL_DISK names no folder on a small disk")
+	}
+	d := open(t, filepath.Join(disk, "state"))
+	if err := d.WriteSnapshot(fill("good")); err != nil {
+		t.Fatal(err)
+	}
+	stuff := filepath.Join(disk, "stuff")
+	defer os.Remove(stuff)
+	_ = os.WriteFile(stuff, make([]byte, 1<<30), 0o600) // until it is full
+	if err := d.WriteSnapshot(func(w *journal.SnapshotWriter) error {
+		return w.Add(1, make([]byte, journal.MaxRecord))
+	}); err == nil {
+		t.Error("a snapshot was written")
+	}
+	if err := d.Journal().Append(make([]byte, journal.MaxRecord)); err == nil {
+		t.Error("a record was written")
+	}
+	t.Log(d.Journal().Err())
+	if got := texts(t, d); len(got) != 1 || got[0] != "good" {
+		t.Errorf("read %q", got)
+	}
+	if err := os.Remove(stuff); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Journal().Append([]byte("there is room again")); err != nil {
+		t.Error(err)
+	}
+	if err := d.WriteSnapshot(fill("good", "too")); err != nil {
+		t.Error(err)
+	}
+}

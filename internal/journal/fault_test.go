@@ -1,0 +1,232 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// disk faults: each is what one operation, or some in a row, answer.
+var faults = map[string]error{
+	"EIO":         syscall.EIO,
+	"ENOSPC":      syscall.ENOSPC,
+	"short write": errShort,
+}
+
+// faultAt lives on a disk of which the operations from n to n+count fail, and
+// is well again for whoever reads it after the power has gone. It returns whether
+// the life ended before operation n.
+func faultAt(n, count int, fault error, wrap func(*memLayer) layer) (over bool, err error) {
+	disk := newMemLayer()
+	failed := ""
+	disk.fault = func(op, name string, at int) error {
+		switch {
+		case op == "open" || op == "read" || at < n || at >= n+count:
+			return nil
+		case fault == errShort && op != "write":
+			return syscall.ENOSPC
+		}
+		failed += op + " " + name + ", "
+		return fault
+	}
+	s, err := begin(wrap(disk))
+	if err != nil {
+		return false, err // an empty directory asks nothing of the disk
+	}
+	s.work()
+	s.note(s.dir.Journal().Err())
+	s.end()
+	disk.fault = nil
+	after, err := begin(disk.reboot(loseAll, rand.New(rand.NewPCG(1, 1))))
+	if err == nil {
+		_ = after.dir.Close()
+		err = s.same(after)
+	}
+	if err != nil {
+		return false, fmt.Errorf("%sfailed: %w", failed, err)
+	}
+	if failed != "" && len(s.errs) == 0 && !strings.HasPrefix(failed, "remove") {
+		return false, fmt.Errorf("%sfailed, and nobody was told", failed)
+	}
+	return failed == "", nil
+}
+
+// faultsEverywhere returns the first error, of those that have about in them.
+func faultsEverywhere(wrap func(*memLayer) layer, about string) (points int, err error) {
+	for name, fault := range faults {
+		for _, count := range []int{1, 2, 3, 7, 1000} {
+			for n := 1; ; n++ {
+				over, err := faultAt(n, count, fault, wrap)
+				if err != nil && strings.Contains(err.Error(), about) {
+					return points, fmt.Errorf("%d times %s from operation %d on: %w", count, name, n, err)
+				}
+				if over {
+					break
+				}
+				points++
+			}
+		}
+	}
+	return points, nil
+}
+
+// TestEveryFault has one operation fail, some, or all from one on. All that was
+// acknowledged is there after it, no snapshot that was good is touched, and the
+// error was told. When only some failed, nothing at all is lost.
+func TestEveryFault(t *testing.T) {
+	points, err := faultsEverywhere(plain, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d faults", points)
+}
+
+// retrying syncs again after an error, as if that could help.
+type retrying struct{ *memLayer }
+
+func (l retrying) create(name string) (file, error) {
+	f, err := l.memLayer.create(name)
+	return retryingFile{f}, err
+}
+
+type retryingFile struct{ file }
+
+func (f retryingFile) Sync() error {
+	if err := f.file.Sync(); err == nil || err == errPower {
+		return err
+	}
+	return f.file.Sync()
+}
+
+// quiet tells nobody when a sync fails.
+type quiet struct{ *memLayer }
+
+func (l quiet) create(name string) (file, error) {
+	f, err := l.memLayer.create(name)
+	return quietFile{f}, err
+}
+
+type quietFile struct{ file }
+
+func (f quietFile) Sync() error {
+	_ = f.file.Sync()
+	return nil
+}
+
+func TestFaultTestCanFail(t *testing.T) {
+	for about, wrap := range map[string]func(*memLayer) layer{
+		"were lost":       func(l *memLayer) layer { return retrying{l} },
+		"nobody was told": func(l *memLayer) layer { return quiet{l} },
+	} {
+		_, err := faultsEverywhere(wrap, about)
+		if err == nil {
+			t.Errorf("no %q", about)
+		}
+		t.Log(err)
+	}
+}
+
+// TestEveryFaultOfReading has one operation of opening and reading fail. That is
+// told, or the file before is read in its place; and once the disk is well
+// again, all is there.
+func TestEveryFaultOfReading(t *testing.T) {
+	disk := newMemLayer()
+	s, err := begin(disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.work()
+	s.end()
+	told, instead := 0, 0
+	for n := 1; ; n++ {
+		image := disk.clone()
+		at, failed := 0, ""
+		image.fault = func(op, name string, _ int) error {
+			if at++; at == n {
+				failed = op + " " + name
+				return syscall.EIO
+			}
+			return nil
+		}
+		r, err := begin(image)
+		image.fault = nil
+		if err == nil {
+			_ = r.dir.Close()
+		}
+		switch {
+		case failed == "" && err == nil:
+			if told == 0 || instead == 0 {
+				t.Errorf("%d faults told, %d times another file was read; want both", told, instead)
+			}
+			return
+		case err != nil:
+			if told++; !errors.Is(err, syscall.EIO) {
+				t.Errorf("%s failed, and the error is %v", failed, err)
+			}
+		case len(r.state) < s.acked || r.whole() != nil:
+			t.Errorf("%s failed: %d of %d read, problems %v", failed, len(r.state), s.acked, r.info.Problems)
+		default: // or a second attempt was made
+			instead += len(r.info.Problems)
+		}
+		again, err := begin(image)
+		if err != nil {
+			t.Fatalf("%s had failed; now: %v", failed, err)
+		}
+		_ = again.dir.Close()
+		if len(again.state) < s.acked || again.whole() != nil {
+			t.Errorf("%s had failed; now %d of %d are read", failed, len(again.state), s.acked)
+		}
+	}
+}
+
+// TestFullDisk fills the disk for good. The snapshot that was there stays, and
+// what may wait for the disk is bounded.
+func TestFullDisk(t *testing.T) {
+	disk := newMemLayer()
+	s, err := begin(disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.work()
+	disk.mu.Lock()
+	disk.fault = func(op, _ string, _ int) error {
+		if op == "write" {
+			return errShort
+		}
+		return nil
+	}
+	disk.mu.Unlock()
+	if err := s.dir.WriteSnapshot(func(w *SnapshotWriter) error { return w.Add(1, make([]byte, MaxRecord)) }); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("WriteSnapshot: %v, want ENOSPC", err)
+	}
+	j := s.dir.Journal()
+	if err := j.Append([]byte("not on disk")); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("Append: %v, want ENOSPC", err)
+	}
+	for i := 0; ; i++ {
+		if _, err = j.AppendAsync(make([]byte, MaxRecord)); err != nil {
+			if i < 10 || i > 16 {
+				t.Errorf("%d MiB were taken; want about 16", i)
+			}
+			break
+		}
+	}
+	if !errors.Is(err, ErrFull) || j.Stats().Waiting > maxWaiting {
+		t.Errorf("AppendAsync: %v with %d bytes waiting, want ErrFull", err, j.Stats().Waiting)
+	}
+	if err := s.dir.Close(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("Close: %v, want ENOSPC", err)
+	}
+	disk.fault = nil
+	after, err := begin(disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = after.dir.Close()
+	if err := s.same(after); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,78 @@
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// MaxRecord is the most bytes that a record of a snapshot or journal has.
+const MaxRecord = 1 << 20
+
+const (
+	version = 1
+
+	snapshotMagic = "latelySN"
+	journalMagic  = "latelyJN"
+
+	prefixLen = 16
+
+	// maxNumber bounds the numbers of records and files, so that counting on
+	// from a file does not overflow.
+	maxNumber = 1 << 62
+)
+
+// ErrNewer is returned by [Open] when a file is of a version that this program
+// does not know. Nothing has been changed.
+var ErrNewer = errors.New("it was written by a newer program, of which this one would lose what it cannot read")
+
+// errDamaged is part of every error about what a file's bytes say.
+var errDamaged = errors.New("damaged")
+
+// damage returns an error that is errDamaged.
+func damage(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errDamaged, fmt.Sprintf(format, args...))
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(crc uint32, b []byte) uint32 { return crc32.Update(crc, castagnoli, b) }
+
+// sumOf returns the checksum of numbers, where another checksum begins.
+func sumOf(numbers ...uint64) uint32 {
+	var crc uint32
+	for _, n := range numbers {
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], n)
+		crc = checksum(crc, b[:])
+	}
+	return crc
+}
+
+// appendPrefix appends the bytes that every file begins with.
+func appendPrefix(dst []byte, magic string) []byte {
+	start := len(dst)
+	dst = append(dst, magic...)
+	dst = binary.LittleEndian.AppendUint32(dst, version)
+	return binary.LittleEndian.AppendUint32(dst, checksum(0, dst[start:]))
+}
+
+// checkPrefix says whether b begins a file of that kind that this program can
+// read. The version is believed only when its checksum is right: a damaged file
+// is not a newer one.
+func checkPrefix(b []byte, magic string) error {
+	if len(b) < prefixLen {
+		return damage("it ends within its first %d bytes", prefixLen)
+	}
+	if string(b[:8]) != magic || checksum(0, b[:12]) != binary.LittleEndian.Uint32(b[12:]) {
+		return damage("its first %d bytes are not those of such a file", prefixLen)
+	}
+	switch v := binary.LittleEndian.Uint32(b[8:]); {
+	case v > version:
+		return fmt.Errorf("version %d, this program knows up to %d: %w", v, version, ErrNewer)
+	case v != version:
+		return damage("there is no version %d", v)
+	}
+	return nil
+}

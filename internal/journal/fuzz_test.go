@@ -1,0 +1,188 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"runtime"
+	"testing"
+)
+
+// FuzzSnapshot reads any bytes as a snapshot. What is read as whole is what its
+// own records make when they are written again.
+func FuzzSnapshot(f *testing.F) {
+	f.Add(snapshotOf(1, nil))
+	f.Add(snapshotOf(1, []Record{{1, []byte("a")}, {2, nil}}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, sealed := range [][]byte{b, sealedBlock(b)} {
+			disk := newMemLayer()
+			disk.set(snapshotName(1), sealed)
+			d, err := newDir(disk, "state", func() error { return nil })
+			if err != nil {
+				continue // a newer version
+			}
+			var records []Record
+			info, err := d.ReadSnapshot(func(r Record) error {
+				records = append(records, Record{r.Type, bytes.Clone(r.Data)})
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			if (info.Generation == 1) == (len(info.Problems) == 1) {
+				t.Errorf("%+v", info)
+			}
+			again := snapshotOf(1, records)
+			if info.Generation == 1 && !bytes.Equal(payloadOf(again), payloadOf(sealed)) && len(sealed) < blockSize {
+				t.Errorf("read as whole, and another when written: %x, %x", sealed, again)
+			}
+			_ = d.Close()
+		}
+	})
+}
+
+// snapshotOf returns the file of a snapshot.
+func snapshotOf(generation uint64, records []Record) []byte {
+	disk := newMemLayer()
+	f, _ := disk.create("x")
+	w := newSnapshotWriter(f, snapshotHeader{generation: generation})
+	for _, r := range records {
+		_ = w.Add(r.Type, r.Data)
+	}
+	_ = w.finish()
+	return disk.read("x")
+}
+
+// sealedBlock returns a snapshot of one block with that payload, and all
+// checksums right, so that a fuzzer comes behind them.
+func sealedBlock(payload []byte) []byte {
+	if len(payload) < 2 || len(payload) > maxPayload {
+		return payload
+	}
+	var totals totals
+	h := snapshotHeader{generation: 1}
+	b := h.append(nil)
+	records := int(payload[0])
+	block := binary.LittleEndian.AppendUint32(nil, uint32(len(payload)-1))
+	block = binary.LittleEndian.AppendUint32(block, uint32(records))
+	block = append(block, payload[1:]...)
+	sum := checksum(sumOf(1, 0), block)
+	totals.add(records, len(payload)-1, sum)
+	b = append(b, binary.LittleEndian.AppendUint32(block, sum)...)
+	return totals.append(b, 1)
+}
+
+// payloadOf returns the canonical form of the payload of the only block.
+func payloadOf(b []byte) (p []byte) {
+	if len(b) < snapshotHeaderLen+footerLen+blockHeaderLen {
+		return nil
+	}
+	records := int(binary.LittleEndian.Uint32(b[snapshotHeaderLen+4:]))
+	payload := b[snapshotHeaderLen+blockHeaderLen : len(b)-footerLen-4]
+	_ = eachRecord(payload, records, func(r Record) error {
+		p = binary.AppendUvarint(append(p, r.Type), uint64(len(r.Data)))
+		p = append(p, r.Data...)
+		return nil
+	})
+	return p
+}
+
+// FuzzJournal reads any bytes as a journal, and appends to it. What was read is
+// read again, with what was appended behind it.
+func FuzzJournal(f *testing.F) {
+	whole := appendRecord(appendRecord(appendJournalHeader(nil, 1), 1, []byte("one")), 2, []byte("two"))
+	f.Add(whole)
+	f.Add(whole[:len(whole)-1])
+	f.Add(append(bytes.Clone(whole[:len(whole)-1]), whole...))
+	f.Add(append(make([]byte, journalHeaderLen), whole...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		disk := newMemLayer()
+		disk.set(journalName(1), b)
+		read := func(l *memLayer) (d *Dir, all []string) {
+			d, err := newDir(l, "state", func() error { return nil })
+			if err != nil {
+				t.Skip(err)
+			}
+			info, err := d.ReadJournal(func(r []byte) error { all = append(all, string(r)); return nil })
+			if err != nil || int(info.Records) != len(all) {
+				t.Errorf("%+v, %v", info, err)
+			}
+			return d, all
+		}
+		d, before := read(disk)
+		if err := d.Journal().Append([]byte("new")); err != nil {
+			t.Error(err)
+		}
+		_ = d.Close()
+		d, after := read(disk)
+		_ = d.Close()
+		if len(after) != len(before)+1 || after[len(before)] != "new" {
+			t.Errorf("%q and new made %q", before, after)
+		}
+	})
+}
+
+// TestMemoryOfReading reads files that claim much: memory stays below twice their
+// length, and some room for what does not depend on it.
+func TestMemoryOfReading(t *testing.T) {
+	const room = 64 << 10
+	claims := map[string][]byte{}
+	for _, size := range []int{100, 10_000, 1 << 20} {
+		h := snapshotHeader{generation: 1}
+		b := append(h.append(nil), make([]byte, size)...)
+		binary.LittleEndian.PutUint32(b[snapshotHeaderLen:], maxPayload)
+		claims[snapshotName(1)] = b
+		b = append(appendJournalHeader(nil, 1), make([]byte, size)...)
+		binary.LittleEndian.PutUint32(b[journalHeaderLen:], MaxRecord)
+		binary.LittleEndian.PutUint64(b[journalHeaderLen+4:], 1)
+		claims[journalName(1)] = b
+		for name, b := range claims {
+			disk := newMemLayer()
+			disk.set(name, b)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			d, err := newDir(disk, "state", func() error { return nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = d.ReadSnapshot(func(Record) error { return nil })
+			_, _ = d.ReadJournal(func([]byte) error { return nil })
+			runtime.ReadMemStats(&after)
+			_ = d.Close()
+			if used := int(after.TotalAlloc - before.TotalAlloc); used > 2*len(b)+room {
+				t.Errorf("%s of %d bytes took %d", name, len(b), used)
+			}
+		}
+	}
+}
+
+// TestSearchIsBounded looks for whole records in what was made to look like the
+// beginning of one everywhere.
+func TestSearchIsBounded(t *testing.T) {
+	rest := bytes.Repeat([]byte{1, 1, 0, 0}, 200_000)
+	if _, found := wholeRecords(rest, 1); found {
+		t.Error("found a record where there is none")
+	}
+	rest = append(rest, appendRecord(nil, 7, []byte("seven"))...)
+	if last, found := wholeRecords(append(rest, "torn"...), 1); !found || last != 7 {
+		t.Errorf("last %d, found %v; want 7", last, found)
+	}
+}
+
+// BenchmarkVerify reads a snapshot of 16 MiB from memory.
+func BenchmarkVerify(b *testing.B) {
+	var records []Record
+	for range 250_000 {
+		records = append(records, Record{1, make([]byte, 62)})
+	}
+	disk := newMemLayer()
+	file := snapshotOf(1, records)
+	disk.set("x", file)
+	b.SetBytes(int64(len(file)))
+	for b.Loop() {
+		f, _ := disk.open("x")
+		if _, _, err := readSnapshot(f, nil); err != nil && err != io.EOF {
+			b.Fatal(err)
+		}
+	}
+}

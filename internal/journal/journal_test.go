@@ -1,0 +1,283 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slow is a disk of which each sync takes a while. It is for bubbles of
+// synctest, where that costs nothing.
+type slow struct {
+	*memLayer
+	sync time.Duration
+}
+
+func (l slow) create(name string) (file, error) {
+	f, err := l.memLayer.create(name)
+	return slowFile{f, l.sync}, err
+}
+
+type slowFile struct {
+	file
+	sync time.Duration
+}
+
+func (f slowFile) Sync() error {
+	time.Sleep(f.sync)
+	return f.file.Sync()
+}
+
+func mustBegin(t *testing.T, l layer) *life {
+	t.Helper()
+	s, err := begin(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestOneSyncForMany appends from a hundred goroutines at once: the first sync is
+// that of the first, the next one is for all who came meanwhile.
+func TestOneSyncForMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mustBegin(t, slow{newMemLayer(), 10 * time.Millisecond})
+		j := s.dir.Journal()
+		start := time.Now()
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				if err := j.Append(fmt.Appendf(nil, "record %d", i)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := j.Stats().Syncs; n > 3 {
+			t.Errorf("%d syncs for 100 records at once, want at most 3", n)
+		}
+		if d := time.Since(start); d > 30*time.Millisecond {
+			t.Errorf("it took %v", d)
+		}
+		before := j.Stats().Syncs
+		for i := range 20 {
+			if err := j.Append(fmt.Appendf(nil, "record %d", i)); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := j.Stats().Syncs - before; n != 20 {
+			t.Errorf("%d syncs for 20 records in turn, want 20", n)
+		}
+		if err := s.dir.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestWithinASecond appends without waiting. After a second it survives the
+// power, whether more comes all the time or nothing does.
+func TestWithinASecond(t *testing.T) {
+	for _, every := range []time.Duration{time.Millisecond, 300 * time.Millisecond, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			disk := newMemLayer()
+			s := mustBegin(t, slow{disk, 5 * time.Millisecond})
+			began := time.Now()
+			due := 0
+			for time.Since(began) < 3*time.Second {
+				s.add(false)
+				if time.Since(began) <= 2*time.Second {
+					due = len(s.state)
+				}
+				time.Sleep(every)
+			}
+			if every == time.Hour {
+				due = len(s.state)
+			}
+			s.acked = due
+			after := mustBegin(t, disk.reboot(loseAll, rand.New(rand.NewPCG(1, 1))))
+			if err := s.same(after); err != nil {
+				t.Errorf("one every %v: %v", every, err)
+			}
+			_, _ = after.dir.Close(), s.dir.Close()
+		})
+	}
+}
+
+// TestWaitHurries appends without waiting, and then waits: not for the end of
+// the half second.
+func TestWaitHurries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mustBegin(t, slow{newMemLayer(), time.Millisecond})
+		p, err := s.dir.Journal().AppendAsync([]byte("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		for range 2 {
+			if err := p.Wait(); err != nil {
+				t.Error(err)
+			}
+		}
+		if d := time.Since(start); d > 2*time.Millisecond {
+			t.Errorf("it took %v", d)
+		}
+		if err := (Pending{}).Wait(); err != nil {
+			t.Error(err)
+		}
+		_ = s.dir.Close()
+	})
+}
+
+// TestFailedSync has one sync fail. Who waits is told; the file is left; all
+// records, also those that nobody waits for, are in the next one a second later;
+// and the error stays to be seen.
+func TestFailedSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := newMemLayer()
+		s := mustBegin(t, disk)
+		j := s.dir.Journal()
+		s.add(true)
+		if j.Err() != nil || len(s.errs) > 0 {
+			t.Fatal(j.Err(), s.errs)
+		}
+		failing := true
+		disk.fault = func(op, _ string, _ int) error {
+			if op == "sync" && failing {
+				failing = false
+				return syscall.EIO
+			}
+			return nil
+		}
+		s.add(false)
+		s.add(true)
+		if len(s.errs) != 1 || !errors.Is(s.errs[0], syscall.EIO) || !strings.Contains(s.errs[0].Error(), journalName(1)) {
+			t.Errorf("the error is %v; want EIO of %s", s.errs, journalName(1))
+		}
+		if w := j.Stats(); w.Waiting == 0 || w.Failures != 1 {
+			t.Errorf("after a failure: %+v", w)
+		}
+		time.Sleep(retryEvery + time.Millisecond)
+		if w := j.Stats(); w.Waiting != 0 || w.Failures != 1 || w.Syncs != 2 || w.Records != 3 {
+			t.Errorf("a second later: %+v", w)
+		}
+		if !errors.Is(j.Err(), syscall.EIO) {
+			t.Errorf("Err is %v", j.Err())
+		}
+		s.add(true)
+		s.acked = 4
+		if !slices.Equal(names(disk), []string{journalName(1), journalName(2)}) {
+			t.Errorf("files: %v", names(disk))
+		}
+		after := mustBegin(t, disk.reboot(loseAll, rand.New(rand.NewPCG(1, 1))))
+		if err := s.same(after); err != nil {
+			t.Error(err)
+		}
+		_, _ = after.dir.Close(), s.dir.Close()
+	})
+}
+
+// TestFilesAreRemoved writes many snapshots: two stay, and few journals.
+func TestFilesAreRemoved(t *testing.T) {
+	disk := newMemLayer()
+	s := mustBegin(t, disk)
+	for range 20 {
+		s.add(true)
+		s.snapshot()
+		s.add(true)
+	}
+	if err := s.dir.Close(); err != nil || len(s.errs) > 0 {
+		t.Fatal(err, s.errs)
+	}
+	want := []string{journalName(20), journalName(21), snapshotName(19), snapshotName(20)}
+	if got := names(disk); !slices.Equal(got, want) {
+		t.Errorf("files: %v, want %v", got, want)
+	}
+}
+
+func TestRecordLengths(t *testing.T) {
+	disk := newMemLayer()
+	s := mustBegin(t, disk)
+	j := s.dir.Journal()
+	for _, n := range []int{0, MaxRecord + 1} {
+		if err := j.Append(make([]byte, n)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d bytes", n)) {
+			t.Errorf("a record of %d bytes: %v", n, err)
+		}
+	}
+	for _, n := range []int{1, MaxRecord} {
+		if err := j.Append(make([]byte, n)); err != nil {
+			t.Errorf("a record of %d bytes: %v", n, err)
+		}
+	}
+	if err := s.dir.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Append([]byte("x")); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %v, want ErrClosed", err)
+	}
+	d, err := newDir(disk, "state", func() error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sizes []int
+	if _, err := d.ReadJournal(func(b []byte) error { sizes = append(sizes, len(b)); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	_ = d.Close()
+	if !slices.Equal(sizes, []int{1, MaxRecord}) {
+		t.Errorf("read records of %v bytes", sizes)
+	}
+}
+
+// TestSnapshotMeanwhile appends from some goroutines while snapshots are written:
+// whatever is read is whole.
+func TestSnapshotMeanwhile(t *testing.T) {
+	disk := newMemLayer()
+	s := mustBegin(t, disk)
+	var mu sync.Mutex // over s.state
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 200 {
+				mu.Lock()
+				s.add(false)
+				mu.Unlock()
+			}
+		})
+	}
+	for range 20 {
+		err := s.dir.WriteSnapshot(func(w *SnapshotWriter) error {
+			mu.Lock()
+			state := slices.Clone(s.state)
+			mu.Unlock()
+			for _, n := range state {
+				if err := w.Add(byte(n), record(n)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Wait()
+	s.end()
+	after := mustBegin(t, disk)
+	_ = after.dir.Close()
+	// What came while a snapshot was written is in it and in the journal.
+	slices.Sort(after.state)
+	after.state = slices.Compact(after.state)
+	if err := s.same(after); err != nil {
+		t.Error(err)
+	}
+	if len(s.errs) > 0 {
+		t.Error(s.errs)
+	}
+}

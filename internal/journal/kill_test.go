@@ -1,0 +1,173 @@
+package journal
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+const childEnv = "LATELY_JOURNAL_CHILD"
+
+// child is a process that appends numbers from four goroutines and writes those
+// to its output that are acknowledged, and snapshots meanwhile, until it is killed.
+func child(path string) {
+	die := func(err error) {
+		if err != nil {
+			fmt.Println("error:", err)
+			os.Exit(1)
+		}
+	}
+	d, err := Open(path)
+	die(err)
+	state, err := readSet(d)
+	die(err)
+	var mu sync.Mutex // over state, and the order of the journal
+	next := uint64(len(state))
+	for range 4 {
+		go func() {
+			for {
+				mu.Lock()
+				next++
+				n := next
+				state[n] = true
+				p, err := d.Journal().AppendAsync(binary.LittleEndian.AppendUint64(nil, n))
+				mu.Unlock()
+				die(err)
+				die(p.Wait())
+				fmt.Println(n)
+			}
+		}()
+	}
+	for {
+		die(d.WriteSnapshot(func(w *SnapshotWriter) error {
+			mu.Lock()
+			var all [][]byte
+			for n := range state {
+				all = append(all, binary.LittleEndian.AppendUint64(nil, n))
+			}
+			mu.Unlock()
+			for _, b := range all {
+				if err := w.Add(1, b); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+}
+
+// readSet reads a state of numbers.
+func readSet(d *Dir) (map[uint64]bool, error) {
+	set := map[uint64]bool{}
+	info, err := d.ReadSnapshot(func(r Record) error {
+		set[binary.LittleEndian.Uint64(r.Data)] = true
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	found, err := d.ReadJournal(func(b []byte) error {
+		set[binary.LittleEndian.Uint64(b)] = true
+		return nil
+	})
+	if err == nil && found.Damaged+int64(found.Missing)+int64(len(info.Problems)) > 0 {
+		err = fmt.Errorf("damaged: %+v %+v", info, found)
+	}
+	return set, err
+}
+
+// TestKill kills a process with SIGKILL at any moment, and looks for all that it
+// had said is on disk.
+func TestKill(t *testing.T) {
+	if _, err := os.Executable(); err != nil {
+		t.Skip(err)
+	}
+	rounds := 5
+	if longTests() {
+		rounds = 200
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	path := filepath.Join(t.TempDir(), "state")
+	acked := map[uint64]bool{}
+	for round := range rounds {
+		for _, n := range killed(t, path, time.Duration(20+rng.IntN(80))*time.Millisecond) {
+			acked[n] = true
+		}
+		d, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := readSet(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for n := range acked {
+			if !set[n] {
+				t.Fatalf("round %d: %d of %d acknowledged is lost", round, n, len(acked))
+			}
+		}
+		for n := range set {
+			if n == 0 || n > uint64(len(set)) {
+				t.Fatalf("round %d: %d is there, of %d", round, n, len(set))
+			}
+		}
+	}
+	t.Logf("%d kills, %d acknowledged, none lost", rounds, len(acked))
+	if len(acked) < 10*rounds {
+		t.Errorf("only %d were acknowledged: that tests nothing", len(acked))
+	}
+}
+
+// killed runs a child, kills it some time after its first number, and returns
+// its numbers.
+func killed(t *testing.T, path string, after time.Duration) (acked []uint64) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), childEnv+"="+path)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var timer *time.Timer
+	for r := bufio.NewReader(out); ; {
+		line, err := r.ReadString('\n')
+		if err != nil { // the last line may be half of one
+			if err != io.EOF {
+				t.Error(err)
+			}
+			break
+		}
+		n, err := strconv.ParseUint(line[:len(line)-1], 10, 64)
+		if err != nil {
+			t.Errorf("the child says %q", line)
+			continue
+		}
+		if timer == nil {
+			timer = time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
+		}
+		acked = append(acked, n)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // says that it was killed
+	if timer != nil {
+		timer.Stop()
+	}
+	return acked
+}

@@ -1,0 +1,159 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+// A layer is what a [Dir] needs of a file system, for one flat directory. Tests
+// have one that fails, forgets and crashes.
+type layer interface {
+	create(name string) (file, error) // for writing; it must not be there yet
+	open(name string) (file, error)   // for reading
+	rename(from, to string) error     // replaces to
+	remove(name string) error
+	list() ([]string, error)
+	syncDir() error // makes creations, renames and removals durable
+}
+
+// A file is an open file of a layer.
+type file interface {
+	io.Reader
+	io.Writer
+	io.Closer
+	Sync() error
+	Size() (int64, error)
+}
+
+// osLayer is a directory of the operating system. It holds the directory, not
+// its path: moving it away takes the files along.
+type osLayer struct{ root *os.Root }
+
+type osFile struct{ *os.File }
+
+func (f osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// openDir opens the directory at path, and makes it if it is not there.
+func openDir(path string) (*osLayer, error) {
+	switch err := os.Mkdir(path, 0o700); {
+	case err == nil:
+		if err := syncPath(filepath.Dir(path)); err != nil {
+			return nil, err
+		}
+	case !errors.Is(err, fs.ErrExist):
+		return nil, err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkMode(root, path); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return &osLayer{root}, nil
+}
+
+// checkMode refuses a directory in which others could replace files. Reading
+// is no matter: files are 0600.
+func checkMode(root *os.Root, path string) error {
+	info, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode&0o022 != 0 && runtime.GOOS != "windows" {
+		return fmt.Errorf("others can write to it (mode %04o); run: chmod go-w %s", mode, path)
+	}
+	return nil
+}
+
+func (l *osLayer) create(name string) (file, error) {
+	// O_EXCL follows no symbolic link.
+	f, err := l.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (l *osLayer) open(name string) (file, error) {
+	f, err := l.openRegular(name, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+// openRegular opens what is a file: no symbolic link, whose owner may not be us,
+// and no pipe, which would make us wait.
+func (l *osLayer) openRegular(name string, flag int) (*os.File, error) {
+	before, err := l.root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !before.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file (%v); remove it", name, before.Mode().Type())
+	}
+	f, err := l.root.OpenFile(name, flag, 0)
+	if err != nil {
+		return nil, err
+	}
+	after, err := f.Stat()
+	if err == nil && !os.SameFile(before, after) {
+		err = fmt.Errorf("%s was replaced while it was opened", name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func (l *osLayer) rename(from, to string) error { return l.root.Rename(from, to) }
+func (l *osLayer) remove(name string) error     { return l.root.Remove(name) }
+func (l *osLayer) close() error                 { return l.root.Close() }
+
+func (l *osLayer) list() ([]string, error) {
+	dir, err := l.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	names, err := dir.Readdirnames(-1)
+	return names, errors.Join(err, dir.Close())
+}
+
+func (l *osLayer) syncDir() error {
+	dir, err := l.root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncOpen(dir), dir.Close())
+}
+
+func syncPath(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncOpen(dir), dir.Close())
+}
+
+// syncOpen syncs a directory where there is such a thing: Windows has none, and
+// some network file systems refuse it.
+func syncOpen(dir *os.File) error {
+	err := dir.Sync()
+	if runtime.GOOS == "windows" || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
+}

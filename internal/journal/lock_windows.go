@@ -1,0 +1,33 @@
+package journal
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+const (
+	lockfileFailImmediately = 1
+	lockfileExclusiveLock   = 2
+
+	errorLockViolation = syscall.Errno(33)
+
+	// A lock covers bytes that nobody can read then; these are never written,
+	// and the number of the process stays readable.
+	lockedAt = 1 << 30
+)
+
+// lockFile locks f until it is closed, or returns ErrLocked at once.
+func lockFile(f *os.File) error {
+	proc := syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
+	at := syscall.Overlapped{Offset: lockedAt}
+	ok, _, err := proc.Call(f.Fd(), lockfileExclusiveLock|lockfileFailImmediately, 0, 1, 0, uintptr(unsafe.Pointer(&at)))
+	switch {
+	case ok != 0:
+		return nil
+	case errors.Is(err, errorLockViolation):
+		return ErrLocked
+	}
+	return err
+}

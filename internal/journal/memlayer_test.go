@@ -1,0 +1,335 @@
+package journal
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"syscall"
+)
+
+// A memLayer is a directory in memory that knows what a disk would have after
+// the power has gone: what was synced, and of what was not, anything.
+//
+// The model is harder than most file systems: a file that was synced is not found
+// unless the directory was synced, too; and after a sync that fails, the data that
+// was dirty counts as clean and is never written.
+type memLayer struct {
+	mu      sync.Mutex
+	names   map[string]*node
+	disk    map[string]*node               // names as they were last synced
+	pending []func(names map[string]*node) // changes to names since
+
+	ops   int // so far: every one that changes something
+	fault func(op string, name string, n int) error
+	dead  bool // the power has gone
+}
+
+// node is a file.
+type node struct {
+	cache []byte
+	disk  []byte
+	dirty []chunk // in order
+}
+
+type chunk struct {
+	at   int
+	data []byte
+}
+
+// errPower is returned by all that is done after the power has gone. A fault
+// that is it turns the power off.
+var errPower = errors.New("the power is off")
+
+// errShort has a write take half of its bytes.
+var errShort = errors.New("half of it was written")
+
+func newMemLayer() *memLayer {
+	return &memLayer{names: map[string]*node{}, disk: map[string]*node{}}
+}
+
+// do counts an operation and returns what goes wrong with it.
+func (l *memLayer) do(op, name string) error {
+	if l.dead {
+		return errPower
+	}
+	l.ops++
+	var err error
+	if l.fault != nil {
+		err = l.fault(op, name, l.ops)
+	}
+	l.dead = err == errPower
+	return err
+}
+
+func (l *memLayer) change(f func(names map[string]*node)) {
+	f(l.names)
+	l.pending = append(l.pending, f)
+}
+
+func (l *memLayer) create(name string) (file, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.do("create", name); err != nil {
+		return nil, err
+	}
+	if l.names[name] != nil {
+		return nil, fs.ErrExist
+	}
+	n := &node{}
+	l.change(func(names map[string]*node) { names[name] = n })
+	return &memFile{l: l, name: name, n: n}, nil
+}
+
+func (l *memLayer) open(name string) (file, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead {
+		return nil, errPower
+	}
+	if l.fault != nil {
+		if err := l.fault("open", name, l.ops); err != nil {
+			return nil, err
+		}
+	}
+	if l.names[name] == nil {
+		return nil, fs.ErrNotExist
+	}
+	return &memFile{l: l, name: name, n: l.names[name]}, nil
+}
+
+func (l *memLayer) rename(from, to string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.do("rename", from); err != nil {
+		return err
+	}
+	if l.names[from] == nil {
+		return fs.ErrNotExist
+	}
+	l.change(func(names map[string]*node) {
+		if n := names[from]; n != nil {
+			names[to] = n
+			delete(names, from)
+		}
+	})
+	return nil
+}
+
+func (l *memLayer) remove(name string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.do("remove", name); err != nil {
+		return err
+	}
+	if l.names[name] == nil {
+		return fs.ErrNotExist
+	}
+	l.change(func(names map[string]*node) { delete(names, name) })
+	return nil
+}
+
+func (l *memLayer) list() ([]string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead {
+		return nil, errPower
+	}
+	return slices.Collect(maps.Keys(l.names)), nil
+}
+
+func (l *memLayer) syncDir() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.do("syncdir", ""); err != nil {
+		return err
+	}
+	l.disk, l.pending = maps.Clone(l.names), nil
+	return nil
+}
+
+type memFile struct {
+	l    *memLayer
+	name string
+	n    *node
+	at   int
+}
+
+func (f *memFile) Close() error { return nil }
+
+func (f *memFile) Size() (int64, error) {
+	f.l.mu.Lock()
+	defer f.l.mu.Unlock()
+	return int64(len(f.n.cache)), nil
+}
+
+func (f *memFile) Read(b []byte) (int, error) {
+	f.l.mu.Lock()
+	defer f.l.mu.Unlock()
+	if f.l.fault != nil {
+		if err := f.l.fault("read", f.name, f.l.ops); err != nil {
+			return 0, err
+		}
+	}
+	if f.at == len(f.n.cache) {
+		return 0, io.EOF
+	}
+	n := copy(b, f.n.cache[f.at:])
+	f.at += n
+	return n, nil
+}
+
+func (f *memFile) Write(b []byte) (int, error) {
+	f.l.mu.Lock()
+	defer f.l.mu.Unlock()
+	err := f.l.do("write", f.name)
+	switch err {
+	case nil:
+	case errShort:
+		b = b[:len(b)/2]
+		err = syscall.ENOSPC
+	default:
+		return 0, err
+	}
+	f.n.dirty = append(f.n.dirty, chunk{len(f.n.cache), slices.Clone(b)})
+	f.n.cache = append(f.n.cache, b...)
+	return len(b), err
+}
+
+func (f *memFile) Sync() error {
+	f.l.mu.Lock()
+	defer f.l.mu.Unlock()
+	err := f.l.do("sync", f.name)
+	if err == nil {
+		for _, c := range f.n.dirty {
+			f.n.put(c.at, c.data)
+		}
+	}
+	if err != errPower {
+		f.n.dirty = nil // also after an error: that is the trap
+	}
+	return err
+}
+
+// put writes to the disk; what lies between was never written.
+func (n *node) put(at int, data []byte) {
+	if end := at + len(data); len(n.disk) < end {
+		n.disk = append(n.disk, make([]byte, end-len(n.disk))...)
+	}
+	copy(n.disk[at:], data)
+}
+
+// A loss is what becomes of what was not synced when the power goes.
+type loss int
+
+const (
+	loseAll   loss = iota // nothing of it is on disk
+	loseNone              // all is
+	loseFiles             // names are, data is not
+	loseNames             // data is, names are not
+	loseTail              // some first part of the changes to names, and of each file's writes
+	loseAny               // as loseTail, and of the last write some sectors, others zero
+	numLosses
+)
+
+func (l loss) String() string {
+	return [...]string{"lose all", "lose none", "lose data", "lose names", "lose a tail", "lose sectors"}[l]
+}
+
+// reboot returns what the disk has.
+func (l *memLayer) reboot(how loss, rng *rand.Rand) *memLayer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead = true
+	keep := 0
+	switch how {
+	case loseNone, loseFiles:
+		keep = len(l.pending)
+	case loseTail, loseAny:
+		keep = rng.IntN(len(l.pending) + 1)
+	}
+	names := maps.Clone(l.disk)
+	for _, change := range l.pending[:keep] {
+		change(names)
+	}
+	next := newMemLayer()
+	for name, n := range names {
+		bytes := n.after(how, rng)
+		next.names[name] = &node{cache: bytes, disk: slices.Clone(bytes)}
+	}
+	next.disk = maps.Clone(next.names)
+	return next
+}
+
+func (n *node) after(how loss, rng *rand.Rand) []byte {
+	left := &node{disk: slices.Clone(n.disk)}
+	switch how {
+	case loseNone, loseNames:
+		for _, c := range n.dirty {
+			left.put(c.at, c.data)
+		}
+	case loseTail, loseAny:
+		for _, c := range n.dirty[:rng.IntN(len(n.dirty)+1)] {
+			left.put(c.at, c.data)
+		}
+		if i := rng.IntN(len(n.dirty) + 1); i < len(n.dirty) && len(left.disk) == n.dirty[i].at {
+			c := n.dirty[i]
+			left.put(c.at, c.data[:rng.IntN(len(c.data)+1)])
+		}
+	}
+	if how == loseAny && len(n.dirty) > 0 {
+		const sector = 512
+		from := n.dirty[0].at
+		for at := from; at < len(left.disk); at = (at/sector + 1) * sector {
+			if rng.IntN(2) == 0 {
+				clear(left.disk[at:min((at/sector+1)*sector, len(left.disk))])
+			}
+		}
+	}
+	return left.disk
+}
+
+// read returns the bytes of a file, and set replaces them, cache and disk.
+func (l *memLayer) read(name string) []byte { return l.names[name].cache }
+
+func (l *memLayer) set(name string, b []byte) {
+	l.names[name] = &node{cache: b, disk: slices.Clone(b)}
+	l.disk[name] = l.names[name]
+}
+
+func (l *memLayer) clone() *memLayer {
+	next := newMemLayer()
+	for name, n := range l.names {
+		next.set(name, slices.Clone(n.cache))
+	}
+	return next
+}
+
+// lying says that it has synced and has not: a program without that sync.
+type lying struct {
+	*memLayer
+	unsynced func(name string) bool // syncs of these are not done
+	noDir    bool                   // directory syncs are not done
+}
+
+func (l lying) create(name string) (file, error) {
+	f, err := l.memLayer.create(name)
+	if err != nil || !l.unsynced(name) {
+		return f, err
+	}
+	return lyingFile{f}, nil
+}
+
+func (l lying) syncDir() error {
+	if l.noDir {
+		return nil
+	}
+	return l.memLayer.syncDir()
+}
+
+type lyingFile struct{ file }
+
+func (lyingFile) Sync() error { return nil }

@@ -1,0 +1,137 @@
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// A life is a process with a state: the numbers 1 to n, in the order in which
+// they came. What is wrong with what it reads is in bad.
+type life struct {
+	dir   *Dir
+	state []uint64
+	acked int // how many of state are known to be on disk
+	errs  []error
+	info  Info
+	found JournalInfo
+}
+
+// begin opens l and reads what is there.
+func begin(l layer) (*life, error) {
+	d, err := newDir(l, "state", func() error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	s := &life{dir: d}
+	s.info, err = d.ReadSnapshot(func(r Record) error {
+		n := binary.LittleEndian.Uint64(r.Data)
+		if r.Type != byte(n) || len(r.Data) != 8+int(n%61) {
+			return fmt.Errorf("record %d has type %d and %d bytes", n, r.Type, len(r.Data))
+		}
+		s.state = append(s.state, n)
+		return nil
+	})
+	if err == nil {
+		s.found, err = d.ReadJournal(func(b []byte) error {
+			s.state = append(s.state, binary.LittleEndian.Uint64(b))
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading: %w", errors.Join(err, d.Close()))
+	}
+	return s, nil
+}
+
+// whole says whether the state is 1 to len(state).
+func (s *life) whole() error {
+	for i, n := range s.state {
+		if n != uint64(i+1) {
+			return fmt.Errorf("the state has %d in place %d, of %d", n, i+1, len(s.state))
+		}
+	}
+	return nil
+}
+
+// add changes the state and appends that to the journal. Some wait, some do not.
+func (s *life) add(wait bool) {
+	n := uint64(len(s.state) + 1)
+	s.state = append(s.state, n)
+	b := make([]byte, 8+n%700)
+	binary.LittleEndian.PutUint64(b, n)
+	p, err := s.dir.Journal().AppendAsync(b)
+	if err == nil && wait {
+		if err = p.Wait(); err == nil {
+			s.acked = int(n)
+		}
+	}
+	s.note(err)
+}
+
+func (s *life) note(err error) {
+	if err != nil {
+		s.errs = append(s.errs, err)
+	}
+}
+
+// record is what the snapshot has of a number.
+func record(n uint64) []byte {
+	b := binary.LittleEndian.AppendUint64(make([]byte, 0, 8+60), n)
+	return b[:8+n%61]
+}
+
+// snapshot writes the state.
+func (s *life) snapshot() {
+	count := len(s.state)
+	err := s.dir.WriteSnapshot(func(w *SnapshotWriter) error {
+		for _, n := range s.state {
+			if err := w.Add(byte(n), record(n)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	s.note(err)
+	if err == nil {
+		s.acked = count
+	}
+}
+
+// work is some of everything, in an order that does not depend on time.
+func (s *life) work() {
+	for i := range 24 {
+		s.add(i%3 != 1)
+		if i%7 == 3 {
+			s.snapshot()
+		}
+	}
+}
+
+// end closes the journal; its error says that records are not on disk.
+func (s *life) end() {
+	err := s.dir.Close()
+	s.note(err)
+	if err == nil {
+		s.acked = len(s.state)
+	}
+}
+
+// same returns an error if read does not continue s: all that s was told is on
+// disk must be there, in order, and nothing that s never had.
+func (s *life) same(read *life) error {
+	if err := read.whole(); err != nil {
+		return err
+	}
+	if len(read.state) < s.acked {
+		return fmt.Errorf("%d of %d acknowledged were lost", s.acked-len(read.state), s.acked)
+	}
+	if len(read.state) > len(s.state) {
+		return fmt.Errorf("read %d, there were %d", len(read.state), len(s.state))
+	}
+	if problems := slices.Concat(read.info.Problems, read.found.Problems); read.found.Damaged+int64(read.found.Missing) != 0 || len(read.info.Problems) > 0 {
+		return fmt.Errorf("a disk that did as it was told counts as damaged: %v", problems)
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package journal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+)
+
+const (
+	snapshotHeaderLen = prefixLen + 3*8 + 4
+	blockHeaderLen    = 2 * 4
+	footerLen         = 4 + 3*8 + 2*4
+
+	// A block is written with one call, and is what a reader keeps in memory.
+	blockSize = 256 << 10
+	// The last record of a block may go beyond blockSize: its type, length and bytes.
+	maxPayload = blockSize + 1 + binary.MaxVarintLen32 + MaxRecord
+
+	// What is written is synced in steps of this many bytes. One sync of all at
+	// the end would hold up those of the journal behind it.
+	syncStep = 8 << 20
+)
+
+// A Record is one record of a snapshot. What Type means is the caller's.
+type Record struct {
+	Type byte
+	Data []byte // valid until the function that got it returns
+}
+
+// snapshotHeader is what a snapshot says of itself.
+type snapshotHeader struct {
+	generation uint64
+	written    int64  // Unix nanoseconds
+	covered    uint64 // number of the last journal record that it has
+}
+
+func (h *snapshotHeader) append(dst []byte) []byte {
+	start := len(dst)
+	dst = appendPrefix(dst, snapshotMagic)
+	dst = binary.LittleEndian.AppendUint64(dst, h.generation)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(h.written))
+	dst = binary.LittleEndian.AppendUint64(dst, h.covered)
+	return binary.LittleEndian.AppendUint32(dst, checksum(0, dst[start:]))
+}
+
+func parseSnapshotHeader(b []byte) (h snapshotHeader, err error) {
+	if err := checkPrefix(b, snapshotMagic); err != nil {
+		return h, err
+	}
+	if len(b) < snapshotHeaderLen {
+		return h, damage("it ends within its header")
+	}
+	end := snapshotHeaderLen - 4
+	if checksum(0, b[:end]) != binary.LittleEndian.Uint32(b[end:]) {
+		return h, damage("the checksum of its header is wrong")
+	}
+	h.generation = binary.LittleEndian.Uint64(b[prefixLen:])
+	h.written = int64(binary.LittleEndian.Uint64(b[prefixLen+8:]))
+	h.covered = binary.LittleEndian.Uint64(b[prefixLen+16:])
+	if h.generation > maxNumber || h.covered > maxNumber {
+		return h, damage("a number of its header is too large")
+	}
+	return h, nil
+}
+
+// totals is what a footer says.
+type totals struct {
+	blocks, records, bytes uint64
+	sums                   uint32 // checksum of the blocks' checksums
+}
+
+func (t *totals) add(records, bytes int, sum uint32) {
+	t.blocks++
+	t.records += uint64(records)
+	t.bytes += uint64(bytes)
+	var b [4]byte
+	binary.LittleEndian.PutUint32(b[:], sum)
+	t.sums = checksum(t.sums, b[:])
+}
+
+func (t *totals) append(dst []byte, generation uint64) []byte {
+	start := len(dst)
+	dst = binary.LittleEndian.AppendUint32(dst, 0)
+	dst = binary.LittleEndian.AppendUint64(dst, t.blocks)
+	dst = binary.LittleEndian.AppendUint64(dst, t.records)
+	dst = binary.LittleEndian.AppendUint64(dst, t.bytes)
+	dst = binary.LittleEndian.AppendUint32(dst, t.sums)
+	return binary.LittleEndian.AppendUint32(dst, checksum(sumOf(generation), dst[start:]))
+}
+
+// A SnapshotWriter takes the records of a snapshot, for the length of the call of
+// [Dir.WriteSnapshot] that made it. It is for one goroutine.
+type SnapshotWriter struct {
+	f       file
+	header  snapshotHeader
+	block   []byte // blockHeaderLen bytes, then the payload so far
+	records int    // in block
+	unsaved int    // bytes written since the last sync
+	totals  totals
+	err     error // the first; nothing is written after it
+}
+
+func newSnapshotWriter(f file, h snapshotHeader) *SnapshotWriter {
+	w := &SnapshotWriter{f: f, header: h, block: make([]byte, blockHeaderLen, blockHeaderLen+blockSize+4<<10)}
+	w.write(h.append(nil))
+	return w
+}
+
+// Add writes a record, and keeps nothing of data. Most calls only copy; one in
+// some thousand waits for the disk, for as long as it takes: hold no lock that
+// others wait for. After an error all further calls return it.
+func (w *SnapshotWriter) Add(typ byte, data []byte) error {
+	if len(data) > MaxRecord && w.err == nil {
+		w.err = fmt.Errorf("journal: a record has %d bytes; allowed is up to %d", len(data), MaxRecord)
+	}
+	if w.err != nil {
+		return w.err
+	}
+	w.block = append(w.block, typ)
+	w.block = binary.AppendUvarint(w.block, uint64(len(data)))
+	w.block = append(w.block, data...)
+	w.records++
+	if len(w.block) >= blockHeaderLen+blockSize {
+		w.flush()
+	}
+	return w.err
+}
+
+// flush writes the block, if there is anything in it.
+func (w *SnapshotWriter) flush() {
+	payload := len(w.block) - blockHeaderLen
+	if payload == 0 {
+		return
+	}
+	binary.LittleEndian.PutUint32(w.block, uint32(payload))
+	binary.LittleEndian.PutUint32(w.block[4:], uint32(w.records))
+	sum := checksum(sumOf(w.header.generation, w.totals.blocks), w.block)
+	w.totals.add(w.records, payload, sum)
+	w.write(binary.LittleEndian.AppendUint32(w.block, sum))
+	w.block, w.records = w.block[:blockHeaderLen], 0
+}
+
+func (w *SnapshotWriter) write(b []byte) {
+	if w.err != nil {
+		return
+	}
+	if _, w.err = w.f.Write(b); w.err != nil {
+		return
+	}
+	if w.unsaved += len(b); w.unsaved >= syncStep {
+		w.err, w.unsaved = w.f.Sync(), 0
+	}
+}
+
+// finish writes what is left and the footer, and syncs the file.
+func (w *SnapshotWriter) finish() error {
+	w.flush()
+	w.write(w.totals.append(nil, w.header.generation))
+	if w.err == nil {
+		w.err = w.f.Sync()
+	}
+	return w.err
+}
+
+// newSnapshotHeader returns the header of a snapshot that begins now.
+func newSnapshotHeader(generation, covered uint64) snapshotHeader {
+	return snapshotHeader{generation: generation, written: time.Now().UnixNano(), covered: covered}
+}

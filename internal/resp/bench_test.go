@@ -1,0 +1,161 @@
+package resp_test
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/lately-go/lately/internal/resp"
+)
+
+// A repeating source gives the same bytes again and again, one whole copy a
+// Read where there is room for it.
+type repeating struct {
+	text []byte
+	at   int
+}
+
+func (s *repeating) Read(p []byte) (int, error) {
+	n := copy(p, s.text[s.at:])
+	s.at = (s.at + n) % len(s.text)
+	return n, nil
+}
+
+func take() []byte {
+	return resp.AppendCommand(nil, "TAKE", "rule", "user:123456")
+}
+
+func incr() []byte {
+	return resp.AppendCommand(nil, "INCRBY", "user:123456", "1")
+}
+
+func newReader(tb testing.TB, src io.Reader) *resp.Reader {
+	tb.Helper()
+	r, err := resp.NewReader(src, resp.Limits{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+func newReplyReader(tb testing.TB, src io.Reader) *resp.ReplyReader {
+	tb.Helper()
+	r, err := resp.NewReplyReader(src, resp.ReplyLimits{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+// BenchmarkRead parses commands that come in alone, or 100 in a read.
+func BenchmarkRead(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		text []byte
+	}{
+		{"take/alone", take()},
+		{"take/by100", bytes.Repeat(take(), 100)},
+		{"incrby/alone", incr()},
+		{"incrby/by100", bytes.Repeat(incr(), 100)},
+		{"inline/alone", []byte("TAKE rule user:123456\r\n")},
+		{"inline/by100", bytes.Repeat([]byte("TAKE rule user:123456\r\n"), 100)},
+		{"check/by100", bytes.Repeat(resp.AppendCommand(nil, "CHECK", "client", "203.0.113.7", "method", "POST", "path", "/login"), 100)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			r := newReader(b, &repeating{text: c.text})
+			b.ReportAllocs()
+			for b.Loop() {
+				if args, err := r.Next(); err != nil || len(args) < 3 {
+					b.Fatal(args, err)
+				}
+			}
+		})
+	}
+}
+
+var aDecision = resp.Decision{Allowed: true, Limit: 1000, Remaining: 412, ResetAfter: 59123, Rule: "per-client"}
+
+// BenchmarkAnswer is what the codec costs a decision: to parse TAKE and to
+// answer it, with a flush where no other command is buffered.
+func BenchmarkAnswer(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		text []byte
+	}{
+		{"alone", take()},
+		{"by100", bytes.Repeat(take(), 100)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			r, w := newReader(b, &repeating{text: c.text}), resp.NewWriter(io.Discard)
+			b.ReportAllocs()
+			for b.Loop() {
+				args, err := r.Next()
+				if err != nil || len(args) != 3 {
+					b.Fatal(args, err)
+				}
+				w.Decision(&aDecision)
+				if !r.Ready() || w.Full() {
+					if err := w.Flush(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkWrite appends one reply.
+func BenchmarkWrite(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		reply func(w *resp.Writer)
+	}{
+		{"decision", func(w *resp.Writer) { w.Decision(&aDecision) }},
+		{"seven", func(w *resp.Writer) { sevenCalls(w, &aDecision) }},
+		{"int", func(w *resp.Writer) { w.Int(123456) }},
+		{"bulk", func(w *resp.Writer) { w.BulkString("per-client") }},
+		{"error", func(w *resp.Writer) { w.Error("OVERLOAD", "too many commands wait: try again") }},
+		{"double", func(w *resp.Writer) { w.Double(123.5) }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			w := new(resp.Writer)
+			b.ReportAllocs()
+			for b.Loop() {
+				c.reply(w)
+				w.Discard()
+			}
+		})
+	}
+}
+
+// BenchmarkReadReply parses decisions on the client's side.
+func BenchmarkReadReply(b *testing.B) {
+	w := new(resp.Writer)
+	w.Decision(&aDecision)
+	for _, c := range []struct {
+		name string
+		text []byte
+	}{
+		{"decision/by100", bytes.Repeat(w.Bytes(), 100)},
+		{"int/by100", bytes.Repeat([]byte(":123456\r\n"), 100)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			r := newReplyReader(b, &repeating{text: c.text})
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := r.Next(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkAppendCommand is the client's side of TAKE.
+func BenchmarkAppendCommand(b *testing.B) {
+	dst := make([]byte, 0, 1024)
+	b.ReportAllocs()
+	for b.Loop() {
+		dst = resp.AppendCommand(dst[:0], "TAKE", "rule", "user:123456")
+	}
+}

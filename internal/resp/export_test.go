@@ -1,0 +1,43 @@
+package resp
+
+// BufferSize returns the bytes that the read buffer has.
+func (r *Reader) BufferSize() int { return len(r.in.buf) }
+
+// BufferSize returns the bytes that the read buffer has.
+func (r *ReplyReader) BufferSize() int { return len(r.in.buf) }
+
+// BufferSize returns the bytes that the write buffer has.
+func (w *Writer) BufferSize() int { return cap(w.buf) }
+
+// Strays counts the views that are neither nil nor of the present buffer: each
+// of them keeps a former one in memory.
+func (r *Reader) Strays() int {
+	n := 0
+	for _, arg := range r.args[:cap(r.args)] {
+		if cap(arg) > 0 && !within(r.in.buf, arg) {
+			n++
+		}
+	}
+	return n
+}
+
+// Strays is as for a Reader.
+func (r *ReplyReader) Strays() int {
+	n := 0
+	for _, v := range r.elems[:cap(r.elems)] {
+		if cap(v.Text) > 0 && !within(r.in.buf, v.Text) {
+			n++
+		}
+	}
+	return n
+}
+
+func within(b, view []byte) bool {
+	view = view[:1]
+	for i := range b {
+		if &b[i] == &view[0] {
+			return true
+		}
+	}
+	return false
+}

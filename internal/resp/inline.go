@@ -1,0 +1,158 @@
+package resp
+
+import "bytes"
+
+// inline takes the line at the start of the buffer as a command. It returns
+// false when the line is not whole, or when r.err is set. r.args is empty for a
+// line of blanks.
+func (r *Reader) inline() bool {
+	most := r.limits.Inline + len("\r\n")
+	line := r.in.buf[r.in.start:min(r.in.end, r.in.start+most)]
+	seen := min(r.pos-r.in.start, len(line))
+	n := bytes.IndexByte(line[seen:], '\n')
+	if n < 0 {
+		r.pos = r.in.start + len(line)
+		if len(line) == most {
+			r.fail(faultInline)
+		}
+		return false
+	}
+	n += seen
+	behind := r.in.start + n + 1
+	if n > 0 && line[n-1] == '\r' {
+		n--
+	}
+	if n > r.limits.Inline {
+		r.fail(faultInline)
+		return false
+	}
+	args, fault := splitInline(r.args[:0], line[:n], &r.limits)
+	if fault != "" {
+		r.fail(fault)
+		return false
+	}
+	r.args, r.pos, r.in.start = args, behind, behind
+	return true
+}
+
+// splitInline appends the words of a line to args. Words are parted by blanks.
+// A quote begins a stretch in which blanks count for nothing; behind its end
+// there must be a blank. In double quotes \n, \r, \t, \b, \a and \xHH are the
+// bytes they are in C, and a backslash before any other byte is that byte; in
+// single quotes only \' is special. (This is what Redis' sdssplitargs does.)
+//
+// Quoted words are decoded in place: none gets longer by it.
+func splitInline(args [][]byte, line []byte, limits *Limits) (_ [][]byte, fault string) {
+	if bytes.IndexByte(line, 0) >= 0 {
+		return args, faultNUL
+	}
+	for i := 0; ; {
+		for i < len(line) && isBlank(line[i]) {
+			i++
+		}
+		if i == len(line) {
+			break
+		}
+		word, next := inlineWord(line, i)
+		switch {
+		case next < 0:
+			return args, faultQuotes
+		case len(args) == limits.Args:
+			return args, faultInlineArgs
+		case len(word) > limits.Bulk:
+			return args, faultInlineArg
+		}
+		args, i = append(args, word), next
+	}
+	if len(args) > 0 && isHTTP(args[0]) {
+		return args, faultHTTP
+	}
+	return args, ""
+}
+
+// isHTTP reports whether a line begins as an HTTP request does that a browser
+// was made to send: its request line or, for methods that are commands too,
+// its first header.
+func isHTTP(word []byte) bool {
+	return bytes.EqualFold(word, []byte("post")) || bytes.EqualFold(word, []byte("host:"))
+}
+
+// inlineWord decodes the word that begins at line[i] and returns it with the
+// index behind it, -1 when a quote is not closed or closed before a byte that
+// is not a blank.
+func inlineWord(line []byte, i int) (word []byte, next int) {
+	start := i
+	for i < len(line) && !endsWord(line[i]) && line[i] != '"' && line[i] != '\'' {
+		i++
+	}
+	to := i // where the next decoded byte goes
+	for i < len(line) && !endsWord(line[i]) {
+		quote := line[i]
+		if quote != '"' && quote != '\'' {
+			line[to] = quote
+			to, i = to+1, i+1
+			continue
+		}
+		for i++; ; to++ {
+			if i == len(line) {
+				return nil, -1
+			}
+			if line[i] == quote {
+				break
+			}
+			line[to], i = quotedByte(line, i, quote)
+		}
+		i++
+		if i < len(line) && !isBlank(line[i]) {
+			return nil, -1
+		}
+		break
+	}
+	return line[start:to:to], i
+}
+
+// quotedByte decodes the byte at line[i], which is inside quotes, and returns
+// it with the index of the next.
+func quotedByte(line []byte, i int, quote byte) (c byte, next int) {
+	if line[i] != '\\' || i+1 == len(line) || quote == '\'' && line[i+1] != '\'' {
+		return line[i], i + 1
+	}
+	c = line[i+1]
+	if quote == '\'' {
+		return c, i + 2
+	}
+	switch c {
+	case 'n':
+		c = '\n'
+	case 'r':
+		c = '\r'
+	case 't':
+		c = '\t'
+	case 'b':
+		c = '\b'
+	case 'a':
+		c = '\a'
+	case 'x':
+		if i+3 < len(line) && hexDigit(line[i+2]) < 16 && hexDigit(line[i+3]) < 16 {
+			return hexDigit(line[i+2])<<4 | hexDigit(line[i+3]), i + 4
+		}
+	}
+	return c, i + 2
+}
+
+func hexDigit(c byte) byte {
+	switch {
+	case c-'0' <= 9:
+		return c - '0'
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return c | 0x20 - 'a' + 10
+	}
+	return 16
+}
+
+// isBlank reports what parts words: C's isspace.
+func isBlank(c byte) bool { return c == ' ' || c-'\t' <= '\r'-'\t' }
+
+// endsWord reports what ends a word outside quotes. Redis takes VT and FF for
+// parts of a word, though not of its beginning.
+func endsWord(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }

@@ -1,0 +1,76 @@
+package resp_test
+
+import (
+	"math"
+	"strconv"
+	"testing"
+
+	"github.com/lately-go/lately/internal/resp"
+)
+
+// canonical is ParseInt by another way: a number is what is written as it is.
+func canonical(s string) (int64, bool) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || strconv.FormatInt(n, 10) != s {
+		return 0, false
+	}
+	return n, true
+}
+
+func TestParseInt(t *testing.T) {
+	texts := []string{
+		"", "-", "+", "0", "-0", "+0", "00", "1", "+1", "-1", "01", "-01", "1 ", " 1", "1\n", "1.0", "1e3", "0x1", "1_000",
+		"9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809",
+		"18446744073709551615", "18446744073709551616", "99999999999999999999", "-99999999999999999999",
+		"9999999999999999999", "-9999999999999999999", "100000000000000000000000000000000000000",
+		"--1", "1-", "\x00", "/", ":", "1:", "1/", "٣",
+	}
+	rng, seed := seeded(t)
+	for range 50_000 {
+		texts = append(texts, strconv.FormatInt(int64(rng.Uint64())>>rng.IntN(64), 10))
+		odd := []byte(texts[len(texts)-1])
+		odd[rng.IntN(len(odd))] = "+-0123456789 x"[rng.IntN(14)]
+		texts = append(texts, string(odd))
+	}
+	for _, text := range texts {
+		got, ok := resp.ParseInt([]byte(text))
+		want, wantOK := canonical(text)
+		if ok != wantOK || ok && got != want {
+			t.Fatalf("seed %d: %q: got %d, %t, want %d, %t", seed, text, got, ok, want, wantOK)
+		}
+	}
+}
+
+// TestIntegersAreWrittenAsStrconvDoes tries all numbers of digits and their
+// edges.
+func TestIntegersAreWrittenAsStrconvDoes(t *testing.T) {
+	numbers := []int64{0, math.MinInt64, math.MinInt64 + 1, math.MaxInt64, math.MaxInt64 - 1}
+	for p, n := 1, int64(1); p < 19; p++ {
+		n *= 10
+		for d := int64(-2); d <= 2; d++ {
+			numbers = append(numbers, n+d, -n+d, n*2+d, n*9+d)
+		}
+	}
+	for shift := range 64 {
+		numbers = append(numbers, 1<<shift, 1<<shift-1, -1<<shift)
+	}
+	rng, seed := seeded(t)
+	for range 50_000 {
+		numbers = append(numbers, int64(rng.Uint64())>>rng.IntN(64))
+	}
+	for _, n := range numbers {
+		want := strconv.FormatInt(n, 10)
+		w := new(resp.Writer)
+		w.Int(n)
+		if got := string(w.Bytes()); got != ":"+want+"\r\n" {
+			t.Fatalf("seed %d: got %q, want %q", seed, got, want)
+		}
+		// Without room, and with exactly the room.
+		for _, dst := range [][]byte{nil, make([]byte, 0, 1), make([]byte, 0, len(want)+len("$20\r\n\r\n"))} {
+			got := string(resp.AppendIntArg(dst, n))
+			if command := string(resp.AppendArg(nil, want)); got != command {
+				t.Fatalf("seed %d: got %q, want %q", seed, got, command)
+			}
+		}
+	}
+}

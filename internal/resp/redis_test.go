@@ -1,0 +1,302 @@
+package resp_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lately-go/lately/internal/resp"
+)
+
+// socketDir returns a folder whose name is short enough for a socket in it.
+func socketDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "resp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// startRedis starts a redis-server of its own and returns its socket.
+func startRedis(t *testing.T) string {
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("SKIP: there is no redis-server to compare with")
+	}
+	dir := socketDir(t)
+	socket := filepath.Join(dir, "redis")
+	cmd := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", dir, "--enable-debug-command", "yes")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	var said []string
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		said = append(said, lines.Text())
+		if strings.Contains(strings.ToLower(lines.Text()), "ready to accept connections") {
+			return socket
+		}
+	}
+	t.Fatalf("redis-server ended at once: %q", said)
+	return ""
+}
+
+// A redisConn is a connection to a Redis server.
+type redisConn struct {
+	net.Conn
+	*resp.ReplyReader
+}
+
+func dialRedis(t *testing.T, socket string) redisConn {
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return redisConn{conn, newReplyReader(t, conn)}
+}
+
+// do sends bytes and returns the next reply as show writes it.
+func (c redisConn) do(t *testing.T, sent []byte) string {
+	t.Helper()
+	if _, err := c.Write(sent); err != nil {
+		t.Fatal(err)
+	}
+	v, err := c.Next()
+	if err != nil {
+		t.Fatalf("%q: %v", sent, err)
+	}
+	return show(v)
+}
+
+// TestReadsWhatRedisSends lets redis-server send each type it knows.
+func TestReadsWhatRedisSends(t *testing.T) {
+	socket := startRedis(t)
+	for _, c := range []struct{ name, two, three string }{
+		{"string", `bulk string "Hello World"`, `bulk string "Hello World"`},
+		{"integer", "int 12345", "int 12345"},
+		{"double", `bulk string "3.141"`, "double 3.141"},
+		{"null", "null", "null"},
+		{"array", "array (int 0, int 1, int 2)", "array (int 0, int 1, int 2)"},
+		{"set", "array (int 0, int 1, int 2)", "set (int 0, int 1, int 2)"},
+		{"map", "array (int 0, int 0, int 1, int 1, int 2, int 0)", "map (int 0, bool 0, int 1, bool 1, int 2, bool 0)"},
+		{"attrib", `bulk string "Some real reply following the attribute"`, `bulk string "Some real reply following the attribute"`},
+		{"push", "", `push (bulk string "server-cpu-usage", int 42)`},
+		{"verbatim", `bulk string "This is a verbatim\nstring"`, `verbatim "txt" "This is a verbatim\nstring"`},
+		{"true", "int 1", "bool 1"},
+		{"false", "int 0", "bool 0"},
+		{"bignum", `bulk string "1234567999999999999999999999999999999"`, `big number "1234567999999999999999999999999999999"`},
+	} {
+		for version, want := range map[string]string{"2": c.two, "3": c.three} {
+			conn := dialRedis(t, socket)
+			hello := conn.do(t, resp.AppendCommand(nil, "HELLO", version))
+			if !strings.Contains(hello, `bulk string "proto", int `+version) {
+				t.Errorf("HELLO %s: %s", version, hello)
+			}
+			got := conn.do(t, resp.AppendCommand(nil, "DEBUG", "PROTOCOL", c.name))
+			if got != want && (want != "" || !strings.HasPrefix(got, "error ")) { // "": refused
+				t.Errorf("%s in version %s: got %s, want %s", c.name, version, got, want)
+			}
+		}
+	}
+}
+
+// TestRedisReadsWhatWeSend sends random arguments, which come back.
+func TestRedisReadsWhatWeSend(t *testing.T) {
+	conn := dialRedis(t, startRedis(t))
+	rng, seed := seeded(t)
+	for range 500 {
+		args := [][]byte{[]byte("EVAL"), []byte("return ARGV"), []byte("0")}
+		for range rng.IntN(10) {
+			args = append(args, randomBytes(rng, rng.IntN(1<<rng.IntN(12))))
+		}
+		if got, want := conn.do(t, resp.AppendCommand(nil, args...)), showArgs(args[3:]); got != want {
+			t.Fatalf("seed %d: %q: got %s, want %s", seed, args, got, want)
+		}
+	}
+}
+
+func showArgs(args [][]byte) string {
+	v := resp.Value{Kind: resp.KindArray}
+	for _, arg := range args {
+		v.Elems = append(v.Elems, resp.Value{Kind: resp.KindBulk, Text: arg})
+	}
+	return show(v)
+}
+
+// TestSplitsLinesAsRedisDoes sends random inline commands to Redis and to a
+// Reader. (The model that other tests compare with was written by whoever wrote
+// the Reader; Redis was not.)
+func TestSplitsLinesAsRedisDoes(t *testing.T) {
+	socket := startRedis(t)
+	conn := dialRedis(t, socket)
+	rng, seed := seeded(t)
+	refused := 0
+	const rounds = 3000
+	for range rounds {
+		line := `EVAL "return ARGV" 0 ` + string(randomLine(rng, rng.IntN(20))) + "\n"
+		got := conn.do(t, []byte(line))
+		args, err := newReader(t, strings.NewReader(line)).Next()
+		if err != nil {
+			refused++
+			if want := fmt.Sprintf("error %q", "ERR "+err.Error()); got != want {
+				t.Fatalf("seed %d: %q: Redis answers %s, want %s", seed, line, got, want)
+			}
+			conn = dialRedis(t, socket)
+			continue
+		}
+		if want := showArgs(args[3:]); got != want {
+			t.Fatalf("seed %d: %q: Redis reads %s, want %s", seed, line, got, want)
+		}
+	}
+	if refused == 0 || refused == rounds {
+		t.Errorf("seed %d: %d of %d lines were refused", seed, refused, rounds)
+	}
+}
+
+// TestRefusesInRedisWords: what both refuse is refused with the same words.
+func TestRefusesInRedisWords(t *testing.T) {
+	socket := startRedis(t)
+	for _, stream := range []string{
+		"*abc\r\n", "*+1\r\n", "*01\r\n", "*2147483648\r\n", "*99999999999999999999999\r\n",
+		"*1\r\n$-1\r\n", "*1\r\n$abc\r\n", "*1\r\n$-0\r\n", "*1\r\n$01\r\n", "*1\r\n$9223372036854775807\r\n",
+		"*1\r\n*1\r\n", "*1\r\n:1\r\n", "*1\r\n+OK\r\n",
+		"GET \"a\r\n", "GET 'a'b\r\n",
+	} {
+		_, err := newReader(t, strings.NewReader(stream)).Next()
+		if err == nil {
+			t.Errorf("%q is read", stream)
+			continue
+		}
+		if got, want := dialRedis(t, socket).do(t, []byte(stream)), fmt.Sprintf("error %q", "ERR "+err.Error()); got != want {
+			t.Errorf("%q: Redis answers %s, want %s", stream, got, want)
+		}
+	}
+}
+
+// TestRedisCLIReadsWhatWeWrite has redis-cli print replies of a Writer.
+func TestRedisCLIReadsWhatWeWrite(t *testing.T) {
+	cli, err := exec.LookPath("redis-cli")
+	if err != nil {
+		t.Skip("SKIP: there is no redis-cli to read our replies")
+	}
+	socket := serveReplies(t)
+	for _, c := range []struct{ name, two, three string }{
+		{"ok", "OK", "OK"},
+		{"error", "(error) NORULE no rule x", "(error) NORULE no rule x"},
+		{"minus", "(integer) -1", "(integer) -1"},
+		{"bulk", `"a\r\n\x00"`, `"a\r\n\x00"`},
+		{"null", "(nil)", "(nil)"},
+		{"null array", "(nil)", "(nil)"},
+		{"array", "1) (integer) 1\n2) (integer) 2", "1) (integer) 1\n2) (integer) 2"},
+		{"map", "1) \"k\"\n2) (integer) 1", `1# "k" => (integer) 1`},
+		{"set", "1) (integer) 1", "1~ (integer) 1"},
+		{"true", "(integer) 1", "(true)"},
+		{"double", `"3.25"`, "(double) 3.25"},
+		{"-inf", `"-inf"`, "(double) -inf"},
+		{"verbatim", `"# a"`, "# a"},
+		{
+			"decision", "1) (integer) 1\n2) (integer) 60\n3) (integer) 59\n4) (integer) 0\n5) (integer) 60000\n6) \"per-client\"\n7) (integer) 0",
+			"1) (integer) 1\n2) (integer) 60\n3) (integer) 59\n4) (integer) 0\n5) (integer) 60000\n6) \"per-client\"\n7) (integer) 0",
+		},
+	} {
+		for _, version := range []string{"-2", "-3"} {
+			want := c.two
+			if version == "-3" {
+				want = c.three
+			}
+			out, err := exec.Command(cli, "-s", socket, version, "--no-raw", "REPLY", c.name).CombinedOutput()
+			if got := strings.TrimSpace(string(out)); got != want {
+				t.Errorf("%s in version %s: got %s, %v, want %s", c.name, version, got, err, want)
+			}
+		}
+	}
+}
+
+// serveReplies starts a server on a socket that answers REPLY name with a reply
+// of the table, and HELLO.
+func serveReplies(t *testing.T) (socket string) {
+	socket = filepath.Join(socketDir(t), "ours")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	served.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			served.Go(func() { serveConn(t, conn) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		served.Wait()
+	})
+	return socket
+}
+
+func serveConn(t *testing.T, conn net.Conn) {
+	defer conn.Close()
+	r, err := resp.NewReader(conn, resp.Limits{})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for w := resp.NewWriter(conn); ; {
+		args, err := r.Next()
+		if err != nil {
+			return
+		}
+		answerReply(w, args)
+		if !r.Ready() {
+			if err := w.Flush(); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func answerReply(w *resp.Writer, args [][]byte) {
+	if len(args) != 2 {
+		w.Error("BADARG", "two words are known here")
+		return
+	}
+	switch string(bytes.ToUpper(args[0])) {
+	case "HELLO":
+		version, _ := strconv.Atoi(string(args[1]))
+		if err := w.SetVersion(version); err != nil {
+			w.Error("NOPROTO", err.Error())
+			return
+		}
+		w.Map(1)
+		w.BulkString("proto")
+		w.Int(int64(w.Version()))
+	case "REPLY":
+		for _, reply := range replies {
+			if reply.name == string(args[1]) {
+				reply.call(w)
+			}
+		}
+	default:
+		w.Error("ERR", "unknown command")
+	}
+}

@@ -1,0 +1,209 @@
+package resp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+)
+
+const (
+	firstWrite = 512      // bytes: a write buffer begins with
+	fullWrite  = 16 * kib // bytes from which on a Writer says that it is full
+	keepWrite  = 32 * kib // bytes: a larger buffer is given back when it is flushed
+	maxText    = 1024     // bytes of the text of an error or a simple string
+	headRoom   = 1 + 20 + 2
+)
+
+// A Writer writes the replies of a server. Its methods append to a buffer and
+// neither fail nor block; only [Writer.Flush] writes. Version 3 types become
+// their version 2 counterparts as long as the connection speaks version 2,
+// which it does until [Writer.SetVersion].
+//
+// A method that begins an aggregate (Array, Map, Set, Push) writes its head
+// only: the caller appends that many elements, for a Map that many pairs.
+//
+// The zero value is ready to use and speaks version 2; it has nowhere to flush
+// to, but [Writer.Bytes] has what was appended. A Writer is for one goroutine
+// at a time and must not be copied after first use.
+type Writer struct {
+	dst   io.Writer
+	buf   []byte
+	three bool // the connection speaks version 3
+	calm  int  // flushes in a row that a small buffer would have held
+	err   error
+}
+
+// NewWriter returns a Writer in protocol version 2 that flushes to dst.
+func NewWriter(dst io.Writer) *Writer { return &Writer{dst: dst} }
+
+// Version returns the protocol version, 2 or 3.
+func (w *Writer) Version() int {
+	if w.three {
+		return 3
+	}
+	return 2
+}
+
+// SetVersion changes the protocol version for what is appended from here on.
+// The error says that there is no such version; nothing has changed then.
+func (w *Writer) SetVersion(version int) error {
+	if version != 2 && version != 3 {
+		return fmt.Errorf("resp: there is no protocol version %d: use 2 or 3", version)
+	}
+	w.three = version == 3
+	return nil
+}
+
+// Flush writes what was appended since the last time, in one Write. An error is
+// for good: a part of a reply may be gone, so the connection has to be closed.
+func (w *Writer) Flush() error {
+	switch {
+	case w.err != nil:
+		w.buf = nil
+		return w.err
+	case len(w.buf) == 0:
+		return nil
+	case w.dst == nil:
+		return errors.New("resp: this Writer has nowhere to flush to: it was not made by NewWriter")
+	}
+	n, err := w.dst.Write(w.buf)
+	if err == nil && n != len(w.buf) {
+		err = io.ErrShortWrite
+	}
+	w.err = err
+	w.Discard()
+	return err
+}
+
+// Discard forgets what was appended and not flushed, and gives back a buffer
+// that is larger than it has had to be lately.
+func (w *Writer) Discard() {
+	w.calm++
+	if len(w.buf) > firstWrite {
+		w.calm = 0
+	}
+	if cap(w.buf) > keepWrite || w.calm >= calmReads && cap(w.buf) > firstWrite {
+		w.buf, w.calm = nil, 0
+	}
+	w.buf = w.buf[:0]
+}
+
+// Bytes returns what was appended and not flushed; it is valid until the next
+// call of any other method. One encoding can go to many connections of the
+// same version with [Writer.Raw].
+func (w *Writer) Bytes() []byte { return w.buf }
+
+// Full reports whether so much is buffered that it should be flushed although
+// more commands are waiting: 16 KiB.
+func (w *Writer) Full() bool { return len(w.buf) >= fullWrite }
+
+// room returns the buffer with room for n more bytes.
+func (w *Writer) room(n int) []byte {
+	if cap(w.buf)-len(w.buf) < n {
+		w.grow(n)
+	}
+	return w.buf
+}
+
+func (w *Writer) grow(n int) {
+	b := make([]byte, len(w.buf), max(firstWrite, 2*cap(w.buf), len(w.buf)+n))
+	copy(b, w.buf)
+	w.buf = b
+}
+
+// head appends a type byte, a number and CR LF.
+func (w *Writer) head(kind byte, n int64) {
+	b := append(w.room(headRoom), kind)
+	w.buf = append(appendInt(b, n), '\r', '\n')
+}
+
+// Raw appends bytes that are encoded already.
+func (w *Writer) Raw(encoded []byte) { w.buf = append(w.room(len(encoded)), encoded...) }
+
+// OK appends the simple string OK.
+func (w *Writer) OK() { w.buf = append(w.room(5), "+OK\r\n"...) }
+
+// Simple appends a simple string: a short word or two such as PONG. Bytes
+// that would break the line are replaced as in [Writer.Error].
+func (w *Writer) Simple(s string) {
+	b := append(w.room(len(s)+3), '+')
+	w.buf = append(appendPrintable(b, s), '\r', '\n')
+}
+
+// Error appends an error: a code word and a message. The code is upper-case
+// letters, digits, '-' and '_'; ERR takes the place of one that is not.
+//
+// No byte of the message can end the reply or reach a terminal as a command:
+// whatever is not printable, or not UTF-8, becomes a '?'. Messages are cut at 1
+// KiB.
+func (w *Writer) Error(code, message string) {
+	if !isCode(code) {
+		code = "ERR"
+	}
+	b := append(w.room(len(code)+min(len(message), maxText)+8), '-')
+	b = append(append(b, code...), ' ')
+	w.buf = append(appendPrintable(b, message), '\r', '\n')
+}
+
+func isCode(code string) bool {
+	for i := range len(code) {
+		c := code[i]
+		if c-'A' > 'Z'-'A' && c-'0' > 9 && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return len(code) > 0 && len(code) <= 32
+}
+
+// appendPrintable appends s with all that is not printable replaced.
+func appendPrintable(b []byte, s string) []byte {
+	cut := len(s) > maxText
+	if cut {
+		s = s[:maxText]
+	}
+	for i := 0; i < len(s); {
+		if c := s[i]; c < utf8.RuneSelf {
+			if c < ' ' || c == 0x7f {
+				c = '?'
+			}
+			b = append(b, c)
+			i++
+			continue
+		}
+		c, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case c == utf8.RuneError && size == 1 && cut && !utf8.FullRuneInString(s[i:]):
+			size = len(s) - i // the cut went through a character
+		case c == utf8.RuneError && size == 1, !strconv.IsPrint(c):
+			b = append(b, '?')
+		default:
+			b = append(b, s[i:i+size]...)
+		}
+		i += size
+	}
+	if cut {
+		b = append(b, "..."...)
+	}
+	return b
+}
+
+// Int appends an integer.
+func (w *Writer) Int(n int64) { w.head(':', n) }
+
+// Bulk appends a bulk string: any bytes, of any length.
+func (w *Writer) Bulk(s []byte) { w.buf = appendBulk(w.room(headRoom+len(s)+2), s) }
+
+// BulkString is Bulk for a string.
+func (w *Writer) BulkString(s string) { w.buf = appendBulk(w.room(headRoom+len(s)+2), s) }
+
+func appendBulk[T string | []byte](b []byte, s T) []byte {
+	b = appendInt(append(b, '$'), int64(len(s)))
+	b = append(b, '\r', '\n')
+	return append(append(b, s...), '\r', '\n')
+}
+
+// Array appends the head of an array of n elements, which follow. An n below 0
+// counts as 0.
+func (w *Writer) Array(n int) { w.head('*', int64(max(n, 0))) }

@@ -1,0 +1,110 @@
+package resp
+
+import (
+	"math"
+	"strconv"
+)
+
+// Null appends a null: where a value would be and is none. In version 2 it is
+// the null bulk string.
+func (w *Writer) Null() {
+	if w.three {
+		w.buf = append(w.room(5), "_\r\n"...)
+		return
+	}
+	w.buf = append(w.room(5), "$-1\r\n"...)
+}
+
+// NullArray appends a null in place of an array. It differs from Null in
+// version 2 only.
+func (w *Writer) NullArray() {
+	if w.three {
+		w.buf = append(w.room(5), "_\r\n"...)
+		return
+	}
+	w.buf = append(w.room(5), "*-1\r\n"...)
+}
+
+// Map appends the head of a map of n pairs: n times a key and its value
+// follow. In version 2 it is an array of 2n elements.
+func (w *Writer) Map(n int) {
+	if n = max(n, 0); w.three {
+		w.head('%', int64(n))
+		return
+	}
+	w.head('*', 2*int64(n))
+}
+
+// Set appends the head of a set of n elements; in version 2, of an array.
+func (w *Writer) Set(n int) { w.aggregate('~', n) }
+
+// Push appends the head of a push message of n elements, the first of which
+// says what kind it is; in version 2, of an array. A push stands between
+// replies, never within one.
+func (w *Writer) Push(n int) { w.aggregate('>', n) }
+
+func (w *Writer) aggregate(kind byte, n int) {
+	if !w.three {
+		kind = '*'
+	}
+	w.head(kind, int64(max(n, 0)))
+}
+
+// Bool appends true or false; in version 2, the integers 1 and 0.
+func (w *Writer) Bool(v bool) {
+	var text string
+	switch {
+	case w.three && v:
+		text = "#t\r\n"
+	case w.three:
+		text = "#f\r\n"
+	case v:
+		text = ":1\r\n"
+	default:
+		text = ":0\r\n"
+	}
+	w.buf = append(w.room(4), text...)
+}
+
+// Double appends a floating-point number, in the fewest digits that give the
+// same number again: "inf", "-inf" and "nan" for what is not finite. In
+// version 2 it is a bulk string of the same text.
+func (w *Writer) Double(f float64) {
+	var text [32]byte
+	t := appendDouble(text[:0], f)
+	if !w.three {
+		w.Bulk(t)
+		return
+	}
+	b := append(w.room(headRoom+len(t)), ',')
+	w.buf = append(append(b, t...), '\r', '\n')
+}
+
+func appendDouble(b []byte, f float64) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(b, "nan"...)
+	case math.IsInf(f, 1):
+		return append(b, "inf"...)
+	case math.IsInf(f, -1):
+		return append(b, "-inf"...)
+	}
+	return strconv.AppendFloat(b, f, 'g', -1, 64)
+}
+
+// Verbatim appends a text that is to be shown as it is. Its format is three
+// bytes: "txt" for plain text, "mkd" for Markdown; any other length stands for
+// "txt". In version 2 it is a bulk string without the format.
+func (w *Writer) Verbatim(format, text string) {
+	if !w.three {
+		w.BulkString(text)
+		return
+	}
+	if len(format) != 3 {
+		format = "txt"
+	}
+	b := append(w.room(headRoom+4+len(text)+2), '=')
+	b = append(appendInt(b, int64(len(text))+4), '\r', '\n')
+	b = append(append(b, format...), ':')
+	w.buf = append(append(b, text...), '\r', '\n')
+}

@@ -1,0 +1,84 @@
+package match
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Join appends to dst the key of an event with these values, given in the order of
+// [Key.Fields]: for callers that have the values and no event. A client is folded
+// and a path cleaned as in [Key.Append], so both make one key of one client.
+//
+// It is an error, and dst is returned as it was, if there are more or fewer values
+// than fields, or an empty one: an event without a value has no key. Join does not
+// allocate beyond growing dst, and does not keep the values.
+func (k Key) Join(dst []byte, values ...string) ([]byte, error) {
+	if len(values) != len(k.refs) || len(values) == 0 {
+		return dst, k.valuesError(len(values))
+	}
+	base := len(dst)
+	for i, r := range k.refs {
+		if values[i] == "" {
+			return dst[:base], fmt.Errorf("value %d of key, %s, is empty", i+1, r.name)
+		}
+		at := len(dst)
+		dst = k.appendGiven(dst, r, values[i])
+		if len(k.refs) > 1 {
+			dst = putLength(dst, at)
+		}
+	}
+	return dst, nil
+}
+
+// JoinSeparated is [Key.Join] of values that stand in one string, with a separator
+// between each two. The value of a key of one field is the whole string, also if
+// the separator is in it; in a value of a key of several it cannot be.
+func (k Key) JoinSeparated(dst []byte, values string, separator byte) ([]byte, error) {
+	var split [MaxKeyFields]string
+	n := 0
+	for ; n < len(k.refs)-1; n++ {
+		at := strings.IndexByte(values, separator)
+		if at < 0 {
+			return dst, k.valuesError(n + 1)
+		}
+		split[n], values = values[:at], values[at+1:]
+	}
+	if n > 0 && strings.IndexByte(values, separator) >= 0 {
+		return dst, k.valuesError(n + 1 + bytes.Count(view(values), []byte{separator}))
+	}
+	split[n] = values
+	return k.Join(dst, split[:n+1]...)
+}
+
+// valuesError says that n values are not as many as k has fields.
+func (k Key) valuesError(n int) error {
+	if len(k.refs) == 0 {
+		return errors.New("the key has no field; make it with NewKey")
+	}
+	return fmt.Errorf("number of key values is %d; allowed is %d: %s", n, len(k.refs), strings.Join(k.Fields(), ", "))
+}
+
+// appendGiven appends the value v of a field as keys have it.
+func (k Key) appendGiven(dst []byte, r ref, v string) []byte {
+	switch {
+	case r.field == Client:
+		return k.fold.Append(dst, view(v))
+	case r.field == Path && !k.fold.Off && needsCleaning(view(v)):
+		return appendClean(dst, view(v))
+	}
+	return append(dst, v...)
+}
+
+// putLength puts in front of what follows at how long it is. The length is only
+// known once a value is folded, so it is written after and moved.
+func putLength(dst []byte, at int) []byte {
+	var head [binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(head[:], uint64(len(dst)-at))
+	dst = append(dst, head[:n]...)
+	copy(dst[at+n:], dst[at:len(dst)-n])
+	copy(dst[at:], head[:n])
+	return dst
+}

@@ -1,0 +1,191 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"log"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// hooked returns a limiter and the bans that its hook was told of.
+func hooked(t *testing.T, rules ...ratelimit.Rule) (*ratelimit.Limiter, *[]ratelimit.BanRecord) {
+	var told []ratelimit.BanRecord
+	l := mustLimiter(t, mustSet(t, rules...), ratelimit.MemoryConfig{OnBan: func(b ratelimit.BanRecord) { told = append(told, b) }})
+	return l, &told
+}
+
+func TestOnBan(t *testing.T) {
+	both := ratelimit.Rule{
+		Name: "both", Key: mustKey(t, "client", "user"),
+		Limits: []ratelimit.Limit{per(1, time.Minute)},
+		Ban:    &ratelimit.Ban{After: 1, Of: ratelimit.Refusals, Span: time.Minute, For: time.Hour, Factor: 2},
+	}
+	hits := ban(t, "hits", ratelimit.Ban{After: 2, Span: time.Minute, For: time.Hour, Extend: true})
+	l, told := hooked(t, both, hits)
+	expect := func(what string, n int) ratelimit.BanRecord {
+		t.Helper()
+		if len(*told) != n {
+			t.Fatalf("%s: %d bans told, want %d: %+v", what, len(*told), n, *told)
+		}
+		if n == 0 {
+			return ratelimit.BanRecord{}
+		}
+		return (*told)[n-1]
+	}
+	key, err := both.Key.Join(nil, "203.0.113.9", "ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := l.Now()
+	take := func(after time.Duration) {
+		t.Helper()
+		if _, err := l.TakeRuleAt(start.Add(after), "both", string(key), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take(0)
+	take(0)
+	if d, _ := l.PeekRuleAt(start, "both", string(key), 1); d.Allowed {
+		t.Errorf("a look: %+v", d)
+	}
+	expect("before the ban, and after a look", 0)
+	take(time.Second)
+	b := expect("a ban began", 1)
+	if b.Rule != "both" || !slices.Equal(b.Key, []string{"203.0.113.9", "ada"}) || b.Count != 1 || b.Source != "rule" ||
+		b.Reason != "more than 1 refusal in 1m" || !b.Since.Equal(start.Add(time.Second).Round(0)) || b.Until.Sub(b.Since) != time.Hour {
+		t.Errorf("told of %+v", b)
+	}
+	listed := slices.Collect(func(yield func(ratelimit.BanRecord) bool) {
+		for b, err := range l.Bans() {
+			if err != nil || !yield(b) {
+				return
+			}
+		}
+	})
+	if len(listed) != 1 || fmt.Sprint(listed[0]) != fmt.Sprint(b) {
+		t.Errorf("told of %+v, listed %+v", b, listed)
+	}
+	take(2 * time.Second)
+	expect("during the ban", 1)
+	if _, err := l.Lift("both", b.Key...); err != nil {
+		t.Fatal(err)
+	}
+	expect("a ban lifted", 1)
+
+	if err := l.Ban(ratelimit.BanRecord{Rule: "hits", Key: []string{"k"}, Until: start.Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := l.ImportBans(strings.NewReader(`{"rule":"hits","key":["j"],"until":"` + start.Add(time.Hour).UTC().Format(time.RFC3339) + `"}`)); err != nil || r.Added != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for range 3 {
+		l.TakeRuleAt(start, "hits", "k", 1) // one by hand is not extended
+	}
+	expect("bans added, not begun", 1)
+	for range 3 {
+		l.TakeRuleAt(start, "hits", "i", 1)
+	}
+	if b := expect("a ban after hits", 2); b.Reason != "more than 2 hits in 1m" || b.Until.Sub(b.Since) != time.Hour {
+		t.Errorf("told of %+v", b)
+	}
+	l.TakeRuleAt(start, "hits", "i", 1)
+	expect("a hit at the same moment", 2)
+	l.TakeRuleAt(start.Add(time.Minute), "hits", "i", 1)
+	if b := expect("a ban made longer", 3); b.Until.Sub(b.Since) != time.Hour+time.Minute || b.Count != 1 {
+		t.Errorf("told of %+v", b)
+	}
+	l.PeekRuleAt(start.Add(2*time.Minute), "hits", "i", 1)
+	expect("a look during a ban", 3)
+}
+
+// TestOnBanMayCall calls the limiter from its hook: nothing is locked.
+func TestOnBanMayCall(t *testing.T) {
+	var l *ratelimit.Limiter
+	calls := 0
+	set := mustSet(t, ban(t, "a", ratelimit.Ban{After: 0, Span: time.Minute, For: time.Hour}))
+	l = mustLimiter(t, set, ratelimit.MemoryConfig{OnBan: func(b ratelimit.BanRecord) {
+		if calls++; calls > 1 {
+			return
+		}
+		for range l.Bans() {
+		}
+		if d := l.TakeKey(b.Key[0]); d.Allowed {
+			t.Errorf("the key that is banned is allowed: %+v", d)
+		}
+		if held, err := l.Lift(b.Rule, b.Key...); !held || err != nil {
+			t.Errorf("lifted %v, %v", held, err)
+		}
+		if err := l.Update(set); err != nil {
+			t.Error(err)
+		}
+	}})
+	if d := l.TakeKey("k"); d.Allowed || d.BannedUntil.IsZero() {
+		t.Errorf("the event that began the ban: %+v", d)
+	}
+	if calls != 1 {
+		t.Errorf("%d calls", calls)
+	}
+}
+
+// TestOnBanIsToldOfEach bans from many goroutines, and is told of each ban once.
+func TestOnBanIsToldOfEach(t *testing.T) {
+	var mu sync.Mutex
+	told := map[string]int{}
+	l := mustLimiter(t, mustSet(t, ban(t, "r", ratelimit.Ban{After: 3, Span: time.Hour, For: time.Hour})), ratelimit.MemoryConfig{
+		OnBan: func(b ratelimit.BanRecord) {
+			mu.Lock()
+			defer mu.Unlock()
+			told[b.Key[0]]++
+		},
+	})
+	const keys = 200
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range keys * 4 {
+				l.TakeKey(fmt.Sprint("k", i%keys))
+			}
+		})
+	}
+	wg.Wait()
+	if len(told) != keys {
+		t.Errorf("told of %d keys, %d were banned", len(told), keys)
+	}
+	for key, n := range told {
+		if n != 1 {
+			t.Errorf("told %d times of %s", n, key)
+		}
+	}
+}
+
+// A hook hands bans on: to a firewall, a journal, or other processes.
+func ExampleMemoryConfig_onBan() {
+	key, err := match.NewKey(match.Fold{}, "client")
+	if err != nil {
+		log.Fatal(err)
+	}
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
+		Name: "login", Key: key, Ban: &ratelimit.Ban{After: 2, Span: time.Minute, For: time.Hour},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	memory, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{OnBan: func(b ratelimit.BanRecord) {
+		fmt.Printf("%s: %s is banned for %v: %s\n", b.Rule, b.Key[0], b.Until.Sub(b.Since), b.Reason)
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	limiter := ratelimit.NewLimiter(set, memory)
+	for range 5 {
+		limiter.TakeKey("203.0.113.9")
+	}
+	// Output:
+	// login: 203.0.113.9 is banned for 1h0m0s: more than 2 hits in 1m
+}

@@ -1,0 +1,41 @@
+package ratelimit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/match"
+)
+
+// TestTellBansOfOthers has a ban by hand take the place of one that a rule has
+// begun, between the decision and the hook: it is not told.
+func TestTellBansOfOthers(t *testing.T) {
+	key, err := match.NewKey(match.Fold{}, "client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := NewSet(SetConfig{}, Rule{Name: "r", Key: key, Ban: &Ban{After: 1, Span: time.Minute, For: time.Minute}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	m, err := NewMemory(set, MemoryConfig{OnBan: func(BanRecord) { told++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for source, want := range map[string]int{"rule": 1, "manual": 0} {
+		name := "by " + source
+		b := BanRecord{Rule: "r", Key: []string{name}, Since: time.Unix(1, 0), Until: time.Unix(100, 0), Source: source}
+		if err := m.Ban(b); err != nil {
+			t.Fatal(err)
+		}
+		mr := m.rules.Load().rules[0]
+		probes := []probe{{memoryRule: mr, hash: mr.records.table.Hash(name), key: name, extended: true}}
+		for now, want := range map[int64]int{2e9: want, 200e9: 0} {
+			told = 0
+			if m.tellBans(probes, &Request{Subjects: make([]Subject, 1)}, now); told != want {
+				t.Errorf("a ban by %s, at %d: told %d times, want %d", source, now, told, want)
+			}
+		}
+	}
+}

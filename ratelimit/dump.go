@@ -1,0 +1,248 @@
+package ratelimit
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/match"
+)
+
+// What a Memory knows is written down in chunks of bytes, each of which can be
+// read without the others. A chunk is one of counts of one rule, of bans, of the
+// traffic of a rule with an Adapt, or of the secret of long keys, which has
+// neither rules nor entries:
+//
+//	kind, version | when it was written | rules | entries
+//
+// Numbers are varints, see shard.DumpReader. A rule is named by its name, and by
+// the keys that it makes of two events, so that counts are not taken for those
+// of other keys.
+
+const (
+	dumpVersion = 1
+
+	dumpCounts = 'c'
+	dumpBans   = 'b'
+	dumpAdapt  = 'a'
+	dumpSecret = 's'
+
+	// dumpChunk is what a chunk aims at, and dumpEntry the largest entry that is
+	// not cut: what is between them and the mebibyte that is promised is for one
+	// log of 65,535 times that are no nearer than milliseconds.
+	dumpChunk = 64 << 10
+	dumpEntry = 256 << 10
+)
+
+// Export yields all that m knows, for a snapshot: of each key under each rule the
+// newest time it was judged at and what its limits and the counter of its ban
+// hold; of each ban all that is known, those that are over and remembered
+// included; and what a rule with an Adapt has measured. now is the time of the
+// caller, as [Limiter.Now] has it; what is in no window any more then is left
+// out, unless m has NoBudget.
+//
+// The chunks are for [Memory.Import], each by itself, in this order. Their format
+// has a version and no checksum. None has more than a mebibyte, most 64 KiB. A
+// chunk is valid until the loop goes on. They are to be kept as safe as what they
+// are about: keys, and the secret by which keys of more than a kibibyte are known.
+//
+// Decisions go on meanwhile. A new key waits while those of its page, some
+// hundreds, are listed; any other waits while its own record is written down. The
+// state of a key under a rule, all limits and the ban's counter, is of one moment;
+// that of different keys or rules is not. Bans come first: a ban that begins
+// meanwhile may be missing, and what had counted toward it is not left behind.
+// Rules may be updated; what was exported under the ones before then may come
+// again, and counts once.
+//
+// Left out are statistics, and what was counted in a sketch for keys for which
+// there was no room, since it can't be said of whom it is: after a restart
+// such keys begin anew, as any key that was forgotten. So a flood that fills the
+// budget with protected keys is judged too mildly for one span after a restart:
+// by those that had a record, and by N for each of the others.
+//
+// The cost is some 300 ns a key.
+func (m *Memory) Export(now time.Time) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		x := &dumper{m: m, now: nanos(now), yield: yield}
+		_ = x.secret() && x.bans() && x.adapts() && x.counts()
+	}
+}
+
+// An Imported says what became of what a chunk had. Each key under a rule, and
+// each ban, is one of the numbers.
+type Imported struct {
+	Keys    int // whose counts were restored
+	Bans    int // that were restored, those remembered included
+	Over    int // keys and bans of which nothing counts any more
+	Kept    int // that were there already and stayed as they are
+	Unknown int // of rules that there are not, or that have other keys now
+	NoRoom  int // for which there is no room; counts of keys share a sketch then
+}
+
+// Add adds the numbers of o to i.
+func (i *Imported) Add(o Imported) {
+	i.Keys += o.Keys
+	i.Bans += o.Bans
+	i.Over += o.Over
+	i.Kept += o.Kept
+	i.Unknown += o.Unknown
+	i.NoRoom += o.NoRoom
+}
+
+// Import restores what a chunk of [Memory.Export] has, of this or another
+// process. It is meant for an empty m, before the first decision; it does no harm
+// later. now is the time of the caller, as [Limiter.Now] has it.
+//
+// If a rule counts as it did, what is restored decides at all times from now on
+// as the original would have. If its limits, algorithm or ban have changed, its
+// counts are carried as with [Limiter.Update]. A rule is the same by its name and
+// its key; the counts of any other are left out. What a later Update may have
+// kept for limits that were higher before is not known any more.
+//
+// If the clock was set back since the export, nothing lasts longer for it: what
+// was counted after now counts at now, and a ban has the time left that it had at
+// the export. A ban that a rule began is no longer than that rule's longest
+// from now on.
+//
+// What m knows already stays: importing a chunk twice changes nothing, and a key
+// that was judged since keeps what it has counted since. When the budget is
+// spent, keys are forgotten as usual, by what came first and is not protected;
+// what finds no room shares a sketch.
+//
+// The error says what is wrong with the chunk; what came before that in it has
+// been restored. Memory is bounded by the chunk's length and the budget, whatever
+// its bytes. Update waits meanwhile, decisions do not.
+func (m *Memory) Import(now time.Time, chunk []byte) (Imported, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := shard.NewDumpReader(chunk)
+	u := &undumper{m: m, rules: m.rules.Load(), r: r, now: nanos(now)}
+	kind, version := r.Byte(), r.Byte()
+	if u.written = r.Varint(); r.Failed() || !shard.DumpTime(u.written, int64(MaxSpan)) {
+		return u.done, errors.New("ratelimit: chunk is damaged in its first bytes")
+	}
+	var err error
+	switch {
+	case version != dumpVersion:
+		return u.done, fmt.Errorf("ratelimit: chunk has version %d; this program knows version %d", version, dumpVersion)
+	case kind == dumpCounts:
+		err = u.counts()
+	case kind == dumpBans:
+		err = u.bans()
+	case kind == dumpAdapt:
+		err = u.adapt()
+	case kind == dumpSecret:
+		err = u.secret()
+	default:
+		return u.done, fmt.Errorf("ratelimit: chunk has kind %q; this program knows %q, %q, %q and %q", kind, dumpCounts, dumpBans, dumpAdapt, dumpSecret)
+	}
+	if err != nil {
+		return u.done, fmt.Errorf("ratelimit: chunk is damaged after %d of %d bytes: %w", len(chunk)-r.Len(), len(chunk), err)
+	}
+	return u.done, nil
+}
+
+// A dumper writes down what a Memory knows.
+type dumper struct {
+	m     *Memory
+	now   int64
+	yield func([]byte) bool
+
+	chunk []byte
+	head  int      // bytes of chunk before the first entry
+	keys  []byte   // of a page, each with its length in front
+	large [][]byte // further chunks, with parts of a key that is cut
+}
+
+// begin begins a chunk.
+func (x *dumper) begin(kind byte) {
+	x.chunk = append(x.chunk[:0], kind, dumpVersion)
+	x.chunk = binary.AppendVarint(x.chunk, x.now)
+}
+
+// flush yields the chunk if it has entries, and begins the next with the same
+// head.
+func (x *dumper) flush() bool {
+	ok := len(x.chunk) == x.head || x.yield(x.chunk)
+	x.chunk = x.chunk[:x.head]
+	for _, part := range x.large {
+		ok = ok && x.yield(part)
+	}
+	x.large = nil
+	return ok
+}
+
+// An undumper restores what a chunk has.
+type undumper struct {
+	m       *Memory
+	rules   *memoryRules
+	r       *shard.DumpReader
+	now     int64
+	written int64
+	done    Imported
+}
+
+// secret exports by what secret long keys are known.
+func (x *dumper) secret() bool {
+	x.begin(dumpSecret)
+	x.chunk = append(x.chunk, x.m.secret.Load()[:]...)
+	return x.flush()
+}
+
+// secret takes over by what secret long keys are known, if no key is known yet.
+func (u *undumper) secret() error {
+	var secret [32]byte
+	for i := range secret {
+		secret[i] = u.r.Byte()
+	}
+	if u.r.Failed() || u.r.Len() > 0 {
+		return errors.New("there is no secret")
+	}
+	for _, mr := range u.rules.rules {
+		if mr.records.table.Len() > 0 {
+			return nil
+		}
+	}
+	if u.m.bans.counts(u.now).known == 0 {
+		u.m.secret.Store(&secret)
+	}
+	return nil
+}
+
+// appendRule appends what a rule is known by: its name, and how it makes keys.
+func appendRule(dst []byte, r *Rule) []byte {
+	dst = shard.AppendDumpBytes(dst, r.Name)
+	return shard.AppendDumpBytes(dst, keyShape(r.Key))
+}
+
+// rule reads what appendRule has appended. It is nil if there is no such rule.
+func (u *undumper) rule() *memoryRule {
+	name, shape := u.r.Bytes(u.r.Len()), u.r.Bytes(u.r.Len())
+	mr := u.rules.named(string(name))
+	if mr == nil || string(keyShape(mr.Key)) != string(shape) {
+		return nil
+	}
+	return mr
+}
+
+// keyShape returns bytes that are the same for keys that are Equal, and for no
+// others: the names of the fields, and the keys that k makes of two events which
+// show how clients and paths are folded.
+func keyShape(k match.Key) (shape []byte) {
+	for _, name := range k.Fields() {
+		shape = shard.AppendDumpBytes(shape, name)
+	}
+	for _, client := range []string{"255.255.255.255", "FFFF:FFFF:FFFF:FFFF:FFFF:FFFF:FFFF:FFFF"} {
+		var e match.Event
+		for _, name := range k.Fields() {
+			e.SetNamedString(name, "x")
+		}
+		e.SetString(match.Client, client)
+		e.SetString(match.Path, "/a/./b//c")
+		shape, _ = k.Append(shape, &e)
+	}
+	return shape
+}

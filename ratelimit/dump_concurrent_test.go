@@ -1,0 +1,83 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestExportWhileDecisionsGoOn exports while others take, and while rules are
+// updated. What is restored of each export lies between what had been taken when
+// it began and what had been begun to be taken when it ended.
+func TestExportWhileDecisionsGoOn(t *testing.T) {
+	const keys, most = 40, 60_000
+	rules := func(n uint64) *ratelimit.Set {
+		r := limit(t, "r", per(n, time.Hour))
+		r.Algorithm = ratelimit.Exact
+		other := limit(t, "other", per(n, time.Hour))
+		other.Algorithm = ratelimit.GCRA
+		return mustSet(t, r, other)
+	}
+	sets := []*ratelimit.Set{rules(most), rules(most + 1)}
+	m, l := mustMemory(t, sets[0], ratelimit.MemoryConfig{})
+	var begun, done [keys]atomic.Uint64
+	var stop atomic.Bool
+	var updates atomic.Uint64
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop.Store(true)
+	for g := range 2 {
+		wg.Go(func() {
+			for i := g; !stop.Load() && begun[i%keys].Load() < most-100; i++ {
+				k := i % keys
+				begun[k].Add(1)
+				if d := l.TakeKeyAt(second(0), fmt.Sprint(k), 1); !d.Allowed {
+					t.Errorf("%+v", d)
+				}
+				done[k].Add(1)
+			}
+		})
+	}
+	wg.Go(func() {
+		for i := 1; !stop.Load(); i++ {
+			if err := l.Update(sets[i%2]); err != nil {
+				t.Error(err)
+			}
+			updates.Add(1)
+			time.Sleep(0) // let others be
+		}
+	})
+	exports := 20
+	if raceEnabled {
+		exports = 5
+	}
+	for range exports {
+		var before [keys]uint64
+		for k := range before {
+			before[k] = done[k].Load()
+		}
+		chunks := exported(m, second(0))
+		b, lb := mustMemory(t, rules(most+1), ratelimit.MemoryConfig{})
+		for _, chunk := range chunks {
+			if did, err := b.Import(second(0), chunk); err != nil || did.Unknown+did.NoRoom > 0 {
+				t.Fatalf("%+v, %v", did, err)
+			}
+		}
+		for k := range keys {
+			d, outcomes := lb.JudgeKey(second(0), fmt.Sprint(k), 0, nil)
+			for i, o := range outcomes {
+				used := most + 1 - o.Remaining
+				if after := begun[k].Load(); used < before[k] || used > after {
+					t.Fatalf("key %d, rule %d: %d restored, of %d to %d (%+v)", k, i, used, before[k], after, d)
+				}
+			}
+		}
+	}
+	if updates.Load() < 3 {
+		t.Errorf("%d updates: the test has no teeth", updates.Load())
+	}
+}

@@ -1,0 +1,36 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A process ends with a client at its limit, and the next one goes on from there.
+func ExampleMemory_Export() {
+	key, _ := match.NewKey(match.Fold{}, "client")
+	set, _ := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
+		Name: "per-client", Key: key, Limits: []ratelimit.Limit{{N: 2, Span: time.Minute}},
+	})
+
+	before, _ := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
+	l := ratelimit.NewLimiter(set, before)
+	l.TakeKey("192.0.2.1")
+	l.TakeKey("192.0.2.1")
+	var file [][]byte
+	for chunk := range before.Export(l.Now()) {
+		file = append(file, append([]byte(nil), chunk...))
+	}
+
+	after, _ := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
+	l = ratelimit.NewLimiter(set, after)
+	for _, chunk := range file {
+		if _, err := after.Import(l.Now(), chunk); err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println(l.TakeKey("192.0.2.1").Allowed, l.TakeKey("192.0.2.2").Allowed)
+	// Output: false true
+}

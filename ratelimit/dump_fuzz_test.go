@@ -1,0 +1,96 @@
+package ratelimit_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// dumpRules are rules of all kinds.
+func dumpRules(t testing.TB) (rules []ratelimit.Rule) {
+	for _, f := range foes {
+		r := limit(t, f.name, per(min(f.high, 300), time.Minute), per(400, time.Hour))
+		r.Algorithm = f.algorithm
+		if f.algorithm == ratelimit.Calendar {
+			r.Zone = newYork(t)
+		}
+		r.Ban = &ratelimit.Ban{After: 20, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour, Factor: 2}
+		rules = append(rules, r)
+	}
+	adapt := limit(t, "adapt", per(50, time.Minute))
+	adapt.Adapt = &ratelimit.Adapt{Above: 3, Steps: []lately.Step{{Below: 1, Limit: 40}}}
+	return append(rules, adapt)
+}
+
+// dumpOf returns the chunks of a store that knows a bit of everything.
+func dumpOf(t testing.TB, set *ratelimit.Set) [][]byte {
+	m, l := mustMemory(t, set, ratelimit.MemoryConfig{Budget: 16 << 20})
+	for i := range int64(300) {
+		key := fmt.Sprint("k", i%4)
+		if i%7 == 0 {
+			key = "a key of more than fifteen bytes"
+		}
+		l.TakeKeyAt(second(i/2), key, uint64(i%5))
+	}
+	for _, b := range []ratelimit.BanRecord{
+		{Rule: "exact", Key: []string{"by hand"}, Until: second(5000), Reason: "spam", Source: "ada"},
+		{Rule: "exact", Key: []string{"imported"}, Until: second(5000), Reason: "because", Source: "rule"},
+		{Rule: "gcra", Key: []string{"plain"}, Since: second(-4000), Until: second(5000)},
+	} {
+		if err := m.Ban(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return exported(m, second(150))
+}
+
+// TestImportOfTornChunks cuts chunks at some bytes, in the long form at all, and
+// flips a bit there. Whatever is restored of that can be exported and restored
+// again.
+func TestImportOfTornChunks(t *testing.T) {
+	set := mustSet(t, dumpRules(t)...)
+	for _, chunk := range dumpOf(t, set) {
+		step := 1
+		if !longForm() {
+			step += len(chunk) / 25
+		}
+		for n := 0; n < len(chunk); n += step {
+			importAnything(t, set, chunk[:n])
+			again := bytes.Clone(chunk)
+			again[n] ^= 1 << (n % 8)
+			importAnything(t, set, again)
+		}
+	}
+}
+
+// importAnything imports bytes that may be anything, at a time before that of
+// their export and at one after.
+func importAnything(t *testing.T, set *ratelimit.Set, chunk []byte) {
+	for _, now := range []time.Time{second(100), second(200)} {
+		m, l := mustMemory(t, set, ratelimit.MemoryConfig{Budget: 16 << 20, Bans: 1000})
+		did, err := m.Import(now, chunk)
+		if err != nil && len(err.Error()) > 300 {
+			t.Errorf("an error that quotes too much: %v", err)
+		}
+		if did == (ratelimit.Imported{}) {
+			continue
+		}
+		l.TakeKeyAt(now, "k1", 1)
+		again, _ := mustMemory(t, set, ratelimit.MemoryConfig{Budget: 16 << 20, Bans: 1000})
+		mustImport(t, again, now, exported(m, now))
+	}
+}
+
+// FuzzImport imports any bytes: without a panic, and what is restored is something
+// that a store can know.
+func FuzzImport(f *testing.F) {
+	set := mustSet(f, dumpRules(f)...)
+	for _, chunk := range dumpOf(f, set) {
+		f.Add(chunk)
+	}
+	f.Fuzz(func(t *testing.T, chunk []byte) { importAnything(t, set, chunk) })
+}

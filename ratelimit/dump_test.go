@@ -1,0 +1,480 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+func second(n int64) time.Time { return time.Unix(n, 0) }
+
+// mustMemory returns an empty store with a Limiter over it.
+func mustMemory(t testing.TB, s *ratelimit.Set, c ratelimit.MemoryConfig) (*ratelimit.Memory, *ratelimit.Limiter) {
+	t.Helper()
+	m, err := ratelimit.NewMemory(s, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, ratelimit.NewLimiter(s, m)
+}
+
+// exported returns copies of the chunks of m.
+func exported(m *ratelimit.Memory, now time.Time) (chunks [][]byte) {
+	for chunk := range m.Export(now) {
+		chunks = append(chunks, append([]byte(nil), chunk...))
+	}
+	return chunks
+}
+
+// mustImport imports the chunks.
+func mustImport(t testing.TB, m *ratelimit.Memory, now time.Time, chunks [][]byte) (all ratelimit.Imported) {
+	t.Helper()
+	for i, chunk := range chunks {
+		did, err := m.Import(now, chunk)
+		if err != nil {
+			t.Fatalf("chunk %d: %v", i, err)
+		}
+		all.Add(did)
+	}
+	return all
+}
+
+// A restarted judge is a limiter whose every decision has to be that of another,
+// which takes over its counts every so often: as if the process ended, and the
+// next one read what it had left.
+type restarted struct {
+	t      testing.TB
+	set    *ratelimit.Set
+	config ratelimit.MemoryConfig
+	memory *ratelimit.Memory // of the first
+	twins
+	every, left int // decisions until the next restart
+	restarts    int
+	keys, bans  int
+	fault       func(chunks [][]byte) [][]byte // nil, or that of a control
+}
+
+func newRestarted(t testing.TB, set *ratelimit.Set, c ratelimit.MemoryConfig, every int) *restarted {
+	j := &restarted{t: t, set: set, config: c, every: every, left: every}
+	var a *ratelimit.Limiter
+	j.memory, a = mustMemory(t, set, c)
+	j.a, j.b = &limiterJudge{Limiter: a}, &limiterJudge{Limiter: mustLimiter(t, set, c)}
+	return j
+}
+
+func (j *restarted) turn(now int64) {
+	if j.left--; j.left > 0 {
+		return
+	}
+	j.left = j.every
+	chunks := exported(j.memory, time.Unix(0, now))
+	if j.fault != nil {
+		chunks = j.fault(chunks)
+	}
+	m, b := mustMemory(j.t, j.set, j.config)
+	did := mustImport(j.t, m, time.Unix(0, now), chunks)
+	if did.NoRoom+did.Kept+did.Unknown > 0 {
+		j.t.Fatalf("import into an empty store: %+v", did)
+	}
+	j.b = &limiterJudge{Limiter: b, turn: j.a.(*limiterJudge).turn}
+	j.keys, j.bans = j.keys+did.Keys, j.bans+did.Bans
+	j.restarts++
+}
+
+func (j *restarted) take(t int64, key string, cost uint64) ratelimit.Decision {
+	d := j.twins.take(t, key, cost)
+	j.turn(t)
+	return d
+}
+
+// reserve is twins.reserve; what was reserved before a restart is not given back
+// by either.
+func (j *restarted) reserve(t int64, key string, cost uint64) (ratelimit.Decision, func(int64)) {
+	d, cancel := j.twins.reserve(t, key, cost)
+	restarts := j.restarts
+	return d, func(t int64) {
+		if restarts == j.restarts {
+			cancel(t)
+		}
+	}
+}
+
+// restarts attacks a limiter under a rule of any kind, or of that of f, and one
+// that is restarted every so often. It returns how they differ, if they do.
+func restarts(t testing.TB, rnd *rand.Rand, f *foe, events int, fault func([][]byte) [][]byte) (o outcome, j *restarted) {
+	var a *attack
+	var c ratelimit.MemoryConfig
+	var rules []ratelimit.Rule
+	if f != nil {
+		a, c = f.attack(t, rnd)
+		rules = a.rules
+	} else {
+		r := bannedRule(t, rnd)
+		attacked := r
+		if r.Limits == nil {
+			attacked = limit(t, "r", per(max(r.Ban.After, 1), r.Ban.Span))
+		}
+		a, c = newAttack(0, attacked), ratelimit.MemoryConfig{Budget: 32 << 20}
+		rules = []ratelimit.Rule{r, bannedRule(t, rnd)}
+		rules[1].Name = "other"
+		if r.Ban != nil && rnd.IntN(2) == 0 {
+			r.Ban.Jitter = rnd.Float64()
+		}
+	}
+	a.claims, a.held, a.needed, a.turns = a.claims[:1], 0, false, nil // what is admitted is for other tests
+	a.setBack = false
+	c.Budget, c.JitterSeed, c.Bans = 32<<20, 7, 10_000
+	if rnd.IntN(4) == 0 {
+		c.Budget = ratelimit.NoBudget
+	}
+	j = newRestarted(t, mustSet(t, rules...), c, 1+rnd.IntN(events/3))
+	j.fault = fault
+	o = a.run(rnd, j, events)
+	if j.differs != "" {
+		j.differs = fmt.Sprintf("after %d restarts, each %d decisions: %s\nrules %+v\nmemory %+v", j.restarts, j.every, j.differs, rules, c)
+	}
+	return o, j
+}
+
+// TestImportGoesOnAsBefore attacks two limiters, of which one is restarted over and
+// over. Every decision is the same, with all that it says: under all algorithms,
+// one limit or several, wide costs, bans that grow, reservations.
+func TestImportGoesOnAsBefore(t *testing.T) {
+	rounds, events := 25, 600
+	switch {
+	case longForm():
+		rounds, events = 2000, 3000
+	case raceEnabled:
+		rounds, events = 4, 300
+	}
+	for i := range len(foes) + 1 {
+		var f *foe
+		name := "with bans"
+		if i < len(foes) {
+			f, name = &foes[i], foes[i].name
+		}
+		t.Run(name, func(t *testing.T) {
+			rnd := seeded(t)
+			n, all, bans, restarted := rounds, outcome{}, 0, 0
+			if f == nil {
+				n *= 4
+			}
+			for range n {
+				o, j := restarts(t, rnd, f, events, nil)
+				if j.differs != "" {
+					t.Fatal(j.differs)
+				}
+				all.add(&o)
+				bans, restarted = bans+j.bans, restarted+j.restarts
+			}
+			if all.refused < all.arrivals/50 || all.admitted < all.arrivals/50 || f == nil && bans == 0 {
+				t.Errorf("%d admitted, %d refused, %d bans: the test has no teeth", all.admitted, all.refused, bans)
+			}
+			t.Logf("%d decisions, %d restarts, %d bans restored: all alike", all.arrivals, restarted, bans)
+		})
+	}
+}
+
+// TestFaultyImportsAreCaught does so with restarts at which something is lost or
+// changed: a chunk, or one byte of each.
+func TestFaultyImportsAreCaught(t *testing.T) {
+	rnd := seeded(t)
+	faults := map[string]func(chunks [][]byte) [][]byte{
+		"the counts are lost": func(chunks [][]byte) [][]byte { return nil },
+		"a byte is changed": func(chunks [][]byte) [][]byte {
+			for i, chunk := range chunks {
+				again := append([]byte(nil), chunk...)
+				m, _ := mustMemory(t, mustSet(t, limit(t, "unknown", per(1, time.Second))), ratelimit.MemoryConfig{})
+				again[len(again)-1] ^= 1
+				if _, err := m.Import(time.Unix(0, 0), again); err == nil {
+					chunks[i] = again
+				}
+			}
+			return chunks
+		},
+	}
+	for name, fault := range faults {
+		caught := 0
+		for range 20 {
+			if _, j := restarts(t, rnd, &foes[rnd.IntN(len(foes))], 300, fault); j.differs != "" {
+				caught++
+			}
+		}
+		if caught < 5 {
+			t.Errorf("%s: of 20 nobody notices %d", name, 20-caught)
+		}
+	}
+}
+
+// TestImportTwice imports into a store that knows already.
+func TestImportTwice(t *testing.T) {
+	r := limit(t, "r", per(3, time.Minute), per(100, time.Hour))
+	r.Ban = &ratelimit.Ban{After: 5, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
+	set := mustSet(t, r)
+	a, la := mustMemory(t, set, ratelimit.MemoryConfig{})
+	for i := range 4 {
+		for k := range 100 + 4*i {
+			la.TakeKeyAt(at(int64(i)), fmt.Sprint(k), 1)
+		}
+	}
+	for range 10 {
+		la.TakeKeyAt(at(4), "banned", 1)
+	}
+	chunks := exported(a, at(5))
+	b, lb := mustMemory(t, set, ratelimit.MemoryConfig{})
+	first, second := mustImport(t, b, at(5), chunks), mustImport(t, b, at(5), chunks)
+	if first.Keys != 112+1 || first.Bans != 1 || first.Kept != 0 {
+		t.Errorf("first import: %+v", first)
+	}
+	if second.Kept != first.Keys+first.Bans || second.Keys+second.Bans != 0 {
+		t.Errorf("second import: %+v", second)
+	}
+	for k := range 112 {
+		if da, db := la.TakeKeyAt(at(6), fmt.Sprint(k), 1), lb.TakeKeyAt(at(6), fmt.Sprint(k), 1); !sameDecision(da, db) {
+			t.Fatalf("key %d: %+v and %+v", k, da, db)
+		}
+	}
+}
+
+// TestImportAfterClockWasSetBack fills every kind of limit, and comes back an hour
+// before. What was counted counts as of then: the key is as full as it was, and
+// waits no longer than it would have.
+func TestImportAfterClockWasSetBack(t *testing.T) {
+	const now = int64(1_700_000_000e9)
+	for _, f := range foes {
+		l := per(f.high, time.Minute)
+		if f.algorithm == ratelimit.Calendar {
+			l = ratelimit.Limit{N: f.high, Per: ratelimit.PerMinute}
+		}
+		r := limit(t, "r", l)
+		r.Algorithm = f.algorithm
+		set := mustSet(t, r)
+		a, la := mustMemory(t, set, ratelimit.MemoryConfig{})
+		for i := range int64(20) {
+			la.TakeKeyAt(time.Unix(0, now+i*100e6), "k", f.high/20)
+		}
+		la.TakeKeyAt(time.Unix(0, now+2e9), "k", la.PeekKeyAt(time.Unix(0, now+2e9), "k", 1).Remaining)
+		want := la.PeekKeyAt(time.Unix(0, now+2e9), "k", 1)
+		back := time.Unix(0, now-3600e9)
+		b, lb := mustMemory(t, set, ratelimit.MemoryConfig{})
+		mustImport(t, b, back, exported(a, time.Unix(0, now+2e9)))
+		got := lb.PeekKeyAt(back, "k", 1)
+		if got.Allowed != want.Allowed || got.Remaining != want.Remaining || got.RetryAfter > 62*time.Second || got.ResetAfter > 2*time.Minute {
+			t.Errorf("%s: an hour before it is %+v, and was %+v", f.name, got, want)
+		}
+		if d := lb.PeekKeyAt(back.Add(122*time.Second), "k", f.high); !d.Allowed {
+			t.Errorf("%s: two minutes later still %+v", f.name, d)
+		}
+	}
+}
+
+// TestImportBansAfterClockWasSetBack checks that bans have the time left that they
+// had, and that those that are over do not hold again.
+func TestImportBansAfterClockWasSetBack(t *testing.T) {
+	r := ban(t, "r", ratelimit.Ban{After: 1, Span: time.Minute, For: time.Hour, Factor: 2})
+	set := mustSet(t, r)
+	a, la := mustMemory(t, set, ratelimit.MemoryConfig{})
+	for range 2 {
+		la.TakeKeyAt(second(0), "held", 1)
+		la.TakeKeyAt(second(-5000), "over", 1)
+	}
+	if err := a.Ban(ratelimit.BanRecord{Rule: "r", Key: []string{"by hand"}, Since: second(0), Until: second(7200), Reason: "spam", Source: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	b, lb := mustMemory(t, set, ratelimit.MemoryConfig{})
+	did := mustImport(t, b, second(-10_000), exported(a, second(600)))
+	if did.Bans != 3 {
+		t.Errorf("of three bans: %+v", did)
+	}
+	if d := lb.PeekKeyAt(second(-10_000), "held", 1); !d.BannedUntil.Equal(second(-10_000 + 3000)) {
+		t.Errorf("a ban with 50 minutes left: %+v", d)
+	}
+	if d := lb.PeekKeyAt(second(-10_000), "by hand", 1); !d.BannedUntil.Equal(second(-10_000 + 6600)) {
+		t.Errorf("a ban with 110 minutes left: %+v", d)
+	}
+	for range 2 {
+		lb.TakeKeyAt(second(-10_000), "over", 1)
+	}
+	if d := lb.PeekKeyAt(second(-10_000), "over", 1); !d.BannedUntil.Equal(second(-10_000 + 7200)) {
+		t.Errorf("the second ban of a key: %+v", d)
+	}
+	for rec, err := range b.Bans() {
+		if err != nil || rec.Key[0] == "by hand" && (rec.Reason != "spam" || rec.Source != "ada") {
+			t.Errorf("%+v, %v", rec, err)
+		}
+	}
+}
+
+// TestImportUnderOtherRules imports counts under rules that have changed: what
+// still fits is carried as an Update would. With no budget, so that what is in no
+// window any more is carried by both: a shorter window than before does not know
+// what was in it.
+func TestImportUnderOtherRules(t *testing.T) {
+	rnd := seeded(t)
+	rounds := 300
+	if raceEnabled {
+		rounds = 60
+	}
+	for range rounds {
+		was, is := bannedRule(t, rnd), bannedRule(t, rnd)
+		set, other := mustSet(t, was), mustSet(t, is)
+		a, la := mustMemory(t, set, ratelimit.MemoryConfig{Budget: ratelimit.NoBudget})
+		now := int64(1_700_000_000e9)
+		key := func() string { return attackKeys[rnd.IntN(8)] }
+		for range 200 {
+			now += rnd.Int64N(1 << rnd.IntN(36))
+			la.TakeKeyAt(time.Unix(0, now), key(), rnd.Uint64N(4))
+		}
+		b, lb := mustMemory(t, other, ratelimit.MemoryConfig{Budget: ratelimit.NoBudget})
+		mustImport(t, b, time.Unix(0, now), exported(a, time.Unix(0, now)))
+		if err := la.Update(other); err != nil {
+			t.Fatal(err)
+		}
+		tw := &twins{a: &limiterJudge{Limiter: la}, b: &limiterJudge{Limiter: lb}}
+		for range 200 {
+			now += rnd.Int64N(1 << rnd.IntN(36))
+			d := tw.take(now, key(), rnd.Uint64N(4))
+			if d.BannedUntil.IsZero() && tw.differs != "" {
+				t.Fatalf("%s\nwas %+v\nis %+v", tw.differs, was, is)
+			}
+			tw.differs = "" // bans of before may be shorter, see TestImportCapsBans
+		}
+	}
+}
+
+// TestImportOfUnknownRules renames a rule, and changes its key and its fold.
+func TestImportOfUnknownRules(t *testing.T) {
+	key := func(fold match.Fold, names ...string) match.Key {
+		k, err := match.NewKey(fold, names...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	r := ratelimit.Rule{Name: "r", Key: key(match.Fold{}, "client"), Limits: []ratelimit.Limit{per(5, time.Hour)}}
+	a, la := mustMemory(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	la.TakeKeyAt(second(0), "192.0.2.1", 1)
+	chunks := exported(a, second(0))
+	for name, change := range map[string]func(r *ratelimit.Rule){
+		"name":     func(r *ratelimit.Rule) { r.Name = "s" },
+		"field":    func(r *ratelimit.Rule) { r.Key = key(match.Fold{}, "user") },
+		"fields":   func(r *ratelimit.Rule) { r.Key = key(match.Fold{}, "client", "path") },
+		"ipv4":     func(r *ratelimit.Rule) { r.Key = key(match.Fold{IPv4: 24}, "client") },
+		"ipv6":     func(r *ratelimit.Rule) { r.Key = key(match.Fold{IPv6: 63}, "client") },
+		"unfolded": func(r *ratelimit.Rule) { r.Key = key(match.Fold{Off: true}, "client") },
+		"nothing":  func(*ratelimit.Rule) {},
+	} {
+		changed := r
+		change(&changed)
+		b, _ := mustMemory(t, mustSet(t, changed), ratelimit.MemoryConfig{})
+		did := mustImport(t, b, second(0), chunks)
+		if want := (ratelimit.Imported{Unknown: 1}); name != "nothing" && did != want || name == "nothing" && did.Keys != 1 {
+			t.Errorf("%s has changed: %+v", name, did)
+		}
+	}
+}
+
+// TestImportCapsBans makes the longest ban of a rule shorter while nobody looks.
+func TestImportCapsBans(t *testing.T) {
+	long := ban(t, "r", ratelimit.Ban{Span: time.Minute, For: 10 * time.Hour})
+	a, la := mustMemory(t, mustSet(t, long), ratelimit.MemoryConfig{})
+	la.TakeKeyAt(second(0), "k", 1)
+	short := ban(t, "r", ratelimit.Ban{Span: time.Minute, For: time.Hour, Max: time.Hour})
+	b, lb := mustMemory(t, mustSet(t, short), ratelimit.MemoryConfig{})
+	mustImport(t, b, second(60), exported(a, second(60)))
+	if d := lb.PeekKeyAt(second(60), "k", 1); !d.BannedUntil.Equal(second(3660)) {
+		t.Errorf("a ban of ten hours under a rule of one: %+v", d)
+	}
+}
+
+// TestImportFollowsTraffic restarts rules whose limit follows their traffic.
+func TestImportFollowsTraffic(t *testing.T) {
+	rnd := seeded(t)
+	for _, smooth := range []time.Duration{0, 30 * time.Second} {
+		r := limit(t, "r", per(50, time.Second))
+		r.Adapt = &ratelimit.Adapt{
+			Span: 5 * time.Second, Smooth: smooth, Above: 3,
+			Steps: []lately.Step{{Below: 20, Limit: 40}, {Below: 60, Limit: 20}, {Below: 100, Limit: 9}},
+		}
+		j := newRestarted(t, mustSet(t, r), ratelimit.MemoryConfig{}, 97)
+		limits := make(map[uint64]bool)
+		now := int64(1_700_000_000e9)
+		for i := range 6000 {
+			now += rnd.Int64N(int64(5e6 * (1 + 10*float64(i/1500%2) + 3*float64(i/700%3))))
+			limits[j.take(now, fmt.Sprint(rnd.IntN(3)), 1).Limit] = true
+			if j.differs != "" {
+				t.Fatalf("smooth %v: %s", smooth, j.differs)
+			}
+		}
+		if len(limits) < 3 {
+			t.Errorf("smooth %v: limits were %v: the test has no teeth", smooth, limits)
+		}
+	}
+}
+
+// TestExportCutsLargeKeys exports a key with several logs of tens of thousands of
+// times: each chunk is at most a mebibyte, and nothing is lost.
+func TestExportCutsLargeKeys(t *testing.T) {
+	rnd := seeded(t)
+	r := limit(t, "r", per(ratelimit.MaxExact, time.Hour), per(60_000, 7*time.Hour), per(50_000, 8*time.Hour))
+	r.Algorithm = ratelimit.Exact
+	set := mustSet(t, r)
+	a, la := mustMemory(t, set, ratelimit.MemoryConfig{})
+	now := int64(1_700_000_000e9)
+	for range 50_000 {
+		now += rnd.Int64N(300e6)
+		la.TakeKeyAt(time.Unix(0, now), "k", 1)
+	}
+	la.TakeKeyAt(time.Unix(0, now), "small", 1)
+	chunks := exported(a, time.Unix(0, now))
+	parts := 0
+	for _, chunk := range chunks {
+		if len(chunk) > 1<<20 {
+			t.Errorf("a chunk has %d bytes", len(chunk))
+		}
+		if len(chunk) > 50_000 {
+			parts++
+		}
+	}
+	if parts != 3 {
+		t.Errorf("%d parts: the test has no teeth", parts)
+	}
+	b, lb := mustMemory(t, set, ratelimit.MemoryConfig{})
+	mustImport(t, b, time.Unix(0, now), chunks)
+	tw := &twins{a: &limiterJudge{Limiter: la}, b: &limiterJudge{Limiter: lb}}
+	for range 1000 {
+		now += rnd.Int64N(60e9)
+		if tw.take(now, "k", 1+rnd.Uint64N(100)); tw.differs != "" {
+			t.Fatal(tw.differs)
+		}
+	}
+}
+
+// TestImportKeepsToTheBudget imports more than there is room for: the budget holds,
+// and who finds no room is counted as full, not as new.
+func TestImportKeepsToTheBudget(t *testing.T) {
+	set := mustSet(t, limit(t, "r", per(2, time.Hour)))
+	a, la := mustMemory(t, set, ratelimit.MemoryConfig{Budget: 64 << 20})
+	const n = 100_000
+	for i := range n {
+		la.TakeKeyAt(second(0), fmt.Sprint(i), 2)
+	}
+	b, lb := mustMemory(t, set, ratelimit.MemoryConfig{Budget: 2 << 20})
+	did := mustImport(t, b, second(1), exported(a, second(1)))
+	if s := lb.Stats(); s.Bytes > s.Budget {
+		t.Errorf("%d bytes of %d", s.Bytes, s.Budget)
+	}
+	if did.NoRoom < n/2 || did.NoRoom+did.Keys != n {
+		t.Errorf("%+v: the test has no teeth", did)
+	}
+	for i := range n {
+		if d := lb.PeekKeyAt(second(1), fmt.Sprint(i), 1); d.Allowed {
+			t.Fatalf("key %d, which was full: %+v", i, d)
+		}
+	}
+}

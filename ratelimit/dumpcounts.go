@@ -1,0 +1,318 @@
+package ratelimit
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"time"
+	"unsafe"
+
+	"github.com/lately-go/lately/internal/meter"
+	"github.com/lately-go/lately/internal/shard"
+)
+
+// A chunk of counts has one rule, the layout of its records, and entries: key,
+// how long before the chunk was written the key was judged last, and what each
+// meter holds. What is read goes into a record of that layout first, and from
+// there into the table: as it is if layouts are the same, else by the rules of
+// an Update. A key whose entry would be too large has several, each with the
+// state of one meter, and zeros for the others.
+
+// counts exports the counts of all rules. It sees each table that is in use when
+// it comes to it; when an Update has replaced one, it exports the new one, from
+// the beginning.
+func (x *dumper) counts() bool {
+	done := make(map[*records]bool)
+	for {
+		mr := x.next(done)
+		if mr == nil {
+			return true
+		}
+		if done[mr.records] = true; !x.countsOf(mr) {
+			return false
+		}
+	}
+}
+
+// next returns a rule whose records have not been exported.
+func (x *dumper) next(done map[*records]bool) *memoryRule {
+	x.m.mu.Lock()
+	defer x.m.mu.Unlock()
+	for _, mr := range x.m.rules.Load().rules {
+		if !done[mr.records] {
+			return mr
+		}
+	}
+	return nil
+}
+
+func (x *dumper) countsOf(mr *memoryRule) bool {
+	x.begin(dumpCounts)
+	x.chunk = appendRule(x.chunk, mr.Rule)
+	x.chunk = shard.AppendDumpBytes(x.chunk, appendLayout(nil, &mr.records.layout, x.m.config.Resolution))
+	x.head = len(x.chunk)
+	for i := range mr.records.table.Pages() {
+		more, ok := x.page(mr.records, i)
+		if !ok {
+			return false
+		}
+		if !more {
+			break
+		}
+	}
+	return x.flush()
+}
+
+// page exports the records of a page. more is false if they have been replaced.
+//
+// The keys are listed under the page's lock, and each record is locked for itself.
+// No Update is under way meanwhile, so that no record moves to another table.
+func (x *dumper) page(rs *records, i int) (more, ok bool) {
+	x.keys = x.keys[:0]
+	for at, listed := 0, false; ; {
+		// The lock is not kept while a full chunk is yielded.
+		x.m.mu.Lock()
+		if !x.m.rules.Load().has(rs) {
+			x.m.mu.Unlock()
+			return false, true
+		}
+		if !listed {
+			for key := range rs.table.Page(i) {
+				x.keys = shard.AppendDumpBytes(x.keys, key)
+			}
+			listed = true
+		}
+		at = x.entries(rs, at)
+		x.m.mu.Unlock()
+		if (at < len(x.keys) || len(x.chunk) >= dumpChunk || len(x.large) > 0) && !x.flush() {
+			return false, false
+		}
+		if at == len(x.keys) {
+			return true, true
+		}
+	}
+}
+
+// entries appends the entries of the keys that are listed from at on, until the
+// chunk is full, and returns where it ended.
+func (x *dumper) entries(rs *records, at int) int {
+	for at < len(x.keys) && len(x.chunk) < dumpChunk && len(x.large) == 0 {
+		n, w := binary.Uvarint(x.keys[at:])
+		key := x.keys[at+w : at+w+int(n)]
+		text := unsafe.String(unsafe.SliceData(key), len(key)) // only read
+		at += w + int(n)
+		if r, state := rs.table.Lock(rs.table.Hash(text), text); state == shard.Found {
+			x.entry(rs, key, r.Words())
+			r.Unlock()
+		}
+	}
+	return at
+}
+
+// entry appends an entry of key, unless there is nothing to say.
+func (x *dumper) entry(rs *records, key []byte, w []uint64) {
+	newest := shard.Time(w[wordNewest])
+	if !shard.DumpTime(newest, int64(MaxSpan)) || rs.over(w, newest, x.now) {
+		return
+	}
+	start := len(x.chunk)
+	x.key(key, newest)
+	for i := range rs.meters {
+		m := &rs.meters[i]
+		x.chunk = m.AppendState(x.chunk, w[m.at:], m.blocks, newest)
+	}
+	if len(x.chunk)-start > dumpEntry && len(rs.meters) > 1 {
+		x.chunk = x.chunk[:start]
+		x.cut(rs, key, w, newest)
+	}
+}
+
+// cut makes an entry for each meter of a key, in a chunk of its own.
+func (x *dumper) cut(rs *records, key []byte, w []uint64, newest int64) {
+	for i := range rs.meters {
+		m := &rs.meters[i]
+		if m.Used(w[m.at:], m.blocks, newest) == 0 {
+			continue
+		}
+		part := dumper{now: x.now, chunk: append([]byte(nil), x.chunk[:x.head]...)}
+		part.key(key, newest)
+		part.chunk = append(part.chunk, make([]byte, i)...)
+		part.chunk = m.AppendState(part.chunk, w[m.at:], m.blocks, newest)
+		part.chunk = append(part.chunk, make([]byte, len(rs.meters)-1-i)...)
+		x.large = append(x.large, part.chunk)
+	}
+}
+
+func (x *dumper) key(key []byte, newest int64) {
+	x.chunk = shard.AppendDumpBytes(x.chunk, key)
+	x.chunk = binary.AppendVarint(x.chunk, x.now-newest)
+}
+
+// over reports whether nothing that the words w have counted is in a window at
+// now. Where times may go back nothing is ever over.
+func (rs *records) over(w []uint64, newest, now int64) bool {
+	if rs.budget.Limit() == unbounded {
+		return false
+	}
+	for i := range rs.meters {
+		m := &rs.meters[i]
+		if d := m.Reset(w[m.at:], m.blocks, newest); int64(d) > now-newest {
+			return false
+		}
+	}
+	return true
+}
+
+// counts restores the counts of one rule.
+func (u *undumper) counts() error {
+	mr := u.rule()
+	was := u.r.Bytes(u.r.Len())
+	if u.r.Failed() {
+		return errNoRule
+	}
+	resolution := u.m.config.Resolution
+	c := countsUndumper{undumper: u}
+	var now []byte
+	if mr != nil {
+		c.to = mr.records
+		now = appendLayout(nil, &c.to.layout, resolution)
+	}
+	l := layout{}
+	if c.equal = mr != nil && bytes.Equal(was, now); c.equal {
+		l = c.to.layout
+	} else {
+		var err error
+		if l, resolution, err = readLayout(was); err != nil {
+			return err
+		}
+	}
+	var err error
+	if c.from, err = looseRecords(l, resolution); err != nil {
+		return err
+	}
+	c.w = make([]uint64, c.from.words)
+	if c.to != nil {
+		c.to.added(u.now)
+	}
+	for u.r.Len() > 0 {
+		if err := c.entry(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	errNoRule  = errors.New("there is no rule")
+	errNoState = errors.New("there is no key, or nothing that it can hold")
+)
+
+// looseRecords returns records of a layout without a table: for the words of one
+// record outside, with room for all that they can hold.
+func looseRecords(l layout, resolution time.Duration) (*records, error) {
+	meters, err := l.meters(resolution)
+	if err != nil {
+		return nil, err
+	}
+	rs := &records{layout: l, budget: shard.NewBudget(unbounded), words: wordNewest + 1}
+	for i, mt := range meters {
+		m := recordMeter{Meter: mt, at: rs.words}
+		if bound, ok := mt.Log(); ok {
+			m.span = int64(l.window(i))
+			m.blocks = shard.NewBlocks(bound, meter.Inline, rs.budget)
+		}
+		rs.words += mt.Words()
+		rs.meters = append(rs.meters, m)
+	}
+	rs.limits = rs.meters
+	if l.bans {
+		rs.limits = rs.meters[:len(meters)-1]
+		rs.ban = &rs.meters[len(meters)-1]
+	}
+	return rs, nil
+}
+
+// A countsUndumper restores the counts of one rule.
+type countsUndumper struct {
+	*undumper
+	from  *records // of the layout that the chunk has
+	w     []uint64 // a record of these
+	to    *records // nil if there is no such rule any more
+	equal bool     // both have one layout
+}
+
+// entry reads an entry, and restores it.
+func (c *countsUndumper) entry() error {
+	key := c.r.Bytes(maxStored)
+	newest := c.written - c.r.Varint()
+	if c.r.Failed() || !shard.DumpTime(newest, int64(MaxSpan)) {
+		return errNoState
+	}
+	c.from.clear(c.w)
+	clear(c.w)
+	for i := range c.from.meters {
+		m := &c.from.meters[i]
+		m.ReadState(c.r, c.w[m.at:], m.blocks, newest, c.now)
+	}
+	if c.r.Failed() {
+		return errNoState
+	}
+	newest = min(newest, c.now)
+	c.w[wordNewest] = shard.Stamp(newest)
+	switch {
+	case c.to == nil:
+		c.done.Unknown++
+	case c.to.budget.Limit() != unbounded && c.from.over(c.w, newest, c.now):
+		c.done.Over++
+	default:
+		c.restore(unsafe.String(unsafe.SliceData(key), len(key)))
+	}
+	return nil
+}
+
+// restore puts what is in c.w into the table.
+func (c *countsUndumper) restore(key string) {
+	hash := c.to.table.Hash(key)
+	r, state := c.to.table.LockOrAdd(hash, key)
+	switch state {
+	case shard.NoRoom:
+		c.to.toSketch(hash, c.from, c.w)
+		c.done.NoRoom++
+		return
+	case shard.Added:
+		r.Words()[wordNewest] = shard.Stamp(c.to.floor.Load())
+	}
+	w := r.Words()
+	if c.into(w) || state == shard.Added {
+		c.done.Keys++
+	} else {
+		c.done.Kept++
+	}
+	w[wordNewest] = max(w[wordNewest], c.w[wordNewest])
+	r.Unlock()
+}
+
+// into restores each meter of w that has nothing counted, and reports whether
+// there was one.
+func (c *countsUndumper) into(w []uint64) (any bool) {
+	t, at := shard.Time(c.w[wordNewest]), shard.Time(w[wordNewest])
+	for i := range c.to.meters {
+		m := &c.to.meters[i]
+		o := &c.from.meters[min(i, len(c.from.meters)-1)]
+		if !c.equal {
+			o = c.to.heir(i, c.from)
+		}
+		if o == nil || o.Used(c.w[o.at:], o.blocks, t) == 0 || m.Used(w[m.at:], m.blocks, at) != 0 {
+			continue
+		}
+		any = true
+		m.Clear(w[m.at:], m.blocks)
+		if c.equal && m.CopyState(w[m.at:], m.blocks, c.w[o.at:], o.blocks) {
+			continue
+		}
+		if c.equal || !m.Carry(w[m.at:], m.blocks, &o.Meter, c.w[o.at:], o.blocks, t) {
+			m.take(w, o.Each(c.w[o.at:], o.blocks, t))
+		}
+	}
+	return any
+}

@@ -1,0 +1,52 @@
+package ratelimit
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/lately-go/lately/internal/shard"
+)
+
+// Refund implements [Store]. What is counted in a sketch stays there.
+func (m *Memory) Refund(r *Refund) error {
+	r.Taken = 0
+	rs := m.rules.Load()
+	if rs.set != r.Set {
+		return ErrStale
+	}
+	if !rs.rules[r.Rule].refund(r, m.stored(r.Key)) {
+		return ErrStale
+	}
+	return nil
+}
+
+// refund gives back what r says. It reports false if the table has moved, and has
+// done nothing.
+func (mr *memoryRule) refund(r *Refund, stored []byte) bool {
+	rs := mr.records
+	key := unsafe.String(unsafe.SliceData(stored), len(stored))
+	hash := rs.table.Hash(key)
+	rs.settled(hash)
+	record, state := rs.table.Lock(hash, key)
+	switch state {
+	case shard.Moved:
+		return false
+	case shard.Absent:
+		return true // forgotten, or in a sketch
+	}
+	defer record.Unlock()
+	w := record.Words()
+	now := max(r.Now, shard.Time(w[wordNewest]))
+	w[wordNewest] = shard.Stamp(now)
+	r.Now = now
+	taken := uint64(math.MaxUint64)
+	for i := range rs.limits {
+		m := &rs.limits[i]
+		m.Advance(w[m.at:], m.blocks, now)
+		taken = min(taken, m.RefundOldest(w[m.at:], m.blocks, now, r.N))
+	}
+	if len(rs.limits) > 0 {
+		r.Taken = taken
+	}
+	return true
+}

@@ -1,0 +1,271 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"log"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A given is what was admitted, or given back, at a time.
+type given struct {
+	t int64
+	n uint64
+}
+
+// givenIn adds up what is in (t-span, t].
+func givenIn(all []given, t, span int64) (n uint64) {
+	for i := len(all) - 1; i >= 0 && all[i].t > t-span; i-- {
+		if all[i].t <= t {
+			n += all[i].n
+		}
+	}
+	return n
+}
+
+// worst is the most that a limit may admit in a window of its span.
+func worst(a ratelimit.Algorithm, l ratelimit.Limit) uint64 {
+	switch a {
+	case ratelimit.Weighted, ratelimit.TwoBucket, ratelimit.Fixed:
+		return 2*l.N - 1
+	case ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket:
+		if l.Burst == 0 {
+			l.Burst = l.N
+		}
+		return l.N + l.Burst - 1
+	case ratelimit.Calendar:
+		return 2 * l.N
+	}
+	return l.N
+}
+
+// refundTrial takes and gives back at random under a rule with one limit or two, and
+// compares what is admitted in every true window with what each limit may admit
+// there and what was given back there: of two limits, one may have given back all
+// that was asked for. refund is how it gives back.
+func refundTrial(t testing.TB, rnd *rand.Rand, a ratelimit.Algorithm, n int, refund func(l *ratelimit.Limiter, at time.Time, key string, n uint64) uint64) (wrong string, back int) {
+	r := limit(t, "r", someLimit(rnd, a, 2, 150))
+	if rnd.IntN(2) == 0 {
+		r.Limits = append(r.Limits, someLimit(rnd, a, 2, 150))
+	}
+	r.Algorithm = a
+	l := mustLimiter(t, mustSet(t, r, limit(t, "other", per(1, time.Hour))), ratelimit.MemoryConfig{})
+	keys := []string{"k", "a key of more than fifteen bytes"}
+	var admitted, refunded [2][]given
+	now := int64(1_700_000_000e9)
+	for range n {
+		span := int64(r.Limits[rnd.IntN(len(r.Limits))].Window())
+		switch rnd.IntN(12) {
+		case 0:
+			now += rnd.Int64N(span)
+		case 1:
+			now += span - rnd.Int64N(2)
+		case 2, 3, 4:
+			now += rnd.Int64N(span/20 + 1)
+		}
+		k := rnd.IntN(2)
+		if rnd.IntN(4) == 0 {
+			asked := rnd.Uint64N(1 + rnd.Uint64N(2*r.Limits[0].N))
+			taken := refund(l, time.Unix(0, now), keys[k], asked)
+			if taken > asked {
+				return fmt.Sprintf("%d given back of %d", taken, asked), back
+			}
+			back += int(min(taken, 1))
+			if len(r.Limits) > 1 {
+				taken = asked
+			}
+			if taken > 0 {
+				refunded[k] = append(refunded[k], given{now, taken})
+			}
+			continue
+		}
+		cost := 1 + rnd.Uint64N(3)
+		d, err := l.TakeRuleAt(time.Unix(0, now), "r", keys[k], cost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !d.Allowed {
+			continue
+		}
+		admitted[k] = append(admitted[k], given{now, cost})
+		for _, lim := range r.Limits {
+			span := int64(lim.Window())
+			if a == ratelimit.Calendar {
+				continue // its periods are what the meters' tests look at
+			}
+			got, may := givenIn(admitted[k], now, span), worst(a, lim)+givenIn(refunded[k], now, span)
+			if got > may {
+				return fmt.Sprintf("%v, %+v: %d admitted in a window that ends at %d, of which %d may be with what was given back", a, lim, got, now, may), back
+			}
+		}
+	}
+	return "", back
+}
+
+func refundRule(l *ratelimit.Limiter, at time.Time, key string, n uint64) uint64 {
+	taken, err := l.RefundRuleAt(at, "r", key, n)
+	if err != nil {
+		panic(err)
+	}
+	return taken
+}
+
+// TestRefundRuleIsNoCredit gives back again and again under every algorithm: never
+// more is admitted in a true window than the limit may, and what was given back
+// in that window.
+func TestRefundRuleIsNoCredit(t *testing.T) {
+	rnd := seeded(t)
+	rounds, events := 4, 600
+	if longForm() {
+		rounds, events = 100, 4000
+	}
+	for i := range ratelimit.Algorithms() {
+		a, back := ratelimit.Algorithm(i), 0
+		for range rounds {
+			wrong, n := refundTrial(t, rnd, a, events, refundRule)
+			if wrong != "" {
+				t.Fatal(wrong)
+			}
+			back += n
+		}
+		if back < events/50 {
+			t.Errorf("%v: given back %d times: the test has no teeth", a, back)
+		}
+	}
+}
+
+// TestRefundTwiceIsCaught is the control: a refund that gives back twice what it
+// says.
+func TestRefundTwiceIsCaught(t *testing.T) {
+	rnd := seeded(t)
+	twice := func(l *ratelimit.Limiter, at time.Time, key string, n uint64) uint64 {
+		return max(refundRule(l, at, key, n), refundRule(l, at, key, n))
+	}
+	for i := range ratelimit.Algorithms() {
+		a, caught := ratelimit.Algorithm(i), ""
+		for n := 0; n < 100 && caught == "" && a != ratelimit.Calendar; n++ {
+			caught, _ = refundTrial(t, rnd, a, 1000, twice)
+		}
+		if caught == "" && a != ratelimit.Calendar {
+			t.Errorf("%v: nobody notices", a)
+		}
+	}
+}
+
+// TestRefundRule gives back by hand.
+func TestRefundRule(t *testing.T) {
+	two := limit(t, "two", per(5, time.Second), per(8, time.Minute))
+	bans := ban(t, "bans", ratelimit.Ban{After: 2, Span: time.Minute, For: time.Minute})
+	l := mustLimiter(t, mustSet(t, two, bans), ratelimit.MemoryConfig{})
+	take := func(ms int64, cost, want uint64) {
+		t.Helper()
+		if d, err := l.TakeRuleAt(at(ms), "two", "k", cost); err != nil || !d.Allowed || d.Remaining != want {
+			t.Errorf("at %d ms: %+v, %v; want %d left", ms, d, err, want)
+		}
+	}
+	refund := func(ms int64, rule, key string, n, want uint64) {
+		t.Helper()
+		if got, err := l.RefundRuleAt(at(ms), rule, key, n); err != nil || got != want {
+			t.Errorf("at %d ms: %d given back of %d, %v; want %d", ms, got, n, err, want)
+		}
+	}
+	refund(0, "two", "k", 3, 0) // never seen
+	take(0, 2, 3)
+	take(500, 3, 0)
+	refund(600, "two", "k", 0, 0)
+	refund(600, "two", "k", 1, 1)
+	take(700, 1, 0)
+	refund(1200, "two", "k", 9, 4) // the minute has 5, the second 4
+	take(1200, 5, 0)
+	refund(90_000, "two", "k", 9, 0)
+	refund(80_000, "two", "k", 9, 0) // a clock set back
+	take(80_000, 1, 4)
+	refund(100_000, "two", "k", math.MaxUint64, 0) // the second is empty
+	for i := range 3 {
+		if d, _ := l.TakeRuleAt(at(0), "bans", "k", 1); d.Allowed != (i < 2) {
+			t.Errorf("hit %d: %+v", i, d)
+		}
+		refund(0, "bans", "k", 9, 0)
+	}
+	take(200_000, 1, 4)
+	refund(199_000, "two", "k", 0, 0) // a clock set back does not move the key's
+	if d, _ := l.TakeRuleAt(at(199_500), "two", "k", 5); d.Allowed || d.RetryAfter != time.Second {
+		t.Errorf("after a refund by a clock set back: %+v", d)
+	}
+	long := string(make([]byte, 5000))
+	l.TakeRuleAt(at(0), "two", long, 4)
+	refund(0, "two", long, 3, 3)
+}
+
+// TestRefundRuleConcurrently takes and gives back what was taken, all at once: in
+// the end nothing is used, and at no time more than the limit was out.
+func TestRefundRuleConcurrently(t *testing.T) {
+	const n = 20
+	l := mustLimiter(t, mustSet(t, limit(t, "r", per(n, time.Hour)), limit(t, "many", per(1000, time.Hour))), ratelimit.MemoryConfig{})
+	each := 5000
+	if raceEnabled {
+		each = 500
+	}
+	var out, over atomic.Int64
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range each {
+				if d, _ := l.TakeRuleAt(at(0), "r", "k", 7); !d.Allowed {
+					continue
+				}
+				over.Store(max(over.Load(), out.Add(7)))
+				out.Add(-7)
+				if got, err := l.RefundRuleAt(at(0), "r", "k", 7); got != 7 || err != nil {
+					t.Errorf("%d given back of 7, %v", got, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if d, _ := l.PeekRuleAt(at(0), "r", "k", 0); d.Remaining != n || over.Load() > n {
+		t.Errorf("%d of %d left, %d were out at once", d.Remaining, n, over.Load())
+	}
+}
+
+// An upload that failed is given back, by a caller who only knows how many.
+func ExampleLimiter_RefundRule() {
+	key, err := match.NewKey(match.Fold{}, "client", "user")
+	if err != nil {
+		log.Fatal(err)
+	}
+	limiter, err := ratelimit.New(
+		ratelimit.Rule{Name: "requests", Key: key, Limits: []ratelimit.Limit{{N: 1000, Span: time.Minute}}},
+		ratelimit.Rule{Name: "uploads", Key: key, Limits: []ratelimit.Limit{{N: 3, Span: time.Hour}}},
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	uploader, err := key.Join(nil, "203.0.113.9", "ada")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 3 {
+		if _, err := limiter.TakeRule("uploads", string(uploader)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	d, _ := limiter.TakeRule("uploads", string(uploader))
+	fmt.Println("a fourth:", d.Allowed)
+	n, _ := limiter.RefundRule("uploads", string(uploader), 1)
+	d, _ = limiter.TakeRule("uploads", string(uploader))
+	fmt.Println("given back:", n, "and then:", d.Allowed)
+	_, err = limiter.TakeRule("upload", string(uploader))
+	fmt.Println(err)
+	// Output:
+	// a fourth: false
+	// given back: 1 and then: true
+	// ratelimit: rule is "upload"; allowed is the name of a rule of the set; the nearest is "uploads"
+}

@@ -1,0 +1,92 @@
+package ratelimit_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+func TestRuleError(t *testing.T) {
+	const is = `ratelimit: rule is %q; allowed is the name of a rule of the set`
+	var rules []ratelimit.Rule
+	for _, name := range []string{"login", "login-ip", "per-client", "upload", "Ünïcode", "x"} {
+		rules = append(rules, limit(t, name, per(1, time.Second)))
+	}
+	set := mustSet(t, rules...)
+	long := strings.Repeat("abcdefgh", 20)
+	for name, want := range map[string]string{
+		"logn":       `; the nearest is "login"`,
+		"LOGIN":      `; the nearest is "login"`,
+		"login-iq":   `; the nearest are "login-ip", "login"`,
+		"client":     `; the nearest is "per-client"`,
+		"per-clinet": `; the nearest is "per-client"`,
+		"pload ":     `; the nearest is "upload"`,
+		"y":          `: "login", "login-ip", "per-client" and 3 more`,
+		"":           `: "login", "login-ip", "per-client" and 3 more`,
+		"\x00\n":     `: "login", "login-ip", "per-client" and 3 more`,
+		"ünïcode":    `; the nearest is "Ünïcode"`,
+		long:         `: "login", "login-ip", "per-client" and 3 more`,
+	} {
+		err := set.NoRule(name)
+		shown := name
+		if len(name) > 64 {
+			shown = name[:64]
+		}
+		if got := err.Error(); got != fmt.Sprintf(is, shown)+want || err.Name != shown {
+			t.Errorf("%q: %s", name, got)
+		}
+	}
+	for want, set := range map[string]*ratelimit.Set{
+		`, which has none`: mustSet(t),
+		`: "login"`:        mustSet(t, rules[0]),
+		`: "login", "x"`:   mustSet(t, rules[0], rules[5]),
+	} {
+		if got := set.NoRule("abc").Error(); got != fmt.Sprintf(is, "abc")+want {
+			t.Errorf("%s", got)
+		}
+	}
+	if _, ok := set.Named("logn"); ok {
+		t.Error("a rule that there is not is named")
+	}
+	if r, ok := set.Named("upload"); !ok || r != set.Rule(3) {
+		t.Errorf("upload is %+v, %v", r, ok)
+	}
+}
+
+// TestRuleErrorOfVerbs asks every verb by rule for one that there is not.
+func TestRuleErrorOfVerbs(t *testing.T) {
+	l := mustLimiter(t, mustSet(t, limit(t, "login", per(1, time.Second))), ratelimit.MemoryConfig{})
+	for name, verb := range map[string]func(rule string) error{
+		"TakeRule":      func(r string) error { _, err := l.TakeRule(r, "k"); return err },
+		"TakeRuleAt":    func(r string) error { _, err := l.TakeRuleAt(at(0), r, "k", 1); return err },
+		"PeekRule":      func(r string) error { _, err := l.PeekRule(r, "k"); return err },
+		"PeekRuleAt":    func(r string) error { _, err := l.PeekRuleAt(at(0), r, "k", 1); return err },
+		"ReserveRule":   func(r string) error { _, err := l.ReserveRule(r, "k", 1); return err },
+		"ReserveRuleAt": func(r string) error { _, err := l.ReserveRuleAt(at(0), r, "k", 1); return err },
+		"ResetRule":     func(r string) error { return l.ResetRule(r, "k") },
+		"RefundRule":    func(r string) error { _, err := l.RefundRule(r, "k", 1); return err },
+		"RefundRuleAt":  func(r string) error { _, err := l.RefundRuleAt(at(0), r, "k", 1); return err },
+		"Lift":          func(r string) error { _, err := l.Lift(r, "k"); return err },
+		"Ban": func(r string) error {
+			return l.Ban(ratelimit.BanRecord{Rule: r, Key: []string{"k"}, Until: time.Now().Add(time.Hour)})
+		},
+	} {
+		for _, rule := range []string{"logon", ""} {
+			err := verb(rule)
+			e, ok := errors.AsType[*ratelimit.RuleError](err)
+			if rule == "" && name == "Ban" {
+				continue // it says that the rule is missing
+			}
+			if !ok || e.Name != rule || rule == "logon" && (len(e.Nearest) != 1 || e.Nearest[0] != "login") {
+				t.Errorf("%s of %q: %v", name, rule, err)
+			}
+		}
+		if err := verb("login"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,330 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// byRule takes under one rule of several, by its name.
+type byRule struct {
+	limiterJudge
+	rule string
+}
+
+func (l *byRule) take(t int64, key string, cost uint64) ratelimit.Decision {
+	d, err := l.TakeRuleAt(time.Unix(0, t), l.rule, key, cost)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func (l *byRule) peek(t int64, key string, cost uint64) ratelimit.Decision {
+	d, err := l.PeekRuleAt(time.Unix(0, t), l.rule, key, cost)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func (l *byRule) reserve(t int64, key string, cost uint64) (ratelimit.Decision, func(int64)) {
+	r, err := l.ReserveRuleAt(time.Unix(0, t), l.rule, key, cost)
+	if err != nil {
+		panic(err)
+	}
+	return r.Decision, func(t int64) { r.CancelAt(time.Unix(0, t)) }
+}
+
+// slowStore is a memory store that a Limiter does not know as one.
+type slowStore struct{ ratelimit.Store }
+
+// byRuleAndAlone attacks a rule by its name in a set of others, and alone, and
+// returns how the decisions differ, if they do.
+func byRuleAndAlone(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judge) (o outcome, differs string) {
+	r := bannedRule(t, rnd)
+	attacked := r
+	if r.Limits == nil {
+		attacked = limit(t, "r", per(max(r.Ban.After, 1), r.Ban.Span))
+	}
+	a := newAttack(0, attacked)
+	a.claims, a.held, a.needed, a.turns = a.claims[:1], 0, false, nil
+	c := ratelimit.MemoryConfig{Budget: 8 << 20, Bans: 10_000}
+	if a.setBack = rnd.IntN(2) == 0; a.setBack {
+		c.Budget = ratelimit.NoBudget
+	}
+	r.When.Path = []string{"/nowhere"} // what it matches does not matter
+	tight := limit(t, "tight", per(1, time.Hour))
+	tight.Ban = &ratelimit.Ban{After: 1, Span: time.Hour, For: time.Hour}
+	set := mustSet(t, tight, r, limit(t, "other", per(0, time.Hour)))
+	var byName judge
+	if m, err := ratelimit.NewMemory(set, c); err != nil {
+		t.Fatal(err)
+	} else if rnd.IntN(3) == 0 {
+		byName = &byRule{limiterJudge{Limiter: ratelimit.NewLimiter(set, slowStore{m})}, r.Name}
+	} else {
+		byName = &byRule{limiterJudge{Limiter: ratelimit.NewLimiter(set, m)}, r.Name}
+	}
+	alone := mustLimiter(t, mustSet(t, r), c)
+	tw := &twins{a: wrap(byName), b: &byOutcomes{limiterJudge{Limiter: alone}}}
+	o = a.run(rnd, tw, n)
+	return o, tw.differs
+}
+
+// TestRuleVerbs takes, looks and reserves under one rule of three by its name, and
+// compares each decision with that of a limiter of this rule alone.
+func TestRuleVerbs(t *testing.T) {
+	rnd := seeded(t)
+	rounds := 60
+	switch {
+	case longForm():
+		rounds = 3000
+	case raceEnabled:
+		rounds = 20
+	}
+	var all outcome
+	for range rounds {
+		o, differs := byRuleAndAlone(t, rnd, 600, func(j judge) judge { return j })
+		if differs != "" {
+			t.Fatal(differs)
+		}
+		all.add(&o)
+	}
+	if all.refused < all.arrivals/50 || all.admitted < all.arrivals/50 {
+		t.Errorf("%d admitted, %d refused: the test has no teeth", all.admitted, all.refused)
+	}
+}
+
+// TestCarelessRuleVerbIsCaught does the same with a careless one.
+func TestCarelessRuleVerbIsCaught(t *testing.T) {
+	rnd := seeded(t)
+	for range 20 {
+		if _, differs := byRuleAndAlone(t, rnd, 600, func(j judge) judge { return careless{j} }); differs != "" {
+			return
+		}
+	}
+	t.Error("nobody notices")
+}
+
+// TestRuleVerbsLive judges now, and leaves other rules and keys alone.
+func TestRuleVerbsLive(t *testing.T) {
+	both := ratelimit.Rule{Name: "both", Key: mustKey(t, "client", "user"), Limits: []ratelimit.Limit{per(2, time.Hour)}}
+	l := mustLimiter(t, mustSet(t, limit(t, "client", per(3, time.Hour)), both), ratelimit.MemoryConfig{})
+	key, err := both.Key.Join(nil, "203.0.113.9", "ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []uint64{1, 0, 0} {
+		if d, err := l.TakeRule("both", string(key)); err != nil || d.Allowed != (i < 2) || d.Remaining != want || d.Rule != "both" {
+			t.Errorf("take %d: %+v, %v", i, d, err)
+		}
+	}
+	var e match.Event
+	e.SetString(match.Client, "203.0.113.9")
+	e.SetString(match.User, "ada")
+	if d := l.Take(&e); d.Allowed || d.Rule != "both" {
+		t.Errorf("an event of the key is decided %+v", d)
+	}
+	if d, err := l.PeekRule("client", "203.0.113.9"); err != nil || d.Remaining != 2 {
+		t.Errorf("the other rule has counted: %+v, %v", d, err)
+	}
+	r, err := l.ReserveRule("client", "203.0.113.9", 2)
+	if err != nil || !r.Decision.Allowed || len(r.Outcomes()) != 1 || r.Outcomes()[0].Rule != 0 || r.Outcomes()[0].Set != l.Set() {
+		t.Errorf("reserved %+v, %v", r, err)
+	}
+	if err := r.Settle(1); err != nil {
+		t.Error(err)
+	}
+	if d, _ := l.PeekRule("client", "203.0.113.9"); d.Remaining != 1 {
+		t.Errorf("after a reservation of 2 that cost 1: %+v", d)
+	}
+	if err := l.ResetRule("both", string(key)); err != nil {
+		t.Error(err)
+	}
+	if d, _ := l.PeekRule("both", string(key)); d.Remaining != 1 {
+		t.Errorf("after a reset: %+v", d)
+	}
+	if d, _ := l.PeekRule("client", "203.0.113.9"); d.Remaining != 1 {
+		t.Errorf("after a reset of the other rule: %+v", d)
+	}
+}
+
+// TestRuleVerbsAllow asks for keys whose client is on the allow list, in all places
+// of a key and folded.
+func TestRuleVerbsAllow(t *testing.T) {
+	key := func(fields ...string) match.Key {
+		k, err := match.NewKey(match.Fold{IPv6: 64}, fields...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	zero := []ratelimit.Limit{per(0, time.Hour)}
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2001:db9::/128"),
+	}},
+		ratelimit.Rule{Name: "client", Key: key("client"), Limits: zero},
+		ratelimit.Rule{Name: "user,client", Key: key("user", "client"), Limits: zero},
+		ratelimit.Rule{Name: "user", Key: key("user"), Limits: zero},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := mustLimiter(t, set, ratelimit.MemoryConfig{})
+	for _, c := range []struct {
+		rule    string
+		values  []string
+		allowed bool
+	}{
+		{"client", []string{"10.1.2.3"}, true},
+		{"client", []string{"11.1.2.3"}, false},
+		{"client", []string{"2001:db8::1"}, true},
+		{"client", []string{"2001:db9::1"}, false}, // its /64 is not
+		{"client", []string{"a/b"}, false},
+		{"user,client", []string{"ada", "10.1.2.3"}, true},
+		{"user,client", []string{"10.1.2.3", "ada"}, false},
+		{"user", []string{"10.1.2.3"}, false},
+	} {
+		r, _ := set.Named(c.rule)
+		k, err := r.Key.Join(nil, c.values...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // without a record, and with one
+			d, err := l.TakeRule(c.rule, string(k))
+			if err != nil || d.Allowed != c.allowed {
+				t.Errorf("%s %q: %+v, %v", c.rule, c.values, d, err)
+			}
+			if p, err := l.PeekRuleAt(l.Now(), c.rule, string(k), 1); err != nil || p.Allowed != c.allowed {
+				t.Errorf("look %s %q: %+v, %v", c.rule, c.values, p, err)
+			}
+		}
+	}
+}
+
+// TestRuleVerbsUpdate takes by name while rules come and go: each take is decided
+// by a rule of that name, or there is none.
+func TestRuleVerbsUpdate(t *testing.T) {
+	with := mustSet(t, limit(t, "a", per(1e6, time.Hour)), limit(t, "b", per(2e6, time.Hour)))
+	without := mustSet(t, limit(t, "b", per(2e6, time.Hour)))
+	l := mustLimiter(t, with, ratelimit.MemoryConfig{})
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	for g := range 2 {
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				d, err := l.TakeRule("a", strconv.Itoa(g*1000+n%100))
+				if err == nil && (d.Rule != "a" || d.Limit != 1e6) || err != nil && err.(*ratelimit.RuleError).Name != "a" {
+					t.Errorf("TakeRule: %+v, %v", d, err)
+					return
+				}
+				if d, err := l.TakeRule("b", "k"); err != nil || d.Rule != "b" || d.Limit != 2e6 {
+					t.Errorf("TakeRule: %+v, %v", d, err)
+					return
+				}
+				if _, err := l.RefundRule("b", "k", 1); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 40 {
+		set := without
+		if i%2 == 1 {
+			set = with
+		}
+		if err := l.Update(set); err != nil {
+			t.Error(err)
+		}
+	}
+	close(done)
+	wg.Wait()
+}
+
+// TestOutcomesSayTheirSet changes the rules between two events.
+func TestOutcomesSayTheirSet(t *testing.T) {
+	one := mustSet(t, limit(t, "a", per(5, time.Second)))
+	two := mustSet(t, limit(t, "b", per(5, time.Second)), limit(t, "a", per(5, time.Second)))
+	l := mustLimiter(t, one, ratelimit.MemoryConfig{})
+	for _, set := range []*ratelimit.Set{one, two} {
+		if err := l.Update(set); err != nil {
+			t.Fatal(err)
+		}
+		_, judged := l.JudgeKey(at(0), "k", 1, nil)
+		for _, o := range append(judged, l.ReserveKeyAt(at(0), "k", 1).Outcomes()...) {
+			if o.Set != set {
+				t.Errorf("an outcome of rule %d is of another set", o.Rule)
+			}
+		}
+	}
+}
+
+// TestRuleVerbsDoNotAllocate takes and gives back under one of several rules.
+func TestRuleVerbsDoNotAllocate(t *testing.T) {
+	banned := limit(t, "banned", per(1000, time.Second))
+	banned.Ban = &ratelimit.Ban{After: 5000, Span: time.Second, For: time.Second}
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+		limit(t, "a", per(3, time.Second)), banned, limit(t, "two", per(1000, time.Second), per(40, time.Second)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := mustLimiter(t, set, ratelimit.MemoryConfig{})
+	now := int64(0)
+	for name, verb := range map[string]func(){
+		"TakeRule":   func() { l.TakeRule("banned", "203.0.113.9") },
+		"TakeRuleAt": func() { l.TakeRuleAt(at(now), "a", "k", 1) },
+		"two limits": func() { l.TakeRuleAt(at(now), "two", "k", 1) },
+		"RefundRule": func() { l.RefundRuleAt(at(now), "two", "k", 1) },
+	} {
+		step := func() {
+			now += 20
+			verb()
+		}
+		for range 500 {
+			step()
+		}
+		if n := testing.AllocsPerRun(500, step); n != 0 && !raceEnabled {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+// BenchmarkTakeRule takes by name in sets of that many rules.
+func BenchmarkTakeRule(b *testing.B) {
+	for _, n := range []int{1, 8, 1000} {
+		var rules []ratelimit.Rule
+		for i := range n {
+			rules = append(rules, limit(b, fmt.Sprint("per-client-", i), per(60, time.Minute)))
+		}
+		l := mustLimiter(b, mustSet(b, rules...), ratelimit.MemoryConfig{Budget: 1 << 30})
+		name := rules[n/2].Name
+		for _, by := range []string{"Rule", "Key"} {
+			if by == "Key" && n > 1 {
+				continue
+			}
+			b.Run(fmt.Sprintf("by=%s/rules=%d", by, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if by == "Key" {
+						l.TakeKey("203.0.113.9")
+					} else {
+						l.TakeRule(name, "203.0.113.9")
+					}
+				}
+			})
+		}
+	}
+}

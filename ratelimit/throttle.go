@@ -1,0 +1,219 @@
+package ratelimit
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math"
+	"time"
+
+	"github.com/lately-go/lately/internal/meter"
+	"github.com/lately-go/lately/internal/shard"
+)
+
+// A Throttle limits keys by limits that come with each call: so many in a period,
+// and a burst. It is for callers who keep their limits elsewhere, and answers what
+// Redis' CL.THROTTLE does (redis-cell, B. Leach, after GCRA of ATM Forum, Traffic
+// Management 4.0, 1996). A limit that is known beforehand is better off as a [Rule],
+// which can be replayed, changed and listed.
+//
+// A key is a bucket that drains count in a period, with room for burst+1, and is
+// admitted what fits: at most burst+1 at once, and in any window of a period at most
+// count and burst more. Its level is kept exactly: nothing drifts, whatever count
+// and period. A call with other limits than the one before finds the bucket as it
+// is, and takes it for its own: it will be empty at the same time as before.
+//
+// A Throttle does not allocate for a decision and has no goroutine. A key takes 40
+// bytes, and its own length above 15, at a load of 60 to 83 %. A bucket that is
+// empty is forgotten when room is needed. At the budget, those are forgotten that
+// would be empty first, but none that was limited or half full: a new key for which
+// there is no room then is limited. So a flood of keys makes it refuse too much,
+// and frees nobody who was refused. [Throttle.Stats] counts that.
+//
+// It is safe for concurrent use. The zero Throttle is not usable; call NewThrottle.
+type Throttle struct {
+	start  time.Time // with its monotonic reading
+	base   int64     // start as a time of events
+	budget *shard.Budget
+	table  *shard.Inline
+	levels throttleLevels
+}
+
+// ThrottleConfig is how a Throttle is built. Its zero value is the default.
+type ThrottleConfig struct {
+	// Budget bounds the memory in bytes; 0 means DefaultThrottleBudget.
+	Budget int64
+}
+
+// DefaultThrottleBudget is the budget of a Throttle that is not given one: 64 MiB,
+// for a million keys and more.
+const DefaultThrottleBudget = 64 << 20
+
+// MaxThrottle is the largest count, and the largest burst, of a [Throttle].
+const MaxThrottle = math.MaxUint32 - 1
+
+// A ThrottleDecision is the answer of a [Throttle]. Its fields are those of the
+// array that CL.THROTTLE answers, in that order.
+type ThrottleDecision struct {
+	// Limited says that the quantity was refused; nothing was counted then.
+	Limited bool
+
+	// Limit is burst+1, and Remaining how much of it is left.
+	Limit, Remaining uint64
+
+	// RetryAfter is how long until the quantity fits, if nothing comes in
+	// between. It is [Never], which is -1, when it was not refused, and when it
+	// is above Limit.
+	RetryAfter time.Duration
+
+	// ResetAfter is how long until the bucket is empty.
+	ResetAfter time.Duration
+}
+
+// NewThrottle returns an empty Throttle. The error says what the least budget is.
+func NewThrottle(c ThrottleConfig) (*Throttle, error) {
+	if c.Budget < 0 {
+		return nil, fmt.Errorf("budget is %d; allowed is a number of bytes or 0 (%d)", c.Budget, DefaultThrottleBudget)
+	}
+	if c.Budget == 0 {
+		c.Budget = DefaultThrottleBudget
+	}
+	t := &Throttle{start: time.Now(), budget: shard.NewBudget(c.Budget)}
+	t.base = shard.Nanos(t.start, MaxSpan)
+	t.levels.now.Store(math.MinInt64)
+	t.levels.floor.Store(math.MinInt64)
+	var err error
+	t.table, err = shard.NewInline(maphash.MakeSeed(), shard.InlineConfig{
+		Words: meter.BucketWords, KeyWords: keyWords, Budget: t.budget, Owner: &t.levels,
+	})
+	return t, err
+}
+
+// Take asks now for quantity of key, which count in a period are allowed of, and
+// burst more at once: 15, 30, a minute and 1 is what CL.THROTTLE key 15 30 60 1 says.
+// A quantity of 0 looks how things are and counts nothing. One above burst+1 is never
+// admitted.
+//
+// The error names what is out of range: count is from 1 to MaxThrottle, burst at
+// most that, period whole milliseconds from 1 ms to MaxSpan, and burst+1 at that
+// pace take no longer than MaxSpan to drain. It is ErrKeyTooLong for a key of more
+// than 1,024 bytes.
+func (t *Throttle) Take(key string, burst, count uint64, period time.Duration, quantity uint64) (ThrottleDecision, error) {
+	return t.take(t.base+int64(time.Since(t.start)), key, burst, count, period, quantity)
+}
+
+// TakeAt is Take at the time at. For a key, times should not go back: one that is
+// before others of its key finds the bucket fuller than it was then, and so may be
+// refused what it should have been admitted.
+func (t *Throttle) TakeAt(at time.Time, key string, burst, count uint64, period time.Duration, quantity uint64) (ThrottleDecision, error) {
+	return t.take(nanos(at), key, burst, count, period, quantity)
+}
+
+func (t *Throttle) take(now int64, key string, burst, count uint64, period time.Duration, quantity uint64) (d ThrottleDecision, err error) {
+	if err = validateThrottle(burst, count, period); err != nil {
+		return d, err
+	}
+	if len(key) > shard.MaxInlineKey {
+		return d, ErrKeyTooLong
+	}
+	d.Limit = burst + 1
+	bucket, ok := meter.NewBucket(count, d.Limit, period)
+	if !ok {
+		return d, fmt.Errorf("burst is %d; at %d in %v, one more than that takes longer than %v to drain", burst, count, period, MaxSpan)
+	}
+	hash := t.table.Hash(key)
+	r, state := t.table.Lock(hash, key)
+	if state == shard.Absent && quantity > 0 && quantity <= d.Limit { // else there is nothing to be kept
+		t.levels.added(now)
+		r, state = t.table.Add(hash, key)
+	}
+	var w [meter.BucketWords]uint64
+	switch state {
+	case shard.Found:
+		was := levelOf(r.Words(), &w)
+		bucket.Scale(w[:], was)
+	case shard.Added, shard.Absent:
+		now = max(now, t.levels.floor.Load())
+	default:
+		return d.withoutRoom(&bucket, now, quantity), nil
+	}
+	d.judge(&bucket, &w, now, quantity)
+	if state == shard.Absent {
+		return d, nil
+	}
+	if d.Limited || d.Remaining <= d.Limit/2 {
+		r.SetFlag()
+	}
+	if !d.Limited && quantity > 0 {
+		setLevel(r.Words(), &w, count)
+	}
+	r.Unlock()
+	return d, nil
+}
+
+// judge fills in d for the bucket of the words w, and charges it if quantity fits.
+func (d *ThrottleDecision) judge(bucket *meter.Bucket, w *[meter.BucketWords]uint64, now int64, quantity uint64) {
+	used := bucket.Used(w[:], now)
+	d.Remaining = d.Limit - min(used, d.Limit)
+	d.RetryAfter = Never
+	switch {
+	case quantity == 0:
+		// As CL.THROTTLE has it, who asks for nothing is limited by a bucket that
+		// is fuller than the limit of now.
+		d.Limited = used > d.Limit
+	default:
+		d.Limited = quantity > d.Remaining
+	}
+	if !d.Limited {
+		bucket.Charge(w[:], now, quantity)
+		d.Remaining -= quantity
+	} else if quantity <= d.Limit {
+		d.RetryAfter = bucket.Until(w[:], now, d.Limit-quantity)
+	}
+	d.ResetAfter = bucket.Until(w[:], now, 0)
+}
+
+// withoutRoom is the decision for a key that there is no room for: to wait for as
+// long as the quantity takes to drain.
+func (d ThrottleDecision) withoutRoom(bucket *meter.Bucket, now int64, quantity uint64) ThrottleDecision {
+	var w [meter.BucketWords]uint64
+	bucket.Charge(w[:], now, quantity)
+	d.Limited = true
+	d.RetryAfter = bucket.Until(w[:], now, 0)
+	d.ResetAfter = d.RetryAfter
+	return d
+}
+
+// validateThrottle returns an error that names what is out of range.
+func validateThrottle(burst, count uint64, period time.Duration) error {
+	switch {
+	case count < 1 || count > MaxThrottle:
+		return fmt.Errorf("count is %d; allowed is 1 to %d", count, uint64(MaxThrottle))
+	case burst > MaxThrottle:
+		return fmt.Errorf("burst is %d; allowed is 0 to %d", burst, uint64(MaxThrottle))
+	}
+	return validateSpan("period", period)
+}
+
+// ThrottleStats says what a [Throttle] holds, and what became of its keys.
+type ThrottleStats struct {
+	Keys   int   // that are known
+	Bytes  int64 // taken from the budget
+	Budget int64
+
+	Expired   uint64 // keys forgotten when their bucket was empty
+	Forgotten uint64 // keys forgotten before, for want of room
+	Full      uint64 // calls that were limited for want of room
+}
+
+// Stats returns these numbers since t was made.
+func (t *Throttle) Stats() ThrottleStats {
+	gone := t.table.Gone()
+	return ThrottleStats{
+		Keys: t.table.Len(), Bytes: t.budget.Used(), Budget: t.budget.Limit(),
+		Expired: gone.Expired, Forgotten: gone.Least, Full: gone.Refused,
+	}
+}
+
+// Forget forgets a key, so that its bucket is empty. It reports whether it was
+// known.
+func (t *Throttle) Forget(key string) bool { return t.table.Remove(t.table.Hash(key), key) }

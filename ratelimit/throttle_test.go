@@ -1,0 +1,434 @@
+package ratelimit_test
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+func mustThrottle(t testing.TB, budget int64) *ratelimit.Throttle {
+	t.Helper()
+	th, err := ratelimit.NewThrottle(ratelimit.ThrottleConfig{Budget: budget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return th
+}
+
+// TestThrottleAnswersAsRedisCell has what the documentation and the tests of
+// redis-cell say that CL.THROTTLE answers.
+func TestThrottleAnswersAsRedisCell(t *testing.T) {
+	const none = ratelimit.Never
+	th := mustThrottle(t, 0)
+	d, err := th.TakeAt(at(0), "user123", 15, 30, time.Minute, 1)
+	if want := (ratelimit.ThrottleDecision{Limit: 16, Remaining: 15, RetryAfter: none, ResetAfter: 2 * time.Second}); d != want || err != nil {
+		t.Errorf("CL.THROTTLE user123 15 30 60 1: %+v, %v; want %+v", d, err, want)
+	}
+	for i, c := range []struct {
+		at                  int64 // ms
+		quantity, remaining uint64
+		reset, retry        time.Duration
+		limited             bool
+	}{
+		{0, 6, 5, 0, none, true}, // never more than the limit
+		{0, 1, 4, ms(1000), none, false},
+		{0, 1, 3, ms(2000), none, false},
+		{0, 1, 2, ms(3000), none, false},
+		{0, 1, 1, ms(4000), none, false},
+		{0, 1, 0, ms(5000), none, false},
+		{0, 1, 0, ms(5000), ms(1000), true},
+		{0, 0, 0, ms(5000), none, false},
+		{3000, 1, 2, ms(3000), none, false},
+		{3100, 1, 1, ms(3900), none, false},
+		{4000, 1, 1, ms(4000), none, false},
+		{8000, 1, 4, ms(1000), none, false},
+		{9500, 1, 4, ms(1000), none, false},
+		{9500, 0, 4, ms(1000), none, false}, // who asks for nothing looks
+		{9500, 2, 2, ms(3000), none, false},
+		{9500, 5, 2, ms(3000), ms(3000), true},
+		{9500, 9, 2, ms(3000), none, true},
+	} {
+		d, err := th.TakeAt(at(c.at), "foo", 4, 1, time.Second, c.quantity)
+		want := ratelimit.ThrottleDecision{Limited: c.limited, Limit: 5, Remaining: c.remaining, RetryAfter: c.retry, ResetAfter: c.reset}
+		if d != want || err != nil {
+			t.Errorf("case %d: %+v, %v; want %+v", i, d, err, want)
+		}
+	}
+}
+
+// A ratBucket is GCRA in rational numbers: when the bucket will be empty.
+type ratBucket struct{ empty *big.Rat }
+
+// take judges by the definition: the times of redis-cell without its rounding.
+func (b *ratBucket) take(now int64, burst, count uint64, period time.Duration, quantity uint64) (d ratelimit.ThrottleDecision) {
+	one := new(big.Rat).SetFrac(big.NewInt(int64(period)), new(big.Int).SetUint64(count))
+	times := func(n uint64) *big.Rat { return new(big.Rat).Mul(one, new(big.Rat).SetInt(new(big.Int).SetUint64(n))) }
+	t := new(big.Rat).SetInt64(now)
+	from := t
+	if b.empty != nil && b.empty.Cmp(t) > 0 {
+		from = b.empty
+	}
+	d.Limit, d.RetryAfter = burst+1, ratelimit.Never
+	next := new(big.Rat).Add(from, times(quantity))
+	// What is to come after the tolerance has to wait.
+	late := new(big.Rat).Sub(new(big.Rat).Sub(next, times(d.Limit)), t)
+	if d.Limited = late.Sign() > 0; d.Limited {
+		next = from
+		if quantity <= d.Limit {
+			d.RetryAfter = ceilRat(late)
+		}
+	} else if quantity > 0 {
+		b.empty = next
+	}
+	rest := new(big.Rat).Sub(next, t)
+	d.ResetAfter = ceilRat(rest)
+	left := new(big.Rat).Sub(times(d.Limit), rest)
+	if left.Sign() > 0 {
+		left.Quo(left, one)
+		d.Remaining = new(big.Int).Quo(left.Num(), left.Denom()).Uint64()
+	}
+	return d
+}
+
+func ceilRat(r *big.Rat) time.Duration {
+	n := new(big.Int).Add(r.Num(), r.Denom())
+	n.Sub(n, big.NewInt(1))
+	return time.Duration(n.Div(n, r.Denom()).Int64())
+}
+
+// TestThrottleIsExact asks at the edges of buckets, with limits of every size that
+// do not divide their periods, and compares each answer with rational numbers.
+func TestThrottleIsExact(t *testing.T) {
+	rnd := seeded(t)
+	rounds := 200
+	if longForm() {
+		rounds = 20_000
+	}
+	limited := 0
+	for range rounds {
+		th, b := mustThrottle(t, 4<<20), &ratBucket{}
+		burst, count := rnd.Uint64N(1+rnd.Uint64N(100)), 1+rnd.Uint64N(1+rnd.Uint64N(5000))
+		if rnd.IntN(10) == 0 {
+			burst, count = rnd.Uint64N(ratelimit.MaxThrottle), 1+rnd.Uint64N(ratelimit.MaxThrottle)
+		}
+		period := time.Duration(1+rnd.Int64N(1+rnd.Int64N(100_000))) * time.Millisecond
+		now, wait := rnd.Int64N(4e18)-2e18, int64(0)
+		for range 200 {
+			one := int64(period) / int64(count)
+			switch rnd.IntN(6) {
+			case 0:
+				now += rnd.Int64N(2*one + 1)
+			case 1:
+				now += wait
+			case 2:
+				now += max(wait-1, 0)
+			case 3:
+				now += rnd.Int64N(2 * int64(period))
+			}
+			quantity := min(rnd.Uint64N(4), burst+2)
+			if rnd.IntN(4) == 0 {
+				quantity = rnd.Uint64N(burst + 3)
+			}
+			d, err := th.TakeAt(time.Unix(0, now), "k", burst, count, period, quantity)
+			if want := b.take(now, burst, count, period, quantity); d != want || err != nil {
+				t.Fatalf("burst %d, %d in %v, quantity %d:\n got %+v, %v\nwant %+v", burst, count, period, quantity, d, err, want)
+			}
+			if wait = 0; d.Limited {
+				limited++
+				wait = max(int64(d.RetryAfter), 0)
+			}
+		}
+	}
+	if limited < 10*rounds {
+		t.Errorf("%d limited: the test has no teeth", limited)
+	}
+}
+
+// TestThrottleDoesNotDrift takes sevenths of a second for 100,000 seconds.
+func TestThrottleDoesNotDrift(t *testing.T) {
+	th := mustThrottle(t, 0)
+	for i := range int64(100_000) {
+		for range 7 {
+			if d, err := th.TakeAt(time.Unix(i, 0), "k", 6, 7, time.Second, 1); d.Limited || err != nil {
+				t.Fatalf("second %d: %+v, %v", i, d, err)
+			}
+		}
+		if d, _ := th.TakeAt(time.Unix(i+1, -1), "k", 6, 7, time.Second, 7); !d.Limited || d.RetryAfter != 1 {
+			t.Fatalf("a nanosecond before second %d: %+v", i+1, d)
+		}
+	}
+}
+
+// TestThrottleChangesLimits asks for one key with other limits: the bucket is empty
+// when it was, but for the part of a nanosecond.
+func TestThrottleChangesLimits(t *testing.T) {
+	rnd := seeded(t)
+	for range 100 {
+		th, b := mustThrottle(t, 4<<20), &ratBucket{}
+		now, changes := int64(0), int64(0)
+		for range 100 {
+			burst, count, period := rnd.Uint64N(20), 1+rnd.Uint64N(20), time.Duration(1+rnd.Int64N(5000))*time.Millisecond
+			now += rnd.Int64N(int64(period))
+			changes++
+			d, err := th.TakeAt(time.Unix(0, now), "k", burst, count, period, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := *b
+			want := b.take(now, burst, count, period, 1)
+			if diff := int64(d.ResetAfter - want.ResetAfter); d.Limited == want.Limited && (diff < 0 || diff > changes) || !d.Limited && want.Limited {
+				t.Fatalf("%+v, want %+v", d, want)
+			}
+			if d.Limited {
+				*b = before
+			}
+		}
+	}
+	th := mustThrottle(t, 0)
+	th.TakeAt(at(0), "k", 99, 1, time.Second, 100)
+	d, _ := th.TakeAt(at(0), "k", 4, 1, time.Second, 0)
+	if want := (ratelimit.ThrottleDecision{Limited: true, Limit: 5, RetryAfter: 95 * time.Second, ResetAfter: 100 * time.Second}); d != want {
+		t.Errorf("to look at a bucket that is fuller than the limit: %+v, want %+v", d, want)
+	}
+}
+
+func TestThrottleErrors(t *testing.T) {
+	th := mustThrottle(t, 0)
+	for _, c := range []struct {
+		burst, count uint64
+		period       time.Duration
+		want         string
+	}{
+		{1, 0, time.Second, "count is 0; allowed is 1 to 4294967294"},
+		{1, math.MaxUint64, time.Second, "count is 18446744073709551615; allowed is 1 to"},
+		{math.MaxUint64, 1, time.Second, "burst is 18446744073709551615; allowed is 0 to 4294967294"},
+		{1, 1, 0, "period is 0s; allowed is whole milliseconds from 1ms"},
+		{1, 1, -time.Second, "period is -1s; allowed is"},
+		{1, 1, ratelimit.MaxSpan + time.Millisecond, "period is 87600h0m0.001s; allowed is"},
+		{ratelimit.MaxThrottle, 1, time.Second, "burst is 4294967294; at 1 in 1s, one more than that takes longer than 87600h0m0s to drain"},
+	} {
+		if _, err := th.TakeAt(at(0), "k", c.burst, c.count, c.period, 1); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("burst %d, %d in %v: %v, want %q", c.burst, c.count, c.period, err, c.want)
+		}
+	}
+	if _, err := th.Take(strings.Repeat("k", 1025), 1, 1, time.Second, 1); !errors.Is(err, ratelimit.ErrKeyTooLong) {
+		t.Errorf("a key of 1,025 bytes: %v", err)
+	}
+	if d, err := th.Take(strings.Repeat("k", 1024), 1, 1, time.Second, math.MaxUint64); err != nil || !d.Limited || d.RetryAfter != ratelimit.Never {
+		t.Errorf("a key of 1,024 bytes, the largest quantity: %+v, %v", d, err)
+	}
+	for budget, want := range map[int64]string{-1: "budget is -1; allowed is", 1000: "budget 1000: an empty table takes"} {
+		if _, err := ratelimit.NewThrottle(ratelimit.ThrottleConfig{Budget: budget}); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("budget %d: %v", budget, err)
+		}
+	}
+	if n := th.Stats().Keys; n != 0 {
+		t.Errorf("%d keys are kept of calls that have counted nothing", n)
+	}
+}
+
+// TestThrottleLive lets time pass, and looks at keys that are not there.
+func TestThrottleLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := mustThrottle(t, 0)
+		for i := range 3 {
+			d, err := th.Take("k", 1, 1, time.Second, 1)
+			if err != nil || d.Limited != (i == 2) {
+				t.Errorf("take %d: %+v, %v", i, d, err)
+			}
+		}
+		time.Sleep(time.Second)
+		if d, _ := th.Take("k", 1, 1, time.Second, 1); d.Limited {
+			t.Errorf("a second later: %+v", d)
+		}
+		if !th.Forget("k") || th.Forget("k") {
+			t.Error("a key is not forgotten once")
+		}
+		if d, _ := th.Take("k", 1, 1, time.Second, 0); d.Remaining != 2 || th.Stats().Keys != 0 {
+			t.Errorf("a key that was forgotten: %+v, %+v", d, th.Stats())
+		}
+	})
+}
+
+// TestThrottleBudget floods a small throttle: who was limited stays so, and the
+// budget holds.
+func TestThrottleBudget(t *testing.T) {
+	const budget = 256 << 10
+	th := mustThrottle(t, budget)
+	for i := range 500 {
+		key := fmt.Sprint("limited ", i)
+		for range 3 {
+			th.TakeAt(at(0), key, 1, 1, time.Hour, 1)
+		}
+	}
+	for i := range 100_000 {
+		th.TakeAt(at(int64(i)), fmt.Sprint("flood ", i), 10, 1, time.Second, 1)
+	}
+	s := th.Stats()
+	if s.Bytes > budget || s.Budget != budget || s.Keys < 1000 || s.Expired+s.Forgotten < 50_000 {
+		t.Errorf("%+v", s)
+	}
+	for i := range 500 {
+		if d, _ := th.TakeAt(at(100_000), fmt.Sprint("limited ", i), 1, 1, time.Hour, 1); !d.Limited {
+			t.Fatalf("key %d, which was limited, has got in: %+v", i, d)
+		}
+	}
+	// What fills the budget and may not be forgotten.
+	for i := range 20_000 {
+		th.TakeAt(at(100_000), fmt.Sprint("full ", i), 0, 1, time.Hour, 1)
+	}
+	if s = th.Stats(); s.Full < 1000 || s.Bytes > budget {
+		t.Errorf("%+v", s)
+	}
+	d, err := th.TakeAt(at(100_000), "full 19999 and one more", 3, 1, time.Hour, 2)
+	if want := (ratelimit.ThrottleDecision{Limited: true, Limit: 4, RetryAfter: 2 * time.Hour, ResetAfter: 2 * time.Hour}); d != want || err != nil {
+		t.Errorf("without room: %+v, %v", d, err)
+	}
+	// A page that was found full looks again after an eighth as many keys.
+	limited := 0
+	for i := range 2000 {
+		if d, _ = th.TakeAt(at(200_000+3_600_000), fmt.Sprint("when those have drained ", i), 3, 1, time.Hour, 1); d.Limited {
+			limited++
+		}
+	}
+	if d.Limited || limited > 1000 {
+		t.Errorf("an hour later, %d of 2000 are limited: %+v, %+v", limited, d, th.Stats())
+	}
+}
+
+// TestThrottleForgetsNobodyEarly has keys forgotten when their buckets are empty,
+// and come back with a clock set back: they find no more room than there is at the
+// newest time of all.
+func TestThrottleForgetsNobodyEarly(t *testing.T) {
+	rnd := seeded(t)
+	th := mustThrottle(t, 128<<10)
+	newest, spent := int64(1e12), map[string]*ratBucket{}
+	limited := 0
+	for i := range 40_000 {
+		newest += rnd.Int64N(2e6)
+		now := newest - rnd.Int64N(2)*rnd.Int64N(1e9)
+		key := strconv.Itoa(i - rnd.IntN(min(i+1, 500)))
+		b := spent[key]
+		if b == nil {
+			b = &ratBucket{}
+			spent[key] = b
+		}
+		d, err := th.TakeAt(time.Unix(0, now), key, 2, 5, time.Second, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Limited {
+			limited++
+			continue
+		}
+		if want := (&ratBucket{b.empty}).take(newest, 2, 5, time.Second, 1); want.Limited {
+			t.Fatalf("event %d of %s is admitted: %+v, want %+v", i, key, d, want)
+		}
+		b.take(now, 2, 5, time.Second, 1) // as early as it may have been judged
+	}
+	if th.Stats().Expired == 0 || limited < 1000 {
+		t.Errorf("%+v, %d limited: the test has no teeth", th.Stats(), limited)
+	}
+}
+
+// TestThrottleKeyComesBack forgets a key whose bucket is empty, and sets the clock
+// back: the key is judged at the time at which it was forgotten, not before.
+func TestThrottleKeyComesBack(t *testing.T) {
+	th := mustThrottle(t, 128<<10)
+	take := func(ms int64, limited bool) {
+		t.Helper()
+		if d, err := th.TakeAt(at(ms), "k", 2, 1, time.Second, 3); err != nil || d.Limited != limited {
+			t.Errorf("at %d ms: %+v, %v", ms, d, err)
+		}
+	}
+	take(10_000, false)
+	for i := range 30_000 {
+		th.TakeAt(at(20_000), fmt.Sprint("flood ", i), 10, 1, time.Second, 1)
+	}
+	if th.Forget("k") {
+		t.Fatal("the key was not forgotten: the test has no teeth")
+	}
+	take(10_500, false)
+	take(20_000, true) // the last three were judged now
+	take(23_000, false)
+}
+
+// TestThrottleConcurrently takes from many goroutines: just so many get in.
+func TestThrottleConcurrently(t *testing.T) {
+	th := mustThrottle(t, 0)
+	var admitted [50]atomic.Int64
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(1, uint64(g)))
+			for range 5000 {
+				k := rnd.IntN(len(admitted))
+				if d, err := th.TakeAt(at(0), fmt.Sprint("k", k), 20, 100, time.Minute, 1); err != nil {
+					t.Error(err)
+				} else if !d.Limited {
+					admitted[k].Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for k := range admitted {
+		if n := admitted[k].Load(); n != 21 {
+			t.Errorf("%d of key %d admitted, want 21", n, k)
+		}
+	}
+}
+
+func TestThrottleDoesNotAllocate(t *testing.T) {
+	th := mustThrottle(t, 0)
+	n := testing.AllocsPerRun(1000, func() {
+		th.Take("k", 15, 30, time.Minute, 1)
+		th.Take("a key that is longer than fifteen bytes", 15, 7, time.Minute, 0)
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// BenchmarkThrottle has a few limits in turn, and keys in the cache or not.
+func BenchmarkThrottle(b *testing.B) {
+	for _, keys := range benchKeys {
+		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
+			th := mustThrottle(b, 0)
+			inParallel(b, draw(keys), func(key string) { th.Take(key, 59, 60, time.Minute, 1) })
+		})
+	}
+}
+
+// The limit comes with the call.
+func ExampleThrottle() {
+	throttle, err := ratelimit.NewThrottle(ratelimit.ThrottleConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	start := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	for range 4 {
+		d, err := throttle.TakeAt(start, "user123", 2, 30, time.Minute, 1) // Take judges now
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(d.Limited, d.Limit, d.Remaining, d.RetryAfter > 0, d.ResetAfter)
+	}
+	// Output:
+	// false 3 2 false 2s
+	// false 3 1 false 4s
+	// false 3 0 false 6s
+	// true 3 0 true 6s
+}

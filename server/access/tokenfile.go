@@ -1,0 +1,208 @@
+package access
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+const (
+	maxFile = 1 << 20 // bytes
+	maxName = 64
+)
+
+// Load reads the tokens of a file; see [Parse]. The file must be a regular one
+// that only its owner can read; else the error says what to run.
+func Load(path string) (*Tokens, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("tokens: %w", err)
+	}
+	defer f.Close() // read only
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("tokens: %w", err)
+	}
+	switch mode := info.Mode(); {
+	case !mode.IsRegular():
+		return nil, fmt.Errorf("tokens: %s is no regular file", path)
+	case mode.Perm()&0o077 != 0 && runtime.GOOS != "windows":
+		return nil, fmt.Errorf("tokens: others can read %s (mode %04o), so its tokens may be known; replace them if they are, and run: chmod 600 %s", path, mode.Perm(), path)
+	}
+	return Parse(f, path)
+}
+
+// Parse reads tokens from lines of the form
+//
+//	role token [name]
+//
+// with role read, check or admin, token 32 to 512 visible ASCII characters or
+// "sha256:" and the hash of a token in 64 hexadecimal digits, and name up to 64
+// letters, digits and the characters . _ - @, which tells in logs who it was. A
+// word that begins with # ends its line. Errors have the form file:line:column
+// and never show a token. There must be at least one token, at most MaxTokens,
+// and none twice.
+func Parse(r io.Reader, file string) (*Tokens, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("tokens: %s: %w", file, err)
+	}
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("tokens: %s: it is longer than %d bytes", file, maxFile)
+	}
+	t := &Tokens{}
+	n := 0
+	lines := map[hash]int{}
+	for line := range strings.Lines(string(text)) {
+		n++
+		h, who, column, err := parseLine(words(line))
+		if err == nil && who.Role != None {
+			switch first, twice := lines[h]; {
+			case twice:
+				err = fmt.Errorf("this token is that of line %d; each has its own", first)
+			case len(lines) == MaxTokens:
+				err = fmt.Errorf("there are more than %d tokens", MaxTokens)
+			}
+			lines[h] = n
+			t.hashes = append(t.hashes, h)
+			t.who = append(t.who, who)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("tokens: %s:%d:%d: %w", file, n, column, err)
+		}
+	}
+	if t.Len() == 0 {
+		return nil, fmt.Errorf("tokens: %s has no token; want lines of the form: role token [name]", file)
+	}
+	return t, nil
+}
+
+// A word is a word of a line, and the column in which it begins.
+type word struct {
+	text   string
+	column int
+}
+
+// words returns the words of a line up to a comment.
+func words(line string) (all []word) {
+	line = strings.TrimRight(line, "\r\n")
+	for at := 0; at < len(line); {
+		rest := line[at:]
+		size := strings.IndexAny(rest, " \t")
+		if size < 0 {
+			size = len(rest)
+		}
+		if size > 0 {
+			if rest[0] == '#' {
+				break
+			}
+			all = append(all, word{rest[:size], at + 1})
+		}
+		at += size + 1
+	}
+	return all
+}
+
+// parseLine returns the token of a line and whose it is; nobody's for an empty
+// one. column is where an error is.
+func parseLine(w []word) (h hash, who Identity, column int, err error) {
+	if len(w) == 0 {
+		return h, who, 0, nil
+	}
+	role, err := RoleNamed(w[0].text)
+	if err != nil {
+		return h, who, w[0].column, err
+	}
+	if len(w) == 1 {
+		return h, who, w[0].column + len(w[0].text), errors.New("there is no token; want: role token [name]")
+	}
+	if h, err = parseToken(w[1].text); err != nil {
+		return h, who, w[1].column, err
+	}
+	name := role.String()
+	if len(w) > 2 {
+		name = w[2].text
+		if len(name) > maxName || strings.ContainsFunc(name, notOfName) {
+			return h, who, w[2].column, fmt.Errorf("a name is up to %d letters, digits and . _ - @ of ASCII", maxName)
+		}
+	}
+	if len(w) > 3 {
+		return h, who, w[3].column, errors.New("there is more than role, token and name; comments begin with #")
+	}
+	return h, Identity{role, name}, w[1].column, nil
+}
+
+func notOfName(r rune) bool {
+	letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+	return !letter && (r < '0' || r > '9') && !strings.ContainsRune("._-@", r)
+}
+
+// parseToken returns the hash of a token, or the one that it is.
+func parseToken(s string) (h hash, err error) {
+	if digits, ok := strings.CutPrefix(s, hashPrefix); ok {
+		b, err := hex.DecodeString(digits)
+		if err != nil || len(b) != len(h) {
+			return h, fmt.Errorf("%s is followed by %d characters; want %d hexadecimal digits", hashPrefix, len(digits), 2*len(h))
+		}
+		return hash(b), nil
+	}
+	if len(s) < MinToken || len(s) > MaxToken {
+		return h, fmt.Errorf("the token has %d characters; allowed is %d to %d", len(s), MinToken, MaxToken)
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return h, errors.New("the token has other characters than the visible ones of ASCII")
+	}
+	return sha256.Sum256([]byte(s)), nil
+}
+
+// Generate makes a file at path that only its owner can read, with a random token
+// of 256 bits for each role, and returns the tokens as Load would. It is an error
+// if the file is there. The tokens themselves are in the file and nowhere else.
+func Generate(path string) (*Tokens, error) {
+	var b strings.Builder
+	b.WriteString("# Who may do what: role, token, name. Each role may do what those before it may.\n" +
+		"# Keep this file secret. In place of a token there can be sha256: and its hash:\n" +
+		"#   printf %s \"$TOKEN\" | sha256sum\n")
+	for role := Read; role <= Admin; role++ {
+		var secret [sha256.Size]byte
+		_, _ = rand.Read(secret[:]) // never fails: the program ends instead
+		fmt.Fprintf(&b, "%-5s %s %s\n", role, base64.RawURLEncoding.EncodeToString(secret[:]), role)
+	}
+	if err := writeNew(path, b.String()); err != nil {
+		return nil, fmt.Errorf("tokens: %w", err)
+	}
+	return Load(path)
+}
+
+// writeNew writes a file that is not there yet, whole or not at all.
+func writeNew(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// All returns whose the tokens are, in the order of the file: for a list, without
+// the tokens.
+func (t *Tokens) All() []Identity {
+	if t == nil {
+		return nil
+	}
+	return slices.Clone(t.who)
+}

@@ -1,0 +1,283 @@
+package console_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestConsole drives the console in a headless browser against an API of canned
+// answers, as its users do: with a mouse, a keyboard and a phone. Each part has a
+// page of its own. LATELY_SCREENSHOTS names a folder for pictures.
+func TestConsole(t *testing.T) {
+	b := startBrowser(t)
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, *browser)
+	}{
+		{"overview", testOverview},
+		{"chart", testChart},
+		{"keys", testKeys},
+		{"bans", testBans},
+		{"rules", testRules},
+		{"keyboard", testKeyboard},
+		{"hostile keys", testHostile},
+		{"roles", testRoles},
+		{"login", testLogin},
+		{"reconnect", testReconnect},
+		{"theme", testTheme},
+		{"policy", testPolicy},
+		{"accessible", testAccessible},
+		{"inspect finds", testInspectFinds},
+		{"pictures", testPictures},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.test(t, b)
+		})
+	}
+}
+
+const isLive = `document.documentElement.dataset.link === 'live'`
+
+func testOverview(t *testing.T, b *browser) {
+	f := newFakeAPI(t)
+	p := b.open(t, f.URL, 1440, 900)
+	p.wait(isLive)
+	p.to("overview")
+	p.wait(`document.querySelector('.health').textContent === 'In force'`)
+	p.click(".choice button:first-child") // 1 s
+	f.second(7777, 250, 50)
+	p.wait(`document.querySelector('.figures .big').textContent === '8,027'`)
+	p.wait(`document.querySelector('.figures .allowed b').textContent === '7,777' && document.querySelector('.figures .refused b').textContent === '200' && document.querySelector('.figures .banned b').textContent === '50'`)
+	p.wait(`document.querySelector('.mark').getBoundingClientRect().width > 1`)
+
+	now := time.Now()
+	f.tell("ban", object{"type": "ban", "time": now, "ban": ban{Rule: "scanner", Key: []string{"192.0.2.66"}, Since: now, Until: now.Add(time.Hour)}})
+	p.wait(`document.querySelector('.tickrow.ban .key').textContent === '192.0.2.66'`)
+	f.tell("lift", object{"type": "lift", "time": now.Add(time.Second), "rule": "scanner", "key": []string{"192.0.2.66"}})
+	p.wait(`document.querySelector('.tickrow').classList.contains('lift')`)
+
+	f.set(func() { f.broken = "rules.yaml:12:5: limt is no key." })
+	f.tell("rules", object{"type": "rules", "time": now})
+	p.wait(`document.querySelector('.health').textContent === 'Last reload failed' && document.querySelector('.why').textContent.includes('12:5')`)
+
+	for i := range 7 {
+		p.click(fmt.Sprintf(".choice button:nth-child(%d)", i+1))
+		p.wait(`document.querySelectorAll('.scale path')[0].getAttribute('d').length > 20`)
+	}
+	p.clean()
+}
+
+// testChart holds sliding to what it is: every tick moves to the left, as fast as
+// time goes by, over new seconds and new beginnings of the animation.
+func testChart(t *testing.T, b *browser) {
+	f := newFakeAPI(t)
+	p := b.open(t, f.URL, 1200, 800)
+	p.wait(isLive)
+	p.to("overview")
+	p.js(`window.jumps = new Promise((done) => {
+		const speed = (document.querySelector('.moving').clientWidth) / 60e3;
+		let last = new Map(), at = 0, worst = 0, steps = 0, n = 0;
+		const look = (now) => {
+			const here = new Map([...document.querySelectorAll('.ticks text')].map((e) => { const r = e.getBoundingClientRect(); return [e.textContent, r.x + r.width / 2]; }));
+			for (const [label, x] of here) {
+				if (!last.has(label)) continue;
+				worst = Math.max(worst, Math.abs(last.get(label) - x - speed * (now - at)));
+				steps++;
+			}
+			last = here, at = now;
+			if (++n < 40) requestAnimationFrame(look);
+			else done({worst, steps});
+		};
+		requestAnimationFrame(look);
+	}); 1`, nil)
+	f.second(9000, 100, 10)
+	f.second(30_000, 100, 10) // another scale
+	p.js(`dispatchEvent(new Event('resize'))`, nil)
+	var r struct {
+		Worst float64
+		Steps int
+	}
+	p.js(`window.jumps`, &r)
+	if r.Steps < 100 || r.Worst > 2 {
+		t.Errorf("in %d steps, a tick was %.2f px away from where it had to be; allowed is 2", r.Steps, r.Worst)
+	}
+
+	p.js(`document.querySelector('.plot').focus()`, nil)
+	p.keys("ArrowLeft", "ArrowLeft")
+	p.wait(`document.querySelector('.legend .when').textContent.startsWith('at ') && !document.querySelector('.guide').hidden`)
+	p.wait(`/: .* allowed, .* refused by a limit, .* refused by a ban, per second/.test(document.querySelector('.plot').getAttribute('aria-valuetext'))`)
+	p.keys("Home")
+	p.wait(`document.querySelector('.plot').getAttribute('aria-valuenow') === '0'`)
+
+	p.media("prefers-reduced-motion: reduce")
+	f.second(9000, 100, 10)
+	p.wait(`document.querySelector('.strip').getAnimations().length === 0`)
+	p.clean()
+}
+
+func testKeys(t *testing.T, b *browser) {
+	f := newFakeAPI(t)
+	p := b.open(t, f.URL+"/#/keys", 1440, 900)
+	p.wait(isLive)
+	p.wait(`document.querySelectorAll('.toprow').length === 20`)
+	p.click(`[aria-label="How many"] button:nth-child(2)`)
+	p.wait(`document.querySelectorAll('.toprow').length === 24`)
+	p.wait(`document.querySelector('.toprow .n').textContent === '61,000' && document.querySelector('.toprow .hi').textContent === 'to 67,777'`)
+	p.click(".toprow .key")
+	p.wait(`document.querySelector('h1').textContent === 'Key' && document.querySelectorAll('.windowcard').length === 4`)
+	p.wait(`document.querySelector('.verdictrow .badge').textContent === 'would allow'`)
+	p.wait(`[...document.querySelectorAll('svg.window')].every((s) => s.querySelectorAll('.cutslot').length <= 1)`)
+
+	// Ban it, and lift the ban again.
+	p.click(".head .danger")
+	p.wait(`document.querySelector('dialog input[name=value]').value === '203.0.113.200'`)
+	p.click("dialog .chip:nth-child(2)") // 1h
+	p.click("dialog input[name=reason]")
+	p.write("seen on the wall screen")
+	p.keys("Enter")
+	p.wait(`!document.querySelector('dialog') && document.querySelectorAll('.keybanrow').length === 1`)
+	p.wait(`document.querySelector('.verdictrow .badge').textContent === 'banned'`)
+	equal(t, f.posted("bans"), `{"rule":"per-client","key":["203.0.113.200"],"for":"3600000ms","reason":"seen on the wall screen"}`)
+	p.click(".keybanrow button")
+	p.wait(`document.querySelector('dialog h2').textContent === 'Lift this ban?'`)
+	p.click("dialog .danger")
+	p.wait(`document.querySelectorAll('.keybanrow').length === 0`)
+	equal(t, f.posted("bans/lift"), `{"rule":"per-client","key":["203.0.113.200"]}`)
+	p.clean()
+}
+
+func testBans(t *testing.T, b *browser) {
+	f := newFakeAPI(t)
+	p := b.open(t, f.URL+"/#/bans", 1440, 900)
+	p.wait(isLive)
+	p.wait(`document.querySelectorAll('tbody tr').length === 6`)
+	p.click("input[type=search]")
+	p.write("4711")
+	p.wait(`document.querySelectorAll('tbody tr').length === 1 && document.querySelector('tbody .key').textContent === '192.0.2.200 · ada'`)
+	p.js(`(() => { const i = document.querySelector('input[type=search]'); i.value = ''; i.dispatchEvent(new Event('input')); })()`, nil)
+	p.js(`(() => { const s = document.querySelector('.controls select'); s.value = 'scanner'; s.dispatchEvent(new Event('change')); })()`, nil)
+	p.wait(`document.querySelectorAll('tbody tr').length === 2`)
+
+	// Esc and Cancel leave the ban alone.
+	p.click("tbody button")
+	p.keys("Escape")
+	p.wait(`!document.querySelector('dialog')`)
+	p.click("tbody button")
+	p.click("dialog .actions button:not(.primary)")
+	p.wait(`!document.querySelector('dialog')`)
+	equal(t, f.posted("bans/lift"))
+
+	// A ban by hand, under a rule of two fields, for a time of one's own.
+	p.click(".head .primary")
+	p.js(`(() => { const s = document.querySelector('dialog select'); s.value = 'login'; s.dispatchEvent(new Event('change')); })()`, nil)
+	p.wait(`document.querySelectorAll('dialog input[name=value]').length === 2`)
+	p.click("dialog .inputs label:nth-child(1) input")
+	p.write("192.0.2.9")
+	p.click("dialog .inputs label:nth-child(2) input")
+	p.write("bob")
+	p.js(`document.querySelector('dialog input[name=for]').select()`, nil)
+	p.write("soon")
+	p.keys("Enter")
+	p.wait(`document.querySelector('dialog .said').textContent.startsWith('A time is numbers with units')`)
+	p.js(`document.querySelector('dialog input[name=for]').select()`, nil)
+	p.write("1h30m")
+	p.keys("Enter")
+	p.wait(`!document.querySelector('dialog')`)
+	equal(t, f.posted("bans"), `{"rule":"login","key":["192.0.2.9","bob"],"for":"5400000ms","reason":""}`)
+	p.clean()
+}
+
+func testRules(t *testing.T, b *browser) {
+	f := newFakeAPI(t)
+	p := b.open(t, f.URL+"/#/rules", 1440, 900)
+	p.wait(isLive)
+	p.wait(`document.querySelectorAll('.rulecard').length === 6 && document.querySelector('.rulecard .now').textContent.includes('/s refused')`)
+	p.wait(`document.querySelector('textarea').readOnly && document.querySelector('.lines').textContent.split('\n').length > 30`)
+	p.click(".bartop .admin") // Try a change
+	p.wait(`!document.querySelector('textarea').readOnly`)
+	p.js(`(() => { const a = document.querySelector('textarea'); a.value = a.value.replace('limit: [', 'limt: ['); a.dispatchEvent(new Event('input')); })()`, nil)
+	p.wait(`document.querySelector('.verdict .at').textContent === '12:5' && document.querySelector('.lines mark').textContent === '12' && document.querySelector('.back mark').textContent === 'limt'`)
+	p.picture("rules-mistake")
+	p.accessible("rules with a mistake")
+	p.click(".verdict .at")
+	p.wait(`(() => { const a = document.querySelector('textarea'); return document.activeElement === a && a.value.slice(a.selectionStart).startsWith('limt') && a.value.slice(0, a.selectionStart).split('\n').length === 12; })()`)
+	p.js(`(() => { const a = document.querySelector('textarea'); a.value = a.value.replace('limt', 'limit'); a.dispatchEvent(new Event('input')); })()`, nil)
+	p.click(".bartop .primary") // Check
+	p.wait(`document.querySelector('.verdict .good').textContent === 'This file would be taken.' && !document.querySelector('.lines mark')`)
+	p.click(".bartop .admin") // Back to the file
+	p.wait(`document.querySelector('textarea').readOnly && document.querySelector('textarea').value.includes('limit: [20 per 1s')`)
+
+	p.click(".head .admin") // Reload
+	p.wait(`document.querySelector('.toast').textContent === 'The rules file is in force.'`)
+	f.set(func() { f.broken = "rules.yaml:12:5: limt is no key of a limit." })
+	p.click(".head .admin")
+	p.wait(`document.querySelector('.toast.bad').textContent.includes('12:5') && document.querySelector('.failure').textContent.includes('the rules of before hold')`)
+	if n := len(f.posted("rules/reload")); n != 2 {
+		t.Errorf("reloaded %d times, want 2", n)
+	}
+	for _, c := range p.complaints() {
+		if !strings.Contains(c, "status of 400") { // which the browser reports by itself
+			t.Errorf("the page complains: %s", c)
+		}
+	}
+}
+
+func testKeyboard(t *testing.T, b *browser) {
+	f := newFakeAPI(t)
+	p := b.open(t, f.URL, 1440, 900)
+	p.wait(isLive)
+	for _, c := range [][2]string{{"k", "Keys"}, {"b", "Bans"}, {"r", "Rules"}, {"h", "Hot"}, {"o", "Decisions"}} {
+		p.keys("g", c[0])
+		p.wait(`document.querySelector('h1').textContent === '` + c[1] + `' && document.activeElement === document.querySelector('h1')`)
+	}
+	p.keys("?")
+	p.wait(`document.querySelector('dialog[open] h2').textContent === 'Keys'`)
+	p.accessible("help")
+	p.keys("g", "k") // not for the page behind
+	p.keys("Escape")
+	p.wait(`!document.querySelector('dialog') && document.querySelector('h1').textContent === 'Decisions'`)
+
+	p.keys("/")
+	p.wait(`document.activeElement.matches('dialog input')`)
+	p.accessible("search")
+	p.write("203.0.113.77")
+	p.keys("Enter")
+	p.wait(`location.hash === '#/key?field=client&value=203.0.113.77' && document.querySelectorAll('.windowcard').length === 4`)
+	p.keys("Escape")
+	p.wait(`document.querySelector('h1').textContent === 'Decisions'`)
+
+	p.keys("p")
+	p.wait(`document.querySelector('.pill').textContent === 'Paused' && document.querySelector('.strip').getAnimations().length === 0`)
+	var before string
+	p.js(`document.querySelector('.figures .big').textContent`, &before)
+	f.second(123_456, 0, 0)
+	f.tell("hot", object{}) // comes after it, and no view is told
+	p.wait(`performance.getEntriesByType('resource').length > 0`)
+	p.wait(`document.querySelector('.figures .big').textContent === ` + quoted(before))
+	p.keys("p")
+	p.wait(`document.querySelector('.pill').textContent === 'Live' && document.querySelector('.figures .big').textContent !== ` + quoted(before))
+
+	// What has the focus is seen to have it.
+	p.js(`document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute('tabindex')`, nil)
+	p.keys("Tab")
+	p.wait(`document.activeElement.className === 'skip' && document.activeElement.getBoundingClientRect().y >= 0`)
+	p.keys("Tab", "Tab")
+	p.wait(`document.activeElement.matches('#nav a') && getComputedStyle(document.activeElement).outlineStyle === 'solid'`)
+	p.clean()
+}
+
+func quoted(v any) string {
+	b, _ := json.Marshal(v)
+	return string(b)
+}
+
+func equal(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("posted %q, want %q", got, want)
+	}
+}

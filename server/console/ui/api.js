@@ -1,0 +1,57 @@
+// The JSON API, and nothing of the page.
+
+// A Problem is what the server would not do, and why.
+export class Problem extends Error {
+  constructor(status, body) {
+    super(body.detail || body.title || `The server answered ${status}.`);
+    this.status = status;
+    this.code = body.code ?? '';
+    this.errors = body.errors ?? [];
+  }
+}
+
+// An Away is that there was no answer.
+export class Away extends Error {}
+
+// The outcome of each call is told here: 'answered', 'away' or 'login'.
+export const calls = new EventTarget();
+const tell = (type) => calls.dispatchEvent(new Event(type));
+
+async function call(path, init, signal) {
+  const timeout = AbortSignal.timeout(15e3);
+  let answer;
+  try {
+    answer = await fetch(path, { ...init, credentials: 'same-origin', cache: 'no-store', redirect: 'error', signal: signal ? AbortSignal.any([signal, timeout]) : timeout });
+  } catch (err) {
+    if (signal?.aborted) throw err;
+    tell('away');
+    throw new Away('The server does not answer.');
+  }
+  const body = await answer.json().catch(() => ({}));
+  if (answer.ok) {
+    tell('answered');
+    return body;
+  }
+  if (answer.status === 401) tell('login');
+  throw new Problem(answer.status, body);
+}
+
+// get asks for path. Each member of query is one value or a list of them.
+export function get(path, query = {}, signal = undefined) {
+  const q = new URLSearchParams();
+  for (const [name, values] of Object.entries(query)) {
+    for (const value of [values].flat()) if (value !== undefined && value !== '') q.append(name, value);
+  }
+  const text = q.toString();
+  return call(`v1/${path}${text && `?${text}`}`, {}, signal);
+}
+
+export function post(path, body = {}) {
+  return call(`v1/${path}`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+}
+
+// postText sends the text of a rules file. The type is one that no form of another
+// site can send.
+export function postText(path, text) {
+  return call(`v1/${path}`, { method: 'POST', headers: { 'Content-Type': 'application/yaml' }, body: text });
+}

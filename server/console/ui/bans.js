@@ -1,0 +1,86 @@
+// The bans that hold.
+
+import { get } from './api.js';
+import { add, lift } from './dialogs.js';
+import { h, keyNode, keyOfBan, list, plain, setText, shown } from './dom.js';
+import { ago, count, date, left } from './format.js';
+import { live, on, poll } from './live.js';
+import { none, page } from './parts.js';
+
+const perPage = 100;
+
+export function bansView(main, params, signal) {
+  const total = h('span', { class: 'dim total' });
+  page(main, 'Bans', total, h('button', { type: 'button', class: 'primary admin', onclick: () => add({}, again) }, 'Add a ban…'));
+  let rule = params.get('rule') ?? '';
+  let q = params.get('q') ?? '';
+  let offset = 0;
+  let bans = [];
+  let typing = 0;
+
+  const search = h('input', { type: 'search', 'aria-label': 'Search in keys and reasons', placeholder: 'Search in keys and reasons', value: q, spellcheck: 'false', autocomplete: 'off', oninput: () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => {
+      q = search.value;
+      offset = 0;
+      again();
+    }, 200);
+  } });
+  const filter = h('select', { 'aria-label': 'Rule', onchange: () => {
+    rule = filter.value;
+    offset = 0;
+    again();
+  } });
+  const options = () => filter.replaceChildren(h('option', { value: '' }, 'All rules'), ...[...live.rules.values()].filter((r) => r.kind !== 'hot').map((r) => h('option', { value: r.name, selected: r.name === rule }, r.name)));
+  const heads = ['Key', 'Rule', 'Left', 'Since', 'Reason', 'Source', ''];
+  const body = h('tbody', {});
+  const table = h('table', { class: 'bans' }, h('thead', {}, h('tr', {}, heads.map((t) => h('th', { scope: 'col' }, t || h('span', { class: 'hide' }, 'Lift'))))), body);
+  const nothing = none('Nobody is banned.');
+  const back = h('button', { type: 'button', onclick: () => turn(-perPage) }, 'Back');
+  const further = h('button', { type: 'button', onclick: () => turn(perPage) }, 'Further');
+  const where = h('span', { class: 'dim' });
+  const pager = h('div', { class: 'pager', hidden: true }, back, where, further);
+  main.append(h('div', { class: 'controls' }, search, filter), h('div', { class: 'tablebox' }, table), nothing.node, pager);
+
+  const turn = (by) => {
+    offset = Math.max(0, offset + by);
+    again();
+  };
+  const show = () => list(body, bans, (b) => JSON.stringify([b.rule, keyOfBan(b), b.since, Boolean(live.fieldsOf(b.rule))]), (b) => row(b, () => again()));
+  const again = poll(5000, signal, async () => {
+    const answer = await get('bans', { rule, q, limit: perPage, offset: offset || undefined }, signal);
+    bans = answer.bans ?? [];
+    setText(total, `${count(answer.total)} ${answer.total === 1 ? 'holds' : 'hold'}`);
+    setText(nothing.node, q || rule ? 'No ban is like that.' : 'Nobody is banned.');
+    nothing.show(!bans.length);
+    table.hidden = !bans.length;
+    pager.hidden = answer.total <= perPage && !offset;
+    setText(where, `${count(offset + 1)} to ${count(offset + bans.length)} of ${count(answer.total)}`);
+    back.disabled = !offset;
+    further.disabled = offset + bans.length >= answer.total;
+    show();
+  });
+  on('ban lift', signal, () => again());
+  on('second', signal, show);
+  on('rules', signal, options);
+  options();
+}
+
+function row(ban, again) {
+  const key = keyOfBan(ban);
+  const [since, until] = [Date.parse(ban.since), Date.parse(ban.until)];
+  const rest = h('b', { class: 'n' });
+  const bar = h('i', { class: 'bar banned' });
+  const began = h('span', { class: 'dim', title: date(since) });
+  const cell = (name, ...children) => h('td', { 'data-name': name }, children);
+  const node = h('tr', {}, cell('Key', keyNode(live.fieldsOf(ban.rule), key, 56)), cell('Rule', h('span', { class: 'tag' }, ban.rule)),
+    cell('Left', rest, h('span', { class: 'track thin', title: `until ${date(until)}` }, bar)), cell('Since', began, ban.count > 1 && h('span', { class: 'tag again', title: 'Bans of this key so far' }, `${ban.count}×`)),
+    cell('Reason', ban.reason ? shown(ban.reason, 90) : h('span', { class: 'dim' }, '–')), cell('Source', h('span', { class: 'dim' }, ban.source ? shown(ban.source) : 'manual')),
+    cell('', h('button', { type: 'button', class: 'admin', 'aria-label': `Lift the ban of ${plain(key.join(' '), 60)}`, onclick: () => lift(ban, again) }, 'Lift')));
+  return { node, update: () => {
+    const ms = until - live.now();
+    setText(rest, ms > 0 ? left(ms) : 'over');
+    bar.style.width = `${Math.max(0, Math.min(100, (100 * ms) / (until - since)))}%`;
+    setText(began, ago(live.now() - since));
+  } };
+}

@@ -1,0 +1,130 @@
+// Questions that the page asks over what it shows.
+
+import { post } from './api.js';
+import { h, keyHref, keyNode, keyOfBan } from './dom.js';
+import { milliseconds } from './format.js';
+import { live } from './live.js';
+import { toast } from './toast.js';
+
+// open shows a dialog until it is closed, and gives the focus back.
+function open(label, ...content) {
+  document.querySelector('dialog[open]')?.close();
+  const before = document.activeElement;
+  const node = h('dialog', { class: 'card', 'aria-label': label }, content);
+  node.addEventListener('close', () => {
+    node.remove();
+    if (before?.isConnected) before.focus({ preventScroll: true });
+  });
+  node.addEventListener('click', (e) => e.target === node && node.close());
+  document.body.append(node);
+  node.showModal();
+  return node;
+}
+
+const heading = (text) => h('h2', {}, text);
+const cancel = () => h('button', { type: 'button', onclick: (e) => e.target.closest('dialog').close() }, 'Cancel');
+
+export function help() {
+  const key = (keys, text) => [h('dt', {}, keys.flatMap((k, i) => (i ? [' ', h('kbd', {}, k)] : [h('kbd', {}, k)]))), h('dd', {}, text)];
+  open('Help and keys', heading('Keys'), h('dl', { class: 'help' },
+    key(['g', 'o'], 'Overview'), key(['g', 'k'], 'Keys'), key(['g', 'b'], 'Bans'), key(['g', 'r'], 'Rules'), key(['g', 'h'], 'Hot'),
+    key(['/'], 'Search a key'), key(['p'], 'Pause, and go on'), key(['t'], 'Dark or light'), key(['←', '→'], 'In a chart: slot by slot'), key(['?'], 'This help'), key(['Esc'], 'Close, leave a field, go back')),
+  heading('Words'), h('dl', { class: 'help words' },
+    key(['lo', 'hi'], 'The bounds of a count. The oldest slot of a window is cut by its edge: hi has it, lo has not, and the truth is between them.'),
+    h('dt', {}, 'refused'), h('dd', {}, 'By a limit, or by a ban that holds.'),
+    h('dt', {}, 'shadow'), h('dd', {}, 'A rule that says what it would refuse, and refuses nothing.')),
+  h('div', { class: 'actions' }, h('button', { type: 'button', class: 'primary', autofocus: true, onclick: (e) => e.target.closest('dialog').close() }, 'Close')));
+}
+
+// fieldSets returns what keys are made of here, without repetition.
+export function fieldSets() {
+  const sets = new Map();
+  for (const r of [...(live.book?.counters ?? []), ...live.rules.values()]) if (r.fields?.length) sets.set(r.fields.join(' + '), r.fields);
+  return sets.size ? sets : new Map([['client', ['client']]]);
+}
+
+// inputs shows one text field for each of fields.
+function inputs(place, fields, values = []) {
+  place.replaceChildren(...fields.map((f, i) => h('label', {}, f, h('input', { name: 'value', value: values[i] ?? '', required: true, maxlength: 1024, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', autofocus: i === 0 }))));
+}
+
+// find asks for a key and goes to its page.
+export function find() {
+  const sets = fieldSets();
+  const choice = h('select', { name: 'fields', onchange: () => inputs(place, sets.get(choice.value)) }, [...sets.keys()].map((s) => h('option', {}, s)));
+  const place = h('div', { class: 'inputs' });
+  inputs(place, sets.get(choice.value));
+  const go = (e) => {
+    e.preventDefault();
+    const values = new FormData(e.target).getAll('value');
+    node.close();
+    location.hash = keyHref(sets.get(choice.value), values);
+  };
+  const node = open('Search a key', h('form', { onsubmit: go }, heading('Search a key'), h('label', { hidden: sets.size < 2 }, 'Counted by', choice), place, h('div', { class: 'actions' }, cancel(), h('button', { class: 'primary' }, 'Show'))));
+  place.querySelector('input').focus();
+}
+
+// lift asks whether to end a ban, and does.
+export function lift(ban, done = () => {}) {
+  const key = keyOfBan(ban);
+  const send = async (e) => {
+    e.preventDefault();
+    try {
+      const { lifted } = await post('bans/lift', ban.key_base64 ? { rule: ban.rule, key_base64: ban.key_base64 } : { rule: ban.rule, key });
+      toast(lifted === false ? 'There was no such ban any more.' : 'The ban is lifted.');
+      node.close();
+      done();
+    } catch (err) {
+      said.textContent = err.message;
+    }
+  };
+  const said = h('p', { class: 'said', role: 'alert' });
+  const node = open('Lift a ban', h('form', { onsubmit: send }, heading('Lift this ban?'),
+    h('p', { class: 'subject' }, keyNode(null, key, 200)), h('p', { class: 'dim' }, 'under ', h('b', {}, ban.rule), '. From then on it is judged like any other key.'),
+    said, h('div', { class: 'actions' }, cancel(), h('button', { class: 'primary danger', autofocus: true }, 'Lift the ban'))));
+}
+
+const presets = ['10m', '1h', '6h', '24h', '7d'];
+
+// add asks for a ban, with what is known of it already, and adds it.
+export function add({ rule, values } = {}, done = () => {}) {
+  const rules = [...live.rules.values()].filter((r) => r.kind !== 'hot' && (!values || r.fields.length === values.length));
+  const choice = h('select', { name: 'rule', onchange: () => inputs(place, live.fieldsOf(choice.value), values) }, rules.map((r) => h('option', { selected: r.name === rule }, r.name)));
+  const place = h('div', { class: 'inputs' });
+  const time = h('input', { name: 'for', value: '1h', required: true, spellcheck: 'false', autocomplete: 'off', size: 8, 'aria-describedby': 'add-said' });
+  const chips = presets.map((p) => h('button', { type: 'button', class: 'chip', 'aria-pressed': String(p === '1h'), onclick: () => pick(p) }, p));
+  const pick = (p) => {
+    time.value = p;
+    chips.forEach((c) => c.setAttribute('aria-pressed', String(c.textContent === p)));
+  };
+  time.addEventListener('input', () => chips.forEach((c) => c.setAttribute('aria-pressed', String(c.textContent === time.value.trim()))));
+  const said = h('p', { id: 'add-said', class: 'said', role: 'alert' });
+  const send = async (e) => {
+    e.preventDefault();
+    const form = new FormData(e.target);
+    const ms = milliseconds(form.get('for'));
+    if (!(ms > 0)) {
+      said.textContent = 'A time is numbers with units (ms, s, m, h, d, w), as in 90m or 1h30m.';
+      return;
+    }
+    try {
+      await post('bans', { rule: choice.value, key: form.getAll('value'), for: `${ms}ms`, reason: form.get('reason') });
+      toast('The ban holds.');
+      node.close();
+      done();
+    } catch (err) {
+      said.textContent = err.message;
+    }
+  };
+  if (!rules.length) {
+    toast('There is no limit or ban to which a ban could belong.', 'bad');
+    return;
+  }
+  const node = open('Add a ban', h('form', { onsubmit: send }, heading('Add a ban'),
+    h('label', {}, 'Rule', choice), place,
+    h('fieldset', {}, h('legend', {}, 'For'), h('div', { class: 'chips' }, chips, h('label', { class: 'inline' }, h('span', { class: 'hide' }, 'Duration'), time))),
+    h('label', {}, 'Reason', h('input', { name: 'reason', maxlength: 200, autocomplete: 'off', placeholder: 'for those who read the list' })),
+    said, h('div', { class: 'actions' }, cancel(), h('button', { class: 'primary danger' }, 'Ban'))));
+  inputs(place, live.fieldsOf(choice.value), values);
+  place.querySelector('input').focus();
+}

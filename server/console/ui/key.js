@@ -1,0 +1,92 @@
+// One key's page: its windows, what each rule would decide now, its bans.
+
+import { get } from './api.js';
+import { windowBars } from './chart.js';
+import { add, lift } from './dialogs.js';
+import { h, keyOfBan, list, plain, setText, shown } from './dom.js';
+import { count, date, left, rate, span as spanText } from './format.js';
+import { live, on, poll } from './live.js';
+import { none, page, panel } from './parts.js';
+
+export function keyView(main, params, signal) {
+  const fields = params.getAll('field');
+  const values = params.getAll('value');
+  const ban = h('button', { type: 'button', class: 'danger admin', onclick: () => add({ values: report?.key ?? values, rule: sameFields(fields)[0]?.name }, again) }, 'Ban this key…');
+  page(main, 'Key', ban);
+  main.append(h('dl', { class: 'subject' }, fields.map((f, i) => h('div', {}, h('dt', {}, shown(f)), h('dd', {}, shown(values[i] ?? '', 4096))))));
+  document.title = `${plain(values.join(' '), 40)} · Lately`;
+
+  const windows = h('div', { class: 'windows' });
+  const noWindow = none('No counter counts by this.');
+  const rules = h('ul', { class: 'rows' });
+  const noRule = none('No rule judges by this.');
+  const bans = h('ul', { class: 'rows' });
+  const noBan = none('It is not banned.');
+  main.append(panel('Windows', 'windowspanel', windows, noWindow.node),
+    panel('What each rule would decide now', 'verdicts', rules, noRule.node), panel('Bans', 'keybans', bans, noBan.node));
+
+  let report = null;
+  const again = poll(1000, signal, async () => {
+    report = await get('key', { field: fields, value: values }, signal);
+    show();
+  });
+
+  const show = () => {
+    const counters = report.counters ?? [];
+    noWindow.show(!counters.length);
+    list(windows, counters, (c) => `${c.counter} ${c.span_ms}`, windowCard);
+    const verdicts = report.rules ?? [];
+    noRule.show(!verdicts.length);
+    list(rules, verdicts, (r) => r.rule, verdict);
+    noBan.show(!report.bans?.length);
+    list(bans, report.bans ?? [], (b) => b.rule, (b) => banRow(b, again));
+  };
+  on('ban lift', signal, () => again());
+  on('second', signal, () => report && show());
+}
+
+const sameFields = (fields) => [...live.rules.values()].filter((r) => r.kind !== 'hot' && r.fields.join('\n') === fields.join('\n'));
+
+function windowCard({ counter, span_ms: ms }) {
+  const lo = h('b', {});
+  const hi = h('span', { class: 'dim' });
+  const per = h('span', { class: 'dim per' });
+  const place = h('div', { class: 'bars' });
+  const node = h('section', { class: 'windowcard', 'aria-label': `${counter}, last ${spanText(ms)}` },
+    h('h3', {}, `last ${spanText(ms)}`, h('span', { class: 'tag' }, counter)), h('p', { class: 'count' }, lo, ' ', hi, per), place,
+    h('p', { class: 'ends dim' }, h('span', {}, `${spanText(ms)} ago`), h('span', {}, 'now')));
+  return { node, update: (c) => {
+    setText(lo, count(c.lo));
+    setText(hi, c.hi > c.lo ? `to ${count(c.hi)}` : '');
+    setText(per, `${rate((1000 * c.lo) / ms)}/s`);
+    place.replaceChildren(windowBars(c.slots ?? [], ms, live.now()));
+  } };
+}
+
+function verdict({ rule }) {
+  const badge = h('span', { class: 'badge' });
+  const bar = h('i', { class: 'bar' });
+  const room = h('span', { class: 'n' });
+  const then = h('span', { class: 'dim rest' });
+  const sentence = h('span', { class: 'dim sentence' }, live.rules.get(rule)?.sentence?.replace(`${rule}: `, '') ?? '');
+  const node = h('li', { class: 'verdictrow' }, badge, h('a', { class: 'name', href: '#/rules' }, rule), h('span', { class: 'track' }, bar), room, then, sentence);
+  return { node, update: ({ decision: d }) => {
+    const banned = d.banned_until_ms > live.now();
+    setText(badge, d.allowed ? 'would allow' : banned ? 'banned' : 'would refuse');
+    badge.className = `badge ${d.allowed ? 'allowed' : banned ? 'banned' : 'refused'}`;
+    const used = d.limit ? Math.max(0, d.limit - d.remaining) / d.limit : 0;
+    bar.style.width = `${100 * (banned ? 1 : used)}%`;
+    bar.className = `bar ${d.allowed ? 'allowed' : banned ? 'banned' : 'refused'}`;
+    setText(room, d.limit && !banned ? `${count(d.remaining)} of ${count(d.limit)} left` : '');
+    const wait = d.retry_after_ms;
+    setText(then, banned ? `until ${date(d.banned_until_ms)}, ${left(d.banned_until_ms - live.now())} left` : wait < 0 ? 'never' : wait > 0 ? `again in ${left(wait)}` : d.reset_after_ms > 0 ? `all of it in ${left(d.reset_after_ms)}` : '');
+  } };
+}
+
+function banRow(ban, again) {
+  const rest = h('span', { class: 'n' });
+  const node = h('li', { class: 'keybanrow' }, h('span', { class: 'badge banned' }, ban.rule), h('span', { class: 'dim' }, `since ${date(Date.parse(ban.since))}`, ban.count > 1 ? `, the ${ban.count}th` : ''),
+    h('span', { class: 'reason' }, ban.reason ? shown(ban.reason, 120) : ''), h('span', { class: 'dim' }, ban.source || 'manual'), rest,
+    h('button', { type: 'button', class: 'admin', 'aria-label': `Lift the ban of ${plain(keyOfBan(ban).join(' '), 60)} under ${ban.rule}`, onclick: () => lift(ban, again) }, 'Lift'));
+  return { node, update: (b) => setText(rest, `${left(Date.parse(b.until) - live.now())} left`) };
+}

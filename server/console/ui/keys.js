@@ -1,0 +1,98 @@
+// The top keys of a counter.
+
+import { get } from './api.js';
+import { h, keyNode, list, setText } from './dom.js';
+import { bytes, count, rate, span as spanText } from './format.js';
+import { on, poll } from './live.js';
+import { find } from './dialogs.js';
+import { choice, none, page, store, stored } from './parts.js';
+
+export function keysView(main, params, signal) {
+  page(main, 'Keys', h('button', { type: 'button', onclick: () => find() }, 'Search a key'));
+  const sentence = h('p', { class: 'sentence' });
+  const controls = h('div', { class: 'controls' });
+  const rows = h('ol', { class: 'rows toplist' });
+  const nothing = none('No key was counted in this span.');
+  const noCounter = none('There is no counter. Declare one in the rules file, as in “counters: {requests: {key: client, spans: [1m, 1h]}}”, or add to one.');
+  const foot = h('p', { class: 'dim foot' }, 'A bar ends at lo and its light end at hi: the true count is between them.');
+  main.append(controls, sentence, rows, nothing.node, noCounter.node, foot);
+
+  let counters = [];
+  let name = params.get('counter') ?? stored('counter', '');
+  let ms = Number(stored('keyspan', 60e3));
+  let n = Number(stored('keys', 20));
+  let built = '';
+  let again = () => {};
+
+  const counter = () => counters.find((c) => c.name === name) ?? counters[0];
+  const build = () => {
+    const c = counter();
+    noCounter.show(!c);
+    foot.hidden = !c;
+    const is = JSON.stringify([counters.map((x) => x.name), c?.name, c?.spans_ms]);
+    if (is === built) return;
+    built = is;
+    if (!c) {
+      controls.replaceChildren();
+      return;
+    }
+    const spans = c.spans_ms.length ? [...new Set(c.spans_ms)].sort((a, b) => a - b) : [60e3];
+    if (!spans.includes(ms)) ms = spans.find((s) => s >= 60e3) ?? spans.at(-1);
+    const pickCounter = h('select', { 'aria-label': 'Counter', onchange: (e) => {
+      name = e.target.value;
+      store('counter', name);
+      build();
+      again();
+    } }, counters.map((x) => h('option', { selected: x.name === c.name }, x.name)));
+    controls.replaceChildren(h('label', {}, h('span', { class: 'hide' }, 'Counter'), pickCounter),
+      choice('Span', spans.map((s) => [s, spanText(s)]), ms, (s) => {
+        ms = s;
+        store('keyspan', s);
+        again();
+      }),
+      choice('How many', [[20, 'Top 20'], [50, '50'], [200, '200']], n, (k) => {
+        n = k;
+        store('keys', k);
+        again();
+      }));
+  };
+
+  const show = (top) => {
+    const c = counter();
+    const most = Math.max(1, ...top.map((k) => k.hi));
+    nothing.show(!top.length);
+    list(rows, top, (k) => JSON.stringify([c.name, k.key]), (k) => {
+      const rank = h('span', { class: 'rank' });
+      const bar = h('i', { class: 'bar allowed' });
+      const tail = h('i', { class: 'bar tail' });
+      const lo = h('b', { class: 'n' });
+      const hi = h('span', { class: 'dim hi' });
+      const per = h('span', { class: 'dim per' });
+      const node = h('li', { class: 'toprow' }, rank, keyNode(c.fields, k.key, 64), h('span', { class: 'track' }, bar, tail), lo, hi, per);
+      return { node, update: (now, i) => {
+        setText(rank, String(i + 1));
+        bar.style.width = `${(100 * now.lo) / most}%`;
+        tail.style.width = `${(100 * (now.hi - now.lo)) / most}%`;
+        setText(lo, count(now.lo));
+        setText(hi, now.hi > now.lo ? `to ${count(now.hi)}` : '');
+        setText(per, `${rate((1000 * now.lo) / ms)}/s`);
+      } };
+    }, true);
+  };
+
+  const read = async () => {
+    counters = (await get('counters', {}, signal)).counters ?? [];
+    build();
+    const c = counter();
+    setText(sentence, c ? `${c.sentence} ${count(c.keys)} keys in ${bytes(c.bytes)}.` : '');
+  };
+  again = poll(2000, signal, async () => {
+    if (!counters.length) await read();
+    const c = counter();
+    if (!c) return;
+    const { top } = await get(`counters/${encodeURIComponent(c.name)}/top`, { n, span: `${ms}ms` }, signal);
+    show(top ?? []);
+  });
+  poll(8000, signal, read);
+  on('rules', signal, () => read().catch(() => {}));
+}

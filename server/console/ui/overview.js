@@ -1,0 +1,241 @@
+// The overview: what is decided now, and all that one wants to see from afar.
+
+import { get } from './api.js';
+import { SlotChart, spark } from './chart.js';
+import { h, keyNode, keyOfBan, list, rowOf, setText } from './dom.js';
+import { age, ago, bytes, count, left, rate, share, span as spanText } from './format.js';
+import { live, on, poll, slotsOf } from './live.js';
+import { choice, facts, none, panel, store, stored } from './parts.js';
+
+const second = 1000;
+// How many parts a span is cut into, and how often they are asked for.
+const spans = new Map([[second, [60, 2]], [10 * second, [60, 2]], [60 * second, [60, 2]], [900 * second, [15, 5]], [3600 * second, [60, 10]], [21600 * second, [120, 20]], [86400 * second, [144, 30]]]);
+
+export const decisions = [
+  { name: 'allowed', css: 'allowed', value: (s) => s.all.allowed },
+  { name: 'refused by a limit', css: 'refused', value: (s) => s.all.refused - s.all.banned },
+  { name: 'refused by a ban', css: 'banned', value: (s) => s.all.banned },
+];
+
+export function overviewView(main, _, signal) {
+  let span = Number(stored('span', 60 * second));
+  if (!spans.has(span)) span = 60 * second;
+  let rates = [];
+  let timer = null;
+
+  const figures = new Figures();
+  const chart = new SlotChart({ label: 'Decisions per second', layers: decisions, offset: () => live.offset });
+  signal.addEventListener('abort', () => chart.close());
+  const pick = choice('Span', [...spans.keys()].map((ms) => [ms, spanText(ms)]), span, (ms) => {
+    span = ms;
+    store('span', ms);
+    rates = [];
+    ask();
+    draw();
+  });
+  const byRule = new ByRule();
+  const hot = new Hot();
+  const ticker = new Ticker();
+  main.append(
+    h('section', { class: 'panel now', 'aria-labelledby': 'p-now' }, h('div', { class: 'head' }, h('h1', { id: 'p-now' }, 'Decisions'), pick), figures.node, chart.node),
+    rail(signal),
+    panel('Refusals by rule', 'byrule', byRule.node), panel('Hot keys', 'hotkeys', hot.node), panel('Latest bans', 'latest', ticker.node),
+  );
+
+  // Up to a minute the chart is that of the stream; beyond, of what was asked for.
+  const streamed = () => span <= 60 * second;
+  const slots = () => (streamed() ? live.seconds : rates);
+  const draw = () => {
+    const all = Math.max(span, 60 * second);
+    const mark = { marked: span, markName: spanText(span) };
+    chart.show(slots(), { span: all, lag: streamed() ? 1150 : 0, paused: live.paused, ...(streamed() ? mark : {}) });
+    const part = slots().filter((s) => s.to > (live.seconds.at(-1)?.to ?? Date.now()) - span + 500);
+    figures.show(part.length ? part : slots().slice(-1), span);
+  };
+  const ask = () => {
+    signal.removeEventListener('abort', stop);
+    timer?.abort();
+    timer = new AbortController();
+    signal.addEventListener('abort', stop);
+    const mine = timer.signal;
+    const [points, every] = spans.get(span);
+    poll(every * second, mine, async () => {
+      const answer = await get('rates', { span: `${Math.max(span, 60 * second) / second}s`, points, rules: 1 }, mine);
+      rates = slotsOf(answer.rates ?? []);
+      byRule.show(rates, span);
+      if (!streamed()) draw();
+    });
+  };
+  const stop = () => timer.abort();
+  ask();
+  poll(4 * second, signal, async () => hot.show((await get('hot', {}, signal)).hot ?? []));
+  on('seconds', signal, draw);
+  on('ticker rules second', signal, () => ticker.show());
+  on('second', signal, () => hot.tick());
+  draw();
+  ticker.show();
+}
+
+// Figures are the large numbers.
+class Figures {
+  constructor() {
+    this.now = h('b', { class: 'big' }, '–');
+    this.over = h('dt', {}, 'Now');
+    this.parts = ['allowed', 'refused', 'banned'].map((css) => ({ css, n: h('b', {}, '–'), p: h('span', {}, '') }));
+    this.total = h('b', {}, '–');
+    this.since = h('span', {}, '');
+    const names = { allowed: 'Allowed', refused: 'Refused by a limit', banned: 'Refused by a ban' };
+    this.node = h('dl', { class: 'figures' },
+      h('div', { class: 'all' }, this.over, h('dd', {}, this.now, h('span', {}, 'per second'))),
+      this.parts.map(({ css, n, p }) => h('div', { class: css }, h('dt', {}, names[css]), h('dd', {}, n, p))),
+      h('div', { class: 'total' }, h('dt', {}, 'In all'), h('dd', {}, this.total, this.since)));
+  }
+
+  show(slots, span) {
+    const time = slots.reduce((t, s) => t + s.ms, 0) / 1000;
+    const sum = decisions.map((d) => slots.reduce((n, s) => n + d.value(s), 0));
+    const all = sum[0] + sum[1] + sum[2];
+    if (time > 0) {
+      setText(this.now, rate(all / time));
+      sum.forEach((n, i) => {
+        setText(this.parts[i].n, rate(n / time));
+        setText(this.parts[i].p, share(n, all));
+      });
+    }
+    setText(this.over, span === 1000 ? 'Now' : `In the last ${spanText(span)}`);
+    const totals = live.totals ?? live.status?.totals;
+    if (!totals) return;
+    setText(this.total, count(totals.allowed + totals.refused));
+    setText(this.since, totals.errors ? `and ${count(totals.errors)} errors` : `since the start`);
+  }
+}
+
+// ByRule is a bar for each rule that refused, with its course.
+class ByRule {
+  constructor() {
+    this.rows = h('ul', { class: 'rows' });
+    this.none = none('No rule refused anything in this span.');
+    this.node = h('div', {}, this.rows, this.none.node);
+  }
+
+  show(rates, span) {
+    const end = rates.at(-1)?.to ?? 0;
+    const part = rates.filter((r) => r.to > end - span + 500);
+    const time = part.reduce((t, r) => t + r.ms, 0) / 1000 || 1;
+    const names = new Set(rates.flatMap((r) => Object.keys(r.rules ?? {})));
+    const rows = [...names].map((name) => {
+      const of = (slots, what) => slots.reduce((n, r) => n + (r.rules?.[name]?.[what] ?? 0), 0);
+      const course = rates.map((r) => (1000 * ((r.rules?.[name]?.refused ?? 0) + (r.rules?.[name]?.shadow ?? 0))) / r.ms);
+      return { name, refused: of(part, 'refused') / time, shadow: of(part, 'shadow') / time, judged: of(part, 'allowed') / time, course };
+    }).filter((r) => r.course.some((n) => n > 0)).sort((a, b) => b.refused + b.shadow - a.refused - a.shadow).slice(0, 12);
+    const most = Math.max(...rows.map((r) => r.refused + r.shadow), 1e-9);
+    this.none.show(!rows.length);
+    list(this.rows, rows, (r) => r.name, (r) => this.#row(r), true);
+    for (const r of rows) rowOf(this.rows, r.name).scale(r, most);
+  }
+
+  #row({ name }) {
+    const n = h('b', { class: 'n' });
+    const of = h('span', { class: 'dim of' });
+    const bar = h('i', { class: 'bar refused' });
+    const line = spark('refused');
+    const node = h('li', { class: 'rulerow' }, h('a', { href: '#/rules', class: 'name' }, name), of, n, h('span', { class: 'track' }, bar), line.node);
+    const update = (r) => {
+      setText(n, `${rate(r.refused + r.shadow)}/s`);
+      setText(of, `${r.shadow ? 'shadow, ' : ''}${share(r.refused + r.shadow, r.refused + r.shadow + r.judged)} of its events`);
+      bar.classList.toggle('shadow', r.shadow > r.refused);
+      line.show(r.course);
+    };
+    return { node, update, scale: (r, most) => (bar.style.width = `${Math.max(0.5, (100 * (r.refused + r.shadow)) / most)}%`) };
+  }
+}
+
+// Hot is the keys that are hot, with the time that their hold still takes.
+class Hot {
+  constructor() {
+    this.rows = h('ul', { class: 'rows' });
+    this.none = none('No key is hot.');
+    this.node = h('div', {}, this.rows, this.none.node);
+  }
+
+  show(hot) {
+    this.hot = hot.slice(0, 10);
+    this.none.show(!hot.length);
+    list(this.rows, this.hot, (k) => JSON.stringify([k.rule, k.key]), (k) => {
+      const until = h('span', { class: 'n dim' });
+      return { node: h('li', { class: 'hotrow' }, keyNode(live.fieldsOf(k.rule), k.key, 40), h('span', { class: 'tag' }, k.rule), until), update: (now) => setText(until, left(Date.parse(now.until) - live.now())) };
+    });
+  }
+
+  tick() {
+    if (this.hot) this.show(this.hot.filter((k) => Date.parse(k.until) > live.now()));
+  }
+}
+
+// Ticker is the bans as they come.
+class Ticker {
+  constructor() {
+    this.rows = h('ol', { class: 'rows' });
+    this.none = none('Nobody is banned.');
+    this.node = h('div', {}, this.rows, this.none.node);
+  }
+
+  show() {
+    const events = live.ticker.slice(0, 10);
+    this.none.show(!events.length);
+    list(this.rows, events, (e) => `${e.type} ${e.time} ${e.ban.rule} ${JSON.stringify(keyOfBan(e.ban))} ${Boolean(live.fieldsOf(e.ban.rule))}`, (e) => {
+      const when = h('span', { class: 'n dim' });
+      const rest = h('span', { class: 'dim rest' });
+      const node = h('li', { class: `tickrow ${e.type}` }, h('i', { class: 'dot' }), keyNode(live.fieldsOf(e.ban.rule), keyOfBan(e.ban), 40), h('span', { class: 'tag' }, e.ban.rule), when, rest);
+      return { node, update: () => {
+        setText(when, ago(live.now() - e.time));
+        const ms = e.type === 'lift' ? 0 : Date.parse(e.ban.until) - live.now();
+        setText(rest, e.type === 'lift' ? 'lifted' : ms > 0 ? `${left(ms)} left` : 'over');
+      } };
+    });
+  }
+}
+
+// rail is the state of the server, at the side.
+function rail(signal) {
+  const gauge = h('i', { class: 'bar' });
+  const meter = h('div', { class: 'track', role: 'meter', 'aria-label': 'Memory of limits and bans', 'aria-valuemin': 0, 'aria-valuemax': 100, 'aria-valuenow': 0 }, gauge);
+  const used = h('p', { class: 'used' });
+  const memory = facts({ counters: 'Counters', heap: 'Heap' });
+  const health = h('p', { class: 'health' });
+  const why = h('p', { class: 'why' });
+  const rules = facts({ file: 'File', since: 'In force for', reloads: 'Reloads' });
+  const server = facts({ held: 'Bans that hold', remembered: 'Bans remembered', full: 'Bans without room', subscribers: 'Subscribers', clock: 'Clock', up: 'Up for', version: 'Version' });
+  const show = () => {
+    const s = live.status;
+    if (!s) return;
+    const p = s.memory.budget ? Math.min(100, (100 * s.memory.bytes) / s.memory.budget) : 0;
+    gauge.style.width = `${p}%`;
+    gauge.className = `bar ${p > 95 ? 'banned' : p > 80 ? 'refused' : 'allowed'}`;
+    meter.setAttribute('aria-valuenow', p.toFixed(0));
+    setText(used, `${bytes(s.memory.bytes)} of ${bytes(s.memory.budget)} (${share(s.memory.bytes, s.memory.budget)})`);
+    memory.set('counters', bytes(s.memory.counter_bytes));
+    memory.set('heap', bytes(s.memory.heap));
+    server.set('held', count(s.bans.held));
+    server.set('remembered', count(s.bans.remembered));
+    server.set('full', count(s.bans.refused));
+    setText(health, s.rules.error ? 'Last reload failed' : s.rules.file ? 'In force' : 'No rules file');
+    health.className = `health ${s.rules.error ? 'bad' : 'good'}`;
+    setText(why, s.rules.error ? `${s.rules.error} The rules of before hold.` : '');
+    rules.set('file', s.rules.file || '–');
+    rules.set('since', age(live.now() - Date.parse(s.rules.since)));
+    rules.set('reloads', count(s.rules.reloads));
+    server.set('up', left(live.now() - Date.parse(s.started)));
+    server.set('clock', s.event_time ? 'of events' : 'live');
+    server.set('subscribers', count(s.subscribers));
+    server.set('version', s.version);
+  };
+  on('status second', signal, show);
+  poll(4000, signal, async () => {
+    live.status = await get('status', {}, signal);
+    show();
+  });
+  show();
+  return h('div', { class: 'rail' },
+    panel('Memory', 'memory', meter, used, memory.node), panel('Rules file', 'rulesfile', health, why, rules.node), panel('Server', 'server', server.node));
+}

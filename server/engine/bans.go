@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/lately-go/lately/internal/journal"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A banLine is one record of the ban journal: a ban, or the end of one.
+type banLine struct {
+	Ban  *ratelimit.BanRecord `json:"ban,omitempty"`
+	Lift *ratelimit.BanRecord `json:"lift,omitempty"`
+}
+
+// Ban bans a key under a rule for that long, by hand. It returns when the ban is in
+// the journal, if there is one, and holds. key is the values of the rule's key.
+func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source string) (ratelimit.BanRecord, error) {
+	l := e.limiter.Load()
+	now := l.Now()
+	r := ratelimit.BanRecord{Rule: rule, Key: key, Since: now, Until: now.Add(d), Reason: reason, Source: source}
+	if err := e.fold(&r); err != nil {
+		return r, err
+	}
+	if d <= 0 || d > ratelimit.MaxSpan {
+		return r, errorf(BadArg, "ban is for %v; allowed is from 1ms to %v", d, ratelimit.MaxSpan)
+	}
+	pending, err := e.ban(l, &r)
+	if err != nil {
+		return r, err
+	}
+	if err := pending.Wait(); err != nil {
+		return r, errorf(Failed, "the ban holds, but is not known to be on disk and may not survive a restart: %v", err)
+	}
+	return r, nil
+}
+
+// ban adds r, with its line on the way to the journal. Bans change in the order of
+// their lines.
+func (e *Engine) ban(l *ratelimit.Limiter, r *ratelimit.BanRecord) (journal.Pending, error) {
+	e.banMu.Lock()
+	defer e.banMu.Unlock()
+	if err := l.Ban(*r); err != nil {
+		return journal.Pending{}, &Error{BadArg, err.Error()}
+	}
+	e.hub.publish(Event{Type: Banned, Time: r.Since, Ban: r})
+	return e.write(banLine{Ban: r})
+}
+
+// Lift ends the ban of a key under a rule, and reports whether there was one.
+func (e *Engine) Lift(rule string, key []string) (bool, error) {
+	r := ratelimit.BanRecord{Rule: rule, Key: key}
+	if err := e.fold(&r); err != nil {
+		return false, err
+	}
+	ok, pending, err := e.lift(&r)
+	if !ok || err != nil {
+		return ok, err
+	}
+	if err := pending.Wait(); err != nil {
+		return true, errorf(Failed, "the ban is lifted, but that is not known to be on disk and may not survive a restart: %v", err)
+	}
+	return true, nil
+}
+
+func (e *Engine) lift(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
+	e.banMu.Lock()
+	defer e.banMu.Unlock()
+	ok, err := e.limiter.Load().Lift(r.Rule, r.Key...)
+	if err != nil {
+		return false, journal.Pending{}, &Error{BadArg, err.Error()}
+	}
+	if !ok {
+		return false, journal.Pending{}, nil
+	}
+	e.hub.publish(Event{Type: Lifted, Time: e.now(), Rule: r.Rule, Key: r.Key})
+	pending, err := e.write(banLine{Lift: r})
+	return true, pending, err
+}
+
+// fold makes the key of r what the rule counts by.
+func (e *Engine) fold(r *ratelimit.BanRecord) error {
+	set := e.limiter.Load().Set()
+	rule, ok := set.Named(r.Rule)
+	if !ok {
+		return &Error{NoRule, set.NoRule(r.Rule).Error()}
+	}
+	key, err := rule.Key.Join(nil, r.Key...)
+	if err != nil {
+		return &Error{BadArg, err.Error()}
+	}
+	r.Key = values(rule.Key, string(key))
+	return nil
+}
+
+// Bans yields the bans that hold.
+func (e *Engine) Bans() iter.Seq2[ratelimit.BanRecord, error] { return e.limiter.Load().Bans() }
+
+// write sends a line on its way to the journal, if there is one.
+//
+// REQUIRES: e.banMu.
+func (e *Engine) write(line banLine) (journal.Pending, error) {
+	if e.journal == nil {
+		return journal.Pending{}, nil
+	}
+	b, err := json.Marshal(line)
+	if err != nil {
+		return journal.Pending{}, err
+	}
+	pending, err := e.journal.AppendAsync(b)
+	if err != nil {
+		return pending, errorf(Failed, "the ban is changed, but that could not be written down: %v", err)
+	}
+	return pending, nil
+}
+
+// banned is told of each ban that a rule begins. It is written down within a
+// second; nobody waits for it.
+func (e *Engine) banned(r ratelimit.BanRecord) {
+	e.banMu.Lock()
+	defer e.banMu.Unlock()
+	if _, err := e.write(banLine{Ban: &r}); err != nil {
+		e.log.Error("a ban was not written down", "rule", r.Rule, "error", err)
+	}
+	e.hub.publish(Event{Type: Banned, Time: r.Since, Ban: &r})
+}

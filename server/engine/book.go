@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/rules"
+)
+
+// A book is the rules in force with what they count in, but for the limits, which
+// are the limiter's. It does not change; another takes its place.
+type book struct {
+	file     *rules.File
+	counters []*counter // those of the file, then those that were made
+	byName   map[string]*counter
+	hot      []*hotRule
+	counting []*counter // those of the file: the others count no events
+}
+
+// A hotRule is a hot rule with a detector of its own, so that a rule that stays
+// keeps its counts when others change.
+type hotRule struct {
+	hotkey.Rule
+	detector *hotkey.Detector
+}
+
+// newBook returns the book of file, with what stays of old.
+func newBook(file *rules.File, old *book, budget int64) (*book, error) {
+	b := &book{file: file, byName: make(map[string]*counter)}
+	for i := range file.Counters {
+		c := old.same(&file.Counters[i])
+		if c == nil {
+			var err error
+			if c, err = newCounter(file.Counters[i], budget/2/int64(len(file.Counters))); err != nil {
+				return nil, err
+			}
+		}
+		b.counters = append(b.counters, c)
+		b.byName[c.Name] = c
+	}
+	b.counting = slices.Clip(b.counters)
+	for _, c := range old.made() {
+		if b.byName[c.Name] == nil {
+			b.counters = append(b.counters, c)
+			b.byName[c.Name] = c
+		}
+	}
+	for i := range file.Hot.Len() {
+		r := file.Hot.Rule(i)
+		h := old.sameHot(r)
+		if h == nil {
+			set, err := hotkey.NewSet(*r)
+			if err != nil {
+				return nil, err
+			}
+			d, err := hotkey.NewDetector(set, hotkey.DetectorConfig{})
+			if err != nil {
+				return nil, err
+			}
+			h = &hotRule{*r, d}
+		}
+		b.hot = append(b.hot, h)
+	}
+	return b, nil
+}
+
+// with returns b with one more counter that was made.
+func (b *book) with(c *counter) *book {
+	n := *b
+	n.counters = append(slices.Clip(b.counters), c)
+	n.byName = make(map[string]*counter, len(n.counters))
+	for _, c := range n.counters {
+		n.byName[c.Name] = c
+	}
+	return &n
+}
+
+func (b *book) counter(name string) *counter { return b.byName[name] }
+
+func (b *book) same(c *rules.Counter) *counter {
+	if b == nil {
+		return nil
+	}
+	if old := b.byName[c.Name]; old != nil && !old.made && old.counts(c) {
+		return old
+	}
+	return nil
+}
+
+func (b *book) made() (made []*counter) {
+	if b == nil {
+		return nil
+	}
+	for _, c := range b.counters {
+		if c.made {
+			made = append(made, c)
+		}
+	}
+	return made
+}
+
+func (b *book) sameHot(r *hotkey.Rule) *hotRule {
+	if b == nil {
+		return nil
+	}
+	for _, h := range b.hot {
+		if h.Name == r.Name && h.Key.Equal(r.Key) && h.Threshold == r.Threshold && h.Span == r.Span && h.Hold == r.Hold &&
+			reflect.DeepEqual(h.When, r.When) {
+			return h
+		}
+	}
+	return nil
+}
+
+// noRules is the file of an engine without one.
+func noRules() *rules.File {
+	f, err := rules.Parse("no rules", []byte("version: 1\n"))
+	if err != nil {
+		panic("engine: an empty rules file is not accepted: " + err.Error())
+	}
+	return f
+}
+
+// keyOf appends to dst the key that k makes of arg: the value of its one field, or
+// those of several with separators between them.
+func keyOf(dst []byte, k match.Key, arg string) ([]byte, error) {
+	if len(arg) > MaxKey*match.MaxKeyFields {
+		return nil, errorf(BadArg, "key has %d bytes; allowed are %d for each value", len(arg), MaxKey)
+	}
+	dst, err := k.JoinSeparated(dst, arg, KeySeparator)
+	if err != nil {
+		return dst, &Error{BadArg, err.Error()}
+	}
+	return dst, nil
+}

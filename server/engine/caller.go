@@ -1,0 +1,241 @@
+package engine
+
+import (
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A Caller is one who asks an [Engine]: a connection, or a request. It keeps the
+// memory that a question takes, so that no question allocates. It is used by one
+// goroutine at a time. Strings that it is given are only read, and not kept.
+type Caller struct {
+	e     *Engine
+	tally *tally
+	event match.Event
+	key   []byte
+	edges []hotkey.Edge
+}
+
+// A tally counts decisions. There are several, so that cores that decide seldom
+// meet in a cache line.
+type tally struct {
+	allowed, refused, banned, errors atomic.Uint64
+	_                                [32]byte
+}
+
+const tallies = 64
+
+// Caller returns a new Caller.
+func (e *Engine) Caller() *Caller {
+	return &Caller{e: e, tally: &e.tallies[e.callers.Add(1)%tallies]}
+}
+
+// Engine returns the engine that c asks.
+func (c *Caller) Engine() *Engine { return c.e }
+
+// Event returns an event without fields, to be filled in for Check. It is the same
+// one each time.
+func (c *Caller) Event() *match.Event {
+	c.event.Reset()
+	return &c.event
+}
+
+// Check counts ev now, in the counters and hot rules that are about it, and judges
+// it under all rules that are: one decision.
+func (c *Caller) Check(ev *match.Event, cost uint64) ratelimit.Decision {
+	c.e.asLive()
+	l := c.e.limiter.Load()
+	return c.check(l, l.Now(), ev, cost)
+}
+
+// CheckAt is Check at an event time, floored to EventResolution. It is an error
+// for an engine that has judged live events.
+func (c *Caller) CheckAt(t time.Time, ev *match.Event, cost uint64) (ratelimit.Decision, error) {
+	if c.e.clock.Load() != eventTime {
+		if err := c.e.toEventTime(); err != nil {
+			return ratelimit.Decision{}, err
+		}
+	}
+	ms, floor := t.UnixMilli(), EventResolution.Milliseconds()
+	below := ms % floor
+	if below < 0 {
+		below += floor
+	}
+	return c.check(c.e.limiter.Load(), time.UnixMilli(ms-below), ev, cost), nil
+}
+
+func (c *Caller) check(l *ratelimit.Limiter, t time.Time, ev *match.Event, cost uint64) ratelimit.Decision {
+	b := c.e.book.Load()
+	for _, counter := range b.counting {
+		c.key = counter.add(ev, t, c.key)
+	}
+	for _, h := range b.hot {
+		if c.edges = h.detector.AddAt(t, ev, c.edges[:0]); len(c.edges) > 0 {
+			c.e.heated(h, c.edges)
+		}
+	}
+	d := l.TakeAt(t, ev, cost)
+	c.count(&d)
+	return d
+}
+
+// Peek says what Check would decide, and changes nothing.
+func (c *Caller) Peek(ev *match.Event, cost uint64) ratelimit.Decision {
+	l := c.e.limiter.Load()
+	return l.PeekAt(l.Now(), ev, cost)
+}
+
+// count counts a decision for the totals.
+func (c *Caller) count(d *ratelimit.Decision) {
+	switch {
+	case d.Allowed:
+		c.tally.allowed.Add(1)
+	case d.BannedUntil.IsZero():
+		c.tally.refused.Add(1)
+	default:
+		c.tally.refused.Add(1)
+		c.tally.banned.Add(1)
+	}
+}
+
+// Failed counts a question that could not be answered.
+func (c *Caller) Failed() { c.tally.errors.Add(1) }
+
+// Take judges an event of a key under the rule of that name alone, and counts it.
+// Key is the values of the rule's key, joined by [KeySeparator]. Errors are of
+// *Error.
+func (c *Caller) Take(rule, key string, cost uint64) (ratelimit.Decision, error) {
+	c.e.asLive()
+	l := c.e.limiter.Load()
+	if err := c.keyFor(l, rule, key); err != nil {
+		return ratelimit.Decision{}, err
+	}
+	var d ratelimit.Decision
+	var err error
+	if cost == 1 {
+		d, err = l.TakeRule(rule, view(c.key))
+	} else {
+		d, err = l.TakeRuleAt(l.Now(), rule, view(c.key), cost)
+	}
+	if err != nil {
+		return d, noRule(err)
+	}
+	c.count(&d)
+	return d, nil
+}
+
+// PeekRule says what Take would, and changes nothing.
+func (c *Caller) PeekRule(rule, key string, cost uint64) (ratelimit.Decision, error) {
+	l := c.e.limiter.Load()
+	if err := c.keyFor(l, rule, key); err != nil {
+		return ratelimit.Decision{}, err
+	}
+	d, err := l.PeekRuleAt(l.Now(), rule, view(c.key), cost)
+	return d, noRule(err)
+}
+
+// Refund gives back up to n of what a key has used under a rule, the oldest first,
+// and returns how much.
+func (c *Caller) Refund(rule, key string, n uint64) (uint64, error) {
+	l := c.e.limiter.Load()
+	if err := c.keyFor(l, rule, key); err != nil {
+		return 0, err
+	}
+	n, err := l.RefundRule(rule, view(c.key), n)
+	return n, noRule(err)
+}
+
+// Reset forgets what a key has used under a rule. Bans go on.
+func (c *Caller) Reset(rule, key string) error {
+	l := c.e.limiter.Load()
+	if err := c.keyFor(l, rule, key); err != nil {
+		return err
+	}
+	return noRule(l.ResetRule(rule, view(c.key)))
+}
+
+// Throttle judges by the limit that the caller brings: count in period, and burst
+// more at once, by GCRA; see [ratelimit.Throttle].
+func (c *Caller) Throttle(key string, burst, count uint64, period time.Duration, quantity uint64) (ratelimit.ThrottleDecision, error) {
+	if len(key) > MaxKey {
+		return ratelimit.ThrottleDecision{}, errorf(BadArg, "key has %d bytes; allowed are %d", len(key), MaxKey)
+	}
+	d, err := c.e.throttle.Take(key, burst, count, period, quantity)
+	if err != nil {
+		return d, &Error{BadArg, err.Error()}
+	}
+	return d, nil
+}
+
+// keyFor makes c.key the key of that rule.
+func (c *Caller) keyFor(l *ratelimit.Limiter, rule, key string) (err error) {
+	r, ok := l.Set().Named(rule)
+	if !ok {
+		return &Error{NoRule, l.Set().NoRule(rule).Error()}
+	}
+	c.key, err = keyOf(c.key[:0], r.Key, key)
+	return err
+}
+
+// Add adds n to a key of a counter, now. A counter that is not there is made: it
+// counts keys of one value over a second, a minute, an hour and a day.
+func (c *Caller) Add(name, key string, n uint64) error {
+	t, err := c.counterKey(name, key, true)
+	if err != nil {
+		return err
+	}
+	if n > MaxCost {
+		return errorf(BadArg, "n is %d; allowed is 0 to %d", n, uint64(MaxCost))
+	}
+	if !t.table.AddBytesAt(c.e.now(), c.key, n) {
+		return errorf(Overload, "counter %q has no room for another key", name)
+	}
+	return nil
+}
+
+// Sum returns the bounds of a key's count over a span that ends now: the true count
+// lies in [lo, hi], and lo is what [lately.Table.Sum] says. span 0 means the
+// counter's longest.
+func (c *Caller) Sum(name, key string, span time.Duration) (lo, hi uint64, err error) {
+	t, err := c.counterKey(name, key, false)
+	if err != nil {
+		return 0, 0, err
+	}
+	if _, span, err = c.e.counterFor(name, span); err != nil {
+		return 0, 0, err
+	}
+	lo, hi, err = t.table.BoundsLastAt(c.e.now(), view(c.key), span)
+	if err != nil {
+		return 0, 0, &Error{BadArg, err.Error()}
+	}
+	return lo, hi, nil
+}
+
+// Rate returns a key's events a second over a span that ends now.
+func (c *Caller) Rate(name, key string, span time.Duration) (float64, error) {
+	_, span, err := c.e.counterFor(name, span)
+	if err != nil {
+		return 0, err
+	}
+	lo, _, err := c.Sum(name, key, span)
+	return float64(lo) / span.Seconds(), err
+}
+
+// counterKey makes c.key the key of that counter, and the counter if make says so.
+func (c *Caller) counterKey(name, key string, make bool) (t *counter, err error) {
+	if t = c.e.book.Load().counter(name); t == nil {
+		if !make {
+			return nil, c.e.noCounter(name)
+		}
+		if t, err = c.e.make(strings.Clone(name)); err != nil {
+			return nil, err
+		}
+	}
+	c.key, err = keyOf(c.key[:0], t.Key, key)
+	return t, err
+}

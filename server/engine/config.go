@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/rules"
+)
+
+// Config says what an Engine holds. Its zero value is an engine without rules and
+// with the default budgets.
+type Config struct {
+	// Rules is the rules in force at first; nil means none.
+	Rules *rules.File
+
+	// Budget bounds the memory of limits and bans in bytes; 0 means
+	// [ratelimit.DefaultBudget].
+	Budget int64
+
+	// CounterBudget bounds the memory of all counters in bytes; 0 means
+	// DefaultCounterBudget.
+	CounterBudget int64
+
+	// Bans is how many bans there can be, remembered ones included; 0 means a
+	// million.
+	Bans int
+
+	// Log is told what happens beside the answers; nil means nobody is.
+	Log *slog.Logger
+}
+
+const (
+	// DefaultCounterBudget is the CounterBudget of an Engine that is not given
+	// one: 256 MiB.
+	DefaultCounterBudget = 256 << 20
+
+	// MaxKey is the longest value of a key, and MaxName the longest name of a
+	// counter, in bytes.
+	MaxKey  = 1024
+	MaxName = 64
+
+	// MaxCost is the largest cost of an event, and the most that is added to a
+	// counter at once.
+	MaxCost = 1 << 31
+
+	// MaxCounters is how many counters can be made by adding to them, next to
+	// those of the rules file.
+	MaxCounters = 32
+
+	// KeySeparator joins the values of a key of several fields where there is
+	// room for one string.
+	KeySeparator = '\t'
+
+	// EventResolution is what event times are floored to.
+	EventResolution = time.Second
+)
+
+func (c *Config) validate() error {
+	if c.CounterBudget < 0 || c.CounterBudget > 0 && c.CounterBudget < minCounterBudget {
+		return fmt.Errorf("counter budget is %d; allowed is 0 (%d) or from %d", c.CounterBudget, DefaultCounterBudget, minCounterBudget)
+	}
+	if c.Budget < 0 {
+		return fmt.Errorf("budget is %d; allowed is 0 (%d) or a number of bytes", c.Budget, ratelimit.DefaultBudget)
+	}
+	return nil
+}
+
+// minCounterBudget is what MaxCounters empty tables take, and some keys.
+const minCounterBudget = 64 << 20

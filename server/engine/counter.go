@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/rules"
+)
+
+// A counter is a table of windows with the rule that says what it counts.
+type counter struct {
+	rules.Counter
+	table *lately.Table
+	made  bool // by adding to it, not by the rules file
+}
+
+// counterSlots is how many slots each window of a counter has.
+const counterSlots = 10
+
+// madeSpans are the windows of a counter that was made by adding to it.
+var madeSpans = [...]time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}
+
+func newCounter(c rules.Counter, budget int64) (*counter, error) {
+	windows := make([]lately.Window, len(c.Spans))
+	for i, span := range c.Spans {
+		windows[i] = lately.Window{Span: span, Slot: slotOf(span)}
+	}
+	table, err := lately.NewTable(lately.TableConfig{Budget: budget, Compare: true}, windows...)
+	if err != nil {
+		return nil, fmt.Errorf("counter %q: %w", c.Name, err)
+	}
+	return &counter{Counter: c, table: table}, nil
+}
+
+// slotOf cuts a span of whole milliseconds into slots of whole nanoseconds.
+func slotOf(span time.Duration) time.Duration { return span / counterSlots }
+
+// counts reports whether c counts what d says, in the same way.
+func (c *counter) counts(d *rules.Counter) bool {
+	return c.Name == d.Name && c.Key.Equal(d.Key) && slices.Equal(c.Spans, d.Spans) && reflect.DeepEqual(c.When, d.When)
+}
+
+// longest returns the longest span of c.
+func (c *counter) longest() time.Duration { return slices.Max(c.Spans) }
+
+// add counts e at t, if it is one that c counts. key is memory for its key.
+func (c *counter) add(e *match.Event, t time.Time, key []byte) []byte {
+	if !c.Condition.Holds(e) {
+		return key
+	}
+	key, ok := c.Key.Append(key[:0], e)
+	if ok {
+		c.table.AddBytesAt(t, key, 1) // a table without room counts what it refuses
+	}
+	return key
+}
+
+// A CounterInfo is what an Engine says of one of its counters.
+type CounterInfo struct {
+	Name     string
+	Fields   []string        // of its key
+	Spans    []time.Duration // of its windows
+	Made     bool            // by adding to it, not by the rules file
+	Sentence string
+	Keys     int
+	Stats    lately.TableStats
+}
+
+// Counters yields the counters, those of the rules file first.
+func (e *Engine) Counters() iter.Seq[CounterInfo] {
+	return func(yield func(CounterInfo) bool) {
+		for _, c := range e.book.Load().counters {
+			info := CounterInfo{
+				Name: c.Name, Fields: c.Key.Fields(), Spans: c.Spans, Made: c.made, Sentence: c.Sentence(),
+				Keys: c.table.Len(), Stats: c.table.Stats(),
+			}
+			if !yield(info) {
+				return
+			}
+		}
+	}
+}
+
+// A KeyCount is a key with its bounds: the true count lies in [Lo, Hi].
+type KeyCount struct {
+	Key    []string // its values
+	Lo, Hi uint64
+}
+
+// Top returns the n keys of a counter with the largest counts over a span that
+// ends now, the largest first. It goes through the counter's keys once. span 0
+// means the counter's longest. The error is an [*Error].
+func (e *Engine) Top(name string, n int, span time.Duration) ([]KeyCount, error) {
+	c, span, err := e.counterFor(name, span)
+	if err != nil {
+		return nil, err
+	}
+	if n < 1 || n > maxTop {
+		return nil, errorf(BadArg, "n is %d; allowed is 1 to %d", n, maxTop)
+	}
+	top, err := c.table.TopAt(e.now(), n, span)
+	if err != nil {
+		return nil, errorf(BadArg, "%v", err)
+	}
+	out := make([]KeyCount, len(top))
+	for i, k := range top {
+		out[i] = KeyCount{Key: values(c.Key, k.Key), Lo: k.Lo, Hi: k.Hi}
+	}
+	return out, nil
+}
+
+const maxTop = 10_000
+
+// values takes the key of k apart, into strings of their own.
+func values(k match.Key, key string) []string {
+	var out []string
+	for part := range k.Parts([]byte(key)) {
+		out = append(out, string(part))
+	}
+	return out
+}
+
+// counterFor returns a counter and the span that is asked for.
+func (e *Engine) counterFor(name string, span time.Duration) (*counter, time.Duration, error) {
+	c := e.book.Load().counter(name)
+	if c == nil {
+		return nil, 0, e.noCounter(name)
+	}
+	if span == 0 {
+		span = c.longest()
+	}
+	if span < 0 || span > c.longest() {
+		return nil, 0, errorf(BadArg, "span is %s; counter %q has up to %s", rules.FormatDuration(span), name, rules.FormatDuration(c.longest()))
+	}
+	return c, span, nil
+}
+
+func (e *Engine) noCounter(name string) error {
+	var names []string
+	for _, c := range e.book.Load().counters {
+		names = append(names, c.Name)
+	}
+	if len(names) == 0 {
+		return errorf(BadArg, "there is no counter %q, nor any other", name)
+	}
+	return errorf(BadArg, "there is no counter %q; there is %s", name, strings.Join(names, ", "))
+}
+
+// make makes the counter of that name, which counts keys of one value.
+func (e *Engine) make(name string) (*counter, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b := e.book.Load()
+	if c := b.counter(name); c != nil {
+		return c, nil
+	}
+	if err := validName(name); err != nil {
+		return nil, err
+	}
+	made := 0
+	for _, c := range b.counters {
+		if c.made {
+			made++
+		}
+	}
+	if made == MaxCounters {
+		return nil, errorf(Overload, "counter %q would be one too many; %d were made by adding to them, and more can be declared in the rules file", name, made)
+	}
+	key, err := match.NewKey(match.Fold{Off: true}, "key")
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCounter(rules.Counter{Name: name, Key: key, Spans: madeSpans[:]}, e.config.CounterBudget/(2*MaxCounters))
+	if err != nil {
+		return nil, err
+	}
+	c.made = true
+	e.book.Store(b.with(c))
+	return c, nil
+}
+
+// validName returns an error for what cannot be the name of a counter.
+func validName(name string) error {
+	ok := name != "" && len(name) <= MaxName
+	for i := range len(name) {
+		b := name[i]
+		ok = ok && (b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte("_-.:/", b) >= 0)
+	}
+	if !ok {
+		return errorf(BadArg, "counter name %.80q: allowed is 1 to %d letters, digits and _-.:/", name, MaxName)
+	}
+	return nil
+}

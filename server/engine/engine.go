@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lately-go/lately/internal/journal"
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/rules"
+)
+
+// An Engine counts and judges events under a rules file. It is safe for
+// concurrent use; [Engine.Caller] returns what decisions are asked of. Make one with
+// [New]; the zero Engine is not usable.
+type Engine struct {
+	config   Config
+	log      *slog.Logger
+	started  time.Time
+	throttle *ratelimit.Throttle
+
+	book    atomic.Pointer[book]
+	limiter atomic.Pointer[ratelimit.Limiter]
+	memory  atomic.Pointer[ratelimit.Memory] // its store
+	clock   atomic.Uint32                    // undecided, live or eventTime
+
+	mu      sync.Mutex // keeps apart what changes the book and the clock
+	reloads reloads
+
+	banMu   sync.Mutex       // bans by hand and lines of the journal come in one order
+	journal *journal.Journal // or nil
+
+	hub     hub
+	history history
+	tallies [tallies]tally
+	callers atomic.Uint64
+
+	stop chan struct{}
+	done sync.WaitGroup
+}
+
+// The clocks by which an Engine judges.
+const (
+	undecided = iota
+	live
+	eventTime
+)
+
+// reloads is what became of the rules file since the start.
+type reloads struct {
+	n    uint64
+	at   time.Time
+	last error
+}
+
+// New returns an Engine that judges by the rules of c.
+func New(c Config) (*Engine, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	if c.Rules == nil {
+		c.Rules = noRules()
+	}
+	if c.CounterBudget == 0 {
+		c.CounterBudget = DefaultCounterBudget
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	e := &Engine{config: c, log: c.Log, started: time.Now(), stop: make(chan struct{})}
+	if err := e.setLimiter(c.Rules, 0); err != nil {
+		return nil, err
+	}
+	b, err := newBook(c.Rules, nil, c.CounterBudget)
+	if err != nil {
+		return nil, err
+	}
+	e.book.Store(b)
+	if e.throttle, err = ratelimit.NewThrottle(ratelimit.ThrottleConfig{}); err != nil {
+		return nil, err
+	}
+	e.reloads.at = e.started
+	e.history.init(e)
+	e.done.Go(e.sample)
+	return e, nil
+}
+
+// setLimiter makes the limiter an empty one of the rules of f.
+func (e *Engine) setLimiter(f *rules.File, resolution time.Duration) error {
+	m, err := ratelimit.NewMemory(f.Limits, ratelimit.MemoryConfig{
+		Budget: e.config.Budget, Bans: e.config.Bans, Resolution: resolution, OnBan: e.banned,
+	})
+	if err != nil {
+		return fmt.Errorf("limits: %w", err)
+	}
+	e.memory.Store(m)
+	e.limiter.Store(ratelimit.NewLimiter(f.Limits, m))
+	return nil
+}
+
+// Close ends the engine's goroutine and all subscriptions. Nothing may be asked of
+// it afterwards.
+func (e *Engine) Close() {
+	close(e.stop)
+	e.hub.close()
+	e.done.Wait()
+}
+
+// Now returns the time at which live events are judged at this moment.
+func (e *Engine) Now() time.Time { return e.now() }
+
+func (e *Engine) now() time.Time { return e.limiter.Load().Now() }
+
+// Rules returns the rules file in force.
+func (e *Engine) Rules() *rules.File { return e.book.Load().file }
+
+// Reload puts the rules of file in force. No count is lost: a rule that keeps its
+// name and its key takes over what was counted, as [ratelimit.Limiter.Update] says,
+// and a counter or hot rule that stays as it was keeps all. On an error the rules
+// stay as they were.
+func (e *Engine) Reload(file *rules.File) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	err := e.reload(file)
+	e.reloads.last = err
+	if err != nil {
+		return err
+	}
+	e.reloads.n++
+	e.reloads.at = time.Now()
+	e.hub.publish(Event{Type: RulesChanged, Time: e.now()})
+	return nil
+}
+
+// reload is Reload without what is told about it.
+//
+// REQUIRES: e.mu.
+func (e *Engine) reload(file *rules.File) error {
+	b, err := newBook(file, e.book.Load(), e.config.CounterBudget)
+	if err != nil {
+		return err
+	}
+	if err := e.limiter.Load().Update(file.Limits); err != nil {
+		return fmt.Errorf("limits: %w", err)
+	}
+	e.book.Store(b)
+	return nil
+}
+
+// ReloadFailed notes that the rules file could not be read, so that the state says
+// so: the rules in force are those of before.
+func (e *Engine) ReloadFailed(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.reloads.last = err
+}
+
+// toEventTime makes an engine that has judged nothing judge by event time.
+func (e *Engine) toEventTime() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch e.clock.Load() {
+	case eventTime:
+		return nil
+	case live:
+		return errLive
+	}
+	if err := e.setLimiter(e.book.Load().file, EventResolution); err != nil {
+		return err
+	}
+	if !e.clock.CompareAndSwap(undecided, eventTime) {
+		return errLive
+	}
+	return nil
+}
+
+var errLive = &Error{BadArg, "AT is for a server that has judged no live event: it judges by one clock, and this one has begun by its own"}
+
+// asLive notes that a live event is about to be judged.
+func (e *Engine) asLive() {
+	if e.clock.Load() == undecided {
+		e.clock.CompareAndSwap(undecided, live)
+	}
+}
+
+// noRule is the error for a rule that is not there, as limiters tell it.
+func noRule(err error) error {
+	if _, ok := errors.AsType[*ratelimit.RuleError](err); ok {
+		return &Error{NoRule, err.Error()}
+	}
+	return err
+}

@@ -1,0 +1,232 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Totals is what an engine has decided so far.
+type Totals struct {
+	Allowed uint64 `json:"allowed"`
+	Refused uint64 `json:"refused"` // those that a ban refused included
+	Banned  uint64 `json:"banned"`  // of Refused
+	Errors  uint64 `json:"errors"`  // questions that could not be answered
+}
+
+func (t Totals) minus(o Totals) Totals {
+	return Totals{t.Allowed - o.Allowed, t.Refused - o.Refused, t.Banned - o.Banned, t.Errors - o.Errors}
+}
+
+// A RuleTotals is the same of one rule: what its own judgement was.
+type RuleTotals struct {
+	Allowed uint64 `json:"allowed"`
+	Refused uint64 `json:"refused"`
+	Shadow  uint64 `json:"shadow"`
+	Banned  uint64 `json:"banned"`
+	Bans    uint64 `json:"bans"` // that began
+}
+
+func (t RuleTotals) minus(o RuleTotals) RuleTotals {
+	return RuleTotals{t.Allowed - o.Allowed, t.Refused - o.Refused, t.Shadow - o.Shadow, t.Banned - o.Banned, t.Bans - o.Bans}
+}
+
+// A HotKey is a key that has become hot.
+type HotKey struct {
+	Rule  string    `json:"rule"`
+	Key   []string  `json:"key"`
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+}
+
+// A history keeps the totals as they were each second of the last two minutes and
+// each minute of the last day: rates for charts cost decisions nothing. It is
+// about what was decided, and as exact as its samples; what is counted for keys is
+// in windows.
+type history struct {
+	mu      sync.Mutex
+	seconds samples
+	minutes samples
+	hot     []HotKey // the last that became so
+}
+
+const (
+	keptSeconds = 121
+	keptMinutes = 24*60 + 1
+	keptRules   = 256 // whose totals are kept
+	keptHot     = 1000
+)
+
+// A sample is the totals at a moment.
+type sample struct {
+	at    time.Time
+	all   Totals
+	rules map[string]RuleTotals
+}
+
+// samples is a ring of them.
+type samples struct {
+	ring []sample
+	next int
+	full bool
+}
+
+func (s *samples) add(x sample) {
+	s.ring[s.next] = x
+	if s.next++; s.next == len(s.ring) {
+		s.next, s.full = 0, true
+	}
+}
+
+// all returns the samples, oldest first.
+func (s *samples) all() []sample {
+	if !s.full {
+		return slices.Clone(s.ring[:s.next])
+	}
+	return append(slices.Clone(s.ring[s.next:]), s.ring[:s.next]...)
+}
+
+func (h *history) init(e *Engine) {
+	h.seconds.ring, h.minutes.ring = make([]sample, keptSeconds), make([]sample, keptMinutes)
+	first := e.measure()
+	h.seconds.add(first)
+	h.minutes.add(first)
+}
+
+// sample adds to the history until the engine is closed.
+func (e *Engine) sample() {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-e.stop:
+			return
+		case <-tick.C:
+		}
+		x := e.measure()
+		e.history.mu.Lock()
+		e.history.seconds.add(x)
+		if n%60 == 0 {
+			e.history.minutes.add(x)
+		}
+		e.history.mu.Unlock()
+	}
+}
+
+// measure returns the totals of now.
+func (e *Engine) measure() sample {
+	x := sample{at: time.Now(), all: e.Totals(), rules: make(map[string]RuleTotals)}
+	for i, r := range e.limiter.Load().Stats().Rules {
+		if i == keptRules {
+			break
+		}
+		x.rules[r.Rule] = RuleTotals{r.Allowed, r.Refused, r.Shadow, r.Banned, r.BansStarted}
+	}
+	return x
+}
+
+// Totals returns what was decided so far.
+func (e *Engine) Totals() (t Totals) {
+	for i := range e.tallies {
+		s := &e.tallies[i]
+		t.Allowed += s.allowed.Load()
+		t.Refused += s.refused.Load()
+		t.Banned += s.banned.Load()
+		t.Errors += s.errors.Load()
+	}
+	return t
+}
+
+func (h *history) heated(k HotKey) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.hot) == keptHot {
+		h.hot = slices.Delete(h.hot, 0, keptHot/10)
+	}
+	h.hot = append(h.hot, k)
+}
+
+// Hot returns the keys that are hot, those that became so last first.
+func (e *Engine) Hot() []HotKey {
+	now := e.now()
+	e.history.mu.Lock()
+	defer e.history.mu.Unlock()
+	var hot []HotKey
+	for _, k := range slices.Backward(e.history.hot) {
+		if k.Until.After(now) {
+			hot = append(hot, k)
+		}
+	}
+	return hot
+}
+
+// A Rate is what was decided in a part of the past.
+type Rate struct {
+	From  time.Time             `json:"from"`
+	To    time.Time             `json:"to"`
+	All   Totals                `json:"all"`
+	Rules map[string]RuleTotals `json:"rules,omitempty"`
+}
+
+// Rates returns what was decided in the last span, from a second to a day, cut into
+// at most points parts of equal width, oldest first. There are fewer of them when
+// the engine is younger.
+func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]Rate, error) {
+	if span < time.Second || span > 24*time.Hour {
+		return nil, errorf(BadArg, "span is %v; allowed is 1s to 24h", span)
+	}
+	if points < 1 || points > keptMinutes {
+		return nil, errorf(BadArg, "points is %d; allowed is 1 to %d", points, keptMinutes-1)
+	}
+	e.history.mu.Lock()
+	all := e.history.seconds.all()
+	if span > (keptSeconds-1)*time.Second {
+		last := all[len(all)-1]
+		all = append(e.history.minutes.all(), last)
+	}
+	e.history.mu.Unlock()
+	return cut(all, span, points, perRule), nil
+}
+
+// cut returns the differences of samples that are about span/points apart.
+func cut(all []sample, span time.Duration, points int, perRule bool) []Rate {
+	last := all[len(all)-1]
+	width := span / time.Duration(points)
+	var rates []Rate
+	to := last
+	for k := 1; k <= points; k++ {
+		from, ok := before(all, last.at.Add(-time.Duration(k)*width))
+		if !ok || !from.at.Before(to.at) {
+			if ok {
+				continue // samples are further apart than parts
+			}
+			break
+		}
+		rates = append(rates, difference(from, to, perRule))
+		to = from
+	}
+	slices.Reverse(rates)
+	return rates
+}
+
+// before returns the newest sample no later than t, give or take half a second, for
+// samples are never taken quite on time.
+func before(all []sample, t time.Time) (sample, bool) {
+	limit := t.Add(time.Second / 2)
+	i, _ := slices.BinarySearchFunc(all, limit, func(x sample, t time.Time) int { return x.at.Compare(t) })
+	if i == 0 {
+		return sample{}, false
+	}
+	return all[i-1], true
+}
+
+func difference(from, to sample, perRule bool) Rate {
+	r := Rate{From: from.at, To: to.at, All: to.all.minus(from.all)}
+	if perRule {
+		r.Rules = make(map[string]RuleTotals)
+		for name, t := range to.rules {
+			r.Rules[name] = t.minus(from.rules[name])
+		}
+	}
+	return r
+}

@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/lately-go/lately/internal/journal"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// The types of the records that Save writes. A record of counts belongs to the
+// counter that was named last.
+const (
+	recordLimits  = 'l' // a chunk of ratelimit.Memory.Export
+	recordCounter = 'c' // a counterRecord
+	recordCounts  = 't' // a chunk of lately.Table.Export
+)
+
+// A counterRecord names a counter, with what its counts depend on.
+type counterRecord struct {
+	Name   string          `json:"name"`
+	Fields []string        `json:"fields"`
+	Spans  []time.Duration `json:"spans"`
+	Made   bool            `json:"made,omitempty"`
+}
+
+// Save writes down what e has counted, and its bans: records for Restore, of this
+// or another process. Decisions go on meanwhile. Statistics, hot keys and the
+// state of [Caller.Throttle] are left out.
+func (e *Engine) Save(add func(typ byte, data []byte) error) error {
+	for chunk := range e.memory.Load().Export(e.now()) {
+		if err := add(recordLimits, chunk); err != nil {
+			return err
+		}
+	}
+	for _, c := range e.book.Load().counters {
+		data, err := json.Marshal(counterRecord{c.Name, c.Key.Fields(), c.Spans, c.made})
+		if err != nil {
+			return err
+		}
+		if err := add(recordCounter, data); err != nil {
+			return err
+		}
+		for chunk := range c.table.Export() {
+			if err := add(recordCounts, chunk); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// A Restorer brings records back that Save wrote, in their order, before the first
+// decision. What belongs to a rule or counter that there is not any more is left
+// out. What was counted with other rules is carried as a reload would.
+type Restorer struct {
+	e       *Engine
+	counter *counter // that counts belong to; nil if there is none
+
+	Limits ratelimit.Imported
+	Counts int // keys of counters
+	Other  int // records of counters that count otherwise now
+}
+
+// Restorer returns a Restorer for e.
+func (e *Engine) Restorer() *Restorer { return &Restorer{e: e} }
+
+// Record brings one record back.
+func (r *Restorer) Record(typ byte, data []byte) error {
+	switch typ {
+	case recordLimits:
+		n, err := r.e.memory.Load().Import(r.e.now(), data)
+		r.Limits.Add(n)
+		return err
+	case recordCounter:
+		return r.begin(data)
+	case recordCounts:
+		if r.counter == nil {
+			r.Other++
+			return nil
+		}
+		n, err := r.counter.table.Import(data)
+		r.Counts += n.Keys
+		return err
+	}
+	return fmt.Errorf("record of the unknown type %q", typ)
+}
+
+// begin finds the counter that a record names.
+func (r *Restorer) begin(data []byte) (err error) {
+	var was counterRecord
+	if err := json.Unmarshal(data, &was); err != nil {
+		return fmt.Errorf("record of a counter: %w", err)
+	}
+	c := r.e.book.Load().counter(was.Name)
+	if c == nil && was.Made {
+		if c, err = r.e.make(was.Name); err != nil {
+			return err
+		}
+	}
+	r.counter = nil
+	if c != nil && slices.Equal(c.Key.Fields(), was.Fields) {
+		r.counter = c // windows that it has no more are left out
+	}
+	return nil
+}
+
+// Ban brings a line of the ban journal back.
+func (r *Restorer) Ban(data []byte) error {
+	var line banLine
+	if err := json.Unmarshal(data, &line); err != nil {
+		return fmt.Errorf("line of the ban journal: %w", err)
+	}
+	l := r.e.limiter.Load()
+	if lifted := line.Lift; lifted != nil {
+		if _, ok := l.Set().Named(lifted.Rule); ok {
+			_, _ = l.Lift(lifted.Rule, lifted.Key...) // of a key that the rule has no more
+		}
+		return nil
+	}
+	if line.Ban == nil {
+		return errors.New("line of the ban journal has neither a ban nor the end of one")
+	}
+	b := *line.Ban
+	if now := l.Now(); b.Since.After(now) { // the clock was set back: no ban lasts longer for it
+		b.Since, b.Until = now, now.Add(b.Until.Sub(b.Since))
+	}
+	text, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	_, err = l.ImportBans(io.MultiReader(bytes.NewReader(text), bytes.NewReader([]byte{'\n'})))
+	if errors.Is(err, ratelimit.ErrNoRoom) {
+		return nil // as it would be live
+	}
+	return err
+}
+
+// Journal says where bans that change from now on are written down.
+func (e *Engine) Journal(j *journal.Journal) {
+	e.banMu.Lock()
+	defer e.banMu.Unlock()
+	e.journal = j
+}

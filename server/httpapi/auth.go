@@ -1,0 +1,220 @@
+package httpapi
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lately-go/lately/server/access"
+	"github.com/lately-go/lately/server/engine"
+)
+
+// role returns the role that a need asks for.
+func (n need) role() access.Role {
+	switch n {
+	case everyone:
+		return access.None
+	case toRead:
+		return access.Read
+	case toCheck:
+		return access.Check
+	}
+	return access.Admin
+}
+
+// tokens returns the tokens as they are now, or nil if there are none.
+func (s *Server) tokens() *access.Tokens {
+	if s.config.Tokens == nil {
+		return nil
+	}
+	return s.config.Tokens()
+}
+
+// authorize finds out who asks, and returns an error if he may not ask for the
+// route. It says the same of no token and of a wrong one.
+func (s *Server) authorize(c *call) error {
+	tokens := s.tokens()
+	if tokens == nil {
+		c.role = access.Admin
+		return nil
+	}
+	if c.route.need == everyone {
+		return nil // who he is does not matter, and is not looked at
+	}
+	if token := s.token(c); token != "" {
+		if err := s.check(c, tokens, token); err != nil {
+			return err
+		}
+	} else if !c.route.foreign {
+		c.role, c.who = s.sessions.role(c.r, tokens)
+	}
+	switch {
+	case c.role == access.None:
+		s.denied.Add(1)
+		return errToken
+	case !c.role.May(c.route.need.role()):
+		s.denied.Add(1)
+		return &engine.Error{Code: engine.Denied, Message: "the role is " + c.role.String() + "; needed is " + c.route.need.role().String()}
+	}
+	return nil
+}
+
+// token returns the token that c has in its header. Forward-auth has the client's own
+// Authorization, which is none of ours.
+func (s *Server) token(c *call) string {
+	if t := c.r.Header["X-Lately-Token"]; len(t) > 0 {
+		return t[0]
+	}
+	const scheme = "Bearer "
+	if t := c.r.Header["Authorization"]; len(t) > 0 && !c.route.foreign && len(t[0]) > len(scheme) && strings.EqualFold(t[0][:len(scheme)], scheme) {
+		return t[0][len(scheme):]
+	}
+	return ""
+}
+
+// check makes c who has that token, or returns an error. A peer that guesses is not
+// listened to for a while, whatever he then brings.
+func (s *Server) check(c *call, tokens *access.Tokens, token string) error {
+	peer := c.peer()
+	who, err := s.guard.Authenticate(tokens, token, peer)
+	if err != nil {
+		s.denied.Add(1)
+		s.log.Warn("a login failed", "peer", peer, "error", err)
+		if e, ok := errors.AsType[*access.RefusedError](err); ok {
+			return &apiError{
+				status: http.StatusTooManyRequests, code: engine.Denied, retry: e.RetryAfter,
+				detail: "there were too many failed logins from this address",
+			}
+		}
+		return errToken
+	}
+	c.role, c.who = who.Role, who.Name
+	return nil
+}
+
+// cookieName is the name of the session cookie.
+const cookieName = "lately"
+
+const (
+	sessionLife = 12 * time.Hour
+	maxSessions = 1024
+)
+
+// sessions is who has logged in. The cookie holds a random number, of which the hash
+// is kept.
+type sessions struct {
+	mu  sync.Mutex
+	all map[[sha256.Size]byte]session
+}
+
+// A session ends with its time, and when the tokens change.
+type session struct {
+	role   access.Role
+	who    string
+	tokens *access.Tokens
+	until  time.Time
+}
+
+// role returns who has the session of r's cookie.
+func (s *sessions) role(r *http.Request, tokens *access.Tokens) (access.Role, string) {
+	cookie, err := r.Cookie(cookieName)
+	if err != nil {
+		return access.None, ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x, ok := s.all[sha256.Sum256([]byte(cookie.Value))]
+	if !ok || x.tokens != tokens || !time.Now().Before(x.until) {
+		return access.None, ""
+	}
+	return x.role, x.who
+}
+
+// begin begins a session and returns the value of its cookie.
+func (s *sessions) begin(x session) string {
+	id := rand.Text() + rand.Text()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = make(map[[sha256.Size]byte]session)
+	}
+	if len(s.all) >= maxSessions {
+		s.makeRoom()
+	}
+	s.all[sha256.Sum256([]byte(id))] = x
+	return id
+}
+
+// makeRoom ends the sessions that are over, and the one that would be next.
+//
+// REQUIRES: s.mu.
+func (s *sessions) makeRoom() {
+	now, next := time.Now(), [sha256.Size]byte{}
+	var until time.Time
+	for id, x := range s.all {
+		if !now.Before(x.until) {
+			delete(s.all, id)
+		} else if until.IsZero() || x.until.Before(until) {
+			next, until = id, x.until
+		}
+	}
+	if len(s.all) >= maxSessions {
+		delete(s.all, next)
+	}
+}
+
+func (s *sessions) end(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, sha256.Sum256([]byte(id)))
+}
+
+type loginRequest struct {
+	Token string `json:"token"`
+}
+
+type loggedIn struct {
+	Role string `json:"role"`
+}
+
+// login answers a token with a session, for browsers.
+func login(c *call) error {
+	var req loginRequest
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	tokens := c.s.tokens()
+	if tokens == nil {
+		return c.answer(loggedIn{c.role.String()})
+	}
+	if err := c.s.check(c, tokens, req.Token); err != nil {
+		return err
+	}
+	id := c.s.sessions.begin(session{c.role, c.who, tokens, time.Now().Add(sessionLife)})
+	c.setCookie(id, int(sessionLife/time.Second))
+	c.audit("someone logged in")
+	return c.answer(loggedIn{c.role.String()})
+}
+
+// logout ends the session of the cookie, if there is one.
+func logout(c *call) error {
+	if err := c.decode(&nothing{}); err != nil {
+		return err
+	}
+	if cookie, err := c.r.Cookie(cookieName); err == nil {
+		c.s.sessions.end(cookie.Value)
+	}
+	c.setCookie("", -1)
+	return c.answer(nothing{})
+}
+
+func (c *call) setCookie(id string, age int) {
+	http.SetCookie(c.w, &http.Cookie{
+		Name: cookieName, Value: id, Path: "/", MaxAge: age,
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: c.r.TLS != nil,
+	})
+}

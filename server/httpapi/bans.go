@@ -1,0 +1,170 @@
+package httpapi
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/rules"
+)
+
+// A ban is a [ratelimit.BanRecord] for an answer.
+type ban struct {
+	Rule string `json:"rule"`
+	keyText
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until"`
+	Count  uint64    `json:"count" doc:"how many bans the rule has begun for the key so far"`
+	Reason string    `json:"reason"`
+	Source string    `json:"source" doc:"rule, or who added it"`
+}
+
+func banOf(r *ratelimit.BanRecord) ban {
+	return ban{r.Rule, keyTextOf(r.Key), r.Since.UTC(), r.Until.UTC(), r.Count, r.Reason, r.Source}
+}
+
+func bansOf(records []ratelimit.BanRecord) []ban {
+	list := make([]ban, len(records))
+	for i := range records {
+		list[i] = banOf(&records[i])
+	}
+	return list
+}
+
+type banList struct {
+	Bans  []ban `json:"bans"`
+	Total int   `json:"total" doc:"of all that match, listed or not"`
+}
+
+const (
+	maxBans   = 1000
+	maxOffset = 100_000
+)
+
+// listBans answers with bans, those that began last first.
+func listBans(c *call) error {
+	q, err := c.query()
+	if err != nil {
+		return err
+	}
+	limit, err := number(q, "limit", 100, 0, maxBans)
+	if err != nil {
+		return err
+	}
+	offset, err := number(q, "offset", 0, 0, maxOffset)
+	if err != nil {
+		return err
+	}
+	newest, total, err := c.s.newestBans(q.Get("rule"), q.Get("q"), offset+limit)
+	if err != nil {
+		return err
+	}
+	return c.answer(banList{bansOf(newest[min(offset, len(newest)):]), total})
+}
+
+// newestBans returns the n bans that began last, of those of that rule, if it is not
+// empty, which have text in their key or reason, and how many there are. It keeps no
+// more than some n of them at a time.
+func (s *Server) newestBans(rule, text string, n int) (newest []ratelimit.BanRecord, total int, err error) {
+	keep := func() {
+		slices.SortFunc(newest, func(a, b ratelimit.BanRecord) int {
+			if d := b.Since.Compare(a.Since); d != 0 {
+				return d
+			}
+			if d := strings.Compare(a.Rule, b.Rule); d != 0 {
+				return d
+			}
+			return slices.Compare(a.Key, b.Key)
+		})
+		newest = newest[:min(n, len(newest))]
+	}
+	for r, err := range s.engine.Bans() {
+		if err != nil {
+			return nil, 0, err
+		}
+		if rule != "" && r.Rule != rule || !mentions(&r, text) {
+			continue
+		}
+		total++
+		if newest = append(newest, r); len(newest) > 2*n+1024 {
+			keep()
+		}
+	}
+	keep()
+	return newest, total, nil
+}
+
+func mentions(r *ratelimit.BanRecord, text string) bool {
+	return text == "" || strings.Contains(r.Reason, text) ||
+		slices.ContainsFunc(r.Key, func(v string) bool { return strings.Contains(v, text) })
+}
+
+// A banRequest bans a key by hand.
+type banRequest struct {
+	Rule   string   `json:"rule"`
+	Key    keyArg   `json:"key,omitempty"`
+	Base64 [][]byte `json:"key_base64,omitempty"`
+	For    string   `json:"for" doc:"a duration such as 10m or 24h"`
+	Reason string   `json:"reason,omitempty"`
+}
+
+func addBan(c *call) error {
+	var req banRequest
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	d, err := rules.ParseDuration(req.For)
+	if err != nil {
+		return badArg("for is %q; allowed is a duration such as 10m or 24h", clip(req.For))
+	}
+	key, err := req.Key.values(req.Base64)
+	if err != nil {
+		return err
+	}
+	r, err := c.s.engine.Ban(req.Rule, key, d, req.Reason, c.source())
+	if err != nil {
+		return err
+	}
+	c.audit("a key was banned", "rule", r.Rule, "key", r.Key, "until", r.Until, "reason", r.Reason)
+	return c.answer(banOf(&r))
+}
+
+// source says who has added a ban.
+func (c *call) source() string {
+	source := "http"
+	if c.who != "" {
+		source += ":" + c.who
+	}
+	return strings.ToValidUTF8(source[:min(len(source), 64)], "")
+}
+
+// A liftRequest ends a ban.
+type liftRequest struct {
+	Rule   string   `json:"rule"`
+	Key    keyArg   `json:"key,omitempty"`
+	Base64 [][]byte `json:"key_base64,omitempty"`
+}
+
+type lifted struct {
+	Lifted bool `json:"lifted" doc:"false if there was no ban"`
+}
+
+func lift(c *call) error {
+	var req liftRequest
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	key, err := req.Key.values(req.Base64)
+	if err != nil {
+		return err
+	}
+	ok, err := c.s.engine.Lift(req.Rule, key)
+	if err != nil {
+		return err
+	}
+	if ok {
+		c.audit("a ban was lifted", "rule", req.Rule, "key", key)
+	}
+	return c.answer(lifted{ok})
+}

@@ -1,0 +1,109 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lately-go/lately/latelyhttp"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/rules"
+	"github.com/lately-go/lately/server/engine"
+)
+
+// A forward is how events are made of what proxies say, for one rules file.
+type forward struct {
+	file   *rules.File
+	fields *latelyhttp.EventFields
+	teller *latelyhttp.Teller
+}
+
+// forwarding returns the forward of the rules in force.
+func (s *Server) forwarding() *forward {
+	file, f := s.engine.Rules(), s.forward.Load()
+	if f == nil || f.file != file {
+		// The path is that of the client's request and not of ours; protocol and
+		// pattern are not known of it.
+		names := slices.DeleteFunc(file.Fields(), func(name string) bool {
+			return slices.Contains([]string{"path", "object", "query", "protocol", "pattern"}, name)
+		})
+		f = &forward{file, latelyhttp.NewEventFields(names), latelyhttp.NewTeller(file.Limits)}
+		s.forward.Store(f)
+	}
+	return f
+}
+
+// forwardAuth answers a proxy that asks whether to serve a request: 204 if so, 429 if
+// not, or 403 for a proxy that knows no other refusal (?refuse=403). It believes the
+// trusted proxies alone, and nobody else is answered: a proxy that the server does
+// not know would have all its clients counted as one.
+func forwardAuth(c *call) error {
+	q, err := c.query()
+	if err != nil {
+		return err
+	}
+	refusal, err := number(q, "refuse", http.StatusTooManyRequests, 400, 599)
+	if err != nil {
+		return err
+	}
+	client := c.s.identity.Client(c.r)
+	if client.Source == latelyhttp.FromPeer || client.Source == latelyhttp.Unknown {
+		return &engine.Error{Code: engine.Denied, Message: "forward-auth answers trusted proxies, and " + client.String() + " is none; name it in the setting trusted-proxy"}
+	}
+	target := header(c.r, "X-Original-Uri", "X-Forwarded-Uri")
+	if target == "" {
+		return badArg("there is neither X-Original-URI nor X-Forwarded-Uri; a proxy has to say what the client asked for")
+	}
+	f := c.s.forwarding()
+	ev := c.caller.Event()
+	f.fill(ev, c.r, client, target)
+	d := c.caller.Check(ev, 1)
+	return c.tellProxy(f.teller, &d, refusal)
+}
+
+// fill makes ev the event of the request that a proxy asks about.
+func (f *forward) fill(ev *match.Event, r *http.Request, client latelyhttp.Client, target string) {
+	asked := http.Request{Method: header(r, "X-Original-Method", "X-Forwarded-Method"), Host: header(r, "X-Forwarded-Host"), Header: r.Header, URL: r.URL}
+	if asked.Method == "" {
+		asked.Method = http.MethodGet
+	}
+	f.fields.Fill(ev, &asked, client)
+	path, query, _ := strings.Cut(target, "?")
+	if _, rest, ok := strings.Cut(path, "://"); ok && path[0] != '/' { // as clients ask a proxy
+		_, path, _ = strings.Cut(rest, "/")
+		path = "/" + path
+	}
+	ev.SetNamedString("path", path)
+	ev.SetNamedString("object", path)
+	ev.SetNamedString("query", query)
+}
+
+// header returns the first of these fields that r has.
+func header(r *http.Request, names ...string) string {
+	for _, name := range names {
+		if v := r.Header[name]; len(v) > 0 && v[0] != "" {
+			return v[0]
+		}
+	}
+	return ""
+}
+
+// tellProxy answers with d. A key that is too long is no reason to let it in.
+func (c *call) tellProxy(teller *latelyhttp.Teller, d *ratelimit.Decision, refusal int) error {
+	h := c.w.Header()
+	teller.WriteHeaders(h, d)
+	if d.Allowed {
+		h["Lately-Decision"] = []string{"allowed"}
+		c.wrote = true
+		c.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	h["Lately-Decision"] = []string{"refused"}
+	body, status := teller.AppendProblem(c.out[:0], d)
+	c.out = body
+	if status == http.StatusTooManyRequests || refusal != http.StatusTooManyRequests {
+		status = refusal
+	}
+	return c.send(status, problemType)
+}

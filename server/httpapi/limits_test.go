@@ -1,0 +1,186 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/server/engine"
+)
+
+// long reports whether the long forms of tests run.
+func long() bool { return os.Getenv("LATELY_LONG") != "" }
+
+func dial(t testing.TB, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(time.Minute)) // a test that hangs has failed
+	return conn
+}
+
+// answerOf reads the answer on conn.
+func answerOf(t testing.TB, conn net.Conn) (status int, body string, header http.Header) {
+	t.Helper()
+	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(b), r.Header
+}
+
+func TestBodiesThatAreRefused(t *testing.T) {
+	s := newServer(t, nil)
+	deep := strings.Repeat(`{"event":`, 100_000) + strings.Repeat("}", 100_000)
+	many := `{"event":{` + strings.TrimSuffix(strings.Repeat(`"f%d":"v",`, maxFields+1), ",") + `}}`
+	for i := range maxFields + 1 {
+		many = strings.Replace(many, "%d", fmt.Sprint(i), 1)
+	}
+	for name, body := range map[string]string{
+		"deep": deep, "deep list": strings.Repeat("[", 100_000), "many fields": many, "no UTF-8": "{\"event\":{\"client\":\"\xff\"}}",
+		"many events": `{"events":[` + strings.TrimSuffix(strings.Repeat(`{"event":{}},`, maxBatch+1), ",") + `]}`, "empty": "",
+	} {
+		w := post(s, "/v1/check", body)
+		p := wantProblem(t, w, 400, engine.BadArg)
+		if len(p.Detail) > 300 {
+			t.Errorf("%s: the answer has %d bytes", name, len(p.Detail))
+		}
+	}
+	wantProblem(t, post(s, "/v1/check", strings.Repeat(" ", maxBody+1)), 413, engine.BadArg)
+	if w := post(s, "/v1/check", `{"event":{}}`+strings.Repeat(" ", maxBody-12)); w.Code != 200 {
+		t.Errorf("a body of the largest size: %d %s", w.Code, w.Body)
+	}
+	wantProblem(t, ask(s, request{method: "POST", path: "/v1/check", body: "{}", header: http.Header{"Content-Encoding": {"gzip"}}}), 415, engine.BadArg)
+	if w := post(s, "/v1/take", `{"rule":"per-client","key":"`+strings.Repeat("k", engine.MaxKey+1)+`"}`); w.Code != 400 {
+		t.Errorf("a long key: %d %s", w.Code, w.Body)
+	}
+}
+
+// Ten gigabytes, said before or not, are refused for what was read so far.
+func TestEndlessBodies(t *testing.T) {
+	addr := serve(t, newServer(t, nil))
+	const head = "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+	conn := dial(t, addr)
+	fmt.Fprintf(conn, "%sContent-Length: 10737418240\r\n\r\n", head)
+	status, body, header := answerOf(t, conn)
+	if status != 413 || header.Get("Connection") != "close" {
+		t.Errorf("%d %s %v", status, body, header)
+	}
+	conn = dial(t, addr)
+	fmt.Fprintf(conn, "%sTransfer-Encoding: chunked\r\n\r\n", head)
+	sent := 0
+	chunk := append([]byte("10000\r\n"), append(bytes.Repeat([]byte(" "), 0x10000), "\r\n"...)...)
+	for sent < 10<<30 {
+		n, err := conn.Write(chunk)
+		if sent += n; err != nil {
+			break
+		}
+	}
+	if sent > 64<<20 {
+		t.Errorf("%d MiB were taken", sent>>20)
+	}
+	if w, err := http.Get("http://" + addr + "/healthz"); err != nil || w.StatusCode != 200 {
+		t.Errorf("the next request: %v", err)
+	} else {
+		w.Body.Close()
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// Connections that say next to nothing are closed, and keep nobody out meanwhile.
+func TestSlowloris(t *testing.T) {
+	n := 100
+	if long() {
+		n = 2000
+	}
+	s := newServer(t, nil)
+	addr := serve(t, s)
+	conns := make([]net.Conn, n)
+	for i := range conns {
+		conns[i] = dial(t, addr)
+		fmt.Fprintf(conns[i], "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nX-%d: ", i)
+	}
+	if w, err := http.Get("http://" + addr + "/healthz"); err != nil || w.StatusCode != 200 {
+		t.Errorf("a request meanwhile: %v", err)
+	} else {
+		w.Body.Close()
+	}
+	for i, conn := range conns {
+		conn.Write([]byte("x")) // one more byte is no reason to wait longer
+		if _, err := io.Copy(io.Discard, conn); err != nil && os.IsTimeout(err) {
+			t.Fatalf("connection %d is still open", i)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestSlowBody(t *testing.T) {
+	if !long() {
+		t.Skip("SKIP: it takes 5 seconds; LATELY_LONG is not set")
+	}
+	conn := dial(t, serve(t, newServer(t, nil)))
+	fmt.Fprint(conn, "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	if status, body, _ := answerOf(t, conn); status != 408 {
+		t.Errorf("%d %s; want 408", status, body)
+	}
+}
+
+func TestLargeHeader(t *testing.T) {
+	conn := dial(t, serve(t, newServer(t, nil)))
+	fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n", strings.Repeat("x", 32<<10))
+	if status, body, _ := answerOf(t, conn); status != 431 {
+		t.Errorf("%d %s; want 431", status, body)
+	}
+}
+
+func TestTooManyConnections(t *testing.T) {
+	s := newServer(t, func(c *Config) { c.MaxConnections, c.PeerConnections = 3, 2 })
+	addr := serve(t, s)
+	healthy := func(conn net.Conn) int {
+		fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		status, _, _ := answerOf(t, conn)
+		return status
+	}
+	first, second := dial(t, addr), dial(t, addr)
+	if a, b := healthy(first), healthy(second); a != 200 || b != 200 {
+		t.Fatalf("the first two: %d and %d", a, b)
+	}
+	status, body, _ := answerOf(t, dial(t, addr))
+	if status != 503 || !strings.Contains(body, "OVERLOAD") {
+		t.Errorf("the third of one peer: %d %s", status, body)
+	}
+	other := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	conn, err := other.Dial("tcp", addr)
+	if err != nil {
+		t.Skip("SKIP: 127.0.0.2 is no address here:", err)
+	}
+	defer conn.Close()
+	if got := healthy(conn); got != 200 {
+		t.Errorf("another peer: %d", got)
+	}
+	if st := s.Stats(); st.Connections != 3 || st.Refused != 1 || st.Accepted != 3 {
+		t.Errorf("%+v", st)
+	}
+	first.Close()
+	for s.Stats().Connections > 2 {
+		time.Sleep(time.Millisecond)
+	}
+	if got := healthy(dial(t, addr)); got != 200 {
+		t.Errorf("when one has gone: %d", got)
+	}
+}

@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/lately-go/lately/latelyprom"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A collector is a prometheus.Collector of a server. How many series there are
+// depends on the rules, never on keys, counters or clients.
+type collector struct {
+	s      *Server
+	series []series
+
+	mu      sync.Mutex
+	limiter *ratelimit.Limiter
+	limits  *latelyprom.Collector // of limiter
+}
+
+// A series is one figure.
+type series struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	of   func(*figures) (float64, bool)
+}
+
+// newMetrics returns what answers /metrics.
+func newMetrics(s *Server) (http.Handler, error) {
+	registry := prometheus.NewRegistry()
+	for _, c := range []prometheus.Collector{
+		&collector{s: s, series: newSeries(s.config.Version)}, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 4}), nil
+}
+
+// Describe sends nothing, which says that what is collected is not known before: the
+// limiter's figures are those of another limiter once the engine judges by event
+// time.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends the figures as they are now.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	if l := c.limiterCollector(); l != nil {
+		l.Collect(ch)
+	}
+	f := c.s.figures()
+	for _, s := range c.series {
+		if v, ok := s.of(f); ok {
+			ch <- prometheus.MustNewConstMetric(s.desc, s.kind, v)
+		}
+	}
+}
+
+func (c *collector) limiterCollector() *latelyprom.Collector {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.s.engine.Limiter(); c.limiter != now {
+		l, err := latelyprom.New(now, latelyprom.Config{})
+		if err != nil { // unreachable: there are no labels that could be wrong
+			return nil
+		}
+		c.limiter, c.limits = now, l
+	}
+	return c.limits
+}
+
+// scrape answers GET /metrics.
+func scrape(c *call) error {
+	if _, err := c.query(); err != nil {
+		return err
+	}
+	c.wrote = true
+	c.s.metrics.ServeHTTP(c.w, c.r)
+	return nil
+}

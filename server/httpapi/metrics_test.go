@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+// seriesOf returns the lines of /metrics that are series, without their values.
+func seriesOf(t *testing.T, s *Server) map[string]bool {
+	t.Helper()
+	w := get(s, "/metrics")
+	if w.Code != 200 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	names := make(map[string]bool)
+	for line := range strings.Lines(w.Body.String()) {
+		if name, _, ok := strings.Cut(line, " "); ok && !strings.HasPrefix(line, "#") {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// A hundred thousand keys, a ban of each hundredth, and counters of all names add no
+// series.
+func TestSeriesAreFixed(t *testing.T) {
+	s := newServer(t, func(c *Config) {
+		c.SnapshotAge = func() (time.Duration, bool) { return 90 * time.Second, true }
+	})
+	get(s, "/metrics") // so that what counts scrapes is there
+	before := seriesOf(t, s)
+	caller := s.engine.Caller()
+	addr := netip.MustParseAddr("10.0.0.0")
+	for i := range 100_000 {
+		addr = addr.Next()
+		ev := caller.Event()
+		ev.SetNamedString("client", addr.String())
+		ev.SetNamedString("path", "/")
+		caller.Check(ev, 1)
+		if i%1000 == 0 {
+			if _, err := s.engine.Ban("flood", []string{addr.String()}, time.Minute, "", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i := range 10 {
+		if err := caller.Add(fmt.Sprint("made-", i), "k", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := seriesOf(t, s)
+	for name := range after {
+		if !before[name] {
+			t.Errorf("there is a new series: %s", name)
+		}
+		if strings.Contains(name, "10.0.") || strings.Contains(name, "made-") {
+			t.Errorf("a series has a key in it: %s", name)
+		}
+	}
+	for _, want := range []string{
+		`lately_decisions_total{outcome="allowed"}`, "lately_snapshot_age_seconds", "lately_http_connections", "lately_subscribers",
+		`lately_events_total{outcome="allowed",rule="per-client"}`, `lately_build_info{version="devel"}`, "go_goroutines",
+	} {
+		if !after[want] {
+			t.Errorf("there is no series %s", want)
+		}
+	}
+	if !strings.Contains(get(s, "/metrics").Body.String(), "lately_decisions_total{outcome=\"allowed\"} 100000\n") {
+		t.Error("the decisions are not counted")
+	}
+}

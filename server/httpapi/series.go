@@ -1,0 +1,80 @@
+package httpapi
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lately-go/lately/server/engine"
+)
+
+// figures is what the series are about.
+type figures struct {
+	status      engine.Status
+	stats       Stats
+	keys        int
+	bytes       int64
+	refused     uint64
+	snapshotAge float64
+	hasSnapshot bool
+}
+
+func (s *Server) figures() *figures {
+	f := &figures{status: s.engine.Status(), stats: s.Stats()}
+	for i := range s.engine.Counters() {
+		f.keys += i.Keys
+		f.bytes += i.Stats.Bytes
+		f.refused += i.Stats.Refused
+	}
+	if s.config.SnapshotAge != nil {
+		age, ok := s.config.SnapshotAge()
+		f.snapshotAge, f.hasSnapshot = age.Seconds(), ok
+	}
+	return f
+}
+
+// newSeries returns the server's own figures.
+func newSeries(version string) (list []series) {
+	add := func(kind prometheus.ValueType, name, help string, labels prometheus.Labels, of func(*figures) (float64, bool)) {
+		list = append(list, series{prometheus.NewDesc("lately_"+name, help, nil, labels), kind, of})
+	}
+	count := func(name, help string, labels prometheus.Labels, of func(*figures) uint64) {
+		add(prometheus.CounterValue, name, help, labels, func(f *figures) (float64, bool) { return float64(of(f)), true })
+	}
+	gauge := func(name, help string, of func(*figures) float64) {
+		add(prometheus.GaugeValue, name, help, nil, func(f *figures) (float64, bool) { return of(f), true })
+	}
+	const decisions = "Decisions, of all listeners. What a ban refused is in banned and not in refused; error is questions without an answer."
+	count("decisions_total", decisions, prometheus.Labels{"outcome": "allowed"}, func(f *figures) uint64 { return f.status.Totals.Allowed })
+	count("decisions_total", decisions, prometheus.Labels{"outcome": "refused"}, func(f *figures) uint64 {
+		return f.status.Totals.Refused - min(f.status.Totals.Banned, f.status.Totals.Refused)
+	})
+	count("decisions_total", decisions, prometheus.Labels{"outcome": "banned"}, func(f *figures) uint64 { return f.status.Totals.Banned })
+	count("decisions_total", decisions, prometheus.Labels{"outcome": "error"}, func(f *figures) uint64 { return f.status.Totals.Errors })
+
+	gauge("counter_keys", "Keys that all counters hold.", func(f *figures) float64 { return float64(f.keys) })
+	gauge("counter_memory_bytes", "Memory that all counters take.", func(f *figures) float64 { return float64(f.bytes) })
+	count("counter_full_total", "Adds that a counter refused for want of room.", nil, func(f *figures) uint64 { return f.refused })
+
+	gauge("subscribers", "Subscribers of events, of all listeners.", func(f *figures) float64 { return float64(f.status.Subscribers) })
+	count("subscriber_events_total", "Events that subscribers were told of, each once.", nil, func(f *figures) uint64 { return f.status.Told })
+	count("subscribers_cut_total", "Subscribers that were cut because they were too slow for the events.", nil, func(f *figures) uint64 { return f.status.Cut })
+
+	count("rules_reloads_total", "Times that other rules were put in force.", nil, func(f *figures) uint64 { return f.status.Reloads })
+	gauge("rules_valid", "1 if the rules file could be read the last time, else 0.", func(f *figures) float64 {
+		if f.status.RulesError != nil {
+			return 0
+		}
+		return 1
+	})
+	gauge("start_time_seconds", "When the server was started, since 1970.", func(f *figures) float64 { return float64(f.status.Started.UnixMilli()) / 1e3 })
+	add(prometheus.GaugeValue, "build_info", "1, with the version as a label.", prometheus.Labels{"version": version}, func(*figures) (float64, bool) { return 1, true })
+	add(prometheus.GaugeValue, "snapshot_age_seconds", "How old the newest snapshot is; there is none without a data directory.", nil,
+		func(f *figures) (float64, bool) { return f.snapshotAge, f.hasSnapshot })
+
+	gauge("http_connections", "Open connections of the HTTP listener.", func(f *figures) float64 { return float64(f.stats.Connections) })
+	count("http_connections_total", "Connections that the HTTP listener accepted.", nil, func(f *figures) uint64 { return f.stats.Accepted })
+	count("http_connections_refused_total", "Connections that it refused for want of room.", nil, func(f *figures) uint64 { return f.stats.Refused })
+	count("http_requests_total", "Requests to the HTTP listener.", nil, func(f *figures) uint64 { return f.stats.Requests })
+	count("http_denied_total", "Requests without the role that they need.", nil, func(f *figures) uint64 { return f.stats.Denied })
+	count("http_panics_total", "Requests that ended in a panic.", nil, func(f *figures) uint64 { return f.stats.Panics })
+	return list
+}

@@ -1,0 +1,174 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lately-go/lately/latelyhttp"
+	"github.com/lately-go/lately/server/access"
+	"github.com/lately-go/lately/server/engine"
+)
+
+// How long a client may take. Streams have deadlines of their own.
+const (
+	headerTimeout = 2 * time.Second
+	readTimeout   = 5 * time.Second
+	writeTimeout  = 10 * time.Second
+	idleTimeout   = 60 * time.Second
+	maxHeader     = 16 << 10
+	maxStreams    = 250 // of one HTTP/2 connection
+)
+
+// A Server answers HTTP requests from an engine. It is safe for concurrent use, and
+// an [http.Handler]. Make one with [New]; the zero Server is not usable.
+type Server struct {
+	config   Config
+	engine   *engine.Engine
+	log      *slog.Logger
+	identity *latelyhttp.Identity
+	guard    *access.Guard
+	router   *router
+	hosts    map[string]bool
+	files    map[string]*file
+	openAPI  []byte
+	metrics  http.Handler
+	cross    http.CrossOriginProtection
+	sessions sessions
+	forward  atomic.Pointer[forward]
+	calls    sync.Pool // *call
+
+	beat        atomic.Pointer[beat]
+	subscribers atomic.Int64
+	draining    atomic.Bool
+	drained     chan struct{} // closed when it is told to end
+	drainOnce   sync.Once
+
+	gate     gate
+	requests atomic.Uint64
+	panics   atomic.Uint64
+	denied   atomic.Uint64
+	cut      atomic.Uint64
+}
+
+// New returns a Server of c. The error names the field that cannot be, its value
+// and what is allowed.
+func New(c Config) (*Server, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{config: c, engine: c.Engine, log: c.Log, guard: c.Guard, drained: make(chan struct{})}
+	if s.identity, err = latelyhttp.NewIdentity(c.identity()); err != nil {
+		return nil, err
+	}
+	if s.guard == nil {
+		if s.guard, err = access.NewGuard(access.GuardConfig{}); err != nil {
+			return nil, err
+		}
+	}
+	if s.router, err = newRouter(routes()); err != nil {
+		return nil, err
+	}
+	if s.files, err = readFiles(c.Console); err != nil {
+		return nil, fmt.Errorf("the console: %w", err)
+	}
+	if s.openAPI, err = s.router.openAPI(c.Version); err != nil {
+		return nil, err
+	}
+	if s.metrics, err = newMetrics(s); err != nil {
+		return nil, err
+	}
+	s.hosts = allowedHosts(c.Hosts)
+	s.calls.New = func() any { return &call{s: s, caller: s.engine.Caller()} }
+	s.beat.Store(newBeat())
+	s.gate.init(c.MaxConnections, c.PeerConnections)
+	return s, nil
+}
+
+// Serve answers the connections of l until ctx is done. It then stops to accept,
+// ends the event streams, finishes the requests under way for up to Config.Drain,
+// cuts what is left, and returns nil. An error is that of accepting. It may be called
+// for several listeners; once one was told to end, the Server is not ready any more.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(s.config.TLS != nil)
+	server := &http.Server{
+		Handler:           s,
+		Protocols:         &protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		TLSConfig:         s.config.TLS,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ConnContext:       s.connContext,
+	}
+	ended := make(chan error, 1)
+	go func() {
+		gated := &gatedListener{Listener: l, gate: &s.gate, plain: s.config.TLS == nil}
+		if s.config.TLS != nil {
+			server.TLSConfig = s.config.TLS.Clone()
+			server.TLSConfig.MinVersion = max(server.TLSConfig.MinVersion, tls.VersionTLS12)
+			ended <- server.ServeTLS(gated, "", "")
+			return
+		}
+		ended <- server.Serve(gated)
+	}()
+	stop := make(chan struct{})
+	var pulse sync.WaitGroup
+	pulse.Go(func() { s.pulse(stop) })
+	defer pulse.Wait()
+	defer close(stop)
+	select {
+	case err := <-ended:
+		server.Close()
+		return fmt.Errorf("http: %w", err)
+	case <-ctx.Done():
+	}
+	s.drain()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.Drain)
+	defer cancel()
+	if err := server.Shutdown(grace); err != nil {
+		s.log.Warn("requests were cut that took longer than the drain", "drain", s.config.Drain)
+		server.Close()
+	}
+	<-ended
+	return nil
+}
+
+// drain makes the server not ready, and ends streams.
+func (s *Server) drain() {
+	s.draining.Store(true)
+	s.drainOnce.Do(func() { close(s.drained) })
+}
+
+// Stats is what a Server has done.
+type Stats struct {
+	Connections int    // open now
+	Accepted    uint64 // connections
+	Refused     uint64 // connections, for want of room
+	Requests    uint64
+	Denied      uint64 // requests without the role that they need
+	Panics      uint64 // requests that ended so
+	Subscribers int    // of the event stream now
+	Cut         uint64 // subscribers that did not read
+}
+
+// Stats returns what s has done so far.
+func (s *Server) Stats() Stats {
+	return Stats{
+		Connections: int(s.gate.open.Load()), Accepted: s.gate.accepted.Load(), Refused: s.gate.refused.Load(),
+		Requests: s.requests.Load(), Denied: s.denied.Load(), Panics: s.panics.Load(),
+		Subscribers: int(s.subscribers.Load()), Cut: s.cut.Load(),
+	}
+}

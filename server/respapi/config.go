@@ -1,0 +1,130 @@
+package respapi
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/server/access"
+	"github.com/lately-go/lately/server/engine"
+)
+
+// Config says what a Server answers from, and its bounds. Only Engine has to be
+// set. The functions are called by several goroutines at once.
+type Config struct {
+	// Engine is what is asked.
+	Engine *engine.Engine
+
+	// Tokens returns the tokens as they are now. Where it is nil or returns
+	// nil, everyone who can connect is admin.
+	Tokens func() *access.Tokens
+
+	// Guard limits failed authentications; nil means a guard of its own. It
+	// is here so that all listeners can share one.
+	Guard *access.Guard
+
+	// Log is told of bans, lifts, resets, failed logins and panics; nil means
+	// nobody is.
+	Log *slog.Logger
+
+	// Reload reads the rules file again; nil means that there is none.
+	Reload func() error
+
+	// Version is the server's version, for HELLO and INFO; "" means "devel".
+	Version string
+
+	// TLS is the configuration of TLS; nil means none. A listener that is TLS
+	// already must not be given to Serve.
+	TLS *tls.Config
+
+	// MaxConnections bounds the connections; 0 means 10,000. PeerConnections
+	// bounds those of one address; 0 means half of MaxConnections.
+	MaxConnections, PeerConnections int
+
+	// MaxSubscribers bounds the connections that subscribe; 0 means 2,048.
+	MaxSubscribers int
+
+	// Idle is how long a connection may send nothing; 0 means 5 minutes, less
+	// than 0 for ever. One that subscribes may be silent for ever.
+	Idle time.Duration
+
+	// Drain is how long Serve waits for commands under way when it is told to
+	// end; 0 means 10 seconds.
+	Drain time.Duration
+}
+
+// How long a client may take.
+const (
+	greetTime   = 10 * time.Second // until its first command, and until it is authenticated
+	partialTime = 10 * time.Second // until a command that has begun is whole
+	writeTime   = 4 * time.Second  // until it takes what it is sent
+	quietTime   = 100 * time.Millisecond
+	lingerTime  = 500 * time.Millisecond
+)
+
+// What a client may send.
+const (
+	maxFields        = 64       // of an event
+	maxSubscriptions = 128      // of a connection
+	maxChannel       = 256      // bytes of a channel's name or a pattern
+	maxLogins        = 3        // unknown tokens on one connection
+	maxListed        = 10_000   // bans in an answer
+	maxLabel         = 64       // bytes of what a client calls itself
+	lingerBytes      = 64 << 10 // that are read from a client which is being closed
+	subscriberRoom   = 64 << 10 // of what the kernel keeps for a subscriber that does not read
+)
+
+// Limits of the codec, for those who may not ask anything yet and for the others.
+var (
+	strangerLimits = resp.Limits{Bulk: 1024, Args: 16, Inline: 1024, Command: 4096, Buffer: 1024}
+	callerLimits   = resp.Limits{}
+)
+
+// withDefaults returns c with what is not set, or the error that names the field
+// that is wrong.
+func (c Config) withDefaults() (Config, error) {
+	if c.Engine == nil {
+		return c, errors.New("Config.Engine is nil; make one with engine.New")
+	}
+	for _, n := range []struct {
+		name  string
+		value *int
+		def   int
+	}{
+		{"MaxConnections", &c.MaxConnections, 10_000},
+		{"PeerConnections", &c.PeerConnections, 0}, // half of the one before
+		{"MaxSubscribers", &c.MaxSubscribers, 2048},
+	} {
+		if *n.value < 0 {
+			return c, fmt.Errorf("Config.%s is %d; allowed is 0 (the default) or more", n.name, *n.value)
+		}
+		if *n.value == 0 {
+			*n.value = n.def
+		}
+	}
+	if c.PeerConnections == 0 {
+		c.PeerConnections = max(c.MaxConnections/2, 1)
+	}
+	if c.Drain < 0 {
+		return c, fmt.Errorf("Config.Drain is %v; allowed is 0 (10s) or more", c.Drain)
+	}
+	if c.Drain == 0 {
+		c.Drain = 10 * time.Second
+	}
+	if c.Idle == 0 {
+		c.Idle = 5 * time.Minute
+	}
+	if c.Tokens == nil {
+		c.Tokens = func() *access.Tokens { return nil }
+	}
+	if c.Version == "" {
+		c.Version = "devel"
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}

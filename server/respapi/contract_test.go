@@ -1,0 +1,214 @@
+package respapi
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// conversation is what is said on one connection to a server that has just begun, at
+// a clock that stands still.
+const conversation = `
+PING -> +PONG
+ping hello -> "hello"
+ECHO a~b -> "a b"
+NOSUCH x -> -ERR unknown command 'NOSUCH'; COMMAND DOCS has those that there are
+TAKE login ada -> [1 3 2 0 600000 "login" 0]
+take login ada cost 2 -> [1 3 0 0 600000 "login" 0]
+PEEK login ada -> [0 3 0 600000 600000 "login" 0]
+TAKE login ada -> [0 3 0 600000 600000 "login" 0]
+TAKE login ada COST 4 -> [0 3 0 -1 600000 "login" 0]
+REFUND login ada -> 1
+PEEK login ada -> [1 3 0 0 600000 "login" 0]
+REFUND login ada COST 9 -> 2
+RESET login ada -> +OK
+PEEK login ada COST 3 -> [1 3 0 0 600000 "login" 0]
+TAKE nosuch ada -> -NORULE …
+TAKE Login ada -> -NORULE …
+TAKE login -> -BADARG wrong number of arguments for 'take': TAKE rule key [COST n]
+TAKE login ada 4 -> -BADARG '4' stands behind the key; allowed is COST n
+TAKE login ada COST 1 1 -> -BADARG wrong number…
+TAKE login ada COST -> -BADARG 'COST' stands behind the key; allowed is COST n
+TAKE login ada PRICE 1 -> -BADARG 'PRICE' stands behind the key; allowed is COST n
+TAKE login ada COST 0 -> -BADARG COST is '0'; allowed is 1 to 2147483648
+TAKE login ada COST 2147483649 -> -BADARG …
+TAKE login ada COST 1.5 -> -BADARG …
+TAKE login ada COST -1 -> -BADARG …
+TAKE pair 192.0.2.1^ada -> [1 2 1 0 3600000 "pair" 0]
+TAKE pair 192.0.2.1 -> -BADARG number of key values is 1; allowed is 2: client, user
+CHECK client 192.0.2.1 user ada -> [1 2 0 0 3600000 "pair" 0]
+CHECK client ::ffff:192.0.2.1 user ada -> [0 2 0 3600000 3600000 "pair" 0]
+CHECK user bob cost 3 -> [1 3 0 0 600000 "login" 0]
+CHECK user bob -> [0 3 0 600000 600000 "login" 0]
+CHECK cOsT 1 user bob -> [0 3 0 600000 600000 "login" 0]
+CHECK nothing here -> [1 0 0 0 0 "" 0]
+CHECK user -> -BADARG wrong number…
+CHECK user ada x -> -BADARG field 'x' has no value
+CHECK COST 1 -> -BADARG event has 0 fields; allowed are 1 to 64
+CHECK user ada COST 1 COST 2 -> -BADARG COST is there twice
+CHECK user ada AT x -> -BADARG AT is 'x'; allowed is 0 to 9214646400000
+CHECK user ada AT 1700000000000 -> -BADARG AT is for a server…
+SUM requests 192.0.2.1 -> 2
+SUM requests 192.0.2.1 SPAN 1m -> 2
+SUM requests 192.0.2.1 SPAN 2h -> -BADARG span is 2h; counter "requests" has up to 1h
+SUM requests 192.0.2.1 SPAN 60 -> -BADARG SPAN is '60'; allowed is a duration such as 500ms, 10m, 1h30m or 7d
+SUM requests 192.0.2.1 SPAM 1m -> -BADARG 'SPAM' stands at the end; allowed is SPAN duration
+SUM nosuch x -> -BADARG there is no counter "nosuch"; there is requests
+RATE requests 192.0.2.1 SPAN 1s -> "2"
+ADD pages /a -> +OK
+ADD pages /b 5 -> +OK
+ADD pages /b 0 -> -BADARG n is '0'; allowed is 1 to 2147483648
+ADD bad~name x -> -BADARG counter name "bad name"…
+SUM pages /b -> 5
+TOP pages 10 -> ["/b" 5 "/a" 1]
+TOP pages 1 SPAN 1m -> ["/b" 5]
+TOP pages 0 -> -BADARG n is '0'…
+CL.THROTTLE user123 15 30 60 1 -> [0 16 15 -1 2]
+CL.THROTTLE user123 15 30 60 15 -> [0 16 0 -1 32]
+CL.THROTTLE user123 15 30 60 -> [1 16 0 2 32]
+CL.THROTTLE user123 15 30 60 17 -> [1 16 0 -1 32]
+CL.THROTTLE user123 15 30 60 0 -> [0 16 0 -1 32]
+CL.THROTTLE user123 -1 30 60 -> -BADARG max_burst is '-1'; allowed is 0 to 4294967294
+CL.THROTTLE user123 15 30 -> -BADARG wrong number…
+BANS -> []
+BAN login ada 10m too~many -> +OK
+TAKE login ada -> [0 3 0 600000 600000 "login" 946685400000]
+BANS RULE login COUNT 5 -> [["login" "ada" 946684800000 946685400000 0 "too many" "resp"]]
+BANS RULE pair -> []
+BANS RULE -> -BADARG 'RULE' is the last argument; allowed are RULE rule and COUNT n
+BANS SIZE 1 -> -BADARG 'SIZE' is not known; allowed are RULE rule and COUNT n
+BAN login ada 10 -> -BADARG duration is '10'; allowed is a duration such as 500ms, 10m, 1h30m or 7d
+BAN nosuch ada 10m -> -NORULE …
+BAN pair ada 10m -> -BADARG …
+UNBAN login ada -> 1
+UNBAN login ada -> 0
+RULES -> [["login" "limit" "…
+RULES RELOAD -> -BADARG there is no rules file to read again
+RULES NOSUCH -> -BADARG 'NOSUCH' is not known; allowed are RULES and RULES RELOAD
+SELECT 0 -> +OK
+SELECT 1 -> -BADARG database is '1'; allowed is 0
+CONFIG GET * -> []
+CONFIG SET maxmemory 1 -> -BADARG 'SET' is not for this server…
+TIME -> ["946684800" "0"]
+CLIENT ID -> 1
+CLIENT GETNAME -> nil
+CLIENT SETNAME mine -> +OK
+CLIENT GETNAME -> "mine"
+CLIENT SETNAME a~b -> -BADARG name is 'a b'; allowed are 64 visible characters of ASCII
+CLIENT SETINFO LIB-NAME redis-cli -> +OK
+CLIENT SETINFO COLOUR red -> -BADARG attribute is 'COLOUR'; allowed are LIB-NAME and LIB-VER
+CLIENT INFO -> "id=1 addr=pipe name=mine age=0 db=0 sub=0 …
+CLIENT LIST -> "id=1 …
+CLIENT NO-EVICT on -> +OK
+CLIENT REPLY ON -> +OK
+CLIENT REPLY OFF -> -BADARG CLIENT does not take 'REPLY OFF' so; allowed are …
+COMMAND COUNT -> 29
+COMMAND INFO take nosuch -> [["take" -3 [+fast +write] 2 2 1 [+@decisions] [] [] []] nil]
+COMMAND DOCS time nosuch -> ["time" ["summary" "The time by which events are judged: seconds and microseconds" "since" "1.0.0" "group" "server" "usage" "TIME" "role" "read" "arguments" []]]
+AUTH x -> -ERR AUTH was called, but this server has no tokens: whoever can connect may do everything
+HELLO 4 -> -BADARG protocol version is '4'; allowed is 2 to 3
+HELLO 3 NONSENSE -> -BADARG HELLO does not take 'NONSENSE' there; allowed are HELLO [2|3 [AUTH user token] [SETNAME name]]
+HELLO 3 SETNAME other -> %["server" "lately" "version" "devel" "proto" 3 "id" 1 "mode" "standalone" "role" "master" "modules" []]
+RATE requests 192.0.2.1 SPAN 1s -> ,2
+CLIENT GETNAME -> "other"
+CONFIG GET * -> %[]
+INFO server -> "# Server\r\nserver_name:lately\r\n…
+RESET -> +RESET
+CLIENT GETNAME -> nil
+HELLO -> ["server" "lately" "version" "devel" "proto" 2 "id" 1 "mode" "standalone" "role" "master" "modules" []]
+QUIT -> +OK
+`
+
+func TestConversation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, Config{}, true)
+		c := s.dial()
+		for line := range strings.Lines(conversation) {
+			if line = strings.TrimSpace(line); line != "" {
+				ask, want, ok := strings.Cut(line, " -> ")
+				if !ok {
+					t.Fatalf("%q has no ->", line)
+				}
+				if strings.HasSuffix(want, " …") {
+					want = strings.TrimSuffix(want, " …") + " …"
+				}
+				c.want(ask, want)
+			}
+		}
+		c.wantEnd()
+		if e := s.engine.Totals().Errors; e == 0 {
+			t.Error("no error was counted")
+		}
+	})
+}
+
+func TestEventTime(t *testing.T) {
+	s := start(t, Config{}, false)
+	c := s.dial()
+	c.want("CHECK user ada AT 1700000000999", `[1 3 2 0 600000 "login" 0]`)
+	c.want("CHECK user ada COST 2 AT 1700000001000", `[1 3 0 0 600000 "login" 0]`)
+	c.want("CHECK user ada AT 1700000300000", `[0 3 0 300000 301000 "login" 0]`)
+	c.want("CHECK user ada AT 1700000600000", `[1 3 0 0 600000 "login" 0]`)
+}
+
+// TestBanRule has a rule begin a ban, and tells when it ends.
+func TestBanRule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, Config{}, true).dial()
+		for range 5 {
+			c.want("CHECK client 192.0.2.7 path /flood", `[1 5 …`)
+		}
+		c.want("CHECK client 192.0.2.7 path /flood", `[0 5 0 3600000 3600000 "flood" 946688400000]`)
+		c.want("BANS", `[["flood" "192.0.2.7" 946684800000 946688400000 1 "more than 5 hits in 1m" "rule"]]`)
+	})
+}
+
+func TestReload(t *testing.T) {
+	fails := false
+	c := start(t, Config{Reload: func() error {
+		if fails {
+			return errors.New("line 3: no")
+		}
+		return nil
+	}}, false).dial()
+	c.want("RULES RELOAD", "+OK")
+	fails = true
+	c.want("RULES RELOAD", "-BADARG the rules stay as they were: line 3: no")
+}
+
+func TestRounding(t *testing.T) {
+	for _, c := range []struct {
+		d    time.Duration
+		want int64
+	}{{0, 0}, {1, 1}, {time.Millisecond, 1}, {time.Millisecond + 1, 2}, {-1, -1}, {time.Hour, 3_600_000}} {
+		if got := millis(c.d); got != c.want {
+			t.Errorf("millis(%v) = %d; want %d", c.d, got, c.want)
+		}
+	}
+	if got := epochMillis(time.Unix(1, 1)); got != 1001 {
+		t.Errorf("epochMillis = %d; want 1001", got)
+	}
+	if got := epochMillis(time.Time{}); got != 0 {
+		t.Errorf("epochMillis of no time = %d; want 0", got)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	e := newEngine(t)
+	for field, c := range map[string]Config{
+		"Engine":          {},
+		"MaxConnections":  {Engine: e, MaxConnections: -1},
+		"PeerConnections": {Engine: e, PeerConnections: -1},
+		"MaxSubscribers":  {Engine: e, MaxSubscribers: -1},
+		"Drain":           {Engine: e, Drain: -1},
+	} {
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), "Config."+field) {
+			t.Errorf("New with a wrong %s: %v", field, err)
+		}
+	}
+	if _, err := New(Config{Engine: e}); err != nil {
+		t.Error(err)
+	}
+}

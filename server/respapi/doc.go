@@ -1,0 +1,43 @@
+// Package respapi answers the protocol of Redis from an engine, so that every
+// Redis client in any language asks for decisions:
+//
+//	> TAKE login ada
+//	1) (integer) 1        allowed
+//	2) (integer) 5        limit
+//	3) (integer) 4        remaining
+//	4) (integer) 0        retry after, ms; -1: never
+//	5) (integer) 600000   reset after, ms
+//	6) "login"            the deciding rule
+//	7) (integer) 0        banned until, ms since 1970; 0: not banned
+//
+// CHECK, TAKE and PEEK answer such an array of seven. Times are rounded up: who
+// waits as told has waited long enough. COMMAND DOCS says what commands there are;
+// they stand in one table, with who may use them.
+//
+// Errors begin with a code word: NORULE, BADARG, DENIED, OVERLOAD or ERR.
+//
+// # Keys and durations
+//
+// Where a rule or a counter counts by several fields, the values of a key are joined
+// by a tab. Durations are as in the rules file: 500ms, 10m, 1h30m, 7d.
+//
+// # Events
+//
+// SUBSCRIBE bans, lifts, hot or rules to be told what happens as JSON, or one rule's
+// with bans:NAME, lifts:NAME and hot:NAME. Each event is published on both, so
+// PSUBSCRIBE bans* is told of each ban twice, as Redis has it.
+//
+// # Cost
+//
+// A connection has one goroutine, and one more while it subscribes. What it has
+// received is answered in one write. CHECK, TAKE, PEEK, REFUND, ADD, SUM and
+// CL.THROTTLE do not allocate. There is no queue: a connection has at most one
+// command under way, so MaxConnections bounds what a flood of clients can have the
+// server do at once, and those beyond it are told OVERLOAD and closed.
+//
+// # A command without an answer
+//
+// When a server ends, or its tokens change, connections are closed between two
+// commands. A command that was executed was answered before, unless the network or
+// the client was too slow for the answer.
+package respapi

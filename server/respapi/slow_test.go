@@ -1,0 +1,194 @@
+package respapi
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/server/access"
+)
+
+// ends returns after how long the server closes what c is.
+func (c *caller) ends() time.Duration {
+	began := time.Now()
+	for {
+		if _, err := c.r.Next(); err != nil {
+			return time.Since(began)
+		}
+	}
+}
+
+func within(t *testing.T, what string, d, least, most time.Duration) {
+	t.Helper()
+	if d < least || d > most {
+		t.Errorf("%s: closed after %v; want %v to %v", what, d, least, most)
+	}
+}
+
+// TestSlowClients has clients that do not go on, at a clock of their own.
+func TestSlowClients(t *testing.T) {
+	slack := 3 * round
+	t.Run("says nothing", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := start(t, Config{}, true).dial()
+			within(t, t.Name(), c.ends(), greetTime, greetTime+slack)
+		})
+	})
+	t.Run("does not say who it is", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			tokens := testTokens(t, "")
+			c := start(t, Config{Tokens: func() *access.Tokens { return tokens }}, true).dial()
+			go func() {
+				for {
+					if _, err := io.WriteString(c.conn, "PING\r\n"); err != nil {
+						return
+					}
+					time.Sleep(time.Second)
+				}
+			}()
+			within(t, t.Name(), c.ends(), greetTime, greetTime+slack)
+			time.Sleep(time.Second) // the writer finds out
+		})
+	})
+	t.Run("a byte a second", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := start(t, Config{}, true).dial()
+			c.want("PING", "+PONG")
+			go func() {
+				for _, b := range []byte("*1\r\n$100\r\n" + strings.Repeat("x", 100)) {
+					if _, err := c.conn.Write([]byte{b}); err != nil {
+						return
+					}
+					time.Sleep(time.Second)
+				}
+			}()
+			within(t, t.Name(), c.ends(), partialTime, partialTime+slack)
+			time.Sleep(time.Second) // the writer finds out
+		})
+	})
+	t.Run("idle", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := start(t, Config{Idle: time.Minute}, true)
+			c := s.dial()
+			c.want("PING", "+PONG")
+			time.Sleep(50 * time.Second)
+			c.want("PING", "+PONG")
+			within(t, t.Name(), c.ends(), time.Minute, time.Minute+slack)
+			if n := s.Stats().Cut; n != 1 {
+				t.Errorf("%d were cut; want 1", n)
+			}
+		})
+	})
+	t.Run("idle but subscribed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := start(t, Config{Idle: time.Minute}, true)
+			c := s.dial()
+			c.want("SUBSCRIBE hot", `["subscribe" "hot" 1]`)
+			time.Sleep(time.Hour)
+			c.want("PING", `["pong" ""]`)
+			c.want("UNSUBSCRIBE", `["unsubscribe" "hot" 0]`)
+			within(t, t.Name(), c.ends(), time.Minute, time.Minute+slack)
+		})
+	})
+	t.Run("does not read", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := start(t, Config{}, true)
+			c := s.dial()
+			c.send("PING") // a pipe has no room: the answer waits for the reader
+			time.Sleep(writeTime + slack)
+			if _, err := c.r.Next(); !errors.Is(err, io.EOF) {
+				t.Errorf("after %v there is %v; want the end", writeTime+slack, err)
+			}
+		})
+	})
+	t.Run("subscribed and does not read", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := start(t, Config{}, true)
+			stalled, healthy, admin := s.dial(), s.dial(), s.dial()
+			stalled.want("SUBSCRIBE bans", `["subscribe" "bans" 1]`)
+			healthy.want("SUBSCRIBE bans", `["subscribe" "bans" 1]`)
+			admin.want("BAN login a 1h", "+OK")
+			if got := healthy.next(); !strings.HasPrefix(got, `["message" "bans"`) {
+				t.Errorf("the healthy one is told %s", got)
+			}
+			time.Sleep(writeTime + slack)
+			if n := s.Stats().Subscribers; n != 1 {
+				t.Errorf("%d subscribe; want 1", n)
+			}
+			admin.want("BAN login b 1h", "+OK")
+			if got := healthy.next(); !strings.HasPrefix(got, `["message" "bans"`) {
+				t.Errorf("the healthy one is told %s", got)
+			}
+		})
+	})
+}
+
+// TestDrainAnswersWhatWasExecuted ends a server under load and compares what it has
+// decided with what clients were told.
+func TestDrainAnswersWhatWasExecuted(t *testing.T) {
+	rounds := 5
+	if long() {
+		rounds = 50
+	}
+	for range rounds {
+		s := start(t, Config{}, false)
+		const clients = 16
+		told := make(chan uint64, clients)
+		for i := range clients {
+			c := s.dial()
+			burst := encode("TAKE per-client a")
+			if i%2 == 1 {
+				for range 5 {
+					burst = append(burst, burst...)
+				}
+			}
+			n := uint64(len(burst) / len(encode("TAKE per-client a")))
+			go func() {
+				var answers uint64
+				for {
+					if _, err := c.conn.Write(burst); err != nil {
+						break
+					}
+					for range n {
+						if _, err := c.r.Next(); err != nil {
+							if err != io.EOF {
+								t.Errorf("the end is %v; want a clean one between two answers", err)
+							}
+							told <- answers
+							return
+						}
+						answers++
+					}
+				}
+				told <- answers
+			}()
+		}
+		for s.engine.Totals().Allowed < 2000 {
+			time.Sleep(time.Millisecond)
+		}
+		s.stop()
+		var answers uint64
+		for range clients {
+			answers += <-told
+		}
+		if n := s.engine.Totals().Allowed; n != answers {
+			t.Errorf("%d were decided, %d answered", n, answers)
+		}
+	}
+}
+
+// TestDrainCutsTheStuck has a client that does not read hold up a server that ends.
+func TestDrainCutsTheStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, Config{Drain: time.Second}, true)
+		c, idle := s.dial(), s.dial()
+		idle.want("PING", "+PONG")
+		c.send("PING")
+		began := time.Now()
+		s.stop()
+		within(t, "a stuck client", time.Since(began), time.Second, time.Second+round)
+	})
+}

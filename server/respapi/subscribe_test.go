@@ -1,0 +1,195 @@
+package respapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/resp"
+)
+
+func TestSubscribe(t *testing.T) {
+	s := start(t, Config{MaxSubscribers: 2}, false)
+	c, admin := s.dial(), s.dial()
+	c.want("UNSUBSCRIBE", `["unsubscribe" nil 0]`)
+	c.want("SUBSCRIBE bans:login lifts", `["subscribe" "bans:login" 1]`)
+	if got := c.next(); got != `["subscribe" "lifts" 2]` {
+		t.Errorf("the second answer is %s", got)
+	}
+	c.want("SUBSCRIBE lifts", `["subscribe" "lifts" 2]`)
+	c.want("PSUBSCRIBE ban?", `["psubscribe" "ban?" 3]`)
+	c.want("PING", `["pong" ""]`)
+	c.want("PING x", `["pong" "x"]`)
+	c.want("TAKE login a", "-BADARG take is not for a connection that subscribes…")
+	c.want("TIME", "-BADARG time…")
+
+	admin.want("BAN login a 1h", "+OK")
+	if got := c.next(); !strings.HasPrefix(got, `["pmessage" "ban?" "bans" "{\"type\":\"ban\"`) {
+		t.Errorf("told %s", got)
+	}
+	v, err := c.r.Next()
+	if err != nil || !strings.HasPrefix(show(v), `["message" "bans:login" "{`) {
+		t.Fatalf("told %s, %v", show(v), err)
+	}
+	var ev struct {
+		Type string
+		Ban  struct {
+			Rule string
+			Key  []string
+		}
+	}
+	if err := json.Unmarshal(v.Elems[2].Text, &ev); err != nil || ev.Type != "ban" || ev.Ban.Key[0] != "a" {
+		t.Errorf("the event is %+v, %v", ev, err)
+	}
+	admin.want("BAN pair x^y 1h", "+OK")
+	if got := c.next(); !strings.HasPrefix(got, `["pmessage" "ban?" "bans"`) || !strings.Contains(got, "pair") {
+		t.Errorf("told %s", got)
+	}
+	admin.want("UNBAN login a", "1")
+	if got := c.next(); !strings.HasPrefix(got, `["message" "lifts" "{\"type\":\"lift\"`) {
+		t.Errorf("told %s", got)
+	}
+
+	second := s.dial()
+	second.want("HELLO 3", `%[…`)
+	second.want("PSUBSCRIBE hot*", `>["psubscribe" "hot*" 1]`)
+	for range 3 {
+		second.want("CHECK path /product/1", "[1 …")
+	}
+	if got := second.next(); !strings.HasPrefix(got, `>["pmessage" "hot*" "hot" "{\"type\":\"hot\"`) {
+		t.Errorf("told %s", got)
+	}
+	if got := second.next(); !strings.HasPrefix(got, `>["pmessage" "hot*" "hot:product"`) {
+		t.Errorf("told %s", got)
+	}
+	admin.want("SUBSCRIBE bans", "-OVERLOAD there are too many subscribers")
+	c.want("PUNSUBSCRIBE", `["punsubscribe" "ban?" 2]`)
+	c.want("UNSUBSCRIBE", `["unsubscribe" "bans:login" 1]`)
+	if got := c.next(); got != `["unsubscribe" "lifts" 0]` {
+		t.Errorf("the last answer is %s", got)
+	}
+	c.want("TAKE login z", "[1 …")
+	admin.want("SUBSCRIBE bans", `["subscribe" "bans" 1]`)
+	admin.want("RESET", "+RESET")
+	admin.want("TIME", `["…`)
+}
+
+func TestSubscriptionLimits(t *testing.T) {
+	c := start(t, Config{}, false).dial()
+	c.want("SUBSCRIBE "+strings.Repeat("a ", maxSubscriptions+1), "-BADARG there would be 129 subscriptions; allowed are 128 on a connection")
+	c.want("SUBSCRIBE "+strings.Repeat("a", maxChannel+1), "-BADARG the name of a channel has 257 bytes; allowed are 1 to 256")
+	c.want("TIME", `["…`) // nothing is subscribed to
+}
+
+// TestManySubscribers tells many of many events, a few of whom do not read.
+func TestManySubscribers(t *testing.T) {
+	subscribers, stalled, events := 100, 5, 300
+	if long() {
+		subscribers, stalled, events = 1000, 10, 2000
+	}
+	s := start(t, Config{}, false)
+	var late []time.Duration
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range subscribers {
+		c := s.dial()
+		c.want("HELLO 3", "%[…")
+		c.want("SUBSCRIBE bans", `>["subscribe" "bans" 1]`)
+		wg.Go(func() {
+			for range events {
+				v, err := c.r.Next()
+				if err != nil {
+					t.Errorf("a healthy subscriber was cut: %v", err)
+					return
+				}
+				var ev struct{ Time time.Time }
+				if err := json.Unmarshal(v.Elems[2].Text, &ev); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				late = append(late, time.Since(ev.Time))
+				mu.Unlock()
+			}
+		})
+	}
+	for range stalled {
+		c := s.dial()
+		c.conn.(*net.TCPConn).SetReadBuffer(4096)
+		c.want("SUBSCRIBE bans", `["subscribe" "bans" 1]`)
+	}
+	admin := s.dial()
+	for i := range events {
+		admin.want(fmt.Sprintf("BAN login user%d 1h", i), "+OK")
+		time.Sleep(100 * time.Microsecond)
+	}
+	wg.Wait()
+	sort.Slice(late, func(i, j int) bool { return late[i] < late[j] })
+	t.Logf("%d deliveries to %d subscribers beside %d that do not read: p50 %v, p99 %v", len(late), subscribers, stalled, late[len(late)/2], late[len(late)*99/100])
+	if len(late) != subscribers*events {
+		t.Errorf("%d deliveries; want %d", len(late), subscribers*events)
+	}
+}
+
+func TestGlob(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"bans", "bans", true}, {"bans", "ban", false}, {"ban", "bans", false}, {"*", "", true}, {"*", "bans:x", true},
+		{"bans*", "bans", true}, {"bans:*", "bans", false}, {"b?ns", "bans", true}, {"b?ns", "bns", false},
+		{"b[ae]ns", "bens", true}, {"b[^ae]ns", "bans", false}, {"b[^ae]ns", "bins", true}, {"b[a-c]ns", "bbns", true},
+		{"b[c-a]ns", "bbns", true}, {`b\*ns`, "b*ns", true}, {`b\*ns`, "bans", false}, {"*a*a*a*b", "aaaaaaaaaaaaaaaaaaaa", false},
+		{"**x", "aax", true}, {"[", "[", false}, {"[a", "a", true}, {`\`, `\`, true}, {"", "", true}, {"", "a", false}, {"a*", "a", true},
+	} {
+		if got := glob(c.pattern, []byte(c.name)); got != c.want {
+			t.Errorf("glob(%q, %q) = %v", c.pattern, c.name, got)
+		}
+	}
+	began := time.Now()
+	glob(strings.Repeat("*a", 120)+"b", []byte(strings.Repeat("a", 256)))
+	if d := time.Since(began); d > time.Second {
+		t.Errorf("a hostile pattern took %v", d)
+	}
+}
+
+// TestPushStandsBetweenReplies has pushes and pipelined replies on one connection.
+func TestPushStandsBetweenReplies(t *testing.T) {
+	s := start(t, Config{}, false)
+	c, admin := s.dial(), s.dial()
+	c.want("HELLO 3", "%[…")
+	c.want("SUBSCRIBE bans", `>["subscribe" "bans" 1]`)
+	const bans, takes = 200, 5000
+	go func() {
+		var b []byte
+		for range takes {
+			b = append(b, encode("TAKE per-client a")...)
+		}
+		c.conn.Write(b)
+	}()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range bans {
+			admin.want(fmt.Sprintf("BAN login u%d 1h", i), "+OK")
+		}
+	})
+	pushes, replies := 0, int64(0)
+	for pushes < bans || replies < takes {
+		v, err := c.r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Kind == resp.KindPush {
+			pushes++
+			continue
+		}
+		if replies++; v.Elems[2].Int != 1_000_000_000-replies {
+			t.Fatalf("reply %d is %s", replies, show(v))
+		}
+	}
+	wg.Wait()
+}

@@ -1,0 +1,299 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lately-go/lately/internal/journal"
+	"github.com/lately-go/lately/rules"
+	"github.com/lately-go/lately/server/access"
+	"github.com/lately-go/lately/server/engine"
+	"github.com/lately-go/lately/server/httpapi"
+	"github.com/lately-go/lately/server/respapi"
+)
+
+// A Server is an engine with its listeners and its state on disk. Make one with
+// [New] and run it with [Server.Run], once.
+type Server struct {
+	config  Config
+	version string
+	log     *slog.Logger
+	engine  *engine.Engine
+	dir     *journal.Dir // or nil
+
+	text   atomic.Pointer[[]byte] // of the rules file in force
+	tokens atomic.Pointer[access.Tokens]
+	cert   atomic.Pointer[tls.Certificate]
+	saved  atomic.Int64 // when the last snapshot was written, as Unix nanoseconds; 0: never
+
+	reloading sync.Mutex
+	saving    sync.Mutex
+
+	resp listener
+	http listener
+}
+
+// A listener is one way in.
+type listener struct {
+	net.Listener
+	serve func(ctx context.Context, l net.Listener) error
+}
+
+// New returns a Server that is ready to run: the rules are read, the state is
+// restored, the addresses are taken. The error is a sentence for the one who
+// started it; nothing is left behind then. version is told to clients.
+func New(c Config, version string, log *slog.Logger) (*Server, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{config: c, version: version, log: log}
+	if err := s.start(); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) start() error {
+	file, err := s.readRules()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(s.readTokens(), s.readCertificate()); err != nil {
+		return err
+	}
+	s.engine, err = engine.New(engine.Config{
+		Rules: file, Budget: s.config.Budget, CounterBudget: s.config.CounterBudget, Bans: s.config.Bans, Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.restore(); err != nil {
+		return err
+	}
+	return s.listen()
+}
+
+// readRules reads the rules file, if there is one. Its error is that of
+// rules.Load.
+func (s *Server) readRules() (*rules.File, error) {
+	if s.config.RulesFile == "" {
+		return nil, nil
+	}
+	f, err := os.Open(s.config.RulesFile)
+	if err != nil {
+		return nil, fmt.Errorf("rules file: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, rules.MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("rules file: %w", err)
+	}
+	file, err := rules.Parse(s.config.RulesFile, data)
+	if err == nil {
+		s.text.Store(&data)
+	}
+	return file, err
+}
+
+func (s *Server) readTokens() error {
+	if s.config.TokenFile == "" {
+		return nil
+	}
+	tokens, err := access.Load(s.config.TokenFile)
+	if err == nil {
+		s.tokens.Store(tokens)
+	}
+	return err
+}
+
+func (s *Server) readCertificate() error {
+	if s.config.TLSCert == "" {
+		return nil
+	}
+	cert, err := tls.LoadX509KeyPair(s.config.TLSCert, s.config.TLSKey)
+	if err != nil {
+		return fmt.Errorf("tls-cert %s and tls-key %s: %w", s.config.TLSCert, s.config.TLSKey, err)
+	}
+	s.cert.Store(&cert)
+	return nil
+}
+
+// tls returns the configuration of TLS, or nil.
+func (s *Server) tls() *tls.Config {
+	if s.config.TLSCert == "" {
+		return nil
+	}
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.cert.Load(), nil },
+	}
+}
+
+// listen takes the addresses and makes what serves them.
+func (s *Server) listen() error {
+	c := &s.config
+	guard, err := access.NewGuard(access.GuardConfig{})
+	if err != nil {
+		return err
+	}
+	if c.RESP != Off {
+		r, err := respapi.New(respapi.Config{
+			Engine: s.engine, Tokens: s.tokens.Load, Guard: guard, Log: s.log, Reload: s.Reload, Version: s.version,
+			TLS: s.tls(), MaxConnections: c.MaxConnections, Drain: c.Drain,
+		})
+		if err != nil {
+			return err
+		}
+		s.resp.serve = r.Serve
+		if s.resp.Listener, err = net.Listen("tcp", c.RESP); err != nil {
+			return fmt.Errorf("resp: %w", err)
+		}
+	}
+	if c.HTTP != Off {
+		h, err := httpapi.New(httpapi.Config{
+			Engine: s.engine, Tokens: s.tokens.Load, Guard: guard, Log: s.log, Reload: s.Reload, Version: s.version,
+			RulesText: s.rulesText, SnapshotAge: s.snapshotAge, TrustedProxies: c.TrustedProxies, Hosts: c.Hosts,
+			TLS: s.tls(), MaxConnections: c.MaxConnections, Drain: c.Drain,
+		})
+		if err != nil {
+			return err
+		}
+		s.http.serve = h.Serve
+		if s.http.Listener, err = net.Listen("tcp", c.HTTP); err != nil {
+			return fmt.Errorf("http: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *Server) rulesText() ([]byte, error) {
+	if text := s.text.Load(); text != nil {
+		return *text, nil
+	}
+	return nil, nil
+}
+
+// snapshotAge returns how old the newest snapshot is.
+func (s *Server) snapshotAge() (time.Duration, bool) {
+	at := s.saved.Load()
+	return time.Since(time.Unix(0, at)), at != 0
+}
+
+// Engine returns what the listeners ask.
+func (s *Server) Engine() *engine.Engine { return s.engine }
+
+// Addresses returns where the server listens, "" for a listener that is off.
+func (s *Server) Addresses() (resp, http string) { return s.resp.address(), s.http.address() }
+
+func (l *listener) address() string {
+	if l.Listener == nil {
+		return ""
+	}
+	return l.Addr().String()
+}
+
+// Secure reports whether the listeners speak TLS.
+func (s *Server) Secure() bool { return s.config.TLSCert != "" }
+
+// Reload reads the rules file, the tokens and the certificate again. What cannot be
+// read stays as it is, and the error says why; a rules file is taken whole or not
+// at all.
+func (s *Server) Reload() error {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	notify("RELOADING=1")
+	defer notify("READY=1")
+	err := errors.Join(s.reloadRules(), s.readTokens(), s.readCertificate())
+	if err != nil {
+		s.log.Error("reload failed; what was in force stays", "error", err)
+		return err
+	}
+	s.log.Info("reloaded", "rules", s.config.RulesFile)
+	return nil
+}
+
+func (s *Server) reloadRules() error {
+	if s.config.RulesFile == "" {
+		return nil
+	}
+	before := s.text.Load()
+	file, err := s.readRules()
+	if err == nil {
+		err = s.engine.Reload(file)
+	}
+	if err != nil {
+		s.text.Store(before)
+		s.engine.ReloadFailed(err)
+	}
+	return err
+}
+
+// Run serves until ctx is done, then lets what is under way finish, writes a last
+// snapshot and returns. The error is that of a listener or of the snapshot.
+func (s *Server) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer s.close()
+	errs := make(chan error, 2)
+	var listeners, others sync.WaitGroup
+	for _, l := range []*listener{&s.resp, &s.http} {
+		if l.Listener != nil {
+			listeners.Go(func() {
+				errs <- l.serve(ctx, l.Listener)
+				stop() // one that fails ends all
+			})
+		}
+	}
+	if s.config.RulesFile != "" && s.config.Watch > 0 {
+		others.Go(func() { watch(ctx, s.config.RulesFile, s.config.Watch, func() { _ = s.Reload() }) })
+	}
+	if s.dir != nil {
+		others.Go(func() { s.keepSaving(ctx) })
+	}
+	notify("READY=1", "STATUS=serving")
+	<-ctx.Done()
+	notify("STOPPING=1")
+	s.log.Info("ending", "drain", s.config.Drain)
+	listeners.Wait()
+	others.Wait()
+	close(errs)
+	var err error
+	for e := range errs {
+		err = errors.Join(err, e)
+	}
+	if s.dir != nil {
+		err = errors.Join(err, s.save())
+	}
+	return err
+}
+
+// close gives back what New took.
+func (s *Server) close() {
+	for _, l := range []*listener{&s.resp, &s.http} {
+		if l.Listener != nil {
+			l.Close()
+		}
+	}
+	if s.engine != nil {
+		s.engine.Close()
+	}
+	if s.dir != nil {
+		if err := s.dir.Close(); err != nil {
+			s.log.Error("data directory", "error", err)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package server
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/rules"
+)
+
+// A Setting is one thing that can be said of a server: as the flag --name, as the
+// variable LATELY_NAME with underscores, and as name in the settings file. Where it
+// is said more than once, the flag counts before the variable, and that before the
+// file.
+type Setting struct {
+	Name    string
+	Usage   string
+	Default string // what is so if nobody says anything
+	Bool    bool   // a flag without a value
+	List    bool   // commas separate the values of a flag or variable
+
+	set func(c *Config, values []string) error
+}
+
+// Set sets the setting in c. The error says what is allowed.
+func (s *Setting) Set(c *Config, values ...string) error {
+	if !s.List && len(values) != 1 {
+		return fmt.Errorf("%s has %d values; allowed is one", s.Name, len(values))
+	}
+	if err := s.set(c, values); err != nil {
+		return fmt.Errorf("%s is %q; allowed is %w", s.Name, strings.Join(values, ","), err)
+	}
+	return nil
+}
+
+// SetText is Set from the text of a flag or a variable.
+func (s *Setting) SetText(c *Config, value string) error {
+	if s.List {
+		return s.Set(c, strings.Split(value, ",")...)
+	}
+	return s.Set(c, value)
+}
+
+// Variable returns the name of the variable.
+func (s *Setting) Variable() string {
+	return "LATELY_" + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
+}
+
+// Settings returns all settings, in the order in which they are told.
+func Settings() []Setting {
+	return []Setting{
+		{Name: "rules", Usage: "rules `file`: limits, bans, hot keys, counters", set: text(func(c *Config) *string { return &c.RulesFile })},
+		{Name: "resp", Usage: "`address` of the RESP listener, or off", Default: DefaultRESP, set: text(func(c *Config) *string { return &c.RESP })},
+		{Name: "http", Usage: "`address` of the HTTP listener and the console, or off", Default: DefaultHTTP, set: text(func(c *Config) *string { return &c.HTTP })},
+		{Name: "data", Usage: "`directory` that keeps counts and bans; without it nothing is written", set: text(func(c *Config) *string { return &c.Data })},
+		{Name: "token-file", Usage: "`file` of tokens and their roles", set: text(func(c *Config) *string { return &c.TokenFile })},
+		{Name: "tls-cert", Usage: "`file` of the TLS certificate", set: text(func(c *Config) *string { return &c.TLSCert })},
+		{Name: "tls-key", Usage: "`file` of its key", set: text(func(c *Config) *string { return &c.TLSKey })},
+		{Name: "insecure", Usage: "listen beyond loopback without tokens or TLS", Bool: true, Default: "false", set: setBool(func(c *Config) *bool { return &c.Insecure })},
+		{Name: "trusted-proxy", Usage: "`network` of proxies that say who a client is, for forward-auth; may be a list", List: true, set: setProxies},
+		{Name: "host", Usage: "`name` by which HTTP may be called, next to loopback; may be a list", List: true, set: setHosts},
+		{Name: "budget", Usage: "`bytes` for limits and bans, such as 256MiB", Default: "256MiB", set: setBytes(func(c *Config) *int64 { return &c.Budget })},
+		{Name: "counter-budget", Usage: "`bytes` for counters", Default: "256MiB", set: setBytes(func(c *Config) *int64 { return &c.CounterBudget })},
+		{Name: "bans", Usage: "`number` of bans there can be, remembered ones included", Default: "1048576", set: setNumber(func(c *Config) *int { return &c.Bans })},
+		{Name: "snapshot-every", Usage: "how often counts are written to the data directory", Default: "1m", set: setDuration(func(c *Config) *time.Duration { return &c.SnapshotEvery })},
+		{Name: "max-connections", Usage: "`number` of connections of each listener", Default: "10000", set: setNumber(func(c *Config) *int { return &c.MaxConnections })},
+		{Name: "drain", Usage: "how long a server that ends waits for what is under way", Default: "10s", set: setDuration(func(c *Config) *time.Duration { return &c.Drain })},
+		{Name: "watch", Usage: "how often the rules file is looked at for changes, or never", Default: "2s", set: setWatch},
+	}
+}
+
+// ReadSettings sets in c what a settings file says. The error is [rules.Errors].
+func ReadSettings(c *Config, file string, data []byte) error {
+	all := Settings()
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	said, err := rules.ParseSettings(file, data, names)
+	if err != nil {
+		return err
+	}
+	var errs rules.Errors
+	for i := range said {
+		s := &all[slices.Index(names, said[i].Name)]
+		if err := s.Set(c, said[i].Values...); err != nil {
+			errs = append(errs, said[i].Error(file, err.Error()))
+		}
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	return nil
+}
+
+// ReadEnvironment sets in c what LATELY_* variables say, as lookup has them. A
+// variable of that kind that is no setting is an error: most likely a slip.
+func ReadEnvironment(c *Config, environ []string, others ...string) error {
+	all := Settings()
+	for _, line := range environ {
+		name, value, _ := strings.Cut(line, "=")
+		if !strings.HasPrefix(name, "LATELY_") || slices.Contains(others, name) {
+			continue
+		}
+		i := slices.IndexFunc(all, func(s Setting) bool { return s.Variable() == name })
+		if i < 0 {
+			return fmt.Errorf("the variable %s is no setting; allowed are those of `lately serve --help`, such as %s", name, all[0].Variable())
+		}
+		if err := all[i].SetText(c, value); err != nil {
+			return fmt.Errorf("the variable %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+type allowed string
+
+func (a allowed) Error() string { return string(a) }
+
+func text(field func(*Config) *string) func(*Config, []string) error {
+	return func(c *Config, v []string) error {
+		if v[0] == "" {
+			return allowed("any text but none")
+		}
+		*field(c) = v[0]
+		return nil
+	}
+}
+
+func setBool(field func(*Config) *bool) func(*Config, []string) error {
+	return func(c *Config, v []string) error {
+		b, err := strconv.ParseBool(v[0])
+		if err != nil {
+			return allowed("true or false")
+		}
+		*field(c) = b
+		return nil
+	}
+}
+
+func setNumber(field func(*Config) *int) func(*Config, []string) error {
+	return func(c *Config, v []string) error {
+		n, err := strconv.Atoi(v[0])
+		if err != nil || n < 1 {
+			return allowed("a number from 1")
+		}
+		*field(c) = n
+		return nil
+	}
+}
+
+func setDuration(field func(*Config) *time.Duration) func(*Config, []string) error {
+	return func(c *Config, v []string) error {
+		d, err := rules.ParseDuration(v[0])
+		if err != nil {
+			return allowed("a duration such as 30s or 5m")
+		}
+		*field(c) = d
+		return nil
+	}
+}
+
+func setWatch(c *Config, v []string) error {
+	if v[0] == "never" {
+		c.Watch = -1
+		return nil
+	}
+	if err := setDuration(func(c *Config) *time.Duration { return &c.Watch })(c, v); err != nil {
+		return allowed("a duration such as 2s, or never")
+	}
+	return nil
+}
+
+func setBytes(field func(*Config) *int64) func(*Config, []string) error {
+	return func(c *Config, v []string) error {
+		n, ok := parseBytes(v[0])
+		if !ok {
+			return allowed("a number of bytes such as 268435456, 256MiB or 2GiB")
+		}
+		*field(c) = n
+		return nil
+	}
+}
+
+// parseBytes parses a number of bytes.
+func parseBytes(s string) (int64, bool) {
+	shift := 0
+	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if digits, ok := strings.CutSuffix(s, unit); ok {
+			s, shift = digits, 10*(i+1)
+		}
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 1 || n > (1<<62)>>shift {
+		return 0, false
+	}
+	return n << shift, true
+}
+
+func setProxies(c *Config, v []string) error {
+	var prefixes []netip.Prefix
+	for _, s := range v {
+		p, err := match.ParsePrefix(strings.TrimSpace(s))
+		if err != nil {
+			return allowed("addresses and networks such as 10.0.0.0/8")
+		}
+		prefixes = append(prefixes, p)
+	}
+	c.TrustedProxies = prefixes
+	return nil
+}
+
+func setHosts(c *Config, v []string) error {
+	var hosts []string
+	for _, s := range v {
+		if s = strings.TrimSpace(s); s == "" || strings.ContainsAny(s, "/@ ") {
+			return allowed("host names such as lately.example.org")
+		}
+		hosts = append(hosts, s)
+	}
+	c.Hosts = hosts
+	return nil
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Every setting can be said in three ways, which mean the same.
+func TestSettingsThreeWays(t *testing.T) {
+	values := map[string]string{
+		"rules": "r.yaml", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k",
+		"insecure": "true", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "budget": "64MiB",
+		"counter-budget": "1GiB", "bans": "1000", "snapshot-every": "30s", "max-connections": "5", "drain": "1m", "watch": "never",
+	}
+	want := Config{
+		RulesFile: "r.yaml", RESP: "127.0.0.1:1", HTTP: "off", Data: "d", TokenFile: "t", TLSCert: "c", TLSKey: "k", Insecure: true,
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32")},
+		Hosts:          []string{"a.example", "b.example"}, Budget: 64 << 20, CounterBudget: 1 << 30, Bans: 1000,
+		SnapshotEvery: 30 * time.Second, MaxConnections: 5, Drain: time.Minute, Watch: -1,
+	}
+	var flags, variables, file Config
+	var environ []string
+	var yaml strings.Builder
+	for _, s := range Settings() {
+		v, ok := values[s.Name]
+		if !ok {
+			t.Fatalf("no test of the setting %s", s.Name)
+		}
+		if err := s.SetText(&flags, v); err != nil {
+			t.Error(err)
+		}
+		environ = append(environ, s.Variable()+"="+v)
+		if s.List {
+			v = "[" + v + "]"
+		}
+		yaml.WriteString(s.Name + ": " + v + "\n")
+	}
+	if err := ReadEnvironment(&variables, append(environ, "PATH=/bin", "LATELY_CONFIG=x"), "LATELY_CONFIG"); err != nil {
+		t.Error(err)
+	}
+	if err := ReadSettings(&file, "lately.yaml", []byte(yaml.String())); err != nil {
+		t.Error(err)
+	}
+	for name, got := range map[string]Config{"flags": flags, "variables": variables, "file": file} {
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", name, got, want)
+		}
+	}
+}
+
+// What cannot be is refused with where it stands and what is allowed.
+func TestSettingsMistakes(t *testing.T) {
+	for _, x := range []struct{ yaml, want string }{
+		{"budget: lots\n", `lately.yaml:1:9: budget is "lots"; allowed is a number of bytes such as 268435456, 256MiB or 2GiB`},
+		{"resp: 127.0.0.1:1\ndrain: soon\n", `lately.yaml:2:8: drain is "soon"; allowed is a duration such as 30s or 5m`},
+		{"budjet: 1MiB\n", `lately.yaml:1:1: the file has the unknown key "budjet"; did you mean budget?`},
+		{"bans: [1, 2]\n", `lately.yaml:1:7: bans has 2 values; allowed is one`},
+		{"bans: 0\n", `allowed is a number from 1`},
+		{"insecure: perhaps\n", `allowed is true or false`},
+		{"trusted-proxy: everyone\n", `allowed is addresses and networks such as 10.0.0.0/8`},
+		{"host: http://x\n", `allowed is host names such as lately.example.org`},
+		{"watch: 1\n", `allowed is a duration such as 2s, or never`},
+		{"- resp\n", `the file is a list; allowed is a mapping of settings`},
+		{"budget: 9999999TiB\n", `allowed is a number of bytes`},
+	} {
+		err := ReadSettings(new(Config), "lately.yaml", []byte(x.yaml))
+		if err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%q: got %v, want %s", x.yaml, err, x.want)
+		}
+	}
+	for _, line := range []string{"LATELY_BUDJET=1", "LATELY_BANS=none"} {
+		err := ReadEnvironment(new(Config), []string{line})
+		if err == nil || !strings.Contains(err.Error(), "allowed") || !strings.Contains(err.Error(), strings.Split(line, "=")[0]) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// A server that strangers can reach has tokens and TLS, or was told by name not to.
+func TestConfigBeyondLoopback(t *testing.T) {
+	for _, x := range []struct {
+		c    Config
+		want string // "" is allowed
+	}{
+		{Config{}, ""},
+		{Config{RESP: "localhost:1", HTTP: "[::1]:2"}, ""},
+		{Config{RESP: "[::ffff:127.0.0.1]:1"}, ""},
+		{Config{RESP: "0.0.0.0:7379"}, "token-file, tls-cert and tls-key"},
+		{Config{HTTP: ":7380"}, "token-file, tls-cert and tls-key"},
+		{Config{HTTP: "192.0.2.1:1", TokenFile: "t"}, "tls-cert and tls-key"},
+		{Config{HTTP: "192.0.2.1:1", TLSCert: "c", TLSKey: "k"}, "token-file"},
+		{Config{HTTP: "example.org:1", TokenFile: "t", TLSCert: "c", TLSKey: "k"}, ""},
+		{Config{RESP: "0.0.0.0:7379", Insecure: true}, ""},
+		{Config{RESP: "off", HTTP: "off"}, "at most one"},
+		{Config{TLSCert: "c"}, "both or none"},
+		{Config{RESP: "7379"}, "allowed is an address"},
+		{Config{SnapshotEvery: 1}, "from 1s"},
+		{Config{MaxConnections: -1}, "from 1"},
+		{Config{Drain: -1}, "from 0s"},
+	} {
+		_, err := x.c.withDefaults()
+		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%+v: got %v, want %q", x.c, err, x.want)
+		}
+	}
+}
+
+func FuzzReadSettings(f *testing.F) {
+	f.Add([]byte("resp: 127.0.0.1:1\nhost: [a, b]\n"))
+	f.Add([]byte("budget: 1e9"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var c Config
+		if err := ReadSettings(&c, "f", data); err == nil && (c.Bans < 0 || c.Budget < 0) {
+			t.Errorf("%q is read as %+v", data, c)
+		}
+	})
+}

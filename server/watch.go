@@ -1,0 +1,42 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"os"
+	"time"
+)
+
+// watch looks at the rules file every so often, and calls changed when what is in
+// it is not what it was. It reads the file each time: times of change say little
+// where a directory is mounted from elsewhere, or a link is what changes.
+func watch(ctx context.Context, path string, every time.Duration, changed func()) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	last := digest(path)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if now := digest(path); now != last {
+			last = now
+			changed()
+		}
+	}
+}
+
+// digest returns what tells the contents of a file from others, and zero if it
+// cannot be read.
+func digest(path string) (sum [sha256.Size]byte) {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > 1<<20 {
+		return sum
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return sum
+	}
+	return sha256.Sum256(data)
+}
