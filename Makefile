@@ -23,8 +23,17 @@ help: ## say what there is (the default)
 build: ## build bin/lately
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/lately ./cmd/lately
 
+.PHONY: run
+run: build ## build and start the server: in memory, on loopback, without any file
+	bin/lately serve
+
 .PHONY: test
-test: lint test-long test-race test-adapters ## everything that must pass before a commit
+test: servers lint test-long test-race test-adapters ## everything that must pass before a commit
+
+# What some tests talk to: redis-server, redis-cli, nginx, a headless Chromium.
+.PHONY: servers
+servers:
+	@tools/have-servers
 
 .PHONY: test-race
 test-race: ## all tests, under the race detector where there is a C compiler
@@ -75,6 +84,25 @@ fmt: ## format all Go files
 demo: build ## replay an invented log and print the report
 	$(GO) run ./cmd/samplelog > bin/access.log
 	bin/lately replay $(DEMO_RULES) bin/access.log
+
+.PHONY: manuals
+manuals: build ## man pages and shell completion, in bin/
+	rm -rf bin/man bin/completion && mkdir -p bin/man bin/completion
+	bin/lately man bin/man && gzip -9n bin/man/*.1
+	bin/lately completion bash > bin/completion/lately.bash
+	bin/lately completion zsh > bin/completion/_lately
+	bin/lately completion fish > bin/completion/lately.fish
+
+# nfpm is not pinned in tools/go.mod: its dependencies are many, and only who makes
+# packages needs them.
+NFPM    ?= $(GO) run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
+VERSION ?= 0.0.0
+ARCH    ?= $(shell $(GO) env GOARCH)
+
+.PHONY: packages
+packages: manuals ## bin/*.deb and bin/*.rpm (VERSION=1.2.3)
+	VERSION=$(VERSION) ARCH=$(ARCH) $(NFPM) package -f deploy/nfpm.yaml -p deb -t bin/
+	VERSION=$(VERSION) ARCH=$(ARCH) $(NFPM) package -f deploy/nfpm.yaml -p rpm -t bin/
 
 .PHONY: bench
 bench: ## run the benchmarks (BENCH=regexp BENCHTIME=1s)

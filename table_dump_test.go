@@ -122,8 +122,11 @@ func newTableRestart(t *testing.T, rnd *rand.Rand) *tableRestart {
 	x := &tableRestart{t: t, rnd: rnd, now: []int64{1_700_000_000e9, -1e18, 0}[rnd.IntN(3)] + rnd.Int64N(1e15)}
 	x.config.Compare = rnd.IntN(2) == 0
 	all := []Window{
-		{Span: time.Second, Slot: time.Second}, {Span: 10 * time.Second, Slot: time.Second},
-		{Span: time.Minute, Slot: time.Second}, {Span: time.Hour, Slot: time.Minute}, {Span: 24 * time.Hour, Slot: time.Hour},
+		{Span: time.Second, Slot: time.Second},
+		{Span: 10 * time.Second, Slot: time.Second},
+		{Span: time.Minute, Slot: time.Second},
+		{Span: time.Hour, Slot: time.Minute},
+		{Span: 24 * time.Hour, Slot: time.Hour},
 	}
 	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	x.windows = all[:1+rnd.IntN(len(all))]

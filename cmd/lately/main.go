@@ -125,6 +125,6 @@ reported), or the output not written; 2 the command line or the rules file is wr
 		return fmt.Errorf("%w; %s --help says what is allowed", err, cmd.CommandPath())
 	})
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(newServe(), newReplay(), newTop(), newCheck(), newVersion())
+	root.AddCommand(newServe(), newReplay(), newTop(), newCheck(), newVersion(), newMan())
 	return root
 }

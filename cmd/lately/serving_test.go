@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -51,6 +53,7 @@ func serve(t testing.TB, args ...string) *serving {
 	s := &serving{t: t, done: make(chan struct{})}
 	s.cmd = exec.Command("lately", append([]string{"serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"}, args...)...)
 	s.cmd.Stderr = &s.log
+	s.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LATELY_") }) // of the tests
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

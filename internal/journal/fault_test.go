@@ -167,7 +167,7 @@ func TestEveryFaultOfReading(t *testing.T) {
 				t.Errorf("%s failed, and the error is %v", failed, err)
 			}
 		case len(r.state) < s.acked || r.whole() != nil:
-			t.Errorf("%s failed: %d of %d read, problems %v", failed, len(r.state), s.acked, r.info.Problems)
+			t.Fatalf("%s failed: %d of %d read, problems %v", failed, len(r.state), s.acked, r.info.Problems)
 		default: // or a second attempt was made
 			instead += len(r.info.Problems)
 		}

@@ -98,7 +98,7 @@ func (r *slotRing) readState(d *shard.DumpReader, w []uint64, t, now int64) {
 	if back < 0 {
 		return
 	}
-	newest := r.number(t) - int64(d.UpTo(shard.DumpPast / uint64(r.width)))
+	newest := r.number(t) - int64(d.UpTo(shard.DumpPast/uint64(r.width)))
 	last := min(newest, r.number(now)) // what is later counts there
 	oldest := min(newest-back, last)
 	w[ringNewest] = uint64(last)

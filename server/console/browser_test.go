@@ -291,7 +291,7 @@ func (p *tab) try(expression string, v any) error {
 func (p *tab) wait(expression string) {
 	p.t.Helper()
 	var ok bool
-	p.js(`new Promise((done) => {
+	look := `new Promise((done) => {
 		const end = performance.now() + 10e3;
 		const look = () => {
 			let is = false;
@@ -300,7 +300,15 @@ func (p *tab) wait(expression string) {
 			else setTimeout(look, 15);
 		};
 		look();
-	})`, &ok)
+	})`
+	err := p.try(look, &ok)
+	for range 3 { // a page that is left takes the question with it
+		if err == nil || !strings.Contains(err.Error(), "navigated") && !strings.Contains(err.Error(), "context") {
+			break
+		}
+		err = p.try(look, &ok)
+	}
+	p.must(err)
 	if !ok {
 		var text string
 		p.js(`location.hash + '\n' + document.body.innerText.slice(0, 3000)`, &text)

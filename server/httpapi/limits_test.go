@@ -177,9 +177,7 @@ func TestTooManyConnections(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	first.Close()
-	for s.Stats().Connections > 2 {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "a connection has left", func() bool { return s.Stats().Connections == 2 })
 	if got := healthy(dial(t, addr)); got != 200 {
 		t.Errorf("when one has gone: %d", got)
 	}

@@ -97,32 +97,14 @@ func New(c Config) (*Server, error) {
 // cuts what is left, and returns nil. An error is that of accepting. It may be called
 // for several listeners; once one was told to end, the Server is not ready any more.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(s.config.TLS != nil)
-	server := &http.Server{
-		Handler:           s,
-		Protocols:         &protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		TLSConfig:         s.config.TLS,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-		ConnContext:       s.connContext,
-	}
-	ended := make(chan error, 1)
+	server, ended := s.newHTTP(), make(chan error, 1)
 	go func() {
-		gated := &gatedListener{Listener: l, gate: &s.gate, plain: s.config.TLS == nil}
-		if s.config.TLS != nil {
-			server.TLSConfig = s.config.TLS.Clone()
-			server.TLSConfig.MinVersion = max(server.TLSConfig.MinVersion, tls.VersionTLS12)
+		gated := &gatedListener{Listener: l, gate: &s.gate, plain: server.TLSConfig == nil}
+		if server.TLSConfig != nil {
 			ended <- server.ServeTLS(gated, "", "")
-			return
+		} else {
+			ended <- server.Serve(gated)
 		}
-		ended <- server.Serve(gated)
 	}()
 	stop := make(chan struct{})
 	var pulse sync.WaitGroup
@@ -144,6 +126,30 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	<-ended
 	return nil
+}
+
+// newHTTP returns the server of net/http with all its bounds.
+func (s *Server) newHTTP() *http.Server {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	server := &http.Server{
+		Handler:           s,
+		Protocols:         &protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ConnContext:       s.connContext,
+	}
+	if s.config.TLS != nil {
+		protocols.SetHTTP2(true)
+		server.TLSConfig = s.config.TLS.Clone()
+		server.TLSConfig.MinVersion = max(server.TLSConfig.MinVersion, tls.VersionTLS12)
+	}
+	return server
 }
 
 // drain makes the server not ready, and ends streams.

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -152,6 +154,20 @@ func get(s *Server, path string) *httptest.ResponseRecorder {
 	return ask(s, request{method: "GET", path: path})
 }
 
+// until waits until ok says so.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	tick, late := time.NewTicker(time.Millisecond), time.After(time.Minute)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("it does not come to this: %s", what)
+		}
+	}
+}
+
 // wantProblem checks that w is a problem document of that status and code.
 func wantProblem(t testing.TB, w *httptest.ResponseRecorder, status int, code engine.Code) problem {
 	t.Helper()
@@ -167,8 +183,10 @@ func wantProblem(t testing.TB, w *httptest.ResponseRecorder, status int, code en
 
 func TestServeEndsAndDrains(t *testing.T) {
 	s := newServer(t, nil)
-	s.router.routes[0].handle = func(c *call) error { // check, slowly
-		time.Sleep(200 * time.Millisecond)
+	entered, proceed := make(chan bool), make(chan bool)
+	s.router.routes[0].handle = func(c *call) error { // check, which takes as long as the test wants
+		entered <- true
+		<-proceed
 		return decide(c)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -200,15 +218,15 @@ func TestServeEndsAndDrains(t *testing.T) {
 		}
 		answer <- string(b)
 	}()
-	for s.Stats().Requests < 2 {
-		time.Sleep(time.Millisecond)
-	}
+	<-entered
 	stop()
-	if got := <-answer; !strings.Contains(got, `"allowed":true`) {
-		t.Errorf("the request under way was answered %q", got)
-	}
 	if _, err := io.Copy(io.Discard, stream.Body); err != nil {
 		t.Errorf("the stream ended with %v; want its end", err)
+	}
+	wantProblem(t, get(s, "/readyz"), 503, engine.Overload)
+	close(proceed)
+	if got := <-answer; !strings.Contains(got, `"allowed":true`) {
+		t.Errorf("the request under way was answered %q", got)
 	}
 	if err := <-done; err != nil {
 		t.Errorf("Serve: %v", err)
@@ -216,7 +234,6 @@ func TestServeEndsAndDrains(t *testing.T) {
 	if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
 		t.Error("the listener is still open")
 	}
-	wantProblem(t, get(s, "/readyz"), 503, engine.Overload)
 	if n := s.Stats().Connections; n != 0 {
 		t.Errorf("%d connections are open", n)
 	}
@@ -303,5 +320,49 @@ func TestNotFound(t *testing.T) {
 	wantProblem(t, w, 405, engine.BadArg)
 	if w.Header().Get("Allow") != "GET, HEAD, POST" {
 		t.Errorf("Allow is %q", w.Header().Get("Allow"))
+	}
+}
+
+// Over TLS: with HTTP/2 and without, and the session's cookie is for TLS only.
+func TestTLS(t *testing.T) {
+	lender := httptest.NewTLSServer(nil) // of a certificate
+	defer lender.Close()
+	all := tokens(t)
+	s := newServer(t, func(c *Config) {
+		c.TLS, c.Tokens = &tls.Config{Certificates: lender.TLS.Certificates}, tokensOf(all)
+	})
+	url := "https://" + serve(t, s)
+	roots := x509.NewCertPool()
+	roots.AddCert(lender.Certificate())
+	for _, two := range []bool{false, true} {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: two}
+		client := &http.Client{Transport: transport}
+		r, err := client.Post(url+"/v1/login", "application/json", strings.NewReader(`{"token":"`+readToken+`"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		if r.StatusCode != 200 || !strings.Contains(r.Header.Get("Set-Cookie"), "; Secure") || r.ProtoMajor == 2 != two {
+			t.Errorf("%s %s %v", r.Proto, r.Status, r.Header)
+		}
+		stream, err := http.NewRequest("GET", url+"/v1/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream.Header.Set("X-Lately-Token", readToken)
+		if r, err = client.Do(stream); err != nil {
+			t.Fatal(err)
+		}
+		first := make([]byte, 8)
+		if _, err := io.ReadFull(r.Body, first); err != nil || string(first) != ": lately" {
+			t.Errorf("%s: the stream begins with %q: %v", r.Proto, first, err)
+		}
+		r.Body.Close()
+		transport.CloseIdleConnections()
+	}
+	old := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MaxVersion: tls.VersionTLS11}}}
+	if r, err := old.Get(url + "/healthz"); err == nil {
+		r.Body.Close()
+		t.Error("TLS 1.1 is answered")
 	}
 }
