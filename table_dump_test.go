@@ -141,8 +141,11 @@ func newTableRestart(t *testing.T, rnd *rand.Rand) *tableRestart {
 // and over: every read at a later time, of every span, and every add.
 func TestTableImportGoesOnAsBefore(t *testing.T) {
 	rounds := 60
-	if longTests() {
+	switch {
+	case longTests():
 		rounds = 5000
+	case raceEnabled:
+		rounds = 10
 	}
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -266,12 +269,12 @@ func TestTableExportWhileAddsGoOn(t *testing.T) {
 			for i := g; !stop.Load(); i++ {
 				begun[i%keys].Add(1)
 				a.AddAt(time.Unix(0, 0), fmt.Sprint(i%keys), 1)
-				a.AddAt(time.Unix(0, 0), fmt.Sprint("more ", i%5000), 1) // pages grow
+				a.AddAt(time.Unix(0, 0), fmt.Sprint("more ", i%1000), 1) // pages grow
 				done[i%keys].Add(1)
 			}
 		})
 	}
-	for range 10 {
+	for range 4 {
 		var before [keys]uint64
 		for k := range before {
 			before[k] = done[k].Load()
@@ -322,7 +325,7 @@ func TestTableImportOfTornChunks(t *testing.T) {
 	like, chunk := dumpTable(t)
 	step := 1
 	if !longTests() {
-		step += len(chunk) / 100
+		step += len(chunk) / 40
 	}
 	for n := 0; n < len(chunk); n += step {
 		importAnyTable(t, like, chunk[:n])

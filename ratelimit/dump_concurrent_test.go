@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,7 +15,7 @@ import (
 // updated. What is restored of each export lies between what had been taken when
 // it began and what had been begun to be taken when it ended.
 func TestExportWhileDecisionsGoOn(t *testing.T) {
-	const keys, most = 40, 60_000
+	const keys, most = 40, 20_000
 	rules := func(n uint64) *ratelimit.Set {
 		r := limit(t, "r", per(n, time.Hour))
 		r.Algorithm = ratelimit.Exact
@@ -48,12 +49,12 @@ func TestExportWhileDecisionsGoOn(t *testing.T) {
 				t.Error(err)
 			}
 			updates.Add(1)
-			time.Sleep(0) // let others be
+			runtime.Gosched()
 		}
 	})
-	exports := 20
+	exports := 8
 	if raceEnabled {
-		exports = 5
+		exports = 2
 	}
 	for range exports {
 		var before [keys]uint64
@@ -77,7 +78,7 @@ func TestExportWhileDecisionsGoOn(t *testing.T) {
 			}
 		}
 	}
-	if updates.Load() < 3 {
-		t.Errorf("%d updates: the test has no teeth", updates.Load())
+	if updates.Load() == 0 {
+		t.Error("no update: the test has no teeth")
 	}
 }

@@ -55,8 +55,11 @@ func TestImportOfTornChunks(t *testing.T) {
 	set := mustSet(t, dumpRules(t)...)
 	for _, chunk := range dumpOf(t, set) {
 		step := 1
-		if !longForm() {
-			step += len(chunk) / 25
+		switch {
+		case raceEnabled:
+			step += len(chunk) / 2
+		case !longForm():
+			step += len(chunk) / 12
 		}
 		for n := 0; n < len(chunk); n += step {
 			importAnything(t, set, chunk[:n])

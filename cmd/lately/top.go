@@ -136,7 +136,6 @@ func topOnce(ctx context.Context, c *client.Client, want topWant, asJSON bool, o
 	} else {
 		m := newTopModel(c.Addr(), want, topPaint{})
 		m.width, m.height = onceWidth(), onceHeight
-		m.now = time.Now()
 		m.read(reading)
 		m.live = true
 		_, err = io.WriteString(out, m.text())
@@ -177,6 +176,7 @@ func topShow(ctx context.Context, c *client.Client, want topWant, paint topPaint
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	m := newTopModel(c.Addr(), want, paint)
+	m.now = time.Now()
 	m.ask = func(w topWant) tea.Cmd {
 		return func() tea.Msg {
 			reading, err := readTop(ctx, c, w)

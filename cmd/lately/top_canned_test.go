@@ -155,6 +155,8 @@ func cannedModel(t *testing.T, paint topPaint, width, height int) *topModel {
 	m := newTopModel("http://127.0.0.1:7380", want, paint)
 	m.width, m.height, m.now = width, height, cannedNow
 	m.live = true
-	m.read(cannedReading(t, want))
+	r := cannedReading(t, want)
+	r.at = cannedNow
+	m.read(r)
 	return m
 }

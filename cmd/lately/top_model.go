@@ -22,6 +22,7 @@ type topModel struct {
 
 	width, height int
 	now           time.Time
+	apart         time.Duration // how far the server's clock is ahead of ours
 
 	live   bool      // events come
 	lost   error     // why they do not
@@ -62,6 +63,10 @@ type (
 const (
 	// pollEvery is how long after an answer the next one is asked for.
 	pollEvery = 2 * time.Second
+
+	// clocksAgree is how little two clocks differ that are taken for the same:
+	// servers tell how long they are up in whole seconds.
+	clocksAgree = 3 * time.Second
 
 	keptSeconds = 120
 	maxFilter   = 64
@@ -131,6 +136,9 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
+// theirs returns the time by the server's clock, by which bans end.
+func (m *topModel) theirs() time.Time { return m.now.Add(m.apart) }
+
 // askNow asks for a reading, and makes older ones be of no interest.
 func (m *topModel) askNow(whole bool) tea.Cmd {
 	m.want.turn++
@@ -155,6 +163,13 @@ func (m *topModel) later() tea.Cmd {
 // read takes in a reading.
 func (m *topModel) read(r *topReading) {
 	m.reading, m.unread = r, nil
+	if m.now.Before(r.at) {
+		m.now = r.at
+	}
+	m.apart = r.status.Started.Add(r.status.Uptime).Sub(r.at)
+	if m.apart.Abs() < clocksAgree {
+		m.apart = 0
+	}
 	if r.note != "" {
 		m.notice = r.note
 	}

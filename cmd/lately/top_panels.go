@@ -153,7 +153,7 @@ func (m *topModel) hotPanel(width int) panel {
 	p := panel{m.title("Hot keys", width)}
 	for i := range m.reading.hot {
 		h := &m.reading.hot[i]
-		if m.passes(append([]string{h.Rule}, h.Key...)...) && h.Until.After(m.now) {
+		if m.passes(append([]string{h.Rule}, h.Key...)...) && h.Until.After(m.theirs()) {
 			p = append(p, m.keyLine(h.Rule, h.Key, m.paint.hot.Render, h.Until, width))
 		}
 	}
@@ -169,5 +169,5 @@ func (m *topModel) keyLine(rule string, key []string, paint func(...string) stri
 	const lastFor = 8
 	room := width - lastFor
 	ruleWidth := min(room/3, 24)
-	return paint(left(shown(key...), room-ruleWidth-1)) + " " + m.paint.dim.Render(left(shown(rule), ruleWidth)) + right(lasting(until.Sub(m.now)), lastFor)
+	return paint(left(shown(key...), room-ruleWidth-1)) + " " + m.paint.dim.Render(left(shown(rule), ruleWidth)) + right(lasting(until.Sub(m.theirs())), lastFor)
 }

@@ -154,6 +154,45 @@ func TestTopRefuses(t *testing.T) {
 	}
 }
 
+// A film is the frames of a view, one after each message.
+type film struct {
+	mu     sync.Mutex
+	frames strings.Builder
+}
+
+// shoot is a filter of messages that lets all of them pass.
+func (f *film) shoot(m tea.Model, msg tea.Msg) tea.Msg {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.frames.WriteString(m.View().Content + "\n")
+	return msg
+}
+
+// wait waits until the film has all of these texts, each after the one before.
+func (f *film) wait(t *testing.T, texts ...string) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for {
+		f.mu.Lock()
+		rest, found := f.frames.String(), true
+		f.mu.Unlock()
+		for _, text := range texts {
+			_, after, ok := strings.Cut(rest, text)
+			rest, found = after, found && ok
+		}
+		if found {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("%q did not come", texts)
+		case <-tick.C:
+		}
+	}
+}
+
 // A screen is a terminal that remembers what it was sent.
 type screen struct {
 	mu   sync.Mutex
@@ -167,38 +206,11 @@ func (s *screen) Write(b []byte) (int, error) {
 	return s.sent.Write(b)
 }
 
-// wait waits until the terminal was sent all of these texts, each after the one
-// before.
-func (s *screen) wait(t *testing.T, texts ...string) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
-	for {
-		s.mu.Lock()
-		rest := s.sent.String()
-		s.mu.Unlock()
-		found := true
-		for _, text := range texts {
-			_, after, ok := strings.Cut(rest, text)
-			rest, found = after, found && ok
-		}
-		if found {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("%q did not come; what was sent is %q", texts, s.sent.String())
-		case <-tick.C:
-		}
-	}
-}
-
 // TestTopLive runs the whole view against a server that goes away and comes back, on
 // a terminal that is a buffer.
 func TestTopLive(t *testing.T) {
-	cut := make(chan struct{})
 	var streams atomic.Int64
+	var lost atomic.Bool
 	s := cannedServer(t, func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path != "/v1/events" {
 			return false
@@ -209,13 +221,20 @@ func TestTopLive(t *testing.T) {
 			return true
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, "event: rates\ndata: {\"all\":{\"allowed\":777},\"totals\":{}}\n\n")
-		w.(http.Flusher).Flush()
-		select {
-		case <-r.Context().Done():
-		case <-cut:
+		beat := time.NewTicker(20 * time.Millisecond) // servers take a second
+		defer beat.Stop()
+		for {
+			io.WriteString(w, "event: rates\ndata: {\"all\":{\"allowed\":777},\"totals\":{}}\n\n")
+			w.(http.Flusher).Flush()
+			select {
+			case <-r.Context().Done():
+				return true
+			case <-beat.C:
+			}
+			if n == 1 && lost.Load() {
+				return true
+			}
 		}
-		return true
 	})
 	c, err := client.New(s.URL, client.Config{})
 	if err != nil {
@@ -223,20 +242,18 @@ func TestTopLive(t *testing.T) {
 	}
 	defer c.Close()
 	keyboard, typed := io.Pipe()
-	terminal := new(screen)
+	terminal, seen := new(screen), new(film)
 	ended := make(chan error, 1)
 	go func() {
 		ended <- topShow(t.Context(), c, topWant{span: time.Minute, n: topKeys}, newTopPaint(true),
 			tea.WithInput(keyboard), tea.WithOutput(terminal), tea.WithWindowSize(100, 30),
-			tea.WithColorProfile(colorprofile.ANSI), tea.WithEnvironment([]string{"TERM=xterm-256color"}))
+			tea.WithFilter(seen.shoot), tea.WithColorProfile(colorprofile.ANSI), tea.WithEnvironment([]string{"TERM=xterm-256color"}))
 	}()
-	terminal.wait(t, "203.0.113.9")
-	terminal.wait(t, "live")
+	seen.wait(t, "● live", "203.0.113.9", "777/s")
 	io.WriteString(typed, "4")
-	terminal.wait(t, "span: 5m")
-	close(cut)
-	terminal.wait(t, "lost")
-	terminal.wait(t, "lost", "live")
+	seen.wait(t, "Refusals by rule, a second, last 1m", "span: 5m", "Refusals by rule, a second, last 5m")
+	lost.Store(true)
+	seen.wait(t, "○ lost 0s: the stream of events has ended", "○ lost", "● live")
 	io.WriteString(typed, "q")
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -144,7 +144,11 @@ func size(n int64) string {
 
 // lasting writes a duration in its two largest units.
 func lasting(d time.Duration) string {
-	s := int64((max(d, 0) + time.Second - 1) / time.Second)
+	d = max(d, 0)
+	s := int64(d / time.Second)
+	if d%time.Second > 0 {
+		s++
+	}
 	switch {
 	case s < 60:
 		return fmt.Sprintf("%ds", s)

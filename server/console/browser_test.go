@@ -295,7 +295,7 @@ func (p *tab) wait(expression string) {
 		const end = performance.now() + 10e3;
 		const look = () => {
 			let is = false;
-			try { is = Boolean(`+expression+`); } catch {}
+			try { is = Boolean(` + expression + `); } catch {}
 			if (is || performance.now() > end) done(is);
 			else setTimeout(look, 15);
 		};

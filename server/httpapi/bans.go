@@ -122,6 +122,9 @@ func addBan(c *call) error {
 	if err != nil {
 		return err
 	}
+	if err := checkValues(key); err != nil {
+		return err
+	}
 	r, err := c.s.engine.Ban(req.Rule, key, d, req.Reason, c.source())
 	if err != nil {
 		return err

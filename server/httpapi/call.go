@@ -243,6 +243,9 @@ func span(q url.Values, otherwise time.Duration) (time.Duration, error) {
 // joined makes c.key the values of a key with separators between them, and returns
 // it as a string that holds until the next call.
 func (c *call) joined(values []string) (string, error) {
+	if err := checkValues(values); err != nil {
+		return "", err
+	}
 	if len(values) == 1 {
 		return values[0], nil
 	}
@@ -260,6 +263,16 @@ func (c *call) joined(values []string) (string, error) {
 		c.key = append(c.key, v...)
 	}
 	return view(c.key), nil
+}
+
+// checkValues returns an error for a value that is too long for a key.
+func checkValues(values []string) error {
+	for _, v := range values {
+		if len(v) > engine.MaxKey {
+			return badArg("a value of key has %d bytes; allowed are %d", len(v), engine.MaxKey)
+		}
+	}
+	return nil
 }
 
 // peer returns the address that the request came from, for the guard and the log.

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	streamWrite = 3 * time.Second // within which a subscriber takes what he is sent
-	streamRoom  = 64 << 10        // of what the kernel keeps for one who does not
+	streamWrite = 2 * time.Second // within which a subscriber takes what he is sent
+	streamRoom  = 32 << 10        // of what the kernel keeps for one who does not
 	streamBatch = 32 << 10        // of events that are sent in one piece
 	pingEvery   = 15              // beats
 )

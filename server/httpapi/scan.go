@@ -186,12 +186,13 @@ func (s *scan) take(c *call) (rule, key string, cost uint64, ok bool) {
 // separator in it: in JSON a tab is written as an escape.
 func (s *scan) key(c *call) ([]byte, bool) {
 	if !s.is('[') {
-		return s.text()
+		text, ok := s.text()
+		return text, ok && len(text) <= engine.MaxKey
 	}
 	c.key = c.key[:0]
 	for n := 0; ; n++ {
 		text, ok := s.text()
-		if !ok || n == match.MaxKeyFields {
+		if !ok || n == match.MaxKeyFields || len(text) > engine.MaxKey {
 			return nil, false
 		}
 		if n > 0 {

@@ -51,7 +51,9 @@ var more = []struct {
 	need access.Role
 	line string
 }{
-	{access.None, "RESET"}, {access.Admin, "RULES RELOAD"}, {access.Admin, "CHECK user a AT 1"},
+	{access.None, "RESET"},
+	{access.Admin, "RULES RELOAD"},
+	{access.Admin, "CHECK user a AT 1"},
 	{access.None, "HELLO 3 AUTH default " + readToken},
 }
 

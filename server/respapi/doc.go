@@ -30,8 +30,8 @@
 // # Cost
 //
 // A connection has one goroutine, and one more while it subscribes. What it has
-// received is answered in one write. CHECK, TAKE, PEEK, REFUND, ADD, SUM and
-// CL.THROTTLE do not allocate. There is no queue: a connection has at most one
+// received is answered in one write. CHECK, TAKE, REFUND, ADD and CL.THROTTLE do not
+// allocate; PEEK and SUM once at most. There is no queue: a connection has at most one
 // command under way, so MaxConnections bounds what a flood of clients can have the
 // server do at once, and those beyond it are told OVERLOAD and closed.
 //

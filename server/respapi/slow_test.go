@@ -146,7 +146,9 @@ func TestDrainAnswersWhatWasExecuted(t *testing.T) {
 				}
 			}
 			n := uint64(len(burst) / len(encode("TAKE per-client a")))
+			c.want("PING", "+PONG") // one that nobody has accepted yet is refused
 			go func() {
+				defer c.conn.Close()
 				var answers uint64
 				for {
 					if _, err := c.conn.Write(burst); err != nil {
