@@ -184,7 +184,7 @@ func TestTableFaultyImportIsCaught(t *testing.T) {
 func TestTableImportTwice(t *testing.T) {
 	w := Window{Span: time.Minute, Slot: time.Second}
 	a := mustTable(t, TableConfig{}, w)
-	const n = 20_000
+	const n = 10_000
 	for i := range n {
 		a.AddAt(time.Unix(100, 0), fmt.Sprint(i), uint64(1+i%3))
 	}
@@ -202,7 +202,7 @@ func TestTableImportTwice(t *testing.T) {
 		t.Errorf("imported later: %+v", late)
 	}
 	for _, policy := range []AtBudget{ForgetColdest, RefuseKeys} {
-		small := mustTable(t, TableConfig{Budget: 1 << 20, AtBudget: policy}, w)
+		small := mustTable(t, TableConfig{Budget: 512 << 10, AtBudget: policy}, w)
 		did := mustImportTable(t, small, time.Unix(100, 0), chunks)
 		s := small.Stats()
 		if s.Bytes > s.Budget || s.Keys == 0 || (policy == RefuseKeys) != (did.Refused > 0) || did.Keys+did.Refused != n || (policy == ForgetColdest) != (s.Forgotten > 0) {

@@ -460,7 +460,10 @@ func TestExportCutsLargeKeys(t *testing.T) {
 func TestImportKeepsToTheBudget(t *testing.T) {
 	set := mustSet(t, limit(t, "r", per(2, time.Hour)))
 	a, la := mustMemory(t, set, ratelimit.MemoryConfig{Budget: 64 << 20})
-	const n = 100_000
+	n := 100_000
+	if raceEnabled {
+		n = 30_000
+	}
 	for i := range n {
 		la.TakeKeyAt(second(0), fmt.Sprint(i), 2)
 	}

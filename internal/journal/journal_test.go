@@ -183,6 +183,36 @@ func TestFailedSync(t *testing.T) {
 	})
 }
 
+// TestFailingDiskIsNotFilled has every sync fail for a while: no file of these
+// attempts stays, and all is there once the disk is well.
+func TestFailingDiskIsNotFilled(t *testing.T) {
+	disk := newMemLayer()
+	s := mustBegin(t, disk)
+	failing := true
+	disk.fault = func(op, _ string, _ int) error {
+		if op == "sync" && failing {
+			return syscall.EIO
+		}
+		return nil
+	}
+	for range 10 {
+		s.add(true)
+	}
+	if len(s.errs) != 10 || len(names(disk)) != 0 {
+		t.Errorf("%d errors, files %v; want 10 and none", len(s.errs), names(disk))
+	}
+	disk.mu.Lock()
+	failing = false
+	disk.mu.Unlock()
+	s.add(true)
+	s.end()
+	after := mustBegin(t, disk)
+	_ = after.dir.Close()
+	if err := s.same(after); err != nil || len(after.state) != 11 || len(names(disk)) != 1 {
+		t.Errorf("%v; %d read from %v", err, len(after.state), names(disk))
+	}
+}
+
 // TestFilesAreRemoved writes many snapshots: two stay, and few journals.
 func TestFilesAreRemoved(t *testing.T) {
 	disk := newMemLayer()

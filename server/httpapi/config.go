@@ -85,7 +85,7 @@ type Config struct {
 // that is wrong.
 func (c Config) withDefaults() (Config, error) {
 	if c.Engine == nil {
-		return c, errors.New("Config.Engine is nil; make one with engine.New")
+		return c, errors.New("no Engine in Config: Config.Engine is nil; make one with engine.New")
 	}
 	for _, n := range []struct {
 		name  string

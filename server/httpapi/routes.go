@@ -67,8 +67,10 @@ func stateRoutes() []route {
 		{
 			method: "GET", path: "/v1/bans", need: toRead, handle: listBans, id: "bans", out: banList{}, summary: "List the bans that hold, those that began last first",
 			query: []parameter{
-				{name: "rule", about: "under this rule only", example: "login"}, {name: "q", about: "with this text in the key or the reason", example: "203.0"},
-				{name: "limit", about: "how many, up to 1000", example: "100"}, {name: "offset", about: "how many to leave out first", example: "0"},
+				{name: "rule", about: "under this rule only", example: "login"},
+				{name: "q", about: "with this text in the key or the reason", example: "203.0"},
+				{name: "limit", about: "how many, up to 1000", example: "100"},
+				{name: "offset", about: "how many to leave out first", example: "0"},
 			},
 		},
 		{
@@ -80,7 +82,8 @@ func stateRoutes() []route {
 		{
 			method: "GET", path: "/v1/rates", need: toRead, handle: listRates, id: "rates", out: rateList{}, summary: "What was decided in the last span, cut into parts",
 			query: []parameter{
-				{name: "span", about: "from 1s to 24h; 1m if it is left out", example: "1m"}, {name: "points", about: "how many parts, up to 1440", example: "60"},
+				{name: "span", about: "from 1s to 24h; 1m if it is left out", example: "1m"},
+				{name: "points", about: "how many parts, up to 1440", example: "60"},
 				{name: "rules", about: "1 for each rule's as well", example: "1"},
 			},
 		},

@@ -75,25 +75,3 @@ func TestRedisCLIWithToken(t *testing.T) {
 		t.Errorf("without a token: %q", got)
 	}
 }
-
-// TestRedisCLIInteractive has redis-cli read COMMAND DOCS for its help, in a terminal.
-func TestRedisCLIInteractive(t *testing.T) {
-	script, err := exec.LookPath("script")
-	if err != nil {
-		t.Skip("SKIP: there is no script(1) to make a terminal")
-	}
-	s := start(t, Config{}, false)
-	redisCLI(t, s, "", "PING") // is there, or skips
-	host, port, _ := strings.Cut(s.addr, ":")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, script, "-qec", "stty cols 80 rows 24; redis-cli -h "+host+" -p "+port, "/dev/null")
-	cmd.Stdin = strings.NewReader("help take\nTAKE login ada\nquit\n")
-	out, err := cmd.CombinedOutput()
-	if err != nil && !bytes.Contains(out, []byte("600000")) {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if !bytes.Contains(out, []byte("judge it under one rule")) || !bytes.Contains(out, []byte(`"login"`)) {
-		t.Errorf("redis-cli says %s", out)
-	}
-}
