@@ -24,6 +24,9 @@ func (m *Memory) Refund(r *Refund) error {
 // done nothing.
 func (mr *memoryRule) refund(r *Refund, stored []byte) bool {
 	rs := mr.records
+	if len(rs.limits) == 0 {
+		return true
+	}
 	key := unsafe.String(unsafe.SliceData(stored), len(stored))
 	hash := rs.table.Hash(key)
 	rs.settled(hash)
@@ -45,8 +48,6 @@ func (mr *memoryRule) refund(r *Refund, stored []byte) bool {
 		m.Advance(w[m.at:], m.blocks, now)
 		taken = min(taken, m.RefundOldest(w[m.at:], m.blocks, now, r.N))
 	}
-	if len(rs.limits) > 0 {
-		r.Taken = taken
-	}
+	r.Taken = taken
 	return true
 }

@@ -100,6 +100,7 @@ func TestTopOfServer(t *testing.T) {
 	}
 	m := newTopModel("http://127.0.0.1:7380", reading.want, newTopPaint(true))
 	m.width, m.height, m.live = 120, 34, true
+	reading.status.Rules.File = "rules.yaml" // not the test's own folder
 	m.read(reading)
 	frame := m.View().Content
 	fits(t, frame, m.width, m.height)
@@ -120,7 +121,7 @@ func TestTopOfServer(t *testing.T) {
 	}
 }
 
-// paced judges events evenly over a time, faster in its middle.
+// paced judges events evenly over a time.
 func paced(t *testing.T, c *client.Client, events []map[string]string, d time.Duration) {
 	t.Helper()
 	tick := time.NewTicker(d / 120)
@@ -180,7 +181,7 @@ func cells(t *testing.T, line string) []cell {
 
 // The picture of a terminal: sizes in pixels, colours by their SGR codes.
 const (
-	cellWide, cellHigh = 8.4, 18.0
+	cellWide, cellHigh = 8.0, 18.0
 	margin             = 14.0
 	textColour         = "#d7dae0"
 	ground             = "#16181d"
@@ -196,7 +197,7 @@ func drawFrame(t *testing.T, frame string, width, height int) string {
 	w, h := float64(width)*cellWide+2*margin, float64(height)*cellHigh+2*margin
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" aria-label="lately top">`+"\n", w, h, w, h)
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" rx="8" fill="%s"/>`+"\n", ground)
-	b.WriteString(`<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14">` + "\n")
+	b.WriteString(`<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="13" shape-rendering="crispEdges">` + "\n")
 	for y, line := range strings.Split(frame, "\n") {
 		drawLine(&b, cells(t, line), margin+float64(y)*cellHigh)
 	}
@@ -269,9 +270,9 @@ func shape(b *strings.Builder, c cell, left, top float64) bool {
 		return false
 	}
 	if isBar := c.r >= '█' && c.r <= '▏' || c.r == '░'; isBar {
-		y, h = top+3, cellHigh-6 // bars of two lines do not touch
+		y, h = top+2, cellHigh-2 // bars of two lines do not touch
 	}
-	fmt.Fprintf(b, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f"%s/>`+"\n", x, y, w, h, style)
+	fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f"%s/>`+"\n", x, y, w, h, style)
 	return true
 }
 

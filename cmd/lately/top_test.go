@@ -18,7 +18,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/colorprofile"
 
 	"github.com/lately-go/lately/client"
 )
@@ -247,7 +246,7 @@ func TestTopLive(t *testing.T) {
 	go func() {
 		ended <- topShow(t.Context(), c, topWant{span: time.Minute, n: topKeys}, newTopPaint(true),
 			tea.WithInput(keyboard), tea.WithOutput(terminal), tea.WithWindowSize(100, 30),
-			tea.WithFilter(seen.shoot), tea.WithColorProfile(colorprofile.ANSI), tea.WithEnvironment([]string{"TERM=xterm-256color"}))
+			tea.WithFilter(seen.shoot), tea.WithEnvironment([]string{"TERM=xterm-256color", "CLICOLOR_FORCE=1"}))
 	}()
 	seen.wait(t, "● live", "203.0.113.9", "777/s")
 	io.WriteString(typed, "4")

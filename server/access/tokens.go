@@ -8,9 +8,8 @@ import (
 )
 
 const (
-	// MinToken and MaxToken are the lengths that a token can have.
-	MinToken = 32
-	MaxToken = 512
+	MinToken = 32  // the fewest characters of a token
+	MaxToken = 512 // the most
 
 	// MaxTokens is how many tokens a file can have: each costs every
 	// authentication a little.

@@ -350,14 +350,14 @@ func (f *fakeAPI) key(fields, values []string, now time.Time) object {
 		for _, span := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
 			slots := list{}
 			lo, oldest := 0, 0
-			for i := range 11 {
+			for i := range 11 { // the oldest is in hi only, as the server has it
 				start := now.Truncate(span / 10).Add(-time.Duration(10-i) * span / 10)
 				n := int(span.Seconds() * (8 + 6*math.Sin(float64(i)*1.3)) / 10)
 				if i == 0 {
 					oldest = n
-				} else {
-					lo += n
+					continue
 				}
+				lo += n
 				slots = append(slots, object{"start": start, "count": n})
 			}
 			windows = append(windows, object{"counter": "requests", "span_ms": span.Milliseconds(), "lo": lo, "hi": lo + oldest, "slots": slots})

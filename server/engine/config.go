@@ -36,9 +36,10 @@ const (
 	// one: 256 MiB.
 	DefaultCounterBudget = 256 << 20
 
-	// MaxKey is the longest value of a key, and MaxName the longest name of a
-	// counter, in bytes.
-	MaxKey  = 1024
+	// MaxKey is the longest value of a key, in bytes.
+	MaxKey = 1024
+
+	// MaxName is the longest name of a counter, in bytes.
 	MaxName = 64
 
 	// MaxCost is the largest cost of an event, and the most that is added to a

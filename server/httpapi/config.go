@@ -85,19 +85,19 @@ type Config struct {
 // that is wrong.
 func (c Config) withDefaults() (Config, error) {
 	if c.Engine == nil {
-		return c, errors.New("no Engine in Config: Config.Engine is nil; make one with engine.New")
+		return c, errors.New("Config.Engine is nil; make one with engine.New")
 	}
 	for _, n := range []struct {
 		name  string
 		value *int
 		def   int
 	}{
-		{"MaxConnections", &c.MaxConnections, 10_000},
-		{"PeerConnections", &c.PeerConnections, 0}, // half of the one before
-		{"MaxSubscribers", &c.MaxSubscribers, 2048},
+		{"Config.MaxConnections", &c.MaxConnections, 10_000},
+		{"Config.PeerConnections", &c.PeerConnections, 0}, // half of the one before
+		{"Config.MaxSubscribers", &c.MaxSubscribers, 2048},
 	} {
 		if *n.value < 0 {
-			return c, fmt.Errorf("Config.%s is %d; allowed is 0 (the default) or more", n.name, *n.value)
+			return c, fmt.Errorf("%s is %d; allowed is 0 (the default) or more", n.name, *n.value)
 		}
 		if *n.value == 0 {
 			*n.value = n.def

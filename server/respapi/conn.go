@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"reflect"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -84,6 +85,10 @@ func (c *conn) Read(b []byte) (int, error) {
 		c.begun = true
 		c.reading.set(partial, c.patrol.tick.Load())
 	}
+	// The client has just been answered, and others may have asked meanwhile: let
+	// them go first. Under load its next command is then here when it is read, and
+	// no read comes back with nothing.
+	runtime.Gosched()
 	n, err := c.net.Read(b)
 	if !c.begun && c.greeted {
 		c.reading.set(working, 0)

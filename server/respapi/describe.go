@@ -111,7 +111,16 @@ func (c *conn) document(cmd *command) {
 		c.w.BulkString(pair[1])
 	}
 	c.w.BulkString("arguments")
-	c.w.Array(0)
+	if cmd.usage == "" {
+		c.w.Array(0)
+		return
+	}
+	c.w.Array(1) // as one: clients show it as it is
+	c.w.Map(3)
+	for _, pair := range [...][2]string{{"name", cmd.usage}, {"type", "string"}, {"display_text", cmd.usage}} {
+		c.w.BulkString(pair[0])
+		c.w.BulkString(pair[1])
+	}
 }
 
 // info answers INFO: lines in sections, as Redis has them.

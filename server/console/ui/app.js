@@ -25,7 +25,8 @@ const views = {
 const main = document.getElementById('main');
 const notice = document.getElementById('notice');
 const root = document.documentElement;
-let current = null; // {name, abort, route}
+let current = null; // {name, abort, login}
+let visits = 0;
 
 // show puts the view of the route in place of the one before.
 function show() {
@@ -35,6 +36,7 @@ function show() {
   current?.abort.abort();
   const abort = new AbortController();
   const moved = current !== null;
+  visits++;
   current = { name, abort, login };
   main.replaceChildren();
   main.className = login ? 'view-login' : `view-${name}`;
@@ -110,7 +112,7 @@ function linkChanged() {
   setText(pill.lastElementChild, link === 'paused' ? 'Paused' : said[link]);
   root.dataset.link = link;
   const away = live.link === 'waiting';
-  if (away && notice.hidden) setText(notice, 'The server does not answer. What you see is what it said last; trying again.');
+  if (away && notice.hidden) setText(notice, 'Nothing comes from the server. What you see is what it said last; trying again.');
   notice.hidden = !away;
   if ((live.link === 'login') !== (current?.login ?? false)) show();
 }
@@ -153,7 +155,7 @@ function keydown(e) {
   else if (e.key === '/') find();
   else if (e.key === 'p') pause();
   else if (e.key === 't') theme();
-  else if (e.key === 'Escape' && current?.name === 'key') history.back();
+  else if (e.key === 'Escape' && current?.name === 'key') visits > 1 ? history.back() : (location.hash = '#/keys');
   else return;
   e.preventDefault();
 }

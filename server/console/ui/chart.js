@@ -210,12 +210,16 @@ export function spark(css) {
   return { node, show };
 }
 
-// windowBars draws one window of a key: its slots, and the window's two edges. The
-// slot that the left edge cuts through counts in hi and not in lo.
-export function windowBars(slots, spanMs, now) {
+// windowBars draws one window of a key at a time: its slots, and the window's two
+// edges. The slot that the left edge cuts through counts in hi and not in lo: its
+// count is the difference, where the server does not tell it.
+export function windowBars({ slots: told, lo, hi }, spanMs, now) {
+  let slots = told ?? [];
   const width = Math.max(1, ...slots.slice(1).map((s, i) => Date.parse(s.start) - Date.parse(slots[i].start)).filter((w) => w > 0 && w <= spanMs / 2)) || spanMs / 10;
   const each = Number.isFinite(width) && width > 1 ? width : spanMs / 10;
   const from = now - spanMs;
+  const first = slots.length ? Date.parse(slots[0].start) : 0;
+  if (hi > lo && first > from) slots = [{ start: new Date(first - each * Math.ceil((first - from) / each)).toISOString(), count: hi - lo }, ...slots];
   const [left, right] = [from - each, now + each];
   const most = Math.max(1, ...slots.map((s) => s.count));
   const x = (t) => (100 * (t - left)) / (right - left);

@@ -28,13 +28,14 @@ export function keyView(main, params, signal) {
   let report = null;
   const again = poll(1000, signal, async () => {
     report = await get('key', { field: fields, value: values }, signal);
+    report.at = live.now();
     show();
   });
 
   const show = () => {
     const counters = report.counters ?? [];
     noWindow.show(!counters.length);
-    list(windows, counters, (c) => `${c.counter} ${c.span_ms}`, windowCard);
+    list(windows, counters.map((c) => ({ ...c, at: report.at })), (c) => `${c.counter} ${c.span_ms}`, windowCard);
     const verdicts = report.rules ?? [];
     noRule.show(!verdicts.length);
     list(rules, verdicts, (r) => r.rule, verdict);
@@ -52,6 +53,7 @@ function windowCard({ counter, span_ms: ms }) {
   const hi = h('span', { class: 'dim' });
   const per = h('span', { class: 'dim per' });
   const place = h('div', { class: 'bars' });
+  let drawn = 0;
   const node = h('section', { class: 'windowcard', 'aria-label': `${counter}, last ${spanText(ms)}` },
     h('h3', {}, `last ${spanText(ms)}`, h('span', { class: 'tag' }, counter)), h('p', { class: 'count' }, lo, ' ', hi, per), place,
     h('p', { class: 'ends dim' }, h('span', {}, `${spanText(ms)} ago`), h('span', {}, 'now')));
@@ -59,7 +61,8 @@ function windowCard({ counter, span_ms: ms }) {
     setText(lo, count(c.lo));
     setText(hi, c.hi > c.lo ? `to ${count(c.hi)}` : '');
     setText(per, `${rate((1000 * c.lo) / ms)}/s`);
-    place.replaceChildren(windowBars(c.slots ?? [], ms, live.now()));
+    if (c.at !== drawn) place.replaceChildren(windowBars(c, ms, c.at));
+    drawn = c.at;
   } };
 }
 

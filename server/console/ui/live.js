@@ -57,7 +57,8 @@ class Live extends EventTarget {
       await this.#seed();
     } catch (err) {
       this.dispatchEvent(new CustomEvent('failure', { detail: err }));
-      if (this.link !== 'login') this.#later();
+      if (err.status === 403) this.#needLogin(); // as one who may read
+      else if (this.link !== 'login') this.#later();
       return;
     }
     this.#open();
