@@ -131,7 +131,7 @@ func TestEventsBackOff(t *testing.T) {
 }
 
 func TestBackoffBound(t *testing.T) {
-	for n, want := range map[int]time.Duration{1: 250 * time.Millisecond, 2: 500 * time.Millisecond, 6: 8 * time.Second, 7: 15 * time.Second, 1 << 40: 15 * time.Second} {
+	for n, want := range map[int]time.Duration{1: 250 * time.Millisecond, 2: 500 * time.Millisecond, 6: 8 * time.Second, 7: 15 * time.Second, 1 << 30: 15 * time.Second} {
 		if got := defaultBackoff.bound(n); got != want {
 			t.Errorf("after %d failures %v, want %v", n, got, want)
 		}

@@ -63,7 +63,8 @@ const (
 // budget with protected keys is judged too mildly for one span after a restart:
 // by those that had a record, and by N for each of the others.
 //
-// The cost is some 300 ns a key.
+// The complexity is O(k) where k is the number of keys under all rules: a million
+// keys take about a tenth of a second, and their Import a second.
 func (m *Memory) Export(now time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		x := &dumper{m: m, now: nanos(now), yield: yield}

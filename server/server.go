@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ type Server struct {
 
 	text   atomic.Pointer[[]byte] // of the rules file in force
 	tokens atomic.Pointer[access.Tokens]
+
+	tokenSum [sha256.Size]byte // of the token file
+
 	cert   atomic.Pointer[tls.Certificate]
 	saved  atomic.Int64 // when the last snapshot was written, as Unix nanoseconds; 0: never
 
@@ -114,10 +118,15 @@ func (s *Server) readTokens() error {
 		return nil
 	}
 	tokens, err := access.Load(s.config.TokenFile)
-	if err == nil {
-		s.tokens.Store(tokens)
+	if err != nil {
+		return err
 	}
-	return err
+	// Other tokens end the sessions of browsers; the same ones must not.
+	if sum := digest(s.config.TokenFile); s.tokens.Load() == nil || sum != s.tokenSum {
+		s.tokens.Store(tokens)
+		s.tokenSum = sum
+	}
+	return nil
 }
 
 func (s *Server) readCertificate() error {

@@ -64,7 +64,7 @@ internal/deptest    -> std
 const testTable = `
 tests -> go.uber.org/goleak, github.com/rogpeppe/go-internal, github.com/klauspost/compress
 tests -> google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, github.com/prometheus/client_golang
-tests -> github.com/anishathalye/porcupine, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/colorprofile
+tests -> github.com/anishathalye/porcupine, charm.land/bubbletea/v2, charm.land/lipgloss/v2
 `
 
 // never lists packages of the standard library that no code here imports, with

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -47,47 +46,6 @@ type ban struct {
 	Reason string    `json:"reason,omitempty"`
 	Source string    `json:"source,omitempty"`
 }
-
-// Keys as strangers choose them.
-var (
-	imgKey  = `<img src=x onerror="window.owned=1">`
-	bidiKey = "\u202egnp.exe\u2066\x1b[31m\u0000end"
-	longKey = strings.Repeat("k<b>", 256)
-	evil    = []string{imgKey, bidiKey, longKey, `"><script>window.owned=1</script>`, "javascript:window.owned=1", "=HYPERLINK(1)", "a&amp;b", "  two  spaces  ", "\u202e", "z̸̡̢̛̙̙a̶l̷g̸o̷"}
-)
-
-const rulesText = `version: 1
-
-client: {ipv4: 32, ipv6: 64}
-
-counters:
-  requests: {key: client, spans: [1s, 1m, 1h, 24h]}
-  pages: {key: path, spans: [1m, 1h]}
-
-limits:
-  - name: per-client
-    key: client               # an address, IPv6 by its /64
-    limit: [20 per 1s, 600 per 1m]
-    ban: {after: 20 refusals in 5m, for: 10m, factor: 2, max: 24h}
-
-  - name: login
-    when: {method: POST, path: /login}
-    key: [client, user]
-    limit: 5 per 10m
-    mode: shadow
-
-bans:
-  - name: scanner
-    key: client
-    when: {path: ["/wp-admin/**", "**.php"], status: 400-499}
-    after: 10 hits in 1m
-    for: 1d
-
-hot:
-  - {name: product, key: path, when: {path: "/product/*"}, threshold: 500 per 2s, hold: 60s}
-
-allow: [10.0.0.0/8]
-`
 
 func newFakeAPI(t *testing.T) *fakeAPI {
 	f := &fakeAPI{role: "admin", began: time.Now().Add(-53*time.Hour - 11*time.Minute), feeds: make(map[chan string]bool)}
@@ -262,123 +220,6 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 		answer(w, f.key(q["field"], q["value"], now))
 	default:
 		problem(w, 404, "ERR", "There is no "+path+".")
-	}
-}
-
-func (f *fakeAPI) totals(now time.Time) object {
-	n := int(now.Sub(f.began).Seconds())
-	return object{"allowed": n * 11_800, "refused": n * 640, "banned": n * 210, "errors": 0}
-}
-
-func (f *fakeAPI) book(now time.Time) object {
-	var broken any
-	if f.broken != "" {
-		broken = f.broken
-	}
-	rule := func(name, kind, sentence string, shadow bool, fields ...string) object {
-		return object{"name": name, "kind": kind, "fields": fields, "sentence": name + ": " + sentence, "shadow": shadow, "stats": object{"allowed": 1_210_400_000, "refused": 81_230_000, "shadow": 0, "skipped": 12, "banned": 40_000_000, "bans_started": 2210, "keys": 91_000, "bans": 4}}
-	}
-	hot := rule("product", "hot", "of the requests with path /product/*, a path that is hit 500 times within 2s is hot for 1m.", false, "path")
-	hot["stats"] = nil
-	return object{
-		"file": "/etc/lately/rules.yaml", "text": rulesText, "since": now.Add(-26 * time.Minute), "error": broken, "allow": list{"10.0.0.0/8"},
-		"rules": list{
-			rule("per-client", "limit", "a client may make 20 requests per 1s and 600 requests per 1m; the 21st within any 1s and the 601st within any 1m are refused. More than 20 refusals in 5m ban it for 10m, each further ban twice as long, at most 24h.", false, "client"),
-			rule("login", "limit", "of the requests with method POST and path /login, a combination of client and user may make 5 requests per 10m; the 6th within any 10m is refused. The rule is a shadow: it reports, and refuses nothing.", true, "client", "user"),
-			rule("scanner", "ban", "of the requests with path /wp-admin/** or **.php and status 400-499, a client with more than 10 hits in 1m is banned for 24h.", false, "client"),
-			hot,
-		},
-		"counters": list{object{"name": "requests", "fields": []string{"client"}, "sentence": "requests: Requests are counted for each client over the last 1s, 1m, 1h and 24h."}},
-	}
-}
-
-// rates invents traffic: waves, and a flood now and then.
-func rates(now time.Time, span time.Duration, points int, perRule bool) []object {
-	var all []object
-	end := now.Truncate(time.Second)
-	width := span / time.Duration(max(1, points))
-	for i := range points {
-		to := end.Add(-time.Duration(points-1-i) * width)
-		s := width.Seconds()
-		allowed, limited, banned := traffic(to)
-		r := object{"from": to.Add(-width), "to": to, "all": object{"allowed": int(allowed * s), "refused": int((limited + banned) * s), "banned": int(banned * s), "errors": 0}}
-		if perRule {
-			of := func(allowed, refused, shadow float64) object {
-				return object{"allowed": int(allowed * s), "refused": int(refused * s), "shadow": int(shadow * s), "banned": 0, "bans": 0}
-			}
-			r["rules"] = object{"per-client": of(allowed, limited*0.82+banned*0.7, 0), "scanner": of(allowed*0.1, limited*0.18+banned*0.3, 0), "login": of(41, 0, 6+5*math.Sin(float64(to.Unix())/7)), "product": of(0, 0, 0)}
-		}
-		all = append(all, r)
-	}
-	return all
-}
-
-func traffic(t time.Time) (allowed, limited, banned float64) {
-	x := float64(t.Unix() % 100_000)
-	noise := math.Abs(math.Sin(x*12.9898)*43758.5453 - math.Floor(math.Sin(x*12.9898)*43758.5453))
-	flood := math.Exp(-math.Pow(math.Mod(x, 47)-30, 2) / 22)
-	return 10_400 + 1900*math.Sin(x/19) + 900*noise, 240 + 160*noise + 2600*flood, 120 + 1500*math.Exp(-math.Pow(math.Mod(x, 47)-36, 2)/30)
-}
-
-func (f *fakeAPI) search(rule, q string) object {
-	found := []ban{}
-	for _, b := range f.bans {
-		if (rule == "" || b.Rule == rule) && (q == "" || strings.Contains(strings.Join(b.Key, " ")+b.Reason, q)) {
-			found = append(found, b)
-		}
-	}
-	return object{"bans": found, "total": len(found)}
-}
-
-func top(n string) list {
-	out := list{}
-	most, _ := strconv.Atoi(n)
-	for i := range min(most, 24) {
-		k := fmt.Sprintf("203.0.113.%d", 200-7*i)
-		if i > 2 && i-3 < len(evil) && i%2 == 1 {
-			k = evil[(i-3)/2]
-		}
-		lo := int(61_000 / math.Pow(float64(i+1), 0.8))
-		out = append(out, object{"key": []string{k}, "lo": lo, "hi": lo + lo/9})
-	}
-	return out
-}
-
-func (f *fakeAPI) key(fields, values []string, now time.Time) object {
-	windows := list{}
-	if len(fields) == 1 {
-		for _, span := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
-			slots := list{}
-			lo, oldest := 0, 0
-			for i := range 11 { // the oldest is in hi only, as the server has it
-				start := now.Truncate(span / 10).Add(-time.Duration(10-i) * span / 10)
-				n := int(span.Seconds() * (8 + 6*math.Sin(float64(i)*1.3)) / 10)
-				if i == 0 {
-					oldest = n
-					continue
-				}
-				lo += n
-				slots = append(slots, object{"start": start, "count": n})
-			}
-			windows = append(windows, object{"counter": "requests", "span_ms": span.Milliseconds(), "lo": lo, "hi": lo + oldest, "slots": slots})
-		}
-	}
-	var held []ban
-	for _, b := range f.bans {
-		if strings.Join(b.Key, "\t") == strings.Join(values, "\t") {
-			held = append(held, b)
-		}
-	}
-	until := 0
-	if len(held) > 0 {
-		until = int(held[0].Until.UnixMilli())
-	}
-	return object{
-		"fields": fields, "key": values, "counters": windows, "bans": held,
-		"rules": list{
-			object{"rule": "per-client", "decision": object{"allowed": until == 0, "limit": 600, "remaining": 188, "retry_after_ms": 0, "reset_after_ms": 41_200, "rule": "per-client", "banned_until_ms": until}},
-			object{"rule": "scanner", "decision": object{"allowed": true, "limit": 10, "remaining": 10, "retry_after_ms": 0, "reset_after_ms": 0, "rule": "scanner", "banned_until_ms": 0}},
-		},
 	}
 }
 

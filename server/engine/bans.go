@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/lately-go/lately/internal/journal"
@@ -49,13 +50,18 @@ func (e *Engine) ban(l *ratelimit.Limiter, r *ratelimit.BanRecord) (journal.Pend
 	return e.write(banLine{Ban: r})
 }
 
-// Lift ends the ban of a key under a rule, and reports whether there was one.
+// Lift ends the ban of a key under a rule, and reports whether there was one. The
+// key may be as bans are listed, or as in an event.
 func (e *Engine) Lift(rule string, key []string) (bool, error) {
 	r := ratelimit.BanRecord{Rule: rule, Key: key}
 	if err := e.fold(&r); err != nil {
 		return false, err
 	}
-	ok, pending, err := e.lift(&r)
+	listed := ratelimit.BanRecord{Rule: rule, Key: key} // a path that is clean is not to be cleaned again
+	ok, pending, err := e.lift(&listed)
+	if !ok && err == nil && !slices.Equal(key, r.Key) {
+		ok, pending, err = e.lift(&r)
+	}
 	if !ok || err != nil {
 		return ok, err
 	}

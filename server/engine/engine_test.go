@@ -293,6 +293,22 @@ func TestBans(t *testing.T) {
 	}
 }
 
+// A ban is lifted by the key as it is listed: a path that was decoded once is not
+// decoded again.
+func TestLiftAsListed(t *testing.T) {
+	e := newEngine(t, "version: 1\nbans: [{name: path, key: path, after: 5 hits in 1m, for: 1h}]\n")
+	if _, err := e.Ban("path", []string{"/a%2541"}, time.Hour, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for b := range e.Bans() {
+		listed = b.Key
+	}
+	if ok, err := e.Lift("path", listed); !ok || err != nil || listed[0] != "/a%41" {
+		t.Errorf("%q: %t, %v", listed, ok, err)
+	}
+}
+
 // Events in order, by their own times, are judged as a limiter of a replay does.
 func TestEventTime(t *testing.T) {
 	e := newEngine(t, someRules)

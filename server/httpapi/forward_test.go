@@ -152,9 +152,9 @@ func nginxSnippet(t *testing.T, listen, app, lately string) string {
 	return strings.NewReplacer("127.0.0.1:8080", listen, "127.0.0.1:3000", app, "127.0.0.1:7380", lately).Replace(snippet)
 }
 
-// startNginx runs nginx with the snippet until the test is over, and returns its
-// address.
-func startNginx(t *testing.T, app, lately string) string {
+// startNginx runs nginx with the snippet, changed as strings.NewReplacer has it, until
+// the test is over, and returns its address.
+func startNginx(t *testing.T, app, lately string, change ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("nginx")
 	if err != nil {
@@ -175,7 +175,7 @@ http {
 access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
 %[2]s
 }
-`, dir, nginxSnippet(t, listen, app, lately))
+`, dir, strings.NewReplacer(change...).Replace(nginxSnippet(t, listen, app, lately)))
 	file := filepath.Join(dir, "nginx.conf")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -283,5 +283,40 @@ func TestNginx(t *testing.T) {
 		t.Errorf("a peer that is no proxy: %v %v", w, err)
 	} else {
 		w.Body.Close()
+	}
+}
+
+// Without the server nginx serves nobody, or everybody if it is told so, in the words
+// of the documentation.
+func TestNginxWithoutServer(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/FORWARD_AUTH.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const intercept, away = "proxy_intercept_errors on; error_page 500 502 504 = @lately_away;", "location @lately_away { return 204; }"
+	if !strings.Contains(string(doc), intercept) || !strings.Contains(string(doc), away) {
+		t.Fatal("docs/FORWARD_AUTH.md does not say what this test does")
+	}
+	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer app.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := l.Addr().String()
+	l.Close()
+	for want, change := range map[int][]string{
+		500: nil,
+		200: {"internal;", "internal; " + intercept, "location @lately_refused", away + " location @lately_refused"},
+	} {
+		nginx := startNginx(t, app.Listener.Addr().String(), nobody, change...)
+		w, err := from(t, "127.0.0.1").Get("http://" + nginx + "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Body.Close()
+		if w.StatusCode != want {
+			t.Errorf("%q: %d; want %d", change, w.StatusCode, want)
+		}
 	}
 }

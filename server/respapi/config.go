@@ -87,7 +87,7 @@ var (
 // that is wrong.
 func (c Config) withDefaults() (Config, error) {
 	if c.Engine == nil {
-		return c, errors.New("Config.Engine is nil; make one with engine.New")
+		return c, errors.New("respapi: Config.Engine is nil; make one with engine.New")
 	}
 	for _, n := range []struct {
 		name  string
@@ -99,7 +99,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"MaxSubscribers", &c.MaxSubscribers, 2048},
 	} {
 		if *n.value < 0 {
-			return c, fmt.Errorf("Config.%s is %d; allowed is 0 (the default) or more", n.name, *n.value)
+			return c, fmt.Errorf("respapi: Config.%s is %d; allowed is 0 (the default) or more", n.name, *n.value)
 		}
 		if *n.value == 0 {
 			*n.value = n.def
@@ -109,7 +109,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.PeerConnections = max(c.MaxConnections/2, 1)
 	}
 	if c.Drain < 0 {
-		return c, fmt.Errorf("Config.Drain is %v; allowed is 0 (10s) or more", c.Drain)
+		return c, fmt.Errorf("respapi: Config.Drain is %v; allowed is 0 (10s) or more", c.Drain)
 	}
 	if c.Drain == 0 {
 		c.Drain = 10 * time.Second

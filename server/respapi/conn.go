@@ -34,12 +34,13 @@ type conn struct {
 	w      *resp.Writer // while feed is set: under mu
 	caller *engine.Caller
 
-	tokens  *access.Tokens // by which who was authenticated
-	who     access.Identity
-	logins  int  // unknown tokens
-	greeted bool // has asked something
-	begun   bool // a part of a command is here
-	over    bool // close when what is written is flushed
+	tokens   *access.Tokens // by which who was authenticated
+	who      access.Identity
+	logins   int    // unknown tokens
+	greeted  bool   // has asked something
+	begun    bool   // a part of a command is here
+	answered uint64 // commands, before the last read
+	over     bool   // close when what is written is flushed
 
 	mu     sync.Mutex // of w, feed and net's writing side, while there is a feed
 	locked bool       // serve has mu
@@ -74,6 +75,9 @@ func newConn(s *Server, raw net.Conn, peer netip.Addr, p *patrol) *conn {
 	return c
 }
 
+// pipelines is more commands in a read than there are without a pipeline.
+const pipelines = 4
+
 // Read reads for c.r, and notes since when c waits for what.
 func (c *conn) Read(b []byte) (int, error) {
 	switch {
@@ -85,10 +89,14 @@ func (c *conn) Read(b []byte) (int, error) {
 		c.begun = true
 		c.reading.set(partial, c.patrol.tick.Load())
 	}
-	// The client has just been answered, and others may have asked meanwhile: let
-	// them go first. Under load its next command is then here when it is read, and
-	// no read comes back with nothing.
-	runtime.Gosched()
+	asked := c.asked.Load()
+	if asked-c.answered <= pipelines {
+		// One that does not pipeline has just been answered, and others may have
+		// asked meanwhile: let them go first. Under load its next command is here
+		// when it is read, and no read comes back with nothing.
+		runtime.Gosched()
+	}
+	c.answered = asked
 	n, err := c.net.Read(b)
 	if !c.begun && c.greeted {
 		c.reading.set(working, 0)

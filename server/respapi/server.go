@@ -78,11 +78,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	var err error
 	select {
 	case err = <-accepted:
+		l.Close()
 	case <-ctx.Done():
-	}
-	l.Close()
-	if err == nil && ctx.Err() != nil {
-		<-accepted
+		l.Close()
+		<-accepted // what it says of a listener that is closed does not matter
 	}
 	p.drain(s.config.Drain)
 	if err != nil {

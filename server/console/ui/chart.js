@@ -137,6 +137,7 @@ export class SlotChart {
   #slide() {
     if (!this.width) return;
     this.base = this.#edge();
+    const start = performance.now();
     this.#draw();
     const at = (ms) => ({ transform: `translateX(${this.width - (ms * this.width) / this.span}px)` });
     this.animation?.cancel();
@@ -145,6 +146,7 @@ export class SlotChart {
     if (this.paused || still()) return;
     const ms = 2 * this.span;
     this.animation = this.strip.animate([at(0), at(ms)], { duration: ms, easing: 'linear', fill: 'forwards' });
+    this.animation.startTime = start; // else it begins with the next frame, a little late
   }
 
   // #point shows the slot at t, or the newest for none.

@@ -1,0 +1,91 @@
+package ratelimit_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestImportUnderOtherRules imports counts under rules that have changed: what
+// still fits is carried as an Update would. With no budget, so that what is in no
+// window any more is carried by both: a shorter window than before does not know
+// what was in it.
+func TestImportUnderOtherRules(t *testing.T) {
+	rnd := seeded(t)
+	rounds := 300
+	if raceEnabled {
+		rounds = 60
+	}
+	for range rounds {
+		was, is := bannedRule(t, rnd), bannedRule(t, rnd)
+		set, other := mustSet(t, was), mustSet(t, is)
+		a, la := mustMemory(t, set, ratelimit.MemoryConfig{Budget: ratelimit.NoBudget})
+		now := int64(1_700_000_000e9)
+		key := func() string { return attackKeys[rnd.IntN(8)] }
+		for range 200 {
+			now += rnd.Int64N(1 << rnd.IntN(36))
+			la.TakeKeyAt(time.Unix(0, now), key(), rnd.Uint64N(4))
+		}
+		b, lb := mustMemory(t, other, ratelimit.MemoryConfig{Budget: ratelimit.NoBudget})
+		mustImport(t, b, time.Unix(0, now), exported(a, time.Unix(0, now)))
+		if err := la.Update(other); err != nil {
+			t.Fatal(err)
+		}
+		tw := &twins{a: &limiterJudge{Limiter: la}, b: &limiterJudge{Limiter: lb}}
+		for range 200 {
+			now += rnd.Int64N(1 << rnd.IntN(36))
+			d := tw.take(now, key(), rnd.Uint64N(4))
+			if d.BannedUntil.IsZero() && tw.differs != "" {
+				t.Fatalf("%s\nwas %+v\nis %+v", tw.differs, was, is)
+			}
+			tw.differs = "" // bans of before may be shorter, see TestImportCapsBans
+		}
+	}
+}
+
+// TestImportOfUnknownRules renames a rule, and changes its key and its fold.
+func TestImportOfUnknownRules(t *testing.T) {
+	key := func(fold match.Fold, names ...string) match.Key {
+		k, err := match.NewKey(fold, names...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	r := ratelimit.Rule{Name: "r", Key: key(match.Fold{}, "client"), Limits: []ratelimit.Limit{per(5, time.Hour)}}
+	a, la := mustMemory(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	la.TakeKeyAt(second(0), "192.0.2.1", 1)
+	chunks := exported(a, second(0))
+	for name, change := range map[string]func(r *ratelimit.Rule){
+		"name":     func(r *ratelimit.Rule) { r.Name = "s" },
+		"field":    func(r *ratelimit.Rule) { r.Key = key(match.Fold{}, "user") },
+		"fields":   func(r *ratelimit.Rule) { r.Key = key(match.Fold{}, "client", "path") },
+		"ipv4":     func(r *ratelimit.Rule) { r.Key = key(match.Fold{IPv4: 24}, "client") },
+		"ipv6":     func(r *ratelimit.Rule) { r.Key = key(match.Fold{IPv6: 63}, "client") },
+		"unfolded": func(r *ratelimit.Rule) { r.Key = key(match.Fold{Off: true}, "client") },
+		"nothing":  func(*ratelimit.Rule) {},
+	} {
+		changed := r
+		change(&changed)
+		b, _ := mustMemory(t, mustSet(t, changed), ratelimit.MemoryConfig{})
+		did := mustImport(t, b, second(0), chunks)
+		if want := (ratelimit.Imported{Unknown: 1}); name != "nothing" && did != want || name == "nothing" && did.Keys != 1 {
+			t.Errorf("%s has changed: %+v", name, did)
+		}
+	}
+}
+
+// TestImportCapsBans makes the longest ban of a rule shorter while nobody looks.
+func TestImportCapsBans(t *testing.T) {
+	long := ban(t, "r", ratelimit.Ban{Span: time.Minute, For: 10 * time.Hour})
+	a, la := mustMemory(t, mustSet(t, long), ratelimit.MemoryConfig{})
+	la.TakeKeyAt(second(0), "k", 1)
+	short := ban(t, "r", ratelimit.Ban{Span: time.Minute, For: time.Hour, Max: time.Hour})
+	b, lb := mustMemory(t, mustSet(t, short), ratelimit.MemoryConfig{})
+	mustImport(t, b, second(60), exported(a, second(60)))
+	if d := lb.PeekKeyAt(second(60), "k", 1); !d.BannedUntil.Equal(second(3660)) {
+		t.Errorf("a ban of ten hours under a rule of one: %+v", d)
+	}
+}

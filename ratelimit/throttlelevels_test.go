@@ -1,0 +1,113 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestThrottleBudget floods a small throttle: who was limited stays so, and the
+// budget holds.
+func TestThrottleBudget(t *testing.T) {
+	const budget = 256 << 10
+	th := mustThrottle(t, budget)
+	for i := range 500 {
+		key := fmt.Sprint("limited ", i)
+		for range 3 {
+			th.TakeAt(at(0), key, 1, 1, time.Hour, 1)
+		}
+	}
+	for i := range 100_000 {
+		th.TakeAt(at(int64(i)), fmt.Sprint("flood ", i), 10, 1, time.Second, 1)
+	}
+	s := th.Stats()
+	if s.Bytes > budget || s.Budget != budget || s.Keys < 1000 || s.Expired+s.Forgotten < 50_000 {
+		t.Errorf("%+v", s)
+	}
+	for i := range 500 {
+		if d, _ := th.TakeAt(at(100_000), fmt.Sprint("limited ", i), 1, 1, time.Hour, 1); !d.Limited {
+			t.Fatalf("key %d, which was limited, has got in: %+v", i, d)
+		}
+	}
+	// What fills the budget and may not be forgotten.
+	for i := range 20_000 {
+		th.TakeAt(at(100_000), fmt.Sprint("full ", i), 0, 1, time.Hour, 1)
+	}
+	if s = th.Stats(); s.Full < 1000 || s.Bytes > budget {
+		t.Errorf("%+v", s)
+	}
+	d, err := th.TakeAt(at(100_000), "full 19999 and one more", 3, 1, time.Hour, 2)
+	if want := (ratelimit.ThrottleDecision{Limited: true, Limit: 4, RetryAfter: 2 * time.Hour, ResetAfter: 2 * time.Hour}); d != want || err != nil {
+		t.Errorf("without room: %+v, %v", d, err)
+	}
+	// A page that was found full looks again after an eighth as many keys.
+	limited := 0
+	for i := range 2000 {
+		if d, _ = th.TakeAt(at(200_000+3_600_000), fmt.Sprint("when those have drained ", i), 3, 1, time.Hour, 1); d.Limited {
+			limited++
+		}
+	}
+	if d.Limited || limited > 1000 {
+		t.Errorf("an hour later, %d of 2000 are limited: %+v, %+v", limited, d, th.Stats())
+	}
+}
+
+// TestThrottleForgetsNobodyEarly has keys forgotten when their buckets are empty,
+// and come back with a clock set back: they find no more room than there is at the
+// newest time of all.
+func TestThrottleForgetsNobodyEarly(t *testing.T) {
+	rnd := seeded(t)
+	th := mustThrottle(t, 128<<10)
+	newest, spent := int64(1e12), map[string]*ratBucket{}
+	limited := 0
+	for i := range 40_000 {
+		newest += rnd.Int64N(2e6)
+		now := newest - rnd.Int64N(2)*rnd.Int64N(1e9)
+		key := strconv.Itoa(i - rnd.IntN(min(i+1, 500)))
+		b := spent[key]
+		if b == nil {
+			b = &ratBucket{}
+			spent[key] = b
+		}
+		d, err := th.TakeAt(time.Unix(0, now), key, 2, 5, time.Second, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Limited {
+			limited++
+			continue
+		}
+		if want := (&ratBucket{b.empty}).take(newest, 2, 5, time.Second, 1); want.Limited {
+			t.Fatalf("event %d of %s is admitted: %+v, want %+v", i, key, d, want)
+		}
+		b.take(now, 2, 5, time.Second, 1) // as early as it may have been judged
+	}
+	if th.Stats().Expired == 0 || limited < 1000 {
+		t.Errorf("%+v, %d limited: the test has no teeth", th.Stats(), limited)
+	}
+}
+
+// TestThrottleKeyComesBack forgets a key whose bucket is empty, and sets the clock
+// back: the key is judged at the time at which it was forgotten, not before.
+func TestThrottleKeyComesBack(t *testing.T) {
+	th := mustThrottle(t, 128<<10)
+	take := func(ms int64, limited bool) {
+		t.Helper()
+		if d, err := th.TakeAt(at(ms), "k", 2, 1, time.Second, 3); err != nil || d.Limited != limited {
+			t.Errorf("at %d ms: %+v, %v", ms, d, err)
+		}
+	}
+	take(10_000, false)
+	for i := range 30_000 {
+		th.TakeAt(at(20_000), fmt.Sprint("flood ", i), 10, 1, time.Second, 1)
+	}
+	if th.Forget("k") {
+		t.Fatal("the key was not forgotten: the test has no teeth")
+	}
+	take(10_500, false)
+	take(20_000, true) // the last three were judged now
+	take(23_000, false)
+}
