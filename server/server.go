@@ -36,8 +36,8 @@ type Server struct {
 
 	tokenSum [sha256.Size]byte // of the token file
 
-	cert   atomic.Pointer[tls.Certificate]
-	saved  atomic.Int64 // when the last snapshot was written, as Unix nanoseconds; 0: never
+	cert  atomic.Pointer[tls.Certificate]
+	saved atomic.Int64 // when the last snapshot was written, as Unix nanoseconds; 0: never
 
 	reloading sync.Mutex
 	saving    sync.Mutex
