@@ -28,7 +28,7 @@ run: build ## build and start the server: in memory, on loopback, without any fi
 	bin/lately serve
 
 .PHONY: test
-test: servers lint test-long test-race test-adapters ## everything that must pass before a commit
+test: servers lint test-long test-race test-adapters test-clients ## everything that must pass before a commit
 
 # What some tests talk to: redis-server, redis-cli, nginx, a headless Chromium.
 .PHONY: servers
@@ -48,6 +48,11 @@ test-adapters: ## vet and test the adapters to frameworks
 			(set -x; cd adapters/$$a && $(GO) vet ./... && $(GO) test $$race ./...) || exit 1; \
 		else echo "SKIP adapters/$$a: its modules cannot be downloaded"; fi; \
 	done
+
+.PHONY: test-clients
+test-clients: ## the server with clients of others, a module of its own
+	@cd server/respapi/clienttest && if $(GO) mod download >/dev/null 2>&1; then set -x; $(GO) vet ./... && $(GO) test -timeout 5m ./...; \
+	else echo "SKIP server/respapi/clienttest: its modules cannot be downloaded"; fi
 
 .PHONY: test-long
 test-long: ## tests of the core without the race detector, which makes them longer

@@ -192,7 +192,7 @@ func TestServeReloads(t *testing.T) {
 }
 
 // A process that is killed at any moment loses no ban that it has acknowledged, and
-// never comes back with more than was counted.
+// never comes back with more than was counted, or with a ban that was lifted.
 func TestServeKilled(t *testing.T) {
 	rounds := 20
 	switch {
@@ -219,8 +219,8 @@ func TestServeKilled(t *testing.T) {
 	}
 	s := serve(t, "--data", dir, "--rules", rules)
 	k.check(s, rounds, true)
-	t.Logf("%d rounds, %d bans and %d counts acknowledged", rounds, len(k.banned), k.counted.Load())
-	if len(k.banned) < rounds || k.counted.Load() == 0 {
+	t.Logf("%d rounds, %d bans, %d lifts and %d counts acknowledged", rounds, len(k.banned), len(k.lifted), k.counted.Load())
+	if len(k.banned) < rounds || len(k.lifted) == 0 || k.counted.Load() == 0 {
 		t.Error("next to nothing was acknowledged: the test has no teeth")
 	}
 }
@@ -230,6 +230,7 @@ type killed struct {
 	t       testing.TB
 	mu      sync.Mutex
 	banned  []string // acknowledged
+	lifted  []string // again, acknowledged
 	sent    atomic.Uint64
 	counted atomic.Uint64 // acknowledged
 }
@@ -245,8 +246,19 @@ func (k *killed) load(s *serving, round int) (stop func()) {
 				if _, err := c.do("BAN", "login", user, "1h"); err != nil {
 					return
 				}
+				lifted := false
+				if i%2 == 1 {
+					if _, err := c.do("UNBAN", "login", user); err != nil {
+						return // on its way: it may hold or not
+					}
+					lifted = true
+				}
 				k.mu.Lock()
-				k.banned = append(k.banned, user)
+				if lifted {
+					k.lifted = append(k.lifted, user)
+				} else {
+					k.banned = append(k.banned, user)
+				}
 				k.mu.Unlock()
 			}
 		})
@@ -276,6 +288,11 @@ func (k *killed) check(s *serving, round int, last bool) {
 	for _, user := range k.banned {
 		if strings.Contains(user, filter) && !held[user] {
 			k.t.Fatalf("round %d: the ban of %q was acknowledged and is lost; %d of %d are there\n%s", round, user, len(held), len(k.banned), s.log.String())
+		}
+	}
+	for _, user := range k.lifted {
+		if held[user] {
+			k.t.Fatalf("round %d: the ban of %q was lifted, and is back\n%s", round, user, s.log.String())
 		}
 	}
 	if v, err := c.do("SUM", "counted", "k"); err == nil && uint64(v.Int) > k.sent.Load() {

@@ -135,6 +135,7 @@ func testReconnect(t *testing.T, b *browser) {
 	f.cut()
 	p.wait(`document.querySelector('.pill').textContent === 'Reconnecting' && !document.querySelector('#notice').hidden`)
 	p.picture("reconnecting")
+	p.accessible("reconnecting")
 	p.wait(`document.querySelectorAll('.tickrow').length > 0`) // what was known stays
 	f.set(func() { f.away = false })
 	p.wait(isLive + ` && document.querySelector('#notice').hidden`)

@@ -10,7 +10,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A banLine is one record of the ban journal: a ban, or the end of one.
+// A banLine is one record of the ban journal: a ban, or the end of one, whose times
+// are that of the lift.
 type banLine struct {
 	Ban  *ratelimit.BanRecord `json:"ban,omitempty"`
 	Lift *ratelimit.BanRecord `json:"lift,omitempty"`
@@ -81,7 +82,9 @@ func (e *Engine) lift(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 	if !ok {
 		return false, journal.Pending{}, nil
 	}
-	e.hub.publish(Event{Type: Lifted, Time: e.now(), Rule: r.Rule, Key: r.Key})
+	now := e.now()
+	e.hub.publish(Event{Type: Lifted, Time: now, Rule: r.Rule, Key: r.Key})
+	r.Since, r.Until = now.Add(-time.Second), now // a record of a ban has an end after it began
 	pending, err := e.write(banLine{Lift: r})
 	return true, pending, err
 }
@@ -91,7 +94,7 @@ func (e *Engine) fold(r *ratelimit.BanRecord) error {
 	set := e.limiter.Load().Set()
 	rule, ok := set.Named(r.Rule)
 	if !ok {
-		return &Error{NoRule, set.NoRule(r.Rule).Error()}
+		return noSuchRule(set.NoRule(r.Rule))
 	}
 	key, err := rule.Key.Join(nil, r.Key...)
 	if err != nil {

@@ -176,7 +176,7 @@ func (c *Caller) Throttle(key string, burst, count uint64, period time.Duration,
 func (c *Caller) keyFor(l *ratelimit.Limiter, rule, key string) (err error) {
 	r, ok := l.Set().Named(rule)
 	if !ok {
-		return &Error{NoRule, l.Set().NoRule(rule).Error()}
+		return noSuchRule(l.Set().NoRule(rule))
 	}
 	c.key, err = keyOf(c.key[:0], r.Key, key)
 	return err

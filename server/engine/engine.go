@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -190,7 +191,12 @@ func (e *Engine) asLive() {
 // noRule is the error for a rule that is not there, as limiters tell it.
 func noRule(err error) error {
 	if _, ok := errors.AsType[*ratelimit.RuleError](err); ok {
-		return &Error{NoRule, err.Error()}
+		return noSuchRule(err)
 	}
 	return err
+}
+
+// noSuchRule is noRule for an error that is one.
+func noSuchRule(err error) error {
+	return &Error{NoRule, strings.TrimPrefix(err.Error(), "ratelimit: ")}
 }

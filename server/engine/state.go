@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"time"
 
@@ -19,6 +20,8 @@ const (
 	recordLimits  = 'l' // a chunk of ratelimit.Memory.Export
 	recordCounter = 'c' // a counterRecord
 	recordCounts  = 't' // a chunk of lately.Table.Export
+	recordHot     = 'h' // the name of a hot rule, a NUL byte, and a chunk of hotkey.Detector.Export
+	recordCaller  = 'r' // a chunk of ratelimit.Throttle.Export: limits that callers brought
 )
 
 // A counterRecord names a counter, with what its counts depend on.
@@ -29,13 +32,21 @@ type counterRecord struct {
 	Made   bool            `json:"made,omitempty"`
 }
 
-// Save writes down what e has counted, and its bans: records for Restore, of this
-// or another process. Decisions go on meanwhile. Statistics, hot keys and the
-// state of [Caller.Throttle] are left out.
+// Save writes down what e has counted, and its bans: records for Restorer, of this
+// or another process. Decisions go on meanwhile. Statistics are left out.
 func (e *Engine) Save(add func(typ byte, data []byte) error) error {
-	for chunk := range e.memory.Load().Export(e.now()) {
-		if err := add(recordLimits, chunk); err != nil {
-			return err
+	now := e.now()
+	if err := addAll(add, recordLimits, e.memory.Load().Export(now)); err != nil {
+		return err
+	}
+	if err := addAll(add, recordCaller, e.throttle.Export(now)); err != nil {
+		return err
+	}
+	for _, h := range e.book.Load().hot {
+		for chunk := range h.detector.Export(now) {
+			if err := add(recordHot, append([]byte(h.Name+"\x00"), chunk...)); err != nil {
+				return err
+			}
 		}
 	}
 	for _, c := range e.book.Load().counters {
@@ -46,10 +57,17 @@ func (e *Engine) Save(add func(typ byte, data []byte) error) error {
 		if err := add(recordCounter, data); err != nil {
 			return err
 		}
-		for chunk := range c.table.Export() {
-			if err := add(recordCounts, chunk); err != nil {
-				return err
-			}
+		if err := addAll(add, recordCounts, c.table.ExportAt(now)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func addAll(add func(typ byte, data []byte) error, typ byte, chunks iter.Seq[[]byte]) error {
+	for chunk := range chunks {
+		if err := add(typ, chunk); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -84,9 +102,21 @@ func (r *Restorer) Record(typ byte, data []byte) error {
 			r.Other++
 			return nil
 		}
-		n, err := r.counter.table.Import(data)
+		n, err := r.counter.table.ImportAt(r.e.now(), data)
 		r.Counts += n.Keys
 		return err
+	case recordCaller:
+		_, err := r.e.throttle.Import(r.e.now(), data)
+		return err
+	case recordHot:
+		name, chunk, _ := bytes.Cut(data, []byte{0})
+		for _, h := range r.e.book.Load().hot {
+			if h.Name == string(name) {
+				_, err := h.detector.Import(r.e.now(), chunk)
+				return err
+			}
+		}
+		return nil // of a rule that there is not any more
 	}
 	return fmt.Errorf("record of the unknown type %q", typ)
 }

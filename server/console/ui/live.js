@@ -56,7 +56,7 @@ class Live extends EventTarget {
       await this.refresh();
       await this.#seed();
     } catch (err) {
-      this.dispatchEvent(new CustomEvent('failure', { detail: err }));
+      if (!err.status) this.dispatchEvent(new CustomEvent('failure', { detail: err }));
       if (err.status === 403) this.#needLogin(); // as one who may read
       else if (this.link !== 'login') this.#later();
       return;
