@@ -42,7 +42,7 @@ func ruleOf(algorithm string, limit uint64) ratelimit.Rule {
 		panic(err)
 	}
 	l := ratelimit.Limit{N: limit, Span: time.Minute}
-	if a == ratelimit.Exact && limit == plenty {
+	if (a == ratelimit.Exact || a == ratelimit.InFlight) && limit == plenty {
 		l = ratelimit.Limit{N: ratelimit.MaxExact, Span: time.Millisecond}
 	}
 	return rule(algorithm, a, l)

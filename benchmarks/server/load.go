@@ -16,7 +16,8 @@ type row struct {
 	what     string
 	subject  *subject
 	command  func(key string) []byte
-	lines    int // of one answer
+	call     func(key string) error // in place of command: what another client does
+	lines    int                    // of one answer
 	pipeline int
 	samples  []sample
 }
@@ -45,6 +46,11 @@ func measure(d time.Duration, passes, conns, keys int, addr string) error {
 		defer redis.stop()
 	}
 	rows := rowsOf(lately, redis)
+	if redis != nil {
+		peer := newRedisRate(redis.addr, conns)
+		defer peer.client.Close()
+		rows = append(rows, &row{what: "redis_rate Allow, its Go client", subject: redis, call: peer.take, pipeline: 1})
+	}
 	for range passes {
 		for _, r := range rows {
 			s, err := r.run(d, conns, keys)
@@ -86,6 +92,9 @@ func (r *row) run(d time.Duration, conns, keys int) (s sample, err error) {
 	answers := 0
 	dialed := make([]net.Conn, conns)
 	for i := range dialed {
+		if r.call != nil {
+			break
+		}
 		if dialed[i], err = net.Dial("tcp", r.subject.addr); err != nil {
 			return s, err
 		}
@@ -94,7 +103,11 @@ func (r *row) run(d time.Duration, conns, keys int) (s sample, err error) {
 	busy, began := r.subject.cpu(), time.Now()
 	for i, c := range dialed {
 		wg.Go(func() {
-			times, n, e := r.ask(c, i, conns, keys, began.Add(d))
+			ask := r.ask
+			if r.call != nil {
+				ask = r.askCall
+			}
+			times, n, e := ask(c, i, conns, keys, began.Add(d))
 			mu.Lock()
 			defer mu.Unlock()
 			all, answers = append(all, times...), answers+n
@@ -143,6 +156,21 @@ func (r *row) ask(c net.Conn, i, conns, keys int, end time.Time) (times []time.D
 			}
 			left -= bytes.Count(buf[:got], []byte{'\n'})
 		}
+		now := time.Now()
+		times = append(times, now.Sub(at))
+		at = now
+	}
+	return times, n, nil
+}
+
+// askCall is ask through another client.
+func (r *row) askCall(_ net.Conn, i, conns, keys int, end time.Time) (times []time.Duration, n int, err error) {
+	at := time.Now()
+	for k := i; at.Before(end); k += conns {
+		if err := r.call(fmt.Sprintf("192.0.2.%d", k%keys)); err != nil {
+			return times, n, err
+		}
+		n++
 		now := time.Now()
 		times = append(times, now.Sub(at))
 		at = now

@@ -2,6 +2,7 @@
 // its own, asked by the same client in the same run: decisions against INCR.
 //
 //	go run ./server -seconds 2 -passes 3
+//	go run ./server -overload 60s
 //
 // Client and server share the machine's cores, so ratios count, not figures.
 package main
@@ -35,11 +36,15 @@ func main() {
 	conns := flag.Int("connections", 64, "how many connections ask")
 	keys := flag.Int("keys", 10_000, "how many keys are asked for")
 	addr := flag.String("lately", "", "address of a server that runs, with a rule per-client, instead of one of its own")
+	five := flag.Duration("overload", 0, "ask with five times as many connections for so long, instead")
 	flag.Parse()
 	var err error
-	if *serve {
+	switch {
+	case *serve:
 		err = beServer()
-	} else {
+	case *five > 0:
+		err = overload(*five, *conns, *keys)
+	default:
 		err = measure(time.Duration(*seconds*float64(time.Second)), *passes, *conns, *keys, *addr)
 	}
 	if err != nil {

@@ -1,0 +1,142 @@
+package console_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/accesslog/accesslogtest"
+	"github.com/lately-go/lately/server"
+	"github.com/lately-go/lately/server/engine"
+)
+
+const liveRules = `version: 1
+client: {ipv4: 32, ipv6: 64}
+counters:
+  requests: {key: client, spans: [1s, 1m, 1h, 24h]}
+  paths: {key: path, spans: [1s, 1m, 1h]}
+limits:
+  - {name: per-client, key: client, limit: 40 per 10s, ban: {after: 100 refusals in 1m, for: 10m, factor: 2, max: 24h}}
+  - {name: login, when: {method: POST, path: /login}, key: client, limit: 5 per 10m, ban: {after: 20 refusals in 1m, for: 1h}}
+  - {name: search, when: {path: /search}, key: client, limit: 2 per 1s, mode: shadow}
+bans:
+  - {name: flood, key: client, after: 600 hits in 1m, for: 1h}
+hot:
+  - {name: product, key: path, when: {path: "/product/*"}, threshold: 30 per 2s, hold: 60s}
+`
+
+// The console of a real server that is sent the project's own generated sample: what
+// it shows is what the engine counts, and what it changes is changed. With
+// LATELY_PICTURES, the name of a folder, it goes on for a minute and writes the
+// picture of the documents there.
+func TestConsoleOfServer(t *testing.T) {
+	b := startBrowser(t)
+	s, url := liveServer(t)
+	pictures := os.Getenv("LATELY_PICTURES")
+	lasting, events := 3*time.Second, 40_000
+	if pictures != "" {
+		lasting, events = 70*time.Second, 100_000
+		t.Setenv("LATELY_SCREENSHOTS", pictures)
+	}
+	p := b.open(t, url, 1440, 900)
+	p.wait(isLive)
+	replaySample(t, s.Engine(), events, lasting)
+	p.to("keys")
+	p.wait(`[...document.querySelectorAll('.toprow .key')].some((k) => k.textContent === '203.0.113.245')`)
+	p.to("bans")
+	p.wait(`[...document.querySelectorAll('tbody .key')].some((k) => k.textContent === '203.0.113.245')`)
+	bans := 0
+	for range s.Engine().Bans() {
+		bans++
+	}
+	if bans == 0 {
+		t.Error("no bans")
+	}
+	p.click("tbody button")
+	p.wait(`document.querySelector('dialog h2').textContent === 'Lift this ban?'`)
+	p.click("dialog .danger")
+	p.wait(`!document.querySelector('dialog')`)
+	for range 500 {
+		left := 0
+		for range s.Engine().Bans() {
+			left++
+		}
+		if left == bans-1 {
+			bans = left
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if s.Engine().Status().Limits.Bans >= uint64(bans)+1 {
+		t.Error("the ban is still there")
+	}
+	p.to("rules")
+	p.wait(`document.body.textContent.includes('per-client')`)
+	p.to("overview")
+	p.wait(isLive)
+	if pictures != "" {
+		go replaySample(t, s.Engine(), 10_000, 6*time.Second)
+		time.Sleep(4 * time.Second)
+	}
+	p.picture("console")
+	p.clean()
+}
+
+// liveServer runs a server until the test ends.
+func liveServer(t *testing.T) (s *server.Server, url string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(path, []byte(liveRules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(server.Config{RulesFile: path, RESP: server.Off, HTTP: "127.0.0.1:0"}, "v0.1.0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	_, addr := s.Addresses()
+	return s, "http://" + addr
+}
+
+// replaySample has the engine judge that many events of the sample, live, spread over
+// that time.
+func replaySample(t *testing.T, e *engine.Engine, n int, lasting time.Duration) {
+	var log bytes.Buffer
+	if _, err := accesslogtest.Write(&log, accesslogtest.Config{Lines: n, Duration: time.Hour}); err != nil {
+		t.Error(err)
+		return
+	}
+	c := e.Caller()
+	began, i := time.Now(), 0
+	for line := range strings.Lines(log.String()) {
+		f := strings.Fields(line)
+		if len(f) < 9 || !strings.HasPrefix(f[5], `"`) {
+			continue
+		}
+		i++
+		if ahead := time.Duration(i)*lasting/time.Duration(n) - time.Since(began); ahead > 5*time.Millisecond {
+			time.Sleep(ahead)
+		}
+		path, _, _ := strings.Cut(f[6], "?")
+		ev := c.Event()
+		ev.SetNamedString("client", f[0])
+		ev.SetNamedString("method", f[5][1:])
+		ev.SetNamedString("path", path)
+		ev.SetNamedString("status", f[8])
+		c.Check(ev, 1)
+	}
+}
