@@ -56,7 +56,7 @@ func TestExportWhileDecisionsGoOn(t *testing.T) {
 	if raceEnabled {
 		exports = 2
 	}
-	for range exports {
+	for i := 0; i < exports || updates.Load() == 0; i++ { // on a busy machine the first update takes its time
 		var before [keys]uint64
 		for k := range before {
 			before[k] = done[k].Load()
@@ -77,8 +77,5 @@ func TestExportWhileDecisionsGoOn(t *testing.T) {
 				}
 			}
 		}
-	}
-	if updates.Load() == 0 {
-		t.Error("no update: the test has no teeth")
 	}
 }

@@ -90,15 +90,17 @@ func TestStateAfterClockWasSetBack(t *testing.T) {
 		for range 100 {
 			c := someConfig(rnd, kind)
 			s, all := newSubject(t, c), newSubject(t, c)
-			now, span := int64(1e18), max(int64(c.Span), 1e9)
+			resolution := max(int64(c.Resolution), 1)
+			floor := func(t int64) int64 { return t - t%resolution } // as all times of such a meter are
+			now, span := floor(1e18), max(int64(c.Span), 1e9)
 			for range 20 {
-				now += rnd.Int64N(span / 10)
+				now = floor(now + rnd.Int64N(span/10))
 				if s.advance(now); s.used(now) < s.Most() {
 					s.charge(now, 1)
 				}
 			}
 			used := s.used(now)
-			back := now - rnd.Int64N(5*span)
+			back := floor(now - rnd.Int64N(5*span))
 			again := restored(t, s, now, back)
 			if got := again.advance(back); got < used {
 				t.Fatalf("%+v: %d are used, and %d before", c, got, used)

@@ -36,13 +36,17 @@ hot:
 // picture of the documents there.
 func TestConsoleOfServer(t *testing.T) {
 	b := startBrowser(t)
-	s, url := liveServer(t)
 	pictures := os.Getenv("LATELY_PICTURES")
 	lasting, events := 3*time.Second, 40_000
 	if pictures != "" {
 		lasting, events = 70*time.Second, 100_000
-		t.Setenv("LATELY_SCREENSHOTS", pictures)
+		folder, err := filepath.Abs(pictures)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("LATELY_SCREENSHOTS", folder)
 	}
+	s, url := liveServer(t)
 	p := b.open(t, url, 1440, 900)
 	p.wait(isLive)
 	replaySample(t, s.Engine(), events, lasting)
@@ -80,8 +84,8 @@ func TestConsoleOfServer(t *testing.T) {
 	p.to("overview")
 	p.wait(isLive)
 	if pictures != "" {
-		go replaySample(t, s.Engine(), 10_000, 6*time.Second)
-		time.Sleep(4 * time.Second)
+		go replaySample(t, s.Engine(), 10_000, 7*time.Second)
+		time.Sleep(5 * time.Second) // also for what was said to go away
 	}
 	p.picture("console")
 	p.clean()
@@ -90,11 +94,11 @@ func TestConsoleOfServer(t *testing.T) {
 // liveServer runs a server until the test ends.
 func liveServer(t *testing.T) (s *server.Server, url string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(path, []byte(liveRules), 0o600); err != nil {
+	t.Chdir(t.TempDir()) // the console shows the name of the file as it was given
+	if err := os.WriteFile("rules.yaml", []byte(liveRules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(server.Config{RulesFile: path, RESP: server.Off, HTTP: "127.0.0.1:0"}, "v0.1.0", nil)
+	s, err := server.New(server.Config{RulesFile: "rules.yaml", RESP: server.Off, HTTP: "127.0.0.1:0"}, "v0.1.0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
