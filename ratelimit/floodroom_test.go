@@ -125,9 +125,10 @@ func TestRoomComesBack(t *testing.T) {
 	if got := visit(2 * floodSpan); got != guests*n {
 		t.Errorf("guests were admitted %d times after the window, want %d", got, guests*n)
 	}
-	// A page that was full of protected keys is not searched for every new one.
-	if s = l.Stats().Rules[0]; s.Sketched-sketched > guests*n/4 {
-		t.Errorf("%d decisions by the sketch though there is room", s.Sketched-sketched)
+	// A page that was full of protected keys is not searched for every new one, but
+	// now and then; where it is not, all of them would be in the sketch.
+	if s = l.Stats().Rules[0]; s.Sketched-sketched > guests*n/2 {
+		t.Errorf("%d decisions by the sketch though there is room, where %d keys were", s.Sketched-sketched, before.Keys)
 	}
 }
 
