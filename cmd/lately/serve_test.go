@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -279,12 +280,16 @@ func (k *killed) load(s *serving, round int) (stop func()) {
 // check compares what a server that has come back knows.
 func (k *killed) check(s *serving, round int, last bool) {
 	c := s.dial()
-	// All of them at the end, and each time those of the round before.
-	filter := ""
-	if !last {
-		filter = fmt.Sprintf("u%d-", round-1)
-	}
+	// All of them at the end, round by round since a list has an end, and each time
+	// those of the round before.
+	filter := fmt.Sprintf("u%d-", round-1)
 	held := s.bans(filter)
+	if last {
+		filter = ""
+		for r := range round {
+			maps.Copy(held, s.bans(fmt.Sprintf("u%d-", r)))
+		}
+	}
 	for _, user := range k.banned {
 		if strings.Contains(user, filter) && !held[user] {
 			k.t.Fatalf("round %d: the ban of %q was acknowledged and is lost; %d of %d are there\n%s", round, user, len(held), len(k.banned), s.log.String())
