@@ -31,7 +31,7 @@ func TestDraftHeaders(t *testing.T) {
 			retryAfter      string
 		}{
 			{0, "", 200, policy, `"api/1500ms";r=1;t=2`, ""},
-			{0, "a", 200, policy + `, "q\"u\\o%E2%82%AC";q=100;w=3600`, `"api/1500ms";r=0;t=2, "q\"u\\o%E2%82%AC";r=99;t=3660`, ""},
+			{0, "a", 200, policy + `, "q\"u\\o%E2%82%AC";q=100;w=3600`, `"api/1500ms";r=0;t=2, "q\"u\\o%E2%82%AC";r=99;t=3600`, ""},
 			{100 * time.Millisecond, "", 429, policy, `"api/1500ms";r=0;t=2`, "2"},
 			{100 * time.Millisecond, "a", 429, policy + `, "q\"u\\o%E2%82%AC";q=100;w=3600`, `"api/1500ms";r=0;t=2, "q\"u\\o%E2%82%AC";r=99;t=2`, "2"},
 			{1300 * time.Millisecond, "", 200, policy, `"api/10s";r=0;t=10`, ""},

@@ -17,11 +17,12 @@ type Algorithm uint8
 
 const (
 	// Sliding is the default. For a limit of up to 64 it is Exact. Above, it
-	// counts in a ring of 60 slots (64 where 60 does not divide the span
-	// into whole nanoseconds) and judges on hi, the sum that includes the
-	// oldest, partly expired slot: never more than N in any true window, and
-	// every refusal is justified by N admitted in (t-span-slot, t]. A key
-	// takes some 300 bytes, whatever N.
+	// is so while no more than three are in the window, and then counts in a
+	// ring of 60 slots (64 where 60 does not divide the span into whole
+	// nanoseconds) and judges on hi, the sum that includes the oldest, partly
+	// expired slot: never more than N in any true window, and every refusal is
+	// justified by N admitted in (t-span-slot, t]. A key takes some 150 bytes,
+	// or 300 with its slots, whatever N.
 	Sliding = Algorithm(meter.Sliding)
 
 	// Exact keeps the time of each of the last N events of a key: the

@@ -7,7 +7,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/lately-go/lately/internal/meter"
 	"github.com/lately-go/lately/internal/shard"
 )
 
@@ -195,6 +194,7 @@ func (u *undumper) counts() error {
 		c.to.added(u.now)
 	}
 	for u.r.Len() > 0 {
+		u.left = u.r.Len()
 		if err := c.entry(); err != nil {
 			return err
 		}
@@ -217,9 +217,8 @@ func looseRecords(l layout, resolution time.Duration) (*records, error) {
 	rs := &records{layout: l, budget: shard.NewBudget(unbounded), words: wordNewest + 1}
 	for i, mt := range meters {
 		m := recordMeter{Meter: mt, at: rs.words}
-		if bound, ok := mt.Log(); ok {
+		if m.blocks = mt.Blocks(rs.budget); m.blocks != nil {
 			m.span = int64(l.window(i))
-			m.blocks = shard.NewBlocks(bound, meter.Inline, rs.budget)
 		}
 		rs.words += mt.Words()
 		rs.meters = append(rs.meters, m)

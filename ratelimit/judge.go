@@ -143,8 +143,8 @@ func (p *probe) settle(o *Outcome, r *Request, now int64, refused, banned bool) 
 		case refused && (r.Look || !p.room(i, r.Cost)): // who looks and waits was not counted
 		default:
 			p.charge(i, now, r.Cost)
-			if p.copied && r.Cost > 0 { // a copy of a log is not charged, and says nothing of it
-				o.ResetAfter = max(o.ResetAfter, time.Duration(p.records.meters[i].span))
+			if m := &p.records.meters[i]; p.copied && m.blocks != nil && r.Cost > 0 { // it is not charged, see there
+				o.ResetAfter = max(o.ResetAfter, m.Keeps(p.w[m.at:], m.view, now, r.Cost))
 			}
 		}
 		if refused || o.Refused {

@@ -70,11 +70,11 @@ func (l *layout) logged(i int) bool {
 		l.algorithm == Sliding && max(l.limits[i].N, l.most) <= slidingExact
 }
 
-// manyTimes reports whether a key may come to take many times what its record
+// outgrows reports whether a key may come to take many times what its record
 // does, so that the record's own bytes matter less than how soon it is found.
-func (l *layout) manyTimes() bool {
+func (l *layout) outgrows() bool {
 	for i := range l.limits {
-		if l.logged(i) && l.keep[i] >= 16 {
+		if l.keep[i] >= 16 && (l.logged(i) || l.algorithm == Sliding) {
 			return true
 		}
 	}

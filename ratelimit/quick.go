@@ -119,7 +119,7 @@ func (mr *memoryRule) takeBanned(d *Decision, w []uint64, now int64, cost uint64
 // admit is takeFree for a limit.
 func (m *recordMeter) admit(d *Decision, w []uint64, now int64, cost uint64) bool {
 	d.Limit = m.most
-	if m.blocks != nil {
+	if m.log {
 		return m.admitTimes(d, w, now, cost)
 	}
 	return m.admitCounts(d, w, now, cost)
@@ -155,17 +155,26 @@ func (m *recordMeter) admitTimes(d *Decision, w []uint64, now int64, cost uint64
 // admitCounts is admit with words of any other kind.
 func (m *recordMeter) admitCounts(d *Decision, w []uint64, now int64, cost uint64) bool {
 	n := m.most
-	left := n - min(m.Advance(w, nil, now), n)
+	if cost == 1 {
+		if used, ok := m.Push(w, m.blocks, now); ok {
+			d.Allowed, d.Remaining, d.ResetAfter = true, n-used, time.Duration(m.span)
+			return true
+		}
+	}
+	left := n - min(m.Advance(w, m.blocks, now), n)
 	switch {
 	case cost <= left:
-		m.Charge(w, nil, now, cost)
+		if !m.Room(w, m.blocks, cost) {
+			return false
+		}
+		m.Charge(w, m.blocks, now, cost)
 		d.Allowed, d.Remaining = true, left-cost
 	case cost > n:
 		return false
 	default:
 		d.Remaining = left
-		d.RetryAfter = m.Wait(w, nil, now, n, cost)
+		d.RetryAfter = m.Wait(w, m.blocks, now, n, cost)
 	}
-	d.ResetAfter = m.Reset(w, nil, now)
+	d.ResetAfter = m.Reset(w, m.blocks, now)
 	return true
 }

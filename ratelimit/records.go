@@ -93,9 +93,10 @@ type recordMeter struct {
 	meter.Meter
 	at     int
 	most   uint64        // of a limit, how much may be used: N, or its burst
-	blocks *shard.Blocks // of its log, or nil
+	blocks *shard.Blocks // or nil
 	view   *shard.Blocks // the same, for a copy of the record
-	span   int64         // of a log
+	span   int64         // of one with blocks
+	log    bool          // it is times only
 	fixed  bool          // its window begins with its first event
 }
 
@@ -120,9 +121,8 @@ func newRecords(m *Memory, l layout, rules int) (*records, error) {
 	keep := int64(0)
 	for _, mt := range meters {
 		rm := recordMeter{Meter: mt, at: rs.words, fixed: len(rs.meters) < len(l.limits) && l.algorithm == Fixed}
-		if bound, ok := mt.Log(); ok {
-			rm.span = int64(l.window(len(rs.meters)))
-			rm.blocks = shard.NewBlocks(bound, meter.Inline, m.budget)
+		if rm.blocks = mt.Blocks(m.budget); rm.blocks != nil {
+			rm.span, rm.log = int64(l.window(len(rs.meters))), mt.Log()
 			rm.view = rm.blocks.View()
 			keep = m.config.Budget / blockShare
 		}
@@ -147,7 +147,7 @@ func newRecords(m *Memory, l layout, rules int) (*records, error) {
 	}
 	rs.table, err = shard.NewInline(m.seed, shard.InlineConfig{
 		Words: rs.words, KeyWords: keyWords, Pages: pagesFor(pages, m.config.Budget, rules), Budget: m.budget, Keep: keep, Owner: rs,
-		Roomy: rs.words+keyWords+1 <= lineWords && l.manyTimes(),
+		Roomy: rs.words+keyWords+1 <= lineWords && l.outgrows(),
 	})
 	return rs, err
 }
@@ -274,14 +274,7 @@ func (m *recordMeter) take(w []uint64, counts iter.Seq2[int64, uint64]) {
 	for _, n := range counts {
 		total += min(n, math.MaxUint64-total)
 	}
-	fits := total
-	if m.blocks != nil {
-		bound, _ := m.Log()
-		for fits = min(total, uint64(bound)); !m.Room(w[m.at:], m.blocks, fits); {
-			fits--
-		}
-	}
-	skip, last := total-fits, int64(math.MinInt64)
+	skip, last := total-m.Fits(w[m.at:], m.blocks, total), int64(math.MinInt64)
 	if m.fixed {
 		for t := range counts {
 			last = t // a window that began earlier would end too early

@@ -9,14 +9,16 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A hiModel is the definition of sliding above 64: it keeps every charge and
-// adds up, for each question, those in a slot of which a representable time may
-// still be in the window.
+// A hiModel is the definition of sliding above 64: it keeps every charge and adds
+// up, for each question, those that are in the window, or, once there were more
+// than three of them and until all have left, those in a slot of which a
+// representable time may still be in the window.
 type hiModel struct {
 	n                       uint64
 	span, width, resolution int64
 	charges                 []refCharge
-	last                    []int64 // of each charge, see lastTime
+	last                    []int64 // of each charge, until when it counts: see lastTime
+	slotted                 bool
 }
 
 func newHiModel(n uint64, span, resolution time.Duration) *hiModel {
@@ -30,8 +32,24 @@ func newHiModel(n uint64, span, resolution time.Duration) *hiModel {
 func floorDiv(a, b int64) int64 { return int64(math.Floor(float64(a) / float64(b))) }
 
 func (m *hiModel) charge(t int64, cost uint64) {
+	used := m.hi(t)
+	if used == 0 {
+		m.charges, m.last, m.slotted = nil, nil, false
+	}
+	if !m.slotted && (cost > 3 || used+cost > 3) {
+		m.slotted = true
+		for i, c := range m.charges {
+			if m.last[i] > t-m.span {
+				m.last[i] = m.lastTime(c.t)
+			}
+		}
+	}
+	last := t
+	if m.slotted {
+		last = m.lastTime(t)
+	}
 	m.charges = append(m.charges, refCharge{t, cost})
-	m.last = append(m.last, m.lastTime(t))
+	m.last = append(m.last, last)
 }
 
 // lastTime returns the last representable time of the slot that t, which is

@@ -147,13 +147,16 @@ func (r *report) limitOneKey() {
 
 func (r *report) limitBytes() {
 	r.text("## Bytes a key")
-	r.text("On the heap for a key that was seen once, with %s keys, and for one that has used up its limit of 60; 11 bytes of each are the key.", r.Config("keys"))
-	r.head("algorithm", "limit 60, seen once", "limit 60, used up", "limit 1000, seen once")
+	r.text("On the heap for a key that was seen once, with %s keys, and for one that has used it up; 11 bytes of each are the key.", r.Config("keys"))
+	r.head("algorithm", "limit 60, seen once", "limit 60, used up", "limit 1000, seen once", "limit 1000, used up")
 	fill := place{"Take", r.cores, []string{"op=fill"}}
 	for _, s := range r.Values("Full", "subject") {
-		algorithm := strings.TrimSuffix(strings.TrimPrefix(s, "ratelimit,"), ",60-a-minute")
+		algorithm, ok := strings.CutSuffix(strings.TrimPrefix(s, "ratelimit,"), ",60-a-minute")
+		if !ok {
+			continue // the same algorithm's other column
+		}
 		r.row("**"+algorithm+"**", r.value(fill, s, "B/key"), r.value(place{"Full", r.cores, nil}, s, "B/key"),
-			r.value(fill, limitRow(algorithm), "B/key"))
+			r.value(fill, limitRow(algorithm), "B/key"), r.value(place{"Full", r.cores, nil}, limitRow(algorithm), "B/key"))
 	}
 	r.end()
 }
@@ -237,12 +240,12 @@ func (r *report) sizeGoals() []goal {
 	once := func(s, unit string) float64 {
 		return r.figure(place{"Take", r.cores, []string{"op=fill"}}, s, unit)
 	}
-	full := r.figure(place{"Full", r.cores, nil}, "ratelimit,sliding,60-a-minute", "B/key")
+	full := func(s string) float64 { return r.figure(place{"Full", r.cores, nil}, s, "B/key") }
 	return []goal{
 		{"bytes a key, gcra", once(limitRow("gcra"), "B/key"), 64, false},
 		{"bytes a key, two-bucket", once(limitRow("two-bucket"), "B/key"), 64, false},
-		{"bytes a key, sliding with its limit of 60 used up", full, 64 + 8*60, false},
-		{"bytes a key, sliding above 64", once(limitRow("sliding"), "B/key"), 360, false},
+		{"bytes a key, sliding with its limit of 60 used up", full("ratelimit,sliding,60-a-minute"), 64 + 8*60, false},
+		{"bytes a key, sliding with its limit of 1000 used up", full(limitRow("sliding")), 360, false},
 		{"ms of a garbage collection, sliding", once(limitRow("sliding"), "gc-ms"), 8, false},
 	}
 }

@@ -35,9 +35,12 @@ func (m *Meter) Carry(w []uint64, b *shard.Blocks, from *Meter, fw []uint64, fb 
 
 // each yields the counts of the slots, at the last time that each may have in
 // it.
-func (r *slotRing) each(w []uint64, t int64, yield func(int64, uint64) bool) {
-	for k := r.oldest(w); k <= int64(w[ringNewest]); k++ {
-		if count := r.count(w, k); count > 0 && !yield(min(r.last(k), t), count) {
+func (r *slotRing) each(h, c []uint64, t int64, yield func(int64, uint64) bool) {
+	if h[ringSum] == 0 {
+		return
+	}
+	for back := r.back(h); back >= 0; back-- {
+		if count := r.count(h, c, back); count > 0 && !yield(min(r.lastBefore(r.end(h, back)), t), count) {
 			return
 		}
 	}

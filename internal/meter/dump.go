@@ -2,6 +2,7 @@ package meter
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/lately-go/lately/internal/shard"
 )
@@ -24,8 +25,10 @@ func (m *Meter) AppendState(dst []byte, w []uint64, b *shard.Blocks, t int64) []
 		return append(dst, 0)
 	}
 	switch m.form {
+	case formSpill:
+		return m.spill.appendState(dst, w, b, t)
 	case formRing:
-		return m.ring.appendState(dst, w, t)
+		return m.ring.appendState(dst, w, w[ringHead:], t)
 	case formBuckets:
 		dst = binary.AppendUvarint(dst, uint64(m.buckets.number(t)-int64(w[0]))+1)
 		dst = binary.AppendUvarint(dst, w[1]>>32)
@@ -52,8 +55,12 @@ func (m *Meter) ReadState(r *shard.DumpReader, w []uint64, b *shard.Blocks, t, n
 	case formLog:
 		b.ReadLog(r, w, t, now)
 		return
+	case formSpill:
+		m.spill.readState(r, w, b, t, now)
 	case formRing:
-		m.ring.readState(r, w, t, now)
+		if k := r.UpTo(uint64(m.ring.size)); k > 0 {
+			m.ring.readState(r, w, w[ringHead:], int64(k)-1, t, now)
+		}
 	case formBuckets:
 		m.buckets.readState(r, w, t, now)
 	case formLevel:
@@ -74,47 +81,117 @@ func (m *Meter) ReadState(r *shard.DumpReader, w []uint64, b *shard.Blocks, t, n
 // meter with the same Config counts. It reports false, and w has nothing counted,
 // if the budget has no memory for it.
 func (m *Meter) CopyState(w []uint64, b *shard.Blocks, fw []uint64, fb *shard.Blocks) bool {
-	if m.form == formLog {
+	switch m.form {
+	case formLog:
 		return b.CopyLog(w, fb, fw)
+	case formSpill:
+		return m.spill.copyState(w, b, fw, fb)
 	}
 	copy(w[:m.Words()], fw)
 	return true
 }
 
-// appendState appends how many slots the oldest is before the newest, how many
-// the newest is before that of t, and the counts from the newest on.
-func (r *slotRing) appendState(dst []byte, w []uint64, t int64) []byte {
-	newest, oldest := int64(w[ringNewest]), r.oldest(w)
-	dst = binary.AppendUvarint(dst, uint64(newest-oldest)+1)
-	dst = binary.AppendUvarint(dst, uint64(r.number(t)-newest))
-	for k := newest; k >= oldest; k-- {
-		dst = binary.AppendUvarint(dst, r.count(w, k))
+// appendState appends how many slots the oldest is before the newest, and 1, how
+// many the newest is before that of t, and the counts from the newest on.
+func (r *slotRing) appendState(dst []byte, h, c []uint64, t int64) []byte {
+	oldest := r.back(h)
+	dst = binary.AppendUvarint(dst, uint64(oldest)+1)
+	dst = binary.AppendUvarint(dst, uint64(r.number(t)-r.slot(h, 0)))
+	for back := range oldest + 1 {
+		dst = binary.AppendUvarint(dst, r.count(h, c, back))
 	}
 	return dst
 }
 
-func (r *slotRing) readState(d *shard.DumpReader, w []uint64, t, now int64) {
-	back := int64(d.UpTo(uint64(r.size))) - 1
-	if back < 0 {
-		return
-	}
+// readState reads what appendState has appended after its first number. oldest is
+// how many slots the oldest is before the newest.
+func (r *slotRing) readState(d *shard.DumpReader, h, c []uint64, oldest, t, now int64) {
 	newest := r.number(t) - int64(d.UpTo(shard.DumpPast/uint64(r.width)))
 	last := min(newest, r.number(now)) // what is later counts there
-	oldest := min(newest-back, last)
-	w[ringNewest] = uint64(last)
-	w[ringState] = uint64(last-oldest)<<ringBackShift | uint64(last-oldest) // the oldest is at 0
-	sum := uint64(0)
-	for k := newest; k >= newest-back; k-- {
+	back := last - min(newest-oldest, last)
+	clear(c)
+	h[ringPlace] |= ringHollow
+	r.setPlace(h, back, back) // the oldest is at 0
+	h[ringEnd] = uint64((last + 1) * r.width)
+	h[ringSum] = 0
+	for k := newest; k >= newest-oldest; k-- {
 		count := d.UpTo(r.full)
-		word, shift := r.place(w, min(k, last))
-		count = min(count, r.full-w[word]>>shift&r.full)
-		w[word] += count << shift
-		sum += count
+		word, shift := r.place(h, last-min(k, last))
+		count = min(count, r.full-c[word]>>shift&r.full)
+		c[word] += count << shift
+		h[ringSum] += count
 	}
-	w[ringState] |= sum << ringSumShift
-	if sum == 0 {
+	if h[ringSum] == 0 {
+		d.Fail()
+		return
+	}
+	r.trim(h, c, back)
+	if r.count(h, c, 0) > 0 {
+		h[ringPlace] &^= ringHollow
+	}
+}
+
+// appendState appends what the ring does, or one more than its first number can
+// be, the number of times and whether one was lost, and from the newest on how much
+// earlier each is than the one after it.
+func (r *spillRing) appendState(dst []byte, w []uint64, b *shard.Blocks, t int64) []byte {
+	if slotted(w) {
+		return r.ring.appendState(dst, w, b.Block(w), t)
+	}
+	dst = binary.AppendUvarint(dst, uint64(r.ring.size)+1)
+	count := w[0] & spillTimes << 1
+	if w[0]&spillLost != 0 {
+		count |= 1
+	}
+	dst = binary.AppendUvarint(dst, count)
+	for _, at := range slices.Backward(timesOf(w)) {
+		dst = binary.AppendUvarint(dst, uint64(t)-at)
+		t = int64(at)
+	}
+	return dst
+}
+
+func (r *spillRing) readState(d *shard.DumpReader, w []uint64, b *shard.Blocks, t, now int64) {
+	switch k := d.UpTo(uint64(r.ring.size) + 1); {
+	case k == 0:
+	case k > uint64(r.ring.size):
+		r.readTimes(d, w, t, now)
+	case !b.Spill(w):
+		d.Fail()
+	default:
+		w[0] |= spillSlots
+		r.ring.readState(d, w, b.Block(w), int64(k)-1, t, now)
+	}
+}
+
+func (r *spillRing) readTimes(d *shard.DumpReader, w []uint64, t, now int64) {
+	count := d.UpTo(Inline<<1 + 1)
+	n := count >> 1
+	if n == 0 {
 		d.Fail()
 	}
+	past := uint64(shard.DumpPast)
+	for i := n; i > 0; i-- {
+		earlier := d.UpTo(past)
+		past -= earlier
+		t -= int64(earlier)
+		w[i] = uint64(min(t, now))
+	}
+	if w[0] = n; count&1 != 0 {
+		w[0] |= spillLost
+	}
+}
+
+func (r *spillRing) copyState(w []uint64, b *shard.Blocks, fw []uint64, fb *shard.Blocks) bool {
+	if slotted(fw) {
+		if !b.Spill(w) {
+			return false
+		}
+		copy(b.Block(w), fb.Block(fw))
+	}
+	w[0] |= fw[0] & (spillSlots | spillLost | ringBits)
+	copy(w[1:1+Inline], fw[1:1+Inline])
+	return true
 }
 
 func (b *buckets) readState(r *shard.DumpReader, w []uint64, t, now int64) {

@@ -106,7 +106,7 @@ func TestStateAfterClockWasSetBack(t *testing.T) {
 				t.Fatalf("%+v: %d are used, and %d before", c, got, used)
 			}
 			all.advance(back)
-			all.charge(back, max(used, again.used(back)))
+			all.charge(back, max(used, again.used(back), min(meter.Inline+1, c.N))) // in slots, if it has any
 			if again.reset(back) > all.reset(back) {
 				t.Fatalf("%+v: it has left after %d, not after %d", c, again.reset(back), all.reset(back))
 			}

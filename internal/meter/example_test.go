@@ -17,10 +17,7 @@ func ExampleMeter() {
 		return
 	}
 	w := make([]uint64, m.Words())
-	var b *shard.Blocks
-	if bound, ok := m.Log(); ok {
-		b = shard.NewBlocks(bound, meter.Inline, shard.NewBudget(math.MaxInt64/2))
-	}
+	b := m.Blocks(shard.NewBudget(math.MaxInt64 / 2))
 	const cost = 1
 	for _, t := range []int64{0, 300e6, 900e6, 1000e6} {
 		used, n := m.Advance(w, b, t), m.Most()

@@ -7,6 +7,7 @@ import "time"
 func (m Meter) Early(by time.Duration) Meter {
 	m.span -= int64(by)
 	m.ring.span -= int64(by)
+	m.spill.ring.span -= int64(by)
 	m.buckets.span -= int64(by)
 	m.fixed.span -= int64(by)
 	m.level.span -= uint64(by)
@@ -16,6 +17,8 @@ func (m Meter) Early(by time.Duration) Meter {
 // Slots returns how many slots m cuts its span into, or 0.
 func (m *Meter) Slots() int {
 	switch m.form {
+	case formSpill:
+		return int(m.spill.ring.size - 1)
 	case formRing:
 		return int(m.ring.size - 1)
 	case formBuckets:

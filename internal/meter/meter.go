@@ -20,7 +20,7 @@ const Inline = 3
 // different words. No method allocates, but for blocks and a new period.
 //
 // Where a method takes w, b and t, w are the meter's words of one record, which
-// is locked; b is the Blocks that [Meter.Log] asks for, else nil; t is the time
+// is locked; b is the table's [Meter.Blocks]; t is the time
 // of the last Advance of w.
 //
 // Make one with [New]; the zero Meter refuses all, like one for N = 0.
@@ -30,6 +30,7 @@ type Meter struct {
 	n, most  uint64
 	span     int64
 	ring     slotRing
+	spill    spillRing
 	buckets  buckets
 	level    level
 	fixed    fixed
@@ -42,6 +43,7 @@ type form uint8
 const (
 	formNone form = iota // N is 0
 	formLog
+	formSpill
 	formRing
 	formBuckets
 	formLevel
@@ -61,10 +63,13 @@ func New(c Config) (Meter, error) {
 	case c.N == 0:
 	case c.Kind == Exact, c.Kind == InFlight, c.Kind == Sliding && c.N <= slidingExact:
 		m.form = formLog
-	case c.Kind == Sliding, c.Kind == Weighted:
+	case c.Kind == Sliding:
+		m.form = formSpill
+		m.spill = spillRing{newSlotRing(c.N, m.span, resolution)}
+	case c.Kind == Weighted:
 		m.form = formRing
 		m.ring = newSlotRing(c.N, m.span, resolution)
-		m.ring.weighted = c.Kind == Weighted
+		m.ring.weighted = true
 	case c.Kind == TwoBucket:
 		m.form = formBuckets
 		m.buckets = newBuckets(m.span, resolution)
@@ -94,17 +99,30 @@ func (m *Meter) Words() int {
 		return 0
 	case formLog:
 		return 1 + min(Inline, int(m.n))
+	case formSpill:
+		return 1 + Inline
 	case formRing:
-		return m.ring.words()
+		return ringHead + m.ring.words()
 	case formLevel:
 		return m.level.words()
 	}
 	return 2
 }
 
-// Log returns the bound of the Blocks that m needs, to be made with [Inline]; ok
-// is false if it needs none.
-func (m *Meter) Log() (bound int, ok bool) { return int(m.n), m.form == formLog }
+// Blocks returns the Blocks of a table whose records m counts in, which take
+// their memory from that budget, or nil if m needs none.
+func (m *Meter) Blocks(budget *shard.Budget) *shard.Blocks {
+	switch m.form {
+	case formLog:
+		return shard.NewBlocks(int(m.n), Inline, budget)
+	case formSpill:
+		return shard.NewSpill(Inline, m.spill.ring.words(), budget)
+	}
+	return nil
+}
+
+// Log reports whether m counts in a log of its Blocks, see [shard.NewBlocks].
+func (m *Meter) Log() bool { return m.form == formLog }
 
 // Most returns how much can be used: N, or the burst of the kinds that have one.
 func (m *Meter) Most() uint64 { return m.most }
@@ -119,8 +137,10 @@ func (m *Meter) Advance(w []uint64, b *shard.Blocks, t int64) uint64 {
 	switch m.form {
 	case formLog:
 		return uint64(b.Expire(w, t-m.span))
+	case formSpill:
+		return m.spill.advance(w, b, t)
 	case formRing:
-		return m.ring.advance(w, t)
+		return m.ring.advance(w, w[ringHead:], t)
 	case formBuckets:
 		return m.buckets.advance(w, t)
 	case formLevel:
@@ -138,8 +158,10 @@ func (m *Meter) Used(w []uint64, b *shard.Blocks, t int64) uint64 {
 	switch m.form {
 	case formLog:
 		return uint64(b.Len(w))
+	case formSpill:
+		return m.spill.used(w)
 	case formRing:
-		return m.ring.used(w, t)
+		return m.ring.used(w, w[ringHead:], t)
 	case formBuckets:
 		return m.buckets.used(w, t)
 	case formLevel:
@@ -151,10 +173,30 @@ func (m *Meter) Used(w []uint64, b *shard.Blocks, t int64) uint64 {
 }
 
 // Room sees to it that cost can be charged, and reports false if that takes
-// memory that the budget of b has not. Only a log takes any. It may take what is
-// then not used; that is given back when the log next is empty.
+// memory that the budget of b has not. Only the kinds with Blocks take any. It may
+// take what is then not used; that is given back when nothing is used any more.
 func (m *Meter) Room(w []uint64, b *shard.Blocks, cost uint64) bool {
-	return m.form != formLog || b.Room(w, int(min(cost, m.n)))
+	switch m.form {
+	case formLog:
+		return b.Room(w, int(min(cost, m.n)))
+	case formSpill:
+		return m.spill.room(w, b, cost)
+	}
+	return true
+}
+
+// Fits returns how much of cost there is Room for in words that have nothing
+// counted, and makes it.
+func (m *Meter) Fits(w []uint64, b *shard.Blocks, cost uint64) uint64 {
+	if m.form == formLog {
+		cost = min(cost, m.n)
+	}
+	for ; !m.Room(w, b, cost); cost-- {
+		if m.form == formSpill {
+			return Inline
+		}
+	}
+	return cost
 }
 
 // Charge counts cost at t, also beyond the limit: counts saturate, a log keeps
@@ -166,8 +208,10 @@ func (m *Meter) Charge(w []uint64, b *shard.Blocks, t int64, cost uint64) {
 		for range min(cost, m.n+1) { // one more than there is room for is seen to be lost
 			b.Add(w, t)
 		}
+	case formSpill:
+		m.spill.charge(w, b, t, cost)
 	case formRing:
-		m.ring.charge(w, cost)
+		m.ring.charge(w, w[ringHead:], t, cost)
 	case formBuckets:
 		m.buckets.charge(w, cost)
 	case formLevel:
@@ -177,6 +221,18 @@ func (m *Meter) Charge(w []uint64, b *shard.Blocks, t int64, cost uint64) {
 	case formCalendar:
 		m.calendar.charge(w, t, cost)
 	}
+}
+
+// Push is Advance and a Charge of one at t, and returns how much is then used,
+// where that is one more time in the words of a Sliding above slidingExact: it
+// always fits, and is counted for a span. ok is false, and nothing has changed,
+// elsewhere.
+func (m *Meter) Push(w []uint64, b *shard.Blocks, t int64) (used uint64, ok bool) {
+	if m.form != formSpill || slotted(w) || m.spill.advance(w, b, t) == Inline {
+		return 0, false
+	}
+	m.spill.push(w, t, 1)
+	return w[0] & spillTimes, true
 }
 
 // Refund takes back at t what an earlier Charge counted at the time at, from the
@@ -193,8 +249,10 @@ func (m *Meter) Refund(w []uint64, b *shard.Blocks, t, at int64, cost uint64) ui
 			return 0
 		}
 		return uint64(b.Remove(w, at, int(min(cost, m.n))))
+	case formSpill:
+		return m.spill.refund(w, b, at, cost)
 	case formRing:
-		return m.ring.refund(w, at, cost)
+		return m.ring.refund(w, w[ringHead:], at, cost)
 	case formBuckets:
 		return m.buckets.refund(w, at, cost)
 	case formLevel:
@@ -233,6 +291,15 @@ func (m *Meter) Reset(w []uint64, b *shard.Blocks, t int64) time.Duration {
 	return time.Duration(m.until(w, b, t, used, 0) - t)
 }
 
+// Keeps returns how long after t a Charge of cost at t would be counted, for the
+// kinds that have Blocks.
+func (m *Meter) Keeps(w []uint64, b *shard.Blocks, t int64, cost uint64) time.Duration {
+	if m.form == formSpill {
+		return m.spill.keeps(w, t, cost)
+	}
+	return time.Duration(m.span)
+}
+
 // until returns when no more than most is used; at t, used is, and that is more.
 func (m *Meter) until(w []uint64, b *shard.Blocks, t int64, used, most uint64) int64 {
 	switch m.form {
@@ -244,8 +311,10 @@ func (m *Meter) until(w []uint64, b *shard.Blocks, t int64, used, most uint64) i
 			return int64(w[1]) + m.span // the oldest
 		}
 		return b.At(w, int(used-most)-1) + m.span
+	case formSpill:
+		return m.spill.until(w, b, most)
 	case formRing:
-		return m.ring.until(w, most)
+		return m.ring.until(w, w[ringHead:], most)
 	case formBuckets:
 		return m.buckets.until(w, most)
 	case formLevel:
@@ -271,7 +340,7 @@ func (m *Meter) Delay(w []uint64, _ *shard.Blocks, t int64) time.Duration {
 
 // Clear forgets everything and gives blocks back.
 func (m *Meter) Clear(w []uint64, b *shard.Blocks) {
-	if m.form == formLog {
+	if b != nil {
 		b.Clear(w)
 		return
 	}
@@ -289,9 +358,11 @@ func (m *Meter) Each(w []uint64, b *shard.Blocks, t int64) iter.Seq2[int64, uint
 	return func(yield func(int64, uint64) bool) {
 		switch m.form {
 		case formLog:
-			m.eachTime(w, b, yield)
+			eachTime(w, b, yield)
+		case formSpill:
+			m.spill.each(w, b, t, yield)
 		case formRing:
-			m.ring.each(w, t, yield)
+			m.ring.each(w, w[ringHead:], t, yield)
 		case formBuckets:
 			m.buckets.each(w, t, yield)
 		default:
@@ -303,7 +374,7 @@ func (m *Meter) Each(w []uint64, b *shard.Blocks, t int64) iter.Seq2[int64, uint
 }
 
 // eachTime yields the times of a log, equal ones together.
-func (m *Meter) eachTime(w []uint64, b *shard.Blocks, yield func(int64, uint64) bool) {
+func eachTime(w []uint64, b *shard.Blocks, yield func(int64, uint64) bool) {
 	for i, n := 0, b.Len(w); i < n; {
 		at, count := b.At(w, i), 1
 		for i+count < n && b.At(w, i+count) == at {

@@ -3,6 +3,7 @@ package meter_test
 import (
 	"math"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/lately-go/lately/internal/meter"
@@ -23,7 +24,7 @@ func newModel(m *meter.Meter, c meter.Config) model {
 	case c.Kind == meter.Exact, c.Kind == meter.InFlight, c.Kind == meter.Sliding && c.N <= 64:
 		return &windowModel{span: int64(c.Span)}
 	case c.Kind == meter.Sliding:
-		return &slotModel{span: int64(c.Span), width: int64(c.Span) / int64(m.Slots()), resolution: resolution}
+		return &spillModel{slots: slotModel{span: int64(c.Span), width: int64(c.Span) / int64(m.Slots()), resolution: resolution}}
 	case c.Kind == meter.Weighted, c.Kind == meter.TwoBucket:
 		return &slotModel{span: int64(c.Span), width: int64(c.Span) / int64(m.Slots()), resolution: resolution, weighted: true}
 	case c.Kind == meter.Fixed:
@@ -104,6 +105,36 @@ func (m *slotModel) used(t int64) (n uint64) {
 		}
 	}
 	return n
+}
+
+// spillModel counts times while there are no more of them in the window than
+// meter.Inline, and slots from then on until these have all left. What left by its
+// time never counts in a slot.
+type spillModel struct {
+	slots   slotModel // without what has left by its time
+	spilled bool
+}
+
+func (m *spillModel) charge(t int64, cost uint64) {
+	if m.used(t) == 0 {
+		m.slots.charges, m.spilled = nil, false
+	}
+	if used := m.used(t); !m.spilled && (cost > meter.Inline || used+cost > meter.Inline) {
+		live := windowModel{m.slots.charges, m.slots.span}
+		live.charges = slices.DeleteFunc(live.charges, func(c charge) bool { return c.t <= t-live.span })
+		m.slots.charges, m.spilled = live.charges, true
+	}
+	m.slots.charge(t, cost)
+}
+
+func (m *spillModel) refund(at int64, cost uint64) { m.slots.refund(at, cost) }
+
+func (m *spillModel) used(t int64) uint64 {
+	if m.spilled {
+		return m.slots.used(t)
+	}
+	times := windowModel{m.slots.charges, m.slots.span}
+	return times.used(t)
 }
 
 func ceil(r *big.Rat) uint64 {

@@ -30,8 +30,10 @@ func (m *Meter) RefundOldest(w []uint64, b *shard.Blocks, t int64, cost uint64) 
 			return 0
 		}
 		return uint64(b.Drop(w, int(min(cost, m.n))))
+	case formSpill:
+		return m.spill.refundOldest(w, b, cost)
 	case formRing:
-		return m.ring.refundOldest(w, cost)
+		return m.ring.refundOldest(w, w[ringHead:], cost)
 	case formBuckets:
 		return m.buckets.refundOldest(w, t, cost)
 	case formLevel:
@@ -40,21 +42,6 @@ func (m *Meter) RefundOldest(w []uint64, b *shard.Blocks, t int64, cost uint64) 
 		return takeBack(&w[1], cost)
 	}
 	return 0
-}
-
-func (r *slotRing) refundOldest(w []uint64, cost uint64) (taken uint64) {
-	for k := r.oldest(w); taken < cost && k <= int64(w[ringNewest]); k++ {
-		word, shift := r.place(w, k)
-		count := w[word] >> shift & r.full
-		if count == r.full {
-			break
-		}
-		n := min(cost-taken, count)
-		w[word] -= n << shift
-		taken += n
-	}
-	w[ringState] -= taken << ringSumShift
-	return taken
 }
 
 func (b *buckets) refundOldest(w []uint64, t int64, cost uint64) (taken uint64) {

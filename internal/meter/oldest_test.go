@@ -31,6 +31,10 @@ func (tr *oldestTrial) level() bool {
 	return tr.Kind == meter.GCRA || tr.Kind == meter.TokenBucket || tr.Kind == meter.LeakyBucket
 }
 
+// spills reports whether it is the kind that goes from times to slots, and so may
+// know more exactly what was never charged.
+func (tr *oldestTrial) spills() bool { return tr.Kind == meter.Sliding && tr.N > 64 }
+
 // arrive sends n arrivals; those that are admitted are charged, and to the models.
 func (tr *oldestTrial) arrive(n int, models []model, check func()) {
 	base := tr.now
@@ -55,7 +59,7 @@ func (tr *oldestTrial) arrive(n int, models []model, check func()) {
 
 // counted returns which units are still counted, by the definition of the kind.
 func (tr *oldestTrial) counted() (counted []int) {
-	if tr.level() || tr.Kind == meter.Fixed {
+	if tr.level() || tr.spills() || tr.Kind == meter.Fixed {
 		for i := len(tr.units) - int(tr.s.used(tr.now)); i < len(tr.units); i++ {
 			counted = append(counted, i)
 		}
@@ -107,14 +111,26 @@ func (tr *oldestTrial) run(refund func(s *subject, t int64, cost uint64) uint64)
 	for _, gone := range subsets {
 		models = append(models, tr.without(gone))
 	}
+	slots := &slotModel{span: int64(tr.Span), width: int64(tr.Span) / int64(max(tr.s.Slots(), 1)), resolution: 1}
+	if tr.spills() {
+		for i, at := range tr.units {
+			if !slices.Contains(subsets[0], i) {
+				slots.charge(at, 1)
+			}
+		}
+		models = append(models, slots)
+	}
 	check := func() {
 		used := tr.s.advance(tr.now)
-		for i, m := range models {
+		if most := slots.used(tr.now); tr.spills() && used > most {
+			wrong = fmt.Sprintf("at %d, %d used; without the oldest, %d in slots", tr.now, used, most)
+		}
+		for i, m := range models[:len(subsets)] {
 			switch want := min(m.used(tr.now), tr.s.Most()); {
 			case wrong != "":
 			case used < want:
 				wrong = fmt.Sprintf("at %d, %d used; without units %v of %v, %d: a credit", tr.now, used, subsets[i], tr.units, want)
-			case i == 0 && used != want && !tr.level() && !tr.forced:
+			case i == 0 && used != want && !tr.level() && !tr.spills() && !tr.forced:
 				wrong = fmt.Sprintf("at %d, %d used; without the oldest, %d", tr.now, used, want)
 			}
 		}

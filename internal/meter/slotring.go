@@ -4,17 +4,25 @@ import (
 	"math/bits"
 )
 
-// A slotRing is a window of slots in a record. Its words are
+// A slotRing is a window of slots. Four words are its head, h:
 //
-//	0  number of the newest slot
-//	1  sum of all slots, 48 bits | how many slots the oldest is before the
-//	   newest, 8 bits | position of the newest, 8 bits
-//	2… counts of 8, 16 or 32 bits, by position, so many to a word
+//	0  whether the newest slot has no count, 1 bit | how many slots the oldest is
+//	   before the newest, 8 bits | position of the newest, 8 bits; the bits above
+//	   are not the ring's
+//	1  when the oldest slot, which has a count, leaves the window
+//	2  the first time after the newest slot
+//	3  sum of all slots from the oldest on; 0: there are none, and the head
+//	   says nothing else
 //
-// Slots outside [oldest, newest] are zero, and the sum is kept as slots come
-// and go, so that a decision never adds up slots. A count has more bits than N
-// needs: what is admitted never fills one. A count that is full stays full, is
-// not weighed and gives nothing back, for nobody knows what did not fit.
+// and others its counts, c, of 8, 16 or 32 bits, so many to a word, by position.
+// Positions outside [oldest, newest] are anything: a slot is emptied when it
+// comes, so that to look at a window at a later time needs a copy of the head
+// only.
+//
+// The sum is kept as slots come and go, so that a decision never adds up slots,
+// and word 1 and word 2 tell by a comparison whether any does. A count has more
+// bits than N needs: what is admitted never fills one. A count that is full stays
+// full, is not weighed and gives nothing back, for nobody knows what did not fit.
 type slotRing struct {
 	slots
 	size     int64  // positions: the slots of the span, and the one before
@@ -25,15 +33,19 @@ type slotRing struct {
 }
 
 const (
-	ringNewest = iota
-	ringState
-	ringCounts
+	ringPlace = iota
+	ringLeaves
+	ringEnd
+	ringSum
+	ringHead // how many they are
 )
 
 const (
-	ringSumShift  = 16
 	ringBackShift = 8
 	ringByte      = 1<<8 - 1
+	ringPlaceMask = 1<<16 - 1
+	ringHollow    = 1 << 16
+	ringBits      = ringHollow | ringPlaceMask
 )
 
 func newSlotRing(n uint64, span, resolution int64) slotRing {
@@ -53,145 +65,225 @@ func newSlotRing(n uint64, span, resolution int64) slotRing {
 	return r
 }
 
-func (r *slotRing) words() int { return ringCounts + int(r.size-1)>>r.lgPer + 1 }
+// words returns how many words the counts take.
+func (r *slotRing) words() int { return int(r.size-1)>>r.lgPer + 1 }
 
-// advance drops the slots that have left the window at t, makes the slot of t the
-// newest, and returns how much is used.
-func (r *slotRing) advance(w []uint64, t int64) uint64 {
-	state, newest := w[ringState], int64(w[ringNewest])
-	oldest := newest - int64(state>>ringBackShift&ringByte)
-	if !r.holds(newest, t) || r.first(t) >= (oldest+1)*r.width {
-		r.move(w, t)
+// advance drops the slots that have left the window at t, and returns how much
+// is used. It does not write to c.
+func (r *slotRing) advance(h, c []uint64, t int64) uint64 {
+	if t >= int64(h[ringLeaves]) {
+		r.expire(h, c, t)
 	}
-	return r.used(w, t)
+	return r.used(h, c, t)
 }
 
-// used returns how much is used at t, to which w has been advanced.
-func (r *slotRing) used(w []uint64, t int64) uint64 {
-	sum := w[ringState] >> ringSumShift
+// used returns how much is used at t, to which h has been advanced.
+func (r *slotRing) used(h, c []uint64, t int64) uint64 {
+	sum := h[ringSum]
 	if !r.weighted || sum == 0 {
 		return sum
 	}
-	oldest := r.oldest(w)
-	count := r.count(w, oldest)
+	back := r.back(h)
+	if r.first(t) <= r.end(h, back)-r.width {
+		return sum
+	}
+	count := r.count(h, c, back)
 	if count == r.full { // a part of it may be less than that part of what there was
 		return sum
 	}
-	return sum - count + r.weigh(count, oldest, t)
+	return sum - count + r.weigh(count, r.slot(h, back), t)
 }
 
-func (r *slotRing) oldest(w []uint64) int64 {
-	return int64(w[ringNewest]) - int64(w[ringState]>>ringBackShift&ringByte)
+// Slots are told by how many they are before the newest.
+
+// back returns which is the oldest.
+func (r *slotRing) back(h []uint64) int64 { return int64(h[ringPlace] >> ringBackShift & ringByte) }
+
+// end returns the first time after the slot.
+func (r *slotRing) end(h []uint64, back int64) int64 { return int64(h[ringEnd]) - back*r.width }
+
+// slot returns the slot's number.
+func (r *slotRing) slot(h []uint64, back int64) int64 { return int64(h[ringEnd])/r.width - 1 - back }
+
+// leaves returns when the slot leaves the window.
+func (r *slotRing) leaves(h []uint64, back int64) int64 {
+	end := r.end(h, back)
+	if r.resolution == 1 {
+		return end - 1 + r.span
+	}
+	return r.lastBefore(end) + r.span
 }
 
-// move is advance when a slot comes or goes.
-func (r *slotRing) move(w []uint64, t int64) {
-	newest := int64(w[ringNewest])
-	oldest := r.oldest(w)
-	sum := w[ringState] >> ringSumShift
-	keep := r.number(r.first(t))
-	now := r.number(t)
-	if sum != 0 {
-		now = max(now, newest)
+// count returns the slot's count.
+func (r *slotRing) count(h, c []uint64, back int64) uint64 {
+	word, shift := r.place(h, back)
+	return c[word] >> shift & r.full
+}
+
+// place returns the word and the shift of the slot's count.
+func (r *slotRing) place(h []uint64, back int64) (word int, shift uint) {
+	i := int64(h[ringPlace]&ringByte) - back
+	if i < 0 {
+		i += r.size
 	}
-	for ; sum != 0 && oldest < keep && oldest <= newest; oldest++ {
-		sum -= r.empty(w, oldest)
+	return int(i >> r.lgPer), uint(i&(1<<r.lgPer-1)) << r.lgBits
+}
+
+func (r *slotRing) setPlace(h []uint64, position, back int64) {
+	h[ringPlace] = h[ringPlace]&^ringPlaceMask | uint64(back)<<ringBackShift | uint64(position)
+}
+
+// expire is advance when a slot may have left.
+func (r *slotRing) expire(h, c []uint64, t int64) {
+	sum, back := h[ringSum], r.back(h)
+	for ; sum > 0 && t >= r.leaves(h, back); back-- {
+		sum -= r.count(h, c, back)
 	}
-	if sum == 0 { // all counts are zero: any position will do
-		w[ringNewest], w[ringState] = uint64(now), 0
+	h[ringSum] = sum
+	r.trim(h, c, back)
+}
+
+// trim makes the first slot from that on which has a count the oldest.
+func (r *slotRing) trim(h, c []uint64, back int64) {
+	if h[ringSum] == 0 {
 		return
 	}
-	position := int64(w[ringState] & ringByte)
-	position = r.wrap(position + now - newest)
-	w[ringNewest] = uint64(now)
-	w[ringState] = sum<<ringSumShift | uint64(now-oldest)<<ringBackShift | uint64(position)
+	for r.count(h, c, back) == 0 {
+		back--
+	}
+	r.setPlace(h, int64(h[ringPlace]&ringByte), back)
+	h[ringLeaves] = uint64(r.leaves(h, back))
 }
 
-// charge adds cost to the newest slot.
-func (r *slotRing) charge(w []uint64, cost uint64) {
-	word, shift := r.place(w, int64(w[ringNewest]))
-	added := min(cost, r.full-w[word]>>shift&r.full)
-	w[word] += added << shift
-	w[ringState] += added << ringSumShift
+// charge adds cost at t: to its slot, or the newest if that is later.
+func (r *slotRing) charge(h, c []uint64, t int64, cost uint64) {
+	switch {
+	case h[ringSum] == 0:
+		r.begin(h, c, t)
+	case t >= int64(h[ringEnd]):
+		r.enter(h, c, (t-int64(h[ringEnd]))/r.width+1)
+	}
+	word, shift := r.place(h, 0)
+	added := min(cost, r.full-c[word]>>shift&r.full)
+	c[word] += added << shift
+	h[ringSum] += added
+	if cost > 0 {
+		h[ringPlace] &^= ringHollow
+	}
+}
+
+// begin makes the slot of t the only one, without a count.
+func (r *slotRing) begin(h, c []uint64, t int64) {
+	h[ringPlace] |= ringHollow
+	r.setPlace(h, 0, 0)
+	c[0] &^= r.full
+	h[ringEnd] = uint64((r.number(t) + 1) * r.width)
+	h[ringLeaves] = uint64(r.leaves(h, 0))
+	h[ringSum] = 0
+}
+
+// enter makes the slot that is so many after the newest the newest.
+func (r *slotRing) enter(h, c []uint64, more int64) {
+	position := int64(h[ringPlace] & ringByte)
+	for range more {
+		if position++; position == r.size {
+			position = 0
+		}
+		c[position>>r.lgPer] &^= r.full << (uint(position&(1<<r.lgPer-1)) << r.lgBits)
+	}
+	h[ringPlace] |= ringHollow
+	r.setPlace(h, position, r.back(h)+more)
+	h[ringEnd] += uint64(more * r.width)
 }
 
 // refund takes up to cost from the slot of at, and returns how much.
-func (r *slotRing) refund(w []uint64, at int64, cost uint64) uint64 {
-	k := r.number(at)
-	if k < r.oldest(w) || k > int64(w[ringNewest]) {
+func (r *slotRing) refund(h, c []uint64, at int64, cost uint64) uint64 {
+	newest := int64(h[ringEnd]) - 1
+	if h[ringSum] == 0 || at > newest {
 		return 0
 	}
-	word, shift := r.place(w, k)
-	count := w[word] >> shift & r.full
+	back := (newest - at) / r.width
+	if back > r.back(h) {
+		return 0
+	}
+	taken := r.takeBack(h, c, back, cost)
+	r.trim(h, c, r.back(h))
+	return taken
+}
+
+// takeBack takes up to cost from a slot, and returns how much.
+func (r *slotRing) takeBack(h, c []uint64, back int64, cost uint64) uint64 {
+	word, shift := r.place(h, back)
+	count := c[word] >> shift & r.full
 	if count == r.full {
 		return 0
 	}
 	taken := min(cost, count)
-	w[word] -= taken << shift
-	w[ringState] -= taken << ringSumShift
+	c[word] -= taken << shift
+	h[ringSum] -= taken
+	if back == 0 && taken == count {
+		h[ringPlace] |= ringHollow
+	}
+	return taken
+}
+
+// refundOldest takes up to cost from the oldest slots, and returns how much.
+func (r *slotRing) refundOldest(h, c []uint64, cost uint64) (taken uint64) {
+	for back := r.back(h); taken < cost && h[ringSum] > 0; back-- {
+		if r.count(h, c, back) == r.full {
+			break
+		}
+		taken += r.takeBack(h, c, back, cost-taken)
+	}
+	r.trim(h, c, r.back(h))
 	return taken
 }
 
 // until returns when no more than most is used, if nothing is added; now, more
 // is.
-func (r *slotRing) until(w []uint64, most uint64) int64 {
-	k, count, left := r.leaves(w, most)
-	if !r.weighted || count == r.full {
-		most = left
+func (r *slotRing) until(h, c []uint64, most uint64) int64 {
+	if t, ok := r.soon(h, most); ok {
+		return t
 	}
-	return r.lighter(count, k, most-left)
+	back, count, left := r.leaving(h, c, most)
+	if !r.weighted || count == r.full || most == left {
+		return r.leaves(h, back)
+	}
+	return r.lighter(count, r.slot(h, back), most-left)
 }
 
-// leaves returns the slot with which the sum of the slots that have left makes
+// soon is until when the head says it: when it is the oldest slot or the newest
+// that has to leave.
+func (r *slotRing) soon(h []uint64, most uint64) (t int64, ok bool) {
+	switch {
+	case r.weighted:
+	case most == h[ringSum]-1:
+		return int64(h[ringLeaves]), true
+	case most == 0 && h[ringPlace]&ringHollow == 0:
+		return r.leaves(h, 0), true
+	}
+	return 0, false
+}
+
+// leaving returns the slot with which the sum of the slots that have left makes
 // the rest no more than most, its count, and that rest. It looks from the end that
 // is nearer: the wait for one ends with one of the first slots, the reset with
 // one of the last.
-func (r *slotRing) leaves(w []uint64, most uint64) (k int64, count, left uint64) {
-	sum := w[ringState] >> ringSumShift
+func (r *slotRing) leaving(h, c []uint64, most uint64) (back int64, count, left uint64) {
+	sum := h[ringSum]
 	if most < sum/2 {
-		for k = int64(w[ringNewest]); ; k-- {
-			if count = r.count(w, k); left+count > most {
-				return k, count, left
+		for ; ; back++ {
+			if count = r.count(h, c, back); left+count > most {
+				return back, count, left
 			}
 			left += count
 		}
 	}
 	left = sum
-	for k = r.oldest(w); ; k++ {
-		count = r.count(w, k)
+	for back = r.back(h); ; back-- {
+		count = r.count(h, c, back)
 		if left -= count; left <= most {
-			return k, count, left
+			return back, count, left
 		}
 	}
-}
-
-// count returns the count of slot k, which is in [oldest, newest].
-func (r *slotRing) count(w []uint64, k int64) uint64 {
-	word, shift := r.place(w, k)
-	return w[word] >> shift & r.full
-}
-
-// empty empties slot k and returns what was in it.
-func (r *slotRing) empty(w []uint64, k int64) uint64 {
-	word, shift := r.place(w, k)
-	count := w[word] >> shift & r.full
-	w[word] &^= r.full << shift
-	return count
-}
-
-// place returns the word and the shift of slot k's count.
-func (r *slotRing) place(w []uint64, k int64) (word int, shift uint) {
-	i := int64(w[ringState]&ringByte) - (int64(w[ringNewest]) - k)
-	if i < 0 {
-		i += r.size
-	}
-	return ringCounts + int(i>>r.lgPer), uint(i&(1<<r.lgPer-1)) << r.lgBits
-}
-
-// wrap returns i modulo the ring's size for 0 <= i < 2·size, without a division.
-func (r *slotRing) wrap(i int64) int64 {
-	if i >= r.size {
-		return i - r.size
-	}
-	return i
 }

@@ -32,10 +32,15 @@ func (s *slots) first(t int64) int64 {
 
 // last returns the last representable time of slot k.
 func (s *slots) last(k int64) int64 {
+	return s.lastBefore((k + 1) * s.width)
+}
+
+// lastBefore returns the last representable time before t.
+func (s *slots) lastBefore(t int64) int64 {
 	if s.resolution == 1 {
-		return (k+1)*s.width - 1
+		return t - 1
 	}
-	return ring.Floor((k+1)*s.width-1, s.resolution) * s.resolution
+	return ring.Floor(t-1, s.resolution) * s.resolution
 }
 
 // left returns how many of slot k's representable times are at or after first,

@@ -52,9 +52,7 @@ func newSubject(t testing.TB, c meter.Config) *subject {
 func subjectOf(m meter.Meter, budget *shard.Budget) *subject {
 	s := &subject{Meter: m}
 	s.w = make([]uint64, m.Words())
-	if bound, ok := m.Log(); ok {
-		s.b = shard.NewBlocks(bound, meter.Inline, budget)
-	}
+	s.b = m.Blocks(budget)
 	return s
 }
 
@@ -87,12 +85,8 @@ func (s *subject) take(t int64, cost uint64) bool {
 // copy returns a subject in the same state with words and blocks of its own.
 func (s *subject) copy() *subject {
 	c := subjectOf(s.Meter, shard.NewBudget(math.MaxInt64/2))
-	if s.b == nil {
-		copy(c.w, s.w)
-		return c
-	}
-	for i := range s.b.Len(s.w) {
-		c.b.Add(c.w, s.b.At(s.w, i))
+	if !c.CopyState(c.w, c.b, s.w, s.b) {
+		panic("no memory")
 	}
 	return c
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/lately-go/lately/ratelimit"
@@ -32,7 +33,7 @@ func newWindow(r *ratelimit.Rule, l ratelimit.Limit, resolution int64) window {
 	case a == ratelimit.Exact, a == ratelimit.InFlight, a == ratelimit.Sliding && l.N <= 64:
 		return &trueWindow{span: span}
 	case a == ratelimit.Sliding:
-		return &slotWindow{span: span, width: width, resolution: resolution}
+		return &spillWindow{slots: slotWindow{span: span, width: width, resolution: resolution}}
 	case a == ratelimit.Weighted:
 		return &slotWindow{span: span, width: width, resolution: resolution, weighted: true}
 	case a == ratelimit.TwoBucket:
@@ -175,6 +176,56 @@ func (w *slotWindow) refundOldest(t int64, cost uint64) uint64 {
 
 func (w *slotWindow) clone() window {
 	return &slotWindow{w.charges.clone(), w.span, w.width, w.resolution, w.weighted}
+}
+
+// spillWindow counts times until there are more than three in the window, and
+// slots from then on, until they have all left.
+type spillWindow struct {
+	slots   slotWindow // without what left before they counted
+	spilled bool
+}
+
+// times returns what it is while it has not spilled.
+func (w *spillWindow) times() *trueWindow { return &trueWindow{w.slots.charges, w.slots.span} }
+
+func (w *spillWindow) used(t int64) uint64 {
+	if w.spilled {
+		return w.slots.used(t)
+	}
+	return w.times().used(t)
+}
+
+func (w *spillWindow) charge(t int64, cost uint64) {
+	used := w.used(t)
+	if used == 0 {
+		w.slots.charges, w.spilled = nil, false
+	}
+	if most := uint64(3); !w.spilled && cost > most-min(used, most) {
+		w.slots.charges = slices.DeleteFunc(w.slots.charges, func(c charge) bool { return c.t <= t-w.slots.span })
+		w.spilled = true
+	}
+	w.slots.charge(t, cost)
+}
+
+func (w *spillWindow) refund(t, at int64, cost uint64) {
+	if w.spilled {
+		w.slots.refund(t, at, cost)
+		return
+	}
+	w.times().refund(t, at, cost)
+}
+
+func (w *spillWindow) refundOldest(t int64, cost uint64) uint64 {
+	if w.spilled {
+		return w.slots.refundOldest(t, cost)
+	}
+	return w.times().refundOldest(t, cost)
+}
+
+func (w *spillWindow) clone() window {
+	c := *w
+	c.slots.charges = w.slots.charges.clone()
+	return &c
 }
 
 // fixedWindow counts from the first event on.

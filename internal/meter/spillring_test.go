@@ -1,0 +1,134 @@
+package meter_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/meter"
+	"github.com/lately-go/lately/internal/shard"
+)
+
+// TestSpillAndBack has more times in a window than a record has room for, lets
+// them leave, and starts anew: few times count to the nanosecond, many until their
+// slot has left, and a block is held only while slots count.
+func TestSpillAndBack(t *testing.T) {
+	const span = int64(time.Minute)
+	s := newSubject(t, meter.Config{Kind: meter.Sliding, N: 100, Span: time.Duration(span)})
+	for round := range int64(3) {
+		base := round * 10 * span
+		for i := range int64(meter.Inline) {
+			if !s.take(base+i, 1) || s.reset(base+i) != span || s.b.Spilled(s.w) {
+				t.Fatalf("round %d: time %d counts for %d, in a block: %t", round, i, s.reset(base+i), s.b.Spilled(s.w))
+			}
+		}
+		if used := s.advance(base + span); used != meter.Inline-1 {
+			t.Fatalf("round %d: %d used when the first of %d times has left", round, used, meter.Inline)
+		}
+		at := base + span
+		if !s.take(at, 2) || !s.b.Spilled(s.w) {
+			t.Fatalf("round %d: %d used, in a block: %t", round, s.used(at), s.b.Spilled(s.w))
+		}
+		if reset := s.reset(at); reset != span+int64(time.Second)-1 {
+			t.Fatalf("round %d: all has left after %d", round, reset)
+		}
+		// The slot of the first times leaves a second after them, the last at the end.
+		for _, c := range []struct {
+			after int64
+			used  uint64
+		}{{int64(time.Second) - 2, meter.Inline + 1}, {int64(time.Second) - 1, 2}, {span + int64(time.Second) - 2, 2}, {span + int64(time.Second) - 1, 0}} {
+			if used := s.advance(at + c.after); used != c.used {
+				t.Fatalf("round %d: %d used after %d, want %d", round, used, c.after, c.used)
+			}
+		}
+		if s.b.Spilled(s.w) {
+			t.Fatalf("round %d: nothing is used, and there is a block", round)
+		}
+	}
+}
+
+// TestWaitAfterRefunds charges and takes back at random, and asks how long to wait
+// each time: a nanosecond earlier more is used, and then no more.
+func TestWaitAfterRefunds(t *testing.T) {
+	rnd := seeded(t)
+	for range 40 {
+		for _, c := range []meter.Config{
+			{Kind: meter.Sliding, N: 65 + rnd.Uint64N(300), Span: time.Second},
+			{Kind: meter.Sliding, N: 70, Span: 997 * time.Millisecond},
+			{Kind: meter.Weighted, N: 1 + rnd.Uint64N(300), Span: time.Second},
+			{Kind: meter.Exact, N: 1 + rnd.Uint64N(100), Span: time.Second},
+		} {
+			s := newSubject(t, c)
+			var charged []charge
+			now := rnd.Int64N(1e12)
+			for range 60 {
+				now += rnd.Int64N(int64(c.Span) / 20)
+				s.advance(now)
+				cost := 1 + rnd.Uint64N(4)
+				switch {
+				case rnd.IntN(3) > 0:
+					if s.take(now, cost) {
+						charged = append(charged, charge{now, cost})
+					}
+				case rnd.IntN(2) == 0:
+					s.RefundOldest(s.w, s.b, now, cost)
+				case len(charged) > 0:
+					i := rnd.IntN(len(charged))
+					s.refund(now, charged[i].t, charged[i].cost)
+					charged = slices.Delete(charged, i, i+1)
+				}
+				used := s.used(now)
+				for _, most := range []uint64{0, used / 2, max(used, 1) - 1} {
+					if used <= most {
+						continue
+					}
+					wait := int64(s.Wait(s.w, s.b, now, s.Most(), s.Most()-most))
+					before, after := s.copy().advance(now+wait-1), s.copy().advance(now+wait)
+					if before <= most || after > most {
+						t.Fatalf("%+v at %d: %d used; %d or less after %d, but there are %d, and %d before", c, now, used, most, wait, after, before)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestSpillWithoutMemory counts where there is no memory for blocks: what fits the
+// record is counted, more is refused room, and what is charged all the same is the
+// newest, of which nothing is given back.
+func TestSpillWithoutMemory(t *testing.T) {
+	m, err := meter.New(meter.Config{Kind: meter.Sliding, N: 100, Span: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := subjectOf(m, shard.NewBudget(0))
+	for i := range int64(meter.Inline) {
+		if s.advance(i); !s.Room(s.w, s.b, 1) {
+			t.Fatalf("no room for time %d", i)
+		}
+		s.Charge(s.w, s.b, i, 1)
+	}
+	before := slices.Clone(s.w)
+	if s.Room(s.w, s.b, 1) || !slices.Equal(s.w, before) {
+		t.Fatalf("room without memory: %x, was %x", s.w, before)
+	}
+	if !s.Room(s.w, s.b.View(), 1) || !slices.Equal(s.w, before) {
+		t.Fatal("who only looks is told of memory")
+	}
+	if fits := s.Fits(make([]uint64, s.Words()), s.b, 1000); fits != meter.Inline {
+		t.Fatalf("%d fit an empty record without memory", fits)
+	}
+	s.Charge(s.w, s.b, 10, 2)
+	if used, reset := s.used(10), s.reset(10); used != meter.Inline || reset != int64(time.Minute) {
+		t.Fatalf("%d used for %d", used, reset)
+	}
+	again := restored(t, s, 10, 10)
+	for _, s := range []*subject{s, again} {
+		if a, b := s.refund(10, 10, 2), s.RefundOldest(s.w, s.b, 10, 1); a != 0 || b != 0 {
+			t.Errorf("%d and %d given back where times were lost", a, b)
+		}
+		if s.advance(int64(time.Minute) + 2); s.RefundOldest(s.w, s.b, int64(time.Minute)+2, 1) != 1 {
+			t.Error("nothing given back when what was lost would have left")
+		}
+	}
+}
