@@ -6,7 +6,9 @@
 #
 # Inside a container loopback is the container itself, so the listeners are open to
 # its network: without tokens and TLS that must be said by name (--insecure), and
-# the ports published on the host's loopback only, as above.
+# the ports published on the host's loopback only, as above. Other containers call it
+# by a name that it has to know: -e LATELY_HOST=lately. Every flag has such a variable.
+# docker stop waits for 10 s, so --drain is less.
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
@@ -22,4 +24,4 @@ USER 65532:65532
 VOLUME /data
 EXPOSE 7379 7380
 ENTRYPOINT ["/lately"]
-CMD ["serve", "--resp", "0.0.0.0:7379", "--http", "0.0.0.0:7380", "--data", "/data", "--insecure"]
+CMD ["serve", "--resp", "0.0.0.0:7379", "--http", "0.0.0.0:7380", "--data", "/data", "--drain", "5s", "--insecure"]

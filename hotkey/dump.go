@@ -8,19 +8,18 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/shard"
-	"github.com/lately-go/lately/match"
 )
 
 // A chunk of an export is
 //
-//	version | when it was written | a rule's name and how it makes keys | entries
+//	version | when it was written | a rule's name and the shape of its key | entries
 //
 // and an entry a key, how long before the chunk was written its newest event was,
 // 0 or 1 and how long after that its hold ends, and its log: how many times, and
 // from the newest event on how much earlier each is than the one after it.
 // Numbers are varints, see shard.DumpReader.
 const (
-	dumpVersion = 1
+	dumpVersion = 2
 
 	// dumpChunk is what a chunk aims at, and dumpBatch how many keys are written
 	// down under one lock, unless the chunk is full before.
@@ -54,7 +53,7 @@ func (d *Detector) export(rule int, now int64, yield func([]byte) bool) bool {
 	r := &d.set.rules[rule]
 	chunk := binary.AppendVarint([]byte{dumpVersion}, now)
 	chunk = shard.AppendDumpBytes(chunk, r.Name)
-	chunk = shard.AppendDumpBytes(chunk, keyShape(r.Key))
+	chunk = shard.AppendDumpBytes(chunk, r.Key.AppendShape(nil))
 	head := len(chunk)
 	for s := range d.tables[rule].Shards() {
 		for n, more := 0, true; more; {
@@ -105,25 +104,6 @@ func appendRecord(dst, key []byte, rec []uint64, logs *shard.Logs, now, span int
 	return dst
 }
 
-// keyShape returns bytes that are the same for keys that are Equal, and for no
-// others: the names of the fields, and the keys that k makes of two events which
-// show how clients and paths are folded.
-func keyShape(k match.Key) (shape []byte) {
-	for _, name := range k.Fields() {
-		shape = shard.AppendDumpBytes(shape, name)
-	}
-	for _, client := range []string{"255.255.255.255", "FFFF:FFFF:FFFF:FFFF:FFFF:FFFF:FFFF:FFFF"} {
-		var e match.Event
-		for _, name := range k.Fields() {
-			e.SetNamedString(name, "x")
-		}
-		e.SetString(match.Client, client)
-		e.SetString(match.Path, "/a/./b//c")
-		shape, _ = k.Append(shape, &e)
-	}
-	return shape
-}
-
 // An Imported says what became of the keys that a chunk had. Each is one of the
 // numbers.
 type Imported struct {
@@ -167,7 +147,7 @@ func (d *Detector) Import(t time.Time, chunk []byte) (Imported, error) {
 		return in.done, errors.New("hotkey: chunk is damaged in its first bytes")
 	}
 	for i := range d.set.rules {
-		if r := &d.set.rules[i]; r.Name == name && string(keyShape(r.Key)) == shape {
+		if r := &d.set.rules[i]; r.Name == name && string(r.Key.AppendShape(nil)) == shape {
 			in.rule = i
 		}
 	}

@@ -28,11 +28,7 @@ func (t *banTable) start(rule uint32, hash uint64, key []byte, b *Ban, now int64
 	if held := e.until(); now < held && (until < held || until == held && e.cause().manual()) {
 		return held, true
 	}
-	t.dropText(e.cause())
-	e[entryCause].Store(uint64(ruleCause(b)))
-	e[entrySince].Store(uint64(now))
-	e[entryUntil].Store(uint64(until))
-	s.settle(number)
+	s.begin(number, ruleCause(b), now, until)
 	return until, true
 }
 
@@ -73,6 +69,15 @@ type heldBan struct {
 // byRule reports whether h is a ban that a rule began.
 func (h *heldBan) byRule() bool { return h.source == sourceRule }
 
+// lastRoom returns the last of the rooms that h may take. Only a ban that is not by
+// a rule may take the reserve.
+func (h *heldBan) lastRoom() int {
+	if h.byRule() {
+		return 0
+	}
+	return handRoom
+}
+
 // A banChange is what became of a ban that was to be added.
 type banChange uint8
 
@@ -84,16 +89,12 @@ const (
 )
 
 // add adds h at now, to be remembered for memory after its end. It never ends
-// earlier what holds. A ban that is not by a rule may take the reserve.
+// earlier what holds.
 func (t *banTable) add(hash uint64, h *heldBan, memory time.Duration, now int64) banChange {
 	if h.until <= now {
 		return banOver
 	}
-	last := 0
-	if !h.byRule() {
-		last = handRoom
-	}
-	s := t.shard(hash)
+	s, last := t.shard(hash), h.lastRoom()
 	number, ok := t.open(s, last, h.rule, hash, h.key, now)
 	if !ok {
 		return banNoRoom
@@ -106,18 +107,35 @@ func (t *banTable) add(hash uint64, h *heldBan, memory time.Duration, now int64)
 		return banKept
 	}
 	cause, ok := t.causeFor(h, last)
+	return s.replace(number, cause, ok, h)
+}
+
+// replace makes h the newest ban of an entry, with that cause, and reports that it
+// was added. ok is false if there was no room for the cause: the entry then stays as
+// it is, or goes if it was added for h.
+//
+// REQUIRES: s.mu.
+func (s *banShard) replace(number uint32, cause banCause, ok bool, h *heldBan) banChange {
 	if !ok {
-		if e.cause() == 0 { // it was added for h
+		if s.t.entry(number).cause() == 0 {
 			s.remove(number)
 		}
 		return banNoRoom
 	}
-	t.dropText(e.cause())
-	e[entryCause].Store(uint64(cause))
-	e[entrySince].Store(uint64(h.since))
-	e[entryUntil].Store(uint64(h.until))
-	s.settle(number)
+	s.begin(number, cause, h.since, h.until)
 	return banAdded
+}
+
+// begin puts a ban in the place of the newest of an entry.
+//
+// REQUIRES: s.mu.
+func (s *banShard) begin(number uint32, cause banCause, since, until int64) {
+	e := s.t.entry(number)
+	s.t.dropText(e.cause())
+	e[entryCause].Store(uint64(cause))
+	e[entrySince].Store(uint64(since))
+	e[entryUntil].Store(uint64(until))
+	s.settle(number)
 }
 
 // causeFor returns the cause of h, its text kept in one of the rooms up to last.

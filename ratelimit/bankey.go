@@ -8,11 +8,23 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// banKey returns the key under which k counts the values that a BanRecord has.
+// banKey is valuesKey for a key that is to be banned, or no longer.
+func banKey(k match.Key, values []string) ([]byte, error) {
+	key, err := valuesKey(k, values)
+	if err != nil {
+		return nil, err
+	}
+	if len(key) > maxBanKey {
+		return nil, fmt.Errorf("key has %d bytes; allowed is at most %d", len(key), maxBanKey)
+	}
+	return key, nil
+}
+
+// valuesKey returns the key under which k counts the values that a BanRecord has.
 // A client is folded as k folds it, so that an address of a customer with a /64
 // bans what is counted for it; a client that is folded already stays as it is.
 // Other values are taken as they are: a path is one that was cleaned.
-func banKey(k match.Key, values []string) ([]byte, error) {
+func valuesKey(k match.Key, values []string) ([]byte, error) {
 	fields := k.Fields()
 	if len(values) != len(fields) {
 		return nil, fmt.Errorf("key has %d values; the rule's key is %s, so allowed is %d",
@@ -37,9 +49,6 @@ func banKey(k match.Key, values []string) ([]byte, error) {
 		}
 		key = append(key, v...)
 		i++
-	}
-	if len(key) > maxBanKey {
-		return nil, fmt.Errorf("key has %d bytes; allowed is at most %d", len(key), maxBanKey)
 	}
 	return key, nil
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/shard"
-	"github.com/lately-go/lately/match"
 )
 
 // What a Memory knows is written down in chunks of bytes, each of which can be
@@ -19,11 +18,10 @@ import (
 //	kind, version | when it was written | rules | entries
 //
 // Numbers are varints, see shard.DumpReader. A rule is named by its name, and by
-// the keys that it makes of two events, so that counts are not taken for those
-// of other keys.
+// the shape of its key, so that counts are not taken for those of other keys.
 
 const (
-	dumpVersion = 1
+	dumpVersion = 2
 
 	dumpCounts = 'c'
 	dumpBans   = 'b'
@@ -125,6 +123,7 @@ func (m *Memory) Import(now time.Time, chunk []byte) (Imported, error) {
 	if u.written = r.Varint(); r.Failed() || !shard.DumpTime(u.written, int64(MaxSpan)) {
 		return u.done, errors.New("ratelimit: chunk is damaged in its first bytes")
 	}
+	u.left = r.Len()
 	var err error
 	switch {
 	case version != dumpVersion:
@@ -141,7 +140,7 @@ func (m *Memory) Import(now time.Time, chunk []byte) (Imported, error) {
 		return u.done, fmt.Errorf("ratelimit: chunk has kind %q; this program knows %q, %q, %q and %q", kind, dumpCounts, dumpBans, dumpAdapt, dumpSecret)
 	}
 	if err != nil {
-		return u.done, fmt.Errorf("ratelimit: chunk is damaged after %d of %d bytes: %w", len(chunk)-r.Len(), len(chunk), err)
+		return u.done, fmt.Errorf("ratelimit: chunk is damaged after %d of %d bytes: %w", len(chunk)-u.left, len(chunk), err)
 	}
 	return u.done, nil
 }
@@ -183,6 +182,7 @@ type undumper struct {
 	r       *shard.DumpReader
 	now     int64
 	written int64
+	left    int // bytes from where what is read now begins
 	done    Imported
 }
 
@@ -213,37 +213,18 @@ func (u *undumper) secret() error {
 	return nil
 }
 
-// appendRule appends what a rule is known by: its name, and how it makes keys.
+// appendRule appends what a rule is known by: its name, and the shape of its key.
 func appendRule(dst []byte, r *Rule) []byte {
 	dst = shard.AppendDumpBytes(dst, r.Name)
-	return shard.AppendDumpBytes(dst, keyShape(r.Key))
+	return shard.AppendDumpBytes(dst, r.Key.AppendShape(nil))
 }
 
 // rule reads what appendRule has appended. It is nil if there is no such rule.
 func (u *undumper) rule() *memoryRule {
 	name, shape := u.r.Bytes(u.r.Len()), u.r.Bytes(u.r.Len())
 	mr := u.rules.named(string(name))
-	if mr == nil || string(keyShape(mr.Key)) != string(shape) {
+	if mr == nil || string(mr.Key.AppendShape(nil)) != string(shape) {
 		return nil
 	}
 	return mr
-}
-
-// keyShape returns bytes that are the same for keys that are Equal, and for no
-// others: the names of the fields, and the keys that k makes of two events which
-// show how clients and paths are folded.
-func keyShape(k match.Key) (shape []byte) {
-	for _, name := range k.Fields() {
-		shape = shard.AppendDumpBytes(shape, name)
-	}
-	for _, client := range []string{"255.255.255.255", "FFFF:FFFF:FFFF:FFFF:FFFF:FFFF:FFFF:FFFF"} {
-		var e match.Event
-		for _, name := range k.Fields() {
-			e.SetNamedString(name, "x")
-		}
-		e.SetString(match.Client, client)
-		e.SetString(match.Path, "/a/./b//c")
-		shape, _ = k.Append(shape, &e)
-	}
-	return shape
 }

@@ -116,6 +116,7 @@ func (u *undumper) bans() error {
 		}
 	}
 	for u.r.Len() > 0 {
+		u.left = u.r.Len()
 		place := u.r.Uvarint()
 		var h dumpedBan
 		if !h.read(u) || place >= uint64(len(rules)) {
@@ -220,11 +221,7 @@ func (u *undumper) ban(mr *memoryRule, h *dumpedBan) {
 // restore puts h into the table at now, as it was. A ban of the key that is there
 // and ends no earlier stays, and there are then as many so far as either knows.
 func (t *banTable) restore(hash uint64, h *dumpedBan, now int64) banChange {
-	last := 0
-	if !h.byRule() {
-		last = handRoom
-	}
-	s := t.shard(hash)
+	s, last := t.shard(hash), h.lastRoom()
 	number, ok := t.open(s, last, h.rule, hash, h.key, now)
 	if !ok {
 		return banNoRoom
@@ -241,17 +238,7 @@ func (t *banTable) restore(hash uint64, h *dumpedBan, now int64) banChange {
 	}
 	cause := h.cause
 	if cause&causeCount == 0 {
-		if cause, ok = t.causeFor(&h.heldBan, last); !ok {
-			if e.cause() == 0 {
-				s.remove(number)
-			}
-			return banNoRoom
-		}
+		cause, ok = t.causeFor(&h.heldBan, last)
 	}
-	t.dropText(e.cause())
-	e[entryCause].Store(uint64(cause))
-	e[entrySince].Store(uint64(h.since))
-	e[entryUntil].Store(uint64(h.until))
-	s.settle(number)
-	return banAdded
+	return s.replace(number, cause, ok, &h.heldBan)
 }

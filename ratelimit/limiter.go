@@ -21,7 +21,8 @@ import (
 // from a log. Verbs with Key are for callers that have the key and no event: they
 // judge under all rules, whatever their keys and conditions, and are meant for a
 // Set of rules on one key. Verbs with Rule judge a key under the one rule of that
-// name. A decision with the memory store does not allocate.
+// name. A decision with the memory store does not allocate, but for a new key and one
+// of more than a kibibyte.
 //
 // A Limiter is safe for concurrent use. Its zero value is not usable; call New
 // or NewLimiter.
@@ -239,7 +240,7 @@ func (l *Limiter) judgeIn(sc *scratch, a *ask, short bool) (d Decision) {
 				return d
 			}
 		}
-		sc.request = Request{Set: set, Now: a.now, Cost: a.cost, Look: a.look, Subjects: sc.subjects}
+		sc.request = Request{Set: set, Now: a.now, Cost: a.cost, Look: a.look, Subjects: sc.subjects, spare: sc.request.spare}
 		if len(sc.subjects) == 0 {
 			return Decision{Allowed: true}
 		}

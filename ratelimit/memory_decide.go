@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/lately-go/lately/internal/shard"
@@ -27,14 +28,23 @@ type probe struct {
 	extended bool // a ban of the key has become longer
 }
 
+// fewSubjects is how many are judged without memory of their own.
+const fewSubjects = 8
+
 // Decide implements [Store]. Its errors are ErrKeyTooLong, for a key of a
 // mebibyte or more, and ErrStale. The cost is one look-up for each subject, of a
 // cache miss or two, with the record locked meanwhile.
 func (m *Memory) Decide(r *Request) error {
-	if len(r.Subjects) == 1 {
+	switch n := len(r.Subjects); {
+	case n == 1:
 		return m.decideOne(r)
+	case n > fewSubjects:
+		s := r.spared()
+		s.probes = slices.Grow(s.probes[:0], n)
+		defer func() { clear(s.probes[:n]) }() // nothing is to be kept alive
+		return m.decide(r, s.probes)
 	}
-	var few [8]probe
+	var few [fewSubjects]probe
 	return m.decide(r, few[:0])
 }
 
@@ -55,13 +65,16 @@ func (m *Memory) decide(r *Request, probes []probe) error {
 		return err
 	}
 	rs.settled(probes)
-	if !lock(probes, r.Now, r.Look) {
+	if r.spare != nil {
+		r.spare.held = r.spare.held[:0]
+	}
+	if !lock(probes, r) {
 		unlock(probes)
 		return ErrStale
 	}
 	now := newest(probes, r.Now)
 	if r.Look {
-		copyRecords(probes)
+		r.copyRecords(probes)
 	}
 	m.judge(probes, r, now)
 	if !r.Look {
@@ -117,12 +130,12 @@ func (m *Memory) probe(rs *memoryRules, r *Request, probes []probe) ([]probe, er
 }
 
 // lock locks what the probes count in, in the order of tables, and reports
-// whether the tables are those that the store still uses. With look, no record
-// is made for a key that has none.
-func lock(probes []probe, now int64, look bool) bool {
+// whether the tables are those that the store still uses. If r looks, no record is
+// made for a key that has none.
+func lock(probes []probe, r *Request) bool {
 	if inOrder(probes) {
 		for i := range probes {
-			if !probes[i].lock(now, look) {
+			if !probes[i].lock(r) {
 				return false
 			}
 		}
@@ -140,7 +153,7 @@ func lock(probes []probe, now int64, look bool) bool {
 		if next == nil {
 			return true
 		}
-		if last = next.records.number; !next.lock(now, look) {
+		if last = next.records.number; !next.lock(r) {
 			return false
 		}
 	}
@@ -159,30 +172,30 @@ func inOrder(probes []probe) bool {
 
 // lock locks the record of the probe's key, or the sketch if that is where it is
 // counted. It reports false if the table has moved.
-func (p *probe) lock(now int64, look bool) bool {
+func (p *probe) lock(r *Request) bool {
 	rs := p.records
-	for r, state := rs.table.LockAt(p.spot, p.hash, p.key); ; r, state = rs.table.Lock(p.hash, p.key) {
-		if state == shard.Absent && !look {
-			rs.added(now)
-			r, state = rs.table.Add(p.hash, p.key)
+	for record, state := rs.table.LockAt(p.spot, p.hash, p.key); ; record, state = rs.table.Lock(p.hash, p.key) {
+		if state == shard.Absent && !r.Look {
+			rs.added(r.Now)
+			record, state = rs.table.Add(p.hash, p.key)
 		}
 		switch state {
 		case shard.Moved:
 			return false
 		case shard.Added:
-			w := r.Words()
+			w := record.Words()
 			w[wordNewest] = shard.Stamp(rs.floor.Load())
-			rs.fromSketch(w, p.hash, now)
+			rs.fromSketch(w, p.hash, r.Now)
 			fallthrough
 		case shard.Found:
-			p.record, p.w, p.held = r, r.Words(), true
+			p.record, p.w, p.held = record, record.Words(), true
 			return true
 		case shard.Absent:
 			if rs.sketches.Load() == nil {
 				return true
 			}
 		}
-		if p.lockSketch(look) {
+		if p.lockSketch(r) {
 			return true
 		}
 	}
@@ -198,19 +211,21 @@ func (rs *records) added(now int64) {
 // copyRecords gives each probe a copy of its record to be judged, so that looking
 // changes nothing, and one without counts if the key has none. What a log holds
 // outside the record is not changed by judging.
-func copyRecords(probes []probe) {
+func (r *Request) copyRecords(probes []probe) {
 	words := 0
 	for i := range probes {
 		words += probes[i].records.words
 	}
-	all := make([]uint64, words)
+	s := r.spared()
+	s.words = slices.Grow(s.words[:0], words)
+	all := s.words[:words]
 	for i := range probes {
 		p := &probes[i]
 		if p.sketch != nil {
 			continue
 		}
 		n := p.records.words
-		copy(all[:n], p.w)
+		clear(all[copy(all[:n], p.w):n])
 		p.w, p.copied, all = all[:n:n], true, all[n:]
 	}
 }

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"math"
-	"unsafe"
 
 	"github.com/lately-go/lately/internal/shard"
 )
@@ -27,10 +26,7 @@ func (mr *memoryRule) refund(r *Refund, stored []byte) bool {
 	if len(rs.limits) == 0 {
 		return true
 	}
-	key := unsafe.String(unsafe.SliceData(stored), len(stored))
-	hash := rs.table.Hash(key)
-	rs.settled(hash)
-	record, state := rs.table.Lock(hash, key)
+	record, _, state := rs.lockStored(stored)
 	switch state {
 	case shard.Moved:
 		return false

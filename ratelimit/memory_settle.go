@@ -28,10 +28,7 @@ func (m *Memory) Settle(s *Settlement) error {
 // moved, and has done nothing.
 func (mr *memoryRule) settle(s *Settlement, subject *Subject, stored []byte) bool {
 	rs := mr.records
-	key := unsafe.String(unsafe.SliceData(stored), len(stored))
-	hash := rs.table.Hash(key)
-	rs.settled(hash)
-	r, state := rs.table.Lock(hash, key)
+	r, hash, state := rs.lockStored(stored)
 	switch state {
 	case shard.Moved:
 		return false
@@ -74,11 +71,7 @@ func (m *Memory) Reset(set *Set, subjects []Subject) error {
 	}
 	for i := range subjects {
 		records := rs.rules[subjects[i].Outcome.Rule].records
-		stored := m.stored(subjects[i].Key)
-		key := unsafe.String(unsafe.SliceData(stored), len(stored))
-		hash := records.table.Hash(key)
-		records.settled(hash)
-		r, state := records.table.Lock(hash, key)
+		r, hash, state := records.lockStored(m.stored(subjects[i].Key))
 		switch state {
 		case shard.Moved:
 			return ErrStale
@@ -89,4 +82,14 @@ func (m *Memory) Reset(set *Set, subjects []Subject) error {
 		}
 	}
 	return nil
+}
+
+// lockStored locks the record of a key as Memory.stored has it, with all that was
+// counted of it in the table before.
+func (rs *records) lockStored(stored []byte) (r shard.Record, hash uint64, state shard.State) {
+	key := unsafe.String(unsafe.SliceData(stored), len(stored)) // only read
+	hash = rs.table.Hash(key)
+	rs.settled(hash)
+	r, state = rs.table.Lock(hash, key)
+	return r, hash, state
 }

@@ -73,22 +73,25 @@ func (rs *records) overflow() []*sketch.Window {
 
 // lockSketch locks the key's part of the sketches. It reports false if the key
 // has got a record meanwhile, which is then to be used.
-func (p *probe) lockSketch(look bool) bool {
+func (p *probe) lockSketch(r *Request) bool {
 	windows := p.records.overflow()
 	if windows == nil {
 		p.full = true
 		return true
 	}
+	s := r.spared()
+	from := len(s.held)
 	for _, w := range windows {
-		p.sketch = append(p.sketch, w.Lock(p.hash))
+		s.held = append(s.held, w.Lock(p.hash))
 	}
+	p.sketch = s.held[from:]
 	// Who adds a record first makes it known and then looks into the sketch.
 	if p.records.table.Has(p.hash) {
 		p.unlockSketch()
-		p.sketch = nil
+		p.sketch, s.held = nil, s.held[:from]
 		return false
 	}
-	p.counted = !look
+	p.counted = !r.Look
 	return true
 }
 

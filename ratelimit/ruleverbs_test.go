@@ -288,6 +288,7 @@ func TestRuleVerbsDoNotAllocate(t *testing.T) {
 		"TakeRuleAt": func() { l.TakeRuleAt(at(now), "a", "k", 1) },
 		"two limits": func() { l.TakeRuleAt(at(now), "two", "k", 1) },
 		"RefundRule": func() { l.RefundRuleAt(at(now), "two", "k", 1) },
+		"ResetRule":  func() { l.ResetRule("two", "k") },
 	} {
 		step := func() {
 			now += 20

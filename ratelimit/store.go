@@ -64,6 +64,8 @@ type Request struct {
 	Look bool
 	// Subjects is the rules that match, in the order of the Set.
 	Subjects []Subject
+
+	spare *spare // Memory's own
 }
 
 // A Subject is one rule of a request and the key it counts the event by.

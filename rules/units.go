@@ -90,15 +90,19 @@ const outOfRange = "; allowed is whole milliseconds from 1ms to 3650d" // rateli
 
 // parseUnits parses one number and its unit. Too large a number saturates.
 func parseUnits(number, unit string) (time.Duration, bool) {
-	scale := time.Duration(1)
-	switch unit {
-	case "d":
-		unit, scale = "h", 24
-	case "w":
-		unit, scale = "h", 7*24
-	case "ns", "us", "µs", "ms", "s", "m", "h":
-	default:
+	one := unitOf(unit)
+	if one == 0 {
 		return 0, false
+	}
+	if n, err := strconv.ParseInt(number, 10, 64); err == nil { // most are whole, and need no memory
+		if n > int64(math.MaxInt64/one) {
+			return math.MaxInt64, true
+		}
+		return time.Duration(n) * one, true
+	}
+	scale := time.Duration(1)
+	if one > time.Hour {
+		unit, scale = "h", one/time.Hour
 	}
 	d, err := time.ParseDuration(number + unit)
 	if err != nil {
@@ -109,6 +113,29 @@ func parseUnits(number, unit string) (time.Duration, bool) {
 		return math.MaxInt64, true
 	}
 	return d * scale, true
+}
+
+// unitOf returns the unit of that name, or 0.
+func unitOf(name string) time.Duration {
+	switch name {
+	case "ns":
+		return time.Nanosecond
+	case "us", "µs":
+		return time.Microsecond
+	case "ms":
+		return time.Millisecond
+	case "s":
+		return time.Second
+	case "m":
+		return time.Minute
+	case "h":
+		return time.Hour
+	case "d":
+		return day
+	case "w":
+		return 7 * day
+	}
+	return 0
 }
 
 // parseCount parses a count: digits, with '_' allowed between two of them.

@@ -45,6 +45,19 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
+// A server reads durations from questions, which are not to allocate.
+func TestParseDurationDoesNotAllocate(t *testing.T) {
+	for _, s := range []string{"500ms", "1m", "1h30m", "7d", "1w"} {
+		if n := testing.AllocsPerRun(100, func() { ParseDuration(s) }); n != 0 {
+			t.Errorf("ParseDuration(%q) allocates %v times", s, n)
+		}
+	}
+	// The control: a fraction is left to the standard library.
+	if n := testing.AllocsPerRun(100, func() { ParseDuration("1.5h") }); n == 0 {
+		t.Error("this test cannot see allocations")
+	}
+}
+
 // TestDurationRoundTrip checks that what FormatDuration writes is read as the
 // same, and that the constant in messages is MaxSpan.
 func TestDurationRoundTrip(t *testing.T) {

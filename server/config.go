@@ -3,9 +3,13 @@ package server
 import (
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/lately-go/lately/server/access"
 )
 
 // Config says how a Server runs. Its zero value is the defaults: in memory, on
@@ -24,7 +28,8 @@ type Config struct {
 	Data string
 
 	// TokenFile is the file with the tokens and their roles; see package
-	// server/access. "" means that everyone who can connect may do everything,
+	// server/access. One that is not there is made by New, with a token for
+	// each role. "" means that everyone who can connect may do everything,
 	// which is allowed on loopback only, unless Insecure.
 	TokenFile string
 
@@ -52,16 +57,18 @@ type Config struct {
 	// SnapshotEvery is how often counts are written to Data; 0 means a minute.
 	SnapshotEvery time.Duration
 
-	// MaxConnections bounds the connections of each listener; 0 means 10,000.
-	MaxConnections int
-
-	// Drain is how long a server that is told to end waits for what is under
-	// way; 0 means 10 seconds.
-	Drain time.Duration
+	// Bounds is how many connections and subscribers each listener can have,
+	// and how long a server that is told to end waits for what is under way.
+	access.Bounds
 
 	// Watch is how often the rules file is looked at for changes; 0 means two
 	// seconds, less than 0 never.
 	Watch time.Duration
+
+	// LogJSON and LogLevel are for Logger: lines of JSON instead of text, and
+	// what is worth a line; 0 means [slog.LevelInfo]. New takes any logger.
+	LogJSON  bool
+	LogLevel slog.Level
 }
 
 // The addresses of a server that is not told others.
@@ -86,9 +93,11 @@ func (c Config) withDefaults() (Config, error) {
 	set(&c.RESP, DefaultRESP)
 	set(&c.HTTP, DefaultHTTP)
 	set(&c.SnapshotEvery, time.Minute)
-	set(&c.MaxConnections, 10_000)
-	set(&c.Drain, 10*time.Second)
 	set(&c.Watch, 2*time.Second)
+	var err error
+	if c.Bounds, err = c.Bounds.WithDefaults(); err != nil {
+		return c, err
+	}
 	switch {
 	case c.RESP == Off && c.HTTP == Off:
 		return c, errors.New("resp and http are both off; allowed is at most one of them")
@@ -96,10 +105,6 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("tls-cert and tls-key are not both set; allowed is both or none")
 	case c.SnapshotEvery < time.Second:
 		return c, fmt.Errorf("snapshot-every is %v; allowed is from 1s", c.SnapshotEvery)
-	case c.MaxConnections < 1:
-		return c, fmt.Errorf("max-connections is %d; allowed is from 1", c.MaxConnections)
-	case c.Drain < 0:
-		return c, fmt.Errorf("drain is %v; allowed is from 0s", c.Drain)
 	}
 	for _, l := range []struct{ name, addr string }{{"resp", c.RESP}, {"http", c.HTTP}} {
 		if err := c.safe(l.name, l.addr); err != nil {
@@ -107,6 +112,15 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// Logger returns a logger that writes to w as c says.
+func (c Config) Logger(w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogJSON {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
 }
 
 func set[T comparable](v *T, otherwise T) {

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,10 +33,8 @@ type Server struct {
 	engine  *engine.Engine
 	dir     *journal.Dir // or nil
 
-	text   atomic.Pointer[[]byte] // of the rules file in force
+	text   atomic.Pointer[[]byte] // of the rules file in force; nil without one
 	tokens atomic.Pointer[access.Tokens]
-
-	tokenSum [sha256.Size]byte // of the token file
 
 	cert  atomic.Pointer[tls.Certificate]
 	saved atomic.Int64 // when the last snapshot was written, as Unix nanoseconds; 0: never
@@ -54,7 +54,8 @@ type listener struct {
 
 // New returns a Server that is ready to run: the rules are read, the state is
 // restored, the addresses are taken. The error is a sentence for the one who
-// started it; nothing is left behind then. version is told to clients.
+// started it; nothing is left behind then but a token file that was made. version
+// is told to clients.
 func New(c Config, version string, log *slog.Logger) (*Server, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -72,8 +73,12 @@ func New(c Config, version string, log *slog.Logger) (*Server, error) {
 }
 
 func (s *Server) start() error {
-	file, err := s.readRules()
+	file, text, err := s.readRules()
 	if err != nil {
+		return err
+	}
+	s.text.Store(text)
+	if err := s.makeTokens(); err != nil {
 		return err
 	}
 	if err := errors.Join(s.readTokens(), s.readCertificate()); err != nil {
@@ -91,26 +96,50 @@ func (s *Server) start() error {
 	return s.listen()
 }
 
-// readRules reads the rules file, if there is one. Its error is that of
-// rules.Load.
-func (s *Server) readRules() (*rules.File, error) {
+// readRules reads the rules file, if there is one, and returns its text too. Its
+// error is that of rules.Load.
+func (s *Server) readRules() (*rules.File, *[]byte, error) {
 	if s.config.RulesFile == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	f, err := os.Open(s.config.RulesFile)
 	if err != nil {
-		return nil, fmt.Errorf("rules file: %w", err)
+		return nil, nil, fmt.Errorf("rules file: %w", err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, rules.MaxSize+1))
+	text, err := io.ReadAll(io.LimitReader(f, rules.MaxSize+1))
 	if err != nil {
-		return nil, fmt.Errorf("rules file: %w", err)
+		return nil, nil, fmt.Errorf("rules file: %w", err)
 	}
-	file, err := rules.Parse(s.config.RulesFile, data)
-	if err == nil {
-		s.text.Store(&data)
+	file, err := rules.Parse(s.config.RulesFile, text)
+	if err != nil {
+		return nil, nil, err
 	}
-	return file, err
+	return file, &text, nil
+}
+
+// makeTokens makes the token file that is not there yet. It is for the start alone:
+// a file that has gone later is most likely being replaced.
+func (s *Server) makeTokens() error {
+	path := s.config.TokenFile
+	if path == "" {
+		return nil
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil // what is wrong with it, reading it says
+	}
+	_, err := access.Generate(path)
+	switch {
+	case errors.Is(err, fs.ErrExist): // another process was faster
+		return nil
+	case err != nil:
+		return err
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	s.log.Warn("there was no token file; one was made, with a new token for each role", "file", path)
+	return nil
 }
 
 func (s *Server) readTokens() error {
@@ -121,10 +150,9 @@ func (s *Server) readTokens() error {
 	if err != nil {
 		return err
 	}
-	// Other tokens end the sessions of browsers; the same ones must not.
-	if sum := digest(s.config.TokenFile); s.tokens.Load() == nil || sum != s.tokenSum {
+	// Other tokens end sessions, streams and connections; the same ones must not.
+	if !tokens.Equal(s.tokens.Load()) {
 		s.tokens.Store(tokens)
-		s.tokenSum = sum
 	}
 	return nil
 }
@@ -162,7 +190,7 @@ func (s *Server) listen() error {
 	if c.RESP != Off {
 		r, err := respapi.New(respapi.Config{
 			Engine: s.engine, Tokens: s.tokens.Load, Guard: guard, Log: s.log, Reload: s.Reload, Version: s.version,
-			TLS: s.tls(), MaxConnections: c.MaxConnections, Drain: c.Drain,
+			TLS: s.tls(), Bounds: c.Bounds,
 		})
 		if err != nil {
 			return err
@@ -176,7 +204,7 @@ func (s *Server) listen() error {
 		h, err := httpapi.New(httpapi.Config{
 			Engine: s.engine, Tokens: s.tokens.Load, Guard: guard, Log: s.log, Reload: s.Reload, Version: s.version,
 			RulesText: s.rulesText, SnapshotAge: s.snapshotAge, TrustedProxies: c.TrustedProxies, Hosts: c.Hosts,
-			TLS: s.tls(), MaxConnections: c.MaxConnections, Drain: c.Drain,
+			TLS: s.tls(), Bounds: c.Bounds,
 		})
 		if err != nil {
 			return err
@@ -239,13 +267,15 @@ func (s *Server) reloadRules() error {
 	if s.config.RulesFile == "" {
 		return nil
 	}
-	before := s.text.Load()
-	file, err := s.readRules()
+	file, text, err := s.readRules()
 	if err == nil {
-		err = s.engine.Reload(file)
+		// The text is there first: who is told of new rules asks for it.
+		before := s.text.Swap(text)
+		if err = s.engine.Reload(file); err != nil {
+			s.text.Store(before)
+		}
 	}
 	if err != nil {
-		s.text.Store(before)
 		s.engine.ReloadFailed(err)
 	}
 	return err
@@ -267,8 +297,9 @@ func (s *Server) Run(ctx context.Context) error {
 			})
 		}
 	}
-	if s.config.RulesFile != "" && s.config.Watch > 0 {
-		others.Go(func() { watch(ctx, s.config.RulesFile, s.config.Watch, func() { _ = s.Reload() }) })
+	if text := s.text.Load(); text != nil && s.config.Watch > 0 {
+		last := sha256.Sum256(*text)
+		others.Go(func() { watch(ctx, s.config.RulesFile, last, s.config.Watch, func() { _ = s.Reload() }) })
 	}
 	if s.dir != nil {
 		others.Go(func() { s.keepSaving(ctx) })

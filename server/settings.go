@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -57,7 +58,7 @@ func Settings() []Setting {
 		{Name: "resp", Usage: "`address` of the RESP listener, or off", Default: DefaultRESP, set: text(func(c *Config) *string { return &c.RESP })},
 		{Name: "http", Usage: "`address` of the HTTP listener and the console, or off", Default: DefaultHTTP, set: text(func(c *Config) *string { return &c.HTTP })},
 		{Name: "data", Usage: "`directory` that keeps counts and bans; without it nothing is written", set: text(func(c *Config) *string { return &c.Data })},
-		{Name: "token-file", Usage: "`file` of tokens and their roles", set: text(func(c *Config) *string { return &c.TokenFile })},
+		{Name: "token-file", Usage: "`file` of tokens and their roles; made if it is not there", set: text(func(c *Config) *string { return &c.TokenFile })},
 		{Name: "tls-cert", Usage: "`file` of the TLS certificate", set: text(func(c *Config) *string { return &c.TLSCert })},
 		{Name: "tls-key", Usage: "`file` of its key", set: text(func(c *Config) *string { return &c.TLSKey })},
 		{Name: "insecure", Usage: "listen beyond loopback without tokens or TLS", Bool: true, Default: "false", set: setBool(func(c *Config) *bool { return &c.Insecure })},
@@ -68,8 +69,12 @@ func Settings() []Setting {
 		{Name: "bans", Usage: "`number` of bans there can be, remembered ones included", Default: "1048576", set: setNumber(func(c *Config) *int { return &c.Bans })},
 		{Name: "snapshot-every", Usage: "how often counts are written to the data directory", Default: "1m", set: setDuration(func(c *Config) *time.Duration { return &c.SnapshotEvery })},
 		{Name: "max-connections", Usage: "`number` of connections of each listener", Default: "10000", set: setNumber(func(c *Config) *int { return &c.MaxConnections })},
+		{Name: "peer-connections", Usage: "`number` of them that one address can have, or one /64 of IPv6", Default: "half of max-connections", set: setNumber(func(c *Config) *int { return &c.PeerConnections })},
+		{Name: "max-subscribers", Usage: "`number` of subscribers to events of each listener", Default: "2048", set: setNumber(func(c *Config) *int { return &c.MaxSubscribers })},
 		{Name: "drain", Usage: "how long a server that ends waits for what is under way", Default: "10s", set: setDuration(func(c *Config) *time.Duration { return &c.Drain })},
 		{Name: "watch", Usage: "how often the rules file is looked at for changes, or never", Default: "2s", set: setWatch},
+		{Name: "log-format", Usage: "`format` of the log on stderr: text or json", Default: "text", set: setLogFormat},
+		{Name: "log-level", Usage: "`level` of what is logged: debug, info, warn or error", Default: "info", set: setLogLevel},
 	}
 }
 
@@ -117,8 +122,10 @@ func ReadEnvironment(c *Config, environ []string, others ...string) error {
 	return nil
 }
 
+// allowed says what a value may be.
 type allowed string
 
+// Error returns what is allowed, for a sentence that ends with it.
 func (a allowed) Error() string { return string(a) }
 
 func text(field func(*Config) *string) func(*Config, []string) error {
@@ -199,6 +206,24 @@ func parseBytes(s string) (int64, bool) {
 		return 0, false
 	}
 	return n << shift, true
+}
+
+func setLogFormat(c *Config, v []string) error {
+	if v[0] != "text" && v[0] != "json" {
+		return allowed("text or json")
+	}
+	c.LogJSON = v[0] == "json"
+	return nil
+}
+
+func setLogLevel(c *Config, v []string) error {
+	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
+		if strings.EqualFold(v[0], level.String()) {
+			c.LogLevel = level
+			return nil
+		}
+	}
+	return allowed("debug, info, warn or error")
 }
 
 func setProxies(c *Config, v []string) error {

@@ -1,11 +1,14 @@
 package server
 
 import (
+	"log/slog"
 	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/server/access"
 )
 
 // Every setting can be said in three ways, which mean the same.
@@ -13,13 +16,15 @@ func TestSettingsThreeWays(t *testing.T) {
 	values := map[string]string{
 		"rules": "r.yaml", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k",
 		"insecure": "true", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "budget": "64MiB",
-		"counter-budget": "1GiB", "bans": "1000", "snapshot-every": "30s", "max-connections": "5", "drain": "1m", "watch": "never",
+		"counter-budget": "1GiB", "bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
+		"max-subscribers": "3", "drain": "1m", "watch": "never", "log-format": "json", "log-level": "warn",
 	}
 	want := Config{
 		RulesFile: "r.yaml", RESP: "127.0.0.1:1", HTTP: "off", Data: "d", TokenFile: "t", TLSCert: "c", TLSKey: "k", Insecure: true,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32")},
 		Hosts:          []string{"a.example", "b.example"}, Budget: 64 << 20, CounterBudget: 1 << 30, Bans: 1000,
-		SnapshotEvery: 30 * time.Second, MaxConnections: 5, Drain: time.Minute, Watch: -1,
+		SnapshotEvery: 30 * time.Second, Watch: -1, LogJSON: true, LogLevel: slog.LevelWarn,
+		Bounds: access.Bounds{MaxConnections: 5, PeerConnections: 4, MaxSubscribers: 3, Drain: time.Minute},
 	}
 	var flags, variables, file Config
 	var environ []string
@@ -63,6 +68,9 @@ func TestSettingsMistakes(t *testing.T) {
 		{"trusted-proxy: everyone\n", `allowed is addresses and networks such as 10.0.0.0/8`},
 		{"host: http://x\n", `allowed is host names such as lately.example.org`},
 		{"watch: 1\n", `allowed is a duration such as 2s, or never`},
+		{"log-format: xml\n", `lately.yaml:1:13: log-format is "xml"; allowed is text or json`},
+		{"log-level: loud\n", `lately.yaml:1:12: log-level is "loud"; allowed is debug, info, warn or error`},
+		{"log-level: info+4\n", `allowed is debug, info, warn or error`},
 		{"- resp\n", `the file is a list; allowed is a mapping of settings`},
 		{"budget: 9999999TiB\n", `allowed is a number of bytes`},
 	} {
@@ -71,7 +79,7 @@ func TestSettingsMistakes(t *testing.T) {
 			t.Errorf("%q: got %v, want %s", x.yaml, err, x.want)
 		}
 	}
-	for _, line := range []string{"LATELY_BUDJET=1", "LATELY_BANS=none"} {
+	for _, line := range []string{"LATELY_BUDJET=1", "LATELY_BANS=none", "LATELY_LOG_LEVEL=loud"} {
 		err := ReadEnvironment(new(Config), []string{line})
 		if err == nil || !strings.Contains(err.Error(), "allowed") || !strings.Contains(err.Error(), strings.Split(line, "=")[0]) {
 			t.Errorf("%s: %v", line, err)
@@ -98,13 +106,74 @@ func TestConfigBeyondLoopback(t *testing.T) {
 		{Config{TLSCert: "c"}, "both or none"},
 		{Config{RESP: "7379"}, "allowed is an address"},
 		{Config{SnapshotEvery: 1}, "from 1s"},
-		{Config{MaxConnections: -1}, "from 1"},
-		{Config{Drain: -1}, "from 0s"},
+		{Config{Bounds: access.Bounds{MaxConnections: -1}}, "MaxConnections is -1; allowed is 0 (the default) or more"},
+		{Config{Bounds: access.Bounds{Drain: -1}}, "Drain is -1ns; allowed is 0 (10s) or more"},
 	} {
 		_, err := x.c.withDefaults()
 		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%+v: got %v, want %q", x.c, err, x.want)
 		}
+	}
+}
+
+// What is logged, and how, is as the settings say.
+func TestConfigLogger(t *testing.T) {
+	for _, x := range []struct {
+		format, level string
+		want          []string // how lines begin
+	}{
+		{"", "", []string{"time=", "time=", "time="}}, // info, warn, error
+		{"json", "", []string{`{"time":`, `{"time":`, `{"time":`}},
+		{"json", "ERROR", []string{`{"time":`}},
+		{"text", "debug", []string{"time=", "time=", "time=", "time="}},
+		{"json", "debug", []string{`{"time":`, `{"time":`, `{"time":`, `{"time":`}},
+	} {
+		var c Config
+		for _, s := range Settings() {
+			if v := map[string]string{"log-format": x.format, "log-level": x.level}[s.Name]; v != "" {
+				if err := s.SetText(&c, v); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var out strings.Builder
+		log := c.Logger(&out)
+		log.Debug("a")
+		log.Info("b")
+		log.Warn("c")
+		log.Error("d")
+		lines := strings.SplitAfter(out.String(), "\n")
+		ok := len(lines) == len(x.want)+1
+		for i := range x.want {
+			ok = ok && strings.HasPrefix(lines[i], x.want[i])
+		}
+		if !ok || !strings.Contains(lines[len(lines)-2], "d") {
+			t.Errorf("%q and %q:\n%s", x.format, x.level, out.String())
+		}
+	}
+}
+
+// What a setting is called by default is what is so when nobody says anything.
+func TestSettingsDefaults(t *testing.T) {
+	want, err := Config{}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := want
+	for _, s := range Settings() {
+		switch s.Name {
+		case "budget", "counter-budget", "bans", "peer-connections": // of the engine, and said in words
+		default:
+			if s.Default == "" {
+				continue
+			}
+			if err := s.SetText(&said, s.Default); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if !reflect.DeepEqual(said, want) {
+		t.Errorf("by what is said:\n%+v\nby what is so:\n%+v", said, want)
 	}
 }
 

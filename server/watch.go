@@ -5,15 +5,17 @@ import (
 	"crypto/sha256"
 	"os"
 	"time"
+
+	"github.com/lately-go/lately/rules"
 )
 
 // watch looks at the rules file every so often, and calls changed when what is in
-// it is not what it was. It reads the file each time: times of change say little
-// where a directory is mounted from elsewhere, or a link is what changes.
-func watch(ctx context.Context, path string, every time.Duration, changed func()) {
+// it is not what it was, which is at first what has the digest last. It reads the
+// file each time: times of change say little where a directory is mounted from
+// elsewhere, or a link is what changes.
+func watch(ctx context.Context, path string, last [sha256.Size]byte, every time.Duration, changed func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	last := digest(path)
 	for {
 		select {
 		case <-ctx.Done():
@@ -31,7 +33,7 @@ func watch(ctx context.Context, path string, every time.Duration, changed func()
 // cannot be read.
 func digest(path string) (sum [sha256.Size]byte) {
 	info, err := os.Stat(path)
-	if err != nil || info.Size() > 1<<20 {
+	if err != nil || info.Size() > rules.MaxSize {
 		return sum
 	}
 	data, err := os.ReadFile(path)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -19,10 +18,8 @@ import (
 
 // serveCommand is the flags of serve that are no settings of the server.
 type serveCommand struct {
-	config    string
-	logFormat string
-	logLevel  string
-	flags     []settingFlag
+	config string
+	flags  []settingFlag
 }
 
 // configVariable names the settings file, as --config does.
@@ -37,8 +34,8 @@ func newServe() *cobra.Command {
 HTTP and JSON, with forward-auth for nginx, Traefik and Caddy, and a web console. Without any flag it starts in memory,
 on loopback, without rules; counters can be added to at once.
 
-Each flag but --config, --log-format and --log-level is also a variable, LATELY_ and its name in capitals with
-underscores, and a name in the settings file. A flag counts before a variable, and that before the file.
+Each flag but --config is also a variable, LATELY_ and its name in capitals with underscores, and a name in the
+settings file. A flag counts before a variable, and that before the file.
 
 SIGHUP reads rules, tokens and certificate again; a file with mistakes leaves those in force. SIGTERM and
 interrupt end it in order: what is under way is finished, and with --data a last snapshot is written.`,
@@ -67,8 +64,6 @@ interrupt end it in order: what is under way is finished, and with --data a last
 			f.NoOptDefVal = "true"
 		}
 	}
-	flags.StringVar(&c.logFormat, "log-format", "text", "text or json")
-	flags.StringVar(&c.logLevel, "log-level", "info", "debug, info, warn or error")
 	return cmd
 }
 
@@ -115,11 +110,7 @@ func (c *serveCommand) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	log, err := c.logger(cmd.ErrOrStderr())
-	if err != nil {
-		return err
-	}
-	s, err := server.New(config, versionText(), log)
+	s, err := server.New(config, versionText(), config.Logger(cmd.ErrOrStderr()))
 	if err != nil {
 		return err
 	}
@@ -173,21 +164,6 @@ func readFile(path string) ([]byte, error) {
 	}
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, maxSettings+1)) // the parser says that it is too large
-}
-
-func (c *serveCommand) logger(w io.Writer) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.logLevel)); err != nil {
-		return nil, fmt.Errorf("--log-level is %q; allowed is debug, info, warn or error", c.logLevel)
-	}
-	options := &slog.HandlerOptions{Level: level}
-	switch c.logFormat {
-	case "text":
-		return slog.New(slog.NewTextHandler(w, options)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, options)), nil
-	}
-	return nil, fmt.Errorf("--log-format is %q; allowed is text or json", c.logFormat)
 }
 
 // reloadOnHangup reloads at each SIGHUP. What is wrong is in the log.

@@ -79,7 +79,7 @@ func TestServeRefuses(t *testing.T) {
 		{"--budget none", "allowed is a number of bytes"},
 		{"--rules " + bad, "rules.yaml:2:"},
 		{"--rules /nowhere/rules.yaml", "no such file"},
-		{"--token-file /nowhere/tokens", "no such file"},
+		{"--token-file /nowhere/tokens", "there is no directory /nowhere"},
 		{"--log-level loud", "allowed is debug"},
 		{"--config /nowhere/lately.yaml", "no such file"},
 		{"more", "allowed are flags only"},
@@ -89,6 +89,39 @@ func TestServeRefuses(t *testing.T) {
 		if code != exitUsage || !strings.Contains(errs.String(), x.want) {
 			t.Errorf("%s: code %d, %s; want %q", x.flags, code, errs.String(), x.want)
 		}
+	}
+}
+
+// A token file that is not there is made; the log, of the kind asked for, says where
+// it is, and nothing of what is in it.
+func TestServeMakesTokens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	s := serve(t, "--token-file", path, "--log-format", "json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.dial()
+	if got := c.say("ADD", "hits", "ada"); !strings.HasPrefix(got, "DENIED") {
+		t.Errorf("without a token: %s", got)
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); f[0] != "#" {
+			if got := c.say("AUTH", f[1]); got != "OK" {
+				t.Errorf("the token of %s: %s", f[0], got)
+			}
+			if strings.Contains(s.log.String(), f[1]) {
+				t.Errorf("the log has the token of %s", f[0])
+			}
+		}
+	}
+	if got := c.say("ADD", "hits", "ada"); got != "OK" {
+		t.Errorf("by the last of the tokens: %s", got)
+	}
+	line, _, _ := strings.Cut(s.log.String(), "\n")
+	var said struct{ Level, Msg, File string }
+	if err := json.Unmarshal([]byte(line), &said); err != nil || said.File != path || said.Level != "WARN" {
+		t.Errorf("the log says %s (%v)", line, err)
 	}
 }
 
@@ -177,8 +210,14 @@ func TestServeReloads(t *testing.T) {
 		t.Errorf("after the change %s are left, want 39", got)
 	}
 	write("version: 1\nlimits: [{nam: per-client}]\n")
-	for !strings.Contains(s.log.String(), "nam") {
+	for range 2000 {
+		if strings.Contains(s.log.String(), "nam") {
+			break
+		}
 		time.Sleep(10 * time.Millisecond)
+	}
+	if log := s.log.String(); !strings.Contains(log, "nam") {
+		t.Fatalf("for 20 s nothing is said of the mistake, the key nam\n%s", log)
 	}
 	if !limitIs("50") {
 		t.Error("a file with mistakes has changed the rules")

@@ -36,7 +36,8 @@ counter, the latest bans and the keys that are hot. Nothing on the server is cha
 
 Keys: s sort, / filter, 1-6 span (1s, 10s, 1m, 5m, 1h, 24h), c next counter, p pause, ? help, q quit.
 A count is shown as LO or LO-HI: the true count lies between. A connection that is lost is shown and made anew.
-With NO_COLOR set there are no colours; --once and --json need no terminal.`,
+With NO_COLOR set there are no colours; without UTF-8 in LC_ALL, LC_CTYPE or LANG all is drawn in ASCII. --once and
+--json need no terminal.`,
 		Example: "  lately top\n  lately top --addr https://lately.example.org --token-file token --counter requests --span 5m",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -80,7 +81,9 @@ func (f *topFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	// A slow link is sent ten frames a second at most, and
 	// of each only what has changed.
-	return topShow(ctx, c, want, newTopPaint(os.Getenv("NO_COLOR") == ""), tea.WithInput(in), tea.WithOutput(out), tea.WithFPS(10))
+	paint := newTopPaint(os.Getenv("NO_COLOR") == "")
+	paint.ascii = !utf8Terminal(os.Getenv)
+	return topShow(ctx, c, want, paint, tea.WithInput(in), tea.WithOutput(out), tea.WithFPS(10))
 }
 
 // client returns the client that the flags describe.
@@ -134,7 +137,7 @@ func topOnce(ctx context.Context, c *client.Client, want topWant, asJSON bool, o
 	if asJSON {
 		err = writeJSON(out, newTopJSON(c.Addr(), reading))
 	} else {
-		m := newTopModel(c.Addr(), want, topPaint{})
+		m := newTopModel(c.Addr(), want, topPaint{ascii: !utf8Terminal(os.Getenv)})
 		m.width, m.height = onceWidth(), onceHeight
 		m.read(reading)
 		m.live = true

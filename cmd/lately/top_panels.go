@@ -24,7 +24,7 @@ func (m *topModel) ruleLines() (lines []topRule, most float64) {
 		if r.Kind == "hot" || !m.passes(r.Name, r.Sentence) {
 			continue
 		}
-		line := topRule{name: shown(r.Name)}
+		line := topRule{name: m.shown(r.Name)}
 		if r.Shadow {
 			line.name += " (shadow)"
 		}
@@ -102,7 +102,7 @@ func (m *topModel) keyPanel(width int) panel {
 	if len(m.reading.counters) == 0 {
 		return panel{m.title("Top keys", width), m.nothing("there is no counter: the rules file can have some, and ADD makes one", width)}
 	}
-	p := panel{m.title("Top keys of "+shown(m.reading.counter)+", last "+rules.FormatDuration(m.reading.span), width)}
+	p := panel{m.title("Top keys of "+m.shown(m.reading.counter)+", last "+rules.FormatDuration(m.reading.span), width)}
 	keys := slices.Clone(m.reading.top)
 	keys = slices.DeleteFunc(keys, func(k client.KeyCount) bool { return !m.passes(k.Key...) })
 	if m.sort == byName {
@@ -119,7 +119,7 @@ func (m *topModel) keyPanel(width int) panel {
 	}
 	name, bars := columns(width, figure)
 	for _, k := range keys {
-		p = append(p, left(shown(k.Key...), name-1)+" "+m.keyBar(k, most, bars)+right(bounded(k.Lo, k.Hi), figure))
+		p = append(p, left(m.shown(k.Key...), name-1)+" "+m.keyBar(k, most, bars)+right(bounded(k.Lo, k.Hi), figure))
 	}
 	return p
 }
@@ -169,5 +169,5 @@ func (m *topModel) keyLine(rule string, key []string, paint func(...string) stri
 	const lastFor = 8
 	room := width - lastFor
 	ruleWidth := min(room/3, 24)
-	return paint(left(shown(key...), room-ruleWidth-1)) + " " + m.paint.dim.Render(left(shown(rule), ruleWidth)) + right(lasting(until.Sub(m.theirs())), lastFor)
+	return paint(left(m.shown(key...), room-ruleWidth-1)) + " " + m.paint.dim.Render(left(m.shown(rule), ruleWidth)) + right(lasting(until.Sub(m.theirs())), lastFor)
 }

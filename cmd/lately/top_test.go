@@ -31,6 +31,7 @@ func runTop(t *testing.T, args ...string) (code int, stdout, stderr string) {
 
 func TestTopOnce(t *testing.T) {
 	t.Setenv("COLUMNS", "90")
+	t.Setenv("LC_ALL", "C.UTF-8")
 	s := cannedServer(t, nil)
 	code, frame, stderr := runTop(t, "--once", "--addr", s.URL)
 	if code != exitOK || stderr != "" {

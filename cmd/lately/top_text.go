@@ -11,10 +11,12 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// A topPaint is the styles of the live view. The zero topPaint has none. Colours
+// A topPaint is how the live view is drawn. The zero topPaint has no styles. Colours
 // are those of the terminal's own palette, so that they fit light and dark.
 type topPaint struct {
 	bold, dim, allowed, refused, banned, hot, bar, wrong lipgloss.Style
+
+	ascii bool // nothing but ASCII is drawn
 }
 
 // newTopPaint returns styles, with colours or with nothing but weight.
@@ -54,6 +56,14 @@ func shown(texts ...string) string {
 		b.WriteString(visible(t))
 	}
 	return b.String()
+}
+
+// shown returns the texts as they may stand on the screen of m.
+func (m *topModel) shown(texts ...string) string {
+	if m.paint.ascii {
+		return asciiOnly(shown(texts...))
+	}
+	return shown(texts...)
 }
 
 // clipped returns s, which has no styles, in at most width cells.

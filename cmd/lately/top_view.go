@@ -37,14 +37,14 @@ func (m *topModel) View() tea.View {
 // wide, and the last one the footer.
 func (m *topModel) frame() string {
 	if m.width < leastWidth || m.height < leastHeight {
-		return clipped(fmt.Sprintf("%d×%d is too small", m.width, m.height), m.width)
+		return m.paint.drawn(clipped(fmt.Sprintf("%d×%d is too small", m.width, m.height), m.width))
 	}
 	lines := m.header()
 	room := m.height - len(lines) - 1
 	body := m.body(room)
 	lines = append(lines, body...)
 	lines = append(lines, make([]string, max(room-len(body), 0))...)
-	return strings.Join(append(lines, m.footer()), "\n")
+	return m.paint.drawn(strings.Join(append(lines, m.footer()), "\n"))
 }
 
 // text returns the frame as plain lines, as high as it needs to be and without a
@@ -55,7 +55,7 @@ func (m *topModel) text() string {
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
-	return strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n"
+	return m.paint.drawn(strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n")
 }
 
 // header returns what there is to say of the whole server.
@@ -80,9 +80,9 @@ func (m *topModel) titleLine() string {
 	state = clipped(state, m.width*2/3)
 	room := m.width - lipgloss.Width(state) - 1
 	title := "lately"
-	rest := "  " + shown(m.addr)
+	rest := "  " + m.shown(m.addr)
 	if m.reading != nil {
-		title += " " + shown(m.reading.status.Version)
+		title += " " + m.shown(m.reading.status.Version)
 		rest += "  up " + lasting(m.reading.status.Uptime)
 	}
 	title = clipped(title, room)
@@ -94,7 +94,7 @@ func (m *topModel) titleLine() string {
 func (m *topModel) linkText() (string, lipgloss.Style) {
 	switch {
 	case !m.live && m.lost != nil:
-		return "○ lost " + lasting(m.now.Sub(m.lostAt)) + ": " + shown(m.lost.Error()), m.paint.wrong
+		return "○ lost " + lasting(m.now.Sub(m.lostAt)) + ": " + m.shown(m.lost.Error()), m.paint.wrong
 	case !m.live:
 		return "○ connecting", m.paint.dim
 	case m.paused:
@@ -173,11 +173,11 @@ func (m *topModel) stateLine() string {
 	text := fmt.Sprintf("limits %s   counters %s   bans %s   hot %d   subscribers %d",
 		memory, size(s.Memory.CounterBytes), count(uint64(max(m.reading.held, 0))), len(m.reading.hot), s.Subscribers)
 	if s.Rules.Error != "" {
-		wrong := "rules: the last reload failed: " + shown(s.Rules.Error)
+		wrong := "rules: the last reload failed: " + m.shown(s.Rules.Error)
 		return m.paint.wrong.Render(clipped(wrong, m.width))
 	}
 	if s.Rules.File != "" {
-		text += "   rules " + shown(s.Rules.File)
+		text += "   rules " + m.shown(s.Rules.File)
 	}
 	return m.paint.dim.Render(clipped(text, m.width))
 }
@@ -186,15 +186,15 @@ func (m *topModel) stateLine() string {
 func (m *topModel) footer() string {
 	switch {
 	case m.editing:
-		return clipped("/"+shown(m.filter)+"▏  enter keeps it, esc clears it", m.width)
+		return clipped("/"+m.shown(m.filter)+"▏  enter keeps it, esc clears it", m.width)
 	case m.notice != "":
-		return m.paint.bold.Render(clipped(shown(m.notice), m.width))
+		return m.paint.bold.Render(clipped(m.shown(m.notice), m.width))
 	case m.live && m.unread != nil:
-		return m.paint.wrong.Render(clipped("not read: "+shown(m.unread.Error()), m.width))
+		return m.paint.wrong.Render(clipped("not read: "+m.shown(m.unread.Error()), m.width))
 	}
 	hints := []string{"q quit", "s sort: " + m.sort.String(), "/ filter", "1-6 span: " + m.spanText(), "c counter", "p pause", "? help"}
 	if m.filter != "" {
-		hints[2] = "/ filter: " + shown(m.filter)
+		hints[2] = "/ filter: " + m.shown(m.filter)
 	}
 	return m.paint.dim.Render(clipped(strings.Join(hints, "  "), m.width))
 }

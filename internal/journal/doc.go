@@ -60,7 +60,7 @@
 // appended to, by the process that made them: a process that finds a torn tail
 // leaves it and begins a file of its own. A file from which records were lost is
 // kept as journal-00000003.bad when it is no longer needed, as is a snapshot that
-// is damaged.
+// is damaged; of each kind the newest three, after a snapshot is written.
 //
 // lock is empty but for the number of the process that has it, and is never
 // removed. Other files are left alone.

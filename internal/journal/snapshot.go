@@ -114,6 +114,7 @@ func (d *Dir) WriteSnapshot(fill func(*SnapshotWriter) error) error {
 	}
 	d.snapshots = append(d.snapshots, h)
 	d.tidy()
+	d.forgetBad()
 	return nil
 }
 

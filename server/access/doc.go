@@ -1,5 +1,6 @@
 // Package access says who may do what: roles, the tokens that stand for them, and
-// a guard against those who try tokens out.
+// a guard against those who try tokens out. And it says how many may come: the
+// bounds of a listener, and the gate that keeps those of connections.
 //
 //	tokens, err := access.Load("tokens")
 //	guard, err := access.NewGuard(access.GuardConfig{})

@@ -1,9 +1,7 @@
 package access
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -161,41 +159,6 @@ func parseToken(s string) (h hash, err error) {
 		return h, errors.New("the token has other characters than the visible ones of ASCII")
 	}
 	return sha256.Sum256([]byte(s)), nil
-}
-
-// Generate makes a file at path that only its owner can read, with a random token
-// of 256 bits for each role, and returns the tokens as Load would. It is an error
-// if the file is there. The tokens themselves are in the file and nowhere else.
-func Generate(path string) (*Tokens, error) {
-	var b strings.Builder
-	b.WriteString("# Who may do what: role, token, name. Each role may do what those before it may.\n" +
-		"# Keep this file secret. In place of a token there can be sha256: and its hash:\n" +
-		"#   printf %s \"$TOKEN\" | sha256sum\n")
-	for role := Read; role <= Admin; role++ {
-		var secret [sha256.Size]byte
-		_, _ = rand.Read(secret[:]) // never fails: the program ends instead
-		fmt.Fprintf(&b, "%-5s %s %s\n", role, base64.RawURLEncoding.EncodeToString(secret[:]), role)
-	}
-	if err := writeNew(path, b.String()); err != nil {
-		return nil, fmt.Errorf("tokens: %w", err)
-	}
-	return Load(path)
-}
-
-// writeNew writes a file that is not there yet, whole or not at all.
-func writeNew(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return nil
 }
 
 // All returns whose the tokens are, in the order of the file: for a list, without

@@ -68,49 +68,6 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-func TestGenerate(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "tokens")
-	tokens, err := access.Generate(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
-		t.Errorf("%v, %v", info.Mode(), err)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		word := strings.Fields(line)
-		role, name, ok := tokens.Role(word[1])
-		if !ok || role.String() != word[0] || name != word[2] || len(word[1]) != 43 {
-			t.Errorf("a line of role %s is %v %s %v, with a token of %d characters", word[0], role, name, ok, len(word[1]))
-		}
-		seen[word[1]] = true
-	}
-	if len(seen) != 3 || tokens.Len() != 3 {
-		t.Errorf("%d tokens in the file, %d in memory", len(seen), tokens.Len())
-	}
-	if _, err := access.Generate(path); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("a second time: %v, want that it exists", err)
-	}
-	if again, err := os.ReadFile(path); string(again) != string(text) {
-		t.Errorf("the file was changed: %v", err)
-	}
-	other, err := access.Generate(filepath.Join(t.TempDir(), "tokens"))
-	for token := range seen {
-		if _, _, ok := other.Role(token); ok || err != nil {
-			t.Errorf("two files share a token: %v", err)
-		}
-	}
-}
-
 func TestLoadRefuses(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tokens")

@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
+	"slices"
 )
 
 const (
@@ -66,6 +67,17 @@ func place(hashes []hash, h hash) (at, found int) {
 		found |= same
 	}
 	return at, found
+}
+
+// Equal reports whether t and u are the same tokens with the same roles and names,
+// in the same order: whoever was found in one is found in the other. To have no
+// Tokens, nil, is not the same as to have none in them. It is not for tokens that
+// somebody tries out.
+func (t *Tokens) Equal(u *Tokens) bool {
+	if t == u || t == nil || u == nil {
+		return t == u
+	}
+	return slices.Equal(t.hashes, u.hashes) && slices.Equal(t.who, u.who)
 }
 
 // Len returns how many tokens there are.

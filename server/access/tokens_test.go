@@ -209,3 +209,35 @@ func BenchmarkRole(b *testing.B) {
 		tokens.Role(last)
 	}
 }
+
+func TestEqual(t *testing.T) {
+	parse := func(text string) *access.Tokens {
+		tokens, err := access.Parse(strings.NewReader(text), "tokens")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tokens
+	}
+	text := "read " + secret("r") + "\nadmin " + secret("a") + " ada\n"
+	all := parse(text)
+	for what, other := range map[string]*access.Tokens{
+		"read again":      parse("# the same\n" + text),
+		"with its hash":   parse(strings.Replace(text, secret("r"), access.Hash(secret("r")), 1)),
+		"another token":   parse(strings.Replace(text, secret("r"), secret("q"), 1)),
+		"another role":    parse(strings.Replace(text, "read", "check", 1)),
+		"another name":    parse(strings.Replace(text, "ada", "eve", 1)),
+		"one more":        parse(text + "read " + secret("s")),
+		"one less":        parse("read " + secret("r")),
+		"none":            nil,
+		"none among them": {},
+	} {
+		same := what == "read again" || what == "with its hash"
+		if all.Equal(other) != same || other.Equal(all) != same {
+			t.Errorf("%s: equal is %v and %v, want %v", what, all.Equal(other), other.Equal(all), same)
+		}
+	}
+	var none *access.Tokens
+	if !none.Equal(nil) || none.Equal(new(access.Tokens)) || !new(access.Tokens).Equal(new(access.Tokens)) || !all.Equal(all) {
+		t.Error("what is the same is not equal, or none at all equals nobody's")
+	}
+}

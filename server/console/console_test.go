@@ -68,6 +68,16 @@ func testOverview(t *testing.T, b *browser) {
 		p.click(fmt.Sprintf(".choice button:nth-child(%d)", i+1))
 		p.wait(`document.querySelectorAll('.scale path')[0].getAttribute('d').length > 20`)
 	}
+
+	// A bar of a quarter of an hour is a minute, and its figures say so.
+	p.click(".choice button:nth-child(4)")
+	p.wait(`document.querySelector('.figures .all dt').textContent === 'In the last 15 min' && document.querySelector('.plot').getAttribute('aria-valuemax') === '14'`)
+	p.wait(`/^per second, \d\d:\d\d to \d\d:\d\d$/.test(document.querySelector('.legend .when').textContent)`)
+	p.js(`document.querySelector('.plot').focus()`, nil)
+	p.keys("Home")
+	p.wait(`/^\d\d:\d\d to \d\d:\d\d: .* allowed, .* per second$/.test(document.querySelector('.plot').getAttribute('aria-valuetext')) && !document.querySelector('.guide').hidden`)
+	p.wait(`document.querySelector('.plot').getAttribute('aria-valuetext').startsWith(document.querySelector('.legend .when').textContent.replace('per second, ', ''))`)
+	p.picture("overview-minutes")
 	p.clean()
 }
 

@@ -2,7 +2,7 @@ package engine
 
 import (
 	"encoding/json"
-	"iter"
+	"errors"
 	"slices"
 	"time"
 
@@ -29,6 +29,9 @@ func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source 
 	if d <= 0 || d > ratelimit.MaxSpan {
 		return r, errorf(BadArg, "ban is for %v; allowed is from 1ms to %v", d, ratelimit.MaxSpan)
 	}
+	if err := e.asLive(); err != nil {
+		return r, err
+	}
 	pending, err := e.ban(l, &r)
 	if err != nil {
 		return r, err
@@ -44,7 +47,9 @@ func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source 
 func (e *Engine) ban(l *ratelimit.Limiter, r *ratelimit.BanRecord) (journal.Pending, error) {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
-	if err := l.Ban(*r); err != nil {
+	if err := l.Ban(*r); errors.Is(err, ratelimit.ErrNoRoom) {
+		return journal.Pending{}, errorf(Overload, "there is no room for another ban; lift some, or give the server more by its settings bans and budget")
+	} else if err != nil {
 		return journal.Pending{}, &Error{BadArg, err.Error()}
 	}
 	e.hub.publish(Event{Type: Banned, Time: r.Since, Ban: r})
@@ -56,6 +61,9 @@ func (e *Engine) ban(l *ratelimit.Limiter, r *ratelimit.BanRecord) (journal.Pend
 func (e *Engine) Lift(rule string, key []string) (bool, error) {
 	r := ratelimit.BanRecord{Rule: rule, Key: key}
 	if err := e.fold(&r); err != nil {
+		return false, err
+	}
+	if err := e.asLive(); err != nil {
 		return false, err
 	}
 	listed := ratelimit.BanRecord{Rule: rule, Key: key} // a path that is clean is not to be cleaned again
@@ -96,16 +104,13 @@ func (e *Engine) fold(r *ratelimit.BanRecord) error {
 	if !ok {
 		return noSuchRule(set.NoRule(r.Rule))
 	}
-	key, err := rule.Key.Join(nil, r.Key...)
+	key, err := joined(rule.Key, r.Key)
 	if err != nil {
-		return &Error{BadArg, err.Error()}
+		return err
 	}
 	r.Key = values(rule.Key, string(key))
 	return nil
 }
-
-// Bans yields the bans that hold.
-func (e *Engine) Bans() iter.Seq2[ratelimit.BanRecord, error] { return e.limiter.Load().Bans() }
 
 // write sends a line on its way to the journal, if there is one.
 //

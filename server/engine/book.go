@@ -17,6 +17,7 @@ type book struct {
 	byName   map[string]*counter
 	hot      []*hotRule
 	counting []*counter // those of the file: the others count no events
+	keys     ruleKeys
 }
 
 // A hotRule is a hot rule with a detector of its own, so that a rule that stays
@@ -29,10 +30,13 @@ type hotRule struct {
 // newBook returns the book of file, with what stays of old.
 func newBook(file *rules.File, old *book, budget int64) (*book, error) {
 	b := &book{file: file, byName: make(map[string]*counter)}
+	var err error
+	if b.keys, err = newRuleKeys(file.Limits); err != nil {
+		return nil, err
+	}
 	for i := range file.Counters {
 		c := old.same(&file.Counters[i])
 		if c == nil {
-			var err error
 			if c, err = newCounter(file.Counters[i], budget/2/int64(len(file.Counters))); err != nil {
 				return nil, err
 			}
@@ -123,15 +127,35 @@ func noRules() *rules.File {
 	return f
 }
 
-// keyOf appends to dst the key that k makes of arg: the value of its one field, or
+// keyOf makes in dst, which is empty, the key that k makes of arg: the value of its one field, or
 // those of several with separators between them.
 func keyOf(dst []byte, k match.Key, arg string) ([]byte, error) {
-	if len(arg) > MaxKey*match.MaxKeyFields {
+	if len(arg) > (MaxKey+1)*match.MaxKeyFields {
 		return nil, errorf(BadArg, "key has %d bytes; allowed are %d for each value", len(arg), MaxKey)
 	}
 	dst, err := k.JoinSeparated(dst, arg, KeySeparator)
 	if err != nil {
 		return dst, &Error{BadArg, err.Error()}
 	}
-	return dst, nil
+	if len(arg) <= MaxKey {
+		return dst, nil
+	}
+	return dst, checkLengths(k, dst)
+}
+
+// joined returns the key that k makes of these values.
+func joined(k match.Key, values []string) ([]byte, error) {
+	key, err := k.Join(nil, values...)
+	if err != nil {
+		return nil, &Error{BadArg, err.Error()}
+	}
+	return key, checkLengths(k, key)
+}
+
+// checkLengths returns an error if a value in key, which k has made, is too long.
+func checkLengths(k match.Key, key []byte) error {
+	if field, n := longValue(k, key); n > 0 {
+		return errorf(BadArg, "%s has %d bytes; allowed in a key are %d", field, n, MaxKey)
+	}
+	return nil
 }

@@ -46,25 +46,34 @@ func (c *Caller) Event() *match.Event {
 }
 
 // Check counts ev now, in the counters and hot rules that are about it, and judges
-// it under all rules that are: one decision.
-func (c *Caller) Check(ev *match.Event, cost uint64) ratelimit.Decision {
-	c.e.asLive()
+// it under all rules that are: one decision. It is an error, and nothing is
+// counted, if e judges by event time, or if a value of more than MaxKey bytes is in
+// the key by which a rule that is not in shadow mode counts ev; the Decision then
+// refuses, with the Err [ratelimit.ErrKeyTooLong]. A longer value that no such rule
+// counts by is only matched.
+func (c *Caller) Check(ev *match.Event, cost uint64) (ratelimit.Decision, error) {
+	if err := c.checkKeys(ev); err != nil {
+		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
+	}
+	if err := c.e.asLive(); err != nil {
+		return ratelimit.Decision{}, err
+	}
 	l := c.e.limiter.Load()
-	return c.check(l, l.Now(), ev, cost)
+	return c.check(l, l.Now(), ev, cost), nil
 }
 
 // CheckAt is Check at an event time, floored to EventResolution. It is an error
-// for an engine that has judged live events.
+// for an engine that does not begin so: one that has judged, counted or changed
+// anything by its own clock, or has brought state back. Values are not bounded, as
+// they are not in replay.
 func (c *Caller) CheckAt(t time.Time, ev *match.Event, cost uint64) (ratelimit.Decision, error) {
-	if c.e.clock.Load() != eventTime {
-		if err := c.e.toEventTime(); err != nil {
-			return ratelimit.Decision{}, err
-		}
-	}
 	ms, floor := t.UnixMilli(), EventResolution.Milliseconds()
 	below := ms % floor
 	if below < 0 {
 		below += floor
+	}
+	if err := c.e.toEventTime(ms - below); err != nil {
+		return ratelimit.Decision{}, err
 	}
 	return c.check(c.e.limiter.Load(), time.UnixMilli(ms-below), ev, cost), nil
 }
@@ -84,10 +93,22 @@ func (c *Caller) check(l *ratelimit.Limiter, t time.Time, ev *match.Event, cost 
 	return d
 }
 
-// Peek says what Check would decide, and changes nothing.
-func (c *Caller) Peek(ev *match.Event, cost uint64) ratelimit.Decision {
-	l := c.e.limiter.Load()
-	return l.PeekAt(l.Now(), ev, cost)
+// Peek says what Check would decide, and changes nothing. An engine that judges by
+// event time is asked as of [Engine.Now].
+func (c *Caller) Peek(ev *match.Event, cost uint64) (ratelimit.Decision, error) {
+	if err := c.checkKeys(ev); err != nil {
+		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
+	}
+	return c.e.limiter.Load().PeekAt(c.e.now(), ev, cost), nil
+}
+
+// checkKeys returns an error if a value is too long for the key that a rule takes
+// from ev.
+func (c *Caller) checkKeys(ev *match.Event) (err error) {
+	if b := c.e.book.Load(); b.keys.long(ev) {
+		c.key, err = b.keys.check(ev, c.key)
+	}
+	return err
 }
 
 // count counts a decision for the totals.
@@ -110,9 +131,11 @@ func (c *Caller) Failed() { c.tally.errors.Add(1) }
 // Key is the values of the rule's key, joined by [KeySeparator]. Errors are of
 // *Error.
 func (c *Caller) Take(rule, key string, cost uint64) (ratelimit.Decision, error) {
-	c.e.asLive()
 	l := c.e.limiter.Load()
 	if err := c.keyFor(l, rule, key); err != nil {
+		return ratelimit.Decision{}, err
+	}
+	if err := c.e.asLive(); err != nil {
 		return ratelimit.Decision{}, err
 	}
 	var d ratelimit.Decision
@@ -129,13 +152,14 @@ func (c *Caller) Take(rule, key string, cost uint64) (ratelimit.Decision, error)
 	return d, nil
 }
 
-// PeekRule says what Take would, and changes nothing.
+// PeekRule says what Take would, and changes nothing. An engine that judges by event
+// time is asked as of [Engine.Now].
 func (c *Caller) PeekRule(rule, key string, cost uint64) (ratelimit.Decision, error) {
 	l := c.e.limiter.Load()
 	if err := c.keyFor(l, rule, key); err != nil {
 		return ratelimit.Decision{}, err
 	}
-	d, err := l.PeekRuleAt(l.Now(), rule, view(c.key), cost)
+	d, err := l.PeekRuleAt(c.e.now(), rule, view(c.key), cost)
 	return d, noRule(err)
 }
 
@@ -144,6 +168,9 @@ func (c *Caller) PeekRule(rule, key string, cost uint64) (ratelimit.Decision, er
 func (c *Caller) Refund(rule, key string, n uint64) (uint64, error) {
 	l := c.e.limiter.Load()
 	if err := c.keyFor(l, rule, key); err != nil {
+		return 0, err
+	}
+	if err := c.e.asLive(); err != nil {
 		return 0, err
 	}
 	n, err := l.RefundRule(rule, view(c.key), n)
@@ -156,6 +183,9 @@ func (c *Caller) Reset(rule, key string) error {
 	if err := c.keyFor(l, rule, key); err != nil {
 		return err
 	}
+	if err := c.e.asLive(); err != nil {
+		return err
+	}
 	return noRule(l.ResetRule(rule, view(c.key)))
 }
 
@@ -164,6 +194,9 @@ func (c *Caller) Reset(rule, key string) error {
 func (c *Caller) Throttle(key string, burst, count uint64, period time.Duration, quantity uint64) (ratelimit.ThrottleDecision, error) {
 	if len(key) > MaxKey {
 		return ratelimit.ThrottleDecision{}, errorf(BadArg, "key has %d bytes; allowed are %d", len(key), MaxKey)
+	}
+	if err := c.e.asLive(); err != nil {
+		return ratelimit.ThrottleDecision{}, err
 	}
 	d, err := c.e.throttle.Take(key, burst, count, period, quantity)
 	if err != nil {
@@ -191,6 +224,9 @@ func (c *Caller) Add(name, key string, n uint64) error {
 	}
 	if n > MaxCost {
 		return errorf(BadArg, "n is %d; allowed is 0 to %d", n, uint64(MaxCost))
+	}
+	if err := c.e.asLive(); err != nil {
+		return err
 	}
 	if !t.table.AddBytesAt(c.e.now(), c.key, n) {
 		return errorf(Overload, "counter %q has no room for another key", name)

@@ -20,7 +20,12 @@ type Config struct {
 	Budget int64
 
 	// CounterBudget bounds the memory of all counters in bytes; 0 means
-	// DefaultCounterBudget.
+	// DefaultCounterBudget. Half of it is shared alike by the counters of the
+	// rules file, and half by MaxCounters that are made. A counter that stays as
+	// it was over a reload keeps its share, and what it has counted: with n
+	// counters of which some came when there were fewer, the shares of the file
+	// may add up to 1 + 1/2 + ... + 1/n halves (n = 4: 2.1; n = 10: 2.9). Memory
+	// is taken as keys come, and a restart deals the shares anew.
 	CounterBudget int64
 
 	// Bans is how many bans there can be, remembered ones included; 0 means a
@@ -36,7 +41,8 @@ const (
 	// one: 256 MiB.
 	DefaultCounterBudget = 256 << 20
 
-	// MaxKey is the longest value of a key, in bytes.
+	// MaxKey is the longest value of a key, in bytes. Other values of an event
+	// may be longer.
 	MaxKey = 1024
 
 	// MaxName is the longest name of a counter, in bytes.

@@ -154,14 +154,17 @@ func (e *Engine) noCounter(name string) error {
 
 // make makes the counter of that name, which counts keys of one value.
 func (e *Engine) make(name string) (*counter, error) {
+	if err := validName(name); err != nil {
+		return nil, err
+	}
+	if err := e.asLive(); err != nil {
+		return nil, err
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	b := e.book.Load()
 	if c := b.counter(name); c != nil {
 		return c, nil
-	}
-	if err := validName(name); err != nil {
-		return nil, err
 	}
 	made := 0
 	for _, c := range b.counters {

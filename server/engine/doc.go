@@ -8,7 +8,8 @@
 //	c := e.Caller()
 //	ev := c.Event()
 //	ev.SetNamedString("client", "203.0.113.9")
-//	if d := c.Check(ev, 1); !d.Allowed {
+//	d, err := c.Check(ev, 1)
+//	if err == nil && !d.Allowed {
 //		// refused for d.RetryAfter by the rule d.Rule
 //	}
 //
@@ -16,9 +17,13 @@
 //
 // An Engine judges live, by one clock: the wall clock as it stood when the engine
 // was made, plus the time that has passed since. Or it judges by event time, if
-// the first event that it judges brings one ([Caller.CheckAt]): times are then
-// floored to a second as replay floors them, and an engine that is given the
-// events of a log in replay's order decides as replay does.
+// what first comes to it is an event with its time ([Caller.CheckAt]): times are
+// then floored to a second as replay floors them, and an engine that is given the
+// events of a log in replay's order decides as replay does. What comes first
+// decides for good: one who judges, counts, bans, lifts, refunds, resets or throttles by
+// the other clock is refused, and state that is brought back is live. Who only asks
+// decides nothing, and is answered by the clock that holds, which in event time
+// stands at the newest event.
 //
 // # Keys
 //

@@ -27,7 +27,8 @@ type Engine struct {
 	book    atomic.Pointer[book]
 	limiter atomic.Pointer[ratelimit.Limiter]
 	memory  atomic.Pointer[ratelimit.Memory] // its store
-	clock   atomic.Uint32                    // undecided, live or eventTime
+	clock   atomic.Uint32                    // undecided, live or eventTime; changed under mu
+	newest  atomic.Int64                     // event time so far, in milliseconds since 1970
 
 	mu      sync.Mutex // keeps apart what changes the book and the clock
 	reloads reloads
@@ -43,13 +44,6 @@ type Engine struct {
 	stop chan struct{}
 	done sync.WaitGroup
 }
-
-// The clocks by which an Engine judges.
-const (
-	undecided = iota
-	live
-	eventTime
-)
 
 // reloads is what became of the rules file since the start.
 type reloads struct {
@@ -111,11 +105,6 @@ func (e *Engine) Close() {
 	e.done.Wait()
 }
 
-// Now returns the time at which live events are judged at this moment.
-func (e *Engine) Now() time.Time { return e.now() }
-
-func (e *Engine) now() time.Time { return e.limiter.Load().Now() }
-
 // Rules returns the rules file in force.
 func (e *Engine) Rules() *rules.File { return e.book.Load().file }
 
@@ -158,34 +147,6 @@ func (e *Engine) ReloadFailed(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.reloads.last = err
-}
-
-// toEventTime makes an engine that has judged nothing judge by event time.
-func (e *Engine) toEventTime() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	switch e.clock.Load() {
-	case eventTime:
-		return nil
-	case live:
-		return errLive
-	}
-	if err := e.setLimiter(e.book.Load().file, EventResolution); err != nil {
-		return err
-	}
-	if !e.clock.CompareAndSwap(undecided, eventTime) {
-		return errLive
-	}
-	return nil
-}
-
-var errLive = &Error{BadArg, "AT is for a server that has judged no live event: it judges by one clock, and this one has begun by its own"}
-
-// asLive notes that a live event is about to be judged.
-func (e *Engine) asLive() {
-	if e.clock.Load() == undecided {
-		e.clock.CompareAndSwap(undecided, live)
-	}
 }
 
 // noRule is the error for a rule that is not there, as limiters tell it.

@@ -66,6 +66,16 @@ func event(c *engine.Caller, fields ...string) *match.Event {
 	return ev
 }
 
+// check is Caller.Check of an event that can be judged.
+func check(t testing.TB, c *engine.Caller, ev *match.Event, cost uint64) ratelimit.Decision {
+	t.Helper()
+	d, err := c.Check(ev, cost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 func wantCode(t *testing.T, err error, code engine.Code, words string) {
 	t.Helper()
 	e, ok := errors.AsType[*engine.Error](err)
@@ -88,7 +98,7 @@ func TestCheck(t *testing.T) {
 		c := e.Caller()
 		var got []string
 		for range 8 {
-			d := c.Check(event(c, "client", "192.0.2.1", "path", "/a"), 1)
+			d := check(t, c, event(c, "client", "192.0.2.1", "path", "/a"), 1)
 			got = append(got, fmt.Sprint(d.Allowed, d.Remaining, !d.BannedUntil.IsZero()))
 		}
 		want := []string{"true 2 false", "true 1 false", "true 0 false", "false 0 false", "false 0 false", "false 0 true", "false 0 true", "false 0 true"}
@@ -113,23 +123,41 @@ func TestCheck(t *testing.T) {
 		if got := e.Totals(); got != (engine.Totals{Allowed: 3, Refused: 5, Banned: 3}) {
 			t.Errorf("totals %+v", got)
 		}
-		time.Sleep(10*time.Minute + time.Second)
-		if d := c.Check(event(c, "client", "192.0.2.1", "path", "/b"), 1); !d.Allowed {
+		time.Sleep(10*time.Minute + 1500*time.Millisecond) // the last sample is half a second old
+		if d := check(t, c, event(c, "client", "192.0.2.1", "path", "/b"), 1); !d.Allowed {
 			t.Errorf("refused after the ban: %+v", d)
 		}
-		rates, err := e.Rates(time.Hour, 60, true)
-		if err != nil || len(rates) == 0 {
-			t.Fatalf("rates: %v, %v", rates, err)
-		}
-		var all engine.Totals
-		for _, r := range rates {
-			all.Allowed += r.All.Allowed
-			all.Refused += r.All.Refused
-		}
-		if all.Refused > 5 || rates[0].Rules["per-client"].Allowed > 4 {
-			t.Errorf("rates add up to %+v", all)
-		}
+		wantRates(t, e, engine.Totals{Allowed: 3, Refused: 5, Banned: 3}, engine.RuleTotals{Allowed: 3, Refused: 5, Banned: 3, Bans: 1})
+		time.Sleep(time.Second)
+		wantRates(t, e, engine.Totals{Allowed: 4, Refused: 5, Banned: 3}, engine.RuleTotals{Allowed: 4, Refused: 5, Banned: 3, Bans: 1})
 	})
+}
+
+// wantRates compares what the rates of the last hour add up to, for all and for the
+// rule per-client.
+func wantRates(t *testing.T, e *engine.Engine, all engine.Totals, rule engine.RuleTotals) {
+	t.Helper()
+	rates, err := e.Rates(time.Hour, 60, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gotAll engine.Totals
+	var gotRule engine.RuleTotals
+	for _, r := range rates {
+		gotAll.Allowed += r.All.Allowed
+		gotAll.Refused += r.All.Refused
+		gotAll.Banned += r.All.Banned
+		gotAll.Errors += r.All.Errors
+		one := r.Rules["per-client"]
+		gotRule.Allowed += one.Allowed
+		gotRule.Refused += one.Refused
+		gotRule.Shadow += one.Shadow
+		gotRule.Banned += one.Banned
+		gotRule.Bans += one.Bans
+	}
+	if gotAll != all || gotRule != rule {
+		t.Errorf("rates add up to %+v and %+v; want %+v and %+v", gotAll, gotRule, all, rule)
+	}
 }
 
 // The same key is the same record, whether it comes in an event or by itself, and
@@ -137,7 +165,7 @@ func TestCheck(t *testing.T) {
 func TestTakeIsCheck(t *testing.T) {
 	e := newEngine(t, someRules)
 	c := e.Caller()
-	if d := c.Check(event(c, "client", "::ffff:192.0.2.7"), 1); d.Remaining != 2 {
+	if d := check(t, c, event(c, "client", "::ffff:192.0.2.7"), 1); d.Remaining != 2 {
 		t.Fatalf("%+v", d)
 	}
 	for i, key := range []string{"192.0.2.7", "::ffff:192.0.2.7"} {
@@ -164,10 +192,10 @@ func TestTakeIsCheck(t *testing.T) {
 	if d, err := c.Take("login", "2001:db8::1\tada", 1); err != nil || !d.Allowed {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if d := c.Check(event(c, "client", "2001:db8::2", "user", "ada", "path", "/login"), 1); d.Allowed {
+	if d := check(t, c, event(c, "client", "2001:db8::2", "user", "ada", "path", "/login"), 1); d.Allowed {
 		t.Errorf("another address of the same network is another key: %+v", d)
 	}
-	if d := c.Check(event(c, "client", "10.1.2.3", "path", "/login", "user", "x"), 5); !d.Allowed || d.Rule != "" {
+	if d := check(t, c, event(c, "client", "10.1.2.3", "path", "/login", "user", "x"), 5); !d.Allowed || d.Rule != "" {
 		t.Errorf("the allow list: %+v", d)
 	}
 }
@@ -271,7 +299,7 @@ func TestBans(t *testing.T) {
 	if err != nil || r.Key[0] != "2001:db8::/64" {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	d := c.Check(event(c, "client", "2001:db8::77", "user", "eve", "path", "/login"), 1)
+	d := check(t, c, event(c, "client", "2001:db8::77", "user", "eve", "path", "/login"), 1)
 	if d.Allowed || d.BannedUntil.IsZero() || d.Rule != "login" {
 		t.Errorf("%+v", d)
 	}
@@ -311,24 +339,28 @@ func TestLiftAsListed(t *testing.T) {
 
 // Events in order, by their own times, are judged as a limiter of a replay does.
 func TestEventTime(t *testing.T) {
-	e := newEngine(t, someRules)
-	c := e.Caller()
-	set := parse(t, someRules).Limits
-	m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Resolution: time.Second, Budget: ratelimit.NoBudget})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := ratelimit.NewLimiter(set, m)
-	for i := range 2000 {
-		at := time.UnixMilli(int64(i)*777 + int64(i%3))
-		ev := event(c, "client", fmt.Sprint("192.0.2.", i%7), "user", fmt.Sprint(i%11), "path", "/login")
-		got, err := c.CheckAt(at, ev, 1)
-		if d := want.TakeAt(at.Truncate(time.Second), ev, 1); err != nil || got != d {
-			t.Fatalf("event %d: got %+v, %v; want %+v", i, got, err, d)
+	// A window of slots, at its bound all the time, knows by how much times are floored.
+	const busy = "version: 1\nlimits: [{name: busy, key: path, limit: 90 per 100s}]\n"
+	for _, text := range []string{someRules, busy} {
+		e := newEngine(t, text)
+		c := e.Caller()
+		set := parse(t, text).Limits
+		m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Resolution: time.Second, Budget: ratelimit.NoBudget})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if !e.Status().EventTime {
-		t.Error("the engine does not say that it judges by event time")
+		want := ratelimit.NewLimiter(set, m)
+		for i := range 2000 {
+			at := time.UnixMilli(int64(i)*777 + int64(i%3))
+			ev := event(c, "client", fmt.Sprint("192.0.2.", i%7), "user", fmt.Sprint(i%11), "path", "/login")
+			got, err := c.CheckAt(at, ev, 1)
+			if d := want.TakeAt(at.Truncate(time.Second), ev, 1); err != nil || got != d {
+				t.Fatalf("event %d: got %+v, %v; want %+v", i, got, err, d)
+			}
+		}
+		if !e.Status().EventTime {
+			t.Error("the engine does not say that it judges by event time")
+		}
 	}
 }
 

@@ -88,14 +88,19 @@ func (h *hub) remove(s *Subscription) {
 	}
 }
 
+// publish tells ev to those who subscribed before. It costs next to nothing when
+// there is nobody.
 func (h *hub) publish(ev Event) {
+	h.told.Add(1)
+	if h.len() == 0 {
+		return
+	}
 	var err error
 	if ev.JSON, err = json.Marshal(ev); err != nil {
 		ev.JSON = []byte(`{"type":"` + string(ev.Type) + `"}`)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.told.Add(1)
 	for s := range h.all {
 		select {
 		case s.c <- ev:

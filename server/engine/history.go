@@ -27,7 +27,12 @@ type RuleTotals struct {
 	Bans    uint64 `json:"bans"` // that began
 }
 
+// minus returns what came between o and t. A rule that got another key, or another
+// limiter, counts from 0 again; all that t has came since then.
 func (t RuleTotals) minus(o RuleTotals) RuleTotals {
+	if t.Allowed < o.Allowed || t.Refused < o.Refused || t.Shadow < o.Shadow || t.Banned < o.Banned || t.Bans < o.Bans {
+		return t
+	}
 	return RuleTotals{t.Allowed - o.Allowed, t.Refused - o.Refused, t.Shadow - o.Shadow, t.Banned - o.Banned, t.Bans - o.Bans}
 }
 
@@ -170,7 +175,8 @@ type Rate struct {
 
 // Rates returns what was decided in the last span, from a second to a day, cut into
 // at most points parts of equal width, oldest first. There are fewer of them when
-// the engine is younger.
+// the engine is younger, and the oldest is shorter then. Past two minutes they are
+// made of whole minutes, of which the newest is longer by what has begun since.
 func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]Rate, error) {
 	if span < time.Second || span > 24*time.Hour {
 		return nil, errorf(BadArg, "span is %v; allowed is 1s to 24h", span)
@@ -196,14 +202,16 @@ func cut(all []sample, span time.Duration, points int, perRule bool) []Rate {
 	to := last
 	for k := 1; k <= points; k++ {
 		from, ok := before(all, last.at.Add(-time.Duration(k)*width))
-		if !ok || !from.at.Before(to.at) {
-			if ok {
-				continue // samples are further apart than parts
-			}
+		if !ok {
+			from = all[0] // the engine is younger, and the oldest part shorter
+		}
+		if from.at.Before(to.at) { // else samples are further apart than parts
+			rates = append(rates, difference(from, to, perRule))
+			to = from
+		}
+		if !ok {
 			break
 		}
-		rates = append(rates, difference(from, to, perRule))
-		to = from
 	}
 	slices.Reverse(rates)
 	return rates

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"errors"
 	"slices"
 	"time"
 
+	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -16,7 +18,9 @@ type KeyReport struct {
 	Bans     []ratelimit.BanRecord
 }
 
-// A KeyWindow is what one window of a counter holds of a key.
+// A KeyWindow is what one window of a counter holds of a key. Its slots are all that
+// have a part in it, the oldest first: the window begins in the first of them, which
+// counts in Hi and not in Lo, unless it begins between two. So they add up to Hi.
 type KeyWindow struct {
 	Counter string
 	Span    time.Duration
@@ -49,18 +53,16 @@ func (e *Engine) Key(fields, key []string) (*KeyReport, error) {
 		if !slices.Equal(c.Key.Fields(), fields) {
 			continue
 		}
-		k, err := c.Key.Join(nil, key...)
+		k, err := joined(c.Key, key)
 		if err != nil {
-			return nil, &Error{BadArg, err.Error()}
+			return nil, err
 		}
 		r.Key = values(c.Key, string(k))
 		reading := c.table.ReadAt(now, string(k))
 		for _, span := range c.Spans {
 			w := KeyWindow{Counter: c.Name, Span: span}
 			w.Lo, w.Hi, _ = reading.BoundsLast(span)
-			for start, n := range reading.Slots(span) {
-				w.Slots = append(w.Slots, Slot{start, n})
-			}
+			w.Slots = slotsOf(reading, span, w.Hi-w.Lo)
 			r.Counters = append(r.Counters, w)
 		}
 	}
@@ -70,24 +72,54 @@ func (e *Engine) Key(fields, key []string) (*KeyReport, error) {
 		if !slices.Equal(rule.Key.Fields(), fields) {
 			continue
 		}
-		k, err := rule.Key.Join(nil, key...)
+		k, err := joined(rule.Key, key)
 		if err != nil {
-			return nil, &Error{BadArg, err.Error()}
+			return nil, err
 		}
 		r.Key = values(rule.Key, string(k))
-		d, err := l.PeekRule(rule.Name, string(k))
+		d, err := l.PeekRuleAt(now, rule.Name, string(k), 1)
 		if err != nil {
 			continue // the rule has gone meanwhile
 		}
 		r.Rules = append(r.Rules, KeyDecision{rule.Name, d})
-	}
-	for ban, err := range l.Bans() {
+		ban, held, err := e.banOf(l, rule.Name, r.Key)
 		if err != nil {
 			return nil, &Error{Failed, err.Error()}
 		}
-		if i := slices.IndexFunc(r.Rules, func(d KeyDecision) bool { return d.Rule == ban.Rule }); i >= 0 && slices.Equal(ban.Key, r.Key) {
+		if held {
 			r.Bans = append(r.Bans, ban)
 		}
 	}
 	return r, nil
+}
+
+// banOf returns the ban of a key that holds under a rule.
+func (e *Engine) banOf(l *ratelimit.Limiter, rule string, key []string) (ratelimit.BanRecord, bool, error) {
+	if e.clock.Load() != eventTime {
+		ban, held, err := l.BanOf(rule, key...)
+		if _, gone := errors.AsType[*ratelimit.RuleError](err); gone {
+			return ban, false, nil
+		}
+		return ban, held, err
+	}
+	for ban, err := range e.Bans() { // BanOf knows one clock
+		if err != nil || ban.Rule == rule && slices.Equal(ban.Key, key) {
+			return ban, err == nil, err
+		}
+	}
+	return ratelimit.BanRecord{}, false, nil
+}
+
+// slotsOf returns the slots of a window of that span; partly is what the one has
+// that it begins in.
+func slotsOf(reading lately.Reading, span time.Duration, partly uint64) []Slot {
+	slots := make([]Slot, 0, counterSlots+1)
+	begins := reading.At().Add(-span)
+	for start, n := range reading.Slots(span) {
+		if len(slots) == 0 && start.Add(-1).After(begins) {
+			slots = append(slots, Slot{start.Add(-slotOf(span)), partly})
+		}
+		slots = append(slots, Slot{start, n})
+	}
+	return slots
 }

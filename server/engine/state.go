@@ -75,7 +75,8 @@ func addAll(add func(typ byte, data []byte) error, typ byte, chunks iter.Seq[[]b
 
 // A Restorer brings records back that Save wrote, in their order, before the first
 // decision. What belongs to a rule or counter that there is not any more is left
-// out. What was counted with other rules is carried as a reload would.
+// out. What was counted with other rules is carried as a reload would. An engine
+// into which something was brought back judges by its own clock.
 type Restorer struct {
 	e       *Engine
 	counter *counter // that counts belong to; nil if there is none
@@ -90,6 +91,9 @@ func (e *Engine) Restorer() *Restorer { return &Restorer{e: e} }
 
 // Record brings one record back.
 func (r *Restorer) Record(typ byte, data []byte) error {
+	if err := r.e.asLive(); err != nil {
+		return err
+	}
 	switch typ {
 	case recordLimits:
 		n, err := r.e.memory.Load().Import(r.e.now(), data)
@@ -142,6 +146,9 @@ func (r *Restorer) begin(data []byte) (err error) {
 
 // Ban brings a line of the ban journal back.
 func (r *Restorer) Ban(data []byte) error {
+	if err := r.e.asLive(); err != nil {
+		return err
+	}
 	var line banLine
 	if err := json.Unmarshal(data, &line); err != nil {
 		return fmt.Errorf("line of the ban journal: %w", err)

@@ -11,7 +11,8 @@ import (
 // of keys.
 type Status struct {
 	Started     time.Time
-	EventTime   bool // it judges by event time
+	Now         time.Time // as Engine.Now
+	EventTime   bool      // it judges by event time
 	Totals      Totals
 	Limits      ratelimit.Stats
 	Subscribers int
@@ -26,7 +27,7 @@ type Status struct {
 // Status returns the state of e.
 func (e *Engine) Status() Status {
 	s := Status{
-		Started: e.started, EventTime: e.clock.Load() == eventTime, Totals: e.Totals(), Limits: e.limiter.Load().Stats(),
+		Started: e.started, Now: e.now(), EventTime: e.clock.Load() == eventTime, Totals: e.Totals(), Limits: e.limiter.Load().Stats(),
 		Subscribers: e.hub.len(), Told: e.hub.told.Load(), Cut: e.hub.cut.Load(), RulesFile: e.Rules().Name,
 	}
 	e.mu.Lock()

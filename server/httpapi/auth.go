@@ -38,6 +38,7 @@ func (s *Server) tokens() *access.Tokens {
 // route. It says the same of no token and of a wrong one.
 func (s *Server) authorize(c *call) error {
 	tokens := s.tokens()
+	c.tokens = tokens
 	if tokens == nil {
 		c.role = access.Admin
 		return nil
@@ -61,6 +62,21 @@ func (s *Server) authorize(c *call) error {
 		return &engine.Error{Code: engine.Denied, Message: "the role is " + c.role.String() + "; needed is " + c.route.need.role().String()}
 	}
 	return nil
+}
+
+// holds reports whether what let c in still does, for an answer that takes long: the
+// tokens are those of then, and a session has not ended. Of other tokens nobody
+// knows whether that of c is among them: it is not kept to look it up.
+func (s *Server) holds(c *call) bool {
+	tokens := s.tokens()
+	if !tokens.Equal(c.tokens) {
+		return false
+	}
+	if tokens == nil || s.token(c) != "" {
+		return true
+	}
+	role, _ := s.sessions.role(c.r, tokens)
+	return role.May(c.route.need.role())
 }
 
 // token returns the token that c has in its header. Forward-auth has the client's own
@@ -128,7 +144,7 @@ func (s *sessions) role(r *http.Request, tokens *access.Tokens) (access.Role, st
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x, ok := s.all[sha256.Sum256([]byte(cookie.Value))]
-	if !ok || x.tokens != tokens || !time.Now().Before(x.until) {
+	if !ok || !x.tokens.Equal(tokens) || !time.Now().Before(x.until) {
 		return access.None, ""
 	}
 	return x.role, x.who

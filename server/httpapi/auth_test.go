@@ -174,7 +174,11 @@ func TestSession(t *testing.T) {
 	auth := with(request{method: "GET", path: "/v1/auth"}) // a browser behind the proxy is nobody there
 	wantProblem(t, ask(s, auth), 401, engine.Denied)
 
-	now.Store(tokens(t))
+	now.Store(tokens(t)) // the same, read again
+	if w := ask(s, lift); w.Code != 200 {
+		t.Errorf("with the session, under the same tokens: %d %s", w.Code, w.Body)
+	}
+	now.Store(otherTokens(t))
 	wantProblem(t, ask(s, lift), 401, engine.Denied)
 	now.Store(all)
 	if w := ask(s, with(request{method: "POST", path: "/v1/logout", body: "{}"})); w.Code != 200 || !strings.Contains(w.Header().Get("Set-Cookie"), "Max-Age=0") {

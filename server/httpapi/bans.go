@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -56,48 +55,11 @@ func listBans(c *call) error {
 	if err != nil {
 		return err
 	}
-	newest, total, err := c.s.newestBans(q.Get("rule"), q.Get("q"), offset+limit)
+	newest, total, err := c.s.engine.NewestBans(q.Get("rule"), q.Get("q"), offset+limit)
 	if err != nil {
 		return err
 	}
 	return c.answer(banList{bansOf(newest[min(offset, len(newest)):]), total})
-}
-
-// newestBans returns the n bans that began last, of those of that rule, if it is not
-// empty, which have text in their key or reason, and how many there are. It keeps no
-// more than some n of them at a time.
-func (s *Server) newestBans(rule, text string, n int) (newest []ratelimit.BanRecord, total int, err error) {
-	keep := func() {
-		slices.SortFunc(newest, func(a, b ratelimit.BanRecord) int {
-			if d := b.Since.Compare(a.Since); d != 0 {
-				return d
-			}
-			if d := strings.Compare(a.Rule, b.Rule); d != 0 {
-				return d
-			}
-			return slices.Compare(a.Key, b.Key)
-		})
-		newest = newest[:min(n, len(newest))]
-	}
-	for r, err := range s.engine.Bans() {
-		if err != nil {
-			return nil, 0, err
-		}
-		if rule != "" && r.Rule != rule || !mentions(&r, text) {
-			continue
-		}
-		total++
-		if newest = append(newest, r); len(newest) > 2*n+1024 {
-			keep()
-		}
-	}
-	keep()
-	return newest, total, nil
-}
-
-func mentions(r *ratelimit.BanRecord, text string) bool {
-	return text == "" || strings.Contains(r.Reason, text) ||
-		slices.ContainsFunc(r.Key, func(v string) bool { return strings.Contains(v, text) })
 }
 
 // A banRequest bans a key by hand.
@@ -120,9 +82,6 @@ func addBan(c *call) error {
 	}
 	key, err := req.Key.values(req.Base64)
 	if err != nil {
-		return err
-	}
-	if err := checkValues(key); err != nil {
 		return err
 	}
 	r, err := c.s.engine.Ban(req.Rule, key, d, req.Reason, c.source())

@@ -38,6 +38,8 @@ type call struct {
 	role  access.Role
 	who   string // the name of the token
 
+	tokens *access.Tokens // by which it was authorized
+
 	body  []byte
 	key   []byte // joined from its values
 	out   []byte
@@ -45,7 +47,7 @@ type call struct {
 }
 
 func (c *call) begin(w http.ResponseWriter, r *http.Request) {
-	c.w, c.r, c.route, c.name, c.role, c.who, c.wrote = w, r, nil, "", access.None, "", false
+	c.w, c.r, c.route, c.name, c.role, c.who, c.tokens, c.wrote = w, r, nil, "", access.None, "", nil, false
 }
 
 // end lets go of the request, and of memory that is larger than most need.
@@ -243,9 +245,6 @@ func span(q url.Values, otherwise time.Duration) (time.Duration, error) {
 // joined makes c.key the values of a key with separators between them, and returns
 // it as a string that holds until the next call.
 func (c *call) joined(values []string) (string, error) {
-	if err := checkValues(values); err != nil {
-		return "", err
-	}
 	if len(values) == 1 {
 		return values[0], nil
 	}
@@ -263,16 +262,6 @@ func (c *call) joined(values []string) (string, error) {
 		c.key = append(c.key, v...)
 	}
 	return view(c.key), nil
-}
-
-// checkValues returns an error for a value that is too long for a key.
-func checkValues(values []string) error {
-	for _, v := range values {
-		if len(v) > engine.MaxKey {
-			return badArg("a value of key has %d bytes; allowed are %d", len(v), engine.MaxKey)
-		}
-	}
-	return nil
 }
 
 // peer returns the address that the request came from, for the guard and the log.

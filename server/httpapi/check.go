@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"errors"
 	"time"
 
 	"github.com/lately-go/lately/match"
@@ -72,26 +71,17 @@ func decide(c *call) error {
 	if err := checkCost("cost", cost); err != nil {
 		return err
 	}
-	d := c.caller.Check(ev, cost)
+	d, err := c.caller.Check(ev, cost)
+	if err != nil {
+		return err
+	}
 	return c.decided(&d)
 }
 
 // decided answers with one decision.
 func (c *call) decided(d *ratelimit.Decision) error {
-	if err := undecided(d); err != nil {
-		return err
-	}
 	c.out = appendDecision(c.out[:0], d)
 	return c.send(200, jsonType)
-}
-
-// undecided returns why d is no decision by any limit: a value is too long to be
-// counted.
-func undecided(d *ratelimit.Decision) error {
-	if d.Err != nil && errors.Is(d.Err, ratelimit.ErrKeyTooLong) {
-		return badArg("a value of the key is too long; allowed are %d bytes", engine.MaxKey)
-	}
-	return nil
 }
 
 // decideAny is decide for bodies of any form.
@@ -121,9 +111,6 @@ func (c *call) batch(n int, judge func(i int) (ratelimit.Decision, error)) error
 	out := verdicts{make([]verdict, n)}
 	for i := range n {
 		d, err := judge(i)
-		if err == nil {
-			err = undecided(&d)
-		}
 		if err != nil {
 			c.caller.Failed()
 			out.Decisions[i].Error = failureOf(err)
@@ -146,9 +133,9 @@ func (c *call) check(item *checkItem, peek bool) (d ratelimit.Decision, err erro
 	}
 	switch {
 	case item.At == nil && peek:
-		return c.caller.Peek(ev, cost), nil
+		return c.caller.Peek(ev, cost)
 	case item.At == nil:
-		return c.caller.Check(ev, cost), nil
+		return c.caller.Check(ev, cost)
 	case peek:
 		return d, badArg("there is at; allowed where an event is counted only")
 	case c.role < access.Admin:

@@ -69,16 +69,10 @@ type Config struct {
 	// already must not be given to Serve.
 	TLS *tls.Config
 
-	// MaxConnections bounds the connections; 0 means 10,000. PeerConnections
-	// bounds those of one address; 0 means half of MaxConnections.
-	MaxConnections, PeerConnections int
-
-	// MaxSubscribers bounds the subscribers of the event stream; 0 means 2,048.
-	MaxSubscribers int
-
-	// Drain is how long Serve waits for requests under way when it is told to
-	// end; 0 means 10 seconds.
-	Drain time.Duration
+	// Bounds is how many connections and subscribers of the event stream there
+	// can be, and how long Serve waits for requests under way when it is told
+	// to end.
+	access.Bounds
 }
 
 // withDefaults returns c with what is not set, or the error that names the field
@@ -87,30 +81,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Engine == nil {
 		return c, errors.New("Config.Engine is nil; make one with engine.New")
 	}
-	for _, n := range []struct {
-		name  string
-		value *int
-		def   int
-	}{
-		{"Config.MaxConnections", &c.MaxConnections, 10_000},
-		{"Config.PeerConnections", &c.PeerConnections, 0}, // half of the one before
-		{"Config.MaxSubscribers", &c.MaxSubscribers, 2048},
-	} {
-		if *n.value < 0 {
-			return c, fmt.Errorf("%s is %d; allowed is 0 (the default) or more", n.name, *n.value)
-		}
-		if *n.value == 0 {
-			*n.value = n.def
-		}
-	}
-	if c.PeerConnections == 0 {
-		c.PeerConnections = max(c.MaxConnections/2, 1)
-	}
-	if c.Drain < 0 {
-		return c, fmt.Errorf("Config.Drain is %v; allowed is 0 (10s) or more", c.Drain)
-	}
-	if c.Drain == 0 {
-		c.Drain = 10 * time.Second
+	var err error
+	if c.Bounds, err = c.Bounds.WithDefaults(); err != nil {
+		return c, fmt.Errorf("Config.%w", err)
 	}
 	for _, h := range c.Hosts {
 		if h == "" || strings.ContainsAny(h, "/@ :") {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/server/engine"
 )
 
 // A decision is a [ratelimit.Decision] as the API tells it. Times are in whole
@@ -20,7 +21,7 @@ type decision struct {
 }
 
 func decisionOf(d *ratelimit.Decision) decision {
-	return decision{d.Allowed, d.Limit, d.Remaining, waitMillis(d.RetryAfter), waitMillis(d.ResetAfter), d.Rule, epochMillis(d.BannedUntil)}
+	return decision{d.Allowed, d.Limit, d.Remaining, waitMillis(d.RetryAfter), waitMillis(d.ResetAfter), d.Rule, engine.EpochMillis(d.BannedUntil)}
 }
 
 // appendDecision appends d as JSON.
@@ -40,30 +41,9 @@ func appendDecision(dst []byte, d *ratelimit.Decision) []byte {
 	dst = append(dst, `,"rule":`...)
 	dst = appendText(dst, d.Rule)
 	dst = append(dst, `,"banned_until_ms":`...)
-	dst = strconv.AppendInt(dst, epochMillis(d.BannedUntil), 10)
+	dst = strconv.AppendInt(dst, engine.EpochMillis(d.BannedUntil), 10)
 	return append(dst, "}\n"...)
 }
 
 // waitMillis returns d in milliseconds, rounded up, and -1 for [ratelimit.Never].
-func waitMillis(d time.Duration) int64 {
-	if d < 0 {
-		return -1
-	}
-	ms := int64(d / time.Millisecond)
-	if d%time.Millisecond > 0 {
-		ms++
-	}
-	return ms
-}
-
-// epochMillis returns t in milliseconds since 1970, rounded up, and 0 for no time.
-func epochMillis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	ms := t.UnixMilli()
-	if t.Nanosecond()%1e6 > 0 {
-		ms++
-	}
-	return ms
-}
+func waitMillis(d time.Duration) int64 { return engine.RoundUp(d, time.Millisecond) }

@@ -29,5 +29,6 @@
 // up to 1 MiB and 32 levels of nesting, with nothing in it that is not known; an
 // answer is written for at most 10 seconds, and a connection that says nothing is
 // closed after 60. Subscribers that do not read what they are sent are cut within 5
-// seconds. A panic is the end of one request, and is logged.
+// seconds; when the tokens change, or the session has ended by which one was let in,
+// his stream ends within a second. A panic is the end of one request, and is logged.
 package httpapi

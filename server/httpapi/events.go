@@ -83,8 +83,8 @@ type stream struct {
 	out     []byte
 }
 
-// subscribe answers with events until the subscriber goes, does not read, or the
-// server ends. A panic or a slow reader is nobody else's trouble: nothing waits for
+// subscribe answers with events until the subscriber goes, does not read, or may not
+// be told any more, or the server ends. A panic or a slow reader is nobody else's trouble: nothing waits for
 // him.
 func subscribe(c *call) error {
 	if _, err := c.query(); err != nil {
@@ -125,6 +125,9 @@ func (st *stream) tell(sub *engine.Subscription, at *beat) {
 		case <-st.c.s.drained:
 			return
 		case <-at.ready:
+			if !st.c.s.holds(st.c) {
+				return // who may still be told comes again, and says who he is
+			}
 			st.out = append(st.out, at.text...)
 			at = at.next
 		case ev, ok := <-sub.C:

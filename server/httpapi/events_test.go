@@ -91,16 +91,25 @@ func TestTooManySubscribers(t *testing.T) {
 }
 
 // A thousand subscribers, of whom ten have stopped to read: the others are told of
-// every event, and the ten are cut.
+// every event, and the ten are cut. The long form has a thousand events, and then two
+// thousand subscribers of whom next to none reads.
+//
+//	LATELY_LONG=1 go test ./server/httpapi -run StalledSubscribers -v
 func TestStalledSubscribers(t *testing.T) {
-	subscribers, stalled, events := 1000, 10, 20
-	if raceEnabled {
-		subscribers = 200
+	switch {
+	case raceEnabled:
+		stalledSubscribers(t, 200, 10, 20)
+	case long():
+		stalledSubscribers(t, 1000, 10, 1000)
+		stalledSubscribers(t, 2020, 2000, 1000)
+	default:
+		stalledSubscribers(t, 1000, 10, 20)
 	}
-	if long() {
-		events = 1000
-	}
+}
+
+func stalledSubscribers(t *testing.T, subscribers, stalled, events int) {
 	s := newServer(t, nil)
+	healthy := int64(subscribers - stalled)
 	var group, rest sync.WaitGroup
 	t.Cleanup(rest.Wait) // when connections are closed
 	addr := serve(t, s)
@@ -118,7 +127,7 @@ func TestStalledSubscribers(t *testing.T) {
 			for range events {
 				at := between(next(t, in, "ban"), `"reason":"`, " ")
 				told.Add(1)
-				if sent, err := time.Parse(time.RFC3339Nano, at); err == nil && i%10 == 0 {
+				if sent, err := time.Parse(time.RFC3339Nano, at); err == nil && (i%10 == 0 || healthy < 100) {
 					mu.Lock()
 					late = append(late, time.Since(sent))
 					mu.Unlock()
@@ -129,16 +138,23 @@ func TestStalledSubscribers(t *testing.T) {
 	// Keys of a kilobyte fill what the kernel keeps for one who does not read. The
 	// next event comes when the last one was read: this is not about a machine that
 	// has too much to do.
-	key, healthy := strings.Repeat("k", 900), int64(subscribers-stalled)
+	key := strings.Repeat("k", 900)
 	ban := func(i int) {
 		reason := time.Now().Format(time.RFC3339Nano) + " " + strings.Repeat("r", 200)
 		if _, err := s.engine.Ban("flood", []string{fmt.Sprintf("%s%d", key, i)}, time.Minute, reason, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
+	began, cut := time.Now(), time.Duration(0)
+	note := func() {
+		if cut == 0 && s.subscribers.Load() <= healthy {
+			cut = time.Since(began)
+		}
+	}
 	for i := range events {
 		ban(i)
 		until(t, "all read the event", func() bool { return told.Load() == int64(i+1)*healthy })
+		note()
 	}
 	group.Wait()
 	if told.Load() != healthy*int64(events) {
@@ -150,11 +166,13 @@ func TestStalledSubscribers(t *testing.T) {
 		ban(events + i)
 	}
 	until(t, "who does not read is cut", func() bool { return s.subscribers.Load() <= healthy })
-	if cut := s.Stats().Cut; cut != uint64(stalled) {
-		t.Errorf("%d were cut; want the %d who did not read", cut, stalled)
+	note()
+	if n := s.Stats().Cut; n != uint64(stalled) {
+		t.Errorf("%d were cut; want the %d who did not read", n, stalled)
 	}
 	slices.Sort(late)
-	t.Logf("delivery of %d: p50 %v, p99 %v", len(late), late[len(late)/2], late[len(late)*99/100])
+	t.Logf("%d subscribers beside %d that do not read, %d events: of %d deliveries p50 %v, p99 %v; the last of those was cut %v after the first event",
+		healthy, stalled, events, len(late), late[len(late)/2], late[len(late)*99/100], cut)
 }
 
 // between returns what is in s between before and after.

@@ -51,20 +51,30 @@ func forwardAuth(c *call) error {
 	if client.Source == latelyhttp.FromPeer || client.Source == latelyhttp.Unknown {
 		return &engine.Error{Code: engine.Denied, Message: "forward-auth answers trusted proxies, and " + client.String() + " is none; name it in the setting trusted-proxy"}
 	}
-	target := header(c.r, "X-Original-Uri", "X-Forwarded-Uri")
-	if target == "" {
+	target, ok := header(c.r, "X-Original-Uri", "X-Forwarded-Uri")
+	method, ok2 := header(c.r, "X-Original-Method", "X-Forwarded-Method")
+	switch {
+	case !ok || !ok2:
+		return badArg("X-Original-URI and X-Forwarded-Uri, or X-Original-Method and X-Forwarded-Method, say different things, so that one may be the client's own; a proxy has to remove what it does not write")
+	case target == "":
 		return badArg("there is neither X-Original-URI nor X-Forwarded-Uri; a proxy has to say what the client asked for")
 	}
 	f := c.s.forwarding()
 	ev := c.caller.Event()
-	f.fill(ev, c.r, client, target)
-	d := c.caller.Check(ev, 1)
+	f.fill(ev, c.r, client, method, target)
+	d, err := c.caller.Check(ev, 1)
+	if err != nil && d.Err == nil {
+		return err
+	}
 	return c.tellProxy(f.teller, &d, refusal)
 }
 
 // fill makes ev the event of the request that a proxy asks about.
-func (f *forward) fill(ev *match.Event, r *http.Request, client latelyhttp.Client, target string) {
-	asked := http.Request{Method: header(r, "X-Original-Method", "X-Forwarded-Method"), Host: header(r, "X-Forwarded-Host"), Header: r.Header, URL: r.URL}
+func (f *forward) fill(ev *match.Event, r *http.Request, client latelyhttp.Client, method, target string) {
+	asked := http.Request{Method: method, Header: r.Header, URL: r.URL}
+	if host := r.Header["X-Forwarded-Host"]; len(host) > 0 {
+		asked.Host = host[0]
+	}
 	if asked.Method == "" {
 		asked.Method = http.MethodGet
 	}
@@ -79,14 +89,22 @@ func (f *forward) fill(ev *match.Event, r *http.Request, client latelyhttp.Clien
 	ev.SetNamedString("query", query)
 }
 
-// header returns the first of these fields that r has.
-func header(r *http.Request, names ...string) string {
+// header returns what these fields of r say, and whether they do not contradict each
+// other: a proxy writes one of them, and may hand on the others as the client sent
+// them.
+func header(r *http.Request, names ...string) (said string, ok bool) {
 	for _, name := range names {
-		if v := r.Header[name]; len(v) > 0 && v[0] != "" {
-			return v[0]
+		for _, v := range r.Header[name] {
+			if v == "" {
+				continue
+			}
+			if said != "" && v != said {
+				return "", false
+			}
+			said = v
 		}
 	}
-	return ""
+	return said, true
 }
 
 // tellProxy answers with d. A key that is too long is no reason to let it in.

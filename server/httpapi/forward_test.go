@@ -1,16 +1,9 @@
 package httpapi
 
 import (
-	"context"
-	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -97,6 +90,32 @@ func TestForwardAuthIdentity(t *testing.T) {
 	wantProblem(t, asProxy(s, "/v1/auth?refuse=200", "X-Original-URI", "/"), 400, engine.BadArg)
 }
 
+// A proxy writes one field of the path and one of the method. Another that says
+// something else may be the client's, who would choose what he is judged by.
+func TestForwardAuthContradiction(t *testing.T) {
+	s := forwardingServer(t)
+	told := []string{"X-Forwarded-For", "203.0.113.5", "X-Forwarded-Uri", "/login", "X-Forwarded-Method", "POST"}
+	for _, c := range []struct {
+		name, value string
+		want        int
+	}{
+		{"X-Original-URI", "/other", 400},
+		{"X-Original-URI", "/login", 204},
+		{"X-Original-URI", "", 204},
+		{"X-Original-Method", "GET", 400},
+		{"X-Original-Method", "POST", 204},
+		{"X-Forwarded-Uri", "/other", 400},
+		{"X-Forwarded-Method", "GET", 400},
+	} {
+		if w := asProxy(s, "/v1/auth", append(told, c.name, c.value)...); w.Code != c.want {
+			t.Errorf("with %s: %s besides: %d %s; want %d", c.name, c.value, w.Code, w.Body, c.want)
+		}
+	}
+	if n := s.engine.Totals(); n.Allowed != 3 || n.Refused != 0 {
+		t.Errorf("%+v; want the three that do not contradict", n)
+	}
+}
+
 // The event is that of the client's request.
 func TestForwardAuthEvent(t *testing.T) {
 	const text = `version: 1
@@ -133,190 +152,6 @@ limits:
 		all[3] = broken
 		if w := asProxy(s, "/v1/auth", all...); w.Code != 204 && w.Code != 429 {
 			t.Errorf("%q: %d", broken, w.Code)
-		}
-	}
-}
-
-// nginxSnippet is the one of the documentation, with these addresses in it.
-func nginxSnippet(t *testing.T, listen, app, lately string) string {
-	t.Helper()
-	doc, err := os.ReadFile("../../docs/FORWARD_AUTH.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, snippet, ok := strings.Cut(string(doc), "```nginx\n")
-	snippet, _, ok2 := strings.Cut(snippet, "```")
-	if !ok || !ok2 {
-		t.Fatal("docs/FORWARD_AUTH.md has no nginx snippet")
-	}
-	return strings.NewReplacer("127.0.0.1:8080", listen, "127.0.0.1:3000", app, "127.0.0.1:7380", lately).Replace(snippet)
-}
-
-// startNginx runs nginx with the snippet, changed as strings.NewReplacer has it, until
-// the test is over, and returns its address.
-func startNginx(t *testing.T, app, lately string, change ...string) string {
-	t.Helper()
-	path, err := exec.LookPath("nginx")
-	if err != nil {
-		if path = "/usr/sbin/nginx"; !isFile(path) {
-			t.Skip("SKIP: there is no nginx here; apt-get install nginx-light")
-		}
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listen := l.Addr().String()
-	l.Close()
-	dir := t.TempDir()
-	config := fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log stderr;
-events {}
-http {
-access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
-%[2]s
-}
-`, dir, strings.NewReplacer(change...).Replace(nginxSnippet(t, listen, app, lately)))
-	file := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var log strings.Builder
-	ctx, stop := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, path, "-p", dir, "-e", "stderr", "-c", file)
-	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	t.Cleanup(func() {
-		stop()
-		<-done
-		if t.Failed() {
-			t.Log(log.String())
-		}
-	})
-	until(t, "nginx listens", func() bool {
-		conn, err := net.Dial("tcp", listen)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	})
-	return listen
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
-}
-
-// from returns a client with that address.
-func from(t *testing.T, ip string) *http.Client {
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
-	transport := &http.Transport{DialContext: dialer.DialContext}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}
-}
-
-// Behind a real nginx with the documented snippet: who is refused gets 429 and is told
-// when to come back, whoever he says he is; others are served.
-func TestNginx(t *testing.T) {
-	s := forwardingServer(t)
-	lately := serve(t, s)
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/forbidden" {
-			w.WriteHeader(403)
-		}
-		io.WriteString(w, "app")
-	}))
-	defer app.Close()
-	nginx := startNginx(t, app.Listener.Addr().String(), lately)
-	send := func(c *http.Client, path string, header http.Header) *http.Response {
-		r, err := http.NewRequest("GET", "http://"+nginx+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if header != nil {
-			r.Header = header
-		}
-		w, err := c.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		io.Copy(io.Discard, w.Body)
-		w.Body.Close()
-		return w
-	}
-	one, other := from(t, "127.0.0.21"), from(t, "127.0.0.22")
-	for i := range 60 {
-		if w := send(one, "/page?q=1", nil); w.StatusCode != 200 || w.Header.Get("RateLimit") == "" {
-			t.Fatalf("request %d: %d %v", i, w.StatusCode, w.Header)
-		}
-	}
-	for _, claim := range []string{"", "198.51.100.1", "203.0.113.1, 203.0.113.2"} {
-		w := send(one, "/page", http.Header{"X-Forwarded-For": {claim}, "X-Original-Uri": {"/other"}, "X-Lately-Token": {"x"}, "Forwarded": {"for=" + claim}})
-		retry, err := strconv.Atoi(w.Header.Get("Retry-After"))
-		if w.StatusCode != 429 || err != nil || retry < 1 || retry > 60 || !strings.Contains(w.Header.Get("RateLimit-Policy"), "per-client") || w.Header.Get("RateLimit") == "" {
-			t.Errorf("as %q: %d %v; want 429 with Retry-After, RateLimit and RateLimit-Policy", claim, w.StatusCode, w.Header)
-		}
-	}
-	if w := send(other, "/page", nil); w.StatusCode != 200 {
-		t.Errorf("another client: %d", w.StatusCode)
-	}
-	if w := send(other, "/forbidden", nil); w.StatusCode != 403 {
-		t.Errorf("what the application forbids: %d", w.StatusCode)
-	}
-	if w := send(other, "/_lately", nil); w.StatusCode != 404 {
-		t.Errorf("the location of the question from outside: %d", w.StatusCode)
-	}
-	if n := s.engine.Totals(); n.Allowed != 62 || n.Refused != 3 {
-		t.Errorf("%+v; want 62 allowed and 3 refused", n)
-	}
-	// Who is no trusted proxy is not asked whose request it is.
-	r, err := http.NewRequest("GET", "http://"+lately+"/v1/auth", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header = http.Header{"X-Forwarded-For": {"203.0.113.99"}, "X-Original-Uri": {"/"}}
-	if w, err := other.Do(r); err != nil || w.StatusCode != 403 {
-		t.Errorf("a peer that is no proxy: %v %v", w, err)
-	} else {
-		w.Body.Close()
-	}
-}
-
-// Without the server nginx serves nobody, or everybody if it is told so, in the words
-// of the documentation.
-func TestNginxWithoutServer(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/FORWARD_AUTH.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const intercept, away = "proxy_intercept_errors on; error_page 500 502 504 = @lately_away;", "location @lately_away { return 204; }"
-	if !strings.Contains(string(doc), intercept) || !strings.Contains(string(doc), away) {
-		t.Fatal("docs/FORWARD_AUTH.md does not say what this test does")
-	}
-	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer app.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := l.Addr().String()
-	l.Close()
-	for want, change := range map[int][]string{
-		500: nil,
-		200: {"internal;", "internal; " + intercept, "location @lately_refused", away + " location @lately_refused"},
-	} {
-		nginx := startNginx(t, app.Listener.Addr().String(), nobody, change...)
-		w, err := from(t, "127.0.0.1").Get("http://" + nginx + "/")
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Body.Close()
-		if w.StatusCode != want {
-			t.Errorf("%q: %d; want %d", change, w.StatusCode, want)
 		}
 	}
 }

@@ -6,53 +6,15 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/lately-go/lately/server/access"
 )
-
-// A gate bounds the connections, in all and of each peer, so that neither many
-// clients nor one take all descriptors.
-type gate struct {
-	most, each int
-
-	open              atomic.Int64
-	accepted, refused atomic.Uint64
-
-	mu    sync.Mutex
-	peers map[netip.Addr]int
-}
-
-func (g *gate) init(most, each int) {
-	g.most, g.each, g.peers = most, each, make(map[netip.Addr]int)
-}
-
-// enter reports whether there is room for a connection of peer.
-func (g *gate) enter(peer netip.Addr) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if int(g.open.Load()) >= g.most || g.peers[peer] >= g.each {
-		g.refused.Add(1)
-		return false
-	}
-	g.open.Add(1)
-	g.accepted.Add(1)
-	g.peers[peer]++
-	return true
-}
-
-func (g *gate) leave(peer netip.Addr) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.open.Add(-1)
-	if g.peers[peer]--; g.peers[peer] == 0 {
-		delete(g.peers, peer)
-	}
-}
 
 // A gatedListener accepts what its gate lets in.
 type gatedListener struct {
 	net.Listener
-	gate  *gate
+	gate  *access.Gate
 	plain bool // there is no TLS, so that one who is refused can be told
 }
 
@@ -68,8 +30,8 @@ func (l *gatedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		peer := peerOf(conn.RemoteAddr())
-		if l.gate.enter(peer) {
+		peer := access.PeerOf(conn.RemoteAddr())
+		if l.gate.Enter(peer) {
 			return &gatedConn{Conn: conn, gate: l.gate, peer: peer}, nil
 		}
 		if l.plain {
@@ -81,24 +43,17 @@ func (l *gatedListener) Accept() (net.Conn, error) {
 	}
 }
 
-func peerOf(a net.Addr) netip.Addr {
-	if tcp, ok := a.(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().WithZone("").Unmap()
-	}
-	return netip.Addr{}
-}
-
 // A gatedConn leaves its gate when it is closed.
 type gatedConn struct {
 	net.Conn
-	gate *gate
+	gate *access.Gate
 	peer netip.Addr
 	once sync.Once
 }
 
 // Close closes the connection.
 func (c *gatedConn) Close() error {
-	c.once.Do(func() { c.gate.leave(c.peer) })
+	c.once.Do(func() { c.gate.Leave(c.peer) })
 	return c.Conn.Close()
 }
 

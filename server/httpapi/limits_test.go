@@ -8,7 +8,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,7 +114,10 @@ func TestEndlessBodies(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// Connections that say next to nothing are closed, and keep nobody out meanwhile.
+// Connections that say next to nothing are closed, and keep nobody out meanwhile. The
+// long form has two thousand, half of which have got as far as the body.
+//
+//	LATELY_LONG=1 go test ./server/httpapi -run Slowloris -v
 func TestSlowloris(t *testing.T) {
 	n := 100
 	if long() {
@@ -119,23 +125,47 @@ func TestSlowloris(t *testing.T) {
 	}
 	s := newServer(t, nil)
 	addr := serve(t, s)
-	conns := make([]net.Conn, n)
-	for i := range conns {
-		conns[i] = dial(t, addr)
-		fmt.Fprintf(conns[i], "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nX-%d: ", i)
-	}
-	if w, err := http.Get("http://" + addr + "/healthz"); err != nil || w.StatusCode != 200 {
-		t.Errorf("a request meanwhile: %v", err)
-	} else {
-		w.Body.Close()
-	}
-	for i, conn := range conns {
-		conn.Write([]byte("x")) // one more byte is no reason to wait longer
-		if _, err := io.Copy(io.Discard, conn); err != nil && os.IsTimeout(err) {
-			t.Fatalf("connection %d is still open", i)
+	healthy := dial(t, addr)
+	in := bufio.NewReader(healthy)
+	ask := func(going func(asked int) bool) (late []time.Duration) {
+		for going(len(late)) {
+			at := time.Now()
+			fmt.Fprint(healthy, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			w, err := http.ReadResponse(in, nil)
+			if err != nil || w.StatusCode != 200 {
+				t.Fatalf("a request meanwhile: %v, %v", w, err)
+			}
+			io.Copy(io.Discard, w.Body)
+			w.Body.Close()
+			late = append(late, time.Since(at))
+			time.Sleep(5 * time.Millisecond)
 		}
+		slices.Sort(late)
+		return late
 	}
-	http.DefaultClient.CloseIdleConnections()
+	alone := ask(func(asked int) bool { return asked < 100 })
+	var slow sync.WaitGroup
+	var gone atomic.Int64
+	began := time.Now()
+	for i := range n {
+		conn := dial(t, addr)
+		if i%2 == 0 || !long() { // a body has 5 seconds
+			fmt.Fprintf(conn, "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nX-%d: ", i)
+		} else {
+			fmt.Fprint(conn, "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+		}
+		slow.Go(func() {
+			defer gone.Add(1)
+			conn.Write([]byte("x")) // one more byte is no reason to wait longer
+			if _, err := io.Copy(io.Discard, conn); err != nil && os.IsTimeout(err) {
+				t.Errorf("connection %d is still open", i)
+			}
+		})
+	}
+	beside := ask(func(int) bool { return gone.Load() < int64(n) })
+	slow.Wait()
+	t.Logf("%d slow clients, all gone after %v; a client meanwhile: p50 %v, p99 %v; alone: %v, %v", n, time.Since(began),
+		beside[len(beside)/2], beside[len(beside)*99/100], alone[len(alone)/2], alone[len(alone)*99/100])
 }
 
 func TestSlowBody(t *testing.T) {

@@ -153,19 +153,3 @@ func FuzzAppendDecision(f *testing.F) {
 		}
 	})
 }
-
-func TestMillisAreRoundedUp(t *testing.T) {
-	for d, want := range map[time.Duration]int64{0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2, time.Minute: 60000, ratelimit.Never: -1} {
-		if got := waitMillis(d); got != want {
-			t.Errorf("%v is %d; want %d", d, got, want)
-		}
-	}
-	for ns, want := range map[int64]int64{1: 1, 1e6: 1, 1e6 + 1: 2} {
-		if got := epochMillis(time.Unix(0, ns)); got != want {
-			t.Errorf("%d ns is %d; want %d", ns, got, want)
-		}
-	}
-	if got := epochMillis(time.Time{}); got != 0 {
-		t.Errorf("no time is %d", got)
-	}
-}

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"strings"
+
+	"github.com/lately-go/lately/server/access"
 )
 
 // ServeHTTP answers one request.
@@ -118,5 +120,5 @@ func (s *Server) isHost(r *http.Request) bool {
 		return true
 	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return local != nil && addr == peerOf(local)
+	return local != nil && addr == access.PeerOf(local)
 }

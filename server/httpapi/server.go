@@ -50,7 +50,7 @@ type Server struct {
 	drained     chan struct{} // closed when it is told to end
 	drainOnce   sync.Once
 
-	gate     gate
+	gate     *access.Gate
 	requests atomic.Uint64
 	panics   atomic.Uint64
 	denied   atomic.Uint64
@@ -88,7 +88,7 @@ func New(c Config) (*Server, error) {
 	s.hosts = allowedHosts(c.Hosts)
 	s.calls.New = func() any { return &call{s: s, caller: s.engine.Caller()} }
 	s.beat.Store(newBeat())
-	s.gate.init(c.MaxConnections, c.PeerConnections)
+	s.gate = access.NewGate(c.MaxConnections, c.PeerConnections)
 	return s, nil
 }
 
@@ -99,7 +99,7 @@ func New(c Config) (*Server, error) {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server, ended := s.newHTTP(), make(chan error, 1)
 	go func() {
-		gated := &gatedListener{Listener: l, gate: &s.gate, plain: server.TLSConfig == nil}
+		gated := &gatedListener{Listener: l, gate: s.gate, plain: server.TLSConfig == nil}
 		if server.TLSConfig != nil {
 			ended <- server.ServeTLS(gated, "", "")
 		} else {
@@ -172,8 +172,9 @@ type Stats struct {
 
 // Stats returns what s has done so far.
 func (s *Server) Stats() Stats {
+	open, accepted, refused := s.gate.Counts()
 	return Stats{
-		Connections: int(s.gate.open.Load()), Accepted: s.gate.accepted.Load(), Refused: s.gate.refused.Load(),
+		Connections: open, Accepted: accepted, Refused: refused,
 		Requests: s.requests.Load(), Denied: s.denied.Load(), Panics: s.panics.Load(),
 		Subscribers: int(s.subscribers.Load()), Cut: s.cut.Load(),
 	}

@@ -267,10 +267,10 @@ func TestConfigErrors(t *testing.T) {
 		want   string
 	}{
 		{Config{}, "Engine is nil"},
-		{Config{Engine: e, MaxConnections: -1}, "MaxConnections is -1; allowed"},
-		{Config{Engine: e, PeerConnections: -2}, "PeerConnections is -2; allowed"},
-		{Config{Engine: e, MaxSubscribers: -3}, "MaxSubscribers is -3; allowed"},
-		{Config{Engine: e, Drain: -1}, "Drain is -1ns; allowed"},
+		{Config{Engine: e, Bounds: access.Bounds{MaxConnections: -1}}, "MaxConnections is -1; allowed"},
+		{Config{Engine: e, Bounds: access.Bounds{PeerConnections: -2}}, "PeerConnections is -2; allowed"},
+		{Config{Engine: e, Bounds: access.Bounds{MaxSubscribers: -3}}, "MaxSubscribers is -3; allowed"},
+		{Config{Engine: e, Bounds: access.Bounds{Drain: -1}}, "Drain is -1ns; allowed"},
 		{Config{Engine: e, Hosts: []string{"a:1"}}, `Hosts has "a:1"; allowed`},
 		{Config{Engine: e, Hops: -1}, "Hops is -1; allowed"},
 	} {

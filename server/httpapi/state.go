@@ -73,7 +73,7 @@ type keyWindow struct {
 	Counter string `json:"counter"`
 	Span    int64  `json:"span_ms"`
 	bounds
-	Slots []slot `json:"slots"`
+	Slots []slot `json:"slots" doc:"all that have a part in the window, the oldest first; the window begins in the first, which counts in hi alone: they add up to hi"`
 }
 
 type slot struct {
@@ -114,6 +114,7 @@ type status struct {
 	Version     string        `json:"version"`
 	Started     time.Time     `json:"started"`
 	Uptime      int64         `json:"uptime_s"`
+	Now         int64         `json:"now_ms" doc:"the time by which it judges, since 1970: its clock's, or in event time that of the newest event"`
 	EventTime   bool          `json:"event_time" doc:"it judges by the times that events bring"`
 	Totals      engine.Totals `json:"totals"`
 	Memory      memory        `json:"memory"`
@@ -149,7 +150,7 @@ func about(c *call) error {
 	}
 	s := c.s.engine.Status()
 	a := status{
-		Version: c.s.config.Version, Started: s.Started.UTC(), Uptime: int64(time.Since(s.Started) / time.Second), EventTime: s.EventTime,
+		Version: c.s.config.Version, Started: s.Started.UTC(), Uptime: int64(time.Since(s.Started) / time.Second), Now: s.Now.UnixMilli(), EventTime: s.EventTime,
 		Totals: s.Totals, Memory: memory{Budget: s.Limits.Budget, Bytes: s.Limits.Bytes, Heap: heap()},
 		Bans:        banCounts{s.Limits.Bans, s.Limits.Remembered, s.Limits.BansRefused},
 		Subscribers: s.Subscribers,

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/lately-go/lately/server/access"
 )
@@ -179,4 +181,48 @@ func TestTokensChange(t *testing.T) {
 	tokens.Store(testTokens(t, "")) // no more for everyone
 	c.send("PEEK login a")
 	c.wantEnd()
+}
+
+// TestSubscribersEndWithTheirTokens has subscribers who never ask again.
+func TestSubscribersEndWithTheirTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tokens atomic.Pointer[access.Tokens]
+		tokens.Store(testTokens(t, ""))
+		s := start(t, Config{Tokens: tokens.Load}, true)
+		listen := func(token string) *caller {
+			c := s.dial()
+			if token != "" {
+				c.want("AUTH "+token, "+OK")
+			}
+			c.want("SUBSCRIBE bans", `["subscribe" "bans" 1]`)
+			return c
+		}
+		a, b := listen(readToken), listen(adminToken)
+		tokens.Store(testTokens(t, "")) // the same, read again
+		time.Sleep(time.Hour)
+		if _, err := s.engine.Ban("login", []string{"a"}, time.Minute, "", "me"); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []*caller{a, b} {
+			if got := c.next(); !strings.HasPrefix(got, `["message" "bans"`) {
+				t.Errorf("after the same tokens were read again: %s", got)
+			}
+		}
+		ends := func(c *caller) time.Duration {
+			c.conn.SetReadDeadline(time.Now().Add(time.Minute)) // as good as never
+			return c.ends()
+		}
+		tokens.Store(testTokens(t, fmt.Sprintf("read %032d\n", 7)))
+		within(t, "other tokens", ends(a), 0, time.Second)
+		within(t, "other tokens", ends(b), 0, time.Second)
+		tokens.Store(nil)
+		c := listen("")
+		time.Sleep(time.Hour)
+		tokens.Store(testTokens(t, "")) // no more for everyone
+		within(t, "tokens where there were none", ends(c), 0, time.Second)
+		synctest.Wait()
+		if st := s.Stats(); st.Cut != 0 || st.Subscribers != 0 {
+			t.Errorf("stats are %+v; nobody was slow, and nobody is left", st)
+		}
+	})
 }

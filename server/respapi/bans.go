@@ -1,7 +1,6 @@
 package respapi
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/lately-go/lately/ratelimit"
@@ -84,7 +83,7 @@ func bans(c *conn, args [][]byte) error {
 	if len(rest) > 0 {
 		return badArg("'%.32s' is the last argument; allowed are RULE rule and COUNT n", rest[0])
 	}
-	newest, err := c.s.newestBans(rule, int(n))
+	newest, _, err := c.s.engine.NewestBans(rule, "", int(n))
 	if err != nil {
 		return err
 	}
@@ -99,41 +98,11 @@ func (c *conn) writeBan(r *ratelimit.BanRecord) {
 	c.w.Array(7)
 	c.w.BulkString(r.Rule)
 	c.w.BulkString(joined(r.Key))
-	c.w.Int(epochMillis(r.Since))
-	c.w.Int(epochMillis(r.Until))
+	c.w.Int(engine.EpochMillis(r.Since))
+	c.w.Int(engine.EpochMillis(r.Until))
 	c.w.Int(wireCount(r.Count))
 	c.w.BulkString(r.Reason)
 	c.w.BulkString(r.Source)
-}
-
-// newestBans returns the n bans that began last, of that rule if it is not empty. It
-// keeps no more than some n of them at a time.
-func (s *Server) newestBans(rule string, n int) (newest []ratelimit.BanRecord, err error) {
-	keep := func() {
-		slices.SortFunc(newest, func(a, b ratelimit.BanRecord) int {
-			if d := b.Since.Compare(a.Since); d != 0 {
-				return d
-			}
-			if d := strings.Compare(a.Rule, b.Rule); d != 0 {
-				return d
-			}
-			return slices.Compare(a.Key, b.Key)
-		})
-		newest = newest[:min(n, len(newest))]
-	}
-	for r, err := range s.engine.Bans() {
-		if err != nil {
-			return nil, err
-		}
-		if rule != "" && r.Rule != rule {
-			continue
-		}
-		if newest = append(newest, r); len(newest) > 2*n+1024 {
-			keep()
-		}
-	}
-	keep()
-	return newest, nil
 }
 
 func listRules(c *conn, args [][]byte) error {

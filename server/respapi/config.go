@@ -40,20 +40,13 @@ type Config struct {
 	// already must not be given to Serve.
 	TLS *tls.Config
 
-	// MaxConnections bounds the connections; 0 means 10,000. PeerConnections
-	// bounds those of one address; 0 means half of MaxConnections.
-	MaxConnections, PeerConnections int
-
-	// MaxSubscribers bounds the connections that subscribe; 0 means 2,048.
-	MaxSubscribers int
+	// Bounds is how many connections and subscribers there can be, and how long
+	// Serve waits for commands under way when it is told to end.
+	access.Bounds
 
 	// Idle is how long a connection may send nothing; 0 means 5 minutes, less
 	// than 0 for ever. One that subscribes may be silent for ever.
 	Idle time.Duration
-
-	// Drain is how long Serve waits for commands under way when it is told to
-	// end; 0 means 10 seconds.
-	Drain time.Duration
 }
 
 // How long a client may take.
@@ -89,30 +82,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Engine == nil {
 		return c, errors.New("respapi: Config.Engine is nil; make one with engine.New")
 	}
-	for _, n := range []struct {
-		name  string
-		value *int
-		def   int
-	}{
-		{"MaxConnections", &c.MaxConnections, 10_000},
-		{"PeerConnections", &c.PeerConnections, 0}, // half of the one before
-		{"MaxSubscribers", &c.MaxSubscribers, 2048},
-	} {
-		if *n.value < 0 {
-			return c, fmt.Errorf("respapi: Config.%s is %d; allowed is 0 (the default) or more", n.name, *n.value)
-		}
-		if *n.value == 0 {
-			*n.value = n.def
-		}
-	}
-	if c.PeerConnections == 0 {
-		c.PeerConnections = max(c.MaxConnections/2, 1)
-	}
-	if c.Drain < 0 {
-		return c, fmt.Errorf("respapi: Config.Drain is %v; allowed is 0 (10s) or more", c.Drain)
-	}
-	if c.Drain == 0 {
-		c.Drain = 10 * time.Second
+	var err error
+	if c.Bounds, err = c.Bounds.WithDefaults(); err != nil {
+		return c, fmt.Errorf("respapi: Config.%w", err)
 	}
 	if c.Idle == 0 {
 		c.Idle = 5 * time.Minute

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"reflect"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -34,7 +33,6 @@ type conn struct {
 	w      *resp.Writer // while feed is set: under mu
 	caller *engine.Caller
 
-	tokens   *access.Tokens // by which who was authenticated
 	who      access.Identity
 	logins   int    // unknown tokens
 	greeted  bool   // has asked something
@@ -47,7 +45,8 @@ type conn struct {
 	feed   *feed      // what is subscribed to, or nil; set under mu, by serve alone
 
 	// For others.
-	asked   atomic.Uint64 // commands
+	tokens  atomic.Pointer[access.Tokens] // by which who was authenticated; or nil
+	asked   atomic.Uint64                 // commands
 	reading clock
 	writing atomic.Uint32         // round in which the write under way began, or 0
 	told    atomic.Bool           // subscribes
@@ -198,7 +197,7 @@ func (c *conn) end() {
 // do executes one command.
 func (c *conn) do(args [][]byte) {
 	c.asked.Store(c.asked.Load() + 1)
-	if t := c.s.config.Tokens(); t != c.tokens && !c.renewed(t) {
+	if t := c.s.config.Tokens(); t != c.tokens.Load() && !c.renewed(t) {
 		return
 	}
 	cmd, err := c.s.commands.find(args)
@@ -249,7 +248,8 @@ func (c *conn) refuse(err error) {
 // setTokens begins with tokens t, and with nobody or, where there are none, with an
 // admin.
 func (c *conn) setTokens(t *access.Tokens) {
-	c.tokens, c.who = t, access.Identity{}
+	c.tokens.Store(t)
+	c.who = access.Identity{}
 	if t == nil {
 		c.become(access.Identity{Role: access.Admin})
 	}
@@ -266,8 +266,8 @@ func (c *conn) become(who access.Identity) {
 // nothing happens. Otherwise nobody knows whether that of c is still among them: it
 // is closed, and has to authenticate anew. A token is not kept to look it up.
 func (c *conn) renewed(t *access.Tokens) bool {
-	if reflect.DeepEqual(t, c.tokens) {
-		c.tokens = t
+	if t.Equal(c.tokens.Load()) {
+		c.tokens.Store(t)
 		return true
 	}
 	if c.who.Role == access.None {

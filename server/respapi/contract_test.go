@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
+
+	"github.com/lately-go/lately/server/access"
 )
 
 // conversation is what is said on one connection to a server that has just begun, at
@@ -151,6 +152,10 @@ func TestEventTime(t *testing.T) {
 	c.want("CHECK user ada COST 2 AT 1700000001000", `[1 3 0 0 600000 "login" 0]`)
 	c.want("CHECK user ada AT 1700000300000", `[0 3 0 300000 301000 "login" 0]`)
 	c.want("CHECK user ada AT 1700000600000", `[1 3 0 0 600000 "login" 0]`)
+	c.want("PEEK login ada", `[0 3 0 1000 600000 "login" 0]`)
+	for _, line := range []string{"CHECK user ada", "TAKE login ada", "ADD c k", "BAN login ada 1h", "REFUND login ada", "CL.THROTTLE k 1 1 1"} {
+		c.want(line, "-BADARG this server judges by the times that events bring…")
+	}
 }
 
 // TestBanRule has a rule begin a ban, and tells when it ends.
@@ -178,31 +183,14 @@ func TestReload(t *testing.T) {
 	c.want("RULES RELOAD", "-BADARG the rules stay as they were: line 3: no")
 }
 
-func TestRounding(t *testing.T) {
-	for _, c := range []struct {
-		d    time.Duration
-		want int64
-	}{{0, 0}, {1, 1}, {time.Millisecond, 1}, {time.Millisecond + 1, 2}, {-1, -1}, {time.Hour, 3_600_000}} {
-		if got := millis(c.d); got != c.want {
-			t.Errorf("millis(%v) = %d; want %d", c.d, got, c.want)
-		}
-	}
-	if got := epochMillis(time.Unix(1, 1)); got != 1001 {
-		t.Errorf("epochMillis = %d; want 1001", got)
-	}
-	if got := epochMillis(time.Time{}); got != 0 {
-		t.Errorf("epochMillis of no time = %d; want 0", got)
-	}
-}
-
 func TestConfig(t *testing.T) {
 	e := newEngine(t)
 	for field, c := range map[string]Config{
 		"Engine":          {},
-		"MaxConnections":  {Engine: e, MaxConnections: -1},
-		"PeerConnections": {Engine: e, PeerConnections: -1},
-		"MaxSubscribers":  {Engine: e, MaxSubscribers: -1},
-		"Drain":           {Engine: e, Drain: -1},
+		"MaxConnections":  {Engine: e, Bounds: access.Bounds{MaxConnections: -1}},
+		"PeerConnections": {Engine: e, Bounds: access.Bounds{PeerConnections: -1}},
+		"MaxSubscribers":  {Engine: e, Bounds: access.Bounds{MaxSubscribers: -1}},
+		"Drain":           {Engine: e, Bounds: access.Bounds{Drain: -1}},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), "Config."+field) {
 			t.Errorf("New with a wrong %s: %v", field, err)

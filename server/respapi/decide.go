@@ -1,7 +1,6 @@
 package respapi
 
 import (
-	"errors"
 	"math"
 	"time"
 
@@ -30,19 +29,15 @@ func check(c *conn, args [][]byte) error {
 		return err
 	}
 	if !a.past {
-		d := c.caller.Check(ev, a.cost)
-		return c.decided(&d)
+		d, err := c.caller.Check(ev, a.cost)
+		return c.judged(&d, err)
 	}
 	if !c.who.Role.May(access.Admin) {
 		c.s.denied.Add(1)
 		return deniedTo("AT, which is for replaying a log,", access.Admin)
 	}
 	d, err := c.caller.CheckAt(time.UnixMilli(a.at), ev, a.cost)
-	if err != nil {
-		c.caller.Failed()
-		return err
-	}
-	return c.decided(&d)
+	return c.judged(&d, err)
 }
 
 // read fills in ev with fields and values, and a with what is none of them.
@@ -119,11 +114,7 @@ func take(c *conn, args [][]byte) error {
 		return err
 	}
 	d, err := c.caller.Take(view(args[1]), view(args[2]), cost)
-	if err != nil {
-		c.caller.Failed()
-		return err
-	}
-	return c.decided(&d)
+	return c.judged(&d, err)
 }
 
 func peek(c *conn, args [][]byte) error {
@@ -135,51 +126,34 @@ func peek(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	return c.decided(&d)
+	c.decided(&d)
+	return nil
+}
+
+// judged answers with the decision of an event that was to be counted, or counts
+// why there is none.
+func (c *conn) judged(d *ratelimit.Decision, err error) error {
+	if err != nil {
+		c.caller.Failed()
+		return err
+	}
+	c.decided(d)
+	return nil
 }
 
 // decided answers with a decision.
-func (c *conn) decided(d *ratelimit.Decision) error {
-	if d.Err != nil && errors.Is(d.Err, ratelimit.ErrKeyTooLong) {
-		c.caller.Failed()
-		return badArg("a value of the key is too long; allowed are %d bytes", engine.MaxKey)
-	}
+func (c *conn) decided(d *ratelimit.Decision) {
 	c.w.Decision(&resp.Decision{
 		Allowed: d.Allowed, Limit: wireCount(d.Limit), Remaining: wireCount(d.Remaining), RetryAfter: millis(d.RetryAfter),
-		ResetAfter: millis(d.ResetAfter), Rule: d.Rule, BannedUntil: epochMillis(d.BannedUntil),
+		ResetAfter: millis(d.ResetAfter), Rule: d.Rule, BannedUntil: engine.EpochMillis(d.BannedUntil),
 	})
-	return nil
 }
 
 // wireCount returns n as the wire can have it.
 func wireCount(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
 // millis returns d in milliseconds, rounded up, and -1 for [ratelimit.Never].
-func millis(d time.Duration) int64 { return ceil(d, time.Millisecond) }
-
-// ceil returns how many units d is, rounded up, and -1 for less than none.
-func ceil(d, unit time.Duration) int64 {
-	if d < 0 {
-		return -1
-	}
-	n := int64(d / unit)
-	if d%unit > 0 {
-		n++
-	}
-	return n
-}
-
-// epochMillis returns t in milliseconds since 1970, rounded up, and 0 for no time.
-func epochMillis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	ms := t.UnixMilli()
-	if t.Nanosecond()%1e6 > 0 {
-		ms++
-	}
-	return ms
-}
+func millis(d time.Duration) int64 { return engine.RoundUp(d, time.Millisecond) }
 
 func refund(c *conn, args [][]byte) error {
 	n, err := costOf(args)
@@ -246,8 +220,8 @@ func throttle(c *conn, args [][]byte) error {
 	c.w.Int(limited)
 	c.w.Int(wireCount(d.Limit))
 	c.w.Int(wireCount(d.Remaining))
-	c.w.Int(ceil(d.RetryAfter, time.Second))
-	c.w.Int(ceil(d.ResetAfter, time.Second))
+	c.w.Int(engine.RoundUp(d.RetryAfter, time.Second))
+	c.w.Int(engine.RoundUp(d.ResetAfter, time.Second))
 	return nil
 }
 

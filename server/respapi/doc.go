@@ -30,14 +30,15 @@
 // # Cost
 //
 // A connection has one goroutine, and one more while it subscribes. What it has
-// received is answered in one write. CHECK, TAKE, REFUND, ADD and CL.THROTTLE do not
-// allocate; PEEK and SUM once at most. There is no queue: a connection has at most one
-// command under way, so MaxConnections bounds what a flood of clients can have the
-// server do at once, and those beyond it are told OVERLOAD and closed.
+// received is answered in one write. CHECK, TAKE, PEEK, REFUND, ADD, SUM, RATE and
+// CL.THROTTLE do not allocate, but for a key that is new, one of more than a kibibyte,
+// and an error. There is no queue: a connection has at most one command under way, so
+// MaxConnections bounds what a flood of clients can have the server do at once, and
+// those beyond it are told OVERLOAD and closed.
 //
 // # A command without an answer
 //
 // When a server ends, or its tokens change, connections are closed between two
-// commands. A command that was executed was answered before, unless the network or
+// commands, and those that subscribe within a second. A command that was executed was answered before, unless the network or
 // the client was too slow for the answer.
 package respapi

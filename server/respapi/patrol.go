@@ -7,7 +7,7 @@ import (
 )
 
 // A patrol looks at all connections of one listener four times a second, and cuts
-// those whose client takes too long. So connections need no timer of their own, and
+// those whose client takes too long, or may not be told any more what it subscribes to. So connections need no timer of their own, and
 // a command no deadline: they only note in what phase they are.
 type patrol struct {
 	s        *Server
@@ -57,8 +57,13 @@ func (p *patrol) watch() {
 		}
 		now := p.tick.Add(1)
 		for _, c := range p.conns() {
-			if why := c.overdue(now); why != "" {
+			why := c.overdue(now)
+			if why != "" {
 				p.s.cut.Add(1)
+			} else if c.outdated() {
+				why = "it is told of events by tokens that have changed"
+			}
+			if why != "" {
 				p.s.log.Debug("a connection was cut", "why", why, "peer", c.peer, "id", c.id)
 				c.raw.Close()
 			}
@@ -93,6 +98,12 @@ func (c *conn) overdue(now uint32) string {
 		return "it has been silent"
 	}
 	return ""
+}
+
+// outdated reports whether c subscribes by tokens that are not those of now. One that
+// asks finds out with its next command; one that only listens may never ask.
+func (c *conn) outdated() bool {
+	return c.told.Load() && !c.s.config.Tokens().Equal(c.tokens.Load())
 }
 
 // drain closes all connections: those that wait for a command soon, those that are

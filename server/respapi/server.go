@@ -27,7 +27,7 @@ type Server struct {
 	commands index
 	started  time.Time
 
-	gate        gate
+	gate        *access.Gate
 	ids         atomic.Int64
 	subscribers atomic.Int64
 	ended       atomic.Uint64 // commands of connections that are closed
@@ -61,7 +61,7 @@ func New(c Config) (*Server, error) {
 	if err := s.commands.init(commands()); err != nil {
 		return nil, err
 	}
-	s.gate.init(c.MaxConnections, c.PeerConnections)
+	s.gate = access.NewGate(c.MaxConnections, c.PeerConnections)
 	return s, nil
 }
 
@@ -130,8 +130,8 @@ const crowded = "-OVERLOAD there are too many connections\r\n"
 
 // welcome begins to serve a connection, if there is room for it.
 func (s *Server) welcome(raw net.Conn, p *patrol) {
-	peer := peerOf(raw.RemoteAddr())
-	if !s.gate.enter(peer) {
+	peer := access.PeerOf(raw.RemoteAddr())
+	if !s.gate.Enter(peer) {
 		if s.tls == nil {
 			// An empty send buffer takes this at once.
 			raw.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
@@ -150,7 +150,7 @@ func (s *Server) welcome(raw net.Conn, p *patrol) {
 		delete(s.conns, c)
 		s.mu.Unlock()
 		s.ended.Add(c.asked.Load())
-		s.gate.leave(peer)
+		s.gate.Leave(peer)
 	})
 }
 
@@ -172,7 +172,7 @@ func (s *Server) Stats() Stats {
 		Denied: s.denied.Load(), Panics: s.panics.Load(), Subscribers: int(s.subscribers.Load()), Cut: s.cut.Load(),
 		Commands: s.ended.Load(),
 	}
-	t.Connections, t.Accepted, t.Refused = s.gate.counts()
+	t.Connections, t.Accepted, t.Refused = s.gate.Counts()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {

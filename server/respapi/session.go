@@ -93,10 +93,11 @@ func auth(c *conn, args [][]byte) error {
 // authenticate makes the client who has the token. One that has tried several is
 // closed after the answer.
 func (c *conn) authenticate(token []byte) error {
-	if c.tokens == nil {
+	tokens := c.tokens.Load()
+	if tokens == nil {
 		return &engine.Error{Code: engine.Failed, Message: "AUTH was called, but this server has no tokens: whoever can connect may do everything"}
 	}
-	who, err := c.s.guard.Authenticate(c.tokens, string(token), c.peer)
+	who, err := c.s.guard.Authenticate(tokens, string(token), c.peer)
 	if err == nil {
 		c.become(who)
 		return nil
@@ -156,7 +157,7 @@ func (c *conn) anew() error {
 	c.dropFeed()
 	_ = c.w.SetVersion(2)
 	c.label.Store(nil)
-	c.setTokens(c.tokens)
+	c.setTokens(c.tokens.Load())
 	if c.who.Role == access.None {
 		_ = c.r.SetLimits(strangerLimits)
 		c.born = c.patrol.tick.Load()

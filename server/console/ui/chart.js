@@ -91,7 +91,7 @@ export class SlotChart {
     for (let v = 0; v <= max + step / 2; v += step) {
       const y = Math.round(this.height - (v * this.height) / max) + 0.5;
       lines.push(svg('line', { x1: gutter, x2: gutter + this.width, y1: y, y2: y, class: v ? '' : 'zero' }));
-      lines.push(svg('text', { x: gutter - 8, y: y + 4 }, rate(v)));
+      lines.push(svg('text', { x: gutter - 8, y: Math.max(9, y + 4) }, rate(v)));
     }
     this.grid.replaceChildren(...lines);
   }
@@ -164,8 +164,10 @@ export class SlotChart {
     if (!slot) return;
     const per = (l) => rate((1000 * l.value(slot)) / slot.ms);
     this.layers.forEach((l, j) => setText(this.values[j], per(l)));
-    const time = (slot.ms < 50e3 ? clock : minute)(slot.to + this.offset());
-    setText(this.when, pointed >= 0 ? `at ${time}` : 'per second');
+    // A slot of a second is a moment. Of longer ones a rate is the mean, and what of is said.
+    const moment = slot.ms < 5e3;
+    const time = moment ? clock(slot.to + this.offset()) : `${minute(slot.from + this.offset())} to ${minute(slot.to + this.offset())}`;
+    setText(this.when, !moment ? `per second, ${time}` : pointed >= 0 ? `at ${time}` : 'per second');
     this.guide.hidden = pointed < 0;
     if (pointed >= 0) {
       const middle = (slot.from + slot.to) / 2;

@@ -1,0 +1,52 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestImportOfCutChunk cuts chunks of counts and of bans anywhere: what is before the
+// cut is restored, and the error says where the damaged entry begins.
+func TestImportOfCutChunk(t *testing.T) {
+	const keys = 20
+	r := limit(t, "r", per(5, time.Minute))
+	r.Ban = &ratelimit.Ban{After: 5, Span: time.Minute, For: time.Hour}
+	set := mustSet(t, r)
+	m, l := mustMemory(t, set, ratelimit.MemoryConfig{})
+	for i := range 7 * keys {
+		l.TakeKeyAt(second(int64(i)/keys), fmt.Sprint("key ", i%keys), 1)
+	}
+	seen := 0
+	for _, chunk := range exported(m, second(10)) {
+		if chunk[0] != 'c' && chunk[0] != 'b' {
+			continue // has no entries
+		}
+		seen++
+		whole, head := 0, 0 // entries before the cut, and bytes up to the last of them
+		for cut := range len(chunk) + 1 {
+			into, _ := mustMemory(t, set, ratelimit.MemoryConfig{Budget: 1 << 20, Bans: 256})
+			did, err := into.Import(second(10), chunk[:cut])
+			if err == nil { // the cut is between two entries
+				if head > 0 {
+					whole++
+				}
+				head = cut
+			} else if want := fmt.Sprintf("after %d of %d bytes", head, cut); head > 0 && !strings.Contains(err.Error(), want) {
+				t.Fatalf("%c cut at %d: %v; want %s", chunk[0], cut, err, want)
+			}
+			if n := did.Keys + did.Bans; n != whole || did.Over+did.Kept+did.NoRoom+did.Unknown > 0 {
+				t.Fatalf("%c cut at %d: %+v; want %d", chunk[0], cut, did, whole)
+			}
+		}
+		if whole != keys {
+			t.Errorf("%c: %d of %d in the whole chunk", chunk[0], whole, keys)
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d chunks with entries, want 2", seen)
+	}
+}

@@ -1,0 +1,75 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestLooksDoNotAllocate looks in every way, and decides where a decision takes more
+// memory than usual: under many rules at once, and for keys without room.
+func TestLooksDoNotAllocate(t *testing.T) {
+	var many []ratelimit.Rule
+	for i := range 20 {
+		many = append(many, limit(t, fmt.Sprint(i), per(1000, time.Second), per(40, time.Second)))
+	}
+	under := mustLimiter(t, mustSet(t, many...), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, many[:2]...), ratelimit.MemoryConfig{})
+	full := fullLimiter(t)
+	now := int64(0)
+	for name, verb := range map[string]func(){
+		"PeekKey":              func() { l.PeekKey("k") },
+		"PeekKeyAt":            func() { l.PeekKeyAt(at(now), "k", 2) },
+		"PeekRule":             func() { l.PeekRule("0", "k") },
+		"PeekKey of a new key": func() { l.PeekKeyAt(at(now), "new", 1) },
+		"TakeKey, many rules":  func() { under.TakeKeyAt(at(now), "k", 1) },
+		"PeekKey, many rules":  func() { under.PeekKeyAt(at(now), "k", 1) },
+		"TakeKey, no room":     func() { full.TakeKeyAt(at(0), "without room", 1) },
+		"PeekKey, no room":     func() { full.PeekKeyAt(at(0), "without room", 1) },
+	} {
+		step := func() {
+			now += 20
+			verb()
+		}
+		l.TakeKeyAt(at(now), "k", 1)
+		for range 500 {
+			step()
+		}
+		if n := testing.AllocsPerRun(500, step); n != 0 && !raceEnabled {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+	if s := full.Stats(); s.Rules[0].Sketched == 0 {
+		t.Errorf("no key was without room: %+v", s)
+	}
+}
+
+// fullLimiter returns a limiter whose budget is taken by keys that are protected.
+func fullLimiter(t *testing.T) *ratelimit.Limiter {
+	l := mustLimiter(t, mustSet(t, limit(t, "r", per(1, time.Hour))), ratelimit.MemoryConfig{Budget: 1 << 20})
+	for i := range 40_000 {
+		l.TakeKeyAt(at(0), fmt.Sprint("key ", i), 1)
+	}
+	return l
+}
+
+// TestLookAtNewKeyAfterAnother has a key that is full looked at, and then one that
+// is new under the same rules, with the same memory: nothing of the first may show.
+func TestLookAtNewKeyAfterAnother(t *testing.T) {
+	rnd := seeded(t)
+	for range 200 {
+		rules := randomRules(t, rnd)
+		l, fresh := mustLimiter(t, mustSet(t, rules...), ratelimit.MemoryConfig{}), mustLimiter(t, mustSet(t, rules...), ratelimit.MemoryConfig{})
+		now := rnd.Int64N(1 << 40)
+		for range 100 {
+			l.TakeKeyAt(at(now), "full", 1)
+		}
+		l.PeekKeyAt(at(now), "full", 1)
+		got, want := l.PeekKeyAt(at(now), "new", 1), fresh.PeekKeyAt(at(now), "new", 1)
+		if got != want {
+			t.Fatalf("a new key, after another: %+v\nwithout: %+v\nrules %+v", got, want, rules)
+		}
+	}
+}

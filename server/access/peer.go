@@ -1,0 +1,17 @@
+package access
+
+import (
+	"net"
+	"net/netip"
+)
+
+// PeerOf returns the IP address of a connection's end, as [Guard] and [Gate] take
+// it: IPv4 as IPv4 however the socket has it, and without a zone. It is the zero
+// Addr for an end that has none, such as that of a socket in the file system. It
+// does not allocate.
+func PeerOf(a net.Addr) netip.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().WithZone("").Unmap()
+	}
+	return netip.Addr{}
+}

@@ -1,0 +1,39 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/server/engine"
+)
+
+// A rule that gets another key counts from 0 again. Rates are what came since, and
+// never what is left when more is taken from less.
+func TestRatesOfARuleThatBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := engine.New(engine.Config{Rules: parse(t, someRules)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		c := e.Caller()
+		for range 3 {
+			c.Check(event(c, "client", "192.0.2.1", "user", "ada"), 1)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		other := strings.Replace(someRules, "name: per-client\n    key: client", "name: per-client\n    key: user", 1)
+		if err := e.Reload(parse(t, other)); err != nil || other == someRules {
+			t.Fatal(err)
+		}
+		for range 2 {
+			c.Check(event(c, "client", "192.0.2.1", "user", "ada"), 1)
+		}
+		time.Sleep(time.Second)
+		rates, err := e.Rates(10*time.Second, 10, true)
+		if err != nil || len(rates) != 2 || rates[0].Rules["per-client"].Allowed != 3 || rates[1].Rules["per-client"].Allowed != 2 {
+			t.Errorf("%+v, %v", rates, err)
+		}
+	})
+}

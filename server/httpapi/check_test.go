@@ -1,0 +1,78 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/lately-go/lately/server/engine"
+)
+
+// A value by which a rule counts is bounded, and said to be so; another is not.
+func TestLongValue(t *testing.T) {
+	s := newServer(t, nil)
+	long := strings.Repeat("x", engine.MaxKey+1)
+	for _, body := range []string{`{"event":{"client":"` + long + `","path":"/"}}`, `{"events":[{"event":{"client":"` + long + `","path":"/"}}]}`} {
+		for _, path := range []string{"/v1/check", "/v1/peek"} {
+			if w := post(s, path, body); !strings.Contains(w.Body.String(), "client has 1025 bytes; allowed are 1024 where a rule counts by it") {
+				t.Errorf("%s: %d %s", path, w.Code, w.Body)
+			}
+		}
+	}
+	wantProblem(t, post(s, "/v1/check", `{"event":{"client":"`+long+`","path":"/"}}`), 400, engine.BadArg)
+	for path, body := range map[string]string{
+		"/v1/take": `{"rule":"per-client","key":"` + long + `"}`,
+		"/v1/bans": `{"rule":"per-client","key":"` + long + `","for":"1h"}`,
+	} {
+		if p := wantProblem(t, post(s, path, body), 400, engine.BadArg); !strings.Contains(p.Detail, "client has 1025 bytes") {
+			t.Errorf("%s: %s", path, p.Detail)
+		}
+	}
+	if w := post(s, "/v1/check", `{"event":{"client":"203.0.113.5","path":"/`+long+`"}}`); w.Code != 200 || !strings.Contains(w.Body.String(), `"remaining":59`) {
+		t.Errorf("a long path that is only matched: %d %s", w.Code, w.Body)
+	}
+}
+
+// A proxy that asks about a value that is too long is told to refuse.
+func TestForwardAuthLongValue(t *testing.T) {
+	s := forwardingServer(t)
+	if err := s.engine.Reload(parseRules(t, "version: 1\nlimits: [{name: page, key: path, limit: 5 per 1m}]\n")); err != nil {
+		t.Fatal(err)
+	}
+	w := asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"+strings.Repeat("x", engine.MaxKey))
+	if w.Code != 431 || w.Header().Get("Lately-Decision") != "refused" {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+	if w := asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"+strings.Repeat("x", engine.MaxKey-1)); w.Code != 204 {
+		t.Errorf("one that fits: %d %s", w.Code, w.Body)
+	}
+}
+
+// A server that is sent events with their times judges nothing else, and says what
+// time it is by them.
+func TestOneClock(t *testing.T) {
+	s := forwardingServer(t)
+	event := `"event":{"client":"203.0.113.5","path":"/"}`
+	if w := post(s, "/v1/check", `{`+event+`,"at":1700000000999}`); w.Code != 200 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	for path, body := range map[string]string{
+		"/v1/check":                 `{` + event + `}`,
+		"/v1/take":                  `{"rule":"per-client","key":"203.0.113.5"}`,
+		"/v1/refund":                `{"rule":"per-client","key":"203.0.113.5"}`,
+		"/v1/reset":                 `{"rule":"per-client","key":"203.0.113.5"}`,
+		"/v1/throttle":              `{"key":"k","burst":1,"count":1,"period_ms":1000}`,
+		"/v1/counters/requests/add": `{"key":"203.0.113.5"}`,
+		"/v1/bans":                  `{"rule":"flood","key":"203.0.113.5","for":"1h"}`,
+		"/v1/bans/lift":             `{"rule":"flood","key":"203.0.113.5"}`,
+	} {
+		if p := wantProblem(t, post(s, path, body), 400, engine.BadArg); !strings.Contains(p.Detail, "by the times that events bring") {
+			t.Errorf("%s: %s", path, p.Detail)
+		}
+	}
+	wantProblem(t, asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"), 400, engine.BadArg)
+	var got status
+	if err := json.Unmarshal(get(s, "/v1/status").Body.Bytes(), &got); err != nil || got.Now != 1_700_000_000_000 || !got.EventTime {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -1,0 +1,32 @@
+package httpapi
+
+import (
+	"fmt"
+	"os/exec"
+	"testing"
+)
+
+func startTraefik(t *testing.T, app, lately, token string, change ...string) string {
+	t.Helper()
+	path, err := exec.LookPath("traefik")
+	if err != nil {
+		t.Skip("SKIP: there is no traefik here; its releases are at https://github.com/traefik/traefik/releases")
+	}
+	listen, dir := freePort(t), t.TempDir()
+	change = append(change, "127.0.0.1:3000", app, "127.0.0.1:7380", lately)
+	if token != "" {
+		change = append(change, "TOKEN", token)
+	} else {
+		change = append(change, "[lately-token, lately, lately-token-off]", "[lately]")
+	}
+	rules := write(t, dir, "rules.yaml", snippet(t, "Traefik", change...))
+	file := write(t, dir, "traefik.yaml", fmt.Sprintf(`global: {checkNewVersion: false, sendAnonymousUsage: false}
+entryPoints: {web: {address: %q}}
+providers: {file: {filename: %q}}
+`, listen, rules))
+	runProxy(t, dir, listen, path, "--configFile="+file)
+	return listen
+}
+
+// Behind a real Traefik with the documented snippet.
+func TestTraefik(t *testing.T) { testProxy(t, startTraefik, 500) }

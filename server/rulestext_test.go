@@ -1,0 +1,50 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The text of the rules is that of the rules in force, whatever the file says now.
+func TestRulesText(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	text := func(s *Server) string {
+		t.Helper()
+		b, err := s.rulesText()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	c := Config{RESP: "127.0.0.1:0", HTTP: Off}
+	s, err := New(c, "test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reload(); err != nil || text(s) != "" {
+		t.Errorf("without a rules file: %q, %v", text(s), err)
+	}
+	s.close()
+	first, second := "version: 1\nallow: [192.0.2.1]\n", "version: 1\nallow: [192.0.2.2]\n"
+	for i, step := range []struct {
+		text, want string
+		ok         bool
+	}{{first, first, true}, {"version: 2\n", first, false}, {second, second, true}, {"", second, false}} {
+		if err := os.WriteFile(path, []byte(step.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			c.RulesFile = path
+			if s, err = New(c, "test", nil); err != nil {
+				t.Fatal(err)
+			}
+			defer s.close()
+		} else if err := s.Reload(); (err == nil) != step.ok {
+			t.Errorf("step %d: %v", i, err)
+		}
+		if got := text(s); got != step.want {
+			t.Errorf("step %d: the text is %q, want %q", i, got, step.want)
+		}
+	}
+}
