@@ -131,12 +131,13 @@ func (r *slotRing) readState(d *shard.DumpReader, h, c []uint64, oldest, t, now 
 	}
 }
 
-// appendState appends what the ring does, or one more than its first number can
+// appendState appends what the ring does and since when slots count, or one more than its first number can
 // be, the number of times and whether one was lost, and from the newest on how much
 // earlier each is than the one after it.
 func (r *spillRing) appendState(dst []byte, w []uint64, b *shard.Blocks, t int64) []byte {
 	if slotted(w) {
-		return r.ring.appendState(dst, w, b.Block(w), t)
+		dst = r.ring.appendState(dst, w, b.Block(w), t)
+		return binary.AppendUvarint(dst, min(uint64(t-since(b.Block(w))), shard.DumpPast))
 	}
 	dst = binary.AppendUvarint(dst, uint64(r.ring.size)+1)
 	count := w[0] & spillTimes << 1
@@ -160,7 +161,9 @@ func (r *spillRing) readState(d *shard.DumpReader, w []uint64, b *shard.Blocks, 
 		d.Fail()
 	default:
 		w[0] |= spillSlots
-		r.ring.readState(d, w, b.Block(w), int64(k)-1, t, now)
+		c := b.Block(w)
+		r.ring.readState(d, w, c, int64(k)-1, t, now)
+		c[len(c)-1] = uint64(min(t-int64(d.UpTo(shard.DumpPast)), now))
 	}
 }
 

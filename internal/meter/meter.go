@@ -116,7 +116,7 @@ func (m *Meter) Blocks(budget *shard.Budget) *shard.Blocks {
 	case formLog:
 		return shard.NewBlocks(int(m.n), Inline, budget)
 	case formSpill:
-		return shard.NewSpill(Inline, m.spill.ring.words(), budget)
+		return shard.NewSpill(Inline, m.spill.words(), budget)
 	}
 	return nil
 }

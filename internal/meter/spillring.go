@@ -17,6 +17,9 @@ import (
 // never more is used than if the ring had counted from the start, and never less
 // than what is in the window.
 //
+// The block has one word more than the counts: since when slots count. A time that
+// had left by then must not be taken out of its slot.
+//
 // The first word has, beside what [shard.Blocks] keeps there, whether the slots
 // count, 1 bit; then the ring's bits, see slotRing; or else whether a time was
 // dropped that may still count, 1 bit, and the number of times. A block that
@@ -104,7 +107,7 @@ func (r *spillRing) charge(w []uint64, b *shard.Blocks, t int64, cost uint64) {
 	case r.fits(w, cost):
 		r.push(w, t, cost)
 	case b.Spilled(w) || b.Spill(w):
-		r.spill(w, b)
+		r.spill(w, b, t)
 		r.ring.charge(w, b.Block(w), t, cost)
 	default:
 		n := min(cost, Inline)
@@ -123,19 +126,29 @@ func (r *spillRing) push(w []uint64, t int64, n uint64) {
 	}
 }
 
-// spill puts the times into slots.
-func (r *spillRing) spill(w []uint64, b *shard.Blocks) {
+// words returns how many words a block has.
+func (r *spillRing) words() int { return r.ring.words() + 1 }
+
+// since returns since when slots count, of the block c.
+func since(c []uint64) int64 { return int64(c[len(c)-1]) }
+
+// spill puts the times into slots at t.
+func (r *spillRing) spill(w []uint64, b *shard.Blocks, t int64) {
 	var times [Inline]uint64
 	n := copy(times[:], timesOf(w))
+	c := b.Block(w)
+	c[len(c)-1] = uint64(t)
 	w[0] = w[0]&^(spillTimes|spillLost) | spillSlots
 	w[ringSum] = 0
 	for _, t := range times[:n] {
-		r.ring.charge(w, b.Block(w), int64(t), 1)
+		r.ring.charge(w, c, int64(t), 1)
 	}
 }
 
 func (r *spillRing) refund(w []uint64, b *shard.Blocks, at int64, cost uint64) uint64 {
 	switch {
+	case slotted(w) && at <= since(b.Block(w))-r.ring.span:
+		return 0 // it stayed behind
 	case slotted(w):
 		taken := r.ring.refund(w, b.Block(w), at, cost)
 		r.settle(w, b)

@@ -93,6 +93,37 @@ func TestWaitAfterRefunds(t *testing.T) {
 	}
 }
 
+// TestRefundOfWhatStayedBehind takes back an event that left the window before
+// slots began to count, while others of its slot are counted: they stay.
+func TestRefundOfWhatStayedBehind(t *testing.T) {
+	const span, slot = int64(time.Minute), int64(time.Second)
+	s := newSubject(t, meter.Config{Kind: meter.Sliding, N: 100, Span: time.Duration(span)})
+	for _, at := range []int64{0, slot / 2, slot/2 + 1} {
+		s.take(at, 1)
+	}
+	for range meter.Inline {
+		s.take(span+1, 1)
+	}
+	now := span + 2
+	if used := s.advance(now); used != meter.Inline+2 || !s.b.Spilled(s.w) {
+		t.Fatalf("%d used, in slots: %t", used, s.b.Spilled(s.w))
+	}
+	if taken := s.refund(now, 0, 1); taken != 0 || s.used(now) != meter.Inline+2 {
+		t.Errorf("%d taken back of what is in no window any more; %d used", taken, s.used(now))
+	}
+	now += slot / 4
+	again := restored(t, s, now, now)
+	for _, s := range []*subject{s, again} {
+		s.advance(now + slot/4)
+		if taken := s.refund(now+slot/4, 1, 1); taken != 0 {
+			t.Errorf("%d taken back of what is in no window any more", taken)
+		}
+		if taken := s.refund(now+slot/4, slot/2, 1); taken != 1 || s.used(now+slot/4) != meter.Inline+1 {
+			t.Errorf("%d taken back of what counts with its slot; %d used", taken, s.used(now+slot/4))
+		}
+	}
+}
+
 // TestSpillWithoutMemory counts where there is no memory for blocks: what fits the
 // record is counted, more is refused room, and what is charged all the same is the
 // newest, of which nothing is given back.

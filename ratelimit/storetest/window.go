@@ -183,6 +183,7 @@ func (w *slotWindow) clone() window {
 type spillWindow struct {
 	slots   slotWindow // without what left before they counted
 	spilled bool
+	left    int64 // what left before they counted had this time, or an earlier one
 }
 
 // times returns what it is while it has not spilled.
@@ -202,12 +203,15 @@ func (w *spillWindow) charge(t int64, cost uint64) {
 	}
 	if most := uint64(3); !w.spilled && cost > most-min(used, most) {
 		w.slots.charges = slices.DeleteFunc(w.slots.charges, func(c charge) bool { return c.t <= t-w.slots.span })
-		w.spilled = true
+		w.spilled, w.left = true, t-w.slots.span
 	}
 	w.slots.charge(t, cost)
 }
 
 func (w *spillWindow) refund(t, at int64, cost uint64) {
+	if w.spilled && at <= w.left {
+		return
+	}
 	if w.spilled {
 		w.slots.refund(t, at, cost)
 		return
