@@ -22,7 +22,8 @@ const (
 	// nanoseconds) and judges on hi, the sum that includes the oldest, partly
 	// expired slot: never more than N in any true window, and every refusal is
 	// justified by N admitted in (t-span-slot, t]. A key takes some 150 bytes,
-	// or 300 with its slots, whatever N.
+	// or 300 with its slots, whatever N. When the budget has no memory for
+	// slots, a key is judged by two of a span each instead.
 	Sliding = Algorithm(meter.Sliding)
 
 	// Exact keeps the time of each of the last N events of a key: the

@@ -131,20 +131,20 @@ func (r *slotRing) readState(d *shard.DumpReader, h, c []uint64, oldest, t, now 
 	}
 }
 
-// appendState appends what the ring does and since when slots count, or one more than its first number can
-// be, the number of times and whether one was lost, and from the newest on how much
-// earlier each is than the one after it.
+// appendState appends what the ring does and since when slots count; or one more
+// than its first number can be and what a coarse does; or two more, the number of
+// times, and from the newest on how much earlier each is than the one after it.
 func (r *spillRing) appendState(dst []byte, w []uint64, b *shard.Blocks, t int64) []byte {
-	if slotted(w) {
+	size := uint64(r.ring.size)
+	switch {
+	case slotted(w):
 		dst = r.ring.appendState(dst, w, b.Block(w), t)
 		return binary.AppendUvarint(dst, min(uint64(t-since(b.Block(w))), shard.DumpPast))
+	case coarsely(w):
+		return r.coarse.appendState(binary.AppendUvarint(dst, size+1), w, t)
 	}
-	dst = binary.AppendUvarint(dst, uint64(r.ring.size)+1)
-	count := w[0] & spillTimes << 1
-	if w[0]&spillLost != 0 {
-		count |= 1
-	}
-	dst = binary.AppendUvarint(dst, count)
+	dst = binary.AppendUvarint(dst, size+2)
+	dst = binary.AppendUvarint(dst, w[0]&spillTimes)
 	for _, at := range slices.Backward(timesOf(w)) {
 		dst = binary.AppendUvarint(dst, uint64(t)-at)
 		t = int64(at)
@@ -153,10 +153,14 @@ func (r *spillRing) appendState(dst []byte, w []uint64, b *shard.Blocks, t int64
 }
 
 func (r *spillRing) readState(d *shard.DumpReader, w []uint64, b *shard.Blocks, t, now int64) {
-	switch k := d.UpTo(uint64(r.ring.size) + 1); {
+	size := uint64(r.ring.size)
+	switch k := d.UpTo(size + 2); {
 	case k == 0:
-	case k > uint64(r.ring.size):
+	case k == size+2:
 		r.readTimes(d, w, t, now)
+	case k == size+1:
+		w[0] |= spillCoarse
+		r.coarse.readState(d, w, t, now)
 	case !b.Spill(w):
 		d.Fail()
 	default:
@@ -168,8 +172,7 @@ func (r *spillRing) readState(d *shard.DumpReader, w []uint64, b *shard.Blocks, 
 }
 
 func (r *spillRing) readTimes(d *shard.DumpReader, w []uint64, t, now int64) {
-	count := d.UpTo(Inline<<1 + 1)
-	n := count >> 1
+	n := d.UpTo(Inline)
 	if n == 0 {
 		d.Fail()
 	}
@@ -180,9 +183,7 @@ func (r *spillRing) readTimes(d *shard.DumpReader, w []uint64, t, now int64) {
 		t -= int64(earlier)
 		w[i] = uint64(min(t, now))
 	}
-	if w[0] = n; count&1 != 0 {
-		w[0] |= spillLost
-	}
+	w[0] = n
 }
 
 func (r *spillRing) copyState(w []uint64, b *shard.Blocks, fw []uint64, fb *shard.Blocks) bool {
@@ -192,7 +193,7 @@ func (r *spillRing) copyState(w []uint64, b *shard.Blocks, fw []uint64, fb *shar
 		}
 		copy(b.Block(w), fb.Block(fw))
 	}
-	w[0] |= fw[0] & (spillSlots | spillLost | ringBits)
+	w[0] |= fw[0] & spillBits
 	copy(w[1:1+Inline], fw[1:1+Inline])
 	return true
 }

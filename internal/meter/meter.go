@@ -65,7 +65,7 @@ func New(c Config) (Meter, error) {
 		m.form = formLog
 	case c.Kind == Sliding:
 		m.form = formSpill
-		m.spill = spillRing{newSlotRing(c.N, m.span, resolution)}
+		m.spill = newSpillRing(c.N, m.span, resolution)
 	case c.Kind == Weighted:
 		m.form = formRing
 		m.ring = newSlotRing(c.N, m.span, resolution)
@@ -173,28 +173,21 @@ func (m *Meter) Used(w []uint64, b *shard.Blocks, t int64) uint64 {
 }
 
 // Room sees to it that cost can be charged, and reports false if that takes
-// memory that the budget of b has not. Only the kinds with Blocks take any. It may
-// take what is then not used; that is given back when nothing is used any more.
+// memory that the budget of b has not. Only a log takes any: Sliding above
+// slidingExact can do without. It may take what is then not used; that is given
+// back when the log next is empty.
 func (m *Meter) Room(w []uint64, b *shard.Blocks, cost uint64) bool {
-	switch m.form {
-	case formLog:
-		return b.Room(w, int(min(cost, m.n)))
-	case formSpill:
-		return m.spill.room(w, b, cost)
-	}
-	return true
+	return m.form != formLog || b.Room(w, int(min(cost, m.n)))
 }
 
 // Fits returns how much of cost there is Room for in words that have nothing
 // counted, and makes it.
 func (m *Meter) Fits(w []uint64, b *shard.Blocks, cost uint64) uint64 {
-	if m.form == formLog {
-		cost = min(cost, m.n)
+	if m.form != formLog {
+		return cost
 	}
-	for ; !m.Room(w, b, cost); cost-- {
-		if m.form == formSpill {
-			return Inline
-		}
+	for cost = min(cost, m.n); !b.Room(w, int(cost)); {
+		cost--
 	}
 	return cost
 }
@@ -228,10 +221,10 @@ func (m *Meter) Charge(w []uint64, b *shard.Blocks, t int64, cost uint64) {
 // always fits, and is counted for a span. ok is false, and nothing has changed,
 // elsewhere.
 func (m *Meter) Push(w []uint64, b *shard.Blocks, t int64) (used uint64, ok bool) {
-	if m.form != formSpill || slotted(w) || m.spill.advance(w, b, t) == Inline {
+	if m.form != formSpill || !timed(w) || m.spill.advance(w, b, t) == Inline {
 		return 0, false
 	}
-	m.spill.push(w, t, 1)
+	push(w, t)
 	return w[0] & spillTimes, true
 }
 

@@ -124,42 +124,94 @@ func TestRefundOfWhatStayedBehind(t *testing.T) {
 	}
 }
 
-// TestSpillWithoutMemory counts where there is no memory for blocks: what fits the
-// record is counted, more is refused room, and what is charged all the same is the
-// newest, of which nothing is given back.
+// TestSpillWithoutMemory counts where there is no memory for blocks, against the
+// definition: up to Inline times are exact, more count in two slots of a span each
+// until both have left, and nothing is lost.
 func TestSpillWithoutMemory(t *testing.T) {
-	m, err := meter.New(meter.Config{Kind: meter.Sliding, N: 100, Span: time.Minute})
+	rnd, refused, coarse := seeded(t), 0, 0
+	for range 60 {
+		c := meter.Config{Kind: meter.Sliding, N: 65 + rnd.Uint64N(300), Span: 997 * time.Millisecond}
+		if rnd.IntN(3) == 0 {
+			c.Resolution = []time.Duration{time.Millisecond, 7 * time.Millisecond, 2 * time.Second}[rnd.IntN(3)]
+		}
+		resolution := max(int64(c.Resolution), 1)
+		m, err := meter.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := subjectOf(m, shard.NewBudget(0))
+		model := &spillModel{slots: slotModel{span: int64(c.Span), width: int64(c.Span), resolution: resolution}}
+		var charged charges
+		arrivals(rnd, int64(c.Span), resolution, 400, func(now int64) bool {
+			used := s.advance(now)
+			if want := model.used(now); used != want {
+				t.Fatalf("%+v at %d: %d used, want %d", c, now, used, want)
+			}
+			if used > meter.Inline {
+				coarse++
+			}
+			cost := 1 + rnd.Uint64N([]uint64{4, c.N / 4}[rnd.IntN(2)])
+			if !s.Room(s.w, s.b, cost) || !s.Room(s.w, s.b.View(), cost) {
+				t.Fatal("no room")
+			}
+			if s.take(now, cost) {
+				model.charge(now, cost)
+				charged.charge(now, cost)
+			} else {
+				refused++
+			}
+			if i := len(charged) - 1 - rnd.IntN(5); i >= 0 && rnd.IntN(4) == 0 {
+				before, taken := s.used(now), s.refund(now, charged[i].t, charged[i].cost)
+				if model.refund(charged[i].t, charged[i].cost); s.used(now) != model.used(now) || before-s.used(now) != taken {
+					t.Fatalf("%+v at %d: %d taken back, %d used, want %d", c, now, taken, s.used(now), model.used(now))
+				}
+				charged = slices.Delete(charged, i, i+1)
+			}
+			if rnd.IntN(10) == 0 {
+				again, r := subjectOf(m, shard.NewBudget(0)), shard.NewDumpReader(s.AppendState(nil, s.w, s.b, now))
+				if again.ReadState(r, again.w, again.b, now, now); r.Failed() || r.Len() > 0 {
+					t.Fatalf("%+v at %d: what was written is not read", c, now)
+				}
+				s = again
+			}
+			for _, most := range []uint64{0, s.used(now) / 2} {
+				if s.used(now) <= most {
+					continue
+				}
+				at := now + int64(s.Wait(s.w, s.b, now, s.Most(), s.Most()-most))
+				if before, after := model.used(at-resolution), model.used(at); before <= most && resolution == 1 || after > most {
+					t.Fatalf("%+v at %d: %d or less at %d, but there are %d, and %d before", c, now, most, at, after, before)
+				}
+			}
+			return true
+		})
+	}
+	if refused < 300 || coarse < 1000 {
+		t.Errorf("%d refused, %d judged coarsely: the test has no teeth", refused, coarse)
+	}
+}
+
+// TestCoarseGivesBackTheOldest takes back without saying when it was charged, older
+// slot first, and nothing of a count that was cut.
+func TestCoarseGivesBackTheOldest(t *testing.T) {
+	m, err := meter.New(meter.Config{Kind: meter.Sliding, N: 100, Span: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
+	const second = int64(time.Second)
 	s := subjectOf(m, shard.NewBudget(0))
-	for i := range int64(meter.Inline) {
-		if s.advance(i); !s.Room(s.w, s.b, 1) {
-			t.Fatalf("no room for time %d", i)
-		}
-		s.Charge(s.w, s.b, i, 1)
+	s.advance(second - 1)
+	s.charge(second-1, 10)
+	s.advance(second)
+	s.charge(second, 5)
+	if n := s.RefundOldest(s.w, s.b, second, 12); n != 12 || s.used(second) != 3 || s.advance(2*second-1) != 3 {
+		t.Errorf("%d taken back, %d used", n, s.used(second))
 	}
-	before := slices.Clone(s.w)
-	if s.Room(s.w, s.b, 1) || !slices.Equal(s.w, before) {
-		t.Fatalf("room without memory: %x, was %x", s.w, before)
+	if n := s.RefundOldest(s.w, s.b, 2*second-1, 12); n != 3 || s.used(2*second-1) != 0 {
+		t.Errorf("%d taken back, %d used", n, s.used(2*second-1))
 	}
-	if !s.Room(s.w, s.b.View(), 1) || !slices.Equal(s.w, before) {
-		t.Fatal("who only looks is told of memory")
-	}
-	if fits := s.Fits(make([]uint64, s.Words()), s.b, 1000); fits != meter.Inline {
-		t.Fatalf("%d fit an empty record without memory", fits)
-	}
-	s.Charge(s.w, s.b, 10, 2)
-	if used, reset := s.used(10), s.reset(10); used != meter.Inline || reset != int64(time.Minute) {
-		t.Fatalf("%d used for %d", used, reset)
-	}
-	again := restored(t, s, 10, 10)
-	for _, s := range []*subject{s, again} {
-		if a, b := s.refund(10, 10, 2), s.RefundOldest(s.w, s.b, 10, 1); a != 0 || b != 0 {
-			t.Errorf("%d and %d given back where times were lost", a, b)
-		}
-		if s.advance(int64(time.Minute) + 2); s.RefundOldest(s.w, s.b, int64(time.Minute)+2, 1) != 1 {
-			t.Error("nothing given back when what was lost would have left")
-		}
+	s.charge(2*second-1, 1<<33)
+	if n := s.RefundOldest(s.w, s.b, 2*second-1, 1); n != 0 || s.refund(2*second-1, 2*second-1, 1) != 0 {
+		t.Errorf("%d taken back of a count that was cut", n)
 	}
 }

@@ -95,11 +95,11 @@ func (c *blockClass) grow() bool {
 		size = c.words << c.small
 	}
 	reserve := atMost(int64(size) * 8)
-	if !c.budget.Take(reserve+list, 0) {
+	if !c.budget.TakeKept(reserve + list) {
 		return false
 	}
 	chunk := rounded[uint64](size)
-	c.budget.Give(reserve - int64(cap(chunk))*8)
+	c.budget.GiveKept(reserve - int64(cap(chunk))*8)
 	chunks = append(chunks, chunk)
 	c.chunks.Store(&chunks)
 	return true

@@ -13,7 +13,7 @@ func (c *blockClass) release() {
 	defer c.mu.Unlock()
 	const list = 3 * 24
 	for _, chunk := range *c.chunks.Load() {
-		c.budget.Give(int64(cap(chunk))*8 + list)
+		c.budget.GiveKept(int64(cap(chunk))*8 + list)
 	}
 	c.chunks.Store(new([][]uint64))
 	c.next, c.used, c.free = 0, 0, 0

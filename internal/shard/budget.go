@@ -9,17 +9,18 @@ import "sync/atomic"
 type Budget struct {
 	limit int64
 	used  atomic.Int64
+	kept  atomic.Int64 // of used, by those for whom others leave some
 }
 
 // NewBudget returns a Budget of that many bytes.
 func NewBudget(limit int64) *Budget { return &Budget{limit: limit} }
 
-// Take takes n bytes if they are there and leave at least keep, and reports
-// whether it did.
+// Take takes n bytes if they are there and leave at least keep for those who take
+// with TakeKept, what these have taken included, and reports whether it did.
 func (b *Budget) Take(n, keep int64) bool {
 	for {
 		used := b.used.Load()
-		if n > b.limit-keep-used {
+		if n > b.limit-used-max(keep-b.kept.Load(), 0) {
 			return false
 		}
 		if b.used.CompareAndSwap(used, used+n) {
@@ -28,8 +29,23 @@ func (b *Budget) Take(n, keep int64) bool {
 	}
 }
 
+// TakeKept is Take for those for whom others leave some.
+func (b *Budget) TakeKept(n int64) bool {
+	if !b.Take(n, 0) {
+		return false
+	}
+	b.kept.Add(n)
+	return true
+}
+
 // Give gives n bytes back.
 func (b *Budget) Give(n int64) { b.used.Add(-n) }
+
+// GiveKept gives n bytes back that were taken with TakeKept.
+func (b *Budget) GiveKept(n int64) {
+	b.kept.Add(-n)
+	b.used.Add(-n)
+}
 
 // Used returns the bytes taken.
 func (b *Budget) Used() int64 { return b.used.Load() }

@@ -43,7 +43,7 @@ type InlineConfig struct {
 	KeyWords int     // words of a record for its key: 0 or 2, see Inline
 	Pages    int     // rounded up to a power of two from 16 to 65,536; 0 means as many as fit the budget
 	Budget   *Budget // what all memory is taken from
-	Keep     int64   // bytes of the budget that are left to others
+	Keep     int64   // bytes of the budget that are left to Blocks, those they have included
 	Compare  bool    // compare keys in full
 	Refuse   bool    // at the budget, refuse new keys instead of forgetting the least
 	Roomy    bool    // keep half of the places empty: a third more memory, and fewer lines that are searched

@@ -4,8 +4,8 @@ package shard
 // there is too much to count in the record itself, to be used as its owner likes.
 // Inline is how many of the record's words are the owner's beside the first, of
 // which the low 32 bits are. Of the methods of Blocks only [Blocks.Spill],
-// [Blocks.Spilled], [Blocks.Block], [Blocks.Clear], [Blocks.View], [Blocks.Viewed]
-// and [Blocks.Release] are for these.
+// [Blocks.Spilled], [Blocks.Block], [Blocks.Clear], [Blocks.View] and
+// [Blocks.Release] are for these.
 func NewSpill(inline, words int, budget *Budget) *Blocks {
 	b := &Blocks{inline: inline, classes: make([]blockClass, 1)}
 	b.classes[0].init(words, budget)
@@ -28,7 +28,3 @@ func (b *Blocks) Spilled(l []uint64) bool { return l[0]>>logClassShift != 0 }
 
 // Block returns the block of l, which has one.
 func (b *Blocks) Block(l []uint64) []uint64 { return b.classes[0].at(logBlock(l)) }
-
-// Viewed reports whether b is of copies, see [Blocks.View]: their blocks may be
-// read only.
-func (b *Blocks) Viewed() bool { return b.view }

@@ -1,9 +1,13 @@
 package respapi
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"net"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,14 +61,7 @@ func TestSlowClients(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := start(t, Config{}, true).dial()
 			c.want("PING", "+PONG")
-			go func() {
-				for _, b := range []byte("*1\r\n$100\r\n" + strings.Repeat("x", 100)) {
-					if _, err := c.conn.Write([]byte{b}); err != nil {
-						return
-					}
-					time.Sleep(time.Second)
-				}
-			}()
+			go c.drip()
 			within(t, t.Name(), c.ends(), partialTime, partialTime+slack)
 			time.Sleep(time.Second) // the writer finds out
 		})
@@ -126,6 +123,86 @@ func TestSlowClients(t *testing.T) {
 	})
 }
 
+// TestManySlowClients has two thousand clients that do not go on beside one that does:
+// they are all cut, and it is answered meanwhile. In its long form they come over
+// loopback.
+//
+//	LATELY_LONG=1 go test ./server/respapi -run ManySlowClients -v
+func TestManySlowClients(t *testing.T) {
+	const n = 2000
+	if long() {
+		manySlowClients(t, n, false)
+		return
+	}
+	synctest.Test(t, func(t *testing.T) { manySlowClients(t, n, true) })
+}
+
+func manySlowClients(t *testing.T, n int, pipe bool) {
+	s := start(t, Config{}, pipe)
+	healthy := s.dial()
+	ask := func(going func(asked int) bool) (late []time.Duration) {
+		for end := time.Now().Add(time.Minute); going(len(late)); time.Sleep(5 * time.Millisecond) {
+			at := time.Now()
+			healthy.want("PING", "+PONG")
+			if late = append(late, time.Since(at)); at.After(end) {
+				t.Fatalf("after a minute %d connections are open", s.Stats().Connections)
+			}
+		}
+		slices.Sort(late)
+		return late
+	}
+	alone := ask(func(asked int) bool { return asked < 400 })
+	var slow sync.WaitGroup
+	t.Cleanup(slow.Wait) // when their connections are closed
+	clients := make([]*caller, n)
+	for i := range clients {
+		clients[i] = s.dial()
+		if i%10 < 4 {
+			clients[i].want("PING", "+PONG")
+		}
+	}
+	until(t, "all are connected", func() bool { return s.Stats().Connections == n+1 })
+	for i, c := range clients {
+		switch i % 10 {
+		case 0:
+			slow.Go(c.flood)
+		case 1, 2, 3, 4, 5, 6: // half of them have asked something
+			slow.Go(c.drip)
+		default: // says nothing
+		}
+	}
+	began := time.Now()
+	beside := ask(func(int) bool { return s.Stats().Connections > 1 })
+	t.Logf("%d slow clients, all gone after %v; a client meanwhile: p50 %v, p99 %v; alone: %v, %v", n, time.Since(began),
+		beside[len(beside)/2], beside[len(beside)*99/100], alone[len(alone)/2], alone[len(alone)*99/100])
+	if cut := s.Stats().Cut; cut < uint64(n) {
+		t.Errorf("%d were cut; want %d", cut, n)
+	}
+}
+
+// drip sends a command, a byte a second.
+func (c *caller) drip() {
+	for _, b := range []byte("*1\r\n$100\r\n" + strings.Repeat("x", 100)) {
+		if _, err := c.conn.Write([]byte{b}); err != nil {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// flood asks, reads no answer, and goes on until nobody listens.
+func (c *caller) flood() {
+	if tcp, ok := c.conn.(*net.TCPConn); ok {
+		tcp.SetReadBuffer(4096)
+	}
+	ask := bytes.Repeat(encode("PING "+strings.Repeat("x", 100)), 100)
+	for {
+		if _, err := c.conn.Write(ask); err != nil {
+			return
+		}
+	}
+}
+
 // TestDrainAnswersWhatWasExecuted ends a server under load and compares what it has
 // decided with what clients were told.
 func TestDrainAnswersWhatWasExecuted(t *testing.T) {
@@ -185,7 +262,7 @@ func TestDrainAnswersWhatWasExecuted(t *testing.T) {
 // TestDrainCutsTheStuck has a client that does not read hold up a server that ends.
 func TestDrainCutsTheStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, Config{Drain: time.Second}, true)
+		s := start(t, Config{Bounds: access.Bounds{Drain: time.Second}}, true)
 		c, idle := s.dial(), s.dial()
 		idle.want("PING", "+PONG")
 		c.send("PING")

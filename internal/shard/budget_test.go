@@ -1,0 +1,35 @@
+package shard_test
+
+import (
+	"testing"
+
+	"github.com/lately-go/lately/internal/shard"
+)
+
+// TestBudgetKeeps takes with and without a part that is to be left: what those
+// have taken for whom it is left is no longer left for them.
+func TestBudgetKeeps(t *testing.T) {
+	b := shard.NewBudget(100)
+	for i, c := range []struct {
+		kept bool
+		n    int64
+		ok   bool
+	}{
+		{false, 76, false}, {false, 60, true}, {true, 20, true}, // 5 more are kept
+		{false, 16, false}, {false, 15, true}, {false, 1, false}, {true, 6, false}, {true, 5, true}, {true, 1, false},
+	} {
+		var ok bool
+		if c.kept {
+			ok = b.TakeKept(c.n)
+		} else {
+			ok = b.Take(c.n, 25)
+		}
+		if ok != c.ok {
+			t.Fatalf("step %d: %+v says %t, with %d used", i, c, ok, b.Used())
+		}
+	}
+	b.GiveKept(20)
+	if b.Used() != 80 || b.Take(1, 25) || !b.Take(1, 5+20-1) {
+		t.Errorf("%d used after 20 of 25 kept were given back", b.Used())
+	}
+}

@@ -1,0 +1,44 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestImportHasTheRoomThatThereWas restores a store that has nearly spent its
+// budget on keys and on blocks of slots into one with the same budget: the order
+// in which memory is asked for is another, and nothing is forgotten for it.
+func TestImportHasTheRoomThatThereWas(t *testing.T) {
+	const budget = 16 << 20
+	set := mustSet(t, limit(t, "r", per(1000, time.Hour)))
+	open := func() (*ratelimit.Memory, *ratelimit.Limiter) {
+		m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: budget})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m, ratelimit.NewLimiter(set, m)
+	}
+	m, l := open()
+	keys := 0
+	for ; l.Stats().Bytes < budget*9/10 && keys < 100_000; keys++ {
+		for range 5 {
+			l.TakeKey(fmt.Sprint("key ", keys))
+		}
+	}
+	if s := l.Stats().Rules[0]; s.Forgotten != 0 || keys < 10_000 {
+		t.Fatalf("%d of %d keys forgotten while there was room", s.Forgotten, keys)
+	}
+	again, restored := open()
+	mustImport(t, again, l.Now(), exported(m, l.Now()))
+	if s := restored.Stats().Rules[0]; s.Forgotten+s.Sketched+s.Full != 0 || int(s.Keys) != keys {
+		t.Errorf("%d of %d keys are there, %d forgotten", s.Keys, keys, s.Forgotten)
+	}
+	for i := range keys {
+		if d := restored.PeekKey(fmt.Sprint("key ", i)); d.Remaining != 995-1 {
+			t.Fatalf("key %d has %d left", i, d.Remaining)
+		}
+	}
+}
