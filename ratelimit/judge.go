@@ -143,7 +143,7 @@ func (p *probe) settle(o *Outcome, r *Request, now int64, refused, banned bool) 
 		case refused && (r.Look || !p.room(i, r.Cost)): // who looks and waits was not counted
 		default:
 			p.charge(i, now, r.Cost)
-			if m := &p.records.meters[i]; p.copied && m.blocks != nil && r.Cost > 0 { // it is not charged, see there
+			if m := &p.records.meters[i]; p.copied && m.blocks != nil && r.Cost > 0 { // not charged, as it shares blocks
 				o.ResetAfter = max(o.ResetAfter, m.Keeps(p.w[m.at:], m.view, now, r.Cost))
 			}
 		}

@@ -30,9 +30,7 @@ func (m *Meter) AppendState(dst []byte, w []uint64, b *shard.Blocks, t int64) []
 	case formRing:
 		return m.ring.appendState(dst, w, w[ringHead:], t)
 	case formBuckets:
-		dst = binary.AppendUvarint(dst, uint64(m.buckets.number(t)-int64(w[0]))+1)
-		dst = binary.AppendUvarint(dst, w[1]>>32)
-		return binary.AppendUvarint(dst, w[1]&bucketFull)
+		return m.buckets.appendState(dst, w, t)
 	case formLevel:
 		return m.level.appendState(dst, w, t)
 	case formFixed:
@@ -141,7 +139,8 @@ func (r *spillRing) appendState(dst []byte, w []uint64, b *shard.Blocks, t int64
 		dst = r.ring.appendState(dst, w, b.Block(w), t)
 		return binary.AppendUvarint(dst, min(uint64(t-since(b.Block(w))), shard.DumpPast))
 	case coarsely(w):
-		return r.coarse.appendState(binary.AppendUvarint(dst, size+1), w, t)
+		dst = r.coarse.appendState(binary.AppendUvarint(dst, size+1), w[1:], t)
+		return binary.AppendUvarint(dst, min(uint64(t)-w[coarseSince], shard.DumpPast))
 	}
 	dst = binary.AppendUvarint(dst, size+2)
 	dst = binary.AppendUvarint(dst, w[0]&spillTimes)
@@ -160,7 +159,11 @@ func (r *spillRing) readState(d *shard.DumpReader, w []uint64, b *shard.Blocks, 
 		r.readTimes(d, w, t, now)
 	case k == size+1:
 		w[0] |= spillCoarse
-		r.coarse.readState(d, w, t, now)
+		w[1], w[2] = 0, 0
+		if r.coarse.readState(d, w[1:], t, now); w[2] == 0 {
+			d.Fail()
+		}
+		w[coarseSince] = uint64(min(t-int64(d.UpTo(shard.DumpPast)), now))
 	case !b.Spill(w):
 		d.Fail()
 	default:
@@ -196,6 +199,14 @@ func (r *spillRing) copyState(w []uint64, b *shard.Blocks, fw []uint64, fb *shar
 	w[0] |= fw[0] & spillBits
 	copy(w[1:1+Inline], fw[1:1+Inline])
 	return true
+}
+
+// appendState appends how many buckets the newer is before that of t, and 1, and
+// the counts.
+func (b *buckets) appendState(dst []byte, w []uint64, t int64) []byte {
+	dst = binary.AppendUvarint(dst, uint64(b.number(t)-int64(w[0]))+1)
+	dst = binary.AppendUvarint(dst, w[1]>>32)
+	return binary.AppendUvarint(dst, w[1]&bucketFull)
 }
 
 func (b *buckets) readState(r *shard.DumpReader, w []uint64, t, now int64) {

@@ -159,7 +159,7 @@ func (m *Meter) Used(w []uint64, b *shard.Blocks, t int64) uint64 {
 	case formLog:
 		return uint64(b.Len(w))
 	case formSpill:
-		return m.spill.used(w)
+		return m.spill.used(w, t)
 	case formRing:
 		return m.ring.used(w, w[ringHead:], t)
 	case formBuckets:
@@ -243,11 +243,11 @@ func (m *Meter) Refund(w []uint64, b *shard.Blocks, t, at int64, cost uint64) ui
 		}
 		return uint64(b.Remove(w, at, int(min(cost, m.n))))
 	case formSpill:
-		return m.spill.refund(w, b, at, cost)
+		return m.spill.refund(w, b, t, at, cost)
 	case formRing:
 		return m.ring.refund(w, w[ringHead:], at, cost)
 	case formBuckets:
-		return m.buckets.refund(w, at, cost)
+		return m.buckets.refund(w, t, at, cost)
 	case formLevel:
 		return m.level.refund(w, t, at, cost)
 	case formFixed:

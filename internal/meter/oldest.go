@@ -31,7 +31,7 @@ func (m *Meter) RefundOldest(w []uint64, b *shard.Blocks, t int64, cost uint64) 
 		}
 		return uint64(b.Drop(w, int(min(cost, m.n))))
 	case formSpill:
-		return m.spill.refundOldest(w, b, cost)
+		return m.spill.refundOldest(w, b, t, cost)
 	case formRing:
 		return m.ring.refundOldest(w, w[ringHead:], cost)
 	case formBuckets:
@@ -46,7 +46,7 @@ func (m *Meter) RefundOldest(w []uint64, b *shard.Blocks, t int64, cost uint64) 
 
 func (b *buckets) refundOldest(w []uint64, t int64, cost uint64) (taken uint64) {
 	older, newer := w[1]>>32, w[1]&bucketFull
-	if b.first(t) <= b.last(int64(w[0])-1) { // else it has left
+	if !b.gone(w, t) {
 		if older == bucketFull {
 			return 0
 		}

@@ -12,8 +12,8 @@ import (
 // When these have all left, it is times again. So a key that is seen a few times
 // in a span, as most are, costs one cache line and is counted exactly, and one
 // that is seen often costs no more than its slots. Without memory for a block it
-// counts in the two slots of a coarse, in the record: it may then refuse too much,
-// but only who has used up N in two spans.
+// counts in two slots as long as the span, in the record: it may then refuse too
+// much, but only who has used up N in two spans.
 //
 // When times go to their slots, those that have left the window stay behind. So
 // never more is used than if slots had counted from the start, and never less
@@ -23,11 +23,12 @@ import (
 // had left by then must not be taken out of its slot.
 //
 // The first word has, beside what [shard.Blocks] keeps there, whether the ring's
-// slots count, 1 bit, or those of a coarse, 1 bit; and then the ring's bits, see
-// slotRing, or the number of times. With no times, word 1 is anything.
+// slots count, 1 bit, or the two long ones, 1 bit; and then the ring's bits, see
+// slotRing, or the number of times. With no times, word 1 is anything. With two
+// long slots, words 1 and 2 are those of buckets, and 3 says since when they count.
 type spillRing struct {
 	ring   slotRing
-	coarse coarse
+	coarse buckets // whole
 }
 
 const (
@@ -35,13 +36,14 @@ const (
 	spillCoarse = 1 << 18
 	spillTimes  = 1<<16 - 1
 	spillBits   = spillSlots | spillCoarse | ringBits
+
+	coarseSince = 3
 )
 
 func newSpillRing(n uint64, span, resolution int64) spillRing {
-	return spillRing{
-		ring:   newSlotRing(n, span, resolution),
-		coarse: coarse{slots{width: span, span: span, resolution: resolution}},
-	}
+	r := spillRing{ring: newSlotRing(n, span, resolution), coarse: newBuckets(span, resolution)}
+	r.coarse.whole = true
+	return r
 }
 
 // words returns how many words a block has.
@@ -64,12 +66,12 @@ func (r *spillRing) advance(w []uint64, b *shard.Blocks, t int64) uint64 {
 	case slotted(w):
 		if t >= int64(w[ringLeaves]) {
 			r.ring.expire(w, b.Block(w), t)
-			return r.settle(w, b)
+			return r.settle(w, b, t)
 		}
 		return w[ringSum]
 	case coarsely(w):
-		r.coarse.advance(w, t)
-		return r.settle(w, b)
+		r.coarse.advance(w[1:], t)
+		return r.settle(w, b, t)
 	case int64(w[1]) <= t-r.ring.span:
 		return r.drop(w, t)
 	}
@@ -77,8 +79,8 @@ func (r *spillRing) advance(w []uint64, b *shard.Blocks, t int64) uint64 {
 }
 
 // settle returns how much is in slots, and gives them up if nothing is.
-func (r *spillRing) settle(w []uint64, b *shard.Blocks) uint64 {
-	used := r.used(w)
+func (r *spillRing) settle(w []uint64, b *shard.Blocks, t int64) uint64 {
+	used := r.used(w, t)
 	if used == 0 {
 		b.Clear(w)
 	}
@@ -102,12 +104,12 @@ func dropTimes(w []uint64, i, k int) uint64 {
 	return w[0] & spillTimes
 }
 
-func (r *spillRing) used(w []uint64) uint64 {
+func (r *spillRing) used(w []uint64, t int64) uint64 {
 	switch {
 	case slotted(w):
 		return w[ringSum]
 	case coarsely(w):
-		return coarseUsed(w)
+		return r.coarse.used(w[1:], t)
 	}
 	return w[0] & spillTimes
 }
@@ -139,7 +141,8 @@ func (r *spillRing) add(w []uint64, b *shard.Blocks, t int64, cost uint64) {
 		r.ring.charge(w, b.Block(w), t, cost)
 		return
 	}
-	r.coarse.charge(w, t, cost)
+	r.coarse.advance(w[1:], t)
+	r.coarse.charge(w[1:], cost)
 }
 
 // spill puts the times into slots at t.
@@ -152,30 +155,24 @@ func (r *spillRing) spill(w []uint64, b *shard.Blocks, t int64) {
 		c := b.Block(w)
 		c[len(c)-1], w[ringSum] = uint64(t), 0
 	} else {
-		first := t
-		if n > 0 {
-			first = int64(times[0])
-		}
-		r.coarse.begin(w, first)
 		w[0] |= spillCoarse
-		w[coarseSince] = uint64(t)
+		w[1], w[2], w[coarseSince] = 0, 0, uint64(t)
 	}
 	for _, at := range times[:n] {
 		r.add(w, b, int64(at), 1)
 	}
-	if n > 0 && coarsely(w) {
-		r.coarse.advance(w, t)
-	}
 }
 
-func (r *spillRing) refund(w []uint64, b *shard.Blocks, at int64, cost uint64) (taken uint64) {
+func (r *spillRing) refund(w []uint64, b *shard.Blocks, t, at int64, cost uint64) (taken uint64) {
 	switch {
 	case slotted(w):
 		if c := b.Block(w); at > since(c)-r.ring.span { // else it stayed behind
 			taken = r.ring.refund(w, c, at, cost)
 		}
 	case coarsely(w):
-		taken = r.coarse.refund(w, at, cost)
+		if at > int64(w[coarseSince])-r.ring.span {
+			taken = r.coarse.refund(w[1:], t, at, cost)
+		}
 	default:
 		for i := 0; i < len(timesOf(w)) && taken < cost; {
 			if int64(timesOf(w)[i]) != at {
@@ -187,22 +184,22 @@ func (r *spillRing) refund(w []uint64, b *shard.Blocks, at int64, cost uint64) (
 		}
 		return taken
 	}
-	r.settle(w, b)
+	r.settle(w, b, t)
 	return taken
 }
 
-func (r *spillRing) refundOldest(w []uint64, b *shard.Blocks, cost uint64) (taken uint64) {
+func (r *spillRing) refundOldest(w []uint64, b *shard.Blocks, t int64, cost uint64) (taken uint64) {
 	switch {
 	case slotted(w):
 		taken = r.ring.refundOldest(w, b.Block(w), cost)
 	case coarsely(w):
-		taken = r.coarse.refundOldest(w, cost)
+		taken = r.coarse.refundOldest(w[1:], t, cost)
 	default:
 		taken = min(cost, w[0]&spillTimes)
 		dropTimes(w, 0, int(taken))
 		return taken
 	}
-	r.settle(w, b)
+	r.settle(w, b, t)
 	return taken
 }
 
@@ -215,7 +212,7 @@ func (r *spillRing) until(w []uint64, b *shard.Blocks, most uint64) int64 {
 		}
 		return r.ring.until(w, b.Block(w), most)
 	case coarsely(w):
-		return r.coarse.until(w, most)
+		return r.coarse.until(w[1:], most)
 	}
 	return int64(w[w[0]&spillTimes-most]) + r.ring.span
 }
@@ -239,7 +236,7 @@ func (r *spillRing) each(w []uint64, b *shard.Blocks, t int64, yield func(int64,
 	case slotted(w):
 		r.ring.each(w, b.Block(w), t, yield)
 	case coarsely(w):
-		r.coarse.each(w, t, yield)
+		r.coarse.each(w[1:], t, yield)
 	default:
 		for _, at := range timesOf(w) {
 			if !yield(int64(at), 1) {

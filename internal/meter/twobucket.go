@@ -11,13 +11,17 @@ import "math"
 // A count that is full stays full, is not weighed and gives nothing back.
 type buckets struct {
 	slots
+	whole bool // the older bucket is not weighed, but counts until it has left
 }
 
 const bucketFull = math.MaxUint32
 
 func newBuckets(span, resolution int64) buckets {
-	return buckets{slots{width: span, span: span, resolution: resolution}}
+	return buckets{slots: slots{width: span, span: span, resolution: resolution}}
 }
+
+// gone reports whether the older bucket has left the window at t.
+func (b *buckets) gone(w []uint64, t int64) bool { return b.first(t) > b.last(int64(w[0])-1) }
 
 func (b *buckets) advance(w []uint64, t int64) uint64 {
 	if newer := int64(w[0]); !b.holds(newer, t) {
@@ -34,7 +38,7 @@ func (b *buckets) advance(w []uint64, t int64) uint64 {
 
 func (b *buckets) used(w []uint64, t int64) uint64 {
 	older, newer := w[1]>>32, w[1]&bucketFull
-	if older == bucketFull && b.first(t) <= b.last(int64(w[0])-1) {
+	if (b.whole || older == bucketFull) && !b.gone(w, t) {
 		return older + newer
 	}
 	return newer + b.weigh(older, int64(w[0])-1, t)
@@ -44,11 +48,11 @@ func (b *buckets) charge(w []uint64, cost uint64) {
 	w[1] += min(cost, bucketFull-w[1]&bucketFull)
 }
 
-func (b *buckets) refund(w []uint64, at int64, cost uint64) uint64 {
+func (b *buckets) refund(w []uint64, t, at int64, cost uint64) uint64 {
 	shift := uint(0)
-	switch newer := int64(w[0]); b.number(at) {
-	case newer:
-	case newer - 1:
+	switch newer, k := int64(w[0]), b.number(at); {
+	case k == newer:
+	case k == newer-1 && !b.gone(w, t):
 		shift = 32
 	default:
 		return 0
@@ -65,11 +69,11 @@ func (b *buckets) refund(w []uint64, at int64, cost uint64) uint64 {
 func (b *buckets) until(w []uint64, most uint64) int64 {
 	older, newer := w[1]>>32, w[1]&bucketFull
 	switch {
-	case newer > most && newer < bucketFull:
+	case newer > most && newer < bucketFull && !b.whole:
 		return b.lighter(newer, int64(w[0]), most)
 	case newer > most:
 		return b.lighter(newer, int64(w[0]), 0)
-	case older < bucketFull:
+	case older < bucketFull && !b.whole:
 		return b.lighter(older, int64(w[0])-1, most-newer)
 	}
 	return b.lighter(older, int64(w[0])-1, 0)
