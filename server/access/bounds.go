@@ -46,7 +46,7 @@ func (b Bounds) WithDefaults() (Bounds, error) {
 		b.PeerConnections = max(b.MaxConnections/2, 1)
 	}
 	if b.Drain < 0 {
-		return b, fmt.Errorf("Drain is %v; allowed is 0 (10s) or more", b.Drain)
+		return b, fmt.Errorf("%s is %v; allowed is 0 (10s) or more", "Drain", b.Drain)
 	}
 	if b.Drain == 0 {
 		b.Drain = 10 * time.Second
