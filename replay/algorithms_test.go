@@ -15,14 +15,15 @@ import (
 )
 
 // clientLog returns a log of a dozen clients, some of them busy, over some weeks,
-// as lines and as moments.
+// as lines and as moments. Its first quarter has no pauses, so that a limit whose
+// burst a busy client needs half a minute to use up denies in every such log.
 func clientLog(t *testing.T, events int) (data []byte, moments []moment) {
 	rnd := seeded(t)
 	at := time.Date(2026, 1, 30, 23, 59, 50, 0, time.UTC)
 	var records []record
-	for range events {
+	for i := range events {
 		at = at.Add(time.Duration(rnd.IntN(150)) * time.Millisecond)
-		if rnd.IntN(200) == 0 {
+		if i >= events/4 && rnd.IntN(200) == 0 {
 			at = at.Add(time.Duration(rnd.IntN(40)) * time.Hour)
 		}
 		client := fmt.Sprint("c", rnd.IntN(1+rnd.IntN(12)))
