@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,9 @@ func BenchmarkDecisions(b *testing.B) {
 	b.Run("echo", func(b *testing.B) { benchmarkEcho(b, check) })
 	b.Run("check", func(b *testing.B) { benchmarkServer(b, "/v1/check", check, nil) })
 	b.Run("take", func(b *testing.B) { benchmarkServer(b, "/v1/take", take, nil) })
+	b.Run("check by 100", func(b *testing.B) {
+		benchmarkServer(b, "/v1/check", `{"events":[`+strings.Repeat(`{"event":{"client":"203.0.113.%[1]d","path":"/x"},"cost":1},`, 99)+`{"event":{"client":"203.0.113.%[1]d","path":"/x"}}]}`, nil)
+	})
 	b.Run("check with token", func(b *testing.B) {
 		all := tokens(b)
 		benchmarkServer(b, "/v1/check", check, func(c *Config) { c.Tokens = tokensOf(all) })
@@ -79,7 +83,7 @@ func drive(addr, path, body string, share <-chan int) error {
 	defer conn.Close()
 	out := []byte("POST " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer " + checkToken +
 		"\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
-	in := make([]byte, 4096)
+	in := make([]byte, 1<<16)
 	for range share {
 		if _, err := conn.Write(out); err != nil {
 			return err
@@ -87,11 +91,11 @@ func drive(addr, path, body string, share <-chan int) error {
 		for n := 0; ; {
 			m, err := conn.Read(in[n:])
 			if err != nil {
-				return fmt.Errorf("%w after %s", err, in[:n])
+				return fmt.Errorf("%w after %.200s", err, in[:n])
 			}
 			if n += m; in[n-2] == '}' && in[n-1] == '\n' {
 				if string(in[:15]) != "HTTP/1.1 200 OK" {
-					return fmt.Errorf("answered %s", in[:n])
+					return fmt.Errorf("answered %.200s", in[:n])
 				}
 				break
 			}

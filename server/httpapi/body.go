@@ -145,7 +145,12 @@ type failure struct {
 	Detail string      `json:"detail"`
 }
 
-func failureOf(err error) *failure {
+// appendFailure appends what a list of answers has for an error.
+func appendFailure(dst []byte, err error) []byte {
 	e := asAPI(err)
-	return &failure{e.code, e.detail}
+	dst = append(dst, `{"error":{"code":`...)
+	dst = appendText(dst, string(e.code))
+	dst = append(dst, `,"detail":`...)
+	dst = appendText(dst, e.detail)
+	return append(dst, "}}"...)
 }

@@ -138,9 +138,16 @@ func clip(s string) string {
 	return s
 }
 
+// netHTTPLength is up to where net/http tells the length of an answer by itself. A
+// longer one it would send in chunks.
+const netHTTPLength = 2048
+
 // send sends c.out as the answer.
 func (c *call) send(status int, media []string) error {
 	c.w.Header()["Content-Type"] = media
+	if len(c.out) > netHTTPLength {
+		c.w.Header()["Content-Length"] = []string{strconv.Itoa(len(c.out))}
+	}
 	c.wrote = true
 	if status != http.StatusOK {
 		c.w.WriteHeader(status)

@@ -65,8 +65,8 @@ func decide(c *call) error {
 	ev := c.caller.Event()
 	s := scan{b: c.body}
 	cost, ok := s.check(ev)
-	if !ok {
-		return c.decideAny()
+	if !ok || !s.atEnd() {
+		return c.decideMany()
 	}
 	if err := checkCost("cost", cost); err != nil {
 		return err
@@ -80,8 +80,30 @@ func decide(c *call) error {
 
 // decided answers with one decision.
 func (c *call) decided(d *ratelimit.Decision) error {
-	c.out = appendDecision(c.out[:0], d)
+	c.out = append(appendDecision(c.out[:0], d), '\n')
 	return c.send(200, jsonType)
+}
+
+// decideMany is decide for a list in the usual form. Nothing is judged before all of
+// the body has been read.
+func (c *call) decideMany() error {
+	s := scan{b: c.body}
+	n, ok := s.many("events", func() bool {
+		_, ok := s.check(c.caller.Event())
+		return ok
+	})
+	if !ok {
+		return c.decideAny()
+	}
+	return c.batch(n, func(int) (d ratelimit.Decision, err error) {
+		s.next()
+		ev := c.caller.Event()
+		cost, _ := s.check(ev)
+		if err := checkCost("cost", cost); err != nil {
+			return d, err
+		}
+		return c.caller.Check(ev, cost)
+	})
 }
 
 // decideAny is decide for bodies of any form.
@@ -108,17 +130,21 @@ func (c *call) batch(n int, judge func(i int) (ratelimit.Decision, error)) error
 	if n < 1 || n > maxBatch {
 		return badArg("the list has %d entries; allowed are 1 to %d", n, maxBatch)
 	}
-	out := verdicts{make([]verdict, n)}
+	c.out = append(c.out[:0], `{"decisions":[`...)
 	for i := range n {
+		if i > 0 {
+			c.out = append(c.out, ',')
+		}
 		d, err := judge(i)
 		if err != nil {
 			c.caller.Failed()
-			out.Decisions[i].Error = failureOf(err)
+			c.out = appendFailure(c.out, err)
 			continue
 		}
-		out.Decisions[i].decision = new(decisionOf(&d))
+		c.out = appendDecision(c.out, &d)
 	}
-	return c.answer(&out)
+	c.out = append(c.out, "]}\n"...)
+	return c.send(200, jsonType)
 }
 
 // check judges one event, or only looks.
@@ -171,8 +197,8 @@ func (c *call) fill(fields map[string]string) (*match.Event, error) {
 func take(c *call) error {
 	s := scan{b: c.body}
 	rule, key, cost, ok := s.take(c)
-	if !ok {
-		return c.takeAny()
+	if !ok || !s.atEnd() {
+		return c.takeMany()
 	}
 	if err := checkCost("cost", cost); err != nil {
 		return err
@@ -182,6 +208,26 @@ func take(c *call) error {
 		return err
 	}
 	return c.decided(&d)
+}
+
+// takeMany is to take what decideMany is to decide.
+func (c *call) takeMany() error {
+	s := scan{b: c.body}
+	n, ok := s.many("takes", func() bool {
+		_, _, _, ok := s.take(c)
+		return ok
+	})
+	if !ok {
+		return c.takeAny()
+	}
+	return c.batch(n, func(int) (d ratelimit.Decision, err error) {
+		s.next()
+		rule, key, cost, _ := s.take(c)
+		if err := checkCost("cost", cost); err != nil {
+			return d, err
+		}
+		return c.caller.Take(rule, key, cost)
+	})
 }
 
 // takeAny is take for bodies of any form.

@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/lately-go/lately/server/engine"
 )
@@ -30,6 +32,43 @@ func TestLongValue(t *testing.T) {
 	}
 	if w := post(s, "/v1/check", `{"event":{"client":"203.0.113.5","path":"/`+long+`"}}`); w.Code != 200 || !strings.Contains(w.Body.String(), `"remaining":59`) {
 		t.Errorf("a long path that is only matched: %d %s", w.Code, w.Body)
+	}
+}
+
+// A list is judged in its order, and answered the same in whatever form it comes: an
+// escape in it, and encoding/json reads it. One that is broken at its end counts nothing.
+func TestListsInAnyForm(t *testing.T) {
+	for path, items := range map[string][]string{
+		"/v1/check": {`{"event":{"client":"203.0.113.5","path":"/"}}`, `{"event":{"client":"203.0.113.6","path":"/"},"cost":0}`, `{"event":{"client":"203.0.113.5","path":"/"},"cost":3}`, `{"event":{"client":"203.0.113.7","path":"/"},"cost":61}`},
+		"/v1/take":  {`{"rule":"per-client","key":"203.0.113.5"}`, `{"rule":"none","key":"a"}`, `{"rule":"per-client","key":["203.0.113.5"],"cost":3}`, `{"rule":"per-client","key":"203.0.113.7","cost":61}`},
+	} {
+		name := map[string]string{"/v1/check": "events", "/v1/take": "takes"}[path]
+		list := `{"` + name + `":[` + strings.Join(items, ", ") + strings.Repeat(", "+items[3], 20) + `]}`
+		synctest.Test(t, func(t *testing.T) {
+			usual, other := newServer(t, nil), newServer(t, nil)
+			wantProblem(t, post(usual, path, list[:len(list)-1]), 400, engine.BadArg)
+			one, two := post(usual, path, list), post(other, path, strings.ReplaceAll(list, "203", `\u0032\u0030\u0033`))
+			if one.Code != 200 || one.Body.String() != two.Body.String() || one.Header().Get("Content-Length") != strconv.Itoa(one.Body.Len()) {
+				t.Errorf("%s: %d %v %s\nand with escapes: %d %s", path, one.Code, one.Header(), one.Body, two.Code, two.Body)
+			}
+			var got struct {
+				Decisions []struct {
+					Remaining *uint64
+					Error     *failure
+				}
+			}
+			if err := json.Unmarshal(one.Body.Bytes(), &got); err != nil || len(got.Decisions) != len(items)+20 {
+				t.Fatalf("%s: %s: %v", path, one.Body, err)
+			}
+			for i, v := range got.Decisions {
+				if failed := i == 1; failed != (v.Error != nil) || failed == (v.Remaining != nil) {
+					t.Errorf("%s: entry %d is not as it should be: %s", path, i, one.Body)
+				}
+			}
+			if left := got.Decisions[2].Remaining; left == nil || *left != 56 {
+				t.Errorf("%s: left after 1 and 3 of 60 are not 56: %s", path, one.Body)
+			}
+		})
 	}
 }
 

@@ -42,7 +42,7 @@ func appendDecision(dst []byte, d *ratelimit.Decision) []byte {
 	dst = appendText(dst, d.Rule)
 	dst = append(dst, `,"banned_until_ms":`...)
 	dst = strconv.AppendInt(dst, engine.EpochMillis(d.BannedUntil), 10)
-	return append(dst, "}\n"...)
+	return append(dst, '}')
 }
 
 // waitMillis returns d in milliseconds, rounded up, and -1 for [ratelimit.Never].

@@ -98,6 +98,30 @@ func (s *scan) member(first bool) (name []byte, ok bool) {
 // maxFields is how many fields an event may have.
 const maxFields = 64
 
+// many reads the body as {name:[...]}, each entry with item, and returns how many
+// entries there are. The scan is then before the first of them, for next.
+func (s *scan) many(name string, item func() bool) (n int, ok bool) {
+	if !s.is('{') {
+		return 0, false
+	}
+	if got, ok := s.member(true); !ok || string(got) != name || !s.is('[') {
+		return 0, false
+	}
+	from := s.i
+	for !s.is(']') {
+		if n > 0 && !s.is(',') || !item() {
+			return 0, false
+		}
+		n++
+	}
+	ok = s.is('}') && s.atEnd()
+	s.i = from
+	return n, ok
+}
+
+// next goes to the next entry that many has found.
+func (s *scan) next() { s.is(',') }
+
 // check reads {"event":{...},"cost":n} into ev, whose fields are views of the body.
 func (s *scan) check(ev *match.Event) (cost uint64, ok bool) {
 	cost = 1
@@ -124,7 +148,7 @@ func (s *scan) check(ev *match.Event) (cost uint64, ok bool) {
 			return 0, false
 		}
 	}
-	return cost, event && s.atEnd()
+	return cost, event
 }
 
 // event reads an object of texts into ev.
@@ -179,7 +203,7 @@ func (s *scan) take(c *call) (rule, key string, cost uint64, ok bool) {
 			return "", "", 0, false
 		}
 	}
-	return rule, key, cost, rules && keys && s.atEnd()
+	return rule, key, cost, rules && keys
 }
 
 // key reads one text, or a list of texts that it joins in c.key. No text has the

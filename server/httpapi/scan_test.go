@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,10 +13,13 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// strictly decodes b as the slow way does.
-func strictly(b []byte, v any) error {
-	c := call{body: b}
-	return c.decode(v)
+// lists are usual, too.
+var lists = []string{
+	`{"events":[{"event":{"client":"203.0.113.9"},"cost":2},{"event":{"client":"203.0.113.9"}}]}`,
+	" {\t\"events\" : [ { \"event\" : { } } , { \"cost\" : 0 , \"event\" : { \"a\" : \"b\" } } ] } ",
+	`{"events":[]}`,
+	`{"takes":[{"rule":"login","key":["192.0.2.1","ada"],"cost":3},{"rule":"login","key":"ada"}]}`,
+	`{"takes":[]}`,
 }
 
 var usual = []string{
@@ -36,10 +40,59 @@ func TestScanTakesTheUsual(t *testing.T) {
 		one, other := scan{b: []byte(text)}, scan{b: []byte(text)}
 		_, ok := one.check(&ev)
 		_, _, _, ok2 := other.take(new(call))
+		if (!ok || !one.atEnd()) && (!ok2 || !other.atEnd()) {
+			t.Errorf("%s is not taken", text)
+		}
+	}
+	for _, text := range lists {
+		_, ok := eventsOf([]byte(text))
+		_, ok2 := takesOf([]byte(text))
 		if !ok && !ok2 {
 			t.Errorf("%s is not taken", text)
 		}
 	}
+}
+
+// eventsOf reads a list of events with two scans of it, as decideMany does.
+func eventsOf(body []byte) (list []scannedEvent, ok bool) {
+	s := scan{b: body}
+	n, ok := s.many("events", func() bool {
+		_, ok := s.check(new(match.Event))
+		return ok
+	})
+	for range n {
+		var e scannedEvent
+		s.next()
+		e.cost, _ = s.check(&e.event)
+		list = append(list, e)
+	}
+	return list, ok
+}
+
+type scannedEvent struct {
+	event match.Event
+	cost  uint64
+}
+
+// takesOf is eventsOf for takes.
+func takesOf(body []byte) (list []scannedTake, ok bool) {
+	s := scan{b: body}
+	n, ok := s.many("takes", func() bool {
+		_, _, _, ok := s.take(new(call))
+		return ok
+	})
+	for range n {
+		var e scannedTake
+		s.next()
+		e.rule, e.key, e.cost, _ = s.take(new(call))
+		list = append(list, e)
+	}
+	return list, ok
+}
+
+type scannedTake struct {
+	rule, key string
+	cost      uint64
 }
 
 var unusual = []string{
@@ -55,10 +108,40 @@ func TestScanLeavesTheUnusual(t *testing.T) {
 	for _, text := range unusual {
 		var ev match.Event
 		one, other := scan{b: []byte(text)}, scan{b: []byte(text)}
-		if _, ok := one.check(&ev); ok {
+		if _, ok := one.check(&ev); ok && one.atEnd() {
 			t.Errorf("check takes %s", text)
 		}
-		if _, _, _, ok := other.take(new(call)); ok {
+		if _, _, _, ok := other.take(new(call)); ok && other.atEnd() {
+			t.Errorf("take takes %s", text)
+		}
+		if text == "" {
+			continue // a list of none is usual
+		}
+		for _, list := range []string{`{"events":[` + text + `]}`, `{"events":[{"event":{}},` + text + `]}`, text} {
+			if _, ok := eventsOf([]byte(list)); ok {
+				t.Errorf("check takes %s", list)
+			}
+		}
+		for _, list := range []string{`{"takes":[` + text + `]}`, `{"takes":[{"rule":"r","key":"k"},` + text + `]}`, text} {
+			if _, ok := takesOf([]byte(list)); ok {
+				t.Errorf("take takes %s", list)
+			}
+		}
+	}
+}
+
+var unusualLists = []string{
+	`{"events":[{"event":{}},]}`, `{"events":[,{"event":{}}]}`, `{"events":[{"event":{}}{"event":{}}]}`, `{"events":[{"event":{}}]`, `{"events":[{"event":{}}]}}`,
+	`{"events":[{"event":{}}],"cost":1}`, `{"events":[{"event":{}}],"events":[]}`, `{"events":{}}`, `{"events":null}`, `{"events":[[]]}`, `{"events":[{"event":{}}`,
+	`{"takes":[{"rule":"r","key":"k"},]}`, `{"takes":[{"rule":"r","key":"k"}],"rule":"r"}`, `{"takes":[{"rule":"r","key":"k"}]} x`,
+}
+
+func TestScanLeavesUnusualLists(t *testing.T) {
+	for _, text := range unusualLists {
+		if _, ok := eventsOf([]byte(text)); ok {
+			t.Errorf("check takes %s", text)
+		}
+		if _, ok := takesOf([]byte(text)); ok {
 			t.Errorf("take takes %s", text)
 		}
 	}
@@ -66,41 +149,76 @@ func TestScanLeavesTheUnusual(t *testing.T) {
 
 // What the scan takes, encoding/json takes as well, and for the same.
 func FuzzScan(f *testing.F) {
-	for _, text := range append(usual, unusual...) {
+	for _, text := range slices.Concat(usual, unusual, lists, unusualLists) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if !utf8.Valid(body) {
 			return // no scan sees it
 		}
-		var ev match.Event
+		var one scannedEvent
 		s := scan{b: body}
-		if cost, ok := s.check(&ev); ok {
-			var req checkRequest
-			if err := strictly(body, &req); err != nil {
-				t.Fatalf("%q is taken; encoding/json says %v", body, err)
-			}
-			if req.Event == nil || req.Events != nil || req.At != nil || req.Cost == nil && cost != 1 || req.Cost != nil && *req.Cost != cost {
+		if cost, ok := s.check(&one.event); ok && s.atEnd() {
+			one.cost = cost
+			req := strictly[checkRequest](t, body)
+			if req.Events != nil || !one.is(&req.checkItem) {
 				t.Fatalf("%q: cost %d; encoding/json has %+v", body, cost, req)
-			}
-			for name, value := range req.Event {
-				if got := string(ev.GetNamed(name)); got != value {
-					t.Fatalf("%q: %q is %q; encoding/json has %q", body, name, got, value)
-				}
 			}
 		}
 		s = scan{b: body}
-		if rule, key, cost, ok := s.take(new(call)); ok {
-			var req takeRequest
-			if err := strictly(body, &req); err != nil {
-				t.Fatalf("%q is taken; encoding/json says %v", body, err)
+		if rule, key, cost, ok := s.take(new(call)); ok && s.atEnd() {
+			req := strictly[takeRequest](t, body)
+			if got := (scannedTake{rule, key, cost}); req.Takes != nil || !got.is(&req.takeItem) {
+				t.Fatalf("%q: %+v; encoding/json has %+v", body, got, req)
 			}
-			want, err := new(call).joined(req.Key)
-			if err != nil || req.Rule != rule || want != key || req.Takes != nil || req.Cost == nil && cost != 1 || req.Cost != nil && *req.Cost != cost {
-				t.Fatalf("%q: %q %q %d; encoding/json has %+v (%v)", body, rule, key, cost, req, err)
+		}
+		if list, ok := eventsOf(body); ok {
+			req := strictly[checkRequest](t, body)
+			same := slices.EqualFunc(list, req.Events, func(e scannedEvent, want checkItem) bool { return e.is(&want) })
+			if req.Events == nil || req.Event != nil || req.Cost != nil || req.At != nil || !same {
+				t.Fatalf("%q: %d events; encoding/json has %+v", body, len(list), req)
+			}
+		}
+		if list, ok := takesOf(body); ok {
+			req := strictly[takeRequest](t, body)
+			same := slices.EqualFunc(list, req.Takes, func(e scannedTake, want takeItem) bool { return e.is(&want) })
+			if req.Takes == nil || req.Rule != "" || req.Key != nil || req.Base64 != nil || req.Cost != nil || !same {
+				t.Fatalf("%q: %+v; encoding/json has %+v", body, list, req)
 			}
 		}
 	})
+}
+
+// strictly decodes a body that the scan has taken as the slow way does.
+func strictly[T any](t *testing.T, body []byte) *T {
+	t.Helper()
+	var v T
+	c := call{body: body}
+	if err := c.decode(&v); err != nil {
+		t.Fatalf("%q is taken; encoding/json says %v", body, err)
+	}
+	return &v
+}
+
+func (e *scannedEvent) is(want *checkItem) bool {
+	for name, value := range want.Event {
+		if string(e.event.GetNamed(name)) != value {
+			return false
+		}
+	}
+	return want.Event != nil && want.At == nil && e.cost == costSaid(want.Cost)
+}
+
+func (e *scannedTake) is(want *takeItem) bool {
+	key, err := new(call).joined(want.Key)
+	return err == nil && want.Base64 == nil && e.rule == want.Rule && e.key == key && e.cost == costSaid(want.Cost)
+}
+
+func costSaid(n *uint64) uint64 {
+	if n == nil {
+		return 1
+	}
+	return *n
 }
 
 // No body of any bytes does anything but be answered.
