@@ -78,8 +78,8 @@ func (l *Limiter) localFor(set *Set) (*Memory, error) {
 //     its end, and all others at the time of the last event. So never more is
 //     admitted than under the new limit with the true times: neither limit is
 //     exceeded because of the change. A bucket (GCRA, TokenBucket, LeakyBucket)
-//     holds no more than its burst and N, so one that is lowered and raised again
-//     forgets what was above that in between.
+//     holds no more than its burst and as much again, or N if that is more, so one
+//     that is lowered and raised again forgets what was above that in between.
 //   - What is under way (InFlight) and what has come (all others) are not carried
 //     into one another.
 //   - Bans that hold go on.

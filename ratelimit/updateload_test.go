@@ -287,8 +287,8 @@ func within(t, end int64) uint64 {
 // window has more than the larger of the old limit and the new admits at worst, and
 // nobody comes out of a ban.
 //
-// Of buckets, this is checked over one change at a time: what is above burst and N
-// of a bucket is cut off, so that one which is lowered far and raised again at once
+// Of buckets, this is checked over one change at a time: what is above twice
+// the burst of a bucket, or burst and N, is cut off, so that one which is lowered far and raised again at once
 // does not know all that had come.
 func TestUpdateUnderLoad(t *testing.T) {
 	regimes, changes := 1, 200

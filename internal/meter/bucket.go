@@ -24,7 +24,7 @@ func NewBucket(n, burst uint64, span time.Duration) (b Bucket, ok bool) {
 	if ns > int64(MaxSpan) || ns == int64(MaxSpan) && rest > 0 {
 		return Bucket{}, false
 	}
-	b.level.most = ns + int64(span)
+	b.level.most = ns + int64(span) // of no account: nothing is charged beyond the burst
 	return b, true
 }
 

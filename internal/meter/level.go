@@ -15,18 +15,26 @@ import (
 //	1  the rest, in 1/n ns; only if n does not divide the span
 //
 // So nothing drifts, whatever n and the span. What is charged beyond the burst
-// counts up to n more: after one span at the latest, an event fits again.
+// counts up to as much again, or up to n more if that is more: after one span, or
+// as long as the burst takes to drain, an event fits again.
 type level struct {
 	n, burst uint64
 	span     uint64
-	most     int64 // the furthest that the time of empty is ahead: burst and n
-	wide     bool  // whether there is word 1
+	wide     bool // whether there is word 1
+
+	// most is the furthest that the time of empty is ahead. Being twice what the
+	// burst takes, at least, it is not reached by charges that fit: see refund.
+	most int64
 }
 
 func newLevel(n, burst uint64, span int64) level {
 	l := level{n: n, burst: burst, span: uint64(span), wide: uint64(span)%n != 0}
-	drain, _ := l.takes(burst)
-	l.most = drain + span
+	drain, rest := l.takes(burst)
+	more := drain
+	if rest > 0 {
+		more++
+	}
+	l.most = drain + max(more, span)
 	return l
 }
 
@@ -122,7 +130,9 @@ func (l *level) charge(w []uint64, t int64, cost uint64) {
 // told from what would have drained anyway. So the bucket drains what is taken
 // back first, and there is no credit. Nor is there one for what was not charged
 // because it was too far beyond the burst: then the bucket was at its most after
-// at, and would still seem to be.
+// at, so that it seemed to be empty no sooner than most after at, and still does.
+// That never holds of a bucket whose charges all fitted: it is empty a burst from
+// now at the latest, and what is left to take back was charged less than that ago.
 func (l *level) refund(w []uint64, t, at int64, cost uint64) uint64 {
 	empty, rest := l.empty(w, t)
 	ns, more := l.takes(cost)

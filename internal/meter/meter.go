@@ -193,7 +193,8 @@ func (m *Meter) Fits(w []uint64, b *shard.Blocks, cost uint64) uint64 {
 }
 
 // Charge counts cost at t, also beyond the limit: counts saturate, a log keeps
-// the newest N, and a bucket counts at most N beyond its burst. It cannot fail
+// the newest N, and a bucket counts at most its burst, or N if that is more, beyond
+// its burst. It cannot fail
 // after Room for as much; without, a log may forget its oldest times.
 func (m *Meter) Charge(w []uint64, b *shard.Blocks, t int64, cost uint64) {
 	switch m.form {

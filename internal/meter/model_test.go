@@ -37,8 +37,9 @@ func newModel(m *meter.Meter, c meter.Config) model {
 		return &calendarModel{period: c.Period, zone: zone}
 	}
 	most := new(big.Int).Mul(new(big.Int).SetUint64(m.Most()), big.NewInt(int64(c.Span)))
-	most.Div(most, new(big.Int).SetUint64(c.N))
-	return &levelModel{n: c.N, span: c.Span, most: most.Int64() + int64(c.Span)}
+	most, rest := most.QuoRem(most, new(big.Int).SetUint64(c.N), new(big.Int))
+	more := most.Int64() + int64(rest.Sign())
+	return &levelModel{n: c.N, span: c.Span, most: most.Int64() + max(more, int64(c.Span))}
 }
 
 type charge struct {

@@ -2,6 +2,7 @@ package meter_test
 
 import (
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -100,6 +101,50 @@ func TestRefundIsNoCredit(t *testing.T) {
 				t.Fatalf("%+v: %s", c, credit)
 			}
 		}
+	}
+}
+
+// TestRefundOfABusyBucket takes back from buckets that hold several times N and
+// never run empty, where nothing was charged that did not fit: what is left is what
+// was there, less what was charged and cannot have drained since.
+func TestRefundOfABusyBucket(t *testing.T) {
+	rnd := seeded(t)
+	back := 0
+	for range 300 {
+		n := 1 + rnd.Uint64N(12)
+		c := meter.Config{Kind: meter.GCRA, N: n, Burst: n + rnd.Uint64N(4*n), Span: []time.Duration{time.Second, 7 * time.Second}[rnd.IntN(2)]}
+		s := newSubject(t, c)
+		m := &levelModel{n: n, span: c.Span}
+		level, last := new(big.Rat), int64(0)
+		var charged charges
+		for range 200 {
+			now := last + rnd.Int64N(2*int64(c.Span)/int64(n))
+			m.drain(level, now-last)
+			last = now
+			if cost := 1 + rnd.Uint64N(c.Burst); s.take(now, cost) {
+				level.Add(level, new(big.Rat).SetUint64(cost))
+				charged.charge(now, cost)
+			}
+			if rnd.IntN(4) == 0 && len(charged) > 0 {
+				i := max(len(charged)-1-rnd.IntN(8), 0)
+				r := charged[i]
+				charged = slices.Delete(charged, i, i+1)
+				s.refund(now, r.t, r.cost)
+				left := m.drain(new(big.Rat).SetUint64(r.cost), now-r.t)
+				if left.Sign() > 0 && now-r.t > int64(c.Span) {
+					back++
+				}
+				if level.Sub(level, left); level.Sign() < 0 {
+					level.SetInt64(0)
+				}
+			}
+			if used, want := s.used(now), ceil(level); used != want {
+				t.Fatalf("%+v: at %d, %d used, want %d", c, now, used, want)
+			}
+		}
+	}
+	if back == 0 {
+		t.Error("nothing was taken back of what is older than the span: the test has no teeth")
 	}
 }
 

@@ -193,8 +193,8 @@ func chargeLaterCase(c *check) {
 				if o := after.Subjects[0].Outcome; c.config.Pass == nil && (!o.Refused || o.Remaining != 0 || o.RetryAfter <= 0) {
 					c.fatal("%v: settled to %d under a limit of %d, and then %+v, want a refusal", a, actual, n, o)
 				}
-				// A bucket counts N beyond its burst at most, and all else leaves
-				// with its slot.
+				// A bucket whose burst is N counts N beyond it at most, and all else
+				// leaves with its slot.
 				s.pass(2*max(c.config.Unit, time.Second) + c.config.Unit)
 				if after := s.raw(n, false, about(0, "k")); !admitted(after) {
 					c.fatal("%v: settled to %d under a limit of %d, it never recovers: %+v", a, actual, n, after.Subjects[0].Outcome)

@@ -259,12 +259,15 @@ func (b *bucket) level(t int64) *big.Int {
 
 func (b *bucket) used(t int64) uint64 { return ceilDiv(b.level(t), b.span) }
 
-// charge counts at most N beyond the burst.
+// charge counts at most as much again beyond the burst, or N if that is more.
 func (b *bucket) charge(t int64, cost uint64) {
 	level := b.level(t)
 	level.Add(level, new(big.Int).Mul(new(big.Int).SetUint64(cost), b.span))
-	cap := new(big.Int).Add(b.burst, b.n)
-	cap.Mul(cap, b.span)
+	cap := new(big.Int).Set(b.n)
+	if b.burst.Cmp(cap) > 0 {
+		cap.Set(b.burst)
+	}
+	cap.Add(cap, b.burst).Mul(cap, b.span)
 	if level.Cmp(cap) > 0 {
 		level = cap
 	}
