@@ -167,12 +167,7 @@ func (i *Interceptor) decide(c *Call, p *plan, h *hold) Verdict {
 	} else {
 		v.Decision, c.outcomes = i.limiter.Judge(i.limiter.Now(), &c.event, h.cost, c.outcomes[:0])
 	}
-	if len(c.outcomes) > 0 && c.outcomes[0].Set != p.set {
-		c.outcomes = c.outcomes[:0] // they are of other rules
-	}
-	if len(c.outcomes) == 0 {
-		c.outcomes = p.appendDeciding(c.outcomes, &v.Decision)
-	}
+	c.outcomes = p.policies.Known(c.outcomes, &v.Decision)
 	v.Outcomes = c.outcomes
 	if i.config.Observe != nil {
 		i.config.Observe(c, v)
@@ -218,4 +213,25 @@ func (i *Interceptor) tell(c *Call, p *plan, v *Verdict) {
 		md[pushbackField] = []string{strconv.FormatInt(pushback(c.ctx, d.RetryAfter), 10)}
 	}
 	_ = grpc.SetTrailer(c.ctx, md)
+}
+
+// The metadata of draft-ietf-httpapi-ratelimit-headers-11.
+const (
+	policyField = "ratelimit-policy"
+	limitField  = "ratelimit"
+)
+
+// addLimits adds to md what the draft says of v. buf is memory for it.
+func (p *plan) addLimits(md metadata.MD, v *Verdict, buf []byte) []byte {
+	buf, policies := p.policies.Append(buf[:0], v.Outcomes, &v.Decision)
+	if policies == 0 {
+		return buf
+	}
+	text := string(buf)
+	values := []string{text[:policies], text[policies:]}
+	md[policyField] = values[0:1:1]
+	if len(buf) > policies {
+		md[limitField] = values[1:2:2]
+	}
+	return buf
 }

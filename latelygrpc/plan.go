@@ -2,22 +2,23 @@ package latelygrpc
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/lately-go/lately/internal/quota"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
 // A plan is what an Interceptor makes of one Set.
 type plan struct {
-	set     *ratelimit.Set
-	sources []source
-	rules   []rulePolicy
-	holds   bool // an admitted call holds something until it is over
+	set      *ratelimit.Set
+	sources  []source
+	policies quota.Policies
+	subjects []string // what the rules count by; empty when hidden
+	holds    bool     // an admitted call holds something until it is over
 }
 
 // A source is where one field of the event comes from.
@@ -105,7 +106,7 @@ func onlyCalls(r *ratelimit.Rule) bool {
 
 // newPlan returns the plan of set. Fields that come from nowhere stay absent.
 func (i *Interceptor) newPlan(set *ratelimit.Set) *plan {
-	p := &plan{set: set}
+	p := &plan{set: set, policies: quota.New(set, i.config.HideNames)}
 	for _, name := range set.Fields() {
 		if s, err := newSource(name, i.config.Fields); err == nil {
 			p.sources = append(p.sources, s)
@@ -113,7 +114,11 @@ func (i *Interceptor) newPlan(set *ratelimit.Set) *plan {
 	}
 	for n := range set.Len() {
 		r := set.Rule(n)
-		p.rules = append(p.rules, newRulePolicy(r, n, i.config.HideNames))
+		subject := r.Key.String()
+		if i.config.HideNames {
+			subject = ""
+		}
+		p.subjects = append(p.subjects, subject)
 		p.holds = p.holds || r.Algorithm == ratelimit.InFlight || r.Algorithm == ratelimit.LeakyBucket
 	}
 	return p
@@ -127,38 +132,6 @@ func (i *Interceptor) current() *plan {
 		i.plan.Store(p)
 	}
 	return p
-}
-
-// rule returns the rule that o is about, or nil if the rules were changed
-// between the plan and the decision.
-func (p *plan) rule(o *ratelimit.Outcome) *rulePolicy {
-	if o.Rule >= len(p.rules) {
-		return nil
-	}
-	return &p.rules[o.Rule]
-}
-
-// numberOf returns the number of the rule of that name, or -1.
-func (p *plan) numberOf(rule string) int {
-	for n := range p.rules {
-		if p.set.Rule(n).Name == rule {
-			return n
-		}
-	}
-	return -1
-}
-
-// appendDeciding appends what the deciding rule said of a refused event, as far
-// as the decision tells it: a reservation has no outcomes then.
-func (p *plan) appendDeciding(os []ratelimit.Outcome, d *ratelimit.Decision) []ratelimit.Outcome {
-	n := p.numberOf(d.Rule)
-	if d.Allowed || n < 0 || d.RetryAfter == 0 { // the last when the store failed
-		return os
-	}
-	return append(os, ratelimit.Outcome{
-		Rule: n, Set: p.set, Refused: true, Banned: !d.BannedUntil.IsZero(), BannedUntil: d.BannedUntil,
-		Limit: d.Limit, Remaining: d.Remaining, RetryAfter: d.RetryAfter, ResetAfter: d.ResetAfter,
-	})
 }
 
 // fill makes c's event what p's rules look at.
@@ -223,6 +196,3 @@ func appendHost(dst []byte, host string) []byte {
 	}
 	return dst
 }
-
-// toInt64 returns n, or the largest int64 if it is larger.
-func toInt64(n uint64) int64 { return int64(min(n, math.MaxInt64)) }

@@ -75,8 +75,8 @@ func (p *plan) status(v *Verdict) *status.Status {
 
 // nameOf returns what clients call the rule of that name.
 func (p *plan) nameOf(rule string) string {
-	if n := p.numberOf(rule); n >= 0 {
-		return p.rules[n].name
+	if r := p.policies.Named(rule); r != nil {
+		return r.Name
 	}
 	return ""
 }
@@ -104,31 +104,15 @@ func explain(d *ratelimit.Decision, rule string) (reason string, code codes.Code
 // quotaFailure names the policies that refused, in the order of the rules.
 func (p *plan) quotaFailure(v *Verdict) *errdetails.QuotaFailure {
 	q := new(errdetails.QuotaFailure)
-	d := &v.Decision
-	for i := range v.Outcomes {
-		o := &v.Outcomes[i]
-		r := p.rule(o)
-		if r == nil || r.shadow || !o.Refused || o.Skipped || o.Banned == d.BannedUntil.IsZero() {
-			continue
+	for o, by := range p.policies.Violated(v.Outcomes, &v.Decision) {
+		violation := &errdetails.QuotaFailure_Violation{Subject: p.subjects[o.Rule], QuotaId: by.Name, Description: "banned"}
+		if !by.Ban {
+			violation.QuotaValue = int64(min(by.Quota, math.MaxInt64))
+			violation.Description = fmt.Sprintf("the limit is %d", by.Quota)
 		}
-		q.Violations = append(q.Violations, r.violation(o))
+		q.Violations = append(q.Violations, violation)
 	}
 	return q
-}
-
-// violation names the policy by which o refused.
-func (p *rulePolicy) violation(o *ratelimit.Outcome) *errdetails.QuotaFailure_Violation {
-	limit := p.tightest(o)
-	if o.Banned || limit == nil {
-		return &errdetails.QuotaFailure_Violation{Subject: p.subject, QuotaId: p.name, Description: "banned"}
-	}
-	quota := p.quota(limit, o)
-	return &errdetails.QuotaFailure_Violation{
-		Subject:     p.subject,
-		QuotaId:     limit.name,
-		QuotaValue:  toInt64(quota),
-		Description: fmt.Sprintf("the limit is %d", quota),
-	}
 }
 
 // pushbackField tells gRPC's retries when to try again: see gRPC proposal A6.
@@ -149,4 +133,12 @@ func pushback(ctx context.Context, wait time.Duration) int64 {
 		return noRetry
 	}
 	return ms
+}
+
+// roundUp returns d rounded up to a multiple of unit.
+func roundUp(d, unit time.Duration) time.Duration {
+	if down := d.Truncate(unit); down < d {
+		return down + unit
+	}
+	return d
 }

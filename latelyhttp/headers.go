@@ -3,8 +3,9 @@ package latelyhttp
 import (
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/lately-go/lately/internal/quota"
 )
 
 // Headers is which fields tell clients of limits. The zero Headers is Draft11.
@@ -58,10 +59,10 @@ func (m *Middleware) writeHeaders(h http.Header, p *plan, v *Verdict, buf []byte
 
 func (m *Middleware) writeLegacy(h http.Header, v *Verdict) {
 	d := &v.Decision
-	if d.Rule == "" || storeFailed(d) {
+	if d.Rule == "" || quota.StoreFailed(d) {
 		return
 	}
-	reset := seconds(d.ResetAfter)
+	reset := quota.Seconds(d.ResetAfter)
 	if m.headers == LegacyEpoch {
 		reset = time.Now().Add(d.ResetAfter + time.Second - 1).Unix()
 	}
@@ -74,21 +75,9 @@ func (m *Middleware) writeLegacy(h http.Header, v *Verdict) {
 
 // writeDraft writes both fields of the draft into one string that they share.
 func (p *plan) writeDraft(h http.Header, v *Verdict, buf []byte) []byte {
-	buf = buf[:0]
-	for i := range v.Outcomes {
-		if r := p.rule(&v.Outcomes[i]); r != nil && !r.shadow {
-			buf = r.appendPolicies(buf, &v.Outcomes[i])
-		}
-	}
-	policies := len(buf)
+	buf, policies := p.policies.Append(buf[:0], v.Outcomes, &v.Decision)
 	if policies == 0 {
 		return buf
-	}
-	for i := range v.Outcomes {
-		o := &v.Outcomes[i]
-		if r := p.rule(o); r != nil && !r.shadow && !o.Skipped && len(r.limits) > 0 {
-			buf = r.appendLimits(buf, policies, o, &v.Decision)
-		}
 	}
 	text := string(buf)
 	values := []string{text[:policies], text[policies:]}
@@ -105,47 +94,4 @@ func addField(h http.Header, name string, value []string) {
 		value = append(before, value...)
 	}
 	h[name] = value
-}
-
-// comma appends what stands between the items of a list that begins at start.
-func comma(buf []byte, start int) []byte {
-	if len(buf) > start {
-		return append(buf, ", "...)
-	}
-	return buf
-}
-
-// seconds returns d in seconds, rounded up.
-func seconds(d time.Duration) int64 {
-	s := int64(d / time.Second)
-	if d%time.Second > 0 {
-		s++
-	}
-	return s
-}
-
-// maxSFInteger is the largest Integer of RFC 9651.
-const maxSFInteger = 999_999_999_999_999
-
-// quoteSF returns s as a String of RFC 9651. These have ASCII only: any other
-// byte is written as %XX.
-func quoteSF(s string) string {
-	const hex = "0123456789ABCDEF"
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c < ' ' || c > '~':
-			b.WriteByte('%')
-			b.WriteByte(hex[c>>4])
-			b.WriteByte(hex[c&15])
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }

@@ -218,21 +218,3 @@ func TestHiddenNames(t *testing.T) {
 		t.Errorf("the bodies are\n%s", bodies)
 	}
 }
-
-func TestSeconds(t *testing.T) {
-	for _, c := range []struct {
-		d    time.Duration
-		want int64
-	}{
-		{0, 0},
-		{1, 1},
-		{time.Second - 1, 1},
-		{time.Second, 1},
-		{time.Second + 1, 2},
-		{math.MaxInt64, 9223372037},
-	} {
-		if got := seconds(c.d); got != c.want {
-			t.Errorf("%v is %d s; want %d", c.d, got, c.want)
-		}
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/quota"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -103,12 +104,11 @@ type Middleware struct {
 
 // A plan is what the middleware makes of one Set.
 type plan struct {
-	set     *ratelimit.Set
-	fillers []filler
-	client  bool // a filler wants the client's text
-	holds   bool // a rule has to hear of the end of a request
-	rules   []rulePolicy
-	numbers map[string]int // of a rule, by its name
+	set      *ratelimit.Set
+	fillers  []filler
+	client   bool // a filler wants the client's text
+	holds    bool // a rule has to hear of the end of a request
+	policies quota.Policies
 }
 
 // state is the memory of one request while it is judged.
@@ -174,15 +174,13 @@ func (m *Middleware) Check(s *ratelimit.Set) error {
 
 // newPlan returns the plan of s. Fields that nothing fills in stay absent.
 func (m *Middleware) newPlan(s *ratelimit.Set) *plan {
-	p := &plan{set: s, numbers: make(map[string]int, s.Len())}
+	p := &plan{set: s, policies: quota.New(s, m.hideNames)}
 	p.fillers, _ = newFillers(s, m.fields)
 	for _, f := range p.fillers {
 		p.client = p.client || f.kind == fillClient
 	}
 	for i := range s.Len() {
 		r := s.Rule(i)
-		p.rules = append(p.rules, newRulePolicy(r, i, m.hideNames))
-		p.numbers[r.Name] = i
 		p.holds = p.holds || r.Algorithm == ratelimit.InFlight || r.Algorithm == ratelimit.LeakyBucket
 	}
 	return p
@@ -196,15 +194,6 @@ func (m *Middleware) current() *plan {
 		m.plan.Store(p)
 	}
 	return p
-}
-
-// rule returns the rule that o is about, or nil if it is of other rules: those
-// of a change that was undone at once.
-func (p *plan) rule(o *ratelimit.Outcome) *rulePolicy {
-	if o.Rule >= len(p.rules) {
-		return nil
-	}
-	return &p.rules[o.Rule]
 }
 
 // Wrap returns a handler that judges requests and hands those that are admitted
@@ -273,25 +262,7 @@ func (m *Middleware) judge(p *plan, s *state, r *http.Request) (v Verdict, pass 
 	} else {
 		v.Decision, s.outcomes = m.limiter.Judge(m.limiter.Now(), &s.event, cost, s.outcomes[:0])
 	}
-	if len(s.outcomes) > 0 && s.outcomes[0].Set != p.set {
-		s.outcomes = s.outcomes[:0] // they are of other rules
-	}
-	if len(s.outcomes) == 0 && !v.Decision.Allowed {
-		s.outcomes = p.appendDeciding(s.outcomes, &v.Decision)
-	}
+	s.outcomes = p.policies.Known(s.outcomes, &v.Decision)
 	v.Outcomes = s.outcomes
 	return v, pass
-}
-
-// appendDeciding appends what the deciding rule said, as far as the decision
-// tells it.
-func (p *plan) appendDeciding(os []ratelimit.Outcome, d *ratelimit.Decision) []ratelimit.Outcome {
-	i, ok := p.numbers[d.Rule]
-	if !ok || storeFailed(d) {
-		return os
-	}
-	return append(os, ratelimit.Outcome{
-		Rule: i, Set: p.set, Refused: true, Banned: !d.BannedUntil.IsZero(), BannedUntil: d.BannedUntil,
-		Limit: d.Limit, Remaining: d.Remaining, RetryAfter: d.RetryAfter, ResetAfter: d.ResetAfter,
-	})
 }

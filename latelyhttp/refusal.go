@@ -1,13 +1,13 @@
 package latelyhttp
 
 import (
-	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/lately-go/lately/internal/quota"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -32,7 +32,7 @@ func problemOf(d *ratelimit.Decision) *problem {
 	switch {
 	case !d.BannedUntil.IsZero():
 		return &abnormalUsage
-	case !storeFailed(d):
+	case !quota.StoreFailed(d):
 		return &quotaExceeded
 	case errors.Is(d.Err, ratelimit.ErrKeyTooLong):
 		return &fieldTooLarge
@@ -40,17 +40,11 @@ func problemOf(d *ratelimit.Decision) *problem {
 	return &reducedCapacity
 }
 
-// storeFailed reports whether d is the refusal of a rule that is closed while
-// its store is away. The refusals of limits have a RetryAfter, or Never.
-func storeFailed(d *ratelimit.Decision) bool {
-	return !d.Allowed && d.RetryAfter == 0 && d.BannedUntil.IsZero()
-}
-
 // refuse answers r, which v refuses.
 func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, p *plan, s *state, v *Verdict) {
 	h := w.Header()
 	if v.Decision.RetryAfter > 0 {
-		wait := seconds(v.Decision.RetryAfter) + rand.Int64N(int64(m.jitter/time.Second)+1)
+		wait := quota.Seconds(v.Decision.RetryAfter) + rand.Int64N(int64(m.jitter/time.Second)+1)
 		h["Retry-After"] = []string{strconv.FormatInt(wait, 10)}
 	}
 	h["Cache-Control"] = []string{"no-store"}
@@ -87,32 +81,16 @@ func (p *plan) appendProblem(buf []byte, problem *problem, v *Verdict) []byte {
 // appendViolated appends the names of the policies that refused the event.
 func (p *plan) appendViolated(buf []byte, v *Verdict) []byte {
 	start := len(buf)
-	banned := !v.Decision.BannedUntil.IsZero()
-	for i := range v.Outcomes {
-		o := &v.Outcomes[i]
-		r := p.rule(o)
-		if r == nil || r.shadow || !o.Refused || o.Skipped || o.Banned != banned {
-			continue
+	for _, violation := range p.policies.Violated(v.Outcomes, &v.Decision) {
+		if len(buf) > start {
+			buf = append(buf, ", "...)
 		}
-		name := r.json
-		if !o.Banned && len(r.limits) > 0 {
-			name = r.tightest(o).json
-		}
-		buf = append(comma(buf, start), name...)
+		buf = append(buf, violation.JSON...)
 	}
 	if len(buf) == start { // the store failed, and its rule is closed
-		if i, ok := p.numbers[v.Decision.Rule]; ok {
-			buf = append(buf, p.rules[i].json...)
+		if r := p.policies.Named(v.Decision.Rule); r != nil {
+			buf = append(buf, r.JSON...)
 		}
 	}
 	return buf
-}
-
-// quoteJSON returns s as a JSON string.
-func quoteJSON(s string) string {
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic(err) // unreachable: every string has a form
-	}
-	return string(b)
 }

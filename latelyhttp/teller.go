@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/lately-go/lately/internal/quota"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -18,13 +19,7 @@ type Teller struct {
 
 // NewTeller returns the Teller of decisions under set.
 func NewTeller(set *ratelimit.Set) *Teller {
-	t := &Teller{plan{set: set, numbers: make(map[string]int, set.Len())}}
-	for i := range set.Len() {
-		r := set.Rule(i)
-		t.plan.rules = append(t.plan.rules, newRulePolicy(r, i, false))
-		t.plan.numbers[r.Name] = i
-	}
-	return t
+	return &Teller{plan{set: set, policies: quota.New(set, false)}}
 }
 
 // Set returns the rules that t knows.
@@ -35,7 +30,7 @@ func (t *Teller) Set() *ratelimit.Set { return t.plan.set }
 // none of the first two.
 func (t *Teller) WriteHeaders(h http.Header, d *ratelimit.Decision) {
 	if !d.Allowed && d.RetryAfter > 0 {
-		h["Retry-After"] = []string{strconv.FormatInt(seconds(d.RetryAfter), 10)}
+		h["Retry-After"] = []string{strconv.FormatInt(quota.Seconds(d.RetryAfter), 10)}
 	}
 	v := t.verdict(d)
 	t.plan.writeDraft(h, &v, nil)
@@ -51,11 +46,5 @@ func (t *Teller) AppendProblem(dst []byte, d *ratelimit.Decision) (body []byte, 
 
 // verdict returns what is known of d.
 func (t *Teller) verdict(d *ratelimit.Decision) Verdict {
-	v := Verdict{Decision: *d, Set: t.plan.set}
-	if !d.Allowed {
-		v.Outcomes = t.plan.appendDeciding(nil, d)
-	} else if i, ok := t.plan.numbers[d.Rule]; ok {
-		v.Outcomes = []ratelimit.Outcome{{Rule: i, Limit: d.Limit, Remaining: d.Remaining, ResetAfter: d.ResetAfter}}
-	}
-	return v
+	return Verdict{Decision: *d, Set: t.plan.set, Outcomes: t.plan.policies.Deciding(nil, d)}
 }

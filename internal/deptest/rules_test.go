@@ -35,11 +35,12 @@ replay         -> rules, match, accesslog, ratelimit, hotkey, lately, github.com
 
 client      -> hotkey, ratelimit, match, lately, internal/resp
 rules       -> match, ratelimit, hotkey, github.com/goccy/go-yaml
-latelyhttp  -> ratelimit, hotkey, match, lately
-latelygrpc  -> ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf
+latelyhttp  -> internal/quota, ratelimit, hotkey, match, lately
+latelygrpc  -> internal/quota, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf
 latelyredis -> ratelimit, hotkey, match, lately
 latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_golang
 
+internal/quota      -> ratelimit
 ratelimit           -> match, lately, internal/meter, internal/ring, internal/shard, internal/sketch, internal/invariants
 ratelimit/storetest -> ratelimit, match, lately
 hotkey              -> match, lately, internal/ring, internal/shard, internal/sketch, internal/invariants
