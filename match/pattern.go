@@ -57,9 +57,10 @@ func (p *pattern) matches(v []byte) bool {
 
 // glob matches v against a pattern with stars. On a mismatch it goes back to
 // the last '*' that can still take a byte, and when that one meets '/', to the
-// last "**". Each star is gone back to at most len(v) times, so the cost is at
-// most O(len(p) * len(v)^2) for a "**" followed by a '*', and no input makes
-// it exponential.
+// last "**". What comes behind that must then begin in another segment: begun
+// later in the same one, it would come to the same '*' no sooner, or in the
+// segments behind to the same end. So each byte of v is looked at a number of
+// times that depends on p only.
 func glob(p, v []byte) bool {
 	const none = -1
 	i, j := 0, 0
@@ -86,6 +87,13 @@ func glob(p, v []byte) bool {
 		case one != none && oneAt < len(v) && v[oneAt] != '/':
 			oneAt++
 			i, j = one, oneAt
+		case two != none && one != none:
+			hop := bytes.IndexByte(v[twoAt:], '/')
+			if hop < 0 {
+				return false
+			}
+			twoAt += hop + 1
+			i, j, one = two, twoAt, none
 		case two != none && twoAt < len(v):
 			twoAt++
 			i, j, one = two, twoAt, none

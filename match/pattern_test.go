@@ -115,6 +115,19 @@ func TestPatternEffort(t *testing.T) {
 	}
 }
 
+// TestPatternEffortIsLinear matches values that strangers make long; what took
+// quadratic time would not end.
+func TestPatternEffortIsLinear(t *testing.T) {
+	for pattern, unit := range map[string]string{
+		"**.php*": ".php", "**a*b*c": "ab", "**a*/b*c": "a", "/**a*b*/c*d": "ab/", "**/*.php": "a/.", "**a*b*c*d": "abc",
+	} {
+		p := newPattern(pattern)
+		if p.matches([]byte("/" + strings.Repeat(unit, 1<<20) + "/bx/")) {
+			t.Errorf("%q matches a value without its end", pattern)
+		}
+	}
+}
+
 func FuzzGlob(f *testing.F) {
 	f.Add("/api/**", "/api/v1")
 	f.Add("a*b**c*d", "a1b/2/c3d")
