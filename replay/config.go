@@ -40,7 +40,8 @@ type Config struct {
 	Format string
 
 	// Year is the year of the first line of a syslog file. By default the
-	// file's modification time gives the year of the last line.
+	// file's modification time gives the year of the last line: the last one
+	// in which the last event is not after that time.
 	Year int
 
 	// Resolution is what event times are floored to. Default 1 s; allowed is

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -59,6 +60,7 @@ func TestCompression(t *testing.T) {
 		{"a gzip member ends within a line", append(gzipped(t, data[:1001]), gzipped(t, data[1001:])...), 5000},
 		{"zstd", zstdOf(t, data), 5000},
 		{"two zstd frames", append(zstdOf(t, data), zstdOf(t, data)...), 10000},
+		{"zstd behind a frame to skip", append([]byte("\x5e\x2a\x4d\x18\x04\x00\x00\x00skip"), zstdOf(t, data)...), 5000},
 		{"bzip2", bz, 2},
 		{"no final newline", data[:len(data)-1], 5000},
 		{"one byte", []byte("x"), 1},
@@ -75,6 +77,56 @@ func TestCompression(t *testing.T) {
 				t.Errorf("by standard input %d lines, want %d", s.Lines, r.Lines)
 			}
 		})
+	}
+}
+
+// TestByteOrderMark has a mark in front of the first line, as programs on Windows
+// write it. It is no part of that line, and nothing else is left out.
+func TestByteOrderMark(t *testing.T) {
+	const mark = "\ufeff"
+	line := clfAt(1, "a", "/")
+	for _, c := range []struct {
+		data      string
+		good, bad int64
+	}{
+		{mark + line, 1, 0},
+		{mark + line + mark + line, 2, 0},
+		{mark, 0, 0},
+		{mark + "\n" + line, 1, 1},
+		{mark + mark + line + line, 2, 0},
+	} {
+		r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log", []byte(c.data))}, Format: "clf"})
+		if r.Parsed != c.good || r.Bad != c.bad || len(r.Problems) > 0 {
+			t.Errorf("%q: %d parsed, %d bad, problems %q", c.data, r.Parsed, r.Bad, r.Problems)
+		}
+		if want := 1 + strings.Count(strings.TrimPrefix(c.data, mark), mark); c.good > 0 && r.Keys != want {
+			t.Errorf("%q: %d clients, want %d", c.data, r.Keys, want)
+		}
+	}
+}
+
+// TestBadTextIsCutBetweenCharacters has a bad line of which 200 bytes would end
+// within a character: its text in JSON would be taken for no UTF-8.
+func TestBadTextIsCutBetweenCharacters(t *testing.T) {
+	for _, line := range []string{strings.Repeat("é", 200), "x" + strings.Repeat("é", 200), strings.Repeat("😀", 99), "xx" + strings.Repeat("日", 99)} {
+		r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log", []byte(line))}, Format: "clf"})
+		if bad := r.BadLines[0]; !bad.Cut || !strings.HasPrefix(line, bad.Text) || !utf8.ValidString(bad.Text) || len(bad.Text) < 197 {
+			t.Errorf("%d bytes %q", len(bad.Text), bad.Text)
+		}
+	}
+}
+
+// TestDamagedBeyondRecognition has a file whose damage leaves no line in order:
+// both are said, as the one explains the other.
+func TestDamagedBeyondRecognition(t *testing.T) {
+	gz := gzipped(t, bytes.Repeat([]byte("not a log\n"), 10))
+	path := writeFile(t, "file", gz[:len(gz)-4])
+	r, err := replay.Run(t.Context(), replay.Config{Files: []string{path}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Problems) != 2 || !strings.Contains(r.Problems[0], "ends too early") || !strings.Contains(r.Problems[1], "no known log format") {
+		t.Errorf("problems %q", r.Problems)
 	}
 }
 

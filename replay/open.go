@@ -46,7 +46,7 @@ func (r *run) open(path string) (*source, error) {
 			return nil, readError(path, err)
 		}
 		s.Reader = z
-	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}), isSkippable(magic):
 		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			closeFile()
@@ -59,6 +59,12 @@ func (r *run) open(path string) (*source, error) {
 		s.Reader = buffered
 	}
 	return s, nil
+}
+
+// isSkippable reports whether magic begins a skippable frame of zstd (RFC 8878,
+// 3.1.2), as a file of pzstd does.
+func isSkippable(magic []byte) bool {
+	return len(magic) == 4 && magic[0]&^0x0f == 0x50 && bytes.Equal(magic[1:], []byte{0x2a, 0x4d, 0x18})
 }
 
 func (r *run) openRaw(path string) (raw io.Reader, modified time.Time, closeFile func(), err error) {

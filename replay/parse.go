@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/match"
@@ -129,7 +130,11 @@ const maxBadText = 200
 func (w *worker) bad(p *parsed, line []byte) {
 	p.bad++
 	if len(p.badLines) < w.run.BadLines {
-		cut := line[:min(len(line), maxBadText)]
+		end := min(len(line), maxBadText)
+		for end < len(line) && end > maxBadText-utf8.UTFMax && !utf8.RuneStart(line[end]) { // not within a character
+			end--
+		}
+		cut := line[:end]
 		p.badLines = append(p.badLines, BadLine{Line: p.lines, Text: string(cut), Cut: len(cut) < len(line)})
 	}
 }

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -193,6 +194,9 @@ func (r *run) cutFile(ctx context.Context, file int, src io.Reader, seq *int, qu
 	known, lines := false, false
 	for ctx.Err() == nil {
 		data, tooLong := c.next(*buffers.Get().(*[]byte))
+		if !lines { // programs on Windows put a mark in front that is no part of the first line
+			data = bytes.TrimPrefix(data, []byte("\ufeff"))
+		}
 		if len(data) == 0 && !tooLong {
 			break
 		}
@@ -200,6 +204,9 @@ func (r *run) cutFile(ctx context.Context, file int, src io.Reader, seq *int, qu
 		if len(data) > 0 && !known {
 			known = true
 			if r.formats[file], err = r.formatOf(r.Files[file], data); err != nil {
+				if failure := c.failure(); failure != nil { // of which that may come
+					r.problems = append(r.problems, readError(r.Files[file], failure))
+				}
 				return err
 			}
 		}

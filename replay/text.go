@@ -266,11 +266,14 @@ func epochStamp(sec string) string {
 	if err != nil {
 		return sec
 	}
-	text := stamp(time.Unix(n, 0))
-	if part != "" {
-		text += "." + part
+	nanos, err := strconv.ParseInt((part + "000000000")[:9], 10, 64)
+	if err != nil {
+		return sec
 	}
-	return text
+	if sec[0] == '-' {
+		nanos = -nanos
+	}
+	return time.Unix(n, nanos).UTC().Format("2006-01-02 15:04:05.999999999")
 }
 
 // long writes a duration in its two largest units.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lately-go/lately/replay"
 )
@@ -39,6 +40,27 @@ func TestTimelineBars(t *testing.T) {
 		covered := int64(r.Bar.Seconds()) * int64(len(r.Timeline))
 		if sum != int64(n) || len(r.Timeline) > 60 || covered < int64(n) || covered-int64(n) >= int64(r.Bar.Seconds()) {
 			t.Errorf("%d events, one a second: %d in %d bars of %v", n, sum, len(r.Timeline), r.Bar)
+		}
+	}
+}
+
+// TestTimesBefore1970 has parts of a second that are counted back from zero.
+func TestTimesBefore1970(t *testing.T) {
+	log := writeFile(t, "log", []byte("-1.75,a\n-1,b\n-0.5,c\n0,d\n2.25,e\n"))
+	hot, err := replay.ParseWhatIf(replay.Hot, "client:1/1s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := mustRun(t, replay.Config{Files: []string{log}, Format: smallFormat, Resolution: 250 * time.Millisecond, WhatIfs: []replay.WhatIf{hot}})
+	var out bytes.Buffer
+	if err := r.WriteText(&out, replay.TextStyle{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"1969-12-31 23:59:58.25  a", "1969-12-31 23:59:59  b", "1969-12-31 23:59:59.5  c", "1970-01-01 00:00:00  d", "1970-01-01 00:00:02.25  e",
+	} {
+		if !strings.Contains(out.String(), want+"\n") {
+			t.Errorf("there is no %q in\n%s", want, out.Bytes())
 		}
 	}
 }

@@ -121,11 +121,29 @@ func (r *run) date(blocks []*parsed, modified time.Time) {
 	}
 	first := r.Year
 	if first == 0 {
-		first = modified.UTC().Year() - steps
+		first = yearOfFirst(blocks, offsets, steps, modified)
 	}
 	for i, b := range blocks {
 		r.dateBlock(b, first+offsets[i])
 	}
+}
+
+// yearOfFirst returns the year of a file's first line: the last one in which the
+// last event, of which offsets say in how many years after the first its block
+// begins, is not after the file. Clocks that write a line may be ahead of UTC.
+func yearOfFirst(blocks []*parsed, offsets []int, steps int, modified time.Time) int {
+	const furthestAhead = 14 * time.Hour
+	latest := modified.UTC().Add(furthestAhead)
+	first := latest.Year() - steps
+	for i, b := range slices.Backward(blocks) {
+		if n := len(b.times); n > 0 {
+			if t, ok := accesslog.InYear(time.Unix(b.times[n-1], 0), first+offsets[i]); ok && t.After(latest) {
+				first--
+			}
+			break
+		}
+	}
+	return first
 }
 
 func (r *run) dateBlock(b *parsed, year int) {

@@ -11,8 +11,8 @@ import (
 // log that spans more time than the rules can count in nanoseconds, from 1720
 // to 2220, has its empty stretches shortened to more than any rule remembers,
 // so that each window holds the events that it would. A calendar has no stretch
-// to spare: events beyond these years are then judged at their ends, which is
-// a problem to report.
+// to spare, and rules that remember for years may have too few: events beyond
+// what can be counted are then judged at its ends, which is a problem to report.
 func (r *run) judgingTimes(times []int64) (at []int64, problem string) {
 	if len(times) == 0 {
 		return times, ""
@@ -30,12 +30,15 @@ func (r *run) judgingTimes(times []int64) (at []int64, problem string) {
 	for i := 1; i < len(moments); i++ {
 		short[i] = short[i-1] + min(moments[i]-moments[i-1], longest)
 	}
+	if r.clock.time(short[len(short)-1]).Year() >= 2220 {
+		problem = "the events span more time than rules that remember them for years can count; the last ones are judged at its end"
+	}
 	at = make([]int64, len(times))
 	for i, t := range times {
 		place, _ := slices.BinarySearch(moments, t)
 		at[i] = short[place]
 	}
-	return at, ""
+	return at, problem
 }
 
 // byCalendar reports whether a limit counts by the calendar.

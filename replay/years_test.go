@@ -45,6 +45,11 @@ func TestSyslogYears(t *testing.T) {
 		{"a leap day, given", sshd("Feb 29 12:00:00"), 2000, "2000-02-29", 0, time.Time{}},
 		{"a leap day in a common year", sshd(may) + sshd("Feb 29 12:00:00") + sshd(may), 1900, "1900-05-08 1900-05-08", 1, time.Time{}},
 		{"leap days of two years", sshd("Feb 29 12:00:00") + sshd(dec) + sshd(jan) + sshd("Feb 29 12:00:00"), 2020, "2020-02-29 2020-12-31 2021-01-01", 1, time.Time{}},
+		{"copied in the year after", sshd("Nov 30 00:00:00") + sshd(dec), 0, "2023-11-30 2023-12-31", 0, time.Time{}},
+		{"behind UTC at the new year", sshd("Dec 31 23:30:00"), 0, "2023-12-31", 0, time.Date(2024, 1, 1, 4, 30, 0, 0, time.UTC)},
+		{"ahead of UTC at the new year", sshd(dec) + sshd(jan), 0, "2023-12-31 2024-01-01", 0, time.Date(2023, 12, 31, 10, 0, 1, 0, time.UTC)},
+		{"a January, copied at the end of the year", sshd(dec) + sshd(jan), 0, "2022-12-31 2023-01-01", 0, time.Date(2023, 12, 31, 9, 59, 59, 0, time.UTC)},
+		{"copied in the year after, with bad lines at the end", sshd(dec) + strings.Repeat("undated\n", 150_000) + noise(dec), 0, "2023-12-31", 150_001, time.Time{}},
 		{"the file's year is that of UTC", sshd(dec), 0, "2023-12-31", 0, time.Date(2024, 1, 1, 3, 0, 0, 0, time.FixedZone("", 4*3600))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -139,10 +144,31 @@ func TestSyslogYearsAcrossBlocks(t *testing.T) {
 func TestSyslogYearOfStdin(t *testing.T) {
 	before := time.Now().UTC().Year()
 	r := mustRun(t, replay.Config{Files: []string{"-"}, Stdin: strings.NewReader(sshd("Dec 31 23:59:59") + sshd("Jan  1 00:00:01"))})
-	if after := time.Now().UTC().Year(); r.End.UTC().Year() < before || r.End.UTC().Year() > after {
+	if after := time.Now().UTC().Add(14 * time.Hour).Year(); r.End.UTC().Year() < before || r.End.UTC().Year() > after {
 		t.Errorf("the last event is in %v, want %d", r.End.UTC(), after)
 	}
 	if got := fmt.Sprintf("%d %s", r.End.UTC().Year()-r.Start.UTC().Year(), r.Format); got != "1 syslog-sshd" {
 		t.Errorf("years and format: %s", got)
+	}
+}
+
+// TestMoreTimeThanCanBeCounted has events of 9,000 years that no stretch can be
+// taken from, as each is within a rule's memory of the one before.
+func TestMoreTimeThanCanBeCounted(t *testing.T) {
+	var log bytes.Buffer
+	for year := 1; year < 9000; year += 15 {
+		fmt.Fprintf(&log, "%04d-06-01T00:00:00Z,a\n", year)
+	}
+	for limit, problems := range map[string]int{"1/3650d": 1, "1/1h": 0} {
+		r, err := replay.Run(t.Context(), replay.Config{
+			Files: []string{writeFile(t, "log", log.Bytes())}, Format: "csv:time=1@rfc3339,client=2",
+			WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "%s", limit)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Problems) != problems || problems == 0 && *r.Rules[0].Denied != 0 {
+			t.Errorf("%s: problems %q, %d denied", limit, r.Problems, *r.Rules[0].Denied)
+		}
 	}
 }

@@ -18,9 +18,12 @@ type guard struct {
 	content bool // something but comments and document marks was seen
 	ended   bool // a second document would begin here
 
-	flow   []int   // the keys so far in each open '[' and '{'
+	flow   []int   // the keys so far in each open '{', or inList for an open '['
 	blocks []block // the block mappings and lists that are open, outermost first
 }
+
+// inList stands for the keys of a list, which has none.
+const inList = -1
 
 // A block is a mapping or list by indentation: its column, and its keys so far.
 type block struct{ column, keys int }
@@ -61,6 +64,9 @@ func (g *guard) admit(t *token.Token) bool {
 	}
 	g.content = true
 	switch {
+	case t.Type == token.MappingValueType && len(g.flow) > 0 && g.keys() == inList:
+		// The lexer takes a ':' for a key's also within 2001:db8::1, in a list in '{'.
+		return fail("a ':' in a list in brackets makes a key of what is before it; quote a value that has one, as in [\"2001:db8::1\"]")
 	case !g.structure(t, column):
 		return fail("the file is nested too deeply, or has a ']' or '}' too many")
 	case g.keys() > maxKeys:
@@ -73,7 +79,9 @@ func (g *guard) admit(t *token.Token) bool {
 // be.
 func (g *guard) structure(t *token.Token, column int) bool {
 	switch t.Type {
-	case token.SequenceStartType, token.MappingStartType:
+	case token.SequenceStartType:
+		g.flow = append(g.flow, inList)
+	case token.MappingStartType:
 		g.flow = append(g.flow, 0)
 	case token.SequenceEndType, token.MappingEndType:
 		if len(g.flow) == 0 {

@@ -69,7 +69,8 @@ func (r *reader) tree(data []byte) ast.Node {
 	if !r.isText(data) {
 		return nil
 	}
-	tokens := lexer.Tokenize(string(data))
+	// The lexer counts a line twice that ends in a comment and "\r\n".
+	tokens := lexer.Tokenize(strings.ReplaceAll(string(data), "\r\n", "\n"))
 	if len(tokens) > maxTokens {
 		line, column := tokenPosition(tokens[maxTokens])
 		r.failAt(line, column, "the file is too large; allowed is at most %d words and marks", maxTokens)
@@ -145,5 +146,8 @@ func (r *reader) syntax(err error) {
 	r.failAt(line, column, "syntax error: %s", oneLine(at.GetMessage()))
 }
 
-// oneLine returns another's message in one line, as errors are printed.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// oneLine returns another's message in one line, as errors are printed. A tab,
+// which is what such a message may be about, is written as \t.
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(s, "\t", `\t`)), " ")
+}
