@@ -119,7 +119,7 @@ func fold(s *Set, subjects []Subject, cost uint64) (d Decision) {
 		return d
 	}
 	d.RetryAfter, d.Delay = wait, 0
-	if deciding.RetryAfter == Never && deciding.Limit > 0 {
+	if deciding.RetryAfter == Never && !deciding.Banned && 0 < deciding.Limit && deciding.Limit < cost {
 		d.Err = &CostError{Rule: d.Rule, Cost: cost, Limit: deciding.Limit}
 	}
 	return d

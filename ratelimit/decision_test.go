@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"errors"
 	"math"
 	"testing"
 	"time"
@@ -302,5 +303,24 @@ func TestNoRuleMatches(t *testing.T) {
 		if d, o := l.Judge(at(0), &e, 1, nil); d != (ratelimit.Decision{Allowed: true}) || len(o) != 0 {
 			t.Errorf("path %q, client %q: %+v, %+v", path, client, d, o)
 		}
+	}
+}
+
+// TestCostErrorIsAboutALimit asks during a ban for more than the limit allows: what
+// the ban allows is hits, which have no cost.
+func TestCostErrorIsAboutALimit(t *testing.T) {
+	r := limit(t, "r", per(5, time.Minute))
+	r.Ban = &ratelimit.Ban{After: 20, Span: time.Minute, For: time.Hour}
+	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	for range 21 {
+		l.TakeKeyAt(at(0), "k", 1)
+	}
+	d := l.TakeKeyAt(at(0), "k", 10)
+	if d.Allowed || d.BannedUntil.IsZero() || d.RetryAfter != ratelimit.Never || d.Err != nil {
+		t.Errorf("during a ban: %+v", d)
+	}
+	var above *ratelimit.CostError
+	if d = l.TakeKeyAt(at(0), "other", 10); !errors.As(d.Err, &above) || above.Cost != 10 || above.Limit != 5 {
+		t.Errorf("without a ban: %+v", d)
 	}
 }

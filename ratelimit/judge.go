@@ -29,7 +29,7 @@ func (m *Memory) judge(probes []probe, r *Request, now int64) {
 	for i := range probes {
 		p, s := &probes[i], &r.Subjects[i]
 		p.settle(&s.Outcome, r, now, refused || banned, banned)
-		s.Mark = p.records.family.mark()
+		s.Mark = p.records.mark()
 	}
 }
 

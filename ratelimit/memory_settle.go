@@ -18,6 +18,9 @@ func (m *Memory) Settle(s *Settlement) error {
 			continue
 		}
 		if !rs.rules[subject.Outcome.Rule].settle(s, subject, m.stored(subject.Key)) {
+			for done := range i {
+				s.Subjects[done].Outcome.Charged = false // not once more with the next Set
+			}
 			return ErrStale
 		}
 	}
@@ -27,6 +30,9 @@ func (m *Memory) Settle(s *Settlement) error {
 // settle corrects the charge of one subject. It reports false if the table has
 // moved, and has done nothing.
 func (mr *memoryRule) settle(s *Settlement, subject *Subject, stored []byte) bool {
+	if s.Actual > s.Charged && mr.Algorithm != InFlight {
+		return mr.settleMore(s, subject, stored)
+	}
 	rs := mr.records
 	r, hash, state := rs.lockStored(stored)
 	switch state {
@@ -43,24 +49,46 @@ func (mr *memoryRule) settle(s *Settlement, subject *Subject, stored []byte) boo
 	w := r.Words()
 	now := max(s.Now, shard.Time(w[wordNewest]))
 	w[wordNewest] = shard.Stamp(now)
+	back := s.Charged - s.Actual
+	if mr.Algorithm == InFlight {
+		back = s.Charged
+	}
 	for i := range rs.limits {
 		m := &rs.limits[i]
 		m.Advance(w[m.at:], m.blocks, now)
-		switch more := s.Actual - s.Charged; {
-		case mr.Algorithm == InFlight:
-			m.Refund(w[m.at:], m.blocks, now, s.At, s.Charged)
-		case s.Actual < s.Charged:
-			m.Refund(w[m.at:], m.blocks, now, s.At, s.Charged-s.Actual)
-		case s.Actual > s.Charged && m.roomFor(w, more):
-			m.Charge(w[m.at:], m.blocks, now, more)
+		if back > 0 && !(rs.carried(subject.Mark) && now-s.At >= int64(rs.known[i])) {
+			m.Refund(w[m.at:], m.blocks, now, s.At, back)
 		}
 	}
 	return true
 }
 
-// roomFor reports whether cost more can be counted.
-func (m *recordMeter) roomFor(w []uint64, cost uint64) bool {
-	return m.blocks == nil || m.Room(w[m.at:], m.blocks, cost)
+// settleMore charges what was charged too little. A key that has been forgotten
+// since then is counted anew, as by a decision.
+func (mr *memoryRule) settleMore(s *Settlement, subject *Subject, stored []byte) bool {
+	rs := mr.records
+	key := unsafe.String(unsafe.SliceData(stored), len(stored)) // only read
+	hash := rs.table.Hash(key)
+	rs.settled(hash)
+	probes := []probe{{memoryRule: mr, hash: hash, key: key, spot: rs.table.Seek(hash)}}
+	if !lock(probes, &Request{Now: s.Now}) {
+		return false
+	}
+	defer unlock(probes)
+	p := &probes[0]
+	if rs.family.void(hash, subject.Mark) {
+		return true
+	}
+	now, more := newest(probes, s.Now), s.Actual-s.Charged
+	for i := range rs.limits {
+		if p.used(i, now); p.room(i, more) {
+			p.charge(i, now, more)
+		}
+	}
+	if p.held {
+		p.w[wordNewest] = shard.Stamp(now)
+	}
+	return true
 }
 
 // Reset implements [Store]. What is counted in a sketch stays there.

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/lately-go/lately/internal/shard"
 )
@@ -97,6 +98,9 @@ func (rs *records) toSketch(hash uint64, old *records, w []uint64) {
 // is the same; they hold no keys that could be carried.
 func (rs *records) inherit(old *records) {
 	rs.family = old.family
+	for i := range rs.known {
+		rs.known[i] = rs.knownOf(i, old)
+	}
 	rs.now.Store(old.now.Load())
 	rs.floor.Store(old.floor.Load())
 	rs.from.Store(old)
@@ -112,4 +116,32 @@ func (rs *records) inherit(old *records) {
 			}
 		}
 	}
+}
+
+// knownOf returns how long after an event that was charged before rs took over from
+// old the i-th limit surely has it among what it counts. One that had left before
+// must not be given back: with a longer span, or a bucket that drains slower, what
+// is counted of others would seem to be its own.
+func (rs *records) knownOf(i int, old *records) time.Duration {
+	l, was := &rs.layout, &old.layout
+	j, ok := l.heir(i, was)
+	if !ok {
+		return 0
+	}
+	now, before := l.limits[i], was.limits[j]
+	switch {
+	case l.logged(i): // its time tells
+		return math.MaxInt64
+	case was.algorithm.bursts():
+		if !l.algorithm.bursts() || float64(now.N)*float64(before.Span) < float64(before.N)*float64(now.Span) {
+			return 0
+		}
+	case was.algorithm == Fixed || was.algorithm == Calendar:
+		if l.algorithm != was.algorithm || now.Window() != before.Window() || !sameZone(l.zone, was.zone) {
+			return 0
+		}
+	default:
+		return min(old.known[j], before.Window())
+	}
+	return old.known[j]
 }

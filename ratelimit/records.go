@@ -3,8 +3,10 @@ package ratelimit
 import (
 	"iter"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/lately-go/lately/internal/meter"
 	"github.com/lately-go/lately/internal/shard"
@@ -40,6 +42,10 @@ type records struct {
 
 	family *family
 
+	// known is how long each limit surely knows of an event that was charged
+	// before its counts were carried here, see knownOf.
+	known []time.Duration
+
 	sketchBytes int64 // taken from the budget
 	sketchPlan  []sketch.Config
 	sketchMu    sync.Mutex // one makes them
@@ -49,7 +55,7 @@ type records struct {
 // A family is what a table shares with those whose counts it has taken over: which
 // of its keys were reset. A settlement from before a reset of its key is void.
 type family struct {
-	id     uint64
+	id     uint64        // the number of its first table
 	resets atomic.Uint64 // how many there were
 
 	mu   sync.Mutex // one reset at a time
@@ -60,16 +66,20 @@ type family struct {
 // settlement from before more than these nobody knows, and it is void.
 const keptResets = 128
 
-// mark returns what a settlement has to bring along.
+// mark returns what a settlement has to bring along: the table that its event was
+// counted in, and how many resets there were.
 //
 // REQUIRES: the record of its key, locked, as void and reset do.
-func (f *family) mark() uint64 { return f.id<<32 | f.resets.Load()&(1<<32-1) }
+func (rs *records) mark() uint64 { return rs.number<<32 | rs.family.resets.Load()&(1<<32-1) }
+
+// carried reports whether a mark is from before the counts were carried here.
+func (rs *records) carried(mark uint64) bool { return mark>>32 != rs.number }
 
 // void reports whether the key of that hash was, or may have been, reset since.
 func (f *family) void(hash, mark uint64) bool {
 	n := f.resets.Load()
 	since := uint64(uint32(n - mark))
-	if mark>>32 != f.id || since >= keptResets {
+	if mark>>32 < f.id || since >= keptResets {
 		return true
 	}
 	for i := range since {
@@ -139,6 +149,7 @@ func newRecords(m *Memory, l layout, rules int) (*records, error) {
 		rs.limits = rs.meters[:len(meters)-1]
 		rs.ban = &rs.meters[len(meters)-1]
 	}
+	rs.known = slices.Repeat([]time.Duration{math.MaxInt64}, len(rs.limits))
 	pages := 0
 	if m.config.Budget == unbounded {
 		pages, keep = unboundedPages, 0

@@ -103,7 +103,8 @@ func (r *Reservation) settle(now int64, actual uint64) error {
 	}
 	for {
 		set := r.limiter.set.Load()
-		s := Settlement{Set: set, At: r.at, Now: now, Charged: r.cost, Actual: actual, Subjects: r.under(set)}
+		r.charged, r.rules = r.under(set), set // what is settled before the store moves stays so
+		s := Settlement{Set: set, At: r.at, Now: now, Charged: r.cost, Actual: actual, Subjects: r.charged}
 		if err := r.store.Settle(&s); !errors.Is(err, ErrStale) {
 			return err
 		}

@@ -20,7 +20,8 @@ type Store interface {
 
 	// Settle corrects what an earlier request has charged. What has left the
 	// windows meanwhile, or was reset, stays as it is: a settlement never
-	// makes room that the event had not taken.
+	// makes room that the event had not taken. If it is ErrStale, Charged is false
+	// in the outcomes of those subjects that were settled all the same.
 	Settle(s *Settlement) error
 
 	// Refund gives back what nobody knows when it was charged, the oldest first,

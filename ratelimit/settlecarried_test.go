@@ -1,0 +1,61 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestSettleAfterALongerSpan gives back what had left the window before an Update
+// made it longer: what others are counted for stays.
+func TestSettleAfterALongerSpan(t *testing.T) {
+	const n = 100
+	rule := func(a ratelimit.Algorithm, l ratelimit.Limit) ratelimit.Rule {
+		r := limit(t, "r", l)
+		if r.Algorithm = a; a == ratelimit.Calendar {
+			r.Limits[0].Per, r.Limits[0].Span = ratelimit.PerHour, 0
+			if l.Span == time.Second {
+				r.Limits[0].Per = ratelimit.PerSecond
+			}
+		}
+		return r
+	}
+	algorithms := []ratelimit.Algorithm{
+		ratelimit.Sliding, ratelimit.Exact, ratelimit.Weighted, ratelimit.TwoBucket, ratelimit.GCRA,
+		ratelimit.TokenBucket, ratelimit.LeakyBucket, ratelimit.Fixed, ratelimit.Calendar,
+	}
+	for _, was := range algorithms {
+		for _, is := range algorithms {
+			t.Run(fmt.Sprintf("%v to %v", was, is), func(t *testing.T) {
+				l := mustLimiter(t, mustSet(t, rule(was, per(n, time.Second))), ratelimit.MemoryConfig{})
+				gone := l.ReserveKeyAt(at(0), "k", 50)
+				l.TakeKeyAt(at(3000), "k", 1) // by now nothing of it is counted
+				update := func(span time.Duration) {
+					if err := l.Update(mustSet(t, rule(is, per(n, span)))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				update(time.Hour)
+				stays := l.ReserveKeyAt(at(3000), "k", 40)
+				if !gone.Decision.Allowed || !stays.Decision.Allowed {
+					t.Fatalf("refused: %+v, %+v", gone.Decision, stays.Decision)
+				}
+				before := l.PeekKeyAt(at(3000), "k", 0).Remaining
+				if err := gone.CancelAt(at(3000)); err != nil {
+					t.Fatal(err)
+				}
+				if d := l.PeekKeyAt(at(3000), "k", 0); d.Remaining != before {
+					t.Errorf("%d of %d are left, and %d after what was gone is given back", before, n, d.Remaining)
+				}
+				if err := stays.CancelAt(at(3000)); err != nil {
+					t.Fatal(err)
+				}
+				if d := l.PeekKeyAt(at(3000), "k", 0); d.Remaining != before+40 {
+					t.Errorf("of 40 reserved under these rules %d were given back", d.Remaining-before)
+				}
+			})
+		}
+	}
+}

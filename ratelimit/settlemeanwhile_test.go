@@ -1,0 +1,70 @@
+package ratelimit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/match"
+)
+
+// An updatedMeanwhile is a store whose rules change while it settles for the first
+// time: after it has seen that the Set is still that of the request.
+type updatedMeanwhile struct {
+	*Memory
+	update func()
+	during bool
+}
+
+func (s *updatedMeanwhile) Settle(settlement *Settlement) error {
+	if s.during {
+		return s.Memory.Settle(settlement)
+	}
+	s.during = true
+	seen := s.rules.Load()
+	s.update()
+	now := s.rules.Swap(seen)
+	defer s.rules.Store(now)
+	return s.Memory.Settle(settlement)
+}
+
+// TestSettleWhileRulesChange checks that a reservation under two rules is given back
+// once under each, when the table of the second has moved after the first was done.
+func TestSettleWhileRulesChange(t *testing.T) {
+	key, err := match.NewKey(match.Fold{}, "client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(n uint64) *Set {
+		s, err := NewSet(SetConfig{},
+			Rule{Name: "stays", Key: key, Algorithm: Fixed, Limits: []Limit{{N: 100, Span: time.Hour}}},
+			Rule{Name: "changes", Key: key, Algorithm: Fixed, Limits: []Limit{{N: n, Span: time.Hour}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	first := set(100)
+	memory, err := NewMemory(first, MemoryConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := &updatedMeanwhile{Memory: memory}
+	l := NewLimiter(first, store)
+	update := func(n uint64) {
+		if err := l.Update(set(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store.update = func() { update(300) }
+	r := l.ReserveKey("k", 4)
+	l.ReserveKey("k", 4)
+	update(200) // so that the subjects to settle are not those that were charged
+	if err := r.Cancel(); err != nil {
+		t.Fatal(err)
+	}
+	for rule, n := range map[string]uint64{"stays": 100, "changes": 300} {
+		if d, err := l.PeekRuleAt(l.Now(), rule, "k", 0); err != nil || n-d.Remaining != 4 {
+			t.Errorf("of 8 reserved and 4 given back, rule %s counts %d, %v", rule, n-d.Remaining, err)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestSettleMoreThanIsKnown settles to more what was reserved so long ago that its
+// key was forgotten since: what is charged too little is charged now all the same.
+func TestSettleMoreThanIsKnown(t *testing.T) {
+	const n = 100
+	for _, a := range []ratelimit.Algorithm{
+		ratelimit.Sliding, ratelimit.Exact, ratelimit.Weighted, ratelimit.TwoBucket, ratelimit.GCRA, ratelimit.Fixed,
+	} {
+		t.Run(fmt.Sprint(a), func(t *testing.T) {
+			rule := limit(t, "r", per(n, time.Minute))
+			rule.Algorithm = a
+			l := mustLimiter(t, mustSet(t, rule), ratelimit.MemoryConfig{Budget: 1 << 20})
+			more := l.ReserveKeyAt(at(0), "more", 1)
+			less := l.ReserveKeyAt(at(0), "less", 1)
+			for i := range 10_000 {
+				l.TakeKeyAt(at(150_000), strconv.Itoa(i), 1)
+			}
+			if s := l.Stats().Rules[0]; s.Expired < 2 {
+				t.Fatalf("nothing was forgotten: the test has no teeth: %+v", s)
+			}
+			for r, actual := range map[*ratelimit.Reservation]uint64{more: 81, less: 0} {
+				if err := r.SettleAt(at(150_000), actual); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for key, want := range map[string]uint64{"more": 20, "less": n} {
+				if d := l.PeekKeyAt(at(150_000), key, 0); d.Remaining != want {
+					t.Errorf("%s: %d are left, want %d", key, d.Remaining, want)
+				}
+			}
+		})
+	}
+}
+
+// TestSettleMoreInTheSketch does so with keys for which there is no room.
+func TestSettleMoreInTheSketch(t *testing.T) {
+	const n = 4
+	now := time.Unix(1_000_000, 0)
+	l, _ := newFlooded(t, roomBudget, limit(t, "r", per(n, floodSpan)))
+	fillUp(t, l, now, n)
+	tried := 0
+	for i := range 100 {
+		key := "guest-" + strconv.Itoa(i)
+		sketched := l.Stats().Rules[0].Sketched
+		r := l.ReserveKeyAt(now, key, 1)
+		if !r.Decision.Allowed || l.Stats().Rules[0].Sketched == sketched {
+			continue
+		}
+		tried++
+		if err := r.SettleAt(now, n); err != nil {
+			t.Fatal(err)
+		}
+		if d := l.TakeKeyAt(now, key, 1); d.Allowed {
+			t.Fatalf("%s was admitted after %d of %d were used: %+v", key, n, n, d)
+		}
+	}
+	if tried < 10 {
+		t.Errorf("%d of 100 were counted by the sketch: the test has no teeth", tried)
+	}
+}
