@@ -218,6 +218,7 @@ func (tb *Table) reach(at *slots, t int64, live bool) (ok bool) {
 
 // count counts n in r, in the windows that do not skip it.
 func (tb *Table) count(r shard.Record, at *slots, n uint64) {
+	saturated := false
 	for i := range tb.windows {
 		w := &tb.windows[i]
 		if at[i] == skip {
@@ -230,10 +231,13 @@ func (tb *Table) count(r shard.Record, at *slots, n uint64) {
 			// There is no room for a full record: the slot is left at the
 			// most it can hold.
 			w.add(r.Words(), rel, w.most()-tb.sum(w, i, r, at[i], at[i]))
-			tb.saturated.Add(1)
+			saturated = true
 		case !w.addFull(tb.full.At(uint32(r.Words()[0])), at[i], n):
-			tb.saturated.Add(1)
+			saturated = true
 		}
+	}
+	if saturated {
+		tb.saturated.Add(1)
 	}
 }
 

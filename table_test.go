@@ -167,7 +167,7 @@ func TestTableLargeCounts(t *testing.T) {
 		if s := tb.Stats(); s.Full != 1 || s.Saturated != 0 {
 			t.Errorf("%v: %+v", w, s)
 		}
-		if sum, ok := tb.AddSumAt(at, "k", math.MaxUint64); sum != math.MaxUint64 || !ok || tb.Stats().Saturated != 2 {
+		if sum, ok := tb.AddSumAt(at, "k", math.MaxUint64); sum != math.MaxUint64 || !ok || tb.Stats().Saturated != 1 {
 			t.Errorf("%v: %d, %t, %+v", w, sum, ok, tb.Stats())
 		}
 		tb.AddAt(at.Add(time.Minute), "k", 3)
@@ -195,6 +195,30 @@ func TestTableSaturates(t *testing.T) {
 	}
 	if got := tb.SumAt(at, fmt.Sprint(n-1)); got != 65_535 {
 		t.Errorf("the slot has %d, want 65535", got)
+	}
+}
+
+// What full records have taken comes back with them: the keys of later have as
+// much room as those of a new table.
+func TestTableGivesFullRecordsBack(t *testing.T) {
+	at := time.Unix(1000, 0)
+	tb := mustTable(t, TableConfig{Budget: 1 << 20, AtBudget: RefuseKeys}, Last(time.Minute))
+	fill := func(tb *Table, at time.Time, n uint64) int {
+		for i := range 20_000 {
+			tb.AddAt(at, fmt.Sprint(i), n)
+		}
+		return tb.Len()
+	}
+	want := fill(mustTable(t, TableConfig{Budget: 1 << 20, AtBudget: RefuseKeys}, Last(time.Minute)), at, 1)
+	if fill(tb, at, 100_000); tb.Stats().Full == 0 {
+		t.Fatalf("%+v", tb.Stats())
+	}
+	tb.ExpireAt(at.Add(time.Hour))
+	if s := tb.Stats(); s.Keys != 0 || s.Bytes > s.Budget/5 {
+		t.Errorf("expired: %+v", s)
+	}
+	if got := fill(tb, at.Add(time.Hour), 1); got < want*9/10 {
+		t.Errorf("room for %d keys, %d in a new table", got, want)
 	}
 }
 

@@ -54,13 +54,13 @@ func (b *Budget) Used() int64 { return b.used.Load() }
 func (b *Budget) Limit() int64 { return b.limit }
 
 // atMost bounds what the allocator makes of n bytes: it rounds small objects up
-// to a size class, by an eighth at most, and those above 32 KiB to pages of
-// 8 KiB.
+// to a size class, by less than a fifth or 16 bytes, and those above 32 KiB to
+// pages of 8 KiB.
 func atMost(n int64) int64 {
 	if n > 32<<10 {
 		return n + 8<<10
 	}
-	return n + n/8 + 16
+	return n + n/5 + 16
 }
 
 // rounded returns a slice of n zeros or some more: as many as the allocator

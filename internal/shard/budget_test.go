@@ -33,3 +33,13 @@ func TestBudgetKeeps(t *testing.T) {
 		t.Errorf("%d used after 20 of 25 kept were given back", b.Used())
 	}
 }
+
+// What is taken from a budget before memory is allocated is never less than what
+// the allocator then gives: else a full budget would be exceeded.
+func TestBudgetIsAskedForEnough(t *testing.T) {
+	for n := 1; n < 100_000; n++ {
+		if got, asked := shard.Allocated(n); got < int64(n) || got > asked {
+			t.Fatalf("%d bytes are made of %d, %d were taken", got, n, asked)
+		}
+	}
+}

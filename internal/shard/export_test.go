@@ -48,3 +48,7 @@ func (t *Inline) Careless() { t.careless = true }
 
 // PageSizes returns the bytes of a page and where its bases begin.
 func PageSizes() (size, bases uintptr) { return unsafe.Sizeof(page{}), unsafe.Offsetof(page{}.base) }
+
+// Allocated returns how many bytes the allocator makes of n, and how many the
+// budget is asked for before.
+func Allocated(n int) (got, asked int64) { return int64(len(rounded[byte](n))), atMost(int64(n)) }

@@ -25,11 +25,11 @@ func (p *page) room(need int) bool {
 	p.dropExpired()
 	if need > 0 && p.cramped(need) {
 		keys := p.tail + need
-		p.resizeArena(keys + max(keys/4, minArena))
+		p.resizeArena(keys+max(keys/4, minArena), p.t.config.Keep)
 	}
 	if p.crowded() {
 		n := p.view().n
-		p.resize(n + max(n/4, minRecords))
+		p.resize(n+max(n/4, minRecords), p.t.config.Keep)
 	}
 	scarce := p.t.config.Refuse
 	for !p.fits(need) && !p.t.config.Refuse {
@@ -91,16 +91,17 @@ func (p *page) publish(words []uint64, place []uint32) {
 	p.most = int32(places - max(places/p.t.spare, 1))
 }
 
-// resize gives p places for that many records or some more. It changes nothing
-// if the budget does not allow it. What was in the old places stays locked.
-func (p *page) resize(records uint) {
+// resize gives p places for that many records or some more, keep bytes being left
+// to others. It changes nothing if the budget does not allow it. What was in the
+// old places stays locked.
+func (p *page) resize(records uint, keep int64) {
 	stride := p.t.stride
 	bytes := 8 * int64(stride)
 	reserve := atMost(int64(records) * bytes)
 	if p.t.config.KeyWords == 0 {
 		reserve += atMost(reserve / bytes * 4) // bounds the charge
 	}
-	if records > maxRecords || !p.t.config.Budget.Take(reserve, p.t.config.Keep) {
+	if records > maxRecords || !p.t.config.Budget.Take(reserve, keep) {
 		return
 	}
 	old, place0, charge0 := p.view(), p.place, p.charge
@@ -127,11 +128,11 @@ func (p *page) resize(records uint) {
 	p.publish(words, place)
 }
 
-// resizeArena gives the keys of p that many bytes or some more. It changes
-// nothing if the budget does not allow it.
-func (p *page) resizeArena(size int) {
+// resizeArena gives the keys of p that many bytes or some more, keep bytes being
+// left to others. It changes nothing if the budget does not allow it.
+func (p *page) resizeArena(size int, keep int64) {
 	reserve := atMost(int64(size))
-	if size > maxArena || !p.t.config.Budget.Take(reserve, p.t.config.Keep) {
+	if size > maxArena || !p.t.config.Budget.Take(reserve, keep) {
 		return
 	}
 	p.compact()
@@ -213,11 +214,12 @@ func (p *page) tidy() {
 	}
 	p.freeze()
 	p.dropExpired()
+	// What makes less of the memory need not leave any to others meanwhile.
 	if p.tail < len(p.arena)/4 && p.arenaCharge > 0 {
-		p.resizeArena(max(p.tail+p.tail/2, minArena))
+		p.resizeArena(max(p.tail+p.tail/2, minArena), 0)
 	}
 	if p.n < p.most/4 && p.view().n > 2*minRecords {
-		p.resize(uint(max(p.n+p.n/2, minRecords)))
+		p.resize(uint(max(p.n+p.n/2, minRecords)), 0)
 	}
 	p.thaw()
 }

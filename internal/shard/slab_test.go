@@ -73,6 +73,37 @@ func TestSlabKeepsTheBudget(t *testing.T) {
 	}
 }
 
+// What a Slab has of the budget follows what is in use: by whole chunks, and but
+// for their places in the lists.
+func TestSlabGivesChunksBack(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 3))
+	for _, words := range []int{1, 5, 200, 5000} {
+		const limit = 1 << 20
+		budget := shard.NewBudget(limit)
+		s := shard.NewSlab(words, budget)
+		for round := range 3 {
+			var held []uint32
+			for n, ok := s.Alloc(); ok; n, ok = s.Alloc() {
+				s.At(n)[0] = uint64(n) + 7
+				held = append(held, n)
+			}
+			if len(held)*words*8 < limit/2 || budget.Used() > limit {
+				t.Errorf("round %d: %d blocks of %d words, %d bytes taken", round, len(held), words, budget.Used())
+			}
+			rnd.Shuffle(len(held), func(i, j int) { held[i], held[j] = held[j], held[i] })
+			for _, n := range held {
+				if got := s.At(n)[0]; got != uint64(n)+7 {
+					t.Fatalf("block %d has %d, which is another's", n, got)
+				}
+				s.Free(n)
+			}
+			if used := budget.Used(); used > limit/20 || s.Len() != 0 {
+				t.Errorf("round %d: %d bytes taken, %d blocks in use after all %d of %d words were given back", round, used, s.Len(), len(held), words)
+			}
+		}
+	}
+}
+
 // What goroutines take and give back of a Budget never exceeds it.
 func TestBudget(t *testing.T) {
 	const limit = 1000
