@@ -93,11 +93,20 @@ func (c *Clock) Close() {
 // Now returns the coarse time, the precise one when c is closed. It never goes
 // back.
 func (c *Clock) Now() time.Time {
+	c.mustBeMade()
 	t := c.coarse.Load()
 	if t == none {
 		t = c.live.now()
 	}
 	return time.Unix(0, t)
+}
+
+// mustBeMade panics for the zero Clock, on which time would stand still and
+// nothing ever leave a window.
+func (c *Clock) mustBeMade() {
+	if c.close == nil {
+		panic("lately: this Clock was not made by NewClock")
+	}
 }
 
 // Resolution returns the resolution of c.

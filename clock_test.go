@@ -32,6 +32,24 @@ func TestNewClock(t *testing.T) {
 	}
 }
 
+// A counter on the zero Clock would never forget anything.
+func TestZeroClockPanics(t *testing.T) {
+	for name, f := range map[string]func(c *Clock){
+		"Now":          func(c *Clock) { c.Now() },
+		"Close":        func(c *Clock) { c.Close() },
+		"NewCounterOn": func(c *Clock) { _, _ = NewCounterOn(c, Last(time.Second)) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s of the zero Clock does not panic", name)
+				}
+			}()
+			f(new(Clock))
+		}()
+	}
+}
+
 // Adds by a coarse clock, at every rate: each counts in the slot of a time that
 // is at most a resolution ago.
 func TestCounterOnClock(t *testing.T) {

@@ -92,6 +92,7 @@ func NewCounterOn(clock *Clock, w Window) (*Counter, error) {
 	if clock == nil {
 		c.clock = newLiveClock()
 	} else {
+		clock.mustBeMade()
 		c.clock = clock.live // on one axis with it
 	}
 	c.pending.Store(none)

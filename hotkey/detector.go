@@ -83,7 +83,7 @@ func (d *Detector) Add(e *match.Event, dst []Edge) []Edge { return d.AddAt(d.now
 
 // AddAt counts e at time t and appends the edges that it makes, in the order
 // of the rules, to dst. It does not read e.Time, and allocates only for an edge.
-// A key of more than a mebibyte is not counted. Times are good from 1720 to
+// A key of a mebibyte or more is not counted. Times are good from 1720 to
 // 2220; what lies beyond counts at the end of that range.
 func (d *Detector) AddAt(t time.Time, e *match.Event, dst []Edge) []Edge {
 	scratch := d.keys.Get().(*[]byte)

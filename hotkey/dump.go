@@ -61,7 +61,7 @@ func (d *Detector) export(rule int, now int64, yield func([]byte) bool) bool {
 			s.Lock()
 			batch := 0
 			for key, rec := range s.Some(n) {
-				if batch == dumpBatch || len(chunk) >= dumpChunk {
+				if batch == dumpBatch || len(chunk)-head >= dumpChunk {
 					more = true
 					break
 				}
@@ -70,7 +70,7 @@ func (d *Detector) export(rule int, now int64, yield func([]byte) bool) bool {
 			}
 			s.Unlock()
 			n += batch
-			if len(chunk) >= dumpChunk {
+			if len(chunk)-head >= dumpChunk {
 				if !yield(chunk) {
 					return false
 				}

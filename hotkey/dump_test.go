@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -189,4 +190,21 @@ func ExampleDetector_Export() {
 	_, hot := after.AddKeyAt(now, 0, "/news")
 	fmt.Println(hot)
 	// Output: true
+}
+
+// A chunk has what names its rule beside its 64 KiB: an export ends whatever the
+// length of the name.
+func TestExportUnderALongName(t *testing.T) {
+	set := dumpSet(t, func(r *hotkey.Rule) { r.Name = strings.Repeat("n", 64<<10) })
+	d, at := restartedDetector(t, set), time.Unix(1000, 0)
+	d.AddKeyAt(at, 0, "k")
+	var chunks [][]byte
+	for chunk := range d.Export(at) {
+		if chunks = append(chunks, bytes.Clone(chunk)); len(chunks) == 2 {
+			t.Fatal("two chunks of one key")
+		}
+	}
+	if got := mustImport(t, restartedDetector(t, set), at, chunks); got.Keys != 1 {
+		t.Errorf("%+v", got)
+	}
 }
