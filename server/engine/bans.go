@@ -18,7 +18,8 @@ type banLine struct {
 }
 
 // Ban bans a key under a rule for that long, by hand. It returns when the ban is in
-// the journal, if there is one, and holds. key is the values of the rule's key.
+// the journal, if there is one, and holds; a ban that holds for longer stays, and is
+// what is returned. key is the values of the rule's key.
 func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source string) (ratelimit.BanRecord, error) {
 	l := e.limiter.Load()
 	now := l.Now()
@@ -52,7 +53,13 @@ func (e *Engine) ban(l *ratelimit.Limiter, r *ratelimit.BanRecord) (journal.Pend
 	} else if err != nil {
 		return journal.Pending{}, &Error{BadArg, err.Error()}
 	}
-	e.hub.publish(Event{Type: Banned, Time: r.Since, Ban: r})
+	asked := r.Until
+	if held, ok, err := l.BanOf(r.Rule, r.Key...); err == nil && ok {
+		*r = held
+	}
+	if !r.Until.After(asked) { // else nothing has changed
+		e.hub.publish(Event{Type: Banned, Time: r.Since, Ban: r})
+	}
 	return e.write(banLine{Ban: r})
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/match"
@@ -141,6 +142,31 @@ func keyOf(dst []byte, k match.Key, arg string) ([]byte, error) {
 		return dst, nil
 	}
 	return dst, checkLengths(k, dst)
+}
+
+// CheckRuleKey returns an error if the key of a rule is not of n values: joined by
+// KeySeparator, several would pass for one that has the separator in it. Of a rule that
+// there is not, Take has more to say.
+func (e *Engine) CheckRuleKey(rule string, n int) error {
+	if r, ok := e.limiter.Load().Set().Named(rule); ok {
+		return checkValues(r.Key, n)
+	}
+	return nil
+}
+
+// CheckCounterKey is to counters what CheckRuleKey is to rules.
+func (e *Engine) CheckCounterKey(name string, n int) error {
+	if c := e.book.Load().counter(name); c != nil {
+		return checkValues(c.Key, n)
+	}
+	return e.noCounter(name)
+}
+
+func checkValues(k match.Key, n int) error {
+	if fields := k.Fields(); n != len(fields) {
+		return errorf(BadArg, "number of key values is %d; allowed is %d: %s", n, len(fields), strings.Join(fields, ", "))
+	}
+	return nil
 }
 
 // joined returns the key that k makes of these values.

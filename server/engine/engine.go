@@ -37,6 +37,7 @@ type Engine struct {
 	journal *journal.Journal // or nil
 
 	hub     hub
+	hot     hotKeys
 	history history
 	tallies [tallies]tally
 	callers atomic.Uint64
@@ -138,6 +139,7 @@ func (e *Engine) reload(file *rules.File) error {
 		return fmt.Errorf("limits: %w", err)
 	}
 	e.book.Store(b)
+	e.listed() // lets go of the detectors of rules that are not there any more
 	return nil
 }
 

@@ -2,11 +2,12 @@ package engine
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
-	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -23,13 +24,26 @@ const (
 
 // An Event is what subscribers are told. JSON is what it looks like on every wire.
 type Event struct {
-	Type  EventType            `json:"type"`
-	Time  time.Time            `json:"time"`
-	Ban   *ratelimit.BanRecord `json:"ban,omitempty"`
-	Rule  string               `json:"rule,omitempty"` // of what was lifted or became hot
-	Key   []string             `json:"key,omitempty"`
-	Until *time.Time           `json:"until,omitempty"` // how long it stays hot
-	JSON  []byte               `json:"-"`
+	Type   EventType            `json:"type"`
+	Time   time.Time            `json:"time"`
+	Ban    *ratelimit.BanRecord `json:"ban,omitempty"`
+	Rule   string               `json:"rule,omitempty"` // of what was lifted or became hot
+	Key    []string             `json:"key,omitempty"`
+	Base64 [][]byte             `json:"key_base64,omitempty"` // in JSON: the key as it is, where key shows U+FFFD for what is not UTF-8
+	Until  *time.Time           `json:"until,omitempty"`      // how long it stays hot
+	JSON   []byte               `json:"-"`
+}
+
+// bytesOf returns the values of a key that is not UTF-8 throughout, and nil for
+// others.
+func bytesOf(key []string) (values [][]byte) {
+	if !slices.ContainsFunc(key, func(v string) bool { return !utf8.ValidString(v) }) {
+		return nil
+	}
+	for _, v := range key {
+		values = append(values, []byte(v))
+	}
+	return values
 }
 
 // A Subscription is one who is told events, in order, from when it began. One who
@@ -95,6 +109,7 @@ func (h *hub) publish(ev Event) {
 	if h.len() == 0 {
 		return
 	}
+	ev.Base64 = bytesOf(ev.Key)
 	var err error
 	if ev.JSON, err = json.Marshal(ev); err != nil {
 		ev.JSON = []byte(`{"type":"` + string(ev.Type) + `"}`)
@@ -127,14 +142,4 @@ func (h *hub) len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.all)
-}
-
-// heated is told of keys that become hot under h.
-func (e *Engine) heated(h *hotRule, edges []hotkey.Edge) {
-	for i := range edges {
-		edge := &edges[i]
-		key := values(h.Key, edge.Key)
-		e.history.heated(HotKey{Rule: h.Name, Key: key, Since: edge.Time, Until: edge.Until})
-		e.hub.publish(Event{Type: Heated, Time: edge.Time, Rule: h.Name, Key: key, Until: &edge.Until})
-	}
 }

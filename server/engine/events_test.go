@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 )
@@ -19,5 +20,22 @@ func TestPublishToNobody(t *testing.T) {
 	h.publish(ev)
 	if got := <-s.C; string(got.JSON) != `{"type":"lift","time":"`+time.Unix(1, 0).Format(time.RFC3339)+`","rule":"r","key":["k"]}` {
 		t.Errorf("told: %s", got.JSON)
+	}
+}
+
+// Keys that differ are told so that they differ, also where JSON has no bytes for them.
+func TestEventsOfBytes(t *testing.T) {
+	var h hub
+	s := h.add()
+	for _, key := range []string{"/\xff", "/\xfe"} {
+		h.publish(Event{Type: Lifted, Rule: "r", Key: []string{"k", key}})
+		var got struct {
+			Key    []string
+			Base64 [][]byte `json:"key_base64"`
+		}
+		ev := <-s.C
+		if err := json.Unmarshal(ev.JSON, &got); err != nil || len(got.Base64) != 2 || string(got.Base64[1]) != key || got.Key[1] != "/\uFFFD" {
+			t.Errorf("%q is told as %s (%v)", key, ev.JSON, err)
+		}
 	}
 }

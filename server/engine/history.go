@@ -36,14 +36,6 @@ func (t RuleTotals) minus(o RuleTotals) RuleTotals {
 	return RuleTotals{t.Allowed - o.Allowed, t.Refused - o.Refused, t.Shadow - o.Shadow, t.Banned - o.Banned, t.Bans - o.Bans}
 }
 
-// A HotKey is a key that has become hot.
-type HotKey struct {
-	Rule  string    `json:"rule"`
-	Key   []string  `json:"key"`
-	Since time.Time `json:"since"`
-	Until time.Time `json:"until"`
-}
-
 // A history keeps the totals as they were each second of the last two minutes and
 // each minute of the last day: rates for charts cost decisions nothing. It is
 // about what was decided, and as exact as its samples; what is counted for keys is
@@ -52,14 +44,12 @@ type history struct {
 	mu      sync.Mutex
 	seconds samples
 	minutes samples
-	hot     []HotKey // the last that became so
 }
 
 const (
 	keptSeconds = 121
 	keptMinutes = 24*60 + 1
 	keptRules   = 256 // whose totals are kept
-	keptHot     = 1000
 )
 
 // A sample is the totals at a moment.
@@ -140,29 +130,6 @@ func (e *Engine) Totals() (t Totals) {
 		t.Errors += s.errors.Load()
 	}
 	return t
-}
-
-func (h *history) heated(k HotKey) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.hot) == keptHot {
-		h.hot = slices.Delete(h.hot, 0, keptHot/10)
-	}
-	h.hot = append(h.hot, k)
-}
-
-// Hot returns the keys that are hot, those that became so last first.
-func (e *Engine) Hot() []HotKey {
-	now := e.now()
-	e.history.mu.Lock()
-	defer e.history.mu.Unlock()
-	var hot []HotKey
-	for _, k := range slices.Backward(e.history.hot) {
-		if k.Until.After(now) {
-			hot = append(hot, k)
-		}
-	}
-	return hot
 }
 
 // A Rate is what was decided in a part of the past.

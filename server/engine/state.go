@@ -21,6 +21,7 @@ const (
 	recordCounter = 'c' // a counterRecord
 	recordCounts  = 't' // a chunk of lately.Table.Export
 	recordHot     = 'h' // the name of a hot rule, a NUL byte, and a chunk of hotkey.Detector.Export
+	recordHotKey  = 'k' // a hotRecord
 	recordCaller  = 'r' // a chunk of ratelimit.Throttle.Export: limits that callers brought
 )
 
@@ -48,6 +49,9 @@ func (e *Engine) Save(add func(typ byte, data []byte) error) error {
 				return err
 			}
 		}
+	}
+	if err := e.saveHot(add, now); err != nil {
+		return err
 	}
 	for _, c := range e.book.Load().counters {
 		data, err := json.Marshal(counterRecord{c.Name, c.Key.Fields(), c.Spans, c.made})
@@ -121,6 +125,8 @@ func (r *Restorer) Record(typ byte, data []byte) error {
 			}
 		}
 		return nil // of a rule that there is not any more
+	case recordHotKey:
+		return r.hotKey(data)
 	}
 	return fmt.Errorf("record of the unknown type %q", typ)
 }

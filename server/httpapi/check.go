@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"strings"
 	"time"
 
 	"github.com/lately-go/lately/match"
@@ -200,15 +201,28 @@ func take(c *call) error {
 	if !ok || !s.atEnd() {
 		return c.takeMany()
 	}
-	if err := checkCost("cost", cost); err != nil {
-		return err
-	}
-	d, err := c.caller.Take(rule, key, cost)
+	d, err := c.takeScanned(rule, key, cost)
 	if err != nil {
 		return err
 	}
 	return c.decided(&d)
 }
+
+// takeScanned judges what a scan has read. Only a list of texts has the separator in
+// the key.
+func (c *call) takeScanned(rule, key string, cost uint64) (d ratelimit.Decision, err error) {
+	if err := checkCost("cost", cost); err != nil {
+		return d, err
+	}
+	if n := strings.Count(key, keySeparator); n > 0 {
+		if err := c.s.engine.CheckRuleKey(rule, n+1); err != nil {
+			return d, err
+		}
+	}
+	return c.caller.Take(rule, key, cost)
+}
+
+const keySeparator = string(engine.KeySeparator)
 
 // takeMany is to take what decideMany is to decide.
 func (c *call) takeMany() error {
@@ -220,13 +234,10 @@ func (c *call) takeMany() error {
 	if !ok {
 		return c.takeAny()
 	}
-	return c.batch(n, func(int) (d ratelimit.Decision, err error) {
+	return c.batch(n, func(int) (ratelimit.Decision, error) {
 		s.next()
 		rule, key, cost, _ := s.take(c)
-		if err := checkCost("cost", cost); err != nil {
-			return d, err
-		}
-		return c.caller.Take(rule, key, cost)
+		return c.takeScanned(rule, key, cost)
 	})
 }
 
@@ -273,6 +284,11 @@ func (c *call) keyOf(rule string, key keyArg, base64 [][]byte) (string, error) {
 	values, err := key.values(base64)
 	if err != nil {
 		return "", err
+	}
+	if len(values) > 1 {
+		if err := c.s.engine.CheckRuleKey(rule, len(values)); err != nil {
+			return "", err
+		}
 	}
 	return c.joined(values)
 }

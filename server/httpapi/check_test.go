@@ -72,6 +72,37 @@ func TestListsInAnyForm(t *testing.T) {
 	}
 }
 
+// Several values are no key where one is counted by, whatever form they come in.
+func TestAsManyValuesAsFields(t *testing.T) {
+	s := newServer(t, nil)
+	const several = `"rule":"per-client","key":["203.0.113.5","x"]`
+	for path, bodies := range map[string][]string{
+		"/v1/take":                     {`{` + several + `}`, `{` + several + `,"cost":null}`, `{"rule":"per-client","key_base64":["YQ==","Yg=="]}`},
+		"/v1/peek":                     {`{` + several + `}`},
+		"/v1/refund":                   {`{` + several + `}`},
+		"/v1/reset":                    {`{` + several + `}`},
+		"/v1/counters/requests/add":    {`{"key":["203.0.113.5","x"]}`},
+		"/v1/counters/made-by-add/add": {`{"key":["203.0.113.5","x"]}`},
+	} {
+		for _, body := range bodies {
+			p := wantProblem(t, post(s, path, body), 400, engine.BadArg)
+			if !strings.Contains(p.Detail, "number of key values is 2; allowed is 1: client") && !strings.Contains(p.Detail, `no counter "made-by-add"`) {
+				t.Errorf("%s %s: %s", path, body, p.Detail)
+			}
+		}
+	}
+	wantProblem(t, get(s, "/v1/counters/requests/sum?key=203.0.113.5&key=x"), 400, engine.BadArg)
+	wantProblem(t, get(s, "/v1/counters/requests/rate?key=203.0.113.5&key=x"), 400, engine.BadArg)
+	for _, body := range []string{`{"takes":[{` + several + `}]}`, `{"takes":[{` + several + `,"cost":null}]}`} {
+		if w := post(s, "/v1/take", body); !strings.Contains(w.Body.String(), "number of key values is 2; allowed is 1: client") {
+			t.Errorf("%s: %s", body, w.Body)
+		}
+	}
+	if w := post(s, "/v1/take", `{"rule":"per-client","key":"a\tb"}`); w.Code != 200 {
+		t.Errorf("one value with a tab: %d %s", w.Code, w.Body)
+	}
+}
+
 // A proxy that asks about a value that is too long is told to refuse.
 func TestForwardAuthLongValue(t *testing.T) {
 	s := forwardingServer(t)

@@ -62,7 +62,7 @@ func add(c *call) error {
 	if err != nil {
 		return err
 	}
-	key, err := c.joined(values)
+	key, err := c.counterKey(values)
 	if err != nil {
 		return err
 	}
@@ -92,8 +92,19 @@ func (c *call) keySpan() (key string, d time.Duration, err error) {
 	if d, err = span(q, 0); err != nil {
 		return "", 0, err
 	}
-	key, err = c.joined(q["key"])
+	key, err = c.counterKey(q["key"])
 	return key, d, err
+}
+
+// counterKey returns the key of the counter that the path names. It holds until the
+// next call.
+func (c *call) counterKey(values []string) (string, error) {
+	if len(values) > 1 {
+		if err := c.s.engine.CheckCounterKey(c.name, len(values)); err != nil {
+			return "", err
+		}
+	}
+	return c.joined(values)
 }
 
 func sum(c *call) error {
