@@ -27,6 +27,8 @@ func TestConsole(t *testing.T) {
 		{"roles", testRoles},
 		{"login", testLogin},
 		{"reconnect", testReconnect},
+		{"slow", testSlow},
+		{"cut off", testCutOff},
 		{"theme", testTheme},
 		{"policy", testPolicy},
 		{"accessible", testAccessible},
@@ -157,6 +159,9 @@ func testKeys(t *testing.T, b *browser) {
 	p.click("dialog .danger")
 	p.wait(`document.querySelectorAll('.keybanrow').length === 0`)
 	equal(t, f.posted("bans/lift"), `{"rule":"per-client","key":["203.0.113.200"]}`)
+
+	p.js(`location.hash = '#/key?field=client&value=2001:db8:4:2::'`, nil)
+	p.wait(`document.querySelector('.keybanrow')?.textContent.includes(', ban number 2 of this key')`)
 	p.clean()
 }
 
@@ -208,6 +213,7 @@ func testRules(t *testing.T, b *browser) {
 	p := b.open(t, f.URL+"/#/rules", 1440, 900)
 	p.wait(isLive)
 	p.wait(`document.querySelectorAll('.rulecard').length === 6 && document.querySelector('.rulecard .now').textContent.includes('/s refused')`)
+	p.wait(`document.querySelector('.rulecard .sums').textContent.endsWith('; 4 bans hold, 2,210 begun')`)
 	p.wait(`document.querySelector('textarea').readOnly && document.querySelector('.lines').textContent.split('\n').length > 30`)
 	p.click(".bartop .admin") // Try a change
 	p.wait(`!document.querySelector('textarea').readOnly`)

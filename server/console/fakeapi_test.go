@@ -1,11 +1,13 @@
 package console_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,9 +27,11 @@ type fakeAPI struct {
 	role   string
 	token  string // asked for, if not ""
 	away   bool   // every answer is 503
+	short  bool   // every list of bans is cut off
 	broken string // why the rules file was not taken
 	bans   []ban
-	posts  []string // path and body of each POST
+	posts  []string  // path and body of each POST
+	hold   chan bool // if not nil, a list of bans or top keys waits for it
 	feeds  map[chan string]bool
 }
 
@@ -70,7 +74,7 @@ func (f *fakeAPI) hostile() {
 	for i, k := range evil {
 		f.bans = append(f.bans, ban{Rule: "per-client", Key: []string{k}, Since: now.Add(-time.Duration(i) * time.Second), Until: now.Add(time.Hour), Count: 1, Reason: k[:min(len(k), 200)], Source: "rule"})
 	}
-	f.bans = append(f.bans, ban{Rule: "per-client", Base64: [][]byte{{0xff, 0xfe, '<', 'i', '>'}}, Since: now, Until: now.Add(time.Hour)})
+	f.bans = append(f.bans, ban{Rule: "per-client", Key: []string{"\ufffd<i>"}, Base64: [][]byte{{0xff, 0xfe, '<', 'i', '>'}}, Since: now, Until: now.Add(time.Hour)})
 }
 
 func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -156,7 +160,7 @@ func (f *fakeAPI) post(w http.ResponseWriter, r *http.Request, path string) {
 		answer(w, b)
 	case "bans/lift":
 		for i, b := range f.bans {
-			if b.Rule == in.Rule && fmt.Sprint(b.Key, b.Base64) == fmt.Sprint(in.Key, in.Base64) {
+			if b.Rule == in.Rule && (in.Base64 == nil && slices.Equal(b.Key, in.Key) || in.Base64 != nil && slices.EqualFunc(b.Base64, in.Base64, bytes.Equal)) {
 				f.bans = append(f.bans[:i:i], f.bans[i+1:]...)
 				break
 			}
@@ -180,6 +184,21 @@ func (f *fakeAPI) post(w http.ResponseWriter, r *http.Request, path string) {
 }
 
 func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string) {
+	f.mu.Lock()
+	hold, short := f.hold, f.short
+	f.mu.Unlock()
+	if hold != nil && (path == "bans" || strings.HasSuffix(path, "/top")) {
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	if path == "bans" && short {
+		w.Header().Set("Content-Length", "1000")
+		io.WriteString(w, `{"bans":[`)
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	q := r.URL.Query()
@@ -214,8 +233,10 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 			object{"name": "requests", "fields": []string{"client"}, "spans_ms": []int{1000, 60_000, 3_600_000, 86_400_000}, "made": false, "sentence": "Requests are counted for each client over the last 1s, 1m, 1h and 24h.", "keys": 184_220, "bytes": 38_200_000},
 			object{"name": "pages", "fields": []string{"path"}, "spans_ms": []int{60_000, 3_600_000}, "made": false, "sentence": "Requests are counted for each path over the last 1m and 1h.", "keys": 811, "bytes": 200_000},
 		}})
-	case "counters/requests/top", "counters/pages/top":
+	case "counters/requests/top":
 		answer(w, object{"top": top(q.Get("n"))})
+	case "counters/pages/top":
+		answer(w, object{"top": list{object{"key": []string{"/search"}, "lo": 400, "hi": 410}}})
 	case "key":
 		answer(w, f.key(q["field"], q["value"], now))
 	default:

@@ -61,8 +61,10 @@ func testHostile(t *testing.T, b *browser) {
 	}
 
 	// The ban of bytes that are no UTF-8 is lifted by these bytes.
+	// And it has no page: that of what stands for them would be another key's.
 	p.to("bans")
 	p.js(`(() => { const row = [...document.querySelectorAll('tbody tr')].find((r) => r.textContent.includes('<i>')); row.querySelector('button').id = 'thatlift'; })()`, nil)
+	p.wait(`document.getElementById('thatlift').closest('tr').querySelector('span.key') && !document.getElementById('thatlift').closest('tr').querySelector('a')`)
 	p.click("#thatlift")
 	p.click("dialog .danger")
 	p.wait(`!document.querySelector('dialog')`)

@@ -27,13 +27,18 @@ async function call(path, init, signal) {
     tell('away');
     throw new Away('The server does not answer.');
   }
-  const body = await answer.json().catch(() => ({}));
+  const body = await answer.json().catch(() => null);
+  if (signal?.aborted) throw signal.reason;
+  if (answer.ok && body === null) { // it was cut off
+    tell('away');
+    throw new Away('The server does not answer.');
+  }
   if (answer.ok) {
     tell('answered');
     return body;
   }
   if (answer.status === 401) tell('login');
-  throw new Problem(answer.status, body);
+  throw new Problem(answer.status, body ?? {});
 }
 
 // get asks for path. Each member of query is one value or a list of them.

@@ -47,8 +47,11 @@ export function bansView(main, params, signal) {
     again();
   };
   const show = () => list(body, bans, (b) => JSON.stringify([b.rule, keyOfBan(b), b.since, Boolean(live.fieldsOf(b.rule))]), (b) => row(b, () => again()));
+  const question = () => JSON.stringify([rule, q, offset]);
   const again = poll(5000, signal, async () => {
+    const asked = question();
     const answer = await get('bans', { rule, q, limit: perPage, offset: offset || undefined }, signal);
+    if (asked !== question()) return; // it has changed, and is asked next
     bans = answer.bans ?? [];
     setText(total, `${count(answer.total)} ${answer.total === 1 ? 'holds' : 'hold'}`);
     setText(nothing.node, q || rule ? 'No ban is like that.' : 'Nobody is banned.');

@@ -112,10 +112,11 @@ function pieces(chars) {
   return out;
 }
 
-// keyNode shows a key, as a link to its page if the fields are known.
+// keyNode shows a key, as a link to its page if the fields are known. Bytes that are
+// not UTF-8 come as U+FFFD: a page of that would be another key's.
 export function keyNode(fields, values, most) {
   const parts = values.flatMap((v, i) => (i ? [h('span', { class: 'sep', 'aria-hidden': 'true' }, ' · '), shown(v, most)] : [shown(v, most)]));
-  if (!fields || fields.length !== values.length) return h('span', { class: 'key' }, parts);
+  if (!fields || fields.length !== values.length || values.some((v) => v.includes('\ufffd'))) return h('span', { class: 'key' }, parts);
   return h('a', { class: 'key', href: keyHref(fields, values) }, parts);
 }
 

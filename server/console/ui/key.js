@@ -88,7 +88,7 @@ function verdict({ rule }) {
 
 function banRow(ban, again) {
   const rest = h('span', { class: 'n' });
-  const node = h('li', { class: 'keybanrow' }, h('span', { class: 'badge banned' }, ban.rule), h('span', { class: 'dim' }, `since ${date(Date.parse(ban.since))}`, ban.count > 1 ? `, the ${ban.count}th` : ''),
+  const node = h('li', { class: 'keybanrow' }, h('span', { class: 'badge banned' }, ban.rule), h('span', { class: 'dim' }, `since ${date(Date.parse(ban.since))}`, ban.count > 1 ? `, ban number ${ban.count} of this key` : ''),
     h('span', { class: 'reason' }, ban.reason ? shown(ban.reason, 120) : ''), h('span', { class: 'dim' }, ban.source || 'manual'), rest,
     h('button', { type: 'button', class: 'admin', 'aria-label': `Lift the ban of ${plain(keyOfBan(ban).join(' '), 60)} under ${ban.rule}`, onclick: () => lift(ban, again) }, 'Lift'));
   return { node, update: (b) => setText(rest, `${left(Date.parse(b.until) - live.now())} left`) };

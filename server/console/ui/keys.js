@@ -86,12 +86,14 @@ export function keysView(main, params, signal) {
     const c = counter();
     setText(sentence, c ? `${c.sentence} ${count(c.keys)} keys in ${bytes(c.bytes)}.` : '');
   };
+  const question = () => JSON.stringify([counter()?.name, ms, n]);
   again = poll(2000, signal, async () => {
     if (!counters.length) await read();
     const c = counter();
     if (!c) return;
+    const asked = question();
     const { top } = await get(`counters/${encodeURIComponent(c.name)}/top`, { n, span: `${ms}ms` }, signal);
-    show(top ?? []);
+    if (asked === question()) show(top ?? []); // else it has changed, and is asked next
   });
   poll(8000, signal, read);
   on('rules', signal, () => read().catch(() => {}));

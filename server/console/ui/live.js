@@ -208,12 +208,15 @@ export function on(types, signal, f) {
 }
 
 // poll calls f now and every ms after its end, until signal aborts, while the page
-// is seen and not paused. f's failures are shown by whoever shows the link.
+// is seen and not paused. What it returns has f called at once, or as soon as the call
+// under way has ended. f's failures are shown by whoever shows the link.
 export function poll(ms, signal, f) {
   let timer = 0;
   let busy = false;
+  let asked = false; // while it was busy
   const run = async () => {
     clearTimeout(timer);
+    if (busy) asked = true;
     if (busy || signal.aborted) return;
     if (!live.paused && !document.hidden && live.link !== 'login') {
       busy = true;
@@ -224,7 +227,8 @@ export function poll(ms, signal, f) {
       }
       busy = false;
     }
-    if (!signal.aborted) timer = setTimeout(run, ms);
+    if (!signal.aborted) timer = setTimeout(run, asked ? 0 : ms);
+    asked = false;
   };
   signal.addEventListener('abort', () => clearTimeout(timer));
   document.addEventListener('visibilitychange', run, { signal });

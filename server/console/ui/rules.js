@@ -139,7 +139,7 @@ function card({ name, kind }) {
     setText(sentence, r.sentence?.replace(`${name}: `, '') ?? '');
     shadow.hidden = !r.shadow;
     const s = r.stats;
-    if (s) setText(sums, `${count(s.allowed)} allowed, ${count(s.refused)} refused${s.shadow ? `, ${count(s.shadow)} would be` : ''}; ${count(s.keys)} keys${s.bans || s.bans_started ? `; ${count(s.bans)} bans hold of ${count(s.bans_started)}` : ''}`);
+    if (s) setText(sums, `${count(s.allowed)} allowed, ${count(s.refused)} refused${s.shadow ? `, ${count(s.shadow)} would be` : ''}; ${count(s.keys)} keys${s.bans || s.bans_started ? `; ${count(s.bans)} bans hold, ${count(s.bans_started)} begun` : ''}`);
   };
   // rate shows the last minute.
   const showRate = (r, time) => {
