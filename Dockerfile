@@ -15,7 +15,8 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /lately ./cmd/lately && mkdir /data
+# timetzdata: the empty image has no time zones, and rules may name some.
+RUN CGO_ENABLED=0 go build -trimpath -tags timetzdata -ldflags "-s -w -X main.version=${VERSION}" -o /lately ./cmd/lately && mkdir /data
 
 FROM scratch
 COPY --from=build /lately /lately

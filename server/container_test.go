@@ -4,6 +4,7 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -105,6 +106,10 @@ func TestContainerRuns(t *testing.T) {
 	}
 	if out, err := exec.Command(program, "version").Output(); err != nil || !strings.HasPrefix(string(out), "lately 1.2.3 ") {
 		t.Errorf("version says %q, %v", out, err)
+	}
+	// An empty image has no time zone database.
+	if binary, err := os.ReadFile(program); err != nil || !bytes.Contains(binary, []byte("Pacific/Chatham")) {
+		t.Errorf("the program has no time zones, %v", err)
 	}
 	data := filepath.Join(dir, "data")
 	if err := os.Mkdir(data, 0o700); err != nil {

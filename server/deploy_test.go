@@ -14,9 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 )
 
 // started runs a server of c on ports of its own until the test ends, and returns the
@@ -108,73 +106,37 @@ func TestPackagedFiles(t *testing.T) {
 	started(t, c)
 }
 
-// Bans and lifts reach nftables, those from before the start included, and nothing
-// that is no address does.
-func TestBansReachNftables(t *testing.T) {
-	for _, tool := range []string{"sh", "curl", "jq", "sed"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("SKIP nftables: there is no %s here", tool)
-		}
-	}
-	s, url := started(t, deployed(t))
+// An upgrade by package leaves a server running, and no install starts one.
+func TestPackageScripts(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "log")
-	// In place of the real one, which wants rights and a kernel.
 	fake := fmt.Sprintf("#!/bin/sh\necho \"$@\" >> %s\n", log)
-	if err := os.WriteFile(filepath.Join(dir, "nft"), []byte(fake), 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte(fake), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	ban := func(key string) {
-		t.Helper()
-		if _, err := s.Engine().Ban("per-client", []string{key}, time.Hour, "", ""); err != nil {
+	// As dpkg and rpm call them.
+	for _, c := range []struct{ script, args, want string }{
+		{"preremove.sh", "remove", "stop lately.service\n"},
+		{"preremove.sh", "0", "stop lately.service\n"},
+		{"preremove.sh", "upgrade 1.2.4", ""},
+		{"preremove.sh", "1", ""},
+		{"postinstall.sh", "configure 1.2.3", "daemon-reload\ntry-restart lately.service\n"},
+		{"postinstall.sh", "2", "daemon-reload\ntry-restart lately.service\n"},
+	} {
+		script, err := os.ReadFile(filepath.Join("..", "deploy", "systemd", c.script))
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	ban("192.0.2.1")
-	ban("$(reboot); 192.0.2.66")
-	script, err := filepath.Abs(filepath.Join("..", "deploy", "nftables", "lately-nft"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("sh", script, url, "per-client")
-	cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))
-	said, err := os.Create(filepath.Join(dir, "said")) // a file: nobody has to copy
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer said.Close()
-	cmd.Stderr = said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the script and all that it has started
-		_ = cmd.Wait()
-	}()
-	wait := func(want string) string {
-		t.Helper()
-		for range 500 {
-			text, _ := os.ReadFile(log)
-			if strings.Contains(string(text), want) {
-				return string(text)
-			}
-			time.Sleep(10 * time.Millisecond)
+		text := strings.ReplaceAll(string(script), "/run/systemd/system", dir) // which is not everywhere
+		cmd := exec.Command("sh", append([]string{"-c", text, c.script}, strings.Fields(c.args)...)...)
+		cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s %s: %v\n%s", c.script, c.args, err, out)
 		}
-		text, _ := os.ReadFile(log)
-		complaints, _ := os.ReadFile(said.Name())
-		t.Fatalf("no %q in\n%s\n%s", want, text, complaints)
-		return ""
-	}
-	wait("add element inet lately banned4 { 192.0.2.1 timeout 3")
-	ban("2001:db8::1")
-	ban("not an address")
-	wait("add element inet lately banned6 { 2001:db8::/64 timeout 3")
-	if ok, err := s.Engine().Lift("per-client", []string{"192.0.2.1"}); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	all := wait("delete element inet lately banned4 { 192.0.2.1 }")
-	if strings.Contains(all, "reboot") || strings.Contains(all, "not an") || strings.Contains(all, "66") {
-		t.Errorf("what is no address has got through:\n%s", all)
+		said, _ := os.ReadFile(log)
+		if string(said) != c.want {
+			t.Errorf("%s %s asked systemctl for %q; want %q", c.script, c.args, said, c.want)
+		}
+		os.Remove(log)
 	}
 }
