@@ -40,7 +40,9 @@ func milliseconds(n int64) time.Duration {
 }
 
 // Check counts an event of these fields under every rule that matches it, and
-// returns the decision about it. The cost is 1 or more; 0 is taken for 1.
+// returns the decision about it. The cost is 1 or more; 0 is taken for 1. Fields are
+// sent as text: bytes that are not UTF-8 become U+FFFD, and values that differ in
+// these only are counted as one. Take has keys of any bytes.
 func (c *Client) Check(ctx context.Context, event map[string]string, cost uint64) (ratelimit.Decision, error) {
 	return c.event(ctx, "/v1/check", event, cost)
 }

@@ -46,11 +46,11 @@ With --config it checks a settings file of lately serve too, and the rules file 
 			}
 			warn(cmd.ErrOrStderr(), file)
 			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), map[string]any{"file": args[0], "rules": file.Sentences()})
+				return notWritten(writeJSON(cmd.OutOrStdout(), map[string]any{"file": args[0], "rules": file.Sentences()}))
 			}
 			for _, sentence := range file.Sentences() {
-				if _, err := fmt.Fprintln(cmd.OutOrStdout(), sentence); err != nil {
-					return err
+				if _, err := fmt.Fprintln(cmd.OutOrStdout(), visible(sentence)); err != nil {
+					return notWritten(err)
 				}
 			}
 			return nil

@@ -100,6 +100,14 @@ type inputError struct{ sentences []string }
 
 func (e *inputError) Error() string { return fmt.Sprint(e.sentences) }
 
+// notWritten makes an inputError of why the output was not written, if it was not.
+func notWritten(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &inputError{[]string{fmt.Sprintf("the output cannot be written: %v", err)}}
+}
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lately",

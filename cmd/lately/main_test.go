@@ -52,6 +52,17 @@ func TestReportNotWritten(t *testing.T) {
 			t.Errorf("%v: exit code %d, error %q", args, code, stderr.Bytes())
 		}
 	}
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(file, []byte("version: 1\nallow: [10.0.0.1]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"check", file}, {"check", "--json", file}, {"version"}, {"version", "--json"}} {
+		var stderr bytes.Buffer
+		code := run(t.Context(), args, strings.NewReader(""), brokenPipe{}, &stderr)
+		if code != 1 || stderr.String() != "lately: the output cannot be written: nobody listens\n" {
+			t.Errorf("%v: exit code %d, error %q", args, code, stderr.Bytes())
+		}
+	}
 }
 
 func TestProgressLine(t *testing.T) {

@@ -113,7 +113,9 @@ func (p *page) flag(f *pflag.Flag) {
 	if value != "" {
 		name += ` \fI` + roff(value) + `\fR`
 	}
-	if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" {
+	switch f.DefValue {
+	case "", "false", "[]", "0", "0s": // as in the help: the text says what none means
+	default:
 		usage += " (default " + f.DefValue + ")"
 	}
 	p.line(".TP\n%s\n%s", name, roff(usage))

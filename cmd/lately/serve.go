@@ -110,13 +110,17 @@ func (c *serveCommand) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	// Before the state is read, which takes its time: a signal that nobody waits for ends the process.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	s, err := server.New(config, versionText(), config.Logger(cmd.ErrOrStderr()))
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 	defer stop()
-	go reloadOnHangup(ctx, s)
+	go reloadOnHangup(ctx, s, hangup)
 	announce(cmd.OutOrStdout(), s)
 	if err := s.Run(ctx); err != nil {
 		return &inputError{strings.Split(err.Error(), "\n")}
@@ -167,10 +171,7 @@ func readFile(path string) ([]byte, error) {
 }
 
 // reloadOnHangup reloads at each SIGHUP. What is wrong is in the log.
-func reloadOnHangup(ctx context.Context, s *server.Server) {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
+func reloadOnHangup(ctx context.Context, s *server.Server, hangup <-chan os.Signal) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/accesslog/accesslogtest"
 )
 
 // The commands of the README that talk to a server answer what it says they do,
@@ -36,6 +41,51 @@ func TestReadmeCommands(t *testing.T) {
 	}
 	if n < 5 {
 		t.Errorf("the README has %d commands", n)
+	}
+}
+
+// The report that the README shows is that of the demo's log, shortened.
+func TestReadmeReport(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(text), "\n    $ lately replay ")
+	args, shown, _ := strings.Cut(shown, "\n")
+	shown, _, ok := strings.Cut(shown, "\n\nThat is `make demo`")
+	if !ok {
+		t.Fatal("the README has no report")
+	}
+	cmd := exec.Command("lately", append([]string{"replay"}, strings.Fields(args)...)...)
+	cmd.Dir = t.TempDir()
+	var log bytes.Buffer
+	z := gzip.NewWriter(&log)
+	if _, err := accesslogtest.Write(z, accesslogtest.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(z.Close(), os.WriteFile(filepath.Join(cmd.Dir, "access.log.gz"), log.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	report, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, n := string(report), 0
+	for line := range strings.Lines(shown + "\n") {
+		line = strings.TrimPrefix(line, "    ")
+		if strings.HasPrefix(line, "replayed in ") {
+			continue
+		}
+		_, after, ok := strings.Cut("\n"+rest, "\n"+line)
+		if !ok {
+			t.Errorf("the report has no %q where the README has", line)
+			continue
+		}
+		rest = after
+		n++
+	}
+	if n < 20 {
+		t.Errorf("%d lines of the README's report are right", n)
 	}
 }
 

@@ -30,6 +30,7 @@ type topModel struct {
 	fatal  error     // why it is over
 
 	want    topWant
+	owed    bool        // a whole reading was asked for, and none has come since
 	reading *topReading // the last one; nil before the first
 	unread  error       // why the last one failed
 	rules   []client.Rule
@@ -149,8 +150,9 @@ func (m *topModel) askFor(whole bool) tea.Cmd {
 	if m.ask == nil {
 		return nil
 	}
+	m.owed = m.owed || whole
 	w := m.want
-	w.whole = whole
+	w.whole = m.owed
 	return m.ask(w)
 }
 
@@ -176,6 +178,7 @@ func (m *topModel) read(r *topReading) {
 	if !r.want.whole {
 		return
 	}
+	m.owed = false
 	m.rules = r.rules
 	m.seconds = m.seconds[:0]
 	for _, rate := range r.minute {

@@ -135,6 +135,27 @@ func TestTopEvents(t *testing.T) {
 	}
 }
 
+// TestTopWholeIsOwed asks for a whole reading until one has come: else there would be no
+// rules to show, if a key is pressed too early or the first reading fails.
+func TestTopWholeIsOwed(t *testing.T) {
+	m := newTopModel("http://127.0.0.1:7380", topWant{span: time.Minute}, topPaint{})
+	asked := asking(m)
+	m.Update(topEvent{client.Event{Type: client.Connected}})
+	keys(m, "4")
+	m.Update(topUnread{m.want, errors.New("too slow")})
+	m.Update(topPoll{m.want.turn})
+	for i, w := range *asked {
+		if !w.whole {
+			t.Errorf("question %d is %+v; want a whole reading", i, w)
+		}
+	}
+	m.Update(topRead{&topReading{want: (*asked)[len(*asked)-1]}})
+	m.Update(topPoll{m.want.turn})
+	if n := len(*asked); n != 4 || (*asked)[3].whole {
+		t.Errorf("asked for %+v; the last of four is not whole", *asked)
+	}
+}
+
 // TestTopOldAnswers has answers that come after the wish has changed, and failures.
 func TestTopOldAnswers(t *testing.T) {
 	m := cannedModel(t, topPaint{}, 120, 40)

@@ -25,10 +25,10 @@ func newVersion() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versionText()
 			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), map[string]string{"version": v, "go": runtime.Version()})
+				return notWritten(writeJSON(cmd.OutOrStdout(), map[string]string{"version": v, "go": runtime.Version()}))
 			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "lately %s %s %s/%s\n", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
+			return notWritten(err)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
