@@ -28,8 +28,8 @@ const MinSample = 1e-9
 // allocates but the first event counted, which takes the memory of a Counter.
 //
 // All methods may be called at any time by any number of goroutines. The zero
-// Sampled is not usable: it panics; call [NewSampled]. A Sampled must not be
-// copied.
+// Sampled is not usable: it counts nothing, and panics when it is read; call
+// [NewSampled]. A Sampled must not be copied.
 //
 // When every event must be counted, as for a limit, use a Counter. Passing over
 // a geometrically distributed number of records instead of drawing for each is

@@ -184,6 +184,12 @@ func (m *message) end() (e Event, whole bool, err error) {
 	if err := json.Unmarshal([]byte(data), &e); err != nil {
 		return e, false, fmt.Errorf("%w: the data of event %.40q is not JSON: %w", ErrLost, kind, err)
 	}
-	e.Type = EventType(kind)
+	if e.Type = EventType(kind); e.Key != nil { // which may have bytes that are not UTF-8
+		var key keyText
+		if err := json.Unmarshal([]byte(data), &key); err != nil {
+			return e, false, fmt.Errorf("%w: the key of event %.40q is not one: %w", ErrLost, kind, err)
+		}
+		e.Key = key.values()
+	}
 	return e, true, nil
 }

@@ -12,7 +12,8 @@
 //		Hold:      time.Minute,
 //	})
 //	...
-//	detector := hotkey.NewDetector(set, hotkey.DetectorConfig{})
+//	detector, err := hotkey.NewDetector(set, hotkey.DetectorConfig{})
+//	...
 //	edges = detector.Add(event, edges[:0])
 //	for _, edge := range edges {
 //		// edge.Key just became hot, until edge.Until

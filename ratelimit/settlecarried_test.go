@@ -59,3 +59,30 @@ func TestSettleAfterALongerSpan(t *testing.T) {
 		}
 	}
 }
+
+// TestSettleAfterALostTime gives back, after an Update, what was counted when a log had
+// already dropped a time that still counts: that one must not make room.
+func TestSettleAfterALostTime(t *testing.T) {
+	for _, update := range []bool{false, true} {
+		r := limit(t, "r", per(2, time.Second))
+		r.Algorithm, r.CountRefused = ratelimit.Exact, true
+		l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+		l.TakeKeyAt(at(0), "k", 1)
+		b := l.ReserveKeyAt(at(1), "k", 1)
+		if l.TakeKeyAt(at(2), "k", 1).Allowed {
+			t.Fatal("a third of two is admitted")
+		}
+		if update {
+			r.Limits = []ratelimit.Limit{per(2, 2*time.Second)}
+			if err := l.Update(mustSet(t, r)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.CancelAt(at(3)); err != nil {
+			t.Fatal(err)
+		}
+		if d := l.TakeKeyAt(at(3), "k", 1); d.Allowed {
+			t.Errorf("update %v: after the second of three is given back, a fourth of two is admitted", update)
+		}
+	}
+}

@@ -3,7 +3,7 @@
 // main over it, and a program of one's own can be another:
 //
 //	config := server.Config{RulesFile: "rules.yaml", Data: "/var/lib/lately"}
-//	s, err := server.New(config)
+//	s, err := server.New(config, "my program 1.0", slog.Default())
 //	...
 //	err = s.Run(ctx)
 //

@@ -36,10 +36,12 @@ func (s *Server) restore() error {
 		s.log.Error("ban journal", "error", problem)
 	}
 	s.engine.Journal(dir.Journal())
+	written := "none"
 	if !info.Written.IsZero() {
 		s.saved.Store(info.Written.UnixNano())
+		written = info.Written.UTC().Format(time.RFC3339)
 	}
-	s.log.Info("state restored", "dir", s.config.Data, "snapshot", info.Written, "limits", restorer.Limits, "counts", restorer.Counts,
+	s.log.Info("state restored", "dir", s.config.Data, "snapshot", written, "limits", restorer.Limits, "counts", restorer.Counts,
 		"ban lines", lines.Records, "took", time.Since(began))
 	return nil
 }

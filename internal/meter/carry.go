@@ -29,7 +29,9 @@ func (m *Meter) Carry(w []uint64, b *shard.Blocks, from *Meter, fw []uint64, fb 
 		}
 		m.Charge(w, b, at, count)
 	}
-	m.Advance(w, b, t)
+	if m.Advance(w, b, t); m.form == formLog && from.form == formLog && fb.Lost(fw) {
+		b.Lose(w)
+	}
 	return true
 }
 

@@ -88,6 +88,14 @@ func (b *Blocks) Len(l []uint64) int { return int(l[0] & logHalf) }
 // what was dropped was no newer than any that is left.
 func (b *Blocks) Lost(l []uint64) bool { return l[0]&logLost != 0 }
 
+// Lose says of l, unless it is empty, what Lost reports: it was made of another log
+// that had dropped a time.
+func (b *Blocks) Lose(l []uint64) {
+	if b.Len(l) > 0 {
+		l[0] |= logLost
+	}
+}
+
 // At returns the i-th oldest time of l.
 func (b *Blocks) At(l []uint64, i int) int64 {
 	times := b.times(l)

@@ -109,6 +109,7 @@ func (h *hub) publish(ev Event) {
 	if h.len() == 0 {
 		return
 	}
+	ev.Time = ev.Time.UTC() // as the times of bans
 	ev.Base64 = bytesOf(ev.Key)
 	var err error
 	if ev.JSON, err = json.Marshal(ev); err != nil {

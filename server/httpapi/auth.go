@@ -82,7 +82,7 @@ func (s *Server) holds(c *call) bool {
 // token returns the token that c has in its header. Forward-auth has the client's own
 // Authorization, which is none of ours.
 func (s *Server) token(c *call) string {
-	if t := c.r.Header["X-Lately-Token"]; len(t) > 0 {
+	if t := c.r.Header["X-Lately-Token"]; len(t) > 0 && t[0] != "" {
 		return t[0]
 	}
 	const scheme = "Bearer "

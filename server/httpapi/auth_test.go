@@ -17,6 +17,18 @@ import (
 
 func tokensOf(all *access.Tokens) func() *access.Tokens { return func() *access.Tokens { return all } }
 
+// An empty token field is none: the other one counts.
+func TestEmptyTokenField(t *testing.T) {
+	all := tokens(t)
+	s := newServer(t, func(c *Config) { c.Tokens = tokensOf(all) })
+	for _, empty := range []string{"", "wrong-wrong-wrong-wrong-wrong-wrong-wrong"} {
+		w := ask(s, request{method: "GET", path: "/v1/status", header: http.Header{"X-Lately-Token": {empty}, "Authorization": {"Bearer " + readToken}}})
+		if want := map[bool]int{true: 200, false: 401}[empty == ""]; w.Code != want {
+			t.Errorf("X-Lately-Token %q: %d %s; want %d", empty, w.Code, w.Body, want)
+		}
+	}
+}
+
 // sample returns a request for a route that is as good as any.
 func sample(t *route) request {
 	r := request{method: t.method, path: strings.Replace(t.path, "{name}", "requests", 1), body: "{}"}

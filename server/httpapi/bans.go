@@ -78,7 +78,7 @@ func addBan(c *call) error {
 	}
 	d, err := rules.ParseDuration(req.For)
 	if err != nil {
-		return badArg("for is %q; allowed is a duration such as 10m or 24h", clip(req.For))
+		return badArg("for is %q; allowed is a duration such as 10m or 24h, of at most 3650d", clip(req.For))
 	}
 	key, err := req.Key.values(req.Base64)
 	if err != nil {

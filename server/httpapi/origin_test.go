@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -151,6 +152,21 @@ func TestFiles(t *testing.T) {
 	for _, path := range []string{"/console/nothing.js", "/console/../routes.go", "/console/console.go", "/console/.", "/index.html/"} {
 		if w := get(s, path); w.Code != 404 {
 			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}
+
+// Load balancers ask after a server's health without a name for it; nothing else is
+// answered to who has none.
+func TestProbesWithoutHost(t *testing.T) {
+	s := newServer(t, nil)
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/status": 421, "/": 421, "/v1/healthz": 421} {
+		r := httptest.NewRequest("GET", path, nil)
+		r.Host, r.ProtoMinor = "", 0
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s: %d %s; want %d", path, w.Code, w.Body, want)
 		}
 	}
 }

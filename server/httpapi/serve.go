@@ -45,7 +45,7 @@ func (s *Server) end(c *call) {
 // serve finds out what c asks for and whether it may, and lets the route answer.
 // What it asks is looked at from the cheapest to the dearest.
 func (s *Server) serve(c *call) error {
-	if !s.isHost(c.r) {
+	if !s.isHost(c.r) && !isProbe(c.r) {
 		return errHost
 	}
 	route, name, allowed := s.router.find(c.r.Method, c.r.URL.Path)
@@ -121,4 +121,11 @@ func (s *Server) isHost(r *http.Request) bool {
 	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return local != nil && addr == access.PeerOf(local)
+}
+
+// isProbe reports whether r asks after the server's health without calling it by any
+// name, as load balancers do over HTTP/1.0. A browser, which is what isHost is about,
+// always has a name.
+func isProbe(r *http.Request) bool {
+	return r.Host == "" && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz")
 }
