@@ -160,12 +160,10 @@ func (i *Interceptor) judgeMessage(c *Call, message any) error {
 // under way, only its call.
 func (i *Interceptor) decide(c *Call, p *plan, h *hold) Verdict {
 	v := Verdict{Set: p.set}
-	if p.holds && c.kind == kindCall {
-		h.reservation = i.limiter.Reserve(&c.event, h.cost)
-		v.Decision = h.reservation.Decision
-		c.outcomes = append(c.outcomes[:0], h.reservation.Outcomes()...)
+	if now := i.limiter.Now(); c.kind == kindCall {
+		v.Decision, c.outcomes, h.reservation = i.limiter.Hold(now, &c.event, h.cost, c.outcomes[:0])
 	} else {
-		v.Decision, c.outcomes = i.limiter.Judge(i.limiter.Now(), &c.event, h.cost, c.outcomes[:0])
+		v.Decision, c.outcomes = i.limiter.Judge(now, &c.event, h.cost, c.outcomes[:0])
 	}
 	c.outcomes = p.policies.Known(c.outcomes, &v.Decision)
 	v.Outcomes = c.outcomes

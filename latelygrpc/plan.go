@@ -18,7 +18,6 @@ type plan struct {
 	sources  []source
 	policies quota.Policies
 	subjects []string // what the rules count by; empty when hidden
-	holds    bool     // an admitted call holds something until it is over
 }
 
 // A source is where one field of the event comes from.
@@ -113,13 +112,11 @@ func (i *Interceptor) newPlan(set *ratelimit.Set) *plan {
 		}
 	}
 	for n := range set.Len() {
-		r := set.Rule(n)
-		subject := r.Key.String()
+		subject := set.Rule(n).Key.String()
 		if i.config.HideNames {
 			subject = ""
 		}
 		p.subjects = append(p.subjects, subject)
-		p.holds = p.holds || r.Algorithm == ratelimit.InFlight || r.Algorithm == ratelimit.LeakyBucket
 	}
 	return p
 }

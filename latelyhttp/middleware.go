@@ -107,7 +107,6 @@ type plan struct {
 	set      *ratelimit.Set
 	fillers  []filler
 	client   bool // a filler wants the client's text
-	holds    bool // a rule has to hear of the end of a request
 	policies quota.Policies
 }
 
@@ -178,10 +177,6 @@ func (m *Middleware) newPlan(s *ratelimit.Set) *plan {
 	p.fillers, _ = newFillers(s, m.fields)
 	for _, f := range p.fillers {
 		p.client = p.client || f.kind == fillClient
-	}
-	for i := range s.Len() {
-		r := s.Rule(i)
-		p.holds = p.holds || r.Algorithm == ratelimit.InFlight || r.Algorithm == ratelimit.LeakyBucket
 	}
 	return p
 }
@@ -255,13 +250,8 @@ func (m *Middleware) judge(p *plan, s *state, r *http.Request) (v Verdict, pass 
 	if m.cost != nil {
 		cost = m.cost(r)
 	}
-	if p.holds {
-		pass = Pass{m.limiter.Reserve(&s.event, cost), cost}
-		v.Decision = pass.reservation.Decision
-		s.outcomes = append(s.outcomes[:0], pass.reservation.Outcomes()...)
-	} else {
-		v.Decision, s.outcomes = m.limiter.Judge(m.limiter.Now(), &s.event, cost, s.outcomes[:0])
-	}
+	pass.cost = cost
+	v.Decision, s.outcomes, pass.reservation = m.limiter.Hold(m.limiter.Now(), &s.event, cost, s.outcomes[:0])
 	s.outcomes = p.policies.Known(s.outcomes, &v.Decision)
 	v.Outcomes = s.outcomes
 	return v, pass

@@ -252,3 +252,32 @@ func TestLiveRules(t *testing.T) {
 		t.Errorf("in the end RateLimit-Policy is %s", got)
 	}
 }
+
+// TestFirstInFlightRule adds a rule of what is in flight between the moment when a
+// request is looked at and the moment when it is judged: it is judged by that rule, and
+// does not keep its place when it is over.
+func TestFirstInFlightRule(t *testing.T) {
+	l := mustLimiter(t, limited(t, "plain", 5, time.Hour))
+	both := mustLimiter(t, limited(t, "plain", 5, time.Hour), atOnce(t, 2, time.Hour)).Set()
+	held := func() uint64 {
+		d, err := l.PeekRuleAt(l.Now(), "at-once", "192.0.2.1", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return 2 - d.Remaining
+	}
+	m := mustNew(t, l, Config{Cost: func(*http.Request) uint64 {
+		if err := l.Update(both); err != nil {
+			t.Error(err)
+		}
+		return 1
+	}})
+	w := do(m.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		if n := held(); n != 1 {
+			t.Errorf("%d places are held by a request under way", n)
+		}
+	})), request("192.0.2.1:1"))
+	if n := held(); w.Code != 200 || n != 0 {
+		t.Errorf("%d; %d places are held by nobody", w.Code, n)
+	}
+}

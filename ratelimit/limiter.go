@@ -216,11 +216,7 @@ func (l *Limiter) judge(a *ask, dst []Outcome) (Decision, []Outcome) {
 	sc := l.scratch.Get().(*scratch)
 	d := l.judgeIn(sc, a, dst == nil)
 	if dst != nil {
-		for i := range sc.request.Subjects {
-			o := &sc.request.Subjects[i].Outcome
-			o.Set = sc.request.Set
-			dst = append(dst, *o)
-		}
+		dst = sc.request.appendOutcomes(dst)
 	}
 	l.scratch.Put(sc)
 	return d, dst

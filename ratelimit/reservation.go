@@ -56,17 +56,57 @@ func (l *Limiter) ReserveKeyAt(t time.Time, key string, cost uint64) *Reservatio
 func (l *Limiter) reserve(a *ask) *Reservation {
 	sc := l.scratch.Get().(*scratch)
 	defer l.scratch.Put(sc)
-	r := &Reservation{limiter: l, store: l.store, cost: a.cost, Decision: l.judgeIn(sc, a, false)}
+	return l.reservation(sc, a.cost, l.judgeIn(sc, a, false))
+}
+
+// Hold is Judge for who will say when an admitted event is over. If a rule has it
+// hold something until then, a place under an [InFlight] limit or in the queue of a
+// [LeakyBucket], the Reservation that ends it comes along: Settle it with its cost
+// when the event is over, or Cancel it when it will not take place. It is nil for any
+// other event.
+func (l *Limiter) Hold(t time.Time, e *match.Event, cost uint64, dst []Outcome) (Decision, []Outcome, *Reservation) {
+	sc := l.scratch.Get().(*scratch)
+	defer l.scratch.Put(sc)
+	d := l.judgeIn(sc, &ask{now: nanos(t), event: e, cost: cost}, false)
+	dst = sc.request.appendOutcomes(dst)
+	if !d.Allowed || !sc.request.holds() {
+		return d, dst, nil
+	}
+	return d, dst, l.reservation(sc, cost, d)
+}
+
+// holds reports whether a rule of r has events that are not over when they are
+// admitted.
+func (r *Request) holds() bool {
+	for i := range r.Subjects {
+		switch r.Set.rules[r.Subjects[i].Outcome.Rule].Algorithm {
+		case InFlight, LeakyBucket:
+			return true
+		}
+	}
+	return false
+}
+
+// appendOutcomes appends what each rule of r said to dst.
+func (r *Request) appendOutcomes(dst []Outcome) []Outcome {
+	for i := range r.Subjects {
+		o := &r.Subjects[i].Outcome
+		o.Set = r.Set
+		dst = append(dst, *o)
+	}
+	return dst
+}
+
+// reservation makes one of the request that was judged in sc.
+func (l *Limiter) reservation(sc *scratch, cost uint64, d Decision) *Reservation {
+	r := &Reservation{limiter: l, store: l.store, cost: cost, Decision: d}
 	if _, refused := r.Decision.Err.(*CostError); r.Decision.Err != nil && !refused {
 		if m := l.local.Load(); m != nil {
 			r.store = m // a fail policy decided
 		}
 	}
 	r.at, r.rules = sc.request.Now, sc.request.Set
-	for i := range sc.request.Subjects {
-		r.outcomes = append(r.outcomes, sc.request.Subjects[i].Outcome)
-		r.outcomes[i].Set = r.rules
-	}
+	r.outcomes = sc.request.appendOutcomes(nil)
 	if r.Decision.Allowed {
 		r.charged = slices.Clone(sc.request.Subjects)
 		for i := range r.charged {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -289,4 +290,28 @@ func ExampleLimiter_Reserve() {
 	r.Settle(10 << 10) // what it was
 	fmt.Println(limiter.Peek(&e).Limit-limiter.Peek(&e).Remaining-1, "bytes are charged")
 	// Output: 10240 bytes are charged
+}
+
+// TestHold has a reservation where a rule that matches holds something, and none
+// elsewhere; what is said is what Judge says.
+func TestHold(t *testing.T) {
+	inFlight := limit(t, "in-flight", per(2, time.Hour))
+	inFlight.Algorithm, inFlight.When = ratelimit.InFlight, match.When{Method: []string{"POST"}}
+	set := mustSet(t, limit(t, "count", per(9, time.Hour)), inFlight)
+	l, other := mustLimiter(t, set, ratelimit.MemoryConfig{}), mustLimiter(t, set, ratelimit.MemoryConfig{})
+	var get, post match.Event
+	get.SetString(match.Client, "192.0.2.1")
+	get.SetString(match.Method, "GET")
+	post.SetString(match.Client, "192.0.2.1")
+	post.SetString(match.Method, "POST")
+	for i, c := range []struct {
+		e    *match.Event
+		held bool
+	}{{&get, false}, {&post, true}, {&get, false}, {&post, true}, {&post, false}} {
+		d, outcomes, held := l.Hold(at(int64(i)), c.e, 1, nil)
+		want, said := other.Judge(at(int64(i)), c.e, 1, nil)
+		if d != want || !slices.Equal(outcomes, said) || (held != nil) != c.held {
+			t.Errorf("event %d: %+v, %+v, held %v; Judge says %+v, %+v", i, d, outcomes, held, want, said)
+		}
+	}
 }

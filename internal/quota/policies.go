@@ -49,8 +49,7 @@ func (p *Policies) Named(name string) *Rule {
 	return &p.rules[n]
 }
 
-// Known returns outcomes, those of d, if they are of this set. Else, and where there
-// are none, as there are not of a reservation that was refused, it is what d itself
+// Known returns outcomes, those of d, if they are of this set. Else it is what d itself
 // says of a refusal, in the same memory.
 func (p *Policies) Known(outcomes []ratelimit.Outcome, d *ratelimit.Decision) []ratelimit.Outcome {
 	switch {
