@@ -46,12 +46,10 @@ func rowsOf(lately, echoes, redis *subject) (rows []*row) {
 		eventBody = `{"event":{"client":"%s","path":"/x"},"cost":1}`
 		takeBody  = `{"rule":"per-client","key":"%s","cost":1}`
 	)
-	chunks := 0
 	for _, at := range []int{1, 100} {
-		add(echoes, echo, echo, posted(echoes.web, fmt.Sprintf("/%d", at), at, 6+chunks, eventBody, "events"))
-		add(lately, "POST /v1/check", echo, posted(lately.web, "/v1/check", at, 11+chunks, eventBody, "events"))
-		add(lately, "POST /v1/take", echo, posted(lately.web, "/v1/take", at, 11+chunks, takeBody, "takes"))
-		chunks = 4 // a long answer comes in one, and says so
+		add(echoes, echo, echo, posted(echoes.web, fmt.Sprintf("/%d", at), at, 6, eventBody, "events"))
+		add(lately, "POST /v1/check", echo, posted(lately.web, "/v1/check", at, 11, eventBody, "events"))
+		add(lately, "POST /v1/take", echo, posted(lately.web, "/v1/take", at, 11, takeBody, "takes"))
 	}
 	return rows
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 
 	"github.com/lately-go/lately/rules"
@@ -69,6 +70,7 @@ func beEcho() error {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
 			w.Header()["Content-Type"] = []string{"application/json"}
+			w.Header()["Content-Length"] = []string{strconv.Itoa(len(answer))} // as lately does
 			w.Write([]byte(answer))
 		})
 	}
