@@ -9,7 +9,7 @@ import (
 // quick reports whether decisions under the rule alone can take the short way of
 // take: one limit or none, enforced, and nothing more than a ban.
 func (mr *memoryRule) quick() bool {
-	return len(mr.Limits) <= 1 && mr.Adapt == nil && !mr.Shadow && !mr.CountRefused && mr.Algorithm != LeakyBucket
+	return len(mr.Limits) <= 1 && mr.Adapt == nil && !mr.Shadow && !mr.CountRefused
 }
 
 // take is Decide and fold for the most common case, and says the same: a request
@@ -68,8 +68,10 @@ func (mr *memoryRule) takeFree(d *Decision, w []uint64, now int64, cost uint64) 
 	}
 	if len(mr.records.limits) == 0 {
 		d.Allowed, d.Limit, d.Remaining, d.ResetAfter = true, mr.Ban.After, mr.Ban.After-count-1, mr.Ban.Span
-	} else if !mr.records.limits[0].admit(d, w[wordNewest+1:], now, cost) {
+	} else if m := &mr.records.limits[0]; !m.admit(d, w[wordNewest+1:], now, cost) {
 		return false
+	} else if mr.Algorithm == LeakyBucket && d.Allowed {
+		d.Delay = m.Delay(w[m.at:], m.blocks, now)
 	}
 	if strikes == nil || d.Allowed && !hits {
 		return true
