@@ -224,6 +224,7 @@ var vectors = []vector{
 	{"POST", "/v1/bans", `{"rule":"flood","key":["203.0.113.66"],"for":"10m","reason":"too much"}`, 201, `"reason":"too much","source":"http"`},
 	{"POST", "/v1/bans", `{"rule":"flood","key_base64":["/w=="],"for":"10m"}`, 201, `"key":["` + "\uFFFD" + `"],"key_base64":["/w=="]`},
 	{"POST", "/v1/bans", `{"rule":"flood","key":"a","for":"never"}`, 400, `for is \"never\"; allowed is a duration`},
+	{"POST", "/v1/bans", `{"rule":"flood","key":"a","for":"4000d"}`, 400, `of at most 3650d`},
 	{"POST", "/v1/bans", `{"rule":"none","key":"a","for":"1m"}`, 404, `"NORULE"`},
 	{"GET", "/v1/bans?rule=flood&q=113.66&limit=10&offset=0", "", 200, `"total":1}`},
 	{"GET", "/v1/bans?offset=1", "", 200, `"total":2}`},

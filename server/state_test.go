@@ -1,0 +1,30 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"regexp"
+	"testing"
+)
+
+// What a start says of the state that it found: of no snapshot the first time, and
+// of the one that was written at the end the next.
+func TestStateRestoredIsSaid(t *testing.T) {
+	c := Config{Data: t.TempDir(), RESP: "127.0.0.1:0", HTTP: Off}
+	for _, want := range []string{`msg="state restored" .*snapshot=none `, `msg="state restored" .*snapshot=20[0-9-]+T[0-9:]+Z `} {
+		var log bytes.Buffer
+		s, err := New(c, "test", slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		if err := s.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if !regexp.MustCompile(want).Match(log.Bytes()) {
+			t.Errorf("no %s in\n%s", want, log.String())
+		}
+	}
+}
