@@ -129,7 +129,7 @@ func TestSyslogYearsAcrossBlocks(t *testing.T) {
 	for _, year := range []int{0, 2018} {
 		for _, cores := range []int{1, 4} {
 			r := mustRun(t, replay.Config{Files: []string{path, path}, Year: year, Format: "syslog-sshd", Cores: cores, FileOrder: true})
-			if r.Events != 2*n || r.Start.Year() != 2018 || r.End.Year() != 2024 || r.End.Before(last.Add(-step)) {
+			if r.Events != 2*n || r.Start.UTC().Year() != 2018 || r.End.UTC().Year() != 2024 || r.End.Before(last.Add(-step)) {
 				t.Errorf("year %d, %d cores: %d events from %v to %v; want %d from 2018 to %v", year, cores, r.Events, r.Start, r.End, 2*n, last)
 			}
 			// One jump: from the end of the file to its beginning.
