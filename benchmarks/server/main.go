@@ -4,6 +4,7 @@
 //
 //	go run ./server -seconds 2 -passes 3
 //	go run ./server -overload 60s
+//	go run ./server -redis-benchmark 200000 -passes 5
 //
 // Client and server share the machine's cores, so ratios count, not figures.
 package main
@@ -23,6 +24,7 @@ func main() {
 	conns := flag.Int("connections", 64, "how many connections ask")
 	keys := flag.Int("keys", 10_000, "how many keys are asked for")
 	five := flag.Duration("overload", 0, "ask with five times as many connections for so long, instead")
+	standard := flag.Int("redis-benchmark", 0, "have redis-benchmark send so many requests in each pass, instead")
 	flag.Parse()
 	var err error
 	switch {
@@ -32,6 +34,8 @@ func main() {
 		err = beEcho()
 	case *five > 0:
 		err = overload(*five, *conns, *keys)
+	case *standard > 0:
+		err = measureStandard(*passes, *standard, *conns, *keys)
 	default:
 		err = measure(time.Duration(*seconds*float64(time.Second)), *passes, *conns, *keys)
 	}
