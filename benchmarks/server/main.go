@@ -23,6 +23,7 @@ func main() {
 	passes := flag.Int("passes", 3, "how often all rows are measured")
 	conns := flag.Int("connections", 64, "how many connections ask")
 	keys := flag.Int("keys", 10_000, "how many keys are asked for")
+	alone := flag.Bool("alone", false, "measure the rows of lately and no others, for two commits in turns")
 	five := flag.Duration("overload", 0, "ask with five times as many connections for so long, instead")
 	standard := flag.Int("redis-benchmark", 0, "have redis-benchmark send so many requests in each pass, instead")
 	flag.Parse()
@@ -37,7 +38,7 @@ func main() {
 	case *standard > 0:
 		err = measureStandard(*passes, *standard, *conns, *keys)
 	default:
-		err = measure(time.Duration(*seconds*float64(time.Second)), *passes, *conns, *keys)
+		err = measure(load{time.Duration(*seconds * float64(time.Second)), *conns, *keys}, *passes, *alone)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "server:", err)

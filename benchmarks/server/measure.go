@@ -13,13 +13,17 @@ type sample struct {
 	cpu      float64 // microseconds of the server for one decision
 }
 
-// measure prints a table of all rows.
-func measure(d time.Duration, passes, conns, keys int) error {
+// measure prints a table of all rows, or of those of lately alone.
+func measure(l load, passes int, alone bool) error {
 	lately, err := startSelf("lately", "-serve")
 	if err != nil {
 		return err
 	}
 	defer lately.stop()
+	if alone {
+		rows := rowsOf(lately, &subject{}, nil)
+		return l.measure(slices.DeleteFunc(rows, func(r *row) bool { return r.subject != lately }), passes)
+	}
 	echoes, err := startSelf("net/http", "-echo")
 	if err != nil {
 		return err
@@ -32,7 +36,7 @@ func measure(d time.Duration, passes, conns, keys int) error {
 	defer redis.stop()
 	rows := rowsOf(lately, echoes, redis)
 	if redis != nil {
-		peer := newRedisRate(redis.addr, conns)
+		peer := newRedisRate(redis.addr, l.conns)
 		defer peer.client.Close()
 		rows = append(rows, &row{subject: redis, what: "redis_rate Allow, its Go client", floor: incr, at: 1, ask: peer.ask})
 	}
@@ -45,15 +49,19 @@ func measure(d time.Duration, passes, conns, keys int) error {
 	if err != nil {
 		return err
 	}
-	rows = append(rows, more...)
+	return l.measure(append(rows, more...), passes)
+}
+
+// measure asks rows in turns, and prints their medians.
+func (l load) measure(rows []*row, passes int) error {
 	for range passes {
 		for _, r := range rows {
-			if err := r.sample(load{d, conns, keys}); err != nil {
+			if err := r.sample(l); err != nil {
 				return fmt.Errorf("%s %s: %w", r.subject.name, r.what, err)
 			}
 		}
 	}
-	fmt.Printf("%d connections, %d keys, %d passes of %v, medians\n\n", conns, keys, passes, d)
+	fmt.Printf("%d connections, %d keys, %d passes of %v, medians\n\n", l.conns, l.keys, passes, l.d)
 	report(rows)
 	return nil
 }
