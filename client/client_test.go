@@ -167,6 +167,14 @@ func TestCalls(t *testing.T) {
 			result{true},
 		},
 		{
+			"unban all", `{"unbanned":3}`, "POST", "/v1/bans/unban", `{"rule":"login","network":"192.0.2.0/24"}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				n, err := c.UnbanAll(ctx, BanFilter{Rule: "login", Network: "192.0.2.0/24"})
+				return result{n}, err
+			},
+			result{3},
+		},
+		{
 			"counters", `{"counters":[{"name":"n","fields":["client"],"spans_ms":[1000,60000],"made":true,"sentence":"s","keys":3,"bytes":9}]}`,
 			"GET", "/v1/counters", "",
 			func(ctx context.Context, c *Client) (result, error) {

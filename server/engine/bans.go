@@ -90,6 +90,14 @@ func (e *Engine) Lift(rule string, key []string) (bool, error) {
 func (e *Engine) lift(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
+	return e.unbanLocked(r)
+}
+
+// unbanLocked ends the ban that r lists, with its line on the way to the journal, and
+// reports whether there was one. If there is an error as well, it is the journal's.
+//
+// REQUIRES: e.banMu.
+func (e *Engine) unbanLocked(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 	ok, err := e.limiter.Load().Lift(r.Rule, r.Key...)
 	if err != nil {
 		return false, journal.Pending{}, &Error{BadArg, err.Error()}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
+	"github.com/lately-go/lately/server/engine"
 )
 
 // A ban is a [ratelimit.BanRecord] for an answer.
@@ -129,4 +130,34 @@ func lift(c *call) error {
 		c.audit("a ban was lifted", "rule", req.Rule, "key", key)
 	}
 	return c.answer(lifted{ok})
+}
+
+// An unbanAllRequest ends all bans that its filter selects.
+type unbanAllRequest struct {
+	Rule    string `json:"rule,omitempty"`
+	Pattern string `json:"pattern,omitempty" doc:"a glob that matches a value of the key; * selects every ban"`
+	Network string `json:"network,omitempty" doc:"an address or network, such as 192.0.2.0/24, that contains a value of the key"`
+}
+
+type unbanned struct {
+	Unbanned int `json:"unbanned" doc:"how many bans were ended"`
+}
+
+func unbanAll(c *call) error {
+	var req unbanAllRequest
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	filter, err := engine.ParseBanFilter(req.Rule, req.Pattern, req.Network)
+	if err != nil {
+		return err
+	}
+	n, err := c.s.engine.UnbanAll(filter)
+	if n > 0 {
+		c.audit("bans were ended", "rule", req.Rule, "pattern", req.Pattern, "network", req.Network, "bans", n)
+	}
+	if err != nil {
+		return err
+	}
+	return c.answer(unbanned{n})
 }

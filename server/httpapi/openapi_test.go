@@ -236,6 +236,8 @@ var vectors = []vector{
 	{"GET", "/v1/key?field=client", "", 400, `"BADARG"`},
 	{"POST", "/v1/bans/lift", `{"rule":"flood","key":"203.0.113.66"}`, 200, `{"lifted":true}`},
 	{"POST", "/v1/bans/lift", `{"rule":"flood","key":"203.0.113.66"}`, 200, `{"lifted":false}`},
+	{"POST", "/v1/bans/unban", `{"rule":"flood","network":"203.0.113.0/24"}`, 200, `{"unbanned":0}`},
+	{"POST", "/v1/bans/unban", `{}`, 400, `{"type":"about:blank","title":"Bad Request","status":400,"detail":"filter: missing: must be a rule, a pattern or a network; the pattern * selects every ban","code":"BADARG"}`},
 	{"POST", "/v1/check", `{"event":{"path":"/product/1"},"cost":1}`, 200, `"allowed":true`},
 	{"POST", "/v1/check", `{"events":[{"event":{"path":"/product/1"}},{"event":{"path":"/product/1"}},{"event":{"path":"/product/1"}},{"event":{"path":"/product/1"}}]}`, 200, `"allowed":true`},
 	{"GET", "/v1/hot", "", 200, `{"hot":[{"rule":"product","key":["/product/1"],"since":"`},

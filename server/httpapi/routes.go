@@ -78,6 +78,10 @@ func stateRoutes() []route {
 			summary: "Ban a key by hand; the answer comes when the ban is on disk",
 		},
 		{method: "POST", path: "/v1/bans/lift", need: toAdmin, body: jsonBody, handle: lift, id: "lift", in: liftRequest{}, out: lifted{}, summary: "End a ban"},
+		{
+			method: "POST", path: "/v1/bans/unban", need: toAdmin, body: jsonBody, handle: unbanAll, id: "unbanAll", in: unbanAllRequest{}, out: unbanned{},
+			summary: "End all bans under a rule, with a key that matches a pattern, or in a network; what is given must all hold",
+		},
 		{method: "GET", path: "/v1/hot", need: toRead, handle: listHot, id: "hot", out: hotList{}, summary: "List the keys that are hot"},
 		{
 			method: "GET", path: "/v1/rates", need: toRead, handle: listRates, id: "rates", out: rateList{}, summary: "What was decided in the last span, cut into parts",

@@ -29,6 +29,7 @@ var enumeration = map[string]struct {
 	"top":          {access.Read, "TOP requests 3"},
 	"ban":          {access.Admin, "BAN login z 10m"},
 	"unban":        {access.Admin, "UNBAN login z"},
+	"unbanall":     {access.Admin, "UNBANALL RULE login"},
 	"bans":         {access.Read, "BANS"},
 	"rules":        {access.Read, "RULES"},
 	"subscribe":    {access.Read, "SUBSCRIBE bans"},

@@ -49,6 +49,12 @@ func (c *conn) source() string {
 func unban(c *conn, args [][]byte) error {
 	rule := string(args[1])
 	key := c.valuesOf(rule, args[2])
+	if len(args) > 3 { // values that may have the separator in them
+		key = key[:0]
+		for _, v := range args[2:] {
+			key = append(key, string(v))
+		}
+	}
 	ok, err := c.s.engine.Lift(rule, key)
 	if err != nil {
 		return err
@@ -59,6 +65,35 @@ func unban(c *conn, args [][]byte) error {
 	}
 	c.audit("a ban was lifted", "rule", rule, "key", key)
 	c.w.Int(1)
+	return nil
+}
+
+// unbanAll ends all bans that its filter selects.
+func unbanAll(c *conn, args [][]byte) error {
+	var rule, pattern, network string
+	words := map[string]*string{"rule": &rule, "pattern": &pattern, "network": &network}
+	for rest := args[1:]; len(rest) > 0; rest = rest[2:] {
+		value := words[strings.ToLower(string(rest[0]))]
+		switch {
+		case value == nil || len(rest) == 1:
+			return badArg("'%.32s': must be RULE rule, PATTERN glob or NETWORK address", rest[0])
+		case *value != "" || len(rest[1]) == 0:
+			return badArg("%.32s: must be given once, with a value", rest[0])
+		}
+		*value = string(rest[1])
+	}
+	filter, err := engine.ParseBanFilter(rule, pattern, network)
+	if err != nil {
+		return err
+	}
+	n, err := c.s.engine.UnbanAll(filter)
+	if n > 0 {
+		c.audit("bans were ended", "rule", rule, "pattern", pattern, "network", network, "bans", n)
+	}
+	if err != nil {
+		return err
+	}
+	c.w.Int(int64(n))
 	return nil
 }
 

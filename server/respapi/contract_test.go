@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/lately-go/lately/server/access"
 )
@@ -85,6 +86,19 @@ BAN nosuch ada 10m -> -NORULE …
 BAN pair ada 10m -> -BADARG …
 UNBAN login ada -> 1
 UNBAN login ada -> 0
+UNBANALL RULE -> -BADARG wrong number…
+UNBANALL RULE login KEY x -> -BADARG 'KEY': must be RULE rule, PATTERN glob or NETWORK address
+UNBANALL RULE login PATTERN -> -BADARG 'PATTERN': must be RULE rule, PATTERN glob or NETWORK address
+UNBANALL RULE login RULE pair -> -BADARG RULE: must be given once, with a value
+UNBANALL NETWORK 192.0.2.1/33 -> -BADARG network: "192.0.2.1/33": must be an address or a network such as 192.0.2.0/24
+UNBANALL RULE nosuch -> -NORULE …
+BAN login bob 10m -> +OK
+BAN login bert 10m -> +OK
+BAN pair 192.0.2.1^bob 10m -> +OK
+UNBANALL rule login pattern b?b -> 1
+UNBANALL PATTERN b* -> 2
+UNBANALL RULE pair -> 0
+UNBAN pair 192.0.2.1 bob x -> -BADARG …
 RULES -> [["login" "limit" "…
 RULES RELOAD -> -BADARG there is no rules file to read again
 RULES NOSUCH -> -BADARG 'NOSUCH' is not known; allowed are RULES and RULES RELOAD
@@ -105,7 +119,7 @@ CLIENT LIST -> "id=1 …
 CLIENT NO-EVICT on -> +OK
 CLIENT REPLY ON -> +OK
 CLIENT REPLY OFF -> -BADARG CLIENT does not take 'REPLY OFF' so; allowed are …
-COMMAND COUNT -> 29
+COMMAND COUNT -> 30
 COMMAND INFO take nosuch -> [["take" -3 [+fast +write] 2 2 1 [+@decisions] [] [] []] nil]
 COMMAND DOCS time nosuch -> ["time" ["summary" "The time by which events are judged: seconds and microseconds" "since" "1.0.0" "group" "server" "usage" "TIME" "role" "read" "arguments" []]]
 AUTH x -> -ERR AUTH was called, but this server has no tokens: whoever can connect may do everything
@@ -168,6 +182,18 @@ func TestBanRule(t *testing.T) {
 		c.want("CHECK client 192.0.2.7 path /flood", `[0 5 0 3600000 3600000 "flood" 946688400000]`)
 		c.want("BANS", `[["flood" "192.0.2.7" 946684800000 946688400000 1 "more than 5 hits in 1m" "rule"]]`)
 	})
+}
+
+// A value of a key may contain the separator: UNBAN takes each value as an argument.
+func TestUnbanOfTabs(t *testing.T) {
+	s := start(t, Config{}, false)
+	c := s.dial()
+	if _, err := s.engine.Ban("pair", []string{"192.0.2.1", "a\tb"}, time.Hour, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	c.want("UNBAN pair 192.0.2.1^a^b", "-BADARG …")
+	c.want("UNBAN pair 192.0.2.1 a^c", "0")
+	c.want("UNBAN pair 192.0.2.1 a^b", "1")
 }
 
 func TestReload(t *testing.T) {

@@ -227,7 +227,7 @@ func (f *feed) send(c *conn, ev *engine.Event) {
 		c.w.Bulk(ev.JSON)
 	}
 	for _, p := range f.patterns {
-		if glob(p, f.name) {
+		if engine.Glob(p, f.name) {
 			c.w.Push(4)
 			c.w.BulkString("pmessage")
 			c.w.BulkString(p)

@@ -188,47 +188,6 @@ func until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-func TestGlob(t *testing.T) {
-	for _, c := range []struct {
-		pattern, name string
-		want          bool
-	}{
-		{"bans", "bans", true},
-		{"bans", "ban", false},
-		{"ban", "bans", false},
-		{"*", "", true},
-		{"*", "bans:x", true},
-		{"bans*", "bans", true},
-		{"bans:*", "bans", false},
-		{"b?ns", "bans", true},
-		{"b?ns", "bns", false},
-		{"b[ae]ns", "bens", true},
-		{"b[^ae]ns", "bans", false},
-		{"b[^ae]ns", "bins", true},
-		{"b[a-c]ns", "bbns", true},
-		{"b[c-a]ns", "bbns", true},
-		{`b\*ns`, "b*ns", true},
-		{`b\*ns`, "bans", false},
-		{"*a*a*a*b", "aaaaaaaaaaaaaaaaaaaa", false},
-		{"**x", "aax", true},
-		{"[", "[", false},
-		{"[a", "a", true},
-		{`\`, `\`, true},
-		{"", "", true},
-		{"", "a", false},
-		{"a*", "a", true},
-	} {
-		if got := glob(c.pattern, []byte(c.name)); got != c.want {
-			t.Errorf("glob(%q, %q) = %v", c.pattern, c.name, got)
-		}
-	}
-	began := time.Now()
-	glob(strings.Repeat("*a", 120)+"b", []byte(strings.Repeat("a", 256)))
-	if d := time.Since(began); d > time.Second {
-		t.Errorf("a hostile pattern took %v", d)
-	}
-}
-
 // TestPushStandsBetweenReplies has pushes and pipelined replies on one connection.
 func TestPushStandsBetweenReplies(t *testing.T) {
 	s := start(t, Config{}, false)

@@ -71,8 +71,12 @@ func stateCommands() []command {
 			group: banning, need: access.Admin, least: 4, most: 5, key: 2, write: true, handle: ban,
 		},
 		{
-			name: "unban", usage: "rule key", summary: "Lift a ban; answers 1, or 0 if there was none",
-			group: banning, need: access.Admin, least: 3, most: 3, key: 2, write: true, handle: unban,
+			name: "unban", usage: "rule key | rule value value [value ...]", summary: "End a ban; answers 1, or 0 if there was none. Values of their own may contain tabs",
+			group: banning, need: access.Admin, least: 3, key: 2, write: true, handle: unban,
+		},
+		{
+			name: "unbanall", usage: "[RULE rule] [PATTERN glob] [NETWORK address]", summary: "End all bans under a rule, with a value of the key that matches a glob, or in a network; answers how many",
+			group: banning, need: access.Admin, least: 3, most: 7, write: true, handle: unbanAll,
 		},
 		{
 			name: "bans", usage: "[RULE rule] [COUNT n]", summary: "Bans that hold, the newest first: rule, key, since and until in ms, count, reason, source",

@@ -1,11 +1,11 @@
-package respapi
+package engine
 
-// glob reports whether name is what a pattern of Redis matches: ? is any byte, * any
+// Glob reports whether name is what a pattern of Redis matches: ? is any byte, * any
 // bytes, [abc], [^abc] and [a-c] one of a set, and a backslash takes the meaning from
 // what follows. The cost is at most the product of both lengths: of the stars that it
 // has passed it only ever goes back to the last (R. Cox, "Glob Matching Can Be Simple
 // And Fast Too").
-func glob(pattern string, name []byte) bool {
+func Glob[T string | []byte](pattern string, name T) bool {
 	p, n := 0, 0
 	star, from := -1, 0 // behind the last star, and where it ends for now
 	for p < len(pattern) || n < len(name) {
