@@ -183,13 +183,10 @@ func (s *Server) tls() *tls.Config {
 // listen takes the addresses and makes what serves them.
 func (s *Server) listen() error {
 	c := &s.config
-	guard, err := access.NewGuard(access.GuardConfig{})
-	if err != nil {
-		return err
-	}
+	rejected := access.NewRejectedLogins(s.log)
 	if c.RESP != Off {
 		r, err := respapi.New(respapi.Config{
-			Engine: s.engine, Tokens: s.tokens.Load, Guard: guard, Log: s.log, Reload: s.Reload, Version: s.version,
+			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Log: s.log, Reload: s.Reload, Version: s.version,
 			TLS: s.tls(), Bounds: c.Bounds,
 		})
 		if err != nil {
@@ -202,7 +199,7 @@ func (s *Server) listen() error {
 	}
 	if c.HTTP != Off {
 		h, err := httpapi.New(httpapi.Config{
-			Engine: s.engine, Tokens: s.tokens.Load, Guard: guard, Log: s.log, Reload: s.Reload, Version: s.version,
+			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Log: s.log, Reload: s.Reload, Version: s.version,
 			RulesText: s.rulesText, SnapshotAge: s.snapshotAge, TrustedProxies: c.TrustedProxies, Hosts: c.Hosts,
 			TLS: s.tls(), Bounds: c.Bounds,
 		})

@@ -29,7 +29,7 @@ server         -> server/engine, server/access, server/respapi, server/httpapi, 
 server/respapi -> server/engine, server/access, internal/resp, rules, match, ratelimit, lately
 server/httpapi -> server/engine, server/access, server/console, latelyhttp, latelyprom, rules, match, ratelimit, lately, github.com/prometheus/client_golang
 server/engine  -> rules, match, ratelimit, hotkey, lately, internal/journal
-server/access  -> match, ratelimit
+server/access  -> std
 server/console -> std
 replay         -> rules, match, accesslog, ratelimit, hotkey, lately, github.com/klauspost/compress
 

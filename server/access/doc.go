@@ -1,15 +1,14 @@
-// Package access says who may do what: roles, the tokens that stand for them, and
-// a guard against those who try tokens out. And it says how many may come: the
-// bounds of a listener, and the gate that keeps those of connections.
+// Package access decides who may do what: roles, and the tokens that stand for them. It
+// also bounds how much clients can take: the bounds of a listener, and the [Gate] that
+// limits its connections.
 //
 //	tokens, err := access.Load("tokens")
-//	guard, err := access.NewGuard(access.GuardConfig{})
 //	...
-//	who, err := guard.Authenticate(tokens, token, peer)
-//	if err != nil || !who.Role.May(access.Check) {
+//	role, name, ok := tokens.Role(token)
+//	if !ok || !role.May(access.Check) {
 //		// refused
 //	}
 //
-// No token is in an error, in a log or in memory for longer than a call: what is
-// kept is SHA-256 of each.
+// No token is in an error, in a log, or in memory for longer than a call: only the
+// SHA-256 hash of each is kept.
 package access

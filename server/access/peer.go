@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// PeerOf returns the IP address of a connection's end, as [Guard] and [Gate] take
+// PeerOf returns the IP address of a connection's end, as a [Gate] takes
 // it: IPv4 as IPv4 however the socket has it, and without a zone. It is the zero
 // Addr for an end that has none, such as that of a socket in the file system. It
 // does not allocate.

@@ -80,6 +80,7 @@ func Parse(r io.Reader, file string) (*Tokens, error) {
 	if t.Len() == 0 {
 		return nil, fmt.Errorf("tokens: %s has no token; want lines of the form: role token [name]", file)
 	}
+	t.sum()
 	return t, nil
 }
 

@@ -1,12 +1,8 @@
 package httpapi
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lately-go/lately/server/access"
@@ -92,101 +88,16 @@ func (s *Server) token(c *call) string {
 	return ""
 }
 
-// check makes c who has that token, or returns an error. A peer that guesses is not
-// listened to for a while, whatever he then brings.
+// check makes c who has that token, or returns an error.
 func (s *Server) check(c *call, tokens *access.Tokens, token string) error {
-	peer := c.peer()
-	who, err := s.guard.Authenticate(tokens, token, peer)
-	if err != nil {
+	role, name, ok := tokens.Role(token)
+	if !ok {
 		s.denied.Add(1)
-		s.log.Warn("a login failed", "peer", peer, "error", err)
-		if e, ok := errors.AsType[*access.RefusedError](err); ok {
-			return &apiError{
-				status: http.StatusTooManyRequests, code: engine.Denied, retry: e.RetryAfter,
-				detail: "there were too many failed logins from this address",
-			}
-		}
+		s.rejected.Add(c.peer())
 		return errToken
 	}
-	c.role, c.who = who.Role, who.Name
+	c.role, c.who = role, name
 	return nil
-}
-
-// cookieName is the name of the session cookie.
-const cookieName = "lately"
-
-const (
-	sessionLife = 12 * time.Hour
-	maxSessions = 1024
-)
-
-// sessions is who has logged in. The cookie holds a random number, of which the hash
-// is kept.
-type sessions struct {
-	mu  sync.Mutex
-	all map[[sha256.Size]byte]session
-}
-
-// A session ends with its time, and when the tokens change.
-type session struct {
-	role   access.Role
-	who    string
-	tokens *access.Tokens
-	until  time.Time
-}
-
-// role returns who has the session of r's cookie.
-func (s *sessions) role(r *http.Request, tokens *access.Tokens) (access.Role, string) {
-	cookie, err := r.Cookie(cookieName)
-	if err != nil {
-		return access.None, ""
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x, ok := s.all[sha256.Sum256([]byte(cookie.Value))]
-	if !ok || !x.tokens.Equal(tokens) || !time.Now().Before(x.until) {
-		return access.None, ""
-	}
-	return x.role, x.who
-}
-
-// begin begins a session and returns the value of its cookie.
-func (s *sessions) begin(x session) string {
-	id := rand.Text() + rand.Text()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all == nil {
-		s.all = make(map[[sha256.Size]byte]session)
-	}
-	if len(s.all) >= maxSessions {
-		s.makeRoom()
-	}
-	s.all[sha256.Sum256([]byte(id))] = x
-	return id
-}
-
-// makeRoom ends the sessions that are over, and the one that would be next.
-//
-// REQUIRES: s.mu.
-func (s *sessions) makeRoom() {
-	now, next := time.Now(), [sha256.Size]byte{}
-	var until time.Time
-	for id, x := range s.all {
-		if !now.Before(x.until) {
-			delete(s.all, id)
-		} else if until.IsZero() || x.until.Before(until) {
-			next, until = id, x.until
-		}
-	}
-	if len(s.all) >= maxSessions {
-		delete(s.all, next)
-	}
-}
-
-func (s *sessions) end(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.all, sha256.Sum256([]byte(id)))
 }
 
 type loginRequest struct {
@@ -210,8 +121,7 @@ func login(c *call) error {
 	if err := c.s.check(c, tokens, req.Token); err != nil {
 		return err
 	}
-	id := c.s.sessions.begin(session{c.role, c.who, tokens, time.Now().Add(sessionLife)})
-	c.setCookie(id, int(sessionLife/time.Second))
+	c.setCookie(c.s.sessions.begin(access.Identity{Role: c.role, Name: c.who}, tokens), int(sessionLife/time.Second))
 	c.audit("someone logged in")
 	return c.answer(loggedIn{c.role.String()})
 }
@@ -222,7 +132,7 @@ func logout(c *call) error {
 		return err
 	}
 	if cookie, err := c.r.Cookie(cookieName); err == nil {
-		c.s.sessions.end(cookie.Value)
+		c.s.sessions.end(cookie.Value, c.s.tokens())
 	}
 	c.setCookie("", -1)
 	return c.answer(nothing{})

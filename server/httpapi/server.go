@@ -33,14 +33,14 @@ type Server struct {
 	engine   *engine.Engine
 	log      *slog.Logger
 	identity *latelyhttp.Identity
-	guard    *access.Guard
+	rejected *access.RejectedLogins
 	router   *router
 	hosts    map[string]bool
 	files    map[string]*file
 	openAPI  []byte
 	metrics  http.Handler
 	cross    http.CrossOriginProtection
-	sessions sessions
+	sessions *sessions
 	forward  atomic.Pointer[forward]
 	calls    sync.Pool // *call
 
@@ -64,14 +64,9 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, engine: c.Engine, log: c.Log, guard: c.Guard, drained: make(chan struct{})}
+	s := &Server{config: c, engine: c.Engine, log: c.Log, rejected: c.Rejected, drained: make(chan struct{})}
 	if s.identity, err = latelyhttp.NewIdentity(c.identity()); err != nil {
 		return nil, err
-	}
-	if s.guard == nil {
-		if s.guard, err = access.NewGuard(access.GuardConfig{}); err != nil {
-			return nil, err
-		}
 	}
 	if s.router, err = newRouter(routes()); err != nil {
 		return nil, err
@@ -85,6 +80,7 @@ func New(c Config) (*Server, error) {
 	if s.metrics, err = newMetrics(s); err != nil {
 		return nil, err
 	}
+	s.sessions = newSessions()
 	s.hosts = allowedHosts(c.Hosts)
 	s.calls.New = func() any { return &call{s: s, caller: s.engine.Caller()} }
 	s.beat.Store(newBeat())

@@ -22,9 +22,9 @@ type Config struct {
 	// nil, everyone who can connect is admin.
 	Tokens func() *access.Tokens
 
-	// Guard limits failed authentications; nil means a guard of its own. It
-	// is here so that all listeners can share one.
-	Guard *access.Guard
+	// Rejected counts and logs failed logins; nil means that the Server has
+	// its own. It is here so that all listeners can share one.
+	Rejected *access.RejectedLogins
 
 	// Log is told of bans, lifts, resets, failed logins and panics; nil means
 	// nobody is.
@@ -97,6 +97,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Rejected == nil {
+		c.Rejected = access.NewRejectedLogins(c.Log)
 	}
 	return c, nil
 }

@@ -22,7 +22,7 @@ type Server struct {
 	config   Config
 	engine   *engine.Engine
 	log      *slog.Logger
-	guard    *access.Guard
+	rejected *access.RejectedLogins
 	tls      *tls.Config
 	commands index
 	started  time.Time
@@ -47,12 +47,7 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		config: c, engine: c.Engine, log: c.Log, guard: c.Guard, started: time.Now(), conns: make(map[*conn]struct{}),
-	}
-	if s.guard == nil {
-		if s.guard, err = access.NewGuard(access.GuardConfig{}); err != nil {
-			return nil, err
-		}
+		config: c, engine: c.Engine, log: c.Log, rejected: c.Rejected, started: time.Now(), conns: make(map[*conn]struct{}),
 	}
 	if c.TLS != nil {
 		s.tls = c.TLS.Clone()
