@@ -290,13 +290,3 @@ func TestLoad(t *testing.T) {
 		t.Errorf("a file too large: %v; want %s", err, want)
 	}
 }
-
-func TestNearest(t *testing.T) {
-	for s, want := range map[string]string{
-		"nmae": "name", "Name": "name", "limt": "limit", "limits": "limit", "keys": "key", "thing": "", "kxx": "", "": "", "x": "",
-	} {
-		if got := nearest(s, []string{"name", "key", "limit", "count_refused"}); got != want {
-			t.Errorf("nearest(%q) = %q; want %q", s, got, want)
-		}
-	}
-}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/lately-go/lately/match"
 )
 
 // An entry is a key that a mapping of the file may have, and how its value is
@@ -64,7 +66,7 @@ func entryList[T any](entries []entry[T]) string {
 // unknown records a key that what cannot have, and returns the one that was
 // probably meant, if any.
 func (r *reader) unknown(key text, what string, allowed []string) string {
-	if near := nearest(key.text, allowed); near != "" {
+	if near := match.Suggest(key.text, allowed, slips); near != "" {
 		r.fail(key.node, "%s has the unknown key %q; did you mean %s?", what, clip(key.text), near)
 		return near
 	}
@@ -193,42 +195,6 @@ func describe(n ast.Node) string {
 	return "empty"
 }
 
-// nearest returns the one of words that s is a slip of: the same but for case
-// or for one or two letters. It is empty when there is none.
-func nearest(s string, words []string) string {
-	best, bestDistance := "", 3
-	for _, w := range words {
-		if d := distance(strings.ToLower(s), w); d < bestDistance && d < len(w)-1 {
-			best, bestDistance = w, d
-		}
-	}
-	return best
-}
-
-// distance returns the Levenshtein distance of a and b, with a swap of two
-// neighbours as one step (Damerau), or more than 2 when their lengths say so.
-func distance(a, b string) int {
-	if len(a)-len(b) > 2 || len(b)-len(a) > 2 {
-		return 3
-	}
-	var before, last []int
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		before, last, row = last, row, make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			differ := 1
-			if a[i-1] == b[j-1] {
-				differ = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+differ)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-	}
-	return row[len(b)]
-}
+// slips is how many typing errors a key may have for [match.Suggest] to find the
+// one that was meant.
+const slips = 2

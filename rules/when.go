@@ -50,10 +50,8 @@ func (r *reader) checkField(t text, what string) bool {
 		r.fail(t.node, "%s has the field %q; did you mean %s?", what, t.text, lower)
 		return false
 	}
-	for _, known := range match.FieldNames() {
-		if distance(t.text, known) == 1 {
-			r.warn(t.node, "%s has the field %q, which only your own events can carry; did you mean %s?", what, t.text, known)
-		}
+	if known := match.Suggest(t.text, match.FieldNames(), 1); known != "" {
+		r.warn(t.node, "%s has the field %q, which only your own events can carry; did you mean %s?", what, t.text, known)
 	}
 	return true
 }

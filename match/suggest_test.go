@@ -1,0 +1,43 @@
+package match_test
+
+import (
+	"testing"
+
+	"github.com/lately-go/lately/match"
+)
+
+// TestSuggest has names with typing errors, and names that are only short or other
+// words: for these a suggestion would mislead.
+func TestSuggest(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		most int
+		want string
+	}{
+		{"cleint", 2, "client"},
+		{"cleint", 1, "client"}, // a swap is one error
+		{"CLIENT", 2, "client"},
+		{"clients", 2, "client"},
+		{"clent", 2, "client"},
+		{"clixxt", 2, "client"},
+		{"clixxt", 1, ""},
+		{"pth", 2, "path"},
+		{"paht", 2, "path"},
+		{"statsu", 2, "status"},
+		{"refferrer", 2, "referer"},
+		{"session", 2, ""},
+		{"a", 2, ""},
+		{"", 2, ""},
+		{"xx", 5, ""},
+		{"site", 1, "size"},
+		{"client", 2, "client"},
+		{"cl\xffent", 2, "client"},
+	} {
+		if got := match.Suggest(c.name, match.FieldNames(), c.most); got != c.want {
+			t.Errorf("Suggest(%q, %d) = %q, want %q", c.name, c.most, got, c.want)
+		}
+	}
+	if got := match.Suggest("bar", []string{"bat", "car", "bar1"}, 2); got != "bat" {
+		t.Errorf("of equally near words %q, want the first", got)
+	}
+}
