@@ -204,13 +204,13 @@ func TestCalls(t *testing.T) {
 			result{[]KeyCount{{[]string{"a"}, 1, 2}}},
 		},
 		{
-			"rates", `{"rates":[{"from":"2026-01-02T03:04:05Z","to":"2026-01-02T03:05:05Z","all":{"allowed":1,"refused":2,"banned":1,"errors":3},"rules":{"r":{"allowed":4,"refused":5,"shadow":6,"banned":7,"bans":8}}}]}`,
+			"rates", `{"rates":[{"from":"2026-01-02T03:04:05Z","to":"2026-01-02T03:05:05Z","all":{"allowed":1,"refused":2,"banned":1,"unmatched":9,"errors":3},"rules":{"r":{"allowed":4,"refused":5,"banned":7,"shadow":6,"bans":8}}}]}`,
 			"GET", "/v1/rates?points=1&rules=1&span=60000ms", "",
 			func(ctx context.Context, c *Client) (result, error) {
 				list, err := c.Rates(ctx, time.Minute, 1, true)
 				return result{list}, err
 			},
-			result{[]Rate{{at, at.Add(time.Minute), Totals{1, 2, 1, 3}, map[string]RuleTotals{"r": {4, 5, 6, 7, 8}}}}},
+			result{[]Rate{{at, at.Add(time.Minute), Totals{1, 2, 1, 9, 3}, map[string]RuleTotals{"r": {4, 5, 7, 6, 8}}}}},
 		},
 		{
 			"hot", `{"hot":[{"rule":"r","key":["k"],"since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z"}]}`, "GET", "/v1/hot", "",

@@ -25,14 +25,15 @@ type Rule struct {
 	Stats    *RuleStats `json:"stats"`    // nil for a hot rule
 }
 
-// A RuleStats is what one rule has judged since the server started, and what it
-// holds.
+// RuleStats counts the decisions of one rule since the server started by outcome, and
+// what the rule holds. Each event that matched the rule has one of the first five
+// outcomes.
 type RuleStats struct {
 	Allowed     uint64 `json:"allowed"`
-	Refused     uint64 `json:"refused"`
-	Shadow      uint64 `json:"shadow"`       // refusals that a shadow rule would have made
-	Skipped     uint64 `json:"skipped"`      // events that it did not judge because of a ban
-	Banned      uint64 `json:"banned"`       // refusals of its bans
+	Refused     uint64 `json:"refused"`      // by a limit of the rule
+	Banned      uint64 `json:"banned"`       // refused by a ban of the rule
+	Shadow      uint64 `json:"shadow"`       // that the rule would have refused, were it not in shadow mode
+	Skipped     uint64 `json:"skipped"`      // not judged, because a ban of another rule held
 	BansStarted uint64 `json:"bans_started"` // by the rule
 	Keys        uint64 `json:"keys"`         // that it counts now
 	Bans        uint64 `json:"bans"`         // that hold now

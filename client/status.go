@@ -7,21 +7,24 @@ import (
 	"time"
 )
 
-// A Totals is what a server has decided.
+// Totals counts the decisions of a server by outcome. Each decision has one
+// outcome, so the first four fields add up to all decisions.
 type Totals struct {
-	Allowed uint64 `json:"allowed"`
-	Refused uint64 `json:"refused"` // those that a ban refused included
-	Banned  uint64 `json:"banned"`  // of Refused
-	Errors  uint64 `json:"errors"`  // questions that could not be answered
+	Allowed   uint64 `json:"allowed"`   // a rule judged the event and admitted it, or the allow list did
+	Refused   uint64 `json:"refused"`   // by a limit
+	Banned    uint64 `json:"banned"`    // refused by a ban
+	Unmatched uint64 `json:"unmatched"` // admitted because no limit or ban rule matched
+	Errors    uint64 `json:"errors"`    // requests without a decision
 }
 
-// A RuleTotals is the same of one rule: what its own judgement was.
+// RuleTotals counts the decisions of one rule by outcome. Each event that the rule
+// judged has one of the first four outcomes.
 type RuleTotals struct {
 	Allowed uint64 `json:"allowed"`
-	Refused uint64 `json:"refused"`
-	Shadow  uint64 `json:"shadow"` // refusals that a shadow rule would have made
-	Banned  uint64 `json:"banned"`
-	Bans    uint64 `json:"bans"` // that began
+	Refused uint64 `json:"refused"` // by a limit of the rule
+	Banned  uint64 `json:"banned"`  // refused by a ban of the rule
+	Shadow  uint64 `json:"shadow"`  // that the rule would have refused, were it not in shadow mode
+	Bans    uint64 `json:"bans"`    // that began
 }
 
 // A Status is what a server says of itself.

@@ -52,6 +52,7 @@ var outcomes = []struct {
 }{
 	{"allowed", func(r *ratelimit.RuleStats) uint64 { return r.Allowed }},
 	{"refused", func(r *ratelimit.RuleStats) uint64 { return r.Refused }},
+	{"banned", func(r *ratelimit.RuleStats) uint64 { return r.Banned }},
 	{"shadow", func(r *ratelimit.RuleStats) uint64 { return r.Shadow }},
 	{"skipped", func(r *ratelimit.RuleStats) uint64 { return r.Skipped }},
 }
@@ -83,7 +84,6 @@ func newRuleSeries(c Config) (list []ruleSeries) {
 		list = append(list, ruleSeries{newDesc(c, name, help, "rule"), kind, of})
 	}
 	count, gauge := prometheus.CounterValue, prometheus.GaugeValue
-	add(count, "events_banned_total", "Events that a ban of the rule refused, or would have in shadow.", func(r *ratelimit.RuleStats) uint64 { return r.Banned })
 	add(count, "events_sketched_total", "Events of keys that are counted in a sketch for want of room.", func(r *ratelimit.RuleStats) uint64 { return r.Sketched })
 	add(count, "events_full_total", "Events that were refused for want of any room.", func(r *ratelimit.RuleStats) uint64 { return r.Full })
 	add(gauge, "limit", "N of the rule's first limit as it is now.", func(r *ratelimit.RuleStats) uint64 { return r.Limit })

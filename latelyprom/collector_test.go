@@ -119,17 +119,15 @@ func TestFigures(t *testing.T) {
 # HELP lately_events_total Events that match the rule, by what it said of them.
 # TYPE lately_events_total counter
 lately_events_total{outcome="allowed",rule="banning"} 3
-lately_events_total{outcome="refused",rule="banning"} 4
+lately_events_total{outcome="banned",rule="banning"} 3
+lately_events_total{outcome="refused",rule="banning"} 1
 lately_events_total{outcome="shadow",rule="banning"} 0
 lately_events_total{outcome="skipped",rule="banning"} 0
 lately_events_total{outcome="allowed",rule="shadow"} 2
+lately_events_total{outcome="banned",rule="shadow"} 0
 lately_events_total{outcome="refused",rule="shadow"} 0
 lately_events_total{outcome="shadow",rule="shadow"} 3
 lately_events_total{outcome="skipped",rule="shadow"} 2
-# HELP lately_events_banned_total Events that a ban of the rule refused, or would have in shadow.
-# TYPE lately_events_banned_total counter
-lately_events_banned_total{rule="banning"} 3
-lately_events_banned_total{rule="shadow"} 0
 # HELP lately_bans_started_total Bans that the rule began.
 # TYPE lately_bans_started_total counter
 lately_bans_started_total{rule="banning"} 1
@@ -153,7 +151,7 @@ lately_bans_remembered 1
 # TYPE lately_memory_budget_bytes gauge
 lately_memory_budget_bytes 1.6777216e+07
 `
-	err := testutil.CollectAndCompare(collector, strings.NewReader(want), "lately_events_total", "lately_events_banned_total",
+	err := testutil.CollectAndCompare(collector, strings.NewReader(want), "lately_events_total",
 		"lately_bans_started_total", "lately_bans", "lately_keys", "lately_limit", "lately_bans_remembered", "lately_memory_budget_bytes")
 	if err != nil {
 		t.Error(err)
@@ -181,8 +179,8 @@ func TestLabels(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(newCollector(t, one, latelyprom.Config{Labels: prometheus.Labels{"limiter": "one"}}))
 	registry.MustRegister(newCollector(t, two, latelyprom.Config{Labels: prometheus.Labels{"limiter": "two"}}))
-	if n, err := testutil.GatherAndCount(registry, "lately_events_total"); n != 8 || err != nil {
-		t.Errorf("%d series of events (%v), want 4 for each", n, err)
+	if n, err := testutil.GatherAndCount(registry, "lately_events_total"); n != 10 || err != nil {
+		t.Errorf("%d series of events (%v), want 5 for each", n, err)
 	}
 	if err := registry.Register(newCollector(t, one, latelyprom.Config{Labels: prometheus.Labels{"limiter": "two"}})); err == nil {
 		t.Error("the same labels were taken twice")

@@ -5,14 +5,14 @@
 //	registry.MustRegister(collector)
 //
 // The figures are read when they are asked for, and cost a decision nothing.
-// Labels are the names of rules and four outcomes: how many series there are
+// Labels are the names of rules and five outcomes: how many series there are
 // depends on the rules, never on the keys. Which keys are limited or banned is
 // for the list of bans and for reports to say.
 //
-//	lately_events_total{rule,outcome}    events that match the rule, by what it said of them:
-//	                                     allowed; refused; shadow, if it would have refused;
+//	lately_events_total{rule,outcome}    events that match the rule, each with one outcome:
+//	                                     allowed; refused, by a limit; banned, refused by a ban;
+//	                                     shadow, if a shadow rule would have refused it;
 //	                                     skipped, when a ban of another rule held
-//	lately_events_banned_total{rule}     of those, refused by a ban (or would be)
 //	lately_events_sketched_total{rule}   events of keys that are counted in a sketch
 //	lately_events_full_total{rule}       events that were refused for want of any room
 //	lately_limit{rule}                   N of the rule's first limit, which may adapt

@@ -48,6 +48,7 @@ func Example() {
 	}
 	// Output:
 	// lately_events_total{outcome="allowed",rule="per-client"} 2
+	// lately_events_total{outcome="banned",rule="per-client"} 0
 	// lately_events_total{outcome="refused",rule="per-client"} 1
 	// lately_events_total{outcome="shadow",rule="per-client"} 0
 	// lately_events_total{outcome="skipped",rule="per-client"} 0

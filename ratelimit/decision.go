@@ -10,6 +10,11 @@ type Decision struct {
 	// Allowed says whether the event is admitted.
 	Allowed bool
 
+	// Unmatched says that no rule judged the event, so it is allowed: it has
+	// no rule's key, or no rule's conditions hold for it. It is false for an
+	// event that the allow list admits, and for one that shadow rules judged.
+	Unmatched bool
+
 	// Rule is the name of the deciding rule: of a refusal the one that
 	// refused, else the one with the least remaining. It is empty when no
 	// rule matched or the client is on the allow list; such an event is

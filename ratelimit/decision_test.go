@@ -300,7 +300,7 @@ func TestNoRuleMatches(t *testing.T) {
 		var e match.Event
 		e.SetString(match.Path, path)
 		e.SetString(match.Client, client)
-		if d, o := l.Judge(at(0), &e, 1, nil); d != (ratelimit.Decision{Allowed: true}) || len(o) != 0 {
+		if d, o := l.Judge(at(0), &e, 1, nil); d != (ratelimit.Decision{Allowed: true, Unmatched: true}) || len(o) != 0 {
 			t.Errorf("path %q, client %q: %+v, %+v", path, client, d, o)
 		}
 	}

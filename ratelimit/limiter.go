@@ -48,6 +48,7 @@ type scratch struct {
 	subjects []Subject
 	keys     []byte
 	refund   Refund
+	listed   bool // the allow list admits what was collected
 }
 
 // New returns a Limiter of rules with a memory store.
@@ -238,7 +239,7 @@ func (l *Limiter) judgeIn(sc *scratch, a *ask, short bool) (d Decision) {
 		}
 		sc.request = Request{Set: set, Now: a.now, Cost: a.cost, Look: a.look, Subjects: sc.subjects, spare: sc.request.spare}
 		if len(sc.subjects) == 0 {
-			return Decision{Allowed: true}
+			return Decision{Allowed: true, Unmatched: !sc.listed}
 		}
 		err := l.store.Decide(&sc.request)
 		switch {
@@ -257,9 +258,10 @@ func (l *Limiter) judgeIn(sc *scratch, a *ask, short bool) (d Decision) {
 // collect finds the rules of set that a is about, with their keys. Neighbours on
 // one key share its bytes, which lets a store see that without comparing.
 func (sc *scratch) collect(set *Set, a *ask) {
-	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
+	sc.subjects, sc.keys, sc.listed = sc.subjects[:0], sc.keys[:0], false
 	if a.rule != "" {
-		if i, ok := set.names[a.rule]; ok && !set.allowsKey(i, a.key) {
+		i, ok := set.names[a.rule]
+		if sc.listed = ok && set.allowsKey(i, a.key); ok && !sc.listed {
 			sc.subjects = append(sc.subjects, Subject{Key: viewed(a.key), Outcome: Outcome{Rule: i}})
 		}
 		return
@@ -271,7 +273,7 @@ func (sc *scratch) collect(set *Set, a *ask) {
 		}
 		return
 	}
-	if set.Allowed(a.event) {
+	if sc.listed = set.Allowed(a.event); sc.listed {
 		return
 	}
 	var last *match.Key

@@ -21,16 +21,16 @@ type Stats struct {
 }
 
 // RuleStats is what one rule has decided: each event that it was asked about is
-// one of Allowed, Refused, Shadow and Skipped.
+// one of Allowed, Refused, Banned, Shadow and Skipped.
 type RuleStats struct {
 	Rule string
 
 	Allowed uint64 // by this rule; another may have refused
-	Refused uint64 // by this rule
-	Shadow  uint64 // that it would have refused, were it no shadow rule
+	Refused uint64 // by this rule's limits
+	Banned  uint64 // refused by this rule's bans
+	Shadow  uint64 // that a shadow rule would have refused, by a limit or a ban
 	Skipped uint64 // not judged, because a ban of another rule held
 
-	Banned      uint64 // of Refused and Shadow, by a ban
 	BansStarted uint64
 
 	Keys      int    // that it holds

@@ -22,11 +22,10 @@ func (t *tally) count(hash uint64, o *Outcome, shadow bool) {
 		s.allowed.Add(1)
 	case shadow:
 		s.shadow.Add(1)
+	case o.Banned:
+		s.banned.Add(1)
 	default:
 		s.refused.Add(1)
-	}
-	if o.Banned {
-		s.banned.Add(1)
 	}
 	if o.Started {
 		s.started.Add(1)
@@ -47,13 +46,13 @@ func (t *tally) elsewhere(hash uint64, full bool) {
 // decided counts one outcome of a rule that is no shadow rule.
 func (t *tally) decided(hash uint64, allowed, banned bool) {
 	s := &t.stripes[hash>>58]
-	if allowed {
+	switch {
+	case allowed:
 		s.allowed.Add(1)
-		return
-	}
-	s.refused.Add(1)
-	if banned {
+	case banned:
 		s.banned.Add(1)
+	default:
+		s.refused.Add(1)
 	}
 }
 

@@ -233,7 +233,7 @@ func TestLiveRules(t *testing.T) {
 		t.Error(sentence)
 	}
 	s := l.limiter.Stats().Rules[0]
-	if answers := s.Allowed + s.Refused; answers != l.taken {
+	if answers := s.Allowed + s.Refused + s.Banned; answers != l.taken {
 		t.Errorf("%d events were taken, and %d answers counted", l.taken, answers)
 	}
 	if l.refusals.Load() == 0 || l.refusals.Load() == l.taken {
@@ -270,7 +270,7 @@ func TestLiveAlgorithms(t *testing.T) {
 		l.now += l.rnd.Int64N(int64(300 * time.Millisecond))
 	}
 	s := l.limiter.Stats().Rules[0]
-	if answers := s.Allowed + s.Refused; answers != l.taken {
+	if answers := s.Allowed + s.Refused + s.Banned; answers != l.taken {
 		t.Errorf("%d events were taken, and %d answers counted", l.taken, answers)
 	}
 }

@@ -16,7 +16,7 @@ import (
 var cannedNow = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 
 // cannedStatus is a server as its API tells it.
-const cannedStatus = `{"version":"v1.2.0","started":"2026-03-02T06:46:00Z","uptime_s":11640,"totals":{"allowed":14200344,"refused":88123,"banned":41002},` +
+const cannedStatus = `{"version":"v1.2.0","started":"2026-03-02T06:46:00Z","uptime_s":11640,"totals":{"allowed":14200344,"refused":47121,"banned":41002,"unmatched":120,"errors":0},` +
 	`"memory":{"budget":268435456,"bytes":13002342,"counter_bytes":5242880,"heap":40000000},"bans":{"held":1234,"remembered":40,"refused":0},` +
 	`"subscribers":3,"rules":{"file":"rules.yaml","since":"2026-03-02T06:46:00Z","reloads":2,"error":null},"role":"read"}`
 
@@ -30,9 +30,9 @@ const cannedRules = `{"file":"rules.yaml","text":"","since":"2026-03-02T06:46:00
 const cannedCounters = `{"counters":[{"name":"requests","fields":["client"],"spans_ms":[1000,60000,3600000],"made":false,"sentence":"","keys":20431,"bytes":4000000},` +
 	`{"name":"paths","fields":["path"],"spans_ms":[1000,60000,3600000,86400000],"made":false,"sentence":"","keys":812,"bytes":1242880}]}`
 
-const cannedSpan = `{"from":"2026-03-02T09:59:00Z","to":"2026-03-02T10:00:00Z","all":{"allowed":73800,"refused":4260,"banned":1860,"errors":0},"rules":{` +
-	`"per-client":{"allowed":71000,"refused":3960,"shadow":0,"banned":1680,"bans":2},"login":{"allowed":420,"refused":118,"shadow":0,"banned":60,"bans":1},` +
-	`"search":{"allowed":9000,"refused":0,"shadow":812,"banned":0,"bans":0},"flood":{"allowed":73000,"refused":180,"shadow":0,"banned":180,"bans":0}}}`
+const cannedSpan = `{"from":"2026-03-02T09:59:00Z","to":"2026-03-02T10:00:00Z","all":{"allowed":73800,"refused":2400,"banned":1860,"unmatched":120,"errors":0},"rules":{` +
+	`"per-client":{"allowed":71000,"refused":2280,"banned":1680,"shadow":0,"bans":2},"login":{"allowed":420,"refused":58,"banned":60,"shadow":0,"bans":1},` +
+	`"search":{"allowed":9000,"refused":0,"shadow":812,"banned":0,"bans":0},"flood":{"allowed":73000,"refused":0,"banned":180,"shadow":0,"bans":0}}}`
 
 const cannedBans = `{"total":1234,"bans":[` +
 	`{"rule":"per-client","key":["203.0.113.9"],"since":"2026-03-02T09:59:58Z","until":"2026-03-02T10:09:58Z","count":1,"reason":"more than 20 refusals in 5m","source":"rule"},` +
@@ -72,9 +72,9 @@ func cannedMinute() string {
 	for i := range 60 {
 		n := uint64(900 + 600*((i*7)%11)/10)
 		from := cannedNow.Add(time.Duration(i-60) * time.Second)
-		r := client.Rate{From: from, To: from.Add(time.Second), All: client.Totals{Allowed: n, Refused: uint64(i * i % 97), Banned: uint64(i * i % 97 / 2)}}
+		r := client.Rate{From: from, To: from.Add(time.Second), All: client.Totals{Allowed: n, Refused: uint64((i*i%97 + 1) / 2), Banned: uint64(i * i % 97 / 2), Unmatched: uint64(i % 5)}}
 		if i > 20 && i < 34 {
-			r.All.Refused += 240
+			r.All.Refused += 40
 			r.All.Banned += 200
 		}
 		rates = append(rates, r)

@@ -190,7 +190,10 @@ func (m *topModel) read(r *topReading) {
 func perSecond(r client.Rate) client.Totals {
 	seconds := max(r.To.Sub(r.From).Seconds(), 0.1)
 	share := func(n uint64) uint64 { return uint64(float64(n)/seconds + 0.5) }
-	return client.Totals{Allowed: share(r.All.Allowed), Refused: share(r.All.Refused), Banned: share(r.All.Banned), Errors: share(r.All.Errors)}
+	return client.Totals{
+		Allowed: share(r.All.Allowed), Refused: share(r.All.Refused), Banned: share(r.All.Banned),
+		Unmatched: share(r.All.Unmatched), Errors: share(r.All.Errors),
+	}
 }
 
 // second adds a second to the chart.

@@ -15,6 +15,9 @@ type topRule struct {
 	all, refused, allowed, banned float64
 }
 
+// no is how many events a second the rule refuses, by limits and by bans.
+func (r *topRule) no() float64 { return r.refused + r.banned }
+
 // ruleLines returns the rules that the filter lets through, sorted, and the most that
 // one of them refuses.
 func (m *topModel) ruleLines() (lines []topRule, most float64) {
@@ -32,9 +35,9 @@ func (m *topModel) ruleLines() (lines []topRule, most float64) {
 			t, seconds := span.Rules[r.Name], max(span.To.Sub(span.From).Seconds(), 0.1)
 			line.refused = float64(t.Refused+t.Shadow) / seconds
 			line.allowed, line.banned = float64(t.Allowed)/seconds, float64(t.Banned)/seconds
-			line.all = line.refused + line.allowed
+			line.all = line.no() + line.allowed
 		}
-		most = max(most, line.refused)
+		most = max(most, line.no())
 		lines = append(lines, line)
 	}
 	slices.SortStableFunc(lines, func(a, b topRule) int {
@@ -44,7 +47,7 @@ func (m *topModel) ruleLines() (lines []topRule, most float64) {
 		case m.sort == byCount && a.all != b.all:
 			return largerFirst(a.all, b.all)
 		}
-		return largerFirst(a.refused, b.refused)
+		return largerFirst(a.no(), b.no())
 	})
 	return lines, most
 }
@@ -78,7 +81,7 @@ func (m *topModel) rulePanel(width int) panel {
 	}
 	p = append(p, m.paint.dim.Render(head))
 	for _, r := range lines {
-		line := left(r.name, name) + padded(m.paint.refused.Render(bar(r.refused, most, bars-1)), bars) +
+		line := left(r.name, name) + padded(m.paint.refused.Render(bar(r.no(), most, bars-1)), bars) +
 			right(rate(r.refused), figure) + right(rate(r.banned), figure)
 		if figures == 3 {
 			line += right(rate(r.allowed), figure)

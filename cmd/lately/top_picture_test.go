@@ -110,7 +110,7 @@ func TestTopOfServer(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, plain)
 		}
 	}
-	if n := reading.status.Totals.Refused; n < 50 || reading.held != 2 && folder == "" {
+	if n := reading.status.Totals.Refused + reading.status.Totals.Banned; n < 50 || reading.held != 2 && folder == "" {
 		t.Errorf("%d refused, %d bans; 60 logins are 5 allowed and the rest refused", n, reading.held)
 	}
 	svg := drawFrame(t, frame, m.width, m.height)

@@ -111,11 +111,12 @@ type topSeries struct {
 }
 
 func (m *topModel) series() []topSeries {
-	s := []topSeries{{"allowed", m.paint.allowed, nil}, {"refused", m.paint.refused, nil}, {"banned", m.paint.banned, nil}}
+	s := []topSeries{{"allowed", m.paint.allowed, nil}, {"refused", m.paint.refused, nil}, {"banned", m.paint.banned, nil}, {"unmatched", m.paint.dim, nil}}
 	for _, t := range m.seconds {
 		s[0].values = append(s[0].values, t.Allowed)
-		s[1].values = append(s[1].values, t.Refused-min(t.Banned, t.Refused))
+		s[1].values = append(s[1].values, t.Refused)
 		s[2].values = append(s[2].values, t.Banned)
+		s[3].values = append(s[3].values, t.Unmatched)
 	}
 	return s
 }
@@ -130,7 +131,7 @@ func (s *topSeries) now() string {
 
 // rateLine is a spark line of the last seconds, with its last value and its highest.
 func (m *topModel) rateLine(s topSeries) string {
-	const name, value, peak = 9, 10, 18
+	const name, value, peak = 10, 10, 18
 	room := m.width - name - value - 2 - peak
 	line := s.style.Render(left(s.name, name)) + m.paint.bold.Render(right(s.now(), value))
 	if room < 8 {

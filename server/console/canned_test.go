@@ -51,7 +51,7 @@ allow: [10.0.0.0/8]
 
 func (f *fakeAPI) totals(now time.Time) object {
 	n := int(now.Sub(f.began).Seconds())
-	return object{"allowed": n * 11_800, "refused": n * 640, "banned": n * 210, "errors": 0}
+	return object{"allowed": n * 11_800, "refused": n * 430, "banned": n * 210, "unmatched": n * 3, "errors": 0}
 }
 
 func (f *fakeAPI) book(now time.Time) object {
@@ -60,7 +60,7 @@ func (f *fakeAPI) book(now time.Time) object {
 		broken = f.broken
 	}
 	rule := func(name, kind, sentence string, shadow bool, fields ...string) object {
-		return object{"name": name, "kind": kind, "fields": fields, "sentence": name + ": " + sentence, "shadow": shadow, "stats": object{"allowed": 1_210_400_000, "refused": 81_230_000, "shadow": 0, "skipped": 12, "banned": 40_000_000, "bans_started": 2210, "keys": 91_000, "bans": 4}}
+		return object{"name": name, "kind": kind, "fields": fields, "sentence": name + ": " + sentence, "shadow": shadow, "stats": object{"allowed": 1_210_400_000, "refused": 41_230_000, "banned": 40_000_000, "shadow": 0, "skipped": 12, "bans_started": 2210, "keys": 91_000, "bans": 4}}
 	}
 	hot := rule("product", "hot", "of the requests with path /product/*, a path that is hit 500 times within 2s is hot for 1m.", false, "path")
 	hot["stats"] = nil
@@ -85,12 +85,12 @@ func rates(now time.Time, span time.Duration, points int, perRule bool) []object
 		to := end.Add(-time.Duration(points-1-i) * width)
 		s := width.Seconds()
 		allowed, limited, banned := traffic(to)
-		r := object{"from": to.Add(-width), "to": to, "all": object{"allowed": int(allowed * s), "refused": int((limited + banned) * s), "banned": int(banned * s), "errors": 0}}
+		r := object{"from": to.Add(-width), "to": to, "all": object{"allowed": int(allowed * s), "refused": int(limited * s), "banned": int(banned * s), "unmatched": int(30 * s), "errors": 0}}
 		if perRule {
-			of := func(allowed, refused, shadow float64) object {
-				return object{"allowed": int(allowed * s), "refused": int(refused * s), "shadow": int(shadow * s), "banned": 0, "bans": 0}
+			of := func(allowed, refused, banned, shadow float64) object {
+				return object{"allowed": int(allowed * s), "refused": int(refused * s), "banned": int(banned * s), "shadow": int(shadow * s), "bans": 0}
 			}
-			r["rules"] = object{"per-client": of(allowed, limited*0.82+banned*0.7, 0), "scanner": of(allowed*0.1, limited*0.18+banned*0.3, 0), "login": of(41, 0, 6+5*math.Sin(float64(to.Unix())/7)), "product": of(0, 0, 0)}
+			r["rules"] = object{"per-client": of(allowed, limited*0.82, banned*0.7, 0), "scanner": of(allowed*0.1, limited*0.18, banned*0.3, 0), "login": of(41, 0, 0, 6+5*math.Sin(float64(to.Unix())/7)), "product": of(0, 0, 0, 0)}
 		}
 		all = append(all, r)
 	}

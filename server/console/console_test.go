@@ -51,9 +51,9 @@ func testOverview(t *testing.T, b *browser) {
 	p.to("overview")
 	p.wait(`document.querySelector('.health').textContent === 'In force'`)
 	p.click(".choice button:first-child") // 1 s
-	f.second(7777, 250, 50)
-	p.wait(`document.querySelector('.figures .big').textContent === '8,027'`)
-	p.wait(`document.querySelector('.figures .allowed b').textContent === '7,777' && document.querySelector('.figures .refused b').textContent === '200' && document.querySelector('.figures .banned b').textContent === '50'`)
+	f.second(7777, 200, 50, 9)
+	p.wait(`document.querySelector('.figures .big').textContent === '8,036'`)
+	p.wait(`document.querySelector('.figures .allowed b').textContent === '7,777' && document.querySelector('.figures .refused b').textContent === '200' && document.querySelector('.figures .banned b').textContent === '50' && document.querySelector('.figures .unmatched b').textContent === '9'`)
 	p.wait(`document.querySelector('.mark').getBoundingClientRect().width > 1`)
 
 	now := time.Now()
@@ -106,8 +106,8 @@ func testChart(t *testing.T, b *browser) {
 		};
 		requestAnimationFrame(look);
 	}); 1`, nil)
-	f.second(9000, 100, 10)
-	f.second(30_000, 100, 10) // another scale
+	f.second(9000, 100, 10, 0)
+	f.second(30_000, 100, 10, 0) // another scale
 	p.js(`dispatchEvent(new Event('resize'))`, nil)
 	var r struct {
 		Worst float64
@@ -121,12 +121,12 @@ func testChart(t *testing.T, b *browser) {
 	p.js(`document.querySelector('.plot').focus()`, nil)
 	p.keys("ArrowLeft", "ArrowLeft")
 	p.wait(`document.querySelector('.legend .when').textContent.startsWith('at ') && !document.querySelector('.guide').hidden`)
-	p.wait(`/: .* allowed, .* refused by a limit, .* refused by a ban, per second/.test(document.querySelector('.plot').getAttribute('aria-valuetext'))`)
+	p.wait(`/: .* allowed, .* refused, .* banned, .* unmatched, per second/.test(document.querySelector('.plot').getAttribute('aria-valuetext'))`)
 	p.keys("Home")
 	p.wait(`document.querySelector('.plot').getAttribute('aria-valuenow') === '0'`)
 
 	p.media("prefers-reduced-motion: reduce")
-	f.second(9000, 100, 10)
+	f.second(9000, 100, 10, 0)
 	p.wait(`document.querySelector('.strip').getAnimations().length === 0`)
 	p.clean()
 }
@@ -274,7 +274,7 @@ func testKeyboard(t *testing.T, b *browser) {
 	p.wait(`document.querySelector('.pill').textContent === 'Paused' && document.querySelector('.strip').getAnimations().length === 0`)
 	var before string
 	p.js(`document.querySelector('.figures .big').textContent`, &before)
-	f.second(123_456, 0, 0)
+	f.second(123_456, 0, 0, 0)
 	f.tell("hot", object{}) // comes after it, and no view is told
 	p.wait(`performance.getEntriesByType('resource').length > 0`)
 	p.wait(`document.querySelector('.figures .big').textContent === ` + quoted(before))

@@ -283,8 +283,8 @@ func (f *fakeAPI) tell(kind string, data any) {
 }
 
 // second tells the rates of a second.
-func (f *fakeAPI) second(allowed, refused, banned int) {
-	f.tell("rates", object{"all": object{"allowed": allowed, "refused": refused, "banned": banned, "errors": 0}, "totals": f.totals(time.Now())})
+func (f *fakeAPI) second(allowed, refused, banned, unmatched int) {
+	f.tell("rates", object{"all": object{"allowed": allowed, "refused": refused, "banned": banned, "unmatched": unmatched, "errors": 0}, "totals": f.totals(time.Now())})
 }
 
 // set changes f while it answers.

@@ -24,8 +24,8 @@ type Caller struct {
 // A tally counts decisions. There are several, so that cores that decide seldom
 // meet in a cache line.
 type tally struct {
-	allowed, refused, banned, errors atomic.Uint64
-	_                                [32]byte
+	allowed, refused, banned, unmatched, errors atomic.Uint64
+	_                                           [24]byte
 }
 
 const tallies = 64
@@ -114,12 +114,13 @@ func (c *Caller) checkKeys(ev *match.Event) (err error) {
 // count counts a decision for the totals.
 func (c *Caller) count(d *ratelimit.Decision) {
 	switch {
+	case d.Unmatched:
+		c.tally.unmatched.Add(1)
 	case d.Allowed:
 		c.tally.allowed.Add(1)
 	case d.BannedUntil.IsZero():
 		c.tally.refused.Add(1)
 	default:
-		c.tally.refused.Add(1)
 		c.tally.banned.Add(1)
 	}
 }

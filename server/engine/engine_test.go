@@ -120,16 +120,16 @@ func TestCheck(t *testing.T) {
 		if !strings.HasPrefix(types[0], `ban {"type":"ban"`) || !strings.Contains(types[0], `"key":["192.0.2.1"]`) || !strings.HasPrefix(types[1], "hot ") {
 			t.Errorf("told: %q", types)
 		}
-		if got := e.Totals(); got != (engine.Totals{Allowed: 3, Refused: 5, Banned: 3}) {
+		if got := e.Totals(); got != (engine.Totals{Allowed: 3, Refused: 2, Banned: 3}) {
 			t.Errorf("totals %+v", got)
 		}
 		time.Sleep(10*time.Minute + 1500*time.Millisecond) // the last sample is half a second old
 		if d := check(t, c, event(c, "client", "192.0.2.1", "path", "/b"), 1); !d.Allowed {
 			t.Errorf("refused after the ban: %+v", d)
 		}
-		wantRates(t, e, engine.Totals{Allowed: 3, Refused: 5, Banned: 3}, engine.RuleTotals{Allowed: 3, Refused: 5, Banned: 3, Bans: 1})
+		wantRates(t, e, engine.Totals{Allowed: 3, Refused: 2, Banned: 3}, engine.RuleTotals{Allowed: 3, Refused: 2, Banned: 3, Bans: 1})
 		time.Sleep(time.Second)
-		wantRates(t, e, engine.Totals{Allowed: 4, Refused: 5, Banned: 3}, engine.RuleTotals{Allowed: 4, Refused: 5, Banned: 3, Bans: 1})
+		wantRates(t, e, engine.Totals{Allowed: 4, Refused: 2, Banned: 3}, engine.RuleTotals{Allowed: 4, Refused: 2, Banned: 3, Bans: 1})
 	})
 }
 

@@ -6,25 +6,28 @@ import (
 	"time"
 )
 
-// A Totals is what an engine has decided so far.
+// Totals counts the decisions of an engine by outcome. Each decision has one
+// outcome, so the first four fields add up to all decisions.
 type Totals struct {
-	Allowed uint64 `json:"allowed"`
-	Refused uint64 `json:"refused"` // those that a ban refused included
-	Banned  uint64 `json:"banned"`  // of Refused
-	Errors  uint64 `json:"errors"`  // questions that could not be answered
+	Allowed   uint64 `json:"allowed" doc:"a rule judged the event and admitted it, or the allow list did"`
+	Refused   uint64 `json:"refused" doc:"by a limit"`
+	Banned    uint64 `json:"banned" doc:"refused by a ban"`
+	Unmatched uint64 `json:"unmatched" doc:"admitted because no limit or ban rule matched"`
+	Errors    uint64 `json:"errors" doc:"requests without a decision; in none of the other counts"`
 }
 
 func (t Totals) minus(o Totals) Totals {
-	return Totals{t.Allowed - o.Allowed, t.Refused - o.Refused, t.Banned - o.Banned, t.Errors - o.Errors}
+	return Totals{t.Allowed - o.Allowed, t.Refused - o.Refused, t.Banned - o.Banned, t.Unmatched - o.Unmatched, t.Errors - o.Errors}
 }
 
-// A RuleTotals is the same of one rule: what its own judgement was.
+// RuleTotals counts the decisions of one rule by outcome. Each event that the rule
+// judged has one of the first four outcomes.
 type RuleTotals struct {
 	Allowed uint64 `json:"allowed"`
-	Refused uint64 `json:"refused"`
-	Shadow  uint64 `json:"shadow"`
-	Banned  uint64 `json:"banned"`
-	Bans    uint64 `json:"bans"` // that began
+	Refused uint64 `json:"refused" doc:"by a limit of the rule"`
+	Banned  uint64 `json:"banned" doc:"refused by a ban of the rule"`
+	Shadow  uint64 `json:"shadow" doc:"that the rule would have refused, were it not in shadow mode"`
+	Bans    uint64 `json:"bans" doc:"bans that began"`
 }
 
 // minus returns what came between o and t. A rule that got another key, or another
@@ -33,7 +36,7 @@ func (t RuleTotals) minus(o RuleTotals) RuleTotals {
 	if t.Allowed < o.Allowed || t.Refused < o.Refused || t.Shadow < o.Shadow || t.Banned < o.Banned || t.Bans < o.Bans {
 		return t
 	}
-	return RuleTotals{t.Allowed - o.Allowed, t.Refused - o.Refused, t.Shadow - o.Shadow, t.Banned - o.Banned, t.Bans - o.Bans}
+	return RuleTotals{t.Allowed - o.Allowed, t.Refused - o.Refused, t.Banned - o.Banned, t.Shadow - o.Shadow, t.Bans - o.Bans}
 }
 
 // A history keeps the totals as they were each second of the last two minutes and
@@ -115,7 +118,7 @@ func (e *Engine) measure() sample {
 		if i == keptRules {
 			break
 		}
-		x.rules[r.Rule] = RuleTotals{r.Allowed, r.Refused, r.Shadow, r.Banned, r.BansStarted}
+		x.rules[r.Rule] = RuleTotals{r.Allowed, r.Refused, r.Banned, r.Shadow, r.BansStarted}
 	}
 	return x
 }
@@ -127,6 +130,7 @@ func (e *Engine) Totals() (t Totals) {
 		t.Allowed += s.allowed.Load()
 		t.Refused += s.refused.Load()
 		t.Banned += s.banned.Load()
+		t.Unmatched += s.unmatched.Load()
 		t.Errors += s.errors.Load()
 	}
 	return t

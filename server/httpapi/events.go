@@ -62,7 +62,10 @@ func (s *Server) pulse(stop <-chan struct{}) {
 }
 
 func difference(a, b engine.Totals) engine.Totals {
-	return engine.Totals{Allowed: a.Allowed - b.Allowed, Refused: a.Refused - b.Refused, Banned: a.Banned - b.Banned, Errors: a.Errors - b.Errors}
+	return engine.Totals{
+		Allowed: a.Allowed - b.Allowed, Refused: a.Refused - b.Refused, Banned: a.Banned - b.Banned,
+		Unmatched: a.Unmatched - b.Unmatched, Errors: a.Errors - b.Errors,
+	}
 }
 
 // appendEvent appends one event of a stream. data has no line break.

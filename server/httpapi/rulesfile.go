@@ -32,10 +32,10 @@ type ruleInfo struct {
 
 type ruleStats struct {
 	Allowed     uint64 `json:"allowed"`
-	Refused     uint64 `json:"refused"`
-	Shadow      uint64 `json:"shadow"`
-	Skipped     uint64 `json:"skipped"`
-	Banned      uint64 `json:"banned"`
+	Refused     uint64 `json:"refused" doc:"by a limit of the rule"`
+	Banned      uint64 `json:"banned" doc:"refused by a ban of the rule"`
+	Shadow      uint64 `json:"shadow" doc:"that the rule would have refused, were it not in shadow mode"`
+	Skipped     uint64 `json:"skipped" doc:"not judged, because a ban of another rule held"`
 	BansStarted uint64 `json:"bans_started"`
 	Keys        int    `json:"keys"`
 	Bans        int    `json:"bans"`
@@ -67,7 +67,7 @@ func statsOf(s *ratelimit.RuleStats) *ruleStats {
 	if s == nil {
 		return nil
 	}
-	return &ruleStats{s.Allowed, s.Refused, s.Shadow, s.Skipped, s.Banned, s.BansStarted, s.Keys, s.Bans}
+	return &ruleStats{s.Allowed, s.Refused, s.Banned, s.Shadow, s.Skipped, s.BansStarted, s.Keys, s.Bans}
 }
 
 func errorText(err error) *string {

@@ -42,13 +42,15 @@ func newSeries(version string) (list []series) {
 	gauge := func(name, help string, of func(*figures) float64) {
 		add(prometheus.GaugeValue, name, help, nil, func(f *figures) (float64, bool) { return of(f), true })
 	}
-	const decisions = "Decisions, of all listeners. What a ban refused is in banned and not in refused; error is questions without an answer."
-	count("decisions_total", decisions, prometheus.Labels{"outcome": "allowed"}, func(f *figures) uint64 { return f.status.Totals.Allowed })
-	count("decisions_total", decisions, prometheus.Labels{"outcome": "refused"}, func(f *figures) uint64 {
-		return f.status.Totals.Refused - min(f.status.Totals.Banned, f.status.Totals.Refused)
-	})
-	count("decisions_total", decisions, prometheus.Labels{"outcome": "banned"}, func(f *figures) uint64 { return f.status.Totals.Banned })
-	count("decisions_total", decisions, prometheus.Labels{"outcome": "error"}, func(f *figures) uint64 { return f.status.Totals.Errors })
+	outcome := func(name string, of func(*engine.Totals) uint64) {
+		count("decisions_total", "Decisions of all listeners, each with one outcome: allowed, refused (by a limit), banned, or unmatched (admitted because no rule matched).",
+			prometheus.Labels{"outcome": name}, func(f *figures) uint64 { return of(&f.status.Totals) })
+	}
+	outcome("allowed", func(t *engine.Totals) uint64 { return t.Allowed })
+	outcome("refused", func(t *engine.Totals) uint64 { return t.Refused })
+	outcome("banned", func(t *engine.Totals) uint64 { return t.Banned })
+	outcome("unmatched", func(t *engine.Totals) uint64 { return t.Unmatched })
+	count("decision_errors_total", "Requests for a decision that were answered with an error.", nil, func(f *figures) uint64 { return f.status.Totals.Errors })
 
 	gauge("counter_keys", "Keys that all counters hold.", func(f *figures) float64 { return float64(f.keys) })
 	gauge("counter_memory_bytes", "Memory that all counters take.", func(f *figures) float64 { return float64(f.bytes) })

@@ -31,7 +31,9 @@ export function help() {
     key(['/'], 'Search a key'), key(['p'], 'Pause, and go on'), key(['t'], 'Dark or light'), key(['←', '→'], 'In a chart: slot by slot'), key(['?'], 'This help'), key(['Esc'], 'Close, leave a field, go back')),
   heading('Words'), h('dl', { class: 'help words' },
     key(['lo', 'hi'], 'The bounds of a count. The oldest slot of a window is cut by its edge: hi has it, lo has not, and the truth is between them.'),
-    h('dt', {}, 'refused'), h('dd', {}, 'By a limit, or by a ban that holds.'),
+    h('dt', {}, 'refused'), h('dd', {}, 'Not admitted, by a limit.'),
+    h('dt', {}, 'banned'), h('dd', {}, 'Not admitted, by a ban.'),
+    h('dt', {}, 'unmatched'), h('dd', {}, 'Admitted because no rule matched the event.'),
     h('dt', {}, 'shadow'), h('dd', {}, 'A rule that says what it would refuse, and refuses nothing.')),
   h('div', { class: 'actions' }, h('button', { type: 'button', class: 'primary', autofocus: true, onclick: (e) => e.target.closest('dialog').close() }, 'Close')));
 }

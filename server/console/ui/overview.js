@@ -13,8 +13,9 @@ const spans = new Map([[second, [60, 2]], [10 * second, [60, 2]], [60 * second, 
 
 export const decisions = [
   { name: 'allowed', css: 'allowed', value: (s) => s.all.allowed },
-  { name: 'refused by a limit', css: 'refused', value: (s) => s.all.refused - s.all.banned },
-  { name: 'refused by a ban', css: 'banned', value: (s) => s.all.banned },
+  { name: 'refused', css: 'refused', value: (s) => s.all.refused },
+  { name: 'banned', css: 'banned', value: (s) => s.all.banned },
+  { name: 'unmatched', css: 'unmatched', value: (s) => s.all.unmatched },
 ];
 
 export function overviewView(main, _, signal) {
@@ -81,20 +82,19 @@ class Figures {
   constructor() {
     this.now = h('b', { class: 'big' }, '–');
     this.over = h('dt', {}, 'Now');
-    this.parts = ['allowed', 'refused', 'banned'].map((css) => ({ css, n: h('b', {}, '–'), p: h('span', {}, '') }));
+    this.parts = decisions.map(({ name, css }) => ({ name, css, n: h('b', {}, '–'), p: h('span', {}, '') }));
     this.total = h('b', {}, '–');
     this.since = h('span', {}, '');
-    const names = { allowed: 'Allowed', refused: 'Refused by a limit', banned: 'Refused by a ban' };
     this.node = h('dl', { class: 'figures' },
       h('div', { class: 'all' }, this.over, h('dd', {}, this.now, h('span', {}, 'per second'))),
-      this.parts.map(({ css, n, p }) => h('div', { class: css }, h('dt', {}, names[css]), h('dd', {}, n, p))),
+      this.parts.map(({ name, css, n, p }) => h('div', { class: css }, h('dt', {}, name[0].toUpperCase() + name.slice(1)), h('dd', {}, n, p))),
       h('div', { class: 'total' }, h('dt', {}, 'In all'), h('dd', {}, this.total, this.since)));
   }
 
   show(slots, span) {
     const time = slots.reduce((t, s) => t + s.ms, 0) / 1000;
     const sum = decisions.map((d) => slots.reduce((n, s) => n + d.value(s), 0));
-    const all = sum[0] + sum[1] + sum[2];
+    const all = sum.reduce((a, b) => a + b, 0);
     if (time > 0) {
       setText(this.now, rate(all / time));
       sum.forEach((n, i) => {
@@ -105,7 +105,7 @@ class Figures {
     setText(this.over, span === 1000 ? 'Now' : `In the last ${spanText(span)}`);
     const totals = live.totals ?? live.status?.totals;
     if (!totals) return;
-    setText(this.total, count(totals.allowed + totals.refused));
+    setText(this.total, count(totals.allowed + totals.refused + totals.banned + totals.unmatched));
     setText(this.since, totals.errors ? `and ${count(totals.errors)} errors` : `since the start`);
   }
 }
@@ -125,8 +125,8 @@ class ByRule {
     const names = new Set(rates.flatMap((r) => Object.keys(r.rules ?? {})));
     const rows = [...names].map((name) => {
       const of = (slots, what) => slots.reduce((n, r) => n + (r.rules?.[name]?.[what] ?? 0), 0);
-      const course = rates.map((r) => (1000 * ((r.rules?.[name]?.refused ?? 0) + (r.rules?.[name]?.shadow ?? 0))) / r.ms);
-      return { name, refused: of(part, 'refused') / time, shadow: of(part, 'shadow') / time, judged: of(part, 'allowed') / time, course };
+      const course = rates.map((r) => (1000 * ['refused', 'banned', 'shadow'].reduce((n, what) => n + of([r], what), 0)) / r.ms);
+      return { name, refused: (of(part, 'refused') + of(part, 'banned')) / time, shadow: of(part, 'shadow') / time, judged: of(part, 'allowed') / time, course };
     }).filter((r) => r.course.some((n) => n > 0)).sort((a, b) => b.refused + b.shadow - a.refused - a.shadow).slice(0, 12);
     const most = Math.max(...rows.map((r) => r.refused + r.shadow), 1e-9);
     this.none.show(!rows.length);

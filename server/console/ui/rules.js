@@ -139,14 +139,15 @@ function card({ name, kind }) {
     setText(sentence, r.sentence?.replace(`${name}: `, '') ?? '');
     shadow.hidden = !r.shadow;
     const s = r.stats;
-    if (s) setText(sums, `${count(s.allowed)} allowed, ${count(s.refused)} refused${s.shadow ? `, ${count(s.shadow)} would be` : ''}; ${count(s.keys)} keys${s.bans || s.bans_started ? `; ${count(s.bans)} bans hold, ${count(s.bans_started)} begun` : ''}`);
+    if (s) setText(sums, `${count(s.allowed)} allowed, ${count(s.refused)} refused, ${count(s.banned)} banned${s.shadow ? `, ${count(s.shadow)} would be` : ''}; ${count(s.keys)} keys${s.bans || s.bans_started ? `; ${count(s.bans)} bans hold, ${count(s.bans_started)} begun` : ''}`);
   };
   // rate shows the last minute.
   const showRate = (r, time) => {
-    const no = r.refused + r.shadow;
-    setText(now, `${rate(no / time)}/s ${r.shadow > r.refused ? 'would be refused' : 'refused'}, ${share(no, no + r.allowed)} of its events in the last minute`);
+    const refused = r.refused + r.banned;
+    const no = refused + r.shadow;
+    setText(now, `${rate(no / time)}/s ${r.shadow > refused ? 'would be refused' : 'refused'}, ${share(no, no + r.allowed)} of its events in the last minute`);
     bar.style.width = `${no ? Math.max(0.5, (100 * no) / (no + r.allowed)) : 0}%`;
-    bar.classList.toggle('shadow', r.shadow > r.refused);
+    bar.classList.toggle('shadow', r.shadow > refused);
   };
   return { node, update, rate: showRate };
 }
