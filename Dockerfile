@@ -1,14 +1,19 @@
-# A static binary in an empty image, as an unprivileged user. Counts and bans are
-# kept in /data, which the user 65532 must be able to write.
+# A static binary in an empty image, as an unprivileged user. Counts, bans and tokens
+# are kept in /data, which the user 65532 must be able to write.
 #
 #   docker build -t lately .
-#   docker run -v lately:/data -p 127.0.0.1:7379:7379 -p 127.0.0.1:7380:7380 lately
+#   docker run -d --name lately -v lately:/data -p 127.0.0.1:7379:7379 -p 127.0.0.1:7380:7380 lately
+#   docker cp lately:/data/tokens - | tar -xO
 #
-# Inside a container loopback is the container itself, so the listeners are open to
-# its network: without tokens and TLS that must be said by name (--insecure), and
-# the ports published on the host's loopback only, as above. Other containers call it
-# by a name that it has to know: -e LATELY_HOST=lately. Every flag has such a variable.
-# docker stop waits for 10 s, so --drain is less.
+# The listeners are open to the container's network, so clients need a token. The first
+# start creates /data/tokens with a token for each role, and logs the path; the last
+# command above prints them. If /data cannot be written, the server does not start.
+#
+# All settings below are defaults: change one with -e, or with a flag behind "serve".
+# Other containers call the console by a name that it has to know: -e LATELY_HOST=lately.
+# For TLS set LATELY_TLS_CERT and LATELY_TLS_KEY; without them, publish ports on
+# loopback only, as above, or put a proxy in front that has TLS. To make everyone who
+# can connect an admin: -e LATELY_TOKEN_FILE= -e LATELY_NO_TOKENS=true.
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
@@ -22,7 +27,9 @@ FROM scratch
 COPY --from=build /lately /lately
 COPY --from=build --chown=65532:65532 /data /data
 USER 65532:65532
+# docker stop waits for 10 s, so LATELY_DRAIN is less.
+ENV LATELY_RESP=0.0.0.0:7379 LATELY_HTTP=0.0.0.0:7380 LATELY_NO_TLS=true LATELY_DATA=/data LATELY_TOKEN_FILE=/data/tokens LATELY_DRAIN=5s
 VOLUME /data
 EXPOSE 7379 7380
 ENTRYPOINT ["/lately"]
-CMD ["serve", "--resp", "0.0.0.0:7379", "--http", "0.0.0.0:7380", "--data", "/data", "--drain", "5s", "--insecure"]
+CMD ["serve"]

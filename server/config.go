@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/lately-go/lately/server/access"
@@ -27,20 +28,20 @@ type Config struct {
 	// nothing is written.
 	Data string
 
-	// TokenFile is the file with the tokens and their roles; see package
-	// server/access. One that is not there is made by New, with a token for
-	// each role. "" means that everyone who can connect may do everything,
-	// which is allowed on loopback only, unless Insecure.
+	// TokenFile is the file of the tokens and their roles; see package
+	// server/access. New creates a missing file, with a token for each role.
+	// "" means that everyone who can connect is an admin. Beyond loopback
+	// that must be allowed with NoTokens.
 	TokenFile string
 
 	// TLSCert and TLSKey are the files of the certificate and its key, for
-	// both listeners; "" means no TLS, which is allowed on loopback only, unless
-	// Insecure.
+	// both listeners. "" means no TLS. Beyond loopback that must be allowed
+	// with NoTLS.
 	TLSCert, TLSKey string
 
-	// Insecure lets the server listen beyond loopback without tokens or
-	// without TLS.
-	Insecure bool
+	// NoTokens and NoTLS let the server listen beyond loopback without
+	// tokens, and without TLS. Neither switches off what the fields above set.
+	NoTokens, NoTLS bool
 
 	// TrustedProxies is the networks whose word about who a client is counts,
 	// for forward-auth.
@@ -130,7 +131,8 @@ func set[T comparable](v *T, otherwise T) {
 	}
 }
 
-// safe returns an error for an address that strangers could reach unseen.
+// safe returns an error for an address that other machines can reach, where tokens
+// or TLS are missing and have not been switched off by their own setting.
 func (c *Config) safe(name, addr string) error {
 	if addr == Off {
 		return nil
@@ -139,18 +141,21 @@ func (c *Config) safe(name, addr string) error {
 	if err != nil {
 		return fmt.Errorf("%s is %q; allowed is an address such as %s, or %s", name, addr, DefaultRESP, Off)
 	}
-	if c.Insecure || loopback(host) {
+	if loopback(host) {
 		return nil
 	}
-	switch missing := c.TokenFile == ""; {
-	case missing && c.TLSCert == "":
-		return fmt.Errorf("%s is %s, which others can reach; allowed is a loopback address, or token-file, tls-cert and tls-key with it, or insecure", name, addr)
-	case missing:
-		return fmt.Errorf("%s is %s, which others can reach, and there are no tokens; allowed is a loopback address, or token-file with it, or insecure", name, addr)
-	case c.TLSCert == "":
-		return fmt.Errorf("%s is %s, which others can reach, and tokens would be sent in the clear; allowed is a loopback address, or tls-cert and tls-key with it, or insecure", name, addr)
+	var missing, fixes []string
+	if c.TokenFile == "" && !c.NoTokens {
+		missing, fixes = append(missing, "tokens"), append(fixes, "set token-file (or no-tokens to make everyone an admin)")
 	}
-	return nil
+	if c.TLSCert == "" && !c.NoTLS {
+		missing, fixes = append(missing, "TLS"), append(fixes, "set tls-cert and tls-key (or no-tls to send everything unencrypted)")
+	}
+	if missing == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: other machines can reach %s without %s: use a loopback address, or %s",
+		name, addr, strings.Join(missing, " and "), strings.Join(fixes, " and "))
 }
 
 // loopback reports whether only this machine can reach host.

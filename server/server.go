@@ -118,12 +118,15 @@ func (s *Server) readRules() (*rules.File, *[]byte, error) {
 	return file, &text, nil
 }
 
-// makeTokens makes the token file that is not there yet. It is for the start alone:
-// a file that has gone later is most likely being replaced.
+// makeTokens creates a missing token file, when the server starts: a file that is
+// missing later is most likely being replaced.
 func (s *Server) makeTokens() error {
 	path := s.config.TokenFile
 	if path == "" {
 		return nil
+	}
+	if s.config.NoTokens {
+		s.log.Warn("no-tokens has no effect: token-file is set", "file", path)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil // what is wrong with it, reading it says
@@ -138,7 +141,7 @@ func (s *Server) makeTokens() error {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
-	s.log.Warn("there was no token file; one was made, with a new token for each role", "file", path)
+	s.log.Warn("token file created, with a new token for each role", "file", path)
 	return nil
 }
 

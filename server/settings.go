@@ -58,10 +58,11 @@ func Settings() []Setting {
 		{Name: "resp", Usage: "`address` of the RESP listener, or off", Default: DefaultRESP, set: text(func(c *Config) *string { return &c.RESP })},
 		{Name: "http", Usage: "`address` of the HTTP listener and the console, or off", Default: DefaultHTTP, set: text(func(c *Config) *string { return &c.HTTP })},
 		{Name: "data", Usage: "`directory` that keeps counts and bans; without it nothing is written", set: text(func(c *Config) *string { return &c.Data })},
-		{Name: "token-file", Usage: "`file` of tokens and their roles; made if it is not there", set: text(func(c *Config) *string { return &c.TokenFile })},
+		{Name: "token-file", Usage: "`file` of tokens and their roles; created if it is missing", set: text(func(c *Config) *string { return &c.TokenFile })},
 		{Name: "tls-cert", Usage: "`file` of the TLS certificate", set: text(func(c *Config) *string { return &c.TLSCert })},
 		{Name: "tls-key", Usage: "`file` of its key", set: text(func(c *Config) *string { return &c.TLSKey })},
-		{Name: "insecure", Usage: "listen beyond loopback without tokens or TLS", Bool: true, Default: "false", set: setBool(func(c *Config) *bool { return &c.Insecure })},
+		{Name: "no-tokens", Usage: "allow listening beyond loopback without tokens: everyone who can connect is an admin", Bool: true, Default: "false", set: setBool(func(c *Config) *bool { return &c.NoTokens })},
+		{Name: "no-tls", Usage: "allow listening beyond loopback without TLS", Bool: true, Default: "false", set: setBool(func(c *Config) *bool { return &c.NoTLS })},
 		{Name: "trusted-proxy", Usage: "`network` of proxies that say who a client is, for forward-auth; may be a list", List: true, set: setProxies},
 		{Name: "host", Usage: "`name` by which HTTP may be called, next to loopback; may be a list", List: true, set: setHosts},
 		{Name: "budget", Usage: "`bytes` for limits and bans, such as 256MiB", Default: "256MiB", set: setBytes(func(c *Config) *int64 { return &c.Budget })},
@@ -102,8 +103,11 @@ func ReadSettings(c *Config, file string, data []byte) error {
 	return nil
 }
 
-// ReadEnvironment sets in c what LATELY_* variables say, as lookup has them. A
-// variable of that kind that is no setting is an error: most likely a slip.
+// ReadEnvironment sets in c what the LATELY_* variables of environ say. others are the
+// names of LATELY_* variables that are not settings. An empty variable counts as not
+// set, so that a container can be started without a default of its image. Any other
+// unknown LATELY_* variable is an error, most likely a typing mistake, unless
+// Kubernetes sets it for a Service; see serviceLink.
 func ReadEnvironment(c *Config, environ []string, others ...string) error {
 	all := Settings()
 	for _, line := range environ {
@@ -112,8 +116,13 @@ func ReadEnvironment(c *Config, environ []string, others ...string) error {
 			continue
 		}
 		i := slices.IndexFunc(all, func(s Setting) bool { return s.Variable() == name })
-		if i < 0 {
+		switch {
+		case i < 0 && serviceLink(name, value):
+			continue
+		case i < 0:
 			return fmt.Errorf("the variable %s is no setting; allowed are those of `lately serve --help`, such as %s", name, all[0].Variable())
+		case value == "":
+			continue
 		}
 		if err := all[i].SetText(c, value); err != nil {
 			return fmt.Errorf("the variable %s: %w", name, err)

@@ -51,7 +51,7 @@ func TestTokenFileIsMade(t *testing.T) {
 	if texts[0] != texts[1] || texts[0] == "" {
 		t.Error("the second start has changed the file")
 	}
-	if n := strings.Count(out.String(), "there was no token file"); n != 1 || !strings.Contains(out.String(), path) {
+	if n := strings.Count(out.String(), "token file created"); n != 1 || !strings.Contains(out.String(), path) {
 		t.Errorf("the log says it %d times:\n%s", n, out.String())
 	}
 }
@@ -68,7 +68,7 @@ func TestTokenFileIsNotMade(t *testing.T) {
 		t.Skip("SKIP: there are no links here:", err)
 	}
 	for path, want := range map[string]string{
-		filepath.Join(dir, "none", "tokens"): "make the directory",
+		filepath.Join(dir, "none", "tokens"): "create the directory",
 		dangling:                             "no such file",
 		empty:                                "has no token",
 		dir:                                  "is no regular file",

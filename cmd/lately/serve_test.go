@@ -75,7 +75,7 @@ func TestServeWithoutFlags(t *testing.T) {
 func TestServeRefuses(t *testing.T) {
 	bad := writeRules(t, "version: 1\nlimits: [{name: a}]\n")
 	for _, x := range []struct{ flags, want string }{
-		{"--resp 0.0.0.0:0", "allowed is a loopback address"},
+		{"--resp 0.0.0.0:0", "use a loopback address"},
 		{"--budget none", "allowed is a number of bytes"},
 		{"--rules " + bad, "rules.yaml:2:"},
 		{"--rules /nowhere/rules.yaml", "no such file"},

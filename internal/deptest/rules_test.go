@@ -29,7 +29,7 @@ server         -> server/engine, server/access, server/respapi, server/httpapi, 
 server/respapi -> server/engine, server/access, internal/resp, rules, match, ratelimit, lately
 server/httpapi -> server/engine, server/access, server/console, latelyhttp, latelyprom, rules, match, ratelimit, lately, github.com/prometheus/client_golang
 server/engine  -> rules, match, ratelimit, hotkey, lately, internal/journal
-server/access  -> std
+server/access  -> internal/fileperm
 server/console -> std
 replay         -> rules, match, accesslog, ratelimit, hotkey, lately, github.com/klauspost/compress
 
@@ -55,7 +55,8 @@ internal/ring       -> std
 internal/shard      -> std
 internal/sketch     -> std
 internal/resp       -> std
-internal/journal    -> std
+internal/fileperm   -> std
+internal/journal    -> internal/fileperm
 internal/invariants -> std
 internal/deptest    -> std
 `

@@ -127,7 +127,7 @@ func TestRefusals(t *testing.T) {
 		make func(path string) error
 		want string
 	}{
-		{"others can write", func(path string) error { return os.Chmod(path, 0o770) }, "chmod go-w "},
+		{"others can write", func(path string) error { return os.Chmod(path, 0o772) }, "chmod o-w "},
 		{"a link for the lock", link("lock"), "no regular file"},
 		{"a link for a journal", link("journal-00000001"), "journal-00000001 is no regular file"},
 		{"a folder for a journal", func(path string) error {

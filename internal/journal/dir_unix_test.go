@@ -3,6 +3,7 @@
 package journal_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,36 @@ func TestPipes(t *testing.T) {
 		if _, err := journal.Open(path); err == nil || !strings.Contains(err.Error(), name+" is no regular file") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestGroupWritable has directories as Kubernetes hands them out with fsGroup: of
+// another owner, writable for a group of the process, with the bit that new files are
+// of this group. A group that the process is not in is refused.
+func TestGroupWritable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	if err := errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o770|os.ModeSetgid)); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, path)
+	if err := d.Journal().Append([]byte("a")); err != nil {
+		t.Error(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if os.Getuid() != 0 {
+		t.Skip("SKIP a group that the process is not in: only root can give a directory to one")
+	}
+	if err := errors.Join(os.Chown(path, 65_531, 54_321), os.Chmod(path, 0o770|os.ModeSetgid)); err != nil {
+		t.Fatal(err)
+	}
+	d, err := journal.Open(path)
+	if err == nil {
+		_ = d.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "others can write to it (mode 0770)") || !strings.Contains(err.Error(), "chmod g-w "+path) {
+		t.Errorf("a directory of another group: %v", err)
 	}
 }
 

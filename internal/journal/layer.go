@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+
+	"github.com/lately-go/lately/internal/fileperm"
 )
 
 // A layer is what a [Dir] needs of a file system, for one flat directory. Tests
@@ -65,17 +67,22 @@ func openDir(path string) (*osLayer, error) {
 	return &osLayer{root}, nil
 }
 
-// checkMode refuses a directory in which others could replace files. Reading
-// is no matter: files are 0600.
+// checkMode returns an error for a directory in which strangers could replace files.
+// A group of this process is no stranger: volumes of Kubernetes belong to one
+// (fsGroup). Whether others can list the directory does not matter: files are 0600.
 func checkMode(root *os.Root, path string) error {
 	info, err := root.Stat(".")
 	if err != nil {
 		return err
 	}
-	if mode := info.Mode().Perm(); mode&0o022 != 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("others can write to it (mode %04o); run: chmod go-w %s", mode, path)
+	if fileperm.Strangers(info)&fileperm.Write == 0 {
+		return nil
 	}
-	return nil
+	mode, fix := info.Mode().Perm(), "chmod o-w "+path
+	if mode&0o002 == 0 {
+		fix = "chmod g-w " + path + ", or add the process to the group of the directory"
+	}
+	return fmt.Errorf("others can write to it (mode %04o); run: %s", mode, fix)
 }
 
 func (l *osLayer) create(name string) (file, error) {

@@ -75,7 +75,7 @@ func notMade(path string, err error) error {
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("tokens: %s: %w", path, fs.ErrExist)
 	}
-	// The name of the file that was to become path helps nobody.
+	// The name of the temporary file helps nobody.
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
 	} else if e, ok := errors.AsType[*os.LinkError](err); ok {
@@ -83,7 +83,7 @@ func notMade(path string, err error) error {
 	}
 	dir := filepath.Dir(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("tokens: there is no file %s, and none can be made, as there is no directory %s; make the directory, or name another file (%w)", path, dir, err)
+		return fmt.Errorf("tokens: there is no file %s, and it cannot be created: there is no directory %s: create the directory, or name another file (%w)", path, dir, err)
 	}
-	return fmt.Errorf("tokens: there is no file %s, and none can be made: %w; give the server leave to write to %s, or make the file, readable by its owner only, with lines of the form: role token [name]", path, err, dir)
+	return fmt.Errorf("tokens: there is no file %s, and it cannot be created: %w: let the user of this process write to %s, or create the file, readable by that user only, with lines of the form: role token [name]", path, err, dir)
 }

@@ -97,7 +97,7 @@ func TestGenerateRefuses(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "none", "tokens")
 	_, err := access.Generate(path)
-	for _, want := range []string{path, "there is no directory " + filepath.Dir(path), "make the directory"} {
+	for _, want := range []string{path, "there is no directory " + filepath.Dir(path), "create the directory"} {
 		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%v; want %q in it", err, want)
 		}
@@ -107,7 +107,7 @@ func TestGenerateRefuses(t *testing.T) {
 	}
 	path = filepath.Join(dir, strings.Repeat("n", 300))
 	_, err = access.Generate(path)
-	for _, want := range []string{path, "none can be made", "leave to write to " + dir, "role token [name]"} {
+	for _, want := range []string{path, "it cannot be created", "let the user of this process write to " + dir, "role token [name]"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %q in it", err, want)
 		}
@@ -120,7 +120,7 @@ func TestGenerateRefuses(t *testing.T) {
 	}
 	path = filepath.Join(dir, "tokens")
 	_, err = access.Generate(path)
-	for _, want := range []string{path, "permission denied", "leave to write to " + dir, "role token [name]"} {
+	for _, want := range []string{path, "permission denied", "let the user of this process write to " + dir, "role token [name]"} {
 		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fs.ErrPermission) {
 			t.Errorf("%v; want %q in it", err, want)
 		}

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/lately-go/lately/internal/fileperm"
 )
 
 const (
@@ -17,8 +18,9 @@ const (
 	maxName = 64
 )
 
-// Load reads the tokens of a file; see [Parse]. The file must be a regular one
-// that only its owner can read; else the error says what to run.
+// Load reads the tokens of a file; see [Parse]. It must be a regular file that only
+// its owner and groups of this process can read or write, as a Secret of Kubernetes
+// is. If not, the error says what to run.
 func Load(path string) (*Tokens, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -32,7 +34,7 @@ func Load(path string) (*Tokens, error) {
 	switch mode := info.Mode(); {
 	case !mode.IsRegular():
 		return nil, fmt.Errorf("tokens: %s is no regular file", path)
-	case mode.Perm()&0o077 != 0 && runtime.GOOS != "windows":
+	case fileperm.Strangers(info) != 0:
 		return nil, fmt.Errorf("tokens: others can read %s (mode %04o), so its tokens may be known; replace them if they are, and run: chmod 600 %s", path, mode.Perm(), path)
 	}
 	return Parse(f, path)

@@ -86,7 +86,7 @@ func TestLoadRefuses(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // no modes here
 	}
-	for _, mode := range []fs.FileMode{0o640, 0o604, 0o610, 0o602, 0o644, 0o777} {
+	for _, mode := range []fs.FileMode{0o604, 0o601, 0o602, 0o644, 0o777} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
@@ -94,12 +94,26 @@ func TestLoadRefuses(t *testing.T) {
 			t.Errorf("mode %v: %v", mode, err)
 		}
 	}
-	for _, mode := range []fs.FileMode{0o600, 0o400} {
+	for _, mode := range []fs.FileMode{0o600, 0o400, 0o440, 0o660} { // the last two are of our group, as in Kubernetes
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := access.Load(path); err != nil {
 			t.Errorf("mode %v: %v", mode, err)
+		}
+	}
+	if os.Getuid() != 0 {
+		t.Skip("SKIP a group that the process is not in: only root can give a file to one")
+	}
+	if err := os.Chown(path, -1, 54_321); err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []fs.FileMode{0o640, 0o620, 0o610} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := access.Load(path); err == nil || !strings.Contains(err.Error(), "chmod 600 "+path) {
+			t.Errorf("mode %v of another group: %v", mode, err)
 		}
 	}
 }
