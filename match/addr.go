@@ -5,10 +5,12 @@ import (
 	"net/netip"
 )
 
-// parseAddr parses an address, unmaps it and drops its zone. It takes what
-// [netip.ParseAddr] takes, and unlike that does not allocate for what is no
-// address: host names are as frequent as addresses in some logs.
+// parseAddr parses an address as proxies, sockets and logs write it: bare, in
+// brackets, with a port or a zone. It unmaps the address and drops port and zone.
+// It takes what [netip.ParseAddr] takes, and unlike that does not allocate for
+// other text: host names are as frequent as addresses in some logs.
 func parseAddr(b []byte) (netip.Addr, bool) {
+	b = withoutPort(b)
 	if ip, ok := parseIPv4(b); ok {
 		return netip.AddrFrom4(ip), true
 	}
@@ -21,6 +23,35 @@ func parseAddr(b []byte) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	return netip.AddrFrom16(ip).Unmap(), true
+}
+
+// withoutPort returns the host of host:port, [host]:port or [host], and anything
+// else as it is. An IPv6 address with a port has brackets.
+func withoutPort(b []byte) []byte {
+	if len(b) == 0 || b[0] != '[' {
+		if i := bytes.IndexByte(b, ':'); i >= len("0.0.0.0") && isPort(b[i:]) {
+			return b[:i]
+		}
+		return b
+	}
+	end := bytes.IndexByte(b, ']')
+	if end < 0 || end+1 < len(b) && !isPort(b[end+1:]) {
+		return b
+	}
+	return b[1:end]
+}
+
+// isPort reports whether b is a colon and one to five digits.
+func isPort(b []byte) bool {
+	if len(b) < len(":1") || len(b) > len(":65535") || b[0] != ':' {
+		return false
+	}
+	for _, c := range b[1:] {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
 }
 
 // parseIPv4 parses four numbers up to 255 without leading zeros.

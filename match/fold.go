@@ -9,7 +9,8 @@ import (
 // key however its address is written, and cannot have as many as it likes.
 //
 // An IPv4-mapped IPv6 address (::ffff:192.0.2.1) is the IPv4 address, in every
-// notation. A zone is dropped. The address is then cut to its prefix: an IPv6
+// notation. A port (192.0.2.1:443, [2001:db8::1]:443), brackets and a zone are
+// dropped. The address is then cut to its prefix: an IPv6
 // customer usually owns a /64, so that is what counts as one client. What is
 // not an address (a host name, an API key) stays as it is.
 //

@@ -4,14 +4,26 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"net/netip"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
+var withPort = regexp.MustCompile(`^(?:\[([^\]]*)\]|([0-9.]{7,}))(?::[0-9]{1,5})?$`)
+
+// parseReference is parseAddr by netip alone, but for zone and mapping.
+func parseReference(text string) (netip.Addr, error) {
+	if m := withPort.FindStringSubmatch(text); m != nil {
+		text = m[1] + m[2]
+	}
+	return netip.ParseAddr(text)
+}
+
 // foldReference is Fold.Append as its documentation has it, by netip alone.
 func foldReference(f Fold, client string) string {
-	a, err := netip.ParseAddr(client)
+	a, err := parseReference(client)
 	if f.Off || err != nil {
 		return client
 	}
@@ -68,7 +80,23 @@ func TestFold(t *testing.T) {
 		{Fold{}, "192.0.2", "192.0.2"},
 		{Fold{}, "192.0.2.1.5", "192.0.2.1.5"},
 		{Fold{}, "192.0.2.1%eth0", "192.0.2.1%eth0"},
-		{Fold{}, "[2001:db8::1]", "[2001:db8::1]"},
+		{Fold{}, "[2001:db8::1]", "2001:db8::/64"},
+		{Fold{}, "[2001:db8::1]:443", "2001:db8::/64"},
+		{Fold{}, "[fe80::1%eth0]:443", "fe80::/64"},
+		{Fold{}, "[::ffff:192.0.2.1]:5556", "192.0.2.1"},
+		{Fold{}, "192.0.2.1:5556", "192.0.2.1"},
+		{Fold{}, "0.0.0.0:1", "0.0.0.0"},
+		{Fold{IPv4: 24}, "192.0.2.1:65535", "192.0.2.0/24"},
+		{Fold{IPv6: 128}, "2001:db8::1:443", "2001:db8::1:443"}, // no port without brackets
+		{Fold{}, "192.0.2.1:", "192.0.2.1:"},                    // no address from here on
+		{Fold{}, "192.0.2.1:http", "192.0.2.1:http"},
+		{Fold{}, "192.0.2.1:123456", "192.0.2.1:123456"},
+		{Fold{}, "[2001:db8::1", "[2001:db8::1"},
+		{Fold{}, "[2001:db8::1]443", "[2001:db8::1]443"},
+		{Fold{}, "[]:443", "[]:443"},
+		{Fold{}, "[www.example.com]:443", "[www.example.com]:443"},
+		{Fold{}, "key-abcdef:1234", "key-abcdef:1234"},
+		{Fold{Off: true}, "192.0.2.1:5556", "192.0.2.1:5556"},
 		{Fold{}, "www.example.com", "www.example.com"},
 		{Fold{}, "key-1234", "key-1234"},
 		{Fold{}, "", ""},
@@ -111,6 +139,12 @@ func notations(rng *rand.Rand, a netip.Addr) []string {
 		if strings.Contains(text, ":") {
 			s = append(s, text+"%eth"+string(rune('0'+rng.IntN(10))))
 		}
+	}
+	for _, text := range s {
+		if strings.Contains(text, ":") {
+			text = "[" + text + "]"
+		}
+		s = append(s, text+":"+strconv.Itoa(rng.IntN(1<<16)))
 	}
 	return s
 }
@@ -184,9 +218,9 @@ func TestParseAddrNearMisses(t *testing.T) {
 func checkParseAddr(t *testing.T, s string) {
 	t.Helper()
 	got, ok := parseAddr([]byte(s))
-	want, err := netip.ParseAddr(s)
+	want, err := parseReference(s)
 	if ok != (err == nil) || ok && got != want.WithZone("").Unmap() {
-		t.Errorf("parseAddr(%q) = %v, %t; netip has %v, %v", s, got, ok, want, err)
+		t.Errorf("parseAddr(%q) = %v, %t; want %v, %v", s, got, ok, want, err)
 	}
 }
 
