@@ -81,7 +81,9 @@ func New(c Config) (*Engine, error) {
 	}
 	e.reloads.at = e.started
 	e.history.init(e)
+	e.hub.init()
 	e.done.Go(e.sample)
+	e.done.Go(func() { e.hub.wakeReaders(e.stop) })
 	return e, nil
 }
 

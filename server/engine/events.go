@@ -3,8 +3,6 @@ package engine
 import (
 	"encoding/json"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -34,6 +32,16 @@ type Event struct {
 	JSON   []byte               `json:"-"`
 }
 
+// encode sets ev.JSON, and what only JSON has.
+func (ev *Event) encode() {
+	ev.Time = ev.Time.UTC() // as the times of bans
+	ev.Base64 = bytesOf(ev.Key)
+	var err error
+	if ev.JSON, err = json.Marshal(ev); err != nil {
+		ev.JSON = []byte(`{"type":"` + string(ev.Type) + `"}`)
+	}
+}
+
 // bytesOf returns the values of a key that is not UTF-8 throughout, and nil for
 // others.
 func bytesOf(key []string) (values [][]byte) {
@@ -44,103 +52,4 @@ func bytesOf(key []string) (values [][]byte) {
 		values = append(values, []byte(v))
 	}
 	return values
-}
-
-// A Subscription is one who is told events, in order, from when it began. One who
-// does not read as fast as events come is cut off, and told nothing more: C is
-// closed, and Slow reports true. He then asks for the state and subscribes anew.
-type Subscription struct {
-	C    <-chan Event
-	c    chan Event
-	hub  *hub
-	slow atomic.Bool
-}
-
-// subscriptionRoom is how many events wait for a subscriber.
-const subscriptionRoom = 1024
-
-// Slow reports whether the subscription ended because its reader was too slow.
-func (s *Subscription) Slow() bool { return s.slow.Load() }
-
-// Close ends the subscription.
-func (s *Subscription) Close() { s.hub.remove(s) }
-
-// A hub tells events to subscribers. It never waits for one.
-type hub struct {
-	mu     sync.Mutex
-	all    map[*Subscription]struct{}
-	closed bool
-	told   atomic.Uint64
-	cut    atomic.Uint64
-}
-
-// Subscribe begins a subscription to all events.
-func (e *Engine) Subscribe() *Subscription { return e.hub.add() }
-
-func (h *hub) add() *Subscription {
-	c := make(chan Event, subscriptionRoom)
-	s := &Subscription{C: c, c: c, hub: h}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		close(c)
-		return s
-	}
-	if h.all == nil {
-		h.all = make(map[*Subscription]struct{})
-	}
-	h.all[s] = struct{}{}
-	return s
-}
-
-func (h *hub) remove(s *Subscription) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if _, ok := h.all[s]; ok {
-		delete(h.all, s)
-		close(s.c)
-	}
-}
-
-// publish tells ev to those who subscribed before. It costs next to nothing when
-// there is nobody.
-func (h *hub) publish(ev Event) {
-	h.told.Add(1)
-	if h.len() == 0 {
-		return
-	}
-	ev.Time = ev.Time.UTC() // as the times of bans
-	ev.Base64 = bytesOf(ev.Key)
-	var err error
-	if ev.JSON, err = json.Marshal(ev); err != nil {
-		ev.JSON = []byte(`{"type":"` + string(ev.Type) + `"}`)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for s := range h.all {
-		select {
-		case s.c <- ev:
-		default:
-			s.slow.Store(true)
-			h.cut.Add(1)
-			delete(h.all, s)
-			close(s.c)
-		}
-	}
-}
-
-func (h *hub) close() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.closed = true
-	for s := range h.all {
-		delete(h.all, s)
-		close(s.c)
-	}
-}
-
-func (h *hub) len() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.all)
 }

@@ -41,7 +41,8 @@ func (e *Engine) heated(h *hotRule, edges []hotkey.Edge) {
 		edge := &edges[i]
 		key := values(h.Key, edge.Key)
 		e.list(listedKey{HotKey{Rule: h.Name, Key: key, Since: edge.Time, Until: edge.Until}, h, edge.Key})
-		e.hub.publish(Event{Type: Heated, Time: edge.Time, Rule: h.Name, Key: key, Until: &edge.Until})
+		until := edge.Until // edges are used again
+		e.hub.publish(Event{Type: Heated, Time: edge.Time, Rule: h.Name, Key: key, Until: &until})
 	}
 }
 

@@ -28,7 +28,7 @@ type Status struct {
 func (e *Engine) Status() Status {
 	s := Status{
 		Started: e.started, Now: e.now(), EventTime: e.clock.Load() == eventTime, Totals: e.Totals(), Limits: e.limiter.Load().Stats(),
-		Subscribers: e.hub.len(), Told: e.hub.told.Load(), Cut: e.hub.cut.Load(), RulesFile: e.Rules().Name,
+		Subscribers: int(e.hub.n.Load()), Told: e.hub.told.Load(), Cut: e.hub.cut.Load(), RulesFile: e.Rules().Name,
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

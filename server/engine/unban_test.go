@@ -123,8 +123,8 @@ func TestUnbanAllSurvives(t *testing.T) {
 	if n, err := e.UnbanAll(engine.BanFilter{Rule: "flood"}); n != many+1 || err != nil {
 		t.Fatal(n, err)
 	}
-	if len(sub.C) != many+1 {
-		t.Errorf("%d were told; want %d", len(sub.C), many+1)
+	if n := told(sub); n != many+1 {
+		t.Errorf("%d were told; want %d", n, many+1)
 	}
 	want := banned(t, e)
 	if err := dir.Close(); err != nil {

@@ -13,7 +13,7 @@ import (
 const (
 	streamWrite = 2 * time.Second // within which a subscriber takes what he is sent
 	streamRoom  = 32 << 10        // of what the kernel keeps for one who does not
-	streamBatch = 32 << 10        // of events that are sent in one piece
+	streamBatch = 8 << 10         // of events that are sent in one piece
 	pingEvery   = 15              // beats
 )
 
@@ -133,11 +133,11 @@ func (st *stream) tell(sub *engine.Subscription, at *beat) {
 			}
 			st.out = append(st.out, at.text...)
 			at = at.next
-		case ev, ok := <-sub.C:
-			if !ok || !st.take(ev, sub.C) {
-				st.over(sub)
-				return
-			}
+		case <-sub.Done():
+			st.over(sub)
+			return
+		case <-sub.Wait():
+			st.take(sub)
 		}
 		if !st.flush() {
 			return
@@ -145,22 +145,14 @@ func (st *stream) tell(sub *engine.Subscription, at *beat) {
 	}
 }
 
-// take appends ev and those that wait behind it, and reports false if there will be
-// no more.
-func (st *stream) take(ev engine.Event, more <-chan engine.Event) (ok bool) {
-	for {
+// take appends the events that wait, up to streamBatch bytes.
+func (st *stream) take(sub *engine.Subscription) {
+	for len(st.out) < streamBatch {
+		ev, ok := sub.Next()
+		if !ok {
+			return
+		}
 		st.out = appendEvent(st.out, string(ev.Type), ev.JSON)
-		if len(st.out) > streamBatch {
-			return true
-		}
-		select {
-		case ev, ok = <-more:
-			if !ok {
-				return false
-			}
-		default:
-			return true
-		}
 	}
 }
 

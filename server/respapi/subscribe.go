@@ -154,27 +154,29 @@ func without(list []string, name []byte) []string {
 	return list
 }
 
-// run writes what is published until the subscription ends. A reader who does not
-// read makes a write hang until the patrol cuts it, and one who is too slow fills
-// the subscription; both are closed, and nobody waits for them.
+// run writes what is published until the subscription ends. If a client does not read,
+// a write blocks until the reaper closes the connection; if it reads too slowly, its
+// subscription ends, and the connection is closed. Nobody waits for it.
 func (f *feed) run(c *conn) {
 	defer close(f.done)
-	for ev := range f.sub.C {
+	for {
+		select {
+		case <-f.sub.Done():
+			f.ended(c)
+			return
+		case <-f.sub.Wait():
+		}
 		c.mu.Lock()
 		if c.feed != f {
 			c.mu.Unlock()
 			return
 		}
-		f.publish(c, &ev)
-		for more := true; more && !c.w.Full(); {
-			select {
-			case ev, more = <-f.sub.C:
-				if more {
-					f.publish(c, &ev)
-				}
-			default:
-				more = false
+		for !c.w.Full() {
+			ev, ok := f.sub.Next()
+			if !ok {
+				break
 			}
+			f.publish(c, ev)
 		}
 		err := c.w.Flush()
 		c.mu.Unlock()
@@ -183,14 +185,19 @@ func (f *feed) run(c *conn) {
 			return
 		}
 	}
+}
+
+// ended closes the connection of a feed whose subscription has ended, if the client has
+// not ended it itself.
+func (f *feed) ended(c *conn) {
 	if f.sub.Slow() {
 		c.s.cut.Add(1)
 	}
 	c.mu.Lock()
-	if c.feed == f { // it did not end by itself
+	defer c.mu.Unlock()
+	if c.feed == f {
 		c.raw.Close()
 	}
-	c.mu.Unlock()
 }
 
 // publish writes ev once for each subscription that it concerns.

@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A hub passes events to subscribers through one ring, which all of them read.
+//
+// To publish is one store into the ring: its cost does not depend on the number of
+// subscribers, nor on what they do. An event is encoded by the first subscriber that
+// reads it. Subscribers that wait are woken by a goroutine of the hub, the less often
+// the more there are. A subscriber that is further behind than the ring is long has
+// lost events, and its subscription ends.
+type hub struct {
+	n    atomic.Int64 // subscribers
+	told atomic.Uint64
+	cut  atomic.Uint64
+
+	ring    []atomic.Pointer[published]
+	next    atomic.Uint64                 // sequence number of the next event
+	wake    atomic.Pointer[chan struct{}] // closed to wake those that wait
+	waiting atomic.Bool                   // somebody may wait on wake
+	work    chan struct{}                 // for wakeReaders: there is somebody to wake
+
+	mu     sync.Mutex
+	all    map[*Subscription]struct{}
+	closed bool
+}
+
+// ringSize is how many events a subscriber may be behind.
+const ringSize = 4096
+
+// A published is an event in the ring.
+type published struct {
+	seq    uint64
+	encode sync.Once
+	event  Event
+}
+
+func (h *hub) init() {
+	h.ring = make([]atomic.Pointer[published], ringSize)
+	h.wake.Store(new(make(chan struct{})))
+	h.work = make(chan struct{}, 1)
+	h.all = make(map[*Subscription]struct{})
+}
+
+// publish passes ev to those who have subscribed before. It does not wait, and costs
+// next to nothing when nobody has. What ev refers to must not be changed afterwards.
+func (h *hub) publish(ev Event) {
+	h.told.Add(1)
+	if h.n.Load() == 0 {
+		return
+	}
+	p := &published{event: ev, seq: h.next.Add(1) - 1}
+	at := &h.ring[p.seq%ringSize]
+	for was := at.Load(); was == nil || was.seq < p.seq; was = at.Load() {
+		if at.CompareAndSwap(was, p) {
+			break
+		}
+	}
+	if h.waiting.Load() && h.waiting.CompareAndSwap(true, false) {
+		select {
+		case h.work <- struct{}{}:
+		default: // wakeReaders will come to it
+		}
+	}
+}
+
+// wakeReaders wakes subscribers when there are events, until stop is closed. The pause
+// in between grows with their number, so that waking them does not take the processor
+// away from decisions.
+func (h *hub) wakeReaders(stop <-chan struct{}) {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-h.work:
+		}
+		close(*h.wake.Swap(new(make(chan struct{}))))
+		pause.Reset(min(time.Duration(h.n.Load())*wakePause, maxWakePause))
+		select {
+		case <-stop:
+			return
+		case <-pause.C:
+		}
+	}
+}
+
+// The pause after waking subscribers, for each of them and in all.
+const (
+	wakePause    = 20 * time.Microsecond
+	maxWakePause = 100 * time.Millisecond
+)
+
+// Subscribe begins a subscription to all events.
+func (e *Engine) Subscribe() *Subscription { return e.hub.add() }
+
+func (h *hub) add() *Subscription {
+	s := &Subscription{hub: h, done: make(chan struct{})}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		close(s.done)
+		return s
+	}
+	h.n.Add(1)
+	s.next = h.next.Load()
+	h.all[s] = struct{}{}
+	return s
+}
+
+// remove ends a subscription, and reports whether it had not ended.
+func (h *hub) remove(s *Subscription) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, ok := h.all[s]; !ok {
+		return false
+	}
+	delete(h.all, s)
+	h.n.Add(-1)
+	close(s.done)
+	return true
+}
+
+func (h *hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for s := range h.all {
+		delete(h.all, s)
+		h.n.Add(-1)
+		close(s.done)
+	}
+}

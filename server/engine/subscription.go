@@ -1,0 +1,76 @@
+package engine
+
+import "sync/atomic"
+
+// A Subscription reads events, in order, from when it began:
+//
+//	for {
+//		for ev, ok := sub.Next(); ok; ev, ok = sub.Next() {
+//			// ev
+//		}
+//		select {
+//		case <-sub.Wait():
+//		case <-sub.Done():
+//			return
+//		}
+//	}
+//
+// A subscriber that falls behind by more than 4,096 events has lost some: its
+// subscription ends, and Slow reports true. It then has to read the state and
+// subscribe again. Next and Wait are for one goroutine at a time.
+type Subscription struct {
+	hub  *hub
+	next uint64 // sequence number of the event that Next returns next
+	done chan struct{}
+	slow atomic.Bool
+}
+
+// Next returns the next event, or false if there is none yet or the subscription has
+// ended. The event is shared and must not be changed.
+func (s *Subscription) Next() (*Event, bool) {
+	select {
+	case <-s.done:
+		return nil, false
+	default:
+	}
+	p := s.hub.ring[s.next%ringSize].Load()
+	if p == nil || p.seq < s.next {
+		return nil, false
+	}
+	if p.seq > s.next {
+		if s.slow.Store(true); s.hub.remove(s) {
+			s.hub.cut.Add(1)
+		}
+		return nil, false
+	}
+	s.next++
+	p.encode.Do(p.event.encode)
+	return &p.event, true
+}
+
+// Wait returns a channel that is closed when there is a next event. It may be closed
+// for nothing.
+func (s *Subscription) Wait() <-chan struct{} {
+	wake := *s.hub.wake.Load()
+	s.hub.waiting.Store(true)
+	if p := s.hub.ring[s.next%ringSize].Load(); p != nil && p.seq >= s.next {
+		return closed
+	}
+	return wake
+}
+
+// closed is a channel that is closed.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// Done returns a channel that is closed when the subscription has ended.
+func (s *Subscription) Done() <-chan struct{} { return s.done }
+
+// Slow reports whether the subscription ended because its reader was too slow.
+func (s *Subscription) Slow() bool { return s.slow.Load() }
+
+// Close ends the subscription.
+func (s *Subscription) Close() { s.hub.remove(s) }
