@@ -3,6 +3,7 @@ package journal
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,7 +129,14 @@ func TestCrashLeavesAnySectors(t *testing.T) {
 			t.Fatalf("life %d: %v", i, err)
 		}
 		_ = after.dir.Close()
+		// Of what was not acknowledged, any records may be there, in their order.
 		after.found.Damaged, after.found.Missing = 0, 0
+		if !slices.IsSorted(after.state) {
+			t.Fatalf("life %d: read %v", i, after.state)
+		}
+		if len(after.state) > s.acked {
+			after.state = after.state[:s.acked]
+		}
 		if err := s.same(after); err != nil {
 			t.Fatalf("life %d, power off at %d: %v", i, n, err)
 		}

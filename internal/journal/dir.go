@@ -86,11 +86,11 @@ func openLocked(path string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := l.lock()
+	unlock, err := l.lock()
 	if err != nil {
 		return nil, errors.Join(err, l.close())
 	}
-	release := func() error { return errors.Join(lock.Close(), l.close()) }
+	release := func() error { return errors.Join(unlock(), l.close()) }
 	d, err := newDir(l, path, release)
 	if err != nil {
 		return nil, errors.Join(err, release())

@@ -59,6 +59,30 @@ func TestGroupWritable(t *testing.T) {
 	}
 }
 
+// TestLockFileRemoved removes the lock file of a directory that is in use, or puts
+// another in its place: a second process is refused all the same.
+func TestLockFileRemoved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	open(t, path)
+	lock := filepath.Join(path, "lock")
+	for what, change := range map[string]func() error{
+		"removed":  func() error { return os.Remove(lock) },
+		"renamed":  func() error { return os.Rename(lock, lock+".old") },
+		"replaced": func() error { return errors.Join(os.Remove(lock), os.WriteFile(lock, []byte("1"), 0o600)) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		d, err := journal.Open(path)
+		if err == nil {
+			_ = d.Close()
+		}
+		if !errors.Is(err, journal.ErrLocked) {
+			t.Errorf("%s: %v, want ErrLocked", what, err)
+		}
+	}
+}
+
 // TestSmallDisk fills a disk that is really full: with LATELY_SMALL_DISK, a folder
 // on one of a few MiB.
 func TestSmallDisk(t *testing.T) {

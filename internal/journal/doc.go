@@ -16,7 +16,8 @@
 // A record whose Append or Wait returned nil survives the end of the process at
 // any moment, and the end of power on a disk that honours fsync. The state that is
 // read is what was written, up to some moment after the last acknowledged
-// record: nothing is left out of the middle, and a file that is torn or damaged is
+// record. If the disk has changed a record, the records behind it are read all the
+// same, and the error says which ones are lost; a snapshot that is damaged is
 // noticed before any of it is used. An error of fsync is never taken back by a
 // second fsync: the file is left, and the records go to a new one.
 //
@@ -58,12 +59,14 @@
 // when it was begun (8), a checksum; then records: length (4), number (8),
 // checksum of all but itself (4), bytes. Numbers go up by one. Files are only
 // appended to, by the process that made them: a process that finds a torn tail
-// leaves it and begins a file of its own. A file from which records were lost is
+// leaves it and begins a file of its own. Behind bytes that are no record, reading
+// goes on with the next whole one that has a higher number. A damaged file is
 // kept as journal-00000003.bad when it is no longer needed, as is a snapshot that
 // is damaged; of each kind the newest three, after a snapshot is written.
 //
 // lock is empty but for the number of the process that has it, and is never
-// removed. Other files are left alone.
+// removed. The directory itself is locked as well, where that is possible, so that
+// removing the file lets no second process in. Other files are left alone.
 //
 // The ideas are old: group commit is that of IMS/VS Fast Path (Gawlick, Kinkade
 // 1985), the checksummed log with a torn tail that of LevelDB and SQLite, the way

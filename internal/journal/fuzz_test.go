@@ -159,13 +159,23 @@ func TestMemoryOfReading(t *testing.T) {
 // TestSearchIsBounded looks for whole records in what was made to look like the
 // beginning of one everywhere.
 func TestSearchIsBounded(t *testing.T) {
-	rest := bytes.Repeat([]byte{1, 1, 0, 0}, 200_000)
-	if _, found := wholeRecords(rest, 1); found {
-		t.Error("found a record where there is none")
+	file := append(appendJournalHeader(nil, 1), bytes.Repeat([]byte{1, 1, 0, 0}, 200_000)...)
+	scan := func(b []byte) (journalFile, damageReport) {
+		disk := newMemLayer()
+		disk.set("x", b)
+		f, _ := disk.open("x")
+		j, report, err := scanJournal(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j, report
 	}
-	rest = append(rest, appendRecord(nil, 7, []byte("seven"))...)
-	if last, found := wholeRecords(append(rest, "torn"...), 1); !found || last != 7 {
-		t.Errorf("last %d, found %v; want 7", last, found)
+	if j, report := scan(file); j.last != 0 || report != (damageReport{torn: 800_000}) {
+		t.Errorf("found a record where there is none: %+v, %+v", j, report)
+	}
+	file = append(appendRecord(file, 7, []byte("seven")), "torn"...)
+	if j, report := scan(file); j.last != 7 || report != (damageReport{800_000, 4}) {
+		t.Errorf("%+v, %+v; want the record 7", j, report)
 	}
 }
 

@@ -16,10 +16,37 @@ var ErrLocked = errors.New("it is in use")
 
 const lockName = "lock"
 
-// lock takes the directory for this process. The operating system gives it back
-// when the process ends, however it does; the file stays, as removing it would
-// let two processes lock two files of that name.
-func (l *osLayer) lock() (*os.File, error) {
+// lock takes the directory for this process, and returns how to give it back. The
+// operating system does so when the process ends, however it does. The lock of the
+// directory itself is the one that nobody can remove; the file says which process has
+// it, excludes older versions, and is all there is where directories have no locks.
+func (l *osLayer) lock() (release func() error, err error) {
+	file, err := l.openLock()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := l.root.Open(".")
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	release = func() error { return errors.Join(file.Close(), dir.Close()) }
+	for _, lock := range []func() error{func() error { return lockDir(dir) }, func() error { return lockFile(file) }} {
+		err := lock()
+		if errors.Is(err, ErrLocked) {
+			err = fmt.Errorf("%w by process %s; stop that one, or give each its own directory", ErrLocked, holder(file))
+		}
+		if err != nil {
+			return nil, errors.Join(err, release())
+		}
+	}
+	// Whether the number can be written or not, on a full disk, the lock holds.
+	_ = file.Truncate(0)
+	_, _ = file.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0)
+	return release, nil
+}
+
+// openLock opens the lock file, and makes it if it is not there.
+func (l *osLayer) openLock() (*os.File, error) {
 	f, err := l.openRegular(lockName, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		f, err = l.root.OpenFile(lockName, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -27,19 +54,7 @@ func (l *osLayer) lock() (*os.File, error) {
 			f, err = l.openRegular(lockName, os.O_RDWR)
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	if err := lockFile(f); err != nil {
-		if errors.Is(err, ErrLocked) {
-			err = fmt.Errorf("%w by process %s; stop that one, or give each its own directory", ErrLocked, holder(f))
-		}
-		return nil, errors.Join(err, f.Close())
-	}
-	// Whether the number can be written or not, on a full disk, the lock holds.
-	_ = f.Truncate(0)
-	_, _ = f.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0)
-	return f, nil
+	return f, err
 }
 
 // holder reads whose lock it is.

@@ -17,9 +17,9 @@ const (
 	// tail was not torn but damaged.
 	maxTorn = maxWaiting + journalHeaderLen
 
-	// The search for whole records behind one that is not ends after
-	// checksums over this many bytes. It is a bound for files that were made
-	// to be slow; no other comes near.
+	// The search for whole records behind damaged bytes ends after checksums
+	// over this many bytes. It is a bound for files that were made to be slow;
+	// no other comes near.
 	maxSearch = 256 << 20
 )
 
@@ -27,8 +27,8 @@ const (
 type journalFile struct {
 	number  uint64 // in its name
 	last    uint64 // highest number that a record in it has or may have
-	good    int64  // offset up to which records are whole, when it was opened
-	damaged bool   // there are whole records behind one that is not
+	end     int64  // offset behind its last whole record, when it was opened
+	damaged bool   // bytes before end, or more than a torn tail behind it, are no records
 }
 
 func appendJournalHeader(dst []byte, first uint64) []byte {
@@ -78,128 +78,180 @@ var errTorn = errors.New("a record is not whole")
 
 // A journalReader reads the records of a file in their order.
 type journalReader struct {
-	r    *bufio.Reader
-	size int64
-	at   int64  // where the next record begins
-	next uint64 // the number that it has
-	head [recordHeaderLen]byte
-	buf  []byte
+	r       *bufio.Reader // holds the largest record
+	size    int64
+	at      int64  // where the next record begins
+	next    uint64 // the number that it has; 0 if the header is damaged
+	taken   int    // bytes of r that the last record has
+	never   bool   // the header was never synced
+	skipped int64  // bytes that resync has passed over
+	work    int    // bytes that resync has compared with checksums
 }
 
 // newJournalReader reads the header of f. A header that was never synced, after
 // a crash while the file was made, is no damage: the file then has no records.
+// The numbers of a file whose header is damaged are those of its records; call
+// resync to come to the first.
 func newJournalReader(f file) (*journalReader, error) {
 	size, err := f.Size()
 	if err != nil {
 		return nil, err
 	}
-	r := &journalReader{r: bufio.NewReaderSize(f, int(min(size, 64<<10))), size: size}
-	var head [journalHeaderLen]byte
-	_, err = io.ReadFull(r.r, head[:])
+	r := &journalReader{r: bufio.NewReaderSize(f, int(min(size, recordHeaderLen+MaxRecord))), size: size}
+	head, err := r.r.Peek(int(min(size, journalHeaderLen)))
 	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF), err == io.EOF, err == nil && head == [journalHeaderLen]byte{}:
-		return r, nil
-	case err != nil:
+	case err != nil && err != io.EOF:
 		return nil, err
+	case len(head) < journalHeaderLen, [journalHeaderLen]byte(head) == [journalHeaderLen]byte{}:
+		r.never = true
+		return r, nil
 	}
-	r.next, err = parseJournalHeader(head[:])
-	r.at = journalHeaderLen
+	r.at, r.taken = journalHeaderLen, journalHeaderLen
+	r.next, err = parseJournalHeader(head)
 	return r, err
 }
 
+// peek returns the bytes from r.at on: n of them, or what is left of the file. They
+// are good until the next call.
+func (r *journalReader) peek(n int64) ([]byte, error) {
+	if _, err := r.r.Discard(r.taken); err != nil {
+		return nil, err
+	}
+	r.taken = 0
+	b, err := r.r.Peek(int(min(n, r.size-r.at)))
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF // the file was longer
+	}
+	return b, err
+}
+
 // record returns the next record, which is good until the next call. It returns
-// io.EOF where the file ends, and errTorn at bytes that are no record.
+// io.EOF where the file ends, and errTorn at bytes that are no record, or one with
+// another number.
 func (r *journalReader) record() ([]byte, error) {
-	if r.at == r.size {
+	head, err := r.peek(recordHeaderLen)
+	if err != nil {
+		return nil, err
+	}
+	if r.at >= r.size {
 		return nil, io.EOF
 	}
-	left := r.size - r.at - recordHeaderLen
-	if r.next == 0 || left < 0 {
+	if len(head) < recordHeaderLen || recordNumber(head) != r.next {
 		return nil, errTorn
 	}
-	head := r.head[:]
-	if _, err := io.ReadFull(r.r, head); err != nil {
+	size, ok := recordSize(head, r.size-r.at-recordHeaderLen)
+	if !ok {
+		return nil, errTorn
+	}
+	b, err := r.peek(int64(recordHeaderLen + size))
+	if err != nil {
 		return nil, err
 	}
-	size, ok := recordSize(head, left)
-	if !ok || recordNumber(head) != r.next {
+	if !recordWhole(b, b[recordHeaderLen:]) {
 		return nil, errTorn
 	}
-	if size > cap(r.buf) {
-		r.buf = make([]byte, size)
-	}
-	data := r.buf[:size]
-	if _, err := io.ReadFull(r.r, data); err != nil {
-		return nil, err
-	}
-	if !recordWhole(head, data) {
-		return nil, errTorn
-	}
-	r.at += recordHeaderLen + int64(size)
+	r.take(len(b))
 	r.next++
-	return data, nil
+	return b[recordHeaderLen:], nil
 }
 
-// scanJournal looks through f. The error is that of the disk, or that the header
-// is damaged.
-func scanJournal(f file) (j journalFile, err error) {
-	r, err := newJournalReader(f)
-	if err != nil {
-		return j, err
-	}
-	for err == nil {
-		_, err = r.record()
-	}
-	if err != io.EOF && err != errTorn {
-		return j, err
-	}
-	j.good = r.at
-	if r.next > 0 {
-		j.last = r.next - 1
-	}
-	return j, nil
+func (r *journalReader) take(n int) {
+	r.at += int64(n)
+	r.taken = n
 }
 
-// searchRest looks behind the last whole record of f, whose number was last, for
-// others. If there are, it returns the number of the last of them.
-func searchRest(f file, j journalFile) (last uint64, found bool, err error) {
-	size, err := f.Size()
-	if err != nil {
-		return 0, false, err
+// resync passes over damaged bytes to the next record that is whole and has a number
+// that can follow, and reports whether there is one. Behind it, record goes on.
+func (r *journalReader) resync() (bool, error) {
+	from := r.at
+	for !r.never {
+		b, err := r.peek(recordHeaderLen + MaxRecord)
+		if err != nil {
+			return false, err
+		}
+		i, found := r.search(b)
+		r.take(i)
+		if found {
+			r.next = recordNumber(b[i:])
+			r.skipped += r.at - from
+			return true, nil
+		}
+		if i == 0 {
+			break
+		}
 	}
-	if size-j.good > maxTorn {
-		return j.last + uint64(size-j.good)/recordHeaderLen, true, nil
-	}
-	if _, err := io.CopyN(io.Discard, f, j.good); err != nil {
-		return 0, false, err
-	}
-	rest := make([]byte, size-j.good)
-	if _, err := io.ReadFull(f, rest); err != nil {
-		return 0, false, err
-	}
-	last, found = wholeRecords(rest, j.last+1)
-	return last, found, nil
+	return false, nil
 }
 
-// wholeRecords looks for a whole record at any place in rest with a number from
-// next on, and returns the number of the last one that follows it.
-func wholeRecords(rest []byte, next uint64) (last uint64, found bool) {
-	most := uint64(len(rest)) / recordHeaderLen // records that fit
-	for work := 0; len(rest) > recordHeaderLen; rest = rest[1:] {
-		number := recordNumber(rest)
-		size, ok := recordSize(rest, int64(len(rest)-recordHeaderLen))
-		if !ok || number < next || number-next > most {
+// search looks in b, which begins at r.at, for the first record that is whole, and
+// returns where it begins. If there is none, it returns where to go on with more of
+// the file; 0 if there is nothing more to look at.
+func (r *journalReader) search(b []byte) (i int, found bool) {
+	last := r.at+int64(len(b)) == r.size
+	for ; i+recordHeaderLen < len(b); i++ {
+		head := b[i:]
+		size, ok := recordSize(head, r.size-r.at-int64(i)-recordHeaderLen)
+		if !ok || !r.canFollow(recordNumber(head)) {
 			continue
 		}
-		if work += size; work > maxSearch {
-			return next + most, true
+		if recordHeaderLen+size > len(head) {
+			return i, false // the rest of it has to be read
 		}
-		if recordWhole(rest, rest[recordHeaderLen:][:size]) {
-			last, found = number, true
-			rest = rest[recordHeaderLen+size-1:]
+		if r.work += size; r.work > maxSearch {
+			return 0, false
+		}
+		if recordWhole(head, head[recordHeaderLen:][:size]) {
+			return i, true
 		}
 	}
-	return last, found
+	if last {
+		return 0, false
+	}
+	return i, false
+}
+
+// canFollow reports whether the next whole record can have a number: no more can be
+// lost than a file of this size has room for.
+func (r *journalReader) canFollow(number uint64) bool {
+	if r.next == 0 {
+		return 0 < number && number <= maxNumber
+	}
+	return number >= r.next && number-r.next <= uint64(r.size)/recordHeaderLen
+}
+
+// A damageReport is how many bytes of a file are no whole records.
+type damageReport struct {
+	damaged int64 // they were acknowledged, or may have been
+	torn    int64 // at the end, as a crash leaves them
+}
+
+// scanJournal looks through f. The error is that of the disk.
+func scanJournal(f file) (j journalFile, report damageReport, err error) {
+	r, err := newJournalReader(f)
+	headless := errors.Is(err, errDamaged)
+	for found := true; found; {
+		for err == nil {
+			_, err = r.record()
+		}
+		if err != io.EOF && err != errTorn && !errors.Is(err, errDamaged) {
+			return j, report, err
+		}
+		j.end = r.at
+		if found, err = r.resync(); err != nil {
+			return j, report, err
+		}
+	}
+	j.last = max(r.next, 1) - 1
+	report.damaged, report.torn = r.skipped, r.size-j.end
+	if headless {
+		report.damaged += journalHeaderLen
+	}
+	if report.torn > maxTorn || r.work > maxSearch || headless && r.next == 0 {
+		j.last += uint64(report.torn) / recordHeaderLen
+		report.damaged, report.torn = report.damaged+report.torn, 0
+	}
+	j.damaged = report.damaged > 0
+	return j, report, nil
 }
 
 // findJournals looks through the files of these numbers, in ascending order. A
@@ -209,58 +261,33 @@ func (d *Dir) findJournals(numbers []uint64) error {
 	for _, n := range numbers {
 		name := journalName(n)
 		j, err := d.findJournal(name)
-		if err == nil {
-			j.number = n
-			d.found = append(d.found, j)
-			continue
-		}
-		if !errors.Is(err, errDamaged) {
+		if err != nil {
 			return fmt.Errorf("%s: %w; to start without it, move it away", name, err)
 		}
-		if err := d.layer.rename(name, name+badSuffix); err != nil {
-			return err
-		}
-		d.lost = append(d.lost, fmt.Errorf("%w; it was set aside as %s", d.wrap(name, err), name+badSuffix))
+		j.number = n
+		d.found = append(d.found, j)
 	}
 	return nil
 }
 
-func (d *Dir) findJournal(name string) (j journalFile, err error) {
+func (d *Dir) findJournal(name string) (journalFile, error) {
 	f, err := d.layer.open(name)
 	if err != nil {
-		return j, err
-	}
-	size, err := f.Size()
-	if err == nil {
-		j, err = scanJournal(f)
-	}
-	_ = f.Close() // read only
-	if err != nil {
-		if errors.Is(err, errDamaged) {
-			d.damaged += size
-		}
-		return j, err
-	}
-	rest := size - j.good
-	if rest == 0 {
-		return j, nil
-	}
-	if f, err = d.layer.open(name); err != nil {
-		return j, err
+		return journalFile{}, err
 	}
 	defer f.Close() // read only
-	last, found, err := searchRest(f, j)
+	j, report, err := scanJournal(f)
 	if err != nil {
 		return j, err
 	}
-	if !found {
-		d.cut += rest
-		d.lost = append(d.lost, d.wrap(name, fmt.Errorf("its last %d bytes are no whole record: torn when the process or the power ended; nothing in them was acknowledged unless the disk has changed it", rest)))
-		return j, nil
+	d.damaged += report.damaged
+	d.cut += report.torn
+	if report.damaged > 0 {
+		d.lost = append(d.lost, d.wrap(name, damage("%d bytes are not what was written; the whole records around them are used, and the file is kept as %s when it is no longer needed", report.damaged, name+badSuffix)))
 	}
-	d.damaged += rest
-	d.lost = append(d.lost, d.wrap(name, damage("record %d is not whole and others are behind it; %d bytes are not used, and the file is kept as %s when it is no longer needed", j.last+1, rest, name+badSuffix)))
-	j.last, j.damaged = last, true
+	if report.torn > 0 {
+		d.lost = append(d.lost, d.wrap(name, fmt.Errorf("its last %d bytes are no whole record: torn when the process or the power ended; nothing in them was acknowledged unless the disk has changed it", report.torn)))
+	}
 	return j, nil
 }
 
@@ -275,10 +302,10 @@ type JournalInfo struct {
 	Cut int64
 
 	// Damaged is how many bytes cannot be used because the disk did not keep
-	// what was written, and Missing about how many records are known by their
-	// numbers to be in no file. Both are zero unless disks fail or
-	// files are changed or removed. Damaged files are kept, with ".bad" after
-	// their names.
+	// what was written, and Missing how many records are known by their
+	// numbers to be in no file; those around them are delivered. Both are zero
+	// unless disks fail or files are changed or removed. Damaged files are kept,
+	// with ".bad" after their names.
 	Damaged int64
 	Missing uint64
 
@@ -318,24 +345,27 @@ func (d *Dir) ReadJournal(deliver func(record []byte) error) (JournalInfo, error
 // readFile reads the whole records of a file from number next on, and returns
 // the number after its last.
 func (d *Dir) readFile(j journalFile, next uint64, info *JournalInfo, deliver func([]byte) error) (uint64, error) {
-	if j.good == 0 {
-		return next, nil
-	}
 	f, err := d.layer.open(journalName(j.number))
 	if err != nil {
 		return next, err
 	}
 	defer f.Close() // read only
 	r, err := newJournalReader(f)
-	if err != nil {
+	if err != nil && !errors.Is(err, errDamaged) {
 		return next, err
 	}
-	for r.at < j.good {
-		number := r.next
+	for r.at < j.end {
 		data, err := r.record()
+		if err == errTorn {
+			if found, err := r.resync(); err != nil || !found {
+				return next, err
+			}
+			continue
+		}
 		if err != nil {
 			return next, err
 		}
+		number := r.next - 1
 		if number < next { // in the snapshot, or written again after an error
 			if number <= d.base {
 				info.Covered++
@@ -344,7 +374,7 @@ func (d *Dir) readFile(j journalFile, next uint64, info *JournalInfo, deliver fu
 		}
 		if number > next {
 			info.Missing += number - next
-			info.Problems = append(info.Problems, d.wrap(journalName(j.number), damage("records %d to %d are in no file", next, number-1)))
+			info.Problems = append(info.Problems, d.wrap(journalName(j.number), missing(next, number-1)))
 		}
 		next = number + 1
 		info.Records++
@@ -353,4 +383,12 @@ func (d *Dir) readFile(j journalFile, next uint64, info *JournalInfo, deliver fu
 		}
 	}
 	return next, nil
+}
+
+// missing is the error of records that are in no file.
+func missing(first, last uint64) error {
+	if first == last {
+		return damage("record %d is lost", first)
+	}
+	return damage("records %d to %d are lost: %d", first, last, last-first+1)
 }

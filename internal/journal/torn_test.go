@@ -3,8 +3,11 @@ package journal
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 // An image is a directory of two snapshots and the journals that they need.
@@ -231,9 +234,31 @@ func countBelow(ends []int, n int) (count int) {
 	return count
 }
 
-// TestEveryBitOfAJournal changes each bit of the newest journal. The state is
-// then one that was: all up to the record with that bit. It is told, and the file
-// is kept when there is something behind that record.
+// but returns an error unless the state is 1 to count, in order, without one number
+// above covered; 0 if none may be missing.
+func (s *life) but(covered, count int) (missing int, err error) {
+	want := 1
+	for _, n := range s.state {
+		if n == uint64(want+1) && missing == 0 && want > covered {
+			missing, want = want, want+1
+		}
+		if n != uint64(want) {
+			return missing, fmt.Errorf("read %d, want %d", n, want)
+		}
+		want++
+	}
+	if want == count && missing == 0 {
+		missing, want = count, want+1
+	}
+	if want != count+1 {
+		return missing, fmt.Errorf("read up to %d, want %d", want-1, count)
+	}
+	return missing, nil
+}
+
+// TestEveryBitOfAJournal changes each bit of the newest journal. Nothing is lost but
+// the record with that bit. It is told which that is, and the file is kept when there
+// is something behind that record.
 func TestEveryBitOfAJournal(t *testing.T) {
 	m := newImage(t, 64)
 	newest := m.journals[len(m.journals)-1]
@@ -242,17 +267,24 @@ func TestEveryBitOfAJournal(t *testing.T) {
 		if err != nil {
 			t.Fatalf("bit %d: %v", bit, err)
 		}
-		if err := s.whole(); err != nil || len(s.state) < m.covered || len(s.state) >= m.count {
-			t.Fatalf("bit %d: read %d, want %d up to below %d; %v", bit, len(s.state), m.covered, m.count, err)
+		missing, err := s.but(m.covered, m.count)
+		if err != nil {
+			t.Fatalf("bit %d: %v; %+v", bit, err, s.found)
 		}
 		if len(s.found.Problems) == 0 || s.found.Cut+s.found.Damaged == 0 {
 			t.Fatalf("bit %d: nobody was told; %+v", bit, s.found)
 		}
+		if inHeader := bit/8 < journalHeaderLen; (missing == 0) != inHeader {
+			t.Fatalf("bit %d: %d is missing", bit, missing)
+		}
+		if hole := missing > 0 && missing < m.count; hole != (s.found.Missing == 1) {
+			t.Fatalf("bit %d: %d is missing, and %+v was told", bit, missing, s.found)
+		}
 	})
 }
 
-// TestHoleInAJournal damages a record in the middle. The file is used up to there
-// and kept, also when snapshots no longer need it; later numbers go on behind it.
+// TestHoleInAJournal damages a record in the middle. The records behind it are read,
+// the file is kept, also when snapshots no longer need it, and numbers go on behind it.
 func TestHoleInAJournal(t *testing.T) {
 	m := newImage(t, 64)
 	newest := m.journals[len(m.journals)-1]
@@ -263,9 +295,13 @@ func TestHoleInAJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.state) != m.covered+1 || s.found.Damaged == 0 || s.found.Cut != 0 {
-		t.Fatalf("read %d, want %d; %+v", len(s.state), m.covered+1, s.found)
+	if missing, err := s.but(m.covered, m.count); err != nil || missing != m.covered+2 || s.found.Damaged == 0 || s.found.Missing != 1 || s.found.Cut != 0 {
+		t.Fatalf("%v, %d is missing; %+v", err, missing, s.found)
 	}
+	if text := fmt.Sprint(s.found.Problems); !strings.Contains(text, fmt.Sprintf("record %d is lost", m.covered+2)) {
+		t.Error(text)
+	}
+	s.state = append(s.state, 0) // in its place, so that numbers go on
 	s.add(true)
 	s.add(true)
 	if err := s.dir.Close(); err != nil {
@@ -275,8 +311,8 @@ func TestHoleInAJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(again.state) != len(s.state) || again.whole() != nil || again.found.Missing != 3 {
-		t.Errorf("read %d, want %d; %+v", len(again.state), len(s.state), again.found)
+	if missing, err := again.but(m.covered, m.count+2); err != nil || missing != m.covered+2 || again.found.Missing != 1 {
+		t.Errorf("%v, %d is missing; %+v", err, missing, again.found)
 	}
 	for range 3 {
 		again.add(true)
@@ -287,6 +323,46 @@ func TestHoleInAJournal(t *testing.T) {
 	}
 	if m.names[newest] != nil || m.names[newest+badSuffix] == nil {
 		t.Errorf("the damaged file is not kept: %v", names(m.memLayer))
+	}
+}
+
+// TestLongJournalResynchronises damages a journal of some MiB, with records of all
+// lengths, at places of any distance.
+func TestLongJournalResynchronises(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range 20 {
+		b := appendJournalHeader(nil, 5)
+		var ends []int
+		for n := uint64(5); len(b) < 3<<20; n++ {
+			b = appendRecord(b, n, make([]byte, 1+rng.IntN(1<<rng.IntN(21))))
+			ends = append(ends, len(b))
+		}
+		damaged := map[int]bool{} // records, from 0
+		for range 1 + rng.IntN(4) {
+			at := journalHeaderLen + rng.IntN(len(b)-journalHeaderLen)
+			b[at] ^= 1 << rng.IntN(8)
+			i, found := slices.BinarySearch(ends, at)
+			if found {
+				i++
+			}
+			if damaged[i] { // the bit may be as it was
+				b[at] ^= 0xff
+			}
+			damaged[i] = true
+		}
+		disk := newMemLayer()
+		disk.set(journalName(1), b)
+		s, err := newDir(disk, "state", func() error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := s.ReadJournal(func([]byte) error { return nil })
+		_ = s.Close()
+		if err != nil || int(info.Records) != len(ends)-len(damaged) {
+			t.Fatalf("%d of %d records were read, %v; want all but %d: %+v", info.Records, len(ends), err, len(damaged), info)
+		}
 	}
 }
 
