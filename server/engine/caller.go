@@ -90,6 +90,9 @@ func (c *Caller) check(l *ratelimit.Limiter, t time.Time, ev *match.Event, cost 
 	}
 	d := l.TakeAt(t, ev, cost)
 	c.count(&d)
+	if !d.Allowed {
+		c.countRefusedEvent(l.Set(), t, ev, d.Rule)
+	}
 	return d
 }
 
@@ -150,6 +153,9 @@ func (c *Caller) Take(rule, key string, cost uint64) (ratelimit.Decision, error)
 		return d, noRule(err)
 	}
 	c.count(&d)
+	if r, ok := l.Set().Named(rule); ok && !d.Allowed {
+		c.countRefused(l.Now(), r)
+	}
 	return d, nil
 }
 

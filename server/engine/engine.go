@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -38,6 +39,7 @@ type Engine struct {
 
 	hub     hub
 	hot     hotKeys
+	refused *lately.Table // see newRefused
 	history history
 	tallies [tallies]tally
 	callers atomic.Uint64
@@ -77,6 +79,9 @@ func New(c Config) (*Engine, error) {
 	}
 	e.book.Store(b)
 	if e.throttle, err = ratelimit.NewThrottle(ratelimit.ThrottleConfig{}); err != nil {
+		return nil, err
+	}
+	if e.refused, err = newRefused(); err != nil {
 		return nil, err
 	}
 	e.reloads.at = e.started

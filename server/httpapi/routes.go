@@ -82,6 +82,13 @@ func stateRoutes() []route {
 			method: "POST", path: "/v1/bans/unban", need: toAdmin, body: jsonBody, handle: unbanAll, id: "unbanAll", in: unbanAllRequest{}, out: unbanned{},
 			summary: "End all bans under a rule, with a key that matches a pattern, or in a network; what is given must all hold",
 		},
+		{
+			method: "GET", path: "/v1/refused", need: toRead, handle: listRefused, id: "refused", out: refusedList{}, summary: "List the keys that were refused most, by limits and by bans",
+			query: []parameter{
+				{name: "n", about: "how many, up to 1000", example: "20"},
+				{name: "span", about: "from 1s to 1h; 1m if it is left out", example: "1m"},
+			},
+		},
 		{method: "GET", path: "/v1/hot", need: toRead, handle: listHot, id: "hot", out: hotList{}, summary: "List the keys that are hot"},
 		{
 			method: "GET", path: "/v1/rates", need: toRead, handle: listRates, id: "rates", out: rateList{}, summary: "What was decided in the last span, cut into parts",

@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// refusedBudget bounds the memory of the counts of refused keys, in bytes. If it is
+// full, the keys that were refused least are evicted: it holds some tens of thousands,
+// and only the most refused are asked for.
+const refusedBudget = 8 << 20
+
+// maxRefusedSpan is the longest span over which refused keys are counted.
+const maxRefusedSpan = time.Hour
+
+// newRefused returns the table that counts refused events by rule and key.
+func newRefused() (*lately.Table, error) {
+	return lately.NewTable(lately.TableConfig{Budget: refusedBudget, Compare: true},
+		lately.Window{Span: time.Minute, Slot: time.Minute / counterSlots},
+		lately.Window{Span: maxRefusedSpan, Slot: maxRefusedSpan / counterSlots})
+}
+
+// countRefused counts a refusal of the key that c.key is under r, which has refused it.
+// The table's key is the rule's name, a NUL byte, the shape of the rule's key and the
+// key: what was counted under a rule that has changed its key is told apart.
+func (c *Caller) countRefused(t time.Time, r *ratelimit.Rule) {
+	n := len(c.key)
+	c.key = append(append(c.key, r.Name...), 0)
+	c.key = r.Key.AppendShape(c.key)
+	c.key = append(c.key, c.key[:n]...)
+	c.e.refused.AddBytesAt(t, c.key[n:], 1)
+	c.key = c.key[:n]
+}
+
+// countRefusedEvent counts a refusal of ev, with the key that the deciding rule takes
+// from it.
+func (c *Caller) countRefusedEvent(set *ratelimit.Set, t time.Time, ev *match.Event, rule string) {
+	r, ok := set.Named(rule)
+	if !ok {
+		return
+	}
+	if c.key, ok = r.Key.Append(c.key[:0], ev); ok {
+		c.countRefused(t, r)
+	}
+}
+
+// A RefusedKey is a key that a rule has refused: the true number of refusals over the
+// span that was asked for lies in [Lo, Hi].
+type RefusedKey struct {
+	Rule        string
+	Key         []string // its values
+	Lo, Hi      uint64
+	BannedUntil time.Time // by this rule; zero if it is not banned
+}
+
+// Refused returns the n keys that were refused most, by limits and by bans, over a span
+// that ends now and is at most an hour, the most refused first. Keys under rules that
+// have been removed, or count by another key now, are left out. It scans all keys that
+// are counted, which a budget of 8 MiB bounds. Errors are of *Error.
+func (e *Engine) Refused(n int, span time.Duration) ([]RefusedKey, error) {
+	if n < 1 || n > maxTop {
+		return nil, errorf(BadArg, "n: %d: must be 1 to %d", n, maxTop)
+	}
+	if span < time.Second || span > maxRefusedSpan {
+		return nil, errorf(BadArg, "span: %v: must be 1s to %v", span, maxRefusedSpan)
+	}
+	now := e.now()
+	top, err := e.refused.TopAt(now, n, span)
+	if err != nil {
+		return nil, errorf(BadArg, "span: %v", err)
+	}
+	l := e.limiter.Load()
+	list := make([]RefusedKey, 0, len(top))
+	for _, k := range top {
+		rule, key, ok := refusedKey(l.Set(), k.Key)
+		if !ok {
+			continue
+		}
+		r := RefusedKey{Rule: rule.Name, Key: values(rule.Key, string(key)), Lo: k.Lo, Hi: k.Hi}
+		if b, held, err := l.BanOf(r.Rule, r.Key...); err == nil && held {
+			r.BannedUntil = b.Until
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// refusedKey splits a key of the table into its rule and the rule's key.
+func refusedKey(set *ratelimit.Set, text string) (*ratelimit.Rule, []byte, bool) {
+	name, rest, _ := bytes.Cut([]byte(text), []byte{0})
+	r, ok := set.Named(string(name))
+	if !ok {
+		return nil, nil, false
+	}
+	key, ok := bytes.CutPrefix(rest, r.Key.AppendShape(nil))
+	return r, key, ok
+}
