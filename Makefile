@@ -30,7 +30,7 @@ run: build ## build and start the server: in memory, on loopback, without any fi
 .PHONY: test
 test: servers lint test-long test-race test-adapters test-clients ## everything that must pass before a commit
 
-# What some tests talk to: redis-server, redis-cli, nginx, Caddy, Traefik, nftables, a headless Chromium.
+# What some tests run: redis-server, redis-cli, nginx, Caddy, Traefik, nftables, promtool, lintian, rpmlint, a headless Chromium.
 .PHONY: servers
 servers:
 	@tools/have-servers

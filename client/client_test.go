@@ -221,7 +221,7 @@ func TestCalls(t *testing.T) {
 			result{[]HotKey{{"r", []string{"k"}, at, at.Add(time.Minute)}}},
 		},
 		{
-			"status", `{"version":"v1","started":"2026-01-02T03:04:05Z","uptime_s":60,"totals":{"allowed":1},"memory":{"budget":-1,"bytes":2,"counter_bytes":3,"heap":4},` +
+			"status", `{"version":"v1","started":"2026-01-02T03:04:05Z","uptime_s":60,"totals":{"allowed":1},"memory":{"budget":-1,"bytes":2,"reserved":5,"counter_bytes":3,"heap":4},` +
 				`"bans":{"held":1,"remembered":2,"refused":3},"subscribers":5,"rules":{"file":"f","since":"2026-01-02T03:04:05Z","reloads":6,"error":null},"role":"read"}`,
 			"GET", "/v1/status", "",
 			func(ctx context.Context, c *Client) (result, error) {
@@ -231,7 +231,7 @@ func TestCalls(t *testing.T) {
 			result{Status{
 				"v1", at, time.Minute, false,
 				Totals{Allowed: 1},
-				Memory{-1, 2, 3, 4},
+				Memory{-1, 2, 5, 3, 4},
 				BanTotals{1, 2, 3},
 				5,
 				RulesStatus{"f", at, 6, ""},

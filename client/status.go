@@ -45,6 +45,7 @@ type Status struct {
 type Memory struct {
 	Budget       int64  `json:"budget"`        // for limits and bans; 0 or less is none
 	Bytes        int64  `json:"bytes"`         // of it in use
+	Reserved     int64  `json:"reserved"`      // of it, kept free for bans by hand and for keys that do not fit
 	CounterBytes int64  `json:"counter_bytes"` // of its counters
 	Heap         uint64 `json:"heap"`
 }

@@ -103,8 +103,9 @@ func newWholeSeries(c Config) (list []wholeSeries) {
 	add(gauge, "bans_remembered", "Keys that are banned or were.", func(s *ratelimit.Stats) (uint64, bool) { return s.Remembered, true })
 	add(count, "bans_refused_total", "Bans that could not begin for want of room.", func(s *ratelimit.Stats) (uint64, bool) { return s.BansRefused, true })
 	add(count, "bans_dropped_total", "Bans that were over and forgotten early for want of room.", func(s *ratelimit.Stats) (uint64, bool) { return s.BansDropped, true })
-	add(gauge, "memory_bytes", "Memory that windows and bans take.", func(s *ratelimit.Stats) (uint64, bool) { return bytes(s.Bytes) })
-	add(gauge, "memory_budget_bytes", "Memory that windows and bans may take.", func(s *ratelimit.Stats) (uint64, bool) { return bytes(s.Budget) })
+	add(gauge, "memory_bytes", "Memory that limits and bans use.", func(s *ratelimit.Stats) (uint64, bool) { return bytes(s.Bytes) })
+	add(gauge, "memory_reserved_bytes", "Part of the budget that is kept free for bans by hand and for keys that do not fit.", func(s *ratelimit.Stats) (uint64, bool) { return bytes(s.Reserved) })
+	add(gauge, "memory_budget_bytes", "Memory that limits and bans may use, what is reserved included.", func(s *ratelimit.Stats) (uint64, bool) { return bytes(s.Budget) })
 	add(count, "fallbacks_total", "Decisions that fail policies made because the store could not.", func(s *ratelimit.Stats) (uint64, bool) { return s.Fallbacks, true })
 	return list
 }

@@ -73,7 +73,7 @@ func TestSeriesDoNotDependOnKeys(t *testing.T) {
 				control.WithLabelValues(key).Inc()
 			}
 		}
-		if got, want := testutil.CollectAndCount(collector), 3*13+6; got != want {
+		if got, want := testutil.CollectAndCount(collector), 3*13+7; got != want {
 			t.Errorf("with %d keys there are %d series, want %d", n, got, want)
 		}
 		if got, want := testutil.CollectAndCount(control), min(n, 100); got != want {
@@ -147,7 +147,7 @@ lately_limit{rule="shadow"} 1
 # HELP lately_bans_remembered Keys that are banned or were.
 # TYPE lately_bans_remembered gauge
 lately_bans_remembered 1
-# HELP lately_memory_budget_bytes Memory that windows and bans may take.
+# HELP lately_memory_budget_bytes Memory that limits and bans may use, what is reserved included.
 # TYPE lately_memory_budget_bytes gauge
 lately_memory_budget_bytes 1.6777216e+07
 `

@@ -24,7 +24,8 @@
 //	lately_bans_remembered               keys that are banned or were
 //	lately_bans_refused_total            bans that could not begin for want of room
 //	lately_bans_dropped_total            bans that were over and forgotten early
-//	lately_memory_bytes                  what windows and bans take
-//	lately_memory_budget_bytes           the most that they may take, if there is a bound
+//	lately_memory_bytes                  what limits and bans use
+//	lately_memory_reserved_bytes         what is kept free for bans by hand and keys that do not fit
+//	lately_memory_budget_bytes           the most that both may be, if there is a bound
 //	lately_fallbacks_total               decisions by fail policies, while the store was away
 package latelyprom

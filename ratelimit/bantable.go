@@ -109,6 +109,12 @@ func newBanTable(c banTableConfig) *banTable {
 	return t
 }
 
+// reserved returns the bytes of the budget that are kept free for bans added by hand.
+func (t *banTable) reserved() int64 {
+	budget := t.rooms[handRoom].entries.budget
+	return budget.Limit() - budget.Used()
+}
+
 // holds returns until when key is banned under rule at now. hash is the key's,
 // the same for every rule.
 func (t *banTable) holds(rule uint32, hash uint64, key []byte, now int64) (until int64, ok bool) {

@@ -6,7 +6,7 @@ import "math"
 // dozens of counters a rule.
 func (m *Memory) Stats() Stats {
 	rs := m.rules.Load()
-	s := Stats{Budget: m.config.Budget, Bytes: m.budget.Used()}
+	s := Stats{Budget: m.config.Budget, Reserved: m.bans.reserved()}
 	if s.Budget == unbounded {
 		s.Budget = NoBudget
 	}
@@ -15,6 +15,7 @@ func (m *Memory) Stats() Stats {
 		mr.tally.add(&r)
 		gone := mr.records.table.Gone()
 		r.Expired, r.Forgotten = gone.Expired, gone.Least
+		s.Reserved += mr.records.reserved()
 		if len(mr.Limits) > 0 {
 			r.Limit = mr.Limits[0].N
 			if mr.adapt != nil {
@@ -23,6 +24,7 @@ func (m *Memory) Stats() Stats {
 		}
 		s.Rules = append(s.Rules, r)
 	}
+	s.Bytes = max(m.budget.Used()-s.Reserved, 0) // which others may have taken meanwhile
 	bans := m.bans.counts(rs.now())
 	s.Remembered, s.BansRefused, s.BansDropped = uint64(bans.known), bans.refused, bans.dropped
 	for i, mr := range rs.rules {

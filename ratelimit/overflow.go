@@ -44,8 +44,18 @@ func (rs *records) sketchConfigs(bytes int64) (configs []sketch.Config, total in
 func (rs *records) reserveSketches(bytes int64) {
 	configs, total, ok := rs.sketchConfigs(bytes)
 	if ok && rs.budget.Take(total, 0) {
-		rs.sketchBytes, rs.sketchPlan = total, configs
+		rs.sketchPlan = configs
+		rs.sketchBytes.Store(total)
 	}
+}
+
+// reserved returns the bytes of the sketches that have been taken from the budget, until
+// the sketches are made.
+func (rs *records) reserved() int64 {
+	if rs.sketches.Load() != nil {
+		return 0
+	}
+	return rs.sketchBytes.Load()
 }
 
 // overflow returns the sketches, and makes them if they are not there yet. It is

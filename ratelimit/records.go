@@ -46,7 +46,7 @@ type records struct {
 	// before its counts were carried here, see knownOf.
 	known []time.Duration
 
-	sketchBytes int64 // taken from the budget
+	sketchBytes atomic.Int64 // taken from the budget
 	sketchPlan  []sketch.Config
 	sketchMu    sync.Mutex // one makes them
 	sketches    atomic.Pointer[[]*sketch.Window]
@@ -255,8 +255,7 @@ func (rs *records) release() {
 			b.Release()
 		}
 	}
-	rs.budget.Give(rs.sketchBytes)
-	rs.sketchBytes = 0
+	rs.budget.Give(rs.sketchBytes.Swap(0))
 }
 
 // carry counts in w, a record of rs without counts, what the words from of a

@@ -5,9 +5,11 @@ package ratelimit
 type Stats struct {
 	Rules []RuleStats
 
-	// Budget is the bound of the memory store in bytes, or NoBudget, and Bytes
-	// what it has taken of that. They are 0 for another store.
-	Budget, Bytes int64
+	// Budget is the bound of the memory store in bytes, or NoBudget. Bytes is what
+	// limits and bans use of it, and Reserved what is kept free in it for bans by
+	// hand, and for the sketches of keys that do not fit, until they are needed.
+	// Bytes + Reserved is at most Budget. All are 0 for another store.
+	Budget, Bytes, Reserved int64
 
 	// Bans is how many keys are banned, as of the newest time at which a key was
 	// added, and Remembered how many keys are banned or were. BansRefused is how

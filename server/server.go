@@ -187,6 +187,7 @@ func (s *Server) tls() *tls.Config {
 func (s *Server) listen() error {
 	c := &s.config
 	rejected := access.NewRejectedLogins(s.log)
+	var respStats func() engine.ListenerStats
 	if c.RESP != Off {
 		r, err := respapi.New(respapi.Config{
 			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Log: s.log, Reload: s.Reload, Version: s.version,
@@ -195,7 +196,7 @@ func (s *Server) listen() error {
 		if err != nil {
 			return err
 		}
-		s.resp.serve = r.Serve
+		s.resp.serve, respStats = r.Serve, r.Stats
 		if s.resp.Listener, err = net.Listen("tcp", c.RESP); err != nil {
 			return fmt.Errorf("resp: %w", err)
 		}
@@ -203,7 +204,7 @@ func (s *Server) listen() error {
 	if c.HTTP != Off {
 		h, err := httpapi.New(httpapi.Config{
 			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Log: s.log, Reload: s.Reload, Version: s.version,
-			RulesText: s.rulesText, SnapshotAge: s.snapshotAge, TrustedProxies: c.TrustedProxies, Hosts: c.Hosts,
+			RulesText: s.rulesText, SnapshotAge: s.snapshotAge, RESP: respStats, TrustedProxies: c.TrustedProxies, Hosts: c.Hosts,
 			TLS: s.tls(), Bounds: c.Bounds,
 		})
 		if err != nil {

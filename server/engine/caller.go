@@ -19,6 +19,7 @@ type Caller struct {
 	event match.Event
 	key   []byte
 	edges []hotkey.Edge
+	n     uint64 // decisions
 }
 
 // A tally counts decisions. There are several, so that cores that decide seldom
@@ -114,8 +115,12 @@ func (c *Caller) checkKeys(ev *match.Event) (err error) {
 	return err
 }
 
+// Decisions returns how many events c has judged and counted so far.
+func (c *Caller) Decisions() uint64 { return c.n }
+
 // count counts a decision for the totals.
 func (c *Caller) count(d *ratelimit.Decision) {
+	c.n++
 	switch {
 	case d.Unmatched:
 		c.tally.unmatched.Add(1)
@@ -209,6 +214,7 @@ func (c *Caller) Throttle(key string, burst, count uint64, period time.Duration,
 	if err != nil {
 		return d, &Error{BadArg, err.Error()}
 	}
+	c.n++
 	return d, nil
 }
 

@@ -28,8 +28,9 @@ const (
 // A call is one request on its way through the server, with the memory that it
 // takes. It is used for many, one after the other.
 type call struct {
-	s      *Server
-	caller *engine.Caller
+	s       *Server
+	caller  *engine.Caller
+	latency *engine.LatencyPart
 
 	w     http.ResponseWriter
 	r     *http.Request

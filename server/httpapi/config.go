@@ -49,6 +49,10 @@ type Config struct {
 	// is none; nil means that there is none.
 	SnapshotAge func() (time.Duration, bool)
 
+	// RESP returns what the RESP listener has done, for metrics; nil means
+	// that there is none.
+	RESP func() engine.ListenerStats
+
 	// Version is the server's version, for the status; "" means "devel".
 	Version string
 

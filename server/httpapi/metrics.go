@@ -10,13 +10,16 @@ import (
 
 	"github.com/lately-go/lately/latelyprom"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/server/engine"
 )
 
 // A collector is a prometheus.Collector of a server. How many series there are
 // depends on the rules, never on keys, counters or clients.
 type collector struct {
-	s      *Server
-	series []series
+	s         *Server
+	series    []series
+	listeners []listenerSeries
+	latency   *prometheus.Desc
 
 	mu      sync.Mutex
 	limiter *ratelimit.Limiter
@@ -34,7 +37,7 @@ type series struct {
 func newMetrics(s *Server) (http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	for _, c := range []prometheus.Collector{
-		&collector{s: s, series: newSeries(s.config.Version)}, collectors.NewGoCollector(),
+		newCollector(s), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
 		if err := registry.Register(c); err != nil {
@@ -42,6 +45,15 @@ func newMetrics(s *Server) (http.Handler, error) {
 		}
 	}
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 4}), nil
+}
+
+func newCollector(s *Server) *collector {
+	return &collector{
+		s: s, series: newSeries(s.config.Version), listeners: newListenerSeries(),
+		latency: prometheus.NewDesc("lately_decision_duration_seconds",
+			"Time from when a decision's request had arrived until its answer was sent. All decisions of a RESP pipeline or HTTP body take as long as it does.",
+			[]string{"listener"}, nil),
+	}
 }
 
 // Describe sends nothing, which says that what is collected is not known before: the
@@ -60,6 +72,21 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(s.desc, s.kind, v)
 		}
 	}
+	for name, stats := range f.listeners {
+		for _, s := range c.listeners {
+			ch <- prometheus.MustNewConstMetric(s.desc, s.kind, s.of(&stats), name)
+		}
+		ch <- latency(c.latency, &stats.Latency, name)
+	}
+}
+
+// latency returns c as a histogram.
+func latency(desc *prometheus.Desc, c *engine.LatencyCount, listener string) prometheus.Metric {
+	buckets := make(map[float64]uint64, len(c.Buckets))
+	for i, bound := range engine.LatencyBounds() {
+		buckets[bound.Seconds()] = c.Buckets[i]
+	}
+	return prometheus.MustNewConstHistogram(desc, c.Count, c.Sum.Seconds(), buckets, listener)
 }
 
 func (c *collector) limiterCollector() *latelyprom.Collector {

@@ -61,7 +61,7 @@ func TestSeriesAreFixed(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`lately_decisions_total{outcome="allowed"}`, "lately_snapshot_age_seconds", "lately_http_connections", "lately_subscribers",
+		`lately_decisions_total{outcome="allowed"}`, "lately_snapshot_age_seconds", `lately_connections{listener="http"}`, "lately_subscribers",
 		`lately_events_total{outcome="allowed",rule="per-client"}`, `lately_build_info{version="devel"}`, "go_goroutines",
 	} {
 		if !after[want] {

@@ -96,6 +96,10 @@ type problem struct {
 // problem answers with what is wrong.
 func (c *call) problem(err error) {
 	e := asAPI(err)
+	c.s.errors.Add(1)
+	if e.code == engine.Overload {
+		c.s.overload.Add(1)
+	}
 	h := c.w.Header()
 	if e.closes {
 		h["Connection"] = []string{"close"}

@@ -9,7 +9,8 @@ import (
 // figures is what the series are about.
 type figures struct {
 	status      engine.Status
-	stats       Stats
+	listeners   map[string]engine.ListenerStats
+	rejected    uint64 // logins
 	keys        int
 	bytes       int64
 	refused     uint64
@@ -18,7 +19,13 @@ type figures struct {
 }
 
 func (s *Server) figures() *figures {
-	f := &figures{status: s.engine.Status(), stats: s.Stats()}
+	f := &figures{
+		status: s.engine.Status(), rejected: s.config.Rejected.Total(),
+		listeners: map[string]engine.ListenerStats{"http": s.Stats()},
+	}
+	if s.config.RESP != nil {
+		f.listeners["resp"] = s.config.RESP()
+	}
 	for i := range s.engine.Counters() {
 		f.keys += i.Keys
 		f.bytes += i.Stats.Bytes
@@ -52,9 +59,9 @@ func newSeries(version string) (list []series) {
 	outcome("unmatched", func(t *engine.Totals) uint64 { return t.Unmatched })
 	count("decision_errors_total", "Requests for a decision that were answered with an error.", nil, func(f *figures) uint64 { return f.status.Totals.Errors })
 
-	gauge("counter_keys", "Keys that all counters hold.", func(f *figures) float64 { return float64(f.keys) })
-	gauge("counter_memory_bytes", "Memory that all counters take.", func(f *figures) float64 { return float64(f.bytes) })
-	count("counter_full_total", "Adds that a counter refused for want of room.", nil, func(f *figures) uint64 { return f.refused })
+	gauge("counters_keys", "Keys that all counters hold.", func(f *figures) float64 { return float64(f.keys) })
+	gauge("counters_memory_bytes", "Memory that all counters take.", func(f *figures) float64 { return float64(f.bytes) })
+	count("counters_full_total", "Adds that a counter refused because its memory was full.", nil, func(f *figures) uint64 { return f.refused })
 
 	gauge("subscribers", "Subscribers of events, of all listeners.", func(f *figures) float64 { return float64(f.status.Subscribers) })
 	count("subscriber_events_total", "Events that subscribers were told of, each once.", nil, func(f *figures) uint64 { return f.status.Told })
@@ -72,11 +79,6 @@ func newSeries(version string) (list []series) {
 	add(prometheus.GaugeValue, "snapshot_age_seconds", "How old the newest snapshot is; there is none without a data directory.", nil,
 		func(f *figures) (float64, bool) { return f.snapshotAge, f.hasSnapshot })
 
-	gauge("http_connections", "Open connections of the HTTP listener.", func(f *figures) float64 { return float64(f.stats.Connections) })
-	count("http_connections_total", "Connections that the HTTP listener accepted.", nil, func(f *figures) uint64 { return f.stats.Accepted })
-	count("http_connections_refused_total", "Connections that it refused for want of room.", nil, func(f *figures) uint64 { return f.stats.Refused })
-	count("http_requests_total", "Requests to the HTTP listener.", nil, func(f *figures) uint64 { return f.stats.Requests })
-	count("http_denied_total", "Requests without the role that they need.", nil, func(f *figures) uint64 { return f.stats.Denied })
-	count("http_panics_total", "Requests that ended in a panic.", nil, func(f *figures) uint64 { return f.stats.Panics })
+	count("logins_rejected_total", "Logins with an unknown token, of all listeners.", nil, func(f *figures) uint64 { return f.rejected })
 	return list
 }

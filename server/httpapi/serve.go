@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/lately-go/lately/server/access"
 )
@@ -17,8 +18,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.begin(w, r)
 	defer s.end(c)
 	harden(w.Header())
+	began, before := time.Now(), c.caller.Decisions()
 	if err := s.serve(c); err != nil {
 		c.problem(err)
+	}
+	if n := c.caller.Decisions() - before; n > 0 {
+		c.latency.Observe(time.Since(began), n)
 	}
 }
 

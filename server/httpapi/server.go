@@ -55,6 +55,9 @@ type Server struct {
 	panics   atomic.Uint64
 	denied   atomic.Uint64
 	cut      atomic.Uint64
+	errors   atomic.Uint64
+	overload atomic.Uint64
+	latency  engine.Latency
 }
 
 // New returns a Server of c. The error names the field that cannot be, its value
@@ -82,7 +85,7 @@ func New(c Config) (*Server, error) {
 	}
 	s.sessions = newSessions()
 	s.hosts = allowedHosts(c.Hosts)
-	s.calls.New = func() any { return &call{s: s, caller: s.engine.Caller()} }
+	s.calls.New = func() any { return &call{s: s, caller: s.engine.Caller(), latency: s.latency.Part()} }
 	s.beat.Store(newBeat())
 	s.gate = access.NewGate(c.MaxConnections, c.PeerConnections)
 	return s, nil
@@ -154,24 +157,12 @@ func (s *Server) drain() {
 	s.drainOnce.Do(func() { close(s.drained) })
 }
 
-// Stats is what a Server has done.
-type Stats struct {
-	Connections int    // open now
-	Accepted    uint64 // connections
-	Refused     uint64 // connections, for want of room
-	Requests    uint64
-	Denied      uint64 // requests without the role that they need
-	Panics      uint64 // requests that ended so
-	Subscribers int    // of the event stream now
-	Cut         uint64 // subscribers that did not read
-}
-
 // Stats returns what s has done so far.
-func (s *Server) Stats() Stats {
-	open, accepted, refused := s.gate.Counts()
-	return Stats{
-		Connections: open, Accepted: accepted, Refused: refused,
-		Requests: s.requests.Load(), Denied: s.denied.Load(), Panics: s.panics.Load(),
-		Subscribers: int(s.subscribers.Load()), Cut: s.cut.Load(),
+func (s *Server) Stats() engine.ListenerStats {
+	t := engine.ListenerStats{
+		Requests: s.requests.Load(), Errors: s.errors.Load(), Overloaded: s.overload.Load(), Denied: s.denied.Load(), Panics: s.panics.Load(),
+		Subscribers: int(s.subscribers.Load()), Cut: s.cut.Load(), Latency: s.latency.Count(),
 	}
+	t.Connections, t.Accepted, t.Refused = s.gate.Counts()
+	return t
 }

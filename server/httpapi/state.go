@@ -126,7 +126,8 @@ type status struct {
 
 type memory struct {
 	Budget   int64  `json:"budget" doc:"for limits and bans, in bytes; 0 or less means none"`
-	Bytes    int64  `json:"bytes" doc:"taken of it"`
+	Bytes    int64  `json:"bytes" doc:"used of it"`
+	Reserved int64  `json:"reserved" doc:"kept free in it for bans by hand and for keys that do not fit"`
 	Counters int64  `json:"counter_bytes"`
 	Heap     uint64 `json:"heap"`
 }
@@ -151,7 +152,7 @@ func about(c *call) error {
 	s := c.s.engine.Status()
 	a := status{
 		Version: c.s.config.Version, Started: s.Started.UTC(), Uptime: int64(time.Since(s.Started) / time.Second), Now: s.Now.UnixMilli(), EventTime: s.EventTime,
-		Totals: s.Totals, Memory: memory{Budget: s.Limits.Budget, Bytes: s.Limits.Bytes, Heap: heap()},
+		Totals: s.Totals, Memory: memory{Budget: s.Limits.Budget, Bytes: s.Limits.Bytes, Reserved: s.Limits.Reserved, Heap: heap()},
 		Bans:        banCounts{s.Limits.Bans, s.Limits.Remembered, s.Limits.BansRefused},
 		Subscribers: s.Subscribers,
 		Rules:       rulesState{s.RulesFile, s.RulesSince.UTC(), s.Reloads, errorText(s.RulesError)},

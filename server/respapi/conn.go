@@ -34,11 +34,14 @@ type conn struct {
 	caller *engine.Caller
 
 	who      access.Identity
-	logins   int    // unknown tokens
-	greeted  bool   // has asked something
-	begun    bool   // a part of a command is here
-	answered uint64 // commands, before the last read
-	over     bool   // close when what is written is flushed
+	logins   int           // unknown tokens
+	greeted  bool          // has asked something
+	begun    bool          // a part of a command is here
+	answered uint64        // commands, before the last read
+	arrived  time.Duration // when the last read returned, since the start of s
+	timed    uint64        // decisions whose latency is counted
+	latency  *engine.LatencyPart
+	over     bool // close when what is written is flushed
 
 	mu     sync.Mutex // of w, feed and net's writing side, while there is a feed
 	locked bool       // serve has mu
@@ -62,7 +65,7 @@ type label struct {
 func newConn(s *Server, raw net.Conn, peer netip.Addr, p *patrol) *conn {
 	c := &conn{
 		s: s, patrol: p, raw: raw, net: raw, peer: peer, id: s.ids.Add(1), since: time.Now(), born: p.tick.Load(),
-		caller: s.engine.Caller(),
+		caller: s.engine.Caller(), latency: s.latency.Part(),
 	}
 	if s.tls != nil {
 		c.net = tls.Server(raw, s.tls)
@@ -97,6 +100,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	c.answered = asked
 	n, err := c.net.Read(b)
+	c.arrived = time.Since(c.s.started)
 	if !c.begun && c.greeted {
 		c.reading.set(working, 0)
 	}
@@ -127,11 +131,21 @@ func (c *conn) serve() {
 		c.do(args)
 		if c.over || !c.r.Ready() || c.w.Full() {
 			err = c.w.Flush()
+			c.observe()
 		}
 		c.unlock()
 		if err != nil {
 			return
 		}
+	}
+}
+
+// observe counts the latency of the decisions that were just sent, once for all of a
+// pipeline: two looks at the clock per read, however many commands came with it.
+func (c *conn) observe() {
+	if n := c.caller.Decisions(); n != c.timed {
+		c.latency.Observe(time.Since(c.s.started)-c.arrived, n-c.timed)
+		c.timed = n
 	}
 }
 
@@ -238,7 +252,11 @@ func deniedTo(what string, need access.Role) error {
 
 // refuse answers with an error.
 func (c *conn) refuse(err error) {
+	c.s.errors.Add(1)
 	if e, ok := errors.AsType[*engine.Error](err); ok {
+		if e.Code == engine.Overload {
+			c.s.overloaded.Add(1)
+		}
 		c.w.Error(string(e.Code), e.Message)
 		return
 	}

@@ -34,6 +34,9 @@ type Server struct {
 	denied      atomic.Uint64
 	panics      atomic.Uint64
 	cut         atomic.Uint64
+	errors      atomic.Uint64
+	overloaded  atomic.Uint64
+	latency     engine.Latency
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -149,29 +152,17 @@ func (s *Server) welcome(raw net.Conn, p *patrol) {
 	})
 }
 
-// Stats is what a Server has done.
-type Stats struct {
-	Connections int    // open now
-	Accepted    uint64 // connections
-	Refused     uint64 // connections, for want of room
-	Commands    uint64
-	Denied      uint64 // commands without the role that they need, and unknown tokens
-	Panics      uint64 // connections that ended so
-	Subscribers int    // connections that subscribe now
-	Cut         uint64 // connections whose client was too slow, or silent
-}
-
 // Stats returns what s has done so far.
-func (s *Server) Stats() Stats {
-	t := Stats{
-		Denied: s.denied.Load(), Panics: s.panics.Load(), Subscribers: int(s.subscribers.Load()), Cut: s.cut.Load(),
-		Commands: s.ended.Load(),
+func (s *Server) Stats() engine.ListenerStats {
+	t := engine.ListenerStats{
+		Requests: s.ended.Load(), Errors: s.errors.Load(), Overloaded: s.overloaded.Load(), Denied: s.denied.Load(), Panics: s.panics.Load(),
+		Subscribers: int(s.subscribers.Load()), Cut: s.cut.Load(), Latency: s.latency.Count(),
 	}
 	t.Connections, t.Accepted, t.Refused = s.gate.Counts()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
-		t.Commands += c.asked.Load()
+		t.Requests += c.asked.Load()
 	}
 	return t
 }

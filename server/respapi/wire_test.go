@@ -153,7 +153,7 @@ func TestTooManyConnections(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	s.dial().want("PING", "+PONG")
-	if st := s.Stats(); st.Accepted != 3 || st.Refused != 1 || st.Commands != 4 {
+	if st := s.Stats(); st.Accepted != 3 || st.Refused != 1 || st.Requests != 4 {
 		t.Errorf("stats are %+v", st)
 	}
 }

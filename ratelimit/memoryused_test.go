@@ -1,0 +1,54 @@
+package ratelimit_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestBytesAreUsed holds what Stats says of memory against what there is to hold: two
+// keys take little, whatever is set aside for later, and what was set aside counts as
+// used once keys have to share the sketches.
+func TestBytesAreUsed(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	l := newWithBudget(t, 256<<20)
+	empty := l.Stats()
+	l.TakeKeyAt(now, "192.0.2.1", 1)
+	l.TakeKeyAt(now, "192.0.2.2", 1)
+	s := l.Stats()
+	if s.Bytes > 2<<20 || s.Bytes < 100 || s.Bytes-empty.Bytes > 4<<10 {
+		t.Errorf("two keys use %d bytes, none %d; want less than 2 MiB, and some hundreds more", s.Bytes, empty.Bytes)
+	}
+	if s.Reserved < 16<<20 || s.Bytes+s.Reserved > s.Budget {
+		t.Errorf("%d bytes are reserved of %d; want a sixteenth for sketches, and some for bans", s.Reserved, s.Budget)
+	}
+	full := newWithBudget(t, roomBudget)
+	before := full.Stats().Reserved
+	fillUp(t, full, now, 4)
+	for i := range 100 {
+		full.TakeKeyAt(now.Add(time.Second), "guest-"+string(rune('a'+i)), 1)
+	}
+	s = full.Stats()
+	if s.Rules[0].Sketched == 0 || s.Reserved >= before || s.Bytes < roomBudget/2 || s.Bytes+s.Reserved > s.Budget {
+		t.Errorf("full, with %d events in sketches: %d bytes and %d reserved, before %d; budget %d", s.Rules[0].Sketched, s.Bytes, s.Reserved, before, s.Budget)
+	}
+}
+
+func newWithBudget(t *testing.T, budget int64) *ratelimit.Limiter {
+	t.Helper()
+	key, err := match.NewKey(match.Fold{}, "client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{Name: "r", Key: key, Limits: []ratelimit.Limit{per(4, floodSpan)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: budget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ratelimit.NewLimiter(set, memory)
+}

@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// LatencyBounds returns the upper bounds of the buckets of a [Latency]. Durations above
+// the last one are in one more bucket.
+func LatencyBounds() []time.Duration { return latencyBounds[:] }
+
+var latencyBounds = [...]time.Duration{
+	5 * time.Microsecond, 10 * time.Microsecond, 25 * time.Microsecond, 50 * time.Microsecond,
+	100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
+	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
+	100 * time.Millisecond, time.Second,
+}
+
+// A Latency is a histogram of how long decisions took. Each connection observes into
+// one of several parts of it, so that cores seldom meet in a cache line; nothing is
+// allocated or locked. Its zero value is empty and ready to use.
+type Latency struct {
+	observers atomic.Uint32
+	parts     [32]LatencyPart
+}
+
+// A LatencyPart is what some of the connections have observed.
+type LatencyPart struct {
+	sum     atomic.Int64 // nanoseconds
+	buckets [len(latencyBounds) + 1]atomic.Uint64
+}
+
+// Part returns the part for one more connection.
+func (l *Latency) Part() *LatencyPart { return &l.parts[l.observers.Add(1)%uint32(len(l.parts))] }
+
+// Observe counts n decisions that took d each.
+func (p *LatencyPart) Observe(d time.Duration, n uint64) {
+	i := 0
+	for i < len(latencyBounds) && d > latencyBounds[i] {
+		i++
+	}
+	p.buckets[i].Add(n)
+	p.sum.Add(int64(d) * int64(n))
+}
+
+// A LatencyCount is what a [Latency] has counted so far.
+type LatencyCount struct {
+	Sum     time.Duration
+	Count   uint64
+	Buckets [len(latencyBounds)]uint64 // decisions that took up to each of LatencyBounds
+}
+
+// Count returns what l has counted so far. Decisions that are observed meanwhile may be
+// in Sum and not in Count.
+func (l *Latency) Count() (c LatencyCount) {
+	for i := range l.parts {
+		p := &l.parts[i]
+		c.Sum += time.Duration(p.sum.Load())
+		for b := range p.buckets {
+			n := p.buckets[b].Load()
+			c.Count += n
+			if b < len(c.Buckets) {
+				c.Buckets[b] += n
+			}
+		}
+	}
+	for b := 1; b < len(c.Buckets); b++ {
+		c.Buckets[b] += c.Buckets[b-1]
+	}
+	return c
+}
