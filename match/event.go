@@ -1,6 +1,7 @@
 package match
 
 import (
+	"slices"
 	"time"
 	"unsafe"
 )
@@ -78,6 +79,34 @@ func (e *Event) Get(f Field) []byte { return e.known[f] }
 // GetNamed returns the value of the field of that name, empty when absent. The
 // caller must not change the bytes.
 func (e *Event) GetNamed(name string) []byte { return newRef(name).get(e) }
+
+// Names returns the names of the fields that e has, the well-known ones first.
+func (e *Event) Names() []string {
+	var names []string
+	for f, v := range e.known {
+		if len(v) > 0 {
+			names = append(names, Field(f).String())
+		}
+	}
+	for i := range e.extra {
+		if len(e.extra[i].value) > 0 {
+			names = append(names, e.extra[i].name)
+		}
+	}
+	return names
+}
+
+// UnknownField returns the name of the first field that was set by name and is
+// neither well known nor among custom. It is for callers that take names of fields
+// from others and want to find misspelled ones.
+func (e *Event) UnknownField(custom []string) (name string, ok bool) {
+	for i := range e.extra {
+		if name = e.extra[i].name; !slices.Contains(custom, name) {
+			return name, true
+		}
+	}
+	return "", false
+}
 
 func (e *Event) named(name string) []byte {
 	for i := range e.extra {

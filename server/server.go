@@ -84,6 +84,7 @@ func (s *Server) start() error {
 	if err := errors.Join(s.readTokens(), s.readCertificate()); err != nil {
 		return err
 	}
+	s.warnOfRules(file)
 	s.engine, err = engine.New(engine.Config{
 		Rules: file, Budget: s.config.Budget, CounterBudget: s.config.CounterBudget, Bans: s.config.Bans, Log: s.log,
 	})
@@ -116,6 +117,16 @@ func (s *Server) readRules() (*rules.File, *[]byte, error) {
 		return nil, nil, err
 	}
 	return file, &text, nil
+}
+
+// warnOfRules logs the warnings about a rules file that `lately check` prints.
+func (s *Server) warnOfRules(file *rules.File) {
+	if file == nil {
+		return
+	}
+	for _, w := range file.Warnings {
+		s.log.Warn("rules file: "+w.Message, "file", w.File, "line", w.Line, "column", w.Column)
+	}
 }
 
 // makeTokens creates a missing token file, when the server starts: a file that is
@@ -274,6 +285,8 @@ func (s *Server) reloadRules() error {
 		before := s.text.Swap(text)
 		if err = s.engine.Reload(file); err != nil {
 			s.text.Store(before)
+		} else {
+			s.warnOfRules(file)
 		}
 	}
 	if err != nil {

@@ -19,6 +19,7 @@ type book struct {
 	hot      []*hotRule
 	counting []*counter // those of the file: the others count no events
 	keys     ruleKeys
+	fields   eventFields
 }
 
 // A hotRule is a hot rule with a detector of its own, so that a rule that stays
@@ -30,7 +31,7 @@ type hotRule struct {
 
 // newBook returns the book of file, with what stays of old.
 func newBook(file *rules.File, old *book, budget int64) (*book, error) {
-	b := &book{file: file, byName: make(map[string]*counter)}
+	b := &book{file: file, byName: make(map[string]*counter), fields: newEventFields(file, old)}
 	var err error
 	if b.keys, err = newRuleKeys(file.Limits); err != nil {
 		return nil, err

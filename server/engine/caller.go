@@ -91,7 +91,10 @@ func (c *Caller) check(l *ratelimit.Limiter, t time.Time, ev *match.Event, cost 
 	}
 	d := l.TakeAt(t, ev, cost)
 	c.count(&d)
-	if !d.Allowed {
+	switch {
+	case d.Unmatched:
+		c.e.unmatched.warn(c.e, b, ev)
+	case !d.Allowed:
 		c.countRefusedEvent(l.Set(), t, ev, d.Rule)
 	}
 	return d

@@ -37,12 +37,13 @@ type Engine struct {
 	banMu   sync.Mutex       // bans by hand and lines of the journal come in one order
 	journal *journal.Journal // or nil
 
-	hub     hub
-	hot     hotKeys
-	refused *lately.Table // see newRefused
-	history history
-	tallies [tallies]tally
-	callers atomic.Uint64
+	hub       hub
+	hot       hotKeys
+	refused   *lately.Table // see newRefused
+	history   history
+	tallies   [tallies]tally
+	callers   atomic.Uint64
+	unmatched unmatched
 
 	stop chan struct{}
 	done sync.WaitGroup
@@ -146,6 +147,9 @@ func (e *Engine) reload(file *rules.File) error {
 		return fmt.Errorf("limits: %w", err)
 	}
 	e.book.Store(b)
+	if unused := b.fields.unused; len(unused) > 0 {
+		e.log.Warn("no rule or counter uses these event fields any more; after a restart, events that have them are errors", "fields", strings.Join(unused, ", "))
+	}
 	e.listed() // lets go of the detectors of rules that are not there any more
 	return nil
 }

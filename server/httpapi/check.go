@@ -72,6 +72,9 @@ func decide(c *call) error {
 	if err := checkCost("cost", cost); err != nil {
 		return err
 	}
+	if err := c.caller.CheckFields(ev); err != nil {
+		return err
+	}
 	d, err := c.caller.Check(ev, cost)
 	if err != nil {
 		return err
@@ -101,6 +104,9 @@ func (c *call) decideMany() error {
 		ev := c.caller.Event()
 		cost, _ := s.check(ev)
 		if err := checkCost("cost", cost); err != nil {
+			return d, err
+		}
+		if err := c.caller.CheckFields(ev); err != nil {
 			return d, err
 		}
 		return c.caller.Check(ev, cost)
@@ -191,7 +197,7 @@ func (c *call) fill(fields map[string]string) (*match.Event, error) {
 		}
 		ev.SetNamedString(name, value)
 	}
-	return ev, nil
+	return ev, c.caller.CheckFields(ev)
 }
 
 // take answers POST /v1/take.

@@ -147,3 +147,25 @@ func TestOneClock(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// A field that no rule knows is an error that suggests one, in any form of the body.
+func TestUnknownField(t *testing.T) {
+	s := newServer(t, nil)
+	const want = `field "cleint": unknown; did you mean client?`
+	for _, x := range []struct{ path, body string }{
+		{"/v1/check", `{"event":{"cleint":"203.0.113.5","path":"/"}}`},
+		{"/v1/check", `{"event":{"c\u006ceint":"203.0.113.5","path":"/"}}`},
+		{"/v1/peek", `{"event":{"cleint":"203.0.113.5","path":"/"}}`},
+	} {
+		if p := wantProblem(t, post(s, x.path, x.body), 400, engine.BadArg); p.Detail != want {
+			t.Errorf("%s %s: %s", x.path, x.body, p.Detail)
+		}
+	}
+	for _, name := range []string{"cleint", `c\u006ceint`} {
+		w := post(s, "/v1/check", `{"events":[{"event":{"client":"203.0.113.5"}},{"event":{"`+name+`":"203.0.113.5"}}]}`)
+		var got struct{ Decisions []struct{ Error *failure } }
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Decisions) != 2 || got.Decisions[0].Error != nil || got.Decisions[1].Error == nil || got.Decisions[1].Error.Detail != want {
+			t.Errorf("in a list: %d %s", w.Code, w.Body)
+		}
+	}
+}

@@ -45,7 +45,13 @@ CHECK client ::ffff:192.0.2.1 user ada -> [0 2 0 3600000 3600000 "pair" 0]
 CHECK user bob cost 3 -> [1 3 0 0 600000 "login" 0]
 CHECK user bob -> [0 3 0 600000 600000 "login" 0]
 CHECK cOsT 1 user bob -> [0 3 0 600000 600000 "login" 0]
-CHECK nothing here -> [1 0 0 0 0 "" 0]
+CHECK agent here -> [1 0 0 0 0 "" 0]
+CHECK cleint 192.0.2.1 -> -BADARG field "cleint": unknown; did you mean client?
+CHECK x-tenat t1 AT 1700000000000 -> -BADARG field "x-tenat": unknown; did you mean x-tenant?
+CHECK client 192.0.2.9:5556 -> [1 …
+CHECK client [::ffff:192.0.2.9]:80 -> [1 …
+SUM requests 192.0.2.9 -> 2
+SUM requests 192.0.2.9:443 -> 2
 CHECK user -> -BADARG wrong number…
 CHECK user ada x -> -BADARG field 'x' has no value
 CHECK COST 1 -> -BADARG event has 0 fields; allowed are 1 to 64
@@ -57,7 +63,7 @@ SUM requests 192.0.2.1 SPAN 1m -> 2
 SUM requests 192.0.2.1 SPAN 2h -> -BADARG span is 2h; counter "requests" has up to 1h
 SUM requests 192.0.2.1 SPAN 60 -> -BADARG SPAN is '60'; allowed is a duration such as 500ms, 10m, 1h30m or 7d
 SUM requests 192.0.2.1 SPAM 1m -> -BADARG 'SPAM' stands at the end; allowed is SPAN duration
-SUM nosuch x -> -BADARG there is no counter "nosuch"; there is requests
+SUM nosuch x -> -BADARG there is no counter "nosuch"; there is requests, tenants
 RATE requests 192.0.2.1 SPAN 1s -> "2"
 ADD pages /a -> +OK
 ADD pages /b 5 -> +OK

@@ -28,6 +28,10 @@ func check(c *conn, args [][]byte) error {
 		c.caller.Failed()
 		return err
 	}
+	if err := c.caller.CheckFields(ev); err != nil {
+		c.caller.Failed()
+		return err
+	}
 	if !a.past {
 		d, err := c.caller.Check(ev, a.cost)
 		return c.judged(&d, err)

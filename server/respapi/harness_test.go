@@ -19,6 +19,7 @@ import (
 const testRules = `version: 1
 counters:
   requests: {key: client, spans: [1s, 1m, 1h]}
+  tenants: {key: x-tenant, spans: [1m]}
 limits:
   - {name: login, key: user, limit: 3 per 10m}
   - {name: pair, key: [client, user], limit: 2 per 1h}
