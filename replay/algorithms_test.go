@@ -33,8 +33,9 @@ func clientLog(t *testing.T, events int) (data []byte, moments []moment) {
 	return data, ordered(records, time.Millisecond, false)
 }
 
-// TestEveryAlgorithm replays one log under every algorithm, on several cores,
-// and holds the decisions to those of a Limiter that sees the events one by one.
+// TestEveryAlgorithm replays one log of milliseconds under every algorithm, on
+// several cores: the decisions are those of a live Limiter that sees the events one
+// by one, also where it counts in slots.
 func TestEveryAlgorithm(t *testing.T) {
 	data, moments := clientLog(t, 4000)
 	path := writeFile(t, "log.csv", data)
@@ -52,7 +53,7 @@ func TestEveryAlgorithm(t *testing.T) {
 			var decisions bytes.Buffer
 			r := mustRun(t, replay.Config{
 				Files: []string{path}, Format: "csv:time=1@ms,client=2", WhatIfs: []replay.WhatIf{w}, Algorithm: algorithm,
-				Resolution: time.Millisecond, Decisions: &decisions, Cores: 3,
+				Decisions: &decisions, Cores: 3,
 			})
 			want := oneByOne(t, algorithm, ratelimit.Limit{N: w.N, Span: w.Span, Per: w.Per}, moments)
 			if decisions.String() != want {
@@ -62,7 +63,7 @@ func TestEveryAlgorithm(t *testing.T) {
 				t.Errorf("--algorithm %s --limit %s: the report says %+v", name, text, got)
 			}
 			if no := strings.Count(want, "D"); no == 0 || w.N > 0 && no == len(want) {
-				t.Errorf("--algorithm %s --limit %s: %d of %d denied: the test has no teeth", name, text, no, len(want))
+				t.Errorf("--algorithm %s --limit %s: %d of %d refused: the test has no teeth", name, text, no, len(want))
 			}
 		}
 	}
@@ -78,7 +79,7 @@ func oneByOne(t *testing.T, a ratelimit.Algorithm, l ratelimit.Limit, moments []
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Resolution: time.Millisecond})
+	store, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestPeriods(t *testing.T) {
 		var decisions bytes.Buffer
 		mustRun(t, replay.Config{
 			Files: []string{path}, Format: "csv:time=1@ms,client=2", WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "%s", text)},
-			Algorithm: a, Resolution: time.Millisecond, Decisions: &decisions, Cores: 2,
+			Algorithm: a, Decisions: &decisions, Cores: 2,
 		})
 		return decisions.String()
 	}

@@ -23,15 +23,14 @@ func newClock(resolution time.Duration) clock {
 	return c
 }
 
-// ticks floors t to the resolution.
-func (c clock) ticks(t time.Time) int64 {
+// ticks floors a time, in seconds and nanoseconds since 1970, to the resolution.
+func (c clock) ticks(sec int64, nanos uint32) int64 {
 	if c.perSecond > 0 {
-		return t.Unix()*c.perSecond + int64(t.Nanosecond())/int64(c.resolution)
+		return sec*c.perSecond + int64(nanos)/int64(c.resolution)
 	}
 	if c.seconds == 1 {
-		return t.Unix()
+		return sec
 	}
-	sec := t.Unix()
 	tick := sec / c.seconds
 	if sec%c.seconds < 0 {
 		tick--

@@ -44,8 +44,11 @@ type Config struct {
 	// in which the last event is not after that time.
 	Year int
 
-	// Resolution is what event times are floored to. Default 1 s; allowed is
-	// 1 µs to 1 h, dividing a second or whole seconds.
+	// Resolution, if not 0, is what event times are floored to before they are
+	// judged, by limits that know that they are: 1 µs to 1 h, and a divisor of a
+	// second or whole seconds. Each window must be a multiple of it. By default
+	// times are judged as the log has them, by limits that count in nanoseconds
+	// as live ones do.
 	Resolution time.Duration
 
 	// FileOrder judges events in the order of the files instead of in the
@@ -93,7 +96,6 @@ func (c *Config) prepare() error {
 	}
 	c.Key = or(c.Key, "client")
 	c.Format = or(c.Format, "auto")
-	c.Resolution = or(c.Resolution, time.Second)
 	c.Top = or(c.Top, defaultTop)
 	c.BadLines = or(c.BadLines, defaultBadLines)
 	c.Cores = or(c.Cores, runtime.GOMAXPROCS(0))
@@ -106,9 +108,8 @@ func (c *Config) prepare() error {
 	if c.Year < 0 || c.Year > 9999 {
 		return fmt.Errorf("--year is %d; allowed is 1 to 9999", c.Year)
 	}
-	r := c.Resolution
-	if r < time.Microsecond || r > time.Hour || r%time.Second != 0 && time.Second%r != 0 {
-		return fmt.Errorf("--resolution is %v; allowed is 1µs to 1h, either whole seconds or a divisor of a second", r)
+	if r := c.Resolution; r != 0 && (r < time.Microsecond || r > time.Hour || r%time.Second != 0 && time.Second%r != 0) {
+		return fmt.Errorf("--resolution: %v: must be from 1µs to 1h, and whole seconds or a divisor of a second", r)
 	}
 	if c.Format != "auto" {
 		if _, err := accesslog.ParseFormat(c.Format); err != nil {
@@ -190,9 +191,9 @@ func (c *Config) prepareWhatIfs() error {
 	return nil
 }
 
-// multiple checks that a window is counted exactly on floored times.
+// multiple checks that a window is a multiple of the resolution, if one is given.
 func (c *Config) multiple(name string, span time.Duration) error {
-	if span%c.Resolution != 0 {
+	if c.Resolution != 0 && span%c.Resolution != 0 {
 		return fmt.Errorf("%s: the window %v is not a multiple of the resolution %v; choose a --resolution that divides it", name, span, c.Resolution)
 	}
 	return nil

@@ -51,7 +51,7 @@ bans: [{name: c, key: [path, client], after: 9 hits in 3s, for: 1m}]
 	} {
 		t.Run(name, func(t *testing.T) {
 			var first string
-			denied := 0
+			refused := 0
 			for _, run := range []struct{ cores, processors int }{{1, 1}, {2, 1}, {2, 2}, {3, 2}, {8, 2}} {
 				runtime.GOMAXPROCS(run.processors)
 				var decisions bytes.Buffer
@@ -68,7 +68,7 @@ bans: [{name: c, key: [path, client], after: 9 hits in 3s, for: 1m}]
 					t.Fatal(err)
 				}
 				all := fmt.Sprintf("%s\n%s\n%s", out, text.Bytes(), decisions.Bytes())
-				denied += bytes.Count(decisions.Bytes(), []byte("D"))
+				refused += bytes.Count(decisions.Bytes(), []byte("D"))
 				if first == "" {
 					first = all
 				}
@@ -76,8 +76,8 @@ bans: [{name: c, key: [path, client], after: 9 hits in 3s, for: 1m}]
 					t.Errorf("%d cores on %d processors: not what one core prints:\n%.3000s\n%.3000s", run.cores, run.processors, all, first)
 				}
 			}
-			if denied == 0 {
-				t.Error("nothing was denied: the test has no teeth")
+			if refused == 0 {
+				t.Error("nothing was refused: the test has no teeth")
 			}
 		})
 	}

@@ -43,7 +43,7 @@ func TestFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *r.Rules[0].KeysDenied != 1 {
-		t.Errorf("%d clients denied at p90, want 1", *r.Rules[0].KeysDenied)
+	if *r.Rules[0].KeysRefused != 1 {
+		t.Errorf("%d clients refused at p90, want 1", *r.Rules[0].KeysRefused)
 	}
 }

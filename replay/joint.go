@@ -165,25 +165,25 @@ func (e *events) reportRule(rule *ratelimit.Rule, number int, tallies []tally) R
 	all := merge(number, tallies)
 	rep := RuleReport{
 		Name: rule.Name, Kind: Limit, Key: keyName(rule.Key), Algorithm: rule.Algorithm.String(),
-		Allowed: pointer(all.allowed), Denied: pointer(all.denied), Refused: pointer(all.refused),
+		Allowed: pointer(all.allowed), Refused: pointer(all.refused), RefusedByRule: pointer(all.byRule),
 		Busiest: []BusyKey{},
 	}
 	rep.limits(rule)
 	if rule.Shadow {
-		rep.Mode, rep.WouldDeny, rep.Refused = "shadow", pointer(all.wouldDeny), nil
+		rep.Mode, rep.WouldRefuse, rep.RefusedByRule = "shadow", pointer(all.wouldRefuse), nil
 	}
-	var keysDenied, bannedKeys int64
-	var denied []BannedKey
+	var keysRefused, bannedKeys int64
+	var refused []BannedKey
 	for key, k := range all.keys {
-		if k.denied > 0 {
-			keysDenied++
+		if k.refused > 0 {
+			keysRefused++
 		}
 		if k.bans > 0 {
 			bannedKeys++
 		}
-		denied = append(denied, BannedKey{parts(rule.Key, key), k.denied, k.bans})
+		refused = append(refused, BannedKey{parts(rule.Key, key), k.refused, k.bans})
 	}
-	rep.KeysDenied, rep.MostDenied = pointer(keysDenied), firstDenied(denied)
+	rep.KeysRefused, rep.MostRefused = pointer(keysRefused), firstRefused(refused)
 	if rule.Ban != nil {
 		rep.BanSeconds = rule.Ban.Duration(0).Seconds()
 		rep.Bans, rep.BannedKeys = pointer(int64(len(all.starts))), pointer(bannedKeys)
@@ -203,7 +203,7 @@ func (e *events) reportRule(rule *ratelimit.Rule, number int, tallies []tally) R
 	col := e.run.column(e.run.Key)
 	for _, id := range e.ranks[col].ids {
 		if b := all.busiest[id]; b != nil {
-			rep.Busiest = append(rep.Busiest, BusyKey{Keyed{Key{e.values[col][id]}}, b.Allowed, b.Denied})
+			rep.Busiest = append(rep.Busiest, BusyKey{Keyed{Key{e.values[col][id]}}, b.Allowed, b.Refused})
 		}
 	}
 	return rep

@@ -156,7 +156,7 @@ func TestJointRules(t *testing.T) {
 	if testing.Short() || raceDetector {
 		rounds = 60
 	}
-	denied, banned, spreads := 0, int64(0), 0
+	refused, banned, spreads := 0, int64(0), 0
 	for round := range rounds {
 		resolution := pick(rnd, resolutions...)
 		data, folded, raw := jointLog(rnd, 150, resolution/2+time.Millisecond)
@@ -186,7 +186,7 @@ func TestJointRules(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("round %d, resolution %v, file order %v, cores %d\n%s\n%s", round, resolution, c.FileOrder, c.Cores, text, data)
 		}
-		denied += bytes.Count(decisions.Bytes(), []byte("D"))
+		refused += bytes.Count(decisions.Bytes(), []byte("D"))
 		for i := range model {
 			if model[i].ban != nil {
 				banned += *r.Rules[i].Bans
@@ -196,8 +196,8 @@ func TestJointRules(t *testing.T) {
 			spreads++
 		}
 	}
-	if denied == 0 || banned == 0 || spreads == 0 {
-		t.Errorf("%d denied, %d bans, %d on several cores: the test has no teeth", denied, banned, spreads)
+	if refused == 0 || banned == 0 || spreads == 0 {
+		t.Errorf("%d refused, %d bans, %d on several cores: the test has no teeth", refused, banned, spreads)
 	}
 }
 
@@ -213,7 +213,7 @@ hot:
   - {name: who-where, key: [client, path], threshold: 4 per 20s, hold: 1m}
   - {name: posts, key: client, when: {method: POST}, threshold: 3 per 4s}
 `)
-	r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log.csv", data)}, Format: jointFormat, Rules: file, Cores: 3})
+	r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log.csv", data)}, Format: jointFormat, Rules: file, Resolution: time.Second, Cores: 3})
 	moments := ordered(folded, time.Second, false)
 	for i, c := range []struct {
 		rule jointRule
@@ -293,7 +293,7 @@ limits:
 			file := mustRules(t, text)
 			var decisions bytes.Buffer
 			r := mustRun(t, replay.Config{Files: []string{path}, Rules: file, Decisions: &decisions, Cores: 4, Top: 1 << 20})
-			want := limiterJudge(t, file, time.Second, moments)
+			want := limiterJudge(t, file, 0, moments)
 			key := func(rule int, m moment) string {
 				ev := eventOf(m)
 				k, _ := file.Limits.Rule(rule).Key.Append(nil, ev)
@@ -305,7 +305,7 @@ limits:
 			}
 			checkJoint(t, r, decisions.Bytes(), file, moments, want, key, moments)
 			for _, rule := range r.Rules {
-				if rule.Refused != nil && *rule.Refused == 0 {
+				if rule.RefusedByRule != nil && *rule.RefusedByRule == 0 {
 					t.Errorf("rule %s refused nothing: the test has no teeth", rule.Name)
 				}
 			}

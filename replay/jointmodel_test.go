@@ -205,9 +205,9 @@ func checkJoint(t *testing.T, r *replay.Report, decisions []byte, file *rules.Fi
 func checkJointRule(t *testing.T, r *replay.Report, n int, rule *ratelimit.Rule, moments []moment, want []said, key func(int, moment) string, raw []moment) {
 	t.Helper()
 	var fates []byte
-	var refused int64
+	var byRule int64
 	var starts []hit
-	denied, banned := make(map[string]bool), make(map[string]bool)
+	keys, banned := make(map[string]bool), make(map[string]bool)
 	busy := make(map[string]*[2]int64)
 	for i := range want {
 		at := slices.IndexFunc(want[i].rules, func(s ruleSaid) bool { return s.rule == n })
@@ -217,10 +217,10 @@ func checkJointRule(t *testing.T, r *replay.Report, n int, rule *ratelimit.Rule,
 		s, k := want[i].rules[at], key(n, moments[i])
 		fates = append(fates, letter(want[i].allowed))
 		if s.refused {
-			refused++
+			byRule++
 		}
 		if !want[i].allowed {
-			denied[k] = true
+			keys[k] = true
 		}
 		if s.started {
 			starts = append(starts, hit{moments[i].t, k})
@@ -235,16 +235,16 @@ func checkJointRule(t *testing.T, r *replay.Report, n int, rule *ratelimit.Rule,
 	}
 	got := r.Rules[n]
 	no := int64(bytes.Count(fates, []byte("D")))
-	if *got.Allowed != int64(len(fates))-no || *got.Denied != no || got.SHA256 != hexDigest(fates) || *got.KeysDenied != int64(len(denied)) {
-		t.Errorf("rule %s: %d allowed, %d denied of %d keys, digest %s; want %d of %d, %d keys",
-			rule.Name, *got.Allowed, *got.Denied, *got.KeysDenied, got.SHA256, no, len(fates), len(denied))
+	if *got.Allowed != int64(len(fates))-no || *got.Refused != no || got.SHA256 != hexDigest(fates) || *got.KeysRefused != int64(len(keys)) {
+		t.Errorf("rule %s: %d allowed, %d refused of %d keys, digest %s; want %d of %d, %d keys",
+			rule.Name, *got.Allowed, *got.Refused, *got.KeysRefused, got.SHA256, no, len(fates), len(keys))
 	}
-	counted := got.Refused
+	counted := got.RefusedByRule
 	if rule.Shadow {
-		counted = got.WouldDeny
+		counted = got.WouldRefuse
 	}
-	if counted == nil || *counted != refused || (got.Refused == nil) == (got.WouldDeny == nil) {
-		t.Errorf("rule %s: refused %v, would deny %v; want %d, shadow %v", rule.Name, got.Refused, got.WouldDeny, refused, rule.Shadow)
+	if counted == nil || *counted != byRule || (got.RefusedByRule == nil) == (got.WouldRefuse == nil) {
+		t.Errorf("rule %s: refused %v, would refuse %v; want %d, shadow %v", rule.Name, got.RefusedByRule, got.WouldRefuse, byRule, rule.Shadow)
 	}
 	if rule.Ban != nil && (*got.Bans != int64(len(starts)) || *got.BannedKeys != int64(len(banned)) || got.StartsSHA256 != hitDigest(starts, false)) {
 		t.Errorf("rule %s: %d bans of %d keys, digest %s; want %v", rule.Name, *got.Bans, *got.BannedKeys, got.StartsSHA256, starts)
@@ -253,7 +253,7 @@ func checkJointRule(t *testing.T, r *replay.Report, n int, rule *ratelimit.Rule,
 		t.Errorf("rule %s: busiest %v, want %d keys", rule.Name, got.Busiest, len(busy))
 	}
 	for _, b := range got.Busiest {
-		if w := busy[b.Key[0]]; w == nil || *w != [2]int64{b.Allowed, b.Denied} {
+		if w := busy[b.Key[0]]; w == nil || *w != [2]int64{b.Allowed, b.Refused} {
 			t.Errorf("rule %s: busiest %+v, want %v", rule.Name, b, w)
 		}
 	}

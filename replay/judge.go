@@ -63,7 +63,7 @@ func (r *run) rankedFields() []string {
 type verdict struct {
 	decisions []byte   // for each event 'A', 'D', or 0 when it has no key
 	bans      []uint32 // for each value, how many bans it got
-	denied    []uint32 // for each value, how many of its events were denied
+	refused   []uint32 // for each value, how many of its events were refused
 	marks     [][]mark // for each part, bans or first edges
 }
 
@@ -86,7 +86,7 @@ func (e *events) judgeWhatIfs(ctx context.Context, report *Report) error {
 		v.marks = make([][]mark, parts)
 		if w.Kind != Hot {
 			v.decisions = make([]byte, len(e.times))
-			v.denied, v.bans = make([]uint32, n), make([]uint32, n)
+			v.refused, v.bans = make([]uint32, n), make([]uint32, n)
 		}
 	}
 	r.parallel(len(errs), func(i int) {
@@ -148,7 +148,7 @@ func (e *events) judgePart(ctx context.Context, w WhatIf, v *verdict, part int) 
 			continue
 		}
 		v.decisions[i] = 'D'
-		v.denied[id]++
+		v.refused[id]++
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (e *events) banPart(ctx context.Context, w WhatIf, limiter *ratelimit.Limit
 			continue
 		}
 		v.decisions[i] = 'D'
-		v.denied[id]++
+		v.refused[id]++
 		if outcomes[0].Started {
 			v.bans[id]++
 			v.marks[part] = append(v.marks[part], mark{int32(i), id})
@@ -195,7 +195,8 @@ func (e *events) detectPart(ctx context.Context, w WhatIf, v *verdict, part int)
 	return nil
 }
 
-// limiter returns a Limiter of set for one goroutine, in event time.
+// limiter returns a Limiter of set for one goroutine, in event time. It counts as
+// a live one does, in nanoseconds, unless the times were floored on demand.
 func (r *run) limiter(set *ratelimit.Set) (*ratelimit.Limiter, error) {
 	m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Resolution: r.Resolution, Budget: ratelimit.NoBudget, JitterSeed: 1})
 	if err != nil {
@@ -252,10 +253,10 @@ func (e *events) reportWhatIf(w WhatIf, v *verdict) RuleReport {
 	}
 	decisions := judged(v.decisions)
 	rep.SHA256 = digest(decisions)
-	denied := countOf(decisions, 'D')
-	rep.Denied, rep.Allowed = pointer(denied), pointer(int64(len(decisions))-denied)
-	rep.KeysDenied = pointer(nonZero(v.denied))
-	rep.MostDenied = mostDenied(e.values[col], v.denied, v.bans)
+	refused := countOf(decisions, 'D')
+	rep.Refused, rep.Allowed = pointer(refused), pointer(int64(len(decisions))-refused)
+	rep.KeysRefused = pointer(nonZero(v.refused))
+	rep.MostRefused = mostRefused(e.values[col], v.refused, v.bans)
 	rep.Busiest = e.busiest(w, v)
 	if w.Kind == Ban {
 		rep.BanSeconds = w.For.Seconds()
@@ -273,8 +274,8 @@ func (e *events) busiest(w WhatIf, v *verdict) []BusyKey {
 	col := e.run.column(w.Key)
 	out := []BusyKey{}
 	for _, id := range e.ranks[col].ids {
-		denied := int64(v.denied[id])
-		out = append(out, BusyKey{Keyed{Key{e.values[col][id]}}, e.ranks[col].counts[id] - denied, denied})
+		refused := int64(v.refused[id])
+		out = append(out, BusyKey{Keyed{Key{e.values[col][id]}}, e.ranks[col].counts[id] - refused, refused})
 	}
 	return out
 }
@@ -301,23 +302,23 @@ func nonZero(counts []uint32) int64 {
 	return n
 }
 
-// maxDenied is how many denied keys are kept for the plain report.
-const maxDenied = 10
+// maxRefused is how many refused keys are kept for the plain report.
+const maxRefused = 10
 
-// mostDenied returns the keys with the most denied events, then by bytes.
-func mostDenied(values []string, denied, bans []uint32) []BannedKey {
+// mostRefused returns the keys with the most refused events, then by bytes.
+func mostRefused(values []string, refused, bans []uint32) []BannedKey {
 	var out []BannedKey
-	for id, n := range denied {
+	for id, n := range refused {
 		if n > 0 {
 			out = append(out, BannedKey{Key{values[id]}, int64(n), int64(bans[id])})
 		}
 	}
-	return firstDenied(out)
+	return firstRefused(out)
 }
 
-func firstDenied(keys []BannedKey) []BannedKey {
+func firstRefused(keys []BannedKey) []BannedKey {
 	slices.SortFunc(keys, func(a, b BannedKey) int {
-		return cmp.Or(cmp.Compare(b.Denied, a.Denied), slices.CompareFunc(a.Key, b.Key, strings.Compare))
+		return cmp.Or(cmp.Compare(b.Refused, a.Refused), slices.CompareFunc(a.Key, b.Key, strings.Compare))
 	})
-	return keys[:min(len(keys), maxDenied)]
+	return keys[:min(len(keys), maxRefused)]
 }

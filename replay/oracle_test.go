@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
@@ -112,7 +113,7 @@ func eachLog(t *testing.T, f func(t *testing.T, c replay.Config, want *oracleFil
 			if err := json.Unmarshal(data, &want); err != nil {
 				t.Fatal(err)
 			}
-			c := replay.Config{Files: []string{filepath.Join(sharedData, entry.File)}, Year: entry.Year}
+			c := replay.Config{Files: []string{filepath.Join(sharedData, entry.File)}, Year: entry.Year, Resolution: time.Second}
 			if spec, ok := formatOf[entry.Format]; ok {
 				c.Format = spec
 			}
@@ -302,11 +303,11 @@ func checkLimits(t *testing.T, r *replay.Report, got []replay.RuleReport, names 
 	t.Helper()
 	for i, name := range names {
 		g, w := got[i], want.Limit[name]
-		if *g.Allowed != w.Allowed || *g.Denied != w.Denied || *g.KeysDenied != w.DeniedKeys || g.SHA256 != w.SHA256 {
-			t.Errorf("limit %s: allowed %d, denied %d of %d keys, digest %s; want %+v", name, *g.Allowed, *g.Denied, *g.KeysDenied, g.SHA256, w)
+		if *g.Allowed != w.Allowed || *g.Refused != w.Denied || *g.KeysRefused != w.DeniedKeys || g.SHA256 != w.SHA256 {
+			t.Errorf("limit %s: allowed %d, refused %d of %d keys, digest %s; want %+v", name, *g.Allowed, *g.Refused, *g.KeysRefused, g.SHA256, w)
 		}
 		for j, k := range w.Busiest {
-			if b := g.Busiest[j]; b.Key[0] != unLatin1(k.Key, isText(r)) || b.Allowed != k.Allowed || b.Denied != k.Denied {
+			if b := g.Busiest[j]; b.Key[0] != unLatin1(k.Key, isText(r)) || b.Allowed != k.Allowed || b.Refused != k.Denied {
 				t.Errorf("limit %s: busiest %+v, want %+v", name, b, k)
 			}
 		}
@@ -317,10 +318,10 @@ func checkBans(t *testing.T, got []replay.RuleReport, names []string, want *orac
 	t.Helper()
 	for i, name := range names {
 		g, w := got[i], want.Ban[name]
-		if *g.Allowed != w.Allowed || *g.Denied != w.Denied || *g.Bans != w.Bans || *g.BannedKeys != w.BannedKeys ||
+		if *g.Allowed != w.Allowed || *g.Refused != w.Denied || *g.Bans != w.Bans || *g.BannedKeys != w.BannedKeys ||
 			g.SHA256 != w.SHA256 || g.StartsSHA256 != w.StartsSHA256 {
-			t.Errorf("ban %s: allowed %d, denied %d, bans %d of %d keys, digests %s %s; want %+v",
-				name, *g.Allowed, *g.Denied, *g.Bans, *g.BannedKeys, g.SHA256, g.StartsSHA256, w)
+			t.Errorf("ban %s: allowed %d, refused %d, bans %d of %d keys, digests %s %s; want %+v",
+				name, *g.Allowed, *g.Refused, *g.Bans, *g.BannedKeys, g.SHA256, g.StartsSHA256, w)
 		}
 	}
 }

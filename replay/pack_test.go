@@ -52,9 +52,9 @@ func TestPackedFields(t *testing.T) {
 		t.Errorf("decisions %s, want %s", decisions.String(), want)
 	}
 	for _, rule := range report.Rules {
-		if *rule.Allowed != 16 || *rule.Denied != 16 || *rule.KeysDenied != 16 {
+		if *rule.Allowed != 16 || *rule.Refused != 16 || *rule.KeysRefused != 16 {
 			text, _ := json.Marshal(rule)
-			t.Errorf("want 16 allowed, 16 denied, 16 keys denied: %s", text)
+			t.Errorf("want 16 allowed, 16 refused, 16 keys refused: %s", text)
 		}
 	}
 }

@@ -14,7 +14,9 @@ type parsed struct {
 	block
 	worker int // whose interners numbered the values
 
-	times []int64    // ticks, or seconds of the stand-in calendar
+	times []int64    // seconds since 1970, or of the stand-in calendar
+	nanos []uint32   // of each time, the rest in nanoseconds; nil while all are 0
+	grain uint32     // what all nanos are multiples of: a power of ten, of a second at most
 	cols  [][]uint32 // for each column, a number for each event
 
 	lines, bad int64
@@ -51,7 +53,7 @@ func (r *run) newWorker(number int) *worker {
 
 // parse reads all lines of b.
 func (w *worker) parse(b block) (*parsed, error) {
-	p := &parsed{block: b, worker: w.number, cols: make([][]uint32, len(w.columns))}
+	p := &parsed{block: b, worker: w.number, grain: second, cols: make([][]uint32, len(w.columns))}
 	guess := len(b.data)/128 + 1
 	p.times = make([]int64, 0, guess)
 	for i := range p.cols {
@@ -86,9 +88,9 @@ func (w *worker) parseLines(p *parsed) error {
 			w.bad(p, line)
 			continue
 		}
-		w.add(p, p.format)
+		w.add(p)
 		for parser.Next(&w.event) {
-			w.add(p, p.format)
+			w.add(p)
 		}
 	}
 	p.firstMonth, p.lastMonth, p.steps = parser.Months()
@@ -108,11 +110,10 @@ func (w *worker) parser(file int, f accesslog.Format) (*accesslog.Parser, error)
 }
 
 // add makes a record of the worker's event.
-func (w *worker) add(p *parsed, f accesslog.Format) {
-	if f.Yearless() {
-		p.times = append(p.times, w.event.Time.Unix())
-	} else {
-		p.times = append(p.times, w.run.clock.ticks(w.event.Time))
+func (w *worker) add(p *parsed) {
+	p.times = append(p.times, w.event.Time.Unix())
+	if nanos := uint32(w.event.Time.Nanosecond()); nanos != 0 || p.nanos != nil {
+		p.addNanos(nanos)
 	}
 	for i, in := range w.columns {
 		var id uint32
@@ -121,6 +122,17 @@ func (w *worker) add(p *parsed, f accesslog.Format) {
 			id = in.id(v)
 		}
 		p.cols[i] = append(p.cols[i], id)
+	}
+}
+
+// addNanos adds the rest of the time that was added last.
+func (p *parsed) addNanos(nanos uint32) {
+	for len(p.nanos) < len(p.times)-1 {
+		p.nanos = append(p.nanos, 0)
+	}
+	p.nanos = append(p.nanos, nanos)
+	for nanos%p.grain != 0 {
+		p.grain /= 10
 	}
 }
 

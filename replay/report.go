@@ -14,13 +14,19 @@ import (
 // A Report is what a replay found. Encoded as JSON it is the --json report;
 // fields that do not apply are left out.
 type Report struct {
-	Files          []string     `json:"files"`
-	Format         string       `json:"format"` // several, if files differ, joined by commas
-	Lines          int64        `json:"lines"`  // lines = parsed + bad
-	Parsed         int64        `json:"parsed"`
-	Bad            int64        `json:"bad"`
-	First          *json.Number `json:"first,omitempty"` // epoch seconds
-	Last           *json.Number `json:"last,omitempty"`
+	Files  []string     `json:"files"`
+	Format string       `json:"format"` // several, if files differ, joined by commas
+	Lines  int64        `json:"lines"`  // lines = parsed + bad
+	Parsed int64        `json:"parsed"`
+	Bad    int64        `json:"bad"`
+	First  *json.Number `json:"first,omitempty"` // epoch seconds
+	Last   *json.Number `json:"last,omitempty"`
+
+	// ResolutionSeconds is the precision at which times were judged, and
+	// LogResolutionSeconds that of the log. They differ if Config.Resolution is set.
+	ResolutionSeconds    float64 `json:"resolution_seconds"`
+	LogResolutionSeconds float64 `json:"log_resolution_seconds"`
+
 	ElapsedSeconds float64      `json:"elapsed_seconds"`
 	Top            []TopKey     `json:"top"`
 	Fits           []Fit        `json:"fits,omitempty"` // which limits would fit
@@ -102,30 +108,30 @@ func (k TopKey) MarshalJSON() ([]byte, error) {
 
 // A RuleReport is what one rule did.
 type RuleReport struct {
-	Name         string      `json:"name"`
-	Kind         Kind        `json:"kind"`
-	Key          any         `json:"key"` // field name, or a list of them
-	LimitJSON                // the first limit, or what the ban or hot rule counts
-	Limits       []LimitJSON `json:"limits,omitempty"` // all of them, when there are several
-	BanSeconds   float64     `json:"ban_seconds,omitempty"`
-	Algorithm    string      `json:"algorithm"`
-	Zone         string      `json:"zone,omitempty"`   // of algorithm calendar
-	Adapts       bool        `json:"adapts,omitempty"` // the traffic changed n as it went
-	Mode         string      `json:"mode,omitempty"`   // "shadow"
-	Allowed      *int64      `json:"allowed,omitempty"`
-	Denied       *int64      `json:"denied,omitempty"`
-	KeysDenied   *int64      `json:"keys_denied,omitempty"`
-	Refused      *int64      `json:"refused_by_rule,omitempty"`
-	WouldDeny    *int64      `json:"would_deny,omitempty"`
-	Bans         *int64      `json:"bans,omitempty"`
-	BannedKeys   *int64      `json:"banned_keys,omitempty"`
-	HotKeys      *int64      `json:"hot_keys,omitempty"`
-	FirstHot     []Moment    `json:"first_hot,omitzero"`
-	Busiest      []BusyKey   `json:"busiest,omitzero"`
-	SHA256       string      `json:"sha256"`
-	StartsSHA256 string      `json:"starts_sha256,omitempty"`
-	MostDenied   []BannedKey `json:"-"` // the keys with the most denied events
-	Sentence     string      `json:"-"`
+	Name          string      `json:"name"`
+	Kind          Kind        `json:"kind"`
+	Key           any         `json:"key"` // field name, or a list of them
+	LimitJSON                 // the first limit, or what the ban or hot rule counts
+	Limits        []LimitJSON `json:"limits,omitempty"` // all of them, when there are several
+	BanSeconds    float64     `json:"ban_seconds,omitempty"`
+	Algorithm     string      `json:"algorithm"`
+	Zone          string      `json:"zone,omitempty"`   // of algorithm calendar
+	Adapts        bool        `json:"adapts,omitempty"` // the traffic changed n as it went
+	Mode          string      `json:"mode,omitempty"`   // "shadow"
+	Allowed       *int64      `json:"allowed,omitempty"`
+	Refused       *int64      `json:"refused,omitempty"`
+	KeysRefused   *int64      `json:"keys_refused,omitempty"`
+	RefusedByRule *int64      `json:"refused_by_rule,omitempty"`
+	WouldRefuse   *int64      `json:"would_refuse,omitempty"`
+	Bans          *int64      `json:"bans,omitempty"`
+	BannedKeys    *int64      `json:"banned_keys,omitempty"`
+	HotKeys       *int64      `json:"hot_keys,omitempty"`
+	FirstHot      []Moment    `json:"first_hot,omitzero"`
+	Busiest       []BusyKey   `json:"busiest,omitzero"`
+	SHA256        string      `json:"sha256"`
+	StartsSHA256  string      `json:"starts_sha256,omitempty"`
+	MostRefused   []BannedKey `json:"-"` // the keys with the most refused events
+	Sentence      string      `json:"-"`
 }
 
 // LimitJSON is one limit: n in a span, or in a period of the calendar, of which
@@ -158,22 +164,22 @@ func (m Moment) MarshalJSON() ([]byte, error) {
 // A BusyKey is one of the busiest keys under a rule.
 type BusyKey struct {
 	Keyed
-	Allowed, Denied int64
+	Allowed, Refused int64
 }
 
-// MarshalJSON writes key, allowed and denied.
+// MarshalJSON writes key, allowed and refused.
 func (k BusyKey) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		keyJSON
 		Allowed int64 `json:"allowed"`
-		Denied  int64 `json:"denied"`
-	}{k.Key.json(), k.Allowed, k.Denied})
+		Refused int64 `json:"refused"`
+	}{k.Key.json(), k.Allowed, k.Refused})
 }
 
-// A BannedKey is a key that a rule denied.
+// A BannedKey is a key that a rule refused.
 type BannedKey struct {
-	Key          Key
-	Denied, Bans int64
+	Key           Key
+	Refused, Bans int64
 }
 
 // A BadLine is a line that could not be parsed.

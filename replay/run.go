@@ -24,7 +24,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	if err := c.prepare(); err != nil {
 		return nil, err
 	}
-	r := &run{Config: c, clock: newClock(c.Resolution), formats: make([]accesslog.Format, len(c.Files))}
+	r := &run{Config: c, formats: make([]accesslog.Format, len(c.Files))}
 	r.layOut(r.usedFields())
 	blocks, workers, err := r.read(ctx)
 	if err != nil {
@@ -35,6 +35,9 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		return nil, fmt.Errorf("%w: the files have %d events; allowed is at most %d in one run, so replay fewer files at once",
 			ErrTooManyEvents, report.Events, maxEvents)
 	}
+	r.precision = precisionOf(blocks)
+	r.clock = newClock(or(c.Resolution, r.precision))
+	report.ResolutionSeconds, report.LogResolutionSeconds = r.clock.resolution.Seconds(), r.precision.Seconds()
 	t := r.assemble(blocks, workers)
 	report.Jumps = r.jumps(t)
 	if !c.FileOrder {
@@ -56,11 +59,12 @@ const maxEvents = math.MaxInt32 // events are numbered by an int32
 // A run is the state of one Run.
 type run struct {
 	Config
-	clock    clock
-	fields   []string           // with a column of their own
-	packed   []string           // that share the column after these
-	formats  []accesslog.Format // of each file
-	problems []error
+	clock     clock
+	precision time.Duration      // of the log's times
+	fields    []string           // with a column of their own
+	packed    []string           // that share the column after these
+	formats   []accesslog.Format // of each file
+	problems  []error
 }
 
 // usedFields returns every field that a rule or a list looks at.

@@ -294,27 +294,27 @@ func checkWhatIf(t *testing.T, c replay.Config, got *replay.RuleReport, w replay
 			t.Errorf("ban %s: %d bans of %d keys, digest %s; want %v", w.Text, *got.Bans, *got.BannedKeys, got.StartsSHA256, starts)
 		}
 	}
-	allowed, denied := make(map[string]int64), make(map[string]int64)
+	allowed, refused := make(map[string]int64), make(map[string]int64)
 	for i, h := range hits {
 		if decisions[i] == 'A' {
 			allowed[h.key]++
 		} else {
-			denied[h.key]++
+			refused[h.key]++
 		}
 	}
-	if *got.KeysDenied != int64(len(denied)) || got.SHA256 != hexDigest(decisions) {
-		t.Errorf("%s %s: %d keys denied, digest %s; want %d keys, decisions %s", w.Kind, w.Text, *got.KeysDenied, got.SHA256, len(denied), decisions)
+	if *got.KeysRefused != int64(len(refused)) || got.SHA256 != hexDigest(decisions) {
+		t.Errorf("%s %s: %d keys refused, digest %s; want %d keys, decisions %s", w.Kind, w.Text, *got.KeysRefused, got.SHA256, len(refused), decisions)
 	}
-	if n := int64(bytes.Count(decisions, []byte("D"))); *got.Denied != n || *got.Allowed != int64(len(decisions))-n {
-		t.Errorf("%s %s: %d allowed, %d denied; want %d of %d denied", w.Kind, w.Text, *got.Allowed, *got.Denied, n, len(decisions))
+	if n := int64(bytes.Count(decisions, []byte("D"))); *got.Refused != n || *got.Allowed != int64(len(decisions))-n {
+		t.Errorf("%s %s: %d allowed, %d refused; want %d of %d refused", w.Kind, w.Text, *got.Allowed, *got.Refused, n, len(decisions))
 	}
 	most := c.Top
 	if most == 0 {
 		most = 20
 	}
 	for i, k := range refRank(hits)[:len(got.Busiest)] {
-		if b := got.Busiest[i]; b.Key[0] != k.key || b.Allowed != allowed[k.key] || b.Denied != denied[k.key] {
-			t.Errorf("%s %s: busiest %d is %+v; want %q, %d, %d", w.Kind, w.Text, i, b, k.key, allowed[k.key], denied[k.key])
+		if b := got.Busiest[i]; b.Key[0] != k.key || b.Allowed != allowed[k.key] || b.Refused != refused[k.key] {
+			t.Errorf("%s %s: busiest %d is %+v; want %q, %d, %d", w.Kind, w.Text, i, b, k.key, allowed[k.key], refused[k.key])
 		}
 	}
 	if n := min(most, len(refRank(hits))); len(got.Busiest) != n {

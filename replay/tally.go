@@ -15,15 +15,15 @@ type tally struct {
 }
 
 type ruleTally struct {
-	allowed, denied    int64 // by the event's outcome
-	refused, wouldDeny int64 // by the rule
-	keys               map[string]*keyTally
-	starts             []start
-	fates              []fate              // of the events that the rule judged, in order
-	busiest            map[uint32]*BusyKey // by number of the top key
+	allowed, refused    int64 // by the event's outcome
+	byRule, wouldRefuse int64 // by the rule
+	keys                map[string]*keyTally
+	starts              []start
+	fates               []fate              // of the events that the rule judged, in order
+	busiest             map[uint32]*BusyKey // by number of the top key
 }
 
-type keyTally struct{ denied, bans int64 }
+type keyTally struct{ refused, bans int64 }
 
 type start struct {
 	event int32
@@ -42,14 +42,14 @@ func (rt *ruleTally) add(event int, key []byte, allowed bool, o ratelimit.Outcom
 	if allowed {
 		rt.allowed++
 	} else {
-		rt.denied++
+		rt.refused++
 		fateByte = 'D'
 	}
 	rt.fates = append(rt.fates, fate{int32(event), fateByte})
 	if o.Refused && shadow {
-		rt.wouldDeny++
+		rt.wouldRefuse++
 	} else if o.Refused {
-		rt.refused++
+		rt.byRule++
 	}
 	if allowed && !o.Started {
 		return
@@ -60,7 +60,7 @@ func (rt *ruleTally) add(event int, key []byte, allowed bool, o ratelimit.Outcom
 		rt.keys[string(key)] = k
 	}
 	if !allowed {
-		k.denied++
+		k.refused++
 	}
 	if o.Started {
 		k.bans++
@@ -77,7 +77,7 @@ func (rt *ruleTally) addBusy(id uint32, allowed bool) {
 	if allowed {
 		b.Allowed++
 	} else {
-		b.Denied++
+		b.Refused++
 	}
 }
 
@@ -88,16 +88,16 @@ func merge(rule int, tallies []tally) ruleTally {
 	for i := range tallies {
 		rt := &tallies[i].rules[rule]
 		all.allowed += rt.allowed
-		all.denied += rt.denied
 		all.refused += rt.refused
-		all.wouldDeny += rt.wouldDeny
+		all.byRule += rt.byRule
+		all.wouldRefuse += rt.wouldRefuse
 		all.starts = append(all.starts, rt.starts...)
 		all.fates = append(all.fates, rt.fates...)
 		for key, k := range rt.keys {
 			if all.keys[key] == nil {
 				all.keys[key] = new(keyTally)
 			}
-			all.keys[key].denied += k.denied
+			all.keys[key].refused += k.refused
 			all.keys[key].bans += k.bans
 		}
 		for id, b := range rt.busiest {
@@ -105,7 +105,7 @@ func merge(rule int, tallies []tally) ruleTally {
 				all.busiest[id] = new(BusyKey)
 			}
 			all.busiest[id].Allowed += b.Allowed
-			all.busiest[id].Denied += b.Denied
+			all.busiest[id].Refused += b.Refused
 		}
 	}
 	slices.SortFunc(all.starts, func(a, b start) int { return cmp.Compare(a.event, b.event) })

@@ -60,10 +60,24 @@ func (w *textWriter) totals(rep *Report) {
 	}
 	w.f("%s events by %s distinct values of %s, from %s to %s UTC (%s)\n", count(rep.Events), count(int64(rep.Keys)), rep.Key,
 		stamp(rep.Start), stamp(rep.End), long(rep.End.Sub(rep.Start)))
+	w.resolution(rep)
 	if rep.ElapsedSeconds > 0 {
 		w.f("replayed in %.2f s, %s lines a second\n", rep.ElapsedSeconds, count(int64(float64(rep.Lines)/rep.ElapsedSeconds)))
 	}
 }
+
+// resolution says to what times were judged.
+func (w *textWriter) resolution(rep *Report) {
+	judged, logged := seconds(rep.ResolutionSeconds), seconds(rep.LogResolutionSeconds)
+	if judged == logged {
+		w.f("times are judged to %v, the precision of the log\n", judged)
+		return
+	}
+	w.f("times are floored to %v; the precision of the log is %v\n", judged, logged)
+}
+
+// seconds returns so many seconds as a duration.
+func seconds(n float64) time.Duration { return time.Duration(math.Round(n * float64(time.Second))) }
 
 // timeline draws the events over time as bars an eighth of a line high.
 func (w *textWriter) timeline(rep *Report) {
@@ -125,26 +139,26 @@ func (w *textWriter) rule(r *RuleReport, rep *Report) {
 		w.hot(r)
 		return
 	}
-	w.f("  %s allowed, %s denied (%s), %s denied\n", count(*r.Allowed), count(*r.Denied),
-		percent(*r.Denied, *r.Allowed+*r.Denied), plural(int(*r.KeysDenied), "key", "keys"))
-	if r.Refused != nil {
-		w.f("  %s refused by this rule\n", count(*r.Refused))
+	w.f("  %s allowed, %s refused (%s), %s refused\n", count(*r.Allowed), count(*r.Refused),
+		percent(*r.Refused, *r.Allowed+*r.Refused), plural(int(*r.KeysRefused), "key", "keys"))
+	if r.RefusedByRule != nil {
+		w.f("  %s refused by this rule\n", count(*r.RefusedByRule))
 	}
-	if r.WouldDeny != nil {
-		w.f("  %s would have been refused by this rule\n", count(*r.WouldDeny))
+	if r.WouldRefuse != nil {
+		w.f("  %s would have been refused by this rule\n", count(*r.WouldRefuse))
 	}
 	if r.Bans != nil {
 		w.f("  %s of %s\n", plural(int(*r.Bans), "ban", "bans"), plural(int(*r.BannedKeys), "key", "keys"))
 	}
-	if len(r.MostDenied) == 0 {
+	if len(r.MostRefused) == 0 {
 		return
 	}
-	rows := [][]string{{"most denied", "denied"}}
+	rows := [][]string{{"most refused", "refused"}}
 	if r.Bans != nil {
 		rows[0] = append(rows[0], "bans")
 	}
-	for _, k := range r.MostDenied {
-		row := []string{k.Key.visible(), count(k.Denied)}
+	for _, k := range r.MostRefused {
+		row := []string{k.Key.visible(), count(k.Refused)}
 		if r.Bans != nil {
 			row = append(row, count(k.Bans))
 		}

@@ -26,7 +26,8 @@ func (r *run) assemble(blocks []*parsed, workers []*worker) *timeline {
 	t.times = make([]int64, 0, total)
 	for _, b := range blocks {
 		t.times = append(t.times, b.times...)
-		b.times = nil
+		r.toTicks(t.times[len(t.times)-len(b.times):], b.nanos)
+		b.times, b.nanos = nil, nil
 	}
 	r.parallel(r.columns(), func(c int) {
 		all := newInterner()
@@ -154,7 +155,7 @@ func (r *run) dateBlock(b *parsed, year int) {
 			b.bad++
 			continue
 		}
-		b.times[kept] = r.clock.ticks(t)
+		b.times[kept] = t.Unix()
 		for _, col := range b.cols {
 			col[kept] = col[i]
 		}

@@ -167,8 +167,8 @@ func TestMoreTimeThanCanBeCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(r.Problems) != problems || problems == 0 && *r.Rules[0].Denied != 0 {
-			t.Errorf("%s: problems %q, %d denied", limit, r.Problems, *r.Rules[0].Denied)
+		if len(r.Problems) != problems || problems == 0 && *r.Rules[0].Refused != 0 {
+			t.Errorf("%s: problems %q, %d refused", limit, r.Problems, *r.Rules[0].Refused)
 		}
 	}
 }

@@ -61,7 +61,7 @@ or the output not written; 2 the command line or the rules file is wrong; 130 in
 	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "refused events count toward --limit, too")
 	flags.StringVar(&f.config.Format, "format", "auto", "`NAME` or SPEC of the log format, or auto")
 	flags.IntVar(&f.config.Year, "year", 0, "year of a syslog file's first line (default: the file's modification time is the last line's)")
-	flags.DurationVar(&f.config.Resolution, "resolution", 0, "`D` that event times are floored to (default 1s)")
+	flags.DurationVar(&f.config.Resolution, "resolution", 0, "floor event times to `D` (default: judge them as precisely as the log has them)")
 	flags.StringVar(&f.order, "order", "time", "judge events in the order of `time|file`")
 	flags.IntVar(&f.config.Top, "top", 0, "report the `N` busiest keys (default 20)")
 	flags.StringVar(&f.decisions, "decisions", "", "write one byte for each judged event, A or D, to `FILE`")

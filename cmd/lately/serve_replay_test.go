@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/accesslog/accesslogtest"
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -58,16 +61,69 @@ func TestServeAgreesWithReplay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			served := askServer(t, path, readLog(t, log, path))
-			if len(replayed) < 1000 || !bytes.Contains(replayed, []byte{'D'}) {
-				t.Fatalf("%d decisions, %d refusals: no test", len(replayed), bytes.Count(replayed, []byte{'D'}))
+			compareDecisions(t, replayed, askServer(t, path, readLog(t, log, "auto", path)))
+		})
+	}
+}
+
+func compareDecisions(t *testing.T, replayed, served []byte) {
+	t.Helper()
+	if len(replayed) < 1000 || !bytes.Contains(replayed, []byte{'D'}) || !bytes.Contains(replayed, []byte{'A'}) {
+		t.Fatalf("%d decisions, %d refusals: no test", len(replayed), bytes.Count(replayed, []byte{'D'}))
+	}
+	if !bytes.Equal(replayed, served) {
+		i := 0
+		for i < min(len(replayed), len(served)) && replayed[i] == served[i] {
+			i++
+		}
+		t.Errorf("%d decisions replayed and %d served; they differ from the one numbered %d on", len(replayed), len(served), i)
+	}
+}
+
+// TestServeAgreesInMilliseconds has random clients near their limit, in a log of
+// milliseconds, under each algorithm: serve and replay decide every event alike at
+// the full precision of the log. Some N are counted by times and some by slots.
+func TestServeAgreesInMilliseconds(t *testing.T) {
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	log := filepath.Join(t.TempDir(), "log.csv")
+	var lines []byte
+	at := int64(1_790_000_000_000)
+	for range 4000 {
+		at += rnd.Int64N(40)
+		if rnd.IntN(400) == 0 {
+			at += rnd.Int64N(30_000)
+		}
+		lines = fmt.Appendf(lines, "%d,c%d\n", at, rnd.IntN(1+rnd.IntN(4)))
+	}
+	if err := os.WriteFile(log, lines, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const format = "csv:time=1@ms,client=2"
+	for _, algorithm := range replay.Algorithms() {
+		t.Run(algorithm, func(t *testing.T) {
+			limit := "[40 per 2s, 500 per 1m]"
+			switch algorithm {
+			case "calendar":
+				limit = "[20 per second, 500 per minute]"
+			case "in-flight":
+				limit = "40 at once for 2s"
+			case "gcra", "token-bucket":
+				limit = "300 per 17s burst 9" // 300 does not divide 17 s
 			}
-			if !bytes.Equal(replayed, served) {
-				i := 0
-				for i < min(len(replayed), len(served)) && replayed[i] == served[i] {
-					i++
-				}
-				t.Errorf("%d decisions replayed and %d served; they differ from the one numbered %d on", len(replayed), len(served), i)
+			rules := writeRules(t, "version: 1\nlimits:\n- {name: x, key: client, algorithm: "+algorithm+", limit: "+limit+"}\n")
+			want := filepath.Join(t.TempDir(), "decisions")
+			var out, errs bytes.Buffer
+			if code := run(t.Context(), []string{"replay", "--format", format, "--rules", rules, "--decisions", want, log}, strings.NewReader(""), &out, &errs); code != 0 {
+				t.Fatalf("replay: code %d: %s", code, errs.String())
+			}
+			replayed, err := os.ReadFile(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareDecisions(t, replayed, askServer(t, rules, readLog(t, log, format, rules)))
+			if t.Failed() {
+				t.Logf("seed %d", seed)
 			}
 		})
 	}
@@ -103,13 +159,13 @@ func agreeLogs(t *testing.T) []string {
 
 // A sent is one event as a command.
 type sent struct {
-	second  int64
+	ms      int64
 	command []byte
 }
 
-// readLog returns the events of a log in replay's order: by their seconds, and
-// those of one second as they come.
-func readLog(t *testing.T, log, rulesFile string) []sent {
+// readLog returns the events of a log in replay's order: by their times, and those
+// of one time as they come.
+func readLog(t *testing.T, log, format, rulesFile string) []sent {
 	t.Helper()
 	file, err := rules.Load(rulesFile)
 	if err != nil {
@@ -129,11 +185,15 @@ func readLog(t *testing.T, log, rulesFile string) []sent {
 			t.Fatal(err)
 		}
 	}
-	format, ok := accesslog.Detect(data[:min(len(data), 64<<10)])
+	f, ok := accesslog.Detect(data[:min(len(data), 64<<10)])
+	if format != "auto" {
+		f, err = accesslog.ParseFormat(format)
+		ok = err == nil
+	}
 	if !ok {
 		t.Fatalf("%s has no format that is known", log)
 	}
-	scanner, err := accesslog.NewScanner(bytes.NewReader(data), format, accesslog.Options{})
+	scanner, err := accesslog.NewScanner(bytes.NewReader(data), f, accesslog.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,14 +209,13 @@ func readLog(t *testing.T, log, rulesFile string) []sent {
 		if len(args) == 1 {
 			t.Fatal("an event without fields")
 		}
-		// The milliseconds go up and down, and make no difference.
-		args = append(args, "AT", fmt.Sprint(ev.Time.Unix()*1000+int64(len(events)*389%1000)))
-		events = append(events, sent{ev.Time.Unix(), resp.AppendCommand(nil, args...)})
+		ms := ev.Time.UnixMilli()
+		events = append(events, sent{ms, resp.AppendCommand(nil, append(args, "AT", fmt.Sprint(ms))...)})
 	}
 	if err := scanner.Err(); err != nil {
 		t.Fatal(err)
 	}
-	slices.SortStableFunc(events, func(a, b sent) int { return int(a.second - b.second) })
+	slices.SortStableFunc(events, func(a, b sent) int { return cmp.Compare(a.ms, b.ms) })
 	return events
 }
 

@@ -63,20 +63,14 @@ func (c *Caller) Check(ev *match.Event, cost uint64) (ratelimit.Decision, error)
 	return c.check(l, l.Now(), ev, cost), nil
 }
 
-// CheckAt is Check at an event time, floored to EventResolution. It is an error
-// for an engine that does not begin so: one that has judged, counted or changed
-// anything by its own clock, or has brought state back. Values are not bounded, as
-// they are not in replay.
+// CheckAt is Check at an event time. It is an error for an engine that does not
+// begin so: one that has judged, counted or changed anything by its own clock, or has
+// restored state. Values are not bounded, as they are not in replay.
 func (c *Caller) CheckAt(t time.Time, ev *match.Event, cost uint64) (ratelimit.Decision, error) {
-	ms, floor := t.UnixMilli(), EventResolution.Milliseconds()
-	below := ms % floor
-	if below < 0 {
-		below += floor
-	}
-	if err := c.e.toEventTime(ms - below); err != nil {
+	if err := c.e.toEventTime(t.UnixMilli()); err != nil {
 		return ratelimit.Decision{}, err
 	}
-	return c.check(c.e.limiter.Load(), time.UnixMilli(ms-below), ev, cost), nil
+	return c.check(c.e.limiter.Load(), t, ev, cost), nil
 }
 
 func (c *Caller) check(l *ratelimit.Limiter, t time.Time, ev *match.Event, cost uint64) ratelimit.Decision {

@@ -64,9 +64,7 @@ func (e *Engine) toEventTime(ms int64) error {
 	return nil
 }
 
-// leaveLive makes an engine that holds nothing judge by event time. Nobody has
-// counted in the limiter that it replaces: whoever is about to asks asLive first,
-// which waits.
+// leaveLive makes an engine that holds nothing judge by event time.
 func (e *Engine) leaveLive(ms int64) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -75,9 +73,6 @@ func (e *Engine) leaveLive(ms int64) error {
 		return nil
 	case live:
 		return errLive
-	}
-	if err := e.setLimiter(e.book.Load().file, EventResolution); err != nil {
-		return err
 	}
 	e.newest.Store(ms)
 	e.clock.Store(eventTime)

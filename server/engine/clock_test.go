@@ -137,8 +137,8 @@ func TestQuestionsByTheClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 2 {
-		at := atTime.Add(time.Duration(i) * time.Second)
-		if _, err := c.CheckAt(at.Add(999*time.Millisecond), event(c, "client", "192.0.2.1"), 1); err != nil {
+		at := atTime.Add(time.Duration(i)*time.Second + 999*time.Millisecond)
+		if _, err := c.CheckAt(at, event(c, "client", "192.0.2.1"), 1); err != nil {
 			t.Fatal(err)
 		}
 		ask(at, uint64(i+1))
@@ -146,7 +146,7 @@ func TestQuestionsByTheClock(t *testing.T) {
 	if _, err := c.CheckAt(atTime, event(c, "user", "bob"), 1); err != nil { // it comes late
 		t.Fatal(err)
 	}
-	ask(atTime.Add(time.Second), 2)
+	ask(atTime.Add(1999*time.Millisecond), 2)
 	if _, err := c.CheckAt(atTime.Add(time.Hour), event(c, "user", "bob"), 1); err != nil {
 		t.Fatal(err)
 	}

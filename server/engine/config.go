@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -59,9 +58,6 @@ const (
 	// KeySeparator joins the values of a key of several fields where there is
 	// room for one string.
 	KeySeparator = '\t'
-
-	// EventResolution is what event times are floored to.
-	EventResolution = time.Second
 )
 
 func (c *Config) validate() error {

@@ -18,8 +18,8 @@
 // An Engine judges live, by one clock: the wall clock as it stood when the engine
 // was made, plus the time that has passed since. Or it judges by event time, if
 // what first comes to it is an event with its time ([Caller.CheckAt]): times are
-// then floored to a second as replay floors them, and an engine that is given the
-// events of a log in replay's order decides as replay does. What comes first
+// as exact as they are given, and an engine that is given the events of a log in
+// replay's order decides as replay does. What comes first
 // decides for good: one who judges, counts, bans, lifts, refunds, resets or throttles by
 // the other clock is refused, and state that is brought back is live. Who only asks
 // decides nothing, and is answered by the clock that holds, which in event time

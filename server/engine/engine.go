@@ -71,7 +71,7 @@ func New(c Config) (*Engine, error) {
 		c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	e := &Engine{config: c, log: c.Log, started: time.Now(), stop: make(chan struct{})}
-	if err := e.setLimiter(c.Rules, 0); err != nil {
+	if err := e.setLimiter(c.Rules); err != nil {
 		return nil, err
 	}
 	b, err := newBook(c.Rules, nil, c.CounterBudget)
@@ -94,10 +94,8 @@ func New(c Config) (*Engine, error) {
 }
 
 // setLimiter makes the limiter an empty one of the rules of f.
-func (e *Engine) setLimiter(f *rules.File, resolution time.Duration) error {
-	m, err := ratelimit.NewMemory(f.Limits, ratelimit.MemoryConfig{
-		Budget: e.config.Budget, Bans: e.config.Bans, Resolution: resolution, OnBan: e.banned,
-	})
+func (e *Engine) setLimiter(f *rules.File) error {
+	m, err := ratelimit.NewMemory(f.Limits, ratelimit.MemoryConfig{Budget: e.config.Budget, Bans: e.config.Bans, OnBan: e.banned})
 	if err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}

@@ -339,13 +339,13 @@ func TestLiftAsListed(t *testing.T) {
 
 // Events in order, by their own times, are judged as a limiter of a replay does.
 func TestEventTime(t *testing.T) {
-	// A window of slots, at its bound all the time, knows by how much times are floored.
+	// A window of slots, at its bound all the time, knows if times are floored.
 	const busy = "version: 1\nlimits: [{name: busy, key: path, limit: 90 per 100s}]\n"
 	for _, text := range []string{someRules, busy} {
 		e := newEngine(t, text)
 		c := e.Caller()
 		set := parse(t, text).Limits
-		m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Resolution: time.Second, Budget: ratelimit.NoBudget})
+		m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: ratelimit.NoBudget})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -354,7 +354,7 @@ func TestEventTime(t *testing.T) {
 			at := time.UnixMilli(int64(i)*777 + int64(i%3))
 			ev := event(c, "client", fmt.Sprint("192.0.2.", i%7), "user", fmt.Sprint(i%11), "path", "/login")
 			got, err := c.CheckAt(at, ev, 1)
-			if d := want.TakeAt(at.Truncate(time.Second), ev, 1); err != nil || got != d {
+			if d := want.TakeAt(at, ev, 1); err != nil || got != d {
 				t.Fatalf("event %d: got %+v, %v; want %+v", i, got, err, d)
 			}
 		}
