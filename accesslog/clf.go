@@ -65,6 +65,7 @@ func (p *Parser) clf(line []byte, ev *match.Event) bool {
 				return false
 			}
 			e.fill(line, ev)
+			p.unescapePath(ev)
 			ev.Set(match.Client, line[client:ident-1])
 			setUnlessDash(ev, match.User, line[user:open-1])
 			return true

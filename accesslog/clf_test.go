@@ -77,7 +77,11 @@ func TestCLF(t *testing.T) {
 		},
 		{
 			"escaped quotes", clfStart + `"GET /\"a\\" 200 1 "r\"" "a\\"`, "",
-			with("method=GET", `object=/\"a\\`, `path=/\"a\\`, "size=1", `referer=r\"`, `agent=a\\`),
+			with("method=GET", `object=/\"a\\`, `path=/"a\`, "size=1", `referer=r\"`, `agent=a\\`),
+		},
+		{
+			"escaped backslashes", clfStart + `"GET /x\x5C..\\a\x5cb\x5\xg1\n?\x5C HTTP/1.1" 200 1`, "",
+			with("method=GET", `object=/x\x5C..\\a\x5cb\x5\xg1\n`, `path=/x\..\a\b\x5\xg1\n`, `query=\x5C`, "protocol=HTTP/1.1", "size=1"),
 		},
 		{"open request", clfStart + `"GET /\" 200 1`, "", bad},
 		{"request of one byte", clfStart + `"\x16" 200 1`, "", with("size=1")},

@@ -144,7 +144,7 @@ func (p *Parser) setFields(ev *match.Event, object []byte) {
 		case formWhole:
 			ev.Set(match.Object, object)
 		case formPath:
-			setTarget(ev, object)
+			ev.SetTarget(object)
 		case formRequest:
 			setRequest(ev, object)
 		}
@@ -153,7 +153,7 @@ func (p *Parser) setFields(ev *match.Event, object []byte) {
 		w, v := &wants[i], p.values[i]
 		switch {
 		case i == p.spec.object, v == nil, w.dash && len(v) == 1 && v[0] == '-':
-		case !w.known:
+		case !w.known, w.field == match.Path: // SetNamed also takes a target for a path
 			ev.SetNamed(w.name, v)
 		case !w.fallback || len(ev.Get(w.field)) == 0:
 			ev.Set(w.field, v)

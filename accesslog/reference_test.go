@@ -114,6 +114,9 @@ func slowRequest(fields map[string]string, request string) {
 	}
 }
 
+// logEscape is what nginx and Apache write for a byte of a request.
+var logEscape = regexp.MustCompile(`\\x[0-9a-fA-F]{2}|\\[\\"]`)
+
 func slowCLF(line string) (r reading) {
 	m := clfForm.FindStringSubmatch(line)
 	if m == nil {
@@ -122,6 +125,15 @@ func slowCLF(line string) (r reading) {
 	r.time, r.ok = slowCLFTime(m[4])
 	r.fields = map[string]string{"client": m[1], "status": m[6]}
 	slowRequest(r.fields, m[5])
+	if path, ok := r.fields["path"]; ok {
+		r.fields["path"] = logEscape.ReplaceAllStringFunc(path, func(escape string) string {
+			if len(escape) == len(`\xHH`) {
+				n, _ := strconv.ParseUint(escape[2:], 16, 8)
+				return string(rune(n))
+			}
+			return escape[1:]
+		})
+	}
 	optional := map[string]string{"user": m[3], "size": m[7]}
 	if tail := tailForm.FindStringSubmatchIndex(m[8]); tail != nil {
 		optional["referer"] = m[8][tail[2]:tail[3]]

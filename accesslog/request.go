@@ -26,7 +26,7 @@ func setRequest(ev *match.Event, request []byte) {
 		target = target[:end]
 	}
 	ev.Set(match.Method, method)
-	setTarget(ev, target)
+	ev.SetTarget(target)
 }
 
 // methodEnd returns the index of the space behind the method, -1 when there is
@@ -48,16 +48,4 @@ func methodEnd(request []byte) int {
 		return -1
 	}
 	return i
-}
-
-// setTarget sets Object and Path to what is before the first '?' of the
-// target, and Query to what is behind it.
-func setTarget(ev *match.Event, target []byte) {
-	path := target
-	if q := bytes.IndexByte(target, '?'); q >= 0 {
-		path = target[:q]
-		ev.Set(match.Query, target[q+1:])
-	}
-	ev.Set(match.Object, path)
-	ev.Set(match.Path, path)
 }

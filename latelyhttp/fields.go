@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"strings"
 
 	"github.com/lately-go/lately/match"
@@ -196,6 +197,13 @@ func (f *filler) text(r *http.Request) string {
 // ("http://example.com") asks for "/", as it does in net/http.
 func pathOf(r *http.Request) string {
 	path := r.URL.EscapedPath()
+	if raw := r.URL.RawPath; raw != "" && raw != path {
+		// RawPath is what a client sent that no URL has, such as '#' or '\', or
+		// it is left from before a handler has changed Path.
+		if sent, err := url.PathUnescape(raw); err == nil && sent == r.URL.Path {
+			return raw
+		}
+	}
 	if path == "" && r.Method != http.MethodConnect {
 		return "/"
 	}

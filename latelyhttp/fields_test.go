@@ -81,6 +81,9 @@ func TestPathOf(t *testing.T) {
 		{"GET", "/", "/"},
 		{"GET", "/a%20b", "/a%20b"},
 		{"GET", "/a%2Fb", "/a%2Fb"},
+		{"GET", "/login#x", "/login#x"},
+		{"GET", `/x\..\login`, `/x\..\login`},
+		{"GET", "/a b", "/a b"},
 		{"OPTIONS", "*", "*"},
 		{"CONNECT", "example.com:443", ""},
 	} {
@@ -97,6 +100,15 @@ func TestPathOf(t *testing.T) {
 		if got := pathOf(r); got != c.want {
 			t.Errorf("%s %s: %q; want %q", c.method, c.target, got, c.want)
 		}
+	}
+}
+
+// What a handler has left in RawPath, changing Path, is not the path.
+func TestPathOfChangedURL(t *testing.T) {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.URL = &url.URL{Path: "/other", RawPath: "/login#x"}
+	if got := pathOf(r); got != "/other" {
+		t.Errorf("the path is %q; want /other", got)
 	}
 }
 

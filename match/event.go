@@ -1,6 +1,7 @@
 package match
 
 import (
+	"bytes"
 	"slices"
 	"time"
 	"unsafe"
@@ -23,9 +24,7 @@ type Event struct {
 	known [numFields][]byte
 	extra []namedValue
 
-	clean   []byte // Path decoded and dot-cleaned, when isClean
-	scratch []byte // owned; clean points into it when Path had to be changed
-	isClean bool
+	path pathReadings
 }
 
 type namedValue struct {
@@ -38,7 +37,7 @@ func (e *Event) Reset() {
 	e.Time = time.Time{}
 	e.known = [numFields][]byte{}
 	e.extra = e.extra[:0]
-	e.isClean = false
+	e.path.form = pathUnread
 }
 
 // Set gives the well-known field f the value v. Set panics if f is not one of
@@ -46,16 +45,23 @@ func (e *Event) Reset() {
 func (e *Event) Set(f Field, v []byte) {
 	e.known[f] = v
 	if f == Path {
-		e.isClean = false
+		e.path.form = pathUnread
 	}
 }
 
 // SetString is Set for a string, without copying it.
 func (e *Event) SetString(f Field, v string) { e.Set(f, view(v)) }
 
-// SetNamed gives the field of that name, well known or not, the value v.
+// SetNamed gives the field of that name, well known or not, the value v. If v is
+// a path with a query ("/login?x=1") and e has no query yet, e gets that query:
+// callers who name fields often have the whole target only.
 func (e *Event) SetNamed(name string, v []byte) {
 	if f, ok := FieldNamed(name); ok {
+		if f == Path && len(e.known[Query]) == 0 {
+			if q := bytes.IndexByte(v, '?'); q > 0 {
+				v, e.known[Query] = v[:q], v[q+1:]
+			}
+		}
 		e.Set(f, v)
 		return
 	}
@@ -117,22 +123,50 @@ func (e *Event) named(name string) []byte {
 	return nil
 }
 
-// CleanPath returns the Path field decoded and dot-cleaned, as conditions and
-// keys see it: %XX sequences are decoded once, runs of '/' become one, "." and
-// ".." segments are resolved and never climb above the root. A trailing '/'
-// stays. What does not start with '/' ("*", "host:443") is decoded only.
-// The result is valid until Path is set again or e is reset, and must not be
-// changed. A path that is clean already costs one scan and no copy.
-func (e *Event) CleanPath() []byte {
-	if !e.isClean {
-		e.clean = e.known[Path]
-		if needsCleaning(e.clean) {
-			e.scratch = appendClean(e.scratch[:0], e.clean)
-			e.clean = e.scratch
-		}
-		e.isClean = true
+// SetTarget sets Path, Object and Query from a request target as it was sent:
+// what is before the first '?' is the path and the object, what is behind it the
+// query. It is the one place that takes targets apart, for log lines and live
+// requests alike.
+func (e *Event) SetTarget(target []byte) {
+	path := target
+	if q := bytes.IndexByte(target, '?'); q >= 0 {
+		path = target[:q]
+		e.Set(Query, target[q+1:])
 	}
-	return e.clean
+	e.Set(Object, path)
+	e.Set(Path, path)
+}
+
+// SetTargetString is SetTarget for a string, without copying it.
+func (e *Event) SetTargetString(target string) { e.SetTarget(view(target)) }
+
+// CleanPath returns the path of the Path field as nginx reads it, which is what
+// keys are made of: without scheme and authority ("http://host/path"), up to the
+// first '?' or '#', with %XX decoded once, runs of '/' made one, and "." and ".."
+// resolved, never above the root. A trailing '/' stays. What does not begin with
+// '/' ("*", "host:443") is cut and decoded only.
+//
+// Conditions on path also look at what other servers make of the same target, see
+// [When]. The result is valid until Path is set again, e is reset or a Condition
+// is asked about e, and must not be changed. A path that is clean already costs
+// one scan and no copy.
+func (e *Event) CleanPath() []byte {
+	if e.path.form == pathUnread {
+		e.path.read(e.known[Path])
+	}
+	return e.path.clean
+}
+
+// otherPaths returns the readings of the path that differ from CleanPath.
+func (e *Event) otherPaths() [][]byte {
+	switch e.path.form {
+	case pathAmbiguous:
+		e.path.readOthers(e.known[Path])
+		fallthrough
+	case pathRead:
+		return e.path.others[:e.path.n]
+	}
+	return nil
 }
 
 // view returns the bytes of s without a copy. Nothing in this module writes

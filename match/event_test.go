@@ -36,6 +36,34 @@ func TestEvent(t *testing.T) {
 	}
 }
 
+// A target means the same given as a target and as a path by name.
+func TestSetTarget(t *testing.T) {
+	for target, want := range map[string][3]string{
+		"/login":         {"/login", "/login", ""},
+		"/login?x=1?y":   {"/login", "/login", "x=1?y"},
+		"/a/../b#?x":     {"/a/../b#", "/a/../b#", "x"},
+		"http://h/a?b":   {"http://h/a", "http://h/a", "b"},
+		"/login?":        {"/login", "/login", ""},
+		"/caf%C3%A9?%3F": {"/caf%C3%A9", "/caf%C3%A9", "%3F"},
+	} {
+		var e, named Event
+		e.SetTargetString(target)
+		if got := [3]string{string(e.Get(Object)), string(e.Get(Path)), string(e.Get(Query))}; got != want {
+			t.Errorf("object, path and query of %q are %q; want %q", target, got, want)
+		}
+		named.SetNamedString("path", target)
+		if got := [2]string{string(named.Get(Path)), string(named.Get(Query))}; got != [2]string{want[1], want[2]} {
+			t.Errorf("path and query of the path %q are %q; want %q", target, got, want[1:])
+		}
+	}
+	var e Event
+	e.SetNamedString("query", "own")
+	e.SetNamedString("path", "/login?x=1")
+	if q := string(e.Get(Query)); q != "own" || string(e.CleanPath()) != "/login" {
+		t.Errorf("the query is %q and the path %q; want the event's own query, and /login", q, e.CleanPath())
+	}
+}
+
 func TestEventDoesNotAllocate(t *testing.T) {
 	var e Event
 	fill := func() {

@@ -66,7 +66,7 @@ func (k Key) appendGiven(dst []byte, r ref, v string) []byte {
 	switch {
 	case r.field == Client:
 		return k.fold.Append(dst, view(v))
-	case r.field == Path && !k.fold.Off && needsCleaning(view(v)):
+	case r.field == Path && !k.fold.Off && formOf(view(v)) != pathPlain:
 		return appendClean(dst, view(v))
 	}
 	return append(dst, v...)

@@ -1,30 +1,168 @@
 package match
 
-// needsCleaning reports whether appendClean would change p: an escape, an
-// empty segment, or a segment that begins with a dot.
-func needsCleaning(p []byte) bool {
+import (
+	"bytes"
+	"slices"
+)
+
+// Servers do not agree on which path a request target names: "/x\..\login" is
+// /login for one and an odd name for another. The path of an event is therefore
+// read in up to four ways, and a condition on path holds if it holds for one of
+// them: a client cannot choose a spelling that the server behind a limit reads
+// as /login and the limit does not.
+//
+//	nginx     what is before '?' or '#'; %XX is decoded once; runs of '/' are
+//	          one '/'; "." and ".." are resolved. This is [Event.CleanPath],
+//	          and what keys are made of.
+//	Go        the same, but '#' is a byte like any other.
+//	WHATWG    as new URL(target, base) in JavaScript and browsers: '\' is '/';
+//	          what follows a leading "//" up to the next '/' is a host; "." and
+//	          ".." are resolved before anything is decoded, and with empty
+//	          segments counting as segments.
+//	as sent   as routers that resolve nothing: '\' is '/', and ".." is a name.
+//
+// The last two keep %2F as it is: there it does not end a segment.
+//
+// Paths for which all four are the same, which is nearly all, are read once.
+
+// pathForm says how much a path asks of its readers.
+type pathForm uint8
+
+const (
+	pathUnread    pathForm = iota
+	pathPlain              // clean as it stands
+	pathCoded              // to be cut or decoded, with the same result for all
+	pathAmbiguous          // servers may differ
+	pathRead               // ambiguous, and the other readings are known
+)
+
+// isPathMark tells the bytes of which one must be in a path that is not plain.
+var isPathMark = [256]bool{'%': true, '/': true, '?': true, '#': true, '\\': true}
+
+// formOf returns the form of p. It finds a path ambiguous too often rather than
+// too seldom.
+func formOf(p []byte) pathForm {
+	if len(p) > 0 && p[0] != '/' {
+		return pathAmbiguous
+	}
+	form := pathPlain
 	for i, c := range p {
-		switch c {
-		case '%':
-			return true
-		case '/':
+		if !isPathMark[c] {
+			continue
+		}
+		switch {
+		case c == '/':
 			if i+1 < len(p) && (p[i+1] == '/' || p[i+1] == '.') {
-				return true
+				return pathAmbiguous
 			}
+		case c == '?':
+			return pathCoded
+		case c == '%' && !isDotOrSlash(p, i):
+			form = pathCoded
+		default:
+			return pathAmbiguous
 		}
 	}
-	return false
+	return form
 }
 
-// appendClean appends p, decoded and dot-cleaned, to dst.
+// isDotOrSlash reports whether p has "%2e" or "%2f" at i.
+func isDotOrSlash(p []byte, i int) bool {
+	return i+2 < len(p) && p[i+1] == '2' && (p[i+2]|0x20 == 'e' || p[i+2]|0x20 == 'f')
+}
+
+// appendClean appends p to dst as nginx reads it.
 func appendClean(dst, p []byte) []byte {
+	return appendResolved(dst, cutTarget(p, "?#"))
+}
+
+// appendUncut appends p to dst as Go reads it.
+func appendUncut(dst, p []byte) []byte {
+	return appendResolved(dst, cutTarget(p, "?"))
+}
+
+// appendWHATWG appends p to dst as the URL standard of the WHATWG reads it.
+func appendWHATWG(dst, p []byte) []byte {
 	base := len(dst)
-	dst = appendDecoded(dst, p)
+	if len(p) > 1 && isSlash(p[0]) && isSlash(p[1]) {
+		p = afterAuthority(bytes.TrimLeft(cut(p, "?#"), `/\`))
+	}
+	dst = appendSlashed(dst, cutTarget(p, "?#"))
+	dst = resolveDots(dst, base, false)
+	return decodeKeepingSlashes(dst, base)
+}
+
+// appendAsSent appends p to dst with nothing resolved.
+func appendAsSent(dst, p []byte) []byte {
+	base := len(dst)
+	return decodeKeepingSlashes(appendSlashed(dst, cutTarget(p, "?#")), base)
+}
+
+// cutTarget returns the path of a request target: what is before the first of
+// the bytes in ends, without scheme and authority ("http://host/path"), and "/"
+// where that is nothing.
+func cutTarget(p []byte, ends string) []byte {
+	if p = cut(p, ends); len(p) == 0 {
+		return []byte{'/'}
+	}
+	if isSlash(p[0]) {
+		return p
+	}
+	scheme, rest, ok := bytes.Cut(p, []byte("://"))
+	if !ok || len(scheme) == 0 || bytes.ContainsAny(scheme, `/\`) {
+		return p // "*", "host:443"
+	}
+	return afterAuthority(rest)
+}
+
+// cut returns what is before the first of the bytes in ends.
+func cut(p []byte, ends string) []byte {
+	for i := range len(ends) {
+		if end := bytes.IndexByte(p, ends[i]); end >= 0 {
+			p = p[:end]
+		}
+	}
+	return p
+}
+
+func isSlash(c byte) bool { return c == '/' || c == '\\' }
+
+// afterAuthority returns the path behind an authority, which is never empty.
+func afterAuthority(p []byte) []byte {
+	if slash := bytes.IndexAny(p, `/\`); slash >= 0 {
+		return p[slash:]
+	}
+	return []byte{'/'}
+}
+
+// appendSlashed appends p with '/' for each '\'.
+func appendSlashed(dst, p []byte) []byte {
+	for _, c := range p {
+		if isSlash(c) {
+			c = '/'
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// appendResolved appends p decoded, with dot segments resolved and empty ones
+// removed.
+func appendResolved(dst, p []byte) []byte {
+	base := len(dst)
+	return resolveDots(appendDecoded(dst, p), base, true)
+}
+
+// resolveDots resolves the "." and ".." segments of dst[base:], in place and
+// never above the root. What does not begin with '/' stays as it is. If merge is
+// set, empty segments are removed; otherwise they are segments, and dots may be
+// written as %2e.
+func resolveDots(dst []byte, base int, merge bool) []byte {
 	if len(dst) == base || dst[base] != '/' {
 		return dst
 	}
-	// Rewrite in place: w never passes r, since every step writes no more
-	// than it read. dst[base:w] always ends in '/' between segments.
+	// w never passes r, since every step writes no more than it read.
+	// dst[base:w] always ends in '/' between segments.
 	w := base + 1
 	for r := base + 1; r < len(dst); {
 		end := r
@@ -32,9 +170,9 @@ func appendClean(dst, p []byte) []byte {
 			end++
 		}
 		seg, more := dst[r:end], end < len(dst)
-		switch {
-		case len(seg) == 0, len(seg) == 1 && seg[0] == '.':
-		case len(seg) == 2 && seg[0] == '.' && seg[1] == '.':
+		switch dots := dotsOf(seg, !merge); {
+		case dots == 1, merge && len(seg) == 0:
+		case dots == 2:
 			if w > base+1 {
 				w--
 				for dst[w-1] != '/' {
@@ -53,21 +191,66 @@ func appendClean(dst, p []byte) []byte {
 	return dst[:w]
 }
 
+// dotsOf returns 1 for ".", 2 for "..", and 0 for any other segment; if coded is
+// set, a dot may be written as %2e.
+func dotsOf(seg []byte, coded bool) int {
+	for n := 0; ; n++ {
+		switch {
+		case len(seg) == 0:
+			return n
+		case n == 2:
+			return 0
+		case seg[0] == '.':
+			seg = seg[1:]
+		case coded && len(seg) >= 3 && seg[0] == '%' && seg[1] == '2' && seg[2]|0x20 == 'e':
+			seg = seg[3:]
+		default:
+			return 0
+		}
+	}
+}
+
 // appendDecoded appends p with each valid %XX replaced by its byte. A '%' that
 // is not followed by two hex digits stays as it is.
 func appendDecoded(dst, p []byte) []byte {
 	for i := 0; i < len(p); i++ {
-		if p[i] == '%' && i+2 < len(p) {
-			hi, lo := unhex(p[i+1]), unhex(p[i+2])
-			if hi < 16 && lo < 16 {
-				dst = append(dst, hi<<4|lo)
+		c := p[i]
+		if c == '%' {
+			if x, ok := decodeAt(p, i); ok {
+				c = x
 				i += 2
-				continue
 			}
 		}
-		dst = append(dst, p[i])
+		dst = append(dst, c)
 	}
 	return dst
+}
+
+// decodeKeepingSlashes decodes dst[base:] in place as appendDecoded does, but
+// leaves %2F as it is.
+func decodeKeepingSlashes(dst []byte, base int) []byte {
+	p := dst[base:]
+	dst = dst[:base]
+	for i := 0; i < len(p); i++ {
+		c := p[i]
+		if c == '%' {
+			if x, ok := decodeAt(p, i); ok && x != '/' {
+				c = x
+				i += 2
+			}
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// decodeAt returns the byte that the %XX at p[i] stands for.
+func decodeAt(p []byte, i int) (c byte, ok bool) {
+	if i+2 >= len(p) {
+		return 0, false
+	}
+	hi, lo := unhex(p[i+1]), unhex(p[i+2])
+	return hi<<4 | lo, hi < 16 && lo < 16
 }
 
 // unhex returns the value of a hex digit, or 255.
@@ -81,4 +264,52 @@ func unhex(c byte) byte {
 		return c - 'A' + 10
 	}
 	return 255
+}
+
+// A pathReadings is what an event knows of its path.
+type pathReadings struct {
+	form   pathForm
+	clean  []byte    // as nginx reads it; known unless form is pathUnread
+	others [3][]byte // the other readings, as far as they differ
+	n      int
+	memory []byte // owned; the readings point into it
+}
+
+// read makes r.clean the path p as nginx reads it.
+func (r *pathReadings) read(p []byte) {
+	r.clean, r.form = p, formOf(p)
+	switch r.form {
+	case pathPlain:
+		return
+	case pathCoded: // nothing to resolve
+		r.memory = appendDecoded(r.memory[:0], cut(p, "?"))
+	default:
+		r.memory = appendClean(r.memory[:0], p)
+	}
+	r.clean = r.memory
+}
+
+// readOthers makes the other readings known. r.clean is known, and ambiguous.
+func (r *pathReadings) readOthers(p []byte) {
+	r.form, r.n = pathRead, 0
+	n := len(r.clean)
+	r.memory = slices.Grow(r.memory, 3*len(p)+3) // so that it does not move
+	r.clean = r.memory[:n]
+	if bytes.IndexByte(p, '#') >= 0 {
+		r.keep(appendUncut(r.memory, p))
+	}
+	r.keep(appendWHATWG(r.memory, p))
+	r.keep(appendAsSent(r.memory, p))
+}
+
+// keep adds what stands in grown behind r.memory to the readings, unless it is
+// the path as nginx reads it.
+func (r *pathReadings) keep(grown []byte) {
+	other := grown[len(r.memory):]
+	if bytes.Equal(other, r.clean) {
+		return
+	}
+	r.memory = grown
+	r.others[r.n] = other
+	r.n++
 }

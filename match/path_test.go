@@ -10,9 +10,23 @@ import (
 	"time"
 )
 
-// cleanReference is Event.CleanPath as its documentation has it: decode, then
-// resolve the segments one by one.
+// cleanReference is Event.CleanPath as its documentation has it: cut, decode,
+// then resolve the segments one by one.
 func cleanReference(p string) string {
+	if p == "" {
+		return ""
+	}
+	p, _, _ = strings.Cut(p, "?")
+	p, _, _ = strings.Cut(p, "#")
+	if p == "" {
+		return "/"
+	}
+	if scheme, rest, ok := strings.Cut(p, "://"); ok && scheme != "" && !strings.ContainsAny(scheme, "/\\") {
+		p = "/"
+		if slash := strings.IndexAny(rest, "/\\"); slash >= 0 {
+			p = rest[slash:]
+		}
+	}
 	var d strings.Builder
 	for i := 0; i < len(p); i++ {
 		if i+2 < len(p) && p[i] == '%' {
@@ -80,7 +94,16 @@ func TestCleanPath(t *testing.T) {
 		"host:443":                "host:443",
 		"a/../%62":                "a/../b",
 		"/login;x=1/../../admin":  "/admin",
-		"http://example.com/a/..": "http://example.com/a/..",
+		"/login?x=1":              "/login",
+		"/login#x":                "/login",
+		"#x":                      "/", // an event with a path has a key
+		"/login%23x%3Fy":          "/login#x?y",
+		`/x\..\login`:             `/x\..\login`,
+		"http://example.com/a/..": "/",
+		"http://example.com":      "/",
+		"HTTP://h:80/a?b":         "/a",
+		"/a://b/c":                "/a:/b/c",
+		"://b/c":                  "://b/c",
 	} {
 		if got := clean(p); got != want {
 			t.Errorf("CleanPath of %q is %q; want %q", p, got, want)
@@ -121,7 +144,7 @@ func TestCleanPathExhaustively(t *testing.T) {
 func TestCleanPathRandom(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 0))
-	parts := []string{"/", "//", ".", "..", "...", "a", "bc", "%2e", "%2F", "%", "%25", "%C3%A9", "é", "?", "\x00"}
+	parts := []string{"/", "//", ".", "..", "...", "a", "bc", "%2e", "%2F", "%", "%25", "%C3%A9", "é", "?", "#", "\\", "%5c", "x://", "\x00"}
 	var e Event // reused, so that its scratch is
 	for range 50_000 {
 		var b strings.Builder

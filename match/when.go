@@ -16,7 +16,8 @@ type When struct {
 	// Method is request methods, compared exactly: "GET", "POST".
 	Method []string
 	// Path is patterns of the decoded, dot-cleaned path ([Event.CleanPath]).
-	// '*' stands for any run of bytes within a segment, "**" for any run at
+	// Where servers differ about the path that a target names, as for
+	// "/x\..\login", one of their readings has to match. '*' stands for any run of bytes within a segment, "**" for any run at
 	// all; every other byte stands for itself. "/login" is exact, "/api/**"
 	// is everything below /api/.
 	Path []string
@@ -138,7 +139,15 @@ func (c *Condition) holdsMethod(e *Event) bool {
 }
 
 func (c *Condition) holdsPath(e *Event) bool {
-	return len(c.paths) == 0 || anyMatches(c.paths, e.CleanPath())
+	if len(c.paths) == 0 || anyMatches(c.paths, e.CleanPath()) {
+		return true
+	}
+	for _, p := range e.otherPaths() {
+		if anyMatches(c.paths, p) {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *Condition) holdsStatus(e *Event) bool {

@@ -31,7 +31,8 @@ func TestCondition(t *testing.T) {
 		{When{Method: []string{"GET", "POST"}}, true},
 		{When{Method: []string{"post"}}, false},
 		{When{Path: []string{"/login"}}, true}, // as cleaned
-		{When{Path: []string{"/a/**"}}, false},
+		{When{Path: []string{"/a/**"}}, true},  // as sent, for servers that resolve nothing
+		{When{Path: []string{"/a/*"}}, false},
 		{When{Path: []string{"/x", "/log*"}}, true},
 		{When{Status: []string{"404"}}, true},
 		{When{Status: []string{"4xx"}}, true},

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
@@ -79,14 +78,7 @@ func (f *forward) fill(ev *match.Event, r *http.Request, client latelyhttp.Clien
 		asked.Method = http.MethodGet
 	}
 	f.fields.Fill(ev, &asked, client)
-	path, query, _ := strings.Cut(target, "?")
-	if _, rest, ok := strings.Cut(path, "://"); ok && path[0] != '/' { // as clients ask a proxy
-		_, path, _ = strings.Cut(rest, "/")
-		path = "/" + path
-	}
-	ev.SetNamedString("path", path)
-	ev.SetNamedString("object", path)
-	ev.SetNamedString("query", query)
+	ev.SetTargetString(target)
 }
 
 // header returns what these fields of r say, and whether they do not contradict each

@@ -34,6 +34,9 @@ access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_
 // Behind a real nginx with the documented snippet.
 func TestNginx(t *testing.T) {
 	testProxy(t, startNginx, 500)
+	t.Run("paths", func(t *testing.T) {
+		behind(t, startNginx, "").judgesSpellings()
+	})
 	t.Run("own", func(t *testing.T) {
 		p := behind(t, startNginx, "")
 		c := from(t, "127.0.0.21")

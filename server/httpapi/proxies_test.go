@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -243,6 +244,41 @@ func (p *proxied) judges() {
 		}
 	}
 	p.counted(60+5+4, refused)
+}
+
+// loginSpellings are targets that some server reads as /login.
+var loginSpellings = []string{
+	"/login", "/login?x", "/login#x", "/login#?x", `/x\..\login`, "//h/login", "/%6cogin", "/x%2Fy/../login", "/x/%2e%2e/login", `/h\../login`,
+}
+
+// judgesSpellings checks that a limit on a path holds however a client spells it.
+func (p *proxied) judgesSpellings() {
+	c := from(p.t, "127.0.0.21")
+	login := func(target string) int {
+		r := &http.Request{
+			Method: "POST", Host: "app.example", URL: &url.URL{Scheme: "http", Host: p.listen, Opaque: target},
+			Header: http.Header{"User-Agent": {"browser"}, "Authorization": {"Basic YWRhOnB3"}},
+		}
+		if strings.HasPrefix(target, "//") { // which a URL would take for a host
+			r.URL.Opaque = "http://app.example" + target
+		}
+		w, err := c.Do(r)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		w.Body.Close()
+		return w.StatusCode
+	}
+	for i := range 5 {
+		if status := login(loginSpellings[i]); status != 200 {
+			p.t.Errorf("login %d as %s: %d; want 200", i, loginSpellings[i], status)
+		}
+	}
+	for _, target := range loginSpellings {
+		if status := login(target); status != 429 {
+			p.t.Errorf("one login too many, as %s: %d; want 429", target, status)
+		}
+	}
 }
 
 // counted checks that so many requests were admitted and refused, and that the

@@ -232,3 +232,13 @@ func TestConfig(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A rule on a path holds for CHECK however the path is spelled, as it does for
+// forward-auth and for logs.
+func TestCheckPathSpellings(t *testing.T) {
+	c := start(t, Config{}, true).dial()
+	for _, path := range []string{"/flood", "/flood?x=1", "/flood#x", `/x\..\flood`, "//h/flood"} {
+		c.want("CHECK client 192.0.2.77 path "+path, `[1 …`)
+	}
+	c.want("CHECK client 192.0.2.77 path /x/%2e%2e/flood", `[0 5 0 3600000 3600000 "flood" …`)
+}
