@@ -299,7 +299,7 @@ func TestErrors(t *testing.T) {
 		{"problem", 404, "application/problem+json", noRule, Error{NoRule, `there is no rule "x"`, 404, 0}, false},
 		{"overload", 503, "application/problem+json", `{"title":"t","code":"OVERLOAD"}`, Error{Overload, "t", 503, 0}, true},
 		{"a proxy's page", 502, "text/html", "<h1>Bad Gateway</h1>", Error{Failed, "the answer is 502 Bad Gateway", 502, 0}, true},
-		{"a proxy's refusal", 403, "text/html", "no", Error{Denied, "the answer is 403 Forbidden", 403, 0}, false},
+		{"a proxy's refusal", 403, "text/html", "no", Error{NoPerm, "the answer is 403 Forbidden", 403, 0}, false},
 		{"another's JSON", 400, "application/json", `[1]`, Error{Failed, "the answer is 400 Bad Request", 400, 0}, false},
 		{"a redirect", 302, "text/html", "", Error{Failed, "the answer is 302 Found", 302, 0}, false},
 	} {

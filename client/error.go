@@ -16,11 +16,13 @@ type Code string
 
 // The codes.
 const (
-	NoRule   Code = "NORULE"   // there is no rule of that name
-	BadArg   Code = "BADARG"   // an argument is not what is allowed
-	Denied   Code = "DENIED"   // the token is missing, wrong, or may not do that
-	Overload Code = "OVERLOAD" // there is no room or time for it now
-	Failed   Code = "ERR"      // anything else
+	NoRule    Code = "NORULE"    // there is no rule of that name
+	BadArg    Code = "BADARG"    // an argument is not what is allowed
+	NoAuth    Code = "NOAUTH"    // the request has no token
+	WrongPass Code = "WRONGPASS" // the token is unknown
+	NoPerm    Code = "NOPERM"    // the token's role may not do that
+	Overload  Code = "OVERLOAD"  // there is no room or time for it now
+	Failed    Code = "ERR"       // anything else
 )
 
 // An Error is what a server would not do, and why. Detail is the server's sentence,
@@ -62,8 +64,11 @@ func problem(resp *http.Response) *Error {
 	}
 	if e.Detail == "" {
 		e.Detail = fmt.Sprintf("the answer is %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
-		if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-			e.Code = Denied
+		switch resp.StatusCode {
+		case http.StatusUnauthorized:
+			e.Code = NoAuth
+		case http.StatusForbidden:
+			e.Code = NoPerm
 		}
 	}
 	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {

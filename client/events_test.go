@@ -149,11 +149,11 @@ func TestEventsRefused(t *testing.T) {
 			}
 			return &http.Response{
 				StatusCode: 401, Header: http.Header{"Content-Type": {"application/problem+json"}},
-				Body: io.NopCloser(strings.NewReader(`{"detail":"no token","code":"DENIED"}`)),
+				Body: io.NopCloser(strings.NewReader(`{"detail":"no token","code":"NOAUTH"}`)),
 			}, nil
 		})
 		lines := told(t.Context(), c, 99)
-		if len(lines) != 2 || lines[1] != "error: DENIED no token" {
+		if len(lines) != 2 || lines[1] != "error: NOAUTH no token" {
 			t.Errorf("told %q", lines)
 		}
 		if waited := tr.asked[1].Sub(tr.asked[0]); waited < 30*time.Second {

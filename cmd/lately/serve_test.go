@@ -102,7 +102,7 @@ func TestServeMakesTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := s.dial()
-	if got := c.say("ADD", "hits", "ada"); !strings.HasPrefix(got, "DENIED") {
+	if got := c.say("ADD", "hits", "ada"); !strings.HasPrefix(got, "NOAUTH") {
 		t.Errorf("without a token: %s", got)
 	}
 	for line := range strings.Lines(string(text)) {

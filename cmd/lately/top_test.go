@@ -124,10 +124,10 @@ func TestTopRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := cannedServer(t, nil)
-	denied := cannedServer(t, func(w http.ResponseWriter, _ *http.Request) bool {
+	closed := cannedServer(t, func(w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusUnauthorized)
-		io.WriteString(w, `{"detail":"no token\u001b[2J","code":"DENIED"}`)
+		io.WriteString(w, `{"detail":"no token\u001b[2J","code":"NOAUTH"}`)
 		return true
 	})
 	for _, tt := range []struct {
@@ -144,7 +144,7 @@ func TestTopRefuses(t *testing.T) {
 		{[]string{"--once", "--json"}, exitUsage, "once json"},
 		{nil, exitUsage, "top needs a terminal; allowed without one is --once or --json"},
 		{[]string{"--once", "--addr", "http://127.0.0.1:1"}, exitInput, "http://127.0.0.1:1: no connection: "},
-		{[]string{"--once", "--addr", denied.URL}, exitInput, denied.URL + `: DENIED no token\x1b[2J`},
+		{[]string{"--once", "--addr", closed.URL}, exitInput, closed.URL + `: NOAUTH no token\x1b[2J`},
 		{[]string{"--json", "--addr", s.URL, "--counter", "no\x1b"}, exitInput, `there is no counter "no\x1b"; allowed is requests, paths`},
 	} {
 		code, stdout, stderr := runTop(t, tt.args...)
@@ -281,8 +281,8 @@ func TestTopNoColor(t *testing.T) {
 	}
 }
 
-// TestTopDenied has a server that lets nobody in: the view ends and says why.
-func TestTopDenied(t *testing.T) {
+// TestTopUnauthorized has a server that lets nobody in: the view ends and says why.
+func TestTopUnauthorized(t *testing.T) {
 	s := cannedServer(t, func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(http.StatusUnauthorized)
 		return true
@@ -294,7 +294,7 @@ func TestTopDenied(t *testing.T) {
 	defer c.Close()
 	options := []tea.ProgramOption{tea.WithInput(nil), tea.WithOutput(new(screen)), tea.WithWindowSize(80, 24)}
 	err = topShow(t.Context(), c, topWant{span: time.Minute}, topPaint{}, options...)
-	if failed, ok := errors.AsType[*inputError](err); !ok || !strings.Contains(failed.sentences[0], "DENIED the answer is 401") {
+	if failed, ok := errors.AsType[*inputError](err); !ok || !strings.Contains(failed.sentences[0], "NOAUTH the answer is 401") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

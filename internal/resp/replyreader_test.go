@@ -238,7 +238,7 @@ func TestRandomRepliesAgainstTheReference(t *testing.T) {
 }
 
 func TestValues(t *testing.T) {
-	r := newReplyReader(t, strings.NewReader("-DENIED not you\r\n!9\r\nERR a b c\r\n:7\r\n,2.5\r\n$1\r\nx\r\n=5\r\nmkd:x\r\n_\r\n"))
+	r := newReplyReader(t, strings.NewReader("-NOPERM not you\r\n!9\r\nERR a b c\r\n:7\r\n,2.5\r\n$1\r\nx\r\n=5\r\nmkd:x\r\n_\r\n"))
 	next := func() resp.Value {
 		v, err := r.Next()
 		if err != nil {
@@ -248,7 +248,7 @@ func TestValues(t *testing.T) {
 	}
 	v := next()
 	e, ok := v.Err().(resp.ReplyError)
-	if !ok || e.Code() != "DENIED" || e.Error() != "DENIED not you" || v.Kind != resp.KindError {
+	if !ok || e.Code() != "NOPERM" || e.Error() != "NOPERM not you" || v.Kind != resp.KindError {
 		t.Errorf("error: %v %q", v.Kind, v.Err())
 	}
 	if e, ok = next().Err().(resp.ReplyError); !ok || e.Code() != "ERR" || e.Error() != "ERR a b c" {

@@ -124,7 +124,7 @@ type ReplyError string
 // Error returns the text as the server sent it.
 func (e ReplyError) Error() string { return string(e) }
 
-// Code returns the first word, such as ERR or DENIED.
+// Code returns the first word, such as ERR or NOAUTH.
 func (e ReplyError) Code() string {
 	code, _, _ := strings.Cut(string(e), " ")
 	return code

@@ -102,9 +102,9 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "login":
 		f.login(w, r, token)
 	case token != "" && (cookie == nil || cookie.Value != token):
-		problem(w, 401, "DENIED", "A token is needed.")
+		problem(w, 401, "NOAUTH", "A token is needed.")
 	case r.Method == http.MethodPost && role != "admin":
-		problem(w, 403, "DENIED", "Your role is read; admin is needed.")
+		problem(w, 403, "NOPERM", "Your role is read; admin is needed.")
 	case r.Method == http.MethodPost:
 		f.post(w, r, path)
 	case path == "events":
@@ -118,7 +118,7 @@ func (f *fakeAPI) login(w http.ResponseWriter, r *http.Request, token string) {
 	var in struct{ Token string }
 	json.NewDecoder(r.Body).Decode(&in)
 	if in.Token != token {
-		problem(w, 401, "DENIED", "That is no token.")
+		problem(w, 401, "WRONGPASS", "That is no token.")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: "lately", Value: token, HttpOnly: true, SameSite: http.SameSiteStrictMode, Path: "/"})

@@ -7,11 +7,13 @@ type Code string
 
 // The codes.
 const (
-	NoRule   Code = "NORULE"   // there is no rule of that name
-	BadArg   Code = "BADARG"   // an argument is not what is allowed
-	Denied   Code = "DENIED"   // the caller may not do that
-	Overload Code = "OVERLOAD" // there is no room or time for it now
-	Failed   Code = "ERR"      // anything else
+	NoRule    Code = "NORULE"    // there is no rule of that name
+	BadArg    Code = "BADARG"    // an argument is not what is allowed
+	NoAuth    Code = "NOAUTH"    // the caller has not said who it is
+	WrongPass Code = "WRONGPASS" // the caller's token is unknown
+	NoPerm    Code = "NOPERM"    // the caller's role may not do that
+	Overload  Code = "OVERLOAD"  // there is no room or time for it now
+	Failed    Code = "ERR"       // anything else
 )
 
 // An Error is what an Engine could not do, and why, in words for the one who

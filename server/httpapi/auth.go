@@ -51,11 +51,11 @@ func (s *Server) authorize(c *call) error {
 	}
 	switch {
 	case c.role == access.None:
-		s.denied.Add(1)
-		return errToken
+		s.unauthorized.Add(1)
+		return errNoToken
 	case !c.role.May(c.route.need.role()):
-		s.denied.Add(1)
-		return &engine.Error{Code: engine.Denied, Message: "the role is " + c.role.String() + "; needed is " + c.route.need.role().String()}
+		s.unauthorized.Add(1)
+		return &engine.Error{Code: engine.NoPerm, Message: "the role is " + c.role.String() + "; needed is " + c.route.need.role().String()}
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (s *Server) token(c *call) string {
 func (s *Server) check(c *call, tokens *access.Tokens, token string) error {
 	role, name, ok := tokens.Role(token)
 	if !ok {
-		s.denied.Add(1)
+		s.unauthorized.Add(1)
 		s.rejected.Add(c.peer())
 		return errToken
 	}

@@ -94,15 +94,19 @@ func TestEveryRouteAndRole(t *testing.T) {
 				r.header = http.Header{"X-Lately-Token": {who.token}}
 			}
 			w := ask(s, r)
-			switch denied := strings.Contains(w.Body.String(), `"DENIED"`) && !route.foreign || w.Code == 401; {
+			switch refused := strings.Contains(w.Body.String(), `"NOPERM"`) && !route.foreign || w.Code == 401; {
 			case who.role >= route.need.role():
-				if denied {
+				if refused {
 					t.Errorf("%s %s as %v: %d %s; want it answered", r.method, r.path, who.role, w.Code, w.Body)
 				}
 			case who.role == access.None:
-				wantProblem(t, w, 401, engine.Denied)
+				want := engine.WrongPass
+				if who.token == "" {
+					want = engine.NoAuth
+				}
+				wantProblem(t, w, 401, want)
 			default:
-				wantProblem(t, w, 403, engine.Denied)
+				wantProblem(t, w, 403, engine.NoPerm)
 			}
 		}
 	}
@@ -112,18 +116,21 @@ func TestEveryRouteAndRole(t *testing.T) {
 func TestForwardAuthReadsNoAuthorization(t *testing.T) {
 	all := tokens(t)
 	s := newServer(t, func(c *Config) { c.Tokens = tokensOf(all) })
-	wantProblem(t, ask(s, request{method: "GET", path: "/v1/auth", token: checkToken}), 401, engine.Denied)
+	wantProblem(t, ask(s, request{method: "GET", path: "/v1/auth", token: checkToken}), 401, engine.NoAuth)
 }
 
-// No token and a wrong one are answered alike, byte for byte.
+// All unknown tokens are answered alike, byte for byte, however near they are. No
+// token is answered with another code, as clients of Redis expect it.
 func TestAuthFailuresAreAlike(t *testing.T) {
 	all := tokens(t)
 	s := newServer(t, func(c *Config) { c.Tokens = tokensOf(all) })
-	without := ask(s, request{method: "GET", path: "/v1/status"})
+	wantProblem(t, ask(s, request{method: "GET", path: "/v1/status"}), 401, engine.NoAuth)
+	first := ask(s, request{method: "GET", path: "/v1/status", token: "other"})
+	wantProblem(t, first, 401, engine.WrongPass)
 	for _, token := range []string{"wrong", readToken[:len(readToken)-1], readToken + "x", strings.Repeat("y", 2000)} {
 		w := ask(s, request{method: "GET", path: "/v1/status", token: token})
-		if w.Code != without.Code || w.Body.String() != without.Body.String() || fmt.Sprint(w.Header()) != fmt.Sprint(without.Header()) {
-			t.Errorf("with token %q: %d %v %s; without %d %v %s", token, w.Code, w.Header(), w.Body, without.Code, without.Header(), without.Body)
+		if w.Code != first.Code || w.Body.String() != first.Body.String() || fmt.Sprint(w.Header()) != fmt.Sprint(first.Header()) {
+			t.Errorf("with token %q: %d %v %s; with another %d %v %s", token, w.Code, w.Header(), w.Body, first.Code, first.Header(), first.Body)
 		}
 	}
 }
@@ -136,7 +143,7 @@ func TestGuessesLockNobodyOut(t *testing.T) {
 	s := newServer(t, func(c *Config) { c.Tokens, c.Log = tokensOf(all), slog.New(slog.NewTextHandler(&log, nil)) })
 	for range 1000 {
 		ask(s, request{method: "GET", path: "/v1/status", token: "guess-guess-guess-guess-guess-guess"})
-		wantProblem(t, post(s, "/v1/login", `{"token":"guess-guess-guess-guess-guess-guess"}`), 401, engine.Denied)
+		wantProblem(t, post(s, "/v1/login", `{"token":"guess-guess-guess-guess-guess-guess"}`), 401, engine.WrongPass)
 	}
 	if w := ask(s, request{method: "GET", path: "/v1/status", token: readToken}); w.Code != 200 {
 		t.Errorf("a valid token: %d %s", w.Code, w.Body)
@@ -160,7 +167,7 @@ func TestSession(t *testing.T) {
 	var now atomic.Pointer[access.Tokens]
 	now.Store(all)
 	s := newServer(t, func(c *Config) { c.Tokens = now.Load })
-	wantProblem(t, post(s, "/v1/login", `{"token":"no"}`), 401, engine.Denied)
+	wantProblem(t, post(s, "/v1/login", `{"token":"no"}`), 401, engine.WrongPass)
 	w := post(s, "/v1/login", `{"token":"`+adminToken+`"}`)
 	if w.Code != 200 || w.Body.String() != `{"role":"admin"}`+"\n" {
 		t.Fatalf("login: %d %s", w.Code, w.Body)
@@ -185,22 +192,22 @@ func TestSession(t *testing.T) {
 	}
 	foreign := lift
 	foreign.origin = "https://evil.example"
-	wantProblem(t, ask(s, foreign), 403, engine.Denied)
+	wantProblem(t, ask(s, foreign), 403, engine.NoPerm)
 
 	auth := with(request{method: "GET", path: "/v1/auth"}) // a browser behind the proxy is nobody there
-	wantProblem(t, ask(s, auth), 401, engine.Denied)
+	wantProblem(t, ask(s, auth), 401, engine.NoAuth)
 
 	now.Store(tokens(t)) // the same, read again
 	if w := ask(s, lift); w.Code != 200 {
 		t.Errorf("with the session, under the same tokens: %d %s", w.Code, w.Body)
 	}
 	now.Store(otherTokens(t))
-	wantProblem(t, ask(s, lift), 401, engine.Denied)
+	wantProblem(t, ask(s, lift), 401, engine.NoAuth)
 	now.Store(all)
 	if w := ask(s, with(request{method: "POST", path: "/v1/logout", body: "{}"})); w.Code != 200 || !strings.Contains(w.Header().Get("Set-Cookie"), "Max-Age=0") {
 		t.Errorf("logout: %d %v", w.Code, w.Header())
 	}
-	wantProblem(t, ask(s, lift), 401, engine.Denied)
+	wantProblem(t, ask(s, lift), 401, engine.NoAuth)
 }
 
 // Event times are admin's.
@@ -208,7 +215,7 @@ func TestAtNeedsAdmin(t *testing.T) {
 	all := tokens(t)
 	s := newServer(t, func(c *Config) { c.Tokens = tokensOf(all) })
 	const body = `{"event":{"client":"192.0.2.1","path":"/"},"at":1700000000000}`
-	wantProblem(t, ask(s, request{method: "POST", path: "/v1/check", body: body, token: checkToken}), 403, engine.Denied)
+	wantProblem(t, ask(s, request{method: "POST", path: "/v1/check", body: body, token: checkToken}), 403, engine.NoPerm)
 	if w := ask(s, request{method: "POST", path: "/v1/check", body: body, token: adminToken}); w.Code != 200 {
 		t.Errorf("as admin: %d %s", w.Code, w.Body)
 	}

@@ -172,7 +172,7 @@ func (c *call) check(item *checkItem, peek bool) (d ratelimit.Decision, err erro
 	case peek:
 		return d, badArg("there is at; allowed where an event is counted only")
 	case c.role < access.Admin:
-		return d, &engine.Error{Code: engine.Denied, Message: "at needs the role admin: event times are for replaying a log"}
+		return d, &engine.Error{Code: engine.NoPerm, Message: "at needs the role admin: event times are for replaying a log"}
 	case *item.At < 0 || *item.At > maxAt:
 		return d, badArg("at is %d; allowed is 0 to %d, milliseconds since 1970", *item.At, int64(maxAt))
 	}

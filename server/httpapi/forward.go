@@ -48,7 +48,7 @@ func forwardAuth(c *call) error {
 	}
 	client := c.s.identity.Client(c.r)
 	if client.Source == latelyhttp.FromPeer || client.Source == latelyhttp.Unknown {
-		return &engine.Error{Code: engine.Denied, Message: "forward-auth answers trusted proxies, and " + client.String() + " is none; name it in the setting trusted-proxy"}
+		return &engine.Error{Code: engine.NoPerm, Message: "forward-auth answers trusted proxies, and " + client.String() + " is none; name it in the setting trusted-proxy"}
 	}
 	target, ok := header(c.r, "X-Original-Uri", "X-Forwarded-Uri")
 	method, ok2 := header(c.r, "X-Original-Method", "X-Forwarded-Method")

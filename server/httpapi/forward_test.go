@@ -85,7 +85,7 @@ func TestForwardAuthIdentity(t *testing.T) {
 		}
 	}
 	h := http.Header{"X-Forwarded-For": {"203.0.113.9"}, "X-Original-Uri": {"/"}}
-	wantProblem(t, ask(s, request{method: "GET", path: "/v1/auth", peer: "203.0.113.200:1", header: h}), 403, engine.Denied)
+	wantProblem(t, ask(s, request{method: "GET", path: "/v1/auth", peer: "203.0.113.200:1", header: h}), 403, engine.NoPerm)
 	wantProblem(t, asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.9"), 400, engine.BadArg)
 	wantProblem(t, asProxy(s, "/v1/auth?refuse=200", "X-Original-URI", "/"), 400, engine.BadArg)
 }

@@ -28,7 +28,7 @@ func newListenerSeries() (list []listenerSeries) {
 	count("requests_total", "Commands, or HTTP requests.", func(s *engine.ListenerStats) uint64 { return s.Requests })
 	count("request_errors_total", "Commands and requests that were answered with an error; a decision that refuses is none.", func(s *engine.ListenerStats) uint64 { return s.Errors })
 	count("requests_overloaded_total", "Commands and requests that were answered with the error OVERLOAD.", func(s *engine.ListenerStats) uint64 { return s.Overloaded })
-	count("requests_unauthorized_total", "Commands and requests without the role that they need, or with an unknown token.", func(s *engine.ListenerStats) uint64 { return s.Denied })
+	count("requests_unauthorized_total", "Commands and requests without the role that they need, or with an unknown token.", func(s *engine.ListenerStats) uint64 { return s.Unauthorized })
 	count("request_panics_total", "Commands and requests that ended in a panic.", func(s *engine.ListenerStats) uint64 { return s.Panics })
 	return list
 }

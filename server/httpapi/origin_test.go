@@ -37,12 +37,12 @@ func TestForeignPages(t *testing.T) {
 		}
 		foreign := r
 		foreign.origin = "https://evil.example"
-		wantProblem(t, ask(s, foreign), 403, engine.Denied)
+		wantProblem(t, ask(s, foreign), 403, engine.NoPerm)
 		foreign.origin = "null"
-		wantProblem(t, ask(s, foreign), 403, engine.Denied)
+		wantProblem(t, ask(s, foreign), 403, engine.NoPerm)
 		fetched := r
 		fetched.header = http.Header{"Sec-Fetch-Site": {"cross-site"}}
-		wantProblem(t, ask(s, fetched), 403, engine.Denied)
+		wantProblem(t, ask(s, fetched), 403, engine.NoPerm)
 	}
 	if n := s.engine.Totals(); n != (engine.Totals{Errors: n.Errors}) {
 		t.Errorf("something was counted: %+v", n)

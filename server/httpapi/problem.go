@@ -29,12 +29,13 @@ func (e *apiError) Error() string { return string(e.code) + " " + e.detail }
 
 // The errors that say the same to everyone.
 var (
-	errPanic  = &apiError{status: http.StatusInternalServerError, code: engine.Failed, detail: "the request failed; the server's log says why"}
-	errHost   = &apiError{status: http.StatusMisdirectedRequest, code: engine.Denied, detail: "the Host header is none of this server's names; allowed are localhost, its address, and what the setting host names"}
-	errOrigin = &apiError{status: http.StatusForbidden, code: engine.Denied, detail: "the request comes from a page of another origin; allowed is the console, and programs that are no browsers"}
-	errToken  = &apiError{status: http.StatusUnauthorized, code: engine.Denied, detail: "a valid token is needed: Authorization: Bearer TOKEN, or X-Lately-Token: TOKEN"}
-	errBody   = &apiError{status: http.StatusRequestEntityTooLarge, code: engine.BadArg, detail: "the body is too large; allowed is 1 MiB", closes: true}
-	errSlow   = &apiError{status: http.StatusRequestTimeout, code: engine.BadArg, detail: "the body did not arrive within 5 seconds", closes: true}
+	errPanic   = &apiError{status: http.StatusInternalServerError, code: engine.Failed, detail: "the request failed; the server's log says why"}
+	errHost    = &apiError{status: http.StatusMisdirectedRequest, code: engine.NoPerm, detail: "the Host header is none of this server's names; allowed are localhost, its address, and what the setting host names"}
+	errOrigin  = &apiError{status: http.StatusForbidden, code: engine.NoPerm, detail: "the request comes from a page of another origin; allowed is the console, and programs that are no browsers"}
+	errNoToken = &apiError{status: http.StatusUnauthorized, code: engine.NoAuth, detail: "a token is needed: Authorization: Bearer TOKEN, or X-Lately-Token: TOKEN"}
+	errToken   = &apiError{status: http.StatusUnauthorized, code: engine.WrongPass, detail: "the token is unknown"}
+	errBody    = &apiError{status: http.StatusRequestEntityTooLarge, code: engine.BadArg, detail: "the body is too large; allowed is 1 MiB", closes: true}
+	errSlow    = &apiError{status: http.StatusRequestTimeout, code: engine.BadArg, detail: "the body did not arrive within 5 seconds", closes: true}
 )
 
 func badArg(format string, args ...any) *apiError {
@@ -75,7 +76,9 @@ func statusOf(c engine.Code) int {
 		return http.StatusNotFound
 	case engine.BadArg:
 		return http.StatusBadRequest
-	case engine.Denied:
+	case engine.NoAuth, engine.WrongPass:
+		return http.StatusUnauthorized
+	case engine.NoPerm:
 		return http.StatusForbidden
 	case engine.Overload:
 		return http.StatusServiceUnavailable

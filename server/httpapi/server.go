@@ -50,14 +50,14 @@ type Server struct {
 	drained     chan struct{} // closed when it is told to end
 	drainOnce   sync.Once
 
-	gate     *access.Gate
-	requests atomic.Uint64
-	panics   atomic.Uint64
-	denied   atomic.Uint64
-	cut      atomic.Uint64
-	errors   atomic.Uint64
-	overload atomic.Uint64
-	latency  engine.Latency
+	gate         *access.Gate
+	requests     atomic.Uint64
+	panics       atomic.Uint64
+	unauthorized atomic.Uint64
+	cut          atomic.Uint64
+	errors       atomic.Uint64
+	overload     atomic.Uint64
+	latency      engine.Latency
 }
 
 // New returns a Server of c. The error names the field that cannot be, its value
@@ -160,7 +160,7 @@ func (s *Server) drain() {
 // Stats returns what s has done so far.
 func (s *Server) Stats() engine.ListenerStats {
 	t := engine.ListenerStats{
-		Requests: s.requests.Load(), Errors: s.errors.Load(), Overloaded: s.overload.Load(), Denied: s.denied.Load(), Panics: s.panics.Load(),
+		Requests: s.requests.Load(), Errors: s.errors.Load(), Overloaded: s.overload.Load(), Unauthorized: s.unauthorized.Load(), Panics: s.panics.Load(),
 		Subscribers: int(s.subscribers.Load()), Cut: s.cut.Load(), Latency: s.latency.Count(),
 	}
 	t.Connections, t.Accepted, t.Refused = s.gate.Counts()

@@ -70,7 +70,7 @@ func TestEveryCommandAndRole(t *testing.T) {
 				c.want("AUTH "+token, "+OK")
 			}
 			got := c.do(line)
-			if denied := strings.HasPrefix(got, "-DENIED "); denied == role.May(need) {
+			if refused := strings.HasPrefix(got, "-NOPERM ") || strings.HasPrefix(got, "-NOAUTH "); refused == role.May(need) {
 				t.Errorf("%s as %v answers %s; it needs %v", line, role, got, need)
 			}
 			c.conn.Close()
@@ -90,8 +90,8 @@ func TestEveryCommandAndRole(t *testing.T) {
 	if len(enumeration) != len(s.commands.all) {
 		t.Errorf("%d commands have entries; there are %d", len(enumeration), len(s.commands.all))
 	}
-	if s.Stats().Denied == 0 {
-		t.Error("nothing was counted as denied")
+	if s.Stats().Unauthorized == 0 {
+		t.Error("nothing was counted as unauthorized")
 	}
 }
 
@@ -119,24 +119,24 @@ func TestAuthentication(t *testing.T) {
 	tokens := testTokens(t, "")
 	s := start(t, Config{Tokens: func() *access.Tokens { return tokens }}, false)
 	c := s.dial()
-	c.want("TAKE login a", "-DENIED say who you are: AUTH token")
-	c.want("HELLO 3", "-DENIED say who you are: HELLO 3 AUTH default token")
-	c.want("HELLO 3 AUTH default wrong", "-DENIED the token is not known")
+	c.want("TAKE login a", "-NOAUTH authentication required: AUTH token")
+	c.want("HELLO 3", "-NOAUTH authentication required: HELLO 3 AUTH default token")
+	c.want("HELLO 3 AUTH default wrong", "-WRONGPASS the token is unknown")
 	c.want("HELLO 3 AUTH default "+adminToken, `%["server" "lately"…`)
 	c.want("CLIENT INFO", `"id=1 …`)
 	c.want("TAKE login a", "[1 3 …")
 	c.want("RESET", "+RESET")
-	c.want("TAKE login a", "-DENIED …")
-	c.want("AUTH wrong", "-DENIED the token is not known")
+	c.want("TAKE login a", "-NOAUTH …")
+	c.want("AUTH wrong", "-WRONGPASS the token is unknown")
 	c.want("AUTH any "+checkToken, "+OK")
-	c.want("BAN login a 10m", "-DENIED ban needs the role admin")
-	c.want("CHECK user a AT 1", "-DENIED AT, which is for replaying a log, needs the role admin")
-	c.want("AUTH wrong", "-DENIED the token is not known")
+	c.want("BAN login a 10m", "-NOPERM ban needs the role admin")
+	c.want("CHECK user a AT 1", "-NOPERM AT, which is for replaying a log, needs the role admin")
+	c.want("AUTH wrong", "-WRONGPASS the token is unknown")
 	c.wantEnd() // the third
 
 	c = s.dial()
 	for range 20 { // from the same address
-		c.want("AUTH wrong", "-DENIED the token is not known")
+		c.want("AUTH wrong", "-WRONGPASS the token is unknown")
 		c.want("AUTH "+adminToken, "+OK")
 		c = s.dial()
 	}

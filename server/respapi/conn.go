@@ -234,11 +234,11 @@ func (c *conn) may(cmd *command, withArgs bool) error {
 		need = max(need, cmd.needArgs)
 	}
 	if !c.who.Role.May(need) {
-		c.s.denied.Add(1)
+		c.s.unauthorized.Add(1)
 		if c.who.Role == access.None {
-			return &engine.Error{Code: engine.Denied, Message: "say who you are: AUTH token"}
+			return &engine.Error{Code: engine.NoAuth, Message: "authentication required: AUTH token"}
 		}
-		return deniedTo(cmd.name, need)
+		return needsRole(cmd.name, need)
 	}
 	if c.feed != nil && !cmd.inFeed && c.w.Version() == 2 {
 		return badArg("%s is not for a connection that subscribes, but for HELLO 3; allowed are (P)SUBSCRIBE, (P)UNSUBSCRIBE, PING, RESET and QUIT", cmd.name)
@@ -246,8 +246,8 @@ func (c *conn) may(cmd *command, withArgs bool) error {
 	return nil
 }
 
-func deniedTo(what string, need access.Role) error {
-	return &engine.Error{Code: engine.Denied, Message: what + " needs the role " + need.String()}
+func needsRole(what string, need access.Role) error {
+	return &engine.Error{Code: engine.NoPerm, Message: what + " needs the role " + need.String()}
 }
 
 // refuse answers with an error.

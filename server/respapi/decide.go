@@ -37,8 +37,8 @@ func check(c *conn, args [][]byte) error {
 		return c.judged(&d, err)
 	}
 	if !c.who.Role.May(access.Admin) {
-		c.s.denied.Add(1)
-		return deniedTo("AT, which is for replaying a log,", access.Admin)
+		c.s.unauthorized.Add(1)
+		return needsRole("AT, which is for replaying a log,", access.Admin)
 	}
 	d, err := c.caller.CheckAt(time.UnixMilli(a.at), ev, a.cost)
 	return c.judged(&d, err)

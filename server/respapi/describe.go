@@ -181,8 +181,8 @@ func (s *Server) infoMemory(b *strings.Builder) {
 func (s *Server) infoStats(b *strings.Builder) {
 	t, d := s.Stats(), s.engine.Totals()
 	fmt.Fprintf(b, "loading:0\r\ntotal_connections_received:%d\r\nrejected_connections:%d\r\ntotal_commands_processed:%d\r\n"+
-		"decisions_allowed:%d\r\ndecisions_refused:%d\r\ndecisions_banned:%d\r\ndecisions_unmatched:%d\r\nerrors:%d\r\ndenied:%d\r\nclients_cut:%d\r\npanics:%d\r\n",
-		t.Accepted, t.Refused, t.Requests, d.Allowed, d.Refused, d.Banned, d.Unmatched, d.Errors, t.Denied, t.Cut, t.Panics)
+		"decisions_allowed:%d\r\ndecisions_refused:%d\r\ndecisions_banned:%d\r\ndecisions_unmatched:%d\r\nerrors:%d\r\nrequests_unauthorized:%d\r\nclients_cut:%d\r\npanics:%d\r\n",
+		t.Accepted, t.Refused, t.Requests, d.Allowed, d.Refused, d.Banned, d.Unmatched, d.Errors, t.Unauthorized, t.Cut, t.Panics)
 }
 
 func (s *Server) infoRules(b *strings.Builder) {

@@ -14,7 +14,8 @@
 // waits as told has waited long enough. COMMAND DOCS says what commands there are;
 // they stand in one table, with who may use them.
 //
-// Errors begin with a code word: NORULE, BADARG, DENIED, OVERLOAD or ERR.
+// Errors begin with a code: NORULE, BADARG, OVERLOAD or ERR, and as in Redis NOAUTH
+// (no token yet), WRONGPASS (an unknown token) or NOPERM (the role may not do that).
 //
 // # Keys and durations
 //

@@ -27,16 +27,16 @@ type Server struct {
 	commands index
 	started  time.Time
 
-	gate        *access.Gate
-	ids         atomic.Int64
-	subscribers atomic.Int64
-	ended       atomic.Uint64 // commands of connections that are closed
-	denied      atomic.Uint64
-	panics      atomic.Uint64
-	cut         atomic.Uint64
-	errors      atomic.Uint64
-	overloaded  atomic.Uint64
-	latency     engine.Latency
+	gate         *access.Gate
+	ids          atomic.Int64
+	subscribers  atomic.Int64
+	ended        atomic.Uint64 // commands of connections that are closed
+	unauthorized atomic.Uint64
+	panics       atomic.Uint64
+	cut          atomic.Uint64
+	errors       atomic.Uint64
+	overloaded   atomic.Uint64
+	latency      engine.Latency
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -155,7 +155,7 @@ func (s *Server) welcome(raw net.Conn, p *patrol) {
 // Stats returns what s has done so far.
 func (s *Server) Stats() engine.ListenerStats {
 	t := engine.ListenerStats{
-		Requests: s.ended.Load(), Errors: s.errors.Load(), Overloaded: s.overloaded.Load(), Denied: s.denied.Load(), Panics: s.panics.Load(),
+		Requests: s.ended.Load(), Errors: s.errors.Load(), Overloaded: s.overloaded.Load(), Unauthorized: s.unauthorized.Load(), Panics: s.panics.Load(),
 		Subscribers: int(s.subscribers.Load()), Cut: s.cut.Load(), Latency: s.latency.Count(),
 	}
 	t.Connections, t.Accepted, t.Refused = s.gate.Counts()

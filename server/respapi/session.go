@@ -30,8 +30,8 @@ func hello(c *conn, args [][]byte) error {
 		}
 	}
 	if c.who.Role == access.None {
-		c.s.denied.Add(1)
-		return &engine.Error{Code: engine.Denied, Message: "say who you are: HELLO 3 AUTH default token"}
+		c.s.unauthorized.Add(1)
+		return &engine.Error{Code: engine.NoAuth, Message: "authentication required: HELLO 3 AUTH default token"}
 	}
 	if h.named {
 		c.tell(func(l *label) { l.name = string(h.name) })
@@ -101,12 +101,12 @@ func (c *conn) authenticate(token []byte) error {
 		c.become(access.Identity{Role: role, Name: name})
 		return nil
 	}
-	c.s.denied.Add(1)
+	c.s.unauthorized.Add(1)
 	c.s.rejected.Add(c.peer)
 	if c.logins++; c.logins >= maxLogins {
 		c.over = true
 	}
-	return &engine.Error{Code: engine.Denied, Message: "the token is not known"}
+	return &engine.Error{Code: engine.WrongPass, Message: "the token is unknown"}
 }
 
 func ping(c *conn, args [][]byte) error {
