@@ -222,7 +222,8 @@ func TestCalls(t *testing.T) {
 		},
 		{
 			"status", `{"version":"v1","started":"2026-01-02T03:04:05Z","uptime_s":60,"totals":{"allowed":1},"memory":{"budget":-1,"bytes":2,"reserved":5,"counter_bytes":3,"heap":4},` +
-				`"bans":{"held":1,"remembered":2,"refused":3},"subscribers":5,"rules":{"file":"f","since":"2026-01-02T03:04:05Z","reloads":6,"error":null},"role":"read"}`,
+				`"bans":{"held":1,"remembered":2,"refused":3},"subscribers":5,"rules":{"file":"f","since":"2026-01-02T03:04:05Z","reloads":6,"error":null},` +
+				`"storage":{"journal_error":"no space","journal_failures":7,"snapshot_error":null,"snapshot_failures":8,"missing_bans":9},"role":"read"}`,
 			"GET", "/v1/status", "",
 			func(ctx context.Context, c *Client) (result, error) {
 				s, err := c.Status(ctx)
@@ -235,6 +236,7 @@ func TestCalls(t *testing.T) {
 				BanTotals{1, 2, 3},
 				5,
 				RulesStatus{"f", at, 6, ""},
+				StorageStatus{"no space", 7, "", 8, 9},
 				"read",
 			}},
 		},

@@ -38,6 +38,7 @@ type Status struct {
 	Bans        BanTotals
 	Subscribers int
 	Rules       RulesStatus
+	Storage     StorageStatus
 	Role        string // what the Client's token may do: read, check or admin
 }
 
@@ -65,26 +66,37 @@ type RulesStatus struct {
 	Error   string    `json:"error"` // why the last reload failed; "" if it did not
 }
 
+// A StorageStatus is how writing to a server's data directory goes. It is zero for a
+// server without one.
+type StorageStatus struct {
+	JournalError     string `json:"journal_error"`     // why the ban journal cannot be written; "" if it can
+	JournalFailures  uint64 `json:"journal_failures"`  // failed attempts
+	SnapshotError    string `json:"snapshot_error"`    // why the last snapshot could not be written; "" if it could
+	SnapshotFailures uint64 `json:"snapshot_failures"` // failed attempts
+	MissingBans      uint64 `json:"missing_bans"`      // changes of bans that are not on disk at all
+}
+
 // UnmarshalJSON reads a status as servers write it.
 func (s *Status) UnmarshalJSON(b []byte) error {
 	var wire struct {
-		Version     string      `json:"version"`
-		Started     time.Time   `json:"started"`
-		Uptime      float64     `json:"uptime_s"`
-		EventTime   bool        `json:"event_time"`
-		Totals      Totals      `json:"totals"`
-		Memory      Memory      `json:"memory"`
-		Bans        BanTotals   `json:"bans"`
-		Subscribers int         `json:"subscribers"`
-		Rules       RulesStatus `json:"rules"`
-		Role        string      `json:"role"`
+		Version     string        `json:"version"`
+		Started     time.Time     `json:"started"`
+		Uptime      float64       `json:"uptime_s"`
+		EventTime   bool          `json:"event_time"`
+		Totals      Totals        `json:"totals"`
+		Memory      Memory        `json:"memory"`
+		Bans        BanTotals     `json:"bans"`
+		Subscribers int           `json:"subscribers"`
+		Rules       RulesStatus   `json:"rules"`
+		Storage     StorageStatus `json:"storage"`
+		Role        string        `json:"role"`
 	}
 	if err := json.Unmarshal(b, &wire); err != nil {
 		return err
 	}
 	*s = Status{
 		wire.Version, wire.Started, time.Duration(wire.Uptime) * time.Second, wire.EventTime, wire.Totals,
-		wire.Memory, wire.Bans, wire.Subscribers, wire.Rules, wire.Role,
+		wire.Memory, wire.Bans, wire.Subscribers, wire.Rules, wire.Storage, wire.Role,
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,9 +22,15 @@ import (
 // URL of its HTTP listener.
 func started(t *testing.T, c Config) (s *Server, url string) {
 	t.Helper()
+	return startedWith(t, c, nil)
+}
+
+// startedWith is started with a log.
+func startedWith(t *testing.T, c Config, log *slog.Logger) (s *Server, url string) {
+	t.Helper()
 	set(&c.RESP, "127.0.0.1:0")
 	set(&c.HTTP, "127.0.0.1:0")
-	s, err := New(c, "test", nil)
+	s, err := New(c, "test", log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,8 @@ type Server struct {
 
 	reloading sync.Mutex
 	saving    sync.Mutex
+	saveNow   chan struct{} // a snapshot is wanted before its time
+	storage   storage
 
 	resp listener
 	http listener
@@ -64,7 +66,7 @@ func New(c Config, version string, log *slog.Logger) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{config: c, version: version, log: log}
+	s := &Server{config: c, version: version, log: log, saveNow: make(chan struct{}, 1), storage: storage{log: log}}
 	if err := s.start(); err != nil {
 		s.close()
 		return nil, err
@@ -215,7 +217,7 @@ func (s *Server) listen() error {
 	if c.HTTP != Off {
 		h, err := httpapi.New(httpapi.Config{
 			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Log: s.log, Reload: s.Reload, Version: s.version,
-			RulesText: s.rulesText, SnapshotAge: s.snapshotAge, RESP: respStats, TrustedProxies: c.TrustedProxies, Hosts: c.Hosts,
+			RulesText: s.rulesText, SnapshotAge: s.snapshotAge, Storage: s.storageState, Ready: s.ready, RESP: respStats, TrustedProxies: c.TrustedProxies, Hosts: c.Hosts,
 			TLS: s.tls(), Bounds: c.Bounds,
 		})
 		if err != nil {

@@ -35,6 +35,7 @@ func (s *Server) restore() error {
 	for _, problem := range lines.Problems {
 		s.log.Error("ban journal", "error", problem)
 	}
+	dir.Journal().Notify(s.journalChanged)
 	s.engine.Journal(dir.Journal())
 	written := "none"
 	if !info.Written.IsZero() {
@@ -46,19 +47,27 @@ func (s *Server) restore() error {
 	return nil
 }
 
-// keepSaving writes a snapshot every so often, until ctx is done.
+// retrySnapshot is how long after a snapshot that failed the next one is tried, if
+// snapshots are not written more often.
+const retrySnapshot = 5 * time.Second
+
+// keepSaving writes a snapshot every so often, and when one is wanted, until ctx is
+// done.
 func (s *Server) keepSaving(ctx context.Context) {
-	tick := time.NewTicker(s.config.SnapshotEvery)
-	defer tick.Stop()
+	timer := time.NewTimer(s.config.SnapshotEvery)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-timer.C:
+		case <-s.saveNow:
 		}
-		if err := s.save(); err != nil {
-			s.log.Error("no snapshot; the one before stays", "error", err)
+		next := s.config.SnapshotEvery
+		if s.save() != nil { // it is in the log
+			next = min(next, retrySnapshot)
 		}
+		timer.Reset(next)
 	}
 }
 
@@ -66,11 +75,16 @@ func (s *Server) keepSaving(ctx context.Context) {
 func (s *Server) save() error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
+	missing := s.dir.Journal().Stats().Missing
 	err := s.dir.WriteSnapshot(func(w *journal.SnapshotWriter) error {
 		return s.engine.Save(w.Add)
 	})
+	s.storage.note(&s.storage.snapshots, snapshots, err)
 	if err != nil {
 		return fmt.Errorf("snapshot: %w", err)
+	}
+	if missing > 0 {
+		s.log.Warn("the ban journal had no room for changes of bans; the snapshot has them now", "changes", missing)
 	}
 	s.saved.Store(time.Now().UnixNano())
 	return nil

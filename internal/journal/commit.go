@@ -68,9 +68,17 @@ func (j *Journal) commit() error {
 			j.spare = b.bytes[:0]
 		}
 	}
+	var notify func(error)
+	if (err == nil) != (j.stats.Failing == nil) {
+		notify = j.notify
+	}
+	j.stats.Failing = err
 	j.mu.Unlock()
 	b.err = err
 	close(b.done)
+	if notify != nil {
+		notify(err)
+	}
 	return err
 }
 

@@ -48,7 +48,8 @@ type Journal struct {
 	number  uint64        // highest that a file has had
 	spare   []byte        // for the next batch
 	stats   Stats
-	err     error // the last one
+	err     error       // the last one
+	notify  func(error) // or nil
 
 	// Of the committer only.
 	current   file // nil when the next commit begins a file
@@ -73,6 +74,8 @@ type Stats struct {
 	Syncs    uint64 // commits that succeeded
 	Failures uint64 // commits that did not
 	Waiting  int    // bytes that are taken and not on disk
+	Failing  error  // of the last commit; nil if it succeeded
+	Missing  uint64 // records that were not taken for ErrFull since the last snapshot
 }
 
 func newJournal(l layer, path string, next, number uint64, files []journalFile) *Journal {
@@ -118,6 +121,7 @@ func (j *Journal) AppendAsync(record []byte) (Pending, error) {
 	case j.closed:
 		return Pending{}, ErrClosed
 	case j.waiting+size > maxWaiting:
+		j.stats.Missing++
 		return Pending{}, ErrFull
 	}
 	b := j.open
@@ -171,6 +175,15 @@ func (j *Journal) Err() error {
 	return j.err
 }
 
+// Notify has f called with the error when a commit fails after one that succeeded,
+// and with nil when one succeeds again. f runs on the goroutine that writes: it must
+// not wait for the journal. Call it before the first record.
+func (j *Journal) Notify(f func(error)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.notify = f
+}
+
 // Stats returns what j has done so far.
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
@@ -181,12 +194,19 @@ func (j *Journal) Stats() Stats {
 }
 
 // rotate has the next commit begin a file, and returns the number of the last
-// record that was taken. It waits for nothing.
-func (j *Journal) rotate() (covered uint64) {
+// record that was taken, and how many were not. It waits for nothing.
+func (j *Journal) rotate() (covered, missing uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.rotated = true
-	return j.next - 1
+	return j.next - 1, j.stats.Missing
+}
+
+// found notes that a snapshot has the changes of so many records that are missing.
+func (j *Journal) found(missing uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.stats.Missing -= missing
 }
 
 // forget removes the files that have no record after covered, but never the

@@ -183,6 +183,57 @@ func TestFailedSync(t *testing.T) {
 	})
 }
 
+// TestNotify has the disk fail and recover twice: each change is told once, and what
+// the journal had no room for is missing until a snapshot has it.
+func TestNotify(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := newMemLayer()
+		s := mustBegin(t, disk)
+		j := s.dir.Journal()
+		var told []error
+		j.Notify(func(err error) { told = append(told, err) })
+		fail := func(err error) {
+			disk.mu.Lock()
+			defer disk.mu.Unlock()
+			disk.fault = func(op, _ string, _ int) error {
+				if op == "open" || op == "read" {
+					return nil
+				}
+				return err
+			}
+		}
+		for round := range 2 {
+			fail(syscall.ENOSPC)
+			for range 20 {
+				_, _ = j.AppendAsync(make([]byte, MaxRecord))
+			}
+			time.Sleep(10 * time.Second)
+			if n := len(told); n != 2*round+1 || !errors.Is(told[n-1], syscall.ENOSPC) {
+				t.Fatalf("round %d: told %v", round, told)
+			}
+			if s := j.Stats(); !errors.Is(s.Failing, syscall.ENOSPC) || s.Failures < 9 || s.Missing != 5 {
+				t.Errorf("round %d: %+v", round, s)
+			}
+			s.snapshot()
+			if s := j.Stats(); s.Missing != 5 {
+				t.Errorf("round %d: %d are missing after a snapshot that failed", round, s.Missing)
+			}
+			fail(nil)
+			time.Sleep(10 * time.Second)
+			if n := len(told); n != 2*round+2 || told[n-1] != nil {
+				t.Fatalf("round %d: told %v", round, told)
+			}
+			s.snapshot()
+			if s := j.Stats(); s.Failing != nil || s.Missing != 0 || s.Waiting != 0 {
+				t.Errorf("round %d: %+v", round, s)
+			}
+		}
+		if err := s.dir.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestFailingDiskIsNotFilled has every sync fail for a while: no file of these
 // attempts stays, and all is there once the disk is well.
 func TestFailingDiskIsNotFilled(t *testing.T) {

@@ -108,10 +108,12 @@ func (d *Dir) WriteSnapshot(fill func(*SnapshotWriter) error) error {
 		return ErrUnread
 	}
 	d.generation++ // never used twice, whatever happens
-	h := newSnapshotHeader(d.generation, d.journal.rotate())
+	covered, missing := d.journal.rotate()
+	h := newSnapshotHeader(d.generation, covered)
 	if err := d.store(h, fill); err != nil {
 		return d.wrap(snapshotName(h.generation), err)
 	}
+	d.journal.found(missing)
 	d.snapshots = append(d.snapshots, h)
 	d.tidy()
 	d.forgetBad()

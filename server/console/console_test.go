@@ -66,6 +66,10 @@ func testOverview(t *testing.T, b *browser) {
 	f.tell("rules", object{"type": "rules", "time": now})
 	p.wait(`document.querySelector('.health').textContent === 'Last reload failed' && document.querySelector('.why').textContent.includes('12:5')`)
 
+	f.set(func() { f.disk = "journal-00000003: no space left on device" })
+	f.tell("rules", object{"type": "rules", "time": now})
+	p.wait(`[...document.querySelectorAll('.health.bad:not([hidden])')].some(e => e.textContent === 'Bans are not written to disk' && e.nextSibling.textContent.includes('no space left'))`)
+
 	for i := range 7 {
 		p.click(fmt.Sprintf(".choice button:nth-child(%d)", i+1))
 		p.wait(`document.querySelectorAll('.scale path')[0].getAttribute('d').length > 20`)

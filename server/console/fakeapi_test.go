@@ -29,6 +29,7 @@ type fakeAPI struct {
 	away   bool   // every answer is 503
 	short  bool   // every list of bans is cut off
 	broken string // why the rules file was not taken
+	disk   string // why the ban journal cannot be written
 	bans   []ban
 	posts  []string  // path and body of each POST
 	hold   chan bool // if not nil, a list of bans or top keys waits for it
@@ -209,7 +210,12 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 		if f.broken != "" {
 			broken = f.broken
 		}
+		var disk any
+		if f.disk != "" {
+			disk = f.disk
+		}
 		answer(w, object{
+			"storage": object{"journal_error": disk, "journal_failures": 0, "snapshot_error": nil, "snapshot_failures": 0, "missing_bans": 0},
 			"version": "v0.5.0", "started": f.began, "uptime_s": int(now.Sub(f.began).Seconds()), "event_time": false,
 			"totals": f.totals(now), "memory": object{"budget": 256 << 20, "bytes": 91_400_000, "counter_bytes": 38_200_000, "heap": 151_000_000},
 			"bans": object{"held": len(f.bans), "remembered": 1904, "refused": 0}, "subscribers": 3, "role": role,

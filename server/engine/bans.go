@@ -34,17 +34,20 @@ func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source 
 		return r, err
 	}
 	pending, err := e.ban(l, &r)
-	if err != nil {
+	if err == nil {
+		err = pending.Wait()
+	}
+	if _, ok := errors.AsType[*Error](err); ok {
 		return r, err
 	}
-	if err := pending.Wait(); err != nil {
+	if err != nil {
 		return r, errorf(Failed, "the ban holds, but is not known to be on disk and may not survive a restart: %v", err)
 	}
 	return r, nil
 }
 
 // ban adds r, with its line on the way to the journal. Bans change in the order of
-// their lines.
+// their lines. If the line cannot be written, the ban holds nevertheless.
 func (e *Engine) ban(l *ratelimit.Limiter, r *ratelimit.BanRecord) (journal.Pending, error) {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
@@ -78,11 +81,14 @@ func (e *Engine) Lift(rule string, key []string) (bool, error) {
 	if !ok && err == nil && !slices.Equal(key, r.Key) {
 		ok, pending, err = e.lift(&r)
 	}
-	if !ok || err != nil {
-		return ok, err
+	if !ok {
+		return false, err
 	}
-	if err := pending.Wait(); err != nil {
-		return true, errorf(Failed, "the ban is lifted, but that is not known to be on disk and may not survive a restart: %v", err)
+	if err == nil {
+		err = pending.Wait()
+	}
+	if err != nil {
+		return true, errorf(Failed, "the ban is ended, but that is not known to be on disk and may not survive a restart: %v", err)
 	}
 	return true, nil
 }
@@ -138,11 +144,7 @@ func (e *Engine) write(line banLine) (journal.Pending, error) {
 	if err != nil {
 		return journal.Pending{}, err
 	}
-	pending, err := e.journal.AppendAsync(b)
-	if err != nil {
-		return pending, errorf(Failed, "the ban is changed, but that could not be written down: %v", err)
-	}
-	return pending, nil
+	return e.journal.AppendAsync(b)
 }
 
 // banned is told of each ban that a rule begins. It is written down within a
@@ -150,8 +152,30 @@ func (e *Engine) write(line banLine) (journal.Pending, error) {
 func (e *Engine) banned(r ratelimit.BanRecord) {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
-	if _, err := e.write(banLine{Ban: &r}); err != nil {
-		e.log.Error("a ban was not written down", "rule", r.Rule, "error", err)
+	if !e.stillHeld(&r) {
+		return
+	}
+	if _, err := e.write(banLine{Ban: &r}); err != nil && !errors.Is(err, journal.ErrFull) { // which the journal counts
+		e.log.Error("a ban was not written to the journal", "rule", r.Rule, "error", err)
 	}
 	e.hub.publish(Event{Type: Banned, Time: r.Since, Ban: &r})
+}
+
+// stillHeld reports whether the ban r, which a rule has begun, has not been ended by
+// hand before e.banMu was taken: its record would be written behind that of its end.
+// It makes r the ban as it is now.
+//
+// REQUIRES: e.banMu.
+func (e *Engine) stillHeld(r *ratelimit.BanRecord) bool {
+	if e.clock.Load() == eventTime { // no ban is ended by hand there, see asLive
+		return true
+	}
+	held, ok, err := e.limiter.Load().BanOf(r.Rule, r.Key...)
+	if err != nil { // the key is a digest of one that is too long to be kept
+		return true
+	}
+	if ok {
+		*r = held
+	}
+	return ok
 }

@@ -53,6 +53,10 @@ type Config struct {
 	// that there is none.
 	RESP func() engine.ListenerStats
 
+	// Storage returns how writing to the data directory goes; nil means that
+	// there is none.
+	Storage func() Storage
+
 	// Version is the server's version, for the status; "" means "devel".
 	Version string
 

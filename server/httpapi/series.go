@@ -14,13 +14,14 @@ type figures struct {
 	keys        int
 	bytes       int64
 	refused     uint64
+	storage     Storage
 	snapshotAge float64
 	hasSnapshot bool
 }
 
 func (s *Server) figures() *figures {
 	f := &figures{
-		status: s.engine.Status(), rejected: s.config.Rejected.Total(),
+		status: s.engine.Status(), rejected: s.config.Rejected.Total(), storage: s.storage(),
 		listeners: map[string]engine.ListenerStats{"http": s.Stats()},
 	}
 	if s.config.RESP != nil {
@@ -80,5 +81,19 @@ func newSeries(version string) (list []series) {
 		func(f *figures) (float64, bool) { return f.snapshotAge, f.hasSnapshot })
 
 	count("logins_rejected_total", "Logins with an unknown token, of all listeners.", nil, func(f *figures) uint64 { return f.rejected })
+	count("journal_failures_total", "Failed attempts to write the ban journal.", nil, func(f *figures) uint64 { return f.storage.Journal.Failures })
+	count("snapshot_failures_total", "Failed attempts to write a snapshot.", nil, func(f *figures) uint64 { return f.storage.Snapshots.Failures })
+	gauge("journal_failing", "1 while the ban journal cannot be written, else 0.", func(f *figures) float64 { return failing(f.storage.Journal) })
+	gauge("snapshot_failing", "1 if the last snapshot could not be written, else 0.", func(f *figures) float64 { return failing(f.storage.Snapshots) })
+	gauge("journal_missing_bans", "Changes of bans that are neither in the journal nor in a snapshot.", func(f *figures) float64 { return float64(f.storage.Missing) })
+
 	return list
+}
+
+// failing returns 1 if the last attempt to write failed, else 0.
+func failing(w Writes) float64 {
+	if w.Failing != nil {
+		return 1
+	}
+	return 0
 }

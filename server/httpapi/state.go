@@ -121,6 +121,7 @@ type status struct {
 	Bans        banCounts     `json:"bans"`
 	Subscribers int           `json:"subscribers"`
 	Rules       rulesState    `json:"rules"`
+	Storage     storageState  `json:"storage"`
 	Role        string        `json:"role" doc:"of the one who asks"`
 }
 
@@ -156,6 +157,7 @@ func about(c *call) error {
 		Bans:        banCounts{s.Limits.Bans, s.Limits.Remembered, s.Limits.BansRefused},
 		Subscribers: s.Subscribers,
 		Rules:       rulesState{s.RulesFile, s.RulesSince.UTC(), s.Reloads, errorText(s.RulesError)},
+		Storage:     c.s.storageState(),
 		Role:        c.role.String(),
 	}
 	for i := range c.s.engine.Counters() {

@@ -205,6 +205,8 @@ function rail(signal) {
   const health = h('p', { class: 'health' });
   const why = h('p', { class: 'why' });
   const rules = facts({ file: 'File', since: 'In force for', reloads: 'Reloads' });
+  const disk = h('p', { class: 'health bad', hidden: true });
+  const cause = h('p', { class: 'why', hidden: true });
   const server = facts({ held: 'Bans that hold', remembered: 'Bans remembered', full: 'Bans without room', subscribers: 'Subscribers', clock: 'Clock', up: 'Up for', version: 'Version' });
   const show = () => {
     const s = live.status;
@@ -229,6 +231,10 @@ function rail(signal) {
     server.set('clock', s.event_time ? 'of events' : 'live');
     server.set('subscribers', count(s.subscribers));
     server.set('version', s.version);
+    const broken = s.storage?.journal_error || s.storage?.snapshot_error;
+    disk.hidden = cause.hidden = !broken;
+    setText(disk, s.storage?.journal_error ? 'Bans are not written to disk' : 'Snapshots are not written to disk');
+    setText(cause, broken ? `${broken}. Decisions go on; what changes now may not survive a restart.` : '');
   };
   on('status second', signal, show);
   poll(4000, signal, async () => {
@@ -237,5 +243,5 @@ function rail(signal) {
   });
   show();
   return h('div', { class: 'rail' },
-    panel('Memory', 'memory', meter, used, memory.node), panel('Rules file', 'rulesfile', health, why, rules.node), panel('Server', 'server', server.node));
+    panel('Memory', 'memory', meter, used, memory.node), panel('Rules file', 'rulesfile', health, why, rules.node), panel('Server', 'server', disk, cause, server.node));
 }

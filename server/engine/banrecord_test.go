@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/journal"
+	"github.com/lately-go/lately/rules"
+)
+
+// A ban that is ended by hand before its record was written is not written behind that
+// of its end: after a restart it would hold again.
+func TestUnbanBeforeTheRecord(t *testing.T) {
+	file, err := rules.Parse("rules.yaml", []byte("version: 1\nbans: [{name: flood, key: user, after: 2 hits in 1m, for: 1h}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func() *Engine {
+		e, err := New(Config{Rules: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(e.Close)
+		return e
+	}
+	path := t.TempDir()
+	dir, err := journal.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := start()
+	c := e.Caller()
+	begin := func(user string) {
+		for range 3 {
+			ev := c.Event()
+			ev.SetNamedString("user", user)
+			if _, err := c.Check(ev, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	begin("eve") // without a journal: OnBan has yet to come to the lock
+	begin("mallory")
+	late := map[string]bool{}
+	for r := range e.Bans() {
+		late[r.Key[0]] = true
+	}
+	if !late["eve"] || !late["mallory"] {
+		t.Fatal(late)
+	}
+	e.Journal(dir.Journal())
+	sub := e.Subscribe()
+	defer sub.Close()
+	for r := range e.Bans() {
+		if r.Key[0] == "eve" {
+			if ok, err := e.Lift("flood", r.Key); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+		}
+		e.banned(r)
+	}
+	if err := dir.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if dir, err = journal.Open(path); err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	after := start()
+	if _, err := dir.ReadJournal(after.Restorer().Ban); err != nil {
+		t.Fatal(err)
+	}
+	for user, want := range map[string]bool{"eve": false, "mallory": true} {
+		if r, held, err := after.limiter.Load().BanOf("flood", user); held != want || err != nil || held && time.Until(r.Until) < 50*time.Minute {
+			t.Errorf("%s: %+v, %v, %v; want %v", user, r, held, err, want)
+		}
+	}
+}

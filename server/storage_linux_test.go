@@ -1,0 +1,74 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// On a disk that is really full, all bans that rules begin hold, /readyz says that
+// there is no space, and when there is some again they are on disk, those included
+// for which the journal had no room in memory.
+func TestFullDisk(t *testing.T) {
+	disk := t.TempDir()
+	if err := syscall.Mount("none", disk, "tmpfs", 0, "size=4m"); err != nil {
+		t.Skipf("SKIP a full disk: there is no right to mount one: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	c := deployed(t)
+	rules := "version: 1\nbans: [{name: flood, key: user, after: 1 hits in 1m, for: 1h}]\n"
+	if err := os.WriteFile(c.RulesFile, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Data = filepath.Join(disk, "data")
+	var log safeBuffer
+	s, url := startedWith(t, c, slog.New(slog.NewTextHandler(&log, nil)))
+	stuff := filepath.Join(disk, "stuff")
+	_ = os.WriteFile(stuff, make([]byte, 8<<20), 0o600) // until the disk is full
+	const many = 20_000                                 // of some 1,000 bytes each: more than the journal keeps waiting
+	pad := strings.Repeat("x", 900)
+	caller := s.Engine().Caller()
+	for i := range many {
+		for range 2 {
+			ev := caller.Event()
+			ev.SetNamedString("user", fmt.Sprint(pad, i))
+			if _, err := caller.Check(ev, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	eventually(t, "/readyz says why not", func() bool {
+		code, text := got(t, url+"/readyz")
+		return code == 503 && strings.Contains(text, "no space left on device") && strings.Contains(text, "bans are not on disk")
+	})
+	if err := os.Remove(stuff); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("none", disk, "tmpfs", syscall.MS_REMOUNT, "size=256m"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "/readyz says yes", func() bool { code, _ := got(t, url+"/readyz"); return code == 200 })
+	if !strings.Contains(log.String(), "the snapshot has them now") {
+		t.Errorf("the log does not say that a snapshot has what the journal had not:\n%s", log.String())
+	}
+	c.Data = copied(t, c.Data)
+	again, _ := started(t, c)
+	held := 0
+	for r, err := range again.Engine().Bans() {
+		if err == nil && time.Until(r.Until) > 50*time.Minute {
+			held++
+		}
+	}
+	if held != many {
+		t.Errorf("%d of %d bans have survived", held, many)
+	}
+}

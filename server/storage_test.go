@@ -1,0 +1,166 @@
+//go:build unix
+
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A safeBuffer is a buffer for several goroutines.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(b)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// got returns the body of a page, and its status.
+func got(t *testing.T, url string) (int, string) {
+	t.Helper()
+	answer, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+// eventually waits until ok returns true.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 2000 {
+		if ok() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("%s has not come about", what)
+}
+
+// occupied makes folders of the names that the server writes next, which it cannot
+// replace, and returns how to remove them: a disk that fails, for any user.
+func occupied(t *testing.T, dir string) (free func()) {
+	t.Helper()
+	var paths []string
+	for n := range 200 {
+		paths = append(paths, filepath.Join(dir, fmt.Sprintf("journal-%08d", n+1)))
+	}
+	for _, path := range append(paths, filepath.Join(dir, "snapshot.tmp")) {
+		if err := os.MkdirAll(filepath.Join(path, "full"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		for _, path := range append(paths, filepath.Join(dir, "snapshot.tmp")) {
+			if err := os.RemoveAll(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// While the data directory cannot be written, a ban that a rule begins holds, and the
+// log, the metrics, /readyz and the status say that it may not survive. When it can be
+// written again, that is said, too, and the ban is on disk.
+func TestDiskFails(t *testing.T) {
+	c := deployed(t)
+	c.Data = t.TempDir()
+	c.SnapshotEvery = time.Second
+	var log safeBuffer
+	s, url := startedWith(t, c, slog.New(slog.NewTextHandler(&log, nil)))
+	if code, text := got(t, url+"/readyz"); code != 200 {
+		t.Fatalf("/readyz: %d %s", code, text)
+	}
+	free := occupied(t, c.Data)
+	caller := s.Engine().Caller()
+	for range 5 {
+		ev := caller.Event()
+		ev.SetNamedString("client", "192.0.2.1")
+		if _, err := caller.Check(ev, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wants := []string{`ban journal: cannot be written since 20`, `snapshots: cannot be written since 20`, "file exists"}
+	eventually(t, "/readyz says no", func() bool {
+		code, text := got(t, url+"/readyz")
+		for _, want := range wants {
+			if code != 503 || !strings.Contains(text, want) || strings.Contains(text, c.Data) {
+				return false
+			}
+		}
+		return true
+	})
+	eventually(t, "failures of both kinds", func() bool {
+		_, text := got(t, url+"/metrics")
+		return regexp.MustCompile(`(?m)^lately_journal_failures_total [2-9]`).MatchString(text) &&
+			regexp.MustCompile(`(?m)^lately_snapshot_failures_total [2-9]`).MatchString(text) &&
+			strings.Contains(text, "\nlately_journal_failing 1\n") && strings.Contains(text, "\nlately_snapshot_failing 1\n")
+	})
+	var status struct {
+		Storage struct {
+			Journal  string `json:"journal_error"`
+			Snapshot string `json:"snapshot_error"`
+		}
+	}
+	if _, text := got(t, url+"/v1/status"); json.Unmarshal([]byte(text), &status) != nil || !strings.Contains(status.Storage.Journal, c.Data) || !strings.Contains(status.Storage.Snapshot, c.Data) {
+		t.Errorf("the status says %s", text)
+	}
+	for file, want := range map[string]int{"ban journal": 1, "snapshots": 1} {
+		if n := len(regexp.MustCompile(`level=ERROR msg="writing to the data directory fails.*file="?`+file+`"? error=`).FindAllString(log.String(), -1)); n != want {
+			t.Errorf("the log says %d times that writing %s fails; want %d:\n%s", n, file, want, log.String())
+		}
+	}
+
+	free()
+	eventually(t, "/readyz says yes", func() bool { code, _ := got(t, url+"/readyz"); return code == 200 })
+	if _, text := got(t, url+"/metrics"); !strings.Contains(text, "\nlately_journal_failing 0\n") || !strings.Contains(text, "\nlately_snapshot_failing 0\n") {
+		t.Error("the metrics still say that writing fails")
+	}
+	for _, file := range []string{"ban journal", "snapshots"} {
+		if !regexp.MustCompile(`level=INFO msg="writing to the data directory works again" file="?` + file).MatchString(log.String()) {
+			t.Errorf("the log does not say that writing %s works again:\n%s", file, log.String())
+		}
+	}
+	after := copied(t, c.Data) // as after a kill
+	c.Data = after
+	again, _ := started(t, c)
+	if _, held, err := again.Engine().Limiter().BanOf("per-client", "192.0.2.1"); !held || err != nil {
+		t.Errorf("the ban has not survived: %v", err)
+	}
+}
+
+// copied returns a copy of a directory as it is now.
+func copied(t *testing.T, dir string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
