@@ -63,7 +63,9 @@ func deployed(t *testing.T) Config {
 
 // Dashboard and alerts ask for series that there are.
 func TestSeriesOfDashboardAndAlerts(t *testing.T) {
-	_, url := started(t, deployed(t))
+	c := deployed(t)
+	c.Data = t.TempDir()
+	_, url := started(t, c)
 	answer, err := http.Get(url + "/metrics")
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +93,55 @@ func TestSeriesOfDashboardAndAlerts(t *testing.T) {
 			if !slices.Contains(there, name) {
 				t.Errorf("%s asks for %s, which there is not", file, name)
 			}
+		}
+	}
+}
+
+// TestAlerts has Prometheus' own tool run the examples of alerts_test.yaml, which have
+// each alert silent once and firing once.
+func TestAlerts(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("SKIP promtool test rules:", err)
+	}
+	source, dir := filepath.Join("..", "deploy", "prometheus"), t.TempDir()
+	test := func(file string, change func(string) string) error {
+		t.Helper()
+		for _, name := range []string{"alerts.yaml", "alerts_test.yaml"} {
+			text, err := os.ReadFile(filepath.Join(source, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == file {
+				text = []byte(change(string(text)))
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if out, err := exec.Command(promtool, "test", "rules", filepath.Join(dir, "alerts_test.yaml")).CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}
+	if err := test("", nil); err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(filepath.Join(source, "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	alerts := regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(string(text), -1)
+	if len(alerts) < 10 {
+		t.Errorf("the alerts are %q", alerts)
+	}
+	// An alert that fires in no example, or always, is found.
+	last := alerts[len(alerts)-1][1]
+	for _, broken := range []string{"vector(0) > 0", "vector(1) > 0"} {
+		if err := test("alerts.yaml", func(text string) string {
+			return regexp.MustCompile(`(alert: `+last+`\n\s+expr: ).*`).ReplaceAllString(text, "${1}"+broken)
+		}); err == nil {
+			t.Errorf("the examples pass with %s as %s: this test cannot fail", broken, last)
 		}
 	}
 }

@@ -238,10 +238,16 @@ func (s *Server) rulesText() ([]byte, error) {
 	return nil, nil
 }
 
-// snapshotAge returns how old the newest snapshot is.
+// snapshotAge returns how old the newest snapshot is, or for how long s has run without
+// one, and false if s writes none.
 func (s *Server) snapshotAge() (time.Duration, bool) {
-	at := s.saved.Load()
-	return time.Since(time.Unix(0, at)), at != 0
+	if s.dir == nil {
+		return 0, false
+	}
+	if at := s.saved.Load(); at != 0 {
+		return time.Since(time.Unix(0, at)), true
+	}
+	return time.Since(s.engine.Status().Started), true
 }
 
 // Engine returns what the listeners ask.

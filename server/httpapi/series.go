@@ -77,7 +77,7 @@ func newSeries(version string) (list []series) {
 	})
 	gauge("start_time_seconds", "When the server was started, since 1970.", func(f *figures) float64 { return float64(f.status.Started.UnixMilli()) / 1e3 })
 	add(prometheus.GaugeValue, "build_info", "1, with the version as a label.", prometheus.Labels{"version": version}, func(*figures) (float64, bool) { return 1, true })
-	add(prometheus.GaugeValue, "snapshot_age_seconds", "How old the newest snapshot is; there is none without a data directory.", nil,
+	add(prometheus.GaugeValue, "snapshot_age_seconds", "How old the newest snapshot is, or how long the server has run without one; there is none without a data directory.", nil,
 		func(f *figures) (float64, bool) { return f.snapshotAge, f.hasSnapshot })
 
 	count("logins_rejected_total", "Logins with an unknown token, of all listeners.", nil, func(f *figures) uint64 { return f.rejected })
