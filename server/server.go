@@ -199,11 +199,11 @@ func (s *Server) tls() *tls.Config {
 // listen takes the addresses and makes what serves them.
 func (s *Server) listen() error {
 	c := &s.config
-	rejected := access.NewRejectedLogins(s.log)
+	rejected, budget := access.NewRejectedLogins(s.log), access.NewBudget(0)
 	var respStats func() engine.ListenerStats
 	if c.RESP != Off {
 		r, err := respapi.New(respapi.Config{
-			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Log: s.log, Reload: s.Reload, Version: s.version,
+			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Budget: budget, Log: s.log, Reload: s.Reload, Version: s.version,
 			TLS: s.tls(), Bounds: c.Bounds,
 		})
 		if err != nil {
@@ -216,7 +216,7 @@ func (s *Server) listen() error {
 	}
 	if c.HTTP != Off {
 		h, err := httpapi.New(httpapi.Config{
-			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Log: s.log, Reload: s.Reload, Version: s.version,
+			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Budget: budget, Log: s.log, Reload: s.Reload, Version: s.version,
 			RulesText: s.rulesText, SnapshotAge: s.snapshotAge, Storage: s.storageState, Ready: s.ready, RESP: respStats, TrustedProxies: c.TrustedProxies, Hosts: c.Hosts,
 			TLS: s.tls(), Bounds: c.Bounds,
 		})

@@ -29,6 +29,7 @@ type intake struct {
 	most  int // largest size
 	calm  int
 	full  bool // the last read left no room
+	paid  account
 }
 
 // fill reads once, at least one byte. It reports whether the bytes are in
@@ -39,7 +40,10 @@ func (in *intake) fill() (moved bool, err error) {
 		in.err = nil
 		return false, err
 	}
-	moved = in.makeRoom()
+	moved, ok := in.makeRoom()
+	if !ok {
+		return moved, ErrBudget
+	}
 	for range maxEmptyReads {
 		room := in.buf[in.end:]
 		n, err := in.src.Read(room)
@@ -70,16 +74,22 @@ func (in *intake) took(n int) {
 
 // makeRoom makes the buffer at least a byte longer than what is in it. The
 // parser sees to it that a full buffer is not of the largest size: it would
-// have refused what is in it.
-func (in *intake) makeRoom() (moved bool) {
+// have refused what is in it. ok is false if the budget has no room for more.
+func (in *intake) makeRoom() (moved, ok bool) {
 	held, size := in.end-in.start, len(in.buf)
 	switch {
 	case size == 0:
 		size = in.small
-	case held == size, in.full && size < in.keep:
+	case held == size, in.full && size < in.keep && !in.paid.scarce():
 		size = min(2*size, in.most)
 	case size > in.small && held <= in.small/2 && (size > in.keep || in.calm >= calmReads):
 		size = in.small
+	}
+	if !in.paid.pay(max(size-in.small, 0)) {
+		if held == len(in.buf) {
+			return false, false
+		}
+		size = len(in.buf) // it would only have been faster
 	}
 	in.full = false
 	switch {
@@ -91,16 +101,17 @@ func (in *intake) makeRoom() (moved bool) {
 	case in.start > 0 && (held <= cheapMove || in.end == len(in.buf)):
 		copy(in.buf, in.buf[in.start:in.end])
 	default:
-		return false
+		return false, true
 	}
 	in.start, in.end = 0, held
-	return true
+	return true, true
 }
 
 // reset forgets what is buffered and turns to another source.
 func (in *intake) reset(src io.Reader) {
 	if len(in.buf) > in.small {
 		in.buf = nil
+		in.paid.pay(0)
 	}
 	in.src, in.err, in.start, in.end, in.calm, in.full = src, nil, 0, 0, 0, false
 }

@@ -3,6 +3,7 @@ package resp
 import (
 	"errors"
 	"io"
+	"unsafe"
 )
 
 const (
@@ -28,7 +29,8 @@ type Reader struct {
 	pos    int      // where parsing goes on in in.buf; not before in.start
 	left   int      // arguments still to come of a command whose count is read
 	whole  bool     // args are those of a command not handed out yet
-	err    error    // a ProtocolError, for good
+	err    error    // a ProtocolError or ErrBudget, for good
+	paid   account  // for args
 }
 
 // NewReader returns a Reader of the commands that src holds, or an error that
@@ -57,12 +59,24 @@ func (r *Reader) SetLimits(limits Limits) error {
 	return nil
 }
 
+// SetBudget makes r take the memory from b by which its buffers outgrow their first
+// sizes. It is called before the first command is read. A Reader that is not used any
+// more has to be released.
+func (r *Reader) SetBudget(b Budget) { r.in.paid.budget, r.paid.budget = b, b }
+
+// Release drops the buffers of r and gives their memory back to the Budget.
+func (r *Reader) Release() {
+	r.in.buf, r.in.start, r.in.end, r.args = nil, 0, 0, nil
+	r.in.paid.pay(0)
+	r.paid.pay(0)
+}
+
 // Reset makes r read from src as if it were new, with the same limits and its
 // buffers.
 func (r *Reader) Reset(src io.Reader) {
 	r.in.reset(src)
 	r.forget()
-	*r = Reader{in: r.in, limits: r.limits, args: r.args[:0]}
+	*r = Reader{in: r.in, limits: r.limits, args: r.args[:0], paid: r.paid}
 }
 
 // Next returns the arguments of the next command, one at least; the first is
@@ -73,7 +87,7 @@ func (r *Reader) Reset(src io.Reader) {
 // that appending to one copies it. They are valid, and may be written to, until
 // the next call of Next or Ready.
 //
-// Errors: a [ProtocolError], which stays; io.EOF where the stream ends between
+// Errors: a [ProtocolError] or [ErrBudget], which stay; io.EOF where the stream ends between
 // two commands and io.ErrUnexpectedEOF within one; or what the source returned.
 // After an error of the source that passes, such as a timeout, Next can be
 // called again and goes on where it was.
@@ -94,7 +108,28 @@ func (r *Reader) Next() ([][]byte, error) {
 // command is buffered, or a ProtocolError. Flush the answers when it is not.
 // What it finds it has parsed; Next does not parse it again.
 func (r *Reader) Ready() bool {
-	return r.whole || r.err != nil || r.parse()
+	if r.whole || r.err != nil {
+		return true
+	}
+	ready := r.parse()
+	if cap(r.args) > keepArgs {
+		ready = r.payArgs(ready) || ready
+	}
+	return ready
+}
+
+// payArgs pays for room for many arguments, or drops it if no command needs it. It
+// returns true if r.err is set.
+func (r *Reader) payArgs(ready bool) bool {
+	bytes := cap(r.args) * int(unsafe.Sizeof(r.args[0]))
+	if !ready && r.left == 0 {
+		r.args, bytes = nil, 0
+	}
+	if r.paid.pay(bytes) {
+		return false
+	}
+	r.err = ErrBudget
+	return true
 }
 
 // Partial reports whether a command has begun to come in and is not whole. It
@@ -105,9 +140,6 @@ func (r *Reader) Partial() bool { return !r.whole && r.err == nil && r.in.start 
 
 // fill reads more of an unfinished command.
 func (r *Reader) fill() error {
-	if cap(r.args) > keepArgs && r.left == 0 {
-		r.args = nil
-	}
 	buf := r.in.buf
 	moved, err := r.in.fill()
 	if moved {
@@ -116,6 +148,9 @@ func (r *Reader) fill() error {
 		if len(buf) != len(r.in.buf) {
 			r.forget()
 		}
+	}
+	if err == ErrBudget {
+		r.err = err
 	}
 	if err == io.EOF && r.Partial() {
 		err = io.ErrUnexpectedEOF

@@ -11,6 +11,7 @@ import (
 const (
 	firstWrite = 512      // bytes: a write buffer begins with
 	fullWrite  = 16 * kib // bytes from which on a Writer says that it is full
+	freeWrite  = 4 * kib  // bytes: up to so many a write buffer takes none from the Budget
 	keepWrite  = 32 * kib // bytes: a larger buffer is given back when it is flushed
 	maxText    = 1024     // bytes of the text of an error or a simple string
 	headRoom   = 1 + 20 + 2
@@ -33,10 +34,38 @@ type Writer struct {
 	three bool // the connection speaks version 3
 	calm  int  // flushes in a row that a small buffer would have held
 	err   error
+	paid  account
 }
 
 // NewWriter returns a Writer in protocol version 2 that flushes to dst.
 func NewWriter(dst io.Writer) *Writer { return &Writer{dst: dst} }
+
+// SetBudget makes w take the memory from b by which its buffer outgrows its first size.
+// A reply for which there is none is lost, and Flush returns [ErrBudget]; to find out
+// before, see [Writer.Reserve]. A Writer that is not used any more has to be released.
+func (w *Writer) SetBudget(b Budget) { w.paid.budget = b }
+
+// Release drops the buffer of w and gives its memory back to the Budget.
+func (w *Writer) Release() {
+	w.buf = nil
+	w.paid.pay(0)
+}
+
+// Reserve makes room for a reply of n bytes. It returns false if the Budget has not so
+// much left.
+func (w *Writer) Reserve(n int) bool {
+	size := len(w.buf) + n
+	if size <= cap(w.buf) {
+		return true
+	}
+	if !w.paid.pay(max(size-freeWrite, 0)) {
+		return false
+	}
+	b := make([]byte, len(w.buf), size)
+	copy(b, w.buf)
+	w.buf = b
+	return true
+}
 
 // Version returns the protocol version, 2 or 3.
 func (w *Writer) Version() int {
@@ -86,6 +115,7 @@ func (w *Writer) Discard() {
 	}
 	if cap(w.buf) > keepWrite || w.calm >= calmReads && cap(w.buf) > firstWrite {
 		w.buf, w.calm = nil, 0
+		w.paid.pay(0)
 	}
 	w.buf = w.buf[:0]
 }
@@ -96,8 +126,10 @@ func (w *Writer) Discard() {
 func (w *Writer) Bytes() []byte { return w.buf }
 
 // Full reports whether so much is buffered that it should be flushed although
-// more commands are waiting: 16 KiB.
-func (w *Writer) Full() bool { return len(w.buf) >= fullWrite }
+// more commands are waiting: 16 KiB, or 4 KiB when the Budget is scarce.
+func (w *Writer) Full() bool {
+	return len(w.buf) >= freeWrite && (len(w.buf) >= fullWrite || w.paid.scarce())
+}
 
 // room returns the buffer with room for n more bytes.
 func (w *Writer) room(n int) []byte {
@@ -108,7 +140,15 @@ func (w *Writer) room(n int) []byte {
 }
 
 func (w *Writer) grow(n int) {
-	b := make([]byte, len(w.buf), max(firstWrite, 2*cap(w.buf), len(w.buf)+n))
+	size := max(firstWrite, 2*cap(w.buf), len(w.buf)+n)
+	if !w.paid.pay(max(size-freeWrite, 0)) {
+		if size = len(w.buf) + n; !w.paid.pay(max(size-freeWrite, 0)) {
+			w.err = ErrBudget
+			w.buf, size = nil, n
+			w.paid.pay(0)
+		}
+	}
+	b := make([]byte, len(w.buf), size)
 	copy(b, w.buf)
 	w.buf = b
 }

@@ -13,11 +13,27 @@ import (
 // maxDepth is how deep a body may be nested. None has more than four levels.
 const maxDepth = 32
 
+// maxList is how many elements a list of a body may have, and maxMembers how many
+// members an object.
+const (
+	maxList    = maxBatch
+	maxMembers = maxFields
+)
+
+// decodeFactor is about how many times the memory of a body its decoded form takes.
+const decodeFactor = 8
+
 // decode reads the body into v. Members that v does not have, a second value, and
-// nesting beyond maxDepth are errors.
+// nesting beyond maxDepth are errors. What would take much memory to decode is found
+// before it is decoded.
 func (c *call) decode(v any) error {
-	if depth(c.body) > maxDepth {
-		return badArg("the body is nested deeper than %d levels", maxDepth)
+	if err := checkShape(c.body); err != nil {
+		return err
+	}
+	if n := len(c.body); n > freeBody {
+		if err := c.charge(decodeFactor * n); err != nil {
+			return err
+		}
 	}
 	d := json.NewDecoder(bytes.NewReader(c.body))
 	d.DisallowUnknownFields()
@@ -30,9 +46,12 @@ func (c *call) decode(v any) error {
 	return nil
 }
 
-// depth returns how deep b is nested, if it is JSON.
-func depth(b []byte) int {
-	now, most, text := 0, 0, false
+// checkShape returns an error for a body that is nested deeper than maxDepth, or that
+// has a longer list or a larger object than any request. What is no JSON it lets pass.
+func checkShape(b []byte) error {
+	var commas [maxDepth + 1]int // in each list and object that is open
+	var list [maxDepth + 1]bool
+	depth, text := 0, false
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {
 		case text && c == '\\':
@@ -41,13 +60,23 @@ func depth(b []byte) int {
 			text = !text
 		case text:
 		case c == '{' || c == '[':
-			now++
-			most = max(most, now)
+			if depth++; depth > maxDepth {
+				return badArg("body: nested deeper than %d levels", maxDepth)
+			}
+			commas[depth], list[depth] = 0, c == '['
 		case c == '}' || c == ']':
-			now--
+			depth = max(depth-1, 0)
+		case c == ',':
+			commas[depth]++
+			switch n := commas[depth]; {
+			case list[depth] && n >= maxList:
+				return badArg("body: a list has more than %d entries", maxList)
+			case !list[depth] && n >= maxMembers:
+				return badArg("body: an object has more than %d members", maxMembers)
+			}
 		}
 	}
-	return most
+	return nil
 }
 
 // badJSON says in words of ours what is wrong with a body.

@@ -23,6 +23,7 @@ import (
 const (
 	maxBody  = 1 << 20
 	keepBody = 64 << 10 // of the memory for bodies and answers
+	freeBody = 4 << 10  // of a body or an answer that takes nothing from the budget
 )
 
 // A call is one request on its way through the server, with the memory that it
@@ -45,6 +46,7 @@ type call struct {
 	key   []byte // joined from its values
 	out   []byte
 	wrote bool
+	taken int // from the budget
 }
 
 func (c *call) begin(w http.ResponseWriter, r *http.Request) {
@@ -56,6 +58,23 @@ func (c *call) end() {
 	c.w, c.r, c.route = nil, nil, nil
 	c.body, c.out, c.key = kept(c.body), kept(c.out), kept(c.key)
 	c.caller.Event() // lets go of the event's values
+	c.giveBack()
+}
+
+// giveBack gives back what was charged.
+func (c *call) giveBack() {
+	c.s.budget.Give(c.taken)
+	c.taken = 0
+}
+
+// charge takes n more bytes from the budget, until the end of the call. If there are
+// not so many left, it returns an error.
+func (c *call) charge(n int) error {
+	if !c.s.budget.Take(n) {
+		return errBusy
+	}
+	c.taken += n
+	return nil
 }
 
 func kept(b []byte) []byte {
@@ -73,32 +92,51 @@ func (c *call) readBody() error {
 	if c.r.Header["Content-Encoding"] != nil {
 		return &apiError{status: http.StatusUnsupportedMediaType, code: engine.BadArg, detail: "the body is compressed; allowed is one that is not"}
 	}
-	if c.r.ContentLength > maxBody {
-		return errBody
+	most := c.route.mostBody()
+	if c.r.ContentLength > int64(most) {
+		return errTooLong(most)
 	}
-	body := c.body[:0]
-	var err error
-	if n := int(c.r.ContentLength); n >= 0 {
-		if cap(body) < n {
-			body = make([]byte, 0, max(n, 512))
-		}
-		body = body[:n]
-		_, err = io.ReadFull(c.r.Body, body)
-	} else {
-		body, err = io.ReadAll(io.LimitReader(c.r.Body, maxBody+1))
-	}
+	body, err := c.receive(most)
 	c.body = body
 	switch {
+	case err == errBusy:
+		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return errSlow
 	case err != nil:
 		return badArg("the body could not be read to its end")
-	case len(body) > maxBody:
-		return errBody
+	case len(body) > most:
+		return errTooLong(most)
 	case !utf8.Valid(body):
 		return badArg("the body is not UTF-8")
 	}
 	return nil
+}
+
+// receive reads the body, up to one byte more than most. Its memory grows with what has
+// arrived, not with what is announced.
+func (c *call) receive(most int) ([]byte, error) {
+	body := c.body[:0]
+	if err := c.charge(max(cap(body)-freeBody, 0)); err != nil {
+		return nil, err
+	}
+	for {
+		if len(body) == cap(body) {
+			size := min(max(512, 2*cap(body)), most+1)
+			if err := c.charge(max(size-freeBody, 0) - max(cap(body)-freeBody, 0)); err != nil {
+				return nil, err
+			}
+			body = append(make([]byte, 0, size), body...)
+		}
+		n, err := c.r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if err == io.EOF || len(body) > most {
+			return body, nil
+		}
+		if err != nil {
+			return body, err
+		}
+	}
 }
 
 // checkType returns an error for a body that does not call itself what it has to be:
@@ -145,6 +183,16 @@ const netHTTPLength = 2048
 
 // send sends c.out as the answer.
 func (c *call) send(status int, media []string) error {
+	if n := cap(c.out); n > freeBody { // the client may be slow to read it
+		if err := c.charge(n - freeBody); err != nil {
+			return err
+		}
+	}
+	return c.write(status, media)
+}
+
+// write is send without a charge, for answers that are small.
+func (c *call) write(status int, media []string) error {
 	c.w.Header()["Content-Type"] = media
 	if len(c.out) > netHTTPLength {
 		c.w.Header()["Content-Length"] = []string{strconv.Itoa(len(c.out))}

@@ -30,6 +30,11 @@ type Config struct {
 	// its own. It is here so that all listeners can share one.
 	Rejected *access.RejectedLogins
 
+	// Budget bounds the memory of requests and answers that are on their way;
+	// nil means that the Server has its own of access.DefaultBudget bytes. It is
+	// here so that all listeners can share one.
+	Budget *access.Budget
+
 	// Log is told of bans, lifts, rule changes, failed logins and panics; nil
 	// means nobody is.
 	Log *slog.Logger
@@ -103,6 +108,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Budget == nil {
+		c.Budget = access.NewBudget(0)
 	}
 	if c.Rejected == nil {
 		c.Rejected = access.NewRejectedLogins(c.Log)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/lately-go/lately/server/engine"
@@ -103,7 +104,11 @@ func subscribe(c *call) error {
 	defer sub.Close()
 	at := s.beat.Load()
 
-	boundWrites(c.r.Context(), streamRoom)
+	c.dropHead()
+	if conn := gatedOf(c.r.Context()); conn != nil {
+		conn.boundWrites(streamRoom)
+		conn.forget()
+	}
 	st := stream{c: c, control: http.NewResponseController(c.w)}
 	if err := st.control.SetReadDeadline(time.Time{}); err != nil { // that of requests is over in 5 s
 		return err
@@ -117,6 +122,21 @@ func subscribe(c *call) error {
 		st.tell(sub, at)
 	}
 	return nil
+}
+
+// dropHead drops all of the request's head but what says who asks: a stream lasts.
+func (c *call) dropHead() {
+	token, session := strings.Clone(c.s.token(c)), ""
+	if cookie, err := c.r.Cookie(cookieName); err == nil {
+		session = cookieName + "=" + cookie.Value
+	}
+	clear(c.r.Header)
+	if token != "" {
+		c.r.Header["X-Lately-Token"] = []string{token}
+	}
+	if session != "" {
+		c.r.Header["Cookie"] = []string{session}
+	}
 }
 
 // tell sends what comes.

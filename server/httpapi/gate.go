@@ -2,10 +2,14 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"net"
+	"net/http"
 	"net/netip"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lately-go/lately/server/access"
@@ -14,14 +18,23 @@ import (
 // A gatedListener accepts what its gate lets in.
 type gatedListener struct {
 	net.Listener
-	gate  *access.Gate
-	plain bool // there is no TLS, so that one who is refused can be told
+	gate   *access.Gate
+	budget *access.Budget
+	plain  bool // there is no TLS, so that one who is refused can be told
 }
 
-const busyBody = `{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"there are too many connections","code":"OVERLOAD"}` + "\n"
+// The answers of a connection that is closed before its request has been read.
+var (
+	tooManyConnections = overload("there are too many connections")
+	tooManyHeaders     = overload("too many requests with large headers are being received; try again later")
+)
 
-var busy = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\n" +
-	"Content-Length: " + strconv.Itoa(len(busyBody)) + "\r\n\r\n" + busyBody)
+// overload returns a whole answer with that detail.
+func overload(detail string) []byte {
+	body := `{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"` + detail + `","code":"OVERLOAD"}` + "\n"
+	return []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\n" +
+		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
+}
 
 // Accept returns the next connection that there is room for.
 func (l *gatedListener) Accept() (net.Conn, error) {
@@ -32,28 +45,93 @@ func (l *gatedListener) Accept() (net.Conn, error) {
 		}
 		peer := access.PeerOf(conn.RemoteAddr())
 		if l.gate.Enter(peer) {
-			return &gatedConn{Conn: conn, gate: l.gate, peer: peer}, nil
+			g := &gatedConn{Conn: conn, l: l, peer: peer}
+			g.head.Store(true)
+			return g, nil
 		}
-		if l.plain {
-			// An empty send buffer takes this at once.
-			conn.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-			conn.Write(busy)
-		}
+		l.dismiss(conn, tooManyConnections)
 		conn.Close()
 	}
 }
 
-// A gatedConn leaves its gate when it is closed.
+// dismiss sends the one answer of a connection, if it can be read without TLS. An empty
+// send buffer takes it at once.
+func (l *gatedListener) dismiss(conn net.Conn, answer []byte) {
+	if l.plain {
+		conn.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+		conn.Write(answer)
+	}
+}
+
+// A gatedConn leaves its gate when it is closed. While it receives the head of a
+// request, it takes the memory for it from the budget, and gives it back when the
+// request is over: net/http bounds a head, and not the heads of all connections.
 type gatedConn struct {
 	net.Conn
-	gate *access.Gate
+	l    *gatedListener
 	peer netip.Addr
 	once sync.Once
+
+	head     atomic.Bool  // receives the head of a request
+	received int          // bytes of it
+	taken    atomic.Int64 // from the budget
 }
+
+const (
+	freeHead   = 4 << 10 // bytes of a head that take nothing from the budget
+	headFactor = 2       // memory of a head per byte
+	headStep   = 8 << 10 // that are taken at once
+)
+
+// errHeads makes net/http close a connection without an answer of its own.
+var errHeads = &net.OpError{Op: "read", Net: "tcp", Err: errors.New("no memory is left for the head of this request")}
+
+// Read reads, and charges for the head of a request.
+func (c *gatedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.head.Load() {
+		if c.received += n; c.received > freeHead && !c.charge(headFactor*c.received) {
+			c.l.dismiss(c.Conn, tooManyHeaders)
+			return 0, errHeads
+		}
+	}
+	return n, err
+}
+
+// charge takes what is missing to n from the budget. Heads come from everybody, and get
+// no more than half of it.
+func (c *gatedConn) charge(n int) bool {
+	if int64(n) <= c.taken.Load() {
+		return true
+	}
+	if c.l.budget.Scarce() || !c.l.budget.Take(headStep) {
+		return false
+	}
+	c.taken.Add(headStep)
+	return true
+}
+
+// state is told by net/http what c is doing.
+func (c *gatedConn) state(s http.ConnState, two bool) {
+	switch {
+	case s == http.StateActive, two: // HTTP/2 has no moment when a head begins
+		c.head.Store(false)
+	case s == http.StateIdle:
+		c.forget()
+		c.received = 0
+		c.head.Store(true)
+	}
+}
+
+// forget gives back what the head of the request has taken.
+func (c *gatedConn) forget() { c.l.budget.Give(int(c.taken.Swap(0))) }
 
 // Close closes the connection.
 func (c *gatedConn) Close() error {
-	c.once.Do(func() { c.gate.Leave(c.peer) })
+	c.once.Do(func() {
+		c.l.gate.Leave(c.peer)
+		c.forget()
+	})
 	return c.Conn.Close()
 }
 
@@ -66,6 +144,18 @@ func (c *gatedConn) CloseWrite() error {
 	return nil
 }
 
+// connState tells a connection what it is doing.
+func connState(conn net.Conn, s http.ConnState) {
+	two := false
+	if t, ok := conn.(*tls.Conn); ok {
+		two = s != http.StateNew && t.ConnectionState().NegotiatedProtocol == "h2"
+		conn = t.NetConn()
+	}
+	if g, ok := conn.(*gatedConn); ok {
+		g.state(s, two)
+	}
+}
+
 type connKey struct{}
 
 // connContext keeps the connection for streams, which bound its buffers.
@@ -73,16 +163,20 @@ func (s *Server) connContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// boundWrites makes the kernel keep no more than size bytes for a peer that does not
-// read.
-func boundWrites(ctx context.Context, size int) {
+// gatedOf returns the connection of a request's context, or nil.
+func gatedOf(ctx context.Context) *gatedConn {
 	conn, _ := ctx.Value(connKey{}).(net.Conn)
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
 		conn = t.NetConn()
 	}
-	if g, ok := conn.(*gatedConn); ok {
-		if tcp, ok := g.Conn.(*net.TCPConn); ok {
-			tcp.SetWriteBuffer(size) // no error matters: it is a bound, not a promise
-		}
+	g, _ := conn.(*gatedConn)
+	return g
+}
+
+// boundWrites makes the kernel keep no more than size bytes for a peer that does not
+// read.
+func (c *gatedConn) boundWrites(size int) {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		tcp.SetWriteBuffer(size) // no error matters: it is a bound, not a promise
 	}
 }

@@ -179,11 +179,22 @@ func TestSlowBody(t *testing.T) {
 	}
 }
 
+// TestLargeHeader sends heads as large as nginx accepts, with what it adds, and larger.
 func TestLargeHeader(t *testing.T) {
-	conn := dial(t, serve(t, newServer(t, nil)))
-	fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n", strings.Repeat("x", 32<<10))
-	if status, body, _ := answerOf(t, conn); status != 431 {
-		t.Errorf("%d %s; want 431", status, body)
+	addr := serve(t, newServer(t, nil))
+	for _, c := range []struct{ lines, size, status int }{
+		{4, 8 << 10, 200}, // large_client_header_buffers 4 8k
+		{5, 8 << 10, 200}, // and X-Original-URI
+		{1, 56 << 10, 200},
+		{1, 80 << 10, 431},
+		{10, 8 << 10, 431},
+	} {
+		conn := dial(t, addr)
+		line := fmt.Sprintf("X: %s\r\n", strings.Repeat("x", c.size-5))
+		fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n%s\r\n", strings.Repeat(line, c.lines))
+		if status, body, _ := answerOf(t, conn); status != c.status {
+			t.Errorf("%d lines of %d bytes: %d %s; want %d", c.lines, c.size, status, body, c.status)
+		}
 	}
 }
 

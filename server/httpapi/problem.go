@@ -34,9 +34,17 @@ var (
 	errOrigin  = &apiError{status: http.StatusForbidden, code: engine.NoPerm, detail: "the request comes from a page of another origin; allowed is the console, and programs that are no browsers"}
 	errNoToken = &apiError{status: http.StatusUnauthorized, code: engine.NoAuth, detail: "a token is needed: Authorization: Bearer TOKEN, or X-Lately-Token: TOKEN"}
 	errToken   = &apiError{status: http.StatusUnauthorized, code: engine.WrongPass, detail: "the token is unknown"}
-	errBody    = &apiError{status: http.StatusRequestEntityTooLarge, code: engine.BadArg, detail: "the body is too large; allowed is 1 MiB", closes: true}
+	errBusy    = &apiError{status: http.StatusServiceUnavailable, code: engine.Overload, detail: "too many large requests are being received, or large answers being sent; try again later", retry: time.Second, closes: true}
 	errSlow    = &apiError{status: http.StatusRequestTimeout, code: engine.BadArg, detail: "the body did not arrive within 5 seconds", closes: true}
 )
+
+// errTooLong answers a body of more than most bytes.
+func errTooLong(most int) *apiError {
+	return &apiError{
+		status: http.StatusRequestEntityTooLarge, code: engine.BadArg, closes: true,
+		detail: fmt.Sprintf("body: too long (max %d bytes)", most),
+	}
+}
 
 func badArg(format string, args ...any) *apiError {
 	return &apiError{status: http.StatusBadRequest, code: engine.BadArg, detail: fmt.Sprintf(format, args...)}
@@ -123,8 +131,8 @@ func (c *call) problem(err error) {
 	if err != nil {
 		b = []byte(`{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"","code":"ERR"}`)
 	}
-	c.out = append(append(c.out[:0], b...), '\n')
-	c.send(e.status, problemType)
+	c.out = append(b, '\n')
+	c.write(e.status, problemType)
 }
 
 // A mistake is one of a rules file.

@@ -32,6 +32,7 @@ type route struct {
 	path   string // with "{name}" for what may be any text, slashes included
 	need   need
 	body   bodyKind
+	most   int // bytes of the body; 0 means maxBody
 	handle func(*call) error
 
 	// foreign says that a request may come from pages of other origins, as
@@ -45,6 +46,14 @@ type route struct {
 	out         any         // a value of the type of the answer; nil for none
 	status      int         // of a good answer; 0 is 200
 	media       string      // of a good answer; "" is JSON
+}
+
+// mostBody returns how many bytes the body may have.
+func (t *route) mostBody() int {
+	if t.most == 0 {
+		return maxBody
+	}
+	return t.most
 }
 
 // A parameter is one part of a query.
@@ -82,6 +91,8 @@ func newRouter(routes []route) (*router, error) {
 			return nil, fmt.Errorf("route %s %s has no handler, id or summary; every route has them", t.method, t.path)
 		case t.method == "POST" && t.body == noBody:
 			return nil, fmt.Errorf("route %s %s takes no body; a POST has one, which says that it comes from no form", t.method, t.path)
+		case t.need == everyone && t.body != noBody && t.most == 0:
+			return nil, fmt.Errorf("route %s %s is for everyone and does not bound its body", t.method, t.path)
 		case (t.method == "GET" || t.method == "*") && t.body != noBody:
 			return nil, fmt.Errorf("route %s %s takes a body; allowed for a POST only", t.method, t.path)
 		}

@@ -115,15 +115,18 @@ func stateRoutes() []route {
 	}
 }
 
+// maxLogin is how many bytes those who have not logged in may send as a body.
+const maxLogin = 4 << 10
+
 // serverRoutes is what is about the server as such.
 func serverRoutes() []route {
 	const plain = "text/plain; charset=utf-8"
 	return []route{
 		{
-			method: "POST", path: "/v1/login", need: everyone, body: jsonBody, handle: login, id: "login", in: loginRequest{}, out: loggedIn{},
+			method: "POST", path: "/v1/login", need: everyone, body: jsonBody, most: maxLogin, handle: login, id: "login", in: loginRequest{}, out: loggedIn{},
 			summary: "Begin a session of 12 hours with a token, for browsers",
 		},
-		{method: "POST", path: "/v1/logout", need: everyone, body: jsonBody, handle: logout, id: "logout", in: nothing{}, out: nothing{}, summary: "End the session"},
+		{method: "POST", path: "/v1/logout", need: everyone, body: jsonBody, most: maxLogin, handle: logout, id: "logout", in: nothing{}, out: nothing{}, summary: "End the session"},
 		{method: "GET", path: "/metrics", need: toRead, handle: scrape, id: "metrics", out: text(""), media: "text/plain; version=0.0.4; charset=utf-8; escaping=underscores", summary: "Figures for Prometheus"},
 		{method: "GET", path: "/openapi.json", need: toRead, handle: document, id: "openapi", out: anything{}, summary: "This document"},
 		{method: "GET", path: "/healthz", need: everyone, handle: alive, id: "alive", out: text(""), media: plain, summary: "Say that the server is there"},

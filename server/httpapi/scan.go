@@ -99,7 +99,7 @@ func (s *scan) member(first bool) (name []byte, ok bool) {
 const maxFields = 64
 
 // many reads the body as {name:[...]}, each entry with item, and returns how many
-// entries there are. The scan is then before the first of them, for next.
+// entries there are, up to maxBatch. The scan is then before the first of them, for next.
 func (s *scan) many(name string, item func() bool) (n int, ok bool) {
 	if !s.is('{') {
 		return 0, false
@@ -109,7 +109,7 @@ func (s *scan) many(name string, item func() bool) (n int, ok bool) {
 	}
 	from := s.i
 	for !s.is(']') {
-		if n > 0 && !s.is(',') || !item() {
+		if n > 0 && !s.is(',') || n == maxBatch || !item() {
 			return 0, false
 		}
 		n++

@@ -36,6 +36,7 @@ func (s *Server) end(c *call) {
 		s.calls.Put(c)
 		return
 	}
+	c.giveBack()
 	if x == http.ErrAbortHandler { // the way to cut a connection
 		panic(x)
 	}
@@ -46,6 +47,9 @@ func (s *Server) end(c *call) {
 	}
 	c.problem(errPanic)
 }
+
+// streamMemory is about what a request of HTTP/2 takes.
+const streamMemory = 16 << 10
 
 // serve finds out what c asks for and whether it may, and lets the route answer.
 // What it asks is looked at from the cheapest to the dearest.
@@ -63,6 +67,12 @@ func (s *Server) serve(c *call) error {
 	}
 	if err := s.authorize(c); err != nil {
 		return err
+	}
+	if c.r.ProtoMajor > 1 {
+		// A connection has many requests at once, each with its own buffers.
+		if err := c.charge(streamMemory); err != nil {
+			return err
+		}
 	}
 	if route.body != noBody {
 		if err := c.readBody(); err != nil {

@@ -22,8 +22,8 @@ const (
 	readTimeout   = 5 * time.Second
 	writeTimeout  = 10 * time.Second
 	idleTimeout   = 60 * time.Second
-	maxHeader     = 16 << 10
-	maxStreams    = 250 // of one HTTP/2 connection
+	maxHeader     = 60 << 10 // and 4 KiB more; nginx accepts 32 KiB, and adds the URI and its own fields
+	maxStreams    = 250      // of one HTTP/2 connection
 )
 
 // A Server answers HTTP requests from an engine. It is safe for concurrent use, and
@@ -34,6 +34,7 @@ type Server struct {
 	log      *slog.Logger
 	identity *latelyhttp.Identity
 	rejected *access.RejectedLogins
+	budget   *access.Budget
 	router   *router
 	hosts    map[string]bool
 	files    map[string]*file
@@ -67,7 +68,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, engine: c.Engine, log: c.Log, rejected: c.Rejected, drained: make(chan struct{})}
+	s := &Server{config: c, engine: c.Engine, log: c.Log, rejected: c.Rejected, budget: c.Budget, drained: make(chan struct{})}
 	if s.identity, err = latelyhttp.NewIdentity(c.identity()); err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func New(c Config) (*Server, error) {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server, ended := s.newHTTP(), make(chan error, 1)
 	go func() {
-		gated := &gatedListener{Listener: l, gate: s.gate, plain: server.TLSConfig == nil}
+		gated := &gatedListener{Listener: l, gate: s.gate, budget: s.budget, plain: server.TLSConfig == nil}
 		if server.TLSConfig != nil {
 			ended <- server.ServeTLS(gated, "", "")
 		} else {
@@ -142,6 +143,7 @@ func (s *Server) newHTTP() *http.Server {
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		ConnContext:       s.connContext,
+		ConnState:         connState,
 	}
 	if s.config.TLS != nil {
 		protocols.SetHTTP2(true)

@@ -72,6 +72,8 @@ func newConn(s *Server, raw net.Conn, peer netip.Addr, p *patrol) *conn {
 	}
 	c.r, _ = resp.NewReader(c, strangerLimits) // fails for limits that are none
 	c.w = resp.NewWriter(c)
+	c.r.SetBudget(s.config.Budget)
+	c.w.SetBudget(s.config.Budget)
 	c.reading.set(greeting, c.born)
 	c.setTokens(s.config.Tokens())
 	return c
@@ -169,13 +171,20 @@ func (c *conn) failed(err error) {
 	c.lock() // a feed may be writing
 	defer c.unlock()
 	fault, ok := errors.AsType[resp.ProtocolError](err)
-	if ok {
+	switch {
+	case ok:
 		c.w.Error("ERR", fault.Error())
+	case errors.Is(err, resp.ErrBudget):
+		ok = true
+		c.refuse(errBusy)
 	}
 	if c.w.Flush() == nil && (ok || c.patrol.draining.Load()) {
 		c.linger()
 	}
 }
+
+// errBusy answers a command for which there is no memory.
+var errBusy = &engine.Error{Code: engine.Overload, Message: "too many large commands are being received, or large replies being sent; try again later"}
 
 // linger lets the client read what it was sent: closing a connection with bytes that
 // nobody has read would have them thrown away on its side.
@@ -206,6 +215,8 @@ func (c *conn) end() {
 		<-f.done
 		c.s.subscribers.Add(-1)
 	}
+	c.r.Release()
+	c.w.Release()
 }
 
 // do executes one command.
