@@ -119,7 +119,7 @@ func (p *tab) inspected() (found []string) {
 }
 
 var routes = []struct{ name, hash, ready string }{
-	{"overview", "#/overview", `document.querySelectorAll('.tickrow').length && document.querySelectorAll('.rulerow').length && document.querySelectorAll('.hotrow').length`},
+	{"overview", "#/overview", `document.querySelectorAll('.tickrow').length && document.querySelectorAll('.rulerow').length && document.querySelectorAll('.refusedrow').length`},
 	{"keys", "#/keys", `document.querySelectorAll('.toprow').length`},
 	{"key", "#/key?field=client&value=203.0.113.77", `document.querySelectorAll('.windowcard').length === 4 && document.querySelectorAll('.keybanrow').length`},
 	{"bans", "#/bans", `document.querySelectorAll('tbody tr').length`},

@@ -21,6 +21,8 @@ func TestConsole(t *testing.T) {
 		{"chart", testChart},
 		{"keys", testKeys},
 		{"bans", testBans},
+		{"unban many", testUnbanMany},
+		{"narrow", testNarrow},
 		{"rules", testRules},
 		{"keyboard", testKeyboard},
 		{"hostile keys", testHostile},
@@ -62,6 +64,25 @@ func testOverview(t *testing.T, b *browser) {
 	f.tell("lift", object{"type": "lift", "time": now.Add(time.Second), "rule": "scanner", "key": []string{"192.0.2.66"}})
 	p.wait(`document.querySelector('.tickrow').classList.contains('lift')`)
 
+	// The most refused keys are named, and one that is not banned can be banned here.
+	p.wait(`document.querySelectorAll('.refusedrow').length === 6 && document.querySelector('.refusedrow .n').textContent === '517/s'`)
+	p.wait(`document.querySelector('.refusedrow .badge').checkVisibility() && !document.querySelector('.refusedrow button').checkVisibility()`)
+	p.click(".refusedrow:nth-child(2) button")
+	p.wait(`document.querySelector('dialog input[name=value]').value === '203.0.113.201' && document.querySelector('dialog select').value === 'per-client'`)
+	p.click("dialog .danger")
+	p.wait(`!document.querySelector('dialog') && document.querySelector('.refusedrow:nth-child(2) .badge').checkVisibility()`)
+	equal(t, f.posted("bans"), `{"rule":"per-client","key":["203.0.113.201"],"for":"3600000ms","reason":""}`)
+
+	// One legend: each outcome is named once.
+	var names int
+	p.js(`[...document.querySelectorAll('.panel.now *')].filter((e) => !e.children.length && e.checkVisibility() && e.textContent.trim().toLowerCase() === 'unmatched').length`, &names)
+	if names != 1 {
+		t.Errorf("unmatched is named %d times beside the chart, want once", names)
+	}
+
+	// Reloads and restarts are marked.
+	p.wait(`[...document.querySelectorAll('.turns text')].map((e) => e.textContent).join() === 'reload'`)
+
 	f.set(func() { f.broken = "rules.yaml:12:5: limt is no key." })
 	f.tell("rules", object{"type": "rules", "time": now})
 	p.wait(`document.querySelector('.health').textContent === 'Last reload failed' && document.querySelector('.why').textContent.includes('12:5')`)
@@ -78,11 +99,16 @@ func testOverview(t *testing.T, b *browser) {
 	// A bar of a quarter of an hour is a minute, and its figures say so.
 	p.click(".choice button:nth-child(4)")
 	p.wait(`document.querySelector('.figures .all dt').textContent === 'In the last 15 min' && document.querySelector('.plot').getAttribute('aria-valuemax') === '14'`)
-	p.wait(`/^per second, \d\d:\d\d to \d\d:\d\d$/.test(document.querySelector('.legend .when').textContent)`)
+	p.wait(`/^per second, \d\d:\d\d to \d\d:\d\d$/.test(document.querySelector('.chart .when').textContent)`)
+	p.wait(`[...document.querySelectorAll('.turns text')].length === 1`)
 	p.js(`document.querySelector('.plot').focus()`, nil)
 	p.keys("Home")
 	p.wait(`/^\d\d:\d\d to \d\d:\d\d: .* allowed, .* per second$/.test(document.querySelector('.plot').getAttribute('aria-valuetext')) && !document.querySelector('.guide').hidden`)
-	p.wait(`document.querySelector('.plot').getAttribute('aria-valuetext').startsWith(document.querySelector('.legend .when').textContent.replace('per second, ', ''))`)
+	p.wait(`document.querySelector('.plot').getAttribute('aria-valuetext') === document.querySelector('.chart .when').textContent`)
+	p.click(".rulerow .name")
+	p.wait(`document.querySelector('.rulecard.chosen h3').textContent.startsWith('per-client')`)
+	p.js(`history.back()`, nil)
+	p.wait(`document.querySelector('.figures')`)
 	p.picture("overview-minutes")
 	p.clean()
 }
@@ -124,7 +150,7 @@ func testChart(t *testing.T, b *browser) {
 
 	p.js(`document.querySelector('.plot').focus()`, nil)
 	p.keys("ArrowLeft", "ArrowLeft")
-	p.wait(`document.querySelector('.legend .when').textContent.startsWith('at ') && !document.querySelector('.guide').hidden`)
+	p.wait(`/^\d\d:\d\d:\d\d: .* allowed, .* unmatched, per second$/.test(document.querySelector('.chart .when').textContent) && !document.querySelector('.guide').hidden`)
 	p.wait(`/: .* allowed, .* refused, .* banned, .* unmatched, per second/.test(document.querySelector('.plot').getAttribute('aria-valuetext'))`)
 	p.keys("Home")
 	p.wait(`document.querySelector('.plot').getAttribute('aria-valuenow') === '0'`)
@@ -148,7 +174,7 @@ func testKeys(t *testing.T, b *browser) {
 	p.wait(`document.querySelector('.verdictrow .badge').textContent === 'would allow'`)
 	p.wait(`[...document.querySelectorAll('svg.window')].slice(1).every((s) => s.querySelectorAll('.cutslot').length === 1 && s.querySelectorAll('.slot, .current').length === 10)`)
 
-	// Ban it, and lift the ban again.
+	// Ban it, and unban it again.
 	p.click(".head .danger")
 	p.wait(`document.querySelector('dialog input[name=value]').value === '203.0.113.200'`)
 	p.click("dialog .chip:nth-child(2)") // 1h
@@ -159,7 +185,7 @@ func testKeys(t *testing.T, b *browser) {
 	p.wait(`document.querySelector('.verdictrow .badge').textContent === 'banned'`)
 	equal(t, f.posted("bans"), `{"rule":"per-client","key":["203.0.113.200"],"for":"3600000ms","reason":"seen on the wall screen"}`)
 	p.click(".keybanrow button")
-	p.wait(`document.querySelector('dialog h2').textContent === 'Lift this ban?'`)
+	p.wait(`document.querySelector('dialog h2').textContent === 'Unban this key?'`)
 	p.click("dialog .danger")
 	p.wait(`document.querySelectorAll('.keybanrow').length === 0`)
 	equal(t, f.posted("bans/lift"), `{"rule":"per-client","key":["203.0.113.200"]}`)
@@ -209,6 +235,73 @@ func testBans(t *testing.T, b *browser) {
 	p.keys("Enter")
 	p.wait(`!document.querySelector('dialog')`)
 	equal(t, f.posted("bans"), `{"rule":"login","key":["192.0.2.9","bob"],"for":"5400000ms","reason":""}`)
+	p.clean()
+}
+
+// testUnbanMany selects bans and ends them together, and ends those of a rule.
+func testUnbanMany(t *testing.T, b *browser) {
+	f := newFakeAPI(t)
+	p := b.open(t, f.URL+"/#/bans", 1440, 900)
+	p.wait(isLive)
+	p.wait(`document.querySelectorAll('tbody tr').length === 6 && !document.querySelector('.chosenbans').checkVisibility()`)
+	p.click("tbody tr:nth-child(2) input")
+	p.click("tbody tr:nth-child(4) input")
+	p.wait(`document.querySelector('.chosenbans .danger').textContent === 'Unban 2 selected…' && document.querySelector('thead input').indeterminate`)
+	p.picture("bans-selected")
+	p.accessible("selected bans")
+	p.click(".chosenbans .danger")
+	p.wait(`document.querySelectorAll('dialog .some li').length === 2`)
+	p.click("dialog .danger")
+	p.wait(`!document.querySelector('dialog') && document.querySelectorAll('tbody tr').length === 4 && !document.querySelector('.chosenbans').checkVisibility()`)
+	equal(t, f.posted("bans/lift"), `{"rule":"scanner","key":["198.51.100.23"]}`, `{"rule":"login","key":["192.0.2.200","ada"]}`)
+
+	p.click("thead input")
+	p.wait(`document.querySelector('.chosenbans .danger').textContent === 'Unban 4 selected…'`)
+	p.click(".chosenbans button:last-child") // Select none
+	p.wait(`document.querySelectorAll('tbody input:checked').length === 0`)
+
+	p.click(".head button:not(.primary)") // Unban many
+	p.picture("dialog-unban-many")
+	p.accessible("unbanning many")
+	p.click("dialog .primary")
+	p.wait(`document.querySelector('dialog .said').textContent.startsWith('Choose a rule')`)
+	p.js(`document.querySelector('dialog select').value = 'per-client'`, nil)
+	p.click("dialog input[name=network]")
+	p.write("203.0.113.0/24")
+	p.click("dialog .primary")
+	p.wait(`!document.querySelector('dialog') && document.querySelector('.toast').textContent.endsWith('unbanned.')`)
+	p.wait(`document.querySelectorAll('tbody tr').length === 1`)
+	equal(t, f.posted("bans/unban"), `{"rule":"per-client","network":"203.0.113.0/24"}`)
+	p.clean()
+}
+
+// testNarrow looks at the page of a banned key on phones: no text stands in a column of
+// a few letters, and nothing is wider than the screen.
+func testNarrow(t *testing.T, b *browser) {
+	f := newFakeAPI(t)
+	p := b.open(t, f.URL+"/#/key?field=client&field=user&value=192.0.2.200&value=ada", 390, 840)
+	p.wait(isLive)
+	p.wait(`document.querySelectorAll('.keybanrow').length === 1 && document.querySelectorAll('.verdictrow').length === 2`)
+	for _, width := range []int{340, 360, 390, 430, 600, 900} {
+		p.size(width, 840)
+		var bad []string
+		p.js(`(() => {
+			const bad = [];
+			if (document.documentElement.scrollWidth > innerWidth) bad.push('the page is wider than the screen');
+			for (const e of document.querySelectorAll('.keybanrow > *, .verdictrow > *')) {
+				const { width, height } = e.getBoundingClientRect();
+				if (height > 30 && width < 120) bad.push(e.className + ' is ' + width.toFixed() + ' wide and ' + height.toFixed() + ' high: ' + e.textContent);
+			}
+			return bad;
+		})()`, &bad)
+		for _, x := range bad {
+			t.Errorf("at %d px: %s", width, x)
+		}
+		if width == 390 {
+			p.js(`document.querySelector('.keybanrow').scrollIntoView({block: 'center'})`, nil)
+			p.picture("phone-banned-key")
+		}
+	}
 	p.clean()
 }
 

@@ -167,6 +167,10 @@ func (f *fakeAPI) post(w http.ResponseWriter, r *http.Request, path string) {
 			}
 		}
 		answer(w, object{"lifted": true})
+	case "bans/unban":
+		n := len(f.bans)
+		f.bans = slices.DeleteFunc(f.bans, func(b ban) bool { return in.Rule == "" || b.Rule == in.Rule })
+		answer(w, object{"unbanned": n - len(f.bans)})
 	case "rules/check":
 		if strings.Contains(string(body), "limt:") {
 			answer(w, object{"ok": false, "errors": list{object{"line": 12, "column": 5, "message": `"limt" is no key of a limit; allowed are name, key, limit, ban, when`}}})
@@ -226,9 +230,13 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 	case "rates":
 		span, _ := time.ParseDuration(q.Get("span"))
 		points, _ := strconv.Atoi(q.Get("points"))
-		answer(w, object{"rates": rates(now, span, points, q.Get("rules") == "1")})
+		answer(w, object{"rates": rates(now, span, points, q.Get("rules") == "1"), "marks": list{
+			object{"time": now.Add(-20 * time.Minute), "type": "start"}, object{"time": now.Add(-25 * time.Second), "type": "reload"},
+		}})
 	case "bans":
 		answer(w, f.search(q.Get("rule"), q.Get("q")))
+	case "refused":
+		answer(w, f.refused())
 	case "hot":
 		answer(w, object{"hot": list{
 			object{"rule": "product", "key": []string{"/product/4711"}, "since": now.Add(-95 * time.Second), "until": now.Add(48 * time.Second)},

@@ -60,7 +60,7 @@ func testHostile(t *testing.T, b *browser) {
 		}
 	}
 
-	// The ban of bytes that are no UTF-8 is lifted by these bytes.
+	// The ban of bytes that are no UTF-8 is ended by these bytes.
 	// And it has no page: that of what stands for them would be another key's.
 	p.to("bans")
 	p.js(`(() => { const row = [...document.querySelectorAll('tbody tr')].find((r) => r.textContent.includes('<i>')); row.querySelector('button').id = 'thatlift'; })()`, nil)

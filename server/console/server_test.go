@@ -59,7 +59,7 @@ func TestConsoleOfServer(t *testing.T) {
 		t.Fatal("no bans")
 	}
 	p.click("tbody button")
-	p.wait(`document.querySelector('dialog h2').textContent === 'Lift this ban?'`)
+	p.wait(`document.querySelector('dialog h2').textContent === 'Unban this key?'`)
 	p.click("dialog .danger")
 	p.wait(`!document.querySelector('dialog')`)
 	for range 1000 {
@@ -69,7 +69,7 @@ func TestConsoleOfServer(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if left := held(s.Engine()); left != bans-1 {
-		t.Errorf("%d bans hold after one of %d was lifted", left, bans)
+		t.Errorf("%d bans hold after one of %d was ended", left, bans)
 	}
 	p.to("rules")
 	p.wait(`document.body.textContent.includes('per-client')`)

@@ -1,7 +1,7 @@
 // The bans that hold.
 
 import { get } from './api.js';
-import { add, lift } from './dialogs.js';
+import { add, unban, unbanMany, unbanMatching } from './dialogs.js';
 import { h, keyNode, keyOfBan, list, plain, setText, shown } from './dom.js';
 import { ago, count, date, left } from './format.js';
 import { live, on, poll } from './live.js';
@@ -11,7 +11,8 @@ const perPage = 100;
 
 export function bansView(main, params, signal) {
   const total = h('span', { class: 'dim total' });
-  page(main, 'Bans', total, h('button', { type: 'button', class: 'primary admin', onclick: () => add({}, again) }, 'Add a ban…'));
+  page(main, 'Bans', total, h('button', { type: 'button', class: 'admin', onclick: () => unbanMatching({ rule }, again) }, 'Unban many…'),
+    h('button', { type: 'button', class: 'primary admin', onclick: () => add({}, again) }, 'Add a ban…'));
   let rule = params.get('rule') ?? '';
   let q = params.get('q') ?? '';
   let offset = 0;
@@ -32,21 +33,45 @@ export function bansView(main, params, signal) {
     again();
   } });
   const options = () => filter.replaceChildren(h('option', { value: '' }, 'All rules'), ...[...live.rules.values()].filter((r) => r.kind !== 'hot').map((r) => h('option', { value: r.name, selected: r.name === rule }, r.name)));
-  const heads = ['Key', 'Rule', 'Left', 'Since', 'Reason', 'Source', ''];
+  // The bans that are selected, by what names them. A ban that is over is not.
+  const chosen = new Map();
+  const all = h('input', { type: 'checkbox', 'aria-label': 'Select all bans of this page', onchange: () => {
+    for (const b of bans) all.checked ? chosen.set(nameOf(b), b) : chosen.delete(nameOf(b));
+    show();
+  } });
+  const unbanChosen = h('button', { type: 'button', class: 'danger', onclick: () => unbanMany([...chosen.values()], () => {
+    chosen.clear();
+    again();
+  }) });
+  const none0 = h('button', { type: 'button', onclick: () => (chosen.clear(), show()) }, 'Select none');
+  const selection = h('div', { class: 'chosenbans admin', hidden: true }, unbanChosen, none0);
+  const heads = ['Key', 'Rule', 'Left', 'Since', 'Reason', 'Source'].map((t) => h('th', { scope: 'col', class: `col-${t.toLowerCase()}` }, t));
   const body = h('tbody', {});
-  const table = h('table', { class: 'bans' }, h('thead', {}, h('tr', {}, heads.map((t) => h('th', { scope: 'col' }, t || h('span', { class: 'hide' }, 'Lift'))))), body);
+  const table = h('table', { class: 'bans' }, h('thead', {}, h('tr', {}, h('th', { class: 'pickcell admin' }, all), heads, h('th', { scope: 'col', class: 'col-end' }, h('span', { class: 'hide' }, 'Unban')))), body);
   const nothing = none('Nobody is banned.');
   const back = h('button', { type: 'button', onclick: () => turn(-perPage) }, 'Back');
   const further = h('button', { type: 'button', onclick: () => turn(perPage) }, 'Further');
   const where = h('span', { class: 'dim' });
   const pager = h('div', { class: 'pager', hidden: true }, back, where, further);
-  main.append(h('div', { class: 'controls' }, search, filter), h('div', { class: 'tablebox' }, table), nothing.node, pager);
+  main.append(h('div', { class: 'controls' }, search, filter, selection), h('div', { class: 'tablebox' }, table), nothing.node, pager);
 
   const turn = (by) => {
     offset = Math.max(0, offset + by);
     again();
   };
-  const show = () => list(body, bans, (b) => JSON.stringify([b.rule, keyOfBan(b), b.since, Boolean(live.fieldsOf(b.rule))]), (b) => row(b, () => again()));
+  const pick = (b, is) => {
+    is ? chosen.set(nameOf(b), b) : chosen.delete(nameOf(b));
+    show();
+  };
+  const show = () => {
+    for (const [name, b] of chosen) if (Date.parse(b.until) <= live.now()) chosen.delete(name);
+    list(body, bans, (b) => JSON.stringify([nameOf(b), b.since, Boolean(live.fieldsOf(b.rule))]), (b) => row(b, () => again(), (is) => pick(b, is), () => chosen.has(nameOf(b))));
+    const here = bans.filter((b) => chosen.has(nameOf(b))).length;
+    all.checked = here > 0 && here === bans.length;
+    all.indeterminate = here > 0 && here < bans.length;
+    selection.hidden = !chosen.size;
+    setText(unbanChosen, `Unban ${count(chosen.size)} selected…`);
+  };
   const question = () => JSON.stringify([rule, q, offset]);
   const again = poll(5000, signal, async () => {
     const asked = question();
@@ -69,18 +94,23 @@ export function bansView(main, params, signal) {
   options();
 }
 
-function row(ban, again) {
+// nameOf names a ban: its rule and its key, in bytes where they are not text.
+const nameOf = (b) => JSON.stringify([b.rule, b.key_base64 ?? b.key]);
+
+function row(ban, again, pick, picked) {
+  const box = h('input', { type: 'checkbox', 'aria-label': `Select the ban of ${plain(keyOfBan(ban).join(' '), 60)} under ${plain(ban.rule, 60)}`, onchange: () => pick(box.checked) });
   const key = keyOfBan(ban);
   const [since, until] = [Date.parse(ban.since), Date.parse(ban.until)];
   const rest = h('b', { class: 'n' });
   const bar = h('i', { class: 'bar banned' });
   const began = h('span', { class: 'dim', title: date(since) });
   const cell = (name, ...children) => h('td', { 'data-name': name }, children);
-  const node = h('tr', {}, cell('Key', keyNode(live.fieldsOf(ban.rule), key, 56)), cell('Rule', h('span', { class: 'tag' }, ban.rule)),
+  const node = h('tr', {}, h('td', { class: 'pickcell admin' }, box), cell('Key', keyNode(live.fieldsOf(ban.rule), key, 56)), cell('Rule', h('span', { class: 'tag' }, ban.rule)),
     cell('Left', rest, h('span', { class: 'track thin', title: `until ${date(until)}` }, bar)), cell('Since', began, ban.count > 1 && h('span', { class: 'tag again', title: 'Bans of this key so far' }, `${ban.count}×`)),
     cell('Reason', ban.reason ? shown(ban.reason, 90) : h('span', { class: 'dim' }, '–')), cell('Source', h('span', { class: 'dim' }, ban.source ? shown(ban.source) : 'manual')),
-    cell('', h('button', { type: 'button', class: 'admin', 'aria-label': `Lift the ban of ${plain(key.join(' '), 60)}`, onclick: () => lift(ban, again) }, 'Lift')));
+    cell('', h('button', { type: 'button', class: 'admin', 'aria-label': `Unban ${plain(key.join(' '), 60)}`, onclick: () => unban(ban, again) }, 'Unban')));
   return { node, update: () => {
+    box.checked = picked();
     const ms = until - live.now();
     setText(rest, ms > 0 ? left(ms) : 'over');
     bar.style.width = `${Math.max(0, Math.min(100, (100 * ms) / (until - since)))}%`;

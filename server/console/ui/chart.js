@@ -20,13 +20,13 @@ export class SlotChart {
     this.span = 60e3;
     this.max = 1;
     this.base = 0;
-    this.values = layers.map(() => h('b', {}, '–'));
-    this.when = h('span', { class: 'when' });
-    this.legend = h('p', { class: 'legend', 'aria-hidden': 'true' }, layers.map((l, i) => h('span', { class: l.css }, h('i', {}), `${l.name} `, this.values[i])), this.when);
+    this.marks = [];
+    this.when = h('p', { class: 'when', 'aria-hidden': 'true' });
     this.paths = layers.map((l) => svg('path', { class: l.css }));
     this.scale = svg('g', { class: 'scale' }, this.paths);
     this.ticks = svg('g', { class: 'ticks' });
-    this.strip = svg('svg', { class: 'strip', width: 1, height: 1, 'aria-hidden': 'true' }, this.ticks, this.scale);
+    this.turns = svg('g', { class: 'turns' });
+    this.strip = svg('svg', { class: 'strip', width: 1, height: 1, 'aria-hidden': 'true' }, this.ticks, this.scale, this.turns);
     this.grid = svg('svg', { class: 'grid', 'aria-hidden': 'true' });
     this.mark = h('div', { class: 'mark' }, h('span', {}));
     this.guide = h('div', { class: 'guide', hidden: true });
@@ -35,7 +35,7 @@ export class SlotChart {
       class: 'plot', tabindex: 0, role: 'slider', 'aria-label': label, 'aria-orientation': 'horizontal', 'aria-valuemin': 0, 'aria-valuemax': 0, 'aria-valuenow': 0,
       onpointermove: (e) => this.#point(this.#timeAt(e.offsetX - gutter)), onpointerleave: () => this.#point(0), onkeydown: (e) => this.#key(e), onblur: () => this.#point(0),
     }, this.grid, h('div', { class: 'moving' }, this.strip), this.mark, this.guide, this.empty);
-    this.node = h('figure', { class: 'chart' }, this.legend, this.plot);
+    this.node = h('figure', { class: 'chart' }, this.when, this.plot);
     this.watcher = new ResizeObserver(() => this.#resized());
     this.watcher.observe(this.plot);
   }
@@ -47,10 +47,11 @@ export class SlotChart {
 
   // show draws slots, {from, to, ms} and counts, over the last span. lag is how far the right edge is behind
   // now: a slot of the stream is known when it is over, and slides in whole. marked
-  // is the part of the span that the figures beside the chart are about.
-  show(slots, { span, lag = 0, marked = 0, paused = false, markName = '' }) {
+  // is the part of the span that the figures beside the chart are about. marks are the
+  // moments at which something changed, {at, name}.
+  show(slots, { span, lag = 0, marked = 0, paused = false, markName = '', marks = [] }) {
     const anew = span !== this.span || lag !== this.lag || paused !== this.paused;
-    Object.assign(this, { slots, span, lag, paused, marked });
+    Object.assign(this, { slots, span, lag, paused, marked, marks });
     if (paused && !this.stopped) this.stopped = Date.now();
     if (!paused) this.stopped = 0;
     this.empty.hidden = slots.length > 0;
@@ -131,6 +132,22 @@ export class SlotChart {
       marks.push(svg('text', { x, y: this.height + 18 }, (every < 60e3 ? clock : minute)(t + this.offset())));
     }
     this.ticks.replaceChildren(...marks);
+    this.#drawMarks();
+  }
+
+  // #drawMarks draws the marks in sight, and writes a name where there is space for it.
+  #drawMarks() {
+    const nodes = [];
+    let free = -Infinity;
+    for (const { at, name } of this.marks) {
+      if (at < this.#edge() - this.span - 2000) continue;
+      const x = this.#x(at);
+      nodes.push(svg('line', { x1: x.toFixed(2), x2: x.toFixed(2), y1: 0, y2: this.height }));
+      if (x < free) continue;
+      nodes.push(svg('text', { x: (x + 4).toFixed(2), y: 10 }, name));
+      free = x + 12 + 7 * name.length;
+    }
+    this.turns.replaceChildren(...nodes);
   }
 
   // #slide lets the strip go to the left from where it has to be now.
@@ -163,11 +180,12 @@ export class SlotChart {
     const slot = this.slots[i];
     if (!slot) return;
     const per = (l) => rate((1000 * l.value(slot)) / slot.ms);
-    this.layers.forEach((l, j) => setText(this.values[j], per(l)));
     // A slot of a second is a moment. Of longer ones a rate is the mean, and what of is said.
     const moment = slot.ms < 5e3;
     const time = moment ? clock(slot.to + this.offset()) : `${minute(slot.from + this.offset())} to ${minute(slot.to + this.offset())}`;
-    setText(this.when, !moment ? `per second, ${time}` : pointed >= 0 ? `at ${time}` : 'per second');
+    const mark = this.marks.filter((m) => slot.from <= m.at && m.at < slot.to).map((m) => `, ${m.name}`).join('');
+    const text = `${time}: ${this.layers.map((l) => `${per(l)} ${l.name}`).join(', ')}, per second${mark}`;
+    setText(this.when, pointed >= 0 ? text : moment ? 'per second' : `per second, ${time}`);
     this.guide.hidden = pointed < 0;
     if (pointed >= 0) {
       const middle = (slot.from + slot.to) / 2;
@@ -176,7 +194,7 @@ export class SlotChart {
     if (pointed < 0 && document.activeElement === this.plot) return;
     this.plot.setAttribute('aria-valuemax', this.slots.length - 1);
     this.plot.setAttribute('aria-valuenow', i);
-    this.plot.setAttribute('aria-valuetext', `${time}: ${this.layers.map((l) => `${per(l)} ${l.name}`).join(', ')}, per second`);
+    this.plot.setAttribute('aria-valuetext', text);
   }
 
   #key(e) {

@@ -2,7 +2,7 @@
 
 import { post } from './api.js';
 import { h, keyHref, keyNode, keyOfBan } from './dom.js';
-import { milliseconds } from './format.js';
+import { count, milliseconds } from './format.js';
 import { live } from './live.js';
 import { toast } from './toast.js';
 
@@ -66,24 +66,66 @@ export function find() {
   place.querySelector('input').focus();
 }
 
-// lift asks whether to end a ban, and does.
-export function lift(ban, done = () => {}) {
-  const key = keyOfBan(ban);
+const bodyOf = (ban) => (ban.key_base64 ? { rule: ban.rule, key_base64: ban.key_base64 } : { rule: ban.rule, key: keyOfBan(ban) });
+
+// confirm asks a question, and has act answer it with what to say. What act throws is
+// said in the dialog, which stays.
+function confirm(title, button, act, ...content) {
+  const said = h('p', { class: 'said', role: 'alert' });
+  const go = h('button', { class: 'primary danger', autofocus: true }, button);
   const send = async (e) => {
     e.preventDefault();
+    go.disabled = true;
     try {
-      const { lifted } = await post('bans/lift', ban.key_base64 ? { rule: ban.rule, key_base64: ban.key_base64 } : { rule: ban.rule, key });
-      toast(lifted === false ? 'There was no such ban any more.' : 'The ban is lifted.');
+      toast(await act(new FormData(e.target)));
       node.close();
-      done();
     } catch (err) {
       said.textContent = err.message;
     }
+    go.disabled = false;
   };
-  const said = h('p', { class: 'said', role: 'alert' });
-  const node = open('Lift a ban', h('form', { onsubmit: send }, heading('Lift this ban?'),
-    h('p', { class: 'subject' }, keyNode(null, key, 200)), h('p', { class: 'dim' }, 'under ', h('b', {}, ban.rule), '. From then on it is judged like any other key.'),
-    said, h('div', { class: 'actions' }, cancel(), h('button', { class: 'primary danger', autofocus: true }, 'Lift the ban'))));
+  const node = open(title, h('form', { onsubmit: send }, heading(title), content, said, h('div', { class: 'actions' }, cancel(), go)));
+  return node;
+}
+
+// unban asks whether to end a ban, and does.
+export function unban(ban, done = () => {}) {
+  confirm('Unban this key?', 'Unban', async () => {
+    const { lifted } = await post('bans/lift', bodyOf(ban));
+    done();
+    return lifted === false ? 'The ban was over already.' : 'The key is unbanned.';
+  }, h('p', { class: 'subject' }, keyNode(null, keyOfBan(ban), 200)), h('p', { class: 'dim' }, 'under ', h('b', {}, ban.rule), '. From then on it is judged like any other key.'));
+}
+
+// unbanMany asks whether to end these bans, and does, one after another: one that fails
+// leaves those before it ended.
+export function unbanMany(bans, done = () => {}) {
+  const some = bans.slice(0, 8).map((b) => h('li', {}, keyNode(null, keyOfBan(b), 60), ' ', h('span', { class: 'tag' }, b.rule)));
+  const title = bans.length === 1 ? 'Unban this key?' : `Unban these ${count(bans.length)} keys?`;
+  confirm(title, `Unban ${count(bans.length)}`, async () => {
+    let n = 0;
+    try {
+      for (const b of bans) if ((await post('bans/lift', bodyOf(b))).lifted !== false) n++;
+    } finally {
+      done();
+    }
+    return `${count(n)} ${n === 1 ? 'key is' : 'keys are'} unbanned.`;
+  }, h('ul', { class: 'some' }, some, bans.length > some.length && h('li', { class: 'dim' }, `and ${count(bans.length - some.length)} more`)));
+}
+
+// unbanMatching asks which bans to end: by rule, by pattern of the key, by network.
+export function unbanMatching({ rule = '' } = {}, done = () => {}) {
+  const field = (label, name, placeholder) => h('label', {}, label, h('input', { name, placeholder, maxlength: 1024, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off' }));
+  const rules = [...live.rules.values()].filter((r) => r.kind !== 'hot');
+  confirm('Unban many keys', 'Unban', async (form) => {
+    const body = Object.fromEntries([...form].filter(([, v]) => v));
+    if (!Object.keys(body).length) throw new Error('Choose a rule, a pattern or a network. The pattern * selects every ban.');
+    const { unbanned } = await post('bans/unban', body);
+    done();
+    return `${count(unbanned)} ${unbanned === 1 ? 'key is' : 'keys are'} unbanned.`;
+  }, h('p', { class: 'dim' }, 'A ban ends if all that is given here applies to it. A rule that still matches bans the keys again: correct it first.'),
+  h('label', {}, 'Rule', h('select', { name: 'rule' }, h('option', { value: '' }, 'any'), rules.map((r) => h('option', { value: r.name, selected: r.name === rule }, r.name)))),
+  field('Pattern of the key', 'pattern', '192.0.2.*'), field('Network', 'network', '192.0.2.0/24'));
 }
 
 const presets = ['10m', '1h', '6h', '24h', '7d'];

@@ -129,6 +129,9 @@ export function keyHref(fields, values) {
   return `#/key?${q}`;
 }
 
+// ruleHref is the address of a rule's card.
+export const ruleHref = (rule) => `#/rules?${new URLSearchParams({ rule })}`;
+
 // keyOfBan returns the values of a ban's key. Bytes that are not UTF-8 come in base64.
 export const keyOfBan = (ban) => ban.key ?? (ban.key_base64 ?? []).map((b) => new TextDecoder().decode(Uint8Array.from(atob(b), (c) => c.charCodeAt(0))));
 

@@ -2,8 +2,8 @@
 
 import { get } from './api.js';
 import { windowBars } from './chart.js';
-import { add, lift } from './dialogs.js';
-import { h, keyOfBan, list, plain, setText, shown } from './dom.js';
+import { add, unban } from './dialogs.js';
+import { h, keyOfBan, list, plain, ruleHref, setText, shown } from './dom.js';
 import { count, date, left, rate, span as spanText } from './format.js';
 import { live, on, poll } from './live.js';
 import { none, page, panel } from './parts.js';
@@ -72,7 +72,7 @@ function verdict({ rule }) {
   const room = h('span', { class: 'n' });
   const then = h('span', { class: 'dim rest' });
   const sentence = h('span', { class: 'dim sentence' }, live.rules.get(rule)?.sentence?.replace(`${rule}: `, '') ?? '');
-  const node = h('li', { class: 'verdictrow' }, badge, h('a', { class: 'name', href: '#/rules' }, rule), h('span', { class: 'track' }, bar), room, then, sentence);
+  const node = h('li', { class: 'verdictrow' }, badge, h('a', { class: 'name', href: ruleHref(rule) }, rule), h('span', { class: 'track' }, bar), room, then, sentence);
   return { node, update: ({ decision: d }) => {
     const banned = d.banned_until_ms > live.now();
     setText(badge, d.allowed ? 'would allow' : banned ? 'banned' : 'would refuse');
@@ -88,8 +88,8 @@ function verdict({ rule }) {
 
 function banRow(ban, again) {
   const rest = h('span', { class: 'n' });
-  const node = h('li', { class: 'keybanrow' }, h('span', { class: 'badge banned' }, ban.rule), h('span', { class: 'dim' }, `since ${date(Date.parse(ban.since))}`, ban.count > 1 ? `, ban number ${ban.count} of this key` : ''),
+  const node = h('li', { class: 'keybanrow' }, h('span', { class: 'badge banned' }, ban.rule), h('span', { class: 'dim began' }, `since ${date(Date.parse(ban.since))}`, ban.count > 1 ? `, ban number ${ban.count} of this key` : ''),
     h('span', { class: 'reason' }, ban.reason ? shown(ban.reason, 120) : ''), h('span', { class: 'dim' }, ban.source || 'manual'), rest,
-    h('button', { type: 'button', class: 'admin', 'aria-label': `Lift the ban of ${plain(keyOfBan(ban).join(' '), 60)} under ${ban.rule}`, onclick: () => lift(ban, again) }, 'Lift'));
+    h('button', { type: 'button', class: 'admin', 'aria-label': `Unban ${plain(keyOfBan(ban).join(' '), 60)} under ${ban.rule}`, onclick: () => unban(ban, again) }, 'Unban'));
   return { node, update: (b) => setText(rest, `${left(Date.parse(b.until) - live.now())} left`) };
 }

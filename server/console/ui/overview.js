@@ -2,7 +2,8 @@
 
 import { get } from './api.js';
 import { SlotChart, spark } from './chart.js';
-import { h, keyNode, keyOfBan, list, rowOf, setText } from './dom.js';
+import { add } from './dialogs.js';
+import { h, keyNode, keyOfBan, list, plain, rowOf, ruleHref, setText } from './dom.js';
 import { age, ago, bytes, count, left, rate, share, span as spanText } from './format.js';
 import { live, on, poll, slotsOf } from './live.js';
 import { choice, facts, none, panel, store, stored } from './parts.js';
@@ -10,6 +11,9 @@ import { choice, facts, none, panel, store, stored } from './parts.js';
 const second = 1000;
 // How many parts a span is cut into, and how often they are asked for.
 const spans = new Map([[second, [60, 2]], [10 * second, [60, 2]], [60 * second, [60, 2]], [900 * second, [15, 5]], [3600 * second, [60, 10]], [21600 * second, [120, 20]], [86400 * second, [144, 30]]]);
+
+// What a mark of the chart is called.
+const markNames = { start: 'restart', reload: 'reload', failed: 'reload failed' };
 
 export const decisions = [
   { name: 'allowed', css: 'allowed', value: (s) => s.all.allowed },
@@ -22,6 +26,7 @@ export function overviewView(main, _, signal) {
   let span = Number(stored('span', 60 * second));
   if (!spans.has(span)) span = 60 * second;
   let rates = [];
+  let marks = [];
   let timer = null;
 
   const figures = new Figures();
@@ -35,12 +40,12 @@ export function overviewView(main, _, signal) {
     draw();
   });
   const byRule = new ByRule();
-  const hot = new Hot();
+  const refused = new Refused();
   const ticker = new Ticker();
   main.append(
     h('section', { class: 'panel now', 'aria-labelledby': 'p-now' }, h('div', { class: 'head' }, h('h1', { id: 'p-now' }, 'Decisions'), pick), figures.node, chart.node),
     rail(signal),
-    panel('Refusals by rule', 'byrule', byRule.node), panel('Hot keys', 'hotkeys', hot.node), panel('Latest bans', 'latest', ticker.node),
+    panel('Refusals by rule', 'byrule', byRule.node), panel('Most refused keys, last minute', 'refusedkeys', refused.node), panel('Latest bans', 'latest', ticker.node),
   );
 
   // Up to a minute the chart is that of the stream; beyond, of what was asked for.
@@ -49,7 +54,7 @@ export function overviewView(main, _, signal) {
   const draw = () => {
     const all = Math.max(span, 60 * second);
     const mark = { marked: span, markName: spanText(span) };
-    chart.show(slots(), { span: all, lag: streamed() ? 1150 : 0, paused: live.paused, ...(streamed() ? mark : {}) });
+    chart.show(slots(), { span: all, lag: streamed() ? 1150 : 0, paused: live.paused, marks, ...(streamed() ? mark : {}) });
     const part = slots().filter((s) => s.to > (live.seconds.at(-1)?.to ?? Date.now()) - span + 500);
     figures.show(part.length ? part : slots().slice(-1), span);
   };
@@ -63,16 +68,16 @@ export function overviewView(main, _, signal) {
     poll(every * second, mine, async () => {
       const answer = await get('rates', { span: `${Math.max(span, 60 * second) / second}s`, points, rules: 1 }, mine);
       rates = slotsOf(answer.rates ?? []);
+      marks = (answer.marks ?? []).map((m) => ({ at: Date.parse(m.time) - live.offset, name: markNames[m.type] ?? m.type }));
       byRule.show(rates, span);
       if (!streamed()) draw();
     });
   };
   const stop = () => timer.abort();
   ask();
-  poll(4 * second, signal, async () => hot.show((await get('hot', {}, signal)).hot ?? []));
+  const again = poll(3 * second, signal, async () => refused.show((await get('refused', { n: 10, span: '1m' }, signal)).refused ?? [], again));
   on('seconds', signal, draw);
   on('ticker rules second', signal, () => ticker.show());
-  on('second', signal, () => hot.tick());
   draw();
   ticker.show();
 }
@@ -139,7 +144,7 @@ class ByRule {
     const of = h('span', { class: 'dim of' });
     const bar = h('i', { class: 'bar refused' });
     const line = spark('refused');
-    const node = h('li', { class: 'rulerow' }, h('a', { href: '#/rules', class: 'name' }, name), of, n, h('span', { class: 'track' }, bar), line.node);
+    const node = h('li', { class: 'rulerow' }, h('a', { href: ruleHref(name), class: 'name' }, name), of, n, h('span', { class: 'track' }, bar), line.node);
     const update = (r) => {
       setText(n, `${rate(r.refused + r.shadow)}/s`);
       setText(of, `${r.shadow ? 'shadow, ' : ''}${share(r.refused + r.shadow, r.refused + r.shadow + r.judged)} of its events`);
@@ -150,25 +155,27 @@ class ByRule {
   }
 }
 
-// Hot is the keys that are hot, with the time that their hold still takes.
-class Hot {
+// Refused is the keys that are refused most, each with a button that bans it.
+class Refused {
   constructor() {
     this.rows = h('ul', { class: 'rows' });
-    this.none = none('No key is hot.');
+    this.none = none('No key was refused in the last minute.');
     this.node = h('div', {}, this.rows, this.none.node);
   }
 
-  show(hot) {
-    this.hot = hot.slice(0, 10);
-    this.none.show(!hot.length);
-    list(this.rows, this.hot, (k) => JSON.stringify([k.rule, k.key]), (k) => {
-      const until = h('span', { class: 'n dim' });
-      return { node: h('li', { class: 'hotrow' }, keyNode(live.fieldsOf(k.rule), k.key, 40), h('span', { class: 'tag' }, k.rule), until), update: (now) => setText(until, left(Date.parse(now.until) - live.now())) };
-    });
-  }
-
-  tick() {
-    if (this.hot) this.show(this.hot.filter((k) => Date.parse(k.until) > live.now()));
+  show(keys, again) {
+    this.none.show(!keys.length);
+    list(this.rows, keys, (k) => JSON.stringify([k.rule, k.key, k.key_base64, Boolean(live.fieldsOf(k.rule))]), (k) => {
+      const per = h('b', { class: 'n' });
+      const button = h('button', { type: 'button', class: 'danger admin', 'aria-label': `Ban ${plain(k.key.join(' '), 60)}`, onclick: () => add({ rule: k.rule, values: k.key }, again) }, 'Ban…');
+      const banned = h('span', { class: 'badge banned' }, 'banned');
+      const node = h('li', { class: 'refusedrow' }, keyNode(live.fieldsOf(k.rule), k.key, 40), h('a', { class: 'tag', href: ruleHref(k.rule) }, k.rule), per, button, banned);
+      return { node, update: (now) => {
+        setText(per, `${rate(now.per_second)}/s`);
+        banned.hidden = !now.banned_until;
+        button.hidden = Boolean(now.banned_until) || Boolean(now.key_base64);
+      } };
+    }, true);
   }
 }
 
@@ -190,7 +197,7 @@ class Ticker {
       return { node, update: () => {
         setText(when, ago(live.now() - e.time));
         const ms = e.type === 'lift' ? 0 : Date.parse(e.ban.until) - live.now();
-        setText(rest, e.type === 'lift' ? 'lifted' : ms > 0 ? `${left(ms)} left` : 'over');
+        setText(rest, e.type === 'lift' ? 'unbanned' : ms > 0 ? `${left(ms)} left` : 'over');
       } };
     });
   }

@@ -9,7 +9,7 @@ import { live, on, poll } from './live.js';
 import { none, page, panel } from './parts.js';
 import { toast } from './toast.js';
 
-export function rulesView(main, _, signal) {
+export function rulesView(main, params, signal) {
   const state = h('span', { class: 'dim total' });
   const reload = h('button', { type: 'button', class: 'admin', onclick: () => load() }, 'Reload the file');
   page(main, 'Rules', state, reload);
@@ -44,6 +44,16 @@ export function rulesView(main, _, signal) {
     nothing.show(!items.length);
     list(cards, items, (r) => `${r.kind} ${r.name}`, card);
     showRates();
+    choose();
+  };
+  // choose brings the card of the rule that the address names into view, once.
+  let chosen = params.get('rule');
+  const choose = () => {
+    const row = ['limit', 'ban', 'hot'].map((kind) => rowOf(cards, `${kind} ${chosen}`)).find(Boolean);
+    if (!row) return;
+    row.node.classList.add('chosen');
+    row.node.scrollIntoView({ block: 'center' });
+    chosen = null;
   };
   let minute = null; // the last one
   const showRates = () => {
