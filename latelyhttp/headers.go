@@ -21,7 +21,9 @@ const (
 	//
 	// w and t are seconds, rounded up. t is when the limit has forgotten all
 	// that it counted, in a refusal when to try again; it never points beyond
-	// Retry-After. A burst is told as a quota over the time in which it comes
+	// Retry-After. Under an algorithm that counts in slots (Sliding above 128,
+	// Weighted, TwoBucket) t and Retry-After may be longer than needed, and
+	// than w, by [ratelimit.Limit.MaxLate]: a sixtieth of w for Sliding. A burst is told as a quota over the time in which it comes
 	// back. An InFlight limit has the unit "concurrent-requests" and no w; q
 	// of an adaptive limit is what holds now. There is no partition key, and
 	// rules that only ban and shadow rules are not told of. The fields are

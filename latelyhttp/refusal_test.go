@@ -186,7 +186,7 @@ func retryRules(t testing.TB, rnd *rand.Rand) map[string][]ratelimit.Rule {
 	hits := ratelimit.Rule{Name: "hits", Key: mustKey(t, "client"), Ban: &ratelimit.Ban{After: 20, Span: ms(1000, 30_000), For: ms(1000, 60_000)}}
 	rules := map[string][]ratelimit.Rule{
 		"small":    {limited(t, "small", 1+uint64(rnd.IntN(5)), ms(1, 10_000))},
-		"ring":     {limited(t, "ring", 65+uint64(rnd.IntN(50)), ms(100, 60_000))},
+		"ring":     {limited(t, "ring", 129+uint64(rnd.IntN(50)), ms(100, 60_000))},
 		"exact":    {exact},
 		"several":  {several},
 		"counting": {counting},

@@ -9,14 +9,15 @@ import (
 
 // An Algorithm is how a limit counts. The zero Algorithm is Sliding.
 //
-// Sliding and Exact admit never more than N in any true window (t-span, t]; so
-// do Fixed and Calendar in their own windows, and InFlight at any moment. What
-// each of the others admits at worst, what it refuses without need, and what a
-// key costs stands in docs/ALGORITHMS.md.
+// Sliding and Exact never admit more than N in any true window (t-span, t], Fixed
+// and Calendar in their own windows, and InFlight at any moment. [Limit.MaxAdmitted]
+// is what each admits at worst in any window of a span, and [Limit.MaxLate] by how
+// much longer than needed it refuses; docs/ALGORITHMS.md has the proofs and what a
+// key costs.
 type Algorithm uint8
 
 const (
-	// Sliding is the default. For a limit of up to 64 it is Exact. Above, it
+	// Sliding is the default. For a limit of up to 128 it is Exact. Above, it
 	// is so while no more than three are in the window, and then counts in a
 	// ring of 60 slots (64 where 60 does not divide the span into whole
 	// nanoseconds) and judges on hi, the sum that includes the oldest, partly
@@ -31,22 +32,23 @@ const (
 	Exact = Algorithm(meter.Exact)
 
 	// Weighted is the ring of Sliding with its oldest slot counted by the
-	// share of it that is still in the window: smoother, and up to a slot's
-	// worth over N.
+	// share of it that is still in the window: smoother, and at worst 2N - 1
+	// in a span.
 	Weighted = Algorithm(meter.Weighted)
 
 	// TwoBucket weighs the window before by the share of it that is still in
 	// the span: two counters a key, known as the sliding window counter. It
 	// takes the window before to have been evenly filled, so that at worst
-	// nearly 2N pass in a span.
+	// 2N - 1 pass in a span.
 	TwoBucket = Algorithm(meter.TwoBucket)
 
 	// GCRA spaces events by span/N after a burst of Limit.Burst (the generic
-	// cell rate algorithm of ATM Forum TM 4.0): up to N + burst in a span.
+	// cell rate algorithm of ATM Forum TM 4.0): at worst N + burst - 1 in a
+	// span.
 	GCRA = Algorithm(meter.GCRA)
 
-	// TokenBucket holds Limit.Burst tokens and gains N a span: up to
-	// N + burst in a span.
+	// TokenBucket holds Limit.Burst tokens and gains N a span: at worst
+	// N + burst - 1 in a span.
 	TokenBucket = Algorithm(meter.TokenBucket)
 
 	// LeakyBucket is a queue of Limit.Burst places that is served N times a
@@ -55,11 +57,11 @@ const (
 	LeakyBucket = Algorithm(meter.LeakyBucket)
 
 	// Fixed is a window that begins with a key's first event and ends a span
-	// later: N in each, and up to 2N in a span across an edge.
+	// later: N in each, and at worst 2N - 1 in a span across an edge.
 	Fixed = Algorithm(meter.Fixed)
 
 	// Calendar is a window between two edges of the calendar in Rule.Zone,
-	// see [Limit.Per]: N in each, and up to 2N in a span across an edge.
+	// see [Limit.Per]: N in each, and at worst 2N across an edge.
 	Calendar = Algorithm(meter.Calendar)
 
 	// InFlight bounds how many events are under way at one time: one is from

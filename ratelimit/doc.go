@@ -42,8 +42,13 @@
 //
 // # Guarantees
 //
-// Never more than N admitted in any true window (t-span, t], for any arrivals
-// and any number of callers, whatever the algorithm: see [Algorithm]. An event
-// earlier than the newest one judged under any of its records is judged at that
-// newest time, so a clock set back neither stops nor doubles anything.
+// Sliding, the default, and Exact never admit more than N in any true window
+// (t-span, t], for any arrivals and any number of callers. The other algorithms
+// have worst cases of their own, up to 2N: [Limit.MaxAdmitted] is the table. A
+// store whose budget is spent may evict keys that have used less than half of
+// their limits, and these begin at 0; it never evicts others, nor bans that hold.
+// [Stats] counts evictions.
+//
+// An event earlier than the newest one judged under any of its records is judged
+// at that newest time, so a clock set back neither stops nor doubles anything.
 package ratelimit

@@ -21,7 +21,7 @@ import (
 // the shape of its key, so that counts are not taken for those of other keys.
 
 const (
-	dumpVersion = 2
+	dumpVersion = 3
 
 	dumpCounts = 'c'
 	dumpBans   = 'b'

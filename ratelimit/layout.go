@@ -67,7 +67,7 @@ func (l *layout) keepOf(old *layout) {
 // logged reports whether the i-th limit is counted in a log.
 func (l *layout) logged(i int) bool {
 	return l.algorithm == Exact || l.algorithm == InFlight ||
-		l.algorithm == Sliding && max(l.limits[i].N, l.most) <= slidingExact
+		l.algorithm == Sliding && max(l.limits[i].N, l.most) <= meter.SlidingExact
 }
 
 // outgrows reports whether a key may come to take many times what its record
@@ -80,9 +80,6 @@ func (l *layout) outgrows() bool {
 	}
 	return l.bans && l.after >= 16
 }
-
-// slidingExact is the largest N for which Sliding is Exact.
-const slidingExact = 64
 
 func (l layout) equal(o layout) bool {
 	return l.algorithm == o.algorithm && sameZone(l.zone, o.zone) && l.most == o.most &&

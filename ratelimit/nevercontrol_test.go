@@ -153,7 +153,7 @@ func TestOtherPromisesAreCaught(t *testing.T) {
 		{ratelimit.LeakyBucket, 5, claim{span: s, most: 5}},
 		{ratelimit.Exact, 5, claim{span: s + 1, most: 5}},
 		{ratelimit.Sliding, 5, claim{span: s + 1, most: 5}},
-		{ratelimit.Sliding, 100, claim{span: s + 2*slotWidth(time.Second), most: 100}},
+		{ratelimit.Sliding, 150, claim{span: s + 2*slotWidth(time.Second), most: 150}},
 		{ratelimit.Sliding, 5, claim{window: fromFirst, span: 2 * s, most: 5}},
 		{ratelimit.Calendar, 5, claim{window: fromFirst, span: s, most: 5}},
 		{ratelimit.InFlight, 4, claim{window: fromFirst, span: 100 * s, most: 4}},
@@ -171,7 +171,7 @@ func TestOtherPromisesAreCaught(t *testing.T) {
 		}
 	}
 	// And twins that are not alike.
-	r := limit(t, "r", per(65, time.Second))
+	r := limit(t, "r", per(129, time.Second))
 	a := newAttack(0, r)
 	exact := r
 	exact.Algorithm = ratelimit.Exact
@@ -180,7 +180,7 @@ func TestOtherPromisesAreCaught(t *testing.T) {
 		b: &limiterJudge{Limiter: mustLimiter(t, mustSet(t, exact), ratelimit.MemoryConfig{})},
 	}
 	if a.run(rnd, tw, 20_000); tw.differs == "" {
-		t.Error("sliding above 64 is not told from exact")
+		t.Error("sliding above 128 is not told from exact")
 	}
 }
 
@@ -234,6 +234,9 @@ func TestWorstCasesAreReached(t *testing.T) {
 		}
 		if worst != c.worst {
 			t.Errorf("%v, burst %d: %d admitted in a window, the worst case is %d", c.algorithm, c.burst, worst, c.worst)
+		}
+		if said := r.Limits[0].MaxAdmitted(c.algorithm); said != c.worst {
+			t.Errorf("%v, burst %d: MaxAdmitted is %d, the worst case %d", c.algorithm, c.burst, said, c.worst)
 		}
 	}
 }

@@ -271,8 +271,8 @@ type foe struct {
 }
 
 var foes = []foe{
-	{"sliding up to 64", ratelimit.Sliding, 1, 64, true},
-	{"sliding above 64", ratelimit.Sliding, 65, 2000, true},
+	{"sliding up to 128", ratelimit.Sliding, 1, 128, true},
+	{"sliding above 128", ratelimit.Sliding, 129, 2000, true},
 	{"exact", ratelimit.Exact, 1, 700, true},
 	{"fixed", ratelimit.Fixed, 1, 700, true},
 	{"calendar", ratelimit.Calendar, 1, 700, true},
@@ -324,7 +324,7 @@ func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.MemoryCon
 // TestNeverOverAsPromised attacks each algorithm with some 25,000 events (1e7 in
 // the long form) and counts what is admitted by brute force. It is never more than
 // docs/ALGORITHMS.md says, which is N where it makes a promise; every refusal was
-// needed; and Sliding up to 64 says what Exact does.
+// needed; and Sliding up to 128 says what Exact does.
 func TestNeverOverAsPromised(t *testing.T) {
 	n, round := 25_000, 2_500
 	switch {
@@ -343,7 +343,7 @@ func TestNeverOverAsPromised(t *testing.T) {
 				l := mustLimiter(t, set, c)
 				var j judge = &limiterJudge{Limiter: l}
 				var tw *twins
-				if f.high <= 64 {
+				if f.high <= 128 {
 					tw = &twins{a: j, b: &limiterJudge{Limiter: mustLimiter(t, asExact(t, a.rules), c)}}
 					j = tw
 				}
@@ -372,12 +372,12 @@ func TestNeverOverAsPromised(t *testing.T) {
 	}
 }
 
-// asExact returns the rules with Exact in place of Sliding up to 64.
+// asExact returns the rules with Exact in place of Sliding up to 128.
 func asExact(t testing.TB, rules []ratelimit.Rule) *ratelimit.Set {
 	exact := slices.Clone(rules)
 	for i := range exact {
 		most := slices.MaxFunc(exact[i].Limits, func(a, b ratelimit.Limit) int { return int(a.N) - int(b.N) }).N
-		if exact[i].Algorithm == ratelimit.Sliding && most <= 64 {
+		if exact[i].Algorithm == ratelimit.Sliding && most <= 128 {
 			exact[i].Algorithm = ratelimit.Exact
 		}
 	}

@@ -21,7 +21,7 @@ func retryRule(t testing.TB, rnd *rand.Rand, name string, a ratelimit.Algorithm)
 	for range 1 + rnd.IntN(2) {
 		l := per(1+rnd.Uint64N(8), time.Duration(1+rnd.IntN(2000))*time.Millisecond)
 		if rnd.IntN(4) == 0 {
-			l.N += 60 + rnd.Uint64N(200)
+			l.N += 100 + rnd.Uint64N(200)
 		}
 		switch a {
 		case ratelimit.Calendar:

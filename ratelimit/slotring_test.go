@@ -9,7 +9,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A hiModel is the definition of sliding above 64: it keeps every charge and adds
+// A hiModel is the definition of sliding above 128: it keeps every charge and adds
 // up, for each question, those that are in the window, or, once there were more
 // than three of them and until all have left, those in a slot of which a
 // representable time may still be in the window.
@@ -137,7 +137,7 @@ func TestSlidingAgainstHi(t *testing.T) {
 	}
 	for _, span := range []time.Duration{time.Millisecond, 7 * time.Millisecond, 60 * time.Millisecond, 997 * time.Millisecond, time.Second, time.Minute, 100 * time.Second} {
 		for _, resolution := range []time.Duration{0, 1, 7, time.Microsecond, 300 * time.Microsecond, time.Millisecond, 3 * time.Millisecond, 100 * time.Millisecond, time.Second, 7 * time.Second} {
-			n := uint64(65 + rnd.IntN(2)*rnd.IntN(60))
+			n := uint64(129 + rnd.IntN(2)*rnd.IntN(60))
 			model := newHiModel(n, span, resolution)
 			if model.resolution < model.width/20_000 {
 				continue // the model would take too long to find the last time of a slot
@@ -174,7 +174,7 @@ func TestSlidingIsExactForFlooredTimes(t *testing.T) {
 	for _, span := range []time.Duration{30 * time.Millisecond, 997 * time.Millisecond, time.Minute} {
 		width := time.Duration(newHiModel(0, span, 0).width)
 		for _, resolution := range []time.Duration{width, width + 1, 2*width - 1, 3 * width, span / 7, span / 2, span, 3 * span, 2 * width / 3, width / 2, 1} {
-			n := uint64(65 + rnd.IntN(40))
+			n := uint64(129 + rnd.IntN(40))
 			set := func(a ratelimit.Algorithm) *ratelimit.Limiter {
 				r := limit(t, "r", per(n, span))
 				r.Algorithm = a

@@ -173,7 +173,7 @@ func (l *liveRules) check(key int, inForce []liveRule) {
 // believed to be.
 func (l *liveRules) full(key int, inForce []liveRule) {
 	k, r := &l.keys[key], l.current
-	if len(inForce) > 0 || k.banned || r.limit.N > 64 && r.algorithm != ratelimit.Exact {
+	if len(inForce) > 0 || k.banned || r.limit.N > 128 && r.algorithm != ratelimit.Exact {
 		return
 	}
 	d := l.limiter.PeekKeyAt(time.Unix(0, l.now), fmt.Sprint("k", key), 1)
@@ -188,7 +188,7 @@ func (l *liveRules) full(key int, inForce []liveRule) {
 func someLogRule(rnd *rand.Rand) liveRule {
 	r := liveRule{algorithm: ratelimit.Algorithm(rnd.IntN(2)), limit: per(1+rnd.Uint64N(40), time.Duration(1+rnd.IntN(5))*time.Second)}
 	if rnd.IntN(3) == 0 {
-		r.limit.N += rnd.Uint64N(100) // sliding by slots
+		r.limit.N += rnd.Uint64N(200) // sliding by slots
 	}
 	if rnd.IntN(3) == 0 {
 		r.ban = &ratelimit.Ban{

@@ -140,7 +140,7 @@ func claimsOf(r *ratelimit.Rule, resolution time.Duration) (claims, needs []clai
 		switch r.Algorithm {
 		case ratelimit.Sliding, ratelimit.Exact, ratelimit.InFlight:
 			claims = append(claims, claim{span: span, most: n})
-			if r.Algorithm != ratelimit.Sliding || n <= 64 {
+			if r.Algorithm != ratelimit.Sliding || n <= 128 {
 				slot = 1
 			}
 			needs = append(needs, claim{span: span + rest(slot), most: n})

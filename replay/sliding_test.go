@@ -18,7 +18,7 @@ import (
 )
 
 // TestSlidingOracle holds the default algorithm to exact: the same decisions
-// for limits of up to 64, and for larger ones never more than N admitted in any
+// for limits of up to 128, and for larger ones never more than N admitted in any
 // true window, and at least 99 % of what exact admits.
 func TestSlidingOracle(t *testing.T) {
 	eachLog(t, func(t *testing.T, c replay.Config, want *oracleFile) {
@@ -30,7 +30,7 @@ func TestSlidingOracle(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(want.Client.Limit)) {
 			counted := strings.HasSuffix(name, "/rejected-counted")
 			n := numbers(t, name)
-			if n[0] <= 64 || counted {
+			if n[0] <= 128 || counted {
 				together[counted] = append(together[counted], name)
 				continue
 			}
@@ -57,7 +57,7 @@ func TestSlidingOracle(t *testing.T) {
 			r := mustRun(t, c)
 			for i, name := range names {
 				got, exact := r.Rules[i], want.Client.Limit[name]
-				if got.N <= 64 && got.SHA256 != exact.SHA256 {
+				if got.N <= 128 && got.SHA256 != exact.SHA256 {
 					t.Errorf("limit %s: digest %s, want that of exact, %s", name, got.SHA256, exact.SHA256)
 				}
 				if *got.Allowed > exact.Allowed {

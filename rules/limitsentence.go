@@ -92,12 +92,7 @@ func limitWords(a ratelimit.Algorithm, l ratelimit.Limit, of int) (may, refused 
 	case ratelimit.Fixed:
 		return fmt.Sprintf("%s in the %s from the first on", requests, span), "the " + next + " in that " + span
 	case ratelimit.Calendar:
-		period := periodOf(l)
-		one := article(period.String())
-		if period == ratelimit.PerHour {
-			one = "an hour"
-		}
-		return requests + " per " + period.String(), "the " + next + " in " + one
+		return requests + " per " + periodOf(l).String(), "the " + next + " in " + onePeriod(l)
 	case ratelimit.InFlight:
 		return requests + " under way at once" + aside("each believed to last at most "+span, of), "the " + next + " at once"
 	}
@@ -119,22 +114,33 @@ func periodOf(l ratelimit.Limit) ratelimit.Period {
 	return periods[l.Span]
 }
 
-// counting adds how the limits of r count, as far as it is not the default.
+// onePeriod returns the period of l with its article: "a day", "an hour".
+func onePeriod(l ratelimit.Limit) string {
+	if period := periodOf(l); period != ratelimit.PerHour {
+		return article(period.String())
+	}
+	return "an hour"
+}
+
+// counting adds how the limits of r count, what they allow at worst, and what
+// else of it is not the default.
 func (s *sentence) counting(r *ratelimit.Rule) {
-	switch r.Algorithm {
-	case ratelimit.Sliding:
-	case ratelimit.Weighted:
-		s.add("The algorithm is weighted: at worst, a slot's worth more are let through.")
-	case ratelimit.TwoBucket:
-		s.add("The algorithm is two-bucket: at worst, nearly twice as many are let through.")
-	case ratelimit.Calendar:
+	text := "The algorithm is " + r.Algorithm.String()
+	if r.Algorithm == ratelimit.Calendar {
 		zone := r.Zone
 		if zone == nil {
 			zone = time.UTC
 		}
-		s.add("The algorithm is calendar, in the time of %s.", zone)
-	default:
-		s.add("The algorithm is %s.", r.Algorithm)
+		text += ", in the time of " + zone.String()
+	}
+	if most := atWorst(r); most != "" {
+		text += ": at worst " + most
+	}
+	if r.Algorithm != ratelimit.Sliding {
+		s.add("%s.", text)
+	}
+	if late := lateness(r); late != "" {
+		s.add("A refusal may last up to %s longer than needed.", late)
 	}
 	if r.Adapt != nil {
 		s.add("%s", adaptation(r.Adapt))
@@ -142,6 +148,55 @@ func (s *sentence) counting(r *ratelimit.Rule) {
 	if r.CountRefused {
 		s.add("Refused requests count too.")
 	}
+}
+
+// atWorst says how many requests r allows at worst; "" if never more than its
+// limits say.
+func atWorst(r *ratelimit.Rule) string {
+	var worst []string
+	more := false
+	for _, l := range r.Limits {
+		l.N = mostN(r, l)
+		n := l.MaxAdmitted(r.Algorithm)
+		more = more || n > l.N
+		switch {
+		case r.Algorithm == ratelimit.Calendar:
+			worst = append(worst, fmt.Sprintf("%d around the end of %s", n, onePeriod(l)))
+		case r.Algorithm == ratelimit.LeakyBucket:
+			worst = append(worst, fmt.Sprintf("%d are queued within %s", n, FormatDuration(l.Span)))
+		default:
+			worst = append(worst, fmt.Sprintf("%d within %s", n, FormatDuration(l.Span)))
+		}
+	}
+	if !more {
+		return ""
+	}
+	return join(worst, "and")
+}
+
+// lateness says by how much longer than needed the limits of r may refuse; "" if
+// they never do.
+func lateness(r *ratelimit.Rule) string {
+	var widths []string
+	for _, l := range r.Limits {
+		l.N = mostN(r, l)
+		if late := l.MaxLate(r.Algorithm); late > 0 {
+			widths = append(widths, FormatDuration(late+time.Millisecond-1)) // rounded up
+		}
+	}
+	return join(widths, "or")
+}
+
+// mostN returns the largest N that l, a limit of r, can have.
+func mostN(r *ratelimit.Rule, l ratelimit.Limit) uint64 {
+	if r.Adapt == nil {
+		return l.N
+	}
+	n := r.Adapt.Above
+	for _, s := range r.Adapt.Steps {
+		n = max(n, s.Limit)
+	}
+	return n
 }
 
 // adaptation says how the limits of a rule follow its traffic.

@@ -26,7 +26,7 @@ var givesUp = map[string]string{
 	"tollbooth":                   "token bucket: 2N in a window. A key stays for 10 years by default",
 	"sentinel.hotspot":            "fixed window that refills: 2N across its edge. LRU: a flood of new keys makes it forget limited ones. Its slot alone, without the statistics of an entry",
 
-	"ratelimit,sliding,60-a-minute":   "nothing: exact up to 64",
+	"ratelimit,sliding,60-a-minute":   "nothing: exact up to 128",
 	"ratelimit,sliding,1000-a-minute": "never over N; refuses up to a 60th of the span longer than needed",
 	"ratelimit,exact":                 "nothing but bytes",
 	"ratelimit,weighted":              "the oldest slot by its share: a little over N within a slot",

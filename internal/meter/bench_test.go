@@ -19,6 +19,7 @@ func BenchmarkMeter(b *testing.B) {
 		{"sliding/N=1", meter.Config{Kind: meter.Sliding, N: 1}},
 		{"sliding/N=60", meter.Config{Kind: meter.Sliding, N: 60}},
 		{"sliding/N=100", meter.Config{Kind: meter.Sliding, N: 100}},
+		{"sliding/N=150", meter.Config{Kind: meter.Sliding, N: 150}},
 		{"sliding/N=1000", meter.Config{Kind: meter.Sliding, N: 1000}},
 		{"sliding/N=100000", meter.Config{Kind: meter.Sliding, N: 100_000}},
 		{"exact/N=1000", meter.Config{Kind: meter.Exact, N: 1000}},

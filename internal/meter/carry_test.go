@@ -20,7 +20,7 @@ func TestCarry(t *testing.T) {
 	if longTests() {
 		rounds = 200
 	}
-	ns := []uint64{1, 3, 64, 65, 300}
+	ns := []uint64{1, 3, 128, 129, 300}
 	spans := []time.Duration{time.Second, 900 * time.Millisecond, 2 * time.Second, time.Minute}
 	for range rounds {
 		for _, from := range allKinds(ns[rnd.IntN(5)], spans[rnd.IntN(4)]) {
@@ -100,9 +100,9 @@ func stillHeld(old *subject, m model, c charge, now int64) bool {
 // that keeps the same.
 func TestCarryKeeps(t *testing.T) {
 	for _, c := range []struct{ from, to meter.Config }{
-		{meter.Config{Kind: meter.Sliding, N: 100}, meter.Config{Kind: meter.Sliding, N: 1000}},
+		{meter.Config{Kind: meter.Sliding, N: 150}, meter.Config{Kind: meter.Sliding, N: 1000}},
 		{meter.Config{Kind: meter.Sliding, N: 100_000}, meter.Config{Kind: meter.Sliding, N: 200}},
-		{meter.Config{Kind: meter.Sliding, N: 100}, meter.Config{Kind: meter.Weighted, N: 100}},
+		{meter.Config{Kind: meter.Sliding, N: 150}, meter.Config{Kind: meter.Weighted, N: 100}},
 		{meter.Config{Kind: meter.Exact, N: 100}, meter.Config{Kind: meter.InFlight, N: 101}},
 		{meter.Config{Kind: meter.Exact, N: 100}, meter.Config{Kind: meter.Sliding, N: 99}},
 		{meter.Config{Kind: meter.TwoBucket, N: 100}, meter.Config{Kind: meter.TwoBucket, N: 90}},
@@ -156,7 +156,7 @@ func TestCarryWithoutRoom(t *testing.T) {
 // TestEach is what is held, oldest first, no later than now.
 func TestEach(t *testing.T) {
 	rnd := seeded(t)
-	for _, n := range []uint64{5, 100, 1000} {
+	for _, n := range []uint64{5, 150, 1000} {
 		for _, c := range allKinds(n, time.Second) {
 			s := newSubject(t, c)
 			model := newModel(&s.Meter, c)

@@ -24,8 +24,8 @@ const (
 	// MaxN is the largest N, or Burst, of all others.
 	MaxN = math.MaxInt64
 
-	// slidingExact is the N up to which Sliding is Exact.
-	slidingExact = 64
+	// SlidingExact is the largest N for which Sliding is Exact.
+	SlidingExact = 128
 )
 
 // Config says what a [Meter] counts. The zero Config is not usable: a limit has

@@ -56,8 +56,8 @@ func TestWords(t *testing.T) {
 	}{
 		{meter.Config{Kind: meter.Sliding, Span: minute}, 0},
 		{meter.Config{Kind: meter.Sliding, N: 1, Span: minute}, 2},
-		{meter.Config{Kind: meter.Sliding, N: 64, Span: minute}, 4},
-		{meter.Config{Kind: meter.Sliding, N: 65, Span: minute}, 4},
+		{meter.Config{Kind: meter.Sliding, N: 128, Span: minute}, 4},
+		{meter.Config{Kind: meter.Sliding, N: 129, Span: minute}, 4},
 		{meter.Config{Kind: meter.Sliding, N: 1000, Span: minute}, 4},
 		{meter.Config{Kind: meter.Weighted, N: 254, Span: minute}, 12},
 		{meter.Config{Kind: meter.Weighted, N: 65534, Span: minute}, 20},
@@ -91,7 +91,7 @@ func TestNames(t *testing.T) {
 // TestNoAllocations judges an event of each kind: only new blocks and new periods
 // allocate.
 func TestNoAllocations(t *testing.T) {
-	for _, c := range allKinds(100, time.Second) {
+	for _, c := range allKinds(150, time.Second) {
 		if c.Kind == meter.Calendar {
 			c.Period = meter.Month
 		}

@@ -119,7 +119,7 @@ func TestStateAfterClockWasSetBack(t *testing.T) {
 func FuzzReadState(f *testing.F) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for kind := range meter.InFlight + 1 {
-		s := newSubject(f, meter.Config{Kind: kind, N: 100, Span: time.Second, Period: period(kind)})
+		s := newSubject(f, meter.Config{Kind: kind, N: 150, Span: time.Second, Period: period(kind)})
 		for i := range int64(50) {
 			s.advance(i * 1e7)
 			s.charge(i*1e7, rnd.Uint64N(3))
@@ -130,7 +130,7 @@ func FuzzReadState(f *testing.F) {
 		if meter.Kind(kind) > meter.InFlight {
 			return
 		}
-		s := newSubject(t, meter.Config{Kind: meter.Kind(kind), N: 100, Span: time.Second, Period: period(meter.Kind(kind))})
+		s := newSubject(t, meter.Config{Kind: meter.Kind(kind), N: 150, Span: time.Second, Period: period(meter.Kind(kind))})
 		r := shard.NewDumpReader(state)
 		s.ReadState(r, s.w, s.b, 49e7, 49e7)
 		if r.Failed() {

@@ -5,10 +5,10 @@ package meter
 type Kind uint8
 
 const (
-	// Sliding never admits more than N in any window. Up to N = 64 it is
-	// Exact. Above, it counts in a ring of slots and judges on hi, the sum
-	// that includes the oldest, partly expired slot, so that an event leaves
-	// up to one slot late.
+	// Sliding never admits more than N in any window. Up to N = SlidingExact
+	// it is Exact. Above, it counts in a ring of slots and judges on hi, the
+	// sum that includes the oldest, partly expired slot, so that an event
+	// leaves up to one slot late.
 	Sliding Kind = iota
 
 	// Exact keeps the time of each of the last N events.

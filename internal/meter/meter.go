@@ -61,7 +61,7 @@ func New(c Config) (Meter, error) {
 	resolution := max(int64(c.Resolution), 1)
 	switch {
 	case c.N == 0:
-	case c.Kind == Exact, c.Kind == InFlight, c.Kind == Sliding && c.N <= slidingExact:
+	case c.Kind == Exact, c.Kind == InFlight, c.Kind == Sliding && c.N <= SlidingExact:
 		m.form = formLog
 	case c.Kind == Sliding:
 		m.form = formSpill
@@ -174,7 +174,7 @@ func (m *Meter) Used(w []uint64, b *shard.Blocks, t int64) uint64 {
 
 // Room sees to it that cost can be charged, and reports false if that takes
 // memory that the budget of b has not. Only a log takes any: Sliding above
-// slidingExact can do without. It may take what is then not used; that is given
+// SlidingExact can do without. It may take what is then not used; that is given
 // back when the log next is empty.
 func (m *Meter) Room(w []uint64, b *shard.Blocks, cost uint64) bool {
 	return m.form != formLog || b.Room(w, int(min(cost, m.n)))
@@ -218,7 +218,7 @@ func (m *Meter) Charge(w []uint64, b *shard.Blocks, t int64, cost uint64) {
 }
 
 // Push is Advance and a Charge of one at t, and returns how much is then used,
-// where that is one more time in the words of a Sliding above slidingExact: it
+// where that is one more time in the words of a Sliding above SlidingExact: it
 // always fits, and is counted for a span. ok is false, and nothing has changed,
 // elsewhere.
 func (m *Meter) Push(w []uint64, b *shard.Blocks, t int64) (used uint64, ok bool) {

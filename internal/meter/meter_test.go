@@ -108,7 +108,7 @@ func TestWaitIsTrue(t *testing.T) {
 	if longTests() {
 		refusals = 100_000
 	}
-	for _, n := range []uint64{1, 5, 64, 100, 1000} {
+	for _, n := range []uint64{1, 5, 100, 128, 129, 1000} {
 		for _, c := range allKinds(n, 7*time.Second) {
 			s := newSubject(t, c)
 			now := rnd.Int64N(1e15)
@@ -134,7 +134,7 @@ func TestWaitIsTrue(t *testing.T) {
 // any time.
 func TestNothingIsUsedByZeroWords(t *testing.T) {
 	for _, now := range []int64{-7e18, -1, 0, 1, 1e9, 1.8e18, 7e18} {
-		for _, n := range []uint64{0, 1, 60, 100, 60_000} {
+		for _, n := range []uint64{0, 1, 60, 100, 150, 60_000} {
 			for _, c := range allKinds(n, time.Minute) {
 				if n == 0 {
 					c.Burst = 0
@@ -165,19 +165,19 @@ func TestNothingIsUsedByZeroWords(t *testing.T) {
 // follows the traffic has it.
 func TestLowerLimit(t *testing.T) {
 	rnd := seeded(t)
-	for _, c := range allKinds(100, time.Second) {
+	for _, c := range allKinds(150, time.Second) {
 		s := newSubject(t, c)
-		if s.Most() != 100 {
+		if s.Most() != 150 {
 			continue // a burst is what it is
 		}
 		model := newModel(&s.Meter, c)
 		now := int64(1e12)
-		for range 90 {
+		for range 140 {
 			now += rnd.Int64N(1e6)
 			s.take(now, 1)
 			model.charge(now, 1)
 		}
-		for _, n := range []uint64{0, 1, 50, 89, 90, 91, 100} {
+		for _, n := range []uint64{0, 1, 50, 139, 140, 141, 150} {
 			wait := int64(s.Wait(s.w, s.b, now, n, 1))
 			switch {
 			case n == 0 && c.Kind != meter.GCRA:

@@ -21,7 +21,7 @@ type model interface {
 func newModel(m *meter.Meter, c meter.Config) model {
 	resolution := max(int64(c.Resolution), 1)
 	switch {
-	case c.Kind == meter.Exact, c.Kind == meter.InFlight, c.Kind == meter.Sliding && c.N <= 64:
+	case c.Kind == meter.Exact, c.Kind == meter.InFlight, c.Kind == meter.Sliding && c.N <= 128:
 		return &windowModel{span: int64(c.Span)}
 	case c.Kind == meter.Sliding:
 		return &spillModel{slots: slotModel{span: int64(c.Span), width: int64(c.Span) / int64(m.Slots()), resolution: resolution}}

@@ -89,9 +89,9 @@ func TestNeverOver(t *testing.T) {
 	configs := []meter.Config{
 		{Kind: meter.Sliding, N: 1, Span: time.Millisecond},
 		{Kind: meter.Sliding, N: 3, Span: time.Second},
-		{Kind: meter.Sliding, N: 64, Span: time.Minute},
-		{Kind: meter.Sliding, N: 65, Span: time.Minute},
-		{Kind: meter.Sliding, N: 100, Span: 7 * time.Millisecond},
+		{Kind: meter.Sliding, N: 128, Span: time.Minute},
+		{Kind: meter.Sliding, N: 129, Span: time.Minute},
+		{Kind: meter.Sliding, N: 150, Span: 7 * time.Millisecond},
 		{Kind: meter.Sliding, N: 300, Span: 100 * time.Second, Resolution: time.Second},
 		{Kind: meter.Sliding, N: 1000, Span: time.Hour},
 		{Kind: meter.Sliding, N: 70_000, Span: time.Second},
@@ -122,8 +122,8 @@ func TestTooEarlyIsCaught(t *testing.T) {
 	}{
 		{meter.Config{Kind: meter.Sliding, N: 3, Span: time.Second}, 1},
 		{meter.Config{Kind: meter.Exact, N: 100, Span: time.Second}, 1},
-		{meter.Config{Kind: meter.Sliding, N: 100, Span: time.Minute}, 1},
-		{meter.Config{Kind: meter.Sliding, N: 100, Span: time.Minute}, time.Second},
+		{meter.Config{Kind: meter.Sliding, N: 150, Span: time.Minute}, 1},
+		{meter.Config{Kind: meter.Sliding, N: 150, Span: time.Minute}, time.Second},
 	} {
 		s := newSubject(t, c.Config)
 		s.Meter = s.Early(c.by)
@@ -137,9 +137,9 @@ func TestTooEarlyIsCaught(t *testing.T) {
 // within a span and a slot.
 func TestRefusalsAreJustified(t *testing.T) {
 	rnd := seeded(t)
-	for _, n := range []uint64{1, 64, 65, 100, 1000} {
+	for _, n := range []uint64{1, 100, 128, 129, 1000} {
 		span, slot := int64(time.Minute), int64(time.Second)
-		if n <= 64 {
+		if n <= 128 {
 			slot = 0
 		}
 		refusals := 0
@@ -242,11 +242,11 @@ func TestGoodput(t *testing.T) {
 		span       time.Duration
 		resolution time.Duration
 	}{
-		{100, 300 * time.Second, 1},
-		{100, 300 * time.Second, time.Millisecond},
+		{150, 300 * time.Second, 1},
+		{150, 300 * time.Second, time.Millisecond},
 		{1000, time.Hour, time.Second},
 		{1000, time.Minute, time.Millisecond},
-		{70, time.Second, time.Millisecond},
+		{130, time.Second, time.Millisecond},
 	} {
 		for _, load := range []float64{1, 10} {
 			admitted := map[meter.Kind]float64{}

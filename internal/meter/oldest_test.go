@@ -33,7 +33,7 @@ func (tr *oldestTrial) level() bool {
 
 // spills reports whether it is the kind that goes from times to slots, and so may
 // know more exactly what was never charged.
-func (tr *oldestTrial) spills() bool { return tr.Kind == meter.Sliding && tr.N > 64 }
+func (tr *oldestTrial) spills() bool { return tr.Kind == meter.Sliding && tr.N > meter.SlidingExact }
 
 // arrive sends n arrivals; those that are admitted are charged, and to the models.
 func (tr *oldestTrial) arrive(n int, models []model, check func()) {
@@ -201,7 +201,7 @@ func TestRefundNewestIsCaught(t *testing.T) {
 func TestRefundOldestOfCut(t *testing.T) {
 	for _, c := range []meter.Config{
 		{Kind: meter.Exact, N: 5, Span: time.Second},
-		{Kind: meter.Sliding, N: 100, Span: time.Second},
+		{Kind: meter.Sliding, N: 150, Span: time.Second},
 		{Kind: meter.Weighted, N: 100, Span: time.Second},
 		{Kind: meter.TwoBucket, N: 100, Span: time.Second},
 		{Kind: meter.Fixed, N: 5, Span: time.Second},
@@ -226,7 +226,7 @@ func TestRefundOldestOfCut(t *testing.T) {
 	if two.advance(2*second - 1); two.RefundOldest(two.w, two.b, 2*second-1, 3) != 3 || two.used(2*second-1) != 1 {
 		t.Errorf("%d of 4 used after 3 were taken back, when the bucket that is full has left", two.used(2*second-1))
 	}
-	s := newSubject(t, meter.Config{Kind: meter.Sliding, N: 100, Span: time.Minute})
+	s := newSubject(t, meter.Config{Kind: meter.Sliding, N: 150, Span: time.Minute})
 	s.advance(0)
 	s.charge(0, 3)
 	s.advance(int64(time.Second))

@@ -21,7 +21,7 @@ func TestRefund(t *testing.T) {
 		rounds = 400
 	}
 	for range rounds {
-		n := []uint64{1, 2, 5, 64, 65, 300}[rnd.IntN(6)]
+		n := []uint64{1, 2, 5, 128, 129, 300}[rnd.IntN(6)]
 		span := []time.Duration{time.Millisecond, time.Second, time.Minute}[rnd.IntN(3)]
 		for _, c := range allKinds(n, span) {
 			checkRefunds(t, rnd, c)
@@ -95,7 +95,7 @@ func TestRefundIsNoCredit(t *testing.T) {
 		rounds = 1000
 	}
 	for range rounds {
-		n := []uint64{1, 2, 5, 64, 65, 300}[rnd.IntN(6)]
+		n := []uint64{1, 2, 5, 128, 129, 300}[rnd.IntN(6)]
 		for _, c := range allKinds(n, time.Second) {
 			if credit := findCredit(t, rnd, c, (*subject).refund); credit != "" {
 				t.Fatalf("%+v: %s", c, credit)

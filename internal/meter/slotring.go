@@ -2,6 +2,7 @@ package meter
 
 import (
 	"math/bits"
+	"time"
 )
 
 // A slotRing is a window of slots. Four words are its head, h:
@@ -48,12 +49,20 @@ const (
 	ringBits      = ringHollow | ringPlaceMask
 )
 
-func newSlotRing(n uint64, span, resolution int64) slotRing {
-	r := slotRing{slots: slots{span: span, resolution: resolution}, size: 61, lgBits: 5}
+// SlotWidth returns the width of the slots that Sliding and Weighted cut a span
+// into: a 60th of it, or a 64th where 60 does not divide it, as 64 does every whole
+// millisecond.
+func SlotWidth(span time.Duration) time.Duration {
 	if span%60 != 0 {
-		r.size = 65 // 64 divides every whole millisecond
+		return span / 64
 	}
-	r.width = span / (r.size - 1)
+	return span / 60
+}
+
+func newSlotRing(n uint64, span, resolution int64) slotRing {
+	r := slotRing{slots: slots{span: span, resolution: resolution}, lgBits: 5}
+	r.width = int64(SlotWidth(time.Duration(span)))
+	r.size = span/r.width + 1
 	switch bits.Len64(n + 1) { // a count of n is not full
 	case 0, 1, 2, 3, 4, 5, 6, 7, 8:
 		r.lgBits = 3

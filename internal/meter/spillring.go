@@ -6,7 +6,7 @@ import (
 	"github.com/lately-go/lately/internal/shard"
 )
 
-// A spillRing is how Sliding counts above slidingExact: up to [Inline] times in
+// A spillRing is how Sliding counts above SlidingExact: up to [Inline] times in
 // the record, oldest first, and when there are more in the window, the slots of a
 // ring, whose head is in the place of the times and whose counts are in a block.
 // When these have all left, it is times again. So a key that is seen a few times

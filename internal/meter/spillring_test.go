@@ -14,7 +14,7 @@ import (
 // slot has left, and a block is held only while slots count.
 func TestSpillAndBack(t *testing.T) {
 	const span = int64(time.Minute)
-	s := newSubject(t, meter.Config{Kind: meter.Sliding, N: 100, Span: time.Duration(span)})
+	s := newSubject(t, meter.Config{Kind: meter.Sliding, N: 150, Span: time.Duration(span)})
 	for round := range int64(3) {
 		base := round * 10 * span
 		for i := range int64(meter.Inline) {
@@ -53,8 +53,8 @@ func TestWaitAfterRefunds(t *testing.T) {
 	rnd := seeded(t)
 	for range 40 {
 		for _, c := range []meter.Config{
-			{Kind: meter.Sliding, N: 65 + rnd.Uint64N(300), Span: time.Second},
-			{Kind: meter.Sliding, N: 70, Span: 997 * time.Millisecond},
+			{Kind: meter.Sliding, N: 129 + rnd.Uint64N(300), Span: time.Second},
+			{Kind: meter.Sliding, N: 130, Span: 997 * time.Millisecond},
 			{Kind: meter.Weighted, N: 1 + rnd.Uint64N(300), Span: time.Second},
 			{Kind: meter.Exact, N: 1 + rnd.Uint64N(100), Span: time.Second},
 		} {
@@ -97,7 +97,7 @@ func TestWaitAfterRefunds(t *testing.T) {
 // slots began to count, while others of its slot are counted: they stay.
 func TestRefundOfWhatStayedBehind(t *testing.T) {
 	const span, slot = int64(time.Minute), int64(time.Second)
-	s := newSubject(t, meter.Config{Kind: meter.Sliding, N: 100, Span: time.Duration(span)})
+	s := newSubject(t, meter.Config{Kind: meter.Sliding, N: 150, Span: time.Duration(span)})
 	for _, at := range []int64{0, slot / 2, slot/2 + 1} {
 		s.take(at, 1)
 	}
@@ -130,7 +130,7 @@ func TestRefundOfWhatStayedBehind(t *testing.T) {
 func TestSpillWithoutMemory(t *testing.T) {
 	rnd, refused, coarse := seeded(t), 0, 0
 	for range 60 {
-		c := meter.Config{Kind: meter.Sliding, N: 65 + rnd.Uint64N(300), Span: 997 * time.Millisecond}
+		c := meter.Config{Kind: meter.Sliding, N: 129 + rnd.Uint64N(300), Span: 997 * time.Millisecond}
 		if rnd.IntN(3) == 0 {
 			c.Resolution = []time.Duration{time.Millisecond, 7 * time.Millisecond, 2 * time.Second}[rnd.IntN(3)]
 		}
@@ -194,7 +194,7 @@ func TestSpillWithoutMemory(t *testing.T) {
 // TestCoarseGivesBackTheOldest takes back without saying when it was charged, older
 // slot first, and nothing of a count that was cut.
 func TestCoarseGivesBackTheOldest(t *testing.T) {
-	m, err := meter.New(meter.Config{Kind: meter.Sliding, N: 100, Span: time.Second})
+	m, err := meter.New(meter.Config{Kind: meter.Sliding, N: 150, Span: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,14 +29,10 @@ func newLimit(name string, l ratelimit.Limit, a ratelimit.Algorithm) limit {
 		q.past = scaled(q.past, l.Burst, l.N)
 	}
 	q.window = ";w=" + strconv.FormatInt(Seconds(q.past), 10)
-	switch {
-	case a == ratelimit.InFlight:
+	if a == ratelimit.InFlight {
 		q.window = `;qu="concurrent-requests"`
-	case a == ratelimit.TwoBucket:
-		q.past *= 2
-	case (a == ratelimit.Sliding || a == ratelimit.Weighted) && l.N > 64:
-		q.past += q.past/60 + 1 // the slot that the window cuts through
 	}
+	q.past += l.MaxLate(a)
 	q.policy = string(q.appendPolicy(nil, q.most))
 	return q
 }

@@ -73,3 +73,20 @@ func FuzzQuote(f *testing.F) {
 		}
 	})
 }
+
+// TestPoliciesKnowSlots has a weighted limit that is full beside one that is not:
+// what is told of it lasts until its last slot has left, a slot after the span.
+func TestPoliciesKnowSlots(t *testing.T) {
+	for _, n := range []uint64{50, 500} {
+		r := ratelimit.Rule{
+			Name: "a", Key: key(t, "client"), Algorithm: ratelimit.Weighted,
+			Limits: []ratelimit.Limit{{N: n, Span: time.Minute}, {N: 10 * n, Span: time.Hour}},
+		}
+		p := New(mustSet(t, r), false)
+		o := ratelimit.Outcome{Limit: n, Remaining: 1, ResetAfter: time.Hour + time.Minute}
+		both, at := p.Append(nil, []ratelimit.Outcome{o}, &ratelimit.Decision{Allowed: true})
+		if got, want := string(both[at:]), `"a/60s";r=1;t=61`; got != want {
+			t.Errorf("limit %d: %s, want %s", n, got, want)
+		}
+	}
+}

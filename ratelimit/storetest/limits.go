@@ -66,7 +66,7 @@ func (c *check) limitOf(a ratelimit.Algorithm, n uint64) ratelimit.Rule {
 
 func limitCase(c *check) {
 	for _, a := range c.algorithms() {
-		for _, n := range []uint64{1, 2, 7, 64, 65, 100} {
+		for _, n := range []uint64{1, 2, 7, 100, 128, 129, 150} {
 			s := c.session(c.limitOf(a, n))
 			for range n + 3 {
 				s.take(1, about(0, "k"))
@@ -123,7 +123,7 @@ var costs = []uint64{
 
 func costCase(c *check) {
 	for _, a := range c.algorithms() {
-		for _, n := range []uint64{1, 10, 100, ratelimit.MaxSliding} {
+		for _, n := range []uint64{1, 10, 150, ratelimit.MaxSliding} {
 			if n == ratelimit.MaxSliding && (a == ratelimit.Exact || a == ratelimit.InFlight) {
 				n = ratelimit.MaxExact
 			}
@@ -160,7 +160,7 @@ func zeroCase(c *check) {
 
 func lookCase(c *check) {
 	for _, a := range c.algorithms() {
-		for _, n := range []uint64{3, 100} {
+		for _, n := range []uint64{3, 150} {
 			r := c.limitOf(a, n)
 			r.Ban = &ratelimit.Ban{After: 3, Of: ratelimit.Refusals, Span: c.units(2), For: c.units(1)}
 			s := c.session(r)
@@ -287,7 +287,7 @@ func severalLimitsCase(c *check) {
 
 func countRefusedCase(c *check) {
 	for _, a := range c.algorithms(ratelimit.InFlight) {
-		for _, n := range []uint64{2, 10, 100} {
+		for _, n := range []uint64{2, 10, 150} {
 			r := c.limitOf(a, n)
 			r.CountRefused = true
 			s := c.session(r)

@@ -126,7 +126,7 @@ func (c *check) logged() []ratelimit.Algorithm {
 func updateCarriesTimesCase(c *check) {
 	for _, a := range c.logged() {
 		for _, b := range c.algorithms(ratelimit.InFlight, ratelimit.Fixed) {
-			for _, n := range []uint64{4, 9, 30, 64, 65, 300} {
+			for _, n := range []uint64{4, 9, 30, 128, 129, 300} {
 				before, after := c.limitOf(a, 20), c.limitOf(b, n)
 				before.Limits[0].Span = c.units(2)
 				if b != ratelimit.Calendar {

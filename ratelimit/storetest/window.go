@@ -29,7 +29,7 @@ func newWindow(r *ratelimit.Rule, l ratelimit.Limit, resolution int64) window {
 		width = span / 60
 	}
 	switch a := r.Algorithm; {
-	case a == ratelimit.Exact, a == ratelimit.InFlight, a == ratelimit.Sliding && l.N <= 64:
+	case a == ratelimit.Exact, a == ratelimit.InFlight, a == ratelimit.Sliding && l.N <= 128:
 		return &trueWindow{span: span}
 	case a == ratelimit.Sliding:
 		return &spillWindow{slots: slotWindow{span: span, width: width, resolution: resolution}}

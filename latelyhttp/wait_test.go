@@ -1,0 +1,86 @@
+package latelyhttp
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/internal/quota"
+)
+
+// TestToldWait compares Retry-After and t of refusals with what is needed until a
+// request fits, by the definition of a window. Both are sufficient; up to 128 a
+// minute they are what is needed, and so never above w, and above 128 they are
+// longer by no more than a slot.
+func TestToldWait(t *testing.T) {
+	rnd := seeded(t)
+	for _, n := range []uint64{1, 60, 100, 128, 129, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			slot := time.Duration(0)
+			if n > 128 {
+				slot = time.Second
+			}
+			h := mustNew(t, mustLimiter(t, limited(t, "one", n, time.Minute)), Config{}).Wrap(new(ok))
+			var admitted []time.Time
+			refused, above := 0, 0
+			for range 10*n + 1000 {
+				w := do(h, request("192.0.2.1:1"))
+				if w.Code == 200 {
+					admitted = append(admitted, time.Now())
+					time.Sleep(time.Duration(rnd.Int64N(int64(time.Minute) / int64(n))))
+					continue
+				}
+				refused++
+				needed := time.Until(admitted[len(admitted)-int(n)].Add(time.Minute))
+				told := header(t, w, "Retry-After")
+				seconds, err := strconv.ParseInt(told, 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				least, most := quota.Seconds(max(needed, 0)), quota.Seconds(max(needed, 0)+slot)
+				if seconds < least || seconds > most {
+					t.Fatalf("%d a minute: Retry-After is %s; needed are %v, with a slot of %v", n, told, needed, slot)
+				}
+				if left := header(t, w, "RateLimit"); !strings.HasSuffix(left, ";t="+told) {
+					t.Fatalf("%d a minute: RateLimit is %s beside Retry-After %s", n, left, told)
+				}
+				if seconds > 60 {
+					above++
+				}
+				if rnd.IntN(2) == 0 {
+					time.Sleep(time.Duration(seconds) * time.Second)
+					if w := do(h, request("192.0.2.1:1")); w.Code != 200 {
+						t.Fatalf("%d a minute: refused after the Retry-After of %s", n, told)
+					}
+					admitted = append(admitted, time.Now())
+				} else {
+					time.Sleep(time.Duration(rnd.Int64N(int64(time.Minute) / int64(n))))
+				}
+			}
+			if slot == 0 && above > 0 {
+				t.Errorf("%d a minute: Retry-After was above w=60 %d times", n, above)
+			}
+			if refused < 20 {
+				t.Errorf("%d a minute: %d refused: the test has no teeth", n, refused)
+			}
+		})
+	}
+}
+
+// TestFullWindowIsToldExactly spends 100 a minute at once: the next is told to
+// come back in the minute that w says, and no later.
+func TestFullWindowIsToldExactly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := mustNew(t, mustLimiter(t, limited(t, "one", 100, time.Minute)), Config{}).Wrap(new(ok))
+		time.Sleep(300 * time.Millisecond) // not at the edge of a second
+		for range 100 {
+			do(h, request("192.0.2.1:1"))
+		}
+		w := do(h, request("192.0.2.1:1"))
+		if retry, policy := header(t, w, "Retry-After"), header(t, w, "RateLimit-Policy"); retry != "60" || policy != `"one";q=100;w=60` {
+			t.Errorf("Retry-After is %s beside %s", retry, policy)
+		}
+	})
+}
