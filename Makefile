@@ -28,7 +28,7 @@ run: build ## build and start the server: in memory, on loopback, without any fi
 	bin/lately serve
 
 .PHONY: test
-test: servers lint test-long test-race test-adapters test-clients ## everything that must pass before a commit
+test: servers lint test-long test-race test-adapters test-clients test-manifests ## everything that must pass before a commit
 
 # What some tests run: redis-server, redis-cli, nginx, Caddy, Traefik, nftables, promtool, lintian, rpmlint, a headless Chromium.
 .PHONY: servers
@@ -54,6 +54,11 @@ test-clients: ## the server with clients of others, a module of its own
 	@command -v npm >/dev/null && npm install --prefix bin/node --no-audit --no-fund --silent ioredis@5.9.2 >/dev/null 2>&1 || true
 	@export NODE_PATH=$${NODE_PATH:-$(CURDIR)/bin/node/node_modules}; cd server/respapi/clienttest && if $(GO) mod download >/dev/null 2>&1; then set -x; $(GO) vet ./... && $(GO) test -timeout 5m ./...; \
 	else echo "SKIP server/respapi/clienttest: its modules cannot be downloaded"; fi
+
+.PHONY: test-manifests
+test-manifests: ## Kubernetes manifests against its types and schema, a module of its own
+	@cd deploy/kubernetes/validate && if $(GO) mod download >/dev/null 2>&1; then set -x; $(GO) vet ./... && $(GO) test ./...; \
+	else echo "SKIP deploy/kubernetes/validate: its modules cannot be downloaded"; fi
 
 .PHONY: test-long
 test-long: ## tests of the core without the race detector, which makes them longer
