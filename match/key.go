@@ -80,6 +80,9 @@ func (k Key) Fields() []string {
 	return names
 }
 
+// Fold returns how k makes clients into keys.
+func (k Key) Fold() Fold { return k.effectiveFold() }
+
 // String returns the field's name, or the names joined by commas.
 func (k Key) String() string { return strings.Join(k.Fields(), ",") }
 

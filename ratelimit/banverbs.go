@@ -32,7 +32,8 @@ func (l *Limiter) Bans() iter.Seq2[BanRecord, error] {
 // [Memory] that is ErrNoRoom.
 //
 // A client in b.Key is folded like one of an event, so that the address of a
-// customer stands for its prefix. Other values are taken as they are.
+// customer stands for its prefix. A network that clients are not folded to is an
+// error. Other values are taken as they are.
 func (l *Limiter) Ban(b BanRecord) error {
 	now := l.now()
 	if b.Since.IsZero() {
@@ -176,10 +177,16 @@ func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, err error) {
 	if latest := time.Unix(0, now).Add(MaxSpan); b.Until.After(latest) {
 		return nil, fmt.Errorf("until is %s; allowed is at most %v from now, %s", jsonTime(b.Until), MaxSpan, jsonTime(latest))
 	}
-	if key, err = banKey(r.Key, b.Key); err == nil {
-		b.Key = banValues(r.Key, key)
+	if key, err = banKey(r.Key, b.Key); err != nil {
+		return nil, err
 	}
-	return key, err
+	if b.Source != sourceRule { // else an event had it
+		if err := checkBanClient(r.Key, b.Key); err != nil {
+			return nil, err
+		}
+	}
+	b.Key = banValues(r.Key, key)
+	return key, nil
 }
 
 // allows reports whether the client of a ban is on the allow list.

@@ -362,3 +362,33 @@ func ExampleLimiter_Ban() {
 	// [2001:db8::/64] scans for logins - manual by alice
 	// true <nil>
 }
+
+// A network is no client, so it cannot be banned or imported, but for the one that
+// clients are folded to; a ban that a rule began is of a key that an event had.
+func TestBanOfANetwork(t *testing.T) {
+	l := banLimiter(t, ratelimit.MemoryConfig{}, ratelimit.Rule{Name: "limit", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(100, time.Minute)}})
+	until := l.Now().Add(time.Hour)
+	for _, key := range []string{"192.0.2.0/24", "192.0.2.1/32", "0.0.0.0/0", "2001:db8::/48", "2001:DB8::/64", "::/0"} {
+		b := ratelimit.BanRecord{Rule: "limit", Key: []string{key}, Until: until}
+		const want = "networks cannot be banned"
+		if err := l.Ban(b); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Ban(%s): %v", key, err)
+		}
+		line, _ := b.MarshalJSON()
+		if _, err := l.ImportBans(bytes.NewReader(line)); err == nil || !strings.Contains(err.Error(), "ban 1: client: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("ImportBans(%s): %v", key, err)
+		}
+	}
+	if n := len(listed(t, l)); n != 0 {
+		t.Errorf("%d bans", n)
+	}
+	for i, b := range []ratelimit.BanRecord{
+		{Rule: "limit", Key: []string{"2001:db8:0:1::/64"}, Until: until},
+		{Rule: "limit", Key: []string{"192.0.2.0/24"}, Until: until, Source: "rule"},
+	} {
+		line, _ := b.MarshalJSON()
+		if r, err := l.ImportBans(bytes.NewReader(line)); err != nil || r.Added != 1 {
+			t.Errorf("ban %d: %+v, %v", i, r, err)
+		}
+	}
+}

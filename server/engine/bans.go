@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lately-go/lately/internal/journal"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -19,12 +21,15 @@ type banLine struct {
 
 // Ban bans a key under a rule for that long, by hand. It returns when the ban is in
 // the journal, if there is one, and holds; a ban that holds for longer stays, and is
-// what is returned. key is the values of the rule's key.
+// what is returned. key is the values of the rule's key; a client must be an address.
 func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source string) (ratelimit.BanRecord, error) {
 	l := e.limiter.Load()
 	now := l.Now()
 	r := ratelimit.BanRecord{Rule: rule, Key: key, Since: now, Until: now.Add(d), Reason: reason, Source: source}
 	if err := e.fold(&r); err != nil {
+		return r, err
+	}
+	if err := e.checkBanned(&r); err != nil {
 		return r, err
 	}
 	if d <= 0 || d > ratelimit.MaxSpan {
@@ -44,6 +49,26 @@ func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source 
 		return r, errorf(Failed, "the ban holds, but is not known to be on disk and may not survive a restart: %v", err)
 	}
 	return r, nil
+}
+
+// checkBanned returns an error if the key of r, which is folded, has a client that is
+// no address: most likely a slip, and a ban that no event would meet.
+func (e *Engine) checkBanned(r *ratelimit.BanRecord) error {
+	rule, ok := e.limiter.Load().Set().Named(r.Rule)
+	if !ok {
+		return nil
+	}
+	i := slices.Index(rule.Key.Fields(), match.Client.String())
+	if i < 0 {
+		return nil
+	}
+	// As requests through a trusted proxy are counted that name no client, and those
+	// without an address.
+	client, _ := strings.CutPrefix(r.Key[i], "proxy:")
+	if _, err := match.ParsePrefix(client); err != nil && client != "unknown" {
+		return errorf(BadArg, "client: %.64q: must be an address such as 192.0.2.1 or 2001:db8::1", client)
+	}
+	return nil
 }
 
 // ban adds r, with its line on the way to the journal. Bans change in the order of
