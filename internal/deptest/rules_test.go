@@ -64,7 +64,7 @@ internal/deptest    -> std
 // testTable says which outside modules tests may import, next to any package
 // of this module that the compiler lets them.
 const testTable = `
-tests -> go.uber.org/goleak, github.com/rogpeppe/go-internal, github.com/klauspost/compress
+tests -> go.uber.org/goleak, github.com/rogpeppe/go-internal, github.com/klauspost/compress, github.com/goccy/go-yaml
 tests -> google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, github.com/prometheus/client_golang
 tests -> github.com/anishathalye/porcupine, charm.land/bubbletea/v2, charm.land/lipgloss/v2
 `
