@@ -43,3 +43,22 @@ func TestBudgetIsAskedForEnough(t *testing.T) {
 		}
 	}
 }
+
+// Sizes are chosen as the allocator makes them, so that nothing is asked for that
+// cannot be used.
+func TestBudgetKnowsTheAllocator(t *testing.T) {
+	for n := 1; n < 100_000; n++ {
+		got, _ := shard.Allocated(n)
+		if most := shard.AllocatedAtMost(n); got > most {
+			t.Fatalf("%d bytes are made of %d, at most %d are expected", got, n, most)
+		} else if n > 32<<10 && got != most {
+			t.Fatalf("%d bytes are made of %d, %d are expected", got, n, most)
+		}
+		fits := shard.Fitting(n)
+		if got, _ := shard.Allocated(fits); got > int64(n) {
+			t.Fatalf("%d bytes are made of %d, which are to fit into %d", got, fits, n)
+		} else if n >= 64 && fits < n*3/4 {
+			t.Fatalf("only %d bytes are to fit into %d", fits, n)
+		}
+	}
+}

@@ -52,3 +52,10 @@ func PageSizes() (size, bases uintptr) { return unsafe.Sizeof(page{}), unsafe.Of
 // Allocated returns how many bytes the allocator makes of n, and how many the
 // budget is asked for before.
 func Allocated(n int) (got, asked int64) { return int64(len(rounded[byte](n))), atMost(int64(n)) }
+
+// AllocatedAtMost returns how many bytes the allocator is expected to make of n at
+// most.
+func AllocatedAtMost(n int) int64 { return allocated(int64(n)) }
+
+// Fitting returns how many bytes the allocator is asked for to fit into n.
+func Fitting(n int) int { return int(fitting(int64(n))) }

@@ -131,6 +131,7 @@ func (p *page) keep(r Record, i uint, key string, id *identity) {
 	if p.t.config.KeyWords != 0 {
 		*r.keyWords() = id.words
 	}
+	p.recent += int32(id.bytes) - p.recent/recentKeys
 	if id.bytes == 0 {
 		return
 	}

@@ -48,6 +48,7 @@ type page struct {
 
 	n, most  int32 // records, and how many there may be
 	refusals int32 // until the next look for what may be dropped, see room
+	recent   int32 // arena bytes that recentKeys new keys take, a moving average
 
 	// Bytes taken from the budget for words and place, and for the arena.
 	charge, arenaCharge int64

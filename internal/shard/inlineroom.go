@@ -23,6 +23,29 @@ func (p *page) room(need int) bool {
 	}
 	p.freeze()
 	p.dropExpired()
+	p.compact()
+	p.grow(need)
+	scarce := p.t.config.Refuse
+	for !p.fits(need) && !p.divide(need) && !p.t.config.Refuse && p.feasible(need) {
+		dropped, asMany := p.dropLeast()
+		if scarce = scarce || !asMany; dropped == 0 {
+			break
+		}
+	}
+	ok := p.fits(need)
+	// To look for records to evict means to look at all of them. If little was
+	// gained, the next look is after an eighth as many refusals as there are
+	// records.
+	p.refusals = 0
+	if !ok || scarce && p.spareKeys() < p.n/16 {
+		p.refusals = p.n / 8
+	}
+	p.thaw()
+	return ok
+}
+
+// grow takes memory from the budget for more keys or records, as p is short of.
+func (p *page) grow(need int) {
 	if need > 0 && p.cramped(need) {
 		keys := p.tail + need
 		p.resizeArena(keys+max(keys/4, minArena), p.t.config.Keep)
@@ -31,22 +54,6 @@ func (p *page) room(need int) bool {
 		n := p.view().n
 		p.resize(n+max(n/4, minRecords), p.t.config.Keep)
 	}
-	scarce := p.t.config.Refuse
-	for !p.fits(need) && !p.t.config.Refuse {
-		dropped, asMany := p.dropLeast()
-		if scarce = scarce || !asMany; dropped == 0 {
-			break
-		}
-	}
-	ok := p.fits(need)
-	p.thaw()
-	// To look for what may go costs a look at all records, so when little
-	// came of it, that is done again only after an eighth as many were refused.
-	p.refusals = 0
-	if !ok || scarce && (p.most-p.n < p.most/16 || need > 0 && len(p.arena)-p.tail < len(p.arena)/16) {
-		p.refusals = p.n / 8
-	}
-	return ok
 }
 
 // crowded reports whether records fill p or nearly so, cramped whether keys do.
@@ -92,21 +99,40 @@ func (p *page) publish(words []uint64, place []uint32) {
 }
 
 // resize gives p places for that many records or some more, keep bytes being left
-// to others. It changes nothing if the budget does not allow it. What was in the
-// old places stays locked.
+// to others. It changes nothing if the budget does not allow it.
 func (p *page) resize(records uint, keep int64) {
+	if records > maxRecords {
+		return
+	}
 	stride := p.t.stride
 	bytes := 8 * int64(stride)
 	reserve := atMost(int64(records) * bytes)
 	if p.t.config.KeyWords == 0 {
 		reserve += atMost(reserve / bytes * 4) // bounds the charge
 	}
-	if records > maxRecords || !p.t.config.Budget.Take(reserve, keep) {
+	had := p.charge
+	taken, ok := p.take(reserve, had, keep)
+	if !ok {
 		return
 	}
-	old, place0, charge0 := p.view(), p.place, p.charge
-	words, place := p.allocate(records)
-	p.t.config.Budget.Give(reserve - p.charge + charge0)
+	p.rehash(p.allocate(records))
+	p.t.config.Budget.Give(taken + had - p.charge)
+}
+
+// take takes from the budget what a move to so many bytes needs, keep bytes being
+// left to others: all of them to grow, and nothing to shrink, for a full budget must
+// not prevent that what is not used is given back. So while a page shrinks, its
+// smaller copy is not counted.
+func (p *page) take(bytes, had, keep int64) (taken int64, ok bool) {
+	if bytes <= had {
+		return 0, true
+	}
+	return bytes, p.t.config.Budget.Take(bytes, keep)
+}
+
+// rehash moves all records to new places. Those in the old places stay locked.
+func (p *page) rehash(words []uint64, place []uint32) {
+	old, place0, stride := p.view(), p.place, p.t.stride
 	places := uint(len(words)) / stride
 	for from := range old.n {
 		head := old.head(from).Load()
@@ -131,14 +157,23 @@ func (p *page) resize(records uint, keep int64) {
 // resizeArena gives the keys of p that many bytes or some more, keep bytes being
 // left to others. It changes nothing if the budget does not allow it.
 func (p *page) resizeArena(size int, keep int64) {
-	reserve := atMost(int64(size))
-	if size > maxArena || !p.t.config.Budget.Take(reserve, keep) {
+	if size > maxArena {
 		return
 	}
+	had := p.arenaCharge
+	taken, ok := p.take(atMost(int64(size)), had, keep)
+	if !ok {
+		return
+	}
+	p.moveKeys(size)
+	p.t.config.Budget.Give(taken + had - p.arenaCharge)
+}
+
+// moveKeys moves the keys to an arena of size bytes or some more.
+func (p *page) moveKeys(size int) {
 	p.compact()
 	arena := rounded[byte](size)
 	copy(arena, p.arena[:p.tail])
-	p.t.config.Budget.Give(reserve - int64(len(arena)) + p.arenaCharge)
 	p.arena, p.arenaCharge = arena, int64(len(arena))
 }
 
@@ -214,7 +249,6 @@ func (p *page) tidy() {
 	}
 	p.freeze()
 	p.dropExpired()
-	// What makes less of the memory need not leave any to others meanwhile.
 	if p.tail < len(p.arena)/4 && p.arenaCharge > 0 {
 		p.resizeArena(max(p.tail+p.tail/2, minArena), 0)
 	}
