@@ -215,6 +215,15 @@ func (c *Caller) Throttle(key string, burst, count uint64, period time.Duration,
 	return d, nil
 }
 
+// Unthrottle resets a key of Throttle, as if it had never been used. It reports whether
+// there was one.
+func (c *Caller) Unthrottle(key string) (bool, error) {
+	if err := c.e.asLive(); err != nil {
+		return false, err
+	}
+	return c.e.throttle.Forget(key), nil
+}
+
 // keyFor makes c.key the key of that rule.
 func (c *Caller) keyFor(l *ratelimit.Limiter, rule, key string) (err error) {
 	r, ok := l.Set().Named(rule)

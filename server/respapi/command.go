@@ -26,6 +26,8 @@ type command struct {
 	key         int // place of its key among them, 0 for none
 	write       bool
 	inFeed      bool // allowed in version 2 while it subscribes
+	alone       bool // not allowed in a transaction
+	control     bool // executed at once in a transaction
 	handle      func(c *conn, args [][]byte) error
 
 	next *command // with the same letter and length
@@ -37,6 +39,12 @@ func (c *command) arity() int {
 		return c.least
 	}
 	return -c.least
+}
+
+// atOnce reports whether c is executed at once in a transaction, and not queued: what
+// ends it, and RESET without arguments, which is another command than RESET rule key.
+func (c *command) atOnce(args [][]byte) bool {
+	return c.control && (len(args) == 1 || c.needArgs == access.None)
 }
 
 // line returns how it is used.

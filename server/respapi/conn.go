@@ -41,7 +41,9 @@ type conn struct {
 	arrived  time.Duration // when the last read returned, since the start of s
 	timed    uint64        // decisions whose latency is counted
 	latency  *engine.LatencyPart
-	over     bool // close when what is written is flushed
+	over     bool         // close when what is written is flushed
+	multi    *transaction // or nil
+	reserved int          // of Config.Budget, by the transaction
 
 	mu     sync.Mutex // of w, feed and net's writing side, while there is a feed
 	locked bool       // serve has mu
@@ -53,6 +55,7 @@ type conn struct {
 	reading clock
 	writing atomic.Uint32         // round in which the write under way began, or 0
 	told    atomic.Bool           // subscribes
+	queued  atomic.Int32          // commands of the transaction, or noTransaction
 	label   atomic.Pointer[label] // or nil
 }
 
@@ -60,6 +63,8 @@ type conn struct {
 type label struct {
 	name, lib, version string
 	who                access.Identity
+	three              bool // version of the protocol
+	channels, patterns int  // subscribed to
 }
 
 func newConn(s *Server, raw net.Conn, peer netip.Addr, p *patrol) *conn {
@@ -74,6 +79,7 @@ func newConn(s *Server, raw net.Conn, peer netip.Addr, p *patrol) *conn {
 	c.w = resp.NewWriter(c)
 	c.r.SetBudget(s.config.Budget)
 	c.w.SetBudget(s.config.Budget)
+	c.queued.Store(noTransaction)
 	c.reading.set(greeting, c.born)
 	c.setTokens(s.config.Tokens())
 	return c
@@ -208,6 +214,8 @@ func (c *conn) end() {
 		c.s.log.Error("a command panicked", "peer", c.peer, "panic", x, "stack", string(debug.Stack()))
 	}
 	c.raw.Close()
+	c.leave()
+	c.release()
 	f := c.feed
 	c.unlock()
 	if f != nil {
@@ -230,7 +238,15 @@ func (c *conn) do(args [][]byte) {
 		err = c.may(cmd, len(args) > 1)
 	}
 	c.greeted = true
-	if err == nil {
+	switch {
+	case c.multi != nil && !(err == nil && cmd.atOnce(args)):
+		if err == nil {
+			err = c.queue(cmd, args)
+		}
+		if err != nil {
+			c.abort()
+		}
+	case err == nil:
 		err = cmd.handle(c, args)
 	}
 	if err != nil {

@@ -113,6 +113,41 @@ SELECT 1 -> -BADARG database is '1'; allowed is 0
 CONFIG GET * -> []
 CONFIG SET maxmemory 1 -> -BADARG 'SET' is not for this server…
 TIME -> ["946684800" "0"]
+CL.THROTTLE resets 0 1 60 -> [0 1 0 -1 60]
+CL.THROTTLE resets 0 1 60 -> [1 1 0 60 60]
+DEL resets nosuch -> 1
+CL.THROTTLE resets 0 1 60 -> [0 1 0 -1 60]
+EXEC -> -ERR EXEC without MULTI
+DISCARD -> -ERR DISCARD without MULTI
+UNWATCH -> +OK
+WATCH a -> -ERR WATCH is not supported: …
+MULTI -> +OK
+MULTI -> -ERR MULTI calls can not be nested
+ADD queued ada 2 -> +QUEUED
+SUM queued ada -> +QUEUED
+UNWATCH -> +QUEUED
+ADD queued ada -> +QUEUED
+RESET login eve -> +QUEUED
+TAKE nosuch ada -> +QUEUED
+EXEC -> [+OK 2 +OK +OK +OK -NORULE …
+SUM queued ada -> 3
+MULTI -> +OK
+ADD queued ada 2 -> +QUEUED
+DISCARD -> +OK
+MULTI -> +OK
+EXEC -> []
+MULTI -> +OK
+ADD queued ada 2 -> +QUEUED
+ADD queued -> -BADARG wrong number…
+ADD queued ada 2 -> +QUEUED
+EXEC -> -EXECABORT Transaction discarded because of previous errors.
+MULTI -> +OK
+NOSUCH -> -ERR unknown command…
+EXEC -> -EXECABORT …
+MULTI -> +OK
+SUBSCRIBE bans -> -ERR subscribe is not allowed in a transaction
+EXEC -> -EXECABORT …
+SUM queued ada -> 3
 CLIENT ID -> 1
 CLIENT GETNAME -> nil
 CLIENT SETNAME mine -> +OK
@@ -120,12 +155,12 @@ CLIENT GETNAME -> "mine"
 CLIENT SETNAME a~b -> -BADARG name is 'a b'; allowed are 64 visible characters of ASCII
 CLIENT SETINFO LIB-NAME redis-cli -> +OK
 CLIENT SETINFO COLOUR red -> -BADARG attribute is 'COLOUR'; allowed are LIB-NAME and LIB-VER
-CLIENT INFO -> "id=1 addr=pipe name=mine age=0 db=0 sub=0 …
+CLIENT INFO -> "id=1 addr=pipe laddr=pipe fd=-1 name=mine age=0 idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf=0 …
 CLIENT LIST -> "id=1 …
 CLIENT NO-EVICT on -> +OK
 CLIENT REPLY ON -> +OK
 CLIENT REPLY OFF -> -BADARG CLIENT does not take 'REPLY OFF' so; allowed are …
-COMMAND COUNT -> 30
+COMMAND COUNT -> 36
 COMMAND INFO take nosuch -> [["take" -3 [+fast +write] 2 2 1 [+@decisions] [] [] []] nil]
 COMMAND DOCS time nosuch -> ["time" ["summary" "The time by which events are judged: seconds and microseconds" "since" "1.0.0" "group" "server" "usage" "TIME" "role" "read" "arguments" []]]
 AUTH x -> -ERR AUTH was called, but this server has no tokens: whoever can connect may do everything

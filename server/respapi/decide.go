@@ -229,6 +229,22 @@ func throttle(c *conn, args [][]byte) error {
 	return nil
 }
 
+// del resets keys of CL.THROTTLE, as clients of redis-cell do it.
+func del(c *conn, args [][]byte) error {
+	n := int64(0)
+	for _, key := range args[1:] {
+		found, err := c.caller.Unthrottle(view(key))
+		if err != nil {
+			return err
+		}
+		if found {
+			n++
+		}
+	}
+	c.w.Int(n)
+	return nil
+}
+
 // audit notes who has changed what.
 func (c *conn) audit(what string, args ...any) {
 	c.s.log.Info(what, append(args, "by", c.who.Name, "role", c.who.Role, "peer", c.peer)...)

@@ -29,6 +29,17 @@
 // not UTF-8, which JSON has no way to say, is in key_base64 as it is. Each event is published on both, so
 // PSUBSCRIBE bans* is told of each ban twice, as Redis has it.
 //
+// # Transactions
+//
+// Clients that wrap their pipelines in a transaction (redis-py does by default, go-redis
+// in TxPipelined) find MULTI, EXEC and DISCARD as in Redis: commands are checked and
+// queued, and EXEC executes them in order and answers an array. After a command that
+// cannot be queued, EXEC answers EXECABORT, and nothing was counted. A transaction is
+// not isolated: other connections' commands may be executed between its own. So WATCH
+// is an error. A transaction holds at most 1 MiB of commands.
+//
+// DEL resets keys of CL.THROTTLE.
+//
 // # Cost
 //
 // A connection has one goroutine, and one more while it subscribes. What it has

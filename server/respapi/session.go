@@ -39,6 +39,7 @@ func hello(c *conn, args [][]byte) error {
 	if err := c.w.SetVersion(h.version); err != nil {
 		return badArg("protocol version is %d; allowed are 2 and 3", h.version)
 	}
+	c.tell(func(l *label) { l.three = h.version == 3 })
 	c.w.Map(7)
 	for _, pair := range [...][2]string{{"server", "lately"}, {"version", c.s.config.Version}} {
 		c.w.BulkString(pair[0])
@@ -149,6 +150,8 @@ func selectDB(c *conn, args [][]byte) error {
 // anew makes the connection what it was when it began, but for when that was.
 func (c *conn) anew() error {
 	c.dropFeed()
+	c.leave()
+	c.release()
 	_ = c.w.SetVersion(2)
 	c.label.Store(nil)
 	c.setTokens(c.tokens.Load())
@@ -259,17 +262,3 @@ func (s *Server) list(c *conn) string {
 
 // maxList is about how many bytes CLIENT LIST answers at most.
 const maxList = 1 << 20
-
-// line returns what others may know of c.
-func (c *conn) line(now time.Time) string {
-	var l label
-	if p := c.label.Load(); p != nil {
-		l = *p
-	}
-	told := 0
-	if c.told.Load() {
-		told = 1
-	}
-	return fmt.Sprintf("id=%d addr=%s name=%s age=%d db=0 sub=%d tot-cmds=%d user=%s role=%s lib-name=%s lib-ver=%s\n",
-		c.id, c.raw.RemoteAddr(), l.name, int64(now.Sub(c.since)/time.Second), told, c.asked.Load(), l.who.Name, l.who.Role, l.lib, l.version)
-}

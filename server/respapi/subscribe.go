@@ -57,7 +57,17 @@ func (c *conn) subscribe(kind string, names [][]byte, pattern bool) error {
 		}
 		c.confirm(kind, n, c.feed.count())
 	}
+	c.tellFeed()
 	return nil
+}
+
+// tellFeed notes what is subscribed to, for CLIENT LIST.
+func (c *conn) tellFeed() {
+	c.tell(func(l *label) {
+		if l.channels, l.patterns = 0, 0; c.feed != nil {
+			l.channels, l.patterns = len(c.feed.channels), len(c.feed.patterns)
+		}
+	})
 }
 
 // needFeed makes a feed if there is none. mu is held when it returns.
@@ -107,6 +117,7 @@ func (c *conn) unsubscribe(kind string, names [][]byte, pattern bool) error {
 	if c.feed != nil && c.feed.count() == 0 {
 		c.dropFeed()
 	}
+	c.tellFeed()
 	return nil
 }
 

@@ -1,6 +1,10 @@
 package respapi
 
-import "github.com/lately-go/lately/server/access"
+import (
+	"slices"
+
+	"github.com/lately-go/lately/server/access"
+)
 
 // The groups of commands, as help shows them.
 const (
@@ -10,11 +14,13 @@ const (
 	connection = "connection"
 	telling    = "pubsub"
 	serverside = "server"
+
+	transactions = "transactions"
 )
 
 // commands returns all commands, in the order in which help shows them.
 func commands() []command {
-	return append(append(decisionCommands(), stateCommands()...), append(feedCommands(), clientCommands()...)...)
+	return slices.Concat(decisionCommands(), stateCommands(), feedCommands(), transactionCommands(), clientCommands())
 }
 
 // decisionCommands is what services ask.
@@ -41,8 +47,12 @@ func decisionCommands() []command {
 			group: decisions, need: access.Check, least: 5, most: 6, key: 1, write: true, handle: throttle,
 		},
 		{
+			name: "del", usage: "key [key ...]", summary: "Reset keys of CL.THROTTLE; answers how many there were",
+			group: decisions, need: access.Check, least: 2, key: 1, write: true, handle: del,
+		},
+		{
 			name: "reset", usage: "[rule key]", summary: "Forget what a key has used under a rule, bans go on; without arguments, begin the connection anew",
-			group: decisions, said: true, needArgs: access.Admin, least: 1, most: 3, key: 2, write: true, inFeed: true, handle: reset,
+			group: decisions, said: true, needArgs: access.Admin, least: 1, most: 3, key: 2, write: true, inFeed: true, control: true, handle: reset,
 		},
 		{
 			name: "add", usage: "counter key [n]", summary: "Add to a key of a counter, which is made if it is not there",
@@ -94,20 +104,34 @@ func feedCommands() []command {
 	return []command{
 		{
 			name: "subscribe", usage: "channel [channel ...]", summary: "Be told of bans, lifts, hot, rules, or one rule's: bans:NAME, lifts:NAME, hot:NAME",
-			group: telling, need: access.Read, least: 2, inFeed: true, handle: subscribe,
+			group: telling, need: access.Read, least: 2, inFeed: true, alone: true, handle: subscribe,
 		},
 		{
 			name: "psubscribe", usage: "pattern [pattern ...]", summary: "Be told of what is published on channels that a pattern matches",
-			group: telling, need: access.Read, least: 2, inFeed: true, handle: psubscribe,
+			group: telling, need: access.Read, least: 2, inFeed: true, alone: true, handle: psubscribe,
 		},
 		{
 			name: "unsubscribe", usage: "[channel ...]", summary: "End subscriptions to these channels, or to all",
-			group: telling, need: access.Read, least: 1, inFeed: true, handle: unsubscribe,
+			group: telling, need: access.Read, least: 1, inFeed: true, alone: true, handle: unsubscribe,
 		},
 		{
 			name: "punsubscribe", usage: "[pattern ...]", summary: "End subscriptions to these patterns, or to all",
-			group: telling, need: access.Read, least: 1, inFeed: true, handle: punsubscribe,
+			group: telling, need: access.Read, least: 1, inFeed: true, alone: true, handle: punsubscribe,
 		},
+	}
+}
+
+// transactionCommands are for clients that wrap their pipelines in a transaction.
+func transactionCommands() []command {
+	return []command{
+		{
+			name: "multi", summary: "Begin a transaction: the commands that follow are queued and executed by EXEC",
+			group: transactions, need: access.Read, least: 1, most: 1, control: true, handle: multi,
+		},
+		{name: "exec", summary: "Execute what was queued, and answer an array of the replies", group: transactions, need: access.Read, least: 1, most: 1, control: true, handle: execute},
+		{name: "discard", summary: "Drop what was queued", group: transactions, need: access.Read, least: 1, most: 1, control: true, handle: discard},
+		{name: "watch", usage: "key [key ...]", summary: "Not supported; answers an error", group: transactions, need: access.Read, least: 2, alone: true, handle: watch},
+		{name: "unwatch", summary: "Answers OK: nothing is watched", group: transactions, need: access.Read, least: 1, most: 1, handle: unwatch},
 	}
 }
 
@@ -116,14 +140,14 @@ func clientCommands() []command {
 	return []command{
 		{
 			name: "hello", usage: "[2|3 [AUTH user token] [SETNAME name]]", summary: "Choose the version of the protocol, and say who you are",
-			group: connection, said: true, least: 1, handle: hello,
+			group: connection, said: true, least: 1, alone: true, handle: hello,
 		},
 		{
 			name: "auth", usage: "[user] token", summary: "Say who you are; the user is not looked at",
-			group: connection, said: true, least: 2, most: 3, handle: auth,
+			group: connection, said: true, least: 2, most: 3, alone: true, handle: auth,
 		},
 		{name: "ping", usage: "[message]", summary: "Answer PONG, or the message", group: connection, said: true, least: 1, most: 2, inFeed: true, handle: ping},
-		{name: "quit", summary: "Close the connection", group: connection, said: true, least: 1, inFeed: true, handle: quit},
+		{name: "quit", summary: "Close the connection", group: connection, said: true, least: 1, inFeed: true, control: true, handle: quit},
 		{name: "echo", usage: "message", summary: "Answer the message", group: connection, need: access.Read, least: 2, most: 2, handle: echo},
 		{name: "select", usage: "0", summary: "Choose the one database that there is", group: connection, need: access.Read, least: 2, most: 2, handle: selectDB},
 		{

@@ -115,6 +115,36 @@ func TestGoRedis(t *testing.T) {
 				if err != nil || !slices.Equal(throttled, []int64{0, 16, 15, -1, 2}) {
 					t.Errorf("CL.THROTTLE answers %v, %v", throttled, err)
 				}
+				cmds, err = c.TxPipelined(ctx, func(p redis.Pipeliner) error {
+					p.Do(ctx, "TAKE", "login", "tess", "COST", 3)
+					p.Do(ctx, "TAKE", "login", "tess")
+					p.Del(ctx, "user123")
+					return nil
+				})
+				if err != nil {
+					t.Fatalf("a transaction: %v", err)
+				}
+				first, _ := cmds[0].(*redis.Cmd).Slice()
+				second, _ := cmds[1].(*redis.Cmd).Slice()
+				if first[0] != int64(1) || second[0] != int64(0) || cmds[2].(*redis.IntCmd).Val() != 1 {
+					t.Errorf("a transaction answers %v, %v, %v", first, second, cmds[2])
+				}
+				if _, err := c.TxPipelined(ctx, func(p redis.Pipeliner) error {
+					p.Do(ctx, "TAKE", "login", "tom")
+					p.Do(ctx, "NOSUCH")
+					return nil
+				}); err == nil {
+					t.Error("a transaction with an unknown command was executed")
+				}
+				if got, err := c.Do(ctx, "PEEK", "login", "tom").Slice(); err != nil || got[2] != int64(2) {
+					t.Errorf("an aborted transaction charged: %v, %v", got, err)
+				}
+				if err := c.Watch(ctx, func(*redis.Tx) error { return nil }, "login"); err == nil || !strings.Contains(err.Error(), "WATCH is not supported") {
+					t.Errorf("WATCH: %v", err)
+				}
+				if info, err := c.ClientInfo(ctx).Result(); err != nil || info.Name != "test" || info.Resp != protocol || info.TotalCmds == 0 {
+					t.Errorf("CLIENT INFO: %+v, %v", info, err)
+				}
 				docs, err := c.Command(ctx).Result()
 				if err != nil || docs["take"] == nil || docs["take"].FirstKeyPos != 2 {
 					t.Errorf("COMMAND answers %v, %v", docs, err)
@@ -173,6 +203,21 @@ func TestRueidis(t *testing.T) {
 				if err != nil || n != 1000 {
 					t.Errorf("SUM answers %d, %v", n, err)
 				}
+				err = c.Dedicated(func(d rueidis.DedicatedClient) error {
+					replies := d.DoMulti(ctx, d.B().Multi().Build(), d.B().Arbitrary("ADD").Keys("pages").Args("/b", "2").Build(),
+						d.B().Arbitrary("SUM").Keys("pages").Args("/b").Build(), d.B().Exec().Build())
+					done, err := replies[3].ToArray()
+					if err != nil || len(done) != 2 {
+						return fmt.Errorf("EXEC answers %v, %v", done, err)
+					}
+					if n, err := done[1].AsInt64(); err != nil || n != 2 {
+						return fmt.Errorf("SUM in a transaction answers %d, %v", n, err)
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
 				ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 				defer cancel()
 				told := make(chan rueidis.PubSubMessage, 1)
@@ -199,6 +244,18 @@ func TestRueidis(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Errors of authentication are those that go-redis knows.
+func TestGoRedisAuthentication(t *testing.T) {
+	addr, _ := serve(t, true)
+	for password, want := range map[string]string{"": "NOAUTH ", "wrong": "WRONGPASS "} {
+		c := redis.NewClient(&redis.Options{Addr: addr, Password: password, MaxRetries: -1})
+		if err := c.Do(t.Context(), "TAKE", "login", "ada").Err(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("password %q: %v", password, err)
+		}
+		c.Close()
 	}
 }
 

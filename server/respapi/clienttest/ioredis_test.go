@@ -22,6 +22,9 @@ const same = (got, want) => { if (JSON.stringify(got) !== JSON.stringify(want)) 
   for (let i = 0; i < 1000; i++) p.call('ADD', 'pages', '/a');
   p.call('SUM', 'pages', '/a');
   same((await p.exec())[1000], [null, 1000]);
+  same((await c.multi().call('ADD', 'pages', '/b', 2).call('SUM', 'pages', '/b').exec()), [[null, 'OK'], [null, 2]]);
+  same((await c.multi().call('ADD', 'pages', '/b').call('NOSUCH').exec().catch(e => e.message)).split(' ')[0], 'EXECABORT');
+  same(await c.call('SUM', 'pages', '/b'), 2);
   const s = new Redis({ host, port, password });
   await s.psubscribe('bans*');
   const told = new Promise(done => s.once('pmessage', (pattern, channel, text) => done([pattern, channel, JSON.parse(text).ban.key[0]])));

@@ -1,0 +1,119 @@
+package respapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// A queued command is executed with the arguments that it came with, whatever they
+// are.
+func TestTransactionKeepsArguments(t *testing.T) {
+	var q transaction
+	var want []string
+	for _, args := range [][]string{{"a"}, {"take", "", "\x00\xff"}, {"b", strings.Repeat("x", 70_000)}, {}, {"c", "d"}} {
+		views := make([][]byte, len(args))
+		for i := range args {
+			views[i] = []byte(args[i])
+		}
+		if before := len(q.queue); true {
+			q.add(views)
+			if n := len(q.queue) - before; n > room(views) {
+				t.Errorf("%d arguments take %d bytes, and room says %d", len(args), n, room(views))
+			}
+		}
+		want = append(want, fmt.Sprintf("%q", args))
+		for _, v := range views {
+			clear(v) // as the next command overwrites a read buffer
+		}
+	}
+	var got []string
+	for args := range q.all() {
+		got = append(got, fmt.Sprintf("%q", args))
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %.200s, want %.200s", got, want)
+	}
+}
+
+// reserved returns how much of the budget transactions have. All connections wait.
+func reserved(s *running) (n int) {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		n += c.reserved
+	}
+	return n
+}
+
+// What is queued is bounded on a connection and on all of them together, and given
+// back when the transaction ends in whatever way.
+func TestTransactionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, Config{}, true)
+		c := s.dial()
+		arg := strings.Repeat("x", 60<<10)
+		c.want("MULTI", "+OK")
+		n := 0
+		for got := "+QUEUED"; got == "+QUEUED"; n++ {
+			if got = c.do("ECHO " + arg); got != "+QUEUED" && !strings.HasPrefix(got, "-OVERLOAD the transaction has more than 1 MiB") {
+				t.Fatalf("command %d: %.100s", n, got)
+			}
+		}
+		if n < 10 || n > 20 {
+			t.Errorf("the %dth command was one too many", n)
+		}
+		if left := reserved(s); left != 0 {
+			t.Errorf("%d bytes are held for a transaction that has failed", left)
+		}
+		c.want("PING", "+QUEUED")
+		c.want("EXEC", "-EXECABORT Transaction discarded because of previous errors.")
+		c.want("PING", "+PONG")
+
+		for _, end := range []string{"EXEC", "DISCARD", "RESET", "QUIT"} {
+			c.want("MULTI", "+OK")
+			c.want("ECHO "+arg, "+QUEUED")
+			if held := reserved(s); held < len(arg) {
+				t.Errorf("%d bytes are held", held)
+			}
+			c.do(end)
+			synctest.Wait()
+			if left := reserved(s); left != 0 {
+				t.Errorf("%d bytes are held after %s", left, end)
+			}
+		}
+
+		c = s.dial()
+		limit, _, _ := s.config.Budget.Stats()
+		s.config.Budget.Take(int(limit))
+		c.want("MULTI", "+OK")
+		c.want("PING", "-OVERLOAD too many large commands…")
+		c.want("EXEC", "-EXECABORT …")
+		s.config.Budget.Give(int(limit))
+		c.want("MULTI", "+OK")
+		c.want("ECHO "+arg, "+QUEUED")
+		c.conn.Close()
+		synctest.Wait()
+		if _, left, _ := s.config.Budget.Stats(); left != 0 {
+			t.Errorf("%d bytes are held for a connection that has gone", left)
+		}
+	})
+}
+
+// A transaction whose replies are more than a write buffer answers all of them.
+func TestTransactionWithManyReplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, Config{}, true).dial()
+		arg := strings.Repeat("y", 10_000)
+		c.want("MULTI", "+OK")
+		for range 50 {
+			c.want("ECHO "+arg, "+QUEUED")
+		}
+		if got := c.do("EXEC"); strings.Count(got, arg) != 50 {
+			t.Errorf("%d replies of 50", strings.Count(got, arg))
+		}
+		c.want("PING", "+PONG")
+	})
+}
