@@ -125,8 +125,10 @@ func (e *Engine) Reload(file *rules.File) error {
 	err := e.reload(file)
 	e.reloads.last = err
 	if err != nil {
+		e.mark(ReloadFailed)
 		return err
 	}
+	e.mark(Reloaded)
 	e.reloads.n++
 	e.reloads.at = time.Now()
 	e.hub.publish(Event{Type: RulesChanged, Time: e.now()})
@@ -158,6 +160,7 @@ func (e *Engine) ReloadFailed(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.reloads.last = err
+	e.mark(ReloadFailed)
 }
 
 // noRule is the error for a rule that is not there, as limiters tell it.

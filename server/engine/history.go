@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/lately-go/lately/ratelimit"
 )
 
 // Totals counts the decisions of an engine by outcome. Each decision has one
@@ -33,33 +35,61 @@ type RuleTotals struct {
 // minus returns what came between o and t. A rule that got another key, or another
 // limiter, counts from 0 again; all that t has came since then.
 func (t RuleTotals) minus(o RuleTotals) RuleTotals {
-	if t.Allowed < o.Allowed || t.Refused < o.Refused || t.Shadow < o.Shadow || t.Banned < o.Banned || t.Bans < o.Bans {
+	d := RuleTotals{t.Allowed - o.Allowed, t.Refused - o.Refused, t.Banned - o.Banned, t.Shadow - o.Shadow, t.Bans - o.Bans}
+	switch {
+	case !d.negative():
+		return d
+	case !t.negative():
 		return t
 	}
-	return RuleTotals{t.Allowed - o.Allowed, t.Refused - o.Refused, t.Banned - o.Banned, t.Shadow - o.Shadow, t.Bans - o.Bans}
+	return RuleTotals{} // before this process began, in the part in which the rule came
+}
+
+func (t RuleTotals) plus(o RuleTotals) RuleTotals {
+	return RuleTotals{t.Allowed + o.Allowed, t.Refused + o.Refused, t.Banned + o.Banned, t.Shadow + o.Shadow, t.Bans + o.Bans}
+}
+
+// negative reports whether a count is below 0, modulo 2^64.
+func (t RuleTotals) negative() bool {
+	return int64(t.Allowed) < 0 || int64(t.Refused) < 0 || int64(t.Banned) < 0 || int64(t.Shadow) < 0 || int64(t.Bans) < 0
 }
 
 // A history keeps the totals as they were each second of the last two minutes and
 // each minute of the last day: rates for charts cost decisions nothing. It is
 // about what was decided, and as exact as its samples; what is counted for keys is
-// in windows.
+// in windows. With keptRules rules it takes 8 MiB.
 type history struct {
-	mu      sync.Mutex
-	seconds samples
-	minutes samples
+	mu       sync.Mutex
+	seconds  samples
+	minutes  samples
+	restored int    // how many of minutes, the oldest, are of processes before this one
+	marks    []Mark // oldest first
 }
 
 const (
 	keptSeconds = 121
 	keptMinutes = 24*60 + 1
-	keptRules   = 256 // whose totals are kept
+	keptRules   = 128 // whose totals are kept: the first of the rules file
+	keptMarks   = 256
 )
 
-// A sample is the totals at a moment.
+// A sample is the totals at a moment, since this process began. Those of restored samples
+// are below 0, modulo 2^64. Neighbours share names while the rules stay.
 type sample struct {
 	at    time.Time
 	all   Totals
-	rules map[string]RuleTotals
+	names []string
+	rules []RuleTotals // by names
+}
+
+// rule returns the totals of the i-th rule of a sample with these names.
+func (x *sample) rule(names []string, i int) RuleTotals {
+	if i >= len(x.names) || x.names[i] != names[i] {
+		if i = slices.Index(x.names, names[i]); i < 0 {
+			return RuleTotals{}
+		}
+	}
+	return x.rules[i]
 }
 
 // samples is a ring of them.
@@ -84,11 +114,15 @@ func (s *samples) all() []sample {
 	return append(slices.Clone(s.ring[s.next:]), s.ring[:s.next]...)
 }
 
+// newest returns the sample that was added last.
+func (s *samples) newest() *sample { return &s.ring[(s.next+len(s.ring)-1)%len(s.ring)] }
+
 func (h *history) init(e *Engine) {
 	h.seconds.ring, h.minutes.ring = make([]sample, keptSeconds), make([]sample, keptMinutes)
-	first := e.measure()
+	first := e.measure(nil)
 	h.seconds.add(first)
 	h.minutes.add(first)
+	h.marks = []Mark{{e.started, Started}}
 }
 
 // sample adds to the history until the engine is closed.
@@ -101,24 +135,31 @@ func (e *Engine) sample() {
 			return
 		case <-tick.C:
 		}
-		x := e.measure()
-		e.history.mu.Lock()
-		e.history.seconds.add(x)
+		h := &e.history
+		h.mu.Lock()
+		x := e.measure(h.seconds.newest().names)
+		h.seconds.add(x)
 		if n%60 == 0 {
-			e.history.minutes.add(x)
+			h.minutes.add(x)
 		}
-		e.history.mu.Unlock()
+		h.mu.Unlock()
 	}
 }
 
-// measure returns the totals of now.
-func (e *Engine) measure() sample {
-	x := sample{at: time.Now(), all: e.Totals(), rules: make(map[string]RuleTotals)}
-	for i, r := range e.limiter.Load().Stats().Rules {
-		if i == keptRules {
-			break
+// measure returns the totals of now. Its names are those given, if they are right.
+func (e *Engine) measure(names []string) sample {
+	stats := e.limiter.Load().Stats().Rules
+	stats = stats[:min(len(stats), keptRules)]
+	if !slices.EqualFunc(names, stats, func(name string, r ratelimit.RuleStats) bool { return name == r.Rule }) {
+		names = make([]string, len(stats))
+		for i := range stats {
+			names[i] = stats[i].Rule
 		}
-		x.rules[r.Rule] = RuleTotals{r.Allowed, r.Refused, r.Banned, r.Shadow, r.BansStarted}
+	}
+	x := sample{at: time.Now(), all: e.Totals(), names: names, rules: make([]RuleTotals, len(stats))}
+	for i := range stats {
+		r := &stats[i]
+		x.rules[i] = RuleTotals{r.Allowed, r.Refused, r.Banned, r.Shadow, r.BansStarted}
 	}
 	return x
 }
@@ -146,7 +187,8 @@ type Rate struct {
 
 // Rates returns what was decided in the last span, from a second to a day, cut into
 // at most points parts of equal width, oldest first. There are fewer of them when
-// the engine is younger, and the oldest is shorter then. Past two minutes they are
+// the engine is younger, and the oldest is shorter then. What restored state tells of
+// the time before the engine began is part of the past. Past two minutes they are
 // made of whole minutes, of which the newest is longer by what has begun since.
 func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]Rate, error) {
 	if span < time.Second || span > 24*time.Hour {
@@ -203,8 +245,8 @@ func difference(from, to sample, perRule bool) Rate {
 	r := Rate{From: from.at, To: to.at, All: to.all.minus(from.all)}
 	if perRule {
 		r.Rules = make(map[string]RuleTotals)
-		for name, t := range to.rules {
-			r.Rules[name] = t.minus(from.rules[name])
+		for i, name := range to.names {
+			r.Rules[name] = to.rules[i].minus(from.rule(to.names, i))
 		}
 	}
 	return r

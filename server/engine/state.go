@@ -22,6 +22,7 @@ const (
 	recordCounts  = 't' // a chunk of lately.Table.Export
 	recordHot     = 'h' // the name of a hot rule, a NUL byte, and a chunk of hotkey.Detector.Export
 	recordHotKey  = 'k' // a hotRecord
+	recordHistory = 'g' // a savedHistory
 	recordCaller  = 'r' // a chunk of ratelimit.Throttle.Export: limits that callers brought
 )
 
@@ -34,7 +35,8 @@ type counterRecord struct {
 }
 
 // Save writes down what e has counted, and its bans: records for Restorer, of this
-// or another process. Decisions go on meanwhile. Statistics are left out.
+// or another process. Decisions go on meanwhile. Of statistics, only the history of
+// rates is among them.
 func (e *Engine) Save(add func(typ byte, data []byte) error) error {
 	now := e.now()
 	if err := addAll(add, recordLimits, e.memory.Load().Export(now)); err != nil {
@@ -51,6 +53,9 @@ func (e *Engine) Save(add func(typ byte, data []byte) error) error {
 		}
 	}
 	if err := e.saveHot(add, now); err != nil {
+		return err
+	}
+	if err := e.saveHistory(add); err != nil {
 		return err
 	}
 	for _, c := range e.book.Load().counters {
@@ -127,6 +132,8 @@ func (r *Restorer) Record(typ byte, data []byte) error {
 		return nil // of a rule that there is not any more
 	case recordHotKey:
 		return r.hotKey(data)
+	case recordHistory:
+		return r.history(data)
 	}
 	return fmt.Errorf("record of the unknown type %q", typ)
 }

@@ -143,7 +143,7 @@ func TestOneClock(t *testing.T) {
 	}
 	wantProblem(t, asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"), 400, engine.BadArg)
 	var got status
-	if err := json.Unmarshal(get(s, "/v1/status").Body.Bytes(), &got); err != nil || got.Now != 1_700_000_000_000 || !got.EventTime {
+	if err := json.Unmarshal(get(s, "/v1/status").Body.Bytes(), &got); err != nil || got.Now != 1_700_000_000_999 || !got.EventTime {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

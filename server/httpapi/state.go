@@ -9,6 +9,7 @@ import (
 
 type rateList struct {
 	Rates []engine.Rate `json:"rates"`
+	Marks []engine.Mark `json:"marks" doc:"starts and reloads in the span, the oldest first"`
 }
 
 func listRates(c *call) error {
@@ -35,7 +36,11 @@ func listRates(c *call) error {
 	for i := range rates {
 		rates[i].From, rates[i].To = rates[i].From.UTC(), rates[i].To.UTC()
 	}
-	return c.answer(rateList{append([]engine.Rate{}, rates...)})
+	marks := append([]engine.Mark{}, c.s.engine.Marks(d)...)
+	for i := range marks {
+		marks[i].Time = marks[i].Time.UTC()
+	}
+	return c.answer(rateList{append([]engine.Rate{}, rates...), marks})
 }
 
 type hotKey struct {

@@ -13,7 +13,7 @@ const second = 1000;
 const spans = new Map([[second, [60, 2]], [10 * second, [60, 2]], [60 * second, [60, 2]], [900 * second, [15, 5]], [3600 * second, [60, 10]], [21600 * second, [120, 20]], [86400 * second, [144, 30]]]);
 
 // What a mark of the chart is called.
-const markNames = { start: 'restart', reload: 'reload', failed: 'reload failed' };
+const markNames = { start: 'start', reload: 'reload', failed: 'reload failed' };
 
 export const decisions = [
   { name: 'allowed', css: 'allowed', value: (s) => s.all.allowed },
