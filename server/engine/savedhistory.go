@@ -10,8 +10,8 @@ import (
 // A savedHistory is a part of the history in a record of a snapshot: samples of whole
 // minutes whose rules are the same.
 type savedHistory struct {
-	Marks   []Mark     `json:"marks,omitempty"`
-	Names   []string   `json:"names,omitempty"`
+	Marks []Mark   `json:"marks,omitempty"`
+	Names []string `json:"names,omitempty"`
 	// A sample is its milliseconds since 1970, 5 totals, and 5 of each rule. Totals are
 	// less those of the newest sample, so that a process that begins at 0 goes on from there.
 	Samples [][]int64 `json:"samples,omitempty"`
