@@ -2,13 +2,12 @@ package rules
 
 import (
 	"fmt"
-	"io"
 	"net/netip"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -54,16 +53,11 @@ type Counter struct {
 	Spans     []time.Duration // in the order of the file, no two alike
 }
 
-// Load reads, checks and compiles the rules file at path. The error is [Errors]
-// when the file has mistakes, else that of reading it.
+// Load reads, checks and compiles the rules file at path, which must be a regular file
+// of at most [MaxSize]. The error is [Errors] when the file has mistakes, else that of
+// reading it.
 func Load(path string) (*File, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("rules file: %w", err)
-	}
-	defer f.Close()
-	// One byte more than is allowed is enough to say that it is too much.
-	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	data, err := fileperm.ReadFile(path, MaxSize)
 	if err != nil {
 		return nil, fmt.Errorf("rules file: %w", err)
 	}

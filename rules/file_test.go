@@ -286,7 +286,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("the largest file: %v", err)
 	}
 	_, err = Load(write("version: 1\n" + padding + "#"))
-	if want := ":1:1: the file is larger than 1048576 bytes, the most that is allowed"; err == nil || !strings.HasSuffix(err.Error(), want) {
+	if want := "rules.yaml: too long: must be at most 1048576 bytes"; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("a file too large: %v; want %s", err, want)
 	}
 }

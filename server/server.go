@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -16,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/rules"
 	"github.com/lately-go/lately/server/access"
@@ -105,12 +105,7 @@ func (s *Server) readRules() (*rules.File, *[]byte, error) {
 	if s.config.RulesFile == "" {
 		return nil, nil, nil
 	}
-	f, err := os.Open(s.config.RulesFile)
-	if err != nil {
-		return nil, nil, fmt.Errorf("rules file: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, rules.MaxSize+1))
+	text, err := fileperm.ReadFile(s.config.RulesFile, rules.MaxSize)
 	if err != nil {
 		return nil, nil, fmt.Errorf("rules file: %w", err)
 	}
@@ -177,12 +172,28 @@ func (s *Server) readCertificate() error {
 	if s.config.TLSCert == "" {
 		return nil
 	}
-	cert, err := tls.LoadX509KeyPair(s.config.TLSCert, s.config.TLSKey)
+	cert, err := keyPair(s.config.TLSCert, s.config.TLSKey)
 	if err != nil {
 		return fmt.Errorf("tls-cert %s and tls-key %s: %w", s.config.TLSCert, s.config.TLSKey, err)
 	}
 	s.cert.Store(&cert)
 	return nil
+}
+
+// maxPEM is the size of the largest file of certificates or keys, in bytes.
+const maxPEM = 1 << 20
+
+// keyPair reads a certificate and its key.
+func keyPair(certFile, keyFile string) (tls.Certificate, error) {
+	cert, err := fileperm.ReadFile(certFile, maxPEM)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := fileperm.ReadFile(keyFile, maxPEM)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
 }
 
 // tls returns the configuration of TLS, or nil.

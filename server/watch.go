@@ -3,9 +3,9 @@ package server
 import (
 	"context"
 	"crypto/sha256"
-	"os"
 	"time"
 
+	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -32,11 +32,7 @@ func watch(ctx context.Context, path string, last [sha256.Size]byte, every time.
 // digest returns what tells the contents of a file from others, and zero if it
 // cannot be read.
 func digest(path string) (sum [sha256.Size]byte) {
-	info, err := os.Stat(path)
-	if err != nil || info.Size() > rules.MaxSize {
-		return sum
-	}
-	data, err := os.ReadFile(path)
+	data, err := fileperm.ReadFile(path, rules.MaxSize)
 	if err != nil {
 		return sum
 	}

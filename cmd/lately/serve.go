@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/server"
 )
 
@@ -161,14 +162,7 @@ func (c *serveCommand) settings(environ []string) (config server.Config, err err
 // maxSettings is the largest settings file, in bytes.
 const maxSettings = 1 << 20
 
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxSettings+1)) // the parser says that it is too large
-}
+func readFile(path string) ([]byte, error) { return fileperm.ReadFile(path, maxSettings) }
 
 // reloadOnHangup reloads at each SIGHUP. What is wrong is in the log.
 func reloadOnHangup(ctx context.Context, s *server.Server, hangup <-chan os.Signal) {

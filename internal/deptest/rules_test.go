@@ -22,10 +22,10 @@ const modulePath = "github.com/lately-go/lately"
 // Higher floors first: every arrow points down. Packages that do not exist yet
 // may have a row; packages without a row may not exist.
 const table = `
-cmd/lately    -> server, replay, client, rules, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2
+cmd/lately    -> server, replay, client, rules, internal/fileperm, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2
 cmd/samplelog -> accesslog/accesslogtest
 
-server         -> server/engine, server/access, server/respapi, server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, github.com/goccy/go-yaml
+server         -> server/engine, server/access, server/respapi, server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, internal/fileperm, github.com/goccy/go-yaml
 server/respapi -> server/engine, server/access, internal/resp, rules, match, ratelimit, lately
 server/httpapi -> server/engine, server/access, server/console, latelyhttp, latelyprom, rules, match, ratelimit, lately, github.com/prometheus/client_golang
 server/engine  -> rules, match, ratelimit, hotkey, lately, internal/journal
@@ -34,7 +34,7 @@ server/console -> std
 replay         -> rules, match, accesslog, ratelimit, hotkey, lately, github.com/klauspost/compress
 
 client      -> hotkey, ratelimit, match, lately, internal/resp
-rules       -> match, ratelimit, hotkey, github.com/goccy/go-yaml
+rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
 latelyhttp  -> internal/quota, ratelimit, hotkey, match, lately
 latelygrpc  -> internal/quota, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf
 latelyredis -> ratelimit, hotkey, match, lately

@@ -1,6 +1,6 @@
-// Package fileperm says what strangers may do with a file: users other than the one
-// that this process runs as and its owner, who are in none of the groups of this
-// process. Kubernetes gives volumes to a group of the process (fsGroup), so that
+// Package fileperm reads the files that an operator names, without trusting what they
+// are, and says what strangers may do with a file: users other than the one that this
+// process runs as and its owner, who are in none of the groups of this process. Kubernetes gives volumes to a group of the process (fsGroup), so that
 // permissions of a group alone do not say that strangers have them.
 package fileperm
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -22,7 +21,7 @@ const (
 // its owner and groups of this process can read or write, as a Secret of Kubernetes
 // is. If not, the error says what to run.
 func Load(path string) (*Tokens, error) {
-	f, err := os.Open(path)
+	f, err := fileperm.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("tokens: %w", err)
 	}
@@ -31,11 +30,8 @@ func Load(path string) (*Tokens, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tokens: %w", err)
 	}
-	switch mode := info.Mode(); {
-	case !mode.IsRegular():
-		return nil, fmt.Errorf("tokens: %s is no regular file", path)
-	case fileperm.Strangers(info) != 0:
-		return nil, fmt.Errorf("tokens: others can read %s (mode %04o), so its tokens may be known; replace them if they are, and run: chmod 600 %s", path, mode.Perm(), path)
+	if fileperm.Strangers(info) != 0 {
+		return nil, fmt.Errorf("tokens: others can read %s (mode %04o), so its tokens may be known; replace them if they are, and run: chmod 600 %s", path, info.Mode().Perm(), path)
 	}
 	return Parse(f, path)
 }

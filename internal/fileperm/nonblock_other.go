@@ -1,0 +1,5 @@
+//go:build !unix
+
+package fileperm
+
+const nonblock = 0

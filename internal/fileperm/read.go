@@ -1,0 +1,60 @@
+package fileperm
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Open opens a regular file for reading. Anything else is an error: a pipe would make
+// the caller wait, and a device may never end. The error names the path.
+func Open(path string) (*os.File, error) {
+	info, err := os.Stat(path) // before: opening a device may do something
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, irregular(path, info)
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = irregular(path, info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func irregular(path string, info os.FileInfo) error {
+	kind := "a device or socket"
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		kind = "a directory"
+	case mode&os.ModeNamedPipe != 0:
+		kind = "a pipe"
+	}
+	return fmt.Errorf("%s: %s: must be a regular file", path, kind)
+}
+
+// ReadFile returns what is in a regular file of at most max bytes.
+func ReadFile(path string, max int64) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // read only
+	// One byte more than max is enough to say that it is too long.
+	data, err := io.ReadAll(io.LimitReader(f, max+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > max {
+		return nil, fmt.Errorf("%s: too long: must be at most %d bytes", path, max)
+	}
+	return data, nil
+}
