@@ -186,10 +186,7 @@ func (m *Meter) Fits(w []uint64, b *shard.Blocks, cost uint64) uint64 {
 	if m.form != formLog {
 		return cost
 	}
-	for cost = min(cost, m.n); !b.Room(w, int(cost)); {
-		cost--
-	}
-	return cost
+	return uint64(b.Fits(w, int(min(cost, m.n))))
 }
 
 // Charge counts cost at t, also beyond the limit: counts saturate, a log keeps

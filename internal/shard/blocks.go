@@ -124,6 +124,22 @@ func (b *Blocks) Room(l []uint64, n int) bool {
 	return b.grow(l, need)
 }
 
+// Fits is Room for n more times in the log l, which is empty, or for as many as there
+// is memory for. It returns for how many. It tries each size of block once at most.
+func (b *Blocks) Fits(l []uint64, n int) int {
+	n = min(n, b.bound)
+	for size := len(b.classes) - 1; !b.Room(l, n); {
+		for size >= 0 && b.classes[size].words >= n {
+			size--
+		}
+		if size < 0 {
+			return b.inline // that is room without a block
+		}
+		n = b.classes[size].words
+	}
+	return n
+}
+
 // Push is Room for one and Add, and reports false if there is no room: at the
 // bound, or for want of memory.
 func (b *Blocks) Push(l []uint64, t int64) bool {

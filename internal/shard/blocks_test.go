@@ -312,3 +312,34 @@ func TestNewBlocksPanics(t *testing.T) {
 		}()
 	}
 }
+
+// Fits finds as much room as asking for one time less and less does.
+func TestBlocksFitsAgainstLoop(t *testing.T) {
+	rnd := seeded(t)
+	for range 2000 {
+		bound, inline := 2+rnd.IntN(3000), 2+rnd.IntN(4)
+		limit := int64(rnd.IntN(64 << 10))
+		if rnd.IntN(4) == 0 {
+			limit = 0
+		}
+		made := func() (*shard.Blocks, []uint64) {
+			b := shard.NewBlocks(bound, inline, shard.NewBudget(limit))
+			return b, make([]uint64, b.Words())
+		}
+		n := 1 + rnd.IntN(2*bound)
+		want := min(n, bound)
+		model, l := made()
+		for !model.Room(l, want) {
+			want--
+		}
+		b, l := made()
+		if got := b.Fits(l, n); got != want {
+			t.Fatalf("%d times fit of %d, bound %d, %d inline, budget %d; want %d", got, n, bound, inline, limit, want)
+		}
+		for i := range want {
+			if !b.Push(l, int64(i)) {
+				t.Fatalf("no room for time %d of %d that are to fit", i+1, want)
+			}
+		}
+	}
+}
