@@ -15,12 +15,13 @@ const (
 	maxSeconds = 253402300799 // 9999-12-31T23:59:59Z
 )
 
-// leapYearDays is the length of every year of the stand-in calendar.
-const leapYearDays = 366
+// LeapYearDays is the length in days of every year of the stand-in calendar of
+// [InYear].
+const LeapYearDays = 366
 
 // beforeMonth[m] is the number of days before month m of a leap year;
 // beforeMonth[13] is the length of the year.
-var beforeMonth = [14]int{0, 0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335, leapYearDays}
+var beforeMonth = [14]int{0, 0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335, LeapYearDays}
 
 func isLeap(year int) bool { return year%4 == 0 && (year%100 != 0 || year%400 == 0) }
 

@@ -78,6 +78,7 @@ func (g *guess) knows(line []byte) bool {
 	if !g.format.Yearless() {
 		return g.parser.Parse(line, &g.ev)
 	}
+	line = trimMarks(line)
 	if _, dated := readSysStamp(line); !dated {
 		return false
 	}

@@ -77,13 +77,10 @@ func readingOf(p *accesslog.Parser, line []byte, latin bool, knows []string) rea
 // checkLine compares the parser with the slow reader on one line.
 func checkLine(t *testing.T, format string, p *accesslog.Parser, line []byte) {
 	t.Helper()
-	if len(line) > accesslog.MaxLine || bytes.IndexByte(line, '\n') >= 0 {
-		return
+	if len(line) > accesslog.MaxLine || bytes.IndexByte(line, '\n') >= 0 || bytes.HasPrefix(line, []byte("\ufeff")) {
+		return // the slow readers know no byte order mark
 	}
 	slow := slowReaders[format]
-	if !slow.latin && (bytes.Contains(line, []byte("NaN")) || bytes.Contains(line, []byte("Infinity"))) {
-		return // encoding/json does not take them
-	}
 	text := string(line)
 	if slow.latin {
 		text = latin1(line)
@@ -105,6 +102,11 @@ func checkLine(t *testing.T, format string, p *accesslog.Parser, line []byte) {
 	}
 	if !got.time.Equal(want.time) {
 		t.Fatalf("%s: time %v, want %v, for\n%q", format, got.time, want.time, line)
+	}
+	if !slow.latin { // encoding/json makes U+FFFD of half a surrogate pair
+		for name, v := range got.fields {
+			got.fields[name] = accesslog.ReplaceSurrogates(v)
+		}
 	}
 	if !maps.Equal(got.fields, want.fields) {
 		t.Fatalf("%s: fields\n%q, want\n%q, for\n%q", format, got.fields, want.fields, line)

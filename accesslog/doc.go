@@ -18,7 +18,10 @@
 // A log is cut at '\n'. One '\r' at the end of a line is removed. A last line
 // without '\n' counts; an empty line is a line. A line that the format does
 // not describe, or of more than [MaxLine] bytes, is bad: it is counted and has
-// no event. Lines = parsed + bad.
+// no event. An ordinary line of another kind, which the syslog formats know, is
+// skipped: see [Parser.Skipped]. Lines = parsed + skipped + bad.
+//
+// A byte order mark in front of a line is no part of it.
 //
 // # Times
 //

@@ -128,7 +128,9 @@ func (s *jsonScan) appendText(dst []byte, v jsonValue) (text, all []byte) {
 }
 
 // appendUnescaped appends the text of a string that jsonScan has found good. A
-// half of a surrogate pair without the other becomes U+FFFD.
+// half of a surrogate pair without the other becomes the three bytes that UTF-8 would
+// have for it (WTF-8), so that different strings are different keys; they are not
+// valid UTF-8.
 func appendUnescaped(dst, raw []byte) []byte {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
@@ -149,7 +151,11 @@ func appendUnescaped(dst, raw []byte) []byte {
 			dst = append(dst, '\t')
 		case 'u':
 			r, n := unicodeEscape(raw[i+1:])
-			dst = utf8.AppendRune(dst, r)
+			if utf16.IsSurrogate(r) {
+				dst = append(dst, 0xe0|byte(r>>12), 0x80|byte(r>>6)&0x3f, 0x80|byte(r)&0x3f)
+			} else {
+				dst = utf8.AppendRune(dst, r)
+			}
 			i += n
 		default:
 			dst = append(dst, c)
@@ -159,7 +165,7 @@ func appendUnescaped(dst, raw []byte) []byte {
 }
 
 // unicodeEscape returns the rune that XXXX or the pair XXXX\uXXXX at the start
-// of s stands for, and its length there.
+// of s stands for, and its length there. It may be half of a pair.
 func unicodeEscape(s []byte) (rune, int) {
 	const one, pair = len("XXXX"), len(`XXXX\uXXXX`)
 	r := hexValue(s[:one])
@@ -171,7 +177,7 @@ func unicodeEscape(s []byte) (rune, int) {
 			return r, pair
 		}
 	}
-	return utf8.RuneError, one
+	return r, one
 }
 
 // json reads a line of JSON.

@@ -38,7 +38,7 @@ func TestJSONPaths(t *testing.T) {
 		{"key with an at", `{"t":1,"@m":"v"}`, "", []string{"e=v"}},
 		{"an object inside is not the root", `{"t":1,"z":{"a":"v","id.orig":"w"}}`, "", []string{}},
 		{"blanks", "\t{ \"t\" : 1 , \"a\" : \"v\" }\r ", "", []string{"a=v"}},
-		{"surrogates", `{"t":1,"a":"\ud83d\ude00\ud83d"}`, "", []string{"a=😀\ufffd"}},
+		{"surrogates", `{"t":1,"a":"\ud83d\ude00\ud83d"}`, "", []string{"a=😀\xed\xa0\xbd"}},
 		{"time as text", `{"t":"1.5"}`, "1970-01-01T00:00:01.5Z", []string{}},
 		{"time as text with escapes", `{"t":"\u0031"}`, "1970-01-01T00:00:01Z", []string{}},
 		{"no time", `{"a":"v"}`, "", bad},
@@ -48,7 +48,7 @@ func TestJSONPaths(t *testing.T) {
 		{"bad elsewhere", `{"t":1,"zz":01}`, "", bad},
 		{"bad UTF-8", "{\"t\":1,\"zz\":\"\xff\"}", "", bad},
 		{"cut", `{"t":1,"a":"v"`, "", bad},
-		{"byte order mark", "\ufeff{\"t\":1}", "", bad},
+		{"byte order mark", "\ufeff{\"t\":1}", "", []string{}},
 		{"empty", ``, "", bad},
 	})
 }

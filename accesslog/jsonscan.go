@@ -36,8 +36,8 @@ type jsonValue struct {
 }
 
 // A jsonScan walks over one line of JSON and checks all of it: grammar,
-// escapes, UTF-8. Beyond RFC 8259 it takes NaN, Infinity and -Infinity, which
-// Python writes. Methods that take an index return the index behind what they
+// escapes, UTF-8. NaN and Infinity, which Python writes, are not JSON (RFC 8259,
+// section 6). Methods that take an index return the index behind what they
 // have read, or -1 when the line is bad.
 type jsonScan struct {
 	line []byte
@@ -179,14 +179,10 @@ func (s *jsonScan) scalar(i int) (jsonKind, int) {
 		return jsonBool, s.word(i, "false")
 	case 'n':
 		return jsonNull, s.word(i, "null")
-	case 'N':
-		return jsonNumber, s.word(i, "NaN")
-	case 'I':
-		return jsonNumber, s.word(i, "Infinity")
 	}
 	n := numberLen(rest)
 	if n < 0 {
-		return jsonNumber, s.word(i, "-Infinity")
+		return jsonNumber, -1
 	}
 	return jsonNumber, i + n
 }

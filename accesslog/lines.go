@@ -16,6 +16,16 @@ func CutLine(data []byte) (line, rest []byte, ok bool) {
 	return trimReturn(line), rest, ok
 }
 
+const byteOrderMark = "\ufeff"
+
+// trimMarks returns line without the byte order marks in front of it.
+func trimMarks(line []byte) []byte {
+	for bytes.HasPrefix(line, []byte(byteOrderMark)) {
+		line = line[len(byteOrderMark):]
+	}
+	return line
+}
+
 func trimReturn(line []byte) []byte {
 	if n := len(line); n > 0 && line[n-1] == '\r' {
 		return line[:n-1]

@@ -35,6 +35,7 @@ type Parser struct {
 	reader  jsonReader
 	element int  // index in the line behind the last list element
 	hasNext bool // a list may have more elements
+	skipped bool // the last line is of another kind
 }
 
 // NewParser returns a parser of the format. It is an error when Options.Year
@@ -54,16 +55,20 @@ func (f Format) NewParser(o Options) (*Parser, error) {
 
 // Parse reads one line, which ends before its line end (see [CutLine]), and
 // makes ev its first event. It is false, and ev an event without fields, when
-// the line is bad.
+// the line is bad or, as Skipped then says, of another kind. A byte order mark in
+// front of the line, where files of Windows programs were joined, is no part of it.
 //
 // The values of ev are views of line or of memory of p: they are good until the
 // next call of Parse, and as long as line stays as it is. An empty value is not
 // nil when the line has it empty.
 func (p *Parser) Parse(line []byte, ev *match.Event) bool {
 	ev.Reset()
-	p.hasNext = false
+	p.hasNext, p.skipped = false, false
 	if len(line) > MaxLine {
 		return false
+	}
+	if len(line) > 0 && line[0] == byteOrderMark[0] {
+		line = trimMarks(line)
 	}
 	switch p.kind {
 	case kindCLF:
@@ -209,17 +214,20 @@ func isASCII(s []byte) bool {
 	return true
 }
 
-// Months tells what a reader of a yearless log in parallel needs to chain its
-// chunks: the months of the first and the last dated line since p was made or
-// Reset was called, 0 when there was none, and how many times a dated line of
-// January came next after one of December. A line is dated when it begins with
-// a syslog time, be it parsed or bad.
-func (p *Parser) Months() (first, last time.Month, steps int) {
-	return time.Month(p.years.first), time.Month(p.years.last), p.years.steps
+// Dated tells what a reader of a yearless log in parallel needs to chain its
+// chunks: the times of the first and the last dated line since p was made or Reset
+// was called, in the stand-in calendar; see [InYear] and [YearsAfter]. A line is dated when it begins with a syslog time,
+// whatever follows. ok is false when there was none.
+func (p *Parser) Dated() (first, last time.Time, ok bool) {
+	return utc(p.years.first, 0), utc(p.years.last, 0), p.years.dated
 }
 
-// Reset makes p begin anew: what it has seen of months is forgotten and the
-// year is that of the Options again.
+// Skipped reports whether the line that Parse has found no event in is an ordinary
+// line of another kind, which the format knows, and not a bad one: a line of syslog
+// that tells of no failed login or of no packet with a port.
+func (p *Parser) Skipped() bool { return p.skipped }
+
+// Reset makes p start again as it was made: the next dated line is the first.
 func (p *Parser) Reset() {
 	p.years = sysYears{year: p.years.year}
 	p.hasNext = false

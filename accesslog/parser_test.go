@@ -97,8 +97,8 @@ func TestMaxLine(t *testing.T) {
 		if p.Parse([]byte(line+" "), &ev) || p.Next(&ev) {
 			t.Errorf("%s: a line of MaxLine+1 bytes is good", format)
 		}
-		if first, _, _ := p.Months(); first != 0 {
-			t.Errorf("%s: a line of MaxLine+1 bytes counts for the months", format)
+		if _, _, dated := p.Dated(); dated {
+			t.Errorf("%s: a line of MaxLine+1 bytes is dated", format)
 		}
 	}
 }

@@ -34,8 +34,8 @@ type Scanner struct {
 	looked   int // there is no '\n' in buf[from:looked]
 	err      error
 
-	lines, parsed int64
-	bad           []BadLine
+	lines, parsed, skipped int64
+	bad                    []BadLine
 }
 
 // A BadLine is a bad line that a Scanner keeps, to be shown.
@@ -71,6 +71,10 @@ func (s *Scanner) Scan() bool {
 			s.parsed++
 			return true
 		}
+		if s.parser.Skipped() {
+			s.skipped++
+			continue
+		}
 		if len(s.bad) < MaxBadLines {
 			s.bad = append(s.bad, BadLine{s.lines, string(line[:min(len(line), MaxBadText)])})
 		}
@@ -90,14 +94,18 @@ func (s *Scanner) Err() error {
 	return s.err
 }
 
-// Lines returns the number of lines so far, parsed and bad.
+// Lines returns the number of lines so far: parsed, skipped and bad.
 func (s *Scanner) Lines() int64 { return s.lines }
 
 // Parsed returns the number of lines so far that have events.
 func (s *Scanner) Parsed() int64 { return s.parsed }
 
+// Skipped returns the number of lines so far that are of another kind; see
+// [Parser.Skipped].
+func (s *Scanner) Skipped() int64 { return s.skipped }
+
 // Bad returns the number of bad lines so far.
-func (s *Scanner) Bad() int64 { return s.lines - s.parsed }
+func (s *Scanner) Bad() int64 { return s.lines - s.parsed - s.skipped }
 
 // BadLines returns the first bad lines so far, MaxBadLines at most.
 func (s *Scanner) BadLines() []BadLine { return s.bad }

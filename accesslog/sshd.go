@@ -15,6 +15,8 @@ import (
 // may be preceded by "invalid user" or "illegal user". The user is what the
 // client says it is, so the client's address is sought from the end of the
 // line, which the client cannot write.
+//
+// Other lines of syslog are skipped.
 func (p *Parser) sshd(line []byte, ev *match.Event) bool {
 	stamp, ok := readSysStamp(line)
 	if !ok {
@@ -25,11 +27,12 @@ func (p *Parser) sshd(line []byte, ev *match.Event) bool {
 		return false
 	}
 	client, ok := sshdTail(line)
-	if !ok {
-		return false
+	var user []byte
+	if ok {
+		user, ok = client.user(line)
 	}
-	user, ok := client.user(line)
 	if !ok {
+		p.skipped = stamp.end < len(line) && !isFailedLogin(line)
 		return false
 	}
 	ev.Time = t
@@ -118,6 +121,13 @@ func (c sshdClient) afterVerb(message []byte) []byte {
 		}
 	}
 	return nil
+}
+
+// isFailedLogin reports whether the first message of sshd in the line begins as that
+// of a failed login does.
+func isFailedLogin(line []byte) bool {
+	message := sshdMessage(line, 0)
+	return message >= 0 && ((sshdClient{}).afterVerb(line[message:]) != nil || (sshdClient{pam: true}).afterVerb(line[message:]) != nil)
 }
 
 func withoutInvalid(user []byte) []byte {

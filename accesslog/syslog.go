@@ -44,34 +44,73 @@ func readSysStamp(line []byte) (s sysStamp, ok bool) {
 		line[clock-1] == ' ' && line[clock+2] == ':' && line[clock+5] == ':' && line[clock+8] == ' '
 }
 
-// sysYears counts the years of a log whose times have none. A line is dated
-// when it begins with a stamp, whatever follows it; the year goes up by one
-// where a dated line of December is followed by one of January.
+// sysYears finds the years of a log whose times have none. Lines are dated relative
+// to the one before: see [YearsAfter]. A line is dated when it begins with a stamp,
+// whatever follows it.
 type sysYears struct {
-	year        int // of the first dated line; 0: stand-in calendar
-	first, last int // months of dated lines
-	steps       int // from December to January
+	year  int  // of the first dated line; 0: stand-in calendar
+	dated bool // there was a dated line
+
+	first, last int64 // dated lines, in seconds of the stand-in calendar
 }
 
 // time returns the time of the next dated line, false when it is on Feb 29 of
-// a common year or beyond year 9999.
+// a common year or outside the years 1 to 9999.
 func (y *sysYears) time(s sysStamp) (time.Time, bool) {
-	if y.first == 0 {
-		y.first = s.month
+	t := int64(beforeMonth[s.month]+s.day-1)*daySeconds + s.clock
+	if !y.dated {
+		y.dated, y.first, y.last = true, t, t
 	}
-	if y.last == 12 && s.month == 1 {
-		y.steps++
-	}
-	y.last = s.month
+	t += yearsAfter(y.last, t) * yearSeconds
+	y.last = t
 	if y.year == 0 {
-		day := y.steps*leapYearDays + beforeMonth[s.month] + s.day - 1
-		return utc(int64(day)*daySeconds+s.clock, 0), true
+		return utc(t, 0), true
 	}
-	year := y.year + y.steps
-	if year > maxYear || !isDate(year, s.month, s.day) {
-		return time.Time{}, false
+	return InYear(time.Unix(t, 0), y.year)
+}
+
+// yearSeconds is the length of every year of the stand-in calendar.
+const yearSeconds = LeapYearDays * daySeconds
+
+// tolerance is how much earlier than the line before it a line of December may be
+// and still be taken for a late one: less than that.
+const tolerance = daySeconds
+
+// yearsAfter returns in which year of the stand-in calendar the time t, of year 0,
+// is when it is that of the next dated line after one at last.
+func yearsAfter(last, t int64) int64 {
+	const january, december = 1, 12
+	year := floorDiv(last, yearSeconds)
+	before, month := standInMonth(last-year*yearSeconds), standInMonth(t)
+	switch {
+	case before == december && month == january:
+		return year + 1
+	case before == january && month == december && t+(year-1)*yearSeconds > last-tolerance:
+		return year - 1 // a late line of the year before
 	}
-	return utc(daysSinceEpoch(year, s.month, s.day)*daySeconds+s.clock, 0), true
+	return year
+}
+
+// standInMonth returns the month of a second of a year of the stand-in calendar.
+func standInMonth(second int64) int {
+	day, month := int(second/daySeconds), 1
+	for beforeMonth[month+1] <= day {
+		month++
+	}
+	return month
+}
+
+// YearsAfter returns the year, of the stand-in calendar of [InYear], of a dated line
+// at first that follows one at last. It is the year of last; one more if that is in
+// December and first in January; and one less if last is in January and first a line
+// of December that came late, by less than a day. The year of first does not matter.
+//
+// It is for readers of a yearless log in parallel: it is how many years are to be
+// added to the times of a chunk that begins with the line at first. See
+// [Parser.Dated].
+func YearsAfter(last, first time.Time) int {
+	inYear := first.Unix() - floorDiv(first.Unix(), yearSeconds)*yearSeconds
+	return int(yearsAfter(last.Unix(), inYear))
 }
 
 // InYear turns a time of the stand-in calendar into the real one, year being
@@ -79,23 +118,18 @@ func (y *sysYears) time(s sysStamp) (time.Time, bool) {
 //
 // In the stand-in calendar, which a yearless [Format] uses while [Options]
 // names no Year, every year has 366 days, February always 29; year index 0
-// begins at the Unix epoch; and the index is the number of steps from December
-// to January that the [Parser] has seen. It orders the times of a log before
-// the year of any of them is known.
+// begins at the Unix epoch and is that of the first dated line; and the index goes
+// up where a line of December is followed by one of January. It orders the times of
+// a log before the year of any of them is known.
 //
 // The result is false for February 29 when the year is a common one, and for a
 // year outside 1 to 9999.
 func InYear(t time.Time, year int) (time.Time, bool) {
-	const yearSeconds = leapYearDays * daySeconds
 	second := t.Unix()
 	index := floorDiv(second, yearSeconds)
 	second -= index * yearSeconds
-	day := int(second / daySeconds)
-	month := 1
-	for beforeMonth[month+1] <= day {
-		month++
-	}
-	day = day - beforeMonth[month] + 1
+	month := standInMonth(second)
+	day := int(second/daySeconds) - beforeMonth[month] + 1
 	if index < -maxYear || index > maxYear || !isDate(year+int(index), month, day) || year+int(index) > maxYear {
 		return time.Time{}, false
 	}

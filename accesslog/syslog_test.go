@@ -48,27 +48,35 @@ func TestSyslogStamp(t *testing.T) {
 			if ok := p.Parse(sshdLine(tt.stamp), &ev); ok != tt.ok {
 				t.Errorf("year %d, %q: parsed = %v, want %v", year, tt.stamp, ok, tt.ok)
 			}
-			if first, _, _ := p.Months(); (first != 0) != tt.ok {
-				t.Errorf("year %d, %q: first month %d of a line that is dated: %v", year, tt.stamp, first, tt.ok)
+			if _, _, dated := p.Dated(); dated != tt.ok {
+				t.Errorf("year %d, %q: dated %v, want %v", year, tt.stamp, dated, tt.ok)
 			}
 		}
 	}
 }
 
-// The year goes up where January follows December, and nowhere else.
+// The year goes up where January follows December, and nowhere else. Lines of
+// December that come late, up to a day, are of the year before.
 func TestSyslogYears(t *testing.T) {
 	p := newParser(t, "syslog-sshd", accesslog.Options{Year: 2019})
 	for _, tt := range []struct{ stamp, want string }{
 		{"Nov 30 10:00:00", "2019-11-30"},
-		{"Jan  1 10:00:00", "2019-01-01"}, // not behind December
+		{"Jan  3 10:00:00", "2019-01-03"}, // not behind December
 		{"Dec 31 23:59:59", "2019-12-31"},
 		{"Jan  1 00:00:00", "2020-01-01"},
-		{"Dec 31 23:59:59", "2020-12-31"}, // that year's
+		{"Dec 30 23:59:59", "2020-12-30"}, // that year's
 		{"Feb 29 00:00:00", "2020-02-29"},
 		{"Dec 31 23:59:59", "2020-12-31"},
 		{"Jan  1 00:00:00", "2021-01-01"},
 		{"Feb 29 00:00:00", ""}, // dated, but no day of that year
 		{"Jan 31 00:00:00", "2021-01-31"},
+		{"Dec 31 23:00:00", "2021-12-31"},
+		{"Jan  1 22:00:00", "2022-01-01"},
+		{"Dec 31 22:00:01", "2021-12-31"}, // late
+		{"Dec 31 22:00:01", "2021-12-31"}, // late
+		{"Jan  1 22:00:01", "2022-01-01"},
+		{"Dec 31 22:00:00", "2022-12-31"}, // a day before
+		{"Jan  1 21:59:59", "2023-01-01"},
 	} {
 		var ev match.Event
 		got := ""
@@ -79,12 +87,15 @@ func TestSyslogYears(t *testing.T) {
 			t.Errorf("%s is %q, want %q", tt.stamp, got, tt.want)
 		}
 	}
-	if first, last, steps := p.Months(); first != time.November || last != time.January || steps != 2 {
-		t.Errorf("months %v to %v, %d steps", first, last, steps)
+	first, last, dated := p.Dated()
+	first, _ = accesslog.InYear(first, 2019)
+	last, _ = accesslog.InYear(last, 2019)
+	if !dated || first.Format(time.DateTime) != "2019-11-30 10:00:00" || last.Format(time.DateTime) != "2023-01-01 21:59:59" {
+		t.Errorf("dated %v, from %v to %v", dated, first, last)
 	}
 	p.Reset()
-	if first, last, steps := p.Months(); first != 0 || last != 0 || steps != 0 {
-		t.Errorf("after Reset: months %v to %v, %d steps", first, last, steps)
+	if _, _, dated := p.Dated(); dated {
+		t.Error("after Reset there is a dated line")
 	}
 	var ev match.Event
 	if !p.Parse(sshdLine("Jan  1 00:00:00"), &ev) || ev.Time.Year() != 2019 {
@@ -92,8 +103,8 @@ func TestSyslogYears(t *testing.T) {
 	}
 }
 
-// A line counts for the months when it has a time, event or not.
-func TestMonthsCountsBadLines(t *testing.T) {
+// A line is dated when it has a time, event or not.
+func TestDatedLinesAreAnyLines(t *testing.T) {
 	p := newParser(t, "syslog-ufw", accesslog.Options{})
 	var ev match.Event
 	for _, line := range []string{"Dec  1 00:00:00 gate kernel: eth0 up", "no date at all", "Jan  1 00:00:00 gate kernel: eth0 down"} {
@@ -101,8 +112,8 @@ func TestMonthsCountsBadLines(t *testing.T) {
 			t.Fatalf("%q is an event", line)
 		}
 	}
-	if first, last, steps := p.Months(); first != time.December || last != time.January || steps != 1 {
-		t.Errorf("months %v to %v, %d steps, want December to January, 1 step", first, last, steps)
+	if first, last, ok := p.Dated(); !ok || last.Sub(first) != 31*24*time.Hour {
+		t.Errorf("dated %v, from %v to %v, want a month", ok, first, last)
 	}
 }
 
@@ -164,7 +175,8 @@ func TestChunksChain(t *testing.T) {
 		lines := wanderingLog(rng)
 		whole := newParser(t, "syslog-sshd", accesslog.Options{Year: year})
 		chunk := newParser(t, "syslog-sshd", accesslog.Options{})
-		offset, previous := 0, time.Month(0)
+		offset := 0
+		var previous time.Time // in the calendar of the whole
 		for len(lines) > 0 {
 			n := 1 + rng.IntN(len(lines))
 			chunk.Reset()
@@ -175,15 +187,14 @@ func TestChunksChain(t *testing.T) {
 					got = append(got, ev.Time)
 				}
 			}
-			first, last, steps := chunk.Months()
-			if previous == time.December && first == time.January {
-				offset++
+			first, last, ok := chunk.Dated()
+			if ok && !previous.IsZero() {
+				offset = accesslog.YearsAfter(previous, first)
 			}
 			checkChunk(t, whole, lines[:n], got, year+offset)
-			if first != 0 {
-				previous = last
+			if ok {
+				previous = last.Add(time.Duration(offset) * 366 * 24 * time.Hour)
 			}
-			offset += steps
 			lines = lines[n:]
 		}
 	}
@@ -195,6 +206,9 @@ func wanderingLog(rng *rand.Rand) [][]byte {
 	at := time.Date(2016, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rng.Int64N(int64(366 * 24 * time.Hour))))
 	for range 1 + rng.IntN(60) {
 		at = at.Add(time.Duration(rng.Int64N(int64(60*24*time.Hour))) - 5*24*time.Hour)
+		if rng.IntN(3) == 0 { // around the new year, in disorder
+			at = time.Date(at.Year(), 12, 31, 12, 0, 0, 0, time.UTC).Add(time.Duration(rng.Int64N(int64(24 * time.Hour))))
+		}
 		stamp := at.Format(time.Stamp)
 		if rng.IntN(20) == 0 {
 			stamp = "Feb 29 12:00:00"

@@ -11,8 +11,8 @@ import (
 //
 //	Mon dd hh:mm:ss ... [UFW BLOCK] ... SRC=CLIENT ... PROTO=TCP SPT=n DPT=OBJECT ...
 //
-// Client is the source address, Object the destination port; a packet without
-// either is no event. The protocol and the source port are the fields "proto"
+// Client is the source address, Object the destination port; a packet without a
+// port, such as one of ICMP, is no event, and its line is skipped. The protocol and the source port are the fields "proto"
 // and "spt".
 func (p *Parser) ufw(line []byte, ev *match.Event) bool {
 	stamp, ok := readSysStamp(line)
@@ -25,10 +25,13 @@ func (p *Parser) ufw(line []byte, ev *match.Event) bool {
 	}
 	block := bytes.Index(line, []byte(ufwBlock))
 	if block < 0 {
+		p.skipped = stamp.end < len(line)
 		return false
 	}
 	packet, ok := readUFW(line[block+len(ufwBlock):])
 	if !ok {
+		rest := line[block+len(ufwBlock):]
+		p.skipped = bytes.Contains(rest, []byte(" SRC=")) && !bytes.Contains(rest, []byte(" DPT="))
 		return false
 	}
 	ev.Time = t

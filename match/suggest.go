@@ -10,14 +10,14 @@ import "strings"
 // A typing error is a letter that is missing, added or another one, or two
 // neighbours that are swapped (the Damerau-Levenshtein distance). Upper case counts
 // as lower case. A word that shares hardly a letter with s is not returned: the
-// errors must be fewer than its length less one. Of words that are equally near the
+// errors must be fewer than its length less one, unless s begins with it. Of words that are equally near the
 // first is returned. The cost is len(s) times the length of all words that are about
 // as long.
 func Suggest(s string, words []string, most int) string {
 	s = strings.ToLower(s)
 	best, errors := "", most+1
 	for _, w := range words {
-		if d := distance(s, w, errors); d < errors && d < len(w)-1 {
+		if d := distance(s, w, errors); d < errors && (d < len(w)-1 || strings.HasPrefix(s, w)) {
 			best, errors = w, d
 		}
 	}

@@ -37,6 +37,9 @@ func TestSuggest(t *testing.T) {
 			t.Errorf("Suggest(%q, %d) = %q, want %q", c.name, c.most, got, c.want)
 		}
 	}
+	if got := match.Suggest("tss", []string{"ip", "ts"}, 2); got != "ts" {
+		t.Errorf("for a short word with a letter more %q", got)
+	}
 	if got := match.Suggest("bar", []string{"bat", "car", "bar1"}, 2); got != "bat" {
 		t.Errorf("of equally near words %q, want the first", got)
 	}

@@ -1,8 +1,10 @@
 package replay
 
 import (
+	"encoding/json"
 	"math/big"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -57,19 +59,25 @@ func (c clock) of(d time.Duration) int64 {
 	return int64((d + c.resolution - 1) / c.resolution)
 }
 
+// epochOf returns t as epoch seconds in decimal, with as many decimals as it needs.
+func epochOf(t time.Time) json.Number {
+	if t.Nanosecond() == 0 {
+		return json.Number(strconv.FormatInt(t.Unix(), 10))
+	}
+	rest := big.NewRat(int64(t.Nanosecond()), int64(time.Second))
+	return json.Number(decimal(rest.Add(rest, new(big.Rat).SetInt64(t.Unix()))))
+}
+
 // appendEpoch appends tick as epoch seconds in decimal, with as many decimals
 // as it needs: none at a resolution of whole seconds.
 func (c clock) appendEpoch(dst []byte, tick int64) []byte {
 	if c.perSecond == 0 {
 		return strconv.AppendInt(dst, tick*c.seconds, 10)
 	}
-	r := new(big.Rat).SetFrac64(tick, c.perSecond)
-	text := r.FloatString(9)
-	for text[len(text)-1] == '0' {
-		text = text[:len(text)-1]
-	}
-	if text[len(text)-1] == '.' {
-		text = text[:len(text)-1]
-	}
-	return append(dst, text...)
+	return append(dst, decimal(new(big.Rat).SetFrac64(tick, c.perSecond))...)
+}
+
+// decimal returns r with up to nine decimals.
+func decimal(r *big.Rat) string {
+	return strings.TrimSuffix(strings.TrimRight(r.FloatString(9), "0"), ".")
 }

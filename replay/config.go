@@ -6,9 +6,11 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -111,15 +113,52 @@ func (c *Config) prepare() error {
 	if r := c.Resolution; r != 0 && (r < time.Microsecond || r > time.Hour || r%time.Second != 0 && time.Second%r != 0) {
 		return fmt.Errorf("--resolution: %v: must be from 1µs to 1h, and whole seconds or a divisor of a second", r)
 	}
-	if c.Format != "auto" {
-		if _, err := accesslog.ParseFormat(c.Format); err != nil {
-			return fmt.Errorf("--format: %w", err)
-		}
+	fields, err := formatFields(c.Format)
+	if err != nil {
+		return err
+	}
+	if err := knownField("--key", c.Key, fields); err != nil {
+		return err
 	}
 	if c.Rules != nil {
 		return c.prepareRules()
 	}
-	return c.prepareWhatIfs()
+	return c.prepareWhatIfs(fields)
+}
+
+// formatFields returns the names of the fields that events can have: of the format,
+// or of any that is detected.
+func formatFields(format string) ([]string, error) {
+	formats := []string{format}
+	if format == "auto" {
+		formats = accesslog.Formats()
+	}
+	var names []string
+	for _, name := range formats {
+		f, err := accesslog.ParseFormat(name)
+		if err != nil {
+			return nil, fmt.Errorf("--format: %w", err)
+		}
+		names = append(names, f.Fields()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// knownField returns an error if no event can have the field that an option names.
+func knownField(option, field string, fields []string) error {
+	if slices.Contains(fields, field) {
+		return nil
+	}
+	return fmt.Errorf("%s: %s", option, unknownField(field, fields))
+}
+
+// unknownField says that no event can have the field, and which one may be meant.
+func unknownField(field string, fields []string) string {
+	if near := match.Suggest(field, fields, 2); near != "" {
+		return fmt.Sprintf("unknown field %q; did you mean %s?", field, near)
+	}
+	return fmt.Sprintf("unknown field %q: must be one of %s", field, strings.Join(fields, ", "))
 }
 
 func or[T comparable](v, otherwise T) T {
@@ -155,7 +194,7 @@ func (c *Config) prepareRules() error {
 	return nil
 }
 
-func (c *Config) prepareWhatIfs() error {
+func (c *Config) prepareWhatIfs(known []string) error {
 	judged := 0
 	c.WhatIfs = slices.Clone(c.WhatIfs) // the caller's stay as they are
 	for i := range c.WhatIfs {
@@ -165,6 +204,9 @@ func (c *Config) prepareWhatIfs() error {
 		}
 		w.Key = or(w.Key, c.Key)
 		if err := w.validate(c.Algorithm); err != nil {
+			return err
+		}
+		if err := knownField(fmt.Sprintf("--%s %s", w.Kind, w.Text), w.Key, known); err != nil {
 			return err
 		}
 		span := w.Span

@@ -86,10 +86,10 @@ bans: [{name: c, key: [path, client], after: 9 hits in 3s, for: 1m}]
 // TestWhatIfsStayAsTheyAre runs one slice of what-ifs twice, with another key:
 // the first run must not leave its own in them.
 func TestWhatIfsStayAsTheyAre(t *testing.T) {
-	path := writeFile(t, "a.csv", []byte("1,a,x\n2,a,y\n"))
+	path := writeFile(t, "a.json", []byte(`{"t":1,"c":"a","o":"x","u":"u"}`+"\n"+`{"t":2,"c":"a","o":"y"}`+"\n"))
 	whatIfs := []replay.WhatIf{whatIf(t, replay.Limit, "1/1s")}
-	for key, want := range map[string]int64{"client": 2, "object": 2, "user": 0} {
-		r := mustRun(t, replay.Config{Files: []string{path}, Format: "csv:time=1@s,client=2,object=3", WhatIfs: whatIfs, Key: key})
+	for key, want := range map[string]int64{"client": 2, "object": 2, "user": 1} {
+		r := mustRun(t, replay.Config{Files: []string{path}, Format: "json:time=t@s,client=c,object=o,user=u", WhatIfs: whatIfs, Key: key})
 		if r.Rules[0].Key != key || *r.Rules[0].Allowed != want {
 			t.Errorf("key %s: %v, %d allowed", key, r.Rules[0].Key, *r.Rules[0].Allowed)
 		}

@@ -17,6 +17,11 @@ import (
 func (e *events) judgeRules(ctx context.Context, report *Report) error {
 	file := e.run.Rules
 	parts, partOf := e.partition(file.Limits)
+	at := e.limitTimes()
+	hotAt := make([][]int64, file.Hot.Len())
+	for i := range hotAt {
+		hotAt[i] = e.judgingTimes(file.Hot.Rule(i).Span+file.Hot.Rule(i).Hold, false)
+	}
 	e.run.Progress.Judging.Store(int64(parts + file.Hot.Len()))
 	outcomes := make([]byte, len(e.times))
 	for i := range outcomes {
@@ -28,10 +33,10 @@ func (e *events) judgeRules(ctx context.Context, report *Report) error {
 	e.run.parallel(parts+file.Hot.Len(), func(i int) {
 		defer e.run.Progress.Judged.Add(1)
 		if i < parts {
-			tallies[i] = e.judgeJoint(ctx, file.Limits, i, partOf, outcomes)
+			tallies[i] = e.judgeJoint(ctx, file.Limits, i, partOf, at, outcomes)
 			return
 		}
-		hot[i-parts], hotErrs[i-parts] = e.detectRule(ctx, file.Hot.Rule(i-parts))
+		hot[i-parts], hotErrs[i-parts] = e.detectRule(ctx, file.Hot.Rule(i-parts), hotAt[i-parts])
 	})
 	errs := append(hotErrs, ctx.Err())
 	for _, t := range tallies {
@@ -42,10 +47,17 @@ func (e *events) judgeRules(ctx context.Context, report *Report) error {
 			return err
 		}
 	}
+	lacking, hotLacking := e.checkRules()
 	for i := range file.Limits.Len() {
-		report.Rules = append(report.Rules, e.reportRule(file.Limits.Rule(i), i, tallies))
+		if !lacking[i] {
+			report.Rules = append(report.Rules, e.reportRule(file.Limits.Rule(i), i, tallies))
+		}
 	}
-	report.Rules = append(report.Rules, hot...)
+	for i := range hot {
+		if !hotLacking[i] {
+			report.Rules = append(report.Rules, hot[i])
+		}
+	}
 	if e.run.Decisions != nil {
 		e.run.writeDecisions(outcomes, report)
 	}
@@ -117,7 +129,7 @@ func (r *eventReader) event(i int) *match.Event {
 }
 
 // judgeJoint judges the events of one part under the whole set.
-func (e *events) judgeJoint(ctx context.Context, set *ratelimit.Set, part int, partOf []uint8, decisions []byte) tally {
+func (e *events) judgeJoint(ctx context.Context, set *ratelimit.Set, part int, partOf []uint8, at []int64, decisions []byte) tally {
 	t := tally{rules: make([]ruleTally, set.Len())}
 	for i := range t.rules {
 		t.rules[i] = ruleTally{keys: make(map[string]*keyTally), busiest: make(map[uint32]*BusyKey)}
@@ -144,14 +156,15 @@ func (e *events) judgeJoint(ctx context.Context, set *ratelimit.Set, part int, p
 		}
 		ev := reader.event(i)
 		var d ratelimit.Decision
-		d, outcomes = limiter.Judge(e.run.clock.time(e.at[i]), ev, 1, outcomes[:0])
+		now := e.run.clock.time(at[i])
+		d, outcomes = limiter.Judge(now, ev, 1, outcomes[:0])
 		if !d.Allowed {
 			decisions[i] = 'D'
 		}
 		for _, o := range outcomes {
 			rt := &t.rules[o.Rule]
 			key, _ = set.Rule(o.Rule).Key.Append(key[:0], ev)
-			rt.add(i, key, d.Allowed, o, set.Rule(o.Rule).Shadow)
+			rt.add(i, now, key, d.Allowed, o, set.Rule(o.Rule).Shadow)
 			if isTop[topCol[i]] {
 				rt.addBusy(topCol[i], d.Allowed)
 			}
@@ -185,7 +198,11 @@ func (e *events) reportRule(rule *ratelimit.Rule, number int, tallies []tally) R
 	}
 	rep.KeysRefused, rep.MostRefused = pointer(keysRefused), firstRefused(refused)
 	if rule.Ban != nil {
-		rep.BanSeconds = rule.Ban.Duration(0).Seconds()
+		rep.BanSeconds, rep.BanList = rule.Ban.Duration(0).Seconds(), []BanReport{}
+		for _, s := range all.starts[:min(len(all.starts), maxBans)] {
+			rep.BanList = append(rep.BanList, e.banReport(s.event, parts(rule.Key, s.key), s.long))
+		}
+		rep.BansLeftOut = int64(len(all.starts) - len(rep.BanList))
 		rep.Bans, rep.BannedKeys = pointer(int64(len(all.starts))), pointer(bannedKeys)
 		rep.StartsSHA256 = e.run.digestMoments(func(yield func(int64, string) bool) {
 			for _, s := range all.starts {
@@ -228,7 +245,7 @@ func (rep *RuleReport) limits(rule *ratelimit.Rule) {
 }
 
 // detectRule runs one hot rule over all events.
-func (e *events) detectRule(ctx context.Context, rule *hotkey.Rule) (RuleReport, error) {
+func (e *events) detectRule(ctx context.Context, rule *hotkey.Rule, at []int64) (RuleReport, error) {
 	rep := RuleReport{
 		Name: rule.Name, Kind: Hot, Key: keyName(rule.Key), Algorithm: "exact",
 		LimitJSON: LimitJSON{N: rule.Threshold, SpanSeconds: rule.Span.Seconds()}, FirstHot: []Moment{},
@@ -252,7 +269,7 @@ func (e *events) detectRule(ctx context.Context, rule *hotkey.Rule) (RuleReport,
 		if i%checkEvery == 0 && ctx.Err() != nil {
 			return rep, ctx.Err()
 		}
-		edges = detector.AddAt(e.run.clock.time(e.at[i]), reader.event(i), edges[:0])
+		edges = detector.AddAt(e.run.clock.time(at[i]), reader.event(i), edges[:0])
 		for _, edge := range edges {
 			if edge.First {
 				firsts = append(firsts, first{e.times[i], parts(rule.Key, edge.Key)})

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/ratelimit"
@@ -14,9 +15,12 @@ import (
 
 // judge fills in the part of the report that is about keys and rules.
 func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
-	e := &events{timeline: t, run: r, ranks: map[int]ranking{}}
+	e := &events{timeline: t, run: r, report: report, ranks: map[int]ranking{}, far: r.isFar(t.times)}
 	for _, field := range r.rankedFields() {
 		e.ranks[r.column(field)] = t.rank(r.column(field), r.Top)
+	}
+	if err := e.checkFields(); err != nil {
+		return err
 	}
 	main := e.ranks[r.column(r.Key)]
 	report.Keys = main.distinct
@@ -30,10 +34,6 @@ func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
 	peaks := r.peaksOf(t, r.column(r.Key), main)
 	report.Top = topKeys(t, r.column(r.Key), main, peaks)
 	report.Fits = fits(main, peaks)
-	at, problem := r.judgingTimes(t.times)
-	if e.at = at; problem != "" {
-		report.Problems = append(report.Problems, problem)
-	}
 	if r.Rules != nil {
 		return e.judgeRules(ctx, report)
 	}
@@ -43,9 +43,10 @@ func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
 // events is a timeline as it is judged.
 type events struct {
 	*timeline
-	run   *run
-	at    []int64         // ticks at which each event is judged
-	ranks map[int]ranking // by column, of the fields whose busiest keys are reported
+	run    *run
+	report *Report
+	ranks  map[int]ranking // by column, of the fields whose busiest keys are reported
+	far    bool            // times are beyond what rules can count in nanoseconds
 }
 
 // rankedFields returns the fields whose busiest keys are reported.
@@ -61,6 +62,7 @@ func (r *run) rankedFields() []string {
 
 // A verdict is what one what-if said of its column's events.
 type verdict struct {
+	at        []int64  // ticks at which each event is judged
 	decisions []byte   // for each event 'A', 'D', or 0 when it has no key
 	bans      []uint32 // for each value, how many bans it got
 	refused   []uint32 // for each value, how many of its events were refused
@@ -83,7 +85,7 @@ func (e *events) judgeWhatIfs(ctx context.Context, report *Report) error {
 	for i, w := range r.WhatIfs {
 		n := len(e.values[r.column(w.Key)])
 		v := &verdicts[i]
-		v.marks = make([][]mark, parts)
+		v.at, v.marks = e.whatIfTimes(w), make([][]mark, parts)
 		if w.Kind != Hot {
 			v.decisions = make([]byte, len(e.times))
 			v.refused, v.bans = make([]uint32, n), make([]uint32, n)
@@ -143,7 +145,7 @@ func (e *events) judgePart(ctx context.Context, w WhatIf, v *verdict, part int) 
 	}
 	values := e.values[e.run.column(w.Key)]
 	for i, id := range e.part(ctx, w.Key, part) {
-		if limiter.TakeKeyAt(e.run.clock.time(e.at[i]), values[id], 1).Allowed {
+		if limiter.TakeKeyAt(e.run.clock.time(v.at[i]), values[id], 1).Allowed {
 			v.decisions[i] = 'A'
 			continue
 		}
@@ -159,7 +161,7 @@ func (e *events) banPart(ctx context.Context, w WhatIf, limiter *ratelimit.Limit
 	outcomes := make([]ratelimit.Outcome, 0, 1)
 	for i, id := range e.part(ctx, w.Key, part) {
 		var d ratelimit.Decision
-		d, outcomes = limiter.JudgeKey(e.run.clock.time(e.at[i]), values[id], 1, outcomes[:0])
+		d, outcomes = limiter.JudgeKey(e.run.clock.time(v.at[i]), values[id], 1, outcomes[:0])
 		if d.Allowed {
 			v.decisions[i] = 'A'
 			continue
@@ -188,7 +190,7 @@ func (e *events) detectPart(ctx context.Context, w WhatIf, v *verdict, part int)
 	}
 	values := e.values[e.run.column(w.Key)]
 	for i, id := range e.part(ctx, w.Key, part) {
-		if edge, ok := detector.AddKeyAt(e.run.clock.time(e.at[i]), 0, values[id]); ok && edge.First {
+		if edge, ok := detector.AddKeyAt(e.run.clock.time(v.at[i]), 0, values[id]); ok && edge.First {
 			v.marks[part] = append(v.marks[part], mark{int32(i), id})
 		}
 	}
@@ -259,11 +261,30 @@ func (e *events) reportWhatIf(w WhatIf, v *verdict) RuleReport {
 	rep.MostRefused = mostRefused(e.values[col], v.refused, v.bans)
 	rep.Busiest = e.busiest(w, v)
 	if w.Kind == Ban {
+		rep.BanList, rep.BansLeftOut = e.banList(marks, w.For, e.values[col])
 		rep.BanSeconds = w.For.Seconds()
 		rep.Bans, rep.BannedKeys = pointer(int64(len(marks))), pointer(nonZero(v.bans))
 		rep.StartsSHA256 = e.run.digestMoments(moments)
 	}
 	return rep
+}
+
+// maxBans is how many bans of a rule are reported.
+const maxBans = 1000
+
+// banList reports the bans that these events began, each for the same time.
+func (e *events) banList(marks []mark, long time.Duration, values []string) (bans []BanReport, leftOut int64) {
+	bans = []BanReport{}
+	for _, m := range marks[:min(len(marks), maxBans)] {
+		bans = append(bans, e.banReport(m.event, Key{values[m.id]}, long))
+	}
+	return bans, int64(len(marks) - len(bans))
+}
+
+// banReport reports a ban that an event began.
+func (e *events) banReport(event int32, key Key, long time.Duration) BanReport {
+	start := e.run.clock.time(e.times[event])
+	return BanReport{Keyed{key}, epochOf(start), epochOf(start.Add(long))}
 }
 
 // maxFirst is how many first edges are reported.

@@ -60,7 +60,7 @@ func TestPackedFields(t *testing.T) {
 }
 
 func TestTooManyFields(t *testing.T) {
-	c := Config{Files: []string{"-"}}
+	c := Config{Files: []string{"-"}, Format: "csv:time=1@s,client=2,f0=3,f1=3,f2=3,f3=3,f4=3,f5=3"}
 	for i := range maxColumns {
 		w, err := ParseWhatIf(Hot, fmt.Sprintf("f%d:5/1s", i))
 		if err != nil {

@@ -19,11 +19,11 @@ type parsed struct {
 	grain uint32     // what all nanos are multiples of: a power of ten, of a second at most
 	cols  [][]uint32 // for each column, a number for each event
 
-	lines, bad int64
-	badLines   []BadLine
+	lines, skipped, bad int64
+	badLines            []BadLine
 
-	firstMonth, lastMonth time.Month // of dated lines without a year
-	steps                 int
+	dated       bool      // there are lines whose times have no year
+	first, last time.Time // these, in the stand-in calendar
 }
 
 // A worker parses blocks. It numbers the values it sees on its own; the numbers
@@ -85,7 +85,11 @@ func (w *worker) parseLines(p *parsed) error {
 		line, rest, _ = accesslog.CutLine(rest)
 		p.lines++
 		if !parser.Parse(line, &w.event) {
-			w.bad(p, line)
+			if parser.Skipped() {
+				p.skipped++
+			} else {
+				w.bad(p, line)
+			}
 			continue
 		}
 		w.add(p)
@@ -93,7 +97,7 @@ func (w *worker) parseLines(p *parsed) error {
 			w.add(p)
 		}
 	}
-	p.firstMonth, p.lastMonth, p.steps = parser.Months()
+	p.first, p.last, p.dated = parser.Dated()
 	return nil
 }
 

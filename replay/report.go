@@ -14,13 +14,14 @@ import (
 // A Report is what a replay found. Encoded as JSON it is the --json report;
 // fields that do not apply are left out.
 type Report struct {
-	Files  []string     `json:"files"`
-	Format string       `json:"format"` // several, if files differ, joined by commas
-	Lines  int64        `json:"lines"`  // lines = parsed + bad
-	Parsed int64        `json:"parsed"`
-	Bad    int64        `json:"bad"`
-	First  *json.Number `json:"first,omitempty"` // epoch seconds
-	Last   *json.Number `json:"last,omitempty"`
+	Files   []string     `json:"files"`
+	Format  string       `json:"format"` // several, if files differ, joined by commas
+	Lines   int64        `json:"lines"`  // lines = parsed + skipped + bad
+	Parsed  int64        `json:"parsed"`
+	Skipped int64        `json:"skipped"` // ordinary lines of other kinds, such as logins that did not fail
+	Bad     int64        `json:"bad"`
+	First   *json.Number `json:"first,omitempty"` // epoch seconds
+	Last    *json.Number `json:"last,omitempty"`
 
 	// ResolutionSeconds is the precision at which times were judged, and
 	// LogResolutionSeconds that of the log. They differ if Config.Resolution is set.
@@ -33,6 +34,7 @@ type Report struct {
 	Rules          []RuleReport `json:"rules"`
 	BadLines       []BadLine    `json:"bad_lines,omitempty"`
 	Jumps          []Jump       `json:"jumps,omitempty"`
+	AssumedYears   []FileYear   `json:"assumed_years,omitempty"`
 	Problems       []string     `json:"problems,omitempty"` // with files, as sentences
 
 	Events   int64         `json:"-"` // parsed lines make one event, or several if they hold a list
@@ -125,6 +127,8 @@ type RuleReport struct {
 	WouldRefuse   *int64      `json:"would_refuse,omitempty"`
 	Bans          *int64      `json:"bans,omitempty"`
 	BannedKeys    *int64      `json:"banned_keys,omitempty"`
+	BanList       []BanReport `json:"ban_list,omitzero"`       // the first ones
+	BansLeftOut   int64       `json:"bans_left_out,omitempty"` // bans that are not in BanList
 	HotKeys       *int64      `json:"hot_keys,omitempty"`
 	FirstHot      []Moment    `json:"first_hot,omitzero"`
 	Busiest       []BusyKey   `json:"busiest,omitzero"`
@@ -159,6 +163,21 @@ func (m Moment) MarshalJSON() ([]byte, error) {
 		T json.Number `json:"t"`
 		keyJSON
 	}{m.T, m.Key.json()})
+}
+
+// A BanReport is one ban: of whom, and from when to when.
+type BanReport struct {
+	Keyed
+	Start, End json.Number // epoch seconds
+}
+
+// MarshalJSON writes key, start and end.
+func (b BanReport) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		keyJSON
+		Start json.Number `json:"start"`
+		End   json.Number `json:"end"`
+	}{b.Key.json(), b.Start, b.End})
 }
 
 // A BusyKey is one of the busiest keys under a rule.
@@ -199,6 +218,14 @@ func (b BadLine) MarshalJSON() ([]byte, error) {
 	}{plain(b), Key{b.Text}.json().Key})
 }
 
+// A FileYear is the year that the first line of a file is taken to be of, whose
+// times have none and for which Config.Year gives none: by the time when the file was
+// last modified, or by the present time for standard input.
+type FileYear struct {
+	File string `json:"file"`
+	Year int    `json:"year"`
+}
+
 // A Jump is a step in time of more than a day between neighbouring events of
 // the files, forward or back: a gap in the log, or a wrong date.
 type Jump struct {
@@ -222,10 +249,12 @@ func (r *run) summarize(blocks []*parsed) *Report {
 		}
 		lines[b.file] += b.lines
 		report.Lines += b.lines
+		report.Skipped += b.skipped
 		report.Bad += b.bad
 		report.Events += int64(len(b.times))
 	}
-	report.Parsed = report.Lines - report.Bad
+	report.Parsed = report.Lines - report.Skipped - report.Bad
+	report.AssumedYears = r.assumed
 	var names []string
 	for _, f := range r.formats {
 		if name := f.String(); name != "" && !slices.Contains(names, name) {

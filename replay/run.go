@@ -17,14 +17,16 @@ import (
 )
 
 // Run replays c.Files and reports. An error means that nothing was replayed: c
-// is wrong, or ctx was done. What went wrong with a file is in the report's
-// Problems, along with a report of all that could be read.
+// is wrong, ctx was done, or, with an [InputError], there is nothing in the files that
+// was asked for; the report then says no more than how many lines there are, and
+// which ones are bad. What went wrong with a file or a rule is otherwise in the
+// report's Problems, along with a report of all the others.
 func Run(ctx context.Context, c Config) (*Report, error) {
-	started := time.Now()
+	started, keyGiven := time.Now(), c.Key != ""
 	if err := c.prepare(); err != nil {
 		return nil, err
 	}
-	r := &run{Config: c, formats: make([]accesslog.Format, len(c.Files))}
+	r := &run{Config: c, formats: make([]accesslog.Format, len(c.Files)), firstLines: make([][]byte, len(c.Files)), keyGiven: keyGiven}
 	r.layOut(r.usedFields())
 	blocks, workers, err := r.read(ctx)
 	if err != nil {
@@ -34,6 +36,9 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	if report.Events > maxEvents {
 		return nil, fmt.Errorf("%w: the files have %d events; allowed is at most %d in one run, so replay fewer files at once",
 			ErrTooManyEvents, report.Events, maxEvents)
+	}
+	if err := r.checkLines(blocks, report); err != nil {
+		return report, err
 	}
 	r.precision = precisionOf(blocks)
 	r.clock = newClock(or(c.Resolution, r.precision))
@@ -64,7 +69,11 @@ type run struct {
 	fields    []string           // with a column of their own
 	packed    []string           // that share the column after these
 	formats   []accesslog.Format // of each file
+	assumed   []FileYear
 	problems  []error
+
+	firstLines [][]byte // of each file
+	keyGiven   bool     // Key is not the default
 }
 
 // usedFields returns every field that a rule or a list looks at.
@@ -139,8 +148,11 @@ func (r *run) read(ctx context.Context) ([]*parsed, []*worker, error) {
 	blocks := slices.Concat(done...)
 	slices.SortFunc(blocks, func(a, b *parsed) int { return a.seq - b.seq })
 	for file := range r.Files {
-		if r.formats[file].Yearless() {
-			r.date(ofFile(blocks, file), modified[file])
+		if !r.formats[file].Yearless() {
+			continue
+		}
+		if year := r.date(ofFile(blocks, file), modified[file]); r.Year == 0 {
+			r.assumed = append(r.assumed, FileYear{r.Files[file], year})
 		}
 	}
 	return blocks, workers, nil
@@ -207,6 +219,7 @@ func (r *run) cutFile(ctx context.Context, file int, src io.Reader, seq *int, qu
 		lines = true
 		if len(data) > 0 && !known {
 			known = true
+			r.firstLines[file] = firstLine(data)
 			if r.formats[file], err = r.formatOf(r.Files[file], data); err != nil {
 				if failure := c.failure(); failure != nil { // of which that may come
 					r.problems = append(r.problems, readError(r.Files[file], failure))

@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -23,11 +24,18 @@ type ruleTally struct {
 	busiest             map[uint32]*BusyKey // by number of the top key
 }
 
-type keyTally struct{ refused, bans int64 }
+type keyTally struct {
+	refused, bans int64
+	last          int       // the index of its last ban among the starts
+	began         time.Time // when that was judged
+}
 
+// A start is a ban's: the event that began it, for how long it then held, and of
+// which key.
 type start struct {
 	event int32
 	key   string
+	long  time.Duration
 }
 
 // A fate is the outcome of an event that a rule judged.
@@ -37,7 +45,7 @@ type fate struct {
 }
 
 // add counts what a rule said of an event, and what became of the event.
-func (rt *ruleTally) add(event int, key []byte, allowed bool, o ratelimit.Outcome, shadow bool) {
+func (rt *ruleTally) add(event int, at time.Time, key []byte, allowed bool, o ratelimit.Outcome, shadow bool) {
 	fateByte := byte('A')
 	if allowed {
 		rt.allowed++
@@ -64,7 +72,12 @@ func (rt *ruleTally) add(event int, key []byte, allowed bool, o ratelimit.Outcom
 	}
 	if o.Started {
 		k.bans++
-		rt.starts = append(rt.starts, start{int32(event), string(key)})
+		k.last = len(rt.starts)
+		rt.starts = append(rt.starts, start{int32(event), string(key), 0})
+		k.began = at
+	}
+	if o.Banned && k.bans > 0 { // it may have been extended
+		rt.starts[k.last].long = o.BannedUntil.Sub(k.began)
 	}
 }
 

@@ -35,6 +35,13 @@ func (rep *Report) WriteText(out io.Writer, style TextStyle) error {
 	return w.Flush()
 }
 
+// WriteBadLines writes the bad lines that were kept, for people.
+func (rep *Report) WriteBadLines(out io.Writer) error {
+	w := &textWriter{Writer: bufio.NewWriter(out)}
+	w.badLines(rep)
+	return w.Flush()
+}
+
 // textWriter lays out the plain report.
 type textWriter struct {
 	*bufio.Writer
@@ -52,8 +59,15 @@ func (w *textWriter) heading(format string, args ...any) {
 }
 
 func (w *textWriter) totals(rep *Report) {
-	w.f("%s lines in %s (%s), %s parsed, %s bad\n", count(rep.Lines), plural(len(rep.Files), "file", "files"),
-		or(rep.Format, "no known format"), count(rep.Parsed), count(rep.Bad))
+	skipped := ""
+	if rep.Skipped > 0 {
+		skipped = ", " + count(rep.Skipped) + " skipped"
+	}
+	w.f("%s lines in %s (%s), %s parsed%s, %s bad\n", count(rep.Lines), plural(len(rep.Files), "file", "files"),
+		or(rep.Format, "no known format"), count(rep.Parsed), skipped, count(rep.Bad))
+	for _, f := range rep.AssumedYears {
+		w.f("%s has no years: its first line is taken to be of %d; --year gives another\n", visible(f.File), f.Year)
+	}
 	if rep.First == nil {
 		w.f("no event\n")
 		return

@@ -101,41 +101,41 @@ func stableOrder(times []int64) []uint32 {
 	return order
 }
 
-// date gives the times of a file whose format has no year their real ones. The
-// blocks are the file's, in order. Lines that turn out to be a 29 February in a
-// common year are bad.
-func (r *run) date(blocks []*parsed, modified time.Time) {
-	offsets := make([]int, len(blocks))
-	steps := 0
-	var last time.Month
+// date gives the times of a file whose format has no year their real ones, and
+// returns the year of its first line. The blocks are the file's, in order. Lines
+// that turn out to be a 29 February in a common year are bad.
+func (r *run) date(blocks []*parsed, modified time.Time) int {
+	offsets := make([]int, len(blocks)) // years after that of the first line
+	year, last := 0, time.Time{}
 	for i, b := range blocks {
-		if b.firstMonth == 0 {
-			offsets[i] = steps
-			continue
+		if b.dated {
+			if !last.IsZero() {
+				year = accesslog.YearsAfter(last, b.first)
+			}
+			last = b.last.AddDate(0, 0, year*accesslog.LeapYearDays)
 		}
-		if last == time.December && b.firstMonth == time.January {
-			steps++
-		}
-		offsets[i] = steps
-		steps += b.steps
-		last = b.lastMonth
+		offsets[i] = year
 	}
 	first := r.Year
 	if first == 0 {
-		first = yearOfFirst(blocks, offsets, steps, modified)
+		first = yearOfFirst(blocks, offsets, last, modified)
 	}
 	for i, b := range blocks {
 		r.dateBlock(b, first+offsets[i])
 	}
+	return first
 }
 
 // yearOfFirst returns the year of a file's first line: the last one in which the
 // last event, of which offsets say in how many years after the first its block
 // begins, is not after the file. Clocks that write a line may be ahead of UTC.
-func yearOfFirst(blocks []*parsed, offsets []int, steps int, modified time.Time) int {
+func yearOfFirst(blocks []*parsed, offsets []int, last, modified time.Time) int {
 	const furthestAhead = 14 * time.Hour
 	latest := modified.UTC().Add(furthestAhead)
-	first := latest.Year() - steps
+	first := latest.Year()
+	if !last.IsZero() {
+		first -= accesslog.YearsAfter(last, last)
+	}
 	for i, b := range slices.Backward(blocks) {
 		if n := len(b.times); n > 0 {
 			if t, ok := accesslog.InYear(time.Unix(b.times[n-1], 0), first+offsets[i]); ok && t.After(latest) {

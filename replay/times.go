@@ -7,71 +7,61 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// judgingTimes returns the ticks at which events are judged: their own. Only a
-// log that spans more time than the rules can count in nanoseconds, from 1720
-// to 2220, has its empty stretches shortened to more than any rule remembers,
-// so that each window holds the events that it would. A calendar has no stretch
-// to spare, and rules that remember for years may have too few: events beyond
-// what can be counted are then judged at its ends, which is a problem to report.
-func (r *run) judgingTimes(times []int64) (at []int64, problem string) {
-	if len(times) == 0 {
-		return times, ""
+// judgingTimes returns the ticks at which events are judged by rules that remember
+// an event for no longer than memory: their own. Only a log that spans more time
+// than the rules can count in nanoseconds, from 1720 to 2220, has its empty
+// stretches shortened to more than that, so that each window holds the events that
+// it would. A calendar has no stretch to spare, and rules that remember for years may
+// have too few: events beyond what can be counted are then judged at its ends, which
+// is a problem to report.
+func (e *events) judgingTimes(memory time.Duration, byCalendar bool) []int64 {
+	r, times := e.run, e.times
+	if !e.far {
+		return times
 	}
-	first, last := r.clock.time(slices.Min(times)), r.clock.time(slices.Max(times))
-	if first.Year() > 1720 && last.Year() < 2220 {
-		return times, ""
+	if byCalendar {
+		e.problem("events before 1721 or after 2219 are judged at the end of that time, since a limit counts by the calendar")
+		return times
 	}
-	if r.byCalendar() {
-		return times, "events before 1721 or after 2219 are judged at the end of that time, since a limit counts by the calendar"
-	}
-	longest := r.clock.of(r.memory()) + 1
+	longest := r.clock.of(memory) + 1
 	moments := slices.Compact(slices.Sorted(slices.Values(times)))
 	short := make([]int64, len(moments))
 	for i := 1; i < len(moments); i++ {
 		short[i] = short[i-1] + min(moments[i]-moments[i-1], longest)
 	}
 	if r.clock.time(short[len(short)-1]).Year() >= 2220 {
-		problem = "the events span more time than rules that remember them for years can count; the last ones are judged at its end"
+		e.problem("the events span more time than rules that remember them for years can count; the last ones are judged at its end")
 	}
-	at = make([]int64, len(times))
+	at := make([]int64, len(times))
 	for i, t := range times {
 		place, _ := slices.BinarySearch(moments, t)
 		at[i] = short[place]
 	}
-	return at, problem
+	return at
 }
 
-// byCalendar reports whether a limit counts by the calendar.
-func (r *run) byCalendar() bool {
-	for _, w := range r.WhatIfs {
-		if w.Kind == Limit && r.Algorithm == ratelimit.Calendar {
-			return true
-		}
+// isFar reports whether times reach beyond what rules can count in nanoseconds.
+func (r *run) isFar(times []int64) bool {
+	if len(times) == 0 {
+		return false
 	}
-	for i := range r.ruleCount() {
-		if r.Rules.Limits.Rule(i).Algorithm == ratelimit.Calendar {
-			return true
-		}
-	}
-	return false
+	first, last := r.clock.time(slices.Min(times)), r.clock.time(slices.Max(times))
+	return first.Year() <= 1720 || last.Year() >= 2220
 }
 
-// ruleCount returns the number of limits and bans of the rules file.
-func (r *run) ruleCount() int {
-	if r.Rules == nil {
-		return 0
+// problem reports a problem once.
+func (e *events) problem(sentence string) {
+	if !slices.Contains(e.report.Problems, sentence) {
+		e.report.Problems = append(e.report.Problems, sentence)
 	}
-	return r.Rules.Limits.Len()
 }
 
-// memory returns how long after an event any rule may still remember it.
-func (r *run) memory() time.Duration {
-	longest := time.Duration(0)
-	for _, w := range r.WhatIfs {
-		longest = max(longest, remembered(w.limit())+w.For)
-	}
-	for i := range r.ruleCount() {
-		rule := r.Rules.Limits.Rule(i)
+// limitTimes returns the ticks at which the limits and bans of the rules file judge.
+func (e *events) limitTimes() []int64 {
+	longest, byCalendar := time.Duration(0), false
+	for i := range e.run.Rules.Limits.Len() {
+		rule := e.run.Rules.Limits.Rule(i)
+		byCalendar = byCalendar || rule.Algorithm == ratelimit.Calendar
 		for _, l := range rule.Limits {
 			longest = max(longest, remembered(l))
 		}
@@ -82,13 +72,14 @@ func (r *run) memory() time.Duration {
 			longest = max(longest, adaptMemory(rule.Adapt))
 		}
 	}
-	if r.Rules != nil {
-		for i := range r.Rules.Hot.Len() {
-			rule := r.Rules.Hot.Rule(i)
-			longest = max(longest, rule.Span+rule.Hold)
-		}
-	}
-	return longest
+	return e.judgingTimes(longest, byCalendar)
+}
+
+// whatIfTimes returns the ticks at which a what-if judges, which no other what-if
+// has a part in.
+func (e *events) whatIfTimes(w WhatIf) []int64 {
+	byCalendar := w.Kind == Limit && e.run.Algorithm == ratelimit.Calendar
+	return e.judgingTimes(remembered(w.limit())+w.For, byCalendar)
 }
 
 // remembered returns how long after an event l may still count it: a span, as

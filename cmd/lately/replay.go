@@ -44,8 +44,8 @@ Formats: ` + strings.Join(replay.Formats(), ", ") + `, or a spec:
   csv:time=N@UNIT,client=N,object=N              N is a column, from 1; tsv: alike
   object=...@path cuts the value at the first '?'
 
-Exit codes: 0 all is well; 1 a file could not be read, or not to its end (the rest is reported),
-or the output not written; 2 the command line or the rules file is wrong; 130 interrupted.`,
+Exit codes: 0 all is well; 1 a file could not be read, or not to its end, or a rule is about a
+field that no event has (the rest is reported, unless nothing is left), or the output not written; 2 the command line or the rules file is wrong; 130 interrupted.`,
 		Example: `  lately replay access.log.gz
   lately replay --limit 60/1m --ban 100/5m:1h --hot 200/1m access.log
   lately replay --rules rules.yaml --json access.log.*`,
@@ -56,7 +56,7 @@ or the output not written; 2 the command line or the rules file is wrong; 130 in
 	flags.Var(whatIfFlag{replay.Limit, &f.whatIfs}, "limit", "what if at most `N/SPAN` were allowed, such as 60/1m, or 1000/day with --algorithm calendar (repeatable)")
 	flags.Var(whatIfFlag{replay.Ban, &f.whatIfs}, "ban", "what if more than `N/SPAN:DURATION` were banned, such as 100/5m:1h (repeatable)")
 	flags.Var(whatIfFlag{replay.Hot, &f.whatIfs}, "hot", "which keys reach `N/SPAN`, or FIELD:N/SPAN (repeatable)")
-	flags.StringVar(&f.config.Key, "key", "client", "`FIELD` to count by: client, object or any other (hot: object)")
+	flags.StringVar(&f.config.Key, "key", "", "`FIELD` to count by: client, object or any other (default client; hot: object)")
 	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit, see above")
 	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "refused events count toward --limit, too")
 	flags.StringVar(&f.config.Format, "format", "auto", "`NAME` or SPEC of the log format, or auto")
@@ -90,12 +90,23 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if errors.Is(err, replay.ErrTooManyEvents) {
 		return &inputError{[]string{err.Error()}}
 	}
+	if nothing, ok := errors.AsType[*replay.InputError](err); ok {
+		if report != nil && f.bad {
+			if err := report.WriteBadLines(cmd.OutOrStdout()); err != nil {
+				nothing.Sentences = append(nothing.Sentences, fmt.Sprintf("the report cannot be written: %v", err))
+			}
+		}
+		return &inputError{nothing.Sentences}
+	}
 	if err != nil {
 		return err
 	}
 	problems := report.Problems
 	if closeErr != nil {
 		problems = append(problems, fmt.Sprintf("the decisions cannot be written: %v", closeErr))
+	}
+	if report.Events == 0 && len(problems) > 0 && !f.json {
+		return &inputError{problems} // and no report of zeros
 	}
 	if err := f.print(cmd.OutOrStdout(), report); err != nil {
 		problems = append(problems, fmt.Sprintf("the report cannot be written: %v", err))

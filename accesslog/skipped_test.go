@@ -1,0 +1,93 @@
+package accesslog_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/match"
+)
+
+// TestSkippedLines has lines that are no event: ordinary lines of other kinds are
+// skipped; broken ones are bad.
+func TestSkippedLines(t *testing.T) {
+	const sshd, kernel = "May  8 00:02:30 gate sshd[15788]: ", "May  8 00:00:52 gate kernel: [35266.781076] "
+	for format, lines := range map[string]map[string]bool{
+		"syslog-sshd": {
+			sshd + "Accepted password for root from 203.0.113.9 port 1 ssh2":             true,
+			sshd + "Failed publickey for root from 203.0.113.9 port 1 ssh2":              true,
+			sshd + "Connection closed by 203.0.113.9":                                    true,
+			"May  8 00:02:30 gate CRON[1]: pam_unix(cron:session): session opened":       true,
+			"May  8 00:02:30 gate kernel: eth0 up":                                       true,
+			sshd + "Failed password for root from 203.0.113.9":                           false,
+			sshd + "Failed password for root from 203.0.113.9 port 1 ssh2 [preauth]":     false,
+			sshd + "error: PAM: Authentication failure for root from 203.0.113.9 port 1": false,
+			"May  8 00:02:30 ":              false,
+			"May 32 00:02:30 gate sshd[1]:": false,
+			"not a line of syslog":          false,
+			"":                              false,
+		},
+		"syslog-ufw": {
+			kernel + "[UFW ALLOW] SRC=203.0.113.4 DST=x DPT=25 ":                           true,
+			kernel + "[UFW BLOCK] IN=e0 SRC=203.0.113.4 DST=192.0.2.84 PROTO=ICMP TYPE=8 ": true,
+			"May  8 00:00:52 gate sshd[1]: Connection closed by 203.0.113.4":               true,
+			kernel + "[UFW BLOCK] SRC=203.0.113.4 DST=x DPT=25":                            false,
+			kernel + "[UFW BLOCK] IN=e0":                                                   false,
+			"[UFW BLOCK] SRC=a x DPT=1 ":                                                   false,
+		},
+		"clf": {"not a line of clf": false, "": false},
+	} {
+		for line, want := range lines {
+			p := newParser(t, format, accesslog.Options{Year: 2022})
+			var ev match.Event
+			if p.Parse([]byte(line), &ev) || p.Skipped() != want {
+				t.Errorf("%s: %q is skipped: %v, want %v", format, line, p.Skipped(), want)
+			}
+		}
+		var all []string
+		skipped := int64(0)
+		for line, skip := range lines {
+			all = append(all, line)
+			if skip {
+				skipped++
+			}
+		}
+		f, err := accesslog.ParseFormat(format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := accesslog.NewScanner(strings.NewReader(strings.Join(all, "\n")+"\n"), f, accesslog.Options{Year: 2022})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s.Scan() {
+			t.Errorf("%s: an event", format)
+		}
+		if s.Lines() != int64(len(lines)) || s.Skipped() != skipped || s.Bad() != int64(len(lines))-skipped || int64(len(s.BadLines())) != s.Bad() {
+			t.Errorf("%s: %d lines, %d skipped, %d bad, %d shown; want %d skipped", format, s.Lines(), s.Skipped(), s.Bad(), len(s.BadLines()), skipped)
+		}
+	}
+}
+
+// TestByteOrderMarks has marks in front of lines, where files of Windows programs
+// were joined. They are no part of the client.
+func TestByteOrderMarks(t *testing.T) {
+	for format, line := range map[string]string{
+		"clf":                   `192.0.2.1 - - [17/Apr/2018:06:25:06 +0000] "GET / HTTP/1.1" 200 5`,
+		"clf-vhost":             `a:80 192.0.2.1 - - [17/Apr/2018:06:25:06 +0000] "GET / HTTP/1.1" 200 5`,
+		"json-zeek-dns":         `{"ts":"2018-03-24T17:15:20Z","id.orig_h":"192.0.2.1"}`,
+		"syslog-sshd":           "May  8 00:02:30 gate sshd[1]: Failed password for root from 192.0.2.1 port 1 ssh2",
+		"csv:time=2@s,client=1": "192.0.2.1,5",
+	} {
+		for _, marks := range []string{"", "\ufeff", "\ufeff\ufeff"} {
+			p := newParser(t, format, accesslog.Options{Year: 2018})
+			var ev match.Event
+			if !p.Parse([]byte(marks+line), &ev) || string(ev.Get(match.Client)) != "192.0.2.1" {
+				t.Errorf("%s with marks %q: client %q", format, marks, ev.Get(match.Client))
+			}
+			if f, ok := accesslog.Detect([]byte(marks + line + "\n")); !strings.Contains(format, ":") && (!ok || f.String() != format) {
+				t.Errorf("%s with marks %q is detected as %q", format, marks, f)
+			}
+		}
+	}
+}
