@@ -36,17 +36,25 @@ func (b *Ban) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// A BanQuery says which bans are asked for. The zero BanQuery is the first 100 of
-// all.
+// A BanQuery selects bans. The zero BanQuery is the newest 100 of all.
 type BanQuery struct {
 	Rule   string // "" is all
 	Text   string // that the key or the reason has; "" is any
-	Limit  int    // of how many are returned; 0 is the server's default, 100
-	Offset int    // of how many are left out before
+	Limit  int    // how many are returned, up to 1,000; 0 is the server's default, 100
+	Cursor string // BanPage.Next of the page before; "" is the first page
 }
 
-// Bans returns bans that hold, those that began last first, and how many the query has in all.
-func (c *Client) Bans(ctx context.Context, q BanQuery) (bans []Ban, total int, err error) {
+// A BanPage is a part of the bans that a query selects.
+type BanPage struct {
+	Bans  []Ban  `json:"bans"`
+	Total int    `json:"total"` // of all pages
+	Next  string `json:"next"`  // the cursor of the next page; "" on the last one
+}
+
+// Bans returns a page of the bans that hold, those that began last first. To read all,
+// set the query's Cursor to the page's Next until that is empty: a ban that holds
+// throughout is on exactly one page.
+func (c *Client) Bans(ctx context.Context, q BanQuery) (BanPage, error) {
 	query := url.Values{}
 	set := func(name, value string) {
 		if value != "" && value != "0" {
@@ -56,13 +64,10 @@ func (c *Client) Bans(ctx context.Context, q BanQuery) (bans []Ban, total int, e
 	set("rule", q.Rule)
 	set("q", q.Text)
 	set("limit", strconv.Itoa(q.Limit))
-	set("offset", strconv.Itoa(q.Offset))
-	var out struct {
-		Bans  []Ban `json:"bans"`
-		Total int   `json:"total"`
-	}
-	err = c.get(ctx, "/v1/bans", query, &out)
-	return out.Bans, out.Total, err
+	set("cursor", q.Cursor)
+	var page BanPage
+	err := c.get(ctx, "/v1/bans", query, &page)
+	return page, err
 }
 
 // Ban bans a key under a rule for that long, and returns the ban. Once it has

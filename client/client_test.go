@@ -143,12 +143,12 @@ func TestCalls(t *testing.T) {
 			func(ctx context.Context, c *Client) (result, error) { return nil, c.Reset(ctx, "login", "ada") }, nil,
 		},
 		{
-			"bans", `{"bans":[` + banText + `],"total":7}`, "GET", "/v1/bans?limit=5&q=%26&rule=login", "",
+			"bans", `{"bans":[` + banText + `],"total":7,"next":"BBBBBBBBBBBBBBBB"}`, "GET", "/v1/bans?cursor=AAAAAAAAAAAAAAAA&limit=5&q=%26&rule=login", "",
 			func(ctx context.Context, c *Client) (result, error) {
-				bans, total, err := c.Bans(ctx, BanQuery{Rule: "login", Text: "&", Limit: 5})
-				return result{bans, total}, err
+				page, err := c.Bans(ctx, BanQuery{Rule: "login", Text: "&", Limit: 5, Cursor: "AAAAAAAAAAAAAAAA"})
+				return result{page}, err
 			},
-			result{[]Ban{ban}, 7},
+			result{BanPage{[]Ban{ban}, 7, "BBBBBBBBBBBBBBBB"}},
 		},
 		{
 			"ban", banText, "POST", "/v1/bans", `{"rule":"login","key":["a","c"],"for":"2ms","reason":"why"}`,

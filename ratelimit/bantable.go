@@ -215,7 +215,11 @@ func (t *banTable) keepKey(room int, key []byte) (a, b uint64, ok bool) {
 //
 // REQUIRES: the lock of its shard.
 func (t *banTable) keyOf(dst []byte, e *banEntry) []byte {
-	a, b := e[entryKey].Load(), e[entryKey+1].Load()
+	return t.appendKey(dst, e[entryKey].Load(), e[entryKey+1].Load())
+}
+
+// appendKey appends the key for which the two words of an entry stand.
+func (t *banTable) appendKey(dst []byte, a, b uint64) []byte {
 	if b>>56 != longKey {
 		dst = binary.LittleEndian.AppendUint64(dst, a)
 		dst = binary.LittleEndian.AppendUint64(dst, b)

@@ -349,8 +349,8 @@ func (k *killed) check(s *serving, round int, last bool) {
 func (s *serving) bans(text string) map[string]bool {
 	s.t.Helper()
 	held := make(map[string]bool)
-	for {
-		answer, err := http.Get(fmt.Sprintf("%s/v1/bans?limit=1000&offset=%d&q=%s", s.http, len(held), text))
+	for cursor := ""; ; {
+		answer, err := http.Get(fmt.Sprintf("%s/v1/bans?limit=1000&cursor=%s&q=%s", s.http, cursor, text))
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -358,6 +358,7 @@ func (s *serving) bans(text string) map[string]bool {
 			Bans []struct {
 				Key []string `json:"key"`
 			} `json:"bans"`
+			Next string `json:"next"`
 		}
 		err = json.NewDecoder(answer.Body).Decode(&page)
 		answer.Body.Close()
@@ -367,7 +368,7 @@ func (s *serving) bans(text string) map[string]bool {
 		for _, b := range page.Bans {
 			held[strings.Join(b.Key, "\t")] = true
 		}
-		if len(page.Bans) == 0 {
+		if cursor = page.Next; cursor == "" {
 			return held
 		}
 	}

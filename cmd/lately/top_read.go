@@ -73,7 +73,11 @@ func readTop(ctx context.Context, c *client.Client, w topWant) (*topReading, err
 			}
 			return err
 		},
-		func() (err error) { r.bans, r.held, err = c.Bans(ctx, client.BanQuery{Limit: topBans}); return err },
+		func() error {
+			page, err := c.Bans(ctx, client.BanQuery{Limit: topBans})
+			r.bans, r.held = page.Bans, page.Total
+			return err
+		},
 		func() (err error) { r.hot, err = c.Hot(ctx); return err },
 	)
 	return r, err

@@ -3,6 +3,7 @@ package console_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -80,6 +81,33 @@ func TestConsoleOfServer(t *testing.T) {
 		time.Sleep(5 * time.Second) // also for what was said to go away
 	}
 	p.picture("console")
+	p.clean()
+}
+
+// TestPagesOfBans reads 250 bans of a real server page by page, there and back.
+func TestPagesOfBans(t *testing.T) {
+	b := startBrowser(t)
+	s, url := liveServer(t)
+	for i := range 250 {
+		if _, err := s.Engine().Ban("per-client", []string{fmt.Sprintf("192.0.2.%d", i)}, time.Hour, "", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := b.open(t, url+"/#/bans", 1440, 900)
+	p.wait(isLive)
+	where := func(text, first string, back, further bool) {
+		t.Helper()
+		p.wait(fmt.Sprintf(`document.querySelector('.pager span').textContent === %q && document.querySelector('tbody .key').textContent === %q
+			&& document.querySelector('.pager button:first-child').disabled === %t && document.querySelector('.pager button:last-child').disabled === %t`, text, first, !back, !further))
+	}
+	where("1 to 100 of 250", "192.0.2.249", false, true)
+	p.click(".pager button:last-child")
+	where("101 to 200 of 250", "192.0.2.149", true, true)
+	p.click(".pager button:last-child")
+	where("201 to 250 of 250", "192.0.2.49", true, false)
+	p.click(".pager button:first-child")
+	p.click(".pager button:first-child")
+	where("1 to 100 of 250", "192.0.2.249", false, true)
 	p.clean()
 }
 

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"iter"
-	"slices"
-	"strings"
 
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -23,42 +21,15 @@ func (e *Engine) Bans() iter.Seq2[ratelimit.BanRecord, error] {
 	}
 }
 
-// NewestBans returns the n bans that began last, of those under that rule, unless it
-// is empty, that have text in their key or reason; and how many of those there are.
-// It looks at all bans, and keeps no more than some n of them at a time.
-func (e *Engine) NewestBans(rule, text string, n int) (newest []ratelimit.BanRecord, total int, err error) {
-	keep := func() {
-		slices.SortFunc(newest, newerBan)
-		newest = newest[:min(n, len(newest))]
+// NewestBans returns a page of the bans that hold, as of [Engine.Now]; see
+// [ratelimit.Memory.NewestBans]. Errors are of *Error.
+func (e *Engine) NewestBans(q ratelimit.BanQuery) (page ratelimit.BanPage, err error) {
+	if err := e.scans.begin(); err != nil {
+		return page, err
 	}
-	for r, err := range e.Bans() {
-		if err != nil {
-			return nil, 0, err
-		}
-		if rule != "" && r.Rule != rule || !mentions(&r, text) {
-			continue
-		}
-		total++
-		if newest = append(newest, r); len(newest) > 2*n+1024 {
-			keep()
-		}
+	defer e.scans.end()
+	if page, err = e.memory.Load().NewestBans(e.now(), q); err != nil {
+		return page, &Error{BadArg, err.Error()}
 	}
-	keep()
-	return newest, total, nil
-}
-
-// newerBan orders bans by when they began, the last first.
-func newerBan(a, b ratelimit.BanRecord) int {
-	if d := b.Since.Compare(a.Since); d != 0 {
-		return d
-	}
-	if d := strings.Compare(a.Rule, b.Rule); d != 0 {
-		return d
-	}
-	return slices.Compare(a.Key, b.Key)
-}
-
-func mentions(r *ratelimit.BanRecord, text string) bool {
-	return text == "" || strings.Contains(r.Reason, text) ||
-		slices.ContainsFunc(r.Key, func(v string) bool { return strings.Contains(v, text) })
+	return page, nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/server/engine"
 )
 
@@ -36,20 +37,20 @@ func TestNewestBans(t *testing.T) {
 			n, total   int
 			want       []string
 		}{
-			{"", "", 4, many, []string{"u2998", "u2999", "u2996", "u2995"}}, // at one moment by rule and key
+			{"", "", 4, many, []string{"u2999", "u2998", "u2997", "u2996"}},
 			{"flood", "", 2, many / 2, []string{"u2998", "u2996"}},
 			{"", "reason7", 2, many / 10, []string{"u2997", "u2987"}},
-			{"login", "u299", 9, 5 + 1, []string{"u2999", "u2995", "u2997", "u2993", "u2991", "u299"}},
+			{"login", "u299", 9, 5 + 1, []string{"u2999", "u2997", "u2995", "u2993", "u2991", "u299"}},
 			{"login", "nothing", 9, 0, nil},
 			{"", "", 0, many, nil},
 		} {
-			newest, total, err := e.NewestBans(c.rule, c.text, c.n)
+			page, err := e.NewestBans(ratelimit.BanQuery{Rule: c.rule, Text: c.text, Limit: c.n})
 			var got []string
-			for _, r := range newest {
+			for _, r := range page.Bans {
 				got = append(got, r.Key[len(r.Key)-1])
 			}
-			if err != nil || total != c.total || !slices.Equal(got, c.want) {
-				t.Errorf("%q %q: %q, %d, %v; want %q, %d", c.rule, c.text, got, total, err, c.want, c.total)
+			if err != nil || page.Total != c.total || !slices.Equal(got, c.want) {
+				t.Errorf("%q %q: %q, %d, %v; want %q, %d", c.rule, c.text, got, page.Total, err, c.want, c.total)
 			}
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/server/engine"
 )
 
@@ -164,9 +165,9 @@ func TestBansByTheClock(t *testing.T) {
 	}
 	list := func(want int) {
 		t.Helper()
-		newest, total, err := e.NewestBans("", "", 10)
-		if err != nil || total != want || len(newest) != want {
-			t.Errorf("%+v, %d, %v; want %d", newest, total, err, want)
+		page, err := e.NewestBans(ratelimit.BanQuery{Limit: 10})
+		if err != nil || page.Total != want || len(page.Bans) != want {
+			t.Errorf("%+v, %v; want %d", page, err, want)
 		}
 		r, err := e.Key([]string{"user"}, []string{"eve"})
 		if err != nil || len(r.Bans) != want {

@@ -104,6 +104,10 @@ func (e *Engine) Top(name string, n int, span time.Duration) ([]KeyCount, error)
 	if n < 1 || n > maxTop {
 		return nil, errorf(BadArg, "n is %d; allowed is 1 to %d", n, maxTop)
 	}
+	if err := e.scans.begin(); err != nil {
+		return nil, err
+	}
+	defer e.scans.end()
 	top, err := c.table.TopAt(e.now(), n, span)
 	if err != nil {
 		return nil, errorf(BadArg, "%v", err)
@@ -115,7 +119,7 @@ func (e *Engine) Top(name string, n int, span time.Duration) ([]KeyCount, error)
 	return out, nil
 }
 
-const maxTop = 10_000
+const maxTop = 1000
 
 // values takes the key of k apart, into strings of their own.
 func values(k match.Key, key string) []string {

@@ -38,6 +38,8 @@ type Engine struct {
 	journal *journal.Journal // or nil
 
 	hub       hub
+	scans     scans
+	stats     statsCache
 	hot       hotKeys
 	refused   *lately.Table // see newRefused
 	history   history
@@ -88,6 +90,7 @@ func New(c Config) (*Engine, error) {
 	e.reloads.at = e.started
 	e.history.init(e)
 	e.hub.init()
+	e.scans.init()
 	e.done.Go(e.sample)
 	e.done.Go(func() { e.hub.wakeReaders(e.stop) })
 	return e, nil

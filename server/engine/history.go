@@ -71,6 +71,9 @@ const (
 	keptMinutes = 24*60 + 1
 	keptRules   = 128 // whose totals are kept: the first of the rules file
 	keptMarks   = 256
+
+	// maxRuleRates is how many totals of rules Rates returns at most.
+	maxRuleRates = 1 << 13
 )
 
 // A sample is the totals at a moment, since this process began. Those of restored samples
@@ -148,7 +151,7 @@ func (e *Engine) sample() {
 
 // measure returns the totals of now. Its names are those given, if they are right.
 func (e *Engine) measure(names []string) sample {
-	stats := e.limiter.Load().Stats().Rules
+	stats := e.limits().Rules
 	stats = stats[:min(len(stats), keptRules)]
 	if !slices.EqualFunc(names, stats, func(name string, r ratelimit.RuleStats) bool { return name == r.Rule }) {
 		names = make([]string, len(stats))
@@ -189,13 +192,17 @@ type Rate struct {
 // at most points parts of equal width, oldest first. There are fewer of them when
 // the engine is younger, and the oldest is shorter then. What restored state tells of
 // the time before the engine began is part of the past. Past two minutes they are
-// made of whole minutes, of which the newest is longer by what has begun since.
+// made of whole minutes, of which the newest is longer by what has begun since. With
+// perRule, points times the number of rules is at most 8,192.
 func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]Rate, error) {
 	if span < time.Second || span > 24*time.Hour {
 		return nil, errorf(BadArg, "span is %v; allowed is 1s to 24h", span)
 	}
 	if points < 1 || points > keptMinutes {
 		return nil, errorf(BadArg, "points is %d; allowed is 1 to %d", points, keptMinutes-1)
+	}
+	if rules := min(e.book.Load().file.Limits.Len(), keptRules); perRule && points*rules > maxRuleRates {
+		return nil, errorf(BadArg, "points: %d: must be 1 to %d for the rates of %d rules", points, maxRuleRates/rules, rules)
 	}
 	e.history.mu.Lock()
 	all := e.history.seconds.all()

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -63,4 +64,21 @@ func TestRatesOfAYoungEngine(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRatesOfManyRules asks for more rates of rules than there may be.
+func TestRatesOfManyRules(t *testing.T) {
+	text := "version: 1\nlimits:\n"
+	for i := range 300 {
+		text += fmt.Sprintf("  - {name: r%d, key: client, limit: 5 per 1m}\n", i)
+	}
+	e := newEngine(t, text)
+	for points, ok := range map[int]bool{1: true, 60: true, 64: true, 65: false, 1440: false} {
+		if _, err := e.Rates(time.Minute, points, true); (err == nil) != ok {
+			t.Errorf("%d points with rules: %v", points, err)
+		}
+		if _, err := e.Rates(time.Minute, points, false); err != nil {
+			t.Errorf("%d points: %v", points, err)
+		}
+	}
 }

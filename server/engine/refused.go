@@ -68,6 +68,10 @@ func (e *Engine) Refused(n int, span time.Duration) ([]RefusedKey, error) {
 	if span < time.Second || span > maxRefusedSpan {
 		return nil, errorf(BadArg, "span: %v: must be 1s to %v", span, maxRefusedSpan)
 	}
+	if err := e.scans.begin(); err != nil {
+		return nil, err
+	}
+	defer e.scans.end()
 	now := e.now()
 	top, err := e.refused.TopAt(now, n, span)
 	if err != nil {

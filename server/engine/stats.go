@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"sync"
 	"time"
 
 	"github.com/lately-go/lately/ratelimit"
@@ -27,7 +28,7 @@ type Status struct {
 // Status returns the state of e.
 func (e *Engine) Status() Status {
 	s := Status{
-		Started: e.started, Now: e.now(), EventTime: e.clock.Load() == eventTime, Totals: e.Totals(), Limits: e.limiter.Load().Stats(),
+		Started: e.started, Now: e.now(), EventTime: e.clock.Load() == eventTime, Totals: e.Totals(), Limits: e.limits(),
 		Subscribers: int(e.hub.n.Load()), Told: e.hub.told.Load(), Cut: e.hub.cut.Load(), RulesFile: e.Rules().Name,
 	}
 	e.mu.Lock()
@@ -54,7 +55,7 @@ type RuleInfo struct {
 func (e *Engine) RuleInfos() []RuleInfo {
 	b := e.book.Load()
 	stats := make(map[string]*ratelimit.RuleStats)
-	s := e.limiter.Load().Stats()
+	s := e.limits()
 	for i := range s.Rules {
 		stats[s.Rules[i].Rule] = &s.Rules[i]
 	}
@@ -71,4 +72,30 @@ func (e *Engine) RuleInfos() []RuleInfo {
 		infos = append(infos, RuleInfo{h.Name, "hot", h.Key.Fields(), rules.HotSentence(&h.Rule), false, nil})
 	}
 	return infos
+}
+
+// A statsCache keeps the limiter's statistics for a while, as to make them is to look at
+// all bans.
+type statsCache struct {
+	mu    sync.Mutex
+	of    *ratelimit.Limiter
+	at    time.Time // when they were made
+	took  time.Duration
+	stats ratelimit.Stats
+}
+
+// statsPart is which part of the time statistics are made at most: a tenth of one core.
+const statsPart = 10
+
+// limits returns the limiter's statistics, which must not be changed. They are those of
+// now, or not older than ten times what it takes to make them.
+func (e *Engine) limits() ratelimit.Stats {
+	c, l := &e.stats, e.limiter.Load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); c.of != l || c.took < freeScan || now.Sub(c.at) > statsPart*c.took {
+		c.stats = l.Stats()
+		c.of, c.at, c.took = l, now, time.Since(now)
+	}
+	return c.stats
 }

@@ -33,16 +33,14 @@ func bansOf(records []ratelimit.BanRecord) []ban {
 }
 
 type banList struct {
-	Bans  []ban `json:"bans"`
-	Total int   `json:"total" doc:"of all that match, listed or not"`
+	Bans  []ban  `json:"bans"`
+	Total int    `json:"total" doc:"of all that match, listed or not"`
+	Next  string `json:"next,omitempty" doc:"the cursor of the next page; left out on the last one"`
 }
 
-const (
-	maxBans   = 1000
-	maxOffset = 100_000
-)
+const maxBans = 1000
 
-// listBans answers with bans, those that began last first.
+// listBans answers with a page of bans, those that began last first.
 func listBans(c *call) error {
 	q, err := c.query()
 	if err != nil {
@@ -52,15 +50,11 @@ func listBans(c *call) error {
 	if err != nil {
 		return err
 	}
-	offset, err := number(q, "offset", 0, 0, maxOffset)
+	page, err := c.s.engine.NewestBans(ratelimit.BanQuery{Rule: q.Get("rule"), Text: q.Get("q"), Limit: limit, Cursor: q.Get("cursor")})
 	if err != nil {
 		return err
 	}
-	newest, total, err := c.s.engine.NewestBans(q.Get("rule"), q.Get("q"), offset+limit)
-	if err != nil {
-		return err
-	}
-	return c.answer(banList{bansOf(newest[min(offset, len(newest)):]), total})
+	return c.answer(banList{bansOf(page.Bans), page.Total, page.Next})
 }
 
 // A banRequest bans a key by hand.

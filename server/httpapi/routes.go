@@ -70,7 +70,7 @@ func stateRoutes() []route {
 				{name: "rule", about: "under this rule only", example: "login"},
 				{name: "q", about: "with this text in the key or the reason", example: "203.0"},
 				{name: "limit", about: "how many, up to 1000", example: "100"},
-				{name: "offset", about: "how many to leave out first", example: "0"},
+				{name: "cursor", about: "next of the page before; the first page if it is left out", example: "AAAAAAAAAAAAAAAA"},
 			},
 		},
 		{
@@ -95,7 +95,7 @@ func stateRoutes() []route {
 			query: []parameter{
 				{name: "span", about: "from 1s to 24h; 1m if it is left out", example: "1m"},
 				{name: "points", about: "how many parts, up to 1440", example: "60"},
-				{name: "rules", about: "1 for each rule's as well", example: "1"},
+				{name: "rules", about: "1 for each rule's as well; points times rules is at most 8192 then", example: "1"},
 			},
 		},
 		{method: "GET", path: "/v1/rules", need: toRead, handle: listRules, id: "rules", out: rulesAnswer{}, summary: "The rules in force"},

@@ -1,6 +1,7 @@
 package respapi
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/lately-go/lately/ratelimit"
@@ -97,36 +98,66 @@ func unbanAll(c *conn, args [][]byte) error {
 	return nil
 }
 
-// bans answers with the bans that began last.
+// bans answers with the bans that began last. With CURSOR it answers with the next
+// cursor and a page of them, as SCAN of Redis does.
 func bans(c *conn, args [][]byte) error {
-	rule, n := "", int64(100)
+	q := ratelimit.BanQuery{Limit: 100}
+	paged := false
 	rest := args[1:]
 	for ; len(rest) >= 2; rest = rest[2:] {
-		var err error
 		switch {
 		case isWord(rest[0], "rule"):
-			rule = string(rest[1])
+			q.Rule = string(rest[1])
 		case isWord(rest[0], "count"):
-			n, err = readInt("COUNT", rest[1], 1, maxListed)
+			n, err := readInt("COUNT", rest[1], 1, maxListed)
+			if err != nil {
+				return err
+			}
+			q.Limit = int(n)
+		case isWord(rest[0], "cursor"):
+			paged = true
+			if q.Cursor = string(rest[1]); q.Cursor == firstCursor {
+				q.Cursor = ""
+			}
 		default:
-			err = badArg("'%.32s' is not known; allowed are RULE rule and COUNT n", rest[0])
-		}
-		if err != nil {
-			return err
+			return badArg("'%.32s' is unknown; must be RULE rule, COUNT n or CURSOR cursor", rest[0])
 		}
 	}
 	if len(rest) > 0 {
-		return badArg("'%.32s' is the last argument; allowed are RULE rule and COUNT n", rest[0])
+		return badArg("'%.32s' has no value; must be RULE rule, COUNT n or CURSOR cursor", rest[0])
 	}
-	newest, _, err := c.s.engine.NewestBans(rule, "", int(n))
+	page, err := c.s.engine.NewestBans(q)
 	if err != nil {
 		return err
 	}
-	c.w.Array(len(newest))
-	for i := range newest {
-		c.writeBan(&newest[i])
+	if !c.w.Reserve(banBytes(page.Bans)) {
+		return errBusy
+	}
+	if paged {
+		c.w.Array(2)
+		c.w.BulkString(cmp.Or(page.Next, firstCursor))
+	}
+	c.w.Array(len(page.Bans))
+	for i := range page.Bans {
+		c.writeBan(&page.Bans[i])
 	}
 	return nil
+}
+
+// firstCursor begins a list, and says that there is no more of it.
+const firstCursor = "0"
+
+// banBytes returns about how long an answer with these bans is.
+func banBytes(bans []ratelimit.BanRecord) int {
+	n := 64
+	for i := range bans {
+		b := &bans[i]
+		n += 128 + len(b.Rule) + len(b.Reason) + len(b.Source)
+		for _, v := range b.Key {
+			n += len(v) + 1
+		}
+	}
+	return n
 }
 
 func (c *conn) writeBan(r *ratelimit.BanRecord) {

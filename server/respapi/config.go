@@ -69,7 +69,7 @@ const (
 	maxSubscriptions = 128      // of a connection
 	maxChannel       = 256      // bytes of a channel's name or a pattern
 	maxLogins        = 3        // unknown tokens on one connection
-	maxListed        = 10_000   // bans in an answer
+	maxListed        = 1000     // bans or keys in an answer
 	maxLabel         = 64       // bytes of what a client calls itself
 	lingerBytes      = 64 << 10 // that are read from a client which is being closed
 	subscriberRoom   = 64 << 10 // of what the kernel keeps for a subscriber that does not read

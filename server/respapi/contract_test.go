@@ -85,8 +85,11 @@ BAN login ada 10m too~many -> +OK
 TAKE login ada -> [0 3 0 600000 600000 "login" 946685400000]
 BANS RULE login COUNT 5 -> [["login" "ada" 946684800000 946685400000 0 "too many" "resp"]]
 BANS RULE pair -> []
-BANS RULE -> -BADARG 'RULE' is the last argument; allowed are RULE rule and COUNT n
-BANS SIZE 1 -> -BADARG 'SIZE' is not known; allowed are RULE rule and COUNT n
+BANS CURSOR 0 COUNT 5 -> ["0" [["login" "ada" 946684800000 946685400000 0 "too many" "resp"]]]
+BANS CURSOR x -> -BADARG cursor: "x": must be one that came with a page of bans
+BANS COUNT 1001 -> -BADARG COUNT is '1001'; allowed is 1 to 1000
+BANS RULE -> -BADARG 'RULE' has no value; must be RULE rule, COUNT n or CURSOR cursor
+BANS SIZE 1 -> -BADARG 'SIZE' is unknown; must be RULE rule, COUNT n or CURSOR cursor
 BAN login ada 10 -> -BADARG duration is '10'; allowed is a duration such as 500ms, 10m, 1h30m or 7d
 BAN nosuch ada 10m -> -NORULE …
 BAN pair ada 10m -> -BADARG …

@@ -170,7 +170,7 @@ func (s *Server) infoClients(b *strings.Builder) {
 }
 
 func (s *Server) infoMemory(b *strings.Builder) {
-	limits := s.engine.Limiter().Stats()
+	limits := s.engine.Status().Limits
 	counters := int64(0)
 	for c := range s.engine.Counters() {
 		counters += int64(min(uint64(c.Stats.Bytes), math.MaxInt64))

@@ -89,8 +89,8 @@ func stateCommands() []command {
 			group: banning, need: access.Admin, least: 3, most: 7, write: true, handle: unbanAll,
 		},
 		{
-			name: "bans", usage: "[RULE rule] [COUNT n]", summary: "Bans that hold, the newest first: rule, key, since and until in ms, count, reason, source",
-			group: banning, need: access.Read, least: 1, most: 5, handle: bans,
+			name: "bans", usage: "[RULE rule] [COUNT n] [CURSOR cursor]", summary: "Bans that hold, the newest first: rule, key, since and until in ms, count, reason, source; with CURSOR, from 0, the next cursor and a page of them",
+			group: banning, need: access.Read, least: 1, most: 7, handle: bans,
 		},
 		{
 			name: "rules", usage: "[RELOAD]", summary: "The rules in force: name, kind, sentence; or read the rules file again",

@@ -15,7 +15,8 @@ export function bansView(main, params, signal) {
     h('button', { type: 'button', class: 'primary admin', onclick: () => add({}, again) }, 'Add a ban…'));
   let rule = params.get('rule') ?? '';
   let q = params.get('q') ?? '';
-  let offset = 0;
+  let cursors = ['']; // of the pages up to this one
+  let next = ''; // of the page after it
   let bans = [];
   let typing = 0;
 
@@ -23,13 +24,13 @@ export function bansView(main, params, signal) {
     clearTimeout(typing);
     typing = setTimeout(() => {
       q = search.value;
-      offset = 0;
+      cursors = [''];
       again();
     }, 200);
   } });
   const filter = h('select', { 'aria-label': 'Rule', onchange: () => {
     rule = filter.value;
-    offset = 0;
+    cursors = [''];
     again();
   } });
   const options = () => filter.replaceChildren(h('option', { value: '' }, 'All rules'), ...[...live.rules.values()].filter((r) => r.kind !== 'hot').map((r) => h('option', { value: r.name, selected: r.name === rule }, r.name)));
@@ -49,14 +50,14 @@ export function bansView(main, params, signal) {
   const body = h('tbody', {});
   const table = h('table', { class: 'bans' }, h('thead', {}, h('tr', {}, h('th', { class: 'pickcell admin' }, all), heads, h('th', { scope: 'col', class: 'col-end' }, h('span', { class: 'hide' }, 'Unban')))), body);
   const nothing = none('Nobody is banned.');
-  const back = h('button', { type: 'button', onclick: () => turn(-perPage) }, 'Back');
-  const further = h('button', { type: 'button', onclick: () => turn(perPage) }, 'Further');
+  const back = h('button', { type: 'button', onclick: () => turn(cursors.slice(0, -1)) }, 'Back');
+  const further = h('button', { type: 'button', onclick: () => turn([...cursors, next]) }, 'Further');
   const where = h('span', { class: 'dim' });
   const pager = h('div', { class: 'pager', hidden: true }, back, where, further);
   main.append(h('div', { class: 'controls' }, search, filter, selection), h('div', { class: 'tablebox' }, table), nothing.node, pager);
 
-  const turn = (by) => {
-    offset = Math.max(0, offset + by);
+  const turn = (to) => {
+    cursors = to;
     again();
   };
   const pick = (b, is) => {
@@ -72,20 +73,22 @@ export function bansView(main, params, signal) {
     selection.hidden = !chosen.size;
     setText(unbanChosen, `Unban ${count(chosen.size)} selected…`);
   };
-  const question = () => JSON.stringify([rule, q, offset]);
+  const question = () => JSON.stringify([rule, q, cursors]);
   const again = poll(5000, signal, async () => {
     const asked = question();
-    const answer = await get('bans', { rule, q, limit: perPage, offset: offset || undefined }, signal);
+    const answer = await get('bans', { rule, q, limit: perPage, cursor: cursors.at(-1) || undefined }, signal);
     if (asked !== question()) return; // it has changed, and is asked next
     bans = answer.bans ?? [];
     setText(total, `${count(answer.total)} ${answer.total === 1 ? 'holds' : 'hold'}`);
     setText(nothing.node, q || rule ? 'No ban is like that.' : 'Nobody is banned.');
     nothing.show(!bans.length);
     table.hidden = !bans.length;
-    pager.hidden = answer.total <= perPage && !offset;
-    setText(where, `${count(offset + 1)} to ${count(offset + bans.length)} of ${count(answer.total)}`);
-    back.disabled = !offset;
-    further.disabled = offset + bans.length >= answer.total;
+    next = answer.next ?? '';
+    const before = (cursors.length - 1) * perPage;
+    pager.hidden = !next && !before;
+    setText(where, `${count(before + 1)} to ${count(before + bans.length)} of ${count(answer.total)}`);
+    back.disabled = !before;
+    further.disabled = !next;
     show();
   });
   on('ban lift', signal, () => again());

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// scans bounds what reads all bans or all keys of a table: one scan runs at a time, a
+// few wait for it, and others are refused. After a scan there is a pause as long as it
+// took, so that clients which only read get at most half of one core.
+type scans struct {
+	slot    chan struct{} // has one element unless a scan runs or pauses
+	waiting atomic.Int64
+	began   time.Time // of the scan that runs
+}
+
+const (
+	maxScansWaiting = 32
+	maxScanWait     = 2 * time.Second
+
+	// freeScan is how long a scan may take without a pause after it.
+	freeScan = time.Millisecond
+)
+
+func (s *scans) init() {
+	s.slot = make(chan struct{}, 1)
+	s.slot <- struct{}{}
+}
+
+// begin waits until a scan may run. Who gets no error must call end.
+func (s *scans) begin() error {
+	if s.waiting.Add(1) > maxScansWaiting {
+		s.waiting.Add(-1)
+		return errScans
+	}
+	defer s.waiting.Add(-1)
+	select {
+	case <-s.slot:
+	default:
+		wait := time.NewTimer(maxScanWait)
+		defer wait.Stop()
+		select {
+		case <-s.slot:
+		case <-wait.C:
+			return errScans
+		}
+	}
+	s.began = time.Now()
+	return nil
+}
+
+var errScans = &Error{Overload, "too many clients read lists of bans or keys at once; try again later"}
+
+// end ends a scan.
+func (s *scans) end() {
+	took := time.Since(s.began)
+	if took < freeScan {
+		s.slot <- struct{}{}
+		return
+	}
+	time.AfterFunc(took, func() { s.slot <- struct{}{} })
+}
