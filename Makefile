@@ -3,6 +3,7 @@
 # What cannot be had is left out with a line that begins with SKIP.
 
 GO        ?= go
+VERSION   ?=
 FUZZTIME  ?= 10s
 BENCH     ?= .
 BENCHTIME ?= 1s
@@ -20,8 +21,8 @@ help: ## say what there is (the default)
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 .PHONY: build
-build: ## build bin/lately
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/lately ./cmd/lately
+build: ## build bin/lately (VERSION=1.2.3 is what it says of itself)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/lately ./cmd/lately
 
 .PHONY: run
 run: build ## build and start the server: in memory, on loopback, without any file
@@ -106,14 +107,34 @@ manuals: build ## man pages and shell completion, in bin/
 
 # nfpm is not pinned in tools/go.mod: its dependencies are many, and only who makes
 # packages needs them.
-NFPM    ?= $(GO) run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
-VERSION ?= 0.0.0
-ARCH    ?= $(shell $(GO) env GOARCH)
+NFPM ?= $(GO) run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
+ARCH ?= $(shell $(GO) env GOARCH)
+
+# The same commit gives the same packages.
+MADE := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
 
 .PHONY: packages
-packages: manuals ## bin/*.deb and bin/*.rpm (VERSION=1.2.3)
-	VERSION=$(VERSION) ARCH=$(ARCH) $(NFPM) package -f deploy/nfpm.yaml -p deb -t bin/
-	VERSION=$(VERSION) ARCH=$(ARCH) $(NFPM) package -f deploy/nfpm.yaml -p rpm -t bin/
+packages: export VERSION := $(or $(VERSION),0.0.0)
+packages: export SOURCE_DATE_EPOCH := $(MADE)
+packages: export ARCH := $(ARCH)
+packages: manuals ## bin/package/*.deb and *.rpm (VERSION=1.2.3 ARCH=arm64)
+	rm -rf bin/package && mkdir -p bin/package
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/package/lately ./cmd/lately
+	gzip -9n < CHANGELOG.md > bin/package/changelog.gz
+	printf -- '- {semver: %s-1, date: %s, packager: "The Lately authors <lately@example.org>", deb: {urgency: medium, distributions: [stable]}, changes: [note: "New version; changelog.gz beside this file has what is new."]}\n' \
+		$(VERSION) "$$(date -u -d @$(MADE) +%Y-%m-%dT%H:%M:%SZ)" > bin/package/changelog.yaml
+	{ cat deploy/nfpm.yaml; for doc in bin/man/*=man/man1 deploy/copyright=doc/lately bin/package/changelog.gz=doc/lately; do \
+		for src in $${doc%=*}; do \
+			dst=/usr/share/$${doc#*=}/$$(basename $$src); \
+			printf '  - {src: %s, dst: %s, packager: deb}\n  - {src: %s, dst: %s, packager: rpm, type: doc}\n' $$src $$dst $$src $$dst; \
+		done; done; } > bin/package/nfpm.yaml
+	$(NFPM) package -f bin/package/nfpm.yaml -p deb -t bin/package/
+	$(NFPM) package -f bin/package/nfpm.yaml -p rpm -t bin/package/
+
+.PHONY: test-packages
+test-packages: ## packages, installed and purged, and what lintian and rpmlint say of them
+	@if ! $(NFPM) --version >/dev/null 2>&1; then echo "SKIP packages: nfpm cannot be downloaded"; \
+	else set -x; $(MAKE) --no-print-directory packages VERSION=1.2.3 && LATELY_PACKAGES=$(CURDIR)/bin/package $(GO) test ./server -run TestPackages -count 1 -v; fi
 
 .PHONY: bench
 bench: ## run the benchmarks (BENCH=regexp BENCHTIME=1s)
