@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,9 +84,13 @@ func (s *Server) start() error {
 	if err := s.makeTokens(); err != nil {
 		return err
 	}
-	if err := errors.Join(s.readTokens(), s.readCertificate()); err != nil {
+	tokens, tokensErr := s.readTokens()
+	cert, certErr := s.readCertificate()
+	if err := errors.Join(tokensErr, certErr); err != nil {
 		return err
 	}
+	s.setTokens(tokens)
+	s.cert.Store(cert)
 	s.warnOfRules(file)
 	s.engine, err = engine.New(engine.Config{
 		Rules: file, Budget: s.config.Budget, CounterBudget: s.config.CounterBudget, Bans: s.config.Bans, Log: s.log,
@@ -153,31 +158,32 @@ func (s *Server) makeTokens() error {
 	return nil
 }
 
-func (s *Server) readTokens() error {
+// readTokens reads the token file, if there is one.
+func (s *Server) readTokens() (*access.Tokens, error) {
 	if s.config.TokenFile == "" {
-		return nil
+		return nil, nil
 	}
-	tokens, err := access.Load(s.config.TokenFile)
-	if err != nil {
-		return err
-	}
-	// Other tokens end sessions, streams and connections; the same ones must not.
-	if !tokens.Equal(s.tokens.Load()) {
-		s.tokens.Store(tokens)
-	}
-	return nil
+	return access.Load(s.config.TokenFile)
 }
 
-func (s *Server) readCertificate() error {
+// setTokens puts tokens in force. Other tokens end sessions, streams and connections;
+// the same ones must not.
+func (s *Server) setTokens(tokens *access.Tokens) {
+	if tokens != nil && !tokens.Equal(s.tokens.Load()) {
+		s.tokens.Store(tokens)
+	}
+}
+
+// readCertificate reads the certificate and its key, if there are any.
+func (s *Server) readCertificate() (*tls.Certificate, error) {
 	if s.config.TLSCert == "" {
-		return nil
+		return nil, nil
 	}
 	cert, err := keyPair(s.config.TLSCert, s.config.TLSKey)
 	if err != nil {
-		return fmt.Errorf("tls-cert %s and tls-key %s: %w", s.config.TLSCert, s.config.TLSKey, err)
+		return nil, fmt.Errorf("tls-cert %s and tls-key %s: %w", s.config.TLSCert, s.config.TLSKey, err)
 	}
-	s.cert.Store(&cert)
-	return nil
+	return &cert, nil
 }
 
 // maxPEM is the size of the largest file of certificates or keys, in bytes.
@@ -214,7 +220,7 @@ func (s *Server) listen() error {
 	var respStats func() engine.ListenerStats
 	if c.RESP != Off {
 		r, err := respapi.New(respapi.Config{
-			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Budget: budget, Log: s.log, Reload: s.Reload, Version: s.version,
+			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Budget: budget, Log: s.log, Reload: s.reload, Version: s.version,
 			TLS: s.tls(), Bounds: c.Bounds,
 		})
 		if err != nil {
@@ -227,7 +233,7 @@ func (s *Server) listen() error {
 	}
 	if c.HTTP != Off {
 		h, err := httpapi.New(httpapi.Config{
-			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Budget: budget, Log: s.log, Reload: s.Reload, Version: s.version,
+			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Budget: budget, Log: s.log, Reload: s.reload, Version: s.version,
 			RulesText: s.rulesText, SnapshotAge: s.snapshotAge, Storage: s.storageState, Ready: s.ready, RESP: respStats, TrustedProxies: c.TrustedProxies, Hosts: c.Hosts,
 			TLS: s.tls(), Bounds: c.Bounds,
 		})
@@ -277,41 +283,53 @@ func (l *listener) address() string {
 // Secure reports whether the listeners speak TLS.
 func (s *Server) Secure() bool { return s.config.TLSCert != "" }
 
-// Reload reads the rules file, the tokens and the certificate again. What cannot be
-// read stays as it is, and the error says why; a rules file is taken whole or not
-// at all.
+// Reload reads the rules file, the tokens and the certificate again, and puts all of
+// them in force or, on an error, none: what was in force stays. New rules that would
+// drop bans are an error.
 func (s *Server) Reload() error {
+	_, err := s.reload(false)
+	return err
+}
+
+// reload is Reload for which bans may be dropped, if dropBans is set. It returns what
+// has changed in the rules.
+func (s *Server) reload(dropBans bool) (engine.RuleChanges, error) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	notify("RELOADING=1")
 	defer notify("READY=1")
-	err := errors.Join(s.reloadRules(), s.readTokens(), s.readCertificate())
+	changes, err := s.replace(dropBans)
 	if err != nil {
 		s.log.Error("reload failed; what was in force stays", "error", err)
-		return err
+		return changes, err
 	}
-	s.log.Info("reloaded", "rules", s.config.RulesFile)
-	return nil
+	s.log.Info("reloaded", "rules", s.config.RulesFile,
+		"added", strings.Join(changes.Added, ", "), "removed", strings.Join(changes.Removed, ", "),
+		"changed", strings.Join(changes.Changed, ", "), "bans_dropped", changes.BansDropped)
+	return changes, nil
 }
 
-func (s *Server) reloadRules() error {
-	if s.config.RulesFile == "" {
-		return nil
-	}
+// replace reads all files first, and changes nothing before all of them are good.
+func (s *Server) replace(dropBans bool) (changes engine.RuleChanges, err error) {
 	file, text, err := s.readRules()
-	if err == nil {
+	tokens, tokensErr := s.readTokens()
+	cert, certErr := s.readCertificate()
+	if err := errors.Join(err, tokensErr, certErr); err != nil {
+		s.engine.ReloadFailed(err)
+		return changes, err
+	}
+	if file != nil {
 		// The text is there first: who is told of new rules asks for it.
 		before := s.text.Swap(text)
-		if err = s.engine.Reload(file); err != nil {
+		if changes, err = s.engine.Replace(file, dropBans); err != nil {
 			s.text.Store(before)
-		} else {
-			s.warnOfRules(file)
+			return changes, err
 		}
+		s.warnOfRules(file)
 	}
-	if err != nil {
-		s.engine.ReloadFailed(err)
-	}
-	return err
+	s.setTokens(tokens)
+	s.cert.Store(cert)
+	return changes, nil
 }
 
 // Run serves until ctx is done, then lets what is under way finish, writes a last

@@ -118,27 +118,43 @@ func (e *Engine) Close() {
 // Rules returns the rules file in force.
 func (e *Engine) Rules() *rules.File { return e.book.Load().file }
 
-// Reload puts the rules of file in force. No count is lost: a rule that keeps its
-// name and its key takes over what was counted, as [ratelimit.Limiter.Update] says,
-// and a counter or hot rule that stays as it was keeps all. On an error the rules
-// stay as they were.
+// Reload is [Engine.Replace] for which bans may be dropped.
 func (e *Engine) Reload(file *rules.File) error {
+	_, err := e.Replace(file, true)
+	return err
+}
+
+// Replace puts the rules of file in force, and returns what that changes. No count is
+// lost: a rule that keeps its name and its key takes over what was counted, as
+// [ratelimit.Limiter.Update] says, and a counter or hot rule that stays as it was keeps
+// all. Bans under a rule that is removed or gets another key would be lost: unless
+// dropBans is set, the error then says how many. On an error the rules stay as they
+// were.
+func (e *Engine) Replace(file *rules.File, dropBans bool) (RuleChanges, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	err := e.reload(file)
+	changes := changesOf(e.Rules(), file)
+	bans, names, err := e.lost(file.Limits)
+	if err == nil && bans > 0 && !dropBans {
+		err = wouldDrop(bans, names)
+	}
+	if err == nil {
+		err = e.reload(file)
+	}
 	e.reloads.last = err
 	if err != nil {
 		e.mark(ReloadFailed)
-		return err
+		return RuleChanges{}, err
 	}
 	e.mark(Reloaded)
+	changes.BansDropped = bans
 	e.reloads.n++
 	e.reloads.at = time.Now()
 	e.hub.publish(Event{Type: RulesChanged, Time: e.now()})
-	return nil
+	return changes, nil
 }
 
-// reload is Reload without what is told about it.
+// reload is Replace without what is told about it.
 //
 // REQUIRES: e.mu.
 func (e *Engine) reload(file *rules.File) error {

@@ -13,6 +13,7 @@ const (
 	WrongPass Code = "WRONGPASS" // the caller's token is unknown
 	NoPerm    Code = "NOPERM"    // the caller's role may not do that
 	Overload  Code = "OVERLOAD"  // there is no room or time for it now
+	Conflict  Code = "CONFLICT"  // it would do more than was asked for
 	Failed    Code = "ERR"       // anything else
 )
 

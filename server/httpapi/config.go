@@ -39,8 +39,10 @@ type Config struct {
 	// means nobody is.
 	Log *slog.Logger
 
-	// Reload reads the rules file again; nil means that there is none.
-	Reload func() error
+	// Reload reads the rules file again, and returns what has changed; nil means
+	// that there is none. New rules that would drop bans are an error, unless
+	// dropBans is set.
+	Reload func(dropBans bool) (engine.RuleChanges, error)
 
 	// RulesText returns the text of the rules file in force; nil means that
 	// there is none.

@@ -252,7 +252,9 @@ var vectors = []vector{
 	{"GET", "/v1/rules", "", 200, `"sentence":`},
 	{"POST", "/v1/rules/check", rulesText, 200, `{"ok":true,"sentences":[`},
 	{"POST", "/v1/rules/check", "version: 1\nlimits: [{name: a}]\n", 200, `{"ok":false,"errors":[{"line":2,"column":`},
-	{"POST", "/v1/rules/reload", `{}`, 200, `{"ok":true}`},
+	{"POST", "/v1/rules/reload", `{}`, 200, `{"ok":true,"added":["a"],"removed":[],"changed":[],"bans_dropped":0}`},
+	{"POST", "/v1/rules/reload", `{}`, 409, `"detail":"it would drop 7 bans","code":"CONFLICT"`},
+	{"POST", "/v1/rules/reload", `{"drop_bans":true}`, 200, `{"ok":true,"added":[],"removed":["a"],"changed":[],"bans_dropped":7}`},
 	{"POST", "/v1/rules/reload", `{}`, 422, `"errors":[{"line":2,"column":`},
 	{"GET", "/v1/status", "", 200, `"role":"admin"`},
 	{"POST", "/v1/login", `{"token":"any"}`, 200, `{"role":"admin"}`},
@@ -271,12 +273,17 @@ var vectors = []vector{
 func TestAnswersAreAsDocumented(t *testing.T) {
 	reloads := 0
 	s := newServer(t, func(c *Config) {
-		c.Reload = func() error {
-			if reloads++; reloads == 1 {
-				return nil
+		c.Reload = func(dropBans bool) (engine.RuleChanges, error) {
+			switch reloads++; {
+			case reloads == 1:
+				return engine.RuleChanges{Added: []string{"a"}}, nil
+			case dropBans:
+				return engine.RuleChanges{Removed: []string{"a"}, BansDropped: 7}, nil
+			case reloads == 2:
+				return engine.RuleChanges{}, &engine.Error{Code: engine.Conflict, Message: "it would drop 7 bans"}
 			}
 			_, err := rules.Parse("rules.yaml", []byte("version: 1\nlimits: 3\n"))
-			return err
+			return engine.RuleChanges{}, err
 		}
 	})
 	doc := readDocument(t, s)

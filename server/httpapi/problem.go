@@ -88,6 +88,8 @@ func statusOf(c engine.Code) int {
 		return http.StatusUnauthorized
 	case engine.NoPerm:
 		return http.StatusForbidden
+	case engine.Conflict:
+		return http.StatusConflict
 	case engine.Overload:
 		return http.StatusServiceUnavailable
 	}

@@ -104,8 +104,8 @@ func stateRoutes() []route {
 			summary: "Say what is in a rules file, or what is wrong with it",
 		},
 		{
-			method: "POST", path: "/v1/rules/reload", need: toAdmin, body: jsonBody, handle: reload, id: "reload", in: nothing{}, out: reloaded{},
-			summary: "Read the rules file again; if it has mistakes, the rules stay",
+			method: "POST", path: "/v1/rules/reload", need: toAdmin, body: jsonBody, handle: reload, id: "reload", in: reloadRequest{}, out: reloaded{},
+			summary: "Read the rules file again, and say what has changed; if it has mistakes, or would drop bans, the rules stay",
 		},
 		{method: "GET", path: "/v1/status", need: toRead, handle: about, id: "status", out: status{}, summary: "What the server says of itself"},
 		{

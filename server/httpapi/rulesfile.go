@@ -96,21 +96,35 @@ func checkRules(c *call) error {
 	return c.answer(checkedRules{OK: true, Sentences: file.Sentences(), Warnings: mistakes(file.Warnings)})
 }
 
+// A reloadRequest reads the rules file again.
+type reloadRequest struct {
+	DropBans bool `json:"drop_bans,omitempty" doc:"drop the bans under rules that are removed or get another key; else such rules are refused"`
+}
+
+// A reloaded says what a reload has changed, by the names of rules, and of counters
+// with "counter " before them.
 type reloaded struct {
-	OK bool `json:"ok"`
+	OK          bool     `json:"ok"`
+	Added       []string `json:"added"`
+	Removed     []string `json:"removed"`
+	Changed     []string `json:"changed"`
+	BansDropped int      `json:"bans_dropped" doc:"bans that held under rules that were removed or got another key"`
 }
 
 func reload(c *call) error {
-	if err := c.decode(&nothing{}); err != nil {
+	var req reloadRequest
+	if err := c.decode(&req); err != nil {
 		return err
 	}
 	if c.s.config.Reload == nil {
 		return &engine.Error{Code: engine.BadArg, Message: "there is no rules file; the server was started without one"}
 	}
-	if err := c.s.config.Reload(); err != nil {
+	changes, err := c.s.config.Reload(req.DropBans)
+	if err != nil {
 		c.audit("the rules could not be read again", "error", err)
 		return err
 	}
 	c.audit("the rules were read again")
-	return c.answer(reloaded{true})
+	list := func(names []string) []string { return append([]string{}, names...) }
+	return c.answer(reloaded{true, list(changes.Added), list(changes.Removed), list(changes.Changed), changes.BansDropped})
 }

@@ -69,7 +69,7 @@ func newSeries(version string) (list []series) {
 	count("subscribers_cut_total", "Subscribers that were cut because they were too slow for the events.", nil, func(f *figures) uint64 { return f.status.Cut })
 
 	count("rules_reloads_total", "Times that other rules were put in force.", nil, func(f *figures) uint64 { return f.status.Reloads })
-	gauge("rules_valid", "1 if the rules file could be read the last time, else 0.", func(f *figures) float64 {
+	gauge("rules_valid", "1 if the last reload succeeded, else 0.", func(f *figures) float64 {
 		if f.status.RulesError != nil {
 			return 0
 		}

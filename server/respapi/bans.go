@@ -2,6 +2,7 @@ package respapi
 
 import (
 	"cmp"
+	"errors"
 	"strings"
 
 	"github.com/lately-go/lately/ratelimit"
@@ -172,8 +173,8 @@ func (c *conn) writeBan(r *ratelimit.BanRecord) {
 }
 
 func listRules(c *conn, args [][]byte) error {
-	if len(args) == 2 {
-		return c.reload(args[1])
+	if len(args) > 1 {
+		return c.reload(args[1:])
 	}
 	infos := c.s.engine.RuleInfos()
 	c.w.Array(len(infos))
@@ -186,17 +187,35 @@ func listRules(c *conn, args [][]byte) error {
 	return nil
 }
 
-func (c *conn) reload(word []byte) error {
-	if !isWord(word, "reload") {
-		return badArg("'%.32s' is not known; allowed are RULES and RULES RELOAD", word)
+// reload answers with what it has changed.
+func (c *conn) reload(words [][]byte) error {
+	dropBans := len(words) > 1
+	if !isWord(words[0], "reload") || dropBans && !isWord(words[1], "dropbans") {
+		return badArg("'%.32s' is not known; allowed are RULES and RULES RELOAD [DROPBANS]", words[len(words)-1])
 	}
 	if c.s.config.Reload == nil {
 		return badArg("there is no rules file to read again")
 	}
-	if err := c.s.config.Reload(); err != nil {
+	changes, err := c.s.config.Reload(dropBans)
+	if known, ok := errors.AsType[*engine.Error](err); ok {
+		return known
+	}
+	if err != nil {
 		return badArg("the rules stay as they were: %v", err)
 	}
 	c.audit("the rules were read again")
-	c.w.OK()
+	c.w.Map(4)
+	for _, list := range []struct {
+		name  string
+		names []string
+	}{{"added", changes.Added}, {"removed", changes.Removed}, {"changed", changes.Changed}} {
+		c.w.BulkString(list.name)
+		c.w.Array(len(list.names))
+		for _, name := range list.names {
+			c.w.BulkString(name)
+		}
+	}
+	c.w.BulkString("bans_dropped")
+	c.w.Int(int64(changes.BansDropped))
 	return nil
 }

@@ -35,8 +35,10 @@ type Config struct {
 	// nobody is.
 	Log *slog.Logger
 
-	// Reload reads the rules file again; nil means that there is none.
-	Reload func() error
+	// Reload reads the rules file again, and returns what has changed; nil means
+	// that there is none. New rules that would drop bans are an error, unless
+	// dropBans is set.
+	Reload func(dropBans bool) (engine.RuleChanges, error)
 
 	// Version is the server's version, for HELLO and INFO; "" means "devel".
 	Version string

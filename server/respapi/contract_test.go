@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/server/access"
+	"github.com/lately-go/lately/server/engine"
 )
 
 // conversation is what is said on one connection to a server that has just begun, at
@@ -110,7 +111,7 @@ UNBANALL RULE pair -> 0
 UNBAN pair 192.0.2.1 bob x -> -BADARG …
 RULES -> [["login" "limit" "…
 RULES RELOAD -> -BADARG there is no rules file to read again
-RULES NOSUCH -> -BADARG 'NOSUCH' is not known; allowed are RULES and RULES RELOAD
+RULES NOSUCH -> -BADARG 'NOSUCH' is not known; allowed are RULES and RULES RELOAD [DROPBANS]
 SELECT 0 -> +OK
 SELECT 1 -> -BADARG database is '1'; allowed is 0
 CONFIG GET * -> []
@@ -240,17 +241,22 @@ func TestUnbanOfTabs(t *testing.T) {
 	c.want("UNBAN pair 192.0.2.1 a^b", "1")
 }
 
+// A reload answers what it has changed, and drops bans only if it is told to.
 func TestReload(t *testing.T) {
-	fails := false
-	c := start(t, Config{Reload: func() error {
-		if fails {
-			return errors.New("line 3: no")
+	var fails error
+	c := start(t, Config{Reload: func(dropBans bool) (engine.RuleChanges, error) {
+		if dropBans {
+			return engine.RuleChanges{Removed: []string{"login"}, BansDropped: 7}, nil
 		}
-		return nil
+		return engine.RuleChanges{Added: []string{"a", "b"}, Changed: []string{"c"}}, fails
 	}}, false).dial()
-	c.want("RULES RELOAD", "+OK")
-	fails = true
+	c.want("RULES RELOAD", `["added" ["a" "b"] "removed" [] "changed" ["c"] "bans_dropped" 0]`)
+	fails = errors.New("line 3: no")
 	c.want("RULES RELOAD", "-BADARG the rules stay as they were: line 3: no")
+	fails = &engine.Error{Code: engine.Conflict, Message: "it would drop 7 bans"}
+	c.want("RULES RELOAD", "-CONFLICT it would drop 7 bans")
+	c.want("RULES RELOAD DROPBANS", `["added" [] "removed" ["login"] "changed" [] "bans_dropped" 7]`)
+	c.want("RULES RELOAD NOW", "-BADARG 'NOW' is not known; allowed are RULES and RULES RELOAD [DROPBANS]")
 }
 
 func TestConfig(t *testing.T) {

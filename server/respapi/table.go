@@ -93,8 +93,8 @@ func stateCommands() []command {
 			group: banning, need: access.Read, least: 1, most: 7, handle: bans,
 		},
 		{
-			name: "rules", usage: "[RELOAD]", summary: "The rules in force: name, kind, sentence; or read the rules file again",
-			group: serverside, need: access.Read, needArgs: access.Admin, least: 1, most: 2, handle: listRules,
+			name: "rules", usage: "[RELOAD [DROPBANS]]", summary: "The rules in force: name, kind, sentence; or read the rules file again and answer what has changed",
+			group: serverside, need: access.Read, needArgs: access.Admin, least: 1, most: 3, handle: listRules,
 		},
 	}
 }

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/rules"
+)
+
+// A RuleChanges is what a reload has changed: names of rules, and of counters with
+// "counter " before them, sorted.
+type RuleChanges struct {
+	Added       []string
+	Removed     []string
+	Changed     []string // and "allow list"
+	BansDropped int      // with rules that were removed, or count by another key now
+}
+
+// changesOf returns what next changes of before.
+func changesOf(before, next *rules.File) (c RuleChanges) {
+	old, now := partsOf(before), partsOf(next)
+	for name, part := range now {
+		switch was, ok := old[name]; {
+		case !ok:
+			c.Added = append(c.Added, name)
+		case !reflect.DeepEqual(was, part):
+			c.Changed = append(c.Changed, name)
+		}
+	}
+	for name := range old {
+		if _, ok := now[name]; !ok {
+			c.Removed = append(c.Removed, name)
+		}
+	}
+	for _, names := range [][]string{c.Added, c.Removed, c.Changed} {
+		slices.Sort(names)
+	}
+	return c
+}
+
+// partsOf returns the rules and counters of a file by name, as values that can be
+// compared.
+func partsOf(f *rules.File) map[string]any {
+	parts := map[string]any{"allow list": append([]any{}, f.Allow)}
+	for i := range f.Limits.Len() {
+		parts[f.Limits.Rule(i).Name] = *f.Limits.Rule(i)
+	}
+	for i := range f.Hot.Len() {
+		parts[f.Hot.Rule(i).Name] = *f.Hot.Rule(i)
+	}
+	for _, c := range f.Counters {
+		parts["counter "+c.Name] = []any{c.Key, c.When, c.Spans}
+	}
+	return parts
+}
+
+// lost returns how many bans hold under rules that next has no more, or with another
+// key, and the names of these rules.
+func (e *Engine) lost(next *ratelimit.Set) (bans int, names []string, err error) {
+	set := e.limiter.Load().Set()
+	gone := map[string]int{}
+	for i := range set.Len() {
+		r := set.Rule(i)
+		if n, ok := next.Named(r.Name); !ok || !n.Key.Equal(r.Key) {
+			gone[r.Name] = 0
+		}
+	}
+	if len(gone) == 0 {
+		return 0, nil, nil
+	}
+	for r, err := range e.Bans() {
+		if err != nil {
+			return 0, nil, err
+		}
+		if _, ok := gone[r.Rule]; ok {
+			gone[r.Rule]++
+			bans++
+		}
+	}
+	for name, n := range gone {
+		if n > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return bans, names, nil
+}
+
+// wouldDrop is the error of a reload that would drop bans.
+func wouldDrop(bans int, names []string) *Error {
+	return &Error{Conflict, fmt.Sprintf("the new rules would drop %d bans, under rules that they remove or that get another key: %s; "+
+		"the rules in force stay. End the bans first (UNBANALL RULE name), or reload with DROPBANS (RESP) or drop_bans (HTTP)", bans, strings.Join(names, ", "))}
+}
