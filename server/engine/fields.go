@@ -93,9 +93,20 @@ func (f *eventFields) text() string {
 	return strings.Join(parts, "; ")
 }
 
-// CheckFields returns an error that suggests a name if ev has a field that is neither
-// well known nor used by any rule or counter: a rule would silently not see it.
-func (c *Caller) CheckFields(ev *match.Event) error {
+// Prepare makes ev, whose fields a client named, what the same request is in a log: a
+// path with a query is taken apart, unless the client has set query or object. It returns
+// an error that suggests a name if ev has a field that is neither well known nor used
+// by any rule or counter: a rule would silently not see it.
+func (c *Caller) Prepare(ev *match.Event) error {
+	if path := ev.Get(match.Path); len(path) > 0 {
+		object, query := ev.Get(match.Object), ev.Get(match.Query)
+		if ev.SetTarget(path); len(object) > 0 {
+			ev.Set(match.Object, object)
+		}
+		if len(query) > 0 {
+			ev.Set(match.Query, query)
+		}
+	}
 	f := &c.e.book.Load().fields
 	name, ok := ev.UnknownField(f.custom)
 	if !ok {

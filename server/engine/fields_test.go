@@ -3,11 +3,13 @@ package engine_test
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/server/engine"
 )
 
@@ -22,7 +24,7 @@ hot:
 `
 
 // A field is known if it is a well-known one or if any rule or counter uses it.
-func TestCheckFields(t *testing.T) {
+func TestPrepareFields(t *testing.T) {
 	e := newEngine(t, fieldRules)
 	c := e.Caller()
 	for _, x := range []struct{ field, want string }{
@@ -39,7 +41,7 @@ func TestCheckFields(t *testing.T) {
 			`status, size, user, host, referer, agent, plan, region, tenant`},
 		{strings.Repeat("x", 5000), `field "` + strings.Repeat("x", 64) + `": unknown, as`},
 	} {
-		err := c.CheckFields(event(c, "client", "192.0.2.1", x.field, "v"))
+		err := c.Prepare(event(c, "client", "192.0.2.1", x.field, "v"))
 		switch {
 		case x.want == "" && err != nil:
 			t.Errorf("%s: %v", x.field, err)
@@ -51,8 +53,30 @@ func TestCheckFields(t *testing.T) {
 	if err := e.Reload(parse(t, "version: 1\n")); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.CheckFields(event(c, "tenant", "v")); err != nil {
+	if err := c.Prepare(event(c, "tenant", "v")); err != nil {
 		t.Errorf("after the rules that use it were removed: %v", err)
+	}
+}
+
+// A path with a query is what it is in a log.
+func TestPrepareTarget(t *testing.T) {
+	c := newEngine(t, "").Caller()
+	for _, x := range []struct{ fields, want []string }{
+		{[]string{"path", "/login?x=1"}, []string{"/login", "/login", "x=1"}},
+		{[]string{"path", "/a/../login"}, []string{"/a/../login", "/a/../login", ""}},
+		{[]string{"path", "/login?x=1", "query", "y=2", "object", "o"}, []string{"/login", "o", "y=2"}},
+		{[]string{"path", "/?"}, []string{"/", "/", ""}},
+		{[]string{"object", "o?p"}, []string{"", "o?p", ""}},
+		{[]string{"client", "192.0.2.1"}, []string{"", "", ""}},
+	} {
+		ev := event(c, x.fields...)
+		if err := c.Prepare(ev); err != nil {
+			t.Fatal(err)
+		}
+		got := []string{string(ev.Get(match.Path)), string(ev.Get(match.Object)), string(ev.Get(match.Query))}
+		if !slices.Equal(got, x.want) {
+			t.Errorf("%q: path, object and query are %q, want %q", x.fields, got, x.want)
+		}
 	}
 }
 

@@ -72,7 +72,7 @@ func decide(c *call) error {
 	if err := checkCost("cost", cost); err != nil {
 		return err
 	}
-	if err := c.caller.CheckFields(ev); err != nil {
+	if err := c.caller.Prepare(ev); err != nil {
 		return err
 	}
 	d, err := c.caller.Check(ev, cost)
@@ -106,7 +106,7 @@ func (c *call) decideMany() error {
 		if err := checkCost("cost", cost); err != nil {
 			return d, err
 		}
-		if err := c.caller.CheckFields(ev); err != nil {
+		if err := c.caller.Prepare(ev); err != nil {
 			return d, err
 		}
 		return c.caller.Check(ev, cost)
@@ -197,7 +197,7 @@ func (c *call) fill(fields map[string]string) (*match.Event, error) {
 		}
 		ev.SetNamedString(name, value)
 	}
-	return ev, c.caller.CheckFields(ev)
+	return ev, c.caller.Prepare(ev)
 }
 
 // take answers POST /v1/take.

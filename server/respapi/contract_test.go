@@ -50,6 +50,7 @@ CHECK agent here -> [1 0 0 0 0 "" 0]
 CHECK cleint 192.0.2.1 -> -BADARG field "cleint": unknown; did you mean client?
 CHECK x-tenat t1 AT 1700000000000 -> -BADARG field "x-tenat": unknown; did you mean x-tenant?
 CHECK client 192.0.2.9:5556 -> [1 …
+CHECK client 192.0.2.10 path /x/../flood?x=1 -> [1 5 4 0 60000 "flood" 0]
 CHECK client [::ffff:192.0.2.9]:80 -> [1 …
 SUM requests 192.0.2.9 -> 2
 SUM requests 192.0.2.9:443 -> 2
@@ -209,9 +210,9 @@ func TestEventTime(t *testing.T) {
 	c := s.dial()
 	c.want("CHECK user ada AT 1700000000999", `[1 3 2 0 600000 "login" 0]`)
 	c.want("CHECK user ada COST 2 AT 1700000001000", `[1 3 0 0 600000 "login" 0]`)
-	c.want("CHECK user ada AT 1700000300000", `[0 3 0 300000 301000 "login" 0]`)
-	c.want("CHECK user ada AT 1700000600000", `[1 3 0 0 600000 "login" 0]`)
-	c.want("PEEK login ada", `[0 3 0 1000 600000 "login" 0]`)
+	c.want("CHECK user ada AT 1700000300000", `[0 3 0 300999 301000 "login" 0]`)
+	c.want("CHECK user ada AT 1700000600999", `[1 3 0 0 600000 "login" 0]`)
+	c.want("PEEK login ada", `[0 3 0 1 600000 "login" 0]`)
 	for _, line := range []string{"CHECK user ada", "TAKE login ada", "ADD c k", "BAN login ada 1h", "REFUND login ada", "CL.THROTTLE k 1 1 1"} {
 		c.want(line, "-BADARG this server judges by the times that events bring…")
 	}

@@ -28,7 +28,7 @@ func check(c *conn, args [][]byte) error {
 		c.caller.Failed()
 		return err
 	}
-	if err := c.caller.CheckFields(ev); err != nil {
+	if err := c.caller.Prepare(ev); err != nil {
 		c.caller.Failed()
 		return err
 	}
