@@ -52,7 +52,8 @@ test-adapters: ## vet and test the adapters to frameworks
 
 .PHONY: test-clients
 test-clients: ## the server with clients of others, a module of its own
-	@command -v npm >/dev/null && npm install --prefix bin/node --no-audit --no-fund --silent ioredis@5.9.2 >/dev/null 2>&1 || true
+	@command -v npm >/dev/null && npm install --prefix bin/node --no-audit --no-fund --silent ioredis@5.9.2 @redocly/cli@2.77.0 >/dev/null 2>&1 || true
+	$(GO) test -run TestDocumentIsLinted -v ./server/httpapi
 	@export NODE_PATH=$${NODE_PATH:-$(CURDIR)/bin/node/node_modules}; cd server/respapi/clienttest && if $(GO) mod download >/dev/null 2>&1; then set -x; $(GO) vet ./... && $(GO) test -timeout 5m ./...; \
 	else echo "SKIP server/respapi/clienttest: its modules cannot be downloaded"; fi
 

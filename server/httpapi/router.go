@@ -46,6 +46,7 @@ type route struct {
 	out         any         // a value of the type of the answer; nil for none
 	status      int         // of a good answer; 0 is 200
 	media       string      // of a good answer; "" is JSON
+	fails       []int       // statuses of problems, next to those that follow from the above
 }
 
 // mostBody returns how many bytes the body may have.

@@ -15,15 +15,15 @@ func decisionRoutes() []route {
 			summary: "Count an event, or several, and judge it under all rules that match it",
 		},
 		{
-			method: "POST", path: "/v1/take", need: toCheck, body: jsonBody, handle: take, id: "take", in: takeRequest{}, out: oneOf{decision{}, verdicts{}},
+			method: "POST", path: "/v1/take", need: toCheck, body: jsonBody, handle: take, id: "take", fails: []int{http.StatusNotFound}, in: takeRequest{}, out: oneOf{decision{}, verdicts{}},
 			summary: "Count an event of a key, or several, and judge it under one rule",
 		},
 		{
-			method: "POST", path: "/v1/peek", need: toCheck, body: jsonBody, handle: peek, id: "peek", in: peekRequest{}, out: oneOf{decision{}, verdicts{}},
+			method: "POST", path: "/v1/peek", need: toCheck, body: jsonBody, handle: peek, id: "peek", fails: []int{http.StatusNotFound}, in: peekRequest{}, out: oneOf{decision{}, verdicts{}},
 			summary: "Say what check or take would, and change nothing",
 		},
 		{
-			method: "POST", path: "/v1/refund", need: toCheck, body: jsonBody, handle: refund, id: "refund", in: refundRequest{}, out: refunded{},
+			method: "POST", path: "/v1/refund", need: toCheck, body: jsonBody, handle: refund, id: "refund", fails: []int{http.StatusNotFound}, in: refundRequest{}, out: refunded{},
 			summary: "Give back what a key has used under a rule, the oldest first",
 		},
 		{
@@ -31,15 +31,15 @@ func decisionRoutes() []route {
 			summary: "Judge an event of a key by the limit that the request brings (GCRA)",
 		},
 		{
-			method: "POST", path: "/v1/reset", need: toAdmin, body: jsonBody, handle: reset, id: "reset", in: resetRequest{}, out: nothing{},
+			method: "POST", path: "/v1/reset", need: toAdmin, body: jsonBody, handle: reset, id: "reset", fails: []int{http.StatusNotFound}, in: resetRequest{}, out: nothing{},
 			summary: "Forget what a key has used under a rule; bans go on",
 		},
 		{
-			method: "POST", path: "/v1/counters/{name}/add", need: toCheck, body: jsonBody, handle: add, id: "add", in: addRequest{}, out: nothing{},
+			method: "POST", path: "/v1/counters/{name}/add", need: toCheck, body: jsonBody, handle: add, id: "add", fails: []int{http.StatusServiceUnavailable}, in: addRequest{}, out: nothing{},
 			summary: "Add to a key of a counter; a counter that is not there is made",
 		},
 		{
-			method: "*", path: "/v1/auth", need: toCheck, handle: forwardAuth, foreign: true, id: "forwardAuth", status: http.StatusNoContent,
+			method: "*", path: "/v1/auth", need: toCheck, handle: forwardAuth, foreign: true, id: "forwardAuth", fails: []int{http.StatusTooManyRequests}, status: http.StatusNoContent,
 			summary: "Tell a trusted proxy whether to serve a request: 204, or 429 if it is refused",
 			query:   []parameter{{name: "refuse", about: "the status of a refusal instead of 429: nginx knows 403 only", example: "403"}},
 		},
@@ -65,7 +65,7 @@ func stateRoutes() []route {
 			},
 		},
 		{
-			method: "GET", path: "/v1/bans", need: toRead, handle: listBans, id: "bans", out: banList{}, summary: "List the bans that hold, those that began last first",
+			method: "GET", path: "/v1/bans", need: toRead, handle: listBans, id: "bans", fails: []int{http.StatusServiceUnavailable}, out: banList{}, summary: "List the bans that hold, those that began last first",
 			query: []parameter{
 				{name: "rule", about: "under this rule only", example: "login"},
 				{name: "q", about: "with this text in the key or the reason", example: "203.0"},
@@ -74,10 +74,10 @@ func stateRoutes() []route {
 			},
 		},
 		{
-			method: "POST", path: "/v1/bans", need: toAdmin, body: jsonBody, handle: addBan, id: "ban", in: banRequest{}, out: ban{}, status: http.StatusCreated,
+			method: "POST", path: "/v1/bans", need: toAdmin, body: jsonBody, handle: addBan, id: "ban", fails: []int{http.StatusNotFound}, in: banRequest{}, out: ban{}, status: http.StatusCreated,
 			summary: "Ban a key by hand; the answer comes when the ban is on disk",
 		},
-		{method: "POST", path: "/v1/bans/lift", need: toAdmin, body: jsonBody, handle: lift, id: "lift", in: liftRequest{}, out: lifted{}, summary: "End a ban"},
+		{method: "POST", path: "/v1/bans/lift", need: toAdmin, body: jsonBody, handle: lift, id: "lift", fails: []int{http.StatusNotFound}, in: liftRequest{}, out: lifted{}, summary: "End a ban"},
 		{
 			method: "POST", path: "/v1/bans/unban", need: toAdmin, body: jsonBody, handle: unbanAll, id: "unbanAll", in: unbanAllRequest{}, out: unbanned{},
 			summary: "End all bans under a rule, with a key that matches a pattern, or in a network; what is given must all hold",
@@ -104,12 +104,12 @@ func stateRoutes() []route {
 			summary: "Say what is in a rules file, or what is wrong with it",
 		},
 		{
-			method: "POST", path: "/v1/rules/reload", need: toAdmin, body: jsonBody, handle: reload, id: "reload", in: reloadRequest{}, out: reloaded{},
+			method: "POST", path: "/v1/rules/reload", need: toAdmin, body: jsonBody, handle: reload, id: "reload", fails: []int{http.StatusConflict, http.StatusUnprocessableEntity}, in: reloadRequest{}, out: reloaded{},
 			summary: "Read the rules file again, and say what has changed; if it has mistakes, or would drop bans, the rules stay",
 		},
 		{method: "GET", path: "/v1/status", need: toRead, handle: about, id: "status", out: status{}, summary: "What the server says of itself"},
 		{
-			method: "GET", path: "/v1/events", need: toRead, handle: subscribe, id: "events", out: text(""), media: "text/event-stream",
+			method: "GET", path: "/v1/events", need: toRead, handle: subscribe, id: "events", fails: []int{http.StatusServiceUnavailable}, out: text(""), media: "text/event-stream",
 			summary: "Be told of bans, lifts, hot keys and rule changes as they happen, and of rates every second",
 		},
 	}
@@ -130,8 +130,8 @@ func serverRoutes() []route {
 		{method: "GET", path: "/metrics", need: toRead, handle: scrape, id: "metrics", out: text(""), media: "text/plain; version=0.0.4; charset=utf-8; escaping=underscores", summary: "Figures for Prometheus"},
 		{method: "GET", path: "/openapi.json", need: toRead, handle: document, id: "openapi", out: anything{}, summary: "This document"},
 		{method: "GET", path: "/healthz", need: everyone, handle: alive, id: "alive", out: text(""), media: plain, summary: "Say that the server is there"},
-		{method: "GET", path: "/readyz", need: everyone, handle: ready, id: "ready", out: text(""), media: plain, summary: "Say whether the server is ready: 200, or 503"},
+		{method: "GET", path: "/readyz", need: everyone, handle: ready, id: "ready", fails: []int{http.StatusServiceUnavailable}, out: text(""), media: plain, summary: "Say whether the server is ready: 200, or 503"},
 		{method: "GET", path: "/", need: everyone, handle: index, id: "console", out: text(""), media: "text/html; charset=utf-8", summary: "The console"},
-		{method: "GET", path: "/console/{name}", need: everyone, handle: consoleFile, id: "consoleFile", out: text(""), media: "*/*", summary: "A file of the console"},
+		{method: "GET", path: "/console/{name}", need: everyone, handle: consoleFile, id: "consoleFile", fails: []int{http.StatusNotFound}, out: text(""), media: "*/*", summary: "A file of the console"},
 	}
 }
