@@ -169,6 +169,17 @@ func testKeys(t *testing.T, b *browser) {
 	p.click(`[aria-label="How many"] button:nth-child(2)`)
 	p.wait(`document.querySelectorAll('.toprow').length === 24`)
 	p.wait(`document.querySelector('.toprow .n').textContent === '61,000' && document.querySelector('.toprow .hi').textContent === 'to 67,777'`)
+	for typed, asked := range map[string]string{"203.0.113.0/24": "203.0.113.0/24", "2001:db8::/32": "2001:db8::/32", "203.0": "203.0*", "/a*[b]/24": `/a\*\[b\]/24*`} {
+		p.js(`(() => { const i = document.querySelector('input[type=search]'); i.value = `+quoted(typed)+`; i.dispatchEvent(new Event('input')); })()`, nil)
+		p.wait(`document.querySelectorAll('.toprow').length === 1`)
+		f.set(func() {
+			if got := f.searched[len(f.searched)-1]; got != asked {
+				t.Errorf("%s asks for %s, want %s", typed, got, asked)
+			}
+		})
+		p.js(`(() => { const i = document.querySelector('input[type=search]'); i.value = ''; i.dispatchEvent(new Event('input')); })()`, nil)
+		p.wait(`document.querySelectorAll('.toprow').length === 24`)
+	}
 	p.click(".toprow .key")
 	p.wait(`document.querySelector('h1').textContent === 'Key' && document.querySelectorAll('.windowcard').length === 4`)
 	p.wait(`document.querySelector('.verdictrow .badge').textContent === 'would allow'`)

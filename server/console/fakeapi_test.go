@@ -23,17 +23,18 @@ type fakeAPI struct {
 	*httptest.Server
 	began time.Time
 
-	mu     sync.Mutex
-	role   string
-	token  string // asked for, if not ""
-	away   bool   // every answer is 503
-	short  bool   // every list of bans is cut off
-	broken string // why the rules file was not taken
-	disk   string // why the ban journal cannot be written
-	bans   []ban
-	posts  []string  // path and body of each POST
-	hold   chan bool // if not nil, a list of bans or top keys waits for it
-	feeds  map[chan string]bool
+	mu       sync.Mutex
+	role     string
+	token    string // asked for, if not ""
+	away     bool   // every answer is 503
+	short    bool   // every list of bans is cut off
+	broken   string // why the rules file was not taken
+	disk     string // why the ban journal cannot be written
+	bans     []ban
+	posts    []string  // path and body of each POST
+	searched []string  // patterns and networks of top keys
+	hold     chan bool // if not nil, a list of bans or top keys waits for it
+	feeds    map[chan string]bool
 }
 
 type (
@@ -248,6 +249,11 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 			object{"name": "pages", "fields": []string{"path"}, "spans_ms": []int{60_000, 3_600_000}, "made": false, "sentence": "Requests are counted for each path over the last 1m and 1h.", "keys": 811, "bytes": 200_000},
 		}})
 	case "counters/requests/top":
+		f.searched = append(f.searched, q.Get("pattern")+q.Get("network"))
+		if q.Get("pattern") != "" || q.Get("network") != "" {
+			answer(w, object{"top": list{object{"key": []string{"203.0.113.200"}, "lo": 7, "hi": 9}}})
+			return
+		}
 		answer(w, object{"top": top(q.Get("n"))})
 	case "counters/pages/top":
 		answer(w, object{"top": list{object{"key": []string{"/search"}, "lo": 400, "hi": 410}}})

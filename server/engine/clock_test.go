@@ -122,7 +122,7 @@ func TestQuestionsByTheClock(t *testing.T) {
 		if lo, _, err := c.Sum("requests", "192.0.2.1", time.Minute); err != nil || lo != used {
 			t.Errorf("sum: %d, %v; %d were counted", lo, err, used)
 		}
-		if top, err := e.Top("requests", 5, 0); err != nil || len(top) != min(1, int(used)) {
+		if top, err := e.Top("requests", 5, 0, engine.KeyFilter{}); err != nil || len(top) != min(1, int(used)) {
 			t.Errorf("top: %+v, %v", top, err)
 		}
 		r, err := e.Key([]string{"client"}, []string{"192.0.2.1"})

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"reflect"
@@ -93,10 +94,10 @@ type KeyCount struct {
 	Lo, Hi uint64
 }
 
-// Top returns the n keys of a counter with the largest counts over a span that
-// ends now, the largest first. It goes through the counter's keys once. span 0
+// Top returns the n keys of a counter that f selects with the largest counts over a
+// span that ends now, the largest first. It goes through the counter's keys once. span 0
 // means the counter's longest. The error is an [*Error].
-func (e *Engine) Top(name string, n int, span time.Duration) ([]KeyCount, error) {
+func (e *Engine) Top(name string, n int, span time.Duration, f KeyFilter) ([]KeyCount, error) {
 	c, span, err := e.counterFor(name, span)
 	if err != nil {
 		return nil, err
@@ -104,10 +105,9 @@ func (e *Engine) Top(name string, n int, span time.Duration) ([]KeyCount, error)
 	if n < 1 || n > maxTop {
 		return nil, errorf(BadArg, "n is %d; allowed is 1 to %d", n, maxTop)
 	}
-	if err := e.scans.begin(); err != nil {
-		return nil, err
+	if f != (KeyFilter{}) {
+		return c.topOf(e.now(), n, span, &f)
 	}
-	defer e.scans.end()
 	top, err := c.table.TopAt(e.now(), n, span)
 	if err != nil {
 		return nil, errorf(BadArg, "%v", err)
@@ -117,6 +117,35 @@ func (e *Engine) Top(name string, n int, span time.Duration) ([]KeyCount, error)
 		out[i] = KeyCount{Key: values(c.Key, k.Key), Lo: k.Lo, Hi: k.Hi}
 	}
 	return out, nil
+}
+
+// topOf is Top of the keys that f selects.
+func (c *counter) topOf(t time.Time, n int, span time.Duration, f *KeyFilter) ([]KeyCount, error) {
+	var found []KeyCount
+	first := func() {
+		slices.SortFunc(found, func(a, b KeyCount) int {
+			return cmp.Or(cmp.Compare(b.Lo, a.Lo), slices.Compare(a.Key, b.Key))
+		})
+		found = found[:min(n, len(found))]
+	}
+	for key, r := range c.table.AllAt(t) {
+		k := KeyCount{Key: values(c.Key, key)}
+		if !f.selects(k.Key) {
+			continue
+		}
+		var err error
+		if k.Lo, k.Hi, err = r.BoundsLast(span); err != nil {
+			return nil, errorf(BadArg, "%v", err)
+		}
+		if k.Lo == 0 {
+			continue
+		}
+		if found = append(found, k); len(found) >= 2*n+1000 {
+			first()
+		}
+	}
+	first()
+	return found, nil
 }
 
 const maxTop = 1000

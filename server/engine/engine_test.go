@@ -216,7 +216,7 @@ func TestMistakes(t *testing.T) {
 	wantCode(t, err, engine.BadArg, "1m")
 	wantCode(t, c.Add("bad name", "k", 1), engine.BadArg, "allowed is")
 	wantCode(t, c.Add("fine", "k", engine.MaxCost+1), engine.BadArg, "allowed is")
-	_, err = e.Top("requests", 0, 0)
+	_, err = e.Top("requests", 0, 0, engine.KeyFilter{})
 	wantCode(t, err, engine.BadArg, "allowed is")
 	_, err = e.Ban("per-client", []string{"a", "b"}, time.Hour, "", "")
 	wantCode(t, err, engine.BadArg, "")
@@ -253,7 +253,7 @@ func TestCountersAreMade(t *testing.T) {
 		}
 	}
 	c.Add("c1", "other", 100)
-	top, err := e.Top("c1", 5, time.Minute)
+	top, err := e.Top("c1", 5, time.Minute, engine.KeyFilter{})
 	if err != nil || len(top) != 2 || top[0].Key[0] != "other" || top[0].Lo != 100 || top[1].Lo != 1 {
 		t.Errorf("top: %+v, %v", top, err)
 	}

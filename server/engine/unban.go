@@ -2,12 +2,8 @@ package engine
 
 import (
 	"cmp"
-	"net/netip"
-	"slices"
-	"strings"
 
 	"github.com/lately-go/lately/internal/journal"
-	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -17,48 +13,22 @@ type BanFilter struct {
 	// Rule is the name of the rule.
 	Rule string
 
-	// Pattern is a glob as [Glob] takes it. It must match one value of the key, or,
-	// for a key of several values, all of them joined by KeySeparator.
-	Pattern string
-
-	// Network must contain one value of the key, which is an address or a network.
-	Network netip.Prefix
+	KeyFilter
 }
 
 // ParseBanFilter returns the filter of these texts, of which those that are empty
 // are not set. Its error is an [*Error].
 func ParseBanFilter(rule, pattern, network string) (BanFilter, error) {
-	f := BanFilter{Rule: rule, Pattern: pattern}
 	if rule == "" && pattern == "" && network == "" {
-		return f, errorf(BadArg, "filter: missing: must be a rule, a pattern or a network; the pattern * selects every ban")
+		return BanFilter{}, errorf(BadArg, "filter: missing: must be a rule, a pattern or a network; the pattern * selects every ban")
 	}
-	if len(pattern) > MaxKey {
-		return f, errorf(BadArg, "pattern: too long: %d bytes (max %d)", len(pattern), MaxKey)
-	}
-	if network != "" {
-		var err error
-		if f.Network, err = match.ParsePrefix(network); err != nil {
-			return f, errorf(BadArg, "network: %.64q: must be an address or a network such as 192.0.2.0/24", network)
-		}
-	}
-	return f, nil
+	keys, err := ParseKeyFilter(pattern, network)
+	return BanFilter{rule, keys}, err
 }
 
 // selects reports whether f selects r.
 func (f *BanFilter) selects(r *ratelimit.BanRecord) bool {
-	return (f.Rule == "" || f.Rule == r.Rule) &&
-		(f.Pattern == "" || f.matches(r.Key)) &&
-		(!f.Network.IsValid() || slices.ContainsFunc(r.Key, f.contains))
-}
-
-func (f *BanFilter) matches(key []string) bool {
-	return slices.ContainsFunc(key, func(v string) bool { return Glob(f.Pattern, v) }) ||
-		len(key) > 1 && Glob(f.Pattern, strings.Join(key, string(KeySeparator)))
-}
-
-func (f *BanFilter) contains(value string) bool {
-	p, err := match.ParsePrefix(value)
-	return err == nil && p.Bits() >= f.Network.Bits() && f.Network.Contains(p.Addr())
+	return (f.Rule == "" || f.Rule == r.Rule) && f.KeyFilter.selects(r.Key)
 }
 
 const (

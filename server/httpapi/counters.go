@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/lately-go/lately/server/engine"
 )
 
 // A counterInfo is one counter.
@@ -180,7 +182,11 @@ func top(c *call) error {
 	if err != nil {
 		return err
 	}
-	keys, err := c.s.engine.Top(c.name, n, d)
+	filter, err := engine.ParseKeyFilter(q.Get("pattern"), q.Get("network"))
+	if err != nil {
+		return err
+	}
+	keys, err := c.s.engine.Top(c.name, n, d, filter)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,12 @@ func stateRoutes() []route {
 		{method: "GET", path: "/v1/counters/{name}/rate", need: toRead, handle: rate, id: "rate", query: key, out: rateAnswer{}, summary: "A key's events a second"},
 		{
 			method: "GET", path: "/v1/counters/{name}/top", need: toRead, handle: top, id: "top", out: topList{}, summary: "The keys with the largest counts",
-			query: []parameter{{name: "n", about: "how many, up to 1000", example: "20"}, spanQuery},
+			query: []parameter{
+				{name: "n", about: "how many, up to 1000", example: "20"},
+				spanQuery,
+				{name: "pattern", about: "only keys with a value that this glob matches", example: "192.0.2.*"},
+				{name: "network", about: "only keys with an address in this network", example: "192.0.2.0/24"},
+			},
 		},
 		{
 			method: "GET", path: "/v1/key", need: toRead, handle: aboutKey, id: "key", out: keyAnswer{}, summary: "What is known of one key: counts, what rules would say, bans",

@@ -78,7 +78,7 @@ func top(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	keys, err := c.s.engine.Top(view(args[1]), int(n), span)
+	keys, err := c.s.engine.Top(view(args[1]), int(n), span, engine.KeyFilter{})
 	if err != nil {
 		return err
 	}

@@ -7,12 +7,19 @@ import { on, poll } from './live.js';
 import { find } from './dialogs.js';
 import { choice, none, page, store, stored } from './parts.js';
 
+// filterOf returns what asks for the keys that q describes: a network, or a prefix.
+export function filterOf(q) {
+  if (!q) return {};
+  if (/^[0-9a-f.:]+\/\d{1,3}$/i.test(q)) return { network: q };
+  return { pattern: `${q.replace(/[*?[\]\\]/g, '\\$&')}*` };
+}
+
 export function keysView(main, params, signal) {
   page(main, 'Keys', h('button', { type: 'button', onclick: () => find() }, 'Search a key'));
   const sentence = h('p', { class: 'sentence' });
   const controls = h('div', { class: 'controls' });
   const rows = h('ol', { class: 'rows toplist' });
-  const nothing = none('No key was counted in this span.');
+  const nothing = none('');
   const noCounter = none('There is no counter. Declare one in the rules file, as in “counters: {requests: {key: client, spans: [1m, 1h]}}”, or add to one.');
   const foot = h('p', { class: 'dim foot' }, 'A bar ends at lo and its light end at hi: the true count is between them.');
   main.append(controls, sentence, rows, nothing.node, noCounter.node, foot);
@@ -21,6 +28,15 @@ export function keysView(main, params, signal) {
   let name = params.get('counter') ?? stored('counter', '');
   let ms = Number(stored('keyspan', 60e3));
   let n = Number(stored('keys', 20));
+  let q = params.get('q') ?? '';
+  let typing = 0;
+  const search = h('input', { type: 'search', 'aria-label': 'Only keys that begin so, or are in a network', placeholder: 'Prefix, or network such as 192.0.2.0/24', value: q, maxlength: 1000, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', oninput: () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => {
+      q = search.value.trim();
+      again();
+    }, 250);
+  } });
   let built = '';
   let again = () => {};
 
@@ -54,12 +70,13 @@ export function keysView(main, params, signal) {
         n = k;
         store('keys', k);
         again();
-      }));
+      }), search);
   };
 
   const show = (top) => {
     const c = counter();
     const most = Math.max(1, ...top.map((k) => k.hi));
+    setText(nothing.node, q ? 'No key like that was counted in this span.' : 'No key was counted in this span.');
     nothing.show(!top.length);
     list(rows, top, (k) => JSON.stringify([c.name, k.key]), (k) => {
       const rank = h('span', { class: 'rank' });
@@ -86,13 +103,13 @@ export function keysView(main, params, signal) {
     const c = counter();
     setText(sentence, c ? `${c.sentence} ${count(c.keys)} keys in ${bytes(c.bytes)}.` : '');
   };
-  const question = () => JSON.stringify([counter()?.name, ms, n]);
+  const question = () => JSON.stringify([counter()?.name, ms, n, q]);
   again = poll(2000, signal, async () => {
     if (!counters.length) await read();
     const c = counter();
     if (!c) return;
     const asked = question();
-    const { top } = await get(`counters/${encodeURIComponent(c.name)}/top`, { n, span: `${ms}ms` }, signal);
+    const { top } = await get(`counters/${encodeURIComponent(c.name)}/top`, { n, span: `${ms}ms`, ...filterOf(q) }, signal);
     if (asked === question()) show(top ?? []); // else it has changed, and is asked next
   });
   poll(8000, signal, read);
