@@ -51,9 +51,20 @@ type Config struct {
 	// loopback's and the address it listens on.
 	Hosts []string
 
-	// Budget, CounterBudget and Bans are as in engine.Config.
+	// Memory bounds the memory of the whole process in bytes: the budgets, and
+	// what connections, subscribers and the runtime take. The command sets the
+	// runtime's memory limit to it. 0 means what the budgets need, with all
+	// defaults DefaultMemory; the least is 256 MiB.
+	Memory int64
+
+	// Budget, CounterBudget and Bans are as in engine.Config, but 0 means a
+	// quarter of Memory for each of the budgets.
 	Budget, CounterBudget int64
-	Bans                  int
+
+	// The budgets of limits that callers bring, and of requests and answers on
+	// their way: a sixteenth of Memory each.
+	throttleBudget, requestBudget int64
+	Bans                          int
 
 	// SnapshotEvery is how often counts are written to Data; 0 means a minute.
 	SnapshotEvery time.Duration
@@ -95,6 +106,9 @@ func (c Config) withDefaults() (Config, error) {
 	set(&c.HTTP, DefaultHTTP)
 	set(&c.SnapshotEvery, time.Minute)
 	set(&c.Watch, 2*time.Second)
+	if err := c.shareMemory(); err != nil {
+		return c, err
+	}
 	var err error
 	if c.Bounds, err = c.Bounds.WithDefaults(); err != nil {
 		return c, err

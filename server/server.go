@@ -93,7 +93,7 @@ func (s *Server) start() error {
 	s.cert.Store(cert)
 	s.warnOfRules(file)
 	s.engine, err = engine.New(engine.Config{
-		Rules: file, Budget: s.config.Budget, CounterBudget: s.config.CounterBudget, Bans: s.config.Bans, Log: s.log,
+		Rules: file, Budget: s.config.Budget, CounterBudget: s.config.CounterBudget, ThrottleBudget: s.config.throttleBudget, Bans: s.config.Bans, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -216,7 +216,7 @@ func (s *Server) tls() *tls.Config {
 // listen takes the addresses and makes what serves them.
 func (s *Server) listen() error {
 	c := &s.config
-	rejected, budget := access.NewRejectedLogins(s.log), access.NewBudget(0)
+	rejected, budget := access.NewRejectedLogins(s.log), access.NewBudget(c.requestBudget)
 	var respStats func() engine.ListenerStats
 	if c.RESP != Off {
 		r, err := respapi.New(respapi.Config{

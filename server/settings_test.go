@@ -15,14 +15,14 @@ import (
 func TestSettingsThreeWays(t *testing.T) {
 	values := map[string]string{
 		"rules": "r.yaml", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k",
-		"no-tokens": "true", "no-tls": "true", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "budget": "64MiB",
+		"no-tokens": "true", "no-tls": "true", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "budget": "64MiB", "memory": "4GiB",
 		"counter-budget": "1GiB", "bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
 		"max-subscribers": "3", "drain": "1m", "watch": "never", "log-format": "json", "log-level": "warn",
 	}
 	want := Config{
 		RulesFile: "r.yaml", RESP: "127.0.0.1:1", HTTP: "off", Data: "d", TokenFile: "t", TLSCert: "c", TLSKey: "k", NoTokens: true, NoTLS: true,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32")},
-		Hosts:          []string{"a.example", "b.example"}, Budget: 64 << 20, CounterBudget: 1 << 30, Bans: 1000,
+		Hosts:          []string{"a.example", "b.example"}, Memory: 4 << 30, Budget: 64 << 20, CounterBudget: 1 << 30, Bans: 1000,
 		SnapshotEvery: 30 * time.Second, Watch: -1, LogJSON: true, LogLevel: slog.LevelWarn,
 		Bounds: access.Bounds{MaxConnections: 5, PeerConnections: 4, MaxSubscribers: 3, Drain: time.Minute},
 	}

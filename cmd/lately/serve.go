@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -118,6 +119,9 @@ func (c *serveCommand) run(cmd *cobra.Command) error {
 	s, err := server.New(config, versionText(), config.Logger(cmd.ErrOrStderr()))
 	if err != nil {
 		return err
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(s.Memory())
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 	defer stop()

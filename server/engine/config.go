@@ -27,6 +27,10 @@ type Config struct {
 	// is taken as keys come, and a restart deals the shares anew.
 	CounterBudget int64
 
+	// ThrottleBudget bounds the memory of limits that callers bring in bytes; 0
+	// means [ratelimit.DefaultThrottleBudget].
+	ThrottleBudget int64
+
 	// Bans is how many bans there can be, remembered ones included; 0 means a
 	// million.
 	Bans int

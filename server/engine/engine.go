@@ -81,7 +81,7 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 	e.book.Store(b)
-	if e.throttle, err = ratelimit.NewThrottle(ratelimit.ThrottleConfig{}); err != nil {
+	if e.throttle, err = ratelimit.NewThrottle(ratelimit.ThrottleConfig{Budget: c.ThrottleBudget}); err != nil {
 		return nil, err
 	}
 	if e.refused, err = newRefused(); err != nil {
