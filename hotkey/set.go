@@ -47,7 +47,7 @@ func (s *Set) Rule(i int) *Rule { return &s.rules[i] }
 func (s *Set) Fields() []string {
 	var names []string
 	for i := range s.rules {
-		names = append(names, s.rules[i].Key.Fields()...)
+		names = append(names, s.rules[i].Key.EventFields()...)
 		names = append(names, s.conds[i].Fields()...)
 	}
 	slices.Sort(names)

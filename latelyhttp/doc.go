@@ -27,7 +27,9 @@
 //	protocol     HTTP/1.1, HTTP/2.0, ...
 //	referer      the Referer header
 //	agent        the User-Agent header
-//	user         the user name of Basic authentication, verified or not
+//	user         the user name of Basic authentication, verified or not; odd
+//	             spellings are read as servers read them, and those that name no
+//	             user are "basic:malformed"
 //	header:NAME  the first header of that name
 //	cookie:NAME  the first cookie of that name
 //

@@ -1,8 +1,6 @@
 package latelyhttp
 
 import (
-	"bytes"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/textproto"
@@ -225,25 +223,6 @@ func appendHost(dst []byte, host string) []byte {
 		dst = append(dst, c)
 	}
 	return dst
-}
-
-// appendUser returns the user name of Basic authentication, if lines has one, as
-// http.Request.BasicAuth finds it. It is within buf, which the function appends
-// to.
-func appendUser(buf []byte, lines []string) (grown, user []byte) {
-	const scheme = "Basic "
-	if len(lines) == 0 || len(lines[0]) < len(scheme) || !strings.EqualFold(lines[0][:len(scheme)], scheme) {
-		return buf, nil
-	}
-	from := len(buf)
-	buf = append(buf, lines[0][len(scheme):]...)
-	at := len(buf)
-	buf, err := base64.StdEncoding.AppendDecode(buf, buf[from:])
-	user, _, ok := bytes.Cut(buf[at:], []byte{':'})
-	if err != nil || !ok {
-		return buf, nil
-	}
-	return buf, user
 }
 
 // cookie returns the value of the first cookie of that name, as

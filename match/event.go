@@ -82,9 +82,12 @@ func (e *Event) SetNamedString(name, v string) { e.SetNamed(name, view(v)) }
 // of this package.
 func (e *Event) Get(f Field) []byte { return e.known[f] }
 
-// GetNamed returns the value of the field of that name, empty when absent. The
-// caller must not change the bytes.
-func (e *Event) GetNamed(name string) []byte { return newRef(name).get(e) }
+// GetNamed returns the value of the field of that name, empty when absent; of
+// "user | client" the first that e has. The caller must not change the bytes.
+func (e *Event) GetNamed(name string) []byte {
+	r := newRef(name)
+	return r.get(e)
+}
 
 // Names returns the names of the fields that e has, the well-known ones first.
 func (e *Event) Names() []string {

@@ -1,5 +1,10 @@
 package match
 
+import (
+	"slices"
+	"strings"
+)
+
 // A Field is the number of a well-known event field. Fields beyond these are
 // carried by name, see [Event.SetNamed].
 type Field uint8
@@ -51,20 +56,85 @@ func FieldNames() []string { return fieldNames[:len(fieldNames):len(fieldNames)]
 
 // ref is a field name resolved once: a well-known number, or else a name.
 type ref struct {
-	field Field // numFields when named
-	name  string
+	field  Field // numFields when named
+	name   string
+	either []ref // the alternatives of "user | client", in order; nil for one field
 }
 
 func newRef(name string) ref {
+	if strings.Contains(name, alternative) {
+		return newEither(name)
+	}
 	if f, ok := FieldNamed(name); ok {
 		return ref{field: f, name: name}
 	}
 	return ref{field: numFields, name: name}
 }
 
-func (r ref) get(e *Event) []byte {
+// alternative stands between the names of fields of which the first that an event
+// has is taken.
+const alternative = "|"
+
+func newEither(name string) ref {
+	var names []string
+	r := ref{field: numFields}
+	for n := range strings.SplitSeq(name, alternative) {
+		n = strings.TrimSpace(n)
+		names = append(names, n)
+		r.either = append(r.either, newRef(n))
+	}
+	r.name = strings.Join(names, " "+alternative+" ")
+	return r
+}
+
+func (r *ref) get(e *Event) []byte {
 	if r.field < numFields {
 		return e.known[r.field]
 	}
+	if r.either != nil {
+		if r = r.in(e); r == nil {
+			return nil
+		}
+		return r.get(e)
+	}
 	return e.named(r.name)
+}
+
+// in returns the first alternative of r that e has, or nil.
+func (r *ref) in(e *Event) *ref {
+	for i := range r.either {
+		if len(r.either[i].get(e)) > 0 {
+			return &r.either[i]
+		}
+	}
+	return nil
+}
+
+// given returns the alternative of r that a value such as "user:ada" names, and
+// what follows the name; nil if it names none.
+func (r *ref) given(v string) (one *ref, rest string) {
+	for i := range r.either {
+		one := &r.either[i]
+		if rest, ok := strings.CutPrefix(v, one.name+":"); ok && rest != "" {
+			return one, rest
+		}
+	}
+	return nil, ""
+}
+
+// names returns the names of the event fields that r looks at.
+func (r *ref) names() []string {
+	if r.either == nil {
+		return []string{r.name}
+	}
+	var names []string
+	for i := range r.either {
+		names = append(names, r.either[i].name)
+	}
+	return names
+}
+
+// has reports whether f is among the fields that r looks at.
+func (r *ref) has(f Field) bool {
+	return r.field == f || slices.ContainsFunc(r.either, func(one ref) bool { return one.field == f })
 }

@@ -12,20 +12,41 @@ import (
 // [Key.Fields]: for callers that have the values and no event. A client is folded
 // and a path cleaned as in [Key.Append], so both make one key of one client.
 //
+// The value of a field with alternatives names the one that it is of: "user:ada".
+//
 // It is an error, and dst is returned as it was, if there are more or fewer values
 // than fields, or an empty one: an event without a value has no key. Join does not
 // allocate beyond growing dst, and does not keep the values.
 func (k Key) Join(dst []byte, values ...string) ([]byte, error) {
+	return k.join(dst, values, true)
+}
+
+// Rejoin is [Key.Join] of values that [Key.Parts] has given: a path among them has
+// been cleaned, and is taken as it is.
+func (k Key) Rejoin(dst []byte, values ...string) ([]byte, error) {
+	return k.join(dst, values, false)
+}
+
+func (k Key) join(dst []byte, values []string, clean bool) ([]byte, error) {
 	if len(values) != len(k.refs) || len(values) == 0 {
 		return dst, k.valuesError(len(values))
 	}
 	base := len(dst)
-	for i, r := range k.refs {
-		if values[i] == "" {
+	for i := range k.refs {
+		r, v := &k.refs[i], values[i]
+		if v == "" {
 			return dst[:base], fmt.Errorf("value %d of key, %s, is empty", i+1, r.name)
 		}
 		at := len(dst)
-		dst = k.appendGiven(dst, r, values[i])
+		if r.either != nil {
+			one, rest := r.given(v)
+			if one == nil {
+				return dst[:base], fmt.Errorf("value %d of key, %s, is %.80q: must be %s", i+1, r.name, v, r.forms())
+			}
+			dst = append(append(dst, one.name...), ':')
+			r, v = one, rest
+		}
+		dst = k.appendGiven(dst, r, v, clean)
 		if len(k.refs) > 1 {
 			dst = putLength(dst, at)
 		}
@@ -61,12 +82,18 @@ func (k Key) valuesError(n int) error {
 	return fmt.Errorf("number of key values is %d; allowed is %d: %s", n, len(k.refs), strings.Join(k.Fields(), ", "))
 }
 
-// appendGiven appends the value v of a field as keys have it.
-func (k Key) appendGiven(dst []byte, r ref, v string) []byte {
+// forms returns how values of r are written: "user:VALUE or client:VALUE".
+func (r *ref) forms() string {
+	return strings.Join(r.names(), ":VALUE or ") + ":VALUE"
+}
+
+// appendGiven appends the value v of a field as keys have it; clean says whether a
+// path has to be cleaned.
+func (k Key) appendGiven(dst []byte, r *ref, v string, clean bool) []byte {
 	switch {
 	case r.field == Client:
 		return k.fold.Append(dst, view(v))
-	case r.field == Path && !k.fold.Off && formOf(view(v)) != pathPlain:
+	case r.field == Path && clean && !k.fold.Off && formOf(view(v)) != pathPlain:
 		return appendClean(dst, view(v))
 	}
 	return append(dst, v...)

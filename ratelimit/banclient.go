@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/lately-go/lately/match"
 )
@@ -12,18 +11,19 @@ import (
 // client is folded to: no event has it, so a ban of it would do nothing. values are as
 // many as k has fields.
 func checkBanClient(k match.Key, values []string) error {
-	i := slices.Index(k.Fields(), match.Client.String())
+	i := k.ClientField()
 	fold := k.Fold()
 	if i < 0 || fold.Off {
 		return nil
 	}
-	p, err := netip.ParsePrefix(values[i])
+	client := string(k.ClientOf(i, []byte(values[i])))
+	p, err := netip.ParsePrefix(client)
 	if err != nil {
 		return nil
 	}
 	folded := string(fold.Append(nil, []byte(p.Addr().String())))
-	if folded == values[i] {
+	if folded == client {
 		return nil
 	}
-	return fmt.Errorf("client: %q: networks cannot be banned: must be an address; %s bans %s", values[i], p.Addr(), folded)
+	return fmt.Errorf("client: %q: networks cannot be banned: must be an address; %s bans %s", client, p.Addr(), folded)
 }

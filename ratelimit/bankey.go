@@ -1,9 +1,7 @@
 package ratelimit
 
 import (
-	"encoding/binary"
 	"fmt"
-	"strings"
 
 	"github.com/lately-go/lately/match"
 )
@@ -25,32 +23,7 @@ func banKey(k match.Key, values []string) ([]byte, error) {
 // bans what is counted for it; a client that is folded already stays as it is.
 // Other values are taken as they are: a path is one that was cleaned.
 func valuesKey(k match.Key, values []string) ([]byte, error) {
-	fields := k.Fields()
-	if len(values) != len(fields) {
-		return nil, fmt.Errorf("key has %d values; the rule's key is %s, so allowed is %d",
-			len(values), strings.Join(fields, ", "), len(fields))
-	}
-	var e match.Event
-	for i, f := range fields {
-		if values[i] == "" {
-			return nil, fmt.Errorf("value %d of key, %s, is empty", i+1, f)
-		}
-		e.SetNamedString(f, values[i])
-	}
-	folded, _ := k.Append(nil, &e)
-	var key []byte
-	i := 0
-	for v := range k.Parts(folded) {
-		if fields[i] != match.Client.String() {
-			v = []byte(values[i])
-		}
-		if len(fields) > 1 {
-			key = binary.AppendUvarint(key, uint64(len(v)))
-		}
-		key = append(key, v...)
-		i++
-	}
-	return key, nil
+	return k.Rejoin(nil, values...)
 }
 
 // banValues returns the values in a key of k. What is no key of k, but stands for

@@ -68,7 +68,7 @@ func TestBanKeyFoldsTheClient(t *testing.T) {
 		values []string
 		want   string
 	}{
-		"one":   {[]string{"a"}, "key has 1 values; the rule's key is client, path, so allowed is 2"},
+		"one":   {[]string{"a"}, "number of key values is 1; allowed is 2: client, path"},
 		"empty": {[]string{"a", ""}, "value 2 of key, path, is empty"},
 		"long":  {[]string{"a", strings.Repeat("x", 1024)}, "key has 1028 bytes; allowed is at most 1024"},
 	} {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/lately-go/lately/match"
@@ -193,8 +192,8 @@ func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, err error) {
 func (l *Limiter) allows(b *BanRecord) bool {
 	s := l.Set()
 	if r := s.named(b.Rule); r != nil {
-		if i := slices.Index(r.Key.Fields(), match.Client.String()); i >= 0 && i < len(b.Key) {
-			return match.InPrefixes(s.allow, []byte(b.Key[i]))
+		if i := r.Key.ClientField(); i >= 0 && i < len(b.Key) {
+			return match.InPrefixes(s.allow, r.Key.ClientOf(i, []byte(b.Key[i])))
 		}
 	}
 	return false

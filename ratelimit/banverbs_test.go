@@ -118,7 +118,7 @@ func TestBanErrorsOfVerbs(t *testing.T) {
 		want []string
 	}{
 		"rule":   {ratelimit.BanRecord{Rule: "pear", Key: []string{"a", "b"}, Until: hour}, []string{`rule is "pear"`, "name of a rule"}},
-		"key":    {ratelimit.BanRecord{Rule: "pair", Key: []string{"a"}, Until: hour}, []string{"key has 1 values", "client, user", "allowed is 2"}},
+		"key":    {ratelimit.BanRecord{Rule: "pair", Key: []string{"a"}, Until: hour}, []string{"number of key values is 1", "client, user", "allowed is 2"}},
 		"no key": {ratelimit.BanRecord{Rule: "pair", Until: hour}, []string{"key is missing"}},
 		"over":   {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: l.Now().Add(-1)}, []string{"until is", "allowed"}},
 		"passed": {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Since: time.Unix(1, 0), Until: l.Now().Add(-1)}, []string{"until is", "a time to come"}},

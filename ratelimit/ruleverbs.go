@@ -157,7 +157,7 @@ func (s *Set) allowsClient(i int, key string) bool {
 	at, k := 0, &s.rules[i].Key
 	for v := range k.Parts(viewed(key)) {
 		if at == s.clients[i] {
-			return s.allowsValue(v)
+			return s.allowsValue(k.ClientOf(at, v))
 		}
 		at++
 	}

@@ -45,7 +45,7 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 			return nil, fmt.Errorf("rule %d: the name %q is taken by an earlier rule", i+1, r.Name)
 		}
 		s.names[r.Name] = i
-		s.clients = append(s.clients, slices.Index(r.Key.Fields(), match.Client.String()))
+		s.clients = append(s.clients, r.Key.ClientField())
 		cond, err := r.When.Compile()
 		if err != nil {
 			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
@@ -94,7 +94,7 @@ func (s *Set) Fields() []string {
 		names = append(names, match.Client.String())
 	}
 	for i := range s.rules {
-		names = append(names, s.rules[i].Key.Fields()...)
+		names = append(names, s.rules[i].Key.EventFields()...)
 		names = append(names, s.conds[i].Fields()...)
 	}
 	slices.Sort(names)

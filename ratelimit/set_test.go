@@ -118,3 +118,32 @@ func TestAllowList(t *testing.T) {
 		t.Errorf("%d keys counted, want the 3 that are not on the list", m.Keys(0))
 	}
 }
+
+// A client on the allow list is let through also where it is one alternative of a
+// key, and nobody by calling himself so.
+func TestAllowListOfAlternatives(t *testing.T) {
+	key, err := match.NewKey(match.Fold{}, "path", "user | client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := goodRule(t)
+	r.Key, r.Limits[0] = key, ratelimit.Limit{N: 0, Span: time.Second}
+	s, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := ratelimit.NewMemory(s, ratelimit.MemoryConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := ratelimit.NewLimiter(s, m)
+	for value, allowed := range map[string]bool{"client:192.0.2.9": true, "client:192.0.3.9": false, "user:192.0.2.9": false, "user:client:192.0.2.9": false} {
+		k, err := key.Join(nil, "/", value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := l.TakeRule(r.Name, string(k)); err != nil || d.Allowed != allowed {
+			t.Errorf("%s: %+v, %v; want allowed %t", value, d, err, allowed)
+		}
+	}
+}

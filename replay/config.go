@@ -97,6 +97,9 @@ func (c *Config) prepare() error {
 		return errors.New("no file is given; allowed is one or more paths, or - for standard input")
 	}
 	c.Key = or(c.Key, "client")
+	if strings.Contains(c.Key, "|") {
+		return fmt.Errorf("--key: %q: must be one field; a key with alternatives needs a rules file", c.Key)
+	}
 	c.Format = or(c.Format, "auto")
 	c.Top = or(c.Top, defaultTop)
 	c.BadLines = or(c.BadLines, defaultBadLines)

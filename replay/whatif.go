@@ -51,8 +51,11 @@ func ParseWhatIf(kind Kind, text string) (WhatIf, error) {
 	rest := text
 	if kind == Hot {
 		if key, after, ok := strings.Cut(text, ":"); ok {
-			if key == "" {
+			switch {
+			case key == "":
 				return fail("the field before ':' is empty")
+			case strings.Contains(key, "|"):
+				return fail("a key with alternatives needs a rules file")
 			}
 			w.Key, rest = key, after
 		}

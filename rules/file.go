@@ -93,7 +93,7 @@ func (f *File) Fields() []string {
 	names := append(f.Limits.Fields(), f.Hot.Fields()...)
 	for i := range f.Counters {
 		c := &f.Counters[i]
-		names = append(names, c.Key.Fields()...)
+		names = append(names, c.Key.EventFields()...)
 		names = append(names, c.Condition.Fields()...)
 	}
 	slices.Sort(names)

@@ -99,6 +99,11 @@ func TestSchemaPatterns(t *testing.T) {
 		{"step", "2_000 below 1000 per 1s", true},
 		{"step", "2000 below 1000/s", false},
 		{"step", "2000 under 1000 per 1s", false},
+		{"keyField", "user", true},
+		{"keyField", "user | client", true},
+		{"keyField", "user|x-token|client", true},
+		{"keyField", "user |", false},
+		{"keyField", "a|b|c|d|e|f|g|h|i", false},
 	} {
 		if got := patterns[c.def].MatchString(c.text); got != c.fits {
 			t.Errorf("%s: the schema takes %q: %t, want %t", c.def, c.text, got, c.fits)
@@ -106,6 +111,10 @@ func TestSchemaPatterns(t *testing.T) {
 		problem := ""
 		if c.def == "step" {
 			_, _, problem = parseStep(c.text)
+		} else if c.def == "keyField" {
+			if _, err := Parse("r", []byte(limit("name: x", "key: "+c.text, "limit: 1 per 1s"))); err != nil {
+				problem = err.Error()
+			}
 		} else if _, form, p := parseLimit(c.text); p != "" || form == noForm {
 			problem = "no form" + p
 		}

@@ -79,6 +79,15 @@ rules.yaml:4:37: key has the field "client" twice; allowed is each field once
 rules.yaml:4:45: key has the field "a b"; allowed is 1 to 64 letters, digits, '-', '_' and '.'
 rules.yaml:4:52: key is a list; allowed is a field such as client, or a list of fields`,
 	},
+	{
+		"alternatives", limit("name: x", "key: [user |, user | at, user | user, Client | user, a|b|c|d|e|f|g|h|i, user | client, user|client]", "limit: 1 per 1s"),
+		`rules.yaml:4:11: key has the field ""; allowed is 1 to 64 letters, digits, '-', '_' and '.'
+rules.yaml:4:19: key has the field "at", a word that commands use; allowed is any other name
+rules.yaml:4:30: key is "user | user": must name each field once
+rules.yaml:4:43: key has the field "Client"; did you mean client?
+rules.yaml:4:58: key is "a|b|c|d|e|f|g|h|i": must have at most 8 alternatives
+rules.yaml:4:92: key has the field "user | client" twice; allowed is each field once`,
+	},
 	{"no key fields", limit("name: x", "key: []", "limit: 1 per 1s"), `rules.yaml:4:10: key is an empty list; allowed is a field such as client, or a list of fields`},
 	{"too many key fields", limit("name: x", "key: [a, b, c, d, e, f, g, h, i]", "limit: 1 per 1s"), `rules.yaml:4:10: key has 9 fields; allowed is at most 8`},
 

@@ -96,9 +96,15 @@ func prefixes(ps []netip.Prefix) []string {
 	return texts
 }
 
-// keyNoun returns what k counts by: "client", "combination of client and path".
+// keyNoun returns what k counts by: "client", "user (or else client)",
+// "combination of client and path".
 func keyNoun(k match.Key) string {
 	names := k.Fields()
+	for i, name := range names {
+		if first, rest, ok := strings.Cut(name, " | "); ok {
+			names[i] = first + " (or else " + strings.ReplaceAll(rest, " | ", ", or else ") + ")"
+		}
+	}
 	if len(names) == 1 {
 		return names[0]
 	}

@@ -19,16 +19,39 @@ func (r *reader) readKey(n ast.Node) []string {
 	}
 	var names []string
 	for _, t := range texts {
-		if !r.checkField(t, "key") {
+		name, ok := r.readAlternatives(t)
+		if !ok {
 			continue
 		}
-		if slices.Contains(names, t.text) {
-			r.fail(t.node, "key has the field %q twice; allowed is each field once", t.text)
+		if slices.Contains(names, name) {
+			r.fail(t.node, "key has the field %q twice; allowed is each field once", name)
 			continue
 		}
-		names = append(names, t.text)
+		names = append(names, name)
 	}
 	return names
+}
+
+// readAlternatives reads the name of a field, or several as in "user | client",
+// and returns them as package match has them.
+func (r *reader) readAlternatives(t text) (name string, ok bool) {
+	var names []string
+	for one := range strings.SplitSeq(t.text, "|") {
+		one = strings.Trim(one, " ")
+		if !r.checkField(text{one, t.node}, "key") {
+			return "", false
+		}
+		if slices.Contains(names, one) {
+			r.fail(t.node, "key is %q: must name each field once", clip(t.text))
+			return "", false
+		}
+		names = append(names, one)
+	}
+	if len(names) > match.MaxKeyFields {
+		r.fail(t.node, "key is %q: must have at most %d alternatives", clip(t.text), match.MaxKeyFields)
+		return "", false
+	}
+	return strings.Join(names, " | "), true
 }
 
 // checkField reports whether t can be the name of a field. A name that is

@@ -39,6 +39,7 @@ limits:
     key: client
     when: {status: [4xx, 5xx]}
     limit: 100 per 5m
+  - {name: who, key: [user | client, status], limit: 40 per 1m}
   - {name: often, key: status, limit: [9 per 30s, 90 per 5m]} # at its bounds all day: each second counts
 bans:
   - {name: flood, key: client, after: 600 hits in 10m, for: 1h}

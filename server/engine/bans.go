@@ -58,13 +58,17 @@ func (e *Engine) checkBanned(r *ratelimit.BanRecord) error {
 	if !ok {
 		return nil
 	}
-	i := slices.Index(rule.Key.Fields(), match.Client.String())
+	i := rule.Key.ClientField()
 	if i < 0 {
+		return nil
+	}
+	named := string(rule.Key.ClientOf(i, []byte(r.Key[i])))
+	if named == "" { // another field, where the key has alternatives
 		return nil
 	}
 	// As requests through a trusted proxy are counted that name no client, and those
 	// without an address.
-	client, _ := strings.CutPrefix(r.Key[i], "proxy:")
+	client, _ := strings.CutPrefix(named, "proxy:")
 	if _, err := match.ParsePrefix(client); err != nil && client != "unknown" {
 		return errorf(BadArg, "client: %.64q: must be an address such as 192.0.2.1 or 2001:db8::1", client)
 	}

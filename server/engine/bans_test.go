@@ -78,6 +78,23 @@ func TestBanOfNoClient(t *testing.T) {
 	}
 }
 
+// The same for a client that is one alternative of a key.
+func TestBanOfAlternatives(t *testing.T) {
+	e := newEngine(t, "version: 1\nlimits: [{name: guess, key: user | client, limit: 5 per 10m}]")
+	for key, want := range map[string]string{
+		"user:bob": "", "user:192.0.2.0/24": "", "client:2001:db8::1": "", "client:[192.0.2.1]:80": "",
+		"client:192.0.2.0/24": "networks cannot be banned", "client:bob": "must be an address",
+		"bob": "must be user:VALUE or client:VALUE", "host:x": "must be user:VALUE or client:VALUE",
+	} {
+		_, err := e.Ban("guess", []string{key}, time.Hour, "", "")
+		if want != "" {
+			wantCode(t, err, engine.BadArg, want)
+		} else if err != nil {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+}
+
 // A ban in a journal of before that no event would meet does not end the start.
 func TestRestoreBanOfANetwork(t *testing.T) {
 	e := newEngine(t, someRules)

@@ -36,7 +36,7 @@ func newRuleKeys(set *ratelimit.Set) (ruleKeys, error) {
 			return ks, fmt.Errorf("rule %q: %w", r.Name, err)
 		}
 		ks.rules = append(ks.rules, ruleKey{r, condition})
-		for _, name := range r.Key.Fields() {
+		for _, name := range r.Key.EventFields() {
 			if seen[name] {
 				continue
 			}

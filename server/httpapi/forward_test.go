@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"encoding/base64"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -60,6 +62,47 @@ func TestForwardAuth(t *testing.T) {
 	}
 	if n := s.engine.Totals(); n.Allowed != 60 || n.Refused != 7 {
 		t.Errorf("%+v", n)
+	}
+}
+
+// A limit of guesses for a user holds however the credentials are spelled, and for
+// clients that send none.
+func TestForwardAuthUsers(t *testing.T) {
+	s := forwardingServer(t)
+	if err := s.engine.Reload(parseRules(t, "version: 1\nlimits: [{name: guess, key: user | client, limit: 5 per 10m}]")); err != nil {
+		t.Fatal(err)
+	}
+	guess := func(i int, authorization string) int {
+		fields := []string{"X-Forwarded-For", "203.0.113." + strconv.Itoa(i), "X-Original-URI", "/login"}
+		if authorization != "" {
+			fields = append(fields, "Authorization", authorization)
+		}
+		return asProxy(s, "/v1/auth", fields...).Code
+	}
+	allowed := 0
+	for i := range 100 {
+		text := base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "ada:guess%d", i))
+		text = strings.TrimRight(text, "=") + strings.Repeat("=", i%5)
+		text = text[:i%8] + strings.Repeat(".", i%3) + text[i%8:]
+		if guess(i, "Basic"+strings.Repeat(" ", 1+i%4)+text) == 204 {
+			allowed++
+		}
+	}
+	if allowed != 5 {
+		t.Errorf("%d of 100 guesses for one user were allowed; want 5", allowed)
+	}
+	for _, who := range []string{"", "Basic !"} {
+		for i := range 6 {
+			if code := guess(200, who); (code == 204) != (i < 5) {
+				t.Errorf("request %d with %q: %d", i, who, code)
+			}
+		}
+	}
+	if code := guess(201, "Basic Z2Vv"); code != 429 { // as malformed as "Basic !"
+		t.Errorf("other malformed credentials: %d; want 429", code)
+	}
+	if code := guess(201, ""); code != 204 {
+		t.Errorf("another client without credentials: %d; want 204", code)
 	}
 }
 
