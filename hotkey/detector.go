@@ -1,9 +1,11 @@
 package hotkey
 
 import (
+	"crypto/rand"
 	"fmt"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -20,9 +22,14 @@ import (
 // time that has passed since. An event earlier than the newest one of its key
 // is counted at that newest time.
 //
-// Each event costs one lock and one look-up for each rule that matches it; a
-// key takes about 60 bytes, its own length and 8 bytes for each of its last T
-// times within the span. A Detector only grows.
+// Each event costs one lock and one look-up for each rule that matches it. A key
+// takes about 60 bytes, its own length and 8 bytes for each of its last T times
+// within the span. A key of more than 256 bytes is kept as a digest of 32 bytes, an
+// HMAC-SHA-256 with a secret of the Detector: it is counted as exactly, and its Edge
+// has it in full. To count it costs half a nanosecond or so for each of its bytes.
+//
+// A Detector only grows: bound the number of keys by rules that strangers cannot
+// make up keys for, and watch [Detector.Bytes].
 //
 // A Detector is safe for concurrent use. Its zero value is not usable; call
 // NewDetector.
@@ -30,7 +37,8 @@ type Detector struct {
 	set    *Set
 	tables []*shard.Table // one for each rule
 	start  time.Time
-	keys   sync.Pool // *[]byte, scratch for a key
+	keys   sync.Pool                // *[]byte, scratch for a key
+	secret atomic.Pointer[[32]byte] // of long keys' digests
 }
 
 // DetectorConfig is how a Detector is built. Its zero value is the default.
@@ -58,12 +66,17 @@ const (
 	words      = wordLog + shard.LogWords
 )
 
+// maxWhole is the longest key that is kept as it is, in bytes.
+const maxWhole = 256
+
 // NewDetector returns a Detector of s's rules that has seen nothing.
 func NewDetector(s *Set, c DetectorConfig) (*Detector, error) {
 	if c.Shards < 0 || c.Shards > 1<<16 {
 		return nil, fmt.Errorf("shards is %d; allowed is 0 (the default) to %d", c.Shards, 1<<16)
 	}
 	d := &Detector{set: s, start: time.Now()}
+	d.secret.Store(new([32]byte))
+	rand.Read(d.secret.Load()[:]) // never fails
 	d.keys.New = func() any { return new([]byte) }
 	seed := maphash.MakeSeed()
 	for i := range s.rules {
@@ -82,7 +95,8 @@ func (d *Detector) Set() *Set { return d.set }
 func (d *Detector) Add(e *match.Event, dst []Edge) []Edge { return d.AddAt(d.now(), e, dst) }
 
 // AddAt counts e at time t and appends the edges that it makes, in the order
-// of the rules, to dst. It does not read e.Time, and allocates only for an edge.
+// of the rules, to dst. It does not read e.Time, and allocates only for an edge and
+// for a key of more than 256 bytes.
 // A key of a mebibyte or more is not counted. Times are good from 1720 to
 // 2220; what lies beyond counts at the end of that range.
 func (d *Detector) AddAt(t time.Time, e *match.Event, dst []Edge) []Edge {
@@ -114,7 +128,7 @@ func (d *Detector) AddKeyAt(t time.Time, rule int, key string) (Edge, bool) {
 // HotAt reports whether key is hot at time t under rule number rule. Like an
 // event, a t earlier than the newest event of the key is taken as that time.
 func (d *Detector) HotAt(t time.Time, rule int, key string) bool {
-	b := unsafe.Slice(unsafe.StringData(key), len(key)) // only read
+	b := d.stored(unsafe.Slice(unsafe.StringData(key), len(key))) // only read
 	table := d.tables[rule]
 	hash := table.Hash(b)
 	s := table.Shard(hash)
@@ -127,18 +141,29 @@ func (d *Detector) HotAt(t time.Time, rule int, key string) bool {
 // Keys returns how many keys rule number rule has counted.
 func (d *Detector) Keys(rule int) int { return d.tables[rule].Len() }
 
+// Bytes returns how much memory the keys of rule number rule and their times take.
+func (d *Detector) Bytes(rule int) int64 { return d.tables[rule].Bytes() }
+
+// stored returns what stands for key in the tables.
+func (d *Detector) stored(key []byte) []byte {
+	if len(key) <= maxWhole {
+		return key
+	}
+	return shard.LongKey(d.secret.Load(), key)
+}
+
 func (d *Detector) now() time.Time { return d.start.Add(time.Since(d.start)) }
 
 func (d *Detector) count(rule int, t time.Time, key []byte) (Edge, bool) {
 	if len(key) > shard.MaxKey {
 		return Edge{}, false
 	}
-	r, table := &d.set.rules[rule], d.tables[rule]
-	hash := table.Hash(key)
+	r, table, stored := &d.set.rules[rule], d.tables[rule], d.stored(key)
+	hash := table.Hash(stored)
 	s := table.Shard(hash)
 	s.Lock()
 	defer s.Unlock()
-	rec := s.FindOrAdd(hash, key)
+	rec := s.FindOrAdd(hash, stored)
 	now := max(shard.Nanos(t, MaxSpan), shard.Time(rec[wordNewest]))
 	rec[wordNewest] = shard.Stamp(now)
 	logs, log := s.Logs(0), shard.Log(rec[wordLog:])

@@ -12,14 +12,15 @@ import (
 
 // A chunk of an export is
 //
-//	version | when it was written | a rule's name and the shape of its key | entries
+//	version | when it was written | the secret of long keys |
+//	a rule's name and the shape of its key | entries
 //
 // and an entry a key, how long before the chunk was written its newest event was,
 // 0 or 1 and how long after that its hold ends, and its log: how many times, and
 // from the newest event on how much earlier each is than the one after it.
 // Numbers are varints, see shard.DumpReader.
 const (
-	dumpVersion = 2
+	dumpVersion = 3
 
 	// dumpChunk is what a chunk aims at, and dumpBatch how many keys are written
 	// down under one lock, unless the chunk is full before.
@@ -31,6 +32,9 @@ const (
 // its newest time, the last T times, and until when it is hot. t is the time of
 // the caller. Keys that have no event within their span and were never hot are
 // left out.
+//
+// Long keys are exported as their digests, with the secret that these are made with;
+// keep chunks as safe as the keys.
 //
 // Each chunk can be imported without the others. A chunk has about 64 KiB, and more
 // only for one key with tens of thousands of times. Their format has a version
@@ -52,6 +56,7 @@ func (d *Detector) Export(t time.Time) iter.Seq[[]byte] {
 func (d *Detector) export(rule int, now int64, yield func([]byte) bool) bool {
 	r := &d.set.rules[rule]
 	chunk := binary.AppendVarint([]byte{dumpVersion}, now)
+	chunk = append(chunk, d.secret.Load()[:]...)
 	chunk = shard.AppendDumpBytes(chunk, r.Name)
 	chunk = shard.AppendDumpBytes(chunk, r.Key.AppendShape(nil))
 	head := len(chunk)
@@ -125,6 +130,9 @@ func (i *Imported) Add(o Imported) {
 // process. It is meant for a Detector that has seen nothing; later it does no harm,
 // for a key that was seen already stays as it is. t is the time of the caller.
 //
+// A key of more than 256 bytes is restored if no key was known before the first
+// chunk.
+//
 // If a rule is what it was, all edges from t on are those that would have come.
 // If its threshold or span has changed, what it knew of the last times counts under
 // the new ones. A rule is the same by its name and its key.
@@ -138,6 +146,10 @@ func (i *Imported) Add(o Imported) {
 func (d *Detector) Import(t time.Time, chunk []byte) (Imported, error) {
 	r := shard.NewDumpReader(chunk)
 	version, written := r.Byte(), r.Varint()
+	var secret [32]byte
+	for i := range secret {
+		secret[i] = r.Byte()
+	}
 	name, shape := string(r.Bytes(r.Len())), string(r.Bytes(r.Len()))
 	in := dumpImport{d: d, rule: -1, r: r, now: shard.Nanos(t, MaxSpan), written: written}
 	switch {
@@ -146,6 +158,7 @@ func (d *Detector) Import(t time.Time, chunk []byte) (Imported, error) {
 	case r.Failed() || !shard.DumpTime(written, int64(MaxSpan)):
 		return in.done, errors.New("hotkey: chunk is damaged in its first bytes")
 	}
+	d.adopt(&secret)
 	for i := range d.set.rules {
 		if r := &d.set.rules[i]; r.Name == name && string(r.Key.AppendShape(nil)) == shape {
 			in.rule = i
@@ -158,6 +171,16 @@ func (d *Detector) Import(t time.Time, chunk []byte) (Imported, error) {
 		in.keys++
 	}
 	return in.done, nil
+}
+
+// adopt makes secret that of long keys, if no key is known yet.
+func (d *Detector) adopt(secret *[32]byte) {
+	for i := range d.tables {
+		if d.Keys(i) > 0 {
+			return
+		}
+	}
+	d.secret.Store(secret)
 }
 
 // A dumpImport is a chunk on its way into a Detector.

@@ -1,11 +1,6 @@
 package ratelimit
 
-import (
-	"crypto/hmac"
-	"crypto/sha256"
-
-	"github.com/lately-go/lately/internal/shard"
-)
+import "github.com/lately-go/lately/internal/shard"
 
 // Memory keeps keys of up to a kibibyte as they are. Of a longer one, which is
 // rare and would cost a client nothing to send, it keeps an HMAC-SHA-256 with a
@@ -24,7 +19,5 @@ func (m *Memory) stored(key []byte) []byte {
 	if len(key) <= maxStored {
 		return key
 	}
-	h := hmac.New(sha256.New, m.secret.Load()[:])
-	h.Write(key)
-	return h.Sum(nil)
+	return shard.LongKey(m.secret.Load(), key)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// judgeRules judges a rules file: limits and bans together, in event order, and
-// hot rules each on their own. If all limits and bans count by one key and none
-// follows the traffic, keys are spread over the cores; otherwise one core sees all
-// events.
+// judgeRules judges a rules file: limits and bans together, in event order, and then
+// hot rules, each on its own, over the events that were allowed. If all limits and
+// bans count by one key and none follows the traffic, keys are spread over the cores;
+// otherwise one core sees all events.
 func (e *events) judgeRules(ctx context.Context, report *Report) error {
 	file := e.run.Rules
 	parts, partOf := e.partition(file.Limits)
@@ -30,13 +30,13 @@ func (e *events) judgeRules(ctx context.Context, report *Report) error {
 	tallies := make([]tally, parts)
 	hot := make([]RuleReport, file.Hot.Len())
 	hotErrs := make([]error, file.Hot.Len())
-	e.run.parallel(parts+file.Hot.Len(), func(i int) {
+	e.run.parallel(parts, func(i int) {
 		defer e.run.Progress.Judged.Add(1)
-		if i < parts {
-			tallies[i] = e.judgeJoint(ctx, file.Limits, i, partOf, at, outcomes)
-			return
-		}
-		hot[i-parts], hotErrs[i-parts] = e.detectRule(ctx, file.Hot.Rule(i-parts), hotAt[i-parts])
+		tallies[i] = e.judgeJoint(ctx, file.Limits, i, partOf, at, outcomes)
+	})
+	e.run.parallel(len(hot), func(i int) {
+		defer e.run.Progress.Judged.Add(1)
+		hot[i], hotErrs[i] = e.detectRule(ctx, file.Hot.Rule(i), hotAt[i], outcomes)
 	})
 	errs := append(hotErrs, ctx.Err())
 	for _, t := range tallies {
@@ -244,8 +244,8 @@ func (rep *RuleReport) limits(rule *ratelimit.Rule) {
 	}
 }
 
-// detectRule runs one hot rule over all events.
-func (e *events) detectRule(ctx context.Context, rule *hotkey.Rule, at []int64) (RuleReport, error) {
+// detectRule runs one hot rule over all events that were allowed.
+func (e *events) detectRule(ctx context.Context, rule *hotkey.Rule, at []int64, outcomes []byte) (RuleReport, error) {
 	rep := RuleReport{
 		Name: rule.Name, Kind: Hot, Key: keyName(rule.Key), Algorithm: "exact",
 		LimitJSON: LimitJSON{N: rule.Threshold, SpanSeconds: rule.Span.Seconds()}, FirstHot: []Moment{},
@@ -268,6 +268,9 @@ func (e *events) detectRule(ctx context.Context, rule *hotkey.Rule, at []int64) 
 	for i := range e.times {
 		if i%checkEvery == 0 && ctx.Err() != nil {
 			return rep, ctx.Err()
+		}
+		if outcomes[i] != 'A' {
+			continue
 		}
 		edges = detector.AddAt(e.run.clock.time(at[i]), reader.event(i), edges[:0])
 		for _, edge := range edges {

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,6 +66,74 @@ func TestServeAgreesWithReplay(t *testing.T) {
 			}
 			compareDecisions(t, replayed, askServer(t, path, readLog(t, log, "auto", path)))
 		})
+	}
+}
+
+// TestServeAgreesOnHotKeys has clients above their limits: serve and replay count the
+// requests that are allowed under hot rules, and no others.
+func TestServeAgreesOnHotKeys(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	log := filepath.Join(t.TempDir(), "log.csv")
+	var lines []byte
+	at := int64(1_790_000_000_000)
+	for range 6000 {
+		at += rnd.Int64N(40)
+		client := rnd.IntN(1 + rnd.IntN(20))
+		lines = fmt.Appendf(lines, "%d,c%d,/%d\n", at, client, 3*client+rnd.IntN(1+rnd.IntN(3)))
+	}
+	if err := os.WriteFile(log, lines, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const format = "csv:time=1@ms,client=2,path=3"
+	hot := func(limits string) (replayed, served []string) {
+		rules := writeRules(t, "version: 1\n"+limits+"hot: [{name: page, key: path, threshold: 15 per 10s, hold: 1000d}]\n")
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), []string{"replay", "--json", "--format", format, "--rules", rules, log}, strings.NewReader(""), &out, &errs); code != 0 {
+			t.Fatalf("replay: code %d: %s", code, errs.String())
+		}
+		var report struct {
+			Rules []struct {
+				FirstHot []struct {
+					Key string
+					T   float64
+				} `json:"first_hot"`
+			}
+		}
+		if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range report.Rules[len(report.Rules)-1].FirstHot {
+			replayed = append(replayed, fmt.Sprintf("%s %.3f", k.Key, k.T))
+		}
+		s := serve(t, "--rules", rules, "--budget", "1GiB")
+		askServing(t, s, readLog(t, log, format, rules))
+		res, err := http.Get(s.http + "/v1/hot")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		var list struct {
+			Hot []struct {
+				Key   []string
+				Since time.Time
+			}
+		}
+		if err := json.NewDecoder(res.Body).Decode(&list); err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range slices.Backward(list.Hot) {
+			served = append(served, fmt.Sprintf("%s %.3f", k.Key[0], float64(k.Since.UnixMilli())/1e3))
+		}
+		return replayed, served
+	}
+	replayed, served := hot("limits: [{name: l, key: client, limit: 30 per 10s, ban: {after: 60 refusals in 1m, for: 20s}}]\n")
+	if len(replayed) == 0 || !slices.Equal(replayed, served) {
+		t.Errorf("replay has these hot keys, with times:\n%v\nand serve these:\n%v", replayed, served)
+	}
+	if all, _ := hot(""); slices.Equal(all, replayed) {
+		t.Error("the same keys are hot without limits: the test shows nothing")
 	}
 }
 
@@ -223,7 +293,12 @@ func readLog(t *testing.T, log, format, rulesFile string) []sent {
 // askServer sends the events to a fresh server and returns what it decides.
 func askServer(t *testing.T, rulesFile string, events []sent) []byte {
 	t.Helper()
-	s := serve(t, "--rules", rulesFile, "--budget", "1GiB")
+	return askServing(t, serve(t, "--rules", rulesFile, "--budget", "1GiB"), events)
+}
+
+// askServing is askServer for a server that runs.
+func askServing(t *testing.T, s *serving, events []sent) []byte {
+	t.Helper()
 	conn, err := net.Dial("tcp", s.resp)
 	if err != nil {
 		t.Fatal(err)

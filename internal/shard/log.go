@@ -26,6 +26,7 @@ func (l Log) set(head, n int) { l[1] = uint64(head)<<32 | uint64(n) }
 type Logs struct {
 	bound   int
 	classes []logClass
+	bytes   int64 // of slabs
 }
 
 // A logClass holds blocks of one capacity. A block left by a log that outgrew
@@ -115,7 +116,10 @@ func (ls *Logs) Clear(l Log) {
 func (ls *Logs) block(l Log) []int64 { return ls.classes[l[0]>>32-1].block(uint32(l[0])) }
 
 func (ls *Logs) take(l Log, class int) {
-	l[0] = uint64(class+1)<<32 | uint64(ls.classes[class].take())
+	c := &ls.classes[class]
+	slabs := len(c.slabs)
+	l[0] = uint64(class+1)<<32 | uint64(c.take())
+	ls.bytes += int64(len(c.slabs)-slabs) * 8 * int64(c.capacity<<c.slabBits)
 }
 
 // grow moves the full log l from block b to one of the next class, oldest time

@@ -69,6 +69,21 @@ func (t *Table) Len() int {
 	return n
 }
 
+// Bytes returns how much memory records, keys, logs and indexes take.
+func (t *Table) Bytes() int64 {
+	n := int64(0)
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.Lock()
+		n += s.bytes + 8*int64(len(s.index))
+		for j := range s.logs {
+			n += s.logs[j].bytes
+		}
+		s.Unlock()
+	}
+	return n
+}
+
 // All yields every key with its record, in no order, shard by shard under the
 // shard's lock: each pair is consistent, all of them together are not one
 // moment's. The loop's body must not use the table, and must copy what it keeps.
@@ -101,6 +116,8 @@ type Shard struct {
 
 	keys [][]byte // blocks of key bytes; a key lies in one block
 	logs []Logs
+
+	bytes int64 // of blocks and keys
 
 	_ [64]byte // keeps the next shard's lock off this one's cache lines
 }
@@ -159,6 +176,7 @@ func (s *Shard) FindOrAdd(hash uint64, key []byte) []uint64 {
 	r := uint32(s.n)
 	if r&(1<<s.blockBits-1) == 0 {
 		s.words = append(s.words, make([]uint64, s.stride<<s.blockBits))
+		s.bytes += 8 * int64(s.stride<<s.blockBits)
 	}
 	s.n++
 	s.link(hash, r)
@@ -186,6 +204,7 @@ func (s *Shard) keep(key []byte) uint64 {
 	last := len(s.keys) - 1
 	if last < 0 || cap(s.keys[last])-len(s.keys[last]) < len(key) {
 		s.keys = append(s.keys, make([]byte, 0, max(keyBlock, len(key))))
+		s.bytes += int64(max(keyBlock, len(key)))
 		last++
 	}
 	off := len(s.keys[last])

@@ -46,8 +46,8 @@ func (c *Caller) Event() *match.Event {
 	return &c.event
 }
 
-// Check counts ev now, in the counters and hot rules that are about it, and judges
-// it under all rules that are: one decision. It is an error, and nothing is
+// Check counts ev now in the counters that are about it, judges it under all rules
+// that are, and if it is allowed counts it under the hot rules: one decision. It is an error, and nothing is
 // counted, if e judges by event time, or if a value of more than MaxKey bytes is in
 // the key by which a rule that is not in shadow mode counts ev; the Decision then
 // refuses, with the Err [ratelimit.ErrKeyTooLong]. A longer value that no such rule
@@ -78,13 +78,11 @@ func (c *Caller) check(l *ratelimit.Limiter, t time.Time, ev *match.Event, cost 
 	for _, counter := range b.counting {
 		c.key = counter.add(ev, t, c.key)
 	}
-	for _, h := range b.hot {
-		if c.edges = h.detector.AddAt(t, ev, c.edges[:0]); len(c.edges) > 0 {
-			c.e.heated(h, c.edges)
-		}
-	}
 	d := l.TakeAt(t, ev, cost)
 	c.count(&d)
+	if d.Allowed {
+		c.detect(b, t, ev)
+	}
 	switch {
 	case d.Unmatched:
 		c.e.unmatched.warn(c.e, b, ev)
@@ -92,6 +90,16 @@ func (c *Caller) check(l *ratelimit.Limiter, t time.Time, ev *match.Event, cost 
 		c.countRefusedEvent(l.Set(), t, ev, d.Rule)
 	}
 	return d
+}
+
+// detect counts an event that was allowed under the hot rules. Others are not served,
+// so they make nothing hot; and memory is not for those who are refused to fill.
+func (c *Caller) detect(b *book, t time.Time, ev *match.Event) {
+	for _, h := range b.hot {
+		if c.edges = h.detector.AddAt(t, ev, c.edges[:0]); len(c.edges) > 0 {
+			c.e.heated(h, c.edges)
+		}
+	}
 }
 
 // Peek says what Check would decide, and changes nothing. An engine that judges by

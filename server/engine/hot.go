@@ -1,16 +1,19 @@
 package engine
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lately-go/lately/hotkey"
 )
 
-// A HotKey is a key that has become hot.
+// A HotKey is a key that has become hot. Of a value of more than MaxKey bytes it has
+// the beginning, how many bytes it is and its SHA-256.
 type HotKey struct {
 	Rule  string    `json:"rule"`
 	Key   []string  `json:"key"`
@@ -32,18 +35,38 @@ const keptHot = 1000
 type listedKey struct {
 	HotKey
 	by  *hotRule
-	key string // as by counts it
+	key string // as by counts it; "" if a value is cut
 }
 
 // heated is told of keys that become hot under h.
 func (e *Engine) heated(h *hotRule, edges []hotkey.Edge) {
 	for i := range edges {
 		edge := &edges[i]
-		key := values(h.Key, edge.Key)
+		key, cut := shown(values(h.Key, edge.Key))
+		if cut {
+			edge.Key = ""
+		}
 		e.list(listedKey{HotKey{Rule: h.Name, Key: key, Since: edge.Time, Until: edge.Until}, h, edge.Key})
 		until := edge.Until // edges are used again
 		e.hub.publish(Event{Type: Heated, Time: edge.Time, Rule: h.Name, Key: key, Until: &until})
 	}
+}
+
+// shown cuts values of more than MaxKey bytes, which it changes, and reports whether
+// there are any: lists and events of hot keys are not for clients to fill memory with.
+func shown(values []string) (_ []string, cut bool) {
+	for i, v := range values {
+		if len(v) <= MaxKey {
+			continue
+		}
+		end := MaxKey
+		for end > MaxKey-utf8.UTFMax && !utf8.RuneStart(v[end]) {
+			end--
+		}
+		values[i] = fmt.Sprintf("%s… (%d bytes, SHA-256 %x)", v[:end], len(v), sha256.Sum256([]byte(v)))
+		cut = true
+	}
+	return values, cut
 }
 
 // list adds k to the hot keys, in place of the oldest if there is no room.
@@ -89,6 +112,7 @@ func (e *Engine) Hot() []HotKey {
 type hotRecord struct {
 	Rule  string    `json:"rule"`
 	Key   []byte    `json:"key"`
+	Shown [][]byte  `json:"shown,omitempty"` // in place of a key of which a value is cut
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 	Saved time.Time `json:"saved"`
@@ -97,7 +121,13 @@ type hotRecord struct {
 // saveHot writes down which keys are hot.
 func (e *Engine) saveHot(add func(typ byte, data []byte) error, now time.Time) error {
 	for _, k := range e.listed() {
-		data, err := json.Marshal(hotRecord{k.Rule, []byte(k.key), k.Since, k.Until, now})
+		was := hotRecord{Rule: k.Rule, Key: []byte(k.key), Since: k.Since, Until: k.Until, Saved: now}
+		if k.key == "" {
+			for _, v := range k.Key {
+				was.Shown = append(was.Shown, []byte(v))
+			}
+		}
+		data, err := json.Marshal(was)
 		if err != nil {
 			return err
 		}
@@ -108,7 +138,8 @@ func (e *Engine) saveHot(add func(typ byte, data []byte) error, now time.Time) e
 	return nil
 }
 
-// hotKey lists a key that was hot, if its detector says that it still is.
+// hotKey lists a key that was hot, if its detector says that it still is. A detector
+// cannot be asked about a key that was cut: that is listed until its hold is over.
 func (r *Restorer) hotKey(data []byte) error {
 	var was hotRecord
 	if err := json.Unmarshal(data, &was); err != nil {
@@ -116,7 +147,7 @@ func (r *Restorer) hotKey(data []byte) error {
 	}
 	now := r.e.now()
 	for _, h := range r.e.book.Load().hot {
-		if h.Name != was.Rule || !h.detector.HotAt(now, 0, string(was.Key)) {
+		if h.Name != was.Rule || !h.stillHot(&was, now) {
 			continue
 		}
 		if back := was.Saved.Sub(now); back > 0 { // the clock was set back: no hold lasts longer for it
@@ -125,7 +156,43 @@ func (r *Restorer) hotKey(data []byte) error {
 		if most := now.Add(h.Hold); was.Until.After(most) {
 			was.Until = most
 		}
-		r.e.list(listedKey{HotKey{h.Name, values(h.Key, string(was.Key)), was.Since, was.Until}, h, string(was.Key)})
+		r.e.list(listedKey{HotKey{h.Name, was.values(h), was.Since, was.Until}, h, string(was.Key)})
 	}
 	return nil
+}
+
+// stillHot reports whether the key of a record is hot under h.
+func (h *hotRule) stillHot(was *hotRecord, now time.Time) bool {
+	if was.Shown != nil {
+		return len(was.Shown) == len(h.Key.Fields()) && now.Before(was.Until)
+	}
+	return h.detector.HotAt(now, 0, string(was.Key))
+}
+
+// values returns the key as it is listed under h.
+func (was *hotRecord) values(h *hotRule) []string {
+	if was.Shown == nil {
+		return values(h.Key, string(was.Key))
+	}
+	var all []string
+	for _, v := range was.Shown {
+		all = append(all, string(v))
+	}
+	return all
+}
+
+// HotStats says what a hot rule counts.
+type HotStats struct {
+	Rule  string
+	Keys  int   // that it has counted
+	Bytes int64 // that they take
+}
+
+// HotStats returns what the hot rules in force count.
+func (e *Engine) HotStats() []HotStats {
+	var all []HotStats
+	for _, h := range e.book.Load().hot {
+		all = append(all, HotStats{h.Name, h.detector.Keys(0), h.detector.Bytes(0)})
+	}
+	return all
 }

@@ -20,6 +20,8 @@ type collector struct {
 	series    []series
 	listeners []listenerSeries
 	latency   *prometheus.Desc
+	hotKeys   *prometheus.Desc
+	hotBytes  *prometheus.Desc
 
 	mu      sync.Mutex
 	limiter *ratelimit.Limiter
@@ -53,6 +55,8 @@ func newCollector(s *Server) *collector {
 		latency: prometheus.NewDesc("lately_decision_duration_seconds",
 			"Time from when a decision's request had arrived until its answer was sent. All decisions of a RESP pipeline or HTTP body take as long as it does.",
 			[]string{"listener"}, nil),
+		hotKeys:  prometheus.NewDesc("lately_hot_keys", "Keys that the hot rule counts, whether they are hot or not.", []string{"rule"}, nil),
+		hotBytes: prometheus.NewDesc("lately_hot_memory_bytes", "Memory that these keys use; it has no budget.", []string{"rule"}, nil),
 	}
 }
 
@@ -71,6 +75,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		if v, ok := s.of(f); ok {
 			ch <- prometheus.MustNewConstMetric(s.desc, s.kind, v)
 		}
+	}
+	for _, h := range c.s.engine.HotStats() {
+		ch <- prometheus.MustNewConstMetric(c.hotKeys, prometheus.GaugeValue, float64(h.Keys), h.Rule)
+		ch <- prometheus.MustNewConstMetric(c.hotBytes, prometheus.GaugeValue, float64(h.Bytes), h.Rule)
 	}
 	for name, stats := range f.listeners {
 		for _, s := range c.listeners {

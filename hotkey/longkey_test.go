@@ -1,0 +1,92 @@
+package hotkey_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/match"
+)
+
+// thrice makes a key hot at its third event in a minute.
+func thrice(t *testing.T) hotkey.Rule {
+	key, err := match.NewKey(match.Fold{}, "path")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hotkey.Rule{Name: "r", Key: key, Threshold: 3, Span: time.Minute}
+}
+
+// Keys of all lengths are counted exactly, also those that differ in their last
+// byte only, and an edge has the key in full.
+func TestLongKeys(t *testing.T) {
+	d := mustDetector(t, 4, thrice(t))
+	for _, length := range []int{255, 256, 257, 60_000} {
+		a, b := strings.Repeat("k", length-1)+"a", strings.Repeat("k", length-1)+"b"
+		for i := range 3 {
+			edge, ok := d.AddKeyAt(at(1000), 0, a)
+			if ok != (i == 2) || ok && edge.Key != a {
+				t.Errorf("%d bytes, event %d: edge %t of a key of %d bytes", length, i+1, ok, len(edge.Key))
+			}
+		}
+		if _, ok := d.AddKeyAt(at(1000), 0, b); ok || d.HotAt(at(1000), 0, b) || !d.HotAt(at(1000), 0, a) {
+			t.Errorf("%d bytes: keys that differ in the last byte are taken for one", length)
+		}
+	}
+	if d.Keys(0) != 8 {
+		t.Errorf("%d keys, want 8", d.Keys(0))
+	}
+}
+
+// What is counted of a long key outlasts a restart.
+func TestLongKeysAfterARestart(t *testing.T) {
+	r := thrice(t)
+	d, next := mustDetector(t, 4, r), mustDetector(t, 4, r)
+	hot, warm := strings.Repeat("h", 5000), strings.Repeat("w", 5000)
+	for range 2 {
+		d.AddKeyAt(at(1000), 0, hot)
+		d.AddKeyAt(at(1000), 0, warm)
+	}
+	d.AddKeyAt(at(1000), 0, hot)
+	for chunk := range d.Export(at(2000)) {
+		if _, err := next.Import(at(2000), chunk); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !next.HotAt(at(3000), 0, hot) || next.HotAt(at(3000), 0, warm) {
+		t.Error("after a restart other keys are hot")
+	}
+	if edge, ok := next.AddKeyAt(at(3000), 0, warm); !ok || edge.Key != warm {
+		t.Errorf("no edge at the third event, two of them before a restart: %t", ok)
+	}
+}
+
+// Many long keys take no more than short ones, and Bytes says how much.
+func TestMemoryOfLongKeys(t *testing.T) {
+	const keys = 4000
+	before := heap()
+	d := mustDetector(t, 4, thrice(t))
+	path := []byte(strings.Repeat("p", 60_000))
+	for i := range keys {
+		d.AddKeyAt(at(1000), 0, string(fmt.Appendf(path[:0:cap(path)], "%08d", i)[:60_000]))
+	}
+	used, said := heap()-before, d.Bytes(0)
+	if d.Keys(0) != keys || said > keys*300 {
+		t.Errorf("%d keys take %d bytes", d.Keys(0), said)
+	}
+	if used > said*12/10+64<<10 || said > used*12/10+64<<10 {
+		t.Errorf("%d bytes are used, Bytes says %d", used, said)
+	}
+	runtime.KeepAlive(d)
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
