@@ -146,6 +146,63 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
+// TestDashboardQueries has Prometheus' own tool read each query of the dashboard.
+func TestDashboardQueries(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("SKIP promtool check rules:", err)
+	}
+	text, err := os.ReadFile(filepath.Join("..", "deploy", "grafana", "lately.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			ID      int
+			Title   string
+			GridPos struct{ X, Y, W, H int }
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	places, titles := map[[2]int]string{}, map[int]string{}
+	check := func(expr string) error {
+		expr = strings.NewReplacer("$__rate_interval", "5m", "$instance", ".*", "$rule", ".*").Replace(expr)
+		path := filepath.Join(t.TempDir(), "rules.yaml")
+		if err := os.WriteFile(path, fmt.Appendf(nil, "groups: [{name: a, rules: [{record: a, expr: %q}]}]\n", expr), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command(promtool, "check", "rules", path).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", expr, err, out)
+		}
+		return nil
+	}
+	for _, p := range dashboard.Panels {
+		if other := titles[p.ID]; other != "" || len(p.Targets) == 0 {
+			t.Errorf("the panel %s has the id of %q, and %d queries", p.Title, other, len(p.Targets))
+		}
+		titles[p.ID] = p.Title
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other := places[[2]int{x, y}]; other != "" && other != p.Title {
+					t.Fatalf("the panels %s and %s overlap", p.Title, other)
+				}
+				places[[2]int{x, y}] = p.Title
+			}
+		}
+		for _, target := range p.Targets {
+			if err := check(target.Expr); err != nil {
+				t.Errorf("%s: %v", p.Title, err)
+			}
+		}
+	}
+	if check("sum(rate(lately_decisions_total[$__rate_interval]") == nil {
+		t.Error("a query with a mistake passes: this test cannot fail")
+	}
+}
+
 // The files that packages install are taken by the server.
 func TestPackagedFiles(t *testing.T) {
 	var c Config
