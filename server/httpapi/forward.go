@@ -8,7 +8,6 @@ import (
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
-	"github.com/lately-go/lately/server/engine"
 )
 
 // A forward is how events are made of what proxies say, for one rules file.
@@ -48,7 +47,7 @@ func forwardAuth(c *call) error {
 	}
 	client := c.s.identity.Client(c.r)
 	if client.Source == latelyhttp.FromPeer || client.Source == latelyhttp.Unknown {
-		return &engine.Error{Code: engine.NoPerm, Message: "forward-auth answers trusted proxies, and " + client.String() + " is none; name it in the setting trusted-proxy"}
+		return c.s.untrusted.refuse(c, client)
 	}
 	target, ok := header(c.r, "X-Original-Uri", "X-Forwarded-Uri")
 	method, ok2 := header(c.r, "X-Original-Method", "X-Forwarded-Method")

@@ -1,14 +1,18 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/lately-go/lately/server/engine"
 )
@@ -104,6 +108,29 @@ func TestForwardAuthUsers(t *testing.T) {
 	if code := guess(201, ""); code != 204 {
 		t.Errorf("another client without credentials: %d; want 204", code)
 	}
+}
+
+// A proxy that is not trusted is refused, and the log says once a minute what to do.
+func TestForwardAuthOfUntrustedProxy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := newServer(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		for minute := range 3 {
+			for i := range 5 {
+				w := ask(s, request{method: "GET", path: "/v1/auth", peer: "192.0.2." + strconv.Itoa(7+i) + ":5", header: http.Header{"X-Original-Uri": {"/"}}})
+				if w.Code != 403 || !strings.Contains(w.Body.String(), "is not a trusted proxy: add it with the setting trusted-proxy") {
+					t.Errorf("minute %d: %d %s", minute, w.Code, w.Body)
+				}
+			}
+			if n := strings.Count(log.String(), "\n"); n != minute+1 {
+				t.Errorf("after minute %d the log has %d lines; want %d:\n%s", minute, n, minute+1, &log)
+			}
+			time.Sleep(time.Minute)
+		}
+		if want := `flag="--trusted-proxy 192.0.2.7"`; !strings.Contains(log.String(), want) {
+			t.Errorf("the log has no %s:\n%s", want, &log)
+		}
+	})
 }
 
 // The client is who the trusted proxies say, whatever the client itself has written.

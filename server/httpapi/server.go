@@ -43,7 +43,9 @@ type Server struct {
 	cross    http.CrossOriginProtection
 	sessions *sessions
 	forward  atomic.Pointer[forward]
-	calls    sync.Pool // *call
+
+	untrusted untrusted
+	calls     sync.Pool // *call
 
 	beat        atomic.Pointer[beat]
 	subscribers atomic.Int64
