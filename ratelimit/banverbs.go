@@ -6,8 +6,6 @@ import (
 	"io"
 	"iter"
 	"time"
-
-	"github.com/lately-go/lately/match"
 )
 
 // ErrNoRoom is the error of a ban for which a store has no room.
@@ -38,6 +36,7 @@ func (l *Limiter) Ban(b BanRecord) error {
 	if b.Since.IsZero() {
 		b.Since = time.Unix(0, now)
 	}
+	allowed := l.allows(&b)
 	key, err := l.checkBan(&b, now)
 	if err != nil {
 		return err
@@ -45,7 +44,7 @@ func (l *Limiter) Ban(b BanRecord) error {
 	if nanos(b.Until) <= now {
 		return fmt.Errorf("until is %s; allowed is a time to come", jsonTime(b.Until))
 	}
-	if l.allows(&b) {
+	if allowed || l.allows(&b) {
 		return fmt.Errorf("key %q is on the allow list; a ban would change nothing", b.Key)
 	}
 	_, err = l.add(b, key, now)
@@ -135,11 +134,12 @@ func (l *Limiter) importBan(b *BanRecord, report *ImportReport) error {
 		report.Unknown++
 		return nil
 	}
+	allowed := l.allows(b)
 	key, err := l.checkBan(b, now)
 	if err != nil {
 		return err
 	}
-	if l.allows(b) {
+	if allowed || l.allows(b) {
 		report.Allowed++
 		return nil
 	}
@@ -188,15 +188,17 @@ func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, err error) {
 	return key, nil
 }
 
-// allows reports whether the client of a ban is on the allow list.
+// allows reports whether the client of a ban is on the allow list: an address that
+// is, or a prefix of which all addresses are. It is asked before the client is
+// folded and after: an address of a prefix may be on the list by itself.
 func (l *Limiter) allows(b *BanRecord) bool {
 	s := l.Set()
-	if r := s.named(b.Rule); r != nil {
-		if i := r.Key.ClientField(); i >= 0 && i < len(b.Key) {
-			return match.InPrefixes(s.allow, r.Key.ClientOf(i, []byte(b.Key[i])))
-		}
+	i, ok := s.names[b.Rule]
+	if !ok {
+		return false
 	}
-	return false
+	at, k := s.clients[i], &s.rules[i].Key
+	return at >= 0 && at < len(b.Key) && s.allowsValue(k.ClientOf(at, []byte(b.Key[at])))
 }
 
 // add adds b, which has been checked, to the store.

@@ -21,9 +21,16 @@ type Decision struct {
 	// allowed, and the fields below are zero.
 	Rule string
 
-	// Limit and Remaining are the deciding rule's N, and how much of it is
-	// left after this event. Remaining is never above Limit.
+	// Limit is how much the deciding rule's limit allows at once: N, or the
+	// burst of the algorithms that have one; of a rule that only bans, and
+	// during a ban, the number of hits or refusals before it begins. Of
+	// several limits it is the one with the least left, and of such the one
+	// that refuses for longest. Remaining is what is
+	// left of Limit after this event, never above it.
 	Limit, Remaining uint64
+
+	// LimitIndex is which of the rule's Limits that is, from 0.
+	LimitIndex int
 
 	// RetryAfter is how long until an event like this one would be admitted
 	// by all rules, if none came in between; 0 when it was allowed, and
@@ -50,7 +57,8 @@ type Decision struct {
 }
 
 // A CostError says that an event's cost is above a limit, so that no waiting
-// helps. It is not an error of a limit of 0, which refuses everything.
+// helps. Of a limit of 0, which refuses everything, it is an error of
+// [Limiter.Wait] only.
 type CostError struct {
 	Rule        string
 	Cost, Limit uint64
@@ -58,6 +66,9 @@ type CostError struct {
 
 // Error says what the cost is, and which rule allows less.
 func (e *CostError) Error() string {
+	if e.Limit == 0 {
+		return fmt.Sprintf("ratelimit: rule %q has a limit of 0, which refuses every event", e.Rule)
+	}
 	return fmt.Sprintf("ratelimit: cost is %d; rule %q allows at most %d", e.Cost, e.Rule, e.Limit)
 }
 
@@ -86,11 +97,14 @@ type Outcome struct {
 	// because a ban held for it. RetryAfter is set all the same.
 	Skipped bool
 
-	// Charged says that the rule's limits have counted the event: what a
-	// [Settlement] can take back.
+	// Charged says that the event was admitted and the rule's limits were
+	// charged its cost, be it 0: a [Settlement] can correct that. It is false
+	// for an event that was refused, also if the rule counts refused ones, and
+	// for one of cost 0 under InFlight, which is not under way.
 	Charged bool
 
 	Limit, Remaining uint64
+	LimitIndex       int // see Decision
 	RetryAfter       time.Duration
 	ResetAfter       time.Duration
 	Delay            time.Duration // see Decision
@@ -118,7 +132,7 @@ func fold(s *Set, subjects []Subject, cost uint64) (d Decision) {
 	}
 	d.Allowed = !deciding.Refused
 	d.Rule = s.rules[deciding.Rule].Name
-	d.Limit, d.Remaining = deciding.Limit, deciding.Remaining
+	d.Limit, d.Remaining, d.LimitIndex = deciding.Limit, deciding.Remaining, deciding.LimitIndex
 	d.ResetAfter, d.BannedUntil = deciding.ResetAfter, deciding.BannedUntil
 	if !deciding.Refused {
 		return d

@@ -61,12 +61,12 @@ func TestTwoLimitsOfOneRule(t *testing.T) {
 		{1000, 0, ratelimit.Decision{Allowed: true, Rule: "r", Limit: 2, Remaining: 1, ResetAfter: ms(59_300)}},
 		{1000, 1, ratelimit.Decision{Allowed: true, Rule: "r", Limit: 2, Remaining: 0, ResetAfter: ms(60_000)}},
 		// Both are full now. The minute's oldest, of 0, is the one to wait for.
-		{1200, 1, ratelimit.Decision{Rule: "r", Limit: 2, Remaining: 0, RetryAfter: ms(58_800), ResetAfter: ms(59_800)}},
-		{59_999, 1, ratelimit.Decision{Rule: "r", Limit: 3, Remaining: 0, RetryAfter: ms(1), ResetAfter: ms(1001)}},
+		{1200, 1, ratelimit.Decision{Rule: "r", Limit: 3, LimitIndex: 1, Remaining: 0, RetryAfter: ms(58_800), ResetAfter: ms(59_800)}},
+		{59_999, 1, ratelimit.Decision{Rule: "r", Limit: 3, LimitIndex: 1, Remaining: 0, RetryAfter: ms(1), ResetAfter: ms(1001)}},
 		// A cost of 2 has to wait for the one of 300 too, one of 3 forever.
-		{59_999, 2, ratelimit.Decision{Rule: "r", Limit: 3, Remaining: 0, RetryAfter: ms(301), ResetAfter: ms(1001)}},
+		{59_999, 2, ratelimit.Decision{Rule: "r", Limit: 3, LimitIndex: 1, Remaining: 0, RetryAfter: ms(301), ResetAfter: ms(1001)}},
 		{59_999, 3, ratelimit.Decision{Rule: "r", Limit: 2, Remaining: 2, RetryAfter: ratelimit.Never, ResetAfter: ms(1001)}},
-		{60_000, 1, ratelimit.Decision{Allowed: true, Rule: "r", Limit: 3, Remaining: 0, ResetAfter: ms(60_000)}},
+		{60_000, 1, ratelimit.Decision{Allowed: true, Rule: "r", Limit: 3, LimitIndex: 1, Remaining: 0, ResetAfter: ms(60_000)}},
 		{200_000, 0, ratelimit.Decision{Allowed: true, Rule: "r", Limit: 2, Remaining: 2}},
 	})
 }

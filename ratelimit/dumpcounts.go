@@ -101,40 +101,43 @@ func (x *dumper) entries(rs *records, at int) int {
 		text := unsafe.String(unsafe.SliceData(key), len(key)) // only read
 		at += w + int(n)
 		if r, state := rs.table.Lock(rs.table.Hash(text), text); state == shard.Found {
-			x.entry(rs, key, r.Words())
+			x.entry(rs, key, r)
 			r.Unlock()
 		}
 	}
 	return at
 }
 
-// entry appends an entry of key, unless there is nothing to say.
-func (x *dumper) entry(rs *records, key []byte, w []uint64) {
+// entry appends an entry of key, whose record that is, unless there is nothing to
+// say.
+func (x *dumper) entry(rs *records, key []byte, r shard.Record) {
+	w := r.Words()
 	newest := shard.Time(w[wordNewest])
 	if !shard.DumpTime(newest, int64(MaxSpan)) || rs.over(w, newest, x.now) {
 		return
 	}
 	start := len(x.chunk)
-	x.key(key, newest)
+	x.key(key, newest, r.Flag())
 	for i := range rs.meters {
 		m := &rs.meters[i]
 		x.chunk = m.AppendState(x.chunk, w[m.at:], m.blocks, newest)
 	}
 	if len(x.chunk)-start > dumpEntry && len(rs.meters) > 1 {
 		x.chunk = x.chunk[:start]
-		x.cut(rs, key, w, newest)
+		x.cut(rs, key, r, newest)
 	}
 }
 
 // cut makes an entry for each meter of a key, in a chunk of its own.
-func (x *dumper) cut(rs *records, key []byte, w []uint64, newest int64) {
+func (x *dumper) cut(rs *records, key []byte, r shard.Record, newest int64) {
+	w := r.Words()
 	for i := range rs.meters {
 		m := &rs.meters[i]
 		if m.Used(w[m.at:], m.blocks, newest) == 0 {
 			continue
 		}
 		part := dumper{now: x.now, chunk: append([]byte(nil), x.chunk[:x.head]...)}
-		part.key(key, newest)
+		part.key(key, newest, r.Flag())
 		part.chunk = append(part.chunk, make([]byte, i)...)
 		part.chunk = m.AppendState(part.chunk, w[m.at:], m.blocks, newest)
 		part.chunk = append(part.chunk, make([]byte, len(rs.meters)-1-i)...)
@@ -142,9 +145,16 @@ func (x *dumper) cut(rs *records, key []byte, w []uint64, newest int64) {
 	}
 }
 
-func (x *dumper) key(key []byte, newest int64) {
+// key appends how an entry begins: with the key, the time it was judged at last, and
+// whether a bucket of it was cut.
+func (x *dumper) key(key []byte, newest int64, cut bool) {
 	x.chunk = shard.AppendDumpBytes(x.chunk, key)
 	x.chunk = binary.AppendVarint(x.chunk, x.now-newest)
+	if cut {
+		x.chunk = append(x.chunk, 1)
+	} else {
+		x.chunk = append(x.chunk, 0)
+	}
 }
 
 // over reports whether nothing that the words w have counted is in a window at
@@ -238,12 +248,14 @@ type countsUndumper struct {
 	w     []uint64 // a record of these
 	to    *records // nil if there is no such rule any more
 	equal bool     // both have one layout
+	cut   bool     // whether a bucket of the entry was
 }
 
 // entry reads an entry, and restores it.
 func (c *countsUndumper) entry() error {
 	key := c.r.Bytes(maxStored)
 	newest := c.written - c.r.Varint()
+	c.cut = c.r.UpTo(1) == 1
 	if c.r.Failed() || !shard.DumpTime(newest, int64(MaxSpan)) {
 		return errNoState
 	}
@@ -283,11 +295,15 @@ func (c *countsUndumper) restore(key string) {
 	}
 	w := r.Words()
 	if c.into(w) || state == shard.Added {
+		if c.cut {
+			r.SetFlag()
+		}
 		c.done.Keys++
 	} else {
 		c.done.Kept++
 	}
 	w[wordNewest] = max(w[wordNewest], c.w[wordNewest])
+	c.to.cut(r)
 	r.Unlock()
 }
 

@@ -234,13 +234,15 @@ func TestFullTableFromManySides(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for i := range admitted {
-		if got := admitted[i].Load(); got > n {
-			t.Errorf("guest %d was admitted %d times of %d", i, got, n)
-		}
-	}
 	s := l.Stats().Rules[0]
 	t.Logf("%+v", s)
+	// One that has used 1 may be evicted, and begin anew: see Limit.MaxAdmitted.
+	most := int64(n + s.Forgotten*((n+1)/2-1))
+	for i := range admitted {
+		if got := admitted[i].Load(); got > most {
+			t.Errorf("guest %d was admitted %d times of %d", i, got, most)
+		}
+	}
 	if s.Sketched == 0 || s.Expired == 0 {
 		t.Errorf("%d decisions by the sketch, %d keys expired: the test shows nothing", s.Sketched, s.Expired)
 	}

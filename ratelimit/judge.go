@@ -52,7 +52,7 @@ func (m *Memory) holds(p *probe, r *Request, o *Outcome, now int64) {
 
 func (p *probe) refuseUntil(o *Outcome, until int64) {
 	o.Refused, o.Banned = true, true
-	o.Remaining = 0
+	o.Remaining, o.LimitIndex = 0, 0
 	o.BannedUntil = time.Unix(0, until)
 	switch {
 	case p.Ban != nil:
@@ -114,10 +114,12 @@ func (m *Memory) limit(p *probe, r *Request, o *Outcome, now int64) {
 		if o.Banned || o.Refused {
 			continue
 		}
-		// The limit that is told is the one with the least remaining, but
-		// one that the cost is above before all others.
-		if higher := r.Cost > n; i == 0 || higher && !above || higher == above && left < o.Remaining {
-			o.Limit, o.Remaining, above = n, left, higher
+		// The limit that is told is the one with the least remaining, and of
+		// such the one that refuses for longest, but one that the cost is above
+		// before all others.
+		if higher := r.Cost > n; i == 0 || higher && !above || higher == above &&
+			(left < o.Remaining || left == o.Remaining && p.refusesLonger(i, o.LimitIndex, now, r.Cost, left)) {
+			o.Limit, o.Remaining, o.LimitIndex, above = n, left, i, higher
 		}
 	}
 	if !over {
@@ -127,6 +129,12 @@ func (m *Memory) limit(p *probe, r *Request, o *Outcome, now int64) {
 		m.strike(p, r, o, now)
 	}
 	o.Refused = true
+}
+
+// refusesLonger reports whether the i-th limit refuses cost for longer than the
+// j-th. Both have as much left.
+func (p *probe) refusesLonger(i, j int, now int64, cost, left uint64) bool {
+	return cost > left && p.wait(i, now, cost) > p.wait(j, now, cost)
 }
 
 // settle charges the limits as the event's fate has it, and fills in what is
@@ -155,7 +163,7 @@ func (p *probe) settle(o *Outcome, r *Request, now int64, refused, banned bool) 
 		o.ResetAfter = max(o.ResetAfter, p.reset(i, now))
 	}
 	if charged && len(p.Limits) > 0 {
-		o.Charged = !refused && !o.Refused && r.Cost > 0 && !r.Look
+		o.Charged = !refused && !o.Refused && !r.Look && (r.Cost > 0 || p.Algorithm != InFlight)
 		o.Remaining -= min(r.Cost, o.Remaining)
 	}
 	if p.Ban != nil || o.Banned {
@@ -166,12 +174,12 @@ func (p *probe) settle(o *Outcome, r *Request, now int64, refused, banned bool) 
 // charges reports whether the limits count an event that no ban holds for: an
 // admitted one, unless the rule itself (a shadow rule, then) would refuse it;
 // any other only if the rule counts refused events. A shadow rule never counts
-// what others refused. What is refused is never under way.
+// what others refused.
 func (p *probe) charges(o *Outcome, refused bool) bool {
 	if refused && p.Shadow {
 		return false
 	}
-	return p.CountRefused && p.Algorithm != InFlight || !refused && !o.Refused
+	return p.CountRefused || !refused && !o.Refused
 }
 
 // settleBan adds to the waiting times what the ban asks for. A client whose

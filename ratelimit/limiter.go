@@ -21,7 +21,7 @@ import (
 // from a log. Verbs with Key are for callers that have the key and no event: they
 // judge under all rules, whatever their keys and conditions, and are meant for a
 // Set of rules on one key. Verbs with Rule judge a key under the one rule of that
-// name. A decision with the memory store does not allocate, but for a new key and one
+// name. A rule does not count a key whose client is on the allow list. A decision with the memory store does not allocate, but for a new key and one
 // of more than a kibibyte.
 //
 // A Limiter is safe for concurrent use. Its zero value is not usable; call New
@@ -112,7 +112,7 @@ func (l *Limiter) TakeAt(t time.Time, e *match.Event, cost uint64) Decision {
 // once. It is short for TakeKeyAt(now, key, 1).
 func (l *Limiter) TakeKey(key string) (d Decision) {
 	set := l.set.Load()
-	if l.memory == nil || len(set.rules) != 1 || !l.memory.take(&d, set, 0, l, 0, key, 1) {
+	if l.memory == nil || len(set.rules) != 1 || set.allowsKey(0, key) || !l.memory.take(&d, set, 0, l, 0, key, 1) {
 		d, _ = l.judge(&ask{now: l.now(), key: key, cost: 1}, nil)
 	}
 	return d
@@ -121,13 +121,17 @@ func (l *Limiter) TakeKey(key string) (d Decision) {
 // TakeKeyAt is TakeKey at time t with a cost.
 func (l *Limiter) TakeKeyAt(t time.Time, key string, cost uint64) (d Decision) {
 	set := l.set.Load()
-	if l.memory == nil || len(set.rules) != 1 || !l.memory.take(&d, set, 0, nil, nanos(t), key, cost) {
+	if l.memory == nil || len(set.rules) != 1 || set.allowsKey(0, key) || !l.memory.take(&d, set, 0, nil, nanos(t), key, cost) {
 		d, _ = l.judge(&ask{now: nanos(t), key: key, cost: cost}, nil)
 	}
 	return d
 }
 
 // Peek says what Take would, and changes nothing: no count, no ban, no time.
+//
+// RetryAfter and ResetAfter are those of a client that has not tried. Where a
+// refused event counts (Rule.CountRefused, and a Ban after Hits) Take may say
+// more, for it has counted the event that it refused.
 func (l *Limiter) Peek(e *match.Event) Decision {
 	d, _ := l.judge(&ask{now: l.now(), event: e, cost: 1, look: true}, nil)
 	return d
@@ -269,7 +273,9 @@ func (sc *scratch) collect(set *Set, a *ask) {
 	if a.event == nil {
 		key := viewed(a.key)
 		for i := range set.rules {
-			sc.subjects = append(sc.subjects, Subject{Key: key, Outcome: Outcome{Rule: i}})
+			if !set.allowsKey(i, a.key) {
+				sc.subjects = append(sc.subjects, Subject{Key: key, Outcome: Outcome{Rule: i}})
+			}
 		}
 		return
 	}

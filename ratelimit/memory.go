@@ -188,6 +188,9 @@ func (m *Memory) build(s *Set, old *memoryRules) (*memoryRules, error) {
 		}
 		rs.rules = append(rs.rules, mr)
 	}
+	for _, mr := range rs.rules {
+		mr.records.adapt.Store(mr.adapt)
+	}
 	return rs, nil
 }
 

@@ -76,6 +76,7 @@ func (m *Memory) decide(r *Request, probes []probe) error {
 	if r.Look {
 		r.copyRecords(probes)
 	}
+	follow(probes, r)
 	m.judge(probes, r, now)
 	if !r.Look {
 		for i := range probes {
@@ -119,14 +120,22 @@ func (m *Memory) probe(rs *memoryRules, r *Request, probes []probe) ([]probe, er
 		}
 		mr := rs.rules[s.Outcome.Rule]
 		probes = append(probes, probe{memoryRule: mr, hash: hash, key: key, spot: mr.records.table.Seek(hash)})
-		if p := &probes[i]; p.adapt != nil {
-			p.n = p.adapt.n.Load()
-			if !r.Look && r.Cost > 0 {
-				p.n = p.adapt.follow(r.Now)
-			}
-		}
 	}
 	return probes, nil
+}
+
+// follow gives each probe N as its Adapt has it, and counts the event there. It is
+// for when the decision is sure to be made: a stale request is made again.
+func follow(probes []probe, r *Request) {
+	for i := range probes {
+		switch p := &probes[i]; {
+		case p.adapt == nil:
+		case r.Look || r.Cost == 0:
+			p.n = p.adapt.n.Load()
+		default:
+			p.n = p.adapt.follow(r.Now)
+		}
+	}
 }
 
 // lock locks what the probes count in, in the order of tables, and reports
@@ -186,6 +195,7 @@ func (p *probe) lock(r *Request) bool {
 			w := record.Words()
 			w[wordNewest] = shard.Stamp(rs.floor.Load())
 			rs.fromSketch(w, p.hash, r.Now)
+			rs.cut(record)
 			fallthrough
 		case shard.Found:
 			p.record, p.w, p.held = record, record.Words(), true

@@ -38,6 +38,9 @@ func (mr *memoryRule) refund(r *Refund, stored []byte) bool {
 	now := max(r.Now, shard.Time(w[wordNewest]))
 	w[wordNewest] = shard.Stamp(now)
 	r.Now = now
+	if record.Flag() { // what was cut would be given back as well
+		return true
+	}
 	taken := uint64(math.MaxUint64)
 	for i := range rs.limits {
 		m := &rs.limits[i]

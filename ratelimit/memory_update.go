@@ -69,6 +69,9 @@ func (rs *records) takeKey(old *records) func(key []byte, from shard.Record) {
 		switch state {
 		case shard.Added:
 			rs.carry(r.Words(), old, from.Words())
+			if rs.cut(r); from.Flag() {
+				r.SetFlag()
+			}
 			r.Unlock()
 		case shard.NoRoom:
 			rs.toSketch(hash, old, from.Words())

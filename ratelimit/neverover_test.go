@@ -296,7 +296,7 @@ func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.MemoryCon
 	}
 	// What is refused and counted is no part of what was admitted, but may fill
 	// slots and logs beyond their limit. It may also begin a fixed window.
-	r.CountRefused = rnd.IntN(6) == 0 && r.Algorithm != ratelimit.Fixed
+	r.CountRefused = rnd.IntN(6) == 0 && r.Algorithm != ratelimit.Fixed && r.Algorithm != ratelimit.InFlight
 	rules := []ratelimit.Rule{r}
 	if rnd.IntN(4) == 0 {
 		other := limit(t, "other")

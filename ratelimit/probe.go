@@ -57,8 +57,14 @@ func (p *probe) charge(i int, now int64, cost uint64) {
 	switch {
 	case p.w != nil:
 		m := &p.records.meters[i]
+		if p.held && !p.copied {
+			p.records.cutBefore(p.record, now)
+		}
 		if !p.copied || m.blocks == nil { // never what a copy shares
 			m.Charge(p.w[m.at:], p.blocks(m), now, cost)
+		}
+		if p.held && !p.copied && m.Cut(p.w[m.at:], now) {
+			p.record.SetFlag()
 		}
 	case p.sketch != nil && p.counted:
 		p.sketch[i].Charge(now, cost)

@@ -37,6 +37,10 @@ func (m *Memory) take(d *Decision, set *Set, rule int, live *Limiter, now int64,
 	if state != shard.Found {
 		return false
 	}
+	if r.Flag() { // Decide sees to it
+		r.Unlock()
+		return false
+	}
 	w := r.Words()
 	now = max(now, shard.Time(w[wordNewest]))
 	w[wordNewest] = shard.Stamp(now) // also if Decide is to judge it: the windows move on

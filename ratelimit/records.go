@@ -16,7 +16,8 @@ import (
 // records is the keyed table of one rule: what it holds of each key, and how.
 //
 // The words of a record are the newest time it was judged at, as shard.Stamp has
-// it, and then those of each meter.
+// it, and then those of each meter. Its flag says that one of its buckets was cut,
+// see meter.Meter.Cut, and that not all have been empty since.
 type records struct {
 	layout layout
 	number uint64 // in the order in which the tables were made
@@ -36,6 +37,9 @@ type records struct {
 	// that one which comes back with an earlier time finds windows as empty as
 	// it left them.
 	floor atomic.Int64
+
+	// adapt is what the limits follow, or nil.
+	adapt atomic.Pointer[adapter]
 
 	// from is the table before, while its keys are being carried over.
 	from atomic.Pointer[records]
@@ -221,11 +225,14 @@ func (rs *records) Weight(r shard.Record) uint64 {
 	return min(w[wordNewest], math.MaxUint64-1)
 }
 
-// halfOf returns N of the i-th meter, of which the half protects.
+// halfOf returns N of the i-th meter as it holds now, of which the half protects.
 func (rs *records) halfOf(i int) uint64 {
 	if i < len(rs.limits) {
 		if rs.layout.algorithm == InFlight {
 			return 0 // what is under way must not be forgotten at all
+		}
+		if ad := rs.adapt.Load(); ad != nil {
+			return ad.n.Load()
 		}
 		if l := rs.layout.limits[i]; l.Burst != 0 {
 			return l.Burst
@@ -243,6 +250,34 @@ func (rs *records) clear(w []uint64) {
 	for i := range rs.meters {
 		m := &rs.meters[i]
 		m.Clear(w[m.at:], m.blocks)
+	}
+}
+
+// cutBefore clears the flag of r if what was cut before now has left since: if
+// nothing is used in any limit.
+func (rs *records) cutBefore(r shard.Record, now int64) {
+	if !r.Flag() {
+		return
+	}
+	w := r.Words()
+	for i := range rs.limits {
+		m := &rs.limits[i]
+		if m.Advance(w[m.at:], m.blocks, now) > 0 {
+			return
+		}
+	}
+	r.ClearFlag()
+}
+
+// cut sets the flag of r, whose words have been taken over from elsewhere, if one
+// of its buckets is at its most.
+func (rs *records) cut(r shard.Record) {
+	w := r.Words()
+	for i := range rs.limits {
+		m := &rs.limits[i]
+		if m.Cut(w[m.at:], shard.Time(w[wordNewest])) {
+			r.SetFlag()
+		}
 	}
 }
 

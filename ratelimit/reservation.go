@@ -33,7 +33,9 @@ type Reservation struct {
 }
 
 // Reserve judges e now, charges the limits with cost, and returns what settles
-// it later. It allocates.
+// it later. A cost of 0 reserves nothing, no limit refuses it, and Settle charges
+// what the event has cost in the end; under [InFlight] such an event is not under
+// way. It allocates.
 func (l *Limiter) Reserve(e *match.Event, cost uint64) *Reservation {
 	return l.reserve(&ask{now: l.now(), event: e, cost: cost})
 }
@@ -180,7 +182,7 @@ var ErrBanned = errors.New("ratelimit: banned")
 // first: there is no order but that of a LeakyBucket.
 //
 // The error is ctx's, context.DeadlineExceeded if ctx would not last, a
-// [*CostError], ErrBanned, or the store's; nothing is charged then. What refused
+// [*CostError], also for a limit of 0, ErrBanned, or the store's; nothing is charged then. What refused
 // it stands in the reservation's Decision.
 func (l *Limiter) Wait(ctx context.Context, e *match.Event, cost uint64) (*Reservation, error) {
 	return l.wait(ctx, ask{event: e, cost: cost})
@@ -206,7 +208,7 @@ func (l *Limiter) wait(ctx context.Context, a ask) (*Reservation, error) {
 				return r, r.turn(ctx)
 			}
 		}
-		if err := pause(ctx, &d); err != nil {
+		if err := pause(ctx, &d, a.cost); err != nil {
 			return &Reservation{limiter: l, Decision: d}, err
 		}
 	}
@@ -225,15 +227,15 @@ func (r *Reservation) turn(ctx context.Context) error {
 	return err
 }
 
-// pause waits for as long as d says, if that helps.
-func pause(ctx context.Context, d *Decision) error {
+// pause waits for as long as d, which refuses that cost, says, if that helps.
+func pause(ctx context.Context, d *Decision, cost uint64) error {
 	switch {
 	case d.Err != nil:
 		return d.Err
 	case !d.BannedUntil.IsZero():
 		return ErrBanned
 	case d.RetryAfter == Never:
-		return &CostError{Rule: d.Rule, Limit: d.Limit} // a limit of 0
+		return &CostError{Rule: d.Rule, Cost: cost, Limit: d.Limit} // a limit of 0
 	}
 	return sleep(ctx, max(d.RetryAfter, 1))
 }

@@ -14,7 +14,7 @@ import (
 // for one reason or another.
 func retryRule(t testing.TB, rnd *rand.Rand, name string, a ratelimit.Algorithm) ratelimit.Rule {
 	r := limit(t, name)
-	r.Algorithm, r.CountRefused = a, rnd.IntN(4) == 0
+	r.Algorithm, r.CountRefused = a, rnd.IntN(4) == 0 && a != ratelimit.InFlight
 	if a == ratelimit.Calendar && rnd.IntN(2) == 0 {
 		r.Zone = newYork(t)
 	}

@@ -38,7 +38,8 @@ type Rule struct {
 
 	// CountRefused makes refused events count toward the limits like
 	// admitted ones: a client that keeps trying stays out. Events during a
-	// ban are never counted.
+	// ban are never counted. Not for InFlight: what is refused is never under
+	// way.
 	CountRefused bool
 
 	// Ban, when not nil, starts a ban after too many hits or refusals.
@@ -75,6 +76,9 @@ func (r *Rule) validate() error {
 	}
 	if r.Zone != nil && r.Algorithm != Calendar {
 		return fmt.Errorf("zone is %s; algorithm %s has none, allowed is nil", r.Zone, r.Algorithm)
+	}
+	if r.CountRefused && r.Algorithm == InFlight {
+		return errors.New("refused events are to count, but with algorithm in-flight a refused event is never under way: CountRefused must be false")
 	}
 	if r.Adapt != nil {
 		if err := r.Adapt.validate(r); err != nil {

@@ -89,6 +89,10 @@ func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
 			func(r *ratelimit.Rule) { r.Zone = time.UTC },
 			[]string{"zone is UTC", "algorithm sliding has none"},
 		},
+		"refused in flight": {
+			func(r *ratelimit.Rule) { r.Algorithm, r.CountRefused = ratelimit.InFlight, true },
+			[]string{"in-flight", "CountRefused must be false"},
+		},
 		"adapt of a rate": {
 			func(r *ratelimit.Rule) { r.Algorithm, r.Adapt = ratelimit.GCRA, &ratelimit.Adapt{} },
 			[]string{"adapt: algorithm gcra turns N into a rate"},

@@ -115,8 +115,9 @@ func (l *Limiter) ResetRule(rule, key string) error {
 // admitted in a window than the rule says, and what was given back in it. Of a
 // bucket (GCRA and its like) whole units are taken; what has drained of the oldest
 // is not given back. What is gone from the window gives nothing, nor what is
-// counted in a sketch for want of room, nor counts that were cut because they went
-// beyond what is kept. Of [InFlight] as many end as are given back. Hits and
+// counted in a sketch when the budget is spent, nor counts that were cut because they
+// went beyond what is kept: a bucket that was charged more than it holds gives nothing
+// back until it has been empty. Of [InFlight] as many end as are given back. Hits and
 // refusals that count toward a ban stay, and a ban that holds goes on.
 //
 // An event that is given back so and by its Reservation as well is given back

@@ -209,6 +209,44 @@ func TestRuleVerbsAllow(t *testing.T) {
 	}
 }
 
+// TestKeyVerbsAllow takes keys whose client is on the allow list under all rules:
+// they are allowed and not counted, under one rule and several.
+func TestKeyVerbsAllow(t *testing.T) {
+	client, err := match.NewKey(match.Fold{IPv6: 64}, "client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := []ratelimit.Rule{
+		{Name: "one", Key: client, Limits: []ratelimit.Limit{per(1, time.Hour)}},
+		{Name: "two", Key: client, Algorithm: ratelimit.Fixed, Limits: []ratelimit.Limit{per(1, time.Hour)}},
+	}
+	for n := range rules {
+		set, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{
+			netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32"),
+		}}, rules[:n+1]...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := mustLimiter(t, set, ratelimit.MemoryConfig{})
+		for key, allowed := range map[string]bool{"10.1.2.3": true, "2001:db8:1:2::/64": true, "192.0.2.1": false, "2001:db9::/64": false} {
+			l.TakeKey(key)
+			for name, d := range map[string]ratelimit.Decision{
+				"TakeKey": l.TakeKey(key), "TakeKeyAt": l.TakeKeyAt(l.Now(), key, 1), "PeekKey": l.PeekKey(key),
+				"ReserveKey": l.ReserveKey(key, 1).Decision,
+			} {
+				if d.Allowed != allowed || allowed && d.Rule != "" {
+					t.Errorf("%d rules, %s(%q): %+v", n+1, name, key, d)
+				}
+			}
+		}
+		for i, s := range l.Stats().Rules {
+			if s.Keys != 2 {
+				t.Errorf("%d rules, rule %d has counted %d keys, want 2", n+1, i, s.Keys)
+			}
+		}
+	}
+}
+
 // TestRuleVerbsUpdate takes by name while rules come and go: each take is decided
 // by a rule of that name, or there is none.
 func TestRuleVerbsUpdate(t *testing.T) {

@@ -53,7 +53,7 @@ func (l *byOutcomes) take(t int64, key string, cost uint64) (d ratelimit.Decisio
 func bannedRule(t testing.TB, rnd *rand.Rand) ratelimit.Rule {
 	a := ratelimit.Algorithm(rnd.IntN(len(ratelimit.Algorithms())))
 	r := limit(t, "r", someLimit(rnd, a, 1, 200))
-	r.Algorithm, r.CountRefused, r.Shadow = a, rnd.IntN(6) == 0, rnd.IntN(12) == 0
+	r.Algorithm, r.CountRefused, r.Shadow = a, rnd.IntN(6) == 0 && a != ratelimit.InFlight, rnd.IntN(12) == 0
 	if a == ratelimit.Calendar {
 		r.Zone = newYork(t)
 	}

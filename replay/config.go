@@ -198,6 +198,9 @@ func (c *Config) prepareRules() error {
 }
 
 func (c *Config) prepareWhatIfs(known []string) error {
+	if c.CountRefused && c.Algorithm == ratelimit.InFlight {
+		return errors.New("--count-refused has no effect with --algorithm in-flight: a refused event is never under way; leave it out")
+	}
 	judged := 0
 	c.WhatIfs = slices.Clone(c.WhatIfs) // the caller's stay as they are
 	for i := range c.WhatIfs {

@@ -18,8 +18,8 @@ type limitDraft struct {
 
 	// The form of a limit depends on the algorithm, which may come after it,
 	// so that limits are read when all else is known.
-	limit, zone ast.Node // nil when it is not given
-	unknown     bool     // the algorithm is none that there is
+	limit, zone, counted ast.Node // nil when it is not given
+	unknown              bool     // the algorithm is none that there is
 }
 
 const needName = `write "name: per-client"`
@@ -40,6 +40,7 @@ var limitEntries = []entry[limitDraft]{
 		d.rule.Adapt = &d.adapt.adapt
 	}},
 	{"count_refused", "", func(r *reader, d *limitDraft, n ast.Node) {
+		d.counted = n
 		d.rule.CountRefused = r.readBool(n, "count_refused")
 	}},
 	{"ban", "", func(r *reader, d *limitDraft, n ast.Node) {
@@ -61,6 +62,9 @@ func (r *reader) readLimit(n ast.Node) limitDraft {
 		r.readLimits(&d)
 	}
 	r.checkZone(&d)
+	if d.rule.CountRefused && d.rule.Algorithm == ratelimit.InFlight {
+		r.fail(d.counted, "count_refused has no effect with algorithm in-flight: a refused event is never under way; leave it out")
+	}
 	if d.adapt.node != nil {
 		r.checkAdapt(&d)
 	}

@@ -166,6 +166,13 @@ rules.yaml:7:70: zone is empty; allowed is the name of a time zone, such as Euro
 rules.yaml:8:49: zone has no effect with algorithm sliding; write "algorithm: calendar" or leave zone out`,
 	},
 
+	{
+		"refused events in flight", "version: 1\nlimits:\n" +
+			"- {name: a, key: client, limit: 5 at once for 1m, count_refused: true, algorithm: in-flight}\n" +
+			"- {name: b, key: client, limit: 5 at once for 1m, count_refused: false, algorithm: in-flight}\n",
+		`rules.yaml:3:66: count_refused has no effect with algorithm in-flight: a refused event is never under way; leave it out`,
+	},
+
 	// Limits that follow the traffic.
 	{
 		"nothing in adapt", limit("name: x", "key: client", "limit: 1 per 1s", "adapt: {}", "algorithm: gcra"),

@@ -153,6 +153,13 @@ func (l *level) refund(w []uint64, t, at int64, cost uint64) uint64 {
 	return l.drains(ns, more, false)
 }
 
+// cut reports whether the bucket is at its most at t, so that what was charged may
+// have been cut.
+func (l *level) cut(w []uint64, t int64) bool {
+	at, _ := l.empty(w, t)
+	return at-t >= l.most
+}
+
 // until returns when the bucket holds no more than most.
 func (l *level) until(w []uint64, t int64, most uint64) int64 {
 	at, rest := l.empty(w, t)

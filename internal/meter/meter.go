@@ -226,6 +226,11 @@ func (m *Meter) Push(w []uint64, b *shard.Blocks, t int64) (used uint64, ok bool
 	return w[0] & spillTimes, true
 }
 
+// Cut reports whether a bucket is so far beyond its burst at t that the last Charge
+// may have been counted in part only. Who gives back with [Meter.RefundOldest] has
+// to know of each time until the bucket is empty, for the words do not.
+func (m *Meter) Cut(w []uint64, t int64) bool { return m.form == formLevel && m.level.cut(w, t) }
+
 // Refund takes back at t what an earlier Charge counted at the time at, from the
 // slot or the times it went to, and returns how much that was: nothing if it has
 // left the window. Afterwards no less is used than if it had never been charged.

@@ -19,8 +19,9 @@ import "github.com/lately-go/lately/internal/shard"
 //     oldest of these in part. Without some of them, every other unit drains no
 //     later than it did, so no more than ⌈x⌉-cost are in it, and that is what is left.
 //
-// The exception is what a bucket did not count because it was too far beyond the
-// burst, see [Meter.Charge]: it does not know of that. A Fixed window whose first
+// It must not be asked of a bucket that did not count all of a charge because it was
+// too far beyond the burst, until it has been empty since, see [Meter.Cut]: what was
+// not counted would be given back as well. A Fixed window whose first
 // event is meant keeps its beginning. Where a count may have been cut, nothing is
 // taken of it or of what is newer.
 func (m *Meter) RefundOldest(w []uint64, b *shard.Blocks, t int64, cost uint64) uint64 {

@@ -70,7 +70,7 @@ func (p *Policies) Deciding(outcomes []ratelimit.Outcome, d *ratelimit.Decision)
 	}
 	return append(outcomes, ratelimit.Outcome{
 		Rule: n, Set: p.set, Refused: !d.Allowed, Banned: !d.BannedUntil.IsZero(), BannedUntil: d.BannedUntil,
-		Limit: d.Limit, Remaining: d.Remaining, RetryAfter: d.RetryAfter, ResetAfter: d.ResetAfter,
+		Limit: d.Limit, Remaining: d.Remaining, LimitIndex: d.LimitIndex, RetryAfter: d.RetryAfter, ResetAfter: d.ResetAfter,
 	})
 }
 

@@ -1,7 +1,9 @@
 package quota
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -177,5 +179,41 @@ func TestAppendAllocates(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
+	}
+}
+
+// TestTwoLimitsOfOneN has limits that allow as many in different spans, plain and
+// adaptive: what is told is about the one that decided.
+func TestTwoLimitsOfOneN(t *testing.T) {
+	for _, adapt := range []*ratelimit.Adapt{nil, {Span: time.Second, Steps: []lately.Step{{Below: 1e9, Limit: 5}}, Above: 1}} {
+		set := mustSet(t, ratelimit.Rule{
+			Name: "api", Key: key(t, "client"), Adapt: adapt,
+			Limits: []ratelimit.Limit{{N: 5, Span: time.Second}, {N: 5, Span: time.Minute}},
+		})
+		m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, p := ratelimit.NewLimiter(set, m), New(set, false)
+		start := time.Unix(1_700_000_000, 0)
+		for range 5 {
+			l.TakeKeyAt(start, "k", 1)
+		}
+		for _, after := range []time.Duration{0, 2 * time.Second} { // both are full, then one
+			d, outcomes := l.JudgeKey(start.Add(after), "k", 1, nil)
+			both, n := p.Append(nil, outcomes, &d)
+			if got, want := string(both[n:]), fmt.Sprintf(`"api/60s";r=0;t=%d`, 60-int(after/time.Second)); got != want {
+				t.Errorf("after %v: %s, want %s", after, got, want)
+			}
+			for _, v := range p.Violated(outcomes, &d) {
+				if v.Name != "api/60s" {
+					t.Errorf("after %v: %s is said to be violated", after, v.Name)
+				}
+			}
+			both, n = p.Append(nil, p.Deciding(nil, &d), &d)
+			if got := string(both[n:]); !strings.HasPrefix(got, `"api/60s";r=0;`) {
+				t.Errorf("after %v, from the decision alone: %s", after, got)
+			}
+		}
 	}
 }

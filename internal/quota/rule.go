@@ -2,6 +2,7 @@ package quota
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 
@@ -55,14 +56,14 @@ func (r *Rule) quota(l *limit, o *ratelimit.Outcome) uint64 {
 	return l.most
 }
 
-// tightest returns the limit that o is about. There is one.
+// tightest returns the limit that o is about. There is one. A decision that came
+// over a wire has no LimitIndex: then it is the first limit of that size.
 func (r *Rule) tightest(o *ratelimit.Outcome) *limit {
-	for i := range r.limits {
-		if r.limits[i].most == o.Limit {
-			return &r.limits[i]
-		}
+	at := o.LimitIndex
+	if at >= len(r.limits) || r.limits[at].most != o.Limit && !r.adapts {
+		at = max(0, slices.IndexFunc(r.limits, func(l limit) bool { return l.most == o.Limit }))
 	}
-	return &r.limits[0]
+	return &r.limits[at]
 }
 
 // appendPolicies appends the rule's quota policies to the List at buf[start].

@@ -50,6 +50,9 @@ func (r Record) Flag() bool { return r.head.Load()&flag != 0 }
 // SetFlag sets the flag.
 func (r Record) SetFlag() { r.head.Store(r.head.Load() | flag) }
 
+// ClearFlag clears the flag.
+func (r Record) ClearFlag() { r.head.Store(r.head.Load() &^ flag) }
+
 // Unlock lets go of r.
 func (r Record) Unlock() { r.head.Store(r.head.Load() &^ locked) }
 

@@ -23,6 +23,7 @@ type record struct {
 	judged  bool
 	newest  int64 // when it was judged last
 	limits  []window
+	cut     bool       // whether a bucket was, and not all have been empty since
 	strikes trueWindow // hits or refusals that count toward a ban
 	ban     ban
 }
@@ -56,7 +57,7 @@ func (m *model) at(s *ratelimit.Subject) *record {
 
 // clear forgets what was counted. Bans are not.
 func (rec *record) clear(r *ratelimit.Rule, resolution int64) {
-	rec.limits = nil
+	rec.limits, rec.cut = nil, false
 	for _, l := range r.Limits {
 		rec.limits = append(rec.limits, newWindow(r, l, resolution))
 	}
@@ -92,6 +93,9 @@ type outcome struct {
 	forgotten func(t int64) bool
 	// struck says that a look would have begun a ban.
 	struck bool
+	// tied is the limits that refuse with as much left as the one that is told: of
+	// these the one that refuses for longest is to be told.
+	tied []int
 }
 
 // judge says what the store should answer to r, at r.Now or at the newest time of
@@ -154,6 +158,7 @@ func (rec *record) judge(rule *ratelimit.Rule, o *outcome, now int64, r *ratelim
 	over := false
 	first, above := true, false
 	var limit, remaining uint64
+	var told int
 	for i, l := range rule.Limits {
 		n := most(l)
 		left := under(n, rec.limits[i].used(now))
@@ -161,11 +166,15 @@ func (rec *record) judge(rule *ratelimit.Rule, o *outcome, now int64, r *ratelim
 		// The one with the least remaining is told, but one that the cost is
 		// above before all others.
 		if higher := r.Cost > n; first || higher && !above || higher == above && left < remaining {
-			limit, remaining, above, first = n, left, higher, false
+			limit, remaining, told, above, first = n, left, i, higher, false
+			o.tied = nil
+		}
+		if r.Cost > left && left == remaining && (r.Cost > n) == above {
+			o.tied = append(o.tied, i)
 		}
 	}
 	if !o.Refused && len(rule.Limits) > 0 {
-		o.Limit, o.Remaining = limit, remaining
+		o.Limit, o.Remaining, o.LimitIndex = limit, remaining, told
 	}
 	if !over {
 		return
@@ -200,17 +209,17 @@ func (rec *record) strike(rule *ratelimit.Rule, o *outcome, now int64, look bool
 // then left.
 func (rec *record) charge(rule *ratelimit.Rule, o *outcome, v verdict, r *ratelimit.Request, banned bool) {
 	charged := !banned && !o.Banned && (v.allowed && !o.Refused ||
-		rule.CountRefused && rule.Algorithm != ratelimit.InFlight && (v.allowed || !rule.Shadow))
+		rule.CountRefused && (v.allowed || !rule.Shadow))
 	for i, w := range rec.limits {
 		if charged && r.Cost > 0 && rule.Limits[i].N > 0 && (v.allowed || !r.Look) { // who looks and waits was not counted
-			w.charge(v.at, r.Cost)
+			rec.chargeTo(w, v.at, r.Cost)
 		}
 		if b, ok := w.(*bucket); ok && rule.Algorithm == ratelimit.LeakyBucket && v.allowed && !o.Refused && rule.Limits[i].N > 0 {
 			o.Delay = max(o.Delay, b.delay(v.at))
 		}
 	}
 	if charged && len(rule.Limits) > 0 {
-		o.Charged = v.allowed && !o.Refused && r.Cost > 0 && !r.Look
+		o.Charged = v.allowed && !o.Refused && !r.Look && (r.Cost > 0 || rule.Algorithm != ratelimit.InFlight)
 		o.Remaining -= min(r.Cost, o.Remaining)
 	}
 	banned, bans := o.Banned, len(rule.Limits) == 0
@@ -294,6 +303,16 @@ func (m *model) reset(subjects []ratelimit.Subject) {
 	}
 }
 
+// chargeTo charges one of the limits. A bucket that is then at its most may have
+// been cut, and gives nothing back until all limits are empty.
+func (rec *record) chargeTo(w window, now int64, cost uint64) {
+	rec.cut = rec.cut && slices.ContainsFunc(rec.limits, func(w window) bool { return w.used(now) > 0 })
+	w.charge(now, cost)
+	if b, ok := w.(*bucket); ok && b.full.Cmp(b.most()) >= 0 {
+		rec.cut = true
+	}
+}
+
 // settle corrects a charge. It is for subjects that were not reset since.
 func (m *model) settle(s *ratelimit.Settlement) {
 	for i := range s.Subjects {
@@ -312,7 +331,7 @@ func (m *model) settle(s *ratelimit.Settlement) {
 			case s.Actual < s.Charged:
 				w.refund(now, s.At, s.Charged-s.Actual)
 			case s.Actual > s.Charged:
-				w.charge(now, s.Actual-s.Charged)
+				rec.chargeTo(w, now, s.Actual-s.Charged)
 			}
 		}
 	}
@@ -326,6 +345,9 @@ func (m *model) refund(r *ratelimit.Refund) uint64 {
 		return 0
 	}
 	rec.newest = max(rec.newest, r.Now)
+	if rec.cut {
+		return 0
+	}
 	taken := uint64(1<<64 - 1)
 	for _, w := range rec.limits {
 		taken = min(taken, w.refundOldest(rec.newest, r.N))

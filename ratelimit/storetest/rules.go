@@ -100,7 +100,7 @@ func (c *check) randomRule(name string) ratelimit.Rule {
 	algorithms := c.algorithms()
 	r := c.rule(name)
 	r.Algorithm = algorithms[c.rnd.IntN(len(algorithms))]
-	r.Shadow, r.CountRefused = c.rnd.IntN(4) == 0, c.rnd.IntN(4) == 0
+	r.Shadow, r.CountRefused = c.rnd.IntN(4) == 0, c.rnd.IntN(4) == 0 && r.Algorithm != ratelimit.InFlight
 	for range c.rnd.IntN(3) {
 		r.Limits = append(r.Limits, c.under(r.Algorithm, c.rnd.Uint64N(12), 1+c.rnd.IntN(2)))
 	}
@@ -127,7 +127,7 @@ func shadowCase(c *check) {
 		for _, countRefused := range []bool{false, true} {
 			shadow := named("shadow", c.limitOf(a, 2))
 			shadow.Shadow = true
-			shadow.CountRefused = countRefused
+			shadow.CountRefused = countRefused && a != ratelimit.InFlight
 			banning := shadowed(c.rule("banning"))
 			banning.Ban = &ratelimit.Ban{After: 3, Span: c.units(1), For: c.units(1)}
 			s := c.session(shadow, named("enforced", c.limitOf(a, 5)), banning)

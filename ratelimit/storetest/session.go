@@ -204,6 +204,9 @@ func (s *session) differs(at int64, got *ratelimit.Outcome, want *outcome) strin
 	if want.Skipped || want.struck {
 		return ""
 	}
+	if slices.Contains(want.tied, got.LimitIndex) && !want.Banned && !want.Started && want.Limit == most(rule.Limits[want.LimitIndex]) {
+		want.LimitIndex, want.Limit = got.LimitIndex, most(rule.Limits[got.LimitIndex])
+	}
 	switch {
 	case !got.BannedUntil.Equal(want.BannedUntil):
 		return fmt.Sprintf("rule %d: BannedUntil is %v, want %v", want.Rule, got.BannedUntil, want.BannedUntil)
@@ -211,6 +214,8 @@ func (s *session) differs(at int64, got *ratelimit.Outcome, want *outcome) strin
 		return fmt.Sprintf("rule %d: Remaining is %d, want %d", want.Rule, got.Remaining, want.Remaining)
 	case !want.Banned && got.Limit != want.Limit:
 		return fmt.Sprintf("rule %d: Limit is %d, want %d", want.Rule, got.Limit, want.Limit)
+	case !want.Banned && got.LimitIndex != want.LimitIndex:
+		return fmt.Sprintf("rule %d: LimitIndex is %d, want %d", want.Rule, got.LimitIndex, want.LimitIndex)
 	case got.Delay != want.Delay && s.unlike(got.Delay, want.Delay):
 		return fmt.Sprintf("rule %d: Delay is %v, want %v", want.Rule, got.Delay, want.Delay)
 	case len(rule.Limits) > 0 && rule.Ban != nil:

@@ -32,7 +32,7 @@ var settleCases = []Case{
 	},
 	{
 		Name:    "RefundOldest",
-		Promise: "What is given back without saying when it was charged is taken from the oldest on, in each limit, and how much is told.",
+		Promise: "What is given back without saying when it was charged is taken from the oldest on, in each limit, and how much is told; a bucket that was charged more than it holds gives nothing until it has been empty.",
 		check:   refundOldestCase,
 	},
 	{
@@ -155,6 +155,10 @@ func refundOldestCase(c *check) {
 		for _, n := range []uint64{12, 120} {
 			two := c.limitOf(a, n)
 			two.Limits = append(two.Limits, c.under(a, n+n/4, 3))
+			switch a {
+			case ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket:
+				two.CountRefused = c.rnd.IntN(2) == 0 // beyond what a bucket holds
+			}
 			bans := named("only bans", two)
 			bans.Limits, bans.Ban = nil, &ratelimit.Ban{After: 1000, Span: time.Hour, For: time.Hour}
 			s := c.session(two, named("second", c.limitOf(a, n+5)), bans)

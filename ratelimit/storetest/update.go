@@ -89,7 +89,7 @@ func updateKeepsCase(c *check) {
 		ban := *stays.Ban
 		ban.For, ban.Factor, ban.Extend = 2*time.Hour, 2, true
 		stays.Ban = &ban
-		stays.CountRefused, stays.OnStoreFailure = true, ratelimit.FailOpen
+		stays.CountRefused, stays.OnStoreFailure = a != ratelimit.InFlight, ratelimit.FailOpen
 		stays.When = match.When{Path: []string{"/x*"}}
 		s.update(c.set(named("comes", c.lasting(a, 40)), stays), []string{"stays"}, nil)
 		for _, key := range keys {

@@ -263,15 +263,19 @@ func (b *bucket) used(t int64) uint64 { return ceilDiv(b.level(t), b.span) }
 func (b *bucket) charge(t int64, cost uint64) {
 	level := b.level(t)
 	level.Add(level, new(big.Int).Mul(new(big.Int).SetUint64(cost), b.span))
-	cap := new(big.Int).Set(b.n)
-	if b.burst.Cmp(cap) > 0 {
-		cap.Set(b.burst)
-	}
-	cap.Add(cap, b.burst).Mul(cap, b.span)
-	if level.Cmp(cap) > 0 {
-		level = cap
+	if most := b.most(); level.Cmp(most) > 0 {
+		level = most
 	}
 	b.full, b.at = level, t
+}
+
+// most returns how full the bucket gets at most.
+func (b *bucket) most() *big.Int {
+	most := new(big.Int).Set(b.n)
+	if b.burst.Cmp(most) > 0 {
+		most.Set(b.burst)
+	}
+	return most.Add(most, b.burst).Mul(most, b.span)
 }
 
 // refund takes back what was charged, less what may have drained of it since.

@@ -15,7 +15,7 @@ const maxBatch = 1000
 // A checkItem is one event to judge.
 type checkItem struct {
 	Event map[string]string `json:"event,omitempty" doc:"the fields of the event, such as client and path"`
-	Cost  *uint64           `json:"cost,omitempty"`
+	Cost  *uint64           `json:"cost,omitempty" range:"cost"`
 	At    *int64            `json:"at,omitempty" doc:"when it happened, in milliseconds since 1970; needs the role admin"`
 }
 
@@ -30,7 +30,7 @@ type takeItem struct {
 	Rule   string   `json:"rule,omitempty"`
 	Key    keyArg   `json:"key,omitempty"`
 	Base64 [][]byte `json:"key_base64,omitempty" doc:"instead of key, for values that are not UTF-8"`
-	Cost   *uint64  `json:"cost,omitempty"`
+	Cost   *uint64  `json:"cost,omitempty" range:"cost"`
 }
 
 // A takeRequest is one of them, or several.
@@ -45,7 +45,7 @@ type peekRequest struct {
 	Rule   string            `json:"rule,omitempty"`
 	Key    keyArg            `json:"key,omitempty"`
 	Base64 [][]byte          `json:"key_base64,omitempty"`
-	Cost   *uint64           `json:"cost,omitempty"`
+	Cost   *uint64           `json:"cost,omitempty" range:"cost"`
 	Events []checkItem       `json:"events,omitempty"`
 	Takes  []takeItem        `json:"takes,omitempty"`
 }

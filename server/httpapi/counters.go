@@ -48,7 +48,7 @@ func (s *Server) counters() []counterInfo {
 type addRequest struct {
 	Key    keyArg   `json:"key,omitempty"`
 	Base64 [][]byte `json:"key_base64,omitempty"`
-	N      *uint64  `json:"n,omitempty" doc:"how many; 1 if it is left out"`
+	N      *uint64  `json:"n,omitempty" range:"cost" doc:"how many; 1 if it is left out"`
 }
 
 func add(c *call) error {

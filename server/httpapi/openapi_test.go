@@ -38,6 +38,10 @@ func validate(doc, s object, v any, at string) error {
 			if n, ok := v.(float64); ok && n < arg.(float64) {
 				err = fmt.Errorf("%s is %v; the least is %v", at, n, arg)
 			}
+		case "maximum":
+			if n, ok := v.(float64); ok && n > arg.(float64) {
+				err = fmt.Errorf("%s is %v; the most is %v", at, n, arg)
+			}
 		case "minItems":
 			if l, ok := v.([]any); ok && len(l) < int(arg.(float64)) {
 				err = fmt.Errorf("%s has %d items", at, len(l))
@@ -411,4 +415,43 @@ func TestDocumentIsLinted(t *testing.T) {
 
 func TestReloadWithoutFile(t *testing.T) {
 	wantProblem(t, post(newServer(t, nil), "/v1/rules/reload", "{}"), 400, engine.BadArg)
+}
+
+// TestCostsOfTheDocument compares the least and the most that the document allows of
+// costs and amounts with what the server accepts.
+func TestCostsOfTheDocument(t *testing.T) {
+	s := newServer(t, nil)
+	schemas := 0
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case object:
+			if properties, ok := v["properties"].(object); ok {
+				for _, name := range []string{"cost", "n"} {
+					p, ok := properties[name].(object)
+					if !ok || p["type"] != "integer" || p["maximum"] == nil && p["minimum"] == nil {
+						continue
+					}
+					schemas++
+					for _, n := range []float64{0, 1, engine.MaxCost, engine.MaxCost + 1} {
+						allowed := validate(nil, p, n, name) == nil
+						if accepted := checkCost(name, uint64(n)) == nil; allowed != accepted {
+							t.Errorf("%s of %v: accepted is %t, and the document says %t", name, n, accepted, allowed)
+						}
+					}
+				}
+			}
+			for _, x := range v {
+				walk(x)
+			}
+		case []any:
+			for _, x := range v {
+				walk(x)
+			}
+		}
+	}
+	walk(readDocument(t, s))
+	if schemas < 5 {
+		t.Errorf("%d schemas of a cost or an amount: the test has no teeth", schemas)
+	}
 }

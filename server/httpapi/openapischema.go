@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/lately-go/lately/server/engine"
 )
 
 // schemas is the schemas that an OpenAPI document has by name: those of Go structs, by
@@ -109,6 +111,9 @@ func (n schemas) members(t reflect.Type) object {
 		s := n.of(ft)
 		if doc := f.Tag.Get("doc"); doc != "" {
 			s["description"] = doc
+		}
+		if f.Tag.Get("range") == "cost" { // see checkCost
+			s["minimum"], s["maximum"] = 1, uint64(engine.MaxCost)
 		}
 		properties[name] = s
 		if !optional && !behindPointer(t, f.Index) {

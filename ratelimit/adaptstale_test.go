@@ -1,0 +1,55 @@
+package ratelimit
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/match"
+)
+
+// TestStaleIsNoTraffic decides under rules whose table has just moved: the request
+// is stale and made again, and the traffic that an Adapt follows is one event.
+func TestStaleIsNoTraffic(t *testing.T) {
+	key, err := match.NewKey(match.Fold{}, "client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(span time.Duration) *Set {
+		s, err := NewSet(SetConfig{}, Rule{
+			Name: "r", Key: key, Limits: []Limit{{N: 100, Span: span}},
+			Adapt: &Adapt{Span: time.Second, Steps: []lately.Step{{Below: 50, Limit: 100}}, Above: 10},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	first := set(time.Minute)
+	m, err := NewMemory(first, MemoryConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1_700_000_000, 0)
+	decide := func(s *Set) error {
+		return m.Decide(&Request{Set: s, Now: now.UnixNano(), Cost: 1, Subjects: []Subject{{Key: []byte("k")}}})
+	}
+	traffic := func() uint64 { return m.rules.Load().rules[0].adapt.traffic.SumAt(now) }
+	if err := decide(first); err != nil || traffic() != 1 {
+		t.Fatalf("%d events, %v", traffic(), err)
+	}
+	before := m.rules.Load()
+	second := set(time.Hour) // other counts, the same Adapt
+	if err := m.Update(second, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	after := m.rules.Swap(before) // as one sees it that has just read the rules
+	if err := decide(first); !errors.Is(err, ErrStale) {
+		t.Fatalf("the error is %v, want ErrStale", err)
+	}
+	m.rules.Store(after)
+	if err := decide(second); err != nil || traffic() != 2 {
+		t.Errorf("two events were counted as %d, %v", traffic(), err)
+	}
+}

@@ -1,0 +1,42 @@
+package ratelimit_test
+
+import (
+	"bytes"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestBanOfAllowedPrefix bans clients of the allow list under a rule that folds
+// them: by address, by prefix, and an address that is on the list by itself while
+// others of its prefix are not. None is banned, by hand or by import.
+func TestBanOfAllowedPrefix(t *testing.T) {
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{
+		netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2001:db9::7/128"),
+	}}, ratelimit.Rule{Name: "r", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(1, time.Minute)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for client, allowed := range map[string]bool{
+		"2001:db8::1": true, "2001:db8:1:2::/64": true, "2001:db9::7": true, "2001:db9::8": false, "2001:dba::/64": false,
+	} {
+		l := mustLimiter(t, set, ratelimit.MemoryConfig{})
+		ban := ratelimit.BanRecord{Rule: "r", Key: []string{client}, Until: l.Now().Add(time.Hour)}
+		if err := l.Ban(ban); (err != nil) != allowed || allowed && !strings.Contains(err.Error(), "on the allow list") {
+			t.Errorf("Ban of %s: %v", client, err)
+		}
+		other := mustLimiter(t, set, ratelimit.MemoryConfig{})
+		report, err := other.ImportBans(bytes.NewReader(writeBans(t, ban)))
+		if err != nil || (report.Allowed == 1) != allowed || (report.Added == 1) == allowed {
+			t.Errorf("import of %s: %+v, %v", client, report, err)
+		}
+		for _, l := range []*ratelimit.Limiter{l, other} {
+			if got := listed(t, l); (len(got) == 0) != allowed {
+				t.Errorf("%s: %d bans", client, len(got))
+			}
+		}
+	}
+}
