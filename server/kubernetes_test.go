@@ -29,7 +29,8 @@ type pod struct {
 		Env []struct {
 			Name, Value string
 		}
-		Ports []struct {
+		Resources struct{ Limits struct{ Memory string } }
+		Ports     []struct {
 			Port int `yaml:"containerPort"`
 		}
 		Startup   probe `yaml:"startupProbe"`
@@ -181,6 +182,10 @@ func TestKubernetesSettings(t *testing.T) {
 	least := time.Duration(c.Lifecycle.PreStop.Sleep.Seconds)*time.Second + config.Drain + 10*time.Second
 	if grace := time.Duration(p.Grace) * time.Second; c.Lifecycle.PreStop.Sleep.Seconds == 0 || grace < least {
 		t.Errorf("the pod is killed after %v; preStop, drain and a snapshot take up to %v", grace, least)
+	}
+	// Resident memory is up to 150 MiB above --memory; see docs/OPERATIONS.md.
+	if limit, ok := parseBytes(c.Resources.Limits.Memory + "B"); !ok || limit < config.Memory+150*mib || config.Memory == 0 {
+		t.Errorf("the memory limit is %s; the server has %d MiB and 150", c.Resources.Limits.Memory, config.Memory/mib)
 	}
 	if !slices.Contains(config.Hosts, "lately.shop.svc.cluster.local") {
 		t.Errorf("the hosts are %q", config.Hosts)

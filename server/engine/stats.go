@@ -16,6 +16,7 @@ type Status struct {
 	EventTime   bool      // it judges by event time
 	Totals      Totals
 	Limits      ratelimit.Stats
+	Throttle    ratelimit.ThrottleStats // limits that callers bring
 	Subscribers int
 	Told        uint64 // events
 	Cut         uint64 // subscribers that were too slow

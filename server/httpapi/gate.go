@@ -20,7 +20,8 @@ type gatedListener struct {
 	net.Listener
 	gate   *access.Gate
 	budget *access.Budget
-	plain  bool // there is no TLS, so that one who is refused can be told
+	busy   *atomic.Uint64 // counts requests that are refused for want of memory
+	plain  bool           // there is no TLS, so that one who is refused can be told
 }
 
 // The answers of a connection that is closed before its request has been read.
@@ -91,6 +92,7 @@ func (c *gatedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && c.head.Load() {
 		if c.received += n; c.received > freeHead && !c.charge(headFactor*c.received) {
+			c.l.busy.Add(1)
 			c.l.dismiss(c.Conn, tooManyHeaders)
 			return 0, errHeads
 		}

@@ -150,6 +150,9 @@ func TestBudgetOfHeads(t *testing.T) {
 	if refused < 20 {
 		t.Errorf("%d of 40 were refused; there is room for 9", refused)
 	}
+	if n := s.Stats().Overloaded; n < uint64(refused) {
+		t.Errorf("%d refusals are counted; there were %d", n, refused)
+	}
 	until(t, "all is given back", func() bool { return s.used() == 0 })
 }
 

@@ -109,9 +109,11 @@ type problem struct {
 // problem answers with what is wrong.
 func (c *call) problem(err error) {
 	e := asAPI(err)
-	c.s.errors.Add(1)
-	if e.code == engine.Overload {
-		c.s.overload.Add(1)
+	if c.r.URL.Path != "/readyz" { // whose errors are about the server, not about requests
+		c.s.errors.Add(1)
+		if e.code == engine.Overload {
+			c.s.overload.Add(1)
+		}
 	}
 	h := c.w.Header()
 	if e.closes {

@@ -8,9 +8,12 @@ import (
 
 // figures is what the series are about.
 type figures struct {
-	status      engine.Status
-	listeners   map[string]engine.ListenerStats
-	rejected    uint64 // logins
+	status    engine.Status
+	listeners map[string]engine.ListenerStats
+	rejected  uint64 // logins
+
+	inFlight, inFlightMost int64 // bytes of requests and answers on their way
+
 	keys        int
 	bytes       int64
 	refused     uint64
@@ -32,6 +35,7 @@ func (s *Server) figures() *figures {
 		f.bytes += i.Stats.Bytes
 		f.refused += i.Stats.Refused
 	}
+	f.inFlightMost, f.inFlight, _ = s.budget.Stats()
 	if s.config.SnapshotAge != nil {
 		age, ok := s.config.SnapshotAge()
 		f.snapshotAge, f.hasSnapshot = age.Seconds(), ok
@@ -63,6 +67,12 @@ func newSeries(version string) (list []series) {
 	gauge("counters_keys", "Keys that all counters hold.", func(f *figures) float64 { return float64(f.keys) })
 	gauge("counters_memory_bytes", "Memory that all counters take.", func(f *figures) float64 { return float64(f.bytes) })
 	count("counters_full_total", "Adds that a counter refused because its memory was full.", nil, func(f *figures) uint64 { return f.refused })
+
+	gauge("throttle_keys", "Keys under limits that callers bring (CL.THROTTLE).", func(f *figures) float64 { return float64(f.status.Throttle.Keys) })
+	gauge("throttle_memory_bytes", "Memory that these take.", func(f *figures) float64 { return float64(f.status.Throttle.Bytes) })
+	gauge("throttle_memory_budget_bytes", "Memory that these may take.", func(f *figures) float64 { return float64(f.status.Throttle.Budget) })
+	gauge("requests_memory_bytes", "Memory that requests and answers on their way take, of all listeners.", func(f *figures) float64 { return float64(f.inFlight) })
+	gauge("requests_memory_budget_bytes", "Memory that these may take.", func(f *figures) float64 { return float64(f.inFlightMost) })
 
 	gauge("subscribers", "Subscribers of events, of all listeners.", func(f *figures) float64 { return float64(f.status.Subscribers) })
 	count("subscriber_events_total", "Events that subscribers were told of, each once.", nil, func(f *figures) uint64 { return f.status.Told })

@@ -101,7 +101,7 @@ func New(c Config) (*Server, error) {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server, ended := s.newHTTP(), make(chan error, 1)
 	go func() {
-		gated := &gatedListener{Listener: l, gate: s.gate, budget: s.budget, plain: server.TLSConfig == nil}
+		gated := &gatedListener{Listener: l, gate: s.gate, budget: s.budget, busy: &s.overload, plain: server.TLSConfig == nil}
 		if server.TLSConfig != nil {
 			ended <- server.ServeTLS(gated, "", "")
 		} else {

@@ -224,6 +224,9 @@ func TestServeEndsAndDrains(t *testing.T) {
 		t.Errorf("the stream ended with %v; want its end", err)
 	}
 	wantProblem(t, get(s, "/readyz"), 503, engine.Overload)
+	if st := s.Stats(); st.Overloaded != 0 || st.Errors != 0 {
+		t.Errorf("a server that ends counts %d requests as overload, %d as errors", st.Overloaded, st.Errors)
+	}
 	close(proceed)
 	if got := <-answer; !strings.Contains(got, `"allowed":true`) {
 		t.Errorf("the request under way was answered %q", got)

@@ -179,6 +179,7 @@ func (c *conn) failed(err error) {
 	fault, ok := errors.AsType[resp.ProtocolError](err)
 	switch {
 	case ok:
+		c.s.errors.Add(1)
 		c.w.Error("ERR", fault.Error())
 	case errors.Is(err, resp.ErrBudget):
 		ok = true

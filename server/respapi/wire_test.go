@@ -135,6 +135,9 @@ func TestProtocolErrors(t *testing.T) {
 		}
 		c.wantEnd()
 	}
+	if st := s.Stats(); st.Errors != 5 {
+		t.Errorf("%d errors are counted, want 5", st.Errors)
+	}
 }
 
 func TestTooManyConnections(t *testing.T) {
