@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/lately-go/lately/internal/clientaddr"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -23,7 +24,7 @@ type Call struct {
 
 	ctx      context.Context
 	kind     string
-	identity *identity
+	identity *clientaddr.Finder
 	client   []byte // empty when not yet known
 	host     []byte
 	text     []byte // of metadata
@@ -47,7 +48,7 @@ func (c *Call) Client() string { return string(c.whoCalls()) }
 // whoCalls finds the client, once.
 func (c *Call) whoCalls() []byte {
 	if len(c.client) == 0 {
-		c.client = c.identity.appendClient(c.client, c)
+		c.client = appendClient(c.client, c.identity, c)
 	}
 	return c.client
 }

@@ -35,8 +35,9 @@
 // read, from its end, up to the first address that is no trusted proxy. Port and
 // zone are dropped; an IPv4-mapped address is the IPv4 one, and so is a public
 // one under 64:ff9b::/96. A peer on a Unix socket is "unix", one without address
-// "unknown". A trusted proxy that does not say whom it calls for is the client
-// itself, as "proxy:" and its address. The rule's key then folds the address,
+// "unknown". A trusted proxy that does not say whom it calls for, or names trusted
+// proxies only, is the client itself, as "proxy:" and its address, which no allow
+// list holds. The rule's key then folds the address,
 // IPv6 to its /64 unless told otherwise (see [match.Fold]).
 //
 // # What a call holds

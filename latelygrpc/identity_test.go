@@ -9,12 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 
+	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
 )
 
 // trustedNet is where the proxies of these tests are.
@@ -65,7 +68,8 @@ func TestClient(t *testing.T) {
 		{"the last one counts", trusting, tcp("10.0.0.1"), []string{"198.51.100.1, 203.0.113.9"}, "203.0.113.9"},
 		{"of all values", trusting, tcp("10.0.0.1"), []string{"198.51.100.1", "203.0.113.9"}, "203.0.113.9"},
 		{"proxies are skipped", trusting, tcp("10.0.0.1"), []string{"203.0.113.9, 10.0.0.2", "10.0.0.3,172.16.5.5"}, "203.0.113.9"},
-		{"all are proxies", trusting, tcp("10.0.0.1"), []string{"10.0.0.2"}, "10.0.0.2"},
+		{"all are proxies", trusting, tcp("10.0.0.1"), []string{"10.0.0.2"}, "proxy:10.0.0.2"},
+		{"all of many are proxies", trusting, tcp("10.0.0.1"), []string{"10.0.0.4, 10.0.0.3", "10.0.0.2"}, "proxy:10.0.0.4"},
 		{"no header", trusting, tcp("10.0.0.1"), nil, "proxy:10.0.0.1"},
 		{"junk", trusting, tcp("10.0.0.1"), []string{"203.0.113.9, unknown"}, "proxy:10.0.0.1"},
 		{"junk behind a proxy", trusting, tcp("10.0.0.1"), []string{"203.0.113.9, _x, 10.0.0.7"}, "proxy:10.0.0.7"},
@@ -96,6 +100,43 @@ func TestClient(t *testing.T) {
 		i := newInterceptor(t, tt.c, perClient(t, 1))
 		if got := clientOf(t, i, tt.peer, tt.values...); got != tt.want {
 			t.Errorf("%s: the client is %q, want %q", tt.name, got, tt.want)
+		}
+		overHTTP, err := latelyhttp.NewIdentity(latelyhttp.IdentityConfig{
+			TrustedProxies: tt.c.TrustedProxies, TrustUnix: tt.c.TrustUnix, Hops: tt.c.Hops, ProxiesAreClients: tt.c.ProxiesAreClients,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := overHTTP.ClientOf(tt.peer, tt.values).String(); got != tt.want {
+			t.Errorf("%s: over HTTP the client is %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A call that came through trusted proxies alone is not exempt where they are on the
+// allow list: nobody knows who sent it.
+func TestSilentProxiesAreNotAllowed(t *testing.T) {
+	key, err := match.NewKey(match.Fold{}, "client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{trustedNet}},
+		ratelimit.Rule{Name: "none", Key: key, Limits: []ratelimit.Limit{{N: 0, Span: time.Minute}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := New(ratelimit.NewLimiter(set, memory), Config{TrustedProxies: []netip.Prefix{trustedNet}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := dialFrom(t, tcp("10.0.0.1"), i)
+	for _, forwarded := range []string{"10.0.0.2", "10.9.9.9, 10.0.0.2", "unknown, 10.0.0.2", "junk"} {
+		if r := say(t, conn, forwardedFor, forwarded); r.code() != codes.ResourceExhausted {
+			t.Errorf("x-forwarded-for %q: %v; want a refusal", forwarded, r.status)
 		}
 	}
 }
@@ -132,10 +173,10 @@ func slowClient(peer netip.Addr, values []string) string {
 		}
 		chain = append(chain, addr.String())
 		if !trustedNet.Contains(addr) {
-			break
+			return addr.String()
 		}
 	}
-	return chain[len(chain)-1]
+	return "proxy:" + chain[len(chain)-1] // the first proxy does not say whom it speaks for
 }
 
 // Whatever a client writes into x-forwarded-for, the client is the address that

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/lately-go/lately/internal/clientaddr"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -27,7 +28,7 @@ import (
 type Interceptor struct {
 	limiter  *ratelimit.Limiter
 	config   Config
-	identity identity
+	identity clientaddr.Finder
 	plan     atomic.Pointer[plan]
 	calls    sync.Pool // *Call
 }
@@ -44,7 +45,7 @@ func New(l *ratelimit.Limiter, c Config) (*Interceptor, error) {
 		}
 	}
 	i := &Interceptor{limiter: l, config: c, calls: sync.Pool{New: func() any { return new(Call) }}}
-	if err := i.identity.init(&c); err != nil {
+	if err := initFinder(&i.identity, &c); err != nil {
 		return nil, err
 	}
 	if err := i.Check(l.Set()); err != nil {

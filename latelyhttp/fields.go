@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/lately-go/lately/internal/clientaddr"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -95,9 +96,9 @@ func newFiller(name string, own map[string]func(*http.Request) string) (filler, 
 	case ok:
 	case prefix == "header" && strings.EqualFold(arg, "host"): // net/http takes it out of the headers
 		f = filler{kind: fillHost}
-	case prefix == "header" && isToken(arg):
+	case prefix == "header" && clientaddr.IsToken(arg):
 		f = filler{kind: fillHeader, arg: textproto.CanonicalMIMEHeaderKey(arg)}
-	case prefix == "cookie" && isToken(arg):
+	case prefix == "cookie" && clientaddr.IsToken(arg):
 		f = filler{kind: fillCookie, arg: arg}
 	case name == match.Status.String(), name == match.Size.String():
 		return filler{}, fmt.Errorf("the rules look at the field %q, which a request does not have; leave such rules to replay, or say what it is in Config.Fields", name)
@@ -232,8 +233,8 @@ func cookie(lines []string, name string) string {
 		for line != "" {
 			var part string
 			part, line, _ = strings.Cut(line, ";")
-			key, value, _ := strings.Cut(trim(part), "=")
-			if trim(key) != name {
+			key, value, _ := strings.Cut(strings.Trim(part, " \t"), "=")
+			if strings.Trim(key, " \t") != name {
 				continue
 			}
 			if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {

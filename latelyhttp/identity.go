@@ -1,14 +1,12 @@
 package latelyhttp
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
-	"net/textproto"
-	"sync/atomic"
 
+	"github.com/lately-go/lately/internal/clientaddr"
 	"github.com/lately-go/lately/match"
 )
 
@@ -68,15 +66,8 @@ type IdentityConfig struct {
 // An Identity does not allocate, but for some junk, and is safe for concurrent use. Its zero value
 // believes no header.
 type Identity struct {
-	trusted   []netip.Prefix
-	trustUnix bool
-	hops      int
-	header    string // canonical; "" when there is nobody to believe
-	forwarded bool
-	direct    bool
-	fold      match.Fold
-
-	noHeader, badHeader, unknown atomic.Uint64
+	finder clientaddr.Finder
+	fold   match.Fold
 }
 
 // NewIdentity returns the Identity of c. The error names the field that cannot
@@ -93,133 +84,43 @@ func (id *Identity) init(c IdentityConfig) error {
 	if err := c.Fold.Validate(); err != nil {
 		return fmt.Errorf("IdentityConfig.Fold: %w", err)
 	}
-	if c.Hops < 0 {
-		return fmt.Errorf("IdentityConfig.Hops is %d; allowed is 0 (any number of trusted proxies) or more", c.Hops)
-	}
-	for _, p := range c.TrustedProxies {
-		own, err := proxyPrefix(p)
-		if err != nil {
-			return err
-		}
-		if own.Bits() == 0 && c.Hops == 0 {
-			return fmt.Errorf("IdentityConfig.TrustedProxies has %v, so every address that a client claims would be believed; name the proxies' networks, or their number in Hops", p)
-		}
-		id.trusted = append(id.trusted, own)
-	}
-	if c.Header != "" && !isToken(c.Header) {
-		return fmt.Errorf("IdentityConfig.Header is %q; allowed is the name of a header such as X-Forwarded-For", c.Header)
-	}
-	id.trustUnix, id.hops, id.direct, id.fold = c.TrustUnix, c.Hops, c.ProxiesAreClients, c.Fold
-	if len(id.trusted) > 0 || id.trustUnix {
-		id.header = "X-Forwarded-For"
-		if c.Header != "" {
-			id.header = textproto.CanonicalMIMEHeaderKey(c.Header)
-		}
-		id.forwarded = id.header == "Forwarded"
-	}
-	return nil
-}
-
-// proxyPrefix returns p as addresses are looked up in it: unmapped.
-func proxyPrefix(p netip.Prefix) (netip.Prefix, error) {
-	switch {
-	case !p.IsValid():
-		return p, errors.New("IdentityConfig.TrustedProxies has an invalid prefix; allowed are prefixes such as 192.0.2.0/24, see match.ParsePrefix")
-	case p.Addr().Is4In6() && p.Bits() < 96:
-		return p, fmt.Errorf("IdentityConfig.TrustedProxies has %v, which spans IPv4 and IPv6; write the IPv4 prefix", p)
-	case p.Addr().Is4In6():
-		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-	}
-	return p.Masked(), nil
+	id.fold = c.Fold
+	return id.finder.Init(clientaddr.Config{
+		TrustedProxies: c.TrustedProxies, TrustUnix: c.TrustUnix, Hops: c.Hops, Header: c.Header, ProxiesAreClients: c.ProxiesAreClients,
+	}, "IdentityConfig")
 }
 
 // Header returns the canonical name of the header that is read, or "" when
 // there is no proxy to believe.
-func (id *Identity) Header() string { return id.header }
+func (id *Identity) Header() string { return id.finder.Header() }
 
 // Client returns who sent r. It reads r.RemoteAddr, which net/http fills with
 // the socket's peer: a middleware that overwrites it is believed.
 func (id *Identity) Client(r *http.Request) Client {
-	addr, ok := parseNode(r.RemoteAddr)
+	lines := r.Header[id.finder.Header()]
+	addr, ok := clientaddr.ParseNode(r.RemoteAddr)
 	if ok {
-		return id.find(addr, false, r.Header[id.header])
+		return clientOf(id.finder.Find(addr, false, lines))
 	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return id.find(netip.Addr{}, local != nil && local.Network() == "unix", r.Header[id.header])
+	return clientOf(id.finder.Find(netip.Addr{}, local != nil && local.Network() == "unix", lines))
 }
 
 // ClientOf is Client for callers without an [http.Request]: from the socket's
 // peer and all lines of the header that [Identity.Header] names, in order.
 func (id *Identity) ClientOf(peer net.Addr, lines []string) Client {
-	switch p := peer.(type) {
-	case nil:
-	case *net.TCPAddr:
-		return id.find(p.AddrPort().Addr().WithZone("").Unmap(), false, lines)
-	case *net.UnixAddr:
-		return id.find(netip.Addr{}, true, lines)
-	default:
-		if addr, ok := parseNode(p.String()); ok {
-			return id.find(addr, false, lines)
-		}
-	}
-	return id.find(netip.Addr{}, false, lines)
+	return clientOf(id.finder.Peer(peer, lines))
+}
+
+func clientOf(c clientaddr.Client) Client {
+	return Client{Addr: c.Addr, Source: Source(c.Source), plain: c.Plain}
 }
 
 // AppendKey appends to dst the key of r's client: its address cut to the
 // prefix that Fold says, or the text of [Client.AppendTo] for one without.
 func (id *Identity) AppendKey(dst []byte, r *http.Request) []byte {
-	var text [maxClientText]byte
+	var text [clientaddr.MaxText]byte
 	return id.fold.Append(dst, id.Client(r).AppendTo(text[:0]))
-}
-
-// find walks from the socket's peer to the client: each trusted hop vouches for
-// the address that it appended.
-func (id *Identity) find(peer netip.Addr, unix bool, lines []string) Client {
-	at := Client{Addr: peer, plain: true}
-	if !peer.IsValid() && !unix {
-		id.unknown.Add(1)
-		at.Source = Unknown
-		return at
-	}
-	if unix && !id.trustUnix || !unix && !id.trusts(peer) {
-		at.Addr = translated(peer)
-		return at
-	}
-	if len(lines) == 0 {
-		id.noHeader.Add(1)
-		at.Source, at.plain = NoHeader, id.direct
-		return at
-	}
-	hops := chain{lines: lines, forwarded: id.forwarded}
-	for n := 1; ; n++ {
-		node, more := hops.previous()
-		if !more { // the first proxy does not say whom it speaks for either
-			id.noHeader.Add(1)
-			at.Source, at.plain = NoHeader, id.direct
-			return at
-		}
-		addr, ok := parseNode(node)
-		if !ok {
-			id.badHeader.Add(1)
-			at.Source, at.plain = BadHeader, id.direct
-			return at
-		}
-		at.Addr, at.Source = addr, FromHeader
-		if n == id.hops || !id.trusts(addr) {
-			break
-		}
-	}
-	at.Addr = translated(at.Addr)
-	return at
-}
-
-func (id *Identity) trusts(a netip.Addr) bool {
-	for _, p := range id.trusted {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
 }
 
 // IdentityStats is how often an [Identity] had no client's address to give.
@@ -233,9 +134,5 @@ type IdentityStats struct {
 
 // Stats returns the counts since id was made.
 func (id *Identity) Stats() IdentityStats {
-	return IdentityStats{
-		NoHeader:  id.noHeader.Load(),
-		BadHeader: id.badHeader.Load(),
-		Unknown:   id.unknown.Load(),
-	}
+	return IdentityStats(id.finder.Stats())
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/clientaddr"
 )
 
 // The matrix S1: clients that write what they like into headers, behind chains
@@ -274,13 +276,16 @@ func controls(t testing.TB) map[string]answerer {
 				element, _, _ = strings.Cut(element, ";")
 				element = strings.Trim(element, `"`)
 			}
-			if addr, ok := parseNode(strings.TrimSpace(element)); ok {
+			if addr, ok := clientaddr.ParseNode(strings.TrimSpace(element)); ok {
 				all = append(all, addr.String())
 			}
 		}
 		return all
 	}
-	trusts := mustIdentity(t, IdentityConfig{TrustedProxies: prefixes("10.0.0.0/8", "fd00::/8")}).trusts
+	trusted := prefixes("10.0.0.0/8", "fd00::/8")
+	trusts := func(a netip.Addr) bool {
+		return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(a) })
+	}
 	return map[string]answerer{
 		"leftmost": func(s *scenario, peer netip.Addr, lines []string) string {
 			if all := entries(s, lines); len(all) > 0 && trusts(peer) {

@@ -35,8 +35,8 @@ replay         -> rules, match, accesslog, ratelimit, hotkey, lately, github.com
 
 client      -> hotkey, ratelimit, match, lately, internal/resp
 rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
-latelyhttp  -> internal/quota, ratelimit, hotkey, match, lately
-latelygrpc  -> internal/quota, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf
+latelyhttp  -> internal/quota, internal/clientaddr, ratelimit, hotkey, match, lately
+latelygrpc  -> internal/quota, internal/clientaddr, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf
 latelyredis -> ratelimit, hotkey, match, lately
 latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_golang
 
@@ -50,6 +50,7 @@ accesslog/accesslogtest -> std
 lately                  -> internal/ring, internal/shard, internal/invariants
 
 match               -> std
+internal/clientaddr -> std
 internal/meter      -> internal/ring, internal/shard
 internal/ring       -> std
 internal/shard      -> std

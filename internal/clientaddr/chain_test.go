@@ -1,4 +1,4 @@
-package latelyhttp
+package clientaddr
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package latelyhttp
+package clientaddr
 
 import "strings"
 
@@ -75,7 +75,7 @@ func forwardedFor(element string) string {
 	node, found := "", false
 	for rest := afterPair(element); rest != ""; {
 		name, tail, ok := strings.Cut(rest, "=")
-		if !ok || !isToken(trim(name)) {
+		if !ok || !IsToken(trim(name)) {
 			return ""
 		}
 		value, tail, ok := cutValue(tail)

@@ -1,0 +1,49 @@
+package clientaddr
+
+import "net/netip"
+
+// A Client is who sent a request.
+type Client struct {
+	// Addr is the client's address, unmapped and without zone, or that of the
+	// nearest trusted proxy when Source is NoHeader or BadHeader. It is invalid
+	// on a Unix socket and when the peer is unknown.
+	Addr netip.Addr
+
+	// Source is where Addr comes from.
+	Source Source
+
+	// Plain says that the text has no "proxy:" in front, because proxies send
+	// requests of their own.
+	Plain bool
+}
+
+// A Source says where a client's address comes from.
+type Source uint8
+
+const (
+	FromPeer   Source = iota // the connection's peer, which is no trusted proxy
+	FromHeader               // the header of a trusted proxy
+	NoHeader                 // a trusted proxy, which did not say whom it speaks for
+	BadHeader                // a trusted proxy, which wrote something else than an address
+	Unknown                  // no address was known at all
+)
+
+// MaxText is enough for every text that AppendTo makes.
+const MaxText = len("proxy:") + len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")
+
+// AppendTo appends the client as rules see it: an address in its canonical text,
+// "unix" for a peer on a Unix socket, "unknown" for one without address, and with
+// "proxy:" in front when a trusted proxy did not say whom it speaks for, which no
+// allow list holds.
+func (c Client) AppendTo(dst []byte) []byte {
+	if !c.Plain && (c.Source == NoHeader || c.Source == BadHeader) {
+		dst = append(dst, "proxy:"...)
+	}
+	switch {
+	case c.Addr.IsValid():
+		return c.Addr.AppendTo(dst)
+	case c.Source == Unknown:
+		return append(dst, "unknown"...)
+	}
+	return append(dst, "unix"...)
+}
