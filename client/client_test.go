@@ -87,6 +87,7 @@ func TestCalls(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ban := Ban{Rule: "login", Key: []string{"a\xffb", "c"}, Since: at, Until: at.Add(time.Minute), Count: 2, Reason: "why", Source: "rule"}
 	const banText = `{"rule":"login","key":["a�b","c"],"key_base64":["Yf9i","Yw=="],"since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z","count":2,"reason":"why","source":"rule","new":1}`
+	const delayedText = `{"allowed":true,"limit":3,"remaining":1,"retry_after_ms":0,"reset_after_ms":2000,"rule":"queue","banned_until_ms":0,"delay_ms":1000}`
 	const decisionText = `{"allowed":false,"limit":60,"remaining":0,"retry_after_ms":1500,"reset_after_ms":60000,"rule":"r","banned_until_ms":1700000000001}`
 	refused := ratelimit.Decision{
 		Rule: "r", Limit: 60, RetryAfter: 1500 * time.Millisecond, ResetAfter: time.Minute, BannedUntil: time.UnixMilli(1700000000001),
@@ -129,6 +130,22 @@ func TestCalls(t *testing.T) {
 				return result{d}, err
 			},
 			result{ratelimit.Decision{Allowed: true}},
+		},
+		{
+			"take with a delay", delayedText, "POST", "/v1/take", `{"rule":"queue","key":["ada"],"cost":1}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				d, err := c.Take(ctx, "queue", 1, "ada")
+				return result{d}, err
+			},
+			result{ratelimit.Decision{Allowed: true, Rule: "queue", Limit: 3, Remaining: 1, ResetAfter: 2 * time.Second, Delay: time.Second}},
+		},
+		{
+			"release", `{"released":1}`, "POST", "/v1/release", `{"rule":"uploads","key":["ada"],"n":1}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				n, err := c.Release(ctx, "uploads", 1, "ada")
+				return result{n}, err
+			},
+			result{uint64(1)},
 		},
 		{
 			"refund", `{"refunded":2}`, "POST", "/v1/refund", `{"rule":"login","key":["ada"],"n":3}`,

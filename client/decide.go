@@ -17,12 +17,14 @@ type decision struct {
 	ResetAfter  int64  `json:"reset_after_ms"`
 	Rule        string `json:"rule"`
 	BannedUntil int64  `json:"banned_until_ms"`
+	Delay       int64  `json:"delay_ms"`
 }
 
 func (d *decision) decision() ratelimit.Decision {
 	out := ratelimit.Decision{
 		Allowed: d.Allowed, Rule: d.Rule, Limit: d.Limit, Remaining: d.Remaining,
 		RetryAfter: milliseconds(d.RetryAfter), ResetAfter: milliseconds(d.ResetAfter),
+		Delay: milliseconds(d.Delay),
 	}
 	if d.RetryAfter < 0 {
 		out.RetryAfter = ratelimit.Never
@@ -108,6 +110,23 @@ func (c *Client) Refund(ctx context.Context, rule string, n uint64, key ...strin
 	}
 	err := c.post(ctx, "/v1/refund", in, &out)
 	return out.Refunded, err
+}
+
+// Release ends n events of this key that are under way under an in-flight rule, and
+// returns how many there were to end. To hold a place, Take it, and Release it when the
+// work is over. A place whose Release never comes, as the holder has crashed, is free
+// again after the rule's span. A Release whose answer was lost must not be repeated: it
+// might end another's event.
+func (c *Client) Release(ctx context.Context, rule string, n uint64, key ...string) (uint64, error) {
+	in := struct {
+		ruleKey
+		N uint64 `json:"n"`
+	}{ruleKey{rule, wireKey(key)}, n}
+	var out struct {
+		Released uint64 `json:"released"`
+	}
+	err := c.post(ctx, "/v1/release", in, &out)
+	return out.Released, err
 }
 
 // Reset makes a rule forget what it counted for a key. Its bans stay.

@@ -55,6 +55,13 @@ var replies = []struct {
 		"*7\r\n:1\r\n:60\r\n:59\r\n:0\r\n:60000\r\n$10\r\nper-client\r\n:0\r\n",
 	},
 	{
+		"delayed decision", func(w *resp.Writer) {
+			w.Decision(&resp.Decision{Allowed: true, Limit: 60, Remaining: 59, ResetAfter: 60000, Rule: "a", Delay: 1500})
+		},
+		"*8\r\n:1\r\n:60\r\n:59\r\n:0\r\n:60000\r\n$1\r\na\r\n:0\r\n:1500\r\n",
+		"*8\r\n:1\r\n:60\r\n:59\r\n:0\r\n:60000\r\n$1\r\na\r\n:0\r\n:1500\r\n",
+	},
+	{
 		"refusal", func(w *resp.Writer) {
 			w.Decision(&resp.Decision{Limit: 5, RetryAfter: -1, ResetAfter: 1, BannedUntil: 1700000000000})
 		},
@@ -102,12 +109,20 @@ func sevenCalls(w *resp.Writer, d *resp.Decision) {
 	if d.Allowed {
 		allowed = 1
 	}
-	w.Array(7)
+	delayed := d.Allowed && d.Delay > 0
+	if delayed {
+		w.Array(8)
+	} else {
+		w.Array(7)
+	}
 	for _, n := range []int64{allowed, d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter} {
 		w.Int(n)
 	}
 	w.BulkString(d.Rule)
 	w.Int(d.BannedUntil)
+	if delayed {
+		w.Int(d.Delay)
+	}
 }
 
 func TestDecisionIsSevenReplies(t *testing.T) {
@@ -117,6 +132,7 @@ func TestDecisionIsSevenReplies(t *testing.T) {
 		d := resp.Decision{
 			Allowed: rng.IntN(2) == 0, Limit: number(), Remaining: number(), RetryAfter: number(),
 			ResetAfter: number(), Rule: string(randomBytes(rng, rng.IntN(300))), BannedUntil: number(),
+			Delay: max(number(), 0) * int64(rng.IntN(2)),
 		}
 		var one, seven resp.Writer
 		for range 3 {

@@ -194,6 +194,18 @@ func (c *Caller) Refund(rule, key string, n uint64) (uint64, error) {
 	return n, noRule(err)
 }
 
+// Release ends n events of a key that are under way under an in-flight rule, the oldest
+// first, and returns how many there were to end. An event whose end is never told, as its
+// caller has crashed, ends after the rule's span. The error for a rule of another
+// algorithm is of code BadArg.
+func (c *Caller) Release(rule, key string, n uint64) (uint64, error) {
+	r, ok := c.e.limiter.Load().Set().Named(rule)
+	if ok && r.Algorithm != ratelimit.InFlight {
+		return 0, errorf(BadArg, "rule %q: algorithm is %s: must be in-flight; to give back what was counted, use REFUND", rule, r.Algorithm)
+	}
+	return c.Refund(rule, key, n)
+}
+
 // Reset forgets what a key has used under a rule. Bans go on.
 func (c *Caller) Reset(rule, key string) error {
 	l := c.e.limiter.Load()

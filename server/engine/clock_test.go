@@ -224,16 +224,17 @@ func TestMistakesDecideNoClock(t *testing.T) {
 	e := newEngine(t, someRules)
 	c := e.Caller()
 	for name, err := range map[string]error{
-		"take":   second(c.Take("nobody", "k", 1)),
-		"take 2": second(c.Take("login", "one", 1)),
-		"refund": second(c.Refund("nobody", "k", 1)),
-		"reset":  c.Reset("nobody", "k"),
-		"add":    c.Add("bad name", "k", 1),
-		"add 2":  c.Add("requests", "k", engine.MaxCost+1),
-		"ban":    second(e.Ban("nobody", []string{"k"}, time.Hour, "", "")),
-		"ban 2":  second(e.Ban("flood", []string{"k"}, 0, "", "")),
-		"lift":   second(e.Lift("nobody", []string{"k"})),
-		"long":   second(c.Check(event(c, "client", strings.Repeat("x", engine.MaxKey+1)), 1)),
+		"take":    second(c.Take("nobody", "k", 1)),
+		"take 2":  second(c.Take("login", "one", 1)),
+		"refund":  second(c.Refund("nobody", "k", 1)),
+		"release": second(c.Release("nobody", "k", 1)),
+		"reset":   c.Reset("nobody", "k"),
+		"add":     c.Add("bad name", "k", 1),
+		"add 2":   c.Add("requests", "k", engine.MaxCost+1),
+		"ban":     second(e.Ban("nobody", []string{"k"}, time.Hour, "", "")),
+		"ban 2":   second(e.Ban("flood", []string{"k"}, 0, "", "")),
+		"lift":    second(e.Lift("nobody", []string{"k"})),
+		"long":    second(c.Check(event(c, "client", strings.Repeat("x", engine.MaxKey+1)), 1)),
 	} {
 		if err == nil {
 			t.Errorf("%s is done", name)

@@ -18,10 +18,11 @@ type decision struct {
 	ResetAfter  int64  `json:"reset_after_ms"`
 	Rule        string `json:"rule" doc:"the deciding rule; empty when none matched"`
 	BannedUntil int64  `json:"banned_until_ms" doc:"since 1970; 0 when no ban refused it"`
+	Delay       int64  `json:"delay_ms,omitempty" doc:"how long an admitted event has to wait for its turn under a leaky-bucket rule; absent when it need not wait"`
 }
 
 func decisionOf(d *ratelimit.Decision) decision {
-	return decision{d.Allowed, d.Limit, d.Remaining, waitMillis(d.RetryAfter), waitMillis(d.ResetAfter), d.Rule, engine.EpochMillis(d.BannedUntil)}
+	return decision{d.Allowed, d.Limit, d.Remaining, waitMillis(d.RetryAfter), waitMillis(d.ResetAfter), d.Rule, engine.EpochMillis(d.BannedUntil), waitMillis(d.Delay)}
 }
 
 // appendDecision appends d as JSON.
@@ -42,6 +43,10 @@ func appendDecision(dst []byte, d *ratelimit.Decision) []byte {
 	dst = appendText(dst, d.Rule)
 	dst = append(dst, `,"banned_until_ms":`...)
 	dst = strconv.AppendInt(dst, engine.EpochMillis(d.BannedUntil), 10)
+	if d.Delay > 0 {
+		dst = append(dst, `,"delay_ms":`...)
+		dst = strconv.AppendInt(dst, waitMillis(d.Delay), 10)
+	}
 	return append(dst, '}')
 }
 

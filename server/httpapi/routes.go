@@ -27,6 +27,10 @@ func decisionRoutes() []route {
 			summary: "Give back what a key has used under a rule, the oldest first",
 		},
 		{
+			method: "POST", path: "/v1/release", need: toCheck, body: jsonBody, handle: release, id: "release", in: releaseRequest{}, out: released{},
+			summary: "End events under way of a key under an in-flight rule, the oldest first",
+		},
+		{
 			method: "POST", path: "/v1/throttle", need: toCheck, body: jsonBody, handle: throttle, id: "throttle", in: throttleRequest{}, out: throttled{},
 			summary: "Judge an event of a key by the limit that the request brings (GCRA)",
 		},

@@ -31,6 +31,8 @@ counters:
 limits:
   - {name: per-client, key: client, limit: 60 per 1m, when: {path: /**}}
   - {name: login, key: [client, user], limit: 5 per 10m, when: {path: /login}}
+  - {name: under-way, key: client, limit: 2 at once for 30s, algorithm: in-flight, when: {path: /upload}}
+  - {name: queue, key: client, limit: 60 per 1m burst 3, algorithm: leaky-bucket, when: {path: /queue}}
 bans:
   - {name: flood, key: client, after: 600 hits in 1m, for: 1h, when: {path: /**}}
 hot:

@@ -38,6 +38,38 @@ func refund(c *call) error {
 	return c.answer(refunded{n})
 }
 
+// A releaseRequest ends events under way.
+type releaseRequest struct {
+	Rule   string   `json:"rule"`
+	Key    keyArg   `json:"key,omitempty"`
+	Base64 [][]byte `json:"key_base64,omitempty"`
+	N      *uint64  `json:"n,omitempty" doc:"how many; 1 if it is left out"`
+}
+
+type released struct {
+	Released uint64 `json:"released" doc:"how many were ended: no more than were under way"`
+}
+
+func release(c *call) error {
+	var req releaseRequest
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	n, err := amount(req.N)
+	if err != nil {
+		return err
+	}
+	key, err := c.keyOf(req.Rule, req.Key, req.Base64)
+	if err != nil {
+		return err
+	}
+	n, err = c.caller.Release(req.Rule, key, n)
+	if err != nil {
+		return err
+	}
+	return c.answer(released{n})
+}
+
 // amount returns a number of things that may be left out.
 func amount(n *uint64) (uint64, error) {
 	if n == nil {

@@ -21,6 +21,7 @@ var enumeration = map[string]struct {
 	"take":         {access.Check, "TAKE login a"},
 	"peek":         {access.Check, "PEEK login a"},
 	"refund":       {access.Check, "REFUND login a"},
+	"release":      {access.Check, "RELEASE login a"},
 	"cl.throttle":  {access.Check, "CL.THROTTLE a 1 1 1"},
 	"reset":        {access.Admin, "RESET login a"},
 	"add":          {access.Check, "ADD pages a"},

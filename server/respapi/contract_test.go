@@ -118,6 +118,22 @@ SELECT 1 -> -BADARG database is '1'; allowed is 0
 CONFIG GET * -> []
 CONFIG SET maxmemory 1 -> -BADARG 'SET' is not for this server…
 TIME -> ["946684800" "0"]
+TAKE queue ada -> [1 3 2 0 1000 "queue" 0]
+TAKE queue ada -> [1 3 1 0 2000 "queue" 0 1000]
+PEEK queue ada -> [1 3 0 0 3000 "queue" 0 2000]
+TAKE queue ada -> [1 3 0 0 3000 "queue" 0 2000]
+TAKE queue ada -> [0 3 0 1000 3000 "queue" 0]
+RELEASE queue ada -> -BADARG rule "queue": algorithm is leaky-bucket: must be in-flight; to give back what was counted, use REFUND
+RELEASE nosuch ada -> -NORULE …
+RELEASE uploads ada -> 0
+RELEASE uploads ada COST 0 -> -BADARG …
+TAKE uploads ada -> [1 2 1 0 30000 "uploads" 0]
+TAKE uploads ada -> [1 2 0 0 30000 "uploads" 0]
+TAKE uploads ada -> [0 2 0 30000 30000 "uploads" 0]
+RELEASE uploads ada -> 1
+TAKE uploads ada -> [1 2 0 0 30000 "uploads" 0]
+RELEASE uploads ada COST 5 -> 2
+RELEASE uploads ada -> 0
 CL.THROTTLE resets 0 1 60 -> [0 1 0 -1 60]
 CL.THROTTLE resets 0 1 60 -> [1 1 0 60 60]
 DEL resets nosuch -> 1
@@ -165,7 +181,7 @@ CLIENT LIST -> "id=1 …
 CLIENT NO-EVICT on -> +OK
 CLIENT REPLY ON -> +OK
 CLIENT REPLY OFF -> -BADARG CLIENT does not take 'REPLY OFF' so; allowed are …
-COMMAND COUNT -> 36
+COMMAND COUNT -> 37
 COMMAND INFO take nosuch -> [["take" -3 [+fast +write] 2 2 1 [+@decisions] [] [] []] nil]
 COMMAND DOCS time nosuch -> ["time" ["summary" "The time by which events are judged: seconds and microseconds" "since" "1.0.0" "group" "server" "usage" "TIME" "role" "read" "arguments" []]]
 AUTH x -> -ERR AUTH was called, but this server has no tokens: whoever can connect may do everything

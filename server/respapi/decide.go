@@ -150,6 +150,7 @@ func (c *conn) decided(d *ratelimit.Decision) {
 	c.w.Decision(&resp.Decision{
 		Allowed: d.Allowed, Limit: wireCount(d.Limit), Remaining: wireCount(d.Remaining), RetryAfter: millis(d.RetryAfter),
 		ResetAfter: millis(d.ResetAfter), Rule: d.Rule, BannedUntil: engine.EpochMillis(d.BannedUntil),
+		Delay: millis(d.Delay),
 	})
 }
 
@@ -165,6 +166,20 @@ func refund(c *conn, args [][]byte) error {
 		return err
 	}
 	n, err = c.caller.Refund(view(args[1]), view(args[2]), n)
+	if err != nil {
+		return err
+	}
+	c.w.Int(wireCount(n))
+	return nil
+}
+
+// release answers how many events under way it has ended.
+func release(c *conn, args [][]byte) error {
+	n, err := costOf(args)
+	if err != nil {
+		return err
+	}
+	n, err = c.caller.Release(view(args[1]), view(args[2]), n)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,10 @@
 //	6) "login"            the deciding rule
 //	7) (integer) 0        banned until, ms since 1970; 0: not banned
 //
-// CHECK, TAKE and PEEK answer such an array of seven. Times are rounded up: who
+// CHECK, TAKE and PEEK answer such an array of seven. An event that a leaky-bucket rule
+// admits and that has to wait has an eighth element, the delay in ms; the server does
+// not wait itself. RELEASE ends events under way under an in-flight rule; those whose
+// holder has crashed end after the rule's span. Times are rounded up: who
 // waits as told has waited long enough. COMMAND DOCS says what commands there are;
 // they stand in one table, with who may use them.
 //

@@ -24,6 +24,8 @@ limits:
   - {name: login, key: user, limit: 3 per 10m}
   - {name: pair, key: [client, user], limit: 2 per 1h}
   - {name: per-client, key: client, limit: 1000000000 per 1h}
+  - {name: uploads, key: user, when: {path: /upload}, limit: 2 at once for 30s, algorithm: in-flight}
+  - {name: queue, key: user, when: {path: /queue}, limit: 60 per 1m burst 3, algorithm: leaky-bucket}
 bans:
   - {name: flood, key: client, after: 5 hits in 1m, for: 1h, when: {path: /flood}}
 hot:

@@ -48,7 +48,7 @@ func TestSubscribe(t *testing.T) {
 	if err := json.Unmarshal(v.Elems[2].Text, &ev); err != nil || ev.Type != "ban" || ev.Ban.Key[0] != "a" {
 		t.Errorf("the event is %+v, %v", ev, err)
 	}
-	admin.want("BAN pair x^y 1h", "+OK")
+	admin.want("BAN pair 192.0.2.1^y 1h", "+OK")
 	if got := c.next(); !strings.HasPrefix(got, `["pmessage" "ban?" "bans"`) || !strings.Contains(got, "pair") {
 		t.Errorf("told %s", got)
 	}

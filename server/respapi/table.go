@@ -43,6 +43,10 @@ func decisionCommands() []command {
 			group: decisions, need: access.Check, least: 3, most: 5, key: 2, write: true, handle: refund,
 		},
 		{
+			name: "release", usage: "rule key [COST n]", summary: "End events under way of a key under an in-flight rule; answers how many there were",
+			group: decisions, need: access.Check, least: 3, most: 5, key: 2, write: true, handle: release,
+		},
+		{
 			name: "cl.throttle", usage: "key max_burst count period [quantity]", summary: "Judge an event of a key by the limit in the command, as redis-cell does",
 			group: decisions, need: access.Check, least: 5, most: 6, key: 1, write: true, handle: throttle,
 		},

@@ -82,7 +82,7 @@ function verdict({ rule }) {
     bar.className = `bar ${d.allowed ? 'allowed' : banned ? 'banned' : 'refused'}`;
     setText(room, d.limit && !banned ? `${count(d.remaining)} of ${count(d.limit)} left` : '');
     const wait = d.retry_after_ms;
-    setText(then, banned ? `until ${date(d.banned_until_ms)}, ${left(d.banned_until_ms - live.now())} left` : wait < 0 ? 'never' : wait > 0 ? `again in ${left(wait)}` : d.reset_after_ms > 0 ? `all of it in ${left(d.reset_after_ms)}` : '');
+    setText(then, banned ? `until ${date(d.banned_until_ms)}, ${left(d.banned_until_ms - live.now())} left` : wait < 0 ? 'never' : wait > 0 ? `again in ${left(wait)}` : d.delay_ms > 0 ? `after a wait of ${left(d.delay_ms)}` : d.reset_after_ms > 0 ? `all of it in ${left(d.reset_after_ms)}` : '');
   } };
 }
 

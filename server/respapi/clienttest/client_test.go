@@ -21,8 +21,13 @@ import (
 )
 
 const (
-	rulesText = "version: 1\nlimits:\n  - {name: login, key: user, limit: 3 per 10m}\n"
-	token     = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	rulesText = `version: 1
+limits:
+  - {name: login, key: user, limit: 3 per 10m}
+  - {name: queue, key: path, limit: 1 per 1m burst 3, algorithm: leaky-bucket}
+  - {name: uploads, key: path, limit: 1 at once for 1h, algorithm: in-flight}
+`
+	token = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 )
 
 // serve starts a server, with a token or without.
@@ -114,6 +119,24 @@ func TestGoRedis(t *testing.T) {
 				throttled, err := c.Do(ctx, "CL.THROTTLE", "user123", 15, 30, 60, 1).Int64Slice()
 				if err != nil || !slices.Equal(throttled, []int64{0, 16, 15, -1, 2}) {
 					t.Errorf("CL.THROTTLE answers %v, %v", throttled, err)
+				}
+				for i, want := range []int{7, 8, 8} {
+					d, err := c.Do(ctx, "TAKE", "queue", "ada").Slice()
+					if err != nil || len(d) != want || want == 8 && (d[7].(int64) > int64(i)*60_000 || d[7].(int64) < int64(i)*60_000-30_000) {
+						t.Errorf("TAKE %d of a leaky bucket answers %v, %v", i, d, err)
+					}
+				}
+				for i, want := range []int64{1, 0, 1} {
+					if d, err := c.Do(ctx, "TAKE", "uploads", "ada").Slice(); err != nil || d[0] != want {
+						t.Errorf("TAKE %d of an in-flight rule answers %v, %v", i, d, err)
+					}
+					if n, err := c.Do(ctx, "RELEASE", "uploads", "ada").Int64(); i > 0 && (err != nil || n != 1) {
+						t.Errorf("RELEASE answers %d, %v", n, err)
+					} else if i == 0 { // hold a place again, for the refusal
+						if err := c.Do(ctx, "TAKE", "uploads", "ada").Err(); err != nil {
+							t.Error(err)
+						}
+					}
 				}
 				cmds, err = c.TxPipelined(ctx, func(p redis.Pipeliner) error {
 					p.Do(ctx, "TAKE", "login", "tess", "COST", 3)
