@@ -25,8 +25,8 @@ build: ## build bin/lately (VERSION=1.2.3 is what it says of itself)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/lately ./cmd/lately
 
 .PHONY: run
-run: build ## build and start the server: in memory, on loopback, without any file
-	bin/lately serve
+run: build ## build and start the server with examples/rules.yaml: in memory, on loopback
+	bin/lately serve --rules examples/rules.yaml
 
 .PHONY: test
 test: servers lint test-long test-race test-adapters test-clients test-manifests ## everything that must pass before a commit

@@ -13,8 +13,8 @@ import (
 	"github.com/lately-go/lately/accesslog/accesslogtest"
 )
 
-// The commands of the README that talk to a server answer what it says they do,
-// under the rules file that it shows.
+// The commands of the README that talk to a server answer what it says they do, after
+// the `make run` that it begins with, under the rules that it shows.
 func TestReadmeCommands(t *testing.T) {
 	for _, tool := range []string{"redis-cli", "curl"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -25,7 +25,25 @@ func TestReadmeCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, "--rules", writeRules(t, block(t, string(text), "yaml")))
+	root := filepath.Join("..", "..")
+	recipe, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(recipe), "\nrun: build ")
+	_, after, _ = strings.Cut(after, "\n\tbin/lately serve --rules ")
+	name, _, _ := strings.Cut(after, "\n")
+	example, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatalf("make run starts without the rules of an example: %v", err)
+	}
+	if shown := block(t, string(text), "yaml"); !strings.HasSuffix(string(example), shown) {
+		t.Errorf("%s is not the rules file of the README:\n%s", name, shown)
+	}
+	s := serve(t, "--rules", filepath.Join(root, name))
+	if log := s.log.String(); strings.Contains(log, "WARN") {
+		t.Errorf("make run begins with warnings:\n%s", log)
+	}
 	host, port := split(s.resp)
 	n := 0
 	for _, part := range strings.Split(block(t, string(text), "console"), "$ ")[1:] {
