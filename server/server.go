@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -355,10 +356,11 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.dir != nil {
 		others.Go(func() { s.keepSaving(ctx) })
 	}
+	s.logStart()
 	notify("READY=1", "STATUS=serving")
 	<-ctx.Done()
 	notify("STOPPING=1")
-	s.log.Info("ending", "drain", s.config.Drain)
+	s.log.Info("ending", "drain", s.config.Drain.String())
 	listeners.Wait()
 	others.Wait()
 	close(errs)
@@ -370,6 +372,15 @@ func (s *Server) Run(ctx context.Context) error {
 		err = errors.Join(err, s.save())
 	}
 	return err
+}
+
+// logStart logs what is served.
+func (s *Server) logStart() {
+	resp, http := s.Addresses()
+	file := s.engine.Rules()
+	s.log.Info("serving", "version", s.version, "resp", cmp.Or(resp, Off), "http", cmp.Or(http, Off), "tls", s.Secure(),
+		"tokens", s.tokens.Load() != nil, "rules", s.config.RulesFile, "limits_and_bans", file.Limits.Len(), "hot", file.Hot.Len(),
+		"counters", len(file.Counters), "data", s.config.Data)
 }
 
 // close gives back what New took.

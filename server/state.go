@@ -42,8 +42,14 @@ func (s *Server) restore() error {
 		s.saved.Store(info.Written.UnixNano())
 		written = info.Written.UTC().Format(time.RFC3339)
 	}
-	s.log.Info("state restored", "dir", s.config.Data, "snapshot", written, "limits", restorer.Limits, "counts", restorer.Counts,
-		"ban lines", lines.Records, "took", time.Since(began))
+	n := restorer.Limits
+	s.log.Info("state restored", "dir", s.config.Data, "snapshot", written, "keys", n.Keys, "bans", n.Bans, "expired", n.Over,
+		"without_rule", n.Unknown, "without_room", n.NoRoom, "counter_keys", restorer.Counts, "journal_records", lines.Records,
+		"journal_records_lost", lines.Missing, "took", time.Since(began).Round(time.Microsecond).String())
+	if n.Unknown > 0 || n.NoRoom > 0 {
+		s.log.Warn("keys and bans of the data directory are not in force: their rule is not in the rules file, has another key, or there is no room",
+			"without_rule", n.Unknown, "without_room", n.NoRoom)
+	}
 	return nil
 }
 

@@ -44,7 +44,7 @@ func (s *storage) note(w *httpapi.Writes, name string, err error) (recovered boo
 		w.Since = time.Now()
 		s.log.Error("writing to the data directory fails; decisions go on, but what changes now may not survive a restart", "file", name, "error", err)
 	case err == nil && was != nil:
-		s.log.Info("writing to the data directory works again", "file", name, "failed_for", time.Since(w.Since).Round(time.Millisecond), "last_error", was)
+		s.log.Info("writing to the data directory works again", "file", name, "failed_for", time.Since(w.Since).Round(time.Millisecond).String(), "last_error", was)
 		return true
 	}
 	return false

@@ -164,3 +164,18 @@ func copied(t *testing.T, dir string) string {
 	}
 	return to
 }
+
+// posted sends a body of JSON and returns the answer.
+func posted(t *testing.T, url, body string) (int, string) {
+	t.Helper()
+	answer, err := http.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}

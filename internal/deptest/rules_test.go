@@ -26,9 +26,9 @@ cmd/lately    -> server, replay, client, rules, internal/fileperm, github.com/sp
 cmd/samplelog -> accesslog/accesslogtest
 
 server         -> server/engine, server/access, server/respapi, server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, internal/fileperm, github.com/goccy/go-yaml
-server/respapi -> server/engine, server/access, internal/resp, rules, match, ratelimit, lately
-server/httpapi -> server/engine, server/access, server/console, latelyhttp, latelyprom, rules, match, ratelimit, lately, github.com/prometheus/client_golang
-server/engine  -> rules, match, ratelimit, hotkey, lately, internal/journal
+server/respapi -> server/engine, server/access, internal/resp, internal/loglimit, rules, match, ratelimit, lately
+server/httpapi -> server/engine, server/access, server/console, internal/loglimit, latelyhttp, latelyprom, rules, match, ratelimit, lately, github.com/prometheus/client_golang
+server/engine  -> rules, match, ratelimit, hotkey, lately, internal/journal, internal/loglimit
 server/access  -> internal/fileperm
 server/console -> std
 replay         -> rules, match, accesslog, ratelimit, hotkey, lately, github.com/klauspost/compress
@@ -58,6 +58,7 @@ internal/sketch     -> std
 internal/resp       -> std
 internal/fileperm   -> std
 internal/journal    -> internal/fileperm
+internal/loglimit   -> std
 internal/invariants -> std
 internal/deptest    -> std
 `

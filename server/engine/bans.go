@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -179,15 +180,34 @@ func (e *Engine) write(line banLine) (journal.Pending, error) {
 // banned is told of each ban that a rule begins. It is written down within a
 // second; nobody waits for it.
 func (e *Engine) banned(r ratelimit.BanRecord) {
-	e.banMu.Lock()
-	defer e.banMu.Unlock()
-	if !e.stillHeld(&r) {
+	if !e.recordBan(&r) || !e.lines.Allow(slog.LevelInfo, banStarted) {
 		return
 	}
-	if _, err := e.write(banLine{Ban: &r}); err != nil && !errors.Is(err, journal.ErrFull) { // which the journal counts
+	e.log.Info(banStarted, "rule", r.Rule, "key", keyText(r.Key), "until", r.Until.UTC(), "count", r.Count, "reason", r.Reason)
+}
+
+// The messages of the log about bans that are not logged by hand, with who did it.
+const (
+	banStarted = "ban started"
+	banEnded   = "ban ended"
+)
+
+// keyText returns a key as one text for the log.
+func keyText(key []string) string { return strings.Join(key, string(KeySeparator)) }
+
+// recordBan sends a ban that a rule has begun on its way to the journal, and tells
+// subscribers. It reports whether the ban holds, and makes r the ban as it is.
+func (e *Engine) recordBan(r *ratelimit.BanRecord) bool {
+	e.banMu.Lock()
+	defer e.banMu.Unlock()
+	if !e.stillHeld(r) {
+		return false
+	}
+	if _, err := e.write(banLine{Ban: r}); err != nil && !errors.Is(err, journal.ErrFull) { // which the journal counts
 		e.log.Error("a ban was not written to the journal", "rule", r.Rule, "error", err)
 	}
-	e.hub.publish(Event{Type: Banned, Time: r.Since, Ban: &r})
+	e.hub.publish(Event{Type: Banned, Time: r.Since, Ban: r})
+	return true
 }
 
 // stillHeld reports whether the ban r, which a rule has begun, has not been ended by

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/journal"
+	"github.com/lately-go/lately/internal/loglimit"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -22,6 +23,7 @@ import (
 type Engine struct {
 	config   Config
 	log      *slog.Logger
+	lines    *loglimit.Handler // how many lines of log there may be about bans
 	started  time.Time
 	throttle *ratelimit.Throttle
 
@@ -72,7 +74,7 @@ func New(c Config) (*Engine, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	e := &Engine{config: c, log: c.Log, started: time.Now(), stop: make(chan struct{})}
+	e := &Engine{config: c, log: c.Log, lines: loglimit.New(c.Log.Handler()), started: time.Now(), stop: make(chan struct{})}
 	if err := e.setLimiter(c.Rules); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"log/slog"
 
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/ratelimit"
@@ -91,6 +92,13 @@ type unbanning struct {
 
 // end ends the bans of the batch.
 func (u *unbanning) end() {
+	var logged []*ratelimit.BanRecord
+	defer func() { // after the lock
+		for _, r := range logged {
+			u.e.log.Info(banEnded, "rule", r.Rule, "key", keyText(r.Key))
+		}
+		u.batch = u.batch[:0]
+	}()
 	u.e.banMu.Lock()
 	defer u.e.banMu.Unlock()
 	for i := range u.batch {
@@ -100,13 +108,15 @@ func (u *unbanning) end() {
 		}
 		u.n++
 		u.unsynced++
+		if u.e.lines.Allow(slog.LevelInfo, banEnded) {
+			logged = append(logged, &u.batch[i])
+		}
 		if err != nil {
 			u.err = cmp.Or(u.err, err)
 		} else {
 			u.last = pending
 		}
 	}
-	u.batch = u.batch[:0]
 }
 
 // sync waits until the records are on disk.

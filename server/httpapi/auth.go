@@ -122,7 +122,7 @@ func login(c *call) error {
 		return err
 	}
 	c.setCookie(c.s.sessions.begin(access.Identity{Role: c.role, Name: c.who}, tokens), int(sessionLife/time.Second))
-	c.audit("someone logged in")
+	c.audit("login")
 	return c.answer(loggedIn{c.role.String()})
 }
 

@@ -83,9 +83,12 @@ func addBan(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.audit("a key was banned", "rule", r.Rule, "key", r.Key, "until", r.Until, "reason", r.Reason)
+	c.audit("ban added by hand", "rule", r.Rule, "key", logged(r.Key), "until", r.Until.UTC(), "reason", r.Reason)
 	return c.answer(banOf(&r))
 }
+
+// logged returns a key as one text for the log.
+func logged(key []string) string { return strings.Join(key, string(engine.KeySeparator)) }
 
 // source says who has added a ban.
 func (c *call) source() string {
@@ -121,7 +124,7 @@ func lift(c *call) error {
 		return err
 	}
 	if ok {
-		c.audit("a ban was lifted", "rule", req.Rule, "key", key)
+		c.audit("ban ended by hand", "rule", req.Rule, "key", logged(key))
 	}
 	return c.answer(lifted{ok})
 }
@@ -148,7 +151,7 @@ func unbanAll(c *call) error {
 	}
 	n, err := c.s.engine.UnbanAll(filter)
 	if n > 0 {
-		c.audit("bans were ended", "rule", req.Rule, "pattern", req.Pattern, "network", req.Network, "bans", n)
+		c.audit("bans ended by hand", "rule", req.Rule, "pattern", req.Pattern, "network", req.Network, "bans", n)
 	}
 	if err != nil {
 		return err

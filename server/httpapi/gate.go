@@ -22,6 +22,8 @@ type gatedListener struct {
 	budget *access.Budget
 	busy   *atomic.Uint64 // counts requests that are refused for want of memory
 	plain  bool           // there is no TLS, so that one who is refused can be told
+
+	refused func(peer netip.Addr) // is told who found no room
 }
 
 // The answers of a connection that is closed before its request has been read.
@@ -50,6 +52,7 @@ func (l *gatedListener) Accept() (net.Conn, error) {
 			g.head.Store(true)
 			return g, nil
 		}
+		l.refused(peer)
 		l.dismiss(conn, tooManyConnections)
 		conn.Close()
 	}

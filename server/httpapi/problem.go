@@ -113,6 +113,7 @@ func (c *call) problem(err error) {
 		c.s.errors.Add(1)
 		if e.code == engine.Overload {
 			c.s.overload.Add(1)
+			c.s.often.Warn("overload: a request is refused", "listener", "http", "peer", c.peer().String(), "error", e.detail)
 		}
 	}
 	h := c.w.Header()

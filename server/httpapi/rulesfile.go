@@ -121,10 +121,10 @@ func reload(c *call) error {
 	}
 	changes, err := c.s.config.Reload(req.DropBans)
 	if err != nil {
-		c.audit("the rules could not be read again", "error", err)
+		c.audit("reload by hand failed", "error", err)
 		return err
 	}
-	c.audit("the rules were read again")
+	c.audit("rules reloaded by hand")
 	list := func(names []string) []string { return append([]string{}, names...) }
 	return c.answer(reloaded{true, list(changes.Added), list(changes.Removed), list(changes.Changed), changes.BansDropped})
 }

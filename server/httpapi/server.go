@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/loglimit"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/server/access"
 	"github.com/lately-go/lately/server/engine"
@@ -32,6 +34,7 @@ type Server struct {
 	config   Config
 	engine   *engine.Engine
 	log      *slog.Logger
+	often    *slog.Logger // for lines that strangers can cause: rate-limited
 	identity *latelyhttp.Identity
 	rejected *access.RejectedLogins
 	budget   *access.Budget
@@ -91,6 +94,7 @@ func New(c Config) (*Server, error) {
 	s.calls.New = func() any { return &call{s: s, caller: s.engine.Caller(), latency: s.latency.Part()} }
 	s.beat.Store(newBeat())
 	s.gate = access.NewGate(c.MaxConnections, c.PeerConnections)
+	s.often = slog.New(loglimit.New(c.Log.Handler()))
 	return s, nil
 }
 
@@ -101,7 +105,7 @@ func New(c Config) (*Server, error) {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server, ended := s.newHTTP(), make(chan error, 1)
 	go func() {
-		gated := &gatedListener{Listener: l, gate: s.gate, budget: s.budget, busy: &s.overload, plain: server.TLSConfig == nil}
+		gated := &gatedListener{Listener: l, gate: s.gate, budget: s.budget, busy: &s.overload, plain: server.TLSConfig == nil, refused: s.crowded}
 		if server.TLSConfig != nil {
 			ended <- server.ServeTLS(gated, "", "")
 		} else {
@@ -123,11 +127,17 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.Drain)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil {
-		s.log.Warn("requests were cut that took longer than the drain", "drain", s.config.Drain)
+		s.log.Warn("requests were cut that took longer than the drain", "drain", s.config.Drain.String())
 		server.Close()
 	}
 	<-ended
 	return nil
+}
+
+// crowded logs that there is no room for a connection of peer.
+func (s *Server) crowded(peer netip.Addr) {
+	s.often.Warn("overload: a connection is refused", "listener", "http", "peer", peer.String(),
+		"max_connections", s.config.MaxConnections, "peer_connections", s.config.PeerConnections)
 }
 
 // newHTTP returns the server of net/http with all its bounds.

@@ -97,7 +97,7 @@ func reset(c *call) error {
 	if err := c.caller.Reset(req.Rule, key); err != nil {
 		return err
 	}
-	c.audit("a key was reset", "rule", req.Rule, "key", key)
+	c.audit("key reset", "rule", req.Rule, "key", key)
 	return c.answer(nothing{})
 }
 
@@ -152,5 +152,5 @@ func throttle(c *call) error {
 
 // audit notes who has changed what.
 func (c *call) audit(what string, args ...any) {
-	c.s.log.Info(what, append(args, "by", c.who, "role", c.role, "peer", c.peer())...)
+	c.s.log.Info(what, append(args, "by", c.who, "role", c.role.String(), "peer", c.peer().String())...)
 }

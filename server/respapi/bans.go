@@ -34,7 +34,7 @@ func ban(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	c.audit("a key was banned", "rule", r.Rule, "key", r.Key, "until", r.Until, "reason", r.Reason)
+	c.audit("ban added by hand", "rule", r.Rule, "key", joined(r.Key), "until", r.Until.UTC(), "reason", r.Reason)
 	c.w.OK()
 	return nil
 }
@@ -65,7 +65,7 @@ func unban(c *conn, args [][]byte) error {
 		c.w.Int(0)
 		return nil
 	}
-	c.audit("a ban was lifted", "rule", rule, "key", key)
+	c.audit("ban ended by hand", "rule", rule, "key", joined(key))
 	c.w.Int(1)
 	return nil
 }
@@ -90,7 +90,7 @@ func unbanAll(c *conn, args [][]byte) error {
 	}
 	n, err := c.s.engine.UnbanAll(filter)
 	if n > 0 {
-		c.audit("bans were ended", "rule", rule, "pattern", pattern, "network", network, "bans", n)
+		c.audit("bans ended by hand", "rule", rule, "pattern", pattern, "network", network, "bans", n)
 	}
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (c *conn) reload(words [][]byte) error {
 	if err != nil {
 		return badArg("the rules stay as they were: %v", err)
 	}
-	c.audit("the rules were read again")
+	c.audit("rules reloaded by hand")
 	c.w.Map(4)
 	for _, list := range []struct {
 		name  string

@@ -212,7 +212,7 @@ type onlyReader struct{ io.Reader }
 func (c *conn) end() {
 	if x := recover(); x != nil {
 		c.s.panics.Add(1)
-		c.s.log.Error("a command panicked", "peer", c.peer, "panic", x, "stack", string(debug.Stack()))
+		c.s.log.Error("a command panicked", "peer", c.peer.String(), "panic", x, "stack", string(debug.Stack()))
 	}
 	c.raw.Close()
 	c.leave()
@@ -284,6 +284,7 @@ func (c *conn) refuse(err error) {
 	if e, ok := errors.AsType[*engine.Error](err); ok {
 		if e.Code == engine.Overload {
 			c.s.overloaded.Add(1)
+			c.s.often.Warn("overload: a command is refused", "listener", "resp", "peer", c.peer.String(), "error", e.Message)
 		}
 		c.w.Error(string(e.Code), e.Message)
 		return

@@ -198,7 +198,7 @@ func reset(c *conn, args [][]byte) error {
 	if err := c.caller.Reset(view(args[1]), view(args[2])); err != nil {
 		return err
 	}
-	c.audit("a key was reset", "rule", string(args[1]), "key", string(args[2]))
+	c.audit("key reset", "rule", string(args[1]), "key", string(args[2]))
 	c.w.OK()
 	return nil
 }
@@ -262,5 +262,5 @@ func del(c *conn, args [][]byte) error {
 
 // audit notes who has changed what.
 func (c *conn) audit(what string, args ...any) {
-	c.s.log.Info(what, append(args, "by", c.who.Name, "role", c.who.Role, "peer", c.peer)...)
+	c.s.log.Info(what, append(args, "by", c.who.Name, "role", c.who.Role.String(), "peer", c.peer.String())...)
 }

@@ -64,7 +64,7 @@ func (p *patrol) watch() {
 				why = "it is told of events by tokens that have changed"
 			}
 			if why != "" {
-				p.s.log.Debug("a connection was cut", "why", why, "peer", c.peer, "id", c.id)
+				p.s.log.Debug("a connection was cut", "why", why, "peer", c.peer.String(), "id", c.id)
 				c.raw.Close()
 			}
 		}
@@ -125,7 +125,7 @@ func (p *patrol) drain(most time.Duration) {
 	case <-done:
 	case <-late.C:
 		left := p.conns()
-		p.s.log.Warn("connections were cut that took longer than the drain", "drain", most, "connections", len(left))
+		p.s.log.Warn("connections were cut that took longer than the drain", "drain", most.String(), "connections", len(left))
 		for _, c := range left {
 			c.raw.Close()
 		}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lately-go/lately/internal/loglimit"
 	"github.com/lately-go/lately/server/access"
 	"github.com/lately-go/lately/server/engine"
 )
@@ -22,6 +23,7 @@ type Server struct {
 	config   Config
 	engine   *engine.Engine
 	log      *slog.Logger
+	often    *slog.Logger // for lines that strangers can cause: rate-limited
 	rejected *access.RejectedLogins
 	tls      *tls.Config
 	commands index
@@ -60,6 +62,7 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s.gate = access.NewGate(c.MaxConnections, c.PeerConnections)
+	s.often = slog.New(loglimit.New(c.Log.Handler()))
 	return s, nil
 }
 
@@ -102,7 +105,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener, p *patrol) error {
 			return nil
 		case isShortage(err):
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			s.log.Error("no connection can be accepted for now", "error", err, "pause", pause)
+			s.log.Error("no connection can be accepted for now", "error", err, "pause", pause.String())
 			select {
 			case <-ctx.Done():
 				return nil
@@ -130,6 +133,8 @@ const crowded = "-OVERLOAD there are too many connections\r\n"
 func (s *Server) welcome(raw net.Conn, p *patrol) {
 	peer := access.PeerOf(raw.RemoteAddr())
 	if !s.gate.Enter(peer) {
+		s.often.Warn("overload: a connection is refused", "listener", "resp", "peer", peer.String(),
+			"max_connections", s.config.MaxConnections, "peer_connections", s.config.PeerConnections)
 		if s.tls == nil {
 			// An empty send buffer takes this at once.
 			raw.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
