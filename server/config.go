@@ -153,7 +153,7 @@ func (c *Config) safe(name, addr string) error {
 	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return fmt.Errorf("%s is %q; allowed is an address such as %s, or %s", name, addr, DefaultRESP, Off)
+		return fmt.Errorf("%s: %q: must be an address such as %s, or %s", name, addr, DefaultRESP, Off)
 	}
 	if loopback(host) {
 		return nil

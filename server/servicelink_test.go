@@ -35,8 +35,8 @@ LATELY_HTTP_PORT_7380_TCP_ADDR=10.96.12.8`
 		"LATELY_PORT=7379", "LATELY_HTTP_PORT=7380", "LATELY_HOSTS=a.example", "LATELY_SERVICE=1", "LATELY_SERVICE_HOST=",
 		"LATELY_SERVICE_PORT=http", "LATELY_PORT_7379_TCP_HOST=10.96.12.7", "LATELY_PORT_X_TCP=tcp://10.96.12.7:7379", "LATELY_=",
 	} {
-		if err := ReadEnvironment(new(Config), []string{line}); err == nil || !strings.Contains(err.Error(), line[:strings.Index(line, "=")]+" is no setting") {
-			t.Errorf("%s: got %v; want that it is no setting", line, err)
+		if err := ReadEnvironment(new(Config), []string{line}); err == nil || !strings.Contains(err.Error(), "unknown variable "+line[:strings.Index(line, "=")]+": must be ") {
+			t.Errorf("%s: got %v; want that it is unknown", line, err)
 		}
 	}
 	// A link never takes the place of a setting.

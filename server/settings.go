@@ -121,7 +121,7 @@ func ReadEnvironment(c *Config, environ []string, others ...string) error {
 		case i < 0 && serviceLink(name, value):
 			continue
 		case i < 0:
-			return fmt.Errorf("the variable %s is no setting; allowed are those of `lately serve --help`, such as %s", name, all[0].Variable())
+			return fmt.Errorf("unknown variable %s: must be a setting of `lately serve --help`, such as %s", name, all[0].Variable())
 		case value == "":
 			continue
 		}

@@ -81,7 +81,7 @@ func TestSettingsMistakes(t *testing.T) {
 	}
 	for _, line := range []string{"LATELY_BUDJET=1", "LATELY_BANS=none", "LATELY_LOG_LEVEL=loud"} {
 		err := ReadEnvironment(new(Config), []string{line})
-		if err == nil || !strings.Contains(err.Error(), "allowed") || !strings.Contains(err.Error(), strings.Split(line, "=")[0]) {
+		if err == nil || !strings.Contains(err.Error(), "allowed") && !strings.Contains(err.Error(), "must be") || !strings.Contains(err.Error(), strings.Split(line, "=")[0]) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
@@ -109,7 +109,7 @@ func TestConfigBeyondLoopback(t *testing.T) {
 		{Config{RESP: "0.0.0.0:7379", NoTokens: true, NoTLS: true}, ""},
 		{Config{RESP: "off", HTTP: "off"}, "at most one"},
 		{Config{TLSCert: "c"}, "both or none"},
-		{Config{RESP: "7379"}, "allowed is an address"},
+		{Config{RESP: "7379"}, "must be an address"},
 		{Config{SnapshotEvery: 1}, "from 1s"},
 		{Config{Bounds: access.Bounds{MaxConnections: -1}}, "MaxConnections is -1; allowed is 0 (the default) or more"},
 		{Config{Bounds: access.Bounds{Drain: -1}}, "Drain is -1ns; allowed is 0 (10s) or more"},

@@ -104,8 +104,8 @@ func problemResponse(description string) object {
 	}
 }
 
-// problems returns the statuses of answers that are problems, as far as t is known by
-// its other fields to have them, and those of t.fails.
+// problems returns the statuses of the problems that t can answer: those that follow
+// from its other fields, and t.fails.
 func (t *route) problems() []int {
 	list := append([]int{http.StatusMisdirectedRequest}, t.fails...)
 	if t.need != everyone {
