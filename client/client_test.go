@@ -221,6 +221,16 @@ func TestCalls(t *testing.T) {
 			result{[]KeyCount{{[]string{"a"}, 1, 2}}},
 		},
 		{
+			"refused", `{"refused":[{"rule":"r","key":["a\ufffd"],"key_base64":["Yf8="],"lo":1,"hi":2,"per_second":0.5,"banned_until":"2026-01-02T03:04:05Z"},` +
+				`{"rule":"r","key":["b"],"lo":0,"hi":1,"per_second":0,"banned_until":null}]}`,
+			"GET", "/v1/refused?n=3&span=2000ms", "",
+			func(ctx context.Context, c *Client) (result, error) {
+				list, err := c.Refused(ctx, 3, 2*time.Second)
+				return result{list}, err
+			},
+			result{[]RefusedKey{{"r", []string{"a\xff"}, 1, 2, 0.5, at}, {Rule: "r", Key: []string{"b"}, Hi: 1}}},
+		},
+		{
 			"rates", `{"rates":[{"from":"2026-01-02T03:04:05Z","to":"2026-01-02T03:05:05Z","all":{"allowed":1,"refused":2,"banned":1,"unmatched":9,"errors":3},"rules":{"r":{"allowed":4,"refused":5,"banned":7,"shadow":6,"bans":8}}}]}`,
 			"GET", "/v1/rates?points=1&rules=1&span=60000ms", "",
 			func(ctx context.Context, c *Client) (result, error) {

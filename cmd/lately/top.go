@@ -32,9 +32,11 @@ func newTop() *cobra.Command {
 		Use:   "top",
 		Short: "Watch a running server: who is counted most, what is refused, who is banned",
 		Long: `Top shows a running server live: decisions per second, refusals by rule, the top keys of a
-counter, the latest bans and the keys that are hot. Nothing on the server is changed; a token needs the role read.
+counter, the most refused keys, the latest bans and the keys that are hot. A token needs the role read, and to ban and
+unban the role admin.
 
-Keys: s sort, / filter, 1-6 span (1s, 10s, 1m, 5m, 1h, 24h), c next counter, p pause, ? help, q quit.
+Keys: s sort, / filter, 1-6 span (1s, 10s, 1m, 5m, 1h, 24h), c next counter, p pause, ? help, q quit. Tab goes to a
+panel of keys, which then has the free lines, up and down choose a key; enter inspects it, b bans it, u unbans it.
 A count is shown as LO or LO-HI: the true count lies between. A connection that is lost is shown and made anew.
 With NO_COLOR set there are no colours; without UTF-8 in LC_ALL, LC_CTYPE or LANG all is drawn in ASCII. --once and
 --json need no terminal.`,
@@ -189,6 +191,8 @@ func topShow(ctx context.Context, c *client.Client, want topWant, paint topPaint
 			return topRead{reading}
 		}
 	}
+	m.inspect = func(d *topDetail) tea.Cmd { return func() tea.Msg { return inspect(ctx, c, d) } }
+	m.act = func(a topAction) tea.Cmd { return func() tea.Msg { return perform(ctx, c, a) } }
 	p := tea.NewProgram(m, append(options, tea.WithContext(ctx))...)
 	followed := make(chan struct{})
 	go func() {

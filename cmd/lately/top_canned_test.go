@@ -41,6 +41,17 @@ const cannedBans = `{"total":1234,"bans":[` +
 
 const cannedHot = `{"hot":[{"rule":"product","key":["/product/42"],"since":"2026-03-02T09:59:57Z","until":"2026-03-02T10:00:57Z"}]}`
 
+const cannedRefused = `{"refused":[` +
+	`{"rule":"per-client","key":["203.0.113.9"],"lo":1200,"hi":1310,"per_second":20,"banned_until":"2026-03-02T10:09:58Z"},` +
+	`{"rule":"per-client","key":["203.0.113.16"],"lo":840,"hi":840,"per_second":14,"banned_until":null},` +
+	`{"rule":"login","key":["198.51.100.7","ada"],"lo":58,"hi":60,"per_second":0.97,"banned_until":null}]}`
+
+const cannedKey = `{"fields":["client"],"key":["203.0.113.16"],"counters":[` +
+	`{"counter":"requests","span_ms":60000,"lo":4900,"hi":5200,"slots":[]},{"counter":"requests","span_ms":3600000,"lo":48200,"hi":52000,"slots":[]}],` +
+	`"rules":[{"rule":"per-client","decision":{"allowed":false,"limit":60,"remaining":0,"retry_after_ms":12000,"reset_after_ms":60000,"rule":"per-client","banned_until_ms":0}},` +
+	`{"rule":"flood","decision":{"allowed":true,"limit":600,"remaining":412,"retry_after_ms":0,"reset_after_ms":60000,"rule":"flood","banned_until_ms":0}}],` +
+	`"bans":[{"rule":"flood","key":["203.0.113.16"],"since":"2026-03-02T09:40:00Z","until":"2026-03-02T11:00:00Z","count":1,"reason":"seen","source":"http:ops"}]}`
+
 // cannedTop is the top keys of a counter, of which the last has what no terminal may
 // be sent.
 func cannedTop(counter string) string {
@@ -106,6 +117,10 @@ func cannedAnswer(r *http.Request) string {
 		return cannedMinute()
 	case "/v1/bans":
 		return cannedBans
+	case "/v1/refused":
+		return cannedRefused
+	case "/v1/key":
+		return cannedKey
 	case "/v1/hot":
 		return cannedHot
 	}

@@ -82,6 +82,14 @@ func keys(m *topModel, names ...string) {
 			k = tea.KeyPressMsg{Code: tea.KeyEscape}
 		case "backspace":
 			k = tea.KeyPressMsg{Code: tea.KeyBackspace}
+		case "tab":
+			k = tea.KeyPressMsg{Code: tea.KeyTab}
+		case "down":
+			k = tea.KeyPressMsg{Code: tea.KeyDown}
+		case "up":
+			k = tea.KeyPressMsg{Code: tea.KeyUp}
+		case "pgdown":
+			k = tea.KeyPressMsg{Code: tea.KeyPgDown}
 		default:
 			k.Code = []rune(name)[0]
 		}
@@ -109,6 +117,14 @@ func TestTopFrames(t *testing.T) {
 		{"help", 80, 24, []string{"?"}},
 		{"span-too-long", 80, 24, []string{"6"}},
 		{"paused", 80, 24, []string{"p"}},
+		{"focus-keys", 80, 24, []string{"tab", "down", "down"}},
+		{"focus-keys-end", 80, 24, []string{"tab", "pgdown", "pgdown", "pgdown"}},
+		{"focus-bans", 80, 24, []string{"tab", "tab", "tab"}},
+		{"focus-wide", 120, 24, []string{"tab", "tab", "down"}},
+		{"focus-narrow", 40, 20, []string{"tab", "tab", "tab", "tab"}},
+		{"ban", 100, 24, []string{"tab", "tab", "down", "b", "backspace", "d"}},
+		{"unban", 80, 24, []string{"tab", "tab", "tab", "u"}},
+		{"inspect", 80, 30, []string{"tab", "tab", "down", "enter"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := cannedModel(t, topPaint{}, tt.width, tt.height)

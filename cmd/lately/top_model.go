@@ -16,9 +16,11 @@ import (
 // user wants to see of it. Everything that happens comes as a message, time
 // included.
 type topModel struct {
-	ask   func(topWant) tea.Cmd // reads from the server
-	addr  string
-	paint topPaint
+	ask     func(topWant) tea.Cmd // reads from the server
+	inspect func(*topDetail) tea.Cmd
+	act     func(topAction) tea.Cmd
+	addr    string
+	paint   topPaint
 
 	width, height int
 	now           time.Time
@@ -41,7 +43,11 @@ type topModel struct {
 	editing bool
 	paused  bool
 	help    bool
-	notice  string // the answer to the last key
+	focus   topPanel
+	cursor  int        // the chosen line of the panel that has the focus
+	detail  *topDetail // the key that is inspected, or nil
+	prompt  *topPrompt // the question that is open, or nil
+	notice  string     // the answer to the last key
 }
 
 // What happens to a topModel, besides keys and sizes.
@@ -111,11 +117,13 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, tick()
 	case topPoll:
 		if msg.turn == m.want.turn && m.live && !m.paused {
-			return m, m.askFor(false)
+			return m, tea.Batch(m.askFor(false), m.askDetail())
 		}
 	case topRead:
 		if msg.reading.want.turn == m.want.turn && !m.paused {
+			before, was := m.chosen()
 			m.read(msg.reading)
+			m.followCursor(before, was)
 			return m, m.later()
 		}
 	case topUnread:
@@ -130,6 +138,13 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.lostAt = msg.at
 		}
 		m.live, m.lost = false, msg.err
+	case topInspected:
+		m.inspected(msg)
+	case topDone:
+		m.notice = msg.notice
+		if m.live && !m.paused {
+			return m, tea.Batch(m.askNow(false), m.askDetail())
+		}
 	case topRefused:
 		m.fatal = msg.err
 		return m, tea.Quit
@@ -254,8 +269,12 @@ func (m *topModel) key(k tea.KeyPressMsg) tea.Cmd {
 	if name == "ctrl+c" {
 		return tea.Quit
 	}
+	if m.prompt != nil {
+		return m.answer(k)
+	}
 	if m.editing {
 		m.edit(k)
+		m.holdCursor()
 		return nil
 	}
 	m.notice = ""
@@ -263,10 +282,25 @@ func (m *topModel) key(k tea.KeyPressMsg) tea.Cmd {
 	case "q":
 		return tea.Quit
 	case "esc":
-		if !m.help {
-			m.filter = ""
-		}
-		m.help = false
+		m.back()
+	case "tab":
+		m.turnFocus(1)
+	case "shift+tab":
+		m.turnFocus(-1)
+	case "down", "j":
+		m.moveCursor(1)
+	case "up", "k":
+		m.moveCursor(-1)
+	case "pgdown":
+		m.moveCursor(10)
+	case "pgup":
+		m.moveCursor(-10)
+	case "enter":
+		return m.inspectChosen()
+	case "b":
+		m.startPrompt(true)
+	case "u":
+		m.startPrompt(false)
 	case "?":
 		m.help = !m.help
 	case "s":
@@ -281,6 +315,20 @@ func (m *topModel) key(k tea.KeyPressMsg) tea.Cmd {
 		return m.setSpan(topSpans[name[0]-'1'])
 	}
 	return nil
+}
+
+// back leaves the help, the key that is inspected, the focus or the filter.
+func (m *topModel) back() {
+	switch {
+	case m.help:
+		m.help = false
+	case m.detail != nil:
+		m.detail = nil
+	case m.focus != noPanel:
+		m.focus = noPanel
+	default:
+		m.filter = ""
+	}
 }
 
 // edit changes the filter.

@@ -3,7 +3,6 @@ package main
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lately-go/lately/client"
 	"github.com/lately-go/lately/rules"
@@ -64,10 +63,11 @@ func largerFirst(a, b float64) int {
 
 // rulePanel is what each rule refuses.
 func (m *topModel) rulePanel(width int) panel {
-	p := panel{m.title("Refusals by rule, a second, last "+m.spanText(), width)}
+	p := panel{lines: []string{m.title("Refusals by rule, a second, last "+m.spanText(), width)}}
 	lines, most := m.ruleLines()
 	if len(lines) == 0 {
-		return append(p, m.nothing("no rule", width))
+		p.lines = append(p.lines, m.nothing("no rule", width))
+		return p
 	}
 	const figure = 9
 	figures := 3
@@ -79,14 +79,14 @@ func (m *topModel) rulePanel(width int) panel {
 	if figures == 3 {
 		head += right("allowed", figure)
 	}
-	p = append(p, m.paint.dim.Render(head))
+	p.lines = append(p.lines, m.paint.dim.Render(head))
 	for _, r := range lines {
 		line := left(r.name, name) + padded(m.paint.refused.Render(bar(r.no(), most, bars-1)), bars) +
 			right(rate(r.refused), figure) + right(rate(r.banned), figure)
 		if figures == 3 {
 			line += right(rate(r.allowed), figure)
 		}
-		p = append(p, line)
+		p.lines = append(p.lines, line)
 	}
 	return p
 }
@@ -103,16 +103,17 @@ func columns(width, figures int) (name, bars int) {
 // keyPanel is the top keys of the counter.
 func (m *topModel) keyPanel(width int) panel {
 	if len(m.reading.counters) == 0 {
-		return panel{m.title("Top keys", width), m.nothing("there is no counter: the rules file can have some, and ADD makes one", width)}
+		return panel{lines: []string{m.title("Top keys", width), m.nothing("there is no counter: the rules file can have some, and ADD makes one", width)}}
 	}
-	p := panel{m.title("Top keys of "+m.shown(m.reading.counter)+", last "+rules.FormatDuration(m.reading.span), width)}
+	return m.panelOf(keysPanel, "Top keys of "+m.shown(m.reading.counter)+", last "+rules.FormatDuration(m.reading.span), "no key", width)
+}
+
+// topKeyLines is the top keys that the filter lets through.
+func (m *topModel) topKeyLines(width int) (lines []topLine) {
 	keys := slices.Clone(m.reading.top)
 	keys = slices.DeleteFunc(keys, func(k client.KeyCount) bool { return !m.passes(k.Key...) })
 	if m.sort == byName {
 		slices.SortStableFunc(keys, func(a, b client.KeyCount) int { return slices.Compare(a.Key, b.Key) })
-	}
-	if len(keys) == 0 {
-		return append(p, m.nothing("no key", width))
 	}
 	var most uint64
 	figure := 6
@@ -120,11 +121,23 @@ func (m *topModel) keyPanel(width int) panel {
 		most = max(most, k.Hi)
 		figure = max(figure, len([]rune(bounded(k.Lo, k.Hi)))+1)
 	}
+	fields := m.counterFields()
 	name, bars := columns(width, figure)
 	for _, k := range keys {
-		p = append(p, left(m.shown(k.Key...), name-1)+" "+m.keyBar(k, most, bars)+right(bounded(k.Lo, k.Hi), figure))
+		text := left(m.shown(k.Key...), name-1) + " " + m.keyBar(k, most, bars) + right(bounded(k.Lo, k.Hi), figure)
+		lines = append(lines, topLine{fields: fields, key: k.Key, text: text})
 	}
-	return p
+	return lines
+}
+
+// counterFields returns the fields of the counter whose keys are shown.
+func (m *topModel) counterFields() []string {
+	for i := range m.reading.counters {
+		if c := &m.reading.counters[i]; c.Name == m.reading.counter {
+			return c.Fields
+		}
+	}
+	return nil
 }
 
 // keyBar is a bar up to lo, with a light end up to hi.
@@ -135,42 +148,59 @@ func (m *topModel) keyBar(k client.KeyCount, most uint64, width int) string {
 	return padded(m.paint.bar.Render(sure)+m.paint.dim.Render(strings.Repeat("░", max(to-cells, 0))), width)
 }
 
-// banPanel is the bans that began last.
-func (m *topModel) banPanel(width int) panel {
-	p := panel{m.title("Latest bans", width)}
-	for i := range m.reading.bans {
-		b := &m.reading.bans[i]
-		if !m.passes(append([]string{b.Rule, b.Reason}, b.Key...)...) {
+// refusedLines is the keys that were refused most, with how many events a second.
+func (m *topModel) refusedLines(width int) (lines []topLine) {
+	const figure = 9
+	for i := range m.reading.refused {
+		k := &m.reading.refused[i]
+		if !m.passes(append([]string{k.Rule}, k.Key...)...) {
 			continue
 		}
-		p = append(p, m.keyLine(b.Rule, b.Key, m.paint.banned.Render, b.Until, width))
+		paint := m.paint.refused.Render
+		if k.BannedUntil.After(m.theirs()) {
+			paint = m.paint.banned.Render
+		}
+		lines = append(lines, m.keyLine(k.Rule, k.Key, paint, rate(k.PerSecond)+"/s", figure, width))
 	}
-	if len(p) == 1 {
-		return append(p, m.nothing("no ban", width))
-	}
-	return p
+	return lines
 }
 
-// hotPanel is the keys that are hot.
-func (m *topModel) hotPanel(width int) panel {
-	p := panel{m.title("Hot keys", width)}
+// banLines is the bans that began last.
+func (m *topModel) banLines(width int) (lines []topLine) {
+	for i := range m.reading.bans {
+		b := &m.reading.bans[i]
+		if m.passes(append([]string{b.Rule, b.Reason}, b.Key...)...) {
+			lines = append(lines, m.keyLine(b.Rule, b.Key, m.paint.banned.Render, lasting(b.Until.Sub(m.theirs())), 8, width))
+		}
+	}
+	return lines
+}
+
+// hotLines is the keys that are hot.
+func (m *topModel) hotLines(width int) (lines []topLine) {
 	for i := range m.reading.hot {
 		h := &m.reading.hot[i]
 		if m.passes(append([]string{h.Rule}, h.Key...)...) && h.Until.After(m.theirs()) {
-			p = append(p, m.keyLine(h.Rule, h.Key, m.paint.hot.Render, h.Until, width))
+			lines = append(lines, m.keyLine(h.Rule, h.Key, m.paint.hot.Render, lasting(h.Until.Sub(m.theirs())), 8, width))
 		}
 	}
-	if len(p) == 1 {
-		return append(p, m.nothing("no key is hot", width))
-	}
-	return p
+	return lines
 }
 
-// keyLine is a key, the rule that it is banned or hot under, and how long it still
-// is.
-func (m *topModel) keyLine(rule string, key []string, paint func(...string) string, until time.Time, width int) string {
-	const lastFor = 8
-	room := width - lastFor
+// keyLine is a key, a rule that it is about, and a figure.
+func (m *topModel) keyLine(rule string, key []string, paint func(...string) string, figure string, figureWidth, width int) topLine {
+	room := width - figureWidth
 	ruleWidth := min(room/3, 24)
-	return paint(left(m.shown(key...), room-ruleWidth-1)) + " " + m.paint.dim.Render(left(m.shown(rule), ruleWidth)) + right(lasting(until.Sub(m.theirs())), lastFor)
+	text := paint(left(m.shown(key...), room-ruleWidth-1)) + " " + m.paint.dim.Render(left(m.shown(rule), ruleWidth)) + right(figure, figureWidth)
+	return topLine{rule: rule, fields: m.ruleFields(rule), key: key, text: text}
+}
+
+// ruleFields returns the fields by which a rule counts, or nil.
+func (m *topModel) ruleFields(name string) []string {
+	for i := range m.rules {
+		if m.rules[i].Name == name {
+			return m.rules[i].Fields
+		}
+	}
+	return nil
 }

@@ -35,6 +35,7 @@ type topReading struct {
 	bans     []client.Ban
 	held     int // bans
 	hot      []client.HotKey
+	refused  []client.RefusedKey
 	note     string // what is not as wanted
 
 	// Of a whole one.
@@ -42,8 +43,15 @@ type topReading struct {
 	minute []client.Rate
 }
 
-// topBans is how many bans are asked for.
-const topBans = 50
+// How many bans and refused keys are asked for.
+const (
+	topBans        = 50
+	topRefusedKeys = 50
+)
+
+// refusedSpan is the span over which refused keys are asked for: servers count them for
+// an hour.
+func refusedSpan(span time.Duration) time.Duration { return min(span, time.Hour) }
 
 // readTop reads what is wanted.
 func readTop(ctx context.Context, c *client.Client, w topWant) (*topReading, error) {
@@ -79,6 +87,7 @@ func readTop(ctx context.Context, c *client.Client, w topWant) (*topReading, err
 			return err
 		},
 		func() (err error) { r.hot, err = c.Hot(ctx); return err },
+		func() (err error) { r.refused, err = c.Refused(ctx, topRefusedKeys, refusedSpan(w.span)); return err },
 	)
 	return r, err
 }
@@ -171,6 +180,8 @@ type topJSON struct {
 	Held    int           `json:"bans_held"`
 	Bans    []topBanJSON  `json:"bans"`
 	Hot     []topHotJSON  `json:"hot"`
+
+	Refused []topRefusedJSON `json:"refused"`
 }
 
 // A topRuleJSON is what a rule has decided in the span.
@@ -205,11 +216,19 @@ type topHotJSON struct {
 	Until time.Time `json:"until"`
 }
 
+type topRefusedJSON struct {
+	Rule      string   `json:"rule"`
+	Key       []string `json:"key"`
+	Lo        uint64   `json:"lo"`
+	Hi        uint64   `json:"hi"`
+	PerSecond float64  `json:"per_second"`
+}
+
 func newTopJSON(addr string, r *topReading) *topJSON {
 	j := &topJSON{
 		Addr: addr, Time: r.at.UTC().Truncate(time.Millisecond), Version: r.status.Version, Uptime: int64(r.status.Uptime / time.Second),
 		Totals: r.status.Totals, Memory: r.status.Memory, Minute: append([]client.Rate{}, r.minute...), Span: rules.FormatDuration(r.span),
-		Rules: []topRuleJSON{}, Counter: r.counter, Top: []topKeyJSON{}, Held: r.held, Bans: []topBanJSON{}, Hot: []topHotJSON{},
+		Rules: []topRuleJSON{}, Counter: r.counter, Top: []topKeyJSON{}, Held: r.held, Bans: []topBanJSON{}, Hot: []topHotJSON{}, Refused: []topRefusedJSON{},
 	}
 	for _, rule := range r.rules {
 		line := topRuleJSON{Name: rule.Name, Kind: rule.Kind, Sentence: rule.Sentence, InShadow: rule.Shadow}
@@ -226,6 +245,9 @@ func newTopJSON(addr string, r *topReading) *topJSON {
 	}
 	for _, h := range r.hot {
 		j.Hot = append(j.Hot, topHotJSON(h))
+	}
+	for _, k := range r.refused {
+		j.Refused = append(j.Refused, topRefusedJSON{k.Rule, k.Key, k.Lo, k.Hi, k.PerSecond})
 	}
 	return j
 }

@@ -14,7 +14,7 @@ import (
 // A topPaint is how the live view is drawn. The zero topPaint has no styles. Colours
 // are those of the terminal's own palette, so that they fit light and dark.
 type topPaint struct {
-	bold, dim, allowed, refused, banned, hot, bar, wrong lipgloss.Style
+	bold, dim, allowed, refused, banned, hot, bar, wrong, chosen lipgloss.Style
 
 	ascii bool // nothing but ASCII is drawn
 }
@@ -22,7 +22,7 @@ type topPaint struct {
 // newTopPaint returns styles, with colours or with nothing but weight.
 func newTopPaint(colours bool) topPaint {
 	plain := lipgloss.NewStyle()
-	p := topPaint{bold: plain.Bold(true), dim: plain.Faint(true), wrong: plain.Bold(true)}
+	p := topPaint{bold: plain.Bold(true), dim: plain.Faint(true), wrong: plain.Bold(true), chosen: plain.Reverse(true)}
 	if !colours {
 		return p
 	}

@@ -22,7 +22,8 @@ const (
 	airyFrom = 30 // lines, from which on it has a blank line below it
 	gap      = 3  // columns between panels
 
-	leastPanel = 2 // lines of a panel that is worth a title
+	leastPanel   = 3  // lines of a panel that is worth a title
+	focusedPanel = 10 // lines of one that has the focus
 )
 
 // View returns the screen.
@@ -186,6 +187,8 @@ func (m *topModel) stateLine() string {
 // footer is what can be done, or what was answered.
 func (m *topModel) footer() string {
 	switch {
+	case m.prompt != nil:
+		return m.paint.bold.Render(clipped(m.promptText(), m.width))
 	case m.editing:
 		return clipped("/"+m.shown(m.filter)+"▏  enter keeps it, esc clears it", m.width)
 	case m.notice != "":
@@ -193,9 +196,15 @@ func (m *topModel) footer() string {
 	case m.live && m.unread != nil:
 		return m.paint.wrong.Render(clipped("not read: "+m.shown(m.unread.Error()), m.width))
 	}
-	hints := []string{"q quit", "s sort: " + m.sort.String(), "/ filter", "1-6 span: " + m.spanText(), "c counter", "p pause", "? help"}
+	if m.detail != nil {
+		return m.paint.dim.Render(clipped("b ban  u unban  esc back  p pause  q quit", m.width))
+	}
+	if _, ok := m.chosen(); ok {
+		return m.paint.dim.Render(clipped("enter inspect  b ban  u unban  up, down choose  tab next panel  esc back  ? help", m.width))
+	}
+	hints := []string{"q quit", "tab keys", "s sort: " + m.sort.String(), "/ filter", "1-6 span: " + m.spanText(), "c counter", "p pause", "? help"}
 	if m.filter != "" {
-		hints[2] = "/ filter: " + m.shown(m.filter)
+		hints[3] = "/ filter: " + m.shown(m.filter)
 	}
 	return m.paint.dim.Render(clipped(strings.Join(hints, "  "), m.width))
 }
@@ -211,6 +220,9 @@ func (m *topModel) helpLines() []string {
 		"  1 to 6  look back 1s, 10s, 1m, 5m, 1h, 24h, as far as the counter does",
 		"  c       the next counter",
 		"  p       pause, and go on",
+		"  tab     choose in the next panel; up and down choose a key in it",
+		"  enter   inspect the key: its windows, what rules would decide, its bans",
+		"  b, u    ban the key, unban it; the token needs the role admin",
 		"  q       quit", "",
 		"A count LO–HI is bounds: the true count lies between, and the bar's light end is",
 		"what lies between them. Rates of rules are those of the span.",
@@ -230,13 +242,17 @@ func (m *topModel) body(room int) []string {
 	if m.reading == nil || room == 0 {
 		return nil
 	}
+	if m.detail != nil {
+		lines := m.detailLines()
+		return lines[:min(len(lines), room)]
+	}
 	if m.width < wideFrom {
-		return stack(room, m.rulePanel(m.width), m.keyPanel(m.width), m.banPanel(m.width), m.hotPanel(m.width))
+		return stack(room, m.rulePanel(m.width), m.keyPanel(m.width), m.refusedPanel(m.width), m.banPanel(m.width), m.hotPanel(m.width))
 	}
 	one := (m.width - gap) * 52 / 100
 	other := m.width - gap - one
 	left := stack(room, m.keyPanel(one))
-	right := stack(room, m.rulePanel(other), m.banPanel(other), m.hotPanel(other))
+	right := stack(room, m.rulePanel(other), m.refusedPanel(other), m.banPanel(other), m.hotPanel(other))
 	lines := make([]string, max(len(left), len(right)))
 	for i := range lines {
 		switch {
@@ -252,35 +268,22 @@ func (m *topModel) body(room int) []string {
 }
 
 // A panel is a title and lines below it, the most important first.
-type panel []string
+type panel struct {
+	lines   []string
+	focused bool
+	at      int // the line that has to be seen
+}
 
-// stack puts panels one below the other, in at most room lines. Lines are handed out
-// one by one in turn, so that a short panel leaves its room to the others; the last
-// panels are left out where there is no room for all.
-func stack(room int, panels ...panel) []string {
-	for len(panels) > 1 && room < len(panels)*(leastPanel+1)-1 {
-		panels = panels[:len(panels)-1]
-	}
-	room -= len(panels) - 1 // lines between
-	given := make([]int, len(panels))
-	for more := true; more && room > 0; {
-		more = false
-		for i, p := range panels {
-			if room > 0 && given[i] < len(p) {
-				given[i]++
-				room--
-				more = true
-			}
-		}
-	}
-	var lines []string
-	for i, p := range panels {
-		if i > 0 {
-			lines = append(lines, "")
-		}
-		lines = append(lines, p[:given[i]]...)
-	}
-	return lines
+func (m *topModel) refusedPanel(width int) panel {
+	return m.panelOf(refusedPanel, "Most refused keys, last "+rules.FormatDuration(refusedSpan(m.want.span)), "no key was refused", width)
+}
+
+func (m *topModel) banPanel(width int) panel {
+	return m.panelOf(bansPanel, "Latest bans", "no ban", width)
+}
+
+func (m *topModel) hotPanel(width int) panel {
+	return m.panelOf(hotPanel, "Hot keys", "no key is hot", width)
 }
 
 // title is the first line of a panel.
