@@ -73,6 +73,10 @@ type Config struct {
 	// and how long a server that is told to end waits for what is under way.
 	access.Bounds
 
+	// ShutdownDelay is how long /readyz says no before the listeners close, when
+	// Terminate is called; 0 means two seconds, less than 0 no delay.
+	ShutdownDelay time.Duration
+
 	// Watch is how often the rules file is looked at for changes; 0 means two
 	// seconds, less than 0 never.
 	Watch time.Duration
@@ -106,6 +110,7 @@ func (c Config) withDefaults() (Config, error) {
 	set(&c.HTTP, DefaultHTTP)
 	set(&c.SnapshotEvery, time.Minute)
 	set(&c.Watch, 2*time.Second)
+	set(&c.ShutdownDelay, 2*time.Second)
 	if err := c.shareMemory(); err != nil {
 		return c, err
 	}

@@ -92,6 +92,9 @@ func TestContainerSettings(t *testing.T) {
 	if !strings.HasSuffix(c.RESP, ":"+ports[0]) || !strings.HasSuffix(c.HTTP, ":"+ports[1]) {
 		t.Errorf("the ports are %q", ports)
 	}
+	if d, err := c.withDefaults(); err != nil || d.ShutdownDelay+d.Drain >= 10*time.Second {
+		t.Errorf("shutdown delay %v and drain %v, %v; docker stop waits for 10 s", d.ShutdownDelay, d.Drain, err)
+	}
 	if c.Drain <= 0 || c.Drain >= 10*time.Second {
 		t.Errorf("drain is %v; docker stop waits for 10 s", c.Drain)
 	}

@@ -45,6 +45,8 @@ type Server struct {
 	saving    sync.Mutex
 	saveNow   chan struct{} // a snapshot is wanted before its time
 	storage   storage
+	terminate chan struct{}
+	ending    atomic.Bool // Terminate was called
 
 	resp listener
 	http listener
@@ -68,7 +70,7 @@ func New(c Config, version string, log *slog.Logger) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{config: c, version: version, log: log, saveNow: make(chan struct{}, 1), storage: storage{log: log}}
+	s := &Server{config: c, version: version, log: log, saveNow: make(chan struct{}, 1), terminate: make(chan struct{}, 2), storage: storage{log: log}}
 	if err := s.start(); err != nil {
 		s.close()
 		return nil, err
@@ -336,7 +338,7 @@ func (s *Server) replace(dropBans bool) (changes engine.RuleChanges, err error) 
 // Run serves until ctx is done, then lets what is under way finish, writes a last
 // snapshot and returns. The error is that of a listener or of the snapshot.
 func (s *Server) Run(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
+	serving, stop := context.WithCancel(ctx)
 	defer stop()
 	defer s.close()
 	errs := make(chan error, 2)
@@ -344,23 +346,24 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, l := range []*listener{&s.resp, &s.http} {
 		if l.Listener != nil {
 			listeners.Go(func() {
-				errs <- l.serve(ctx, l.Listener)
+				errs <- l.serve(serving, l.Listener)
 				stop() // one that fails ends all
 			})
 		}
 	}
 	if text := s.text.Load(); text != nil && s.config.Watch > 0 {
 		last := sha256.Sum256(*text)
-		others.Go(func() { watch(ctx, s.config.RulesFile, last, s.config.Watch, func() { _ = s.Reload() }) })
+		others.Go(func() { watch(serving, s.config.RulesFile, last, s.config.Watch, func() { _ = s.Reload() }) })
 	}
 	if s.dir != nil {
-		others.Go(func() { s.keepSaving(ctx) })
+		others.Go(func() { s.keepSaving(serving) })
 	}
 	s.logStart()
 	notify("READY=1", "STATUS=serving")
-	<-ctx.Done()
+	s.awaitEnd(serving)
 	notify("STOPPING=1")
 	s.log.Info("ending", "drain", s.config.Drain.String())
+	stop()
 	listeners.Wait()
 	others.Wait()
 	close(errs)
@@ -372,6 +375,37 @@ func (s *Server) Run(ctx context.Context) error {
 		err = errors.Join(err, s.save())
 	}
 	return err
+}
+
+// Terminate has Run end after Config.ShutdownDelay, in which the server answers as
+// before, but for /readyz, which says that it is about to end: load balancers then send
+// their requests elsewhere before the port closes. A second call ends the delay.
+func (s *Server) Terminate() {
+	select {
+	case s.terminate <- struct{}{}:
+	default: // two are under way
+	}
+}
+
+// awaitEnd returns when ctx is done, or at the end of the delay that Terminate begins.
+func (s *Server) awaitEnd(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-s.terminate:
+	}
+	if s.config.ShutdownDelay <= 0 {
+		return
+	}
+	s.ending.Store(true)
+	s.log.Info("not ready any more; the listeners close after the delay", "shutdown_delay", s.config.ShutdownDelay.String())
+	delay := time.NewTimer(s.config.ShutdownDelay)
+	defer delay.Stop()
+	select {
+	case <-ctx.Done():
+	case <-s.terminate:
+	case <-delay.C:
+	}
 }
 
 // logStart logs what is served.

@@ -74,6 +74,7 @@ func Settings() []Setting {
 		{Name: "peer-connections", Usage: "`number` of them that one address can have, or one /64 of IPv6", Default: "half of max-connections", set: setNumber(func(c *Config) *int { return &c.PeerConnections })},
 		{Name: "max-subscribers", Usage: "`number` of subscribers to events of each listener", Default: "2048", set: setNumber(func(c *Config) *int { return &c.MaxSubscribers })},
 		{Name: "drain", Usage: "how long a server that ends waits for what is under way", Default: "10s", set: setDuration(func(c *Config) *time.Duration { return &c.Drain })},
+		{Name: "shutdown-delay", Usage: "how long /readyz says no before a server that ends by SIGTERM closes its ports, or 0", Default: "2s", set: setShutdownDelay},
 		{Name: "watch", Usage: "how often the rules file is looked at for changes, or never", Default: "2s", set: setWatch},
 		{Name: "log-format", Usage: "`format` of the log on stderr: text or json", Default: "text", set: setLogFormat},
 		{Name: "log-level", Usage: "`level` of what is logged: debug, info, warn or error", Default: "info", set: setLogLevel},
@@ -179,6 +180,17 @@ func setDuration(field func(*Config) *time.Duration) func(*Config, []string) err
 		*field(c) = d
 		return nil
 	}
+}
+
+func setShutdownDelay(c *Config, v []string) error {
+	if v[0] == "0" || v[0] == "0s" {
+		c.ShutdownDelay = -1
+		return nil
+	}
+	if err := setDuration(func(c *Config) *time.Duration { return &c.ShutdownDelay })(c, v); err != nil {
+		return allowed("a duration such as 2s, or 0")
+	}
+	return nil
 }
 
 func setWatch(c *Config, v []string) error {

@@ -17,13 +17,13 @@ func TestSettingsThreeWays(t *testing.T) {
 		"rules": "r.yaml", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k",
 		"no-tokens": "true", "no-tls": "true", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "budget": "64MiB", "memory": "4GiB",
 		"counter-budget": "1GiB", "bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
-		"max-subscribers": "3", "drain": "1m", "watch": "never", "log-format": "json", "log-level": "warn",
+		"max-subscribers": "3", "drain": "1m", "shutdown-delay": "3s", "watch": "never", "log-format": "json", "log-level": "warn",
 	}
 	want := Config{
 		RulesFile: "r.yaml", RESP: "127.0.0.1:1", HTTP: "off", Data: "d", TokenFile: "t", TLSCert: "c", TLSKey: "k", NoTokens: true, NoTLS: true,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32")},
 		Hosts:          []string{"a.example", "b.example"}, Memory: 4 << 30, Budget: 64 << 20, CounterBudget: 1 << 30, Bans: 1000,
-		SnapshotEvery: 30 * time.Second, Watch: -1, LogJSON: true, LogLevel: slog.LevelWarn,
+		SnapshotEvery: 30 * time.Second, ShutdownDelay: 3 * time.Second, Watch: -1, LogJSON: true, LogLevel: slog.LevelWarn,
 		Bounds: access.Bounds{MaxConnections: 5, PeerConnections: 4, MaxSubscribers: 3, Drain: time.Minute},
 	}
 	var flags, variables, file Config
@@ -60,6 +60,7 @@ func TestSettingsThreeWays(t *testing.T) {
 func TestSettingsMistakes(t *testing.T) {
 	for _, x := range []struct{ yaml, want string }{
 		{"budget: lots\n", `lately.yaml:1:9: budget is "lots"; allowed is a number of bytes such as 268435456, 256MiB or 2GiB`},
+		{"shutdown-delay: none\n", `lately.yaml:1:17: shutdown-delay is "none"; allowed is a duration such as 2s, or 0`},
 		{"resp: 127.0.0.1:1\ndrain: soon\n", `lately.yaml:2:8: drain is "soon"; allowed is a duration such as 30s or 5m`},
 		{"budjet: 1MiB\n", `lately.yaml:1:1: the file has the unknown key "budjet"; did you mean budget?`},
 		{"bans: [1, 2]\n", `lately.yaml:1:7: bans has 2 values; allowed is one`},

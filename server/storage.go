@@ -96,6 +96,9 @@ func (s *Server) storageState() httpapi.Storage {
 
 // ready returns why the server is not ready, or nil.
 func (s *Server) ready() error {
+	if s.ending.Load() {
+		return errors.New("the server is about to end")
+	}
 	if s.dir == nil {
 		return nil
 	}

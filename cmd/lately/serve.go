@@ -40,7 +40,8 @@ Each flag but --config is also a variable, LATELY_ and its name in capitals with
 settings file. A flag counts before a variable, and that before the file.
 
 SIGHUP reads rules, tokens and certificate again; a file with mistakes leaves those in force. SIGTERM and
-interrupt end it in order: what is under way is finished, and with --data a last snapshot is written.`,
+interrupt end it in order: what is under way is finished, and with --data a last snapshot is written. Before that, SIGTERM
+has /readyz say no for --shutdown-delay, so that load balancers send their requests elsewhere; a second one ends the delay.`,
 		Example: `  lately serve
   lately serve --rules rules.yaml --data /var/lib/lately
   LATELY_HTTP=127.0.0.1:8080 lately serve`,
@@ -123,9 +124,13 @@ func (c *serveCommand) run(cmd *cobra.Command) error {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(s.Memory())
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
+	term := make(chan os.Signal, 2)
+	signal.Notify(term, syscall.SIGTERM)
+	defer signal.Stop(term)
+	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
 	go reloadOnHangup(ctx, s, hangup)
+	go terminateOn(ctx, s, term)
 	announce(cmd.OutOrStdout(), s)
 	if err := s.Run(ctx); err != nil {
 		return &inputError{strings.Split(err.Error(), "\n")}
@@ -176,6 +181,18 @@ func reloadOnHangup(ctx context.Context, s *server.Server, hangup <-chan os.Sign
 			return
 		case <-hangup:
 			_ = s.Reload()
+		}
+	}
+}
+
+// terminateOn ends the server at SIGTERM after its delay, and at a second one at once.
+func terminateOn(ctx context.Context, s *server.Server, term <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-term:
+			s.Terminate()
 		}
 	}
 }

@@ -54,6 +54,7 @@ func serve(t testing.TB, args ...string) *serving {
 	s.cmd = exec.Command("lately", append([]string{"serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"}, args...)...)
 	s.cmd.Stderr = &s.log
 	s.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LATELY_") }) // of the tests
+	s.cmd.Env = append(s.cmd.Env, "LATELY_SHUTDOWN_DELAY=0")
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

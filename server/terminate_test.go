@@ -1,0 +1,63 @@
+//go:build unix
+
+package server
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A server that is told to terminate first says that it is not ready, and answers
+// everything else as before; it closes its ports after the delay, or when it is told
+// again.
+func TestTerminate(t *testing.T) {
+	for _, delay := range []time.Duration{-1, time.Millisecond, time.Hour} {
+		c := deployed(t)
+		c.RESP, c.HTTP, c.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", delay
+		s, err := New(c, "test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, http := s.Addresses()
+		url := "http://" + http
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(context.WithoutCancel(t.Context())) }()
+		if code, text := got(t, url+"/readyz"); code != 200 {
+			t.Errorf("before the end /readyz says %d %s", code, text)
+		}
+		s.Terminate()
+		if delay == time.Hour {
+			eventually(t, "/readyz says no", func() bool {
+				code, text := got(t, url+"/readyz")
+				return code == 503 && strings.Contains(text, "about to end")
+			})
+			for _, path := range []string{"/healthz", "/v1/status"} {
+				if code, text := got(t, url+path); code != 200 {
+					t.Errorf("%s says %d %s", path, code, text)
+				}
+			}
+			conn, err := net.Dial("tcp", resp)
+			if err != nil {
+				t.Errorf("the RESP port is closed: %v", err)
+			} else {
+				conn.Close()
+			}
+			s.Terminate()
+		}
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute): // else the whole test run hangs
+			t.Fatalf("delay %v: the server has not ended", delay)
+		}
+		if conn, err := net.Dial("tcp", http); err == nil {
+			conn.Close()
+			t.Error("the HTTP port is open after the end")
+		}
+	}
+}
