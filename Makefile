@@ -66,6 +66,10 @@ test-manifests: ## Kubernetes manifests against its types and schema, a module o
 test-long: ## tests of the core without the race detector, which makes them longer
 	$(GO) test -timeout 10m $(CORE)
 
+.PHONY: hostile
+hostile: build ## attack the built server: memory under a limit, latency of others within a multiple
+	LATELY_HOSTILE=$(CURDIR)/bin $(GO) test -run '^TestHostile$$' -count=1 -v -timeout 5m ./cmd/lately
+
 .PHONY: lint
 lint: vet fmt-check staticcheck ## vet, 32-bit vet, gofumpt, staticcheck
 

@@ -19,10 +19,11 @@ type hub struct {
 	cut  atomic.Uint64
 
 	ring    []atomic.Pointer[published]
-	next    atomic.Uint64                 // sequence number of the next event
-	wake    atomic.Pointer[chan struct{}] // closed to wake those that wait
-	waiting atomic.Bool                   // somebody may wait on wake
-	work    chan struct{}                 // for wakeReaders: there is somebody to wake
+	next    atomic.Uint64                             // sequence number of the next event
+	wake    [wakeGroups]atomic.Pointer[chan struct{}] // closed to wake the waiting subscribers of a group
+	waiting atomic.Bool                               // somebody may wait
+	work    chan struct{}                             // for wakeReaders: there is somebody to wake
+	joined  int                                       // subscriptions so far; under mu
 
 	mu     sync.Mutex
 	all    map[*Subscription]struct{}
@@ -41,7 +42,9 @@ type published struct {
 
 func (h *hub) init() {
 	h.ring = make([]atomic.Pointer[published], ringSize)
-	h.wake.Store(new(make(chan struct{})))
+	for i := range h.wake {
+		h.wake[i].Store(new(make(chan struct{})))
+	}
 	h.work = make(chan struct{}, 1)
 	h.all = make(map[*Subscription]struct{})
 }
@@ -68,9 +71,9 @@ func (h *hub) publish(ev Event) {
 	}
 }
 
-// wakeReaders wakes subscribers when there are events, until stop is closed. The pause
-// in between grows with their number, so that waking them does not take the processor
-// away from decisions.
+// wakeReaders wakes subscribers when there are events, until stop is closed. It wakes
+// them group by group, with a pause for each subscriber, so that thousands do not take
+// the processor away from decisions.
 func (h *hub) wakeReaders(stop <-chan struct{}) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -80,20 +83,33 @@ func (h *hub) wakeReaders(stop <-chan struct{}) {
 			return
 		case <-h.work:
 		}
-		close(*h.wake.Swap(new(make(chan struct{}))))
-		pause.Reset(min(time.Duration(h.n.Load())*wakePause, maxWakePause))
-		select {
-		case <-stop:
-			return
-		case <-pause.C:
+		n := max(h.n.Load(), 1)
+		each := min(wakePause, maxWakePause/time.Duration(n)) * time.Duration(n) / wakeGroups
+		var owed time.Duration
+		for i := range h.wake {
+			close(*h.wake[i].Swap(new(make(chan struct{}))))
+			if owed += each; owed < leastPause && i < wakeGroups-1 {
+				continue
+			}
+			pause.Reset(owed)
+			owed = 0
+			select {
+			case <-stop:
+				return
+			case <-pause.C:
+			}
 		}
 	}
 }
 
-// The pause after waking subscribers, for each of them and in all.
 const (
-	wakePause    = 20 * time.Microsecond
+	wakeGroups = 32
+
+	// wakePause is the pause for each subscriber that is woken, and maxWakePause
+	// that for all of them. A pause is not made before it is leastPause.
+	wakePause    = 30 * time.Microsecond
 	maxWakePause = 100 * time.Millisecond
+	leastPause   = time.Millisecond
 )
 
 // Subscribe begins a subscription to all events.
@@ -108,6 +124,7 @@ func (h *hub) add() *Subscription {
 		return s
 	}
 	h.n.Add(1)
+	s.group, h.joined = h.joined%wakeGroups, h.joined+1
 	s.next = h.next.Load()
 	h.all[s] = struct{}{}
 	return s

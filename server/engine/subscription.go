@@ -19,10 +19,11 @@ import "sync/atomic"
 // subscription ends, and Slow reports true. It then has to read the state and
 // subscribe again. Next and Wait are for one goroutine at a time.
 type Subscription struct {
-	hub  *hub
-	next uint64 // sequence number of the event that Next returns next
-	done chan struct{}
-	slow atomic.Bool
+	hub   *hub
+	group int    // of those that are woken together
+	next  uint64 // sequence number of the event that Next returns next
+	done  chan struct{}
+	slow  atomic.Bool
 }
 
 // Next returns the next event, or false if there is none yet or the subscription has
@@ -51,7 +52,7 @@ func (s *Subscription) Next() (*Event, bool) {
 // Wait returns a channel that is closed when there is a next event. It may be closed
 // for nothing.
 func (s *Subscription) Wait() <-chan struct{} {
-	wake := *s.hub.wake.Load()
+	wake := *s.hub.wake[s.group].Load()
 	s.hub.waiting.Store(true)
 	if p := s.hub.ring[s.next%ringSize].Load(); p != nil && p.seq >= s.next {
 		return closed
