@@ -71,7 +71,7 @@ func TestTokenFileIsNotMade(t *testing.T) {
 		filepath.Join(dir, "none", "tokens"): "create the directory",
 		dangling:                             "no such file",
 		empty:                                "has no token",
-		dir:                                  "is no regular file",
+		dir:                                  "must be a regular file",
 	} {
 		if _, err := New(tokenConfig(path), "test", nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %s", path, err, want)
