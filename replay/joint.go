@@ -47,10 +47,16 @@ func (e *events) judgeRules(ctx context.Context, report *Report) error {
 			return err
 		}
 	}
+	ranges, err := e.ruleRanges(ctx)
+	if err != nil {
+		return err
+	}
 	lacking, hotLacking := e.checkRules()
 	for i := range file.Limits.Len() {
 		if !lacking[i] {
-			report.Rules = append(report.Rules, e.reportRule(file.Limits.Rule(i), i, tallies))
+			rep := e.reportRule(file.Limits.Rule(i), i, tallies)
+			rep.RefusedRange = ranges[i]
+			report.Rules = append(report.Rules, rep)
 		}
 	}
 	for i := range hot {

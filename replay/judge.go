@@ -106,6 +106,12 @@ func (e *events) judgeWhatIfs(ctx context.Context, report *Report) error {
 	r.parallel(len(r.WhatIfs), func(i int) {
 		report.Rules[i] = e.reportWhatIf(r.WhatIfs[i], &verdicts[i])
 	})
+	for i, w := range r.WhatIfs {
+		var err error
+		if report.Rules[i].RefusedRange, err = e.whatIfRange(ctx, w); err != nil {
+			return err
+		}
+	}
 	for _, v := range verdicts {
 		if r.Decisions != nil && v.decisions != nil {
 			r.writeDecisions(judged(v.decisions), report)

@@ -48,18 +48,7 @@ type peaks [][]int64
 
 // peaksOf counts the peaks of all values of a column.
 func (r *run) peaksOf(t *timeline, col int, rank ranking) peaks {
-	// The times of value id are times[from[id]:from[id+1]].
-	from := make([]int, len(rank.counts)+1)
-	for id, count := range rank.counts {
-		from[id+1] = from[id] + int(count)
-	}
-	times, next := make([]int64, from[len(rank.counts)]), slices.Clone(from)
-	for i, id := range t.cols[col] {
-		if id != 0 {
-			times[next[id]] = t.times[i]
-			next[id]++
-		}
-	}
+	from, times := t.byValue(col, rank)
 	all := make([]int64, len(rank.counts)*len(peakWindows))
 	out := make(peaks, len(rank.counts))
 	r.parallel(r.Cores, func(part int) {
@@ -75,6 +64,23 @@ func (r *run) peaksOf(t *timeline, col int, rank ranking) peaks {
 		}
 	})
 	return out
+}
+
+// byValue returns the times of each value of a column, in the order of judging: those
+// of value id are times[from[id]:from[id+1]].
+func (t *timeline) byValue(col int, rank ranking) (from []int, times []int64) {
+	from = make([]int, len(rank.counts)+1)
+	for id, count := range rank.counts {
+		from[id+1] = from[id] + int(count)
+	}
+	times, next := make([]int64, from[len(rank.counts)]), slices.Clone(from)
+	for i, id := range t.cols[col] {
+		if id != 0 {
+			times[next[id]] = t.times[i]
+			next[id]++
+		}
+	}
+	return from, times
 }
 
 // topKeys reports the busiest values of a column with their peaks.

@@ -125,17 +125,23 @@ type RuleReport struct {
 	KeysRefused   *int64      `json:"keys_refused,omitempty"`
 	RefusedByRule *int64      `json:"refused_by_rule,omitempty"`
 	WouldRefuse   *int64      `json:"would_refuse,omitempty"`
-	Bans          *int64      `json:"bans,omitempty"`
-	BannedKeys    *int64      `json:"banned_keys,omitempty"`
-	BanList       []BanReport `json:"ban_list,omitzero"`       // the first ones
-	BansLeftOut   int64       `json:"bans_left_out,omitempty"` // bans that are not in BanList
-	HotKeys       *int64      `json:"hot_keys,omitempty"`
-	FirstHot      []Moment    `json:"first_hot,omitzero"`
-	Busiest       []BusyKey   `json:"busiest,omitzero"`
-	SHA256        string      `json:"sha256"`
-	StartsSHA256  string      `json:"starts_sha256,omitempty"`
-	MostRefused   []BannedKey `json:"-"` // the keys with the most refused events
-	Sentence      string      `json:"-"`
+
+	// RefusedRange is, of a log that is less precise than a live clock, between
+	// which numbers the rule's own refusals are, whatever its times lack: those of
+	// Refused for a what-if, of RefusedByRule or WouldRefuse for a rule.
+	RefusedRange *Range `json:"refused_range,omitempty"`
+
+	Bans         *int64      `json:"bans,omitempty"`
+	BannedKeys   *int64      `json:"banned_keys,omitempty"`
+	BanList      []BanReport `json:"ban_list,omitzero"`       // the first ones
+	BansLeftOut  int64       `json:"bans_left_out,omitempty"` // bans that are not in BanList
+	HotKeys      *int64      `json:"hot_keys,omitempty"`
+	FirstHot     []Moment    `json:"first_hot,omitzero"`
+	Busiest      []BusyKey   `json:"busiest,omitzero"`
+	SHA256       string      `json:"sha256"`
+	StartsSHA256 string      `json:"starts_sha256,omitempty"`
+	MostRefused  []BannedKey `json:"-"` // the keys with the most refused events
+	Sentence     string      `json:"-"`
 }
 
 // LimitJSON is one limit: n in a span, or in a period of the calendar, of which

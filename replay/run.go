@@ -40,7 +40,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	if err := r.checkLines(blocks, report); err != nil {
 		return report, err
 	}
-	r.precision = precisionOf(blocks)
+	r.precision, r.coarsest = precisionOf(blocks), r.coarsestOf(blocks)
 	r.clock = newClock(or(c.Resolution, r.precision))
 	report.ResolutionSeconds, report.LogResolutionSeconds = r.clock.resolution.Seconds(), r.precision.Seconds()
 	t := r.assemble(blocks, workers)
@@ -66,6 +66,7 @@ type run struct {
 	Config
 	clock     clock
 	precision time.Duration      // of the log's times
+	coarsest  time.Duration      // precision of a format in it
 	fields    []string           // with a column of their own
 	packed    []string           // that share the column after these
 	formats   []accesslog.Format // of each file

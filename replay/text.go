@@ -161,6 +161,9 @@ func (w *textWriter) rule(r *RuleReport, rep *Report) {
 	if r.WouldRefuse != nil {
 		w.f("  %s would have been refused by this rule\n", count(*r.WouldRefuse))
 	}
+	if r.RefusedRange != nil && r.RefusedRange.Least < r.RefusedRange.Most {
+		w.f("  %s to %s by this rule, whatever the fractions that the log's times lack\n", count(r.RefusedRange.Least), count(r.RefusedRange.Most))
+	}
 	if r.Bans != nil {
 		w.f("  %s of %s\n", plural(int(*r.Bans), "ban", "bans"), plural(int(*r.BannedKeys), "key", "keys"))
 	}
