@@ -39,8 +39,10 @@ type ranger struct {
 
 	shortest, longest int64 // ban
 
-	times []int64         // of the key, floored, ascending
-	may   []bool          // which of them may be refused
+	times []int64 // of the key, floored, ascending
+	may   []bool  // which of them may be refused
+	free  []bool  // which of them may come while no ban of the rule holds; empty if that is not known
+	kept  []int64
 	first []known         // what is known of states without earlier bans, by event
 	next  map[state]Range // and of the others
 	steps int
@@ -109,16 +111,21 @@ func (l *paceLimit) near(d int64) near {
 }
 
 // take makes r about the key whose events the log has at times, and reports whether
-// the rule may refuse any of them.
-func (r *ranger) take(times []int64) (some bool) {
+// the rule may refuse any of them. Those that are skipped, if any, other rules refuse
+// by a ban: this one neither judges nor counts them.
+func (r *ranger) take(times []int64, skipped []bool) (some bool) {
 	r.times, r.may = times, append(r.may[:0], make([]bool, len(times))...)
+	r.kept = r.kept[:0]
 	banned := int64(math.MinInt64)
+	ban := r.rule.Ban
 	for i, s := range times {
 		may := false
-		for _, n := range r.nears {
-			may = may || i >= n.n && s-times[i-n.n] < n.reach
+		if skipped == nil || !skipped[i] {
+			for _, n := range r.nears {
+				may = may || len(r.kept) >= n.n && (n.n == 0 || s-r.kept[len(r.kept)-n.n] < n.reach)
+			}
+			r.kept = append(r.kept, s)
 		}
-		ban := r.rule.Ban
 		if ban != nil && (may || ban.Extend && s < banned) {
 			banned = max(banned, s+r.longest+r.d)
 		}
@@ -142,9 +149,7 @@ func (r *ranger) fewest() int {
 func (r *ranger) alone() Range {
 	ban := r.rule.Ban
 	r.steps, r.limit = 0, 1<<20+512*len(r.times)
-	if clear(r.next); ban != nil {
-		r.first = append(r.first[:0], make([]known, len(r.times))...)
-	}
+	r.free = r.free[:0]
 	var found Range
 	switch {
 	case r.least == nil && len(r.rule.Limits) == 1 && ban == nil:
@@ -154,23 +159,46 @@ func (r *ranger) alone() Range {
 	case ban == nil:
 		found = Range{r.count(r.least, nil), r.count(r.most, nil)}
 	default:
+		clear(r.next)
+		r.first = append(r.first[:0], make([]known, len(r.times))...)
+		r.free = append(r.free, make([]bool, len(r.times))...)
 		found = r.from(state{})
 	}
 	if r.steps > r.limit {
+		r.free = r.free[:0]
 		return r.wide()
 	}
 	return found
 }
 
+// banned returns which events of the key a ban of the rule holds for, whatever the
+// fractions, if no other rule refuses any; nil if that is not known.
+func (r *ranger) banned() []bool {
+	if r.rule.Ban == nil || r.rule.Shadow {
+		return nil
+	}
+	r.alone()
+	if len(r.free) == 0 {
+		return nil
+	}
+	banned := make([]bool, len(r.times))
+	for i, free := range r.free {
+		banned[i] = !free
+	}
+	return banned
+}
+
 // beside returns how often the rule refuses events of the key, if other rules may
-// refuse those that are touched: they may then be charged or not.
+// refuse those that are touched: they may then be charged or not. Those that are
+// skipped, other rules refuse by a ban, for sure.
 //
 // To leave out charges makes the k-th event that a limit admits no later; so the model
-// that refuses most, charged with all, is a bound, and so is the other one if it is
-// charged only with those that no other rule refuses, and counts only these.
-func (r *ranger) beside(touched []bool) Range {
+// that refuses most, charged with all that are not skipped, is a bound, and so is the
+// other one if it is charged only with those that no other rule refuses, and counts
+// only these.
+func (r *ranger) beside(touched, skipped []bool) Range {
 	if r.rule.Ban == nil && r.least != nil {
-		return Range{r.count(r.least, touched), r.count(r.most, nil)}
+		return Range{r.count(r.least, touched), r.count(r.most, skipped)}
 	}
 	most := r.wide().Most
 	for i, t := range touched {

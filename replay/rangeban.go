@@ -24,7 +24,11 @@ func (r *ranger) from(s state) Range {
 	var sofar Range
 	var w watched
 	for s.event < len(r.times) && r.steps <= r.limit {
-		if w = r.watch(s.event); len(w.begins) > 0 {
+		w = r.watch(s.event)
+		for i := s.event; i < w.free; i++ {
+			r.free[i] = true
+		}
+		if len(w.begins) > 0 {
 			break
 		}
 		sofar.add(w.total)
@@ -84,6 +88,7 @@ type watched struct {
 	sure    bool    // the ban begins at one of these
 	end     int     // else: the first event before which all was forgotten
 	total   Range   // and how many are refused up to it
+	free    int     // the first event for which a ban holds for sure, or end
 }
 
 // watch follows a key of which nothing is known before event i to its first ban.
@@ -96,7 +101,7 @@ func (r *ranger) watch(i int) (w watched) {
 	var now Range
 	for j := i; j < len(times); j++ {
 		if j > i && times[j]-times[j-1] >= memory {
-			w.end, w.total = j, now
+			w.end, w.free, w.total = j, j, now
 			return w
 		}
 		if r.steps++; r.steps > r.limit {
@@ -128,12 +133,12 @@ func (r *ranger) watch(i int) (w watched) {
 			up.Most = max(up.Most, up.Least)
 			w.refused = append(w.refused, up)
 			if mustBegin(early, late, after, span, d) {
-				w.sure = true
+				w.sure, w.free = true, j+1
 				return w
 			}
 		}
 	}
-	w.end, w.total = len(times), now
+	w.end, w.free, w.total = len(times), len(times), now
 	return w
 }
 

@@ -57,7 +57,7 @@ func (e *events) whatIfRange(ctx context.Context, w WhatIf) (*Range, error) {
 				continue
 			}
 			own = e.nanos(own[:0], times[from[id]:from[id+1]])
-			if r.take(own) {
+			if r.take(own, nil) {
 				found[part].add(r.alone())
 			}
 		}
@@ -73,10 +73,22 @@ func sum(ranges []Range) *Range {
 	return &all
 }
 
-// A subject is a key under a rule: its events.
+// A subject is a key under a rule.
 type subject struct {
 	events []int32
 	may    []bool // be refused by the rule
+	banned []bool // by the rule, for sure; nil: none
+}
+
+// subjects is those of each limit and ban of a rules file.
+type subjects struct {
+	*events
+	set  *ratelimit.Set
+	d    int64
+	each [][]subject
+
+	refusers []uint16 // how many rules may refuse each event
+	banners  []uint16 // how many rules ban it for sure
 }
 
 // ruleRanges returns for each limit and ban of the rules file how often it refuses,
@@ -84,43 +96,136 @@ type subject struct {
 // refuse are left out at once. Of the others, those whose events no other rule can
 // refuse are judged alone.
 func (e *events) ruleRanges(ctx context.Context) ([]*Range, error) {
-	set, d := e.run.Rules.Limits, e.unknownFraction()
-	ranges := make([]*Range, set.Len())
-	if d == 0 || set.Len() == 0 {
+	s := &subjects{events: e, set: e.run.Rules.Limits, d: e.unknownFraction()}
+	ranges := make([]*Range, s.set.Len())
+	if s.d == 0 || s.set.Len() == 0 {
 		return ranges, nil
 	}
-	subjects := make([][]subject, set.Len())
-	errs := make([]error, set.Len())
-	e.run.parallel(set.Len(), func(i int) {
-		subjects[i], errs[i] = e.subjects(ctx, set, set.Rule(i), d)
-	})
+	s.each = make([][]subject, s.set.Len())
+	errs := make([]error, s.set.Len())
+	e.run.parallel(s.set.Len(), func(i int) { s.each[i], errs[i] = e.subjects(ctx, s.set, s.set.Rule(i), s.d) })
 	for _, err := range append(errs, ctx.Err()) {
 		if err != nil {
 			return nil, err
 		}
 	}
-	refusers := make([]uint16, len(e.times)) // how many rules may refuse each event
-	for i := range subjects {
-		for _, s := range subjects[i] {
-			for j, event := range s.events {
-				if s.may[j] && !set.Rule(i).Shadow {
-					refusers[event]++
-				}
-			}
-		}
-	}
-	e.run.parallel(set.Len(), func(i int) {
+	s.settle(ctx)
+	e.run.parallel(s.set.Len(), func(i int) {
 		var found Range
-		r := newRanger(set.Rule(i), d)
-		for _, s := range subjects[i] {
-			if ctx.Err() != nil {
-				return
+		r := newRanger(s.set.Rule(i), s.d)
+		for j := range s.each[i] {
+			if ctx.Err() == nil {
+				found.add(s.rangeOf(r, &s.each[i][j]))
 			}
-			found.add(e.subjectRange(r, s, refusers))
 		}
 		ranges[i] = &found
 	})
 	return ranges, ctx.Err()
+}
+
+// maxRounds bounds how often subjects are looked at until they agree.
+const maxRounds = 20
+
+// settle finds out which rules may refuse each event and which ones ban it for sure.
+//
+// What a subject bans for sure, if it is alone, keeps others from counting: so they may
+// never refuse anything. This is assumed of all at first. Where another subject may
+// refuse an event all the same, what was assumed no longer holds for the events after
+// it. When no assumption is dropped any more, all are true: take the first event for
+// which one is not; before it, all of them held, and so they do for it.
+func (s *subjects) settle(ctx context.Context) {
+	for round := 0; ctx.Err() == nil; round++ {
+		s.count()
+		s.run.parallel(len(s.each), s.mayRefuse)
+		s.count()
+		if !s.doubt(round >= maxRounds) {
+			return
+		}
+	}
+}
+
+// mayRefuse finds out which events a rule may refuse, by what others ban for sure.
+func (s *subjects) mayRefuse(rule int) {
+	r := newRanger(s.set.Rule(rule), s.d)
+	var times []int64
+	for i := range s.each[rule] {
+		x := &s.each[rule][i]
+		_, skipped, _ := s.others(x, r.rule)
+		r.take(s.timesOf(&times, *x), skipped)
+		copy(x.may, r.may)
+	}
+}
+
+// doubt drops what is assumed of events after the first one that another rule may
+// refuse, or all of it, and reports whether there was any such.
+func (s *subjects) doubt(all bool) (some bool) {
+	for i := range s.each {
+		for j := range s.each[i] {
+			x := &s.each[i][j]
+			touched, _, others := s.others(x, s.set.Rule(i))
+			if x.banned == nil || !others {
+				continue
+			}
+			from := slices.Index(touched, true)
+			if all {
+				from = 0
+			}
+			some = some || slices.Contains(x.banned[from:], true)
+			clear(x.banned[from:])
+		}
+	}
+	return some
+}
+
+// count counts who may refuse and who bans each event.
+func (s *subjects) count() {
+	s.refusers, s.banners = make([]uint16, len(s.times)), make([]uint16, len(s.times))
+	for i := range s.each {
+		if s.set.Rule(i).Shadow {
+			continue
+		}
+		for _, x := range s.each[i] {
+			for j, event := range x.events {
+				if x.may[j] {
+					s.refusers[event]++
+				}
+				if x.banned != nil && x.banned[j] {
+					s.banners[event]++
+				}
+			}
+		}
+	}
+}
+
+// others returns which events of a subject other rules may refuse, which ones they ban
+// for sure, and whether there are any of the former.
+func (s *subjects) others(x *subject, rule *ratelimit.Rule) (touched, skipped []bool, some bool) {
+	touched, skipped = make([]bool, len(x.events)), make([]bool, len(x.events))
+	for j, event := range x.events {
+		refusers, banners := s.refusers[event], s.banners[event]
+		if x.may[j] && !rule.Shadow {
+			refusers--
+		}
+		if x.banned != nil && x.banned[j] {
+			banners--
+		}
+		touched[j], skipped[j] = refusers > 0, banners > 0
+		some = some || touched[j]
+	}
+	return touched, skipped, some
+}
+
+// rangeOf returns how often the rule of r refuses a subject.
+func (s *subjects) rangeOf(r *ranger, x *subject) Range {
+	touched, skipped, some := s.others(x, r.rule)
+	var times []int64
+	switch {
+	case !r.take(s.timesOf(&times, *x), skipped):
+		return Range{}
+	case some:
+		return r.beside(touched, skipped)
+	}
+	return r.alone()
 }
 
 // subjects returns the keys of a rule that it may refuse an event of.
@@ -154,8 +259,8 @@ func (e *events) subjects(ctx context.Context, set *ratelimit.Set, rule *ratelim
 	var times []int64
 	var near []subject
 	for _, s := range all {
-		if len(s.events) > r.fewest() && r.take(e.timesOf(&times, s)) {
-			near = append(near, subject{s.events, slices.Clone(r.may)})
+		if len(s.events) > r.fewest() && r.take(e.timesOf(&times, s), nil) {
+			near = append(near, subject{s.events, slices.Clone(r.may), r.banned()})
 		}
 	}
 	return near, nil
@@ -177,29 +282,6 @@ func (e *events) timesOf(memory *[]int64, s subject) []int64 {
 	}
 	*memory = e.nanos(ticks[:0], ticks)
 	return *memory
-}
-
-// subjectRange returns how often the rule of r refuses a subject.
-func (e *events) subjectRange(r *ranger, s subject, refusers []uint16) Range {
-	own := uint16(1)
-	if r.rule.Shadow {
-		own = 0
-	}
-	touched, some := make([]bool, len(s.events)), false
-	for j, event := range s.events {
-		others := refusers[event]
-		if s.may[j] {
-			others -= own
-		}
-		touched[j] = others > 0
-		some = some || touched[j]
-	}
-	var times []int64
-	r.take(e.timesOf(&times, s))
-	if some {
-		return r.beside(touched)
-	}
-	return r.alone()
 }
 
 // coarsestOf returns the coarsest of the precisions that the formats have in a log:
