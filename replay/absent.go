@@ -97,21 +97,27 @@ func (e *events) lacking(key match.Key, when match.When) string {
 	if err != nil || len(e.times) == 0 {
 		return ""
 	}
-	missing := append(key.Fields(), condition.Fields()...)
-	reader, keyed := e.newEventReader(), false
+	missing, keyed := condition.Fields(), false
+	lacks := key.EventFields()
+	reader := e.newEventReader()
 	var buf []byte
 	for i := range e.times {
 		ev := reader.event(i)
-		missing = slices.DeleteFunc(missing, func(f string) bool { return len(ev.GetNamed(f)) > 0 })
+		has := func(f string) bool { return len(ev.GetNamed(f)) > 0 }
+		missing = slices.DeleteFunc(missing, has)
 		if !keyed {
+			lacks = slices.DeleteFunc(lacks, has)
 			buf, keyed = key.Append(buf[:0], ev)
 		}
 		if keyed && len(missing) == 0 {
 			return ""
 		}
 	}
-	if len(missing) > 0 {
+	switch {
+	case len(missing) > 0:
 		return e.absent(missing[0])
+	case len(lacks) > 0:
+		return e.absent(lacks[0])
 	}
 	return "no event has all fields of the key " + key.String()
 }

@@ -80,7 +80,7 @@ func newRanger(rule *ratelimit.Rule, d int64) *ranger {
 	for i, l := range rule.Limits {
 		n := near{count32(l.N), int64(l.Window()) + d}
 		if r.most != nil && r.most.calendar == nil {
-			n = r.most.limits[i].near(d)
+			n = r.most.limits[i].near(d, r.most.countRefused)
 		} else if rule.Adapt != nil {
 			n.n = adaptedN(rule.Adapt, l.N, true)
 		}
@@ -102,9 +102,13 @@ func newRanger(rule *ratelimit.Rule, d int64) *ranger {
 }
 
 // near returns when l may refuse an event: never before n others came within its
-// window or, of a bucket, within the time that the burst takes to drain.
-func (l *paceLimit) near(d int64) near {
-	if l.form == paceBucket {
+// window or, of a bucket, within the time that the burst takes to drain. A bucket in
+// which refused events count stays full for longer, however few follow.
+func (l *paceLimit) near(d int64, counted bool) near {
+	switch {
+	case l.form == paceBucket && counted:
+		return near{min(l.n, 1), l.most + d}
+	case l.form == paceBucket:
 		return near{l.n, int64(l.n)*l.span + d}
 	}
 	return near{l.n, l.span + l.width + d}
