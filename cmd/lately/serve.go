@@ -33,7 +33,7 @@ func newServe() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve limits, bans and counts over RESP and HTTP, with a console",
 		Long: `Serve enforces a rules file for programs in any language: over RESP, which every Redis client speaks, and over
-HTTP and JSON, with forward-auth for nginx, Traefik and Caddy, and a web console. Without any flag it starts in memory,
+HTTP and JSON, with forward-auth for nginx, HAProxy, Envoy, Traefik and Caddy, and a web console. Without any flag it starts in memory,
 on loopback, without rules; counters can be added to at once.
 
 Each flag but --config is also a variable, LATELY_ and its name in capitals with underscores, and a name in the

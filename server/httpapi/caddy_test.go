@@ -29,4 +29,4 @@ func startCaddy(t *testing.T, app, lately, token string, change ...string) strin
 }
 
 // Behind a real Caddy with the documented snippet.
-func TestCaddy(t *testing.T) { testProxy(t, startCaddy, 502) }
+func TestCaddy(t *testing.T) { testProxy(t, startCaddy, 502, 403) }

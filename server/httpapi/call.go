@@ -37,6 +37,7 @@ type call struct {
 	r     *http.Request
 	route *route
 	name  string // what {name} stands for
+	asked string // the target of the request that a proxy asks about, where that is in the path
 	role  access.Role
 	who   string // the name of the token
 
@@ -51,6 +52,7 @@ type call struct {
 
 func (c *call) begin(w http.ResponseWriter, r *http.Request) {
 	c.w, c.r, c.route, c.name, c.role, c.who, c.tokens, c.wrote = w, r, nil, "", access.None, "", nil, false
+	c.asked = ""
 }
 
 // end lets go of the request, and of memory that is larger than most need.

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
@@ -36,14 +37,21 @@ func (s *Server) forwarding() *forward {
 // not, or 403 for a proxy that knows no other refusal (?refuse=403). It believes the
 // trusted proxies alone, and nobody else is answered: a proxy that the server does
 // not know would have all its clients counted as one.
+//
+// Envoy puts the target behind the path, sends the method and the Host of the request
+// as they are, and takes no admission but 200.
 func forwardAuth(c *call) error {
-	q, err := c.query()
-	if err != nil {
-		return err
-	}
-	refusal, err := number(q, "refuse", http.StatusTooManyRequests, 400, 599)
-	if err != nil {
-		return err
+	answers := proxyAnswers{http.StatusNoContent, http.StatusTooManyRequests}
+	if c.asked != "" {
+		answers.admit = http.StatusOK
+	} else {
+		q, err := c.query()
+		if err != nil {
+			return err
+		}
+		if answers.refuse, err = number(q, "refuse", http.StatusTooManyRequests, 400, 599); err != nil {
+			return err
+		}
 	}
 	client := c.s.identity.Client(c.r)
 	if client.Source == latelyhttp.FromPeer || client.Source == latelyhttp.Unknown {
@@ -54,8 +62,14 @@ func forwardAuth(c *call) error {
 	switch {
 	case !ok || !ok2:
 		return badArg("X-Original-URI and X-Forwarded-Uri, or X-Original-Method and X-Forwarded-Method, say different things, so that one may be the client's own; a proxy has to remove what it does not write")
-	case target == "":
+	case target == "" && c.asked == "":
 		return badArg("there is neither X-Original-URI nor X-Forwarded-Uri; a proxy has to say what the client asked for")
+	}
+	if c.asked != "" {
+		if target != "" && target != c.asked || method != "" && method != c.r.Method {
+			return badArg("X-Original-URI, X-Forwarded-Uri, X-Original-Method or X-Forwarded-Method: different from the request itself: a proxy must remove what it does not write")
+		}
+		target, method = c.asked, c.r.Method
 	}
 	f := c.s.forwarding()
 	ev := c.caller.Event()
@@ -64,12 +78,21 @@ func forwardAuth(c *call) error {
 	if err != nil && d.Err == nil {
 		return err
 	}
-	return c.tellProxy(f.teller, &d, refusal)
+	return c.tellProxy(f.teller, &d, answers)
 }
+
+// authPath is the path of forward-auth.
+const authPath = "/v1/auth"
+
+// proxyAnswers is the statuses that tell a proxy what to do.
+type proxyAnswers struct{ admit, refuse int }
 
 // fill makes ev the event of the request that a proxy asks about.
 func (f *forward) fill(ev *match.Event, r *http.Request, client latelyhttp.Client, method, target string) {
 	asked := http.Request{Method: method, Header: r.Header, URL: r.URL}
+	if strings.HasPrefix(r.RequestURI, authPath+"/") {
+		asked.Host = r.Host
+	}
 	if host := r.Header["X-Forwarded-Host"]; len(host) > 0 {
 		asked.Host = host[0]
 	}
@@ -99,20 +122,20 @@ func header(r *http.Request, names ...string) (said string, ok bool) {
 }
 
 // tellProxy answers with d. A key that is too long is no reason to let it in.
-func (c *call) tellProxy(teller *latelyhttp.Teller, d *ratelimit.Decision, refusal int) error {
+func (c *call) tellProxy(teller *latelyhttp.Teller, d *ratelimit.Decision, answers proxyAnswers) error {
 	h := c.w.Header()
 	teller.WriteHeaders(h, d)
 	if d.Allowed {
 		h["Lately-Decision"] = []string{"allowed"}
 		c.wrote = true
-		c.w.WriteHeader(http.StatusNoContent)
+		c.w.WriteHeader(answers.admit)
 		return nil
 	}
 	h["Lately-Decision"] = []string{"refused"}
 	body, status := teller.AppendProblem(c.out[:0], d)
 	c.out = body
-	if status == http.StatusTooManyRequests || refusal != http.StatusTooManyRequests {
-		status = refusal
+	if status == http.StatusTooManyRequests || answers.refuse != http.StatusTooManyRequests {
+		status = answers.refuse
 	}
 	return c.send(status, problemType)
 }

@@ -133,6 +133,57 @@ func TestForwardAuthOfUntrustedProxy(t *testing.T) {
 	})
 }
 
+// Envoy's ext_authz with path_prefix /v1/auth sends the method, Host and target of the
+// request, takes 200 for an admission, and hands on the headers that it is told to.
+func TestForwardAuthOfEnvoy(t *testing.T) {
+	s := forwardingServer(t)
+	if err := s.engine.Reload(parseRules(t, "version: 1\nlimits: [{name: login, key: client, limit: 2 per 10m, when: {method: POST, path: /login, host: app.example, query: 'x=1*'}}]")); err != nil {
+		t.Fatal(err)
+	}
+	send := func(method, target string, fields ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, "/v1/auth"+target, nil)
+		r.Host, r.RemoteAddr, r.RequestURI = "app.example", "10.0.0.1:5", "/v1/auth"+target
+		r.Header.Set("X-Forwarded-For", "203.0.113.5")
+		for i := 0; i < len(fields); i += 2 {
+			r.Header.Set(fields[i], fields[i+1])
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w
+	}
+	for i, target := range []string{"/login?x=1", "/x/../login?x=1&refuse=204", "//h/login?x=1"} {
+		want := 200
+		if i == 2 {
+			want = 429
+		}
+		if w := send("POST", target); w.Code != want || w.Header().Get("Lately-Decision") == "" {
+			t.Errorf("request %d: %d %s; want %d", i, w.Code, w.Body, want)
+		}
+	}
+	if w := send("GET", "/login?x=1"); w.Code != 200 {
+		t.Errorf("another method: %d", w.Code)
+	}
+	if w := send("GET", "/"); w.Code != 200 {
+		t.Errorf("the root: %d", w.Code)
+	}
+	for _, field := range []string{"X-Original-Uri", "X-Forwarded-Uri", "X-Original-Method", "X-Forwarded-Method"} {
+		if w := send("POST", "/login?x=1", field, "/other"); w.Code != 400 {
+			t.Errorf("with %s of the client's: %d; want 400", field, w.Code)
+		}
+		if w := send("POST", "/login?x=1", field, map[bool]string{true: "/login?x=1", false: "POST"}[strings.HasSuffix(field, "Uri")]); w.Code != 429 {
+			t.Errorf("with %s as sent: %d; want 429", field, w.Code)
+		}
+	}
+	if w := ask(s, request{method: "GET", path: "/v1/auth/login", peer: "192.0.2.1:5"}); w.Code != 403 {
+		t.Errorf("of a stranger: %d; want 403", w.Code)
+	}
+	for _, path := range []string{"/v1/authx", "/v1/%61uth/x"} {
+		if w := asProxy(s, path); w.Code != 404 {
+			t.Errorf("%s: %d; want 404", path, w.Code)
+		}
+	}
+}
+
 // The client is who the trusted proxies say, whatever the client itself has written.
 func TestForwardAuthIdentity(t *testing.T) {
 	s := forwardingServer(t)

@@ -33,7 +33,7 @@ access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_
 
 // Behind a real nginx with the documented snippet.
 func TestNginx(t *testing.T) {
-	testProxy(t, startNginx, 500)
+	testProxy(t, startNginx, 500, 403)
 	t.Run("paths", func(t *testing.T) {
 		behind(t, startNginx, "").judgesSpellings()
 	})

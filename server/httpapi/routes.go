@@ -43,8 +43,8 @@ func decisionRoutes() []route {
 			summary: "Add to a key of a counter; a counter that is not there is made",
 		},
 		{
-			method: "*", path: "/v1/auth", need: toCheck, handle: forwardAuth, foreign: true, id: "forwardAuth", fails: []int{http.StatusTooManyRequests}, status: http.StatusNoContent,
-			summary: "Tell a trusted proxy whether to serve a request: 204, or 429 if it is refused",
+			method: "*", path: authPath, need: toCheck, handle: forwardAuth, foreign: true, id: "forwardAuth", fails: []int{http.StatusTooManyRequests}, status: http.StatusNoContent,
+			summary: "Tell a trusted proxy whether to serve a request: 204, or 429 if it is refused; with the target of the request behind the path, as Envoy asks, 200 or 429",
 			query:   []parameter{{name: "refuse", about: "the status of a refusal instead of 429: nginx knows 403 only", example: "403"}},
 		},
 	}

@@ -54,10 +54,13 @@ const streamMemory = 16 << 10
 // serve finds out what c asks for and whether it may, and lets the route answer.
 // What it asks is looked at from the cheapest to the dearest.
 func (s *Server) serve(c *call) error {
-	if !s.isHost(c.r) && !isProbe(c.r) {
+	path := c.r.URL.Path
+	if rest, ok := strings.CutPrefix(c.r.RequestURI, authPath); ok && strings.HasPrefix(rest, "/") {
+		path, c.asked = authPath, rest // the Host is that of the request that is asked about
+	} else if !s.isHost(c.r) && !isProbe(c.r) {
 		return errHost
 	}
-	route, name, allowed := s.router.find(c.r.Method, c.r.URL.Path)
+	route, name, allowed := s.router.find(c.r.Method, path)
 	if route == nil {
 		return notFound(c, allowed)
 	}

@@ -13,7 +13,8 @@ func startTraefik(t *testing.T, app, lately, token string, change ...string) str
 		t.Skip("SKIP: there is no traefik here; its releases are at https://github.com/traefik/traefik/releases")
 	}
 	listen, dir := freePort(t), t.TempDir()
-	change = append(change, "127.0.0.1:3000", app, "127.0.0.1:7380", lately)
+	hop := freePort(t)
+	change = append(change, "127.0.0.1:3000", app, "127.0.0.1:7380", lately, "127.0.0.1:7381", hop)
 	if token != "" {
 		change = append(change, "TOKEN", token)
 	} else {
@@ -21,12 +22,12 @@ func startTraefik(t *testing.T, app, lately, token string, change ...string) str
 	}
 	rules := write(t, dir, "rules.yaml", snippet(t, "Traefik", change...))
 	file := write(t, dir, "traefik.yaml", fmt.Sprintf(`global: {checkNewVersion: false, sendAnonymousUsage: false}
-entryPoints: {web: {address: %q}}
+entryPoints: {web: {address: %q}, lately-hop: {address: %q, forwardedHeaders: {trustedIPs: [127.0.0.1]}}}
 providers: {file: {filename: %q}}
-`, listen, rules))
+`, listen, hop, rules))
 	runProxy(t, dir, listen, path, "--configFile="+file)
 	return listen
 }
 
 // Behind a real Traefik with the documented snippet.
-func TestTraefik(t *testing.T) { testProxy(t, startTraefik, 500) }
+func TestTraefik(t *testing.T) { testProxy(t, startTraefik, 502, 403) }

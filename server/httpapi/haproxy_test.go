@@ -1,0 +1,51 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"testing"
+)
+
+// startHAProxy starts HAProxy with the two files of the documentation.
+func startHAProxy(t *testing.T, app, lately, token string, change ...string) string {
+	t.Helper()
+	path, err := exec.LookPath("haproxy")
+	if err != nil {
+		if path, err = exec.LookPath("/usr/sbin/haproxy"); err != nil {
+			t.Skip("SKIP: there is no haproxy here; apt-get install haproxy")
+		}
+	}
+	listen, dir := freePort(t), t.TempDir()
+	hop := freePort(t)
+	script := write(t, dir, "lately.lua", snippetAt(t, "HAProxy", 0, "127.0.0.1:7381", hop, "127.0.0.1:7380", lately, `local token = ""`, fmt.Sprintf("local token = %q", token)))
+	change = append(change, "127.0.0.1:8080", listen, "127.0.0.1:3000", app, "127.0.0.1:7380", lately, "127.0.0.1:7381", hop, "/etc/haproxy/lately.lua", script)
+	file := write(t, dir, "haproxy.cfg", snippetAt(t, "HAProxy", 1, change...))
+	runProxy(t, dir, listen, path, "-db", "-f", file)
+	return listen
+}
+
+// Behind a real HAProxy with the documented files.
+func TestHAProxy(t *testing.T) {
+	testProxy(t, startHAProxy, 503, 503)
+	t.Run("paths", func(t *testing.T) { behind(t, startHAProxy, "").judgesSpellings() })
+}
+
+// Without the server HAProxy serves everybody if the line is left out that refuses.
+func TestHAProxyWithoutServer(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(app.Close)
+	haproxy := startHAProxy(t, app.Listener.Addr().String(), freePort(t), "", haproxyClosed, "")
+	w, err := from(t, "127.0.0.1").Get("http://" + haproxy + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Body.Close()
+	if w.StatusCode != 200 {
+		t.Errorf("%d; want 200", w.StatusCode)
+	}
+}
+
+// haproxyClosed is the line of the documentation that refuses what was not judged.
+const haproxyClosed = "http-request return status 503 unless { var(txn.lately) -m str allowed }"
