@@ -27,7 +27,7 @@ func decisionRoutes() []route {
 			summary: "Give back what a key has used under a rule, the oldest first",
 		},
 		{
-			method: "POST", path: "/v1/release", need: toCheck, body: jsonBody, handle: release, id: "release", in: releaseRequest{}, out: released{},
+			method: "POST", path: "/v1/release", need: toCheck, body: jsonBody, handle: release, id: "release", fails: []int{http.StatusNotFound}, in: releaseRequest{}, out: released{},
 			summary: "End events under way of a key under an in-flight rule, the oldest first",
 		},
 		{

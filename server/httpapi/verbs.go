@@ -43,7 +43,7 @@ type releaseRequest struct {
 	Rule   string   `json:"rule"`
 	Key    keyArg   `json:"key,omitempty"`
 	Base64 [][]byte `json:"key_base64,omitempty"`
-	N      *uint64  `json:"n,omitempty" doc:"how many; 1 if it is left out"`
+	N      *uint64  `json:"n,omitempty" range:"cost" doc:"how many; 1 if it is left out"`
 }
 
 type released struct {
