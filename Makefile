@@ -31,7 +31,7 @@ run: build ## build and start the server with examples/rules.yaml: in memory, on
 .PHONY: test
 test: servers lint test-long test-race test-adapters test-clients test-manifests ## everything that must pass before a commit
 
-# What some tests run: redis-server, redis-cli, nginx, Caddy, Traefik, nftables, promtool, lintian, rpmlint, a headless Chromium.
+# What some tests run: redis-server, redis-cli, nginx, Caddy, Traefik, nftables, promtool, lintian, rpmlint, redis-py, a headless Chromium.
 .PHONY: servers
 servers:
 	@tools/have-servers

@@ -24,6 +24,9 @@ type counter struct {
 // counterSlots is how many slots each window of a counter has.
 const counterSlots = 10
 
+// madeField is the field of the keys of a counter that was made by adding to it.
+const madeField = "key"
+
 // madeSpans are the windows of a counter that was made by adding to it.
 var madeSpans = [...]time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}
 
@@ -208,7 +211,7 @@ func (e *Engine) make(name string) (*counter, error) {
 	if made == MaxCounters {
 		return nil, errorf(Overload, "counter %q would be one too many; %d were made by adding to them, and more can be declared in the rules file", name, made)
 	}
-	key, err := match.NewKey(match.Fold{Off: true}, "key")
+	key, err := match.NewKey(match.Fold{Off: true}, madeField)
 	if err != nil {
 		return nil, err
 	}

@@ -112,6 +112,22 @@ func (c *Caller) Prepare(ev *match.Event) error {
 	if !ok {
 		return nil
 	}
+	return f.unknown(name)
+}
+
+// checkNames returns an error if one of names, of fields of a key, is unknown. The key of
+// counters that were made has the field madeField.
+func (f *eventFields) checkNames(names []string) error {
+	for _, name := range names {
+		if _, ok := match.FieldNamed(name); !ok && name != madeField && !slices.Contains(f.custom, name) {
+			return f.unknown(name)
+		}
+	}
+	return nil
+}
+
+// unknown is the error for a field of that name.
+func (f *eventFields) unknown(name string) error {
 	name = strings.Clone(name[:min(len(name), MaxName)])
 	all := append(match.FieldNames(), f.custom...)
 	if near := match.Suggest(name, all, fieldSlips); near != "" {

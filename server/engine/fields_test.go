@@ -49,6 +49,11 @@ func TestPrepareFields(t *testing.T) {
 			t.Errorf("%s: %v; want %s", x.field, err, x.want)
 		}
 	}
+	for field, want := range map[string]string{"client": "", "tenant": "", "key": "", "cleint": `BADARG field "cleint": unknown; did you mean client?`} {
+		if _, err := e.Key([]string{field}, []string{"v"}); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("report on %s: %v, want %q", field, err, want)
+		}
+	}
 	// A rule can be removed before the services that send its field.
 	if err := e.Reload(parse(t, "version: 1\n")); err != nil {
 		t.Fatal(err)

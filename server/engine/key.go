@@ -47,6 +47,9 @@ func (e *Engine) Key(fields, key []string) (*KeyReport, error) {
 	if len(fields) == 0 || len(fields) != len(key) {
 		return nil, errorf(BadArg, "there are %d fields and %d values; allowed is as many of one as of the other, from 1", len(fields), len(key))
 	}
+	if err := e.book.Load().fields.checkNames(fields); err != nil {
+		return nil, err
+	}
 	r := &KeyReport{Fields: fields, Key: key}
 	now, l := e.now(), e.limiter.Load()
 	for _, c := range e.book.Load().counters {

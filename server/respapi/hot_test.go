@@ -70,8 +70,8 @@ func TestHotCommandsDoNotAllocate(t *testing.T) {
 		t.Skip("SKIP: the race detector allocates")
 	}
 	for _, line := range []string{
-		"TAKE login ada", "TAKE per-client 192.0.2.1 COST 2", "TAKE pair 192.0.2.1^ada", "REFUND login ada", "CHECK client 192.0.2.1 user ada path /x",
-		"CHECK client 192.0.2.1 x-tenant t1 COST 2", "PEEK login ada", "PEEK pair 192.0.2.1^ada COST 2", "PEEK login new",
+		"TAKE login ada", "TAKE per-client 192.0.2.1 COST 2", "TAKE pair 192.0.2.1^ada", "REFUND login ada", "RELEASE uploads ada", "TAKE queue ada", "CHECK client 192.0.2.1 user ada path /x",
+		"CHECK client 192.0.2.1 x-tenant t1 COST 2", "CHECK path /x?y=1", "PEEK login ada", "PEEK pair 192.0.2.1^ada COST 2", "PEEK login new",
 		"ADD pages /a", "ADD pages /a 5", "SUM pages /a", "SUM requests 192.0.2.1 SPAN 1m", "SUM pages /a SPAN 1d",
 		"RATE pages /a", "RATE pages /a SPAN 1h", "CL.THROTTLE a 15 30 60", "PING",
 	} {
