@@ -83,6 +83,7 @@ func (c *Clock) run(resolution time.Duration) {
 // on it remain usable; they read the monotonic clock at every add from then on.
 // Close may be called more than once.
 func (c *Clock) Close() {
+	c.mustBeMade()
 	c.stop.Do(func() {
 		c.coarse.Store(none)
 		close(c.close)

@@ -45,6 +45,7 @@ func (c *Counter) SumLastAt(t time.Time, span time.Duration) (uint64, error) {
 }
 
 func (c *Counter) checkSpan(span time.Duration) error {
+	c.clock.mustBeMade()
 	if span <= 0 || span > c.window.Span {
 		return fmt.Errorf("lately: span %v: must be positive and at most the window's %v", span, c.window.Span)
 	}

@@ -5,22 +5,43 @@ import "time"
 // A liveClock tells what time it is now: the wall clock when it was made plus
 // the monotonic time since. It keeps no package-level base, so that it works in
 // a testing/synctest bubble, and is not changed after it was made.
+//
+// Every verb of the types that have one begins with now or nanos, which panic for
+// the zero liveClock: that of a zero Counter, Table and so on.
 type liveClock struct {
 	base time.Time // when it was made, with its monotonic reading
-	wall int64     // base in nanoseconds since 1970
+	wall int64     // base in nanoseconds since 1970, never 0
 }
 
 func newLiveClock() liveClock {
 	base := time.Now()
-	return liveClock{base: base, wall: min(max(base.UnixNano(), minTime), maxTime)}
+	c := liveClock{base: base, wall: min(max(base.UnixNano(), minTime), maxTime)}
+	if c.wall == 0 {
+		c.wall = 1
+	}
+	return c
+}
+
+// zeroValue is the panic of a value that cannot work.
+const zeroValue = "lately: this value is the zero value of its type, which is not usable: make it with its constructor, such as NewCounter"
+
+// mustBeMade panics for the zero liveClock.
+func (c *liveClock) mustBeMade() {
+	if c.wall == 0 {
+		panic(zeroValue)
+	}
 }
 
 // now reads the monotonic clock, once.
-func (c *liveClock) now() int64 { return c.wall + int64(time.Since(c.base)) }
+func (c *liveClock) now() int64 {
+	c.mustBeMade()
+	return c.wall + int64(time.Since(c.base))
+}
 
 // nanos puts t on this clock: by its monotonic reading if it has one, else by
 // its wall time.
 func (c *liveClock) nanos(t time.Time) int64 {
+	c.mustBeMade()
 	// In strips the monotonic reading: a time that stays as it is has none.
 	// That is worth asking, for Sub takes three times as long without one.
 	if s := t.Unix(); -farSeconds < s && s < farSeconds && t.In(t.Location()) == t {

@@ -75,8 +75,8 @@ type Event[T any] struct {
 // reads that return a copy of the events.
 //
 // All methods may be called at any time by any number of goroutines. A read is
-// a snapshot of one moment. The zero Recent is not usable: it panics when it is
-// added to; call [NewRecent]. A Recent must not be copied.
+// a snapshot of one moment. The zero Recent is not usable: it panics; call
+// [NewRecent]. A Recent must not be copied.
 type Recent[T any] struct {
 	span     int64
 	max      int

@@ -57,8 +57,8 @@ type RollupConfig struct {
 //
 // All methods may be called at any time by any number of goroutines. A read
 // beside adds sees at least those that finished before it began, and at most
-// those that began before it ended. The zero Rollup is not usable: it counts
-// nothing and has no spans; call [NewRollup]. A Rollup must not be copied.
+// those that began before it ended. The zero Rollup is not usable: it
+// panics; call [NewRollup]. A Rollup must not be copied.
 //
 // That differences of running totals give window sums is the prefix sum of
 // array programming; docs/ALGORITHMS.md has the proof of the bounds.

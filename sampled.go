@@ -28,7 +28,7 @@ const MinSample = 1e-9
 // allocates but the first event counted, which takes the memory of a Counter.
 //
 // All methods may be called at any time by any number of goroutines. The zero
-// Sampled is not usable: it counts nothing, and panics when it is read; call
+// Sampled is not usable: it panics; call
 // [NewSampled]. A Sampled must not be copied.
 //
 // When every event must be counted, as for a limit, use a Counter. Passing over
@@ -37,7 +37,7 @@ const MinSample = 1e-9
 type Sampled struct {
 	counter *Counter
 	p       float64
-	most    uint64 // of 64 random bits, the largest number that counts: p is (most+1) / 2^64
+	least   uint64 // of 64 random bits, the smallest number that counts: p is (2^64-least) / 2^64
 }
 
 // NewSampled returns an empty Sampled for the window w that counts a share p of
@@ -51,9 +51,9 @@ func NewSampled(w Window, p float64) (*Sampled, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sampled{counter: c, p: p, most: math.MaxUint64}
+	s := &Sampled{counter: c, p: p}
 	if p < 1 {
-		s.most = uint64(math.Ldexp(p, 64)) - 1
+		s.least = -uint64(math.Ldexp(p, 64))
 	}
 	return s, nil
 }
@@ -82,15 +82,25 @@ func (s *Sampled) AddAt(t time.Time, n uint64) {
 	}
 }
 
+// made returns the counter, which the zero Sampled has not.
+func (s *Sampled) made() *Counter {
+	if s.counter == nil {
+		panic(zeroValue)
+	}
+	return s.counter
+}
+
 // hits is how many of n events are to be counted.
 func (s *Sampled) hits(n uint64) (hits uint64) {
 	if n == 1 {
-		if rand.Uint64() <= s.most {
-			return 1
+		if rand.Uint64() < s.least {
+			return 0
 		}
-		return 0
+		s.made() // the zero Sampled counts every event, and so comes here
+		return 1
 	}
-	if s.p == 1 {
+	if s.least == 0 {
+		s.made()
 		return n
 	}
 	for skip := geometric(rand.Float64(), s.p); n > skip; skip = geometric(rand.Float64(), s.p) {
@@ -109,23 +119,23 @@ func geometric(u, p float64) uint64 {
 
 // Sum returns the estimate for the window that ends now, leaving out the oldest
 // slot, which has partly expired.
-func (s *Sampled) Sum() Estimate { return Estimate{s.counter.Sum(), s.p} }
+func (s *Sampled) Sum() Estimate { return Estimate{s.made().Sum(), s.p} }
 
 // SumAt returns the estimate for the window that ends at t; see
 // [Counter.SumAt].
-func (s *Sampled) SumAt(t time.Time) Estimate { return Estimate{s.counter.SumAt(t), s.p} }
+func (s *Sampled) SumAt(t time.Time) Estimate { return Estimate{s.made().SumAt(t), s.p} }
 
 // Bounds returns the estimates for what the true count of the window that ends
 // now lies between, the oldest slot left out and taken in; see
 // [Counter.Bounds].
 func (s *Sampled) Bounds() (lo, hi Estimate) {
-	l, h := s.counter.Bounds()
+	l, h := s.made().Bounds()
 	return Estimate{l, s.p}, Estimate{h, s.p}
 }
 
 // BoundsAt returns the estimates for the bounds of the window that ends at t;
 // see [Counter.BoundsAt].
 func (s *Sampled) BoundsAt(t time.Time) (lo, hi Estimate) {
-	l, h := s.counter.BoundsAt(t)
+	l, h := s.made().BoundsAt(t)
 	return Estimate{l, s.p}, Estimate{h, s.p}
 }

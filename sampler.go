@@ -10,7 +10,8 @@ import (
 //
 // It keeps the state of its own random numbers, and no lock: it must not be used
 // by two goroutines at once. Several Samplers, and the Sampled itself, may be
-// used side by side. The zero Sampler is not usable; call [Sampled.Sampler].
+// used side by side. The zero Sampler is not
+// usable: it panics; call [Sampled.Sampler].
 type Sampler struct {
 	skip    uint64 // events to pass over before one that is counted
 	sampled *Sampled
@@ -25,6 +26,7 @@ func (s *Sampled) Sampler() *Sampler {
 }
 
 func (s *Sampled) sampler(seed1, seed2 uint64) *Sampler {
+	s.made()
 	r := &Sampler{sampled: s}
 	r.rnd.Seed(seed1, seed2)
 	r.draw()
@@ -45,7 +47,10 @@ func (r *Sampler) Add(n uint64) {
 	r.addSlow(n)
 }
 
-func (r *Sampler) addSlow(n uint64) { r.sampled.counter.Add(r.hits(n)) }
+func (r *Sampler) addSlow(n uint64) {
+	hits := r.hits(n)
+	r.sampled.counter.Add(hits)
+}
 
 // AddAt notes n events that happened at t; see [Sampled.AddAt].
 func (r *Sampler) AddAt(t time.Time, n uint64) {
@@ -56,12 +61,18 @@ func (r *Sampler) AddAt(t time.Time, n uint64) {
 	r.addAtSlow(t, n)
 }
 
-func (r *Sampler) addAtSlow(t time.Time, n uint64) { r.sampled.counter.AddAt(t, r.hits(n)) }
+func (r *Sampler) addAtSlow(t time.Time, n uint64) {
+	hits := r.hits(n)
+	r.sampled.counter.AddAt(t, hits)
+}
 
 // hits is how many of n events are to be counted, at least one.
 //
 // REQUIRES: n > r.skip.
 func (r *Sampler) hits(n uint64) (hits uint64) {
+	if r.sampled == nil {
+		panic(zeroValue)
+	}
 	if r.sampled.p == 1 {
 		return n
 	}

@@ -102,18 +102,26 @@ func (s *Steps) Follow(average float64) uint64 {
 		row := s.row.Load()
 		next := min(max(row, least), most)
 		if next == row {
-			return s.steps[row].Limit
+			return s.limit(row)
 		}
 		if s.row.CompareAndSwap(row, next) {
 			s.changes.Add(1)
-			return s.steps[next].Limit
+			return s.limit(next)
 		}
 	}
 }
 
 // Limit returns the limit that the last Follow came to, that of the first row if
 // there was none.
-func (s *Steps) Limit() uint64 { return s.steps[s.row.Load()].Limit }
+func (s *Steps) Limit() uint64 { return s.limit(s.row.Load()) }
+
+// limit returns the limit of a row, which every Steps that was made has.
+func (s *Steps) limit(row int64) uint64 {
+	if uint64(row) >= uint64(len(s.steps)) {
+		panic(zeroValue)
+	}
+	return s.steps[row].Limit
+}
 
 // Changes returns how often the row has changed since s was made.
 func (s *Steps) Changes() uint64 { return s.changes.Load() }

@@ -254,6 +254,7 @@ func (r *sumRing) notBehind(now int64) int64 {
 }
 
 func (r *sumRing) checkSpan(span time.Duration) error {
+	r.clock.mustBeMade()
 	if span <= 0 || span > r.window.Span {
 		return fmt.Errorf("lately: span %v: must be positive and at most the window's %v", span, r.window.Span)
 	}

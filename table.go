@@ -221,10 +221,22 @@ func (tb *Table) Windows() []Window {
 
 // Len returns the number of keys held, among them those with nothing in their
 // windows any more that have not been forgotten yet.
-func (tb *Table) Len() int { return tb.in.Len() }
+func (tb *Table) Len() int {
+	tb.mustBeMade()
+	return tb.in.Len()
+}
+
+// mustBeMade panics for the zero Table, and for that of a zero Reading. What begins
+// with the clock needs it not.
+func (tb *Table) mustBeMade() {
+	if tb == nil || tb.in == nil {
+		panic(zeroValue)
+	}
+}
 
 // Remove forgets key and its counts, and reports whether it was held.
 func (tb *Table) Remove(key string) bool {
+	tb.mustBeMade()
 	return tb.in.Remove(tb.in.Hash(key), key)
 }
 
@@ -239,6 +251,7 @@ func (tb *Table) Expire() {
 
 // ExpireAt is Expire as of t. It moves the windows on to t, as an event would.
 func (tb *Table) ExpireAt(t time.Time) {
+	tb.mustBeMade()
 	for i := range tb.windows {
 		tb.windows[i].reach(tb.clock.nanos(t))
 	}
@@ -264,6 +277,7 @@ type TableStats struct {
 // Stats returns how tb is doing. Its numbers are not of one moment if others
 // change the table meanwhile.
 func (tb *Table) Stats() TableStats {
+	tb.mustBeMade()
 	gone := tb.in.Gone()
 	return TableStats{
 		Keys:      tb.in.Len(),

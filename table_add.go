@@ -15,6 +15,7 @@ import (
 // Times are as in [Counter.Add]: a goroutine that is held up counts in a slot
 // that the window has reached meanwhile.
 func (tb *Table) Add(key string, n uint64) bool {
+	tb.mustBeMade()
 	hash := tb.in.Hash(key)
 	spot := tb.in.Seek(hash) // it comes while the clock is read
 	t := tb.clock.now()
@@ -47,6 +48,7 @@ func (tb *Table) AddAt(t time.Time, key string, n uint64) bool {
 // from below a number to above, exactly one sees it pass. ok is as in Add; if
 // false, the sum is 0.
 func (tb *Table) AddSum(key string, n uint64) (sum uint64, ok bool) {
+	tb.mustBeMade()
 	hash := tb.in.Hash(key)
 	spot := tb.in.Seek(hash)
 	return tb.add(spot, &tableAdd{t: tb.clock.now(), hash: hash, key: key, n: n, live: true, wantSum: true})
@@ -85,6 +87,7 @@ func viewed(key []byte) string { return unsafe.String(unsafe.SliceData(key), len
 type slots [MaxTableWindows]int64
 
 func (tb *Table) addAt(at time.Time, key string, n uint64, wantSum bool) (sum uint64, ok bool) {
+	tb.mustBeMade()
 	hash := tb.in.Hash(key)
 	spot := tb.in.Seek(hash)
 	t := tb.clock.nanos(at)

@@ -113,11 +113,13 @@ type part struct {
 }
 
 func (tb *Table) longest() part {
+	tb.mustBeMade()
 	i := len(tb.windows) - 1
 	return part{i, int64(tb.windows[i].window.Span)}
 }
 
 func (tb *Table) part(span time.Duration) (part, error) {
+	tb.mustBeMade()
 	for i := range tb.windows {
 		if 0 < span && span <= tb.windows[i].window.Span {
 			return part{i, int64(span)}, nil
