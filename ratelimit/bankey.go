@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/lately-go/lately/match"
@@ -24,6 +25,15 @@ func banKey(k match.Key, values []string) ([]byte, error) {
 // Other values are taken as they are: a path is one that was cleaned.
 func valuesKey(k match.Key, values []string) ([]byte, error) {
 	return k.Rejoin(nil, values...)
+}
+
+// listedDigest returns the key of a ban that is listed with the digest of a key of
+// several values which is too long to be kept, and reports whether values are one.
+func listedDigest(k match.Key, values []string) (key []byte, ok bool) {
+	if len(values) != 1 || len(k.Fields()) == 1 || len(values[0]) != sha256.Size {
+		return nil, false
+	}
+	return []byte(values[0]), true
 }
 
 // banValues returns the values in a key of k. What is no key of k, but stands for

@@ -60,9 +60,12 @@ func (l *Limiter) Lift(rule string, key ...string) (bool, error) {
 	if r == nil {
 		return false, set.NoRule(rule)
 	}
-	k, err := banKey(r.Key, b.Key)
-	if err != nil {
-		return false, err
+	k, digest := listedDigest(r.Key, b.Key)
+	if !digest {
+		var err error
+		if k, err = valuesKey(r.Key, b.Key); err != nil {
+			return false, err
+		}
 	}
 	held := false
 	if local := l.local.Load(); local != nil {
@@ -130,14 +133,21 @@ func (l *Limiter) importBan(b *BanRecord, report *ImportReport) error {
 	case nanos(b.Until) <= now:
 		report.Over++
 		return nil
-	case r == nil || len(r.Key.Fields()) != len(b.Key):
+	case r == nil:
+		report.Unknown++
+		return nil
+	}
+	key, digest := listedDigest(r.Key, b.Key)
+	if len(r.Key.Fields()) != len(b.Key) && (!digest || b.Source != sourceRule || l.memory == nil) {
 		report.Unknown++
 		return nil
 	}
 	allowed := l.allows(b)
-	key, err := l.checkBan(b, now)
-	if err != nil {
-		return err
+	if !digest {
+		var err error
+		if key, err = l.checkBan(b, now); err != nil {
+			return err
+		}
 	}
 	if allowed || l.allows(b) {
 		report.Allowed++
@@ -279,5 +289,6 @@ func (m *Memory) lift(rule string, key []byte, now int64) bool {
 	if mr == nil {
 		return false
 	}
+	key = m.stored(key)
 	return m.bans.lift(mr.id, mr.records.table.Hash(string(key)), key, now)
 }

@@ -100,14 +100,18 @@ func (e *Engine) ban(l *ratelimit.Limiter, r *ratelimit.BanRecord) (journal.Pend
 // key may be as bans are listed, or as in an event.
 func (e *Engine) Lift(rule string, key []string) (bool, error) {
 	r := ratelimit.BanRecord{Rule: rule, Key: key}
-	if err := e.fold(&r); err != nil {
-		return false, err
+	folding := e.fold(&r)
+	if folding != nil && len(key) != 1 { // one value may be what a key that is too long is listed as
+		return false, folding
 	}
 	if err := e.asLive(); err != nil {
 		return false, err
 	}
 	listed := ratelimit.BanRecord{Rule: rule, Key: key} // a path that is clean is not to be cleaned again
 	ok, pending, err := e.lift(&listed)
+	if !ok && folding != nil {
+		return false, folding
+	}
 	if !ok && err == nil && !slices.Equal(key, r.Key) {
 		ok, pending, err = e.lift(&r)
 	}
