@@ -183,7 +183,7 @@ func (f *fakeAPI) key(fields, values []string, now time.Time) object {
 		"fields": fields, "key": values, "counters": windows, "bans": held,
 		"rules": list{
 			object{"rule": "per-client", "decision": object{"allowed": until == 0, "limit": 600, "remaining": 188, "retry_after_ms": 0, "reset_after_ms": 41_200, "rule": "per-client", "banned_until_ms": until}},
-			object{"rule": "scanner", "decision": object{"allowed": true, "limit": 10, "remaining": 10, "retry_after_ms": 0, "reset_after_ms": 0, "rule": "scanner", "banned_until_ms": 0}},
+			object{"rule": "scanner", "decision": object{"allowed": true, "limit": 10, "remaining": 10, "retry_after_ms": 0, "reset_after_ms": 0, "rule": "scanner", "banned_until_ms": 0, "delay_ms": 90_000}},
 		},
 	}
 }

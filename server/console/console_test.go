@@ -183,6 +183,7 @@ func testKeys(t *testing.T, b *browser) {
 	p.click(".toprow .key")
 	p.wait(`document.querySelector('h1').textContent === 'Key' && document.querySelectorAll('.windowcard').length === 4`)
 	p.wait(`document.querySelector('.verdictrow .badge').textContent === 'would allow'`)
+	p.wait(`document.querySelectorAll('.verdictrow .rest')[1].textContent === 'after a wait of 1 min 30 s'`)
 	p.wait(`[...document.querySelectorAll('svg.window')].slice(1).every((s) => s.querySelectorAll('.cutslot').length === 1 && s.querySelectorAll('.slot, .current').length === 10)`)
 
 	// Ban it, and unban it again.
