@@ -43,6 +43,14 @@ func TestNginx(t *testing.T) {
 		if w, _ := p.send(c, "GET", "/page", "", nil); w.StatusCode != 200 || w.Header.Get("RateLimit") == "" || w.Header.Get("RateLimit-Policy") == "" {
 			t.Errorf("what is admitted: %d %v; want it with RateLimit and RateLimit-Policy", w.StatusCode, w.Header)
 		}
+		// As large a request as nginx accepts: four lines of nearly 8 KiB, one of them the target's.
+		large := http.Header{}
+		for i := range 3 {
+			large.Set(fmt.Sprint("X-Large-", i), strings.Repeat("x", 8000))
+		}
+		if w, body := p.send(c, "GET", "/page?"+strings.Repeat("q", 8000), "", large); w.StatusCode != 200 {
+			t.Errorf("a request with 32 KB of header: %d %s", w.StatusCode, body)
+		}
 		if w, _ := p.send(c, "GET", "/_lately", "", nil); w.StatusCode != 404 {
 			t.Errorf("the location of the question from outside: %d", w.StatusCode)
 		}
