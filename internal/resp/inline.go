@@ -32,7 +32,7 @@ func (r *Reader) inline() bool {
 		return false
 	}
 	r.args, r.pos, r.in.start = args, behind, behind
-	return true
+	return cap(args) <= keepArgs || r.payArgs()
 }
 
 // splitInline appends the words of a line to args. Words are parted by blanks.

@@ -85,7 +85,7 @@ func (in *intake) makeRoom() (moved, ok bool) {
 	case size > in.small && held <= in.small/2 && (size > in.keep || in.calm >= calmReads):
 		size = in.small
 	}
-	if !in.paid.pay(max(size-in.small, 0)) {
+	if size != len(in.buf) && !in.paid.pay(max(size-in.small, 0)) {
 		if held == len(in.buf) {
 			return false, false
 		}

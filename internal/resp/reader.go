@@ -108,27 +108,20 @@ func (r *Reader) Next() ([][]byte, error) {
 // command is buffered, or a ProtocolError. Flush the answers when it is not.
 // What it finds it has parsed; Next does not parse it again.
 func (r *Reader) Ready() bool {
-	if r.whole || r.err != nil {
-		return true
-	}
-	ready := r.parse()
-	if cap(r.args) > keepArgs {
-		ready = r.payArgs(ready) || ready
-	}
-	return ready
+	return r.whole || r.err != nil || r.parse()
 }
 
-// payArgs pays for room for many arguments, or drops it if no command needs it. It
-// returns true if r.err is set.
-func (r *Reader) payArgs(ready bool) bool {
-	bytes := cap(r.args) * int(unsafe.Sizeof(r.args[0]))
-	if !ready && r.left == 0 {
-		r.args, bytes = nil, 0
+// payArgs pays for the room of args, if it is for many. It returns false, and sets
+// r.err, if the budget has not so much left.
+func (r *Reader) payArgs() bool {
+	bytes := 0
+	if cap(r.args) > keepArgs {
+		bytes = cap(r.args) * int(unsafe.Sizeof(r.args[0]))
 	}
-	if r.paid.pay(bytes) {
+	if !r.paid.pay(bytes) {
+		r.err = ErrBudget
 		return false
 	}
-	r.err = ErrBudget
 	return true
 }
 
@@ -140,6 +133,10 @@ func (r *Reader) Partial() bool { return !r.whole && r.err == nil && r.in.start 
 
 // fill reads more of an unfinished command.
 func (r *Reader) fill() error {
+	if cap(r.args) > keepArgs && r.left == 0 {
+		r.args = nil
+		r.payArgs()
+	}
 	buf := r.in.buf
 	moved, err := r.in.fill()
 	if moved {
@@ -258,6 +255,9 @@ func (r *Reader) bulks() bool {
 		i = end + 2
 	}
 	r.args, r.pos, r.left = args, i, left
+	if cap(args) > keepArgs && !r.payArgs() {
+		return true
+	}
 	if left > 0 {
 		if len(b)-r.in.start == r.limits.Command {
 			return r.fail(faultCommand)
