@@ -132,7 +132,7 @@ func checkRanges(t *testing.T, rnd *rand.Rand, c replay.Config, log []coarseEven
 // than the range says.
 func TestRangesOfWhatIfs(t *testing.T) {
 	rnd := seeded(t)
-	rounds := 25
+	rounds := 12
 	if testing.Short() || raceDetector {
 		rounds = 3
 	}
@@ -162,7 +162,7 @@ func TestRangesOfWhatIfs(t *testing.T) {
 // TestRangesOfBans does the same for bans.
 func TestRangesOfBans(t *testing.T) {
 	rnd := seeded(t)
-	rounds := 150
+	rounds := 80
 	if testing.Short() || raceDetector {
 		rounds = 15
 	}
@@ -182,7 +182,7 @@ func TestRangesOfBans(t *testing.T) {
 // TestRangesOfRules does the same for rules of a file, alone and together.
 func TestRangesOfRules(t *testing.T) {
 	rnd := seeded(t)
-	rounds := 150
+	rounds := 100
 	if testing.Short() || raceDetector {
 		rounds = 15
 	}
@@ -226,7 +226,7 @@ func TestRangesOfRules(t *testing.T) {
 func TestRangesAreUseful(t *testing.T) {
 	rnd := seeded(t)
 	var log []coarseEvent
-	for i := range 60_000 {
+	for i := range 24_000 {
 		log = append(log, coarseEvent{1_700_000_000 + int64(float64(i)/20), fmt.Sprint("c", i%10), "/"}) // 120 a minute each
 	}
 	for _, c := range []struct {
