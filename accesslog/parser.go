@@ -158,12 +158,13 @@ func (p *Parser) setFields(ev *match.Event, object []byte) {
 		w, v := &wants[i], p.values[i]
 		switch {
 		case i == p.spec.object, v == nil, w.dash && len(v) == 1 && v[0] == '-':
-		case !w.known, w.field == match.Path: // SetNamed also takes a target for a path
+		case !w.known:
 			ev.SetNamed(w.name, v)
 		case !w.fallback || len(ev.Get(w.field)) == 0:
 			ev.Set(w.field, v)
 		}
 	}
+	ev.SplitPath()
 }
 
 // time reads the time of a line.

@@ -52,16 +52,9 @@ func (e *Event) Set(f Field, v []byte) {
 // SetString is Set for a string, without copying it.
 func (e *Event) SetString(f Field, v string) { e.Set(f, view(v)) }
 
-// SetNamed gives the field of that name, well known or not, the value v. If v is
-// a path with a query ("/login?x=1") and e has no query yet, e gets that query:
-// callers who name fields often have the whole target only.
+// SetNamed gives the field of that name, well known or not, the value v.
 func (e *Event) SetNamed(name string, v []byte) {
 	if f, ok := FieldNamed(name); ok {
-		if f == Path && len(e.known[Query]) == 0 {
-			if q := bytes.IndexByte(v, '?'); q > 0 {
-				v, e.known[Query] = v[:q], v[q+1:]
-			}
-		}
 		e.Set(f, v)
 		return
 	}
@@ -138,6 +131,21 @@ func (e *Event) SetTarget(target []byte) {
 	}
 	e.Set(Object, path)
 	e.Set(Path, path)
+}
+
+// SplitPath takes the query off a path that has one, such as "/login?x=1", for
+// callers whose clients name fields and often have the whole target only. The query
+// is set unless e has one already.
+func (e *Event) SplitPath() {
+	path := e.known[Path]
+	q := bytes.IndexByte(path, '?')
+	if q <= 0 {
+		return
+	}
+	e.Set(Path, path[:q])
+	if len(e.known[Query]) == 0 {
+		e.Set(Query, path[q+1:])
+	}
 }
 
 // SetTargetString is SetTarget for a string, without copying it.

@@ -52,6 +52,7 @@ func TestSetTarget(t *testing.T) {
 			t.Errorf("object, path and query of %q are %q; want %q", target, got, want)
 		}
 		named.SetNamedString("path", target)
+		named.SplitPath()
 		if got := [2]string{string(named.Get(Path)), string(named.Get(Query))}; got != [2]string{want[1], want[2]} {
 			t.Errorf("path and query of the path %q are %q; want %q", target, got, want[1:])
 		}
@@ -59,6 +60,7 @@ func TestSetTarget(t *testing.T) {
 	var e Event
 	e.SetNamedString("query", "own")
 	e.SetNamedString("path", "/login?x=1")
+	e.SplitPath()
 	if q := string(e.Get(Query)); q != "own" || string(e.CleanPath()) != "/login" {
 		t.Errorf("the query is %q and the path %q; want the event's own query, and /login", q, e.CleanPath())
 	}

@@ -189,6 +189,36 @@ func TestReadingsAgainstGo(t *testing.T) {
 	}
 }
 
+func FuzzReadings(f *testing.F) {
+	for _, target := range []string{"/login", `/x\..\login`, "/x#/../login", "//h/login", "/a//../b", "/x%2F../y", "http://h/a", "*", "%2e", "?"} {
+		f.Add(target)
+	}
+	f.Fuzz(func(t *testing.T, target string) {
+		var e Event
+		e.SetString(Path, target)
+		all := []string{string(e.CleanPath())}
+		for _, p := range e.otherPaths() {
+			all = append(all, string(p))
+		}
+		if want := cleanReference(target); all[0] != want || string(e.CleanPath()) != want {
+			t.Errorf("CleanPath of %q is %q, and then %q; want %q", target, all[0], e.CleanPath(), want)
+		}
+		for _, p := range all[1:] {
+			if p == all[0] || len(p) > max(len(target), 1) {
+				t.Errorf("%q is read as %q", target, all)
+			}
+		}
+		// What is plain is read as it stands, by every reader.
+		if formOf([]byte(target)) < pathAmbiguous {
+			for _, read := range []func(dst, p []byte) []byte{appendClean, appendUncut, appendWHATWG, appendAsSent} {
+				if got := string(read(nil, []byte(target))); got != all[0] && target != "" {
+					t.Errorf("%q is not ambiguous, but read as %q and %q", target, all[0], got)
+				}
+			}
+		}
+	})
+}
+
 // decodedButSlashes decodes %XX, but not %2F.
 func decodedButSlashes(p string) string {
 	var d strings.Builder

@@ -98,14 +98,9 @@ func (f *eventFields) text() string {
 // an error that suggests a name if ev has a field that is neither well known nor used
 // by any rule or counter: a rule would silently not see it.
 func (c *Caller) Prepare(ev *match.Event) error {
-	if path := ev.Get(match.Path); len(path) > 0 {
-		object, query := ev.Get(match.Object), ev.Get(match.Query)
-		if ev.SetTarget(path); len(object) > 0 {
-			ev.Set(match.Object, object)
-		}
-		if len(query) > 0 {
-			ev.Set(match.Query, query)
-		}
+	ev.SplitPath()
+	if len(ev.Get(match.Object)) == 0 {
+		ev.Set(match.Object, ev.Get(match.Path))
 	}
 	f := &c.e.book.Load().fields
 	name, ok := ev.UnknownField(f.custom)
@@ -118,9 +113,15 @@ func (c *Caller) Prepare(ev *match.Event) error {
 // checkNames returns an error if one of names, of fields of a key, is unknown. The key of
 // counters that were made has the field madeField.
 func (f *eventFields) checkNames(names []string) error {
-	for _, name := range names {
-		if _, ok := match.FieldNamed(name); !ok && name != madeField && !slices.Contains(f.custom, name) {
-			return f.unknown(name)
+	for _, field := range names {
+		key, err := match.NewKey(match.Fold{}, field)
+		if err != nil {
+			return errorf(BadArg, "field %.64q: %v", field, err)
+		}
+		for _, name := range key.EventFields() { // "user | client" is two
+			if _, ok := match.FieldNamed(name); !ok && name != madeField && !slices.Contains(f.custom, name) {
+				return f.unknown(name)
+			}
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,5 +81,29 @@ func TestBansOfAKey(t *testing.T) {
 	}
 	if r, err = e.Key([]string{"user"}, []string{"ada"}); err != nil || len(r.Bans) != 0 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A key with alternatives is asked for by its name and by values that say which they
+// are of.
+func TestKeyOfAlternatives(t *testing.T) {
+	e := newEngine(t, "version: 1\nlimits: [{name: guess, key: user | client, limit: 5 per 10m}]")
+	c := e.Caller()
+	for _, fields := range [][]string{{"user", "eve", "client", "192.0.2.1"}, {"client", "192.0.2.1"}, {"client", "192.0.2.1"}} {
+		if _, err := c.Check(event(c, fields...), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for value, used := range map[string]uint64{"user:eve": 1, "client:192.0.2.1": 2, "user:192.0.2.1": 0, "client:eve": 0} {
+		r, err := e.Key([]string{"user | client"}, []string{value})
+		if err != nil || len(r.Rules) != 1 || r.Rules[0].Decision.Remaining != 4-used {
+			t.Errorf("%s: %+v, %v; want a rule under which %d are used", value, r, err, used)
+		}
+		if d, err := c.PeekRule("guess", value, 1); err != nil || d.Remaining != 4-used {
+			t.Errorf("%s: %+v, %v", value, d, err)
+		}
+	}
+	if _, err := e.Key([]string{"user | cleint"}, []string{"user:eve"}); err == nil || !strings.Contains(err.Error(), "client") {
+		t.Errorf("a misspelled alternative: %v", err)
 	}
 }
