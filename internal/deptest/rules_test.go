@@ -22,7 +22,7 @@ const modulePath = "github.com/lately-go/lately"
 // Higher floors first: every arrow points down. Packages that do not exist yet
 // may have a row; packages without a row may not exist.
 const table = `
-cmd/lately    -> server, replay, client, rules, internal/fileperm, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2
+cmd/lately    -> server, replay, client, rules, internal/fileperm, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
 cmd/samplelog -> accesslog/accesslogtest
 
 server         -> server/engine, server/access, server/respapi, server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, internal/fileperm, github.com/goccy/go-yaml
