@@ -25,7 +25,8 @@ func builtServer(t *testing.T) (server *os.Process, listen string) {
 	listen = freePort(t)
 	cmd := exec.Command(binary, "serve", "--http", listen, "--resp", freePort(t), "--trusted-proxy", "127.0.0.1",
 		"--rules", write(t, dir, "rules.yaml", proxiedRules))
-	cmd.Stderr = os.Stderr
+	var log strings.Builder
+	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -33,6 +34,9 @@ func builtServer(t *testing.T) (server *os.Process, listen string) {
 		cmd.Process.Signal(syscall.SIGCONT)
 		cmd.Process.Kill()
 		cmd.Wait()
+		if t.Failed() {
+			t.Log(log.String())
+		}
 	})
 	until(t, "the server is ready", func() bool {
 		w, err := http.Get("http://" + listen + "/readyz")
