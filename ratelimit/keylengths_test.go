@@ -86,9 +86,15 @@ func TestKeysHeldAfterOtherLengths(t *testing.T) {
 		return r
 	}
 	for name, made := range map[string]func(budget int64) *keyHolder{
-		"fixed":    func(budget int64) *keyHolder { return newLimiterHolder(t, budget, rule(ratelimit.Fixed, 100), 1) },
-		"gcra":     func(budget int64) *keyHolder { return newLimiterHolder(t, budget, rule(ratelimit.GCRA, 100), 1) },
-		"sliding":  func(budget int64) *keyHolder { return newLimiterHolder(t, budget, rule(ratelimit.Sliding, 5), 1) },
+		"fixed":   func(budget int64) *keyHolder { return newLimiterHolder(t, budget, rule(ratelimit.Fixed, 100), 1) },
+		"gcra":    func(budget int64) *keyHolder { return newLimiterHolder(t, budget, rule(ratelimit.GCRA, 100), 1) },
+		"sliding": func(budget int64) *keyHolder { return newLimiterHolder(t, budget, rule(ratelimit.Sliding, 5), 1) },
+		"sliding times": func(budget int64) *keyHolder {
+			return newLimiterHolder(t, budget, rule(ratelimit.Sliding, 60), 6)
+		},
+		"sliding slots": func(budget int64) *keyHolder {
+			return newLimiterHolder(t, budget, rule(ratelimit.Sliding, 1000), 5)
+		},
 		"throttle": func(budget int64) *keyHolder { return newThrottleHolder(t, budget) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -162,7 +162,7 @@ func newRecords(m *Memory, l layout, rules int) (*records, error) {
 	}
 	rs.table, err = shard.NewInline(m.seed, shard.InlineConfig{
 		Words: rs.words, KeyWords: keyWords, Pages: pagesFor(pages, m.config.Budget, rules), Budget: m.budget, Keep: keep, Owner: rs,
-		Roomy: rs.words+keyWords+1 <= lineWords && l.outgrows(),
+		Roomy: rs.words+keyWords+1 <= lineWords && l.outgrows(), Gather: rs.gather(),
 	})
 	return rs, err
 }
@@ -244,6 +244,21 @@ func (rs *records) halfOf(i int) uint64 {
 
 // Drop gives back what the record has outside.
 func (rs *records) Drop(r shard.Record) { rs.clear(r.Words()) }
+
+// gather returns what moves the blocks of a record together, or nil if there are none.
+func (rs *records) gather() func(r shard.Record) {
+	if !slices.ContainsFunc(rs.meters, func(m recordMeter) bool { return m.blocks != nil }) {
+		return nil
+	}
+	return func(r shard.Record) {
+		w := r.Words()
+		for i := range rs.meters {
+			if m := &rs.meters[i]; m.blocks != nil {
+				m.blocks.Gather(w[m.at:])
+			}
+		}
+	}
+}
 
 // clear forgets what the words of a record have counted.
 func (rs *records) clear(w []uint64) {

@@ -15,7 +15,7 @@ const MaxLog = math.MaxUint16
 // The first few times lie in the record. A log with more of them moves them all
 // to a block of 8, 16, 32 ... up to bound times, so that a key that is seen a few
 // times costs no more than its record. Blocks take their memory from a [Budget]
-// and keep it; those given back are used again.
+// by the chunk, and give it back when [Blocks.Gather] has emptied a chunk.
 //
 // A log's words are
 //
@@ -281,6 +281,19 @@ func (b *Blocks) Clear(l []uint64) {
 		b.classes[class-1].give(logBlock(l))
 	}
 	l[0] = 0
+}
+
+// Gather moves the block of l, if it has one, to where others are, if that may give
+// memory back to the budget. Call it for the records of a table from time to time
+// while many of its records go.
+func (b *Blocks) Gather(l []uint64) {
+	class := l[0] >> logClassShift
+	if class == 0 {
+		return
+	}
+	if c := &b.classes[class-1]; c.loose.Load() {
+		l[0] = l[0]&^(logBlockMask<<logBlockShift) | uint64(c.gather(logBlock(l)))<<logBlockShift
+	}
 }
 
 // View returns the same Blocks for copies of logs: to drop times from a copy

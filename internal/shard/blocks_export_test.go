@@ -11,7 +11,9 @@ func (b *Blocks) InUse() (n int) {
 // Ever returns how many blocks b has ever handed out for the first time.
 func (b *Blocks) Ever() (n int) {
 	for i := range b.classes {
-		n += int(b.classes[i].next)
+		for _, chunk := range b.classes[i].state {
+			n += int(chunk.next)
+		}
 	}
 	return n
 }

@@ -343,3 +343,62 @@ func TestBlocksFitsAgainstLoop(t *testing.T) {
 		}
 	}
 }
+
+// What blocks took is given back when most of them go, though those that stay lie
+// everywhere: records that are looked at now and then have theirs moved together.
+func TestBlocksGather(t *testing.T) {
+	rnd := seeded(t)
+	budget := shard.NewBudget(16 << 20)
+	b := shard.NewBlocks(64, 3, budget)
+	logs := make([][]uint64, 20_000)
+	for i := range logs {
+		logs[i] = make([]uint64, b.Words())
+		for j := range 20 {
+			if !b.Push(logs[i], int64(i+j)) {
+				t.Fatal("no room")
+			}
+		}
+	}
+	full := budget.Used()
+	var left []int
+	for i, l := range logs {
+		if rnd.IntN(10) > 0 {
+			b.Clear(l)
+		} else {
+			left = append(left, i)
+		}
+	}
+	if budget.Used() < full/2 {
+		t.Fatalf("%d bytes of %d: chunks are empty by chance: no test", budget.Used(), full)
+	}
+	for _, i := range left {
+		b.Gather(logs[i])
+	}
+	if most := full/10 + full/8 + 3*64<<10; budget.Used() > most {
+		t.Errorf("%d bytes of %d are kept for a tenth of the logs, want at most %d", budget.Used(), full, most)
+	}
+	for _, i := range left {
+		for j := range 20 {
+			if b.At(logs[i], j) != int64(i+j) {
+				t.Fatalf("log %d has the times %v after it was moved", i, timesOf(b, logs[i]))
+			}
+		}
+	}
+	for range 3 { // what was given back is used again
+		for i := range logs {
+			for j := range 20 {
+				b.Push(logs[i], int64(100_000+i+j))
+			}
+		}
+		for _, l := range logs {
+			b.Clear(l)
+		}
+	}
+	if used := budget.Used(); used > full/8 || b.InUse() != 0 {
+		t.Errorf("%d bytes and %d blocks are kept for nothing", used, b.InUse())
+	}
+	b.Release()
+	if budget.Used() != 0 {
+		t.Errorf("%d bytes are not given back", budget.Used())
+	}
+}

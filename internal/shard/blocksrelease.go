@@ -11,10 +11,9 @@ func (b *Blocks) Release() {
 func (c *blockClass) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	const list = 3 * 24
 	for _, chunk := range *c.chunks.Load() {
-		c.budget.GiveKept(int64(cap(chunk))*8 + list)
+		c.budget.GiveKept(int64(cap(chunk))*8 + blockLists)
 	}
 	c.chunks.Store(new([][]uint64))
-	c.next, c.used, c.free = 0, 0, 0
+	c.state, c.open, c.gaps, c.low, c.used, c.blocks = nil, nil, nil, 0, 0, 0
 }

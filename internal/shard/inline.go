@@ -48,6 +48,11 @@ type InlineConfig struct {
 	Refuse   bool    // at the budget, refuse new keys instead of forgetting the least
 	Roomy    bool    // keep half of the places empty: a third more memory, and fewer lines that are searched
 	Owner    Owner
+
+	// Gather, if not nil, is called for each record of a page, with all of them
+	// locked, after some were removed to make room: the owner may move what it has
+	// outside of them together, so as to give memory back to the budget.
+	Gather func(r Record)
 }
 
 // An Inline maps keys to records of a few words that lie in the table itself: a

@@ -24,6 +24,7 @@ func (p *page) room(need int) bool {
 	p.freeze()
 	p.dropExpired()
 	p.compact()
+	p.gather()
 	p.grow(need)
 	scarce := p.t.config.Refuse
 	for !p.fits(need) && !p.divide(need) && !p.t.config.Refuse && p.feasible(need) {
@@ -42,6 +43,13 @@ func (p *page) room(need int) bool {
 	}
 	p.thaw()
 	return ok
+}
+
+// gather has the owner move together what it has outside of the records.
+func (p *page) gather() {
+	if f := p.t.config.Gather; f != nil {
+		p.scan(func(r Record, _ uint) { f(r) })
+	}
 }
 
 // grow takes memory from the budget for more keys or records, as p is short of.
@@ -249,6 +257,7 @@ func (p *page) tidy() {
 	}
 	p.freeze()
 	p.dropExpired()
+	p.gather()
 	if p.tail < len(p.arena)/4 && p.arenaCharge > 0 {
 		p.resizeArena(max(p.tail+p.tail/2, minArena), 0)
 	}

@@ -53,8 +53,10 @@ func TestSpill(t *testing.T) {
 			if r.block != nil && r.l[0]&(1<<32-1) != low {
 				t.Fatalf("the owner's bits are %x, want %x", r.l[0]&(1<<32-1), low)
 			}
-			if ever = max(ever, spilled); b.InUse() != spilled || b.Ever() > ever {
-				t.Fatalf("%d blocks in use, want %d; %d were taken, want %d", b.InUse(), spilled, b.Ever(), ever)
+			// A free block of an earlier chunk is taken first, though it may be a fresh one.
+			const chunk = 512
+			if ever = max(ever, spilled); b.InUse() != spilled || b.Ever() > ever+chunk {
+				t.Fatalf("%d blocks in use, want %d; %d were taken, want at most %d", b.InUse(), spilled, b.Ever(), ever+chunk)
 			}
 		}
 	}
