@@ -63,5 +63,6 @@
 // draft-ietf-httpapi-ratelimit-headers-11: in the header of a call that is
 // admitted; in the trailer of one that is refused, where they are part of its
 // only block of headers. A header of its own would keep gRPC clients from
-// retrying.
+// retrying. Under an algorithm that counts in slots, the time that a client is told
+// to wait may be longer than needed, and than w, by [ratelimit.Limit.MaxLate].
 package latelygrpc
