@@ -208,6 +208,7 @@ func TestNotify(t *testing.T) {
 				_, _ = j.AppendAsync(make([]byte, MaxRecord))
 			}
 			time.Sleep(10 * time.Second)
+			synctest.Wait()
 			if n := len(told); n != 2*round+1 || !errors.Is(told[n-1], syscall.ENOSPC) {
 				t.Fatalf("round %d: told %v", round, told)
 			}
@@ -220,6 +221,7 @@ func TestNotify(t *testing.T) {
 			}
 			fail(nil)
 			time.Sleep(10 * time.Second)
+			synctest.Wait()
 			if n := len(told); n != 2*round+2 || told[n-1] != nil {
 				t.Fatalf("round %d: told %v", round, told)
 			}
