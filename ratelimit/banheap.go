@@ -60,6 +60,18 @@ func (h *banHeap) settle(t *banTable, i int) {
 	h.noteOldest(t)
 }
 
+// over calls f for the entries from i down whose ban is over at now.
+func (h *banHeap) over(t *banTable, now int64, i int, f func(e *banEntry)) {
+	if i >= len(h.numbers) {
+		return
+	}
+	if e := t.entry(h.numbers[i]); e.until() <= now {
+		f(e)
+		h.over(t, now, 2*i+1, f)
+		h.over(t, now, 2*i+2, f)
+	}
+}
+
 // put places an entry at i.
 func (h *banHeap) put(t *banTable, i int, number uint32) {
 	h.numbers[i] = number

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 )
 
@@ -102,21 +103,23 @@ type banCounts struct {
 	dropped uint64         // forgotten early, after their end, for want of room
 }
 
-// counts returns these numbers at now. The cost is a look at every entry, with
-// its shard locked.
+// counts returns these numbers at now. The cost is a look at every entry whose ban is
+// over, with its shard locked: those that hold are counted as they come and go.
 func (t *banTable) counts(now int64) banCounts {
 	c := banCounts{held: make(map[uint32]int), begun: t.begun.Load(), refused: t.refused.Load(), dropped: t.dropped.Load()}
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
 		c.known += s.entries()
-		for number := range s.all() {
-			if e := t.entry(number); now < e.until() {
-				c.held[e.rule()]++
-			}
+		for rule, n := range s.rules {
+			c.held[rule] += n
+		}
+		for i := range s.heaps {
+			s.heaps[i].over(t, now, 0, func(e *banEntry) { c.held[e.rule()]-- })
 		}
 		s.mu.Unlock()
 	}
+	maps.DeleteFunc(c.held, func(_ uint32, n int) bool { return n == 0 })
 	return c
 }
 

@@ -13,7 +13,8 @@ type banShard struct {
 
 	mu    sync.Mutex
 	t     *banTable
-	heaps [2]banHeap // the entries of each room
+	heaps [2]banHeap     // the entries of each room
+	rules map[uint32]int // entries of each rule, held or remembered
 
 	_ [64]byte
 }
@@ -77,6 +78,10 @@ func (s *banShard) insert(room int, rule uint32, hash uint64, key []byte, now in
 	e := s.t.entry(number)
 	e.begin(rule, hash, a, b, now)
 	s.heaps[room].add(s.t, number)
+	if s.rules == nil {
+		s.rules = make(map[uint32]int)
+	}
+	s.rules[rule]++
 	s.index.Load().link(tagOf(hash, rule)|uint64(number+1), uint32(hash), rule)
 	return number, true
 }
@@ -87,6 +92,9 @@ func (s *banShard) insert(room int, rule uint32, hash uint64, key []byte, now in
 func (s *banShard) remove(number uint32) {
 	ix, e := s.index.Load(), s.t.entry(number)
 	ix.unlink(number, e.hashLow(), e.rule())
+	if s.rules[e.rule()]--; s.rules[e.rule()] == 0 {
+		delete(s.rules, e.rule())
+	}
 	e.end()
 	s.heaps[number>>31].remove(s.t, e.heapAt())
 	s.t.release(number)
