@@ -99,6 +99,10 @@ func (e *Engine) ban(l *ratelimit.Limiter, r *ratelimit.BanRecord) (journal.Pend
 // Lift ends the ban of a key under a rule, and reports whether there was one. The
 // key may be as bans are listed, or as in an event.
 func (e *Engine) Lift(rule string, key []string) (bool, error) {
+	set := e.limiter.Load().Set()
+	if _, ok := set.Named(rule); !ok {
+		return false, noSuchRule(set.NoRule(rule))
+	}
 	r := ratelimit.BanRecord{Rule: rule, Key: key}
 	folding := e.fold(&r)
 	if folding != nil && len(key) != 1 { // one value may be what a key that is too long is listed as
