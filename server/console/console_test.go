@@ -343,11 +343,16 @@ func testRules(t *testing.T, b *browser) {
 	f.set(func() { f.broken = "rules.yaml:12:5: limt is no key of a limit." })
 	p.click(".head .admin")
 	p.wait(`document.querySelector('.toast.bad').textContent.includes('12:5') && document.querySelector('.failure').textContent.includes('the rules of before hold')`)
-	if n := len(f.posted("rules/reload")); n != 2 {
-		t.Errorf("reloaded %d times, want 2", n)
+	f.set(func() { f.broken, f.drops = "", true })
+	p.click(".head .admin")
+	p.wait(`document.querySelector('dialog').textContent.includes('would drop 3 bans')`)
+	p.click("dialog .danger")
+	p.wait(`!document.querySelector('dialog')`)
+	if posts := f.posted("rules/reload"); len(posts) != 4 || posts[2] != "{}" || posts[3] != `{"drop_bans":true}` {
+		t.Errorf("reloaded with %q, want four times, the last with drop_bans", posts)
 	}
 	for _, c := range p.complaints() {
-		if !strings.Contains(c, "status of 400") { // which the browser reports by itself
+		if !strings.Contains(c, "status of 400") && !strings.Contains(c, "status of 409") { // which the browser reports by itself
 			t.Errorf("the page complains: %s", c)
 		}
 	}

@@ -28,6 +28,7 @@ type fakeAPI struct {
 	token    string // asked for, if not ""
 	away     bool   // every answer is 503
 	short    bool   // every list of bans is cut off
+	drops    bool   // a reload would drop bans
 	broken   string // why the rules file was not taken
 	disk     string // why the ban journal cannot be written
 	bans     []ban
@@ -179,6 +180,10 @@ func (f *fakeAPI) post(w http.ResponseWriter, r *http.Request, path string) {
 		}
 		answer(w, object{"ok": true, "sentences": list{"per-client: a client may make 20 requests per 1s; the 21st within any 1s is refused."}, "warnings": list{}})
 	case "rules/reload":
+		if f.drops && !strings.Contains(string(body), `"drop_bans":true`) {
+			problem(w, 409, "CONFLICT", "the new rules would drop 3 bans")
+			return
+		}
 		if f.broken != "" {
 			problem(w, 400, "ERR", f.broken)
 			return

@@ -128,6 +128,16 @@ export function unbanMatching({ rule = '' } = {}, done = () => {}) {
   field('Pattern of the key', 'pattern', '192.0.2.*'), field('Network', 'network', '192.0.2.0/24'));
 }
 
+// dropBans says why a reload was refused, which would drop bans, and asks whether to
+// reload all the same.
+export function dropBans(why, done = () => {}) {
+  confirm('Reload and drop bans?', 'Reload', async () => {
+    await post('rules/reload', { drop_bans: true });
+    done();
+    return 'The rules file is in force.';
+  }, h('p', {}, why));
+}
+
 const presets = ['10m', '1h', '6h', '24h', '7d'];
 
 // add asks for a ban, with what is known of it already, and adds it.

@@ -3,6 +3,7 @@
 
 import { get, post, postText } from './api.js';
 import { h, list, rowOf, setText } from './dom.js';
+import { dropBans } from './dialogs.js';
 import { Editor } from './editor.js';
 import { age, count, rate, share } from './format.js';
 import { live, on, poll } from './live.js';
@@ -105,12 +106,14 @@ export function rulesView(main, params, signal) {
       await post('rules/reload');
       toast('The rules file is in force.');
     } catch (err) {
-      toast(err.message, 'bad');
-      if (err.errors.length) tell(err.errors, [], []);
+      if (err.code === 'CONFLICT') dropBans(err.message, refresh);
+      else toast(err.message, 'bad');
+      if (err.errors?.length) tell(err.errors, [], []);
     }
     reload.disabled = false;
-    live.refresh().catch(() => {});
+    refresh();
   };
+  const refresh = () => live.refresh().catch(() => {});
   const copyText = async () => {
     try {
       await navigator.clipboard.writeText(editor.text);
