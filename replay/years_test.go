@@ -97,6 +97,26 @@ func checkYears(t *testing.T, c replay.Config, want string, bad int64) {
 	if len(r.Jumps) != jumps {
 		t.Errorf("jumps %v, want %d", r.Jumps, jumps)
 	}
+	checkAssumedYear(t, c, r, days[0])
+}
+
+// checkAssumedYear holds the report to the year that was assumed: that of the first day
+// if none was given, in the JSON and in the text.
+func checkAssumedYear(t *testing.T, c replay.Config, r *replay.Report, first string) {
+	t.Helper()
+	var text strings.Builder
+	if err := r.WriteText(&text, replay.TextStyle{}); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("its first line is taken to be of %s;", first[:4])
+	switch {
+	case c.Year != 0:
+		if len(r.AssumedYears) != 0 || strings.Contains(text.String(), "is taken to be of") {
+			t.Errorf("with a year given, %v is assumed", r.AssumedYears)
+		}
+	case len(r.AssumedYears) != 1 || fmt.Sprint(r.AssumedYears[0].Year) != first[:4] || !strings.Contains(text.String(), want):
+		t.Errorf("assumed years %v, want %s; the text has to have %q:\n%s", r.AssumedYears, first[:4], want, text.String())
+	}
 }
 
 // TestSyslogYearsAcrossBlocks has several new years in a log of many blocks,
