@@ -6,7 +6,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// A topPanel is a panel of keys, of which one can be chosen.
+// A topPanel is a panel in which a key can be chosen.
 type topPanel int
 
 const (
