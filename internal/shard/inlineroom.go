@@ -45,9 +45,11 @@ func (p *page) room(need int) bool {
 	return ok
 }
 
-// gather has the owner move together what it has outside of the records.
+// gather has the owner move together what it has outside of the records, if memory
+// is short.
 func (p *page) gather() {
-	if f := p.t.config.Gather; f != nil {
+	b := p.t.config.Budget
+	if f := p.t.config.Gather; f != nil && b.Used() > b.Limit()-b.Limit()/8 {
 		p.scan(func(r Record, _ uint) { f(r) })
 	}
 }
