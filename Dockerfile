@@ -21,7 +21,7 @@ RUN go mod download
 COPY . .
 ARG VERSION=
 # timetzdata: the empty image has no time zones, and rules may name some.
-RUN CGO_ENABLED=0 go build -trimpath -tags timetzdata -ldflags "-s -w -X main.version=${VERSION}" -o /lately ./cmd/lately && mkdir /data
+RUN CGO_ENABLED=0 go build -trimpath -tags timetzdata -ldflags "-s -w -X github.com/lately-go/lately/internal/cli.version=${VERSION}" -o /lately ./cmd/lately && mkdir /data
 
 FROM scratch
 COPY --from=build /lately /lately

@@ -22,7 +22,7 @@ help: ## say what there is (the default)
 
 .PHONY: build
 build: ## build bin/lately (VERSION=1.2.3 is what it says of itself)
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/lately ./cmd/lately
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X github.com/lately-go/lately/internal/cli.version=$(VERSION)' -o bin/lately ./cmd/lately
 
 .PHONY: run
 run: build ## build and start the server with examples/rules.yaml: in memory, on loopback
@@ -53,9 +53,9 @@ test-adapters: ## vet and test the adapters to frameworks
 .PHONY: test-clients
 test-clients: ## the server with clients of others, a module of its own
 	@command -v npm >/dev/null && npm install --prefix bin/node --no-audit --no-fund --silent ioredis@5.9.2 @redocly/cli@2.77.0 >/dev/null 2>&1 || true
-	$(GO) test -run TestDocumentIsLinted -v ./server/httpapi
-	@export NODE_PATH=$${NODE_PATH:-$(CURDIR)/bin/node/node_modules}; cd server/respapi/clienttest && if $(GO) mod download >/dev/null 2>&1; then set -x; $(GO) vet ./... && $(GO) test -timeout 5m ./...; \
-	else echo "SKIP server/respapi/clienttest: its modules cannot be downloaded"; fi
+	$(GO) test -run TestDocumentIsLinted -v ./internal/server/httpapi
+	@export NODE_PATH=$${NODE_PATH:-$(CURDIR)/bin/node/node_modules}; cd internal/server/respapi/clienttest && if $(GO) mod download >/dev/null 2>&1; then set -x; $(GO) vet ./... && $(GO) test -timeout 5m ./...; \
+	else echo "SKIP internal/server/respapi/clienttest: its modules cannot be downloaded"; fi
 
 .PHONY: test-manifests
 test-manifests: ## Kubernetes manifests against its types and schema, a module of its own
@@ -68,7 +68,7 @@ test-long: ## tests of the core without the race detector, which makes them long
 
 .PHONY: hostile
 hostile: build ## attack the built server: memory under a limit, latency of others within a multiple
-	LATELY_HOSTILE=$(CURDIR)/bin $(GO) test -run '^TestHostile$$' -count=1 -v -timeout 5m ./cmd/lately
+	LATELY_HOSTILE=$(CURDIR)/bin $(GO) test -run '^TestHostile$$' -count=1 -v -timeout 5m ./internal/cli
 
 .PHONY: lint
 lint: vet fmt-check staticcheck ## vet, 32-bit vet, gofumpt, staticcheck
@@ -124,7 +124,7 @@ packages: export SOURCE_DATE_EPOCH := $(MADE)
 packages: export ARCH := $(ARCH)
 packages: manuals ## bin/package/*.deb and *.rpm (VERSION=1.2.3 ARCH=arm64)
 	rm -rf bin/package && mkdir -p bin/package
-	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/package/lately ./cmd/lately
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -ldflags '-s -w -X github.com/lately-go/lately/internal/cli.version=$(VERSION)' -o bin/package/lately ./cmd/lately
 	gzip -9n < CHANGELOG.md > bin/package/changelog.gz
 	printf -- '- {semver: %s-1, date: %s, packager: "The Lately authors <lately@example.org>", deb: {urgency: medium, distributions: [stable]}, changes: [note: "New version; changelog.gz beside this file has what is new."]}\n' \
 		$(VERSION) "$$(date -u -d @$(MADE) +%Y-%m-%dT%H:%M:%SZ)" > bin/package/changelog.yaml
@@ -139,7 +139,7 @@ packages: manuals ## bin/package/*.deb and *.rpm (VERSION=1.2.3 ARCH=arm64)
 .PHONY: test-packages
 test-packages: ## packages, installed and purged, and what lintian and rpmlint say of them
 	@if ! $(NFPM) --version >/dev/null 2>&1; then echo "SKIP packages: nfpm cannot be downloaded"; \
-	else set -x; $(MAKE) --no-print-directory packages VERSION=1.2.3 && LATELY_PACKAGES=$(CURDIR)/bin/package $(GO) test ./server -run TestPackages -count 1 -v; fi
+	else set -x; $(MAKE) --no-print-directory packages VERSION=1.2.3 && LATELY_PACKAGES=$(CURDIR)/bin/package $(GO) test ./internal/server -run TestPackages -count 1 -v; fi
 
 .PHONY: bench
 bench: ## run the benchmarks (BENCH=regexp BENCHTIME=1s)

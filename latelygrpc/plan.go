@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
-	"github.com/lately-go/lately/internal/quota"
+	"github.com/lately-go/lately/internal/ratelimitheader"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -16,7 +16,7 @@ import (
 type plan struct {
 	set      *ratelimit.Set
 	sources  []source
-	policies quota.Policies
+	policies ratelimitheader.Policies
 	subjects []string // what the rules count by; empty when hidden
 }
 
@@ -105,7 +105,7 @@ func onlyCalls(r *ratelimit.Rule) bool {
 
 // newPlan returns the plan of set. Fields that come from nowhere stay absent.
 func (i *Interceptor) newPlan(set *ratelimit.Set) *plan {
-	p := &plan{set: set, policies: quota.New(set, i.config.HideNames)}
+	p := &plan{set: set, policies: ratelimitheader.New(set, i.config.HideNames)}
 	for _, name := range set.Fields() {
 		if s, err := newSource(name, i.config.Fields); err == nil {
 			p.sources = append(p.sources, s)

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lately-go/lately/internal/quota"
+	"github.com/lately-go/lately/internal/ratelimitheader"
 )
 
 // Headers is which fields tell clients of limits. The zero Headers is Draft11.
@@ -61,10 +61,10 @@ func (m *Middleware) writeHeaders(h http.Header, p *plan, v *Verdict, buf []byte
 
 func (m *Middleware) writeLegacy(h http.Header, v *Verdict) {
 	d := &v.Decision
-	if d.Rule == "" || quota.StoreFailed(d) {
+	if d.Rule == "" || ratelimitheader.StoreFailed(d) {
 		return
 	}
-	reset := quota.Seconds(d.ResetAfter)
+	reset := ratelimitheader.Seconds(d.ResetAfter)
 	if m.headers == LegacyEpoch {
 		reset = time.Now().Add(d.ResetAfter + time.Second - 1).Unix()
 	}

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately/internal/quota"
+	"github.com/lately-go/lately/internal/ratelimitheader"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -107,7 +107,7 @@ type plan struct {
 	set      *ratelimit.Set
 	fillers  []filler
 	client   bool // a filler wants the client's text
-	policies quota.Policies
+	policies ratelimitheader.Policies
 }
 
 // state is the memory of one request while it is judged.
@@ -173,7 +173,7 @@ func (m *Middleware) Check(s *ratelimit.Set) error {
 
 // newPlan returns the plan of s. Fields that nothing fills in stay absent.
 func (m *Middleware) newPlan(s *ratelimit.Set) *plan {
-	p := &plan{set: s, policies: quota.New(s, m.hideNames)}
+	p := &plan{set: s, policies: ratelimitheader.New(s, m.hideNames)}
 	p.fillers, _ = newFillers(s, m.fields)
 	for _, f := range p.fillers {
 		p.client = p.client || f.kind == fillClient

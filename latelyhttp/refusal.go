@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lately-go/lately/internal/quota"
+	"github.com/lately-go/lately/internal/ratelimitheader"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -32,7 +32,7 @@ func problemOf(d *ratelimit.Decision) *problem {
 	switch {
 	case !d.BannedUntil.IsZero():
 		return &abnormalUsage
-	case !quota.StoreFailed(d):
+	case !ratelimitheader.StoreFailed(d):
 		return &quotaExceeded
 	case errors.Is(d.Err, ratelimit.ErrKeyTooLong):
 		return &fieldTooLarge
@@ -44,7 +44,7 @@ func problemOf(d *ratelimit.Decision) *problem {
 func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, p *plan, s *state, v *Verdict) {
 	h := w.Header()
 	if v.Decision.RetryAfter > 0 {
-		wait := quota.Seconds(v.Decision.RetryAfter) + rand.Int64N(int64(m.jitter/time.Second)+1)
+		wait := ratelimitheader.Seconds(v.Decision.RetryAfter) + rand.Int64N(int64(m.jitter/time.Second)+1)
 		h["Retry-After"] = []string{strconv.FormatInt(wait, 10)}
 	}
 	h["Cache-Control"] = []string{"no-store"}

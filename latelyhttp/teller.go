@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/lately-go/lately/internal/quota"
+	"github.com/lately-go/lately/internal/ratelimitheader"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -19,7 +19,7 @@ type Teller struct {
 
 // NewTeller returns the Teller of decisions under set.
 func NewTeller(set *ratelimit.Set) *Teller {
-	return &Teller{plan{set: set, policies: quota.New(set, false)}}
+	return &Teller{plan{set: set, policies: ratelimitheader.New(set, false)}}
 }
 
 // Set returns the rules that t knows.
@@ -30,7 +30,7 @@ func (t *Teller) Set() *ratelimit.Set { return t.plan.set }
 // none of the first two.
 func (t *Teller) WriteHeaders(h http.Header, d *ratelimit.Decision) {
 	if !d.Allowed && d.RetryAfter > 0 {
-		h["Retry-After"] = []string{strconv.FormatInt(quota.Seconds(d.RetryAfter), 10)}
+		h["Retry-After"] = []string{strconv.FormatInt(ratelimitheader.Seconds(d.RetryAfter), 10)}
 	}
 	v := t.verdict(d)
 	t.plan.writeDraft(h, &v, nil)

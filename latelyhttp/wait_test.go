@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lately-go/lately/internal/quota"
+	"github.com/lately-go/lately/internal/ratelimitheader"
 )
 
 // TestToldWait compares Retry-After and t of refusals with what is needed until a
@@ -39,7 +39,7 @@ func TestToldWait(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				least, most := quota.Seconds(max(needed, 0)), quota.Seconds(max(needed, 0)+slot)
+				least, most := ratelimitheader.Seconds(max(needed, 0)), ratelimitheader.Seconds(max(needed, 0)+slot)
 				if seconds < least || seconds > most {
 					t.Fatalf("%d a minute: Retry-After is %s; needed are %v, with a slot of %v", n, told, needed, slot)
 				}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/accesslog/accesslogtest"
+	"github.com/lately-go/lately/internal/accesslogtest"
 	"github.com/lately-go/lately/replay"
 )
 

@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lately-go/lately/accesslog/accesslogtest"
+	"github.com/lately-go/lately/internal/accesslogtest"
 )
 
 // rules is what lately judges while it is timed: one limit, one ban, one hot

@@ -12,10 +12,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/httpapi"
+	"github.com/lately-go/lately/internal/server/respapi"
 	"github.com/lately-go/lately/rules"
-	"github.com/lately-go/lately/server/engine"
-	"github.com/lately-go/lately/server/httpapi"
-	"github.com/lately-go/lately/server/respapi"
 )
 
 const benchRules = `version: 1

@@ -14,7 +14,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/lately-go/lately/accesslog/accesslogtest"
+	"github.com/lately-go/lately/internal/accesslogtest"
 )
 
 func main() {

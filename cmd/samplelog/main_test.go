@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/accesslog/accesslogtest"
+	"github.com/lately-go/lately/internal/accesslogtest"
 )
 
 func TestFlagsReachTheConfig(t *testing.T) {

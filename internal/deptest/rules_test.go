@@ -22,31 +22,32 @@ const modulePath = "github.com/lately-go/lately"
 // Higher floors first: every arrow points down. Packages that do not exist yet
 // may have a row; packages without a row may not exist.
 const table = `
-cmd/lately    -> server, replay, client, rules, internal/fileperm, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
-cmd/samplelog -> accesslog/accesslogtest
+cmd/lately    -> internal/cli
+internal/cli  -> internal/server, replay, client, rules, internal/fileperm, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
+cmd/samplelog -> internal/accesslogtest
 
-server         -> server/engine, server/access, server/respapi, server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, internal/fileperm, github.com/goccy/go-yaml
-server/respapi -> server/engine, server/access, internal/resp, internal/loglimit, rules, match, ratelimit, lately
-server/httpapi -> server/engine, server/access, server/console, internal/loglimit, latelyhttp, latelyprom, rules, match, ratelimit, lately, github.com/prometheus/client_golang
-server/engine  -> rules, match, ratelimit, hotkey, lately, internal/journal, internal/loglimit
-server/access  -> internal/fileperm
-server/console -> std
+internal/server         -> internal/server/engine, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, internal/fileperm, github.com/goccy/go-yaml
+internal/server/respapi -> internal/server/engine, internal/server/access, internal/resp, internal/loglimit, rules, match, ratelimit, lately
+internal/server/httpapi -> internal/server/engine, internal/server/access, internal/server/console, internal/loglimit, latelyhttp, latelyprom, rules, match, ratelimit, lately, github.com/prometheus/client_golang
+internal/server/engine  -> rules, match, ratelimit, hotkey, lately, internal/journal, internal/loglimit
+internal/server/access  -> internal/fileperm
+internal/server/console -> std
 replay         -> rules, match, accesslog, ratelimit, hotkey, lately, github.com/klauspost/compress
 
 client      -> hotkey, ratelimit, match, lately, internal/resp
 rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
-latelyhttp  -> internal/quota, internal/clientaddr, ratelimit, hotkey, match, lately
-latelygrpc  -> internal/quota, internal/clientaddr, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf
+latelyhttp  -> internal/ratelimitheader, internal/clientaddr, ratelimit, hotkey, match, lately
+latelygrpc  -> internal/ratelimitheader, internal/clientaddr, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf
 latelyredis -> ratelimit, hotkey, match, lately
 latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_golang
 
-internal/quota      -> ratelimit
+internal/ratelimitheader      -> ratelimit
 ratelimit           -> match, lately, internal/meter, internal/ring, internal/shard, internal/sketch, internal/invariants
 ratelimit/storetest -> ratelimit, match, lately
 hotkey              -> match, lately, internal/ring, internal/shard, internal/sketch, internal/invariants
 
 accesslog               -> match
-accesslog/accesslogtest -> std
+internal/accesslogtest -> std
 lately                  -> internal/ring, internal/shard, internal/invariants
 
 match               -> std

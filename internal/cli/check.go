@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lately-go/lately/internal/server"
+	"github.com/lately-go/lately/rules"
+)
+
+func newCheck() *cobra.Command {
+	var asJSON bool
+	var config string
+	cmd := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Check a rules file and print every rule as a sentence",
+		Long: `Check reads a rules file and prints every rule as a sentence. A file with mistakes is refused
+with all of them, each with its line and column, what was found and what is allowed (exit code 2).
+
+With --config it checks a settings file of lately serve too, and the rules file that this names unless another is given.`,
+		Example: "  lately check rules.yaml\n  lately check --config /etc/lately/lately.yaml",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 0 && config == "" {
+				return fmt.Errorf("check has %d arguments; allowed is one, the path of a rules file", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if config != "" {
+				named, err := checkSettings(config)
+				if err != nil {
+					return err
+				}
+				if len(args) == 0 && named == "" {
+					return nil
+				}
+				if len(args) == 0 {
+					args = []string{named}
+				}
+			}
+			file, err := rules.Load(args[0])
+			if err != nil {
+				return err
+			}
+			warn(cmd.ErrOrStderr(), file)
+			if asJSON {
+				return notWritten(writeJSON(cmd.OutOrStdout(), map[string]any{"file": args[0], "rules": file.Sentences()}))
+			}
+			for _, sentence := range file.Sentences() {
+				if _, err := fmt.Fprintln(cmd.OutOrStdout(), visible(sentence)); err != nil {
+					return notWritten(err)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().StringVar(&config, "config", "", "settings `file` of lately serve")
+	return cmd
+}
+
+// checkSettings checks a settings file, and returns the rules file that it names.
+func checkSettings(path string) (rulesFile string, err error) {
+	data, err := readFile(path)
+	if err != nil {
+		return "", fmt.Errorf("settings file: %w", err)
+	}
+	var c server.Config
+	if err := server.ReadSettings(&c, path, data); err != nil {
+		return "", err
+	}
+	if err := c.Validate(); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return c.RulesFile, nil
+}
+
+// warn writes the warnings about a rules file.
+func warn(stderr io.Writer, file *rules.File) {
+	for _, w := range file.Warnings {
+		complain(stderr, "warning: "+w.Error())
+	}
+}

@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lately-go/lately/replay"
+	"github.com/lately-go/lately/rules"
+)
+
+// replayFlags is the replay command's flags as they are typed.
+type replayFlags struct {
+	config    replay.Config
+	rules     string
+	whatIfs   []whatIf
+	algorithm string
+	order     string
+	decisions string
+	json      bool
+	bad       bool
+}
+
+func newReplay() *cobra.Command {
+	var f replayFlags
+	cmd := &cobra.Command{
+		Use:   "replay [flags] FILE...",
+		Short: "Replay logs through rules: who hammers us, what would be refused, banned, hot",
+		Long: `Replay reads logs (plain, gzip, zstd or bzip2; - is standard input), and judges their events in
+event time through the code that would enforce the rules: either a rules file, its rules together
+as the server would, or what-ifs, each as if it were alone.
+
+Algorithms of --limit: ` + strings.Join(replay.Algorithms(), ", ") + `.
+  calendar counts in UTC, in spans of 1s, 1m, 1h, 24h and 7d or by names: 1000/day, 1000/month
+  in-flight takes each event to be under way for the whole span, since a log says no end
+  gcra and the buckets let N come at once; a rules file can give another burst
+
+Formats: ` + strings.Join(replay.Formats(), ", ") + `, or a spec:
+  json:time=PATH@UNIT,client=PATH,object=PATH    PATH[] for a list; UNIT s, ms, us, ns, rfc3339, clf
+  csv:time=N@UNIT,client=N,object=N              N is a column, from 1; tsv: alike
+  object=...@path cuts the value at the first '?'
+
+Exit codes: 0 all is well; 1 a file could not be read, or not to its end, or a rule is about a
+field that no event has (the rest is reported, unless nothing is left), or the output not written; 2 the command line or the rules file is wrong; 130 interrupted.`,
+		Example: `  lately replay access.log.gz
+  lately replay --limit 60/1m --ban 100/5m:1h --hot 200/1m access.log
+  lately replay --rules rules.yaml --json access.log.*`,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.rules, "rules", "", "judge the rules of `FILE` together, as the server would")
+	flags.Var(whatIfFlag{replay.Limit, &f.whatIfs}, "limit", "what if at most `N/SPAN` were allowed, such as 60/1m, or 1000/day with --algorithm calendar (repeatable)")
+	flags.Var(whatIfFlag{replay.Ban, &f.whatIfs}, "ban", "what if more than `N/SPAN:DURATION` were banned, such as 100/5m:1h (repeatable)")
+	flags.Var(whatIfFlag{replay.Hot, &f.whatIfs}, "hot", "which keys reach `N/SPAN`, or FIELD:N/SPAN (repeatable)")
+	flags.StringVar(&f.config.Key, "key", "", "`FIELD` to count by: client, object or any other (default client; hot: object)")
+	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit, see above")
+	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "refused events count toward --limit, too")
+	flags.StringVar(&f.config.Format, "format", "auto", "`NAME` or SPEC of the log format, or auto")
+	flags.IntVar(&f.config.Year, "year", 0, "year of a syslog file's first line (default: the file's modification time is the last line's)")
+	flags.DurationVar(&f.config.Resolution, "resolution", 0, "floor event times to `D` (default: judge them as precisely as the log has them)")
+	flags.StringVar(&f.order, "order", "time", "judge events in the order of `time|file`")
+	flags.IntVar(&f.config.Top, "top", 0, "report the `N` busiest keys (default 20)")
+	flags.StringVar(&f.decisions, "decisions", "", "write one byte for each judged event, A or D, to `FILE`")
+	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
+	flags.BoolVar(&f.bad, "bad", false, "show the first bad lines")
+	cmd.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions(replay.Algorithms(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"time", "file"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(append(replay.Formats(), "auto"), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
+	if err := f.parse(cmd, args); err != nil {
+		return err
+	}
+	closeDecisions := func() error { return nil }
+	if f.decisions != "" {
+		if closeDecisions, err = f.createDecisions(); err != nil {
+			return err
+		}
+	}
+	stop := showProgress(cmd.ErrOrStderr(), f.config.Progress)
+	report, err := replay.Run(cmd.Context(), f.config)
+	stop()
+	closeErr := closeDecisions()
+	if errors.Is(err, replay.ErrTooManyEvents) {
+		return &inputError{[]string{err.Error()}}
+	}
+	if nothing, ok := errors.AsType[*replay.InputError](err); ok {
+		if report != nil && f.bad {
+			if err := report.WriteBadLines(cmd.OutOrStdout()); err != nil {
+				nothing.Sentences = append(nothing.Sentences, fmt.Sprintf("the report cannot be written: %v", err))
+			}
+		}
+		return &inputError{nothing.Sentences}
+	}
+	if err != nil {
+		return err
+	}
+	problems := report.Problems
+	if closeErr != nil {
+		problems = append(problems, fmt.Sprintf("the decisions cannot be written: %v", closeErr))
+	}
+	if report.Events == 0 && len(problems) > 0 && !f.json {
+		return &inputError{problems} // and no report of zeros
+	}
+	if err := f.print(cmd.OutOrStdout(), report); err != nil {
+		problems = append(problems, fmt.Sprintf("the report cannot be written: %v", err))
+	}
+	if len(problems) > 0 {
+		return &inputError{problems}
+	}
+	return nil
+}
+
+// createDecisions opens the file of --decisions, once it is known that the
+// rest of the command line is good and that the file is none of the logs.
+func (f *replayFlags) createDecisions() (closeFile func() error, err error) {
+	f.config.Decisions = io.Discard
+	if err := f.config.Validate(); err != nil {
+		return nil, err
+	}
+	if st, err := os.Stat(f.decisions); err == nil {
+		for _, path := range append(f.config.Files, f.rules) {
+			if in, err := os.Stat(path); err == nil && os.SameFile(st, in) {
+				return nil, fmt.Errorf("--decisions is %s, which is read, too; allowed is a file of its own", f.decisions)
+			}
+		}
+	}
+	file, err := os.Create(f.decisions)
+	if err != nil {
+		return nil, fmt.Errorf("--decisions is %s, which cannot be created: %w", f.decisions, errors.Unwrap(err))
+	}
+	f.config.Decisions = file
+	return file.Close, nil
+}
+
+// parse makes a replay.Config of the flags.
+func (f *replayFlags) parse(cmd *cobra.Command, args []string) error {
+	c := &f.config
+	c.Files, c.Stdin, c.Progress = args, cmd.InOrStdin(), new(replay.Progress)
+	for _, name := range []string{"year", "top", "resolution"} {
+		if flag := cmd.Flags().Lookup(name); flag.Changed && (flag.Value.String() == "0" || flag.Value.String() == "0s") {
+			return fmt.Errorf("--%s is 0; allowed is more than that", name)
+		}
+	}
+	var err error
+	if err = c.Algorithm.UnmarshalText([]byte(f.algorithm)); err != nil {
+		return fmt.Errorf("--algorithm: %w", err)
+	}
+	if f.order != "time" && f.order != "file" {
+		return fmt.Errorf("--order is %q; allowed is time or file", f.order)
+	}
+	c.FileOrder = f.order == "file"
+	if cmd.Flags().Changed("rules") {
+		for _, name := range []string{"algorithm", "count-refused"} {
+			if cmd.Flags().Changed(name) {
+				return fmt.Errorf("--%s is for --limit; a rules file says it for each of its rules, so give --rules or --%s", name, name)
+			}
+		}
+		if c.Rules, err = rules.Load(f.rules); err != nil {
+			return err
+		}
+		warn(cmd.ErrOrStderr(), c.Rules)
+	}
+	for _, given := range f.whatIfs {
+		w, err := replay.ParseWhatIf(given.kind, given.text)
+		if err != nil {
+			return err
+		}
+		c.WhatIfs = append(c.WhatIfs, w)
+	}
+	return nil
+}
+
+func (f *replayFlags) print(out io.Writer, report *replay.Report) error {
+	if f.json {
+		return writeJSON(out, report)
+	}
+	return report.WriteText(out, replay.TextStyle{Color: isTerminal(out) && os.Getenv("NO_COLOR") == "", Bad: f.bad})
+}
+
+// A whatIf is a --limit, --ban or --hot as it was typed.
+type whatIf struct {
+	kind replay.Kind
+	text string
+}
+
+// A whatIfFlag is one of these three flags. All add to one list, which keeps
+// the order of the command line: that is the order of the report.
+type whatIfFlag struct {
+	kind replay.Kind
+	list *[]whatIf
+}
+
+// Set takes the flag's value; it is parsed once all flags are known.
+func (w whatIfFlag) Set(text string) error {
+	*w.list = append(*w.list, whatIf{w.kind, text})
+	return nil
+}
+
+// String is the default value: none.
+func (w whatIfFlag) String() string { return "" }
+
+// Type stands for the value in the help text where that names none.
+func (w whatIfFlag) Type() string { return "rule" }

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	_ "time/tzdata" // the machine that tests may have no time zone database
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// update rewrites the expected outputs in the scripts.
+var update = flag.Bool("update", false, "rewrite what the scripts expect")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"lately": func() { os.Exit(Main()) }})
+}
+
+// TestScripts runs the scripts of testdata, one for each thing that the command
+// does; each begins with why.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata",
+		UpdateScripts: *update,
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"code":    exitCode,
+			"hexfile": hexFile,
+			"json":    jsonValue,
+			"plain":   plainBytes,
+		},
+	})
+}
+
+// exitCode runs a command and compares its exit code: code N command args...
+func exitCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N command args...")
+	}
+	want := args[0]
+	got := "0"
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		_, got, _ = strings.Cut(err.Error(), "exit status ")
+	}
+	if got != want {
+		ts.Fatalf("exit code %s, want %s", got, want)
+	}
+}
+
+// hexFile writes a file of the bytes that a Go string has: hexfile FILE TEXT.
+func hexFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: hexfile FILE TEXT")
+	}
+	text, err := strconv.Unquote(`"` + args[1] + `"`)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
+}
+
+// jsonValue compares a value in the JSON on standard output with a text:
+// json PATH VALUE, where PATH has keys and indexes with '.' between them.
+func jsonValue(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: json PATH VALUE")
+	}
+	dec := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout")))
+	dec.UseNumber()
+	var v any
+	ts.Check(dec.Decode(&v))
+	for key := range strings.SplitSeq(args[0], ".") {
+		switch in := v.(type) {
+		case map[string]any:
+			v = in[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			ts.Check(err)
+			v = any(nil)
+			if i < len(in) {
+				v = in[i]
+			}
+		default:
+			v = nil
+		}
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	ts.Check(enc.Encode(v))
+	if got := strings.TrimSpace(out.String()); (strings.Trim(got, `"`) == args[1]) == neg {
+		ts.Fatalf("%s is %s, want %s", args[0], got, args[1])
+	}
+}
+
+// plainBytes fails when standard output or error has a control byte but for the
+// end of a line, or a character that turns the direction of writing.
+func plainBytes(ts *testscript.TestScript, neg bool, _ []string) {
+	raw := ""
+	for _, name := range []string{"stdout", "stderr"} {
+		for _, r := range ts.ReadFile(name) {
+			if r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == '\ufffd' {
+				raw += strconv.QuoteRune(r)
+			}
+		}
+	}
+	if (raw == "") == neg {
+		ts.Fatalf("control characters on the terminal: %s", raw)
+	}
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A SIGHUP that comes while the server starts is no end: the rules are read again
+// when it has started. Its log is a pipe without space, so it waits in its start.
+func TestServeHangupAtTheStart(t *testing.T) {
+	dir := t.TempDir()
+	rules := filepath.Join(dir, "rules.yaml")
+	if err := os.WriteFile(rules, []byte("version: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	from, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	to.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	for err == nil {
+		_, err = to.Write(make([]byte, 4096))
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("lately", "serve", "--resp", "127.0.0.1:0", "--http", "off", "--watch", "never", "--shutdown-delay", "0", "--rules", rules, "--data", filepath.Join(dir, "data"))
+	cmd.Stderr = to
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	to.Close()
+	untilItWritesTo(t, cmd.Process.Pid, 2)
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond) // for a signal that would end it
+	var log lines
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		io.Copy(&log, from)
+	}()
+	if said := bufio.NewScanner(out); !said.Scan() {
+		t.Fatalf("it did not start: %v\n%s", cmd.Wait(), log.String())
+	}
+	for range 2000 {
+		if strings.Contains(log.String(), "reloaded") {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	err = cmd.Wait()
+	<-read
+	if err != nil || !strings.Contains(log.String(), "reloaded") {
+		t.Errorf("it ended with %v\n%s", err, strings.Trim(log.String(), "\x00"))
+	}
+}
+
+// untilItWritesTo waits until a thread of the process waits in write(2) to a descriptor,
+// as Linux tells it, or skips the test where nothing tells.
+func untilItWritesTo(t *testing.T, pid, fd int) {
+	t.Helper()
+	want := fmt.Sprintf("%d %#x ", syscall.SYS_WRITE, fd)
+	for range 2000 {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
+		if err != nil || len(threads) == 0 {
+			t.Skip("SKIP: /proc does not tell what a process waits for")
+		}
+		for _, name := range threads {
+			b, err := os.ReadFile(name)
+			if errors.Is(err, os.ErrPermission) {
+				t.Skip("SKIP:", err)
+			}
+			if strings.HasPrefix(string(b), want) {
+				return
+			}
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("it never waited for its log to be read")
+}

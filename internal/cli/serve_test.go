@@ -1,0 +1,375 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const serveRules = `version: 1
+counters:
+  requests: {key: client, spans: [1s, 1h]}
+limits:
+  - name: per-client
+    key: client
+    limit: 100 per 1h
+    ban: {after: 5 refusals in 1h, for: 1h}
+bans:
+  - {name: login, key: [client, user], after: 1000 hits in 1h, for: 1h}
+`
+
+func writeRules(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Without any flag there is a server on loopback that counts at once, and ends in
+// order when it is told to.
+func TestServeWithoutFlags(t *testing.T) {
+	s := serve(t)
+	c := s.dial()
+	for _, x := range [][2]string{
+		{"PING", "PONG"},
+		{"ADD hits ada 3", "OK"},
+		{"SUM hits ada", "3"},
+		{"TOP hits 5 SPAN 1m", "[ada 3]"},
+		{"CL.THROTTLE user123 15 30 60 1", "[0 16 15 -1 2]"},
+		{"TAKE nothing k", `NORULE`},
+	} {
+		if got := c.say(strings.Fields(x[0])...); got != x[1] && !strings.HasPrefix(got, x[1]+" ") {
+			t.Errorf("%s: %s, want %s", x[0], got, x[1])
+		}
+	}
+	answer, err := http.Post(s.http+"/v1/check", "application/json", strings.NewReader(`{"event":{"client":"192.0.2.1"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	if answer.StatusCode != 200 || !strings.Contains(string(body), `"allowed":true`) {
+		t.Errorf("%d %s", answer.StatusCode, body)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	if err := s.end(); err != nil {
+		t.Errorf("it ends with %v\n%s", err, s.log.String())
+	}
+}
+
+// What cannot be is refused before anything is done, with exit code 2.
+func TestServeRefuses(t *testing.T) {
+	bad := writeRules(t, "version: 1\nlimits: [{name: a}]\n")
+	for _, x := range []struct{ flags, want string }{
+		{"--resp 0.0.0.0:0", "use a loopback address"},
+		{"--budget none", "allowed is a number of bytes"},
+		{"--rules " + bad, "rules.yaml:2:"},
+		{"--rules /nowhere/rules.yaml", "no such file"},
+		{"--token-file /nowhere/tokens", "there is no directory /nowhere"},
+		{"--log-level loud", "allowed is debug"},
+		{"--config /nowhere/lately.yaml", "no such file"},
+		{"more", "allowed are flags only"},
+	} {
+		var out, errs lines
+		code := run(t.Context(), append([]string{"serve"}, strings.Fields(x.flags)...), strings.NewReader(""), &out, &errs)
+		if code != exitUsage || !strings.Contains(errs.String(), x.want) {
+			t.Errorf("%s: code %d, %s; want %q", x.flags, code, errs.String(), x.want)
+		}
+	}
+}
+
+// A token file that is not there is made; the log, of the kind asked for, says where
+// it is, and nothing of what is in it.
+func TestServeMakesTokens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	s := serve(t, "--token-file", path, "--log-format", "json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.dial()
+	if got := c.say("ADD", "hits", "ada"); !strings.HasPrefix(got, "NOAUTH") {
+		t.Errorf("without a token: %s", got)
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); f[0] != "#" {
+			if got := c.say("AUTH", f[1]); got != "OK" {
+				t.Errorf("the token of %s: %s", f[0], got)
+			}
+			if strings.Contains(s.log.String(), f[1]) {
+				t.Errorf("the log has the token of %s", f[0])
+			}
+		}
+	}
+	if got := c.say("ADD", "hits", "ada"); got != "OK" {
+		t.Errorf("by the last of the tokens: %s", got)
+	}
+	line, _, _ := strings.Cut(s.log.String(), "\n")
+	var said struct{ Level, Msg, File string }
+	if err := json.Unmarshal([]byte(line), &said); err != nil || said.File != path || said.Level != "WARN" {
+		t.Errorf("the log says %s (%v)", line, err)
+	}
+}
+
+// A second server cannot use the same directory.
+func TestServeLocksItsDirectory(t *testing.T) {
+	dir := t.TempDir()
+	s := serve(t, "--data", dir)
+	var out, errs lines
+	code := run(t.Context(), []string{"serve", "--resp", "127.0.0.1:0", "--http", "off", "--data", dir}, strings.NewReader(""), &out, &errs)
+	if code != exitUsage || !strings.Contains(errs.String(), strconv.Itoa(s.cmd.Process.Pid)) {
+		t.Errorf("code %d: %s", code, errs.String())
+	}
+}
+
+// What is stopped in order comes back as it was.
+func TestServeComesBack(t *testing.T) {
+	dir, rules := t.TempDir(), writeRules(t, serveRules)
+	s := serve(t, "--data", dir, "--rules", rules)
+	c := s.dial()
+	for range 110 {
+		c.say("CHECK", "client", "192.0.2.1")
+	}
+	for range 7 {
+		c.say("CHECK", "client", "2001:db8::1")
+	}
+	c.say("ADD", "made", "k", "42")
+	if got := c.say("BAN", "login", "192.0.2.9\teve", "30m", "because"); strings.HasPrefix(got, "BADARG") {
+		t.Fatal(got)
+	}
+	state := func(c *talker) (state []string) {
+		for _, q := range []string{"PEEK per-client 192.0.2.1", "PEEK per-client 2001:db8::1", "SUM requests 192.0.2.1", "SUM requests 2001:db8:0::", "SUM made k"} {
+			f := strings.Fields(c.say(strings.Fields(q)...))
+			if len(f) == 7 {
+				f[3], f[4], f[6] = "", "", f[6][:min(len(f[6]), 9)] // what depends on the moment
+			}
+			state = append(state, fmt.Sprint(f))
+		}
+		var bans []string
+		v, err := c.do("BANS")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range v.Elems {
+			bans = append(bans, inLine(b))
+		}
+		return append(state, bans...)
+	}
+	want := state(c)
+	if err := s.end(); err != nil {
+		t.Fatal(err)
+	}
+	s = serve(t, "--data", dir, "--rules", rules)
+	if got := state(s.dial()); strings.Join(got, "\n") != strings.Join(want, "\n") || len(want) != 7 {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// Rules change while it runs, by themselves or when it is told, without losing a
+// count; a file with mistakes leaves those in force.
+func TestServeReloads(t *testing.T) {
+	rules := writeRules(t, serveRules)
+	s := serve(t, "--rules", rules, "--watch", "20ms")
+	c := s.dial()
+	for range 10 {
+		c.say("TAKE", "per-client", "192.0.2.1")
+	}
+	limitIs := func(want string) bool {
+		for range 500 {
+			if f := strings.Fields(c.say("PEEK", "per-client", "192.0.2.1")); len(f) == 7 && f[1] == want {
+				return true
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		return false
+	}
+	write := func(text string) {
+		if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(strings.Replace(serveRules, "100 per 1h", "50 per 1h", 1))
+	if !limitIs("50") {
+		t.Fatalf("the change is not seen\n%s", s.log.String())
+	}
+	if got := strings.Fields(c.say("PEEK", "per-client", "192.0.2.1"))[2]; got != "39" {
+		t.Errorf("after the change %s are left, want 39", got)
+	}
+	write("version: 1\nlimits: [{nam: per-client}]\n")
+	for range 2000 {
+		if strings.Contains(s.log.String(), "nam") {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if log := s.log.String(); !strings.Contains(log, "nam") {
+		t.Fatalf("for 20 s nothing is said of the mistake, the key nam\n%s", log)
+	}
+	if !limitIs("50") {
+		t.Error("a file with mistakes has changed the rules")
+	}
+	write(strings.Replace(serveRules, "100 per 1h", "60 per 1h", 1))
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if !limitIs("60") {
+		t.Errorf("the change is not seen\n%s", s.log.String())
+	}
+}
+
+// A process that is killed at any moment loses no ban that it has acknowledged, and
+// never comes back with more than was counted, or with a ban that was lifted.
+func TestServeKilled(t *testing.T) {
+	rounds := 20
+	switch {
+	case os.Getenv("LATELY_LONG") != "":
+		rounds = 200
+	case raceEnabled || testing.Short():
+		rounds = 5
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	dir, rules := t.TempDir(), writeRules(t, serveRules)
+	k := &killed{t: t}
+	for round := range rounds {
+		s := serve(t, "--data", dir, "--rules", rules, "--snapshot-every", "1s")
+		k.check(s, round, false)
+		stop := k.load(s, round)
+		time.Sleep(time.Duration(rnd.IntN(400)) * time.Millisecond)
+		if round%5 == 4 {
+			time.Sleep(time.Second) // a snapshot under load
+		}
+		s.kill()
+		stop()
+	}
+	s := serve(t, "--data", dir, "--rules", rules)
+	k.check(s, rounds, true)
+	t.Logf("%d rounds, %d bans, %d lifts and %d counts acknowledged", rounds, len(k.banned), len(k.lifted), k.counted.Load())
+	if len(k.banned) < rounds || len(k.lifted) == 0 || k.counted.Load() == 0 {
+		t.Error("next to nothing was acknowledged: the test has no teeth")
+	}
+}
+
+// killed is what a client of servers that are killed knows.
+type killed struct {
+	t       testing.TB
+	mu      sync.Mutex
+	banned  []string // acknowledged
+	lifted  []string // again, acknowledged
+	sent    atomic.Uint64
+	counted atomic.Uint64 // acknowledged
+}
+
+// load bans and counts until the returned function is called after the server's end.
+func (k *killed) load(s *serving, round int) (stop func()) {
+	var wg sync.WaitGroup
+	for g := range 3 {
+		c := s.dial()
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				user := fmt.Sprintf("192.0.2.1\tu%d-%d-%d", round, g, i)
+				if _, err := c.do("BAN", "login", user, "1h"); err != nil {
+					return
+				}
+				lifted := false
+				if i%2 == 1 {
+					if _, err := c.do("UNBAN", "login", user); err != nil {
+						return // on its way: it may hold or not
+					}
+					lifted = true
+				}
+				k.mu.Lock()
+				if lifted {
+					k.lifted = append(k.lifted, user)
+				} else {
+					k.banned = append(k.banned, user)
+				}
+				k.mu.Unlock()
+			}
+		})
+	}
+	c := s.dial()
+	wg.Go(func() {
+		for {
+			k.sent.Add(1)
+			if _, err := c.do("ADD", "counted", "k"); err != nil {
+				return
+			}
+			k.counted.Add(1)
+		}
+	})
+	return wg.Wait
+}
+
+// check compares what a server that has come back knows.
+func (k *killed) check(s *serving, round int, last bool) {
+	c := s.dial()
+	// All of them at the end, round by round since a list has an end, and each time
+	// those of the round before.
+	filter := fmt.Sprintf("u%d-", round-1)
+	held := s.bans(filter)
+	if last {
+		filter = ""
+		for r := range round {
+			maps.Copy(held, s.bans(fmt.Sprintf("u%d-", r)))
+		}
+	}
+	for _, user := range k.banned {
+		if strings.Contains(user, filter) && !held[user] {
+			k.t.Fatalf("round %d: the ban of %q was acknowledged and is lost; %d of %d are there\n%s", round, user, len(held), len(k.banned), s.log.String())
+		}
+	}
+	for _, user := range k.lifted {
+		if held[user] {
+			k.t.Fatalf("round %d: the ban of %q was lifted, and is back\n%s", round, user, s.log.String())
+		}
+	}
+	if v, err := c.do("SUM", "counted", "k"); err == nil && uint64(v.Int) > k.sent.Load() {
+		k.t.Fatalf("round %d: the counter has %d, of which %d were sent", round, v.Int, k.sent.Load())
+	}
+}
+
+// bans returns the keys of all bans that hold and have text in them, their values
+// joined by tabs.
+func (s *serving) bans(text string) map[string]bool {
+	s.t.Helper()
+	held := make(map[string]bool)
+	for cursor := ""; ; {
+		answer, err := http.Get(fmt.Sprintf("%s/v1/bans?limit=1000&cursor=%s&q=%s", s.http, cursor, text))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		var page struct {
+			Bans []struct {
+				Key []string `json:"key"`
+			} `json:"bans"`
+			Next string `json:"next"`
+		}
+		err = json.NewDecoder(answer.Body).Decode(&page)
+		answer.Body.Close()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, b := range page.Bans {
+			held[strings.Join(b.Key, "\t")] = true
+		}
+		if cursor = page.Next; cursor == "" {
+			return held
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The warnings of `lately check` are in the log, at the start and at each reload.
+func TestServeWarnsOfRules(t *testing.T) {
+	path := writeRules(t, `version: 1
+limits:
+  - {name: login, key: client, when: {method: post}, limit: 3 per 1h}
+`)
+	s := serve(t, "--rules", path, "--watch", "never")
+	const warning = `rules file: method is \"post\", and methods are compared exactly; did you mean \"POST\"?`
+	times := func() int { return strings.Count(s.log.String(), warning) }
+	if times() != 1 || !strings.Contains(s.log.String(), "line=3 column=") {
+		t.Errorf("at the start:\n%s", s.log.String())
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGHUP)
+	for range 2000 {
+		if times() == 2 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("after a reload:\n%s", s.log.String())
+}

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/resp"
+)
+
+// A serving is a process of `lately serve` on ports of its own.
+type serving struct {
+	t    testing.TB
+	cmd  *exec.Cmd
+	resp string // address
+	http string // URL
+	log  lines
+	done chan struct{} // closed when it has ended
+	err  error
+}
+
+// lines collects what a process writes.
+type lines struct {
+	sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.Lock()
+	defer l.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.Lock()
+	defer l.Unlock()
+	return l.text.String()
+}
+
+// serve starts a process with these flags and waits until it says where it listens.
+// The test ends it.
+func serve(t testing.TB, args ...string) *serving {
+	t.Helper()
+	s := &serving{t: t, done: make(chan struct{})}
+	s.cmd = exec.Command("lately", append([]string{"serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"}, args...)...)
+	s.cmd.Stderr = &s.log
+	s.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LATELY_") }) // of the tests
+	s.cmd.Env = append(s.cmd.Env, "LATELY_SHUTDOWN_DELAY=0")
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.kill)
+	said := bufio.NewScanner(out)
+	for s.http == "" && said.Scan() {
+		switch f := strings.Fields(said.Text()); f[0] {
+		case "RESP":
+			s.resp = f[1]
+		case "HTTP":
+			s.http = f[1]
+		}
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, out)
+		s.err = s.cmd.Wait()
+		close(s.done)
+	}()
+	if s.http == "" {
+		<-s.done
+		t.Fatalf("lately serve does not start: %v\n%s", s.err, s.log.String())
+	}
+	return s
+}
+
+// kill ends the process as a crash would.
+func (s *serving) kill() {
+	_ = s.cmd.Process.Kill()
+	<-s.done
+}
+
+// end asks the process to end, and waits.
+func (s *serving) end() error {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-s.done:
+	case <-time.After(20 * time.Second):
+		s.kill()
+		s.t.Errorf("the server does not end\n%s", s.log.String())
+	}
+	return s.err
+}
+
+// A talker is a connection to a server.
+type talker struct {
+	net.Conn
+	replies *resp.ReplyReader
+	buf     []byte
+}
+
+func (s *serving) dial() *talker {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", s.resp)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { conn.Close() })
+	replies, err := resp.NewReplyReader(conn, resp.ReplyLimits{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return &talker{Conn: conn, replies: replies}
+}
+
+// do sends a command and returns the reply.
+func (c *talker) do(args ...string) (resp.Value, error) {
+	c.buf = resp.AppendCommand(c.buf[:0], args...)
+	if _, err := c.Write(c.buf); err != nil {
+		return resp.Value{}, err
+	}
+	v, err := c.replies.Next()
+	if err == nil {
+		err = v.Err()
+	}
+	return v, err
+}
+
+// say is do for replies that are compared as text: one line, elements in brackets.
+func (c *talker) say(args ...string) string {
+	v, err := c.do(args...)
+	if err != nil {
+		return err.Error()
+	}
+	return inLine(v)
+}
+
+func inLine(v resp.Value) string {
+	switch {
+	case v.IsNull():
+		return "null"
+	case len(v.Elems) > 0 || v.Kind == resp.KindArray:
+		parts := make([]string, len(v.Elems))
+		for i := range v.Elems {
+			parts[i] = inLine(v.Elems[i])
+		}
+		return "[" + strings.Join(parts, " ") + "]"
+	case v.Kind == resp.KindInt:
+		return fmt.Sprint(v.Int)
+	}
+	return string(v.Text)
+}

@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/rules"
+)
+
+// topFlags is the command line of top.
+type topFlags struct {
+	addr, tokenFile, caFile string
+	counter, span           string
+	insecure, once, asJSON  bool
+}
+
+func newTop() *cobra.Command {
+	var f topFlags
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Watch a running server: who is counted most, what is refused, who is banned",
+		Long: `Top shows a running server live: decisions per second, refusals by rule, the top keys of a
+counter, the most refused keys, the latest bans and the keys that are hot. A token needs the role read, and to ban and
+unban the role admin.
+
+Keys: s sort, / filter, 1-6 span (1s, 10s, 1m, 5m, 1h, 24h), c next counter, p pause, ? help, q quit. Tab goes to a
+panel of keys, which then has the free lines, up and down choose a key; enter inspects it, b bans it, u unbans it.
+A count is shown as LO or LO-HI: the true count lies between. A connection that is lost is shown and made anew.
+With NO_COLOR set there are no colours; without UTF-8 in LC_ALL, LC_CTYPE or LANG all is drawn in ASCII. --once and
+--json need no terminal.`,
+		Example: "  lately top\n  lately top --addr https://lately.example.org --token-file token --counter requests --span 5m",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("top has the argument %q; allowed is none, and --addr says which server", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.addr, "addr", "http://127.0.0.1:7380", "the server's HTTP address")
+	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token to show to the server")
+	flags.StringVar(&f.caFile, "ca-file", "", "file with the certificates (PEM) to trust in place of the system's")
+	flags.BoolVar(&f.insecure, "insecure", false, "send the token to another machine without encryption")
+	flags.StringVar(&f.counter, "counter", "", "the counter whose top keys are shown (default: the first)")
+	flags.StringVar(&f.span, "span", "1m", "the span to look back, 1s to 24h")
+	flags.BoolVar(&f.once, "once", false, "print one frame as text, and end")
+	flags.BoolVar(&f.asJSON, "json", false, "print what a frame shows as one JSON object, and end")
+	cmd.MarkFlagsMutuallyExclusive("once", "json")
+	return cmd
+}
+
+func (f *topFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
+	span, err := rules.ParseDuration(f.span)
+	if err != nil || span < time.Second || span > 24*time.Hour {
+		return fmt.Errorf("--span is %q; allowed is 1s to 24h", f.span)
+	}
+	c, err := f.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	want := topWant{counter: f.counter, span: span, n: topKeys, whole: true}
+	if f.once || f.asJSON {
+		return topOnce(ctx, c, want, f.asJSON, out)
+	}
+	if !isTerminal(out) || !isTerminalIn(in) {
+		return errors.New("top needs a terminal; allowed without one is --once or --json")
+	}
+	// A slow link is sent ten frames a second at most, and
+	// of each only what has changed.
+	paint := newTopPaint(os.Getenv("NO_COLOR") == "")
+	paint.ascii = !utf8Terminal(os.Getenv)
+	return topShow(ctx, c, want, paint, tea.WithInput(in), tea.WithOutput(out), tea.WithFPS(10))
+}
+
+// client returns the client that the flags describe.
+func (f *topFlags) client() (*client.Client, error) {
+	config := client.Config{Insecure: f.insecure}
+	if f.tokenFile != "" {
+		b, err := os.ReadFile(f.tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+		config.Token = strings.TrimSpace(string(b))
+		if config.Token == "" || len(strings.Fields(config.Token)) > 1 {
+			return nil, fmt.Errorf("--token-file %s has %d words; allowed is one, the token", f.tokenFile, len(strings.Fields(config.Token)))
+		}
+	}
+	if f.caFile != "" {
+		pem, err := os.ReadFile(f.caFile)
+		if err != nil {
+			return nil, fmt.Errorf("--ca-file: %w", err)
+		}
+		config.TLS = &tls.Config{RootCAs: x509.NewCertPool()}
+		if !config.TLS.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--ca-file %s has no certificate; allowed are certificates as PEM", f.caFile)
+		}
+	}
+	c, err := client.New(f.addr, config)
+	if err != nil {
+		return nil, fmt.Errorf("--addr: %w", err)
+	}
+	return c, nil
+}
+
+// isTerminalIn reports whether keys can be read from r.
+func isTerminalIn(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	return ok && isTerminal(f)
+}
+
+// topOnce prints one frame, as text or as JSON.
+func topOnce(ctx context.Context, c *client.Client, want topWant, asJSON bool, out io.Writer) error {
+	reading, err := readTop(ctx, c, want)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return topFailed(c, err)
+	}
+	if reading.note != "" {
+		return &inputError{[]string{reading.note}}
+	}
+	if asJSON {
+		err = writeJSON(out, newTopJSON(c.Addr(), reading))
+	} else {
+		m := newTopModel(c.Addr(), want, topPaint{ascii: !utf8Terminal(os.Getenv)})
+		m.width, m.height = onceWidth(), onceHeight
+		m.read(reading)
+		m.live = true
+		_, err = io.WriteString(out, m.text())
+	}
+	if err != nil {
+		return &inputError{[]string{"the frame cannot be written: " + err.Error()}}
+	}
+	return nil
+}
+
+// topKeys is how many keys are asked for, of which a frame shows what it has room
+// for, and a filter finds some.
+const topKeys = 100
+
+// The size of a frame that is printed.
+const (
+	onceHeight = 45
+	onceLeast  = 40
+	onceMost   = 400
+)
+
+// onceWidth is the width of a frame that is printed: that of the shell's lines, if it
+// tells.
+func onceWidth() int {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil {
+		return max(onceLeast, min(n, onceMost))
+	}
+	return 100
+}
+
+// topFailed is the error of a server that does not answer, or not as hoped.
+func topFailed(c *client.Client, err error) error {
+	return &inputError{[]string{fmt.Sprintf("%s: %v", c.Addr(), err)}}
+}
+
+// topShow shows the live view until it is quit.
+func topShow(ctx context.Context, c *client.Client, want topWant, paint topPaint, options ...tea.ProgramOption) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	m := newTopModel(c.Addr(), want, paint)
+	m.now = time.Now()
+	m.ask = func(w topWant) tea.Cmd {
+		return func() tea.Msg {
+			reading, err := readTop(ctx, c, w)
+			if err != nil {
+				return topUnread{w, err}
+			}
+			return topRead{reading}
+		}
+	}
+	m.inspect = func(d *topDetail) tea.Cmd { return func() tea.Msg { return inspect(ctx, c, d) } }
+	m.act = func(a topAction) tea.Cmd { return func() tea.Msg { return perform(ctx, c, a) } }
+	p := tea.NewProgram(m, append(options, tea.WithContext(ctx))...)
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		follow(ctx, c, p.Send)
+	}()
+	end, err := p.Run()
+	interrupted := ctx.Err()
+	cancel()
+	<-followed
+	if interrupted != nil || errors.Is(err, tea.ErrInterrupted) {
+		return context.Canceled
+	}
+	if err != nil {
+		return &inputError{[]string{"the terminal: " + err.Error()}}
+	}
+	if last, ok := end.(*topModel); ok && last.fatal != nil {
+		return topFailed(c, last.fatal)
+	}
+	return nil
+}
+
+// follow tells the model what the server tells, and what becomes of the connection.
+func follow(ctx context.Context, c *client.Client, send func(tea.Msg)) {
+	for event, err := range c.Events(ctx) {
+		refusal, ok := errors.AsType[*client.Error](err)
+		switch {
+		case err == nil:
+			send(topEvent{event})
+		case ok && !refusal.Temporary():
+			send(topRefused{err})
+		default:
+			send(topLost{err, time.Now()})
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/rules"
+)
+
+// A topAction is a change of a ban that the user has asked for.
+type topAction struct {
+	rule   string
+	key    []string
+	length time.Duration // of a ban; 0 ends one
+}
+
+// topDone is the answer to a topAction.
+type topDone struct{ notice string }
+
+// A topPrompt asks under which rule, and for how long, before anything is changed.
+type topPrompt struct {
+	line  topLine
+	rules []string // under which the key can be banned
+	rule  int
+	ban   bool
+	text  string // the duration
+}
+
+// startPrompt asks before the chosen key is banned, or unbanned.
+func (m *topModel) startPrompt(ban bool) {
+	line, ok := m.chosen()
+	if !ok {
+		m.notice = "choose a key first: tab goes to a panel of keys, up and down to a key"
+		return
+	}
+	p := &topPrompt{line: line, ban: ban, text: "1h"}
+	for i := range m.rules {
+		if r := &m.rules[i]; r.Kind != "hot" && len(line.fields) > 0 && slices.Equal(r.Fields, line.fields) {
+			p.rules = append(p.rules, r.Name)
+		}
+	}
+	if len(p.rules) == 0 {
+		m.notice = "no limit or ban counts by " + strings.Join(line.fields, ", ") + ": the key cannot be banned"
+		return
+	}
+	p.rule = max(0, slices.Index(p.rules, line.rule))
+	m.prompt = p
+}
+
+// promptText is the question.
+func (m *topModel) promptText() string {
+	p := m.prompt
+	rule := m.shown(p.rules[p.rule])
+	if len(p.rules) > 1 {
+		rule += " (tab: another)"
+	}
+	key := clipped(m.shown(p.line.key...), max(m.width/3, 12))
+	if p.ban {
+		return "ban " + key + " under " + rule + " for " + m.shown(p.text) + "▏  enter bans, esc does not"
+	}
+	return "unban " + key + " under " + rule + "?  enter unbans, esc does not"
+}
+
+// answer takes a key while a question is open.
+func (m *topModel) answer(k tea.KeyPressMsg) tea.Cmd {
+	p := m.prompt
+	switch k.String() {
+	case "esc":
+		m.prompt = nil
+	case "tab":
+		p.rule = (p.rule + 1) % len(p.rules)
+	case "backspace":
+		p.text = p.text[:max(len(p.text)-1, 0)]
+	case "ctrl+u":
+		p.text = ""
+	case "enter":
+		return m.confirm()
+	default:
+		if p.ban && len(p.text)+len(k.Text) <= 16 && isASCII(k.Text) {
+			p.text += k.Text
+		}
+	}
+	return nil
+}
+
+func isASCII(s string) bool { return asciiOnly(s) == s }
+
+// confirm does what was asked about.
+func (m *topModel) confirm() tea.Cmd {
+	p := m.prompt
+	a := topAction{rule: p.rules[p.rule], key: p.line.key}
+	if p.ban {
+		d, err := rules.ParseDuration(p.text)
+		if err != nil || d < time.Millisecond {
+			m.notice = fmt.Sprintf("%q is no time to ban for: must be such as 10m, 1h or 7d", p.text)
+			m.prompt = nil
+			return nil
+		}
+		a.length = d
+	}
+	m.prompt = nil
+	if m.act == nil {
+		return nil
+	}
+	return m.act(a)
+}
+
+// perform changes a ban on the server.
+func perform(ctx context.Context, c *client.Client, a topAction) topDone {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	key := shown(a.key...)
+	if a.length > 0 {
+		b, err := c.Ban(ctx, a.rule, a.length, "by hand, from top", a.key...)
+		if err != nil {
+			return topDone{"not banned: " + err.Error()}
+		}
+		return topDone{fmt.Sprintf("%s is banned under %s for %s", shown(b.Key...), a.rule, rules.FormatDuration(a.length))}
+	}
+	was, err := c.Lift(ctx, a.rule, a.key...)
+	switch {
+	case err != nil:
+		return topDone{"not unbanned: " + err.Error()}
+	case !was:
+		return topDone{fmt.Sprintf("%s was not banned under %s", key, a.rule)}
+	}
+	return topDone{fmt.Sprintf("%s is unbanned under %s", key, a.rule)}
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/rules"
+)
+
+// A topDetail is a key that is inspected, and what the server said of it last.
+type topDetail struct {
+	topLine
+	report *client.KeyReport // nil until the first answer
+	err    error             // why there is no newer one
+}
+
+// topInspected is an answer about the key of detail.
+type topInspected struct {
+	detail *topDetail
+	report *client.KeyReport
+	err    error
+}
+
+// inspectChosen shows the chosen key in place of the panels.
+func (m *topModel) inspectChosen() tea.Cmd {
+	line, ok := m.chosen()
+	if !ok {
+		m.notice = "choose a key first: tab goes to a panel of keys, up and down to a key"
+		return nil
+	}
+	if len(line.fields) != len(line.key) {
+		m.notice = "the fields of this key are not known"
+		return nil
+	}
+	m.detail = &topDetail{topLine: line}
+	return m.askDetail()
+}
+
+// askDetail asks for the key that is inspected.
+func (m *topModel) askDetail() tea.Cmd {
+	if m.detail == nil || m.inspect == nil {
+		return nil
+	}
+	return m.inspect(m.detail)
+}
+
+// inspected takes in an answer, if it is about what is shown.
+func (m *topModel) inspected(msg topInspected) {
+	if msg.detail != m.detail {
+		return
+	}
+	m.detail.err = msg.err
+	if msg.err == nil {
+		m.detail.report = msg.report
+	}
+}
+
+// inspect asks the server for a key.
+func inspect(ctx context.Context, c *client.Client, d *topDetail) topInspected {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	report, err := c.Key(ctx, d.fields, d.key)
+	return topInspected{d, &report, err}
+}
+
+// detailLines is the key that is inspected.
+func (m *topModel) detailLines() []string {
+	d := m.detail
+	lines := []string{m.title(strings.Join(d.fields, ", ")+" "+m.shown(d.key...), m.width)}
+	add := func(style func(...string) string, format string, args ...any) {
+		text := clipped(fmt.Sprintf(format, args...), m.width)
+		lines = append(lines, style(text))
+	}
+	plain := func(s ...string) string { return strings.Join(s, "") }
+	switch {
+	case d.err != nil:
+		add(m.paint.wrong.Render, "not read: %s", m.shown(d.err.Error()))
+	case d.report == nil:
+		add(m.paint.dim.Render, "reading")
+	}
+	if d.report == nil {
+		return lines
+	}
+	lines = append(lines, "", m.paint.bold.Render("Windows"))
+	for _, w := range d.report.Counters {
+		add(plain, "  %s last %s  %s", left(m.shown(w.Counter), 16), left(rules.FormatDuration(w.Span), 5), bounded(w.Lo, w.Hi))
+	}
+	if len(d.report.Counters) == 0 {
+		add(m.paint.dim.Render, "  no counter counts by this")
+	}
+	lines = append(lines, "", m.paint.bold.Render("What each rule would decide now"))
+	for _, r := range d.report.Rules {
+		style, text := m.paint.allowed.Render, fmt.Sprintf("would allow, %s of %s left", count(uint64(max(r.Decision.Remaining, 0))), count(r.Decision.Limit))
+		switch x := &r.Decision; {
+		case x.BannedUntil.After(m.theirs()):
+			style, text = m.paint.banned.Render, "banned for "+lasting(x.BannedUntil.Sub(m.theirs()))
+		case !x.Allowed:
+			style, text = m.paint.refused.Render, "would refuse, again in "+lasting(x.RetryAfter)
+		}
+		add(style, "  %s %s", left(m.shown(r.Rule), 24), text)
+	}
+	if len(d.report.Rules) == 0 {
+		add(m.paint.dim.Render, "  no rule judges by this")
+	}
+	lines = append(lines, "", m.paint.bold.Render("Bans"))
+	for _, b := range d.report.Bans {
+		add(m.paint.banned.Render, "  %s %s left, since %s, by %s%s", left(m.shown(b.Rule), 24), lasting(b.Until.Sub(m.theirs())),
+			b.Since.UTC().Format(time.DateTime), m.shown(b.Source), reasonText(m.shown(b.Reason)))
+	}
+	if len(d.report.Bans) == 0 {
+		add(m.paint.dim.Render, "  not banned")
+	}
+	return lines
+}
+
+func reasonText(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}

@@ -1,0 +1,406 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/rules"
+)
+
+// A topModel is the state of the live view: what the server last said, and what the
+// user wants to see of it. Everything that happens comes as a message, time
+// included.
+type topModel struct {
+	ask     func(topWant) tea.Cmd // reads from the server
+	inspect func(*topDetail) tea.Cmd
+	act     func(topAction) tea.Cmd
+	addr    string
+	paint   topPaint
+
+	width, height int
+	now           time.Time
+	apart         time.Duration // how far the server's clock is ahead of ours
+
+	live   bool      // events come
+	lost   error     // why they do not
+	lostAt time.Time // the first time since they did
+	fatal  error     // why it is over
+
+	want    topWant
+	owed    bool        // a whole reading was asked for, and none has come since
+	reading *topReading // the last one; nil before the first
+	unread  error       // why the last one failed
+	rules   []client.Rule
+	seconds []client.Totals // of the last two minutes, oldest first
+
+	sort    topSort
+	filter  string
+	editing bool
+	paused  bool
+	help    bool
+	focus   topPanel
+	cursor  int        // the chosen line of the panel that has the focus
+	detail  *topDetail // the key that is inspected, or nil
+	prompt  *topPrompt // the question that is open, or nil
+	notice  string     // the answer to the last key
+}
+
+// What happens to a topModel, besides keys and sizes.
+type (
+	topTick   struct{ now time.Time }
+	topPoll   struct{ turn int } // it is time to read again
+	topRead   struct{ reading *topReading }
+	topUnread struct {
+		want topWant
+		err  error
+	}
+	topEvent struct{ client.Event }
+	topLost  struct {
+		err error
+		at  time.Time
+	}
+	topRefused struct{ err error } // the server will not tell
+)
+
+const (
+	// pollEvery is how long after an answer the next one is asked for.
+	pollEvery = 2 * time.Second
+
+	// clocksAgree is how little two clocks differ that are taken for the same:
+	// servers tell how long they are up in whole seconds.
+	clocksAgree = 3 * time.Second
+
+	keptSeconds = 120
+	maxFilter   = 64
+)
+
+// A topSort is an order of lines.
+type topSort int
+
+const (
+	byRefused topSort = iota
+	byCount
+	byName
+	topSorts
+)
+
+func (s topSort) String() string { return [topSorts]string{"refused", "count", "name"}[s] }
+
+// topSpans are what the keys 1 to 6 stand for.
+var topSpans = [...]time.Duration{time.Second, 10 * time.Second, time.Minute, 5 * time.Minute, time.Hour, 24 * time.Hour}
+
+func newTopModel(addr string, want topWant, paint topPaint) *topModel {
+	return &topModel{addr: addr, want: want, paint: paint}
+}
+
+// Init starts the clock of the view.
+func (m *topModel) Init() tea.Cmd { return tick() }
+
+func tick() tea.Cmd {
+	return tea.Tick(time.Second, func(now time.Time) tea.Msg { return topTick{now} })
+}
+
+// Update takes in what has happened.
+func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case tea.KeyPressMsg:
+		return m, m.key(msg)
+	case topTick:
+		m.now = msg.now
+		return m, tick()
+	case topPoll:
+		if msg.turn == m.want.turn && m.live && !m.paused {
+			return m, tea.Batch(m.askFor(false), m.askDetail())
+		}
+	case topRead:
+		if msg.reading.want.turn == m.want.turn && !m.paused {
+			before, was := m.chosen()
+			m.read(msg.reading)
+			m.followCursor(before, was)
+			return m, m.later()
+		}
+	case topUnread:
+		if msg.want.turn == m.want.turn {
+			m.unread = msg.err
+			return m, m.later()
+		}
+	case topEvent:
+		return m, m.event(&msg.Event)
+	case topLost:
+		if m.live || m.lost == nil {
+			m.lostAt = msg.at
+		}
+		m.live, m.lost = false, msg.err
+	case topInspected:
+		m.inspected(msg)
+	case topDone:
+		m.notice = msg.notice
+		if m.live && !m.paused {
+			return m, tea.Batch(m.askNow(false), m.askDetail())
+		}
+	case topRefused:
+		m.fatal = msg.err
+		return m, tea.Quit
+	}
+	return m, nil
+}
+
+// theirs returns the time by the server's clock, by which bans end.
+func (m *topModel) theirs() time.Time { return m.now.Add(m.apart) }
+
+// askNow asks for a reading, and makes older ones be of no interest.
+func (m *topModel) askNow(whole bool) tea.Cmd {
+	m.want.turn++
+	return m.askFor(whole)
+}
+
+func (m *topModel) askFor(whole bool) tea.Cmd {
+	if m.ask == nil {
+		return nil
+	}
+	m.owed = m.owed || whole
+	w := m.want
+	w.whole = m.owed
+	return m.ask(w)
+}
+
+// later asks for the next reading when it is time.
+func (m *topModel) later() tea.Cmd {
+	turn := m.want.turn
+	return tea.Tick(pollEvery, func(time.Time) tea.Msg { return topPoll{turn} })
+}
+
+// read takes in a reading.
+func (m *topModel) read(r *topReading) {
+	m.reading, m.unread = r, nil
+	if m.now.Before(r.at) {
+		m.now = r.at
+	}
+	m.apart = r.status.Started.Add(r.status.Uptime).Sub(r.at)
+	if m.apart.Abs() < clocksAgree {
+		m.apart = 0
+	}
+	if r.note != "" {
+		m.notice = r.note
+	}
+	if !r.want.whole {
+		return
+	}
+	m.owed = false
+	m.rules = r.rules
+	m.seconds = m.seconds[:0]
+	for _, rate := range r.minute {
+		m.second(perSecond(rate))
+	}
+}
+
+// perSecond is what was decided in a second of that part of the past.
+func perSecond(r client.Rate) client.Totals {
+	seconds := max(r.To.Sub(r.From).Seconds(), 0.1)
+	share := func(n uint64) uint64 { return uint64(float64(n)/seconds + 0.5) }
+	return client.Totals{
+		Allowed: share(r.All.Allowed), Refused: share(r.All.Refused), Banned: share(r.All.Banned),
+		Unmatched: share(r.All.Unmatched), Errors: share(r.All.Errors),
+	}
+}
+
+// second adds a second to the chart.
+func (m *topModel) second(t client.Totals) {
+	if len(m.seconds) >= keptSeconds {
+		m.seconds = slices.Delete(m.seconds, 0, len(m.seconds)-keptSeconds+1)
+	}
+	m.seconds = append(m.seconds, t)
+}
+
+// event takes in what the server tells.
+func (m *topModel) event(e *client.Event) tea.Cmd {
+	if e.Type == client.Connected {
+		m.live, m.lost = true, nil
+		if m.paused {
+			return nil
+		}
+		return m.askNow(true)
+	}
+	if m.paused {
+		return nil // resuming reads everything
+	}
+	switch e.Type {
+	case client.Rated:
+		m.second(e.All)
+	case client.Rules:
+		return m.askNow(true)
+	}
+	if m.reading == nil {
+		return nil
+	}
+	switch r := m.reading; e.Type {
+	case client.Banned:
+		if e.Ban != nil {
+			r.forget(e.Ban.Rule, e.Ban.Key)
+			r.bans = slices.Insert(r.bans, 0, *e.Ban)[:min(len(r.bans)+1, topBans)]
+			r.held++
+		}
+	case client.Lifted:
+		r.forget(e.Rule, e.Key)
+	case client.Heated:
+		r.hot = slices.DeleteFunc(r.hot, func(h client.HotKey) bool { return h.Rule == e.Rule && slices.Equal(h.Key, e.Key) })
+		r.hot = slices.Insert(r.hot, 0, client.HotKey{Rule: e.Rule, Key: e.Key, Since: e.Time, Until: e.Until})
+	}
+	return nil
+}
+
+// forget removes a ban from the list.
+func (r *topReading) forget(rule string, key []string) {
+	before := len(r.bans)
+	r.bans = slices.DeleteFunc(r.bans, func(b client.Ban) bool { return b.Rule == rule && slices.Equal(b.Key, key) })
+	r.held -= before - len(r.bans)
+}
+
+// key does what a key stands for.
+func (m *topModel) key(k tea.KeyPressMsg) tea.Cmd {
+	name := k.String()
+	if name == "ctrl+c" {
+		return tea.Quit
+	}
+	if m.prompt != nil {
+		return m.answer(k)
+	}
+	if m.editing {
+		m.edit(k)
+		m.holdCursor()
+		return nil
+	}
+	m.notice = ""
+	switch name {
+	case "q":
+		return tea.Quit
+	case "esc":
+		m.back()
+	case "tab":
+		m.turnFocus(1)
+	case "shift+tab":
+		m.turnFocus(-1)
+	case "down", "j":
+		m.moveCursor(1)
+	case "up", "k":
+		m.moveCursor(-1)
+	case "pgdown":
+		m.moveCursor(10)
+	case "pgup":
+		m.moveCursor(-10)
+	case "enter":
+		return m.inspectChosen()
+	case "b":
+		m.startPrompt(true)
+	case "u":
+		m.startPrompt(false)
+	case "?":
+		m.help = !m.help
+	case "s":
+		m.sort = (m.sort + 1) % topSorts
+	case "/":
+		m.editing, m.help = true, false
+	case "p", "space":
+		return m.pause()
+	case "c":
+		return m.nextCounter()
+	case "1", "2", "3", "4", "5", "6":
+		return m.setSpan(topSpans[name[0]-'1'])
+	}
+	return nil
+}
+
+// back leaves the help, the key that is inspected, the focus or the filter.
+func (m *topModel) back() {
+	switch {
+	case m.help:
+		m.help = false
+	case m.detail != nil:
+		m.detail = nil
+	case m.focus != noPanel:
+		m.focus = noPanel
+	default:
+		m.filter = ""
+	}
+}
+
+// edit changes the filter.
+func (m *topModel) edit(k tea.KeyPressMsg) {
+	switch k.String() {
+	case "enter":
+		m.editing = false
+	case "esc":
+		m.editing, m.filter = false, ""
+	case "backspace":
+		if r := []rune(m.filter); len(r) > 0 {
+			m.filter = string(r[:len(r)-1])
+		}
+	case "ctrl+u":
+		m.filter = ""
+	default:
+		if len(m.filter)+len(k.Text) <= maxFilter {
+			m.filter += k.Text
+		}
+	}
+}
+
+// pause stops the picture, or lets it go on.
+func (m *topModel) pause() tea.Cmd {
+	m.paused = !m.paused
+	if m.paused || !m.live {
+		return nil
+	}
+	return m.askNow(true)
+}
+
+// nextCounter shows the keys of another counter.
+func (m *topModel) nextCounter() tea.Cmd {
+	if m.reading == nil || len(m.reading.counters) < 2 {
+		m.notice = "there is no other counter"
+		return nil
+	}
+	all := m.reading.counters
+	i := slices.IndexFunc(all, func(c client.Counter) bool { return c.Name == m.reading.counter })
+	m.want.counter = all[(i+1)%len(all)].Name
+	return m.changed()
+}
+
+// setSpan looks back for another span, as far as the counter does.
+func (m *topModel) setSpan(span time.Duration) tea.Cmd {
+	if m.reading != nil {
+		for i := range m.reading.counters {
+			if c := &m.reading.counters[i]; c.Name == m.reading.counter && span > longest(c) {
+				m.notice = fmt.Sprintf("counter %s has up to %s", c.Name, rules.FormatDuration(longest(c)))
+				return nil
+			}
+		}
+	}
+	m.want.span = span
+	return m.changed()
+}
+
+// changed asks for what is wanted now.
+func (m *topModel) changed() tea.Cmd {
+	if m.paused {
+		m.notice = "paused: p shows what was asked for"
+		m.want.turn++
+		return nil
+	}
+	return m.askNow(false)
+}
+
+// passes reports whether the filter lets a line with these texts through.
+func (m *topModel) passes(texts ...string) bool {
+	if m.filter == "" {
+		return true
+	}
+	filter := strings.ToLower(m.filter)
+	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(strings.ToLower(t), filter) })
+}

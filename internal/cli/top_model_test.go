@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/lately-go/lately/client"
+)
+
+// asking makes m keep what it asks for.
+func asking(m *topModel) *[]topWant {
+	asked := new([]topWant)
+	m.ask = func(w topWant) tea.Cmd {
+		*asked = append(*asked, w)
+		return nil
+	}
+	return asked
+}
+
+// TestTopKeys has what each key asks of the server.
+func TestTopKeys(t *testing.T) {
+	m := cannedModel(t, topPaint{}, 120, 40)
+	asked := asking(m)
+	last := func() topWant {
+		t.Helper()
+		if len(*asked) == 0 {
+			t.Fatal("nothing was asked for")
+		}
+		w := (*asked)[len(*asked)-1]
+		*asked = nil
+		return w
+	}
+	keys(m, "5")
+	if w := last(); w.span != time.Hour || w.counter != "" || w.whole || w.turn != m.want.turn {
+		t.Errorf("5 asks for %+v", w)
+	}
+	keys(m, "6") // the counter has an hour
+	if len(*asked) > 0 || m.want.span != time.Hour || m.notice != "counter requests has up to 1h" {
+		t.Errorf("6 asks for %+v, notice %q", *asked, m.notice)
+	}
+	keys(m, "c")
+	if w := last(); w.counter != "paths" || w.span != time.Hour {
+		t.Errorf("c asks for %+v", w)
+	}
+	for _, quit := range []tea.KeyPressMsg{{Text: "q", Code: 'q'}, {Code: 'c', Mod: tea.ModCtrl}} {
+		_, cmd := m.Update(quit)
+		if cmd == nil || cmd() != tea.Quit() {
+			t.Errorf("%v does not quit", quit)
+		}
+	}
+	keys(m, "/", "q", "5", "?", "s")
+	if !m.editing || m.filter != "q5?s" || len(*asked) > 0 {
+		t.Errorf("typing in the filter: %q, asked %+v", m.filter, *asked)
+	}
+	keys(m, "enter", "s", "?")
+	if m.filter != "q5?s" || m.sort != byCount || !m.help {
+		t.Errorf("after the filter: %q, %v, %v", m.filter, m.sort, m.help)
+	}
+	keys(m, "esc", "esc")
+	if m.help || m.filter != "" {
+		t.Errorf("esc leaves help %v, filter %q", m.help, m.filter)
+	}
+}
+
+// TestTopPause has a picture that stands still, whatever the server tells, and is
+// whole again when it goes on.
+func TestTopPause(t *testing.T) {
+	m := cannedModel(t, topPaint{}, 120, 40)
+	asked := asking(m)
+	keys(m, "p")
+	before := m.View().Content
+	late := cannedReading(t, topWant{span: time.Minute, counter: "paths", n: topKeys})
+	for _, msg := range []tea.Msg{
+		topRead{late},
+		topPoll{m.want.turn},
+		topEvent{client.Event{Type: client.Rated, All: client.Totals{Allowed: 5}}},
+		topEvent{client.Event{Type: client.Banned, Ban: &client.Ban{Rule: "r", Key: []string{"k"}}}},
+		topEvent{client.Event{Type: client.Connected}},
+	} {
+		m.Update(msg)
+		if got := m.View().Content; got != before {
+			t.Errorf("%T changes the picture to\n%s", msg, got)
+		}
+	}
+	if len(*asked) > 0 {
+		t.Errorf("asked for %+v", *asked)
+	}
+	keys(m, "2") // a wish is kept
+	keys(m, "p")
+	if len(*asked) != 1 || !(*asked)[0].whole || (*asked)[0].span != 10*time.Second {
+		t.Errorf("going on asks for %+v", *asked)
+	}
+}
+
+// TestTopEvents has what the server tells between two readings.
+func TestTopEvents(t *testing.T) {
+	m := cannedModel(t, topPaint{}, 120, 40)
+	asked := asking(m)
+	tell := func(e client.Event) { m.Update(topEvent{e}) }
+	again := m.reading.bans[1]
+	again.Until = again.Until.Add(time.Hour)
+	tell(client.Event{Type: client.Banned, Ban: &again})
+	if b := m.reading.bans; len(b) != 3 || b[0].Rule != "login" || b[0].Until != again.Until || m.reading.held != 1234 {
+		t.Errorf("a longer ban: %+v of %d", b, m.reading.held)
+	}
+	for i := range 2 * topBans {
+		tell(client.Event{Type: client.Banned, Ban: &client.Ban{Rule: "r", Key: []string{string(rune('a' + i))}}})
+	}
+	if len(m.reading.bans) != topBans {
+		t.Errorf("%d bans are kept, want %d", len(m.reading.bans), topBans)
+	}
+	tell(client.Event{Type: client.Lifted, Rule: "r", Key: m.reading.bans[0].Key})
+	if len(m.reading.bans) != topBans-1 {
+		t.Errorf("%d bans after one was lifted", len(m.reading.bans))
+	}
+	tell(client.Event{Type: client.Heated, Rule: "product", Key: []string{"/product/42"}, Until: cannedNow.Add(time.Hour)})
+	if h := m.reading.hot; len(h) != 1 || h[0].Until != cannedNow.Add(time.Hour) {
+		t.Errorf("hot keys %+v", h)
+	}
+	for range 3 * keptSeconds {
+		tell(client.Event{Type: client.Rated, All: client.Totals{Allowed: 5, Refused: 3, Banned: 1}})
+	}
+	if n := len(m.seconds); n != keptSeconds || m.seconds[n-1].Refused != 3 {
+		t.Errorf("%d seconds are kept", n)
+	}
+	if len(*asked) > 0 {
+		t.Errorf("asked for %+v", *asked)
+	}
+	tell(client.Event{Type: client.Rules})
+	if len(*asked) != 1 || !(*asked)[0].whole {
+		t.Errorf("other rules ask for %+v", *asked)
+	}
+}
+
+// TestTopWholeIsOwed asks for a whole reading until one has come: else there would be no
+// rules to show, if a key is pressed too early or the first reading fails.
+func TestTopWholeIsOwed(t *testing.T) {
+	m := newTopModel("http://127.0.0.1:7380", topWant{span: time.Minute}, topPaint{})
+	asked := asking(m)
+	m.Update(topEvent{client.Event{Type: client.Connected}})
+	keys(m, "4")
+	m.Update(topUnread{m.want, errors.New("too slow")})
+	m.Update(topPoll{m.want.turn})
+	for i, w := range *asked {
+		if !w.whole {
+			t.Errorf("question %d is %+v; want a whole reading", i, w)
+		}
+	}
+	m.Update(topRead{&topReading{want: (*asked)[len(*asked)-1]}})
+	m.Update(topPoll{m.want.turn})
+	if n := len(*asked); n != 4 || (*asked)[3].whole {
+		t.Errorf("asked for %+v; the last of four is not whole", *asked)
+	}
+}
+
+// TestTopOldAnswers has answers that come after the wish has changed, and failures.
+func TestTopOldAnswers(t *testing.T) {
+	m := cannedModel(t, topPaint{}, 120, 40)
+	asked := asking(m)
+	shown := m.reading
+	keys(m, "1")
+	m.Update(topRead{cannedReading(t, topWant{span: time.Minute})})
+	m.Update(topUnread{topWant{}, errors.New("old")})
+	m.Update(topPoll{0})
+	if m.reading != shown || m.unread != nil || len(*asked) != 1 {
+		t.Errorf("an old answer is taken: asked %+v", *asked)
+	}
+	now := (*asked)[0]
+	_, next := m.Update(topUnread{now, errors.New("away")})
+	if m.unread == nil || next == nil || m.reading != shown {
+		t.Error("a failure is not shown, or the end of it all")
+	}
+	m.Update(topPoll{now.turn})
+	if len(*asked) != 2 {
+		t.Error("a failure is not tried again")
+	}
+	now.span = time.Second
+	m.Update(topRead{cannedReading(t, now)})
+	if m.unread != nil || m.reading == shown || len(m.rules) != 5 {
+		t.Error("the next answer is not taken, or takes the rules away")
+	}
+	// Without a connection nothing is asked for.
+	m.Update(topLost{errors.New("gone"), cannedNow.Add(-time.Minute)})
+	m.Update(topLost{errors.New("still gone"), cannedNow})
+	m.Update(topPoll{m.want.turn})
+	if len(*asked) != 2 || m.live || m.lostAt != cannedNow.Add(-time.Minute) {
+		t.Errorf("lost at %v, asked %+v", m.lostAt, *asked)
+	}
+	m.Update(topEvent{client.Event{Type: client.Connected}})
+	if len(*asked) != 3 || !(*asked)[2].whole || !m.live {
+		t.Errorf("a new connection asks for %+v", *asked)
+	}
+}

@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/rules"
+)
+
+// A topRule is what a rule has decided in the span, a second.
+type topRule struct {
+	name                          string
+	all, refused, allowed, banned float64
+}
+
+// no is how many events a second the rule refuses, by limits and by bans.
+func (r *topRule) no() float64 { return r.refused + r.banned }
+
+// ruleLines returns the rules that the filter lets through, sorted, and the most that
+// one of them refuses.
+func (m *topModel) ruleLines() (lines []topRule, most float64) {
+	span := m.reading.perRule
+	for i := range m.rules {
+		r := &m.rules[i]
+		if r.Kind == "hot" || !m.passes(r.Name, r.Sentence) {
+			continue
+		}
+		line := topRule{name: m.shown(r.Name)}
+		if r.Shadow {
+			line.name += " (shadow)"
+		}
+		if span != nil {
+			t, seconds := span.Rules[r.Name], max(span.To.Sub(span.From).Seconds(), 0.1)
+			line.refused = float64(t.Refused+t.Shadow) / seconds
+			line.allowed, line.banned = float64(t.Allowed)/seconds, float64(t.Banned)/seconds
+			line.all = line.no() + line.allowed
+		}
+		most = max(most, line.no())
+		lines = append(lines, line)
+	}
+	slices.SortStableFunc(lines, func(a, b topRule) int {
+		switch {
+		case m.sort == byName:
+			return strings.Compare(a.name, b.name)
+		case m.sort == byCount && a.all != b.all:
+			return largerFirst(a.all, b.all)
+		}
+		return largerFirst(a.no(), b.no())
+	})
+	return lines, most
+}
+
+func largerFirst(a, b float64) int {
+	switch {
+	case a > b:
+		return -1
+	case a < b:
+		return 1
+	}
+	return 0
+}
+
+// rulePanel is what each rule refuses.
+func (m *topModel) rulePanel(width int) panel {
+	p := panel{lines: []string{m.title("Refusals by rule, a second, last "+m.spanText(), width)}}
+	lines, most := m.ruleLines()
+	if len(lines) == 0 {
+		p.lines = append(p.lines, m.nothing("no rule", width))
+		return p
+	}
+	const figure = 9
+	figures := 3
+	if width < 56 {
+		figures = 2 // how much is allowed is the least of interest
+	}
+	name, bars := columns(width, figures*figure)
+	head := left("", name+bars) + right("refused", figure) + right("banned", figure)
+	if figures == 3 {
+		head += right("allowed", figure)
+	}
+	p.lines = append(p.lines, m.paint.dim.Render(head))
+	for _, r := range lines {
+		line := left(r.name, name) + padded(m.paint.refused.Render(bar(r.no(), most, bars-1)), bars) +
+			right(rate(r.refused), figure) + right(rate(r.banned), figure)
+		if figures == 3 {
+			line += right(rate(r.allowed), figure)
+		}
+		p.lines = append(p.lines, line)
+	}
+	return p
+}
+
+// columns shares out what figures leave of a line between a name and a bar.
+func columns(width, figures int) (name, bars int) {
+	room := width - figures
+	if bars = min(room*2/5, 40); bars < 6 {
+		bars = 0
+	}
+	return max(room-bars, 1), bars
+}
+
+// keyPanel is the top keys of the counter.
+func (m *topModel) keyPanel(width int) panel {
+	if len(m.reading.counters) == 0 {
+		return panel{lines: []string{m.title("Top keys", width), m.nothing("there is no counter: the rules file can have some, and ADD makes one", width)}}
+	}
+	return m.panelOf(keysPanel, "Top keys of "+m.shown(m.reading.counter)+", last "+rules.FormatDuration(m.reading.span), "no key", width)
+}
+
+// topKeyLines is the top keys that the filter lets through.
+func (m *topModel) topKeyLines(width int) (lines []topLine) {
+	keys := slices.Clone(m.reading.top)
+	keys = slices.DeleteFunc(keys, func(k client.KeyCount) bool { return !m.passes(k.Key...) })
+	if m.sort == byName {
+		slices.SortStableFunc(keys, func(a, b client.KeyCount) int { return slices.Compare(a.Key, b.Key) })
+	}
+	var most uint64
+	figure := 6
+	for _, k := range keys {
+		most = max(most, k.Hi)
+		figure = max(figure, len([]rune(bounded(k.Lo, k.Hi)))+1)
+	}
+	fields := m.counterFields()
+	name, bars := columns(width, figure)
+	for _, k := range keys {
+		text := left(m.shown(k.Key...), name-1) + " " + m.keyBar(k, most, bars) + right(bounded(k.Lo, k.Hi), figure)
+		lines = append(lines, topLine{fields: fields, key: k.Key, text: text})
+	}
+	return lines
+}
+
+// counterFields returns the fields of the counter whose keys are shown.
+func (m *topModel) counterFields() []string {
+	for i := range m.reading.counters {
+		if c := &m.reading.counters[i]; c.Name == m.reading.counter {
+			return c.Fields
+		}
+	}
+	return nil
+}
+
+// keyBar is a bar up to lo, with a light end up to hi.
+func (m *topModel) keyBar(k client.KeyCount, most uint64, width int) string {
+	sure := bar(float64(k.Lo), float64(most), width)
+	cells := len([]rune(sure))
+	to := len([]rune(bar(float64(k.Hi), float64(most), width)))
+	return padded(m.paint.bar.Render(sure)+m.paint.dim.Render(strings.Repeat("░", max(to-cells, 0))), width)
+}
+
+// refusedLines is the keys that were refused most, with how many events a second.
+func (m *topModel) refusedLines(width int) (lines []topLine) {
+	const figure = 9
+	for i := range m.reading.refused {
+		k := &m.reading.refused[i]
+		if !m.passes(append([]string{k.Rule}, k.Key...)...) {
+			continue
+		}
+		paint := m.paint.refused.Render
+		if k.BannedUntil.After(m.theirs()) {
+			paint = m.paint.banned.Render
+		}
+		lines = append(lines, m.keyLine(k.Rule, k.Key, paint, rate(k.PerSecond)+"/s", figure, width))
+	}
+	return lines
+}
+
+// banLines is the bans that began last.
+func (m *topModel) banLines(width int) (lines []topLine) {
+	for i := range m.reading.bans {
+		b := &m.reading.bans[i]
+		if m.passes(append([]string{b.Rule, b.Reason}, b.Key...)...) {
+			lines = append(lines, m.keyLine(b.Rule, b.Key, m.paint.banned.Render, lasting(b.Until.Sub(m.theirs())), 8, width))
+		}
+	}
+	return lines
+}
+
+// hotLines is the keys that are hot.
+func (m *topModel) hotLines(width int) (lines []topLine) {
+	for i := range m.reading.hot {
+		h := &m.reading.hot[i]
+		if m.passes(append([]string{h.Rule}, h.Key...)...) && h.Until.After(m.theirs()) {
+			lines = append(lines, m.keyLine(h.Rule, h.Key, m.paint.hot.Render, lasting(h.Until.Sub(m.theirs())), 8, width))
+		}
+	}
+	return lines
+}
+
+// keyLine is a key, a rule that it is about, and a figure.
+func (m *topModel) keyLine(rule string, key []string, paint func(...string) string, figure string, figureWidth, width int) topLine {
+	room := width - figureWidth
+	ruleWidth := min(room/3, 24)
+	text := paint(left(m.shown(key...), room-ruleWidth-1)) + " " + m.paint.dim.Render(left(m.shown(rule), ruleWidth)) + right(figure, figureWidth)
+	return topLine{rule: rule, fields: m.ruleFields(rule), key: key, text: text}
+}
+
+// ruleFields returns the fields by which a rule counts, or nil.
+func (m *topModel) ruleFields(name string) []string {
+	for i := range m.rules {
+		if m.rules[i].Name == name {
+			return m.rules[i].Fields
+		}
+	}
+	return nil
+}

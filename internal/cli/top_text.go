@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"charm.land/lipgloss/v2"
+)
+
+// A topPaint is how the live view is drawn. The zero topPaint has no styles. Colours
+// are those of the terminal's own palette, so that they fit light and dark.
+type topPaint struct {
+	bold, dim, allowed, refused, banned, hot, bar, wrong, chosen lipgloss.Style
+
+	ascii bool // nothing but ASCII is drawn
+}
+
+// newTopPaint returns styles, with colours or with nothing but weight.
+func newTopPaint(colours bool) topPaint {
+	plain := lipgloss.NewStyle()
+	p := topPaint{bold: plain.Bold(true), dim: plain.Faint(true), wrong: plain.Bold(true), chosen: plain.Reverse(true)}
+	if !colours {
+		return p
+	}
+	p.allowed = plain.Foreground(lipgloss.Green)
+	p.refused = plain.Foreground(lipgloss.Yellow)
+	p.banned = plain.Foreground(lipgloss.Red)
+	p.hot = plain.Foreground(lipgloss.Magenta)
+	p.bar = plain.Foreground(lipgloss.Cyan)
+	p.wrong = p.wrong.Foreground(lipgloss.Red)
+	return p
+}
+
+// maxShown is how many bytes of a text are looked at: keys may be long, screens are
+// not.
+const maxShown = 2048
+
+// shown returns the texts as they may stand on a screen.
+func shown(texts ...string) string {
+	var b strings.Builder
+	for i, t := range texts {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if len(t) > maxShown {
+			cut := maxShown
+			for cut > maxShown-utf8.UTFMax && !utf8.RuneStart(t[cut]) {
+				cut--
+			}
+			t = t[:cut] + "…"
+		}
+		b.WriteString(visible(t))
+	}
+	return b.String()
+}
+
+// shown returns the texts as they may stand on the screen of m.
+func (m *topModel) shown(texts ...string) string {
+	if m.paint.ascii {
+		return asciiOnly(shown(texts...))
+	}
+	return shown(texts...)
+}
+
+// clipped returns s, which has no styles, in at most width cells.
+func clipped(s string, width int) string {
+	if width <= 0 {
+		return ""
+	}
+	if lipgloss.Width(s) <= width {
+		return s
+	}
+	runes := []rune(s)
+	n := sort.Search(len(runes), func(n int) bool { return lipgloss.Width(string(runes[:n+1])) > width-1 })
+	return string(runes[:n]) + "…"
+}
+
+// left returns s, which has no styles, in exactly width cells, at their left.
+func left(s string, width int) string {
+	s = clipped(s, width)
+	return s + blank(width-lipgloss.Width(s))
+}
+
+// right returns s, which has no styles, in exactly width cells, at their right.
+func right(s string, width int) string {
+	s = clipped(s, width)
+	return blank(width-lipgloss.Width(s)) + s
+}
+
+// padded returns s, which may have styles and must fit, in exactly width cells.
+func padded(s string, width int) string { return s + blank(width-lipgloss.Width(s)) }
+
+func blank(n int) string { return strings.Repeat(" ", max(n, 0)) }
+
+// count writes a whole number; from a million on, in short.
+func count(n uint64) string {
+	switch {
+	case n >= 1e9:
+		return trimmed(float64(n)/1e9, 2) + " G"
+	case n >= 1e6:
+		return trimmed(float64(n)/1e6, 2) + " M"
+	}
+	s := strconv.FormatUint(n, 10)
+	if len(s) > 3 {
+		return s[:len(s)-3] + "," + s[len(s)-3:]
+	}
+	return s
+}
+
+// bounded writes the bounds of a count.
+func bounded(lo, hi uint64) string {
+	if a, b := count(lo), count(hi); a != b {
+		return a + "–" + b
+	}
+	return count(lo)
+}
+
+// rate writes so many a second.
+func rate(f float64) string {
+	switch {
+	case f <= 0:
+		return "0"
+	case f < 0.01:
+		return "<0.01"
+	case f < 10:
+		return trimmed(f, 2)
+	case f < 100:
+		return trimmed(f, 1)
+	}
+	return count(uint64(f + 0.5))
+}
+
+// trimmed writes a number with at most so many decimals.
+func trimmed(f float64, decimals int) string {
+	s := strconv.FormatFloat(f, 'f', decimals, 64)
+	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
+}
+
+// size writes a number of bytes.
+func size(n int64) string {
+	f, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	for f >= 1024 && len(units) > 1 {
+		f, units = f/1024, units[1:]
+	}
+	if f < 100 {
+		return trimmed(f, 1) + " " + units[0]
+	}
+	return trimmed(f, 0) + " " + units[0]
+}
+
+// lasting writes a duration in its two largest units.
+func lasting(d time.Duration) string {
+	d = max(d, 0)
+	s := int64(d / time.Second)
+	if d%time.Second > 0 {
+		s++
+	}
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm %02ds", s/60, s%60)
+	case s < 86400:
+		return fmt.Sprintf("%dh %02dm", s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%dd %02dh", s/86400, s/3600%24)
+}
+
+// sparks are the heights of a spark line.
+var sparks = [...]rune{'▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'}
+
+// sparkline draws the last width values, of which the highest is the full height.
+// Something is never drawn as nothing: what is above 0 is at least the second step.
+func sparkline(values []uint64, width int) string {
+	values = values[max(0, len(values)-max(width, 0)):]
+	var most uint64
+	for _, v := range values {
+		most = max(most, v)
+	}
+	line := make([]rune, len(values))
+	for i, v := range values {
+		line[i] = sparks[0]
+		if v > 0 {
+			line[i] = sparks[1+int(float64(v)/float64(most)*float64(len(sparks)-2)+0.5)]
+		}
+	}
+	return string(line)
+}
+
+// eighths are the last cells of a bar.
+var eighths = [...]string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
+
+// bar draws a bar of the length that part has of whole, at most width cells.
+// Something is never drawn as nothing.
+func bar(part, whole float64, width int) string {
+	if part <= 0 || whole <= 0 || width <= 0 {
+		return ""
+	}
+	n := max(1, int(min(part/whole, 1)*float64(width*8)+0.5))
+	return strings.Repeat("█", n/8) + eighths[n%8]
+}

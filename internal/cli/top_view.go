@@ -1,0 +1,298 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+
+	"github.com/lately-go/lately/rules"
+)
+
+// How the screen is shared out. Every line is made to fit before it has styles, and
+// whatever comes from outside passes through shown, so that no key can leave its
+// place.
+const (
+	leastWidth, leastHeight = 24, 6
+
+	wideFrom = 96 // columns, from which on there are two panels side by side
+	highFrom = 18 // lines, from which on the header has its full size
+	airyFrom = 30 // lines, from which on it has a blank line below it
+	gap      = 3  // columns between panels
+
+	leastPanel   = 3  // lines of a panel that is worth a title
+	focusedPanel = 10 // lines of one that has the focus
+)
+
+// View returns the screen.
+func (m *topModel) View() tea.View {
+	v := tea.NewView(m.frame())
+	v.AltScreen = true
+	v.WindowTitle = "lately top"
+	return v
+}
+
+// frame returns the screen: never more lines than it has, none longer than it is
+// wide, and the last one the footer.
+func (m *topModel) frame() string {
+	if m.width < leastWidth || m.height < leastHeight {
+		return m.paint.drawn(clipped(fmt.Sprintf("%d×%d is too small", m.width, m.height), m.width))
+	}
+	lines := m.header()
+	room := m.height - len(lines) - 1
+	body := m.body(room)
+	lines = append(lines, body...)
+	lines = append(lines, make([]string, max(room-len(body), 0))...)
+	return m.paint.drawn(strings.Join(append(lines, m.footer()), "\n"))
+}
+
+// text returns the frame as plain lines, as high as it needs to be and without a
+// footer.
+func (m *topModel) text() string {
+	lines := m.header()
+	lines = append(lines, m.body(m.height-len(lines))...)
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return m.paint.drawn(strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n")
+}
+
+// header returns what there is to say of the whole server.
+func (m *topModel) header() []string {
+	lines := []string{m.titleLine()}
+	if m.height < highFrom {
+		return append(lines, m.shortRates())
+	}
+	lines = append(lines, "")
+	for _, s := range m.series() {
+		lines = append(lines, m.rateLine(s))
+	}
+	lines = append(lines, "", m.stateLine())
+	if m.height >= airyFrom {
+		lines = append(lines, "")
+	}
+	return lines
+}
+
+func (m *topModel) titleLine() string {
+	state, style := m.linkText()
+	state = clipped(state, m.width*2/3)
+	room := m.width - lipgloss.Width(state) - 1
+	title := "lately"
+	rest := "  " + m.shown(m.addr)
+	if m.reading != nil {
+		title += " " + m.shown(m.reading.status.Version)
+		rest += "  up " + lasting(m.reading.status.Uptime)
+	}
+	title = clipped(title, room)
+	rest = clipped(rest, room-lipgloss.Width(title))
+	return padded(m.paint.bold.Render(title)+m.paint.dim.Render(rest), room+1) + style.Render(state)
+}
+
+// linkText says how it stands with the connection.
+func (m *topModel) linkText() (string, lipgloss.Style) {
+	switch {
+	case !m.live && m.lost != nil:
+		return "○ lost " + lasting(m.now.Sub(m.lostAt)) + ": " + m.shown(m.lost.Error()), m.paint.wrong
+	case !m.live:
+		return "○ connecting", m.paint.dim
+	case m.paused:
+		return "‖ paused", m.paint.bold
+	}
+	return "● live", m.paint.allowed
+}
+
+// A topSeries is one line of the chart.
+type topSeries struct {
+	name   string
+	style  lipgloss.Style
+	values []uint64
+}
+
+func (m *topModel) series() []topSeries {
+	s := []topSeries{{"allowed", m.paint.allowed, nil}, {"refused", m.paint.refused, nil}, {"banned", m.paint.banned, nil}, {"unmatched", m.paint.dim, nil}}
+	for _, t := range m.seconds {
+		s[0].values = append(s[0].values, t.Allowed)
+		s[1].values = append(s[1].values, t.Refused)
+		s[2].values = append(s[2].values, t.Banned)
+		s[3].values = append(s[3].values, t.Unmatched)
+	}
+	return s
+}
+
+// now returns the last value of s.
+func (s *topSeries) now() string {
+	if len(s.values) == 0 {
+		return "–"
+	}
+	return count(s.values[len(s.values)-1]) + "/s"
+}
+
+// rateLine is a spark line of the last seconds, with its last value and its highest.
+func (m *topModel) rateLine(s topSeries) string {
+	const name, value, peak = 10, 10, 18
+	room := m.width - name - value - 2 - peak
+	line := s.style.Render(left(s.name, name)) + m.paint.bold.Render(right(s.now(), value))
+	if room < 8 {
+		return line + "  " + s.style.Render(sparkline(s.values, m.width-name-value-2))
+	}
+	room = min(room, keptSeconds)
+	drawn := s.values[max(0, len(s.values)-room):]
+	line += "  " + blank(room-len(drawn)) + s.style.Render(sparkline(drawn, room)) // the newest at the right
+	if len(drawn) == 0 {
+		return line
+	}
+	return line + m.paint.dim.Render(clipped("  peak "+count(slices.Max(drawn))+"/s", peak))
+}
+
+// shortRates is the header of low screens.
+func (m *topModel) shortRates() string {
+	var parts []string
+	room := m.width
+	for _, s := range m.series() {
+		text := s.name + " " + s.now()
+		if lipgloss.Width(text) > room {
+			break
+		}
+		parts = append(parts, s.style.Render(s.name)+" "+m.paint.bold.Render(s.now()))
+		room -= lipgloss.Width(text) + 2
+	}
+	return strings.Join(parts, "  ")
+}
+
+// stateLine is the server's memory, bans and rules file.
+func (m *topModel) stateLine() string {
+	if m.reading == nil {
+		return ""
+	}
+	s := &m.reading.status
+	memory := size(s.Memory.Bytes)
+	if s.Memory.Budget > 0 {
+		memory += " of " + size(s.Memory.Budget)
+	}
+	text := fmt.Sprintf("limits %s   counters %s   bans %s   hot %d   subscribers %d",
+		memory, size(s.Memory.CounterBytes), count(uint64(max(m.reading.held, 0))), len(m.reading.hot), s.Subscribers)
+	if s.Rules.Error != "" {
+		wrong := "rules: the last reload failed: " + m.shown(s.Rules.Error)
+		return m.paint.wrong.Render(clipped(wrong, m.width))
+	}
+	if s.Rules.File != "" {
+		text += "   rules " + m.shown(s.Rules.File)
+	}
+	return m.paint.dim.Render(clipped(text, m.width))
+}
+
+// footer is what can be done, or what was answered.
+func (m *topModel) footer() string {
+	switch {
+	case m.prompt != nil:
+		return m.paint.bold.Render(clipped(m.promptText(), m.width))
+	case m.editing:
+		return clipped("/"+m.shown(m.filter)+"▏  enter keeps it, esc clears it", m.width)
+	case m.notice != "":
+		return m.paint.bold.Render(clipped(m.shown(m.notice), m.width))
+	case m.live && m.unread != nil:
+		return m.paint.wrong.Render(clipped("not read: "+m.shown(m.unread.Error()), m.width))
+	}
+	if m.detail != nil {
+		return m.paint.dim.Render(clipped("b ban  u unban  esc back  p pause  q quit", m.width))
+	}
+	if _, ok := m.chosen(); ok {
+		return m.paint.dim.Render(clipped("enter inspect  b ban  u unban  up, down choose  tab next panel  esc back  ? help", m.width))
+	}
+	hints := []string{"q quit", "tab keys", "s sort: " + m.sort.String(), "/ filter", "1-6 span: " + m.spanText(), "c counter", "p pause", "? help"}
+	if m.filter != "" {
+		hints[3] = "/ filter: " + m.shown(m.filter)
+	}
+	return m.paint.dim.Render(clipped(strings.Join(hints, "  "), m.width))
+}
+
+func (m *topModel) spanText() string { return rules.FormatDuration(m.want.span) }
+
+// helpLines is what is shown in place of the panels.
+func (m *topModel) helpLines() []string {
+	return []string{
+		m.paint.bold.Render("Keys"), "",
+		"  s       sort lines by what was refused, by count, or by name",
+		"  /       show only lines that have a text; enter keeps it, esc clears it",
+		"  1 to 6  look back 1s, 10s, 1m, 5m, 1h, 24h, as far as the counter does",
+		"  c       the next counter",
+		"  p       pause, and go on",
+		"  tab     choose in the next panel; up and down choose a key in it",
+		"  enter   inspect the key: its windows, what rules would decide, its bans",
+		"  b, u    ban the key, unban it; the token needs the role admin",
+		"  q       quit", "",
+		"A count LO–HI is bounds: the true count lies between, and the bar's light end is",
+		"what lies between them. Rates of rules are those of the span.",
+	}
+}
+
+// body returns the panels, or the help, in at most so many lines.
+func (m *topModel) body(room int) []string {
+	room = max(room, 0)
+	if m.help {
+		lines := m.helpLines()
+		for i := range lines {
+			lines[i] = lipgloss.NewStyle().MaxWidth(m.width).Render(lines[i])
+		}
+		return lines[:min(len(lines), room)]
+	}
+	if m.reading == nil || room == 0 {
+		return nil
+	}
+	if m.detail != nil {
+		lines := m.detailLines()
+		return lines[:min(len(lines), room)]
+	}
+	if m.width < wideFrom {
+		return stack(room, m.rulePanel(m.width), m.keyPanel(m.width), m.refusedPanel(m.width), m.banPanel(m.width), m.hotPanel(m.width))
+	}
+	one := (m.width - gap) * 52 / 100
+	other := m.width - gap - one
+	left := stack(room, m.keyPanel(one))
+	right := stack(room, m.rulePanel(other), m.refusedPanel(other), m.banPanel(other), m.hotPanel(other))
+	lines := make([]string, max(len(left), len(right)))
+	for i := range lines {
+		switch {
+		case i >= len(right):
+			lines[i] = left[i]
+		case i >= len(left):
+			lines[i] = blank(one+gap) + right[i]
+		default:
+			lines[i] = padded(left[i], one+gap) + right[i]
+		}
+	}
+	return lines
+}
+
+// A panel is a title and lines below it, the most important first.
+type panel struct {
+	lines   []string
+	focused bool
+	at      int // the line that has to be seen
+}
+
+func (m *topModel) refusedPanel(width int) panel {
+	return m.panelOf(refusedPanel, "Most refused keys, last "+rules.FormatDuration(refusedSpan(m.want.span)), "no key was refused", width)
+}
+
+func (m *topModel) banPanel(width int) panel {
+	return m.panelOf(bansPanel, "Latest bans", "no ban", width)
+}
+
+func (m *topModel) hotPanel(width int) panel {
+	return m.panelOf(hotPanel, "Hot keys", "no key is hot", width)
+}
+
+// title is the first line of a panel.
+func (m *topModel) title(text string, width int) string {
+	text = clipped(text, width-1)
+	return m.paint.bold.Render(text) + " " + m.paint.dim.Render(strings.Repeat("─", max(width-lipgloss.Width(text)-1, 0)))
+}
+
+// nothing is the line of a panel that has no other.
+func (m *topModel) nothing(text string, width int) string {
+	return m.paint.dim.Render(clipped(text, width))
+}

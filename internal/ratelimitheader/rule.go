@@ -1,0 +1,141 @@
+package ratelimitheader
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A Rule is one rule as clients are told of it.
+type Rule struct {
+	Name string // what clients call it
+	JSON string // Name as a JSON string
+
+	shadow bool
+	adapts bool // its N changes
+	limits []limit
+}
+
+// A Violation is what refused an event: a limit, or a rule's ban.
+type Violation struct {
+	Name  string // of the quota policy, or of the rule
+	JSON  string // Name as a JSON string
+	Quota uint64 // what the limit allows; 0 for a ban
+	Ban   bool
+}
+
+func newRule(name string, r *ratelimit.Rule) Rule {
+	q := Rule{Name: name, JSON: quoteJSON(name), shadow: r.Shadow, adapts: r.Adapt != nil}
+	for _, l := range r.Limits {
+		own := name
+		if len(r.Limits) > 1 {
+			own += "/" + windowText(l, r.Algorithm)
+		}
+		q.limits = append(q.limits, newLimit(own, l, r.Algorithm))
+	}
+	return q
+}
+
+// violation returns what refused the event of o.
+func (r *Rule) violation(o *ratelimit.Outcome) Violation {
+	if o.Banned || len(r.limits) == 0 {
+		return Violation{Name: r.Name, JSON: r.JSON, Ban: true}
+	}
+	l := r.tightest(o)
+	return Violation{Name: l.name, JSON: l.json, Quota: r.quota(l, o)}
+}
+
+// quota returns what l allowed when o was judged.
+func (r *Rule) quota(l *limit, o *ratelimit.Outcome) uint64 {
+	if r.adapts && !o.Skipped && !o.Banned {
+		return o.Limit
+	}
+	return l.most
+}
+
+// tightest returns the limit that o is about. There is one. A decision that came
+// over a wire has no LimitIndex: then it is the first limit of that size.
+func (r *Rule) tightest(o *ratelimit.Outcome) *limit {
+	at := o.LimitIndex
+	if at >= len(r.limits) || r.limits[at].most != o.Limit && !r.adapts {
+		at = max(0, slices.IndexFunc(r.limits, func(l limit) bool { return l.most == o.Limit }))
+	}
+	return &r.limits[at]
+}
+
+// appendPolicies appends the rule's quota policies to the List at buf[start].
+func (r *Rule) appendPolicies(buf []byte, start int, o *ratelimit.Outcome) []byte {
+	for i := range r.limits {
+		l := &r.limits[i]
+		buf = comma(buf, start)
+		if q := r.quota(l, o); q != l.most {
+			buf = l.appendPolicy(buf, q)
+		} else {
+			buf = append(buf, l.policy...)
+		}
+	}
+	return buf
+}
+
+// appendLimits appends what is left of the rule's tightest limit, or, during a ban,
+// of all of them, to the List at buf[start].
+func (r *Rule) appendLimits(buf []byte, start int, o *ratelimit.Outcome, d *ratelimit.Decision) []byte {
+	wait := r.resetAfter(o)
+	if !d.Allowed {
+		if o.RetryAfter != 0 {
+			wait = o.RetryAfter
+		}
+		if d.RetryAfter >= 0 {
+			wait = min(wait, d.RetryAfter)
+		}
+	}
+	if !o.Banned {
+		return r.tightest(o).appendLeft(comma(buf, start), o.Remaining, wait)
+	}
+	for i := range r.limits {
+		buf = r.limits[i].appendLeft(comma(buf, start), 0, wait)
+	}
+	return buf
+}
+
+// resetAfter returns when the tightest limit has forgotten all that it counted, at
+// the latest: o knows when the slowest has.
+func (r *Rule) resetAfter(o *ratelimit.Outcome) time.Duration {
+	if len(r.limits) > 1 && !o.Banned {
+		return min(o.ResetAfter, r.tightest(o).past)
+	}
+	return o.ResetAfter
+}
+
+// comma appends what stands between the items of the List that begins at start.
+func comma(buf []byte, start int) []byte {
+	if len(buf) > start {
+		return append(buf, ", "...)
+	}
+	return buf
+}
+
+// windowText returns a limit's window as the name of its policy has it: "60s",
+// "500ms", "day".
+func windowText(l ratelimit.Limit, a ratelimit.Algorithm) string {
+	switch {
+	case a == ratelimit.InFlight:
+		return "at-once"
+	case l.Per != 0:
+		return l.Per.String()
+	case l.Span%time.Second == 0:
+		return strconv.FormatInt(int64(l.Span/time.Second), 10) + "s"
+	}
+	return strconv.FormatInt(l.Span.Milliseconds(), 10) + "ms"
+}
+
+func quoteJSON(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // unreachable: every string has a form
+	}
+	return string(b)
+}

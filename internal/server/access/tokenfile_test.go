@@ -1,0 +1,160 @@
+package access_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lately-go/lately/internal/server/access"
+)
+
+func TestParse(t *testing.T) {
+	a, b, c := secret("a"), secret("b"), secret("c")
+	tokens := parse(t, "# a comment\r\n\n  \t \nread "+a+" grafana # who looks\r\n\tcheck\t"+b+"\t#\n"+
+		"  admin sha256:"+strings.ToUpper(strings.TrimPrefix(access.Hash(c), "sha256:"))+"  a.b_c-d@e\nread x#"+a)
+	want := []access.Identity{{access.Read, "grafana"}, {access.Check, "check"}, {access.Admin, "a.b_c-d@e"}, {access.Read, "read"}}
+	if got := tokens.All(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for i, token := range []string{a, b, c, "x#" + a} {
+		if role, name, _ := tokens.Role(token); (access.Identity{Role: role, Name: name}) != want[i] {
+			t.Errorf("token %d is %v %s, want %v", i, role, name, want[i])
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	a := secret("a")
+	many := ""
+	for i := range access.MaxTokens + 1 {
+		many += fmt.Sprintf("read %s%08d\n", strings.Repeat("x", 30), i)
+	}
+	for _, c := range []struct{ text, want string }{
+		{"", "tokens has no token; want lines of the form: role token [name]"},
+		{"# only\n", "has no token"},
+		{"\n\n  root " + a, `tokens:3:3: "root" is no role; allowed are read, check, admin`},
+		{a, "tokens:1:1: a word of 40 characters is no role"},
+		{a + " admin", "tokens:1:1: a word of 40 characters is no role"},
+		{"none " + a, `tokens:1:1: "none" is no role`},
+		{"read", "tokens:1:5: there is no token; want: role token [name]"},
+		{" read # " + a, "tokens:1:6: there is no token"},
+		{"read " + a[:31], "tokens:1:6: the token has 31 characters; allowed is 32 to 512"},
+		{"read " + strings.Repeat("x", 513), "tokens:1:6: the token has 513 characters"},
+		{"read \tümlaut" + a, "tokens:1:7: the token has other characters than the visible ones of ASCII"},
+		{"read a\x00" + a, "tokens:1:6: the token has other characters"},
+		{"read a\x7f" + a, "tokens:1:6: the token has other characters"},
+		{"read sha256:" + a, "tokens:1:6: sha256: is followed by 40 characters; want 64 hexadecimal digits"},
+		{"read sha256:" + strings.Repeat("g", 64), "is followed by 64 characters; want 64 hexadecimal digits"},
+		{"read " + a + " two words", "tokens:1:51: there is more than role, token and name"},
+		{"read " + a + " <b>", "tokens:1:47: a name is up to 64 letters"},
+		{"read " + a + " " + strings.Repeat("n", 65), "tokens:1:47: a name is up to 64 letters"},
+		{"read " + a + "\nread " + secret("b") + "\nadmin " + a, "tokens:3:7: this token is that of line 1"},
+		{"read " + a + "\nadmin " + access.Hash(a), "tokens:2:7: this token is that of line 1"},
+		{many, "tokens:257:6: there are more than 256 tokens"},
+		{strings.Repeat("#", 1<<20+1), "it is longer than 1048576 bytes"},
+	} {
+		tokens, err := access.Parse(strings.NewReader(c.text), "tokens")
+		if err == nil || !strings.Contains(err.Error(), c.want) || tokens != nil {
+			t.Errorf("%.60q: %v, %v; want %s", c.text, tokens, err, c.want)
+		} else if strings.Contains(err.Error(), a[:20]) {
+			t.Errorf("%.60q: the error shows the token: %v", c.text, err)
+		}
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "tokens")
+	if _, err := access.Load(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	if _, err := access.Load(dir); err == nil {
+		t.Error("a folder was read")
+	}
+	if err := os.WriteFile(path, []byte("read "+secret("r")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if tokens, err := access.Load(path); err != nil || tokens.Len() != 1 {
+		t.Errorf("%v, %v", tokens, err)
+	}
+	if runtime.GOOS == "windows" {
+		return // no modes here
+	}
+	for _, mode := range []fs.FileMode{0o604, 0o601, 0o602, 0o644, 0o777} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := access.Load(path); err == nil || !strings.Contains(err.Error(), "chmod 600 "+path) || !strings.Contains(err.Error(), fmt.Sprintf("%04o", mode)) {
+			t.Errorf("mode %v: %v", mode, err)
+		}
+	}
+	for _, mode := range []fs.FileMode{0o600, 0o400, 0o440, 0o660} { // the last two are of our group, as in Kubernetes
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := access.Load(path); err != nil {
+			t.Errorf("mode %v: %v", mode, err)
+		}
+	}
+	if os.Getuid() != 0 {
+		t.Skip("SKIP a group that the process is not in: only root can give a file to one")
+	}
+	if err := os.Chown(path, -1, 54_321); err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []fs.FileMode{0o640, 0o620, 0o610} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := access.Load(path); err == nil || !strings.Contains(err.Error(), "chmod 600 "+path) {
+			t.Errorf("mode %v of another group: %v", mode, err)
+		}
+	}
+}
+
+// FuzzParse reads any text. What is taken is as it should be, no error shows what
+// could be a token, and lines that are taken alone are taken together.
+func FuzzParse(f *testing.F) {
+	f.Add("read " + secret("r") + " name # comment\n\nadmin " + access.Hash(secret("a")))
+	f.Add("check\t" + secret("c") + "\r\n")
+	f.Add("x y z")
+	f.Fuzz(func(t *testing.T, text string) {
+		tokens, err := access.Parse(strings.NewReader(text), "tokens")
+		if err != nil {
+			for word := range strings.FieldsSeq(text) {
+				if len(word) >= access.MinToken && strings.Contains(err.Error(), word) {
+					t.Errorf("the error shows a word of %d characters: %v", len(word), err)
+				}
+			}
+			return
+		}
+		if tokens.Len() == 0 || tokens.Len() > access.MaxTokens || tokens.Len() != len(tokens.All()) {
+			t.Errorf("%d tokens", tokens.Len())
+		}
+		n := 0
+		for line := range strings.Lines(text) {
+			word := strings.FieldsFunc(strings.TrimRight(line, "\r\n"), func(r rune) bool { return r == ' ' || r == '\t' })
+			if len(word) == 0 || word[0][0] == '#' {
+				continue
+			}
+			want := tokens.All()[n]
+			role, name, ok := tokens.Role(word[1])
+			if hashed := strings.HasPrefix(word[1], "sha256:"); ok == hashed || ok && (access.Identity{Role: role, Name: name}) != want {
+				t.Errorf("line %q is %v %v %v, want %v", line, role, name, ok, want)
+			}
+			if want.Role.String() != word[0] {
+				t.Errorf("line %q is %v", line, want)
+			}
+			n++
+		}
+		if n != tokens.Len() {
+			t.Errorf("%d tokens of %d lines", tokens.Len(), n)
+		}
+	})
+}

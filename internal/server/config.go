@@ -1,0 +1,187 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/access"
+)
+
+// Config says how a Server runs. Its zero value is the defaults: in memory, on
+// loopback, without rules and without tokens. Flags, LATELY_* variables and the
+// settings file all fill this struct; see [Settings].
+type Config struct {
+	// RulesFile is the path of the rules file; "" means that there is none.
+	RulesFile string
+
+	// RESP and HTTP are the addresses to listen on; "" means the defaults,
+	// and "off" none.
+	RESP, HTTP string
+
+	// Data is the directory where counts and bans are kept; "" means that
+	// nothing is written.
+	Data string
+
+	// TokenFile is the file of the tokens and their roles; see package
+	// internal/server/access. New creates a missing file, with a token for each role.
+	// "" means that everyone who can connect is an admin. Beyond loopback
+	// that must be allowed with NoTokens.
+	TokenFile string
+
+	// TLSCert and TLSKey are the files of the certificate and its key, for
+	// both listeners. "" means no TLS. Beyond loopback that must be allowed
+	// with NoTLS.
+	TLSCert, TLSKey string
+
+	// NoTokens and NoTLS let the server listen beyond loopback without
+	// tokens, and without TLS. Neither switches off what the fields above set.
+	NoTokens, NoTLS bool
+
+	// TrustedProxies is the networks whose word about who a client is counts,
+	// for forward-auth.
+	TrustedProxies []netip.Prefix
+
+	// Hosts is the names by which the HTTP listener may be called, next to
+	// loopback's and the address it listens on.
+	Hosts []string
+
+	// Memory bounds the memory of the whole process in bytes: the budgets, and
+	// what connections, subscribers and the runtime take. The command sets the
+	// runtime's memory limit to it. 0 means what the budgets need, with all
+	// defaults DefaultMemory; the least is 256 MiB.
+	Memory int64
+
+	// Budget, CounterBudget and Bans are as in engine.Config, but 0 means a
+	// quarter of Memory for each of the budgets.
+	Budget, CounterBudget int64
+
+	// The budgets of limits that callers bring, and of requests and answers on
+	// their way: a sixteenth of Memory each.
+	throttleBudget, requestBudget int64
+	Bans                          int
+
+	// SnapshotEvery is how often counts are written to Data; 0 means a minute.
+	SnapshotEvery time.Duration
+
+	// Bounds is how many connections and subscribers each listener can have,
+	// and how long a server that is told to end waits for what is under way.
+	access.Bounds
+
+	// ShutdownDelay is how long /readyz says no before the listeners close, when
+	// Terminate is called; 0 means two seconds, less than 0 no delay.
+	ShutdownDelay time.Duration
+
+	// Watch is how often the rules file is looked at for changes; 0 means two
+	// seconds, less than 0 never.
+	Watch time.Duration
+
+	// LogJSON and LogLevel are for Logger: lines of JSON instead of text, and
+	// what is worth a line; 0 means [slog.LevelInfo]. New takes any logger.
+	LogJSON  bool
+	LogLevel slog.Level
+}
+
+// The addresses of a server that is not told others.
+const (
+	DefaultRESP = "127.0.0.1:7379"
+	DefaultHTTP = "127.0.0.1:7380"
+)
+
+// Off is the address of a listener that there is not.
+const Off = "off"
+
+// Validate returns the error that New would return for c itself, without looking at
+// the files that it names.
+func (c Config) Validate() error {
+	_, err := c.withDefaults()
+	return err
+}
+
+// withDefaults returns c with what is not set, or the error that names the field
+// that is wrong, its value and what is allowed.
+func (c Config) withDefaults() (Config, error) {
+	set(&c.RESP, DefaultRESP)
+	set(&c.HTTP, DefaultHTTP)
+	set(&c.SnapshotEvery, time.Minute)
+	set(&c.Watch, 2*time.Second)
+	set(&c.ShutdownDelay, 2*time.Second)
+	if err := c.shareMemory(); err != nil {
+		return c, err
+	}
+	var err error
+	if c.Bounds, err = c.Bounds.WithDefaults(); err != nil {
+		return c, err
+	}
+	switch {
+	case c.RESP == Off && c.HTTP == Off:
+		return c, errors.New("resp and http are both off; allowed is at most one of them")
+	case (c.TLSCert == "") != (c.TLSKey == ""):
+		return c, errors.New("tls-cert and tls-key are not both set; allowed is both or none")
+	case c.SnapshotEvery < time.Second:
+		return c, fmt.Errorf("snapshot-every is %v; allowed is from 1s", c.SnapshotEvery)
+	}
+	for _, l := range []struct{ name, addr string }{{"resp", c.RESP}, {"http", c.HTTP}} {
+		if err := c.safe(l.name, l.addr); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// Logger returns a logger that writes to w as c says.
+func (c Config) Logger(w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogJSON {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+func set[T comparable](v *T, otherwise T) {
+	var zero T
+	if *v == zero {
+		*v = otherwise
+	}
+}
+
+// safe returns an error for an address that other machines can reach, where tokens
+// or TLS are missing and have not been switched off by their own setting.
+func (c *Config) safe(name, addr string) error {
+	if addr == Off {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("%s: %q: must be an address such as %s, or %s", name, addr, DefaultRESP, Off)
+	}
+	if loopback(host) {
+		return nil
+	}
+	var missing, fixes []string
+	if c.TokenFile == "" && !c.NoTokens {
+		missing, fixes = append(missing, "tokens"), append(fixes, "set token-file (or no-tokens to make everyone an admin)")
+	}
+	if c.TLSCert == "" && !c.NoTLS {
+		missing, fixes = append(missing, "TLS"), append(fixes, "set tls-cert and tls-key (or no-tls to send everything unencrypted)")
+	}
+	if missing == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: other machines can reach %s without %s: use a loopback address, or %s",
+		name, addr, strings.Join(missing, " and "), strings.Join(fixes, " and "))
+}
+
+// loopback reports whether only this machine can reach host.
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback()
+}

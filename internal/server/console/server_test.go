@@ -1,0 +1,187 @@
+package console_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/server"
+	"github.com/lately-go/lately/internal/server/engine"
+)
+
+const liveRules = `version: 1
+client: {ipv4: 32, ipv6: 64}
+counters:
+  requests: {key: client, spans: [1s, 1m, 1h, 24h]}
+  paths: {key: path, spans: [1s, 1m, 1h]}
+limits:
+  - {name: per-client, key: client, limit: 40 per 10s, ban: {after: 100 refusals in 1m, for: 10m, factor: 2, max: 24h}}
+  - {name: login, when: {method: POST, path: /login}, key: client, limit: 5 per 10m, ban: {after: 20 refusals in 1m, for: 1h}}
+  - {name: search, when: {path: /search}, key: client, limit: 2 per 1s, mode: shadow}
+bans:
+  - {name: flood, key: client, after: 600 hits in 1m, for: 1h}
+hot:
+  - {name: product, key: path, when: {path: "/product/*"}, threshold: 30 per 2s, hold: 60s}
+`
+
+// The console of a real server that is sent the project's own generated sample: what
+// it shows is what the engine counts, and what it changes is changed. With
+// LATELY_PICTURES, the name of a folder, it goes on for a minute and writes the
+// picture of the documents there.
+func TestConsoleOfServer(t *testing.T) {
+	b := startBrowser(t)
+	pictures := os.Getenv("LATELY_PICTURES")
+	lasting, events := 3*time.Second, 40_000
+	if pictures != "" {
+		lasting, events = 70*time.Second, 100_000
+		folder, err := filepath.Abs(pictures)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("LATELY_SCREENSHOTS", folder)
+	}
+	s, url := liveServer(t)
+	p := b.open(t, url, 1440, 900)
+	p.wait(isLive)
+	replaySample(t, s.Engine(), events, lasting)
+	p.to("keys")
+	p.wait(`[...document.querySelectorAll('.toprow .key')].some((k) => k.textContent === '203.0.113.245')`)
+	p.to("bans")
+	p.wait(`[...document.querySelectorAll('tbody .key')].some((k) => k.textContent === '203.0.113.245')`)
+	bans := held(s.Engine())
+	if bans == 0 {
+		t.Fatal("no bans")
+	}
+	p.click("tbody button")
+	p.wait(`document.querySelector('dialog h2').textContent === 'Unban this key?'`)
+	p.click("dialog .danger")
+	p.wait(`!document.querySelector('dialog')`)
+	for range 1000 {
+		if held(s.Engine()) == bans-1 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if left := held(s.Engine()); left != bans-1 {
+		t.Errorf("%d bans hold after one of %d was ended", left, bans)
+	}
+	p.to("rules")
+	p.wait(`document.body.textContent.includes('per-client')`)
+	p.to("overview")
+	p.wait(isLive)
+	if pictures != "" {
+		go replaySample(t, s.Engine(), 10_000, 7*time.Second)
+		time.Sleep(5 * time.Second) // also for what was said to go away
+	}
+	p.picture("console")
+	p.clean()
+}
+
+// TestPagesOfBans reads 250 bans of a real server page by page, there and back.
+func TestPagesOfBans(t *testing.T) {
+	b := startBrowser(t)
+	s, url := liveServer(t)
+	for i := range 250 {
+		if _, err := s.Engine().Ban("per-client", []string{fmt.Sprintf("192.0.2.%d", i)}, time.Hour, "", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := b.open(t, url+"/#/bans", 1440, 900)
+	p.wait(isLive)
+	// page waits for a page and returns its keys. Bans that began in the same millisecond
+	// are in an order of the server's own.
+	page := func(text string, back, further bool) (keys []string) {
+		t.Helper()
+		p.wait(fmt.Sprintf(`document.querySelector('.pager span').textContent === %q
+			&& document.querySelector('.pager button:first-child').disabled === %t && document.querySelector('.pager button:last-child').disabled === %t`, text, !back, !further))
+		p.js(`[...document.querySelectorAll('tbody .key')].map((k) => k.textContent)`, &keys)
+		return keys
+	}
+	first := page("1 to 100 of 250", false, true)
+	p.click(".pager button:last-child")
+	second := page("101 to 200 of 250", true, true)
+	p.click(".pager button:last-child")
+	third := page("201 to 250 of 250", true, false)
+	all := slices.Concat(first, second, third)
+	slices.Sort(all)
+	if n := len(slices.Compact(slices.Clone(all))); n != 250 || len(all) != 250 {
+		t.Errorf("the pages have %d bans, %d of them different, want 250", len(all), n)
+	}
+	p.click(".pager button:first-child")
+	p.click(".pager button:first-child")
+	if again := page("1 to 100 of 250", false, true); !slices.Equal(again, first) {
+		t.Errorf("the first page is %q, was %q", again, first)
+	}
+	p.clean()
+}
+
+// held returns how many bans hold.
+func held(e *engine.Engine) int {
+	n := 0
+	for range e.Bans() {
+		n++
+	}
+	return n
+}
+
+// liveServer runs a server until the test ends.
+func liveServer(t *testing.T) (s *server.Server, url string) {
+	t.Helper()
+	t.Chdir(t.TempDir()) // the console shows the name of the file as it was given
+	if err := os.WriteFile("rules.yaml", []byte(liveRules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(server.Config{RulesFile: "rules.yaml", RESP: server.Off, HTTP: "127.0.0.1:0"}, "v0.1.0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	_, addr := s.Addresses()
+	return s, "http://" + addr
+}
+
+// replaySample has the engine judge that many events of the sample, live, spread over
+// that time.
+func replaySample(t *testing.T, e *engine.Engine, n int, lasting time.Duration) {
+	var log bytes.Buffer
+	if _, err := accesslogtest.Write(&log, accesslogtest.Config{Lines: n, Duration: time.Hour}); err != nil {
+		t.Error(err)
+		return
+	}
+	c := e.Caller()
+	began, i := time.Now(), 0
+	for line := range strings.Lines(log.String()) {
+		f := strings.Fields(line)
+		if len(f) < 9 || !strings.HasPrefix(f[5], `"`) {
+			continue
+		}
+		i++
+		if ahead := time.Duration(i)*lasting/time.Duration(n) - time.Since(began); ahead > 5*time.Millisecond {
+			time.Sleep(ahead)
+		}
+		path, _, _ := strings.Cut(f[6], "?")
+		ev := c.Event()
+		ev.SetNamedString("client", f[0])
+		ev.SetNamedString("method", f[5][1:])
+		ev.SetNamedString("path", path)
+		ev.SetNamedString("status", f[8])
+		c.Check(ev, 1)
+	}
+}

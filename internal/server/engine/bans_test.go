@@ -1,0 +1,111 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
+)
+
+// What is answered and told of a ban by hand is the ban that holds: one that lasts
+// longer stays, and is not told again.
+func TestBanBesideALonger(t *testing.T) {
+	e := newEngine(t, someRules)
+	sub := e.Subscribe()
+	defer sub.Close()
+	for _, step := range []struct {
+		d, want time.Duration
+		reason  string // of the ban that holds
+		told    int
+	}{
+		{time.Minute, time.Minute, "1m0s", 1},
+		{time.Hour, time.Hour, "1h0m0s", 1},
+		{time.Minute, time.Hour, "1h0m0s", 0},
+	} {
+		r, err := e.Ban("per-client", []string{"192.0.2.1"}, step.d, step.d.String(), "")
+		if err != nil || r.Reason != step.reason || r.Until.Sub(r.Since) != step.want {
+			t.Errorf("ban for %v: %+v, %v; want the one for %v", step.d, r, err, step.want)
+		}
+		if n := told(sub); n != step.told {
+			t.Errorf("ban for %v: %d were told, want %d", step.d, n, step.told)
+		}
+	}
+	c := e.Caller()
+	for range 6 {
+		check(t, c, event(c, "client", "192.0.2.2"), 1)
+	}
+	if r, err := e.Ban("per-client", []string{"192.0.2.2"}, time.Hour, "", ""); err != nil || r.Count != 1 {
+		t.Errorf("after a ban that a rule began: %+v, %v; want the count 1", r, err)
+	}
+}
+
+// A ban by hand of what no event has as its client is refused, and says why.
+func TestBanOfNoClient(t *testing.T) {
+	e := newEngine(t, someRules)
+	for _, c := range []struct {
+		rule, client, want string // "" for none
+	}{
+		{"per-client", "192.0.2.1", ""},
+		{"per-client", "[2001:db8::1]:443", ""},
+		{"per-client", "2001:db8:0:1::/64", ""}, // as it is listed
+		{"per-client", "proxy:192.0.2.1", ""},
+		{"per-client", "192.0.2.0/24", `client: "192.0.2.0/24": networks cannot be banned: must be an address; 192.0.2.0 bans 192.0.2.0`},
+		{"per-client", "192.0.2.1/32", `networks cannot be banned`},
+		{"per-client", "0.0.0.0/0", `networks cannot be banned`},
+		{"per-client", "2001:db8::/48", `networks cannot be banned: must be an address; 2001:db8:: bans 2001:db8::/64`},
+		{"per-client", "192.0.2.1\n", `client: "192.0.2.1\n": must be an address`},
+		{"per-client", "192.0.2", `must be an address`},
+		{"per-client", "bob", `client: "bob": must be an address such as 192.0.2.1`},
+		{"login", "192.0.2.0/24", `networks cannot be banned`},
+	} {
+		key := []string{c.client}
+		if c.rule == "login" {
+			key = append(key, "root")
+		}
+		_, err := e.Ban(c.rule, key, time.Hour, "", "")
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%q: %v", c.client, err)
+			}
+			continue
+		}
+		wantCode(t, err, engine.BadArg, c.want)
+	}
+	if _, err := e.Ban("flood", []string{"192.0.2.0/24"}, time.Hour, "", ""); err != nil {
+		t.Errorf("a user of that name: %v", err)
+	}
+}
+
+// The same for a client that is one alternative of a key.
+func TestBanOfAlternatives(t *testing.T) {
+	e := newEngine(t, "version: 1\nlimits: [{name: guess, key: user | client, limit: 5 per 10m}]")
+	for key, want := range map[string]string{
+		"user:bob": "", "user:192.0.2.0/24": "", "client:2001:db8::1": "", "client:[192.0.2.1]:80": "",
+		"client:192.0.2.0/24": "networks cannot be banned", "client:bob": "must be an address",
+		"bob": "must be user:VALUE or client:VALUE", "host:x": "must be user:VALUE or client:VALUE",
+	} {
+		_, err := e.Ban("guess", []string{key}, time.Hour, "", "")
+		if want != "" {
+			wantCode(t, err, engine.BadArg, want)
+		} else if err != nil {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+}
+
+// A ban in a journal of before that no event would meet does not end the start.
+func TestRestoreBanOfANetwork(t *testing.T) {
+	e := newEngine(t, someRules)
+	r := e.Restorer()
+	until := e.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
+	for _, key := range []string{"192.0.2.0/24", "192.0.2.1"} {
+		if err := r.Ban([]byte(fmt.Sprintf(`{"ban":{"rule":"per-client","key":[%q],"until":%q}}`, key, until))); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := banned(t, e); !slices.Equal(got, []string{"per-client 192.0.2.1"}) {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,266 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// atTime is an event time of the past.
+var atTime = time.Unix(1_700_000_000, 0)
+
+// liveVerbs is all that counts or changes something now.
+var liveVerbs = map[string]func(e *engine.Engine, c *engine.Caller) error{
+	"check": func(_ *engine.Engine, c *engine.Caller) error {
+		_, err := c.Check(event(c, "client", "192.0.2.1"), 1)
+		return err
+	},
+	"take": func(_ *engine.Engine, c *engine.Caller) error {
+		_, err := c.Take("per-client", "192.0.2.1", 1)
+		return err
+	},
+	"take 2": func(_ *engine.Engine, c *engine.Caller) error {
+		_, err := c.Take("per-client", "192.0.2.1", 2)
+		return err
+	},
+	"refund": func(_ *engine.Engine, c *engine.Caller) error {
+		_, err := c.Refund("per-client", "192.0.2.1", 1)
+		return err
+	},
+	"reset": func(_ *engine.Engine, c *engine.Caller) error { return c.Reset("per-client", "192.0.2.1") },
+	"throttle": func(_ *engine.Engine, c *engine.Caller) error {
+		_, err := c.Throttle("k", 1, 1, time.Minute, 1)
+		return err
+	},
+	"add":      func(_ *engine.Engine, c *engine.Caller) error { return c.Add("requests", "192.0.2.1", 1) },
+	"add anew": func(_ *engine.Engine, c *engine.Caller) error { return c.Add("made", "k", 1) },
+	"ban": func(e *engine.Engine, _ *engine.Caller) error {
+		_, err := e.Ban("flood", []string{"eve"}, time.Hour, "", "")
+		return err
+	},
+	"lift": func(e *engine.Engine, _ *engine.Caller) error {
+		_, err := e.Lift("flood", []string{"eve"})
+		return err
+	},
+	"restore": func(e *engine.Engine, _ *engine.Caller) error {
+		return e.Restorer().Record('t', nil) // of a counter that there is not any more
+	},
+	"restore a ban": func(e *engine.Engine, _ *engine.Caller) error {
+		return e.Restorer().Ban([]byte(`{"ban":{"rule":"flood","key":["eve"],"until":"2100-01-01T00:00:00Z"}}`))
+	},
+}
+
+// What comes first decides the clock: an engine into which anything came live takes
+// no event times, and loses nothing for being asked to.
+func TestLiveIsForGood(t *testing.T) {
+	for name, verb := range liveVerbs {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t, someRules)
+			c := e.Caller()
+			if err := verb(e, c); err != nil && !strings.Contains(err.Error(), "until") {
+				t.Fatal(err)
+			}
+			_, err := c.CheckAt(atTime, event(c, "client", "192.0.2.1"), 1)
+			wantCode(t, err, engine.BadArg, "AT is for a server that has judged no live event")
+			if e.Status().EventTime {
+				t.Error("it judges by event time")
+			}
+		})
+	}
+}
+
+// An engine that judges by event time is changed by nothing else.
+func TestEventTimeIsForGood(t *testing.T) {
+	e := newEngine(t, someRules)
+	c := e.Caller()
+	if _, err := c.CheckAt(atTime, event(c, "client", "192.0.2.1"), 1); err != nil {
+		t.Fatal(err)
+	}
+	for name, verb := range liveVerbs {
+		if err := verb(e, c); err == nil {
+			t.Errorf("%s is done", name)
+		} else {
+			wantCode(t, err, engine.BadArg, "by the times that events bring")
+		}
+	}
+	if d, err := c.PeekRule("per-client", "192.0.2.1", 1); err != nil || d.Remaining != 1 {
+		t.Errorf("%+v, %v; one was counted", d, err)
+	}
+	n := 0
+	for i := range e.Counters() {
+		n++
+		if i.Made {
+			t.Errorf("counter %s was made", i.Name)
+		}
+	}
+	for b := range e.Bans() {
+		t.Errorf("a ban: %+v", b)
+	}
+	if n != 2 {
+		t.Errorf("%d counters", n)
+	}
+}
+
+// Questions decide no clock, and are answered by the one that holds: in event time it
+// stands at the newest event.
+func TestQuestionsByTheClock(t *testing.T) {
+	e := newEngine(t, someRules)
+	c := e.Caller()
+	ask := func(at time.Time, used uint64) {
+		t.Helper()
+		if d, err := c.Peek(event(c, "client", "192.0.2.1"), 1); err != nil || d.Remaining != 2-used {
+			t.Errorf("peek: %+v, %v; %d were counted", d, err, used)
+		}
+		if d, err := c.PeekRule("per-client", "192.0.2.1", 1); err != nil || d.Remaining != 2-used {
+			t.Errorf("peek by rule: %+v, %v; %d were counted", d, err, used)
+		}
+		if lo, _, err := c.Sum("requests", "192.0.2.1", time.Minute); err != nil || lo != used {
+			t.Errorf("sum: %d, %v; %d were counted", lo, err, used)
+		}
+		if top, err := e.Top("requests", 5, 0, engine.KeyFilter{}); err != nil || len(top) != min(1, int(used)) {
+			t.Errorf("top: %+v, %v", top, err)
+		}
+		r, err := e.Key([]string{"client"}, []string{"192.0.2.1"})
+		if err != nil || r.Counters[1].Lo != used || r.Rules[0].Decision.Remaining != 2-used {
+			t.Errorf("key: %+v, %v", r, err)
+		}
+		if now := e.Status().Now; !at.IsZero() && !now.Equal(at) {
+			t.Errorf("now is %v; want %v", now, at)
+		}
+	}
+	ask(time.Time{}, 0)
+	if err := e.Save(func(byte, []byte) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		at := atTime.Add(time.Duration(i)*time.Second + 999*time.Millisecond)
+		if _, err := c.CheckAt(at, event(c, "client", "192.0.2.1"), 1); err != nil {
+			t.Fatal(err)
+		}
+		ask(at, uint64(i+1))
+	}
+	if _, err := c.CheckAt(atTime, event(c, "user", "bob"), 1); err != nil { // it comes late
+		t.Fatal(err)
+	}
+	ask(atTime.Add(1999*time.Millisecond), 2)
+	if _, err := c.CheckAt(atTime.Add(time.Hour), event(c, "user", "bob"), 1); err != nil {
+		t.Fatal(err)
+	}
+	ask(atTime.Add(time.Hour), 0)
+}
+
+// Bans of event time are listed as long as they hold by it.
+func TestBansByTheClock(t *testing.T) {
+	e := newEngine(t, someRules)
+	c := e.Caller()
+	for range 7 {
+		if _, err := c.CheckAt(atTime, event(c, "user", "eve"), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func(want int) {
+		t.Helper()
+		page, err := e.NewestBans(ratelimit.BanQuery{Limit: 10})
+		if err != nil || page.Total != want || len(page.Bans) != want {
+			t.Errorf("%+v, %v; want %d", page, err, want)
+		}
+		r, err := e.Key([]string{"user"}, []string{"eve"})
+		if err != nil || len(r.Bans) != want {
+			t.Errorf("%+v, %v; want %d", r.Bans, err, want)
+		}
+	}
+	list(1)
+	if _, err := c.CheckAt(atTime.Add(59*time.Minute), event(c, "user", "bob"), 1); err != nil {
+		t.Fatal(err)
+	}
+	list(1)
+	if _, err := c.CheckAt(atTime.Add(time.Hour), event(c, "client", "10.0.0.1"), 1); err != nil {
+		t.Fatal(err)
+	}
+	list(0)
+}
+
+// A first live event and a first event with its time at the same moment: one of them
+// is refused, and what the other counted is there.
+func TestTheFirstDecides(t *testing.T) {
+	file := parse(t, someRules)
+	for range 300 {
+		e, err := engine.New(engine.Config{Rules: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var past, now error
+		var wait sync.WaitGroup
+		start := make(chan struct{})
+		wait.Go(func() {
+			c := e.Caller()
+			<-start
+			_, past = c.CheckAt(atTime, event(c, "client", "192.0.2.1"), 1)
+		})
+		wait.Go(func() {
+			c := e.Caller()
+			<-start
+			_, now = c.Take("per-client", "192.0.2.1", 1)
+		})
+		close(start)
+		wait.Wait()
+		if (past == nil) == (now == nil) || e.Status().EventTime != (past == nil) {
+			t.Fatalf("with its time: %v; live: %v; event time: %t", past, now, e.Status().EventTime)
+		}
+		if d, err := e.Caller().PeekRule("per-client", "192.0.2.1", 1); err != nil || d.Remaining != 1 {
+			t.Fatalf("%+v, %v; one was counted; with its time: %v; live: %v", d, err, past, now)
+		}
+		e.Close()
+	}
+}
+
+// Mistakes decide no clock.
+func TestMistakesDecideNoClock(t *testing.T) {
+	e := newEngine(t, someRules)
+	c := e.Caller()
+	for name, err := range map[string]error{
+		"take":    second(c.Take("nobody", "k", 1)),
+		"take 2":  second(c.Take("login", "one", 1)),
+		"refund":  second(c.Refund("nobody", "k", 1)),
+		"release": second(c.Release("nobody", "k", 1)),
+		"reset":   c.Reset("nobody", "k"),
+		"add":     c.Add("bad name", "k", 1),
+		"add 2":   c.Add("requests", "k", engine.MaxCost+1),
+		"ban":     second(e.Ban("nobody", []string{"k"}, time.Hour, "", "")),
+		"ban 2":   second(e.Ban("flood", []string{"k"}, 0, "", "")),
+		"lift":    second(e.Lift("nobody", []string{"k"})),
+		"long":    second(c.Check(event(c, "client", strings.Repeat("x", engine.MaxKey+1)), 1)),
+	} {
+		if err == nil {
+			t.Errorf("%s is done", name)
+		}
+	}
+	if _, err := c.CheckAt(atTime, event(c, "client", "192.0.2.1"), 1); err != nil {
+		t.Error(err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// A reload leaves the clock as it is.
+func TestReloadInEventTime(t *testing.T) {
+	e := newEngine(t, someRules)
+	c := e.Caller()
+	if err := e.Reload(parse(t, someRules)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		if err := e.Reload(parse(t, someRules+strings.Repeat(" ", i))); err != nil {
+			t.Fatal(err)
+		}
+		d, err := c.CheckAt(atTime.Add(time.Duration(i)*time.Second), event(c, "client", "192.0.2.1"), 1)
+		if got, want := fmt.Sprint(d.Allowed, d.Remaining, err), []string{"true 2 <nil>", "true 1 <nil>", "true 0 <nil>", "false 0 <nil>"}[i]; got != want {
+			t.Errorf("event %d: %s; want %s", i, got, want)
+		}
+	}
+}

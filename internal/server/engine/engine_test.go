@@ -1,0 +1,428 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/rules"
+)
+
+const someRules = `version: 1
+counters:
+  requests: {key: client, spans: [1s, 1m]}
+  pairs: {key: [client, user], spans: [1m]}
+limits:
+  - name: per-client
+    key: client
+    limit: 3 per 1m
+    ban: {after: 2 refusals in 5m, for: 10m}
+  - name: login
+    key: [client, user]
+    when: {path: /login}
+    limit: 1 per 1m
+bans:
+  - {name: flood, key: user, after: 5 hits in 1m, for: 1h}
+hot:
+  - {name: page, key: path, threshold: 3 per 2s, hold: 60s}
+allow: [10.0.0.0/8]
+`
+
+func parse(t testing.TB, text string) *rules.File {
+	t.Helper()
+	f, err := rules.Parse("rules.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func newEngine(t testing.TB, text string) *engine.Engine {
+	t.Helper()
+	c := engine.Config{}
+	if text != "" {
+		c.Rules = parse(t, text)
+	}
+	e, err := engine.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+func event(c *engine.Caller, fields ...string) *match.Event {
+	ev := c.Event()
+	for i := 0; i < len(fields); i += 2 {
+		ev.SetNamedString(fields[i], fields[i+1])
+	}
+	return ev
+}
+
+// check is Caller.Check of an event that can be judged.
+func check(t testing.TB, c *engine.Caller, ev *match.Event, cost uint64) ratelimit.Decision {
+	t.Helper()
+	d, err := c.Check(ev, cost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func wantCode(t *testing.T, err error, code engine.Code, words string) {
+	t.Helper()
+	e, ok := errors.AsType[*engine.Error](err)
+	if !ok || e.Code != code || !strings.Contains(e.Message, words) {
+		t.Errorf("got %v, want %s with %q", err, code, words)
+	}
+}
+
+// An event is counted in the counters, makes keys hot, and is judged, as one; a ban
+// that it begins is told.
+func TestCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := engine.New(engine.Config{Rules: parse(t, someRules)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		sub := e.Subscribe()
+		defer sub.Close()
+		c := e.Caller()
+		var got []string
+		for range 8 {
+			d := check(t, c, event(c, "client", "192.0.2.1", "path", "/a"), 1)
+			got = append(got, fmt.Sprint(d.Allowed, d.Remaining, !d.BannedUntil.IsZero()))
+		}
+		want := []string{"true 2 false", "true 1 false", "true 0 false", "false 0 false", "false 0 false", "false 0 true", "false 0 true", "false 0 true"}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if lo, hi, err := c.Sum("requests", "192.0.2.1", time.Minute); lo != 8 || hi != 8 || err != nil {
+			t.Errorf("the counter has %d to %d, %v; want 8", lo, hi, err)
+		}
+		if hot := e.Hot(); len(hot) != 1 || hot[0].Rule != "page" || hot[0].Key[0] != "/a" {
+			t.Errorf("hot: %+v", hot)
+		}
+		var types []string
+		for range 2 {
+			ev := next(t, sub)
+			types = append(types, string(ev.Type)+" "+string(ev.JSON))
+		}
+		slices.Sort(types)
+		if !strings.HasPrefix(types[0], `ban {"type":"ban"`) || !strings.Contains(types[0], `"key":["192.0.2.1"]`) || !strings.HasPrefix(types[1], "hot ") {
+			t.Errorf("told: %q", types)
+		}
+		if got := e.Totals(); got != (engine.Totals{Allowed: 3, Refused: 2, Banned: 3}) {
+			t.Errorf("totals %+v", got)
+		}
+		time.Sleep(10*time.Minute + 1500*time.Millisecond) // the last sample is half a second old
+		if d := check(t, c, event(c, "client", "192.0.2.1", "path", "/b"), 1); !d.Allowed {
+			t.Errorf("refused after the ban: %+v", d)
+		}
+		wantRates(t, e, engine.Totals{Allowed: 3, Refused: 2, Banned: 3}, engine.RuleTotals{Allowed: 3, Refused: 2, Banned: 3, Bans: 1})
+		time.Sleep(time.Second)
+		wantRates(t, e, engine.Totals{Allowed: 4, Refused: 2, Banned: 3}, engine.RuleTotals{Allowed: 4, Refused: 2, Banned: 3, Bans: 1})
+	})
+}
+
+// wantRates compares what the rates of the last hour add up to, for all and for the
+// rule per-client.
+func wantRates(t *testing.T, e *engine.Engine, all engine.Totals, rule engine.RuleTotals) {
+	t.Helper()
+	rates, err := e.Rates(time.Hour, 60, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gotAll engine.Totals
+	var gotRule engine.RuleTotals
+	for _, r := range rates {
+		gotAll.Allowed += r.All.Allowed
+		gotAll.Refused += r.All.Refused
+		gotAll.Banned += r.All.Banned
+		gotAll.Errors += r.All.Errors
+		one := r.Rules["per-client"]
+		gotRule.Allowed += one.Allowed
+		gotRule.Refused += one.Refused
+		gotRule.Shadow += one.Shadow
+		gotRule.Banned += one.Banned
+		gotRule.Bans += one.Bans
+	}
+	if gotAll != all || gotRule != rule {
+		t.Errorf("rates add up to %+v and %+v; want %+v and %+v", gotAll, gotRule, all, rule)
+	}
+}
+
+// The same key is the same record, whether it comes in an event or by itself, and
+// however its address is written.
+func TestTakeIsCheck(t *testing.T) {
+	e := newEngine(t, someRules)
+	c := e.Caller()
+	if d := check(t, c, event(c, "client", "::ffff:192.0.2.7"), 1); d.Remaining != 2 {
+		t.Fatalf("%+v", d)
+	}
+	for i, key := range []string{"192.0.2.7", "::ffff:192.0.2.7"} {
+		d, err := c.Take("per-client", key, 1)
+		if err != nil || d.Remaining != uint64(1-i) {
+			t.Errorf("%s: %+v, %v", key, d, err)
+		}
+	}
+	if d, err := c.PeekRule("per-client", "192.0.2.7", 1); err != nil || d.Allowed {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if n, err := c.Refund("per-client", "192.0.2.7", 2); n != 2 || err != nil {
+		t.Errorf("%d refunded, %v", n, err)
+	}
+	if d, _ := c.PeekRule("per-client", "192.0.2.7", 1); !d.Allowed || d.Remaining != 1 {
+		t.Errorf("after a refund: %+v", d)
+	}
+	if err := c.Reset("per-client", "192.0.2.7"); err != nil {
+		t.Error(err)
+	}
+	if d, _ := c.PeekRule("per-client", "192.0.2.7", 1); d.Remaining != 2 {
+		t.Errorf("after a reset: %+v", d)
+	}
+	if d, err := c.Take("login", "2001:db8::1\tada", 1); err != nil || !d.Allowed {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if d := check(t, c, event(c, "client", "2001:db8::2", "user", "ada", "path", "/login"), 1); d.Allowed {
+		t.Errorf("another address of the same network is another key: %+v", d)
+	}
+	if d := check(t, c, event(c, "client", "10.1.2.3", "path", "/login", "user", "x"), 5); !d.Allowed || d.Rule != "" {
+		t.Errorf("the allow list: %+v", d)
+	}
+}
+
+// What cannot be is an error with a code and a sentence.
+func TestMistakes(t *testing.T) {
+	e := newEngine(t, someRules)
+	c := e.Caller()
+	_, err := c.Take("per-clint", "k", 1)
+	wantCode(t, err, engine.NoRule, "per-client")
+	_, err = c.Take("login", "192.0.2.1", 1)
+	wantCode(t, err, engine.BadArg, "")
+	_, err = c.Take("per-client", strings.Repeat("x", 100_000), 1)
+	wantCode(t, err, engine.BadArg, "")
+	_, _, err = c.Sum("nothing", "k", 0)
+	wantCode(t, err, engine.BadArg, "requests")
+	_, _, err = c.Sum("requests", "k", time.Hour)
+	wantCode(t, err, engine.BadArg, "1m")
+	wantCode(t, c.Add("bad name", "k", 1), engine.BadArg, "allowed is")
+	wantCode(t, c.Add("fine", "k", engine.MaxCost+1), engine.BadArg, "allowed is")
+	_, err = e.Top("requests", 0, 0, engine.KeyFilter{})
+	wantCode(t, err, engine.BadArg, "allowed is")
+	_, err = e.Ban("per-client", []string{"a", "b"}, time.Hour, "", "")
+	wantCode(t, err, engine.BadArg, "")
+	_, err = e.Ban("nobody", []string{"a"}, time.Hour, "", "")
+	wantCode(t, err, engine.NoRule, "nobody")
+	_, err = e.Ban("per-client", []string{"a"}, time.Hour, "", "")
+	wantCode(t, err, engine.BadArg, "must be an address")
+	_, err = e.Ban("per-client", []string{"192.0.2.1"}, 0, "", "")
+	wantCode(t, err, engine.BadArg, "allowed is")
+	_, err = e.Lift("nobody", []string{"a"})
+	wantCode(t, err, engine.NoRule, "nobody")
+	_, err = e.Key([]string{"client"}, nil)
+	wantCode(t, err, engine.BadArg, "")
+	_, err = e.Rates(time.Millisecond, 1, false)
+	wantCode(t, err, engine.BadArg, "1s to 24h")
+	c.Check(event(c, "client", "192.0.2.1"), 1)
+	_, err = c.CheckAt(time.Unix(1, 0), event(c, "client", "192.0.2.1"), 1)
+	wantCode(t, err, engine.BadArg, "live")
+}
+
+// Counters come to be when they are added to, until there are as many as allowed.
+func TestCountersAreMade(t *testing.T) {
+	e := newEngine(t, "")
+	c := e.Caller()
+	for i := range engine.MaxCounters {
+		if err := c.Add(fmt.Sprint("c", i), "k", uint64(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCode(t, c.Add("more", "k", 1), engine.Overload, "32")
+	for i := range engine.MaxCounters {
+		if lo, _, err := c.Sum(fmt.Sprint("c", i), "k", 0); lo != uint64(i) || err != nil {
+			t.Errorf("c%d has %d, %v", i, lo, err)
+		}
+	}
+	c.Add("c1", "other", 100)
+	top, err := e.Top("c1", 5, time.Minute, engine.KeyFilter{})
+	if err != nil || len(top) != 2 || top[0].Key[0] != "other" || top[0].Lo != 100 || top[1].Lo != 1 {
+		t.Errorf("top: %+v, %v", top, err)
+	}
+	if rate, err := c.Rate("c1", "other", time.Minute); err != nil || rate != 100.0/60 {
+		t.Errorf("rate %v, %v", rate, err)
+	}
+}
+
+// A reload loses no count of what stays, and a file that cannot be changes nothing.
+func TestReload(t *testing.T) {
+	e := newEngine(t, someRules)
+	c := e.Caller()
+	c.Add("made", "k", 7)
+	for range 3 {
+		c.Check(event(c, "client", "192.0.2.1", "path", "/a"), 1)
+	}
+	more := strings.Replace(someRules, "limit: 3 per 1m", "limit: 5 per 1m", 1) + "  \n"
+	if err := e.Reload(parse(t, more)); err != nil {
+		t.Fatal(err)
+	}
+	if d, _ := c.PeekRule("per-client", "192.0.2.1", 1); d.Remaining != 1 || d.Limit != 5 {
+		t.Errorf("after a reload: %+v", d)
+	}
+	if lo, _, _ := c.Sum("requests", "192.0.2.1", 0); lo != 3 {
+		t.Errorf("the counter has %d", lo)
+	}
+	if lo, _, _ := c.Sum("made", "k", 0); lo != 7 {
+		t.Errorf("the counter that was made has %d", lo)
+	}
+	c.Check(event(c, "client", "192.0.2.9", "path", "/a"), 1) // the fourth: it stays hot, and tells nobody again
+	if hot := e.Hot(); len(hot) != 1 {
+		t.Errorf("hot: %+v", hot)
+	}
+	e.ReloadFailed(errors.New("rules.yaml:1:1: nonsense"))
+	if s := e.Status(); s.Reloads != 1 || s.RulesError == nil {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Bans by hand hold, are listed and lifted.
+func TestBans(t *testing.T) {
+	e := newEngine(t, someRules)
+	c := e.Caller()
+	r, err := e.Ban("login", []string{"2001:db8::1", "eve"}, time.Hour, "because", "ada")
+	if err != nil || r.Key[0] != "2001:db8::/64" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	d := check(t, c, event(c, "client", "2001:db8::77", "user", "eve", "path", "/login"), 1)
+	if d.Allowed || d.BannedUntil.IsZero() || d.Rule != "login" {
+		t.Errorf("%+v", d)
+	}
+	n := 0
+	for b, err := range e.Bans() {
+		if n++; err != nil || b.Reason != "because" || b.Source != "ada" {
+			t.Errorf("%+v, %v", b, err)
+		}
+	}
+	report, err := e.Key([]string{"client", "user"}, []string{"2001:db8::2", "eve"})
+	if err != nil || len(report.Bans) != 1 || len(report.Rules) != 1 || len(report.Counters) != 1 || report.Counters[0].Lo != 1 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if ok, err := e.Lift("login", []string{"2001:db8::9", "eve"}); !ok || err != nil || n != 1 {
+		t.Errorf("lifted %t, %v; %d bans", ok, err, n)
+	}
+	if ok, err := e.Lift("login", []string{"2001:db8::9", "eve"}); ok || err != nil {
+		t.Errorf("lifted twice: %t, %v", ok, err)
+	}
+}
+
+// A ban is lifted by the key as it is listed: a path that was decoded once is not
+// decoded again.
+func TestLiftAsListed(t *testing.T) {
+	e := newEngine(t, "version: 1\nbans: [{name: path, key: path, after: 5 hits in 1m, for: 1h}]\n")
+	if _, err := e.Ban("path", []string{"/a%2541"}, time.Hour, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for b := range e.Bans() {
+		listed = b.Key
+	}
+	if ok, err := e.Lift("path", listed); !ok || err != nil || listed[0] != "/a%41" {
+		t.Errorf("%q: %t, %v", listed, ok, err)
+	}
+}
+
+// Events in order, by their own times, are judged as a limiter of a replay does.
+func TestEventTime(t *testing.T) {
+	// A window of slots, at its bound all the time, knows if times are floored.
+	const busy = "version: 1\nlimits: [{name: busy, key: path, limit: 90 per 100s}]\n"
+	for _, text := range []string{someRules, busy} {
+		e := newEngine(t, text)
+		c := e.Caller()
+		set := parse(t, text).Limits
+		m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: ratelimit.NoBudget})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := ratelimit.NewLimiter(set, m)
+		for i := range 2000 {
+			at := time.UnixMilli(int64(i)*777 + int64(i%3))
+			ev := event(c, "client", fmt.Sprint("192.0.2.", i%7), "user", fmt.Sprint(i%11), "path", "/login")
+			got, err := c.CheckAt(at, ev, 1)
+			if d := want.TakeAt(at, ev, 1); err != nil || got != d {
+				t.Fatalf("event %d: got %+v, %v; want %+v", i, got, err, d)
+			}
+		}
+		if !e.Status().EventTime {
+			t.Error("the engine does not say that it judges by event time")
+		}
+	}
+}
+
+// One who does not read is cut off; the others are told everything.
+func TestSlowSubscriber(t *testing.T) {
+	e := newEngine(t, someRules)
+	slow, good := e.Subscribe(), e.Subscribe()
+	defer good.Close()
+	for i := range 5000 {
+		if _, err := e.Ban("flood", []string{fmt.Sprint("u", i)}, time.Hour, "", ""); err != nil {
+			t.Fatal(err)
+		}
+		if ev := next(t, good); ev.Ban.Key[0] != fmt.Sprint("u", i) {
+			t.Fatalf("event %d: %+v", i, ev)
+		}
+	}
+	if n := told(slow); !slow.Slow() || n != 0 || e.Status().Cut != 1 || e.Status().Subscribers != 1 {
+		t.Errorf("the slow one was told %d, slow %t; %d cut", n, slow.Slow(), e.Status().Cut)
+	}
+}
+
+// next returns the next event, when there is one.
+func next(t *testing.T, sub *engine.Subscription) *engine.Event {
+	t.Helper()
+	for {
+		if ev, ok := sub.Next(); ok {
+			return ev
+		}
+		select {
+		case <-sub.Wait():
+		case <-sub.Done():
+			t.Fatal("the subscription has ended")
+		}
+	}
+}
+
+// told returns how many events there are.
+func told(sub *engine.Subscription) (n int) {
+	for _, ok := sub.Next(); ok; _, ok = sub.Next() {
+		n++
+	}
+	return n
+}
+
+// No decision allocates.
+func TestNoAllocations(t *testing.T) {
+	e := newEngine(t, someRules)
+	c := e.Caller()
+	c.Add("requests", "192.0.2.1", 1)
+	for name, f := range map[string]func(){
+		"check": func() { c.Check(event(c, "client", "192.0.2.1", "path", "/x"), 1) },
+		"take":  func() { c.Take("per-client", "192.0.2.1", 1) },
+		"add":   func() { c.Add("requests", "192.0.2.1", 1) },
+		"sum":   func() { c.Sum("requests", "192.0.2.1", time.Minute) },
+	} {
+		for range 20 {
+			f()
+		}
+		if n := testing.AllocsPerRun(100, f); n != 0 && !raceEnabled {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
+)
+
+func TestGlob(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"bans", "bans", true},
+		{"bans", "ban", false},
+		{"ban", "bans", false},
+		{"*", "", true},
+		{"*", "bans:x", true},
+		{"bans*", "bans", true},
+		{"bans:*", "bans", false},
+		{"b?ns", "bans", true},
+		{"b?ns", "bns", false},
+		{"b[ae]ns", "bens", true},
+		{"b[^ae]ns", "bans", false},
+		{"b[^ae]ns", "bins", true},
+		{"b[a-c]ns", "bbns", true},
+		{"b[c-a]ns", "bbns", true},
+		{`b\*ns`, "b*ns", true},
+		{`b\*ns`, "bans", false},
+		{"*a*a*a*b", "aaaaaaaaaaaaaaaaaaaa", false},
+		{"**x", "aax", true},
+		{"[", "[", false},
+		{"[a", "a", true},
+		{`\`, `\`, true},
+		{"", "", true},
+		{"", "a", false},
+		{"a*", "a", true},
+	} {
+		if got := engine.Glob(c.pattern, []byte(c.name)); got != c.want {
+			t.Errorf("Glob(%q, %q) = %v", c.pattern, c.name, got)
+		}
+	}
+	began := time.Now()
+	engine.Glob(strings.Repeat("*a", 120)+"b", []byte(strings.Repeat("a", 256)))
+	if d := time.Since(began); d > time.Second {
+		t.Errorf("a hostile pattern took %v", d)
+	}
+}

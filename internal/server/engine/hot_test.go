@@ -1,0 +1,230 @@
+package engine_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lately-go/lately/internal/server/engine"
+)
+
+const hotRules = `version: 1
+hot:
+  - {name: page, key: path, threshold: 2 per 10s, hold: 1h}
+  - {name: blink, key: client, threshold: 1 per 1s, hold: 1s}
+`
+
+// heat makes a path hot.
+func heat(c *engine.Caller, path string) {
+	for range 2 {
+		c.Check(event(c, "path", path), 1)
+	}
+}
+
+func wantHot(t *testing.T, what string, e *engine.Engine, want ...engine.HotKey) {
+	t.Helper()
+	if got, want := fmt.Sprint(e.Hot()), fmt.Sprint(want); got != want {
+		t.Errorf("%s these are hot: %s; want %s", what, got, want)
+	}
+}
+
+// A key that a restart leaves hot, and that so is not told again, is listed.
+func TestHotAfterARestart(t *testing.T) {
+	var was []engine.HotKey
+	var records []record
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, hotRules)
+		defer synctest.Wait()
+		time.Sleep(2 * time.Hour)
+		heat(e.Caller(), "/gone")
+		time.Sleep(30 * time.Minute)
+		heat(e.Caller(), "/a\xff")
+		heat(e.Caller(), "/b")
+		time.Sleep(30 * time.Minute)
+		if was = e.Hot(); len(was) != 2 || was[0].Key[0] != "/b" || was[1].Key[0] != "/a\xff" {
+			t.Fatalf("these are hot: %v", was)
+		}
+		records = saved(t, e)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(3 * time.Hour)
+		wantHot(t, "after a restart", restored(t, hotRules, records), was...)
+		other := restored(t, `{version: 1, hot: [{name: page, key: client, threshold: 2 per 10s, hold: 1h}]}`, records)
+		wantHot(t, "under a rule with another key", other)
+		time.Sleep(30 * time.Minute)
+		wantHot(t, "when the hold is over", restored(t, hotRules, records))
+	})
+	synctest.Test(t, func(t *testing.T) { // the clock was set back by two hours
+		for i := range was {
+			was[i].Since, was[i].Until = was[i].Since.Add(-2*time.Hour), was[i].Until.Add(-2*time.Hour)
+		}
+		time.Sleep(time.Hour)
+		wantHot(t, "by a clock that was set back", restored(t, hotRules, records), was...)
+	})
+}
+
+// Keys are hot under the rules in force, and under no others.
+func TestHotUnderOtherRules(t *testing.T) {
+	e := newEngine(t, hotRules)
+	heat(e.Caller(), "/a")
+	was := e.Hot()
+	if len(was) != 1 {
+		t.Fatalf("these are hot: %v", was)
+	}
+	for _, step := range []struct {
+		text string
+		want []engine.HotKey
+	}{
+		{`{version: 1, hot: [{name: page, key: path, threshold: 2 per 10s, hold: 1h}]}`, was},
+		{`{version: 1, hot: [{name: page, key: path, threshold: 9 per 10s, hold: 1h}]}`, nil},
+		{hotRules, nil},
+	} {
+		if err := e.Reload(parse(t, step.text)); err != nil {
+			t.Fatal(err)
+		}
+		wantHot(t, "under "+step.text, e, step.want...)
+	}
+}
+
+// However many keys become hot for a moment, one that stays hot is listed.
+func TestManyHotKeys(t *testing.T) {
+	e := newEngine(t, hotRules)
+	c := e.Caller()
+	at := time.Unix(1_750_000_000, 0)
+	for i := range 2500 {
+		if i < 2 {
+			c.CheckAt(at, event(c, "path", "/a"), 1)
+		}
+		c.CheckAt(at.Add(time.Duration(i)*time.Second), event(c, "client", fmt.Sprint("c", i)), 1)
+	}
+	if hot := e.Hot(); len(hot) != 2 || hot[1].Key[0] != "/a" {
+		t.Errorf("these are hot: %v; want /a among them", hot)
+	}
+	e = newEngine(t, hotRules)
+	c = e.Caller()
+	for i := range 2500 {
+		c.CheckAt(at, event(c, "client", fmt.Sprint("c", i)), 1)
+	}
+	if hot := e.Hot(); len(hot) < 900 || len(hot) > 1000 || hot[0].Key[0] != "c2499" {
+		t.Errorf("%d are listed; want the last 900 to 1000", len(hot))
+	}
+}
+
+// Requests that a limit or a ban refuses make nothing hot; those that are refused in
+// shadow mode only, or that no rule is about, do.
+func TestRefusedMakeNothingHot(t *testing.T) {
+	e := newEngine(t, `version: 1
+limits:
+  - {name: l, key: client, limit: 2 per 1h, when: {method: GET}}
+  - {name: s, key: client, limit: 1 per 1h, mode: shadow}
+bans:
+  - {name: b, key: client, after: 4 hits in 1h, for: 1h, when: {method: POST}}
+hot:
+  - {name: page, key: path, threshold: 3 per 1h}
+`)
+	c := e.Caller()
+	for range 20 {
+		check(t, c, event(c, "method", "GET", "client", "a", "path", "/limited"), 1)
+		check(t, c, event(c, "method", "PUT", "client", "c", "path", "/shadow"), 1)
+		check(t, c, event(c, "method", "PUT", "path", "/unmatched"), 1)
+	}
+	for range 6 {
+		check(t, c, event(c, "method", "POST", "client", "b", "path", "/1"), 1)
+	}
+	for range 20 {
+		check(t, c, event(c, "method", "POST", "client", "b", "path", "/banned"), 1)
+	}
+	hot := map[string]bool{}
+	for _, k := range e.Hot() {
+		hot[k.Key[0]] = true
+	}
+	if got, want := fmt.Sprint(hot), fmt.Sprint(map[string]bool{"/shadow": true, "/unmatched": true, "/1": true}); got != want {
+		t.Errorf("these are hot: %s; want %s", got, want)
+	}
+}
+
+// Paths of 60 KB that strangers make up take little memory: a banned client's none,
+// and those of one that is allowed what short ones do.
+func TestMemoryOfMadeUpPaths(t *testing.T) {
+	events := 40_000
+	if raceEnabled || testing.Short() {
+		events = 4000
+	}
+	e := newEngine(t, `version: 1
+bans: [{name: b, key: client, after: 1 hits in 1h, for: 24h, when: {client: 192.0.2.1}}]
+hot: [{name: page, key: path, threshold: 100 per 10s}]
+`)
+	c := e.Caller()
+	path := []byte("/" + strings.Repeat("p", 60_000))
+	flood := func(client string) int64 {
+		before := heapNow()
+		for i := range events {
+			copy(path[1:], fmt.Sprintf("%08d", i))
+			ev := c.Event()
+			ev.SetNamedString("client", client)
+			ev.SetNamed("path", path)
+			if _, err := c.Check(ev, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return heapNow() - before
+	}
+	if banned := flood("192.0.2.1"); banned > 2<<20 {
+		t.Errorf("%d paths of a banned client take %d bytes", events, banned)
+	}
+	if keys := e.HotStats()[0].Keys; keys > 1 {
+		t.Errorf("%d paths of a banned client are counted", keys)
+	}
+	allowed, stats := flood("192.0.2.2"), e.HotStats()[0]
+	if stats.Keys < events || stats.Rule != "page" {
+		t.Errorf("%+v, want %d keys", stats, events)
+	}
+	if most := int64(events)*250 + 2<<20; allowed > most || stats.Bytes > most {
+		t.Errorf("%d paths take %d bytes, counted %d; want at most %d", events, allowed, stats.Bytes, most)
+	}
+}
+
+func heapNow() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// Lists, events and snapshots of hot keys have the beginning of a long one, and say
+// that it is not all.
+func TestLongHotKeysAreCut(t *testing.T) {
+	var records []record
+	var was []engine.HotKey
+	path := func(end string) string { return strings.Repeat("p", 1023) + "é" + strings.Repeat("q", 60_000) + end }
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, hotRules)
+		defer synctest.Wait()
+		sub := e.Subscribe()
+		defer sub.Close()
+		heat(e.Caller(), path("a"))
+		heat(e.Caller(), path("b"))
+		if was = e.Hot(); len(was) != 2 || was[0].Key[0] == was[1].Key[0] {
+			t.Fatalf("these are hot: %v", was)
+		}
+		for _, k := range was {
+			if v := k.Key[0]; len(v) > 1200 || !utf8.ValidString(v) || !strings.HasPrefix(v, strings.Repeat("p", 1023)+"… (61026 bytes, SHA-256 ") {
+				t.Errorf("a long key is listed with %d bytes: %q", len(v), v)
+			}
+		}
+		if ev := next(t, sub); ev.Type != engine.Heated || ev.Key[0] != was[1].Key[0] {
+			t.Errorf("the event is %s", ev.JSON)
+		}
+		records = saved(t, e)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		wantHot(t, "after a restart", restored(t, hotRules, records), was...)
+		time.Sleep(2 * time.Hour)
+		wantHot(t, "when the hold is over", restored(t, hotRules, records))
+	})
+}

@@ -1,0 +1,57 @@
+package engine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
+)
+
+// Top of a filter is what is left of Top of all keys, over many keys in random order.
+func TestTopOfAFilter(t *testing.T) {
+	e := newEngine(t, someRules)
+	c := e.Caller()
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range 6000 {
+		key := fmt.Sprintf("198.51.%d.%d", rng.IntN(4), rng.IntN(150))
+		if rng.IntN(3) == 0 {
+			key = fmt.Sprintf("/page/%d", rng.IntN(300))
+		}
+		if err := c.Add("mine", key, rng.Uint64N(50)+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := e.Top("mine", 1000, time.Hour, engine.KeyFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []struct{ pattern, network string }{
+		{"198.51.2.*", ""}, {"", "198.51.2.0/24"}, {"/page/*", ""}, {"*", ""}, {"*7", "198.51.0.0/23"}, {"none", ""}, {"", "2001:db8::/32"},
+	} {
+		filter, err := engine.ParseKeyFilter(f.pattern, f.network)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []engine.KeyCount
+		for _, k := range all {
+			in := f.network == "" || f.network == "198.51.2.0/24" && k.Key[0][:min(9, len(k.Key[0]))] == "198.51.2." ||
+				f.network == "198.51.0.0/23" && (k.Key[0][:min(9, len(k.Key[0]))] == "198.51.0." || k.Key[0][:min(9, len(k.Key[0]))] == "198.51.1.")
+			if in && (f.pattern == "" || engine.Glob(f.pattern, k.Key[0])) {
+				want = append(want, k)
+			}
+		}
+		for _, n := range []int{1, 20, 1000} {
+			got, err := e.Top("mine", n, time.Hour, filter)
+			if err != nil || fmt.Sprint(got) != fmt.Sprint(want[:min(n, len(want))]) {
+				t.Errorf("%v, the first %d: %v, %v; want %v", f, n, got, err, want[:min(n, len(want))])
+			}
+		}
+	}
+	if _, err := engine.ParseKeyFilter("", "192.0.2.0/33"); err == nil {
+		t.Error("a network of 33 bits: no error")
+	}
+}

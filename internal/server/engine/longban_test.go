@@ -1,0 +1,76 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
+)
+
+// A ban of values that together are too long to be kept is listed by their digest. It
+// survives a kill, and can be ended by the values, by the digest and together with
+// others.
+func TestBanOfALongKey(t *testing.T) {
+	const text = "version: 1\nbans: [{name: pair, key: [user, path], after: 1 hits in 1m, for: 1h}]\n"
+	user, path := strings.Repeat("u", 700), "/"+strings.Repeat("p", 700)
+	for what, end := range map[string]func(e *engine.Engine, listed []string) (bool, error){
+		"values": func(e *engine.Engine, _ []string) (bool, error) { return e.Lift("pair", []string{user, path}) },
+		"digest": func(e *engine.Engine, listed []string) (bool, error) { return e.Lift("pair", listed) },
+		"all": func(e *engine.Engine, _ []string) (bool, error) {
+			n, err := e.UnbanAll(engine.BanFilter{Rule: "pair"})
+			return n == 1, err
+		},
+	} {
+		records := saved(t, newEngine(t, text)) // a snapshot from before the ban
+		e := restored(t, text, records)
+		c := e.Caller()
+		for range 2 {
+			check(t, c, event(c, "user", user, "path", path), 1)
+		}
+		if got := banned(t, e); len(got) != 1 {
+			t.Fatalf("%q", got)
+		}
+		var listed []string
+		for r := range e.Bans() {
+			listed = r.Key
+		}
+		if len(listed) != 1 {
+			t.Fatalf("listed as %q; want a digest", listed)
+		}
+		after := restored(t, text, records)
+		line := `{"ban":` + marshalled(t, e) + `}`
+		if err := after.Restorer().Ban([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+		if got := banned(t, after); len(got) != 1 {
+			t.Fatalf("after a restart %q are banned", got)
+		}
+		if ok, err := end(after, listed); !ok || err != nil {
+			t.Errorf("by %s: %v, %v", what, ok, err)
+		}
+		if got := banned(t, after); len(got) != 0 {
+			t.Errorf("by %s: %q are still banned", what, got)
+		}
+	}
+	e := newEngine(t, text)
+	if _, err := e.Lift("pair", []string{"x"}); err == nil {
+		t.Error("one value of two is no error")
+	}
+	_, err := e.Ban("pair", []string{strings.Repeat("x", 32)}, time.Hour, "", "")
+	wantCode(t, err, engine.BadArg, "number of key values is 1")
+}
+
+// marshalled returns the only ban of e as the journal has it.
+func marshalled(t *testing.T, e *engine.Engine) string {
+	t.Helper()
+	for r := range e.Bans() {
+		b, err := r.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(b))
+	}
+	t.Fatal("there is no ban")
+	return ""
+}

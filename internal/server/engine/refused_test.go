@@ -1,0 +1,99 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/rules"
+)
+
+const refusingRules = `version: 1
+limits:
+  - {name: per-client, key: client, when: {path: /}, limit: 1 per 1h, ban: {after: 5 refusals in 1h, for: 1h}}
+  - {name: login, key: [client, user], limit: 1 per 1h}
+`
+
+// Refused lists by rule and key what limits and bans have refused, and nothing that was
+// allowed.
+func TestRefused(t *testing.T) {
+	e := newEngine(t, refusingRules)
+	c := e.Caller()
+	visit := func(n int, fields ...string) {
+		for range n {
+			check(t, c, event(c, fields...), 1)
+		}
+	}
+	visit(9, "client", "192.0.2.1", "path", "/")                          // 1 allowed, 8 refused, of which 3 by the ban
+	visit(4, "client", "192.0.2.2", "path", "/")                          // 1 allowed, 3 refused
+	visit(1, "client", "192.0.2.3", "path", "/")                          // allowed
+	visit(3, "client", "192.0.2.4", "path", "/login", "user", "a\tb\x00") // 1 allowed, 2 refused
+	for range 6 {                                                         // 1 allowed, 5 refused
+		if _, err := c.Take("login", "192.0.2.5\troot", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{
+		`per-client ["192.0.2.1"] 8 banned true`, `login ["192.0.2.5" "root"] 5 banned false`,
+		`per-client ["192.0.2.2"] 3 banned false`, `login ["192.0.2.4" "a\tb\x00"] 2 banned false`,
+	}
+	for _, span := range []time.Duration{time.Minute, time.Hour} {
+		if got := refused(t, e, 10, span); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("over %v: %q\nwant %q", span, got, want)
+		}
+	}
+	if got := refused(t, e, 2, time.Minute); fmt.Sprint(got) != fmt.Sprint(want[:2]) {
+		t.Errorf("the first two: %q, want %q", got, want[:2])
+	}
+
+	// A rule that counts by another key, and one that is gone, list nothing.
+	file, err := rules.Parse("rules.yaml", []byte("version: 1\nlimits:\n  - {name: login, key: client, limit: 1 per 1h}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Reload(file); err != nil {
+		t.Fatal(err)
+	}
+	if got := refused(t, e, 10, time.Minute); len(got) != 0 {
+		t.Errorf("under other rules: %q, want none", got)
+	}
+	for _, bad := range []struct {
+		n    int
+		span time.Duration
+	}{{0, time.Minute}, {1, 0}, {1, 2 * time.Hour}, {20_000, time.Minute}} {
+		if _, err := e.Refused(bad.n, bad.span); err == nil {
+			t.Errorf("%d keys over %v: no error", bad.n, bad.span)
+		}
+	}
+}
+
+func refused(t *testing.T, e *engine.Engine, n int, span time.Duration) (list []string) {
+	t.Helper()
+	keys, err := e.Refused(n, span)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range keys {
+		if k.Hi < k.Lo {
+			t.Errorf("%s %q: bounds [%d, %d]", k.Rule, k.Key, k.Lo, k.Hi)
+		}
+		list = append(list, fmt.Sprintf("%s %q %d banned %v", k.Rule, k.Key, k.Lo, k.BannedUntil.After(time.Now())))
+	}
+	return list
+}
+
+// A refusal allocates nothing once its key is counted.
+func TestRefusedAllocates(t *testing.T) {
+	if raceEnabled {
+		t.Skip("SKIP: the race detector allocates")
+	}
+	e := newEngine(t, refusingRules)
+	c := e.Caller()
+	ev := event(c, "client", "192.0.2.1", "path", "/")
+	check(t, c, ev, 1)
+	check(t, c, ev, 1)
+	if n := testing.AllocsPerRun(100, func() { check(t, c, ev, 1) }); n != 0 {
+		t.Errorf("a refusal makes %v allocations, want 0", n)
+	}
+}

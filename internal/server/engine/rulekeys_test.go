@@ -1,0 +1,118 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+const longRules = `version: 1
+counters:
+  pages: {key: path, spans: [1m]}
+limits:
+  - {name: user, key: [user, tenant], limit: 2 per 1m}
+  - {name: path, key: path, when: {method: POST}, limit: 2 per 1m}
+  - {name: agents, key: agent, limit: 2 per 1m, mode: shadow}
+hot:
+  - {name: page, key: path, threshold: 3 per 2s, hold: 60s}
+allow: [10.0.0.0/8]
+`
+
+// A value is too long where a rule counts by it, and nowhere else. Nothing is counted
+// of an event that has one.
+func TestLongValues(t *testing.T) {
+	long, fits := strings.Repeat("x", engine.MaxKey+1), strings.Repeat("x", engine.MaxKey)
+	for _, c := range []struct {
+		fields string
+		words  string // of the error, or "" for none
+	}{
+		{"user a tenant b", ""},
+		{"user FITS tenant FITS", ""},
+		{"user LONG tenant b", `user has 1025 bytes; allowed are 1024 where a rule counts by it, as "user" does`},
+		{"user a tenant LONG", `tenant has 1025 bytes; allowed are 1024 where a rule counts by it, as "user" does`},
+		{"tenant LONG", ""}, // the rule is not about it: there is no user
+		{"path /LONG", ""},  // nor this one: it is no POST
+		{"path /LONG method POST", `path has 1026 bytes; allowed are 1024 where a rule counts by it, as "path" does`},
+		{"path /FITS/../x method POST", ""}, // what is counted is the clean path
+		{"agent LONG", ""},                  // a rule in shadow mode refuses nothing
+		{"referer LONG other LONG", ""},
+		{"client 10.1.2.3 user LONG tenant b", ""}, // on the allow list
+	} {
+		e := newEngine(t, longRules)
+		caller := e.Caller()
+		fields := strings.Fields(strings.NewReplacer("LONG", long, "FITS", fits).Replace(c.fields))
+		for what, ask := range map[string]func() (ratelimit.Decision, error){
+			"check": func() (ratelimit.Decision, error) { return caller.Check(event(caller, fields...), 1) },
+			"peek":  func() (ratelimit.Decision, error) { return caller.Peek(event(caller, fields...), 1) },
+		} {
+			d, err := ask()
+			if c.words == "" {
+				if err != nil || !d.Allowed {
+					t.Errorf("%s of %s: %+v, %v", what, c.fields, d, err)
+				}
+				continue
+			}
+			wantCode(t, err, engine.BadArg, c.words)
+			if d.Allowed || !errors.Is(d.Err, ratelimit.ErrKeyTooLong) {
+				t.Errorf("%s of %s: %+v", what, c.fields, d)
+			}
+		}
+		if totals := e.Totals(); c.words != "" && totals != (engine.Totals{}) {
+			t.Errorf("%s: %+v", c.fields, totals)
+		}
+	}
+}
+
+// A log is judged as replay does, whatever its values.
+func TestLongValuesOfALog(t *testing.T) {
+	e := newEngine(t, longRules)
+	c := e.Caller()
+	ev := []string{"path", "/" + strings.Repeat("x", 5000), "method", "POST"}
+	for i, want := range []bool{true, true, false} {
+		if d, err := c.CheckAt(atTime, event(c, ev...), 1); err != nil || d.Allowed != want {
+			t.Errorf("event %d: %+v, %v", i, d, err)
+		}
+	}
+}
+
+// A key that comes by itself has no value that is too long, either.
+func TestLongKeys(t *testing.T) {
+	e := newEngine(t, longRules)
+	c := e.Caller()
+	long, fits := strings.Repeat("x", engine.MaxKey+1), strings.Repeat("x", engine.MaxKey)
+	asks := map[string]func(path, user, tenant string) error{
+		"take": func(_, user, tenant string) error { return second(c.Take("user", user+"\t"+tenant, 1)) },
+		"path": func(path, _, _ string) error { return second(c.Take("path", path, 1)) },
+		"peek": func(_, user, tenant string) error { return second(c.PeekRule("user", user+"\t"+tenant, 1)) },
+		"add":  func(path, _, _ string) error { return c.Add("pages", path, 1) },
+		"sum":  func(path, _, _ string) error { _, _, err := c.Sum("pages", path, 0); return err },
+		"key":  func(path, _, _ string) error { return second(e.Key([]string{"path"}, []string{path})) },
+		"keys": func(_, user, tenant string) error {
+			return second(e.Key([]string{"user", "tenant"}, []string{user, tenant}))
+		},
+		"ban": func(_, user, tenant string) error {
+			return second(e.Ban("user", []string{user, tenant}, time.Hour, "", ""))
+		},
+		"lift":     func(_, user, tenant string) error { return second(e.Lift("user", []string{user, tenant})) },
+		"throttle": func(path, _, _ string) error { return second(c.Throttle(path[1:], 1, 1, time.Minute, 1)) },
+	}
+	for name, ask := range asks {
+		user := fits
+		if name == "ban" || name == "lift" {
+			user = fits[:500] // the bound of a ban's key is on all values together
+		}
+		if err := ask("/"+fits[1:], user, user); err != nil {
+			t.Errorf("%s of values that fit: %.80v", name, err)
+		}
+		err := ask("/"+long[1:]+"y", "u", long)
+		wantCode(t, err, engine.BadArg, " bytes; allowed")
+		if field := fmt.Sprint(err); name != "throttle" && !strings.Contains(field, "path has 1026") && !strings.Contains(field, "tenant has 1025") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/match"
+)
+
+// A record is what Save wrote.
+type record struct {
+	typ  byte
+	data []byte
+}
+
+func saved(t *testing.T, e *engine.Engine) (records []record) {
+	t.Helper()
+	err := e.Save(func(typ byte, data []byte) error {
+		records = append(records, record{typ, slices.Clone(data)})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records
+}
+
+func restored(t *testing.T, text string, records []record) *engine.Engine {
+	t.Helper()
+	e := newEngine(t, text)
+	r := e.Restorer()
+	for _, x := range records {
+		if err := r.Record(x.typ, x.data); err != nil {
+			t.Fatalf("record %q: %v", x.typ, err)
+		}
+	}
+	return e
+}
+
+// What is restored answers as what was saved.
+func TestSaveAndRestore(t *testing.T) {
+	e := newEngine(t, someRules)
+	c := e.Caller()
+	for i := range 500 {
+		c.Check(event(c, "client", fmt.Sprint("192.0.2.", i%50), "user", fmt.Sprint("u", i%3), "path", "/p"), 1)
+	}
+	c.Add("made", "k", 42)
+	if _, err := e.Ban("flood", []string{"eve"}, time.Hour, "because", ""); err != nil {
+		t.Fatal(err)
+	}
+	c.Throttle("k", 5, 10, time.Minute, 4)
+	f := restored(t, someRules, saved(t, e))
+	d := f.Caller()
+	for i := range 60 {
+		key := fmt.Sprint("192.0.2.", i)
+		want, _ := c.PeekRule("per-client", key, 1)
+		got, err := d.PeekRule("per-client", key, 1)
+		got.RetryAfter, got.ResetAfter, want.RetryAfter, want.ResetAfter = 0, 0, 0, 0 // moments apart
+		if got != want || err != nil {
+			t.Errorf("%s: got %+v, %v; want %+v", key, got, err, want)
+		}
+		wantLo, _, _ := c.Sum("requests", key, time.Minute)
+		if lo, _, err := d.Sum("requests", key, time.Minute); lo != wantLo || err != nil {
+			t.Errorf("%s is counted %d, %v; want %d", key, lo, err, wantLo)
+		}
+	}
+	if lo, _, err := d.Sum("made", "k", 0); lo != 42 || err != nil {
+		t.Errorf("the counter that was made has %d, %v", lo, err)
+	}
+	var bans, want []string
+	for b := range e.Bans() {
+		want = append(want, fmt.Sprint(b.Rule, b.Key, b.Until.UnixNano(), b.Count, b.Reason, b.Source))
+	}
+	for b := range f.Bans() {
+		bans = append(bans, fmt.Sprint(b.Rule, b.Key, b.Until.UnixNano(), b.Count, b.Reason, b.Source))
+	}
+	slices.Sort(bans)
+	slices.Sort(want)
+	if !slices.Equal(bans, want) || len(bans) < 4 {
+		t.Errorf("bans\n%s\nwant\n%s", strings.Join(bans, "\n"), strings.Join(want, "\n"))
+	}
+	if got, err := d.Throttle("k", 5, 10, time.Minute, 1); err != nil || got.Remaining != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for i := range 3 { // the page ran hot before: no edge until its hold is over
+		d.Check(event(d, "client", "10.0.0.1", "path", "/p"), uint64(i))
+	}
+	if told := f.Status().Told; told != 0 {
+		t.Errorf("%d events were told; want none", told)
+	}
+}
+
+// What was saved under other rules is carried as far as there are such rules, and
+// nothing of it is an error.
+func TestRestoreUnderOtherRules(t *testing.T) {
+	e := newEngine(t, someRules)
+	c := e.Caller()
+	for range 2 {
+		c.Check(event(c, "client", "192.0.2.1", "user", "u", "path", "/login"), 1)
+	}
+	e.Ban("flood", []string{"eve"}, time.Hour, "", "")
+	other := strings.Replace(someRules, "limit: 3 per 1m", "limit: 10 per 1h", 1)
+	other = strings.Replace(other, "name: flood", "name: deluge", 1)
+	other = strings.Replace(other, "requests: {key: client, spans: [1s, 1m]}", "requests: {key: user, spans: [1m]}", 1)
+	f := restored(t, other, saved(t, e))
+	d := f.Caller()
+	if got, err := d.PeekRule("per-client", "192.0.2.1", 1); err != nil || got.Remaining != 8 || got.Limit != 10 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if lo, _, err := d.Sum("requests", "u", 0); lo != 0 || err != nil {
+		t.Errorf("what was counted by client is counted by user: %d, %v", lo, err)
+	}
+	for b := range f.Bans() {
+		t.Errorf("a ban of a rule that is gone: %+v", b)
+	}
+}
+
+// Records that no Save wrote are errors, never a panic.
+func FuzzRestore(f *testing.F) {
+	e, err := engine.New(engine.Config{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(e.Close)
+	for _, typ := range "lcthr?" {
+		f.Add(byte(typ), []byte("x\x00\x01\x02"))
+	}
+	f.Add(byte('c'), []byte(`{"name":"n","fields":["key"],"spans":[60000000000],"made":true}`))
+	f.Fuzz(func(t *testing.T, typ byte, data []byte) {
+		r := e.Restorer()
+		_ = r.Record('c', []byte(`{"name":"n","fields":["key"],"spans":[60000000000],"made":true}`))
+		_ = r.Record(typ, data)
+		_ = r.Ban(data)
+		c := e.Caller()
+		c.Check(&match.Event{}, 1)
+	})
+}
+
+// The ban journal brings bans and lifts back in order.
+func TestRestoreBans(t *testing.T) {
+	e := newEngine(t, someRules)
+	r := e.Restorer()
+	now := e.Now()
+	line := func(format string, args ...any) {
+		t.Helper()
+		if err := r.Ban([]byte(fmt.Sprintf(format, args...))); err != nil {
+			t.Error(err)
+		}
+	}
+	ban := `{"rule":"flood","key":[%q],"since":%q,"until":%q,"count":0,"reason":"r","source":"ada"}`
+	at := func(d time.Duration) string { return now.Add(d).UTC().Format(time.RFC3339Nano) }
+	line(`{"ban":`+ban+`}`, "a", at(-time.Minute), at(time.Hour))
+	line(`{"ban":`+ban+`}`, "b", at(-time.Minute), at(time.Hour))
+	line(`{"lift":`+ban+`}`, "b", at(-time.Second), at(0))
+	line(`{"ban":`+ban+`}`, "over", at(-time.Hour), at(-time.Minute))
+	line(`{"ban":`+ban+`}`, "future", at(10*time.Hour), at(11*time.Hour)) // the clock was set back by ten hours
+	line(`{"lift":{"rule":"gone","key":["b"],"until":%q}}`, at(0))
+	left := make(map[string]time.Duration)
+	for b := range e.Bans() {
+		left[b.Key[0]] = b.Until.Sub(now).Round(time.Minute)
+	}
+	if len(left) != 2 || left["a"] != time.Hour || left["future"] != time.Hour {
+		t.Errorf("bans: %v", left)
+	}
+	if err := r.Ban([]byte(`{}`)); err == nil {
+		t.Error("an empty line is no error")
+	}
+}

@@ -1,0 +1,144 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/journal"
+	"github.com/lately-go/lately/internal/server/engine"
+)
+
+// banSome bans keys of two rules by hand.
+func banSome(t *testing.T, e *engine.Engine) {
+	t.Helper()
+	for _, b := range []struct {
+		rule string
+		key  []string
+	}{
+		{"per-client", []string{"192.0.2.1"}},
+		{"per-client", []string{"192.0.2.200"}},
+		{"per-client", []string{"198.51.100.1"}},
+		{"per-client", []string{"2001:db8::1"}},
+		{"login", []string{"192.0.2.1", "root"}},
+		{"login", []string{"198.51.100.1", "a\tb"}},
+		{"flood", []string{"root"}},
+	} {
+		if _, err := e.Ban(b.rule, b.key, time.Hour, "", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func banned(t *testing.T, e *engine.Engine) (list []string) {
+	t.Helper()
+	for r, err := range e.Bans() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, r.Rule+" "+strings.Join(r.Key, ","))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// UnbanAll ends the bans that its filter selects, and no other.
+func TestUnbanAll(t *testing.T) {
+	all := []string{
+		"flood root", "login 192.0.2.1,root", "login 198.51.100.1,a\tb",
+		"per-client 192.0.2.1", "per-client 192.0.2.200", "per-client 198.51.100.1", "per-client 2001:db8::/64",
+	}
+	for _, c := range []struct {
+		rule, pattern, network string
+		ended                  []int // of all
+	}{
+		{"login", "", "", []int{1, 2}},
+		{"", "*", "", []int{0, 1, 2, 3, 4, 5, 6}},
+		{"", "root", "", []int{0, 1}},
+		{"", "192.0.2.*", "", []int{1, 3, 4}},
+		{"per-client", "192.0.2.?", "", []int{3}},
+		{"", "", "192.0.2.0/24", []int{1, 3, 4}},
+		{"per-client", "", "192.0.2.0/25", []int{3}},
+		{"", "", "::ffff:192.0.2.1", []int{1, 3}},
+		{"", "", "2001:db8::/32", []int{6}},
+		{"", "", "2001:db8::/65", nil}, // the ban is of more than the network
+		{"", "", "0.0.0.0/0", []int{1, 2, 3, 4, 5}},
+		{"", "198.51.100.1\ta\tb", "", []int{2}},
+		{"flood", "", "192.0.2.0/24", nil},
+	} {
+		e := newEngine(t, someRules)
+		banSome(t, e)
+		if got := banned(t, e); !slices.Equal(got, all) {
+			t.Fatalf("%q", got)
+		}
+		f, err := engine.ParseBanFilter(c.rule, c.pattern, c.network)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := e.UnbanAll(f)
+		var want []string
+		for i := range all {
+			if !slices.Contains(c.ended, i) {
+				want = append(want, all[i])
+			}
+		}
+		if got := banned(t, e); err != nil || n != len(c.ended) || !slices.Equal(got, want) {
+			t.Errorf("%+v: %d, %v: %q left; want %q", c, n, err, got, want)
+		}
+	}
+	e := newEngine(t, someRules)
+	_, err := e.UnbanAll(engine.BanFilter{Rule: "logn"})
+	wantCode(t, err, engine.NoRule, "logn")
+	for _, c := range [][4]string{
+		{"", "", "", "filter: missing: must be"},
+		{"", "", "192.0.2.1/24", `network: "192.0.2.1/24": must be`},
+		{"", strings.Repeat("*", 1025), "", "pattern: too long"},
+	} {
+		_, err := engine.ParseBanFilter(c[0], c[1], c[2])
+		wantCode(t, err, engine.BadArg, c[3])
+	}
+}
+
+// Bans that were ended together stay ended over a restart, more of them than one
+// batch, and subscribers are told of each.
+func TestUnbanAllSurvives(t *testing.T) {
+	path := t.TempDir()
+	dir, err := journal.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newEngine(t, someRules)
+	e.Journal(dir.Journal())
+	const many = 300
+	for i := range many {
+		if _, err := e.Ban("flood", []string{fmt.Sprint("u", i)}, time.Hour, "", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	banSome(t, e)
+	sub := e.Subscribe()
+	defer sub.Close()
+	if n, err := e.UnbanAll(engine.BanFilter{Rule: "flood"}); n != many+1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if n := told(sub); n != many+1 {
+		t.Errorf("%d were told; want %d", n, many+1)
+	}
+	want := banned(t, e)
+	if err := dir.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if dir, err = journal.Open(path); err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	after := newEngine(t, someRules)
+	if _, err := dir.ReadJournal(after.Restorer().Ban); err != nil {
+		t.Fatal(err)
+	}
+	if got := banned(t, after); !slices.Equal(got, want) {
+		t.Errorf("after a restart %q; want %q", got, want)
+	}
+}

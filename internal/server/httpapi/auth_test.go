@@ -1,0 +1,222 @@
+package httpapi
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/engine"
+)
+
+func tokensOf(all *access.Tokens) func() *access.Tokens { return func() *access.Tokens { return all } }
+
+// An empty token field is none: the other one counts.
+func TestEmptyTokenField(t *testing.T) {
+	all := tokens(t)
+	s := newServer(t, func(c *Config) { c.Tokens = tokensOf(all) })
+	for _, empty := range []string{"", "wrong-wrong-wrong-wrong-wrong-wrong-wrong"} {
+		w := ask(s, request{method: "GET", path: "/v1/status", header: http.Header{"X-Lately-Token": {empty}, "Authorization": {"Bearer " + readToken}}})
+		if want := map[bool]int{true: 200, false: 401}[empty == ""]; w.Code != want {
+			t.Errorf("X-Lately-Token %q: %d %s; want %d", empty, w.Code, w.Body, want)
+		}
+	}
+}
+
+// sample returns a request for a route that is as good as any.
+func sample(t *route) request {
+	r := request{method: t.method, path: strings.Replace(t.path, "{name}", "requests", 1), body: "{}"}
+	if r.method == "*" {
+		r.method = "GET"
+	}
+	if t.body == yamlBody {
+		r.media = "application/yaml"
+	}
+	return r
+}
+
+// whoMayAsk is what the roles are for. It is written down here once more, so that a
+// slip in the table of routes shows.
+const whoMayAsk = `
+everyone: GET / GET /console/{name} GET /healthz GET /readyz POST /v1/login POST /v1/logout
+read: GET /metrics GET /openapi.json GET /v1/bans GET /v1/counters GET /v1/counters/{name}/rate GET /v1/counters/{name}/sum
+read: GET /v1/counters/{name}/top GET /v1/events GET /v1/hot GET /v1/key GET /v1/rates GET /v1/refused GET /v1/rules GET /v1/status
+check: * /v1/auth POST /v1/check POST /v1/counters/{name}/add POST /v1/peek POST /v1/refund POST /v1/release POST /v1/take POST /v1/throttle
+admin: POST /v1/bans POST /v1/bans/lift POST /v1/bans/unban POST /v1/reset POST /v1/rules/check POST /v1/rules/reload
+`
+
+func TestWhoMayAsk(t *testing.T) {
+	want := map[string]string{}
+	for line := range strings.Lines(strings.TrimSpace(whoMayAsk)) {
+		who, list, _ := strings.Cut(line, ":")
+		words := strings.Fields(list)
+		for i := 0; i < len(words); i += 2 {
+			want[words[i]+" "+words[i+1]] = who
+		}
+	}
+	names := map[need]string{everyone: "everyone", toRead: "read", toCheck: "check", toAdmin: "admin"}
+	got := map[string]string{}
+	for _, r := range routes() {
+		got[r.method+" "+r.path] = names[r.need]
+	}
+	for _, path := range slices.Sorted(maps.Keys(got)) {
+		if got[path] != want[path] {
+			t.Errorf("%s is for %s; the list in this test says %q", path, got[path], want[path])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("there are %d routes; the list in this test has %d", len(got), len(want))
+	}
+}
+
+// Every route, with no token, with wrong ones, and with each role.
+func TestEveryRouteAndRole(t *testing.T) {
+	all := tokens(t)
+	s := newServer(t, func(c *Config) { c.Tokens = tokensOf(all) })
+	roles := []struct {
+		token string
+		role  access.Role
+	}{{"", access.None}, {"wrong-wrong-wrong-wrong-wrong-wrong", access.None}, {"x", access.None}, {readToken, access.Read}, {checkToken, access.Check}, {adminToken, access.Admin}}
+	for i := range s.router.routes {
+		route := &s.router.routes[i]
+		for _, who := range roles {
+			r := sample(route)
+			if route.id == "login" {
+				r.body = `{"token":"` + readToken + `"}` // a login without a token fails, whoever may ask
+			}
+			if who.token != "" {
+				r.header = http.Header{"X-Lately-Token": {who.token}}
+			}
+			w := ask(s, r)
+			switch refused := strings.Contains(w.Body.String(), `"NOPERM"`) && !route.foreign || w.Code == 401; {
+			case who.role >= route.need.role():
+				if refused {
+					t.Errorf("%s %s as %v: %d %s; want it answered", r.method, r.path, who.role, w.Code, w.Body)
+				}
+			case who.role == access.None:
+				want := engine.WrongPass
+				if who.token == "" {
+					want = engine.NoAuth
+				}
+				wantProblem(t, w, 401, want)
+			default:
+				wantProblem(t, w, 403, engine.NoPerm)
+			}
+		}
+	}
+}
+
+// Forward-auth takes nobody's Authorization for ours: it is that of the proxy's client.
+func TestForwardAuthReadsNoAuthorization(t *testing.T) {
+	all := tokens(t)
+	s := newServer(t, func(c *Config) { c.Tokens = tokensOf(all) })
+	wantProblem(t, ask(s, request{method: "GET", path: "/v1/auth", token: checkToken}), 401, engine.NoAuth)
+}
+
+// All unknown tokens are answered alike, byte for byte, however near they are. No
+// token is answered with another code, as clients of Redis expect it.
+func TestAuthFailuresAreAlike(t *testing.T) {
+	all := tokens(t)
+	s := newServer(t, func(c *Config) { c.Tokens = tokensOf(all) })
+	wantProblem(t, ask(s, request{method: "GET", path: "/v1/status"}), 401, engine.NoAuth)
+	first := ask(s, request{method: "GET", path: "/v1/status", token: "other"})
+	wantProblem(t, first, 401, engine.WrongPass)
+	for _, token := range []string{"wrong", readToken[:len(readToken)-1], readToken + "x", strings.Repeat("y", 2000)} {
+		w := ask(s, request{method: "GET", path: "/v1/status", token: token})
+		if w.Code != first.Code || w.Body.String() != first.Body.String() || fmt.Sprint(w.Header()) != fmt.Sprint(first.Header()) {
+			t.Errorf("with token %q: %d %v %s; with another %d %v %s", token, w.Code, w.Header(), w.Body, first.Code, first.Header(), first.Body)
+		}
+	}
+}
+
+// TestGuessesLockNobodyOut has 1,000 logins with unknown tokens from one address: a
+// valid token from there still works, and the log has few lines and no token.
+func TestGuessesLockNobodyOut(t *testing.T) {
+	var log bytes.Buffer
+	all := tokens(t)
+	s := newServer(t, func(c *Config) { c.Tokens, c.Log = tokensOf(all), slog.New(slog.NewTextHandler(&log, nil)) })
+	for range 1000 {
+		ask(s, request{method: "GET", path: "/v1/status", token: "guess-guess-guess-guess-guess-guess"})
+		wantProblem(t, post(s, "/v1/login", `{"token":"guess-guess-guess-guess-guess-guess"}`), 401, engine.WrongPass)
+	}
+	if w := ask(s, request{method: "GET", path: "/v1/status", token: readToken}); w.Code != 200 {
+		t.Errorf("a valid token: %d %s", w.Code, w.Body)
+	}
+	if w := post(s, "/v1/login", `{"token":"`+readToken+`"}`); w.Code != 200 {
+		t.Errorf("a login with a valid token: %d %s", w.Code, w.Body)
+	}
+	if n := s.rejected.Total(); n != 2000 {
+		t.Errorf("%d rejected logins were counted; want 2000", n)
+	}
+	if n := strings.Count(log.String(), "login rejected"); n == 0 || n > 100 {
+		t.Errorf("the log has %d lines about 2000 rejected logins; want one for each second", n)
+	}
+	if strings.Contains(log.String(), "guess-guess") {
+		t.Error("the log has a token")
+	}
+}
+
+func TestSession(t *testing.T) {
+	all := tokens(t)
+	var now atomic.Pointer[access.Tokens]
+	now.Store(all)
+	s := newServer(t, func(c *Config) { c.Tokens = now.Load })
+	wantProblem(t, post(s, "/v1/login", `{"token":"no"}`), 401, engine.WrongPass)
+	w := post(s, "/v1/login", `{"token":"`+adminToken+`"}`)
+	if w.Code != 200 || w.Body.String() != `{"role":"admin"}`+"\n" {
+		t.Fatalf("login: %d %s", w.Code, w.Body)
+	}
+	cookie := w.Header().Get("Set-Cookie")
+	for _, want := range []string{"lately=", "HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=43200"} {
+		if !strings.Contains(cookie, want) {
+			t.Errorf("the cookie is %q; want %s in it", cookie, want)
+		}
+	}
+	if strings.Contains(cookie, adminToken) {
+		t.Error("the cookie has the token in it")
+	}
+	value, _, _ := strings.Cut(cookie, ";")
+	with := func(r request) request {
+		r.header = http.Header{"Cookie": {value}}
+		return r
+	}
+	lift := with(request{method: "POST", path: "/v1/bans/lift", body: `{"rule":"flood","key":"192.0.2.1"}`})
+	if w := ask(s, lift); w.Code != 200 {
+		t.Errorf("with the session: %d %s", w.Code, w.Body)
+	}
+	foreign := lift
+	foreign.origin = "https://evil.example"
+	wantProblem(t, ask(s, foreign), 403, engine.NoPerm)
+
+	auth := with(request{method: "GET", path: "/v1/auth"}) // a browser behind the proxy is nobody there
+	wantProblem(t, ask(s, auth), 401, engine.NoAuth)
+
+	now.Store(tokens(t)) // the same, read again
+	if w := ask(s, lift); w.Code != 200 {
+		t.Errorf("with the session, under the same tokens: %d %s", w.Code, w.Body)
+	}
+	now.Store(otherTokens(t))
+	wantProblem(t, ask(s, lift), 401, engine.NoAuth)
+	now.Store(all)
+	if w := ask(s, with(request{method: "POST", path: "/v1/logout", body: "{}"})); w.Code != 200 || !strings.Contains(w.Header().Get("Set-Cookie"), "Max-Age=0") {
+		t.Errorf("logout: %d %v", w.Code, w.Header())
+	}
+	wantProblem(t, ask(s, lift), 401, engine.NoAuth)
+}
+
+// Event times are admin's.
+func TestAtNeedsAdmin(t *testing.T) {
+	all := tokens(t)
+	s := newServer(t, func(c *Config) { c.Tokens = tokensOf(all) })
+	const body = `{"event":{"client":"192.0.2.1","path":"/"},"at":1700000000000}`
+	wantProblem(t, ask(s, request{method: "POST", path: "/v1/check", body: body, token: checkToken}), 403, engine.NoPerm)
+	if w := ask(s, request{method: "POST", path: "/v1/check", body: body, token: adminToken}); w.Code != 200 {
+		t.Errorf("as admin: %d %s", w.Code, w.Body)
+	}
+}

@@ -1,0 +1,183 @@
+package httpapi
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// subscriber opens an event stream and reads its header.
+func subscriber(t testing.TB, addr string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn := dial(t, addr)
+	fmt.Fprint(conn, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	in := bufio.NewReader(conn)
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(line, "HTTP/1.1 ") && !strings.HasPrefix(line, "HTTP/1.1 200") {
+			t.Fatal(line)
+		}
+		if strings.HasPrefix(line, ": lately") {
+			return conn, in
+		}
+	}
+}
+
+// next returns the data of the next event of that name.
+func next(t testing.TB, in *bufio.Reader, name string) string {
+	t.Helper()
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line == "event: "+name+"\n" {
+			data, err := in.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.TrimSuffix(strings.TrimPrefix(data, "data: "), "\n")
+		}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	s := newServer(t, nil)
+	_, in := subscriber(t, serve(t, s))
+	post(s, "/v1/bans", `{"rule":"flood","key":"203.0.113.1","for":"1m","reason":"a\nb"}`)
+	if got := next(t, in, "ban"); !strings.Contains(got, `"key":["203.0.113.1"]`) || !strings.Contains(got, `"type":"ban"`) {
+		t.Errorf("ban: %s", got)
+	}
+	post(s, "/v1/bans/lift", `{"rule":"flood","key":"203.0.113.1"}`)
+	if got := next(t, in, "lift"); !strings.Contains(got, `"rule":"flood","key":["203.0.113.1"]`) {
+		t.Errorf("lift: %s", got)
+	}
+	for range 5 {
+		post(s, "/v1/check", `{"event":{"path":"/product/2"}}`)
+	}
+	if got := next(t, in, "hot"); !strings.Contains(got, `"rule":"product","key":["/product/2"]`) {
+		t.Errorf("hot: %s", got)
+	}
+	if err := s.engine.Reload(parseRules(t, rulesText)); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(t, in, "rules"); !strings.Contains(got, `"type":"rules"`) {
+		t.Errorf("rules: %s", got)
+	}
+	if got := next(t, in, "rates"); !strings.HasPrefix(got, `{"all":{"allowed":`) || !strings.Contains(got, `"unmatched":5,"errors":0}}`) {
+		t.Errorf("rates: %s", got)
+	}
+}
+
+func TestTooManySubscribers(t *testing.T) {
+	s := newServer(t, func(c *Config) { c.MaxSubscribers = 1 })
+	addr := serve(t, s)
+	subscriber(t, addr)
+	conn := dial(t, addr)
+	fmt.Fprint(conn, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if status, body, header := answerOf(t, conn); status != 503 || header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// A thousand subscribers, of whom ten have stopped to read: the others are told of
+// every event, and the ten are cut. The long form has a thousand events, and then two
+// thousand subscribers of whom next to none reads.
+//
+//	LATELY_LONG=1 go test ./internal/server/httpapi -run StalledSubscribers -v
+func TestStalledSubscribers(t *testing.T) {
+	switch {
+	case raceEnabled:
+		stalledSubscribers(t, 200, 10, 20)
+	case long():
+		stalledSubscribers(t, 1000, 10, 1000)
+		stalledSubscribers(t, 2020, 2000, 1000)
+	default:
+		stalledSubscribers(t, 1000, 10, 20)
+	}
+}
+
+func stalledSubscribers(t *testing.T, subscribers, stalled, events int) {
+	s := newServer(t, nil)
+	healthy := int64(subscribers - stalled)
+	var group, rest sync.WaitGroup
+	t.Cleanup(rest.Wait) // when connections are closed
+	addr := serve(t, s)
+	var told atomic.Int64
+	var mu sync.Mutex
+	var late []time.Duration
+	for i := range subscribers {
+		conn, in := subscriber(t, addr)
+		if i < stalled {
+			conn.(*net.TCPConn).SetReadBuffer(4096)
+			continue
+		}
+		group.Go(func() {
+			defer func() { rest.Go(func() { io.Copy(io.Discard, in) }) }()
+			for range events {
+				at := between(next(t, in, "ban"), `"reason":"`, " ")
+				told.Add(1)
+				if sent, err := time.Parse(time.RFC3339Nano, at); err == nil && (i%10 == 0 || healthy < 100) {
+					mu.Lock()
+					late = append(late, time.Since(sent))
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	// Keys of a kilobyte fill what the kernel keeps for one who does not read. The
+	// next event comes when the last one was read: this is not about a machine that
+	// has too much to do.
+	key := strings.Repeat("k", 900)
+	ban := func(i int) {
+		reason := time.Now().Format(time.RFC3339Nano) + " " + strings.Repeat("r", 200)
+		if _, err := s.engine.Ban("login", []string{"192.0.2.1", fmt.Sprintf("%s%d", key, i)}, time.Minute, reason, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began, cut := time.Now(), time.Duration(0)
+	note := func() {
+		if cut == 0 && s.subscribers.Load() <= healthy {
+			cut = time.Since(began)
+		}
+	}
+	for i := range events {
+		ban(i)
+		until(t, "all read the event", func() bool { return told.Load() == int64(i+1)*healthy })
+		note()
+	}
+	group.Wait()
+	if told.Load() != healthy*int64(events) {
+		t.Errorf("%d events were read; want %d", told.Load(), healthy*int64(events))
+	}
+	// What follows is for the others: as much again as the kernel keeps for them. The
+	// healthy have room for it wherever they are.
+	for i := range 150 {
+		ban(events + i)
+	}
+	until(t, "who does not read is cut", func() bool { return s.subscribers.Load() <= healthy })
+	note()
+	if n := s.Stats().Cut; n != uint64(stalled) {
+		t.Errorf("%d were cut; want the %d who did not read", n, stalled)
+	}
+	slices.Sort(late)
+	t.Logf("%d subscribers beside %d that do not read, %d events: of %d deliveries p50 %v, p99 %v; the last of those was cut %v after the first event",
+		healthy, stalled, events, len(late), late[len(late)/2], late[len(late)*99/100], cut)
+}
+
+// between returns what is in s between before and after.
+func between(s, before, after string) string {
+	_, s, _ = strings.Cut(s, before)
+	s, _, _ = strings.Cut(s, after)
+	return s
+}

@@ -1,0 +1,107 @@
+package httpapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/lately-go/lately/internal/server/console"
+)
+
+// A file is one of the console, ready to be sent.
+type file struct {
+	data   []byte
+	packed []byte // compressed, or nil if that is no shorter
+	media  []string
+	etag   []string
+}
+
+var media = map[string]string{
+	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+	".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/x-icon", ".json": "application/json", ".webmanifest": "application/manifest+json",
+}
+
+// readFiles returns the files of the console by name. They are few and small.
+func readFiles(from fs.FS) (map[string]*file, error) {
+	files := make(map[string]*file)
+	err := fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		kind, ok := media[path.Ext(name)]
+		if !ok {
+			return fmt.Errorf("the type of %s is not known", name)
+		}
+		data, err := fs.ReadFile(from, name)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(data)
+		files[name] = &file{data, pack(data), []string{kind}, []string{`"` + hex.EncodeToString(sum[:16]) + `"`}}
+		return nil
+	})
+	return files, err
+}
+
+func pack(data []byte) []byte {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil
+	}
+	w.Write(data) // into memory, which has no errors
+	w.Close()
+	if b.Len() >= len(data)*9/10 {
+		return nil
+	}
+	return b.Bytes()
+}
+
+// index answers with the page of the console.
+func index(c *call) error { return c.sendFile("index.html") }
+
+// consoleFile answers with a file of the console.
+func consoleFile(c *call) error { return c.sendFile(c.name) }
+
+// The fields of pages, where they are not those of other answers.
+var (
+	pagePolicy = []string{console.Policy}
+	denyFrames = []string{"DENY"}
+	revalidate = []string{"no-cache"}
+	vary       = []string{"Accept-Encoding"}
+	gzipped    = []string{"gzip"}
+)
+
+func (c *call) sendFile(name string) error {
+	f := c.s.files[name]
+	if f == nil {
+		return notFound(c, nil)
+	}
+	h := c.w.Header()
+	h["Content-Security-Policy"] = pagePolicy
+	h["Cross-Origin-Opener-Policy"] = sameOrigin
+	h["X-Frame-Options"] = denyFrames
+	h["Cache-Control"] = revalidate
+	h["Etag"] = f.etag
+	h["Vary"] = vary
+	if strings.Contains(c.r.Header.Get("If-None-Match"), f.etag[0]) {
+		c.wrote = true
+		c.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	data := f.data
+	if f.packed != nil && strings.Contains(c.r.Header.Get("Accept-Encoding"), "gzip") {
+		h["Content-Encoding"] = gzipped
+		data = f.packed
+	}
+	h["Content-Type"] = f.media
+	c.wrote = true
+	c.w.Write(data)
+	return nil
+}

@@ -1,0 +1,187 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/access"
+)
+
+// A gatedListener accepts what its gate lets in.
+type gatedListener struct {
+	net.Listener
+	gate   *access.Gate
+	budget *access.Budget
+	busy   *atomic.Uint64 // counts requests that are refused for want of memory
+	plain  bool           // there is no TLS, so that one who is refused can be told
+
+	refused func(peer netip.Addr) // is told who found no room
+}
+
+// The answers of a connection that is closed before its request has been read.
+var (
+	tooManyConnections = overload("there are too many connections")
+	tooManyHeaders     = overload("too many requests with large headers are being received; try again later")
+)
+
+// overload returns a whole answer with that detail.
+func overload(detail string) []byte {
+	body := `{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"` + detail + `","code":"OVERLOAD"}` + "\n"
+	return []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\n" +
+		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
+}
+
+// Accept returns the next connection that there is room for.
+func (l *gatedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		peer := access.PeerOf(conn.RemoteAddr())
+		if l.gate.Enter(peer) {
+			g := &gatedConn{Conn: conn, l: l, peer: peer}
+			g.head.Store(true)
+			return g, nil
+		}
+		l.refused(peer)
+		l.dismiss(conn, tooManyConnections)
+		conn.Close()
+	}
+}
+
+// dismiss sends the one answer of a connection, if it can be read without TLS. An empty
+// send buffer takes it at once.
+func (l *gatedListener) dismiss(conn net.Conn, answer []byte) {
+	if l.plain {
+		conn.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+		conn.Write(answer)
+	}
+}
+
+// A gatedConn leaves its gate when it is closed. While it receives the head of a
+// request, it takes the memory for it from the budget, and gives it back when the
+// request is over: net/http bounds a head, and not the heads of all connections.
+type gatedConn struct {
+	net.Conn
+	l    *gatedListener
+	peer netip.Addr
+	once sync.Once
+
+	head     atomic.Bool  // receives the head of a request
+	received int          // bytes of it
+	taken    atomic.Int64 // from the budget
+}
+
+const (
+	freeHead   = 4 << 10 // bytes of a head that take nothing from the budget
+	headFactor = 2       // memory of a head per byte
+	headStep   = 8 << 10 // that are taken at once
+)
+
+// errHeads makes net/http close a connection without an answer of its own.
+var errHeads = &net.OpError{Op: "read", Net: "tcp", Err: errors.New("no memory is left for the head of this request")}
+
+// Read reads, and charges for the head of a request.
+func (c *gatedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.head.Load() {
+		if c.received += n; c.received > freeHead && !c.charge(headFactor*c.received) {
+			c.l.busy.Add(1)
+			c.l.dismiss(c.Conn, tooManyHeaders)
+			return 0, errHeads
+		}
+	}
+	return n, err
+}
+
+// charge takes what is missing to n from the budget. Heads come from everybody, and get
+// no more than half of it.
+func (c *gatedConn) charge(n int) bool {
+	if int64(n) <= c.taken.Load() {
+		return true
+	}
+	if c.l.budget.Scarce() || !c.l.budget.Take(headStep) {
+		return false
+	}
+	c.taken.Add(headStep)
+	return true
+}
+
+// state is told by net/http what c is doing.
+func (c *gatedConn) state(s http.ConnState, two bool) {
+	switch {
+	case s == http.StateActive, two: // HTTP/2 has no moment when a head begins
+		c.head.Store(false)
+	case s == http.StateIdle:
+		c.forget()
+		c.received = 0
+		c.head.Store(true)
+	}
+}
+
+// forget gives back what the head of the request has taken.
+func (c *gatedConn) forget() { c.l.budget.Give(int(c.taken.Swap(0))) }
+
+// Close closes the connection.
+func (c *gatedConn) Close() error {
+	c.once.Do(func() {
+		c.l.gate.Leave(c.peer)
+		c.forget()
+	})
+	return c.Conn.Close()
+}
+
+// CloseWrite says that nothing more will be written: with it, net/http lets a client
+// read why it was refused before the connection is gone.
+func (c *gatedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// connState tells a connection what it is doing.
+func connState(conn net.Conn, s http.ConnState) {
+	two := false
+	if t, ok := conn.(*tls.Conn); ok {
+		two = s != http.StateNew && t.ConnectionState().NegotiatedProtocol == "h2"
+		conn = t.NetConn()
+	}
+	if g, ok := conn.(*gatedConn); ok {
+		g.state(s, two)
+	}
+}
+
+type connKey struct{}
+
+// connContext keeps the connection for streams, which bound its buffers.
+func (s *Server) connContext(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// gatedOf returns the connection of a request's context, or nil.
+func gatedOf(ctx context.Context) *gatedConn {
+	conn, _ := ctx.Value(connKey{}).(net.Conn)
+	if t, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
+		conn = t.NetConn()
+	}
+	g, _ := conn.(*gatedConn)
+	return g
+}
+
+// boundWrites makes the kernel keep no more than size bytes for a peer that does not
+// read.
+func (c *gatedConn) boundWrites(size int) {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		tcp.SetWriteBuffer(size) // no error matters: it is a bound, not a promise
+	}
+}

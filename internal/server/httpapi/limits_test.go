@@ -1,0 +1,234 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
+)
+
+// long reports whether the long forms of tests run.
+func long() bool { return os.Getenv("LATELY_LONG") != "" }
+
+func dial(t testing.TB, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(time.Minute)) // a test that hangs has failed
+	return conn
+}
+
+// answerOf reads the answer on conn.
+func answerOf(t testing.TB, conn net.Conn) (status int, body string, header http.Header) {
+	t.Helper()
+	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(b), r.Header
+}
+
+func TestBodiesThatAreRefused(t *testing.T) {
+	s := newServer(t, nil)
+	deep := strings.Repeat(`{"event":`, 100_000) + strings.Repeat("}", 100_000)
+	many := `{"event":{` + strings.TrimSuffix(strings.Repeat(`"f%d":"v",`, maxFields+1), ",") + `}}`
+	for i := range maxFields + 1 {
+		many = strings.Replace(many, "%d", fmt.Sprint(i), 1)
+	}
+	for name, body := range map[string]string{
+		"deep": deep, "deep list": strings.Repeat("[", 100_000), "many fields": many, "no UTF-8": "{\"event\":{\"client\":\"\xff\"}}",
+		"many events": `{"events":[` + strings.TrimSuffix(strings.Repeat(`{"event":{}},`, maxBatch+1), ",") + `]}`, "empty": "",
+	} {
+		w := post(s, "/v1/check", body)
+		p := wantProblem(t, w, 400, engine.BadArg)
+		if len(p.Detail) > 300 {
+			t.Errorf("%s: the answer has %d bytes", name, len(p.Detail))
+		}
+	}
+	wantProblem(t, post(s, "/v1/check", strings.Repeat(" ", maxBody+1)), 413, engine.BadArg)
+	if w := post(s, "/v1/check", `{"event":{}}`+strings.Repeat(" ", maxBody-12)); w.Code != 200 {
+		t.Errorf("a body of the largest size: %d %s", w.Code, w.Body)
+	}
+	wantProblem(t, ask(s, request{method: "POST", path: "/v1/check", body: "{}", header: http.Header{"Content-Encoding": {"gzip"}}}), 415, engine.BadArg)
+	long := strings.Repeat("k", engine.MaxKey+1)
+	for path, body := range map[string]string{
+		"/v1/take": `{"rule":"per-client","key":"` + long + `"}`, "/v1/peek": `{"rule":"login","key":["a","` + long + `"]}`,
+		"/v1/throttle": `{"key":"` + long + `","burst":1,"count":1,"period_ms":1}`, "/v1/counters/c/add": `{"key":"` + long + `"}`,
+		"/v1/bans": `{"rule":"flood","key":"` + long + `","for":"1m"}`,
+	} {
+		if w := post(s, path, body); w.Code != 400 {
+			t.Errorf("%s with a long key: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// Ten gigabytes, said before or not, are refused for what was read so far.
+func TestEndlessBodies(t *testing.T) {
+	addr := serve(t, newServer(t, nil))
+	const head = "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+	conn := dial(t, addr)
+	fmt.Fprintf(conn, "%sContent-Length: 10737418240\r\n\r\n", head)
+	if status, body, _ := answerOf(t, conn); status != 413 {
+		t.Errorf("%d %s", status, body)
+	}
+	if _, err := io.Copy(io.Discard, conn); err != nil && os.IsTimeout(err) {
+		t.Error("the connection is still open")
+	}
+	conn = dial(t, addr)
+	fmt.Fprintf(conn, "%sTransfer-Encoding: chunked\r\n\r\n", head)
+	sent := int64(0)
+	chunk := append([]byte("10000\r\n"), append(bytes.Repeat([]byte(" "), 0x10000), "\r\n"...)...)
+	for sent < 10<<30 {
+		n, err := conn.Write(chunk)
+		if sent += int64(n); err != nil {
+			break
+		}
+	}
+	if sent > 64<<20 {
+		t.Errorf("%d MiB were taken", sent>>20)
+	}
+	if w, err := http.Get("http://" + addr + "/healthz"); err != nil || w.StatusCode != 200 {
+		t.Errorf("the next request: %v", err)
+	} else {
+		w.Body.Close()
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// Connections that say next to nothing are closed, and keep nobody out meanwhile. The
+// long form has two thousand, half of which have got as far as the body.
+//
+//	LATELY_LONG=1 go test ./internal/server/httpapi -run Slowloris -v
+func TestSlowloris(t *testing.T) {
+	n := 100
+	if long() {
+		n = 2000
+	}
+	s := newServer(t, nil)
+	addr := serve(t, s)
+	healthy := dial(t, addr)
+	in := bufio.NewReader(healthy)
+	ask := func(going func(asked int) bool) (late []time.Duration) {
+		for going(len(late)) {
+			at := time.Now()
+			fmt.Fprint(healthy, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			w, err := http.ReadResponse(in, nil)
+			if err != nil || w.StatusCode != 200 {
+				t.Fatalf("a request meanwhile: %v, %v", w, err)
+			}
+			io.Copy(io.Discard, w.Body)
+			w.Body.Close()
+			late = append(late, time.Since(at))
+			time.Sleep(5 * time.Millisecond)
+		}
+		slices.Sort(late)
+		return late
+	}
+	alone := ask(func(asked int) bool { return asked < 100 })
+	var slow sync.WaitGroup
+	var gone atomic.Int64
+	began := time.Now()
+	for i := range n {
+		conn := dial(t, addr)
+		if i%2 == 0 || !long() { // a body has 5 seconds
+			fmt.Fprintf(conn, "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nX-%d: ", i)
+		} else {
+			fmt.Fprint(conn, "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+		}
+		slow.Go(func() {
+			defer gone.Add(1)
+			conn.Write([]byte("x")) // one more byte is no reason to wait longer
+			if _, err := io.Copy(io.Discard, conn); err != nil && os.IsTimeout(err) {
+				t.Errorf("connection %d is still open", i)
+			}
+		})
+	}
+	beside := ask(func(int) bool { return gone.Load() < int64(n) })
+	slow.Wait()
+	t.Logf("%d slow clients, all gone after %v; a client meanwhile: p50 %v, p99 %v; alone: %v, %v", n, time.Since(began),
+		beside[len(beside)/2], beside[len(beside)*99/100], alone[len(alone)/2], alone[len(alone)*99/100])
+}
+
+func TestSlowBody(t *testing.T) {
+	if !long() {
+		t.Skip("SKIP: it takes 5 seconds; LATELY_LONG is not set")
+	}
+	conn := dial(t, serve(t, newServer(t, nil)))
+	fmt.Fprint(conn, "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	if status, body, _ := answerOf(t, conn); status != 408 {
+		t.Errorf("%d %s; want 408", status, body)
+	}
+}
+
+// TestLargeHeader sends heads as large as nginx accepts, with what it adds, and larger.
+func TestLargeHeader(t *testing.T) {
+	addr := serve(t, newServer(t, nil))
+	for _, c := range []struct{ lines, size, status int }{
+		{4, 8 << 10, 200}, // large_client_header_buffers 4 8k
+		{5, 8 << 10, 200}, // and X-Original-URI
+		{1, 56 << 10, 200},
+		{1, 80 << 10, 431},
+		{10, 8 << 10, 431},
+	} {
+		conn := dial(t, addr)
+		line := fmt.Sprintf("X: %s\r\n", strings.Repeat("x", c.size-5))
+		fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n%s\r\n", strings.Repeat(line, c.lines))
+		if status, body, _ := answerOf(t, conn); status != c.status {
+			t.Errorf("%d lines of %d bytes: %d %s; want %d", c.lines, c.size, status, body, c.status)
+		}
+	}
+}
+
+func TestTooManyConnections(t *testing.T) {
+	s := newServer(t, func(c *Config) { c.MaxConnections, c.PeerConnections = 3, 2 })
+	addr := serve(t, s)
+	healthy := func(conn net.Conn) int {
+		fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		status, _, _ := answerOf(t, conn)
+		return status
+	}
+	first, second := dial(t, addr), dial(t, addr)
+	if a, b := healthy(first), healthy(second); a != 200 || b != 200 {
+		t.Fatalf("the first two: %d and %d", a, b)
+	}
+	status, body, _ := answerOf(t, dial(t, addr))
+	if status != 503 || !strings.Contains(body, "OVERLOAD") {
+		t.Errorf("the third of one peer: %d %s", status, body)
+	}
+	other := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	conn, err := other.Dial("tcp", addr)
+	if err != nil {
+		t.Skip("SKIP: 127.0.0.2 is no address here:", err)
+	}
+	defer conn.Close()
+	if got := healthy(conn); got != 200 {
+		t.Errorf("another peer: %d", got)
+	}
+	if st := s.Stats(); st.Connections != 3 || st.Refused != 1 || st.Accepted != 3 {
+		t.Errorf("%+v", st)
+	}
+	first.Close()
+	until(t, "a connection has left", func() bool { return s.Stats().Connections == 2 })
+	if got := healthy(dial(t, addr)); got != 200 {
+		t.Errorf("when one has gone: %d", got)
+	}
+}

@@ -1,0 +1,83 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+func startNginx(t *testing.T, app, lately, token string, change ...string) string {
+	t.Helper()
+	path, err := exec.LookPath("nginx")
+	if err != nil {
+		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
+			t.Skip("SKIP: there is no nginx here; apt-get install nginx-light")
+		}
+	}
+	listen, dir := freePort(t), t.TempDir()
+	change = append(change, "127.0.0.1:8080", listen, "127.0.0.1:3000", app, "127.0.0.1:7380", lately,
+		`X-Lately-Token     ""`, fmt.Sprintf("X-Lately-Token %q", token))
+	file := write(t, dir, "nginx.conf", fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log stderr;
+events {}
+http {
+access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
+%[2]s}
+`, dir, snippet(t, "nginx", change...)))
+	runProxy(t, dir, listen, path, "-p", dir, "-e", "stderr", "-c", file)
+	return listen
+}
+
+// Behind a real nginx with the documented snippet.
+func TestNginx(t *testing.T) {
+	testProxy(t, startNginx, 500, 403)
+	t.Run("paths", func(t *testing.T) {
+		behind(t, startNginx, "").judgesSpellings()
+	})
+	t.Run("own", func(t *testing.T) {
+		p := behind(t, startNginx, "")
+		c := from(t, "127.0.0.21")
+		if w, _ := p.send(c, "GET", "/page", "", nil); w.StatusCode != 200 || w.Header.Get("RateLimit") == "" || w.Header.Get("RateLimit-Policy") == "" {
+			t.Errorf("what is admitted: %d %v; want it with RateLimit and RateLimit-Policy", w.StatusCode, w.Header)
+		}
+		// As large a request as nginx accepts: four lines of nearly 8 KiB, one of them the target's.
+		large := http.Header{}
+		for i := range 3 {
+			large.Set(fmt.Sprint("X-Large-", i), strings.Repeat("x", 8000))
+		}
+		if w, body := p.send(c, "GET", "/page?"+strings.Repeat("q", 8000), "", large); w.StatusCode != 200 {
+			t.Errorf("a request with 32 KB of header: %d %s", w.StatusCode, body)
+		}
+		if w, _ := p.send(c, "GET", "/_lately", "", nil); w.StatusCode != 404 {
+			t.Errorf("the location of the question from outside: %d", w.StatusCode)
+		}
+	})
+}
+
+// Without the server nginx serves everybody if it is told so, in the words of the
+// documentation.
+func TestNginxWithoutServer(t *testing.T) {
+	doc, err := os.ReadFile("../../../docs/FORWARD_AUTH.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const intercept, away = "proxy_intercept_errors on; error_page 500 502 504 = @lately_away;", "location @lately_away { return 204; }"
+	if !strings.Contains(string(doc), intercept) || !strings.Contains(string(doc), away) {
+		t.Fatal("docs/FORWARD_AUTH.md does not say what this test does")
+	}
+	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(app.Close)
+	nginx := startNginx(t, app.Listener.Addr().String(), freePort(t), "",
+		"internal;", "internal; "+intercept, "location @lately_refused", away+" location @lately_refused")
+	w, err := from(t, "127.0.0.1").Get("http://" + nginx + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Body.Close()
+	if w.StatusCode != 200 {
+		t.Errorf("%d; want 200", w.StatusCode)
+	}
+}

@@ -1,0 +1,468 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/rules"
+)
+
+// validate returns what of v is not as the schema s of doc has it. It knows the
+// keywords that the document uses, and takes any other for a mistake.
+func validate(doc, s object, v any, at string) error {
+	for word, arg := range s {
+		var err error
+		switch word {
+		case "description", "contentEncoding":
+		case "$ref":
+			name := strings.TrimPrefix(arg.(string), "#/components/schemas/")
+			err = validate(doc, doc["components"].(object)["schemas"].(object)[name].(object), v, at)
+		case "type":
+			if got := typeOf(v); got != arg && !(arg == "number" && got == "integer") {
+				err = fmt.Errorf("%s is of type %s; the schema says %v", at, got, arg)
+			}
+		case "oneOf", "anyOf":
+			err = validateSome(doc, arg.([]any), v, at, word == "oneOf")
+		case "minimum":
+			if n, ok := v.(float64); ok && n < arg.(float64) {
+				err = fmt.Errorf("%s is %v; the least is %v", at, n, arg)
+			}
+		case "maximum":
+			if n, ok := v.(float64); ok && n > arg.(float64) {
+				err = fmt.Errorf("%s is %v; the most is %v", at, n, arg)
+			}
+		case "minItems":
+			if l, ok := v.([]any); ok && len(l) < int(arg.(float64)) {
+				err = fmt.Errorf("%s has %d items", at, len(l))
+			}
+		case "format":
+			if _, e := time.Parse(time.RFC3339Nano, v.(string)); arg != "date-time" || e != nil {
+				err = fmt.Errorf("%s is %v, which is no %v", at, v, arg)
+			}
+		case "items":
+			for i, x := range v.([]any) {
+				err = errors.Join(err, validate(doc, arg.(object), x, fmt.Sprintf("%s[%d]", at, i)))
+			}
+		case "properties", "additionalProperties":
+			err = validateMembers(doc, s, v, at)
+		case "required":
+			for _, name := range arg.([]any) {
+				if m, ok := v.(object); ok {
+					if _, there := m[name.(string)]; !there {
+						err = errors.Join(err, fmt.Errorf("%s has no %v", at, name))
+					}
+				}
+			}
+		default:
+			err = fmt.Errorf("the schema has the keyword %s, which this test does not know", word)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validateSome(doc object, list []any, v any, at string, one bool) error {
+	var errs []error
+	for _, s := range list {
+		if err := validate(doc, s.(object), v, at); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if n := len(list) - len(errs); n == 0 || one && n > 1 {
+		return fmt.Errorf("%s is %d of the possible ones: %w", at, n, errors.Join(errs...))
+	}
+	return nil
+}
+
+func validateMembers(doc, s object, v any, at string) error {
+	m, ok := v.(object)
+	if !ok {
+		return fmt.Errorf("%s is no object", at)
+	}
+	properties, _ := s["properties"].(object)
+	for name, x := range m {
+		of, known := properties[name].(object)
+		if !known {
+			if of, known = s["additionalProperties"].(object); !known {
+				return fmt.Errorf("%s has %s, which the schema does not have", at, name)
+			}
+		}
+		if err := validate(doc, of, x, at+"."+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func typeOf(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	case float64:
+		if v == math.Trunc(v) {
+			return "integer"
+		}
+		return "number"
+	}
+	return "object"
+}
+
+func readDocument(t *testing.T, s *Server) object {
+	t.Helper()
+	var doc object
+	if err := json.Unmarshal(get(s, "/openapi.json").Body.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// The validator finds what is wrong: else the test below would say nothing.
+func TestValidatorFinds(t *testing.T) {
+	doc := readDocument(t, newServer(t, nil))
+	decision := doc["components"].(object)["schemas"].(object)["Decision"]
+	const good = `{"allowed":true,"limit":1,"remaining":0,"retry_after_ms":0,"reset_after_ms":1,"rule":"","banned_until_ms":0}`
+	for text, want := range map[string]string{
+		good: "",
+		strings.Replace(good, `"limit":1,`, ``, 1):               "has no limit",
+		strings.Replace(good, `"limit":1`, `"limit":"1"`, 1):     "type string",
+		strings.Replace(good, `"limit":1`, `"limit":1.5`, 1):     "type number",
+		strings.Replace(good, `"limit":1`, `"limit":-1`, 1):      "the least is 0",
+		strings.Replace(good, `"limit":1`, `"limit":1,"x":1`, 1): "has x",
+		`[]`: "no object",
+	} {
+		var v any
+		if err := json.Unmarshal([]byte(text), &v); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(decision)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s object
+		if err := json.Unmarshal(raw, &s); err != nil {
+			t.Fatal(err)
+		}
+		// Keywords are looked at in no order, so that a list may be told of in two ways.
+		if err := validate(doc, s, v, "v"); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) && want != "no object" {
+			t.Errorf("%s: %v; want %q", text, err, want)
+		}
+	}
+}
+
+// A vector is a request with what is in its answer.
+type vector struct {
+	method, path, body string
+	status             int
+	want               string // in the answer
+}
+
+// vectors is requests that have every route give every kind of answer it has, on one
+// server, in order.
+var vectors = []vector{
+	{"POST", "/v1/check", `{"event":{"client":"203.0.113.9","path":"/x"},"cost":1}`, 200, `{"allowed":true,"limit":60,"remaining":59,"retry_after_ms":0,"reset_after_ms":60000,"rule":"per-client","banned_until_ms":0}`},
+	{"POST", "/v1/check", `{"event":{"client":"203.0.113.9","path":"\/x"},"cost":2}`, 200, `"remaining":57`},
+	{"POST", "/v1/check", `{"event":{"client":"203.0.113.9","path":"/x"},"cost":61}`, 200, `"allowed":false,"limit":60,"remaining":57,"retry_after_ms":-1`},
+	{"POST", "/v1/check", `{"event":{}}`, 200, `{"allowed":true,"limit":0,"remaining":0,"retry_after_ms":0,"reset_after_ms":0,"rule":"","banned_until_ms":0}`},
+	{"POST", "/v1/check", `{"events":[{"event":{"client":"203.0.113.10","path":"/"}},{"event":{"client":"203.0.113.10","path":"/"},"cost":0},{}]}`, 200, `"remaining":59,`},
+	{"POST", "/v1/check", `{"events":[]}`, 400, `"BADARG"`},
+	{"POST", "/v1/check", `{"event":{"client":"a"},"events":[{"event":{}}]}`, 400, `both event`},
+	{"POST", "/v1/check", `{"cost":1}`, 400, `event is missing`},
+	{"POST", "/v1/check", `{"event":{"client":"a"},"cost":0}`, 400, `cost is 0; allowed is 1 to 2147483648`},
+	{"POST", "/v1/check", `{"event":{"client":"a"},"cost":2147483649}`, 400, `cost is 2147483649`},
+	{"POST", "/v1/check", `{"event":{"status":404}}`, 400, `is a JSON number; allowed is a string`},
+	{"POST", "/v1/check", `{"event":{"client":"a"},"colour":1}`, 400, `\"colour\", which is not known`},
+	{"POST", "/v1/check", `{"event":{"client":"a"}} {}`, 400, `more than one value`},
+	{"POST", "/v1/check", `{"event":{"client":"a"},"at":1700000000000}`, 400, `AT is for a server that has judged no live event`},
+	{"POST", "/v1/check", `{"event":{"client":"a"},"at":-1}`, 400, `at is -1`},
+	{"POST", "/v1/take", `{"rule":"login","key":["203.0.113.9","ada"]}`, 200, `{"allowed":true,"limit":5,"remaining":4,`},
+	{"POST", "/v1/take", `{"rule":"login","key":"203.0.113.9\tada"}`, 200, `"remaining":3,`},
+	{"POST", "/v1/take", `{"rule":"per-client","key_base64":["MjAzLjAuMTEzLjEx"],"cost":3}`, 200, `"remaining":57,`},
+	{"POST", "/v1/take", `{"takes":[{"rule":"per-client","key":"203.0.113.12"},{"rule":"none","key":"a"},{"rule":"login","key":"a"},{"rule":"login"}]}`, 200, `"error":{"code":"NORULE"`},
+	{"POST", "/v1/take", `{"rule":"none","key":"a"}`, 404, `"NORULE"`},
+	{"POST", "/v1/take", `{"rule":"login","key":"a"}`, 400, `"BADARG"`},
+	{"POST", "/v1/take", `{"rule":"login","key":["a\tb","c"]}`, 400, `value 1 of key has a tab`},
+	{"POST", "/v1/take", `{"rule":"per-client","key":7}`, 400, `key is 7; allowed is a string`},
+	{"POST", "/v1/take", `{"rule":"per-client","key":[]}`, 400, `key is []; allowed is a string`},
+	{"POST", "/v1/peek", `{"rule":"per-client","key":"203.0.113.11"}`, 200, `"remaining":5`},
+	{"POST", "/v1/peek", `{"event":{"client":"203.0.113.9","path":"/x"}}`, 200, `"rule":"per-client"`},
+	{"POST", "/v1/peek", `{"takes":[{"rule":"per-client","key":"203.0.113.11"}]}`, 200, `{"decisions":[{"allowed":true`},
+	{"POST", "/v1/peek", `{"events":[{"event":{"client":"203.0.113.9","path":"/x"}}]}`, 200, `{"decisions":[{"allowed":true`},
+	{"POST", "/v1/peek", `{"event":{},"rule":"a"}`, 400, `allowed is one of`},
+	{"POST", "/v1/refund", `{"rule":"per-client","key":"203.0.113.11","n":2}`, 200, `{"refunded":2}`},
+	{"POST", "/v1/refund", `{"rule":"per-client","key":"203.0.113.200"}`, 200, `{"refunded":0}`},
+	{"POST", "/v1/refund", `{"key":"a"}`, 400, `rule is missing`},
+	{"POST", "/v1/take", `{"rule":"queue","key":"203.0.113.12"}`, 200, `"rule":"queue","banned_until_ms":0}`},
+	{"POST", "/v1/take", `{"rule":"queue","key":"203.0.113.12"}`, 200, `"rule":"queue","banned_until_ms":0,"delay_ms":1000}`},
+	{"POST", "/v1/peek", `{"rule":"queue","key":"203.0.113.12"}`, 200, `"delay_ms":2000}`},
+	{"GET", "/v1/key?field=client&value=203.0.113.12", "", 200, `"rule":"queue","banned_until_ms":0,"delay_ms":2000}`},
+	{"POST", "/v1/take", `{"rule":"under-way","key":"203.0.113.12","cost":2}`, 200, `"allowed":true`},
+	{"POST", "/v1/take", `{"rule":"under-way","key":"203.0.113.12"}`, 200, `"allowed":false`},
+	{"POST", "/v1/release", `{"rule":"under-way","key":"203.0.113.12"}`, 200, `{"released":1}`},
+	{"POST", "/v1/release", `{"rule":"under-way","key":"203.0.113.12","n":5}`, 200, `{"released":1}`},
+	{"POST", "/v1/release", `{"rule":"under-way","key":"203.0.113.12"}`, 200, `{"released":0}`},
+	{"POST", "/v1/release", `{"rule":"per-client","key":"203.0.113.12"}`, 400, `must be in-flight`},
+	{"POST", "/v1/release", `{"rule":"none","key":"a"}`, 404, `NORULE`},
+	{"POST", "/v1/throttle", `{"key":"user123","burst":15,"count":30,"period_ms":60000,"quantity":1}`, 200, `{"allowed":true,"limit":16,"remaining":15,"retry_after_ms":0,"reset_after_ms":2000}`},
+	{"POST", "/v1/throttle", `{"key":"user123","burst":15,"count":30,"period_ms":60000,"quantity":17}`, 200, `{"allowed":false,"limit":16,`},
+	{"POST", "/v1/throttle", `{"key":"u","burst":1,"count":1,"period_ms":0}`, 400, `period_ms is 0`},
+	{"POST", "/v1/reset", `{"rule":"per-client","key":"203.0.113.9"}`, 200, `{}`},
+	{"POST", "/v1/peek", `{"rule":"per-client","key":"203.0.113.9"}`, 200, `"remaining":59`},
+	{"POST", "/v1/counters/mine/add", `{"key":"k","n":7}`, 200, `{}`},
+	{"POST", "/v1/counters/my/own:one/add", `{"key":["k"]}`, 200, `{}`},
+	{"POST", "/v1/counters/mine/add", `{"n":7}`, 400, `key is missing`},
+	{"POST", "/v1/counters/no%20name/add", `{"key":"k"}`, 400, `"BADARG"`},
+	{"GET", "/v1/counters", "", 200, `"name":"requests","fields":["client"],"spans_ms":[60000,3600000],"made":false`},
+	{"GET", "/v1/counters?x=1", "", 400, `allowed is none`},
+	{"GET", "/v1/counters/mine/sum?key=k", "", 200, `{"lo":7,"hi":7}`},
+	{"GET", "/v1/counters/my/own:one/sum?key=k&span=1m", "", 200, `{"lo":1,"hi":1}`},
+	{"GET", "/v1/counters/mine/sum", "", 400, `has no key`},
+	{"GET", "/v1/counters/mine/sum?key=k&span=soon", "", 400, `span is \"soon\"; allowed is a duration`},
+	{"GET", "/v1/counters/none/sum?key=k", "", 400, `there is no counter`},
+	{"GET", "/v1/counters/mine/rate?key=k&span=1m", "", 200, `{"per_second":0.11`},
+	{"GET", "/v1/counters/requests/top?n=2&span=1m", "", 200, `{"top":[{"key":["203.0.113.9"],"lo":3,"hi":3}`},
+	{"GET", "/v1/counters/requests/top?n=0", "", 400, `n is \"0\"; allowed is 1 to 1000`},
+	{"POST", "/v1/bans", `{"rule":"flood","key":["203.0.113.66"],"for":"10m","reason":"too much"}`, 201, `"reason":"too much","source":"http"`},
+	{"POST", "/v1/bans", `{"rule":"login","key_base64":["MTkyLjAuMi4x","/w=="],"for":"10m"}`, 201, `"key":["192.0.2.1","` + "\uFFFD" + `"],"key_base64":["MTkyLjAuMi4x","/w=="]`},
+	{"POST", "/v1/bans", `{"rule":"flood","key":"192.0.2.0/24","for":"10m"}`, 400, `networks cannot be banned`},
+	{"POST", "/v1/bans", `{"rule":"flood","key":"a","for":"never"}`, 400, `for is \"never\"; allowed is a duration`},
+	{"POST", "/v1/bans", `{"rule":"flood","key":"a","for":"4000d"}`, 400, `of at most 3650d`},
+	{"POST", "/v1/bans", `{"rule":"none","key":"a","for":"1m"}`, 404, `"NORULE"`},
+	{"GET", "/v1/bans?rule=flood&q=113.66&limit=10", "", 200, `"total":1}`},
+	{"GET", "/v1/bans?limit=1", "", 200, `"total":2,"next":"`},
+	{"GET", "/v1/bans?offset=1", "", 400, `allowed is rule, q, limit, cursor`},
+	{"GET", "/v1/bans?cursor=x", "", 400, `cursor: \"x\": must be one that came with a page of bans`},
+	{"GET", "/v1/bans?limit=1001", "", 400, `allowed is 0 to 1000`},
+	{"GET", "/v1/bans?limit=1&limit=2", "", 400, `2 times`},
+	{"POST", "/v1/check", `{"event":{"client":"203.0.113.66","path":"/x"}}`, 200, `"rule":"flood","banned_until_ms":1`},
+	{"GET", "/v1/refused?n=1&span=1m", "", 200, `{"refused":[{"rule":"flood","key":["203.0.113.66"],"lo":1,"hi":1,"per_second":0.01`},
+	{"GET", "/v1/refused?span=2h", "", 400, `span: 2h0m0s: must be 1s to 1h`},
+	{"GET", "/v1/refused?n=0", "", 400, `n is \"0\"; allowed is 1 to 1000`},
+	{"GET", "/v1/key?field=client&value=203.0.113.66", "", 200, `"bans":[{"rule":"flood"`},
+	{"GET", "/v1/key?field=client&field=user&value=203.0.113.9&value=ada", "", 200, `{"rule":"login","decision":{"allowed":true,"limit":5,"remaining":2,`},
+	{"GET", "/v1/key?field=client", "", 400, `"BADARG"`},
+	{"POST", "/v1/bans/lift", `{"rule":"flood","key":"203.0.113.66"}`, 200, `{"lifted":true}`},
+	{"POST", "/v1/bans/lift", `{"rule":"flood","key":"203.0.113.66"}`, 200, `{"lifted":false}`},
+	{"POST", "/v1/bans/unban", `{"rule":"flood","network":"203.0.113.0/24"}`, 200, `{"unbanned":0}`},
+	{"POST", "/v1/bans/unban", `{}`, 400, `{"type":"about:blank","title":"Bad Request","status":400,"detail":"filter: missing: must be a rule, a pattern or a network; the pattern * selects every ban","code":"BADARG"}`},
+	{"POST", "/v1/check", `{"event":{"path":"/product/1"},"cost":1}`, 200, `"allowed":true`},
+	{"POST", "/v1/check", `{"events":[{"event":{"path":"/product/1"}},{"event":{"path":"/product/1"}},{"event":{"path":"/product/1"}},{"event":{"path":"/product/1"}}]}`, 200, `"allowed":true`},
+	{"GET", "/v1/hot", "", 200, `{"hot":[{"rule":"product","key":["/product/1"],"since":"`},
+	{"GET", "/v1/rates?span=1m&points=60&rules=1", "", 200, `{"rates":[`},
+	{"GET", "/v1/rates?span=2d", "", 400, `"BADARG"`},
+	{"GET", "/v1/rules", "", 200, `"sentence":`},
+	{"POST", "/v1/rules/check", rulesText, 200, `{"ok":true,"sentences":[`},
+	{"POST", "/v1/rules/check", "version: 1\nlimits: [{name: a}]\n", 200, `{"ok":false,"errors":[{"line":2,"column":`},
+	{"POST", "/v1/rules/reload", `{}`, 200, `{"ok":true,"added":["a"],"removed":[],"changed":[],"bans_dropped":0}`},
+	{"POST", "/v1/rules/reload", `{}`, 409, `"detail":"it would drop 7 bans","code":"CONFLICT"`},
+	{"POST", "/v1/rules/reload", `{"drop_bans":true}`, 200, `{"ok":true,"added":[],"removed":["a"],"changed":[],"bans_dropped":7}`},
+	{"POST", "/v1/rules/reload", `{}`, 422, `"errors":[{"line":2,"column":`},
+	{"GET", "/v1/status", "", 200, `"role":"admin"`},
+	{"POST", "/v1/login", `{"token":"any"}`, 200, `{"role":"admin"}`},
+	{"POST", "/v1/logout", `{}`, 200, `{}`},
+	{"GET", "/v1/auth", "", 403, `is not a trusted proxy: add it with the setting trusted-proxy`},
+	{"GET", "/metrics", "", 200, "lately_decisions_total"},
+	{"GET", "/openapi.json", "", 200, `"openapi":"3.1.0"`},
+	{"GET", "/healthz", "", 200, "ok"},
+	{"GET", "/readyz", "", 200, "ok"},
+	{"GET", "/", "", 200, "<html"},
+	{"GET", "/console/index.html", "", 200, "<html"},
+}
+
+// Each answer is what the contract says and what the document says, and there is one
+// for each route.
+func TestAnswersAreAsDocumented(t *testing.T) {
+	reloads := 0
+	s := newServer(t, func(c *Config) {
+		c.Reload = func(dropBans bool) (engine.RuleChanges, error) {
+			switch reloads++; {
+			case reloads == 1:
+				return engine.RuleChanges{Added: []string{"a"}}, nil
+			case dropBans:
+				return engine.RuleChanges{Removed: []string{"a"}, BansDropped: 7}, nil
+			case reloads == 2:
+				return engine.RuleChanges{}, &engine.Error{Code: engine.Conflict, Message: "it would drop 7 bans"}
+			}
+			_, err := rules.Parse("rules.yaml", []byte("version: 1\nlimits: 3\n"))
+			return engine.RuleChanges{}, err
+		}
+	})
+	doc := readDocument(t, s)
+	asked := map[string]bool{"events": true, "forwardAuth": true} // in tests of their own
+	for _, v := range vectors {
+		r := request{method: v.method, path: v.path, body: v.body}
+		if v.path == "/v1/rules/check" {
+			r.media = "application/yaml"
+		}
+		w := ask(s, r)
+		if w.Code != v.status || !strings.Contains(w.Body.String(), v.want) {
+			t.Errorf("%s %s %s: %d %s; want %d with %s", v.method, v.path, v.body, w.Code, w.Body, v.status, v.want)
+		}
+		path, _, _ := strings.Cut(v.path, "?")
+		route, _, _ := s.router.find(v.method, path)
+		if route == nil {
+			t.Fatalf("%s %s: there is no such route", v.method, v.path)
+		}
+		if w.Code < 300 {
+			asked[route.id] = true
+		}
+		op, ok := doc["paths"].(object)[route.path].(object)[strings.ToLower(v.method)].(object)
+		if !ok {
+			t.Fatalf("%s %s: the document has no such operation", v.method, v.path)
+		}
+		responses := op["responses"].(object)
+		response, ok := responses[fmt.Sprint(w.Code)].(object)
+		if !ok {
+			t.Fatalf("%s %s answers %d, which the document has not", v.method, v.path, w.Code)
+		}
+		media, ok := response["content"].(object)[w.Header().Get("Content-Type")].(object)
+		if !ok && route.id != "consoleFile" {
+			t.Errorf("%s: Content-Type is %q; the document has %v", v.path, w.Header().Get("Content-Type"), response["content"])
+		}
+		if !strings.HasSuffix(w.Header().Get("Content-Type"), "json") {
+			continue
+		}
+		var body any
+		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
+			t.Fatal(err)
+		}
+		if err := validate(doc, media["schema"].(object), body, route.id); err != nil {
+			t.Errorf("%s %s %s answers %s: %v", v.method, v.path, v.body, w.Body, err)
+		}
+	}
+	for i := range s.router.routes {
+		if id := s.router.routes[i].id; !asked[id] {
+			t.Errorf("no request has the route %s give a good answer", id)
+		}
+	}
+}
+
+// The document has every route, its query, its role, and no id twice.
+func TestDocumentHasEveryRoute(t *testing.T) {
+	s := newServer(t, nil)
+	doc := readDocument(t, s)
+	var ids []string
+	for i := range s.router.routes {
+		r := &s.router.routes[i]
+		method := strings.ToLower(strings.Replace(r.method, "*", "GET", 1))
+		op, ok := doc["paths"].(object)[r.path].(object)[method].(object)
+		if !ok {
+			t.Fatalf("%s %s is not in the document", r.method, r.path)
+		}
+		ids = append(ids, op["operationId"].(string))
+		params, _ := op["parameters"].([]any)
+		want := len(r.query) + strings.Count(r.path, "{name}")
+		if len(params) != want || (len(op["security"].([]any)) == 0) != (r.need == everyone) || (op["requestBody"] == nil) != (r.body == noBody) {
+			t.Errorf("%s %s: %v", r.method, r.path, op)
+		}
+	}
+	slices.Sort(ids)
+	if n := len(ids); len(slices.Compact(ids)) != n {
+		t.Errorf("ids are there twice: %v", ids)
+	}
+}
+
+// TestDocumentIsLinted has the linter of Redocly find nothing in the document, and no
+// schema of an object that has no name.
+func TestDocumentIsLinted(t *testing.T) {
+	doc := readDocument(t, newServer(t, nil))
+	schemas := doc["components"].(object)["schemas"].(object)
+	for _, name := range []string{"Problem", "Decision", "CheckRequest", "Ban", "Status"} {
+		if schemas[name] == nil {
+			t.Errorf("there is no schema %s", name)
+		}
+	}
+	raw, err := json.Marshal(doc["paths"])
+	if err != nil || strings.Contains(string(raw), `"properties"`) {
+		t.Errorf("an operation has an object of its own, %v", err)
+	}
+	redocly := os.Getenv("LATELY_REDOCLY")
+	if redocly == "" {
+		redocly = filepath.Join("..", "..", "..", "bin", "node", "node_modules", ".bin", "redocly")
+	}
+	if _, err := exec.LookPath(redocly); err != nil {
+		t.Skip("SKIP redocly lint, which make test-clients installs:", err)
+	}
+	lint := func(doc object) (string, error) {
+		raw, err := json.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "openapi.json")
+		if err := os.WriteFile(path, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(redocly, "lint", "--max-problems", "20", path)
+		cmd.Env = append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := lint(doc); err != nil || !strings.Contains(out, "is valid") || regexp.MustCompile(`[0-9]+ warning`).MatchString(out) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	delete(doc["paths"].(object)["/v1/login"].(object)["post"].(object), "security")
+	if out, err := lint(doc); err == nil {
+		t.Errorf("a document with a mistake passes: this test cannot fail\n%s", out)
+	}
+}
+
+func TestReloadWithoutFile(t *testing.T) {
+	wantProblem(t, post(newServer(t, nil), "/v1/rules/reload", "{}"), 400, engine.BadArg)
+}
+
+// TestCostsOfTheDocument compares the least and the most that the document allows of
+// costs and amounts with what the server accepts.
+func TestCostsOfTheDocument(t *testing.T) {
+	s := newServer(t, nil)
+	schemas := 0
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case object:
+			if properties, ok := v["properties"].(object); ok {
+				for _, name := range []string{"cost", "n"} {
+					p, ok := properties[name].(object)
+					if !ok || p["type"] != "integer" || p["maximum"] == nil && p["minimum"] == nil {
+						continue
+					}
+					schemas++
+					for _, n := range []float64{0, 1, engine.MaxCost, engine.MaxCost + 1} {
+						allowed := validate(nil, p, n, name) == nil
+						if accepted := checkCost(name, uint64(n)) == nil; allowed != accepted {
+							t.Errorf("%s of %v: accepted is %t, and the document says %t", name, n, accepted, allowed)
+						}
+					}
+				}
+			}
+			for _, x := range v {
+				walk(x)
+			}
+		case []any:
+			for _, x := range v {
+				walk(x)
+			}
+		}
+	}
+	walk(readDocument(t, s))
+	if schemas < 5 {
+		t.Errorf("%d schemas of a cost or an amount: the test has no teeth", schemas)
+	}
+}

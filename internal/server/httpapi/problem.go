@@ -1,0 +1,156 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/rules"
+)
+
+// An apiError is what is wrong with a request, and how it is answered.
+type apiError struct {
+	status int
+	code   engine.Code
+	detail string
+	errors []mistake     // of a rules file
+	retry  time.Duration // how long to wait, if that helps
+	closes bool          // the connection: what is left of the request is not read
+	allow  string        // the methods that there are
+}
+
+// Error returns the code and what is wrong.
+func (e *apiError) Error() string { return string(e.code) + " " + e.detail }
+
+// The errors that say the same to everyone.
+var (
+	errPanic   = &apiError{status: http.StatusInternalServerError, code: engine.Failed, detail: "the request failed; the server's log says why"}
+	errHost    = &apiError{status: http.StatusMisdirectedRequest, code: engine.NoPerm, detail: "the Host header is none of this server's names; allowed are localhost, its address, and what the setting host names"}
+	errOrigin  = &apiError{status: http.StatusForbidden, code: engine.NoPerm, detail: "the request comes from a page of another origin; allowed is the console, and programs that are no browsers"}
+	errNoToken = &apiError{status: http.StatusUnauthorized, code: engine.NoAuth, detail: "a token is needed: Authorization: Bearer TOKEN, or X-Lately-Token: TOKEN"}
+	errToken   = &apiError{status: http.StatusUnauthorized, code: engine.WrongPass, detail: "the token is unknown"}
+	errBusy    = &apiError{status: http.StatusServiceUnavailable, code: engine.Overload, detail: "too many large requests are being received, or large answers being sent; try again later", retry: time.Second, closes: true}
+	errSlow    = &apiError{status: http.StatusRequestTimeout, code: engine.BadArg, detail: "the body did not arrive within 5 seconds", closes: true}
+)
+
+// errTooLong answers a body of more than most bytes.
+func errTooLong(most int) *apiError {
+	return &apiError{
+		status: http.StatusRequestEntityTooLarge, code: engine.BadArg, closes: true,
+		detail: fmt.Sprintf("body: too long (max %d bytes)", most),
+	}
+}
+
+func badArg(format string, args ...any) *apiError {
+	return &apiError{status: http.StatusBadRequest, code: engine.BadArg, detail: fmt.Sprintf(format, args...)}
+}
+
+func notFound(c *call, allowed []string) *apiError {
+	if allowed != nil {
+		methods := strings.Join(allowed, ", ")
+		return &apiError{
+			status: http.StatusMethodNotAllowed, code: engine.BadArg, allow: methods,
+			detail: "the method is " + clip(c.r.Method) + "; allowed is " + methods,
+		}
+	}
+	return &apiError{status: http.StatusNotFound, code: engine.BadArg, detail: "there is nothing at this path; /openapi.json says what there is"}
+}
+
+// asAPI returns err as what is answered.
+func asAPI(err error) *apiError {
+	if e, ok := errors.AsType[*apiError](err); ok {
+		return e
+	}
+	if e, ok := errors.AsType[*engine.Error](err); ok {
+		return &apiError{status: statusOf(e.Code), code: e.Code, detail: strings.ToValidUTF8(e.Message, "\uFFFD")}
+	}
+	if e, ok := errors.AsType[rules.Errors](err); ok {
+		return &apiError{
+			status: http.StatusUnprocessableEntity, code: engine.BadArg, errors: mistakes(e),
+			detail: fmt.Sprintf("the rules file has %d mistakes; the rules in force stay", len(e)),
+		}
+	}
+	return &apiError{status: http.StatusInternalServerError, code: engine.Failed, detail: strings.ToValidUTF8(err.Error(), "\uFFFD")}
+}
+
+func statusOf(c engine.Code) int {
+	switch c {
+	case engine.NoRule:
+		return http.StatusNotFound
+	case engine.BadArg:
+		return http.StatusBadRequest
+	case engine.NoAuth, engine.WrongPass:
+		return http.StatusUnauthorized
+	case engine.NoPerm:
+		return http.StatusForbidden
+	case engine.Conflict:
+		return http.StatusConflict
+	case engine.Overload:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// A problem is a problem document (RFC 9457).
+type problem struct {
+	Type   string      `json:"type"`
+	Title  string      `json:"title"`
+	Status int         `json:"status"`
+	Detail string      `json:"detail"`
+	Code   engine.Code `json:"code"`
+	Errors []mistake   `json:"errors,omitempty"`
+}
+
+// problem answers with what is wrong.
+func (c *call) problem(err error) {
+	e := asAPI(err)
+	if c.r.URL.Path != "/readyz" { // whose errors are about the server, not about requests
+		c.s.errors.Add(1)
+		if e.code == engine.Overload {
+			c.s.overload.Add(1)
+			c.s.often.Warn("overload: a request is refused", "listener", "http", "peer", c.peer().String(), "error", e.detail)
+		}
+	}
+	h := c.w.Header()
+	if e.closes {
+		h["Connection"] = []string{"close"}
+	}
+	if e.allow != "" {
+		h["Allow"] = []string{e.allow}
+	}
+	if e.retry > 0 {
+		h["Retry-After"] = []string{strconv.FormatInt(int64((e.retry+time.Second-1)/time.Second), 10)}
+	}
+	if e.status == http.StatusUnauthorized {
+		h["Www-Authenticate"] = []string{`Bearer realm="lately"`}
+	}
+	if e.status >= http.StatusInternalServerError || e.code == engine.NoRule || e.code == engine.BadArg {
+		c.caller.Failed()
+	}
+	b, err := json.Marshal(problem{"about:blank", http.StatusText(e.status), e.status, e.detail, e.code, e.errors})
+	if err != nil {
+		b = []byte(`{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"","code":"ERR"}`)
+	}
+	c.out = append(b, '\n')
+	c.write(e.status, problemType)
+}
+
+// A mistake is one of a rules file.
+type mistake struct {
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Message string `json:"message"`
+}
+
+func mistakes(errs rules.Errors) []mistake {
+	out := make([]mistake, len(errs))
+	for i, e := range errs {
+		out[i] = mistake{e.Line, e.Column, strings.ToValidUTF8(e.Message, "\uFFFD")}
+	}
+	return out
+}

@@ -1,0 +1,374 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A startProxy starts a real reverse proxy with the snippet of the documentation, in
+// front of an application, asking the server at lately with that token, if any. It
+// returns where it listens. change is for [strings.NewReplacer].
+type startProxy func(t *testing.T, app, lately, token string, change ...string) (listen string)
+
+// snippet returns what docs/FORWARD_AUTH.md says for a proxy, changed as
+// [strings.NewReplacer] has it. Nothing that is to be changed may be missing.
+func snippet(t *testing.T, proxy string, change ...string) string {
+	t.Helper()
+	return snippetAt(t, proxy, 0, change...)
+}
+
+// snippetAt is snippet for the n-th block of a proxy, from 0.
+func snippetAt(t *testing.T, proxy string, n int, change ...string) string {
+	t.Helper()
+	doc, err := os.ReadFile("../../../docs/FORWARD_AUTH.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, ok := strings.Cut(string(doc), "\n## "+proxy+"\n")
+	for range n {
+		_, text, _ = strings.Cut(text, "\n```")
+		_, text, _ = strings.Cut(text, "\n```")
+	}
+	_, text, ok2 := strings.Cut(text, "\n```")
+	_, text, ok3 := strings.Cut(text, "\n")
+	text, _, ok4 := strings.Cut(text, "\n```")
+	if !ok || !ok2 || !ok3 || !ok4 {
+		t.Fatalf("docs/FORWARD_AUTH.md has no snippet for %s", proxy)
+	}
+	for i := 0; i < len(change); i += 2 {
+		if !strings.Contains(text, change[i]) {
+			t.Fatalf("the snippet for %s has no %q:\n%s", proxy, change[i], text)
+		}
+	}
+	return strings.NewReplacer(change...).Replace(text) + "\n"
+}
+
+// freePort returns an address on loopback where nobody listens.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// write writes a file in dir and returns its path.
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	file := filepath.Join(dir, name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// runProxy runs a proxy until the test is over, and waits until it hands requests on.
+// Its home is dir.
+func runProxy(t *testing.T, dir, listen, program string, args ...string) {
+	t.Helper()
+	var log strings.Builder
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	t.Cleanup(func() {
+		stop()
+		<-done
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	waiting := from(t, "127.0.0.9")
+	until(t, program+" hands requests on", func() bool {
+		w, err := waiting.Get("http://" + listen + "/ready")
+		if err != nil {
+			return false
+		}
+		io.Copy(io.Discard, w.Body)
+		w.Body.Close()
+		return w.StatusCode != http.StatusNotFound // without its routes yet
+	})
+}
+
+// from returns a client with that address.
+func from(t *testing.T, ip string) *http.Client {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
+	transport := &http.Transport{DialContext: dialer.DialContext}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+const proxiedRules = `version: 1
+limits:
+  - {name: per-client, key: client, limit: 60 per 10m}
+  - {name: login, key: [client, user], limit: 5 per 10m, when: {method: POST, path: /login, host: app.example, agent: "browser*"}}
+`
+
+// A proxied is an application behind a real proxy that asks a server.
+type proxied struct {
+	t      *testing.T
+	s      *Server
+	listen string
+	ready  uint64 // what was admitted before
+
+	mu    sync.Mutex
+	asked int         // of the application
+	seen  http.Header // what the application was sent last
+}
+
+// behind starts a server, with tokens or without, an application and the proxy
+// between them.
+func behind(t *testing.T, start startProxy, token string) *proxied {
+	p := &proxied{t: t}
+	p.s = newServer(t, func(c *Config) {
+		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+		if token != "" {
+			all := tokens(t)
+			c.Tokens = tokensOf(all)
+		}
+	})
+	if err := p.s.engine.Reload(parseRules(t, proxiedRules)); err != nil {
+		t.Fatal(err)
+	}
+	app := httptest.NewServer(p)
+	t.Cleanup(app.Close)
+	p.listen = start(t, app.Listener.Addr().String(), serve(t, p.s), token)
+	p.ready = p.s.engine.Totals().Allowed
+	return p
+}
+
+// ServeHTTP is the application: it sends back what it was sent.
+func (p *proxied) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	p.asked++
+	p.seen = r.Header
+	p.mu.Unlock()
+	if r.URL.Path == "/forbidden" {
+		w.WriteHeader(http.StatusForbidden)
+	}
+	io.Copy(w, r.Body)
+}
+
+// send sends a request with these header fields to the proxy, and returns the answer
+// and its body.
+func (p *proxied) send(c *http.Client, method, path, body string, header http.Header) (*http.Response, string) {
+	p.t.Helper()
+	r, err := http.NewRequest(method, "http://"+p.listen+path, strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	r.Host = "app.example"
+	r.Header.Set("User-Agent", "browser")
+	maps.Copy(r.Header, header)
+	w, err := c.Do(r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer w.Body.Close()
+	text, err := io.ReadAll(w.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return w, string(text)
+}
+
+// lies are what clients say of themselves to get around a limit, or to get others
+// into it.
+var lies = []http.Header{
+	{},
+	{"X-Forwarded-For": {"198.51.100.1"}},
+	{"X-Forwarded-For": {"203.0.113.1, 127.0.0.1"}, "Forwarded": {"for=203.0.113.1"}, "X-Real-Ip": {"203.0.113.1"}},
+	{"X-Original-Uri": {"/other"}},
+	{"X-Original-Method": {"GET"}},
+	{"X-Forwarded-Uri": {"/other"}, "X-Forwarded-Method": {"GET"}, "X-Forwarded-Host": {"other.example"}},
+	{"X-Lately-Token": {"wrong-wrong-wrong-wrong-wrong-wrong-wrong"}},
+	{"Connection": {"X-Forwarded-For, X-Forwarded-Uri, X-Forwarded-Method, X-Forwarded-Host"}},
+	{"X-Forwarded-For": {""}, "X-Forwarded-Uri": {""}, "X-Original-Uri": {""}},
+	{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}},
+}
+
+// wantRefusal checks that w tells a client that the rule refuses, and when to come
+// back.
+func (p *proxied) wantRefusal(w *http.Response, rule string, who any) {
+	p.t.Helper()
+	retry, err := strconv.Atoi(w.Header.Get("Retry-After"))
+	if w.StatusCode != 429 || err != nil || retry < 1 || retry > 600 || w.Header.Get("RateLimit") == "" || !strings.Contains(w.Header.Get("RateLimit-Policy"), rule) {
+		p.t.Errorf("as %v: %d %v; want 429 by %s with Retry-After, RateLimit and RateLimit-Policy", who, w.StatusCode, w.Header, rule)
+	}
+}
+
+// judges checks that clients behind the proxy are judged by who they are and what they
+// ask for, whatever they say, and are served if nothing refuses them.
+func (p *proxied) judges() {
+	one, other, third := from(p.t, "127.0.0.21"), from(p.t, "127.0.0.22"), from(p.t, "127.0.0.23")
+	ada := func(h http.Header) http.Header {
+		h = h.Clone()
+		h.Set("Authorization", "Basic YWRhOnB3")
+		return h
+	}
+	for i := range 60 {
+		if w, body := p.send(one, "POST", "/page?q=1", "sent", nil); w.StatusCode != 200 || body != "sent" {
+			p.t.Fatalf("request %d: %d %q", i, w.StatusCode, body)
+		}
+	}
+	for range 5 {
+		if w, _ := p.send(third, "POST", "/login", "", ada(http.Header{})); w.StatusCode != 200 {
+			p.t.Errorf("a login: %d", w.StatusCode)
+		}
+	}
+	for _, lie := range lies {
+		w, _ := p.send(one, "GET", "/page", "", lie)
+		p.wantRefusal(w, "per-client", lie)
+		w, _ = p.send(third, "POST", "/login?x=y", "", ada(lie))
+		p.wantRefusal(w, "login", lie)
+	}
+	refused := len(lies) * 2
+	for _, c := range []struct {
+		method, path string
+		want         int
+	}{{"GET", "/page", 200}, {"HEAD", "/page", 200}, {"GET", "/forbidden", 403}, {"OPTIONS", "/", 200}} {
+		if w, _ := p.send(other, c.method, c.path, "", nil); w.StatusCode != c.want {
+			p.t.Errorf("another client: %s %s: %d; want %d", c.method, c.path, w.StatusCode, c.want)
+		}
+	}
+	p.counted(60+5+4, refused)
+}
+
+// loginSpellings are targets that some server reads as /login.
+var loginSpellings = []string{
+	"/login", "/login?x", "/login#x", "/login#?x", `/x\..\login`, "//h/login", "/%6cogin", "/x%2Fy/../login", "/x/%2e%2e/login", `/h\../login`,
+}
+
+// judgesSpellings checks that a limit on a path holds however a client spells it.
+func (p *proxied) judgesSpellings() {
+	c := from(p.t, "127.0.0.21")
+	login := func(target string) int {
+		r := &http.Request{
+			Method: "POST", Host: "app.example", URL: &url.URL{Scheme: "http", Host: p.listen, Opaque: target},
+			Header: http.Header{"User-Agent": {"browser"}, "Authorization": {"Basic YWRhOnB3"}},
+		}
+		if strings.HasPrefix(target, "//") { // which a URL would take for a host
+			r.URL.Opaque = "http://app.example" + target
+		}
+		w, err := c.Do(r)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		w.Body.Close()
+		return w.StatusCode
+	}
+	admitted := 0
+	for _, target := range slices.Concat(loginSpellings, loginSpellings) {
+		switch status := login(target); {
+		case status == 200:
+			admitted++
+		case status == 400: // the proxy itself refuses such a target
+		case status != 429 || admitted < 5:
+			p.t.Errorf("after %d logins, as %s: %d; want 200 five times, then 429", admitted, target, status)
+		}
+	}
+	if admitted != 5 {
+		p.t.Errorf("%d logins were admitted; want 5", admitted)
+	}
+}
+
+// counted checks that so many requests were admitted and refused, and that the
+// application saw those admitted and no others.
+func (p *proxied) counted(admitted, refused int) {
+	p.t.Helper()
+	n := p.s.engine.Totals()
+	if n.Allowed-p.ready != uint64(admitted) || n.Refused != uint64(refused) {
+		p.t.Errorf("%+v, of which %d before the test; want %d allowed and %d refused", n, p.ready, admitted, refused)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked != admitted+int(p.ready) {
+		p.t.Errorf("the application was asked %d times; want %d", p.asked, admitted+int(p.ready))
+	}
+}
+
+// hidesToken checks that the application is not sent the proxy's token.
+func (p *proxied) hidesToken(token string) {
+	p.send(from(p.t, "127.0.0.24"), "GET", "/", "", nil)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if values := slices.Concat(slices.Collect(maps.Values(p.seen))...); slices.Contains(values, token) || len(values) == 0 {
+		p.t.Errorf("the application was sent %v", p.seen)
+	}
+}
+
+// testProxy checks all that docs/FORWARD_AUTH.md says of a proxy, which answers away
+// where there is no server, and untrusted where it is not trusted.
+func testProxy(t *testing.T, start startProxy, away, untrusted int) {
+	for _, token := range []string{"", checkToken} {
+		t.Run(fmt.Sprintf("tokens=%t", token != ""), func(t *testing.T) {
+			p := behind(t, start, token)
+			p.judges()
+			if token != "" {
+				p.hidesToken(token)
+			}
+		})
+	}
+	for _, c := range []struct {
+		name   string
+		lately func(*testing.T) string
+		want   int
+	}{
+		{"away", freePort, away},
+		{"not trusted", func(t *testing.T) string { return serve(t, newServer(t, nil)) }, untrusted},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the application was asked") }))
+			t.Cleanup(app.Close)
+			listen := start(t, app.Listener.Addr().String(), c.lately(t), "")
+			w, err := from(t, "127.0.0.21").Get("http://" + listen + "/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Body.Close()
+			if w.StatusCode != c.want {
+				t.Errorf("%d; want %d", w.StatusCode, c.want)
+			}
+		})
+	}
+}
+
+// Who is no trusted proxy is not asked whose request it is.
+func TestForwardAuthOfStranger(t *testing.T) {
+	lately := serve(t, forwardingServer(t))
+	r, err := http.NewRequest("GET", "http://"+lately+"/v1/auth", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"X-Forwarded-For": {"203.0.113.99"}, "X-Original-Uri": {"/"}}
+	w, err := from(t, "127.0.0.22").Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Body.Close()
+	if w.StatusCode != 403 {
+		t.Errorf("a peer that is no proxy: %d", w.StatusCode)
+	}
+}

@@ -1,0 +1,94 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/access"
+)
+
+// with returns a request with a session cookie.
+func with(cookie string) *http.Request {
+	return &http.Request{Header: http.Header{"Cookie": {cookieName + "=" + cookie}}}
+}
+
+var (
+	admin  = access.Identity{Role: access.Admin, Name: "admin"}
+	reader = access.Identity{Role: access.Read, Name: "reader"}
+)
+
+func wantSession(t *testing.T, s *sessions, cookie string, tokens *access.Tokens, want access.Identity) {
+	t.Helper()
+	if role, name := s.role(with(cookie), tokens); role != want.Role || name != want.Name {
+		t.Errorf("the session is that of %v %q; want %v %q", role, name, want.Role, want.Name)
+	}
+}
+
+// TestLoginsEndNoSession logs in and out more often than sessions used to be kept.
+func TestLoginsEndNoSession(t *testing.T) {
+	s, all := newSessions(), tokens(t)
+	first := s.begin(admin, all)
+	for range 5000 {
+		s.begin(admin, all)
+		s.end(s.begin(reader, all), all)
+	}
+	wantSession(t, s, first, all, admin)
+	if e := s.ended[reader]; len(e.ids) > maxEnded {
+		t.Errorf("%d ended sessions are kept", len(e.ids))
+	}
+}
+
+// TestEndedSessionsStayEnded ends more sessions of an identity than are kept: none of
+// them works again, and a new login does.
+func TestEndedSessionsStayEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, all := newSessions(), tokens(t)
+		var cookies []string
+		for range maxEnded + 10 {
+			time.Sleep(time.Second)
+			cookies = append(cookies, s.begin(reader, all))
+			s.end(cookies[len(cookies)-1], all)
+		}
+		for _, c := range cookies {
+			wantSession(t, s, c, all, access.Identity{})
+		}
+		time.Sleep(time.Second)
+		wantSession(t, s, s.begin(reader, all), all, reader)
+		time.Sleep(2 * sessionLife)
+		s.end(s.begin(admin, all), all)
+		if len(s.ended) != 1 || len(s.ended[admin].ids) != 1 {
+			t.Errorf("after a day, ended sessions of %d identities are kept; want those of one", len(s.ended))
+		}
+	})
+}
+
+// TestSessionEnds ends a session by time, by other tokens and by changes to its cookie.
+func TestSessionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, all := newSessions(), tokens(t)
+		cookie := s.begin(admin, all)
+		wantSession(t, s, cookie, all, admin)
+		wantSession(t, s, cookie, otherTokens(t), access.Identity{})
+		wantSession(t, newSessions(), cookie, all, access.Identity{})
+		for i := range cookie {
+			b := []byte(cookie)
+			if b[i]++; b[i] == '{' {
+				b[i] = 'A'
+			}
+			// The last character has bits that stand for nothing.
+			if role, _ := s.role(with(string(b)), all); role != access.None && i < len(b)-1 {
+				t.Fatalf("with another byte %d, the cookie is still valid", i)
+			}
+		}
+		for _, c := range []string{"", "A", cookie[:40], cookie + "AAAA", strings.Repeat("A", 4000)} {
+			wantSession(t, s, c, all, access.Identity{})
+		}
+		time.Sleep(sessionLife - time.Second)
+		wantSession(t, s, cookie, all, admin)
+		time.Sleep(time.Second)
+		wantSession(t, s, cookie, all, access.Identity{})
+	})
+}

@@ -1,0 +1,36 @@
+package httpapi
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/latelyhttp"
+)
+
+// untrustedEvery is how often the log has a warning about a proxy that is not
+// trusted.
+const untrustedEvery = time.Minute
+
+// untrusted is when the log had the last warning about forward-auth for an address
+// that is no trusted proxy. A forgotten setting refuses the whole site, and the proxy
+// does not show why.
+type untrusted struct {
+	next atomic.Int64 // in nanoseconds since 1970
+}
+
+// refuse returns the answer to an address that is no trusted proxy, and warns about
+// it at most once a minute.
+func (u *untrusted) refuse(c *call, client latelyhttp.Client) error {
+	who := client.String()
+	now, next := time.Now().UnixNano(), u.next.Load()
+	if now >= next && u.next.CompareAndSwap(next, now+int64(untrustedEvery)) {
+		const what = "forward-auth was refused with 403, because it was asked by an address that is not a trusted proxy"
+		if client.Addr.IsValid() {
+			c.s.log.Warn(what+"; if this is your proxy, start the server with the flag shown", "peer", who, "flag", "--trusted-proxy "+who)
+		} else {
+			c.s.log.Warn(what+"; let the proxy connect over TCP", "peer", who)
+		}
+	}
+	return &engine.Error{Code: engine.NoPerm, Message: "forward-auth: " + who + " is not a trusted proxy: add it with the setting trusted-proxy"}
+}

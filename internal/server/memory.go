@@ -1,0 +1,56 @@
+package server
+
+import (
+	"fmt"
+
+	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+const (
+	mib = 1 << 20
+
+	// DefaultMemory is the Memory of a server that is not told otherwise: 1 GiB.
+	DefaultMemory = 1024 * mib
+
+	// minMemory is the least Memory.
+	minMemory = 256 * mib
+
+	// otherMemory is what is left of DefaultMemory for what has no budget of its
+	// own but other bounds: connections, subscribers, history, hot keys, code.
+	otherMemory = DefaultMemory - engine.DefaultCounterBudget - ratelimit.DefaultBudget - ratelimit.DefaultThrottleBudget - access.DefaultBudget
+
+	// defaultConnections is how many connections a listener has with DefaultMemory.
+	defaultConnections = 10_000
+)
+
+// shareMemory sets the budgets that are not set: each to the part of c.Memory that it
+// has of DefaultMemory. Without c.Memory, they have their defaults, and c.Memory becomes
+// what all of them need.
+func (c *Config) shareMemory() error {
+	whole := c.Memory
+	switch {
+	case whole == 0:
+		whole = DefaultMemory
+	case whole < minMemory:
+		return fmt.Errorf("memory: %d bytes: must be at least %d MiB", whole, minMemory/mib)
+	}
+	set(&c.Budget, whole/4)
+	set(&c.CounterBudget, whole/4)
+	c.throttleBudget, c.requestBudget = whole/16, whole/16
+	if c.MaxConnections == 0 {
+		c.MaxConnections = int(min(defaultConnections, defaultConnections*whole/DefaultMemory))
+	}
+	budgets := c.Budget + c.CounterBudget + c.throttleBudget + c.requestBudget
+	switch least := budgets + whole/8; {
+	case c.Memory == 0:
+		c.Memory = budgets + otherMemory
+	case c.Memory < least:
+		return fmt.Errorf("memory: %d bytes: must be at least %d for a budget of %d and a counter-budget of %d", c.Memory, least, c.Budget, c.CounterBudget)
+	}
+	return nil
+}
+
+// Memory returns the bytes that s takes at most, all in all; see Config.Memory.
+func (s *Server) Memory() int64 { return s.config.Memory }

@@ -1,0 +1,305 @@
+package respapi
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/engine"
+)
+
+// conversation is what is said on one connection to a server that has just begun, at
+// a clock that stands still.
+const conversation = `
+PING -> +PONG
+ping hello -> "hello"
+ECHO a~b -> "a b"
+NOSUCH x -> -ERR unknown command 'NOSUCH'; COMMAND DOCS has those that there are
+TAKE login ada -> [1 3 2 0 600000 "login" 0]
+take login ada cost 2 -> [1 3 0 0 600000 "login" 0]
+PEEK login ada -> [0 3 0 600000 600000 "login" 0]
+TAKE login ada -> [0 3 0 600000 600000 "login" 0]
+TAKE login ada COST 4 -> [0 3 0 -1 600000 "login" 0]
+REFUND login ada -> 1
+PEEK login ada -> [1 3 0 0 600000 "login" 0]
+REFUND login ada COST 9 -> 2
+RESET login ada -> +OK
+PEEK login ada COST 3 -> [1 3 0 0 600000 "login" 0]
+TAKE nosuch ada -> -NORULE …
+TAKE Login ada -> -NORULE …
+TAKE login -> -BADARG wrong number of arguments for 'take': TAKE rule key [COST n]
+TAKE login ada 4 -> -BADARG '4' stands behind the key; allowed is COST n
+TAKE login ada COST 1 1 -> -BADARG wrong number…
+TAKE login ada COST -> -BADARG 'COST' stands behind the key; allowed is COST n
+TAKE login ada PRICE 1 -> -BADARG 'PRICE' stands behind the key; allowed is COST n
+TAKE login ada COST 0 -> -BADARG COST is '0'; allowed is 1 to 2147483648
+TAKE login ada COST 2147483649 -> -BADARG …
+TAKE login ada COST 1.5 -> -BADARG …
+TAKE login ada COST -1 -> -BADARG …
+TAKE pair 192.0.2.1^ada -> [1 2 1 0 3600000 "pair" 0]
+TAKE pair 192.0.2.1 -> -BADARG number of key values is 1; allowed is 2: client, user
+CHECK client 192.0.2.1 user ada -> [1 2 0 0 3600000 "pair" 0]
+CHECK client ::ffff:192.0.2.1 user ada -> [0 2 0 3600000 3600000 "pair" 0]
+CHECK user bob cost 3 -> [1 3 0 0 600000 "login" 0]
+CHECK user bob -> [0 3 0 600000 600000 "login" 0]
+CHECK cOsT 1 user bob -> [0 3 0 600000 600000 "login" 0]
+CHECK agent here -> [1 0 0 0 0 "" 0]
+CHECK cleint 192.0.2.1 -> -BADARG field "cleint": unknown; did you mean client?
+CHECK x-tenat t1 AT 1700000000000 -> -BADARG field "x-tenat": unknown; did you mean x-tenant?
+CHECK client 192.0.2.9:5556 -> [1 …
+CHECK client 192.0.2.10 path /x/../flood?x=1 -> [1 5 4 0 60000 "flood" 0]
+CHECK client [::ffff:192.0.2.9]:80 -> [1 …
+SUM requests 192.0.2.9 -> 2
+SUM requests 192.0.2.9:443 -> 2
+CHECK user -> -BADARG wrong number…
+CHECK user ada x -> -BADARG field 'x' has no value
+CHECK COST 1 -> -BADARG event has 0 fields; allowed are 1 to 64
+CHECK user ada COST 1 COST 2 -> -BADARG COST is there twice
+CHECK user ada AT x -> -BADARG AT is 'x'; allowed is 0 to 9214646400000
+CHECK user ada AT 1700000000000 -> -BADARG AT is for a server…
+SUM requests 192.0.2.1 -> 2
+SUM requests 192.0.2.1 SPAN 1m -> 2
+SUM requests 192.0.2.1 SPAN 2h -> -BADARG span is 2h; counter "requests" has up to 1h
+SUM requests 192.0.2.1 SPAN 60 -> -BADARG SPAN is '60'; allowed is a duration such as 500ms, 10m, 1h30m or 7d
+SUM requests 192.0.2.1 SPAM 1m -> -BADARG 'SPAM' stands at the end; allowed is SPAN duration
+SUM nosuch x -> -BADARG there is no counter "nosuch"; there is requests, tenants
+RATE requests 192.0.2.1 SPAN 1s -> "2"
+ADD pages /a -> +OK
+ADD pages /b 5 -> +OK
+ADD pages /b 0 -> -BADARG n is '0'; allowed is 1 to 2147483648
+ADD bad~name x -> -BADARG counter name "bad name"…
+SUM pages /b -> 5
+TOP pages 10 -> ["/b" 5 "/a" 1]
+TOP pages 1 SPAN 1m -> ["/b" 5]
+TOP pages 0 -> -BADARG n is '0'…
+CL.THROTTLE user123 15 30 60 1 -> [0 16 15 -1 2]
+CL.THROTTLE user123 15 30 60 15 -> [0 16 0 -1 32]
+CL.THROTTLE user123 15 30 60 -> [1 16 0 2 32]
+CL.THROTTLE user123 15 30 60 17 -> [1 16 0 -1 32]
+CL.THROTTLE user123 15 30 60 0 -> [0 16 0 -1 32]
+CL.THROTTLE user123 -1 30 60 -> -BADARG max_burst is '-1'; allowed is 0 to 4294967294
+CL.THROTTLE user123 15 30 -> -BADARG wrong number…
+BANS -> []
+BAN login ada 10m too~many -> +OK
+TAKE login ada -> [0 3 0 600000 600000 "login" 946685400000]
+BANS RULE login COUNT 5 -> [["login" "ada" 946684800000 946685400000 0 "too many" "resp"]]
+BANS RULE pair -> []
+BANS CURSOR 0 COUNT 5 -> ["0" [["login" "ada" 946684800000 946685400000 0 "too many" "resp"]]]
+BANS CURSOR x -> -BADARG cursor: "x": must be one that came with a page of bans
+BANS COUNT 1001 -> -BADARG COUNT is '1001'; allowed is 1 to 1000
+BANS RULE -> -BADARG 'RULE' has no value; must be RULE rule, COUNT n or CURSOR cursor
+BANS SIZE 1 -> -BADARG 'SIZE' is unknown; must be RULE rule, COUNT n or CURSOR cursor
+BAN login ada 10 -> -BADARG duration is '10'; allowed is a duration such as 500ms, 10m, 1h30m or 7d
+BAN nosuch ada 10m -> -NORULE …
+BAN pair ada 10m -> -BADARG …
+UNBAN login ada -> 1
+UNBAN login ada -> 0
+UNBANALL RULE -> -BADARG wrong number…
+UNBANALL RULE login KEY x -> -BADARG 'KEY': must be RULE rule, PATTERN glob or NETWORK address
+UNBANALL RULE login PATTERN -> -BADARG 'PATTERN': must be RULE rule, PATTERN glob or NETWORK address
+UNBANALL RULE login RULE pair -> -BADARG RULE: must be given once, with a value
+UNBANALL NETWORK 192.0.2.1/33 -> -BADARG network: "192.0.2.1/33": must be an address or a network such as 192.0.2.0/24
+UNBANALL RULE nosuch -> -NORULE …
+BAN login bob 10m -> +OK
+BAN login bert 10m -> +OK
+BAN pair 192.0.2.1^bob 10m -> +OK
+UNBANALL rule login pattern b?b -> 1
+UNBANALL PATTERN b* -> 2
+UNBANALL RULE pair -> 0
+UNBAN pair 192.0.2.1 bob x -> -BADARG …
+RULES -> [["login" "limit" "…
+RULES RELOAD -> -BADARG there is no rules file to read again
+RULES NOSUCH -> -BADARG 'NOSUCH' is not known; allowed are RULES and RULES RELOAD [DROPBANS]
+SELECT 0 -> +OK
+SELECT 1 -> -BADARG database is '1'; allowed is 0
+CONFIG GET * -> []
+CONFIG SET maxmemory 1 -> -BADARG 'SET' is not for this server…
+TIME -> ["946684800" "0"]
+TAKE queue ada -> [1 3 2 0 1000 "queue" 0]
+TAKE queue ada -> [1 3 1 0 2000 "queue" 0 1000]
+PEEK queue ada -> [1 3 0 0 3000 "queue" 0 2000]
+TAKE queue ada -> [1 3 0 0 3000 "queue" 0 2000]
+TAKE queue ada -> [0 3 0 1000 3000 "queue" 0]
+RELEASE queue ada -> -BADARG rule "queue": algorithm is leaky-bucket: must be in-flight; to give back what was counted, use REFUND
+RELEASE nosuch ada -> -NORULE …
+RELEASE uploads ada -> 0
+RELEASE uploads ada COST 0 -> -BADARG …
+TAKE uploads ada -> [1 2 1 0 30000 "uploads" 0]
+TAKE uploads ada -> [1 2 0 0 30000 "uploads" 0]
+TAKE uploads ada -> [0 2 0 30000 30000 "uploads" 0]
+RELEASE uploads ada -> 1
+TAKE uploads ada -> [1 2 0 0 30000 "uploads" 0]
+RELEASE uploads ada COST 5 -> 2
+RELEASE uploads ada -> 0
+CL.THROTTLE resets 0 1 60 -> [0 1 0 -1 60]
+CL.THROTTLE resets 0 1 60 -> [1 1 0 60 60]
+DEL resets nosuch -> 1
+CL.THROTTLE resets 0 1 60 -> [0 1 0 -1 60]
+EXEC -> -ERR EXEC without MULTI
+DISCARD -> -ERR DISCARD without MULTI
+UNWATCH -> +OK
+WATCH a -> -ERR WATCH is not supported: …
+MULTI -> +OK
+MULTI -> -ERR MULTI calls can not be nested
+ADD queued ada 2 -> +QUEUED
+SUM queued ada -> +QUEUED
+UNWATCH -> +QUEUED
+ADD queued ada -> +QUEUED
+RESET login eve -> +QUEUED
+TAKE nosuch ada -> +QUEUED
+EXEC -> [+OK 2 +OK +OK +OK -NORULE …
+SUM queued ada -> 3
+MULTI -> +OK
+ADD queued ada 2 -> +QUEUED
+DISCARD -> +OK
+MULTI -> +OK
+EXEC -> []
+MULTI -> +OK
+ADD queued ada 2 -> +QUEUED
+ADD queued -> -BADARG wrong number…
+ADD queued ada 2 -> +QUEUED
+EXEC -> -EXECABORT Transaction discarded because of previous errors.
+MULTI -> +OK
+NOSUCH -> -ERR unknown command…
+EXEC -> -EXECABORT …
+MULTI -> +OK
+SUBSCRIBE bans -> -ERR subscribe is not allowed in a transaction
+EXEC -> -EXECABORT …
+SUM queued ada -> 3
+CLIENT ID -> 1
+CLIENT GETNAME -> nil
+CLIENT SETNAME mine -> +OK
+CLIENT GETNAME -> "mine"
+CLIENT SETNAME a~b -> -BADARG name is 'a b'; allowed are 64 visible characters of ASCII
+CLIENT SETINFO LIB-NAME redis-cli -> +OK
+CLIENT SETINFO COLOUR red -> -BADARG attribute is 'COLOUR'; allowed are LIB-NAME and LIB-VER
+CLIENT INFO -> "id=1 addr=pipe laddr=pipe fd=-1 name=mine age=0 idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf=0 …
+CLIENT LIST -> "id=1 …
+CLIENT NO-EVICT on -> +OK
+CLIENT REPLY ON -> +OK
+CLIENT REPLY OFF -> -BADARG CLIENT does not take 'REPLY OFF' so; allowed are …
+COMMAND COUNT -> 37
+COMMAND INFO take nosuch -> [["take" -3 [+fast +write] 2 2 1 [+@decisions] [] [] []] nil]
+COMMAND DOCS time nosuch -> ["time" ["summary" "The time by which events are judged: seconds and microseconds" "since" "1.0.0" "group" "server" "usage" "TIME" "role" "read" "arguments" []]]
+AUTH x -> -ERR AUTH was called, but this server has no tokens: whoever can connect may do everything
+HELLO 4 -> -BADARG protocol version is '4'; allowed is 2 to 3
+HELLO 3 NONSENSE -> -BADARG HELLO does not take 'NONSENSE' there; allowed are HELLO [2|3 [AUTH user token] [SETNAME name]]
+HELLO 3 SETNAME other -> %["server" "lately" "version" "devel" "proto" 3 "id" 1 "mode" "standalone" "role" "master" "modules" []]
+RATE requests 192.0.2.1 SPAN 1s -> ,2
+CLIENT GETNAME -> "other"
+CONFIG GET * -> %[]
+INFO server -> "# Server\r\nserver_name:lately\r\n…
+RESET -> +RESET
+CLIENT GETNAME -> nil
+HELLO -> ["server" "lately" "version" "devel" "proto" 2 "id" 1 "mode" "standalone" "role" "master" "modules" []]
+QUIT -> +OK
+`
+
+func TestConversation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, Config{}, true)
+		c := s.dial()
+		for line := range strings.Lines(conversation) {
+			if line = strings.TrimSpace(line); line != "" {
+				ask, want, ok := strings.Cut(line, " -> ")
+				if !ok {
+					t.Fatalf("%q has no ->", line)
+				}
+				if strings.HasSuffix(want, " …") {
+					want = strings.TrimSuffix(want, " …") + " …"
+				}
+				c.want(ask, want)
+			}
+		}
+		c.wantEnd()
+		if e := s.engine.Totals().Errors; e == 0 {
+			t.Error("no error was counted")
+		}
+	})
+}
+
+func TestEventTime(t *testing.T) {
+	s := start(t, Config{}, false)
+	c := s.dial()
+	c.want("CHECK user ada AT 1700000000999", `[1 3 2 0 600000 "login" 0]`)
+	c.want("CHECK user ada COST 2 AT 1700000001000", `[1 3 0 0 600000 "login" 0]`)
+	c.want("CHECK user ada AT 1700000300000", `[0 3 0 300999 301000 "login" 0]`)
+	c.want("CHECK user ada AT 1700000600999", `[1 3 0 0 600000 "login" 0]`)
+	c.want("PEEK login ada", `[0 3 0 1 600000 "login" 0]`)
+	for _, line := range []string{"CHECK user ada", "TAKE login ada", "ADD c k", "BAN login ada 1h", "REFUND login ada", "CL.THROTTLE k 1 1 1"} {
+		c.want(line, "-BADARG this server judges by the times that events bring…")
+	}
+}
+
+// TestBanRule has a rule begin a ban, and tells when it ends.
+func TestBanRule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, Config{}, true).dial()
+		for range 5 {
+			c.want("CHECK client 192.0.2.7 path /flood", `[1 5 …`)
+		}
+		c.want("CHECK client 192.0.2.7 path /flood", `[0 5 0 3600000 3600000 "flood" 946688400000]`)
+		c.want("BANS", `[["flood" "192.0.2.7" 946684800000 946688400000 1 "more than 5 hits in 1m" "rule"]]`)
+	})
+}
+
+// A value of a key may contain the separator: UNBAN takes each value as an argument.
+func TestUnbanOfTabs(t *testing.T) {
+	s := start(t, Config{}, false)
+	c := s.dial()
+	if _, err := s.engine.Ban("pair", []string{"192.0.2.1", "a\tb"}, time.Hour, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	c.want("UNBAN pair 192.0.2.1^a^b", "-BADARG …")
+	c.want("UNBAN pair 192.0.2.1 a^c", "0")
+	c.want("UNBAN pair 192.0.2.1 a^b", "1")
+}
+
+// A reload answers what it has changed, and drops bans only if it is told to.
+func TestReload(t *testing.T) {
+	var fails error
+	c := start(t, Config{Reload: func(dropBans bool) (engine.RuleChanges, error) {
+		if dropBans {
+			return engine.RuleChanges{Removed: []string{"login"}, BansDropped: 7}, nil
+		}
+		return engine.RuleChanges{Added: []string{"a", "b"}, Changed: []string{"c"}}, fails
+	}}, false).dial()
+	c.want("RULES RELOAD", `["added" ["a" "b"] "removed" [] "changed" ["c"] "bans_dropped" 0]`)
+	fails = errors.New("line 3: no")
+	c.want("RULES RELOAD", "-BADARG the rules stay as they were: line 3: no")
+	fails = &engine.Error{Code: engine.Conflict, Message: "it would drop 7 bans"}
+	c.want("RULES RELOAD", "-CONFLICT it would drop 7 bans")
+	c.want("RULES RELOAD DROPBANS", `["added" [] "removed" ["login"] "changed" [] "bans_dropped" 7]`)
+	c.want("RULES RELOAD NOW", "-BADARG 'NOW' is not known; allowed are RULES and RULES RELOAD [DROPBANS]")
+}
+
+func TestConfig(t *testing.T) {
+	e := newEngine(t)
+	for field, c := range map[string]Config{
+		"Engine":          {},
+		"MaxConnections":  {Engine: e, Bounds: access.Bounds{MaxConnections: -1}},
+		"PeerConnections": {Engine: e, Bounds: access.Bounds{PeerConnections: -1}},
+		"MaxSubscribers":  {Engine: e, Bounds: access.Bounds{MaxSubscribers: -1}},
+		"Drain":           {Engine: e, Bounds: access.Bounds{Drain: -1}},
+	} {
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), "Config."+field) {
+			t.Errorf("New with a wrong %s: %v", field, err)
+		}
+	}
+	if _, err := New(Config{Engine: e}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A rule on a path holds for CHECK however the path is spelled, as it does for
+// forward-auth and for logs.
+func TestCheckPathSpellings(t *testing.T) {
+	c := start(t, Config{}, true).dial()
+	for _, path := range []string{"/flood", "/flood?x=1", "/flood#x", `/x\..\flood`, "//h/flood"} {
+		c.want("CHECK client 192.0.2.77 path "+path, `[1 …`)
+	}
+	c.want("CHECK client 192.0.2.77 path /x/%2e%2e/flood", `[0 5 0 3600000 3600000 "flood" …`)
+}

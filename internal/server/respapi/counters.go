@@ -1,0 +1,94 @@
+package respapi
+
+import (
+	"strings"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/rules"
+)
+
+func add(c *conn, args [][]byte) error {
+	n := int64(1)
+	if len(args) == 4 {
+		var err error
+		if n, err = readInt("n", args[3], 1, engine.MaxCost); err != nil {
+			return err
+		}
+	}
+	if err := c.caller.Add(view(args[1]), view(args[2]), uint64(n)); err != nil {
+		return err
+	}
+	c.w.OK()
+	return nil
+}
+
+// spanOf reads what may stand at the end: SPAN duration. 0 is none.
+func spanOf(args [][]byte) (time.Duration, error) {
+	if len(args) == 3 {
+		return 0, nil
+	}
+	if len(args) != 5 || !isWord(args[3], "span") {
+		return 0, badArg("'%.32s' stands at the end; allowed is SPAN duration", args[3])
+	}
+	return durationOf("SPAN", args[4])
+}
+
+// durationOf reads a duration as the rules file has it.
+func durationOf(what string, b []byte) (time.Duration, error) {
+	d, err := rules.ParseDuration(view(b))
+	if err != nil {
+		return 0, badArg("%s is '%.32s'; allowed is a duration such as 500ms, 10m, 1h30m or 7d", what, b)
+	}
+	return d, nil
+}
+
+func sum(c *conn, args [][]byte) error {
+	span, err := spanOf(args)
+	if err != nil {
+		return err
+	}
+	lo, _, err := c.caller.Sum(view(args[1]), view(args[2]), span)
+	if err != nil {
+		return err
+	}
+	c.w.Int(wireCount(lo))
+	return nil
+}
+
+func rate(c *conn, args [][]byte) error {
+	span, err := spanOf(args)
+	if err != nil {
+		return err
+	}
+	perSecond, err := c.caller.Rate(view(args[1]), view(args[2]), span)
+	if err != nil {
+		return err
+	}
+	c.w.Double(perSecond)
+	return nil
+}
+
+func top(c *conn, args [][]byte) error {
+	n, err := readInt("n", args[2], 1, maxListed)
+	if err != nil {
+		return err
+	}
+	span, err := spanOf(args)
+	if err != nil {
+		return err
+	}
+	keys, err := c.s.engine.Top(view(args[1]), int(n), span, engine.KeyFilter{})
+	if err != nil {
+		return err
+	}
+	c.w.Array(2 * len(keys))
+	for _, k := range keys {
+		c.w.BulkString(joined(k.Key))
+		c.w.Int(wireCount(k.Lo))
+	}
+	return nil
+}
+
+// joined returns the values of a key as one string.
+func joined(key []string) string { return strings.Join(key, string(engine.KeySeparator)) }

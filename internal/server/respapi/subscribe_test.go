@@ -1,0 +1,226 @@
+package respapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/server/access"
+)
+
+func TestSubscribe(t *testing.T) {
+	s := start(t, Config{Bounds: access.Bounds{MaxSubscribers: 2}}, false)
+	c, admin := s.dial(), s.dial()
+	c.want("UNSUBSCRIBE", `["unsubscribe" nil 0]`)
+	c.want("SUBSCRIBE bans:login lifts", `["subscribe" "bans:login" 1]`)
+	if got := c.next(); got != `["subscribe" "lifts" 2]` {
+		t.Errorf("the second answer is %s", got)
+	}
+	c.want("SUBSCRIBE lifts", `["subscribe" "lifts" 2]`)
+	c.want("PSUBSCRIBE ban?", `["psubscribe" "ban?" 3]`)
+	c.want("PING", `["pong" ""]`)
+	c.want("PING x", `["pong" "x"]`)
+	c.want("TAKE login a", "-BADARG take is not for a connection that subscribes…")
+	c.want("TIME", "-BADARG time…")
+
+	admin.want("BAN login a 1h", "+OK")
+	if got := c.next(); !strings.HasPrefix(got, `["pmessage" "ban?" "bans" "{\"type\":\"ban\"`) {
+		t.Errorf("told %s", got)
+	}
+	v, err := c.r.Next()
+	if err != nil || !strings.HasPrefix(show(v), `["message" "bans:login" "{`) {
+		t.Fatalf("told %s, %v", show(v), err)
+	}
+	var ev struct {
+		Type string
+		Ban  struct {
+			Rule string
+			Key  []string
+		}
+	}
+	if err := json.Unmarshal(v.Elems[2].Text, &ev); err != nil || ev.Type != "ban" || ev.Ban.Key[0] != "a" {
+		t.Errorf("the event is %+v, %v", ev, err)
+	}
+	admin.want("BAN pair 192.0.2.1^y 1h", "+OK")
+	if got := c.next(); !strings.HasPrefix(got, `["pmessage" "ban?" "bans"`) || !strings.Contains(got, "pair") {
+		t.Errorf("told %s", got)
+	}
+	admin.want("UNBAN login a", "1")
+	if got := c.next(); !strings.HasPrefix(got, `["message" "lifts" "{\"type\":\"lift\"`) {
+		t.Errorf("told %s", got)
+	}
+
+	second := s.dial()
+	second.want("HELLO 3", `%[…`)
+	second.want("PSUBSCRIBE hot*", `>["psubscribe" "hot*" 1]`)
+	for range 3 {
+		second.want("CHECK path /product/1", "[1 …")
+	}
+	if got := second.next(); !strings.HasPrefix(got, `>["pmessage" "hot*" "hot" "{\"type\":\"hot\"`) {
+		t.Errorf("told %s", got)
+	}
+	if got := second.next(); !strings.HasPrefix(got, `>["pmessage" "hot*" "hot:product"`) {
+		t.Errorf("told %s", got)
+	}
+	admin.want("SUBSCRIBE bans", "-OVERLOAD there are too many subscribers")
+	c.want("PUNSUBSCRIBE", `["punsubscribe" "ban?" 2]`)
+	c.want("UNSUBSCRIBE", `["unsubscribe" "bans:login" 1]`)
+	if got := c.next(); got != `["unsubscribe" "lifts" 0]` {
+		t.Errorf("the last answer is %s", got)
+	}
+	c.want("TAKE login z", "[1 …")
+	admin.want("SUBSCRIBE bans", `["subscribe" "bans" 1]`)
+	admin.want("RESET", "+RESET")
+	admin.want("TIME", `["…`)
+}
+
+func TestSubscriptionLimits(t *testing.T) {
+	c := start(t, Config{}, false).dial()
+	c.want("SUBSCRIBE "+strings.Repeat("a ", maxSubscriptions+1), "-BADARG there would be 129 subscriptions; allowed are 128 on a connection")
+	c.want("SUBSCRIBE "+strings.Repeat("a", maxChannel+1), "-BADARG the name of a channel has 257 bytes; allowed are 1 to 256")
+	c.want("TIME", `["…`) // nothing is subscribed to
+}
+
+// TestManySubscribers tells many of many events, a few of whom do not read. The next
+// event comes when the last one was read: this is not about a machine that has too much
+// to do. In its long form they are a thousand, and it waits until the ten are cut;
+// TestSlowClients says when that has to be.
+//
+//	LATELY_LONG=1 go test ./internal/server/respapi -run ManySubscribers -v
+func TestManySubscribers(t *testing.T) {
+	subscribers, stalled, events := 100, 5, 200
+	if long() {
+		subscribers, stalled, events = 1000, 10, 2000
+	}
+	s := start(t, Config{}, false)
+	healthy := subscribers - stalled
+	var late []time.Duration
+	var told atomic.Int64
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range healthy {
+		c := s.dial()
+		c.want("HELLO 3", "%[…")
+		c.want("SUBSCRIBE bans", `>["subscribe" "bans" 1]`)
+		wg.Go(func() {
+			for range events {
+				v, err := c.r.Next()
+				if err != nil {
+					t.Errorf("a healthy subscriber was cut: %v", err)
+					return
+				}
+				var ev struct{ Time time.Time }
+				if err := json.Unmarshal(v.Elems[2].Text, &ev); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				late = append(late, time.Since(ev.Time))
+				mu.Unlock()
+				told.Add(1)
+			}
+		})
+	}
+	for range stalled {
+		c := s.dial()
+		c.conn.(*net.TCPConn).SetReadBuffer(4096)
+		c.want("SUBSCRIBE bans", `["subscribe" "bans" 1]`)
+	}
+	// Events of a kilobyte fill what the kernel keeps for one who does not read.
+	key, reason := strings.Repeat("k", 900), strings.Repeat("r", 200)
+	var full, cut time.Time // when they had no room, when they were gone
+	note := func() {
+		if full.IsZero() && s.writing() >= stalled {
+			full = time.Now()
+		}
+		if cut.IsZero() && s.Stats().Subscribers == healthy {
+			cut = time.Now()
+		}
+	}
+	for i := range events {
+		if _, err := s.engine.Ban("login", []string{fmt.Sprint(key, i)}, time.Hour, reason, ""); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "all who read have read the event", func() bool { return told.Load() == int64((i+1)*healthy) })
+		note()
+	}
+	wg.Wait()
+	if long() {
+		until(t, "who does not read is cut", func() bool { return s.Stats().Subscribers <= healthy })
+		note()
+		t.Logf("all who do not read were cut %v after there was no room for what they are sent", cut.Sub(full))
+	}
+	if n := s.Stats().Subscribers; n < healthy {
+		t.Errorf("%d subscribe; want the %d who read", n, healthy)
+	}
+	slices.Sort(late)
+	t.Logf("%d deliveries to %d subscribers beside %d that do not read: p50 %v, p99 %v", len(late), healthy, stalled, late[len(late)/2], late[len(late)*99/100])
+	if len(late) != healthy*events {
+		t.Errorf("%d deliveries; want %d", len(late), healthy*events)
+	}
+}
+
+// writing returns to how many the server is writing.
+func (r *running) writing() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.conns {
+		if c.writing.Load() != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// until waits until ok reports true.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it does not come to this within a minute: %s", what)
+		}
+	}
+}
+
+// TestPushStandsBetweenReplies has pushes and pipelined replies on one connection.
+func TestPushStandsBetweenReplies(t *testing.T) {
+	s := start(t, Config{}, false)
+	c, admin := s.dial(), s.dial()
+	c.want("HELLO 3", "%[…")
+	c.want("SUBSCRIBE bans", `>["subscribe" "bans" 1]`)
+	const bans, takes = 200, 5000
+	go func() {
+		var b []byte
+		for range takes {
+			b = append(b, encode("TAKE per-client a")...)
+		}
+		c.conn.Write(b)
+	}()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range bans {
+			admin.want(fmt.Sprintf("BAN login u%d 1h", i), "+OK")
+		}
+	})
+	pushes, replies := 0, int64(0)
+	for pushes < bans || replies < takes {
+		v, err := c.r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Kind == resp.KindPush {
+			pushes++
+			continue
+		}
+		if replies++; v.Elems[2].Int != 1_000_000_000-replies {
+			t.Fatalf("reply %d is %s", replies, show(v))
+		}
+	}
+	wg.Wait()
+}

@@ -1,0 +1,195 @@
+package server
+
+import (
+	"log/slog"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/access"
+)
+
+// Every setting can be said in three ways, which mean the same.
+func TestSettingsThreeWays(t *testing.T) {
+	values := map[string]string{
+		"rules": "r.yaml", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k",
+		"no-tokens": "true", "no-tls": "true", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "budget": "64MiB", "memory": "4GiB",
+		"counter-budget": "1GiB", "bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
+		"max-subscribers": "3", "drain": "1m", "shutdown-delay": "3s", "watch": "never", "log-format": "json", "log-level": "warn",
+	}
+	want := Config{
+		RulesFile: "r.yaml", RESP: "127.0.0.1:1", HTTP: "off", Data: "d", TokenFile: "t", TLSCert: "c", TLSKey: "k", NoTokens: true, NoTLS: true,
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32")},
+		Hosts:          []string{"a.example", "b.example"}, Memory: 4 << 30, Budget: 64 << 20, CounterBudget: 1 << 30, Bans: 1000,
+		SnapshotEvery: 30 * time.Second, ShutdownDelay: 3 * time.Second, Watch: -1, LogJSON: true, LogLevel: slog.LevelWarn,
+		Bounds: access.Bounds{MaxConnections: 5, PeerConnections: 4, MaxSubscribers: 3, Drain: time.Minute},
+	}
+	var flags, variables, file Config
+	var environ []string
+	var yaml strings.Builder
+	for _, s := range Settings() {
+		v, ok := values[s.Name]
+		if !ok {
+			t.Fatalf("no test of the setting %s", s.Name)
+		}
+		if err := s.SetText(&flags, v); err != nil {
+			t.Error(err)
+		}
+		environ = append(environ, s.Variable()+"="+v)
+		if s.List {
+			v = "[" + v + "]"
+		}
+		yaml.WriteString(s.Name + ": " + v + "\n")
+	}
+	if err := ReadEnvironment(&variables, append(environ, "PATH=/bin", "LATELY_CONFIG=x"), "LATELY_CONFIG"); err != nil {
+		t.Error(err)
+	}
+	if err := ReadSettings(&file, "lately.yaml", []byte(yaml.String())); err != nil {
+		t.Error(err)
+	}
+	for name, got := range map[string]Config{"flags": flags, "variables": variables, "file": file} {
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", name, got, want)
+		}
+	}
+}
+
+// What cannot be is refused with where it stands and what is allowed.
+func TestSettingsMistakes(t *testing.T) {
+	for _, x := range []struct{ yaml, want string }{
+		{"budget: lots\n", `lately.yaml:1:9: budget is "lots"; allowed is a number of bytes such as 268435456, 256MiB or 2GiB`},
+		{"shutdown-delay: none\n", `lately.yaml:1:17: shutdown-delay is "none"; allowed is a duration such as 2s, or 0`},
+		{"resp: 127.0.0.1:1\ndrain: soon\n", `lately.yaml:2:8: drain is "soon"; allowed is a duration such as 30s or 5m`},
+		{"budjet: 1MiB\n", `lately.yaml:1:1: the file has the unknown key "budjet"; did you mean budget?`},
+		{"bans: [1, 2]\n", `lately.yaml:1:7: bans has 2 values; allowed is one`},
+		{"bans: 0\n", `allowed is a number from 1`},
+		{"no-tls: perhaps\n", `allowed is true or false`},
+		{"trusted-proxy: everyone\n", `allowed is addresses and networks such as 10.0.0.0/8`},
+		{"host: http://x\n", `allowed is host names such as lately.example.org`},
+		{"watch: 1\n", `allowed is a duration such as 2s, or never`},
+		{"log-format: xml\n", `lately.yaml:1:13: log-format is "xml"; allowed is text or json`},
+		{"log-level: loud\n", `lately.yaml:1:12: log-level is "loud"; allowed is debug, info, warn or error`},
+		{"log-level: info+4\n", `allowed is debug, info, warn or error`},
+		{"- resp\n", `the file is a list; allowed is a mapping of settings`},
+		{"budget: 9999999TiB\n", `allowed is a number of bytes`},
+	} {
+		err := ReadSettings(new(Config), "lately.yaml", []byte(x.yaml))
+		if err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%q: got %v, want %s", x.yaml, err, x.want)
+		}
+	}
+	for _, line := range []string{"LATELY_BUDJET=1", "LATELY_BANS=none", "LATELY_LOG_LEVEL=loud"} {
+		err := ReadEnvironment(new(Config), []string{line})
+		if err == nil || !strings.Contains(err.Error(), "allowed") && !strings.Contains(err.Error(), "must be") || !strings.Contains(err.Error(), strings.Split(line, "=")[0]) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// A server that strangers can reach has tokens and TLS, or was told by name not to.
+func TestConfigBeyondLoopback(t *testing.T) {
+	for _, x := range []struct {
+		c    Config
+		want string // "" is allowed
+	}{
+		{Config{}, ""},
+		{Config{RESP: "localhost:1", HTTP: "[::1]:2"}, ""},
+		{Config{RESP: "[::ffff:127.0.0.1]:1"}, ""},
+		{Config{RESP: "0.0.0.0:7379"}, "without tokens and TLS: use a loopback address, or set token-file (or no-tokens "},
+		{Config{RESP: "0.0.0.0:7379"}, " and set tls-cert and tls-key (or no-tls "},
+		{Config{HTTP: ":7380"}, "http: other machines can reach :7380"},
+		{Config{HTTP: "192.0.2.1:1", TokenFile: "t"}, "without TLS: use a loopback address, or set tls-cert and tls-key"},
+		{Config{HTTP: "192.0.2.1:1", TLSCert: "c", TLSKey: "k"}, "without tokens: use a loopback address, or set token-file"},
+		{Config{HTTP: "example.org:1", TokenFile: "t", TLSCert: "c", TLSKey: "k"}, ""},
+		{Config{RESP: "0.0.0.0:7379", NoTokens: true}, "without TLS"},
+		{Config{RESP: "0.0.0.0:7379", NoTLS: true}, "without tokens"},
+		{Config{RESP: "0.0.0.0:7379", TokenFile: "t", NoTLS: true}, ""},
+		{Config{RESP: "0.0.0.0:7379", NoTokens: true, TLSCert: "c", TLSKey: "k"}, ""},
+		{Config{RESP: "0.0.0.0:7379", NoTokens: true, NoTLS: true}, ""},
+		{Config{RESP: "off", HTTP: "off"}, "at most one"},
+		{Config{TLSCert: "c"}, "both or none"},
+		{Config{RESP: "7379"}, "must be an address"},
+		{Config{SnapshotEvery: 1}, "from 1s"},
+		{Config{Bounds: access.Bounds{MaxConnections: -1}}, "MaxConnections is -1; allowed is 0 (the default) or more"},
+		{Config{Bounds: access.Bounds{Drain: -1}}, "Drain is -1ns; allowed is 0 (10s) or more"},
+	} {
+		_, err := x.c.withDefaults()
+		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%+v: got %v, want %q", x.c, err, x.want)
+		}
+	}
+}
+
+// What is logged, and how, is as the settings say.
+func TestConfigLogger(t *testing.T) {
+	for _, x := range []struct {
+		format, level string
+		want          []string // how lines begin
+	}{
+		{"", "", []string{"time=", "time=", "time="}}, // info, warn, error
+		{"json", "", []string{`{"time":`, `{"time":`, `{"time":`}},
+		{"json", "ERROR", []string{`{"time":`}},
+		{"text", "debug", []string{"time=", "time=", "time=", "time="}},
+		{"json", "debug", []string{`{"time":`, `{"time":`, `{"time":`, `{"time":`}},
+	} {
+		var c Config
+		for _, s := range Settings() {
+			if v := map[string]string{"log-format": x.format, "log-level": x.level}[s.Name]; v != "" {
+				if err := s.SetText(&c, v); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var out strings.Builder
+		log := c.Logger(&out)
+		log.Debug("a")
+		log.Info("b")
+		log.Warn("c")
+		log.Error("d")
+		lines := strings.SplitAfter(out.String(), "\n")
+		ok := len(lines) == len(x.want)+1
+		for i := range x.want {
+			ok = ok && strings.HasPrefix(lines[i], x.want[i])
+		}
+		if !ok || !strings.Contains(lines[len(lines)-2], "d") {
+			t.Errorf("%q and %q:\n%s", x.format, x.level, out.String())
+		}
+	}
+}
+
+// What a setting is called by default is what is so when nobody says anything.
+func TestSettingsDefaults(t *testing.T) {
+	want, err := Config{}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := want
+	for _, s := range Settings() {
+		switch s.Name {
+		case "budget", "counter-budget", "bans", "peer-connections": // of the engine, and said in words
+		default:
+			if s.Default == "" {
+				continue
+			}
+			if err := s.SetText(&said, s.Default); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if !reflect.DeepEqual(said, want) {
+		t.Errorf("by what is said:\n%+v\nby what is so:\n%+v", said, want)
+	}
+}
+
+func FuzzReadSettings(f *testing.F) {
+	f.Add([]byte("resp: 127.0.0.1:1\nhost: [a, b]\n"))
+	f.Add([]byte("budget: 1e9"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var c Config
+		if err := ReadSettings(&c, "f", data); err == nil && (c.Bans < 0 || c.Budget < 0) {
+			t.Errorf("%q is read as %+v", data, c)
+		}
+	})
+}

@@ -1,0 +1,117 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/httpapi"
+)
+
+// storage is how writing to the data directory goes. A disk that fails does not stop
+// decisions; it is logged when it begins and when it ends, counted, and makes the
+// server not ready.
+type storage struct {
+	log *slog.Logger
+
+	mu        sync.Mutex
+	journal   httpapi.Writes
+	snapshots httpapi.Writes
+}
+
+// The names of what is written, in the log and in /readyz.
+const (
+	banJournal = "ban journal"
+	snapshots  = "snapshots"
+)
+
+// note notes the result of an attempt to write, and logs it if the one before had
+// another. It reports whether writing has recovered.
+func (s *storage) note(w *httpapi.Writes, name string, err error) (recovered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := w.Failing
+	w.Failing = err
+	if err != nil {
+		w.Failures++
+	}
+	switch {
+	case err != nil && was == nil:
+		w.Since = time.Now()
+		s.log.Error("writing to the data directory fails; decisions go on, but what changes now may not survive a restart", "file", name, "error", err)
+	case err == nil && was != nil:
+		s.log.Info("writing to the data directory works again", "file", name, "failed_for", time.Since(w.Since).Round(time.Millisecond).String(), "last_error", was)
+		return true
+	}
+	return false
+}
+
+// ready returns why the server is not ready: which files cannot be written, and the
+// cause. Strangers may read it, so it does not name paths.
+func (s *storage) ready(missing uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var failing []string
+	for _, c := range []struct {
+		name string
+		w    *httpapi.Writes
+	}{{banJournal, &s.journal}, {snapshots, &s.snapshots}} {
+		if c.w.Failing != nil {
+			failing = append(failing, fmt.Sprintf("%s: cannot be written since %s: %s", c.name, c.w.Since.UTC().Format(time.RFC3339), causeOf(c.w.Failing)))
+		}
+	}
+	if missing > 0 {
+		failing = append(failing, fmt.Sprintf("%s: %d bans are not on disk: the next snapshot will have them", banJournal, missing))
+	}
+	if failing == nil {
+		return nil
+	}
+	return errors.New(strings.Join(failing, "; "))
+}
+
+// causeOf returns what the operating system said, without the name of a file.
+func causeOf(err error) string {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno.Error()
+	}
+	return "see the server's log"
+}
+
+// storageState returns how writing goes, for listeners.
+func (s *Server) storageState() httpapi.Storage {
+	if s.dir == nil {
+		return httpapi.Storage{}
+	}
+	j := s.dir.Journal().Stats()
+	s.storage.mu.Lock()
+	defer s.storage.mu.Unlock()
+	state := httpapi.Storage{Journal: s.storage.journal, Snapshots: s.storage.snapshots, Missing: j.Missing}
+	state.Journal.Failures = j.Failures
+	return state
+}
+
+// ready returns why the server is not ready, or nil.
+func (s *Server) ready() error {
+	if s.ending.Load() {
+		return errors.New("the server is about to end")
+	}
+	if s.dir == nil {
+		return nil
+	}
+	return s.storage.ready(s.dir.Journal().Stats().Missing)
+}
+
+// journalChanged is told when writing the journal begins to fail, and when it works
+// again. A snapshot then has what the journal had no room for.
+func (s *Server) journalChanged(err error) {
+	if s.storage.note(&s.storage.journal, banJournal, err) {
+		select {
+		case s.saveNow <- struct{}{}:
+		default:
+		}
+	}
+}
