@@ -8,20 +8,20 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/ring"
-	"github.com/lately-go/lately/internal/shard"
 )
 
 // Bounds of a [Table].
 const (
 	// MaxTableWindows is the largest number of windows of a Table, 8.
-	MaxTableWindows = shard.MaxBases
+	MaxTableWindows = keytable.MaxBases
 
 	// MaxTableSlots is the largest number of slots of each window.
 	MaxTableSlots = 4096
 
 	// MaxTableKey is the longest key of a Table in bytes, 1024.
-	MaxTableKey = shard.MaxInlineKey
+	MaxTableKey = keytable.MaxInlineKey
 
 	// DefaultTableBudget is the budget of a Table that is not given one.
 	DefaultTableBudget = 64 << 20
@@ -122,9 +122,9 @@ func (a AtBudget) String() string {
 // forms of a record, what is forgotten when, and measured figures.
 type Table struct {
 	clock   liveClock
-	in      *shard.Inline
-	full    *shard.Slab
-	budget  *shard.Budget
+	in      *keytable.Inline
+	full    *keytable.Slab
+	budget  *keytable.Budget
 	windows []tableWindow // by ascending span
 	ahead   *tableWindow  // the one whose Ahead holds, or nil
 
@@ -153,11 +153,11 @@ func NewTable(c TableConfig, windows ...Window) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	tb := &Table{clock: newLiveClock(), budget: shard.NewBudget(cmp.Or(c.Budget, DefaultTableBudget))}
+	tb := &Table{clock: newLiveClock(), budget: keytable.NewBudget(cmp.Or(c.Budget, DefaultTableBudget))}
 	tb.pending.Store(none)
 	words, full := tb.layOut(sorted)
-	tb.full = shard.NewSlab(full, tb.budget)
-	tb.in, err = shard.NewInline(maphash.MakeSeed(), shard.InlineConfig{
+	tb.full = keytable.NewSlab(full, tb.budget)
+	tb.in, err = keytable.NewInline(maphash.MakeSeed(), keytable.InlineConfig{
 		Words:   words,
 		Budget:  tb.budget,
 		Keep:    max(tb.budget.Limit()/50, int64(16*8*full)), // for full records
@@ -298,14 +298,14 @@ type tableOwner struct{ tb *Table }
 
 // Base sets the bases so that everything in the windows is after them. They are
 // multiples of the ring's size, so positions stay as they are.
-func (o tableOwner) Base(base *[shard.MaxBases]int64) {
+func (o tableOwner) Base(base *[keytable.MaxBases]int64) {
 	for i := range o.tb.windows {
 		w := &o.tb.windows[i]
 		base[i] = ring.Floor(w.newest.Load()-w.slots, w.size) * w.size
 	}
 }
 
-func (o tableOwner) Rebase(r shard.Record, from *[shard.MaxBases]int64) {
+func (o tableOwner) Rebase(r keytable.Record, from *[keytable.MaxBases]int64) {
 	if r.Flag() {
 		return
 	}
@@ -332,7 +332,7 @@ func (tb *Table) stampRel(w *tableWindow, words []uint64) int64 {
 	return int64(words[0] & laneMask)
 }
 
-func (o tableOwner) Expired(r shard.Record) bool {
+func (o tableOwner) Expired(r keytable.Record) bool {
 	for i := range o.tb.windows {
 		w := &o.tb.windows[i]
 		if o.tb.stamp(w, i, r) >= w.newest.Load()-w.slots {
@@ -343,7 +343,7 @@ func (o tableOwner) Expired(r shard.Record) bool {
 }
 
 // Weight is the count in the longest window, and among equal ones the stamp.
-func (o tableOwner) Weight(r shard.Record) uint64 {
+func (o tableOwner) Weight(r keytable.Record) uint64 {
 	const stampBits = 16
 	i := len(o.tb.windows) - 1
 	w := &o.tb.windows[i]
@@ -353,7 +353,7 @@ func (o tableOwner) Weight(r shard.Record) uint64 {
 	return min(count, 1<<(64-stampBits)-1)<<stampBits | uint64(1<<stampBits-1-min(age, 1<<stampBits-1))
 }
 
-func (o tableOwner) Drop(r shard.Record) {
+func (o tableOwner) Drop(r keytable.Record) {
 	if r.Flag() {
 		o.tb.full.Free(uint32(r.Words()[0]))
 	}

@@ -4,8 +4,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/ring"
-	"github.com/lately-go/lately/internal/shard"
 )
 
 // Add counts n events of key that happen now. It reports whether they are
@@ -111,11 +111,11 @@ func (tb *Table) addAt(at time.Time, key string, n uint64, wantSum bool) (sum ui
 // It does so before the record is locked, so another may have counted in a newer
 // slot meanwhile. That does no harm while the record still has the slot of t,
 // which w.add looks at.
-func (tb *Table) addQuick(spot shard.Spot, hash uint64, key string, t int64, n uint64) (ok, absent bool) {
+func (tb *Table) addQuick(spot keytable.Spot, hash uint64, key string, t int64, n uint64) (ok, absent bool) {
 	w := &tb.windows[0]
 	slot, newest := w.reach(t)
 	r, state := tb.in.LockAt(spot, hash, key)
-	if state != shard.Found {
+	if state != keytable.Found {
 		return false, true
 	}
 	rel := slot - r.Base()[0]
@@ -135,7 +135,7 @@ type tableAdd struct {
 	absent        bool // the key is not held, as far as is known
 }
 
-func (tb *Table) add(spot shard.Spot, a *tableAdd) (sum uint64, ok bool) {
+func (tb *Table) add(spot keytable.Spot, a *tableAdd) (sum uint64, ok bool) {
 	var at slots
 	r, held, ok := tb.hold(spot, a, &at)
 	if !held {
@@ -159,13 +159,13 @@ func (tb *Table) add(spot shard.Spot, a *tableAdd) (sum uint64, ok bool) {
 //
 // The windows are moved on with the record locked, so it is never newer than
 // they are, and an event in a window is in those of its key too.
-func (tb *Table) hold(spot shard.Spot, a *tableAdd, at *slots) (r shard.Record, held, ok bool) {
-	state := shard.Absent
+func (tb *Table) hold(spot keytable.Spot, a *tableAdd, at *slots) (r keytable.Record, held, ok bool) {
+	state := keytable.Absent
 	if !a.absent {
 		r, state = tb.in.LockAt(spot, a.hash, a.key)
 	}
 	for {
-		held = state != shard.Absent
+		held = state != keytable.Absent
 		inTime := tb.reach(at, a.t, a.live)
 		switch {
 		case held && inTime && tb.based(at, r.Base()):
@@ -183,7 +183,7 @@ func (tb *Table) hold(spot shard.Spot, a *tableAdd, at *slots) (r shard.Record, 
 		case a.n == 0:
 			return r, false, true
 		default:
-			if r, state = tb.in.Add(a.hash, a.key); state == shard.NoRoom {
+			if r, state = tb.in.Add(a.hash, a.key); state == keytable.NoRoom {
 				return r, false, false
 			}
 		}
@@ -191,7 +191,7 @@ func (tb *Table) hold(spot shard.Spot, a *tableAdd, at *slots) (r shard.Record, 
 }
 
 // based reports whether the slots can be given relative to that base.
-func (tb *Table) based(at *slots, base *[shard.MaxBases]int64) bool {
+func (tb *Table) based(at *slots, base *[keytable.MaxBases]int64) bool {
 	for i := range tb.windows {
 		if at[i] != skip && (at[i] < base[i] || at[i]-base[i] > maxRel) {
 			return false
@@ -220,7 +220,7 @@ func (tb *Table) reach(at *slots, t int64, live bool) (ok bool) {
 }
 
 // count counts n in r, in the windows that do not skip it.
-func (tb *Table) count(r shard.Record, at *slots, n uint64) {
+func (tb *Table) count(r keytable.Record, at *slots, n uint64) {
 	saturated := false
 	for i := range tb.windows {
 		w := &tb.windows[i]
@@ -245,7 +245,7 @@ func (tb *Table) count(r shard.Record, at *slots, n uint64) {
 }
 
 // widen makes r a full record, and reports false if there is no room for it.
-func (tb *Table) widen(r shard.Record) bool {
+func (tb *Table) widen(r keytable.Record) bool {
 	block, ok := tb.full.Alloc()
 	if !ok {
 		return false

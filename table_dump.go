@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // A chunk of an export is
@@ -16,7 +16,7 @@ import (
 // and an entry a key and, for each window, how many slots its ring holds (0: it
 // has nothing there), how far the newest of them is before the newest of the
 // table, and their counts from the newest on. Numbers are varints, see
-// shard.DumpReader.
+// keytable.DumpReader.
 const (
 	tableDumpVersion = 1
 	tableDumpChunk   = 64 << 10 // what a chunk aims at
@@ -61,13 +61,13 @@ func (tb *Table) export(now int64, yield func([]byte) bool) {
 	for i := range tb.in.Pages() {
 		keys = keys[:0]
 		for key := range tb.in.Page(i) {
-			keys = shard.AppendDumpBytes(keys, key)
+			keys = keytable.AppendDumpBytes(keys, key)
 		}
 		for rest := keys; len(rest) > 0; {
 			n, w := binary.Uvarint(rest)
 			key := rest[w : w+int(n)]
 			rest = rest[w+int(n):]
-			if r, state := tb.in.Lock(tb.in.Hash(viewed(key)), viewed(key)); state == shard.Found {
+			if r, state := tb.in.Lock(tb.in.Hash(viewed(key)), viewed(key)); state == keytable.Found {
 				chunk = d.append(chunk, key, r)
 				r.Unlock()
 			}
@@ -100,10 +100,10 @@ func (d *tableDump) appendHead(dst []byte) []byte {
 
 // append appends the entry of key, unless there is nothing in its windows.
 // The windows' newest slots may have moved on since they were read.
-func (d *tableDump) append(dst, key []byte, r shard.Record) []byte {
+func (d *tableDump) append(dst, key []byte, r keytable.Record) []byte {
 	tb, newest := d.tb, &d.newest
 	start, any := len(dst), false
-	dst = shard.AppendDumpBytes(dst, key)
+	dst = keytable.AppendDumpBytes(dst, key)
 	for i := range tb.windows {
 		w := &tb.windows[i]
 		stamp := tb.stamp(w, i, r)
@@ -134,7 +134,7 @@ func (d *tableDump) append(dst, key []byte, r shard.Record) []byte {
 
 // appendHeld appends the counts of the slots first to last that r has, which are
 // in its ring.
-func (tb *Table) appendHeld(dst []uint64, w *tableWindow, i int, r shard.Record, first, last int64) []uint64 {
+func (tb *Table) appendHeld(dst []uint64, w *tableWindow, i int, r keytable.Record, first, last int64) []uint64 {
 	words := r.Words()
 	if r.Flag() {
 		full := tb.full.At(uint32(words[0]))[w.fullAt+1:][:w.size]

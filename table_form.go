@@ -4,8 +4,8 @@ import (
 	"math"
 	"sync/atomic"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/ring"
-	"github.com/lately-go/lately/internal/shard"
 )
 
 // A tableWindow is one window of a [Table]: where it lies in a record, and how
@@ -110,7 +110,7 @@ func (w *tableWindow) pos(rel int64) int {
 }
 
 // stamp returns the newest slot of w in r.
-func (tb *Table) stamp(w *tableWindow, i int, r shard.Record) int64 {
+func (tb *Table) stamp(w *tableWindow, i int, r keytable.Record) int64 {
 	words := r.Words()
 	if r.Flag() {
 		return int64(tb.full.At(uint32(words[0]))[w.fullAt])
@@ -122,7 +122,7 @@ func (tb *Table) stamp(w *tableWindow, i int, r shard.Record) int64 {
 }
 
 // sum returns the counts of the slots first to last that r has.
-func (tb *Table) sum(w *tableWindow, i int, r shard.Record, first, last int64) (sum uint64) {
+func (tb *Table) sum(w *tableWindow, i int, r keytable.Record, first, last int64) (sum uint64) {
 	words := r.Words()
 	stamp := tb.stamp(w, i, r)
 	first, last = max(first, stamp-w.slots), min(last, stamp)

@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/ring"
-	"github.com/lately-go/lately/internal/shard"
 )
 
 // A TableImport says what became of the keys that a chunk had. Each is one of the
@@ -52,7 +52,7 @@ func (tb *Table) ImportAt(t time.Time, chunk []byte) (TableImport, error) {
 }
 
 func (tb *Table) importAt(now int64, chunk []byte) (TableImport, error) {
-	r := shard.NewDumpReader(chunk)
+	r := keytable.NewDumpReader(chunk)
 	in := &tableImport{tb: tb, r: r, now: now}
 	if version := r.Byte(); !r.Failed() && version != tableDumpVersion {
 		return in.done, fmt.Errorf("lately: table chunk has version %d; this program knows version %d", version, tableDumpVersion)
@@ -85,7 +85,7 @@ var (
 // A tableImport is a chunk on its way into a table.
 type tableImport struct {
 	tb   *Table
-	r    *shard.DumpReader
+	r    *keytable.DumpReader
 	now  int64
 	done TableImport
 
@@ -186,10 +186,10 @@ func (in *tableImport) restore(e *tableEntry) {
 	for ours := false; ; {
 		r, state := tb.in.Add(e.hash, e.key) // most are new
 		switch {
-		case state == shard.NoRoom:
+		case state == keytable.NoRoom:
 			in.done.Refused++
 			return
-		case state == shard.Found && !ours:
+		case state == keytable.Found && !ours:
 			r.Unlock()
 			in.done.Kept++
 			return
@@ -226,7 +226,7 @@ func (in *tableImport) reach(e *tableEntry) (at slots, any bool) {
 
 // count counts in r, which is new, what was read: the newest slot first, so that the
 // ring is moved on once.
-func (in *tableImport) count(r shard.Record, e *tableEntry) {
+func (in *tableImport) count(r keytable.Record, e *tableEntry) {
 	for i := range in.tb.windows {
 		w, j := &in.tb.windows[i], in.sources[i]
 		if j < 0 {
@@ -246,7 +246,7 @@ func (in *tableImport) count(r shard.Record, e *tableEntry) {
 }
 
 // countLarge counts n in a slot of the i-th window of r, where it may not fit.
-func (in *tableImport) countLarge(r shard.Record, i int, slot int64, n uint64) {
+func (in *tableImport) countLarge(r keytable.Record, i int, slot int64, n uint64) {
 	var at slots
 	for i := range at {
 		at[i] = skip

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // tableModel is a Table as its documentation has it, but for what is forgotten
@@ -131,7 +131,7 @@ type modelRun struct {
 
 func (x *modelRun) held(key string) bool {
 	r, state := x.tb.in.Lock(x.tb.in.Hash(key), key)
-	if state != shard.Found {
+	if state != keytable.Found {
 		return false
 	}
 	r.Unlock()

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/ring"
-	"github.com/lately-go/lately/internal/shard"
 )
 
 // Sum returns the count of key in the longest window, which ends now, leaving
@@ -137,7 +137,7 @@ func (tb *Table) notBehind(p part, now int64) int64 {
 
 func (tb *Table) bounds(key string, t int64, p part, live bool) (lo, hi uint64) {
 	r, state := tb.in.Lock(tb.in.Hash(key), key)
-	if state != shard.Found {
+	if state != keytable.Found {
 		return 0, 0
 	}
 	if live {
@@ -148,7 +148,7 @@ func (tb *Table) bounds(key string, t int64, p part, live bool) (lo, hi uint64) 
 	return lo, hi
 }
 
-func (tb *Table) boundsOf(r shard.Record, t int64, p part) (lo, hi uint64) {
+func (tb *Table) boundsOf(r keytable.Record, t int64, p part) (lo, hi uint64) {
 	w := &tb.windows[p.window]
 	last := ring.Floor(t, w.width)
 	first, partly := ring.Oldest(t, p.span, w.width)
@@ -162,6 +162,6 @@ func (tb *Table) boundsOf(r shard.Record, t int64, p part) (lo, hi uint64) {
 
 // clippedSum is sum without the slots that the windows have left, which a record
 // may still have if its key has been silent.
-func (tb *Table) clippedSum(w *tableWindow, i int, r shard.Record, first, last int64) uint64 {
+func (tb *Table) clippedSum(w *tableWindow, i int, r keytable.Record, first, last int64) uint64 {
 	return tb.sum(w, i, r, max(first, w.newest.Load()-w.slots), last)
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/ring"
-	"github.com/lately-go/lately/internal/shard"
 )
 
 // A KeyCount is a key and the bounds of its count in the span that
@@ -123,7 +123,7 @@ func (tb *Table) read(t int64, key string, live bool) Reading {
 	if live {
 		t = tb.liveTime(t)
 	}
-	if state != shard.Found {
+	if state != keytable.Found {
 		return Reading{tb, t, counts[:cap(counts)]}
 	}
 	defer r.Unlock()
@@ -145,7 +145,7 @@ func (tb *Table) liveTime(now int64) int64 {
 	return now
 }
 
-func (tb *Table) appendCounts(counts []uint64, r shard.Record, t int64) []uint64 {
+func (tb *Table) appendCounts(counts []uint64, r keytable.Record, t int64) []uint64 {
 	for i := range tb.windows {
 		w := &tb.windows[i]
 		first, partly := ring.Oldest(t, int64(w.window.Span), w.width)

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/match"
 )
 
@@ -35,7 +35,7 @@ import (
 // NewDetector.
 type Detector struct {
 	set    *Set
-	tables []*shard.Table // one for each rule
+	tables []*keytable.Table // one for each rule
 	start  time.Time
 	keys   sync.Pool                // *[]byte, scratch for a key
 	secret atomic.Pointer[[32]byte] // of long keys' digests
@@ -63,7 +63,7 @@ const (
 	wordNewest = 0
 	wordUntil  = 1
 	wordLog    = 2
-	words      = wordLog + shard.LogWords
+	words      = wordLog + keytable.LogWords
 )
 
 // maxWhole is the longest key that is kept as it is, in bytes.
@@ -80,7 +80,7 @@ func NewDetector(s *Set, c DetectorConfig) (*Detector, error) {
 	d.keys.New = func() any { return new([]byte) }
 	seed := maphash.MakeSeed()
 	for i := range s.rules {
-		d.tables = append(d.tables, shard.New(seed, shard.Config{
+		d.tables = append(d.tables, keytable.New(seed, keytable.Config{
 			Words: words, Logs: []int{int(s.rules[i].Threshold)}, Shards: c.Shards,
 		}))
 	}
@@ -135,7 +135,7 @@ func (d *Detector) HotAt(t time.Time, rule int, key string) bool {
 	s.Lock()
 	defer s.Unlock()
 	rec := s.Find(hash, b)
-	return rec != nil && max(shard.Nanos(t, MaxSpan), shard.Time(rec[wordNewest])) < shard.Time(rec[wordUntil])
+	return rec != nil && max(keytable.Nanos(t, MaxSpan), keytable.Time(rec[wordNewest])) < keytable.Time(rec[wordUntil])
 }
 
 // Keys returns how many keys rule number rule has counted.
@@ -149,13 +149,13 @@ func (d *Detector) stored(key []byte) []byte {
 	if len(key) <= maxWhole {
 		return key
 	}
-	return shard.LongKey(d.secret.Load(), key)
+	return keytable.LongKey(d.secret.Load(), key)
 }
 
 func (d *Detector) now() time.Time { return d.start.Add(time.Since(d.start)) }
 
 func (d *Detector) count(rule int, t time.Time, key []byte) (Edge, bool) {
-	if len(key) > shard.MaxKey {
+	if len(key) > keytable.MaxKey {
 		return Edge{}, false
 	}
 	r, table, stored := &d.set.rules[rule], d.tables[rule], d.stored(key)
@@ -164,16 +164,16 @@ func (d *Detector) count(rule int, t time.Time, key []byte) (Edge, bool) {
 	s.Lock()
 	defer s.Unlock()
 	rec := s.FindOrAdd(hash, stored)
-	now := max(shard.Nanos(t, MaxSpan), shard.Time(rec[wordNewest]))
-	rec[wordNewest] = shard.Stamp(now)
-	logs, log := s.Logs(0), shard.Log(rec[wordLog:])
+	now := max(keytable.Nanos(t, MaxSpan), keytable.Time(rec[wordNewest]))
+	rec[wordNewest] = keytable.Stamp(now)
+	logs, log := s.Logs(0), keytable.Log(rec[wordLog:])
 	n := logs.Expire(log, now-int64(r.Span))
 	logs.Add(log, now)
-	if n+1 < int(r.Threshold) || now < shard.Time(rec[wordUntil]) {
+	if n+1 < int(r.Threshold) || now < keytable.Time(rec[wordUntil]) {
 		return Edge{}, false
 	}
 	first := rec[wordUntil] == 0
 	until := now + int64(r.hold())
-	rec[wordUntil] = shard.Stamp(until)
+	rec[wordUntil] = keytable.Stamp(until)
 	return Edge{Rule: rule, Key: string(key), Time: time.Unix(0, now), Until: time.Unix(0, until), First: first}, true
 }

@@ -7,7 +7,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // A chunk of an export is
@@ -18,7 +18,7 @@ import (
 // and an entry a key, how long before the chunk was written its newest event was,
 // 0 or 1 and how long after that its hold ends, and its log: how many times, and
 // from the newest event on how much earlier each is than the one after it.
-// Numbers are varints, see shard.DumpReader.
+// Numbers are varints, see keytable.DumpReader.
 const (
 	dumpVersion = 3
 
@@ -44,7 +44,7 @@ const (
 // of one key is of one moment.
 func (d *Detector) Export(t time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		now := shard.Nanos(t, MaxSpan)
+		now := keytable.Nanos(t, MaxSpan)
 		for i := range d.set.rules {
 			if !d.export(i, now, yield) {
 				return
@@ -57,8 +57,8 @@ func (d *Detector) export(rule int, now int64, yield func([]byte) bool) bool {
 	r := &d.set.rules[rule]
 	chunk := binary.AppendVarint([]byte{dumpVersion}, now)
 	chunk = append(chunk, d.secret.Load()[:]...)
-	chunk = shard.AppendDumpBytes(chunk, r.Name)
-	chunk = shard.AppendDumpBytes(chunk, r.Key.AppendShape(nil))
+	chunk = keytable.AppendDumpBytes(chunk, r.Name)
+	chunk = keytable.AppendDumpBytes(chunk, r.Key.AppendShape(nil))
 	head := len(chunk)
 	for s := range d.tables[rule].Shards() {
 		for n, more := 0, true; more; {
@@ -87,17 +87,17 @@ func (d *Detector) export(rule int, now int64, yield func([]byte) bool) bool {
 }
 
 // appendRecord appends an entry, unless the record says nothing any more.
-func appendRecord(dst, key []byte, rec []uint64, logs *shard.Logs, now, span int64) []byte {
-	newest, log := shard.Time(rec[wordNewest]), shard.Log(rec[wordLog:])
+func appendRecord(dst, key []byte, rec []uint64, logs *keytable.Logs, now, span int64) []byte {
+	newest, log := keytable.Time(rec[wordNewest]), keytable.Log(rec[wordLog:])
 	if newest <= now-span && rec[wordUntil] == 0 {
 		return dst
 	}
-	dst = shard.AppendDumpBytes(dst, key)
+	dst = keytable.AppendDumpBytes(dst, key)
 	dst = binary.AppendVarint(dst, now-newest)
 	if rec[wordUntil] == 0 {
 		dst = append(dst, 0)
 	} else {
-		dst = binary.AppendVarint(append(dst, 1), shard.Time(rec[wordUntil])-newest)
+		dst = binary.AppendVarint(append(dst, 1), keytable.Time(rec[wordUntil])-newest)
 	}
 	n := log.Len()
 	dst = binary.AppendUvarint(dst, uint64(n))
@@ -144,18 +144,18 @@ func (i *Imported) Add(o Imported) {
 // The error says what is wrong with the chunk; the keys before that in it have been
 // restored. Memory is bounded by the chunk's length, whatever its bytes.
 func (d *Detector) Import(t time.Time, chunk []byte) (Imported, error) {
-	r := shard.NewDumpReader(chunk)
+	r := keytable.NewDumpReader(chunk)
 	version, written := r.Byte(), r.Varint()
 	var secret [32]byte
 	for i := range secret {
 		secret[i] = r.Byte()
 	}
 	name, shape := string(r.Bytes(r.Len())), string(r.Bytes(r.Len()))
-	in := dumpImport{d: d, rule: -1, r: r, now: shard.Nanos(t, MaxSpan), written: written}
+	in := dumpImport{d: d, rule: -1, r: r, now: keytable.Nanos(t, MaxSpan), written: written}
 	switch {
 	case !r.Failed() && version != dumpVersion:
 		return in.done, fmt.Errorf("hotkey: chunk has version %d; this program knows version %d", version, dumpVersion)
-	case r.Failed() || !shard.DumpTime(written, int64(MaxSpan)):
+	case r.Failed() || !keytable.DumpTime(written, int64(MaxSpan)):
 		return in.done, errors.New("hotkey: chunk is damaged in its first bytes")
 	}
 	d.adopt(&secret)
@@ -187,7 +187,7 @@ func (d *Detector) adopt(secret *[32]byte) {
 type dumpImport struct {
 	d            *Detector
 	rule         int // -1 if there is none
-	r            *shard.DumpReader
+	r            *keytable.DumpReader
 	now, written int64
 	keys         int
 	done         Imported
@@ -197,17 +197,17 @@ type dumpImport struct {
 // entry reads an entry, and restores it.
 func (in *dumpImport) entry() {
 	r := in.r
-	key := r.Bytes(shard.MaxKey)
+	key := r.Bytes(keytable.MaxKey)
 	newest := in.written - r.Varint()
 	until, hot := newest, r.UpTo(1) == 1
 	if hot {
 		until += r.Varint()
 	}
-	if !shard.DumpTime(newest, int64(MaxSpan)) || !shard.DumpTime(until, int64(MaxSpan/2)) {
+	if !keytable.DumpTime(newest, int64(MaxSpan)) || !keytable.DumpTime(until, int64(MaxSpan/2)) {
 		r.Fail()
 	}
 	in.times = in.times[:0]
-	past := uint64(shard.DumpPast)
+	past := uint64(keytable.DumpPast)
 	for n, t := r.UpTo(uint64(min(r.Len(), MaxThreshold))), newest; n > 0; n-- {
 		earlier := r.UpTo(past)
 		past -= earlier
@@ -236,14 +236,14 @@ func (in *dumpImport) restore(key []byte, newest, until int64, hot bool) {
 		in.done.Kept++
 		return
 	}
-	rec[wordNewest] = shard.Stamp(newest)
+	rec[wordNewest] = keytable.Stamp(newest)
 	if hot {
 		if in.now < in.written {
 			until -= in.written - in.now
 		}
-		rec[wordUntil] = shard.Stamp(min(until, in.now+int64(rule.hold())))
+		rec[wordUntil] = keytable.Stamp(min(until, in.now+int64(rule.hold())))
 	}
-	logs, log := s.Logs(0), shard.Log(rec[wordLog:])
+	logs, log := s.Logs(0), keytable.Log(rec[wordLog:])
 	for i := len(in.times) - 1; i >= 0; i-- {
 		logs.Add(log, in.times[i])
 	}

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"sync/atomic"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // A banIndex finds an entry from a key's hash. It is an open-addressing table
@@ -19,7 +19,7 @@ import (
 type banIndex struct {
 	lines []banLine
 	mask  uint32
-	paid  *shard.Budget // what it was taken from
+	paid  *keytable.Budget // what it was taken from
 }
 
 // A banLine is one bucket. Word 0 tells whether to look at the others:

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // A banRoom is what the bans of a banTable are kept in: so many of them, in
@@ -26,7 +26,7 @@ const (
 	maxBlob   = 8 * blobWords << (blobSizes - 1)
 )
 
-func (r *banRoom) init(most int, budget *shard.Budget) {
+func (r *banRoom) init(most int, budget *keytable.Budget) {
 	bits := uint8(chunkBits)
 	if most < smallRoom {
 		bits = smallChunkBits
@@ -83,14 +83,14 @@ func (r *banRoom) blob(place uint64) []atomic.Uint64 {
 // drop gives the blob at place back.
 func (r *banRoom) drop(place uint64) { r.blobs[place>>32&7].release(uint32(place)) }
 
-// A banSlab holds blocks of words, known by small numbers. Unlike a shard.Slab,
+// A banSlab holds blocks of words, known by small numbers. Unlike a keytable.Slab,
 // its words may be read by those who do not own the block, and who find out
 // afterwards that it was no longer what they looked for; so they are atomic.
 // The memory that it has taken from the budget it keeps, and uses again.
 type banSlab struct {
 	words  uint32 // of a block
 	bits   uint8  // log2 of the words that are allocated at once
-	budget *shard.Budget
+	budget *keytable.Budget
 	chunks atomic.Pointer[[][]atomic.Uint64] // replaced, never changed, when it grows
 
 	mu   sync.Mutex
@@ -106,7 +106,7 @@ const (
 	smallRoom      = 4096 // bans
 )
 
-func (s *banSlab) init(words uint32, bits uint8, budget *shard.Budget) {
+func (s *banSlab) init(words uint32, bits uint8, budget *keytable.Budget) {
 	s.words, s.bits, s.budget = words, bits, budget
 	s.chunks.Store(new([][]atomic.Uint64))
 }

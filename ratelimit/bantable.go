@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // A banTable holds the bans of a store: of a key under a rule, its newest ban
@@ -39,10 +39,10 @@ type banTable struct {
 
 // banTableConfig is how a banTable is built. Its zero value is the default.
 type banTableConfig struct {
-	budget  *shard.Budget // nil means as much as it takes
-	most    int           // bans, held or remembered; 0 means 1<<20
-	reserve int           // of these, those for bans added by hand; 0 means a sixteenth, less than 0 none
-	keep    bool          // forget nothing that is over, and set nothing aside
+	budget  *keytable.Budget // nil means as much as it takes
+	most    int              // bans, held or remembered; 0 means 1<<20
+	reserve int              // of these, those for bans added by hand; 0 means a sixteenth, less than 0 none
+	keep    bool             // forget nothing that is over, and set nothing aside
 }
 
 const (
@@ -54,7 +54,7 @@ const (
 	bansPerShard = 256
 
 	// maxBanKey is the longest key that can be banned.
-	maxBanKey = shard.MaxInlineKey
+	maxBanKey = keytable.MaxInlineKey
 
 	// handRoom is the number of the room that is for bans added by hand.
 	handRoom = 1
@@ -86,7 +86,7 @@ func newBanTable(c banTableConfig) *banTable {
 		reserve = most / 16
 	}
 	if c.budget == nil {
-		c.budget = shard.NewBudget(math.MaxInt64 / 2)
+		c.budget = keytable.NewBudget(math.MaxInt64 / 2)
 	}
 	shards := min(1<<bits.Len(uint(most/bansPerShard)), maxBanShards)
 	t := &banTable{keep: c.keep, shards: make([]banShard, shards), shift: uint(32 - bits.Len(uint(shards-1)))}
@@ -105,7 +105,7 @@ func newBanTable(c banTableConfig) *banTable {
 		aside = 0
 	}
 	t.rooms[0].init(most-reserve, c.budget)
-	t.rooms[handRoom].init(reserve, shard.NewBudget(aside))
+	t.rooms[handRoom].init(reserve, keytable.NewBudget(aside))
 	return t
 }
 

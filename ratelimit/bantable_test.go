@@ -11,7 +11,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 func TestBanTableLayout(t *testing.T) {
@@ -212,7 +212,7 @@ func TestOldestEndGoesFirst(t *testing.T) {
 func TestBanBudget(t *testing.T) {
 	for _, kib := range []int64{0, 64, 256, 1024, 4096} {
 		const reserve = 100
-		budget := shard.NewBudget(kib << 10)
+		budget := keytable.NewBudget(kib << 10)
 		table := newBanTable(banTableConfig{budget: budget, most: 1 << 20, reserve: reserve})
 		aside := min(handBase+reserve*handBytes, kib<<10/handPart)
 		if most := aside + 16<<10; budget.Used() < aside || budget.Used() > most {
@@ -268,7 +268,7 @@ func TestBanBudget(t *testing.T) {
 // TestBanTableThatKeeps is that of a replay, where times go back from key to key:
 // nothing is forgotten, whatever the time, and nothing set aside.
 func TestBanTableThatKeeps(t *testing.T) {
-	budget := shard.NewBudget(1 << 62)
+	budget := keytable.NewBudget(1 << 62)
 	table := newBanTable(banTableConfig{budget: budget, most: maxBans, keep: true})
 	if budget.Used() > 1<<20 {
 		t.Errorf("an empty table takes %d bytes", budget.Used())
@@ -289,7 +289,7 @@ func TestBanTableThatKeeps(t *testing.T) {
 // TestBanMemoryIsUsedAgain lifts all bans and begins as many: no more memory is
 // taken than the first time, but for what the shards' different turns make.
 func TestBanMemoryIsUsedAgain(t *testing.T) {
-	budget := shard.NewBudget(1 << 30)
+	budget := keytable.NewBudget(1 << 30)
 	table := newBanTable(banTableConfig{budget: budget, most: 20_000})
 	b, seed := &Ban{Span: time.Second, For: time.Hour}, maphash.MakeSeed()
 	n := 15_000
@@ -345,7 +345,7 @@ func TestBanTimes(t *testing.T) {
 	table := newBanTable(banTableConfig{})
 	b := &Ban{Span: MaxSpan, For: MaxSpan, Jitter: 0, Remember: MaxSpan}
 	for i, now := range []int64{
-		shard.Nanos(time.Time{}, MaxSpan), -1, 0, 1, shard.Nanos(time.Unix(1<<60, 0), MaxSpan),
+		keytable.Nanos(time.Time{}, MaxSpan), -1, 0, 1, keytable.Nanos(time.Unix(1<<60, 0), MaxSpan),
 	} {
 		key := fmt.Append(nil, i)
 		until, ok := table.start(0, uint64(i), key, b, now, 0)

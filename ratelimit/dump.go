@@ -7,7 +7,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // What a Memory knows is written down in chunks of bytes, each of which can be
@@ -17,7 +17,7 @@ import (
 //
 //	kind, version | when it was written | rules | entries
 //
-// Numbers are varints, see shard.DumpReader. A rule is named by its name, and by
+// Numbers are varints, see keytable.DumpReader. A rule is named by its name, and by
 // the shape of its key, so that counts are not taken for those of other keys.
 
 const (
@@ -117,10 +117,10 @@ func (i *Imported) Add(o Imported) {
 func (m *Memory) Import(now time.Time, chunk []byte) (Imported, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := shard.NewDumpReader(chunk)
+	r := keytable.NewDumpReader(chunk)
 	u := &undumper{m: m, rules: m.rules.Load(), r: r, now: nanos(now)}
 	kind, version := r.Byte(), r.Byte()
-	if u.written = r.Varint(); r.Failed() || !shard.DumpTime(u.written, int64(MaxSpan)) {
+	if u.written = r.Varint(); r.Failed() || !keytable.DumpTime(u.written, int64(MaxSpan)) {
 		return u.done, errors.New("ratelimit: chunk is damaged in its first bytes")
 	}
 	u.left = r.Len()
@@ -179,7 +179,7 @@ func (x *dumper) flush() bool {
 type undumper struct {
 	m       *Memory
 	rules   *memoryRules
-	r       *shard.DumpReader
+	r       *keytable.DumpReader
 	now     int64
 	written int64
 	left    int // bytes from where what is read now begins
@@ -215,8 +215,8 @@ func (u *undumper) secret() error {
 
 // appendRule appends what a rule is known by: its name, and the shape of its key.
 func appendRule(dst []byte, r *Rule) []byte {
-	dst = shard.AppendDumpBytes(dst, r.Name)
-	return shard.AppendDumpBytes(dst, r.Key.AppendShape(nil))
+	dst = keytable.AppendDumpBytes(dst, r.Name)
+	return keytable.AppendDumpBytes(dst, r.Key.AppendShape(nil))
 }
 
 // rule reads what appendRule has appended. It is nil if there is no such rule.

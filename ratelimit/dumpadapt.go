@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // A chunk of traffic has one rule, its Adapt, when it is measured next and was
@@ -22,7 +22,7 @@ func (x *dumper) adapts() bool {
 		}
 		x.begin(dumpAdapt)
 		x.chunk = appendRule(x.chunk, mr.Rule)
-		x.chunk = shard.AppendDumpBytes(x.chunk, appendAdapt(nil, &mr.adapt.config))
+		x.chunk = keytable.AppendDumpBytes(x.chunk, appendAdapt(nil, &mr.adapt.config))
 		x.head = len(x.chunk)
 		x.adapt(mr.adapt)
 		if !x.flush() {
@@ -73,7 +73,7 @@ func (u *undumper) adapt() error {
 	config := u.r.Bytes(u.r.Len())
 	next, last := u.written+u.r.Varint(), u.written+u.r.Varint()
 	n, limit, smooth := u.r.Uvarint(), u.r.Uvarint(), math.Float64frombits(u.r.Uvarint())
-	if u.r.Failed() || !shard.DumpTime(next, int64(MaxSpan)) || !shard.DumpTime(last, int64(MaxSpan)) || !(smooth >= -1 && smooth < math.MaxUint32) {
+	if u.r.Failed() || !keytable.DumpTime(next, int64(MaxSpan)) || !keytable.DumpTime(last, int64(MaxSpan)) || !(smooth >= -1 && smooth < math.MaxUint32) {
 		return errNoTraffic
 	}
 	if mr == nil || mr.adapt == nil || string(appendAdapt(nil, &mr.adapt.config)) != string(config) {
@@ -89,7 +89,7 @@ func (u *undumper) adapt() error {
 	}
 	for u.r.Len() > 0 {
 		t, count := u.written-u.r.Varint(), u.r.Uvarint()
-		if u.r.Failed() || !shard.DumpTime(t, int64(MaxSpan)) {
+		if u.r.Failed() || !keytable.DumpTime(t, int64(MaxSpan)) {
 			return errNoTraffic
 		}
 		ad.traffic.AddAt(time.Unix(0, min(t, u.now)), count)

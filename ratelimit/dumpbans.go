@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // A chunk of bans has the rules of all of them, and entries: the rule's place
@@ -83,7 +83,7 @@ func (x *dumper) batch(s *banShard, refs []banRef, rules map[uint32]uint64) {
 // REQUIRES: the lock of its shard.
 func (x *dumper) ban(t *banTable, e *banEntry) {
 	x.keys = t.keyOf(x.keys[:0], e)
-	b := shard.AppendDumpBytes(x.chunk, x.keys)
+	b := keytable.AppendDumpBytes(x.chunk, x.keys)
 	b = binary.AppendVarint(b, e.until()-x.now)
 	b = binary.AppendUvarint(b, uint64(e.until()-e.since()))
 	b = binary.AppendUvarint(b, e.count())
@@ -98,8 +98,8 @@ func (x *dumper) ban(t *banTable, e *banEntry) {
 		if reason+source > 0 {
 			x.keys = t.appendBlob(x.keys, place, reason+source)
 		}
-		b = shard.AppendDumpBytes(b, x.keys[:reason])
-		b = shard.AppendDumpBytes(b, x.keys[reason:])
+		b = keytable.AppendDumpBytes(b, x.keys[:reason])
+		b = keytable.AppendDumpBytes(b, x.keys[reason:])
 	}
 	x.chunk = b
 }
@@ -151,7 +151,7 @@ func (h *dumpedBan) read(u *undumper) bool {
 	h.since = h.until - int64(r.Uvarint())
 	h.count = r.UpTo(maxCount)
 	h.memory = time.Duration(r.UpTo(1<<memoryBits-1)) * time.Millisecond
-	if h.memory > MaxSpan || h.since > h.until || !shard.DumpTime(h.until, int64(MaxSpan/2)) || !shard.DumpTime(h.since, int64(MaxSpan/2)) {
+	if h.memory > MaxSpan || h.since > h.until || !keytable.DumpTime(h.until, int64(MaxSpan/2)) || !keytable.DumpTime(h.since, int64(MaxSpan/2)) {
 		r.Fail()
 	}
 	h.cause = banCause(r.Uvarint())

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // A chunk of counts has one rule, the layout of its records, and entries: key,
@@ -48,7 +48,7 @@ func (x *dumper) next(done map[*records]bool) *memoryRule {
 func (x *dumper) countsOf(mr *memoryRule) bool {
 	x.begin(dumpCounts)
 	x.chunk = appendRule(x.chunk, mr.Rule)
-	x.chunk = shard.AppendDumpBytes(x.chunk, appendLayout(nil, &mr.records.layout, x.m.config.Resolution))
+	x.chunk = keytable.AppendDumpBytes(x.chunk, appendLayout(nil, &mr.records.layout, x.m.config.Resolution))
 	x.head = len(x.chunk)
 	for i := range mr.records.table.Pages() {
 		more, ok := x.page(mr.records, i)
@@ -77,7 +77,7 @@ func (x *dumper) page(rs *records, i int) (more, ok bool) {
 		}
 		if !listed {
 			for key := range rs.table.Page(i) {
-				x.keys = shard.AppendDumpBytes(x.keys, key)
+				x.keys = keytable.AppendDumpBytes(x.keys, key)
 			}
 			listed = true
 		}
@@ -100,7 +100,7 @@ func (x *dumper) entries(rs *records, at int) int {
 		key := x.keys[at+w : at+w+int(n)]
 		text := unsafe.String(unsafe.SliceData(key), len(key)) // only read
 		at += w + int(n)
-		if r, state := rs.table.Lock(rs.table.Hash(text), text); state == shard.Found {
+		if r, state := rs.table.Lock(rs.table.Hash(text), text); state == keytable.Found {
 			x.entry(rs, key, r)
 			r.Unlock()
 		}
@@ -110,10 +110,10 @@ func (x *dumper) entries(rs *records, at int) int {
 
 // entry appends an entry of key, whose record that is, unless there is nothing to
 // say.
-func (x *dumper) entry(rs *records, key []byte, r shard.Record) {
+func (x *dumper) entry(rs *records, key []byte, r keytable.Record) {
 	w := r.Words()
-	newest := shard.Time(w[wordNewest])
-	if !shard.DumpTime(newest, int64(MaxSpan)) || rs.over(w, newest, x.now) {
+	newest := keytable.Time(w[wordNewest])
+	if !keytable.DumpTime(newest, int64(MaxSpan)) || rs.over(w, newest, x.now) {
 		return
 	}
 	start := len(x.chunk)
@@ -129,7 +129,7 @@ func (x *dumper) entry(rs *records, key []byte, r shard.Record) {
 }
 
 // cut makes an entry for each meter of a key, in a chunk of its own.
-func (x *dumper) cut(rs *records, key []byte, r shard.Record, newest int64) {
+func (x *dumper) cut(rs *records, key []byte, r keytable.Record, newest int64) {
 	w := r.Words()
 	for i := range rs.meters {
 		m := &rs.meters[i]
@@ -148,7 +148,7 @@ func (x *dumper) cut(rs *records, key []byte, r shard.Record, newest int64) {
 // key appends how an entry begins: with the key, the time it was judged at last, and
 // whether a bucket of it was cut.
 func (x *dumper) key(key []byte, newest int64, cut bool) {
-	x.chunk = shard.AppendDumpBytes(x.chunk, key)
+	x.chunk = keytable.AppendDumpBytes(x.chunk, key)
 	x.chunk = binary.AppendVarint(x.chunk, x.now-newest)
 	if cut {
 		x.chunk = append(x.chunk, 1)
@@ -224,7 +224,7 @@ func looseRecords(l layout, resolution time.Duration) (*records, error) {
 	if err != nil {
 		return nil, err
 	}
-	rs := &records{layout: l, budget: shard.NewBudget(unbounded), words: wordNewest + 1}
+	rs := &records{layout: l, budget: keytable.NewBudget(unbounded), words: wordNewest + 1}
 	for i, mt := range meters {
 		m := recordMeter{Meter: mt, at: rs.words}
 		if m.blocks = mt.Blocks(rs.budget); m.blocks != nil {
@@ -256,7 +256,7 @@ func (c *countsUndumper) entry() error {
 	key := c.r.Bytes(maxStored)
 	newest := c.written - c.r.Varint()
 	c.cut = c.r.UpTo(1) == 1
-	if c.r.Failed() || !shard.DumpTime(newest, int64(MaxSpan)) {
+	if c.r.Failed() || !keytable.DumpTime(newest, int64(MaxSpan)) {
 		return errNoState
 	}
 	c.from.clear(c.w)
@@ -269,7 +269,7 @@ func (c *countsUndumper) entry() error {
 		return errNoState
 	}
 	newest = min(newest, c.now)
-	c.w[wordNewest] = shard.Stamp(newest)
+	c.w[wordNewest] = keytable.Stamp(newest)
 	switch {
 	case c.to == nil:
 		c.done.Unknown++
@@ -286,15 +286,15 @@ func (c *countsUndumper) restore(key string) {
 	hash := c.to.table.Hash(key)
 	r, state := c.to.table.LockOrAdd(hash, key)
 	switch state {
-	case shard.NoRoom:
+	case keytable.NoRoom:
 		c.to.toSketch(hash, c.from, c.w)
 		c.done.NoRoom++
 		return
-	case shard.Added:
-		r.Words()[wordNewest] = shard.Stamp(c.to.floor.Load())
+	case keytable.Added:
+		r.Words()[wordNewest] = keytable.Stamp(c.to.floor.Load())
 	}
 	w := r.Words()
-	if c.into(w) || state == shard.Added {
+	if c.into(w) || state == keytable.Added {
 		if c.cut {
 			r.SetFlag()
 		}
@@ -310,7 +310,7 @@ func (c *countsUndumper) restore(key string) {
 // into restores each meter of w that has nothing counted, and reports whether
 // there was one.
 func (c *countsUndumper) into(w []uint64) (any bool) {
-	t, at := shard.Time(c.w[wordNewest]), shard.Time(w[wordNewest])
+	t, at := keytable.Time(c.w[wordNewest]), keytable.Time(w[wordNewest])
 	for i := range c.to.meters {
 		m := &c.to.meters[i]
 		o := &c.from.meters[min(i, len(c.from.meters)-1)]

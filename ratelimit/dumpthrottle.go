@@ -8,8 +8,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/meter"
-	"github.com/lately-go/lately/internal/shard"
 )
 
 // A chunk of a Throttle has the version, when it was written, and entries: key,
@@ -30,14 +30,14 @@ func (t *Throttle) Export(now time.Time) iter.Seq[[]byte] {
 		for i := range t.table.Pages() {
 			keys = keys[:0]
 			for key := range t.table.Page(i) {
-				keys = shard.AppendDumpBytes(keys, key)
+				keys = keytable.AppendDumpBytes(keys, key)
 			}
 			for rest := keys; len(rest) > 0; {
 				n, w := binary.Uvarint(rest)
 				key := rest[w : w+int(n)]
 				rest = rest[w+int(n):]
 				text := unsafe.String(unsafe.SliceData(key), len(key)) // only read
-				if r, state := t.table.Lock(t.table.Hash(text), text); state == shard.Found {
+				if r, state := t.table.Lock(t.table.Hash(text), text); state == keytable.Found {
 					chunk = appendThrottled(chunk, key, r, written)
 					r.Unlock()
 				}
@@ -56,14 +56,14 @@ func (t *Throttle) Export(now time.Time) iter.Seq[[]byte] {
 }
 
 // appendThrottled appends an entry, unless the bucket is empty.
-func appendThrottled(dst, key []byte, r shard.Record, now int64) []byte {
+func appendThrottled(dst, key []byte, r keytable.Record, now int64) []byte {
 	var w [meter.BucketWords]uint64
 	count := levelOf(r.Words(), &w)
-	empty := shard.Time(w[0])
+	empty := keytable.Time(w[0])
 	if count == 0 || empty < now {
 		return dst
 	}
-	dst = shard.AppendDumpBytes(dst, key)
+	dst = keytable.AppendDumpBytes(dst, key)
 	dst = binary.AppendUvarint(dst, uint64(empty-now))
 	dst = binary.AppendUvarint(dst, count)
 	dst = binary.AppendUvarint(dst, w[1])
@@ -80,10 +80,10 @@ func appendThrottled(dst, key []byte, r shard.Record, now int64) []byte {
 // The error says what is wrong with the chunk; what came before that in it has
 // been restored.
 func (t *Throttle) Import(now time.Time, chunk []byte) (done Imported, err error) {
-	r := shard.NewDumpReader(chunk)
+	r := keytable.NewDumpReader(chunk)
 	kind, version, written := r.Byte(), r.Byte(), r.Varint()
 	switch {
-	case r.Failed() || kind != dumpThrottle || !shard.DumpTime(written, int64(MaxSpan)):
+	case r.Failed() || kind != dumpThrottle || !keytable.DumpTime(written, int64(MaxSpan)):
 		return done, errors.New("ratelimit: chunk is none of a throttle, or damaged in its first bytes")
 	case version != dumpVersion:
 		return done, fmt.Errorf("ratelimit: chunk has version %d; this program knows version %d", version, dumpVersion)
@@ -100,7 +100,7 @@ func (t *Throttle) Import(now time.Time, chunk []byte) (done Imported, err error
 			return done, fmt.Errorf("ratelimit: chunk is damaged after %d of %d bytes", len(chunk)-r.Len(), len(chunk))
 		}
 		empty := min(written, at) + left
-		if w[0] = shard.Stamp(empty); empty < at {
+		if w[0] = keytable.Stamp(empty); empty < at {
 			done.Over++
 			continue
 		}
@@ -113,10 +113,10 @@ func (t *Throttle) Import(now time.Time, chunk []byte) (done Imported, err error
 func (t *Throttle) restore(key string, w *[meter.BucketWords]uint64, count uint64, flag bool, done *Imported) {
 	r, state := t.table.LockOrAdd(t.table.Hash(key), key)
 	switch state {
-	case shard.NoRoom:
+	case keytable.NoRoom:
 		done.NoRoom++
 		return
-	case shard.Found:
+	case keytable.Found:
 		done.Kept++
 	default:
 		setLevel(r.Words(), w, count)

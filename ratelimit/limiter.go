@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/match"
 )
 
@@ -77,7 +77,7 @@ func NewLimiter(s *Set, store Store) *Limiter {
 		store:   store,
 		memory:  memory,
 		start:   start,
-		base:    shard.Nanos(start, MaxSpan),
+		base:    keytable.Nanos(start, MaxSpan),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
 	}
 	l.set.Store(s)
@@ -199,7 +199,7 @@ func (l *Limiter) reset(a *ask) error {
 
 func (l *Limiter) now() int64 { return l.base + int64(time.Since(l.start)) }
 
-func nanos(t time.Time) int64 { return shard.Nanos(t, MaxSpan) }
+func nanos(t time.Time) int64 { return keytable.Nanos(t, MaxSpan) }
 
 // An ask is what a caller wants to know: about an event, or about a key under
 // all rules, or under one.

@@ -1,6 +1,6 @@
 package ratelimit
 
-import "github.com/lately-go/lately/internal/shard"
+import "github.com/lately-go/lately/internal/keytable"
 
 // Memory keeps keys of up to a kibibyte as they are. Of a longer one, which is
 // rare and would cost a client nothing to send, it keeps an HMAC-SHA-256 with a
@@ -11,7 +11,7 @@ const (
 	maxKey = 1<<20 - 1
 
 	// maxStored is the longest that it keeps as it is.
-	maxStored = shard.MaxInlineKey
+	maxStored = keytable.MaxInlineKey
 )
 
 // stored returns what stands for key in the tables of m.
@@ -19,5 +19,5 @@ func (m *Memory) stored(key []byte) []byte {
 	if len(key) <= maxStored {
 		return key
 	}
-	return shard.LongKey(m.secret.Load(), key)
+	return keytable.LongKey(m.secret.Load(), key)
 }

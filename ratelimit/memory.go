@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // Memory is the [Store] of this process: a keyed table for each rule of a Set,
@@ -47,7 +47,7 @@ type Memory struct {
 	config MemoryConfig
 	seed   maphash.Seed
 	secret atomic.Pointer[[32]byte] // of long keys' digests
-	budget *shard.Budget
+	budget *keytable.Budget
 	bans   *banTable
 	rules  atomic.Pointer[memoryRules]
 
@@ -119,7 +119,7 @@ func NewMemory(s *Set, c MemoryConfig) (*Memory, error) {
 	if !repeatable {
 		c.JitterSeed = rand.Uint64()
 	}
-	m := &Memory{config: c, seed: maphash.MakeSeed(), budget: shard.NewBudget(c.Budget), ids: make(map[string]uint32)}
+	m := &Memory{config: c, seed: maphash.MakeSeed(), budget: keytable.NewBudget(c.Budget), ids: make(map[string]uint32)}
 	if repeatable { // a long key's ban too: its jitter is that of the digest
 		secret := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("lately: jitter of long keys "), c.JitterSeed))
 		m.secret.Store(&secret)

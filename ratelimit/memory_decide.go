@@ -4,7 +4,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/sketch"
 )
 
@@ -14,8 +14,8 @@ type probe struct {
 	*memoryRule
 	hash   uint64
 	key    string
-	spot   shard.Spot // where its record is looked for
-	record shard.Record
+	spot   keytable.Spot // where its record is looked for
+	record keytable.Record
 	w      []uint64 // the record's words; nil if the key has none
 	sketch []sketch.Held
 	n      uint64 // what an Adapt says
@@ -82,7 +82,7 @@ func (m *Memory) decide(r *Request, probes []probe) error {
 		for i := range probes {
 			p := &probes[i]
 			if p.held {
-				p.w[wordNewest] = shard.Stamp(now)
+				p.w[wordNewest] = keytable.Stamp(now)
 			}
 			if p.sketch != nil || p.full {
 				p.tally.elsewhere(p.hash, p.full)
@@ -184,23 +184,23 @@ func inOrder(probes []probe) bool {
 func (p *probe) lock(r *Request) bool {
 	rs := p.records
 	for record, state := rs.table.LockAt(p.spot, p.hash, p.key); ; record, state = rs.table.Lock(p.hash, p.key) {
-		if state == shard.Absent && !r.Look {
+		if state == keytable.Absent && !r.Look {
 			rs.added(r.Now)
 			record, state = rs.table.Add(p.hash, p.key)
 		}
 		switch state {
-		case shard.Moved:
+		case keytable.Moved:
 			return false
-		case shard.Added:
+		case keytable.Added:
 			w := record.Words()
-			w[wordNewest] = shard.Stamp(rs.floor.Load())
+			w[wordNewest] = keytable.Stamp(rs.floor.Load())
 			rs.fromSketch(w, p.hash, r.Now)
 			rs.cut(record)
 			fallthrough
-		case shard.Found:
+		case keytable.Found:
 			p.record, p.w, p.held = record, record.Words(), true
 			return true
-		case shard.Absent:
+		case keytable.Absent:
 			if rs.sketches.Load() == nil {
 				return true
 			}
@@ -256,7 +256,7 @@ func newest(probes []probe, now int64) int64 {
 	for i := range probes {
 		switch p := &probes[i]; {
 		case p.w != nil:
-			now = max(now, shard.Time(p.w[wordNewest]))
+			now = max(now, keytable.Time(p.w[wordNewest]))
 		case p.sketch != nil: // it may have had a record that has expired
 			now = max(now, p.records.floor.Load())
 		}

@@ -3,7 +3,7 @@ package ratelimit
 import (
 	"math"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // Refund implements [Store]. What is counted in a sketch stays there.
@@ -28,15 +28,15 @@ func (mr *memoryRule) refund(r *Refund, stored []byte) bool {
 	}
 	record, _, state := rs.lockStored(stored)
 	switch state {
-	case shard.Moved:
+	case keytable.Moved:
 		return false
-	case shard.Absent:
+	case keytable.Absent:
 		return true // forgotten, or in a sketch
 	}
 	defer record.Unlock()
 	w := record.Words()
-	now := max(r.Now, shard.Time(w[wordNewest]))
-	w[wordNewest] = shard.Stamp(now)
+	now := max(r.Now, keytable.Time(w[wordNewest]))
+	w[wordNewest] = keytable.Stamp(now)
 	r.Now = now
 	if record.Flag() { // what was cut would be given back as well
 		return true

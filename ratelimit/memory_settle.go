@@ -3,7 +3,7 @@ package ratelimit
 import (
 	"unsafe"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // Settle implements [Store]. What is counted in a sketch stays there.
@@ -36,9 +36,9 @@ func (mr *memoryRule) settle(s *Settlement, subject *Subject, stored []byte) boo
 	rs := mr.records
 	r, hash, state := rs.lockStored(stored)
 	switch state {
-	case shard.Moved:
+	case keytable.Moved:
 		return false
-	case shard.Absent:
+	case keytable.Absent:
 		return true // forgotten, or in a sketch
 	}
 	defer r.Unlock()
@@ -47,8 +47,8 @@ func (mr *memoryRule) settle(s *Settlement, subject *Subject, stored []byte) boo
 		return true
 	}
 	w := r.Words()
-	now := max(s.Now, shard.Time(w[wordNewest]))
-	w[wordNewest] = shard.Stamp(now)
+	now := max(s.Now, keytable.Time(w[wordNewest]))
+	w[wordNewest] = keytable.Stamp(now)
 	back := s.Charged - s.Actual
 	if mr.Algorithm == InFlight {
 		back = s.Charged
@@ -86,7 +86,7 @@ func (mr *memoryRule) settleMore(s *Settlement, subject *Subject, stored []byte)
 		}
 	}
 	if p.held {
-		p.w[wordNewest] = shard.Stamp(now)
+		p.w[wordNewest] = keytable.Stamp(now)
 	}
 	return true
 }
@@ -101,9 +101,9 @@ func (m *Memory) Reset(set *Set, subjects []Subject) error {
 		records := rs.rules[subjects[i].Outcome.Rule].records
 		r, hash, state := records.lockStored(m.stored(subjects[i].Key))
 		switch state {
-		case shard.Moved:
+		case keytable.Moved:
 			return ErrStale
-		case shard.Found:
+		case keytable.Found:
 			records.clear(r.Words())
 			records.family.reset(hash)
 			r.Unlock()
@@ -114,7 +114,7 @@ func (m *Memory) Reset(set *Set, subjects []Subject) error {
 
 // lockStored locks the record of a key as Memory.stored has it, with all that was
 // counted of it in the table before.
-func (rs *records) lockStored(stored []byte) (r shard.Record, hash uint64, state shard.State) {
+func (rs *records) lockStored(stored []byte) (r keytable.Record, hash uint64, state keytable.State) {
 	key := unsafe.String(unsafe.SliceData(stored), len(stored)) // only read
 	hash = rs.table.Hash(key)
 	rs.settled(hash)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // Update implements [Store]. A rule that counts as before keeps its tables. A
@@ -62,18 +62,18 @@ func (rs *records) settled(hash uint64) {
 }
 
 // takeKey returns what carries one key of old into rs.
-func (rs *records) takeKey(old *records) func(key []byte, from shard.Record) {
-	return func(key []byte, from shard.Record) {
+func (rs *records) takeKey(old *records) func(key []byte, from keytable.Record) {
+	return func(key []byte, from keytable.Record) {
 		hash := rs.table.Hash(string(key))
 		r, state := rs.table.LockOrAdd(hash, string(key))
 		switch state {
-		case shard.Added:
+		case keytable.Added:
 			rs.carry(r.Words(), old, from.Words())
 			if rs.cut(r); from.Flag() {
 				r.SetFlag()
 			}
 			r.Unlock()
-		case shard.NoRoom:
+		case keytable.NoRoom:
 			rs.toSketch(hash, old, from.Words())
 		}
 		old.clear(from.Words())
@@ -89,7 +89,7 @@ func (rs *records) toSketch(hash uint64, old *records, w []uint64) {
 			continue
 		}
 		held := window.Lock(hash)
-		for t, n := range o.Each(w[o.at:], o.blocks, shard.Time(w[wordNewest])) {
+		for t, n := range o.Each(w[o.at:], o.blocks, keytable.Time(w[wordNewest])) {
 			held.Charge(t, min(n, math.MaxUint32))
 		}
 		held.Unlock()

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // What follows asks and charges the meters of a probe, wherever its key is
@@ -12,7 +12,7 @@ import (
 // one that the request is judged at.
 
 // blocks returns where a log is that does not fit its record.
-func (p *probe) blocks(m *recordMeter) *shard.Blocks {
+func (p *probe) blocks(m *recordMeter) *keytable.Blocks {
 	if p.copied {
 		return m.view
 	}

@@ -3,7 +3,7 @@ package ratelimit
 import (
 	"time"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // quick reports whether decisions under the rule alone can take the short way of
@@ -34,7 +34,7 @@ func (m *Memory) take(d *Decision, set *Set, rule int, live *Limiter, now int64,
 		now = live.now()
 	}
 	r, state := records.table.LockAt(spot, hash, key)
-	if state != shard.Found {
+	if state != keytable.Found {
 		return false
 	}
 	if r.Flag() { // Decide sees to it
@@ -42,8 +42,8 @@ func (m *Memory) take(d *Decision, set *Set, rule int, live *Limiter, now int64,
 		return false
 	}
 	w := r.Words()
-	now = max(now, shard.Time(w[wordNewest]))
-	w[wordNewest] = shard.Stamp(now) // also if Decide is to judge it: the windows move on
+	now = max(now, keytable.Time(w[wordNewest]))
+	w[wordNewest] = keytable.Stamp(now) // also if Decide is to judge it: the windows move on
 	until, banned := m.bans.holds(mr.id, hash, viewed(key), now)
 	var ok bool
 	if banned {

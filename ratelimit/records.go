@@ -8,21 +8,21 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/meter"
-	"github.com/lately-go/lately/internal/shard"
 	"github.com/lately-go/lately/internal/sketch"
 )
 
 // records is the keyed table of one rule: what it holds of each key, and how.
 //
-// The words of a record are the newest time it was judged at, as shard.Stamp has
+// The words of a record are the newest time it was judged at, as keytable.Stamp has
 // it, and then those of each meter. Its flag says that one of its buckets was cut,
 // see meter.Meter.Cut, and that not all have been empty since.
 type records struct {
 	layout layout
 	number uint64 // in the order in which the tables were made
-	table  *shard.Inline
-	budget *shard.Budget
+	table  *keytable.Inline
+	budget *keytable.Budget
 	meters []recordMeter // of the limits, then of the ban
 	limits []recordMeter // the first of these
 	ban    *recordMeter  // the last, or nil
@@ -106,12 +106,12 @@ func (f *family) reset(hash uint64) {
 type recordMeter struct {
 	meter.Meter
 	at     int
-	most   uint64        // of a limit, how much may be used: N, or its burst
-	blocks *shard.Blocks // or nil
-	view   *shard.Blocks // the same, for a copy of the record
-	span   int64         // of one with blocks
-	log    bool          // it is times only
-	fixed  bool          // its window begins with its first event
+	most   uint64           // of a limit, how much may be used: N, or its burst
+	blocks *keytable.Blocks // or nil
+	view   *keytable.Blocks // the same, for a copy of the record
+	span   int64            // of one with blocks
+	log    bool             // it is times only
+	fixed  bool             // its window begins with its first event
 }
 
 const (
@@ -160,7 +160,7 @@ func newRecords(m *Memory, l layout, rules int) (*records, error) {
 	} else {
 		rs.reserveSketches(m.config.Budget / int64(sketchShare*max(rules, 1)))
 	}
-	rs.table, err = shard.NewInline(m.seed, shard.InlineConfig{
+	rs.table, err = keytable.NewInline(m.seed, keytable.InlineConfig{
 		Words: rs.words, KeyWords: keyWords, Pages: pagesFor(pages, m.config.Budget, rules), Budget: m.budget, Keep: keep, Owner: rs,
 		Roomy: rs.words+keyWords+1 <= lineWords && l.outgrows(), Gather: rs.gather(),
 	})
@@ -184,19 +184,19 @@ func pagesFor(pages int, budget int64, rules int) int {
 }
 
 // Base is of no use here: times in records are whole.
-func (rs *records) Base(*[shard.MaxBases]int64) {}
+func (rs *records) Base(*[keytable.MaxBases]int64) {}
 
 // Rebase has nothing to do.
-func (rs *records) Rebase(shard.Record, *[shard.MaxBases]int64) {}
+func (rs *records) Rebase(keytable.Record, *[keytable.MaxBases]int64) {}
 
 // Expired reports whether nothing that the record has counted is still in a
 // window.
-func (rs *records) Expired(r shard.Record) bool {
+func (rs *records) Expired(r keytable.Record) bool {
 	if rs.budget.Limit() == unbounded {
 		return false // times may go back from key to key, as in replay
 	}
 	w, now := r.Words(), rs.now.Load()
-	newest := shard.Time(w[wordNewest])
+	newest := keytable.Time(w[wordNewest])
 	for i := range rs.meters {
 		m := &rs.meters[i]
 		if d := m.Reset(w[m.at:], m.blocks, newest); int64(d) > now-newest {
@@ -211,10 +211,10 @@ func (rs *records) Expired(r shard.Record) bool {
 
 // Weight returns what is forgotten first: what was judged longest ago. A key
 // at half of a limit or of a ban is protected.
-func (rs *records) Weight(r shard.Record) uint64 {
+func (rs *records) Weight(r keytable.Record) uint64 {
 	var few [64]uint64
 	w := append(few[:0], r.Words()...) // looking must not move the windows on
-	newest := shard.Time(w[wordNewest])
+	newest := keytable.Time(w[wordNewest])
 	now := max(rs.now.Load(), newest)
 	for i := range rs.meters {
 		m := &rs.meters[i]
@@ -243,14 +243,14 @@ func (rs *records) halfOf(i int) uint64 {
 }
 
 // Drop gives back what the record has outside.
-func (rs *records) Drop(r shard.Record) { rs.clear(r.Words()) }
+func (rs *records) Drop(r keytable.Record) { rs.clear(r.Words()) }
 
 // gather returns what moves the blocks of a record together, or nil if there are none.
-func (rs *records) gather() func(r shard.Record) {
+func (rs *records) gather() func(r keytable.Record) {
 	if !slices.ContainsFunc(rs.meters, func(m recordMeter) bool { return m.blocks != nil }) {
 		return nil
 	}
-	return func(r shard.Record) {
+	return func(r keytable.Record) {
 		w := r.Words()
 		for i := range rs.meters {
 			if m := &rs.meters[i]; m.blocks != nil {
@@ -270,7 +270,7 @@ func (rs *records) clear(w []uint64) {
 
 // cutBefore clears the flag of r if what was cut before now has left since: if
 // nothing is used in any limit.
-func (rs *records) cutBefore(r shard.Record, now int64) {
+func (rs *records) cutBefore(r keytable.Record, now int64) {
 	if !r.Flag() {
 		return
 	}
@@ -286,11 +286,11 @@ func (rs *records) cutBefore(r shard.Record, now int64) {
 
 // cut sets the flag of r, whose words have been taken over from elsewhere, if one
 // of its buckets is at its most.
-func (rs *records) cut(r shard.Record) {
+func (rs *records) cut(r keytable.Record) {
 	w := r.Words()
 	for i := range rs.limits {
 		m := &rs.limits[i]
-		if m.Cut(w[m.at:], shard.Time(w[wordNewest])) {
+		if m.Cut(w[m.at:], keytable.Time(w[wordNewest])) {
 			r.SetFlag()
 		}
 	}
@@ -318,7 +318,7 @@ func (rs *records) carry(w []uint64, old *records, from []uint64) {
 			continue
 		}
 		m := &rs.meters[i]
-		if t := shard.Time(from[wordNewest]); !m.Carry(w[m.at:], m.blocks, &o.Meter, from[o.at:], o.blocks, t) {
+		if t := keytable.Time(from[wordNewest]); !m.Carry(w[m.at:], m.blocks, &o.Meter, from[o.at:], o.blocks, t) {
 			m.take(w, o.Each(from[o.at:], o.blocks, t))
 		}
 	}
@@ -347,7 +347,7 @@ func (m *recordMeter) take(w []uint64, counts iter.Seq2[int64, uint64]) {
 		if n -= skipped; n > 0 {
 			m.Advance(w[m.at:], m.blocks, t)
 			m.Charge(w[m.at:], m.blocks, t, n)
-			w[wordNewest] = max(w[wordNewest], shard.Stamp(t))
+			w[wordNewest] = max(w[wordNewest], keytable.Stamp(t))
 		}
 	}
 }

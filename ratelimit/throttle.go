@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/meter"
-	"github.com/lately-go/lately/internal/shard"
 )
 
 // A Throttle limits keys by limits that come with each call: so many in a period,
@@ -33,8 +33,8 @@ import (
 type Throttle struct {
 	start  time.Time // with its monotonic reading
 	base   int64     // start as a time of events
-	budget *shard.Budget
-	table  *shard.Inline
+	budget *keytable.Budget
+	table  *keytable.Inline
 	levels throttleLevels
 }
 
@@ -77,12 +77,12 @@ func NewThrottle(c ThrottleConfig) (*Throttle, error) {
 	if c.Budget == 0 {
 		c.Budget = DefaultThrottleBudget
 	}
-	t := &Throttle{start: time.Now(), budget: shard.NewBudget(c.Budget)}
-	t.base = shard.Nanos(t.start, MaxSpan)
+	t := &Throttle{start: time.Now(), budget: keytable.NewBudget(c.Budget)}
+	t.base = keytable.Nanos(t.start, MaxSpan)
 	t.levels.now.Store(math.MinInt64)
 	t.levels.floor.Store(math.MinInt64)
 	var err error
-	t.table, err = shard.NewInline(maphash.MakeSeed(), shard.InlineConfig{
+	t.table, err = keytable.NewInline(maphash.MakeSeed(), keytable.InlineConfig{
 		Words: meter.BucketWords, KeyWords: keyWords, Budget: t.budget, Owner: &t.levels,
 	})
 	return t, err
@@ -112,7 +112,7 @@ func (t *Throttle) take(now int64, key string, burst, count uint64, period time.
 	if err = validateThrottle(burst, count, period); err != nil {
 		return d, err
 	}
-	if len(key) > shard.MaxInlineKey {
+	if len(key) > keytable.MaxInlineKey {
 		return d, ErrKeyTooLong
 	}
 	d.Limit = burst + 1
@@ -122,22 +122,22 @@ func (t *Throttle) take(now int64, key string, burst, count uint64, period time.
 	}
 	hash := t.table.Hash(key)
 	r, state := t.table.Lock(hash, key)
-	if state == shard.Absent && quantity > 0 && quantity <= d.Limit { // else there is nothing to be kept
+	if state == keytable.Absent && quantity > 0 && quantity <= d.Limit { // else there is nothing to be kept
 		t.levels.added(now)
 		r, state = t.table.Add(hash, key)
 	}
 	var w [meter.BucketWords]uint64
 	switch state {
-	case shard.Found:
+	case keytable.Found:
 		was := levelOf(r.Words(), &w)
 		bucket.Scale(w[:], was)
-	case shard.Added, shard.Absent:
+	case keytable.Added, keytable.Absent:
 		now = max(now, t.levels.floor.Load())
 	default:
 		return d.withoutRoom(&bucket, now, quantity), nil
 	}
 	d.judge(&bucket, &w, now, quantity)
-	if state == shard.Absent {
+	if state == keytable.Absent {
 		return d, nil
 	}
 	if d.Limited || d.Remaining <= d.Limit/2 {

@@ -4,13 +4,13 @@ import (
 	"math"
 	"sync/atomic"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/meter"
-	"github.com/lately-go/lately/internal/shard"
 )
 
 // throttleLevels owns the records of a Throttle. The words of one are
 //
-//	0  the time at which the bucket will be empty, as shard.Stamp has it
+//	0  the time at which the bucket will be empty, as keytable.Stamp has it
 //	1  the count of the limit that was charged last, 32 bits | the rest, in so many
 //	   parts of a nanosecond, 32 bits
 //
@@ -49,15 +49,15 @@ func raise(a *atomic.Int64, t int64) {
 }
 
 // Base is of no use here: times in records are whole.
-func (l *throttleLevels) Base(*[shard.MaxBases]int64) {}
+func (l *throttleLevels) Base(*[keytable.MaxBases]int64) {}
 
 // Rebase has nothing to do.
-func (l *throttleLevels) Rebase(shard.Record, *[shard.MaxBases]int64) {}
+func (l *throttleLevels) Rebase(keytable.Record, *[keytable.MaxBases]int64) {}
 
 // Expired reports whether the bucket is empty.
-func (l *throttleLevels) Expired(r shard.Record) bool {
+func (l *throttleLevels) Expired(r keytable.Record) bool {
 	now := l.now.Load()
-	if empty, rest := r.Words()[0], r.Words()[1]&(1<<levelCountShift-1); shard.Time(empty) > now || shard.Time(empty) == now && rest > 0 {
+	if empty, rest := r.Words()[0], r.Words()[1]&(1<<levelCountShift-1); keytable.Time(empty) > now || keytable.Time(empty) == now && rest > 0 {
 		return false
 	}
 	raise(&l.floor, now)
@@ -65,12 +65,12 @@ func (l *throttleLevels) Expired(r shard.Record) bool {
 }
 
 // Weight returns what is forgotten first: what will be empty first.
-func (l *throttleLevels) Weight(r shard.Record) uint64 {
+func (l *throttleLevels) Weight(r keytable.Record) uint64 {
 	if r.Flag() {
-		return shard.Protected
+		return keytable.Protected
 	}
 	return min(r.Words()[0], math.MaxUint64-1)
 }
 
 // Drop has nothing to give back.
-func (l *throttleLevels) Drop(shard.Record) {}
+func (l *throttleLevels) Drop(keytable.Record) {}

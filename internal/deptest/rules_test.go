@@ -42,19 +42,19 @@ latelyredis -> ratelimit, hotkey, match, lately
 latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_golang
 
 internal/ratelimitheader      -> ratelimit
-ratelimit           -> match, lately, internal/meter, internal/ring, internal/shard, internal/sketch, internal/invariants
+ratelimit           -> match, lately, internal/meter, internal/ring, internal/keytable, internal/sketch, internal/invariants
 ratelimit/storetest -> ratelimit, match, lately
-hotkey              -> match, lately, internal/ring, internal/shard, internal/sketch, internal/invariants
+hotkey              -> match, lately, internal/ring, internal/keytable, internal/sketch, internal/invariants
 
 accesslog               -> match
 internal/accesslogtest -> std
-lately                  -> internal/ring, internal/shard, internal/invariants
+lately                  -> internal/ring, internal/keytable, internal/invariants
 
 match               -> std
 internal/clientaddr -> std
-internal/meter      -> internal/ring, internal/shard
+internal/meter      -> internal/ring, internal/keytable
 internal/ring       -> std
-internal/shard      -> std
+internal/keytable   -> std
 internal/sketch     -> std
 internal/resp       -> std
 internal/fileperm   -> std

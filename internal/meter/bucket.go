@@ -4,7 +4,7 @@ import "time"
 
 // A Bucket is one level of GCRA for a limit that comes with the question, and not
 // with a rule: less than a [Meter], so that it is made for each decision. Its words
-// are those of a level: the time at which it will be empty, as shard.Stamp has it,
+// are those of a level: the time at which it will be empty, as keytable.Stamp has it,
 // and the rest in 1/n ns.
 //
 // The zero Bucket is not usable; call NewBucket.

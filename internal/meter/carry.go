@@ -1,6 +1,6 @@
 package meter
 
-import "github.com/lately-go/lately/internal/shard"
+import "github.com/lately-go/lately/internal/keytable"
 
 // Carry charges m, of which w are the words and b the Blocks, with what the meter
 // from holds at t in words fw and Blocks fb: so a limit is changed while it is in
@@ -12,7 +12,7 @@ import "github.com/lately-go/lately/internal/shard"
 // exception is what a bucket has drained, which is forgotten. A Fixed or Calendar
 // window that goes on as one keeps its end; another kind is carried into a Fixed
 // window that begins at t.
-func (m *Meter) Carry(w []uint64, b *shard.Blocks, from *Meter, fw []uint64, fb *shard.Blocks, t int64) bool {
+func (m *Meter) Carry(w []uint64, b *keytable.Blocks, from *Meter, fw []uint64, fb *keytable.Blocks, t int64) bool {
 	m.Clear(w, b)
 	if m.form == formFixed && from.form == formFixed && m.span == from.span {
 		copy(w, fw[:2])

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/meter"
-	"github.com/lately-go/lately/internal/shard"
 )
 
 // TestCarry changes a limit in use, from every kind to every kind, and goes on.
@@ -144,7 +144,7 @@ func TestCarryWithoutRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dst := subjectOf(m, shard.NewBudget(0))
+	dst := subjectOf(m, keytable.NewBudget(0))
 	if dst.Carry(dst.w, dst.b, &old.Meter, old.w, old.b, 50) || dst.advance(50) != 0 {
 		t.Errorf("50 times are carried into no memory, %d used", dst.advance(50))
 	}

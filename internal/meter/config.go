@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 const (
@@ -15,7 +15,7 @@ const (
 
 	// MaxLog is the largest N of the kinds that keep each time: Exact and
 	// InFlight.
-	MaxLog = shard.MaxLog
+	MaxLog = keytable.MaxLog
 
 	// MaxSlot is the largest N of the kinds that count in slots: Sliding,
 	// Weighted and TwoBucket.

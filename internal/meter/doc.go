@@ -5,7 +5,7 @@
 // A [Meter] is the layout and the arithmetic, made once for a limit; the words
 // of a key are given to each call. Words that are all zero have nothing counted,
 // whatever the time. Kinds that keep the times themselves, and Sliding in any
-// case, also take a [shard.Blocks]: where a key's times, or the counts of its
+// case, also take a [keytable.Blocks]: where a key's times, or the counts of its
 // slots, go when there are more than [Inline].
 //
 // The order of calls for an event at time t is Advance, then the caller's

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // What a meter holds can be written down, and read again into another record of
@@ -17,7 +17,7 @@ const longestPeriod = 35 * 24 * 3600e9
 
 // AppendState appends what m holds in w at t, the newest time that the record was
 // judged at.
-func (m *Meter) AppendState(dst []byte, w []uint64, b *shard.Blocks, t int64) []byte {
+func (m *Meter) AppendState(dst []byte, w []uint64, b *keytable.Blocks, t int64) []byte {
 	if m.form == formLog {
 		return b.AppendLog(dst, w, t)
 	}
@@ -45,7 +45,7 @@ func (m *Meter) AppendState(dst []byte, w []uint64, b *shard.Blocks, t int64) []
 // at t. What m held after now, which is possible when the clock was set back since,
 // it then holds at now. If it is nothing that m can hold, r has failed, and w has
 // nothing counted.
-func (m *Meter) ReadState(r *shard.DumpReader, w []uint64, b *shard.Blocks, t, now int64) {
+func (m *Meter) ReadState(r *keytable.DumpReader, w []uint64, b *keytable.Blocks, t, now int64) {
 	switch m.form {
 	case formNone:
 		r.UpTo(0)
@@ -65,7 +65,7 @@ func (m *Meter) ReadState(r *shard.DumpReader, w []uint64, b *shard.Blocks, t, n
 		m.level.readState(r, w, min(t, now))
 	case formFixed:
 		if count := r.Uvarint(); count > 0 {
-			w[0], w[1] = uint64(min(t-int64(r.UpTo(shard.DumpPast)), now)), count
+			w[0], w[1] = uint64(min(t-int64(r.UpTo(keytable.DumpPast)), now)), count
 		}
 	case formCalendar:
 		m.calendar.readState(r, w, t, now)
@@ -78,7 +78,7 @@ func (m *Meter) ReadState(r *shard.DumpReader, w []uint64, b *shard.Blocks, t, n
 // CopyState makes w, which has nothing counted, hold what fw holds, in which a
 // meter with the same Config counts. It reports false, and w has nothing counted,
 // if the budget has no memory for it.
-func (m *Meter) CopyState(w []uint64, b *shard.Blocks, fw []uint64, fb *shard.Blocks) bool {
+func (m *Meter) CopyState(w []uint64, b *keytable.Blocks, fw []uint64, fb *keytable.Blocks) bool {
 	switch m.form {
 	case formLog:
 		return b.CopyLog(w, fb, fw)
@@ -103,8 +103,8 @@ func (r *slotRing) appendState(dst []byte, h, c []uint64, t int64) []byte {
 
 // readState reads what appendState has appended after its first number. oldest is
 // how many slots the oldest is before the newest.
-func (r *slotRing) readState(d *shard.DumpReader, h, c []uint64, oldest, t, now int64) {
-	newest := r.number(t) - int64(d.UpTo(shard.DumpPast/uint64(r.width)))
+func (r *slotRing) readState(d *keytable.DumpReader, h, c []uint64, oldest, t, now int64) {
+	newest := r.number(t) - int64(d.UpTo(keytable.DumpPast/uint64(r.width)))
 	last := min(newest, r.number(now)) // what is later counts there
 	back := last - min(newest-oldest, last)
 	clear(c)
@@ -132,15 +132,15 @@ func (r *slotRing) readState(d *shard.DumpReader, h, c []uint64, oldest, t, now 
 // appendState appends what the ring does and since when slots count; or one more
 // than its first number can be and what a coarse does; or two more, the number of
 // times, and from the newest on how much earlier each is than the one after it.
-func (r *spillRing) appendState(dst []byte, w []uint64, b *shard.Blocks, t int64) []byte {
+func (r *spillRing) appendState(dst []byte, w []uint64, b *keytable.Blocks, t int64) []byte {
 	size := uint64(r.ring.size)
 	switch {
 	case slotted(w):
 		dst = r.ring.appendState(dst, w, b.Block(w), t)
-		return binary.AppendUvarint(dst, min(uint64(t-since(b.Block(w))), shard.DumpPast))
+		return binary.AppendUvarint(dst, min(uint64(t-since(b.Block(w))), keytable.DumpPast))
 	case coarsely(w):
 		dst = r.coarse.appendState(binary.AppendUvarint(dst, size+1), w[1:], t)
-		return binary.AppendUvarint(dst, min(uint64(t)-w[coarseSince], shard.DumpPast))
+		return binary.AppendUvarint(dst, min(uint64(t)-w[coarseSince], keytable.DumpPast))
 	}
 	dst = binary.AppendUvarint(dst, size+2)
 	dst = binary.AppendUvarint(dst, w[0]&spillTimes)
@@ -151,7 +151,7 @@ func (r *spillRing) appendState(dst []byte, w []uint64, b *shard.Blocks, t int64
 	return dst
 }
 
-func (r *spillRing) readState(d *shard.DumpReader, w []uint64, b *shard.Blocks, t, now int64) {
+func (r *spillRing) readState(d *keytable.DumpReader, w []uint64, b *keytable.Blocks, t, now int64) {
 	size := uint64(r.ring.size)
 	switch k := d.UpTo(size + 2); {
 	case k == 0:
@@ -163,23 +163,23 @@ func (r *spillRing) readState(d *shard.DumpReader, w []uint64, b *shard.Blocks, 
 		if r.coarse.readState(d, w[1:], t, now); w[2] == 0 {
 			d.Fail()
 		}
-		w[coarseSince] = uint64(min(t-int64(d.UpTo(shard.DumpPast)), now))
+		w[coarseSince] = uint64(min(t-int64(d.UpTo(keytable.DumpPast)), now))
 	case !b.Spill(w):
 		d.Fail()
 	default:
 		w[0] |= spillSlots
 		c := b.Block(w)
 		r.ring.readState(d, w, c, int64(k)-1, t, now)
-		c[len(c)-1] = uint64(min(t-int64(d.UpTo(shard.DumpPast)), now))
+		c[len(c)-1] = uint64(min(t-int64(d.UpTo(keytable.DumpPast)), now))
 	}
 }
 
-func (r *spillRing) readTimes(d *shard.DumpReader, w []uint64, t, now int64) {
+func (r *spillRing) readTimes(d *keytable.DumpReader, w []uint64, t, now int64) {
 	n := d.UpTo(Inline)
 	if n == 0 {
 		d.Fail()
 	}
-	past := uint64(shard.DumpPast)
+	past := uint64(keytable.DumpPast)
 	for i := n; i > 0; i-- {
 		earlier := d.UpTo(past)
 		past -= earlier
@@ -189,7 +189,7 @@ func (r *spillRing) readTimes(d *shard.DumpReader, w []uint64, t, now int64) {
 	w[0] = n
 }
 
-func (r *spillRing) copyState(w []uint64, b *shard.Blocks, fw []uint64, fb *shard.Blocks) bool {
+func (r *spillRing) copyState(w []uint64, b *keytable.Blocks, fw []uint64, fb *keytable.Blocks) bool {
 	if slotted(fw) {
 		if !b.Spill(w) {
 			return false
@@ -209,8 +209,8 @@ func (b *buckets) appendState(dst []byte, w []uint64, t int64) []byte {
 	return binary.AppendUvarint(dst, w[1]&bucketFull)
 }
 
-func (b *buckets) readState(r *shard.DumpReader, w []uint64, t, now int64) {
-	back := r.UpTo(shard.DumpPast / uint64(b.width))
+func (b *buckets) readState(r *keytable.DumpReader, w []uint64, t, now int64) {
+	back := r.UpTo(keytable.DumpPast / uint64(b.width))
 	if back == 0 {
 		return
 	}
@@ -235,7 +235,7 @@ func (l *level) appendState(dst []byte, w []uint64, t int64) []byte {
 	return dst
 }
 
-func (l *level) readState(r *shard.DumpReader, w []uint64, t int64) {
+func (l *level) readState(r *keytable.DumpReader, w []uint64, t int64) {
 	ns := r.UpTo(uint64(l.most) + 1)
 	if ns == 0 {
 		return
@@ -247,13 +247,13 @@ func (l *level) readState(r *shard.DumpReader, w []uint64, t int64) {
 	l.set(w, t+int64(ns-1), rest)
 }
 
-func (c *calendar) readState(r *shard.DumpReader, w []uint64, t, now int64) {
+func (c *calendar) readState(r *keytable.DumpReader, w []uint64, t, now int64) {
 	count := r.Uvarint()
 	if count == 0 {
 		return
 	}
 	left := r.Varint()
-	if left > longestPeriod || left < -shard.DumpPast {
+	if left > longestPeriod || left < -keytable.DumpPast {
 		r.Fail()
 		return
 	}

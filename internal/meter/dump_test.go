@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/meter"
-	"github.com/lately-go/lately/internal/shard"
 )
 
 // someConfig returns a Config of a kind.
@@ -28,8 +28,8 @@ func someConfig(rnd *rand.Rand, kind meter.Kind) meter.Config {
 // restored returns a subject with what s holds at t, as read at now.
 func restored(t testing.TB, s *subject, at, now int64) *subject {
 	state := s.AppendState(nil, s.w, s.b, at)
-	r := shard.NewDumpReader(state)
-	loose, again := subjectOf(s.Meter, shard.NewBudget(math.MaxInt64/2)), subjectOf(s.Meter, shard.NewBudget(math.MaxInt64/2))
+	r := keytable.NewDumpReader(state)
+	loose, again := subjectOf(s.Meter, keytable.NewBudget(math.MaxInt64/2)), subjectOf(s.Meter, keytable.NewBudget(math.MaxInt64/2))
 	if loose.ReadState(r, loose.w, loose.b, at, now); r.Failed() || r.Len() > 0 {
 		t.Fatalf("%x is not read: %d bytes left", state, r.Len())
 	}
@@ -131,7 +131,7 @@ func FuzzReadState(f *testing.F) {
 			return
 		}
 		s := newSubject(t, meter.Config{Kind: meter.Kind(kind), N: 150, Span: time.Second, Period: period(meter.Kind(kind))})
-		r := shard.NewDumpReader(state)
+		r := keytable.NewDumpReader(state)
 		s.ReadState(r, s.w, s.b, 49e7, 49e7)
 		if r.Failed() {
 			if used := s.used(49e7); used != 0 {

@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/meter"
-	"github.com/lately-go/lately/internal/shard"
 )
 
 // Two a second, on a log: the third event is told how long to wait.
@@ -17,7 +17,7 @@ func ExampleMeter() {
 		return
 	}
 	w := make([]uint64, m.Words())
-	b := m.Blocks(shard.NewBudget(math.MaxInt64 / 2))
+	b := m.Blocks(keytable.NewBudget(math.MaxInt64 / 2))
 	const cost = 1
 	for _, t := range []int64{0, 300e6, 900e6, 1000e6} {
 		used, n := m.Advance(w, b, t), m.Most()

@@ -4,14 +4,14 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // A level is how full a bucket is that drains n in a span, without rounding. It
 // is kept as the time at which the bucket will be empty, the "theoretical arrival
 // time" of GCRA (ATM Forum, Traffic Management 4.0, 1996):
 //
-//	0  that time, as shard.Stamp has it, rounded down
+//	0  that time, as keytable.Stamp has it, rounded down
 //	1  the rest, in 1/n ns; only if n does not divide the span
 //
 // So nothing drifts, whatever n and the span. What is charged beyond the burst
@@ -61,7 +61,7 @@ func (l *level) takes(cost uint64) (ns int64, rest uint64) {
 
 // empty returns when the bucket will be empty, if that is after t; t otherwise.
 func (l *level) empty(w []uint64, t int64) (at int64, rest uint64) {
-	at = shard.Time(w[0])
+	at = keytable.Time(w[0])
 	if at < t {
 		return t, 0
 	}
@@ -72,7 +72,7 @@ func (l *level) empty(w []uint64, t int64) (at int64, rest uint64) {
 }
 
 func (l *level) set(w []uint64, at int64, rest uint64) {
-	w[0] = shard.Stamp(at)
+	w[0] = keytable.Stamp(at)
 	if l.wide {
 		w[1] = rest
 	}
@@ -80,7 +80,7 @@ func (l *level) set(w []uint64, at int64, rest uint64) {
 
 // used returns how full the bucket is at t, rounded up.
 func (l *level) used(w []uint64, t int64) uint64 {
-	if shard.Time(w[0]) < t {
+	if keytable.Time(w[0]) < t {
 		return 0
 	}
 	at, rest := l.empty(w, t)

@@ -4,7 +4,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // Never is the [Meter.Wait] of a cost that does not fit at any time.
@@ -111,17 +111,17 @@ func (m *Meter) Words() int {
 
 // Blocks returns the Blocks of a table whose records m counts in, which take
 // their memory from that budget, or nil if m needs none.
-func (m *Meter) Blocks(budget *shard.Budget) *shard.Blocks {
+func (m *Meter) Blocks(budget *keytable.Budget) *keytable.Blocks {
 	switch m.form {
 	case formLog:
-		return shard.NewBlocks(int(m.n), Inline, budget)
+		return keytable.NewBlocks(int(m.n), Inline, budget)
 	case formSpill:
-		return shard.NewSpill(Inline, m.spill.words(), budget)
+		return keytable.NewSpill(Inline, m.spill.words(), budget)
 	}
 	return nil
 }
 
-// Log reports whether m counts in a log of its Blocks, see [shard.NewBlocks].
+// Log reports whether m counts in a log of its Blocks, see [keytable.NewBlocks].
 func (m *Meter) Log() bool { return m.form == formLog }
 
 // Most returns how much can be used: N, or the burst of the kinds that have one.
@@ -133,7 +133,7 @@ func (m *Meter) Most() uint64 { return m.most }
 //
 // The cost is the same for all counts, but for what is forgotten, each slot and
 // each time once.
-func (m *Meter) Advance(w []uint64, b *shard.Blocks, t int64) uint64 {
+func (m *Meter) Advance(w []uint64, b *keytable.Blocks, t int64) uint64 {
 	switch m.form {
 	case formLog:
 		return uint64(b.Expire(w, t-m.span))
@@ -154,7 +154,7 @@ func (m *Meter) Advance(w []uint64, b *shard.Blocks, t int64) uint64 {
 }
 
 // Used returns how much is used, as Advance did or as it is after a Charge.
-func (m *Meter) Used(w []uint64, b *shard.Blocks, t int64) uint64 {
+func (m *Meter) Used(w []uint64, b *keytable.Blocks, t int64) uint64 {
 	switch m.form {
 	case formLog:
 		return uint64(b.Len(w))
@@ -176,13 +176,13 @@ func (m *Meter) Used(w []uint64, b *shard.Blocks, t int64) uint64 {
 // memory that the budget of b has not. Only a log takes any: Sliding above
 // SlidingExact can do without. It may take what is then not used; that is given
 // back when the log next is empty.
-func (m *Meter) Room(w []uint64, b *shard.Blocks, cost uint64) bool {
+func (m *Meter) Room(w []uint64, b *keytable.Blocks, cost uint64) bool {
 	return m.form != formLog || b.Room(w, int(min(cost, m.n)))
 }
 
 // Fits returns how much of cost there is Room for in words that have nothing
 // counted, and makes it.
-func (m *Meter) Fits(w []uint64, b *shard.Blocks, cost uint64) uint64 {
+func (m *Meter) Fits(w []uint64, b *keytable.Blocks, cost uint64) uint64 {
 	if m.form != formLog {
 		return cost
 	}
@@ -193,7 +193,7 @@ func (m *Meter) Fits(w []uint64, b *shard.Blocks, cost uint64) uint64 {
 // the newest N, and a bucket counts at most its burst, or N if that is more, beyond
 // its burst. It cannot fail
 // after Room for as much; without, a log may forget its oldest times.
-func (m *Meter) Charge(w []uint64, b *shard.Blocks, t int64, cost uint64) {
+func (m *Meter) Charge(w []uint64, b *keytable.Blocks, t int64, cost uint64) {
 	switch m.form {
 	case formLog:
 		for range min(cost, m.n+1) { // one more than there is room for is seen to be lost
@@ -218,7 +218,7 @@ func (m *Meter) Charge(w []uint64, b *shard.Blocks, t int64, cost uint64) {
 // where that is one more time in the words of a Sliding above SlidingExact: it
 // always fits, and is counted for a span. ok is false, and nothing has changed,
 // elsewhere.
-func (m *Meter) Push(w []uint64, b *shard.Blocks, t int64) (used uint64, ok bool) {
+func (m *Meter) Push(w []uint64, b *keytable.Blocks, t int64) (used uint64, ok bool) {
 	if m.form != formSpill || !timed(w) || m.spill.advance(w, b, t) == Inline {
 		return 0, false
 	}
@@ -238,7 +238,7 @@ func (m *Meter) Cut(w []uint64, t int64) bool { return m.form == formLevel && m.
 //
 // Where a count may have been cut, because it saturated or went beyond what is
 // kept, nothing is taken back. What a bucket has drained since is not either.
-func (m *Meter) Refund(w []uint64, b *shard.Blocks, t, at int64, cost uint64) uint64 {
+func (m *Meter) Refund(w []uint64, b *keytable.Blocks, t, at int64, cost uint64) uint64 {
 	switch m.form {
 	case formLog:
 		if b.Lost(w) {
@@ -264,7 +264,7 @@ func (m *Meter) Refund(w []uint64, b *shard.Blocks, t, at int64, cost uint64) ui
 // Wait returns how long after t cost fits under n, if nothing is added: 0 if it
 // does now, [Never] if it never will. It is exact: a nanosecond earlier it does
 // not fit. The kinds with a burst take that for n.
-func (m *Meter) Wait(w []uint64, b *shard.Blocks, t int64, n, cost uint64) time.Duration {
+func (m *Meter) Wait(w []uint64, b *keytable.Blocks, t int64, n, cost uint64) time.Duration {
 	if m.form == formLevel || m.form == formNone {
 		n = m.most
 	}
@@ -279,7 +279,7 @@ func (m *Meter) Wait(w []uint64, b *shard.Blocks, t int64, n, cost uint64) time.
 }
 
 // Reset returns how long after t nothing is used any more, if nothing is added.
-func (m *Meter) Reset(w []uint64, b *shard.Blocks, t int64) time.Duration {
+func (m *Meter) Reset(w []uint64, b *keytable.Blocks, t int64) time.Duration {
 	used := m.Used(w, b, t)
 	if used == 0 {
 		return 0
@@ -289,7 +289,7 @@ func (m *Meter) Reset(w []uint64, b *shard.Blocks, t int64) time.Duration {
 
 // Keeps returns how long after t a Charge of cost at t would be counted, for the
 // kinds that have Blocks.
-func (m *Meter) Keeps(w []uint64, b *shard.Blocks, t int64, cost uint64) time.Duration {
+func (m *Meter) Keeps(w []uint64, b *keytable.Blocks, t int64, cost uint64) time.Duration {
 	if m.form == formSpill {
 		return m.spill.keeps(w, t, cost)
 	}
@@ -297,7 +297,7 @@ func (m *Meter) Keeps(w []uint64, b *shard.Blocks, t int64, cost uint64) time.Du
 }
 
 // until returns when no more than most is used; at t, used is, and that is more.
-func (m *Meter) until(w []uint64, b *shard.Blocks, t int64, used, most uint64) int64 {
+func (m *Meter) until(w []uint64, b *keytable.Blocks, t int64, used, most uint64) int64 {
 	switch m.form {
 	case formLog:
 		switch most {
@@ -326,7 +326,7 @@ func (m *Meter) until(w []uint64, b *shard.Blocks, t int64, used, most uint64) i
 // Delay returns how long after t the event that was charged last has to wait for
 // its turn in a LeakyBucket, that of its last unit if it cost more than one. In
 // all other kinds no event waits.
-func (m *Meter) Delay(w []uint64, _ *shard.Blocks, t int64) time.Duration {
+func (m *Meter) Delay(w []uint64, _ *keytable.Blocks, t int64) time.Duration {
 	if m.kind != LeakyBucket || m.form == formNone {
 		return 0
 	}
@@ -335,7 +335,7 @@ func (m *Meter) Delay(w []uint64, _ *shard.Blocks, t int64) time.Duration {
 }
 
 // Clear forgets everything and gives blocks back.
-func (m *Meter) Clear(w []uint64, b *shard.Blocks) {
+func (m *Meter) Clear(w []uint64, b *keytable.Blocks) {
 	if b != nil {
 		b.Clear(w)
 		return
@@ -350,7 +350,7 @@ func (m *Meter) Clear(w []uint64, b *shard.Blocks) {
 // A time is that of the event, or the latest it may have been: the last moment
 // of a slot, or t. What a bucket has drained is not known any more; what is in it
 // is yielded at t.
-func (m *Meter) Each(w []uint64, b *shard.Blocks, t int64) iter.Seq2[int64, uint64] {
+func (m *Meter) Each(w []uint64, b *keytable.Blocks, t int64) iter.Seq2[int64, uint64] {
 	return func(yield func(int64, uint64) bool) {
 		switch m.form {
 		case formLog:
@@ -370,7 +370,7 @@ func (m *Meter) Each(w []uint64, b *shard.Blocks, t int64) iter.Seq2[int64, uint
 }
 
 // eachTime yields the times of a log, equal ones together.
-func eachTime(w []uint64, b *shard.Blocks, yield func(int64, uint64) bool) {
+func eachTime(w []uint64, b *keytable.Blocks, yield func(int64, uint64) bool) {
 	for i, n := 0, b.Len(w); i < n; {
 		at, count := b.At(w, i), 1
 		for i+count < n && b.At(w, i+count) == at {

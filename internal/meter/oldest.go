@@ -1,6 +1,6 @@
 package meter
 
-import "github.com/lately-go/lately/internal/shard"
+import "github.com/lately-go/lately/internal/keytable"
 
 // RefundOldest takes back at t, for which w has been advanced, up to cost of what
 // is counted, the oldest first, and returns how much: for a caller who does not
@@ -24,7 +24,7 @@ import "github.com/lately-go/lately/internal/shard"
 // not counted would be given back as well. A Fixed window whose first
 // event is meant keeps its beginning. Where a count may have been cut, nothing is
 // taken of it or of what is newer.
-func (m *Meter) RefundOldest(w []uint64, b *shard.Blocks, t int64, cost uint64) uint64 {
+func (m *Meter) RefundOldest(w []uint64, b *keytable.Blocks, t int64, cost uint64) uint64 {
 	switch m.form {
 	case formLog:
 		if b.Lost(w) {

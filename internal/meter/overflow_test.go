@@ -19,7 +19,7 @@ var extremes = []uint64{
 // near both ends of time: nothing panics or wraps, and what is used does not go
 // down when more is charged.
 func TestOverflow(t *testing.T) {
-	const end = math.MaxInt64 - 4*int64(meter.MaxSpan) // as far as shard.Nanos goes
+	const end = math.MaxInt64 - 4*int64(meter.MaxSpan) // as far as keytable.Nanos goes
 	meters := 0
 	for _, n := range extremes {
 		for _, span := range []time.Duration{time.Millisecond, 7 * time.Millisecond, time.Second, 24 * time.Hour, meter.MaxSpan} {

@@ -3,7 +3,7 @@ package meter
 import (
 	"time"
 
-	"github.com/lately-go/lately/internal/shard"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // A spillRing is how Sliding counts above SlidingExact: up to [Inline] times in
@@ -22,7 +22,7 @@ import (
 // The block has one word more than the counts: since when slots count. A time that
 // had left by then must not be taken out of its slot.
 //
-// The first word has, beside what [shard.Blocks] keeps there, whether the ring's
+// The first word has, beside what [keytable.Blocks] keeps there, whether the ring's
 // slots count, 1 bit, or the two long ones, 1 bit; and then the ring's bits, see
 // slotRing, or the number of times. With no times, word 1 is anything. With two
 // long slots, words 1 and 2 are those of buckets, and 3 says since when they count.
@@ -61,7 +61,7 @@ func timed(w []uint64) bool { return w[0]&(spillSlots|spillCoarse) == 0 }
 
 func timesOf(w []uint64) []uint64 { return w[1 : 1+w[0]&spillTimes] }
 
-func (r *spillRing) advance(w []uint64, b *shard.Blocks, t int64) uint64 {
+func (r *spillRing) advance(w []uint64, b *keytable.Blocks, t int64) uint64 {
 	switch {
 	case slotted(w):
 		if t >= int64(w[ringLeaves]) {
@@ -79,7 +79,7 @@ func (r *spillRing) advance(w []uint64, b *shard.Blocks, t int64) uint64 {
 }
 
 // settle returns how much is in slots, and gives them up if nothing is.
-func (r *spillRing) settle(w []uint64, b *shard.Blocks, t int64) uint64 {
+func (r *spillRing) settle(w []uint64, b *keytable.Blocks, t int64) uint64 {
 	used := r.used(w, t)
 	if used == 0 {
 		b.Clear(w)
@@ -117,7 +117,7 @@ func (r *spillRing) used(w []uint64, t int64) uint64 {
 // fits reports whether cost more fits beside the times, if w has times.
 func fits(w []uint64, cost uint64) bool { return timed(w) && cost <= Inline-w[0]&spillTimes }
 
-func (r *spillRing) charge(w []uint64, b *shard.Blocks, t int64, cost uint64) {
+func (r *spillRing) charge(w []uint64, b *keytable.Blocks, t int64, cost uint64) {
 	if fits(w, cost) {
 		for range cost {
 			push(w, t)
@@ -136,7 +136,7 @@ func push(w []uint64, t int64) {
 }
 
 // add charges cost to slots.
-func (r *spillRing) add(w []uint64, b *shard.Blocks, t int64, cost uint64) {
+func (r *spillRing) add(w []uint64, b *keytable.Blocks, t int64, cost uint64) {
 	if slotted(w) {
 		r.ring.charge(w, b.Block(w), t, cost)
 		return
@@ -146,7 +146,7 @@ func (r *spillRing) add(w []uint64, b *shard.Blocks, t int64, cost uint64) {
 }
 
 // spill puts the times into slots at t.
-func (r *spillRing) spill(w []uint64, b *shard.Blocks, t int64) {
+func (r *spillRing) spill(w []uint64, b *keytable.Blocks, t int64) {
 	var times [Inline]uint64
 	n := copy(times[:], timesOf(w))
 	w[0] &^= spillBits
@@ -163,7 +163,7 @@ func (r *spillRing) spill(w []uint64, b *shard.Blocks, t int64) {
 	}
 }
 
-func (r *spillRing) refund(w []uint64, b *shard.Blocks, t, at int64, cost uint64) (taken uint64) {
+func (r *spillRing) refund(w []uint64, b *keytable.Blocks, t, at int64, cost uint64) (taken uint64) {
 	switch {
 	case slotted(w):
 		if c := b.Block(w); at > since(c)-r.ring.span { // else it stayed behind
@@ -188,7 +188,7 @@ func (r *spillRing) refund(w []uint64, b *shard.Blocks, t, at int64, cost uint64
 	return taken
 }
 
-func (r *spillRing) refundOldest(w []uint64, b *shard.Blocks, t int64, cost uint64) (taken uint64) {
+func (r *spillRing) refundOldest(w []uint64, b *keytable.Blocks, t int64, cost uint64) (taken uint64) {
 	switch {
 	case slotted(w):
 		taken = r.ring.refundOldest(w, b.Block(w), cost)
@@ -204,7 +204,7 @@ func (r *spillRing) refundOldest(w []uint64, b *shard.Blocks, t int64, cost uint
 }
 
 // until returns when no more than most is used; now, more is.
-func (r *spillRing) until(w []uint64, b *shard.Blocks, most uint64) int64 {
+func (r *spillRing) until(w []uint64, b *keytable.Blocks, most uint64) int64 {
 	switch {
 	case slotted(w):
 		if t, ok := r.ring.soon(w, most); ok {
@@ -231,7 +231,7 @@ func (r *spillRing) keeps(w []uint64, t int64, cost uint64) time.Duration {
 }
 
 // each yields what is counted, as [Meter.Each] does.
-func (r *spillRing) each(w []uint64, b *shard.Blocks, t int64, yield func(int64, uint64) bool) {
+func (r *spillRing) each(w []uint64, b *keytable.Blocks, t int64, yield func(int64, uint64) bool) {
 	switch {
 	case slotted(w):
 		r.ring.each(w, b.Block(w), t, yield)

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/meter"
-	"github.com/lately-go/lately/internal/shard"
 )
 
 // TestSpillAndBack has more times in a window than a record has room for, lets
@@ -139,7 +139,7 @@ func TestSpillWithoutMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := subjectOf(m, shard.NewBudget(0))
+		s := subjectOf(m, keytable.NewBudget(0))
 		model := &spillModel{slots: slotModel{span: int64(c.Span), width: int64(c.Span), resolution: resolution}}
 		var charged charges
 		arrivals(rnd, int64(c.Span), resolution, 400, func(now int64) bool {
@@ -168,7 +168,7 @@ func TestSpillWithoutMemory(t *testing.T) {
 				charged = slices.Delete(charged, i, i+1)
 			}
 			if rnd.IntN(10) == 0 {
-				again, r := subjectOf(m, shard.NewBudget(0)), shard.NewDumpReader(s.AppendState(nil, s.w, s.b, now))
+				again, r := subjectOf(m, keytable.NewBudget(0)), keytable.NewDumpReader(s.AppendState(nil, s.w, s.b, now))
 				if again.ReadState(r, again.w, again.b, now, now); r.Failed() || r.Len() > 0 {
 					t.Fatalf("%+v at %d: what was written is not read", c, now)
 				}
@@ -199,7 +199,7 @@ func TestCoarseGivesBackTheOldest(t *testing.T) {
 		t.Fatal(err)
 	}
 	const second = int64(time.Second)
-	s := subjectOf(m, shard.NewBudget(0))
+	s := subjectOf(m, keytable.NewBudget(0))
 	s.advance(second - 1)
 	s.charge(second-1, 10)
 	s.advance(second)

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/meter"
-	"github.com/lately-go/lately/internal/shard"
 )
 
 // longTests reports whether the tests that have a long form are to run it; it
@@ -37,7 +37,7 @@ func seeded(t testing.TB) *rand.Rand {
 type subject struct {
 	meter.Meter
 	w []uint64
-	b *shard.Blocks
+	b *keytable.Blocks
 }
 
 func newSubject(t testing.TB, c meter.Config) *subject {
@@ -46,10 +46,10 @@ func newSubject(t testing.TB, c meter.Config) *subject {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return subjectOf(m, shard.NewBudget(math.MaxInt64/2))
+	return subjectOf(m, keytable.NewBudget(math.MaxInt64/2))
 }
 
-func subjectOf(m meter.Meter, budget *shard.Budget) *subject {
+func subjectOf(m meter.Meter, budget *keytable.Budget) *subject {
 	s := &subject{Meter: m}
 	s.w = make([]uint64, m.Words())
 	s.b = m.Blocks(budget)
@@ -84,7 +84,7 @@ func (s *subject) take(t int64, cost uint64) bool {
 
 // copy returns a subject in the same state with words and blocks of its own.
 func (s *subject) copy() *subject {
-	c := subjectOf(s.Meter, shard.NewBudget(math.MaxInt64/2))
+	c := subjectOf(s.Meter, keytable.NewBudget(math.MaxInt64/2))
 	if !c.CopyState(c.w, c.b, s.w, s.b) {
 		panic("no memory")
 	}

@@ -1,0 +1,99 @@
+package keytable
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// DumpPast is how many nanoseconds before the newest time of a record anything in
+// it can be: 36 years. With a newest time that is a DumpTime there is nothing
+// that overflows.
+const DumpPast = 1 << 60
+
+// AppendLog appends the log l, of which no time is later than newest, in a form
+// that does not depend on where its times lie: the number of times and whether one
+// was lost, and from the newest on how much earlier each is than the one after
+// it.
+func (b *Blocks) AppendLog(dst []byte, l []uint64, newest int64) []byte {
+	n := b.Len(l)
+	if n == 0 {
+		return append(dst, 0)
+	}
+	count := uint64(n) << 1
+	if b.Lost(l) {
+		count |= 1
+	}
+	dst = binary.AppendUvarint(dst, count)
+	times, head := b.times(l), logHead(l)
+	for i := n - 1; i >= 0; i-- {
+		t := int64(times[wrap(head+i, len(times))])
+		dst = binary.AppendUvarint(dst, uint64(newest-t))
+		newest = t
+	}
+	return dst
+}
+
+// ReadLog makes l, which is empty, the log that AppendLog has appended for that
+// newest. Times after now become now. If it is not one of this bound, or there
+// is no room for it, r has failed, and l is empty.
+func (b *Blocks) ReadLog(r *DumpReader, l []uint64, newest, now int64) {
+	count := r.Uvarint()
+	n := count >> 1
+	if count == 0 {
+		return
+	}
+	if n == 0 || n > uint64(min(b.bound, r.Len())) || !b.Room(l, int(n)) {
+		r.Fail()
+		return
+	}
+	times := b.times(l)
+	past := uint64(DumpPast)
+	for i := int(n) - 1; i >= 0; i-- {
+		earlier := r.UpTo(past)
+		past -= earlier
+		newest -= int64(earlier)
+		times[i] = uint64(min(newest, now))
+	}
+	b.filled(l, int(n))
+	if count&1 != 0 {
+		l[0] |= logLost
+	}
+	if r.Failed() {
+		b.Clear(l)
+	}
+}
+
+// CopyLog makes l, which is empty, a log of the times in the log fl of from, which
+// are no more than the bound of b. It reports false, and l stays empty, if there
+// is no room for it.
+func (b *Blocks) CopyLog(l []uint64, from *Blocks, fl []uint64) bool {
+	n := from.Len(fl)
+	if n == 0 {
+		return true
+	}
+	if n > b.bound || !b.Room(l, n) {
+		return false
+	}
+	times, source, head := b.times(l), from.times(fl), logHead(fl)
+	for i := range n {
+		times[i] = source[wrap(head+i, len(source))]
+	}
+	b.filled(l, n)
+	l[0] |= fl[0] & logLost
+	return true
+}
+
+// filled says that the first n places of l, which was empty, are its times.
+func (b *Blocks) filled(l []uint64, n int) {
+	times := b.times(l)
+	setLog(l, 0, n)
+	if l[0]>>logClassShift != 0 {
+		l[1], l[2] = times[0], times[n-1]
+	}
+}
+
+// DumpTime reports whether t is a time that [Nanos] may have made for that span.
+func DumpTime(t, span int64) bool {
+	most := math.MaxInt64 - 4*span
+	return -most <= t && t <= most
+}

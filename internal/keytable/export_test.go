@@ -1,0 +1,61 @@
+package keytable
+
+import "unsafe"
+
+// Probes returns how many slots of the index a search for key looks at.
+func (t *Table) Probes(key []byte) int {
+	hash := t.Hash(key)
+	s := t.Shard(hash)
+	mask := uint64(len(s.index) - 1)
+	n := 1
+	for i := hash & mask; s.index[i] != 0; i = (i + 1) & mask {
+		r := uint32(s.index[i]) - 1
+		if rec := s.record(r); s.index[i]>>32 == hash>>32 && string(s.key(rec[1])) == string(key) {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// Blocks returns how many blocks ls has ever handed out for the first time.
+func (ls *Logs) Blocks() int {
+	n := 0
+	for i := range ls.classes {
+		n += int(ls.classes[i].n)
+	}
+	return n
+}
+
+// Probes returns how many places of its page a search for key looks at.
+func (t *Inline) Probes(key string) int {
+	hash := t.Hash(key)
+	r, state := t.Lock(hash, key)
+	if state != Found {
+		return 0
+	}
+	defer r.Unlock()
+	v := t.page(hash).view()
+	n := 1
+	for i := t.home(tagOf(hash), v.n); v.head(i) != r.head; i = v.next(i) {
+		n++
+	}
+	return n
+}
+
+// Careless makes t change pages without locking their records.
+func (t *Inline) Careless() { t.careless = true }
+
+// PageSizes returns the bytes of a page and where its bases begin.
+func PageSizes() (size, bases uintptr) { return unsafe.Sizeof(page{}), unsafe.Offsetof(page{}.base) }
+
+// Allocated returns how many bytes the allocator makes of n, and how many the
+// budget is asked for before.
+func Allocated(n int) (got, asked int64) { return int64(len(rounded[byte](n))), atMost(int64(n)) }
+
+// AllocatedAtMost returns how many bytes the allocator is expected to make of n at
+// most.
+func AllocatedAtMost(n int) int64 { return allocated(int64(n)) }
+
+// Fitting returns how many bytes the allocator is asked for to fit into n.
+func Fitting(n int) int { return int(fitting(int64(n))) }

@@ -1,0 +1,406 @@
+package keytable_test
+
+import (
+	"fmt"
+	"hash/fnv"
+	"hash/maphash"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lately-go/lately/internal/keytable"
+)
+
+// ages is an Owner whose records have a value and the time they expire at. The
+// flag marks records that have been dropped from elsewhere.
+type ages struct {
+	now     uint64
+	dropped map[uint64]bool
+	base    int64
+}
+
+func (a *ages) Base(base *[keytable.MaxBases]int64) { base[0] = a.base }
+func (a *ages) Expired(r keytable.Record) bool      { return r.Words()[1] < a.now }
+func (a *ages) Weight(r keytable.Record) uint64     { return r.Words()[0] }
+func (a *ages) Rebase(r keytable.Record, from *[keytable.MaxBases]int64) {
+	r.Words()[2] += uint64(from[0] - a.base)
+}
+
+func (a *ages) Drop(r keytable.Record) {
+	if a.dropped != nil {
+		a.dropped[r.Words()[0]] = true
+	}
+}
+
+const forever = 1 << 62
+
+func newInline(t testing.TB, budget int64, change func(c *keytable.InlineConfig)) (*keytable.Inline, *ages, *keytable.Budget) {
+	owner := &ages{}
+	b := keytable.NewBudget(budget)
+	c := keytable.InlineConfig{Words: 3, Budget: b, Owner: owner}
+	if change != nil {
+		change(&c)
+	}
+	in, err := keytable.NewInline(maphash.MakeSeed(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in, owner, b
+}
+
+func inlineAdd(in *keytable.Inline, key string, value, expires uint64) bool {
+	r, state := in.LockOrAdd(in.Hash(key), key)
+	if state == keytable.NoRoom {
+		return false
+	}
+	defer r.Unlock()
+	r.Words()[0], r.Words()[1] = value, expires
+	return true
+}
+
+func inlineGet(in *keytable.Inline, key string) (value uint64, ok bool) {
+	r, state := in.Lock(in.Hash(key), key)
+	if state != keytable.Found {
+		return 0, false
+	}
+	defer r.Unlock()
+	return r.Words()[0], true
+}
+
+// TestInlineAgainstMap adds, removes and expires at random, with room for all.
+func TestInlineAgainstMap(t *testing.T) {
+	rnd := seeded(t)
+	for _, change := range []func(c *keytable.InlineConfig){
+		nil,
+		func(c *keytable.InlineConfig) { c.Compare = true },
+		func(c *keytable.InlineConfig) { c.KeyWords = 2 },
+		func(c *keytable.InlineConfig) { c.KeyWords, c.Compare, c.Words, c.Pages = 2, true, 5, 64 },
+	} {
+		in, owner, budget := newInline(t, 8<<20, change)
+		type entry struct{ value, expires uint64 }
+		want := make(map[string]entry)
+		for i := range uint64(60_000) {
+			key := randomKey(rnd)
+			e, held := want[key]
+			if value, ok := inlineGet(in, key); ok && (!held || value != e.value) || !ok && held && e.expires >= owner.now {
+				t.Fatalf("%q has %d, %t; want %+v, %t", key, value, ok, e, held)
+			}
+			switch rnd.IntN(4) {
+			case 0:
+				in.Remove(in.Hash(key), key)
+				if _, ok := inlineGet(in, key); ok {
+					t.Fatalf("%q is there after Remove", key)
+				}
+				delete(want, key)
+			default:
+				want[key] = entry{i, owner.now + rnd.Uint64N(3)*10_000}
+				if !inlineAdd(in, key, i, want[key].expires) {
+					t.Fatalf("%q was refused", key)
+				}
+			}
+			if owner.now++; rnd.IntN(20_000) == 0 {
+				in.Expire()
+			}
+		}
+		live, found := 0, 0
+		for key, e := range want {
+			if value, ok := inlineGet(in, key); e.expires >= owner.now && (!ok || value != e.value) {
+				t.Fatalf("at last %q has %d, %t; want %+v", key, value, ok, e)
+			}
+			if e.expires >= owner.now {
+				live++
+			}
+		}
+		in.Expire()
+		for key, r := range in.All() {
+			if want[string(key)].value != r.Words()[0] {
+				t.Errorf("All has %q with %d", key, r.Words()[0])
+			}
+			found++
+		}
+		gone := in.Gone()
+		if found != live || in.Len() != live || gone.Expired == 0 || gone.Least+gone.Refused != 0 || budget.Used() > 8<<20 {
+			t.Errorf("%d found, Len %d, %d live; %+v", found, in.Len(), live, gone)
+		}
+	}
+}
+
+// What was dropped is told, and memory comes back when all is gone.
+func TestInlineGivesBack(t *testing.T) {
+	in, owner, budget := newInline(t, 8<<20, nil)
+	owner.dropped = make(map[uint64]bool)
+	empty := budget.Used()
+	for i := range uint64(50_000) {
+		inlineAdd(in, fmt.Sprint("a key of some length ", i), i, 5)
+	}
+	full := budget.Used()
+	owner.now = 6
+	in.Expire()
+	if left := budget.Used(); in.Len() != 0 || len(owner.dropped) != 50_000 || left-empty > (full-empty)/10 {
+		t.Errorf("%d left, %d dropped; %d bytes when empty, %d full, %d after", in.Len(), len(owner.dropped), empty, full, left)
+	}
+}
+
+// At the budget the records that weigh least go, and no others.
+func TestInlineDropsTheLeast(t *testing.T) {
+	in, owner, _ := newInline(t, 1<<20, nil)
+	owner.dropped = make(map[uint64]bool)
+	for i := range uint64(100) {
+		inlineAdd(in, fmt.Sprint("heavy", i), 1<<40+i, forever)
+	}
+	flood := uint64(200_000)
+	if raceEnabled || testing.Short() {
+		flood = 40_000
+	}
+	for i := range flood {
+		if !inlineAdd(in, fmt.Sprint(i), i, forever) {
+			t.Fatalf("%d refused", i)
+		}
+	}
+	for i := range uint64(100) {
+		if _, ok := inlineGet(in, fmt.Sprint("heavy", i)); !ok {
+			t.Errorf("heavy %d is gone", i)
+		}
+	}
+	if gone := in.Gone(); int(gone.Least) != len(owner.dropped) || in.Len() != int(flood)+100-len(owner.dropped) || in.Len() < 10_000 {
+		t.Errorf("%d left, %d dropped, %+v", in.Len(), len(owner.dropped), gone)
+	}
+}
+
+// Two keys of one hash are one without Compare and two with it.
+func TestInlineCompare(t *testing.T) {
+	for _, compare := range []bool{false, true} {
+		in, _, _ := newInline(t, 1<<20, func(c *keytable.InlineConfig) { c.Compare = compare })
+		const hash = 0x123456789abcdef0
+		for _, key := range []string{"a", "b", "", "a"} {
+			r, _ := in.LockOrAdd(hash, key)
+			r.Words()[0]++
+			r.Unlock()
+		}
+		got := fmt.Sprint(in.Len())
+		for key, r := range in.All() {
+			got += fmt.Sprintf(" %s=%d", key, r.Words()[0])
+		}
+		if want := map[bool]string{false: "1 a=4", true: "3 a=2 b=1 =1"}[compare]; got != want {
+			t.Errorf("compare %t: %s, want %s", compare, got, want)
+		}
+		if in.Remove(hash, "c") == compare || in.Len() != map[bool]int{false: 0, true: 3}[compare] {
+			t.Errorf("compare %t: %d records after Remove", compare, in.Len())
+		}
+	}
+}
+
+// Keys of one hash are told apart by the record's key words, whatever their
+// length, and all of them can be read back.
+func TestInlineKeyWords(t *testing.T) {
+	const hash = 0x123456789abcdef0
+	for _, compare := range []bool{false, true} {
+		in, _, _ := newInline(t, 1<<20, func(c *keytable.InlineConfig) { c.KeyWords, c.Compare = 2, compare })
+		want := make(map[string]uint64)
+		for n := range 40 {
+			for _, c := range []string{"\x00", "x", "\xff"} {
+				key := strings.Repeat(c, n)
+				want[key] = 0
+				if n > 0 { // one that differs in one byte
+					other := []byte(key)
+					other[len(want)%n] = 'y'
+					want[string(other)] = 0
+				}
+			}
+		}
+		value := uint64(1)
+		for key := range want {
+			r, state := in.LockOrAdd(hash, key)
+			if state != keytable.Added || r.Words()[0] != 0 {
+				t.Fatalf("%q is taken for a key with %d", key, r.Words()[0])
+			}
+			r.Words()[0], want[key] = value, value
+			r.Unlock()
+			value++
+		}
+		for key := range want {
+			if got, ok := inlineGet(in, key); ok {
+				t.Fatalf("%q is found by another hash, with %d", key, got)
+			}
+			r, state := in.Lock(hash, key)
+			if state != keytable.Found || r.Words()[0] != want[key] {
+				t.Fatalf("%q has %v, want %d", key, r.Words(), want[key])
+			}
+			r.Unlock()
+		}
+		for key, r := range in.All() {
+			if value--; want[string(key)] != r.Words()[0] {
+				t.Errorf("%q has %d, want %d", key, r.Words()[0], want[string(key)])
+			}
+		}
+		if value != 1 {
+			t.Errorf("%d keys were not listed", value-1)
+		}
+	}
+}
+
+// Hashes that differ in the upper bits, in the lower ones, or not at all in
+// where they belong.
+func TestInlineOddHashes(t *testing.T) {
+	in, _, _ := newInline(t, 1<<20, nil)
+	var hashes []uint64
+	for bit := range 64 {
+		hashes = append(hashes, 1<<bit, ^uint64(1<<bit))
+	}
+	for i := range uint64(50) {
+		hashes = append(hashes, ^i, i<<5)
+	}
+	seen := make(map[uint64]bool)
+	for _, hash := range hashes {
+		r, state := in.LockOrAdd(hash, "")
+		if state == keytable.NoRoom || (r.Words()[0] != 0) != seen[hash] || seen[hash] != (state == keytable.Found) {
+			t.Fatalf("%x: %d, %v", hash, state, r.Words())
+		}
+		r.Words()[0], r.Words()[1] = hash, forever
+		r.Unlock()
+		seen[hash] = true
+	}
+	for hash := range seen {
+		r, state := in.Lock(hash, "")
+		if state != keytable.Found || r.Words()[0] != hash {
+			t.Fatalf("%x not found", hash)
+		}
+		r.Unlock()
+		if !in.Remove(hash, "") {
+			t.Errorf("%x not removed", hash)
+		}
+	}
+	if in.Len() != 0 {
+		t.Errorf("%d left", in.Len())
+	}
+}
+
+func TestInlineRebase(t *testing.T) {
+	in, owner, _ := newInline(t, 1<<20, nil)
+	for i := range uint64(1000) {
+		inlineAdd(in, fmt.Sprint(i), i, i)
+	}
+	owner.now, owner.base = 500, -7
+	for i := range uint64(in.Pages()) {
+		in.Rebase(i * (math.MaxUint64/uint64(in.Pages()) + 1))
+	}
+	for key, r := range in.All() {
+		if r.Words()[2] != 7 || r.Base()[0] != -7 || r.Words()[1] < 500 {
+			t.Errorf("%s: %v, base %d", key, r.Words(), r.Base()[0])
+		}
+	}
+	if in.Len() != 500 {
+		t.Errorf("%d left, want 500", in.Len())
+	}
+}
+
+// The flag and the words stay with a record while others move round it.
+func TestInlineFlag(t *testing.T) {
+	in, owner, _ := newInline(t, 1<<20, nil)
+	for i := range uint64(3000) {
+		key := fmt.Sprint(i)
+		inlineAdd(in, key, i, map[bool]uint64{true: 1, false: 9}[i%2 == 0])
+		if i%3 == 0 {
+			r, _ := in.Lock(in.Hash(key), key)
+			r.SetFlag()
+			r.Unlock()
+		}
+	}
+	owner.now = 2
+	in.Expire()
+	for key, r := range in.All() {
+		if v := r.Words()[0]; r.Flag() != (v%3 == 0) || fmt.Sprint(v) != string(key) {
+			t.Errorf("%s: %d, %t", key, v, r.Flag())
+		}
+	}
+	if in.Len() != 1500 {
+		t.Errorf("%d left", in.Len())
+	}
+}
+
+func TestInlineConcurrently(t *testing.T) {
+	in, _, _ := newInline(t, 4<<20, nil)
+	const goroutines, each, keys = 8, 5000, 700
+	var wg sync.WaitGroup
+	for g := range uint64(goroutines) {
+		rnd := rand.New(rand.NewPCG(g, 3))
+		wg.Go(func() {
+			for range each {
+				key := fmt.Sprint(rnd.IntN(keys))
+				r, state := in.LockOrAdd(in.Hash(key), key)
+				if state == keytable.NoRoom {
+					t.Error("refused")
+					return
+				}
+				r.Words()[0]++
+				r.Words()[1] = forever
+				r.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	sum := uint64(0)
+	for _, r := range in.All() {
+		sum += r.Words()[0]
+	}
+	if sum != goroutines*each || in.Len() != keys {
+		t.Errorf("%d counted in %d keys", sum, in.Len())
+	}
+}
+
+// TestCraftedKeysInline adds keys that were built to collide under an unseeded
+// hash: the longest search and the mean must be those of random keys.
+// LATELY_LONG=1 takes a million.
+func TestCraftedKeysInline(t *testing.T) {
+	rnd := seeded(t)
+	n := 100_000
+	switch {
+	case os.Getenv("LATELY_LONG") != "":
+		n = 1_000_000
+	case raceEnabled || testing.Short():
+		n = 30_000
+	}
+	crafted := collidingKeys(rnd, n)
+	first := fnv.New64a()
+	first.Write(crafted[0])
+	for _, key := range crafted {
+		h := fnv.New64a()
+		if h.Write(key); uint32(h.Sum64()) != uint32(first.Sum64()) {
+			t.Fatal("the crafted keys do not collide; the test has no teeth")
+		}
+	}
+	random := make([][]byte, n)
+	for i := range random {
+		random[i] = make([]byte, len(crafted[i]))
+		for j := range random[i] {
+			random[i][j] = byte(rnd.Uint32())
+		}
+	}
+	probes := func(keys [][]byte) (mean float64, longest int) {
+		in, _, _ := newInline(t, int64(n)*300, nil)
+		total := 0
+		for _, key := range keys {
+			if !inlineAdd(in, string(key), 1, forever) {
+				t.Fatal("refused")
+			}
+		}
+		if in.Len() != n {
+			t.Fatalf("%d keys, want %d", in.Len(), n)
+		}
+		for _, key := range keys {
+			p := in.Probes(string(key))
+			total += p
+			longest = max(longest, p)
+		}
+		return float64(total) / float64(n), longest
+	}
+	mean, longest := probes(crafted)
+	wantMean, wantLongest := probes(random)
+	t.Logf("%d crafted keys: %.2f probes, %d at most; random ones: %.2f, %d", n, mean, longest, wantMean, wantLongest)
+	if mean > 1.3*wantMean || longest > 3*wantLongest {
+		t.Errorf("crafted keys take %.2f probes, %d at most; random ones %.2f, %d", mean, longest, wantMean, wantLongest)
+	}
+}

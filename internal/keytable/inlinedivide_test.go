@@ -1,0 +1,105 @@
+package keytable_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/lately-go/lately/internal/keytable"
+)
+
+// watched is an Owner that evicts what was added first, and counts how often
+// records are looked at.
+type watched struct {
+	ages
+	looks int
+}
+
+func (w *watched) Expired(r keytable.Record) bool  { w.looks++; return w.ages.Expired(r) }
+func (w *watched) Weight(r keytable.Record) uint64 { w.looks++; return r.Words()[0] }
+
+// At the budget a new key costs about as many looks at records and evictions
+// whatever the lengths of the keys before it were, also if these change all the
+// time.
+func TestInlineCostOfOtherLengths(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for _, keyWords := range []int{0, 2} {
+		budget, owner, n := keytable.NewBudget(1<<20), new(watched), uint64(0)
+		in, err := keytable.NewInline(oneSeed, keytable.InlineConfig{Words: 5, KeyWords: keyWords, Pages: 16, Budget: budget, Owner: owner})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cost := func(lengths ...int) (looks float64, held int) {
+			const keys = 15_000
+			before := owner.looks
+			for range keys {
+				n++
+				key := fmt.Sprintf("%08x", n)
+				key += strings.Repeat("k", lengths[rng.IntN(len(lengths))]-len(key))
+				if !inlineAdd(in, key, n, forever) {
+					t.Fatalf("no room for a key of %d bytes", len(key))
+				}
+			}
+			if budget.Used() > budget.Limit() {
+				t.Fatalf("%d bytes of %d", budget.Used(), budget.Limit())
+			}
+			return float64(owner.looks-before) / keys, in.Len()
+		}
+		_, _ = cost(15)
+		usual, _ := cost(15)
+		for _, lengths := range [][]int{{39}, {15}, {15, 39}, {300}, {8, 500}, {15}, {1000}, {15}} {
+			looks, held := cost(lengths...)
+			t.Logf("key words %d, lengths %v: %d keys, %.1f looks for a new key, usually %.1f", keyWords, lengths, held, looks, usual)
+			if looks > 2*usual {
+				t.Errorf("key words %d, lengths %v: %.1f looks at records for a new key, %.1f if all have 15 bytes", keyWords, lengths, looks, usual)
+			}
+		}
+		looks := 0.0
+		for range 40 { // the runs are shorter than the average length of new keys takes
+			for _, length := range []int{15, 39, 200} {
+				before := owner.looks
+				for range 16 * 40 {
+					n++
+					key := fmt.Sprintf("%08x", n)
+					inlineAdd(in, key+strings.Repeat("k", length-len(key)), n, forever)
+				}
+				looks += float64(owner.looks-before) / (16 * 40 * 120)
+			}
+		}
+		t.Logf("key words %d, lengths in turn: %d keys, %.1f looks", keyWords, in.Len(), looks)
+		if looks > 3*usual {
+			t.Errorf("key words %d: %.1f looks at records for a new key if lengths take turns, %.1f if all have 15 bytes", keyWords, looks, usual)
+		}
+	}
+}
+
+// A key for which a page can never have memory evicts nothing.
+func TestInlineKeyTooLongForItsPage(t *testing.T) {
+	owner := new(watched)
+	budget := keytable.NewBudget(1 << 20)
+	in, err := keytable.NewInline(oneSeed, keytable.InlineConfig{Words: 5, KeyWords: 2, Pages: 16, Budget: budget, Owner: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !budget.Take(budget.Limit()-budget.Used(), 0) {
+		t.Fatal("the budget is not that of the table")
+	}
+	for i := range uint64(10_000) {
+		inlineAdd(in, fmt.Sprint("short ", i), i, forever)
+	}
+	held, gone := in.Len(), in.Gone()
+	if held < 16*2 {
+		t.Fatalf("%d keys in 16 pages", held)
+	}
+	for i := range uint64(1000) {
+		if inlineAdd(in, fmt.Sprint("a key that is kept beside the records ", i), i, forever) {
+			t.Fatal("there is memory for a long key")
+		}
+	}
+	if in.Len() != held || in.Gone().Least != gone.Least {
+		t.Errorf("%d keys, then %d: keys were evicted for nothing", held, in.Len())
+	}
+}

@@ -1,0 +1,137 @@
+package keytable_test
+
+import (
+	"fmt"
+	"hash/maphash"
+	"testing"
+	"unsafe"
+
+	"github.com/lately-go/lately/internal/keytable"
+)
+
+// A Spot is good for as long as one likes, whatever becomes of the page.
+func TestInlineSpotOfThePast(t *testing.T) {
+	for _, keyWords := range []int{0, 2} {
+		in, owner, _ := newInline(t, 4<<20, func(c *keytable.InlineConfig) { c.KeyWords = keyWords })
+		type past struct {
+			key  string
+			spot keytable.Spot
+			held bool
+		}
+		var spots []past
+		for i := range uint64(4000) {
+			key, absent := fmt.Sprint("key ", i), fmt.Sprint("other ", i)
+			if i%9 == 0 { // before there is a record, and where none will be
+				spots = append(spots, past{key, in.Seek(in.Hash(key)), true}, past{absent, in.Seek(in.Hash(absent)), false})
+			}
+			inlineAdd(in, key, i, 9+i%2)
+			if i%9 == 1 {
+				spots = append(spots, past{key, in.Seek(in.Hash(key)), true})
+			}
+		}
+		check := func(when string, held func(i uint64) bool) {
+			for _, s := range spots {
+				var i uint64
+				fmt.Sscanf(s.key, "key %d", &i)
+				r, state := in.LockAt(s.spot, in.Hash(s.key), s.key)
+				if want := s.held && held(i); want != (state == keytable.Found) || want && r.Words()[0] != i {
+					t.Fatalf("%s: %q has the state %d, want %t", when, s.key, state, want)
+				}
+				if state == keytable.Found {
+					r.Unlock()
+				}
+			}
+		}
+		check("after growth", func(uint64) bool { return true })
+		owner.now = 10
+		in.Expire()
+		check("after half have expired", func(i uint64) bool { return i%2 == 1 })
+		for i := range in.Pages() {
+			in.DrainPage(i, func([]byte, keytable.Record) {})
+		}
+		for _, s := range spots {
+			if _, state := in.LockAt(s.spot, in.Hash(s.key), s.key); state != keytable.Moved {
+				t.Fatalf("%q has the state %d in a drained page", s.key, state)
+			}
+		}
+	}
+}
+
+// Has waits for nobody who has locked a record.
+func TestInlineHas(t *testing.T) {
+	in, _, _ := newInline(t, 1<<20, nil)
+	if in.Has(in.Hash("a")) {
+		t.Error("an empty table has a key")
+	}
+	r, _ := in.LockOrAdd(in.Hash("a"), "a")
+	if !in.Has(in.Hash("a")) || in.Has(in.Hash("b")) {
+		t.Error("a table does not have the one key that it has, or has another")
+	}
+	r.Unlock()
+	in.Remove(in.Hash("a"), "a")
+	if in.Has(in.Hash("a")) {
+		t.Error("a table has a key that was removed")
+	}
+}
+
+// A record of eight words is one cache line.
+func TestInlineRecordIsALine(t *testing.T) {
+	if unsafe.Sizeof(uintptr(0)) != 8 {
+		t.Skip("the allocator's sizes are those of 64 bits")
+	}
+	in, _, _ := newInline(t, 8<<20, func(c *keytable.InlineConfig) { c.Words, c.KeyWords = 5, 2 })
+	for i := range 20_000 {
+		key := fmt.Sprint(i)
+		r, state := in.LockOrAdd(in.Hash(key), key)
+		if state != keytable.Added || uintptr(unsafe.Pointer(&r.Words()[0]))%64 != 3*8 {
+			t.Fatalf("record %d (%d) is at %p", i, state, &r.Words()[0])
+		}
+		r.Unlock()
+	}
+}
+
+// What a hit reads of a page is in one cache line.
+func TestInlinePageSize(t *testing.T) {
+	if unsafe.Sizeof(uintptr(0)) != 8 {
+		t.Skip("sizes are those of 64 bits")
+	}
+	if size, bases := keytable.PageSizes(); size != 192 || bases != 24 {
+		t.Errorf("a page's head has %d bytes, its bases begin at %d; want 192 and 24", size, bases)
+	}
+}
+
+func BenchmarkInline(b *testing.B) {
+	const keys = 1 << 18
+	for _, c := range []keytable.InlineConfig{
+		{Words: 1},
+		{Words: 5, KeyWords: 2},
+		{Words: 5, KeyWords: 2, Compare: true},
+	} {
+		for _, length := range []int{11, 30} {
+			b.Run(fmt.Sprintf("words=%d/keywords=%d/compare=%t/length=%d", c.Words, c.KeyWords, c.Compare, length), func(b *testing.B) {
+				c.Budget, c.Owner = keytable.NewBudget(1<<30), new(ages)
+				in, err := keytable.NewInline(maphash.MakeSeed(), c)
+				if err != nil {
+					b.Fatal(err)
+				}
+				names := make([]string, keys)
+				for i := range names {
+					names[i] = fmt.Sprintf("%0*d", length, i)
+					r, _ := in.LockOrAdd(in.Hash(names[i]), names[i])
+					r.Unlock()
+				}
+				i := uint32(0)
+				for b.Loop() {
+					i = i*1664525 + 1013904223
+					key := names[i>>14]
+					r, state := in.Lock(in.Hash(key), key)
+					if state != keytable.Found {
+						b.Fatal(state)
+					}
+					r.Words()[0]++
+					r.Unlock()
+				}
+			})
+		}
+	}
+}

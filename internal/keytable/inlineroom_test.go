@@ -1,0 +1,199 @@
+package keytable_test
+
+import (
+	"fmt"
+	"hash/maphash"
+	"strings"
+	"testing"
+
+	"github.com/lately-go/lately/internal/keytable"
+)
+
+// guarded is an Owner that protects records whose first word is 1, and counts
+// the looks at weights.
+type guarded struct {
+	ages
+	looks int
+}
+
+func (g *guarded) Weight(r keytable.Record) uint64 {
+	g.looks++
+	if r.Words()[0] == 1 {
+		return keytable.Protected
+	}
+	return r.Words()[0]
+}
+
+func newGuarded(t *testing.T, budget int64) (*keytable.Inline, *guarded) {
+	owner := new(guarded)
+	in, err := keytable.NewInline(maphash.MakeSeed(), keytable.InlineConfig{Words: 5, KeyWords: 2, Pages: 16, Budget: keytable.NewBudget(budget), Owner: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in, owner
+}
+
+// Where all records are protected, new keys are refused, at little cost, until
+// some have expired.
+func TestInlineAllProtected(t *testing.T) {
+	in, owner := newGuarded(t, 256<<10)
+	n := uint64(0)
+	for ; inlineAdd(in, fmt.Sprint("held ", n), 1, 100); n++ {
+	}
+	before := owner.looks
+	refused := 0
+	for i := range uint64(50_000) {
+		if !inlineAdd(in, fmt.Sprint("new ", i), 1, 100) {
+			refused++
+		}
+	}
+	held := in.Len()
+	if refused < 45_000 || in.Gone().Least != 0 || int(in.Gone().Refused) != refused+1 {
+		t.Errorf("%d refused, %+v", refused, in.Gone())
+	}
+	if looks := owner.looks - before; looks > 10*50_000 {
+		t.Errorf("%d looks at weights for %d keys", looks, 50_000)
+	}
+	for i := range n {
+		if _, ok := inlineGet(in, fmt.Sprint("held ", i)); !ok {
+			t.Fatalf("a protected key is gone: %d of %d", i, n)
+		}
+	}
+	owner.now = 101
+	added := 0
+	for i := range held {
+		if inlineAdd(in, fmt.Sprint("later ", i), 1, 200) {
+			added++
+		}
+	}
+	if added < held*3/4 || in.Gone().Least != 0 {
+		t.Errorf("%d of %d added after all had expired; %+v", added, held, in.Gone())
+	}
+}
+
+// Keys that are not protected make room for each other, and not for the looks at
+// the others to be many.
+func TestInlineFewUnprotected(t *testing.T) {
+	in, owner := newGuarded(t, 256<<10)
+	for i := uint64(0); inlineAdd(in, fmt.Sprint("held ", i), 1, forever); i++ {
+	}
+	full := in.Len()
+	for i := 0; in.Len() > full-full/50; i++ {
+		key := fmt.Sprint("held ", i)
+		in.Remove(in.Hash(key), key)
+	}
+	before, held := owner.looks, in.Len()
+	admitted := 0
+	for i := range uint64(50_000) {
+		if inlineAdd(in, fmt.Sprint("passing ", i), 2+i, forever) {
+			admitted++
+		}
+	}
+	protected := 0
+	for _, r := range in.All() {
+		if r.Words()[0] == 1 {
+			protected++
+		}
+	}
+	if protected != held || admitted < 100 || in.Gone().Least == 0 {
+		t.Errorf("%d protected of %d, %d passing keys admitted; %+v", protected, held, admitted, in.Gone())
+	}
+	if looks := owner.looks - before; looks > 10*50_000 {
+		t.Errorf("%d looks at weights for %d keys", looks, 50_000)
+	}
+}
+
+// Empty tables take little, and give all of it back.
+func TestInlineManyTables(t *testing.T) {
+	const tables = 1024
+	budget := keytable.NewBudget(64 << 20)
+	owner := new(ages)
+	var all []*keytable.Inline
+	for range tables {
+		in, err := keytable.NewInline(oneSeed, keytable.InlineConfig{Words: 5, KeyWords: 2, Pages: 1, Budget: budget, Owner: owner})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, in)
+	}
+	if each := budget.Used() / tables; each > 9<<10 || all[0].Pages() != 16 {
+		t.Errorf("an empty table of %d pages takes %d bytes", all[0].Pages(), each)
+	}
+	hash := all[0].Hash("key")
+	for i, in := range all {
+		if in.Hash("key") != hash {
+			t.Fatal("tables with one seed do not agree on a hash")
+		}
+		for k := range 10 * (i % 10) {
+			inlineAdd(in, fmt.Sprint(k), 1, forever)
+		}
+	}
+	for _, in := range all {
+		in.Release()
+		in.Release()
+		if _, state := in.LockOrAdd(hash, "key"); state != keytable.Moved || in.Len() != 0 {
+			t.Fatalf("a table that was released: %d, %d keys", state, in.Len())
+		}
+	}
+	if used := budget.Used(); used != 0 {
+		t.Errorf("%d bytes are not given back", used)
+	}
+}
+
+// DrainPage hands over each key of the page, once, and no other.
+func TestInlineDrain(t *testing.T) {
+	in, owner, budget := newInline(t, 4<<20, func(c *keytable.InlineConfig) { c.KeyWords = 2 })
+	owner.dropped = make(map[uint64]bool)
+	for i := range uint64(3000) {
+		inlineAdd(in, fmt.Sprint("a key, not all too short: ", i)[i%2*20:], i, forever)
+	}
+	got := make(map[uint64]string)
+	take := func(key []byte, r keytable.Record) { got[r.Words()[0]] = string(key) }
+	hash := in.Hash("a key, not all too short: 0")
+	in.Drain(hash, take)
+	in.Drain(hash, func([]byte, keytable.Record) { t.Error("a page was drained twice") })
+	if got[0] == "" || len(got) > 1000 || in.Len() != 3000-len(got) {
+		t.Errorf("%d keys in one page, %d left", len(got), in.Len())
+	}
+	for i := range uint64(3000) {
+		key := fmt.Sprint("a key, not all too short: ", i)[i%2*20:]
+		r, state := in.Lock(in.Hash(key), key)
+		if moved := got[i] != ""; moved && (state != keytable.Moved || got[i] != key) || !moved && state != keytable.Found {
+			t.Errorf("%q: %d, was drained as %q", key, state, got[i])
+		}
+		if state == keytable.Found {
+			r.Unlock()
+		}
+		if got[i] != "" && in.Remove(in.Hash(key), key) {
+			t.Errorf("%q was removed from a drained page", key)
+		}
+	}
+	for i := range in.Pages() {
+		in.DrainPage(i, take)
+	}
+	in.Expire()
+	in.Rebase(hash)
+	if len(got) != 3000 || in.Len() != 0 || len(owner.dropped) != 0 {
+		t.Errorf("%d keys in all, %d left, %d dropped", len(got), in.Len(), len(owner.dropped))
+	}
+	in.Release()
+	if budget.Used() != 0 {
+		t.Errorf("%d bytes are not given back", budget.Used())
+	}
+}
+
+func TestInlineErrors(t *testing.T) {
+	for _, x := range []struct {
+		c    keytable.InlineConfig
+		want string
+	}{
+		{keytable.InlineConfig{Words: 1, Budget: keytable.NewBudget(4000)}, "budget 4000: an empty table takes "},
+		{keytable.InlineConfig{Words: 1, Budget: keytable.NewBudget(1 << 20), KeyWords: 1}, "key words 1: must be 0 or 2"},
+		{keytable.InlineConfig{Words: -1, Budget: keytable.NewBudget(1 << 20)}, "words -1: must be from 0 to 1048575"},
+	} {
+		x.c.Owner = new(ages)
+		if _, err := keytable.NewInline(oneSeed, x.c); err == nil || !strings.HasPrefix(err.Error(), x.want) {
+			t.Errorf("%+v: %v, want %q", x.c, err, x.want)
+		}
+	}
+}

@@ -1,8 +1,0 @@
-//go:build !amd64 && !arm64
-
-package shard
-
-import "unsafe"
-
-// prefetch does nothing where there is no instruction for it here.
-func prefetch(unsafe.Pointer) {}
