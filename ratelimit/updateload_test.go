@@ -194,7 +194,7 @@ func (g *regime) govern(rnd *rand.Rand, f *family, changes int) {
 
 // A bound is what rules, one after the other, may admit: in any window of span,
 // the shortest of theirs, as much as the largest of them does at worst alone, by
-// docs/ALGORITHMS.md; of buckets also in any shorter time.
+// docs/algorithms.md; of buckets also in any shorter time.
 type bound struct {
 	first, last int // of the rules
 	span        time.Duration

@@ -10,7 +10,7 @@
 //	...
 //	limiter := ratelimit.NewLimiter(file.Limits, store)
 //
-// The file is YAML, and docs/RULES.md is its reference; [Schema] is the same
+// The file is YAML, and docs/rules.md is its reference; [Schema] is the same
 // for editors. [File.Sentences] says what the rules mean, in words.
 //
 // # Errors

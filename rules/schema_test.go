@@ -110,19 +110,19 @@ func TestSchemaChoices(t *testing.T) {
 	}
 }
 
-// TestReference checks that the example of docs/RULES.md is a file without
+// TestReference checks that the example of docs/rules.md is a file without
 // mistakes that has every key there is, and that the page explains each.
 func TestReference(t *testing.T) {
-	page, err := os.ReadFile("../docs/RULES.md")
+	page, err := os.ReadFile("../docs/rules.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(page), "```yaml\n")
 	example, text, ok := strings.Cut(rest, "```")
 	if !ok {
-		t.Fatal("docs/RULES.md has no example")
+		t.Fatal("docs/rules.md has no example")
 	}
-	f, err := Parse("docs/RULES.md", []byte(example))
+	f, err := Parse("docs/rules.md", []byte(example))
 	if err != nil {
 		t.Fatalf("the example has mistakes:\n%v", err)
 	}

@@ -1,6 +1,6 @@
 package meter
 
-// A Kind is how a [Meter] counts. docs/ALGORITHMS.md has for each what it admits
+// A Kind is how a [Meter] counts. docs/algorithms.md has for each what it admits
 // at worst, what it refuses wrongly, and what it costs.
 type Kind uint8
 

@@ -183,7 +183,7 @@ func TestKubernetesSettings(t *testing.T) {
 	if grace := time.Duration(p.Grace) * time.Second; c.Lifecycle.PreStop.Sleep.Seconds == 0 || grace < least {
 		t.Errorf("the pod is killed after %v; preStop, drain and a snapshot take up to %v", grace, least)
 	}
-	// Resident memory is up to 150 MiB above --memory; see docs/OPERATIONS.md.
+	// Resident memory is up to 150 MiB above --memory; see docs/operations.md.
 	if limit, ok := parseBytes(c.Resources.Limits.Memory + "B"); !ok || limit < config.Memory+150*mib || config.Memory == 0 {
 		t.Errorf("the memory limit is %s; the server has %d MiB and 150", c.Resources.Limits.Memory, config.Memory/mib)
 	}

@@ -25,7 +25,7 @@ import (
 // returns where it listens. change is for [strings.NewReplacer].
 type startProxy func(t *testing.T, app, lately, token string, change ...string) (listen string)
 
-// snippet returns what docs/FORWARD_AUTH.md says for a proxy, changed as
+// snippet returns what docs/guides/forward-auth.md says for a proxy, changed as
 // [strings.NewReplacer] has it. Nothing that is to be changed may be missing.
 func snippet(t *testing.T, proxy string, change ...string) string {
 	t.Helper()
@@ -35,7 +35,7 @@ func snippet(t *testing.T, proxy string, change ...string) string {
 // snippetAt is snippet for the n-th block of a proxy, from 0.
 func snippetAt(t *testing.T, proxy string, n int, change ...string) string {
 	t.Helper()
-	doc, err := os.ReadFile("../../../docs/FORWARD_AUTH.md")
+	doc, err := os.ReadFile("../../../docs/guides/forward-auth.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func snippetAt(t *testing.T, proxy string, n int, change ...string) string {
 	_, text, ok3 := strings.Cut(text, "\n")
 	text, _, ok4 := strings.Cut(text, "\n```")
 	if !ok || !ok2 || !ok3 || !ok4 {
-		t.Fatalf("docs/FORWARD_AUTH.md has no snippet for %s", proxy)
+		t.Fatalf("docs/guides/forward-auth.md has no snippet for %s", proxy)
 	}
 	for i := 0; i < len(change); i += 2 {
 		if !strings.Contains(text, change[i]) {
@@ -319,7 +319,7 @@ func (p *proxied) hidesToken(token string) {
 	}
 }
 
-// testProxy checks all that docs/FORWARD_AUTH.md says of a proxy, which answers away
+// testProxy checks all that docs/guides/forward-auth.md says of a proxy, which answers away
 // where there is no server, and untrusted where it is not trusted.
 func testProxy(t *testing.T, start startProxy, away, untrusted int) {
 	for _, token := range []string{"", checkToken} {
