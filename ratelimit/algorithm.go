@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lately-go/lately/internal/meter"
+	"github.com/lately-go/lately/internal/limit"
 )
 
 // An Algorithm is how a limit counts. The zero Algorithm is Sliding.
@@ -25,49 +25,49 @@ const (
 	// justified by N admitted in (t-span-slot, t]. A key takes some 150 bytes,
 	// or 300 with its slots, whatever N. When the budget has no memory for
 	// slots, a key is judged by two of a span each instead.
-	Sliding = Algorithm(meter.Sliding)
+	Sliding = Algorithm(limit.Sliding)
 
 	// Exact keeps the time of each of the last N events of a key: the
 	// definition itself, at 8 bytes an event. N is at most MaxExact.
-	Exact = Algorithm(meter.Exact)
+	Exact = Algorithm(limit.Exact)
 
 	// Weighted is the ring of Sliding with its oldest slot counted by the
 	// share of it that is still in the window: smoother, and at worst 2N - 1
 	// in a span.
-	Weighted = Algorithm(meter.Weighted)
+	Weighted = Algorithm(limit.Weighted)
 
 	// TwoBucket weighs the window before by the share of it that is still in
 	// the span: two counters a key, known as the sliding window counter. It
 	// takes the window before to have been evenly filled, so that at worst
 	// 2N - 1 pass in a span.
-	TwoBucket = Algorithm(meter.TwoBucket)
+	TwoBucket = Algorithm(limit.TwoBucket)
 
 	// GCRA spaces events by span/N after a burst of Limit.Burst (the generic
 	// cell rate algorithm of ATM Forum TM 4.0): at worst N + burst - 1 in a
 	// span.
-	GCRA = Algorithm(meter.GCRA)
+	GCRA = Algorithm(limit.GCRA)
 
 	// TokenBucket holds Limit.Burst tokens and gains N a span: at worst
 	// N + burst - 1 in a span.
-	TokenBucket = Algorithm(meter.TokenBucket)
+	TokenBucket = Algorithm(limit.TokenBucket)
 
 	// LeakyBucket is a queue of Limit.Burst places that is served N times a
 	// span: an event that finds a place is admitted, and [Decision.Delay]
 	// says how long until its turn.
-	LeakyBucket = Algorithm(meter.LeakyBucket)
+	LeakyBucket = Algorithm(limit.LeakyBucket)
 
 	// Fixed is a window that begins with a key's first event and ends a span
 	// later: N in each, and at worst 2N - 1 in a span across an edge.
-	Fixed = Algorithm(meter.Fixed)
+	Fixed = Algorithm(limit.Fixed)
 
 	// Calendar is a window between two edges of the calendar in Rule.Zone,
 	// see [Limit.Per]: N in each, and at worst 2N across an edge.
-	Calendar = Algorithm(meter.Calendar)
+	Calendar = Algorithm(limit.Calendar)
 
 	// InFlight bounds how many events are under way at one time: one is from
 	// its [Limiter.Reserve] until the reservation is settled or canceled, or
 	// until Span is over, which is the longest it is believed to be.
-	InFlight = Algorithm(meter.InFlight)
+	InFlight = Algorithm(limit.InFlight)
 
 	numAlgorithms = InFlight + 1
 )

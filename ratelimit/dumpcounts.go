@@ -226,7 +226,7 @@ func looseRecords(l layout, resolution time.Duration) (*records, error) {
 	}
 	rs := &records{layout: l, budget: keytable.NewBudget(unbounded), words: wordNewest + 1}
 	for i, mt := range meters {
-		m := recordMeter{Meter: mt, at: rs.words}
+		m := recordMeter{Counter: mt, at: rs.words}
 		if m.blocks = mt.Blocks(rs.budget); m.blocks != nil {
 			m.span = int64(l.window(i))
 		}
@@ -325,7 +325,7 @@ func (c *countsUndumper) into(w []uint64) (any bool) {
 		if c.equal && m.CopyState(w[m.at:], m.blocks, c.w[o.at:], o.blocks) {
 			continue
 		}
-		if c.equal || !m.Carry(w[m.at:], m.blocks, &o.Meter, c.w[o.at:], o.blocks, t) {
+		if c.equal || !m.Carry(w[m.at:], m.blocks, &o.Counter, c.w[o.at:], o.blocks, t) {
 			m.take(w, o.Each(c.w[o.at:], o.blocks, t))
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/meter"
+	"github.com/lately-go/lately/internal/limit"
 )
 
 // A chunk of a Throttle has the version, when it was written, and entries: key,
@@ -57,7 +57,7 @@ func (t *Throttle) Export(now time.Time) iter.Seq[[]byte] {
 
 // appendThrottled appends an entry, unless the bucket is empty.
 func appendThrottled(dst, key []byte, r keytable.Record, now int64) []byte {
-	var w [meter.BucketWords]uint64
+	var w [limit.BucketWords]uint64
 	count := levelOf(r.Words(), &w)
 	empty := keytable.Time(w[0])
 	if count == 0 || empty < now {
@@ -94,7 +94,7 @@ func (t *Throttle) Import(now time.Time, chunk []byte) (done Imported, err error
 		key := r.Bytes(maxStored)
 		left := int64(r.UpTo(uint64(2 * MaxSpan)))
 		count := r.UpTo(MaxThrottle)
-		w := [meter.BucketWords]uint64{0, r.UpTo(max(count, 1) - 1)}
+		w := [limit.BucketWords]uint64{0, r.UpTo(max(count, 1) - 1)}
 		flag := r.UpTo(1) == 1
 		if r.Failed() || count == 0 {
 			return done, fmt.Errorf("ratelimit: chunk is damaged after %d of %d bytes", len(chunk)-r.Len(), len(chunk))
@@ -110,7 +110,7 @@ func (t *Throttle) Import(now time.Time, chunk []byte) (done Imported, err error
 }
 
 // restore makes w the bucket of key, if it is not known.
-func (t *Throttle) restore(key string, w *[meter.BucketWords]uint64, count uint64, flag bool, done *Imported) {
+func (t *Throttle) restore(key string, w *[limit.BucketWords]uint64, count uint64, flag bool, done *Imported) {
 	r, state := t.table.LockOrAdd(t.table.Hash(key), key)
 	switch state {
 	case keytable.NoRoom:

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately/internal/meter"
+	"github.com/lately-go/lately/internal/limit"
 )
 
 // A layout is what a rule's records depend on: rules with equal layouts can use
@@ -31,8 +31,8 @@ func newLayout(r *Rule, old *layout) layout {
 	if r.Ban != nil {
 		l.bans, l.after, l.of, l.span = true, r.Ban.After, r.Ban.Of, r.Ban.Span
 	}
-	for _, limit := range l.limits {
-		l.keep = append(l.keep, max(limit.N, l.most))
+	for _, rl := range l.limits {
+		l.keep = append(l.keep, max(rl.N, l.most))
 	}
 	if old != nil {
 		l.keepOf(old)
@@ -67,7 +67,7 @@ func (l *layout) keepOf(old *layout) {
 // logged reports whether the i-th limit is counted in a log.
 func (l *layout) logged(i int) bool {
 	return l.algorithm == Exact || l.algorithm == InFlight ||
-		l.algorithm == Sliding && max(l.limits[i].N, l.most) <= meter.SlidingExact
+		l.algorithm == Sliding && max(l.limits[i].N, l.most) <= limit.SlidingExact
 }
 
 // outgrows reports whether a key may come to take many times what its record
@@ -108,27 +108,27 @@ func offset(at time.Time, zone *time.Location) int {
 }
 
 // meters returns the meters of a record, limits first, then the ban's.
-func (l layout) meters(resolution time.Duration) ([]meter.Meter, error) {
-	var ms []meter.Meter
-	for i, limit := range l.limits {
-		c := meter.Config{
-			Kind: meter.Kind(l.algorithm), N: l.keep[i], Span: limit.Span, Burst: limit.Burst,
+func (l layout) meters(resolution time.Duration) ([]limit.Counter, error) {
+	var ms []limit.Counter
+	for i, rl := range l.limits {
+		c := limit.Config{
+			Algorithm: limit.Algorithm(l.algorithm), N: l.keep[i], Span: rl.Span, Burst: rl.Burst,
 			Resolution: resolution,
 		}
 		switch {
 		case l.algorithm == Calendar:
-			c.Span, c.Period, c.Zone = 0, meter.Period(limit.period()), l.zone
+			c.Span, c.Period, c.Zone = 0, limit.Period(rl.period()), l.zone
 		case l.algorithm == Sliding && l.logged(i):
-			c.Kind = meter.Exact
+			c.Algorithm = limit.Exact
 		}
-		m, err := meter.New(c)
+		m, err := limit.New(c)
 		if err != nil {
 			return nil, err
 		}
 		ms = append(ms, m)
 	}
 	if l.bans {
-		m, err := meter.New(meter.Config{Kind: meter.Exact, N: l.after, Span: l.span, Resolution: resolution})
+		m, err := limit.New(limit.Config{Algorithm: limit.Exact, N: l.after, Span: l.span, Resolution: resolution})
 		if err != nil {
 			return nil, err
 		}

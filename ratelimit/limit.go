@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lately-go/lately/internal/meter"
+	"github.com/lately-go/lately/internal/limit"
 )
 
 // A Limit allows N events in any window of Span; what a window is depends on
@@ -38,12 +38,12 @@ type Period uint8
 // the rule's zone, whatever a clock change makes of it, and a month is as long
 // as it is.
 const (
-	PerSecond = Period(meter.Second)
-	PerMinute = Period(meter.Minute)
-	PerHour   = Period(meter.Hour)
-	PerDay    = Period(meter.Day)
-	PerWeek   = Period(meter.Week)
-	PerMonth  = Period(meter.Month)
+	PerSecond = Period(limit.Second)
+	PerMinute = Period(limit.Minute)
+	PerHour   = Period(limit.Hour)
+	PerDay    = Period(limit.Day)
+	PerWeek   = Period(limit.Week)
+	PerMonth  = Period(limit.Month)
 )
 
 var periodNames = [...]string{PerSecond: "second", PerMinute: "minute", PerHour: "hour", PerDay: "day", PerWeek: "week", PerMonth: "month"}
@@ -97,7 +97,7 @@ func (l Limit) Validate(a Algorithm) error {
 		return err
 	}
 	// A burst must not take forever to drain.
-	_, err := meter.New(meter.Config{Kind: meter.Kind(a), N: l.N, Span: l.Span, Burst: l.Burst})
+	_, err := limit.New(limit.Config{Algorithm: limit.Algorithm(a), N: l.N, Span: l.Span, Burst: l.Burst})
 	return err
 }
 

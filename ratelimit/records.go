@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/meter"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/sketch"
 )
 
@@ -17,7 +17,7 @@ import (
 //
 // The words of a record are the newest time it was judged at, as keytable.Stamp has
 // it, and then those of each meter. Its flag says that one of its buckets was cut,
-// see meter.Meter.Cut, and that not all have been empty since.
+// see limit.Counter.Cut, and that not all have been empty since.
 type records struct {
 	layout layout
 	number uint64 // in the order in which the tables were made
@@ -104,7 +104,7 @@ func (f *family) reset(hash uint64) {
 
 // A recordMeter is a meter with its place in a record.
 type recordMeter struct {
-	meter.Meter
+	limit.Counter
 	at     int
 	most   uint64           // of a limit, how much may be used: N, or its burst
 	blocks *keytable.Blocks // or nil
@@ -134,7 +134,7 @@ func newRecords(m *Memory, l layout, rules int) (*records, error) {
 	rs.floor.Store(math.MinInt64)
 	keep := int64(0)
 	for _, mt := range meters {
-		rm := recordMeter{Meter: mt, at: rs.words, fixed: len(rs.meters) < len(l.limits) && l.algorithm == Fixed}
+		rm := recordMeter{Counter: mt, at: rs.words, fixed: len(rs.meters) < len(l.limits) && l.algorithm == Fixed}
 		if rm.blocks = mt.Blocks(m.budget); rm.blocks != nil {
 			rm.span, rm.log = int64(l.window(len(rs.meters))), mt.Log()
 			rm.view = rm.blocks.View()
@@ -318,7 +318,7 @@ func (rs *records) carry(w []uint64, old *records, from []uint64) {
 			continue
 		}
 		m := &rs.meters[i]
-		if t := keytable.Time(from[wordNewest]); !m.Carry(w[m.at:], m.blocks, &o.Meter, from[o.at:], o.blocks, t) {
+		if t := keytable.Time(from[wordNewest]); !m.Carry(w[m.at:], m.blocks, &o.Counter, from[o.at:], o.blocks, t) {
 			m.take(w, o.Each(from[o.at:], o.blocks, t))
 		}
 	}

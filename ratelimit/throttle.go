@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/meter"
+	"github.com/lately-go/lately/internal/limit"
 )
 
 // A Throttle limits keys by limits that come with each call: so many in a period,
@@ -83,7 +83,7 @@ func NewThrottle(c ThrottleConfig) (*Throttle, error) {
 	t.levels.floor.Store(math.MinInt64)
 	var err error
 	t.table, err = keytable.NewInline(maphash.MakeSeed(), keytable.InlineConfig{
-		Words: meter.BucketWords, KeyWords: keyWords, Budget: t.budget, Owner: &t.levels,
+		Words: limit.BucketWords, KeyWords: keyWords, Budget: t.budget, Owner: &t.levels,
 	})
 	return t, err
 }
@@ -116,7 +116,7 @@ func (t *Throttle) take(now int64, key string, burst, count uint64, period time.
 		return d, ErrKeyTooLong
 	}
 	d.Limit = burst + 1
-	bucket, ok := meter.NewBucket(count, d.Limit, period)
+	bucket, ok := limit.NewBucket(count, d.Limit, period)
 	if !ok {
 		return d, fmt.Errorf("burst is %d; at %d in %v, one more than that takes longer than %v to drain", burst, count, period, MaxSpan)
 	}
@@ -126,7 +126,7 @@ func (t *Throttle) take(now int64, key string, burst, count uint64, period time.
 		t.levels.added(now)
 		r, state = t.table.Add(hash, key)
 	}
-	var w [meter.BucketWords]uint64
+	var w [limit.BucketWords]uint64
 	switch state {
 	case keytable.Found:
 		was := levelOf(r.Words(), &w)
@@ -151,7 +151,7 @@ func (t *Throttle) take(now int64, key string, burst, count uint64, period time.
 }
 
 // judge fills in d for the bucket of the words w, and charges it if quantity fits.
-func (d *ThrottleDecision) judge(bucket *meter.Bucket, w *[meter.BucketWords]uint64, now int64, quantity uint64) {
+func (d *ThrottleDecision) judge(bucket *limit.Bucket, w *[limit.BucketWords]uint64, now int64, quantity uint64) {
 	used := bucket.Used(w[:], now)
 	d.Remaining = d.Limit - min(used, d.Limit)
 	d.RetryAfter = Never
@@ -174,8 +174,8 @@ func (d *ThrottleDecision) judge(bucket *meter.Bucket, w *[meter.BucketWords]uin
 
 // withoutRoom is the decision for a key that there is no room for: to wait for as
 // long as the quantity takes to drain.
-func (d ThrottleDecision) withoutRoom(bucket *meter.Bucket, now int64, quantity uint64) ThrottleDecision {
-	var w [meter.BucketWords]uint64
+func (d ThrottleDecision) withoutRoom(bucket *limit.Bucket, now int64, quantity uint64) ThrottleDecision {
+	var w [limit.BucketWords]uint64
 	bucket.Charge(w[:], now, quantity)
 	d.Limited = true
 	d.RetryAfter = bucket.Until(w[:], now, 0)

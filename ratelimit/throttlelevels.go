@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/meter"
+	"github.com/lately-go/lately/internal/limit"
 )
 
 // throttleLevels owns the records of a Throttle. The words of one are
@@ -29,12 +29,12 @@ const levelCountShift = 32
 
 // levelOf returns the words of a record as those of a bucket, and the count that
 // their rest is in parts of.
-func levelOf(r []uint64, w *[meter.BucketWords]uint64) (count uint64) {
+func levelOf(r []uint64, w *[limit.BucketWords]uint64) (count uint64) {
 	w[0], w[1] = r[0], r[1]&(1<<levelCountShift-1)
 	return r[1] >> levelCountShift
 }
 
-func setLevel(r []uint64, w *[meter.BucketWords]uint64, count uint64) {
+func setLevel(r []uint64, w *[limit.BucketWords]uint64, count uint64) {
 	r[0], r[1] = w[0], count<<levelCountShift|w[1]
 }
 

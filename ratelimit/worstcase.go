@@ -3,7 +3,7 @@ package ratelimit
 import (
 	"time"
 
-	"github.com/lately-go/lately/internal/meter"
+	"github.com/lately-go/lately/internal/limit"
 )
 
 // MaxAdmitted returns the largest total cost that algorithm a can admit for one
@@ -54,8 +54,8 @@ func (l Limit) MaxAdmitted(a Algorithm) uint64 {
 // 128 counts it in two slots of a whole span.
 func (l Limit) MaxLate(a Algorithm) time.Duration {
 	switch {
-	case a == Weighted, a == Sliding && l.N > meter.SlidingExact:
-		return meter.SlotWidth(l.Span)
+	case a == Weighted, a == Sliding && l.N > limit.SlidingExact:
+		return limit.SlotWidth(l.Span)
 	case a == TwoBucket:
 		return l.Span
 	}

@@ -42,7 +42,7 @@ latelyredis -> ratelimit, hotkey, match, lately
 latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_golang
 
 internal/ratelimitheader      -> ratelimit
-ratelimit           -> match, lately, internal/meter, internal/ring, internal/keytable, internal/sketch, internal/invariants
+ratelimit           -> match, lately, internal/limit, internal/ring, internal/keytable, internal/sketch, internal/invariants
 ratelimit/storetest -> ratelimit, match, lately
 hotkey              -> match, lately, internal/ring, internal/keytable, internal/sketch, internal/invariants
 
@@ -52,7 +52,7 @@ lately                  -> internal/ring, internal/keytable, internal/invariants
 
 match               -> std
 internal/clientaddr -> std
-internal/meter      -> internal/ring, internal/keytable
+internal/limit      -> internal/ring, internal/keytable
 internal/ring       -> std
 internal/keytable   -> std
 internal/sketch     -> std

@@ -1,0 +1,185 @@
+package limit_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/limit"
+)
+
+// TestCarry changes a limit in use, from every kind to every kind, and goes on.
+// From then on at least as much is used as in a counter that was charged from the
+// start, at the true times, with what the old one still held. (A Fixed window
+// ends; what comes then depends on when its first event came.)
+func TestCarry(t *testing.T) {
+	rnd := seeded(t)
+	rounds := 3
+	if longTests() {
+		rounds = 200
+	}
+	ns := []uint64{1, 3, 128, 129, 300}
+	spans := []time.Duration{time.Second, 900 * time.Millisecond, 2 * time.Second, time.Minute}
+	for range rounds {
+		for _, from := range allKinds(ns[rnd.IntN(5)], spans[rnd.IntN(4)]) {
+			for _, to := range allKinds(ns[rnd.IntN(5)], spans[rnd.IntN(4)]) {
+				checkCarry(t, rnd, from, to)
+			}
+		}
+	}
+}
+
+func checkCarry(t *testing.T, rnd *rand.Rand, from, to limit.Config) {
+	t.Helper()
+	level := from.Algorithm == limit.GCRA || from.Algorithm == limit.TokenBucket || from.Algorithm == limit.LeakyBucket
+	old, truth, dst := newSubject(t, from), newSubject(t, to), newSubject(t, to)
+	model := newModel(&old.Counter, from)
+	span := max(int64(from.Span), int64(time.Second))
+	var held charges
+	carried, changeAt, i, ends := false, 50+rnd.IntN(100), 0, int64(math.MaxInt64)
+	arrivals(rnd, span, 1, 400, func(now int64) bool {
+		cost := 1 + rnd.Uint64N(3)
+		if i++; i < changeAt {
+			if old.take(now, cost) {
+				model.charge(now, cost)
+				held.charge(now, cost)
+			}
+			return true
+		}
+		if !carried {
+			carried = true
+			if to.Algorithm == limit.Fixed {
+				ends = now + int64(to.Span)
+			}
+			used := old.advance(now)
+			if !dst.Carry(dst.w, dst.b, &old.Counter, old.w, old.b, now) {
+				t.Fatalf("%+v to %+v: no room", from, to)
+			}
+			if level {
+				truth.advance(now)
+				truth.charge(now, used)
+			}
+			for _, c := range held {
+				if !level && stillHeld(old, model, c, now) {
+					truth.advance(c.t)
+					truth.charge(c.t, c.cost)
+				}
+			}
+		}
+		want, got := truth.advance(now), dst.advance(now)
+		if got < min(want, truth.Most()) && now < ends {
+			t.Fatalf("%+v to %+v: %d used at %d, %d by the true times", from, to, got, now, want)
+		}
+		if cost <= dst.Most()-min(got, dst.Most()) {
+			truth.charge(now, cost)
+			dst.charge(now, cost)
+		}
+		return true
+	})
+}
+
+// stillHeld reports whether the old counter counts c at now: whether the definition
+// says less without it.
+func stillHeld(old *subject, m model, c charge, now int64) bool {
+	switch m := m.(type) {
+	case *windowModel:
+		return c.t > now-m.span
+	case *slotModel:
+		return c.t >= floor(now-m.span+1, m.width)*m.width
+	case *fixedModel:
+		return m.used(now) > 0 && c.t > now-int64(old.reset(now))-m.span && c.t >= now+old.reset(now)-m.span
+	case *calendarModel:
+		return shown(m.period, c.t, m.zone) == shown(m.period, now, m.zone)
+	}
+	return false
+}
+
+// TestCarryKeeps has the changes that lose nothing: another N, or another kind
+// that keeps the same.
+func TestCarryKeeps(t *testing.T) {
+	for _, c := range []struct{ from, to limit.Config }{
+		{limit.Config{Algorithm: limit.Sliding, N: 150}, limit.Config{Algorithm: limit.Sliding, N: 1000}},
+		{limit.Config{Algorithm: limit.Sliding, N: 100_000}, limit.Config{Algorithm: limit.Sliding, N: 200}},
+		{limit.Config{Algorithm: limit.Sliding, N: 150}, limit.Config{Algorithm: limit.Weighted, N: 100}},
+		{limit.Config{Algorithm: limit.Exact, N: 100}, limit.Config{Algorithm: limit.InFlight, N: 101}},
+		{limit.Config{Algorithm: limit.Exact, N: 100}, limit.Config{Algorithm: limit.Sliding, N: 99}},
+		{limit.Config{Algorithm: limit.TwoBucket, N: 100}, limit.Config{Algorithm: limit.TwoBucket, N: 90}},
+		{limit.Config{Algorithm: limit.Fixed, N: 100}, limit.Config{Algorithm: limit.Fixed, N: 5}},
+		{limit.Config{Algorithm: limit.Calendar, N: 100, Period: limit.Hour}, limit.Config{Algorithm: limit.Calendar, N: 80, Period: limit.Hour}},
+		{limit.Config{Algorithm: limit.GCRA, N: 60}, limit.Config{Algorithm: limit.TokenBucket, N: 60}},
+	} {
+		if c.from.Algorithm != limit.Calendar {
+			c.from.Span, c.to.Span = time.Minute, time.Minute
+		}
+		old, twin, dst := newSubject(t, c.from), newSubject(t, c.to), newSubject(t, c.to)
+		now := int64(1e18)
+		for range 30 {
+			old.advance(now)
+			old.charge(now, 1)
+			twin.advance(now)
+			twin.charge(now, 1)
+			now += int64(time.Second)
+		}
+		old.advance(now)
+		if !dst.Carry(dst.w, dst.b, &old.Counter, old.w, old.b, now) {
+			t.Fatal("no room")
+		}
+		for range 120 {
+			now += int64(700 * time.Millisecond)
+			if got, want := dst.advance(now), twin.advance(now); got != want {
+				t.Fatalf("%+v to %+v: %d used, want %d", c.from, c.to, got, want)
+			}
+		}
+	}
+}
+
+func TestCarryWithoutRoom(t *testing.T) {
+	old := newSubject(t, limit.Config{Algorithm: limit.Exact, N: 50, Span: time.Minute})
+	for i := range int64(50) {
+		old.take(i, 1)
+	}
+	m, err := limit.New(limit.Config{Algorithm: limit.Exact, N: 60, Span: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dst := subjectOf(m, keytable.NewBudget(0))
+	if dst.Carry(dst.w, dst.b, &old.Counter, old.w, old.b, 50) || dst.advance(50) != 0 {
+		t.Errorf("50 times are carried into no memory, %d used", dst.advance(50))
+	}
+	if !dst.Room(dst.w, dst.b, 3) || dst.Room(dst.w, dst.b, 4) || dst.Room(dst.w, dst.b, math.MaxUint64) {
+		t.Error("there is room for other than the times that lie in the record")
+	}
+}
+
+// TestEach is what is held, oldest first, no later than now.
+func TestEach(t *testing.T) {
+	rnd := seeded(t)
+	for _, n := range []uint64{5, 150, 1000} {
+		for _, c := range allKinds(n, time.Second) {
+			s := newSubject(t, c)
+			model := newModel(&s.Counter, c)
+			_, slotted := model.(*slotModel)
+			arrivals(rnd, int64(time.Second), 1, 2000, func(now int64) bool {
+				if s.take(now, 1) {
+					model.charge(now, 1)
+				}
+				sum, last := uint64(0), int64(math.MinInt64)
+				for at, count := range s.Each(s.w, s.b, now) {
+					if at < last || at > now || count == 0 {
+						t.Fatalf("%+v at %d: %d at %d, after one at %d", c, now, count, at, last)
+					}
+					sum, last = sum+count, at
+				}
+				if used := s.used(now); sum < used || !slotted && sum != used {
+					t.Fatalf("%+v at %d: %d held, %d used", c, now, sum, used)
+				}
+				for range s.Each(s.w, s.b, now) {
+					break
+				}
+				return true
+			})
+		}
+	}
+}

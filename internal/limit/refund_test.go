@@ -1,0 +1,225 @@
+package limit_test
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/limit"
+)
+
+// TestRefund takes back what was charged, at any later time. What is used
+// afterwards is what the definition says of the events that are left; for the
+// kinds that drain, no less, and no more than before.
+func TestRefund(t *testing.T) {
+	rnd := seeded(t)
+	rounds := 10
+	if longTests() {
+		rounds = 400
+	}
+	for range rounds {
+		n := []uint64{1, 2, 5, 128, 129, 300}[rnd.IntN(6)]
+		span := []time.Duration{time.Millisecond, time.Second, time.Minute}[rnd.IntN(3)]
+		for _, c := range allKinds(n, span) {
+			checkRefunds(t, rnd, c)
+		}
+	}
+}
+
+func checkRefunds(t *testing.T, rnd *rand.Rand, c limit.Config) {
+	t.Helper()
+	s := newSubject(t, c)
+	model := newModel(&s.Counter, c)
+	level := c.Algorithm == limit.GCRA || c.Algorithm == limit.TokenBucket || c.Algorithm == limit.LeakyBucket
+	span, back := max(int64(c.Span), 1e6), 0
+	var charged charges
+	arrivals(rnd, span, 1, 200, func(now int64) bool {
+		cost := 1 + rnd.Uint64N(min(s.Most(), 4))
+		if s.take(now, cost) {
+			model.charge(now, cost)
+			charged.charge(now, cost)
+		}
+		for range rnd.IntN(3) {
+			if len(charged) == 0 {
+				break
+			}
+			// Mostly something young; all of it, or a part.
+			i := max(len(charged)-1-rnd.IntN(1+rnd.IntN(20)), 0)
+			r, part := charged[i], uint64(0)
+			if part = rnd.Uint64N(r.cost + 1); rnd.IntN(3) > 0 {
+				part = r.cost
+			}
+			before := s.used(now)
+			got := s.refund(now, r.t, part)
+			after := s.used(now)
+			charged[i].cost -= part
+			charged = slices.DeleteFunc(charged, func(c charge) bool { return c.cost == 0 })
+			model.refund(r.t, part)
+			want, where := model.used(now), fmt.Sprintf("%+v: refund at %d of %d from %d", c, now, part, r.t)
+			switch {
+			case got > part || after > before || before-after > part:
+				t.Fatalf("%s: takes back %d, %d used, before %d", where, got, after, before)
+			case after < want:
+				t.Fatalf("%s: %d used, want %d: a credit", where, after, want)
+			case !level && (after != want || got > before-after && c.Algorithm != limit.Weighted && c.Algorithm != limit.TwoBucket):
+				t.Fatalf("%s: takes back %d, %d used, before %d, want %d", where, got, after, before, want)
+			case level && now == r.t && (after != want || got != part):
+				t.Fatalf("%s: takes back %d at once, %d used, want %d", where, got, after, want)
+			}
+			if got > 0 {
+				back++
+			}
+			if level && now != r.t { // it may have kept more, so start over
+				s.Clear(s.w, s.b)
+				charged, model = nil, newModel(&s.Counter, c)
+			}
+		}
+		return true
+	})
+	if back == 0 {
+		t.Errorf("%+v: nothing was ever taken back: the test has no teeth", c)
+	}
+}
+
+// TestRefundIsNoCredit charges whatever comes, far beyond the limit too, and takes
+// some of it back, again and again. What is left of the charges that nobody took
+// back must count: the counter never says that less is used than the definition
+// does of those, or the most that it can say.
+func TestRefundIsNoCredit(t *testing.T) {
+	rnd := seeded(t)
+	rounds := 15
+	if longTests() {
+		rounds = 1000
+	}
+	for range rounds {
+		n := []uint64{1, 2, 5, 128, 129, 300}[rnd.IntN(6)]
+		for _, c := range allKinds(n, time.Second) {
+			if credit := findCredit(t, rnd, c, (*subject).refund); credit != "" {
+				t.Fatalf("%+v: %s", c, credit)
+			}
+		}
+	}
+}
+
+// TestRefundOfABusyBucket takes back from buckets that hold several times N and
+// never run empty, where nothing was charged that did not fit: what is left is what
+// was there, less what was charged and cannot have drained since.
+func TestRefundOfABusyBucket(t *testing.T) {
+	rnd := seeded(t)
+	back := 0
+	for range 300 {
+		n := 1 + rnd.Uint64N(12)
+		c := limit.Config{Algorithm: limit.GCRA, N: n, Burst: n + rnd.Uint64N(4*n), Span: []time.Duration{time.Second, 7 * time.Second}[rnd.IntN(2)]}
+		s := newSubject(t, c)
+		m := &levelModel{n: n, span: c.Span}
+		level, last := new(big.Rat), int64(0)
+		var charged charges
+		for range 200 {
+			now := last + rnd.Int64N(2*int64(c.Span)/int64(n))
+			m.drain(level, now-last)
+			last = now
+			if cost := 1 + rnd.Uint64N(c.Burst); s.take(now, cost) {
+				level.Add(level, new(big.Rat).SetUint64(cost))
+				charged.charge(now, cost)
+			}
+			if rnd.IntN(4) == 0 && len(charged) > 0 {
+				i := max(len(charged)-1-rnd.IntN(8), 0)
+				r := charged[i]
+				charged = slices.Delete(charged, i, i+1)
+				s.refund(now, r.t, r.cost)
+				left := m.drain(new(big.Rat).SetUint64(r.cost), now-r.t)
+				if left.Sign() > 0 && now-r.t > int64(c.Span) {
+					back++
+				}
+				if level.Sub(level, left); level.Sign() < 0 {
+					level.SetInt64(0)
+				}
+			}
+			if used, want := s.used(now), ceil(level); used != want {
+				t.Fatalf("%+v: at %d, %d used, want %d", c, now, used, want)
+			}
+		}
+	}
+	if back == 0 {
+		t.Error("nothing was taken back of what is older than the span: the test has no teeth")
+	}
+}
+
+// TestCreditIsCaught is the control: a log that forgets that it has dropped times
+// which still count, and a bucket that forgets that it has drained.
+func TestCreditIsCaught(t *testing.T) {
+	rnd := seeded(t)
+	lossy := func(s *subject, _, at int64, cost uint64) uint64 { return uint64(s.b.Remove(s.w, at, int(cost))) }
+	tight := func(s *subject, _, at int64, cost uint64) uint64 { return s.refund(at, at, cost) }
+	for _, c := range []struct {
+		limit.Config
+		refund func(*subject, int64, int64, uint64) uint64
+	}{
+		{limit.Config{Algorithm: limit.Exact, N: 5, Span: time.Second}, lossy},
+		{limit.Config{Algorithm: limit.GCRA, N: 5, Span: time.Second}, tight},
+	} {
+		caught := ""
+		for i := 0; caught == "" && i < 500; i++ {
+			caught = findCredit(t, rnd, c.Config, c.refund)
+		}
+		if caught == "" {
+			t.Errorf("%v: a refund that makes credit is not noticed", c.Algorithm)
+		}
+	}
+}
+
+func findCredit(t *testing.T, rnd *rand.Rand, c limit.Config, refund func(*subject, int64, int64, uint64) uint64) (credit string) {
+	t.Helper()
+	s := newSubject(t, c)
+	model := newModel(&s.Counter, c)
+	var charged charges
+	arrivals(rnd, int64(time.Second), 1, 100, func(now int64) bool {
+		s.advance(now)
+		if rnd.IntN(2) == 0 || len(charged) == 0 {
+			cost := 1 + rnd.Uint64N(1+rnd.Uint64N(3*c.N))
+			s.charge(now, cost)
+			model.charge(now, cost)
+			charged.charge(now, cost)
+		} else {
+			i := max(len(charged)-1-rnd.IntN(1+rnd.IntN(10)), 0)
+			refund(s, now, charged[i].t, charged[i].cost)
+			model.refund(charged[i].t, charged[i].cost)
+			charged = slices.Delete(charged, i, i+1)
+		}
+		// What is beyond the limit refuses just the same.
+		if used, want := s.used(now), model.used(now); used < min(want, s.Most()) {
+			credit = fmt.Sprintf("at %d, %d used, want %d", now, used, want)
+		}
+		return credit == ""
+	})
+	return credit
+}
+
+// TestInFlight has calls that end, and calls that never do.
+func TestInFlight(t *testing.T) {
+	s := newSubject(t, limit.Config{Algorithm: limit.InFlight, N: 5, Span: time.Minute})
+	const second = int64(time.Second)
+	for i := range int64(5) {
+		if !s.take(i*second, 1) {
+			t.Fatalf("call %d is refused", i)
+		}
+	}
+	if s.take(5*second, 1) {
+		t.Error("a sixth call is admitted")
+	}
+	if wait := s.wait(5*second, 2); wait != 56*second {
+		t.Errorf("the wait for two is %d", wait)
+	}
+	if s.refund(5*second, 2*second, 1) != 1 || s.refund(5*second, 2*second, 1) != 0 {
+		t.Error("call 2 does not end once")
+	}
+	if !s.take(5*second, 1) || s.take(5*second, 1) {
+		t.Error("the end of one call does not make room for one")
+	}
+	if used := s.advance(61 * second); used != 3 {
+		t.Errorf("%d under way when calls 0 and 1 are given up, want 3", used)
+	}
+}
