@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A pipe is refused at once, and a device that never ends. `lately check` and `replay
+// A pipe is refused at once, and a device that never ends. `lately validate` and `replay
 // --rules` read by Load.
 func TestLoadOfAPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "rules.yaml")

@@ -124,13 +124,13 @@ reported), or the output not written; 2 the command line or the rules file is wr
 			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 				return fmt.Errorf("%q is no command; did you mean %s?", args[0], strings.Join(near, " or "))
 			}
-			return fmt.Errorf("%q is no command; allowed is serve, replay, top, check, version or help", args[0])
+			return fmt.Errorf("%q is no command; allowed is serve, replay, top, validate, version or help", args[0])
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; %s --help says what is allowed", err, cmd.CommandPath())
 	})
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(newServe(), newReplay(), newTop(), newCheck(), newVersion(), newMan())
+	root.AddCommand(newServe(), newReplay(), newTop(), newValidate(), newVersion(), newMan())
 	return root
 }

@@ -16,7 +16,7 @@ func TestManPages(t *testing.T) {
 	if code := run(t.Context(), []string{"man", dir}, strings.NewReader(""), &out, &errs); code != exitOK {
 		t.Fatal(errs.String())
 	}
-	for _, page := range []string{"lately", "lately-serve", "lately-replay", "lately-top", "lately-check", "lately-version"} {
+	for _, page := range []string{"lately", "lately-serve", "lately-replay", "lately-top", "lately-validate", "lately-version"} {
 		text, err := os.ReadFile(filepath.Join(dir, page+".1"))
 		if err != nil {
 			t.Error(err)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The warnings of `lately check` are in the log, at the start and at each reload.
+// The warnings of `lately validate` are in the log, at the start and at each reload.
 func TestServeWarnsOfRules(t *testing.T) {
 	path := writeRules(t, `version: 1
 limits:

@@ -46,7 +46,7 @@ chroot "$2/root" sh -e <<'END'
 dpkg -i /tmp/lately.deb >/dev/null
 lately version
 test -x /usr/libexec/lately/lately-nft
-lately check --config /etc/lately/lately.yaml
+lately validate --config /etc/lately/lately.yaml
 zcat /usr/share/man/man1/lately-serve.1.gz | head -1
 for file in $(dpkg -L lately); do if test -f "$file"; then echo "$file"; fi; done
 # As systemctl enable, and the service with DynamicUser=.

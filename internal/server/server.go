@@ -124,7 +124,7 @@ func (s *Server) readRules() (*rules.File, *[]byte, error) {
 	return file, &text, nil
 }
 
-// warnOfRules logs the warnings about a rules file that `lately check` prints.
+// warnOfRules logs the warnings about a rules file that `lately validate` prints.
 func (s *Server) warnOfRules(file *rules.File) {
 	if file == nil {
 		return

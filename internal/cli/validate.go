@@ -10,26 +10,27 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-func newCheck() *cobra.Command {
+func newValidate() *cobra.Command {
 	var asJSON bool
 	var config string
 	cmd := &cobra.Command{
-		Use:   "check [FILE]",
-		Short: "Check a rules file and print every rule as a sentence",
-		Long: `Check reads a rules file and prints every rule as a sentence. A file with mistakes is refused
-with all of them, each with its line and column, what was found and what is allowed (exit code 2).
+		Use:     "validate [FILE]",
+		Aliases: []string{"check"},
+		Short:   "Validate a rules file and print every rule as a sentence",
+		Long: `Validate reads a rules file and prints every rule as a sentence. If the file has mistakes, it prints all of them, each with
+its line and column, what was found and what must be there (exit code 2).
 
-With --config it checks a settings file of lately serve too, and the rules file that this names unless another is given.`,
-		Example: "  lately check rules.yaml\n  lately check --config /etc/lately/lately.yaml",
+With --config it also validates a settings file of lately serve, and the rules file that it names unless another is given.`,
+		Example: "  lately validate rules.yaml\n  lately validate --config /etc/lately/lately.yaml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 0 && config == "" {
-				return fmt.Errorf("check has %d arguments; allowed is one, the path of a rules file", len(args))
+				return fmt.Errorf("validate: %d arguments: must be one, the path of a rules file", len(args))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if config != "" {
-				named, err := checkSettings(config)
+				named, err := validateSettings(config)
 				if err != nil {
 					return err
 				}
@@ -61,8 +62,8 @@ With --config it checks a settings file of lately serve too, and the rules file 
 	return cmd
 }
 
-// checkSettings checks a settings file, and returns the rules file that it names.
-func checkSettings(path string) (rulesFile string, err error) {
+// validateSettings validates a settings file, and returns the rules file that it names.
+func validateSettings(path string) (rulesFile string, err error) {
 	data, err := readFile(path)
 	if err != nil {
 		return "", fmt.Errorf("settings file: %w", err)
