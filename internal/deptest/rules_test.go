@@ -23,18 +23,18 @@ const modulePath = "github.com/lately-go/lately"
 // may have a row; packages without a row may not exist.
 const table = `
 cmd/lately    -> internal/cli
-internal/cli  -> internal/server, replay, client, rules, internal/fileperm, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
+internal/cli  -> internal/server, replay, client, api, rules, internal/fileperm, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
 cmd/samplelog -> internal/accesslogtest
 
-internal/server         -> internal/server/engine, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, internal/fileperm, github.com/goccy/go-yaml
-internal/server/respapi -> internal/server/engine, internal/server/access, internal/resp, internal/loglimit, rules, match, ratelimit, lately
-internal/server/httpapi -> internal/server/engine, internal/server/access, internal/server/console, internal/loglimit, latelyhttp, latelyprom, rules, match, ratelimit, lately, github.com/prometheus/client_golang
-internal/server/engine  -> rules, match, ratelimit, hotkey, lately, internal/journal, internal/loglimit
+internal/server         -> api, internal/server/engine, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, internal/fileperm, github.com/goccy/go-yaml
+internal/server/respapi -> api, internal/server/engine, internal/server/access, internal/resp, internal/loglimit, rules, match, ratelimit, lately
+internal/server/httpapi -> api, internal/server/engine, internal/server/access, internal/server/console, internal/loglimit, latelyhttp, latelyprom, rules, match, ratelimit, lately, github.com/prometheus/client_golang
+internal/server/engine  -> api, rules, match, ratelimit, hotkey, lately, internal/journal, internal/loglimit
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
-replay         -> rules, match, accesslog, ratelimit, hotkey, lately, github.com/klauspost/compress
+replay         -> api, rules, match, accesslog, ratelimit, hotkey, lately, github.com/klauspost/compress
 
-client      -> hotkey, ratelimit, match, lately, internal/resp
+client      -> api, hotkey, ratelimit, match, lately, internal/resp
 rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
 latelyhttp  -> internal/ratelimitheader, internal/clientaddr, ratelimit, hotkey, match, lately
 latelygrpc  -> internal/ratelimitheader, internal/clientaddr, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf
@@ -51,6 +51,7 @@ internal/accesslogtest -> std
 lately                  -> internal/ring, internal/keytable, internal/invariants
 
 match               -> std
+api                 -> std
 internal/clientaddr -> std
 internal/limit      -> internal/ring, internal/keytable
 internal/ring       -> std

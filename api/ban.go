@@ -1,0 +1,42 @@
+package api
+
+import "time"
+
+// A Ban is one ban.
+type Ban struct {
+	Rule string `json:"rule"`
+	Key
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until"`
+	Count  uint64    `json:"count" doc:"how many bans the rule has begun for the key so far"`
+	Reason string    `json:"reason"`
+	Source string    `json:"source" doc:"rule, or who added it"`
+}
+
+// A BanPage is a page of the bans that hold, those that began last first.
+type BanPage struct {
+	Bans  []Ban  `json:"bans"`
+	Total int    `json:"total" doc:"of all that match, listed or not"`
+	Next  string `json:"next,omitempty" doc:"the cursor of the next page; left out on the last one"`
+}
+
+// A BanRequest is the body of POST /v1/bans.
+type BanRequest struct {
+	Rule string `json:"rule"`
+	Key
+	For    string `json:"for" doc:"a duration such as 10m or 24h"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// A BanFilter selects bans. A ban is selected if it satisfies every field that is not
+// empty; at least one must be set.
+type BanFilter struct {
+	Rule    string `json:"rule,omitempty" doc:"the name of the rule"`
+	Pattern string `json:"pattern,omitempty" doc:"a glob that matches a value of the key, or all of them joined by tabs; * selects every ban"`
+	Network string `json:"network,omitempty" doc:"an address or network, such as 192.0.2.0/24, that contains a value of the key"`
+}
+
+// Unbanned says how many bans a request has ended.
+type Unbanned struct {
+	Unbanned int `json:"unbanned" doc:"how many bans were ended"`
+}

@@ -1,0 +1,106 @@
+package api
+
+import "time"
+
+// A Counter is one counter.
+type Counter struct {
+	Name     string   `json:"name"`
+	Fields   []string `json:"fields" doc:"of its key"`
+	Spans    []Millis `json:"spans_ms" doc:"of its windows"`
+	Dynamic  bool     `json:"dynamic" doc:"created by adding to it, not by the rules file"`
+	Sentence string   `json:"sentence"`
+	Keys     int      `json:"keys"`
+	Bytes    int64    `json:"bytes"`
+}
+
+// A CounterList is the answer of GET /v1/counters.
+type CounterList struct {
+	Counters []Counter `json:"counters"`
+}
+
+// An AddRequest is the body of POST /v1/counters/{name}/add.
+type AddRequest struct {
+	Key
+	N *uint64 `json:"n,omitempty" range:"cost" doc:"how many; 1 if it is left out"`
+}
+
+// Bounds is the bounds of a count: the true count lies in [Lo, Hi].
+type Bounds struct {
+	Lo uint64 `json:"lo" doc:"the true count is not below"`
+	Hi uint64 `json:"hi" doc:"nor above"`
+}
+
+// A KeyRate is the rate of a key.
+type KeyRate struct {
+	PerSecond float64 `json:"per_second"`
+}
+
+// A KeyCount is a key with the bounds of its count.
+type KeyCount struct {
+	Key
+	Bounds
+}
+
+// A TopList is the answer of GET /v1/counters/{name}/top.
+type TopList struct {
+	Top []KeyCount `json:"top"`
+}
+
+// A RefusedKey is a key that a rule has refused, with the bounds of the number of
+// refusals.
+type RefusedKey struct {
+	Rule string `json:"rule"`
+	Key
+	Bounds
+	PerSecond   float64   `json:"per_second" doc:"lo divided by the span"`
+	BannedUntil time.Time `json:"banned_until,omitzero" doc:"by the rule; absent if it does not ban the key"`
+}
+
+// A RefusedList is the answer of GET /v1/refused.
+type RefusedList struct {
+	Refused []RefusedKey `json:"refused"`
+}
+
+// A HotKey is a key that is hot. Of a value of more than 1,024 bytes it has the
+// beginning, the length and the SHA-256.
+type HotKey struct {
+	Rule string `json:"rule"`
+	Key
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until" doc:"how long it stays hot"`
+}
+
+// A HotList is the answer of GET /v1/hot.
+type HotList struct {
+	Hot []HotKey `json:"hot"`
+}
+
+// A KeyReport is what a server knows about one key.
+type KeyReport struct {
+	Fields []string `json:"fields"`
+	Key
+	Counters []KeyWindow   `json:"counters"`
+	Rules    []KeyDecision `json:"rules"`
+	Bans     []Ban         `json:"bans"`
+}
+
+// A KeyWindow is one window of a counter for a key. It begins in its first slot, which
+// counts in Hi and not in Lo, unless it begins between two slots. So the slots add up to Hi.
+type KeyWindow struct {
+	Counter string `json:"counter"`
+	Span    Millis `json:"span_ms"`
+	Bounds
+	Slots []Slot `json:"slots" doc:"all that have a part in the window, the oldest first; the window begins in the first, which counts in hi alone: they add up to hi"`
+}
+
+// A Slot is one slot of a window.
+type Slot struct {
+	Start time.Time `json:"start"`
+	Count uint64    `json:"count"`
+}
+
+// A KeyDecision is what a rule would decide about the key's next event.
+type KeyDecision struct {
+	Rule     string   `json:"rule"`
+	Decision Decision `json:"decision" doc:"what the rule would decide about the key's next event"`
+}

@@ -1,0 +1,129 @@
+package api
+
+import "time"
+
+// A Decision is the result for one event.
+type Decision struct {
+	Allowed     bool   `json:"allowed"`
+	Limit       uint64 `json:"limit"`
+	Remaining   uint64 `json:"remaining"`
+	RetryAfter  Millis `json:"retry_after_ms" doc:"0 when allowed; -1 when no waiting helps"`
+	ResetAfter  Millis `json:"reset_after_ms"`
+	Rule        string `json:"rule" doc:"the deciding rule; empty when none matched"`
+	BannedUntil Millis `json:"banned_until_ms" doc:"since 1970; 0 when no ban refused it"`
+	Delay       Millis `json:"delay_ms,omitempty" doc:"how long an allowed event must wait for its turn under a leaky-bucket rule; absent when it need not wait"`
+}
+
+// Millis is a number of milliseconds. A negative one means never.
+type Millis int64
+
+// MillisOf returns d in milliseconds, rounded up, and -1 for a negative d.
+func MillisOf(d time.Duration) Millis {
+	if d < 0 {
+		return -1
+	}
+	ms := Millis(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return ms
+}
+
+// Duration returns m as a Duration, or the longest Duration if m is longer.
+func (m Millis) Duration() time.Duration {
+	const longest = Millis(1<<63-1) / Millis(time.Millisecond)
+	return time.Duration(max(min(m, longest), -longest)) * time.Millisecond
+}
+
+// A CheckItem is one event to judge under all rules that match it.
+type CheckItem struct {
+	Event map[string]string `json:"event,omitempty" doc:"the fields of the event, such as client and path"`
+	Cost  *uint64           `json:"cost,omitempty" range:"cost"`
+	At    *int64            `json:"at,omitempty" doc:"when it happened, in milliseconds since 1970; for a server that judges by event time, with the role admin"`
+}
+
+// A CheckRequest is the body of POST /v1/check: one event, or several.
+type CheckRequest struct {
+	CheckItem
+	Events []CheckItem `json:"events,omitempty" doc:"several events, judged in this order"`
+}
+
+// A TakeItem is an event of a key to judge under one rule.
+type TakeItem struct {
+	Rule string `json:"rule,omitempty"`
+	Key
+	Cost *uint64 `json:"cost,omitempty" range:"cost"`
+}
+
+// A TakeRequest is the body of POST /v1/take: one event of a key, or several.
+type TakeRequest struct {
+	TakeItem
+	Takes []TakeItem `json:"takes,omitempty"`
+}
+
+// A PeekRequest is the body of POST /v1/peek: that of check or that of take.
+type PeekRequest struct {
+	Event map[string]string `json:"event,omitempty"`
+	TakeItem
+	Events []CheckItem `json:"events,omitempty"`
+	Takes  []TakeItem  `json:"takes,omitempty"`
+}
+
+// A Result is a decision, or why there is none.
+type Result struct {
+	*Decision
+	Error *Failure `json:"error,omitempty"`
+}
+
+// Results is the decisions of a request with several events, in its order.
+type Results struct {
+	Decisions []Result `json:"decisions"`
+}
+
+// A Failure takes the place of a decision in a list.
+type Failure struct {
+	Code   Code   `json:"code"`
+	Detail string `json:"detail"`
+}
+
+// A RefundRequest is the body of POST /v1/refund and of POST /v1/release.
+type RefundRequest struct {
+	Rule string `json:"rule"`
+	Key
+	N *uint64 `json:"n,omitempty" range:"cost" doc:"how many; 1 if it is left out"`
+}
+
+// Refunded is the answer of POST /v1/refund.
+type Refunded struct {
+	Refunded uint64 `json:"refunded" doc:"how much was refunded: no more than was used"`
+}
+
+// Released is the answer of POST /v1/release.
+type Released struct {
+	Released uint64 `json:"released" doc:"how many were ended: no more than were under way"`
+}
+
+// A RuleKey is a key under a rule: the body of POST /v1/reset.
+type RuleKey struct {
+	Rule string `json:"rule"`
+	Key
+}
+
+// A ThrottleRequest is the body of POST /v1/throttle: an event of a key, with the limit
+// to judge it by.
+type ThrottleRequest struct {
+	Key      string  `json:"key"`
+	Burst    uint64  `json:"burst" doc:"how many more at once"`
+	Count    uint64  `json:"count"`
+	Period   Millis  `json:"period_ms"`
+	Quantity *uint64 `json:"quantity,omitempty"`
+}
+
+// Throttled is the answer of POST /v1/throttle.
+type Throttled struct {
+	Allowed    bool   `json:"allowed"`
+	Limit      uint64 `json:"limit"`
+	Remaining  uint64 `json:"remaining"`
+	RetryAfter Millis `json:"retry_after_ms"`
+	ResetAfter Millis `json:"reset_after_ms"`
+}

@@ -1,0 +1,27 @@
+package api
+
+// A Code says in a word why a server did not do something. Newer servers may have other
+// codes.
+type Code string
+
+// The codes.
+const (
+	NoRule    Code = "NORULE"    // unknown rule
+	BadArg    Code = "BADARG"    // an argument is invalid
+	NoAuth    Code = "NOAUTH"    // the request has no token
+	WrongPass Code = "WRONGPASS" // the token is unknown
+	NoPerm    Code = "NOPERM"    // the role of the token does not suffice
+	Overload  Code = "OVERLOAD"  // memory or time is short; try again later
+	Conflict  Code = "CONFLICT"  // it would do more than was asked for
+	Failed    Code = "ERR"       // anything else
+)
+
+// A Problem is a problem document (RFC 9457): the answer to a request that failed.
+type Problem struct {
+	Type   string    `json:"type"`
+	Title  string    `json:"title"`
+	Status int       `json:"status"`
+	Detail string    `json:"detail"`
+	Code   Code      `json:"code"`
+	Errors []Mistake `json:"errors,omitempty" doc:"the mistakes of a rules file"`
+}

@@ -1,0 +1,71 @@
+package api
+
+import (
+	"net/netip"
+	"time"
+)
+
+// A RuleSet is the rules in force: the answer of GET /v1/rules.
+type RuleSet struct {
+	File     string         `json:"file"`
+	Text     string         `json:"text"`
+	Since    time.Time      `json:"since"`
+	Error    string         `json:"error,omitempty" doc:"why the last reload failed; the rules in force were kept"`
+	Rules    []Rule         `json:"rules"`
+	Counters []Counter      `json:"counters"`
+	Allow    []netip.Prefix `json:"allow"`
+}
+
+// A Rule is one rule in force.
+type Rule struct {
+	Name     string     `json:"name"`
+	Kind     string     `json:"kind" doc:"limit, ban or hot"`
+	Fields   []string   `json:"fields" doc:"of its key"`
+	Sentence string     `json:"sentence"`
+	Shadow   bool       `json:"shadow" doc:"it refuses nothing"`
+	Stats    *RuleStats `json:"stats,omitempty" doc:"absent for a hot rule"`
+}
+
+// RuleStats counts the decisions of one rule by outcome since the server started, and
+// what the rule holds. Each event that matched the rule has one of the first five
+// outcomes.
+type RuleStats struct {
+	Allowed     uint64 `json:"allowed"`
+	Refused     uint64 `json:"refused" doc:"by a limit of the rule"`
+	Banned      uint64 `json:"banned" doc:"refused by a ban of the rule"`
+	Shadow      uint64 `json:"shadow" doc:"that the rule would have refused if it were not in shadow mode"`
+	Skipped     uint64 `json:"skipped" doc:"not judged, because a ban of another rule held"`
+	BansStarted uint64 `json:"bans_started"`
+	Keys        int    `json:"keys"`
+	Bans        int    `json:"bans"`
+}
+
+// RulesValidation is the answer of POST /v1/rules/check: what is in a rules file, or
+// what is wrong with it.
+type RulesValidation struct {
+	OK        bool      `json:"ok"`
+	Sentences []string  `json:"sentences,omitempty"`
+	Warnings  []Mistake `json:"warnings,omitempty"`
+	Errors    []Mistake `json:"errors,omitempty"`
+}
+
+// A Mistake is one mistake in a rules file.
+type Mistake struct {
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Message string `json:"message"`
+}
+
+// A ReloadRequest is the body of POST /v1/rules/reload.
+type ReloadRequest struct {
+	DropBans bool `json:"drop_bans,omitempty" doc:"drop the bans under rules that are removed or get another key; without it such rules are rejected"`
+}
+
+// RuleChanges is the answer of POST /v1/rules/reload: what the reload has changed, by the
+// names of rules, and of counters with "counter " before them, sorted.
+type RuleChanges struct {
+	Added       []string `json:"added"`
+	Removed     []string `json:"removed"`
+	Changed     []string `json:"changed" doc:"the allow list is called \"allow list\""`
+	BansDropped int      `json:"bans_dropped" doc:"bans under rules that were removed or got another key"`
+}

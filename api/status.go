@@ -1,0 +1,110 @@
+package api
+
+import "time"
+
+// A Status is the answer of GET /v1/status.
+type Status struct {
+	Version     string        `json:"version"`
+	Started     time.Time     `json:"started"`
+	Uptime      int64         `json:"uptime_s"`
+	Now         Millis        `json:"now_ms" doc:"the time by which it judges, since 1970: that of its clock, or in event time that of the newest event"`
+	EventTime   bool          `json:"event_time" doc:"it judges by the times of events"`
+	Totals      Totals        `json:"totals"`
+	Memory      Memory        `json:"memory"`
+	Bans        BanCounts     `json:"bans"`
+	Subscribers int           `json:"subscribers"`
+	Rules       RulesStatus   `json:"rules"`
+	Storage     StorageStatus `json:"storage"`
+	Role        string        `json:"role" doc:"of the one who asks: read, check or admin"`
+}
+
+// Totals counts the decisions of a server by outcome. Each decision has one outcome, so
+// the first four fields add up to all decisions.
+type Totals struct {
+	Allowed   uint64 `json:"allowed" doc:"a rule judged the event and allowed it, or the allow list did"`
+	Refused   uint64 `json:"refused" doc:"by a limit"`
+	Banned    uint64 `json:"banned" doc:"refused by a ban"`
+	Unmatched uint64 `json:"unmatched" doc:"allowed because no limit or ban rule matched"`
+	Errors    uint64 `json:"errors" doc:"requests without a decision; in none of the other counts"`
+}
+
+// Minus returns what was decided between earlier and t.
+func (t Totals) Minus(earlier Totals) Totals {
+	return Totals{t.Allowed - earlier.Allowed, t.Refused - earlier.Refused, t.Banned - earlier.Banned, t.Unmatched - earlier.Unmatched, t.Errors - earlier.Errors}
+}
+
+// RuleTotals counts the decisions of one rule by outcome. Each event that the rule
+// judged has one of the first four outcomes.
+type RuleTotals struct {
+	Allowed uint64 `json:"allowed"`
+	Refused uint64 `json:"refused" doc:"by a limit of the rule"`
+	Banned  uint64 `json:"banned" doc:"refused by a ban of the rule"`
+	Shadow  uint64 `json:"shadow" doc:"that the rule would have refused if it were not in shadow mode"`
+	Bans    uint64 `json:"bans" doc:"bans that began"`
+}
+
+// Memory is the memory of a server, in bytes.
+type Memory struct {
+	Budget   int64  `json:"budget" doc:"for limits and bans; 0 or less means none"`
+	Bytes    int64  `json:"bytes" doc:"used of it"`
+	Reserved int64  `json:"reserved" doc:"kept free in it for bans by hand and for keys that do not fit"`
+	Counters int64  `json:"counter_bytes"`
+	Heap     uint64 `json:"heap"`
+}
+
+// BanCounts is how many bans a server has.
+type BanCounts struct {
+	Held       uint64 `json:"held"`
+	Remembered uint64 `json:"remembered" doc:"that have ended, but make the next one longer"`
+	Refused    uint64 `json:"refused" doc:"because there was no memory for them"`
+}
+
+// RulesStatus is the state of a server's rules file.
+type RulesStatus struct {
+	File    string    `json:"file"`
+	Since   time.Time `json:"since"`
+	Reloads uint64    `json:"reloads"`
+	Error   string    `json:"error,omitempty" doc:"why the last reload failed"`
+}
+
+// StorageStatus says whether a server can write its data directory.
+type StorageStatus struct {
+	JournalError     string `json:"journal_error,omitempty" doc:"why the ban journal cannot be written; bans that begin now may not survive a restart"`
+	JournalFailures  uint64 `json:"journal_failures" doc:"failed attempts to write the ban journal"`
+	SnapshotError    string `json:"snapshot_error,omitempty" doc:"why the last snapshot could not be written"`
+	SnapshotFailures uint64 `json:"snapshot_failures" doc:"failed attempts to write a snapshot"`
+	MissingBans      uint64 `json:"missing_bans" doc:"changes of bans that are neither in the journal nor in a snapshot"`
+}
+
+// A Rate is what was decided in a part of the past.
+type Rate struct {
+	From  time.Time             `json:"from"`
+	To    time.Time             `json:"to"`
+	All   Totals                `json:"all"`
+	Rules map[string]RuleTotals `json:"rules,omitempty"`
+}
+
+// A Mark is a moment that explains a change in the rates.
+type Mark struct {
+	Time time.Time `json:"time"`
+	Type string    `json:"type" doc:"start, reload, or failed: a reload that kept the rules as they were"`
+}
+
+// A RateList is the answer of GET /v1/rates.
+type RateList struct {
+	Rates []Rate `json:"rates"`
+	Marks []Mark `json:"marks" doc:"starts and reloads in the span, the oldest first"`
+}
+
+// A LoginRequest is the body of POST /v1/login.
+type LoginRequest struct {
+	Token string `json:"token"`
+}
+
+// A Session is the answer of POST /v1/login.
+type Session struct {
+	Role string `json:"role"`
+}
+
+// Nothing is the answer of a request that succeeded and returns nothing.
+type Nothing struct{}
