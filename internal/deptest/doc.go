@@ -1,5 +1,6 @@
-// Package deptest has no code, only tests: of what the house promises about
-// itself. Who imports whom (the table is in rules_test.go), that a program that
-// uses the library downloads one module, that every package says what it is,
-// and that no source file knows the machine it was written on.
+// Package deptest has no code, only tests of the repository itself: which package
+// may import which (the table is in rules_test.go), that a program that uses the
+// library downloads one module, that every package has a package comment, that
+// no source file contains a path of one machine, that prose is plain English, and
+// that the programs and links of the documentation work.
 package deptest

@@ -34,7 +34,7 @@ func TestProgramDownloadsOneModule(t *testing.T) {
 		t.Fatalf("go list: %v\n%s", err, out)
 	}
 	for pkg := range strings.FieldsSeq(out) {
-		if _, ours := roomOf(pkg); !ours && pkg != "fixture.example/program" {
+		if _, ours := folderOf(pkg); !ours && pkg != "fixture.example/program" {
 			t.Errorf("the program is linked with %s", pkg)
 		}
 	}
@@ -87,8 +87,8 @@ func newFixture(t *testing.T, planted map[string]string) fixture {
 
 // exists tells whether a package of this module has a file to build.
 func exists(importPath string) bool {
-	room := strings.TrimPrefix(importPath, modulePath)
-	files, _ := filepath.Glob(filepath.Join(root, filepath.FromSlash(room), "*.go"))
+	folder := strings.TrimPrefix(importPath, modulePath)
+	files, _ := filepath.Glob(filepath.Join(root, filepath.FromSlash(folder), "*.go"))
 	return slices.ContainsFunc(files, func(name string) bool { return !strings.HasSuffix(name, "_test.go") })
 }
 

@@ -13,32 +13,32 @@ func uncommented(files []source) []string {
 	has := map[string]bool{}
 	for _, f := range files {
 		if !f.test {
-			has[f.room] = has[f.room] || f.comment
+			has[f.folder] = has[f.folder] || f.comment
 		}
 	}
 	var missing []string
-	for room, ok := range has {
+	for folder, ok := range has {
 		if !ok {
-			missing = append(missing, room)
+			missing = append(missing, folder)
 		}
 	}
 	slices.Sort(missing)
 	return missing
 }
 
-func TestEveryPackageSaysWhatItIs(t *testing.T) {
-	for _, room := range uncommented(loadModule(t)) {
-		t.Errorf("package %s has no package comment: say in its doc.go what it is", room)
+func TestPackageComments(t *testing.T) {
+	for _, folder := range uncommented(loadModule(t)) {
+		t.Errorf("package %s has no package comment: say in its doc.go what it is for", folder)
 	}
 }
 
-// traces are what a file has of the machine it was written on. Tests may have
-// them, in the paths of requests.
+// traces are strings that name the machine a file was written on. Tests may
+// contain them, in the paths of requests.
 var traces = []string{"/root/", "/home/", "/Users/", "/tmp/", `C:\`}
 
-// habits returns a sentence for each breach of a habit that the compiler does
-// not know: nothing happens on import, no runtime internals, every exported
-// name documented, no file outside the repository and no path of one machine.
+// habits returns a sentence for each breach of a rule that the compiler does not
+// check: no init functions, no runtime internals, every exported name documented,
+// no file outside the repository and no path of one machine.
 func habits(files []source) []string {
 	var wrong []string
 	add := func(f source, what string) { wrong = append(wrong, fmt.Sprintf("%s: %s", f.name, what)) }

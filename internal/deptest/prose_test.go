@@ -85,7 +85,6 @@ var unclean = []string{
 	"docs/dev",
 	"docs/guides",
 	"internal/clientaddr",
-	"internal/deptest",
 	"internal/journal",
 	"internal/resp",
 	"latelygrpc",

@@ -9,18 +9,18 @@ import (
 
 const modulePath = "github.com/lately-go/lately"
 
-// table says who may import whom: a package of this module to the left, what
-// it may import to the right. Every package may import the standard library;
-// what is not drawn is forbidden. Names are folders of the module, the root is
-// called lately; a name with a dot before its first slash is an outside module
-// and stands for all its packages. "std" says that there is nothing more.
+// table says which package may import which: a package of this module to the
+// left, what it may import to the right. Names are folders of the module, and the
+// root is called lately; a name with a dot before its first slash is an outside
+// module and stands for all its packages. Every package may import the standard
+// library; "std" means that a package imports nothing else.
 //
-// latelygrpc and latelyprom stand before someone else's library: its types are
-// what their users hand in and get back. Who imports neither downloads neither,
-// which the fixture test shows.
+// latelygrpc and latelyprom import a library whose types their users pass in and
+// get back. Programs that import neither download neither: the fixture test
+// checks it.
 //
-// Higher floors first: every arrow points down. Packages that do not exist yet
-// may have a row; packages without a row may not exist.
+// A package stands above those it imports. Packages that do not exist yet may
+// have a row; packages without a row may not exist.
 const table = `
 cmd/lately    -> internal/cli
 internal/cli  -> internal/server, replay, client, api, rules, internal/fileperm, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
@@ -121,8 +121,8 @@ func outside(path string) bool {
 	return strings.Contains(first, ".")
 }
 
-// roomOf returns the table's name of a package of this module.
-func roomOf(path string) (string, bool) {
+// folderOf returns the table's name of a package of this module.
+func folderOf(path string) (string, bool) {
 	if path == modulePath {
 		return "lately", true
 	}
@@ -131,8 +131,8 @@ func roomOf(path string) (string, bool) {
 
 // allows tells whether a package may import a path.
 func (r rules) allows(who, path string) bool {
-	if room, ok := roomOf(path); ok {
-		return slices.Contains(r[who], room)
+	if folder, ok := folderOf(path); ok {
+		return slices.Contains(r[who], folder)
 	}
 	if !outside(path) {
 		return never[path] == ""
@@ -151,16 +151,16 @@ func (r rules) check(files []source) []string {
 		if f.test {
 			continue
 		}
-		if r[f.room] == nil {
-			if !unknown[f.room] {
-				wrong = append(wrong, fmt.Sprintf("%s: package %s is not in the table of internal/deptest/rules_test.go", f.name, f.room))
+		if r[f.folder] == nil {
+			if !unknown[f.folder] {
+				wrong = append(wrong, fmt.Sprintf("%s: package %s is not in the table of internal/deptest/rules_test.go", f.name, f.folder))
 			}
-			unknown[f.room] = true
+			unknown[f.folder] = true
 			continue
 		}
 		for _, path := range f.imports {
-			if !r.allows(f.room, path) {
-				wrong = append(wrong, fmt.Sprintf("%s: %s may not import %s%s", f.name, f.room, path, because(path)))
+			if !r.allows(f.folder, path) {
+				wrong = append(wrong, fmt.Sprintf("%s: %s may not import %s%s", f.name, f.folder, path, because(path)))
 			}
 		}
 	}
@@ -172,7 +172,7 @@ func (r rules) checkTests(files []source) []string {
 	var wrong []string
 	for _, f := range files {
 		for _, path := range f.imports {
-			if _, ours := roomOf(path); f.test && !ours && !r.allows("tests", path) {
+			if _, ours := folderOf(path); f.test && !ours && !r.allows("tests", path) {
 				wrong = append(wrong, fmt.Sprintf("%s: tests may not import %s%s", f.name, path, because(path)))
 			}
 		}

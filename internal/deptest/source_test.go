@@ -18,7 +18,7 @@ import (
 // A source is one Go file of the module.
 type source struct {
 	name    string // slash-separated, from the root of the module
-	room    string // the table's name of its package
+	folder  string // the table's name of its package
 	pkg     string // the name in its package clause
 	test    bool
 	comment bool // has a package comment
@@ -29,8 +29,8 @@ type source struct {
 }
 
 // load reads every Go file of the module whose root is fsys, whatever its build
-// constraints are. Folders that the go command does not see (testdata, those
-// that begin with . or _) and modules inside the module are left out.
+// constraints are. It leaves out modules inside the module and the folders that
+// the go command ignores: testdata and those that begin with . or _.
 func load(fsys fs.FS) ([]source, error) {
 	var files []source
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
@@ -72,14 +72,14 @@ func parse(fsys fs.FS, name string) (source, error) {
 	}
 	f := source{
 		name:    name,
-		room:    path.Dir(name),
+		folder:  path.Dir(name),
 		pkg:     file.Name.Name,
 		test:    strings.HasSuffix(name, "_test.go"),
 		comment: strings.TrimSpace(file.Doc.Text()) != "",
 		text:    string(text),
 	}
-	if f.room == "." {
-		f.room = "lately"
+	if f.folder == "." {
+		f.folder = "lately"
 	}
 	for _, spec := range file.Imports {
 		p, err := strconv.Unquote(spec.Path.Value)
