@@ -21,7 +21,7 @@ const (
 	MaxTableSlots = 4096
 
 	// MaxTableKey is the longest key of a Table in bytes, 1024.
-	MaxTableKey = keytable.MaxInlineKey
+	MaxTableKey = keytable.MaxKey
 
 	// DefaultTableBudget is the budget of a Table that is not given one.
 	DefaultTableBudget = 64 << 20
@@ -122,7 +122,7 @@ func (a AtBudget) String() string {
 // forms of a record, what is forgotten when, and measured figures.
 type Table struct {
 	clock   liveClock
-	in      *keytable.Inline
+	in      *keytable.Table
 	full    *keytable.Slab
 	budget  *keytable.Budget
 	windows []tableWindow // by ascending span
@@ -157,13 +157,13 @@ func NewTable(c TableConfig, windows ...Window) (*Table, error) {
 	tb.pending.Store(none)
 	words, full := tb.layOut(sorted)
 	tb.full = keytable.NewSlab(full, tb.budget)
-	tb.in, err = keytable.NewInline(maphash.MakeSeed(), keytable.InlineConfig{
-		Words:   words,
-		Budget:  tb.budget,
-		Keep:    max(tb.budget.Limit()/50, int64(16*8*full)), // for full records
-		Compare: c.Compare,
-		Refuse:  c.AtBudget == RefuseKeys,
-		Owner:   tableOwner{tb},
+	tb.in, err = keytable.New(maphash.MakeSeed(), keytable.Config{
+		Words:     words,
+		Budget:    tb.budget,
+		Reserve:   max(tb.budget.Limit()/50, int64(16*8*full)), // for full records
+		Compare:   c.Compare,
+		RefuseNew: c.AtBudget == RefuseKeys,
+		Policy:    tablePolicy{tb},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("lately: table %w with these windows", err)
@@ -278,14 +278,14 @@ type TableStats struct {
 // change the table meanwhile.
 func (tb *Table) Stats() TableStats {
 	tb.mustBeMade()
-	gone := tb.in.Gone()
+	gone := tb.in.Stats()
 	return TableStats{
 		Keys:      tb.in.Len(),
 		Full:      tb.full.Len(),
 		Bytes:     tb.budget.Used(),
 		Budget:    tb.budget.Limit(),
 		Expired:   gone.Expired,
-		Forgotten: gone.Least,
+		Forgotten: gone.Evicted,
 		Refused:   gone.Refused,
 		Late:      tb.late.Load(),
 		Future:    tb.future.Load(),
@@ -293,19 +293,19 @@ func (tb *Table) Stats() TableStats {
 	}
 }
 
-// tableOwner tells the pages of a Table what their records mean.
-type tableOwner struct{ tb *Table }
+// tablePolicy tells the pages of a Table what their records mean.
+type tablePolicy struct{ tb *Table }
 
 // Base sets the bases so that everything in the windows is after them. They are
 // multiples of the ring's size, so positions stay as they are.
-func (o tableOwner) Base(base *[keytable.MaxBases]int64) {
+func (o tablePolicy) Base(base *[keytable.MaxBases]int64) {
 	for i := range o.tb.windows {
 		w := &o.tb.windows[i]
 		base[i] = ring.Floor(w.newest.Load()-w.slots, w.size) * w.size
 	}
 }
 
-func (o tableOwner) Rebase(r keytable.Record, from *[keytable.MaxBases]int64) {
+func (o tablePolicy) Rebase(r keytable.Record, from *[keytable.MaxBases]int64) {
 	if r.Flag() {
 		return
 	}
@@ -332,7 +332,7 @@ func (tb *Table) stampRel(w *tableWindow, words []uint64) int64 {
 	return int64(words[0] & laneMask)
 }
 
-func (o tableOwner) Expired(r keytable.Record) bool {
+func (o tablePolicy) Expired(r keytable.Record) bool {
 	for i := range o.tb.windows {
 		w := &o.tb.windows[i]
 		if o.tb.stamp(w, i, r) >= w.newest.Load()-w.slots {
@@ -343,7 +343,7 @@ func (o tableOwner) Expired(r keytable.Record) bool {
 }
 
 // Weight is the count in the longest window, and among equal ones the stamp.
-func (o tableOwner) Weight(r keytable.Record) uint64 {
+func (o tablePolicy) Weight(r keytable.Record) uint64 {
 	const stampBits = 16
 	i := len(o.tb.windows) - 1
 	w := &o.tb.windows[i]
@@ -353,7 +353,7 @@ func (o tableOwner) Weight(r keytable.Record) uint64 {
 	return min(count, 1<<(64-stampBits)-1)<<stampBits | uint64(1<<stampBits-1-min(age, 1<<stampBits-1))
 }
 
-func (o tableOwner) Drop(r keytable.Record) {
+func (o tablePolicy) Drop(r keytable.Record) {
 	if r.Flag() {
 		o.tb.full.Free(uint32(r.Words()[0]))
 	}

@@ -17,7 +17,7 @@ import (
 func (tb *Table) Add(key string, n uint64) bool {
 	tb.mustBeMade()
 	hash := tb.in.Hash(key)
-	spot := tb.in.Seek(hash) // it comes while the clock is read
+	spot := tb.in.Prefetch(hash) // it comes while the clock is read
 	t := tb.clock.now()
 	absent := false
 	if len(tb.windows) == 1 {
@@ -50,7 +50,7 @@ func (tb *Table) AddAt(t time.Time, key string, n uint64) bool {
 func (tb *Table) AddSum(key string, n uint64) (sum uint64, ok bool) {
 	tb.mustBeMade()
 	hash := tb.in.Hash(key)
-	spot := tb.in.Seek(hash)
+	spot := tb.in.Prefetch(hash)
 	return tb.add(spot, &tableAdd{t: tb.clock.now(), hash: hash, key: key, n: n, live: true, wantSum: true})
 }
 
@@ -89,7 +89,7 @@ type slots [MaxTableWindows]int64
 func (tb *Table) addAt(at time.Time, key string, n uint64, wantSum bool) (sum uint64, ok bool) {
 	tb.mustBeMade()
 	hash := tb.in.Hash(key)
-	spot := tb.in.Seek(hash)
+	spot := tb.in.Prefetch(hash)
 	t := tb.clock.nanos(at)
 	if tb.ahead != nil && tb.isFuture(t) {
 		tb.future.Add(1)
@@ -111,7 +111,7 @@ func (tb *Table) addAt(at time.Time, key string, n uint64, wantSum bool) (sum ui
 // It does so before the record is locked, so another may have counted in a newer
 // slot meanwhile. That does no harm while the record still has the slot of t,
 // which w.add looks at.
-func (tb *Table) addQuick(spot keytable.Spot, hash uint64, key string, t int64, n uint64) (ok, absent bool) {
+func (tb *Table) addQuick(spot keytable.Hint, hash uint64, key string, t int64, n uint64) (ok, absent bool) {
 	w := &tb.windows[0]
 	slot, newest := w.reach(t)
 	r, state := tb.in.LockAt(spot, hash, key)
@@ -135,7 +135,7 @@ type tableAdd struct {
 	absent        bool // the key is not held, as far as is known
 }
 
-func (tb *Table) add(spot keytable.Spot, a *tableAdd) (sum uint64, ok bool) {
+func (tb *Table) add(spot keytable.Hint, a *tableAdd) (sum uint64, ok bool) {
 	var at slots
 	r, held, ok := tb.hold(spot, a, &at)
 	if !held {
@@ -159,7 +159,7 @@ func (tb *Table) add(spot keytable.Spot, a *tableAdd) (sum uint64, ok bool) {
 //
 // The windows are moved on with the record locked, so it is never newer than
 // they are, and an event in a window is in those of its key too.
-func (tb *Table) hold(spot keytable.Spot, a *tableAdd, at *slots) (r keytable.Record, held, ok bool) {
+func (tb *Table) hold(spot keytable.Hint, a *tableAdd, at *slots) (r keytable.Record, held, ok bool) {
 	state := keytable.Absent
 	if !a.absent {
 		r, state = tb.in.LockAt(spot, a.hash, a.key)
@@ -183,7 +183,7 @@ func (tb *Table) hold(spot keytable.Spot, a *tableAdd, at *slots) (r keytable.Re
 		case a.n == 0:
 			return r, false, true
 		default:
-			if r, state = tb.in.Add(a.hash, a.key); state == keytable.NoRoom {
+			if r, state = tb.in.Add(a.hash, a.key); state == keytable.NoMemory {
 				return r, false, false
 			}
 		}

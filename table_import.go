@@ -171,7 +171,7 @@ func (in *tableImport) entry(e *tableEntry) error {
 	}
 	e.key = viewed(key)
 	e.hash = in.tb.in.Hash(e.key)
-	in.tb.in.Seek(e.hash)
+	in.tb.in.Prefetch(e.hash)
 	return nil
 }
 
@@ -186,7 +186,7 @@ func (in *tableImport) restore(e *tableEntry) {
 	for ours := false; ; {
 		r, state := tb.in.Add(e.hash, e.key) // most are new
 		switch {
-		case state == keytable.NoRoom:
+		case state == keytable.NoMemory:
 			in.done.Refused++
 			return
 		case state == keytable.Found && !ours:

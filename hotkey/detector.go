@@ -35,7 +35,7 @@ import (
 // NewDetector.
 type Detector struct {
 	set    *Set
-	tables []*keytable.Table // one for each rule
+	tables []*keytable.Sharded // one for each rule
 	start  time.Time
 	keys   sync.Pool                // *[]byte, scratch for a key
 	secret atomic.Pointer[[32]byte] // of long keys' digests
@@ -80,7 +80,7 @@ func NewDetector(s *Set, c DetectorConfig) (*Detector, error) {
 	d.keys.New = func() any { return new([]byte) }
 	seed := maphash.MakeSeed()
 	for i := range s.rules {
-		d.tables = append(d.tables, keytable.New(seed, keytable.Config{
+		d.tables = append(d.tables, keytable.NewSharded(seed, keytable.ShardedConfig{
 			Words: words, Logs: []int{int(s.rules[i].Threshold)}, Shards: c.Shards,
 		}))
 	}
@@ -155,7 +155,7 @@ func (d *Detector) stored(key []byte) []byte {
 func (d *Detector) now() time.Time { return d.start.Add(time.Since(d.start)) }
 
 func (d *Detector) count(rule int, t time.Time, key []byte) (Edge, bool) {
-	if len(key) > keytable.MaxKey {
+	if len(key) > keytable.MaxShardedKey {
 		return Edge{}, false
 	}
 	r, table, stored := &d.set.rules[rule], d.tables[rule], d.stored(key)

@@ -197,7 +197,7 @@ type dumpImport struct {
 // entry reads an entry, and restores it.
 func (in *dumpImport) entry() {
 	r := in.r
-	key := r.Bytes(keytable.MaxKey)
+	key := r.Bytes(keytable.MaxShardedKey)
 	newest := in.written - r.Varint()
 	until, hot := newest, r.UpTo(1) == 1
 	if hot {

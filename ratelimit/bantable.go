@@ -54,7 +54,7 @@ const (
 	bansPerShard = 256
 
 	// maxBanKey is the longest key that can be banned.
-	maxBanKey = keytable.MaxInlineKey
+	maxBanKey = keytable.MaxKey
 
 	// handRoom is the number of the room that is for bans added by hand.
 	handRoom = 1

@@ -286,7 +286,7 @@ func (c *countsUndumper) restore(key string) {
 	hash := c.to.table.Hash(key)
 	r, state := c.to.table.LockOrAdd(hash, key)
 	switch state {
-	case keytable.NoRoom:
+	case keytable.NoMemory:
 		c.to.toSketch(hash, c.from, c.w)
 		c.done.NoRoom++
 		return

@@ -113,7 +113,7 @@ func (t *Throttle) Import(now time.Time, chunk []byte) (done Imported, err error
 func (t *Throttle) restore(key string, w *[limit.BucketWords]uint64, count uint64, flag bool, done *Imported) {
 	r, state := t.table.LockOrAdd(t.table.Hash(key), key)
 	switch state {
-	case keytable.NoRoom:
+	case keytable.NoMemory:
 		done.NoRoom++
 		return
 	case keytable.Found:

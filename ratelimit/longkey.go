@@ -11,7 +11,7 @@ const (
 	maxKey = 1<<20 - 1
 
 	// maxStored is the longest that it keeps as it is.
-	maxStored = keytable.MaxInlineKey
+	maxStored = keytable.MaxKey
 )
 
 // stored returns what stands for key in the tables of m.

@@ -14,7 +14,7 @@ type probe struct {
 	*memoryRule
 	hash   uint64
 	key    string
-	spot   keytable.Spot // where its record is looked for
+	spot   keytable.Hint // where its record is looked for
 	record keytable.Record
 	w      []uint64 // the record's words; nil if the key has none
 	sketch []sketch.Held
@@ -119,7 +119,7 @@ func (m *Memory) probe(rs *memoryRules, r *Request, probes []probe) ([]probe, er
 			hash, hashed = rs.rules[s.Outcome.Rule].records.table.Hash(key), first
 		}
 		mr := rs.rules[s.Outcome.Rule]
-		probes = append(probes, probe{memoryRule: mr, hash: hash, key: key, spot: mr.records.table.Seek(hash)})
+		probes = append(probes, probe{memoryRule: mr, hash: hash, key: key, spot: mr.records.table.Prefetch(hash)})
 	}
 	return probes, nil
 }

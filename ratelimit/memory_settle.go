@@ -70,7 +70,7 @@ func (mr *memoryRule) settleMore(s *Settlement, subject *Subject, stored []byte)
 	key := unsafe.String(unsafe.SliceData(stored), len(stored)) // only read
 	hash := rs.table.Hash(key)
 	rs.settled(hash)
-	probes := []probe{{memoryRule: mr, hash: hash, key: key, spot: rs.table.Seek(hash)}}
+	probes := []probe{{memoryRule: mr, hash: hash, key: key, spot: rs.table.Prefetch(hash)}}
 	if !lock(probes, &Request{Now: s.Now}) {
 		return false
 	}

@@ -13,8 +13,8 @@ func (m *Memory) Stats() Stats {
 	for _, mr := range rs.rules {
 		r := RuleStats{Rule: mr.Name, Keys: mr.records.table.Len()}
 		mr.tally.add(&r)
-		gone := mr.records.table.Gone()
-		r.Expired, r.Forgotten = gone.Expired, gone.Least
+		gone := mr.records.table.Stats()
+		r.Expired, r.Forgotten = gone.Expired, gone.Evicted
 		s.Reserved += mr.records.reserved()
 		if len(mr.Limits) > 0 {
 			r.Limit = mr.Limits[0].N

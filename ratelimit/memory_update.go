@@ -73,7 +73,7 @@ func (rs *records) takeKey(old *records) func(key []byte, from keytable.Record) 
 				r.SetFlag()
 			}
 			r.Unlock()
-		case keytable.NoRoom:
+		case keytable.NoMemory:
 			rs.toSketch(hash, old, from.Words())
 		}
 		old.clear(from.Words())

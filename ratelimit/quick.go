@@ -29,7 +29,7 @@ func (m *Memory) take(d *Decision, set *Set, rule int, live *Limiter, now int64,
 	mr := rs.rules[rule]
 	records := mr.records
 	hash := records.table.Hash(key)
-	spot := records.table.Seek(hash)
+	spot := records.table.Prefetch(hash)
 	if live != nil {
 		now = live.now()
 	}

@@ -21,7 +21,7 @@ import (
 type records struct {
 	layout layout
 	number uint64 // in the order in which the tables were made
-	table  *keytable.Inline
+	table  *keytable.Table
 	budget *keytable.Budget
 	meters []recordMeter // of the limits, then of the ban
 	limits []recordMeter // the first of these
@@ -160,9 +160,9 @@ func newRecords(m *Memory, l layout, rules int) (*records, error) {
 	} else {
 		rs.reserveSketches(m.config.Budget / int64(sketchShare*max(rules, 1)))
 	}
-	rs.table, err = keytable.NewInline(m.seed, keytable.InlineConfig{
-		Words: rs.words, KeyWords: keyWords, Pages: pagesFor(pages, m.config.Budget, rules), Budget: m.budget, Keep: keep, Owner: rs,
-		Roomy: rs.words+keyWords+1 <= lineWords && l.outgrows(), Gather: rs.gather(),
+	rs.table, err = keytable.New(m.seed, keytable.Config{
+		Words: rs.words, KeyWords: keyWords, Pages: pagesFor(pages, m.config.Budget, rules), Budget: m.budget, Reserve: keep, Policy: rs,
+		LowLoad: rs.words+keyWords+1 <= lineWords && l.outgrows(), Gather: rs.gather(),
 	})
 	return rs, err
 }

@@ -34,7 +34,7 @@ type Throttle struct {
 	start  time.Time // with its monotonic reading
 	base   int64     // start as a time of events
 	budget *keytable.Budget
-	table  *keytable.Inline
+	table  *keytable.Table
 	levels throttleLevels
 }
 
@@ -82,8 +82,8 @@ func NewThrottle(c ThrottleConfig) (*Throttle, error) {
 	t.levels.now.Store(math.MinInt64)
 	t.levels.floor.Store(math.MinInt64)
 	var err error
-	t.table, err = keytable.NewInline(maphash.MakeSeed(), keytable.InlineConfig{
-		Words: limit.BucketWords, KeyWords: keyWords, Budget: t.budget, Owner: &t.levels,
+	t.table, err = keytable.New(maphash.MakeSeed(), keytable.Config{
+		Words: limit.BucketWords, KeyWords: keyWords, Budget: t.budget, Policy: &t.levels,
 	})
 	return t, err
 }
@@ -112,7 +112,7 @@ func (t *Throttle) take(now int64, key string, burst, count uint64, period time.
 	if err = validateThrottle(burst, count, period); err != nil {
 		return d, err
 	}
-	if len(key) > keytable.MaxInlineKey {
+	if len(key) > keytable.MaxKey {
 		return d, ErrKeyTooLong
 	}
 	d.Limit = burst + 1
@@ -207,10 +207,10 @@ type ThrottleStats struct {
 
 // Stats returns these numbers since t was made.
 func (t *Throttle) Stats() ThrottleStats {
-	gone := t.table.Gone()
+	gone := t.table.Stats()
 	return ThrottleStats{
 		Keys: t.table.Len(), Bytes: t.budget.Used(), Budget: t.budget.Limit(),
-		Expired: gone.Expired, Forgotten: gone.Least, Full: gone.Refused,
+		Expired: gone.Expired, Forgotten: gone.Evicted, Full: gone.Refused,
 	}
 }
 

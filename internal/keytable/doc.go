@@ -3,7 +3,7 @@
 // build keys that collide. Records and keys lie in large blocks without
 // pointers, which the garbage collector does not look into. There are two forms.
 //
-// [Inline] is under lately.Table and the memory store of ratelimit: hash, record
+// [Table] is under lately.Table and the memory store of ratelimit: hash, record
 // and, if wanted, a short key lie side by side in pages that grow by a quarter,
 // and each record has a lock of its own, so that a hit meets one or two cache
 // lines and writes to one. A key is known by 60 bits or more of its hash, and

@@ -3,7 +3,7 @@ package keytable
 import "unsafe"
 
 // Probes returns how many slots of the index a search for key looks at.
-func (t *Table) Probes(key []byte) int {
+func (t *Sharded) Probes(key []byte) int {
 	hash := t.Hash(key)
 	s := t.Shard(hash)
 	mask := uint64(len(s.index) - 1)
@@ -28,7 +28,7 @@ func (ls *Logs) Blocks() int {
 }
 
 // Probes returns how many places of its page a search for key looks at.
-func (t *Inline) Probes(key string) int {
+func (t *Table) Probes(key string) int {
 	hash := t.Hash(key)
 	r, state := t.Lock(hash, key)
 	if state != Found {
@@ -44,7 +44,7 @@ func (t *Inline) Probes(key string) int {
 }
 
 // Careless makes t change pages without locking their records.
-func (t *Inline) Careless() { t.careless = true }
+func (t *Table) Careless() { t.careless = true }
 
 // PageSizes returns the bytes of a page and where its bases begin.
 func PageSizes() (size, bases uintptr) { return unsafe.Sizeof(page{}), unsafe.Offsetof(page{}.base) }

@@ -11,12 +11,12 @@ import (
 	"unsafe"
 )
 
-// An Owner knows what the words of an [Inline]'s records mean. Its methods are
+// An Policy knows what the words of an [Table]'s records mean. Its methods are
 // called with the record locked, or all of its page; they must not call the
-// Inline.
-type Owner interface {
+// Table.
+type Policy interface {
 	// Base says what the bases of a page are from now on. They are the
-	// owner's: the origin that the numbers in its records are relative to, so
+	// policy's: the origin that the numbers in its records are relative to, so
 	// that these can be small.
 	Base(base *[MaxBases]int64)
 
@@ -37,33 +37,33 @@ type Owner interface {
 // Protected is the weight of a record that is not dropped for want of room.
 const Protected = math.MaxUint64
 
-// InlineConfig says how an Inline is built.
-type InlineConfig struct {
-	Words    int     // words of a record for its owner
-	KeyWords int     // words of a record for its key: 0 or 2, see Inline
-	Pages    int     // rounded up to a power of two from 16 to 65,536; 0 means as many as fit the budget
-	Budget   *Budget // what all memory is taken from
-	Keep     int64   // bytes of the budget that are left to Blocks, those they have included
-	Compare  bool    // compare keys in full
-	Refuse   bool    // at the budget, refuse new keys instead of forgetting the least
-	Roomy    bool    // keep half of the places empty: a third more memory, and fewer lines that are searched
-	Owner    Owner
+// Config says how an Table is built.
+type Config struct {
+	Words     int     // words of a record for its policy
+	KeyWords  int     // words of a record for its key: 0 or 2, see Table
+	Pages     int     // rounded up to a power of two from 16 to 65,536; 0 means as many as fit the budget
+	Budget    *Budget // what all memory is taken from
+	Reserve   int64   // bytes of the budget that are left to Blocks, those they have included
+	Compare   bool    // compare keys in full
+	RefuseNew bool    // at the budget, refuse new keys instead of forgetting the least
+	LowLoad   bool    // keep half of the places empty: a third more memory, and fewer lines that are searched
+	Policy    Policy
 
 	// Gather, if not nil, is called for each record of a page, with all of them
-	// locked, after some were removed to make room: the owner may move what it has
+	// locked, after some were removed to make room: the policy may move what it has
 	// outside of them together, so as to give memory back to the budget.
 	Gather func(r Record)
 }
 
-// An Inline maps keys to records of a few words that lie in the table itself: a
-// hit costs a cache miss or two, where [Table] costs four. In return a record
-// moves, and it can be removed: when its owner says that it has expired, and for
+// An Table maps keys to records of a few words that lie in the table itself: a
+// hit costs a cache miss or two, where [Sharded] costs four. In return a record
+// moves, and it can be removed: when its policy says that it has expired, and for
 // want of room.
 //
 // Each record has a lock of its own, a bit of its head, so a hit writes to no
 // cache line but the record's. Who holds a record may lock others in other
 // tables, if all do so in the same order of tables, and otherwise calls nothing
-// of the same Inline but the record's own methods: what changes a page waits for
+// of the same Table but the record's own methods: what changes a page waits for
 // all its records. Locks are for some hundred nanoseconds; who waits spins and
 // then yields.
 //
@@ -78,7 +78,7 @@ type InlineConfig struct {
 // to MaxShortKey bytes is kept in the record, and compared in full at no further
 // miss. A longer one is known there by 128 bits: those and 64 of a hash with a
 // seed of its own.
-type Inline struct {
+type Table struct {
 	seed, seed2 maphash.Seed
 	shift       uint // 64 - log2(pages)
 	drop        uint // the bits of a tag that come before those that place it
@@ -86,7 +86,7 @@ type Inline struct {
 	skip        uint // of these, the head and the key
 	spare       uint // of so many places, one is kept empty
 	plain       bool // 64 bits of the hash are enough
-	config      InlineConfig
+	config      Config
 	pages       []page
 	careless    bool // a test's control: changes do not wait for records
 
@@ -117,9 +117,9 @@ const (
 	maxStride = 1 << 20
 )
 
-// NewInline returns an empty Inline. Tables with one seed agree on every key's
+// New returns an empty Table. Tables with one seed agree on every key's
 // hash. It is an error if the budget is less than what an empty table takes.
-func NewInline(seed maphash.Seed, c InlineConfig) (*Inline, error) {
+func New(seed maphash.Seed, c Config) (*Table, error) {
 	if c.KeyWords != 0 && c.KeyWords != shortWords {
 		return nil, fmt.Errorf("key words %d: must be 0 or %d", c.KeyWords, shortWords)
 	}
@@ -129,16 +129,16 @@ func NewInline(seed maphash.Seed, c InlineConfig) (*Inline, error) {
 	}
 	n := int64(c.Pages)
 	if n <= 0 {
-		n = (c.Budget.limit - c.Keep) / int64(max(pageBytes, pageRecords*(8*stride+24)))
+		n = (c.Budget.limit - c.Reserve) / int64(max(pageBytes, pageRecords*(8*stride+24)))
 	}
 	n = 1 << bits.Len64(uint64(min(max(n, minPages), maxPages)-1))
 	// Each page is sure of room for a few keys, so that none is refused only
 	// because of where it belongs.
 	fixed := atMost(n*int64(unsafe.Sizeof(page{}))) + n*firstBytes(stride, c.KeyWords)
-	if !c.Budget.Take(fixed, c.Keep) {
-		return nil, fmt.Errorf("budget %d: an empty table takes %d bytes", c.Budget.limit, c.Budget.Used()+fixed+c.Keep)
+	if !c.Budget.Take(fixed, c.Reserve) {
+		return nil, fmt.Errorf("budget %d: an empty table takes %d bytes", c.Budget.limit, c.Budget.Used()+fixed+c.Reserve)
 	}
-	t := &Inline{
+	t := &Table{
 		seed: seed, seed2: maphash.MakeSeed(),
 		shift:  uint(64 - bits.Len64(uint64(n)-1)),
 		stride: uint(stride), skip: uint(1 + c.KeyWords), spare: 4,
@@ -148,7 +148,7 @@ func NewInline(seed maphash.Seed, c InlineConfig) (*Inline, error) {
 	t.fixed.Store(fixed)
 	t.drop = 64 - t.shift - headBits
 	switch {
-	case c.Roomy:
+	case c.LowLoad:
 		t.spare = 2
 	case stride <= lineWords/2:
 		t.spare = 6 // longer searches, but most of them in one cache line, and less memory to miss
@@ -168,34 +168,34 @@ func firstBytes(stride, keyWords int) int64 {
 }
 
 // Hash returns the hash of key, which other methods take.
-func (t *Inline) Hash(key string) uint64 { return maphash.String(t.seed, key) }
+func (t *Table) Hash(key string) uint64 { return maphash.String(t.seed, key) }
 
-func (t *Inline) page(hash uint64) *page { return &t.pages[hash>>(t.shift&63)] }
+func (t *Table) page(hash uint64) *page { return &t.pages[hash>>(t.shift&63)] }
 
 // Len returns the number of keys.
-func (t *Inline) Len() int { return int(t.n.Load()) }
+func (t *Table) Len() int { return int(t.n.Load()) }
 
 // A State says what became of a look for a record.
 type State uint8
 
 // The states. Only with Found and Added is there a record.
 const (
-	Absent State = iota // the key has no record
-	Found               // it has
-	Added               // it has one now, of zero words
-	NoRoom              // it has none, and there is no room for one
-	Moved               // its page has been drained, see Drain
+	Absent   State = iota // the key has no record
+	Found                 // it has
+	Added                 // it has one now, of zero words
+	NoMemory              // it has none, and there is no room for one
+	Moved                 // its page has been drained, see Drain
 )
 
 // LockOrAdd is Lock, and adds a record of zero words for a key that has none, in
-// a page that has bases. The State is Found, Added, NoRoom or Moved. There is no
+// a page that has bases. The State is Found, Added, NoMemory or Moved. There is no
 // room at the budget, if nothing may be dropped, and for a key longer than
-// MaxInlineKey.
+// MaxKey.
 //
 // For every new key some older ones are looked at: every so often a hand goes
 // one page on, what has expired there is removed, and a page that has become
 // far too large shrinks.
-func (t *Inline) LockOrAdd(hash uint64, key string) (Record, State) {
+func (t *Table) LockOrAdd(hash uint64, key string) (Record, State) {
 	if r, state := t.Lock(hash, key); state != Absent {
 		return r, state
 	}
@@ -203,7 +203,7 @@ func (t *Inline) LockOrAdd(hash uint64, key string) (Record, State) {
 }
 
 // Add is LockOrAdd for a key that Lock has just found Absent.
-func (t *Inline) Add(hash uint64, key string) (Record, State) {
+func (t *Table) Add(hash uint64, key string) (Record, State) {
 	t.turn()
 	p := t.page(hash)
 	id := t.identify(key)
@@ -215,10 +215,10 @@ func (t *Inline) Add(hash uint64, key string) (Record, State) {
 		return Record{p, p.view().head(i)}, Found
 	case state == Moved:
 		return Record{}, Moved
-	case len(key) > MaxInlineKey || !p.fits(id.bytes):
-		if len(key) > MaxInlineKey || !p.room(id.bytes) {
+	case len(key) > MaxKey || !p.fits(id.bytes):
+		if len(key) > MaxKey || !p.room(id.bytes) {
 			t.refused.Add(1)
-			return Record{}, NoRoom
+			return Record{}, NoMemory
 		}
 		i = p.free(p.view(), tagOf(hash))
 	}
@@ -227,7 +227,7 @@ func (t *Inline) Add(hash uint64, key string) (Record, State) {
 }
 
 // turn moves the hand.
-func (t *Inline) turn() {
+func (t *Table) turn() {
 	if t.added.Add(1)%handCalls != 0 {
 		return
 	}
@@ -239,7 +239,7 @@ func (t *Inline) turn() {
 }
 
 // Remove removes the record of key, and reports whether there was one.
-func (t *Inline) Remove(hash uint64, key string) bool {
+func (t *Table) Remove(hash uint64, key string) bool {
 	p := t.page(hash)
 	id := t.identify(key)
 	p.mu.Lock()
@@ -252,8 +252,8 @@ func (t *Inline) Remove(hash uint64, key string) bool {
 	return state == Found
 }
 
-// Rebase gives the page of hash the bases that the owner wants now.
-func (t *Inline) Rebase(hash uint64) {
+// Rebase gives the page of hash the bases that the policy wants now.
+func (t *Table) Rebase(hash uint64) {
 	p := t.page(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -261,7 +261,7 @@ func (t *Inline) Rebase(hash uint64) {
 }
 
 // Expire removes all records that have expired, page by page.
-func (t *Inline) Expire() {
+func (t *Table) Expire() {
 	for i := range t.pages {
 		p := &t.pages[i]
 		p.mu.Lock()
@@ -274,7 +274,7 @@ func (t *Inline) Expire() {
 // its page too, while the loop's body runs, which must not use the table and
 // must copy of the key what it keeps. What comes or goes meanwhile is yielded
 // once or not at all.
-func (t *Inline) All() iter.Seq2[[]byte, Record] {
+func (t *Table) All() iter.Seq2[[]byte, Record] {
 	return func(yield func([]byte, Record) bool) {
 		for i := range t.pages {
 			if !t.pages[i].each(yield) {
@@ -285,40 +285,40 @@ func (t *Inline) All() iter.Seq2[[]byte, Record] {
 }
 
 // Pages returns the number of pages.
-func (t *Inline) Pages() int { return len(t.pages) }
+func (t *Table) Pages() int { return len(t.pages) }
 
 // Page yields those of All in the i-th page: a caller that must use the table
 // between keys goes page by page. A key is always in the same.
-func (t *Inline) Page(i int) iter.Seq2[[]byte, Record] {
+func (t *Table) Page(i int) iter.Seq2[[]byte, Record] {
 	return func(yield func([]byte, Record) bool) { t.pages[i].each(yield) }
 }
 
 // Drain empties the page of hash for good: f is called for each of its records,
 // with all of them locked, and may look into them and use other tables that come
 // later in the order. All that follows on a key of that page has the State Moved.
-// The owner is not told of a Drop. A page is drained once; later calls do nothing.
-func (t *Inline) Drain(hash uint64, f func(key []byte, r Record)) { t.page(hash).drain(f) }
+// The policy is not told of a Drop. A page is drained once; later calls do nothing.
+func (t *Table) Drain(hash uint64, f func(key []byte, r Record)) { t.page(hash).drain(f) }
 
 // DrainPage is Drain for the i-th page.
-func (t *Inline) DrainPage(i int, f func(key []byte, r Record)) { t.pages[i].drain(f) }
+func (t *Table) DrainPage(i int, f func(key []byte, r Record)) { t.pages[i].drain(f) }
 
 // Release drains all pages and gives all memory back to the budget. The table is
 // of no use afterwards: there is nothing in it, and all keys have moved.
-func (t *Inline) Release() {
+func (t *Table) Release() {
 	for i := range t.pages {
 		t.pages[i].drain(func([]byte, Record) {})
 	}
 	t.config.Budget.Give(t.fixed.Swap(0))
 }
 
-// Gone says how many keys are not in a table although they were brought.
-type Gone struct {
+// Stats says how many keys are not in a table although they were brought.
+type Stats struct {
 	Expired uint64 // removed after they had expired
-	Least   uint64 // removed for want of room
+	Evicted uint64 // removed for want of room
 	Refused uint64 // calls that were not given a record
 }
 
-// Gone returns these numbers since t was made.
-func (t *Inline) Gone() Gone {
-	return Gone{Expired: t.expired.Load(), Least: t.least.Load(), Refused: t.refused.Load()}
+// Stats returns these numbers since t was made.
+func (t *Table) Stats() Stats {
+	return Stats{Expired: t.expired.Load(), Evicted: t.least.Load(), Refused: t.refused.Load()}
 }

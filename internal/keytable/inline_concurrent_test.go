@@ -15,7 +15,7 @@ import (
 
 var oneSeed = maphash.MakeSeed()
 
-// sums is an Owner whose records have a sum in their first word and, to be found
+// sums is a Policy whose records have a sum in their first word and, to be found
 // out if two use a record at once, the same in the second. What is dropped is
 // added up.
 type sums struct {
@@ -63,26 +63,26 @@ func (s *sums) add(r keytable.Record, n uint64) {
 	w[2] = uint64(-r.Base()[0])
 }
 
-// A conserving is an Inline that is used by many goroutines at once.
+// A conserving is a Table that is used by many goroutines at once.
 type conserving struct {
 	*sums
-	in    *keytable.Inline
+	in    *keytable.Table
 	added atomic.Uint64
 	keys  int
 	odd   int // how often a goroutine does something else than add, in a thousand
 }
 
-func newConserving(t *testing.T, budget int64, keys, odd int, change func(*keytable.InlineConfig)) *conserving {
-	owner := &sums{t: t}
-	c := keytable.InlineConfig{Words: 3, Budget: keytable.NewBudget(budget), Owner: owner, Pages: 16}
+func newConserving(t *testing.T, budget int64, keys, odd int, change func(*keytable.Config)) *conserving {
+	policy := &sums{t: t}
+	c := keytable.Config{Words: 3, Budget: keytable.NewBudget(budget), Policy: policy, Pages: 16}
 	if change != nil {
 		change(&c)
 	}
-	in, err := keytable.NewInline(oneSeed, c)
+	in, err := keytable.New(oneSeed, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &conserving{sums: owner, in: in, keys: keys, odd: odd}
+	return &conserving{sums: policy, in: in, keys: keys, odd: odd}
 }
 
 func (c *conserving) run(goroutines, each int, seed uint64) (lost int64) {
@@ -111,7 +111,7 @@ func (c *conserving) step(rnd *rand.Rand, key string) {
 	hash := c.in.Hash(key)
 	if rnd.IntN(1000) >= c.odd {
 		r, state := c.in.LockOrAdd(hash, key)
-		if state == keytable.NoRoom {
+		if state == keytable.NoMemory {
 			return
 		}
 		n := rnd.Uint64N(1000)
@@ -148,22 +148,22 @@ func TestInlineConservation(t *testing.T) {
 		name   string
 		budget int64
 		odd    int
-		change func(*keytable.InlineConfig)
+		change func(*keytable.Config)
 	}{
 		{"growing", 64 << 20, 0, nil},
-		{"growing, key words", 64 << 20, 0, func(c *keytable.InlineConfig) { c.KeyWords = 2 }},
-		{"growing, comparing", 64 << 20, 0, func(c *keytable.InlineConfig) { c.Compare = true }},
+		{"growing, key words", 64 << 20, 0, func(c *keytable.Config) { c.KeyWords = 2 }},
+		{"growing, comparing", 64 << 20, 0, func(c *keytable.Config) { c.Compare = true }},
 		{"all at once", 64 << 20, 20, nil},
 		{"dropping", 100 << 10, 0, nil},
-		{"dropping, key words", 100 << 10, 0, func(c *keytable.InlineConfig) { c.KeyWords, c.Compare = 2, true }},
-		{"dropping, all at once", 100 << 10, 20, func(c *keytable.InlineConfig) { c.KeyWords = 2 }},
-		{"refusing, all at once", 100 << 10, 20, func(c *keytable.InlineConfig) { c.Refuse = true }},
+		{"dropping, key words", 100 << 10, 0, func(c *keytable.Config) { c.KeyWords, c.Compare = 2, true }},
+		{"dropping, all at once", 100 << 10, 20, func(c *keytable.Config) { c.KeyWords = 2 }},
+		{"refusing, all at once", 100 << 10, 20, func(c *keytable.Config) { c.RefuseNew = true }},
 	} {
 		c := newConserving(t, x.budget, 10_000, x.odd, x.change)
 		if lost := c.run(8, each, seed); lost != 0 {
 			t.Errorf("%s: %d of %d lost", x.name, lost, c.added.Load())
 		}
-		if gone := c.in.Gone(); x.budget < 1<<20 && gone.Least+gone.Refused == 0 || x.odd > 0 && gone.Expired == 0 {
+		if gone := c.in.Stats(); x.budget < 1<<20 && gone.Evicted+gone.Refused == 0 || x.odd > 0 && gone.Expired == 0 {
 			t.Errorf("%s: %+v", x.name, gone)
 		}
 	}
@@ -222,8 +222,8 @@ func TestInlineDrainMeanwhile(t *testing.T) {
 		each = 3_000
 	}
 	seed := seeded(t).Uint64()
-	from := newConserving(t, 64<<20, 0, 0, func(c *keytable.InlineConfig) { c.KeyWords = 2 })
-	to := newConserving(t, 64<<20, 0, 0, func(c *keytable.InlineConfig) { c.KeyWords, c.Words = 2, 5 })
+	from := newConserving(t, 64<<20, 0, 0, func(c *keytable.Config) { c.KeyWords = 2 })
+	to := newConserving(t, 64<<20, 0, 0, func(c *keytable.Config) { c.KeyWords, c.Words = 2, 5 })
 	var added atomic.Uint64
 	var wg sync.WaitGroup
 	for g := range goroutines {
@@ -259,7 +259,7 @@ func TestInlineDrainMeanwhile(t *testing.T) {
 	}
 }
 
-func moveOn(t *testing.T, from, to *keytable.Inline, page int) {
+func moveOn(t *testing.T, from, to *keytable.Table, page int) {
 	seen := make(map[string]bool)
 	from.DrainPage(page, func(key []byte, r keytable.Record) {
 		if seen[string(key)] {
@@ -282,7 +282,7 @@ func TestInlineSeveralTables(t *testing.T) {
 		each = 3_000
 	}
 	seed := seeded(t).Uint64()
-	a := newConserving(t, 100<<10, 0, 0, func(c *keytable.InlineConfig) { c.KeyWords = 2 })
+	a := newConserving(t, 100<<10, 0, 0, func(c *keytable.Config) { c.KeyWords = 2 })
 	b := newConserving(t, 80<<10, 0, 0, nil)
 	var wg sync.WaitGroup
 	for g := range 8 {
@@ -293,16 +293,16 @@ func TestInlineSeveralTables(t *testing.T) {
 				hash := a.in.Hash(key)
 				ra, stateA := a.in.LockOrAdd(hash, key)
 				rb, stateB := b.in.LockOrAdd(hash, key)
-				if stateA != keytable.NoRoom {
+				if stateA != keytable.NoMemory {
 					a.sums.add(ra, 5)
 					a.added.Add(5)
 				}
-				if stateB != keytable.NoRoom {
+				if stateB != keytable.NoMemory {
 					b.sums.add(rb, 1)
 					b.added.Add(1)
 					rb.Unlock()
 				}
-				if stateA != keytable.NoRoom {
+				if stateA != keytable.NoMemory {
 					ra.Unlock()
 				}
 			}
@@ -314,8 +314,8 @@ func TestInlineSeveralTables(t *testing.T) {
 		for _, r := range c.in.All() {
 			held += r.Words()[0]
 		}
-		if held+c.dropped.Load() != c.added.Load() || c.in.Gone().Least == 0 {
-			t.Errorf("table %d: %d held, %d dropped, %d added; %+v", i, held, c.dropped.Load(), c.added.Load(), c.in.Gone())
+		if held+c.dropped.Load() != c.added.Load() || c.in.Stats().Evicted == 0 {
+			t.Errorf("table %d: %d held, %d dropped, %d added; %+v", i, held, c.dropped.Load(), c.added.Load(), c.in.Stats())
 		}
 	}
 }

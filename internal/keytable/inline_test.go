@@ -14,7 +14,7 @@ import (
 	"github.com/lately-go/lately/internal/keytable"
 )
 
-// ages is an Owner whose records have a value and the time they expire at. The
+// ages is a Policy whose records have a value and the time they expire at. The
 // flag marks records that have been dropped from elsewhere.
 type ages struct {
 	now     uint64
@@ -37,23 +37,23 @@ func (a *ages) Drop(r keytable.Record) {
 
 const forever = 1 << 62
 
-func newInline(t testing.TB, budget int64, change func(c *keytable.InlineConfig)) (*keytable.Inline, *ages, *keytable.Budget) {
-	owner := &ages{}
+func newInline(t testing.TB, budget int64, change func(c *keytable.Config)) (*keytable.Table, *ages, *keytable.Budget) {
+	policy := &ages{}
 	b := keytable.NewBudget(budget)
-	c := keytable.InlineConfig{Words: 3, Budget: b, Owner: owner}
+	c := keytable.Config{Words: 3, Budget: b, Policy: policy}
 	if change != nil {
 		change(&c)
 	}
-	in, err := keytable.NewInline(maphash.MakeSeed(), c)
+	in, err := keytable.New(maphash.MakeSeed(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return in, owner, b
+	return in, policy, b
 }
 
-func inlineAdd(in *keytable.Inline, key string, value, expires uint64) bool {
+func inlineAdd(in *keytable.Table, key string, value, expires uint64) bool {
 	r, state := in.LockOrAdd(in.Hash(key), key)
-	if state == keytable.NoRoom {
+	if state == keytable.NoMemory {
 		return false
 	}
 	defer r.Unlock()
@@ -61,7 +61,7 @@ func inlineAdd(in *keytable.Inline, key string, value, expires uint64) bool {
 	return true
 }
 
-func inlineGet(in *keytable.Inline, key string) (value uint64, ok bool) {
+func inlineGet(in *keytable.Table, key string) (value uint64, ok bool) {
 	r, state := in.Lock(in.Hash(key), key)
 	if state != keytable.Found {
 		return 0, false
@@ -73,19 +73,19 @@ func inlineGet(in *keytable.Inline, key string) (value uint64, ok bool) {
 // TestInlineAgainstMap adds, removes and expires at random, with room for all.
 func TestInlineAgainstMap(t *testing.T) {
 	rnd := seeded(t)
-	for _, change := range []func(c *keytable.InlineConfig){
+	for _, change := range []func(c *keytable.Config){
 		nil,
-		func(c *keytable.InlineConfig) { c.Compare = true },
-		func(c *keytable.InlineConfig) { c.KeyWords = 2 },
-		func(c *keytable.InlineConfig) { c.KeyWords, c.Compare, c.Words, c.Pages = 2, true, 5, 64 },
+		func(c *keytable.Config) { c.Compare = true },
+		func(c *keytable.Config) { c.KeyWords = 2 },
+		func(c *keytable.Config) { c.KeyWords, c.Compare, c.Words, c.Pages = 2, true, 5, 64 },
 	} {
-		in, owner, budget := newInline(t, 8<<20, change)
+		in, policy, budget := newInline(t, 8<<20, change)
 		type entry struct{ value, expires uint64 }
 		want := make(map[string]entry)
 		for i := range uint64(60_000) {
 			key := randomKey(rnd)
 			e, held := want[key]
-			if value, ok := inlineGet(in, key); ok && (!held || value != e.value) || !ok && held && e.expires >= owner.now {
+			if value, ok := inlineGet(in, key); ok && (!held || value != e.value) || !ok && held && e.expires >= policy.now {
 				t.Fatalf("%q has %d, %t; want %+v, %t", key, value, ok, e, held)
 			}
 			switch rnd.IntN(4) {
@@ -96,21 +96,21 @@ func TestInlineAgainstMap(t *testing.T) {
 				}
 				delete(want, key)
 			default:
-				want[key] = entry{i, owner.now + rnd.Uint64N(3)*10_000}
+				want[key] = entry{i, policy.now + rnd.Uint64N(3)*10_000}
 				if !inlineAdd(in, key, i, want[key].expires) {
 					t.Fatalf("%q was refused", key)
 				}
 			}
-			if owner.now++; rnd.IntN(20_000) == 0 {
+			if policy.now++; rnd.IntN(20_000) == 0 {
 				in.Expire()
 			}
 		}
 		live, found := 0, 0
 		for key, e := range want {
-			if value, ok := inlineGet(in, key); e.expires >= owner.now && (!ok || value != e.value) {
+			if value, ok := inlineGet(in, key); e.expires >= policy.now && (!ok || value != e.value) {
 				t.Fatalf("at last %q has %d, %t; want %+v", key, value, ok, e)
 			}
-			if e.expires >= owner.now {
+			if e.expires >= policy.now {
 				live++
 			}
 		}
@@ -121,8 +121,8 @@ func TestInlineAgainstMap(t *testing.T) {
 			}
 			found++
 		}
-		gone := in.Gone()
-		if found != live || in.Len() != live || gone.Expired == 0 || gone.Least+gone.Refused != 0 || budget.Used() > 8<<20 {
+		gone := in.Stats()
+		if found != live || in.Len() != live || gone.Expired == 0 || gone.Evicted+gone.Refused != 0 || budget.Used() > 8<<20 {
 			t.Errorf("%d found, Len %d, %d live; %+v", found, in.Len(), live, gone)
 		}
 	}
@@ -130,24 +130,24 @@ func TestInlineAgainstMap(t *testing.T) {
 
 // What was dropped is told, and memory comes back when all is gone.
 func TestInlineGivesBack(t *testing.T) {
-	in, owner, budget := newInline(t, 8<<20, nil)
-	owner.dropped = make(map[uint64]bool)
+	in, policy, budget := newInline(t, 8<<20, nil)
+	policy.dropped = make(map[uint64]bool)
 	empty := budget.Used()
 	for i := range uint64(50_000) {
 		inlineAdd(in, fmt.Sprint("a key of some length ", i), i, 5)
 	}
 	full := budget.Used()
-	owner.now = 6
+	policy.now = 6
 	in.Expire()
-	if left := budget.Used(); in.Len() != 0 || len(owner.dropped) != 50_000 || left-empty > (full-empty)/10 {
-		t.Errorf("%d left, %d dropped; %d bytes when empty, %d full, %d after", in.Len(), len(owner.dropped), empty, full, left)
+	if left := budget.Used(); in.Len() != 0 || len(policy.dropped) != 50_000 || left-empty > (full-empty)/10 {
+		t.Errorf("%d left, %d dropped; %d bytes when empty, %d full, %d after", in.Len(), len(policy.dropped), empty, full, left)
 	}
 }
 
 // At the budget the records that weigh least go, and no others.
 func TestInlineDropsTheLeast(t *testing.T) {
-	in, owner, _ := newInline(t, 1<<20, nil)
-	owner.dropped = make(map[uint64]bool)
+	in, policy, _ := newInline(t, 1<<20, nil)
+	policy.dropped = make(map[uint64]bool)
 	for i := range uint64(100) {
 		inlineAdd(in, fmt.Sprint("heavy", i), 1<<40+i, forever)
 	}
@@ -165,15 +165,15 @@ func TestInlineDropsTheLeast(t *testing.T) {
 			t.Errorf("heavy %d is gone", i)
 		}
 	}
-	if gone := in.Gone(); int(gone.Least) != len(owner.dropped) || in.Len() != int(flood)+100-len(owner.dropped) || in.Len() < 10_000 {
-		t.Errorf("%d left, %d dropped, %+v", in.Len(), len(owner.dropped), gone)
+	if gone := in.Stats(); int(gone.Evicted) != len(policy.dropped) || in.Len() != int(flood)+100-len(policy.dropped) || in.Len() < 10_000 {
+		t.Errorf("%d left, %d dropped, %+v", in.Len(), len(policy.dropped), gone)
 	}
 }
 
 // Two keys of one hash are one without Compare and two with it.
 func TestInlineCompare(t *testing.T) {
 	for _, compare := range []bool{false, true} {
-		in, _, _ := newInline(t, 1<<20, func(c *keytable.InlineConfig) { c.Compare = compare })
+		in, _, _ := newInline(t, 1<<20, func(c *keytable.Config) { c.Compare = compare })
 		const hash = 0x123456789abcdef0
 		for _, key := range []string{"a", "b", "", "a"} {
 			r, _ := in.LockOrAdd(hash, key)
@@ -198,7 +198,7 @@ func TestInlineCompare(t *testing.T) {
 func TestInlineKeyWords(t *testing.T) {
 	const hash = 0x123456789abcdef0
 	for _, compare := range []bool{false, true} {
-		in, _, _ := newInline(t, 1<<20, func(c *keytable.InlineConfig) { c.KeyWords, c.Compare = 2, compare })
+		in, _, _ := newInline(t, 1<<20, func(c *keytable.Config) { c.KeyWords, c.Compare = 2, compare })
 		want := make(map[string]uint64)
 		for n := range 40 {
 			for _, c := range []string{"\x00", "x", "\xff"} {
@@ -256,7 +256,7 @@ func TestInlineOddHashes(t *testing.T) {
 	seen := make(map[uint64]bool)
 	for _, hash := range hashes {
 		r, state := in.LockOrAdd(hash, "")
-		if state == keytable.NoRoom || (r.Words()[0] != 0) != seen[hash] || seen[hash] != (state == keytable.Found) {
+		if state == keytable.NoMemory || (r.Words()[0] != 0) != seen[hash] || seen[hash] != (state == keytable.Found) {
 			t.Fatalf("%x: %d, %v", hash, state, r.Words())
 		}
 		r.Words()[0], r.Words()[1] = hash, forever
@@ -279,11 +279,11 @@ func TestInlineOddHashes(t *testing.T) {
 }
 
 func TestInlineRebase(t *testing.T) {
-	in, owner, _ := newInline(t, 1<<20, nil)
+	in, policy, _ := newInline(t, 1<<20, nil)
 	for i := range uint64(1000) {
 		inlineAdd(in, fmt.Sprint(i), i, i)
 	}
-	owner.now, owner.base = 500, -7
+	policy.now, policy.base = 500, -7
 	for i := range uint64(in.Pages()) {
 		in.Rebase(i * (math.MaxUint64/uint64(in.Pages()) + 1))
 	}
@@ -299,7 +299,7 @@ func TestInlineRebase(t *testing.T) {
 
 // The flag and the words stay with a record while others move round it.
 func TestInlineFlag(t *testing.T) {
-	in, owner, _ := newInline(t, 1<<20, nil)
+	in, policy, _ := newInline(t, 1<<20, nil)
 	for i := range uint64(3000) {
 		key := fmt.Sprint(i)
 		inlineAdd(in, key, i, map[bool]uint64{true: 1, false: 9}[i%2 == 0])
@@ -309,7 +309,7 @@ func TestInlineFlag(t *testing.T) {
 			r.Unlock()
 		}
 	}
-	owner.now = 2
+	policy.now = 2
 	in.Expire()
 	for key, r := range in.All() {
 		if v := r.Words()[0]; r.Flag() != (v%3 == 0) || fmt.Sprint(v) != string(key) {
@@ -331,7 +331,7 @@ func TestInlineConcurrently(t *testing.T) {
 			for range each {
 				key := fmt.Sprint(rnd.IntN(keys))
 				r, state := in.LockOrAdd(in.Hash(key), key)
-				if state == keytable.NoRoom {
+				if state == keytable.NoMemory {
 					t.Error("refused")
 					return
 				}

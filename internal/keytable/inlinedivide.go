@@ -71,7 +71,7 @@ func (p *page) spareKeys() int32 {
 }
 
 // placeBytes returns how many bytes of a page a place takes.
-func (t *Inline) placeBytes() int64 {
+func (t *Table) placeBytes() int64 {
 	if t.config.KeyWords == 0 {
 		return 8*int64(t.stride) + 4
 	}
@@ -80,14 +80,14 @@ func (t *Inline) placeBytes() int64 {
 
 // placesIn returns how many places can be allocated in that many bytes, and
 // recordsIn how many records these can hold.
-func (t *Inline) placesIn(bytes int64) int64 {
+func (t *Table) placesIn(bytes int64) int64 {
 	if t.config.KeyWords == 0 {
 		bytes -= allocated(bytes / t.placeBytes() * 4)
 	}
 	return min(fitting(bytes)/(8*int64(t.stride)), maxRecords)
 }
 
-func (t *Inline) recordsIn(bytes int64) int64 {
+func (t *Table) recordsIn(bytes int64) int64 {
 	places := t.placesIn(bytes)
 	return places - max(places/int64(t.spare), 1)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/lately-go/lately/internal/keytable"
 )
 
-// watched is an Owner that evicts what was added first, and counts how often
+// watched is a Policy that evicts what was added first, and counts how often
 // records are looked at.
 type watched struct {
 	ages
@@ -27,14 +27,14 @@ func TestInlineCostOfOtherLengths(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for _, keyWords := range []int{0, 2} {
-		budget, owner, n := keytable.NewBudget(1<<20), new(watched), uint64(0)
-		in, err := keytable.NewInline(oneSeed, keytable.InlineConfig{Words: 5, KeyWords: keyWords, Pages: 16, Budget: budget, Owner: owner})
+		budget, policy, n := keytable.NewBudget(1<<20), new(watched), uint64(0)
+		in, err := keytable.New(oneSeed, keytable.Config{Words: 5, KeyWords: keyWords, Pages: 16, Budget: budget, Policy: policy})
 		if err != nil {
 			t.Fatal(err)
 		}
 		cost := func(lengths ...int) (looks float64, held int) {
 			const keys = 15_000
-			before := owner.looks
+			before := policy.looks
 			for range keys {
 				n++
 				key := fmt.Sprintf("%08x", n)
@@ -46,7 +46,7 @@ func TestInlineCostOfOtherLengths(t *testing.T) {
 			if budget.Used() > budget.Limit() {
 				t.Fatalf("%d bytes of %d", budget.Used(), budget.Limit())
 			}
-			return float64(owner.looks-before) / keys, in.Len()
+			return float64(policy.looks-before) / keys, in.Len()
 		}
 		_, _ = cost(15)
 		usual, _ := cost(15)
@@ -60,13 +60,13 @@ func TestInlineCostOfOtherLengths(t *testing.T) {
 		looks := 0.0
 		for range 40 { // the runs are shorter than the average length of new keys takes
 			for _, length := range []int{15, 39, 200} {
-				before := owner.looks
+				before := policy.looks
 				for range 16 * 40 {
 					n++
 					key := fmt.Sprintf("%08x", n)
 					inlineAdd(in, key+strings.Repeat("k", length-len(key)), n, forever)
 				}
-				looks += float64(owner.looks-before) / (16 * 40 * 120)
+				looks += float64(policy.looks-before) / (16 * 40 * 120)
 			}
 		}
 		t.Logf("key words %d, lengths in turn: %d keys, %.1f looks", keyWords, in.Len(), looks)
@@ -78,9 +78,9 @@ func TestInlineCostOfOtherLengths(t *testing.T) {
 
 // A key for which a page can never have memory evicts nothing.
 func TestInlineKeyTooLongForItsPage(t *testing.T) {
-	owner := new(watched)
+	policy := new(watched)
 	budget := keytable.NewBudget(1 << 20)
-	in, err := keytable.NewInline(oneSeed, keytable.InlineConfig{Words: 5, KeyWords: 2, Pages: 16, Budget: budget, Owner: owner})
+	in, err := keytable.New(oneSeed, keytable.Config{Words: 5, KeyWords: 2, Pages: 16, Budget: budget, Policy: policy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestInlineKeyTooLongForItsPage(t *testing.T) {
 	for i := range uint64(10_000) {
 		inlineAdd(in, fmt.Sprint("short ", i), i, forever)
 	}
-	held, gone := in.Len(), in.Gone()
+	held, gone := in.Len(), in.Stats()
 	if held < 16*2 {
 		t.Fatalf("%d keys in 16 pages", held)
 	}
@@ -99,7 +99,7 @@ func TestInlineKeyTooLongForItsPage(t *testing.T) {
 			t.Fatal("there is memory for a long key")
 		}
 	}
-	if in.Len() != held || in.Gone().Least != gone.Least {
+	if in.Len() != held || in.Stats().Evicted != gone.Evicted {
 		t.Errorf("%d keys, then %d: keys were evicted for nothing", held, in.Len())
 	}
 }

@@ -8,7 +8,7 @@ import (
 // Has reports whether a key with that hash has a record, without waiting for who
 // has locked it. It may be true for a key that has none, while its page changes
 // or if all 64 bits of another key's hash are the same; false is certain.
-func (t *Inline) Has(hash uint64) bool {
+func (t *Table) Has(hash uint64) bool {
 	p := t.page(hash)
 	state := p.state.Load()
 	first := unsafe.Pointer(p.first.Load())

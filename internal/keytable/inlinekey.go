@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// MaxInlineKey is the longest key an Inline takes, in bytes.
-	MaxInlineKey = 1024
+	// MaxKey is the longest key an Table takes, in bytes.
+	MaxKey = 1024
 
 	// MaxShortKey is the longest key that two KeyWords hold.
 	MaxShortKey = 8*shortWords - 1
@@ -33,7 +33,7 @@ type identity struct {
 	bytes int // that the key takes in the arena
 }
 
-func (t *Inline) identify(key string) (id identity) {
+func (t *Table) identify(key string) (id identity) {
 	switch {
 	case t.config.KeyWords == 0:
 		id.bytes = keyHead + len(key)

@@ -16,9 +16,9 @@ const (
 	maxArena   = 1<<31 - 1
 )
 
-// A page is a part of an [Inline]: an open-addressing table with linear probing
+// A page is a part of an [Table]: an open-addressing table with linear probing
 // in the order of the hash, at most three quarters full, or with small records
-// five sixths, or half if it is Roomy.
+// five sixths, or half if it is LowLoad.
 //
 // The mutex is for what changes the page: a new record, and all that moves
 // records, which locks those that it moves first. So who has locked a record may
@@ -34,7 +34,7 @@ type page struct {
 	// whether it is changing or has been drained.
 	state atomic.Uint64
 	first atomic.Pointer[uint64] // the head of the first place; nil for none
-	t     *Inline
+	t     *Table
 	base  [MaxBases]int64 // written with all records locked
 
 	mu sync.Mutex // what follows is written under it
@@ -102,7 +102,7 @@ func (v view) next(i uint) uint {
 
 // home returns the place at which the search for a tag begins: the 32 bits of
 // the hash after those of the page, scaled to the places.
-func (t *Inline) home(tag uint64, places uint) uint {
+func (t *Table) home(tag uint64, places uint) uint {
 	return uint(tag << (t.drop & 63) >> 32 * uint64(places) >> 32)
 }
 
@@ -192,11 +192,11 @@ func (p *page) remove(hole uint) {
 
 // forget tells all who must know that r, at i, goes.
 func (p *page) forget(r Record, i uint) {
-	p.t.config.Owner.Drop(r)
+	p.t.config.Policy.Drop(r)
 	p.leave(r, i)
 }
 
-// leave is forget without the owner.
+// leave is forget without the policy.
 func (p *page) leave(r Record, i uint) {
 	p.n--
 	if p.inArena(r) {

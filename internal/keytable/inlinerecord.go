@@ -27,20 +27,20 @@ const (
 
 func tagOf(hash uint64) uint64 { return hash<<headBits | live }
 
-// A Record is a locked place of an [Inline]. Only who locked it may use it, and
+// A Record is a locked place of an [Table]. Only who locked it may use it, and
 // not after Unlock.
 type Record struct {
 	p    *page
 	head *atomic.Uint64
 }
 
-// Words returns the owner's words of r.
+// Words returns the policy's words of r.
 func (r Record) Words() []uint64 {
 	t := r.p.t
 	return unsafe.Slice((*uint64)(unsafe.Add(unsafe.Pointer(r.head), 8*t.skip)), t.stride-t.skip)
 }
 
-// Base returns the bases of the page that r is in; see [Owner].
+// Base returns the bases of the page that r is in; see [Policy].
 func (r Record) Base() *[MaxBases]int64 { return &r.p.base }
 
 // Flag returns the one bit that a record has besides its words. It is false in
@@ -70,43 +70,43 @@ func pause(spins int) {
 //go:noinline
 func spin() {}
 
-// A Spot is where the search for a key's record begins, as of a moment.
-type Spot struct {
+// A Hint is where the search for a key's record begins, as of a moment.
+type Hint struct {
 	p     *page
 	first unsafe.Pointer
 	at    uint // bytes from there
 	state uint64
 }
 
-// Seek returns the spot of all keys with that hash, and begins to fetch it into
+// Prefetch returns the spot of all keys with that hash, and begins to fetch it into
 // the cache, to be written. It locks nothing and waits for nothing. What the
-// caller does between Seek and LockAt, such as to read the clock or to Seek in
+// caller does between Prefetch and LockAt, such as to read the clock or to Prefetch in
 // other tables, takes no time of its own if the record is not in the cache.
-func (t *Inline) Seek(hash uint64) Spot {
+func (t *Table) Prefetch(hash uint64) Hint {
 	p := t.page(hash)
 	state := p.state.Load()
 	first := unsafe.Pointer(p.first.Load())
 	if first == nil || state&changing != 0 || p.state.Load() != state {
-		return Spot{}
+		return Hint{}
 	}
 	at := 8 * t.home(tagOf(hash), uint(state>>placesShift)) * t.stride
 	prefetch(unsafe.Add(first, at))
-	return Spot{p, first, at, state}
+	return Hint{p, first, at, state}
 }
 
 // Lock finds the record of key and locks it. The State is Found, Absent or
 // Moved. It does not allocate.
-func (t *Inline) Lock(hash uint64, key string) (Record, State) {
-	return t.LockAt(t.Seek(hash), hash, key)
+func (t *Table) Lock(hash uint64, key string) (Record, State) {
+	return t.LockAt(t.Prefetch(hash), hash, key)
 }
 
-// LockAt is Lock from the Spot that Seek found for that hash, now or before.
+// LockAt is Lock from the Hint that Prefetch found for that hash, now or before.
 //
 // It takes no other lock as long as the page has not changed since. A record
 // that it finds and locks is the one, for those of places that were given up
 // stay locked. What is unusual is left to lockSlow, so that nothing here is kept
 // for it.
-func (t *Inline) LockAt(s Spot, hash uint64, key string) (Record, State) {
+func (t *Table) LockAt(s Hint, hash uint64, key string) (Record, State) {
 	if s.p == nil {
 		return t.lockSlow(hash, key)
 	}
@@ -133,7 +133,7 @@ func (t *Inline) LockAt(s Spot, hash uint64, key string) (Record, State) {
 }
 
 // lockShort is LockAt for a key that is kept in its record.
-func (t *Inline) lockShort(s Spot, hash uint64, key string) (Record, State) {
+func (t *Table) lockShort(s Hint, hash uint64, key string) (Record, State) {
 	w0, w1 := shortKey(key)
 	tag, step := tagOf(hash), 8*t.stride
 	for at := s.at; ; {
@@ -159,7 +159,7 @@ func (t *Inline) lockShort(s Spot, hash uint64, key string) (Record, State) {
 }
 
 // lockKey is LockAt where the hash is not enough.
-func (t *Inline) lockKey(s Spot, hash uint64, key string) (Record, State) {
+func (t *Table) lockKey(s Hint, hash uint64, key string) (Record, State) {
 	if t.config.KeyWords != 0 && len(key) <= MaxShortKey {
 		return t.lockShort(s, hash, key)
 	}
@@ -187,7 +187,7 @@ func (t *Inline) lockKey(s Spot, hash uint64, key string) (Record, State) {
 }
 
 // absent is Lock after no record was found from s.
-func (t *Inline) absent(s Spot, hash uint64, key string) (Record, State) {
+func (t *Table) absent(s Hint, hash uint64, key string) (Record, State) {
 	if s.p.state.Load() != s.state {
 		return t.lockSlow(hash, key)
 	}
@@ -196,7 +196,7 @@ func (t *Inline) absent(s Spot, hash uint64, key string) (Record, State) {
 
 // lockSlow is Lock for a page that changes or has no places, and for a record
 // that another has locked: it waits, and then looks again.
-func (t *Inline) lockSlow(hash uint64, key string) (Record, State) {
+func (t *Table) lockSlow(hash uint64, key string) (Record, State) {
 	p := t.page(hash)
 	id := t.identify(key)
 	for spins := 0; ; spins++ {

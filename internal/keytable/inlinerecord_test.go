@@ -12,21 +12,21 @@ import (
 // A Spot is good for as long as one likes, whatever becomes of the page.
 func TestInlineSpotOfThePast(t *testing.T) {
 	for _, keyWords := range []int{0, 2} {
-		in, owner, _ := newInline(t, 4<<20, func(c *keytable.InlineConfig) { c.KeyWords = keyWords })
+		in, policy, _ := newInline(t, 4<<20, func(c *keytable.Config) { c.KeyWords = keyWords })
 		type past struct {
 			key  string
-			spot keytable.Spot
+			spot keytable.Hint
 			held bool
 		}
 		var spots []past
 		for i := range uint64(4000) {
 			key, absent := fmt.Sprint("key ", i), fmt.Sprint("other ", i)
 			if i%9 == 0 { // before there is a record, and where none will be
-				spots = append(spots, past{key, in.Seek(in.Hash(key)), true}, past{absent, in.Seek(in.Hash(absent)), false})
+				spots = append(spots, past{key, in.Prefetch(in.Hash(key)), true}, past{absent, in.Prefetch(in.Hash(absent)), false})
 			}
 			inlineAdd(in, key, i, 9+i%2)
 			if i%9 == 1 {
-				spots = append(spots, past{key, in.Seek(in.Hash(key)), true})
+				spots = append(spots, past{key, in.Prefetch(in.Hash(key)), true})
 			}
 		}
 		check := func(when string, held func(i uint64) bool) {
@@ -43,7 +43,7 @@ func TestInlineSpotOfThePast(t *testing.T) {
 			}
 		}
 		check("after growth", func(uint64) bool { return true })
-		owner.now = 10
+		policy.now = 10
 		in.Expire()
 		check("after half have expired", func(i uint64) bool { return i%2 == 1 })
 		for i := range in.Pages() {
@@ -79,7 +79,7 @@ func TestInlineRecordIsALine(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Skip("the allocator's sizes are those of 64 bits")
 	}
-	in, _, _ := newInline(t, 8<<20, func(c *keytable.InlineConfig) { c.Words, c.KeyWords = 5, 2 })
+	in, _, _ := newInline(t, 8<<20, func(c *keytable.Config) { c.Words, c.KeyWords = 5, 2 })
 	for i := range 20_000 {
 		key := fmt.Sprint(i)
 		r, state := in.LockOrAdd(in.Hash(key), key)
@@ -102,15 +102,15 @@ func TestInlinePageSize(t *testing.T) {
 
 func BenchmarkInline(b *testing.B) {
 	const keys = 1 << 18
-	for _, c := range []keytable.InlineConfig{
+	for _, c := range []keytable.Config{
 		{Words: 1},
 		{Words: 5, KeyWords: 2},
 		{Words: 5, KeyWords: 2, Compare: true},
 	} {
 		for _, length := range []int{11, 30} {
 			b.Run(fmt.Sprintf("words=%d/keywords=%d/compare=%t/length=%d", c.Words, c.KeyWords, c.Compare, length), func(b *testing.B) {
-				c.Budget, c.Owner = keytable.NewBudget(1<<30), new(ages)
-				in, err := keytable.NewInline(maphash.MakeSeed(), c)
+				c.Budget, c.Policy = keytable.NewBudget(1<<30), new(ages)
+				in, err := keytable.New(maphash.MakeSeed(), c)
 				if err != nil {
 					b.Fatal(err)
 				}

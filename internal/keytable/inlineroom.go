@@ -26,8 +26,8 @@ func (p *page) room(need int) bool {
 	p.compact()
 	p.gather()
 	p.grow(need)
-	scarce := p.t.config.Refuse
-	for !p.fits(need) && !p.divide(need) && !p.t.config.Refuse && p.feasible(need) {
+	scarce := p.t.config.RefuseNew
+	for !p.fits(need) && !p.divide(need) && !p.t.config.RefuseNew && p.feasible(need) {
 		dropped, asMany := p.dropLeast()
 		if scarce = scarce || !asMany; dropped == 0 {
 			break
@@ -45,7 +45,7 @@ func (p *page) room(need int) bool {
 	return ok
 }
 
-// gather has the owner move together what it has outside of the records, if memory
+// gather has the policy move together what it has outside of the records, if memory
 // is short.
 func (p *page) gather() {
 	b := p.t.config.Budget
@@ -58,11 +58,11 @@ func (p *page) gather() {
 func (p *page) grow(need int) {
 	if need > 0 && p.cramped(need) {
 		keys := p.tail + need
-		p.resizeArena(keys+max(keys/4, minArena), p.t.config.Keep)
+		p.resizeArena(keys+max(keys/4, minArena), p.t.config.Reserve)
 	}
 	if p.crowded() {
 		n := p.view().n
-		p.resize(n+max(n/4, minRecords), p.t.config.Keep)
+		p.resize(n+max(n/4, minRecords), p.t.config.Reserve)
 	}
 }
 
@@ -73,11 +73,11 @@ func (p *page) crowded() bool { return p.n >= p.most-p.most/32 }
 
 func (p *page) cramped(need int) bool { return p.tail+need > len(p.arena)-len(p.arena)/8 }
 
-// begin gives p its first places. NewInline has charged their bytes, which are
+// begin gives p its first places. New has charged their bytes, which are
 // not given back but by Release.
 func (p *page) begin() {
 	p.change()
-	p.t.config.Owner.Base(&p.base)
+	p.t.config.Policy.Base(&p.base)
 	p.publish(p.allocate(minRecords))
 	p.charge = 0
 	if p.t.config.KeyWords == 0 {
@@ -191,7 +191,7 @@ func (p *page) moveKeys(size int) {
 //
 // REQUIRES: all records locked.
 func (p *page) dropExpired() {
-	expired, had := p.t.config.Owner.Expired, p.n
+	expired, had := p.t.config.Policy.Expired, p.n
 	v := p.view()
 	for i := range v.n {
 		if head := v.head(i); head.Load() != 0 && expired(Record{p, head}) {
@@ -216,7 +216,7 @@ func (p *page) dropLeast() (dropped int, asMany bool) {
 	}
 	defer p.t.weights.Put(w)
 	w.inOrder = w.inOrder[:0]
-	p.scan(func(r Record, _ uint) { w.inOrder = append(w.inOrder, p.t.config.Owner.Weight(r)) })
+	p.scan(func(r Record, _ uint) { w.inOrder = append(w.inOrder, p.t.config.Policy.Weight(r)) })
 	w.sorted = append(w.sorted[:0], w.inOrder...)
 	slices.Sort(w.sorted)
 	eighth := (len(w.sorted) + 7) / 8
@@ -269,7 +269,7 @@ func (p *page) tidy() {
 	p.thaw()
 }
 
-// rebase gives the page the bases that the owner wants now.
+// rebase gives the page the bases that the policy wants now.
 func (p *page) rebase() {
 	if p.first.Load() == nil {
 		return
@@ -277,11 +277,11 @@ func (p *page) rebase() {
 	p.freeze()
 	p.dropExpired()
 	from := p.base
-	p.t.config.Owner.Base(&p.base)
+	p.t.config.Policy.Base(&p.base)
 	v := p.view()
 	for i := range v.n {
 		if head := v.head(i); head.Load() != 0 {
-			p.t.config.Owner.Rebase(Record{p, head}, &from)
+			p.t.config.Policy.Rebase(Record{p, head}, &from)
 		}
 	}
 	p.thaw()

@@ -9,7 +9,7 @@ import (
 	"github.com/lately-go/lately/internal/keytable"
 )
 
-// guarded is an Owner that protects records whose first word is 1, and counts
+// guarded is a Policy that protects records whose first word is 1, and counts
 // the looks at weights.
 type guarded struct {
 	ages
@@ -24,23 +24,23 @@ func (g *guarded) Weight(r keytable.Record) uint64 {
 	return r.Words()[0]
 }
 
-func newGuarded(t *testing.T, budget int64) (*keytable.Inline, *guarded) {
-	owner := new(guarded)
-	in, err := keytable.NewInline(maphash.MakeSeed(), keytable.InlineConfig{Words: 5, KeyWords: 2, Pages: 16, Budget: keytable.NewBudget(budget), Owner: owner})
+func newGuarded(t *testing.T, budget int64) (*keytable.Table, *guarded) {
+	policy := new(guarded)
+	in, err := keytable.New(maphash.MakeSeed(), keytable.Config{Words: 5, KeyWords: 2, Pages: 16, Budget: keytable.NewBudget(budget), Policy: policy})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return in, owner
+	return in, policy
 }
 
 // Where all records are protected, new keys are refused, at little cost, until
 // some have expired.
 func TestInlineAllProtected(t *testing.T) {
-	in, owner := newGuarded(t, 256<<10)
+	in, policy := newGuarded(t, 256<<10)
 	n := uint64(0)
 	for ; inlineAdd(in, fmt.Sprint("held ", n), 1, 100); n++ {
 	}
-	before := owner.looks
+	before := policy.looks
 	refused := 0
 	for i := range uint64(50_000) {
 		if !inlineAdd(in, fmt.Sprint("new ", i), 1, 100) {
@@ -48,10 +48,10 @@ func TestInlineAllProtected(t *testing.T) {
 		}
 	}
 	held := in.Len()
-	if refused < 45_000 || in.Gone().Least != 0 || int(in.Gone().Refused) != refused+1 {
-		t.Errorf("%d refused, %+v", refused, in.Gone())
+	if refused < 45_000 || in.Stats().Evicted != 0 || int(in.Stats().Refused) != refused+1 {
+		t.Errorf("%d refused, %+v", refused, in.Stats())
 	}
-	if looks := owner.looks - before; looks > 10*50_000 {
+	if looks := policy.looks - before; looks > 10*50_000 {
 		t.Errorf("%d looks at weights for %d keys", looks, 50_000)
 	}
 	for i := range n {
@@ -59,22 +59,22 @@ func TestInlineAllProtected(t *testing.T) {
 			t.Fatalf("a protected key is gone: %d of %d", i, n)
 		}
 	}
-	owner.now = 101
+	policy.now = 101
 	added := 0
 	for i := range held {
 		if inlineAdd(in, fmt.Sprint("later ", i), 1, 200) {
 			added++
 		}
 	}
-	if added < held*3/4 || in.Gone().Least != 0 {
-		t.Errorf("%d of %d added after all had expired; %+v", added, held, in.Gone())
+	if added < held*3/4 || in.Stats().Evicted != 0 {
+		t.Errorf("%d of %d added after all had expired; %+v", added, held, in.Stats())
 	}
 }
 
 // Keys that are not protected make room for each other, and not for the looks at
 // the others to be many.
 func TestInlineFewUnprotected(t *testing.T) {
-	in, owner := newGuarded(t, 256<<10)
+	in, policy := newGuarded(t, 256<<10)
 	for i := uint64(0); inlineAdd(in, fmt.Sprint("held ", i), 1, forever); i++ {
 	}
 	full := in.Len()
@@ -82,7 +82,7 @@ func TestInlineFewUnprotected(t *testing.T) {
 		key := fmt.Sprint("held ", i)
 		in.Remove(in.Hash(key), key)
 	}
-	before, held := owner.looks, in.Len()
+	before, held := policy.looks, in.Len()
 	admitted := 0
 	for i := range uint64(50_000) {
 		if inlineAdd(in, fmt.Sprint("passing ", i), 2+i, forever) {
@@ -95,10 +95,10 @@ func TestInlineFewUnprotected(t *testing.T) {
 			protected++
 		}
 	}
-	if protected != held || admitted < 100 || in.Gone().Least == 0 {
-		t.Errorf("%d protected of %d, %d passing keys admitted; %+v", protected, held, admitted, in.Gone())
+	if protected != held || admitted < 100 || in.Stats().Evicted == 0 {
+		t.Errorf("%d protected of %d, %d passing keys admitted; %+v", protected, held, admitted, in.Stats())
 	}
-	if looks := owner.looks - before; looks > 10*50_000 {
+	if looks := policy.looks - before; looks > 10*50_000 {
 		t.Errorf("%d looks at weights for %d keys", looks, 50_000)
 	}
 }
@@ -107,10 +107,10 @@ func TestInlineFewUnprotected(t *testing.T) {
 func TestInlineManyTables(t *testing.T) {
 	const tables = 1024
 	budget := keytable.NewBudget(64 << 20)
-	owner := new(ages)
-	var all []*keytable.Inline
+	policy := new(ages)
+	var all []*keytable.Table
 	for range tables {
-		in, err := keytable.NewInline(oneSeed, keytable.InlineConfig{Words: 5, KeyWords: 2, Pages: 1, Budget: budget, Owner: owner})
+		in, err := keytable.New(oneSeed, keytable.Config{Words: 5, KeyWords: 2, Pages: 1, Budget: budget, Policy: policy})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,8 +142,8 @@ func TestInlineManyTables(t *testing.T) {
 
 // DrainPage hands over each key of the page, once, and no other.
 func TestInlineDrain(t *testing.T) {
-	in, owner, budget := newInline(t, 4<<20, func(c *keytable.InlineConfig) { c.KeyWords = 2 })
-	owner.dropped = make(map[uint64]bool)
+	in, policy, budget := newInline(t, 4<<20, func(c *keytable.Config) { c.KeyWords = 2 })
+	policy.dropped = make(map[uint64]bool)
 	for i := range uint64(3000) {
 		inlineAdd(in, fmt.Sprint("a key, not all too short: ", i)[i%2*20:], i, forever)
 	}
@@ -173,8 +173,8 @@ func TestInlineDrain(t *testing.T) {
 	}
 	in.Expire()
 	in.Rebase(hash)
-	if len(got) != 3000 || in.Len() != 0 || len(owner.dropped) != 0 {
-		t.Errorf("%d keys in all, %d left, %d dropped", len(got), in.Len(), len(owner.dropped))
+	if len(got) != 3000 || in.Len() != 0 || len(policy.dropped) != 0 {
+		t.Errorf("%d keys in all, %d left, %d dropped", len(got), in.Len(), len(policy.dropped))
 	}
 	in.Release()
 	if budget.Used() != 0 {
@@ -184,15 +184,15 @@ func TestInlineDrain(t *testing.T) {
 
 func TestInlineErrors(t *testing.T) {
 	for _, x := range []struct {
-		c    keytable.InlineConfig
+		c    keytable.Config
 		want string
 	}{
-		{keytable.InlineConfig{Words: 1, Budget: keytable.NewBudget(4000)}, "budget 4000: an empty table takes "},
-		{keytable.InlineConfig{Words: 1, Budget: keytable.NewBudget(1 << 20), KeyWords: 1}, "key words 1: must be 0 or 2"},
-		{keytable.InlineConfig{Words: -1, Budget: keytable.NewBudget(1 << 20)}, "words -1: must be from 0 to 1048575"},
+		{keytable.Config{Words: 1, Budget: keytable.NewBudget(4000)}, "budget 4000: an empty table takes "},
+		{keytable.Config{Words: 1, Budget: keytable.NewBudget(1 << 20), KeyWords: 1}, "key words 1: must be 0 or 2"},
+		{keytable.Config{Words: -1, Budget: keytable.NewBudget(1 << 20)}, "words -1: must be from 0 to 1048575"},
 	} {
-		x.c.Owner = new(ages)
-		if _, err := keytable.NewInline(oneSeed, x.c); err == nil || !strings.HasPrefix(err.Error(), x.want) {
+		x.c.Policy = new(ages)
+		if _, err := keytable.New(oneSeed, x.c); err == nil || !strings.HasPrefix(err.Error(), x.want) {
 			t.Errorf("%+v: %v, want %q", x.c, err, x.want)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // newLogs returns the storage of logs with that bound, and n empty logs in it.
 func newLogs(bound, n int) (*keytable.Logs, []keytable.Log) {
-	table := keytable.New(maphash.MakeSeed(), keytable.Config{Words: 1 + keytable.LogWords, Logs: []int{bound}, Shards: 1})
+	table := keytable.NewSharded(maphash.MakeSeed(), keytable.ShardedConfig{Words: 1 + keytable.LogWords, Logs: []int{bound}, Shards: 1})
 	logs := make([]keytable.Log, n)
 	for i := range logs {
 		logs[i] = keytable.Log(add(table, fmt.Append(nil, i))[1:])

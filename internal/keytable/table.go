@@ -7,37 +7,37 @@ import (
 	"sync"
 )
 
-// MaxKey is the longest key a Table takes, in bytes.
-const MaxKey = 1<<lenBits - 1
+// MaxShardedKey is the longest key a Sharded takes, in bytes.
+const MaxShardedKey = 1<<lenBits - 1
 
-// Config says how a Table is built. The zero Config is a table of single-word
+// ShardedConfig says how a Sharded is built. The zero ShardedConfig is a table of single-word
 // records without logs.
-type Config struct {
+type ShardedConfig struct {
 	Words  int   // words a record; 0 means 1
 	Logs   []int // the bound of each log that a record has, see Log
 	Shards int   // rounded up to a power of two; 0 means 64
 }
 
-// A Table maps keys to records. Its methods are safe for concurrent use; a
+// A Sharded maps keys to records. Its methods are safe for concurrent use; a
 // record is used only between its shard's Lock and Unlock.
 //
 // A key takes 16 bytes, 8 for each word of its record, its own length, and 11
 // to 21 for the index, depending on how full that is; logs come on top. An
 // empty shard takes 250 bytes, and one with a key 32 KiB.
-type Table struct {
+type Sharded struct {
 	seed   maphash.Seed
 	shards []Shard
 	shift  uint // 64 - log2(len(shards)): the shard is the hash's top bits
 }
 
-// New returns an empty Table that hashes with seed. Tables with one seed agree
+// NewSharded returns an empty Sharded that hashes with seed. Tables with one seed agree
 // on every key's hash, so that it is computed once.
-func New(seed maphash.Seed, c Config) *Table {
+func NewSharded(seed maphash.Seed, c ShardedConfig) *Sharded {
 	n, shift := 1, uint(64)
 	for want := cmpOr(c.Shards, 64); n < want; n *= 2 {
 		shift--
 	}
-	t := &Table{seed: seed, shards: make([]Shard, n), shift: shift}
+	t := &Sharded{seed: seed, shards: make([]Shard, n), shift: shift}
 	for i := range t.shards {
 		t.shards[i].init(cmpOr(c.Words, 1), c.Logs)
 	}
@@ -52,13 +52,13 @@ func cmpOr(v, otherwise int) int {
 }
 
 // Hash returns key's hash, which Shard, Find and FindOrAdd take.
-func (t *Table) Hash(key []byte) uint64 { return maphash.Bytes(t.seed, key) }
+func (t *Sharded) Hash(key []byte) uint64 { return maphash.Bytes(t.seed, key) }
 
 // Shard returns the shard of all keys with that hash.
-func (t *Table) Shard(hash uint64) *Shard { return &t.shards[hash>>t.shift] }
+func (t *Sharded) Shard(hash uint64) *Shard { return &t.shards[hash>>t.shift] }
 
 // Len returns the number of keys.
-func (t *Table) Len() int {
+func (t *Sharded) Len() int {
 	n := 0
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -70,7 +70,7 @@ func (t *Table) Len() int {
 }
 
 // Bytes returns how much memory records, keys, logs and indexes take.
-func (t *Table) Bytes() int64 {
+func (t *Sharded) Bytes() int64 {
 	n := int64(0)
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -87,7 +87,7 @@ func (t *Table) Bytes() int64 {
 // All yields every key with its record, in no order, shard by shard under the
 // shard's lock: each pair is consistent, all of them together are not one
 // moment's. The loop's body must not use the table, and must copy what it keeps.
-func (t *Table) All() iter.Seq2[[]byte, []uint64] {
+func (t *Sharded) All() iter.Seq2[[]byte, []uint64] {
 	return func(yield func([]byte, []uint64) bool) {
 		for i := range t.shards {
 			if !t.shards[i].each(yield) {
@@ -97,7 +97,7 @@ func (t *Table) All() iter.Seq2[[]byte, []uint64] {
 	}
 }
 
-// A Shard is the part of a Table under one lock.
+// A Shard is the part of a Sharded under one lock.
 type Shard struct {
 	sync.Mutex
 
@@ -165,7 +165,7 @@ func (s *Shard) Find(hash uint64, key []byte) []uint64 {
 }
 
 // FindOrAdd returns the record of key, adding one of zero words when it has
-// none. The key, at most MaxKey bytes, is copied.
+// none. The key, at most MaxShardedKey bytes, is copied.
 func (s *Shard) FindOrAdd(hash uint64, key []byte) []uint64 {
 	if rec := s.Find(hash, key); rec != nil {
 		return rec
@@ -198,8 +198,8 @@ func (s *Shard) key(place uint64) []byte {
 
 // keep copies key into the last block, or a new one, and returns its place.
 func (s *Shard) keep(key []byte) uint64 {
-	if len(key) > MaxKey {
-		panic("shard: key of more than MaxKey bytes")
+	if len(key) > MaxShardedKey {
+		panic("shard: key of more than MaxShardedKey bytes")
 	}
 	last := len(s.keys) - 1
 	if last < 0 || cap(s.keys[last])-len(s.keys[last]) < len(key) {

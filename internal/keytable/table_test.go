@@ -50,9 +50,9 @@ func randomKey(rnd *rand.Rand) string {
 // added, must be found at the same place with what was last written to it.
 func TestTableAgainstMap(t *testing.T) {
 	rnd := seeded(t)
-	for _, c := range []keytable.Config{{}, {Words: 3, Shards: 1}, {Words: 40, Shards: 8}, {Words: 5000, Shards: 2}, {Words: 4, Shards: 5, Logs: []int{3}}} {
+	for _, c := range []keytable.ShardedConfig{{}, {Words: 3, Shards: 1}, {Words: 40, Shards: 8}, {Words: 5000, Shards: 2}, {Words: 4, Shards: 5, Logs: []int{3}}} {
 		words := max(c.Words, 1)
-		table := keytable.New(maphash.MakeSeed(), c)
+		table := keytable.NewSharded(maphash.MakeSeed(), c)
 		want := make(map[string][]uint64)
 		place := make(map[string]*uint64)
 		steps := 20_000
@@ -87,7 +87,7 @@ func TestTableAgainstMap(t *testing.T) {
 	}
 }
 
-func checkKey(t *testing.T, table *keytable.Table, key string, want []uint64, place *uint64) {
+func checkKey(t *testing.T, table *keytable.Sharded, key string, want []uint64, place *uint64) {
 	t.Helper()
 	hash := table.Hash([]byte(key))
 	s := table.Shard(hash)
@@ -104,7 +104,7 @@ func checkKey(t *testing.T, table *keytable.Table, key string, want []uint64, pl
 	}
 }
 
-func checkAll(t *testing.T, table *keytable.Table, want map[string][]uint64) {
+func checkAll(t *testing.T, table *keytable.Sharded, want map[string][]uint64) {
 	t.Helper()
 	if table.Len() != len(want) {
 		t.Errorf("Len is %d, want %d", table.Len(), len(want))
@@ -128,7 +128,7 @@ func checkAll(t *testing.T, table *keytable.Table, want map[string][]uint64) {
 	table.Len()
 }
 
-func add(table *keytable.Table, key []byte) []uint64 {
+func add(table *keytable.Sharded, key []byte) []uint64 {
 	hash := table.Hash(key)
 	s := table.Shard(hash)
 	s.Lock()
@@ -138,7 +138,7 @@ func add(table *keytable.Table, key []byte) []uint64 {
 
 // TestLongKeys adds keys up to MaxKey, alike but for one byte, among short ones.
 func TestLongKeys(t *testing.T) {
-	table := keytable.New(maphash.MakeSeed(), keytable.Config{Shards: 1})
+	table := keytable.NewSharded(maphash.MakeSeed(), keytable.ShardedConfig{Shards: 1})
 	key := func(n int, b byte) []byte {
 		k := bytes.Repeat([]byte{'x'}, n)
 		if n > 0 {
@@ -146,7 +146,7 @@ func TestLongKeys(t *testing.T) {
 		}
 		return k
 	}
-	lengths := []int{0, 1, 1 << 13, 16<<10 - 1, 16 << 10, 16<<10 + 1, 1<<20 - 2, keytable.MaxKey}
+	lengths := []int{0, 1, 1 << 13, 16<<10 - 1, 16 << 10, 16<<10 + 1, 1<<20 - 2, keytable.MaxShardedKey}
 	want := make(map[string][]uint64)
 	for i, n := range lengths {
 		for _, b := range []byte{1, 2} {
@@ -171,14 +171,14 @@ func TestLongKeys(t *testing.T) {
 			t.Error("a key of MaxKey+1 bytes was taken")
 		}
 	}()
-	table.Shard(0).FindOrAdd(0, make([]byte, keytable.MaxKey+1))
+	table.Shard(0).FindOrAdd(0, make([]byte, keytable.MaxShardedKey+1))
 }
 
 // TestTableConcurrently has goroutines count the same keys: none may be lost or
 // doubled, and each key must have one record.
 func TestTableConcurrently(t *testing.T) {
 	rnd := seeded(t)
-	table := keytable.New(maphash.MakeSeed(), keytable.Config{Words: 1, Shards: 4})
+	table := keytable.NewSharded(maphash.MakeSeed(), keytable.ShardedConfig{Words: 1, Shards: 4})
 	const goroutines, each, keys = 8, 20_000, 3000
 	var wg sync.WaitGroup
 	for range goroutines {
@@ -208,7 +208,7 @@ func TestTableConcurrently(t *testing.T) {
 // TestOneHashForManyKeys hands in one hash for different keys, as if they
 // collided in all of it: each must keep a record of its own.
 func TestOneHashForManyKeys(t *testing.T) {
-	table := keytable.New(maphash.MakeSeed(), keytable.Config{Shards: 1})
+	table := keytable.NewSharded(maphash.MakeSeed(), keytable.ShardedConfig{Shards: 1})
 	s := table.Shard(0)
 	const keys = 500
 	for round := range uint64(2) {
@@ -227,7 +227,7 @@ func TestOneHashForManyKeys(t *testing.T) {
 }
 
 func TestHitDoesNotAllocate(t *testing.T) {
-	table := keytable.New(maphash.MakeSeed(), keytable.Config{Words: 2})
+	table := keytable.NewSharded(maphash.MakeSeed(), keytable.ShardedConfig{Words: 2})
 	key := []byte("a key")
 	add(table, key)
 	if n := testing.AllocsPerRun(100, func() { add(table, key)[0]++ }); n != 0 {
@@ -249,7 +249,7 @@ func TestBytesPerKey(t *testing.T) {
 	}
 	for _, words := range []int{1, 6, 35} {
 		before := heap()
-		table := keytable.New(maphash.MakeSeed(), keytable.Config{Words: words})
+		table := keytable.NewSharded(maphash.MakeSeed(), keytable.ShardedConfig{Words: words})
 		key := make([]byte, length)
 		for i := range keys {
 			binary.BigEndian.PutUint64(key[length-8:], uint64(i))
@@ -323,7 +323,7 @@ func TestCraftedKeysAreNoSlower(t *testing.T) {
 		t.Fatalf("the crafted keys have %d hashes; the test has no teeth", len(hashes))
 	}
 	mean := func(keys [][]byte) float64 {
-		table := keytable.New(maphash.MakeSeed(), keytable.Config{})
+		table := keytable.NewSharded(maphash.MakeSeed(), keytable.ShardedConfig{})
 		for _, key := range keys {
 			add(table, key)
 		}

@@ -3,7 +3,7 @@ package keytable
 import "iter"
 
 // Shards yields the shards of t, in no order that means anything.
-func (t *Table) Shards() iter.Seq[*Shard] {
+func (t *Sharded) Shards() iter.Seq[*Shard] {
 	return func(yield func(*Shard) bool) {
 		for i := range t.shards {
 			if !yield(&t.shards[i]) {
