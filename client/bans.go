@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/url"
 	"strconv"
 	"time"
@@ -84,13 +85,17 @@ func (c *Client) Ban(ctx context.Context, rule string, d time.Duration, reason s
 	return out, err
 }
 
-// Lift ends the ban of a key under a rule, and reports whether there was one.
-func (c *Client) Lift(ctx context.Context, rule string, key ...string) (bool, error) {
-	var out struct {
-		Lifted bool `json:"lifted"`
+// Unban ends the ban of a key under a rule, and reports whether there was one. Once it
+// has returned, the ban stays ended over a restart of a server that keeps its state.
+func (c *Client) Unban(ctx context.Context, rule string, key ...string) (bool, error) {
+	if len(key) == 0 { // the server would end all bans of the rule
+		return false, errors.New("unban: key: missing: must be a value for each field of the rule's key")
 	}
-	err := c.post(ctx, "/v1/bans/lift", ruleKey{rule, wireKey(key)}, &out)
-	return out.Lifted, err
+	var out struct {
+		Unbanned int `json:"unbanned"`
+	}
+	err := c.post(ctx, "/v1/bans/unban", ruleKey{rule, wireKey(key)}, &out)
+	return out.Unbanned > 0, err
 }
 
 // spanText writes a duration as servers read one: in whole milliseconds, rounded

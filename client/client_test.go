@@ -176,9 +176,9 @@ func TestCalls(t *testing.T) {
 			result{ban},
 		},
 		{
-			"lift", `{"lifted":true}`, "POST", "/v1/bans/lift", `{"rule":"login","key":["a"]}`,
+			"unban", `{"unbanned":1}`, "POST", "/v1/bans/unban", `{"rule":"login","key":["a"]}`,
 			func(ctx context.Context, c *Client) (result, error) {
-				ok, err := c.Lift(ctx, "login", "a")
+				ok, err := c.Unban(ctx, "login", "a")
 				return result{ok}, err
 			},
 			result{true},
@@ -359,9 +359,12 @@ func TestNoDecision(t *testing.T) {
 
 // TestNoAnswer has servers that are away, slow, or that never end.
 func TestNoAnswer(t *testing.T) {
-	c, _ := fake(t, 200, "application/json", `{"lifted":`+strings.Repeat(" ", maxAnswer)+`true}`)
-	if _, err := c.Lift(t.Context(), "r", "k"); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
+	c, _ := fake(t, 200, "application/json", `{"unbanned":`+strings.Repeat(" ", maxAnswer)+`1}`)
+	if _, err := c.Unban(t.Context(), "r", "k"); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
 		t.Errorf("an endless answer: %v", err)
+	}
+	if _, err := c.Unban(t.Context(), "r"); err == nil || !strings.Contains(err.Error(), "key: missing") {
+		t.Errorf("unban without a key: %v", err)
 	}
 	gone := httptest.NewServer(nil)
 	gone.Close()

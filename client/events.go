@@ -21,7 +21,7 @@ type EventType string
 const (
 	Connected EventType = "connected" // events are told from here on
 	Banned    EventType = "ban"       // a ban began, or was added
-	Lifted    EventType = "lift"      // a ban was lifted
+	Unbanned  EventType = "unban"     // a ban was ended by hand
 	Heated    EventType = "hot"       // a key became hot
 	Rules     EventType = "rules"     // other rules are in force
 	Rated     EventType = "rates"     // a second has passed
@@ -33,8 +33,8 @@ type Event struct {
 	Type  EventType `json:"type"`
 	Time  time.Time `json:"time"`  // not of Connected and Rated
 	Ban   *Ban      `json:"ban"`   // of Banned
-	Rule  string    `json:"rule"`  // of Lifted and Heated
-	Key   []string  `json:"key"`   // of Lifted and Heated
+	Rule  string    `json:"rule"`  // of Unbanned and Heated
+	Key   []string  `json:"key"`   // of Unbanned and Heated
 	Until time.Time `json:"until"` // of Heated: how long it stays so
 
 	All    Totals `json:"all"`    // of Rated: in the last second

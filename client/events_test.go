@@ -73,9 +73,9 @@ const aBan = `{"type":"ban","time":"2026-01-02T03:04:05Z","ban":{"rule":"r","key
 func TestEventsOfOneStream(t *testing.T) {
 	for _, tt := range []struct{ name, stream, want string }{
 		{"every type", ": lately\n\nevent: ban\ndata: " + aBan + "\n\nevent: rates\ndata: {\"all\":{\"allowed\":2},\"totals\":{\"allowed\":9}}\n\n: ping\n\n" +
-			"event: lift\ndata: {\"rule\":\"r\",\"key\":[\"k\"]}\n\nevent: hot\ndata: {\"rule\":\"h\",\"key\":[\"k\"],\"until\":\"2026-01-02T03:05:05Z\"}\n\nevent: rules\ndata: {}\n\n", "connected\nban r [\"a\\xff\"]\nrates 2 9\nlift r [\"k\"]\nhot h [\"k\"]\nrules"},
-		{"bytes that are not UTF-8", "event: lift\ndata: {\"rule\":\"r\",\"key\":[\"a\uFFFD\"],\"key_base64\":[\"Yf8=\"]}\n\n", "connected\nlift r [\"a\\xff\"]"},
-		{"CRLF, no blanks, two data lines", "event:lift\r\ndata:{\"rule\":\"r\",\r\ndata:\"key\":[\"k\"]}\r\n\r\n", "connected\nlift r [\"k\"]"},
+			"event: unban\ndata: {\"rule\":\"r\",\"key\":[\"k\"]}\n\nevent: hot\ndata: {\"rule\":\"h\",\"key\":[\"k\"],\"until\":\"2026-01-02T03:05:05Z\"}\n\nevent: rules\ndata: {}\n\n", "connected\nban r [\"a\\xff\"]\nrates 2 9\nunban r [\"k\"]\nhot h [\"k\"]\nrules"},
+		{"bytes that are not UTF-8", "event: unban\ndata: {\"rule\":\"r\",\"key\":[\"a\uFFFD\"],\"key_base64\":[\"Yf8=\"]}\n\n", "connected\nunban r [\"a\\xff\"]"},
+		{"CRLF, no blanks, two data lines", "event:unban\r\ndata:{\"rule\":\"r\",\r\ndata:\"key\":[\"k\"]}\r\n\r\n", "connected\nunban r [\"k\"]"},
 		{"of no type, without data, cut off, unknown", "data: {}\n\nevent: ban\n\nid: 4\nevent: new\ndata: {}\n\nevent: ban\ndata: " + aBan, "connected\nnew"},
 		{"resync", "event: resync\ndata: {}\n\nevent: rules\ndata: {}\n\n", "connected\nerror: the stream of events has ended: events came faster than they were read"},
 		{"no JSON", "event: ban\ndata: {\n\nevent: rules\ndata: {}\n\n", "connected\nerror: the stream of events has ended: the data of event \"ban\" is not JSON: unexpected end of JSON input"},

@@ -232,7 +232,7 @@ func TestServeReloads(t *testing.T) {
 }
 
 // A process that is killed at any moment loses no ban that it has acknowledged, and
-// never comes back with more than was counted, or with a ban that was lifted.
+// never comes back with more than was counted, or with a ban that was unbanned.
 func TestServeKilled(t *testing.T) {
 	rounds := 20
 	switch {
@@ -259,20 +259,20 @@ func TestServeKilled(t *testing.T) {
 	}
 	s := serve(t, "--data", dir, "--rules", rules)
 	k.check(s, rounds, true)
-	t.Logf("%d rounds, %d bans, %d lifts and %d counts acknowledged", rounds, len(k.banned), len(k.lifted), k.counted.Load())
-	if len(k.banned) < rounds || len(k.lifted) == 0 || k.counted.Load() == 0 {
+	t.Logf("%d rounds, %d bans, %d unbans and %d counts acknowledged", rounds, len(k.banned), len(k.unbanned), k.counted.Load())
+	if len(k.banned) < rounds || len(k.unbanned) == 0 || k.counted.Load() == 0 {
 		t.Error("next to nothing was acknowledged: the test has no teeth")
 	}
 }
 
 // killed is what a client of servers that are killed knows.
 type killed struct {
-	t       testing.TB
-	mu      sync.Mutex
-	banned  []string // acknowledged
-	lifted  []string // again, acknowledged
-	sent    atomic.Uint64
-	counted atomic.Uint64 // acknowledged
+	t        testing.TB
+	mu       sync.Mutex
+	banned   []string // acknowledged
+	unbanned []string // again, acknowledged
+	sent     atomic.Uint64
+	counted  atomic.Uint64 // acknowledged
 }
 
 // load bans and counts until the returned function is called after the server's end.
@@ -286,16 +286,16 @@ func (k *killed) load(s *serving, round int) (stop func()) {
 				if _, err := c.do("BAN", "login", user, "1h"); err != nil {
 					return
 				}
-				lifted := false
+				unbanned := false
 				if i%2 == 1 {
 					if _, err := c.do("UNBAN", "login", user); err != nil {
 						return // on its way: it may hold or not
 					}
-					lifted = true
+					unbanned = true
 				}
 				k.mu.Lock()
-				if lifted {
-					k.lifted = append(k.lifted, user)
+				if unbanned {
+					k.unbanned = append(k.unbanned, user)
 				} else {
 					k.banned = append(k.banned, user)
 				}
@@ -334,9 +334,9 @@ func (k *killed) check(s *serving, round int, last bool) {
 			k.t.Fatalf("round %d: the ban of %q was acknowledged and is lost; %d of %d are there\n%s", round, user, len(held), len(k.banned), s.log.String())
 		}
 	}
-	for _, user := range k.lifted {
+	for _, user := range k.unbanned {
 		if held[user] {
-			k.t.Fatalf("round %d: the ban of %q was lifted, and is back\n%s", round, user, s.log.String())
+			k.t.Fatalf("round %d: the ban of %q was unbanned, and is back\n%s", round, user, s.log.String())
 		}
 	}
 	if v, err := c.do("SUM", "counted", "k"); err == nil && uint64(v.Int) > k.sent.Load() {

@@ -123,7 +123,7 @@ func perform(ctx context.Context, c *client.Client, a topAction) topDone {
 		}
 		return topDone{fmt.Sprintf("%s is banned under %s for %s", shown(b.Key...), a.rule, rules.FormatDuration(a.length))}
 	}
-	was, err := c.Lift(ctx, a.rule, a.key...)
+	was, err := c.Unban(ctx, a.rule, a.key...)
 	switch {
 	case err != nil:
 		return topDone{"not unbanned: " + err.Error()}

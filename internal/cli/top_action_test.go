@@ -106,7 +106,7 @@ func TestTopChanges(t *testing.T) {
 		case r.URL.Path == "/v1/bans":
 			io.WriteString(w, `{"rule":"per-client","key":["203.0.113.0/24"],"since":"2026-03-02T10:00:00Z","until":"2026-03-02T10:10:00Z","count":1,"reason":"","source":"http"}`)
 		default:
-			io.WriteString(w, `{"lifted":true}`)
+			io.WriteString(w, `{"unbanned":1}`)
 		}
 		return true
 	})
@@ -127,7 +127,7 @@ func TestTopChanges(t *testing.T) {
 	if got := perform(t.Context(), c, ban); got.notice != "not unbanned: DENIED admin is needed" {
 		t.Error(got)
 	}
-	if want := `/v1/bans {"rule":"per-client","key":["203.0.113.16"],"for":"600000ms","reason":"by hand, from top"}`; posted[0] != want || !strings.HasPrefix(posted[1], "/v1/bans/lift ") {
+	if want := `/v1/bans {"rule":"per-client","key":["203.0.113.16"],"for":"600000ms","reason":"by hand, from top"}`; posted[0] != want || !strings.HasPrefix(posted[1], "/v1/bans/unban ") {
 		t.Errorf("posted %q", posted)
 	}
 	m := cannedModel(t, topPaint{}, 80, 30)

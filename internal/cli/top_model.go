@@ -247,7 +247,7 @@ func (m *topModel) event(e *client.Event) tea.Cmd {
 			r.bans = slices.Insert(r.bans, 0, *e.Ban)[:min(len(r.bans)+1, topBans)]
 			r.held++
 		}
-	case client.Lifted:
+	case client.Unbanned:
 		r.forget(e.Rule, e.Key)
 	case client.Heated:
 		r.hot = slices.DeleteFunc(r.hot, func(h client.HotKey) bool { return h.Rule == e.Rule && slices.Equal(h.Key, e.Key) })

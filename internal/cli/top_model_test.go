@@ -112,9 +112,9 @@ func TestTopEvents(t *testing.T) {
 	if len(m.reading.bans) != topBans {
 		t.Errorf("%d bans are kept, want %d", len(m.reading.bans), topBans)
 	}
-	tell(client.Event{Type: client.Lifted, Rule: "r", Key: m.reading.bans[0].Key})
+	tell(client.Event{Type: client.Unbanned, Rule: "r", Key: m.reading.bans[0].Key})
 	if len(m.reading.bans) != topBans-1 {
-		t.Errorf("%d bans after one was lifted", len(m.reading.bans))
+		t.Errorf("%d bans after one was ended", len(m.reading.bans))
 	}
 	tell(client.Event{Type: client.Heated, Rule: "product", Key: []string{"/product/42"}, Until: cannedNow.Add(time.Hour)})
 	if h := m.reading.hot; len(h) != 1 || h[0].Until != cannedNow.Add(time.Hour) {

@@ -24,13 +24,12 @@ func TestLog(t *testing.T) {
 		begin(t, s, fmt.Sprint("192.0.2.", i))
 	}
 	banClient(t, s, "198.51.100.1", time.Hour)
-	for _, path := range []string{"/v1/bans", "/v1/bans/lift", "/v1/bans/unban"} {
-		body := map[string]string{
-			"/v1/bans":       `{"rule":"per-client","key":"198.51.100.7","for":"1h","reason":"spam"}`,
-			"/v1/bans/lift":  `{"rule":"per-client","key":"198.51.100.7"}`,
-			"/v1/bans/unban": `{"rule":"per-client"}`,
-		}[path]
-		if code, text := posted(t, url+path, body); code/100 != 2 {
+	for _, call := range [][2]string{
+		{"/v1/bans", `{"rule":"per-client","key":"198.51.100.7","for":"1h","reason":"spam"}`},
+		{"/v1/bans/unban", `{"rule":"per-client","key":"198.51.100.7"}`},
+		{"/v1/bans/unban", `{"rule":"per-client"}`},
+	} {
+		if code, text := posted(t, url+call[0], call[1]); code/100 != 2 {
 			t.Fatal(code, text)
 		}
 	}

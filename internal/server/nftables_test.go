@@ -63,9 +63,9 @@ func banClient(t *testing.T, s *Server, key string, d time.Duration) {
 	}
 }
 
-func liftClient(t *testing.T, s *Server, key string) {
+func unbanClient(t *testing.T, s *Server, key string) {
 	t.Helper()
-	if ok, err := s.Engine().Lift("per-client", []string{key}); !ok || err != nil {
+	if ok, err := s.Engine().Unban("per-client", []string{key}); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 }
@@ -93,7 +93,7 @@ var notClients = []string{
 	"2001:db8::1\n", "abc", "1:2", "dead:beef", "2001:DB8::%eth0", "2001:db8::1,10.0.0.0/8",
 }
 
-// Bans and lifts reach nft, those from before the start included, and nothing that is
+// Bans and unbans reach nft, those from before the start included, and nothing that is
 // no address of a client does.
 func TestBansReachNftables(t *testing.T) {
 	s, url := started(t, deployed(t))
@@ -124,7 +124,7 @@ func TestBansReachNftables(t *testing.T) {
 	banClient(t, s, "198.51.100.255", time.Hour)
 	wait("add element inet lately banned6 { 2001:db8::/64 timeout 3")
 	wait("add element inet lately banned4 { 198.51.100.255 timeout 3")
-	liftClient(t, s, "192.0.2.1")
+	unbanClient(t, s, "192.0.2.1")
 	all := wait("delete element inet lately banned4 { 192.0.2.1 }\n")
 	for line := range strings.Lines(all) {
 		if !strings.HasPrefix(line, "flush set ") && !strings.Contains(line, "192.0.2.1 ") && !strings.Contains(line, "2001:db8::/64 ") && !strings.Contains(line, "198.51.100.255 ") {
@@ -194,11 +194,11 @@ func TestBansInRealNftables(t *testing.T) {
 	}
 	want("banned4", "192.0.2.1 1h", "192.0.2.2 1h", "192.0.2.3 1h")
 	want("banned6", "2001:db8:0:1::/64 1h", "2001:db8::/64 1h")
-	liftClient(t, s, "192.0.2.2")
+	unbanClient(t, s, "192.0.2.2")
 	want("banned4", "192.0.2.1 1h", "192.0.2.3 1h")
 	banClient(t, s, "192.0.2.3", 3*time.Hour)
 	want("banned4", "192.0.2.1 1h", "192.0.2.3 3h")
-	liftClient(t, s, "192.0.2.3")
+	unbanClient(t, s, "192.0.2.3")
 	banClient(t, s, "192.0.2.3", 2*time.Hour)
 	want("banned4", "192.0.2.1 1h", "192.0.2.3 2h")
 }

@@ -14,7 +14,7 @@ const (
 	None  Role = iota // nobody that we know
 	Read              // look: counts, rules, bans, statistics
 	Check             // ask for decisions and add events, as a service does
-	Admin             // ban, lift, reset, reload
+	Admin             // ban, unban, reset, reload
 )
 
 var roleNames = [...]string{"none", "read", "check", "admin"}

@@ -161,17 +161,17 @@ func (f *fakeAPI) post(w http.ResponseWriter, r *http.Request, path string) {
 		f.bans = append([]ban{b}, f.bans...)
 		w.WriteHeader(201)
 		answer(w, b)
-	case "bans/lift":
-		for i, b := range f.bans {
-			if b.Rule == in.Rule && (in.Base64 == nil && slices.Equal(b.Key, in.Key) || in.Base64 != nil && slices.EqualFunc(b.Base64, in.Base64, bytes.Equal)) {
-				f.bans = append(f.bans[:i:i], f.bans[i+1:]...)
-				break
-			}
-		}
-		answer(w, object{"lifted": true})
 	case "bans/unban":
 		n := len(f.bans)
-		f.bans = slices.DeleteFunc(f.bans, func(b ban) bool { return in.Rule == "" || b.Rule == in.Rule })
+		f.bans = slices.DeleteFunc(f.bans, func(b ban) bool {
+			switch {
+			case in.Base64 != nil:
+				return b.Rule == in.Rule && slices.EqualFunc(b.Base64, in.Base64, bytes.Equal)
+			case in.Key != nil:
+				return b.Rule == in.Rule && slices.Equal(b.Key, in.Key)
+			}
+			return in.Rule == "" || b.Rule == in.Rule
+		})
 		answer(w, object{"unbanned": n - len(f.bans)})
 	case "rules/check":
 		if strings.Contains(string(body), "limt:") {

@@ -68,7 +68,7 @@ func testHostile(t *testing.T, b *browser) {
 	p.click("#thatlift")
 	p.click("dialog .danger")
 	p.wait(`!document.querySelector('dialog')`)
-	equal(t, f.posted("bans/lift"), `{"rule":"per-client","key_base64":["//48aT4="]}`)
+	equal(t, f.posted("bans/unban"), `{"rule":"per-client","key_base64":["//48aT4="]}`)
 	p.clean()
 }
 
@@ -85,7 +85,7 @@ func testRoles(t *testing.T, b *browser) {
 	for _, r := range routes {
 		p.to(r.name)
 		var shown []string
-		p.js(`[...document.querySelectorAll('main button')].filter((b) => b.checkVisibility() && /ban|lift|reload|change|check/i.test(b.textContent)).map((b) => b.textContent)`, &shown)
+		p.js(`[...document.querySelectorAll('main button')].filter((b) => b.checkVisibility() && /ban|reload|change|check/i.test(b.textContent)).map((b) => b.textContent)`, &shown)
 		if len(shown) > 0 {
 			t.Errorf("%s: a reader is shown %q", r.name, shown)
 		}

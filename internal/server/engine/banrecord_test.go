@@ -53,7 +53,7 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 	defer sub.Close()
 	for r := range e.Bans() {
 		if r.Key[0] == "eve" {
-			if ok, err := e.Lift("flood", r.Key); !ok || err != nil {
+			if ok, err := e.Unban("flood", r.Key); !ok || err != nil {
 				t.Fatal(ok, err)
 			}
 		}

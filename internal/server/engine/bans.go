@@ -13,11 +13,12 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A banLine is one record of the ban journal: a ban, or the end of one, whose times
-// are that of the lift.
+// A banLine is one record of the ban journal: a ban, or the end of one, whose Until is
+// when it was ended.
 type banLine struct {
-	Ban  *ratelimit.BanRecord `json:"ban,omitempty"`
-	Lift *ratelimit.BanRecord `json:"lift,omitempty"`
+	Ban   *ratelimit.BanRecord `json:"ban,omitempty"`
+	Unban *ratelimit.BanRecord `json:"unban,omitempty"`
+	Lift  *ratelimit.BanRecord `json:"lift,omitempty"` // Unban in journals of earlier builds; only read
 }
 
 // Ban bans a key under a rule for that long, by hand. It returns when the ban is in
@@ -82,7 +83,7 @@ func (e *Engine) ban(l *ratelimit.Limiter, r *ratelimit.BanRecord) (journal.Pend
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
 	if err := l.Ban(*r); errors.Is(err, ratelimit.ErrNoRoom) {
-		return journal.Pending{}, errorf(Overload, "there is no room for another ban; lift some, or give the server more by its settings bans and budget")
+		return journal.Pending{}, errorf(Overload, "there is no room for another ban; unban some, or raise the settings bans and budget")
 	} else if err != nil {
 		return journal.Pending{}, &Error{BadArg, err.Error()}
 	}
@@ -96,9 +97,9 @@ func (e *Engine) ban(l *ratelimit.Limiter, r *ratelimit.BanRecord) (journal.Pend
 	return e.write(banLine{Ban: r})
 }
 
-// Lift ends the ban of a key under a rule, and reports whether there was one. The
+// Unban ends the ban of a key under a rule, and reports whether there was one. The
 // key may be as bans are listed, or as in an event.
-func (e *Engine) Lift(rule string, key []string) (bool, error) {
+func (e *Engine) Unban(rule string, key []string) (bool, error) {
 	set := e.limiter.Load().Set()
 	if _, ok := set.Named(rule); !ok {
 		return false, noSuchRule(set.NoRule(rule))
@@ -112,12 +113,12 @@ func (e *Engine) Lift(rule string, key []string) (bool, error) {
 		return false, err
 	}
 	listed := ratelimit.BanRecord{Rule: rule, Key: key} // a path that is clean is not to be cleaned again
-	ok, pending, err := e.lift(&listed)
+	ok, pending, err := e.unban(&listed)
 	if !ok && folding != nil {
 		return false, folding
 	}
 	if !ok && err == nil && !slices.Equal(key, r.Key) {
-		ok, pending, err = e.lift(&r)
+		ok, pending, err = e.unban(&r)
 	}
 	if !ok {
 		return false, err
@@ -131,7 +132,7 @@ func (e *Engine) Lift(rule string, key []string) (bool, error) {
 	return true, nil
 }
 
-func (e *Engine) lift(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
+func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
 	return e.unbanLocked(r)
@@ -150,9 +151,9 @@ func (e *Engine) unbanLocked(r *ratelimit.BanRecord) (bool, journal.Pending, err
 		return false, journal.Pending{}, nil
 	}
 	now := e.now()
-	e.hub.publish(Event{Type: Lifted, Time: now, Rule: r.Rule, Key: r.Key})
+	e.hub.publish(Event{Type: Unbanned, Time: now, Rule: r.Rule, Key: r.Key})
 	r.Since, r.Until = now.Add(-time.Second), now // a record of a ban has an end after it began
-	pending, err := e.write(banLine{Lift: r})
+	pending, err := e.write(banLine{Unban: r})
 	return true, pending, err
 }
 

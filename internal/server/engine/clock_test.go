@@ -43,8 +43,8 @@ var liveVerbs = map[string]func(e *engine.Engine, c *engine.Caller) error{
 		_, err := e.Ban("flood", []string{"eve"}, time.Hour, "", "")
 		return err
 	},
-	"lift": func(e *engine.Engine, _ *engine.Caller) error {
-		_, err := e.Lift("flood", []string{"eve"})
+	"unban": func(e *engine.Engine, _ *engine.Caller) error {
+		_, err := e.Unban("flood", []string{"eve"})
 		return err
 	},
 	"restore": func(e *engine.Engine, _ *engine.Caller) error {
@@ -233,7 +233,7 @@ func TestMistakesDecideNoClock(t *testing.T) {
 		"add 2":   c.Add("requests", "k", engine.MaxCost+1),
 		"ban":     second(e.Ban("nobody", []string{"k"}, time.Hour, "", "")),
 		"ban 2":   second(e.Ban("flood", []string{"k"}, 0, "", "")),
-		"lift":    second(e.Lift("nobody", []string{"k"})),
+		"unban":   second(e.Unban("nobody", []string{"k"})),
 		"long":    second(c.Check(event(c, "client", strings.Repeat("x", engine.MaxKey+1)), 1)),
 	} {
 		if err == nil {

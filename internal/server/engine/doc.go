@@ -20,7 +20,7 @@
 // what first comes to it is an event with its time ([Caller.CheckAt]): times are
 // as exact as they are given, and an engine that is given the events of a log in
 // replay's order decides as replay does. What comes first
-// decides for good: one who judges, counts, bans, lifts, refunds, resets or throttles by
+// decides for good: one who judges, counts, bans, unbans, refunds, resets or throttles by
 // the other clock is refused, and state that is brought back is live. Who only asks
 // decides nothing, and is answered by the clock that holds, which in event time
 // stands at the newest event.

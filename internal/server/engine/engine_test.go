@@ -226,7 +226,7 @@ func TestMistakes(t *testing.T) {
 	wantCode(t, err, engine.BadArg, "must be an address")
 	_, err = e.Ban("per-client", []string{"192.0.2.1"}, 0, "", "")
 	wantCode(t, err, engine.BadArg, "allowed is")
-	_, err = e.Lift("nobody", []string{"a"})
+	_, err = e.Unban("nobody", []string{"a"})
 	wantCode(t, err, engine.NoRule, "nobody")
 	_, err = e.Key([]string{"client"}, nil)
 	wantCode(t, err, engine.BadArg, "")
@@ -293,7 +293,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// Bans by hand hold, are listed and lifted.
+// Bans by hand hold, are listed and unbanned.
 func TestBans(t *testing.T) {
 	e := newEngine(t, someRules)
 	c := e.Caller()
@@ -315,15 +315,15 @@ func TestBans(t *testing.T) {
 	if err != nil || len(report.Bans) != 1 || len(report.Rules) != 1 || len(report.Counters) != 1 || report.Counters[0].Lo != 1 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	if ok, err := e.Lift("login", []string{"2001:db8::9", "eve"}); !ok || err != nil || n != 1 {
-		t.Errorf("lifted %t, %v; %d bans", ok, err, n)
+	if ok, err := e.Unban("login", []string{"2001:db8::9", "eve"}); !ok || err != nil || n != 1 {
+		t.Errorf("unbanned %t, %v; %d bans", ok, err, n)
 	}
-	if ok, err := e.Lift("login", []string{"2001:db8::9", "eve"}); ok || err != nil {
-		t.Errorf("lifted twice: %t, %v", ok, err)
+	if ok, err := e.Unban("login", []string{"2001:db8::9", "eve"}); ok || err != nil {
+		t.Errorf("unbanned twice: %t, %v", ok, err)
 	}
 }
 
-// A ban is lifted by the key as it is listed: a path that was decoded once is not
+// A ban is ended by the key as it is listed: a path that was decoded once is not
 // decoded again.
 func TestLiftAsListed(t *testing.T) {
 	e := newEngine(t, "version: 1\nbans: [{name: path, key: path, after: 5 hits in 1m, for: 1h}]\n")
@@ -334,7 +334,7 @@ func TestLiftAsListed(t *testing.T) {
 	for b := range e.Bans() {
 		listed = b.Key
 	}
-	if ok, err := e.Lift("path", listed); !ok || err != nil || listed[0] != "/a%41" {
+	if ok, err := e.Unban("path", listed); !ok || err != nil || listed[0] != "/a%41" {
 		t.Errorf("%q: %t, %v", listed, ok, err)
 	}
 }

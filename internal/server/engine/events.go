@@ -15,7 +15,7 @@ type EventType string
 // The types of events.
 const (
 	Banned       EventType = "ban"   // a ban began, or was added
-	Lifted       EventType = "lift"  // a ban was lifted
+	Unbanned     EventType = "unban" // a ban was ended by hand
 	Heated       EventType = "hot"   // a key became hot
 	RulesChanged EventType = "rules" // other rules are in force
 )
@@ -25,7 +25,7 @@ type Event struct {
 	Type   EventType            `json:"type"`
 	Time   time.Time            `json:"time"`
 	Ban    *ratelimit.BanRecord `json:"ban,omitempty"`
-	Rule   string               `json:"rule,omitempty"` // of what was lifted or became hot
+	Rule   string               `json:"rule,omitempty"` // of what was unbanned or became hot
 	Key    []string             `json:"key,omitempty"`
 	Base64 [][]byte             `json:"key_base64,omitempty"` // in JSON: the key as it is, where key shows U+FFFD for what is not UTF-8
 	Until  *time.Time           `json:"until,omitempty"`      // how long it stays hot

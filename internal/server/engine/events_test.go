@@ -10,7 +10,7 @@ import (
 func TestPublishToNobody(t *testing.T) {
 	var h hub
 	h.init()
-	ev := Event{Type: Lifted, Time: time.Unix(1, 0).In(time.FixedZone("east", 3600)), Rule: "r", Key: []string{"k"}}
+	ev := Event{Type: Unbanned, Time: time.Unix(1, 0).In(time.FixedZone("east", 3600)), Rule: "r", Key: []string{"k"}}
 	if n := testing.AllocsPerRun(100, func() { h.publish(ev) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -19,7 +19,7 @@ func TestPublishToNobody(t *testing.T) {
 	}
 	s := h.add()
 	h.publish(ev)
-	if got, ok := s.Next(); !ok || string(got.JSON) != `{"type":"lift","time":"1970-01-01T00:00:01Z","rule":"r","key":["k"]}` {
+	if got, ok := s.Next(); !ok || string(got.JSON) != `{"type":"unban","time":"1970-01-01T00:00:01Z","rule":"r","key":["k"]}` {
 		t.Errorf("told: %s", got.JSON)
 	}
 }
@@ -30,7 +30,7 @@ func TestEventsOfBytes(t *testing.T) {
 	h.init()
 	s := h.add()
 	for _, key := range []string{"/\xff", "/\xfe"} {
-		h.publish(Event{Type: Lifted, Rule: "r", Key: []string{"k", key}})
+		h.publish(Event{Type: Unbanned, Rule: "r", Key: []string{"k", key}})
 		var got struct {
 			Key    []string
 			Base64 [][]byte `json:"key_base64"`

@@ -15,8 +15,8 @@ func TestBanOfALongKey(t *testing.T) {
 	const text = "version: 1\nbans: [{name: pair, key: [user, path], after: 1 hits in 1m, for: 1h}]\n"
 	user, path := strings.Repeat("u", 700), "/"+strings.Repeat("p", 700)
 	for what, end := range map[string]func(e *engine.Engine, listed []string) (bool, error){
-		"values": func(e *engine.Engine, _ []string) (bool, error) { return e.Lift("pair", []string{user, path}) },
-		"digest": func(e *engine.Engine, listed []string) (bool, error) { return e.Lift("pair", listed) },
+		"values": func(e *engine.Engine, _ []string) (bool, error) { return e.Unban("pair", []string{user, path}) },
+		"digest": func(e *engine.Engine, listed []string) (bool, error) { return e.Unban("pair", listed) },
 		"all": func(e *engine.Engine, _ []string) (bool, error) {
 			n, err := e.UnbanAll(engine.BanFilter{Rule: "pair"})
 			return n == 1, err
@@ -54,7 +54,7 @@ func TestBanOfALongKey(t *testing.T) {
 		}
 	}
 	e := newEngine(t, text)
-	if _, err := e.Lift("pair", []string{"x"}); err == nil {
+	if _, err := e.Unban("pair", []string{"x"}); err == nil {
 		t.Error("one value of two is no error")
 	}
 	_, err := e.Ban("pair", []string{strings.Repeat("x", 32)}, time.Hour, "", "")

@@ -98,12 +98,12 @@ func TestLongKeys(t *testing.T) {
 		"ban": func(_, user, tenant string) error {
 			return second(e.Ban("user", []string{user, tenant}, time.Hour, "", ""))
 		},
-		"lift":     func(_, user, tenant string) error { return second(e.Lift("user", []string{user, tenant})) },
+		"unban":    func(_, user, tenant string) error { return second(e.Unban("user", []string{user, tenant})) },
 		"throttle": func(path, _, _ string) error { return second(c.Throttle(path[1:], 1, 1, time.Minute, 1)) },
 	}
 	for name, ask := range asks {
 		user := fits
-		if name == "ban" || name == "lift" {
+		if name == "ban" || name == "unban" {
 			user = fits[:500] // the bound of a ban's key is on all values together
 		}
 		if err := ask("/"+fits[1:], user, user); err != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -167,9 +168,9 @@ func (r *Restorer) Ban(data []byte) error {
 		return fmt.Errorf("line of the ban journal: %w", err)
 	}
 	l := r.e.limiter.Load()
-	if lifted := line.Lift; lifted != nil {
-		if _, ok := l.Set().Named(lifted.Rule); ok {
-			_, _ = l.Lift(lifted.Rule, lifted.Key...) // of a key that the rule has no more
+	if ended := cmp.Or(line.Unban, line.Lift); ended != nil {
+		if _, ok := l.Set().Named(ended.Rule); ok {
+			_, _ = l.Lift(ended.Rule, ended.Key...) // of a key that the rule has no more
 		}
 		return nil
 	}

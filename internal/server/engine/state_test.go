@@ -140,7 +140,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// The ban journal brings bans and lifts back in order.
+// The ban journal brings bans and unbans back in order.
 func TestRestoreBans(t *testing.T) {
 	e := newEngine(t, someRules)
 	r := e.Restorer()
@@ -155,10 +155,12 @@ func TestRestoreBans(t *testing.T) {
 	at := func(d time.Duration) string { return now.Add(d).UTC().Format(time.RFC3339Nano) }
 	line(`{"ban":`+ban+`}`, "a", at(-time.Minute), at(time.Hour))
 	line(`{"ban":`+ban+`}`, "b", at(-time.Minute), at(time.Hour))
-	line(`{"lift":`+ban+`}`, "b", at(-time.Second), at(0))
+	line(`{"unban":`+ban+`}`, "b", at(-time.Second), at(0))
+	line(`{"ban":`+ban+`}`, "c", at(-time.Minute), at(time.Hour))
+	line(`{"lift":`+ban+`}`, "c", at(-time.Second), at(0)) // as earlier builds wrote it
 	line(`{"ban":`+ban+`}`, "over", at(-time.Hour), at(-time.Minute))
 	line(`{"ban":`+ban+`}`, "future", at(10*time.Hour), at(11*time.Hour)) // the clock was set back by ten hours
-	line(`{"lift":{"rule":"gone","key":["b"],"until":%q}}`, at(0))
+	line(`{"unban":{"rule":"gone","key":["b"],"until":%q}}`, at(0))
 	left := make(map[string]time.Duration)
 	for b := range e.Bans() {
 		left[b.Key[0]] = b.Until.Sub(now).Round(time.Minute)

@@ -48,7 +48,7 @@ everyone: GET / GET /console/{name} GET /healthz GET /readyz POST /v1/login POST
 read: GET /metrics GET /openapi.json GET /v1/bans GET /v1/counters GET /v1/counters/{name}/rate GET /v1/counters/{name}/sum
 read: GET /v1/counters/{name}/top GET /v1/events GET /v1/hot GET /v1/key GET /v1/rates GET /v1/refused GET /v1/rules GET /v1/status
 check: * /v1/auth POST /v1/check POST /v1/counters/{name}/add POST /v1/peek POST /v1/refund POST /v1/release POST /v1/take POST /v1/throttle
-admin: POST /v1/bans POST /v1/bans/lift POST /v1/bans/unban POST /v1/reset POST /v1/rules/check POST /v1/rules/reload
+admin: POST /v1/bans POST /v1/bans/unban POST /v1/reset POST /v1/rules/check POST /v1/rules/reload
 `
 
 func TestWhoMayAsk(t *testing.T) {
@@ -186,11 +186,11 @@ func TestSession(t *testing.T) {
 		r.header = http.Header{"Cookie": {value}}
 		return r
 	}
-	lift := with(request{method: "POST", path: "/v1/bans/lift", body: `{"rule":"flood","key":"192.0.2.1"}`})
-	if w := ask(s, lift); w.Code != 200 {
+	unban := with(request{method: "POST", path: "/v1/bans/unban", body: `{"rule":"flood","key":"192.0.2.1"}`})
+	if w := ask(s, unban); w.Code != 200 {
 		t.Errorf("with the session: %d %s", w.Code, w.Body)
 	}
-	foreign := lift
+	foreign := unban
 	foreign.origin = "https://evil.example"
 	wantProblem(t, ask(s, foreign), 403, engine.NoPerm)
 
@@ -198,16 +198,16 @@ func TestSession(t *testing.T) {
 	wantProblem(t, ask(s, auth), 401, engine.NoAuth)
 
 	now.Store(tokens(t)) // the same, read again
-	if w := ask(s, lift); w.Code != 200 {
+	if w := ask(s, unban); w.Code != 200 {
 		t.Errorf("with the session, under the same tokens: %d %s", w.Code, w.Body)
 	}
 	now.Store(otherTokens(t))
-	wantProblem(t, ask(s, lift), 401, engine.NoAuth)
+	wantProblem(t, ask(s, unban), 401, engine.NoAuth)
 	now.Store(all)
 	if w := ask(s, with(request{method: "POST", path: "/v1/logout", body: "{}"})); w.Code != 200 || !strings.Contains(w.Header().Get("Set-Cookie"), "Max-Age=0") {
 		t.Errorf("logout: %d %v", w.Code, w.Header())
 	}
-	wantProblem(t, ask(s, lift), 401, engine.NoAuth)
+	wantProblem(t, ask(s, unban), 401, engine.NoAuth)
 }
 
 // Event times are admin's.

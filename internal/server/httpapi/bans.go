@@ -99,52 +99,47 @@ func (c *call) source() string {
 	return strings.ToValidUTF8(source[:min(len(source), 64)], "")
 }
 
-// A liftRequest ends a ban.
-type liftRequest struct {
-	Rule   string   `json:"rule"`
-	Key    keyArg   `json:"key,omitempty"`
-	Base64 [][]byte `json:"key_base64,omitempty"`
+// An unbanRequest ends the ban of a key, or all bans that a filter selects.
+type unbanRequest struct {
+	Rule    string   `json:"rule,omitempty"`
+	Key     keyArg   `json:"key,omitempty" doc:"the key whose ban ends; rule is required with it"`
+	Base64  [][]byte `json:"key_base64,omitempty"`
+	Pattern string   `json:"pattern,omitempty" doc:"a glob that matches a value of the key; * selects every ban"`
+	Network string   `json:"network,omitempty" doc:"an address or network, such as 192.0.2.0/24, that contains a value of the key"`
 }
 
-type lifted struct {
-	Lifted bool `json:"lifted" doc:"false if there was no ban"`
+type unbanned struct {
+	Unbanned int `json:"unbanned" doc:"how many bans were ended; 0 if there was none"`
 }
 
-func lift(c *call) error {
-	var req liftRequest
+func unban(c *call) error {
+	var req unbanRequest
 	if err := c.decode(&req); err != nil {
 		return err
+	}
+	if req.Key == nil && req.Base64 == nil {
+		return c.unbanAll(&req)
+	}
+	if req.Pattern != "" || req.Network != "" {
+		return badArg("there is a key beside a pattern or network; must be one of them")
 	}
 	key, err := req.Key.values(req.Base64)
 	if err != nil {
 		return err
 	}
-	ok, err := c.s.engine.Lift(req.Rule, key)
+	ok, err := c.s.engine.Unban(req.Rule, key)
 	if err != nil {
 		return err
 	}
-	if ok {
-		c.audit("ban ended by hand", "rule", req.Rule, "key", logged(key))
+	if !ok {
+		return c.answer(unbanned{0})
 	}
-	return c.answer(lifted{ok})
+	c.audit("ban ended by hand", "rule", req.Rule, "key", logged(key))
+	return c.answer(unbanned{1})
 }
 
-// An unbanAllRequest ends all bans that its filter selects.
-type unbanAllRequest struct {
-	Rule    string `json:"rule,omitempty"`
-	Pattern string `json:"pattern,omitempty" doc:"a glob that matches a value of the key; * selects every ban"`
-	Network string `json:"network,omitempty" doc:"an address or network, such as 192.0.2.0/24, that contains a value of the key"`
-}
-
-type unbanned struct {
-	Unbanned int `json:"unbanned" doc:"how many bans were ended"`
-}
-
-func unbanAll(c *call) error {
-	var req unbanAllRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+// unbanAll ends all bans that the request's filter selects.
+func (c *call) unbanAll(req *unbanRequest) error {
 	filter, err := engine.ParseBanFilter(req.Rule, req.Pattern, req.Network)
 	if err != nil {
 		return err

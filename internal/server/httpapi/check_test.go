@@ -137,7 +137,6 @@ func TestOneClock(t *testing.T) {
 		"/v1/counters/requests/add": `{"key":"203.0.113.5"}`,
 		"/v1/bans":                  `{"rule":"flood","key":"203.0.113.5","for":"1h"}`,
 		"/v1/bans/unban":            `{"pattern":"*"}`,
-		"/v1/bans/lift":             `{"rule":"flood","key":"203.0.113.5"}`,
 	} {
 		if p := wantProblem(t, post(s, path, body), 400, engine.BadArg); !strings.Contains(p.Detail, "by the times that events bring") {
 			t.Errorf("%s: %s", path, p.Detail)

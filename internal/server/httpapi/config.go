@@ -35,7 +35,7 @@ type Config struct {
 	// here so that all listeners can share one.
 	Budget *access.Budget
 
-	// Log is told of bans, lifts, rule changes, failed logins and panics; nil
+	// Log is told of bans, unbans, rule changes, failed logins and panics; nil
 	// means nobody is.
 	Log *slog.Logger
 

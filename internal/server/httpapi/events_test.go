@@ -58,9 +58,9 @@ func TestEvents(t *testing.T) {
 	if got := next(t, in, "ban"); !strings.Contains(got, `"key":["203.0.113.1"]`) || !strings.Contains(got, `"type":"ban"`) {
 		t.Errorf("ban: %s", got)
 	}
-	post(s, "/v1/bans/lift", `{"rule":"flood","key":"203.0.113.1"}`)
-	if got := next(t, in, "lift"); !strings.Contains(got, `"rule":"flood","key":["203.0.113.1"]`) {
-		t.Errorf("lift: %s", got)
+	post(s, "/v1/bans/unban", `{"rule":"flood","key":"203.0.113.1"}`)
+	if got := next(t, in, "unban"); !strings.Contains(got, `"rule":"flood","key":["203.0.113.1"]`) {
+		t.Errorf("unban: %s", got)
 	}
 	for range 5 {
 		post(s, "/v1/check", `{"event":{"path":"/product/2"}}`)

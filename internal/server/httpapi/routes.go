@@ -86,10 +86,9 @@ func stateRoutes() []route {
 			method: "POST", path: "/v1/bans", need: toAdmin, body: jsonBody, handle: addBan, id: "ban", fails: []int{http.StatusNotFound}, in: banRequest{}, out: ban{}, status: http.StatusCreated,
 			summary: "Ban a key by hand; the answer comes when the ban is on disk",
 		},
-		{method: "POST", path: "/v1/bans/lift", need: toAdmin, body: jsonBody, handle: lift, id: "lift", fails: []int{http.StatusNotFound}, in: liftRequest{}, out: lifted{}, summary: "End a ban"},
 		{
-			method: "POST", path: "/v1/bans/unban", need: toAdmin, body: jsonBody, handle: unbanAll, id: "unbanAll", in: unbanAllRequest{}, out: unbanned{},
-			summary: "End all bans under a rule, with a key that matches a pattern, or in a network; what is given must all hold",
+			method: "POST", path: "/v1/bans/unban", need: toAdmin, body: jsonBody, handle: unban, id: "unban", fails: []int{http.StatusNotFound}, in: unbanRequest{}, out: unbanned{},
+			summary: "End the ban of a key, or all bans that match a rule, a pattern of the key and a network; what is given must all match",
 		},
 		{
 			method: "GET", path: "/v1/refused", need: toRead, handle: listRefused, id: "refused", out: refusedList{}, summary: "List the keys that were refused most, by limits and by bans",
@@ -119,7 +118,7 @@ func stateRoutes() []route {
 		{method: "GET", path: "/v1/status", need: toRead, handle: about, id: "status", out: status{}, summary: "What the server says of itself"},
 		{
 			method: "GET", path: "/v1/events", need: toRead, handle: subscribe, id: "events", fails: []int{http.StatusServiceUnavailable}, out: text(""), media: "text/event-stream",
-			summary: "Be told of bans, lifts, hot keys and rule changes as they happen, and of rates every second",
+			summary: "Be told of bans, unbans, hot keys and rule changes as they happen, and of rates every second",
 		},
 	}
 }

@@ -57,7 +57,7 @@ func unban(c *conn, args [][]byte) error {
 			key = append(key, string(v))
 		}
 	}
-	ok, err := c.s.engine.Lift(rule, key)
+	ok, err := c.s.engine.Unban(rule, key)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ type Config struct {
 	// here so that all listeners can share one.
 	Budget *access.Budget
 
-	// Log is told of bans, lifts, resets, failed logins and panics; nil means
+	// Log is told of bans, unbans, resets, failed logins and panics; nil means
 	// nobody is.
 	Log *slog.Logger
 

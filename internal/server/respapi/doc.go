@@ -27,8 +27,8 @@
 //
 // # Events
 //
-// SUBSCRIBE bans, lifts, hot or rules to be told what happens as JSON, or one rule's
-// with bans:NAME, lifts:NAME and hot:NAME. Times are in UTC. A key with bytes that are
+// SUBSCRIBE bans, unbans, hot or rules to be told what happens as JSON, or one rule's
+// with bans:NAME, unbans:NAME and hot:NAME. Times are in UTC. A key with bytes that are
 // not UTF-8, which JSON has no way to say, is in key_base64 as it is. Each event is published on both, so
 // PSUBSCRIBE bans* is told of each ban twice, as Redis has it.
 //

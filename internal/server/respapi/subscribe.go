@@ -221,8 +221,8 @@ func (f *feed) publish(c *conn, ev *engine.Event) {
 		if ev.Ban != nil {
 			rule = ev.Ban.Rule
 		}
-	case engine.Lifted:
-		channel = "lifts"
+	case engine.Unbanned:
+		channel = "unbans"
 	case engine.Heated:
 		channel = "hot"
 	default:

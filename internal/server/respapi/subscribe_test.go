@@ -19,11 +19,11 @@ func TestSubscribe(t *testing.T) {
 	s := start(t, Config{Bounds: access.Bounds{MaxSubscribers: 2}}, false)
 	c, admin := s.dial(), s.dial()
 	c.want("UNSUBSCRIBE", `["unsubscribe" nil 0]`)
-	c.want("SUBSCRIBE bans:login lifts", `["subscribe" "bans:login" 1]`)
-	if got := c.next(); got != `["subscribe" "lifts" 2]` {
+	c.want("SUBSCRIBE bans:login unbans", `["subscribe" "bans:login" 1]`)
+	if got := c.next(); got != `["subscribe" "unbans" 2]` {
 		t.Errorf("the second answer is %s", got)
 	}
-	c.want("SUBSCRIBE lifts", `["subscribe" "lifts" 2]`)
+	c.want("SUBSCRIBE unbans", `["subscribe" "unbans" 2]`)
 	c.want("PSUBSCRIBE ban?", `["psubscribe" "ban?" 3]`)
 	c.want("PING", `["pong" ""]`)
 	c.want("PING x", `["pong" "x"]`)
@@ -53,7 +53,7 @@ func TestSubscribe(t *testing.T) {
 		t.Errorf("told %s", got)
 	}
 	admin.want("UNBAN login a", "1")
-	if got := c.next(); !strings.HasPrefix(got, `["message" "lifts" "{\"type\":\"lift\"`) {
+	if got := c.next(); !strings.HasPrefix(got, `["message" "unbans" "{\"type\":\"unban\"`) {
 		t.Errorf("told %s", got)
 	}
 
@@ -72,7 +72,7 @@ func TestSubscribe(t *testing.T) {
 	admin.want("SUBSCRIBE bans", "-OVERLOAD there are too many subscribers")
 	c.want("PUNSUBSCRIBE", `["punsubscribe" "ban?" 2]`)
 	c.want("UNSUBSCRIBE", `["unsubscribe" "bans:login" 1]`)
-	if got := c.next(); got != `["unsubscribe" "lifts" 0]` {
+	if got := c.next(); got != `["unsubscribe" "unbans" 0]` {
 		t.Errorf("the last answer is %s", got)
 	}
 	c.want("TAKE login z", "[1 …")

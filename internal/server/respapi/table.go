@@ -107,7 +107,7 @@ func stateCommands() []command {
 func feedCommands() []command {
 	return []command{
 		{
-			name: "subscribe", usage: "channel [channel ...]", summary: "Be told of bans, lifts, hot, rules, or one rule's: bans:NAME, lifts:NAME, hot:NAME",
+			name: "subscribe", usage: "channel [channel ...]", summary: "Be told of bans, unbans, hot, rules, or one rule's: bans:NAME, unbans:NAME, hot:NAME",
 			group: telling, need: access.Read, least: 2, inFeed: true, alone: true, handle: subscribe,
 		},
 		{

@@ -91,7 +91,7 @@ export function bansView(main, params, signal) {
     further.disabled = !next;
     show();
   });
-  on('ban lift', signal, () => again());
+  on('ban unban', signal, () => again());
   on('second', signal, show);
   on('rules', signal, options);
   options();

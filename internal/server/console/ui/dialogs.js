@@ -91,9 +91,9 @@ function confirm(title, button, act, ...content) {
 // unban asks whether to end a ban, and does.
 export function unban(ban, done = () => {}) {
   confirm('Unban this key?', 'Unban', async () => {
-    const { lifted } = await post('bans/lift', bodyOf(ban));
+    const { unbanned } = await post('bans/unban', bodyOf(ban));
     done();
-    return lifted === false ? 'The ban was over already.' : 'The key is unbanned.';
+    return unbanned === 0 ? 'The ban was over already.' : 'The key is unbanned.';
   }, h('p', { class: 'subject' }, keyNode(null, keyOfBan(ban), 200)), h('p', { class: 'dim' }, 'under ', h('b', {}, ban.rule), '. From then on it is judged like any other key.'));
 }
 
@@ -105,7 +105,7 @@ export function unbanMany(bans, done = () => {}) {
   confirm(title, `Unban ${count(bans.length)}`, async () => {
     let n = 0;
     try {
-      for (const b of bans) if ((await post('bans/lift', bodyOf(b))).lifted !== false) n++;
+      for (const b of bans) n += (await post('bans/unban', bodyOf(b))).unbanned;
     } finally {
       done();
     }

@@ -42,7 +42,7 @@ export function keyView(main, params, signal) {
     noBan.show(!report.bans?.length);
     list(bans, report.bans ?? [], (b) => b.rule, (b) => banRow(b, again));
   };
-  on('ban lift', signal, () => again());
+  on('ban unban', signal, () => again());
   on('second', signal, () => report && show());
 }
 

@@ -16,7 +16,7 @@ class Live extends EventTarget {
   // long it was, and the counts of all decisions.
   seconds = [];
   totals = null;
-  ticker = []; // bans and lifts, the last first
+  ticker = []; // bans and unbans, the last first
   offset = 0; // the server's clock minus ours
   #source = null;
   #retry = 0;
@@ -109,7 +109,7 @@ class Live extends EventTarget {
     source.addEventListener('error', () => this.#later()); // with what was missed; the browser's own way would be without
     source.addEventListener('resync', () => this.connect());
     source.addEventListener('rates', (e) => this.#rates(JSON.parse(e.data)));
-    for (const type of ['ban', 'lift', 'hot', 'rules']) source.addEventListener(type, (e) => this.#event(type, JSON.parse(e.data)));
+    for (const type of ['ban', 'unban', 'hot', 'rules']) source.addEventListener(type, (e) => this.#event(type, JSON.parse(e.data)));
   }
 
   #close() {
@@ -171,7 +171,7 @@ class Live extends EventTarget {
   #event(type, event) {
     this.#heard = performance.now();
     if (type === 'rules') this.refresh().catch(() => {});
-    if (type === 'ban' || type === 'lift') {
+    if (type === 'ban' || type === 'unban') {
       this.ticker.unshift({ type, time: Date.parse(event.time), ban: event.ban ?? { rule: event.rule, key: event.key } });
       this.ticker.length = Math.min(this.ticker.length, keptTicker);
       this.#tell('ticker');

@@ -196,8 +196,8 @@ class Ticker {
       const node = h('li', { class: `tickrow ${e.type}` }, h('i', { class: 'dot' }), keyNode(live.fieldsOf(e.ban.rule), keyOfBan(e.ban), 40), h('span', { class: 'tag' }, e.ban.rule), when, rest);
       return { node, update: () => {
         setText(when, ago(live.now() - e.time));
-        const ms = e.type === 'lift' ? 0 : Date.parse(e.ban.until) - live.now();
-        setText(rest, e.type === 'lift' ? 'unbanned' : ms > 0 ? `${left(ms)} left` : 'over');
+        const ms = e.type === 'unban' ? 0 : Date.parse(e.ban.until) - live.now();
+        setText(rest, e.type === 'unban' ? 'unbanned' : ms > 0 ? `${left(ms)} left` : 'over');
       } };
     });
   }
