@@ -1,6 +1,6 @@
-# Needs Go (the version in go.mod), git and make. Linters come through the Go
-# module proxy, pinned in tools/go.mod; the race detector needs a C compiler.
-# What cannot be had is left out with a line that begins with SKIP.
+# Needs Go (the version in go.mod), git and make. Linters come through the Go module
+# proxy, pinned in tools/go.mod; the race detector needs a C compiler. For each tool that
+# is missing, a line that begins with SKIP says what does not run.
 
 GO        ?= go
 VERSION   ?=
@@ -10,39 +10,47 @@ BENCHTIME ?= 1s
 
 TOOL = $(GO) tool -modfile=tools/go.mod
 
-# Packages whose tests run in a longer form without the race detector.
-CORE = $(if $(wildcard *.go),.) $(patsubst %,./%/...,$(wildcard internal ratelimit hotkey replay))
-
 # The rules that the demo judges the sample log by.
 DEMO_RULES = --limit 60/60s --ban 100/300s:1h --hot 200/60s
 
 .PHONY: help
-help: ## say what there is (the default)
+help: ## list the targets (the default)
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 .PHONY: build
-build: ## build bin/lately (VERSION=1.2.3 is what it says of itself)
+build: ## build bin/lately (VERSION=1.2.3 sets its version)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X github.com/lately-go/lately/internal/cli.version=$(VERSION)' -o bin/lately ./cmd/lately
 
 .PHONY: run
 run: build ## build and start the server with examples/rules.yaml: in memory, on loopback
 	bin/lately serve --rules examples/rules.yaml
 
-.PHONY: test
-test: servers lint test-long test-race test-adapters test-clients test-manifests ## everything that must pass before a commit
+.PHONY: check
+check: ## vet, format and the short tests: two minutes, for the time while you work
+	$(GO) vet ./...
+	@$(MAKE) --no-print-directory fmt-check
+	$(GO) test -short ./...
 
-# What some tests run: redis-server, redis-cli, nginx, Caddy, Traefik, nftables, promtool, lintian, rpmlint, redis-py, a headless Chromium.
+# The long forms of the tests run without the race detector, which makes them many
+# times longer; their short forms run under it.
+.PHONY: test
+test: servers lint test-full test-race test-adapters test-clients test-manifests ## everything that must pass before a commit (NO_INSTALL=1: installs nothing)
+
 .PHONY: servers
 servers:
 	@tools/have-servers
 
-.PHONY: test-race
-test-race: ## all tests, under the race detector where there is a C compiler
-	@if tools/have-race; then set -x; $(GO) test -race -timeout 10m ./...; else set -x; $(GO) test -timeout 10m ./...; fi
+.PHONY: test-full
+test-full: ## all tests in full, without the race detector
+	$(GO) test -timeout 10m ./...
 
-# Adapters are modules of their own, so that nobody downloads three frameworks.
+.PHONY: test-race
+test-race: ## the short forms of all tests under the race detector, where there is a C compiler
+	@if tools/have-race; then set -x; $(GO) test -race -short -timeout 10m ./...; fi
+
+# Adapters are modules of their own: a program that uses one downloads one framework.
 .PHONY: test-adapters
-test-adapters: ## vet and test the adapters to frameworks
+test-adapters: ## vet and test the adapters for gin, echo and fiber
 	@for a in gin echo fiber; do \
 		if (cd adapters/$$a && $(GO) mod download) >/dev/null 2>&1; then \
 			race=; if tools/have-race; then race=-race; fi; \
@@ -51,7 +59,7 @@ test-adapters: ## vet and test the adapters to frameworks
 	done
 
 .PHONY: test-clients
-test-clients: ## the server with clients of others, a module of its own
+test-clients: ## the server with the Redis clients of other projects, a module of its own
 	@command -v npm >/dev/null && npm install --prefix bin/node --no-audit --no-fund --silent ioredis@5.9.2 @redocly/cli@2.77.0 >/dev/null 2>&1 || true
 	$(GO) test -run TestDocumentIsLinted -v ./internal/server/httpapi
 	@export NODE_PATH=$${NODE_PATH:-$(CURDIR)/bin/node/node_modules}; cd internal/server/respapi/clienttest && if $(GO) mod download >/dev/null 2>&1; then set -x; $(GO) vet ./... && $(GO) test -timeout 5m ./...; \
@@ -62,12 +70,8 @@ test-manifests: ## Kubernetes manifests against its types and schema, a module o
 	@cd deploy/kubernetes/validate && if $(GO) mod download >/dev/null 2>&1; then set -x; $(GO) vet ./... && $(GO) test ./...; \
 	else echo "SKIP deploy/kubernetes/validate: its modules cannot be downloaded"; fi
 
-.PHONY: test-long
-test-long: ## tests of the core without the race detector, which makes them longer
-	$(GO) test -timeout 10m $(CORE)
-
 .PHONY: hostile
-hostile: build ## attack the built server: memory under a limit, latency of others within a multiple
+hostile: build ## attack the built server: memory stays under a limit, latency of others within a multiple
 	LATELY_HOSTILE=$(CURDIR)/bin $(GO) test -run '^TestHostile$$' -count=1 -v -timeout 5m ./internal/cli
 
 .PHONY: lint
@@ -98,7 +102,7 @@ fmt: ## format all Go files
 	$(TOOL) gofumpt -w .
 
 .PHONY: demo
-demo: build ## replay an invented log and print the report
+demo: build ## replay a generated log and print the report
 	$(GO) run ./cmd/samplelog > bin/access.log
 	bin/lately replay $(DEMO_RULES) bin/access.log
 
@@ -110,8 +114,8 @@ manuals: build ## man pages and shell completion, in bin/
 	bin/lately completion zsh > bin/completion/_lately
 	bin/lately completion fish > bin/completion/lately.fish
 
-# nfpm is not pinned in tools/go.mod: its dependencies are many, and only who makes
-# packages needs them.
+# nfpm is not pinned in tools/go.mod: its dependencies are many, and only packagers need
+# them.
 NFPM ?= $(GO) run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
 ARCH ?= $(shell $(GO) env GOARCH)
 
@@ -137,7 +141,7 @@ packages: manuals ## bin/package/*.deb and *.rpm (VERSION=1.2.3 ARCH=arm64)
 	$(NFPM) package -f bin/package/nfpm.yaml -p rpm -t bin/package/
 
 .PHONY: test-packages
-test-packages: ## packages, installed and purged, and what lintian and rpmlint say of them
+test-packages: ## install and purge the packages, and check them with lintian and rpmlint
 	@if ! $(NFPM) --version >/dev/null 2>&1; then echo "SKIP packages: nfpm cannot be downloaded"; \
 	else set -x; $(MAKE) --no-print-directory packages VERSION=1.2.3 && LATELY_PACKAGES=$(CURDIR)/bin/package $(GO) test ./internal/server -run TestPackages -count 1 -v; fi
 
@@ -155,6 +159,6 @@ fuzz: ## run each fuzz target for a short while (FUZZTIME=10s)
 	done
 
 .PHONY: clean
-clean: ## remove what was built
+clean: ## remove build results
 	rm -rf bin
 	find . -name '*.test' -type f -delete -o -name '*.prof' -type f -delete
