@@ -6,7 +6,7 @@
 //
 //	set, err := hotkey.NewSet(hotkey.Rule{
 //		Name:      "product",
-//		Key:       key, // match.NewKey(match.Fold{}, "path")
+//		Key:       match.MustKey("path"),
 //		Threshold: 500,
 //		Span:      2 * time.Second,
 //		Hold:      time.Minute,

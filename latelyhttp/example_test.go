@@ -14,16 +14,44 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A server behind a load balancer in 10.0.0.0/8: what a client writes into
-// X-Forwarded-For changes nothing.
-func Example() {
-	key, err := match.NewKey(match.Fold{}, "client")
+// 100 requests a minute per client. The README shows these lines.
+func ExampleNew() {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
+
+	limiter, err := ratelimit.New(ratelimit.Rule{
+		Name: "per-client", Key: match.MustKey("client"),
+		Limits: []ratelimit.Limit{{N: 100, Span: time.Minute}},
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
+	limits, err := latelyhttp.New(limiter, latelyhttp.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := httptest.NewServer(limits.Wrap(mux))
+	defer server.Close()
+
+	codes := make(map[int]int)
+	for range 102 {
+		response, err := http.Get(server.URL)
+		if err != nil {
+			log.Fatal(err)
+		}
+		response.Body.Close()
+		codes[response.StatusCode]++
+	}
+	fmt.Println(codes)
+	// Output: map[200:100 429:2]
+}
+
+// A server behind a load balancer in 10.0.0.0/8: what a client writes into
+// X-Forwarded-For changes nothing.
+func Example() {
 	limiter, err := ratelimit.New(ratelimit.Rule{
 		Name:   "per-client",
-		Key:    key,
+		Key:    match.MustKey("client"),
 		Limits: []ratelimit.Limit{{N: 2, Span: time.Minute}},
 	})
 	if err != nil {

@@ -18,11 +18,7 @@ func ExampleEvent() {
 
 // One client has one key, however its address is written.
 func ExampleKey() {
-	key, err := match.NewKey(match.Fold{}, "client", "method")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	key := match.MustKey("client", "method")
 	var e match.Event
 	e.SetString(match.Client, "2001:DB8:0:0:1::1")
 	e.SetString(match.Method, "GET")

@@ -62,6 +62,16 @@ func NewKey(fold Fold, names ...string) (Key, error) {
 	return k, nil
 }
 
+// MustKey is NewKey with the default Fold, for names that are constants: it panics if
+// NewKey returns an error.
+func MustKey(names ...string) Key {
+	k, err := NewKey(Fold{}, names...)
+	if err != nil {
+		panic("match: " + err.Error())
+	}
+	return k
+}
+
 // check returns an error if a name of r is empty or there twice.
 func (r *ref) check() error {
 	names := r.names()

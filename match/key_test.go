@@ -182,3 +182,20 @@ func TestKeyDoesNotAllocate(t *testing.T) {
 		}
 	}
 }
+
+// MustKey folds clients by default, and panics for names that NewKey rejects.
+func TestMustKey(t *testing.T) {
+	want, err := NewKey(Fold{}, "client", "path")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !MustKey("client", "path").Equal(want) {
+		t.Error("MustKey is not NewKey with the default fold")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic without a field")
+		}
+	}()
+	MustKey()
+}

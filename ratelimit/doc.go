@@ -8,7 +8,7 @@
 //
 //	limiter, err := ratelimit.New(ratelimit.Rule{
 //		Name:   "per-client",
-//		Key:    key, // match.NewKey(match.Fold{}, "client")
+//		Key:    match.MustKey("client"),
 //		Limits: []ratelimit.Limit{{N: 60, Span: time.Minute}},
 //	})
 //	...

@@ -2,13 +2,15 @@
 // and compiles it to a [ratelimit.Set] and a [hotkey.Set]. The file that a
 // server enforces is the file that a replay runs over yesterday's log.
 //
-//	file, err := rules.Load("rules.yaml")
+//	limiter, err := rules.Open("rules.yaml")
 //	if err != nil {
-//		return err // every mistake in the file: rules.yaml:12:10: limit is "60 in 1m"; allowed is ...
+//		return err // every mistake in the file: rules.yaml:12:10: limit: "60 in 1m": must be ...
 //	}
-//	store, err := ratelimit.NewMemory(file.Limits, ratelimit.MemoryConfig{})
-//	...
-//	limiter := ratelimit.NewLimiter(file.Limits, store)
+//	go rules.Watch(ctx, "rules.yaml", limiter, report) // applies changes of the file
+//
+// Open is for programs that enforce the limits and bans of a file with the default
+// memory store. For other stores, or for the counters and hot rules, call [Load] and
+// make the rest from its [File].
 //
 // The file is YAML, and docs/rules.md is its reference; [Schema] is the same
 // for editors. [File.Sentences] says what the rules mean, in words.

@@ -1,7 +1,10 @@
 package rules_test
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/lately-go/lately/match"
@@ -40,6 +43,37 @@ limits:
 	// true
 	// true
 	// false
+}
+
+// A program enforces a rules file, and the changes that an operator makes to it.
+func ExampleWatch() {
+	dir, err := os.MkdirTemp("", "rules")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "rules.yaml")
+	if err := os.WriteFile(path, []byte("version: 1\nlimits: [{name: per-client, key: client, limit: 100 per 1m}]\n"), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	limiter, err := rules.Open(path)
+	if err != nil {
+		fmt.Println(err) // all mistakes of the file, each with its line and column
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	rules.Watch(ctx, path, limiter, func(f *rules.File, err error) {
+		if err != nil {
+			fmt.Println("the old rules stay in force:", err) // or slog.Error
+		} else {
+			fmt.Println("rules in force:", f.Limits.Len())
+		}
+		stop() // a program would watch until it ends
+	})
+	// Output: rules in force: 1
 }
 
 // Every mistake of a file is reported, each with its position.

@@ -21,6 +21,9 @@ type File struct {
 	// Name is the file's name as it was given.
 	Name string
 
+	// Text is the contents of the file.
+	Text []byte
+
 	// Fold is how clients become keys. The keys of all rules are made with it.
 	Fold match.Fold
 
@@ -57,15 +60,24 @@ type Counter struct {
 // of at most [MaxSize]. The error is [Errors] when the file has mistakes, else that of
 // reading it.
 func Load(path string) (*File, error) {
-	data, err := fileperm.ReadFile(path, MaxSize)
+	data, err := readFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("rules file: %w", err)
+		return nil, err
 	}
 	return Parse(path, data)
 }
 
+// readFile returns the contents of a rules file.
+func readFile(path string) ([]byte, error) {
+	data, err := fileperm.ReadFile(path, MaxSize)
+	if err != nil {
+		return nil, fmt.Errorf("rules file: %w", err)
+	}
+	return data, nil
+}
+
 // Parse checks and compiles data as the rules file called name. The error is
-// [Errors]. Parse does not keep data. Its time and memory are bounded, whatever
+// [Errors]. The File keeps data, which must not change. The time and memory are bounded, whatever
 // is in data: a file made to be slow takes about a second.
 func Parse(name string, data []byte) (*File, error) {
 	r := &reader{file: name, names: make(map[string]int)}
@@ -83,7 +95,7 @@ func Parse(name string, data []byte) (*File, error) {
 		return nil, r.errs
 	}
 	r.warnings.sort()
-	f.Warnings = r.warnings
+	f.Text, f.Warnings = data, r.warnings
 	return f, nil
 }
 

@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -35,7 +34,7 @@ type Server struct {
 	engine  *engine.Engine
 	dir     *journal.Dir // or nil
 
-	text   atomic.Pointer[[]byte] // of the rules file in force; nil without one
+	rules  atomic.Pointer[rules.File] // in force; nil without a rules file
 	tokens atomic.Pointer[access.Tokens]
 
 	cert  atomic.Pointer[tls.Certificate]
@@ -79,11 +78,11 @@ func New(c Config, version string, log *slog.Logger) (*Server, error) {
 }
 
 func (s *Server) start() error {
-	file, text, err := s.readRules()
+	file, err := s.readRules()
 	if err != nil {
 		return err
 	}
-	s.text.Store(text)
+	s.rules.Store(file)
 	if err := s.makeTokens(); err != nil {
 		return err
 	}
@@ -107,21 +106,12 @@ func (s *Server) start() error {
 	return s.listen()
 }
 
-// readRules reads the rules file, if there is one, and returns its text too. Its
-// error is that of rules.Load.
-func (s *Server) readRules() (*rules.File, *[]byte, error) {
+// readRules loads the rules file, if there is one.
+func (s *Server) readRules() (*rules.File, error) {
 	if s.config.RulesFile == "" {
-		return nil, nil, nil
+		return nil, nil
 	}
-	text, err := fileperm.ReadFile(s.config.RulesFile, rules.MaxSize)
-	if err != nil {
-		return nil, nil, fmt.Errorf("rules file: %w", err)
-	}
-	file, err := rules.Parse(s.config.RulesFile, text)
-	if err != nil {
-		return nil, nil, err
-	}
-	return file, &text, nil
+	return rules.Load(s.config.RulesFile)
 }
 
 // warnOfRules logs the warnings about a rules file that `lately validate` prints.
@@ -252,8 +242,8 @@ func (s *Server) listen() error {
 }
 
 func (s *Server) rulesText() ([]byte, error) {
-	if text := s.text.Load(); text != nil {
-		return *text, nil
+	if file := s.rules.Load(); file != nil {
+		return file.Text, nil
 	}
 	return nil, nil
 }
@@ -314,7 +304,7 @@ func (s *Server) reload(dropBans bool) (engine.RuleChanges, error) {
 
 // replace reads all files first, and changes nothing before all of them are good.
 func (s *Server) replace(dropBans bool) (changes engine.RuleChanges, err error) {
-	file, text, err := s.readRules()
+	file, err := s.readRules()
 	tokens, tokensErr := s.readTokens()
 	cert, certErr := s.readCertificate()
 	if err := errors.Join(err, tokensErr, certErr); err != nil {
@@ -322,10 +312,10 @@ func (s *Server) replace(dropBans bool) (changes engine.RuleChanges, err error) 
 		return changes, err
 	}
 	if file != nil {
-		// The text is there first: who is told of new rules asks for it.
-		before := s.text.Swap(text)
+		// Subscribers that learn of new rules request their text, so it is stored first.
+		before := s.rules.Swap(file)
 		if changes, err = s.engine.Replace(file, dropBans); err != nil {
-			s.text.Store(before)
+			s.rules.Store(before)
 			return changes, err
 		}
 		s.warnOfRules(file)
@@ -351,9 +341,12 @@ func (s *Server) Run(ctx context.Context) error {
 			})
 		}
 	}
-	if text := s.text.Load(); text != nil && s.config.Watch > 0 {
-		last := sha256.Sum256(*text)
-		others.Go(func() { watch(serving, s.config.RulesFile, last, s.config.Watch, func() { _ = s.Reload() }) })
+	if file := s.rules.Load(); file != nil && s.config.Watch > 0 {
+		others.Go(func() {
+			for range file.Changes(serving, s.config.Watch) {
+				_ = s.Reload()
+			}
+		})
 	}
 	if s.dir != nil {
 		others.Go(func() { s.keepSaving(serving) })

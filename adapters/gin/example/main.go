@@ -34,13 +34,9 @@ func run(addr string) error {
 }
 
 func newRouter() (*gin.Engine, error) {
-	key, err := match.NewKey(match.Fold{}, "client")
-	if err != nil {
-		return nil, err
-	}
 	limiter, err := ratelimit.New(ratelimit.Rule{
 		Name:   "per-client",
-		Key:    key,
+		Key:    match.MustKey("client"),
 		Limits: []ratelimit.Limit{{N: 5, Span: 10 * time.Second}},
 	})
 	if err != nil {

@@ -1,0 +1,138 @@
+package rules
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// PollInterval is how often [Watch] reads the rules file.
+const PollInterval = 2 * time.Second
+
+// settleTime is how long the contents of a changed file must stay the same before they
+// are read as rules: an editor that writes in place may not have written all of them.
+const settleTime = 50 * time.Millisecond
+
+// Open returns a Limiter that enforces the limits and bans of the rules file at path,
+// with a memory store of the default size. A Limiter does not count the counters and
+// hot rules of a file. The error is that of [Load].
+func Open(path string) (*ratelimit.Limiter, error) {
+	f, err := Load(path)
+	if err != nil {
+		return nil, err
+	}
+	store, err := ratelimit.NewMemory(f.Limits, ratelimit.MemoryConfig{})
+	if err != nil {
+		return nil, err
+	}
+	return ratelimit.NewLimiter(f.Limits, store), nil
+}
+
+// Watch puts the rules file at path in force in limiter, at once and after each change
+// of the file, until ctx is done. Run it in its own goroutine:
+//
+//	go rules.Watch(ctx, "rules.yaml", limiter, func(f *rules.File, err error) {
+//		if err != nil {
+//			slog.Error("the old rules stay in force", "error", err)
+//			return
+//		}
+//		slog.Info("new rules are in force", "rules", f.Limits.Len(), "warnings", f.Warnings)
+//	})
+//
+// Watch calls report, unless it is nil, once for each version of the file: with the
+// file that is now in force, or with the reason why the rules before it stay in force.
+// A file that is missing or has mistakes changes nothing. Counts and bans are carried
+// over as [ratelimit.Limiter.Update] says.
+//
+// Watch reads the file every [PollInterval], by its path: editors may replace it, and
+// it may be a symbolic link.
+func Watch(ctx context.Context, path string, limiter *ratelimit.Limiter, report func(*File, error)) {
+	apply := func(f *File, err error) {
+		if err == nil {
+			if err = limiter.Update(f.Limits); err != nil {
+				f = nil
+			}
+		}
+		if report != nil {
+			report(f, err)
+		}
+	}
+	for f, err := range changes(ctx, path, nil, PollInterval) {
+		apply(f, err)
+	}
+}
+
+// Changes reads the file that f was loaded from once per interval, and yields it each
+// time that its contents have changed, at first from those of f: the new File, or the
+// error of [Load]. A file that cannot be read yields one error until it can be read
+// again. The sequence ends when ctx is done.
+func (f *File) Changes(ctx context.Context, interval time.Duration) iter.Seq2[*File, error] {
+	return changes(ctx, f.Name, &reading{text: f.Text}, interval)
+}
+
+// A reading is the contents of a file, or why it could not be read.
+type reading struct {
+	text []byte
+	err  error
+}
+
+func read(path string) *reading {
+	text, err := readFile(path)
+	return &reading{text, err}
+}
+
+// same reports whether two readings have the same contents, or both have none.
+func (r *reading) same(o *reading) bool {
+	return o != nil && (r.err == nil) == (o.err == nil) && bytes.Equal(r.text, o.text)
+}
+
+// changes yields the file at path whenever it is not what it was: at first last, which
+// may be nil for a file that was never read.
+func changes(ctx context.Context, path string, last *reading, interval time.Duration) iter.Seq2[*File, error] {
+	return func(yield func(*File, error) bool) {
+		for ctx.Err() == nil {
+			if now := read(path); !now.same(last) {
+				if now = settled(ctx, path, now); ctx.Err() != nil {
+					return
+				}
+				if !now.same(last) {
+					last = now
+					if !yield(now.file(path)) {
+						return
+					}
+				}
+			}
+			sleep(ctx, interval)
+		}
+	}
+}
+
+func (r *reading) file(path string) (*File, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	return Parse(path, r.text)
+}
+
+// settled reads the file again until two readings agree; now is the first one.
+func settled(ctx context.Context, path string, now *reading) *reading {
+	for ctx.Err() == nil {
+		sleep(ctx, settleTime)
+		before := now
+		if now = read(path); now.same(before) {
+			break
+		}
+	}
+	return now
+}
+
+// sleep returns after d, or as soon as ctx is done.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
