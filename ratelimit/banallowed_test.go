@@ -25,11 +25,11 @@ func TestBanOfAllowedPrefix(t *testing.T) {
 	} {
 		l := mustLimiter(t, set, ratelimit.MemoryConfig{})
 		ban := ratelimit.BanRecord{Rule: "r", Key: []string{client}, Until: l.Now().Add(time.Hour)}
-		if err := l.Ban(ban); (err != nil) != allowed || allowed && !strings.Contains(err.Error(), "on the allow list") {
+		if err := l.Bans().Add(ban); (err != nil) != allowed || allowed && !strings.Contains(err.Error(), "on the allow list") {
 			t.Errorf("Ban of %s: %v", client, err)
 		}
 		other := mustLimiter(t, set, ratelimit.MemoryConfig{})
-		report, err := other.ImportBans(bytes.NewReader(writeBans(t, ban)))
+		report, err := other.Bans().Import(bytes.NewReader(writeBans(t, ban)))
 		if err != nil || (report.Allowed == 1) != allowed || (report.Added == 1) == allowed {
 			t.Errorf("import of %s: %+v, %v", client, report, err)
 		}

@@ -160,9 +160,9 @@ func (t *banTable) causeFor(h *heldBan, last int) (cause banCause, ok bool) {
 	return 0, false
 }
 
-// lift ends the ban of key under rule and forgets those before it. It reports
+// remove ends the ban of key under rule and deletes those before it. It reports
 // whether one held at now.
-func (t *banTable) lift(rule uint32, hash uint64, key []byte, now int64) bool {
+func (t *banTable) remove(rule uint32, hash uint64, key []byte, now int64) bool {
 	s := t.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()

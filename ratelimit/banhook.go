@@ -8,7 +8,7 @@ func (m *Memory) tellBans(probes []probe, r *Request, now int64) {
 		if !p.extended && !r.Subjects[i].Outcome.Started {
 			continue
 		}
-		// What is lifted already, or has become one that was added by hand and holds
+		// What is unbanned already, or has become one that was added by hand and holds
 		// for longer, is not told.
 		if h, ok := m.bans.heldAt(p.id, p.hash, viewed(p.key), now); ok && h.byRule() {
 			m.config.OnBan(h.record(p.Rule))

@@ -62,7 +62,7 @@ func TestOnBan(t *testing.T) {
 		t.Errorf("told of %+v", b)
 	}
 	listed := slices.Collect(func(yield func(ratelimit.BanRecord) bool) {
-		for b, err := range l.Bans() {
+		for b, err := range l.Bans().All() {
 			if err != nil || !yield(b) {
 				return
 			}
@@ -73,15 +73,15 @@ func TestOnBan(t *testing.T) {
 	}
 	take(2 * time.Second)
 	expect("during the ban", 1)
-	if _, err := l.Lift("both", b.Key...); err != nil {
+	if _, err := l.Bans().Remove("both", b.Key...); err != nil {
 		t.Fatal(err)
 	}
-	expect("a ban lifted", 1)
+	expect("a ban unbanned", 1)
 
-	if err := l.Ban(ratelimit.BanRecord{Rule: "hits", Key: []string{"k"}, Until: start.Add(time.Hour)}); err != nil {
+	if err := l.Bans().Add(ratelimit.BanRecord{Rule: "hits", Key: []string{"k"}, Until: start.Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := l.ImportBans(strings.NewReader(`{"rule":"hits","key":["j"],"until":"` + start.Add(time.Hour).UTC().Format(time.RFC3339) + `"}`)); err != nil || r.Added != 1 {
+	if r, err := l.Bans().Import(strings.NewReader(`{"rule":"hits","key":["j"],"until":"` + start.Add(time.Hour).UTC().Format(time.RFC3339) + `"}`)); err != nil || r.Added != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	for range 3 {
@@ -113,13 +113,13 @@ func TestOnBanMayCall(t *testing.T) {
 		if calls++; calls > 1 {
 			return
 		}
-		for range l.Bans() {
+		for range l.Bans().All() {
 		}
 		if d := l.TakeKey(b.Key[0]); d.Allowed {
 			t.Errorf("the key that is banned is allowed: %+v", d)
 		}
-		if held, err := l.Lift(b.Rule, b.Key...); !held || err != nil {
-			t.Errorf("lifted %v, %v", held, err)
+		if held, err := l.Bans().Remove(b.Rule, b.Key...); !held || err != nil {
+			t.Errorf("unbanned %v, %v", held, err)
 		}
 		if err := l.Update(set); err != nil {
 			t.Error(err)

@@ -1,154 +1,296 @@
 package ratelimit
 
 import (
-	"bytes"
-	"cmp"
+	"errors"
+	"fmt"
+	"io"
 	"iter"
-	"maps"
 	"slices"
+	"time"
 )
 
-// each yields the bans that hold at now, the one that ends first first, and
-// those that end together by rule and key. It locks one shard at a time and
-// none while the loop's body runs: what changes meanwhile may be in it or not,
-// but each ban is whole. The cost is 24 bytes a ban and a sort.
-func (t *banTable) each(now int64) iter.Seq[heldBan] {
-	return func(yield func(heldBan) bool) {
-		refs := t.refs(now)
-		slices.SortFunc(refs, func(a, b banRef) int { return cmp.Compare(a.until, b.until) })
-		for len(refs) > 0 {
-			n := 1
-			for n < len(refs) && refs[n].until == refs[0].until {
-				n++
-			}
-			together := t.fetch(refs[:n], now)
-			slices.SortFunc(together, func(a, b heldBan) int {
-				return cmp.Or(cmp.Compare(a.rule, b.rule), bytes.Compare(a.key, b.key))
-			})
-			for _, h := range together {
-				if !yield(h) {
-					return
-				}
-			}
-			refs = refs[n:]
-		}
-	}
-}
+// ErrNoRoom is the error of a ban for which a store has no room.
+var ErrNoRoom = errors.New("ratelimit: no room for another ban")
 
-// A banRef is where a ban was.
-type banRef struct {
-	until  int64
-	ident  uint64 // of its entry
-	number uint32
-	shard  uint32
-}
-
-// refs returns where the bans are that hold at now.
-func (t *banTable) refs(now int64) []banRef {
-	var refs []banRef
-	for i := range t.shards {
-		s := &t.shards[i]
-		s.mu.Lock()
-		for number := range s.all() {
-			if e := t.entry(number); now < e.until() {
-				refs = append(refs, banRef{e.until(), e[entryIdent].Load(), number, uint32(i)})
-			}
-		}
-		s.mu.Unlock()
-	}
-	return refs
-}
-
-// fetch returns those of the bans that are still there.
-func (t *banTable) fetch(refs []banRef, now int64) []heldBan {
-	bans := make([]heldBan, 0, len(refs))
-	for _, ref := range refs {
-		s := &t.shards[ref.shard]
-		s.mu.Lock()
-		if e := t.entry(ref.number); e[entryIdent].Load() == ref.ident && now < e.until() {
-			bans = append(bans, t.held(e))
-		}
-		s.mu.Unlock()
-	}
-	return bans
-}
-
-// held returns the ban of an entry.
+// A BanList is the list of the bans of a [Limiter]: it lists, adds, removes, exports and
+// imports them. Get it from [Limiter.Bans]. Bans that rules begin are in it too.
 //
-// REQUIRES: the lock of its shard.
-func (t *banTable) held(e *banEntry) heldBan {
-	h := heldBan{
-		rule: e.rule(), key: t.keyOf(nil, e), since: e.since(), until: e.until(), count: e.count(),
-		reason: e.cause().reason(), source: sourceRule,
-	}
-	if e.cause().manual() {
-		h.source = sourceManual
-	}
-	if place, reason, source := e.cause().text(); reason+source > 0 {
-		text := string(t.appendBlob(nil, place, reason+source))
-		h.reason = text[:reason]
-		if source > 0 {
-			h.source = text[reason:]
-		}
-	}
-	return h
+// A key is the list of the values of the rule's key, in the order of its fields. A client
+// is folded like one of an event, so that an address stands for the prefix of its
+// customer. Other values are taken as they are: a path is one that was cleaned.
+//
+// The list has no state of its own. It is safe for concurrent use.
+type BanList struct {
+	limiter *Limiter
+	at      int64
+	fixed   bool // the time is at, not the present
 }
 
-// banCounts is how many bans a table has, and had.
-type banCounts struct {
-	known   int            // held or remembered
-	held    map[uint32]int // held, by rule; rules with none are not in it
-	begun   uint64         // begun by rules
-	refused uint64         // not begun for want of room
-	dropped uint64         // forgotten early, after their end, for want of room
+// Bans returns the list of bans.
+func (l *Limiter) Bans() BanList { return BanList{limiter: l} }
+
+// At returns the list as of time t: for a Limiter that judges at the times of events.
+func (b BanList) At(t time.Time) BanList {
+	return BanList{limiter: b.limiter, at: nanos(t), fixed: true}
 }
 
-// counts returns these numbers at now. The cost is a look at every entry whose ban is
-// over, with its shard locked: those that hold are counted as they come and go.
-func (t *banTable) counts(now int64) banCounts {
-	c := banCounts{held: make(map[uint32]int), begun: t.begun.Load(), refused: t.refused.Load(), dropped: t.dropped.Load()}
-	for i := range t.shards {
-		s := &t.shards[i]
-		s.mu.Lock()
-		c.known += s.entries()
-		for rule, n := range s.rules {
-			c.held[rule] += n
-		}
-		for i := range s.heaps {
-			s.heaps[i].over(t, now, 0, func(e *banEntry) { c.held[e.rule()]-- })
-		}
-		s.mu.Unlock()
+func (b BanList) now() int64 {
+	if b.fixed {
+		return b.at
 	}
-	maps.DeleteFunc(c.held, func(_ uint32, n int) bool { return n == 0 })
-	return c
+	return b.limiter.now()
 }
 
-// removeIf removes the entries for which gone returns true: those of rules that
-// no longer exist, and those that are no longer remembered. It returns how many.
-// A shard is locked while its entries are looked at.
-func (t *banTable) removeIf(gone func(e *banEntry) bool) int {
-	n := 0
-	for i := range t.shards {
-		s := &t.shards[i]
-		s.mu.Lock()
-		for _, number := range slices.Collect(s.all()) {
-			if gone(t.entry(number)) {
-				s.remove(number)
-				n++
+// Add bans a key under a rule from now on, until r.Until. The zero r.Since is now, and
+// the empty r.Source is "manual". A ban of the key that ends later is kept instead.
+//
+// It is an error if r is not valid, if the client is a network to which clients are not
+// folded, or if it is on the allow list. If there is no memory for another ban, the error
+// of [Memory] is [ErrNoRoom].
+func (b BanList) Add(r BanRecord) error {
+	now := b.now()
+	if r.Since.IsZero() {
+		r.Since = time.Unix(0, now)
+	}
+	allowed := b.limiter.allows(&r)
+	key, err := b.limiter.checkBan(&r, now)
+	if err != nil {
+		return err
+	}
+	if nanos(r.Until) <= now {
+		return fmt.Errorf("until is %s; allowed is a time to come", jsonTime(r.Until))
+	}
+	if allowed || b.limiter.allows(&r) {
+		return fmt.Errorf("key %q is on the allow list; a ban would change nothing", r.Key)
+	}
+	_, err = b.limiter.addBan(r, key, now)
+	return err
+}
+
+// Remove ends the ban of a key under the named rule, and deletes the bans before it, so
+// that the next ban is as long as the first. It reports whether a ban held.
+func (b BanList) Remove(rule string, key ...string) (held bool, err error) {
+	l := b.limiter
+	set := l.Set()
+	r := set.named(rule)
+	if r == nil {
+		return false, set.NoRule(rule)
+	}
+	k, digest := listedDigest(r.Key, key)
+	if !digest {
+		if k, err = valuesKey(r.Key, key); err != nil {
+			return false, err
+		}
+	}
+	if local := l.local.Load(); local != nil {
+		held = local.removeBan(rule, k, b.now())
+	}
+	if l.memory == nil {
+		at, err := l.store.Unban(rule, k)
+		return held || at, err
+	}
+	return held, nil
+}
+
+// Get returns the ban of a key under the named rule; held is false if there is none.
+//
+// The error is a [*RuleError] if there is no such rule; it says what is wrong with the
+// key; or it is the store's. With [Memory] the cost is one look-up, under a lock that
+// decisions do not take unless they begin a ban. With another store it is that of All.
+func (b BanList) Get(rule string, key ...string) (ban BanRecord, held bool, err error) {
+	l := b.limiter
+	set := l.Set()
+	r := set.named(rule)
+	if r == nil {
+		return ban, false, set.NoRule(rule)
+	}
+	k, err := valuesKey(r.Key, key)
+	if err != nil {
+		return ban, false, err
+	}
+	if l.memory != nil {
+		ban, held = l.memory.banOf(rule, k, b.now())
+		return ban, held, nil
+	}
+	values := banValues(r.Key, k)
+	for ban, err := range l.store.Bans() {
+		if err != nil {
+			return BanRecord{}, false, err
+		}
+		if ban.Rule == rule && slices.Equal(ban.Key, values) {
+			return ban, true, nil
+		}
+	}
+	return ban, false, nil
+}
+
+// All yields the bans that hold. With [Memory] they come in the order in which they end,
+// and no lock is held while the loop's body runs: a ban that begins or ends meanwhile may
+// be left out, but each is whole. An error of the store ends the sequence.
+func (b BanList) All() iter.Seq2[BanRecord, error] {
+	if b.limiter.memory != nil {
+		return b.limiter.memory.bansAt(b.now())
+	}
+	return b.limiter.store.Bans()
+}
+
+// Page returns a page of the bans that q selects, those that began last first. A ban that
+// holds from the first page to the last is on exactly one of them; one that begins
+// meanwhile is on none.
+//
+// The error is that of a cursor that did not come with a page, or errors.ErrUnsupported
+// if the store is not a [Memory]. Each page scans all bans, without a lock, and allocates
+// for those that it returns only.
+func (b BanList) Page(q BanQuery) (BanPage, error) {
+	if b.limiter.memory == nil {
+		return BanPage{}, fmt.Errorf("ratelimit: pages of bans: %w by this store", errors.ErrUnsupported)
+	}
+	return b.limiter.memory.banPage(b.now(), q)
+}
+
+// Export writes the bans that hold as JSON, one object a line. The error is that of w or
+// of the store; the bans before it have been written.
+func (b BanList) Export(w io.Writer) error {
+	var failed error
+	err := WriteBans(w, func(yield func(BanRecord) bool) {
+		for r, err := range b.All() {
+			if err != nil {
+				failed = err
+				return
+			}
+			if !yield(r) {
+				return
 			}
 		}
-		s.mu.Unlock()
+	})
+	return errors.Join(failed, err)
+}
+
+// An ImportReport says what became of the bans that were imported. Each is one
+// of the numbers.
+type ImportReport struct {
+	Added   int // and those that were there as they are, with a store that is no Memory
+	Kept    int // a ban that ends no earlier was there
+	Over    int // had ended
+	Allowed int // of clients on the allow list
+	Unknown int // under a rule that there is not, or that has another key
+	NoRoom  int // more than there is room for
+}
+
+// Import adds the bans that Export has written, with their starts, ends and counts. Bans
+// that have ended are left out, and a ban of the same key that ends later is kept.
+//
+// It stops at the first line that is not a ban; the error names the line. The bans before
+// it have been added, and importing them again changes nothing.
+func (b BanList) Import(r io.Reader) (ImportReport, error) {
+	var report ImportReport
+	n := 0
+	for ban, err := range ReadBans(r) {
+		if n++; err != nil {
+			return report, err
+		}
+		if err := b.limiter.importBan(&ban, b.now(), &report); err != nil {
+			return report, fmt.Errorf("ban %d: %w", n, err)
+		}
 	}
-	return n
+	return report, nil
 }
 
-// keepRules removes the bans of all rules but those for which keep returns
-// true.
-func (t *banTable) keepRules(keep func(rule uint32) bool) int {
-	return t.removeIf(func(e *banEntry) bool { return !keep(e.rule()) })
+// importBan adds b, and counts it in the report.
+func (l *Limiter) importBan(b *BanRecord, now int64, report *ImportReport) error {
+	r := l.Set().named(b.Rule)
+	switch {
+	case nanos(b.Until) <= now:
+		report.Over++
+		return nil
+	case r == nil:
+		report.Unknown++
+		return nil
+	}
+	key, digest := listedDigest(r.Key, b.Key)
+	if len(r.Key.Fields()) != len(b.Key) && (!digest || b.Source != sourceRule || l.memory == nil) {
+		report.Unknown++
+		return nil
+	}
+	allowed := l.allows(b)
+	if !digest {
+		var err error
+		if key, err = l.checkBan(b, now); err != nil {
+			return err
+		}
+	}
+	if allowed || l.allows(b) {
+		report.Allowed++
+		return nil
+	}
+	switch change, err := l.addBan(*b, key, now); {
+	case errors.Is(err, ErrNoRoom):
+		report.NoRoom++
+	case err != nil:
+		return err
+	case change == banKept:
+		report.Kept++
+	default:
+		report.Added++
+	}
+	return nil
 }
 
-// expire removes the bans that are over and no longer remembered at now.
-func (t *banTable) expire(now int64) int {
-	return t.removeIf(func(e *banEntry) bool { return e.forgotten(now) })
+// checkBan validates b at now and returns its key. It sets the fields that may be left
+// out, and the values of the key as they are counted.
+func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, err error) {
+	if b.Source == "" {
+		b.Source = sourceManual
+	}
+	if err := b.validate(); err != nil {
+		return nil, err
+	}
+	if b.Since.IsZero() {
+		b.Since = time.Unix(0, now)
+	}
+	set := l.Set()
+	r := set.named(b.Rule)
+	if r == nil {
+		return nil, set.NoRule(b.Rule)
+	}
+	if latest := time.Unix(0, now).Add(MaxSpan); b.Until.After(latest) {
+		return nil, fmt.Errorf("until is %s; allowed is at most %v from now, %s", jsonTime(b.Until), MaxSpan, jsonTime(latest))
+	}
+	if key, err = banKey(r.Key, b.Key); err != nil {
+		return nil, err
+	}
+	if b.Source != sourceRule { // an event had that of a rule
+		if err := checkBanClient(r.Key, b.Key); err != nil {
+			return nil, err
+		}
+	}
+	b.Key = banValues(r.Key, key)
+	return key, nil
+}
+
+// allows reports whether the client of a ban is on the allow list: an address that
+// is, or a prefix of which all addresses are. It is asked before the client is
+// folded and after: an address of a prefix may be on the list by itself.
+func (l *Limiter) allows(b *BanRecord) bool {
+	s := l.Set()
+	i, ok := s.names[b.Rule]
+	if !ok {
+		return false
+	}
+	at, k := s.clients[i], &s.rules[i].Key
+	return at >= 0 && at < len(b.Key) && s.allowsValue(k.ClientOf(at, []byte(b.Key[at])))
+}
+
+// addBan adds b, which was validated, to the store.
+func (l *Limiter) addBan(b BanRecord, key []byte, now int64) (banChange, error) {
+	if l.memory != nil {
+		return l.memory.addBan(b, key, now)
+	}
+	return banAdded, l.store.Ban(b)
+}
+
+// named returns the rule of that name, or nil.
+func (s *Set) named(name string) *Rule {
+	r, _ := s.Named(name)
+	return r
 }

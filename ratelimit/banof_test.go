@@ -28,7 +28,7 @@ func banOfRules(t testing.TB) []ratelimit.Rule {
 
 // TestBanOf asks for each of many keys under each rule whether a ban holds, with a
 // store that is known to be a Memory and with one that is not: the answer is what the
-// list has, before and after bans end and are lifted.
+// list has, before and after bans end and are unbanned.
 func TestBanOf(t *testing.T) {
 	for name, wrap := range map[string]func(*ratelimit.Memory) ratelimit.Store{
 		"memory": func(m *ratelimit.Memory) ratelimit.Store { return m },
@@ -58,7 +58,7 @@ func testBanOf(t *testing.T, l *ratelimit.Limiter) {
 				continue
 			}
 			b := ratelimit.BanRecord{Rule: key[0], Key: key[1:], Until: l.Now().Add(time.Duration(1+rnd.IntN(3)) * time.Minute), Reason: fmt.Sprint("ban ", i)}
-			if err := l.Ban(b); err != nil {
+			if err := l.Bans().Add(b); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -67,15 +67,15 @@ func testBanOf(t *testing.T, l *ratelimit.Limiter) {
 	for had > 0 {
 		list := listed(t, l)
 		for _, key := range asked {
-			got, held, err := l.BanOf(key[0], key[1:]...)
+			got, held, err := l.Bans().Get(key[0], key[1:]...)
 			i := slices.IndexFunc(list, func(b ratelimit.BanRecord) bool { return b.Rule == key[0] && slices.Equal(b.Key, key[1:]) })
 			if err != nil || held != (i >= 0) || held && !sameBan(got, list[i]) {
 				t.Fatalf("%q: %+v, %v, %v; the list has it at %d", key, got, held, err, i)
 			}
 		}
 		if had = len(list); had > 0 {
-			if held, err := l.Lift(list[0].Rule, list[0].Key...); !held || err != nil {
-				t.Fatalf("lift: %v, %v", held, err)
+			if held, err := l.Bans().Remove(list[0].Rule, list[0].Key...); !held || err != nil {
+				t.Fatalf("unban: %v, %v", held, err)
 			}
 			time.Sleep(20 * time.Second)
 		}
@@ -86,22 +86,22 @@ func TestBanOfKeys(t *testing.T) {
 	strict := limit(t, "strict", per(0, time.Hour))
 	strict.Ban = &ratelimit.Ban{Of: ratelimit.Refusals, Span: time.Minute, For: time.Hour}
 	l := banLimiter(t, ratelimit.MemoryConfig{}, append(banOfRules(t), strict)...)
-	if err := l.Ban(ratelimit.BanRecord{Rule: "one", Key: []string{"2001:db8::7"}, Until: l.Now().Add(time.Hour)}); err != nil {
+	if err := l.Bans().Add(ratelimit.BanRecord{Rule: "one", Key: []string{"2001:db8::7"}, Until: l.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	if b, held, err := l.BanOf("one", "2001:DB8::ffff"); !held || err != nil || b.Key[0] != "2001:db8::/64" || b.Source != "manual" {
+	if b, held, err := l.Bans().Get("one", "2001:DB8::ffff"); !held || err != nil || b.Key[0] != "2001:db8::/64" || b.Source != "manual" {
 		t.Errorf("another address of the customer: %+v, %v, %v", b, held, err)
 	}
 
 	long := strings.Repeat("k", 1025)
 	for _, key := range []string{"short", long} {
-		if _, held, err := l.BanOf("strict", key); held || err != nil {
+		if _, held, err := l.Bans().Get("strict", key); held || err != nil {
 			t.Errorf("a key of %d bytes is banned before the event: %v", len(key), err)
 		}
 		if d, err := l.TakeRule("strict", key); err != nil || d.BannedUntil.IsZero() {
 			t.Fatalf("%+v, %v", d, err)
 		}
-		b, held, err := l.BanOf("strict", key)
+		b, held, err := l.Bans().Get("strict", key)
 		if !held || err != nil || b.Rule != "strict" || b.Source != "rule" || b.Count != 1 || b.Reason != "more than 0 refusals in 1m" {
 			t.Errorf("a key of %d bytes, banned by the rule: %+v, %v, %v", len(key), b, held, err)
 		}
@@ -114,17 +114,17 @@ func TestBanOfKeys(t *testing.T) {
 	}
 
 	var noRule *ratelimit.RuleError
-	if _, held, err := l.BanOf("pear", "192.0.2.1"); held || !errors.As(err, &noRule) {
+	if _, held, err := l.Bans().Get("pear", "192.0.2.1"); held || !errors.As(err, &noRule) {
 		t.Errorf("a rule that there is not: %v, %v", held, err)
 	}
 	for _, key := range [][]string{nil, {"192.0.2.1"}, {"192.0.2.1", "ada", "x"}, {"192.0.2.1", ""}} {
-		if _, held, err := l.BanOf("pair", key...); held || err == nil {
+		if _, held, err := l.Bans().Get("pair", key...); held || err == nil {
 			t.Errorf("%q: %v, %v", key, held, err)
 		}
 	}
 }
 
-func ExampleLimiter_BanOf() {
+func ExampleBanList_Get() {
 	key, err := match.NewKey(match.Fold{}, "client")
 	if err != nil {
 		log.Fatal(err)
@@ -135,11 +135,11 @@ func ExampleLimiter_BanOf() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := limiter.Ban(ratelimit.BanRecord{Rule: "per-client", Key: []string{"2001:db8::7"}, Until: limiter.Now().Add(time.Hour)}); err != nil {
+	if err := limiter.Bans().Add(ratelimit.BanRecord{Rule: "per-client", Key: []string{"2001:db8::7"}, Until: limiter.Now().Add(time.Hour)}); err != nil {
 		log.Fatal(err)
 	}
 	for _, client := range []string{"2001:db8::8", "192.0.2.1"} {
-		ban, held, err := limiter.BanOf("per-client", client)
+		ban, held, err := limiter.Bans().Get("per-client", client)
 		fmt.Println(ban.Key, held, err)
 	}
 	// Output:

@@ -8,10 +8,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
-// A BanQuery selects a page of the bans that hold, for [Memory.NewestBans].
+// A BanQuery selects a page of the bans that hold, for [BanList.Page].
 type BanQuery struct {
 	// Rule is the rule of the bans; "" means all rules.
 	Rule string
@@ -26,21 +25,16 @@ type BanQuery struct {
 	Cursor string
 }
 
-// A BanPage is what [Memory.NewestBans] returns.
+// A BanPage is what [BanList.Page] returns.
 type BanPage struct {
 	Bans  []BanRecord
 	Total int    // how many bans the query selects, on all pages
 	Next  string // the cursor of the next page; "" if there is none
 }
 
-// NewestBans returns a page of the bans that hold at now, those that began last first.
-// A ban that holds from the first page to the last is on exactly one of them, whatever
-// begins or ends meanwhile; one that begins meanwhile is on none.
-//
-// It looks at all bans once, without a lock, and allocates for those that it returns
-// only. The error is that of a cursor that is not one.
-func (m *Memory) NewestBans(now time.Time, q BanQuery) (page BanPage, err error) {
-	s := banScan{t: m.bans, now: nanos(now), query: q, rules: make(map[uint32]*Rule), rule: 1<<32 - 1}
+// banPage returns a page of the bans that hold at now; see [BanList.Page].
+func (m *Memory) banPage(now int64, q BanQuery) (page BanPage, err error) {
+	s := banScan{t: m.bans, now: now, query: q, rules: make(map[uint32]*Rule), rule: 1<<32 - 1}
 	if s.below, err = parseBanPlace(q.Cursor); err != nil {
 		return page, err
 	}

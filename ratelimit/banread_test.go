@@ -16,7 +16,7 @@ import (
 // A banHouse is what readers and writers meet in: a table, a Limiter, or a control.
 type banHouse interface {
 	ban(i int)
-	lift(i int) bool
+	unban(i int) bool
 
 	// banned is asked by a reader, each of whom has a number.
 	banned(reader, i int) bool
@@ -43,7 +43,7 @@ func (h *tableHouse) ban(i int) {
 	h.add(h.hashes[i], &heldBan{rule: 1, key: h.keys[i], until: 1000, source: sourceRule}, time.Hour, 0)
 }
 
-func (h *tableHouse) lift(i int) bool { return h.banTable.lift(1, h.hashes[i], h.keys[i], 0) }
+func (h *tableHouse) unban(i int) bool { return h.banTable.remove(1, h.hashes[i], h.keys[i], 0) }
 
 func (h *tableHouse) banned(_, i int) bool {
 	_, ok := h.holds(1, h.hashes[i], h.keys[i], 0)
@@ -75,13 +75,13 @@ func newLimiterHouse(t testing.TB, keys []string) *limiterHouse {
 }
 
 func (h *limiterHouse) ban(i int) {
-	if err := h.l.Ban(BanRecord{Rule: "r", Key: []string{h.keys[i]}, Until: time.Now().Add(time.Hour), Source: sourceRule}); err != nil {
+	if err := h.l.Bans().Add(BanRecord{Rule: "r", Key: []string{h.keys[i]}, Until: time.Now().Add(time.Hour), Source: sourceRule}); err != nil {
 		h.t.Error(err)
 	}
 }
 
-func (h *limiterHouse) lift(i int) bool {
-	held, err := h.l.Lift("r", h.keys[i])
+func (h *limiterHouse) unban(i int) bool {
+	held, err := h.l.Bans().Remove("r", h.keys[i])
 	if err != nil {
 		h.t.Error(err)
 	}
@@ -138,8 +138,8 @@ func (h *lazyHouse) later(do func()) {
 
 func (h *lazyHouse) ban(i int) { h.later(func() { h.tableHouse.ban(i) }) }
 
-func (h *lazyHouse) lift(i int) bool {
-	h.later(func() { h.tableHouse.lift(i) })
+func (h *lazyHouse) unban(i int) bool {
+	h.later(func() { h.tableHouse.unban(i) })
 	return true
 }
 
@@ -154,7 +154,7 @@ func banReadKeys(n int) (keys []string) {
 	return keys
 }
 
-// banReads has writers ban and lift keys, each its own, in waves that fill the
+// banReads has writers ban and unban keys, each its own, in waves that fill the
 // house and empty it, so that it grows and shrinks, while readers ask. An answer is
 // wrong if the last verb about the key had returned before the question, the next
 // one came after the answer, and the answer is not what that verb left.
@@ -173,7 +173,7 @@ func banReads(rnd *rand.Rand, h banHouse, keys, waves int) (missed, haunted, sur
 			change := func(i int) {
 				s := &states[i]
 				banned := s.Add(1)/2%2 == 1
-				if banned && !h.lift(i) {
+				if banned && !h.unban(i) {
 					nMissed.Add(1)
 				} else if !banned {
 					h.ban(i)
@@ -226,7 +226,7 @@ func banReads(rnd *rand.Rand, h banHouse, keys, waves int) (missed, haunted, sur
 	return nMissed.Load(), nHaunted.Load(), nSure.Load(), nChanges.Load()
 }
 
-// TestBanIsSeen has readers ask while bans are added and lifted and the table grows
+// TestBanIsSeen has readers ask while bans are added and unbanned and the table grows
 // and is emptied: a ban that Ban has returned from is never missed, and one that
 // Lift has returned from is never seen again.
 func TestBanIsSeen(t *testing.T) {
@@ -242,7 +242,7 @@ func TestBanIsSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			missed, haunted, sure, changes := banReads(banRandom(t), h, keys, waves)
 			if missed+haunted > 0 {
-				t.Errorf("of %d reads %d missed a ban and %d saw one that was lifted", sure, missed, haunted)
+				t.Errorf("of %d reads %d missed a ban and %d saw one that was unbanned", sure, missed, haunted)
 			}
 			if sure < 1000 || changes < int64(keys) {
 				t.Errorf("%d reads, %d changes: the test has no teeth", sure, changes)
@@ -253,7 +253,7 @@ func TestBanIsSeen(t *testing.T) {
 }
 
 // TestBanThatIsMissedIsCaught asks houses that answer from an index of before, and
-// that ban and lift late.
+// that ban and unban late.
 func TestBanThatIsMissedIsCaught(t *testing.T) {
 	rnd := banRandom(t)
 	const keys = 1000

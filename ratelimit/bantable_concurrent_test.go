@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestBanTableConcurrently has writers begin, add, lift and expire bans in a
+// TestBanTableConcurrently has writers begin, add, unban and expire bans in a
 // table that is full most of the time, and grows, while readers ask. Some keys
 // are banned before and to the end: every answer about them must be yes. Some
 // are never: no. The end of each ban names its key, so that one key's answer
@@ -67,7 +67,7 @@ func TestBanTableConcurrently(t *testing.T) {
 					}
 					table.add(hash(i), &ban, 1e6, at)
 				case op < 18:
-					table.lift(1, hash(i), keys[i], at)
+					table.remove(1, hash(i), keys[i], at)
 				case op == 18 && rnd.IntN(50) == 0:
 					table.expire(at)
 				}
@@ -120,7 +120,7 @@ func TestBanTableConcurrently(t *testing.T) {
 	}
 }
 
-// TestEntryUsedAgain bans and lifts three keys in turn, which all use one entry
+// TestEntryUsedAgain bans and unbans three keys in turn, which all use one entry
 // then, while a reader asks about each of them: it never sees the end of another
 // one's ban. One key is long, and another made so that it would lead to a blob
 // that there is not, were its words taken for those of the long one.
@@ -149,7 +149,7 @@ func TestEntryUsedAgain(t *testing.T) {
 			if got := table.add(hash, &ban, 0, 0); got != banAdded {
 				t.Errorf("added: %d", got)
 			}
-			if !table.lift(0, hash, keys[which], 0) {
+			if !table.remove(0, hash, keys[which], 0) {
 				t.Error("the ban that was added is not there")
 			}
 		}
@@ -214,8 +214,8 @@ func TestLaterEndWins(t *testing.T) {
 		if until != now+int64(b.For) {
 			byHand++
 		}
-		if !table.lift(0, hash, key, now) {
-			t.Fatal("the ban cannot be lifted")
+		if !table.remove(0, hash, key, now) {
+			t.Fatal("the ban cannot be unbanned")
 		}
 	}
 	if byHand == 0 || byHand == rounds {

@@ -207,7 +207,7 @@ func TestBanTableAgainstModel(t *testing.T) {
 		modelBanTable(t, rnd, c, full, seen)
 	}
 	for _, what := range []string{
-		"started", "no room to start", "extended", "extended nothing", "added", "kept", "over", "no room to add", "lifted", "lifted nothing", "expired",
+		"started", "no room to start", "extended", "extended nothing", "added", "kept", "over", "no room to add", "unbanned", "unbanned nothing", "expired",
 	} {
 		if seen[what] == 0 && !underRace {
 			t.Errorf("it never happened: %s", what)
@@ -275,13 +275,13 @@ func modelBanTable(t *testing.T, rnd *rand.Rand, c banTableConfig, full bool, se
 			}
 			seen[[]string{"added", "kept", "over", "no room to add"}[got]]++
 		case op < 90:
-			got := table.lift(id.rule, h, key, now)
+			got := table.remove(id.rule, h, key, now)
 			want := model.bans[id] != nil && now < model.bans[id].until
 			delete(model.bans, id)
 			if got != want {
-				t.Fatalf("step %d: lift: %v, want %v", step, got, want)
+				t.Fatalf("step %d: unban: %v, want %v", step, got, want)
 			}
-			note(got, "lifted", "lifted nothing")
+			note(got, "unbanned", "unbanned nothing")
 		case op < 92 && !full:
 			seen["expired"] += table.expire(now)
 			for id, b := range model.bans {

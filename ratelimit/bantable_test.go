@@ -97,7 +97,7 @@ func TestBanTableManyRules(t *testing.T) {
 		t.Errorf("%d bans after half of the rules have gone, want %d", n, rules/2)
 	}
 	for r := range uint32(rules) {
-		if !table.lift(4*r, 1, key, rules) && r < rules/2 {
+		if !table.remove(4*r, 1, key, rules) && r < rules/2 {
 			t.Fatalf("the ban of rule %d is not there", 4*r)
 		}
 	}
@@ -286,7 +286,7 @@ func TestBanTableThatKeeps(t *testing.T) {
 	}
 }
 
-// TestBanMemoryIsUsedAgain lifts all bans and begins as many: no more memory is
+// TestBanMemoryIsUsedAgain unbans all bans and begins as many: no more memory is
 // taken than the first time, but for what the shards' different turns make.
 func TestBanMemoryIsUsedAgain(t *testing.T) {
 	budget := keytable.NewBudget(1 << 30)

@@ -19,7 +19,7 @@ import (
 func listed(t testing.TB, l *ratelimit.Limiter) []ratelimit.BanRecord {
 	t.Helper()
 	var bans []ratelimit.BanRecord
-	for b, err := range l.Bans() {
+	for b, err := range l.Bans().All() {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func foldedKey(t testing.TB, fields ...string) match.Key {
 	return k
 }
 
-func TestBanListLift(t *testing.T) {
+func TestBanListRemove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := banLimiter(t, ratelimit.MemoryConfig{},
 			ratelimit.Rule{Name: "limit", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(100, time.Minute)}},
@@ -65,9 +65,9 @@ func TestBanListLift(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		must(l.Ban(ratelimit.BanRecord{Rule: "limit", Key: []string{"2001:DB8::7"}, Until: now.Add(time.Hour), Reason: "noisy"}))
-		must(l.Ban(ratelimit.BanRecord{Rule: "pair", Key: []string{"192.0.2.1", "a\xff"}, Until: now.Add(time.Minute), Source: "manual by bob"}))
-		must(l.Ban(ratelimit.BanRecord{Rule: "pair", Key: []string{"192.0.2.1", "a\xff"}, Until: now.Add(time.Second)})) // shorter: changes nothing
+		must(l.Bans().Add(ratelimit.BanRecord{Rule: "limit", Key: []string{"2001:DB8::7"}, Until: now.Add(time.Hour), Reason: "noisy"}))
+		must(l.Bans().Add(ratelimit.BanRecord{Rule: "pair", Key: []string{"192.0.2.1", "a\xff"}, Until: now.Add(time.Minute), Source: "manual by bob"}))
+		must(l.Bans().Add(ratelimit.BanRecord{Rule: "pair", Key: []string{"192.0.2.1", "a\xff"}, Until: now.Add(time.Second)})) // shorter: changes nothing
 
 		if d := take("2001:db8::ffff", "x"); d.Allowed || d.Rule != "limit" || !d.BannedUntil.Equal(now.Add(time.Hour)) || d.RetryAfter != time.Hour {
 			t.Errorf("another address of the customer: %+v", d)
@@ -87,7 +87,7 @@ func TestBanListLift(t *testing.T) {
 		if got := listed(t, l); !slices.EqualFunc(got, want, sameBan) {
 			t.Errorf("listed: %+v\nwant %+v", got, want)
 		}
-		for range l.Bans() {
+		for range l.Bans().All() {
 			break
 		}
 		time.Sleep(time.Minute)
@@ -98,17 +98,17 @@ func TestBanListLift(t *testing.T) {
 			t.Errorf("the pair after a minute: %+v", d)
 		}
 		for i, want := range []bool{true, false} {
-			if held, err := l.Lift("limit", "2001:db8::1"); err != nil || held != want {
-				t.Errorf("lift %d: %v, %v, want %v", i, held, err, want)
+			if held, err := l.Bans().Remove("limit", "2001:db8::1"); err != nil || held != want {
+				t.Errorf("unban %d: %v, %v, want %v", i, held, err, want)
 			}
 		}
 		if d := take("2001:db8::7", "x"); !d.Allowed {
-			t.Errorf("after the ban was lifted: %+v", d)
+			t.Errorf("after the ban was unbanned: %+v", d)
 		}
 	})
 }
 
-func TestBanErrorsOfVerbs(t *testing.T) {
+func TestBanListErrors(t *testing.T) {
 	l := banLimiter(t, ratelimit.MemoryConfig{}, ratelimit.Rule{
 		Name: "pair", Key: foldedKey(t, "client", "user"), Limits: []ratelimit.Limit{per(1, time.Minute)},
 	})
@@ -126,13 +126,13 @@ func TestBanErrorsOfVerbs(t *testing.T) {
 		"allow":  {ratelimit.BanRecord{Rule: "pair", Key: []string{"10.1.2.3", "b"}, Until: hour}, []string{`"10.1.2.3"`, "on the allow list"}},
 		"reason": {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: hour, Reason: strings.Repeat("x", 257)}, []string{"reason has 257 bytes"}},
 	} {
-		wantParts(t, name, l.Ban(c.ban), c.want...)
+		wantParts(t, name, l.Bans().Add(c.ban), c.want...)
 	}
-	if _, err := l.Lift("pear", "a", "b"); err == nil {
-		t.Error("a ban under no rule was lifted")
+	if _, err := l.Bans().Remove("pear", "a", "b"); err == nil {
+		t.Error("a ban under no rule was unbanned")
 	}
-	if _, err := l.Lift("pair", "a"); err == nil {
-		t.Error("a ban of half a key was lifted")
+	if _, err := l.Bans().Remove("pair", "a"); err == nil {
+		t.Error("a ban of half a key was unbanned")
 	}
 	if got := listed(t, l); len(got) != 0 {
 		t.Errorf("%d bans after errors only", len(got))
@@ -165,22 +165,22 @@ func TestBansMoveHouse(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		if err := l.Ban(ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b\xff"}, Until: time.Now().Add(time.Hour)}); err != nil {
+		if err := l.Bans().Add(ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b\xff"}, Until: time.Now().Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		var file bytes.Buffer
-		if err := l.ExportBans(&file); err != nil {
+		if err := l.Bans().Export(&file); err != nil {
 			t.Fatal(err)
 		}
 		other := banLimiter(t, c, rules...)
 		want := listed(t, l)
-		if report, err := other.ImportBans(bytes.NewReader(file.Bytes())); err != nil || report != (ratelimit.ImportReport{Added: len(want)}) {
+		if report, err := other.Bans().Import(bytes.NewReader(file.Bytes())); err != nil || report != (ratelimit.ImportReport{Added: len(want)}) {
 			t.Fatalf("%+v, %v; want %d added", report, err, len(want))
 		}
 		if got := listed(t, other); len(want) < 20 || !slices.EqualFunc(got, want, sameBan) {
 			t.Errorf("listed:\n%+v\nwant\n%+v", got, want)
 		}
-		if report, err := other.ImportBans(&file); err != nil || report != (ratelimit.ImportReport{Kept: len(want)}) {
+		if report, err := other.Bans().Import(&file); err != nil || report != (ratelimit.ImportReport{Kept: len(want)}) {
 			t.Errorf("once more: %+v, %v; want %d kept", report, err, len(want))
 		}
 		// All bans go on, end and grow in both alike. What one counts toward
@@ -231,17 +231,17 @@ func TestImportReport(t *testing.T) {
 	add("", "r", time.Hour, "10.0.0.1")
 	text := string(writeBans(t, bans...))
 	want := ratelimit.ImportReport{Added: 33, Kept: 1, Over: 1, Allowed: 1, Unknown: 2, NoRoom: 2}
-	report, err := l.ImportBans(strings.NewReader(text))
+	report, err := l.Bans().Import(strings.NewReader(text))
 	if err != nil || report != want {
 		t.Errorf("%+v, %v\nwant %+v", report, err, want)
 	}
-	report, err = l.ImportBans(strings.NewReader(text[:1+strings.Index(text, "\n")] + "{}\n" + text))
+	report, err = l.Bans().Import(strings.NewReader(text[:1+strings.Index(text, "\n")] + "{}\n" + text))
 	wantParts(t, "bad line", err, "line 2: rule is missing")
 	if report != (ratelimit.ImportReport{Kept: 1}) {
 		t.Errorf("%+v before the bad line, want 1 kept", report)
 	}
 	far := ratelimit.BanRecord{Rule: "r", Key: []string{"k"}, Until: now.Add(ratelimit.MaxSpan + time.Hour)}
-	_, err = l.ImportBans(bytes.NewReader(writeBans(t, bans[0], far)))
+	_, err = l.Bans().Import(bytes.NewReader(writeBans(t, bans[0], far)))
 	wantParts(t, "far", err, "ban 2: until is", "at most 87600h0m0s from now")
 }
 
@@ -280,7 +280,7 @@ func TestExtend(t *testing.T) {
 	}
 }
 
-// TestBanVerbsDuringUpdates adds and lifts bans while events come and the rules
+// TestBanVerbsDuringUpdates adds and unbans bans while events come and the rules
 // change: bans of a rule that stays are never lost, and none of one that goes
 // are left.
 func TestBanVerbsDuringUpdates(t *testing.T) {
@@ -304,16 +304,16 @@ func TestBanVerbsDuringUpdates(t *testing.T) {
 				default:
 				}
 				key := fmt.Sprint(g, "-", i%50)
-				if err := l.Ban(ratelimit.BanRecord{Rule: "stays", Key: []string{key}, Until: hour}); err != nil {
+				if err := l.Bans().Add(ratelimit.BanRecord{Rule: "stays", Key: []string{key}, Until: hour}); err != nil {
 					t.Errorf("ban: %v", err)
 				}
 				if d := l.TakeKey(key); d.Allowed {
 					t.Errorf("%s is banned, and allowed: %+v", key, d)
 				}
-				if held, err := l.Lift("stays", key); err != nil || !held {
-					t.Errorf("lift: %v, %v", held, err)
+				if held, err := l.Bans().Remove("stays", key); err != nil || !held {
+					t.Errorf("unban: %v, %v", held, err)
 				}
-				l.Ban(ratelimit.BanRecord{Rule: "goes", Key: []string{key}, Until: hour}) // may be gone
+				l.Bans().Add(ratelimit.BanRecord{Rule: "goes", Key: []string{key}, Until: hour}) // may be gone
 				l.TakeKey(fmt.Sprint("passing ", rand.Uint32()))
 			}
 		})
@@ -335,7 +335,7 @@ func TestBanVerbsDuringUpdates(t *testing.T) {
 	}
 }
 
-func ExampleLimiter_Ban() {
+func ExampleBanList() {
 	key, err := match.NewKey(match.Fold{}, "client")
 	if err != nil {
 		panic(err)
@@ -346,17 +346,17 @@ func ExampleLimiter_Ban() {
 	if err != nil {
 		panic(err)
 	}
-	err = limiter.Ban(ratelimit.BanRecord{
+	err = limiter.Bans().Add(ratelimit.BanRecord{
 		Rule: "per-client", Key: []string{"2001:db8::7"}, Until: limiter.Now().Add(time.Hour),
 		Reason: "scans for logins", Source: "manual by alice",
 	})
 	if err != nil {
 		panic(err)
 	}
-	for ban := range limiter.Bans() {
+	for ban := range limiter.Bans().All() {
 		fmt.Println(ban.Key, ban.Reason, "-", ban.Source)
 	}
-	held, err := limiter.Lift("per-client", "2001:db8::8") // the same customer
+	held, err := limiter.Bans().Remove("per-client", "2001:db8::8") // the same customer
 	fmt.Println(held, err)
 	// Output:
 	// [2001:db8::/64] scans for logins - manual by alice
@@ -371,11 +371,11 @@ func TestBanOfANetwork(t *testing.T) {
 	for _, key := range []string{"192.0.2.0/24", "192.0.2.1/32", "0.0.0.0/0", "2001:db8::/48", "2001:DB8::/64", "::/0"} {
 		b := ratelimit.BanRecord{Rule: "limit", Key: []string{key}, Until: until}
 		const want = "networks cannot be banned"
-		if err := l.Ban(b); err == nil || !strings.Contains(err.Error(), want) {
+		if err := l.Bans().Add(b); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Ban(%s): %v", key, err)
 		}
 		line, _ := b.MarshalJSON()
-		if _, err := l.ImportBans(bytes.NewReader(line)); err == nil || !strings.Contains(err.Error(), "ban 1: client: ") || !strings.Contains(err.Error(), want) {
+		if _, err := l.Bans().Import(bytes.NewReader(line)); err == nil || !strings.Contains(err.Error(), "ban 1: client: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("ImportBans(%s): %v", key, err)
 		}
 	}
@@ -387,7 +387,7 @@ func TestBanOfANetwork(t *testing.T) {
 		{Rule: "limit", Key: []string{"192.0.2.0/24"}, Until: until, Source: "rule"},
 	} {
 		line, _ := b.MarshalJSON()
-		if r, err := l.ImportBans(bytes.NewReader(line)); err != nil || r.Added != 1 {
+		if r, err := l.Bans().Import(bytes.NewReader(line)); err != nil || r.Added != 1 {
 			t.Errorf("ban %d: %+v, %v", i, r, err)
 		}
 	}

@@ -43,7 +43,7 @@ func (m *Memory) holds(p *probe, r *Request, o *Outcome, now int64) {
 	if p.Ban != nil && p.Ban.Extend && r.Cost > 0 && !r.Look {
 		was := until
 		if until, ok = m.bans.extend(p.id, p.hash, viewed(p.key), p.Ban, now, m.config.JitterSeed); !ok {
-			return // lifted at this moment
+			return // unbanned at this moment
 		}
 		p.extended = until > was
 	}

@@ -175,7 +175,7 @@ func (l *Limiter) JudgeKey(t time.Time, key string, cost uint64, dst []Outcome) 
 }
 
 // Reset forgets what the rules that match e have counted of its keys: limits and
-// what counts toward a ban. Bans that hold go on; [Limiter.Lift] ends one. What
+// what counts toward a ban. Bans that hold go on; [BanList.Remove] ends one. What
 // was reserved before is not given back again by a later settlement. A key that
 // is counted in a sketch for want of room stays as it is.
 func (l *Limiter) Reset(e *match.Event) error { return l.reset(&ask{event: e}) }

@@ -77,9 +77,9 @@ type MemoryConfig struct {
 	JitterSeed uint64
 
 	// OnBan, when not nil, is told of each ban that a rule has begun, and
-	// each time that Ban.Extend has made one longer: as [Limiter.Bans] lists
+	// each time that Ban.Extend has made one longer: as [BanList.All] lists
 	// it. It is not told of bans that are added or imported, and may not be
-	// of one that somebody lifts at that moment.
+	// of one that is removed at that moment.
 	//
 	// It is called before the decision is returned, by the goroutine that
 	// decided, with nothing locked: it may call the Limiter, is called by

@@ -40,8 +40,8 @@ const (
 	opReserve
 	opCancel
 	opReset
-	opBan  // until at
-	opLift // reports whether one held
+	opBan   // until at
+	opUnban // reports whether one held
 	opUpdate
 	opMove // what an event does first, see run
 )
@@ -186,7 +186,7 @@ func porcupineStep(s keyState, op operation, a answer) (bool, keyState) {
 		s.log, s.strikes, s.open = nil, nil, nil
 	case opBan:
 		s.until = max(s.until, op.at)
-	case opLift:
+	case opUnban:
 		if a.held != (s.until != 0) {
 			return false, s
 		}
@@ -308,7 +308,7 @@ func (w *workload) next(rnd *rand.Rand, id int, held map[int]*ratelimit.Reservat
 	case n < 15:
 		op.verb, op.at = opBan, int64(time.Minute)+w.clock.Load()
 	case n < 17:
-		op.verb = opLift
+		op.verb = opUnban
 	case n < 19:
 		op.verb, op.key, op.rule = opUpdate, -1, somePorcupineRule(rnd)
 	}
@@ -339,9 +339,9 @@ func (w *workload) do(op operation, held map[int]*ratelimit.Reservation) answer 
 	case opReset:
 		fail(w.limiter.ResetKey(key))
 	case opBan:
-		fail(w.limiter.Ban(ratelimit.BanRecord{Rule: "r", Key: []string{key}, Until: at}))
-	case opLift:
-		ok, err := w.limiter.Lift("r", key)
+		fail(w.limiter.Bans().Add(ratelimit.BanRecord{Rule: "r", Key: []string{key}, Until: at}))
+	case opUnban:
+		ok, err := w.limiter.Bans().Remove("r", key)
 		fail(err)
 		return answer{held: ok}
 	case opUpdate:

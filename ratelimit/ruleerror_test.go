@@ -70,15 +70,15 @@ func TestRuleErrorOfVerbs(t *testing.T) {
 		"ResetRule":     func(r string) error { return l.ResetRule(r, "k") },
 		"RefundRule":    func(r string) error { _, err := l.RefundRule(r, "k", 1); return err },
 		"RefundRuleAt":  func(r string) error { _, err := l.RefundRuleAt(at(0), r, "k", 1); return err },
-		"Lift":          func(r string) error { _, err := l.Lift(r, "k"); return err },
-		"Ban": func(r string) error {
-			return l.Ban(ratelimit.BanRecord{Rule: r, Key: []string{"k"}, Until: time.Now().Add(time.Hour)})
+		"Bans.Remove":   func(r string) error { _, err := l.Bans().Remove(r, "k"); return err },
+		"Bans.Add": func(r string) error {
+			return l.Bans().Add(ratelimit.BanRecord{Rule: r, Key: []string{"k"}, Until: time.Now().Add(time.Hour)})
 		},
 	} {
 		for _, rule := range []string{"logon", ""} {
 			err := verb(rule)
 			e, ok := errors.AsType[*ratelimit.RuleError](err)
-			if rule == "" && name == "Ban" {
+			if rule == "" && name == "Bans.Add" {
 				continue // it says that the rule is missing
 			}
 			if !ok || e.Name != rule || rule == "logon" && (len(e.Nearest) != 1 || e.Nearest[0] != "login") {

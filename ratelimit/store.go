@@ -42,9 +42,9 @@ type Store interface {
 	// later stays as it is.
 	Ban(b BanRecord) error
 
-	// Lift ends the ban of a key under the named rule, and forgets earlier
+	// Unban ends the ban of a key under the named rule, and deletes earlier
 	// ones. It reports whether a ban held.
-	Lift(rule string, key []byte) (bool, error)
+	Unban(rule string, key []byte) (bool, error)
 
 	// Bans yields the bans that hold, in no particular order. An error ends it.
 	Bans() iter.Seq2[BanRecord, error]

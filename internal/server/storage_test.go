@@ -150,7 +150,7 @@ func TestDiskFails(t *testing.T) {
 	after := copied(t, c.Data) // as after a kill
 	c.Data = after
 	again, _ := started(t, c)
-	if _, held, err := again.Engine().Limiter().BanOf("per-client", "192.0.2.1"); !held || err != nil {
+	if _, held, err := again.Engine().Limiter().Bans().Get("per-client", "192.0.2.1"); !held || err != nil {
 		t.Errorf("the ban has not survived: %v", err)
 	}
 }

@@ -48,9 +48,9 @@ var banCases = []Case{
 		check:   banByHandCase,
 	},
 	{
-		Name:    "Lift",
-		Promise: "A ban that is lifted is over at once, and is no earlier ban of the next one.",
-		check:   liftCase,
+		Name:    "Unban",
+		Promise: "A ban that is ended by hand is over at once, and is no earlier ban of the next one.",
+		check:   unbanCase,
 	},
 	{
 		Name:    "BanOutlivesTraffic",
@@ -191,16 +191,16 @@ func (s *session) ban(rule int, key string, ends int64) {
 	s.model.add(s.model.set.Rule(rule).Name, key, s.base, ends)
 }
 
-// lift lifts a ban.
-func (s *session) lift(rule int, key string) {
-	s.noted("lift %d:%q", rule, key)
+// unban ends a ban.
+func (s *session) unban(rule int, key string) {
+	s.noted("unban %d:%q", rule, key)
 	name := s.model.set.Rule(rule).Name
-	held, err := s.store.Lift(name, []byte(key))
+	held, err := s.store.Unban(name, []byte(key))
 	if err != nil {
-		s.broken("Lift returned %w", err)
+		s.broken("Unban returned %w", err)
 	}
-	if want := s.model.lift(name, key, s.base); held != want {
-		s.broken("Lift reports %v, want %v", held, want)
+	if want := s.model.unban(name, key, s.base); held != want {
+		s.broken("Unban reports %v, want %v", held, want)
 	}
 }
 
@@ -236,28 +236,28 @@ func banByHandCase(c *check) {
 	}
 }
 
-func liftCase(c *check) {
+func unbanCase(c *check) {
 	r := c.rule("bans")
 	r.Ban = &ratelimit.Ban{After: 1, Span: time.Hour, For: time.Hour, Factor: 2}
 	s := c.session(r, named("limits", c.lasting(c.counting(), 100)))
-	s.lift(0, "k")
+	s.unban(0, "k")
 	for range 3 {
 		s.take(1, s.all("k")...) // each second time the ban begins, as long as the first
 		s.take(1, s.all("k")...)
 		s.take(1, s.all("k")...)
-		s.lift(1, "k")
-		s.lift(0, "another")
+		s.unban(1, "k")
+		s.unban(0, "another")
 		s.take(1, s.all("k")...)
-		s.lift(0, "k")
-		s.lift(0, "k")
+		s.unban(0, "k")
+		s.unban(0, "k")
 	}
 	s.ban(1, "k", c.start()+int64(time.Hour))
 	s.take(1, s.all("k")...)
-	s.lift(1, "k")
+	s.unban(1, "k")
 	if _, ok := s.take(1, s.all("k")...); !ok {
-		c.fatal("a ban was lifted, and the next event refused")
+		c.fatal("a ban was ended, and the next event refused")
 	}
-	if held, _ := s.store.Lift("no such rule", []byte("k")); held {
+	if held, _ := s.store.Unban("no such rule", []byte("k")); held {
 		c.fatal("a ban held under a rule that there is not")
 	}
 }
@@ -295,8 +295,8 @@ func listBansCase(c *check) {
 	s.ban(0, "k\xff\x00", c.start()+int64(time.Hour))
 	s.ban(1, "by hand", c.start()+int64(3*time.Hour))
 	s.listed()
-	s.lift(0, "k2")
-	s.lift(1, "by hand")
+	s.unban(0, "k2")
+	s.unban(1, "by hand")
 	s.listed()
 }
 

@@ -16,7 +16,7 @@ type bent struct {
 	reset  func(set *ratelimit.Set, subjects []ratelimit.Subject) error
 	update func(set *ratelimit.Set, published func()) error
 	ban    func(b ratelimit.BanRecord) error
-	lift   func(rule string, key []byte) (bool, error)
+	unban  func(rule string, key []byte) (bool, error)
 	bans   func() iter.Seq2[ratelimit.BanRecord, error]
 }
 
@@ -62,11 +62,11 @@ func (b *bent) Ban(r ratelimit.BanRecord) error {
 	return b.Memory.Ban(r)
 }
 
-func (b *bent) Lift(rule string, key []byte) (bool, error) {
-	if b.lift != nil {
-		return b.lift(rule, key)
+func (b *bent) Unban(rule string, key []byte) (bool, error) {
+	if b.unban != nil {
+		return b.unban(rule, key)
 	}
-	return b.Memory.Lift(rule, key)
+	return b.Memory.Unban(rule, key)
 }
 
 func (b *bent) Bans() iter.Seq2[ratelimit.BanRecord, error] {

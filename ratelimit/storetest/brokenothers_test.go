@@ -261,7 +261,7 @@ var brokenOthers = []broken{
 					}
 				}
 				if len(bans) > 8 {
-					m.Lift(r.Set.Rule(bans[0].Outcome.Rule).Name, bans[0].Key)
+					m.Unban(r.Set.Rule(bans[0].Outcome.Rule).Name, bans[0].Key)
 					bans = bans[1:]
 				}
 				return err
@@ -273,7 +273,7 @@ var brokenOthers = []broken{
 		mistake: "the later of two bans holds",
 		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
 			return &bent{Memory: m, ban: func(b ratelimit.BanRecord) error {
-				if _, err := m.Lift(b.Rule, []byte(b.Key[0])); err != nil {
+				if _, err := m.Unban(b.Rule, []byte(b.Key[0])); err != nil {
 					return err
 				}
 				return m.Ban(b)
@@ -284,16 +284,16 @@ var brokenOthers = []broken{
 	{
 		mistake: "lifts no ban that a rule began",
 		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
-			return &bent{Memory: m, lift: func(rule string, key []byte) (bool, error) {
+			return &bent{Memory: m, unban: func(rule string, key []byte) (bool, error) {
 				for b := range m.Bans() {
 					if b.Rule == rule && b.Key[0] == string(key) && b.Source == "rule" {
 						return true, nil
 					}
 				}
-				return m.Lift(rule, key)
+				return m.Unban(rule, key)
 			}}
 		},
-		cases: "Lift ListBans",
+		cases: "Unban ListBans",
 	},
 	{
 		mistake: "judges under rules that are gone",

@@ -285,8 +285,8 @@ func (m *model) add(rule, key string, now, ends int64) {
 	}
 }
 
-// lift ends a ban and forgets those before. It reports whether one held.
-func (m *model) lift(rule, key string, now int64) bool {
+// unban ends a ban and deletes those before. It reports whether one held.
+func (m *model) unban(rule, key string, now int64) bool {
 	rec := m.records[place{rule, key}]
 	if rec == nil {
 		return false

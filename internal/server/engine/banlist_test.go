@@ -44,7 +44,7 @@ func TestNewestBans(t *testing.T) {
 			{"login", "nothing", 9, 0, nil},
 			{"", "", 0, many, nil},
 		} {
-			page, err := e.NewestBans(ratelimit.BanQuery{Rule: c.rule, Text: c.text, Limit: c.n})
+			page, err := e.BanPage(ratelimit.BanQuery{Rule: c.rule, Text: c.text, Limit: c.n})
 			var got []string
 			for _, r := range page.Bans {
 				got = append(got, r.Key[len(r.Key)-1])

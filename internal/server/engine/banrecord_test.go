@@ -71,7 +71,7 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	for user, want := range map[string]bool{"eve": false, "mallory": true} {
-		if r, held, err := after.limiter.Load().BanOf("flood", user); held != want || err != nil || held && time.Until(r.Until) < 50*time.Minute {
+		if r, held, err := after.limiter.Load().Bans().Get("flood", user); held != want || err != nil || held && time.Until(r.Until) < 50*time.Minute {
 			t.Errorf("%s: %+v, %v, %v; want %v", user, r, held, err, want)
 		}
 	}

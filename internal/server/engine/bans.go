@@ -82,13 +82,13 @@ func (e *Engine) checkBanned(r *ratelimit.BanRecord) error {
 func (e *Engine) ban(l *ratelimit.Limiter, r *ratelimit.BanRecord) (journal.Pending, error) {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
-	if err := l.Ban(*r); errors.Is(err, ratelimit.ErrNoRoom) {
+	if err := l.Bans().Add(*r); errors.Is(err, ratelimit.ErrNoRoom) {
 		return journal.Pending{}, errorf(Overload, "there is no room for another ban; unban some, or raise the settings bans and budget")
 	} else if err != nil {
 		return journal.Pending{}, &Error{BadArg, err.Error()}
 	}
 	asked := r.Until
-	if held, ok, err := l.BanOf(r.Rule, r.Key...); err == nil && ok {
+	if held, ok, err := l.Bans().Get(r.Rule, r.Key...); err == nil && ok {
 		*r = held
 	}
 	if !r.Until.After(asked) { // else nothing has changed
@@ -143,7 +143,7 @@ func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 //
 // REQUIRES: e.banMu.
 func (e *Engine) unbanLocked(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
-	ok, err := e.limiter.Load().Lift(r.Rule, r.Key...)
+	ok, err := e.limiter.Load().Bans().Remove(r.Rule, r.Key...)
 	if err != nil {
 		return false, journal.Pending{}, &Error{BadArg, err.Error()}
 	}
@@ -228,7 +228,7 @@ func (e *Engine) stillHeld(r *ratelimit.BanRecord) bool {
 	if e.clock.Load() == eventTime { // no ban is ended by hand there, see asLive
 		return true
 	}
-	held, ok, err := e.limiter.Load().BanOf(r.Rule, r.Key...)
+	held, ok, err := e.limiter.Load().Bans().Get(r.Rule, r.Key...)
 	if err != nil { // the key is a digest of one that is too long to be kept
 		return true
 	}

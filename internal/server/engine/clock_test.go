@@ -165,7 +165,7 @@ func TestBansByTheClock(t *testing.T) {
 	}
 	list := func(want int) {
 		t.Helper()
-		page, err := e.NewestBans(ratelimit.BanQuery{Limit: 10})
+		page, err := e.BanPage(ratelimit.BanQuery{Limit: 10})
 		if err != nil || page.Total != want || len(page.Bans) != want {
 			t.Errorf("%+v, %v; want %d", page, err, want)
 		}

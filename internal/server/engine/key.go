@@ -85,7 +85,7 @@ func (e *Engine) Key(fields, key []string) (*KeyReport, error) {
 			continue // the rule has gone meanwhile
 		}
 		r.Rules = append(r.Rules, KeyDecision{rule.Name, d})
-		ban, held, err := e.banOf(l, rule.Name, r.Key)
+		ban, held, err := e.banOf(rule.Name, r.Key)
 		if err != nil {
 			return nil, &Error{Failed, err.Error()}
 		}
@@ -97,20 +97,12 @@ func (e *Engine) Key(fields, key []string) (*KeyReport, error) {
 }
 
 // banOf returns the ban of a key that holds under a rule.
-func (e *Engine) banOf(l *ratelimit.Limiter, rule string, key []string) (ratelimit.BanRecord, bool, error) {
-	if e.clock.Load() != eventTime {
-		ban, held, err := l.BanOf(rule, key...)
-		if _, gone := errors.AsType[*ratelimit.RuleError](err); gone {
-			return ban, false, nil
-		}
-		return ban, held, err
+func (e *Engine) banOf(rule string, key []string) (ratelimit.BanRecord, bool, error) {
+	ban, held, err := e.bans().Get(rule, key...)
+	if _, gone := errors.AsType[*ratelimit.RuleError](err); gone {
+		return ban, false, nil
 	}
-	for ban, err := range e.Bans() { // BanOf knows one clock
-		if err != nil || ban.Rule == rule && slices.Equal(ban.Key, key) {
-			return ban, err == nil, err
-		}
-	}
-	return ratelimit.BanRecord{}, false, nil
+	return ban, held, err
 }
 
 // slotsOf returns the slots of a window of that span; partly is what the one has

@@ -85,7 +85,7 @@ func (e *Engine) Refused(n int, span time.Duration) ([]RefusedKey, error) {
 			continue
 		}
 		r := RefusedKey{Rule: rule.Name, Key: values(rule.Key, string(key)), Lo: k.Lo, Hi: k.Hi}
-		if b, held, err := l.BanOf(r.Rule, r.Key...); err == nil && held {
+		if b, held, err := l.Bans().Get(r.Rule, r.Key...); err == nil && held {
 			r.BannedUntil = b.Until
 		}
 		list = append(list, r)

@@ -170,7 +170,7 @@ func (r *Restorer) Ban(data []byte) error {
 	l := r.e.limiter.Load()
 	if ended := cmp.Or(line.Unban, line.Lift); ended != nil {
 		if _, ok := l.Set().Named(ended.Rule); ok {
-			_, _ = l.Lift(ended.Rule, ended.Key...) // of a key that the rule has no more
+			_, _ = l.Bans().Remove(ended.Rule, ended.Key...) // of a key that the rule has no more
 		}
 		return nil
 	}
@@ -185,7 +185,7 @@ func (r *Restorer) Ban(data []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = l.ImportBans(io.MultiReader(bytes.NewReader(text), bytes.NewReader([]byte{'\n'})))
+	_, err = l.Bans().Import(io.MultiReader(bytes.NewReader(text), bytes.NewReader([]byte{'\n'})))
 	if err != nil && !errors.Is(err, ratelimit.ErrNoRoom) { // which is as it would be live
 		r.e.log.Warn("a ban of the journal is left out", "rule", b.Rule, "key", keyText(b.Key), "error", err)
 	}

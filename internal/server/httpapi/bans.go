@@ -50,7 +50,7 @@ func listBans(c *call) error {
 	if err != nil {
 		return err
 	}
-	page, err := c.s.engine.NewestBans(ratelimit.BanQuery{Rule: q.Get("rule"), Text: q.Get("q"), Limit: limit, Cursor: q.Get("cursor")})
+	page, err := c.s.engine.BanPage(ratelimit.BanQuery{Rule: q.Get("rule"), Text: q.Get("q"), Limit: limit, Cursor: q.Get("cursor")})
 	if err != nil {
 		return err
 	}

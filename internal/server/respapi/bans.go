@@ -127,7 +127,7 @@ func bans(c *conn, args [][]byte) error {
 	if len(rest) > 0 {
 		return badArg("'%.32s' has no value; must be RULE rule, COUNT n or CURSOR cursor", rest[0])
 	}
-	page, err := c.s.engine.NewestBans(q)
+	page, err := c.s.engine.BanPage(q)
 	if err != nil {
 		return err
 	}

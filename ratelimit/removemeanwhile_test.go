@@ -9,9 +9,9 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestLiftMeanwhile lifts bans while hits extend them: who is refused is told an
+// TestRemoveMeanwhile removes bans while hits extend them: who is refused is told an
 // end that is to come.
-func TestLiftMeanwhile(t *testing.T) {
+func TestRemoveMeanwhile(t *testing.T) {
 	r := ban(t, "r", ratelimit.Ban{Span: time.Second, For: time.Minute, Extend: true})
 	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
 	hits := 100_000
@@ -19,14 +19,14 @@ func TestLiftMeanwhile(t *testing.T) {
 		hits /= 10
 	}
 	var done atomic.Bool
-	var lifted atomic.Uint64
+	var unbanned atomic.Uint64
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for !done.Load() {
-			if held, err := l.Lift("r", "k"); err != nil {
+			if held, err := l.Bans().Remove("r", "k"); err != nil {
 				t.Error(err)
 			} else if held {
-				lifted.Add(1)
+				unbanned.Add(1)
 			}
 		}
 	})
@@ -35,10 +35,10 @@ func TestLiftMeanwhile(t *testing.T) {
 	for range hits {
 		before := time.Now()
 		if d := l.TakeKey("k"); d.Allowed || !d.BannedUntil.After(before) {
-			t.Fatalf("after %d were lifted: %+v", lifted.Load(), d)
+			t.Fatalf("after %d were unbanned: %+v", unbanned.Load(), d)
 		}
 	}
-	if lifted.Load() == 0 {
-		t.Error("nothing was lifted: the test has no teeth")
+	if unbanned.Load() == 0 {
+		t.Error("nothing was unbanned: the test has no teeth")
 	}
 }
