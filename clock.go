@@ -7,13 +7,10 @@ import (
 	"time"
 )
 
-// The resolution of a [Clock], which may be from 100 µs to 1 s.
 const (
-	// DefaultResolution is what NewClock(0) takes.
-	DefaultResolution = time.Millisecond
-
-	minResolution = 100 * time.Microsecond
-	maxResolution = time.Second
+	defaultResolution = time.Millisecond
+	minResolution     = 100 * time.Microsecond
+	maxResolution     = time.Second
 )
 
 // A Clock is a coarse clock: it keeps the time in memory, where reading it
@@ -51,13 +48,13 @@ type Clock struct {
 }
 
 // NewClock starts a clock with that resolution, from 100 µs to 1 s; 0 means
-// DefaultResolution. The error, if any, says what is allowed.
+// 1 ms. The error, if any, says what is allowed.
 func NewClock(resolution time.Duration) (*Clock, error) {
 	if resolution == 0 {
-		resolution = DefaultResolution
+		resolution = defaultResolution
 	}
 	if resolution < minResolution || resolution > maxResolution {
-		return nil, fmt.Errorf("lately: clock resolution %v: must be from %v to %v, or 0 for %v", resolution, minResolution, maxResolution, DefaultResolution)
+		return nil, fmt.Errorf("lately: clock resolution %v: must be from %v to %v, or 0 for %v", resolution, minResolution, maxResolution, defaultResolution)
 	}
 	c := &Clock{live: newLiveClock(), resolution: int64(resolution), close: make(chan struct{}), done: make(chan struct{})}
 	c.coarse.Store(c.live.now())
@@ -109,9 +106,6 @@ func (c *Clock) mustBeMade() {
 		panic("lately: this Clock was not made by NewClock")
 	}
 }
-
-// Resolution returns the resolution of c.
-func (c *Clock) Resolution() time.Duration { return time.Duration(c.resolution) }
 
 // publish moves the coarse time on to now, unless that is less than atLeast
 // ahead of it.

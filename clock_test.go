@@ -27,8 +27,8 @@ func TestNewClock(t *testing.T) {
 			t.Errorf("NewClock(%v) is no error", bad)
 		}
 	}
-	if got := mustClock(t, 0).Resolution(); got != DefaultResolution {
-		t.Errorf("default resolution %v, want %v", got, DefaultResolution)
+	if got := mustClock(t, 0).resolution; got != int64(time.Millisecond) {
+		t.Errorf("default resolution %v, want 1ms", time.Duration(got))
 	}
 }
 

@@ -200,15 +200,8 @@ func (c *Counter) AddSumAt(t time.Time, n uint64) (sum uint64, ok bool) {
 	return sum, ok
 }
 
-// Late returns how many calls were refused as late since c was made. Each
-// counts once, whatever its n.
-func (c *Counter) Late() uint64 { return c.late.Load() }
-
-// Future returns how many calls were refused as future since c was made. Each
-// counts once, whatever its n.
-func (c *Counter) Future() uint64 { return c.future.Load() }
-
-// Saturated returns how many calls since c was made did not fit: they brought a
-// slot, or one lane of it, to 2^36-1, where it stays. If it is not 0, a sum over such a slot, and
-// both its bounds, are less than the truth.
-func (c *Counter) Saturated() uint64 { return c.ring.Saturated() }
+// Stats returns the numbers of calls that were refused or did not fit since c
+// was made.
+func (c *Counter) Stats() Stats {
+	return Stats{Late: c.late.Load(), Future: c.future.Load(), Saturated: c.ring.Saturated()}
+}

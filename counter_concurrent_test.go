@@ -269,8 +269,8 @@ func TestFutureConcurrent(t *testing.T) {
 	c.AddAt(time.Unix(0, 0), 1)
 	at := func(round int64) time.Time { return time.Unix(3600*round, 0) }
 	lockstep(min(rounds, 999_999), until, func(_ int, round int64) { c.AddAt(at(round), 1) }, func(round int64) bool {
-		if got := c.SumAt(at(round)); got != 1 || c.Future() != uint64(round) {
-			t.Errorf("round %d: %d counted and %d refused in all, want 1 and %d", round, got, c.Future(), round)
+		if got := c.SumAt(at(round)); got != 1 || c.Stats().Future != uint64(round) {
+			t.Errorf("round %d: %d counted and %d refused in all, want 1 and %d", round, got, c.Stats().Future, round)
 			return false
 		}
 		return true

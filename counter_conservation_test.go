@@ -16,8 +16,8 @@ func TestConservation(t *testing.T) {
 	if wrong := s.conserve(newSeed(t), phases()); wrong != "" {
 		t.Fatal(wrong)
 	}
-	if s.c.Late() != 0 {
-		t.Errorf("%d adds were refused, all were in the window", s.c.Late())
+	if s.c.Stats().Late != 0 {
+		t.Errorf("%d adds were refused, all were in the window", s.c.Stats().Late)
 	}
 }
 

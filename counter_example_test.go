@@ -30,7 +30,7 @@ func ExampleCounter_AddAt() {
 	ok := c.AddAt(noon.Add(-time.Minute), 1) // older than the window
 
 	fmt.Println(c.SumAt(noon.Add(12 * time.Second)))
-	fmt.Println(ok, c.Late())
+	fmt.Println(ok, c.Stats().Late)
 	// Output:
 	// 4
 	// false 1
@@ -74,7 +74,7 @@ func ExampleCounter_SumLastAt() {
 	fmt.Println(c.SumLastAt(now, time.Hour))
 	// Output:
 	// 10 <nil>
-	// 0 lately: span 1h0m0s: must be positive and at most the window's 1m0s
+	// 0 lately: span 1h0m0s: must be positive and at most 1m0s, the longest span here
 }
 
 // The slots of the window, oldest first, as for a chart.
@@ -95,7 +95,7 @@ func ExampleCounter_SlotsAt() {
 }
 
 // How fast do things happen: on average, of late, and at most?
-func ExampleCounter_RateLastAt() {
+func ExampleCounter_RateAt() {
 	c, _ := lately.NewCounter(lately.Last(time.Minute))
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for second := range 60 {
@@ -103,11 +103,11 @@ func ExampleCounter_RateLastAt() {
 	}
 	end := noon.Add(time.Minute - 1) // the last moment of second 59
 
-	fmt.Println(c.RateAt(end))
-	fmt.Println(c.RateLastAt(end, 10*time.Second))
+	fmt.Println(c.RateAt(end, time.Minute))
+	fmt.Println(c.RateAt(end, 10*time.Second))
 	fmt.Println(c.PeakRateAt(end))
 	// Output:
-	// 29.5
+	// 29.5 <nil>
 	// 54.5 <nil>
 	// 59
 }

@@ -253,9 +253,9 @@ func TestModel(t *testing.T) {
 				t.Fatalf("window %+v, sequence %d", w, i)
 			}
 		}
-		if c.Late() != m.late || c.Future() != m.future || c.Saturated() != m.saturated {
+		if c.Stats().Late != m.late || c.Stats().Future != m.future || c.Stats().Saturated != m.saturated {
 			t.Fatalf("%+v: late %d, future %d, saturated %d; want %d, %d, %d",
-				w, c.Late(), c.Future(), c.Saturated(), m.late, m.future, m.saturated)
+				w, c.Stats().Late, c.Stats().Future, c.Stats().Saturated, m.late, m.future, m.saturated)
 		}
 	}
 }

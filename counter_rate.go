@@ -6,31 +6,16 @@ import (
 	"github.com/lately-go/lately/internal/ring"
 )
 
-// Rate returns how many events a second there are on average in the window that
-// ends now: its [Counter.Estimate] by its span.
+// Rate returns the average number of events per second in the last span: the
+// whole window or a shorter span. For the current rate, take a second.
 //
-// A window that has not been counted in for a whole span yet is averaged over
-// the whole span all the same: what is not known to have happened has not.
-func (c *Counter) Rate() float64 {
-	rate, _ := c.RateLast(c.window.Span)
-	return rate
-}
-
-// RateAt returns the rate of the window that ends at t; for times in the past
-// see SumAt.
-func (c *Counter) RateAt(t time.Time) float64 {
-	rate, _ := c.RateLastAt(t, c.window.Span)
-	return rate
-}
-
-// RateLast returns the average number of events a second in a shorter span that
-// ends now; of a second, it is the current rate. The slot that the span's left
-// edge cuts counts by the share of it inside, so the rate is off by no more than
-// that slot's count divided by the span: choose spans of several slots. The
-// error says so if span is not positive or longer than the window; the rate is 0
-// then.
-func (c *Counter) RateLast(span time.Duration) (float64, error) {
-	if err := c.checkSpan(span); err != nil {
+// The slot that is cut by the left edge of the span counts in proportion to its
+// part inside, so the rate is off by at most that slot's count divided by the
+// span: choose a span of several slots. A counter that is younger than the span
+// is averaged over the whole span. Rate returns an error if span is not positive
+// or is longer than the window.
+func (c *Counter) Rate(span time.Duration) (float64, error) {
+	if err := c.clock.checkSpan(span, c.window.Span); err != nil {
 		return 0, err
 	}
 	now := c.clock.now()
@@ -41,10 +26,10 @@ func (c *Counter) RateLast(span time.Duration) (float64, error) {
 	}
 }
 
-// RateLastAt returns the average number of events a second in a shorter span
-// that ends at t; see RateLast and, for times in the past, SumAt.
-func (c *Counter) RateLastAt(t time.Time, span time.Duration) (float64, error) {
-	if err := c.checkSpan(span); err != nil {
+// RateAt returns the rate of the span that ends at t; see Rate and, for times in
+// the past, SumAt.
+func (c *Counter) RateAt(t time.Time, span time.Duration) (float64, error) {
+	if err := c.clock.checkSpan(span, c.window.Span); err != nil {
 		return 0, err
 	}
 	sum, _ := c.weighted(c.clock.nanos(t), int64(span))

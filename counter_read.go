@@ -1,7 +1,6 @@
 package lately
 
 import (
-	"fmt"
 	"iter"
 	"time"
 
@@ -28,7 +27,7 @@ func (c *Counter) SumAt(t time.Time) uint64 {
 // lie wholly inside it, the current one included. The error says so if span is
 // not positive or longer than the window; the sum is 0 then.
 func (c *Counter) SumLast(span time.Duration) (uint64, error) {
-	if err := c.checkSpan(span); err != nil {
+	if err := c.clock.checkSpan(span, c.window.Span); err != nil {
 		return 0, err
 	}
 	return c.liveSum(c.clock.now(), int64(span)), nil
@@ -37,19 +36,11 @@ func (c *Counter) SumLast(span time.Duration) (uint64, error) {
 // SumLastAt returns the sum of a shorter span that ends at t; see SumLast and,
 // for times in the past, SumAt.
 func (c *Counter) SumLastAt(t time.Time, span time.Duration) (uint64, error) {
-	if err := c.checkSpan(span); err != nil {
+	if err := c.clock.checkSpan(span, c.window.Span); err != nil {
 		return 0, err
 	}
 	sum, _ := c.sum(c.clock.nanos(t), int64(span))
 	return sum, nil
-}
-
-func (c *Counter) checkSpan(span time.Duration) error {
-	c.clock.mustBeMade()
-	if span <= 0 || span > c.window.Span {
-		return fmt.Errorf("lately: span %v: must be positive and at most the window's %v", span, c.window.Span)
-	}
-	return nil
 }
 
 // Bounds returns what the true count of the window that ends now lies between:

@@ -131,8 +131,8 @@ func TestLate(t *testing.T) {
 	if sum, ok := c.AddSumAt(at(50), 1); ok || sum != 0 {
 		t.Errorf("AddSumAt(50 s) = %d, %t; want 0, false", sum, ok)
 	}
-	if c.Late() != 4 || c.Future() != 0 {
-		t.Errorf("late %d, future %d; want 4, 0", c.Late(), c.Future())
+	if c.Stats().Late != 4 || c.Stats().Future != 0 {
+		t.Errorf("late %d, future %d; want 4, 0", c.Stats().Late, c.Stats().Future)
 	}
 	// What was accepted: slots 90, 91, 100 twice, 101.
 	if lo, hi := c.BoundsAt(at(101)); lo != 3 || hi != 4 {
@@ -162,8 +162,8 @@ func TestAhead(t *testing.T) {
 	add(4_070_908_801, 0, true) // within 10 s of the second
 	add(4_070_908_802, 0, true)
 	add(1_064, 0, false)
-	if c.Future() != 3 || c.Late() != 1 {
-		t.Errorf("future %d, late %d; want 3, 1", c.Future(), c.Late())
+	if c.Stats().Future != 3 || c.Stats().Late != 1 {
+		t.Errorf("future %d, late %d; want 3, 1", c.Stats().Future, c.Stats().Late)
 	}
 	add(5_000_000_000, 0, false) // the next jump needs two again
 	add(5_000_000_000, 0, true)
@@ -225,7 +225,7 @@ func TestNoAllocations(t *testing.T) {
 		"Add":        func() { c.Add(1) },
 		"Add large":  func() { c.Add(1 << 30) },
 		"coarse":     func() { coarse.Add(1) },
-		"Rate":       func() { c.Rate() },
+		"Rate":       func() { _, _ = c.Rate(time.Second) },
 		"PeakRate":   func() { c.PeakRate() },
 		"AddAt":      func() { c.AddAt(step(), 1) },
 		"AddAt late": func() { c.AddAt(time.Unix(0, 0), 1) },
@@ -245,7 +245,7 @@ func TestNoAllocations(t *testing.T) {
 			for range c.SlotsAt(at) {
 			}
 		},
-		"figures": func() { _ = c.Late() + c.Future() + c.Saturated() },
+		"figures": func() { _ = c.Stats().Late + c.Stats().Future + c.Stats().Saturated },
 	} {
 		if n := testing.AllocsPerRun(100, do); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)

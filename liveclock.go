@@ -1,6 +1,9 @@
 package lately
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // A liveClock tells what time it is now: the wall clock when it was made plus
 // the monotonic time since. It keeps no package-level base, so that it works in
@@ -65,4 +68,14 @@ func (c *liveClock) nanosSlow(t time.Time) int64 {
 		return minTime
 	}
 	return c.wall + d
+}
+
+// checkSpan returns an error for a span that a read of a window of length
+// longest cannot answer. It panics for the zero liveClock.
+func (c *liveClock) checkSpan(span, longest time.Duration) error {
+	c.mustBeMade()
+	if span <= 0 || span > longest {
+		return fmt.Errorf("lately: span %v: must be positive and at most %v, the longest span here", span, longest)
+	}
+	return nil
 }

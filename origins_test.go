@@ -75,8 +75,8 @@ func TestJDClockBack(t *testing.T) {
 		t.Fatalf("counted %d of 600", got)
 	}
 	at = at.Add(-10 * time.Minute)
-	if got := feed(597); got != 0 || c.Late() != 5970 {
-		t.Errorf("counted %d of 5970 that are older than the window, late %d", got, c.Late())
+	if got := feed(597); got != 0 || c.Stats().Late != 5970 {
+		t.Errorf("counted %d of 5970 that are older than the window, late %d", got, c.Stats().Late)
 	}
 	at = at.Add(3 * time.Second) // past the events of before
 	if feed(60); c.SumAt(at.Add(-1)) != 20 {

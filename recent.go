@@ -2,7 +2,6 @@ package lately
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -11,25 +10,6 @@ import (
 // MaxRecent is the largest number of events that a [Recent] can be told to
 // keep.
 const MaxRecent = 1 << 30
-
-// Overflow says what a [Recent] that is full does with the next event.
-type Overflow uint8
-
-const (
-	DropOldest Overflow = iota // forgets the oldest event, to keep the new one
-	RefuseAdd                  // does not take the new event
-)
-
-// String returns the name of the constant.
-func (o Overflow) String() string {
-	switch o {
-	case DropOldest:
-		return "DropOldest"
-	case RefuseAdd:
-		return "RefuseAdd"
-	}
-	return fmt.Sprintf("Overflow(%d)", uint8(o))
-}
 
 // RecentConfig says what a [Recent] keeps. Only Span has no default.
 type RecentConfig struct {
@@ -40,9 +20,9 @@ type RecentConfig struct {
 	// Max is the most events that are kept, from 1 to MaxRecent; 0 means 1024.
 	Max int
 
-	// Overflow says what happens when there is one more. By default it is
-	// DropOldest.
-	Overflow Overflow
+	// RefuseNew says that a Recent that is full refuses new events. By default
+	// it drops the oldest event.
+	RefuseNew bool
 
 	// Ahead bounds how far an event may be ahead of the newest one, as
 	// Window.Ahead does, to the nanosecond; 0 means that there is no bound.
@@ -60,8 +40,7 @@ type Event[T any] struct {
 //
 // It is exact to the nanosecond: the window is (t-Span, t], with no slots. It
 // is bounded: beyond [RecentConfig].Max events it forgets the oldest or refuses
-// the new one, as it was told to, and counts how often; see [Recent.Dropped]
-// and [Recent.Refused]. Events are kept in the order of their times, those of
+// the new one, as configured, and counts how often; see [Recent.Stats]. Events are kept in the order of their times, those of
 // equal time in the order in which they came. One that comes late is put
 // where it belongs; one older than the window as of the newest event is refused.
 //
@@ -78,10 +57,10 @@ type Event[T any] struct {
 // a snapshot of one moment. The zero Recent is not usable: it panics; call
 // [NewRecent]. A Recent must not be copied.
 type Recent[T any] struct {
-	span     int64
-	max      int
-	overflow Overflow
-	clock    liveClock
+	span      int64
+	max       int
+	refuseNew bool
+	clock     liveClock
 
 	mu     sync.Mutex // guards all that follows
 	guard  aheadGuard
@@ -90,7 +69,7 @@ type Recent[T any] struct {
 	n      int
 	newest int64 // the time of the newest event ever kept, or none
 
-	dropped, refused, late, future uint64
+	stats RecentStats
 }
 
 type recentEvent[T any] struct {
@@ -109,14 +88,11 @@ func NewRecent[T any](config RecentConfig) (*Recent[T], error) {
 	if config.Max == 0 {
 		config.Max = defaultRecentMax
 	}
-	switch {
-	case config.Max < 0 || config.Max > MaxRecent:
+	if config.Max < 0 || config.Max > MaxRecent {
 		return nil, fmt.Errorf("lately: recent max %d: must be from 1 to %d events, or 0 for %d", config.Max, MaxRecent, defaultRecentMax)
-	case config.Overflow > RefuseAdd:
-		return nil, fmt.Errorf("lately: recent overflow %d: must be DropOldest or RefuseAdd", config.Overflow)
 	}
 	return &Recent[T]{
-		span: int64(config.Span), max: config.Max, overflow: config.Overflow,
+		span: int64(config.Span), max: config.Max, refuseNew: config.RefuseNew,
 		clock:  newLiveClock(),
 		guard:  aheadGuard{ahead: int64(config.Ahead), span: int64(config.Span)},
 		newest: none,
@@ -143,7 +119,7 @@ func (r *Recent[T]) addLive(now int64, value T) bool {
 // AddAt keeps value as an event that happened at t, in any order of times, and
 // reports whether it did. If not, it was refused: as late, because t had left
 // the window as of the newest event; as future, see [RecentConfig]; or because
-// there is no room, see [Recent.Refused] and [Recent.Dropped].
+// r is full. [Recent.Stats] has the numbers of each.
 func (r *Recent[T]) AddAt(t time.Time, value T) bool {
 	ns := r.clock.nanos(t)
 	r.mu.Lock()
@@ -154,10 +130,10 @@ func (r *Recent[T]) AddAt(t time.Time, value T) bool {
 func (r *Recent[T]) addAt(t int64, value T) bool {
 	switch {
 	case r.isLate(t):
-		r.late++
+		r.stats.Late++
 		return false
 	case r.newest != none && r.guard.refuses(t, r.newest):
-		r.future++
+		r.stats.Future++
 		return false
 	}
 	return r.keep(t, value)
@@ -174,14 +150,14 @@ func (r *Recent[T]) keep(t int64, value T) bool {
 	}
 	if r.n == r.max {
 		switch {
-		case r.overflow == RefuseAdd:
-			r.refused++
+		case r.refuseNew:
+			r.stats.Refused++
 			return false
 		case t < r.at(0).t: // itself the oldest
-			r.dropped++
+			r.stats.Dropped++
 			return false
 		}
-		r.dropped++
+		r.stats.Dropped++
 		r.pop()
 	}
 	if r.n == len(r.ring) {
@@ -282,27 +258,6 @@ func (r *Recent[T]) AppendAt(t time.Time, dst []Event[T]) []Event[T] {
 	return r.append(ns, dst)
 }
 
-// All returns the events of the window that ends when the iteration begins,
-// oldest first, each with its time. It is a snapshot: the loop may add, and
-// sees nothing of it. The copy that this takes is allocated.
-func (r *Recent[T]) All() iter.Seq2[time.Time, T] {
-	return func(yield func(time.Time, T) bool) { each(r.Append(nil), yield) }
-}
-
-// AllAt returns the events of the window that ends at t, as All does; see
-// LenAt.
-func (r *Recent[T]) AllAt(t time.Time) iter.Seq2[time.Time, T] {
-	return func(yield func(time.Time, T) bool) { each(r.AppendAt(t, nil), yield) }
-}
-
-func each[T any](events []Event[T], yield func(time.Time, T) bool) {
-	for _, e := range events {
-		if !yield(e.Time, e.Value) {
-			return
-		}
-	}
-}
-
 // window returns the places of the events in (t-span, t]: first to end-1.
 func (r *Recent[T]) window(t int64) (first, end int) {
 	return r.after(t - r.span), r.after(t)
@@ -331,23 +286,19 @@ func (r *Recent[T]) append(t int64, dst []Event[T]) []Event[T] {
 	return dst
 }
 
-// Dropped returns how many events were forgotten before their time because
-// there were more than Max, since r was made; among them late ones that would
-// have been the oldest.
-func (r *Recent[T]) Dropped() uint64 { return r.figure(&r.dropped) }
+// RecentStats are the numbers of events that a [Recent] dropped or refused since
+// it was made.
+type RecentStats struct {
+	Dropped uint64 // dropped before their time because there were more than Max
+	Refused uint64 // refused because there were Max; see RecentConfig.RefuseNew
+	Late    uint64 // refused because they are older than the window
+	Future  uint64 // refused because they are too far ahead; see RecentConfig.Ahead
+}
 
-// Refused returns how many events were not taken because there were Max
-// already, since r was made.
-func (r *Recent[T]) Refused() uint64 { return r.figure(&r.refused) }
-
-// Late returns how many events were refused as late since r was made.
-func (r *Recent[T]) Late() uint64 { return r.figure(&r.late) }
-
-// Future returns how many events were refused as future since r was made.
-func (r *Recent[T]) Future() uint64 { return r.figure(&r.future) }
-
-func (r *Recent[T]) figure(n *uint64) uint64 {
+// Stats returns the numbers of events that r dropped or refused since it was
+// made.
+func (r *Recent[T]) Stats() RecentStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return *n
+	return r.stats
 }

@@ -24,13 +24,13 @@ func ExampleRecent() {
 	trades.AddAt(noon.Add(2*time.Minute), trade{"B", 20})
 	trades.AddAt(noon.Add(time.Minute), trade{"C", 3}) // late, and put in its place
 
-	for at, t := range trades.AllAt(noon.Add(6 * time.Minute)) {
-		fmt.Println(at.Format(time.TimeOnly), t.symbol, t.amount)
+	for _, e := range trades.AppendAt(noon.Add(6*time.Minute), nil) {
+		fmt.Println(e.Time.Format(time.TimeOnly), e.Value.symbol, e.Value.amount)
 	}
-	fmt.Println(trades.Dropped(), "forgotten for lack of room")
+	fmt.Println(trades.Stats().Dropped, "dropped")
 	// Output:
 	// 12:02:00 B 20
-	// 0 forgotten for lack of room
+	// 0 dropped
 }
 
 // The last three errors, however long ago in the hour.
@@ -45,7 +45,7 @@ func ExampleRecent_Append() {
 	for _, e := range errors.Append(nil) {
 		fmt.Println(e.Value)
 	}
-	fmt.Println(errors.Dropped(), "older")
+	fmt.Println(errors.Stats().Dropped, "older")
 	// Output:
 	// no route
 	// no route

@@ -31,15 +31,11 @@ func TestNewRecentErrors(t *testing.T) {
 		{RecentConfig{Span: time.Second + 1}, "must be whole milliseconds"},
 		{RecentConfig{Span: time.Second, Max: -1}, "recent max -1: must be from 1 to 1073741824 events, or 0 for 1024"},
 		{RecentConfig{Span: time.Second, Max: MaxRecent + 1}, "recent max 1073741825"},
-		{RecentConfig{Span: time.Second, Overflow: 2}, "recent overflow 2: must be DropOldest or RefuseAdd"},
 		{RecentConfig{Span: time.Second, Ahead: -1}, "ahead -1ns"},
 	} {
 		if r, err := NewRecent[int](c.config); err == nil || r != nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("NewRecent(%+v): error %v, want %q in it", c.config, err, c.want)
 		}
-	}
-	if DropOldest.String() != "DropOldest" || RefuseAdd.String() != "RefuseAdd" || Overflow(7).String() != "Overflow(7)" {
-		t.Error("the constants of Overflow do not say their names")
 	}
 }
 
@@ -54,18 +50,15 @@ func TestRecentLive(t *testing.T) {
 		}
 		// Now is 12 s: a, at 0 s, is out, b and c are at 4 and 8 s.
 		var got []string
-		for at, s := range r.All() {
-			got = append(got, s)
-			if age := time.Since(at); age != 8*time.Second && age != 4*time.Second {
-				t.Errorf("%s is %v old", s, age)
+		for _, e := range r.Append(nil) {
+			got = append(got, e.Value)
+			if age := time.Since(e.Time); age != 8*time.Second && age != 4*time.Second {
+				t.Errorf("%s is %v old", e.Value, age)
 			}
-			r.Add(s + " again") // the loop may add
+			r.Add(e.Value + " again") // the loop may add
 		}
 		if !slices.Equal(got, []string{"b", "c"}) || r.Len() != 4 {
 			t.Errorf("got %q, then %d events; want b and c, then 4", got, r.Len())
-		}
-		for range r.All() {
-			break
 		}
 		time.Sleep(2*time.Second - time.Nanosecond)
 		if r.Len() != 4 || r.Expire() != 0 {
@@ -86,7 +79,7 @@ func TestRecentLive(t *testing.T) {
 type recentModel struct {
 	span, ahead     int64
 	max             int
-	overflow        Overflow
+	refuseNew       bool
 	events          []recentEvent[int]
 	any, hasPending bool
 	newest, pending int64
@@ -120,7 +113,7 @@ func (m *recentModel) keep(t int64, v int) bool {
 		edge = max(t, m.newest) - m.span
 	}
 	kept := slices.DeleteFunc(slices.Clone(m.events), func(e recentEvent[int]) bool { return e.t <= edge })
-	if len(kept) == m.max && m.overflow == RefuseAdd {
+	if len(kept) == m.max && m.refuseNew {
 		m.refused++
 		return false
 	}
@@ -157,12 +150,12 @@ func TestRecentModel(t *testing.T) {
 	sequences := sumsSequences()
 	rnd := rand.New(rand.NewPCG(newSeed(t), 0))
 	for seq := range sequences {
-		config := RecentConfig{Span: time.Duration(1+rnd.IntN(50)) * time.Millisecond, Max: 1 + rnd.IntN(40), Overflow: Overflow(rnd.IntN(2))}
+		config := RecentConfig{Span: time.Duration(1+rnd.IntN(50)) * time.Millisecond, Max: 1 + rnd.IntN(40), RefuseNew: rnd.IntN(2) == 0}
 		if seq%3 == 0 {
 			config.Ahead = time.Duration(1 + rnd.Int64N(3*int64(config.Span)))
 		}
 		r := mustRecent[int](t, config)
-		m := &recentModel{span: int64(config.Span), ahead: int64(config.Ahead), max: config.Max, overflow: config.Overflow}
+		m := &recentModel{span: int64(config.Span), ahead: int64(config.Ahead), max: config.Max, refuseNew: config.RefuseNew}
 		at := rnd.Int64N(4e18) - 2e18
 		for v := range 100 {
 			at = m.step(rnd, at)
@@ -182,9 +175,9 @@ func TestRecentModel(t *testing.T) {
 				t.Fatalf("%+v, sequence %d", config, seq)
 			}
 		}
-		if r.Dropped() != m.dropped || r.Refused() != m.refused || r.Late() != m.late || r.Future() != m.future {
+		if r.Stats().Dropped != m.dropped || r.Stats().Refused != m.refused || r.Stats().Late != m.late || r.Stats().Future != m.future {
 			t.Fatalf("%+v: dropped %d, refused %d, late %d, future %d; want %d, %d, %d, %d", config,
-				r.Dropped(), r.Refused(), r.Late(), r.Future(), m.dropped, m.refused, m.late, m.future)
+				r.Stats().Dropped, r.Stats().Refused, r.Stats().Late, r.Stats().Future, m.dropped, m.refused, m.late, m.future)
 		}
 	}
 }
@@ -215,16 +208,6 @@ func (m *recentModel) compare(t *testing.T, r *Recent[int], at int64) {
 	want := m.window(at)
 	if got := r.AppendAt(when, nil); !slices.Equal(got, want) || r.LenAt(when) != len(want) {
 		t.Errorf("at %d: %v, %d; want %v", at, got, r.LenAt(when), want)
-	}
-	i := 0
-	for at, v := range r.AllAt(when) {
-		if i >= len(want) || want[i] != (Event[int]{at, v}) {
-			t.Errorf("event %d is %d at %v, want %v", i, v, at, want)
-		}
-		i++
-	}
-	if i != len(want) {
-		t.Errorf("%d events, want %d", i, len(want))
 	}
 	// What is not in use holds no value, so that what it points to is freed.
 	for i := r.n; i < len(r.ring); i++ {
@@ -290,11 +273,11 @@ func TestRecentConcurrent(t *testing.T) {
 				}
 				if i%100 == 0 {
 					last := time.Time{}
-					for at := range r.All() {
-						if at.Before(last) {
-							t.Errorf("an event of %v after one of %v", at, last)
+					for _, e := range r.Append(nil) {
+						if e.Time.Before(last) {
+							t.Errorf("an event of %v after one of %v", e.Time, last)
 						}
-						last = at
+						last = e.Time
 					}
 				}
 			}
@@ -303,8 +286,8 @@ func TestRecentConcurrent(t *testing.T) {
 	wg.Wait()
 	// The events that were kept are the newest: the last of each writer's.
 	var next [writers]int
-	for _, v := range r.All() {
-		writer, i := v/adds, v%adds
+	for _, e := range r.Append(nil) {
+		writer, i := e.Value/adds, e.Value%adds
 		if next[writer] != 0 && i != next[writer] {
 			t.Errorf("event %d of writer %d after event %d", i, writer, next[writer]-1)
 		}
@@ -315,8 +298,8 @@ func TestRecentConcurrent(t *testing.T) {
 			t.Errorf("the last event of writer %d is %d, want %d or none", writer, n-1, adds-1)
 		}
 	}
-	if r.Len() != most || r.Dropped() != writers*adds-most {
-		t.Errorf("%d kept, %d dropped; want %d, %d", r.Len(), r.Dropped(), most, writers*adds-most)
+	if r.Len() != most || r.Stats().Dropped != writers*adds-most {
+		t.Errorf("%d kept, %d dropped; want %d, %d", r.Len(), r.Stats().Dropped, most, writers*adds-most)
 	}
 }
 
@@ -334,7 +317,7 @@ func TestRecentNoAllocations(t *testing.T) {
 		"AddAt late":  func() { r.AddAt(time.Unix(0, 0), 1) },
 		"AppendAt":    func() { r.AppendAt(at, dst) },
 		"LenAt":       func() { r.LenAt(at) },
-		"figures":     func() { _ = r.Dropped() + r.Refused() + r.Late() + r.Future() },
+		"figures":     func() { _ = r.Stats().Dropped + r.Stats().Refused + r.Stats().Late + r.Stats().Future },
 	} {
 		if n := testing.AllocsPerRun(100, do); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)

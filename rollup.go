@@ -43,7 +43,7 @@ type RollupConfig struct {
 // slot shorter than the span asked for, hi of one that is at most a slot
 // longer: the true count lies between. No add that is not refused is lost or
 // doubled, with any number of goroutines, after any idle time, whatever the
-// clocks do. Counts stay up to 2^63-1; see [Rollup.Saturated].
+// clocks do. Counts stay up to 2^63-1; see [Stats].
 //
 // Verbs come in two forms, now and at a time given, on the clock that [Counter]
 // describes. An add now is a clock reading and one atomic step. When a slot is
@@ -174,8 +174,7 @@ func (r *Rollup) addLive(now int64, n uint64) {
 // AddAt counts n events that happened at t, in any order of times, in all
 // windows that reach back to t. It reports whether they are counted. If not,
 // they were refused: as late, because t is older than what the longest span
-// keeps, or as future, see [RollupConfig]; [Rollup.Late] and [Rollup.Future]
-// tell how many were.
+// keeps, or as future, see [RollupConfig]. [Rollup.Stats] has the numbers of both.
 //
 // AddAt(t, 0) counts nothing, but moves the windows on to t.
 func (r *Rollup) AddAt(t time.Time, n uint64) bool { return r.addAt(r.clock.nanos(t), n) }

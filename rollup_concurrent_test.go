@@ -27,8 +27,8 @@ func TestRollupOverflowConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if lo, hi, _ := r.bounds(start+int64(2*time.Second), true, time.Minute); lo != maxRollupCount || hi != maxRollupCount || r.Saturated() == 0 {
-		t.Errorf("bounds %d to %d, saturated %d", lo, hi, r.Saturated())
+	if lo, hi, _ := r.bounds(start+int64(2*time.Second), true, time.Minute); lo != maxRollupCount || hi != maxRollupCount || r.Stats().Saturated == 0 {
+		t.Errorf("bounds %d to %d, saturated %d", lo, hi, r.Stats().Saturated)
 	}
 }
 
@@ -47,8 +47,8 @@ func TestRollupStoppedOverflow(t *testing.T) {
 	if lo, hi, _ := r.bounds(at, true, time.Second); lo != 0 || hi != 0 {
 		t.Errorf("bounds of the second %d to %d, want 0", lo, hi)
 	}
-	if lo, hi, _ := r.bounds(at, true, time.Minute); lo != maxRollupCount || hi != maxRollupCount || r.Saturated() != 1 {
-		t.Errorf("bounds of the minute %d to %d, saturated %d", lo, hi, r.Saturated())
+	if lo, hi, _ := r.bounds(at, true, time.Minute); lo != maxRollupCount || hi != maxRollupCount || r.Stats().Saturated != 1 {
+		t.Errorf("bounds of the minute %d to %d, saturated %d", lo, hi, r.Stats().Saturated)
 	}
 }
 
@@ -119,8 +119,8 @@ func TestRollupConservation(t *testing.T) {
 			t.Fatalf("phase %d: %+v; added were %d now and %d before", phase, counts, wantRecent, wantOld)
 		}
 	}
-	if r.Late() != 0 || r.Saturated() != 0 {
-		t.Errorf("late %d, saturated %d, want 0", r.Late(), r.Saturated())
+	if r.Stats().Late != 0 || r.Stats().Saturated != 0 {
+		t.Errorf("late %d, saturated %d, want 0", r.Stats().Late, r.Stats().Saturated)
 	}
 }
 

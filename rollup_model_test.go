@@ -191,8 +191,8 @@ func TestRollupModel(t *testing.T) {
 				t.Fatalf("spans %v, ahead %d, sequence %d", r.Spans(), m.ahead, seq)
 			}
 		}
-		if r.Late() != m.late || r.Future() != m.future || r.Saturated() != 0 {
-			t.Fatalf("%v: late %d, future %d, saturated %d; want %d, %d, 0", r.Spans(), r.Late(), r.Future(), r.Saturated(), m.late, m.future)
+		if r.Stats().Late != m.late || r.Stats().Future != m.future || r.Stats().Saturated != 0 {
+			t.Fatalf("%v: late %d, future %d, saturated %d; want %d, %d, 0", r.Spans(), r.Stats().Late, r.Stats().Future, r.Stats().Saturated, m.late, m.future)
 		}
 	}
 }

@@ -59,17 +59,11 @@ func (r *Rollup) AppendCountsAt(t time.Time, dst []RollupCount) []RollupCount {
 	return r.appendCounts(r.clock.nanos(t), false, dst)
 }
 
-// Late returns how many calls were refused as late since r was made.
-func (r *Rollup) Late() uint64 { return r.late.Load() }
-
-// Future returns how many calls were refused as future since r was made.
-func (r *Rollup) Future() uint64 { return r.future.Load() }
-
-// Saturated tells whether the count of the longest span has ever reached
-// 2^63-1, where it stays, and how often calls were cut for it; of calls at the
-// same moment several may be taken for one. If it is not 0, counts may be less
-// than the truth.
-func (r *Rollup) Saturated() uint64 { return r.saturated.Load() }
+// Stats returns the numbers of calls that were refused or did not fit since r
+// was made.
+func (r *Rollup) Stats() Stats {
+	return Stats{Late: r.late.Load(), Future: r.future.Load(), Saturated: r.saturated.Load()}
+}
 
 func (r *Rollup) bounds(t int64, live bool, span time.Duration) (lo, hi uint64, err error) {
 	i := 0

@@ -88,8 +88,8 @@ func TestRollupSaturate(t *testing.T) {
 		t.Helper()
 		m, _ := r.SumAt(at.Add(after), time.Minute)
 		h, _ := r.SumAt(at.Add(after), time.Hour)
-		if m != minute || h != hour || r.Saturated() != saturated {
-			t.Errorf("after %v: %d in a minute, %d in an hour, saturated %d; want %d, %d, %d", after, m, h, r.Saturated(), minute, hour, saturated)
+		if m != minute || h != hour || r.Stats().Saturated != saturated {
+			t.Errorf("after %v: %d in a minute, %d in an hour, saturated %d; want %d, %d, %d", after, m, h, r.Stats().Saturated, minute, hour, saturated)
 		}
 	}
 	r.AddAt(at, math.MaxUint64)

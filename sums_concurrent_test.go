@@ -15,8 +15,7 @@ func TestSumsConservation(t *testing.T) {
 	const writers, adds, slots = 8, 400, 10
 	seed := newSeed(t)
 	w := Window{Span: slots * time.Millisecond, Slot: time.Millisecond}
-	s := mustSums(t, w, "in", "out")
-	f, _ := NewFloatSums(w, "in", "out")
+	s := mustSums(t, w, 2)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	var clock padded
 	for phase := range phases() {
@@ -39,13 +38,10 @@ func TestSumsConservation(t *testing.T) {
 					out[writer] -= n / 2
 					if rnd.IntN(4) == 0 {
 						s.AddAt(time.Unix(0, now), 0, n)
-						f.AddAt(time.Unix(0, now), 0, float64(n))
 					} else {
 						s.addLive(now, 0, n)
-						f.addLive(now, 0, float64(n))
 					}
 					s.addLive(now, 1, -n/2)
-					f.addLive(now, 1, float64(-(n / 2)))
 				}
 			})
 		}
@@ -56,15 +52,14 @@ func TestSumsConservation(t *testing.T) {
 			want[1] += out[writer]
 		}
 		got := s.appendSums(clock.Load(), true, nil)
-		gotFloat := f.appendSums(clock.Load(), true, nil)
 		for i := range 2 {
-			if got[i] != want[i] || gotFloat[i] != float64(want[i]) {
-				t.Fatalf("phase %d, sum %d: %d and %v, added were %d", phase, i, got[i], gotFloat[i], want[i])
+			if got[i] != want[i] {
+				t.Fatalf("phase %d, sum %d: %d, added were %d", phase, i, got[i], want[i])
 			}
 		}
 	}
-	if s.Late() != 0 {
-		t.Errorf("%d adds were refused, all were in the window", s.Late())
+	if s.Stats().Late != 0 {
+		t.Errorf("%d adds were refused, all were in the window", s.Stats().Late)
 	}
 }
 
@@ -74,7 +69,7 @@ func TestSumsReadInterval(t *testing.T) {
 	const slots, reads = 10, 20_000
 	seed := newSeed(t)
 	w := Window{Span: slots * time.Millisecond, Slot: time.Millisecond}
-	s := mustSums(t, w, "in", "out")
+	s := mustSums(t, w, 2)
 	var clock, begun, done padded
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for phase := range phases() / 10 {
@@ -116,19 +111,17 @@ func TestSumsReadInterval(t *testing.T) {
 // A read during which the window moves on reads again.
 func TestSumsReadOvertaken(t *testing.T) {
 	for _, step := range []int64{1, 5, 6, 10, 100} {
-		s := mustSums(t, Window{Span: 10 * time.Second, Slot: time.Second}, "in")
+		s := mustSums(t, Window{Span: 10 * time.Second, Slot: time.Second}, 1)
 		for slot := range int64(10) {
-			s.addLive(slot*s.ring.width, 0, 1)
+			s.addLive(slot*s.width, 0, 1)
 		}
 		var sum int64
 		calls := 0
-		s.ring.view(9*s.ring.width, int64(10*time.Second), true, func(v sumView) {
+		s.view(9*s.width, int64(10*time.Second), true, func(r slotRange) {
 			if calls++; calls == 1 {
-				s.addLive((9+step)*s.ring.width, 0, 100)
+				s.addLive((9+step)*s.width, 0, 100)
 			}
-			var w wideInt
-			w.addSlots(v, 0, 1)
-			sum = w.int64()
+			sum = s.add(0, r.first, r.last).int64()
 		})
 		before, after := int64(10), max(0, 10-step)+100
 		if sum != before && sum != after {
@@ -142,7 +135,7 @@ func TestSumsReadOvertaken(t *testing.T) {
 func TestSumsReadBesideJump(t *testing.T) {
 	needTwoCores(t)
 	const slots, jump = 1000, 600
-	s := mustSums(t, Window{Span: slots * time.Millisecond, Slot: time.Millisecond}, "in")
+	s := mustSums(t, Window{Span: slots * time.Millisecond, Slot: time.Millisecond}, 1)
 	var filled, jumped padded // rounds begun
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -165,7 +158,7 @@ func TestSumsReadBesideJump(t *testing.T) {
 		filled.Store(round)
 		for over := false; !over; {
 			over = jumped.Load() == round
-			if sum := s.sum(at*s.ring.width, int64(s.ring.window.Span), true, 0); sum != slots && sum != slots-jump {
+			if sum := s.sum(at*s.width, int64(s.window.Span), true, 0); sum != slots && sum != slots-jump {
 				t.Fatalf("round %d: sum %d, want %d before the jump or %d after", round, sum, slots, slots-jump)
 			}
 		}
@@ -176,8 +169,8 @@ func TestSumsReadBesideJump(t *testing.T) {
 // the Counter's rotation tests.
 func TestSumsRotation(t *testing.T) {
 	w := Window{Span: rotationSlots * time.Millisecond, Slot: time.Millisecond}
-	t.Run("live", func(t *testing.T) { wantExact(t, sumsTurner{mustSums(t, w, "in"), true}, 200_000) })
-	t.Run("at", func(t *testing.T) { wantExact(t, sumsTurner{mustSums(t, w, "in"), false}, 50_000) })
+	t.Run("live", func(t *testing.T) { wantExact(t, sumsTurner{mustSums(t, w, 1), true}, 200_000) })
+	t.Run("at", func(t *testing.T) { wantExact(t, sumsTurner{mustSums(t, w, 1), false}, 50_000) })
 }
 
 type sumsTurner struct {
@@ -187,19 +180,19 @@ type sumsTurner struct {
 
 func (s sumsTurner) add(slot int64) {
 	if s.live {
-		s.addLive(slot*s.ring.width, 0, 1)
+		s.addLive(slot*s.width, 0, 1)
 		return
 	}
-	s.AddAt(time.Unix(0, slot*s.ring.width), 0, 1)
+	s.AddAt(time.Unix(0, slot*s.width), 0, 1)
 }
 
 func (s sumsTurner) total(slot int64) uint64 {
-	return uint64(s.sum(slot*s.ring.width, s.ring.width, false, 0))
+	return uint64(s.sum(slot*s.width, s.width, false, 0))
 }
 
 // Many writers that overflow a slot at the same time leave it full.
 func TestSumsOverflowConcurrent(t *testing.T) {
-	s := mustSums(t, Last(time.Minute), "in", "out")
+	s := mustSums(t, Last(time.Minute), 2)
 	at := int64(time.Second)
 	s.addLive(at, 0, math.MaxInt64)
 	s.addLive(at, 1, math.MinInt64)
@@ -209,7 +202,7 @@ func TestSumsOverflowConcurrent(t *testing.T) {
 			for range 2000 {
 				s.addLive(at, 0, maxBlindSum)
 				s.addLive(at, 1, -maxBlindSum)
-				if s.sum(at, s.ring.width, true, 0) != maxSlotSum {
+				if s.sum(at, s.width, true, 0) != maxSlotSum {
 					t.Error("a full slot does not read as full")
 					return
 				}
@@ -217,7 +210,7 @@ func TestSumsOverflowConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := s.appendSums(at, true, nil); got[0] != maxSlotSum || got[1] != -maxSlotSum || s.Saturated() != 16002 {
-		t.Errorf("sums %d, saturated %d", got, s.Saturated())
+	if got := s.appendSums(at, true, nil); got[0] != maxSlotSum || got[1] != -maxSlotSum || s.Stats().Saturated != 16002 {
+		t.Errorf("sums %d, saturated %d", got, s.Stats().Saturated)
 	}
 }

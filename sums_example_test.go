@@ -8,10 +8,11 @@ import (
 	"github.com/lately-go/lately"
 )
 
-// The money that came in and went out in the last hour, in cents.
+// The money that came in and went out in the last hour. Amounts are whole cents,
+// so nothing is rounded.
 func ExampleSums() {
 	const in, out = 0, 1
-	flow, err := lately.NewSums(lately.Last(time.Hour), "in", "out")
+	flow, err := lately.NewSums(lately.Last(time.Hour), 2)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -20,9 +21,10 @@ func ExampleSums() {
 	flow.Add(out, 19_99)
 	flow.Add(in, 5_01)
 
-	fmt.Println("in: ", flow.Sum(in))
-	fmt.Println("out:", flow.Sum(out))
-	fmt.Println("net:", flow.Net(in, out))
+	sums := flow.AppendSums(nil) // of one moment
+	fmt.Println("in: ", sums[in])
+	fmt.Println("out:", sums[out])
+	fmt.Println("net:", sums[in]-sums[out])
 	// Output:
 	// in:  25501
 	// out: 1999
@@ -32,7 +34,7 @@ func ExampleSums() {
 // Amounts with a time of their own, from a file for example.
 func ExampleSums_AddAt() {
 	const in, out = 0, 1
-	flow, err := lately.NewSums(lately.Window{Span: 5 * time.Minute, Slot: time.Second}, "in", "out")
+	flow, err := lately.NewSums(lately.Window{Span: 5 * time.Minute, Slot: time.Second}, 2)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -42,24 +44,9 @@ func ExampleSums_AddAt() {
 	flow.AddAt(noon.Add(4*time.Minute), out, 30)
 	flow.AddAt(noon.Add(3*time.Minute), out, 20) // out of order
 
-	fmt.Println(flow.NetAt(noon.Add(4*time.Minute), in, out))
-	fmt.Println(flow.NetAt(noon.Add(6*time.Minute), in, out))
+	fmt.Println(flow.AppendSumsAt(noon.Add(4*time.Minute), nil))
+	fmt.Println(flow.AppendSumsAt(noon.Add(6*time.Minute), nil))
 	// Output:
-	// 50
-	// -50
-}
-
-// A thousand cents are ten, which plain float64 addition misses.
-func ExampleFloatSums() {
-	amounts, err := lately.NewFloatSums(lately.Last(time.Hour), "paid")
-	if err != nil {
-		log.Fatal(err)
-	}
-	plain := 0.0
-	for range 1000 {
-		amounts.Add(0, 0.01)
-		plain += 0.01
-	}
-	fmt.Println(amounts.Sum(0) == 10, plain == 10)
-	// Output: true false
+	// [100 50]
+	// [0 50]
 }

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-func mustSums(t testing.TB, w Window, names ...string) *Sums {
+func mustSums(t testing.TB, w Window, n int) *Sums {
 	t.Helper()
-	s, err := NewSums(w, names...)
+	s, err := NewSums(w, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,42 +20,22 @@ func mustSums(t testing.TB, w Window, names ...string) *Sums {
 
 func TestNewSumsErrors(t *testing.T) {
 	for _, c := range []struct {
-		w     Window
-		names []string
-		want  string
+		w    Window
+		n    int
+		want string
 	}{
-		{Window{}, []string{"in"}, "window span 0s"},
-		{Last(time.Minute), nil, "names: 0 given, must be from 1 to 1024"},
-		{Last(time.Minute), make([]string, MaxSums+1), "names: 1025 given"},
-		{Last(time.Minute), []string{"in", ""}, "names: the one at index 1 is empty"},
-		{Last(time.Minute), []string{"in", "out", "in"}, `names: "in" is at index 0 and at index 2`},
+		{Window{}, 1, "window span 0s"},
+		{Last(time.Minute), 0, "0 sums: must be from 1 to 1024"},
+		{Last(time.Minute), -1, "-1 sums"},
+		{Last(time.Minute), MaxSums + 1, "1025 sums"},
 	} {
-		if s, err := NewSums(c.w, c.names...); err == nil || s != nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("NewSums(%v, %q): error %v, want %q in it", c.w, c.names, err, c.want)
-		}
-		if s, err := NewFloatSums(c.w, c.names...); err == nil || s != nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("NewFloatSums(%v, %q): error %v, want %q in it", c.w, c.names, err, c.want)
+		if s, err := NewSums(c.w, c.n); err == nil || s != nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("NewSums(%v, %d): error %v, want %q in it", c.w, c.n, err, c.want)
 		}
 	}
-	s := mustSums(t, Last(time.Minute), "in", "out")
-	if _, err := s.SumLast(0, 2*time.Minute); err == nil || !strings.Contains(err.Error(), "span 2m0s: must be positive and at most the window's 1m0s") {
+	s := mustSums(t, Last(time.Minute), 2)
+	if _, err := s.SumLast(0, 2*time.Minute); err == nil || !strings.Contains(err.Error(), "span 2m0s: must be positive and at most 1m0s") {
 		t.Errorf("SumLast of 2 minutes: error %v", err)
-	}
-}
-
-func TestSumsNames(t *testing.T) {
-	names := []string{"in", "out"}
-	s := mustSums(t, Last(time.Minute), names...)
-	names[0] = "changed"
-	s.Names()[1] = "changed"
-	if got := s.Names(); !slices.Equal(got, []string{"in", "out"}) {
-		t.Errorf("names %q", got)
-	}
-	if i, ok := s.Index("out"); i != 1 || !ok {
-		t.Errorf("Index(out) = %d, %t", i, ok)
-	}
-	if _, ok := s.Index("net"); ok {
-		t.Error("there is an index of a name that was not given")
 	}
 	if s.Window().Slot != time.Second {
 		t.Errorf("window %+v", s.Window())
@@ -64,39 +44,26 @@ func TestSumsNames(t *testing.T) {
 
 func TestSumsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := mustSums(t, Window{Span: 10 * time.Second, Slot: time.Second}, "in", "out")
-		f, _ := NewFloatSums(s.Window(), "in", "out")
+		s := mustSums(t, Window{Span: 10 * time.Second, Slot: time.Second}, 2)
 		for i := range 11 {
 			s.Add(0, int64(100*i))
 			s.Add(1, int64(i))
-			f.Add(0, float64(100*i))
-			f.Add(1, float64(i))
 			time.Sleep(time.Second)
 		}
 		time.Sleep(500 * time.Millisecond)
 		// Now is 11.5 s: slots 2 to 11 are inside, 11 is empty, 1 is cut.
-		if s.Sum(0) != 5400 || s.Sum(1) != 54 || s.Net(0, 1) != 5346 || s.Net(1, 0) != -5346 {
-			t.Errorf("sums %d and %d, net %d and %d", s.Sum(0), s.Sum(1), s.Net(0, 1), s.Net(1, 0))
-		}
-		if f.Sum(0) != 5400 || f.Sum(1) != 54 || f.Net(0, 1) != 5346 || f.Net(1, 0) != -5346 {
-			t.Errorf("float sums %v and %v, net %v and %v", f.Sum(0), f.Sum(1), f.Net(0, 1), f.Net(1, 0))
+		if s.Sum(0) != 5400 || s.Sum(1) != 54 {
+			t.Errorf("sums %d and %d", s.Sum(0), s.Sum(1))
 		}
 		if lo, hi := s.Bounds(0); lo != 5400 || hi != 5500 {
 			t.Errorf("bounds %d to %d", lo, hi)
 		}
-		if lo, hi := f.Bounds(0); lo != 5400 || hi != 5500 {
-			t.Errorf("float bounds %v to %v", lo, hi)
-		}
 		last, err := s.SumLast(0, 3*time.Second)
-		lastFloat, errFloat := f.SumLast(0, 3*time.Second)
-		if last != 1900 || lastFloat != 1900 || err != nil || errFloat != nil {
-			t.Errorf("last 3 s: %d, %v, %v, %v", last, err, lastFloat, errFloat)
+		if last != 1900 || err != nil {
+			t.Errorf("last 3 s: %d, %v", last, err)
 		}
-		if got := s.AppendSums(nil); !slices.Equal(got, []int64{5400, 54}) {
+		if got := s.AppendSums([]int64{1}); !slices.Equal(got, []int64{1, 5400, 54}) {
 			t.Errorf("all sums %v", got)
-		}
-		if got := f.AppendSums([]float64{1}); !slices.Equal(got, []float64{1, 5400, 54}) {
-			t.Errorf("all float sums %v", got)
 		}
 		want := int64(2)
 		for start, sum := range s.Slots(1) {
@@ -105,22 +72,22 @@ func TestSumsLive(t *testing.T) {
 			}
 			want++
 		}
-		for _, sum := range f.Slots(0) {
+		for _, sum := range s.Slots(0) {
 			if sum != 200 {
 				t.Errorf("the oldest slot has %v, want 200", sum)
 			}
 			break
 		}
 		time.Sleep(10 * time.Second)
-		if s.Sum(0) != 0 || f.Sum(0) != 0 {
-			t.Errorf("10 s later: sums %d and %v, want 0", s.Sum(0), f.Sum(0))
+		if s.Sum(0) != 0 {
+			t.Errorf("10 s later: sum %d, want 0", s.Sum(0))
 		}
 	})
 }
 
 // A sum whose amounts are all negative has its bounds in order.
 func TestSumsBoundsOfNegatives(t *testing.T) {
-	s := mustSums(t, Window{Span: 2 * time.Second, Slot: time.Second}, "out")
+	s := mustSums(t, Window{Span: 2 * time.Second, Slot: time.Second}, 1)
 	s.AddAt(time.Unix(100, 0), 0, -7)
 	s.AddAt(time.Unix(101, 0), 0, -5)
 	if lo, hi := s.BoundsAt(time.Unix(102, 0), 0); lo != -12 || hi != -5 {
@@ -129,7 +96,7 @@ func TestSumsBoundsOfNegatives(t *testing.T) {
 }
 
 func TestSumsSaturate(t *testing.T) {
-	s := mustSums(t, Window{Span: 4 * time.Second, Slot: time.Second}, "in", "out")
+	s := mustSums(t, Window{Span: 4 * time.Second, Slot: time.Second}, 2)
 	at := time.Unix(1000, 0)
 	for _, c := range []struct {
 		n, want int64
@@ -146,11 +113,11 @@ func TestSumsSaturate(t *testing.T) {
 		{1, -maxSlotSum + 1, 6},
 	} {
 		s.AddAt(at, 0, c.n)
-		if got := s.SumAt(at, 0); got != c.want || s.Saturated() != c.full {
-			t.Fatalf("after %d: sum %d, saturated %d; want %d, %d", c.n, got, s.Saturated(), c.want, c.full)
+		if got := s.SumAt(at, 0); got != c.want || s.Stats().Saturated != c.full {
+			t.Fatalf("after %d: sum %d, saturated %d; want %d, %d", c.n, got, s.Stats().Saturated, c.want, c.full)
 		}
 	}
-	// Four slots that are full are more than an int64 holds, and so is a net.
+	// Four slots that are full are more than an int64 holds.
 	for i := range 4 {
 		s.AddAt(at.Add(time.Duration(i)*time.Second), 0, math.MaxInt64)
 		s.AddAt(at.Add(time.Duration(i)*time.Second), 0, math.MaxInt64)
@@ -160,14 +127,11 @@ func TestSumsSaturate(t *testing.T) {
 	if in, out := s.SumAt(end, 0), s.SumAt(end, 1); in != math.MaxInt64 || out != math.MinInt64 {
 		t.Errorf("sums %d and %d", in, out)
 	}
-	if s.NetAt(end, 0, 1) != math.MaxInt64 || s.NetAt(end, 1, 0) != math.MinInt64 || s.NetAt(end, 1, 1) != 0 {
-		t.Errorf("nets %d, %d, %d", s.NetAt(end, 0, 1), s.NetAt(end, 1, 0), s.NetAt(end, 1, 1))
-	}
 }
 
 func TestSumsIndexOutOfRange(t *testing.T) {
 	for _, i := range []int{-1, 2, math.MaxInt} {
-		s := mustSums(t, Last(time.Minute), "in", "out")
+		s := mustSums(t, Last(time.Minute), 2)
 		at := time.Unix(1000, 0)
 		for name, do := range map[string]func(){
 			"Add": func() { s.Add(i, 1) }, "AddAt": func() { s.AddAt(at, i, 1) }, "Sum": func() { s.AddAt(at, 0, 1); s.SumAt(at, i) },
@@ -190,7 +154,7 @@ func TestSumsIndexOutOfRange(t *testing.T) {
 func TestSumsTimesAtTheEnds(t *testing.T) {
 	for _, w := range []Window{Last(time.Millisecond), {Span: time.Millisecond, Slot: 10}, Last(time.Hour), {Span: MaxSpan, Slot: MaxSpan}, {Span: MaxSpan, Slot: MaxSpan, Ahead: MaxSpan}} {
 		for _, at := range []time.Time{{}, time.Unix(1<<40, 0), time.Unix(-1<<40, 0), time.Unix(0, math.MinInt64), time.Unix(0, math.MaxInt64), time.Unix(0, 0), time.Unix(0, -1)} {
-			s := mustSums(t, w, "in")
+			s := mustSums(t, w, 1)
 			if !s.AddAt(at, 0, 3) || s.SumAt(at, 0) != 3 {
 				t.Errorf("%v at %v: sum %d, want 3", w, at, s.SumAt(at, 0))
 			}
@@ -208,26 +172,22 @@ func TestSumsTimesAtTheEnds(t *testing.T) {
 }
 
 func TestSumsNoAllocations(t *testing.T) {
-	s := mustSums(t, Last(time.Second), "in", "out")
-	f, _ := NewFloatSums(Last(time.Second), "in", "out")
+	s := mustSums(t, Last(time.Second), 2)
 	at := time.Now()
 	step := func() time.Time { at = at.Add(20 * time.Millisecond); return at }
-	ints, floats := make([]int64, 0, 2), make([]float64, 0, 2)
+	ints := make([]int64, 0, 2)
 	for name, do := range map[string]func(){
-		"Add":     func() { s.Add(0, 1); f.Add(0, 0.1) },
-		"AddAt":   func() { s.AddAt(step(), 0, 1); f.AddAt(at, 0, 0.1) },
+		"Add":     func() { s.Add(0, 1) },
+		"AddAt":   func() { s.AddAt(step(), 0, 1) },
 		"large":   func() { s.Add(0, 1<<40) },
-		"idle":    func() { at = at.Add(time.Hour); s.AddAt(at, 0, 1); f.AddAt(at, 0, 1) },
-		"late":    func() { s.AddAt(time.Unix(0, 0), 0, 1); f.AddAt(time.Unix(0, 0), 0, 1) },
-		"Sum":     func() { s.Sum(0); f.Sum(0); s.SumAt(at, 1); f.SumAt(at, 1) },
-		"SumLast": func() { _, _ = s.SumLast(0, time.Second/2); _, _ = f.SumLastAt(at, 0, time.Second/2) },
-		"Bounds":  func() { s.Bounds(0); f.Bounds(0); s.BoundsAt(at, 0); f.BoundsAt(at, 0) },
-		"Net":     func() { s.Net(0, 1); f.Net(0, 1); s.NetAt(at, 0, 1); f.NetAt(at, 0, 1) },
-		"all":     func() { s.AppendSums(ints); f.AppendSums(floats); s.AppendSumsAt(at, ints) },
+		"idle":    func() { at = at.Add(time.Hour); s.AddAt(at, 0, 1) },
+		"late":    func() { s.AddAt(time.Unix(0, 0), 0, 1) },
+		"Sum":     func() { s.Sum(0); s.SumAt(at, 1) },
+		"SumLast": func() { _, _ = s.SumLast(0, time.Second/2); _, _ = s.SumLastAt(at, 0, time.Second/2) },
+		"Bounds":  func() { s.Bounds(0); s.BoundsAt(at, 0) },
+		"all":     func() { s.AppendSums(ints); s.AppendSumsAt(at, ints) },
 		"Slots": func() {
 			for range s.SlotsAt(at, 0) {
-			}
-			for range f.SlotsAt(at, 0) {
 			}
 		},
 	} {

@@ -28,15 +28,24 @@ const (
 )
 
 // TableConfig says what a [Table] may take. The zero TableConfig is a table of
-// 64 MiB that forgets the coldest keys when these are full.
+// 64 MiB that evicts the coldest keys when these are full.
 type TableConfig struct {
 	// Budget bounds the memory of the table in bytes: keys, counts and all
 	// that is needed to find them. 0 means DefaultTableBudget. It is not
 	// taken at once; an empty table has some 2 % of it.
 	Budget int64
 
-	// AtBudget says what happens to a new key when the budget is full.
-	AtBudget AtBudget
+	// RefuseNew says that a table whose budget is full refuses new keys, unless
+	// there are expired keys to evict. To look for these is a scan of a whole
+	// page, so that is done for the first key refused and then only after an
+	// eighth as many refusals as there are keys in the page.
+	//
+	// By default the table evicts keys to make space: first expired keys, those
+	// with nothing left in their windows, and if there are none the eighth of
+	// the keys of one page (some hundreds) with the lowest counts in the longest
+	// window; of equal counts, the keys that have been silent longest. A flood of
+	// new keys thus evicts its own kind, not the keys that are counted often.
+	RefuseNew bool
 
 	// Compare has keys compared in full. Without it a key is known by 64 bits
 	// of a hash that is seeded anew for each table: among n keys the chance
@@ -46,43 +55,13 @@ type TableConfig struct {
 	Compare bool
 }
 
-// AtBudget says what a [Table] does with a new key when its budget is full.
-type AtBudget int
-
-const (
-	// ForgetColdest forgets keys to make room: first those that have nothing
-	// in their windows any more, and if there are none the eighth of the
-	// keys of one page (some hundreds) that was counted least in the longest
-	// window; of keys counted equally often, those that have been silent
-	// longest. A flood of new keys thus pushes out keys of its own kind, and
-	// not the keys that are counted often.
-	ForgetColdest AtBudget = iota
-
-	// RefuseKeys refuses new keys, unless there are keys with nothing in their
-	// windows any more to forget. To look for these costs a look at a whole
-	// page, so that is done for the first key refused and then only after an
-	// eighth as many refusals as there are keys in the page.
-	RefuseKeys
-)
-
-// String returns the name of the constant.
-func (a AtBudget) String() string {
-	switch a {
-	case ForgetColdest:
-		return "ForgetColdest"
-	case RefuseKeys:
-		return "RefuseKeys"
-	}
-	return fmt.Sprintf("AtBudget(%d)", int(a))
-}
-
 // A Table counts events by key, for millions of keys, in one or several
 // windows each.
 //
 // For each key it is as exact as a [Counter]: no add that is not refused is
 // lost or doubled while the key is held, and the bounds of a read hold. A key
 // is held for as long as it has counts in any of its windows and the budget
-// lasts; see [AtBudget] for what happens then, and [Table.Stats] for how often
+// lasts; see [TableConfig] for what happens then, and [Table.Stats] for how often
 // it did. A key that was forgotten begins at 0 again. Two keys are taken for
 // one with a chance given at [TableConfig].
 //
@@ -143,9 +122,6 @@ func NewTable(c TableConfig, windows ...Window) (*Table, error) {
 	if len(windows) == 0 || len(windows) > MaxTableWindows {
 		return nil, fmt.Errorf("lately: table with %d windows: must be from 1 to %d", len(windows), MaxTableWindows)
 	}
-	if c.AtBudget != ForgetColdest && c.AtBudget != RefuseKeys {
-		return nil, fmt.Errorf("lately: table AtBudget %d: must be ForgetColdest or RefuseKeys", c.AtBudget)
-	}
 	if c.Budget < 0 {
 		return nil, fmt.Errorf("lately: table budget %d: must be positive, or 0 for the default of %d", c.Budget, DefaultTableBudget)
 	}
@@ -162,7 +138,7 @@ func NewTable(c TableConfig, windows ...Window) (*Table, error) {
 		Budget:    tb.budget,
 		Reserve:   max(tb.budget.Limit()/50, int64(16*8*full)), // for full records
 		Compare:   c.Compare,
-		RefuseNew: c.AtBudget == RefuseKeys,
+		RefuseNew: c.RefuseNew,
 		Policy:    tablePolicy{tb},
 	})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // Add counts n events of key that happen now. It reports whether they are
-// counted; if not, the key is new and there is no room for it, see [AtBudget],
+// counted; if not, the key is new and there is no room for it, see [TableConfig],
 // or it is longer than MaxTableKey. [TableStats] tells how often that happened.
 //
 // Times are as in [Counter.Add]: a goroutine that is held up counts in a slot

@@ -201,12 +201,12 @@ func TestTableImportTwice(t *testing.T) {
 	if late != (TableImport{Over: n}) {
 		t.Errorf("imported later: %+v", late)
 	}
-	for _, policy := range []AtBudget{ForgetColdest, RefuseKeys} {
-		small := mustTable(t, TableConfig{Budget: 512 << 10, AtBudget: policy}, w)
+	for _, refuse := range []bool{false, true} {
+		small := mustTable(t, TableConfig{Budget: 512 << 10, RefuseNew: refuse}, w)
 		did := mustImportTable(t, small, time.Unix(100, 0), chunks)
 		s := small.Stats()
-		if s.Bytes > s.Budget || s.Keys == 0 || (policy == RefuseKeys) != (did.Refused > 0) || did.Keys+did.Refused != n || (policy == ForgetColdest) != (s.Forgotten > 0) {
-			t.Errorf("%v: %+v, %+v", policy, did, s)
+		if s.Bytes > s.Budget || s.Keys == 0 || refuse != (did.Refused > 0) || did.Keys+did.Refused != n || refuse == (s.Forgotten > 0) {
+			t.Errorf("refuse %t: %+v, %+v", refuse, did, s)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (i *TableImport) Add(o TableImport) {
 // window is known by its slot: one with the same slot and another span gets as
 // much as was held, any other nothing. The budget is kept as with Add: keys come
 // in the order of the chunks, and what is forgotten or refused for them is what
-// [TableConfig.AtBudget] says.
+// [TableConfig.RefuseNew] says.
 //
 // If the clock was set back since the export, what was counted after now counts
 // now, so that nothing is held for longer than its windows.

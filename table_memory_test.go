@@ -33,7 +33,7 @@ func TestTableBudgetAsMeasured(t *testing.T) {
 		windows []Window
 	}{
 		{TableConfig{Budget: budget}, []Window{{Span: time.Minute, Slot: time.Minute}}},
-		{TableConfig{Budget: budget, AtBudget: RefuseKeys}, []Window{{Span: time.Minute, Slot: 6 * time.Second}}},
+		{TableConfig{Budget: budget, RefuseNew: true}, []Window{{Span: time.Minute, Slot: 6 * time.Second}}},
 		{TableConfig{Budget: 2 * budget}, []Window{Last(time.Second), Last(time.Minute), Last(time.Hour), Last(24 * time.Hour)}},
 	} {
 		before := heapNow()

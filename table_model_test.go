@@ -361,7 +361,7 @@ func TestTableAgainstMap(t *testing.T) {
 		{"four spans", TableConfig{Budget: 16 << 20}, 3_000, []Window{{Span: 20 * ms, Slot: 20 * ms}, {Span: 60 * ms, Slot: 10 * ms}, {Span: 97 * ms, Slot: ms}, {Span: 1500 * ms, Slot: 500 * ms}}},
 		{"uneven spans", TableConfig{Budget: 16 << 20}, 20_000, []Window{{Span: 10 * second, Slot: 10 * second}, {Span: 11 * second, Slot: second}, {Span: 12 * second, Slot: 12 * second}}},
 		{"forgetting", TableConfig{Budget: 256 << 10}, 10_000, []Window{{Span: 10 * second, Slot: second}}},
-		{"refusing", TableConfig{Budget: 512 << 10, AtBudget: RefuseKeys}, 10_000, []Window{{Span: 2 * second, Slot: 2 * second}, Last(10 * second)}},
+		{"refusing", TableConfig{Budget: 512 << 10, RefuseNew: true}, 10_000, []Window{{Span: 2 * second, Slot: 2 * second}, Last(10 * second)}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			seed := newSeed(t)

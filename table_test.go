@@ -85,7 +85,6 @@ func TestTableErrors(t *testing.T) {
 		{TableConfig{}, []Window{Last(time.Second), Last(time.Minute), {Span: time.Second, Slot: time.Second}}, "two windows of span 1s"},
 		{TableConfig{Budget: -1}, []Window{Last(time.Second)}, "budget -1: must be positive"},
 		{TableConfig{Budget: 1000}, []Window{Last(time.Second)}, "budget 1000: an empty table takes"},
-		{TableConfig{AtBudget: 2}, []Window{Last(time.Second)}, "AtBudget 2: must be ForgetColdest or RefuseKeys"},
 	} {
 		if _, err := NewTable(x.c, x.windows...); err == nil || !strings.Contains(err.Error(), x.want) || !strings.HasPrefix(err.Error(), "lately: ") {
 			t.Errorf("%+v %v: %v, want %q", x.c, x.windows, err, x.want)
@@ -183,7 +182,7 @@ func TestTableLargeCounts(t *testing.T) {
 
 // Where there is no room for a larger record, a slot stays at its most.
 func TestTableSaturates(t *testing.T) {
-	tb := mustTable(t, TableConfig{Budget: 300 << 10, AtBudget: RefuseKeys}, tenSeconds())
+	tb := mustTable(t, TableConfig{Budget: 300 << 10, RefuseNew: true}, tenSeconds())
 	at := time.Unix(1000, 0)
 	n := 0
 	for ; tb.Stats().Saturated == 0 && n < 100_000; n++ {
@@ -202,14 +201,14 @@ func TestTableSaturates(t *testing.T) {
 // much room as those of a new table.
 func TestTableGivesFullRecordsBack(t *testing.T) {
 	at := time.Unix(1000, 0)
-	tb := mustTable(t, TableConfig{Budget: 1 << 20, AtBudget: RefuseKeys}, Last(time.Minute))
+	tb := mustTable(t, TableConfig{Budget: 1 << 20, RefuseNew: true}, Last(time.Minute))
 	fill := func(tb *Table, at time.Time, n uint64) int {
 		for i := range 20_000 {
 			tb.AddAt(at, fmt.Sprint(i), n)
 		}
 		return tb.Len()
 	}
-	want := fill(mustTable(t, TableConfig{Budget: 1 << 20, AtBudget: RefuseKeys}, Last(time.Minute)), at, 1)
+	want := fill(mustTable(t, TableConfig{Budget: 1 << 20, RefuseNew: true}, Last(time.Minute)), at, 1)
 	if fill(tb, at, 100_000); tb.Stats().Full == 0 {
 		t.Fatalf("%+v", tb.Stats())
 	}
@@ -296,7 +295,7 @@ func (l *lruCounts) add(key string, n uint64) {
 }
 
 func TestTableRefusesNewKeys(t *testing.T) {
-	tb := mustTable(t, TableConfig{Budget: 256 << 10, AtBudget: RefuseKeys}, tenSeconds())
+	tb := mustTable(t, TableConfig{Budget: 256 << 10, RefuseNew: true}, tenSeconds())
 	at := time.Unix(1000, 0)
 	held := make(map[string]bool)
 	for i := range 20_000 {
@@ -353,14 +352,6 @@ func TestTableFormOlderThanTheRing(t *testing.T) {
 			if got := w.add(words, x.rel, 3); got != x.fits || slices.Equal(before, words) == x.fits {
 				t.Errorf("%v: an add at %d: %t, want %t; %x, before %x", window, x.rel, got, x.fits, words, before)
 			}
-		}
-	}
-}
-
-func TestAtBudgetNames(t *testing.T) {
-	for a, want := range map[AtBudget]string{ForgetColdest: "ForgetColdest", RefuseKeys: "RefuseKeys", 7: "AtBudget(7)"} {
-		if a.String() != want {
-			t.Errorf("%d is %q, want %q", int(a), a, want)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func ExampleWindow_ahead() {
 	}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	c.AddAt(now, 5)
-	fmt.Println(c.AddAt(now.AddDate(73, 0, 0), 1), c.Future(), c.SumAt(now))
+	fmt.Println(c.AddAt(now.AddDate(73, 0, 0), 1), c.Stats().Future, c.SumAt(now))
 	// Output: false 1 5
 }
 

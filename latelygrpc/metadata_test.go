@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -126,7 +125,7 @@ func TestPolicyOfOtherAlgorithms(t *testing.T) {
 func TestPolicyOfAnAdaptiveLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := perClient(t, 10)
-		rule.Adapt = &ratelimit.Adapt{Span: time.Second, Steps: []lately.Step{{Below: 1000, Limit: 20}}, Above: 5}
+		rule.Adapt = &ratelimit.Adapt{Span: time.Second, Steps: []ratelimit.AdaptStep{{Below: 1000, Limit: 20}}, Above: 5}
 		conn := dialPipe(t, new(echo), newInterceptor(t, Config{}, rule))
 		var quotas []any
 		for range 20 {

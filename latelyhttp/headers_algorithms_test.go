@@ -5,7 +5,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -42,7 +41,7 @@ func TestFieldsOfEveryAlgorithm(t *testing.T) {
 // The quota of an adaptive limit is the one that holds now.
 func TestAdaptivePolicy(t *testing.T) {
 	r := limited(t, "a", 1000, time.Minute)
-	r.Adapt = &ratelimit.Adapt{Span: time.Second, Steps: []lately.Step{{Below: 50, Limit: 1000}}, Above: 20}
+	r.Adapt = &ratelimit.Adapt{Span: time.Second, Steps: []ratelimit.AdaptStep{{Below: 50, Limit: 1000}}, Above: 20}
 	synctest.Test(t, func(t *testing.T) {
 		h := mustNew(t, mustLimiter(t, r), Config{}).Wrap(new(ok))
 		seen := map[string]bool{}

@@ -18,18 +18,19 @@ import (
 // in the rule is N until the first average.
 //
 //	// 2000 while below 1000 a second, 1000 below 5000, else 500
-//	Adapt{Steps: []lately.Step{{Below: 1000, Limit: 2000}, {Below: 5000, Limit: 1000}}, Above: 500}
+//	Adapt{Steps: []AdaptStep{{Below: 1000, Limit: 2000}, {Below: 5000, Limit: 1000}}, Above: 500}
 //
-// It does not flap: by steps, as [lately.Steps] describes; smoothly, because the
-// average is smoothed and N moves along a line. An average is taken fifty times
-// a Span at most. It is not for the algorithms that have a Burst.
+// N does not oscillate: between steps because of Hysteresis, with Smooth because
+// the average is smoothed and N moves along a line. The average is taken at most
+// fifty times per Span. An Adapt does not go with the algorithms that have a
+// Burst.
 type Adapt struct {
 	// Span is over how long the traffic is averaged, from 1 s to 1 h; 0 means
 	// 1 minute.
 	Span time.Duration
 
-	// Steps, Above and Hysteresis are those of [lately.StepsConfig].
-	Steps      []lately.Step
+	// Steps, Above and Hysteresis are those of [Adapt].
+	Steps      []AdaptStep
 	Above      uint64
 	Hysteresis float64
 
@@ -77,12 +78,8 @@ func (a *Adapt) validate(r *Rule) error {
 	if n, most := a.most(), maxN(r.Algorithm); n > most {
 		return fmt.Errorf("adapt: limit is %d; algorithm %s allows at most %d", n, r.Algorithm, most)
 	}
-	_, err := lately.NewSteps(a.config())
+	_, err := newStepTable(a)
 	return err
-}
-
-func (a *Adapt) config() lately.StepsConfig {
-	return lately.StepsConfig{Steps: a.Steps, Above: a.Above, Hysteresis: a.Hysteresis}
 }
 
 func (a *Adapt) equal(b *Adapt) bool {
@@ -114,18 +111,18 @@ func (a *Adapt) at(average float64) float64 {
 type adapter struct {
 	config  Adapt
 	traffic *lately.Counter
-	steps   *lately.Steps
 
 	n    atomic.Uint64 // holds now
 	next atomic.Int64  // when the average is taken next
 
 	mu     sync.Mutex // one takes the average at a time
-	last   int64      // when it was taken
-	smooth float64    // the smoothed average; negative before the first
+	steps  *stepTable
+	last   int64   // when it was taken
+	smooth float64 // the smoothed average; negative before the first
 }
 
 func newAdapter(a Adapt, n uint64) *adapter {
-	steps, err := lately.NewSteps(a.config())
+	steps, err := newStepTable(&a)
 	if err != nil {
 		panic(err) // NewSet has validated it
 	}
@@ -163,7 +160,7 @@ func (ad *adapter) measure(now int64) {
 	}
 	average := float64(ad.traffic.SumAt(time.Unix(0, now))) / ad.config.span().Seconds()
 	if ad.config.Smooth == 0 {
-		ad.n.Store(ad.steps.Follow(average))
+		ad.n.Store(ad.steps.follow(average))
 	} else {
 		ad.n.Store(uint64(math.Round(ad.config.at(ad.smoothed(average, now)))))
 	}

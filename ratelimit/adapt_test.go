@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -13,7 +12,7 @@ import (
 // a second 2000, below 5000 1000, else 500.
 func adaptive(t *testing.T, a ratelimit.Adapt) *ratelimit.Limiter {
 	r := limit(t, "r", per(2000, time.Second))
-	a.Steps = []lately.Step{{Below: 1000, Limit: 2000}, {Below: 5000, Limit: 1000}}
+	a.Steps = []ratelimit.AdaptStep{{Below: 1000, Limit: 2000}, {Below: 5000, Limit: 1000}}
 	a.Above = 500
 	r.Adapt = &a
 	return mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
@@ -91,7 +90,7 @@ func TestAdaptSmooth(t *testing.T) {
 // TestAdaptIsTheLimit refuses by the N that holds, not by the one in the rule.
 func TestAdaptIsTheLimit(t *testing.T) {
 	r := limit(t, "r", per(5, time.Minute))
-	r.Adapt = &ratelimit.Adapt{Span: time.Second, Steps: []lately.Step{{Below: 1, Limit: 5}}, Above: 2}
+	r.Adapt = &ratelimit.Adapt{Span: time.Second, Steps: []ratelimit.AdaptStep{{Below: 1, Limit: 5}}, Above: 2}
 	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
 	now := at(0)
 	for i := range 100 { // 100 a second, of other keys
@@ -120,7 +119,7 @@ func TestAdaptIsTheLimit(t *testing.T) {
 
 func ExampleAdapt() {
 	a := ratelimit.Adapt{
-		Steps: []lately.Step{{Below: 1000, Limit: 2000}, {Below: 5000, Limit: 1000}},
+		Steps: []ratelimit.AdaptStep{{Below: 1000, Limit: 2000}, {Below: 5000, Limit: 1000}},
 		Above: 500,
 	}
 	for _, s := range a.Steps {

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/match"
 )
 
@@ -19,7 +18,7 @@ func TestStaleIsNoTraffic(t *testing.T) {
 	set := func(span time.Duration) *Set {
 		s, err := NewSet(SetConfig{}, Rule{
 			Name: "r", Key: key, Limits: []Limit{{N: 100, Span: span}},
-			Adapt: &Adapt{Span: time.Second, Steps: []lately.Step{{Below: 50, Limit: 100}}, Above: 10},
+			Adapt: &Adapt{Span: time.Second, Steps: []AdaptStep{{Below: 50, Limit: 100}}, Above: 10},
 		})
 		if err != nil {
 			t.Fatal(err)

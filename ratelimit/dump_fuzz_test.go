@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -22,7 +21,7 @@ func dumpRules(t testing.TB) (rules []ratelimit.Rule) {
 		rules = append(rules, r)
 	}
 	adapt := limit(t, "adapt", per(50, time.Minute))
-	adapt.Adapt = &ratelimit.Adapt{Above: 3, Steps: []lately.Step{{Below: 1, Limit: 40}}}
+	adapt.Adapt = &ratelimit.Adapt{Above: 3, Steps: []ratelimit.AdaptStep{{Below: 1, Limit: 40}}}
 	return append(rules, adapt)
 }
 

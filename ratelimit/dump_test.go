@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -316,7 +315,7 @@ func TestImportFollowsTraffic(t *testing.T) {
 		r := limit(t, "r", per(50, time.Second))
 		r.Adapt = &ratelimit.Adapt{
 			Span: 5 * time.Second, Smooth: smooth, Above: 3,
-			Steps: []lately.Step{{Below: 20, Limit: 40}, {Below: 60, Limit: 20}, {Below: 100, Limit: 9}},
+			Steps: []ratelimit.AdaptStep{{Below: 20, Limit: 40}, {Below: 60, Limit: 20}, {Below: 100, Limit: 9}},
 		}
 		j := newRestarted(t, mustSet(t, r), ratelimit.MemoryConfig{}, 97)
 		limits := make(map[uint64]bool)

@@ -42,7 +42,7 @@ func (x *dumper) adapt(ad *adapter) {
 	b := binary.AppendVarint(x.chunk, next-x.now)
 	b = binary.AppendVarint(b, ad.last-x.now)
 	b = binary.AppendUvarint(b, ad.n.Load())
-	b = binary.AppendUvarint(b, ad.steps.Limit())
+	b = binary.AppendUvarint(b, ad.steps.limit())
 	b = binary.AppendUvarint(b, math.Float64bits(ad.smooth))
 	for t, count := range ad.traffic.SlotsAt(time.Unix(0, x.now)) {
 		if count > 0 {
@@ -94,16 +94,9 @@ func (u *undumper) adapt() error {
 		}
 		ad.traffic.AddAt(time.Unix(0, min(t, u.now)), count)
 	}
-	ad.stepTo(limit)
+	ad.steps.moveTo(limit)
 	ad.n.Store(min(n, max(ad.config.most(), mr.Limits[0].N)))
 	ad.smooth, ad.last = smooth, min(last, u.now)
 	ad.next.Store(min(next, u.now+int64(ad.config.span()/adaptSlots)))
 	return nil
-}
-
-// stepTo brings the steps to the first row with that limit.
-func (ad *adapter) stepTo(limit uint64) {
-	for i := 0; ad.steps.Limit() != limit && i < len(ad.config.Steps); i++ {
-		ad.steps.Follow(ad.config.Steps[i].Below) // the row after it
-	}
 }

@@ -99,7 +99,7 @@ func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
 		},
 		"adapt without rows": {
 			func(r *ratelimit.Rule) { r.Adapt = &ratelimit.Adapt{Above: 3} },
-			[]string{"steps: no rows"},
+			[]string{"no steps: must be 1 or more"},
 		},
 		"adapt span": {
 			func(r *ratelimit.Rule) { r.Adapt = &ratelimit.Adapt{Span: time.Millisecond} },

@@ -61,10 +61,7 @@ func (r *reader) readSteps(n ast.Node, d *adaptDraft) {
 		}
 		last = below
 		d.rows = append(d.rows, t)
-		d.adapt.Steps = append(d.adapt.Steps, struct { // a lately.Step
-			Below float64
-			Limit uint64
-		}{below, limit})
+		d.adapt.Steps = append(d.adapt.Steps, ratelimit.AdaptStep{Below: below, Limit: limit})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/sampled"
 )
 
 var ours = []subject{
@@ -64,7 +65,7 @@ func (w addSum) AddAt(t time.Time) { w.AddSumAt(t, 1) }
 type sums struct{ *lately.Sums }
 
 func newSums(slots int, width time.Duration) window {
-	return sums{must(lately.NewSums(windowOf(slots, width), "in", "out"))}
+	return sums{must(lately.NewSums(windowOf(slots, width), 2))}
 }
 func (w sums) Add()              { w.Sums.Add(1, 1) }
 func (w sums) AddAt(t time.Time) { w.Sums.AddAt(t, 1, 1) }
@@ -90,26 +91,26 @@ func (w recent) Add()              { w.Recent.Add(1) }
 func (w recent) AddAt(t time.Time) { w.Recent.AddAt(t, 1) }
 func (w recent) Sum() uint64       { return uint64(w.Len()) }
 
-// sampled counts one event in sixteen, as sixteen.
-type sampled struct{ *lately.Sampled }
+// sampledWindow counts one event in sixteen, as sixteen.
+type sampledWindow struct{ *sampled.Counter }
 
 func newSampled(slots int, width time.Duration) window {
-	return sampled{must(lately.NewSampled(windowOf(slots, width), 1.0/16))}
+	return sampledWindow{must(sampled.New(windowOf(slots, width), 1.0/16))}
 }
-func (w sampled) Add()              { w.Sampled.Add(1) }
-func (w sampled) AddAt(t time.Time) { w.Sampled.AddAt(t, 1) }
-func (w sampled) Sum() uint64       { return uint64(w.Sampled.Sum().Count()) }
+func (w sampledWindow) Add()              { w.Counter.Add(1) }
+func (w sampledWindow) AddAt(t time.Time) { w.Counter.AddAt(t, 1) }
+func (w sampledWindow) Sum() uint64       { return uint64(w.Counter.Sum().Count()) }
 
 // sampler is the same with a Sampler for each goroutine.
-type sampler struct{ *lately.Sampled }
+type sampler struct{ *sampled.Counter }
 
 func newSampler(slots int, width time.Duration) window {
-	return sampler{newSampled(slots, width).(sampled).Sampled}
+	return sampler{newSampled(slots, width).(sampledWindow).Counter}
 }
-func (w sampler) Add()            { w.Sampled.Add(1) }
+func (w sampler) Add()            { w.Counter.Add(1) }
 func (w sampler) Part(int) window { return part{w.Sampler()} }
-func (w sampler) Sum() uint64     { return uint64(w.Sampled.Sum().Count()) }
+func (w sampler) Sum() uint64     { return uint64(w.Counter.Sum().Count()) }
 
-type part struct{ *lately.Sampler }
+type part struct{ *sampled.Sampler }
 
 func (w part) Add() { w.Sampler.Add(1) }

@@ -47,6 +47,7 @@ ratelimit/storetest -> ratelimit, match, lately
 hotkey              -> match, lately, internal/ring, internal/keytable, internal/sketch, internal/invariants
 
 accesslog               -> match
+sampled                 -> lately
 internal/accesslogtest -> std
 lately                  -> internal/ring, internal/keytable, internal/invariants
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -40,7 +39,7 @@ func some(t testing.TB) *ratelimit.Set {
 		ratelimit.Rule{Name: "burst", Key: client, Algorithm: ratelimit.TokenBucket, Limits: []ratelimit.Limit{{N: 10, Span: time.Second, Burst: 100}}},
 		ratelimit.Rule{Name: "flood", Key: client, Ban: &ratelimit.Ban{After: 99, Span: time.Minute, For: time.Hour}},
 		ratelimit.Rule{Name: "shadow", Key: client, Limits: []ratelimit.Limit{{N: 1, Span: time.Second}}, Shadow: true},
-		ratelimit.Rule{Name: "traffic", Key: client, Limits: []ratelimit.Limit{{N: 9, Span: time.Second}}, Adapt: &ratelimit.Adapt{Span: time.Second, Steps: []lately.Step{{Below: 5, Limit: 9}}, Above: 3}},
+		ratelimit.Rule{Name: "traffic", Key: client, Limits: []ratelimit.Limit{{N: 9, Span: time.Second}}, Adapt: &ratelimit.Adapt{Span: time.Second, Steps: []ratelimit.AdaptStep{{Below: 5, Limit: 9}}, Above: 3}},
 	)
 }
 
@@ -185,7 +184,7 @@ func TestAppendAllocates(t *testing.T) {
 // TestTwoLimitsOfOneN has limits that allow as many in different spans, plain and
 // adaptive: what is told is about the one that decided.
 func TestTwoLimitsOfOneN(t *testing.T) {
-	for _, adapt := range []*ratelimit.Adapt{nil, {Span: time.Second, Steps: []lately.Step{{Below: 1e9, Limit: 5}}, Above: 1}} {
+	for _, adapt := range []*ratelimit.Adapt{nil, {Span: time.Second, Steps: []ratelimit.AdaptStep{{Below: 1e9, Limit: 5}}, Above: 1}} {
 		set := mustSet(t, ratelimit.Rule{
 			Name: "api", Key: key(t, "client"), Adapt: adapt,
 			Limits: []ratelimit.Limit{{N: 5, Span: time.Second}, {N: 5, Span: time.Minute}},

@@ -1,11 +1,11 @@
-package lately
+package sampled
 
 import (
 	"fmt"
 	"math"
 )
 
-// An Estimate is how many events there were, judged by those that were counted,
+// An Estimate is an estimated number of events, of which Counted were counted,
 // each with probability P. It is a plain value.
 type Estimate struct {
 	Counted uint64
@@ -15,20 +15,20 @@ type Estimate struct {
 // Count returns the estimated number of events. It is unbiased.
 func (e Estimate) Count() float64 { return float64(e.Counted) / e.P }
 
-// StdErr returns the standard error of Count: the true number is within once
-// of it two times out of three. It is 0 when nothing was counted, which says
-// nothing; Interval holds then too.
+// StdErr returns the standard error of Count: in two cases out of three the
+// true number differs from Count by less. If nothing was counted it is 0 and
+// means nothing; Interval is valid even then.
 func (e Estimate) StdErr() float64 {
 	return math.Sqrt(float64(e.Counted)*(1-e.P)) / e.P
 }
 
-// Interval returns what the true number lies between with the confidence that
-// z stands for: 1.96 for 95 %, 2.58 for 99 %. It holds that often or more, also
-// for few counted events and for none.
+// Interval returns an interval that contains the true number with the
+// confidence that z stands for, or more: z = 1.96 for 95 %, 2.58 for 99 %. That
+// is true for few counted events as well, and for none.
 //
-// It is the score interval of Wilson (1927), with the usual correction for
-// counts being whole: all numbers of events N for which the number counted,
-// half an event off, is within z standard deviations of what is expected, PN.
+// It is the score interval of Wilson (1927) with the continuity correction: all
+// numbers of events N for which the number counted, corrected by half an event,
+// is within z standard deviations of its mean PN.
 func (e Estimate) Interval(z float64) (lo, hi float64) {
 	k, q := float64(e.Counted), 1-e.P
 	if q == 0 {
@@ -46,8 +46,7 @@ func (e Estimate) Interval(z float64) (lo, hi float64) {
 }
 
 // String returns the estimate and its 95 % interval, as "51200 (46900 to 55900
-// at 95 %)", with no more digits than mean something; or the count alone if it is
-// exact.
+// at 95 %)", rounded to the significant digits, or only the count if it is exact.
 func (e Estimate) String() string {
 	if e.P == 1 {
 		return fmt.Sprint(e.Counted)

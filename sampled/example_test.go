@@ -1,4 +1,4 @@
-package lately_test
+package sampled_test
 
 import (
 	"fmt"
@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/sampled"
 )
 
 // How many packets in the last minute, from one in a thousand.
-func ExampleSampled() {
-	packets, err := lately.NewSampled(lately.Last(time.Minute), 0.001)
+func ExampleCounter() {
+	packets, err := sampled.New(lately.Last(time.Minute), 0.001)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -27,7 +28,7 @@ func ExampleSampled() {
 
 // What it means that 5012 packets were counted, when one in a thousand is.
 func ExampleEstimate() {
-	packets := lately.Estimate{Counted: 5012, P: 0.001}
+	packets := sampled.Estimate{Counted: 5012, P: 0.001}
 	lo, hi := packets.Interval(2.58) // 99 %
 	fmt.Println(packets)
 	fmt.Printf("%.0f, give or take %.0f; from %.0f to %.0f\n", packets.Count(), packets.StdErr(), lo, hi)

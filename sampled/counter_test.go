@@ -1,4 +1,4 @@
-package lately
+package sampled
 
 import (
 	"math"
@@ -8,24 +8,26 @@ import (
 	"testing/synctest"
 	"time"
 	"unsafe"
+
+	"github.com/lately-go/lately"
 )
 
-func mustSampled(t testing.TB, p float64) *Sampled {
+func mustCounter(t testing.TB, p float64) *Counter {
 	t.Helper()
-	s, err := NewSampled(Window{Span: 10 * time.Second, Slot: time.Second}, p)
+	s, err := New(lately.Window{Span: 10 * time.Second, Slot: time.Second}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func TestNewSampledErrors(t *testing.T) {
-	for _, p := range []float64{0, -1, MinSample / 2, 1.0000001, math.NaN(), math.Inf(1)} {
-		if s, err := NewSampled(Last(time.Minute), p); err == nil || s != nil || !strings.Contains(err.Error(), "must be from 1e-09 to 1") {
-			t.Errorf("NewSampled(%v): %v, %v", p, s, err)
+func TestNewErrors(t *testing.T) {
+	for _, p := range []float64{0, -1, MinShare / 2, 1.0000001, math.NaN(), math.Inf(1)} {
+		if s, err := New(lately.Last(time.Minute), p); err == nil || s != nil || !strings.Contains(err.Error(), "must be from 1e-09 to 1") {
+			t.Errorf("New(%v): %v, %v", p, s, err)
 		}
 	}
-	if s, err := NewSampled(Window{}, 1); err == nil || s != nil || !strings.Contains(err.Error(), "window span") {
+	if s, err := New(lately.Window{}, 1); err == nil || s != nil || !strings.Contains(err.Error(), "window span") {
 		t.Errorf("NewSampled of a wrong window: %v, %v", s, err)
 	}
 }
@@ -34,13 +36,13 @@ func TestNewSampledErrors(t *testing.T) {
 // estimates are spread, in standard errors: their mean off the truth, and its
 // own standard deviation, which should be 1, and how often the 95 % interval
 // holds the truth.
-func tally(t *testing.T, p float64, n uint64, trials int, count func(trial int, s *Sampled, n uint64)) (off, spread, held float64) {
+func tally(t *testing.T, p float64, n uint64, trials int, count func(trial int, s *Counter, n uint64)) (off, spread, held float64) {
 	t.Helper()
 	var sum, squares float64
 	at := time.Unix(1000, 0)
 	sigma := math.Sqrt(float64(n) * (1 - p) / p) // of an estimate
 	for trial := range trials {
-		s := mustSampled(t, p)
+		s := mustCounter(t, p)
 		count(trial, s, n)
 		e := s.SumAt(at)
 		x := (e.Count() - float64(n)) / sigma
@@ -63,7 +65,7 @@ var sampledCases = []struct {
 // The seeds are fixed: the test comes out the same every time.
 func TestSamplerStatistics(t *testing.T) {
 	for i, c := range sampledCases {
-		off, spread, held := tally(t, c.p, c.n, 2000, func(trial int, s *Sampled, n uint64) {
+		off, spread, held := tally(t, c.p, c.n, 2000, func(trial int, s *Counter, n uint64) {
 			s.sampler(uint64(i), uint64(trial)).AddAt(time.Unix(1000, 0), n)
 		})
 		t.Logf("p = %v, n = %d: mean %.2f standard errors off, spread %.3f, interval held %.1f %%", c.p, c.n, off, spread, 100*held)
@@ -107,11 +109,11 @@ func binomial(n, k, p float64) float64 {
 
 // The control passes over one event too many after each that is counted.
 func TestSamplerStatisticsControl(t *testing.T) {
-	off, _, _ := tally(t, 0.1, 10_000, 2000, func(trial int, s *Sampled, n uint64) {
+	off, _, _ := tally(t, 0.1, 10_000, 2000, func(trial int, s *Counter, n uint64) {
 		r := s.sampler(1, uint64(trial))
 		for n > r.skip+1 {
 			n -= r.skip + 2
-			s.counter.AddAt(time.Unix(1000, 0), 1)
+			s.counted.AddAt(time.Unix(1000, 0), 1)
 			r.draw()
 		}
 	})
@@ -122,10 +124,10 @@ func TestSamplerStatisticsControl(t *testing.T) {
 
 // The shared form draws from the runtime's random numbers, which have no seed.
 // So the bounds are those that one run in 10^12 passes.
-func TestSampledStatistics(t *testing.T) {
+func TestCounterStatistics(t *testing.T) {
 	for _, c := range sampledCases[:6] {
 		for _, step := range []uint64{1, 7, c.n} {
-			off, spread, held := tally(t, c.p, c.n, 200, func(_ int, s *Sampled, n uint64) {
+			off, spread, held := tally(t, c.p, c.n, 200, func(_ int, s *Counter, n uint64) {
 				for ; n > 0; n -= min(n, step) {
 					s.AddAt(time.Unix(1000, 0), min(n, step))
 				}
@@ -141,7 +143,7 @@ func TestSampledStatistics(t *testing.T) {
 func TestSamplerBulk(t *testing.T) {
 	at := time.Unix(1000, 0)
 	for seed := range uint64(50) {
-		one, bulk := mustSampled(t, 0.05), mustSampled(t, 0.05)
+		one, bulk := mustCounter(t, 0.05), mustCounter(t, 0.05)
 		a, b := one.sampler(seed, 0), bulk.sampler(seed, 0)
 		for i := range uint64(200) {
 			for range i % 60 {
@@ -166,7 +168,7 @@ func TestGeometric(t *testing.T) {
 		{0.49, 0.5, 0},
 		{0.51, 0.5, 1},
 		{0.76, 0.5, 2},
-		{0.5, MinSample, 693147180},
+		{0.5, MinShare, 693147180},
 	} {
 		if got := geometric(c.u, c.p); got != c.want {
 			t.Errorf("geometric(%v, %v) = %d, want %d", c.u, c.p, got, c.want)
@@ -174,10 +176,10 @@ func TestGeometric(t *testing.T) {
 	}
 }
 
-// With p = 1 it is a Counter.
-func TestSampledAll(t *testing.T) {
+// With p = 1 every event is counted.
+func TestCounterAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := mustSampled(t, 1)
+		s := mustCounter(t, 1)
 		r := s.Sampler()
 		s.Add(1)
 		r.Add(1)
@@ -200,8 +202,8 @@ func TestSampledAll(t *testing.T) {
 		if lo, hi := s.BoundsAt(time.Now().Add(time.Hour)); lo.Counted != 0 || hi.Counted != 0 {
 			t.Errorf("bounds %v to %v an hour on", lo, hi)
 		}
-		if s.P() != 1 || s.Counter().Sum() != all-2 {
-			t.Errorf("p %v, counter %d", s.P(), s.Counter().Sum())
+		if s.P() != 1 || s.Counted().Sum() != all-2 {
+			t.Errorf("p %v, counter %d", s.P(), s.Counted().Sum())
 		}
 	})
 }
@@ -227,11 +229,11 @@ func TestEstimateString(t *testing.T) {
 	}
 }
 
-// Samplers and the Sampled side by side: with p = 1 nothing is lost, with less
+// Samplers and the Counter side by side: with p = 1 nothing is lost, with less
 // the estimate is right.
-func TestSampledConcurrent(t *testing.T) {
+func TestCounterConcurrent(t *testing.T) {
 	const writers, adds = 4, 50_000
-	all, some := mustSampled(t, 1), mustSampled(t, 0.01)
+	all, some := mustCounter(t, 1), mustCounter(t, 0.01)
 	now := time.Now()
 	var wg sync.WaitGroup
 	for writer := range writers {
@@ -259,8 +261,8 @@ func TestSampledConcurrent(t *testing.T) {
 	}
 }
 
-func TestSampledNoAllocations(t *testing.T) {
-	s := mustSampled(t, 0.2)
+func TestNoAllocations(t *testing.T) {
+	s := mustCounter(t, 0.2)
 	r := s.Sampler()
 	at := time.Now()
 	s.AddAt(at, 1000)

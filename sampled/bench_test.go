@@ -1,4 +1,4 @@
-package lately
+package sampled
 
 import (
 	"math/rand/v2"
@@ -6,22 +6,23 @@ import (
 	"time"
 )
 
-// The floor of sampling is a random number and, where it counts, an atomic add
-// and a monotonic reading, in counter_bench_test.go:
+// The lower bound of sampling is a random number and, where an event is
+// counted, an atomic add and a reading of the monotonic clock; the root package
+// measures these.
 //
-//	go test -run '^$' -bench 'Floor|Sampled|Sampler' -cpu 1,2
+//	go test -run '^$' -bench 'Floor|Counter|Sampler' -cpu 1,2
 
 func BenchmarkFloorRandom(b *testing.B) {
 	inParallel(b, func() { rand.Uint64() })
 }
 
-func BenchmarkSampledAdd(b *testing.B) {
-	s := mustSampled(b, 0.001)
+func BenchmarkCounterAdd(b *testing.B) {
+	s := mustCounter(b, 0.001)
 	inParallel(b, func() { s.Add(1) })
 }
 
 func BenchmarkSamplerAdd(b *testing.B) {
-	s := mustSampled(b, 0.001)
+	s := mustCounter(b, 0.001)
 	b.RunParallel(func(pb *testing.PB) {
 		r := s.Sampler()
 		for pb.Next() {
@@ -31,7 +32,7 @@ func BenchmarkSamplerAdd(b *testing.B) {
 }
 
 func BenchmarkSamplerAdd10Percent(b *testing.B) {
-	s := mustSampled(b, 0.1)
+	s := mustCounter(b, 0.1)
 	b.RunParallel(func(pb *testing.PB) {
 		r := s.Sampler()
 		for pb.Next() {
@@ -47,11 +48,21 @@ func BenchmarkFloorLoop(b *testing.B) {
 	})
 }
 
-func BenchmarkSampledSumAt(b *testing.B) {
-	s := mustSampled(b, 0.001)
+func BenchmarkCounterSumAt(b *testing.B) {
+	s := mustCounter(b, 0.001)
 	at := time.Unix(1000, 0)
 	s.AddAt(at, 1_000_000)
 	for b.Loop() {
 		s.SumAt(at).Interval(1.96)
 	}
+}
+
+// inParallel calls do from as many goroutines as there are CPUs.
+func inParallel(b *testing.B, do func()) {
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			do()
+		}
+	})
 }

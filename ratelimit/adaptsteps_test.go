@@ -1,0 +1,172 @@
+package ratelimit
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// trafficSteps is the table of the article that it comes from.
+func trafficSteps(t testing.TB, hysteresis float64) *stepTable {
+	t.Helper()
+	s, err := newStepTable(&Adapt{Steps: []AdaptStep{{1000, 2000}, {5000, 1000}}, Above: 500, Hysteresis: hysteresis})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestStepTableErrors(t *testing.T) {
+	for _, c := range []struct {
+		config Adapt
+		want   string
+	}{
+		{Adapt{}, "no steps"},
+		{Adapt{Steps: []AdaptStep{{0, 1}}}, "step 1 is below 0"},
+		{Adapt{Steps: []AdaptStep{{-5, 1}}}, "step 1 is below -5"},
+		{Adapt{Steps: []AdaptStep{{5, 1}, {5, 2}}}, "step 2 is below 5: must be a finite number greater than 5"},
+		{Adapt{Steps: []AdaptStep{{math.NaN(), 1}}}, "step 1 is below NaN"},
+		{Adapt{Steps: []AdaptStep{{math.Inf(1), 1}}}, "step 1 is below +Inf"},
+		{Adapt{Steps: []AdaptStep{{5, 1}}, Hysteresis: 1}, "hysteresis 1: must be less than 1"},
+		{Adapt{Steps: []AdaptStep{{5, 1}}, Hysteresis: math.NaN()}, "hysteresis NaN"},
+	} {
+		if s, err := newStepTable(&c.config); err == nil || s != nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("newStepTable(%+v): error %v, want %q in it", c.config, err, c.want)
+		}
+	}
+}
+
+func TestStepsTable(t *testing.T) {
+	for _, c := range []struct {
+		average float64
+		limit   uint64
+	}{{0, 2000}, {999.9, 2000}, {1000, 1000}, {4999.9, 1000}, {5000, 500}, {math.Inf(1), 500}, {-1, 2000}} {
+		for _, hysteresis := range []float64{0, -1, 0.5} {
+			if got := trafficSteps(t, hysteresis).follow(c.average); got != c.limit {
+				t.Errorf("first average %v: limit %d, want %d", c.average, got, c.limit)
+			}
+		}
+		// Without hysteresis there is no memory.
+		s := trafficSteps(t, -1)
+		s.follow(1e9)
+		if got := s.follow(c.average); got != c.limit {
+			t.Errorf("average %v after 1e9: limit %d, want %d", c.average, got, c.limit)
+		}
+	}
+	s := trafficSteps(t, 0)
+	if s.limit() != 2000 || s.follow(math.NaN()) != 2000 {
+		t.Errorf("limit %d before any average", s.limit())
+	}
+}
+
+func TestStepsHysteresis(t *testing.T) {
+	s := trafficSteps(t, 0)
+	changes := uint64(0)
+	for _, c := range []struct {
+		average float64
+		limit   uint64
+		changes uint64
+	}{
+		{500, 2000, 0},
+		{999, 2000, 0},
+		{1000, 1000, 1},
+		{999, 1000, 1},
+		{900, 1000, 1},
+		{math.NaN(), 1000, 1},
+		{899.9, 2000, 2},
+		{999, 2000, 2},
+		{7000, 500, 3},
+		{4500, 500, 3},
+		{4499, 1000, 4},
+		{4999, 1000, 4},
+		{6000, 500, 5},
+		{950, 1000, 6},
+		{6000, 500, 7},
+		{0, 2000, 8},
+	} {
+		row := s.row
+		got := s.follow(c.average)
+		if s.row != row {
+			changes++
+		}
+		if got != c.limit || s.limit() != c.limit || changes != c.changes {
+			t.Errorf("average %v: limit %d, %d changes; want %d, %d", c.average, got, changes, c.limit, c.changes)
+		}
+	}
+}
+
+// An average that goes to and fro around a threshold changes the limit once;
+// without hysteresis, which is the control, it changes it all the time.
+func TestStepsDoesNotFlap(t *testing.T) {
+	changes := func(s *stepTable) (n int) {
+		rnd := rand.New(rand.NewPCG(1, 2))
+		for range 10_000 {
+			row := s.row
+			s.follow(5000 + 990*(rnd.Float64()-0.5))
+			if s.row != row {
+				n++
+			}
+		}
+		return n
+	}
+	if n := changes(trafficSteps(t, 0)); n > 2 { // from the first row to the second or third
+		t.Errorf("the limit changed %d times", n)
+	}
+	if n := changes(trafficSteps(t, -1)); n < 1000 {
+		t.Errorf("the control changed %d times: the test proves nothing", n)
+	}
+}
+
+// After every average the row is one that holds for it, coming from below or
+// from above, and it moved no further than it had to.
+func TestStepsModel(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for range 2000 {
+		config := Adapt{Above: 999, Hysteresis: rnd.Float64()}
+		below := 0.0
+		for i := range 1 + rnd.IntN(5) {
+			below += 1 + rnd.Float64()*100
+			config.Steps = append(config.Steps, AdaptStep{below, uint64(i)})
+		}
+		s, err := newStepTable(&config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := 0
+		for range 100 {
+			average := rnd.Float64() * below * 1.5
+			// Up one row at a time while the threshold is reached, down one at
+			// a time while the average is far enough under it.
+			for row < len(config.Steps) && average >= config.Steps[row].Below {
+				row++
+			}
+			for row > 0 && average < config.Steps[row-1].Below*(1-config.Hysteresis) {
+				row--
+			}
+			want := config.Above
+			if row < len(config.Steps) {
+				want = config.Steps[row].Limit
+			}
+			if got := s.follow(average); got != want {
+				t.Fatalf("%+v: average %v: limit %d, want %d", config, average, got, want)
+			}
+		}
+	}
+}
+
+func TestStepsNoAllocations(t *testing.T) {
+	s := trafficSteps(t, 0)
+	if n := testing.AllocsPerRun(100, func() { s.follow(10); s.follow(1e6) }); n != 0 {
+		t.Errorf("follow allocates %v times", n)
+	}
+}
+
+func BenchmarkStepsFollow(b *testing.B) {
+	s := trafficSteps(b, 0)
+	for b.Loop() {
+		s.follow(3000)
+	}
+}
