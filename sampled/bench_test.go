@@ -10,9 +10,9 @@ import (
 // counted, an atomic add and a reading of the monotonic clock; the root package
 // measures these.
 //
-//	go test -run '^$' -bench 'Floor|Counter|Sampler' -cpu 1,2
+//	go test -run '^$' -bench 'Baseline|Counter|Sampler' -cpu 1,2
 
-func BenchmarkFloorRandom(b *testing.B) {
+func BenchmarkBaselineRandom(b *testing.B) {
 	inParallel(b, func() { rand.Uint64() })
 }
 
@@ -41,7 +41,7 @@ func BenchmarkSamplerAdd10Percent(b *testing.B) {
 	})
 }
 
-func BenchmarkFloorLoop(b *testing.B) {
+func BenchmarkBaselineLoop(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 		}
