@@ -75,7 +75,7 @@ hostile: build ## attack the built server: memory stays under a limit, latency o
 	LATELY_HOSTILE=$(CURDIR)/bin $(GO) test -run '^TestHostile$$' -count=1 -v -timeout 5m ./internal/cli
 
 .PHONY: lint
-lint: vet fmt-check staticcheck ## vet, 32-bit vet, gofumpt, staticcheck
+lint: vet fmt-check staticcheck actionlint ## vet, 32-bit vet, gofumpt, staticcheck, actionlint
 
 .PHONY: vet
 vet:
@@ -96,6 +96,11 @@ fmt-check:
 staticcheck:
 	@if ! $(TOOL) -n staticcheck >/dev/null 2>&1; then echo "SKIP staticcheck: it cannot be downloaded"; \
 	else set -x; $(TOOL) staticcheck ./... && $(TOOL) staticcheck -tags explore ./internal/ring/; fi
+
+.PHONY: actionlint
+actionlint:
+	@if ! $(TOOL) -n actionlint >/dev/null 2>&1; then echo "SKIP actionlint: it cannot be downloaded"; \
+	else set -x; $(TOOL) actionlint .github/workflows/*.yml; fi
 
 .PHONY: fmt
 fmt: ## format all Go files
