@@ -22,14 +22,15 @@ type Call struct {
 	// Stream says which sides stream. It is nil for a unary call.
 	Stream *grpc.StreamServerInfo
 
-	ctx      context.Context
-	kind     string
-	identity *clientaddr.Finder
-	client   []byte // empty when not yet known
-	host     []byte
-	text     []byte // of metadata
-	event    match.Event
-	outcomes []ratelimit.Outcome
+	ctx         context.Context
+	kind        string
+	identity    *clientaddr.Finder
+	client      []byte // empty when not yet known
+	host        []byte
+	text        []byte // of metadata
+	event       match.Event
+	reservation *ratelimit.Reservation // its memory is reused
+	outcomes    []ratelimit.Outcome
 }
 
 // The values of the field "kind".
@@ -56,5 +57,5 @@ func (c *Call) whoCalls() []byte {
 // reset lets go of the call, keeping the memory.
 func (c *Call) reset() {
 	c.event.Reset()
-	*c = Call{client: c.client[:0], host: c.host[:0], text: c.text, event: c.event, outcomes: c.outcomes[:0]}
+	*c = Call{client: c.client[:0], host: c.host[:0], text: c.text, event: c.event, outcomes: c.outcomes[:0], reservation: c.reservation}
 }

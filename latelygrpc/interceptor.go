@@ -162,7 +162,15 @@ func (i *Interceptor) judgeMessage(c *Call, message any) error {
 func (i *Interceptor) decide(c *Call, p *plan, h *hold) Verdict {
 	v := Verdict{Set: p.set}
 	if now := i.limiter.Now(); c.kind == kindCall {
-		v.Decision, c.outcomes, h.reservation = i.limiter.Hold(now, &c.event, h.cost, c.outcomes[:0])
+		if c.reservation == nil {
+			c.reservation = new(ratelimit.Reservation)
+		}
+		r := c.reservation
+		i.limiter.ReserveN(now, &c.event, h.cost, r)
+		v.Decision, c.outcomes = r.Decision, append(c.outcomes[:0], r.Outcomes()...)
+		if r.Open() {
+			h.reservation, c.reservation = r, nil
+		}
 	} else {
 		v.Decision, c.outcomes = i.limiter.Judge(now, &c.event, h.cost, c.outcomes[:0])
 	}

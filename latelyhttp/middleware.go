@@ -112,12 +112,13 @@ type plan struct {
 
 // state is the memory of one request while it is judged.
 type state struct {
-	event      match.Event
-	outcomes   []ratelimit.Outcome
-	clientText []byte
-	host       []byte
-	user       []byte
-	text       []byte // of headers, then of the body
+	event       match.Event
+	reservation *ratelimit.Reservation // its memory is reused
+	outcomes    []ratelimit.Outcome
+	clientText  []byte
+	host        []byte
+	user        []byte
+	text        []byte // of headers, then of the body
 }
 
 // New returns a Middleware over l. The error names what cannot be in c, or a
@@ -251,8 +252,16 @@ func (m *Middleware) judge(p *plan, s *state, r *http.Request) (v Verdict, pass 
 		cost = m.cost(r)
 	}
 	pass.cost = cost
-	v.Decision, s.outcomes, pass.reservation = m.limiter.Hold(m.limiter.Now(), &s.event, cost, s.outcomes[:0])
-	s.outcomes = p.policies.Known(s.outcomes, &v.Decision)
+	if s.reservation == nil {
+		s.reservation = new(ratelimit.Reservation)
+	}
+	reserved := s.reservation
+	m.limiter.ReserveN(m.limiter.Now(), &s.event, cost, reserved)
+	v.Decision = reserved.Decision
+	s.outcomes = p.policies.Known(append(s.outcomes[:0], reserved.Outcomes()...), &v.Decision)
+	if reserved.Open() {
+		pass.reservation, s.reservation = reserved, nil
+	}
 	v.Outcomes = s.outcomes
 	return v, pass
 }

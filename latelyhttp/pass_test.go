@@ -260,11 +260,11 @@ func TestFirstInFlightRule(t *testing.T) {
 	l := mustLimiter(t, limited(t, "plain", 5, time.Hour))
 	both := mustLimiter(t, limited(t, "plain", 5, time.Hour), atOnce(t, 2, time.Hour)).Set()
 	held := func() uint64 {
-		d, err := l.PeekRuleAt(l.Now(), "at-once", "192.0.2.1", 0)
+		r, err := l.Rule("at-once")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return 2 - d.Remaining
+		return 2 - r.PeekN(l.Now(), 0, "192.0.2.1").Remaining
 	}
 	m := mustNew(t, l, Config{Cost: func(*http.Request) uint64 {
 		if err := l.Update(both); err != nil {

@@ -43,6 +43,13 @@ func newLimiter(t testing.TB, c ratelimit.MemoryConfig, rules ...ratelimit.Rule)
 	return ratelimit.NewLimiter(set, memory)
 }
 
+// take judges a client under all rules.
+func take(l *ratelimit.Limiter, client string) {
+	var e match.Event
+	e.SetString(match.Client, client)
+	l.Take(&e)
+}
+
 func newCollector(t testing.TB, l *ratelimit.Limiter, c latelyprom.Config) *latelyprom.Collector {
 	t.Helper()
 	collector, err := latelyprom.New(l, c)
@@ -67,8 +74,8 @@ func TestSeriesDoNotDependOnKeys(t *testing.T) {
 	control := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "control", Help: "One for each key."}, []string{"key"})
 	for _, n := range []int{0, keys} {
 		for i := range n {
-			key := fmt.Sprintf("2001:db8:%x:%x::/64", i>>16, i&0xffff)
-			limiter.TakeKey(key)
+			key := fmt.Sprintf("2001:db8:%x:%x::1", i>>16, i&0xffff)
+			take(limiter, key)
 			if i < 100 {
 				control.WithLabelValues(key).Inc()
 			}
@@ -112,9 +119,9 @@ func TestFigures(t *testing.T) {
 	// Two are allowed, one refused; the fourth begins the ban, which holds for
 	// the fifth and sixth. Another client is allowed.
 	for range 6 {
-		limiter.TakeKey("192.0.2.1")
+		take(limiter, "192.0.2.1")
 	}
-	limiter.TakeKey("192.0.2.2")
+	take(limiter, "192.0.2.2")
 	want := `
 # HELP lately_events_total Events that match the rule, by what it said of them.
 # TYPE lately_events_total counter
@@ -215,7 +222,7 @@ func TestScrapeUnderLoad(t *testing.T) {
 	for c := range callers {
 		wg.Go(func() {
 			for i := range each {
-				limiter.TakeKey(fmt.Sprint(c, i%100))
+				take(limiter, fmt.Sprint(c, i%100))
 			}
 		})
 	}

@@ -36,8 +36,10 @@ func Example() {
 	registry.MustRegister(collector)
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{}) // serve it at /metrics
 
+	var e match.Event
+	e.SetString(match.Client, "192.0.2.1")
 	for range 3 {
-		limiter.TakeKey("192.0.2.1")
+		limiter.Take(&e)
 	}
 	w := httptest.NewRecorder()
 	metrics.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))

@@ -1,7 +1,6 @@
 package match
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -54,24 +53,23 @@ func (k Key) join(dst []byte, values []string, clean bool) ([]byte, error) {
 	return dst, nil
 }
 
-// JoinSeparated is [Key.Join] of values that stand in one string, with a separator
-// between each two. The value of a key of one field is the whole string, also if
-// the separator is in it; in a value of a key of several it cannot be.
-func (k Key) JoinSeparated(dst []byte, values string, separator byte) ([]byte, error) {
-	var split [MaxKeyFields]string
-	n := 0
-	for ; n < len(k.refs)-1; n++ {
+// Split appends to dst the values of a key that are written in one string with a
+// separator between each two, as [Key.Join] takes them. The value of a key of one field
+// is the whole string, even if it contains the separator; a value of a key of several
+// cannot contain it. It is an error if there are more or fewer values than fields.
+func (k Key) Split(dst []string, values string, separator byte) ([]string, error) {
+	base := len(dst)
+	for n := 1; n < len(k.refs); n++ {
 		at := strings.IndexByte(values, separator)
 		if at < 0 {
-			return dst, k.valuesError(n + 1)
+			return dst[:base], k.valuesError(n)
 		}
-		split[n], values = values[:at], values[at+1:]
+		dst, values = append(dst, values[:at]), values[at+1:]
 	}
-	if n > 0 && strings.IndexByte(values, separator) >= 0 {
-		return dst, k.valuesError(n + 1 + bytes.Count(view(values), []byte{separator}))
+	if len(k.refs) > 1 && strings.IndexByte(values, separator) >= 0 {
+		return dst[:base], k.valuesError(len(k.refs) + strings.Count(values, string(separator)))
 	}
-	split[n] = values
-	return k.Join(dst, split[:n+1]...)
+	return append(dst, values), nil
 }
 
 // valuesError says that n values are not as many as k has fields.

@@ -39,16 +39,26 @@ func TestJoinIsAppend(t *testing.T) {
 		if err != nil || !ok || !bytes.Equal(got, want) {
 			t.Fatalf("%v of %v: Join returns %q, %v; Append %q", values, names, got, err, want)
 		}
-		got, err = k.JoinSeparated([]byte("before"), strings.Join(values, "\t"), '\t')
+		got, err = joinSplit(k, []byte("before"), strings.Join(values, "\t"), '\t')
 		switch alone := len(names) == 1; {
 		case tabs && !alone:
 			if err == nil || string(got) != "before" {
 				t.Fatalf("%q of %v: the separator in a value is taken: %q", values, names, got)
 			}
 		case err != nil || !bytes.Equal(got, want):
-			t.Fatalf("%q of %v: JoinSeparated returns %q, %v; want %q", values, names, got, err, want)
+			t.Fatalf("%q of %v: Split and Join return %q, %v; want %q", values, names, got, err, want)
 		}
 	}
+}
+
+// joinSplit joins values that are written in one string.
+func joinSplit(k Key, dst []byte, values string, separator byte) ([]byte, error) {
+	var few [MaxKeyFields]string
+	split, err := k.Split(few[:0], values, separator)
+	if err != nil {
+		return dst, err
+	}
+	return k.Join(dst, split...)
 }
 
 func TestJoinErrors(t *testing.T) {
@@ -77,12 +87,12 @@ func TestJoinErrors(t *testing.T) {
 		"a|b|c": "number of key values is 3; allowed is 2: client, user",
 		"a|b||": "number of key values is 4; allowed is 2: client, user",
 	} {
-		got, err := two.JoinSeparated([]byte("x"), values, '|')
+		got, err := joinSplit(two, []byte("x"), values, '|')
 		if err == nil || err.Error() != want || string(got) != "x" {
 			t.Errorf("%q: %q, %v; want %s", values, got, err, want)
 		}
 	}
-	if got, err := (Key{}).JoinSeparated(nil, "a", '|'); err == nil {
+	if got, err := joinSplit(Key{}, nil, "a", '|'); err == nil {
 		t.Errorf("the zero Key joins %q", got)
 	}
 }
@@ -92,7 +102,7 @@ func TestJoinDoesNotAllocate(t *testing.T) {
 	dst := make([]byte, 0, 200)
 	n := testing.AllocsPerRun(100, func() {
 		dst, _ = k.Join(dst[:0], "2001:db8::1", "/a/../b")
-		dst, _ = k.JoinSeparated(dst[:0], "192.0.2.1|/a//b", '|')
+		dst, _ = joinSplit(k, dst[:0], "192.0.2.1|/a//b", '|')
 	})
 	if n != 0 {
 		t.Errorf("%v allocations", n)

@@ -24,7 +24,7 @@ func drive(l *ratelimit.Limiter, t time.Time, rate int, d time.Duration) (time.T
 	step := time.Second / time.Duration(rate)
 	var n uint64
 	for end := t.Add(d); t.Before(end); t = t.Add(step) {
-		n = l.TakeKeyAt(t, fmt.Sprint("k", t.UnixNano()/int64(step)%50), 1).Limit
+		n = takeKeyN(l, t, fmt.Sprint("k", t.UnixNano()/int64(step)%50), 1).Limit
 	}
 	return t, n
 }
@@ -95,11 +95,11 @@ func TestAdaptIsTheLimit(t *testing.T) {
 	now := at(0)
 	for i := range 100 { // 100 a second, of other keys
 		now = now.Add(10 * time.Millisecond)
-		l.TakeKeyAt(now, fmt.Sprint("other", i), 1)
+		takeKeyN(l, now, fmt.Sprint("other", i), 1)
 	}
 	var admitted int
 	for range 10 {
-		if l.TakeKeyAt(now, "k", 1).Allowed {
+		if takeKeyN(l, now, "k", 1).Allowed {
 			admitted++
 		}
 	}
@@ -109,10 +109,10 @@ func TestAdaptIsTheLimit(t *testing.T) {
 	if got := l.Stats().Rules[0].Limit; got != 2 {
 		t.Errorf("Stats say the limit is %d, want 2", got)
 	}
-	if d := l.PeekKeyAt(now, "new", 4); d.Allowed || d.RetryAfter == ratelimit.Never || d.RetryAfter == 0 {
+	if d := peekKeyN(l, now, "new", 4); d.Allowed || d.RetryAfter == ratelimit.Never || d.RetryAfter == 0 {
 		t.Errorf("a cost that the table may allow again: %+v", d)
 	}
-	if d := l.PeekKeyAt(now, "new", 6); d.RetryAfter != ratelimit.Never {
+	if d := peekKeyN(l, now, "new", 6); d.RetryAfter != ratelimit.Never {
 		t.Errorf("a cost above the whole table: %+v", d)
 	}
 }

@@ -18,22 +18,22 @@ func TestAdaptedLimitProtects(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	step := func() time.Time { now = now.Add(time.Millisecond); return now } // 1,000 a second
 	for i := range 3000 {
-		l.TakeKeyAt(step(), fmt.Sprint("first ", i%10), 1)
+		takeKeyN(l, step(), fmt.Sprint("first ", i%10), 1)
 	}
 	if n := l.Stats().Rules[0].Limit; n != 100 {
 		t.Fatalf("the limit is %d, want 100", n)
 	}
 	admitted := 0
-	for l.TakeKeyAt(step(), "victim", 1).Allowed {
+	for takeKeyN(l, step(), "victim", 1).Allowed {
 		admitted++
 	}
 	for i := range 60_000 {
-		l.TakeKeyAt(step(), fmt.Sprint("other ", i), 1)
+		takeKeyN(l, step(), fmt.Sprint("other ", i), 1)
 	}
 	if l.Stats().Rules[0].Forgotten == 0 {
 		t.Fatal("nothing was evicted: the test has no teeth")
 	}
-	if d := l.TakeKeyAt(step(), "victim", 1); d.Allowed || admitted != 100 {
+	if d := takeKeyN(l, step(), "victim", 1); d.Allowed || admitted != 100 {
 		t.Errorf("after %d admitted of 100 and a flood: %+v", admitted, d)
 	}
 }

@@ -148,11 +148,11 @@ func TestFail2banOneBanAfterAnother(t *testing.T) {
 	ban := func(want time.Duration) {
 		t.Helper()
 		for range 2 {
-			if d := l.TakeKeyAt(now, "k", 1); !d.Allowed {
+			if d := takeKeyN(l, now, "k", 1); !d.Allowed {
 				t.Fatalf("refused before the third: %+v", d)
 			}
 		}
-		d := l.TakeKeyAt(now, "k", 1)
+		d := takeKeyN(l, now, "k", 1)
 		if got := d.BannedUntil.Sub(now); d.Allowed || got != want {
 			t.Fatalf("banned for %v, want %v", got, want)
 		}

@@ -156,7 +156,7 @@ func TestFail2banDefault(t *testing.T) {
 		{21.3, true, 0}, // four
 		{21.4, false, 31.4},
 	} {
-		d := l.TakeKeyAt(minute(step.at), "k", 1)
+		d := takeKeyN(l, minute(step.at), "k", 1)
 		if d.Allowed != step.allowed {
 			t.Errorf("step %d: %+v, want allowed: %v", i, d, step.allowed)
 		}
@@ -191,7 +191,7 @@ func TestEscalation(t *testing.T) {
 		{0, 2 * time.Minute},
 	} {
 		now = now.Add(step.pause)
-		d := l.TakeKeyAt(now, "k", 1)
+		d := takeKeyN(l, now, "k", 1)
 		if got := d.BannedUntil.Sub(now); d.Allowed || got != step.want {
 			t.Errorf("ban %d lasts %v, want %v", i+1, got, step.want)
 		}
@@ -207,13 +207,13 @@ func TestWaitDuringBan(t *testing.T) {
 		own.Ban = &ratelimit.Ban{After: n, Span: time.Second, For: time.Minute}
 		l := mustLimiter(t, mustSet(t, own, limit(t, "other", per(n, time.Millisecond))), ratelimit.MemoryConfig{})
 		for range n + 1 {
-			l.TakeKeyAt(at(0), "k", 1)
+			takeKeyN(l, at(0), "k", 1)
 		}
 		for ns := range int64(1_100_000) {
 			if ns > 10 && ns < 999_990 {
 				continue
 			}
-			d := l.TakeKeyAt(time.Unix(0, ns), "k", 1)
+			d := takeKeyN(l, time.Unix(0, ns), "k", 1)
 			if want := time.Minute - time.Duration(ns); d.Allowed || d.RetryAfter != want {
 				t.Fatalf("N %d, at %d ns: %+v, want %v to wait", n, ns, d, want)
 			}
@@ -230,7 +230,7 @@ func TestBanEmptiesItsOwnCountOnly(t *testing.T) {
 	}), ratelimit.MemoryConfig{})
 	var got []byte
 	for ms := int64(0); ms < 5000; ms += 500 {
-		d := l.TakeKeyAt(at(ms), "k", 1)
+		d := takeKeyN(l, at(ms), "k", 1)
 		switch {
 		case d.Allowed:
 			got = append(got, 'A')

@@ -38,20 +38,17 @@ func TestOnBan(t *testing.T) {
 		}
 		return (*told)[n-1]
 	}
-	key, err := both.Key.Join(nil, "203.0.113.9", "ada")
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := []string{"203.0.113.9", "ada"}
 	start := l.Now()
 	take := func(after time.Duration) {
 		t.Helper()
-		if _, err := l.TakeRuleAt(start.Add(after), "both", string(key), 1); err != nil {
-			t.Fatal(err)
+		if d := mustRule(l, "both").TakeN(start.Add(after), 1, key...); d.Err != nil {
+			t.Fatal(d.Err)
 		}
 	}
 	take(0)
 	take(0)
-	if d, _ := l.PeekRuleAt(start, "both", string(key), 1); d.Allowed {
+	if d := mustRule(l, "both").PeekN(start, 1, key...); d.Allowed {
 		t.Errorf("a look: %+v", d)
 	}
 	expect("before the ban, and after a look", 0)
@@ -85,22 +82,22 @@ func TestOnBan(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	for range 3 {
-		l.TakeRuleAt(start, "hits", "k", 1) // one by hand is not extended
+		mustRule(l, "hits").TakeN(start, 1, "k") // one by hand is not extended
 	}
 	expect("bans added, not begun", 1)
 	for range 3 {
-		l.TakeRuleAt(start, "hits", "i", 1)
+		mustRule(l, "hits").TakeN(start, 1, "i")
 	}
 	if b := expect("a ban after hits", 2); b.Reason != "more than 2 hits in 1m" || b.Until.Sub(b.Since) != time.Hour {
 		t.Errorf("told of %+v", b)
 	}
-	l.TakeRuleAt(start, "hits", "i", 1)
+	mustRule(l, "hits").TakeN(start, 1, "i")
 	expect("a hit at the same moment", 2)
-	l.TakeRuleAt(start.Add(time.Minute), "hits", "i", 1)
+	mustRule(l, "hits").TakeN(start.Add(time.Minute), 1, "i")
 	if b := expect("a ban made longer", 3); b.Until.Sub(b.Since) != time.Hour+time.Minute || b.Count != 1 {
 		t.Errorf("told of %+v", b)
 	}
-	l.PeekRuleAt(start.Add(2*time.Minute), "hits", "i", 1)
+	mustRule(l, "hits").PeekN(start.Add(2*time.Minute), 1, "i")
 	expect("a look during a ban", 3)
 }
 
@@ -115,7 +112,7 @@ func TestOnBanMayCall(t *testing.T) {
 		}
 		for range l.Bans().All() {
 		}
-		if d := l.TakeKey(b.Key[0]); d.Allowed {
+		if d := takeKey(l, b.Key[0]); d.Allowed {
 			t.Errorf("the key that is banned is allowed: %+v", d)
 		}
 		if held, err := l.Bans().Remove(b.Rule, b.Key...); !held || err != nil {
@@ -125,7 +122,7 @@ func TestOnBanMayCall(t *testing.T) {
 			t.Error(err)
 		}
 	}})
-	if d := l.TakeKey("k"); d.Allowed || d.BannedUntil.IsZero() {
+	if d := takeKey(l, "k"); d.Allowed || d.BannedUntil.IsZero() {
 		t.Errorf("the event that began the ban: %+v", d)
 	}
 	if calls != 1 {
@@ -149,7 +146,7 @@ func TestOnBanIsToldOfEach(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for i := range keys * 4 {
-				l.TakeKey(fmt.Sprint("k", i%keys))
+				takeKey(l, fmt.Sprint("k", i%keys))
 			}
 		})
 	}
@@ -184,7 +181,7 @@ func ExampleMemoryConfig_onBan() {
 	}
 	limiter := ratelimit.NewLimiter(set, memory)
 	for range 5 {
-		limiter.TakeKey("203.0.113.9")
+		takeKey(limiter, "203.0.113.9")
 	}
 	// Output:
 	// login: 203.0.113.9 is banned for 1h0m0s: more than 2 hits in 1m

@@ -98,8 +98,8 @@ func TestBanOfKeys(t *testing.T) {
 		if _, held, err := l.Bans().Get("strict", key); held || err != nil {
 			t.Errorf("a key of %d bytes is banned before the event: %v", len(key), err)
 		}
-		if d, err := l.TakeRule("strict", key); err != nil || d.BannedUntil.IsZero() {
-			t.Fatalf("%+v, %v", d, err)
+		if d := mustRule(l, "strict").Take(key); d.BannedUntil.IsZero() {
+			t.Fatalf("%+v", d)
 		}
 		b, held, err := l.Bans().Get("strict", key)
 		if !held || err != nil || b.Rule != "strict" || b.Source != "rule" || b.Count != 1 || b.Reason != "more than 0 refusals in 1m" {

@@ -90,9 +90,9 @@ func (h *limiterHouse) unban(i int) bool {
 
 func (h *limiterHouse) banned(reader, i int) bool {
 	if reader%2 == 0 {
-		return !h.l.TakeKey(h.keys[i]).Allowed
+		return !h.l.Take(clientEvent(h.keys[i])).Allowed
 	}
-	return !h.l.PeekKey(h.keys[i]).Allowed
+	return !h.l.Peek(clientEvent(h.keys[i])).Allowed
 }
 
 // oldIndexHouse is a control: its readers keep an index for a while, and do not see
@@ -271,4 +271,10 @@ func TestBanThatIsMissedIsCaught(t *testing.T) {
 			t.Errorf("%s: nobody notices", name)
 		}
 	}
+}
+
+func clientEvent(key string) *match.Event {
+	e := new(match.Event)
+	e.SetString(match.Client, key)
+	return e
 }

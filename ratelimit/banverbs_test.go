@@ -270,10 +270,10 @@ func TestExtend(t *testing.T) {
 			if extend {
 				want = step.anew * time.Second
 			}
-			if d := l.TakeKeyAt(now, "k", 1); d.RetryAfter != want || d.Allowed != (want == 0) {
+			if d := takeKeyN(l, now, "k", 1); d.RetryAfter != want || d.Allowed != (want == 0) {
 				t.Errorf("extend %v, at %v: %+v, want %v left", extend, now.Unix(), d, want)
 			}
-			if d := l.TakeKeyAt(now, "k", 0); want > 0 && d.RetryAfter != want {
+			if d := takeKeyN(l, now, "k", 0); want > 0 && d.RetryAfter != want {
 				t.Errorf("extend %v, at %v: looking: %+v, want %v left", extend, now.Unix(), d, want)
 			}
 		}
@@ -307,14 +307,14 @@ func TestBanVerbsDuringUpdates(t *testing.T) {
 				if err := l.Bans().Add(ratelimit.BanRecord{Rule: "stays", Key: []string{key}, Until: hour}); err != nil {
 					t.Errorf("ban: %v", err)
 				}
-				if d := l.TakeKey(key); d.Allowed {
+				if d := takeKey(l, key); d.Allowed {
 					t.Errorf("%s is banned, and allowed: %+v", key, d)
 				}
 				if held, err := l.Bans().Remove("stays", key); err != nil || !held {
 					t.Errorf("unban: %v, %v", held, err)
 				}
 				l.Bans().Add(ratelimit.BanRecord{Rule: "goes", Key: []string{key}, Until: hour}) // may be gone
-				l.TakeKey(fmt.Sprint("passing ", rand.Uint32()))
+				takeKey(l, fmt.Sprint("passing ", rand.Uint32()))
 			}
 		})
 	}

@@ -105,9 +105,9 @@ func BenchmarkFloor(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeKey takes live under one limit, with few refusals for most keys
+// BenchmarkRuleTake takes live under one limit, with few refusals for most keys
 // and many for the most frequent ones.
-func BenchmarkTakeKey(b *testing.B) {
+func BenchmarkRuleTake(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		a    ratelimit.Algorithm
@@ -123,7 +123,8 @@ func BenchmarkTakeKey(b *testing.B) {
 				r := limit(b, "r", per(c.n, time.Minute))
 				r.Algorithm = c.a
 				l := mustLimiter(b, mustSet(b, r), ratelimit.MemoryConfig{})
-				inParallel(b, draw(keys), func(key string) { l.TakeKey(key) })
+				one := mustRule(l, "r")
+				inParallel(b, draw(keys), func(key string) { one.Take(key) })
 			})
 		}
 	}

@@ -24,7 +24,7 @@ type cutSide struct {
 // more room.
 func (c *cutTrial) credit(now time.Time, over time.Duration) string {
 	for range 40 {
-		a, b := c.refunded.PeekKeyAt(now, "k", 0), c.twin.PeekKeyAt(now, "k", 0)
+		a, b := peekKeyN(c.refunded.Limiter, now, "k", 0), peekKeyN(c.twin.Limiter, now, "k", 0)
 		if a.Remaining > b.Remaining {
 			return fmt.Sprintf("%d left at %v, %d without what was given back", a.Remaining, now, b.Remaining)
 		}
@@ -33,7 +33,7 @@ func (c *cutTrial) credit(now time.Time, over time.Duration) string {
 	return ""
 }
 
-// TestRefundOfACutBucket gives back with RefundRule what a bucket held when it was
+// TestRefundOfACutBucket gives back with Refund what a bucket held when it was
 // charged more than it can hold, at once and while it drains, also after a restart
 // and under other rules: there is no more room than if that had never come. Once
 // the bucket has been empty, it gives back as any.
@@ -45,9 +45,9 @@ func TestRefundOfACutBucket(t *testing.T) {
 					name := fmt.Sprintf("%v, refused events count: %t, meanwhile %s, after %v", a, counted, meanwhile, wait)
 					trial := cutTrial{cutBucket(t, a, counted, 300), cutBucket(t, a, counted, 280)}
 					now := at(0).Add(wait)
-					trial.refunded.TakeKeyAt(now, "k", 0) // judged since
+					takeKeyN(trial.refunded.Limiter, now, "k", 0) // judged since
 					trial.refunded, trial.twin = afterCut(t, trial.refunded, meanwhile, now), afterCut(t, trial.twin, meanwhile, now)
-					taken, err := trial.refunded.RefundRuleAt(now, "r", "k", 20)
+					taken, err := mustRule(trial.refunded.Limiter, "r").RefundAt(now, 20, "k")
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -55,10 +55,10 @@ func TestRefundOfACutBucket(t *testing.T) {
 						t.Fatalf("%s: %d given back: %s", name, taken, wrong)
 					}
 					late := now.Add(10 * time.Minute)
-					if !trial.refunded.TakeKeyAt(late, "k", 5).Allowed {
+					if !takeKeyN(trial.refunded.Limiter, late, "k", 5).Allowed {
 						t.Fatalf("%s: refused after ten minutes", name)
 					}
-					if taken, err := trial.refunded.RefundRuleAt(late, "r", "k", 3); taken != 3 || err != nil {
+					if taken, err := mustRule(trial.refunded.Limiter, "r").RefundAt(late, 3, "k"); taken != 3 || err != nil {
 						t.Fatalf("%s: %d of 3 given back once the bucket was empty, %v", name, taken, err)
 					}
 				}
@@ -76,11 +76,11 @@ func cutBucket(t *testing.T, a ratelimit.Algorithm, counted bool, charged uint64
 	m, l := mustMemory(t, mustSet(t, r), ratelimit.MemoryConfig{})
 	if counted {
 		for range charged {
-			l.TakeKeyAt(at(0), "k", 1)
+			takeKeyN(l, at(0), "k", 1)
 		}
 		return cutSide{l, m}
 	}
-	if err := l.ReserveKeyAt(at(0), "k", 1).SettleAt(at(0), charged); err != nil {
+	if err := reserveN(l, at(0), keyEvent(l, "k"), 1).SettleAt(at(0), charged); err != nil {
 		t.Fatal(err)
 	}
 	return cutSide{l, m}

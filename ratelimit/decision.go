@@ -15,6 +15,9 @@ type Decision struct {
 	// event that the allow list admits, and for one that shadow rules judged.
 	Unmatched bool
 
+	// Started says that this event started the ban that refuses it.
+	Started bool
+
 	// Rule is the name of the deciding rule: of a refusal the one that
 	// refused, else the one with the least remaining. It is empty when no
 	// rule matched or the client is on the allow list; such an event is
@@ -50,9 +53,10 @@ type Decision struct {
 	Delay time.Duration
 
 	// Err is a [*CostError] for an event whose cost is above the deciding
-	// rule's limit. Otherwise it is why the store could not decide, and the
-	// rules' fail policies then made the decision: with the memory store,
-	// only for a key that is too long.
+	// rule's limit. Of a [RuleLimiter] it is why no rule could judge the key.
+	// Otherwise it is why the store could not decide, and the rules' fail
+	// policies then made the decision: with the memory store, only for a key
+	// that is too long.
 	Err error
 }
 
@@ -130,7 +134,7 @@ func fold(s *Set, subjects []Subject, cost uint64) (d Decision) {
 		d.Allowed = true
 		return d
 	}
-	d.Allowed = !deciding.Refused
+	d.Allowed, d.Started = !deciding.Refused, deciding.Started
 	d.Rule = s.rules[deciding.Rule].Name
 	d.Limit, d.Remaining, d.LimitIndex = deciding.Limit, deciding.Remaining, deciding.LimitIndex
 	d.ResetAfter, d.BannedUntil = deciding.ResetAfter, deciding.BannedUntil

@@ -31,7 +31,7 @@ type step struct {
 func checkSteps(t *testing.T, l *ratelimit.Limiter, steps []step) {
 	t.Helper()
 	for i, s := range steps {
-		if got := l.TakeKeyAt(at(s.ms), "k", s.cost); !sameDecision(got, s.want) {
+		if got := takeKeyN(l, at(s.ms), "k", s.cost); !sameDecision(got, s.want) {
 			t.Errorf("step %d, at %d ms:\n got %+v\nwant %+v", i, s.ms, got, s.want)
 		}
 	}
@@ -103,7 +103,7 @@ func TestDecidingRule(t *testing.T) {
 			ban(t, "ban", ratelimit.Ban{After: 1, Span: time.Hour, For: time.Second}),
 		}, []step{
 			{0, 1, ratelimit.Decision{Allowed: true, Rule: "minute", Limit: 1, ResetAfter: ms(60_000)}},
-			{100, 1, ratelimit.Decision{Rule: "ban", Limit: 1, RetryAfter: ms(59_900), ResetAfter: ms(1000), BannedUntil: at(1100)}},
+			{100, 1, ratelimit.Decision{Rule: "ban", Started: true, Limit: 1, RetryAfter: ms(59_900), ResetAfter: ms(1000), BannedUntil: at(1100)}},
 			{600, 1, ratelimit.Decision{Rule: "ban", Limit: 1, RetryAfter: ms(59_400), ResetAfter: ms(500), BannedUntil: at(1100)}},
 			// The ban is over, but this is a hit again: one more would ban.
 			{1100, 1, ratelimit.Decision{Rule: "minute", Limit: 1, RetryAfter: time.Hour, ResetAfter: ms(58_900)}},
@@ -113,14 +113,14 @@ func TestDecidingRule(t *testing.T) {
 			ban(t, "long", ratelimit.Ban{After: 1, Span: time.Hour, For: time.Minute}),
 		}, []step{
 			{0, 1, ratelimit.Decision{Allowed: true, Rule: "short", Limit: 1, ResetAfter: time.Hour}},
-			{1, 1, ratelimit.Decision{Rule: "long", Limit: 1, RetryAfter: ms(60_000), ResetAfter: ms(60_000), BannedUntil: at(60_001)}},
+			{1, 1, ratelimit.Decision{Rule: "long", Started: true, Limit: 1, RetryAfter: ms(60_000), ResetAfter: ms(60_000), BannedUntil: at(60_001)}},
 			// The long ban holds; the short one, over, is passed by.
 			{5000, 1, ratelimit.Decision{Rule: "long", Limit: 1, RetryAfter: ms(55_001), ResetAfter: ms(55_001), BannedUntil: at(60_001)}},
 		}},
 		// A ban after no hit at all bans on the first, again and again.
 		"a ban after 0": {[]ratelimit.Rule{ban(t, "ban", ratelimit.Ban{Span: time.Hour, For: time.Second})}, []step{
-			{0, 1, ratelimit.Decision{Rule: "ban", RetryAfter: ratelimit.Never, ResetAfter: ms(1000), BannedUntil: at(1000)}},
-			{1000, 1, ratelimit.Decision{Rule: "ban", RetryAfter: ratelimit.Never, ResetAfter: ms(1000), BannedUntil: at(2000)}},
+			{0, 1, ratelimit.Decision{Rule: "ban", Started: true, RetryAfter: ratelimit.Never, ResetAfter: ms(1000), BannedUntil: at(1000)}},
+			{1000, 1, ratelimit.Decision{Rule: "ban", Started: true, RetryAfter: ratelimit.Never, ResetAfter: ms(1000), BannedUntil: at(2000)}},
 		}},
 		"never before any wait": {[]ratelimit.Rule{limit(t, "a", per(2, time.Minute)), limit(t, "b", per(1, time.Hour)), limit(t, "c", per(1, time.Second)), limit(t, "d", per(3, time.Hour))}, []step{
 			{0, 1, ratelimit.Decision{Allowed: true, Rule: "b", Limit: 1, ResetAfter: time.Hour}},
@@ -132,7 +132,7 @@ func TestDecidingRule(t *testing.T) {
 			Ban: &ratelimit.Ban{After: 1, Span: time.Minute, For: time.Second},
 		}}, []step{
 			{0, 1, ratelimit.Decision{Allowed: true, Rule: "r", Limit: 9, Remaining: 8, ResetAfter: ms(60_000)}},
-			{10, 1, ratelimit.Decision{Rule: "r", Limit: 1, RetryAfter: ms(1000), ResetAfter: ms(59_990), BannedUntil: at(1010)}},
+			{10, 1, ratelimit.Decision{Rule: "r", Limit: 1, RetryAfter: ms(1000), ResetAfter: ms(59_990), Started: true, BannedUntil: at(1010)}},
 		}},
 		// The refused event was the second hit, and the next one would ban:
 		// waiting for the limit alone is not enough.
@@ -155,7 +155,7 @@ func TestRefusedChargesNothing(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, limit(t, "two", per(2, time.Minute)), limit(t, "ten", per(10, time.Minute))), ratelimit.MemoryConfig{})
 	var outcomes []ratelimit.Outcome
 	for range 7 {
-		_, outcomes = l.JudgeKey(at(0), "k", 1, outcomes[:0])
+		_, outcomes = l.Judge(at(0), keyEvent(l, "k"), 1, outcomes[:0])
 	}
 	if outcomes[0].Remaining != 0 || outcomes[1].Remaining != 8 || outcomes[1].Refused {
 		t.Errorf("after 2 admitted and 5 refused: %+v", outcomes)
@@ -173,18 +173,18 @@ func TestCountRefused(t *testing.T) {
 			admitted := 0
 			now := int64(0)
 			for ; now < 10_000; now += 5 {
-				if l.TakeKeyAt(at(now), "k", 1).Allowed {
+				if takeKeyN(l, at(now), "k", 1).Allowed {
 					admitted++
 				}
 			}
 			if counted != (admitted == int(n)) {
 				t.Errorf("N %d, refusals counted %v: %d admitted", n, counted, admitted)
 			}
-			d := l.TakeKeyAt(at(now), "k", 1)
+			d := takeKeyN(l, at(now), "k", 1)
 			if d.Allowed {
 				continue
 			}
-			if d := l.TakeKeyAt(at(now).Add(d.RetryAfter), "k", 1); !d.Allowed {
+			if d := takeKeyN(l, at(now).Add(d.RetryAfter), "k", 1); !d.Allowed {
 				t.Errorf("N %d, refusals counted %v: still refused after its retry-after: %+v", n, counted, d)
 			}
 		}
@@ -216,7 +216,7 @@ func TestShadow(t *testing.T) {
 		{false, true, true, true}, // refused by the real rule; the shadow ban starts
 		{false, true, true, false},
 	} {
-		d, o := l.JudgeKey(at(int64(i)), "k", 1, nil)
+		d, o := l.Judge(at(int64(i)), keyEvent(l, "k"), 1, nil)
 		if d.Allowed != want.allowed || d.Rule != "real" || !d.BannedUntil.IsZero() {
 			t.Errorf("event %d: %+v", i, d)
 		}
@@ -226,7 +226,7 @@ func TestShadow(t *testing.T) {
 	}
 	only := mustLimiter(t, mustSet(t, shadow), ratelimit.MemoryConfig{})
 	for i := range 6 {
-		if d := only.TakeKeyAt(at(int64(i)), "k", 1); d != (ratelimit.Decision{Allowed: true}) {
+		if d := takeKeyN(only, at(int64(i)), "k", 1); d != (ratelimit.Decision{Allowed: true}) {
 			t.Errorf("event %d under a shadow rule alone: %+v", i, d)
 		}
 	}
@@ -250,12 +250,12 @@ func TestCostAboveLimit(t *testing.T) {
 	for _, n := range []uint64{5, 70} {
 		l := mustLimiter(t, mustSet(t, limit(t, "r", per(n, time.Second))), ratelimit.MemoryConfig{})
 		for _, cost := range []uint64{n + 1, math.MaxUint32, math.MaxUint32 + 1, math.MaxUint64} {
-			d := l.TakeKeyAt(at(0), "k", cost)
+			d := takeKeyN(l, at(0), "k", cost)
 			if want := (ratelimit.Decision{Rule: "r", Limit: n, Remaining: n, RetryAfter: ratelimit.Never}); !sameDecision(d, want) {
 				t.Errorf("cost %d: %+v, want %+v", cost, d, want)
 			}
 		}
-		if d := l.TakeKeyAt(at(0), "k", n); !d.Allowed || d.Remaining != 0 {
+		if d := takeKeyN(l, at(0), "k", n); !d.Allowed || d.Remaining != 0 {
 			t.Errorf("cost %d: %+v", n, d)
 		}
 	}
@@ -271,22 +271,22 @@ func TestCostZeroOnlyLooks(t *testing.T) {
 	look := func(limitLeft, banLeft uint64) {
 		t.Helper()
 		for range 10 {
-			d, o := l.JudgeKey(at(0), "k", 0, nil)
+			d, o := l.Judge(at(0), keyEvent(l, "k"), 0, nil)
 			if !d.Allowed || o[0].Remaining != limitLeft || o[1].Limit != 3 || o[1].Remaining != banLeft {
 				t.Errorf("a look finds %+v, %+v; want %d and %d left", d, o, limitLeft, banLeft)
 			}
 		}
 	}
 	look(2, 3)
-	l.TakeKeyAt(at(0), "k", 1)
+	takeKeyN(l, at(0), "k", 1)
 	look(1, 2)
-	l.TakeKeyAt(at(0), "k", 1)
-	l.TakeKeyAt(at(0), "k", 1) // refused, and a hit
+	takeKeyN(l, at(0), "k", 1)
+	takeKeyN(l, at(0), "k", 1) // refused, and a hit
 	look(0, 0)
-	if d := l.TakeKeyAt(at(0), "k", 1); d.Rule != "ban" || d.Allowed {
+	if d := takeKeyN(l, at(0), "k", 1); d.Rule != "ban" || d.Allowed {
 		t.Errorf("the fourth hit: %+v", d)
 	}
-	if d := l.TakeKeyAt(at(0), "k", 0); d.Allowed {
+	if d := takeKeyN(l, at(0), "k", 0); d.Allowed {
 		t.Errorf("a look during a ban: %+v", d)
 	}
 }
@@ -313,14 +313,14 @@ func TestCostErrorIsAboutALimit(t *testing.T) {
 	r.Ban = &ratelimit.Ban{After: 20, Span: time.Minute, For: time.Hour}
 	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
 	for range 21 {
-		l.TakeKeyAt(at(0), "k", 1)
+		takeKeyN(l, at(0), "k", 1)
 	}
-	d := l.TakeKeyAt(at(0), "k", 10)
+	d := takeKeyN(l, at(0), "k", 10)
 	if d.Allowed || d.BannedUntil.IsZero() || d.RetryAfter != ratelimit.Never || d.Err != nil {
 		t.Errorf("during a ban: %+v", d)
 	}
 	var above *ratelimit.CostError
-	if d = l.TakeKeyAt(at(0), "other", 10); !errors.As(d.Err, &above) || above.Cost != 10 || above.Limit != 5 {
+	if d = takeKeyN(l, at(0), "other", 10); !errors.As(d.Err, &above) || above.Cost != 10 || above.Limit != 5 {
 		t.Errorf("without a ban: %+v", d)
 	}
 }

@@ -33,12 +33,10 @@
 // events. The deciding rule is a ban first, then the one with the longest
 // retry-after, then the first in the order of rules.
 //
-// # Other ways to ask
+// # Other ways to judge
 //
-// Who has a key and no event asks under one rule, by its name:
-// [Limiter.TakeRule], with [match.Key.Join] for keys of several fields, and
-// [Limiter.RefundRule] to give back. Who has the limit, too, and no rules, uses a
-// [Throttle].
+// To judge a key without an event, under one rule, use [Limiter.Rule]. To judge by a
+// limit that the caller brings, without rules, use a [Throttle].
 //
 // # Guarantees
 //

@@ -36,7 +36,7 @@ func TestExportWhileDecisionsGoOn(t *testing.T) {
 			for i := g; !stop.Load() && begun[i%keys].Load() < most-100; i++ {
 				k := i % keys
 				begun[k].Add(1)
-				if d := l.TakeKeyAt(second(0), fmt.Sprint(k), 1); !d.Allowed {
+				if d := takeKeyN(l, second(0), fmt.Sprint(k), 1); !d.Allowed {
 					t.Errorf("%+v", d)
 				}
 				done[k].Add(1)
@@ -69,7 +69,7 @@ func TestExportWhileDecisionsGoOn(t *testing.T) {
 			}
 		}
 		for k := range keys {
-			d, outcomes := lb.JudgeKey(second(0), fmt.Sprint(k), 0, nil)
+			d, outcomes := lb.Judge(second(0), keyEvent(lb, fmt.Sprint(k)), 0, nil)
 			for i, o := range outcomes {
 				used := most + 1 - o.Remaining
 				if after := begun[k].Load(); used < before[k] || used > after {

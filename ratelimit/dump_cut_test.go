@@ -18,7 +18,7 @@ func TestImportOfCutChunk(t *testing.T) {
 	set := mustSet(t, r)
 	m, l := mustMemory(t, set, ratelimit.MemoryConfig{})
 	for i := range 7 * keys {
-		l.TakeKeyAt(second(int64(i)/keys), fmt.Sprint("key ", i%keys), 1)
+		takeKeyN(l, second(int64(i)/keys), fmt.Sprint("key ", i%keys), 1)
 	}
 	seen := 0
 	for _, chunk := range exported(m, second(10)) {

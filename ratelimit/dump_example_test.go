@@ -17,8 +17,8 @@ func ExampleMemory_Export() {
 
 	before, _ := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
 	l := ratelimit.NewLimiter(set, before)
-	l.TakeKey("192.0.2.1")
-	l.TakeKey("192.0.2.1")
+	takeKey(l, "192.0.2.1")
+	takeKey(l, "192.0.2.1")
 	var file [][]byte
 	for chunk := range before.Export(l.Now()) {
 		file = append(file, append([]byte(nil), chunk...))
@@ -31,6 +31,6 @@ func ExampleMemory_Export() {
 			fmt.Println(err)
 		}
 	}
-	fmt.Println(l.TakeKey("192.0.2.1").Allowed, l.TakeKey("192.0.2.2").Allowed)
+	fmt.Println(takeKey(l, "192.0.2.1").Allowed, takeKey(l, "192.0.2.2").Allowed)
 	// Output: false true
 }

@@ -33,7 +33,7 @@ func dumpOf(t testing.TB, set *ratelimit.Set) [][]byte {
 		if i%7 == 0 {
 			key = "a key of more than fifteen bytes"
 		}
-		l.TakeKeyAt(second(i/2), key, uint64(i%5))
+		takeKeyN(l, second(i/2), key, uint64(i%5))
 	}
 	for _, b := range []ratelimit.BanRecord{
 		{Rule: "exact", Key: []string{"by hand"}, Until: second(5000), Reason: "spam", Source: "ada"},
@@ -81,7 +81,7 @@ func importAnything(t *testing.T, set *ratelimit.Set, chunk []byte) {
 		if did == (ratelimit.Imported{}) {
 			continue
 		}
-		l.TakeKeyAt(now, "k1", 1)
+		takeKeyN(l, now, "k1", 1)
 		again, _ := mustMemory(t, set, ratelimit.MemoryConfig{Budget: 16 << 20, Bans: 1000})
 		mustImport(t, again, now, exported(m, now))
 	}

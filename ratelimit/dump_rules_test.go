@@ -26,7 +26,7 @@ func TestImportUnderOtherRules(t *testing.T) {
 		key := func() string { return attackKeys[rnd.IntN(8)] }
 		for range 200 {
 			now += rnd.Int64N(1 << rnd.IntN(36))
-			la.TakeKeyAt(time.Unix(0, now), key(), rnd.Uint64N(4))
+			takeKeyN(la, time.Unix(0, now), key(), rnd.Uint64N(4))
 		}
 		b, lb := mustMemory(t, other, ratelimit.MemoryConfig{Budget: ratelimit.NoBudget})
 		mustImport(t, b, time.Unix(0, now), exported(a, time.Unix(0, now)))
@@ -56,7 +56,7 @@ func TestImportOfUnknownRules(t *testing.T) {
 	}
 	r := ratelimit.Rule{Name: "r", Key: key(match.Fold{}, "client"), Limits: []ratelimit.Limit{per(5, time.Hour)}}
 	a, la := mustMemory(t, mustSet(t, r), ratelimit.MemoryConfig{})
-	la.TakeKeyAt(second(0), "192.0.2.1", 1)
+	takeKeyN(la, second(0), "192.0.2.1", 1)
 	chunks := exported(a, second(0))
 	for name, change := range map[string]func(r *ratelimit.Rule){
 		"name":     func(r *ratelimit.Rule) { r.Name = "s" },
@@ -81,11 +81,11 @@ func TestImportOfUnknownRules(t *testing.T) {
 func TestImportCapsBans(t *testing.T) {
 	long := ban(t, "r", ratelimit.Ban{Span: time.Minute, For: 10 * time.Hour})
 	a, la := mustMemory(t, mustSet(t, long), ratelimit.MemoryConfig{})
-	la.TakeKeyAt(second(0), "k", 1)
+	takeKeyN(la, second(0), "k", 1)
 	short := ban(t, "r", ratelimit.Ban{Span: time.Minute, For: time.Hour, Max: time.Hour})
 	b, lb := mustMemory(t, mustSet(t, short), ratelimit.MemoryConfig{})
 	mustImport(t, b, second(60), exported(a, second(60)))
-	if d := lb.PeekKeyAt(second(60), "k", 1); !d.BannedUntil.Equal(second(3660)) {
+	if d := peekKeyN(lb, second(60), "k", 1); !d.BannedUntil.Equal(second(3660)) {
 		t.Errorf("a ban of ten hours under a rule of one: %+v", d)
 	}
 }

@@ -217,11 +217,11 @@ func TestImportTwice(t *testing.T) {
 	a, la := mustMemory(t, set, ratelimit.MemoryConfig{})
 	for i := range 4 {
 		for k := range 100 + 4*i {
-			la.TakeKeyAt(at(int64(i)), fmt.Sprint(k), 1)
+			takeKeyN(la, at(int64(i)), fmt.Sprint(k), 1)
 		}
 	}
 	for range 10 {
-		la.TakeKeyAt(at(4), "banned", 1)
+		takeKeyN(la, at(4), "banned", 1)
 	}
 	chunks := exported(a, at(5))
 	b, lb := mustMemory(t, set, ratelimit.MemoryConfig{})
@@ -233,7 +233,7 @@ func TestImportTwice(t *testing.T) {
 		t.Errorf("second import: %+v", second)
 	}
 	for k := range 112 {
-		if da, db := la.TakeKeyAt(at(6), fmt.Sprint(k), 1), lb.TakeKeyAt(at(6), fmt.Sprint(k), 1); !sameDecision(da, db) {
+		if da, db := takeKeyN(la, at(6), fmt.Sprint(k), 1), takeKeyN(lb, at(6), fmt.Sprint(k), 1); !sameDecision(da, db) {
 			t.Fatalf("key %d: %+v and %+v", k, da, db)
 		}
 	}
@@ -254,18 +254,18 @@ func TestImportAfterClockWasSetBack(t *testing.T) {
 		set := mustSet(t, r)
 		a, la := mustMemory(t, set, ratelimit.MemoryConfig{})
 		for i := range int64(20) {
-			la.TakeKeyAt(time.Unix(0, now+i*100e6), "k", f.high/20)
+			takeKeyN(la, time.Unix(0, now+i*100e6), "k", f.high/20)
 		}
-		la.TakeKeyAt(time.Unix(0, now+2e9), "k", la.PeekKeyAt(time.Unix(0, now+2e9), "k", 1).Remaining)
-		want := la.PeekKeyAt(time.Unix(0, now+2e9), "k", 1)
+		takeKeyN(la, time.Unix(0, now+2e9), "k", peekKeyN(la, time.Unix(0, now+2e9), "k", 1).Remaining)
+		want := peekKeyN(la, time.Unix(0, now+2e9), "k", 1)
 		back := time.Unix(0, now-3600e9)
 		b, lb := mustMemory(t, set, ratelimit.MemoryConfig{})
 		mustImport(t, b, back, exported(a, time.Unix(0, now+2e9)))
-		got := lb.PeekKeyAt(back, "k", 1)
+		got := peekKeyN(lb, back, "k", 1)
 		if got.Allowed != want.Allowed || got.Remaining != want.Remaining || got.RetryAfter > 62*time.Second || got.ResetAfter > 2*time.Minute {
 			t.Errorf("%s: an hour before it is %+v, and was %+v", f.name, got, want)
 		}
-		if d := lb.PeekKeyAt(back.Add(122*time.Second), "k", f.high); !d.Allowed {
+		if d := peekKeyN(lb, back.Add(122*time.Second), "k", f.high); !d.Allowed {
 			t.Errorf("%s: two minutes later still %+v", f.name, d)
 		}
 	}
@@ -278,8 +278,8 @@ func TestImportBansAfterClockWasSetBack(t *testing.T) {
 	set := mustSet(t, r)
 	a, la := mustMemory(t, set, ratelimit.MemoryConfig{})
 	for range 2 {
-		la.TakeKeyAt(second(0), "held", 1)
-		la.TakeKeyAt(second(-5000), "over", 1)
+		takeKeyN(la, second(0), "held", 1)
+		takeKeyN(la, second(-5000), "over", 1)
 	}
 	if err := a.Ban(ratelimit.BanRecord{Rule: "r", Key: []string{"by hand"}, Since: second(0), Until: second(7200), Reason: "spam", Source: "ada"}); err != nil {
 		t.Fatal(err)
@@ -289,16 +289,16 @@ func TestImportBansAfterClockWasSetBack(t *testing.T) {
 	if did.Bans != 3 {
 		t.Errorf("of three bans: %+v", did)
 	}
-	if d := lb.PeekKeyAt(second(-10_000), "held", 1); !d.BannedUntil.Equal(second(-10_000 + 3000)) {
+	if d := peekKeyN(lb, second(-10_000), "held", 1); !d.BannedUntil.Equal(second(-10_000 + 3000)) {
 		t.Errorf("a ban with 50 minutes left: %+v", d)
 	}
-	if d := lb.PeekKeyAt(second(-10_000), "by hand", 1); !d.BannedUntil.Equal(second(-10_000 + 6600)) {
+	if d := peekKeyN(lb, second(-10_000), "by hand", 1); !d.BannedUntil.Equal(second(-10_000 + 6600)) {
 		t.Errorf("a ban with 110 minutes left: %+v", d)
 	}
 	for range 2 {
-		lb.TakeKeyAt(second(-10_000), "over", 1)
+		takeKeyN(lb, second(-10_000), "over", 1)
 	}
-	if d := lb.PeekKeyAt(second(-10_000), "over", 1); !d.BannedUntil.Equal(second(-10_000 + 7200)) {
+	if d := peekKeyN(lb, second(-10_000), "over", 1); !d.BannedUntil.Equal(second(-10_000 + 7200)) {
 		t.Errorf("the second ban of a key: %+v", d)
 	}
 	for rec, err := range b.Bans() {
@@ -344,9 +344,9 @@ func TestExportCutsLargeKeys(t *testing.T) {
 	now := int64(1_700_000_000e9)
 	for range 50_000 {
 		now += rnd.Int64N(300e6)
-		la.TakeKeyAt(time.Unix(0, now), "k", 1)
+		takeKeyN(la, time.Unix(0, now), "k", 1)
 	}
-	la.TakeKeyAt(time.Unix(0, now), "small", 1)
+	takeKeyN(la, time.Unix(0, now), "small", 1)
 	chunks := exported(a, time.Unix(0, now))
 	parts := 0
 	for _, chunk := range chunks {
@@ -381,7 +381,7 @@ func TestImportKeepsToTheBudget(t *testing.T) {
 		n = 30_000
 	}
 	for i := range n {
-		la.TakeKeyAt(second(0), fmt.Sprint(i), 2)
+		takeKeyN(la, second(0), fmt.Sprint(i), 2)
 	}
 	b, lb := mustMemory(t, set, ratelimit.MemoryConfig{Budget: 2 << 20})
 	did := mustImport(t, b, second(1), exported(a, second(1)))
@@ -392,7 +392,7 @@ func TestImportKeepsToTheBudget(t *testing.T) {
 		t.Errorf("%+v: the test has no teeth", did)
 	}
 	for i := range n {
-		if d := lb.PeekKeyAt(second(1), fmt.Sprint(i), 1); d.Allowed {
+		if d := peekKeyN(lb, second(1), fmt.Sprint(i), 1); d.Allowed {
 			t.Fatalf("key %d, which was full: %+v", i, d)
 		}
 	}

@@ -25,7 +25,7 @@ func TestImportHasTheRoomThatThereWas(t *testing.T) {
 	keys := 0
 	for ; l.Stats().Bytes+l.Stats().Reserved < budget*9/10 && keys < 100_000; keys++ {
 		for range 5 {
-			l.TakeKey(fmt.Sprint("key ", keys))
+			takeKey(l, fmt.Sprint("key ", keys))
 		}
 	}
 	if s := l.Stats().Rules[0]; s.Forgotten != 0 || keys < 10_000 {
@@ -37,7 +37,7 @@ func TestImportHasTheRoomThatThereWas(t *testing.T) {
 		t.Errorf("%d of %d keys are there, %d forgotten", s.Keys, keys, s.Forgotten)
 	}
 	for i := range keys {
-		if d := restored.PeekKey(fmt.Sprint("key ", i)); d.Remaining != 995-1 {
+		if d := peekKey(restored, fmt.Sprint("key ", i)); d.Remaining != 995-1 {
 			t.Fatalf("key %d has %d left", i, d.Remaining)
 		}
 	}

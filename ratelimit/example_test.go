@@ -32,7 +32,7 @@ func Example() {
 	start := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	for i := range 7 {
 		now := start.Add(time.Duration(i) * 100 * time.Millisecond)
-		switch d := limiter.TakeAt(now, &event, 1); { // Take(&event) judges now
+		switch d := limiter.TakeN(now, &event, 1); { // Take(&event) judges now
 		case d.Allowed:
 			fmt.Printf("%d: allowed, %d of %d left\n", i+1, d.Remaining, d.Limit)
 		case d.BannedUntil.IsZero():
@@ -51,8 +51,8 @@ func Example() {
 	// 7: banned until 12:10:00
 }
 
-// Callers that have the key at hand need no event.
-func ExampleLimiter_TakeKey() {
+// Callers that have the values of a key need no event.
+func ExampleRuleLimiter() {
 	key, err := match.NewKey(match.Fold{}, "user")
 	if err != nil {
 		log.Fatal(err)
@@ -63,11 +63,15 @@ func ExampleLimiter_TakeKey() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	mails, err := limiter.Rule("mails")
+	if err != nil {
+		log.Fatal(err)
+	}
 	for range 3 {
-		d := limiter.TakeKey("ada")
+		d := mails.Take("ada")
 		fmt.Println(d.Allowed, d.Remaining, d.RetryAfter > 59*time.Minute)
 	}
-	fmt.Println(limiter.TakeKey("bob").Allowed)
+	fmt.Println(mails.Take("bob").Allowed)
 	// Output:
 	// true 1 false
 	// true 0 false

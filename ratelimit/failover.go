@@ -89,7 +89,7 @@ func (l *Limiter) localFor(set *Set) (*Memory, error) {
 func (l *Limiter) Update(set *Set) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.store.Update(set, func() { l.set.Store(set) })
+	err := l.store.Update(set, func() { l.use(set) })
 	if err != nil {
 		return fmt.Errorf("ratelimit: the rules stay as they are: %w", err)
 	}

@@ -23,7 +23,7 @@ type bouncer interface {
 type limiterBouncer struct{ *ratelimit.Limiter }
 
 func (l limiterBouncer) admits(key string, t time.Time) bool {
-	return l.TakeKeyAt(t, key, 1).Allowed
+	return takeKeyN(l.Limiter, t, key, 1).Allowed
 }
 
 // lru is the control that floods are made for: it keeps exact times of the keys
@@ -215,7 +215,7 @@ func TestFloodFreesNobody(t *testing.T) {
 	}
 	watch.check(t)
 	t.Logf("%+v", s)
-	if !l.TakeKeyAt(time.Unix(1_000_000, 0).Add(floodSpan/2), "someone new", 1).Allowed {
+	if !takeKeyN(l, time.Unix(1_000_000, 0).Add(floodSpan/2), "someone new", 1).Allowed {
 		t.Error("someone new is refused after the flood")
 	}
 }

@@ -22,7 +22,7 @@ func fillUp(t *testing.T, l *ratelimit.Limiter, now time.Time, n int) {
 		before := l.Stats().Rules[0].Keys
 		for i := range batch {
 			for range (n + 1) / 2 {
-				l.TakeKeyAt(now, "resident-"+strconv.Itoa(first+i), 1)
+				takeKeyN(l, now, "resident-"+strconv.Itoa(first+i), 1)
 			}
 		}
 		if l.Stats().Rules[0].Keys-before < batch/8 {
@@ -46,7 +46,7 @@ func TestFullTable(t *testing.T) {
 		sketched := l.Stats().Rules[0].Sketched
 		allowed := 0
 		for range 2 * n {
-			d := l.TakeKeyAt(now.Add(time.Minute), "guest-"+strconv.Itoa(i), 1)
+			d := takeKeyN(l, now.Add(time.Minute), "guest-"+strconv.Itoa(i), 1)
 			if d.Allowed {
 				allowed++
 			} else if d.RetryAfter <= 0 || d.RetryAfter > floodSpan*9/8 {
@@ -94,7 +94,7 @@ func TestRoomComesBack(t *testing.T) {
 		for i := range guests {
 			admitted[i] = 0
 			for range n + 1 {
-				if l.TakeKeyAt(start.Add(after), "guest-"+strconv.Itoa(i), 1).Allowed {
+				if takeKeyN(l, start.Add(after), "guest-"+strconv.Itoa(i), 1).Allowed {
 					admitted[i]++
 				}
 			}
@@ -149,7 +149,7 @@ func TestNoRoomAtAll(t *testing.T) {
 	for range 2 {
 		again, admitted = admitted, 0
 		for i := range 10_000 {
-			d := l.TakeKeyAt(now, "key-"+strconv.Itoa(i), 1)
+			d := takeKeyN(l, now, "key-"+strconv.Itoa(i), 1)
 			if d.Allowed {
 				admitted++
 			} else if d.RetryAfter <= 0 {
@@ -185,7 +185,7 @@ func TestMemoryLadder(t *testing.T) {
 		empty := heapNow() - watch.before
 		now := time.Unix(1_000_000, 0)
 		for i := range keys {
-			l.TakeKeyAt(now, "key-"+strconv.Itoa(i), 1)
+			takeKeyN(l, now, "key-"+strconv.Itoa(i), 1)
 		}
 		up, s := heapNow()-watch.before, l.Stats()
 		if s.Rules[0].Keys != keys {
@@ -195,7 +195,7 @@ func TestMemoryLadder(t *testing.T) {
 		// new keys have all pages looked at.
 		for i := range 6 * keys {
 			now = now.Add(10 * time.Second)
-			l.TakeKeyAt(now, "later-"+strconv.Itoa(i), 1)
+			takeKeyN(l, now, "later-"+strconv.Itoa(i), 1)
 		}
 		down := heapNow() - watch.before
 		t.Logf("%d keys: %d bytes each in the heap, %d accounted; empty %d KiB, full %d KiB, expired %d KiB; %d keys left",
@@ -225,10 +225,10 @@ func TestFullTableFromManySides(t *testing.T) {
 				// The residents expire in the last rounds; the guests do not.
 				now := start.Add(floodSpan/2 + time.Duration(round)*floodSpan/16)
 				for i := range guests {
-					if l.TakeKeyAt(now, "guest-"+strconv.Itoa(i), 1).Allowed {
+					if takeKeyN(l, now, "guest-"+strconv.Itoa(i), 1).Allowed {
 						admitted[i].Add(1)
 					}
-					l.TakeKeyAt(now, "other-"+strconv.Itoa(g*100_000+round*1000+i), 1)
+					takeKeyN(l, now, "other-"+strconv.Itoa(g*100_000+round*1000+i), 1)
 				}
 			}
 		})
@@ -256,7 +256,7 @@ func TestSketchBansNobody(t *testing.T) {
 	refused := 0
 	for i := range 50_000 {
 		for range 3 {
-			if !l.TakeKeyAt(now, "key-"+strconv.Itoa(i), 1).Allowed {
+			if !takeKeyN(l, now, "key-"+strconv.Itoa(i), 1).Allowed {
 				refused++
 			}
 		}
@@ -299,7 +299,7 @@ func testRate(t *testing.T, a ratelimit.Algorithm, lim ratelimit.Limit) uint64 {
 	}
 	before := l.Stats().Rules[0]
 	for i := 0; i < 100_000 && before.Sketched < 300; i++ {
-		l.TakeKeyAt(start, "resident-"+strconv.Itoa(i), burst)
+		takeKeyN(l, start, "resident-"+strconv.Itoa(i), burst)
 		before = l.Stats().Rules[0]
 	}
 	// By then half of what the residents have used has drained, and some go.
@@ -309,7 +309,7 @@ func testRate(t *testing.T, a ratelimit.Algorithm, lim ratelimit.Limit) uint64 {
 	for i := range guests {
 		admitted := uint64(0)
 		for step := range steps {
-			if l.TakeKeyAt(start.Add(stretch*time.Duration(step)/steps), "guest-"+strconv.Itoa(i), 1).Allowed {
+			if takeKeyN(l, start.Add(stretch*time.Duration(step)/steps), "guest-"+strconv.Itoa(i), 1).Allowed {
 				admitted++
 			}
 		}

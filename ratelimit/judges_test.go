@@ -26,19 +26,22 @@ type limiterJudge struct {
 
 func (l *limiterJudge) take(t int64, key string, cost uint64) (d ratelimit.Decision) {
 	if l.turn++; l.turn%8 != 0 {
-		return l.TakeKeyAt(time.Unix(0, t), key, cost)
+		if l.turn%2 == 0 && l.Set().Len() == 1 {
+			return mustRule(l.Limiter, l.Set().Rule(0).Name).TakeN(time.Unix(0, t), cost, key)
+		}
+		return takeKeyN(l.Limiter, time.Unix(0, t), key, cost)
 	}
-	d, l.outcomes = l.JudgeKey(time.Unix(0, t), key, cost, l.outcomes[:0])
+	d, l.outcomes = l.Judge(time.Unix(0, t), keyEvent(l.Limiter, key), cost, l.outcomes[:0])
 	return d
 }
 
 func (l *limiterJudge) peek(t int64, key string, cost uint64) ratelimit.Decision {
-	return l.PeekKeyAt(time.Unix(0, t), key, cost)
+	return peekKeyN(l.Limiter, time.Unix(0, t), key, cost)
 }
 
 func (l *limiterJudge) reserve(t int64, key string, cost uint64) (ratelimit.Decision, func(int64)) {
-	r := l.ReserveKeyAt(time.Unix(0, t), key, cost)
-	return r.Decision, func(t int64) { r.CancelAt(time.Unix(0, t)) }
+	r := reserveN(l.Limiter, time.Unix(0, t), keyEvent(l.Limiter, key), cost)
+	return r.Decision, func(t int64) { r.SettleAt(time.Unix(0, t), 0) }
 }
 
 // twins asks two limiters, whose every decision has to be the same.

@@ -54,7 +54,7 @@ func newLimiterHolder(t *testing.T, budget int64, r ratelimit.Rule, takes int) *
 	l := ratelimit.NewLimiter(s, m)
 	return &keyHolder{now: time.Unix(1_000_000, 0), take: func(now time.Time, key string) {
 		for i := range takes {
-			l.TakeKeyAt(now.Add(time.Duration(i)*time.Nanosecond), key, 1)
+			takeKeyN(l, now.Add(time.Duration(i)*time.Nanosecond), key, 1)
 		}
 	}, stats: func() (int, uint64) {
 		r := m.Stats().Rules[0]
@@ -136,7 +136,7 @@ func TestRegularsAreKeptWhenLongKeysCome(t *testing.T) {
 			for second := range 2 * seconds {
 				now := start.Add(time.Duration(second) * time.Second)
 				for i := range regulars {
-					l.TakeKeyAt(now, fmt.Sprint("regular ", i), 1)
+					takeKeyN(l, now, fmt.Sprint("regular ", i), 1)
 				}
 				mix := keyMix{13}
 				if second >= seconds {
@@ -144,7 +144,7 @@ func TestRegularsAreKeptWhenLongKeysCome(t *testing.T) {
 				}
 				for range perSecond {
 					n++
-					l.TakeKeyAt(now, mix.key(rng, n), 1)
+					takeKeyN(l, now, mix.key(rng, n), 1)
 				}
 			}
 			if evicted := l.Stats().Rules[0].Forgotten; evicted < perSecond {
@@ -153,7 +153,7 @@ func TestRegularsAreKeptWhenLongKeysCome(t *testing.T) {
 			lost := 0
 			for i := range regulars {
 				now := start.Add(2 * seconds * time.Second)
-				if d := l.TakeKeyAt(now, fmt.Sprint("regular ", i), 1); d.Remaining > 200-2*seconds+5 {
+				if d := takeKeyN(l, now, fmt.Sprint("regular ", i), 1); d.Remaining > 200-2*seconds+5 {
 					lost++
 				}
 			}

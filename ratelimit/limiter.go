@@ -12,22 +12,32 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A Limiter judges events under a [Set], with the counts in a [Store].
+// A Limiter decides about events under the rules of a [Set].
 //
-// Verbs come in pairs: Take judges now, TakeAt at a time that the caller has.
-// Now is the wall clock as it stood when the Limiter was made plus the time
-// that has passed since, so that setting the clock changes no decision; one
-// Limiter is used with either verb, not with a mixture of live times and times
-// from a log. Verbs with Key are for callers that have the key and no event: they
-// judge under all rules, whatever their keys and conditions, and are meant for a
-// Set of rules on one key. Verbs with Rule judge a key under the one rule of that
-// name. A rule does not count a key whose client is on the allow list. A decision with the memory store does not allocate, but for a new key and one
-// of more than a kibibyte.
+// Most callers need [Limiter.Take] only, or, to judge keys under one rule,
+// [RuleLimiter.Take] of [Limiter.Rule]:
 //
-// A Limiter is safe for concurrent use. Its zero value is not usable; call New
-// or NewLimiter.
+//	key, err := match.NewKey(match.Fold{}, "client")
+//	...
+//	limiter, err := ratelimit.New(ratelimit.Rule{
+//		Name: "per-client", Key: key, Limits: []ratelimit.Limit{{N: 100, Span: time.Minute}},
+//	})
+//	...
+//	var e match.Event
+//	e.SetString(match.Client, r.RemoteAddr)
+//	if d := limiter.Take(&e); !d.Allowed { ... }
+//
+// The short verbs use the current time and a cost of 1; their forms with N take
+// both from the caller. The current time is the wall clock at construction plus
+// the monotonic time since, so setting the clock changes no decision. Use one
+// Limiter either with live time or with the times of a log, not with both.
+//
+// A decision with the memory store does not allocate, except for a new key or a
+// key above 1 KiB. A Limiter is safe for concurrent use. Its zero value is not
+// usable; call New or NewLimiter.
 type Limiter struct {
 	set    atomic.Pointer[Set]
+	rules  atomic.Pointer[[]RuleLimiter] // of set
 	store  Store
 	memory *Memory   // the store, if it is one
 	start  time.Time // with its monotonic reading
@@ -80,7 +90,7 @@ func NewLimiter(s *Set, store Store) *Limiter {
 		base:    keytable.Nanos(start, MaxSpan),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
 	}
-	l.set.Store(s)
+	l.use(s)
 	// A key that a memory store refuses is too long for any; the other rules'
 	// counts are there.
 	l.local.Store(memory)
@@ -93,164 +103,98 @@ func (l *Limiter) Set() *Set { return l.set.Load() }
 // Now returns the time at which live verbs judge at this moment.
 func (l *Limiter) Now() time.Time { return l.start.Add(time.Since(l.start)) }
 
-// Take judges e now, and counts it once. It is short for TakeAt(now, e, 1).
+// Take judges e now and counts it once, under all rules that match it. It is
+// short for TakeN with the current time and a cost of 1.
 func (l *Limiter) Take(e *match.Event) Decision {
-	d, _ := l.judge(&ask{now: l.now(), event: e, cost: 1}, nil)
-	return d
+	return l.decide(&query{now: l.now(), event: e, cost: 1})
 }
 
-// TakeAt judges e at time t and charges the limits with cost. It does not read
-// e.Time. A cost of 0 moves the windows on and counts nothing: no limit refuses
-// it, and it is no hit for a ban. Times are good from 1720 to 2220; what lies
-// beyond is judged at the end of that range.
-func (l *Limiter) TakeAt(t time.Time, e *match.Event, cost uint64) Decision {
-	d, _ := l.judge(&ask{now: nanos(t), event: e, cost: cost}, nil)
-	return d
+// TakeN judges e at time t and charges the limits with n. It does not read
+// e.Time. A cost of 0 only moves the windows on: no limit refuses it, and it is
+// not a hit for a ban. Times must be from 1720 to 2220; a time beyond is judged
+// at the end of that range.
+func (l *Limiter) TakeN(t time.Time, e *match.Event, n uint64) Decision {
+	return l.decide(&query{now: nanos(t), event: e, cost: n})
 }
 
-// TakeKey judges an event now of which the caller has the key, and counts it
-// once. It is short for TakeKeyAt(now, key, 1).
-func (l *Limiter) TakeKey(key string) (d Decision) {
-	set := l.set.Load()
-	if l.memory == nil || len(set.rules) != 1 || set.allowsKey(0, key) || !l.memory.take(&d, set, 0, l, 0, key, 1) {
-		d, _ = l.judge(&ask{now: l.now(), key: key, cost: 1}, nil)
-	}
-	return d
-}
-
-// TakeKeyAt is TakeKey at time t with a cost.
-func (l *Limiter) TakeKeyAt(t time.Time, key string, cost uint64) (d Decision) {
-	set := l.set.Load()
-	if l.memory == nil || len(set.rules) != 1 || set.allowsKey(0, key) || !l.memory.take(&d, set, 0, nil, nanos(t), key, cost) {
-		d, _ = l.judge(&ask{now: nanos(t), key: key, cost: cost}, nil)
-	}
-	return d
-}
-
-// Peek says what Take would, and changes nothing: no count, no ban, no time.
+// Peek returns what Take would decide, and changes nothing: no count, no ban, no
+// time.
 //
 // RetryAfter and ResetAfter are those of a client that has not tried. Where a
-// refused event counts (Rule.CountRefused, and a Ban after Hits) Take may say
-// more, for it has counted the event that it refused.
+// refused event counts (Rule.CountRefused, and a Ban after Hits), those of Take
+// can be longer, since Take counts the event that it refuses.
 func (l *Limiter) Peek(e *match.Event) Decision {
-	d, _ := l.judge(&ask{now: l.now(), event: e, cost: 1, look: true}, nil)
-	return d
+	return l.decide(&query{now: l.now(), event: e, cost: 1, peek: true})
 }
 
-// PeekAt says what TakeAt would, and changes nothing. t may lie in the future.
-func (l *Limiter) PeekAt(t time.Time, e *match.Event, cost uint64) Decision {
-	d, _ := l.judge(&ask{now: nanos(t), event: e, cost: cost, look: true}, nil)
-	return d
+// PeekN returns what TakeN would decide, and changes nothing. t may be in the
+// future.
+func (l *Limiter) PeekN(t time.Time, e *match.Event, n uint64) Decision {
+	return l.decide(&query{now: nanos(t), event: e, cost: n, peek: true})
 }
 
-// PeekKey says what TakeKey would, and changes nothing.
-func (l *Limiter) PeekKey(key string) Decision {
-	d, _ := l.judge(&ask{now: l.now(), key: key, cost: 1, look: true}, nil)
-	return d
-}
-
-// PeekKeyAt says what TakeKeyAt would, and changes nothing.
-func (l *Limiter) PeekKeyAt(t time.Time, key string, cost uint64) Decision {
-	d, _ := l.judge(&ask{now: nanos(t), key: key, cost: cost, look: true}, nil)
-	return d
-}
-
-// Judge is TakeAt with what each matching rule said, in the order of the rules,
-// appended to dst, and of which Set the rules are. It is for reports and headers;
-// live, t is [Limiter.Now].
-func (l *Limiter) Judge(t time.Time, e *match.Event, cost uint64, dst []Outcome) (Decision, []Outcome) {
-	if dst == nil {
-		dst = []Outcome{}
-	}
-	return l.judge(&ask{now: nanos(t), event: e, cost: cost}, dst)
-}
-
-// JudgeKey is TakeKeyAt with what each rule said, in the order of the rules,
-// appended to dst. It is for reports.
-func (l *Limiter) JudgeKey(t time.Time, key string, cost uint64, dst []Outcome) (Decision, []Outcome) {
-	if dst == nil {
-		dst = []Outcome{}
-	}
-	return l.judge(&ask{now: nanos(t), key: key, cost: cost}, dst)
-}
-
-// Reset forgets what the rules that match e have counted of its keys: limits and
-// what counts toward a ban. Bans that hold go on; [BanList.Remove] ends one. What
-// was reserved before is not given back again by a later settlement. A key that
-// is counted in a sketch for want of room stays as it is.
-func (l *Limiter) Reset(e *match.Event) error { return l.reset(&ask{event: e}) }
-
-// ResetKey is Reset under all rules for a key that the caller has.
-func (l *Limiter) ResetKey(key string) error { return l.reset(&ask{key: key}) }
-
-func (l *Limiter) reset(a *ask) error {
+// Judge is TakeN that also returns the outcome of each matching rule, appended to
+// dst in the order of the rules. It is for reports and headers. For a live
+// decision, t is [Limiter.Now].
+func (l *Limiter) Judge(t time.Time, e *match.Event, n uint64, dst []Outcome) (Decision, []Outcome) {
 	sc := l.scratch.Get().(*scratch)
-	defer l.scratch.Put(sc)
-	for {
-		set := l.set.Load()
-		a.set = set
-		sc.collect(set, a)
-		if err := l.store.Reset(set, sc.subjects); !errors.Is(err, ErrStale) {
-			return err
-		}
-		runtime.Gosched()
-	}
+	d := l.decideWith(sc, &query{now: nanos(t), event: e, cost: n}, false)
+	dst = sc.request.appendOutcomes(dst)
+	l.scratch.Put(sc)
+	return d, dst
 }
 
 func (l *Limiter) now() int64 { return l.base + int64(time.Since(l.start)) }
 
 func nanos(t time.Time) int64 { return keytable.Nanos(t, MaxSpan) }
 
-// An ask is what a caller wants to know: about an event, or about a key under
-// all rules, or under one.
-type ask struct {
+// A query is what a caller asks: about an event under all rules, or about the
+// values of a key under one rule.
+type query struct {
 	now   int64
-	event *match.Event // nil: key
-	key   string
-	rule  string // of a key, the name of the one rule; "" is all
+	event *match.Event // nil: values
+	rule  string       // of values
+	key   []string     // the values
 	cost  uint64
-	look  bool
-
-	set *Set // that was asked, in the end
+	peek  bool
 }
 
 // viewed returns the bytes of key, which nobody writes to.
 func viewed(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }
 
-func (l *Limiter) judge(a *ask, dst []Outcome) (Decision, []Outcome) {
+func (l *Limiter) decide(q *query) Decision {
 	sc := l.scratch.Get().(*scratch)
-	d := l.judgeIn(sc, a, dst == nil)
-	if dst != nil {
-		dst = sc.request.appendOutcomes(dst)
-	}
+	d := l.decideWith(sc, q, true)
 	l.scratch.Put(sc)
-	return d, dst
+	return d
 }
 
-// judgeIn judges with sc for memory, and leaves the request there, with the
-// subjects that were judged, unless short says that only the decision matters.
-func (l *Limiter) judgeIn(sc *scratch, a *ask, short bool) (d Decision) {
+// decideWith decides with the memory of sc, and leaves the request there, with
+// the subjects that were judged, unless fast says that only the decision matters.
+func (l *Limiter) decideWith(sc *scratch, q *query, fast bool) (d Decision) {
 	for {
 		set := l.set.Load()
-		a.set = set
-		sc.collect(set, a)
-		if short && len(sc.subjects) == 1 && l.memory != nil && !a.look {
+		sc.request.Set, sc.request.Subjects = set, nil
+		if err := sc.collect(set, q); err != nil {
+			return errorDecision(err)
+		}
+		if fast && len(sc.subjects) == 1 && l.memory != nil && !q.peek {
 			s := &sc.subjects[0]
 			key := unsafe.String(unsafe.SliceData(s.Key), len(s.Key)) // only read
-			if l.memory.take(&d, set, s.Outcome.Rule, nil, a.now, key, a.cost) {
+			if l.memory.take(&d, set, s.Outcome.Rule, nil, q.now, key, q.cost) {
 				return d
 			}
 		}
-		sc.request = Request{Set: set, Now: a.now, Cost: a.cost, Look: a.look, Subjects: sc.subjects, spare: sc.request.spare}
+		sc.request = Request{Set: set, Now: q.now, Cost: q.cost, Look: q.peek, Subjects: sc.subjects, spare: sc.request.spare}
 		if len(sc.subjects) == 0 {
 			return Decision{Allowed: true, Unmatched: !sc.listed}
 		}
 		err := l.store.Decide(&sc.request)
 		switch {
 		case err == nil:
-			return fold(set, sc.subjects, a.cost)
+			return fold(set, sc.subjects, q.cost)
 		case errors.Is(err, ErrStale):
-			runtime.Gosched() // an Update is about to say which Set holds
+			runtime.Gosched() // an Update is about to publish its Set
 			continue
 		}
 		if d, err := l.failOver(&sc.request, err); !errors.Is(err, ErrStale) {
@@ -259,33 +203,28 @@ func (l *Limiter) judgeIn(sc *scratch, a *ask, short bool) (d Decision) {
 	}
 }
 
-// collect finds the rules of set that a is about, with their keys. Neighbours on
-// one key share its bytes, which lets a store see that without comparing.
-func (sc *scratch) collect(set *Set, a *ask) {
-	sc.subjects, sc.keys, sc.listed = sc.subjects[:0], sc.keys[:0], false
-	if a.rule != "" {
-		i, ok := set.names[a.rule]
-		if sc.listed = ok && set.allowsKey(i, a.key); ok && !sc.listed {
-			sc.subjects = append(sc.subjects, Subject{Key: viewed(a.key), Outcome: Outcome{Rule: i}})
-		}
-		return
+// errorDecision returns the decision about a key that was not judged because of
+// err. It allows the event if there is no such rule, as for an event that no rule
+// matches, and refuses values that are not a key.
+func errorDecision(err error) Decision {
+	_, gone := err.(*RuleError)
+	return Decision{Allowed: gone, Unmatched: gone, Err: err}
+}
+
+// collect finds the rules of set that q is about, with their keys. Adjacent rules
+// with the same key share its bytes, so a store recognizes them without comparing.
+func (sc *scratch) collect(set *Set, q *query) error {
+	if q.event == nil {
+		return sc.collectKey(set, q)
 	}
-	if a.event == nil {
-		key := viewed(a.key)
-		for i := range set.rules {
-			if !set.allowsKey(i, a.key) {
-				sc.subjects = append(sc.subjects, Subject{Key: key, Outcome: Outcome{Rule: i}})
-			}
-		}
-		return
-	}
-	if sc.listed = set.Allowed(a.event); sc.listed {
-		return
+	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
+	if sc.listed = set.Allowed(q.event); sc.listed {
+		return nil
 	}
 	var last *match.Key
 	for i := range set.rules {
 		r := &set.rules[i]
-		if !set.conds[i].Holds(a.event) {
+		if !set.conds[i].Holds(q.event) {
 			continue
 		}
 		if n := len(sc.subjects); n > 0 && last.Equal(r.Key) {
@@ -294,10 +233,37 @@ func (sc *scratch) collect(set *Set, a *ask) {
 		}
 		at := len(sc.keys)
 		var ok bool
-		if sc.keys, ok = r.Key.Append(sc.keys, a.event); !ok {
+		if sc.keys, ok = r.Key.Append(sc.keys, q.event); !ok {
 			continue
 		}
 		last = &r.Key
 		sc.subjects = append(sc.subjects, Subject{Key: sc.keys[at:len(sc.keys):len(sc.keys)], Outcome: Outcome{Rule: i}})
 	}
+	return nil
+}
+
+// collectKey is collect for the values of a key.
+func (sc *scratch) collectKey(set *Set, q *query) error {
+	if err := sc.collectRule(set, q); err != nil {
+		return err
+	}
+	key := unsafe.String(unsafe.SliceData(sc.keys), len(sc.keys)) // only read
+	if sc.listed = set.allowsKey(sc.subjects[0].Outcome.Rule, key); sc.listed {
+		sc.subjects = sc.subjects[:0]
+	}
+	return nil
+}
+
+// collectRule finds the rule of set that q names, and makes the key of its values.
+func (sc *scratch) collectRule(set *Set, q *query) (err error) {
+	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
+	i, ok := set.names[q.rule]
+	if !ok {
+		return set.NoRule(q.rule)
+	}
+	if sc.keys, err = set.rules[i].Key.Join(sc.keys, q.key...); err != nil {
+		return &keyError{rule: set.rules[i].Name, err: err}
+	}
+	sc.subjects = append(sc.subjects, Subject{Key: sc.keys, Outcome: Outcome{Rule: i}})
+	return nil
 }

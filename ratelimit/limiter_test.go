@@ -33,9 +33,9 @@ func TestTakeIsLive(t *testing.T) {
 		e.SetString(match.Client, "k")
 		var got strings.Builder
 		take := func() {
-			d := byKey.TakeKey("k")
+			d := mustRule(byKey, "r").Take("k")
 			if again := byEvent.Take(&e); !sameDecision(again, d) {
-				t.Errorf("Take says %+v, TakeKey %+v", again, d)
+				t.Errorf("Take says %+v, RuleLimiter.Take %+v", again, d)
 			}
 			switch {
 			case d.Allowed:
@@ -70,17 +70,17 @@ func TestBanEndsLive(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(3 * time.Hour) // since the Limiter was made
-		l.TakeKey("k")
-		d := l.TakeKey("k")
+		takeKey(l, "k")
+		d := takeKey(l, "k")
 		if want := time.Now().Add(time.Minute); d.Allowed || d.RetryAfter != time.Minute || !d.BannedUntil.Equal(want) {
 			t.Fatalf("%+v, want a ban until %v", d, want)
 		}
 		<-time.After(time.Minute - 1)
-		if d := l.TakeKey("k"); d.Allowed || d.RetryAfter != 1 {
+		if d := takeKey(l, "k"); d.Allowed || d.RetryAfter != 1 {
 			t.Errorf("1 ns before the end of the ban: %+v", d)
 		}
 		<-time.After(1)
-		if d := l.TakeKey("k"); !d.Allowed {
+		if d := takeKey(l, "k"); !d.Allowed {
 			t.Errorf("at the end of the ban: %+v", d)
 		}
 	})
@@ -136,13 +136,13 @@ func TestStoreFailure(t *testing.T) {
 			}
 			store := &brokenStore{Memory: memory}
 			l := ratelimit.NewLimiter(set, store)
-			if d := l.TakeKeyAt(at(0), "k", 1); d.Err != nil || !d.Allowed {
+			if d := takeKeyN(l, at(0), "k", 1); d.Err != nil || !d.Allowed {
 				t.Fatalf("with the store: %+v", d)
 			}
 			store.away = true
 			var got []byte
 			for i := range int64(5) {
-				d, outcomes := l.JudgeKey(at(i), "k", 1, nil)
+				d, outcomes := l.Judge(at(i), keyEvent(l, "k"), 1, nil)
 				if !errors.Is(d.Err, errAway) || len(outcomes) != c.outcomes {
 					t.Errorf("without the store: %+v, %+v", d, outcomes)
 				}
@@ -155,7 +155,7 @@ func TestStoreFailure(t *testing.T) {
 				t.Errorf("without the store: %s, want %s", got, c.want)
 			}
 			store.away = false
-			d, outcomes := l.JudgeKey(at(10), "k", 0, nil)
+			d, outcomes := l.Judge(at(10), keyEvent(l, "k"), 0, nil)
 			if d.Err != nil || len(outcomes) != len(c.rules) {
 				t.Fatalf("with the store again: %+v, %+v", d, outcomes)
 			}
@@ -202,7 +202,7 @@ func TestKeyTooLong(t *testing.T) {
 		l := build(c.change)
 		var got []byte
 		for i, e := range []*match.Event{&fits, &tooLong, &fits, &fits, &tooLong} {
-			d := l.TakeAt(at(0), e, 1)
+			d := l.TakeN(at(0), e, 1)
 			if (e == &tooLong) != errors.Is(d.Err, ratelimit.ErrKeyTooLong) {
 				t.Errorf("%s, event %d: the error is %v", name, i, d.Err)
 			}
@@ -218,7 +218,7 @@ func TestKeyTooLong(t *testing.T) {
 func TestKeyTooLongForTheOnlyRule(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, limit(t, "r", per(5, time.Second))), ratelimit.MemoryConfig{})
 	for n, fits := range map[int]bool{0: true, 1<<20 - 1: true, 1 << 20: false} {
-		d := l.TakeKeyAt(at(0), strings.Repeat("x", n), 1)
+		d := takeKeyN(l, at(0), strings.Repeat("x", n), 1)
 		if d.Allowed != fits || errors.Is(d.Err, ratelimit.ErrKeyTooLong) == fits {
 			t.Errorf("a key of %d bytes: %+v", n, d)
 		}
@@ -241,11 +241,11 @@ func TestExtremeTimes(t *testing.T) {
 				l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{Resolution: resolution})
 				for _, y := range []int{1, 1750, 1970, 2200, 9999} {
 					for i := range n {
-						if d := l.TakeKeyAt(year(y), "k", 1); !d.Allowed || d.Remaining != n-1-i {
+						if d := takeKeyN(l, year(y), "k", 1); !d.Allowed || d.Remaining != n-1-i {
 							t.Fatalf("%v, N %d, R %v, year %d, event %d: %+v", a, n, resolution, y, i, d)
 						}
 					}
-					first, second := l.TakeKeyAt(year(y), "k", 1), l.TakeKeyAt(year(y), "k", 1)
+					first, second := takeKeyN(l, year(y), "k", 1), takeKeyN(l, year(y), "k", 1)
 					if first.Allowed || first.RetryAfter < ratelimit.MaxSpan-2*resolution || first.RetryAfter > ratelimit.MaxSpan+ratelimit.MaxSpan/60 {
 						t.Errorf("%v, N %d, R %v, year %d: the first refusal is %+v", a, n, resolution, y, first)
 					}
@@ -264,7 +264,7 @@ func TestExtremeTimes(t *testing.T) {
 func TestBanMemoryOfAgesAgo(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, ban(t, "r", ratelimit.Ban{Span: time.Second, For: time.Minute, Factor: 2})), ratelimit.MemoryConfig{})
 	for _, y := range []int{1, 9999} {
-		if d := l.TakeKeyAt(time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC), "k", 1); d.ResetAfter != time.Minute {
+		if d := takeKeyN(l, time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC), "k", 1); d.ResetAfter != time.Minute {
 			t.Errorf("year %d: the ban lasts %v", y, d.ResetAfter)
 		}
 	}
@@ -290,17 +290,17 @@ func TestClockSetBack(t *testing.T) {
 		const back = -600_000
 		now := int64(0)
 		for range n - 1 {
-			l.TakeKeyAt(at(now), "k", 1)
+			takeKeyN(l, at(now), "k", 1)
 		}
-		if d := l.TakeKeyAt(at(now+back), "k", 1); !d.Allowed || d.Remaining != 0 {
+		if d := takeKeyN(l, at(now+back), "k", 1); !d.Allowed || d.Remaining != 0 {
 			t.Errorf("N %d: the last one that fits, ten minutes back: %+v", n, d)
 		}
 		for ms := int64(back); ms < 60_000; ms += 7000 {
-			if d := l.TakeKeyAt(at(now+ms), "k", 1); d.Allowed {
+			if d := takeKeyN(l, at(now+ms), "k", 1); d.Allowed {
 				t.Errorf("N %d: the clock set back has freed the key, at %d ms: %+v", n, ms, d)
 			}
 		}
-		if d := l.TakeKeyAt(at(now+61_000), "k", n); !d.Allowed {
+		if d := takeKeyN(l, at(now+61_000), "k", n); !d.Allowed {
 			t.Errorf("N %d: the clock set back has frozen the key: %+v", n, d)
 		}
 	}
@@ -322,13 +322,13 @@ func TestDecisionsDoNotAllocate(t *testing.T) {
 	e.SetString(match.Client, "k")
 	e.SetString(match.Path, "/a/%61/../b")
 	outcomes := make([]ratelimit.Outcome, 0, 4)
+	var r ratelimit.Reservation
 	now := int64(0)
 	for name, verb := range map[string]func(){
 		"Take":     func() { live.Take(&e) },
-		"TakeKey":  func() { live.TakeKey("k") },
-		"TakeAt":   func() { l.TakeAt(at(now), &e, 2) },
+		"TakeN":    func() { l.TakeN(at(now), &e, 2) },
 		"Judge":    func() { _, outcomes = l.Judge(at(now), &e, 1, outcomes[:0]) },
-		"JudgeKey": func() { _, outcomes = l.JudgeKey(at(now), "k", 1, outcomes[:0]) },
+		"ReserveN": func() { l.ReserveN(at(now), &e, 1, &r) },
 	} {
 		step := func() {
 			now += 20
@@ -349,11 +349,11 @@ func TestDecisionsDoNotAllocate(t *testing.T) {
 func TestDecisionAppends(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, limit(t, "a", per(1, time.Second)), limit(t, "b", per(2, time.Second))), ratelimit.MemoryConfig{})
 	dst := []ratelimit.Outcome{{Rule: 77}}
-	_, dst = l.JudgeKey(at(0), "k", 1, dst)
+	_, dst = l.Judge(at(0), keyEvent(l, "k"), 1, dst)
 	if len(dst) != 3 || dst[0].Rule != 77 || dst[1].Rule != 0 || dst[2].Rule != 1 {
 		t.Errorf("outcomes %+v", dst)
 	}
-	if _, got := l.JudgeKey(at(0), "k", 1, nil); len(got) != 2 {
+	if _, got := l.Judge(at(0), keyEvent(l, "k"), 1, nil); len(got) != 2 {
 		t.Errorf("outcomes %+v", got)
 	}
 }
@@ -370,14 +370,14 @@ func TestManyRules(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 100 {
-				if l.TakeKeyAt(at(0), "k", 1).Allowed {
+				if takeKeyN(l, at(0), "k", 1).Allowed {
 					allowed.Add(1)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if d := l.TakeKeyAt(at(0), "k", 1); allowed.Load() != 21 || d.Rule != "r29" {
+	if d := takeKeyN(l, at(0), "k", 1); allowed.Load() != 21 || d.Rule != "r29" {
 		t.Errorf("%d allowed, then %+v; want 21, the least of the limits, which is r29's", allowed.Load(), d)
 	}
 }

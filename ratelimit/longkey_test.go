@@ -16,7 +16,7 @@ func TestJitterOfLongKeys(t *testing.T) {
 		r.Limits = nil
 		r.Ban = &ratelimit.Ban{Span: time.Minute, For: time.Hour, Jitter: 0.5}
 		l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{JitterSeed: seed})
-		return l.TakeKeyAt(at(0), strings.Repeat("k", 1025), 1).BannedUntil
+		return takeKeyN(l, at(0), strings.Repeat("k", 1025), 1).BannedUntil
 	}
 	if a, b := until(7), until(7); a.IsZero() || !a.Equal(b) {
 		t.Errorf("with one seed banned until %v and %v", a, b)

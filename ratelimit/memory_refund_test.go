@@ -87,10 +87,7 @@ func refundTrial(t testing.TB, rnd *rand.Rand, a ratelimit.Algorithm, n int, ref
 			continue
 		}
 		cost := 1 + rnd.Uint64N(3)
-		d, err := l.TakeRuleAt(time.Unix(0, now), "r", keys[k], cost)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := mustRule(l, "r").TakeN(time.Unix(0, now), cost, keys[k])
 		if !d.Allowed {
 			continue
 		}
@@ -110,17 +107,17 @@ func refundTrial(t testing.TB, rnd *rand.Rand, a ratelimit.Algorithm, n int, ref
 }
 
 func refundRule(l *ratelimit.Limiter, at time.Time, key string, n uint64) uint64 {
-	taken, err := l.RefundRuleAt(at, "r", key, n)
+	taken, err := mustRule(l, "r").RefundAt(at, n, key)
 	if err != nil {
 		panic(err)
 	}
 	return taken
 }
 
-// TestRefundRuleIsNoCredit gives back again and again under every algorithm: never
+// TestRefundIsNoCredit gives back again and again under every algorithm: never
 // more is admitted in a true window than the limit may, and what was given back
 // in that window.
-func TestRefundRuleIsNoCredit(t *testing.T) {
+func TestRefundIsNoCredit(t *testing.T) {
 	rnd := seeded(t)
 	rounds, events := 4, 600
 	if longForm() {
@@ -159,20 +156,20 @@ func TestRefundTwiceIsCaught(t *testing.T) {
 	}
 }
 
-// TestRefundRule gives back by hand.
-func TestRefundRule(t *testing.T) {
+// TestRefund gives back by hand.
+func TestRefund(t *testing.T) {
 	two := limit(t, "two", per(5, time.Second), per(8, time.Minute))
 	bans := ban(t, "bans", ratelimit.Ban{After: 2, Span: time.Minute, For: time.Minute})
 	l := mustLimiter(t, mustSet(t, two, bans), ratelimit.MemoryConfig{})
 	take := func(ms int64, cost, want uint64) {
 		t.Helper()
-		if d, err := l.TakeRuleAt(at(ms), "two", "k", cost); err != nil || !d.Allowed || d.Remaining != want {
-			t.Errorf("at %d ms: %+v, %v; want %d left", ms, d, err, want)
+		if d := mustRule(l, "two").TakeN(at(ms), cost, "k"); !d.Allowed || d.Remaining != want {
+			t.Errorf("at %d ms: %+v; want %d left", ms, d, want)
 		}
 	}
 	refund := func(ms int64, rule, key string, n, want uint64) {
 		t.Helper()
-		if got, err := l.RefundRuleAt(at(ms), rule, key, n); err != nil || got != want {
+		if got, err := mustRule(l, rule).RefundAt(at(ms), n, key); err != nil || got != want {
 			t.Errorf("at %d ms: %d given back of %d, %v; want %d", ms, got, n, err, want)
 		}
 	}
@@ -189,24 +186,24 @@ func TestRefundRule(t *testing.T) {
 	take(80_000, 1, 4)
 	refund(100_000, "two", "k", math.MaxUint64, 0) // the second is empty
 	for i := range 3 {
-		if d, _ := l.TakeRuleAt(at(0), "bans", "k", 1); d.Allowed != (i < 2) {
+		if d := mustRule(l, "bans").TakeN(at(0), 1, "k"); d.Allowed != (i < 2) {
 			t.Errorf("hit %d: %+v", i, d)
 		}
 		refund(0, "bans", "k", 9, 0)
 	}
 	take(200_000, 1, 4)
 	refund(199_000, "two", "k", 0, 0) // a clock set back does not move the key's
-	if d, _ := l.TakeRuleAt(at(199_500), "two", "k", 5); d.Allowed || d.RetryAfter != time.Second {
+	if d := mustRule(l, "two").TakeN(at(199_500), 5, "k"); d.Allowed || d.RetryAfter != time.Second {
 		t.Errorf("after a refund by a clock set back: %+v", d)
 	}
 	long := string(make([]byte, 5000))
-	l.TakeRuleAt(at(0), "two", long, 4)
+	mustRule(l, "two").TakeN(at(0), 4, long)
 	refund(0, "two", long, 3, 3)
 }
 
-// TestRefundRuleConcurrently takes and gives back what was taken, all at once: in
+// TestRefundConcurrently takes and gives back what was taken, all at once: in
 // the end nothing is used, and at no time more than the limit was out.
-func TestRefundRuleConcurrently(t *testing.T) {
+func TestRefundConcurrently(t *testing.T) {
 	const n = 20
 	l := mustLimiter(t, mustSet(t, limit(t, "r", per(n, time.Hour)), limit(t, "many", per(1000, time.Hour))), ratelimit.MemoryConfig{})
 	each := 5000
@@ -218,25 +215,25 @@ func TestRefundRuleConcurrently(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range each {
-				if d, _ := l.TakeRuleAt(at(0), "r", "k", 7); !d.Allowed {
+				if d := mustRule(l, "r").TakeN(at(0), 7, "k"); !d.Allowed {
 					continue
 				}
 				over.Store(max(over.Load(), out.Add(7)))
 				out.Add(-7)
-				if got, err := l.RefundRuleAt(at(0), "r", "k", 7); got != 7 || err != nil {
+				if got, err := mustRule(l, "r").RefundAt(at(0), 7, "k"); got != 7 || err != nil {
 					t.Errorf("%d given back of 7, %v", got, err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if d, _ := l.PeekRuleAt(at(0), "r", "k", 0); d.Remaining != n || over.Load() > n {
+	if d := mustRule(l, "r").PeekN(at(0), 0, "k"); d.Remaining != n || over.Load() > n {
 		t.Errorf("%d of %d left, %d were out at once", d.Remaining, n, over.Load())
 	}
 }
 
 // An upload that failed is given back, by a caller who only knows how many.
-func ExampleLimiter_RefundRule() {
+func ExampleRuleLimiter_Refund() {
 	key, err := match.NewKey(match.Fold{}, "client", "user")
 	if err != nil {
 		log.Fatal(err)
@@ -248,21 +245,20 @@ func ExampleLimiter_RefundRule() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	uploader, err := key.Join(nil, "203.0.113.9", "ada")
+	uploads, err := limiter.Rule("uploads")
 	if err != nil {
 		log.Fatal(err)
 	}
 	for range 3 {
-		if _, err := limiter.TakeRule("uploads", string(uploader)); err != nil {
-			log.Fatal(err)
-		}
+		uploads.Take("203.0.113.9", "ada")
 	}
-	d, _ := limiter.TakeRule("uploads", string(uploader))
-	fmt.Println("a fourth:", d.Allowed)
-	n, _ := limiter.RefundRule("uploads", string(uploader), 1)
-	d, _ = limiter.TakeRule("uploads", string(uploader))
-	fmt.Println("given back:", n, "and then:", d.Allowed)
-	_, err = limiter.TakeRule("upload", string(uploader))
+	fmt.Println("a fourth:", uploads.Take("203.0.113.9", "ada").Allowed)
+	n, err := uploads.Refund(1, "203.0.113.9", "ada")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("given back:", n, "and then:", uploads.Take("203.0.113.9", "ada").Allowed)
+	_, err = limiter.Rule("upload")
 	fmt.Println(err)
 	// Output:
 	// a fourth: false

@@ -15,8 +15,8 @@ func TestBytesAreUsed(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	l := newWithBudget(t, 256<<20)
 	empty := l.Stats()
-	l.TakeKeyAt(now, "192.0.2.1", 1)
-	l.TakeKeyAt(now, "192.0.2.2", 1)
+	takeKeyN(l, now, "192.0.2.1", 1)
+	takeKeyN(l, now, "192.0.2.2", 1)
 	s := l.Stats()
 	if s.Bytes > 2<<20 || s.Bytes < 100 || s.Bytes-empty.Bytes > 4<<10 {
 		t.Errorf("two keys use %d bytes, none %d; want less than 2 MiB, and some hundreds more", s.Bytes, empty.Bytes)
@@ -28,7 +28,7 @@ func TestBytesAreUsed(t *testing.T) {
 	before := full.Stats().Reserved
 	fillUp(t, full, now, 4)
 	for i := range 100 {
-		full.TakeKeyAt(now.Add(time.Second), "guest-"+string(rune('a'+i)), 1)
+		takeKeyN(full, now.Add(time.Second), "guest-"+string(rune('a'+i)), 1)
 	}
 	s = full.Stats()
 	if s.Rules[0].Sketched == 0 || s.Reserved >= before || s.Bytes < roomBudget/2 || s.Bytes+s.Reserved > s.Budget {

@@ -51,7 +51,7 @@ func (f *flawed) chargesLate(t int64, key string, cost uint64) ratelimit.Decisio
 // beginsAnew forgets a key when its clock is set back.
 func (f *flawed) beginsAnew(t int64, key string, cost uint64) ratelimit.Decision {
 	if t < f.last[key] {
-		f.ResetKey(key)
+		resetKey(f.Limiter, key)
 	}
 	f.last[key] = t
 	return f.sound(t, key, cost)
@@ -60,7 +60,7 @@ func (f *flawed) beginsAnew(t int64, key string, cost uint64) ratelimit.Decision
 // forgetsIdle forgets a key that was silent for half a window.
 func (f *flawed) forgetsIdle(t int64, key string, cost uint64) ratelimit.Decision {
 	if t-f.last[key] > int64(flawedLimit.Span)/2 {
-		f.ResetKey(key)
+		resetKey(f.Limiter, key)
 	}
 	f.last[key] = t
 	return f.sound(t, key, cost)
@@ -220,7 +220,7 @@ func TestWorstCasesAreReached(t *testing.T) {
 		l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
 		claims, w, worst := []claim{{span: s}}, newWitness(1), uint64(0)
 		take := func(now int64, cost uint64) time.Duration {
-			d := l.TakeKeyAt(time.Unix(0, now), "k", cost)
+			d := takeKeyN(l, time.Unix(0, now), "k", cost)
 			if d.Allowed {
 				w.admit(claims, now, cost)
 				worst = max(worst, w.sums[0].sum)

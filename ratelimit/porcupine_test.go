@@ -326,18 +326,18 @@ func (w *workload) do(op operation, held map[int]*ratelimit.Reservation) answer 
 	}
 	switch op.verb {
 	case opTake:
-		return w.answer(w.limiter.TakeKeyAt(at, key, uint64(op.cost)))
+		return w.answer(takeKeyN(w.limiter, at, key, uint64(op.cost)))
 	case opPeek:
-		return w.answer(w.limiter.PeekKeyAt(at, key, uint64(op.cost)))
+		return w.answer(peekKeyN(w.limiter, at, key, uint64(op.cost)))
 	case opReserve:
-		r := w.limiter.ReserveKeyAt(at, key, uint64(op.cost))
+		r := reserveN(w.limiter, at, keyEvent(w.limiter, key), uint64(op.cost))
 		held[op.id] = r
 		return w.answer(r.Decision)
 	case opCancel:
-		fail(held[op.id].CancelAt(at))
+		fail(held[op.id].SettleAt(at, 0))
 		delete(held, op.id)
 	case opReset:
-		fail(w.limiter.ResetKey(key))
+		fail(resetKey(w.limiter, key))
 	case opBan:
 		fail(w.limiter.Bans().Add(ratelimit.BanRecord{Rule: "r", Key: []string{key}, Until: at}))
 	case opUnban:

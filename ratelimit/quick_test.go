@@ -31,17 +31,17 @@ func TestEarlierEventMeanwhile(t *testing.T) {
 	wg.Go(func() {
 		for i := range rounds {
 			await(&round, i+1)
-			l.TakeKeyAt(at(i*apart+1000), "k", 2)
+			takeKeyN(l, at(i*apart+1000), "k", 2)
 			done.Add(1)
 		}
 	})
 	defer wg.Wait()
 	for i := range rounds {
-		l.TakeKeyAt(at(i*apart), "k", 1)
+		takeKeyN(l, at(i*apart), "k", 1)
 		round.Store(i + 1)
-		d := l.TakeKeyAt(at(i*apart+999), "k", 1)
+		d := takeKeyN(l, at(i*apart+999), "k", 1)
 		await(&done, i+1)
-		if after := l.PeekKeyAt(at(i*apart+1000), "k", 1); d.Allowed && after.RetryAfter != time.Second {
+		if after := peekKeyN(l, at(i*apart+1000), "k", 1); d.Allowed && after.RetryAfter != time.Second {
 			round.Store(rounds)
 			t.Fatalf("admitted 999 ms after another under 1 per second; then %+v", after)
 		}

@@ -34,7 +34,7 @@ func TestRemoveMeanwhile(t *testing.T) {
 	defer done.Store(true)
 	for range hits {
 		before := time.Now()
-		if d := l.TakeKey("k"); d.Allowed || !d.BannedUntil.After(before) {
+		if d := takeKey(l, "k"); d.Allowed || !d.BannedUntil.After(before) {
 			t.Fatalf("after %d were unbanned: %+v", unbanned.Load(), d)
 		}
 	}

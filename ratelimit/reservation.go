@@ -27,61 +27,57 @@ type Reservation struct {
 	rules    *Set
 	at       int64
 	cost     uint64
-	charged  []Subject // what can be settled: the rest is none's, or was refused
+	scratch  scratch   // what was judged; charged is of it
+	charged  []Subject // what can be settled
 	outcomes []Outcome
 	ended    atomic.Bool
 }
 
-// Reserve judges e now, charges the limits with cost, and returns what settles
-// it later. A cost of 0 reserves nothing, no limit refuses it, and Settle charges
-// what the event has cost in the end; under [InFlight] such an event is not under
-// way. It allocates.
-func (l *Limiter) Reserve(e *match.Event, cost uint64) *Reservation {
-	return l.reserve(&ask{now: l.now(), event: e, cost: cost})
+// Reserve judges e now, charges the limits with n, and returns the reservation
+// that corrects the charge when the event is over. It allocates; see ReserveN.
+//
+// A cost of 0 reserves nothing and no limit refuses it; Settle then charges what
+// the event has cost. Under [InFlight] such an event is not under way.
+func (l *Limiter) Reserve(e *match.Event, n uint64) *Reservation {
+	r := new(Reservation)
+	l.reserve(&query{now: l.now(), event: e, cost: n}, r)
+	return r
 }
 
-// ReserveAt is Reserve at time t.
-func (l *Limiter) ReserveAt(t time.Time, e *match.Event, cost uint64) *Reservation {
-	return l.reserve(&ask{now: nanos(t), event: e, cost: cost})
+// ReserveN is Reserve at time t. It fills in r, which must be zero or must have
+// ended, and uses its memory again: then it does not allocate. It is Judge with a
+// reservation, for callers that keep one for many events.
+func (l *Limiter) ReserveN(t time.Time, e *match.Event, n uint64, r *Reservation) {
+	l.reserve(&query{now: nanos(t), event: e, cost: n}, r)
 }
 
-// ReserveKey is Reserve under all rules for a key that the caller has.
-func (l *Limiter) ReserveKey(key string, cost uint64) *Reservation {
-	return l.reserve(&ask{now: l.now(), key: key, cost: cost})
-}
-
-// ReserveKeyAt is ReserveKey at time t.
-func (l *Limiter) ReserveKeyAt(t time.Time, key string, cost uint64) *Reservation {
-	return l.reserve(&ask{now: nanos(t), key: key, cost: cost})
-}
-
-func (l *Limiter) reserve(a *ask) *Reservation {
-	sc := l.scratch.Get().(*scratch)
-	defer l.scratch.Put(sc)
-	return l.reservation(sc, a.cost, l.judgeIn(sc, a, false))
-}
-
-// Hold is Judge for who will say when an admitted event is over. If a rule has it
-// hold something until then, a place under an [InFlight] limit or in the queue of a
-// [LeakyBucket], the Reservation that ends it comes along: Settle it with its cost
-// when the event is over, or Cancel it when it will not take place. It is nil for any
-// other event.
-func (l *Limiter) Hold(t time.Time, e *match.Event, cost uint64, dst []Outcome) (Decision, []Outcome, *Reservation) {
-	sc := l.scratch.Get().(*scratch)
-	defer l.scratch.Put(sc)
-	d := l.judgeIn(sc, &ask{now: nanos(t), event: e, cost: cost}, false)
-	dst = sc.request.appendOutcomes(dst)
-	if !d.Allowed || !sc.request.holds() {
-		return d, dst, nil
+func (l *Limiter) reserve(q *query, r *Reservation) {
+	r.Decision = l.decideWith(&r.scratch, q, false)
+	r.limiter, r.store, r.cost = l, l.store, q.cost
+	if _, refused := r.Decision.Err.(*CostError); r.Decision.Err != nil && !refused {
+		if m := l.local.Load(); m != nil {
+			r.store = m // a fail policy decided
+		}
 	}
-	return d, dst, l.reservation(sc, cost, d)
+	request := &r.scratch.request
+	r.at, r.rules = request.Now, request.Set
+	r.outcomes = request.appendOutcomes(r.outcomes[:0])
+	r.charged = nil
+	if r.Decision.Allowed {
+		r.charged = request.Subjects
+	}
+	r.ended.Store(false)
 }
 
-// holds reports whether a rule of r has events that are not over when they are
-// admitted.
-func (r *Request) holds() bool {
-	for i := range r.Subjects {
-		switch r.Set.rules[r.Subjects[i].Outcome.Rule].Algorithm {
+// Open reports whether the event is under way until the reservation ends: it was
+// allowed, and it has a place under an [InFlight] limit or in the queue of a
+// [LeakyBucket]. Any other reservation may be left as it is.
+func (r *Reservation) Open() bool {
+	if len(r.charged) == 0 || r.ended.Load() {
+		return false
+	}
+	for i := range r.outcomes {
+		switch r.rules.rules[r.outcomes[i].Rule].Algorithm {
 		case InFlight, LeakyBucket:
 			return true
 		}
@@ -89,7 +85,7 @@ func (r *Request) holds() bool {
 	return false
 }
 
-// appendOutcomes appends what each rule of r said to dst.
+// appendOutcomes appends the outcome of each rule of r to dst.
 func (r *Request) appendOutcomes(dst []Outcome) []Outcome {
 	for i := range r.Subjects {
 		o := &r.Subjects[i].Outcome
@@ -97,25 +93,6 @@ func (r *Request) appendOutcomes(dst []Outcome) []Outcome {
 		dst = append(dst, *o)
 	}
 	return dst
-}
-
-// reservation makes one of the request that was judged in sc.
-func (l *Limiter) reservation(sc *scratch, cost uint64, d Decision) *Reservation {
-	r := &Reservation{limiter: l, store: l.store, cost: cost, Decision: d}
-	if _, refused := r.Decision.Err.(*CostError); r.Decision.Err != nil && !refused {
-		if m := l.local.Load(); m != nil {
-			r.store = m // a fail policy decided
-		}
-	}
-	r.at, r.rules = sc.request.Now, sc.request.Set
-	r.outcomes = sc.request.appendOutcomes(nil)
-	if r.Decision.Allowed {
-		r.charged = slices.Clone(sc.request.Subjects)
-		for i := range r.charged {
-			r.charged[i].Key = slices.Clone(r.charged[i].Key)
-		}
-	}
-	return r
 }
 
 // Outcomes returns what each matching rule said, in the order of the rules. It
@@ -135,9 +112,6 @@ func (r *Reservation) SettleAt(t time.Time, actual uint64) error { return r.sett
 
 // Cancel takes the charge back: it is Settle(0).
 func (r *Reservation) Cancel() error { return r.Settle(0) }
-
-// CancelAt takes the charge back at time t: it is SettleAt(t, 0).
-func (r *Reservation) CancelAt(t time.Time) error { return r.SettleAt(t, 0) }
 
 func (r *Reservation) settle(now int64, actual uint64) error {
 	if r.ended.Swap(true) || len(r.charged) == 0 {
@@ -184,31 +158,23 @@ var ErrBanned = errors.New("ratelimit: banned")
 // The error is ctx's, context.DeadlineExceeded if ctx would not last, a
 // [*CostError], also for a limit of 0, ErrBanned, or the store's; nothing is charged then. What refused
 // it stands in the reservation's Decision.
-func (l *Limiter) Wait(ctx context.Context, e *match.Event, cost uint64) (*Reservation, error) {
-	return l.wait(ctx, ask{event: e, cost: cost})
-}
-
-// WaitKey is Wait under all rules for a key that the caller has.
-func (l *Limiter) WaitKey(ctx context.Context, key string, cost uint64) (*Reservation, error) {
-	return l.wait(ctx, ask{key: key, cost: cost})
-}
-
-func (l *Limiter) wait(ctx context.Context, a ask) (*Reservation, error) {
+func (l *Limiter) Wait(ctx context.Context, e *match.Event, n uint64) (*Reservation, error) {
+	r := &Reservation{limiter: l}
 	for {
 		if err := ctx.Err(); err != nil {
 			return &Reservation{limiter: l}, err
 		}
-		// To look first keeps a wait from counting as a refusal each time.
-		a.now, a.look = l.now(), true
-		d, _ := l.judge(&a, nil)
+		// To peek first keeps a wait from counting as a refusal each time.
+		q := query{now: l.now(), event: e, cost: n, peek: true}
+		d := l.decide(&q)
 		if d.Allowed {
-			a.look = false
-			r := l.reserve(&a)
+			q.peek = false
+			l.reserve(&q, r)
 			if d = r.Decision; d.Allowed {
 				return r, r.turn(ctx)
 			}
 		}
-		if err := pause(ctx, &d, a.cost); err != nil {
+		if err := pause(ctx, &d, n); err != nil {
 			return &Reservation{limiter: l, Decision: d}, err
 		}
 	}

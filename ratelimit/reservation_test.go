@@ -32,8 +32,8 @@ func TestSettle(t *testing.T) {
 		for _, n := range []uint64{10, 100} {
 			t.Run(fmt.Sprint(a, n), func(t *testing.T) {
 				l := with(t, a, per(n, time.Hour))
-				left := func() uint64 { return l.PeekKeyAt(at(0), "k", 0).Remaining }
-				r := l.ReserveKeyAt(at(0), "k", 8)
+				left := func() uint64 { return peekKeyN(l, at(0), "k", 0).Remaining }
+				r := reserveN(l, at(0), keyEvent(l, "k"), 8)
 				if !r.Decision.Allowed || left() != n-8 {
 					t.Fatalf("reserved: %+v, %d left", r.Decision, left())
 				}
@@ -42,18 +42,18 @@ func TestSettle(t *testing.T) {
 						t.Fatalf("settled to 3: %v, %d left of %d", err, left(), n)
 					}
 				}
-				r = l.ReserveKeyAt(at(0), "k", 1)
+				r = reserveN(l, at(0), keyEvent(l, "k"), 1)
 				if r.SettleAt(at(0), 6); left() != n-9 {
 					t.Fatalf("settled to 6: %d left of %d", left(), n)
 				}
-				r = l.ReserveKeyAt(at(0), "k", 1)
-				if r.SettleAt(at(0), n); left() != 0 || l.TakeKeyAt(at(0), "k", 1).Allowed {
+				r = reserveN(l, at(0), keyEvent(l, "k"), 1)
+				if r.SettleAt(at(0), n); left() != 0 || takeKeyN(l, at(0), "k", 1).Allowed {
 					t.Errorf("charged beyond the limit: %d left", left())
 				}
-				if r = l.ReserveKeyAt(at(0), "k", 1); r.Decision.Allowed {
+				if r = reserveN(l, at(0), keyEvent(l, "k"), 1); r.Decision.Allowed {
 					t.Error("reserved beyond the limit")
 				}
-				if err := r.CancelAt(at(0)); err != nil || left() != 0 {
+				if err := r.SettleAt(at(0), 0); err != nil || left() != 0 {
 					t.Errorf("a refused reservation gave back %d, %v", left(), err)
 				}
 			})
@@ -65,20 +65,20 @@ func TestSettle(t *testing.T) {
 func TestNoCredit(t *testing.T) {
 	for _, n := range []uint64{5, 100} {
 		l := with(t, ratelimit.Sliding, per(n, time.Minute))
-		used := func(ms int64) uint64 { return n - l.PeekKeyAt(at(ms), "k", 0).Remaining }
+		used := func(ms int64) uint64 { return n - peekKeyN(l, at(ms), "k", 0).Remaining }
 
-		expired := l.ReserveKeyAt(at(0), "k", 3)
-		l.TakeKeyAt(at(70_000), "k", 2)
-		if expired.CancelAt(at(70_000)); used(70_000) != 2 {
+		expired := reserveN(l, at(0), keyEvent(l, "k"), 3)
+		takeKeyN(l, at(70_000), "k", 2)
+		if expired.SettleAt(at(70_000), 0); used(70_000) != 2 {
 			t.Errorf("canceled after it had expired: %d used, want 2", used(70_000))
 		}
 
-		reset := l.ReserveKeyAt(at(70_000), "k", 2)
-		if err := l.ResetKey("k"); err != nil || used(70_000) != 0 {
+		reset := reserveN(l, at(70_000), keyEvent(l, "k"), 2)
+		if err := resetKey(l, "k"); err != nil || used(70_000) != 0 {
 			t.Fatalf("reset: %v, %d used", err, used(70_000))
 		}
-		l.TakeKeyAt(at(70_000), "k", 2) // of the same time as what was reserved
-		if reset.CancelAt(at(70_000)); used(70_000) != 2 {
+		takeKeyN(l, at(70_000), "k", 2) // of the same time as what was reserved
+		if reset.SettleAt(at(70_000), 0); used(70_000) != 2 {
 			t.Errorf("canceled after a reset: %d used, want 2", used(70_000))
 		}
 	}
@@ -87,17 +87,17 @@ func TestNoCredit(t *testing.T) {
 // TestSettleAfterUpdate settles what was reserved under the rules before.
 func TestSettleAfterUpdate(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, limit(t, "gone", per(9, time.Minute)), limit(t, "r", per(9, time.Minute))), ratelimit.MemoryConfig{})
-	r := l.ReserveKeyAt(at(0), "k", 4)
+	r := reserveN(l, at(0), keyEvent(l, "k"), 4)
 	if err := l.Update(mustSet(t, limit(t, "new", per(9, time.Minute)), limit(t, "r", per(20, time.Hour)))); err != nil {
 		t.Fatal(err)
 	}
-	if d := l.PeekKeyAt(at(0), "k", 0); d.Rule != "new" || d.Remaining != 9 {
+	if d := peekKeyN(l, at(0), "k", 0); d.Rule != "new" || d.Remaining != 9 {
 		t.Errorf("after the update: %+v", d)
 	}
-	if err := r.CancelAt(at(0)); err != nil {
+	if err := r.SettleAt(at(0), 0); err != nil {
 		t.Fatal(err)
 	}
-	_, os := l.JudgeKey(at(0), "k", 0, nil)
+	_, os := l.Judge(at(0), keyEvent(l, "k"), 0, nil)
 	if os[0].Remaining != 9 || os[1].Remaining != 20 {
 		t.Errorf("after the settlement: %+v", os)
 	}
@@ -118,10 +118,10 @@ func TestPeekChangesNothing(t *testing.T) {
 			for range 2000 {
 				now += rnd.Int64N(30 * 4 / int64(n/4))
 				cost := 1 + rnd.Uint64N(3)
-				asked.PeekKeyAt(at(now+rnd.Int64N(3000)), "k", rnd.Uint64N(5))
-				asked.PeekKeyAt(at(now), "never taken", 1)
-				would := asked.PeekKeyAt(at(now), "k", cost)
-				got, want := asked.TakeKeyAt(at(now), "k", cost), other.TakeKeyAt(at(now), "k", cost)
+				peekKeyN(asked, at(now+rnd.Int64N(3000)), "k", rnd.Uint64N(5))
+				peekKeyN(asked, at(now), "never taken", 1)
+				would := peekKeyN(asked, at(now), "k", cost)
+				got, want := takeKeyN(asked, at(now), "k", cost), takeKeyN(other, at(now), "k", cost)
 				if got.Allowed != want.Allowed || got.Remaining != want.Remaining || got.RetryAfter != want.RetryAfter ||
 					got.ResetAfter != want.ResetAfter || !got.BannedUntil.Equal(want.BannedUntil) {
 					t.Fatalf("%s: asked before, it is %+v, else %+v", name, got, want)
@@ -141,19 +141,19 @@ func TestInFlight(t *testing.T) {
 	l := with(t, ratelimit.InFlight, per(3, time.Minute))
 	var rs []*ratelimit.Reservation
 	for range 3 {
-		rs = append(rs, l.ReserveKeyAt(at(0), "k", 1))
+		rs = append(rs, reserveN(l, at(0), keyEvent(l, "k"), 1))
 	}
-	if d := l.TakeKeyAt(at(10), "k", 1); d.Allowed {
+	if d := takeKeyN(l, at(10), "k", 1); d.Allowed {
 		t.Fatalf("a fourth at once: %+v", d)
 	}
 	rs[1].SettleAt(at(20), 1) // over, whatever it cost
-	if again := l.ReserveKeyAt(at(20), "k", 1); !again.Decision.Allowed {
+	if again := reserveN(l, at(20), keyEvent(l, "k"), 1); !again.Decision.Allowed {
 		t.Fatalf("after one is over: %+v", again.Decision)
 	}
-	if d := l.TakeKeyAt(at(59_999), "k", 1); d.Allowed {
+	if d := takeKeyN(l, at(59_999), "k", 1); d.Allowed {
 		t.Errorf("within the longest time: %+v", d)
 	}
-	if d := l.TakeKeyAt(at(60_000), "k", 1); !d.Allowed {
+	if d := takeKeyN(l, at(60_000), "k", 1); !d.Allowed {
 		t.Errorf("after two that never ended have to be believed over: %+v", d)
 	}
 }
@@ -167,7 +167,7 @@ func TestInFlightIsNeverAbove(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 3000 {
-				r := l.ReserveKey("k", 1)
+				r := l.Reserve(keyEvent(l, "k"), 1)
 				if !r.Decision.Allowed {
 					continue
 				}
@@ -181,7 +181,7 @@ func TestInFlightIsNeverAbove(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if d := l.PeekKey("k"); d.Remaining != most-1 || admitted.Load() == 0 {
+	if d := peekKey(l, "k"); d.Remaining != most-1 || admitted.Load() == 0 {
 		t.Errorf("%d were admitted; in the end %+v", admitted.Load(), d)
 	}
 }
@@ -191,24 +191,24 @@ func TestWait(t *testing.T) {
 		l := with(t, ratelimit.Sliding, per(2, time.Second))
 		start := time.Now()
 		for i, want := range []time.Duration{0, 0, time.Second, time.Second, 2 * time.Second} {
-			r, err := l.WaitKey(t.Context(), "k", 1)
+			r, err := l.Wait(t.Context(), keyEvent(l, "k"), 1)
 			if err != nil || !r.Decision.Allowed || time.Since(start) != want {
 				t.Errorf("the %d-th waited %v, want %v; %+v, %v", i, time.Since(start), want, r.Decision, err)
 			}
 		}
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		l.TakeKey("k")
+		takeKey(l, "k")
 		before := time.Now()
-		if _, err := l.WaitKey(short, "k", 1); !errors.Is(err, context.DeadlineExceeded) || time.Since(before) != 0 {
+		if _, err := l.Wait(short, keyEvent(l, "k"), 1); !errors.Is(err, context.DeadlineExceeded) || time.Since(before) != 0 {
 			t.Errorf("a context that would not last: %v after %v", err, time.Since(before))
 		}
-		if _, err := l.WaitKey(t.Context(), "k", 3); !isCost(err) {
+		if _, err := l.Wait(t.Context(), keyEvent(l, "k"), 3); !isCost(err) {
 			t.Errorf("a cost above the limit: %v", err)
 		}
 		ends, end := context.WithCancel(t.Context())
 		time.AfterFunc(100*time.Millisecond, end)
-		if _, err := l.WaitKey(ends, "k", 2); !errors.Is(err, context.Canceled) {
+		if _, err := l.Wait(ends, keyEvent(l, "k"), 2); !errors.Is(err, context.Canceled) {
 			t.Errorf("a context that ended: %v", err)
 		}
 	})
@@ -228,27 +228,27 @@ func TestWaitInTheLeakyBucket(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 4 {
 			wg.Go(func() {
-				_, err := l.WaitKey(t.Context(), "k", 1)
+				_, err := l.Wait(t.Context(), keyEvent(l, "k"), 1)
 				if waited := time.Since(start); err != nil || waited != time.Duration(i)*100*time.Millisecond {
 					t.Errorf("the %d-th waited %v, %v", i, waited, err)
 				}
 			})
 			synctest.Wait()
 		}
-		if d := l.PeekKey("k"); d.Allowed || d.RetryAfter != 100*time.Millisecond {
+		if d := peekKey(l, "k"); d.Allowed || d.RetryAfter != 100*time.Millisecond {
 			t.Errorf("the queue is full: %+v", d)
 		}
 		wg.Wait()
 
 		// Who gives up gives the place back. The last one is still served.
-		l.TakeKey("k")
-		l.TakeKey("k")
+		takeKey(l, "k")
+		takeKey(l, "k")
 		ends, end := context.WithCancel(t.Context())
 		time.AfterFunc(time.Millisecond, end)
-		if _, err := l.WaitKey(ends, "k", 1); !errors.Is(err, context.Canceled) {
+		if _, err := l.Wait(ends, keyEvent(l, "k"), 1); !errors.Is(err, context.Canceled) {
 			t.Errorf("who gave up: %v", err)
 		}
-		if d := l.PeekKey("k"); !d.Allowed || l.PeekKeyAt(l.Now(), "k", 2).Allowed {
+		if d := peekKey(l, "k"); !d.Allowed || peekKeyN(l, l.Now(), "k", 2).Allowed {
 			t.Errorf("after one gave up: %+v", d)
 		}
 	})
@@ -258,12 +258,12 @@ func TestWaitDoesNotWaitForABan(t *testing.T) {
 	r := limit(t, "r", per(1, time.Second))
 	r.Ban = &ratelimit.Ban{After: 0, Of: ratelimit.Refusals, Span: time.Second, For: time.Hour}
 	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
-	l.TakeKey("k")
-	l.TakeKey("k")
-	if _, err := l.WaitKey(t.Context(), "k", 1); !errors.Is(err, ratelimit.ErrBanned) {
+	takeKey(l, "k")
+	takeKey(l, "k")
+	if _, err := l.Wait(t.Context(), keyEvent(l, "k"), 1); !errors.Is(err, ratelimit.ErrBanned) {
 		t.Errorf("in a ban: %v", err)
 	}
-	if d := with(t, ratelimit.Sliding, per(0, time.Second)).TakeKey("k"); d.Err != nil || d.RetryAfter != ratelimit.Never {
+	if d := takeKey(with(t, ratelimit.Sliding, per(0, time.Second)), "k"); d.Err != nil || d.RetryAfter != ratelimit.Never {
 		t.Errorf("a limit of 0: %+v", d)
 	}
 }
@@ -292,9 +292,9 @@ func ExampleLimiter_Reserve() {
 	// Output: 10240 bytes are charged
 }
 
-// TestHold has a reservation where a rule that matches holds something, and none
-// elsewhere; what is said is what Judge says.
-func TestHold(t *testing.T) {
+// TestReservationOpen has an open reservation where a rule that matches has the event
+// under way, and no other; decision and outcomes are those of Judge.
+func TestReservationOpen(t *testing.T) {
 	inFlight := limit(t, "in-flight", per(2, time.Hour))
 	inFlight.Algorithm, inFlight.When = ratelimit.InFlight, match.When{Method: []string{"POST"}}
 	set := mustSet(t, limit(t, "count", per(9, time.Hour)), inFlight)
@@ -308,9 +308,10 @@ func TestHold(t *testing.T) {
 		e    *match.Event
 		held bool
 	}{{&get, false}, {&post, true}, {&get, false}, {&post, true}, {&post, false}} {
-		d, outcomes, held := l.Hold(at(int64(i)), c.e, 1, nil)
+		r := reserveN(l, at(int64(i)), c.e, 1)
+		d, outcomes, held := r.Decision, r.Outcomes(), r.Open()
 		want, said := other.Judge(at(int64(i)), c.e, 1, nil)
-		if d != want || !slices.Equal(outcomes, said) || (held != nil) != c.held {
+		if d != want || !slices.Equal(outcomes, said) || held != c.held {
 			t.Errorf("event %d: %+v, %+v, held %v; Judge says %+v, %+v", i, d, outcomes, held, want, said)
 		}
 	}

@@ -21,24 +21,24 @@ func TestReserveNothing(t *testing.T) {
 		}
 		for _, n := range []uint64{10, 200} {
 			l := with(t, a, per(n, time.Hour))
-			used := func() uint64 { return n - l.PeekKeyAt(at(0), "k", 0).Remaining }
+			used := func() uint64 { return n - peekKeyN(l, at(0), "k", 0).Remaining }
 			want := uint64(7)
 			if a == ratelimit.InFlight {
 				want = 0
 			}
-			r := l.ReserveKeyAt(at(0), "k", 0)
+			r := reserveN(l, at(0), keyEvent(l, "k"), 0)
 			if !r.Decision.Allowed || used() != 0 {
 				t.Fatalf("%v: reserved nothing: %+v, %d used", a, r.Decision, used())
 			}
 			if err := r.SettleAt(at(0), 7); err != nil || used() != want {
 				t.Errorf("%v: settled 0 to 7, %d used, %v", a, used(), err)
 			}
-			if err := l.ReserveKeyAt(at(0), "k", 0).CancelAt(at(0)); err != nil || used() != want {
+			if err := reserveN(l, at(0), keyEvent(l, "k"), 0).SettleAt(at(0), 0); err != nil || used() != want {
 				t.Errorf("%v: canceled 0, %d used, %v", a, used(), err)
 			}
 			// A full limit refuses nothing that costs nothing, and is charged all the same.
-			l.TakeKeyAt(at(0), "k", n-want)
-			if err := l.ReserveKeyAt(at(0), "k", 0).SettleAt(at(0), 3); err != nil || used() != n {
+			takeKeyN(l, at(0), "k", n-want)
+			if err := reserveN(l, at(0), keyEvent(l, "k"), 0).SettleAt(at(0), 3); err != nil || used() != n {
 				t.Errorf("%v: settled 0 to 3 when full, %d used, %v", a, used(), err)
 			}
 		}
@@ -51,12 +51,12 @@ func TestChargedIsWhatCanBeSettled(t *testing.T) {
 	r.CountRefused = true
 	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
 	for i, want := range []bool{true, false} { // the second is refused, and counts
-		d, outcomes := l.JudgeKey(at(0), "k", 1, nil)
+		d, outcomes := l.Judge(at(0), keyEvent(l, "k"), 1, nil)
 		if len(outcomes) != 1 || outcomes[0].Charged != want || d.Allowed != want {
 			t.Errorf("event %d: %+v", i+1, outcomes)
 		}
 	}
-	if _, outcomes := l.JudgeKey(at(0), "other", 0, nil); !outcomes[0].Charged {
+	if _, outcomes := l.Judge(at(0), keyEvent(l, "other"), 0, nil); !outcomes[0].Charged {
 		t.Errorf("cost 0: %+v", outcomes)
 	}
 }
@@ -66,7 +66,7 @@ func TestChargedIsWhatCanBeSettled(t *testing.T) {
 func TestWaitUnderALimitOfZero(t *testing.T) {
 	for _, a := range []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.GCRA, ratelimit.Fixed} {
 		l := with(t, a, per(0, time.Minute))
-		_, err := l.WaitKey(context.Background(), "k", 3)
+		_, err := l.Wait(context.Background(), keyEvent(l, "k"), 3)
 		var above *ratelimit.CostError
 		if !errors.As(err, &above) || above.Cost != 3 || above.Limit != 0 {
 			t.Fatalf("%v: the error is %v", a, err)
@@ -83,8 +83,8 @@ func TestPeekUnderCountRefused(t *testing.T) {
 	r := limit(t, "r", per(1, time.Minute))
 	r.CountRefused = true
 	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
-	l.TakeKeyAt(at(0), "k", 1)
-	peek, take := l.PeekKeyAt(at(20_000), "k", 1), l.TakeKeyAt(at(20_000), "k", 1)
+	takeKeyN(l, at(0), "k", 1)
+	peek, take := peekKeyN(l, at(20_000), "k", 1), takeKeyN(l, at(20_000), "k", 1)
 	if peek.Allowed || peek.RetryAfter != 40*time.Second || take.Allowed || take.RetryAfter != time.Minute {
 		t.Errorf("peek %+v, take %+v", peek, take)
 	}

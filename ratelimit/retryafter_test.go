@@ -79,15 +79,15 @@ func patientOf(t testing.TB, rules []ratelimit.Rule, resolution time.Duration, b
 	r := max(int64(resolution), 1)
 	p := &patient{now: floorTo(1_700_000_000e9, r), resolution: r, refused: func(*ratelimit.Decision) {}}
 	if byKey {
-		p.take = func(now int64, cost uint64) ratelimit.Decision { return l.TakeKeyAt(time.Unix(0, now), "k", cost) }
-		p.peek = func(now int64, cost uint64) ratelimit.Decision { return l.PeekKeyAt(time.Unix(0, now), "k", cost) }
+		p.take = func(now int64, cost uint64) ratelimit.Decision { return takeKeyN(l, time.Unix(0, now), "k", cost) }
+		p.peek = func(now int64, cost uint64) ratelimit.Decision { return peekKeyN(l, time.Unix(0, now), "k", cost) }
 		return p
 	}
 	var e match.Event
 	e.SetString(match.Client, "a")
 	e.SetString(match.Path, "/a")
-	p.take = func(now int64, cost uint64) ratelimit.Decision { return l.TakeAt(time.Unix(0, now), &e, cost) }
-	p.peek = func(now int64, cost uint64) ratelimit.Decision { return l.PeekAt(time.Unix(0, now), &e, cost) }
+	p.take = func(now int64, cost uint64) ratelimit.Decision { return l.TakeN(time.Unix(0, now), &e, cost) }
+	p.peek = func(now int64, cost uint64) ratelimit.Decision { return l.PeekN(time.Unix(0, now), &e, cost) }
 	return p
 }
 

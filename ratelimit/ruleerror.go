@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -127,3 +128,17 @@ func edits(a, b string) (n int, ok bool) {
 	}
 	return row[len(b)], row[len(b)] <= mostEdits
 }
+
+// ErrBadKey is the error of values that are not a key of the rule that is to judge
+// them: [errors.Is] reports it, and the error says what is wrong.
+var ErrBadKey = errors.New("ratelimit: bad key")
+
+// A keyError is an ErrBadKey.
+type keyError struct {
+	rule string
+	err  error
+}
+
+func (e *keyError) Error() string        { return fmt.Sprintf("ratelimit: rule %q: %v", e.rule, e.err) }
+func (e *keyError) Unwrap() error        { return e.err }
+func (e *keyError) Is(target error) bool { return target == ErrBadKey }

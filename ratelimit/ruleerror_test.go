@@ -61,16 +61,8 @@ func TestRuleError(t *testing.T) {
 func TestRuleErrorOfVerbs(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, limit(t, "login", per(1, time.Second))), ratelimit.MemoryConfig{})
 	for name, verb := range map[string]func(rule string) error{
-		"TakeRule":      func(r string) error { _, err := l.TakeRule(r, "k"); return err },
-		"TakeRuleAt":    func(r string) error { _, err := l.TakeRuleAt(at(0), r, "k", 1); return err },
-		"PeekRule":      func(r string) error { _, err := l.PeekRule(r, "k"); return err },
-		"PeekRuleAt":    func(r string) error { _, err := l.PeekRuleAt(at(0), r, "k", 1); return err },
-		"ReserveRule":   func(r string) error { _, err := l.ReserveRule(r, "k", 1); return err },
-		"ReserveRuleAt": func(r string) error { _, err := l.ReserveRuleAt(at(0), r, "k", 1); return err },
-		"ResetRule":     func(r string) error { return l.ResetRule(r, "k") },
-		"RefundRule":    func(r string) error { _, err := l.RefundRule(r, "k", 1); return err },
-		"RefundRuleAt":  func(r string) error { _, err := l.RefundRuleAt(at(0), r, "k", 1); return err },
-		"Bans.Remove":   func(r string) error { _, err := l.Bans().Remove(r, "k"); return err },
+		"Rule":        func(r string) error { _, err := l.Rule(r); return err },
+		"Bans.Remove": func(r string) error { _, err := l.Bans().Remove(r, "k"); return err },
 		"Bans.Add": func(r string) error {
 			return l.Bans().Add(ratelimit.BanRecord{Rule: r, Key: []string{"k"}, Until: time.Now().Add(time.Hour)})
 		},

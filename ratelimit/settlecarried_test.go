@@ -30,29 +30,29 @@ func TestSettleAfterALongerSpan(t *testing.T) {
 		for _, is := range algorithms {
 			t.Run(fmt.Sprintf("%v to %v", was, is), func(t *testing.T) {
 				l := mustLimiter(t, mustSet(t, rule(was, per(n, time.Second))), ratelimit.MemoryConfig{})
-				gone := l.ReserveKeyAt(at(0), "k", 50)
-				l.TakeKeyAt(at(3000), "k", 1) // by now nothing of it is counted
+				gone := reserveN(l, at(0), keyEvent(l, "k"), 50)
+				takeKeyN(l, at(3000), "k", 1) // by now nothing of it is counted
 				update := func(span time.Duration) {
 					if err := l.Update(mustSet(t, rule(is, per(n, span)))); err != nil {
 						t.Fatal(err)
 					}
 				}
 				update(time.Hour)
-				stays := l.ReserveKeyAt(at(3000), "k", 40)
+				stays := reserveN(l, at(3000), keyEvent(l, "k"), 40)
 				if !gone.Decision.Allowed || !stays.Decision.Allowed {
 					t.Fatalf("refused: %+v, %+v", gone.Decision, stays.Decision)
 				}
-				before := l.PeekKeyAt(at(3000), "k", 0).Remaining
-				if err := gone.CancelAt(at(3000)); err != nil {
+				before := peekKeyN(l, at(3000), "k", 0).Remaining
+				if err := gone.SettleAt(at(3000), 0); err != nil {
 					t.Fatal(err)
 				}
-				if d := l.PeekKeyAt(at(3000), "k", 0); d.Remaining != before {
+				if d := peekKeyN(l, at(3000), "k", 0); d.Remaining != before {
 					t.Errorf("%d of %d are left, and %d after what was gone is given back", before, n, d.Remaining)
 				}
-				if err := stays.CancelAt(at(3000)); err != nil {
+				if err := stays.SettleAt(at(3000), 0); err != nil {
 					t.Fatal(err)
 				}
-				if d := l.PeekKeyAt(at(3000), "k", 0); d.Remaining != before+40 {
+				if d := peekKeyN(l, at(3000), "k", 0); d.Remaining != before+40 {
 					t.Errorf("of 40 reserved under these rules %d were given back", d.Remaining-before)
 				}
 			})
@@ -67,9 +67,9 @@ func TestSettleAfterALostTime(t *testing.T) {
 		r := limit(t, "r", per(2, time.Second))
 		r.Algorithm, r.CountRefused = ratelimit.Exact, true
 		l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
-		l.TakeKeyAt(at(0), "k", 1)
-		b := l.ReserveKeyAt(at(1), "k", 1)
-		if l.TakeKeyAt(at(2), "k", 1).Allowed {
+		takeKeyN(l, at(0), "k", 1)
+		b := reserveN(l, at(1), keyEvent(l, "k"), 1)
+		if takeKeyN(l, at(2), "k", 1).Allowed {
 			t.Fatal("a third of two is admitted")
 		}
 		if update {
@@ -78,10 +78,10 @@ func TestSettleAfterALostTime(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := b.CancelAt(at(3)); err != nil {
+		if err := b.SettleAt(at(3), 0); err != nil {
 			t.Fatal(err)
 		}
-		if d := l.TakeKeyAt(at(3), "k", 1); d.Allowed {
+		if d := takeKeyN(l, at(3), "k", 1); d.Allowed {
 			t.Errorf("update %v: after the second of three is given back, a fourth of two is admitted", update)
 		}
 	}

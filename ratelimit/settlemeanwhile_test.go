@@ -56,15 +56,19 @@ func TestSettleWhileRulesChange(t *testing.T) {
 		}
 	}
 	store.update = func() { update(300) }
-	r := l.ReserveKey("k", 4)
-	l.ReserveKey("k", 4)
+	r := l.Reserve(clientEvent("k"), 4)
+	l.Reserve(clientEvent("k"), 4)
 	update(200) // so that the subjects to settle are not those that were charged
 	if err := r.Cancel(); err != nil {
 		t.Fatal(err)
 	}
 	for rule, n := range map[string]uint64{"stays": 100, "changes": 300} {
-		if d, err := l.PeekRuleAt(l.Now(), rule, "k", 0); err != nil || n-d.Remaining != 4 {
-			t.Errorf("of 8 reserved and 4 given back, rule %s counts %d, %v", rule, n-d.Remaining, err)
+		r, err := l.Rule(rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := r.PeekN(l.Now(), 0, "k"); n-d.Remaining != 4 {
+			t.Errorf("of 8 reserved and 4 given back, rule %s counts %d", rule, n-d.Remaining)
 		}
 	}
 }

@@ -20,10 +20,10 @@ func TestSettleMoreThanIsKnown(t *testing.T) {
 			rule := limit(t, "r", per(n, time.Minute))
 			rule.Algorithm = a
 			l := mustLimiter(t, mustSet(t, rule), ratelimit.MemoryConfig{Budget: 1 << 20})
-			more := l.ReserveKeyAt(at(0), "more", 1)
-			less := l.ReserveKeyAt(at(0), "less", 1)
+			more := reserveN(l, at(0), keyEvent(l, "more"), 1)
+			less := reserveN(l, at(0), keyEvent(l, "less"), 1)
 			for i := range 10_000 {
-				l.TakeKeyAt(at(150_000), strconv.Itoa(i), 1)
+				takeKeyN(l, at(150_000), strconv.Itoa(i), 1)
 			}
 			if s := l.Stats().Rules[0]; s.Expired < 2 {
 				t.Fatalf("nothing was forgotten: the test has no teeth: %+v", s)
@@ -34,7 +34,7 @@ func TestSettleMoreThanIsKnown(t *testing.T) {
 				}
 			}
 			for key, want := range map[string]uint64{"more": 20, "less": n} {
-				if d := l.PeekKeyAt(at(150_000), key, 0); d.Remaining != want {
+				if d := peekKeyN(l, at(150_000), key, 0); d.Remaining != want {
 					t.Errorf("%s: %d are left, want %d", key, d.Remaining, want)
 				}
 			}
@@ -52,7 +52,7 @@ func TestSettleMoreInTheSketch(t *testing.T) {
 	for i := range 100 {
 		key := "guest-" + strconv.Itoa(i)
 		sketched := l.Stats().Rules[0].Sketched
-		r := l.ReserveKeyAt(now, key, 1)
+		r := reserveN(l, now, keyEvent(l, key), 1)
 		if !r.Decision.Allowed || l.Stats().Rules[0].Sketched == sketched {
 			continue
 		}
@@ -60,7 +60,7 @@ func TestSettleMoreInTheSketch(t *testing.T) {
 		if err := r.SettleAt(now, n); err != nil {
 			t.Fatal(err)
 		}
-		if d := l.TakeKeyAt(now, key, 1); d.Allowed {
+		if d := takeKeyN(l, now, key, 1); d.Allowed {
 			t.Fatalf("%s was admitted after %d of %d were used: %+v", key, n, n, d)
 		}
 	}

@@ -20,7 +20,7 @@ type (
 )
 
 func (l *byKey) take(t int64, key string, cost uint64) ratelimit.Decision {
-	return l.TakeKeyAt(time.Unix(0, t), key, cost)
+	return mustRule(l.Limiter, "r").TakeN(time.Unix(0, t), cost, key)
 }
 
 func eventOf(key string) *match.Event {
@@ -31,20 +31,20 @@ func eventOf(key string) *match.Event {
 }
 
 func (l *byEvent) take(t int64, key string, cost uint64) ratelimit.Decision {
-	return l.TakeAt(time.Unix(0, t), eventOf(key), cost)
+	return l.TakeN(time.Unix(0, t), eventOf(key), cost)
 }
 
 func (l *byEvent) peek(t int64, key string, cost uint64) ratelimit.Decision {
-	return l.PeekAt(time.Unix(0, t), eventOf(key), cost)
+	return l.PeekN(time.Unix(0, t), eventOf(key), cost)
 }
 
 func (l *byEvent) reserve(t int64, key string, cost uint64) (ratelimit.Decision, func(int64)) {
-	r := l.ReserveAt(time.Unix(0, t), eventOf(key), cost)
-	return r.Decision, func(t int64) { r.CancelAt(time.Unix(0, t)) }
+	r := reserveN(l.Limiter, time.Unix(0, t), eventOf(key), cost)
+	return r.Decision, func(t int64) { r.SettleAt(time.Unix(0, t), 0) }
 }
 
 func (l *byOutcomes) take(t int64, key string, cost uint64) (d ratelimit.Decision) {
-	d, l.outcomes = l.JudgeKey(time.Unix(0, t), key, cost, l.outcomes[:0])
+	d, l.outcomes = l.Judge(time.Unix(0, t), keyEvent(l.Limiter, key), cost, l.outcomes[:0])
 	return d
 }
 
@@ -171,8 +171,12 @@ func TestBanOfEveryHit(t *testing.T) {
 		r.Limits = limits
 		l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
 		for i := range 3 {
-			d := l.TakeKeyAt(at(int64(i)), "k", 1)
-			again, _ := l.JudgeKey(at(int64(i)), "k", 1, nil)
+			d := takeKeyN(l, at(int64(i)), "k", 1)
+			again, _ := l.Judge(at(int64(i)), keyEvent(l, "k"), 1, nil)
+			if d.Started != (i == 0) {
+				t.Errorf("limits %v, hit %d starts a ban: %v", limits, i, d.Started)
+			}
+			d.Started = false
 			if d.Allowed || d.RetryAfter != ratelimit.Never || !sameDecision(d, again) {
 				t.Errorf("limits %v, hit %d: %+v, and %+v with outcomes", limits, i, d, again)
 			}

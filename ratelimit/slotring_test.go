@@ -148,7 +148,7 @@ func TestSlidingAgainstHi(t *testing.T) {
 			l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{Resolution: resolution})
 			randomArrivals(rnd, span, resolution, arrivals, func(now int64) bool {
 				cost := uint64(1 + rnd.IntN(6))
-				d := l.TakeKeyAt(time.Unix(0, now), "k", cost)
+				d := takeKeyN(l, time.Unix(0, now), "k", cost)
 				if !d.Allowed {
 					refused++
 				}
@@ -184,7 +184,7 @@ func TestSlidingIsExactForFlooredTimes(t *testing.T) {
 			same := true
 			randomArrivals(rnd, span, resolution, 6000, func(now int64) bool {
 				cost := uint64(1 + rnd.IntN(4))
-				a, b := sliding.TakeKeyAt(time.Unix(0, now), "k", cost), exact.TakeKeyAt(time.Unix(0, now), "k", cost)
+				a, b := takeKeyN(sliding, time.Unix(0, now), "k", cost), takeKeyN(exact, time.Unix(0, now), "k", cost)
 				if !a.Allowed {
 					refused++
 				}
@@ -213,7 +213,7 @@ func TestSlidingUpTo64IsExact(t *testing.T) {
 		r.Algorithm = ratelimit.Exact
 		exact := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
 		randomArrivals(rnd, span, 0, 5000, func(now int64) bool {
-			a, b := sliding.TakeKeyAt(time.Unix(0, now), "k", 1), exact.TakeKeyAt(time.Unix(0, now), "k", 1)
+			a, b := takeKeyN(sliding, time.Unix(0, now), "k", 1), takeKeyN(exact, time.Unix(0, now), "k", 1)
 			if a != b {
 				t.Errorf("%d per %v at %d: sliding %+v, exact %+v", n, span, now, a, b)
 			}
@@ -239,15 +239,15 @@ func TestSlidingSaturates(t *testing.T) {
 	for i := range 400 {
 		cost := []uint64{1, most, most + 1, math.MaxUint64, math.MaxUint64 - 1}[i%5]
 		now += 333
-		if d := l.TakeKeyAt(at(now), "k", cost); d.Allowed || d.Remaining != 0 {
+		if d := takeKeyN(l, at(now), "k", cost); d.Allowed || d.Remaining != 0 {
 			t.Fatalf("event %d of cost %d is let in: %+v", i, cost, d)
 		}
 	}
-	d := l.TakeKeyAt(at(now), "k", 1)
+	d := takeKeyN(l, at(now), "k", 1)
 	if d.Allowed || d.RetryAfter < time.Minute || d.RetryAfter > 61*time.Second {
 		t.Errorf("when every slot is full: %+v", d)
 	}
-	if d := l.TakeKeyAt(at(now).Add(d.RetryAfter), "k", most); !d.Allowed || d.Remaining != 0 {
+	if d := takeKeyN(l, at(now).Add(d.RetryAfter), "k", most); !d.Allowed || d.Remaining != 0 {
 		t.Errorf("after the retry-after: %+v", d)
 	}
 }

@@ -18,22 +18,23 @@ func TestLooksDoNotAllocate(t *testing.T) {
 	under := mustLimiter(t, mustSet(t, many...), ratelimit.MemoryConfig{})
 	l := mustLimiter(t, mustSet(t, many[:2]...), ratelimit.MemoryConfig{})
 	full := fullLimiter(t)
+	e, unknown, without, rule := keyEvent(l, "k"), keyEvent(l, "new"), keyEvent(full, "without room"), mustRule(l, "0")
 	now := int64(0)
 	for name, verb := range map[string]func(){
-		"PeekKey":              func() { l.PeekKey("k") },
-		"PeekKeyAt":            func() { l.PeekKeyAt(at(now), "k", 2) },
-		"PeekRule":             func() { l.PeekRule("0", "k") },
-		"PeekKey of a new key": func() { l.PeekKeyAt(at(now), "new", 1) },
-		"TakeKey, many rules":  func() { under.TakeKeyAt(at(now), "k", 1) },
-		"PeekKey, many rules":  func() { under.PeekKeyAt(at(now), "k", 1) },
-		"TakeKey, no room":     func() { full.TakeKeyAt(at(0), "without room", 1) },
-		"PeekKey, no room":     func() { full.PeekKeyAt(at(0), "without room", 1) },
+		"Peek":               func() { l.Peek(e) },
+		"PeekN":              func() { l.PeekN(at(now), e, 2) },
+		"RuleLimiter.Peek":   func() { rule.Peek("k") },
+		"PeekN of a new key": func() { l.PeekN(at(now), unknown, 1) },
+		"TakeN, many rules":  func() { under.TakeN(at(now), e, 1) },
+		"PeekN, many rules":  func() { under.PeekN(at(now), e, 1) },
+		"TakeN, no memory":   func() { full.TakeN(at(0), without, 1) },
+		"PeekN, no memory":   func() { full.PeekN(at(0), without, 1) },
 	} {
 		step := func() {
 			now += 20
 			verb()
 		}
-		l.TakeKeyAt(at(now), "k", 1)
+		takeKeyN(l, at(now), "k", 1)
 		for range 500 {
 			step()
 		}
@@ -50,7 +51,7 @@ func TestLooksDoNotAllocate(t *testing.T) {
 func fullLimiter(t *testing.T) *ratelimit.Limiter {
 	l := mustLimiter(t, mustSet(t, limit(t, "r", per(1, time.Hour))), ratelimit.MemoryConfig{Budget: 1 << 20})
 	for i := range 40_000 {
-		l.TakeKeyAt(at(0), fmt.Sprint("key ", i), 1)
+		takeKeyN(l, at(0), fmt.Sprint("key ", i), 1)
 	}
 	return l
 }
@@ -64,10 +65,10 @@ func TestLookAtNewKeyAfterAnother(t *testing.T) {
 		l, fresh := mustLimiter(t, mustSet(t, rules...), ratelimit.MemoryConfig{}), mustLimiter(t, mustSet(t, rules...), ratelimit.MemoryConfig{})
 		now := rnd.Int64N(1 << 40)
 		for range 100 {
-			l.TakeKeyAt(at(now), "full", 1)
+			takeKeyN(l, at(now), "full", 1)
 		}
-		l.PeekKeyAt(at(now), "full", 1)
-		got, want := l.PeekKeyAt(at(now), "new", 1), fresh.PeekKeyAt(at(now), "new", 1)
+		peekKeyN(l, at(now), "full", 1)
+		got, want := peekKeyN(l, at(now), "new", 1), peekKeyN(fresh, at(now), "new", 1)
 		if got != want {
 			t.Fatalf("a new key, after another: %+v\nwithout: %+v\nrules %+v", got, want, rules)
 		}

@@ -116,7 +116,7 @@ func (l *liveRules) hammer(inForce []liveRule) (admitted [liveKeys]uint64) {
 		wg.Go(func() {
 			for range 20 {
 				key := mine.IntN(liveKeys)
-				d := l.limiter.TakeKeyAt(at, fmt.Sprint("k", key), 1)
+				d := takeKeyN(l.limiter, at, fmt.Sprint("k", key), 1)
 				if taken.Add(1); d.Allowed {
 					counts[key].Add(1)
 				} else {
@@ -176,7 +176,7 @@ func (l *liveRules) full(key int, inForce []liveRule) {
 	if len(inForce) > 0 || k.banned || r.limit.N > 128 && r.algorithm != ratelimit.Exact {
 		return
 	}
-	d := l.limiter.PeekKeyAt(time.Unix(0, l.now), fmt.Sprint("k", key), 1)
+	d := peekKeyN(l.limiter, time.Unix(0, l.now), fmt.Sprint("k", key), 1)
 	const slack = int64(500 * time.Millisecond)
 	if used := k.since(l.now - int64(r.limit.Span) - slack); !d.Allowed && d.BannedUntil.IsZero() && used < r.limit.N {
 		l.broken = append(l.broken, fmt.Sprintf("step %d, after %d changes, key %d is refused by %v %v, and has used %d: %+v",

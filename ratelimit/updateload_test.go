@@ -108,9 +108,9 @@ func (g *regime) take(rnd *rand.Rand, stop *atomic.Bool) {
 		}
 		var d ratelimit.Decision
 		if at := time.Unix(0, from); rnd.IntN(4) > 0 {
-			d = g.limiter.TakeKeyAt(at, regimeKey(key), 1)
+			d = takeKeyN(g.limiter, at, regimeKey(key), 1)
 		} else {
-			d, _ = g.limiter.JudgeKey(at, regimeKey(key), 1, nil)
+			d, _ = g.limiter.Judge(at, keyEvent(g.limiter, regimeKey(key)), 1, nil)
 		}
 		to, may := g.clock.Load(), int(g.begun.Load())
 		g.taken.Add(1)

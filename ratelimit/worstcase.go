@@ -22,7 +22,7 @@ import (
 // It holds while the store keeps the key. A [Memory] whose budget is spent may
 // evict one that has used less than half of its limit, which then begins at 0:
 // with every such eviction within the window, up to (N+1)/2 - 1 more are admitted
-// (of a bucket half the Burst; of any limit up to 2 nothing). What [Limiter.RefundRule]
+// (of a bucket half the Burst; of any limit up to 2 nothing). What [RuleLimiter.Refund]
 // and a [Reservation] give back can be admitted once more. A settlement may charge
 // more than a limit has left, for it is about what has already been used.
 func (l Limit) MaxAdmitted(a Algorithm) uint64 {

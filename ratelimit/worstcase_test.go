@@ -39,7 +39,7 @@ func TestWaitIsNeeded(t *testing.T) {
 		now := int64(1_700_000_000e9) + rnd.Int64N(1e12)
 		for range 5000 {
 			cost := 1 + rnd.Uint64N(min(c.n, 4))
-			d := l.TakeKeyAt(time.Unix(0, now), "k", cost)
+			d := takeKeyN(l, time.Unix(0, now), "k", cost)
 			if d.Allowed {
 				for range cost {
 					admitted = append(admitted, now)
@@ -63,7 +63,7 @@ func TestWaitIsNeeded(t *testing.T) {
 			}
 			if rnd.IntN(2) == 0 {
 				now += int64(d.RetryAfter)
-				if again := l.PeekKeyAt(time.Unix(0, now), "k", cost); !again.Allowed {
+				if again := peekKeyN(l, time.Unix(0, now), "k", cost); !again.Allowed {
 					t.Fatalf("%v, %d a minute: waited %v as told, and refused: %+v", c.algorithm, c.n, d.RetryAfter, again)
 				}
 			} else {
@@ -88,21 +88,21 @@ func TestWorstCaseAtTheBudget(t *testing.T) {
 		admitted, evictions, others := uint64(0), uint64(0), 0
 		for range 3 {
 			for range max(most, 1) {
-				if now = now.Add(1); l.TakeKeyAt(now, "victim", 1).Allowed {
+				if now = now.Add(1); takeKeyN(l, now, "victim", 1).Allowed {
 					admitted++
 				}
 			}
-			for i := 0; i < 60_000 && l.PeekKeyAt(now, "victim", 0).Remaining < n; i++ {
+			for i := 0; i < 60_000 && peekKeyN(l, now, "victim", 0).Remaining < n; i++ {
 				others++
 				now = now.Add(1)
-				l.TakeKeyAt(now, fmt.Sprint("other ", others), 1)
+				takeKeyN(l, now, fmt.Sprint("other ", others), 1)
 			}
-			if l.PeekKeyAt(now, "victim", 0).Remaining == n {
+			if peekKeyN(l, now, "victim", 0).Remaining == n {
 				evictions++
 			}
 		}
 		for range 2 * n {
-			if l.TakeKeyAt(now, "victim", 1).Allowed {
+			if takeKeyN(l, now, "victim", 1).Allowed {
 				admitted++
 			}
 		}

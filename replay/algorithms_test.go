@@ -83,10 +83,13 @@ func oneByOne(t *testing.T, a ratelimit.Algorithm, l ratelimit.Limit, moments []
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter := ratelimit.NewLimiter(set, store)
+	rule, err := ratelimit.NewLimiter(set, store).Rule("x")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var b strings.Builder
 	for _, m := range moments {
-		b.WriteByte(letter(limiter.TakeKeyAt(time.UnixMilli(m.t), m.values["client"], 1).Allowed))
+		b.WriteByte(letter(rule.TakeN(time.UnixMilli(m.t), 1, m.values["client"]).Allowed))
 	}
 	return b.String()
 }

@@ -145,40 +145,25 @@ func (e *events) judgePart(ctx context.Context, w WhatIf, v *verdict, part int) 
 	if err != nil {
 		return err
 	}
-	if w.Kind == Ban {
-		e.banPart(ctx, w, limiter, v, part)
-		return nil
+	judge, err := limiter.Rule(rule.Name)
+	if err != nil {
+		return err
 	}
 	values := e.values[e.run.column(w.Key)]
 	for i, id := range e.part(ctx, w.Key, part) {
-		if limiter.TakeKeyAt(e.run.clock.time(v.at[i]), values[id], 1).Allowed {
-			v.decisions[i] = 'A'
-			continue
-		}
-		v.decisions[i] = 'D'
-		v.refused[id]++
-	}
-	return nil
-}
-
-// banPart is judgePart for a ban, of which it matters when it started.
-func (e *events) banPart(ctx context.Context, w WhatIf, limiter *ratelimit.Limiter, v *verdict, part int) {
-	values := e.values[e.run.column(w.Key)]
-	outcomes := make([]ratelimit.Outcome, 0, 1)
-	for i, id := range e.part(ctx, w.Key, part) {
-		var d ratelimit.Decision
-		d, outcomes = limiter.JudgeKey(e.run.clock.time(v.at[i]), values[id], 1, outcomes[:0])
+		d := judge.TakeN(e.run.clock.time(v.at[i]), 1, keyOf(values[id]))
 		if d.Allowed {
 			v.decisions[i] = 'A'
 			continue
 		}
 		v.decisions[i] = 'D'
 		v.refused[id]++
-		if outcomes[0].Started {
+		if d.Started {
 			v.bans[id]++
 			v.marks[part] = append(v.marks[part], mark{int32(i), id})
 		}
 	}
+	return nil
 }
 
 func (e *events) detectPart(ctx context.Context, w WhatIf, v *verdict, part int) error {
@@ -201,6 +186,14 @@ func (e *events) detectPart(ctx context.Context, w WhatIf, v *verdict, part int)
 		}
 	}
 	return nil
+}
+
+// keyOf returns the key of a value, which may be empty in a log and not in a key.
+func keyOf(value string) string {
+	if value == "" {
+		return "\x00 an empty value"
+	}
+	return value
 }
 
 // limiter returns a Limiter of set for one goroutine, in event time. It counts as

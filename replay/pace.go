@@ -33,7 +33,7 @@ type pace struct {
 	early, late  int64 // what is added to a time: when it is judged, when it is charged
 	charged      int   // events so far
 
-	calendar *ratelimit.Limiter // in place of limits
+	calendar *ratelimit.RuleLimiter // in place of limits
 	key      int
 }
 
@@ -127,8 +127,8 @@ func (p *pace) byCalendar(rule *ratelimit.Rule, most bool) bool {
 	if err != nil {
 		return false
 	}
-	p.calendar = ratelimit.NewLimiter(set, memory)
-	return true
+	p.calendar, err = ratelimit.NewLimiter(set, memory).Rule(alone.Name)
+	return err == nil
 }
 
 func count32(n uint64) int { return int(min(n, math.MaxInt32)) }
@@ -191,7 +191,7 @@ func (p *pace) reset() {
 // refused.
 func (p *pace) refuses(s int64) bool {
 	if p.calendar != nil {
-		return !p.calendar.TakeKeyAt(time.Unix(0, s), strconv.Itoa(p.key), 1).Allowed
+		return !p.calendar.TakeN(time.Unix(0, s), 1, strconv.Itoa(p.key)).Allowed
 	}
 	refused := false
 	for i := range p.limits {

@@ -62,12 +62,12 @@ func (w tableSum) Add(key string) {
 func (w tableSum) count(key string) uint64 { return w.Sum(key) }
 
 type limiterTable struct {
-	*ratelimit.Limiter
+	*ratelimit.RuleLimiter
 	n uint64
 }
 
 func newLimiter(a ratelimit.Algorithm, n uint64) table {
-	key, err := match.NewKey(match.Fold{}, "client")
+	key, err := match.NewKey(match.Fold{}, "user")
 	if err != nil {
 		panic(err)
 	}
@@ -78,13 +78,17 @@ func newLimiter(a ratelimit.Algorithm, n uint64) table {
 	if err != nil {
 		panic(err)
 	}
-	return limiterTable{l, n}
+	r, err := l.Rule("per-client")
+	if err != nil {
+		panic(err)
+	}
+	return limiterTable{r, n}
 }
 
 func (w limiterTable) Add(key string) {
-	d := w.TakeKey(key)
+	d := w.Take(key)
 	admitted(d.Allowed || w.n < plenty)
 }
 
 // count is what is missing from the limit, one of which the question takes.
-func (w limiterTable) count(key string) uint64 { return w.n - w.TakeKey(key).Remaining - 1 }
+func (w limiterTable) count(key string) uint64 { return w.n - w.Take(key).Remaining - 1 }

@@ -49,7 +49,7 @@ func ruleOf(algorithm string, limit uint64) ratelimit.Rule {
 }
 
 func rule(name string, a ratelimit.Algorithm, l ratelimit.Limit) ratelimit.Rule {
-	key, err := match.NewKey(match.Fold{}, "client")
+	key, err := match.NewKey(match.Fold{}, "user")
 	if err != nil {
 		panic(err)
 	}
@@ -71,17 +71,40 @@ func eightRules(limit uint64) (rules []ratelimit.Rule) {
 	return rules
 }
 
-type rateLimiter struct{ *ratelimit.Limiter }
+// A rateLimiter judges a key under its one rule.
+type rateLimiter struct{ *ratelimit.RuleLimiter }
+
+// A rulesLimiter judges a key under all its rules.
+type rulesLimiter struct{ *ratelimit.Limiter }
 
 func newLimiter(rules ...ratelimit.Rule) limiter {
 	l, err := ratelimit.New(rules...)
 	if err != nil {
 		panic(err)
 	}
-	return rateLimiter{l}
+	if len(rules) > 1 {
+		return rulesLimiter{l}
+	}
+	r, err := l.Rule(rules[0].Name)
+	if err != nil {
+		panic(err)
+	}
+	return rateLimiter{r}
 }
 
-func (w rateLimiter) Take(key string) bool { return w.TakeKey(key).Allowed }
+func (w rateLimiter) Take(key string) bool { return w.RuleLimiter.Take(key).Allowed }
 
 // TakeAt takes at a time that the caller has.
-func (w rateLimiter) TakeAt(t time.Time, key string) bool { return w.TakeKeyAt(t, key, 1).Allowed }
+func (w rateLimiter) TakeAt(t time.Time, key string) bool { return w.TakeN(t, 1, key).Allowed }
+
+func (w rulesLimiter) Take(key string) bool {
+	var e match.Event
+	e.SetString(match.User, key)
+	return w.Limiter.Take(&e).Allowed
+}
+
+func (w rulesLimiter) TakeAt(t time.Time, key string) bool {
+	var e match.Event
+	e.SetString(match.User, key)
+	return w.TakeN(t, &e, 1).Allowed
+}

@@ -195,11 +195,13 @@ func TestTwoLimitsOfOneN(t *testing.T) {
 		}
 		l, p := ratelimit.NewLimiter(set, m), New(set, false)
 		start := time.Unix(1_700_000_000, 0)
+		var e match.Event
+		e.SetString(match.Client, "k")
 		for range 5 {
-			l.TakeKeyAt(start, "k", 1)
+			l.TakeN(start, &e, 1)
 		}
 		for _, after := range []time.Duration{0, 2 * time.Second} { // both are full, then one
-			d, outcomes := l.JudgeKey(start.Add(after), "k", 1, nil)
+			d, outcomes := l.Judge(start.Add(after), &e, 1, nil)
 			both, n := p.Append(nil, outcomes, &d)
 			if got, want := string(both[n:]), fmt.Sprintf(`"api/60s";r=0;t=%d`, 60-int(after/time.Second)); got != want {
 				t.Errorf("after %v: %s, want %s", after, got, want)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -100,8 +101,11 @@ func refundOnceCase(c *check) {
 		s := c.session(c.lasting(a, 100))
 		l := ratelimit.NewLimiter(s.model.set, s.store)
 		now := time.Unix(0, s.now)
-		kept := l.ReserveKeyAt(now, "k", 60)
-		r := l.ReserveKeyAt(now, "k", 40)
+		var e match.Event
+		e.SetNamedString(s.model.set.Rule(0).Key.Fields()[0], "k")
+		var kept, r ratelimit.Reservation
+		l.ReserveN(now, &e, 60, &kept)
+		l.ReserveN(now, &e, 40, &r)
 		if !kept.Decision.Allowed || !r.Decision.Allowed {
 			c.fatal("%v: 100 do not fit into an empty window of 100: %+v, %+v", a, kept.Decision, r.Decision)
 		}
@@ -109,15 +113,15 @@ func refundOnceCase(c *check) {
 		for range 4 {
 			wg.Go(func() {
 				for range 3 {
-					if err := r.CancelAt(now); err != nil {
+					if err := r.SettleAt(now, 0); err != nil {
 						c.complain("%v: Cancel returned %w", a, err)
 					}
 				}
 			})
 		}
 		wg.Wait()
-		d := l.PeekKeyAt(now, "k", 40)
-		if more := l.PeekKeyAt(now, "k", 42); !d.Allowed || more.Allowed {
+		d := l.PeekN(now, &e, 40)
+		if more := l.PeekN(now, &e, 42); !d.Allowed || more.Allowed {
 			c.fatal("%v: 60 and 40 were reserved of 100, the 40 canceled several times: %+v, want 40 to fit, and 42 not to", a, d)
 		}
 	}

@@ -129,20 +129,27 @@ func noRules() *rules.File {
 	return f
 }
 
-// keyOf makes in dst, which is empty, the key that k makes of arg: the value of its one field, or
+// split makes c.values the values of a key of k that arg has: that of its one field, or
 // those of several with separators between them.
-func keyOf(dst []byte, k match.Key, arg string) ([]byte, error) {
+func (c *Caller) split(k match.Key, arg string) (err error) {
 	if len(arg) > (MaxKey+1)*match.MaxKeyFields {
-		return nil, errorf(BadArg, "key has %d bytes; allowed are %d for each value", len(arg), MaxKey)
+		return errorf(BadArg, "key has %d bytes; allowed are %d for each value", len(arg), MaxKey)
 	}
-	dst, err := k.JoinSeparated(dst, arg, KeySeparator)
-	if err != nil {
-		return dst, &Error{BadArg, err.Error()}
+	if c.values, err = k.Split(c.values[:0], arg, KeySeparator); err != nil {
+		return &Error{BadArg, err.Error()}
 	}
 	if len(arg) <= MaxKey {
-		return dst, nil
+		return nil
 	}
-	return dst, checkLengths(k, dst)
+	return c.join(k)
+}
+
+// join makes c.key the key of c.values.
+func (c *Caller) join(k match.Key) (err error) {
+	if c.key, err = k.Join(c.key[:0], c.values...); err != nil {
+		return &Error{BadArg, err.Error()}
+	}
+	return checkLengths(k, c.key)
 }
 
 // CheckRuleKey returns an error if the key of a rule is not of n values: joined by

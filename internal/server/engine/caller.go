@@ -14,12 +14,13 @@ import (
 // memory that a question takes, so that no question allocates. It is used by one
 // goroutine at a time. Strings that it is given are only read, and not kept.
 type Caller struct {
-	e     *Engine
-	tally *tally
-	event match.Event
-	key   []byte
-	edges []hotkey.Edge
-	n     uint64 // decisions
+	e      *Engine
+	tally  *tally
+	event  match.Event
+	key    []byte
+	values []string
+	edges  []hotkey.Edge
+	n      uint64 // decisions
 }
 
 // A tally counts decisions. There are several, so that cores that decide seldom
@@ -78,7 +79,7 @@ func (c *Caller) check(l *ratelimit.Limiter, t time.Time, ev *match.Event, cost 
 	for _, counter := range b.counting {
 		c.key = counter.add(ev, t, c.key)
 	}
-	d := l.TakeAt(t, ev, cost)
+	d := l.TakeN(t, ev, cost)
 	c.count(&d)
 	if d.Allowed {
 		c.detect(b, t, ev)
@@ -108,7 +109,7 @@ func (c *Caller) Peek(ev *match.Event, cost uint64) (ratelimit.Decision, error) 
 	if err := c.checkKeys(ev); err != nil {
 		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
 	}
-	return c.e.limiter.Load().PeekAt(c.e.now(), ev, cost), nil
+	return c.e.limiter.Load().PeekN(c.e.now(), ev, cost), nil
 }
 
 // checkKeys returns an error if a value is too long for the key that a rule takes
@@ -146,24 +147,24 @@ func (c *Caller) Failed() { c.tally.errors.Add(1) }
 // *Error.
 func (c *Caller) Take(rule, key string, cost uint64) (ratelimit.Decision, error) {
 	l := c.e.limiter.Load()
-	if err := c.keyFor(l, rule, key); err != nil {
+	r, err := c.rule(l, rule, key)
+	if err != nil {
 		return ratelimit.Decision{}, err
 	}
 	if err := c.e.asLive(); err != nil {
 		return ratelimit.Decision{}, err
 	}
 	var d ratelimit.Decision
-	var err error
 	if cost == 1 {
-		d, err = l.TakeRule(rule, view(c.key))
+		d = r.Take(c.values...)
 	} else {
-		d, err = l.TakeRuleAt(l.Now(), rule, view(c.key), cost)
+		d = r.TakeN(l.Now(), cost, c.values...)
 	}
-	if err != nil {
-		return d, noRule(err)
+	if err := keyError(d.Err); err != nil {
+		return ratelimit.Decision{}, err
 	}
 	c.count(&d)
-	if r, ok := l.Set().Named(rule); ok && !d.Allowed {
+	if r, ok := l.Set().Named(rule); ok && !d.Allowed && c.join(r.Key) == nil {
 		c.countRefused(l.Now(), r)
 	}
 	return d, nil
@@ -172,26 +173,29 @@ func (c *Caller) Take(rule, key string, cost uint64) (ratelimit.Decision, error)
 // PeekRule says what Take would, and changes nothing. An engine that judges by event
 // time is asked as of [Engine.Now].
 func (c *Caller) PeekRule(rule, key string, cost uint64) (ratelimit.Decision, error) {
-	l := c.e.limiter.Load()
-	if err := c.keyFor(l, rule, key); err != nil {
+	r, err := c.rule(c.e.limiter.Load(), rule, key)
+	if err != nil {
 		return ratelimit.Decision{}, err
 	}
-	d, err := l.PeekRuleAt(c.e.now(), rule, view(c.key), cost)
-	return d, noRule(err)
+	d := r.PeekN(c.e.now(), cost, c.values...)
+	if err := keyError(d.Err); err != nil {
+		return ratelimit.Decision{}, err
+	}
+	return d, nil
 }
 
 // Refund gives back up to n of what a key has used under a rule, the oldest first,
 // and returns how much.
 func (c *Caller) Refund(rule, key string, n uint64) (uint64, error) {
-	l := c.e.limiter.Load()
-	if err := c.keyFor(l, rule, key); err != nil {
+	r, err := c.rule(c.e.limiter.Load(), rule, key)
+	if err != nil {
 		return 0, err
 	}
 	if err := c.e.asLive(); err != nil {
 		return 0, err
 	}
-	n, err := l.RefundRule(rule, view(c.key), n)
-	return n, noRule(err)
+	n, err = r.Refund(n, c.values...)
+	return n, ruleError(err)
 }
 
 // Release ends n events of a key that are under way under an in-flight rule, the oldest
@@ -206,16 +210,16 @@ func (c *Caller) Release(rule, key string, n uint64) (uint64, error) {
 	return c.Refund(rule, key, n)
 }
 
-// Reset forgets what a key has used under a rule. Bans go on.
+// Reset deletes what a key has used under a rule. Bans go on.
 func (c *Caller) Reset(rule, key string) error {
-	l := c.e.limiter.Load()
-	if err := c.keyFor(l, rule, key); err != nil {
+	r, err := c.rule(c.e.limiter.Load(), rule, key)
+	if err != nil {
 		return err
 	}
 	if err := c.e.asLive(); err != nil {
 		return err
 	}
-	return noRule(l.ResetRule(rule, view(c.key)))
+	return ruleError(r.Reset(c.values...))
 }
 
 // Throttle judges by the limit that the caller brings: count in period, and burst
@@ -244,14 +248,29 @@ func (c *Caller) Unthrottle(key string) (bool, error) {
 	return c.e.throttle.Forget(key), nil
 }
 
-// keyFor makes c.key the key of that rule.
-func (c *Caller) keyFor(l *ratelimit.Limiter, rule, key string) (err error) {
-	r, ok := l.Set().Named(rule)
-	if !ok {
-		return noSuchRule(l.Set().NoRule(rule))
+// rule returns what judges under the rule of that name, and makes c.values those of
+// key.
+func (c *Caller) rule(l *ratelimit.Limiter, rule, key string) (*ratelimit.RuleLimiter, error) {
+	r, err := l.Rule(rule)
+	if err != nil {
+		return nil, ruleError(err)
 	}
-	c.key, err = keyOf(c.key[:0], r.Key, key)
-	return err
+	of, ok := l.Set().Named(rule)
+	if !ok {
+		return nil, ruleError(l.Set().NoRule(rule))
+	}
+	return r, c.split(of.Key, key)
+}
+
+// keyError returns ruleError of what a decision says of its key, or nil.
+func keyError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := ruleError(err).(*Error); ok {
+		return e
+	}
+	return nil
 }
 
 // Add adds n to a key of a counter, now. A counter that is not there is made: it
@@ -311,6 +330,8 @@ func (c *Caller) counterKey(name, key string, make bool) (t *counter, err error)
 			return nil, err
 		}
 	}
-	c.key, err = keyOf(c.key[:0], t.Key, key)
+	if err = c.split(t.Key, key); err == nil {
+		err = c.join(t.Key)
+	}
 	return t, err
 }

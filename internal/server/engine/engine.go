@@ -184,15 +184,18 @@ func (e *Engine) ReloadFailed(err error) {
 	e.mark(ReloadFailed)
 }
 
-// noRule is the error for a rule that is not there, as limiters tell it.
-func noRule(err error) error {
+// ruleError is the error for a rule that is not there, as limiters tell it.
+func ruleError(err error) error {
 	if _, ok := errors.AsType[*ratelimit.RuleError](err); ok {
 		return noSuchRule(err)
+	}
+	if errors.Is(err, ratelimit.ErrBadKey) {
+		return &Error{BadArg, errors.Unwrap(err).Error()}
 	}
 	return err
 }
 
-// noSuchRule is noRule for an error that is one.
+// noSuchRule is ruleError for an error that is one.
 func noSuchRule(err error) error {
 	return &Error{NoRule, strings.TrimPrefix(err.Error(), "ratelimit: ")}
 }

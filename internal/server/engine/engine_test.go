@@ -356,7 +356,7 @@ func TestEventTime(t *testing.T) {
 			at := time.UnixMilli(int64(i)*777 + int64(i%3))
 			ev := event(c, "client", fmt.Sprint("192.0.2.", i%7), "user", fmt.Sprint(i%11), "path", "/login")
 			got, err := c.CheckAt(at, ev, 1)
-			if d := want.TakeAt(at, ev, 1); err != nil || got != d {
+			if d := want.TakeN(at, ev, 1); err != nil || got != d {
 				t.Fatalf("event %d: got %+v, %v; want %+v", i, got, err, d)
 			}
 		}

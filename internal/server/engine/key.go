@@ -80,9 +80,13 @@ func (e *Engine) Key(fields, key []string) (*KeyReport, error) {
 			return nil, err
 		}
 		r.Key = values(rule.Key, string(k))
-		d, err := l.PeekRuleAt(now, rule.Name, string(k), 1)
+		judge, err := l.Rule(rule.Name)
 		if err != nil {
 			continue // the rule has gone meanwhile
+		}
+		d := judge.PeekN(now, 1, key...)
+		if d.Unmatched && d.Err != nil {
+			continue
 		}
 		r.Rules = append(r.Rules, KeyDecision{rule.Name, d})
 		ban, held, err := e.banOf(rule.Name, r.Key)

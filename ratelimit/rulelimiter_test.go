@@ -20,27 +20,16 @@ type byRule struct {
 }
 
 func (l *byRule) take(t int64, key string, cost uint64) ratelimit.Decision {
-	d, err := l.TakeRuleAt(time.Unix(0, t), l.rule, key, cost)
-	if err != nil {
-		panic(err)
-	}
-	return d
+	return mustRule(l.Limiter, l.rule).TakeN(time.Unix(0, t), cost, key)
 }
 
 func (l *byRule) peek(t int64, key string, cost uint64) ratelimit.Decision {
-	d, err := l.PeekRuleAt(time.Unix(0, t), l.rule, key, cost)
-	if err != nil {
-		panic(err)
-	}
-	return d
+	return mustRule(l.Limiter, l.rule).PeekN(time.Unix(0, t), cost, key)
 }
 
 func (l *byRule) reserve(t int64, key string, cost uint64) (ratelimit.Decision, func(int64)) {
-	r, err := l.ReserveRuleAt(time.Unix(0, t), l.rule, key, cost)
-	if err != nil {
-		panic(err)
-	}
-	return r.Decision, func(t int64) { r.CancelAt(time.Unix(0, t)) }
+	r := mustRule(l.Limiter, l.rule).ReserveAt(time.Unix(0, t), cost, key)
+	return r.Decision, func(t int64) { r.SettleAt(time.Unix(0, t), 0) }
 }
 
 // slowStore is a memory store that a Limiter does not know as one.
@@ -72,15 +61,16 @@ func byRuleAndAlone(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judg
 	} else {
 		byName = &byRule{limiterJudge{Limiter: ratelimit.NewLimiter(set, m)}, r.Name}
 	}
+	r.When = match.When{}
 	alone := mustLimiter(t, mustSet(t, r), c)
 	tw := &twins{a: wrap(byName), b: &byOutcomes{limiterJudge{Limiter: alone}}}
 	o = a.run(rnd, tw, n)
 	return o, tw.differs
 }
 
-// TestRuleVerbs takes, looks and reserves under one rule of three by its name, and
+// TestRuleLimiter takes, looks and reserves under one rule of three by its name, and
 // compares each decision with that of a limiter of this rule alone.
-func TestRuleVerbs(t *testing.T) {
+func TestRuleLimiter(t *testing.T) {
 	rnd := seeded(t)
 	rounds := 60
 	switch {
@@ -102,8 +92,8 @@ func TestRuleVerbs(t *testing.T) {
 	}
 }
 
-// TestCarelessRuleVerbIsCaught does the same with a careless one.
-func TestCarelessRuleVerbIsCaught(t *testing.T) {
+// TestCarelessRuleLimiterIsCaught does the same with a careless one.
+func TestCarelessRuleLimiterIsCaught(t *testing.T) {
 	rnd := seeded(t)
 	for range 20 {
 		if _, differs := byRuleAndAlone(t, rnd, 600, func(j judge) judge { return careless{j} }); differs != "" {
@@ -113,17 +103,14 @@ func TestCarelessRuleVerbIsCaught(t *testing.T) {
 	t.Error("nobody notices")
 }
 
-// TestRuleVerbsLive judges now, and leaves other rules and keys alone.
-func TestRuleVerbsLive(t *testing.T) {
+// TestRuleLimiterLive judges now, and leaves other rules and keys alone.
+func TestRuleLimiterLive(t *testing.T) {
 	both := ratelimit.Rule{Name: "both", Key: mustKey(t, "client", "user"), Limits: []ratelimit.Limit{per(2, time.Hour)}}
 	l := mustLimiter(t, mustSet(t, limit(t, "client", per(3, time.Hour)), both), ratelimit.MemoryConfig{})
-	key, err := both.Key.Join(nil, "203.0.113.9", "ada")
-	if err != nil {
-		t.Fatal(err)
-	}
+	byClient, byBoth := mustRule(l, "client"), mustRule(l, "both")
 	for i, want := range []uint64{1, 0, 0} {
-		if d, err := l.TakeRule("both", string(key)); err != nil || d.Allowed != (i < 2) || d.Remaining != want || d.Rule != "both" {
-			t.Errorf("take %d: %+v, %v", i, d, err)
+		if d := byBoth.Take("203.0.113.9", "ada"); d.Allowed != (i < 2) || d.Remaining != want || d.Rule != "both" {
+			t.Errorf("take %d: %+v", i, d)
 		}
 	}
 	var e match.Event
@@ -132,33 +119,33 @@ func TestRuleVerbsLive(t *testing.T) {
 	if d := l.Take(&e); d.Allowed || d.Rule != "both" {
 		t.Errorf("an event of the key is decided %+v", d)
 	}
-	if d, err := l.PeekRule("client", "203.0.113.9"); err != nil || d.Remaining != 2 {
-		t.Errorf("the other rule has counted: %+v, %v", d, err)
+	if d := byClient.Peek("203.0.113.9"); d.Remaining != 2 {
+		t.Errorf("the other rule has counted: %+v", d)
 	}
-	r, err := l.ReserveRule("client", "203.0.113.9", 2)
-	if err != nil || !r.Decision.Allowed || len(r.Outcomes()) != 1 || r.Outcomes()[0].Rule != 0 || r.Outcomes()[0].Set != l.Set() {
-		t.Errorf("reserved %+v, %v", r, err)
+	r := byClient.Reserve(2, "203.0.113.9")
+	if !r.Decision.Allowed || len(r.Outcomes()) != 1 || r.Outcomes()[0].Rule != 0 || r.Outcomes()[0].Set != l.Set() {
+		t.Errorf("reserved %+v", r.Decision)
 	}
 	if err := r.Settle(1); err != nil {
 		t.Error(err)
 	}
-	if d, _ := l.PeekRule("client", "203.0.113.9"); d.Remaining != 1 {
+	if d := byClient.Peek("203.0.113.9"); d.Remaining != 1 {
 		t.Errorf("after a reservation of 2 that cost 1: %+v", d)
 	}
-	if err := l.ResetRule("both", string(key)); err != nil {
+	if err := byBoth.Reset("203.0.113.9", "ada"); err != nil {
 		t.Error(err)
 	}
-	if d, _ := l.PeekRule("both", string(key)); d.Remaining != 1 {
+	if d := byBoth.Peek("203.0.113.9", "ada"); d.Remaining != 1 {
 		t.Errorf("after a reset: %+v", d)
 	}
-	if d, _ := l.PeekRule("client", "203.0.113.9"); d.Remaining != 1 {
+	if d := byClient.Peek("203.0.113.9"); d.Remaining != 1 {
 		t.Errorf("after a reset of the other rule: %+v", d)
 	}
 }
 
-// TestRuleVerbsAllow asks for keys whose client is on the allow list, in all places
+// TestRuleLimiterAllow asks for keys whose client is on the allow list, in all places
 // of a key and folded.
-func TestRuleVerbsAllow(t *testing.T) {
+func TestRuleLimiterAllow(t *testing.T) {
 	key := func(fields ...string) match.Key {
 		k, err := match.NewKey(match.Fold{IPv6: 64}, fields...)
 		if err != nil {
@@ -186,32 +173,28 @@ func TestRuleVerbsAllow(t *testing.T) {
 		{"client", []string{"10.1.2.3"}, true},
 		{"client", []string{"11.1.2.3"}, false},
 		{"client", []string{"2001:db8::1"}, true},
+		{"client", []string{"2001:db8:1:2::/64"}, true},
 		{"client", []string{"2001:db9::1"}, false}, // its /64 is not
 		{"client", []string{"a/b"}, false},
 		{"user,client", []string{"ada", "10.1.2.3"}, true},
 		{"user,client", []string{"10.1.2.3", "ada"}, false},
 		{"user", []string{"10.1.2.3"}, false},
 	} {
-		r, _ := set.Named(c.rule)
-		k, err := r.Key.Join(nil, c.values...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := mustRule(l, c.rule)
 		for range 2 { // without a record, and with one
-			d, err := l.TakeRule(c.rule, string(k))
-			if err != nil || d.Allowed != c.allowed {
-				t.Errorf("%s %q: %+v, %v", c.rule, c.values, d, err)
+			if d := r.Take(c.values...); d.Allowed != c.allowed || d.Unmatched {
+				t.Errorf("%s %q: %+v", c.rule, c.values, d)
 			}
-			if p, err := l.PeekRuleAt(l.Now(), c.rule, string(k), 1); err != nil || p.Allowed != c.allowed {
-				t.Errorf("look %s %q: %+v, %v", c.rule, c.values, p, err)
+			if d := r.PeekN(l.Now(), 1, c.values...); d.Allowed != c.allowed {
+				t.Errorf("peek %s %q: %+v", c.rule, c.values, d)
 			}
 		}
 	}
 }
 
-// TestKeyVerbsAllow takes keys whose client is on the allow list under all rules:
-// they are allowed and not counted, under one rule and several.
-func TestKeyVerbsAllow(t *testing.T) {
+// TestVerbsAllow judges clients on the allow list with every verb: they are allowed and
+// not counted, under one rule and several.
+func TestVerbsAllow(t *testing.T) {
 	client, err := match.NewKey(match.Fold{IPv6: 64}, "client")
 	if err != nil {
 		t.Fatal(err)
@@ -228,11 +211,13 @@ func TestKeyVerbsAllow(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := mustLimiter(t, set, ratelimit.MemoryConfig{})
-		for key, allowed := range map[string]bool{"10.1.2.3": true, "2001:db8:1:2::/64": true, "192.0.2.1": false, "2001:db9::/64": false} {
-			l.TakeKey(key)
+		last := mustRule(l, rules[n].Name)
+		for key, allowed := range map[string]bool{"10.1.2.3": true, "2001:db8:1:2::3": true, "192.0.2.1": false, "2001:db9::1": false} {
+			e := keyEvent(l, key)
+			l.Take(e)
 			for name, d := range map[string]ratelimit.Decision{
-				"TakeKey": l.TakeKey(key), "TakeKeyAt": l.TakeKeyAt(l.Now(), key, 1), "PeekKey": l.PeekKey(key),
-				"ReserveKey": l.ReserveKey(key, 1).Decision,
+				"Take": l.Take(e), "TakeN": l.TakeN(l.Now(), e, 1), "Peek": l.Peek(e), "Reserve": l.Reserve(e, 1).Decision,
+				"RuleLimiter.Take": last.Take(key), "RuleLimiter.Reserve": last.Reserve(1, key).Decision,
 			} {
 				if d.Allowed != allowed || allowed && d.Rule != "" {
 					t.Errorf("%d rules, %s(%q): %+v", n+1, name, key, d)
@@ -247,12 +232,13 @@ func TestKeyVerbsAllow(t *testing.T) {
 	}
 }
 
-// TestRuleVerbsUpdate takes by name while rules come and go: each take is decided
+// TestRuleLimiterUpdate takes by name while rules come and go: each take is decided
 // by a rule of that name, or there is none.
-func TestRuleVerbsUpdate(t *testing.T) {
+func TestRuleLimiterUpdate(t *testing.T) {
 	with := mustSet(t, limit(t, "a", per(1e6, time.Hour)), limit(t, "b", per(2e6, time.Hour)))
 	without := mustSet(t, limit(t, "b", per(2e6, time.Hour)))
 	l := mustLimiter(t, with, ratelimit.MemoryConfig{})
+	a, b := mustRule(l, "a"), mustRule(l, "b")
 	var wg sync.WaitGroup
 	done := make(chan struct{})
 	for g := range 2 {
@@ -263,16 +249,16 @@ func TestRuleVerbsUpdate(t *testing.T) {
 					return
 				default:
 				}
-				d, err := l.TakeRule("a", strconv.Itoa(g*1000+n%100))
-				if err == nil && (d.Rule != "a" || d.Limit != 1e6) || err != nil && err.(*ratelimit.RuleError).Name != "a" {
-					t.Errorf("TakeRule: %+v, %v", d, err)
+				d := a.Take(strconv.Itoa(g*1000 + n%100))
+				if gone, _ := d.Err.(*ratelimit.RuleError); gone == nil && (d.Rule != "a" || d.Limit != 1e6) || gone != nil && (gone.Name != "a" || !d.Allowed || !d.Unmatched) {
+					t.Errorf("a: %+v", d)
 					return
 				}
-				if d, err := l.TakeRule("b", "k"); err != nil || d.Rule != "b" || d.Limit != 2e6 {
-					t.Errorf("TakeRule: %+v, %v", d, err)
+				if d := b.Take("k"); d.Err != nil || d.Rule != "b" || d.Limit != 2e6 {
+					t.Errorf("b: %+v", d)
 					return
 				}
-				if _, err := l.RefundRule("b", "k", 1); err != nil {
+				if _, err := b.Refund(1, "k"); err != nil {
 					t.Error(err)
 					return
 				}
@@ -301,8 +287,8 @@ func TestOutcomesSayTheirSet(t *testing.T) {
 		if err := l.Update(set); err != nil {
 			t.Fatal(err)
 		}
-		_, judged := l.JudgeKey(at(0), "k", 1, nil)
-		for _, o := range append(judged, l.ReserveKeyAt(at(0), "k", 1).Outcomes()...) {
+		_, judged := l.Judge(at(0), keyEvent(l, "k"), 1, nil)
+		for _, o := range append(judged, reserveN(l, at(0), keyEvent(l, "k"), 1).Outcomes()...) {
 			if o.Set != set {
 				t.Errorf("an outcome of rule %d is of another set", o.Rule)
 			}
@@ -310,23 +296,34 @@ func TestOutcomesSayTheirSet(t *testing.T) {
 	}
 }
 
-// TestRuleVerbsDoNotAllocate takes and gives back under one of several rules.
-func TestRuleVerbsDoNotAllocate(t *testing.T) {
-	banned := limit(t, "banned", per(1000, time.Second))
-	banned.Ban = &ratelimit.Ban{After: 5000, Span: time.Second, For: time.Second}
+// TestRuleLimiterDoNotAllocate takes and gives back under one of several rules.
+func TestRuleLimiterDoNotAllocate(t *testing.T) {
+	bans := limit(t, "banned", per(1000, time.Second))
+	bans.Ban = &ratelimit.Ban{After: 5000, Span: time.Second, For: time.Second}
 	set, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
-		limit(t, "a", per(3, time.Second)), banned, limit(t, "two", per(1000, time.Second), per(40, time.Second)))
+		limit(t, "a", per(3, time.Second)), bans, limit(t, "two", per(1000, time.Second), per(40, time.Second)),
+		ratelimit.Rule{Name: "both", Key: mustKey(t, "client", "user"), Limits: []ratelimit.Limit{per(2, time.Hour)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := mustLimiter(t, set, ratelimit.MemoryConfig{})
+	a, banned, two, both := mustRule(l, "a"), mustRule(l, "banned"), mustRule(l, "two"), mustRule(l, "both")
 	now := int64(0)
 	for name, verb := range map[string]func(){
-		"TakeRule":   func() { l.TakeRule("banned", "203.0.113.9") },
-		"TakeRuleAt": func() { l.TakeRuleAt(at(now), "a", "k", 1) },
-		"two limits": func() { l.TakeRuleAt(at(now), "two", "k", 1) },
-		"RefundRule": func() { l.RefundRuleAt(at(now), "two", "k", 1) },
-		"ResetRule":  func() { l.ResetRule("two", "k") },
+		"Rule":       func() { mustRule(l, "banned").Take("203.0.113.9") },
+		"Take":       func() { banned.Take("203.0.113.9") },
+		"Take IPv6":  func() { banned.Take("2001:db8::1") },
+		"TakeN":      func() { a.TakeN(at(now), 1, "k") },
+		"two limits": func() { two.TakeN(at(now), 1, "k") },
+		"Peek":       func() { two.Peek("k") },
+		"Refund":     func() { two.Refund(1, "k") },
+		"Reset":      func() { two.Reset("k") },
+		"two values": func() { both.TakeN(at(now), 1, "192.0.2.1", "ada") },
+		"an event of one field": func() {
+			var e match.Event
+			e.SetString(match.Client, "192.0.2.1")
+			l.TakeN(at(now), &e, 1)
+		},
 	} {
 		step := func() {
 			now += 20
@@ -341,8 +338,8 @@ func TestRuleVerbsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkTakeRule takes by name in sets of that many rules.
-func BenchmarkTakeRule(b *testing.B) {
+// BenchmarkRule takes by name in sets of that many rules.
+func BenchmarkRule(b *testing.B) {
 	for _, n := range []int{1, 8, 1000} {
 		var rules []ratelimit.Rule
 		for i := range n {
@@ -350,17 +347,18 @@ func BenchmarkTakeRule(b *testing.B) {
 		}
 		l := mustLimiter(b, mustSet(b, rules...), ratelimit.MemoryConfig{Budget: 1 << 30})
 		name := rules[n/2].Name
-		for _, by := range []string{"Rule", "Key"} {
-			if by == "Key" && n > 1 {
+		for _, by := range []string{"Rule", "Take"} {
+			if by == "Take" && n > 1 {
 				continue
 			}
+			r := mustRule(l, name)
 			b.Run(fmt.Sprintf("by=%s/rules=%d", by, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if by == "Key" {
-						l.TakeKey("203.0.113.9")
+					if by == "Take" {
+						r.Take("203.0.113.9")
 					} else {
-						l.TakeRule(name, "203.0.113.9")
+						mustRule(l, name).Take("203.0.113.9")
 					}
 				}
 			})

@@ -1,0 +1,242 @@
+package ratelimit
+
+import (
+	"errors"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/lately-go/lately/match"
+)
+
+// A RuleLimiter judges keys under one rule of a [Limiter], for callers that have
+// the values of a key and no event. No other rule counts the key, and the rule's
+// conditions are not considered.
+//
+//	logins, err := limiter.Rule("login")
+//	...
+//	if d := logins.Take("192.0.2.7", "ada"); !d.Allowed { ... }
+//
+// A key is given by its values in the order of the rule's [match.Key.Fields]; a
+// client is folded and a path cleaned as in an event. A key whose client is on the
+// allow list is allowed and not counted.
+//
+// A RuleLimiter stays valid when [Limiter.Update] changes the rules: it uses the
+// rule that has its name at that time. While there is none, decisions are Allowed
+// and Unmatched, as for an event that no rule matches, and Decision.Err is a
+// [*RuleError]; the other methods return that error. If the values are not a key
+// of the rule, because one is empty or their number is wrong, the decision refuses
+// and Err says why.
+//
+// Its methods do not allocate, except Reserve and where those of Limiter do. A
+// RuleLimiter is safe for concurrent use.
+type RuleLimiter struct {
+	limiter *Limiter
+	name    string
+	at      atomic.Pointer[ruleAt]
+}
+
+// A ruleAt is where a RuleLimiter's rule is in a Set.
+type ruleAt struct {
+	set *Set
+	i   int  // of the rule, or -1
+	raw bool // its keys are their only value, as it is
+}
+
+// Rule returns a handle that judges keys under the rule of that name. The error is
+// a [*RuleError] if there is none.
+// It does not allocate, and its cost is that of a map.
+func (l *Limiter) Rule(name string) (*RuleLimiter, error) {
+	set := l.set.Load()
+	i, ok := set.names[name]
+	if !ok {
+		return nil, set.NoRule(name)
+	}
+	if all := *l.rules.Load(); i < len(all) && all[i].name == name {
+		return &all[i], nil
+	}
+	return &RuleLimiter{limiter: l, name: set.rules[i].Name}, nil // an Update is under way
+}
+
+// use makes s the rules of l.
+func (l *Limiter) use(s *Set) {
+	all := make([]RuleLimiter, s.Len())
+	for i := range all {
+		all[i].limiter, all[i].name = l, s.rules[i].Name
+	}
+	l.rules.Store(&all)
+	l.set.Store(s)
+}
+
+// Take judges a key now and counts it once. It is short for TakeN with the current
+// time and a cost of 1.
+func (r *RuleLimiter) Take(key ...string) (d Decision) {
+	l := r.limiter
+	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.take(&d, at.set, at.i, l, 0, key[0], 1) {
+		return d
+	}
+	return l.decide(&query{now: l.now(), rule: r.name, key: key, cost: 1})
+}
+
+// TakeN judges a key at time t with a cost, as [Limiter.TakeN] does.
+func (r *RuleLimiter) TakeN(t time.Time, n uint64, key ...string) (d Decision) {
+	l := r.limiter
+	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.take(&d, at.set, at.i, nil, nanos(t), key[0], n) {
+		return d
+	}
+	return l.decide(&query{now: nanos(t), rule: r.name, key: key, cost: n})
+}
+
+// Peek returns what Take would decide, and changes nothing.
+func (r *RuleLimiter) Peek(key ...string) Decision {
+	return r.limiter.decide(&query{now: r.limiter.now(), rule: r.name, key: key, cost: 1, peek: true})
+}
+
+// PeekN returns what TakeN would decide, and changes nothing.
+func (r *RuleLimiter) PeekN(t time.Time, n uint64, key ...string) Decision {
+	return r.limiter.decide(&query{now: nanos(t), rule: r.name, key: key, cost: n, peek: true})
+}
+
+// Reserve judges a key now with a cost that is known only later; see
+// [Limiter.Reserve].
+func (r *RuleLimiter) Reserve(n uint64, key ...string) *Reservation {
+	return r.reserve(r.limiter.now(), n, key)
+}
+
+func (r *RuleLimiter) reserve(now int64, n uint64, key []string) *Reservation {
+	res := new(Reservation)
+	r.limiter.reserve(&query{now: now, rule: r.name, key: key, cost: n}, res)
+	return res
+}
+
+// Refund gives back now up to n of what a key has used, and returns how much that
+// was: in each limit of the rule the oldest of what it counts, and of several
+// limits the least is returned. It is for callers without a [Reservation] to
+// settle: whose own upload failed, say.
+//
+// It is not said which events are meant, so the oldest are taken, which would have
+// left the window first. There is no credit in it: whichever n were meant, at no
+// later time is there more left than if just those had never come. Never more is
+// allowed in a window than the limit, and what was given back in it. Of a
+// bucket (GCRA and its like) whole units are taken; what has drained of the oldest
+// is not given back. What is gone from the window gives nothing, nor what is
+// counted in a sketch when the budget is spent, nor counts that were cut because they
+// went beyond what is kept: a bucket that was charged more than it holds gives nothing
+// back until it has been empty. Of [InFlight] as many end as are given back. Hits and
+// refusals that count toward a ban stay, and a ban that holds goes on.
+//
+// An event that is given back so and by its Reservation as well is given back
+// twice.
+func (r *RuleLimiter) Refund(n uint64, key ...string) (uint64, error) {
+	return r.refund(r.limiter.now(), n, key)
+}
+
+func (r *RuleLimiter) refund(now int64, n uint64, key []string) (uint64, error) {
+	l := r.limiter
+	sc := l.scratch.Get().(*scratch)
+	defer l.scratch.Put(sc)
+	q := query{now: now, rule: r.name, key: key}
+	for {
+		set := l.set.Load()
+		if err := sc.collectRule(set, &q); err != nil {
+			return 0, err
+		}
+		sc.refund = Refund{Set: set, Rule: sc.subjects[0].Outcome.Rule, Key: sc.keys, Now: q.now, N: n}
+		if err := l.store.Refund(&sc.refund); !errors.Is(err, ErrStale) {
+			return sc.refund.Taken, err
+		}
+		runtime.Gosched()
+	}
+}
+
+// Reset deletes what the rule has counted of a key: limits and hits toward a ban.
+// A ban that holds goes on; remove it from [Limiter.Bans] to end it. A reservation from before is not given
+// back again when it is settled. A key that is counted in a sketch, because the
+// budget is spent, stays as it is.
+func (r *RuleLimiter) Reset(key ...string) error {
+	l := r.limiter
+	sc := l.scratch.Get().(*scratch)
+	defer l.scratch.Put(sc)
+	q := query{rule: r.name, key: key}
+	for {
+		set := l.set.Load()
+		if err := sc.collectRule(set, &q); err != nil {
+			return err
+		}
+		if err := l.store.Reset(set, sc.subjects); !errors.Is(err, ErrStale) {
+			return err
+		}
+		runtime.Gosched()
+	}
+}
+
+// current returns where r's rule is now.
+func (r *RuleLimiter) current() *ruleAt {
+	set := r.limiter.set.Load()
+	if at := r.at.Load(); at != nil && at.set == set {
+		return at
+	}
+	return r.find(set)
+}
+
+// find finds r's rule in set.
+func (r *RuleLimiter) find(set *Set) *ruleAt {
+	at := &ruleAt{set: set, i: -1}
+	if i, ok := set.names[r.name]; ok {
+		at.i = i
+		at.raw = r.limiter.memory != nil && set.raw(i)
+	}
+	r.at.Store(at)
+	return at
+}
+
+// raw reports whether every key of the i-th rule is its only value, unchanged, and
+// the allow list says nothing about it.
+func (s *Set) raw(i int) bool {
+	k := &s.rules[i].Key
+	fields := k.EventFields()
+	if len(k.Fields()) > 1 || len(fields) > 1 || len(s.allow) > 0 && s.clients[i] >= 0 {
+		return false
+	}
+	return k.Fold().Off || fields[0] != match.Client.String() && fields[0] != match.Path.String()
+}
+
+// allowsKey reports whether the client in a key of the i-th rule is on the allow
+// list: an address that is, or a prefix of which all addresses are.
+func (s *Set) allowsKey(i int, key string) bool {
+	return len(s.allow) > 0 && s.allowsClient(i, key)
+}
+
+func (s *Set) allowsClient(i int, key string) bool {
+	at, k := 0, &s.rules[i].Key
+	for v := range k.Parts(viewed(key)) {
+		if at == s.clients[i] {
+			return s.allowsValue(k.ClientOf(at, v))
+		}
+		at++
+	}
+	return false
+}
+
+func (s *Set) allowsValue(client []byte) bool {
+	if match.InPrefixes(s.allow, client) {
+		return true
+	}
+	text := unsafe.String(unsafe.SliceData(client), len(client)) // only read
+	if !strings.Contains(text, "/") {
+		return false
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return false
+	}
+	for _, a := range s.allow {
+		if a.Bits() <= p.Bits() && a.Contains(p.Addr()) {
+			return true
+		}
+	}
+	return false
+}
