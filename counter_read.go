@@ -178,9 +178,15 @@ func (c *Counter) liveBounds() (lo, hi uint64, t int64) {
 }
 
 func (c *Counter) estimate(lo, hi uint64, t int64) uint64 {
-	width := int64(c.window.Slot)
-	left := width - 1 - (t - ring.Floor(t, width)*width) // times of the oldest slot still inside
-	return lo + uint64(float64(hi-lo)*float64(left)/float64(width)+0.5)
+	return between(lo, hi, t, int64(c.window.Span), int64(c.window.Slot))
+}
+
+// between returns lo and the share of hi - lo, the count of the slot that the
+// left edge of (t-span, t] cuts, that is inside if its events are spread evenly.
+func between(lo, hi uint64, t, span, width int64) uint64 {
+	first, _ := ring.Oldest(t, span, width)
+	inside := first*width - 1 - (t - span) // times of that slot after the left edge
+	return lo + uint64(float64(hi-lo)*float64(inside)/float64(width)+0.5)
 }
 
 func (c *Counter) finished(t int64) (sum uint64, whole bool) {

@@ -69,16 +69,6 @@ func (tb *Table) AddBytesAt(t time.Time, key []byte, n uint64) bool {
 	return tb.AddAt(t, viewed(key), n)
 }
 
-// AddSumBytes is AddSum for a key in bytes.
-func (tb *Table) AddSumBytes(key []byte, n uint64) (sum uint64, ok bool) {
-	return tb.AddSum(viewed(key), n)
-}
-
-// AddSumBytesAt is AddSumAt for a key in bytes.
-func (tb *Table) AddSumBytesAt(t time.Time, key []byte, n uint64) (sum uint64, ok bool) {
-	return tb.AddSumAt(t, viewed(key), n)
-}
-
 // viewed returns the bytes of key as a string, for the length of one call:
 // nothing in this package keeps a key that it is given.
 func viewed(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }

@@ -117,8 +117,8 @@ func BenchmarkKeyed(b *testing.B) {
 			compare := keyedTable(b, keys, TableConfig{Compare: true}, bench10)
 			rows = append(rows,
 				keyedRow{"60slots", func(key []byte) { sixty.AddBytes(key, 1) }},
-				keyedRow{"60slots/AddSum", func(key []byte) { sixty.AddSumBytes(key, 1) }},
-				keyedRow{"60slots/Sum", func(key []byte) { sixty.SumBytes(key) }},
+				keyedRow{"60slots/AddSum", func(key []byte) { sixty.AddSum(viewed(key), 1) }},
+				keyedRow{"60slots/Sum", func(key []byte) { sixty.Sum(viewed(key)) }},
 				keyedRow{"10slots/Compare", func(key []byte) { compare.AddBytes(key, 1) }})
 		}
 		for _, zipf := range []bool{true, false} {

@@ -2,6 +2,7 @@ package lately
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -100,6 +101,15 @@ func (m *tableModel) bounds(t int64, key string, span int64) (lo, hi uint64) {
 		}
 	}
 	return lo, hi
+}
+
+// estimate is lo and the share of hi - lo that the edge of the span leaves of the
+// slot in which it lies.
+func (m *tableModel) estimate(t int64, lo, hi uint64, span int64) uint64 {
+	w := m.windows[slices.IndexFunc(m.windows, func(w Window) bool { return int64(w.Span) >= span })]
+	edge := t - span
+	inside := (slotOfModel(edge, w)+1)*int64(w.Slot) - 1 - edge
+	return lo + uint64(math.Round(float64(hi-lo)*float64(inside)/float64(w.Slot)))
 }
 
 // gone reports whether key has nothing in any window.
@@ -294,7 +304,7 @@ func (x *modelRun) finish() {
 	for key := range x.m.keys {
 		lo, hi := x.m.bounds(x.now, key, span)
 		if lo > 0 {
-			top = append(top, KeyCount{key, lo, hi})
+			top = append(top, KeyCount{Key: key, Lo: lo, Hi: hi, Estimate: x.m.estimate(x.now, lo, hi, span)})
 		}
 		if lo, hi := x.tb.BoundsAt(at, key); true {
 			if wantLo, wantHi := x.m.bounds(x.now, key, x.longest); lo != wantLo || hi != wantHi {

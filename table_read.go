@@ -27,12 +27,6 @@ func (tb *Table) SumAt(t time.Time, key string) uint64 {
 	return lo
 }
 
-// SumBytes is Sum for a key in bytes.
-func (tb *Table) SumBytes(key []byte) uint64 { return tb.Sum(viewed(key)) }
-
-// SumBytesAt is SumAt for a key in bytes.
-func (tb *Table) SumBytesAt(t time.Time, key []byte) uint64 { return tb.SumAt(t, viewed(key)) }
-
 // SumLast returns the sum of key over a span that ends now, of the slots of the
 // shortest window that holds it. The error says so if span is not positive or
 // longer than all windows; the sum is 0 then.
@@ -82,28 +76,50 @@ func (tb *Table) BoundsLastAt(t time.Time, key string, span time.Duration) (lo, 
 	return lo, hi, nil
 }
 
-// Estimate returns one figure between the Bounds: lo and the share of the oldest
-// slot that is still inside the window, as if its events were spread evenly. It
-// is off by no more than that slot's count.
+// Estimate returns the estimated count of key in the longest window, which ends
+// now: lo of [Table.Bounds] and the share of the oldest slot that is still inside
+// the window, as if the events of that slot were spread evenly. For steady
+// traffic it is unbiased, unlike Sum. Its error is at most hi - lo.
 func (tb *Table) Estimate(key string) uint64 {
-	return tb.estimate(key, tb.clock.now(), true)
+	return tb.estimate(key, tb.clock.now(), tb.longest(), true)
 }
 
 // EstimateAt returns the estimate for the longest window, which ends at t; for
 // times in the past see SumAt.
 func (tb *Table) EstimateAt(t time.Time, key string) uint64 {
-	return tb.estimate(key, tb.clock.nanos(t), false)
+	return tb.estimate(key, tb.clock.nanos(t), tb.longest(), false)
 }
 
-func (tb *Table) estimate(key string, t int64, live bool) uint64 {
-	part := tb.longest()
-	if live {
-		t = tb.notBehind(part, t)
+// EstimateLast returns the estimated count of key in a span that ends now; see
+// Estimate and SumLast.
+func (tb *Table) EstimateLast(key string, span time.Duration) (uint64, error) {
+	part, err := tb.part(span)
+	if err != nil {
+		return 0, err
 	}
-	lo, hi := tb.bounds(key, t, part, false)
-	width := tb.windows[part.window].width
-	left := width - 1 - (t - ring.Floor(t, width)*width)
-	return lo + uint64(float64(hi-lo)*float64(left)/float64(width)+0.5)
+	return tb.estimate(key, tb.clock.now(), part, true), nil
+}
+
+// EstimateLastAt returns the estimated count of key in a span that ends at t; see
+// Estimate, SumLast and, for times in the past, SumAt.
+func (tb *Table) EstimateLastAt(t time.Time, key string, span time.Duration) (uint64, error) {
+	part, err := tb.part(span)
+	if err != nil {
+		return 0, err
+	}
+	return tb.estimate(key, tb.clock.nanos(t), part, false), nil
+}
+
+func (tb *Table) estimate(key string, t int64, p part, live bool) uint64 {
+	if live {
+		t = tb.notBehind(p, t)
+	}
+	lo, hi := tb.bounds(key, t, p, false)
+	return tb.estimateOf(lo, hi, t, p)
+}
+
+func (tb *Table) estimateOf(lo, hi uint64, t int64, p part) uint64 {
+	return between(lo, hi, t, p.span, tb.windows[p.window].width)
 }
 
 // A part is a span of a table's windows, and the window that it is read from.

@@ -10,11 +10,12 @@ import (
 	"github.com/lately-go/lately/internal/ring"
 )
 
-// A KeyCount is a key and the bounds of its count in the span that
-// [Table.Top] was asked for. It is a plain value.
+// A KeyCount is a key with the bounds and the estimate of its count in the span
+// of [Table.Top]. It is a plain value. To display one figure, use Estimate.
 type KeyCount struct {
-	Key    string
-	Lo, Hi uint64
+	Key      string
+	Lo, Hi   uint64 // see Table.Bounds
+	Estimate uint64 // see Table.Estimate
 }
 
 // Top returns the n keys with the largest sums over a span that ends now, the
@@ -52,6 +53,9 @@ func (tb *Table) top(n int, t int64, span time.Duration, live bool) ([]KeyCount,
 		}
 	}
 	slices.SortFunc(first, func(a, b KeyCount) int { return -a.compare(b.Key, b.Lo) })
+	for i := range first {
+		first[i].Estimate = tb.estimateOf(first[i].Lo, first[i].Hi, t, part)
+	}
 	return first, nil
 }
 
@@ -65,12 +69,12 @@ func (k *KeyCount) compare(key string, lo uint64) int {
 
 func (l *leaders) offer(n int, key []byte, lo, hi uint64) {
 	if len(*l) < n {
-		*l = append(*l, KeyCount{string(key), lo, hi})
+		*l = append(*l, KeyCount{Key: string(key), Lo: lo, Hi: hi})
 		l.up(len(*l) - 1)
 		return
 	}
 	if least := &(*l)[0]; least.compare(viewed(key), lo) < 0 {
-		*least = KeyCount{string(key), lo, hi}
+		*least = KeyCount{Key: string(key), Lo: lo, Hi: hi}
 		l.down()
 	}
 }
@@ -221,6 +225,17 @@ func (r Reading) BoundsLast(span time.Duration) (lo, hi uint64, err error) {
 	}
 	lo, hi = r.bounds(part)
 	return lo, hi, nil
+}
+
+// EstimateLast returns the estimate of a shorter span; see
+// [Table.EstimateLast].
+func (r Reading) EstimateLast(span time.Duration) (uint64, error) {
+	part, err := r.tb.part(span)
+	if err != nil {
+		return 0, err
+	}
+	lo, hi := r.bounds(part)
+	return r.tb.estimateOf(lo, hi, r.at, part), nil
 }
 
 // Slots returns the slots of the shortest window that holds span, oldest first,

@@ -52,7 +52,7 @@ type RefusedKey struct {
 	Rule string `json:"rule"`
 	Key
 	Bounds
-	PerSecond   float64   `json:"per_second" doc:"lo divided by the span"`
+	PerSecond   float64   `json:"per_second" doc:"the estimate divided by the span"`
 	BannedUntil time.Time `json:"banned_until,omitzero" doc:"by the rule; absent if it does not ban the key"`
 }
 

@@ -310,14 +310,20 @@ func (c *Caller) Sum(name, key string, span time.Duration) (lo, hi uint64, err e
 	return lo, hi, nil
 }
 
-// Rate returns a key's events a second over a span that ends now.
+// Rate returns the estimated events per second of a key over a span that ends now.
 func (c *Caller) Rate(name, key string, span time.Duration) (float64, error) {
-	_, span, err := c.e.counterFor(name, span)
+	t, err := c.counterKey(name, key, false)
 	if err != nil {
 		return 0, err
 	}
-	lo, _, err := c.Sum(name, key, span)
-	return float64(lo) / span.Seconds(), err
+	if _, span, err = c.e.counterFor(name, span); err != nil {
+		return 0, err
+	}
+	n, err := t.table.EstimateLastAt(c.e.now(), view(c.key), span)
+	if err != nil {
+		return 0, &Error{BadArg, err.Error()}
+	}
+	return float64(n) / span.Seconds(), nil
 }
 
 // counterKey makes c.key the key of that counter, and the counter if make says so.

@@ -91,10 +91,12 @@ func (e *Engine) Counters() iter.Seq[CounterInfo] {
 	}
 }
 
-// A KeyCount is a key with its bounds: the true count lies in [Lo, Hi].
+// A KeyCount is a key with its count: the true count lies in [Lo, Hi], and Estimate
+// is the figure to display.
 type KeyCount struct {
-	Key    []string // its values
-	Lo, Hi uint64
+	Key      []string // its values
+	Lo, Hi   uint64
+	Estimate uint64
 }
 
 // Top returns the n keys of a counter that f selects with the largest counts over a
@@ -117,7 +119,7 @@ func (e *Engine) Top(name string, n int, span time.Duration, f KeyFilter) ([]Key
 	}
 	out := make([]KeyCount, len(top))
 	for i, k := range top {
-		out[i] = KeyCount{Key: values(c.Key, k.Key), Lo: k.Lo, Hi: k.Hi}
+		out[i] = KeyCount{values(c.Key, k.Key), k.Lo, k.Hi, k.Estimate}
 	}
 	return out, nil
 }
@@ -143,6 +145,7 @@ func (c *counter) topOf(t time.Time, n int, span time.Duration, f *KeyFilter) ([
 		if k.Lo == 0 {
 			continue
 		}
+		k.Estimate, _ = r.EstimateLast(span)
 		if found = append(found, k); len(found) >= 2*n+1000 {
 			first()
 		}

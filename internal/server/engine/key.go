@@ -25,7 +25,9 @@ type KeyWindow struct {
 	Counter string
 	Span    time.Duration
 	Lo, Hi  uint64
-	Slots   []Slot
+
+	Estimate uint64 // between them: the figure to display
+	Slots    []Slot
 }
 
 // A Slot is one slot of a window.
@@ -65,6 +67,7 @@ func (e *Engine) Key(fields, key []string) (*KeyReport, error) {
 		for _, span := range c.Spans {
 			w := KeyWindow{Counter: c.Name, Span: span}
 			w.Lo, w.Hi, _ = reading.BoundsLast(span)
+			w.Estimate, _ = reading.EstimateLast(span)
 			w.Slots = slotsOf(reading, span, w.Hi-w.Lo)
 			r.Counters = append(r.Counters, w)
 		}

@@ -54,6 +54,7 @@ type RefusedKey struct {
 	Rule        string
 	Key         []string // its values
 	Lo, Hi      uint64
+	Estimate    uint64    // between them: the figure to display
 	BannedUntil time.Time // by this rule; zero if it is not banned
 }
 
@@ -84,7 +85,7 @@ func (e *Engine) Refused(n int, span time.Duration) ([]RefusedKey, error) {
 		if !ok {
 			continue
 		}
-		r := RefusedKey{Rule: rule.Name, Key: values(rule.Key, string(key)), Lo: k.Lo, Hi: k.Hi}
+		r := RefusedKey{Rule: rule.Name, Key: values(rule.Key, string(key)), Lo: k.Lo, Hi: k.Hi, Estimate: k.Estimate}
 		if b, held, err := l.Bans().Get(r.Rule, r.Key...); err == nil && held {
 			r.BannedUntil = b.Until
 		}

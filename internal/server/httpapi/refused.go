@@ -7,7 +7,7 @@ type refusedKey struct {
 	Rule string `json:"rule"`
 	keyText
 	bounds
-	PerSecond   float64    `json:"per_second" doc:"lo divided by the span"`
+	PerSecond   float64    `json:"per_second" doc:"the estimate divided by the span"`
 	BannedUntil *time.Time `json:"banned_until" doc:"null if the rule does not ban the key"`
 }
 
@@ -35,7 +35,7 @@ func listRefused(c *call) error {
 	}
 	list := refusedList{[]refusedKey{}}
 	for _, k := range keys {
-		r := refusedKey{Rule: k.Rule, keyText: keyTextOf(k.Key), bounds: bounds{k.Lo, k.Hi}, PerSecond: float64(k.Lo) / d.Seconds()}
+		r := refusedKey{Rule: k.Rule, keyText: keyTextOf(k.Key), bounds: bounds{k.Lo, k.Hi}, PerSecond: float64(k.Estimate) / d.Seconds()}
 		if !k.BannedUntil.IsZero() {
 			until := k.BannedUntil.UTC()
 			r.BannedUntil = &until
