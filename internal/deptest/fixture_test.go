@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -59,6 +60,7 @@ type fixture struct {
 	t            *testing.T
 	program      string
 	proxy, cache string
+	others       []string // folders of more module proxies
 }
 
 // newFixture packs the checkout, with planted files added, and copies the
@@ -69,7 +71,7 @@ func newFixture(t *testing.T, planted map[string]string) fixture {
 		t.Skip("there is no go command to build with")
 	}
 	dir := t.TempDir()
-	f := fixture{t, filepath.Join(dir, "program"), filepath.Join(dir, "proxy"), filepath.Join(dir, "cache")}
+	f := fixture{t: t, program: filepath.Join(dir, "program"), proxy: filepath.Join(dir, "proxy"), cache: filepath.Join(dir, "cache")}
 	f.pack(planted)
 
 	var program []string
@@ -92,29 +94,34 @@ func exists(importPath string) bool {
 	return slices.ContainsFunc(files, func(name string) bool { return !strings.HasSuffix(name, "_test.go") })
 }
 
-// pack writes what a module proxy serves: see "GOPROXY protocol" in the Go
-// modules reference.
+// pack puts the checkout, with planted files added, into the module proxy.
 func (f fixture) pack(planted map[string]string) {
 	f.t.Helper()
-	base := filepath.Join(f.proxy, filepath.FromSlash(modulePath), "@v")
-	f.write(filepath.Join(base, "list"), fixtureVersion+"\n")
-	f.write(filepath.Join(base, fixtureVersion+".info"), `{"Version":"`+fixtureVersion+`"}`)
-	f.write(filepath.Join(base, fixtureVersion+".mod"), f.read(filepath.Join(root, "go.mod")))
+	texts := map[string]string{}
+	for _, name := range moduleFiles(f.t) {
+		texts[name] = f.read(filepath.Join(root, filepath.FromSlash(name)))
+	}
+	maps.Copy(texts, planted)
+	f.serve(modulePath, fixtureVersion, texts)
+}
 
-	file, err := os.Create(filepath.Join(base, fixtureVersion+".zip"))
+// serve writes what a module proxy serves for a module of these files: see
+// "GOPROXY protocol" in the Go modules reference.
+func (f fixture) serve(module, version string, texts map[string]string) {
+	f.t.Helper()
+	base := filepath.Join(f.proxy, filepath.FromSlash(module), "@v")
+	f.write(filepath.Join(base, "list"), version+"\n")
+	f.write(filepath.Join(base, version+".info"), `{"Version":"`+version+`"}`)
+	f.write(filepath.Join(base, version+".mod"), texts["go.mod"])
+
+	file, err := os.Create(filepath.Join(base, version+".zip"))
 	f.check(err)
 	archive := zip.NewWriter(file)
-	add := func(name, text string) {
-		w, err := archive.Create(modulePath + "@" + fixtureVersion + "/" + name)
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		w, err := archive.Create(module + "@" + version + "/" + name)
 		f.check(err)
-		_, err = io.WriteString(w, text)
+		_, err = io.WriteString(w, texts[name])
 		f.check(err)
-	}
-	for _, name := range moduleFiles(f.t) {
-		add(name, f.read(filepath.Join(root, filepath.FromSlash(name))))
-	}
-	for name, text := range planted {
-		add(name, text)
 	}
 	f.check(archive.Close())
 	f.check(file.Close())
@@ -140,18 +147,21 @@ func moduleFiles(t *testing.T) []string {
 	return names
 }
 
-// run runs the go command on the program, shut off from the network, the
-// user's settings and the user's module cache.
+// run runs the go command on the program, without the network, the user's settings
+// and the user's module cache. Its proxy is that of f, then the others.
 func (f fixture) run(args ...string) (string, error) {
 	f.t.Helper()
-	proxy := filepath.ToSlash(f.proxy)
-	if runtime.GOOS == "windows" {
-		proxy = "/" + proxy
+	proxies := make([]string, 0, 2)
+	for _, dir := range append([]string{f.proxy}, f.others...) {
+		if dir = filepath.ToSlash(dir); runtime.GOOS == "windows" {
+			dir = "/" + dir
+		}
+		proxies = append(proxies, "file://"+dir)
 	}
 	cmd := exec.CommandContext(f.t.Context(), "go", args...)
 	cmd.Dir = f.program
 	cmd.Env = append(os.Environ(),
-		"GOPROXY=file://"+proxy, "GOMODCACHE="+f.cache, "GOFLAGS=-mod=mod -modcacherw",
+		"GOPROXY="+strings.Join(proxies, ","), "GOMODCACHE="+f.cache, "GOFLAGS=-mod=mod -modcacherw",
 		"GOENV=off", "GOWORK=off", "GOSUMDB=off", "GONOPROXY=none", "GOPRIVATE=", "GOTOOLCHAIN=local", "GOVCS=*:off",
 	)
 	out, err := cmd.CombinedOutput()
