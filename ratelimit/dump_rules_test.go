@@ -20,6 +20,9 @@ func TestImportUnderOtherRules(t *testing.T) {
 	}
 	for range rounds {
 		was, is := bannedRule(t, rnd), bannedRule(t, rnd)
+		for is.Algorithm != was.Algorithm { // see TestImportUnderAnotherAlgorithm
+			is = bannedRule(t, rnd)
+		}
 		set, other := mustSet(t, was), mustSet(t, is)
 		a, la := mustMemory(t, set, ratelimit.MemoryConfig{Budget: ratelimit.NoBudget})
 		now := int64(1_700_000_000e9)
@@ -42,6 +45,29 @@ func TestImportUnderOtherRules(t *testing.T) {
 			}
 			tw.differs = "" // bans of before may be shorter, see TestImportCapsBans
 		}
+	}
+}
+
+// TestImportUnderAnotherAlgorithm imports counts of an algorithm under another: they
+// mean nothing to it, and what counts toward the ban stays.
+func TestImportUnderAnotherAlgorithm(t *testing.T) {
+	was := limit(t, "r", per(5, time.Hour))
+	was.Ban = &ratelimit.Ban{After: 2, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
+	is := was
+	is.Algorithm = ratelimit.GCRA
+	a, la := mustMemory(t, mustSet(t, was), ratelimit.MemoryConfig{})
+	for range 7 {
+		takeKeyN(la, second(0), "k", 1)
+	}
+	b, lb := mustMemory(t, mustSet(t, is), ratelimit.MemoryConfig{})
+	mustImport(t, b, second(1), exported(a, second(1)))
+	for i := range 5 {
+		if d := takeKeyN(lb, second(1), "k", 1); !d.Allowed {
+			t.Fatalf("event %d of 5: %+v", i+1, d)
+		}
+	}
+	if d := takeKeyN(lb, second(1), "k", 1); d.BannedUntil.IsZero() {
+		t.Errorf("after two refusals before and a third now: %+v", d)
 	}
 }
 

@@ -118,11 +118,11 @@ func (x *dumper) entry(rs *records, key []byte, r keytable.Record) {
 	}
 	start := len(x.chunk)
 	x.key(key, newest, r.Flag())
-	for i := range rs.meters {
-		m := &rs.meters[i]
+	for i := range rs.own {
+		m := &rs.own[i]
 		x.chunk = m.AppendState(x.chunk, w[m.at:], m.blocks, newest)
 	}
-	if len(x.chunk)-start > dumpEntry && len(rs.meters) > 1 {
+	if len(x.chunk)-start > dumpEntry && len(rs.own) > 1 {
 		x.chunk = x.chunk[:start]
 		x.cut(rs, key, r, newest)
 	}
@@ -131,8 +131,8 @@ func (x *dumper) entry(rs *records, key []byte, r keytable.Record) {
 // cut makes an entry for each meter of a key, in a chunk of its own.
 func (x *dumper) cut(rs *records, key []byte, r keytable.Record, newest int64) {
 	w := r.Words()
-	for i := range rs.meters {
-		m := &rs.meters[i]
+	for i := range rs.own {
+		m := &rs.own[i]
 		if m.Used(w[m.at:], m.blocks, newest) == 0 {
 			continue
 		}
@@ -140,7 +140,7 @@ func (x *dumper) cut(rs *records, key []byte, r keytable.Record, newest int64) {
 		part.key(key, newest, r.Flag())
 		part.chunk = append(part.chunk, make([]byte, i)...)
 		part.chunk = m.AppendState(part.chunk, w[m.at:], m.blocks, newest)
-		part.chunk = append(part.chunk, make([]byte, len(rs.meters)-1-i)...)
+		part.chunk = append(part.chunk, make([]byte, len(rs.own)-1-i)...)
 		x.large = append(x.large, part.chunk)
 	}
 }
@@ -233,11 +233,7 @@ func looseRecords(l layout, resolution time.Duration) (*records, error) {
 		rs.words += mt.Words()
 		rs.meters = append(rs.meters, m)
 	}
-	rs.limits = rs.meters
-	if l.bans {
-		rs.limits = rs.meters[:len(meters)-1]
-		rs.ban = &rs.meters[len(meters)-1]
-	}
+	rs.split()
 	return rs, nil
 }
 
@@ -312,22 +308,13 @@ func (c *countsUndumper) restore(key string) {
 func (c *countsUndumper) into(w []uint64) (any bool) {
 	t, at := keytable.Time(c.w[wordNewest]), keytable.Time(w[wordNewest])
 	for i := range c.to.meters {
-		m := &c.to.meters[i]
-		o := &c.from.meters[min(i, len(c.from.meters)-1)]
-		if !c.equal {
-			o = c.to.heir(i, c.from)
-		}
+		m, o := &c.to.meters[i], c.to.heir(i, c.from)
 		if o == nil || o.Used(c.w[o.at:], o.blocks, t) == 0 || m.Used(w[m.at:], m.blocks, at) != 0 {
 			continue
 		}
 		any = true
 		m.Clear(w[m.at:], m.blocks)
-		if c.equal && m.CopyState(w[m.at:], m.blocks, c.w[o.at:], o.blocks) {
-			continue
-		}
-		if c.equal || !m.Carry(w[m.at:], m.blocks, &o.Counter, c.w[o.at:], o.blocks, t) {
-			m.take(w, o.Each(c.w[o.at:], o.blocks, t))
-		}
+		m.carry(w, o, c.w)
 	}
 	return any
 }

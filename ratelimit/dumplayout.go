@@ -14,8 +14,8 @@ func appendLayout(dst []byte, l *layout, resolution time.Duration) []byte {
 	dst = binary.AppendUvarint(dst, uint64(resolution))
 	dst = append(dst, byte(l.algorithm))
 	dst = appendZone(dst, l.zone)
-	dst = binary.AppendUvarint(dst, uint64(len(l.limits)))
-	for i, limit := range l.limits {
+	dst = binary.AppendUvarint(dst, uint64(l.own()))
+	for i, limit := range l.limits[:l.own()] {
 		dst = binary.AppendUvarint(dst, limit.N)
 		dst = binary.AppendUvarint(dst, uint64(limit.Span))
 		dst = binary.AppendUvarint(dst, limit.Burst)

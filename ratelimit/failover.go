@@ -71,17 +71,17 @@ func (l *Limiter) localFor(set *Set) (*Memory, error) {
 //   - A rule that counts as before (its limits, algorithm, zone, and what the ban
 //     counts) keeps its counts as they are. How long bans last, what it matches,
 //     shadow and fail policy may change at any time.
-//   - Else each limit takes over from the limit before with the shortest span that
-//     is no shorter than its own, or if all are shorter from the longest; a ban
-//     that counts the same takes over from the ban. Counts come with the times
-//     that are known of them: those of a log exactly, those of a slot or bucket at
-//     its end, and all others at the time of the last event. So never more is
-//     admitted than under the new limit with the true times: neither limit is
-//     exceeded because of the change. A bucket (GCRA, TokenBucket, LeakyBucket)
-//     holds no more than its burst and as much again, or N if that is more, so one
-//     that is lowered and raised again forgets what was above that in between.
-//   - What is under way (InFlight) and what has come (all others) are not carried
-//     into one another.
+//   - Else each limit of the same algorithm takes over from the limit before with
+//     the shortest span that is no shorter than its own, or if all are shorter from
+//     the longest; a ban that counts the same takes over from the ban. Never more is
+//     admitted than under the new limit with the true times. A bucket (GCRA,
+//     LeakyBucket) holds no more than its burst and as much again, or N if that is
+//     more, so one that is lowered and raised again loses what was above that.
+//   - If the algorithm changes, the limits of before judge and are charged together
+//     with the new ones for one span of theirs, so that neither is exceeded. Another
+//     change of the rule's algorithm within that time is an error, which says until
+//     when. InFlight counts what is under way: a change from or to it starts with
+//     nothing counted.
 //   - Bans that hold go on.
 //
 // The error says what is wrong with the rules, or is the store's; nothing has

@@ -105,8 +105,8 @@ func (m *Memory) strike(p *probe, r *Request, o *Outcome, now int64) {
 // limit judges the rule's limits without charging them. A refusal counts
 // toward the rule's own ban.
 func (m *Memory) limit(p *probe, r *Request, o *Outcome, now int64) {
-	over, above := false, false
-	for i := range p.Limits {
+	over, above, told := false, false, 0
+	for i := range p.records.judging(now) {
 		n := p.most(i)
 		used := p.used(i, now)
 		left := n - min(used, n)
@@ -118,8 +118,9 @@ func (m *Memory) limit(p *probe, r *Request, o *Outcome, now int64) {
 		// such the one that refuses for longest, but one that the cost is above
 		// before all others.
 		if higher := r.Cost > n; i == 0 || higher && !above || higher == above &&
-			(left < o.Remaining || left == o.Remaining && p.refusesLonger(i, o.LimitIndex, now, r.Cost, left)) {
-			o.Limit, o.Remaining, o.LimitIndex, above = n, left, i, higher
+			(left < o.Remaining || left == o.Remaining && p.refusesLonger(i, told, now, r.Cost, left)) {
+			o.Limit, o.Remaining, told, above = n, left, i, higher
+			o.LimitIndex = min(i, len(p.Limits)-1) // of a former one, the last
 		}
 	}
 	if !over {
@@ -142,7 +143,7 @@ func (p *probe) refusesLonger(i, j int, now int64, cost, left uint64) bool {
 func (p *probe) settle(o *Outcome, r *Request, now int64, refused, banned bool) {
 	charged := !banned && !o.Banned && p.charges(o, refused)
 	judged := !o.Skipped && (!o.Banned || o.Started) // and so advanced to now
-	for i := range p.Limits {
+	for i := range p.records.judging(now) {
 		if !judged {
 			p.used(i, now)
 		}
@@ -160,7 +161,7 @@ func (p *probe) settle(o *Outcome, r *Request, now int64, refused, banned bool) 
 		} else if p.Algorithm == LeakyBucket {
 			o.Delay = max(o.Delay, p.delay(i, now))
 		}
-		o.ResetAfter = max(o.ResetAfter, p.reset(i, now))
+		o.ResetAfter = max(o.ResetAfter, p.whileJudging(i, now, p.reset(i, now)))
 	}
 	if charged && len(p.Limits) > 0 {
 		o.Charged = !refused && !o.Refused && !r.Look && (r.Cost > 0 || p.Algorithm != InFlight)

@@ -165,7 +165,7 @@ type memoryRule struct {
 // limitN returns the most that the i-th limit may have used: N, or its burst.
 // adapted is what an Adapt says, if there is one.
 func (mr *memoryRule) limitN(i int, adapted uint64) uint64 {
-	if mr.adapt != nil {
+	if mr.adapt != nil && i < len(mr.Limits) {
 		return adapted
 	}
 	return mr.records.limits[i].most
@@ -198,33 +198,33 @@ func (m *Memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, e
 	mr := &memoryRule{Rule: r}
 	mr.short = mr.quick()
 	before := old.named(r.Name)
-	var was *layout
 	if before != nil && before.Key.Equal(r.Key) {
 		mr.tally = before.tally
 		mr.id = before.id
 		if before.adapt != nil && r.Adapt.equal(&before.adapt.config) {
 			mr.adapt = before.adapt
 		}
-		was = &before.records.layout
-		if was.equal(newLayout(r, was)) {
-			mr.records = before.records
-		}
 	} else {
 		mr.tally = new(tally)
 		mr.id = m.nextID(r.Name, before != nil)
+		before = nil
 	}
 	if r.Adapt != nil && mr.adapt == nil {
 		mr.adapt = newAdapter(*r.Adapt, r.Limits[0].N)
 	}
-	if mr.records != nil {
-		return mr, nil
-	}
-	var err error
-	m.tables++
-	if mr.records, err = newRecords(m, newLayout(r, was), rules); err != nil {
+	l, err := newLayout(r, before)
+	if err != nil {
 		return nil, err
 	}
-	if before != nil && before.id == mr.id {
+	if before != nil && before.records.layout.equal(l) {
+		mr.records = before.records
+		return mr, nil
+	}
+	m.tables++
+	if mr.records, err = newRecords(m, l, rules); err != nil {
+		return nil, err
+	}
+	if before != nil {
 		mr.records.inherit(before.records)
 	}
 	return mr, nil

@@ -81,6 +81,9 @@ func (m *Memory) decide(r *Request, probes []probe) error {
 	if !r.Look {
 		for i := range probes {
 			p := &probes[i]
+			if f := p.records.layout.former; f != nil {
+				f.judged(now, p.records.until.Load())
+			}
 			if p.held {
 				p.w[wordNewest] = keytable.Stamp(now)
 			}
@@ -213,9 +216,7 @@ func (p *probe) lock(r *Request) bool {
 
 // added says that a key is about to be added at now.
 func (rs *records) added(now int64) {
-	for was := rs.now.Load(); was < now && !rs.now.CompareAndSwap(was, now); {
-		was = rs.now.Load()
-	}
+	raise(&rs.now, now)
 }
 
 // copyRecords gives each probe a copy of its record to be judged, so that looking

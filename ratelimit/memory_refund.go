@@ -42,7 +42,7 @@ func (mr *memoryRule) refund(r *Refund, stored []byte) bool {
 		return true
 	}
 	taken := uint64(math.MaxUint64)
-	for i := range rs.limits {
+	for i := range rs.judging(now) {
 		m := &rs.limits[i]
 		m.Advance(w[m.at:], m.blocks, now)
 		taken = min(taken, m.RefundOldest(w[m.at:], m.blocks, now, r.N))

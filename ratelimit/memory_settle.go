@@ -53,10 +53,10 @@ func (mr *memoryRule) settle(s *Settlement, subject *Subject, stored []byte) boo
 	if mr.Algorithm == InFlight {
 		back = s.Charged
 	}
-	for i := range rs.limits {
+	for i := range rs.judging(now) {
 		m := &rs.limits[i]
 		m.Advance(w[m.at:], m.blocks, now)
-		if back > 0 && !(rs.carried(subject.Mark) && now-s.At >= int64(rs.known[i])) {
+		if back > 0 && (m.refundable || !rs.carried(subject.Mark)) {
 			m.Refund(w[m.at:], m.blocks, now, s.At, back)
 		}
 	}
@@ -80,7 +80,7 @@ func (mr *memoryRule) settleMore(s *Settlement, subject *Subject, stored []byte)
 		return true
 	}
 	now, more := newest(probes, s.Now), s.Actual-s.Charged
-	for i := range rs.limits {
+	for i := range rs.judging(now) {
 		if p.used(i, now); p.room(i, more) {
 			p.charge(i, now, more)
 		}

@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"math"
 	"slices"
-	"time"
 
 	"github.com/lately-go/lately/internal/keytable"
 )
@@ -28,6 +27,7 @@ func (m *Memory) Update(s *Set, published func()) error {
 			for page := range from.table.Pages() {
 				from.table.DrainPage(page, mr.records.takeKey(from))
 			}
+			mr.records.limitFormer(from)
 			mr.records.from.Store(nil)
 		}
 	}
@@ -101,50 +101,53 @@ func (rs *records) toSketch(hash uint64, old *records, w []uint64) {
 // is the same; they hold no keys that could be carried.
 func (rs *records) inherit(old *records) {
 	rs.family = old.family
-	for i := range rs.known {
-		rs.known[i] = rs.knownOf(i, old)
-	}
 	rs.now.Store(old.now.Load())
 	rs.floor.Store(old.floor.Load())
+	if rs.until.Store(old.until.Load()); rs.layout.former != old.layout.former {
+		rs.until.Store(math.MaxInt64)
+	}
 	rs.from.Store(old)
 	was := old.sketches.Load()
-	if was == nil || len(*was) == 0 || rs.sketchPlan == nil {
-		return
-	}
-	windows := rs.overflow()
-	for i := range windows {
-		for j := range *was {
-			if rs.layout.window(i) == old.layout.window(j) && (i < len(rs.limits)) == (j < len(old.limits)) {
-				windows[i] = (*was)[j]
-			}
+	sketched := was != nil && len(*was) > 0 && rs.sketchPlan != nil
+	for i := range rs.limits {
+		j := rs.layout.heir(i, &old.layout)
+		rs.limits[i].refundable = j >= 0 && rs.canRefund(i, old, j)
+		if sketched && j >= 0 && rs.layout.window(i) == old.layout.window(j) {
+			rs.overflow()[i] = (*was)[j]
 		}
+	}
+	if sketched && rs.ban != nil && old.ban != nil && rs.layout.span == old.layout.span {
+		rs.overflow()[len(rs.limits)] = (*was)[len(old.limits)]
+	}
+	if sketched { // what they count may be as new
+		rs.newest.Store(max(rs.now.Load(), rs.floor.Load()))
 	}
 }
 
-// knownOf returns how long after an event that was charged before rs took over from
-// old the i-th limit surely has it among what it counts. One that had left before
-// must not be given back: with a longer span, or a bucket that drains slower, what
-// is counted of others would seem to be its own.
-func (rs *records) knownOf(i int, old *records) time.Duration {
+// limitFormer sets until, when all keys of old have been carried, if it was this
+// change after which former judges.
+func (rs *records) limitFormer(old *records) {
+	if f := rs.layout.former; f != nil && f != old.layout.former {
+		rs.until.Store(rs.newest.Load() + int64(f.longest()))
+	}
+}
+
+// canRefund reports whether the i-th limit of rs gives back what was charged before
+// it took over from the j-th of old. A log knows by its time whether it has it.
+// Elsewhere an event that had left, or was cut off, would be taken for what others
+// have charged, unless windows and rate are as before.
+func (rs *records) canRefund(i int, old *records, j int) bool {
 	l, was := &rs.layout, &old.layout
-	j, ok := l.heir(i, was)
-	if !ok {
-		return 0
-	}
 	now, before := l.limits[i], was.limits[j]
-	switch {
-	case l.logged(i): // its time tells
-		return math.MaxInt64
-	case was.algorithm.bursts():
-		if !l.algorithm.bursts() || float64(now.N)*float64(before.Span) < float64(before.N)*float64(now.Span) {
-			return 0
-		}
-	case was.algorithm == Fixed || was.algorithm == Calendar:
-		if l.algorithm != was.algorithm || now.Window() != before.Window() || !sameZone(l.zone, was.zone) {
-			return 0
-		}
+	switch part, _ := l.part(i); {
+	case !old.limits[j].refundable || l.logged(i) != was.logged(j):
+		return false
+	case l.logged(i):
+		return true
+	case part.algorithm.bursts():
+		return now == before
 	default:
-		return min(old.known[j], before.Window())
+		wasPart, _ := was.part(j)
+		return now.Window() == before.Window() && sameZone(part.zone, wasPart.zone)
 	}
-	return old.known[j]
 }

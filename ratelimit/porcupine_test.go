@@ -233,6 +233,8 @@ type workload struct {
 	clock   atomic.Int64 // that they read and set
 	tick    atomic.Int64 // what orders calls and returns
 	keys    int
+
+	algorithm ratelimit.Algorithm // TestUpdateAlgorithm changes it
 }
 
 const (
@@ -311,6 +313,7 @@ func (w *workload) next(rnd *rand.Rand, id int, held map[int]*ratelimit.Reservat
 		op.verb = opUnban
 	case n < 19:
 		op.verb, op.key, op.rule = opUpdate, -1, somePorcupineRule(rnd)
+		op.rule.algorithm = w.algorithm
 	}
 	return op
 }
@@ -366,7 +369,7 @@ func history(t testing.TB, rnd *rand.Rand, open func(m *ratelimit.Memory) rateli
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &workload{t: t, limiter: ratelimit.NewLimiter(set, open(m)), keys: porcupineKeys}
+	w := &workload{t: t, limiter: ratelimit.NewLimiter(set, open(m)), keys: porcupineKeys, algorithm: first.algorithm}
 	w.base = w.limiter.Now().UnixNano()
 	w.clock.Store(int64(time.Minute)) // times are above 0
 	return w.run(rnd), porcupineModel(porcupineKeys, first)

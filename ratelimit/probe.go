@@ -38,7 +38,8 @@ func (p *probe) used(i int, now int64) uint64 {
 func (p *probe) most(i int) uint64 {
 	n := p.limitN(i, p.n)
 	if p.sketch != nil {
-		n = min(n, max(p.Limits[i].N, p.records.layout.most))
+		part, _ := p.records.layout.part(i)
+		n = min(n, max(p.records.layout.limits[i].N, part.most))
 	}
 	return n
 }
@@ -75,16 +76,31 @@ func (p *probe) charge(i int, now int64, cost uint64) {
 func (p *probe) wait(i int, now int64, cost uint64) time.Duration {
 	n := p.most(i)
 	d := p.waitOf(i, now, n, cost)
-	if d == Never && p.adapt != nil && cost <= p.adapt.config.most() {
+	if d == Never && p.adapt != nil && i < len(p.Limits) && cost <= p.adapt.config.most() {
 		return p.adapt.config.span() // N may have risen by then
 	}
 	if d == 0 && !p.room(i, cost) {
 		// The budget has no room for more times: until some have left.
 		m := &p.records.meters[i]
 		held := p.used(i, now)
-		return m.Wait(p.w[m.at:], p.blocks(m), now, held, min(cost, held))
+		d = m.Wait(p.w[m.at:], p.blocks(m), now, held, min(cost, held))
 	}
-	return d
+	return p.whileJudging(i, now, d)
+}
+
+// whileJudging returns d, or how long the i-th limit still judges if that is less.
+func (p *probe) whileJudging(i int, now int64, d time.Duration) time.Duration {
+	if i < len(p.Limits) || i == len(p.records.limits) {
+		return d
+	}
+	left := p.records.layout.former.longest()
+	if until := p.records.until.Load(); until < now+int64(left) {
+		left = time.Duration(until - now)
+	}
+	if d == Never {
+		return left
+	}
+	return min(d, left)
 }
 
 func (p *probe) waitOf(i int, now int64, n, cost uint64) time.Duration {
@@ -126,12 +142,12 @@ func (p *probe) delay(i int, now int64) time.Duration {
 }
 
 // strikes returns how many hits or refusals the ban has counted.
-func (p *probe) strikes(now int64) uint64 { return p.used(len(p.Limits), now) }
+func (p *probe) strikes(now int64) uint64 { return p.used(len(p.records.limits), now) }
 
 // addStrike counts one. Without room for it the ban comes later than it should,
 // which is better than banning for what was not counted.
 func (p *probe) addStrike(now int64) {
-	if i := len(p.Limits); p.room(i, 1) {
+	if i := len(p.records.limits); p.room(i, 1) {
 		p.charge(i, now, 1)
 	}
 }
@@ -146,7 +162,7 @@ func (p *probe) clearStrikes() {
 }
 
 func (p *probe) strikeWait(now int64) time.Duration {
-	return p.waitOf(len(p.Limits), now, max(p.Ban.After, 1), 1)
+	return p.waitOf(len(p.records.limits), now, max(p.Ban.After, 1), 1)
 }
 
-func (p *probe) strikeReset(now int64) time.Duration { return p.reset(len(p.Limits), now) }
+func (p *probe) strikeReset(now int64) time.Duration { return p.reset(len(p.records.limits), now) }

@@ -43,6 +43,13 @@ func (m *Memory) take(d *Decision, set *Set, rule int, live *Limiter, now int64,
 	}
 	w := r.Words()
 	now = max(now, keytable.Time(w[wordNewest]))
+	if records.judging(now) > len(mr.Limits) {
+		r.Unlock()
+		return false
+	}
+	if f := records.layout.former; f != nil {
+		f.judged(now, records.until.Load())
+	}
 	w[wordNewest] = keytable.Stamp(now) // also if Decide is to judge it: the windows move on
 	until, banned := m.bans.holds(mr.id, hash, viewed(key), now)
 	var ok bool

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
@@ -26,6 +25,7 @@ type records struct {
 	meters []recordMeter // of the limits, then of the ban
 	limits []recordMeter // the first of these
 	ban    *recordMeter  // the last, or nil
+	own    []recordMeter // all but those of layout.former
 	words  int
 
 	// now is the newest time at which a key was added: what has nothing in
@@ -46,9 +46,10 @@ type records struct {
 
 	family *family
 
-	// known is how long each limit surely knows of an event that was charged
-	// before its counts were carried here, see knownOf.
-	known []time.Duration
+	// until is when the limits of layout.former have judged for a span: a span of
+	// theirs after newest, the newest time of any record that was carried here. While
+	// records are being carried it is never.
+	until, newest atomic.Int64
 
 	sketchBytes atomic.Int64 // taken from the budget
 	sketchPlan  []sketch.Config
@@ -112,6 +113,10 @@ type recordMeter struct {
 	span   int64            // of one with blocks
 	log    bool             // it is times only
 	fixed  bool             // its window begins with its first event
+
+	// refundable says that what was charged before the counts were carried here
+	// can be told from what others have charged, see canRefund.
+	refundable bool
 }
 
 const (
@@ -132,28 +137,27 @@ func newRecords(m *Memory, l layout, rules int) (*records, error) {
 	rs := &records{layout: l, number: m.tables, budget: m.budget, words: wordNewest + 1, family: &family{id: m.tables}}
 	rs.now.Store(math.MinInt64)
 	rs.floor.Store(math.MinInt64)
+	rs.until.Store(math.MinInt64)
+	rs.newest.Store(math.MinInt64)
 	keep := int64(0)
 	for _, mt := range meters {
-		rm := recordMeter{Counter: mt, at: rs.words, fixed: len(rs.meters) < len(l.limits) && l.algorithm == Fixed}
+		rm := recordMeter{Counter: mt, at: rs.words, refundable: true}
 		if rm.blocks = mt.Blocks(m.budget); rm.blocks != nil {
 			rm.span, rm.log = int64(l.window(len(rs.meters))), mt.Log()
 			rm.view = rm.blocks.View()
 			keep = m.config.Budget / blockShare
 		}
 		if i := len(rs.meters); i < len(l.limits) {
-			if rm.most = mt.Most(); !l.algorithm.bursts() {
+			part, _ := l.part(i)
+			if rm.most = mt.Most(); !part.algorithm.bursts() {
 				rm.most = l.limits[i].N
 			}
+			rm.fixed = part.algorithm == Fixed
 		}
 		rs.words += mt.Words()
 		rs.meters = append(rs.meters, rm)
 	}
-	rs.limits = rs.meters
-	if l.bans {
-		rs.limits = rs.meters[:len(meters)-1]
-		rs.ban = &rs.meters[len(meters)-1]
-	}
-	rs.known = slices.Repeat([]time.Duration{math.MaxInt64}, len(rs.limits))
+	rs.split()
 	pages := 0
 	if m.config.Budget == unbounded {
 		pages, keep = unboundedPages, 0
@@ -165,6 +169,16 @@ func newRecords(m *Memory, l layout, rules int) (*records, error) {
 		LowLoad: rs.words+keyWords+1 <= lineWords && l.outgrows(), Gather: rs.gather(),
 	})
 	return rs, err
+}
+
+// split sets limits, ban and own, when all meters are there.
+func (rs *records) split() {
+	n := len(rs.layout.limits)
+	rs.limits = rs.meters[:n]
+	rs.own = slices.Concat(rs.meters[:rs.layout.own()], rs.meters[n:])
+	if rs.layout.bans {
+		rs.ban = &rs.meters[n]
+	}
 }
 
 const (
@@ -203,9 +217,7 @@ func (rs *records) Expired(r keytable.Record) bool {
 			return false
 		}
 	}
-	for floor := rs.floor.Load(); floor < now && !rs.floor.CompareAndSwap(floor, now); {
-		floor = rs.floor.Load()
-	}
+	raise(&rs.floor, now)
 	return true
 }
 
@@ -227,19 +239,16 @@ func (rs *records) Weight(r keytable.Record) uint64 {
 
 // halfOf returns N of the i-th meter as it holds now, of which the half protects.
 func (rs *records) halfOf(i int) uint64 {
-	if i < len(rs.limits) {
-		if rs.layout.algorithm == InFlight {
-			return 0 // what is under way must not be forgotten at all
-		}
-		if ad := rs.adapt.Load(); ad != nil {
-			return ad.n.Load()
-		}
-		if l := rs.layout.limits[i]; l.Burst != 0 {
-			return l.Burst
-		}
-		return rs.layout.limits[i].N
+	if i == len(rs.limits) {
+		return rs.layout.after
 	}
-	return rs.layout.after
+	if rs.layout.algorithm == InFlight {
+		return 0 // what is under way must not be forgotten at all
+	}
+	if ad := rs.adapt.Load(); ad != nil && i < rs.layout.own() {
+		return ad.n.Load()
+	}
+	return rs.limits[i].most
 }
 
 // Drop gives back what the record has outside.
@@ -309,20 +318,32 @@ func (rs *records) release() {
 }
 
 // carry counts in w, a record of rs without counts, what the words from of a
-// record of old hold. Each meter takes over from one of old that covers it, see
-// Limiter.Update.
+// record of old hold, see Limiter.Update.
 func (rs *records) carry(w []uint64, old *records, from []uint64) {
 	for i := range rs.meters {
-		o := rs.heir(i, old)
-		if o == nil {
-			continue
-		}
-		m := &rs.meters[i]
-		if t := keytable.Time(from[wordNewest]); !m.Carry(w[m.at:], m.blocks, &o.Counter, from[o.at:], o.blocks, t) {
-			m.take(w, o.Each(from[o.at:], o.blocks, t))
+		if o := rs.heir(i, old); o != nil {
+			rs.meters[i].carry(w, o, from)
 		}
 	}
 	w[wordNewest] = max(w[wordNewest], from[wordNewest])
+	raise(&rs.newest, keytable.Time(w[wordNewest]))
+}
+
+// carry counts in the record w, where m has nothing counted, what o holds in the
+// record from.
+func (m *recordMeter) carry(w []uint64, o *recordMeter, from []uint64) {
+	if t := keytable.Time(from[wordNewest]); !m.Carry(w[m.at:], m.blocks, &o.Counter, from[o.at:], o.blocks, t) {
+		m.take(w, o.Each(from[o.at:], o.blocks, t))
+	}
+}
+
+// judging returns how many of the limits judge at now: after the end of former only
+// the rule's own.
+func (rs *records) judging(now int64) int {
+	if rs.layout.former == nil || now < rs.until.Load() {
+		return len(rs.limits)
+	}
+	return rs.layout.own()
 }
 
 // take charges a meter of the record w, without counts, with what was counted
@@ -361,7 +382,7 @@ func (rs *records) heir(i int, old *records) *recordMeter {
 		}
 		return old.ban
 	}
-	if j, ok := rs.layout.heir(i, &old.layout); ok {
+	if j := rs.layout.heir(i, &old.layout); j >= 0 {
 		return &old.limits[j]
 	}
 	return nil

@@ -26,6 +26,11 @@ type liveRules struct {
 	current liveRule
 	some    func(rnd *rand.Rand) liveRule
 
+	// former is the rule before the algorithm changed. It surely judges before
+	// judges, and no more from over on.
+	former       liveRule
+	judges, over int64
+
 	step     int
 	now      int64
 	keys     [liveKeys]liveKey
@@ -50,7 +55,8 @@ type liveRule struct {
 // liveKey is what was admitted of a key.
 type liveKey struct {
 	events []charge
-	known  int64 // what was admitted at or before has been forgotten at a change
+	known  int64 // what was admitted at or before is not known to the current rule
+	former int64 // nor, of this, to the former
 	banned bool
 }
 
@@ -77,12 +83,14 @@ func (k *liveKey) since(t int64) (n uint64) {
 // run does so many changes, and says in broken what is not as documented.
 func (l *liveRules) run(changes int) {
 	for ; l.changes < changes && len(l.broken) == 0; l.step++ {
-		var inForce []liveRule
-		for range l.rnd.IntN(3) {
-			inForce = append(inForce, l.some(l.rnd))
+		inForce, changed := l.next()
+		all := []liveRule{l.current} // those that judge each event of this step in turn
+		for _, r := range inForce {
+			if r.algorithm == l.current.algorithm {
+				all = append(all, r)
+			}
 		}
 		admitted := l.hammer(inForce)
-		all := append(inForce, l.current)
 		for i := range l.keys {
 			k := &l.keys[i]
 			if len(inForce) > 0 {
@@ -92,15 +100,47 @@ func (l *liveRules) run(changes int) {
 			}
 			if n := admitted[i]; n > 0 {
 				k.events = append(k.events, charge{l.now, n})
-				l.check(i, all)
+				l.check(i, k.known, all)
+				if l.now < l.judges && !changed {
+					l.check(i, k.former, []liveRule{l.former})
+				}
 			}
-			l.full(i, inForce)
+			if changed {
+				k.former, k.known = k.known, l.now
+			}
 		}
 		if n := len(inForce); n > 0 {
 			l.current = inForce[n-1]
 		}
+		for i := range l.keys {
+			l.full(i, inForce)
+		}
 		l.now += l.rnd.Int64N(int64(300 * time.Millisecond))
 	}
+}
+
+// next returns up to two rules to come, and whether the algorithm changes. It does so
+// once at most, and not while the former rule judges.
+func (l *liveRules) next() (rules []liveRule, changed bool) {
+	takeKeyN(l.limiter, time.Unix(0, l.now), "another key", 1) // so that the time is known
+	l.taken++
+	algorithm := l.current.algorithm
+	for range l.rnd.IntN(3) {
+		r := l.some(l.rnd)
+		for r.algorithm != algorithm && (changed || l.now < l.over) {
+			r = l.some(l.rnd)
+		}
+		if r.algorithm != algorithm {
+			changed, algorithm, l.former = true, r.algorithm, l.current
+			if n := len(rules); n > 0 {
+				l.former = rules[n-1]
+			}
+			l.judges = l.now + int64(l.former.limit.Window())
+			l.over = l.judges
+		}
+		rules = append(rules, r)
+	}
+	return rules, changed
 }
 
 // hammer has goroutines take while the rules change to each of inForce. It returns
@@ -147,22 +187,15 @@ func (l *liveRules) hammer(inForce []liveRule) (admitted [liveKeys]uint64) {
 	return admitted
 }
 
-// known returns how much was admitted in the window of r, as far as it is known.
-func (l *liveRules) known(k *liveKey, r liveRule) uint64 {
-	return k.since(max(l.now-int64(r.limit.Span), k.known))
-}
-
-// check wants one of the rules that were in force to allow what was admitted.
-func (l *liveRules) check(key int, inForce []liveRule) {
-	k := &l.keys[key]
-	for _, r := range inForce {
-		if l.known(k, r) <= r.limit.N {
+// check wants one of the rules to allow what was admitted after known.
+func (l *liveRules) check(key int, known int64, rules []liveRule) {
+	said := ""
+	for _, r := range rules {
+		n := l.keys[key].since(max(l.now-int64(r.limit.Span), known))
+		if n <= r.limit.N {
 			return
 		}
-	}
-	said := ""
-	for _, r := range inForce {
-		said += fmt.Sprintf("\n%v %v: %d admitted in the window", r.algorithm, r.limit, l.known(k, r))
+		said += fmt.Sprintf("\n%v %v: %d admitted in the window", r.algorithm, r.limit, n)
 	}
 	l.broken = append(l.broken, fmt.Sprintf("step %d, after %d changes, key %d is over each of the limits in force: %s", l.step, l.changes, key, said))
 }
@@ -178,6 +211,9 @@ func (l *liveRules) full(key int, inForce []liveRule) {
 	}
 	d := peekKeyN(l.limiter, time.Unix(0, l.now), fmt.Sprint("k", key), 1)
 	const slack = int64(500 * time.Millisecond)
+	if l.now < l.over && k.since(l.now-int64(l.former.limit.Span)-slack) >= l.former.limit.N {
+		return
+	}
 	if used := k.since(l.now - int64(r.limit.Span) - slack); !d.Allowed && d.BannedUntil.IsZero() && used < r.limit.N {
 		l.broken = append(l.broken, fmt.Sprintf("step %d, after %d changes, key %d is refused by %v %v, and has used %d: %+v",
 			l.step, l.changes, key, r.algorithm, r.limit, used, d))
@@ -266,8 +302,13 @@ func TestLiveAlgorithms(t *testing.T) {
 	}
 	l := liveOver(t, some, itself)
 	for l.changes < liveChanges() {
-		l.hammer([]liveRule{some(l.rnd)})
-		l.now += l.rnd.Int64N(int64(300 * time.Millisecond))
+		rules, _ := l.next()
+		if l.hammer(rules); len(rules) > 0 {
+			l.current = rules[len(rules)-1]
+		}
+		if l.now += l.rnd.Int64N(int64(300 * time.Millisecond)); l.rnd.IntN(8) == 0 {
+			l.now = max(l.now, l.over)
+		}
 	}
 	s := l.limiter.Stats().Rules[0]
 	if answers := s.Allowed + s.Refused + s.Banned; answers != l.taken {

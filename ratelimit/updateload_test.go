@@ -36,6 +36,8 @@ type regime struct {
 	mu     sync.Mutex
 	events [regimeKeys][]admittedEvent
 	broken []string // sentences
+
+	over   int64 // the former algorithm judges until then, at the latest
 	taken  atomic.Uint64
 	banned [regimeKeys]atomic.Int64 // the latest end of a ban that anybody was told
 	inBan  atomic.Uint64            // events refused by a ban
@@ -176,11 +178,22 @@ func (g *regime) govern(rnd *rand.Rand, f *family, changes int) {
 				}
 			}
 		}
+		was := g.rules[len(g.rules)-1]
+		if next.Algorithm != was.Algorithm && g.clock.Load() < g.over && rnd.IntN(4) > 0 {
+			next.Algorithm = was.Algorithm
+		}
+		changed := next.Algorithm != was.Algorithm
+		if changed {
+			g.pass(max(g.over-g.clock.Load(), 0))
+		}
 		g.rules = append(g.rules, next)
 		g.begun.Add(1)
 		if err := g.limiter.Update(mustSet(g.t, next)); err != nil {
 			g.t.Error(err)
 			break
+		}
+		if changed {
+			g.over = g.clock.Load() + int64(was.Limits[0].Window())
 		}
 		g.done.Add(1)
 		until := g.taken.Load() + rnd.Uint64N(1<<rnd.IntN(10))
@@ -190,6 +203,12 @@ func (g *regime) govern(rnd *rand.Rand, f *family, changes int) {
 	}
 	stop.Store(true)
 	wg.Wait()
+}
+
+// pass lets so much time pass, and has an event judged after that.
+func (g *regime) pass(d int64) {
+	to := g.clock.Add(d)
+	takeKeyN(g.limiter, time.Unix(0, to), "another key", 1)
 }
 
 // A bound is what rules, one after the other, may admit: in any window of span,

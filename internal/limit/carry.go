@@ -2,26 +2,21 @@ package limit
 
 import "github.com/lately-go/lately/internal/keytable"
 
-// Carry charges m, of which w are the words and b the Blocks, with what the counter
-// from holds at t in words fw and Blocks fb: so a limit is changed while it is in
-// use. w is cleared first, and advanced to t. It reports false, w being clear, if
-// the budget has no memory for it.
+// Carry makes w, the words of m, hold what the counter from holds in fw, so that a
+// limit can change while it is in use. from has the same algorithm, and may have
+// another N, Span or Burst; t is the time of the last Advance of fw. If nothing
+// differs, w then says the same as fw at all times. Carry reports false, and w has
+// nothing counted, if the budget of b has no memory for it.
 //
-// Nothing is gained by it: from then on at least as much is used in m as if it
-// had been charged from the start with what from holds, at the true times. The
-// exception is what a bucket has drained, which is forgotten. A Fixed or Calendar
-// window that goes on as one keeps its end; another kind is carried into a Fixed
-// window that begins at t.
+// At least as much is used in m as if it had been charged with what from holds at
+// the true times: a slot is charged at its last moment. What a bucket has drained
+// is not charged.
 func (m *Counter) Carry(w []uint64, b *keytable.Blocks, from *Counter, fw []uint64, fb *keytable.Blocks, t int64) bool {
 	m.Clear(w, b)
-	if m.form == formFixed && from.form == formFixed && m.span == from.span {
-		copy(w, fw[:2])
-		return true
+	if m.config == from.config {
+		return m.copyState(w, b, fw, fb)
 	}
 	for at, count := range from.Each(fw, fb, t) {
-		if m.form == formFixed {
-			at = t
-		}
 		m.Advance(w, b, at)
 		if !m.Room(w, b, count) {
 			m.Clear(w, b)

@@ -35,6 +35,7 @@ type Counter struct {
 	level    level
 	fixed    fixed
 	calendar *calendar
+	config   Config
 }
 
 // A form is how the words are laid out; kinds share some.
@@ -57,7 +58,7 @@ func New(c Config) (Counter, error) {
 	if err := c.validate(); err != nil {
 		return Counter{}, err
 	}
-	m := Counter{kind: c.Algorithm, n: c.N, most: c.N, span: int64(c.Span)}
+	m := Counter{kind: c.Algorithm, n: c.N, most: c.N, span: int64(c.Span), config: c}
 	resolution := max(int64(c.Resolution), 1)
 	switch {
 	case c.N == 0:
@@ -363,6 +364,9 @@ func (m *Counter) Each(w []uint64, b *keytable.Blocks, t int64) iter.Seq2[int64,
 			m.buckets.each(w, t, yield)
 		default:
 			if used := m.Used(w, b, t); used > 0 {
+				if m.form == formFixed {
+					t = int64(w[0]) // the window goes on
+				}
 				yield(t, used)
 			}
 		}

@@ -75,10 +75,10 @@ func (m *Counter) ReadState(r *keytable.DumpReader, w []uint64, b *keytable.Bloc
 	}
 }
 
-// CopyState makes w, which has nothing counted, hold what fw holds, in which a
+// copyState makes w, which has nothing counted, hold what fw holds, in which a
 // counter with the same Config counts. It reports false, and w has nothing counted,
 // if the budget has no memory for it.
-func (m *Counter) CopyState(w []uint64, b *keytable.Blocks, fw []uint64, fb *keytable.Blocks) bool {
+func (m *Counter) copyState(w []uint64, b *keytable.Blocks, fw []uint64, fb *keytable.Blocks) bool {
 	switch m.form {
 	case formLog:
 		return b.CopyLog(w, fb, fw)

@@ -33,7 +33,7 @@ func restored(t testing.TB, s *subject, at, now int64) *subject {
 	if loose.ReadState(r, loose.w, loose.b, at, now); r.Failed() || r.Len() > 0 {
 		t.Fatalf("%x is not read: %d bytes left", state, r.Len())
 	}
-	if !again.CopyState(again.w, again.b, loose.w, loose.b) {
+	if !again.Carry(again.w, again.b, &loose.Counter, loose.w, loose.b, min(at, now)) {
 		t.Fatal("there is no room")
 	}
 	return again

@@ -85,7 +85,7 @@ func (s *subject) take(t int64, cost uint64) bool {
 // copy returns a subject in the same state with words and blocks of its own.
 func (s *subject) copy() *subject {
 	c := subjectOf(s.Counter, keytable.NewBudget(math.MaxInt64/2))
-	if !c.CopyState(c.w, c.b, s.w, s.b) {
+	if !c.Carry(c.w, c.b, &s.Counter, s.w, s.b, 0) {
 		panic("no memory")
 	}
 	return c

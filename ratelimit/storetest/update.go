@@ -22,13 +22,19 @@ var updateCases = []Case{
 	},
 	{
 		Name:    "UpdateCarriesTimes",
-		Promise: "Where the times of events are known, they are carried into the new limit as they are.",
+		Promise: "Where the times of events are known and the algorithm stays, they are carried into the new limit as they are.",
 		check:   updateCarriesTimesCase,
 	},
 	{
 		Name:    "UpdateCarriesCounts",
-		Promise: "Between any two algorithms that count what has come, what is used stays used.",
+		Promise: "When the limit of an algorithm that counts what has come is changed, what is used stays used.",
 		check:   updateCarriesCountsCase,
+		timed:   true,
+	},
+	{
+		Name:    "UpdateAlgorithm",
+		Promise: "After a change of algorithm, the old limit and the new one both judge for one old span. Within it, another change is an error.",
+		check:   updateAlgorithmCase,
 		timed:   true,
 	},
 	{
@@ -125,29 +131,25 @@ func (c *check) logged() []ratelimit.Algorithm {
 
 func updateCarriesTimesCase(c *check) {
 	for _, a := range c.logged() {
-		for _, b := range c.algorithms(ratelimit.InFlight, ratelimit.Fixed) {
-			for _, n := range []uint64{4, 9, 30, 128, 129, 300} {
-				before, after := c.limitOf(a, 20), c.limitOf(b, n)
-				before.Limits[0].Span = c.units(2)
-				if b != ratelimit.Calendar {
-					after.Limits[0].Span = c.units(1 + c.rnd.IntN(3))
+		for _, n := range []uint64{4, 9, 30, 128, 129, 300} {
+			before, after := c.limitOf(a, 20), c.limitOf(a, n)
+			before.Limits[0].Span = c.units(2)
+			after.Limits[0].Span = c.units(1 + c.rnd.IntN(3))
+			s := c.session(before)
+			for range 12 {
+				s.take(1, about(0, "k"))
+				if c.config.Pass == nil {
+					s.pass(c.units(1) / 12)
 				}
-				s := c.session(before)
-				for range 12 {
-					s.take(1, about(0, "k"))
-					if c.config.Pass == nil {
-						s.pass(c.units(1) / 12)
-					}
-				}
-				s.carry(after, 0)
-				if c.config.Pass != nil {
-					s.look(1, about(0, "k"))
-					continue
-				}
-				for range 12 {
-					s.take(1, about(0, "k"))
-					s.pass(c.units(1) / 9)
-				}
+			}
+			s.carry(after, 0)
+			if c.config.Pass != nil {
+				s.look(1, about(0, "k"))
+				continue
+			}
+			for range 12 {
+				s.take(1, about(0, "k"))
+				s.pass(c.units(1) / 9)
 			}
 		}
 	}
@@ -178,42 +180,85 @@ func (s *session) carry(after ratelimit.Rule, heirs ...int) {
 func updateCarriesCountsCase(c *check) {
 	const n, cost = 100, 5
 	for _, a := range c.algorithms(ratelimit.InFlight) {
-		for _, b := range c.algorithms(ratelimit.InFlight) {
-			for _, to := range []uint64{n, n / 2, 3 * n} {
-				before, after := c.rule("r", c.under(a, n, 60)), c.rule("r", c.under(b, to, 60))
-				before.Algorithm, after.Algorithm = a, b
-				s := c.session(before)
-				// Within a twentieth of the spans, which are a minute or a second
-				// of the calendar that has just begun.
-				s.now = (c.start()/int64(time.Minute) + 1) * int64(time.Minute)
-				step := int64(s.model.set.Rule(0).Limits[0].Window()) / 200
-				if b == ratelimit.Calendar {
-					step = int64(time.Second) / 200
-				}
-				for range 10 {
-					s.take(cost, about(0, "k"))
-					s.now += step
-				}
-				s.now -= step
-				s.update(c.set(after), nil, nil)
-				o := s.raw(0, true, about(0, "k")).Subjects[0].Outcome
-				used, most, least := o.Limit-o.Remaining, min(to, 10*cost), min(to, 10*cost-n/20)
-				if to > n { // drains faster
-					least -= min(least, to/20-n/20)
-				}
-				if used > most || used < least {
-					c.fatal("%v to %v, limit %d to %d: %d were used, and then %d, want %d to %d", a, b, n, to, 10*cost, used, least, most)
-				}
-				if to == n/2 && used == to && admitted(s.raw(1, false, about(0, "k"))) {
-					c.fatal("%v to %v: a limit that is used up after the update has admitted another", a, b)
-				}
-				s.now += 3 * int64(max(after.Limits[0].Window(), time.Minute))
-				if r := s.raw(to, false, about(0, "k")); !admitted(r) {
-					c.fatal("%v to %v: what was carried never leaves: %+v", a, b, r.Subjects[0].Outcome)
-				}
+		for _, to := range []uint64{n, n / 2, 3 * n} {
+			s, after := c.halfUsed(a, n), c.rule("r", c.under(a, to, 60))
+			after.Algorithm = a
+			s.update(c.set(after), nil, nil)
+			o := s.raw(0, true, about(0, "k")).Subjects[0].Outcome
+			used, most, least := o.Limit-o.Remaining, min(to, n/2), min(to, n/2-n/20)
+			if to > n { // drains faster
+				least -= min(least, to/20-n/20)
+			}
+			if used > most || used < least {
+				c.fatal("%v, limit %d to %d: %d were used, and then %d, want %d to %d", a, n, to, n/2, used, least, most)
+			}
+			if to == n/2 && used == to && admitted(s.raw(1, false, about(0, "k"))) {
+				c.fatal("%v: a limit that is used up after the update has admitted another", a)
+			}
+			s.now += 3 * int64(max(after.Limits[0].Window(), time.Minute))
+			if r := s.raw(to, false, about(0, "k")); !admitted(r) {
+				c.fatal("%v: what was carried never leaves: %+v", a, r.Subjects[0].Outcome)
 			}
 		}
 	}
+}
+
+// halfUsed returns a session of a limit of n, half of which was used within a
+// twentieth of its span: a minute, or a second of the calendar that has just begun.
+func (c *check) halfUsed(a ratelimit.Algorithm, n uint64) *session {
+	before := c.rule("r", c.under(a, n, 60))
+	before.Algorithm = a
+	s := c.session(before)
+	s.now = (c.start()/int64(time.Minute) + 1) * int64(time.Minute)
+	step := int64(s.model.set.Rule(0).Limits[0].Window()) / 200
+	for range 10 {
+		s.take(n/20, about(0, "k"))
+		s.now += step
+	}
+	s.now -= step
+	return s
+}
+
+func updateAlgorithmCase(c *check) {
+	const n = 100
+	as := c.algorithms(ratelimit.InFlight, ratelimit.TokenBucket)
+	for _, a := range as {
+		for i, b := range as {
+			if a == b {
+				continue
+			}
+			for _, to := range []uint64{n, n / 4, 3 * n} {
+				s, after := c.halfUsed(a, n), c.rule("r", c.under(b, to, 60))
+				window := int64(s.model.set.Rule(0).Limits[0].Window())
+				after.Algorithm = b
+				s.update(c.set(after), nil, nil)
+				got := s.drain()
+				if least, most := min(n/2, to), min(n/2+n/20, to); got < least || got > most {
+					c.fatal("%v to %v, limit %d to %d: %d were used, and then %d were admitted, want %d to %d", a, b, n, to, n/2, got, least, most)
+				}
+				third := c.rule("r", c.under(as[(i+1)%len(as)], to, 60))
+				third.Algorithm = as[(i+1)%len(as)]
+				if err := s.store.Update(c.set(third), func() { c.fatal("it is published in spite of the error") }); err == nil {
+					c.fatal("%v to %v and within a span of it to %v: there is no error", a, b, third.Algorithm)
+				}
+				s.now += window - int64(s.model.set.Rule(0).Limits[0].Window())/200
+				s.drain() // the old limit may say what it likes
+				s.now += 3 * int64(max(after.Limits[0].Window(), time.Duration(window)))
+				if r := s.raw(to, false, about(0, "k")); !admitted(r) {
+					c.fatal("%v to %v: after the old span: %+v", a, b, r.Subjects[0].Outcome)
+				}
+				s.update(c.set(third), nil, nil)
+			}
+		}
+	}
+}
+
+// drain takes until it is refused, and returns how many were admitted.
+func (s *session) drain() (n uint64) {
+	for admitted(s.raw(1, false, about(0, "k"))) {
+		n++
+	}
+	return n
 }
 
 func updateThereAndBackCase(c *check) {
