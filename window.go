@@ -62,22 +62,6 @@ func defaultSlot(span time.Duration) time.Duration {
 	return span / 64
 }
 
-// JD returns the window that JD's hotkey workers use for a rule of that
-// duration, in whole seconds from 1 to 600: 5 slots up to 5 s, 10 slots above.
-// Any other duration is an error; JD's own code cuts it to 600 s silently.
-//
-// Their second form, a slice of time and a number of slices, is the window
-// Window{Span: slices*slice, Slot: slice}.
-func JD(duration time.Duration) (Window, error) {
-	if duration < time.Second || duration > 600*time.Second || duration%time.Second != 0 {
-		return Window{}, fmt.Errorf("lately: JD duration %v: must be whole seconds from 1s to 600s; other windows have no such bound, see Window and Last", duration)
-	}
-	if duration <= 5*time.Second {
-		return Window{Span: duration, Slot: duration / 5}, nil
-	}
-	return Window{Span: duration, Slot: duration / 10}, nil
-}
-
 // Slots returns the number of slots of w, or 0 if w is not valid.
 func (w Window) Slots() int {
 	w, err := w.checked()

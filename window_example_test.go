@@ -33,17 +33,6 @@ func ExampleLast() {
 	// 15.625ms 64
 }
 
-func ExampleJD() {
-	w, err := lately.JD(2 * time.Second)
-	fmt.Println(w.Slot, w.Slots(), err)
-
-	_, err = lately.JD(time.Hour)
-	fmt.Println(err)
-	// Output:
-	// 400ms 5 <nil>
-	// lately: JD duration 1h0m0s: must be whole seconds from 1s to 600s; other windows have no such bound, see Window and Last
-}
-
 // An event dated 2099 is refused until a second one confirms it.
 func ExampleWindow_ahead() {
 	c, err := lately.NewCounter(lately.Window{Span: time.Minute, Ahead: time.Hour})

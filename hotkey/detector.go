@@ -13,48 +13,48 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A Detector counts events under a [Set] and says when a key becomes hot,
-// exactly: the T-th event of a key in (t-span, t] yields the edge, and no other
-// event does until the hold is over.
+// A Detector counts events under the rules of a [Set] and reports when a key
+// becomes hot. Most callers need [Detector.Add] alone.
 //
-// Verbs come in pairs: Add counts an event now, AddAt at a time that the caller
-// has. Now is the wall clock as it stood when the Detector was made plus the
-// time that has passed since. An event earlier than the newest one of its key
-// is counted at that newest time.
+// It is exact: the T-th event of a key in (t-span, t] returns an [Edge], and no
+// other event does until the hold is over. Add and AddKey count an event now,
+// AddAt and AddKeyAt at a time that the caller has. Now is the wall time when the
+// Detector was made plus the time that has passed since. An event that is earlier
+// than the newest event of its key is counted at the time of the newest.
 //
-// Each event costs one lock and one look-up for each rule that matches it. A key
-// takes about 60 bytes, its own length and 8 bytes for each of its last T times
-// within the span. A key of more than 256 bytes is kept as a digest of 32 bytes, an
-// HMAC-SHA-256 with a secret of the Detector: it is counted as exactly, and its Edge
-// has it in full. To count it costs half a nanosecond or so for each of its bytes.
+// An event costs one lock and one look-up for each rule that matches it. A key
+// takes about 60 bytes, its own length, and 8 bytes for each of its last T times
+// within the span. Of a key longer than 256 bytes only a digest of 32 bytes is
+// kept, an HMAC-SHA-256 with a secret of the Detector; to count it costs about half
+// a nanosecond per byte. It is counted as exactly, and its Edge has the full key.
 //
-// A Detector only grows: bound the number of keys by rules that strangers cannot
-// make up keys for, and watch [Detector.Bytes].
+// The memory of a Detector only grows. Do not count by keys that strangers can
+// make up, and watch [Detector.Stats].
 //
-// A Detector is safe for concurrent use. Its zero value is not usable; call
-// NewDetector.
+// A Detector is safe for concurrent use. The zero Detector is not usable; call
+// [NewDetector].
 type Detector struct {
 	set    *Set
 	tables []*keytable.Sharded // one for each rule
 	start  time.Time
 	keys   sync.Pool                // *[]byte, scratch for a key
-	secret atomic.Pointer[[32]byte] // of long keys' digests
+	secret atomic.Pointer[[32]byte] // of the digests of long keys
 }
 
-// DetectorConfig is how a Detector is built. Its zero value is the default.
+// DetectorConfig configures a [Detector]. Its zero value is the default.
 type DetectorConfig struct {
-	// Shards is how many locks each rule's table has, rounded up to a power
-	// of two. 0 means 64; 1 suits a Detector used by one goroutine.
+	// Shards is the number of locks of each rule's table, rounded up to a power
+	// of two. 0 means 64. Use 1 for a Detector that one goroutine uses.
 	Shards int
 }
 
 // An Edge is a key that becomes hot.
 type Edge struct {
-	Rule  int       // the rule's number in the Set
-	Key   string    // as the rule's Key made it
+	Rule  string    // its name
+	Key   string    // as the Key of the rule made it
 	Time  time.Time // of the event that made it hot
 	Until time.Time // the end of the hold
-	First bool      // it has not been hot under this rule before
+	First bool      // the key was not hot under this rule before
 }
 
 // A record is the newest time of the key, the end of its hold, and its log.
@@ -66,13 +66,13 @@ const (
 	words      = wordLog + keytable.LogWords
 )
 
-// maxWhole is the longest key that is kept as it is, in bytes.
+// maxWhole is the longest key, in bytes, of which no digest is made.
 const maxWhole = 256
 
-// NewDetector returns a Detector of s's rules that has seen nothing.
+// NewDetector returns a Detector of the rules of s that has counted nothing.
 func NewDetector(s *Set, c DetectorConfig) (*Detector, error) {
 	if c.Shards < 0 || c.Shards > 1<<16 {
-		return nil, fmt.Errorf("shards is %d; allowed is 0 (the default) to %d", c.Shards, 1<<16)
+		return nil, fmt.Errorf("hotkey: shards: %d: must be 0 (the default) to %d", c.Shards, 1<<16)
 	}
 	d := &Detector{set: s, start: time.Now()}
 	d.secret.Store(new([32]byte))
@@ -87,18 +87,16 @@ func NewDetector(s *Set, c DetectorConfig) (*Detector, error) {
 	return d, nil
 }
 
-// Set returns the rules that d counts under.
+// Set returns the rules of d.
 func (d *Detector) Set() *Set { return d.set }
 
-// Add counts e now and appends the edges that it makes, in the order of the
-// rules, to dst. It is short for AddAt(now, e, dst).
+// Add counts e now and appends the edges to dst, in the order of the rules. It
+// does not read e.Time. It allocates only for an edge and for a key of more than
+// 256 bytes. A key of 1 MiB or more is not counted.
 func (d *Detector) Add(e *match.Event, dst []Edge) []Edge { return d.AddAt(d.now(), e, dst) }
 
-// AddAt counts e at time t and appends the edges that it makes, in the order
-// of the rules, to dst. It does not read e.Time, and allocates only for an edge and
-// for a key of more than 256 bytes.
-// A key of a mebibyte or more is not counted. Times are good from 1720 to
-// 2220; what lies beyond counts at the end of that range.
+// AddAt counts e at time t and appends the edges to dst; see [Detector.Add].
+// Times before 1720 and after 2220 count as the nearest time of that range.
 func (d *Detector) AddAt(t time.Time, e *match.Event, dst []Edge) []Edge {
 	scratch := d.keys.Get().(*[]byte)
 	defer d.keys.Put(scratch)
@@ -118,18 +116,37 @@ func (d *Detector) AddAt(t time.Time, e *match.Event, dst []Edge) []Edge {
 	return dst
 }
 
-// AddKeyAt counts an event at time t that the caller has the key of, under rule
-// number rule, whatever its key and condition, and reports the edge if it makes
-// one.
-func (d *Detector) AddKeyAt(t time.Time, rule int, key string) (Edge, bool) {
-	return d.count(rule, t, unsafe.Slice(unsafe.StringData(key), len(key))) // only read
+// AddKey counts an event of key now under one rule, whatever the rule's Key and
+// When, and reports the edge if the key becomes hot. It returns an error if no
+// rule has that name.
+func (d *Detector) AddKey(rule, key string) (edge Edge, hot bool, err error) {
+	return d.AddKeyAt(d.now(), rule, key)
 }
 
-// HotAt reports whether key is hot at time t under rule number rule. Like an
-// event, a t earlier than the newest event of the key is taken as that time.
-func (d *Detector) HotAt(t time.Time, rule int, key string) bool {
-	b := d.stored(unsafe.Slice(unsafe.StringData(key), len(key))) // only read
-	table := d.tables[rule]
+// AddKeyAt counts an event of key at time t under one rule; see
+// [Detector.AddKey].
+func (d *Detector) AddKeyAt(t time.Time, rule, key string) (edge Edge, hot bool, err error) {
+	i, ok := d.set.names[rule]
+	if !ok {
+		return Edge{}, false, fmt.Errorf("hotkey: unknown rule %q", rule)
+	}
+	edge, hot = d.count(i, t, viewed(key))
+	return edge, hot, nil
+}
+
+// Hot reports whether key is hot now under a rule. Under an unknown rule no key is
+// hot.
+func (d *Detector) Hot(rule, key string) bool { return d.HotAt(d.now(), rule, key) }
+
+// HotAt reports whether key is hot at time t under a rule. As with events, a t
+// earlier than the newest event of the key is taken as the time of that event.
+func (d *Detector) HotAt(t time.Time, rule, key string) bool {
+	i, ok := d.set.names[rule]
+	if !ok {
+		return false
+	}
+	b := d.stored(viewed(key))
+	table := d.tables[i]
 	hash := table.Hash(b)
 	s := table.Shard(hash)
 	s.Lock()
@@ -138,13 +155,25 @@ func (d *Detector) HotAt(t time.Time, rule int, key string) bool {
 	return rec != nil && max(keytable.Nanos(t, MaxSpan), keytable.Time(rec[wordNewest])) < keytable.Time(rec[wordUntil])
 }
 
-// Keys returns how many keys rule number rule has counted.
-func (d *Detector) Keys(rule int) int { return d.tables[rule].Len() }
+// Stats are the size of what a [Detector] keeps for one rule.
+type Stats struct {
+	Keys  int   // keys counted
+	Bytes int64 // memory of these keys and their times
+}
 
-// Bytes returns how much memory the keys of rule number rule and their times take.
-func (d *Detector) Bytes(rule int) int64 { return d.tables[rule].Bytes() }
+// Stats returns the size of what d keeps for a rule, zero for an unknown rule.
+func (d *Detector) Stats(rule string) Stats {
+	i, ok := d.set.names[rule]
+	if !ok {
+		return Stats{}
+	}
+	return Stats{Keys: d.tables[i].Len(), Bytes: d.tables[i].Bytes()}
+}
 
-// stored returns what stands for key in the tables.
+// viewed returns the bytes of key, which must not be written to.
+func viewed(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }
+
+// stored returns what is kept of key: the key itself or its digest.
 func (d *Detector) stored(key []byte) []byte {
 	if len(key) <= maxWhole {
 		return key
@@ -175,5 +204,5 @@ func (d *Detector) count(rule int, t time.Time, key []byte) (Edge, bool) {
 	first := rec[wordUntil] == 0
 	until := now + int64(r.hold())
 	rec[wordUntil] = keytable.Stamp(until)
-	return Edge{Rule: rule, Key: string(key), Time: time.Unix(0, now), Until: time.Unix(0, until), First: first}, true
+	return Edge{Rule: r.Name, Key: string(key), Time: time.Unix(0, now), Until: time.Unix(0, until), First: first}, true
 }

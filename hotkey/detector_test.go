@@ -71,7 +71,7 @@ func (ref reference) add(rule int, r *hotkey.Rule, key string, t int64) (hotkey.
 	if hold == 0 {
 		hold = r.Span
 	}
-	e := hotkey.Edge{Rule: rule, Key: key, Time: at(t), Until: at(t).Add(hold), First: !k.hot}
+	e := hotkey.Edge{Rule: r.Name, Key: key, Time: at(t), Until: at(t).Add(hold), First: !k.hot}
 	k.until, k.hot = t+hold.Milliseconds(), true
 	return e, true
 }
@@ -141,7 +141,7 @@ func TestDetectorAgainstReference(t *testing.T) {
 					want = append(want, edge)
 				}
 				when := now + int64(rnd.IntN(100)) - 30
-				if got := d.HotAt(at(when), i, string(key)); got != ref.hotAt(i, string(key), when) {
+				if got := d.HotAt(at(when), rules[i].Name, string(key)); got != ref.hotAt(i, string(key), when) {
 					t.Fatalf("step %d: HotAt %d of %q is %v; rule %+v", step, when, key, got, rules[i])
 				}
 			}
@@ -221,12 +221,12 @@ func TestEdgeByHand(t *testing.T) {
 		{30_000, false, false, "an earlier time counts at the newest one"},
 		{121_500, false, false, "cold"},
 	} {
-		edge, ok := d.AddKeyAt(at(step.ms), 0, "k")
+		edge, ok := addKey(d, at(step.ms), "r", "k")
 		if ok != step.edge || ok && (edge.First != step.first || !edge.Time.Equal(at(step.ms)) || !edge.Until.Equal(at(step.ms+60_000))) {
 			t.Errorf("at %d: %+v, %v; want an edge: %v (%s)", step.ms, edge, ok, step.edge, step.why)
 		}
 	}
-	if d.HotAt(at(121_498), 0, "k") || d.HotAt(at(121_498), 0, "other") || d.Keys(0) != 1 {
+	if d.HotAt(at(121_498), "r", "k") || d.HotAt(at(121_498), "r", "other") || d.Stats("r").Keys != 1 {
 		t.Error("the key, whose newest event is after its hold, is still hot; or an unknown one is")
 	}
 }
@@ -238,7 +238,7 @@ func TestThresholdOne(t *testing.T) {
 	d := mustDetector(t, 0, r)
 	var hot []int64
 	for ms := range int64(25) {
-		if edge, ok := d.AddKeyAt(at(ms), 0, "k"); ok {
+		if edge, ok := addKey(d, at(ms), "r", "k"); ok {
 			hot = append(hot, edge.Time.UnixMilli())
 		}
 	}
@@ -260,10 +260,10 @@ func TestKeyTooLong(t *testing.T) {
 			t.Errorf("a key of %d bytes makes %d edges, want %d", n, len(edges), want)
 		}
 	}
-	if d.Keys(0) != 1 {
-		t.Errorf("%d keys, want 1", d.Keys(0))
+	if d.Stats("r").Keys != 1 {
+		t.Errorf("%d keys, want 1", d.Stats("r").Keys)
 	}
-	if d.HotAt(at(0), 0, strings.Repeat("x", 1<<20)) {
+	if d.HotAt(at(0), "r", strings.Repeat("x", 1<<20)) {
 		t.Error("a key that is not counted is hot")
 	}
 }
@@ -275,7 +275,7 @@ func TestExtremeTimes(t *testing.T) {
 	d := mustDetector(t, 0, r)
 	year := func(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
 	for i, y := range []int{1, 1, 9999, 9999} {
-		edge, ok := d.AddKeyAt(year(y), 0, "k")
+		edge, ok := addKey(d, year(y), "r", "k")
 		if ok != (i%2 == 1) || ok && edge.Until.Sub(edge.Time) != hotkey.MaxSpan {
 			t.Errorf("event %d, year %d: %+v, %v", i, y, edge, ok)
 		}
@@ -333,7 +333,7 @@ func TestAddIsLive(t *testing.T) {
 		if want := []time.Duration{500 * time.Millisecond, 200 * time.Second}; !slices.Equal(made, want) {
 			t.Errorf("edges after %v, want %v", made, want)
 		}
-		if !d.HotAt(time.Now().Add(59*time.Second), 0, "/p") || d.HotAt(time.Now().Add(time.Minute), 0, "/p") {
+		if !d.HotAt(time.Now().Add(59*time.Second), "r", "/p") || d.HotAt(time.Now().Add(time.Minute), "r", "/p") {
 			t.Error("the hold is not the minute after the edge")
 		}
 	})
@@ -342,7 +342,7 @@ func TestAddIsLive(t *testing.T) {
 func TestDetectorConfigErrors(t *testing.T) {
 	for _, shards := range []int{-1, 1<<16 + 1} {
 		_, err := hotkey.NewDetector(mustSet(t, goodRule(t)), hotkey.DetectorConfig{Shards: shards})
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("shards is %d; allowed is 0 (the default) to 65536", shards)) {
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("shards: %d: must be 0 (the default) to 65536", shards)) {
 			t.Errorf("%d shards: the error is %v", shards, err)
 		}
 	}

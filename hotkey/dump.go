@@ -176,7 +176,7 @@ func (d *Detector) Import(t time.Time, chunk []byte) (Imported, error) {
 // adopt makes secret that of long keys, if no key is known yet.
 func (d *Detector) adopt(secret *[32]byte) {
 	for i := range d.tables {
-		if d.Keys(i) > 0 {
+		if d.tables[i].Len() > 0 {
 			return
 		}
 	}

@@ -12,6 +12,9 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
+// dumpNames are the rules of dumpSet.
+var dumpNames = [...]string{"few", "many", "one"}
+
 func dumpSet(t testing.TB, change func(r *hotkey.Rule)) *hotkey.Set {
 	key, err := match.NewKey(match.Fold{}, "path")
 	if err != nil {
@@ -69,9 +72,9 @@ func compare(t testing.TB, rnd *rand.Rand, events int, fault func([][]byte) [][]
 	every := 1 + rnd.IntN(events/3)
 	for i := range events {
 		now += rnd.Int64N(1 << rnd.IntN(34))
-		at, rule, key := time.Unix(0, now), rnd.IntN(3), fmt.Sprint("/", min(rnd.IntN(40), rnd.IntN(40)))
-		ea, hotA := a.AddKeyAt(at, rule, key)
-		eb, hotB := b.AddKeyAt(at, rule, key)
+		at, rule, key := time.Unix(0, now), dumpNames[rnd.IntN(3)], fmt.Sprint("/", min(rnd.IntN(40), rnd.IntN(40)))
+		ea, hotA := addKey(a, at, rule, key)
+		eb, hotB := addKey(b, at, rule, key)
 		if ea != eb || hotA != hotB {
 			return fmt.Sprintf("event %d, restarted every %d: %+v and %+v", i, every, ea, eb), edges
 		}
@@ -114,10 +117,10 @@ func TestImportGoesOnAsBefore(t *testing.T) {
 func TestImportUnlikeBefore(t *testing.T) {
 	a := restartedDetector(t, dumpSet(t, nil))
 	for range 3 {
-		a.AddKeyAt(time.Unix(100, 0), 0, "hot")
+		addKey(a, time.Unix(100, 0), "few", "hot")
 	}
-	a.AddKeyAt(time.Unix(100, 0), 0, "warm")
-	a.AddKeyAt(time.Unix(100, 0), 0, "warm")
+	addKey(a, time.Unix(100, 0), "few", "warm")
+	addKey(a, time.Unix(100, 0), "few", "warm")
 	chunks := exported(a, time.Unix(100, 0))
 
 	b := restartedDetector(t, dumpSet(t, nil))
@@ -135,19 +138,19 @@ func TestImportUnlikeBefore(t *testing.T) {
 
 	wider := restartedDetector(t, dumpSet(t, func(r *hotkey.Rule) { r.Threshold = 4 }))
 	mustImport(t, wider, time.Unix(100, 0), chunks)
-	if _, hot := wider.AddKeyAt(time.Unix(100, 0), 0, "warm"); hot {
+	if _, hot := addKey(wider, time.Unix(100, 0), "few", "warm"); hot {
 		t.Error("the third of four")
 	}
-	if _, hot := wider.AddKeyAt(time.Unix(100, 0), 0, "warm"); !hot {
+	if _, hot := addKey(wider, time.Unix(100, 0), "few", "warm"); !hot {
 		t.Error("not the fourth of four")
 	}
 
 	back := restartedDetector(t, dumpSet(t, nil))
 	mustImport(t, back, time.Unix(50, 0), chunks)
-	if !back.HotAt(time.Unix(54, 0), 0, "hot") || back.HotAt(time.Unix(55, 0), 0, "hot") {
+	if !back.HotAt(time.Unix(54, 0), "few", "hot") || back.HotAt(time.Unix(55, 0), "few", "hot") {
 		t.Error("a hold of five seconds, fifty seconds before")
 	}
-	if _, hot := back.AddKeyAt(time.Unix(50, 1), 0, "warm"); !hot {
+	if _, hot := addKey(back, time.Unix(50, 1), "few", "warm"); !hot {
 		t.Error("not the third of three, fifty seconds before")
 	}
 }
@@ -158,7 +161,7 @@ func FuzzImport(f *testing.F) {
 	set := dumpSet(f, nil)
 	d := restartedDetector(f, set)
 	for i := range int64(500) {
-		d.AddKeyAt(time.Unix(100, i), int(i%3), fmt.Sprint("/", i%7))
+		addKey(d, time.Unix(100, i), dumpNames[i%3], fmt.Sprint("/", i%7))
 	}
 	for _, chunk := range exported(d, time.Unix(100, 0)) {
 		f.Add(chunk)
@@ -178,16 +181,16 @@ func ExampleDetector_Export() {
 	set, _ := hotkey.NewSet(hotkey.Rule{Name: "page", Key: key, Threshold: 3, Span: time.Minute})
 	before, _ := hotkey.NewDetector(set, hotkey.DetectorConfig{})
 	now := time.Now()
-	before.AddKeyAt(now, 0, "/news")
-	before.AddKeyAt(now, 0, "/news")
+	before.AddKeyAt(now, "page", "/news")
+	before.AddKeyAt(now, "page", "/news")
 
 	after, _ := hotkey.NewDetector(set, hotkey.DetectorConfig{})
-	for chunk := range before.Export(now) { // in life, by way of a file
+	for chunk := range before.Export(now) { // usually by way of a file
 		if _, err := after.Import(now, chunk); err != nil {
 			fmt.Println(err)
 		}
 	}
-	_, hot := after.AddKeyAt(now, 0, "/news")
+	_, hot, _ := after.AddKeyAt(now, "page", "/news")
 	fmt.Println(hot)
 	// Output: true
 }
@@ -197,7 +200,7 @@ func ExampleDetector_Export() {
 func TestExportUnderALongName(t *testing.T) {
 	set := dumpSet(t, func(r *hotkey.Rule) { r.Name = strings.Repeat("n", 64<<10) })
 	d, at := restartedDetector(t, set), time.Unix(1000, 0)
-	d.AddKeyAt(at, 0, "k")
+	addKey(d, at, set.Rule(0).Name, "k")
 	var chunks [][]byte
 	for chunk := range d.Export(at) {
 		if chunks = append(chunks, bytes.Clone(chunk)); len(chunks) == 2 {

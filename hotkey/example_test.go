@@ -38,10 +38,46 @@ func ExampleDetector() {
 			fmt.Printf("event %d: %s is hot until %s\n", i+1, edge.Key, edge.Until.UTC().Format(time.TimeOnly))
 		}
 	}
-	fmt.Println(detector.HotAt(start.Add(time.Minute), 0, "/product/7"))
-	fmt.Println(detector.HotAt(start.Add(2*time.Minute), 0, "/product/7"))
+	fmt.Println(detector.HotAt(start.Add(time.Minute), "product", "/product/7"))
+	fmt.Println(detector.HotAt(start.Add(2*time.Minute), "product", "/product/7"))
 	// Output:
 	// event 3: /product/7 is hot until 12:01:00
 	// true
 	// false
+}
+
+func ExampleJD() {
+	w, err := hotkey.JD(2 * time.Second)
+	fmt.Println(w.Slot, w.Slots(), err)
+
+	_, err = hotkey.JD(time.Hour)
+	fmt.Println(err)
+	// Output:
+	// 400ms 5 <nil>
+	// hotkey: JD duration: 1h0m0s: must be whole seconds from 1s to 600s
+}
+
+// Counts uses of a key without an event, with the current time.
+func ExampleDetector_AddKey() {
+	key, err := match.NewKey(match.Fold{}, "user")
+	if err != nil {
+		log.Fatal(err)
+	}
+	set, err := hotkey.NewSet(hotkey.Rule{Name: "user", Key: key, Threshold: 2, Span: time.Second, Hold: time.Hour})
+	if err != nil {
+		log.Fatal(err)
+	}
+	detector, err := hotkey.NewDetector(set, hotkey.DetectorConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		edge, hot, err := detector.AddKey("user", "ada")
+		fmt.Println(edge.Key, hot, err)
+	}
+	fmt.Println(detector.Hot("user", "ada"))
+	// Output:
+	//  false <nil>
+	// ada true <nil>
+	// true
 }

@@ -27,17 +27,17 @@ func TestLongKeys(t *testing.T) {
 	for _, length := range []int{255, 256, 257, 60_000} {
 		a, b := strings.Repeat("k", length-1)+"a", strings.Repeat("k", length-1)+"b"
 		for i := range 3 {
-			edge, ok := d.AddKeyAt(at(1000), 0, a)
+			edge, ok := addKey(d, at(1000), "r", a)
 			if ok != (i == 2) || ok && edge.Key != a {
 				t.Errorf("%d bytes, event %d: edge %t of a key of %d bytes", length, i+1, ok, len(edge.Key))
 			}
 		}
-		if _, ok := d.AddKeyAt(at(1000), 0, b); ok || d.HotAt(at(1000), 0, b) || !d.HotAt(at(1000), 0, a) {
+		if _, ok := addKey(d, at(1000), "r", b); ok || d.HotAt(at(1000), "r", b) || !d.HotAt(at(1000), "r", a) {
 			t.Errorf("%d bytes: keys that differ in the last byte are taken for one", length)
 		}
 	}
-	if d.Keys(0) != 8 {
-		t.Errorf("%d keys, want 8", d.Keys(0))
+	if d.Stats("r").Keys != 8 {
+		t.Errorf("%d keys, want 8", d.Stats("r").Keys)
 	}
 }
 
@@ -47,19 +47,19 @@ func TestLongKeysAfterARestart(t *testing.T) {
 	d, next := mustDetector(t, 4, r), mustDetector(t, 4, r)
 	hot, warm := strings.Repeat("h", 5000), strings.Repeat("w", 5000)
 	for range 2 {
-		d.AddKeyAt(at(1000), 0, hot)
-		d.AddKeyAt(at(1000), 0, warm)
+		addKey(d, at(1000), "r", hot)
+		addKey(d, at(1000), "r", warm)
 	}
-	d.AddKeyAt(at(1000), 0, hot)
+	addKey(d, at(1000), "r", hot)
 	for chunk := range d.Export(at(2000)) {
 		if _, err := next.Import(at(2000), chunk); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !next.HotAt(at(3000), 0, hot) || next.HotAt(at(3000), 0, warm) {
+	if !next.HotAt(at(3000), "r", hot) || next.HotAt(at(3000), "r", warm) {
 		t.Error("after a restart other keys are hot")
 	}
-	if edge, ok := next.AddKeyAt(at(3000), 0, warm); !ok || edge.Key != warm {
+	if edge, ok := addKey(next, at(3000), "r", warm); !ok || edge.Key != warm {
 		t.Errorf("no edge at the third event, two of them before a restart: %t", ok)
 	}
 }
@@ -71,11 +71,11 @@ func TestMemoryOfLongKeys(t *testing.T) {
 	d := mustDetector(t, 4, thrice(t))
 	path := []byte(strings.Repeat("p", 60_000))
 	for i := range keys {
-		d.AddKeyAt(at(1000), 0, string(fmt.Appendf(path[:0:cap(path)], "%08d", i)[:60_000]))
+		addKey(d, at(1000), "r", string(fmt.Appendf(path[:0:cap(path)], "%08d", i)[:60_000]))
 	}
-	used, said := heap()-before, d.Bytes(0)
-	if d.Keys(0) != keys || said > keys*300 {
-		t.Errorf("%d keys take %d bytes", d.Keys(0), said)
+	used, said := heap()-before, d.Stats("r").Bytes
+	if d.Stats("r").Keys != keys || said > keys*300 {
+		t.Errorf("%d keys take %d bytes", d.Stats("r").Keys, said)
 	}
 	if used > said*12/10+64<<10 || said > used*12/10+64<<10 {
 		t.Errorf("%d bytes are used, Bytes says %d", used, said)

@@ -8,49 +8,49 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A Rule says which events it is about, by which key they are counted, and
-// when a key is hot.
+// A Rule says which events are counted, by which key, and when a key is hot.
 type Rule struct {
-	// Name tells the rule from the others of its Set. Required.
+	// Name identifies the rule in its Set. Required.
 	Name string
 
-	// Key is what events are counted by. An event without it is not counted
-	// by this rule. Required.
+	// Key is what events are counted by. An event that lacks it is not counted.
+	// Required.
 	Key match.Key
 
-	// When says which events the rule is about; the zero When is all.
+	// When selects the events; the zero When selects all.
 	When match.When
 
 	// Threshold is T: the T-th event of a key in (t-Span, t] makes it hot.
 	// From 1 to MaxThreshold.
 	Threshold uint64
 
-	// Span is the window, in whole milliseconds from 1 ms to MaxSpan.
+	// Span is the length of the window, in whole milliseconds from 1 ms to
+	// MaxSpan.
 	Span time.Duration
 
-	// Hold is how long a key stays hot from the event that made it so, in
+	// Hold is how long a key stays hot, from the event that made it hot, in
 	// whole milliseconds up to MaxSpan. 0 means Span.
 	Hold time.Duration
 }
 
 const (
-	// MaxThreshold is the largest Threshold: a key then takes up to 8 MiB.
+	// MaxThreshold is the largest Threshold. A key then takes up to 8 MiB.
 	MaxThreshold = 1 << 20
 
 	// MaxSpan is the longest Span and Hold: ten years.
 	MaxSpan = 10 * 365 * 24 * time.Hour
 )
 
-// Validate returns an error that names the first bad value and what is allowed.
-func (r *Rule) Validate() error {
+// validate returns an error that names the first value that is wrong.
+func (r *Rule) validate() error {
 	if r.Name == "" {
-		return errors.New("name is empty; every rule needs a name of its own")
+		return errors.New("name: missing")
 	}
 	if len(r.Key.Fields()) == 0 {
-		return errors.New("key is missing; allowed is a field or a list of fields")
+		return errors.New("key: missing: must be a field or a list of fields")
 	}
 	if r.Threshold < 1 || r.Threshold > MaxThreshold {
-		return fmt.Errorf("threshold is %d; allowed is 1 to %d", r.Threshold, MaxThreshold)
+		return fmt.Errorf("threshold: %d: must be 1 to %d", r.Threshold, MaxThreshold)
 	}
 	if err := validateSpan("span", r.Span); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (r *Rule) Validate() error {
 
 func validateSpan(what string, d time.Duration) error {
 	if d < time.Millisecond || d > MaxSpan || d%time.Millisecond != 0 {
-		return fmt.Errorf("%s is %v; allowed is whole milliseconds from 1ms to %v", what, d, MaxSpan)
+		return fmt.Errorf("%s: %v: must be whole milliseconds from 1ms to %v", what, d, MaxSpan)
 	}
 	return nil
 }

@@ -30,35 +30,34 @@ func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
 		spoil func(*hotkey.Rule)
 		want  []string
 	}{
-		"name":        {func(r *hotkey.Rule) { r.Name = "" }, []string{"name is empty", "needs a name"}},
-		"key":         {func(r *hotkey.Rule) { r.Key = match.Key{} }, []string{"key is missing", "allowed is a field"}},
-		"threshold 0": {func(r *hotkey.Rule) { r.Threshold = 0 }, []string{"threshold is 0", "1 to 1048576"}},
+		"name":        {func(r *hotkey.Rule) { r.Name = "" }, []string{"rule 1", "name: missing"}},
+		"key":         {func(r *hotkey.Rule) { r.Key = match.Key{} }, []string{"key: missing: must be a field"}},
+		"threshold 0": {func(r *hotkey.Rule) { r.Threshold = 0 }, []string{"threshold: 0", "1 to 1048576"}},
 		"threshold": {
 			func(r *hotkey.Rule) { r.Threshold = hotkey.MaxThreshold + 1 },
-			[]string{"threshold is 1048577", "1 to 1048576"},
+			[]string{"threshold: 1048577", "1 to 1048576"},
 		},
-		"no span":       {func(r *hotkey.Rule) { r.Span = 0 }, []string{"span is 0s", "from 1ms to 87600h"}},
-		"span":          {func(r *hotkey.Rule) { r.Span = -time.Second }, []string{"span is -1s", "from 1ms to 87600h"}},
-		"span not ms":   {func(r *hotkey.Rule) { r.Span = 1500 * time.Microsecond }, []string{"span is 1.5ms", "whole milliseconds"}},
-		"span too long": {func(r *hotkey.Rule) { r.Span = hotkey.MaxSpan + time.Millisecond }, []string{"span is 87600h0m0.001s", "to 87600h"}},
-		"hold":          {func(r *hotkey.Rule) { r.Hold = -1 }, []string{"hold is -1ns", "from 1ms to 87600h"}},
-		"hold not ms":   {func(r *hotkey.Rule) { r.Hold = time.Second + 1 }, []string{"hold is 1.000000001s", "whole milliseconds"}},
-		"hold too long": {func(r *hotkey.Rule) { r.Hold = 2 * hotkey.MaxSpan }, []string{"hold is 175200h", "to 87600h"}},
+		"no span":       {func(r *hotkey.Rule) { r.Span = 0 }, []string{"span: 0s", "from 1ms to 87600h"}},
+		"span":          {func(r *hotkey.Rule) { r.Span = -time.Second }, []string{"span: -1s", "from 1ms to 87600h"}},
+		"span not ms":   {func(r *hotkey.Rule) { r.Span = 1500 * time.Microsecond }, []string{"span: 1.5ms", "whole milliseconds"}},
+		"span too long": {func(r *hotkey.Rule) { r.Span = hotkey.MaxSpan + time.Millisecond }, []string{"span: 87600h0m0.001s", "to 87600h"}},
+		"hold":          {func(r *hotkey.Rule) { r.Hold = -1 }, []string{"hold: -1ns", "from 1ms to 87600h"}},
+		"hold not ms":   {func(r *hotkey.Rule) { r.Hold = time.Second + 1 }, []string{"hold: 1.000000001s", "whole milliseconds"}},
+		"hold too long": {func(r *hotkey.Rule) { r.Hold = 2 * hotkey.MaxSpan }, []string{"hold: 175200h", "to 87600h"}},
 	} {
 		r := goodRule(t)
-		if err := r.Validate(); err != nil {
+		if err := newSetError(r); err != nil {
 			t.Fatal(err)
 		}
 		c.spoil(&r)
-		for _, err := range []error{r.Validate(), newSetError(r)} {
-			if err == nil {
-				t.Errorf("%s: no error", name)
-				continue
-			}
-			for _, part := range c.want {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%s: the error is %q, without %q", name, err, part)
-				}
+		err := newSetError(r)
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			continue
+		}
+		for _, part := range c.want {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: the error is %q, without %q", name, err, part)
 			}
 		}
 	}
@@ -79,7 +78,7 @@ func TestRuleBounds(t *testing.T) {
 	} {
 		r := goodRule(t)
 		change(&r)
-		if err := r.Validate(); err != nil {
+		if err := newSetError(r); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -7,30 +7,30 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A Set is rules compiled together: what a [Detector] counts events under. It
+// A Set is a list of compiled rules, under which a [Detector] counts events. It
 // holds no counts. A Set is immutable and safe for concurrent use.
 type Set struct {
 	rules []Rule
 	conds []match.Condition
+	names map[string]int // the index of each rule
 }
 
-// NewSet compiles rules, in the order in which they are reported. The error
-// names the rule, the bad value and what is allowed.
+// NewSet validates and compiles rules. Edges are reported in their order. The
+// error names the rule and the value that is wrong.
 func NewSet(rules ...Rule) (*Set, error) {
-	s := &Set{rules: slices.Clone(rules)}
-	seen := make(map[string]bool, len(rules))
+	s := &Set{rules: slices.Clone(rules), names: make(map[string]int, len(rules))}
 	for i := range s.rules {
 		r := &s.rules[i]
-		if err := r.Validate(); err != nil {
-			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
+		if err := r.validate(); err != nil {
+			return nil, fmt.Errorf("hotkey: rule %d (%q): %w", i+1, r.Name, err)
 		}
-		if seen[r.Name] {
-			return nil, fmt.Errorf("rule %d: the name %q is taken by an earlier rule", i+1, r.Name)
+		if _, taken := s.names[r.Name]; taken {
+			return nil, fmt.Errorf("hotkey: rule %d: duplicate name %q", i+1, r.Name)
 		}
-		seen[r.Name] = true
+		s.names[r.Name] = i
 		cond, err := r.When.Compile()
 		if err != nil {
-			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
+			return nil, fmt.Errorf("hotkey: rule %d (%q): %w", i+1, r.Name, err)
 		}
 		s.conds = append(s.conds, cond)
 	}
@@ -40,10 +40,20 @@ func NewSet(rules ...Rule) (*Set, error) {
 // Len returns the number of rules.
 func (s *Set) Len() int { return len(s.rules) }
 
-// Rule returns the i-th rule. It must not be changed.
+// Rule returns the i-th rule, which must not be changed.
 func (s *Set) Rule(i int) *Rule { return &s.rules[i] }
 
-// Fields returns the names of all event fields that the set looks at.
+// Named returns the rule of that name, which must not be changed, and whether
+// there is one.
+func (s *Set) Named(name string) (r *Rule, ok bool) {
+	i, ok := s.names[name]
+	if !ok {
+		return nil, false
+	}
+	return &s.rules[i], true
+}
+
+// Fields returns the names of the event fields that the rules read, sorted.
 func (s *Set) Fields() []string {
 	var names []string
 	for i := range s.rules {

@@ -26,9 +26,9 @@ func TestSetErrorsNameTheRule(t *testing.T) {
 		rules []hotkey.Rule
 		want  []string
 	}{
-		{[]hotkey.Rule{good, bad}, []string{`rule 2 ("bad")`, "threshold is 0"}},
+		{[]hotkey.Rule{good, bad}, []string{`rule 2 ("bad")`, "threshold: 0: must be 1 to"}},
 		{[]hotkey.Rule{good, unmatched}, []string{`rule 2 ("unmatched")`, `status is "ok"`}},
-		{[]hotkey.Rule{good, good}, []string{"rule 2", `the name "r" is taken`}},
+		{[]hotkey.Rule{good, good}, []string{"rule 2", `duplicate name "r"`}},
 	} {
 		err := newSetError(c.rules...)
 		for _, part := range c.want {
@@ -47,6 +47,12 @@ func TestSetHoldsItsRules(t *testing.T) {
 	rules[0].Name = "changed"
 	if s.Len() != 2 || s.Rule(0).Name != "r" || s.Rule(1).Name != "b" {
 		t.Errorf("the set has %d rules, %q and %q", s.Len(), s.Rule(0).Name, s.Rule(1).Name)
+	}
+	if r, ok := s.Named("b"); !ok || r != s.Rule(1) {
+		t.Errorf("the rule named b is %+v, %t", r, ok)
+	}
+	if r, ok := s.Named("c"); ok || r != nil {
+		t.Errorf("there is a rule named c: %+v", r)
 	}
 	if got, want := s.Fields(), []string{"client", "method", "path"}; !slices.Equal(got, want) {
 		t.Errorf("fields %v, want %v", got, want)

@@ -144,7 +144,7 @@ func TestConfigErrors(t *testing.T) {
 		{replay.Config{Rules: mustRules(t, "version: 1\n"), WhatIfs: []replay.WhatIf{limit}}, "--rules judges rules together and --limit, --ban and --hot judge each alone"},
 		{replay.Config{Decisions: fullDisk{}}, "--decisions needs --rules or exactly one --limit or --ban; there are 0"},
 		{replay.Config{Decisions: fullDisk{}, WhatIfs: []replay.WhatIf{limit, limit}}, "there are 2"},
-		{replay.Config{WhatIfs: []replay.WhatIf{{Text: "x", Kind: replay.Hot, N: 0, Span: time.Second}}}, "threshold is 0; allowed is 1 to"},
+		{replay.Config{WhatIfs: []replay.WhatIf{{Text: "x", Kind: replay.Hot, N: 0, Span: time.Second}}}, "threshold: 0: must be 1 to"},
 		{replay.Config{WhatIfs: []replay.WhatIf{{Text: "x", Kind: replay.Ban, N: 1 << 40, Span: time.Second, For: time.Second}}}, "ban after is 1099511627776; allowed is at most"},
 	} {
 		if c.want != "no file is given" {

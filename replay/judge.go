@@ -181,7 +181,7 @@ func (e *events) detectPart(ctx context.Context, w WhatIf, v *verdict, part int)
 	}
 	values := e.values[e.run.column(w.Key)]
 	for i, id := range e.part(ctx, w.Key, part) {
-		if edge, ok := detector.AddKeyAt(e.run.clock.time(v.at[i]), 0, values[id]); ok && edge.First {
+		if edge, hot, _ := detector.AddKeyAt(e.run.clock.time(v.at[i]), rule.Name, values[id]); hot && edge.First {
 			v.marks[part] = append(v.marks[part], mark{int32(i), id})
 		}
 	}

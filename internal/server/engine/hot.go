@@ -166,7 +166,7 @@ func (h *hotRule) stillHot(was *hotRecord, now time.Time) bool {
 	if was.Shown != nil {
 		return len(was.Shown) == len(h.Key.Fields()) && now.Before(was.Until)
 	}
-	return h.detector.HotAt(now, 0, string(was.Key))
+	return h.detector.HotAt(now, h.Name, string(was.Key))
 }
 
 // values returns the key as it is listed under h.
@@ -192,7 +192,8 @@ type HotStats struct {
 func (e *Engine) HotStats() []HotStats {
 	var all []HotStats
 	for _, h := range e.book.Load().hot {
-		all = append(all, HotStats{h.Name, h.detector.Keys(0), h.detector.Bytes(0)})
+		stats := h.detector.Stats(h.Name)
+		all = append(all, HotStats{h.Name, stats.Keys, stats.Bytes})
 	}
 	return all
 }

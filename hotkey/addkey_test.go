@@ -1,0 +1,61 @@
+package hotkey_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/hotkey"
+)
+
+// addKey is Detector.AddKeyAt under a rule that exists.
+func addKey(d *hotkey.Detector, t time.Time, rule, key string) (hotkey.Edge, bool) {
+	edge, hot, err := d.AddKeyAt(t, rule, key)
+	if err != nil {
+		panic(err)
+	}
+	return edge, hot
+}
+
+func TestUnknownRule(t *testing.T) {
+	d := mustDetector(t, 0, goodRule(t))
+	for _, name := range []string{"", "R", "other"} {
+		if edge, hot, err := d.AddKey(name, "k"); hot || edge != (hotkey.Edge{}) || err == nil || !strings.Contains(err.Error(), "unknown rule") {
+			t.Errorf("AddKey under %q: %+v, %t, %v", name, edge, hot, err)
+		}
+		if _, hot, err := d.AddKeyAt(at(0), name, "k"); hot || err == nil {
+			t.Errorf("AddKeyAt under %q: %t, %v", name, hot, err)
+		}
+		if d.Hot(name, "k") || d.HotAt(at(0), name, "k") || d.Stats(name) != (hotkey.Stats{}) {
+			t.Errorf("something is known under %q", name)
+		}
+	}
+	if got := d.Stats("r"); got.Keys != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// AddKey and Hot are about now.
+func TestAddKeyIsLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := mustDetector(t, 0, goodRule(t)) // 3 in 1 s, for 1 min
+		for i := range 4 {
+			edge, hot, err := d.AddKey("r", "/p")
+			if hot != (i == 2) || err != nil || hot && (edge.Rule != "r" || edge.Key != "/p" || !edge.Time.Equal(time.Now())) {
+				t.Errorf("event %d: %+v, %t, %v", i+1, edge, hot, err)
+			}
+			if d.Hot("r", "/p") != (i >= 2) {
+				t.Errorf("event %d: hot is %t", i+1, d.Hot("r", "/p"))
+			}
+		}
+		time.Sleep(time.Minute - time.Nanosecond)
+		if !d.Hot("r", "/p") || d.Hot("r", "/q") {
+			t.Error("not hot at the end of the hold")
+		}
+		time.Sleep(time.Nanosecond)
+		if d.Hot("r", "/p") {
+			t.Error("hot after the hold")
+		}
+	})
+}
