@@ -25,7 +25,7 @@ type Config struct {
 	// Hops is the largest number of proxies between a client and this
 	// server: so many addresses are read from x-forwarded-for, and the last
 	// of them is the client even if it is in TrustedProxies. 0 reads on
-	// until an address is none of the trusted proxies.
+	// until an address is not of a trusted proxy.
 	Hops int
 
 	// ProxiesAreClients says that hosts in TrustedProxies also call for

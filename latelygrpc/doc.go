@@ -28,7 +28,7 @@
 // Anything else, such as an authenticated user, comes from [Config.Fields]. New
 // refuses rules that look at what a call does not have.
 //
-// # Who is calling
+// # Client identity
 //
 // The client is the address of the socket's peer. Metadata is never trusted by
 // default: only when the peer is in [Config.TrustedProxies] is x-forwarded-for

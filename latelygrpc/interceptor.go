@@ -41,7 +41,7 @@ func New(l *ratelimit.Limiter, c Config) (*Interceptor, error) {
 	}
 	for name, f := range c.Fields {
 		if name == "" || f == nil {
-			return nil, fmt.Errorf("Config.Fields has %q without a name or a function; allowed is a field's name and a function", name)
+			return nil, fmt.Errorf("Config.Fields: %q: must have a name and a function", name)
 		}
 	}
 	i := &Interceptor{limiter: l, config: c, calls: sync.Pool{New: func() any { return new(Call) }}}
@@ -149,7 +149,7 @@ func (i *Interceptor) judgeMessage(c *Call, message any) error {
 	}
 	p := i.current()
 	c.kind = kindMessage
-	p.fill(c) // anew: the rules may have changed, and what c's functions say
+	p.fill(c) // again: the rules may have changed, and what c's functions say
 	v := i.decide(c, p, &h)
 	if !v.Decision.Allowed {
 		return i.refusal(c, p, &v)

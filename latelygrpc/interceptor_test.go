@@ -282,9 +282,9 @@ func TestNewNamesTheMistake(t *testing.T) {
 		c    Config
 		want string
 	}{
-		{Config{Hops: -1}, "Hops is -1"},
-		{Config{Fields: map[string]func(*Call) string{"user": nil}}, `Fields has "user"`},
-		{Config{TrustedProxies: []netip.Prefix{{}}}, "TrustedProxies has an invalid prefix"},
+		{Config{Hops: -1}, "Hops: -1"},
+		{Config{Fields: map[string]func(*Call) string{"user": nil}}, `Fields: "user"`},
+		{Config{TrustedProxies: []netip.Prefix{{}}}, "TrustedProxies: invalid prefix"},
 		{Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::/0")}}, "TrustedProxies has ::/0"},
 		{Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::ffff:0:0/90")}}, "spans IPv4 and IPv6"},
 	} {
@@ -299,7 +299,7 @@ func TestNewNamesTheMistake(t *testing.T) {
 	if limiter, err = ratelimit.New(rule); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(limiter, Config{}); err == nil || !strings.Contains(err.Error(), `the field "status"`) {
+	if _, err := New(limiter, Config{}); err == nil || !strings.Contains(err.Error(), `unknown field "status"`) {
 		t.Errorf("a rule on status: %v", err)
 	}
 	if _, err := New(limiter, Config{Fields: map[string]func(*Call) string{"status": func(*Call) string { return "0" }}}); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// The grammar of RFC 9651, as far as these fields need it: a List of Strings
+// The grammar of RFC 9651, the part that these fields need: a List of Strings
 // with parameters that are Integers or Strings.
 var (
 	sfParameter = `;([a-z*][a-z0-9_.*-]*)=(-?[0-9]{1,15}|"(?:[ !#-\[\]-~]|\\["\\])*")`

@@ -70,7 +70,7 @@ func newSource(name string, own map[string]func(*Call) string) (source, error) {
 	case isHeader && header != "":
 		s = source{kind: fromMetadata, key: header}
 	default:
-		return source{}, fmt.Errorf("the rules look at the field %q, which a call does not have; allowed is client, method, path, object, pattern, kind, host, agent, referer, header:NAME and the names in Config.Fields", name)
+		return source{}, fmt.Errorf("unknown field %q in the rules: must be client, method, path, object, pattern, kind, host, agent, referer, header:NAME and the names in Config.Fields", name)
 	}
 	s.name = name
 	s.field, s.known = match.FieldNamed(name)
@@ -92,7 +92,7 @@ func (i *Interceptor) Check(s *ratelimit.Set) error {
 	}
 	for n := range s.Len() {
 		if r := s.Rule(n); r.Algorithm == ratelimit.InFlight && !onlyCalls(r) {
-			return fmt.Errorf("rule %q bounds what is in flight, which messages (Config.MessageCost) never are; allowed is such a rule with the condition kind: %s", r.Name, kindCall)
+			return fmt.Errorf("rule %q: in-flight limit with Config.MessageCost: must have the condition kind: %s, as messages are never in flight", r.Name, kindCall)
 		}
 	}
 	return nil

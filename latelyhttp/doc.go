@@ -5,7 +5,7 @@
 //	...
 //	http.ListenAndServe("localhost:8080", limits.Wrap(mux))
 //
-// # Who a client is
+// # Client identity
 //
 // By default the client is the peer of the connection, and no header is
 // believed. Behind proxies, name their networks: see [IdentityConfig]. Each

@@ -11,7 +11,7 @@ import (
 // event to a decision. It does not change and is safe for concurrent use. Its zero
 // value fills in nothing.
 type EventFields struct {
-	fillers []filler
+	extractors []extractor
 }
 
 // NewEventFields returns the EventFields of these names, such as
@@ -20,8 +20,8 @@ type EventFields struct {
 func NewEventFields(names []string) *EventFields {
 	fields := new(EventFields)
 	for _, name := range names {
-		if f, err := newFiller(name, nil); err == nil {
-			fields.fillers = append(fields.fillers, f)
+		if f, err := newExtractor(name, nil); err == nil {
+			fields.extractors = append(fields.extractors, f)
 		}
 	}
 	return fields
@@ -30,14 +30,14 @@ func NewEventFields(names []string) *EventFields {
 // Fill gives e the fields of r, which client has sent. e holds views of r, and is
 // used no longer than that. Fill allocates for the fields client, host and user.
 func (fields *EventFields) Fill(e *match.Event, r *http.Request, client Client) {
-	for i := range fields.fillers {
-		f := &fields.fillers[i]
+	for i := range fields.extractors {
+		f := &fields.extractors[i]
 		switch f.kind {
-		case fillClient:
+		case extractClient:
 			f.set(e, client.AppendTo(nil))
-		case fillHost:
+		case extractHost:
 			f.set(e, appendHost(nil, r.Host))
-		case fillUser:
+		case extractUser:
 			_, user := appendUser(nil, r.Header["Authorization"])
 			f.set(e, user)
 		default:

@@ -32,89 +32,89 @@ func PatternOf(mux *http.ServeMux) func(*http.Request) string {
 	}
 }
 
-// A filler fills in one field of the event.
-type filler struct {
+// An extractor fills in one field of the event.
+type extractor struct {
 	name  string
 	field match.Field // when known
 	known bool
-	kind  fillerKind
+	kind  extractorKind
 	arg   string // the header's canonical name, or the cookie's name
 	fn    func(*http.Request) string
 }
 
-type fillerKind uint8
+type extractorKind uint8
 
 const (
-	fillClient fillerKind = iota
-	fillMethod
-	fillPath
-	fillPattern
-	fillQuery
-	fillProtocol
-	fillHost
-	fillUser
-	fillHeader
-	fillCookie
-	fillFunc
+	extractClient extractorKind = iota
+	extractMethod
+	extractPath
+	extractPattern
+	extractQuery
+	extractProtocol
+	extractHost
+	extractUser
+	extractHeader
+	extractCookie
+	extractFunc
 )
 
 // builtin returns what fills in a field that every request has.
-func builtin(name string) (filler, bool) {
+func builtin(name string) (extractor, bool) {
 	switch name {
 	case "client":
-		return filler{kind: fillClient}, true
+		return extractor{kind: extractClient}, true
 	case "method":
-		return filler{kind: fillMethod}, true
+		return extractor{kind: extractMethod}, true
 	case "path", "object":
-		return filler{kind: fillPath}, true
+		return extractor{kind: extractPath}, true
 	case "pattern":
-		return filler{kind: fillPattern}, true
+		return extractor{kind: extractPattern}, true
 	case "query":
-		return filler{kind: fillQuery}, true
+		return extractor{kind: extractQuery}, true
 	case "protocol":
-		return filler{kind: fillProtocol}, true
+		return extractor{kind: extractProtocol}, true
 	case "host":
-		return filler{kind: fillHost}, true
+		return extractor{kind: extractHost}, true
 	case "user":
-		return filler{kind: fillUser}, true
+		return extractor{kind: extractUser}, true
 	case "referer":
-		return filler{kind: fillHeader, arg: "Referer"}, true
+		return extractor{kind: extractHeader, arg: "Referer"}, true
 	case "agent":
-		return filler{kind: fillHeader, arg: "User-Agent"}, true
+		return extractor{kind: extractHeader, arg: "User-Agent"}, true
 	}
-	return filler{}, false
+	return extractor{}, false
 }
 
-// newFiller returns what fills in the field of that name, or an error that
+// newExtractor returns what fills in the field of that name, or an error that
 // says why nothing can.
-func newFiller(name string, own map[string]func(*http.Request) string) (filler, error) {
+func newExtractor(name string, own map[string]func(*http.Request) string) (extractor, error) {
 	f, ok := builtin(name)
 	prefix, arg, _ := strings.Cut(name, ":")
 	switch {
 	case own[name] != nil:
-		f = filler{kind: fillFunc, fn: own[name]}
+		f = extractor{kind: extractFunc, fn: own[name]}
 	case ok:
 	case prefix == "header" && strings.EqualFold(arg, "host"): // net/http takes it out of the headers
-		f = filler{kind: fillHost}
+		f = extractor{kind: extractHost}
 	case prefix == "header" && clientaddr.IsToken(arg):
-		f = filler{kind: fillHeader, arg: textproto.CanonicalMIMEHeaderKey(arg)}
+		f = extractor{kind: extractHeader, arg: textproto.CanonicalMIMEHeaderKey(arg)}
 	case prefix == "cookie" && clientaddr.IsToken(arg):
-		f = filler{kind: fillCookie, arg: arg}
+		f = extractor{kind: extractCookie, arg: arg}
 	case name == match.Status.String(), name == match.Size.String():
-		return filler{}, fmt.Errorf("the rules look at the field %q, which a request does not have; leave such rules to replay, or say what it is in Config.Fields", name)
+		return extractor{}, fmt.Errorf("the rules look at the field %q, which a request does not have; leave such rules to replay, or say what it is in Config.Fields", name)
 	default:
-		return filler{}, fmt.Errorf("the rules look at the field %q; allowed is client, method, path, object, pattern, query, host, protocol, referer, agent, user, header:NAME, cookie:NAME and the names in Config.Fields", name)
+		return extractor{}, fmt.Errorf("unknown field %q in the rules: must be client, method, path, object, pattern, query, host, protocol, referer, agent, user, header:NAME, cookie:NAME and the names in Config.Fields", name)
 	}
 	f.name = name
 	f.field, f.known = match.FieldNamed(name)
 	return f, nil
 }
 
-// newFillers returns a filler for each field that set looks at, and an error
+// newExtractors returns an extractor for each field that set looks at, and an error
 // about the first that has none.
-func newFillers(set *ratelimit.Set, own map[string]func(*http.Request) string) (fs []filler, err error) {
+func newExtractors(set *ratelimit.Set, own map[string]func(*http.Request) string) (fs []extractor, err error) {
 	for _, name := range set.Fields() {
-		f, e := newFiller(name, own)
+		f, e := newExtractor(name, own)
 		if e == nil {
 			fs = append(fs, f)
 		} else if err == nil {
@@ -125,16 +125,16 @@ func newFillers(set *ratelimit.Set, own map[string]func(*http.Request) string) (
 }
 
 // fill makes s.event the event of r.
-func (s *state) fill(fs []filler, r *http.Request) {
+func (s *state) fill(fs []extractor, r *http.Request) {
 	for i := range fs {
 		f := &fs[i]
 		switch f.kind {
-		case fillClient:
+		case extractClient:
 			f.set(&s.event, s.clientText)
-		case fillHost:
+		case extractHost:
 			s.host = appendHost(s.host[:0], r.Host)
 			f.set(&s.event, s.host)
-		case fillUser:
+		case extractUser:
 			var user []byte
 			s.user, user = appendUser(s.user[:0], r.Header["Authorization"])
 			f.set(&s.event, user)
@@ -144,7 +144,7 @@ func (s *state) fill(fs []filler, r *http.Request) {
 	}
 }
 
-func (f *filler) set(e *match.Event, v []byte) {
+func (f *extractor) set(e *match.Event, v []byte) {
 	if f.known {
 		e.Set(f.field, v)
 	} else {
@@ -152,7 +152,7 @@ func (f *filler) set(e *match.Event, v []byte) {
 	}
 }
 
-func (f *filler) setString(e *match.Event, v string) {
+func (f *extractor) setString(e *match.Event, v string) {
 	if f.known {
 		e.SetString(f.field, v)
 	} else {
@@ -161,28 +161,28 @@ func (f *filler) setString(e *match.Event, v string) {
 }
 
 // text returns the field as a part of the request.
-func (f *filler) text(r *http.Request) string {
+func (f *extractor) text(r *http.Request) string {
 	switch f.kind {
-	case fillMethod:
+	case extractMethod:
 		return r.Method
-	case fillPath:
+	case extractPath:
 		return pathOf(r)
-	case fillPattern:
+	case extractPattern:
 		if r.Pattern == "" {
 			return unrouted
 		}
 		return r.Pattern
-	case fillQuery:
+	case extractQuery:
 		return r.URL.RawQuery
-	case fillProtocol:
+	case extractProtocol:
 		return r.Proto
-	case fillHeader:
+	case extractHeader:
 		if v := r.Header[f.arg]; len(v) > 0 {
 			return v[0]
 		}
-	case fillCookie:
+	case extractCookie:
 		return cookie(r.Header["Cookie"], f.arg)
-	case fillFunc:
+	case extractFunc:
 		v := f.fn(r)
 		if v == "" && f.name == "pattern" {
 			return unrouted

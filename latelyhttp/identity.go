@@ -26,7 +26,7 @@ type IdentityConfig struct {
 	// Hops is the largest number of proxies between a client and this
 	// server: so many addresses are read from the header, from the right,
 	// and the last of them is the client even if it is in TrustedProxies.
-	// 0 reads on until an address is none of the trusted proxies.
+	// 0 reads on until an address is not of a trusted proxy.
 	Hops int
 
 	// Header is the header that the proxies append to. "" is

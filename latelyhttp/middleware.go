@@ -104,10 +104,10 @@ type Middleware struct {
 
 // A plan is what the middleware makes of one Set.
 type plan struct {
-	set      *ratelimit.Set
-	fillers  []filler
-	client   bool // a filler wants the client's text
-	policies ratelimitheader.Policies
+	set        *ratelimit.Set
+	extractors []extractor
+	client     bool // an extractor wants the client's text
+	policies   ratelimitheader.Policies
 }
 
 // state is the memory of one request while it is judged.
@@ -128,14 +128,14 @@ func New(l *ratelimit.Limiter, c Config) (*Middleware, error) {
 		return nil, errors.New("the limiter is nil; make one with ratelimit.New or ratelimit.NewLimiter")
 	}
 	if c.Headers >= numHeaders {
-		return nil, fmt.Errorf("Config.Headers is %d; allowed is Draft11, Legacy, LegacyEpoch or NoHeaders", c.Headers)
+		return nil, fmt.Errorf("Config.Headers: %d: must be Draft11, Legacy, LegacyEpoch or NoHeaders", c.Headers)
 	}
 	if c.Jitter < 0 || c.Jitter > time.Hour {
-		return nil, fmt.Errorf("Config.Jitter is %v; allowed is 0 to 1h", c.Jitter)
+		return nil, fmt.Errorf("Config.Jitter: %v: must be 0 to 1h", c.Jitter)
 	}
 	for name, f := range c.Fields {
 		if name == "" || f == nil {
-			return nil, fmt.Errorf("Config.Fields has %q without a name or a function; allowed is a field's name and a function", name)
+			return nil, fmt.Errorf("Config.Fields: %q: must have a name and a function", name)
 		}
 	}
 	m := &Middleware{
@@ -168,16 +168,16 @@ func (m *Middleware) Identity() *Identity { return &m.identity }
 // fill in. Such a rule would never match. It is for callers that change the
 // rules of a running limiter.
 func (m *Middleware) Check(s *ratelimit.Set) error {
-	_, err := newFillers(s, m.fields)
+	_, err := newExtractors(s, m.fields)
 	return err
 }
 
 // newPlan returns the plan of s. Fields that nothing fills in stay absent.
 func (m *Middleware) newPlan(s *ratelimit.Set) *plan {
 	p := &plan{set: s, policies: ratelimitheader.New(s, m.hideNames)}
-	p.fillers, _ = newFillers(s, m.fields)
-	for _, f := range p.fillers {
-		p.client = p.client || f.kind == fillClient
+	p.extractors, _ = newExtractors(s, m.fields)
+	for _, f := range p.extractors {
+		p.client = p.client || f.kind == extractClient
 	}
 	return p
 }
@@ -197,11 +197,11 @@ func (m *Middleware) current() *plan {
 // the like work.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		pass, ok := m.Admit(w, r)
+		lease, ok := m.Admit(w, r)
 		if !ok {
 			return
 		}
-		defer pass.Done()
+		defer lease.Done()
 		next.ServeHTTP(w, r)
 	})
 }
@@ -210,17 +210,17 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 // response fields. When it reports true, the caller serves the request and then
 // calls Done; when it reports false, the request was refused and has been
 // answered. It is Wrap for frameworks that have no handler to wrap.
-func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (pass Pass, admitted bool) {
+func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (lease Lease, admitted bool) {
 	if m.skip != nil && m.skip(r) {
-		return Pass{}, true
+		return Lease{}, true
 	}
 	s := m.scratch.Get().(*state)
 	p := m.current()
-	v, pass := m.judge(p, s, r)
-	if pass.reservation != nil {
+	v, lease := m.judge(p, s, r)
+	if lease.reservation != nil {
 		defer func() {
 			if !admitted { // or the observer has panicked
-				pass.cancel()
+				lease.cancel()
 			}
 		}()
 		if v.Decision.Delay > 0 && !sleep(r.Context(), v.Decision.Delay) {
@@ -236,22 +236,22 @@ func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (pass Pass, a
 	}
 	s.event.Reset() // lets go of the request
 	m.scratch.Put(s)
-	return pass, v.Decision.Allowed
+	return lease, v.Decision.Allowed
 }
 
 // judge asks the limiter about r.
-func (m *Middleware) judge(p *plan, s *state, r *http.Request) (v Verdict, pass Pass) {
+func (m *Middleware) judge(p *plan, s *state, r *http.Request) (v Verdict, lease Lease) {
 	v.Set = p.set
 	if p.client || m.observe != nil || m.onRefused != nil {
 		v.Client = m.identity.Client(r)
 		s.clientText = v.Client.AppendTo(s.clientText[:0])
 	}
-	s.fill(p.fillers, r)
+	s.fill(p.extractors, r)
 	cost := uint64(1)
 	if m.cost != nil {
 		cost = m.cost(r)
 	}
-	pass.cost = cost
+	lease.cost = cost
 	if s.reservation == nil {
 		s.reservation = new(ratelimit.Reservation)
 	}
@@ -260,8 +260,8 @@ func (m *Middleware) judge(p *plan, s *state, r *http.Request) (v Verdict, pass 
 	v.Decision = reserved.Decision
 	s.outcomes = p.policies.Known(append(s.outcomes[:0], reserved.Outcomes()...), &v.Decision)
 	if reserved.Open() {
-		pass.reservation, s.reservation = reserved, nil
+		lease.reservation, s.reservation = reserved, nil
 	}
 	v.Outcomes = s.outcomes
-	return v, pass
+	return v, lease
 }

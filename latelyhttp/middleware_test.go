@@ -234,16 +234,16 @@ func TestNewErrors(t *testing.T) {
 		want    string
 	}{
 		{nil, Config{}, "the limiter is nil"},
-		{client, Config{Headers: numHeaders}, "Headers is 4; allowed is Draft11"},
-		{client, Config{Jitter: -time.Second}, "Jitter is -1s; allowed is 0 to 1h"},
-		{client, Config{Fields: map[string]func(*http.Request) string{"tenant": nil}}, `Fields has "tenant" without`},
-		{client, Config{Fields: map[string]func(*http.Request) string{"": (*http.Request).UserAgent}}, `Fields has "" without`},
-		{client, Config{Identity: IdentityConfig{Hops: -1}}, "IdentityConfig.Hops is -1"},
+		{client, Config{Headers: numHeaders}, "Headers: 4: must be Draft11"},
+		{client, Config{Jitter: -time.Second}, "Jitter: -1s: must be 0 to 1h"},
+		{client, Config{Fields: map[string]func(*http.Request) string{"tenant": nil}}, `Fields: "tenant": must have`},
+		{client, Config{Fields: map[string]func(*http.Request) string{"": (*http.Request).UserAgent}}, `Fields: "": must have`},
+		{client, Config{Identity: IdentityConfig{Hops: -1}}, "IdentityConfig.Hops: -1"},
 		{mustLimiter(t, status), Config{}, `the field "status", which a request does not have`},
-		{mustLimiter(t, limited(t, "a", 1, time.Minute, "size")), Config{}, `the field "size"`},
-		{mustLimiter(t, limited(t, "a", 1, time.Minute, "cleint")), Config{}, `the field "cleint"; allowed is client, method`},
-		{mustLimiter(t, limited(t, "a", 1, time.Minute, "header:X Y")), Config{}, `the field "header:X Y"; allowed`},
-		{mustLimiter(t, limited(t, "a", 1, time.Minute, "cookie:")), Config{}, `the field "cookie:"; allowed`},
+		{mustLimiter(t, limited(t, "a", 1, time.Minute, "size")), Config{}, `unknown field "size"`},
+		{mustLimiter(t, limited(t, "a", 1, time.Minute, "cleint")), Config{}, `unknown field "cleint" in the rules: must be client, method`},
+		{mustLimiter(t, limited(t, "a", 1, time.Minute, "header:X Y")), Config{}, `unknown field "header:X Y" in the rules: must be`},
+		{mustLimiter(t, limited(t, "a", 1, time.Minute, "cookie:")), Config{}, `unknown field "cookie:" in the rules: must be`},
 	} {
 		if _, err := New(c.limiter, c.config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v; want an error with %q", err, c.want)

@@ -10,7 +10,7 @@ import (
 	"github.com/lately-go/lately/internal/clientaddr"
 )
 
-// A strict parser of what RFC 9651 calls a List, as far as Items go: it fails
+// A strict parser of what RFC 9651 calls a List, of Items only: it fails
 // where the RFC says that parsing fails, and on inner lists.
 
 type sfItem struct {

@@ -70,7 +70,7 @@ func New(l *ratelimit.Limiter, c Config) (*Collector, error) {
 	}
 	// A registry knows what a label may be called.
 	if err := prometheus.NewRegistry().Register(collector); err != nil {
-		return nil, fmt.Errorf("Config.Labels is %v; allowed are names of Prometheus labels other than rule and outcome: %w", c.Labels, err)
+		return nil, fmt.Errorf("Config.Labels: %v: must be names of Prometheus labels other than rule and outcome: %w", c.Labels, err)
 	}
 	return collector, nil
 }
@@ -84,12 +84,12 @@ func newRuleSeries(c Config) (list []ruleSeries) {
 		list = append(list, ruleSeries{newDesc(c, name, help, "rule"), kind, of})
 	}
 	count, gauge := prometheus.CounterValue, prometheus.GaugeValue
-	add(count, "events_sketched_total", "Events of keys that are counted in a sketch for want of room.", func(r *ratelimit.RuleStats) uint64 { return r.Sketched })
-	add(count, "events_full_total", "Events that were refused for want of any room.", func(r *ratelimit.RuleStats) uint64 { return r.Full })
+	add(count, "events_approximated_total", "Events of keys that are counted in a shared sketch because the memory budget is spent.", func(r *ratelimit.RuleStats) uint64 { return r.Sketched })
+	add(count, "events_full_total", "Events that were refused because the memory budget is spent.", func(r *ratelimit.RuleStats) uint64 { return r.Full })
 	add(gauge, "limit", "N of the rule's first limit as it is now.", func(r *ratelimit.RuleStats) uint64 { return r.Limit })
 	add(gauge, "keys", "Keys that the rule holds.", func(r *ratelimit.RuleStats) uint64 { return uint64(r.Keys) })
-	add(count, "keys_expired_total", "Keys that were forgotten with nothing left in their windows.", func(r *ratelimit.RuleStats) uint64 { return r.Expired })
-	add(count, "keys_forgotten_total", "Keys that were forgotten for want of room.", func(r *ratelimit.RuleStats) uint64 { return r.Forgotten })
+	add(count, "keys_expired_total", "Keys that were removed with nothing left in their windows.", func(r *ratelimit.RuleStats) uint64 { return r.Expired })
+	add(count, "evictions_total", "Keys that were evicted because the memory budget is spent.", func(r *ratelimit.RuleStats) uint64 { return r.Forgotten })
 	add(gauge, "bans", "Bans of the rule that hold.", func(r *ratelimit.RuleStats) uint64 { return uint64(r.Bans) })
 	add(count, "bans_started_total", "Bans that the rule began.", func(r *ratelimit.RuleStats) uint64 { return r.BansStarted })
 	return list
@@ -101,8 +101,8 @@ func newWholeSeries(c Config) (list []wholeSeries) {
 	}
 	count, gauge := prometheus.CounterValue, prometheus.GaugeValue
 	add(gauge, "bans_remembered", "Keys that are banned or were.", func(s *ratelimit.Stats) (uint64, bool) { return s.Remembered, true })
-	add(count, "bans_refused_total", "Bans that could not begin for want of room.", func(s *ratelimit.Stats) (uint64, bool) { return s.BansRefused, true })
-	add(count, "bans_dropped_total", "Bans that were over and forgotten early for want of room.", func(s *ratelimit.Stats) (uint64, bool) { return s.BansDropped, true })
+	add(count, "bans_refused_total", "Bans that could not begin because the ban list is full.", func(s *ratelimit.Stats) (uint64, bool) { return s.BansRefused, true })
+	add(count, "bans_dropped_total", "Bans that were over and removed early because the ban list is full.", func(s *ratelimit.Stats) (uint64, bool) { return s.BansDropped, true })
 	add(gauge, "memory_bytes", "Memory that limits and bans use.", func(s *ratelimit.Stats) (uint64, bool) { return bytes(s.Bytes) })
 	add(gauge, "memory_reserved_bytes", "Part of the budget that is kept free for bans by hand and for keys that do not fit.", func(s *ratelimit.Stats) (uint64, bool) { return bytes(s.Reserved) })
 	add(gauge, "memory_budget_bytes", "Memory that limits and bans may use, what is reserved included.", func(s *ratelimit.Stats) (uint64, bool) { return bytes(s.Budget) })

@@ -193,7 +193,7 @@ func TestLabels(t *testing.T) {
 		t.Error("the same labels were taken twice")
 	}
 	for _, label := range []string{"rule", "outcome", "__name__"} {
-		if _, err := latelyprom.New(one, latelyprom.Config{Labels: prometheus.Labels{label: "x"}}); err == nil || !strings.Contains(err.Error(), "Config.Labels is map["+label) {
+		if _, err := latelyprom.New(one, latelyprom.Config{Labels: prometheus.Labels{label: "x"}}); err == nil || !strings.Contains(err.Error(), "Config.Labels: map["+label) {
 			t.Errorf("the label %s: %v", label, err)
 		}
 	}

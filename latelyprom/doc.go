@@ -13,17 +13,17 @@
 //	                                     allowed; refused, by a limit; banned, refused by a ban;
 //	                                     shadow, if a shadow rule would have refused it;
 //	                                     skipped, when a ban of another rule held
-//	lately_events_sketched_total{rule}   events of keys that are counted in a sketch
-//	lately_events_full_total{rule}       events that were refused for want of any room
+//	lately_events_approximated_total{rule} events of keys that are counted in a sketch
+//	lately_events_full_total{rule}       events refused because the memory budget is spent
 //	lately_limit{rule}                   N of the rule's first limit, which may adapt
 //	lately_keys{rule}                    keys that the rule holds
-//	lately_keys_expired_total{rule}      keys forgotten with nothing left to count
-//	lately_keys_forgotten_total{rule}    keys forgotten for want of room
+//	lately_keys_expired_total{rule}      keys removed with nothing left to count
+//	lately_evictions_total{rule}         keys evicted at the memory budget
 //	lately_bans{rule}                    bans that hold
 //	lately_bans_started_total{rule}      bans that the rule began
 //	lately_bans_remembered               keys that are banned or were
-//	lately_bans_refused_total            bans that could not begin for want of room
-//	lately_bans_dropped_total            bans that were over and forgotten early
+//	lately_bans_refused_total            bans that could not begin: the list is full
+//	lately_bans_dropped_total            bans that were over and removed early
 //	lately_memory_bytes                  what limits and bans use
 //	lately_memory_reserved_bytes         what is kept free for bans by hand and keys that do not fit
 //	lately_memory_budget_bytes           the most that both may be, if there is a bound

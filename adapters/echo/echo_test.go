@@ -154,7 +154,7 @@ func TestTrustedProxies(t *testing.T) {
 	c := latelyhttp.Config{Identity: latelyhttp.IdentityConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
 	e := newEcho(&reached, latelyecho.New(newLimits(t, c, 1, "client")))
 	for n := range 6 {
-		// The client writes the first address anew each time, the proxy the second.
+		// The client writes the first address afresh each time, the proxy the second.
 		get(e, "GET", "/items/1", "10.0.0.1:99", "X-Forwarded-For", fmt.Sprintf("198.51.100.%d, 203.0.113.%d", n, n%2))
 	}
 	if reached != 2 {

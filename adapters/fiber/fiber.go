@@ -35,12 +35,12 @@ import (
 func New(m *latelyhttp.Middleware) fiber.Handler {
 	return func(c fiber.Ctx) error {
 		w := &answer{c: c, header: make(http.Header, 4)}
-		pass, ok := m.Admit(w, newRequest(c))
+		lease, ok := m.Admit(w, newRequest(c))
 		w.sendHeader()
 		if !ok {
 			return nil // it has been answered
 		}
-		defer pass.Done()
+		defer lease.Done()
 		return c.Next()
 	}
 }

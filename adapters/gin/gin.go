@@ -34,12 +34,12 @@ func New(m *latelyhttp.Middleware) gin.HandlerFunc {
 		if route := c.FullPath(); route != "" {
 			r.Pattern = route
 		}
-		pass, ok := m.Admit(c.Writer, r)
+		lease, ok := m.Admit(c.Writer, r)
 		if !ok {
 			c.Abort()
 			return
 		}
-		defer pass.Done()
+		defer lease.Done()
 		c.Next()
 	}
 }

@@ -4,5 +4,5 @@
 // whichever way it comes in.
 //
 // Addresses are parsed, never compared as text, and a header is read from the right,
-// only as far as trusted proxies wrote it.
+// and only the part that trusted proxies wrote.
 package clientaddr

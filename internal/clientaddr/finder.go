@@ -19,7 +19,7 @@ type Config struct {
 
 	// Hops is the largest number of addresses that are read from the header, from
 	// the right; the last of them is the client even if it is in TrustedProxies.
-	// 0 reads on until an address is none of the trusted proxies.
+	// 0 reads on until an address is not of a trusted proxy.
 	Hops int
 
 	// Header is the header that the proxies append to. "" is X-Forwarded-For;
@@ -48,7 +48,7 @@ type Finder struct {
 // configuration called what, its value and what it must be.
 func (f *Finder) Init(c Config, what string) error {
 	if c.Hops < 0 {
-		return fmt.Errorf("%s.Hops is %d; allowed is 0 (any number of trusted proxies) or more", what, c.Hops)
+		return fmt.Errorf("%s.Hops: %d: must be 0 (any number of trusted proxies) or more", what, c.Hops)
 	}
 	for _, p := range c.TrustedProxies {
 		own, err := proxyPrefix(p, what)
@@ -61,7 +61,7 @@ func (f *Finder) Init(c Config, what string) error {
 		f.trusted = append(f.trusted, own)
 	}
 	if c.Header != "" && !IsToken(c.Header) {
-		return fmt.Errorf("%s.Header is %q; allowed is the name of a header such as X-Forwarded-For", what, c.Header)
+		return fmt.Errorf("%s.Header: %q: must be the name of a header such as X-Forwarded-For", what, c.Header)
 	}
 	f.trustUnix, f.hops, f.direct = c.TrustUnix, c.Hops, c.ProxiesAreClients
 	if len(f.trusted) > 0 || f.trustUnix {
@@ -78,7 +78,7 @@ func (f *Finder) Init(c Config, what string) error {
 func proxyPrefix(p netip.Prefix, what string) (netip.Prefix, error) {
 	switch {
 	case !p.IsValid():
-		return p, fmt.Errorf("%s.TrustedProxies has an invalid prefix; allowed are prefixes such as 192.0.2.0/24, see match.ParsePrefix", what)
+		return p, fmt.Errorf("%s.TrustedProxies: invalid prefix: must be one such as 192.0.2.0/24, see match.ParsePrefix", what)
 	case p.Addr().Is4In6() && p.Bits() < 96:
 		return p, fmt.Errorf("%s.TrustedProxies has %v, which spans IPv4 and IPv6; write the IPv4 prefix", what, p)
 	case p.Addr().Is4In6():

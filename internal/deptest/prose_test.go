@@ -71,25 +71,15 @@ var unclean = []string{
 	"internal/server/respapi",
 
 	// project
-	"adapters/echo",
-	"adapters/gin",
 	"benchmarks",
 	"benchmarks/baseline",
 	"benchmarks/chart",
 	"benchmarks/limits",
 	"benchmarks/run",
 	"benchmarks/server",
-	"deploy/kubernetes",
-	"deploy/nftables",
 	"docs",
 	"docs/dev",
 	"docs/guides",
-	"internal/clientaddr",
-	"internal/journal",
-	"internal/resp",
-	"latelygrpc",
-	"latelyhttp",
-	"latelyprom",
 }
 
 // A block is a piece of prose: a comment, a message or a paragraph.

@@ -23,7 +23,7 @@ func (j *Journal) run() {
 		case <-timer.C:
 		case <-j.stop:
 			_ = j.commit() // the error is in the batch, and stays in j.err
-			j.leave()
+			j.closeFile()
 			return
 		}
 		if j.commit() != nil {
@@ -52,7 +52,7 @@ func (j *Journal) commit() error {
 	j.mu.Unlock()
 
 	if rotated {
-		j.leave()
+		j.closeFile()
 	}
 	err := j.write(first, last, b.bytes)
 	j.mu.Lock()
@@ -97,15 +97,15 @@ func (j *Journal) write(first, last uint64, fresh []byte) error {
 		err = j.current.Sync()
 	}
 	if err == nil && begun {
-		err = j.layer.syncDir()
+		err = j.fs.syncDir()
 	}
 	if err == nil {
 		return nil
 	}
 	number := j.newest()
-	j.leave()
+	j.closeFile()
 	if begun {
-		j.abandon()
+		j.removeFile()
 	}
 	return fmt.Errorf("journal: %s: %w", filepath.Join(j.path, journalName(number)), err)
 }
@@ -123,7 +123,7 @@ func (j *Journal) begin(first, last uint64) error {
 	name := journalName(j.number)
 	j.files = append(j.files, journalFile{number: j.number, last: last})
 	j.mu.Unlock()
-	f, err := j.layer.create(name)
+	f, err := j.fs.create(name)
 	if err != nil {
 		return err
 	}
@@ -138,23 +138,23 @@ func (j *Journal) newest() uint64 {
 	return j.number
 }
 
-// leave closes the file, if one is open. All that was acknowledged is synced, so
+// closeFile closes the file, if one is open. All that was acknowledged is synced, so
 // an error says nothing new.
-func (j *Journal) leave() {
+func (j *Journal) closeFile() {
 	if j.current != nil {
 		_ = j.current.Close()
 		j.current = nil
 	}
 }
 
-// abandon removes the newest file, of which nothing was acknowledged. If that
+// removeFile removes the newest file, of which nothing was acknowledged. If that
 // fails, too, it stays until a snapshot covers it; reading knows its records by
 // their numbers.
-func (j *Journal) abandon() {
+func (j *Journal) removeFile() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	newest := len(j.files) - 1
-	if err := j.layer.remove(journalName(j.files[newest].number)); err == nil || errors.Is(err, fs.ErrNotExist) {
+	if err := j.fs.remove(journalName(j.files[newest].number)); err == nil || errors.Is(err, fs.ErrNotExist) {
 		j.files = j.files[:newest]
 	}
 }

@@ -20,10 +20,10 @@ func powerAt(n int) func(string, string, int) error {
 }
 
 // crashAt lives on a disk whose power goes at operation n, and in two more lives
-// at another, and says what is wrong after that. wrap is the layer that the
+// at another, and says what is wrong after that. wrap is the file system that the
 // product sees. It is over when the first life ended before the power did.
-func crashAt(n int, how loss, rng *rand.Rand, wrap func(*memLayer) layer) (over bool, err error) {
-	disk := newMemLayer()
+func crashAt(n int, how loss, rng *rand.Rand, wrap func(*memFS) fileSystem) (over bool, err error) {
+	disk := newMemFS()
 	last := &life{} // that had something to lose
 	for turn := range 3 {
 		disk.fault = powerAt(n)
@@ -53,7 +53,7 @@ func crashAt(n int, how loss, rng *rand.Rand, wrap func(*memLayer) layer) (over 
 }
 
 // crashes goes through all points of a crash, and returns the first that is wrong.
-func crashes(seed uint64, wrap func(*memLayer) layer, only func(loss) bool) (points int, err error) {
+func crashes(seed uint64, wrap func(*memFS) fileSystem, only func(loss) bool) (points int, err error) {
 	for n := 1; ; n++ {
 		ended := true
 		for how := range numLosses {
@@ -74,7 +74,7 @@ func crashes(seed uint64, wrap func(*memLayer) layer, only func(loss) bool) (poi
 	}
 }
 
-func plain(l *memLayer) layer { return l }
+func plain(l *memFS) fileSystem { return l }
 
 // orderly is every loss but the one that leaves any sectors: after that one, a
 // batch that was not synced may look like a file with a hole.
@@ -115,7 +115,7 @@ func TestCrashLeavesAnySectors(t *testing.T) {
 	}
 	for i := range lives {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
-		disk := newMemLayer()
+		disk := newMemFS()
 		n := 1 + rng.IntN(90)
 		disk.fault = powerAt(n)
 		s, err := begin(disk)
@@ -146,15 +146,15 @@ func TestCrashLeavesAnySectors(t *testing.T) {
 // TestCrashTestCanFail plants programs that leave out a sync: each is found.
 func TestCrashTestCanFail(t *testing.T) {
 	nothing := func(string) bool { return false }
-	for name, broken := range map[string]func(l *memLayer) layer{
-		"no sync of the snapshot before its rename": func(l *memLayer) layer {
-			return lying{memLayer: l, unsynced: func(name string) bool { return name == tempName }}
+	for name, broken := range map[string]func(l *memFS) fileSystem{
+		"no sync of the snapshot before its rename": func(l *memFS) fileSystem {
+			return lying{memFS: l, unsynced: func(name string) bool { return name == tempName }}
 		},
-		"acknowledged before the sync": func(l *memLayer) layer {
-			return lying{memLayer: l, unsynced: func(name string) bool { return strings.HasPrefix(name, journalStem) }}
+		"acknowledged before the sync": func(l *memFS) fileSystem {
+			return lying{memFS: l, unsynced: func(name string) bool { return strings.HasPrefix(name, journalStem) }}
 		},
-		"no sync of the directory": func(l *memLayer) layer {
-			return lying{memLayer: l, unsynced: nothing, noDir: true}
+		"no sync of the directory": func(l *memFS) fileSystem {
+			return lying{memFS: l, unsynced: nothing, noDir: true}
 		},
 	} {
 		_, err := crashes(1, broken, orderly)

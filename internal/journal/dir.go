@@ -41,7 +41,7 @@ func numberOf(name, stem string) (uint64, bool) {
 // [Dir.Journal] and write snapshots. It is safe for concurrent use. Its zero
 // value is not usable; call [Open].
 type Dir struct {
-	layer   layer
+	fs      fileSystem
 	path    string
 	release func() error // gives the lock and the directory back
 	journal *Journal
@@ -99,8 +99,8 @@ func openLocked(path string) (*Dir, error) {
 }
 
 // newDir looks through what l has, and starts the committer.
-func newDir(l layer, path string, release func() error) (*Dir, error) {
-	d := &Dir{layer: l, path: path, release: release}
+func newDir(l fileSystem, path string, release func() error) (*Dir, error) {
+	d := &Dir{fs: l, path: path, release: release}
 	names, err := l.list()
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func (d *Dir) checkVersion(name string) error {
 		}
 		magic = journalMagic
 	}
-	f, err := d.layer.open(name)
+	f, err := d.fs.open(name)
 	if errors.Is(err, fs.ErrPermission) {
 		// Most likely the program was run by another user once. To go on
 		// with an older state would be a loss that nobody asked for.
@@ -209,7 +209,7 @@ func (d *Dir) findSnapshots(numbers []uint64) error {
 		if errors.Is(err, ErrNewer) {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if err := d.layer.rename(name, name+badSuffix); err != nil {
+		if err := d.fs.rename(name, name+badSuffix); err != nil {
 			return err
 		}
 		d.problems = append(d.problems, fmt.Errorf("%w; it was set aside as %s", d.wrap(name, err), name+badSuffix))
@@ -219,7 +219,7 @@ func (d *Dir) findSnapshots(numbers []uint64) error {
 }
 
 func (d *Dir) header(name string) (snapshotHeader, error) {
-	f, err := d.layer.open(name)
+	f, err := d.fs.open(name)
 	if err != nil {
 		return snapshotHeader{}, err
 	}

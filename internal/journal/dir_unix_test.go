@@ -112,7 +112,7 @@ func TestSmallDisk(t *testing.T) {
 	if err := os.Remove(stuff); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Journal().Append([]byte("there is room again")); err != nil {
+	if err := d.Journal().Append([]byte("there is space again")); err != nil {
 		t.Error(err)
 	}
 	if err := d.WriteSnapshot(fill("good", "too")); err != nil {

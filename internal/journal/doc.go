@@ -37,7 +37,7 @@
 // records are not read again. Changes made while it is written may be both in it
 // and in the journal, so applying a record twice must do no harm.
 //
-// While the disk fails, records wait in memory. Those for which there is no room are
+// While the disk fails, records wait in memory. Those that do not fit are
 // counted as missing, and the state that they tell of is in the next snapshot: write
 // one when [Journal.Notify] says that the disk is well again.
 //

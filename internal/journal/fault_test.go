@@ -19,8 +19,8 @@ var faults = map[string]error{
 // faultAt lives on a disk of which the operations from n to n+count fail, and
 // is well again for whoever reads it after the power has gone. It returns whether
 // the life ended before operation n.
-func faultAt(n, count int, fault error, wrap func(*memLayer) layer) (over bool, err error) {
-	disk := newMemLayer()
+func faultAt(n, count int, fault error, wrap func(*memFS) fileSystem) (over bool, err error) {
+	disk := newMemFS()
 	failed := ""
 	disk.fault = func(op, name string, at int) error {
 		switch {
@@ -55,7 +55,7 @@ func faultAt(n, count int, fault error, wrap func(*memLayer) layer) (over bool, 
 }
 
 // faultsEverywhere returns the first error, of those that have about in them.
-func faultsEverywhere(wrap func(*memLayer) layer, about string) (points int, err error) {
+func faultsEverywhere(wrap func(*memFS) fileSystem, about string) (points int, err error) {
 	for name, fault := range faults {
 		for _, count := range []int{1, 2, 3, 7, 1000} {
 			for n := 1; ; n++ {
@@ -85,10 +85,10 @@ func TestEveryFault(t *testing.T) {
 }
 
 // retrying syncs again after an error, as if that could help.
-type retrying struct{ *memLayer }
+type retrying struct{ *memFS }
 
 func (l retrying) create(name string) (file, error) {
-	f, err := l.memLayer.create(name)
+	f, err := l.memFS.create(name)
 	return retryingFile{f}, err
 }
 
@@ -102,10 +102,10 @@ func (f retryingFile) Sync() error {
 }
 
 // quiet tells nobody when a sync fails.
-type quiet struct{ *memLayer }
+type quiet struct{ *memFS }
 
 func (l quiet) create(name string) (file, error) {
-	f, err := l.memLayer.create(name)
+	f, err := l.memFS.create(name)
 	return quietFile{f}, err
 }
 
@@ -117,9 +117,9 @@ func (f quietFile) Sync() error {
 }
 
 func TestFaultTestCanFail(t *testing.T) {
-	for about, wrap := range map[string]func(*memLayer) layer{
-		"were lost":       func(l *memLayer) layer { return retrying{l} },
-		"nobody was told": func(l *memLayer) layer { return quiet{l} },
+	for about, wrap := range map[string]func(*memFS) fileSystem{
+		"were lost":       func(l *memFS) fileSystem { return retrying{l} },
+		"nobody was told": func(l *memFS) fileSystem { return quiet{l} },
 	} {
 		_, err := faultsEverywhere(wrap, about)
 		if err == nil {
@@ -133,7 +133,7 @@ func TestFaultTestCanFail(t *testing.T) {
 // told, or the file before is read in its place; and once the disk is well
 // again, all is there.
 func TestEveryFaultOfReading(t *testing.T) {
-	disk := newMemLayer()
+	disk := newMemFS()
 	s, err := begin(disk)
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestEveryFaultOfReading(t *testing.T) {
 // TestFullDisk fills the disk for good. The snapshot that was there stays, and
 // what may wait for the disk is bounded.
 func TestFullDisk(t *testing.T) {
-	disk := newMemLayer()
+	disk := newMemFS()
 	s, err := begin(disk)
 	if err != nil {
 		t.Fatal(err)

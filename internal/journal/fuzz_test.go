@@ -15,7 +15,7 @@ func FuzzSnapshot(f *testing.F) {
 	f.Add(snapshotOf(1, []Record{{1, []byte("a")}, {2, nil}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, sealed := range [][]byte{b, sealedBlock(b)} {
-			disk := newMemLayer()
+			disk := newMemFS()
 			disk.set(snapshotName(1), sealed)
 			d, err := newDir(disk, "state", func() error { return nil })
 			if err != nil {
@@ -43,7 +43,7 @@ func FuzzSnapshot(f *testing.F) {
 
 // snapshotOf returns the file of a snapshot.
 func snapshotOf(generation uint64, records []Record) []byte {
-	disk := newMemLayer()
+	disk := newMemFS()
 	f, _ := disk.create("x")
 	w := newSnapshotWriter(f, snapshotHeader{generation: generation})
 	for _, r := range records {
@@ -96,9 +96,9 @@ func FuzzJournal(f *testing.F) {
 	f.Add(append(bytes.Clone(whole[:len(whole)-1]), whole...))
 	f.Add(append(make([]byte, journalHeaderLen), whole...))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		disk := newMemLayer()
+		disk := newMemFS()
 		disk.set(journalName(1), b)
-		read := func(l *memLayer) (d *Dir, all []string) {
+		read := func(l *memFS) (d *Dir, all []string) {
 			d, err := newDir(l, "state", func() error { return nil })
 			if err != nil {
 				t.Skip(err)
@@ -123,7 +123,7 @@ func FuzzJournal(f *testing.F) {
 }
 
 // TestMemoryOfReading reads files that claim much: memory stays below twice their
-// length, and some room for what does not depend on it.
+// length, and some more for what does not depend on it.
 func TestMemoryOfReading(t *testing.T) {
 	const room = 64 << 10
 	claims := map[string][]byte{}
@@ -137,7 +137,7 @@ func TestMemoryOfReading(t *testing.T) {
 		binary.LittleEndian.PutUint64(b[journalHeaderLen+4:], 1)
 		claims[journalName(1)] = b
 		for name, b := range claims {
-			disk := newMemLayer()
+			disk := newMemFS()
 			disk.set(name, b)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -161,7 +161,7 @@ func TestMemoryOfReading(t *testing.T) {
 func TestSearchIsBounded(t *testing.T) {
 	file := append(appendJournalHeader(nil, 1), bytes.Repeat([]byte{1, 1, 0, 0}, 200_000)...)
 	scan := func(b []byte) (journalFile, damageReport) {
-		disk := newMemLayer()
+		disk := newMemFS()
 		disk.set("x", b)
 		f, _ := disk.open("x")
 		j, report, err := scanJournal(f)
@@ -185,7 +185,7 @@ func BenchmarkVerify(b *testing.B) {
 	for range 250_000 {
 		records = append(records, Record{1, make([]byte, 62)})
 	}
-	disk := newMemLayer()
+	disk := newMemFS()
 	file := snapshotOf(1, records)
 	disk.set("x", file)
 	b.SetBytes(int64(len(file)))

@@ -35,8 +35,8 @@ var ErrFull = errors.New("journal: 16 MiB wait for the disk")
 // written to a new file with the next ones, or a second later. It is safe for
 // concurrent use. Its zero value is not usable.
 type Journal struct {
-	layer layer
-	path  string
+	fs   fileSystem
+	path string
 
 	mu      sync.Mutex
 	open    *batch // takes records
@@ -78,9 +78,9 @@ type Stats struct {
 	Missing  uint64 // records that were not taken for ErrFull since the last snapshot
 }
 
-func newJournal(l layer, path string, next, number uint64, files []journalFile) *Journal {
+func newJournal(l fileSystem, path string, next, number uint64, files []journalFile) *Journal {
 	j := &Journal{
-		layer: l, path: path,
+		fs: l, path: path,
 		next: next, number: number,
 		files:  append([]journalFile(nil), files...),
 		urgent: make(chan struct{}, 1),
@@ -112,7 +112,7 @@ func (j *Journal) Append(record []byte) error {
 // It waits for no disk, and so may be called under a lock.
 func (j *Journal) AppendAsync(record []byte) (Pending, error) {
 	if len(record) == 0 || len(record) > MaxRecord {
-		return Pending{}, fmt.Errorf("journal: a record has %d bytes; allowed is 1 to %d", len(record), MaxRecord)
+		return Pending{}, fmt.Errorf("journal: record of %d bytes: must be 1 to %d", len(record), MaxRecord)
 	}
 	size := recordHeaderLen + len(record)
 	j.mu.Lock()
@@ -209,9 +209,9 @@ func (j *Journal) found(missing uint64) {
 	j.stats.Missing -= missing
 }
 
-// forget removes the files that have no record after covered, but never the
+// prune removes the files that have no record after covered, but never the
 // newest, which may be open. Damaged ones are kept under another name.
-func (j *Journal) forget(covered uint64) {
+func (j *Journal) prune(covered uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var left []journalFile
@@ -226,9 +226,9 @@ func (j *Journal) forget(covered uint64) {
 func (j *Journal) drop(f journalFile) error {
 	name := journalName(f.number)
 	if f.damaged {
-		return j.layer.rename(name, name+badSuffix)
+		return j.fs.rename(name, name+badSuffix)
 	}
-	return j.layer.remove(name)
+	return j.fs.remove(name)
 }
 
 // close commits what is open, and ends the committer.

@@ -16,12 +16,12 @@ import (
 // slow is a disk of which each sync takes a while. It is for bubbles of
 // synctest, where that costs nothing.
 type slow struct {
-	*memLayer
+	*memFS
 	sync time.Duration
 }
 
 func (l slow) create(name string) (file, error) {
-	f, err := l.memLayer.create(name)
+	f, err := l.memFS.create(name)
 	return slowFile{f, l.sync}, err
 }
 
@@ -35,7 +35,7 @@ func (f slowFile) Sync() error {
 	return f.file.Sync()
 }
 
-func mustBegin(t *testing.T, l layer) *life {
+func mustBegin(t *testing.T, l fileSystem) *life {
 	t.Helper()
 	s, err := begin(l)
 	if err != nil {
@@ -48,7 +48,7 @@ func mustBegin(t *testing.T, l layer) *life {
 // that of the first, the next one is for all who came meanwhile.
 func TestOneSyncForMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := mustBegin(t, slow{newMemLayer(), 10 * time.Millisecond})
+		s := mustBegin(t, slow{newMemFS(), 10 * time.Millisecond})
 		j := s.dir.Journal()
 		start := time.Now()
 		var wg sync.WaitGroup
@@ -86,7 +86,7 @@ func TestOneSyncForMany(t *testing.T) {
 func TestWithinASecond(t *testing.T) {
 	for _, every := range []time.Duration{time.Millisecond, 300 * time.Millisecond, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			disk := newMemLayer()
+			disk := newMemFS()
 			s := mustBegin(t, slow{disk, 5 * time.Millisecond})
 			began := time.Now()
 			due := 0
@@ -114,7 +114,7 @@ func TestWithinASecond(t *testing.T) {
 // the half second.
 func TestWaitHurries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := mustBegin(t, slow{newMemLayer(), time.Millisecond})
+		s := mustBegin(t, slow{newMemFS(), time.Millisecond})
 		p, err := s.dir.Journal().AppendAsync([]byte("x"))
 		if err != nil {
 			t.Fatal(err)
@@ -135,12 +135,12 @@ func TestWaitHurries(t *testing.T) {
 	})
 }
 
-// TestFailedSync has one sync fail. Who waits is told; the file is left; all
+// TestFailedSync has one sync fail. Those that wait get the error; the file is left; all
 // records, also those that nobody waits for, are in the next one a second later;
 // and the error stays to be seen.
 func TestFailedSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := newMemLayer()
+		disk := newMemFS()
 		s := mustBegin(t, disk)
 		j := s.dir.Journal()
 		s.add(true)
@@ -184,10 +184,10 @@ func TestFailedSync(t *testing.T) {
 }
 
 // TestNotify has the disk fail and recover twice: each change is told once, and what
-// the journal had no room for is missing until a snapshot has it.
+// did not fit into the journal is missing until a snapshot has it.
 func TestNotify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := newMemLayer()
+		disk := newMemFS()
 		s := mustBegin(t, disk)
 		j := s.dir.Journal()
 		var told []error
@@ -239,7 +239,7 @@ func TestNotify(t *testing.T) {
 // TestFailingDiskIsNotFilled has every sync fail for a while: no file of these
 // attempts stays, and all is there once the disk is well.
 func TestFailingDiskIsNotFilled(t *testing.T) {
-	disk := newMemLayer()
+	disk := newMemFS()
 	s := mustBegin(t, disk)
 	failing := true
 	disk.fault = func(op, _ string, _ int) error {
@@ -268,7 +268,7 @@ func TestFailingDiskIsNotFilled(t *testing.T) {
 
 // TestFilesAreRemoved writes many snapshots: two stay, and few journals.
 func TestFilesAreRemoved(t *testing.T) {
-	disk := newMemLayer()
+	disk := newMemFS()
 	s := mustBegin(t, disk)
 	for range 20 {
 		s.add(true)
@@ -285,7 +285,7 @@ func TestFilesAreRemoved(t *testing.T) {
 }
 
 func TestRecordLengths(t *testing.T) {
-	disk := newMemLayer()
+	disk := newMemFS()
 	s := mustBegin(t, disk)
 	j := s.dir.Journal()
 	for _, n := range []int{0, MaxRecord + 1} {
@@ -321,7 +321,7 @@ func TestRecordLengths(t *testing.T) {
 // TestSnapshotMeanwhile appends from some goroutines while snapshots are written:
 // whatever is read is whole.
 func TestSnapshotMeanwhile(t *testing.T) {
-	disk := newMemLayer()
+	disk := newMemFS()
 	s := mustBegin(t, disk)
 	var mu sync.Mutex // over s.state
 	var wg sync.WaitGroup

@@ -20,7 +20,7 @@ const lockName = "lock"
 // operating system does so when the process ends, however it does. The lock of the
 // directory itself is the one that nobody can remove; the file says which process has
 // it, excludes older versions, and is all there is where directories have no locks.
-func (l *osLayer) lock() (release func() error, err error) {
+func (l *osFS) lock() (release func() error, err error) {
 	file, err := l.openLock()
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (l *osLayer) lock() (release func() error, err error) {
 }
 
 // openLock opens the lock file, and makes it if it is not there.
-func (l *osLayer) openLock() (*os.File, error) {
+func (l *osFS) openLock() (*os.File, error) {
 	f, err := l.openRegular(lockName, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		f, err = l.root.OpenFile(lockName, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)

@@ -19,7 +19,7 @@ type life struct {
 }
 
 // begin opens l and reads what is there.
-func begin(l layer) (*life, error) {
+func begin(l fileSystem) (*life, error) {
 	d, err := newDir(l, "state", func() error { return nil })
 	if err != nil {
 		return nil, err

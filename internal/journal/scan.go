@@ -211,7 +211,7 @@ func (r *journalReader) search(b []byte) (i int, found bool) {
 }
 
 // canFollow reports whether the next whole record can have a number: no more can be
-// lost than a file of this size has room for.
+// lost than a file of this size can hold.
 func (r *journalReader) canFollow(number uint64) bool {
 	if r.next == 0 {
 		return 0 < number && number <= maxNumber
@@ -271,7 +271,7 @@ func (d *Dir) findJournals(numbers []uint64) error {
 }
 
 func (d *Dir) findJournal(name string) (journalFile, error) {
-	f, err := d.layer.open(name)
+	f, err := d.fs.open(name)
 	if err != nil {
 		return journalFile{}, err
 	}
@@ -317,7 +317,7 @@ type JournalInfo struct {
 // directory was opened and that the snapshot which [Dir.ReadSnapshot] read does
 // not have, in the order in which they were appended. What deliver gets is valid
 // until it returns. The error is that of deliver, or of a disk that fails now;
-// begin anew then, with the snapshot.
+// begin again then, with the snapshot.
 //
 // Memory is that of a record.
 func (d *Dir) ReadJournal(deliver func(record []byte) error) (JournalInfo, error) {
@@ -345,7 +345,7 @@ func (d *Dir) ReadJournal(deliver func(record []byte) error) (JournalInfo, error
 // readFile reads the whole records of a file from number next on, and returns
 // the number after its last.
 func (d *Dir) readFile(j journalFile, next uint64, info *JournalInfo, deliver func([]byte) error) (uint64, error) {
-	f, err := d.layer.open(journalName(j.number))
+	f, err := d.fs.open(journalName(j.number))
 	if err != nil {
 		return next, err
 	}

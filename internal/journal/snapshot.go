@@ -36,7 +36,7 @@ type Info struct {
 // with nothing of it used. No snapshot is no error: Info.Generation is 0 then.
 //
 // The error is that of deliver, or of a disk that fails between the two
-// passes. What was delivered until then is not the whole: begin anew, with an
+// passes. What was delivered until then is not the whole: begin again, with an
 // empty state. Reading costs about as much as reading the file twice, and the
 // memory of a block.
 func (d *Dir) ReadSnapshot(deliver func(Record) error) (Info, error) {
@@ -75,7 +75,7 @@ func (d *Dir) info(h snapshotHeader, t totals) Info {
 
 // pass reads one snapshot from beginning to end.
 func (d *Dir) pass(s snapshotHeader, deliver func(Record) error) (snapshotHeader, totals, error) {
-	f, err := d.layer.open(snapshotName(s.generation))
+	f, err := d.fs.open(snapshotName(s.generation))
 	if err != nil {
 		return snapshotHeader{}, totals{}, err
 	}
@@ -122,10 +122,10 @@ func (d *Dir) WriteSnapshot(fill func(*SnapshotWriter) error) error {
 
 // store writes the file and gives it its name.
 func (d *Dir) store(h snapshotHeader, fill func(*SnapshotWriter) error) (err error) {
-	f, err := d.layer.create(tempName)
+	f, err := d.fs.create(tempName)
 	if errors.Is(err, fs.ErrExist) { // one that could not be removed then
-		if err = d.layer.remove(tempName); err == nil {
-			f, err = d.layer.create(tempName)
+		if err = d.fs.remove(tempName); err == nil {
+			f, err = d.fs.create(tempName)
 		}
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (d *Dir) store(h snapshotHeader, fill func(*SnapshotWriter) error) (err err
 			err = errors.Join(err, f.Close())
 		}
 		if !renamed {
-			err = errors.Join(err, d.layer.remove(tempName))
+			err = errors.Join(err, d.fs.remove(tempName))
 		}
 	}()
 	w := newSnapshotWriter(f, h)
@@ -152,11 +152,11 @@ func (d *Dir) store(h snapshotHeader, fill func(*SnapshotWriter) error) (err err
 	if err := closing.Close(); err != nil {
 		return err
 	}
-	if err := d.layer.rename(tempName, snapshotName(h.generation)); err != nil {
+	if err := d.fs.rename(tempName, snapshotName(h.generation)); err != nil {
 		return err
 	}
 	renamed = true
-	return d.layer.syncDir()
+	return d.fs.syncDir()
 }
 
 // tidy removes what the two newest snapshots do not need. What cannot be removed
@@ -166,15 +166,15 @@ func (d *Dir) tidy() {
 		return // should this one be damaged, the journal from its beginning is all there is
 	}
 	d.snapshots = append(d.snapshots[:0], d.snapshots[len(d.snapshots)-2:]...)
-	d.journal.forget(d.snapshots[0].covered)
-	names, err := d.layer.list()
+	d.journal.prune(d.snapshots[0].covered)
+	names, err := d.fs.list()
 	if err != nil {
 		return
 	}
 	for _, name := range names {
 		n, ok := numberOf(name, snapshotStem)
 		if ok && n != d.snapshots[0].generation && n != d.snapshots[1].generation {
-			_ = d.layer.remove(name)
+			_ = d.fs.remove(name)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func (d *Dir) tidy() {
 // setAside keeps a file that cannot be used under a name that nothing reads,
 // and returns the problem as a sentence.
 func (d *Dir) setAside(name string, why error) error {
-	if err := d.layer.rename(name, name+badSuffix); err != nil {
+	if err := d.fs.rename(name, name+badSuffix); err != nil {
 		return fmt.Errorf("%w; it could not be set aside: %w", d.wrap(name, why), err)
 	}
 	return fmt.Errorf("%w; it was set aside as %s", d.wrap(name, why), name+badSuffix)

@@ -71,7 +71,7 @@ func TestSnapshotThatIsNotFinished(t *testing.T) {
 		_ = w.Add(1, make([]byte, journal.MaxRecord+1)) // an error that is ignored
 		_ = w.Add(1, []byte("more"))
 		return nil
-	}); err == nil || !strings.Contains(err.Error(), "allowed is up to 1048576") {
+	}); err == nil || !strings.Contains(err.Error(), "must be up to 1048576") {
 		t.Errorf("a record that is too long: %v", err)
 	}
 	func() {

@@ -111,7 +111,7 @@ func newSnapshotWriter(f file, h snapshotHeader) *SnapshotWriter {
 // others wait for. After an error all further calls return it.
 func (w *SnapshotWriter) Add(typ byte, data []byte) error {
 	if len(data) > MaxRecord && w.err == nil {
-		w.err = fmt.Errorf("journal: a record has %d bytes; allowed is up to %d", len(data), MaxRecord)
+		w.err = fmt.Errorf("journal: record of %d bytes: must be up to %d", len(data), MaxRecord)
 	}
 	if w.err != nil {
 		return w.err

@@ -12,7 +12,7 @@ import (
 
 // An image is a directory of two snapshots and the journals that they need.
 type image struct {
-	*memLayer
+	*memFS
 	count    int    // the state is 1 to count
 	covered  int    // of these in the newest snapshot
 	snapshot string // the newest
@@ -22,7 +22,7 @@ type image struct {
 // newImage returns an image whose newest snapshot has about size bytes.
 func newImage(t *testing.T, size int) *image {
 	t.Helper()
-	m := &image{memLayer: newMemLayer()}
+	m := &image{memFS: newMemFS()}
 	s, err := begin(m)
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +322,7 @@ func TestHoleInAJournal(t *testing.T) {
 		t.Fatal(err, again.errs)
 	}
 	if m.names[newest] != nil || m.names[newest+badSuffix] == nil {
-		t.Errorf("the damaged file is not kept: %v", names(m.memLayer))
+		t.Errorf("the damaged file is not kept: %v", names(m.memFS))
 	}
 }
 
@@ -352,7 +352,7 @@ func TestLongJournalResynchronises(t *testing.T) {
 			}
 			damaged[i] = true
 		}
-		disk := newMemLayer()
+		disk := newMemFS()
 		disk.set(journalName(1), b)
 		s, err := newDir(disk, "state", func() error { return nil })
 		if err != nil {
@@ -384,7 +384,7 @@ func TestMissingJournal(t *testing.T) {
 	}
 }
 
-func names(l *memLayer) []string {
+func names(l *memFS) []string {
 	all, _ := l.list()
 	slices.Sort(all)
 	return all

@@ -9,7 +9,7 @@ import (
 )
 
 // A repeating source gives the same bytes again and again, one whole copy a
-// Read where there is room for it.
+// Read where it fits.
 type repeating struct {
 	text []byte
 	at   int

@@ -28,7 +28,7 @@ const (
 // It is what so many calls would append, in one step: the reply that a server under
 // load sends most.
 func (w *Writer) Decision(d *Decision) {
-	b := w.room(len(allowedHead) + 8*headRoom + len(d.Rule))
+	b := w.space(len(allowedHead) + 8*headRoom + len(d.Rule))
 	delayed := d.Allowed && d.Delay > 0
 	switch {
 	case delayed:

@@ -32,7 +32,7 @@ type Limits struct {
 // withDefaults returns l with its zero fields filled in. The error names the
 // field that is out of range.
 func (l Limits) withDefaults() (Limits, error) {
-	err := settle("Limits", []bound{
+	err := applyDefaults("Limits", []bound{
 		{"Bulk", &l.Bulk, 1, 512 * mib, 64 * kib},
 		{"Args", &l.Args, 1, mib, 1024},
 		{"Inline", &l.Inline, 1, 512 * mib, 64 * kib},
@@ -65,7 +65,7 @@ type ReplyLimits struct {
 // withDefaults returns l with its zero fields filled in. The error names the
 // field that is out of range.
 func (l ReplyLimits) withDefaults() (ReplyLimits, error) {
-	err := settle("ReplyLimits", []bound{
+	err := applyDefaults("ReplyLimits", []bound{
 		{"Reply", &l.Reply, 64, 512 * mib, 64 * mib},
 		{"Elements", &l.Elements, 1, 16 * mib, mib},
 		{"Line", &l.Line, 32, mib, 64 * kib},
@@ -81,7 +81,7 @@ type bound struct {
 	least, most, none int
 }
 
-func settle(owner string, bounds []bound) error {
+func applyDefaults(owner string, bounds []bound) error {
 	for _, b := range bounds {
 		if *b.value == 0 {
 			*b.value = b.none

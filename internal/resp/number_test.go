@@ -65,7 +65,7 @@ func TestIntegersAreWrittenAsStrconvDoes(t *testing.T) {
 		if got := string(w.Bytes()); got != ":"+want+"\r\n" {
 			t.Fatalf("seed %d: got %q, want %q", seed, got, want)
 		}
-		// Without room, and with exactly the room.
+		// Without capacity, and with exactly what is needed.
 		for _, dst := range [][]byte{nil, make([]byte, 0, 1), make([]byte, 0, len(want)+len("$20\r\n\r\n"))} {
 			got := string(resp.AppendIntArg(dst, n))
 			if command := string(resp.AppendArg(nil, want)); got != command {

@@ -8,7 +8,7 @@ import (
 
 const (
 	keepRead = 16 * kib // read buffer of a peer that pipelines
-	keepArgs = 128      // room for so many arguments outlives the command it was needed for
+	keepArgs = 128      // a slice for so many arguments is kept after the command that needed it
 )
 
 // A Reader reads the commands of a client: arrays of bulk strings
@@ -23,7 +23,7 @@ const (
 // The zero value is not usable, call [NewReader]. A Reader is for one
 // goroutine at a time.
 type Reader struct {
-	in     intake
+	in     buffer
 	limits Limits
 	args   [][]byte // of the command that is being parsed or was handed out
 	pos    int      // where parsing goes on in in.buf; not before in.start
@@ -39,7 +39,7 @@ func NewReader(src io.Reader, limits Limits) (*Reader, error) {
 	if src == nil {
 		return nil, errors.New("resp: NewReader needs a source; src is nil")
 	}
-	r := &Reader{in: intake{src: src}}
+	r := &Reader{in: buffer{src: src}}
 	if err := r.SetLimits(limits); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (r *Reader) Reset(src io.Reader) {
 // the command's name. It reads from the source only when no whole command is
 // buffered.
 //
-// The arguments are views of the read buffer, without room behind them, so
+// The arguments are views of the read buffer, with no capacity behind them, so
 // that appending to one copies it. They are valid, and may be written to, until
 // the next call of Next or Ready.
 //
@@ -111,7 +111,7 @@ func (r *Reader) Ready() bool {
 	return r.whole || r.err != nil || r.parse()
 }
 
-// payArgs pays for the room of args, if it is for many. It returns false, and sets
+// payArgs pays for the memory of args, if it is for many. It returns false, and sets
 // r.err, if the budget has not so much left.
 func (r *Reader) payArgs() bool {
 	bytes := 0

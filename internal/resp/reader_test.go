@@ -85,7 +85,7 @@ func TestLimitsAreJudged(t *testing.T) {
 	}
 }
 
-// TestLimitsChangeBetweenCommands: a client has more room when it is known.
+// TestLimitsChangeBetweenCommands: a client may send more once it has authenticated.
 func TestLimitsChangeBetweenCommands(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	stream := string(resp.AppendCommand(nil, "AUTH", "secret")) + string(resp.AppendCommand(nil, "ECHO", long))

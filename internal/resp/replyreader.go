@@ -8,7 +8,7 @@ import (
 const (
 	maxDepth   = 32       // aggregates within each other, attributes included
 	keepReply  = 64 * kib // read buffer of a client that pipelines
-	keepValues = 1024     // elements there is room for without asking for more each time
+	keepValues = 1024     // elements that are read without asking the budget for each
 )
 
 // A ReplyReader reads the replies of a server, of both protocol versions:
@@ -21,7 +21,7 @@ const (
 // The zero value is not usable, call [NewReplyReader]. A ReplyReader is for
 // one goroutine at a time.
 type ReplyReader struct {
-	in     intake
+	in     buffer
 	limits ReplyLimits
 	pos    int              // where looking for the end goes on; in.start for a new reply
 	depth  int              // aggregates that are open at pos
@@ -48,7 +48,7 @@ func NewReplyReader(src io.Reader, limits ReplyLimits) (*ReplyReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := intake{src: src, small: l.Buffer, keep: max(keepReply, l.Buffer), most: max(l.Reply, l.Buffer)}
+	in := buffer{src: src, small: l.Buffer, keep: max(keepReply, l.Buffer), most: max(l.Reply, l.Buffer)}
 	return &ReplyReader{in: in, limits: l}, nil
 }
 

@@ -37,7 +37,7 @@ func show(v resp.Value) string {
 // A referenceReplies is a slow reader of replies that are all there, by
 // recursion, regular expressions and strings.
 type referenceReplies struct {
-	s      string // what is left, as far as the reply may reach
+	s      string // what is left of the longest reply possible
 	window int    // the length of s at first
 	values int
 	limits resp.ReplyLimits

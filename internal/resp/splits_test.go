@@ -215,7 +215,7 @@ func TestEverySplitGivesTheSameCommands(t *testing.T) {
 }
 
 // TestSplitCheckSeesAForgetfulReader: the check above fails for a reader that
-// begins anew with each read, which does well on streams that are not cut, and
+// begins again with each read, which does well on streams that are not cut, and
 // for one that takes what is not whole.
 func TestSplitCheckSeesAForgetfulReader(t *testing.T) {
 	forgetful := func(cut []string, limits resp.Limits) (all outcome) {

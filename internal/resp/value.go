@@ -63,8 +63,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %q", byte(k))
 }
 
-// A Value is one reply, or an element of one. What it holds is said at its
-// [Kind]; the other fields are zero. The zero Value is of no kind.
+// A Value is one reply, or an element of one. Its [Kind] says
+// which fields it has; the other fields are zero. The zero Value is of no kind.
 //
 // Text and Elems of a Value from a [ReplyReader] are views, valid until the
 // next reply is asked for; [Value.Clone] copies them.

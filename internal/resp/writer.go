@@ -51,7 +51,7 @@ func (w *Writer) Release() {
 	w.paid.pay(0)
 }
 
-// Reserve makes room for a reply of n bytes. It returns false if the Budget has not so
+// Reserve makes space for a reply of n bytes. It returns false if the Budget has not so
 // much left.
 func (w *Writer) Reserve(n int) bool {
 	size := len(w.buf) + n
@@ -131,8 +131,8 @@ func (w *Writer) Full() bool {
 	return len(w.buf) >= freeWrite && (len(w.buf) >= fullWrite || w.paid.scarce())
 }
 
-// room returns the buffer with room for n more bytes.
-func (w *Writer) room(n int) []byte {
+// space returns the buffer with space for n more bytes.
+func (w *Writer) space(n int) []byte {
 	if cap(w.buf)-len(w.buf) < n {
 		w.grow(n)
 	}
@@ -155,20 +155,20 @@ func (w *Writer) grow(n int) {
 
 // head appends a type byte, a number and CR LF.
 func (w *Writer) head(kind byte, n int64) {
-	b := append(w.room(headRoom), kind)
+	b := append(w.space(headRoom), kind)
 	w.buf = append(appendInt(b, n), '\r', '\n')
 }
 
 // Raw appends bytes that are encoded already.
-func (w *Writer) Raw(encoded []byte) { w.buf = append(w.room(len(encoded)), encoded...) }
+func (w *Writer) Raw(encoded []byte) { w.buf = append(w.space(len(encoded)), encoded...) }
 
 // OK appends the simple string OK.
-func (w *Writer) OK() { w.buf = append(w.room(5), "+OK\r\n"...) }
+func (w *Writer) OK() { w.buf = append(w.space(5), "+OK\r\n"...) }
 
 // Simple appends a simple string: a short word or two such as PONG. Bytes
 // that would break the line are replaced as in [Writer.Error].
 func (w *Writer) Simple(s string) {
-	b := append(w.room(len(s)+3), '+')
+	b := append(w.space(len(s)+3), '+')
 	w.buf = append(appendPrintable(b, s), '\r', '\n')
 }
 
@@ -182,7 +182,7 @@ func (w *Writer) Error(code, message string) {
 	if !isCode(code) {
 		code = "ERR"
 	}
-	b := append(w.room(len(code)+min(len(message), maxText)+8), '-')
+	b := append(w.space(len(code)+min(len(message), maxText)+8), '-')
 	b = append(append(b, code...), ' ')
 	w.buf = append(appendPrintable(b, message), '\r', '\n')
 }
@@ -233,10 +233,10 @@ func appendPrintable(b []byte, s string) []byte {
 func (w *Writer) Int(n int64) { w.head(':', n) }
 
 // Bulk appends a bulk string: any bytes, of any length.
-func (w *Writer) Bulk(s []byte) { w.buf = appendBulk(w.room(headRoom+len(s)+2), s) }
+func (w *Writer) Bulk(s []byte) { w.buf = appendBulk(w.space(headRoom+len(s)+2), s) }
 
 // BulkString is Bulk for a string.
-func (w *Writer) BulkString(s string) { w.buf = appendBulk(w.room(headRoom+len(s)+2), s) }
+func (w *Writer) BulkString(s string) { w.buf = appendBulk(w.space(headRoom+len(s)+2), s) }
 
 func appendBulk[T string | []byte](b []byte, s T) []byte {
 	b = appendInt(append(b, '$'), int64(len(s)))

@@ -13,9 +13,9 @@ import (
 
 // A forward is how events are made of what proxies say, for one rules file.
 type forward struct {
-	file   *rules.File
-	fields *latelyhttp.EventFields
-	teller *latelyhttp.Teller
+	file      *rules.File
+	fields    *latelyhttp.EventFields
+	responder *latelyhttp.Responder
 }
 
 // forwarding returns the forward of the rules in force.
@@ -27,7 +27,7 @@ func (s *Server) forwarding() *forward {
 		names := slices.DeleteFunc(file.Fields(), func(name string) bool {
 			return slices.Contains([]string{"path", "object", "query", "protocol", "pattern"}, name)
 		})
-		f = &forward{file, latelyhttp.NewEventFields(names), latelyhttp.NewTeller(file.Limits)}
+		f = &forward{file, latelyhttp.NewEventFields(names), latelyhttp.NewResponder(file.Limits)}
 		s.forward.Store(f)
 	}
 	return f
@@ -78,7 +78,7 @@ func forwardAuth(c *call) error {
 	if err != nil && d.Err == nil {
 		return err
 	}
-	return c.tellProxy(f.teller, &d, answers)
+	return c.tellProxy(f.responder, &d, answers)
 }
 
 // authPath is the path of forward-auth.
@@ -122,9 +122,9 @@ func header(r *http.Request, names ...string) (said string, ok bool) {
 }
 
 // tellProxy answers with d. A key that is too long is no reason to let it in.
-func (c *call) tellProxy(teller *latelyhttp.Teller, d *ratelimit.Decision, answers proxyAnswers) error {
+func (c *call) tellProxy(responder *latelyhttp.Responder, d *ratelimit.Decision, answers proxyAnswers) error {
 	h := c.w.Header()
-	teller.WriteHeaders(h, d)
+	responder.WriteHeaders(h, d)
 	if d.Allowed {
 		h["Lately-Decision"] = []string{"allowed"}
 		c.wrote = true
@@ -132,7 +132,7 @@ func (c *call) tellProxy(teller *latelyhttp.Teller, d *ratelimit.Decision, answe
 		return nil
 	}
 	h["Lately-Decision"] = []string{"refused"}
-	body, status := teller.AppendProblem(c.out[:0], d)
+	body, status := responder.AppendProblem(c.out[:0], d)
 	c.out = body
 	if status == http.StatusTooManyRequests || answers.refuse != http.StatusTooManyRequests {
 		status = answers.refuse

@@ -30,7 +30,7 @@ func tellerSet(t *testing.T) *ratelimit.Set {
 	return set
 }
 
-// A Teller says of each decision what the middleware says of it.
+// A Responder says of each decision what the middleware says of it.
 func TestTellerSaysWhatTheMiddlewareSays(t *testing.T) {
 	set := tellerSet(t)
 	store, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
@@ -44,27 +44,27 @@ func TestTellerSaysWhatTheMiddlewareSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	handler := m.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	teller := NewTeller(set)
-	if teller.Set() != set {
+	responder := NewResponder(set)
+	if responder.Set() != set {
 		t.Error("Set is another one")
 	}
 	for i := range 4 {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
 		handler.ServeHTTP(w, r)
 		h := make(http.Header)
-		teller.WriteHeaders(h, &seen)
+		responder.WriteHeaders(h, &seen)
 		for _, name := range []string{"Ratelimit", "Ratelimit-Policy", "Retry-After"} {
 			if !slices.Equal(h[name], w.Header()[name]) {
 				t.Errorf("request %d: %s is %q; the middleware says %q", i, name, h[name], w.Header()[name])
 			}
 		}
 		if seen.Allowed != (i < 2) {
-			t.Fatalf("request %d: allowed is %v", i, seen.Allowed)
+			t.Fatalf("request %d: allowed %v", i, seen.Allowed)
 		}
 		if seen.Allowed {
 			continue
 		}
-		body, status := teller.AppendProblem(nil, &seen)
+		body, status := responder.AppendProblem(nil, &seen)
 		if string(body) != w.Body.String() || status != w.Code {
 			t.Errorf("request %d: %d %s; the middleware says %d %s", i, status, body, w.Code, w.Body)
 		}
@@ -72,18 +72,18 @@ func TestTellerSaysWhatTheMiddlewareSays(t *testing.T) {
 }
 
 func TestTellerOfRulesItDoesNotKnow(t *testing.T) {
-	teller, h := NewTeller(tellerSet(t)), make(http.Header)
+	responder, h := NewResponder(tellerSet(t)), make(http.Header)
 	for _, d := range []ratelimit.Decision{
 		{Allowed: true},
 		{Allowed: true, Rule: "other", Limit: 1},
 		{Rule: "other", Limit: 1, RetryAfter: ratelimit.Never},
 	} {
-		teller.WriteHeaders(h, &d)
+		responder.WriteHeaders(h, &d)
 		if len(h) != 0 {
 			t.Errorf("%+v: headers %v; want none", d, h)
 		}
 	}
-	body, status := teller.AppendProblem(nil, &ratelimit.Decision{Rule: "other", RetryAfter: time.Second})
+	body, status := responder.AppendProblem(nil, &ratelimit.Decision{Rule: "other", RetryAfter: time.Second})
 	if !json.Valid(body) || status != 429 {
 		t.Errorf("%d %s; want a problem document of status 429", status, body)
 	}

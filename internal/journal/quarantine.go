@@ -12,7 +12,7 @@ const keptBad = 3
 // that fails again and again is not filled with what nothing reads. What cannot be
 // removed is tried again after the next snapshot.
 func (d *Dir) forgetBad() {
-	names, err := d.layer.list()
+	names, err := d.fs.list()
 	if err != nil {
 		return
 	}
@@ -31,7 +31,7 @@ func (d *Dir) forgetBad() {
 			if stem == journalStem {
 				name = journalName(n)
 			}
-			_ = d.layer.remove(name + badSuffix)
+			_ = d.fs.remove(name + badSuffix)
 		}
 	}
 }

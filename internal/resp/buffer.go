@@ -8,17 +8,17 @@ import (
 const (
 	maxEmptyReads = 100 // reads of nothing in a row before io.ErrNoProgress, as in bufio
 	calmReads     = 8   // reads in a row that a small buffer would have held before it is small again
-	cheapMove     = 512 // bytes: so few are moved to the front to make room, though there is some
+	cheapMove     = 512 // bytes: so few are moved to the front to make space, though there is some
 )
 
-// An intake is the buffer between a source and a parser. What has been read
+// A buffer is the buffer between a source and a parser. What has been read
 // and not been parsed is buf[start:end].
 //
 // It doubles when it is full, up to most: memory is bounded by what a peer has
 // sent, not by what it announces. A read that fills the buffer shows that the
 // peer pipelines, and doubles it too, up to keep. Above keep it is given back
 // as soon as the bytes in it fit a small one; below, after some calm reads.
-type intake struct {
+type buffer struct {
 	src   io.Reader
 	err   error // came along with bytes, to be returned by the next fill
 	buf   []byte
@@ -28,19 +28,19 @@ type intake struct {
 	keep  int // largest size that outlives the command it was needed for
 	most  int // largest size
 	calm  int
-	full  bool // the last read left no room
+	full  bool // the last read filled the buffer
 	paid  account
 }
 
 // fill reads once, at least one byte. It reports whether the bytes are in
 // another place than before, so that views of them are not valid any more; they
 // may be even on an error.
-func (in *intake) fill() (moved bool, err error) {
+func (in *buffer) fill() (moved bool, err error) {
 	if err := in.err; err != nil {
 		in.err = nil
 		return false, err
 	}
-	moved, ok := in.makeRoom()
+	moved, ok := in.makeSpace()
 	if !ok {
 		return moved, ErrBudget
 	}
@@ -62,7 +62,7 @@ func (in *intake) fill() (moved bool, err error) {
 	return moved, io.ErrNoProgress
 }
 
-func (in *intake) took(n int) {
+func (in *buffer) took(n int) {
 	in.end += n
 	in.full = in.end == len(in.buf)
 	if in.end-in.start <= in.small {
@@ -72,10 +72,10 @@ func (in *intake) took(n int) {
 	}
 }
 
-// makeRoom makes the buffer at least a byte longer than what is in it. The
+// makeSpace makes the buffer at least a byte longer than what is in it. The
 // parser sees to it that a full buffer is not of the largest size: it would
-// have refused what is in it. ok is false if the budget has no room for more.
-func (in *intake) makeRoom() (moved, ok bool) {
+// have refused what is in it. ok is false if the budget is spent.
+func (in *buffer) makeSpace() (moved, ok bool) {
 	held, size := in.end-in.start, len(in.buf)
 	switch {
 	case size == 0:
@@ -108,7 +108,7 @@ func (in *intake) makeRoom() (moved, ok bool) {
 }
 
 // reset forgets what is buffered and turns to another source.
-func (in *intake) reset(src io.Reader) {
+func (in *buffer) reset(src io.Reader) {
 	if len(in.buf) > in.small {
 		in.buf = nil
 		in.paid.pay(0)

@@ -101,7 +101,7 @@ func TestInFlightIsGivenBack(t *testing.T) {
 		do(m.Wrap(next), request("192.0.2.1:1"))
 	}()
 	broken = false
-	pass, admitted := m.Admit(httptest.NewRecorder(), request("192.0.2.1:1"))
+	lease, admitted := m.Admit(httptest.NewRecorder(), request("192.0.2.1:1"))
 	if !admitted || next.served != 0 {
 		t.Fatal("the place was lost")
 	}
@@ -112,8 +112,8 @@ func TestInFlightIsGivenBack(t *testing.T) {
 	if b := readBody(t, w); !slices.Equal(b.Violated, []string{"at-once"}) {
 		t.Errorf("the body is %+v", b)
 	}
-	pass.Done()
-	pass.Done()
+	lease.Done()
+	lease.Done()
 	if w := do(m.Wrap(next), request("192.0.2.1:1")); w.Code != 200 {
 		t.Errorf("after Done: %d", w.Code)
 	}

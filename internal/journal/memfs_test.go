@@ -11,13 +11,13 @@ import (
 	"syscall"
 )
 
-// A memLayer is a directory in memory that knows what a disk would have after
+// A memFS is a directory in memory that knows what a disk would have after
 // the power has gone: what was synced, and of what was not, anything.
 //
 // The model is harder than most file systems: a file that was synced is not found
 // unless the directory was synced, too; and after a sync that fails, the data that
 // was dirty counts as clean and is never written.
-type memLayer struct {
+type memFS struct {
 	mu      sync.Mutex
 	names   map[string]*node
 	disk    map[string]*node               // names as they were last synced
@@ -47,12 +47,12 @@ var errPower = errors.New("the power is off")
 // errShort has a write take half of its bytes.
 var errShort = errors.New("half of it was written")
 
-func newMemLayer() *memLayer {
-	return &memLayer{names: map[string]*node{}, disk: map[string]*node{}}
+func newMemFS() *memFS {
+	return &memFS{names: map[string]*node{}, disk: map[string]*node{}}
 }
 
 // do counts an operation and returns what goes wrong with it.
-func (l *memLayer) do(op, name string) error {
+func (l *memFS) do(op, name string) error {
 	if l.dead {
 		return errPower
 	}
@@ -65,12 +65,12 @@ func (l *memLayer) do(op, name string) error {
 	return err
 }
 
-func (l *memLayer) change(f func(names map[string]*node)) {
+func (l *memFS) change(f func(names map[string]*node)) {
 	f(l.names)
 	l.pending = append(l.pending, f)
 }
 
-func (l *memLayer) create(name string) (file, error) {
+func (l *memFS) create(name string) (file, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.do("create", name); err != nil {
@@ -84,7 +84,7 @@ func (l *memLayer) create(name string) (file, error) {
 	return &memFile{l: l, name: name, n: n}, nil
 }
 
-func (l *memLayer) open(name string) (file, error) {
+func (l *memFS) open(name string) (file, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.dead {
@@ -101,7 +101,7 @@ func (l *memLayer) open(name string) (file, error) {
 	return &memFile{l: l, name: name, n: l.names[name]}, nil
 }
 
-func (l *memLayer) rename(from, to string) error {
+func (l *memFS) rename(from, to string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.do("rename", from); err != nil {
@@ -119,7 +119,7 @@ func (l *memLayer) rename(from, to string) error {
 	return nil
 }
 
-func (l *memLayer) remove(name string) error {
+func (l *memFS) remove(name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.do("remove", name); err != nil {
@@ -132,7 +132,7 @@ func (l *memLayer) remove(name string) error {
 	return nil
 }
 
-func (l *memLayer) list() ([]string, error) {
+func (l *memFS) list() ([]string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.dead {
@@ -141,7 +141,7 @@ func (l *memLayer) list() ([]string, error) {
 	return slices.Collect(maps.Keys(l.names)), nil
 }
 
-func (l *memLayer) syncDir() error {
+func (l *memFS) syncDir() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.do("syncdir", ""); err != nil {
@@ -152,7 +152,7 @@ func (l *memLayer) syncDir() error {
 }
 
 type memFile struct {
-	l    *memLayer
+	l    *memFS
 	name string
 	n    *node
 	at   int
@@ -240,7 +240,7 @@ func (l loss) String() string {
 }
 
 // reboot returns what the disk has.
-func (l *memLayer) reboot(how loss, rng *rand.Rand) *memLayer {
+func (l *memFS) reboot(how loss, rng *rand.Rand) *memFS {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dead = true
@@ -255,7 +255,7 @@ func (l *memLayer) reboot(how loss, rng *rand.Rand) *memLayer {
 	for _, change := range l.pending[:keep] {
 		change(names)
 	}
-	next := newMemLayer()
+	next := newMemFS()
 	for name, n := range names {
 		bytes := n.after(how, rng)
 		next.names[name] = &node{cache: bytes, disk: slices.Clone(bytes)}
@@ -293,15 +293,15 @@ func (n *node) after(how loss, rng *rand.Rand) []byte {
 }
 
 // read returns the bytes of a file, and set replaces them, cache and disk.
-func (l *memLayer) read(name string) []byte { return l.names[name].cache }
+func (l *memFS) read(name string) []byte { return l.names[name].cache }
 
-func (l *memLayer) set(name string, b []byte) {
+func (l *memFS) set(name string, b []byte) {
 	l.names[name] = &node{cache: b, disk: slices.Clone(b)}
 	l.disk[name] = l.names[name]
 }
 
-func (l *memLayer) clone() *memLayer {
-	next := newMemLayer()
+func (l *memFS) clone() *memFS {
+	next := newMemFS()
 	for name, n := range l.names {
 		next.set(name, slices.Clone(n.cache))
 	}
@@ -310,13 +310,13 @@ func (l *memLayer) clone() *memLayer {
 
 // lying says that it has synced and has not: a program without that sync.
 type lying struct {
-	*memLayer
+	*memFS
 	unsynced func(name string) bool // syncs of these are not done
 	noDir    bool                   // directory syncs are not done
 }
 
 func (l lying) create(name string) (file, error) {
-	f, err := l.memLayer.create(name)
+	f, err := l.memFS.create(name)
 	if err != nil || !l.unsynced(name) {
 		return f, err
 	}
@@ -327,7 +327,7 @@ func (l lying) syncDir() error {
 	if l.noDir {
 		return nil
 	}
-	return l.memLayer.syncDir()
+	return l.memFS.syncDir()
 }
 
 type lyingFile struct{ file }

@@ -7,17 +7,17 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A Pass is an admitted request. The zero Pass holds nothing.
-type Pass struct {
+// A Lease is an admitted request. The zero Lease holds nothing.
+type Lease struct {
 	reservation *ratelimit.Reservation
 	cost        uint64
 }
 
 // Done says that the request is over: what it held of an [ratelimit.InFlight]
-// limit is free again. It must be called, also when the handler panics; a Pass
+// limit is free again. It must be called, also when the handler panics; a Lease
 // that is not done holds its place until the limit's span is over. Calls after
 // the first do nothing.
-func (p Pass) Done() {
+func (p Lease) Done() {
 	if p.reservation != nil {
 		// A store that cannot be told frees the place when its span is over.
 		_ = p.reservation.Settle(p.cost)
@@ -25,7 +25,7 @@ func (p Pass) Done() {
 }
 
 // cancel takes back what a request was charged that will not be served.
-func (p Pass) cancel() { _ = p.reservation.Cancel() }
+func (p Lease) cancel() { _ = p.reservation.Cancel() }
 
 // giveUp makes v a refusal of a request that would not wait for its turn.
 func (v *Verdict) giveUp() {

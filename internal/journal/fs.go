@@ -13,9 +13,9 @@ import (
 	"github.com/lately-go/lately/internal/fileperm"
 )
 
-// A layer is what a [Dir] needs of a file system, for one flat directory. Tests
+// A fileSystem is what a [Dir] needs of a file system, for one flat directory. Tests
 // have one that fails, forgets and crashes.
-type layer interface {
+type fileSystem interface {
 	create(name string) (file, error) // for writing; it must not be there yet
 	open(name string) (file, error)   // for reading
 	rename(from, to string) error     // replaces to
@@ -24,7 +24,7 @@ type layer interface {
 	syncDir() error // makes creations, renames and removals durable
 }
 
-// A file is an open file of a layer.
+// A file is an open file of a fileSystem.
 type file interface {
 	io.Reader
 	io.Writer
@@ -33,9 +33,9 @@ type file interface {
 	Size() (int64, error)
 }
 
-// osLayer is a directory of the operating system. It holds the directory, not
+// osFS is a directory of the operating system. It holds the directory, not
 // its path: moving it away takes the files along.
-type osLayer struct{ root *os.Root }
+type osFS struct{ root *os.Root }
 
 type osFile struct{ *os.File }
 
@@ -48,7 +48,7 @@ func (f osFile) Size() (int64, error) {
 }
 
 // openDir opens the directory at path, and makes it if it is not there.
-func openDir(path string) (*osLayer, error) {
+func openDir(path string) (*osFS, error) {
 	switch err := os.Mkdir(path, 0o700); {
 	case err == nil:
 		if err := syncPath(filepath.Dir(path)); err != nil {
@@ -64,7 +64,7 @@ func openDir(path string) (*osLayer, error) {
 	if err := checkMode(root, path); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	return &osLayer{root}, nil
+	return &osFS{root}, nil
 }
 
 // checkMode returns an error for a directory in which strangers could replace files.
@@ -85,7 +85,7 @@ func checkMode(root *os.Root, path string) error {
 	return fmt.Errorf("others can write to it (mode %04o); run: %s", mode, fix)
 }
 
-func (l *osLayer) create(name string) (file, error) {
+func (l *osFS) create(name string) (file, error) {
 	// O_EXCL follows no symbolic link.
 	f, err := l.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -94,7 +94,7 @@ func (l *osLayer) create(name string) (file, error) {
 	return osFile{f}, nil
 }
 
-func (l *osLayer) open(name string) (file, error) {
+func (l *osFS) open(name string) (file, error) {
 	f, err := l.openRegular(name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (l *osLayer) open(name string) (file, error) {
 
 // openRegular opens what is a file: no symbolic link, whose owner may not be us,
 // and no pipe, which would make us wait.
-func (l *osLayer) openRegular(name string, flag int) (*os.File, error) {
+func (l *osFS) openRegular(name string, flag int) (*os.File, error) {
 	before, err := l.root.Lstat(name)
 	if err != nil {
 		return nil, err
@@ -126,11 +126,11 @@ func (l *osLayer) openRegular(name string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-func (l *osLayer) rename(from, to string) error { return l.root.Rename(from, to) }
-func (l *osLayer) remove(name string) error     { return l.root.Remove(name) }
-func (l *osLayer) close() error                 { return l.root.Close() }
+func (l *osFS) rename(from, to string) error { return l.root.Rename(from, to) }
+func (l *osFS) remove(name string) error     { return l.root.Remove(name) }
+func (l *osFS) close() error                 { return l.root.Close() }
 
-func (l *osLayer) list() ([]string, error) {
+func (l *osFS) list() ([]string, error) {
 	dir, err := l.root.Open(".")
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (l *osLayer) list() ([]string, error) {
 	return names, errors.Join(err, dir.Close())
 }
 
-func (l *osLayer) syncDir() error {
+func (l *osFS) syncDir() error {
 	dir, err := l.root.Open(".")
 	if err != nil {
 		return err

@@ -9,20 +9,20 @@ import (
 // the null bulk string.
 func (w *Writer) Null() {
 	if w.three {
-		w.buf = append(w.room(5), "_\r\n"...)
+		w.buf = append(w.space(5), "_\r\n"...)
 		return
 	}
-	w.buf = append(w.room(5), "$-1\r\n"...)
+	w.buf = append(w.space(5), "$-1\r\n"...)
 }
 
 // NullArray appends a null in place of an array. It differs from Null in
 // version 2 only.
 func (w *Writer) NullArray() {
 	if w.three {
-		w.buf = append(w.room(5), "_\r\n"...)
+		w.buf = append(w.space(5), "_\r\n"...)
 		return
 	}
-	w.buf = append(w.room(5), "*-1\r\n"...)
+	w.buf = append(w.space(5), "*-1\r\n"...)
 }
 
 // Map appends the head of a map of n pairs: n times a key and its value
@@ -63,7 +63,7 @@ func (w *Writer) Bool(v bool) {
 	default:
 		text = ":0\r\n"
 	}
-	w.buf = append(w.room(4), text...)
+	w.buf = append(w.space(4), text...)
 }
 
 // Double appends a floating-point number, in the fewest digits that give the
@@ -76,7 +76,7 @@ func (w *Writer) Double(f float64) {
 		w.Bulk(t)
 		return
 	}
-	b := append(w.room(headRoom+len(t)), ',')
+	b := append(w.space(headRoom+len(t)), ',')
 	w.buf = append(append(b, t...), '\r', '\n')
 }
 
@@ -103,7 +103,7 @@ func (w *Writer) Verbatim(format, text string) {
 	if len(format) != 3 {
 		format = "txt"
 	}
-	b := append(w.room(headRoom+4+len(text)+2), '=')
+	b := append(w.space(headRoom+4+len(text)+2), '=')
 	b = append(appendInt(b, int64(len(text))+4), '\r', '\n')
 	b = append(append(b, format...), ':')
 	w.buf = append(append(b, text...), '\r', '\n')
