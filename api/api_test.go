@@ -43,7 +43,7 @@ func TestTexts(t *testing.T) {
 		if (err == nil) != (want != nil) || err == nil && !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
 		}
-		if err != nil && !strings.HasPrefix(err.Error(), "key: must be ") {
+		if err != nil && !strings.HasPrefix(err.Error(), "key: "+text+": must be ") {
 			t.Errorf("%s: error %q", text, err)
 		}
 	}

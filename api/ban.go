@@ -36,6 +36,12 @@ type BanFilter struct {
 	Network string `json:"network,omitempty" doc:"an address or network, such as 192.0.2.0/24, that contains a value of the key"`
 }
 
+// An UnbanRequest is the body of POST /v1/bans/unban: a rule and a key, or a filter.
+type UnbanRequest struct {
+	BanFilter
+	Key
+}
+
 // Unbanned says how many bans a request has ended.
 type Unbanned struct {
 	Unbanned int `json:"unbanned" doc:"how many bans were ended"`

@@ -39,6 +39,7 @@ type KeyRate struct {
 type KeyCount struct {
 	Key
 	Bounds
+	Estimate uint64 `json:"estimate" doc:"between lo and hi: the figure to show"`
 }
 
 // A TopList is the answer of GET /v1/counters/{name}/top.
@@ -90,7 +91,8 @@ type KeyWindow struct {
 	Counter string `json:"counter"`
 	Span    Millis `json:"span_ms"`
 	Bounds
-	Slots []Slot `json:"slots" doc:"all that have a part in the window, the oldest first; the window begins in the first, which counts in hi alone: they add up to hi"`
+	Estimate uint64 `json:"estimate" doc:"between lo and hi: the figure to show"`
+	Slots    []Slot `json:"slots" doc:"all that have a part in the window, the oldest first; the window begins in the first, which counts in hi alone: they add up to hi"`
 }
 
 // A Slot is one slot of a window.

@@ -37,7 +37,7 @@ func (m Millis) Duration() time.Duration {
 
 // A CheckItem is one event to judge under all rules that match it.
 type CheckItem struct {
-	Event map[string]string `json:"event,omitempty" doc:"the fields of the event, such as client and path"`
+	Event map[string]string `json:"event,omitzero" doc:"the fields of the event, such as client and path"`
 	Cost  *uint64           `json:"cost,omitempty" range:"cost"`
 	At    *int64            `json:"at,omitempty" doc:"when it happened, in milliseconds since 1970; for a server that judges by event time, with the role admin"`
 }
@@ -63,7 +63,7 @@ type TakeRequest struct {
 
 // A PeekRequest is the body of POST /v1/peek: that of check or that of take.
 type PeekRequest struct {
-	Event map[string]string `json:"event,omitempty"`
+	Event map[string]string `json:"event,omitzero"`
 	TakeItem
 	Events []CheckItem `json:"events,omitempty"`
 	Takes  []TakeItem  `json:"takes,omitempty"`

@@ -2,7 +2,7 @@ package api
 
 import (
 	"encoding/json"
-	"errors"
+	"fmt"
 	"slices"
 	"unicode/utf8"
 )
@@ -51,7 +51,7 @@ func (t *Texts) UnmarshalJSON(b []byte) error {
 	}
 	var list []string
 	if err := json.Unmarshal(b, &list); err != nil || len(list) == 0 {
-		return errors.New("key: must be a string, or a list of one string for each field of the key")
+		return fmt.Errorf("key: %.80s: must be a string, or a list of one string for each field of the key", b)
 	}
 	*t = list
 	return nil

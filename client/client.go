@@ -129,45 +129,50 @@ func (c *Client) Addr() string { return c.base }
 // Close closes connections that are open and not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// get asks for path with a query, and reads the answer into out.
-func (c *Client) get(ctx context.Context, path string, query url.Values, out any) error {
+// get requests path with a query, and decodes the answer.
+func get[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	return c.do(ctx, http.MethodGet, path, nil, out)
+	return answer[T](c.do(ctx, http.MethodGet, path, nil))
 }
 
-// post sends in as JSON to path, and reads the answer into out.
-func (c *Client) post(ctx context.Context, path string, in, out any) error {
+// post sends in as JSON to path, and decodes the answer.
+func post[T any](ctx context.Context, c *Client, path string, in any) (out T, err error) {
 	body, err := json.Marshal(in)
 	if err != nil {
-		return err
+		return out, err
 	}
-	return c.do(ctx, http.MethodPost, path, body, out)
+	return answer[T](c.do(ctx, http.MethodPost, path, body))
 }
 
-func (c *Client) do(ctx context.Context, method, path string, body []byte, out any) error {
+func answer[T any](c *Client, body []byte, err error) (out T, _ error) {
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(body, &out); err != nil {
+		return out, fmt.Errorf("%s: not a lately server: %w", c.base, err)
+	}
+	return out, nil
+}
+
+// do returns the body of the answer to a request.
+func (c *Client) do(ctx context.Context, method, path string, body []byte) (*Client, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	resp, err := c.send(ctx, method, path, body)
 	if err != nil {
-		return plainer(err)
+		return c, nil, unwrap(err)
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return fmt.Errorf("the answer of %s ended early: %w", c.base, err)
+		return c, nil, fmt.Errorf("%s: the answer ended early: %w", c.base, err)
 	}
-	if len(answer) > maxAnswer {
-		return fmt.Errorf("the answer of %s is larger than %d MiB", c.base, maxAnswer>>20)
+	if len(text) > maxAnswer {
+		return c, nil, fmt.Errorf("%s: answer too long (max %d MiB)", c.base, maxAnswer>>20)
 	}
-	if out == nil {
-		return nil
-	}
-	if err := json.Unmarshal(answer, out); err != nil {
-		return fmt.Errorf("%s does not answer as a lately server does: %w", c.base, err)
-	}
-	return nil
+	return c, text, nil
 }
 
 // send sends a request, and returns an answer that is a good one. Its body has to be
@@ -196,9 +201,9 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) (*h
 	return resp, nil
 }
 
-// plainer takes from an error of net/http what it repeats of the request, the query
+// unwrap takes from an error of net/http what it repeats of the request, the query
 // with its keys above all.
-func plainer(err error) error {
+func unwrap(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -85,8 +87,8 @@ func fake(t *testing.T, status int, media, answer string) (*Client, *wish) {
 // TestCalls has one call of each kind with the wire's form of it, both ways.
 func TestCalls(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	ban := Ban{Rule: "login", Key: []string{"a\xffb", "c"}, Since: at, Until: at.Add(time.Minute), Count: 2, Reason: "why", Source: "rule"}
-	const banText = `{"rule":"login","key":["a�b","c"],"key_base64":["Yf9i","Yw=="],"since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z","count":2,"reason":"why","source":"rule","new":1}`
+	ban := api.Ban{Rule: "login", Key: api.KeyOf("a\xffb", "c"), Since: at, Until: at.Add(time.Minute), Count: 2, Reason: "why", Source: "rule"}
+	const banText = `{"rule":"login","key_base64":["Yf9i","Yw=="],"since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z","count":2,"reason":"why","source":"rule","new":1}`
 	const delayedText = `{"allowed":true,"limit":3,"remaining":1,"retry_after_ms":0,"reset_after_ms":2000,"rule":"queue","banned_until_ms":0,"delay_ms":1000}`
 	const decisionText = `{"allowed":false,"limit":60,"remaining":0,"retry_after_ms":1500,"reset_after_ms":60000,"rule":"r","banned_until_ms":1700000000001}`
 	refused := ratelimit.Decision{
@@ -165,7 +167,7 @@ func TestCalls(t *testing.T) {
 				page, err := c.Bans(ctx, BanQuery{Rule: "login", Text: "&", Limit: 5, Cursor: "AAAAAAAAAAAAAAAA"})
 				return result{page}, err
 			},
-			result{BanPage{[]Ban{ban}, 7, "BBBBBBBBBBBBBBBB"}},
+			result{api.BanPage{Bans: []api.Ban{ban}, Total: 7, Next: "BBBBBBBBBBBBBBBB"}},
 		},
 		{
 			"ban", banText, "POST", "/v1/bans", `{"rule":"login","key":["a","c"],"for":"2ms","reason":"why"}`,
@@ -186,19 +188,19 @@ func TestCalls(t *testing.T) {
 		{
 			"unban all", `{"unbanned":3}`, "POST", "/v1/bans/unban", `{"rule":"login","network":"192.0.2.0/24"}`,
 			func(ctx context.Context, c *Client) (result, error) {
-				n, err := c.UnbanAll(ctx, BanFilter{Rule: "login", Network: "192.0.2.0/24"})
+				n, err := c.UnbanAll(ctx, api.BanFilter{Rule: "login", Network: "192.0.2.0/24"})
 				return result{n}, err
 			},
 			result{3},
 		},
 		{
-			"counters", `{"counters":[{"name":"n","fields":["client"],"spans_ms":[1000,60000],"made":true,"sentence":"s","keys":3,"bytes":9}]}`,
+			"counters", `{"counters":[{"name":"n","fields":["client"],"spans_ms":[1000,60000],"dynamic":true,"sentence":"s","keys":3,"bytes":9}]}`,
 			"GET", "/v1/counters", "",
 			func(ctx context.Context, c *Client) (result, error) {
 				list, err := c.Counters(ctx)
 				return result{list}, err
 			},
-			result{[]Counter{{"n", []string{"client"}, []time.Duration{time.Second, time.Minute}, true, "s", 3, 9}}},
+			result{[]api.Counter{{Name: "n", Fields: []string{"client"}, Spans: []api.Millis{1000, 60000}, Dynamic: true, Sentence: "s", Keys: 3, Bytes: 9}}},
 		},
 		{
 			"add", `{}`, "POST", "/v1/counters/a%2Fb%20c/add", `{"key":["k"],"n":3}`,
@@ -218,17 +220,17 @@ func TestCalls(t *testing.T) {
 				list, err := c.Top(ctx, "n", 20, 0)
 				return result{list}, err
 			},
-			result{[]KeyCount{{[]string{"a"}, 1, 2}}},
+			result{[]api.KeyCount{{Key: api.KeyOf("a"), Bounds: api.Bounds{Lo: 1, Hi: 2}}}},
 		},
 		{
-			"refused", `{"refused":[{"rule":"r","key":["a\ufffd"],"key_base64":["Yf8="],"lo":1,"hi":2,"per_second":0.5,"banned_until":"2026-01-02T03:04:05Z"},` +
-				`{"rule":"r","key":["b"],"lo":0,"hi":1,"per_second":0,"banned_until":null}]}`,
+			"refused", `{"refused":[{"rule":"r","key_base64":["Yf8="],"lo":1,"hi":2,"per_second":0.5,"banned_until":"2026-01-02T03:04:05Z"},` +
+				`{"rule":"r","key":["b"],"lo":0,"hi":1,"per_second":0}]}`,
 			"GET", "/v1/refused?n=3&span=2000ms", "",
 			func(ctx context.Context, c *Client) (result, error) {
 				list, err := c.Refused(ctx, 3, 2*time.Second)
 				return result{list}, err
 			},
-			result{[]RefusedKey{{"r", []string{"a\xff"}, 1, 2, 0.5, at}, {Rule: "r", Key: []string{"b"}, Hi: 1}}},
+			result{[]api.RefusedKey{{Rule: "r", Key: api.KeyOf("a\xff"), Bounds: api.Bounds{Lo: 1, Hi: 2}, PerSecond: 0.5, BannedUntil: at}, {Rule: "r", Key: api.KeyOf("b"), Bounds: api.Bounds{Hi: 1}}}},
 		},
 		{
 			"rates", `{"rates":[{"from":"2026-01-02T03:04:05Z","to":"2026-01-02T03:05:05Z","all":{"allowed":1,"refused":2,"banned":1,"unmatched":9,"errors":3},"rules":{"r":{"allowed":4,"refused":5,"banned":7,"shadow":6,"bans":8}}}]}`,
@@ -237,7 +239,10 @@ func TestCalls(t *testing.T) {
 				list, err := c.Rates(ctx, time.Minute, 1, true)
 				return result{list}, err
 			},
-			result{[]Rate{{at, at.Add(time.Minute), Totals{1, 2, 1, 9, 3}, map[string]RuleTotals{"r": {4, 5, 7, 6, 8}}}}},
+			result{[]api.Rate{{
+				From: at, To: at.Add(time.Minute), All: api.Totals{Allowed: 1, Refused: 2, Banned: 1, Unmatched: 9, Errors: 3},
+				Rules: map[string]api.RuleTotals{"r": {Allowed: 4, Refused: 5, Banned: 7, Shadow: 6, Bans: 8}},
+			}}},
 		},
 		{
 			"hot", `{"hot":[{"rule":"r","key":["k"],"since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z"}]}`, "GET", "/v1/hot", "",
@@ -245,40 +250,38 @@ func TestCalls(t *testing.T) {
 				list, err := c.Hot(ctx)
 				return result{list}, err
 			},
-			result{[]HotKey{{"r", []string{"k"}, at, at.Add(time.Minute)}}},
+			result{[]api.HotKey{{Rule: "r", Key: api.KeyOf("k"), Since: at, Until: at.Add(time.Minute)}}},
 		},
 		{
-			"status", `{"version":"v1","started":"2026-01-02T03:04:05Z","uptime_s":60,"totals":{"allowed":1},"memory":{"budget":-1,"bytes":2,"reserved":5,"counter_bytes":3,"heap":4},` +
-				`"bans":{"held":1,"remembered":2,"refused":3},"subscribers":5,"rules":{"file":"f","since":"2026-01-02T03:04:05Z","reloads":6,"error":null},` +
-				`"storage":{"journal_error":"no space","journal_failures":7,"snapshot_error":null,"snapshot_failures":8,"missing_bans":9},"role":"read"}`,
+			"status", `{"version":"v1","started":"2026-01-02T03:04:05Z","uptime_s":60,"now_ms":7,"totals":{"allowed":1},"memory":{"budget":-1,"bytes":2,"reserved":5,"counter_bytes":3,"heap":4},` +
+				`"bans":{"held":1,"remembered":2,"refused":3},"subscribers":5,"rules":{"file":"f","since":"2026-01-02T03:04:05Z","reloads":6},` +
+				`"storage":{"journal_error":"no space","journal_failures":7,"snapshot_failures":8,"missing_bans":9},"role":"read"}`,
 			"GET", "/v1/status", "",
 			func(ctx context.Context, c *Client) (result, error) {
 				s, err := c.Status(ctx)
 				return result{s}, err
 			},
-			result{Status{
-				"v1", at, time.Minute, false,
-				Totals{Allowed: 1},
-				Memory{-1, 2, 5, 3, 4},
-				BanTotals{1, 2, 3},
-				5,
-				RulesStatus{"f", at, 6, ""},
-				StorageStatus{"no space", 7, "", 8, 9},
-				"read",
+			result{api.Status{
+				Version: "v1", Started: at, Uptime: 60, Now: 7,
+				Totals: api.Totals{Allowed: 1},
+				Memory: api.Memory{Budget: -1, Bytes: 2, Reserved: 5, Counters: 3, Heap: 4},
+				Bans:   api.BanCounts{Held: 1, Remembered: 2, Refused: 3}, Subscribers: 5,
+				Rules:   api.RulesStatus{File: "f", Since: at, Reloads: 6},
+				Storage: api.StorageStatus{JournalError: "no space", JournalFailures: 7, SnapshotFailures: 8, MissingBans: 9}, Role: "read",
 			}},
 		},
 		{
-			"rules", `{"file":"f","text":"t","since":"2026-01-02T03:04:05Z","error":"e","rules":[{"name":"r","kind":"hot","fields":["client"],"sentence":"s","stats":null},` +
+			"rules", `{"file":"f","text":"t","since":"2026-01-02T03:04:05Z","error":"e","rules":[{"name":"r","kind":"hot","fields":["client"],"sentence":"s"},` +
 				`{"name":"l","kind":"limit","shadow":true,"stats":{"allowed":1,"bans":2}}],"allow":["192.0.2.0/24"]}`,
 			"GET", "/v1/rules", "",
 			func(ctx context.Context, c *Client) (result, error) {
 				b, err := c.Rules(ctx)
 				return result{b}, err
 			},
-			result{RuleBook{"f", "t", at, "e", []Rule{
+			result{api.RuleSet{File: "f", Text: "t", Since: at, Error: "e", Rules: []api.Rule{
 				{Name: "r", Kind: "hot", Fields: []string{"client"}, Sentence: "s"},
-				{Name: "l", Kind: "limit", Shadow: true, Stats: &RuleStats{Allowed: 1, Bans: 2}},
-			}, []string{"192.0.2.0/24"}}},
+				{Name: "l", Kind: "limit", Shadow: true, Stats: &api.RuleStats{Allowed: 1, Bans: 2}},
+			}, Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}},
 		},
 		{
 			"key", `{"fields":["client"],"key":["k"],"counters":[{"counter":"n","span_ms":1000,"lo":1,"hi":2,"slots":[{"start":"2026-01-02T03:04:05Z","count":1}]}],` +
@@ -288,12 +291,12 @@ func TestCalls(t *testing.T) {
 				r, err := c.Key(ctx, []string{"client"}, []string{"k"})
 				return result{r}, err
 			},
-			result{KeyReport{
-				[]string{"client"},
-				[]string{"k"},
-				[]KeyWindow{{"n", time.Second, 1, 2, []Slot{{at, 1}}}},
-				[]KeyDecision{{"r", refused}},
-				[]Ban{ban},
+			result{api.KeyReport{
+				Fields:   []string{"client"},
+				Key:      api.KeyOf("k"),
+				Counters: []api.KeyWindow{{Counter: "n", Span: 1000, Bounds: api.Bounds{Lo: 1, Hi: 2}, Slots: []api.Slot{{Start: at, Count: 1}}}},
+				Rules:    []api.KeyDecision{{Rule: "r", Decision: api.Decision{Limit: 60, RetryAfter: 1500, ResetAfter: 60000, Rule: "r", BannedUntil: 1700000000001}}},
+				Bans:     []api.Ban{ban},
 			}},
 		},
 	} {
@@ -325,12 +328,12 @@ func TestErrors(t *testing.T) {
 		want          Error
 		temporary     bool
 	}{
-		{"problem", 404, "application/problem+json", noRule, Error{NoRule, `there is no rule "x"`, 404, 0}, false},
-		{"overload", 503, "application/problem+json", `{"title":"t","code":"OVERLOAD"}`, Error{Overload, "t", 503, 0}, true},
-		{"a proxy's page", 502, "text/html", "<h1>Bad Gateway</h1>", Error{Failed, "the answer is 502 Bad Gateway", 502, 0}, true},
-		{"a proxy's refusal", 403, "text/html", "no", Error{NoPerm, "the answer is 403 Forbidden", 403, 0}, false},
-		{"another's JSON", 400, "application/json", `[1]`, Error{Failed, "the answer is 400 Bad Request", 400, 0}, false},
-		{"a redirect", 302, "text/html", "", Error{Failed, "the answer is 302 Found", 302, 0}, false},
+		{"problem", 404, "application/problem+json", noRule, Error{api.NoRule, `there is no rule "x"`, 404, 0}, false},
+		{"overload", 503, "application/problem+json", `{"title":"t","code":"OVERLOAD"}`, Error{api.Overload, "t", 503, 0}, true},
+		{"a proxy's page", 502, "text/html", "<h1>Bad Gateway</h1>", Error{api.Failed, "the answer is 502 Bad Gateway", 502, 0}, true},
+		{"a proxy's refusal", 403, "text/html", "no", Error{api.NoPerm, "the answer is 403 Forbidden", 403, 0}, false},
+		{"another's JSON", 400, "application/json", `[1]`, Error{api.Failed, "the answer is 400 Bad Request", 400, 0}, false},
+		{"a redirect", 302, "text/html", "", Error{api.Failed, "the answer is 302 Found", 302, 0}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, _ := fake(t, tt.status, tt.media, tt.answer)
@@ -360,7 +363,7 @@ func TestNoDecision(t *testing.T) {
 // TestNoAnswer has servers that are away, slow, or that never end.
 func TestNoAnswer(t *testing.T) {
 	c, _ := fake(t, 200, "application/json", `{"unbanned":`+strings.Repeat(" ", maxAnswer)+`1}`)
-	if _, err := c.Unban(t.Context(), "r", "k"); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
+	if _, err := c.Unban(t.Context(), "r", "k"); err == nil || !strings.Contains(err.Error(), "answer too long (max 64 MiB)") {
 		t.Errorf("an endless answer: %v", err)
 	}
 	if _, err := c.Unban(t.Context(), "r"); err == nil || !strings.Contains(err.Error(), "key: missing") {
@@ -425,11 +428,11 @@ func TestKeyWants(t *testing.T) {
 
 // TestHugeSpans has times that no Duration holds.
 func TestHugeSpans(t *testing.T) {
-	var d decision
+	var d api.Decision
 	if err := json.Unmarshal([]byte(`{"retry_after_ms":9223372036854775807,"reset_after_ms":-9223372036854775808}`), &d); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.decision(); got.RetryAfter < 290*365*24*time.Hour || got.ResetAfter > 0 {
+	if got := decisionOf(&d); got.RetryAfter < 290*365*24*time.Hour || got.ResetAfter > 0 {
 		t.Errorf("%v, %v", got.RetryAfter, got.ResetAfter)
 	}
 }

@@ -2,61 +2,25 @@ package client
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/lately-go/lately/api"
 )
 
-// A Counter is what a server counts for charts and top lists.
-type Counter struct {
-	Name     string
-	Fields   []string        // of its key
-	Spans    []time.Duration // of its windows
-	Made     bool            // by adding to it, not by the rules file
-	Sentence string          // what it counts
-	Keys     int             // that it knows now
-	Bytes    int64           // that it takes
-}
-
-// UnmarshalJSON reads a counter as servers write it.
-func (c *Counter) UnmarshalJSON(b []byte) error {
-	var wire struct {
-		Name     string   `json:"name"`
-		Fields   []string `json:"fields"`
-		Spans    []int64  `json:"spans_ms"`
-		Made     bool     `json:"made"`
-		Sentence string   `json:"sentence"`
-		Keys     int      `json:"keys"`
-		Bytes    int64    `json:"bytes"`
-	}
-	if err := json.Unmarshal(b, &wire); err != nil {
-		return err
-	}
-	*c = Counter{Name: wire.Name, Fields: wire.Fields, Made: wire.Made, Sentence: wire.Sentence, Keys: wire.Keys, Bytes: wire.Bytes}
-	for _, ms := range wire.Spans {
-		c.Spans = append(c.Spans, milliseconds(ms))
-	}
-	return nil
-}
-
 // Counters returns the server's counters, those of the rules file first.
-func (c *Client) Counters(ctx context.Context) ([]Counter, error) {
-	var out struct {
-		Counters []Counter `json:"counters"`
-	}
-	err := c.get(ctx, "/v1/counters", nil, &out)
+func (c *Client) Counters(ctx context.Context) ([]api.Counter, error) {
+	out, err := get[api.CounterList](ctx, c, "/v1/counters", nil)
 	return out.Counters, err
 }
 
-// Add adds n to a key of a counter. A counter that is not there is made, if the
-// server has room for it.
+// Add adds n to a key of a counter. A counter that does not exist is created, if the
+// server has memory for it.
 func (c *Client) Add(ctx context.Context, counter string, n uint64, key ...string) error {
-	in := struct {
-		keyText
-		N uint64 `json:"n"`
-	}{wireKey(key), n}
-	return c.post(ctx, counterPath(counter, "add"), in, nil)
+	_, err := post[api.Nothing](ctx, c, counterPath(counter, "add"), api.AddRequest{Key: api.KeyOf(key...), N: &n})
+	return err
 }
 
 // Sum returns the bounds of a key's count over a span that ends now: the true count
@@ -64,45 +28,36 @@ func (c *Client) Add(ctx context.Context, counter string, n uint64, key ...strin
 func (c *Client) Sum(ctx context.Context, counter string, span time.Duration, key ...string) (lo, hi uint64, err error) {
 	query := spanQuery(span)
 	query["key"] = key
-	var out struct {
-		Lo uint64 `json:"lo"`
-		Hi uint64 `json:"hi"`
-	}
-	err = c.get(ctx, counterPath(counter, "sum"), query, &out)
+	out, err := get[api.Bounds](ctx, c, counterPath(counter, "sum"), query)
 	return out.Lo, out.Hi, err
-}
-
-// A KeyCount is a key with its bounds: the true count lies in [Lo, Hi].
-type KeyCount struct {
-	Key    []string // the values of its fields
-	Lo, Hi uint64
-}
-
-// UnmarshalJSON reads a key with its bounds as servers write it.
-func (k *KeyCount) UnmarshalJSON(b []byte) error {
-	var wire struct {
-		keyText
-		Lo uint64 `json:"lo"`
-		Hi uint64 `json:"hi"`
-	}
-	if err := json.Unmarshal(b, &wire); err != nil {
-		return err
-	}
-	*k = KeyCount{wire.values(), wire.Lo, wire.Hi}
-	return nil
 }
 
 // Top returns the n keys of a counter with the largest counts over a span that ends
 // now, the largest first. Span 0 is the counter's longest. It costs the server one
 // pass over the counter's keys.
-func (c *Client) Top(ctx context.Context, counter string, n int, span time.Duration) ([]KeyCount, error) {
+func (c *Client) Top(ctx context.Context, counter string, n int, span time.Duration) ([]api.KeyCount, error) {
 	query := spanQuery(span)
 	query.Set("n", strconv.Itoa(n))
-	var out struct {
-		Top []KeyCount `json:"top"`
-	}
-	err := c.get(ctx, counterPath(counter, "top"), query, &out)
+	out, err := get[api.TopList](ctx, c, counterPath(counter, "top"), query)
 	return out.Top, err
+}
+
+// Refused returns the n keys that limits and bans refused most over a span that ends now,
+// 1 s to 1 h, the most refused first.
+func (c *Client) Refused(ctx context.Context, n int, span time.Duration) ([]api.RefusedKey, error) {
+	query := spanQuery(span)
+	query.Set("n", strconv.Itoa(n))
+	out, err := get[api.RefusedList](ctx, c, "/v1/refused", query)
+	return out.Refused, err
+}
+
+// Key returns what the server knows about the key that has these values in these fields:
+// as many of one as of the other, in the order of a rule's or counter's key.
+func (c *Client) Key(ctx context.Context, fields, values []string) (api.KeyReport, error) {
+	if len(fields) == 0 || len(fields) != len(values) {
+		return api.KeyReport{}, fmt.Errorf("key: %d fields and %d values: must be as many of one as of the other, and at least 1", len(fields), len(values))
+	}
+	return get[api.KeyReport](ctx, c, "/v1/key", url.Values{"field": fields, "value": values})
 }
 
 func counterPath(counter, verb string) string {

@@ -11,35 +11,13 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/lately-go/lately/api"
 )
 
-// An EventType says what an [Event] is about. Servers that are newer than this
-// package may have others.
-type EventType string
-
-// The types of events. Connected comes from the Client, the others from the server.
-const (
-	Connected EventType = "connected" // events are told from here on
-	Banned    EventType = "ban"       // a ban began, or was added
-	Unbanned  EventType = "unban"     // a ban was ended by hand
-	Heated    EventType = "hot"       // a key became hot
-	Rules     EventType = "rules"     // other rules are in force
-	Rated     EventType = "rates"     // a second has passed
-)
-
-// An Event is what a server tells its subscribers. Which fields are set besides Type
-// depends on it.
-type Event struct {
-	Type  EventType `json:"type"`
-	Time  time.Time `json:"time"`  // not of Connected and Rated
-	Ban   *Ban      `json:"ban"`   // of Banned
-	Rule  string    `json:"rule"`  // of Unbanned and Heated
-	Key   []string  `json:"key"`   // of Unbanned and Heated
-	Until time.Time `json:"until"` // of Heated: how long it stays so
-
-	All    Totals `json:"all"`    // of Rated: in the last second
-	Totals Totals `json:"totals"` // of Rated: since the server started
-}
+// Connected is the type of the event that the Client yields each time it is connected:
+// events are received from then on.
+const Connected api.EventType = "connected"
 
 const (
 	// quietStream is how long a stream may say nothing: servers say
@@ -63,12 +41,12 @@ var ErrLost = errors.New("the stream of events has ended")
 // that the connection was lost or could not be made; the next one is made after a
 // wait that grows up to 15 seconds, with full jitter. A stream that is silent for 45
 // seconds is taken for lost, and a server cuts subscribers that do not read.
-func (c *Client) Events(ctx context.Context) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
+func (c *Client) Events(ctx context.Context) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
 		failures := 0
 		for ctx.Err() == nil {
 			told, more, err := c.stream(ctx, yield)
-			if !more || ctx.Err() != nil || !yield(Event{}, err) {
+			if !more || ctx.Err() != nil || !yield(api.Event{}, err) {
 				return
 			}
 			var least time.Duration
@@ -91,7 +69,7 @@ func (c *Client) Events(ctx context.Context) iter.Seq2[Event, error] {
 
 // stream yields the events of one connection. It reports whether the server told
 // anything, whether the caller wants more, and why the connection ended.
-func (c *Client) stream(ctx context.Context, yield func(Event, error) bool) (told, more bool, err error) {
+func (c *Client) stream(ctx context.Context, yield func(api.Event, error) bool) (told, more bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(c.quiet, func() { cancel(fmt.Errorf("%w: nothing came for %v", ErrLost, c.quiet)) })
@@ -101,13 +79,13 @@ func (c *Client) stream(ctx context.Context, yield func(Event, error) bool) (tol
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return false, true, plainer(err)
+		return false, true, unwrap(err)
 	}
 	defer resp.Body.Close()
 	if media := resp.Header.Get("Content-Type"); !strings.HasPrefix(media, "text/event-stream") {
 		return false, true, fmt.Errorf("%s does not answer as a lately server does: its events are %q", c.base, media)
 	}
-	if !yield(Event{Type: Connected}, nil) {
+	if !yield(api.Event{Type: Connected}, nil) {
 		return false, false, nil
 	}
 	lines := bufio.NewScanner(resp.Body)
@@ -151,7 +129,7 @@ type message struct {
 }
 
 // line takes in one line, and returns the event if it was the last of one.
-func (m *message) line(line string) (e Event, whole bool, err error) {
+func (m *message) line(line string) (e api.Event, whole bool, err error) {
 	if line == "" {
 		return m.end()
 	}
@@ -171,7 +149,7 @@ func (m *message) line(line string) (e Event, whole bool, err error) {
 }
 
 // end returns the event that was read.
-func (m *message) end() (e Event, whole bool, err error) {
+func (m *message) end() (e api.Event, whole bool, err error) {
 	kind, data := m.event, m.data.String()
 	m.event = ""
 	m.data.Reset()
@@ -184,12 +162,6 @@ func (m *message) end() (e Event, whole bool, err error) {
 	if err := json.Unmarshal([]byte(data), &e); err != nil {
 		return e, false, fmt.Errorf("%w: the data of event %.40q is not JSON: %w", ErrLost, kind, err)
 	}
-	if e.Type = EventType(kind); e.Key != nil { // which may have bytes that are not UTF-8
-		var key keyText
-		if err := json.Unmarshal([]byte(data), &key); err != nil {
-			return e, false, fmt.Errorf("%w: the key of event %.40q is not one: %w", ErrLost, kind, err)
-		}
-		e.Key = key.values()
-	}
+	e.Type = api.EventType(kind)
 	return e, true, nil
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lately-go/lately/api"
 )
 
 // A script answers the n-th request for the stream, without a network, so that time
@@ -55,11 +57,11 @@ func told(ctx context.Context, c *Client, most int) []string {
 		case err != nil:
 			line = "error: " + err.Error()
 		case e.Ban != nil:
-			line += fmt.Sprintf(" %s %q", e.Ban.Rule, e.Ban.Key)
-		case e.Type == Rated:
+			line += fmt.Sprintf(" %s %q", e.Ban.Rule, e.Ban.Values())
+		case e.Type == api.RatesTick:
 			line += fmt.Sprintf(" %d %d", e.All.Allowed, e.Totals.Allowed)
-		case e.Key != nil:
-			line += fmt.Sprintf(" %s %q", e.Rule, e.Key)
+		case e.Values() != nil:
+			line += fmt.Sprintf(" %s %q", e.Rule, e.Values())
 		}
 		if lines = append(lines, line); len(lines) == most {
 			break
@@ -233,7 +235,7 @@ func TestEventsEnd(t *testing.T) {
 		if n++; err != nil {
 			t.Errorf("event %d: %v", n, err)
 		}
-		if e.Type == Rules {
+		if e.Type == api.RulesChanged {
 			cancel()
 		}
 	}

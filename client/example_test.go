@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
 )
 
@@ -63,7 +64,7 @@ func ExampleClient_Top() {
 	defer c.Close()
 	top, err := c.Top(context.Background(), "requests", 2, 0)
 	for _, k := range top {
-		fmt.Println(k.Key, k.Lo, k.Hi)
+		fmt.Println(k.Values(), k.Lo, k.Hi)
 	}
 	fmt.Println(err)
 	// Output:
@@ -90,8 +91,8 @@ func ExampleClient_Events() {
 			return
 		case e.Type == client.Connected:
 			fmt.Println("connected: time to read the state")
-		case e.Type == client.Banned:
-			fmt.Println("banned:", e.Ban.Key, e.Ban.Reason)
+		case e.Type == api.BanStarted:
+			fmt.Println("banned:", e.Ban.Values(), e.Ban.Reason)
 		}
 	}
 	// Output:

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
 )
 
@@ -66,7 +67,7 @@ limits:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := told.Status(t.Context()); err != nil || got.Totals != (client.Totals{Allowed: 3, Refused: 2, Banned: 5, Unmatched: 4, Errors: 1}) {
+	if got, err := told.Status(t.Context()); err != nil || got.Totals != (api.Totals{Allowed: 3, Refused: 2, Banned: 5, Unmatched: 4, Errors: 1}) {
 		t.Errorf("client: %+v, %v", got.Totals, err)
 	}
 	out, err := exec.Command("lately", "top", "--json", "--addr", s.http).Output()

@@ -121,7 +121,7 @@ func perform(ctx context.Context, c *client.Client, a topAction) topDone {
 		if err != nil {
 			return topDone{"not banned: " + err.Error()}
 		}
-		return topDone{fmt.Sprintf("%s is banned under %s for %s", shown(b.Key...), a.rule, rules.FormatDuration(a.length))}
+		return topDone{fmt.Sprintf("%s is banned under %s for %s", shown(b.Values()...), a.rule, rules.FormatDuration(a.length))}
 	}
 	was, err := c.Unban(ctx, a.rule, a.key...)
 	switch {

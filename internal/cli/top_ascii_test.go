@@ -7,6 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
+
+	"github.com/lately-go/lately/api"
 )
 
 func TestUTF8Terminal(t *testing.T) {
@@ -86,7 +88,7 @@ func TestTopASCIIFits(t *testing.T) {
 	paint.ascii = true
 	m := cannedModel(t, paint, 0, 0)
 	for _, text := range append(hostile, strings.Repeat("日本語/", 40)) {
-		m.reading.hot[0].Key, m.reading.bans[0].Key, m.reading.top[0].Key = []string{text}, []string{text}, []string{text}
+		m.reading.hot[0].Key, m.reading.bans[0].Key, m.reading.top[0].Key = api.KeyOf(text), api.KeyOf(text), api.KeyOf(text)
 		m.notice, m.filter, m.rules[0].Name, m.addr = text, "", text, text
 		for _, width := range []int{24, 60, 120} {
 			m.Update(tea.WindowSizeMsg{Width: width, Height: 40})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
 )
 
@@ -27,8 +28,8 @@ const cannedRules = `{"file":"rules.yaml","text":"","since":"2026-03-02T06:46:00
 	`{"name":"flood","kind":"ban","fields":["client"],"sentence":"ban for 1h after 600 hits in 1m","shadow":false,"stats":{}},` +
 	`{"name":"product","kind":"hot","fields":["path"],"sentence":"hot at 500 in 2s","shadow":false,"stats":null}]}`
 
-const cannedCounters = `{"counters":[{"name":"requests","fields":["client"],"spans_ms":[1000,60000,3600000],"made":false,"sentence":"","keys":20431,"bytes":4000000},` +
-	`{"name":"paths","fields":["path"],"spans_ms":[1000,60000,3600000,86400000],"made":false,"sentence":"","keys":812,"bytes":1242880}]}`
+const cannedCounters = `{"counters":[{"name":"requests","fields":["client"],"spans_ms":[1000,60000,3600000],"dynamic":false,"sentence":"","keys":20431,"bytes":4000000},` +
+	`{"name":"paths","fields":["path"],"spans_ms":[1000,60000,3600000,86400000],"dynamic":false,"sentence":"","keys":812,"bytes":1242880}]}`
 
 const cannedSpan = `{"from":"2026-03-02T09:59:00Z","to":"2026-03-02T10:00:00Z","all":{"allowed":73800,"refused":2400,"banned":1860,"unmatched":120,"errors":0},"rules":{` +
 	`"per-client":{"allowed":71000,"refused":2280,"banned":1680,"shadow":0,"bans":2},"login":{"allowed":420,"refused":58,"banned":60,"shadow":0,"bans":1},` +
@@ -79,11 +80,11 @@ func cannedTop(counter string) string {
 }
 
 func cannedMinute() string {
-	var rates []client.Rate
+	var rates []api.Rate
 	for i := range 60 {
 		n := uint64(900 + 600*((i*7)%11)/10)
 		from := cannedNow.Add(time.Duration(i-60) * time.Second)
-		r := client.Rate{From: from, To: from.Add(time.Second), All: client.Totals{Allowed: n, Refused: uint64((i*i%97 + 1) / 2), Banned: uint64(i * i % 97 / 2), Unmatched: uint64(i % 5)}}
+		r := api.Rate{From: from, To: from.Add(time.Second), All: api.Totals{Allowed: n, Refused: uint64((i*i%97 + 1) / 2), Banned: uint64(i * i % 97 / 2), Unmatched: uint64(i % 5)}}
 		if i > 20 && i < 34 {
 			r.All.Refused += 40
 			r.All.Banned += 200

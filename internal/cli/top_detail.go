@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
 	"github.com/lately-go/lately/rules"
 )
@@ -15,14 +16,14 @@ import (
 // A topDetail is a key that is inspected, and what the server said of it last.
 type topDetail struct {
 	topLine
-	report *client.KeyReport // nil until the first answer
-	err    error             // why there is no newer one
+	report *api.KeyReport // nil until the first answer
+	err    error          // why there is no newer one
 }
 
 // topInspected is an answer about the key of detail.
 type topInspected struct {
 	detail *topDetail
-	report *client.KeyReport
+	report *api.KeyReport
 	err    error
 }
 
@@ -88,7 +89,7 @@ func (m *topModel) detailLines() []string {
 	}
 	lines = append(lines, "", m.paint.bold.Render("Windows"))
 	for _, w := range d.report.Counters {
-		add(plain, "  %s last %s  %s", left(m.shown(w.Counter), 16), left(rules.FormatDuration(w.Span), 5), bounded(w.Lo, w.Hi))
+		add(plain, "  %s last %s  %s", left(m.shown(w.Counter), 16), left(rules.FormatDuration(w.Span.Duration()), 5), bounded(w.Lo, w.Hi))
 	}
 	if len(d.report.Counters) == 0 {
 		add(m.paint.dim.Render, "  no counter counts by this")
@@ -96,11 +97,12 @@ func (m *topModel) detailLines() []string {
 	lines = append(lines, "", m.paint.bold.Render("What each rule would decide now"))
 	for _, r := range d.report.Rules {
 		style, text := m.paint.allowed.Render, fmt.Sprintf("would allow, %s of %s left", count(uint64(max(r.Decision.Remaining, 0))), count(r.Decision.Limit))
-		switch x := &r.Decision; {
-		case x.BannedUntil.After(m.theirs()):
-			style, text = m.paint.banned.Render, "banned for "+lasting(x.BannedUntil.Sub(m.theirs()))
+		x, banned := &r.Decision, time.UnixMilli(int64(r.Decision.BannedUntil))
+		switch {
+		case banned.After(m.theirs()):
+			style, text = m.paint.banned.Render, "banned for "+lasting(banned.Sub(m.theirs()))
 		case !x.Allowed:
-			style, text = m.paint.refused.Render, "would refuse, again in "+lasting(x.RetryAfter)
+			style, text = m.paint.refused.Render, "would refuse, again in "+lasting(x.RetryAfter.Duration())
 		}
 		add(style, "  %s %s", left(m.shown(r.Rule), 24), text)
 	}

@@ -10,6 +10,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
+
+	"github.com/lately-go/lately/api"
 )
 
 // golden compares a frame with the file of that name.
@@ -144,8 +146,8 @@ func TestTopFrames(t *testing.T) {
 // TestTopFits has every size there is: whatever happens, lines stay on the screen.
 func TestTopFits(t *testing.T) {
 	m := cannedModel(t, newTopPaint(true), 0, 0)
-	m.reading.hot[0].Key = []string{strings.Repeat("日本語/", 40)}
-	m.reading.bans[0].Key = []string{strings.Repeat("x", 5000), "\x1b[2J"}
+	m.reading.hot[0].Key = api.KeyOf(strings.Repeat("日本語/", 40))
+	m.reading.bans[0].Key = api.KeyOf(strings.Repeat("x", 5000), "\x1b[2J")
 	for width := 0; width < 140; width += 3 {
 		for height := 0; height < 50; height++ {
 			m.Update(tea.WindowSizeMsg{Width: width, Height: height})
@@ -167,8 +169,8 @@ func TestTopHostile(t *testing.T) {
 		r := m.reading
 		m.addr, r.status.Version, r.status.Rules.File, r.counter = text, text, text, text
 		r.counters[0].Name, m.rules[0].Name, m.rules[0].Sentence = text, text, text
-		r.top[0].Key, r.bans[0].Key, r.bans[0].Rule = []string{text, text}, []string{text}, text
-		r.hot[0].Key, r.hot[0].Rule = []string{text}, text
+		r.top[0].Key, r.bans[0].Key, r.bans[0].Rule = api.KeyOf(text, text), api.KeyOf(text), text
+		r.hot[0].Key, r.hot[0].Rule = api.KeyOf(text), text
 		m.filter = ""
 		for _, width := range []int{120, 60, 24} {
 			m.width = width

@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
 	"github.com/lately-go/lately/rules"
 )
@@ -35,8 +36,8 @@ type topModel struct {
 	owed    bool        // a whole reading was asked for, and none has come since
 	reading *topReading // the last one; nil before the first
 	unread  error       // why the last one failed
-	rules   []client.Rule
-	seconds []client.Totals // of the last two minutes, oldest first
+	rules   []api.Rule
+	seconds []api.Totals // of the last two minutes, oldest first
 
 	sort    topSort
 	filter  string
@@ -59,7 +60,7 @@ type (
 		want topWant
 		err  error
 	}
-	topEvent struct{ client.Event }
+	topEvent struct{ api.Event }
 	topLost  struct {
 		err error
 		at  time.Time
@@ -183,7 +184,7 @@ func (m *topModel) read(r *topReading) {
 	if m.now.Before(r.at) {
 		m.now = r.at
 	}
-	m.apart = r.status.Started.Add(r.status.Uptime).Sub(r.at)
+	m.apart = r.status.Started.Add(uptime(r)).Sub(r.at)
 	if m.apart.Abs() < clocksAgree {
 		m.apart = 0
 	}
@@ -202,17 +203,17 @@ func (m *topModel) read(r *topReading) {
 }
 
 // perSecond is what was decided in a second of that part of the past.
-func perSecond(r client.Rate) client.Totals {
+func perSecond(r api.Rate) api.Totals {
 	seconds := max(r.To.Sub(r.From).Seconds(), 0.1)
 	share := func(n uint64) uint64 { return uint64(float64(n)/seconds + 0.5) }
-	return client.Totals{
+	return api.Totals{
 		Allowed: share(r.All.Allowed), Refused: share(r.All.Refused), Banned: share(r.All.Banned),
 		Unmatched: share(r.All.Unmatched), Errors: share(r.All.Errors),
 	}
 }
 
 // second adds a second to the chart.
-func (m *topModel) second(t client.Totals) {
+func (m *topModel) second(t api.Totals) {
 	if len(m.seconds) >= keptSeconds {
 		m.seconds = slices.Delete(m.seconds, 0, len(m.seconds)-keptSeconds+1)
 	}
@@ -220,7 +221,7 @@ func (m *topModel) second(t client.Totals) {
 }
 
 // event takes in what the server tells.
-func (m *topModel) event(e *client.Event) tea.Cmd {
+func (m *topModel) event(e *api.Event) tea.Cmd {
 	if e.Type == client.Connected {
 		m.live, m.lost = true, nil
 		if m.paused {
@@ -232,26 +233,28 @@ func (m *topModel) event(e *client.Event) tea.Cmd {
 		return nil // resuming reads everything
 	}
 	switch e.Type {
-	case client.Rated:
-		m.second(e.All)
-	case client.Rules:
+	case api.RatesTick:
+		if e.All != nil {
+			m.second(*e.All)
+		}
+	case api.RulesChanged:
 		return m.askNow(true)
 	}
 	if m.reading == nil {
 		return nil
 	}
 	switch r := m.reading; e.Type {
-	case client.Banned:
+	case api.BanStarted:
 		if e.Ban != nil {
-			r.forget(e.Ban.Rule, e.Ban.Key)
+			r.forget(e.Ban.Rule, e.Ban.Values())
 			r.bans = slices.Insert(r.bans, 0, *e.Ban)[:min(len(r.bans)+1, topBans)]
 			r.held++
 		}
-	case client.Unbanned:
-		r.forget(e.Rule, e.Key)
-	case client.Heated:
-		r.hot = slices.DeleteFunc(r.hot, func(h client.HotKey) bool { return h.Rule == e.Rule && slices.Equal(h.Key, e.Key) })
-		r.hot = slices.Insert(r.hot, 0, client.HotKey{Rule: e.Rule, Key: e.Key, Since: e.Time, Until: e.Until})
+	case api.BanEnded:
+		r.forget(e.Rule, e.Values())
+	case api.KeyHot:
+		r.hot = slices.DeleteFunc(r.hot, func(h api.HotKey) bool { return h.Rule == e.Rule && slices.Equal(h.Values(), e.Values()) })
+		r.hot = slices.Insert(r.hot, 0, api.HotKey{Rule: e.Rule, Key: e.Key, Since: e.Time, Until: e.Until})
 	}
 	return nil
 }
@@ -259,7 +262,7 @@ func (m *topModel) event(e *client.Event) tea.Cmd {
 // forget removes a ban from the list.
 func (r *topReading) forget(rule string, key []string) {
 	before := len(r.bans)
-	r.bans = slices.DeleteFunc(r.bans, func(b client.Ban) bool { return b.Rule == rule && slices.Equal(b.Key, key) })
+	r.bans = slices.DeleteFunc(r.bans, func(b api.Ban) bool { return b.Rule == rule && slices.Equal(b.Values(), key) })
 	r.held -= before - len(r.bans)
 }
 
@@ -367,7 +370,7 @@ func (m *topModel) nextCounter() tea.Cmd {
 		return nil
 	}
 	all := m.reading.counters
-	i := slices.IndexFunc(all, func(c client.Counter) bool { return c.Name == m.reading.counter })
+	i := slices.IndexFunc(all, func(c api.Counter) bool { return c.Name == m.reading.counter })
 	m.want.counter = all[(i+1)%len(all)].Name
 	return m.changed()
 }

@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
 )
 
@@ -76,9 +77,9 @@ func TestTopPause(t *testing.T) {
 	for _, msg := range []tea.Msg{
 		topRead{late},
 		topPoll{m.want.turn},
-		topEvent{client.Event{Type: client.Rated, All: client.Totals{Allowed: 5}}},
-		topEvent{client.Event{Type: client.Banned, Ban: &client.Ban{Rule: "r", Key: []string{"k"}}}},
-		topEvent{client.Event{Type: client.Connected}},
+		topEvent{api.Event{Type: api.RatesTick, All: &api.Totals{Allowed: 5}}},
+		topEvent{api.Event{Type: api.BanStarted, Ban: &api.Ban{Rule: "r", Key: api.KeyOf("k")}}},
+		topEvent{api.Event{Type: client.Connected}},
 	} {
 		m.Update(msg)
 		if got := m.View().Content; got != before {
@@ -99,29 +100,29 @@ func TestTopPause(t *testing.T) {
 func TestTopEvents(t *testing.T) {
 	m := cannedModel(t, topPaint{}, 120, 40)
 	asked := asking(m)
-	tell := func(e client.Event) { m.Update(topEvent{e}) }
+	tell := func(e api.Event) { m.Update(topEvent{e}) }
 	again := m.reading.bans[1]
 	again.Until = again.Until.Add(time.Hour)
-	tell(client.Event{Type: client.Banned, Ban: &again})
+	tell(api.Event{Type: api.BanStarted, Ban: &again})
 	if b := m.reading.bans; len(b) != 3 || b[0].Rule != "login" || b[0].Until != again.Until || m.reading.held != 1234 {
 		t.Errorf("a longer ban: %+v of %d", b, m.reading.held)
 	}
 	for i := range 2 * topBans {
-		tell(client.Event{Type: client.Banned, Ban: &client.Ban{Rule: "r", Key: []string{string(rune('a' + i))}}})
+		tell(api.Event{Type: api.BanStarted, Ban: &api.Ban{Rule: "r", Key: api.KeyOf(string(rune('a' + i)))}})
 	}
 	if len(m.reading.bans) != topBans {
 		t.Errorf("%d bans are kept, want %d", len(m.reading.bans), topBans)
 	}
-	tell(client.Event{Type: client.Unbanned, Rule: "r", Key: m.reading.bans[0].Key})
+	tell(api.Event{Type: api.BanEnded, Rule: "r", Key: m.reading.bans[0].Key})
 	if len(m.reading.bans) != topBans-1 {
 		t.Errorf("%d bans after one was ended", len(m.reading.bans))
 	}
-	tell(client.Event{Type: client.Heated, Rule: "product", Key: []string{"/product/42"}, Until: cannedNow.Add(time.Hour)})
+	tell(api.Event{Type: api.KeyHot, Rule: "product", Key: api.KeyOf("/product/42"), Until: cannedNow.Add(time.Hour)})
 	if h := m.reading.hot; len(h) != 1 || h[0].Until != cannedNow.Add(time.Hour) {
 		t.Errorf("hot keys %+v", h)
 	}
 	for range 3 * keptSeconds {
-		tell(client.Event{Type: client.Rated, All: client.Totals{Allowed: 5, Refused: 3, Banned: 1}})
+		tell(api.Event{Type: api.RatesTick, All: &api.Totals{Allowed: 5, Refused: 3, Banned: 1}})
 	}
 	if n := len(m.seconds); n != keptSeconds || m.seconds[n-1].Refused != 3 {
 		t.Errorf("%d seconds are kept", n)
@@ -129,7 +130,7 @@ func TestTopEvents(t *testing.T) {
 	if len(*asked) > 0 {
 		t.Errorf("asked for %+v", *asked)
 	}
-	tell(client.Event{Type: client.Rules})
+	tell(api.Event{Type: api.RulesChanged})
 	if len(*asked) != 1 || !(*asked)[0].whole {
 		t.Errorf("other rules ask for %+v", *asked)
 	}
@@ -140,7 +141,7 @@ func TestTopEvents(t *testing.T) {
 func TestTopWholeIsOwed(t *testing.T) {
 	m := newTopModel("http://127.0.0.1:7380", topWant{span: time.Minute}, topPaint{})
 	asked := asking(m)
-	m.Update(topEvent{client.Event{Type: client.Connected}})
+	m.Update(topEvent{api.Event{Type: client.Connected}})
 	keys(m, "4")
 	m.Update(topUnread{m.want, errors.New("too slow")})
 	m.Update(topPoll{m.want.turn})
@@ -189,7 +190,7 @@ func TestTopOldAnswers(t *testing.T) {
 	if len(*asked) != 2 || m.live || m.lostAt != cannedNow.Add(-time.Minute) {
 		t.Errorf("lost at %v, asked %+v", m.lostAt, *asked)
 	}
-	m.Update(topEvent{client.Event{Type: client.Connected}})
+	m.Update(topEvent{api.Event{Type: client.Connected}})
 	if len(*asked) != 3 || !(*asked)[2].whole || !m.live {
 		t.Errorf("a new connection asks for %+v", *asked)
 	}

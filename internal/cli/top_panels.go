@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -111,9 +111,9 @@ func (m *topModel) keyPanel(width int) panel {
 // topKeyLines is the top keys that the filter lets through.
 func (m *topModel) topKeyLines(width int) (lines []topLine) {
 	keys := slices.Clone(m.reading.top)
-	keys = slices.DeleteFunc(keys, func(k client.KeyCount) bool { return !m.passes(k.Key...) })
+	keys = slices.DeleteFunc(keys, func(k api.KeyCount) bool { return !m.passes(k.Values()...) })
 	if m.sort == byName {
-		slices.SortStableFunc(keys, func(a, b client.KeyCount) int { return slices.Compare(a.Key, b.Key) })
+		slices.SortStableFunc(keys, func(a, b api.KeyCount) int { return slices.Compare(a.Values(), b.Values()) })
 	}
 	var most uint64
 	figure := 6
@@ -124,8 +124,8 @@ func (m *topModel) topKeyLines(width int) (lines []topLine) {
 	fields := m.counterFields()
 	name, bars := columns(width, figure)
 	for _, k := range keys {
-		text := left(m.shown(k.Key...), name-1) + " " + m.keyBar(k, most, bars) + right(bounded(k.Lo, k.Hi), figure)
-		lines = append(lines, topLine{fields: fields, key: k.Key, text: text})
+		text := left(m.shown(k.Values()...), name-1) + " " + m.keyBar(k, most, bars) + right(bounded(k.Lo, k.Hi), figure)
+		lines = append(lines, topLine{fields: fields, key: k.Values(), text: text})
 	}
 	return lines
 }
@@ -141,7 +141,7 @@ func (m *topModel) counterFields() []string {
 }
 
 // keyBar is a bar up to lo, with a light end up to hi.
-func (m *topModel) keyBar(k client.KeyCount, most uint64, width int) string {
+func (m *topModel) keyBar(k api.KeyCount, most uint64, width int) string {
 	sure := bar(float64(k.Lo), float64(most), width)
 	cells := len([]rune(sure))
 	to := len([]rune(bar(float64(k.Hi), float64(most), width)))
@@ -153,14 +153,14 @@ func (m *topModel) refusedLines(width int) (lines []topLine) {
 	const figure = 9
 	for i := range m.reading.refused {
 		k := &m.reading.refused[i]
-		if !m.passes(append([]string{k.Rule}, k.Key...)...) {
+		if !m.passes(append([]string{k.Rule}, k.Values()...)...) {
 			continue
 		}
 		paint := m.paint.refused.Render
 		if k.BannedUntil.After(m.theirs()) {
 			paint = m.paint.banned.Render
 		}
-		lines = append(lines, m.keyLine(k.Rule, k.Key, paint, rate(k.PerSecond)+"/s", figure, width))
+		lines = append(lines, m.keyLine(k.Rule, k.Values(), paint, rate(k.PerSecond)+"/s", figure, width))
 	}
 	return lines
 }
@@ -169,8 +169,8 @@ func (m *topModel) refusedLines(width int) (lines []topLine) {
 func (m *topModel) banLines(width int) (lines []topLine) {
 	for i := range m.reading.bans {
 		b := &m.reading.bans[i]
-		if m.passes(append([]string{b.Rule, b.Reason}, b.Key...)...) {
-			lines = append(lines, m.keyLine(b.Rule, b.Key, m.paint.banned.Render, lasting(b.Until.Sub(m.theirs())), 8, width))
+		if m.passes(append([]string{b.Rule, b.Reason}, b.Values()...)...) {
+			lines = append(lines, m.keyLine(b.Rule, b.Values(), m.paint.banned.Render, lasting(b.Until.Sub(m.theirs())), 8, width))
 		}
 	}
 	return lines
@@ -180,8 +180,8 @@ func (m *topModel) banLines(width int) (lines []topLine) {
 func (m *topModel) hotLines(width int) (lines []topLine) {
 	for i := range m.reading.hot {
 		h := &m.reading.hot[i]
-		if m.passes(append([]string{h.Rule}, h.Key...)...) && h.Until.After(m.theirs()) {
-			lines = append(lines, m.keyLine(h.Rule, h.Key, m.paint.hot.Render, lasting(h.Until.Sub(m.theirs())), 8, width))
+		if m.passes(append([]string{h.Rule}, h.Values()...)...) && h.Until.After(m.theirs()) {
+			lines = append(lines, m.keyLine(h.Rule, h.Values(), m.paint.hot.Render, lasting(h.Until.Sub(m.theirs())), 8, width))
 		}
 	}
 	return lines

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
 	"github.com/lately-go/lately/rules"
 )
@@ -26,21 +27,21 @@ type topWant struct {
 type topReading struct {
 	want     topWant
 	at       time.Time
-	status   client.Status
-	counters []client.Counter
+	status   api.Status
+	counters []api.Counter
 	counter  string        // whose keys are in top
 	span     time.Duration // of top: that of want, or the counter's longest if that is less
-	top      []client.KeyCount
-	perRule  *client.Rate // of the span; nil if the server is too young
-	bans     []client.Ban
+	top      []api.KeyCount
+	perRule  *api.Rate // of the span; nil if the server is too young
+	bans     []api.Ban
 	held     int // bans
-	hot      []client.HotKey
-	refused  []client.RefusedKey
+	hot      []api.HotKey
+	refused  []api.RefusedKey
 	note     string // what is not as wanted
 
 	// Of a whole one.
-	rules  []client.Rule
-	minute []client.Rate
+	rules  []api.Rule
+	minute []api.Rate
 }
 
 // How many bans and refused keys are asked for.
@@ -61,7 +62,7 @@ func readTop(ctx context.Context, c *client.Client, w topWant) (*topReading, err
 		func() (err error) { r.counters, err = c.Counters(ctx); return err },
 		func() (err error) {
 			if w.whole {
-				var book client.RuleBook
+				var book api.RuleSet
 				book, err = c.Rules(ctx)
 				r.rules = book.Rules
 			}
@@ -120,7 +121,7 @@ func (r *topReading) choose() {
 	}
 	i := 0
 	if r.want.counter != "" {
-		i = slices.IndexFunc(r.counters, func(c client.Counter) bool { return c.Name == r.want.counter })
+		i = slices.IndexFunc(r.counters, func(c api.Counter) bool { return c.Name == r.want.counter })
 	}
 	if i < 0 {
 		var names []string
@@ -135,11 +136,11 @@ func (r *topReading) choose() {
 }
 
 // longest returns the longest span of a counter.
-func longest(c *client.Counter) time.Duration {
+func longest(c *api.Counter) time.Duration {
 	if len(c.Spans) == 0 {
 		return 24 * time.Hour
 	}
-	return slices.Max(c.Spans)
+	return slices.Max(c.Spans).Duration()
 }
 
 func (r *topReading) readKeys(ctx context.Context, c *client.Client) (err error) {
@@ -147,7 +148,7 @@ func (r *topReading) readKeys(ctx context.Context, c *client.Client) (err error)
 		return nil
 	}
 	r.top, err = c.Top(ctx, r.counter, r.want.n, r.span)
-	if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == client.BadArg {
+	if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == api.BadArg {
 		r.note, err = refusal.Detail, nil // the counter has gone since it was listed
 	}
 	return err
@@ -156,7 +157,7 @@ func (r *topReading) readKeys(ctx context.Context, c *client.Client) (err error)
 // readRates reads what each rule has decided in the span, or since the server began
 // if that is later.
 func (r *topReading) readRates(ctx context.Context, c *client.Client) error {
-	span := min(r.want.span, max(r.status.Uptime-time.Second, time.Second))
+	span := min(r.want.span, max(uptime(r)-time.Second, time.Second))
 	rates, err := c.Rates(ctx, span, 1, true)
 	if err == nil && len(rates) > 0 {
 		r.perRule = &rates[len(rates)-1]
@@ -166,22 +167,22 @@ func (r *topReading) readRates(ctx context.Context, c *client.Client) error {
 
 // A topJSON is a frame for programs.
 type topJSON struct {
-	Addr    string        `json:"addr"`
-	Time    time.Time     `json:"time"`
-	Version string        `json:"version"`
-	Uptime  int64         `json:"uptime_s"`
-	Totals  client.Totals `json:"totals"`
-	Memory  client.Memory `json:"memory"`
-	Minute  []client.Rate `json:"rates"` // of the last minute, each second
-	Span    string        `json:"span"`
-	Rules   []topRuleJSON `json:"rules"`
-	Counter string        `json:"counter"`
-	Top     []topKeyJSON  `json:"top"`
-	Held    int           `json:"bans_held"`
-	Bans    []topBanJSON  `json:"bans"`
-	Hot     []topHotJSON  `json:"hot"`
+	Addr    string         `json:"addr"`
+	Time    time.Time      `json:"time"`
+	Version string         `json:"version"`
+	Uptime  int64          `json:"uptime_s"`
+	Totals  api.Totals     `json:"totals"`
+	Memory  api.Memory     `json:"memory"`
+	Minute  []api.Rate     `json:"rates"` // of the last minute, each second
+	Span    string         `json:"span"`
+	Rules   []topRuleJSON  `json:"rules"`
+	Counter string         `json:"counter"`
+	Top     []api.KeyCount `json:"top"`
+	Held    int            `json:"bans_held"`
+	Bans    []api.Ban      `json:"bans"`
+	Hot     []api.HotKey   `json:"hot"`
 
-	Refused []topRefusedJSON `json:"refused"`
+	Refused []api.RefusedKey `json:"refused"`
 }
 
 // A topRuleJSON is what a rule has decided in the span.
@@ -190,45 +191,17 @@ type topRuleJSON struct {
 	Kind     string `json:"kind"`
 	Sentence string `json:"sentence"`
 	InShadow bool   `json:"in_shadow"`
-	client.RuleTotals
+	api.RuleTotals
 }
 
-type topKeyJSON struct {
-	Key []string `json:"key"`
-	Lo  uint64   `json:"lo"`
-	Hi  uint64   `json:"hi"`
-}
-
-type topBanJSON struct {
-	Rule   string    `json:"rule"`
-	Key    []string  `json:"key"`
-	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until"`
-	Count  uint64    `json:"count"`
-	Reason string    `json:"reason"`
-	Source string    `json:"source"`
-}
-
-type topHotJSON struct {
-	Rule  string    `json:"rule"`
-	Key   []string  `json:"key"`
-	Since time.Time `json:"since"`
-	Until time.Time `json:"until"`
-}
-
-type topRefusedJSON struct {
-	Rule      string   `json:"rule"`
-	Key       []string `json:"key"`
-	Lo        uint64   `json:"lo"`
-	Hi        uint64   `json:"hi"`
-	PerSecond float64  `json:"per_second"`
-}
+// uptime returns how long the server has run, in whole seconds.
+func uptime(r *topReading) time.Duration { return time.Duration(r.status.Uptime) * time.Second }
 
 func newTopJSON(addr string, r *topReading) *topJSON {
 	j := &topJSON{
-		Addr: addr, Time: r.at.UTC().Truncate(time.Millisecond), Version: r.status.Version, Uptime: int64(r.status.Uptime / time.Second),
-		Totals: r.status.Totals, Memory: r.status.Memory, Minute: append([]client.Rate{}, r.minute...), Span: rules.FormatDuration(r.span),
-		Rules: []topRuleJSON{}, Counter: r.counter, Top: []topKeyJSON{}, Held: r.held, Bans: []topBanJSON{}, Hot: []topHotJSON{}, Refused: []topRefusedJSON{},
+		Addr: addr, Time: r.at.UTC().Truncate(time.Millisecond), Version: r.status.Version, Uptime: r.status.Uptime,
+		Totals: r.status.Totals, Memory: r.status.Memory, Minute: append([]api.Rate{}, r.minute...), Span: rules.FormatDuration(r.span),
+		Rules: []topRuleJSON{}, Counter: r.counter, Top: append([]api.KeyCount{}, r.top...), Held: r.held, Bans: append([]api.Ban{}, r.bans...), Hot: append([]api.HotKey{}, r.hot...), Refused: append([]api.RefusedKey{}, r.refused...),
 	}
 	for _, rule := range r.rules {
 		line := topRuleJSON{Name: rule.Name, Kind: rule.Kind, Sentence: rule.Sentence, InShadow: rule.Shadow}
@@ -236,18 +209,6 @@ func newTopJSON(addr string, r *topReading) *topJSON {
 			line.RuleTotals = r.perRule.Rules[rule.Name]
 		}
 		j.Rules = append(j.Rules, line)
-	}
-	for _, k := range r.top {
-		j.Top = append(j.Top, topKeyJSON(k))
-	}
-	for _, b := range r.bans {
-		j.Bans = append(j.Bans, topBanJSON(b))
-	}
-	for _, h := range r.hot {
-		j.Hot = append(j.Hot, topHotJSON(h))
-	}
-	for _, k := range r.refused {
-		j.Refused = append(j.Refused, topRefusedJSON{k.Rule, k.Key, k.Lo, k.Hi, k.PerSecond})
 	}
 	return j
 }

@@ -61,13 +61,13 @@ func TestTopJSON(t *testing.T) {
 	if got.Addr != s.URL || got.Version != "v1.2.0" || got.Uptime != 11640 || got.Counter != "paths" || got.Span != "5m" || got.Held != 1234 || len(got.Minute) != 60 {
 		t.Errorf("%+v", got)
 	}
-	if k := got.Top[0]; k.Key[0] != "/product/42" || k.Lo != 9800 || k.Hi != 10400 {
+	if k := got.Top[0]; k.Text[0] != "/product/42" || k.Lo != 9800 || k.Hi != 10400 {
 		t.Errorf("the top key is %+v", k)
 	}
 	if r := got.Rules[2]; r.Name != "search" || !r.InShadow || r.Shadow != 812 {
 		t.Errorf("a rule is %+v", r)
 	}
-	if len(got.Rules) != 5 || len(got.Bans) != 3 || got.Bans[1].Key[1] != "ada" || got.Hot[0].Rule != "product" {
+	if len(got.Rules) != 5 || len(got.Bans) != 3 || got.Bans[1].Text[1] != "ada" || got.Hot[0].Rule != "product" {
 		t.Errorf("%+v", got)
 	}
 }

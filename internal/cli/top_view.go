@@ -84,7 +84,7 @@ func (m *topModel) titleLine() string {
 	rest := "  " + m.shown(m.addr)
 	if m.reading != nil {
 		title += " " + m.shown(m.reading.status.Version)
-		rest += "  up " + lasting(m.reading.status.Uptime)
+		rest += "  up " + lasting(uptime(m.reading))
 	}
 	title = clipped(title, room)
 	rest = clipped(rest, room-lipgloss.Width(title))
@@ -173,7 +173,7 @@ func (m *topModel) stateLine() string {
 		memory += " of " + size(s.Memory.Budget)
 	}
 	text := fmt.Sprintf("limits %s   counters %s   bans %s   hot %d   subscribers %d",
-		memory, size(s.Memory.CounterBytes), count(uint64(max(m.reading.held, 0))), len(m.reading.hot), s.Subscribers)
+		memory, size(s.Memory.Counters), count(uint64(max(m.reading.held, 0))), len(m.reading.hot), s.Subscribers)
 	if s.Rules.Error != "" {
 		wrong := "rules: the last reload failed: " + m.shown(s.Rules.Error)
 		return m.paint.wrong.Render(clipped(wrong, m.width))

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -90,10 +91,10 @@ func TestReloadSaysWhatChanges(t *testing.T) {
 	if _, err := s.engine.Ban("login", []string{"192.0.2.1", "root"}, time.Hour, "", ""); err != nil {
 		t.Fatal(err)
 	}
-	same := func(a, b engine.RuleChanges) bool {
+	same := func(a, b api.RuleChanges) bool {
 		return slices.Equal(a.Added, b.Added) && slices.Equal(a.Removed, b.Removed) && slices.Equal(a.Changed, b.Changed) && a.BansDropped == b.BansDropped
 	}
-	type changes = engine.RuleChanges
+	type changes = api.RuleChanges
 	for i, step := range []struct {
 		text string
 		drop bool
@@ -111,7 +112,7 @@ func TestReloadSaysWhatChanges(t *testing.T) {
 	} {
 		write(step.text)
 		got, err := s.reload(step.drop)
-		if known, ok := errors.AsType[*engine.Error](err); (err == nil) != (step.err == "") || err != nil && (!strings.Contains(err.Error(), step.err) || !ok || known.Code != engine.Conflict) {
+		if known, ok := errors.AsType[*engine.Error](err); (err == nil) != (step.err == "") || err != nil && (!strings.Contains(err.Error(), step.err) || !ok || known.Code != api.Conflict) {
 			t.Errorf("step %d: %v; want %q", i, err, step.err)
 		}
 		if !same(got, step.want) {

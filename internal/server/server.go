@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/server/access"
@@ -286,7 +287,7 @@ func (s *Server) Reload() error {
 
 // reload is Reload for which bans may be dropped, if dropBans is set. It returns what
 // has changed in the rules.
-func (s *Server) reload(dropBans bool) (engine.RuleChanges, error) {
+func (s *Server) reload(dropBans bool) (api.RuleChanges, error) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	notify("RELOADING=1")
@@ -303,7 +304,7 @@ func (s *Server) reload(dropBans bool) (engine.RuleChanges, error) {
 }
 
 // replace reads all files first, and changes nothing before all of them are good.
-func (s *Server) replace(dropBans bool) (changes engine.RuleChanges, err error) {
+func (s *Server) replace(dropBans bool) (changes api.RuleChanges, err error) {
 	file, err := s.readRules()
 	tokens, tokensErr := s.readTokens()
 	cert, certErr := s.readCertificate()

@@ -128,7 +128,7 @@ func (f *fakeAPI) refused() object {
 		object{"rule": "per-client", "key": []string{"203.0.113.77"}, "lo": 31_000, "hi": 33_100, "per_second": 516.7, "banned_until": until("203.0.113.77")},
 		object{"rule": "per-client", "key": []string{"203.0.113.201"}, "lo": 4_020, "hi": 4_100, "per_second": 67.0, "banned_until": until("203.0.113.201")},
 		object{"rule": "login", "key": []string{"192.0.2.7", evil[1]}, "lo": 410, "hi": 500, "per_second": 6.83, "banned_until": nil},
-		object{"rule": "per-client", "key": []string{"\ufffd<i>"}, "key_base64": [][]byte{{0xff, 0xfe, '<', 'i', '>'}}, "lo": 61, "hi": 70, "per_second": 1.02, "banned_until": nil},
+		object{"rule": "per-client", "key_base64": [][]byte{{0xff, 0xfe, '<', 'i', '>'}}, "lo": 61, "hi": 70, "per_second": 1.02, "banned_until": nil},
 	}
 	for i, k := range []string{imgKey, longKey} {
 		keys = append(keys, object{"rule": "per-client", "key": []string{k}, "lo": 50 - i, "hi": 50, "per_second": 0.8, "banned_until": nil})

@@ -250,8 +250,8 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 		}})
 	case "counters":
 		answer(w, object{"counters": list{
-			object{"name": "requests", "fields": []string{"client"}, "spans_ms": []int{1000, 60_000, 3_600_000, 86_400_000}, "made": false, "sentence": "Requests are counted for each client over the last 1s, 1m, 1h and 24h.", "keys": 184_220, "bytes": 38_200_000},
-			object{"name": "pages", "fields": []string{"path"}, "spans_ms": []int{60_000, 3_600_000}, "made": false, "sentence": "Requests are counted for each path over the last 1m and 1h.", "keys": 811, "bytes": 200_000},
+			object{"name": "requests", "fields": []string{"client"}, "spans_ms": []int{1000, 60_000, 3_600_000, 86_400_000}, "dynamic": false, "sentence": "Requests are counted for each client over the last 1s, 1m, 1h and 24h.", "keys": 184_220, "bytes": 38_200_000},
+			object{"name": "pages", "fields": []string{"path"}, "spans_ms": []int{60_000, 3_600_000}, "dynamic": false, "sentence": "Requests are counted for each path over the last 1m and 1h.", "keys": 811, "bytes": 200_000},
 		}})
 	case "counters/requests/top":
 		f.searched = append(f.searched, q.Get("pattern")+q.Get("network"))

@@ -3,6 +3,7 @@ package engine
 import (
 	"iter"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -20,7 +21,7 @@ func (e *Engine) BanPage(q ratelimit.BanQuery) (page ratelimit.BanPage, err erro
 	}
 	defer e.scans.end()
 	if page, err = e.bans().Page(q); err != nil {
-		return page, &Error{BadArg, err.Error()}
+		return page, &Error{api.BadArg, err.Error()}
 	}
 	return page, nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -68,5 +69,5 @@ func TestNoRoomForABan(t *testing.T) {
 			break
 		}
 	}
-	wantCode(t, err, engine.Overload, "no room for another ban")
+	wantCode(t, err, api.Overload, "no memory for another ban")
 }

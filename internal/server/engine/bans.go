@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -35,7 +36,7 @@ func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source 
 		return r, err
 	}
 	if d <= 0 || d > ratelimit.MaxSpan {
-		return r, errorf(BadArg, "ban is for %v; allowed is from 1ms to %v", d, ratelimit.MaxSpan)
+		return r, errorf(api.BadArg, "ban is for %v; allowed is from 1ms to %v", d, ratelimit.MaxSpan)
 	}
 	if err := e.asLive(); err != nil {
 		return r, err
@@ -48,7 +49,7 @@ func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source 
 		return r, err
 	}
 	if err != nil {
-		return r, errorf(Failed, "the ban holds, but is not known to be on disk and may not survive a restart: %v", err)
+		return r, errorf(api.Failed, "the ban holds, but is not known to be on disk and may not survive a restart: %v", err)
 	}
 	return r, nil
 }
@@ -72,7 +73,7 @@ func (e *Engine) checkBanned(r *ratelimit.BanRecord) error {
 	// without an address.
 	client, _ := strings.CutPrefix(named, "proxy:")
 	if _, err := match.ParsePrefix(client); err != nil && client != "unknown" {
-		return errorf(BadArg, "client: %.64q: must be an address such as 192.0.2.1 or 2001:db8::1", client)
+		return errorf(api.BadArg, "client: %.64q: must be an address such as 192.0.2.1 or 2001:db8::1", client)
 	}
 	return nil
 }
@@ -83,16 +84,16 @@ func (e *Engine) ban(l *ratelimit.Limiter, r *ratelimit.BanRecord) (journal.Pend
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
 	if err := l.Bans().Add(*r); errors.Is(err, ratelimit.ErrNoRoom) {
-		return journal.Pending{}, errorf(Overload, "there is no room for another ban; unban some, or raise the settings bans and budget")
+		return journal.Pending{}, errorf(api.Overload, "no memory for another ban: end some, or raise the settings max-bans and memory-limit")
 	} else if err != nil {
-		return journal.Pending{}, &Error{BadArg, err.Error()}
+		return journal.Pending{}, &Error{api.BadArg, err.Error()}
 	}
 	asked := r.Until
 	if held, ok, err := l.Bans().Get(r.Rule, r.Key...); err == nil && ok {
 		*r = held
 	}
 	if !r.Until.After(asked) { // else nothing has changed
-		e.hub.publish(Event{Type: Banned, Time: r.Since, Ban: r})
+		e.hub.publish(banEvent(r))
 	}
 	return e.write(banLine{Ban: r})
 }
@@ -127,7 +128,7 @@ func (e *Engine) Unban(rule string, key []string) (bool, error) {
 		err = pending.Wait()
 	}
 	if err != nil {
-		return true, errorf(Failed, "the ban is ended, but that is not known to be on disk and may not survive a restart: %v", err)
+		return true, errorf(api.Failed, "the ban is ended, but that is not known to be on disk and may not survive a restart: %v", err)
 	}
 	return true, nil
 }
@@ -145,13 +146,13 @@ func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 func (e *Engine) unbanLocked(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 	ok, err := e.limiter.Load().Bans().Remove(r.Rule, r.Key...)
 	if err != nil {
-		return false, journal.Pending{}, &Error{BadArg, err.Error()}
+		return false, journal.Pending{}, &Error{api.BadArg, err.Error()}
 	}
 	if !ok {
 		return false, journal.Pending{}, nil
 	}
 	now := e.now()
-	e.hub.publish(Event{Type: Unbanned, Time: now, Rule: r.Rule, Key: r.Key})
+	e.hub.publish(api.Event{Type: api.BanEnded, Time: now, Rule: r.Rule, Key: api.KeyOf(r.Key...)})
 	r.Since, r.Until = now.Add(-time.Second), now // a record of a ban has an end after it began
 	pending, err := e.write(banLine{Unban: r})
 	return true, pending, err
@@ -215,7 +216,7 @@ func (e *Engine) recordBan(r *ratelimit.BanRecord) bool {
 	if _, err := e.write(banLine{Ban: r}); err != nil && !errors.Is(err, journal.ErrFull) { // which the journal counts
 		e.log.Error("a ban was not written to the journal", "rule", r.Rule, "error", err)
 	}
-	e.hub.publish(Event{Type: Banned, Time: r.Since, Ban: r})
+	e.hub.publish(banEvent(r))
 	return true
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/api"
 )
 
 // What is answered and told of a ban by hand is the ban that holds: one that lasts
@@ -71,7 +71,7 @@ func TestBanOfNoClient(t *testing.T) {
 			}
 			continue
 		}
-		wantCode(t, err, engine.BadArg, c.want)
+		wantCode(t, err, api.BadArg, c.want)
 	}
 	if _, err := e.Ban("flood", []string{"192.0.2.0/24"}, time.Hour, "", ""); err != nil {
 		t.Errorf("a user of that name: %v", err)
@@ -88,7 +88,7 @@ func TestBanOfAlternatives(t *testing.T) {
 	} {
 		_, err := e.Ban("guess", []string{key}, time.Hour, "", "")
 		if want != "" {
-			wantCode(t, err, engine.BadArg, want)
+			wantCode(t, err, api.BadArg, want)
 		} else if err != nil {
 			t.Errorf("%q: %v", key, err)
 		}

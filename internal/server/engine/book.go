@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
@@ -47,7 +48,7 @@ func newBook(file *rules.File, old *book, budget int64) (*book, error) {
 		b.byName[c.Name] = c
 	}
 	b.counting = slices.Clip(b.counters)
-	for _, c := range old.made() {
+	for _, c := range old.dynamic() {
 		if b.byName[c.Name] == nil {
 			b.counters = append(b.counters, c)
 			b.byName[c.Name] = c
@@ -89,18 +90,18 @@ func (b *book) same(c *rules.Counter) *counter {
 	if b == nil {
 		return nil
 	}
-	if old := b.byName[c.Name]; old != nil && !old.made && old.counts(c) {
+	if old := b.byName[c.Name]; old != nil && !old.dynamic && old.counts(c) {
 		return old
 	}
 	return nil
 }
 
-func (b *book) made() (made []*counter) {
+func (b *book) dynamic() (made []*counter) {
 	if b == nil {
 		return nil
 	}
 	for _, c := range b.counters {
-		if c.made {
+		if c.dynamic {
 			made = append(made, c)
 		}
 	}
@@ -133,10 +134,10 @@ func noRules() *rules.File {
 // those of several with separators between them.
 func (c *Caller) split(k match.Key, arg string) (err error) {
 	if len(arg) > (MaxKey+1)*match.MaxKeyFields {
-		return errorf(BadArg, "key has %d bytes; allowed are %d for each value", len(arg), MaxKey)
+		return errorf(api.BadArg, "key has %d bytes; allowed are %d for each value", len(arg), MaxKey)
 	}
 	if c.values, err = k.Split(c.values[:0], arg, KeySeparator); err != nil {
-		return &Error{BadArg, err.Error()}
+		return &Error{api.BadArg, err.Error()}
 	}
 	if len(arg) <= MaxKey {
 		return nil
@@ -147,7 +148,7 @@ func (c *Caller) split(k match.Key, arg string) (err error) {
 // join makes c.key the key of c.values.
 func (c *Caller) join(k match.Key) (err error) {
 	if c.key, err = k.Join(c.key[:0], c.values...); err != nil {
-		return &Error{BadArg, err.Error()}
+		return &Error{api.BadArg, err.Error()}
 	}
 	return checkLengths(k, c.key)
 }
@@ -172,7 +173,7 @@ func (e *Engine) CheckCounterKey(name string, n int) error {
 
 func checkValues(k match.Key, n int) error {
 	if fields := k.Fields(); n != len(fields) {
-		return errorf(BadArg, "number of key values is %d; allowed is %d: %s", n, len(fields), strings.Join(fields, ", "))
+		return errorf(api.BadArg, "number of key values is %d; allowed is %d: %s", n, len(fields), strings.Join(fields, ", "))
 	}
 	return nil
 }
@@ -181,7 +182,7 @@ func checkValues(k match.Key, n int) error {
 func joined(k match.Key, values []string) ([]byte, error) {
 	key, err := k.Join(nil, values...)
 	if err != nil {
-		return nil, &Error{BadArg, err.Error()}
+		return nil, &Error{api.BadArg, err.Error()}
 	}
 	return key, checkLengths(k, key)
 }
@@ -189,7 +190,7 @@ func joined(k match.Key, values []string) ([]byte, error) {
 // checkLengths returns an error if a value in key, which k has made, is too long.
 func checkLengths(k match.Key, key []byte) error {
 	if field, n := longValue(k, key); n > 0 {
-		return errorf(BadArg, "%s has %d bytes; allowed in a key are %d", field, n, MaxKey)
+		return errorf(api.BadArg, "%s has %d bytes; allowed in a key are %d", field, n, MaxKey)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -205,7 +206,7 @@ func (c *Caller) Refund(rule, key string, n uint64) (uint64, error) {
 func (c *Caller) Release(rule, key string, n uint64) (uint64, error) {
 	r, ok := c.e.limiter.Load().Set().Named(rule)
 	if ok && r.Algorithm != ratelimit.InFlight {
-		return 0, errorf(BadArg, "rule %q: algorithm is %s: must be in-flight; to give back what was counted, use REFUND", rule, r.Algorithm)
+		return 0, errorf(api.BadArg, "rule %q: algorithm is %s: must be in-flight; to give back what was counted, use REFUND", rule, r.Algorithm)
 	}
 	return c.Refund(rule, key, n)
 }
@@ -226,14 +227,14 @@ func (c *Caller) Reset(rule, key string) error {
 // more at once, by GCRA; see [ratelimit.Throttle].
 func (c *Caller) Throttle(key string, burst, count uint64, period time.Duration, quantity uint64) (ratelimit.ThrottleDecision, error) {
 	if len(key) > MaxKey {
-		return ratelimit.ThrottleDecision{}, errorf(BadArg, "key has %d bytes; allowed are %d", len(key), MaxKey)
+		return ratelimit.ThrottleDecision{}, errorf(api.BadArg, "key has %d bytes; allowed are %d", len(key), MaxKey)
 	}
 	if err := c.e.asLive(); err != nil {
 		return ratelimit.ThrottleDecision{}, err
 	}
 	d, err := c.e.throttle.Take(key, burst, count, period, quantity)
 	if err != nil {
-		return d, &Error{BadArg, err.Error()}
+		return d, &Error{api.BadArg, err.Error()}
 	}
 	c.n++
 	return d, nil
@@ -281,13 +282,13 @@ func (c *Caller) Add(name, key string, n uint64) error {
 		return err
 	}
 	if n > MaxCost {
-		return errorf(BadArg, "n is %d; allowed is 0 to %d", n, uint64(MaxCost))
+		return errorf(api.BadArg, "n is %d; allowed is 0 to %d", n, uint64(MaxCost))
 	}
 	if err := c.e.asLive(); err != nil {
 		return err
 	}
 	if !t.table.AddBytesAt(c.e.now(), c.key, n) {
-		return errorf(Overload, "counter %q has no room for another key", name)
+		return errorf(api.Overload, "counter %q has no room for another key", name)
 	}
 	return nil
 }
@@ -305,7 +306,7 @@ func (c *Caller) Sum(name, key string, span time.Duration) (lo, hi uint64, err e
 	}
 	lo, hi, err = t.table.BoundsLastAt(c.e.now(), view(c.key), span)
 	if err != nil {
-		return 0, 0, &Error{BadArg, err.Error()}
+		return 0, 0, &Error{api.BadArg, err.Error()}
 	}
 	return lo, hi, nil
 }
@@ -321,7 +322,7 @@ func (c *Caller) Rate(name, key string, span time.Duration) (float64, error) {
 	}
 	n, err := t.table.EstimateLastAt(c.e.now(), view(c.key), span)
 	if err != nil {
-		return 0, &Error{BadArg, err.Error()}
+		return 0, &Error{api.BadArg, err.Error()}
 	}
 	return float64(n) / span.Seconds(), nil
 }

@@ -6,21 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
 
-// A RuleChanges is what a reload has changed: names of rules, and of counters with
-// "counter " before them, sorted.
-type RuleChanges struct {
-	Added       []string
-	Removed     []string
-	Changed     []string // and "allow list"
-	BansDropped int      // with rules that were removed, or count by another key now
-}
-
 // changesOf returns what next changes of before.
-func changesOf(before, next *rules.File) (c RuleChanges) {
+func changesOf(before, next *rules.File) api.RuleChanges {
+	c := api.RuleChanges{Added: []string{}, Removed: []string{}, Changed: []string{}}
 	old, now := partsOf(before), partsOf(next)
 	for name, part := range now {
 		switch was, ok := old[name]; {
@@ -91,6 +84,6 @@ func (e *Engine) lost(next *ratelimit.Set) (bans int, names []string, err error)
 
 // wouldDrop is the error of a reload that would drop bans.
 func wouldDrop(bans int, names []string) *Error {
-	return &Error{Conflict, fmt.Sprintf("the new rules would drop %d bans, under rules that they remove or that get another key: %s; "+
+	return &Error{api.Conflict, fmt.Sprintf("the new rules would drop %d bans, under rules that they remove or that get another key: %s; "+
 		"the rules in force stay. End the bans first (UNBANALL RULE name), or reload with DROPBANS (RESP) or drop_bans (HTTP)", bans, strings.Join(names, ", "))}
 }

@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/lately-go/lately/api"
+)
 
 // The clocks by which an Engine judges. It begins undecided; what comes first
 // decides, for good.
@@ -11,9 +15,9 @@ const (
 )
 
 var (
-	errLive = &Error{BadArg, "AT is for a server that has judged no live event, and has counted, banned and brought back nothing: " +
+	errLive = &Error{api.BadArg, "AT is for a server that has judged no live event, and has counted, banned and brought back nothing: " +
 		"it judges by one clock, and this one has begun by its own; start another without a data directory"}
-	errEventTime = &Error{BadArg, "this server judges by the times that events bring, and nothing but events with AT changes what it holds: " +
+	errEventTime = &Error{api.BadArg, "this server judges by the times that events bring, and nothing but events with AT changes what it holds: " +
 		"it judges by one clock; start another for what happens now"}
 )
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -66,7 +67,7 @@ func TestLiveIsForGood(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := c.CheckAt(atTime, event(c, "client", "192.0.2.1"), 1)
-			wantCode(t, err, engine.BadArg, "AT is for a server that has judged no live event")
+			wantCode(t, err, api.BadArg, "AT is for a server that has judged no live event")
 			if e.Status().EventTime {
 				t.Error("it judges by event time")
 			}
@@ -85,7 +86,7 @@ func TestEventTimeIsForGood(t *testing.T) {
 		if err := verb(e, c); err == nil {
 			t.Errorf("%s is done", name)
 		} else {
-			wantCode(t, err, engine.BadArg, "by the times that events bring")
+			wantCode(t, err, api.BadArg, "by the times that events bring")
 		}
 	}
 	if d, err := c.PeekRule("per-client", "192.0.2.1", 1); err != nil || d.Remaining != 1 {
@@ -94,7 +95,7 @@ func TestEventTimeIsForGood(t *testing.T) {
 	n := 0
 	for i := range e.Counters() {
 		n++
-		if i.Made {
+		if i.Dynamic {
 			t.Errorf("counter %s was made", i.Name)
 		}
 	}
@@ -125,7 +126,7 @@ func TestQuestionsByTheClock(t *testing.T) {
 		if top, err := e.Top("requests", 5, 0, engine.KeyFilter{}); err != nil || len(top) != min(1, int(used)) {
 			t.Errorf("top: %+v, %v", top, err)
 		}
-		r, err := e.Key([]string{"client"}, []string{"192.0.2.1"})
+		r, err := e.Inspect([]string{"client"}, []string{"192.0.2.1"})
 		if err != nil || r.Counters[1].Lo != used || r.Rules[0].Decision.Remaining != 2-used {
 			t.Errorf("key: %+v, %v", r, err)
 		}
@@ -169,7 +170,7 @@ func TestBansByTheClock(t *testing.T) {
 		if err != nil || page.Total != want || len(page.Bans) != want {
 			t.Errorf("%+v, %v; want %d", page, err, want)
 		}
-		r, err := e.Key([]string{"user"}, []string{"eve"})
+		r, err := e.Inspect([]string{"user"}, []string{"eve"})
 		if err != nil || len(r.Bans) != want {
 			t.Errorf("%+v, %v; want %d", r.Bans, err, want)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )
@@ -17,18 +18,18 @@ import (
 // A counter is a table of windows with the rule that says what it counts.
 type counter struct {
 	rules.Counter
-	table *lately.Table
-	made  bool // by adding to it, not by the rules file
+	table   *lately.Table
+	dynamic bool // by adding to it, not by the rules file
 }
 
 // counterSlots is how many slots each window of a counter has.
 const counterSlots = 10
 
-// madeField is the field of the keys of a counter that was made by adding to it.
-const madeField = "key"
+// dynamicField is the field of the keys of a counter that was made by adding to it.
+const dynamicField = "key"
 
-// madeSpans are the windows of a counter that was made by adding to it.
-var madeSpans = [...]time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}
+// dynamicSpans are the windows of a counter that was made by adding to it.
+var dynamicSpans = [...]time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}
 
 func newCounter(c rules.Counter, budget int64) (*counter, error) {
 	windows := make([]lately.Window, len(c.Spans))
@@ -65,82 +66,73 @@ func (c *counter) add(e *match.Event, t time.Time, key []byte) []byte {
 	return key
 }
 
-// A CounterInfo is what an Engine says of one of its counters.
+// A CounterInfo is a counter with the statistics of its table.
 type CounterInfo struct {
-	Name     string
-	Fields   []string        // of its key
-	Spans    []time.Duration // of its windows
-	Made     bool            // by adding to it, not by the rules file
-	Sentence string
-	Keys     int
-	Stats    lately.TableStats
+	api.Counter
+	Stats lately.TableStats
 }
 
 // Counters yields the counters, those of the rules file first.
 func (e *Engine) Counters() iter.Seq[CounterInfo] {
 	return func(yield func(CounterInfo) bool) {
 		for _, c := range e.book.Load().counters {
-			info := CounterInfo{
-				Name: c.Name, Fields: c.Key.Fields(), Spans: c.Spans, Made: c.made, Sentence: c.Sentence(),
-				Keys: c.table.Len(), Stats: c.table.Stats(),
+			stats := c.table.Stats()
+			info := api.Counter{
+				Name: c.Name, Fields: c.Key.Fields(), Spans: []api.Millis{}, Dynamic: c.dynamic, Sentence: c.Sentence(), Keys: c.table.Len(), Bytes: stats.Bytes,
 			}
-			if !yield(info) {
+			for _, span := range c.Spans {
+				info.Spans = append(info.Spans, api.MillisOf(span))
+			}
+			if !yield(CounterInfo{info, stats}) {
 				return
 			}
 		}
 	}
 }
 
-// A KeyCount is a key with its count: the true count lies in [Lo, Hi], and Estimate
-// is the figure to display.
-type KeyCount struct {
-	Key      []string // its values
-	Lo, Hi   uint64
-	Estimate uint64
-}
-
 // Top returns the n keys of a counter that f selects with the largest counts over a
 // span that ends now, the largest first. It goes through the counter's keys once. span 0
 // means the counter's longest. The error is an [*Error].
-func (e *Engine) Top(name string, n int, span time.Duration, f KeyFilter) ([]KeyCount, error) {
+func (e *Engine) Top(name string, n int, span time.Duration, f KeyFilter) ([]api.KeyCount, error) {
 	c, span, err := e.counterFor(name, span)
 	if err != nil {
 		return nil, err
 	}
 	if n < 1 || n > maxTop {
-		return nil, errorf(BadArg, "n is %d; allowed is 1 to %d", n, maxTop)
+		return nil, errorf(api.BadArg, "n is %d; allowed is 1 to %d", n, maxTop)
 	}
 	if f != (KeyFilter{}) {
 		return c.topOf(e.now(), n, span, &f)
 	}
 	top, err := c.table.TopAt(e.now(), n, span)
 	if err != nil {
-		return nil, errorf(BadArg, "%v", err)
+		return nil, errorf(api.BadArg, "%v", err)
 	}
-	out := make([]KeyCount, len(top))
+	out := make([]api.KeyCount, len(top))
 	for i, k := range top {
-		out[i] = KeyCount{values(c.Key, k.Key), k.Lo, k.Hi, k.Estimate}
+		out[i] = api.KeyCount{Key: api.KeyOf(values(c.Key, k.Key)...), Bounds: api.Bounds{Lo: k.Lo, Hi: k.Hi}, Estimate: k.Estimate}
 	}
 	return out, nil
 }
 
 // topOf is Top of the keys that f selects.
-func (c *counter) topOf(t time.Time, n int, span time.Duration, f *KeyFilter) ([]KeyCount, error) {
-	var found []KeyCount
+func (c *counter) topOf(t time.Time, n int, span time.Duration, f *KeyFilter) ([]api.KeyCount, error) {
+	found := []api.KeyCount{}
 	first := func() {
-		slices.SortFunc(found, func(a, b KeyCount) int {
-			return cmp.Or(cmp.Compare(b.Lo, a.Lo), slices.Compare(a.Key, b.Key))
+		slices.SortFunc(found, func(a, b api.KeyCount) int {
+			return cmp.Or(cmp.Compare(b.Lo, a.Lo), slices.Compare(a.Values(), b.Values()))
 		})
 		found = found[:min(n, len(found))]
 	}
 	for key, r := range c.table.AllAt(t) {
-		k := KeyCount{Key: values(c.Key, key)}
-		if !f.selects(k.Key) {
+		parts := values(c.Key, key)
+		if !f.selects(parts) {
 			continue
 		}
+		k := api.KeyCount{Key: api.KeyOf(parts...)}
 		var err error
 		if k.Lo, k.Hi, err = r.BoundsLast(span); err != nil {
-			return nil, errorf(BadArg, "%v", err)
+			return nil, errorf(api.BadArg, "%v", err)
 		}
 		if k.Lo == 0 {
 			continue
@@ -175,7 +167,7 @@ func (e *Engine) counterFor(name string, span time.Duration) (*counter, time.Dur
 		span = c.longest()
 	}
 	if span < 0 || span > c.longest() {
-		return nil, 0, errorf(BadArg, "span is %s; counter %q has up to %s", rules.FormatDuration(span), name, rules.FormatDuration(c.longest()))
+		return nil, 0, errorf(api.BadArg, "span is %s; counter %q has up to %s", rules.FormatDuration(span), name, rules.FormatDuration(c.longest()))
 	}
 	return c, span, nil
 }
@@ -186,9 +178,9 @@ func (e *Engine) noCounter(name string) error {
 		names = append(names, c.Name)
 	}
 	if len(names) == 0 {
-		return errorf(BadArg, "there is no counter %q, nor any other", name)
+		return errorf(api.BadArg, "there is no counter %q, nor any other", name)
 	}
-	return errorf(BadArg, "there is no counter %q; there is %s", name, strings.Join(names, ", "))
+	return errorf(api.BadArg, "there is no counter %q; there is %s", name, strings.Join(names, ", "))
 }
 
 // make makes the counter of that name, which counts keys of one value.
@@ -207,22 +199,22 @@ func (e *Engine) make(name string) (*counter, error) {
 	}
 	made := 0
 	for _, c := range b.counters {
-		if c.made {
+		if c.dynamic {
 			made++
 		}
 	}
 	if made == MaxCounters {
-		return nil, errorf(Overload, "counter %q would be one too many; %d were made by adding to them, and more can be declared in the rules file", name, made)
+		return nil, errorf(api.Overload, "counter %q would be one too many; %d were made by adding to them, and more can be declared in the rules file", name, made)
 	}
-	key, err := match.NewKey(match.Fold{Off: true}, madeField)
+	key, err := match.NewKey(match.Fold{Off: true}, dynamicField)
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCounter(rules.Counter{Name: name, Key: key, Spans: madeSpans[:]}, e.config.CounterBudget/(2*MaxCounters))
+	c, err := newCounter(rules.Counter{Name: name, Key: key, Spans: dynamicSpans[:]}, e.config.CounterBudget/(2*MaxCounters))
 	if err != nil {
 		return nil, err
 	}
-	c.made = true
+	c.dynamic = true
 	e.book.Store(b.with(c))
 	return c, nil
 }
@@ -235,7 +227,7 @@ func validName(name string) error {
 		ok = ok && (b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte("_-.:/", b) >= 0)
 	}
 	if !ok {
-		return errorf(BadArg, "counter name %.80q: allowed is 1 to %d letters, digits and _-.:/", name, MaxName)
+		return errorf(api.BadArg, "counter name %.80q: allowed is 1 to %d letters, digits and _-.:/", name, MaxName)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/loglimit"
 	"github.com/lately-go/lately/ratelimit"
@@ -132,7 +133,7 @@ func (e *Engine) Reload(file *rules.File) error {
 // all. Bans under a rule that is removed or gets another key would be lost: unless
 // dropBans is set, the error then says how many. On an error the rules stay as they
 // were.
-func (e *Engine) Replace(file *rules.File, dropBans bool) (RuleChanges, error) {
+func (e *Engine) Replace(file *rules.File, dropBans bool) (api.RuleChanges, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	changes := changesOf(e.Rules(), file)
@@ -146,13 +147,13 @@ func (e *Engine) Replace(file *rules.File, dropBans bool) (RuleChanges, error) {
 	e.reloads.last = err
 	if err != nil {
 		e.mark(ReloadFailed)
-		return RuleChanges{}, err
+		return api.RuleChanges{}, err
 	}
 	e.mark(Reloaded)
 	changes.BansDropped = bans
 	e.reloads.n++
 	e.reloads.at = time.Now()
-	e.hub.publish(Event{Type: RulesChanged, Time: e.now()})
+	e.hub.publish(api.Event{Type: api.RulesChanged, Time: e.now()})
 	return changes, nil
 }
 
@@ -190,12 +191,12 @@ func ruleError(err error) error {
 		return noSuchRule(err)
 	}
 	if errors.Is(err, ratelimit.ErrBadKey) {
-		return &Error{BadArg, errors.Unwrap(err).Error()}
+		return &Error{api.BadArg, errors.Unwrap(err).Error()}
 	}
 	return err
 }
 
 // noSuchRule is ruleError for an error that is one.
 func noSuchRule(err error) error {
-	return &Error{NoRule, strings.TrimPrefix(err.Error(), "ratelimit: ")}
+	return &Error{api.NoRule, strings.TrimPrefix(err.Error(), "ratelimit: ")}
 }

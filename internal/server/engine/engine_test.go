@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -76,7 +77,7 @@ func check(t testing.TB, c *engine.Caller, ev *match.Event, cost uint64) ratelim
 	return d
 }
 
-func wantCode(t *testing.T, err error, code engine.Code, words string) {
+func wantCode(t *testing.T, err error, code api.Code, words string) {
 	t.Helper()
 	e, ok := errors.AsType[*engine.Error](err)
 	if !ok || e.Code != code || !strings.Contains(e.Message, words) {
@@ -108,7 +109,7 @@ func TestCheck(t *testing.T) {
 		if lo, hi, err := c.Sum("requests", "192.0.2.1", time.Minute); lo != 8 || hi != 8 || err != nil {
 			t.Errorf("the counter has %d to %d, %v; want 8", lo, hi, err)
 		}
-		if hot := e.Hot(); len(hot) != 1 || hot[0].Rule != "page" || hot[0].Key[0] != "/a" {
+		if hot := e.Hot(); len(hot) != 1 || hot[0].Rule != "page" || hot[0].Text[0] != "/a" {
 			t.Errorf("hot: %+v", hot)
 		}
 		var types []string
@@ -120,29 +121,29 @@ func TestCheck(t *testing.T) {
 		if !strings.HasPrefix(types[0], `ban {"type":"ban"`) || !strings.Contains(types[0], `"key":["192.0.2.1"]`) || !strings.HasPrefix(types[1], "hot ") {
 			t.Errorf("told: %q", types)
 		}
-		if got := e.Totals(); got != (engine.Totals{Allowed: 3, Refused: 2, Banned: 3}) {
+		if got := e.Totals(); got != (api.Totals{Allowed: 3, Refused: 2, Banned: 3}) {
 			t.Errorf("totals %+v", got)
 		}
 		time.Sleep(10*time.Minute + 1500*time.Millisecond) // the last sample is half a second old
 		if d := check(t, c, event(c, "client", "192.0.2.1", "path", "/b"), 1); !d.Allowed {
 			t.Errorf("refused after the ban: %+v", d)
 		}
-		wantRates(t, e, engine.Totals{Allowed: 3, Refused: 2, Banned: 3}, engine.RuleTotals{Allowed: 3, Refused: 2, Banned: 3, Bans: 1})
+		wantRates(t, e, api.Totals{Allowed: 3, Refused: 2, Banned: 3}, api.RuleTotals{Allowed: 3, Refused: 2, Banned: 3, Bans: 1})
 		time.Sleep(time.Second)
-		wantRates(t, e, engine.Totals{Allowed: 4, Refused: 2, Banned: 3}, engine.RuleTotals{Allowed: 4, Refused: 2, Banned: 3, Bans: 1})
+		wantRates(t, e, api.Totals{Allowed: 4, Refused: 2, Banned: 3}, api.RuleTotals{Allowed: 4, Refused: 2, Banned: 3, Bans: 1})
 	})
 }
 
 // wantRates compares what the rates of the last hour add up to, for all and for the
 // rule per-client.
-func wantRates(t *testing.T, e *engine.Engine, all engine.Totals, rule engine.RuleTotals) {
+func wantRates(t *testing.T, e *engine.Engine, all api.Totals, rule api.RuleTotals) {
 	t.Helper()
 	rates, err := e.Rates(time.Hour, 60, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var gotAll engine.Totals
-	var gotRule engine.RuleTotals
+	var gotAll api.Totals
+	var gotRule api.RuleTotals
 	for _, r := range rates {
 		gotAll.Allowed += r.All.Allowed
 		gotAll.Refused += r.All.Refused
@@ -205,36 +206,36 @@ func TestMistakes(t *testing.T) {
 	e := newEngine(t, someRules)
 	c := e.Caller()
 	_, err := c.Take("per-clint", "k", 1)
-	wantCode(t, err, engine.NoRule, "per-client")
+	wantCode(t, err, api.NoRule, "per-client")
 	_, err = c.Take("login", "192.0.2.1", 1)
-	wantCode(t, err, engine.BadArg, "")
+	wantCode(t, err, api.BadArg, "")
 	_, err = c.Take("per-client", strings.Repeat("x", 100_000), 1)
-	wantCode(t, err, engine.BadArg, "")
+	wantCode(t, err, api.BadArg, "")
 	_, _, err = c.Sum("nothing", "k", 0)
-	wantCode(t, err, engine.BadArg, "requests")
+	wantCode(t, err, api.BadArg, "requests")
 	_, _, err = c.Sum("requests", "k", time.Hour)
-	wantCode(t, err, engine.BadArg, "1m")
-	wantCode(t, c.Add("bad name", "k", 1), engine.BadArg, "allowed is")
-	wantCode(t, c.Add("fine", "k", engine.MaxCost+1), engine.BadArg, "allowed is")
+	wantCode(t, err, api.BadArg, "1m")
+	wantCode(t, c.Add("bad name", "k", 1), api.BadArg, "allowed is")
+	wantCode(t, c.Add("fine", "k", engine.MaxCost+1), api.BadArg, "allowed is")
 	_, err = e.Top("requests", 0, 0, engine.KeyFilter{})
-	wantCode(t, err, engine.BadArg, "allowed is")
+	wantCode(t, err, api.BadArg, "allowed is")
 	_, err = e.Ban("per-client", []string{"a", "b"}, time.Hour, "", "")
-	wantCode(t, err, engine.BadArg, "")
+	wantCode(t, err, api.BadArg, "")
 	_, err = e.Ban("nobody", []string{"a"}, time.Hour, "", "")
-	wantCode(t, err, engine.NoRule, "nobody")
+	wantCode(t, err, api.NoRule, "nobody")
 	_, err = e.Ban("per-client", []string{"a"}, time.Hour, "", "")
-	wantCode(t, err, engine.BadArg, "must be an address")
+	wantCode(t, err, api.BadArg, "must be an address")
 	_, err = e.Ban("per-client", []string{"192.0.2.1"}, 0, "", "")
-	wantCode(t, err, engine.BadArg, "allowed is")
+	wantCode(t, err, api.BadArg, "allowed is")
 	_, err = e.Unban("nobody", []string{"a"})
-	wantCode(t, err, engine.NoRule, "nobody")
-	_, err = e.Key([]string{"client"}, nil)
-	wantCode(t, err, engine.BadArg, "")
+	wantCode(t, err, api.NoRule, "nobody")
+	_, err = e.Inspect([]string{"client"}, nil)
+	wantCode(t, err, api.BadArg, "")
 	_, err = e.Rates(time.Millisecond, 1, false)
-	wantCode(t, err, engine.BadArg, "1s to 24h")
+	wantCode(t, err, api.BadArg, "1s to 24h")
 	c.Check(event(c, "client", "192.0.2.1"), 1)
 	_, err = c.CheckAt(time.Unix(1, 0), event(c, "client", "192.0.2.1"), 1)
-	wantCode(t, err, engine.BadArg, "live")
+	wantCode(t, err, api.BadArg, "live")
 }
 
 // Counters come to be when they are added to, until there are as many as allowed.
@@ -246,7 +247,7 @@ func TestCountersAreMade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wantCode(t, c.Add("more", "k", 1), engine.Overload, "32")
+	wantCode(t, c.Add("more", "k", 1), api.Overload, "32")
 	for i := range engine.MaxCounters {
 		if lo, _, err := c.Sum(fmt.Sprint("c", i), "k", 0); lo != uint64(i) || err != nil {
 			t.Errorf("c%d has %d, %v", i, lo, err)
@@ -254,7 +255,7 @@ func TestCountersAreMade(t *testing.T) {
 	}
 	c.Add("c1", "other", 100)
 	top, err := e.Top("c1", 5, time.Minute, engine.KeyFilter{})
-	if err != nil || len(top) != 2 || top[0].Key[0] != "other" || top[0].Lo != 100 || top[1].Lo != 1 {
+	if err != nil || len(top) != 2 || top[0].Text[0] != "other" || top[0].Lo != 100 || top[1].Lo != 1 {
 		t.Errorf("top: %+v, %v", top, err)
 	}
 	if rate, err := c.Rate("c1", "other", time.Minute); err != nil || rate != 100.0/60 {
@@ -311,7 +312,7 @@ func TestBans(t *testing.T) {
 			t.Errorf("%+v, %v", b, err)
 		}
 	}
-	report, err := e.Key([]string{"client", "user"}, []string{"2001:db8::2", "eve"})
+	report, err := e.Inspect([]string{"client", "user"}, []string{"2001:db8::2", "eve"})
 	if err != nil || len(report.Bans) != 1 || len(report.Rules) != 1 || len(report.Counters) != 1 || report.Counters[0].Lo != 1 {
 		t.Errorf("%+v, %v", report, err)
 	}
@@ -375,7 +376,7 @@ func TestSlowSubscriber(t *testing.T) {
 		if _, err := e.Ban("flood", []string{fmt.Sprint("u", i)}, time.Hour, "", ""); err != nil {
 			t.Fatal(err)
 		}
-		if ev := next(t, good); ev.Ban.Key[0] != fmt.Sprint("u", i) {
+		if ev := next(t, good); ev.Ban.Text[0] != fmt.Sprint("u", i) {
 			t.Fatalf("event %d: %+v", i, ev)
 		}
 	}

@@ -4,13 +4,15 @@ import (
 	"encoding/json"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/api"
 )
 
 // Where nobody listens, an event costs nothing but its number.
 func TestPublishToNobody(t *testing.T) {
 	var h hub
 	h.init()
-	ev := Event{Type: Unbanned, Time: time.Unix(1, 0).In(time.FixedZone("east", 3600)), Rule: "r", Key: []string{"k"}}
+	ev := api.Event{Type: api.BanEnded, Time: time.Unix(1, 0).In(time.FixedZone("east", 3600)), Rule: "r", Key: api.KeyOf("k")}
 	if n := testing.AllocsPerRun(100, func() { h.publish(ev) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -30,16 +32,13 @@ func TestEventsOfBytes(t *testing.T) {
 	h.init()
 	s := h.add()
 	for _, key := range []string{"/\xff", "/\xfe"} {
-		h.publish(Event{Type: Unbanned, Rule: "r", Key: []string{"k", key}})
-		var got struct {
-			Key    []string
-			Base64 [][]byte `json:"key_base64"`
-		}
+		h.publish(api.Event{Type: api.BanEnded, Rule: "r", Key: api.KeyOf("k", key)})
+		var got api.Event
 		ev, ok := s.Next()
 		if !ok {
 			t.Fatal("no event")
 		}
-		if err := json.Unmarshal(ev.JSON, &got); err != nil || len(got.Base64) != 2 || string(got.Base64[1]) != key || got.Key[1] != "/\uFFFD" {
+		if err := json.Unmarshal(ev.JSON, &got); err != nil || got.Text != nil || len(got.Base64) != 2 || string(got.Base64[1]) != key {
 			t.Errorf("%q is told as %s (%v)", key, ev.JSON, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )
@@ -111,15 +112,15 @@ func (c *Caller) Prepare(ev *match.Event) error {
 }
 
 // checkNames returns an error if one of names, of fields of a key, is unknown. The key of
-// counters that were made has the field madeField.
+// counters that were made has the field dynamicField.
 func (f *eventFields) checkNames(names []string) error {
 	for _, field := range names {
 		key, err := match.NewKey(match.Fold{}, field)
 		if err != nil {
-			return errorf(BadArg, "field %.64q: %v", field, err)
+			return errorf(api.BadArg, "field %.64q: %v", field, err)
 		}
 		for _, name := range key.EventFields() { // "user | client" is two
-			if _, ok := match.FieldNamed(name); !ok && name != madeField && !slices.Contains(f.custom, name) {
+			if _, ok := match.FieldNamed(name); !ok && name != dynamicField && !slices.Contains(f.custom, name) {
 				return f.unknown(name)
 			}
 		}
@@ -132,9 +133,9 @@ func (f *eventFields) unknown(name string) error {
 	name = strings.Clone(name[:min(len(name), MaxName)])
 	all := append(match.FieldNames(), f.custom...)
 	if near := match.Suggest(name, all, fieldSlips); near != "" {
-		return errorf(BadArg, "field %q: unknown; did you mean %s?", name, near)
+		return errorf(api.BadArg, "field %q: unknown; did you mean %s?", name, near)
 	}
-	return errorf(BadArg, "field %q: unknown, as no rule or counter uses it; must be one of %s", name, strings.Join(all[:min(len(all), shownFields)], ", "))
+	return errorf(api.BadArg, "field %q: unknown, as no rule or counter uses it; must be one of %s", name, strings.Join(all[:min(len(all), shownFields)], ", "))
 }
 
 const (

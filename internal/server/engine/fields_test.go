@@ -50,7 +50,7 @@ func TestPrepareFields(t *testing.T) {
 		}
 	}
 	for field, want := range map[string]string{"client": "", "tenant": "", "key": "", "cleint": `BADARG field "cleint": unknown; did you mean client?`} {
-		if _, err := e.Key([]string{field}, []string{"v"}); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+		if _, err := e.Inspect([]string{field}, []string{"v"}); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("report on %s: %v, want %q", field, err, want)
 		}
 	}

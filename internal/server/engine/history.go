@@ -5,52 +5,25 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// Totals counts the decisions of an engine by outcome. Each decision has one
-// outcome, so the first four fields add up to all decisions.
-type Totals struct {
-	Allowed   uint64 `json:"allowed" doc:"a rule judged the event and admitted it, or the allow list did"`
-	Refused   uint64 `json:"refused" doc:"by a limit"`
-	Banned    uint64 `json:"banned" doc:"refused by a ban"`
-	Unmatched uint64 `json:"unmatched" doc:"admitted because no limit or ban rule matched"`
-	Errors    uint64 `json:"errors" doc:"requests without a decision; in none of the other counts"`
-}
-
-func (t Totals) minus(o Totals) Totals {
-	return Totals{t.Allowed - o.Allowed, t.Refused - o.Refused, t.Banned - o.Banned, t.Unmatched - o.Unmatched, t.Errors - o.Errors}
-}
-
-// RuleTotals counts the decisions of one rule by outcome. Each event that the rule
-// judged has one of the first four outcomes.
-type RuleTotals struct {
-	Allowed uint64 `json:"allowed"`
-	Refused uint64 `json:"refused" doc:"by a limit of the rule"`
-	Banned  uint64 `json:"banned" doc:"refused by a ban of the rule"`
-	Shadow  uint64 `json:"shadow" doc:"that the rule would have refused, were it not in shadow mode"`
-	Bans    uint64 `json:"bans" doc:"bans that began"`
-}
-
-// minus returns what came between o and t. A rule that got another key, or another
-// limiter, counts from 0 again; all that t has came since then.
-func (t RuleTotals) minus(o RuleTotals) RuleTotals {
-	d := RuleTotals{t.Allowed - o.Allowed, t.Refused - o.Refused, t.Banned - o.Banned, t.Shadow - o.Shadow, t.Bans - o.Bans}
+// ruleDifference returns what came between o and t. A rule that got another key, or
+// another limiter, counts from 0 again; all that t has came since then.
+func ruleDifference(t, o api.RuleTotals) api.RuleTotals {
+	d := api.RuleTotals{Allowed: t.Allowed - o.Allowed, Refused: t.Refused - o.Refused, Banned: t.Banned - o.Banned, Shadow: t.Shadow - o.Shadow, Bans: t.Bans - o.Bans}
 	switch {
-	case !d.negative():
+	case !negative(d):
 		return d
-	case !t.negative():
+	case !negative(t):
 		return t
 	}
-	return RuleTotals{} // before this process began, in the part in which the rule came
+	return api.RuleTotals{} // before this process began, in the part in which the rule came
 }
 
-func (t RuleTotals) plus(o RuleTotals) RuleTotals {
-	return RuleTotals{t.Allowed + o.Allowed, t.Refused + o.Refused, t.Banned + o.Banned, t.Shadow + o.Shadow, t.Bans + o.Bans}
-}
-
-// negative reports whether a count is below 0, modulo 2^64.
-func (t RuleTotals) negative() bool {
+// negative reports whether a count of t is below 0, modulo 2^64.
+func negative(t api.RuleTotals) bool {
 	return int64(t.Allowed) < 0 || int64(t.Refused) < 0 || int64(t.Banned) < 0 || int64(t.Shadow) < 0 || int64(t.Bans) < 0
 }
 
@@ -62,8 +35,8 @@ type history struct {
 	mu       sync.Mutex
 	seconds  samples
 	minutes  samples
-	restored int    // how many of minutes, the oldest, are of processes before this one
-	marks    []Mark // oldest first
+	restored int        // how many of minutes, the oldest, are of processes before this one
+	marks    []api.Mark // oldest first
 }
 
 const (
@@ -80,16 +53,16 @@ const (
 // are below 0, modulo 2^64. Neighbours share names while the rules stay.
 type sample struct {
 	at    time.Time
-	all   Totals
+	all   api.Totals
 	names []string
-	rules []RuleTotals // by names
+	rules []api.RuleTotals // by names
 }
 
 // rule returns the totals of the i-th rule of a sample with these names.
-func (x *sample) rule(names []string, i int) RuleTotals {
+func (x *sample) rule(names []string, i int) api.RuleTotals {
 	if i >= len(x.names) || x.names[i] != names[i] {
 		if i = slices.Index(x.names, names[i]); i < 0 {
-			return RuleTotals{}
+			return api.RuleTotals{}
 		}
 	}
 	return x.rules[i]
@@ -125,7 +98,7 @@ func (h *history) init(e *Engine) {
 	first := e.measure(nil)
 	h.seconds.add(first)
 	h.minutes.add(first)
-	h.marks = []Mark{{e.started, Started}}
+	h.marks = []api.Mark{{Time: e.started.UTC(), Type: Started}}
 }
 
 // sample adds to the history until the engine is closed.
@@ -159,16 +132,16 @@ func (e *Engine) measure(names []string) sample {
 			names[i] = stats[i].Rule
 		}
 	}
-	x := sample{at: time.Now(), all: e.Totals(), names: names, rules: make([]RuleTotals, len(stats))}
+	x := sample{at: time.Now(), all: e.Totals(), names: names, rules: make([]api.RuleTotals, len(stats))}
 	for i := range stats {
 		r := &stats[i]
-		x.rules[i] = RuleTotals{r.Allowed, r.Refused, r.Banned, r.Shadow, r.BansStarted}
+		x.rules[i] = api.RuleTotals{Allowed: r.Allowed, Refused: r.Refused, Banned: r.Banned, Shadow: r.Shadow, Bans: r.BansStarted}
 	}
 	return x
 }
 
-// Totals returns what was decided so far.
-func (e *Engine) Totals() (t Totals) {
+// api.Totals returns what was decided so far.
+func (e *Engine) Totals() (t api.Totals) {
 	for i := range e.tallies {
 		s := &e.tallies[i]
 		t.Allowed += s.allowed.Load()
@@ -180,29 +153,21 @@ func (e *Engine) Totals() (t Totals) {
 	return t
 }
 
-// A Rate is what was decided in a part of the past.
-type Rate struct {
-	From  time.Time             `json:"from"`
-	To    time.Time             `json:"to"`
-	All   Totals                `json:"all"`
-	Rules map[string]RuleTotals `json:"rules,omitempty"`
-}
-
 // Rates returns what was decided in the last span, from a second to a day, cut into
 // at most points parts of equal width, oldest first. There are fewer of them when
 // the engine is younger, and the oldest is shorter then. What restored state tells of
 // the time before the engine began is part of the past. Past two minutes they are
 // made of whole minutes, of which the newest is longer by what has begun since. With
 // perRule, points times the number of rules is at most 8,192.
-func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]Rate, error) {
+func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]api.Rate, error) {
 	if span < time.Second || span > 24*time.Hour {
-		return nil, errorf(BadArg, "span is %v; allowed is 1s to 24h", span)
+		return nil, errorf(api.BadArg, "span is %v; allowed is 1s to 24h", span)
 	}
 	if points < 1 || points > keptMinutes {
-		return nil, errorf(BadArg, "points is %d; allowed is 1 to %d", points, keptMinutes-1)
+		return nil, errorf(api.BadArg, "points is %d; allowed is 1 to %d", points, keptMinutes-1)
 	}
 	if rules := min(e.book.Load().file.Limits.Len(), keptRules); perRule && points*rules > maxRuleRates {
-		return nil, errorf(BadArg, "points: %d: must be 1 to %d for the rates of %d rules", points, maxRuleRates/rules, rules)
+		return nil, errorf(api.BadArg, "points: %d: must be 1 to %d for the rates of %d rules", points, maxRuleRates/rules, rules)
 	}
 	e.history.mu.Lock()
 	all := e.history.seconds.all()
@@ -215,10 +180,10 @@ func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]Rate, er
 }
 
 // cut returns the differences of samples that are about span/points apart.
-func cut(all []sample, span time.Duration, points int, perRule bool) []Rate {
+func cut(all []sample, span time.Duration, points int, perRule bool) []api.Rate {
 	last := all[len(all)-1]
 	width := span / time.Duration(points)
-	var rates []Rate
+	rates := []api.Rate{}
 	to := last
 	for k := 1; k <= points; k++ {
 		from, ok := before(all, last.at.Add(-time.Duration(k)*width))
@@ -248,12 +213,12 @@ func before(all []sample, t time.Time) (sample, bool) {
 	return all[i-1], true
 }
 
-func difference(from, to sample, perRule bool) Rate {
-	r := Rate{From: from.at, To: to.at, All: to.all.minus(from.all)}
+func difference(from, to sample, perRule bool) api.Rate {
+	r := api.Rate{From: from.at.UTC(), To: to.at.UTC(), All: to.all.Minus(from.all)}
 	if perRule {
-		r.Rules = make(map[string]RuleTotals)
+		r.Rules = make(map[string]api.RuleTotals)
 		for i, name := range to.names {
-			r.Rules[name] = to.rules[i].minus(from.rule(to.names, i))
+			r.Rules[name] = ruleDifference(to.rules[i], from.rule(to.names, i))
 		}
 	}
 	return r

@@ -9,17 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
 )
-
-// A HotKey is a key that has become hot. Of a value of more than MaxKey bytes it has
-// the beginning, how many bytes it is and its SHA-256.
-type HotKey struct {
-	Rule  string    `json:"rule"`
-	Key   []string  `json:"key"`
-	Since time.Time `json:"since"`
-	Until time.Time `json:"until"`
-}
 
 // hotKeys is the keys that became hot last: detectors know of each key whether it is
 // hot, and have no list.
@@ -33,7 +25,7 @@ const keptHot = 1000
 
 // A listedKey is a key with the rule under which it became hot.
 type listedKey struct {
-	HotKey
+	api.HotKey
 	by  *hotRule
 	key string // as by counts it; "" if a value is cut
 }
@@ -46,9 +38,8 @@ func (e *Engine) heated(h *hotRule, edges []hotkey.Edge) {
 		if cut {
 			edge.Key = ""
 		}
-		e.list(listedKey{HotKey{Rule: h.Name, Key: key, Since: edge.Time, Until: edge.Until}, h, edge.Key})
-		until := edge.Until // edges are used again
-		e.hub.publish(Event{Type: Heated, Time: edge.Time, Rule: h.Name, Key: key, Until: &until})
+		e.list(listedKey{api.HotKey{Rule: h.Name, Key: api.KeyOf(key...), Since: edge.Time.UTC(), Until: edge.Until.UTC()}, h, edge.Key})
+		e.hub.publish(api.Event{Type: api.KeyHot, Time: edge.Time, Rule: h.Name, Key: api.KeyOf(key...), Until: edge.Until.UTC()})
 	}
 }
 
@@ -100,8 +91,8 @@ func (e *Engine) listed() []listedKey {
 }
 
 // Hot returns the keys that are hot, those that became so last first.
-func (e *Engine) Hot() []HotKey {
-	var hot []HotKey
+func (e *Engine) Hot() []api.HotKey {
+	hot := []api.HotKey{}
 	for _, k := range slices.Backward(e.listed()) {
 		hot = append(hot, k.HotKey)
 	}
@@ -123,7 +114,7 @@ func (e *Engine) saveHot(add func(typ byte, data []byte) error, now time.Time) e
 	for _, k := range e.listed() {
 		was := hotRecord{Rule: k.Rule, Key: []byte(k.key), Since: k.Since, Until: k.Until, Saved: now}
 		if k.key == "" {
-			for _, v := range k.Key {
+			for _, v := range k.Values() {
 				was.Shown = append(was.Shown, []byte(v))
 			}
 		}
@@ -156,7 +147,7 @@ func (r *Restorer) hotKey(data []byte) error {
 		if most := now.Add(h.Hold); was.Until.After(most) {
 			was.Until = most
 		}
-		r.e.list(listedKey{HotKey{h.Name, was.values(h), was.Since, was.Until}, h, string(was.Key)})
+		r.e.list(listedKey{api.HotKey{Rule: h.Name, Key: api.KeyOf(was.values(h)...), Since: was.Since.UTC(), Until: was.Until.UTC()}, h, string(was.Key)})
 	}
 	return nil
 }

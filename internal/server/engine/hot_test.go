@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -25,7 +26,7 @@ func heat(c *engine.Caller, path string) {
 	}
 }
 
-func wantHot(t *testing.T, what string, e *engine.Engine, want ...engine.HotKey) {
+func wantHot(t *testing.T, what string, e *engine.Engine, want ...api.HotKey) {
 	t.Helper()
 	if got, want := fmt.Sprint(e.Hot()), fmt.Sprint(want); got != want {
 		t.Errorf("%s these are hot: %s; want %s", what, got, want)
@@ -34,7 +35,7 @@ func wantHot(t *testing.T, what string, e *engine.Engine, want ...engine.HotKey)
 
 // A key that a restart leaves hot, and that so is not told again, is listed.
 func TestHotAfterARestart(t *testing.T) {
-	var was []engine.HotKey
+	var was []api.HotKey
 	var records []record
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, hotRules)
@@ -45,7 +46,7 @@ func TestHotAfterARestart(t *testing.T) {
 		heat(e.Caller(), "/a\xff")
 		heat(e.Caller(), "/b")
 		time.Sleep(30 * time.Minute)
-		if was = e.Hot(); len(was) != 2 || was[0].Key[0] != "/b" || was[1].Key[0] != "/a\xff" {
+		if was = e.Hot(); len(was) != 2 || was[0].Values()[0] != "/b" || was[1].Values()[0] != "/a\xff" {
 			t.Fatalf("these are hot: %v", was)
 		}
 		records = saved(t, e)
@@ -77,7 +78,7 @@ func TestHotUnderOtherRules(t *testing.T) {
 	}
 	for _, step := range []struct {
 		text string
-		want []engine.HotKey
+		want []api.HotKey
 	}{
 		{`{version: 1, hot: [{name: page, key: path, threshold: 2 per 10s, hold: 1h}]}`, was},
 		{`{version: 1, hot: [{name: page, key: path, threshold: 9 per 10s, hold: 1h}]}`, nil},
@@ -101,7 +102,7 @@ func TestManyHotKeys(t *testing.T) {
 		}
 		c.CheckAt(at.Add(time.Duration(i)*time.Second), event(c, "client", fmt.Sprint("c", i)), 1)
 	}
-	if hot := e.Hot(); len(hot) != 2 || hot[1].Key[0] != "/a" {
+	if hot := e.Hot(); len(hot) != 2 || hot[1].Values()[0] != "/a" {
 		t.Errorf("these are hot: %v; want /a among them", hot)
 	}
 	e = newEngine(t, hotRules)
@@ -109,7 +110,7 @@ func TestManyHotKeys(t *testing.T) {
 	for i := range 2500 {
 		c.CheckAt(at, event(c, "client", fmt.Sprint("c", i)), 1)
 	}
-	if hot := e.Hot(); len(hot) < 900 || len(hot) > 1000 || hot[0].Key[0] != "c2499" {
+	if hot := e.Hot(); len(hot) < 900 || len(hot) > 1000 || hot[0].Values()[0] != "c2499" {
 		t.Errorf("%d are listed; want the last 900 to 1000", len(hot))
 	}
 }
@@ -140,7 +141,7 @@ hot:
 	}
 	hot := map[string]bool{}
 	for _, k := range e.Hot() {
-		hot[k.Key[0]] = true
+		hot[k.Values()[0]] = true
 	}
 	if got, want := fmt.Sprint(hot), fmt.Sprint(map[string]bool{"/shadow": true, "/unmatched": true, "/1": true}); got != want {
 		t.Errorf("these are hot: %s; want %s", got, want)
@@ -200,7 +201,7 @@ func heapNow() int64 {
 // that it is not all.
 func TestLongHotKeysAreCut(t *testing.T) {
 	var records []record
-	var was []engine.HotKey
+	var was []api.HotKey
 	path := func(end string) string { return strings.Repeat("p", 1023) + "é" + strings.Repeat("q", 60_000) + end }
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, hotRules)
@@ -209,15 +210,15 @@ func TestLongHotKeysAreCut(t *testing.T) {
 		defer sub.Close()
 		heat(e.Caller(), path("a"))
 		heat(e.Caller(), path("b"))
-		if was = e.Hot(); len(was) != 2 || was[0].Key[0] == was[1].Key[0] {
+		if was = e.Hot(); len(was) != 2 || was[0].Values()[0] == was[1].Values()[0] {
 			t.Fatalf("these are hot: %v", was)
 		}
 		for _, k := range was {
-			if v := k.Key[0]; len(v) > 1200 || !utf8.ValidString(v) || !strings.HasPrefix(v, strings.Repeat("p", 1023)+"… (61026 bytes, SHA-256 ") {
+			if v := k.Values()[0]; len(v) > 1200 || !utf8.ValidString(v) || !strings.HasPrefix(v, strings.Repeat("p", 1023)+"… (61026 bytes, SHA-256 ") {
 				t.Errorf("a long key is listed with %d bytes: %q", len(v), v)
 			}
 		}
-		if ev := next(t, sub); ev.Type != engine.Heated || ev.Key[0] != was[1].Key[0] {
+		if ev := next(t, sub); ev.Type != api.KeyHot || ev.Values()[0] != was[1].Values()[0] {
 			t.Errorf("the event is %s", ev.JSON)
 		}
 		records = saved(t, e)

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lately-go/lately/api"
 )
 
 // A hub passes events to subscribers through one ring, which all of them read.
@@ -51,12 +53,12 @@ func (h *hub) init() {
 
 // publish passes ev to those who have subscribed before. It does not wait, and costs
 // next to nothing when nobody has. What ev refers to must not be changed afterwards.
-func (h *hub) publish(ev Event) {
+func (h *hub) publish(ev api.Event) {
 	h.told.Add(1)
 	if h.n.Load() == 0 {
 		return
 	}
-	p := &published{event: ev, seq: h.next.Add(1) - 1}
+	p := &published{event: Event{Event: ev}, seq: h.next.Add(1) - 1}
 	at := &h.ring[p.seq%ringSize]
 	for was := at.Load(); was == nil || was.seq < p.seq; was = at.Load() {
 		if at.CompareAndSwap(was, p) {

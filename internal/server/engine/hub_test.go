@@ -6,14 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-func banEvent(i int) Event {
+func numberedBan(i int) api.Event {
 	now := time.Now()
-	return Event{Type: Banned, Time: now, Ban: &ratelimit.BanRecord{
+	return banEvent(&ratelimit.BanRecord{
 		Rule: "r", Key: []string{fmt.Sprint(i)}, Since: now, Until: now.Add(time.Hour), Source: "rule",
-	}}
+	})
 }
 
 // TestPublishDoesNotEncode has subscribers that do not read: an event costs one
@@ -25,7 +26,7 @@ func TestPublishDoesNotEncode(t *testing.T) {
 		for range subscribers {
 			h.add()
 		}
-		ev := banEvent(1)
+		ev := numberedBan(1)
 		if n := testing.AllocsPerRun(100, func() { h.publish(ev) }); n != 1 {
 			t.Errorf("with %d subscribers: %v allocations for an event; want 1", subscribers, n)
 		}
@@ -61,7 +62,7 @@ func TestSubscribersConcurrently(t *testing.T) {
 					continue
 				}
 				var p, i int
-				fmt.Sscanf(ev.Ban.Key[0], "%d/%d", &p, &i)
+				fmt.Sscanf(ev.Ban.Text[0], "%d/%d", &p, &i)
 				if i != next[p] || len(ev.JSON) == 0 {
 					t.Errorf("reader %d: event %d of publisher %d; want %d", r, i, p, next[p])
 				}
@@ -85,8 +86,8 @@ func TestSubscribersConcurrently(t *testing.T) {
 				}
 				published++
 				turn.Unlock()
-				ev := banEvent(0)
-				ev.Ban.Key[0] = fmt.Sprintf("%d/%d", p, i)
+				ev := numberedBan(0)
+				ev.Ban.Text[0] = fmt.Sprintf("%d/%d", p, i)
 				h.publish(ev)
 			}
 		})
@@ -128,7 +129,7 @@ func BenchmarkPublish(b *testing.B) {
 			for range subscribers {
 				h.add()
 			}
-			ev := banEvent(1)
+			ev := numberedBan(1)
 			b.ReportAllocs()
 			for b.Loop() {
 				h.publish(ev)

@@ -36,7 +36,7 @@ func TestSlotsOfAKey(t *testing.T) {
 				t.Fatal(err)
 			}
 			now := e.Now()
-			r, err := e.Key([]string{"client"}, []string{"192.0.2.1"})
+			r, err := e.Inspect([]string{"client"}, []string{"192.0.2.1"})
 			if err != nil || len(r.Counters) != 2 {
 				t.Fatal(r, err)
 			}
@@ -44,19 +44,19 @@ func TestSlotsOfAKey(t *testing.T) {
 				sum := uint64(0)
 				for i, s := range w.Slots {
 					sum += s.Count
-					if i > 0 && s.Start.Sub(w.Slots[i-1].Start) != w.Span/10 {
+					if i > 0 && s.Start.Sub(w.Slots[i-1].Start) != w.Span.Duration()/10 {
 						t.Fatalf("slots %v", w.Slots)
 					}
 				}
 				first := w.Slots[0]
-				begins := now.Add(-w.Span + 1) // the first moment in it
+				begins := now.Add(-w.Span.Duration() + 1) // the first moment in it
 				partly := first.Start.Before(begins)
 				lo := sum
 				if partly {
 					lo -= first.Count
 				}
 				cut, whole = cut || partly && w.Hi > w.Lo, whole || !partly
-				if sum != w.Hi || lo != w.Lo || first.Start.After(begins) || !first.Start.Add(w.Span/10).After(begins) {
+				if sum != w.Hi || lo != w.Lo || first.Start.After(begins) || !first.Start.Add(w.Span.Duration()/10).After(begins) {
 					t.Fatalf("at %v window %v has %d to %d; slots %v", now, w.Span, w.Lo, w.Hi, w.Slots)
 				}
 			}
@@ -75,11 +75,11 @@ func TestBansOfAKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := e.Key([]string{"user"}, []string{"eve"})
+	r, err := e.Inspect([]string{"user"}, []string{"eve"})
 	if err != nil || len(r.Bans) != 1 || r.Bans[0].Reason != "eve" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if r, err = e.Key([]string{"user"}, []string{"ada"}); err != nil || len(r.Bans) != 0 {
+	if r, err = e.Inspect([]string{"user"}, []string{"ada"}); err != nil || len(r.Bans) != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -95,7 +95,7 @@ func TestKeyOfAlternatives(t *testing.T) {
 		}
 	}
 	for value, used := range map[string]uint64{"user:eve": 1, "client:192.0.2.1": 2, "user:192.0.2.1": 0, "client:eve": 0} {
-		r, err := e.Key([]string{"user | client"}, []string{value})
+		r, err := e.Inspect([]string{"user | client"}, []string{value})
 		if err != nil || len(r.Rules) != 1 || r.Rules[0].Decision.Remaining != 4-used {
 			t.Errorf("%s: %+v, %v; want a rule under which %d are used", value, r, err, used)
 		}
@@ -103,7 +103,7 @@ func TestKeyOfAlternatives(t *testing.T) {
 			t.Errorf("%s: %+v, %v", value, d, err)
 		}
 	}
-	if _, err := e.Key([]string{"user | cleint"}, []string{"user:eve"}); err == nil || !strings.Contains(err.Error(), "client") {
+	if _, err := e.Inspect([]string{"user | cleint"}, []string{"user:eve"}); err == nil || !strings.Contains(err.Error(), "client") {
 		t.Errorf("a misspelled alternative: %v", err)
 	}
 }

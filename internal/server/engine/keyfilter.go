@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/match"
 )
 
@@ -23,12 +24,12 @@ type KeyFilter struct {
 // not set. Its error is an [*Error].
 func ParseKeyFilter(pattern, network string) (f KeyFilter, err error) {
 	if len(pattern) > MaxKey {
-		return f, errorf(BadArg, "pattern: too long: %d bytes (max %d)", len(pattern), MaxKey)
+		return f, errorf(api.BadArg, "pattern: too long: %d bytes (max %d)", len(pattern), MaxKey)
 	}
 	f.Pattern = pattern
 	if network != "" {
 		if f.Network, err = match.ParsePrefix(network); err != nil {
-			return f, errorf(BadArg, "network: %.64q: must be an address or a network such as 192.0.2.0/24", network)
+			return f, errorf(api.BadArg, "network: %.64q: must be an address or a network such as 192.0.2.0/24", network)
 		}
 	}
 	return f, nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -36,11 +37,11 @@ func TestTopOfAFilter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var want []engine.KeyCount
+		var want []api.KeyCount
 		for _, k := range all {
-			in := f.network == "" || f.network == "198.51.2.0/24" && k.Key[0][:min(9, len(k.Key[0]))] == "198.51.2." ||
-				f.network == "198.51.0.0/23" && (k.Key[0][:min(9, len(k.Key[0]))] == "198.51.0." || k.Key[0][:min(9, len(k.Key[0]))] == "198.51.1.")
-			if in && (f.pattern == "" || engine.Glob(f.pattern, k.Key[0])) {
+			in := f.network == "" || f.network == "198.51.2.0/24" && k.Values()[0][:min(9, len(k.Values()[0]))] == "198.51.2." ||
+				f.network == "198.51.0.0/23" && (k.Values()[0][:min(9, len(k.Values()[0]))] == "198.51.0." || k.Values()[0][:min(9, len(k.Values()[0]))] == "198.51.1.")
+			if in && (f.pattern == "" || engine.Glob(f.pattern, k.Values()[0])) {
 				want = append(want, k)
 			}
 		}

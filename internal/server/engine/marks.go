@@ -3,6 +3,8 @@ package engine
 import (
 	"slices"
 	"time"
+
+	"github.com/lately-go/lately/api"
 )
 
 // The types of marks.
@@ -12,12 +14,6 @@ const (
 	ReloadFailed = "failed" // the rules stay as they were
 )
 
-// A Mark is a moment that explains a change in the rates.
-type Mark struct {
-	Time time.Time `json:"time"`
-	Type string    `json:"type" doc:"start, reload, or failed: a reload that left the rules as they were"`
-}
-
 // mark adds a mark of now.
 func (e *Engine) mark(typ string) {
 	h := &e.history
@@ -26,16 +22,16 @@ func (e *Engine) mark(typ string) {
 	if len(h.marks) == keptMarks {
 		h.marks = slices.Delete(h.marks, 0, 1)
 	}
-	h.marks = append(h.marks, Mark{time.Now(), typ})
+	h.marks = append(h.marks, api.Mark{Time: time.Now().UTC(), Type: typ})
 }
 
 // Marks returns the newest marks of the last span, up to 256, the oldest first. Those of
 // restored state are among them.
-func (e *Engine) Marks(span time.Duration) []Mark {
+func (e *Engine) Marks(span time.Duration) []api.Mark {
 	h := &e.history
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	from := time.Now().Add(-span)
-	i, _ := slices.BinarySearchFunc(h.marks, from, func(m Mark, t time.Time) int { return m.Time.Compare(t) })
-	return slices.Clone(h.marks[i:])
+	i, _ := slices.BinarySearchFunc(h.marks, from, func(m api.Mark, t time.Time) int { return m.Time.Compare(t) })
+	return append([]api.Mark{}, h.marks[i:]...)
 }

@@ -3,7 +3,7 @@ package engine_test
 import (
 	"testing"
 
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/api"
 )
 
 // Each decision has one outcome: the four counts are disjoint, and add up to all
@@ -19,20 +19,20 @@ allow: [10.0.0.0/8]
 	for _, x := range []struct {
 		name   string
 		fields []string
-		want   engine.Totals // what the event adds
+		want   api.Totals // what the event adds
 	}{
-		{"admitted", []string{"client", "192.0.2.1", "path", "/login"}, engine.Totals{Allowed: 1}},
-		{"admitted, the last", []string{"client", "192.0.2.1", "path", "/login"}, engine.Totals{Allowed: 1}},
-		{"refused by the limit", []string{"client", "192.0.2.1", "path", "/login"}, engine.Totals{Refused: 1}},
-		{"the refusal that begins the ban", []string{"client", "192.0.2.1", "path", "/login"}, engine.Totals{Banned: 1}},
-		{"refused by the ban", []string{"client", "192.0.2.1", "path", "/login"}, engine.Totals{Banned: 1}},
-		{"on the allow list", []string{"client", "10.0.0.1", "path", "/login"}, engine.Totals{Allowed: 1}},
-		{"on the allow list, without a rule", []string{"client", "10.0.0.1"}, engine.Totals{Allowed: 1}},
-		{"judged by a shadow rule", []string{"user", "ada"}, engine.Totals{Allowed: 1}},
-		{"refused by a shadow rule", []string{"user", "ada"}, engine.Totals{Allowed: 1}},
-		{"no condition holds", []string{"client", "192.0.2.2", "path", "/"}, engine.Totals{Unmatched: 1}},
-		{"no key", []string{"path", "/login"}, engine.Totals{Unmatched: 1}},
-		{"no field", nil, engine.Totals{Unmatched: 1}},
+		{"admitted", []string{"client", "192.0.2.1", "path", "/login"}, api.Totals{Allowed: 1}},
+		{"admitted, the last", []string{"client", "192.0.2.1", "path", "/login"}, api.Totals{Allowed: 1}},
+		{"refused by the limit", []string{"client", "192.0.2.1", "path", "/login"}, api.Totals{Refused: 1}},
+		{"the refusal that begins the ban", []string{"client", "192.0.2.1", "path", "/login"}, api.Totals{Banned: 1}},
+		{"refused by the ban", []string{"client", "192.0.2.1", "path", "/login"}, api.Totals{Banned: 1}},
+		{"on the allow list", []string{"client", "10.0.0.1", "path", "/login"}, api.Totals{Allowed: 1}},
+		{"on the allow list, without a rule", []string{"client", "10.0.0.1"}, api.Totals{Allowed: 1}},
+		{"judged by a shadow rule", []string{"user", "ada"}, api.Totals{Allowed: 1}},
+		{"refused by a shadow rule", []string{"user", "ada"}, api.Totals{Allowed: 1}},
+		{"no condition holds", []string{"client", "192.0.2.2", "path", "/"}, api.Totals{Unmatched: 1}},
+		{"no key", []string{"path", "/login"}, api.Totals{Unmatched: 1}},
+		{"no field", nil, api.Totals{Unmatched: 1}},
 	} {
 		before := e.Totals()
 		check(t, c, event(c, x.fields...), 1)

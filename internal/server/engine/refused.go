@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -48,26 +49,16 @@ func (c *Caller) countRefusedEvent(set *ratelimit.Set, t time.Time, ev *match.Ev
 	}
 }
 
-// A RefusedKey is a key that a rule has refused: the true number of refusals over the
-// span that was asked for lies in [Lo, Hi].
-type RefusedKey struct {
-	Rule        string
-	Key         []string // its values
-	Lo, Hi      uint64
-	Estimate    uint64    // between them: the figure to display
-	BannedUntil time.Time // by this rule; zero if it is not banned
-}
-
 // Refused returns the n keys that were refused most, by limits and by bans, over a span
 // that ends now and is at most an hour, the most refused first. Keys under rules that
 // have been removed, or count by another key now, are left out. It scans all keys that
 // are counted, which a budget of 8 MiB bounds. Errors are of *Error.
-func (e *Engine) Refused(n int, span time.Duration) ([]RefusedKey, error) {
+func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
 	if n < 1 || n > maxTop {
-		return nil, errorf(BadArg, "n: %d: must be 1 to %d", n, maxTop)
+		return nil, errorf(api.BadArg, "n: %d: must be 1 to %d", n, maxTop)
 	}
 	if span < time.Second || span > maxRefusedSpan {
-		return nil, errorf(BadArg, "span: %v: must be 1s to %v", span, maxRefusedSpan)
+		return nil, errorf(api.BadArg, "span: %v: must be 1s to %v", span, maxRefusedSpan)
 	}
 	if err := e.scans.begin(); err != nil {
 		return nil, err
@@ -76,18 +67,21 @@ func (e *Engine) Refused(n int, span time.Duration) ([]RefusedKey, error) {
 	now := e.now()
 	top, err := e.refused.TopAt(now, n, span)
 	if err != nil {
-		return nil, errorf(BadArg, "span: %v", err)
+		return nil, errorf(api.BadArg, "span: %v", err)
 	}
 	l := e.limiter.Load()
-	list := make([]RefusedKey, 0, len(top))
+	list := make([]api.RefusedKey, 0, len(top))
 	for _, k := range top {
 		rule, key, ok := refusedKey(l.Set(), k.Key)
 		if !ok {
 			continue
 		}
-		r := RefusedKey{Rule: rule.Name, Key: values(rule.Key, string(key)), Lo: k.Lo, Hi: k.Hi, Estimate: k.Estimate}
-		if b, held, err := l.Bans().Get(r.Rule, r.Key...); err == nil && held {
-			r.BannedUntil = b.Until
+		parts := values(rule.Key, string(key))
+		r := api.RefusedKey{
+			Rule: rule.Name, Key: api.KeyOf(parts...), Bounds: api.Bounds{Lo: k.Lo, Hi: k.Hi}, PerSecond: float64(k.Estimate) / span.Seconds(),
+		}
+		if b, held, err := l.Bans().Get(r.Rule, parts...); err == nil && held {
+			r.BannedUntil = b.Until.UTC()
 		}
 		list = append(list, r)
 	}

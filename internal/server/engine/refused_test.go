@@ -76,9 +76,9 @@ func refused(t *testing.T, e *engine.Engine, n int, span time.Duration) (list []
 	}
 	for _, k := range keys {
 		if k.Hi < k.Lo {
-			t.Errorf("%s %q: bounds [%d, %d]", k.Rule, k.Key, k.Lo, k.Hi)
+			t.Errorf("%s %q: bounds [%d, %d]", k.Rule, k.Values(), k.Lo, k.Hi)
 		}
-		list = append(list, fmt.Sprintf("%s %q %d banned %v", k.Rule, k.Key, k.Lo, k.BannedUntil.After(time.Now())))
+		list = append(list, fmt.Sprintf("%s %q %d banned %v", k.Rule, k.Values(), k.Lo, k.BannedUntil.After(time.Now())))
 	}
 	return list
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -83,7 +84,7 @@ func (ks *ruleKeys) check(ev *match.Event, key []byte) ([]byte, error) {
 			continue
 		}
 		if field, n := longValue(r.Key, key); n > 0 {
-			return key, errorf(BadArg, "%s has %d bytes; allowed are %d where a rule counts by it, as %q does", field, n, MaxKey, r.Name)
+			return key, errorf(api.BadArg, "%s has %d bytes; allowed are %d where a rule counts by it, as %q does", field, n, MaxKey, r.Name)
 		}
 	}
 	return key, nil

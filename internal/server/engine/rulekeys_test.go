@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -57,12 +58,12 @@ func TestLongValues(t *testing.T) {
 				}
 				continue
 			}
-			wantCode(t, err, engine.BadArg, c.words)
+			wantCode(t, err, api.BadArg, c.words)
 			if d.Allowed || !errors.Is(d.Err, ratelimit.ErrKeyTooLong) {
 				t.Errorf("%s of %s: %+v", what, c.fields, d)
 			}
 		}
-		if totals := e.Totals(); c.words != "" && totals != (engine.Totals{}) {
+		if totals := e.Totals(); c.words != "" && totals != (api.Totals{}) {
 			t.Errorf("%s: %+v", c.fields, totals)
 		}
 	}
@@ -91,9 +92,9 @@ func TestLongKeys(t *testing.T) {
 		"peek": func(_, user, tenant string) error { return second(c.PeekRule("user", user+"\t"+tenant, 1)) },
 		"add":  func(path, _, _ string) error { return c.Add("pages", path, 1) },
 		"sum":  func(path, _, _ string) error { _, _, err := c.Sum("pages", path, 0); return err },
-		"key":  func(path, _, _ string) error { return second(e.Key([]string{"path"}, []string{path})) },
+		"key":  func(path, _, _ string) error { return second(e.Inspect([]string{"path"}, []string{path})) },
 		"keys": func(_, user, tenant string) error {
-			return second(e.Key([]string{"user", "tenant"}, []string{user, tenant}))
+			return second(e.Inspect([]string{"user", "tenant"}, []string{user, tenant}))
 		},
 		"ban": func(_, user, tenant string) error {
 			return second(e.Ban("user", []string{user, tenant}, time.Hour, "", ""))
@@ -110,7 +111,7 @@ func TestLongKeys(t *testing.T) {
 			t.Errorf("%s of values that fit: %.80v", name, err)
 		}
 		err := ask("/"+long[1:]+"y", "u", long)
-		wantCode(t, err, engine.BadArg, " bytes; allowed")
+		wantCode(t, err, api.BadArg, " bytes; allowed")
 		if field := fmt.Sprint(err); name != "throttle" && !strings.Contains(field, "path has 1026") && !strings.Contains(field, "tenant has 1025") {
 			t.Errorf("%s: %v", name, err)
 		}

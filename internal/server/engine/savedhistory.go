@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/lately-go/lately/api"
 )
 
 // A savedHistory is a part of the history in a record of a snapshot: samples of whole
 // minutes whose rules are the same.
 type savedHistory struct {
-	Marks []Mark   `json:"marks,omitempty"`
-	Names []string `json:"names,omitempty"`
+	Marks []api.Mark `json:"marks,omitempty"`
+	Names []string   `json:"names,omitempty"`
 	// A sample is its milliseconds since 1970, 5 totals, and 5 of each rule. Totals are
 	// less those of the newest sample, so that a process that begins at 0 goes on from there.
 	Samples [][]int64 `json:"samples,omitempty"`
@@ -56,15 +58,15 @@ func (e *Engine) saveHistory(add func(typ byte, data []byte) error) error {
 // levelled changes samples, oldest first, so that the newest has totals of 0 and a rule
 // that began again at 0 did not.
 func levelled(all []sample) {
-	sums := make(map[string]RuleTotals)
+	sums := make(map[string]api.RuleTotals)
 	newest := all[len(all)-1].all
 	before := sample{}
 	for i := range all {
 		x := all[i]
-		all[i].all = x.all.minus(newest)
-		all[i].rules = make([]RuleTotals, len(x.rules))
+		all[i].all = x.all.Minus(newest)
+		all[i].rules = make([]api.RuleTotals, len(x.rules))
 		for j, name := range x.names {
-			sums[name] = sums[name].plus(x.rules[j].minus(before.rule(x.names, j)))
+			sums[name] = ruleSum(sums[name], ruleDifference(x.rules[j], before.rule(x.names, j)))
 			all[i].rules[j] = sums[name]
 		}
 		before = x
@@ -72,9 +74,14 @@ func levelled(all []sample) {
 	for i := range all {
 		for j, name := range all[i].names {
 			r, s := &all[i].rules[j], sums[name]
-			*r = RuleTotals{r.Allowed - s.Allowed, r.Refused - s.Refused, r.Banned - s.Banned, r.Shadow - s.Shadow, r.Bans - s.Bans}
+			*r = ruleSum(*r, api.RuleTotals{Allowed: -s.Allowed, Refused: -s.Refused, Banned: -s.Banned, Shadow: -s.Shadow, Bans: -s.Bans})
 		}
 	}
+}
+
+// ruleSum returns the sum of t and o, modulo 2^64.
+func ruleSum(t, o api.RuleTotals) api.RuleTotals {
+	return api.RuleTotals{Allowed: t.Allowed + o.Allowed, Refused: t.Refused + o.Refused, Banned: t.Banned + o.Banned, Shadow: t.Shadow + o.Shadow, Bans: t.Bans + o.Bans}
 }
 
 func (x *sample) numbers() []int64 {
@@ -92,9 +99,9 @@ func sampleOf(n []int64, names []string) (sample, error) {
 		return sample{}, fmt.Errorf("record of the history: a sample of %d rules has %d numbers: must be %d", len(names), len(n), want)
 	}
 	u := func(i int) uint64 { return uint64(n[i]) }
-	x := sample{at: time.UnixMilli(n[0]), all: Totals{u(1), u(2), u(3), u(4), u(5)}, names: names}
+	x := sample{at: time.UnixMilli(n[0]), all: api.Totals{Allowed: u(1), Refused: u(2), Banned: u(3), Unmatched: u(4), Errors: u(5)}, names: names}
 	for i := savedAhead; i < len(n); i += savedPerRule {
-		x.rules = append(x.rules, RuleTotals{u(i), u(i + 1), u(i + 2), u(i + 3), u(i + 4)})
+		x.rules = append(x.rules, api.RuleTotals{Allowed: u(i), Refused: u(i + 1), Banned: u(i + 2), Shadow: u(i + 3), Bans: u(i + 4)})
 	}
 	return x, nil
 }

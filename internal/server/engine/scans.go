@@ -3,6 +3,8 @@ package engine
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/lately-go/lately/api"
 )
 
 // scans bounds what reads all bans or all keys of a table: one scan runs at a time, a
@@ -49,7 +51,7 @@ func (s *scans) begin() error {
 	return nil
 }
 
-var errScans = &Error{Overload, "too many clients read lists of bans or keys at once; try again later"}
+var errScans = &Error{api.Overload, "too many clients read lists of bans or keys at once; try again later"}
 
 // end ends a scan.
 func (s *scans) end() {

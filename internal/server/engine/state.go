@@ -60,7 +60,7 @@ func (e *Engine) Save(add func(typ byte, data []byte) error) error {
 		return err
 	}
 	for _, c := range e.book.Load().counters {
-		data, err := json.Marshal(counterRecord{c.Name, c.Key.Fields(), c.Spans, c.made})
+		data, err := json.Marshal(counterRecord{c.Name, c.Key.Fields(), c.Spans, c.dynamic})
 		if err != nil {
 			return err
 		}

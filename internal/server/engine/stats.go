@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -14,7 +15,7 @@ type Status struct {
 	Started     time.Time
 	Now         time.Time // as Engine.Now
 	EventTime   bool      // it judges by event time
-	Totals      Totals
+	Totals      api.Totals
 	Limits      ratelimit.Stats
 	Throttle    ratelimit.ThrottleStats // limits that callers bring
 	Subscribers int
@@ -42,35 +43,24 @@ func (e *Engine) Status() Status {
 // once the engine judges by event time.
 func (e *Engine) Limiter() *ratelimit.Limiter { return e.limiter.Load() }
 
-// A RuleInfo is one rule of the rules in force.
-type RuleInfo struct {
-	Name     string
-	Kind     string // limit, ban or hot
-	Fields   []string
-	Sentence string
-	Shadow   bool
-	Stats    *ratelimit.RuleStats // nil for a hot rule
-}
-
 // RuleInfos returns the rules in force, limits and bans first.
-func (e *Engine) RuleInfos() []RuleInfo {
+func (e *Engine) RuleInfos() []api.Rule {
 	b := e.book.Load()
-	stats := make(map[string]*ratelimit.RuleStats)
-	s := e.limits()
-	for i := range s.Rules {
-		stats[s.Rules[i].Rule] = &s.Rules[i]
+	stats := make(map[string]*api.RuleStats)
+	for _, s := range e.limits().Rules {
+		stats[s.Rule] = &api.RuleStats{Allowed: s.Allowed, Refused: s.Refused, Banned: s.Banned, Shadow: s.Shadow, Skipped: s.Skipped, BansStarted: s.BansStarted, Keys: s.Keys, Bans: s.Bans}
 	}
-	var infos []RuleInfo
+	infos := []api.Rule{}
 	for i := range b.file.Limits.Len() {
 		r := b.file.Limits.Rule(i)
 		kind := "limit"
 		if len(r.Limits) == 0 {
 			kind = "ban"
 		}
-		infos = append(infos, RuleInfo{r.Name, kind, r.Key.Fields(), rules.LimitSentence(r), r.Shadow, stats[r.Name]})
+		infos = append(infos, api.Rule{Name: r.Name, Kind: kind, Fields: r.Key.Fields(), Sentence: rules.LimitSentence(r), Shadow: r.Shadow, Stats: stats[r.Name]})
 	}
 	for _, h := range b.hot {
-		infos = append(infos, RuleInfo{h.Name, "hot", h.Key.Fields(), rules.HotSentence(&h.Rule), false, nil})
+		infos = append(infos, api.Rule{Name: h.Name, Kind: "hot", Fields: h.Key.Fields(), Sentence: rules.HotSentence(&h.Rule)})
 	}
 	return infos
 }

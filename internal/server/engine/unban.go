@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -21,7 +22,7 @@ type BanFilter struct {
 // are not set. Its error is an [*Error].
 func ParseBanFilter(rule, pattern, network string) (BanFilter, error) {
 	if rule == "" && pattern == "" && network == "" {
-		return BanFilter{}, errorf(BadArg, "filter: missing: must be a rule, a pattern or a network; the pattern * selects every ban")
+		return BanFilter{}, errorf(api.BadArg, "filter: missing: must be a rule, a pattern or a network; the pattern * selects every ban")
 	}
 	keys, err := ParseKeyFilter(pattern, network)
 	return BanFilter{rule, keys}, err
@@ -59,7 +60,7 @@ func (e *Engine) UnbanAll(f BanFilter) (n int, err error) {
 	u := unbanning{e: e}
 	for r, err := range e.Bans() {
 		if err != nil {
-			return u.n, &Error{Failed, err.Error()}
+			return u.n, &Error{api.Failed, err.Error()}
 		}
 		if !f.selects(&r) {
 			continue
@@ -74,7 +75,7 @@ func (e *Engine) UnbanAll(f BanFilter) (n int, err error) {
 	u.end()
 	u.sync()
 	if u.err != nil {
-		return u.n, errorf(Failed, "%d bans are ended, but that is not on disk and may not survive a restart: %v", u.n, u.err)
+		return u.n, errorf(api.Failed, "%d bans are ended, but that is not on disk and may not survive a restart: %v", u.n, u.err)
 	}
 	return u.n, nil
 }

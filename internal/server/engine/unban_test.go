@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/server/engine"
 )
@@ -90,14 +91,14 @@ func TestUnbanAll(t *testing.T) {
 	}
 	e := newEngine(t, someRules)
 	_, err := e.UnbanAll(engine.BanFilter{Rule: "logn"})
-	wantCode(t, err, engine.NoRule, "logn")
+	wantCode(t, err, api.NoRule, "logn")
 	for _, c := range [][4]string{
 		{"", "", "", "filter: missing: must be"},
 		{"", "", "192.0.2.1/24", `network: "192.0.2.1/24": must be`},
 		{"", strings.Repeat("*", 1025), "", "pattern: too long"},
 	} {
 		_, err := engine.ParseBanFilter(c[0], c[1], c[2])
-		wantCode(t, err, engine.BadArg, c[3])
+		wantCode(t, err, api.BadArg, c[3])
 	}
 }
 

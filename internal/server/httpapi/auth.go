@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 )
@@ -55,7 +56,7 @@ func (s *Server) authorize(c *call) error {
 		return errNoToken
 	case !c.role.May(c.route.need.role()):
 		s.unauthorized.Add(1)
-		return &engine.Error{Code: engine.NoPerm, Message: "the role is " + c.role.String() + "; needed is " + c.route.need.role().String()}
+		return &engine.Error{Code: api.NoPerm, Message: "the role is " + c.role.String() + "; needed is " + c.route.need.role().String()}
 	}
 	return nil
 }
@@ -100,42 +101,34 @@ func (s *Server) check(c *call, tokens *access.Tokens, token string) error {
 	return nil
 }
 
-type loginRequest struct {
-	Token string `json:"token"`
-}
-
-type loggedIn struct {
-	Role string `json:"role"`
-}
-
 // login answers a token with a session, for browsers.
 func login(c *call) error {
-	var req loginRequest
+	var req api.LoginRequest
 	if err := c.decode(&req); err != nil {
 		return err
 	}
 	tokens := c.s.tokens()
 	if tokens == nil {
-		return c.answer(loggedIn{c.role.String()})
+		return c.answer(api.Session{Role: c.role.String()})
 	}
 	if err := c.s.check(c, tokens, req.Token); err != nil {
 		return err
 	}
 	c.setCookie(c.s.sessions.begin(access.Identity{Role: c.role, Name: c.who}, tokens), int(sessionLife/time.Second))
 	c.audit("login")
-	return c.answer(loggedIn{c.role.String()})
+	return c.answer(api.Session{Role: c.role.String()})
 }
 
 // logout ends the session of the cookie, if there is one.
 func logout(c *call) error {
-	if err := c.decode(&nothing{}); err != nil {
+	if err := c.decode(&api.Nothing{}); err != nil {
 		return err
 	}
 	if cookie, err := c.r.Cookie(cookieName); err == nil {
 		c.s.sessions.end(cookie.Value, c.s.tokens())
 	}
 	c.setCookie("", -1)
-	return c.answer(nothing{})
+	return c.answer(api.Nothing{})
 }
 
 func (c *call) setCookie(id string, age int) {

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
-	"github.com/lately-go/lately/internal/server/engine"
 )
 
 func tokensOf(all *access.Tokens) func() *access.Tokens { return func() *access.Tokens { return all } }
@@ -100,13 +100,13 @@ func TestEveryRouteAndRole(t *testing.T) {
 					t.Errorf("%s %s as %v: %d %s; want it answered", r.method, r.path, who.role, w.Code, w.Body)
 				}
 			case who.role == access.None:
-				want := engine.WrongPass
+				want := api.WrongPass
 				if who.token == "" {
-					want = engine.NoAuth
+					want = api.NoAuth
 				}
 				wantProblem(t, w, 401, want)
 			default:
-				wantProblem(t, w, 403, engine.NoPerm)
+				wantProblem(t, w, 403, api.NoPerm)
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func TestEveryRouteAndRole(t *testing.T) {
 func TestForwardAuthReadsNoAuthorization(t *testing.T) {
 	all := tokens(t)
 	s := newServer(t, func(c *Config) { c.Tokens = tokensOf(all) })
-	wantProblem(t, ask(s, request{method: "GET", path: "/v1/auth", token: checkToken}), 401, engine.NoAuth)
+	wantProblem(t, ask(s, request{method: "GET", path: "/v1/auth", token: checkToken}), 401, api.NoAuth)
 }
 
 // All unknown tokens are answered alike, byte for byte, however near they are. No
@@ -124,9 +124,9 @@ func TestForwardAuthReadsNoAuthorization(t *testing.T) {
 func TestAuthFailuresAreAlike(t *testing.T) {
 	all := tokens(t)
 	s := newServer(t, func(c *Config) { c.Tokens = tokensOf(all) })
-	wantProblem(t, ask(s, request{method: "GET", path: "/v1/status"}), 401, engine.NoAuth)
+	wantProblem(t, ask(s, request{method: "GET", path: "/v1/status"}), 401, api.NoAuth)
 	first := ask(s, request{method: "GET", path: "/v1/status", token: "other"})
-	wantProblem(t, first, 401, engine.WrongPass)
+	wantProblem(t, first, 401, api.WrongPass)
 	for _, token := range []string{"wrong", readToken[:len(readToken)-1], readToken + "x", strings.Repeat("y", 2000)} {
 		w := ask(s, request{method: "GET", path: "/v1/status", token: token})
 		if w.Code != first.Code || w.Body.String() != first.Body.String() || fmt.Sprint(w.Header()) != fmt.Sprint(first.Header()) {
@@ -143,7 +143,7 @@ func TestGuessesLockNobodyOut(t *testing.T) {
 	s := newServer(t, func(c *Config) { c.Tokens, c.Log = tokensOf(all), slog.New(slog.NewTextHandler(&log, nil)) })
 	for range 1000 {
 		ask(s, request{method: "GET", path: "/v1/status", token: "guess-guess-guess-guess-guess-guess"})
-		wantProblem(t, post(s, "/v1/login", `{"token":"guess-guess-guess-guess-guess-guess"}`), 401, engine.WrongPass)
+		wantProblem(t, post(s, "/v1/login", `{"token":"guess-guess-guess-guess-guess-guess"}`), 401, api.WrongPass)
 	}
 	if w := ask(s, request{method: "GET", path: "/v1/status", token: readToken}); w.Code != 200 {
 		t.Errorf("a valid token: %d %s", w.Code, w.Body)
@@ -167,7 +167,7 @@ func TestSession(t *testing.T) {
 	var now atomic.Pointer[access.Tokens]
 	now.Store(all)
 	s := newServer(t, func(c *Config) { c.Tokens = now.Load })
-	wantProblem(t, post(s, "/v1/login", `{"token":"no"}`), 401, engine.WrongPass)
+	wantProblem(t, post(s, "/v1/login", `{"token":"no"}`), 401, api.WrongPass)
 	w := post(s, "/v1/login", `{"token":"`+adminToken+`"}`)
 	if w.Code != 200 || w.Body.String() != `{"role":"admin"}`+"\n" {
 		t.Fatalf("login: %d %s", w.Code, w.Body)
@@ -192,22 +192,22 @@ func TestSession(t *testing.T) {
 	}
 	foreign := unban
 	foreign.origin = "https://evil.example"
-	wantProblem(t, ask(s, foreign), 403, engine.NoPerm)
+	wantProblem(t, ask(s, foreign), 403, api.NoPerm)
 
 	auth := with(request{method: "GET", path: "/v1/auth"}) // a browser behind the proxy is nobody there
-	wantProblem(t, ask(s, auth), 401, engine.NoAuth)
+	wantProblem(t, ask(s, auth), 401, api.NoAuth)
 
 	now.Store(tokens(t)) // the same, read again
 	if w := ask(s, unban); w.Code != 200 {
 		t.Errorf("with the session, under the same tokens: %d %s", w.Code, w.Body)
 	}
 	now.Store(otherTokens(t))
-	wantProblem(t, ask(s, unban), 401, engine.NoAuth)
+	wantProblem(t, ask(s, unban), 401, api.NoAuth)
 	now.Store(all)
 	if w := ask(s, with(request{method: "POST", path: "/v1/logout", body: "{}"})); w.Code != 200 || !strings.Contains(w.Header().Get("Set-Cookie"), "Max-Age=0") {
 		t.Errorf("logout: %d %v", w.Code, w.Header())
 	}
-	wantProblem(t, ask(s, unban), 401, engine.NoAuth)
+	wantProblem(t, ask(s, unban), 401, api.NoAuth)
 }
 
 // Event times are admin's.
@@ -215,7 +215,7 @@ func TestAtNeedsAdmin(t *testing.T) {
 	all := tokens(t)
 	s := newServer(t, func(c *Config) { c.Tokens = tokensOf(all) })
 	const body = `{"event":{"client":"192.0.2.1","path":"/"},"at":1700000000000}`
-	wantProblem(t, ask(s, request{method: "POST", path: "/v1/check", body: body, token: checkToken}), 403, engine.NoPerm)
+	wantProblem(t, ask(s, request{method: "POST", path: "/v1/check", body: body, token: checkToken}), 403, api.NoPerm)
 	if w := ask(s, request{method: "POST", path: "/v1/check", body: body, token: adminToken}); w.Code != 200 {
 		t.Errorf("as admin: %d %s", w.Code, w.Body)
 	}

@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -55,7 +59,11 @@ func checkShape(b []byte) error {
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {
 		case text && c == '\\':
-			i++
+			n, ok := escaped(b[i:])
+			if !ok { // encoding/json would make U+FFFD of it, and keys that differ the same
+				return badArg("body: half of a surrogate pair at byte %d; send bytes that are not UTF-8 as key_base64", i)
+			}
+			i += n - 1
 		case c == '"':
 			text = !text
 		case text:
@@ -79,6 +87,29 @@ func checkShape(b []byte) error {
 	return nil
 }
 
+// escaped returns the length of the escape sequence at the beginning of b, and false if
+// it is one half of a surrogate pair alone.
+func escaped(b []byte) (n int, ok bool) {
+	r := hex4(b)
+	if !utf16.IsSurrogate(r) {
+		return 2, true
+	}
+	return 12, len(b) > 6 && utf16.DecodeRune(r, hex4(b[6:])) != utf8.RuneError
+}
+
+// hex4 returns the code unit of the escape sequence \uXXXX at the beginning of b, and 0
+// if there is none.
+func hex4(b []byte) rune {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(n)
+}
+
 // badJSON says in words of ours what is wrong with a body.
 func badJSON(err error) error {
 	if e, ok := errors.AsType[*apiError](err); ok {
@@ -100,7 +131,10 @@ func badJSON(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return badArg("the body ends too soon; allowed is a JSON object")
 	}
-	return badArg("the body is not what is allowed: %s", clip(strings.TrimPrefix(err.Error(), "json: ")))
+	if text := err.Error(); strings.HasPrefix(text, "key: ") { // of api.Texts
+		return badArg("%s", text)
+	}
+	return badArg("body: %s", clip(strings.TrimPrefix(err.Error(), "json: ")))
 }
 
 func kindName(e *json.UnmarshalTypeError) string {
@@ -117,40 +151,15 @@ func kindName(e *json.UnmarshalTypeError) string {
 	return "a " + e.Type.Kind().String()
 }
 
-// A keyArg is the key of a request: its values in the order of the rule's fields, or
-// the one value by itself.
-type keyArg []string
-
-// UnmarshalJSON reads a text or a list of texts.
-func (k *keyArg) UnmarshalJSON(b []byte) error {
-	var one string
-	if err := json.Unmarshal(b, &one); err == nil && string(b) != "null" {
-		*k = keyArg{one}
-		return nil
-	}
-	var list []string
-	if err := json.Unmarshal(b, &list); err != nil || len(list) == 0 {
-		return badArg("key is %s; allowed is a string, or a list of one string for each field of the key", clip(string(b)))
-	}
-	*k = list
-	return nil
-}
-
-// values returns the values of a key that is given as texts or as bytes.
-func (k keyArg) values(base64 [][]byte) ([]string, error) {
+// valuesOf returns the values of a key of a request.
+func valuesOf(k api.Key) ([]string, error) {
 	switch {
-	case len(k) > 0 && len(base64) > 0:
-		return nil, badArg("there are both key and key_base64; allowed is one of them")
-	case len(k) > 0:
-		return k, nil
-	case len(base64) == 0:
-		return nil, badArg("key is missing; allowed is a string, or a list of one string for each field of the key")
+	case len(k.Text) > 0 && len(k.Base64) > 0:
+		return nil, badArg("key and key_base64: must be one of them, not both")
+	case len(k.Text) == 0 && len(k.Base64) == 0:
+		return nil, badArg("key: missing: must be a string, or a list of one string for each field of the key")
 	}
-	list := make([]string, len(base64))
-	for i, v := range base64 {
-		list[i] = string(v)
-	}
-	return list, nil
+	return k.Values(), nil
 }
 
 // costOf returns a cost that may be left out.
@@ -166,12 +175,6 @@ func checkCost(name string, n uint64) error {
 		return badArg("%s is %d; allowed is 1 to %d", name, n, uint64(engine.MaxCost))
 	}
 	return nil
-}
-
-// failure is what stands in a list of answers for one that there is not.
-type failure struct {
-	Code   engine.Code `json:"code"`
-	Detail string      `json:"detail"`
 }
 
 // appendFailure appends what a list of answers has for an error.

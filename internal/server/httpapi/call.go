@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/match"
@@ -92,7 +93,7 @@ func (c *call) readBody() error {
 		return err
 	}
 	if c.r.Header["Content-Encoding"] != nil {
-		return &apiError{status: http.StatusUnsupportedMediaType, code: engine.BadArg, detail: "the body is compressed; allowed is one that is not"}
+		return &apiError{status: http.StatusUnsupportedMediaType, code: api.BadArg, detail: "the body is compressed; allowed is one that is not"}
 	}
 	most := c.route.mostBody()
 	if c.r.ContentLength > int64(most) {
@@ -161,12 +162,12 @@ func (c *call) checkType() error {
 			return nil
 		}
 		return &apiError{
-			status: http.StatusUnsupportedMediaType, code: engine.BadArg,
+			status: http.StatusUnsupportedMediaType, code: api.BadArg,
 			detail: "Content-Type is " + strconv.Quote(clip(strings.Join(t, ", "))) + "; allowed is application/yaml",
 		}
 	}
 	return &apiError{
-		status: http.StatusUnsupportedMediaType, code: engine.BadArg,
+		status: http.StatusUnsupportedMediaType, code: api.BadArg,
 		detail: "Content-Type is " + strconv.Quote(clip(strings.Join(t, ", "))) + "; allowed is application/json",
 	}
 }
@@ -220,9 +221,6 @@ func (c *call) answer(v any) error {
 	}
 	return c.send(status, jsonType)
 }
-
-// nothing is the answer of a route that has done what was asked, and no more to say.
-type nothing struct{}
 
 // query returns the query. Parameters that the route does not have are an error, and
 // so is one that is there more than once where one is allowed.
@@ -285,6 +283,18 @@ func number(q url.Values, name string, otherwise, least, most int) (int, error) 
 		return 0, badArg("%s is %q; allowed is %d to %d", name, clip(v), least, most)
 	}
 	return n, nil
+}
+
+// listQuery returns the query of a list of keys: how many, and over which span.
+func (c *call) listQuery(otherwise time.Duration) (q url.Values, n int, d time.Duration, err error) {
+	if q, err = c.query(); err != nil {
+		return nil, 0, 0, err
+	}
+	if n, err = number(q, "n", 20, 1, 1000); err != nil {
+		return nil, 0, 0, err
+	}
+	d, err = span(q, otherwise)
+	return q, n, d, err
 }
 
 // span returns a span of the query.

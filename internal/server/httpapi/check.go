@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/match"
@@ -11,55 +12,6 @@ import (
 )
 
 const maxBatch = 1000
-
-// A checkItem is one event to judge.
-type checkItem struct {
-	Event map[string]string `json:"event,omitempty" doc:"the fields of the event, such as client and path"`
-	Cost  *uint64           `json:"cost,omitempty" range:"cost"`
-	At    *int64            `json:"at,omitempty" doc:"when it happened, in milliseconds since 1970; needs the role admin"`
-}
-
-// A checkRequest is one event, or several.
-type checkRequest struct {
-	checkItem
-	Events []checkItem `json:"events,omitempty" doc:"several events, judged in this order"`
-}
-
-// A takeItem is an event of a key to judge under one rule.
-type takeItem struct {
-	Rule   string   `json:"rule,omitempty"`
-	Key    keyArg   `json:"key,omitempty"`
-	Base64 [][]byte `json:"key_base64,omitempty" doc:"instead of key, for values that are not UTF-8"`
-	Cost   *uint64  `json:"cost,omitempty" range:"cost"`
-}
-
-// A takeRequest is one of them, or several.
-type takeRequest struct {
-	takeItem
-	Takes []takeItem `json:"takes,omitempty"`
-}
-
-// A peekRequest is what a checkRequest or a takeRequest is.
-type peekRequest struct {
-	Event  map[string]string `json:"event,omitempty"`
-	Rule   string            `json:"rule,omitempty"`
-	Key    keyArg            `json:"key,omitempty"`
-	Base64 [][]byte          `json:"key_base64,omitempty"`
-	Cost   *uint64           `json:"cost,omitempty" range:"cost"`
-	Events []checkItem       `json:"events,omitempty"`
-	Takes  []takeItem        `json:"takes,omitempty"`
-}
-
-// A verdict is a decision, or why there is none.
-type verdict struct {
-	*decision
-	Error *failure `json:"error,omitempty"`
-}
-
-// verdicts is the decisions of a batch, in its order.
-type verdicts struct {
-	Decisions []verdict `json:"decisions"`
-}
 
 // decide answers POST /v1/check.
 func decide(c *call) error {
@@ -115,12 +67,12 @@ func (c *call) decideMany() error {
 
 // decideAny is decide for bodies of any form.
 func (c *call) decideAny() error {
-	var req checkRequest
+	var req api.CheckRequest
 	if err := c.decode(&req); err != nil {
 		return err
 	}
 	if req.Events == nil {
-		d, err := c.check(&req.checkItem, false)
+		d, err := c.check(&req.CheckItem, false)
 		if err != nil {
 			return err
 		}
@@ -155,7 +107,7 @@ func (c *call) batch(n int, judge func(i int) (ratelimit.Decision, error)) error
 }
 
 // check judges one event, or only looks.
-func (c *call) check(item *checkItem, peek bool) (d ratelimit.Decision, err error) {
+func (c *call) check(item *api.CheckItem, peek bool) (d ratelimit.Decision, err error) {
 	cost, err := costOf(item.Cost)
 	if err != nil {
 		return d, err
@@ -172,7 +124,7 @@ func (c *call) check(item *checkItem, peek bool) (d ratelimit.Decision, err erro
 	case peek:
 		return d, badArg("there is at; allowed where an event is counted only")
 	case c.role < access.Admin:
-		return d, &engine.Error{Code: engine.NoPerm, Message: "at needs the role admin: event times are for replaying a log"}
+		return d, &engine.Error{Code: api.NoPerm, Message: "at needs the role admin: event times are for replaying a log"}
 	case *item.At < 0 || *item.At > maxAt:
 		return d, badArg("at is %d; allowed is 0 to %d, milliseconds since 1970", *item.At, int64(maxAt))
 	}
@@ -249,30 +201,30 @@ func (c *call) takeMany() error {
 
 // takeAny is take for bodies of any form.
 func (c *call) takeAny() error {
-	var req takeRequest
+	var req api.TakeRequest
 	if err := c.decode(&req); err != nil {
 		return err
 	}
 	if req.Takes == nil {
-		d, err := c.take(&req.takeItem, false)
+		d, err := c.take(&req.TakeItem, false)
 		if err != nil {
 			return err
 		}
 		return c.decided(&d)
 	}
-	if req.Rule != "" || req.Key != nil || req.Base64 != nil || req.Cost != nil {
+	if req.Rule != "" || given(req.Key) || req.Cost != nil {
 		return badArg("there are both rule, key or cost and takes; allowed is one or a list of them")
 	}
 	return c.batch(len(req.Takes), func(i int) (ratelimit.Decision, error) { return c.take(&req.Takes[i], false) })
 }
 
 // take judges one event of a key, or only looks.
-func (c *call) take(item *takeItem, peek bool) (d ratelimit.Decision, err error) {
+func (c *call) take(item *api.TakeItem, peek bool) (d ratelimit.Decision, err error) {
 	cost, err := costOf(item.Cost)
 	if err != nil {
 		return d, err
 	}
-	key, err := c.keyOf(item.Rule, item.Key, item.Base64)
+	key, err := c.keyOf(item.Rule, item.Key)
 	if err != nil {
 		return d, err
 	}
@@ -283,11 +235,11 @@ func (c *call) take(item *takeItem, peek bool) (d ratelimit.Decision, err error)
 }
 
 // keyOf returns the key of a request that names a rule. It holds until the next call.
-func (c *call) keyOf(rule string, key keyArg, base64 [][]byte) (string, error) {
+func (c *call) keyOf(rule string, key api.Key) (string, error) {
 	if rule == "" {
 		return "", badArg("rule is missing; allowed is the name of a rule")
 	}
-	values, err := key.values(base64)
+	values, err := valuesOf(key)
 	if err != nil {
 		return "", err
 	}
@@ -301,15 +253,14 @@ func (c *call) keyOf(rule string, key keyArg, base64 [][]byte) (string, error) {
 
 // peek answers POST /v1/peek.
 func peek(c *call) error {
-	var req peekRequest
+	var req api.PeekRequest
 	if err := c.decode(&req); err != nil {
 		return err
 	}
-	one := checkItem{Event: req.Event, Cost: req.Cost}
-	other := takeItem{req.Rule, req.Key, req.Base64, req.Cost}
+	one := api.CheckItem{Event: req.Event, Cost: req.Cost}
 	var d ratelimit.Decision
 	var err error
-	switch byRule := req.Rule != "" || req.Key != nil || req.Base64 != nil; {
+	switch byRule := req.Rule != "" || given(req.Key); {
 	case req.Events != nil && !byRule && req.Event == nil && req.Takes == nil && req.Cost == nil:
 		return c.batch(len(req.Events), func(i int) (ratelimit.Decision, error) { return c.check(&req.Events[i], true) })
 	case req.Takes != nil && !byRule && req.Event == nil && req.Events == nil && req.Cost == nil:
@@ -317,7 +268,7 @@ func peek(c *call) error {
 	case req.Events != nil || req.Takes != nil || byRule && req.Event != nil:
 		return badArg("allowed is one of event, rule with key, events, and takes")
 	case byRule:
-		d, err = c.take(&other, true)
+		d, err = c.take(&req.TakeItem, true)
 	default:
 		d, err = c.check(&one, true)
 	}
@@ -326,3 +277,6 @@ func peek(c *call) error {
 	}
 	return c.decided(&d)
 }
+
+// given reports whether a request has a key.
+func given(k api.Key) bool { return k.Text != nil || k.Base64 != nil }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -21,12 +22,12 @@ func TestLongValue(t *testing.T) {
 			}
 		}
 	}
-	wantProblem(t, post(s, "/v1/check", `{"event":{"client":"`+long+`","path":"/"}}`), 400, engine.BadArg)
+	wantProblem(t, post(s, "/v1/check", `{"event":{"client":"`+long+`","path":"/"}}`), 400, api.BadArg)
 	for path, body := range map[string]string{
 		"/v1/take": `{"rule":"per-client","key":"` + long + `"}`,
 		"/v1/bans": `{"rule":"per-client","key":"` + long + `","for":"1h"}`,
 	} {
-		if p := wantProblem(t, post(s, path, body), 400, engine.BadArg); !strings.Contains(p.Detail, "client has 1025 bytes") {
+		if p := wantProblem(t, post(s, path, body), 400, api.BadArg); !strings.Contains(p.Detail, "client has 1025 bytes") {
 			t.Errorf("%s: %s", path, p.Detail)
 		}
 	}
@@ -46,7 +47,7 @@ func TestListsInAnyForm(t *testing.T) {
 		list := `{"` + name + `":[` + strings.Join(items, ", ") + strings.Repeat(", "+items[3], 20) + `]}`
 		synctest.Test(t, func(t *testing.T) {
 			usual, other := newServer(t, nil), newServer(t, nil)
-			wantProblem(t, post(usual, path, list[:len(list)-1]), 400, engine.BadArg)
+			wantProblem(t, post(usual, path, list[:len(list)-1]), 400, api.BadArg)
 			one, two := post(usual, path, list), post(other, path, strings.ReplaceAll(list, "203", `\u0032\u0030\u0033`))
 			if one.Code != 200 || one.Body.String() != two.Body.String() || one.Header().Get("Content-Length") != strconv.Itoa(one.Body.Len()) {
 				t.Errorf("%s: %d %v %s\nand with escapes: %d %s", path, one.Code, one.Header(), one.Body, two.Code, two.Body)
@@ -54,7 +55,7 @@ func TestListsInAnyForm(t *testing.T) {
 			var got struct {
 				Decisions []struct {
 					Remaining *uint64
-					Error     *failure
+					Error     *api.Failure
 				}
 			}
 			if err := json.Unmarshal(one.Body.Bytes(), &got); err != nil || len(got.Decisions) != len(items)+20 {
@@ -86,14 +87,14 @@ func TestAsManyValuesAsFields(t *testing.T) {
 		"/v1/counters/made-by-add/add": {`{"key":["203.0.113.5","x"]}`},
 	} {
 		for _, body := range bodies {
-			p := wantProblem(t, post(s, path, body), 400, engine.BadArg)
+			p := wantProblem(t, post(s, path, body), 400, api.BadArg)
 			if !strings.Contains(p.Detail, "number of key values is 2; allowed is 1: client") && !strings.Contains(p.Detail, `no counter "made-by-add"`) {
 				t.Errorf("%s %s: %s", path, body, p.Detail)
 			}
 		}
 	}
-	wantProblem(t, get(s, "/v1/counters/requests/sum?key=203.0.113.5&key=x"), 400, engine.BadArg)
-	wantProblem(t, get(s, "/v1/counters/requests/rate?key=203.0.113.5&key=x"), 400, engine.BadArg)
+	wantProblem(t, get(s, "/v1/counters/requests/sum?key=203.0.113.5&key=x"), 400, api.BadArg)
+	wantProblem(t, get(s, "/v1/counters/requests/rate?key=203.0.113.5&key=x"), 400, api.BadArg)
 	for _, body := range []string{`{"takes":[{` + several + `}]}`, `{"takes":[{` + several + `,"cost":null}]}`} {
 		if w := post(s, "/v1/take", body); !strings.Contains(w.Body.String(), "number of key values is 2; allowed is 1: client") {
 			t.Errorf("%s: %s", body, w.Body)
@@ -138,12 +139,12 @@ func TestOneClock(t *testing.T) {
 		"/v1/bans":                  `{"rule":"flood","key":"203.0.113.5","for":"1h"}`,
 		"/v1/bans/unban":            `{"pattern":"*"}`,
 	} {
-		if p := wantProblem(t, post(s, path, body), 400, engine.BadArg); !strings.Contains(p.Detail, "by the times that events bring") {
+		if p := wantProblem(t, post(s, path, body), 400, api.BadArg); !strings.Contains(p.Detail, "by the times that events bring") {
 			t.Errorf("%s: %s", path, p.Detail)
 		}
 	}
-	wantProblem(t, asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"), 400, engine.BadArg)
-	var got status
+	wantProblem(t, asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"), 400, api.BadArg)
+	var got api.Status
 	if err := json.Unmarshal(get(s, "/v1/status").Body.Bytes(), &got); err != nil || got.Now != 1_700_000_000_999 || !got.EventTime {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -158,13 +159,15 @@ func TestUnknownField(t *testing.T) {
 		{"/v1/check", `{"event":{"c\u006ceint":"203.0.113.5","path":"/"}}`},
 		{"/v1/peek", `{"event":{"cleint":"203.0.113.5","path":"/"}}`},
 	} {
-		if p := wantProblem(t, post(s, x.path, x.body), 400, engine.BadArg); p.Detail != want {
+		if p := wantProblem(t, post(s, x.path, x.body), 400, api.BadArg); p.Detail != want {
 			t.Errorf("%s %s: %s", x.path, x.body, p.Detail)
 		}
 	}
 	for _, name := range []string{"cleint", `c\u006ceint`} {
 		w := post(s, "/v1/check", `{"events":[{"event":{"client":"203.0.113.5"}},{"event":{"`+name+`":"203.0.113.5"}}]}`)
-		var got struct{ Decisions []struct{ Error *failure } }
+		var got struct {
+			Decisions []struct{ Error *api.Failure }
+		}
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Decisions) != 2 || got.Decisions[0].Error != nil || got.Decisions[1].Error == nil || got.Decisions[1].Error.Detail != want {
 			t.Errorf("in a list: %d %s", w.Code, w.Body)
 		}

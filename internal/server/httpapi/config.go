@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/console"
 	"github.com/lately-go/lately/internal/server/engine"
@@ -42,7 +43,7 @@ type Config struct {
 	// Reload reads the rules file again, and returns what has changed; nil means
 	// that there is none. New rules that would drop bans are an error, unless
 	// dropBans is set.
-	Reload func(dropBans bool) (engine.RuleChanges, error)
+	Reload func(dropBans bool) (api.RuleChanges, error)
 
 	// RulesText returns the text of the rules file in force; nil means that
 	// there is none.

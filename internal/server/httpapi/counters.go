@@ -1,58 +1,29 @@
 package httpapi
 
 import (
-	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 )
-
-// A counterInfo is one counter.
-type counterInfo struct {
-	Name     string   `json:"name"`
-	Fields   []string `json:"fields" doc:"of its key"`
-	Spans    []int64  `json:"spans_ms" doc:"of its windows"`
-	Made     bool     `json:"made" doc:"by adding to it, not by the rules file"`
-	Sentence string   `json:"sentence"`
-	Keys     int      `json:"keys"`
-	Bytes    int64    `json:"bytes"`
-}
-
-type counterList struct {
-	Counters []counterInfo `json:"counters"`
-}
 
 func listCounters(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
-	return c.answer(counterList{c.s.counters()})
+	return c.answer(api.CounterList{Counters: c.s.counters()})
 }
 
-func (s *Server) counters() []counterInfo {
-	list := []counterInfo{}
-	for i := range s.engine.Counters() {
-		info := counterInfo{
-			Name: i.Name, Fields: i.Fields, Spans: []int64{}, Made: i.Made, Sentence: i.Sentence, Keys: i.Keys, Bytes: i.Stats.Bytes,
-		}
-		for _, span := range i.Spans {
-			info.Spans = append(info.Spans, span.Milliseconds())
-		}
-		list = append(list, info)
+func (s *Server) counters() []api.Counter {
+	list := []api.Counter{}
+	for c := range s.engine.Counters() {
+		list = append(list, c.Counter)
 	}
 	return list
 }
 
-// An addRequest adds to a key of a counter.
-type addRequest struct {
-	Key    keyArg   `json:"key,omitempty"`
-	Base64 [][]byte `json:"key_base64,omitempty"`
-	N      *uint64  `json:"n,omitempty" range:"cost" doc:"how many; 1 if it is left out"`
-}
-
 func add(c *call) error {
-	var req addRequest
+	var req api.AddRequest
 	if err := c.decode(&req); err != nil {
 		return err
 	}
@@ -60,7 +31,7 @@ func add(c *call) error {
 	if err != nil {
 		return err
 	}
-	values, err := req.Key.values(req.Base64)
+	values, err := valuesOf(req.Key)
 	if err != nil {
 		return err
 	}
@@ -71,7 +42,7 @@ func add(c *call) error {
 	if err := c.caller.Add(c.name, key, n); err != nil {
 		return err
 	}
-	return c.answer(nothing{})
+	return c.answer(api.Nothing{})
 }
 
 // The parts of a query about a key.
@@ -79,11 +50,6 @@ var (
 	keyQuery  = parameter{name: "key", about: "the key; once for each field of the counter's key, in order", example: "203.0.113.9", many: true, needed: true}
 	spanQuery = parameter{name: "span", about: "a span that ends now; the counter's longest if it is left out", example: "1m"}
 )
-
-type bounds struct {
-	Lo uint64 `json:"lo" doc:"the true count is not below"`
-	Hi uint64 `json:"hi" doc:"nor above"`
-}
 
 // keySpan returns the key and the span of the query.
 func (c *call) keySpan() (key string, d time.Duration, err error) {
@@ -118,11 +84,7 @@ func sum(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(bounds{lo, hi})
-}
-
-type rateAnswer struct {
-	PerSecond float64 `json:"per_second"`
+	return c.answer(api.Bounds{Lo: lo, Hi: hi})
 }
 
 func rate(c *call) error {
@@ -134,51 +96,11 @@ func rate(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(rateAnswer{r})
-}
-
-// A keyText is the values of a key for an answer. JSON has no bytes that are not
-// UTF-8: where there are some, Base64 has the values as they are.
-type keyText struct {
-	Key    []string `json:"key"`
-	Base64 [][]byte `json:"key_base64,omitempty" doc:"the key as it is, where key shows U+FFFD for what is not UTF-8"`
-}
-
-func keyTextOf(values []string) keyText {
-	t := keyText{Key: values}
-	for _, v := range values {
-		if utf8.ValidString(v) {
-			continue
-		}
-		t.Key = nil
-		for _, v := range values {
-			t.Key = append(t.Key, strings.ToValidUTF8(v, "\uFFFD"))
-			t.Base64 = append(t.Base64, []byte(v))
-		}
-		return t
-	}
-	return t
-}
-
-type topKey struct {
-	keyText
-	bounds
-}
-
-type topList struct {
-	Top []topKey `json:"top"`
+	return c.answer(api.KeyRate{PerSecond: r})
 }
 
 func top(c *call) error {
-	q, err := c.query()
-	if err != nil {
-		return err
-	}
-	n, err := number(q, "n", 20, 1, 1000)
-	if err != nil {
-		return err
-	}
-	d, err := span(q, 0)
+	q, n, d, err := c.listQuery(0)
 	if err != nil {
 		return err
 	}
@@ -190,9 +112,5 @@ func top(c *call) error {
 	if err != nil {
 		return err
 	}
-	list := topList{[]topKey{}}
-	for _, k := range keys {
-		list.Top = append(list.Top, topKey{keyTextOf(k.Key), bounds{k.Lo, k.Hi}})
-	}
-	return c.answer(list)
+	return c.answer(api.TopList{Top: keys})
 }

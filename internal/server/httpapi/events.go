@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -28,12 +29,6 @@ type beat struct {
 
 func newBeat() *beat { return &beat{ready: make(chan struct{})} }
 
-// rates is what an event of that name says.
-type rates struct {
-	All    engine.Totals `json:"all" doc:"of the last second"`
-	Totals engine.Totals `json:"totals"`
-}
-
 // pulse makes a beat every second until stop is closed.
 func (s *Server) pulse(stop <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
@@ -46,13 +41,14 @@ func (s *Server) pulse(stop <-chan struct{}) {
 		case <-tick.C:
 		}
 		now := s.engine.Totals()
-		text, err := json.Marshal(rates{difference(now, last), now})
+		lately := now.Minus(last)
+		text, err := json.Marshal(api.Event{Type: api.RatesTick, Time: time.Now().UTC(), All: &lately, Totals: &now})
 		last = now
 		if err != nil {
 			continue
 		}
 		b := s.beat.Load()
-		b.text = appendEvent(b.text, "rates", text)
+		b.text = appendEvent(b.text, api.RatesTick, text)
 		if n%pingEvery == 0 {
 			b.text = append(b.text, ": ping\n\n"...)
 		}
@@ -62,15 +58,8 @@ func (s *Server) pulse(stop <-chan struct{}) {
 	}
 }
 
-func difference(a, b engine.Totals) engine.Totals {
-	return engine.Totals{
-		Allowed: a.Allowed - b.Allowed, Refused: a.Refused - b.Refused, Banned: a.Banned - b.Banned,
-		Unmatched: a.Unmatched - b.Unmatched, Errors: a.Errors - b.Errors,
-	}
-}
-
 // appendEvent appends one event of a stream. data has no line break.
-func appendEvent(dst []byte, name string, data []byte) []byte {
+func appendEvent(dst []byte, name api.EventType, data []byte) []byte {
 	dst = append(dst, "event: "...)
 	dst = append(dst, name...)
 	dst = append(dst, "\ndata: "...)
@@ -97,7 +86,7 @@ func subscribe(c *call) error {
 	s := c.s
 	if s.subscribers.Add(1) > int64(s.config.MaxSubscribers) {
 		s.subscribers.Add(-1)
-		return &apiError{status: http.StatusServiceUnavailable, code: engine.Overload, detail: "there are too many subscribers", retry: 5 * time.Second}
+		return &apiError{status: http.StatusServiceUnavailable, code: api.Overload, detail: "there are too many subscribers", retry: 5 * time.Second}
 	}
 	defer s.subscribers.Add(-1)
 	sub := s.engine.Subscribe()
@@ -172,7 +161,7 @@ func (st *stream) take(sub *engine.Subscription) {
 		if !ok {
 			return
 		}
-		st.out = appendEvent(st.out, string(ev.Type), ev.JSON)
+		st.out = appendEvent(st.out, ev.Type, ev.JSON)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestEvents(t *testing.T) {
 	if got := next(t, in, "rules"); !strings.Contains(got, `"type":"rules"`) {
 		t.Errorf("rules: %s", got)
 	}
-	if got := next(t, in, "rates"); !strings.HasPrefix(got, `{"all":{"allowed":`) || !strings.Contains(got, `"unmatched":5,"errors":0}}`) {
+	if got := next(t, in, "rates"); !strings.HasPrefix(got, `{"type":"rates","time":"`) || !strings.Contains(got, `"unmatched":5,"errors":0}}`) {
 		t.Errorf("rates: %s", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/api"
 )
 
 // forwarding returns a server that trusts the proxies at 10.0.0.0/8 and one on this
@@ -206,9 +206,9 @@ func TestForwardAuthIdentity(t *testing.T) {
 		}
 	}
 	h := http.Header{"X-Forwarded-For": {"203.0.113.9"}, "X-Original-Uri": {"/"}}
-	wantProblem(t, ask(s, request{method: "GET", path: "/v1/auth", peer: "203.0.113.200:1", header: h}), 403, engine.NoPerm)
-	wantProblem(t, asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.9"), 400, engine.BadArg)
-	wantProblem(t, asProxy(s, "/v1/auth?refuse=200", "X-Original-URI", "/"), 400, engine.BadArg)
+	wantProblem(t, ask(s, request{method: "GET", path: "/v1/auth", peer: "203.0.113.200:1", header: h}), 403, api.NoPerm)
+	wantProblem(t, asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.9"), 400, api.BadArg)
+	wantProblem(t, asProxy(s, "/v1/auth?refuse=200", "X-Original-URI", "/"), 400, api.BadArg)
 }
 
 // A proxy writes one field of the path and one of the method. Another that says

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -59,16 +60,16 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		"many events": `{"events":[` + strings.TrimSuffix(strings.Repeat(`{"event":{}},`, maxBatch+1), ",") + `]}`, "empty": "",
 	} {
 		w := post(s, "/v1/check", body)
-		p := wantProblem(t, w, 400, engine.BadArg)
+		p := wantProblem(t, w, 400, api.BadArg)
 		if len(p.Detail) > 300 {
 			t.Errorf("%s: the answer has %d bytes", name, len(p.Detail))
 		}
 	}
-	wantProblem(t, post(s, "/v1/check", strings.Repeat(" ", maxBody+1)), 413, engine.BadArg)
+	wantProblem(t, post(s, "/v1/check", strings.Repeat(" ", maxBody+1)), 413, api.BadArg)
 	if w := post(s, "/v1/check", `{"event":{}}`+strings.Repeat(" ", maxBody-12)); w.Code != 200 {
 		t.Errorf("a body of the largest size: %d %s", w.Code, w.Body)
 	}
-	wantProblem(t, ask(s, request{method: "POST", path: "/v1/check", body: "{}", header: http.Header{"Content-Encoding": {"gzip"}}}), 415, engine.BadArg)
+	wantProblem(t, ask(s, request{method: "POST", path: "/v1/check", body: "{}", header: http.Header{"Content-Encoding": {"gzip"}}}), 415, api.BadArg)
 	long := strings.Repeat("k", engine.MaxKey+1)
 	for path, body := range map[string]string{
 		"/v1/take": `{"rule":"per-client","key":"` + long + `"}`, "/v1/peek": `{"rule":"login","key":["a","` + long + `"]}`,

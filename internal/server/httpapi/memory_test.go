@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
-	"github.com/lately-go/lately/internal/server/engine"
 )
 
 // used returns how much of the budget is taken.
@@ -74,7 +74,7 @@ func TestLoginBodies(t *testing.T) {
 	all := tokens(t)
 	s := newServer(t, func(c *Config) { c.Tokens = tokensOf(all) })
 	for _, path := range []string{"/v1/login", "/v1/logout"} {
-		wantProblem(t, post(s, path, strings.Repeat(" ", maxLogin+1)), 413, engine.BadArg)
+		wantProblem(t, post(s, path, strings.Repeat(" ", maxLogin+1)), 413, api.BadArg)
 	}
 	body := `{"token":"` + readToken + `"}`
 	if w := post(s, "/v1/login", body+strings.Repeat(" ", maxLogin-len(body))); w.Code != 200 {
@@ -101,7 +101,7 @@ func TestShapeIsCheckedBeforeDecoding(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			w := post(s, path, body)
 			runtime.ReadMemStats(&after)
-			wantProblem(t, w, 400, engine.BadArg)
+			wantProblem(t, w, 400, api.BadArg)
 			if n := after.TotalAlloc - before.TotalAlloc; n > 6<<20 { // the body, doubled as it arrives, twice: the test's recorder has one
 				t.Errorf("%s to %s: %d bytes were allocated", name, path, n)
 			}
@@ -123,7 +123,7 @@ func TestDecodedBodiesAreCharged(t *testing.T) {
 func wantProblemOf(t *testing.T, s *Server, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := post(s, "/v1/check", body)
-	wantProblem(t, w, 503, engine.Overload)
+	wantProblem(t, w, 503, api.Overload)
 	return w
 }
 
@@ -188,7 +188,7 @@ func TestAnswersAreCharged(t *testing.T) {
 	budget := access.NewBudget(1 << 20)
 	s := newServer(t, func(c *Config) { c.Budget = budget })
 	budget.Take(1<<20 - 1000)
-	wantProblem(t, ask(s, request{method: "GET", path: "/openapi.json"}), 503, engine.Overload)
+	wantProblem(t, ask(s, request{method: "GET", path: "/openapi.json"}), 503, api.Overload)
 	budget.Give(1<<20 - 1000)
 	if w := ask(s, request{method: "GET", path: "/openapi.json"}); w.Code != 200 || s.used() != 0 {
 		t.Errorf("with enough: %d, %d bytes still taken", w.Code, s.used())

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/lately-go/lately/api"
 )
 
 // Types that say in a route what a body is, where no Go type does.
@@ -22,7 +24,7 @@ type object = map[string]any
 // types that handlers encode and decode, so they cannot say something else.
 func (r *router) openAPI(version string) ([]byte, error) {
 	named := schemas{}
-	named.of(reflect.TypeFor[problem]())
+	named.of(reflect.TypeFor[api.Problem]())
 	paths := object{}
 	for i := range r.routes {
 		t := &r.routes[i]

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/rules"
 )
@@ -195,13 +196,17 @@ var vectors = []vector{
 	{"POST", "/v1/check", `{"event":{"client":"a"},"at":-1}`, 400, `at is -1`},
 	{"POST", "/v1/take", `{"rule":"login","key":["203.0.113.9","ada"]}`, 200, `{"allowed":true,"limit":5,"remaining":4,`},
 	{"POST", "/v1/take", `{"rule":"login","key":"203.0.113.9\tada"}`, 200, `"remaining":3,`},
+	{"POST", "/v1/take", `{"rule":"per-client","key":"\ud800"}`, 400, `body: half of a surrogate pair at byte 28`},
+	{"POST", "/v1/take", `{"rule":"per-client","key":"\udc00\ud800"}`, 400, `half of a surrogate pair`},
+	{"POST", "/v1/take", `{"rule":"per-client","key":"\\ud800"}`, 200, `"remaining":`},
+	{"POST", "/v1/take", `{"rule":"per-client","key":"\ud83d\ude00"}`, 200, `"remaining":`},
 	{"POST", "/v1/take", `{"rule":"per-client","key_base64":["MjAzLjAuMTEzLjEx"],"cost":3}`, 200, `"remaining":57,`},
 	{"POST", "/v1/take", `{"takes":[{"rule":"per-client","key":"203.0.113.12"},{"rule":"none","key":"a"},{"rule":"login","key":"a"},{"rule":"login"}]}`, 200, `"error":{"code":"NORULE"`},
 	{"POST", "/v1/take", `{"rule":"none","key":"a"}`, 404, `"NORULE"`},
 	{"POST", "/v1/take", `{"rule":"login","key":"a"}`, 400, `"BADARG"`},
 	{"POST", "/v1/take", `{"rule":"login","key":["a\tb","c"]}`, 400, `value 1 of key has a tab`},
-	{"POST", "/v1/take", `{"rule":"per-client","key":7}`, 400, `key is 7; allowed is a string`},
-	{"POST", "/v1/take", `{"rule":"per-client","key":[]}`, 400, `key is []; allowed is a string`},
+	{"POST", "/v1/take", `{"rule":"per-client","key":7}`, 400, `key: 7: must be a string`},
+	{"POST", "/v1/take", `{"rule":"per-client","key":[]}`, 400, `key: []: must be a string`},
 	{"POST", "/v1/peek", `{"rule":"per-client","key":"203.0.113.11"}`, 200, `"remaining":5`},
 	{"POST", "/v1/peek", `{"event":{"client":"203.0.113.9","path":"/x"}}`, 200, `"rule":"per-client"`},
 	{"POST", "/v1/peek", `{"takes":[{"rule":"per-client","key":"203.0.113.11"}]}`, 200, `{"decisions":[{"allowed":true`},
@@ -228,9 +233,9 @@ var vectors = []vector{
 	{"POST", "/v1/peek", `{"rule":"per-client","key":"203.0.113.9"}`, 200, `"remaining":59`},
 	{"POST", "/v1/counters/mine/add", `{"key":"k","n":7}`, 200, `{}`},
 	{"POST", "/v1/counters/my/own:one/add", `{"key":["k"]}`, 200, `{}`},
-	{"POST", "/v1/counters/mine/add", `{"n":7}`, 400, `key is missing`},
+	{"POST", "/v1/counters/mine/add", `{"n":7}`, 400, `key: missing`},
 	{"POST", "/v1/counters/no%20name/add", `{"key":"k"}`, 400, `"BADARG"`},
-	{"GET", "/v1/counters", "", 200, `"name":"requests","fields":["client"],"spans_ms":[60000,3600000],"made":false`},
+	{"GET", "/v1/counters", "", 200, `"name":"requests","fields":["client"],"spans_ms":[60000,3600000],"dynamic":false`},
 	{"GET", "/v1/counters?x=1", "", 400, `allowed is none`},
 	{"GET", "/v1/counters/mine/sum?key=k", "", 200, `{"lo":7,"hi":7}`},
 	{"GET", "/v1/counters/my/own:one/sum?key=k&span=1m", "", 200, `{"lo":1,"hi":1}`},
@@ -238,10 +243,10 @@ var vectors = []vector{
 	{"GET", "/v1/counters/mine/sum?key=k&span=soon", "", 400, `span is \"soon\"; allowed is a duration`},
 	{"GET", "/v1/counters/none/sum?key=k", "", 400, `there is no counter`},
 	{"GET", "/v1/counters/mine/rate?key=k&span=1m", "", 200, `{"per_second":0.11`},
-	{"GET", "/v1/counters/requests/top?n=2&span=1m", "", 200, `{"top":[{"key":["203.0.113.9"],"lo":3,"hi":3}`},
+	{"GET", "/v1/counters/requests/top?n=2&span=1m", "", 200, `{"top":[{"key":["203.0.113.9"],"lo":3,"hi":3,"estimate":3}`},
 	{"GET", "/v1/counters/requests/top?n=0", "", 400, `n is \"0\"; allowed is 1 to 1000`},
 	{"POST", "/v1/bans", `{"rule":"flood","key":["203.0.113.66"],"for":"10m","reason":"too much"}`, 201, `"reason":"too much","source":"http"`},
-	{"POST", "/v1/bans", `{"rule":"login","key_base64":["MTkyLjAuMi4x","/w=="],"for":"10m"}`, 201, `"key":["192.0.2.1","` + "\uFFFD" + `"],"key_base64":["MTkyLjAuMi4x","/w=="]`},
+	{"POST", "/v1/bans", `{"rule":"login","key_base64":["MTkyLjAuMi4x","/w=="],"for":"10m"}`, 201, `{"rule":"login","key_base64":["MTkyLjAuMi4x","/w=="]`},
 	{"POST", "/v1/bans", `{"rule":"flood","key":"192.0.2.0/24","for":"10m"}`, 400, `networks cannot be banned`},
 	{"POST", "/v1/bans", `{"rule":"flood","key":"a","for":"never"}`, 400, `for is \"never\"; allowed is a duration`},
 	{"POST", "/v1/bans", `{"rule":"flood","key":"a","for":"4000d"}`, 400, `of at most 3650d`},
@@ -261,10 +266,10 @@ var vectors = []vector{
 	{"GET", "/v1/key?field=client", "", 400, `"BADARG"`},
 	{"POST", "/v1/bans/unban", `{"rule":"flood","key":"203.0.113.66"}`, 200, `{"unbanned":1}`},
 	{"POST", "/v1/bans/unban", `{"rule":"flood","key":"203.0.113.66"}`, 200, `{"unbanned":0}`},
-	{"POST", "/v1/bans/unban", `{"rule":"flood","key":[]}`, 400, `key is []; allowed is a string`},
-	{"POST", "/v1/bans/unban", `{"rule":"flood","key":null}`, 400, `key is null; allowed is a string`},
-	{"POST", "/v1/bans/unban", `{"rule":"flood","key_base64":[]}`, 400, `key is missing; allowed is a string`},
-	{"POST", "/v1/bans/unban", `{"rule":"flood","key":"a","network":"192.0.2.0/24"}`, 400, `a key beside a pattern or network`},
+	{"POST", "/v1/bans/unban", `{"rule":"flood","key":[]}`, 400, `key: []: must be a string`},
+	{"POST", "/v1/bans/unban", `{"rule":"flood","key":null}`, 400, `key: null: must be a string`},
+	{"POST", "/v1/bans/unban", `{"rule":"flood","key_base64":[]}`, 400, `key: missing: must be a string`},
+	{"POST", "/v1/bans/unban", `{"rule":"flood","key":"a","network":"192.0.2.0/24"}`, 400, `key: must not be combined`},
 	{"POST", "/v1/bans/unban", `{"rule":"flood","network":"203.0.113.0/24"}`, 200, `{"unbanned":0}`},
 	{"POST", "/v1/bans/unban", `{}`, 400, `{"type":"about:blank","title":"Bad Request","status":400,"detail":"filter: missing: must be a rule, a pattern or a network; the pattern * selects every ban","code":"BADARG"}`},
 	{"POST", "/v1/check", `{"event":{"path":"/product/1"},"cost":1}`, 200, `"allowed":true`},
@@ -275,9 +280,9 @@ var vectors = []vector{
 	{"GET", "/v1/rules", "", 200, `"sentence":`},
 	{"POST", "/v1/rules/check", rulesText, 200, `{"ok":true,"sentences":[`},
 	{"POST", "/v1/rules/check", "version: 1\nlimits: [{name: a}]\n", 200, `{"ok":false,"errors":[{"line":2,"column":`},
-	{"POST", "/v1/rules/reload", `{}`, 200, `{"ok":true,"added":["a"],"removed":[],"changed":[],"bans_dropped":0}`},
+	{"POST", "/v1/rules/reload", `{}`, 200, `{"added":["a"],"removed":[],"changed":[],"bans_dropped":0}`},
 	{"POST", "/v1/rules/reload", `{}`, 409, `"detail":"it would drop 7 bans","code":"CONFLICT"`},
-	{"POST", "/v1/rules/reload", `{"drop_bans":true}`, 200, `{"ok":true,"added":[],"removed":["a"],"changed":[],"bans_dropped":7}`},
+	{"POST", "/v1/rules/reload", `{"drop_bans":true}`, 200, `{"added":[],"removed":["a"],"changed":[],"bans_dropped":7}`},
 	{"POST", "/v1/rules/reload", `{}`, 422, `"errors":[{"line":2,"column":`},
 	{"GET", "/v1/status", "", 200, `"role":"admin"`},
 	{"POST", "/v1/login", `{"token":"any"}`, 200, `{"role":"admin"}`},
@@ -296,17 +301,17 @@ var vectors = []vector{
 func TestAnswersAreAsDocumented(t *testing.T) {
 	reloads := 0
 	s := newServer(t, func(c *Config) {
-		c.Reload = func(dropBans bool) (engine.RuleChanges, error) {
+		c.Reload = func(dropBans bool) (api.RuleChanges, error) {
 			switch reloads++; {
 			case reloads == 1:
-				return engine.RuleChanges{Added: []string{"a"}}, nil
+				return api.RuleChanges{Added: []string{"a"}, Removed: []string{}, Changed: []string{}}, nil
 			case dropBans:
-				return engine.RuleChanges{Removed: []string{"a"}, BansDropped: 7}, nil
+				return api.RuleChanges{Added: []string{}, Removed: []string{"a"}, Changed: []string{}, BansDropped: 7}, nil
 			case reloads == 2:
-				return engine.RuleChanges{}, &engine.Error{Code: engine.Conflict, Message: "it would drop 7 bans"}
+				return api.RuleChanges{}, &engine.Error{Code: api.Conflict, Message: "it would drop 7 bans"}
 			}
 			_, err := rules.Parse("rules.yaml", []byte("version: 1\nlimits: 3\n"))
-			return engine.RuleChanges{}, err
+			return api.RuleChanges{}, err
 		}
 	})
 	doc := readDocument(t, s)
@@ -429,7 +434,7 @@ func TestDocumentIsLinted(t *testing.T) {
 }
 
 func TestReloadWithoutFile(t *testing.T) {
-	wantProblem(t, post(newServer(t, nil), "/v1/rules/reload", "{}"), 400, engine.BadArg)
+	wantProblem(t, post(newServer(t, nil), "/v1/rules/reload", "{}"), 400, api.BadArg)
 }
 
 // TestCostsOfTheDocument compares the least and the most that the document allows of

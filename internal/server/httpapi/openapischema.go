@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -46,7 +47,7 @@ func (n schemas) of(t reflect.Type) object {
 		return object{"type": "string"}
 	case reflect.TypeFor[[]byte]():
 		return object{"type": "string", "contentEncoding": "base64"}
-	case reflect.TypeFor[keyArg]():
+	case reflect.TypeFor[api.Texts]():
 		one := object{"type": "string"}
 		return object{"oneOf": []any{one, object{"type": "array", "items": one, "minItems": 1}}}
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/api"
 )
 
 // What a web page of somebody else can make a browser send changes nothing, and is
@@ -33,18 +33,18 @@ func TestForeignPages(t *testing.T) {
 		for _, media := range []string{"text/html", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx", "text/plain, application/json", ";"} {
 			form := r
 			form.media = media
-			wantProblem(t, ask(s, form), 415, engine.BadArg)
+			wantProblem(t, ask(s, form), 415, api.BadArg)
 		}
 		foreign := r
 		foreign.origin = "https://evil.example"
-		wantProblem(t, ask(s, foreign), 403, engine.NoPerm)
+		wantProblem(t, ask(s, foreign), 403, api.NoPerm)
 		foreign.origin = "null"
-		wantProblem(t, ask(s, foreign), 403, engine.NoPerm)
+		wantProblem(t, ask(s, foreign), 403, api.NoPerm)
 		fetched := r
 		fetched.header = http.Header{"Sec-Fetch-Site": {"cross-site"}}
-		wantProblem(t, ask(s, fetched), 403, engine.NoPerm)
+		wantProblem(t, ask(s, fetched), 403, api.NoPerm)
 	}
-	if n := s.engine.Totals(); n != (engine.Totals{Errors: n.Errors}) {
+	if n := s.engine.Totals(); n != (api.Totals{Errors: n.Errors}) {
 		t.Errorf("something was counted: %+v", n)
 	}
 	// What is refused above is answered where nothing is wrong with it.

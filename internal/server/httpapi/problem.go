@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/rules"
 )
@@ -16,9 +17,9 @@ import (
 // An apiError is what is wrong with a request, and how it is answered.
 type apiError struct {
 	status int
-	code   engine.Code
+	code   api.Code
 	detail string
-	errors []mistake     // of a rules file
+	errors []api.Mistake // of a rules file
 	retry  time.Duration // how long to wait, if that helps
 	closes bool          // the connection: what is left of the request is not read
 	allow  string        // the methods that there are
@@ -29,36 +30,36 @@ func (e *apiError) Error() string { return string(e.code) + " " + e.detail }
 
 // The errors that say the same to everyone.
 var (
-	errPanic   = &apiError{status: http.StatusInternalServerError, code: engine.Failed, detail: "the request failed; the server's log says why"}
-	errHost    = &apiError{status: http.StatusMisdirectedRequest, code: engine.NoPerm, detail: "the Host header is none of this server's names; allowed are localhost, its address, and what the setting host names"}
-	errOrigin  = &apiError{status: http.StatusForbidden, code: engine.NoPerm, detail: "the request comes from a page of another origin; allowed is the console, and programs that are no browsers"}
-	errNoToken = &apiError{status: http.StatusUnauthorized, code: engine.NoAuth, detail: "a token is needed: Authorization: Bearer TOKEN, or X-Lately-Token: TOKEN"}
-	errToken   = &apiError{status: http.StatusUnauthorized, code: engine.WrongPass, detail: "the token is unknown"}
-	errBusy    = &apiError{status: http.StatusServiceUnavailable, code: engine.Overload, detail: "too many large requests are being received, or large answers being sent; try again later", retry: time.Second, closes: true}
-	errSlow    = &apiError{status: http.StatusRequestTimeout, code: engine.BadArg, detail: "the body did not arrive within 5 seconds", closes: true}
+	errPanic   = &apiError{status: http.StatusInternalServerError, code: api.Failed, detail: "the request failed; the server's log says why"}
+	errHost    = &apiError{status: http.StatusMisdirectedRequest, code: api.NoPerm, detail: "the Host header is none of this server's names; allowed are localhost, its address, and what the setting host names"}
+	errOrigin  = &apiError{status: http.StatusForbidden, code: api.NoPerm, detail: "the request comes from a page of another origin; allowed is the console, and programs that are no browsers"}
+	errNoToken = &apiError{status: http.StatusUnauthorized, code: api.NoAuth, detail: "a token is needed: Authorization: Bearer TOKEN, or X-Lately-Token: TOKEN"}
+	errToken   = &apiError{status: http.StatusUnauthorized, code: api.WrongPass, detail: "the token is unknown"}
+	errBusy    = &apiError{status: http.StatusServiceUnavailable, code: api.Overload, detail: "too many large requests are being received, or large answers being sent; try again later", retry: time.Second, closes: true}
+	errSlow    = &apiError{status: http.StatusRequestTimeout, code: api.BadArg, detail: "the body did not arrive within 5 seconds", closes: true}
 )
 
 // errTooLong answers a body of more than most bytes.
 func errTooLong(most int) *apiError {
 	return &apiError{
-		status: http.StatusRequestEntityTooLarge, code: engine.BadArg, closes: true,
+		status: http.StatusRequestEntityTooLarge, code: api.BadArg, closes: true,
 		detail: fmt.Sprintf("body: too long (max %d bytes)", most),
 	}
 }
 
 func badArg(format string, args ...any) *apiError {
-	return &apiError{status: http.StatusBadRequest, code: engine.BadArg, detail: fmt.Sprintf(format, args...)}
+	return &apiError{status: http.StatusBadRequest, code: api.BadArg, detail: fmt.Sprintf(format, args...)}
 }
 
 func notFound(c *call, allowed []string) *apiError {
 	if allowed != nil {
 		methods := strings.Join(allowed, ", ")
 		return &apiError{
-			status: http.StatusMethodNotAllowed, code: engine.BadArg, allow: methods,
+			status: http.StatusMethodNotAllowed, code: api.BadArg, allow: methods,
 			detail: "the method is " + clip(c.r.Method) + "; allowed is " + methods,
 		}
 	}
-	return &apiError{status: http.StatusNotFound, code: engine.BadArg, detail: "there is nothing at this path; /openapi.json says what there is"}
+	return &apiError{status: http.StatusNotFound, code: api.BadArg, detail: "there is nothing at this path; /openapi.json says what there is"}
 }
 
 // asAPI returns err as what is answered.
@@ -71,39 +72,29 @@ func asAPI(err error) *apiError {
 	}
 	if e, ok := errors.AsType[rules.Errors](err); ok {
 		return &apiError{
-			status: http.StatusUnprocessableEntity, code: engine.BadArg, errors: mistakes(e),
+			status: http.StatusUnprocessableEntity, code: api.BadArg, errors: mistakes(e),
 			detail: fmt.Sprintf("the rules file has %d mistakes; the rules in force stay", len(e)),
 		}
 	}
-	return &apiError{status: http.StatusInternalServerError, code: engine.Failed, detail: strings.ToValidUTF8(err.Error(), "\uFFFD")}
+	return &apiError{status: http.StatusInternalServerError, code: api.Failed, detail: strings.ToValidUTF8(err.Error(), "\uFFFD")}
 }
 
-func statusOf(c engine.Code) int {
+func statusOf(c api.Code) int {
 	switch c {
-	case engine.NoRule:
+	case api.NoRule:
 		return http.StatusNotFound
-	case engine.BadArg:
+	case api.BadArg:
 		return http.StatusBadRequest
-	case engine.NoAuth, engine.WrongPass:
+	case api.NoAuth, api.WrongPass:
 		return http.StatusUnauthorized
-	case engine.NoPerm:
+	case api.NoPerm:
 		return http.StatusForbidden
-	case engine.Conflict:
+	case api.Conflict:
 		return http.StatusConflict
-	case engine.Overload:
+	case api.Overload:
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError
-}
-
-// A problem is a problem document (RFC 9457).
-type problem struct {
-	Type   string      `json:"type"`
-	Title  string      `json:"title"`
-	Status int         `json:"status"`
-	Detail string      `json:"detail"`
-	Code   engine.Code `json:"code"`
-	Errors []mistake   `json:"errors,omitempty"`
 }
 
 // problem answers with what is wrong.
@@ -111,7 +102,7 @@ func (c *call) problem(err error) {
 	e := asAPI(err)
 	if c.r.URL.Path != "/readyz" { // whose errors are about the server, not about requests
 		c.s.errors.Add(1)
-		if e.code == engine.Overload {
+		if e.code == api.Overload {
 			c.s.overload.Add(1)
 			c.s.often.Warn("overload: a request is refused", "listener", "http", "peer", c.peer().String(), "error", e.detail)
 		}
@@ -129,10 +120,10 @@ func (c *call) problem(err error) {
 	if e.status == http.StatusUnauthorized {
 		h["Www-Authenticate"] = []string{`Bearer realm="lately"`}
 	}
-	if e.status >= http.StatusInternalServerError || e.code == engine.NoRule || e.code == engine.BadArg {
+	if e.status >= http.StatusInternalServerError || e.code == api.NoRule || e.code == api.BadArg {
 		c.caller.Failed()
 	}
-	b, err := json.Marshal(problem{"about:blank", http.StatusText(e.status), e.status, e.detail, e.code, e.errors})
+	b, err := json.Marshal(api.Problem{Type: "about:blank", Title: http.StatusText(e.status), Status: e.status, Detail: e.detail, Code: e.code, Errors: e.errors})
 	if err != nil {
 		b = []byte(`{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"","code":"ERR"}`)
 	}
@@ -140,17 +131,10 @@ func (c *call) problem(err error) {
 	c.write(e.status, problemType)
 }
 
-// A mistake is one of a rules file.
-type mistake struct {
-	Line    int    `json:"line"`
-	Column  int    `json:"column"`
-	Message string `json:"message"`
-}
-
-func mistakes(errs rules.Errors) []mistake {
-	out := make([]mistake, len(errs))
+func mistakes(errs rules.Errors) []api.Mistake {
+	out := make([]api.Mistake, len(errs))
 	for i, e := range errs {
-		out[i] = mistake{e.Line, e.Column, strings.ToValidUTF8(e.Message, "\uFFFD")}
+		out[i] = api.Mistake{Line: e.Line, Column: e.Column, Message: strings.ToValidUTF8(e.Message, "\uFFFD")}
 	}
 	return out
 }

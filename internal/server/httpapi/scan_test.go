@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -160,29 +162,29 @@ func FuzzScan(f *testing.F) {
 		s := scan{b: body}
 		if cost, ok := s.check(&one.event); ok && s.atEnd() {
 			one.cost = cost
-			req := strictly[checkRequest](t, body)
-			if req.Events != nil || !one.is(&req.checkItem) {
+			req := strictly[api.CheckRequest](t, body)
+			if req.Events != nil || !one.is(&req.CheckItem) {
 				t.Fatalf("%q: cost %d; encoding/json has %+v", body, cost, req)
 			}
 		}
 		s = scan{b: body}
 		if rule, key, cost, ok := s.take(new(call)); ok && s.atEnd() {
-			req := strictly[takeRequest](t, body)
-			if got := (scannedTake{rule, key, cost}); req.Takes != nil || !got.is(&req.takeItem) {
+			req := strictly[api.TakeRequest](t, body)
+			if got := (scannedTake{rule, key, cost}); req.Takes != nil || !got.is(&req.TakeItem) {
 				t.Fatalf("%q: %+v; encoding/json has %+v", body, got, req)
 			}
 		}
 		if list, ok := eventsOf(body); ok {
-			req := strictly[checkRequest](t, body)
-			same := slices.EqualFunc(list, req.Events, func(e scannedEvent, want checkItem) bool { return e.is(&want) })
+			req := strictly[api.CheckRequest](t, body)
+			same := slices.EqualFunc(list, req.Events, func(e scannedEvent, want api.CheckItem) bool { return e.is(&want) })
 			if req.Events == nil || req.Event != nil || req.Cost != nil || req.At != nil || !same {
 				t.Fatalf("%q: %d events; encoding/json has %+v", body, len(list), req)
 			}
 		}
 		if list, ok := takesOf(body); ok {
-			req := strictly[takeRequest](t, body)
-			same := slices.EqualFunc(list, req.Takes, func(e scannedTake, want takeItem) bool { return e.is(&want) })
-			if req.Takes == nil || req.Rule != "" || req.Key != nil || req.Base64 != nil || req.Cost != nil || !same {
+			req := strictly[api.TakeRequest](t, body)
+			same := slices.EqualFunc(list, req.Takes, func(e scannedTake, want api.TakeItem) bool { return e.is(&want) })
+			if req.Takes == nil || req.Rule != "" || given(req.Key) || req.Cost != nil || !same {
 				t.Fatalf("%q: %+v; encoding/json has %+v", body, list, req)
 			}
 		}
@@ -200,7 +202,7 @@ func strictly[T any](t *testing.T, body []byte) *T {
 	return &v
 }
 
-func (e *scannedEvent) is(want *checkItem) bool {
+func (e *scannedEvent) is(want *api.CheckItem) bool {
 	for name, value := range want.Event {
 		if string(e.event.GetNamed(name)) != value {
 			return false
@@ -209,8 +211,8 @@ func (e *scannedEvent) is(want *checkItem) bool {
 	return want.Event != nil && want.At == nil && e.cost == costSaid(want.Cost)
 }
 
-func (e *scannedTake) is(want *takeItem) bool {
-	key, err := new(call).joined(want.Key)
+func (e *scannedTake) is(want *api.TakeItem) bool {
+	key, err := new(call).joined(want.Text)
 	return err == nil && want.Base64 == nil && e.rule == want.Rule && e.key == key && e.cost == costSaid(want.Cost)
 }
 
@@ -257,7 +259,7 @@ func FuzzAppendDecision(f *testing.F) {
 		if err := json.Unmarshal(b, &got); err != nil {
 			t.Fatalf("%s: %v", b, err)
 		}
-		long, err := json.Marshal(decisionOf(&d))
+		long, err := json.Marshal(engine.DecisionOf(&d))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -54,14 +55,14 @@ func newSeries(version string) (list []series) {
 	gauge := func(name, help string, of func(*figures) float64) {
 		add(prometheus.GaugeValue, name, help, nil, func(f *figures) (float64, bool) { return of(f), true })
 	}
-	outcome := func(name string, of func(*engine.Totals) uint64) {
+	outcome := func(name string, of func(*api.Totals) uint64) {
 		count("decisions_total", "Decisions of all listeners, each with one outcome: allowed, refused (by a limit), banned, or unmatched (admitted because no rule matched).",
 			prometheus.Labels{"outcome": name}, func(f *figures) uint64 { return of(&f.status.Totals) })
 	}
-	outcome("allowed", func(t *engine.Totals) uint64 { return t.Allowed })
-	outcome("refused", func(t *engine.Totals) uint64 { return t.Refused })
-	outcome("banned", func(t *engine.Totals) uint64 { return t.Banned })
-	outcome("unmatched", func(t *engine.Totals) uint64 { return t.Unmatched })
+	outcome("allowed", func(t *api.Totals) uint64 { return t.Allowed })
+	outcome("refused", func(t *api.Totals) uint64 { return t.Refused })
+	outcome("banned", func(t *api.Totals) uint64 { return t.Banned })
+	outcome("unmatched", func(t *api.Totals) uint64 { return t.Unmatched })
 	count("decision_errors_total", "Requests for a decision that were answered with an error.", nil, func(f *figures) uint64 { return f.status.Totals.Errors })
 
 	gauge("counters_keys", "Keys that all counters hold.", func(f *figures) float64 { return float64(f.keys) })

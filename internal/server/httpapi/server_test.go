@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/rules"
@@ -171,9 +172,9 @@ func until(t testing.TB, what string, ok func() bool) {
 }
 
 // wantProblem checks that w is a problem document of that status and code.
-func wantProblem(t testing.TB, w *httptest.ResponseRecorder, status int, code engine.Code) problem {
+func wantProblem(t testing.TB, w *httptest.ResponseRecorder, status int, code api.Code) api.Problem {
 	t.Helper()
-	var p problem
+	var p api.Problem
 	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
 		t.Fatalf("%d %s: no problem document: %v", w.Code, w.Body, err)
 	}
@@ -225,7 +226,7 @@ func TestServeEndsAndDrains(t *testing.T) {
 	if _, err := io.Copy(io.Discard, stream.Body); err != nil {
 		t.Errorf("the stream ended with %v; want its end", err)
 	}
-	wantProblem(t, get(s, "/readyz"), 503, engine.Overload)
+	wantProblem(t, get(s, "/readyz"), 503, api.Overload)
 	if st := s.Stats(); st.Overloaded != 0 || st.Errors != 0 {
 		t.Errorf("a server that ends counts %d requests as overload, %d as errors", st.Overloaded, st.Errors)
 	}
@@ -249,7 +250,7 @@ func TestPanic(t *testing.T) {
 	var log bytes.Buffer
 	s := newServer(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	s.router.routes[0].handle = func(*call) error { panic("boom") }
-	p := wantProblem(t, post(s, "/v1/check", "{}"), 500, engine.Failed)
+	p := wantProblem(t, post(s, "/v1/check", "{}"), 500, api.Failed)
 	if strings.Contains(p.Detail, "boom") || !strings.Contains(log.String(), "boom") {
 		t.Errorf("the answer is %q and the log %q; the reason belongs in the log", p.Detail, log.String())
 	}
@@ -314,15 +315,15 @@ func TestRouterRefusesRoutes(t *testing.T) {
 
 func TestNotFound(t *testing.T) {
 	s := newServer(t, nil)
-	wantProblem(t, get(s, "/v1/nothing"), 404, engine.BadArg)
-	wantProblem(t, get(s, "/v1/counters//sum"), 404, engine.BadArg)
+	wantProblem(t, get(s, "/v1/nothing"), 404, api.BadArg)
+	wantProblem(t, get(s, "/v1/counters//sum"), 404, api.BadArg)
 	w := get(s, "/v1/check")
-	wantProblem(t, w, 405, engine.BadArg)
+	wantProblem(t, w, 405, api.BadArg)
 	if w.Header().Get("Allow") != "POST" {
 		t.Errorf("Allow is %q", w.Header().Get("Allow"))
 	}
 	w = ask(s, request{method: "DELETE", path: "/v1/bans"})
-	wantProblem(t, w, 405, engine.BadArg)
+	wantProblem(t, w, 405, api.BadArg)
 	if w.Header().Get("Allow") != "GET, HEAD, POST" {
 		t.Errorf("Allow is %q", w.Header().Get("Allow"))
 	}

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/latelyhttp"
 )
@@ -32,5 +33,5 @@ func (u *untrusted) refuse(c *call, client latelyhttp.Client) error {
 			c.s.log.Warn(what+"; let the proxy connect over TCP", "peer", who)
 		}
 	}
-	return &engine.Error{Code: engine.NoPerm, Message: "forward-auth: " + who + " is not a trusted proxy: add it with the setting trusted-proxy"}
+	return &engine.Error{Code: api.NoPerm, Message: "forward-auth: " + who + " is not a trusted proxy: add it with the setting trusted-proxy"}
 }

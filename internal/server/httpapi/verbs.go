@@ -3,71 +3,41 @@ package httpapi
 import (
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
-// A refundRequest gives back what a key has used.
-type refundRequest struct {
-	Rule   string   `json:"rule"`
-	Key    keyArg   `json:"key,omitempty"`
-	Base64 [][]byte `json:"key_base64,omitempty"`
-	N      *uint64  `json:"n,omitempty" range:"cost" doc:"how much; 1 if it is left out"`
-}
-
-type refunded struct {
-	Refunded uint64 `json:"refunded" doc:"how much was given back: no more than was used"`
-}
-
 func refund(c *call) error {
-	var req refundRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
-	n, err := amount(req.N)
+	n, err := c.undo(c.caller.Refund)
 	if err != nil {
 		return err
 	}
-	key, err := c.keyOf(req.Rule, req.Key, req.Base64)
-	if err != nil {
-		return err
-	}
-	n, err = c.caller.Refund(req.Rule, key, n)
-	if err != nil {
-		return err
-	}
-	return c.answer(refunded{n})
-}
-
-// A releaseRequest ends events under way.
-type releaseRequest struct {
-	Rule   string   `json:"rule"`
-	Key    keyArg   `json:"key,omitempty"`
-	Base64 [][]byte `json:"key_base64,omitempty"`
-	N      *uint64  `json:"n,omitempty" range:"cost" doc:"how many; 1 if it is left out"`
-}
-
-type released struct {
-	Released uint64 `json:"released" doc:"how many were ended: no more than were under way"`
+	return c.answer(api.Refunded{Refunded: n})
 }
 
 func release(c *call) error {
-	var req releaseRequest
-	if err := c.decode(&req); err != nil {
+	n, err := c.undo(c.caller.Release)
+	if err != nil {
 		return err
+	}
+	return c.answer(api.Released{Released: n})
+}
+
+// undo reads a RefundRequest and passes it to verb.
+func (c *call) undo(verb func(rule, key string, n uint64) (uint64, error)) (uint64, error) {
+	var req api.RefundRequest
+	if err := c.decode(&req); err != nil {
+		return 0, err
 	}
 	n, err := amount(req.N)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	key, err := c.keyOf(req.Rule, req.Key, req.Base64)
+	key, err := c.keyOf(req.Rule, req.Key)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	n, err = c.caller.Release(req.Rule, key, n)
-	if err != nil {
-		return err
-	}
-	return c.answer(released{n})
+	return verb(req.Rule, key, n)
 }
 
 // amount returns a number of things that may be left out.
@@ -78,19 +48,12 @@ func amount(n *uint64) (uint64, error) {
 	return *n, checkCost("n", *n)
 }
 
-// A resetRequest forgets what a key has used.
-type resetRequest struct {
-	Rule   string   `json:"rule"`
-	Key    keyArg   `json:"key,omitempty"`
-	Base64 [][]byte `json:"key_base64,omitempty"`
-}
-
 func reset(c *call) error {
-	var req resetRequest
+	var req api.RuleKey
 	if err := c.decode(&req); err != nil {
 		return err
 	}
-	key, err := c.keyOf(req.Rule, req.Key, req.Base64)
+	key, err := c.keyOf(req.Rule, req.Key)
 	if err != nil {
 		return err
 	}
@@ -98,32 +61,14 @@ func reset(c *call) error {
 		return err
 	}
 	c.audit("key reset", "rule", req.Rule, "key", key)
-	return c.answer(nothing{})
-}
-
-// A throttleRequest is an event of a key with the limit that it is judged by.
-type throttleRequest struct {
-	Key      string  `json:"key"`
-	Burst    uint64  `json:"burst" doc:"how many more at once"`
-	Count    uint64  `json:"count"`
-	Period   int64   `json:"period_ms"`
-	Quantity *uint64 `json:"quantity,omitempty"`
-}
-
-// A throttled is its decision.
-type throttled struct {
-	Allowed    bool   `json:"allowed"`
-	Limit      uint64 `json:"limit"`
-	Remaining  uint64 `json:"remaining"`
-	RetryAfter int64  `json:"retry_after_ms"`
-	ResetAfter int64  `json:"reset_after_ms"`
+	return c.answer(api.Nothing{})
 }
 
 // maxPeriod keeps a number of milliseconds within a time.Duration.
-const maxPeriod = int64(1<<63-1) / int64(time.Millisecond)
+const maxPeriod = api.Millis(1<<63-1) / api.Millis(time.Millisecond)
 
 func throttle(c *call) error {
-	var req throttleRequest
+	var req api.ThrottleRequest
 	if err := c.decode(&req); err != nil {
 		return err
 	}
@@ -139,7 +84,7 @@ func throttle(c *call) error {
 	case quantity > engine.MaxCost:
 		return badArg("quantity is %d; allowed is 0 to %d", quantity, uint64(engine.MaxCost))
 	}
-	d, err := c.caller.Throttle(req.Key, req.Burst, req.Count, time.Duration(req.Period)*time.Millisecond, quantity)
+	d, err := c.caller.Throttle(req.Key, req.Burst, req.Count, req.Period.Duration(), quantity)
 	if err != nil {
 		return err
 	}
@@ -147,7 +92,7 @@ func throttle(c *call) error {
 	if !d.Limited {
 		wait = 0 // as in every decision of this API
 	}
-	return c.answer(throttled{!d.Limited, d.Limit, d.Remaining, waitMillis(wait), waitMillis(d.ResetAfter)})
+	return c.answer(api.Throttled{Allowed: !d.Limited, Limit: d.Limit, Remaining: d.Remaining, RetryAfter: api.MillisOf(wait), ResetAfter: api.MillisOf(d.ResetAfter)})
 }
 
 // audit notes who has changed what.

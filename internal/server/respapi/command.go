@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 )
@@ -119,7 +120,7 @@ func (x *index) find(args [][]byte) (*command, error) {
 // unknown is worded as Redis does it: clients look for these words to learn that a
 // server is older than they hoped.
 func unknown(name []byte) error {
-	return &engine.Error{Code: engine.Failed, Message: fmt.Sprintf("unknown command '%.64s'; COMMAND DOCS has those that there are", name)}
+	return &engine.Error{Code: api.Failed, Message: fmt.Sprintf("unknown command '%.64s'; COMMAND DOCS has those that there are", name)}
 }
 
 // isWord reports whether b is word in any case. word has no upper-case letter.
@@ -136,5 +137,5 @@ func isWord(b []byte, word string) bool {
 }
 
 func badArg(format string, args ...any) error {
-	return &engine.Error{Code: engine.BadArg, Message: fmt.Sprintf(format, args...)}
+	return &engine.Error{Code: api.BadArg, Message: fmt.Sprintf(format, args...)}
 }

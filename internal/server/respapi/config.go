@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
@@ -38,7 +39,7 @@ type Config struct {
 	// Reload reads the rules file again, and returns what has changed; nil means
 	// that there is none. New rules that would drop bans are an error, unless
 	// dropBans is set.
-	Reload func(dropBans bool) (engine.RuleChanges, error)
+	Reload func(dropBans bool) (api.RuleChanges, error)
 
 	// Version is the server's version, for HELLO and INFO; "" means "devel".
 	Version string

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
@@ -191,7 +192,7 @@ func (c *conn) failed(err error) {
 }
 
 // errBusy answers a command for which there is no memory.
-var errBusy = &engine.Error{Code: engine.Overload, Message: "too many large commands are being received, or large replies being sent; try again later"}
+var errBusy = &engine.Error{Code: api.Overload, Message: "too many large commands are being received, or large replies being sent; try again later"}
 
 // linger lets the client read what it was sent: closing a connection with bytes that
 // nobody has read would have them thrown away on its side.
@@ -264,7 +265,7 @@ func (c *conn) may(cmd *command, withArgs bool) error {
 	if !c.who.Role.May(need) {
 		c.s.unauthorized.Add(1)
 		if c.who.Role == access.None {
-			return &engine.Error{Code: engine.NoAuth, Message: "authentication required: AUTH token"}
+			return &engine.Error{Code: api.NoAuth, Message: "authentication required: AUTH token"}
 		}
 		return needsRole(cmd.name, need)
 	}
@@ -275,21 +276,21 @@ func (c *conn) may(cmd *command, withArgs bool) error {
 }
 
 func needsRole(what string, need access.Role) error {
-	return &engine.Error{Code: engine.NoPerm, Message: what + " needs the role " + need.String()}
+	return &engine.Error{Code: api.NoPerm, Message: what + " needs the role " + need.String()}
 }
 
 // refuse answers with an error.
 func (c *conn) refuse(err error) {
 	c.s.errors.Add(1)
 	if e, ok := errors.AsType[*engine.Error](err); ok {
-		if e.Code == engine.Overload {
+		if e.Code == api.Overload {
 			c.s.overloaded.Add(1)
 			c.s.often.Warn("overload: a command is refused", "listener", "resp", "peer", c.peer.String(), "error", e.Message)
 		}
 		c.w.Error(string(e.Code), e.Message)
 		return
 	}
-	c.w.Error(string(engine.Failed), err.Error())
+	c.w.Error(string(api.Failed), err.Error())
 }
 
 // setTokens begins with tokens t, and with nobody or, where there are none, with an

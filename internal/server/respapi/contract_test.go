@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 )
@@ -261,16 +262,16 @@ func TestUnbanOfTabs(t *testing.T) {
 // A reload answers what it has changed, and drops bans only if it is told to.
 func TestReload(t *testing.T) {
 	var fails error
-	c := start(t, Config{Reload: func(dropBans bool) (engine.RuleChanges, error) {
+	c := start(t, Config{Reload: func(dropBans bool) (api.RuleChanges, error) {
 		if dropBans {
-			return engine.RuleChanges{Removed: []string{"login"}, BansDropped: 7}, nil
+			return api.RuleChanges{Removed: []string{"login"}, BansDropped: 7}, nil
 		}
-		return engine.RuleChanges{Added: []string{"a", "b"}, Changed: []string{"c"}}, fails
+		return api.RuleChanges{Added: []string{"a", "b"}, Changed: []string{"c"}}, fails
 	}}, false).dial()
 	c.want("RULES RELOAD", `["added" ["a" "b"] "removed" [] "changed" ["c"] "bans_dropped" 0]`)
 	fails = errors.New("line 3: no")
 	c.want("RULES RELOAD", "-BADARG the rules stay as they were: line 3: no")
-	fails = &engine.Error{Code: engine.Conflict, Message: "it would drop 7 bans"}
+	fails = &engine.Error{Code: api.Conflict, Message: "it would drop 7 bans"}
 	c.want("RULES RELOAD", "-CONFLICT it would drop 7 bans")
 	c.want("RULES RELOAD DROPBANS", `["added" [] "removed" ["login"] "changed" [] "bans_dropped" 7]`)
 	c.want("RULES RELOAD NOW", "-BADARG 'NOW' is not known; allowed are RULES and RULES RELOAD [DROPBANS]")

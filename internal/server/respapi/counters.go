@@ -84,7 +84,7 @@ func top(c *conn, args [][]byte) error {
 	}
 	c.w.Array(2 * len(keys))
 	for _, k := range keys {
-		c.w.BulkString(joined(k.Key))
+		c.w.BulkString(joined(k.Values()))
 		c.w.Int(wireCount(k.Estimate))
 	}
 	return nil

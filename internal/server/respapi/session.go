@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 )
@@ -31,7 +32,7 @@ func hello(c *conn, args [][]byte) error {
 	}
 	if c.who.Role == access.None {
 		c.s.unauthorized.Add(1)
-		return &engine.Error{Code: engine.NoAuth, Message: "authentication required: HELLO 3 AUTH default token"}
+		return &engine.Error{Code: api.NoAuth, Message: "authentication required: HELLO 3 AUTH default token"}
 	}
 	if h.named {
 		c.tell(func(l *label) { l.name = string(h.name) })
@@ -95,7 +96,7 @@ func auth(c *conn, args [][]byte) error {
 func (c *conn) authenticate(token []byte) error {
 	tokens := c.tokens.Load()
 	if tokens == nil {
-		return &engine.Error{Code: engine.Failed, Message: "AUTH was called, but this server has no tokens: whoever can connect may do everything"}
+		return &engine.Error{Code: api.Failed, Message: "AUTH was called, but this server has no tokens: whoever can connect may do everything"}
 	}
 	role, name, ok := tokens.Role(string(token))
 	if ok {
@@ -107,7 +108,7 @@ func (c *conn) authenticate(token []byte) error {
 	if c.logins++; c.logins >= maxLogins {
 		c.over = true
 	}
-	return &engine.Error{Code: engine.WrongPass, Message: "the token is unknown"}
+	return &engine.Error{Code: api.WrongPass, Message: "the token is unknown"}
 }
 
 func ping(c *conn, args [][]byte) error {

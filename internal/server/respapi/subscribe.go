@@ -3,6 +3,7 @@ package respapi
 import (
 	"net"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -77,7 +78,7 @@ func (c *conn) needFeed() error {
 	}
 	if c.s.subscribers.Add(1) > int64(c.s.config.MaxSubscribers) {
 		c.s.subscribers.Add(-1)
-		return &engine.Error{Code: engine.Overload, Message: "there are too many subscribers"}
+		return &engine.Error{Code: api.Overload, Message: "there are too many subscribers"}
 	}
 	if tcp, ok := c.raw.(*net.TCPConn); ok {
 		tcp.SetWriteBuffer(subscriberRoom) // no error matters: it is a bound, not a promise
@@ -216,14 +217,14 @@ func (f *feed) publish(c *conn, ev *engine.Event) {
 	rule := ev.Rule
 	var channel string
 	switch ev.Type {
-	case engine.Banned:
+	case api.BanStarted:
 		channel = "bans"
 		if ev.Ban != nil {
 			rule = ev.Ban.Rule
 		}
-	case engine.Unbanned:
+	case api.BanEnded:
 		channel = "unbans"
-	case engine.Heated:
+	case api.KeyHot:
 		channel = "hot"
 	default:
 		channel = string(ev.Type)

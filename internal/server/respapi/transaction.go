@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"iter"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -13,7 +14,7 @@ const maxQueued = 1 << 20
 
 // execAbort is the code of the error that EXEC answers after a command that could not
 // be queued.
-const execAbort engine.Code = "EXECABORT"
+const execAbort api.Code = "EXECABORT"
 
 // A transaction is the commands between MULTI and EXEC. They are checked when they
 // come and executed in their order by EXEC. Other connections' commands may come in
@@ -72,10 +73,10 @@ func (c *conn) queue(cmd *command, args [][]byte) error {
 	t, n := c.multi, room(args)
 	switch {
 	case cmd.alone:
-		return &engine.Error{Code: engine.Failed, Message: cmd.name + " is not allowed in a transaction"}
+		return &engine.Error{Code: api.Failed, Message: cmd.name + " is not allowed in a transaction"}
 	case t.failed:
 	case len(t.queue)+n > maxQueued:
-		return &engine.Error{Code: engine.Overload, Message: "the transaction has more than 1 MiB of commands; send smaller ones"}
+		return &engine.Error{Code: api.Overload, Message: "the transaction has more than 1 MiB of commands; send smaller ones"}
 	case !c.s.config.Budget.Take(n):
 		return errBusy
 	default:
@@ -115,7 +116,7 @@ const noTransaction = -1
 
 func multi(c *conn, _ [][]byte) error {
 	if c.multi != nil {
-		return &engine.Error{Code: engine.Failed, Message: "MULTI calls can not be nested"}
+		return &engine.Error{Code: api.Failed, Message: "MULTI calls can not be nested"}
 	}
 	c.multi = new(transaction)
 	c.queued.Store(0)
@@ -126,7 +127,7 @@ func multi(c *conn, _ [][]byte) error {
 func discard(c *conn, _ [][]byte) error {
 	defer c.release()
 	if c.leave() == nil {
-		return &engine.Error{Code: engine.Failed, Message: "DISCARD without MULTI"}
+		return &engine.Error{Code: api.Failed, Message: "DISCARD without MULTI"}
 	}
 	c.w.OK()
 	return nil
@@ -139,7 +140,7 @@ func execute(c *conn, _ [][]byte) error {
 	t := c.leave()
 	switch {
 	case t == nil:
-		return &engine.Error{Code: engine.Failed, Message: "EXEC without MULTI"}
+		return &engine.Error{Code: api.Failed, Message: "EXEC without MULTI"}
 	case t.failed:
 		return &engine.Error{Code: execAbort, Message: "Transaction discarded because of previous errors."}
 	}
@@ -162,7 +163,7 @@ func execute(c *conn, _ [][]byte) error {
 
 // watch is not supported: nothing here knows when a key of another connection changes.
 func watch(*conn, [][]byte) error {
-	return &engine.Error{Code: engine.Failed, Message: "WATCH is not supported: decisions are atomic by themselves, and keys cannot be watched for changes"}
+	return &engine.Error{Code: api.Failed, Message: "WATCH is not supported: decisions are atomic by themselves, and keys cannot be watched for changes"}
 }
 
 // unwatch has nothing to forget; some clients send it when they give back a connection.

@@ -17,6 +17,13 @@ export class Away extends Error {}
 export const calls = new EventTarget();
 const tell = (type) => calls.dispatchEvent(new Event(type));
 
+// parse decodes JSON. A key that is not UTF-8 comes as key_base64 only: it gets a key to
+// be shown, with U+FFFD for what is not UTF-8.
+export const parse = (text) => JSON.parse(text, (_, v) => {
+  if (v?.key_base64 && !v.key) v.key = v.key_base64.map((b) => new TextDecoder().decode(Uint8Array.from(atob(b), (c) => c.charCodeAt(0))));
+  return v;
+});
+
 async function call(path, init, signal) {
   const timeout = AbortSignal.timeout(15e3);
   let answer;
@@ -27,7 +34,7 @@ async function call(path, init, signal) {
     tell('away');
     throw new Away('The server does not answer.');
   }
-  const body = await answer.json().catch(() => null);
+  const body = await answer.text().then(parse).catch(() => null);
   if (signal?.aborted) throw signal.reason;
   if (answer.ok && body === null) { // it was cut off
     tell('away');

@@ -2,7 +2,7 @@
 
 import { get } from './api.js';
 import { add, unban, unbanMany, unbanMatching } from './dialogs.js';
-import { h, keyNode, keyOfBan, list, plain, setText, shown } from './dom.js';
+import { h, keyNode, list, plain, setText, shown } from './dom.js';
 import { ago, count, date, left } from './format.js';
 import { live, on, poll } from './live.js';
 import { none, page } from './parts.js';
@@ -101,8 +101,8 @@ export function bansView(main, params, signal) {
 const nameOf = (b) => JSON.stringify([b.rule, b.key_base64 ?? b.key]);
 
 function row(ban, again, pick, picked) {
-  const box = h('input', { type: 'checkbox', 'aria-label': `Select the ban of ${plain(keyOfBan(ban).join(' '), 60)} under ${plain(ban.rule, 60)}`, onchange: () => pick(box.checked) });
-  const key = keyOfBan(ban);
+  const box = h('input', { type: 'checkbox', 'aria-label': `Select the ban of ${plain(ban.key.join(' '), 60)} under ${plain(ban.rule, 60)}`, onchange: () => pick(box.checked) });
+  const key = ban.key;
   const [since, until] = [Date.parse(ban.since), Date.parse(ban.until)];
   const rest = h('b', { class: 'n' });
   const bar = h('i', { class: 'bar banned' });

@@ -1,7 +1,7 @@
 // Questions that the page asks over what it shows.
 
 import { post } from './api.js';
-import { h, keyHref, keyNode, keyOfBan } from './dom.js';
+import { h, keyHref, keyNode } from './dom.js';
 import { count, milliseconds } from './format.js';
 import { live } from './live.js';
 import { toast } from './toast.js';
@@ -66,7 +66,7 @@ export function find() {
   place.querySelector('input').focus();
 }
 
-const bodyOf = (ban) => (ban.key_base64 ? { rule: ban.rule, key_base64: ban.key_base64 } : { rule: ban.rule, key: keyOfBan(ban) });
+const bodyOf = (ban) => (ban.key_base64 ? { rule: ban.rule, key_base64: ban.key_base64 } : { rule: ban.rule, key: ban.key });
 
 // confirm asks a question, and has act answer it with what to say. What act throws is
 // said in the dialog, which stays.
@@ -94,13 +94,13 @@ export function unban(ban, done = () => {}) {
     const { unbanned } = await post('bans/unban', bodyOf(ban));
     done();
     return unbanned === 0 ? 'The ban was over already.' : 'The key is unbanned.';
-  }, h('p', { class: 'subject' }, keyNode(null, keyOfBan(ban), 200)), h('p', { class: 'dim' }, 'under ', h('b', {}, ban.rule), '. From then on it is judged like any other key.'));
+  }, h('p', { class: 'subject' }, keyNode(null, ban.key, 200)), h('p', { class: 'dim' }, 'under ', h('b', {}, ban.rule), '. From then on it is judged like any other key.'));
 }
 
 // unbanMany asks whether to end these bans, and does, one after another: one that fails
 // leaves those before it ended.
 export function unbanMany(bans, done = () => {}) {
-  const some = bans.slice(0, 8).map((b) => h('li', {}, keyNode(null, keyOfBan(b), 60), ' ', h('span', { class: 'tag' }, b.rule)));
+  const some = bans.slice(0, 8).map((b) => h('li', {}, keyNode(null, b.key, 60), ' ', h('span', { class: 'tag' }, b.rule)));
   const title = bans.length === 1 ? 'Unban this key?' : `Unban these ${count(bans.length)} keys?`;
   confirm(title, `Unban ${count(bans.length)}`, async () => {
     let n = 0;

@@ -132,9 +132,6 @@ export function keyHref(fields, values) {
 // ruleHref is the address of a rule's card.
 export const ruleHref = (rule) => `#/rules?${new URLSearchParams({ rule })}`;
 
-// keyOfBan returns the values of a ban's key. Bytes that are not UTF-8 come in base64.
-export const keyOfBan = (ban) => ban.key ?? (ban.key_base64 ?? []).map((b) => new TextDecoder().decode(Uint8Array.from(atob(b), (c) => c.charCodeAt(0))));
-
 // icon returns one of the few icons, drawn in the colour of the text.
 export function icon(name) {
   return svg('svg', { class: 'icon', viewBox: '0 0 24 24', width: 20, height: 20, 'aria-hidden': 'true' }, svg('path', { d: paths[name] }));

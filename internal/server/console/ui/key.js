@@ -3,7 +3,7 @@
 import { get } from './api.js';
 import { windowBars } from './chart.js';
 import { add, unban } from './dialogs.js';
-import { h, keyOfBan, list, plain, ruleHref, setText, shown } from './dom.js';
+import { h, list, plain, ruleHref, setText, shown } from './dom.js';
 import { count, date, left, rate, span as spanText } from './format.js';
 import { live, on, poll } from './live.js';
 import { none, page, panel } from './parts.js';
@@ -90,6 +90,6 @@ function banRow(ban, again) {
   const rest = h('span', { class: 'n' });
   const node = h('li', { class: 'keybanrow' }, h('span', { class: 'badge banned' }, ban.rule), h('span', { class: 'dim began' }, `since ${date(Date.parse(ban.since))}`, ban.count > 1 ? `, ban number ${ban.count} of this key` : ''),
     h('span', { class: 'reason' }, ban.reason ? shown(ban.reason, 120) : ''), h('span', { class: 'dim' }, ban.source || 'manual'), rest,
-    h('button', { type: 'button', class: 'admin', 'aria-label': `Unban ${plain(keyOfBan(ban).join(' '), 60)} under ${ban.rule}`, onclick: () => unban(ban, again) }, 'Unban'));
+    h('button', { type: 'button', class: 'admin', 'aria-label': `Unban ${plain(ban.key.join(' '), 60)} under ${ban.rule}`, onclick: () => unban(ban, again) }, 'Unban'));
   return { node, update: (b) => setText(rest, `${left(Date.parse(b.until) - live.now())} left`) };
 }

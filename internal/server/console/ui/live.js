@@ -1,7 +1,7 @@
 // What the page knows of the server at every moment: its event stream, its state,
 // its rules. Views listen; they do not ask for this themselves.
 
-import { calls, get } from './api.js';
+import { calls, get, parse } from './api.js';
 
 const keptSeconds = 130;
 const keptTicker = 40;
@@ -108,8 +108,8 @@ class Live extends EventTarget {
     });
     source.addEventListener('error', () => this.#later()); // with what was missed; the browser's own way would be without
     source.addEventListener('resync', () => this.connect());
-    source.addEventListener('rates', (e) => this.#rates(JSON.parse(e.data)));
-    for (const type of ['ban', 'unban', 'hot', 'rules']) source.addEventListener(type, (e) => this.#event(type, JSON.parse(e.data)));
+    source.addEventListener('rates', (e) => this.#rates(parse(e.data)));
+    for (const type of ['ban', 'unban', 'hot', 'rules']) source.addEventListener(type, (e) => this.#event(type, parse(e.data)));
   }
 
   #close() {

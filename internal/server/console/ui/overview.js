@@ -3,7 +3,7 @@
 import { get } from './api.js';
 import { SlotChart, spark } from './chart.js';
 import { add } from './dialogs.js';
-import { h, keyNode, keyOfBan, list, plain, rowOf, ruleHref, setText } from './dom.js';
+import { h, keyNode, list, plain, rowOf, ruleHref, setText } from './dom.js';
 import { age, ago, bytes, count, left, rate, share, span as spanText } from './format.js';
 import { live, on, poll, slotsOf } from './live.js';
 import { choice, facts, none, panel, store, stored } from './parts.js';
@@ -190,10 +190,10 @@ class Ticker {
   show() {
     const events = live.ticker.slice(0, 10);
     this.none.show(!events.length);
-    list(this.rows, events, (e) => `${e.type} ${e.time} ${e.ban.rule} ${JSON.stringify(keyOfBan(e.ban))} ${Boolean(live.fieldsOf(e.ban.rule))}`, (e) => {
+    list(this.rows, events, (e) => `${e.type} ${e.time} ${e.ban.rule} ${JSON.stringify(e.ban.key)} ${Boolean(live.fieldsOf(e.ban.rule))}`, (e) => {
       const when = h('span', { class: 'n dim' });
       const rest = h('span', { class: 'dim rest' });
-      const node = h('li', { class: `tickrow ${e.type}` }, h('i', { class: 'dot' }), keyNode(live.fieldsOf(e.ban.rule), keyOfBan(e.ban), 40), h('span', { class: 'tag' }, e.ban.rule), when, rest);
+      const node = h('li', { class: `tickrow ${e.type}` }, h('i', { class: 'dot' }), keyNode(live.fieldsOf(e.ban.rule), e.ban.key, 40), h('span', { class: 'tag' }, e.ban.rule), when, rest);
       return { node, update: () => {
         setText(when, ago(live.now() - e.time));
         const ms = e.type === 'unban' ? 0 : Date.parse(e.ban.until) - live.now();

@@ -12,12 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/respapi"
 	"github.com/lately-go/lately/rules"
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/rueidis"
 )
 
 const (
