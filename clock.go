@@ -29,7 +29,7 @@ const (
 // all cores are busy with something else meanwhile, up to 15 of its next adds
 // lag for as long as the goroutine of the Clock was held up too, which is some
 // 10 ms on saturated cores, and rarely more than 50. Figures are in
-// docs/algorithms.md.
+// docs/dev/proofs.md.
 //
 // Reads are precise: they read the monotonic clock, as do AddSum and the verbs
 // that take a time.

@@ -165,7 +165,7 @@ func TestClockOnlyGrows(t *testing.T) {
 
 // TestCoarseLag measures how far adds lag, with all cores busy: twice as many
 // goroutines as cores count, or compute. It fails only for what can't be: a time
-// ahead. Its figures are in docs/algorithms.md.
+// ahead. Its figures are in docs/dev/proofs.md.
 //
 //	LATELY_LONG=1 go test -run CoarseLag -v
 func TestCoarseLag(t *testing.T) {

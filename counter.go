@@ -31,7 +31,7 @@ import (
 // slot. The first add after idle time, or after a jump of the events' time, also
 // prepares the slots passed over, about 10 ns each, at most once all there are.
 // Goroutines that get in each other's way are given lanes, see
-// docs/algorithms.md, so that adding on many cores at once is faster and not
+// docs/dev/proofs.md, so that adding on many cores at once is faster and not
 // slower; a read then costs its nanosecond for each slot and lane.
 //
 // The very first add allocates 8 bytes for each slot, their number rounded up
@@ -50,7 +50,7 @@ import (
 // reading is not a snapshot of one instant. The zero Counter is not usable: it
 // panics; call [NewCounter]. A Counter must not be copied.
 //
-// The method is described, with proofs and sources, in docs/algorithms.md.
+// The method is described, with proofs and sources, in docs/dev/proofs.md.
 type Counter struct {
 	ring   ring.Ring
 	window Window

@@ -61,7 +61,7 @@ type RollupConfig struct {
 // panics; call [NewRollup]. A Rollup must not be copied.
 //
 // That differences of running totals give window sums is the prefix sum of
-// array programming; docs/algorithms.md has the proof of the bounds.
+// array programming; docs/dev/proofs.md has the proof of the bounds.
 type Rollup struct {
 	// total is all events so far, and wraps. Whoever adds to it without the
 	// mutex has seen that its time is before next.

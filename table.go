@@ -97,7 +97,7 @@ type TableConfig struct {
 // Table is not usable: it panics; call [NewTable]. A Table must not be copied.
 //
 // The table is open addressing with linear probing, in pages that grow by a
-// quarter; hash and counts of a key lie side by side. docs/algorithms.md has the
+// quarter; hash and counts of a key lie side by side. docs/dev/proofs.md has the
 // forms of a record, what is forgotten when, and measured figures.
 type Table struct {
 	clock   liveClock

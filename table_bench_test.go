@@ -219,7 +219,7 @@ func BenchmarkTableTop(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/keys, "ns/key")
 }
 
-// TestTableFigures prints what docs/algorithms.md states of large tables: the
+// TestTableFigures prints what docs/dev/proofs.md states of large tables: the
 // longest adds while ten million keys come, and what the collector has to do.
 func TestTableFigures(t *testing.T) {
 	if os.Getenv("LATELY_LONG") == "" {

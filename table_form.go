@@ -103,7 +103,7 @@ func (w *tableWindow) reachOther(t int64) (slot, newest int64) {
 }
 
 // pos returns the position of a slot, given relative to a base, from -size to
-// maxRel: the remainder by multiplication, see docs/algorithms.md.
+// maxRel: the remainder by multiplication, see docs/dev/proofs.md.
 func (w *tableWindow) pos(rel int64) int {
 	x := uint64(rel + w.size)
 	return int(x - x*w.magic>>32*uint64(w.size))

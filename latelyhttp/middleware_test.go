@@ -240,7 +240,7 @@ func TestNewErrors(t *testing.T) {
 		{client, Config{Fields: map[string]func(*http.Request) string{"": (*http.Request).UserAgent}}, `Fields: "": must have`},
 		{client, Config{Identity: IdentityConfig{Hops: -1}}, "IdentityConfig.Hops: -1"},
 		{mustLimiter(t, status), Config{}, `the field "status", which a request does not have`},
-		{mustLimiter(t, limited(t, "a", 1, time.Minute, "size")), Config{}, `unknown field "size"`},
+		{mustLimiter(t, limited(t, "a", 1, time.Minute, "size")), Config{}, `the field "size"`},
 		{mustLimiter(t, limited(t, "a", 1, time.Minute, "cleint")), Config{}, `unknown field "cleint" in the rules: must be client, method`},
 		{mustLimiter(t, limited(t, "a", 1, time.Minute, "header:X Y")), Config{}, `unknown field "header:X Y" in the rules: must be`},
 		{mustLimiter(t, limited(t, "a", 1, time.Minute, "cookie:")), Config{}, `unknown field "cookie:" in the rules: must be`},

@@ -12,7 +12,7 @@ import (
 // Sliding and Exact never admit more than N in any true window (t-span, t], Fixed
 // and Calendar in their own windows, and InFlight at any moment. [Limit.MaxAdmitted]
 // is what each admits at worst in any window of a span, and [Limit.MaxLate] by how
-// much longer than needed it refuses; docs/algorithms.md has the proofs and what a
+// much longer than needed it refuses; docs/dev/proofs.md has the proofs and what a
 // key costs.
 type Algorithm uint8
 

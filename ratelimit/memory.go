@@ -40,7 +40,7 @@ import (
 // For each rule that counts it, a key takes 40 bytes and more, and its own length
 // above 15, at a load of 60 to 75 %: with one limit of up to 128, 64 bytes with
 // up to three times in it, and then 8 to 16 for each time; with one sliding limit
-// above 128, some 280 bytes. docs/algorithms.md has a table.
+// above 128, some 280 bytes. docs/dev/proofs.md has a table.
 //
 // A Memory is safe for concurrent use.
 type Memory struct {

@@ -185,7 +185,7 @@ func TestOtherPromisesAreCaught(t *testing.T) {
 }
 
 // TestWorstCasesAreReached attacks each algorithm in the way that gets most out of
-// it, and finds what docs/algorithms.md says, which TestNeverOverAsPromised never
+// it, and finds what docs/dev/proofs.md says, which TestNeverOverAsPromised never
 // finds exceeded.
 func TestWorstCasesAreReached(t *testing.T) {
 	const n, burst, s = 100, 250, int64(time.Second)

@@ -323,7 +323,7 @@ func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.MemoryCon
 
 // TestNeverOverAsPromised attacks each algorithm with some 25,000 events (1e7 in
 // the long form) and counts what is admitted by brute force. It is never more than
-// docs/algorithms.md says, which is N where it makes a promise; every refusal was
+// docs/dev/proofs.md says, which is N where it makes a promise; every refusal was
 // needed; and Sliding up to 128 says what Exact does.
 func TestNeverOverAsPromised(t *testing.T) {
 	n, round := 25_000, 2_500

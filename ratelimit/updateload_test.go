@@ -213,7 +213,7 @@ func (g *regime) pass(d int64) {
 
 // A bound is what rules, one after the other, may admit: in any window of span,
 // the shortest of theirs, as much as the largest of them does at worst alone, by
-// docs/algorithms.md; of buckets also in any shorter time.
+// docs/dev/proofs.md; of buckets also in any shorter time.
 type bound struct {
 	first, last int // of the rules
 	span        time.Duration

@@ -123,7 +123,7 @@ func (w *witness) drop() {
 	}
 }
 
-// claimsOf returns what docs/algorithms.md says that a rule admits at worst, and
+// claimsOf returns what docs/dev/proofs.md says that a rule admits at worst, and
 // what each refusal needs: one of these windows would have more than it says. needs
 // is nil where a level decides and not a window.
 func claimsOf(r *ratelimit.Rule, resolution time.Duration) (claims, needs []claim) {
@@ -167,7 +167,7 @@ func claimsOf(r *ratelimit.Rule, resolution time.Duration) (claims, needs []clai
 	return claims, needs
 }
 
-// slotWidth is that of docs/algorithms.md.
+// slotWidth is that of docs/dev/proofs.md.
 func slotWidth(span time.Duration) int64 {
 	if span%60 != 0 {
 		return int64(span) / 64

@@ -9,7 +9,7 @@ import (
 
 // givesUp is how a row decides, and what that admits at worst in a window (N is
 // the limit) or costs otherwise. Of those of ours the same stands, with proofs,
-// in docs/algorithms.md.
+// in docs/dev/proofs.md.
 var givesUp = map[string]string{
 	"hash,one-line":               "keys, windows and limits",
 	"hash,one-line,time.Since":    "keys, windows and limits",

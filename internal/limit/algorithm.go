@@ -1,6 +1,6 @@
 package limit
 
-// An Algorithm is how a [Counter] counts. docs/algorithms.md has for each what it admits
+// An Algorithm is how a [Counter] counts. docs/dev/proofs.md has for each what it admits
 // at worst, what it refuses wrongly, and what it costs.
 type Algorithm uint8
 

@@ -157,7 +157,7 @@ func TestRefusalsAreJustified(t *testing.T) {
 }
 
 // TestWorstCases attacks each kind in the way that gets most out of it, and finds
-// what docs/algorithms.md says; random events never find more.
+// what docs/dev/proofs.md says; random events never find more.
 func TestWorstCases(t *testing.T) {
 	const n, burst, span = 100, 250, int64(time.Minute)
 	type step struct {

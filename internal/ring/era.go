@@ -129,7 +129,7 @@ func (e *era) close(state, slot int64) { e.newest.CompareAndSwap(state, closed(s
 // is verified after the word was loaded; the swap then fails if the word has
 // changed since. What a late stamper can still do wrong needs the very same
 // word to come back, which takes 2^27 turns of the ring: the exclusion named in
-// docs/algorithms.md.
+// docs/dev/proofs.md.
 func (e *era) stamp(state, slot int64) bool {
 	p := e.word(slot)
 	for {
