@@ -125,11 +125,11 @@ func TestSilentProxiesAreNotAllowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
+	l, err := ratelimit.NewLimiter(set, ratelimit.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := New(ratelimit.NewLimiter(set, memory), Config{TrustedProxies: []netip.Prefix{trustedNet}})
+	i, err := New(l, Config{TrustedProxies: []netip.Prefix{trustedNet}})
 	if err != nil {
 		t.Fatal(err)
 	}

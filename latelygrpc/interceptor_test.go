@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -116,11 +117,16 @@ func TestCostAboveTheLimit(t *testing.T) {
 
 // broken is a store that cannot decide.
 type broken struct {
-	ratelimit.Store // no other method is called
-	err             error
+	store.Store[*ratelimit.Set, ratelimit.BanRecord] // no other method is called
+
+	err error
 }
 
-func (b broken) Decide(*ratelimit.Request) error { return b.err }
+func (b broken) Decide(_ context.Context, batch []*store.Request[*ratelimit.Set]) {
+	for _, r := range batch {
+		r.Err = b.err
+	}
+}
 
 func TestStoreThatCannotDecide(t *testing.T) {
 	down := errors.New("connection refused")
@@ -140,7 +146,11 @@ func TestStoreThatCannotDecide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i, err := New(ratelimit.NewLimiter(set, broken{err: tt.err}), Config{})
+		l, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: broken{err: tt.err}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i, err := New(l, Config{})
 		if err != nil {
 			t.Fatal(err)
 		}

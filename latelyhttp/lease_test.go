@@ -208,11 +208,10 @@ func TestLiveRules(t *testing.T) {
 			sets = append(sets, set)
 		}
 	}
-	store, err := ratelimit.NewMemory(sets[0], ratelimit.MemoryConfig{})
+	l, err := ratelimit.NewLimiter(sets[0], ratelimit.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := ratelimit.NewLimiter(sets[0], store)
 	m := mustNew(t, l, Config{})
 	for _, s := range sets {
 		if err := m.Check(s); err != nil {

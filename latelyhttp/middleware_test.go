@@ -166,11 +166,10 @@ func TestAllowList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
+	l, err := ratelimit.NewLimiter(set, ratelimit.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := ratelimit.NewLimiter(set, store)
 	for _, c := range []struct {
 		config IdentityConfig
 		peer   string

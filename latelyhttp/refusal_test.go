@@ -1,6 +1,7 @@
 package latelyhttp
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -116,11 +118,16 @@ func TestHeadHasNoBody(t *testing.T) {
 
 // A store that fails is told as such.
 type failingStore struct {
-	ratelimit.Store
+	store.Store[*ratelimit.Set, ratelimit.BanRecord] // no other method is called
+
 	err error
 }
 
-func (s failingStore) Decide(*ratelimit.Request) error { return s.err }
+func (s failingStore) Decide(_ context.Context, batch []*store.Request[*ratelimit.Set]) {
+	for _, r := range batch {
+		r.Err = s.err
+	}
+}
 
 func TestStoreFailure(t *testing.T) {
 	away := errors.New("away")
@@ -141,7 +148,11 @@ func TestStoreFailure(t *testing.T) {
 			t.Fatal(err)
 		}
 		var seen error
-		m := mustNew(t, ratelimit.NewLimiter(set, failingStore{err: c.err}), Config{
+		l, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: failingStore{err: c.err}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := mustNew(t, l, Config{
 			Observe: func(_ *http.Request, v Verdict) { seen = v.Decision.Err },
 		})
 		w := do(m.Wrap(new(ok)), request("192.0.2.1:1"))

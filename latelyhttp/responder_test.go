@@ -33,11 +33,10 @@ func tellerSet(t *testing.T) *ratelimit.Set {
 // A Responder says of each decision what the middleware says of it.
 func TestTellerSaysWhatTheMiddlewareSays(t *testing.T) {
 	set := tellerSet(t)
-	store, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
+	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter := ratelimit.NewLimiter(set, store)
 	var seen ratelimit.Decision
 	m, err := New(limiter, Config{Observe: func(_ *http.Request, v Verdict) { seen = v.Decision }})
 	if err != nil {

@@ -30,17 +30,17 @@ func limitOf(t testing.TB, name string, n uint64) ratelimit.Rule {
 	return ratelimit.Rule{Name: name, Key: key, Limits: []ratelimit.Limit{{N: n, Span: time.Minute}}}
 }
 
-func newLimiter(t testing.TB, c ratelimit.MemoryConfig, rules ...ratelimit.Rule) *ratelimit.Limiter {
+func newLimiter(t testing.TB, c ratelimit.Config, rules ...ratelimit.Rule) *ratelimit.Limiter {
 	t.Helper()
 	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rules...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory, err := ratelimit.NewMemory(set, c)
+	l, err := ratelimit.NewLimiter(set, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ratelimit.NewLimiter(set, memory)
+	return l
 }
 
 // take judges a client under all rules.
@@ -69,7 +69,7 @@ func TestSeriesDoNotDependOnKeys(t *testing.T) {
 	case raceEnabled:
 		keys = 20_000
 	}
-	limiter := newLimiter(t, ratelimit.MemoryConfig{}, limitOf(t, "a", 1), limitOf(t, "b", 2), limitOf(t, "c", 3))
+	limiter := newLimiter(t, ratelimit.Config{}, limitOf(t, "a", 1), limitOf(t, "b", 2), limitOf(t, "c", 3))
 	collector := newCollector(t, limiter, latelyprom.Config{})
 	control := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "control", Help: "One for each key."}, []string{"key"})
 	for _, n := range []int{0, keys} {
@@ -95,7 +95,7 @@ func TestSeriesDoNotDependOnKeys(t *testing.T) {
 // Each figure of Stats is a series; but for the bans of all rules, which are
 // the sum of theirs.
 func TestNoFigureIsLeftOut(t *testing.T) {
-	collector := newCollector(t, newLimiter(t, ratelimit.MemoryConfig{}, limitOf(t, "a", 1)), latelyprom.Config{})
+	collector := newCollector(t, newLimiter(t, ratelimit.Config{}, limitOf(t, "a", 1)), latelyprom.Config{})
 	figures := -1
 	for _, typ := range []reflect.Type{reflect.TypeFor[ratelimit.Stats](), reflect.TypeFor[ratelimit.RuleStats]()} {
 		for f := range typ.Fields() {
@@ -114,7 +114,7 @@ func TestFigures(t *testing.T) {
 	banning.Ban = &ratelimit.Ban{After: 1, Of: ratelimit.Refusals, Span: time.Minute, For: time.Hour}
 	shadow := limitOf(t, "shadow", 1)
 	shadow.Shadow = true
-	limiter := newLimiter(t, ratelimit.MemoryConfig{Budget: 16 << 20}, banning, shadow)
+	limiter := newLimiter(t, ratelimit.Config{Budget: 16 << 20}, banning, shadow)
 	collector := newCollector(t, limiter, latelyprom.Config{})
 	// Two are allowed, one refused; the fourth begins the ban, which holds for
 	// the fifth and sixth. Another client is allowed.
@@ -171,7 +171,7 @@ lately_memory_budget_bytes 1.6777216e+07
 
 // A memory without bound has no budget to show.
 func TestNoBudget(t *testing.T) {
-	collector := newCollector(t, newLimiter(t, ratelimit.MemoryConfig{Budget: ratelimit.NoBudget}, limitOf(t, "a", 1)), latelyprom.Config{})
+	collector := newCollector(t, newLimiter(t, ratelimit.Config{Budget: ratelimit.NoBudget}, limitOf(t, "a", 1)), latelyprom.Config{})
 	if n := testutil.CollectAndCount(collector, "lately_memory_budget_bytes"); n != 0 {
 		t.Errorf("it shows %d budgets", n)
 	}
@@ -182,7 +182,7 @@ func TestNoBudget(t *testing.T) {
 
 // Two limiters share a registry, if their labels tell them apart.
 func TestLabels(t *testing.T) {
-	one, two := newLimiter(t, ratelimit.MemoryConfig{}, limitOf(t, "a", 1)), newLimiter(t, ratelimit.MemoryConfig{}, limitOf(t, "a", 1))
+	one, two := newLimiter(t, ratelimit.Config{}, limitOf(t, "a", 1)), newLimiter(t, ratelimit.Config{}, limitOf(t, "a", 1))
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(newCollector(t, one, latelyprom.Config{Labels: prometheus.Labels{"limiter": "one"}}))
 	registry.MustRegister(newCollector(t, two, latelyprom.Config{Labels: prometheus.Labels{"limiter": "two"}}))
@@ -204,7 +204,7 @@ func TestLabels(t *testing.T) {
 
 // Any rule's name can be shown, and two names stay two.
 func TestNamesThatAreNotUTF8(t *testing.T) {
-	limiter := newLimiter(t, ratelimit.MemoryConfig{}, limitOf(t, "a\xff", 1), limitOf(t, "a\xfe", 1), limitOf(t, "ü \"\n", 1))
+	limiter := newLimiter(t, ratelimit.Config{}, limitOf(t, "a\xff", 1), limitOf(t, "a\xfe", 1), limitOf(t, "ü \"\n", 1))
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(newCollector(t, limiter, latelyprom.Config{}))
 	if n, err := testutil.GatherAndCount(registry, "lately_keys"); n != 3 || err != nil {
@@ -214,7 +214,7 @@ func TestNamesThatAreNotUTF8(t *testing.T) {
 
 // Figures can be read while decisions are made; what is counted never shrinks.
 func TestScrapeUnderLoad(t *testing.T) {
-	limiter := newLimiter(t, ratelimit.MemoryConfig{}, limitOf(t, "a", 10))
+	limiter := newLimiter(t, ratelimit.Config{}, limitOf(t, "a", 10))
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(newCollector(t, limiter, latelyprom.Config{}))
 	const callers, each = 4, 5000
@@ -264,7 +264,7 @@ func BenchmarkCollect(b *testing.B) {
 		rules = append(rules, limitOf(b, fmt.Sprint("rule ", n), 10))
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newCollector(b, newLimiter(b, ratelimit.MemoryConfig{}, rules...), latelyprom.Config{}))
+	registry.MustRegister(newCollector(b, newLimiter(b, ratelimit.Config{}, rules...), latelyprom.Config{}))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := registry.Gather(); err != nil {

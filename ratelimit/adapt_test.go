@@ -15,7 +15,7 @@ func adaptive(t *testing.T, a ratelimit.Adapt) *ratelimit.Limiter {
 	a.Steps = []ratelimit.AdaptStep{{Below: 1000, Limit: 2000}, {Below: 5000, Limit: 1000}}
 	a.Above = 500
 	r.Adapt = &a
-	return mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	return mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 }
 
 // drive sends rate events a second for that long, from t on, of many keys, and
@@ -91,7 +91,7 @@ func TestAdaptSmooth(t *testing.T) {
 func TestAdaptIsTheLimit(t *testing.T) {
 	r := limit(t, "r", per(5, time.Minute))
 	r.Adapt = &ratelimit.Adapt{Span: time.Second, Steps: []ratelimit.AdaptStep{{Below: 1, Limit: 5}}, Above: 2}
-	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	now := at(0)
 	for i := range 100 { // 100 a second, of other keys
 		now = now.Add(10 * time.Millisecond)

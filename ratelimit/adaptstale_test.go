@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -26,13 +27,13 @@ func TestStaleIsNoTraffic(t *testing.T) {
 		return s
 	}
 	first := set(time.Minute)
-	m, err := NewMemory(first, MemoryConfig{})
+	m, err := NewMemory(first, Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := time.Unix(1_700_000_000, 0)
 	decide := func(s *Set) error {
-		return m.Decide(&Request{Set: s, Now: now.UnixNano(), Cost: 1, Subjects: []Subject{{Key: []byte("k")}}})
+		return m.decide(&Request{Set: s, Now: now.UnixNano(), Cost: 1, Subjects: []Subject{{Key: []byte("k")}}})
 	}
 	traffic := func() uint64 { return m.rules.Load().rules[0].adapt.traffic.SumAt(now) }
 	if err := decide(first); err != nil || traffic() != 1 {
@@ -40,7 +41,7 @@ func TestStaleIsNoTraffic(t *testing.T) {
 	}
 	before := m.rules.Load()
 	second := set(time.Hour) // other counts, the same Adapt
-	if err := m.Update(second, func() {}); err != nil {
+	if err := m.Update(context.Background(), second, func() {}); err != nil {
 		t.Fatal(err)
 	}
 	after := m.rules.Swap(before) // as one sees it that has just read the rules

@@ -16,7 +16,7 @@ func TestAlgorithmChange(t *testing.T) {
 		r.Algorithm = a
 		return r
 	}
-	l := mustLimiter(t, mustSet(t, rule(ratelimit.Exact, 10)), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, rule(ratelimit.Exact, 10)), ratelimit.Config{})
 	update := func(r ratelimit.Rule) error { return l.Update(mustSet(t, r)) }
 	take := func(s int64, cost uint64) ratelimit.Decision { return takeKeyN(l, at(1000*s), "k", cost) }
 	if d := take(0, 7); !d.Allowed {
@@ -59,7 +59,7 @@ func TestAlgorithmChange(t *testing.T) {
 // the old limit gets it back, and the new one, which has not counted it, nothing.
 func TestAlgorithmChangeReservation(t *testing.T) {
 	r := limit(t, "r", per(10, time.Minute))
-	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	before := reserveN(l, at(0), keyEvent(l, "k"), 8)
 	r.Algorithm = ratelimit.TwoBucket
 	if err := l.Update(mustSet(t, r)); err != nil {

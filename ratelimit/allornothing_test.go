@@ -162,7 +162,7 @@ func TestAllOrNothing(t *testing.T) {
 		decisions = 100_000
 	}
 	rules := eightRules(t)
-	tk := &memoryTaker{Limiter: mustLimiter(t, mustSet(t, rules...), ratelimit.MemoryConfig{})}
+	tk := &memoryTaker{Limiter: mustLimiter(t, mustSet(t, rules...), ratelimit.Config{})}
 	over, partial := hammer(t, rules, tk, decisions)
 	for _, sentence := range append(over, partial...) {
 		t.Error(sentence)

@@ -143,7 +143,7 @@ func TestFail2banOneBanAfterAnother(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, ratelimit.Rule{
 		Name: "sshd", Key: mustKey(t, "client"),
 		Ban: &ratelimit.Ban{After: 2, Span: 10 * time.Minute, Steps: fail2banMultipliers(10*time.Second, multipliers, 1)},
-	}), ratelimit.MemoryConfig{})
+	}), ratelimit.Config{})
 	now := at(0)
 	ban := func(want time.Duration) {
 		t.Helper()

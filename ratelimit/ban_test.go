@@ -136,7 +136,7 @@ func TestFail2banDefault(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, ratelimit.Rule{
 		Name: "sshd", Key: mustKey(t, "client"),
 		Ban: &ratelimit.Ban{After: 4, Span: 10 * time.Minute, For: 10 * time.Minute},
-	}), ratelimit.MemoryConfig{})
+	}), ratelimit.Config{})
 	minute := func(m float64) time.Time { return at(int64(m * 60_000)) }
 	for i, step := range []struct {
 		at      float64 // minutes
@@ -175,7 +175,7 @@ func TestEscalation(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, ratelimit.Rule{
 		Name: "r", Key: mustKey(t, "client"),
 		Ban: &ratelimit.Ban{Span: time.Second, For: time.Minute, Factor: 2, Max: 10 * time.Minute, Remember: time.Hour},
-	}), ratelimit.MemoryConfig{})
+	}), ratelimit.Config{})
 	now := at(0)
 	for i, step := range []struct {
 		pause time.Duration // since the end of the ban before
@@ -205,7 +205,7 @@ func TestWaitDuringBan(t *testing.T) {
 	for _, n := range []uint64{1, 100} {
 		own := limit(t, "own", per(n, time.Millisecond))
 		own.Ban = &ratelimit.Ban{After: n, Span: time.Second, For: time.Minute}
-		l := mustLimiter(t, mustSet(t, own, limit(t, "other", per(n, time.Millisecond))), ratelimit.MemoryConfig{})
+		l := mustLimiter(t, mustSet(t, own, limit(t, "other", per(n, time.Millisecond))), ratelimit.Config{})
 		for range n + 1 {
 			takeKeyN(l, at(0), "k", 1)
 		}
@@ -227,7 +227,7 @@ func TestBanEmptiesItsOwnCountOnly(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, ratelimit.Rule{
 		Name: "r", Key: mustKey(t, "client"), Limits: []ratelimit.Limit{{N: 2, Span: time.Minute}},
 		Ban: &ratelimit.Ban{After: 1, Of: ratelimit.Refusals, Span: time.Minute, For: time.Second},
-	}), ratelimit.MemoryConfig{})
+	}), ratelimit.Config{})
 	var got []byte
 	for ms := int64(0); ms < 5000; ms += 500 {
 		d := takeKeyN(l, at(ms), "k", 1)

@@ -23,12 +23,12 @@ func TestBanOfAllowedPrefix(t *testing.T) {
 	for client, allowed := range map[string]bool{
 		"2001:db8::1": true, "2001:db8:1:2::/64": true, "2001:db9::7": true, "2001:db9::8": false, "2001:dba::/64": false,
 	} {
-		l := mustLimiter(t, set, ratelimit.MemoryConfig{})
+		l := mustLimiter(t, set, ratelimit.Config{})
 		ban := ratelimit.BanRecord{Rule: "r", Key: []string{client}, Until: l.Now().Add(time.Hour)}
 		if err := l.Bans().Add(ban); (err != nil) != allowed || allowed && !strings.Contains(err.Error(), "on the allow list") {
 			t.Errorf("Ban of %s: %v", client, err)
 		}
-		other := mustLimiter(t, set, ratelimit.MemoryConfig{})
+		other := mustLimiter(t, set, ratelimit.Config{})
 		report, err := other.Bans().Import(bytes.NewReader(writeBans(t, ban)))
 		if err != nil || (report.Allowed == 1) != allowed || (report.Added == 1) == allowed {
 			t.Errorf("import of %s: %+v, %v", client, report, err)

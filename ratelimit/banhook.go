@@ -2,7 +2,7 @@ package ratelimit
 
 // tellBans tells OnBan which bans a request has begun or made longer, as they are
 // now. Nothing is locked.
-func (m *Memory) tellBans(probes []probe, r *Request, now int64) {
+func (m *memory) tellBans(probes []probe, r *request, now int64) {
 	for i := range probes {
 		p := &probes[i]
 		if !p.extended && !r.Subjects[i].Outcome.Started {

@@ -16,7 +16,7 @@ import (
 // hooked returns a limiter and the bans that its hook was told of.
 func hooked(t *testing.T, rules ...ratelimit.Rule) (*ratelimit.Limiter, *[]ratelimit.BanRecord) {
 	var told []ratelimit.BanRecord
-	l := mustLimiter(t, mustSet(t, rules...), ratelimit.MemoryConfig{OnBan: func(b ratelimit.BanRecord) { told = append(told, b) }})
+	l := mustLimiter(t, mustSet(t, rules...), ratelimit.Config{OnBan: func(b ratelimit.BanRecord) { told = append(told, b) }})
 	return l, &told
 }
 
@@ -106,7 +106,7 @@ func TestOnBanMayCall(t *testing.T) {
 	var l *ratelimit.Limiter
 	calls := 0
 	set := mustSet(t, ban(t, "a", ratelimit.Ban{After: 0, Span: time.Minute, For: time.Hour}))
-	l = mustLimiter(t, set, ratelimit.MemoryConfig{OnBan: func(b ratelimit.BanRecord) {
+	l = mustLimiter(t, set, ratelimit.Config{OnBan: func(b ratelimit.BanRecord) {
 		if calls++; calls > 1 {
 			return
 		}
@@ -134,7 +134,7 @@ func TestOnBanMayCall(t *testing.T) {
 func TestOnBanIsToldOfEach(t *testing.T) {
 	var mu sync.Mutex
 	told := map[string]int{}
-	l := mustLimiter(t, mustSet(t, ban(t, "r", ratelimit.Ban{After: 3, Span: time.Hour, For: time.Hour})), ratelimit.MemoryConfig{
+	l := mustLimiter(t, mustSet(t, ban(t, "r", ratelimit.Ban{After: 3, Span: time.Hour, For: time.Hour})), ratelimit.Config{
 		OnBan: func(b ratelimit.BanRecord) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -162,7 +162,7 @@ func TestOnBanIsToldOfEach(t *testing.T) {
 }
 
 // A hook hands bans on: to a firewall, a journal, or other processes.
-func ExampleMemoryConfig_onBan() {
+func ExampleConfig_onBan() {
 	key, err := match.NewKey(match.Fold{}, "client")
 	if err != nil {
 		log.Fatal(err)
@@ -173,13 +173,13 @@ func ExampleMemoryConfig_onBan() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	memory, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{OnBan: func(b ratelimit.BanRecord) {
+	memory, err := ratelimit.NewMemory(set, ratelimit.Config{OnBan: func(b ratelimit.BanRecord) {
 		fmt.Printf("%s: %s is banned for %v: %s\n", b.Rule, b.Key[0], b.Until.Sub(b.Since), b.Reason)
 	}})
 	if err != nil {
 		log.Fatal(err)
 	}
-	limiter := ratelimit.NewLimiter(set, memory)
+	limiter := ratelimit.Over(set, memory)
 	for range 5 {
 		takeKey(limiter, "203.0.113.9")
 	}

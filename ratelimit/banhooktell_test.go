@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -19,14 +20,14 @@ func TestTellBansOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := 0
-	m, err := NewMemory(set, MemoryConfig{OnBan: func(BanRecord) { told++ }})
+	m, err := NewMemory(set, Config{OnBan: func(BanRecord) { told++ }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for source, want := range map[string]int{"rule": 1, "manual": 0} {
 		name := "by " + source
 		b := BanRecord{Rule: "r", Key: []string{name}, Since: time.Unix(1, 0), Until: time.Unix(100, 0), Source: source}
-		if err := m.Ban(b); err != nil {
+		if err := m.Ban(context.Background(), b); err != nil {
 			t.Fatal(err)
 		}
 		mr := m.rules.Load().rules[0]

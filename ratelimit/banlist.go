@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +47,7 @@ func (b BanList) now() int64 {
 //
 // It is an error if r is not valid, if the client is a network to which clients are not
 // folded, or if it is on the allow list. If there is no memory for another ban, the error
-// of [Memory] is [ErrNoRoom].
+// of the memory store is [ErrNoRoom].
 func (b BanList) Add(r BanRecord) error {
 	now := b.now()
 	if r.Since.IsZero() {
@@ -86,7 +87,9 @@ func (b BanList) Remove(rule string, key ...string) (held bool, err error) {
 		held = local.removeBan(rule, k, b.now())
 	}
 	if l.memory == nil {
-		at, err := l.store.Unban(rule, k)
+		ctx, cancel := l.bounded()
+		defer cancel()
+		at, err := l.store.Unban(ctx, rule, k)
 		return held || at, err
 	}
 	return held, nil
@@ -95,7 +98,7 @@ func (b BanList) Remove(rule string, key ...string) (held bool, err error) {
 // Get returns the ban of a key under the named rule; held is false if there is none.
 //
 // The error is a [*RuleError] if there is no such rule; it says what is wrong with the
-// key; or it is the store's. With [Memory] the cost is one look-up, under a lock that
+// key; or it is the store's. With the memory store the cost is one look-up, under a lock that
 // decisions do not take unless they begin a ban. With another store it is that of All.
 func (b BanList) Get(rule string, key ...string) (ban BanRecord, held bool, err error) {
 	l := b.limiter
@@ -113,7 +116,7 @@ func (b BanList) Get(rule string, key ...string) (ban BanRecord, held bool, err 
 		return ban, held, nil
 	}
 	values := banValues(r.Key, k)
-	for ban, err := range l.store.Bans() {
+	for ban, err := range l.store.Bans(context.Background()) {
 		if err != nil {
 			return BanRecord{}, false, err
 		}
@@ -124,14 +127,14 @@ func (b BanList) Get(rule string, key ...string) (ban BanRecord, held bool, err 
 	return ban, false, nil
 }
 
-// All yields the bans that hold. With [Memory] they come in the order in which they end,
+// All yields the bans that hold. With the memory store they come in the order in which they end,
 // and no lock is held while the loop's body runs: a ban that begins or ends meanwhile may
 // be left out, but each is whole. An error of the store ends the sequence.
 func (b BanList) All() iter.Seq2[BanRecord, error] {
 	if b.limiter.memory != nil {
 		return b.limiter.memory.bansAt(b.now())
 	}
-	return b.limiter.store.Bans()
+	return b.limiter.store.Bans(context.Background())
 }
 
 // Page returns a page of the bans that q selects, those that began last first. A ban that
@@ -139,7 +142,7 @@ func (b BanList) All() iter.Seq2[BanRecord, error] {
 // meanwhile is on none.
 //
 // The error is that of a cursor that did not come with a page, or errors.ErrUnsupported
-// if the store is not a [Memory]. Each page scans all bans, without a lock, and allocates
+// if the store is not a the memory store. Each page scans all bans, without a lock, and allocates
 // for those that it returns only.
 func (b BanList) Page(q BanQuery) (BanPage, error) {
 	if b.limiter.memory == nil {
@@ -286,7 +289,9 @@ func (l *Limiter) addBan(b BanRecord, key []byte, now int64) (banChange, error) 
 	if l.memory != nil {
 		return l.memory.addBan(b, key, now)
 	}
-	return banAdded, l.store.Ban(b)
+	ctx, cancel := l.bounded()
+	defer cancel()
+	return banAdded, l.store.Ban(ctx, b)
 }
 
 // named returns the rule of that name, or nil.

@@ -37,11 +37,11 @@ func TestBanOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				set := mustSet(t, banOfRules(t)...)
-				m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
+				m, err := ratelimit.NewMemory(set, ratelimit.Config{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				testBanOf(t, ratelimit.NewLimiter(set, wrap(m)))
+				testBanOf(t, ratelimit.Over(set, wrap(m)))
 			})
 		})
 	}
@@ -85,7 +85,7 @@ func testBanOf(t *testing.T, l *ratelimit.Limiter) {
 func TestBanOfKeys(t *testing.T) {
 	strict := limit(t, "strict", per(0, time.Hour))
 	strict.Ban = &ratelimit.Ban{Of: ratelimit.Refusals, Span: time.Minute, For: time.Hour}
-	l := banLimiter(t, ratelimit.MemoryConfig{}, append(banOfRules(t), strict)...)
+	l := banLimiter(t, ratelimit.Config{}, append(banOfRules(t), strict)...)
 	if err := l.Bans().Add(ratelimit.BanRecord{Rule: "one", Key: []string{"2001:db8::7"}, Until: l.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ type BanPage struct {
 }
 
 // banPage returns a page of the bans that hold at now; see [BanList.Page].
-func (m *Memory) banPage(now int64, q BanQuery) (page BanPage, err error) {
+func (m *memory) banPage(now int64, q BanQuery) (page BanPage, err error) {
 	s := banScan{t: m.bans, now: now, query: q, rules: make(map[uint32]*Rule), rule: 1<<32 - 1}
 	if s.below, err = parseBanPlace(q.Cursor); err != nil {
 		return page, err

@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,11 +30,11 @@ func pageMemory(t testing.TB) *pagedMemory {
 		ratelimit.Rule{Name: "one", Key: mustKey(t, "user"), Ban: &ratelimit.Ban{After: 1, Span: time.Minute, For: time.Hour}},
 		ratelimit.Rule{Name: "two", Key: mustKey(t, "user", "path"), Ban: &ratelimit.Ban{After: 1, Span: time.Minute, For: time.Hour}},
 	)
-	m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
+	m, err := ratelimit.NewMemory(set, ratelimit.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &pagedMemory{m, ratelimit.NewLimiter(set, m).Bans()}
+	return &pagedMemory{m, ratelimit.Over(set, m).Bans()}
 }
 
 // pages returns all bans that q selects, page by page.
@@ -74,7 +75,7 @@ func TestBanPagesAgainstAList(t *testing.T) {
 			b.Source, b.Reason = "manual", fmt.Sprint("because of ", i%7)
 		}
 		b.Until = b.Since.Add(time.Duration(rnd.IntN(4000)+1) * time.Millisecond)
-		if err := m.Ban(b); err != nil {
+		if err := m.Ban(context.Background(), b); err != nil {
 			t.Fatal(err)
 		}
 		list = append(list, b)
@@ -127,7 +128,7 @@ func TestBanPagesWhileBansChange(t *testing.T) {
 	m := pageMemory(t)
 	start := at(1_700_000_000_000)
 	ban := func(key string, since time.Time) {
-		if err := m.Ban(ratelimit.BanRecord{Rule: "one", Key: []string{key}, Since: since, Until: since.Add(time.Hour)}); err != nil {
+		if err := m.Ban(context.Background(), ratelimit.BanRecord{Rule: "one", Key: []string{key}, Since: since, Until: since.Add(time.Hour)}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -142,7 +143,7 @@ func TestBanPagesWhileBansChange(t *testing.T) {
 		for i := 0; !stop.Load(); i++ {
 			key := fmt.Sprintf("a rather long key that comes and goes %d", i%500)
 			ban(key, start.Add(time.Duration(i%200)*time.Millisecond))
-			if _, err := m.Unban("one", []byte(key)); err != nil {
+			if _, err := m.Unban(context.Background(), "one", []byte(key)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -152,7 +153,7 @@ func TestBanPagesWhileBansChange(t *testing.T) {
 	for _, b := range pages(t, m, start.Add(time.Second), ratelimit.BanQuery{Limit: 100}, func() {
 		for range 50 {
 			if gone < held {
-				m.Unban("one", []byte(fmt.Sprint("goes", gone)))
+				m.Unban(context.Background(), "one", []byte(fmt.Sprint("goes", gone)))
 				gone++
 			}
 		}
@@ -189,7 +190,7 @@ func BenchmarkBanPage(b *testing.B) {
 	start := at(1_700_000_000_000)
 	for i := range 980_000 {
 		since := start.Add(time.Duration(i%1_000_000) * time.Microsecond)
-		if err := m.Ban(ratelimit.BanRecord{Rule: "one", Key: []string{fmt.Sprint("u", i)}, Since: since, Until: since.Add(time.Hour), Source: "rule"}); err != nil {
+		if err := m.Ban(context.Background(), ratelimit.BanRecord{Rule: "one", Key: []string{fmt.Sprint("u", i)}, Since: since, Until: since.Add(time.Hour), Source: "rule"}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -67,11 +67,11 @@ func newLimiterHouse(t testing.TB, keys []string) *limiterHouse {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := NewMemory(set, MemoryConfig{Bans: 2 * len(keys)})
+	m, err := NewMemory(set, Config{Bans: 2 * len(keys)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &limiterHouse{t, NewLimiter(set, m), keys}
+	return &limiterHouse{t, Over(set, m), keys}
 }
 
 func (h *limiterHouse) ban(i int) {

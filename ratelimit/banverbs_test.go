@@ -28,7 +28,7 @@ func listed(t testing.TB, l *ratelimit.Limiter) []ratelimit.BanRecord {
 	return bans
 }
 
-func banLimiter(t testing.TB, c ratelimit.MemoryConfig, rules ...ratelimit.Rule) *ratelimit.Limiter {
+func banLimiter(t testing.TB, c ratelimit.Config, rules ...ratelimit.Rule) *ratelimit.Limiter {
 	t.Helper()
 	s, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, rules...)
 	if err != nil {
@@ -48,7 +48,7 @@ func foldedKey(t testing.TB, fields ...string) match.Key {
 
 func TestBanListRemove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := banLimiter(t, ratelimit.MemoryConfig{},
+		l := banLimiter(t, ratelimit.Config{},
 			ratelimit.Rule{Name: "limit", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(100, time.Minute)}},
 			ratelimit.Rule{Name: "pair", Key: foldedKey(t, "client", "user"), Limits: []ratelimit.Limit{per(100, time.Minute)}},
 		)
@@ -109,7 +109,7 @@ func TestBanListRemove(t *testing.T) {
 }
 
 func TestBanListErrors(t *testing.T) {
-	l := banLimiter(t, ratelimit.MemoryConfig{}, ratelimit.Rule{
+	l := banLimiter(t, ratelimit.Config{}, ratelimit.Rule{
 		Name: "pair", Key: foldedKey(t, "client", "user"), Limits: []ratelimit.Limit{per(1, time.Minute)},
 	})
 	hour := l.Now().Add(time.Hour)
@@ -152,7 +152,7 @@ func TestBansMoveHouse(t *testing.T) {
 		}
 		rnd := seeded(t)
 		seed := rnd.Uint64()
-		c := ratelimit.MemoryConfig{JitterSeed: seed}
+		c := ratelimit.Config{JitterSeed: seed}
 		l := banLimiter(t, c, rules...)
 		event := func(i int) *match.Event {
 			e := new(match.Event)
@@ -210,7 +210,7 @@ func TestBansMoveHouse(t *testing.T) {
 }
 
 func TestImportReport(t *testing.T) {
-	l := banLimiter(t, ratelimit.MemoryConfig{Bans: 32},
+	l := banLimiter(t, ratelimit.Config{Bans: 32},
 		ratelimit.Rule{Name: "r", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(1, time.Minute)}})
 	now := l.Now()
 	var bans []ratelimit.BanRecord
@@ -248,7 +248,7 @@ func TestImportReport(t *testing.T) {
 // TestExtend has hits during a ban start it anew, or not.
 func TestExtend(t *testing.T) {
 	for _, extend := range []bool{false, true} {
-		l := banLimiter(t, ratelimit.MemoryConfig{}, ratelimit.Rule{
+		l := banLimiter(t, ratelimit.Config{}, ratelimit.Rule{
 			Name: "r", Key: mustKey(t, "client"),
 			Ban: &ratelimit.Ban{After: 1, Span: time.Second, For: 10 * time.Second, Factor: 2, Extend: extend},
 		})
@@ -287,7 +287,7 @@ func TestBanVerbsDuringUpdates(t *testing.T) {
 	stays := ratelimit.Rule{Name: "stays", Key: mustKey(t, "client"), Limits: []ratelimit.Limit{per(5, time.Minute)}}
 	goes := ratelimit.Rule{Name: "goes", Key: mustKey(t, "client"), Ban: &ratelimit.Ban{Span: time.Minute, For: time.Hour}}
 	with, without := mustSet(t, stays, goes), mustSet(t, stays)
-	l := mustLimiter(t, with, ratelimit.MemoryConfig{})
+	l := mustLimiter(t, with, ratelimit.Config{})
 	rounds := 300
 	if raceEnabled {
 		rounds = 50
@@ -366,7 +366,7 @@ func ExampleBanList() {
 // A network is no client, so it cannot be banned or imported, but for the one that
 // clients are folded to; a ban that a rule began is of a key that an event had.
 func TestBanOfANetwork(t *testing.T) {
-	l := banLimiter(t, ratelimit.MemoryConfig{}, ratelimit.Rule{Name: "limit", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(100, time.Minute)}})
+	l := banLimiter(t, ratelimit.Config{}, ratelimit.Rule{Name: "limit", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(100, time.Minute)}})
 	until := l.Now().Add(time.Hour)
 	for _, key := range []string{"192.0.2.0/24", "192.0.2.1/32", "0.0.0.0/0", "2001:db8::/48", "2001:DB8::/64", "::/0"} {
 		b := ratelimit.BanRecord{Rule: "limit", Key: []string{key}, Until: until}

@@ -122,7 +122,7 @@ func BenchmarkRuleTake(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/keys=%d", c.name, keys), func(b *testing.B) {
 				r := limit(b, "r", per(c.n, time.Minute))
 				r.Algorithm = c.a
-				l := mustLimiter(b, mustSet(b, r), ratelimit.MemoryConfig{})
+				l := mustLimiter(b, mustSet(b, r), ratelimit.Config{})
 				one := mustRule(l, "r")
 				inParallel(b, draw(keys), func(key string) { one.Take(key) })
 			})
@@ -137,7 +137,7 @@ func BenchmarkTake(b *testing.B) {
 	banned.Ban = &ratelimit.Ban{After: 600, Span: time.Minute, For: time.Minute}
 	for _, r := range []ratelimit.Rule{limit(b, "limit", per(60, time.Minute)), banned} {
 		b.Run(r.Name, func(b *testing.B) {
-			l := mustLimiter(b, mustSet(b, r), ratelimit.MemoryConfig{})
+			l := mustLimiter(b, mustSet(b, r), ratelimit.Config{})
 			events := sync.Pool{New: func() any { return new(match.Event) }}
 			inParallel(b, draw(1_000_000), func(key string) {
 				e := events.Get().(*match.Event)

@@ -4,21 +4,21 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/lately-go/lately/internal/store/storetest"
 	"github.com/lately-go/lately/ratelimit"
-	"github.com/lately-go/lately/ratelimit/storetest"
 )
 
 // TestMemoryConforms holds the memory store to what every store promises, without
-// a budget; storetest's own tests do so with a small one. The long form also has
+// a budget and with a small one. The long form also has
 // the default budget, and random cases twenty times as long.
 func TestMemoryConforms(t *testing.T) {
-	budgets, rounds := []int64{ratelimit.NoBudget}, 1
+	budgets, rounds := []int64{ratelimit.NoBudget, 8 << 20}, 1
 	if longForm() {
 		budgets, rounds = append(budgets, 0, 16<<20), 20
 	}
 	for _, budget := range budgets {
 		open := func(t testing.TB, set *ratelimit.Set) ratelimit.Store {
-			m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: budget})
+			m, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: budget})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -28,4 +28,13 @@ func TestMemoryConforms(t *testing.T) {
 			storetest.Run(t, open, storetest.Config{Rounds: rounds})
 		})
 	}
+}
+
+// memoryStore opens an empty memory store with a small budget.
+func memoryStore(t testing.TB, set *ratelimit.Set) ratelimit.Store {
+	m, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: 8 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }

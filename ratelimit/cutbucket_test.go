@@ -73,7 +73,7 @@ func cutBucket(t *testing.T, a ratelimit.Algorithm, counted bool, charged uint64
 	t.Helper()
 	r := limit(t, "r", per(10, time.Minute))
 	r.Algorithm, r.CountRefused = a, counted
-	m, l := mustMemory(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	m, l := mustMemory(t, mustSet(t, r), ratelimit.Config{})
 	if counted {
 		for range charged {
 			takeKeyN(l, at(0), "k", 1)
@@ -99,7 +99,7 @@ func afterCut(t *testing.T, l cutSide, meanwhile string, now time.Time) cutSide 
 		r.Algorithm, r.Limits = ratelimit.Sliding, []ratelimit.Limit{per(15, time.Minute)}
 	case "a restart":
 		set := mustSet(t, r)
-		m, after := mustMemory(t, set, ratelimit.MemoryConfig{})
+		m, after := mustMemory(t, set, ratelimit.Config{})
 		for chunk := range l.store.Export(now) {
 			if _, err := m.Import(now, chunk); err != nil {
 				t.Fatal(err)

@@ -85,8 +85,8 @@ type Outcome struct {
 	Rule int // its number in the Set
 
 	// Set is the rules that Rule is a number of: those that the event was
-	// judged under, which an Update may have replaced since. The Limiter
-	// fills it in; a Store leaves it nil.
+	// judged under, which an Update may have replaced since. A
+	// Decision is about the same ones.
 	Set *Set
 
 	// Refused says that the rule refuses the event. Of a shadow rule it is
@@ -102,7 +102,7 @@ type Outcome struct {
 	Skipped bool
 
 	// Charged says that the event was admitted and the rule's limits were
-	// charged its cost, be it 0: a [Settlement] can correct that. It is false
+	// charged its cost, be it 0: a [Reservation] can correct that. It is false
 	// for an event that was refused, also if the rule counts refused ones, and
 	// for one of cost 0 under InFlight, which is not under way.
 	Charged bool
@@ -116,8 +116,8 @@ type Outcome struct {
 }
 
 // fold folds what the rules said of one event of that cost into its decision.
-func fold(s *Set, subjects []Subject, cost uint64) (d Decision) {
-	var deciding *Outcome
+func fold(s *Set, subjects []subject, cost uint64) (d Decision) {
+	var deciding *outcome
 	var wait time.Duration
 	for i := range subjects {
 		o := &subjects[i].Outcome
@@ -126,7 +126,7 @@ func fold(s *Set, subjects []Subject, cost uint64) (d Decision) {
 		}
 		wait = longer(wait, o.RetryAfter)
 		d.Delay = max(d.Delay, o.Delay)
-		if !o.Skipped && (deciding == nil || o.decidesOver(deciding)) {
+		if !o.Skipped && (deciding == nil || decidesOver(o, deciding)) {
 			deciding = o
 		}
 	}
@@ -150,7 +150,7 @@ func fold(s *Set, subjects []Subject, cost uint64) (d Decision) {
 
 // decidesOver reports whether o decides rather than p, which is earlier in
 // order and so decides when they are alike.
-func (o *Outcome) decidesOver(p *Outcome) bool {
+func decidesOver(o, p *outcome) bool {
 	switch {
 	case o.Refused != p.Refused:
 		return o.Refused

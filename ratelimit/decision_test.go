@@ -53,7 +53,7 @@ func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // TestTwoLimitsOfOneRule works 2 per second and 3 per minute through by hand.
 func TestTwoLimitsOfOneRule(t *testing.T) {
-	l := mustLimiter(t, mustSet(t, limit(t, "r", per(2, time.Second), per(3, time.Minute))), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, limit(t, "r", per(2, time.Second), per(3, time.Minute))), ratelimit.Config{})
 	checkSteps(t, l, []step{
 		{0, 1, ratelimit.Decision{Allowed: true, Rule: "r", Limit: 2, Remaining: 1, ResetAfter: ms(60_000)}},
 		{300, 1, ratelimit.Decision{Allowed: true, Rule: "r", Limit: 2, Remaining: 0, ResetAfter: ms(60_000)}},
@@ -145,14 +145,14 @@ func TestDecidingRule(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			checkSteps(t, mustLimiter(t, mustSet(t, c.rules...), ratelimit.MemoryConfig{}), c.steps)
+			checkSteps(t, mustLimiter(t, mustSet(t, c.rules...), ratelimit.Config{}), c.steps)
 		})
 	}
 }
 
 // TestRefusedChargesNothing has one rule refuse what the other would admit.
 func TestRefusedChargesNothing(t *testing.T) {
-	l := mustLimiter(t, mustSet(t, limit(t, "two", per(2, time.Minute)), limit(t, "ten", per(10, time.Minute))), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, limit(t, "two", per(2, time.Minute)), limit(t, "ten", per(10, time.Minute))), ratelimit.Config{})
 	var outcomes []ratelimit.Outcome
 	for range 7 {
 		_, outcomes = l.Judge(at(0), keyEvent(l, "k"), 1, outcomes[:0])
@@ -169,7 +169,7 @@ func TestCountRefused(t *testing.T) {
 		for _, counted := range []bool{false, true} {
 			r := limit(t, "r", per(n, time.Second))
 			r.CountRefused = counted
-			l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+			l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 			admitted := 0
 			now := int64(0)
 			for ; now < 10_000; now += 5 {
@@ -196,7 +196,7 @@ func TestCountRefused(t *testing.T) {
 func TestCountRefusedRemaining(t *testing.T) {
 	r := limit(t, "r", per(5, time.Second))
 	r.CountRefused = true
-	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	checkSteps(t, l, []step{
 		{0, 3, ratelimit.Decision{Allowed: true, Rule: "r", Limit: 5, Remaining: 2, ResetAfter: ms(1000)}},
 		{500, 3, ratelimit.Decision{Rule: "r", Limit: 5, Remaining: 0, RetryAfter: ms(1000), ResetAfter: ms(1000)}},
@@ -208,7 +208,7 @@ func TestCountRefusedRemaining(t *testing.T) {
 func TestShadow(t *testing.T) {
 	shadow := limit(t, "shadow", per(1, time.Minute))
 	shadow.Shadow, shadow.Ban = true, &ratelimit.Ban{After: 3, Span: time.Minute, For: time.Minute}
-	l := mustLimiter(t, mustSet(t, shadow, limit(t, "real", per(3, time.Minute))), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, shadow, limit(t, "real", per(3, time.Minute))), ratelimit.Config{})
 	for i, want := range []struct{ allowed, would, banned, started bool }{
 		{true, false, false, false},
 		{true, true, false, false},
@@ -224,7 +224,7 @@ func TestShadow(t *testing.T) {
 			t.Errorf("event %d: the shadow rule says %+v, want %+v", i, o[0], want)
 		}
 	}
-	only := mustLimiter(t, mustSet(t, shadow), ratelimit.MemoryConfig{})
+	only := mustLimiter(t, mustSet(t, shadow), ratelimit.Config{})
 	for i := range 6 {
 		if d := takeKeyN(only, at(int64(i)), "k", 1); d != (ratelimit.Decision{Allowed: true}) {
 			t.Errorf("event %d under a shadow rule alone: %+v", i, d)
@@ -237,7 +237,7 @@ func TestLimitZero(t *testing.T) {
 	for _, a := range []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact} {
 		r := limit(t, "none", per(0, time.Second))
 		r.Algorithm = a
-		checkSteps(t, mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{}), []step{
+		checkSteps(t, mustLimiter(t, mustSet(t, r), ratelimit.Config{}), []step{
 			{0, 1, ratelimit.Decision{Rule: "none", RetryAfter: ratelimit.Never}},
 			{1e6, 5, ratelimit.Decision{Rule: "none", RetryAfter: ratelimit.Never}},
 			{1e6, 0, ratelimit.Decision{Allowed: true, Rule: "none"}},
@@ -248,7 +248,7 @@ func TestLimitZero(t *testing.T) {
 // TestCostAboveLimit refuses for ever, whatever the cost, and charges nothing.
 func TestCostAboveLimit(t *testing.T) {
 	for _, n := range []uint64{5, 70} {
-		l := mustLimiter(t, mustSet(t, limit(t, "r", per(n, time.Second))), ratelimit.MemoryConfig{})
+		l := mustLimiter(t, mustSet(t, limit(t, "r", per(n, time.Second))), ratelimit.Config{})
 		for _, cost := range []uint64{n + 1, math.MaxUint32, math.MaxUint32 + 1, math.MaxUint64} {
 			d := takeKeyN(l, at(0), "k", cost)
 			if want := (ratelimit.Decision{Rule: "r", Limit: n, Remaining: n, RetryAfter: ratelimit.Never}); !sameDecision(d, want) {
@@ -267,7 +267,7 @@ func TestCostZeroOnlyLooks(t *testing.T) {
 	l := mustLimiter(t, mustSet(t,
 		limit(t, "limit", per(2, time.Minute)),
 		ban(t, "ban", ratelimit.Ban{After: 3, Span: time.Minute, For: time.Minute}),
-	), ratelimit.MemoryConfig{})
+	), ratelimit.Config{})
 	look := func(limitLeft, banLeft uint64) {
 		t.Helper()
 		for range 10 {
@@ -295,7 +295,7 @@ func TestCostZeroOnlyLooks(t *testing.T) {
 func TestNoRuleMatches(t *testing.T) {
 	r := limit(t, "r", per(0, time.Second))
 	r.When.Path = []string{"/login"}
-	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	for path, client := range map[string]string{"/": "a", "/login": ""} {
 		var e match.Event
 		e.SetString(match.Path, path)
@@ -311,7 +311,7 @@ func TestNoRuleMatches(t *testing.T) {
 func TestCostErrorIsAboutALimit(t *testing.T) {
 	r := limit(t, "r", per(5, time.Minute))
 	r.Ban = &ratelimit.Ban{After: 20, Span: time.Minute, For: time.Hour}
-	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	for range 21 {
 		takeKeyN(l, at(0), "k", 1)
 	}

@@ -4,7 +4,7 @@
 // A [Rule] says which events it is about, by which key they are counted, how
 // many are allowed in a span and what follows when there are more. A [Set] is
 // rules compiled together. A [Limiter] judges events under a Set, with the
-// windows kept in a [Store]; [Memory] is the store of this process.
+// windows kept in a [Store]; the memory store is the store of this process.
 //
 //	limiter, err := ratelimit.New(ratelimit.Rule{
 //		Name:   "per-client",

@@ -35,14 +35,14 @@ const (
 	dumpEntry = 256 << 10
 )
 
-// Export yields all that m knows, for a snapshot: of each key under each rule the
+// Export yields all that l knows, for a snapshot: of each key under each rule the
 // newest time it was judged at and what its limits and the counter of its ban
 // hold; of each ban all that is known, those that are over and remembered
 // included; and what a rule with an Adapt has measured. now is the time of the
 // caller, as [Limiter.Now] has it; what is in no window any more then is left
-// out, unless m has NoBudget.
+// out, unless l has NoBudget.
 //
-// The chunks are for [Memory.Import], each by itself, in this order. Their format
+// The chunks are for [Limiter.Import], each by itself, in this order. Their format
 // has a version and no checksum. None has more than a mebibyte, most 64 KiB. A
 // chunk is valid until the loop goes on. They are to be kept as safe as what they
 // are about: keys, and the secret by which keys of more than a kibibyte are known.
@@ -57,13 +57,20 @@ const (
 //
 // Left out are statistics, and what was counted in a sketch for keys for which
 // there was no room, since it can't be said of whom it is: after a restart
-// such keys begin anew, as any key that was forgotten. So a flood that fills the
+// such keys begin anew, as any key that was evicted. So a flood that fills the
 // budget with protected keys is judged too mildly for one span after a restart:
 // by those that had a record, and by N for each of the others.
 //
-// The complexity is O(k) where k is the number of keys under all rules: a million
+// Another store than memory has nothing to export. The complexity is O(k) where k is the number of keys under all rules: a million
 // keys take about a tenth of a second, and their Import a second.
-func (m *Memory) Export(now time.Time) iter.Seq[[]byte] {
+func (l *Limiter) Export(now time.Time) iter.Seq[[]byte] {
+	if l.memory == nil {
+		return func(func([]byte) bool) {}
+	}
+	return l.memory.Export(now)
+}
+
+func (m *memory) Export(now time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		x := &dumper{m: m, now: nanos(now), yield: yield}
 		_ = x.secret() && x.bans() && x.adapts() && x.counts()
@@ -91,8 +98,8 @@ func (i *Imported) Add(o Imported) {
 	i.NoRoom += o.NoRoom
 }
 
-// Import restores what a chunk of [Memory.Export] has, of this or another
-// process. It is meant for an empty m, before the first decision; it does no harm
+// Import restores what a chunk of [Limiter.Export] has, of this or another
+// process. It is meant for an empty l, before the first decision; it does no harm
 // later. now is the time of the caller, as [Limiter.Now] has it.
 //
 // If a rule counts as it did, what is restored decides at all times from now on
@@ -106,7 +113,7 @@ func (i *Imported) Add(o Imported) {
 // the export. A ban that a rule began is no longer than that rule's longest
 // from now on.
 //
-// What m knows already stays: importing a chunk twice changes nothing, and a key
+// What l knows already stays: importing a chunk twice changes nothing, and a key
 // that was judged since keeps what it has counted since. When the budget is
 // spent, keys are forgotten as usual, by what came first and is not protected;
 // what finds no room shares a sketch.
@@ -114,7 +121,14 @@ func (i *Imported) Add(o Imported) {
 // The error says what is wrong with the chunk; what came before that in it has
 // been restored. Memory is bounded by the chunk's length and the budget, whatever
 // its bytes. Update waits meanwhile, decisions do not.
-func (m *Memory) Import(now time.Time, chunk []byte) (Imported, error) {
+func (l *Limiter) Import(now time.Time, chunk []byte) (Imported, error) {
+	if l.memory == nil {
+		return Imported{}, errors.New("ratelimit: import: the limits are in a shared store: must be in memory")
+	}
+	return l.memory.Import(now, chunk)
+}
+
+func (m *memory) Import(now time.Time, chunk []byte) (Imported, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := keytable.NewDumpReader(chunk)
@@ -147,7 +161,7 @@ func (m *Memory) Import(now time.Time, chunk []byte) (Imported, error) {
 
 // A dumper writes down what a Memory knows.
 type dumper struct {
-	m     *Memory
+	m     *memory
 	now   int64
 	yield func([]byte) bool
 
@@ -177,7 +191,7 @@ func (x *dumper) flush() bool {
 
 // An undumper restores what a chunk has.
 type undumper struct {
-	m       *Memory
+	m       *memory
 	rules   *memoryRules
 	r       *keytable.DumpReader
 	now     int64

@@ -24,7 +24,7 @@ func TestExportWhileDecisionsGoOn(t *testing.T) {
 		return mustSet(t, r, other)
 	}
 	sets := []*ratelimit.Set{rules(most), rules(most + 1)}
-	m, l := mustMemory(t, sets[0], ratelimit.MemoryConfig{})
+	m, l := mustMemory(t, sets[0], ratelimit.Config{})
 	var begun, done [keys]atomic.Uint64
 	var stop atomic.Bool
 	var updates atomic.Uint64
@@ -62,7 +62,7 @@ func TestExportWhileDecisionsGoOn(t *testing.T) {
 			before[k] = done[k].Load()
 		}
 		chunks := exported(m, second(0))
-		b, lb := mustMemory(t, rules(most+1), ratelimit.MemoryConfig{})
+		b, lb := mustMemory(t, rules(most+1), ratelimit.Config{})
 		for _, chunk := range chunks {
 			if did, err := b.Import(second(0), chunk); err != nil || did.Unknown+did.NoRoom > 0 {
 				t.Fatalf("%+v, %v", did, err)

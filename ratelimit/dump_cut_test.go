@@ -16,7 +16,7 @@ func TestImportOfCutChunk(t *testing.T) {
 	r := limit(t, "r", per(5, time.Minute))
 	r.Ban = &ratelimit.Ban{After: 5, Span: time.Minute, For: time.Hour}
 	set := mustSet(t, r)
-	m, l := mustMemory(t, set, ratelimit.MemoryConfig{})
+	m, l := mustMemory(t, set, ratelimit.Config{})
 	for i := range 7 * keys {
 		takeKeyN(l, second(int64(i)/keys), fmt.Sprint("key ", i%keys), 1)
 	}
@@ -28,7 +28,7 @@ func TestImportOfCutChunk(t *testing.T) {
 		seen++
 		whole, head := 0, 0 // entries before the cut, and bytes up to the last of them
 		for cut := range len(chunk) + 1 {
-			into, _ := mustMemory(t, set, ratelimit.MemoryConfig{Budget: 1 << 20, Bans: 256})
+			into, _ := mustMemory(t, set, ratelimit.Config{Budget: 1 << 20, Bans: 256})
 			did, err := into.Import(second(10), chunk[:cut])
 			if err == nil { // the cut is between two entries
 				if head > 0 {

@@ -15,8 +15,8 @@ func ExampleMemory_Export() {
 		Name: "per-client", Key: key, Limits: []ratelimit.Limit{{N: 2, Span: time.Minute}},
 	})
 
-	before, _ := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
-	l := ratelimit.NewLimiter(set, before)
+	before, _ := ratelimit.NewMemory(set, ratelimit.Config{})
+	l := ratelimit.Over(set, before)
 	takeKey(l, "192.0.2.1")
 	takeKey(l, "192.0.2.1")
 	var file [][]byte
@@ -24,8 +24,8 @@ func ExampleMemory_Export() {
 		file = append(file, append([]byte(nil), chunk...))
 	}
 
-	after, _ := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
-	l = ratelimit.NewLimiter(set, after)
+	after, _ := ratelimit.NewMemory(set, ratelimit.Config{})
+	l = ratelimit.Over(set, after)
 	for _, chunk := range file {
 		if _, err := after.Import(l.Now(), chunk); err != nil {
 			fmt.Println(err)

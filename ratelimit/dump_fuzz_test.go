@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func dumpRules(t testing.TB) (rules []ratelimit.Rule) {
 
 // dumpOf returns the chunks of a store that knows a bit of everything.
 func dumpOf(t testing.TB, set *ratelimit.Set) [][]byte {
-	m, l := mustMemory(t, set, ratelimit.MemoryConfig{Budget: 16 << 20})
+	m, l := mustMemory(t, set, ratelimit.Config{Budget: 16 << 20})
 	for i := range int64(300) {
 		key := fmt.Sprint("k", i%4)
 		if i%7 == 0 {
@@ -40,7 +41,7 @@ func dumpOf(t testing.TB, set *ratelimit.Set) [][]byte {
 		{Rule: "exact", Key: []string{"imported"}, Until: second(5000), Reason: "because", Source: "rule"},
 		{Rule: "gcra", Key: []string{"plain"}, Since: second(-4000), Until: second(5000)},
 	} {
-		if err := m.Ban(b); err != nil {
+		if err := m.Ban(context.Background(), b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +74,7 @@ func TestImportOfTornChunks(t *testing.T) {
 // their export and at one after.
 func importAnything(t *testing.T, set *ratelimit.Set, chunk []byte) {
 	for _, now := range []time.Time{second(100), second(200)} {
-		m, l := mustMemory(t, set, ratelimit.MemoryConfig{Budget: 16 << 20, Bans: 1000})
+		m, l := mustMemory(t, set, ratelimit.Config{Budget: 16 << 20, Bans: 1000})
 		did, err := m.Import(now, chunk)
 		if err != nil && len(err.Error()) > 300 {
 			t.Errorf("an error that quotes too much: %v", err)
@@ -82,7 +83,7 @@ func importAnything(t *testing.T, set *ratelimit.Set, chunk []byte) {
 			continue
 		}
 		takeKeyN(l, now, "k1", 1)
-		again, _ := mustMemory(t, set, ratelimit.MemoryConfig{Budget: 16 << 20, Bans: 1000})
+		again, _ := mustMemory(t, set, ratelimit.Config{Budget: 16 << 20, Bans: 1000})
 		mustImport(t, again, now, exported(m, now))
 	}
 }

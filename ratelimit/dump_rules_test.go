@@ -24,14 +24,14 @@ func TestImportUnderOtherRules(t *testing.T) {
 			is = bannedRule(t, rnd)
 		}
 		set, other := mustSet(t, was), mustSet(t, is)
-		a, la := mustMemory(t, set, ratelimit.MemoryConfig{Budget: ratelimit.NoBudget})
+		a, la := mustMemory(t, set, ratelimit.Config{Budget: ratelimit.NoBudget})
 		now := int64(1_700_000_000e9)
 		key := func() string { return attackKeys[rnd.IntN(8)] }
 		for range 200 {
 			now += rnd.Int64N(1 << rnd.IntN(36))
 			takeKeyN(la, time.Unix(0, now), key(), rnd.Uint64N(4))
 		}
-		b, lb := mustMemory(t, other, ratelimit.MemoryConfig{Budget: ratelimit.NoBudget})
+		b, lb := mustMemory(t, other, ratelimit.Config{Budget: ratelimit.NoBudget})
 		mustImport(t, b, time.Unix(0, now), exported(a, time.Unix(0, now)))
 		if err := la.Update(other); err != nil {
 			t.Fatal(err)
@@ -55,11 +55,11 @@ func TestImportUnderAnotherAlgorithm(t *testing.T) {
 	was.Ban = &ratelimit.Ban{After: 2, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
 	is := was
 	is.Algorithm = ratelimit.GCRA
-	a, la := mustMemory(t, mustSet(t, was), ratelimit.MemoryConfig{})
+	a, la := mustMemory(t, mustSet(t, was), ratelimit.Config{})
 	for range 7 {
 		takeKeyN(la, second(0), "k", 1)
 	}
-	b, lb := mustMemory(t, mustSet(t, is), ratelimit.MemoryConfig{})
+	b, lb := mustMemory(t, mustSet(t, is), ratelimit.Config{})
 	mustImport(t, b, second(1), exported(a, second(1)))
 	for i := range 5 {
 		if d := takeKeyN(lb, second(1), "k", 1); !d.Allowed {
@@ -81,7 +81,7 @@ func TestImportOfUnknownRules(t *testing.T) {
 		return k
 	}
 	r := ratelimit.Rule{Name: "r", Key: key(match.Fold{}, "client"), Limits: []ratelimit.Limit{per(5, time.Hour)}}
-	a, la := mustMemory(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	a, la := mustMemory(t, mustSet(t, r), ratelimit.Config{})
 	takeKeyN(la, second(0), "192.0.2.1", 1)
 	chunks := exported(a, second(0))
 	for name, change := range map[string]func(r *ratelimit.Rule){
@@ -95,7 +95,7 @@ func TestImportOfUnknownRules(t *testing.T) {
 	} {
 		changed := r
 		change(&changed)
-		b, _ := mustMemory(t, mustSet(t, changed), ratelimit.MemoryConfig{})
+		b, _ := mustMemory(t, mustSet(t, changed), ratelimit.Config{})
 		did := mustImport(t, b, second(0), chunks)
 		if want := (ratelimit.Imported{Unknown: 1}); name != "nothing" && did != want || name == "nothing" && did.Keys != 1 {
 			t.Errorf("%s has changed: %+v", name, did)
@@ -106,10 +106,10 @@ func TestImportOfUnknownRules(t *testing.T) {
 // TestImportCapsBans makes the longest ban of a rule shorter while nobody looks.
 func TestImportCapsBans(t *testing.T) {
 	long := ban(t, "r", ratelimit.Ban{Span: time.Minute, For: 10 * time.Hour})
-	a, la := mustMemory(t, mustSet(t, long), ratelimit.MemoryConfig{})
+	a, la := mustMemory(t, mustSet(t, long), ratelimit.Config{})
 	takeKeyN(la, second(0), "k", 1)
 	short := ban(t, "r", ratelimit.Ban{Span: time.Minute, For: time.Hour, Max: time.Hour})
-	b, lb := mustMemory(t, mustSet(t, short), ratelimit.MemoryConfig{})
+	b, lb := mustMemory(t, mustSet(t, short), ratelimit.Config{})
 	mustImport(t, b, second(60), exported(a, second(60)))
 	if d := peekKeyN(lb, second(60), "k", 1); !d.BannedUntil.Equal(second(3660)) {
 		t.Errorf("a ban of ten hours under a rule of one: %+v", d)

@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -12,13 +13,13 @@ import (
 func second(n int64) time.Time { return time.Unix(n, 0) }
 
 // mustMemory returns an empty store with a Limiter over it.
-func mustMemory(t testing.TB, s *ratelimit.Set, c ratelimit.MemoryConfig) (*ratelimit.Memory, *ratelimit.Limiter) {
+func mustMemory(t testing.TB, s *ratelimit.Set, c ratelimit.Config) (*ratelimit.Memory, *ratelimit.Limiter) {
 	t.Helper()
 	m, err := ratelimit.NewMemory(s, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m, ratelimit.NewLimiter(s, m)
+	return m, ratelimit.Over(s, m)
 }
 
 // exported returns copies of the chunks of m.
@@ -48,7 +49,7 @@ func mustImport(t testing.TB, m *ratelimit.Memory, now time.Time, chunks [][]byt
 type restarted struct {
 	t      testing.TB
 	set    *ratelimit.Set
-	config ratelimit.MemoryConfig
+	config ratelimit.Config
 	memory *ratelimit.Memory // of the first
 	twins
 	every, left int // decisions until the next restart
@@ -57,7 +58,7 @@ type restarted struct {
 	fault       func(chunks [][]byte) [][]byte // nil, or that of a control
 }
 
-func newRestarted(t testing.TB, set *ratelimit.Set, c ratelimit.MemoryConfig, every int) *restarted {
+func newRestarted(t testing.TB, set *ratelimit.Set, c ratelimit.Config, every int) *restarted {
 	j := &restarted{t: t, set: set, config: c, every: every, left: every}
 	var a *ratelimit.Limiter
 	j.memory, a = mustMemory(t, set, c)
@@ -106,7 +107,7 @@ func (j *restarted) reserve(t int64, key string, cost uint64) (ratelimit.Decisio
 // that is restarted every so often. It returns how they differ, if they do.
 func restarts(t testing.TB, rnd *rand.Rand, f *foe, events int, fault func([][]byte) [][]byte) (o outcome, j *restarted) {
 	var a *attack
-	var c ratelimit.MemoryConfig
+	var c ratelimit.Config
 	var rules []ratelimit.Rule
 	if f != nil {
 		a, c = f.attack(t, rnd)
@@ -117,7 +118,7 @@ func restarts(t testing.TB, rnd *rand.Rand, f *foe, events int, fault func([][]b
 		if r.Limits == nil {
 			attacked = limit(t, "r", per(max(r.Ban.After, 1), r.Ban.Span))
 		}
-		a, c = newAttack(0, attacked), ratelimit.MemoryConfig{Budget: 32 << 20}
+		a, c = newAttack(0, attacked), ratelimit.Config{Budget: 32 << 20}
 		rules = []ratelimit.Rule{r, bannedRule(t, rnd)}
 		rules[1].Name = "other"
 		if r.Ban != nil && rnd.IntN(2) == 0 {
@@ -187,7 +188,7 @@ func TestFaultyImportsAreCaught(t *testing.T) {
 		"a byte is changed": func(chunks [][]byte) [][]byte {
 			for i, chunk := range chunks {
 				again := append([]byte(nil), chunk...)
-				m, _ := mustMemory(t, mustSet(t, limit(t, "unknown", per(1, time.Second))), ratelimit.MemoryConfig{})
+				m, _ := mustMemory(t, mustSet(t, limit(t, "unknown", per(1, time.Second))), ratelimit.Config{})
 				again[len(again)-1] ^= 1
 				if _, err := m.Import(time.Unix(0, 0), again); err == nil {
 					chunks[i] = again
@@ -214,7 +215,7 @@ func TestImportTwice(t *testing.T) {
 	r := limit(t, "r", per(3, time.Minute), per(100, time.Hour))
 	r.Ban = &ratelimit.Ban{After: 5, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
 	set := mustSet(t, r)
-	a, la := mustMemory(t, set, ratelimit.MemoryConfig{})
+	a, la := mustMemory(t, set, ratelimit.Config{})
 	for i := range 4 {
 		for k := range 100 + 4*i {
 			takeKeyN(la, at(int64(i)), fmt.Sprint(k), 1)
@@ -224,7 +225,7 @@ func TestImportTwice(t *testing.T) {
 		takeKeyN(la, at(4), "banned", 1)
 	}
 	chunks := exported(a, at(5))
-	b, lb := mustMemory(t, set, ratelimit.MemoryConfig{})
+	b, lb := mustMemory(t, set, ratelimit.Config{})
 	first, second := mustImport(t, b, at(5), chunks), mustImport(t, b, at(5), chunks)
 	if first.Keys != 112+1 || first.Bans != 1 || first.Kept != 0 {
 		t.Errorf("first import: %+v", first)
@@ -252,14 +253,14 @@ func TestImportAfterClockWasSetBack(t *testing.T) {
 		r := limit(t, "r", l)
 		r.Algorithm = f.algorithm
 		set := mustSet(t, r)
-		a, la := mustMemory(t, set, ratelimit.MemoryConfig{})
+		a, la := mustMemory(t, set, ratelimit.Config{})
 		for i := range int64(20) {
 			takeKeyN(la, time.Unix(0, now+i*100e6), "k", f.high/20)
 		}
 		takeKeyN(la, time.Unix(0, now+2e9), "k", peekKeyN(la, time.Unix(0, now+2e9), "k", 1).Remaining)
 		want := peekKeyN(la, time.Unix(0, now+2e9), "k", 1)
 		back := time.Unix(0, now-3600e9)
-		b, lb := mustMemory(t, set, ratelimit.MemoryConfig{})
+		b, lb := mustMemory(t, set, ratelimit.Config{})
 		mustImport(t, b, back, exported(a, time.Unix(0, now+2e9)))
 		got := peekKeyN(lb, back, "k", 1)
 		if got.Allowed != want.Allowed || got.Remaining != want.Remaining || got.RetryAfter > 62*time.Second || got.ResetAfter > 2*time.Minute {
@@ -276,15 +277,15 @@ func TestImportAfterClockWasSetBack(t *testing.T) {
 func TestImportBansAfterClockWasSetBack(t *testing.T) {
 	r := ban(t, "r", ratelimit.Ban{After: 1, Span: time.Minute, For: time.Hour, Factor: 2})
 	set := mustSet(t, r)
-	a, la := mustMemory(t, set, ratelimit.MemoryConfig{})
+	a, la := mustMemory(t, set, ratelimit.Config{})
 	for range 2 {
 		takeKeyN(la, second(0), "held", 1)
 		takeKeyN(la, second(-5000), "over", 1)
 	}
-	if err := a.Ban(ratelimit.BanRecord{Rule: "r", Key: []string{"by hand"}, Since: second(0), Until: second(7200), Reason: "spam", Source: "ada"}); err != nil {
+	if err := a.Ban(context.Background(), ratelimit.BanRecord{Rule: "r", Key: []string{"by hand"}, Since: second(0), Until: second(7200), Reason: "spam", Source: "ada"}); err != nil {
 		t.Fatal(err)
 	}
-	b, lb := mustMemory(t, set, ratelimit.MemoryConfig{})
+	b, lb := mustMemory(t, set, ratelimit.Config{})
 	did := mustImport(t, b, second(-10_000), exported(a, second(600)))
 	if did.Bans != 3 {
 		t.Errorf("of three bans: %+v", did)
@@ -301,7 +302,7 @@ func TestImportBansAfterClockWasSetBack(t *testing.T) {
 	if d := peekKeyN(lb, second(-10_000), "over", 1); !d.BannedUntil.Equal(second(-10_000 + 7200)) {
 		t.Errorf("the second ban of a key: %+v", d)
 	}
-	for rec, err := range b.Bans() {
+	for rec, err := range b.Bans(context.Background()) {
 		if err != nil || rec.Key[0] == "by hand" && (rec.Reason != "spam" || rec.Source != "ada") {
 			t.Errorf("%+v, %v", rec, err)
 		}
@@ -317,7 +318,7 @@ func TestImportFollowsTraffic(t *testing.T) {
 			Span: 5 * time.Second, Smooth: smooth, Above: 3,
 			Steps: []ratelimit.AdaptStep{{Below: 20, Limit: 40}, {Below: 60, Limit: 20}, {Below: 100, Limit: 9}},
 		}
-		j := newRestarted(t, mustSet(t, r), ratelimit.MemoryConfig{}, 97)
+		j := newRestarted(t, mustSet(t, r), ratelimit.Config{}, 97)
 		limits := make(map[uint64]bool)
 		now := int64(1_700_000_000e9)
 		for i := range 6000 {
@@ -340,7 +341,7 @@ func TestExportCutsLargeKeys(t *testing.T) {
 	r := limit(t, "r", per(ratelimit.MaxExact, time.Hour), per(60_000, 7*time.Hour), per(50_000, 8*time.Hour))
 	r.Algorithm = ratelimit.Exact
 	set := mustSet(t, r)
-	a, la := mustMemory(t, set, ratelimit.MemoryConfig{})
+	a, la := mustMemory(t, set, ratelimit.Config{})
 	now := int64(1_700_000_000e9)
 	for range 50_000 {
 		now += rnd.Int64N(300e6)
@@ -360,7 +361,7 @@ func TestExportCutsLargeKeys(t *testing.T) {
 	if parts != 3 {
 		t.Errorf("%d parts: the test has no teeth", parts)
 	}
-	b, lb := mustMemory(t, set, ratelimit.MemoryConfig{})
+	b, lb := mustMemory(t, set, ratelimit.Config{})
 	mustImport(t, b, time.Unix(0, now), chunks)
 	tw := &twins{a: &limiterJudge{Limiter: la}, b: &limiterJudge{Limiter: lb}}
 	for range 1000 {
@@ -375,7 +376,7 @@ func TestExportCutsLargeKeys(t *testing.T) {
 // and who finds no room is counted as full, not as new.
 func TestImportKeepsToTheBudget(t *testing.T) {
 	set := mustSet(t, limit(t, "r", per(2, time.Hour)))
-	a, la := mustMemory(t, set, ratelimit.MemoryConfig{Budget: 64 << 20})
+	a, la := mustMemory(t, set, ratelimit.Config{Budget: 64 << 20})
 	n := 100_000
 	if raceEnabled {
 		n = 30_000
@@ -383,7 +384,7 @@ func TestImportKeepsToTheBudget(t *testing.T) {
 	for i := range n {
 		takeKeyN(la, second(0), fmt.Sprint(i), 2)
 	}
-	b, lb := mustMemory(t, set, ratelimit.MemoryConfig{Budget: 2 << 20})
+	b, lb := mustMemory(t, set, ratelimit.Config{Budget: 2 << 20})
 	did := mustImport(t, b, second(1), exported(a, second(1)))
 	if s := lb.Stats(); s.Bytes > s.Budget {
 		t.Errorf("%d bytes of %d", s.Bytes, s.Budget)

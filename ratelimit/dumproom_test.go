@@ -15,11 +15,11 @@ func TestImportHasTheRoomThatThereWas(t *testing.T) {
 	const budget = 16 << 20
 	set := mustSet(t, limit(t, "r", per(1000, time.Hour)))
 	open := func() (*ratelimit.Memory, *ratelimit.Limiter) {
-		m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: budget})
+		m, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: budget})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m, ratelimit.NewLimiter(set, m)
+		return m, ratelimit.Over(set, m)
 	}
 	m, l := open()
 	keys := 0

@@ -18,7 +18,7 @@ import (
 const dumpThrottle = 't'
 
 // Export yields the buckets of all keys that are not empty at now, for
-// [Throttle.Import]. It is as [Memory.Export] in all: chunks of some 64 KiB, each
+// [Throttle.Import]. It is as [Limiter.Export] in all: chunks of some 64 KiB, each
 // valid until the loop goes on; decisions go on meanwhile, and a key is of one
 // moment.
 func (t *Throttle) Export(now time.Time) iter.Seq[[]byte] {

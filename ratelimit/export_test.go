@@ -1,10 +1,49 @@
 package ratelimit
 
-import "time"
+import (
+	"time"
+
+	"github.com/lately-go/lately/internal/store"
+)
+
+// The memory store and what is asked of a store, for tests of other packages.
+type (
+	Memory       = memory
+	Store        = shared
+	Request      = request
+	Subject      = subject
+	StoreOutcome = outcome
+	Settlement   = settlement
+	Adjustment   = adjustment
+)
+
+var ErrStale = store.ErrStale
+
+// NewMemory returns an empty memory store.
+func NewMemory(s *Set, c Config) (*Memory, error) { return newMemory(s, c) }
+
+// Over returns a Limiter over a store.
+func Over(s *Set, st Store) *Limiter {
+	if m, ok := st.(*memory); ok {
+		return newLimiter(s, m, m)
+	}
+	return newLimiter(s, st, nil)
+}
+
+// Keys returns how many keys the i-th rule of the Set has.
+func (m *memory) Keys(i int) int { return m.rules.Load().rules[i].records.table.Len() }
+
+// Decided decides r.
+func (m *memory) Decided(r *Request) error { return m.decide(r) }
 
 // ReserveAt is Reserve at time t.
 func (r *RuleLimiter) ReserveAt(t time.Time, n uint64, key ...string) *Reservation {
 	return r.reserve(nanos(t), n, key)
+}
+
+// ChargeAt is Charge at time t.
+func (r *RuleLimiter) ChargeAt(t time.Time, n uint64, key ...string) error {
+	return r.charge(nanos(t), n, key)
 }
 
 // RefundAt is Refund at time t.

@@ -1,14 +1,17 @@
 package ratelimit
 
 import (
+	"context"
 	"errors"
 	"fmt"
+
+	"github.com/lately-go/lately/internal/store"
 )
 
 // failOver decides by the rules' fail policies after the store could not,
 // because of err. It leaves in r the subjects that were judged here. Its error
-// is ErrStale or nil.
-func (l *Limiter) failOver(r *Request, err error) (Decision, error) {
+// is store.ErrStale or nil.
+func (l *Limiter) failOver(r *request, err error) (Decision, error) {
 	l.fallbacks.Add(1)
 	local := r.Subjects[:0]
 	for _, s := range r.Subjects {
@@ -29,7 +32,7 @@ func (l *Limiter) failOver(r *Request, err error) (Decision, error) {
 	}
 	m, localErr := l.localFor(r.Set)
 	if localErr == nil {
-		localErr = m.Decide(r)
+		localErr = m.decide(r)
 	}
 	if localErr != nil {
 		r.Subjects = nil
@@ -41,7 +44,7 @@ func (l *Limiter) failOver(r *Request, err error) (Decision, error) {
 }
 
 // localFor returns the memory that decides while the store is away.
-func (l *Limiter) localFor(set *Set) (*Memory, error) {
+func (l *Limiter) localFor(set *Set) (*memory, error) {
 	if m := l.local.Load(); m != nil {
 		return m, nil
 	}
@@ -51,9 +54,9 @@ func (l *Limiter) localFor(set *Set) (*Memory, error) {
 		return m, nil
 	}
 	if l.set.Load() != set {
-		return nil, ErrStale
+		return nil, store.ErrStale
 	}
-	m, err := NewMemory(set, MemoryConfig{})
+	m, err := newMemory(set, Config{})
 	if err != nil {
 		return nil, err
 	}
@@ -89,12 +92,12 @@ func (l *Limiter) localFor(set *Set) (*Memory, error) {
 func (l *Limiter) Update(set *Set) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.store.Update(set, func() { l.use(set) })
+	err := l.store.Update(context.Background(), set, func() { l.use(set) })
 	if err != nil {
 		return fmt.Errorf("ratelimit: the rules stay as they are: %w", err)
 	}
 	if local := l.local.Load(); local != nil && local != l.memory {
-		if err := local.Update(set, func() {}); err != nil {
+		if err := local.Update(context.Background(), set, func() {}); err != nil {
 			return errors.Join(errors.New("ratelimit: the rules have changed, but not in local memory"), err)
 		}
 	}

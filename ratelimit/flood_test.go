@@ -113,11 +113,11 @@ func newFlooded(t *testing.T, budget int64, rules ...ratelimit.Rule) (*ratelimit
 	t.Helper()
 	s := mustSet(t, rules...)
 	before := heapNow()
-	m, err := ratelimit.NewMemory(s, ratelimit.MemoryConfig{Budget: budget})
+	m, err := ratelimit.NewMemory(s, ratelimit.Config{Budget: budget})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ratelimit.NewLimiter(s, m), &memoryWatch{memory: m, before: before}
+	return ratelimit.Over(s, m), &memoryWatch{memory: m, before: before}
 }
 
 // A flood is how many keys of each kind come.

@@ -138,7 +138,7 @@ func TestNoRoomAtAll(t *testing.T) {
 	s := mustSet(t, rules...)
 	least := int64(1)
 	for ; least < 1<<24; least += least / 16 {
-		if _, err := ratelimit.NewMemory(s, ratelimit.MemoryConfig{Budget: least}); err == nil {
+		if _, err := ratelimit.NewMemory(s, ratelimit.Config{Budget: least}); err == nil {
 			break
 		}
 		least++

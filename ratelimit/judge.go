@@ -7,7 +7,7 @@ import (
 // judge fills in the outcome of every subject of r at time now, and charges. It
 // is the whole of "limits charge, bans observe", in the order that the package
 // documentation gives. What the probes count in is locked.
-func (m *Memory) judge(probes []probe, r *Request, now int64) {
+func (m *memory) judge(probes []probe, r *request, now int64) {
 	banned, refused := false, false
 	for i := range probes {
 		o := &r.Subjects[i].Outcome
@@ -34,13 +34,13 @@ func (m *Memory) judge(probes []probe, r *Request, now int64) {
 }
 
 // holds sets o to a ban that holds at now, if one does.
-func (m *Memory) holds(p *probe, r *Request, o *Outcome, now int64) {
-	*o = Outcome{Rule: o.Rule}
+func (m *memory) holds(p *probe, r *request, o *outcome, now int64) {
+	*o = outcome{Rule: o.Rule}
 	until, ok := m.bans.holds(p.id, p.hash, viewed(p.key), now)
 	if !ok {
 		return
 	}
-	if p.Ban != nil && p.Ban.Extend && r.Cost > 0 && !r.Look {
+	if p.Ban != nil && p.Ban.Extend && r.Cost > 0 && !r.Peek {
 		was := until
 		if until, ok = m.bans.extend(p.id, p.hash, viewed(p.key), p.Ban, now, m.config.JitterSeed); !ok {
 			return // unbanned at this moment
@@ -50,7 +50,7 @@ func (m *Memory) holds(p *probe, r *Request, o *Outcome, now int64) {
 	p.refuseUntil(o, until)
 }
 
-func (p *probe) refuseUntil(o *Outcome, until int64) {
+func (p *probe) refuseUntil(o *outcome, until int64) {
 	o.Refused, o.Banned = true, true
 	o.Remaining, o.LimitIndex = 0, 0
 	o.BannedUntil = time.Unix(0, until)
@@ -63,7 +63,7 @@ func (p *probe) refuseUntil(o *Outcome, until int64) {
 }
 
 // observe counts a hit for a ban after hits, unless the event only looks.
-func (m *Memory) observe(p *probe, r *Request, o *Outcome, now int64) {
+func (m *memory) observe(p *probe, r *request, o *outcome, now int64) {
 	if p.Ban == nil || p.Ban.Of != Hits {
 		return
 	}
@@ -76,10 +76,10 @@ func (m *Memory) observe(p *probe, r *Request, o *Outcome, now int64) {
 
 // strike counts one hit or refusal toward the ban, and starts it when that was
 // one too many.
-func (m *Memory) strike(p *probe, r *Request, o *Outcome, now int64) {
+func (m *memory) strike(p *probe, r *request, o *outcome, now int64) {
 	count := p.strikes(now)
 	if count < p.Ban.After {
-		if !r.Look {
+		if !r.Peek {
 			p.addStrike(now)
 		}
 		if len(p.Limits) == 0 {
@@ -90,7 +90,7 @@ func (m *Memory) strike(p *probe, r *Request, o *Outcome, now int64) {
 	}
 	o.Refused = true
 	o.Limit, o.Remaining = p.Ban.After, 0
-	if r.Look || !p.held {
+	if r.Peek || !p.held {
 		return // a sketch counts too much to ban anybody for it
 	}
 	until, ok := m.bans.start(p.id, p.hash, viewed(p.key), p.Ban, now, m.config.JitterSeed)
@@ -104,7 +104,7 @@ func (m *Memory) strike(p *probe, r *Request, o *Outcome, now int64) {
 
 // limit judges the rule's limits without charging them. A refusal counts
 // toward the rule's own ban.
-func (m *Memory) limit(p *probe, r *Request, o *Outcome, now int64) {
+func (m *memory) limit(p *probe, r *request, o *outcome, now int64) {
 	over, above, told := false, false, 0
 	for i := range p.records.judging(now) {
 		n := p.most(i)
@@ -140,7 +140,7 @@ func (p *probe) refusesLonger(i, j int, now int64, cost, left uint64) bool {
 
 // settle charges the limits as the event's fate has it, and fills in what is
 // then left and for how long.
-func (p *probe) settle(o *Outcome, r *Request, now int64, refused, banned bool) {
+func (p *probe) settle(o *outcome, r *request, now int64, refused, banned bool) {
 	charged := !banned && !o.Banned && p.charges(o, refused)
 	judged := !o.Skipped && (!o.Banned || o.Started) // and so advanced to now
 	for i := range p.records.judging(now) {
@@ -149,7 +149,7 @@ func (p *probe) settle(o *Outcome, r *Request, now int64, refused, banned bool) 
 		}
 		switch {
 		case !charged:
-		case refused && (r.Look || !p.room(i, r.Cost)): // who looks and waits was not counted
+		case refused && (r.Peek || !p.room(i, r.Cost)): // who looks and waits was not counted
 		default:
 			p.charge(i, now, r.Cost)
 			if m := &p.records.meters[i]; p.copied && m.blocks != nil && r.Cost > 0 { // not charged, as it shares blocks
@@ -164,7 +164,7 @@ func (p *probe) settle(o *Outcome, r *Request, now int64, refused, banned bool) 
 		o.ResetAfter = max(o.ResetAfter, p.whileJudging(i, now, p.reset(i, now)))
 	}
 	if charged && len(p.Limits) > 0 {
-		o.Charged = !refused && !o.Refused && !r.Look && (r.Cost > 0 || p.Algorithm != InFlight)
+		o.Charged = !refused && !o.Refused && !r.Peek && (r.Cost > 0 || p.Algorithm != InFlight)
 		o.Remaining -= min(r.Cost, o.Remaining)
 	}
 	if p.Ban != nil || o.Banned {
@@ -176,7 +176,7 @@ func (p *probe) settle(o *Outcome, r *Request, now int64, refused, banned bool) 
 // admitted one, unless the rule itself (a shadow rule, then) would refuse it;
 // any other only if the rule counts refused events. A shadow rule never counts
 // what others refused.
-func (p *probe) charges(o *Outcome, refused bool) bool {
+func (p *probe) charges(o *outcome, refused bool) bool {
 	if refused && p.Shadow {
 		return false
 	}
@@ -186,7 +186,7 @@ func (p *probe) charges(o *Outcome, refused bool) bool {
 // settleBan adds to the waiting times what the ban asks for. A client whose
 // next event would be one hit too many has to wait for that as well, if it is one
 // that counts and comes again.
-func (p *probe) settleBan(o *Outcome, now int64, again bool) {
+func (p *probe) settleBan(o *outcome, now int64, again bool) {
 	if o.Banned {
 		left := o.BannedUntil.Sub(time.Unix(0, now))
 		o.RetryAfter = longer(o.RetryAfter, left)

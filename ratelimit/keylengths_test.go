@@ -47,11 +47,11 @@ func (h *keyHolder) fill(rng *rand.Rand, mix keyMix) (held int) {
 
 func newLimiterHolder(t *testing.T, budget int64, r ratelimit.Rule, takes int) *keyHolder {
 	s := mustSet(t, r)
-	m, err := ratelimit.NewMemory(s, ratelimit.MemoryConfig{Budget: budget})
+	m, err := ratelimit.NewMemory(s, ratelimit.Config{Budget: budget})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := ratelimit.NewLimiter(s, m)
+	l := ratelimit.Over(s, m)
 	return &keyHolder{now: time.Unix(1_000_000, 0), take: func(now time.Time, key string) {
 		for i := range takes {
 			takeKeyN(l, now.Add(time.Duration(i)*time.Nanosecond), key, 1)
@@ -127,11 +127,11 @@ func TestRegularsAreKeptWhenLongKeysCome(t *testing.T) {
 			r := limit(t, "r", per(200, time.Hour))
 			r.Algorithm = a
 			s := mustSet(t, r)
-			m, err := ratelimit.NewMemory(s, ratelimit.MemoryConfig{Budget: 3 << 19})
+			m, err := ratelimit.NewMemory(s, ratelimit.Config{Budget: 3 << 19})
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, n, rng := ratelimit.NewLimiter(s, m), 0, rand.New(rand.NewPCG(1, 1))
+			l, n, rng := ratelimit.Over(s, m), 0, rand.New(rand.NewPCG(1, 1))
 			start := time.Unix(1_000_000, 0)
 			for second := range 2 * seconds {
 				now := start.Add(time.Duration(second) * time.Second)

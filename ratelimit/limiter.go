@@ -10,6 +10,8 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/match"
+
+	"github.com/lately-go/lately/internal/store"
 )
 
 // A Limiter decides about events under the rules of a [Set].
@@ -38,8 +40,8 @@ import (
 type Limiter struct {
 	set    atomic.Pointer[Set]
 	rules  atomic.Pointer[[]RuleLimiter] // of set
-	store  Store
-	memory *Memory   // the store, if it is one
+	store  shared
+	memory *memory   // the store, if it is this process's
 	start  time.Time // with its monotonic reading
 	base   int64     // start as a time of events
 
@@ -48,40 +50,43 @@ type Limiter struct {
 	// mu keeps updates and the making of local apart.
 	mu sync.Mutex
 	// local decides for rules that say so while the store is away.
-	local     atomic.Pointer[Memory]
+	local     atomic.Pointer[memory]
 	fallbacks atomic.Uint64
 }
 
 // scratch is the memory of one decision.
 type scratch struct {
-	request  Request
-	subjects []Subject
+	request  request
+	subjects []subject
 	keys     []byte
-	refund   Refund
+	adjust   adjustment
 	listed   bool // the allow list admits what was collected
 }
 
-// New returns a Limiter of rules with a memory store.
+// New returns a Limiter of rules in this process's memory.
 func New(rules ...Rule) (*Limiter, error) {
 	s, err := NewSet(SetConfig{}, rules...)
 	if err != nil {
 		return nil, err
 	}
-	m, err := NewMemory(s, MemoryConfig{})
+	return NewLimiter(s, Config{})
+}
+
+// NewLimiter returns a Limiter of s's rules that counts as c says. The error names
+// the field of c that is wrong, or the budget that the rules need.
+func NewLimiter(s *Set, c Config) (*Limiter, error) {
+	if c.Store != nil {
+		return newLimiter(s, c.Store, nil), nil
+	}
+	m, err := newMemory(s, c)
 	if err != nil {
 		return nil, err
 	}
-	return NewLimiter(s, m), nil
+	return newLimiter(s, m, m), nil
 }
 
-// NewLimiter returns a Limiter of s's rules over store, which was made for s and
-// which nobody else updates. It panics if store is a Memory that was made for
-// another Set, even one of the same rules: it would never decide.
-func NewLimiter(s *Set, store Store) *Limiter {
-	memory, _ := store.(*Memory)
-	if memory != nil && memory.rules.Load().set != s {
-		panic("ratelimit: NewLimiter has a Memory that was made for another Set; NewMemory and NewLimiter take the same *Set")
-	}
+// newLimiter returns a Limiter over store, which is memory unless that is nil.
+func newLimiter(s *Set, store shared, memory *memory) *Limiter {
 	start := time.Now()
 	l := &Limiter{
 		store:   store,
@@ -91,8 +96,8 @@ func NewLimiter(s *Set, store Store) *Limiter {
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
 	}
 	l.use(s)
-	// A key that a memory store refuses is too long for any; the other rules'
-	// counts are there.
+	// Memory refuses only keys that no store takes; the counts of other rules are
+	// there.
 	l.local.Store(memory)
 	return l
 }
@@ -139,7 +144,7 @@ func (l *Limiter) PeekN(t time.Time, e *match.Event, n uint64) Decision {
 func (l *Limiter) Judge(t time.Time, e *match.Event, n uint64, dst []Outcome) (Decision, []Outcome) {
 	sc := l.scratch.Get().(*scratch)
 	d := l.decideWith(sc, &query{now: nanos(t), event: e, cost: n}, false)
-	dst = sc.request.appendOutcomes(dst)
+	dst = appendOutcomes(dst, &sc.request)
 	l.scratch.Put(sc)
 	return d, dst
 }
@@ -185,19 +190,19 @@ func (l *Limiter) decideWith(sc *scratch, q *query, fast bool) (d Decision) {
 				return d
 			}
 		}
-		sc.request = Request{Set: set, Now: q.now, Cost: q.cost, Look: q.peek, Subjects: sc.subjects, spare: sc.request.spare}
+		sc.request = request{Set: set, Now: q.now, Cost: q.cost, Peek: q.peek, Subjects: sc.subjects, Scratch: sc.request.Scratch}
 		if len(sc.subjects) == 0 {
 			return Decision{Allowed: true, Unmatched: !sc.listed}
 		}
-		err := l.store.Decide(&sc.request)
+		err := l.decideIn(&sc.request)
 		switch {
 		case err == nil:
 			return fold(set, sc.subjects, q.cost)
-		case errors.Is(err, ErrStale):
+		case errors.Is(err, store.ErrStale):
 			runtime.Gosched() // an Update is about to publish its Set
 			continue
 		}
-		if d, err := l.failOver(&sc.request, err); !errors.Is(err, ErrStale) {
+		if d, err := l.failOver(&sc.request, err); !errors.Is(err, store.ErrStale) {
 			return d
 		}
 	}
@@ -228,7 +233,7 @@ func (sc *scratch) collect(set *Set, q *query) error {
 			continue
 		}
 		if n := len(sc.subjects); n > 0 && last.Equal(r.Key) {
-			sc.subjects = append(sc.subjects, Subject{Key: sc.subjects[n-1].Key, Outcome: Outcome{Rule: i}})
+			sc.subjects = append(sc.subjects, subject{Key: sc.subjects[n-1].Key, Outcome: outcome{Rule: i}})
 			continue
 		}
 		at := len(sc.keys)
@@ -237,7 +242,7 @@ func (sc *scratch) collect(set *Set, q *query) error {
 			continue
 		}
 		last = &r.Key
-		sc.subjects = append(sc.subjects, Subject{Key: sc.keys[at:len(sc.keys):len(sc.keys)], Outcome: Outcome{Rule: i}})
+		sc.subjects = append(sc.subjects, subject{Key: sc.keys[at:len(sc.keys):len(sc.keys)], Outcome: outcome{Rule: i}})
 	}
 	return nil
 }
@@ -264,6 +269,6 @@ func (sc *scratch) collectRule(set *Set, q *query) (err error) {
 	if sc.keys, err = set.rules[i].Key.Join(sc.keys, q.key...); err != nil {
 		return &keyError{rule: set.rules[i].Name, err: err}
 	}
-	sc.subjects = append(sc.subjects, Subject{Key: sc.keys, Outcome: Outcome{Rule: i}})
+	sc.subjects = append(sc.subjects, subject{Key: sc.keys, Outcome: outcome{Rule: i}})
 	return nil
 }

@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -94,11 +95,17 @@ type brokenStore struct {
 	away bool
 }
 
-func (s *brokenStore) Decide(r *ratelimit.Request) error {
+func (s *brokenStore) Decide(_ context.Context, batch []*ratelimit.Request) {
+	for _, r := range batch {
+		r.Err = s.decided(r)
+	}
+}
+
+func (s *brokenStore) decided(r *ratelimit.Request) error {
 	if s.away {
 		return errAway
 	}
-	return s.Memory.Decide(r)
+	return s.Memory.Decided(r)
 }
 
 // TestStoreFailure lets the store go away under each policy and mixtures.
@@ -130,12 +137,12 @@ func TestStoreFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := mustSet(t, c.rules...)
-			memory, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
+			memory, err := ratelimit.NewMemory(set, ratelimit.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			store := &brokenStore{Memory: memory}
-			l := ratelimit.NewLimiter(set, store)
+			l := ratelimit.Over(set, store)
 			if d := takeKeyN(l, at(0), "k", 1); d.Err != nil || !d.Allowed {
 				t.Fatalf("with the store: %+v", d)
 			}
@@ -183,7 +190,7 @@ func TestKeyTooLong(t *testing.T) {
 		r := limit(t, "path", per(5, time.Second))
 		r.Key = mustKey(t, "path")
 		change(&r)
-		return mustLimiter(t, mustSet(t, limit(t, "client", per(3, time.Hour)), r), ratelimit.MemoryConfig{})
+		return mustLimiter(t, mustSet(t, limit(t, "client", per(3, time.Hour)), r), ratelimit.Config{})
 	}
 	var fits, tooLong match.Event
 	for e, path := range map[*match.Event]string{&fits: long[1:], &tooLong: long} {
@@ -216,7 +223,7 @@ func TestKeyTooLong(t *testing.T) {
 
 // TestKeyTooLongForTheOnlyRule takes the short way to the store.
 func TestKeyTooLongForTheOnlyRule(t *testing.T) {
-	l := mustLimiter(t, mustSet(t, limit(t, "r", per(5, time.Second))), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, limit(t, "r", per(5, time.Second))), ratelimit.Config{})
 	for n, fits := range map[int]bool{0: true, 1<<20 - 1: true, 1 << 20: false} {
 		d := takeKeyN(l, at(0), strings.Repeat("x", n), 1)
 		if d.Allowed != fits || errors.Is(d.Err, ratelimit.ErrKeyTooLong) == fits {
@@ -238,7 +245,7 @@ func TestExtremeTimes(t *testing.T) {
 					After: 1, Of: ratelimit.Refusals, Span: ratelimit.MaxSpan, For: ratelimit.MaxSpan / 4,
 					Factor: 2, Remember: ratelimit.MaxSpan,
 				}
-				l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{Resolution: resolution})
+				l := mustLimiter(t, mustSet(t, r), ratelimit.Config{Resolution: resolution})
 				for _, y := range []int{1, 1750, 1970, 2200, 9999} {
 					for i := range n {
 						if d := takeKeyN(l, year(y), "k", 1); !d.Allowed || d.Remaining != n-1-i {
@@ -262,7 +269,7 @@ func TestExtremeTimes(t *testing.T) {
 // TestBanMemoryOfAgesAgo bans at both ends of time: the earlier ban is too long
 // ago to count, however far apart they are.
 func TestBanMemoryOfAgesAgo(t *testing.T) {
-	l := mustLimiter(t, mustSet(t, ban(t, "r", ratelimit.Ban{Span: time.Second, For: time.Minute, Factor: 2})), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, ban(t, "r", ratelimit.Ban{Span: time.Second, For: time.Minute, Factor: 2})), ratelimit.Config{})
 	for _, y := range []int{1, 9999} {
 		if d := takeKeyN(l, time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC), "k", 1); d.ResetAfter != time.Minute {
 			t.Errorf("year %d: the ban lasts %v", y, d.ResetAfter)
@@ -286,7 +293,7 @@ func clamped(t time.Time) time.Time {
 // nor freezes it.
 func TestClockSetBack(t *testing.T) {
 	for _, n := range []uint64{5, 100} {
-		l := mustLimiter(t, mustSet(t, limit(t, "r", per(n, time.Minute))), ratelimit.MemoryConfig{})
+		l := mustLimiter(t, mustSet(t, limit(t, "r", per(n, time.Minute))), ratelimit.Config{})
 		const back = -600_000
 		now := int64(0)
 		for range n - 1 {
@@ -316,8 +323,8 @@ func TestDecisionsDoNotAllocate(t *testing.T) {
 	}
 	rules[0].Ban = &ratelimit.Ban{After: 20, Of: ratelimit.Refusals, Span: time.Second, For: time.Second}
 	rules[0].CountRefused = true
-	l := mustLimiter(t, mustSet(t, rules...), ratelimit.MemoryConfig{})
-	live := mustLimiter(t, mustSet(t, rules...), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, rules...), ratelimit.Config{})
+	live := mustLimiter(t, mustSet(t, rules...), ratelimit.Config{})
 	var e match.Event
 	e.SetString(match.Client, "k")
 	e.SetString(match.Path, "/a/%61/../b")
@@ -347,7 +354,7 @@ func TestDecisionsDoNotAllocate(t *testing.T) {
 
 // TestDecisionAppends keeps what dst holds, and takes nil for none.
 func TestDecisionAppends(t *testing.T) {
-	l := mustLimiter(t, mustSet(t, limit(t, "a", per(1, time.Second)), limit(t, "b", per(2, time.Second))), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, limit(t, "a", per(1, time.Second)), limit(t, "b", per(2, time.Second))), ratelimit.Config{})
 	dst := []ratelimit.Outcome{{Rule: 77}}
 	_, dst = l.Judge(at(0), keyEvent(l, "k"), 1, dst)
 	if len(dst) != 3 || dst[0].Rule != 77 || dst[1].Rule != 0 || dst[2].Rule != 1 {
@@ -364,7 +371,7 @@ func TestManyRules(t *testing.T) {
 	for i := range 30 {
 		rules = append(rules, limit(t, fmt.Sprint("r", i), per(uint64(50-i), time.Second)))
 	}
-	l := mustLimiter(t, mustSet(t, rules...), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, rules...), ratelimit.Config{})
 	var allowed atomic.Int64
 	var wg sync.WaitGroup
 	for range 4 {

@@ -15,7 +15,7 @@ const (
 )
 
 // stored returns what stands for key in the tables of m.
-func (m *Memory) stored(key []byte) []byte {
+func (m *memory) stored(key []byte) []byte {
 	if len(key) <= maxStored {
 		return key
 	}

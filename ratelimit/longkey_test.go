@@ -15,7 +15,7 @@ func TestJitterOfLongKeys(t *testing.T) {
 		r := limit(t, "r")
 		r.Limits = nil
 		r.Ban = &ratelimit.Ban{Span: time.Minute, For: time.Hour, Jitter: 0.5}
-		l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{JitterSeed: seed})
+		l := mustLimiter(t, mustSet(t, r), ratelimit.Config{JitterSeed: seed})
 		return takeKeyN(l, at(0), strings.Repeat("k", 1025), 1).BannedUntil
 	}
 	if a, b := until(7), until(7); a.IsZero() || !a.Equal(b) {
@@ -24,18 +24,4 @@ func TestJitterOfLongKeys(t *testing.T) {
 	if a, b := until(7), until(8); a.Equal(b) {
 		t.Errorf("with two seeds banned until %v", a)
 	}
-}
-
-// A store of another Set would be asked for ever.
-func TestNewLimiterOfAnotherSet(t *testing.T) {
-	m, err := ratelimit.NewMemory(mustSet(t, limit(t, "r", per(1, time.Second))), ratelimit.MemoryConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic")
-		}
-	}()
-	ratelimit.NewLimiter(mustSet(t, limit(t, "r", per(1, time.Second))), m)
 }

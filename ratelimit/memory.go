@@ -9,42 +9,20 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/lately-go/lately/internal/keytable"
 )
 
-// Memory is the [Store] of this process: a keyed table for each rule of a Set,
-// and a table of bans.
+// memory is the store of this process: a keyed table for each rule of a Set, and a
+// table of bans.
 //
-// A request is judged and charged with the records of all its keys locked, one
-// for each rule, always in the same order of tables: requests never wait for
-// each other in a circle, and no partial charge is ever visible. Keys of up to
-// 15 bytes are compared in full, longer ones by 128 bits of seeded hashes. The
-// garbage collector sees a few large blocks without
-// pointers.
-//
-// # Budget
-//
-// Memory never takes more than its budget for keys, counts and bans. When that
-// is spent, a new key takes the place of others of its rule: first of those with
-// nothing in their windows any more, then of those that were judged longest ago.
-// A key at half a limit or more, and so every key that was just refused, is
-// protected: it is never forgotten while that is in its windows. Nor is a ban
-// that holds: bans have a table of their own, with places that only manual ones
-// take. Where protected keys fill the room, new keys share a sketch, which
-// counts too much and never too little: it may refuse what should have been
-// admitted, and never admits what should have been refused. [Memory.Stats]
-// counts all of this.
-//
-// For each rule that counts it, a key takes 40 bytes and more, and its own length
-// above 15, at a load of 60 to 75 %: with one limit of up to 128, 64 bytes with
-// up to three times in it, and then 8 to 16 for each time; with one sliding limit
-// above 128, some 280 bytes. docs/dev/proofs.md has a table.
-//
-// A Memory is safe for concurrent use.
-type Memory struct {
-	config MemoryConfig
+// A request is judged and charged with the records of all its keys locked, one for
+// each rule, always in the same order of tables: requests never wait for each other
+// in a circle, and no partial charge is ever visible. Keys of up to 15 bytes are
+// compared in full, longer ones by 128 bits of seeded hashes. The garbage collector
+// sees a few large blocks without pointers.
+type memory struct {
+	config Config
 	seed   maphash.Seed
 	secret atomic.Pointer[[32]byte] // of long keys' digests
 	budget *keytable.Budget
@@ -56,50 +34,8 @@ type Memory struct {
 	tables uint64            // tables made so far, which orders them
 }
 
-// MemoryConfig is how a Memory is built. Its zero value is the default.
-type MemoryConfig struct {
-	// Resolution is what times are multiples of, when they were floored to
-	// it, as replay does with the seconds of a log. A slot of a sliding
-	// window then leaves as soon as its last possible time has; where slots
-	// are no wider than Resolution, decisions are those of Exact. 0 means
-	// nanoseconds, the most is MaxSpan.
-	Resolution time.Duration
-
-	// Budget bounds the memory in bytes. 0 means DefaultBudget, NoBudget that
-	// there is no bound. The least depends on the rules; an error says it.
-	Budget int64
-
-	// Bans is how many bans there can be, remembered ones included. Of these a
-	// sixteenth is kept for manual ones. 0 means a million.
-	Bans int
-
-	// JitterSeed makes the jitter of bans repeatable. 0 means a random one.
-	JitterSeed uint64
-
-	// OnBan, when not nil, is told of each ban that a rule has begun, and
-	// each time that Ban.Extend has made one longer: as [BanList.All] lists
-	// it. It is not told of bans that are added or imported, and may not be
-	// of one that is removed at that moment.
-	//
-	// It is called before the decision is returned, by the goroutine that
-	// decided, with nothing locked: it may call the Limiter, is called by
-	// several goroutines at once, and delays the event that it is about. Bans
-	// of one key may be told in another order than they began.
-	OnBan func(BanRecord)
-}
-
-const (
-	// DefaultBudget is the budget of a Memory that is not given one: 256 MiB.
-	DefaultBudget = 256 << 20
-
-	// NoBudget is the Budget of a Memory that may grow without bound and
-	// forgets nothing: for logs, of which one key may be judged after another,
-	// each in its own order of time.
-	NoBudget = -1
-)
-
-// NewMemory returns an empty Memory for the rules of s.
-func NewMemory(s *Set, c MemoryConfig) (*Memory, error) {
+// newMemory returns an empty Memory for the rules of s.
+func newMemory(s *Set, c Config) (*memory, error) {
 	if c.Resolution < 0 || c.Resolution > MaxSpan {
 		return nil, fmt.Errorf("resolution is %v; allowed is 0 (nanoseconds) to %v", c.Resolution, MaxSpan)
 	}
@@ -119,7 +55,7 @@ func NewMemory(s *Set, c MemoryConfig) (*Memory, error) {
 	if !repeatable {
 		c.JitterSeed = rand.Uint64()
 	}
-	m := &Memory{config: c, seed: maphash.MakeSeed(), budget: keytable.NewBudget(c.Budget), ids: make(map[string]uint32)}
+	m := &memory{config: c, seed: maphash.MakeSeed(), budget: keytable.NewBudget(c.Budget), ids: make(map[string]uint32)}
 	if repeatable { // a long key's ban too: its jitter is that of the digest
 		secret := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("lately: jitter of long keys "), c.JitterSeed))
 		m.secret.Store(&secret)
@@ -174,7 +110,7 @@ func (mr *memoryRule) limitN(i int, adapted uint64) uint64 {
 // build returns the rules of s, with what they can take over from old.
 //
 // REQUIRES: m.mu, or that nobody else knows m.
-func (m *Memory) build(s *Set, old *memoryRules) (*memoryRules, error) {
+func (m *memory) build(s *Set, old *memoryRules) (*memoryRules, error) {
 	rs := &memoryRules{set: s}
 	for i := range s.rules {
 		mr, err := m.buildRule(&s.rules[i], s.Len(), old)
@@ -194,7 +130,7 @@ func (m *Memory) build(s *Set, old *memoryRules) (*memoryRules, error) {
 	return rs, nil
 }
 
-func (m *Memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, error) {
+func (m *memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, error) {
 	mr := &memoryRule{Rule: r}
 	mr.short = mr.quick()
 	before := old.named(r.Name)
@@ -232,7 +168,7 @@ func (m *Memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, e
 
 // nextID returns the number of a rule's name, or a fresh one if its keys are
 // not those that the name was known with.
-func (m *Memory) nextID(name string, fresh bool) uint32 {
+func (m *memory) nextID(name string, fresh bool) uint32 {
 	if id, ok := m.ids[name]; ok && !fresh {
 		return id
 	}
@@ -261,7 +197,3 @@ func (rs *memoryRules) has(r *records) bool {
 	}
 	return false
 }
-
-// Keys returns how many keys the i-th rule of the Set has counted and not
-// forgotten.
-func (m *Memory) Keys(i int) int { return m.rules.Load().rules[i].records.table.Len() }

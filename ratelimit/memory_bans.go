@@ -1,14 +1,15 @@
 package ratelimit
 
 import (
+	"context"
 	"iter"
 	"time"
 )
 
-// Ban implements [Store]: the key is banned from b.Since on. [BanList.Add] uses the
+// Ban implements [store.Store]: the key is banned from b.Since on. [BanList.Add] uses the
 // present time. It is an error if there is no such rule, if the key is not one of its,
 // or if there is no memory, which is ErrNoRoom.
-func (m *Memory) Ban(b BanRecord) error {
+func (m *memory) Ban(_ context.Context, b BanRecord) error {
 	if b.Source == "" {
 		b.Source = sourceManual
 	}
@@ -32,9 +33,9 @@ func (m *Memory) Ban(b BanRecord) error {
 	return err
 }
 
-// Unban implements [Store]. It reports whether a ban held at the newest time at which a
+// Unban implements [store.Store]. It reports whether a ban held at the newest time at which a
 // key was added; [BanList.Remove] uses the present time.
-func (m *Memory) Unban(rule string, key []byte) (bool, error) {
+func (m *memory) Unban(_ context.Context, rule string, key []byte) (bool, error) {
 	rs := m.rules.Load()
 	if rs.named(rule) == nil {
 		return false, rs.set.NoRule(rule)
@@ -42,14 +43,14 @@ func (m *Memory) Unban(rule string, key []byte) (bool, error) {
 	return m.removeBan(rule, key, rs.now()), nil
 }
 
-// Bans implements [Store]: the bans that hold at the newest time at which a key was
+// Bans implements [store.Store]: the bans that hold at the newest time at which a key was
 // added, in the order in which they end. [BanList.All] uses the present time.
-func (m *Memory) Bans() iter.Seq2[BanRecord, error] {
+func (m *memory) Bans(context.Context) iter.Seq2[BanRecord, error] {
 	return m.bansAt(m.rules.Load().now())
 }
 
 // bansAt yields the bans that hold at now.
-func (m *Memory) bansAt(now int64) iter.Seq2[BanRecord, error] {
+func (m *memory) bansAt(now int64) iter.Seq2[BanRecord, error] {
 	return func(yield func(BanRecord, error) bool) {
 		rules := make(map[uint32]*Rule)
 		for _, mr := range m.rules.Load().rules {
@@ -76,7 +77,7 @@ func (h *heldBan) record(r *Rule) BanRecord {
 }
 
 // addBan adds b at now. It was validated, and key is its key.
-func (m *Memory) addBan(b BanRecord, key []byte, now int64) (banChange, error) {
+func (m *memory) addBan(b BanRecord, key []byte, now int64) (banChange, error) {
 	rs := m.rules.Load()
 	mr := rs.named(b.Rule)
 	if mr == nil {
@@ -107,7 +108,7 @@ func (m *Memory) addBan(b BanRecord, key []byte, now int64) (banChange, error) {
 }
 
 // removeBan ends the ban of key under a rule, and reports whether one held at now.
-func (m *Memory) removeBan(rule string, key []byte, now int64) bool {
+func (m *memory) removeBan(rule string, key []byte, now int64) bool {
 	mr := m.rules.Load().named(rule)
 	if mr == nil {
 		return false
@@ -117,7 +118,7 @@ func (m *Memory) removeBan(rule string, key []byte, now int64) bool {
 }
 
 // banOf returns the ban of key that holds at now under a rule.
-func (m *Memory) banOf(rule string, key []byte, now int64) (BanRecord, bool) {
+func (m *memory) banOf(rule string, key []byte, now int64) (BanRecord, bool) {
 	mr := m.rules.Load().named(rule)
 	if mr == nil {
 		return BanRecord{}, false // gone meanwhile, and its bans

@@ -6,6 +6,8 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/sketch"
+
+	"github.com/lately-go/lately/internal/store"
 )
 
 // A probe is one subject's counts, locked: a record, or the sketch of its rule,
@@ -31,54 +33,55 @@ type probe struct {
 // fewSubjects is how many are judged without memory of their own.
 const fewSubjects = 8
 
-// Decide implements [Store]. Its errors are ErrKeyTooLong, for a key of a
-// mebibyte or more, and ErrStale. The cost is one look-up for each subject, of a
+// decide judges one request. Its errors are ErrKeyTooLong, for a key of a
+// mebibyte or more, and store.ErrStale. The cost is one look-up for each subject, of a
 // cache miss or two, with the record locked meanwhile.
-func (m *Memory) Decide(r *Request) error {
+func (m *memory) decide(r *request) error {
 	switch n := len(r.Subjects); {
 	case n == 1:
 		return m.decideOne(r)
 	case n > fewSubjects:
-		s := r.spared()
+		s := spared(r)
 		s.probes = slices.Grow(s.probes[:0], n)
 		defer func() { clear(s.probes[:n]) }() // nothing is to be kept alive
-		return m.decide(r, s.probes)
+		return m.decideProbes(r, s.probes)
 	}
 	var few [fewSubjects]probe
-	return m.decide(r, few[:0])
+	return m.decideProbes(r, few[:0])
 }
 
-// decideOne is decide for one subject.
-func (m *Memory) decideOne(r *Request) error {
+// decideOne is decideProbes for one subject.
+func (m *memory) decideOne(r *request) error {
 	var one [1]probe
-	return m.decide(r, one[:0])
+	return m.decideProbes(r, one[:0])
 }
 
-// decide is Decide. probes is memory for it.
-func (m *Memory) decide(r *Request, probes []probe) error {
+// decideProbes is decide. probes is memory for it.
+func (m *memory) decideProbes(r *request, probes []probe) error {
 	rs := m.rules.Load()
 	if rs.set != r.Set {
-		return ErrStale
+		return store.ErrStale
 	}
 	probes, err := m.probe(rs, r, probes)
 	if err != nil {
 		return err
 	}
 	rs.settled(probes)
-	if r.spare != nil {
-		r.spare.held = r.spare.held[:0]
+	if r.Scratch != nil {
+		s := spared(r)
+		s.held = s.held[:0]
 	}
 	if !lock(probes, r) {
 		unlock(probes)
-		return ErrStale
+		return store.ErrStale
 	}
 	now := newest(probes, r.Now)
-	if r.Look {
-		r.copyRecords(probes)
+	if r.Peek {
+		copyRecords(r, probes)
 	}
 	follow(probes, r)
 	m.judge(probes, r, now)
-	if !r.Look {
+	if !r.Peek {
 		for i := range probes {
 			p := &probes[i]
 			if f := p.records.layout.former; f != nil {
@@ -95,7 +98,7 @@ func (m *Memory) decide(r *Request, probes []probe) error {
 	}
 	unlock(probes)
 	r.Now = now
-	if m.config.OnBan != nil && !r.Look {
+	if m.config.OnBan != nil && !r.Peek {
 		m.tellBans(probes, r, now)
 	}
 	return nil
@@ -103,7 +106,7 @@ func (m *Memory) decide(r *Request, probes []probe) error {
 
 // probe appends a probe for each subject of r, without its record, but with all of
 // them on their way to the cache.
-func (m *Memory) probe(rs *memoryRules, r *Request, probes []probe) ([]probe, error) {
+func (m *memory) probe(rs *memoryRules, r *request, probes []probe) ([]probe, error) {
 	var hash uint64
 	var hashed *byte
 	for i := range r.Subjects {
@@ -129,11 +132,11 @@ func (m *Memory) probe(rs *memoryRules, r *Request, probes []probe) ([]probe, er
 
 // follow gives each probe N as its Adapt has it, and counts the event there. It is
 // for when the decision is sure to be made: a stale request is made again.
-func follow(probes []probe, r *Request) {
+func follow(probes []probe, r *request) {
 	for i := range probes {
 		switch p := &probes[i]; {
 		case p.adapt == nil:
-		case r.Look || r.Cost == 0:
+		case r.Peek || r.Cost == 0:
 			p.n = p.adapt.n.Load()
 		default:
 			p.n = p.adapt.follow(r.Now)
@@ -144,7 +147,7 @@ func follow(probes []probe, r *Request) {
 // lock locks what the probes count in, in the order of tables, and reports
 // whether the tables are those that the store still uses. If r looks, no record is
 // made for a key that has none.
-func lock(probes []probe, r *Request) bool {
+func lock(probes []probe, r *request) bool {
 	if inOrder(probes) {
 		for i := range probes {
 			if !probes[i].lock(r) {
@@ -184,10 +187,10 @@ func inOrder(probes []probe) bool {
 
 // lock locks the record of the probe's key, or the sketch if that is where it is
 // counted. It reports false if the table has moved.
-func (p *probe) lock(r *Request) bool {
+func (p *probe) lock(r *request) bool {
 	rs := p.records
 	for record, state := rs.table.LockAt(p.spot, p.hash, p.key); ; record, state = rs.table.Lock(p.hash, p.key) {
-		if state == keytable.Absent && !r.Look {
+		if state == keytable.Absent && !r.Peek {
 			rs.added(r.Now)
 			record, state = rs.table.Add(p.hash, p.key)
 		}
@@ -222,12 +225,12 @@ func (rs *records) added(now int64) {
 // copyRecords gives each probe a copy of its record to be judged, so that looking
 // changes nothing, and one without counts if the key has none. What a log holds
 // outside the record is not changed by judging.
-func (r *Request) copyRecords(probes []probe) {
+func copyRecords(r *request, probes []probe) {
 	words := 0
 	for i := range probes {
 		words += probes[i].records.words
 	}
-	s := r.spared()
+	s := spared(r)
 	s.words = slices.Grow(s.words[:0], words)
 	all := s.words[:words]
 	for i := range probes {

@@ -1,27 +1,30 @@
 package ratelimit
 
 import (
+	"context"
 	"math"
 
 	"github.com/lately-go/lately/internal/keytable"
+
+	"github.com/lately-go/lately/internal/store"
 )
 
-// Refund implements [Store]. What is counted in a sketch stays there.
-func (m *Memory) Refund(r *Refund) error {
+// Refund implements [store.Store]. What is counted in a sketch stays there.
+func (m *memory) Refund(_ context.Context, r *adjustment) error {
 	r.Taken = 0
 	rs := m.rules.Load()
 	if rs.set != r.Set {
-		return ErrStale
+		return store.ErrStale
 	}
 	if !rs.rules[r.Rule].refund(r, m.stored(r.Key)) {
-		return ErrStale
+		return store.ErrStale
 	}
 	return nil
 }
 
 // refund gives back what r says. It reports false if the table has moved, and has
 // done nothing.
-func (mr *memoryRule) refund(r *Refund, stored []byte) bool {
+func (mr *memoryRule) refund(r *adjustment, stored []byte) bool {
 	rs := mr.records
 	if len(rs.limits) == 0 {
 		return true

@@ -56,7 +56,7 @@ func refundTrial(t testing.TB, rnd *rand.Rand, a ratelimit.Algorithm, n int, ref
 		r.Limits = append(r.Limits, someLimit(rnd, a, 2, 150))
 	}
 	r.Algorithm = a
-	l := mustLimiter(t, mustSet(t, r, limit(t, "other", per(1, time.Hour))), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, r, limit(t, "other", per(1, time.Hour))), ratelimit.Config{})
 	keys := []string{"k", "a key of more than fifteen bytes"}
 	var admitted, refunded [2][]given
 	now := int64(1_700_000_000e9)
@@ -160,7 +160,7 @@ func TestRefundTwiceIsCaught(t *testing.T) {
 func TestRefund(t *testing.T) {
 	two := limit(t, "two", per(5, time.Second), per(8, time.Minute))
 	bans := ban(t, "bans", ratelimit.Ban{After: 2, Span: time.Minute, For: time.Minute})
-	l := mustLimiter(t, mustSet(t, two, bans), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, two, bans), ratelimit.Config{})
 	take := func(ms int64, cost, want uint64) {
 		t.Helper()
 		if d := mustRule(l, "two").TakeN(at(ms), cost, "k"); !d.Allowed || d.Remaining != want {
@@ -205,7 +205,7 @@ func TestRefund(t *testing.T) {
 // the end nothing is used, and at no time more than the limit was out.
 func TestRefundConcurrently(t *testing.T) {
 	const n = 20
-	l := mustLimiter(t, mustSet(t, limit(t, "r", per(n, time.Hour)), limit(t, "many", per(1000, time.Hour))), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, limit(t, "r", per(n, time.Hour)), limit(t, "many", per(1000, time.Hour))), ratelimit.Config{})
 	each := 5000
 	if raceEnabled {
 		each = 500

@@ -1,16 +1,19 @@
 package ratelimit
 
 import (
+	"context"
 	"unsafe"
 
 	"github.com/lately-go/lately/internal/keytable"
+
+	"github.com/lately-go/lately/internal/store"
 )
 
-// Settle implements [Store]. What is counted in a sketch stays there.
-func (m *Memory) Settle(s *Settlement) error {
+// Settle implements [store.Store]. What is counted in a sketch stays there.
+func (m *memory) Settle(_ context.Context, s *settlement) error {
 	rs := m.rules.Load()
 	if rs.set != s.Set {
-		return ErrStale
+		return store.ErrStale
 	}
 	for i := range s.Subjects {
 		subject := &s.Subjects[i]
@@ -21,7 +24,7 @@ func (m *Memory) Settle(s *Settlement) error {
 			for done := range i {
 				s.Subjects[done].Outcome.Charged = false // not once more with the next Set
 			}
-			return ErrStale
+			return store.ErrStale
 		}
 	}
 	return nil
@@ -29,7 +32,7 @@ func (m *Memory) Settle(s *Settlement) error {
 
 // settle corrects the charge of one subject. It reports false if the table has
 // moved, and has done nothing.
-func (mr *memoryRule) settle(s *Settlement, subject *Subject, stored []byte) bool {
+func (mr *memoryRule) settle(s *settlement, subject *subject, stored []byte) bool {
 	if s.Actual > s.Charged && mr.Algorithm != InFlight {
 		return mr.settleMore(s, subject, stored)
 	}
@@ -63,46 +66,71 @@ func (mr *memoryRule) settle(s *Settlement, subject *Subject, stored []byte) boo
 	return true
 }
 
-// settleMore charges what was charged too little. A key that has been forgotten
-// since then is counted anew, as by a decision.
-func (mr *memoryRule) settleMore(s *Settlement, subject *Subject, stored []byte) bool {
+// settleMore charges what was charged too little. A key that was evicted since then
+// is added, as by a decision.
+func (mr *memoryRule) settleMore(s *settlement, subject *subject, stored []byte) bool {
+	_, ok := mr.charge(stored, s.Now, s.Actual-s.Charged, func(hash uint64) bool {
+		return !mr.records.family.void(hash, subject.Mark)
+	})
+	return ok
+}
+
+// Charge implements [store.Store].
+func (m *memory) Charge(_ context.Context, a *adjustment) error {
+	rs := m.rules.Load()
+	if rs.set != a.Set {
+		return store.ErrStale
+	}
+	now, ok := rs.rules[a.Rule].charge(m.stored(a.Key), a.Now, a.N, func(uint64) bool { return true })
+	if !ok {
+		return store.ErrStale
+	}
+	a.Now = now
+	return nil
+}
+
+// charge counts n of a key in the limits, whatever they allow, if valid says so of
+// its hash with the key locked. Where the budget has no memory for so many times, a
+// log keeps the newest. It returns the time at which it was done, and false, having
+// done nothing, if the table has moved.
+func (mr *memoryRule) charge(stored []byte, now int64, n uint64, valid func(hash uint64) bool) (int64, bool) {
 	rs := mr.records
 	key := unsafe.String(unsafe.SliceData(stored), len(stored)) // only read
 	hash := rs.table.Hash(key)
 	rs.settled(hash)
 	probes := []probe{{memoryRule: mr, hash: hash, key: key, spot: rs.table.Prefetch(hash)}}
-	if !lock(probes, &Request{Now: s.Now}) {
-		return false
+	if !lock(probes, &request{Now: now}) {
+		return 0, false
 	}
 	defer unlock(probes)
 	p := &probes[0]
-	if rs.family.void(hash, subject.Mark) {
-		return true
+	if !valid(hash) {
+		return now, true
 	}
-	now, more := newest(probes, s.Now), s.Actual-s.Charged
+	now = newest(probes, now)
 	for i := range rs.judging(now) {
-		if p.used(i, now); p.room(i, more) {
-			p.charge(i, now, more)
-		}
+		p.used(i, now)
+		p.room(i, n)
+		p.charge(i, now, n)
 	}
 	if p.held {
 		p.w[wordNewest] = keytable.Stamp(now)
 	}
-	return true
+	return now, true
 }
 
-// Reset implements [Store]. What is counted in a sketch stays there.
-func (m *Memory) Reset(set *Set, subjects []Subject) error {
+// Reset implements [store.Store]. What is counted in a sketch stays there.
+func (m *memory) Reset(_ context.Context, set *Set, subjects []subject) error {
 	rs := m.rules.Load()
 	if rs.set != set {
-		return ErrStale
+		return store.ErrStale
 	}
 	for i := range subjects {
 		records := rs.rules[subjects[i].Outcome.Rule].records
 		r, hash, state := records.lockStored(m.stored(subjects[i].Key))
 		switch state {
 		case keytable.Moved:
-			return ErrStale
+			return store.ErrStale
 		case keytable.Found:
 			records.clear(r.Words())
 			records.family.reset(hash)

@@ -4,7 +4,7 @@ import "math"
 
 // Stats returns what m has decided so far and what it holds. It adds up some
 // dozens of counters a rule.
-func (m *Memory) Stats() Stats {
+func (m *memory) Stats() Stats {
 	rs := m.rules.Load()
 	s := Stats{Budget: m.config.Budget, Reserved: m.bans.reserved()}
 	if s.Budget == unbounded {
@@ -35,7 +35,7 @@ func (m *Memory) Stats() Stats {
 }
 
 // Stats returns what l has decided so far and what its store holds. With a store
-// other than [Memory], rules are those of the memory that decides while the store
+// other than the memory store, rules are those of the memory that decides while the store
 // is away.
 func (l *Limiter) Stats() Stats {
 	s := Stats{}

@@ -39,13 +39,13 @@ func mustSet(t testing.TB, rules ...ratelimit.Rule) *ratelimit.Set {
 	return s
 }
 
-func mustLimiter(t testing.TB, s *ratelimit.Set, c ratelimit.MemoryConfig) *ratelimit.Limiter {
+func mustLimiter(t testing.TB, s *ratelimit.Set, c ratelimit.Config) *ratelimit.Limiter {
 	t.Helper()
 	m, err := ratelimit.NewMemory(s, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ratelimit.NewLimiter(s, m)
+	return ratelimit.Over(s, m)
 }
 
 func at(ms int64) time.Time { return time.UnixMilli(ms) }
@@ -92,7 +92,7 @@ func TestMemoryAgainstReference(t *testing.T) {
 	for range rounds {
 		rules := randomRules(t, rnd)
 		set := mustSet(t, rules...)
-		limiter := mustLimiter(t, set, ratelimit.MemoryConfig{Budget: ratelimit.NoBudget}) // since times go back
+		limiter := mustLimiter(t, set, ratelimit.Config{Budget: ratelimit.NoBudget}) // since times go back
 		ref := newReference(set, rules)
 		now := int64(rnd.IntN(2000)) - 1000 // either side of 1970
 		var outcomes []ratelimit.Outcome
@@ -160,14 +160,14 @@ func differs(d ratelimit.Decision, outcomes []ratelimit.Outcome, want refVerdict
 // different lengths: they are different keys.
 func TestKeysThatShareBytes(t *testing.T) {
 	set := mustSet(t, limit(t, "a", per(5, time.Second)), limit(t, "b", per(5, time.Second)))
-	m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
+	m, err := ratelimit.NewMemory(set, ratelimit.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	buffer := []byte("key")
 	left := func(a, b []byte) (uint64, uint64) {
-		r := ratelimit.Request{Set: set, Cost: 1, Subjects: []ratelimit.Subject{{Key: a}, {Key: b, Outcome: ratelimit.Outcome{Rule: 1}}}}
-		if err := m.Decide(&r); err != nil {
+		r := ratelimit.Request{Set: set, Cost: 1, Subjects: []ratelimit.Subject{{Key: a}, {Key: b, Outcome: ratelimit.StoreOutcome{Rule: 1}}}}
+		if err := m.Decided(&r); err != nil {
 			t.Fatal(err)
 		}
 		return r.Subjects[0].Outcome.Remaining, r.Subjects[1].Outcome.Remaining

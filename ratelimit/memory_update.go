@@ -1,17 +1,18 @@
 package ratelimit
 
 import (
+	"context"
 	"math"
 	"slices"
 
 	"github.com/lately-go/lately/internal/keytable"
 )
 
-// Update implements [Store]. A rule that counts as before keeps its tables. A
+// Update implements [store.Store]. A rule that counts as before keeps its tables. A
 // table that has to be replaced is carried page by page, some hundreds of keys at
 // a time, by Update and by the first request that needs the page. Both tables
 // together keep to the budget.
-func (m *Memory) Update(s *Set, published func()) error {
+func (m *memory) Update(_ context.Context, s *Set, published func()) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old := m.rules.Load()

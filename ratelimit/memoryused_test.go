@@ -46,9 +46,9 @@ func newWithBudget(t *testing.T, budget int64) *ratelimit.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: budget})
+	memory, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: budget})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ratelimit.NewLimiter(set, memory)
+	return ratelimit.Over(set, memory)
 }

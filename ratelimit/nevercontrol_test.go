@@ -122,7 +122,7 @@ func TestFlawsAreCaught(t *testing.T) {
 		a := newAttack(0, limit(t, "r", flawedLimit))
 		a.setBack = true
 		f := &flawed{
-			limiterJudge: limiterJudge{Limiter: mustLimiter(t, mustSet(t, a.rules...), ratelimit.MemoryConfig{Budget: ratelimit.NoBudget})},
+			limiterJudge: limiterJudge{Limiter: mustLimiter(t, mustSet(t, a.rules...), ratelimit.Config{Budget: ratelimit.NoBudget})},
 			answers:      make(map[string]*staleAnswer), last: make(map[string]int64), rings: make(map[string]map[int64]uint64),
 			flaw: c.flaw,
 		}
@@ -165,7 +165,7 @@ func TestOtherPromisesAreCaught(t *testing.T) {
 		}
 		a := newAttack(0, r)
 		a.claims, a.held, a.needed = []claim{c.claim}, 1, false
-		j := &limiterJudge{Limiter: mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})}
+		j := &limiterJudge{Limiter: mustLimiter(t, mustSet(t, r), ratelimit.Config{})}
 		if o := a.run(rnd, j, 20_000); o.over == 0 {
 			t.Errorf("%v is not found to be over another's promise, %+v", c.algorithm, c.claim)
 		}
@@ -176,8 +176,8 @@ func TestOtherPromisesAreCaught(t *testing.T) {
 	exact := r
 	exact.Algorithm = ratelimit.Exact
 	tw := &twins{
-		a: &limiterJudge{Limiter: mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})},
-		b: &limiterJudge{Limiter: mustLimiter(t, mustSet(t, exact), ratelimit.MemoryConfig{})},
+		a: &limiterJudge{Limiter: mustLimiter(t, mustSet(t, r), ratelimit.Config{})},
+		b: &limiterJudge{Limiter: mustLimiter(t, mustSet(t, exact), ratelimit.Config{})},
 	}
 	if a.run(rnd, tw, 20_000); tw.differs == "" {
 		t.Error("sliding above 128 is not told from exact")
@@ -217,7 +217,7 @@ func TestWorstCasesAreReached(t *testing.T) {
 		if r.Algorithm = c.algorithm; r.Algorithm == ratelimit.Calendar {
 			r.Limits = []ratelimit.Limit{{N: n, Per: ratelimit.PerSecond}}
 		}
-		l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+		l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 		claims, w, worst := []claim{{span: s}}, newWitness(1), uint64(0)
 		take := func(now int64, cost uint64) time.Duration {
 			d := takeKeyN(l, time.Unix(0, now), "k", cost)

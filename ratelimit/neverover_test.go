@@ -286,7 +286,7 @@ var foes = []foe{
 
 // attack returns one of that kind, with one limit or two, alone or with another
 // rule, and what times and memory are like.
-func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.MemoryConfig) {
+func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.Config) {
 	r := limit(t, "r", someLimit(rnd, f.algorithm, f.low, f.high))
 	if r.Algorithm = f.algorithm; r.Algorithm == ratelimit.Calendar {
 		r.Zone = newYork(t)
@@ -314,7 +314,7 @@ func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.MemoryCon
 	a.begin = []int64{1_700_000_000e9, -1_000_000_000e9, 0}[rnd.IntN(3)] + rnd.Int64N(1e15)
 	// Where times go back, keys whose windows are empty must not be forgotten, for
 	// the witness would not know at what time they are judged then.
-	c := ratelimit.MemoryConfig{Resolution: resolution, Budget: 32 << 20, Bans: 100}
+	c := ratelimit.Config{Resolution: resolution, Budget: 32 << 20, Bans: 100}
 	if a.setBack = rnd.IntN(2) == 0; a.setBack {
 		c.Budget = ratelimit.NoBudget
 	}

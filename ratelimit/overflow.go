@@ -83,13 +83,13 @@ func (rs *records) overflow() []*sketch.Window {
 
 // lockSketch locks the key's part of the sketches. It reports false if the key
 // has got a record meanwhile, which is then to be used.
-func (p *probe) lockSketch(r *Request) bool {
+func (p *probe) lockSketch(r *request) bool {
 	windows := p.records.overflow()
 	if windows == nil {
 		p.full = true
 		return true
 	}
-	s := r.spared()
+	s := spared(r)
 	from := len(s.held)
 	for _, w := range windows {
 		s.held = append(s.held, w.Lock(p.hash))
@@ -101,7 +101,7 @@ func (p *probe) lockSketch(r *Request) bool {
 		p.sketch, s.held = nil, s.held[:from]
 		return false
 	}
-	p.counted = !r.Look
+	p.counted = !r.Peek
 	return true
 }
 

@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"context"
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
@@ -365,11 +366,11 @@ func (w *workload) answer(d ratelimit.Decision) answer {
 func history(t testing.TB, rnd *rand.Rand, open func(m *ratelimit.Memory) ratelimit.Store) ([]porcupine.Operation, porcupine.Model) {
 	first := somePorcupineRule(rnd)
 	set := mustSet(t, first.rule(t))
-	m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: 4 << 20, Bans: 100})
+	m, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: 4 << 20, Bans: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &workload{t: t, limiter: ratelimit.NewLimiter(set, open(m)), keys: porcupineKeys, algorithm: first.algorithm}
+	w := &workload{t: t, limiter: ratelimit.Over(set, open(m)), keys: porcupineKeys, algorithm: first.algorithm}
 	w.base = w.limiter.Now().UnixNano()
 	w.clock.Store(int64(time.Minute)) // times are above 0
 	return w.run(rnd), porcupineModel(porcupineKeys, first)
@@ -427,16 +428,22 @@ func overlapping(ops []porcupine.Operation) (n int) {
 // meanwhile.
 type checkThenAdd struct{ *ratelimit.Memory }
 
-func (s checkThenAdd) Decide(r *ratelimit.Request) error {
-	look := r.Look
-	r.Look = true
-	err := s.Memory.Decide(r)
-	if r.Look = look; look || err != nil || r.Subjects[0].Outcome.Refused {
+func (s checkThenAdd) Decide(_ context.Context, batch []*ratelimit.Request) {
+	for _, r := range batch {
+		r.Err = s.decided(r)
+	}
+}
+
+func (s checkThenAdd) decided(r *ratelimit.Request) error {
+	look := r.Peek
+	r.Peek = true
+	err := s.Memory.Decided(r)
+	if r.Peek = look; look || err != nil || r.Subjects[0].Outcome.Refused {
 		return err
 	}
 	runtime.Gosched()
 	r.Subjects[0].Outcome.Charged = true
-	return s.Memory.Settle(&ratelimit.Settlement{Set: r.Set, At: r.Now, Now: r.Now, Actual: r.Cost, Subjects: r.Subjects})
+	return s.Memory.Settle(context.Background(), &ratelimit.Settlement{Set: r.Set, At: r.Now, Now: r.Now, Actual: r.Cost, Subjects: r.Subjects})
 }
 
 // TestIllegalHistoriesAreCaught checks histories of broken stores.

@@ -21,7 +21,7 @@ func (mr *memoryRule) quick() bool {
 //
 // If live is not nil, now is what it says; it reads the clock while the record is
 // on its way to the cache.
-func (m *Memory) take(d *Decision, set *Set, rule int, live *Limiter, now int64, key string, cost uint64) bool {
+func (m *memory) take(d *Decision, set *Set, rule int, live *Limiter, now int64, key string, cost uint64) bool {
 	rs := m.rules.Load()
 	if rs.set != set || rs.moving.Load() || !rs.rules[rule].short || len(key) > maxStored || cost == 0 {
 		return false

@@ -129,7 +129,7 @@ const (
 const blockShare = 4
 
 // newRecords returns an empty table for a rule of a Set of that many.
-func newRecords(m *Memory, l layout, rules int) (*records, error) {
+func newRecords(m *memory, l layout, rules int) (*records, error) {
 	meters, err := l.meters(m.config.Resolution)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 // end that is to come.
 func TestRemoveMeanwhile(t *testing.T) {
 	r := ban(t, "r", ratelimit.Ban{Span: time.Second, For: time.Minute, Extend: true})
-	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	hits := 100_000
 	if raceEnabled {
 		hits /= 10

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/match"
+
+	"github.com/lately-go/lately/internal/store"
 )
 
 // A Reservation is an event that has been judged and charged, and whose true
@@ -23,12 +25,12 @@ type Reservation struct {
 	Decision Decision
 
 	limiter  *Limiter
-	store    Store // that has charged it
+	store    shared // that has charged it
 	rules    *Set
 	at       int64
 	cost     uint64
 	scratch  scratch   // what was judged; charged is of it
-	charged  []Subject // what can be settled
+	charged  []subject // what can be settled
 	outcomes []Outcome
 	ended    atomic.Bool
 }
@@ -61,7 +63,7 @@ func (l *Limiter) reserve(q *query, r *Reservation) {
 	}
 	request := &r.scratch.request
 	r.at, r.rules = request.Now, request.Set
-	r.outcomes = request.appendOutcomes(r.outcomes[:0])
+	r.outcomes = appendOutcomes(r.outcomes[:0], request)
 	r.charged = nil
 	if r.Decision.Allowed {
 		r.charged = request.Subjects
@@ -86,11 +88,11 @@ func (r *Reservation) Open() bool {
 }
 
 // appendOutcomes appends the outcome of each rule of r to dst.
-func (r *Request) appendOutcomes(dst []Outcome) []Outcome {
+func appendOutcomes(dst []Outcome, r *request) []Outcome {
 	for i := range r.Subjects {
 		o := &r.Subjects[i].Outcome
 		o.Set = r.Set
-		dst = append(dst, *o)
+		dst = append(dst, Outcome(*o))
 	}
 	return dst
 }
@@ -117,11 +119,14 @@ func (r *Reservation) settle(now int64, actual uint64) error {
 	if r.ended.Swap(true) || len(r.charged) == 0 {
 		return nil
 	}
+	ctx, cancel := r.limiter.bounded()
+	defer cancel()
 	for {
 		set := r.limiter.set.Load()
 		r.charged, r.rules = r.under(set), set // what is settled before the store moves stays so
-		s := Settlement{Set: set, At: r.at, Now: now, Charged: r.cost, Actual: actual, Subjects: r.charged}
-		if err := r.store.Settle(&s); !errors.Is(err, ErrStale) {
+		s := settlement{Set: set, At: r.at, Now: now, Charged: r.cost, Actual: actual, Subjects: r.charged}
+		err := r.store.Settle(ctx, &s)
+		if !errors.Is(err, store.ErrStale) {
 			return err
 		}
 		runtime.Gosched()
@@ -130,11 +135,11 @@ func (r *Reservation) settle(now int64, actual uint64) error {
 
 // under returns the subjects as set numbers their rules, without those of rules
 // that are gone.
-func (r *Reservation) under(set *Set) []Subject {
+func (r *Reservation) under(set *Set) []subject {
 	if set == r.rules {
 		return r.charged
 	}
-	var subjects []Subject
+	var subjects []subject
 	for _, s := range r.charged {
 		was := &r.rules.rules[s.Outcome.Rule]
 		i := slices.IndexFunc(set.rules, func(now Rule) bool { return now.Name == was.Name && now.Key.Equal(was.Key) })

@@ -19,7 +19,7 @@ func with(t testing.TB, a ratelimit.Algorithm, limits ...ratelimit.Limit) *ratel
 	t.Helper()
 	r := limit(t, "r", limits...)
 	r.Algorithm = a
-	return mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	return mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 }
 
 // TestSettle gives back what was too much, once, and charges what was too
@@ -86,7 +86,7 @@ func TestNoCredit(t *testing.T) {
 
 // TestSettleAfterUpdate settles what was reserved under the rules before.
 func TestSettleAfterUpdate(t *testing.T) {
-	l := mustLimiter(t, mustSet(t, limit(t, "gone", per(9, time.Minute)), limit(t, "r", per(9, time.Minute))), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, limit(t, "gone", per(9, time.Minute)), limit(t, "r", per(9, time.Minute))), ratelimit.Config{})
 	r := reserveN(l, at(0), keyEvent(l, "k"), 4)
 	if err := l.Update(mustSet(t, limit(t, "new", per(9, time.Minute)), limit(t, "r", per(20, time.Hour)))); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestPeekChangesNothing(t *testing.T) {
 			r := limit(t, "r", per(n, time.Second))
 			r.Algorithm = a
 			r.Ban = &ratelimit.Ban{After: 6, Of: ratelimit.Refusals, Span: time.Second, For: 300 * time.Millisecond}
-			asked, other := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{}), mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+			asked, other := mustLimiter(t, mustSet(t, r), ratelimit.Config{}), mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 			now := int64(0)
 			for range 2000 {
 				now += rnd.Int64N(30 * 4 / int64(n/4))
@@ -257,7 +257,7 @@ func TestWaitInTheLeakyBucket(t *testing.T) {
 func TestWaitDoesNotWaitForABan(t *testing.T) {
 	r := limit(t, "r", per(1, time.Second))
 	r.Ban = &ratelimit.Ban{After: 0, Of: ratelimit.Refusals, Span: time.Second, For: time.Hour}
-	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	takeKey(l, "k")
 	takeKey(l, "k")
 	if _, err := l.Wait(t.Context(), keyEvent(l, "k"), 1); !errors.Is(err, ratelimit.ErrBanned) {
@@ -298,7 +298,7 @@ func TestReservationOpen(t *testing.T) {
 	inFlight := limit(t, "in-flight", per(2, time.Hour))
 	inFlight.Algorithm, inFlight.When = ratelimit.InFlight, match.When{Method: []string{"POST"}}
 	set := mustSet(t, limit(t, "count", per(9, time.Hour)), inFlight)
-	l, other := mustLimiter(t, set, ratelimit.MemoryConfig{}), mustLimiter(t, set, ratelimit.MemoryConfig{})
+	l, other := mustLimiter(t, set, ratelimit.Config{}), mustLimiter(t, set, ratelimit.Config{})
 	var get, post match.Event
 	get.SetString(match.Client, "192.0.2.1")
 	get.SetString(match.Method, "GET")

@@ -49,7 +49,7 @@ func TestReserveNothing(t *testing.T) {
 func TestChargedIsWhatCanBeSettled(t *testing.T) {
 	r := limit(t, "r", per(1, time.Hour))
 	r.CountRefused = true
-	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	for i, want := range []bool{true, false} { // the second is refused, and counts
 		d, outcomes := l.Judge(at(0), keyEvent(l, "k"), 1, nil)
 		if len(outcomes) != 1 || outcomes[0].Charged != want || d.Allowed != want {
@@ -82,7 +82,7 @@ func TestWaitUnderALimitOfZero(t *testing.T) {
 func TestPeekUnderCountRefused(t *testing.T) {
 	r := limit(t, "r", per(1, time.Minute))
 	r.CountRefused = true
-	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	takeKeyN(l, at(0), "k", 1)
 	peek, take := peekKeyN(l, at(20_000), "k", 1), takeKeyN(l, at(20_000), "k", 1)
 	if peek.Allowed || peek.RetryAfter != 40*time.Second || take.Allowed || take.RetryAfter != time.Minute {

@@ -59,7 +59,7 @@ func TestRuleError(t *testing.T) {
 
 // TestRuleErrorOfVerbs asks every verb by rule for one that there is not.
 func TestRuleErrorOfVerbs(t *testing.T) {
-	l := mustLimiter(t, mustSet(t, limit(t, "login", per(1, time.Second))), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, limit(t, "login", per(1, time.Second))), ratelimit.Config{})
 	for name, verb := range map[string]func(rule string) error{
 		"Rule":        func(r string) error { _, err := l.Rule(r); return err },
 		"Bans.Remove": func(r string) error { _, err := l.Bans().Remove(r, "k"); return err },

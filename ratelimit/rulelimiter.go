@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"runtime"
@@ -10,6 +11,8 @@ import (
 	"unsafe"
 
 	"github.com/lately-go/lately/match"
+
+	"github.com/lately-go/lately/internal/store"
 )
 
 // A RuleLimiter judges keys under one rule of a [Limiter], for callers that have
@@ -112,6 +115,24 @@ func (r *RuleLimiter) reserve(now int64, n uint64, key []string) *Reservation {
 	return res
 }
 
+// Charge counts n of a key now, after the fact: what an event has used that no Take
+// could know before, such as the tokens of an answer. It refuses nothing and may
+// exceed the limit; the key is then refused until the charge has left the window. A
+// charge beyond the limit saturates: a log keeps as many times as its limit, and a
+// bucket counts at most its burst beyond its burst. The promise that no window has
+// more than N is about Take and its like only.
+//
+// Charge is not a hit for a ban, and a key whose client is on the allow list is not
+// charged. The key is evicted as any other if the budget is spent.
+func (r *RuleLimiter) Charge(n uint64, key ...string) error {
+	return r.charge(r.limiter.now(), n, key)
+}
+
+func (r *RuleLimiter) charge(now int64, n uint64, key []string) error {
+	_, err := r.adjust(shared.Charge, now, n, key)
+	return err
+}
+
 // Refund gives back now up to n of what a key has used, and returns how much that
 // was: in each limit of the rule the oldest of what it counts, and of several
 // limits the least is returned. It is for callers without a [Reservation] to
@@ -135,18 +156,26 @@ func (r *RuleLimiter) Refund(n uint64, key ...string) (uint64, error) {
 }
 
 func (r *RuleLimiter) refund(now int64, n uint64, key []string) (uint64, error) {
+	return r.adjust(shared.Refund, now, n, key)
+}
+
+// adjust calls a method of the store that adjusts what a key has used, and returns
+// how much was given back.
+func (r *RuleLimiter) adjust(do func(shared, context.Context, *adjustment) error, now int64, n uint64, key []string) (uint64, error) {
 	l := r.limiter
 	sc := l.scratch.Get().(*scratch)
 	defer l.scratch.Put(sc)
+	ctx, cancel := l.bounded()
+	defer cancel()
 	q := query{now: now, rule: r.name, key: key}
 	for {
 		set := l.set.Load()
-		if err := sc.collectRule(set, &q); err != nil {
+		if err := sc.collectKey(set, &q); err != nil || sc.listed {
 			return 0, err
 		}
-		sc.refund = Refund{Set: set, Rule: sc.subjects[0].Outcome.Rule, Key: sc.keys, Now: q.now, N: n}
-		if err := l.store.Refund(&sc.refund); !errors.Is(err, ErrStale) {
-			return sc.refund.Taken, err
+		sc.adjust = adjustment{Set: set, Rule: sc.subjects[0].Outcome.Rule, Key: sc.keys, Now: now, N: n}
+		if err := do(l.store, ctx, &sc.adjust); !errors.Is(err, store.ErrStale) {
+			return sc.adjust.Taken, err
 		}
 		runtime.Gosched()
 	}
@@ -160,13 +189,15 @@ func (r *RuleLimiter) Reset(key ...string) error {
 	l := r.limiter
 	sc := l.scratch.Get().(*scratch)
 	defer l.scratch.Put(sc)
+	ctx, cancel := l.bounded()
+	defer cancel()
 	q := query{rule: r.name, key: key}
 	for {
 		set := l.set.Load()
 		if err := sc.collectRule(set, &q); err != nil {
 			return err
 		}
-		if err := l.store.Reset(set, sc.subjects); !errors.Is(err, ErrStale) {
+		if err := l.store.Reset(ctx, set, sc.subjects); !errors.Is(err, store.ErrStale) {
 			return err
 		}
 		runtime.Gosched()

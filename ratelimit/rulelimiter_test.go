@@ -45,7 +45,7 @@ func byRuleAndAlone(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judg
 	}
 	a := newAttack(0, attacked)
 	a.claims, a.held, a.needed, a.turns = a.claims[:1], 0, false, nil
-	c := ratelimit.MemoryConfig{Budget: 8 << 20, Bans: 10_000}
+	c := ratelimit.Config{Budget: 8 << 20, Bans: 10_000}
 	if a.setBack = rnd.IntN(2) == 0; a.setBack {
 		c.Budget = ratelimit.NoBudget
 	}
@@ -57,9 +57,9 @@ func byRuleAndAlone(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judg
 	if m, err := ratelimit.NewMemory(set, c); err != nil {
 		t.Fatal(err)
 	} else if rnd.IntN(3) == 0 {
-		byName = &byRule{limiterJudge{Limiter: ratelimit.NewLimiter(set, slowStore{m})}, r.Name}
+		byName = &byRule{limiterJudge{Limiter: ratelimit.Over(set, slowStore{m})}, r.Name}
 	} else {
-		byName = &byRule{limiterJudge{Limiter: ratelimit.NewLimiter(set, m)}, r.Name}
+		byName = &byRule{limiterJudge{Limiter: ratelimit.Over(set, m)}, r.Name}
 	}
 	r.When = match.When{}
 	alone := mustLimiter(t, mustSet(t, r), c)
@@ -106,7 +106,7 @@ func TestCarelessRuleLimiterIsCaught(t *testing.T) {
 // TestRuleLimiterLive judges now, and leaves other rules and keys alone.
 func TestRuleLimiterLive(t *testing.T) {
 	both := ratelimit.Rule{Name: "both", Key: mustKey(t, "client", "user"), Limits: []ratelimit.Limit{per(2, time.Hour)}}
-	l := mustLimiter(t, mustSet(t, limit(t, "client", per(3, time.Hour)), both), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, limit(t, "client", per(3, time.Hour)), both), ratelimit.Config{})
 	byClient, byBoth := mustRule(l, "client"), mustRule(l, "both")
 	for i, want := range []uint64{1, 0, 0} {
 		if d := byBoth.Take("203.0.113.9", "ada"); d.Allowed != (i < 2) || d.Remaining != want || d.Rule != "both" {
@@ -164,7 +164,7 @@ func TestRuleLimiterAllow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := mustLimiter(t, set, ratelimit.MemoryConfig{})
+	l := mustLimiter(t, set, ratelimit.Config{})
 	for _, c := range []struct {
 		rule    string
 		values  []string
@@ -210,7 +210,7 @@ func TestVerbsAllow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := mustLimiter(t, set, ratelimit.MemoryConfig{})
+		l := mustLimiter(t, set, ratelimit.Config{})
 		last := mustRule(l, rules[n].Name)
 		for key, allowed := range map[string]bool{"10.1.2.3": true, "2001:db8:1:2::3": true, "192.0.2.1": false, "2001:db9::1": false} {
 			e := keyEvent(l, key)
@@ -237,7 +237,7 @@ func TestVerbsAllow(t *testing.T) {
 func TestRuleLimiterUpdate(t *testing.T) {
 	with := mustSet(t, limit(t, "a", per(1e6, time.Hour)), limit(t, "b", per(2e6, time.Hour)))
 	without := mustSet(t, limit(t, "b", per(2e6, time.Hour)))
-	l := mustLimiter(t, with, ratelimit.MemoryConfig{})
+	l := mustLimiter(t, with, ratelimit.Config{})
 	a, b := mustRule(l, "a"), mustRule(l, "b")
 	var wg sync.WaitGroup
 	done := make(chan struct{})
@@ -282,7 +282,7 @@ func TestRuleLimiterUpdate(t *testing.T) {
 func TestOutcomesSayTheirSet(t *testing.T) {
 	one := mustSet(t, limit(t, "a", per(5, time.Second)))
 	two := mustSet(t, limit(t, "b", per(5, time.Second)), limit(t, "a", per(5, time.Second)))
-	l := mustLimiter(t, one, ratelimit.MemoryConfig{})
+	l := mustLimiter(t, one, ratelimit.Config{})
 	for _, set := range []*ratelimit.Set{one, two} {
 		if err := l.Update(set); err != nil {
 			t.Fatal(err)
@@ -306,7 +306,7 @@ func TestRuleLimiterDoNotAllocate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := mustLimiter(t, set, ratelimit.MemoryConfig{})
+	l := mustLimiter(t, set, ratelimit.Config{})
 	a, banned, two, both := mustRule(l, "a"), mustRule(l, "banned"), mustRule(l, "two"), mustRule(l, "both")
 	now := int64(0)
 	for name, verb := range map[string]func(){
@@ -345,7 +345,7 @@ func BenchmarkRule(b *testing.B) {
 		for i := range n {
 			rules = append(rules, limit(b, fmt.Sprint("per-client-", i), per(60, time.Minute)))
 		}
-		l := mustLimiter(b, mustSet(b, rules...), ratelimit.MemoryConfig{Budget: 1 << 30})
+		l := mustLimiter(b, mustSet(b, rules...), ratelimit.Config{Budget: 1 << 30})
 		name := rules[n/2].Name
 		for _, by := range []string{"Rule", "Take"} {
 			if by == "Take" && n > 1 {

@@ -34,14 +34,14 @@ func TestSetErrorsNameTheRule(t *testing.T) {
 func TestMemoryErrors(t *testing.T) {
 	set := mustSet(t, goodRule(t))
 	for name, c := range map[string]struct {
-		config ratelimit.MemoryConfig
+		config ratelimit.Config
 		want   string
 	}{
-		"resolution":          {ratelimit.MemoryConfig{Resolution: -1}, "resolution is -1ns; allowed is 0 (nanoseconds) to 87600h"},
-		"resolution too wide": {ratelimit.MemoryConfig{Resolution: ratelimit.MaxSpan + 1}, "resolution is 87600h0m0.000000001s; allowed is 0"},
-		"budget":              {ratelimit.MemoryConfig{Budget: -2}, "budget is -2; allowed is a number of bytes, 0 (268435456) or NoBudget"},
-		"small budget":        {ratelimit.MemoryConfig{Budget: 1000}, `rule 1 ("r"): budget 1000: an empty table takes`},
-		"bans":                {ratelimit.MemoryConfig{Bans: -1}, "bans is -1; allowed is 0 (1048576) to"},
+		"resolution":          {ratelimit.Config{Resolution: -1}, "resolution is -1ns; allowed is 0 (nanoseconds) to 87600h"},
+		"resolution too wide": {ratelimit.Config{Resolution: ratelimit.MaxSpan + 1}, "resolution is 87600h0m0.000000001s; allowed is 0"},
+		"budget":              {ratelimit.Config{Budget: -2}, "budget is -2; allowed is a number of bytes, 0 (268435456) or NoBudget"},
+		"small budget":        {ratelimit.Config{Budget: 1000}, `rule 1 ("r"): budget 1000: an empty table takes`},
+		"bans":                {ratelimit.Config{Bans: -1}, "bans is -1; allowed is 0 (1048576) to"},
 	} {
 		_, err := ratelimit.NewMemory(set, c.config)
 		wantParts(t, name, err, c.want)
@@ -98,11 +98,11 @@ func TestAllowList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := ratelimit.NewMemory(s, ratelimit.MemoryConfig{})
+	m, err := ratelimit.NewMemory(s, ratelimit.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := ratelimit.NewLimiter(s, m)
+	l := ratelimit.Over(s, m)
 	var e match.Event
 	for client, allowed := range map[string]bool{
 		"192.0.2.9": true, "::ffff:192.0.2.9": true, "2001:db8:1::1": true,
@@ -132,11 +132,11 @@ func TestAllowListOfAlternatives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := ratelimit.NewMemory(s, ratelimit.MemoryConfig{})
+	m, err := ratelimit.NewMemory(s, ratelimit.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := ratelimit.NewLimiter(s, m)
+	l := ratelimit.Over(s, m)
 	for value, allowed := range map[string]bool{"client:192.0.2.9": true, "client:192.0.3.9": false, "user:192.0.2.9": false, "user:client:192.0.2.9": false} {
 		if d := mustRule(l, r.Name).Take("/", value); d.Allowed != allowed {
 			t.Errorf("%s: %+v; want allowed %t", value, d, allowed)

@@ -29,7 +29,7 @@ func TestSettleAfterALongerSpan(t *testing.T) {
 	for _, was := range algorithms {
 		for _, is := range algorithms {
 			t.Run(fmt.Sprintf("%v to %v", was, is), func(t *testing.T) {
-				l := mustLimiter(t, mustSet(t, rule(was, per(n, time.Second))), ratelimit.MemoryConfig{})
+				l := mustLimiter(t, mustSet(t, rule(was, per(n, time.Second))), ratelimit.Config{})
 				gone := reserveN(l, at(0), keyEvent(l, "k"), 50)
 				takeKeyN(l, at(3000), "k", 1) // by now nothing of it is counted
 				update := func(span time.Duration) {
@@ -66,7 +66,7 @@ func TestSettleAfterALostTime(t *testing.T) {
 	for _, update := range []bool{false, true} {
 		r := limit(t, "r", per(2, time.Second))
 		r.Algorithm, r.CountRefused = ratelimit.Exact, true
-		l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+		l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 		takeKeyN(l, at(0), "k", 1)
 		b := reserveN(l, at(1), keyEvent(l, "k"), 1)
 		if takeKeyN(l, at(2), "k", 1).Allowed {

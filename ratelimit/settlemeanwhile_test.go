@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -15,16 +16,16 @@ type updatedMeanwhile struct {
 	during bool
 }
 
-func (s *updatedMeanwhile) Settle(settlement *Settlement) error {
+func (s *updatedMeanwhile) Settle(ctx context.Context, settlement *Settlement) error {
 	if s.during {
-		return s.Memory.Settle(settlement)
+		return s.Memory.Settle(ctx, settlement)
 	}
 	s.during = true
 	seen := s.rules.Load()
 	s.update()
 	now := s.rules.Swap(seen)
 	defer s.rules.Store(now)
-	return s.Memory.Settle(settlement)
+	return s.Memory.Settle(ctx, settlement)
 }
 
 // TestSettleWhileRulesChange checks that a reservation under two rules is given back
@@ -44,12 +45,12 @@ func TestSettleWhileRulesChange(t *testing.T) {
 		return s
 	}
 	first := set(100)
-	memory, err := NewMemory(first, MemoryConfig{})
+	memory, err := NewMemory(first, Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	store := &updatedMeanwhile{Memory: memory}
-	l := NewLimiter(first, store)
+	l := Over(first, store)
 	update := func(n uint64) {
 		if err := l.Update(set(n)); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ func TestSettleMoreThanIsKnown(t *testing.T) {
 		t.Run(fmt.Sprint(a), func(t *testing.T) {
 			rule := limit(t, "r", per(n, time.Minute))
 			rule.Algorithm = a
-			l := mustLimiter(t, mustSet(t, rule), ratelimit.MemoryConfig{Budget: 1 << 20})
+			l := mustLimiter(t, mustSet(t, rule), ratelimit.Config{Budget: 1 << 20})
 			more := reserveN(l, at(0), keyEvent(l, "more"), 1)
 			less := reserveN(l, at(0), keyEvent(l, "less"), 1)
 			for i := range 10_000 {

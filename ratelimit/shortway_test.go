@@ -84,7 +84,7 @@ func shortWay(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judge) (o 
 	}
 	a := newAttack(0, attacked)
 	a.claims, a.held, a.needed, a.turns = a.claims[:1], 0, false, nil
-	c := ratelimit.MemoryConfig{Budget: 8 << 20, Bans: 10_000}
+	c := ratelimit.Config{Budget: 8 << 20, Bans: 10_000}
 	if a.setBack = rnd.IntN(2) == 0; a.setBack {
 		c.Budget = ratelimit.NoBudget
 	}
@@ -169,7 +169,7 @@ func TestBanOfEveryHit(t *testing.T) {
 	for _, limits := range [][]ratelimit.Limit{nil, {per(5, time.Second)}} {
 		r := ban(t, "r", ratelimit.Ban{After: 0, Of: ratelimit.Hits, Span: time.Second, For: time.Minute})
 		r.Limits = limits
-		l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+		l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 		for i := range 3 {
 			d := takeKeyN(l, at(int64(i)), "k", 1)
 			again, _ := l.Judge(at(int64(i)), keyEvent(l, "k"), 1, nil)

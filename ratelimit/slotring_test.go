@@ -145,7 +145,7 @@ func TestSlidingAgainstHi(t *testing.T) {
 			round++
 			r := limit(t, "r", per(n, span))
 			r.CountRefused = round%3 == 0
-			l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{Resolution: resolution})
+			l := mustLimiter(t, mustSet(t, r), ratelimit.Config{Resolution: resolution})
 			randomArrivals(rnd, span, resolution, arrivals, func(now int64) bool {
 				cost := uint64(1 + rnd.IntN(6))
 				d := takeKeyN(l, time.Unix(0, now), "k", cost)
@@ -178,7 +178,7 @@ func TestSlidingIsExactForFlooredTimes(t *testing.T) {
 			set := func(a ratelimit.Algorithm) *ratelimit.Limiter {
 				r := limit(t, "r", per(n, span))
 				r.Algorithm = a
-				return mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{Resolution: resolution})
+				return mustLimiter(t, mustSet(t, r), ratelimit.Config{Resolution: resolution})
 			}
 			sliding, exact := set(ratelimit.Sliding), set(ratelimit.Exact)
 			same := true
@@ -209,9 +209,9 @@ func TestSlidingUpTo64IsExact(t *testing.T) {
 	for _, n := range []uint64{1, 2, 63, 64} {
 		span := time.Duration(1+rnd.IntN(2000)) * time.Millisecond
 		r := limit(t, "r", per(n, span))
-		sliding := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+		sliding := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 		r.Algorithm = ratelimit.Exact
-		exact := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+		exact := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 		randomArrivals(rnd, span, 0, 5000, func(now int64) bool {
 			a, b := takeKeyN(sliding, time.Unix(0, now), "k", 1), takeKeyN(exact, time.Unix(0, now), "k", 1)
 			if a != b {
@@ -228,7 +228,7 @@ func TestSlidingSaturates(t *testing.T) {
 	const most = ratelimit.MaxSliding
 	r := limit(t, "r", per(most, time.Minute))
 	r.CountRefused = true
-	l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	const gone = 61*time.Second - 1 // the last nanosecond of the slot leaves
 	checkSteps(t, l, []step{
 		{0, most - 1, ratelimit.Decision{Allowed: true, Rule: "r", Limit: most, Remaining: 1, ResetAfter: gone}},

@@ -11,9 +11,9 @@ type spare struct {
 }
 
 // spared returns r's spare memory.
-func (r *Request) spared() *spare {
-	if r.spare == nil {
-		r.spare = new(spare)
+func spared(r *request) *spare {
+	if r.Scratch == nil {
+		r.Scratch = new(spare)
 	}
-	return r.spare
+	return r.Scratch.(*spare)
 }

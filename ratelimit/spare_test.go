@@ -15,8 +15,8 @@ func TestLooksDoNotAllocate(t *testing.T) {
 	for i := range 20 {
 		many = append(many, limit(t, fmt.Sprint(i), per(1000, time.Second), per(40, time.Second)))
 	}
-	under := mustLimiter(t, mustSet(t, many...), ratelimit.MemoryConfig{})
-	l := mustLimiter(t, mustSet(t, many[:2]...), ratelimit.MemoryConfig{})
+	under := mustLimiter(t, mustSet(t, many...), ratelimit.Config{})
+	l := mustLimiter(t, mustSet(t, many[:2]...), ratelimit.Config{})
 	full := fullLimiter(t)
 	e, unknown, without, rule := keyEvent(l, "k"), keyEvent(l, "new"), keyEvent(full, "without room"), mustRule(l, "0")
 	now := int64(0)
@@ -49,7 +49,7 @@ func TestLooksDoNotAllocate(t *testing.T) {
 
 // fullLimiter returns a limiter whose budget is taken by keys that are protected.
 func fullLimiter(t *testing.T) *ratelimit.Limiter {
-	l := mustLimiter(t, mustSet(t, limit(t, "r", per(1, time.Hour))), ratelimit.MemoryConfig{Budget: 1 << 20})
+	l := mustLimiter(t, mustSet(t, limit(t, "r", per(1, time.Hour))), ratelimit.Config{Budget: 1 << 20})
 	for i := range 40_000 {
 		takeKeyN(l, at(0), fmt.Sprint("key ", i), 1)
 	}
@@ -62,7 +62,7 @@ func TestLookAtNewKeyAfterAnother(t *testing.T) {
 	rnd := seeded(t)
 	for range 200 {
 		rules := randomRules(t, rnd)
-		l, fresh := mustLimiter(t, mustSet(t, rules...), ratelimit.MemoryConfig{}), mustLimiter(t, mustSet(t, rules...), ratelimit.MemoryConfig{})
+		l, fresh := mustLimiter(t, mustSet(t, rules...), ratelimit.Config{}), mustLimiter(t, mustSet(t, rules...), ratelimit.Config{})
 		now := rnd.Int64N(1 << 40)
 		for range 100 {
 			takeKeyN(l, at(now), "full", 1)

@@ -13,7 +13,7 @@ type tallyStripe struct {
 }
 
 // count counts one outcome of a key with that hash.
-func (t *tally) count(hash uint64, o *Outcome, shadow bool) {
+func (t *tally) count(hash uint64, o *outcome, shadow bool) {
 	s := &t.stripes[hash>>58]
 	switch {
 	case o.Skipped:

@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -240,11 +241,11 @@ func liveOver(t testing.TB, some func(rnd *rand.Rand) liveRule, open func(m *rat
 	l := &liveRules{t: t, rnd: seeded(t), some: some, now: 1_700_000_000e9}
 	l.current = some(l.rnd)
 	set := mustSet(t, l.current.rule(t))
-	m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: 4 << 20, Bans: 1000})
+	m, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: 4 << 20, Bans: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.limiter = ratelimit.NewLimiter(set, open(m))
+	l.limiter = ratelimit.Over(set, open(m))
 	return l
 }
 
@@ -333,15 +334,20 @@ type forgettingStore struct {
 	now               *forgetting
 }
 
-func (f forgettingStore) Decide(r *ratelimit.Request) error    { return f.now.Load().Decide(r) }
-func (f forgettingStore) Settle(s *ratelimit.Settlement) error { return f.now.Load().Settle(s) }
-
-func (f forgettingStore) Reset(set *ratelimit.Set, subjects []ratelimit.Subject) error {
-	return f.now.Load().Reset(set, subjects)
+func (f forgettingStore) Decide(ctx context.Context, batch []*ratelimit.Request) {
+	f.now.Load().Decide(ctx, batch)
 }
 
-func (f forgettingStore) Update(set *ratelimit.Set, published func()) error {
-	fresh, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: 4 << 20, Bans: 1000})
+func (f forgettingStore) Settle(ctx context.Context, s *ratelimit.Settlement) error {
+	return f.now.Load().Settle(ctx, s)
+}
+
+func (f forgettingStore) Reset(ctx context.Context, set *ratelimit.Set, subjects []ratelimit.Subject) error {
+	return f.now.Load().Reset(ctx, set, subjects)
+}
+
+func (f forgettingStore) Update(_ context.Context, set *ratelimit.Set, published func()) error {
+	fresh, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: 4 << 20, Bans: 1000})
 	if err != nil {
 		return err
 	}

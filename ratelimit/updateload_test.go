@@ -88,11 +88,11 @@ func (f *family) rule(t testing.TB, rnd *rand.Rand) ratelimit.Rule {
 func newRegime(t testing.TB, rnd *rand.Rand, f *family, open func(m *ratelimit.Memory) ratelimit.Store) *regime {
 	g := &regime{t: t, rules: []ratelimit.Rule{f.rule(t, rnd)}}
 	set := mustSet(t, g.rules...)
-	m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: 4 << 20, Bans: 1000})
+	m, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: 4 << 20, Bans: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.limiter = ratelimit.NewLimiter(set, open(m))
+	g.limiter = ratelimit.Over(set, open(m))
 	g.clock.Store(1_700_000_000e9)
 	return g
 }

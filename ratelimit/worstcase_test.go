@@ -32,7 +32,7 @@ func TestWaitIsNeeded(t *testing.T) {
 	} {
 		r := limit(t, "r", per(c.n, span))
 		r.Algorithm = c.algorithm
-		l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{})
+		l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 		late := r.Limits[0].MaxLate(c.algorithm)
 		var admitted []int64 // when each unit was
 		refused, longest := 0, time.Duration(0)
@@ -83,7 +83,7 @@ func TestWorstCaseAtTheBudget(t *testing.T) {
 	for _, n := range []uint64{2, 9, 10} {
 		most := (n+1)/2 - 1
 		r := limit(t, "r", per(n, time.Hour))
-		l := mustLimiter(t, mustSet(t, r), ratelimit.MemoryConfig{Budget: 4 << 20})
+		l := mustLimiter(t, mustSet(t, r), ratelimit.Config{Budget: 4 << 20})
 		now := time.Unix(1_700_000_000, 0)
 		admitted, evictions, others := uint64(0), uint64(0), 0
 		for range 3 {

@@ -79,11 +79,11 @@ func oneByOne(t *testing.T, a ratelimit.Algorithm, l ratelimit.Limit, moments []
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
+	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rule, err := ratelimit.NewLimiter(set, store).Rule("x")
+	rule, err := limiter.Rule("x")
 	if err != nil {
 		t.Fatal(err)
 	}

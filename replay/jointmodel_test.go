@@ -160,11 +160,10 @@ func (k *jointKey) startBan(t int64, b *ratelimit.Ban) {
 // server would ask.
 func limiterJudge(t *testing.T, file *rules.File, resolution time.Duration, moments []moment) []said {
 	t.Helper()
-	store, err := ratelimit.NewMemory(file.Limits, ratelimit.MemoryConfig{Resolution: resolution, Budget: ratelimit.NoBudget, JitterSeed: 1})
+	limiter, err := ratelimit.NewLimiter(file.Limits, ratelimit.Config{Resolution: resolution, Budget: ratelimit.NoBudget, JitterSeed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter := ratelimit.NewLimiter(file.Limits, store)
 	out := make([]said, len(moments))
 	for i, m := range moments {
 		d, outcomes := limiter.Judge(time.UnixMilli(m.t), eventOf(m), 1, nil)

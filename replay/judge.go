@@ -199,11 +199,7 @@ func keyOf(value string) string {
 // limiter returns a Limiter of set for one goroutine, in event time. It counts as
 // a live one does, in nanoseconds, unless the times were floored on demand.
 func (r *run) limiter(set *ratelimit.Set) (*ratelimit.Limiter, error) {
-	m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Resolution: r.Resolution, Budget: ratelimit.NoBudget, JitterSeed: 1})
-	if err != nil {
-		return nil, err
-	}
-	return ratelimit.NewLimiter(set, m), nil
+	return ratelimit.NewLimiter(set, ratelimit.Config{Resolution: r.Resolution, Budget: ratelimit.NoBudget, JitterSeed: 1})
 }
 
 // checkEvery is after how many events a judging loop looks whether it shall

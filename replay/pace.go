@@ -123,11 +123,11 @@ func (p *pace) byCalendar(rule *ratelimit.Rule, most bool) bool {
 	if err != nil {
 		return false
 	}
-	memory, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: ratelimit.NoBudget})
+	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{Budget: ratelimit.NoBudget})
 	if err != nil {
 		return false
 	}
-	p.calendar, err = ratelimit.NewLimiter(set, memory).Rule(alone.Name)
+	p.calendar, err = limiter.Rule(alone.Name)
 	return err == nil
 }
 

@@ -77,7 +77,7 @@ func TestKeysOfLimits(t *testing.T) {
 		if got := f.Limits.Rule(0); !reflect.DeepEqual(*got, c.want) {
 			t.Errorf("%s\nis %+v\nwant %+v", c.lines, *got, c.want)
 		}
-		if _, err := ratelimit.NewMemory(f.Limits, ratelimit.MemoryConfig{}); err != nil {
+		if _, err := ratelimit.NewLimiter(f.Limits, ratelimit.Config{}); err != nil {
 			t.Errorf("%s\nthe store does not take it: %v", c.lines, err)
 		}
 	}
@@ -162,11 +162,10 @@ func TestEachAlgorithmJudges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		store, err := ratelimit.NewMemory(f.Limits, ratelimit.MemoryConfig{})
+		limiter, err := ratelimit.NewLimiter(f.Limits, ratelimit.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		limiter := ratelimit.NewLimiter(f.Limits, store)
 		var e match.Event
 		e.SetString(match.Client, "192.0.2.1")
 		got := ""

@@ -26,12 +26,11 @@ limits:
 		fmt.Println(err)
 		return
 	}
-	store, err := ratelimit.NewMemory(file.Limits, ratelimit.MemoryConfig{})
+	limiter, err := ratelimit.NewLimiter(file.Limits, ratelimit.Config{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	limiter := ratelimit.NewLimiter(file.Limits, store)
 
 	var e match.Event
 	e.SetString(match.Client, "192.0.2.1")

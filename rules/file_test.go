@@ -90,11 +90,10 @@ func TestJudges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := ratelimit.NewMemory(f.Limits, ratelimit.MemoryConfig{})
+	limiter, err := ratelimit.NewLimiter(f.Limits, ratelimit.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter := ratelimit.NewLimiter(f.Limits, store)
 	var got []string
 	for i := range 5 {
 		for _, client := range []string{"198.51.100.1", "192.0.2.9"} {

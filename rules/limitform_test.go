@@ -66,7 +66,7 @@ func TestFormsOfAlgorithms(t *testing.T) {
 			if got := f.Limits.Rule(0); got.Algorithm.String() != name || got.Limits[0].N != 60 {
 				t.Errorf("%s, %s: the rule is %+v", text, name, got)
 			}
-			if _, err := ratelimit.NewMemory(f.Limits, ratelimit.MemoryConfig{}); err != nil {
+			if _, err := ratelimit.NewLimiter(f.Limits, ratelimit.Config{}); err != nil {
 				t.Errorf("%s, %s: the store does not take it: %v", text, name, err)
 			}
 		}

@@ -24,11 +24,7 @@ func Open(path string) (*ratelimit.Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := ratelimit.NewMemory(f.Limits, ratelimit.MemoryConfig{})
-	if err != nil {
-		return nil, err
-	}
-	return ratelimit.NewLimiter(f.Limits, store), nil
+	return ratelimit.NewLimiter(f.Limits, ratelimit.Config{})
 }
 
 // Watch puts the rules file at path in force in limiter, at once and after each change

@@ -1,6 +1,7 @@
 package latelyfiber_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	latelyfiber "github.com/lately-go/lately/adapters/fiber"
+	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -125,12 +127,16 @@ func TestFieldsOfARequest(t *testing.T) {
 		}
 		rules = append(rules, ratelimit.Rule{Name: name, Key: key, Limits: []ratelimit.Limit{{N: 1, Span: time.Hour}}})
 	}
-	store := &keyStore{}
+	keys := &keyStore{}
 	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rules...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits, err := latelyhttp.New(ratelimit.NewLimiter(set, store), latelyhttp.Config{})
+	l, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits, err := latelyhttp.New(l, latelyhttp.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,22 +144,24 @@ func TestFieldsOfARequest(t *testing.T) {
 	s := serve(t, newApp(&reached, latelyfiber.New(limits)), tcp("192.0.2.1:99"))
 	s.send("PUT", "/items/a%2Fb/../1?x=%20", "User-Agent: curl", "Referer: there", "X-Tenant: acme", "X-Tenant: other",
 		"Cookie: a=b; session=s1", "Authorization: Basic YW5uOnNlY3JldA==")
-	if g, w := strings.Join(store.keys, " | "), strings.Join(want, " | "); g != w {
+	if g, w := strings.Join(keys.keys, " | "), strings.Join(want, " | "); g != w {
 		t.Errorf("the fields are\n%s, want\n%s", g, w)
 	}
 }
 
 // A keyStore allows everything and keeps the keys.
 type keyStore struct {
-	ratelimit.Store // no other method is called
-	keys            []string
+	store.Store[*ratelimit.Set, ratelimit.BanRecord] // no other method is called
+
+	keys []string
 }
 
-func (k *keyStore) Decide(r *ratelimit.Request) error {
-	for _, s := range r.Subjects {
-		k.keys = append(k.keys, string(s.Key))
+func (k *keyStore) Decide(_ context.Context, batch []*store.Request[*ratelimit.Set]) {
+	for _, r := range batch {
+		for _, s := range r.Subjects {
+			k.keys = append(k.keys, string(s.Key))
+		}
 	}
-	return nil
 }
 
 func TestPatternIsTheRoute(t *testing.T) {

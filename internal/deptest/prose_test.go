@@ -50,7 +50,7 @@ var unclean = []string{
 
 	// limiter and bans
 	"ratelimit",
-	"ratelimit/storetest",
+	"internal/store/storetest",
 
 	// rules, replay
 	"accesslog",

@@ -42,8 +42,8 @@ latelyredis -> ratelimit, hotkey, match, lately
 latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_golang
 
 internal/ratelimitheader      -> ratelimit
-ratelimit           -> match, lately, internal/limit, internal/ring, internal/keytable, internal/sketch, internal/invariants
-ratelimit/storetest -> ratelimit, match, lately
+internal/store/storetest      -> internal/store, ratelimit, match, lately
+ratelimit           -> match, lately, internal/store, internal/limit, internal/ring, internal/keytable, internal/sketch, internal/invariants
 hotkey              -> match, lately, internal/ring, internal/keytable, internal/sketch, internal/invariants
 
 accesslog               -> match
@@ -56,6 +56,7 @@ api                 -> std
 internal/clientaddr -> std
 internal/limit      -> internal/ring, internal/keytable
 internal/ring       -> std
+internal/store      -> std
 internal/keytable   -> std
 internal/sketch     -> std
 internal/resp       -> std

@@ -189,11 +189,11 @@ func TestTwoLimitsOfOneN(t *testing.T) {
 			Name: "api", Key: key(t, "client"), Adapt: adapt,
 			Limits: []ratelimit.Limit{{N: 5, Span: time.Second}, {N: 5, Span: time.Minute}},
 		})
-		m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
+		l, err := ratelimit.NewLimiter(set, ratelimit.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, p := ratelimit.NewLimiter(set, m), New(set, false)
+		p := New(set, false)
 		start := time.Unix(1_700_000_000, 0)
 		var e match.Event
 		e.SetString(match.Client, "k")

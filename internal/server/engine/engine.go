@@ -30,9 +30,8 @@ type Engine struct {
 
 	book    atomic.Pointer[book]
 	limiter atomic.Pointer[ratelimit.Limiter]
-	memory  atomic.Pointer[ratelimit.Memory] // its store
-	clock   atomic.Uint32                    // undecided, live or eventTime; changed under mu
-	newest  atomic.Int64                     // event time so far, in milliseconds since 1970
+	clock   atomic.Uint32 // undecided, live or eventTime; changed under mu
+	newest  atomic.Int64  // event time so far, in milliseconds since 1970
 
 	mu      sync.Mutex // keeps apart what changes the book and the clock
 	reloads reloads
@@ -101,12 +100,11 @@ func New(c Config) (*Engine, error) {
 
 // setLimiter makes the limiter an empty one of the rules of f.
 func (e *Engine) setLimiter(f *rules.File) error {
-	m, err := ratelimit.NewMemory(f.Limits, ratelimit.MemoryConfig{Budget: e.config.Budget, Bans: e.config.Bans, OnBan: e.banned})
+	l, err := ratelimit.NewLimiter(f.Limits, ratelimit.Config{Budget: e.config.Budget, Bans: e.config.Bans, OnBan: e.banned})
 	if err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
-	e.memory.Store(m)
-	e.limiter.Store(ratelimit.NewLimiter(f.Limits, m))
+	e.limiter.Store(l)
 	return nil
 }
 

@@ -348,11 +348,10 @@ func TestEventTime(t *testing.T) {
 		e := newEngine(t, text)
 		c := e.Caller()
 		set := parse(t, text).Limits
-		m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Budget: ratelimit.NoBudget})
+		want, err := ratelimit.NewLimiter(set, ratelimit.Config{Budget: ratelimit.NoBudget})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := ratelimit.NewLimiter(set, m)
 		for i := range 2000 {
 			at := time.UnixMilli(int64(i)*777 + int64(i%3))
 			ev := event(c, "client", fmt.Sprint("192.0.2.", i%7), "user", fmt.Sprint(i%11), "path", "/login")

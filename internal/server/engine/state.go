@@ -18,7 +18,7 @@ import (
 // The types of the records that Save writes. A record of counts belongs to the
 // counter that was named last.
 const (
-	recordLimits  = 'l' // a chunk of ratelimit.Memory.Export
+	recordLimits  = 'l' // a chunk of ratelimit.Limiter.Export
 	recordCounter = 'c' // a counterRecord
 	recordCounts  = 't' // a chunk of lately.Table.Export
 	recordHot     = 'h' // the name of a hot rule, a NUL byte, and a chunk of hotkey.Detector.Export
@@ -40,7 +40,7 @@ type counterRecord struct {
 // rates is among them.
 func (e *Engine) Save(add func(typ byte, data []byte) error) error {
 	now := e.now()
-	if err := addAll(add, recordLimits, e.memory.Load().Export(now)); err != nil {
+	if err := addAll(add, recordLimits, e.limiter.Load().Export(now)); err != nil {
 		return err
 	}
 	if err := addAll(add, recordCaller, e.throttle.Export(now)); err != nil {
@@ -106,7 +106,7 @@ func (r *Restorer) Record(typ byte, data []byte) error {
 	}
 	switch typ {
 	case recordLimits:
-		n, err := r.e.memory.Load().Import(r.e.now(), data)
+		n, err := r.e.limiter.Load().Import(r.e.now(), data)
 		r.Limits.Add(n)
 		return err
 	case recordCounter:

@@ -1,7 +1,8 @@
-package storetest_test
+package ratelimit_test
 
 import (
 	"bytes"
+	"context"
 	"math"
 	"runtime"
 	"slices"
@@ -11,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/store/storetest"
 	"github.com/lately-go/lately/ratelimit"
-	"github.com/lately-go/lately/ratelimit/storetest"
 )
 
 // rekeyed returns a store that counts by other keys.
@@ -23,7 +24,7 @@ func rekeyed(change func(key []byte) []byte) func(*ratelimit.Memory, *ratelimit.
 			keys[i] = r.Subjects[i].Key
 			r.Subjects[i].Key = change(keys[i])
 		}
-		err := m.Decide(r)
+		err := m.Decided(r)
 		for i := range r.Subjects {
 			r.Subjects[i].Key = keys[i]
 		}
@@ -37,13 +38,13 @@ func forgetful(keep bool) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Stor
 	return func(m *ratelimit.Memory, set *ratelimit.Set) ratelimit.Store {
 		b := &bent{Memory: m}
 		b.update = func(set *ratelimit.Set, published func()) error {
-			fresh, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{})
+			fresh, err := ratelimit.NewMemory(set, ratelimit.Config{})
 			if err != nil {
 				return err
 			}
-			for ban := range b.Memory.Bans() {
+			for ban := range b.Memory.Bans(context.Background()) {
 				if keep {
-					fresh.Ban(ban) // some rules are gone
+					fresh.Ban(context.Background(), ban) // some rules are gone
 				}
 			}
 			b.Memory = fresh
@@ -58,10 +59,10 @@ var brokenOthers = []broken{
 	{
 		mistake: "gives back twice",
 		open: settling(func(m *ratelimit.Memory, s *ratelimit.Settlement) error {
-			if err := m.Settle(s); err != nil {
+			if err := m.Settle(context.Background(), s); err != nil {
 				return err
 			}
-			return m.Settle(s)
+			return m.Settle(context.Background(), s)
 		}),
 		cases: "Refund RefundOnce InFlight UpdateSettle Combination",
 	},
@@ -70,7 +71,7 @@ var brokenOthers = []broken{
 		open: settling(func(m *ratelimit.Memory, s *ratelimit.Settlement) error {
 			now := *s
 			now.At = s.Now
-			return m.Settle(&now)
+			return m.Settle(context.Background(), &now)
 		}),
 		cases: "Refund RefundExpired Algorithms",
 	},
@@ -82,7 +83,7 @@ var brokenOthers = []broken{
 			for i := range all.Subjects {
 				all.Subjects[i].Outcome.Charged = true
 			}
-			return m.Settle(&all)
+			return m.Settle(context.Background(), &all)
 		}),
 		cases: "RefundRefused",
 	},
@@ -91,19 +92,19 @@ var brokenOthers = []broken{
 		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
 			b, last := &bent{Memory: m}, ratelimit.Request{}
 			b.decide = func(r *ratelimit.Request) error {
-				err := m.Decide(r)
-				if admitted(r) && !r.Look && r.Cost > 0 {
+				err := m.Decided(r)
+				if admitted(r) && !r.Peek && r.Cost > 0 {
 					last = *r
 					last.Subjects = slices.Clone(r.Subjects)
 				}
 				return err
 			}
-			b.refund = func(r *ratelimit.Refund) error {
+			b.refund = func(r *ratelimit.Adjustment) error {
 				if last.Set == nil || !bytes.Equal(last.Subjects[0].Key, r.Key) {
-					return m.Refund(r)
+					return m.Refund(context.Background(), r)
 				}
 				r.Taken = min(r.N, last.Cost)
-				return m.Settle(&ratelimit.Settlement{
+				return m.Settle(context.Background(), &ratelimit.Settlement{
 					Set: r.Set, At: last.Now, Now: r.Now, Charged: r.Taken, Subjects: last.Subjects[r.Rule : r.Rule+1],
 				})
 			}
@@ -114,8 +115,8 @@ var brokenOthers = []broken{
 	{
 		mistake: "says that it has given back all",
 		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
-			return &bent{Memory: m, refund: func(r *ratelimit.Refund) error {
-				err := m.Refund(r)
+			return &bent{Memory: m, refund: func(r *ratelimit.Adjustment) error {
+				err := m.Refund(context.Background(), r)
 				r.Taken = r.N
 				return err
 			}}
@@ -128,7 +129,7 @@ var brokenOthers = []broken{
 			if s.Actual > math.MaxUint32 {
 				s.Actual = 0
 			}
-			return m.Settle(s)
+			return m.Settle(context.Background(), s)
 		}),
 		cases: "ChargeLater",
 	},
@@ -142,7 +143,7 @@ var brokenOthers = []broken{
 					s.Outcome.Rule = i
 					all = append(all, s)
 				}
-				return m.Reset(set, all)
+				return m.Reset(context.Background(), set, all)
 			}}
 		},
 		cases: "Reset",
@@ -152,14 +153,14 @@ var brokenOthers = []broken{
 		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
 			b := &bent{Memory: m}
 			b.settle = func(s *ratelimit.Settlement) error {
-				look := &ratelimit.Request{Set: s.Set, Now: s.Now, Look: true, Subjects: slices.Clone(s.Subjects)}
-				if err := m.Decide(look); err != nil {
+				look := &ratelimit.Request{Set: s.Set, Now: s.Now, Peek: true, Subjects: slices.Clone(s.Subjects)}
+				if err := m.Decided(look); err != nil {
 					return err
 				}
 				for i := range s.Subjects {
 					s.Subjects[i].Mark = look.Subjects[i].Mark
 				}
-				return m.Settle(s)
+				return m.Settle(context.Background(), s)
 			}
 			return b
 		},
@@ -192,7 +193,7 @@ var brokenOthers = []broken{
 					break
 				}
 			}
-			err := m.Decide(r)
+			err := m.Decided(r)
 			s.Outcome.Rule, s.Key = rule, key
 			return err
 		}),
@@ -204,22 +205,22 @@ var brokenOthers = []broken{
 			var behind *ratelimit.Request
 			return &bent{Memory: m, decide: func(r *ratelimit.Request) error {
 				if behind != nil {
-					if err := m.Decide(behind); err != nil {
+					if err := m.Decided(behind); err != nil {
 						return err
 					}
 					behind = nil
 				}
-				if !r.Look {
+				if !r.Peek {
 					later := *r
 					later.Subjects = slices.Clone(r.Subjects)
 					behind = &later
 				}
 				look := *r
-				look.Look = true
-				err := m.Decide(&look)
+				look.Peek = true
+				err := m.Decided(&look)
 				for i := range r.Subjects {
 					o := &r.Subjects[i].Outcome
-					o.Charged = !r.Look && r.Cost > 0 && admitted(r)
+					o.Charged = !r.Peek && r.Cost > 0 && admitted(r)
 				}
 				return err
 			}}
@@ -229,10 +230,10 @@ var brokenOthers = []broken{
 	{
 		mistake: "hits during a ban extend it",
 		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			err := m.Decide(r)
+			err := m.Decided(r)
 			for i := range r.Subjects {
 				o, rule := &r.Subjects[i].Outcome, r.Set.Rule(r.Subjects[i].Outcome.Rule)
-				if o.Banned && !o.Started && !r.Look && rule.Ban != nil {
+				if o.Banned && !o.Started && !r.Peek && rule.Ban != nil {
 					o.BannedUntil = time.Unix(0, r.Now).Add(rule.Ban.For)
 				}
 			}
@@ -242,7 +243,7 @@ var brokenOthers = []broken{
 	},
 	{
 		mistake: "bans are all of one length",
-		open: afterwards(func(r *ratelimit.Request, o *ratelimit.Outcome) {
+		open: afterwards(func(r *ratelimit.Request, o *ratelimit.StoreOutcome) {
 			if o.Started {
 				o.BannedUntil = time.Unix(0, r.Now).Add(r.Set.Rule(o.Rule).Ban.Duration(0))
 			}
@@ -254,14 +255,14 @@ var brokenOthers = []broken{
 		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
 			var bans []ratelimit.Subject
 			return &bent{Memory: m, decide: func(r *ratelimit.Request) error {
-				err := m.Decide(r)
+				err := m.Decided(r)
 				for _, s := range r.Subjects {
 					if s.Outcome.Started {
 						bans = append(bans, s)
 					}
 				}
 				if len(bans) > 8 {
-					m.Unban(r.Set.Rule(bans[0].Outcome.Rule).Name, bans[0].Key)
+					m.Unban(context.Background(), r.Set.Rule(bans[0].Outcome.Rule).Name, bans[0].Key)
 					bans = bans[1:]
 				}
 				return err
@@ -273,10 +274,10 @@ var brokenOthers = []broken{
 		mistake: "the later of two bans holds",
 		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
 			return &bent{Memory: m, ban: func(b ratelimit.BanRecord) error {
-				if _, err := m.Unban(b.Rule, []byte(b.Key[0])); err != nil {
+				if _, err := m.Unban(context.Background(), b.Rule, []byte(b.Key[0])); err != nil {
 					return err
 				}
-				return m.Ban(b)
+				return m.Ban(context.Background(), b)
 			}}
 		},
 		cases: "BanByHand",
@@ -285,12 +286,12 @@ var brokenOthers = []broken{
 		mistake: "lifts no ban that a rule began",
 		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
 			return &bent{Memory: m, unban: func(rule string, key []byte) (bool, error) {
-				for b := range m.Bans() {
+				for b := range m.Bans(context.Background()) {
 					if b.Rule == rule && b.Key[0] == string(key) && b.Source == "rule" {
 						return true, nil
 					}
 				}
-				return m.Unban(rule, key)
+				return m.Unban(context.Background(), rule, key)
 			}}
 		},
 		cases: "Unban ListBans",
@@ -302,12 +303,12 @@ var brokenOthers = []broken{
 			b.decide = func(r *ratelimit.Request) error {
 				asked := r.Set
 				r.Set = set
-				err := m.Decide(r)
+				err := m.Decided(r)
 				r.Set = asked
 				return err
 			}
 			b.update = func(s *ratelimit.Set, published func()) error {
-				return m.Update(s, func() { set = s; published() })
+				return m.Update(context.Background(), s, func() { set = s; published() })
 			}
 			return b
 		},
@@ -332,10 +333,10 @@ var brokenOthers = []broken{
 				mu.RLock()
 				in := b.Memory
 				mu.RUnlock()
-				return in.Decide(r)
+				return in.Decided(r)
 			}
 			b.update = func(s *ratelimit.Set, published func()) error {
-				fresh, err := ratelimit.NewMemory(s, ratelimit.MemoryConfig{})
+				fresh, err := ratelimit.NewMemory(s, ratelimit.Config{})
 				if err != nil {
 					return err
 				}
@@ -356,7 +357,7 @@ var brokenOthers = []broken{
 // what it should not have charged passes where that is allowed.
 func TestCompensates(t *testing.T) {
 	open := func(t testing.TB, set *ratelimit.Set) ratelimit.Store {
-		return deciding(compensating)(memory(t, set).(*ratelimit.Memory), set)
+		return deciding(compensating)(memoryStore(t, set).(*ratelimit.Memory), set)
 	}
 	for name := range strings.FieldsSeq("AllOrNothing ConcurrentTakes ConcurrentRules PartialCharge") {
 		if err := caseNamed(t, name).Check(t, open, storetest.Config{Compensates: true}); err != nil {
@@ -369,13 +370,13 @@ func TestCompensates(t *testing.T) {
 // own, which is that of a bubble.
 func TestOwnClock(t *testing.T) {
 	open := func(t testing.TB, set *ratelimit.Set) ratelimit.Store {
-		m, err := ratelimit.NewMemory(set, ratelimit.MemoryConfig{Resolution: time.Microsecond})
+		m, err := ratelimit.NewMemory(set, ratelimit.Config{Resolution: time.Microsecond})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
 			r.Now = time.Now().UnixMicro() * 1000
-			return m.Decide(r)
+			return m.Decided(r)
 		})(m, set)
 	}
 	for _, c := range storetest.Cases() {

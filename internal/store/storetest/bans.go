@@ -185,7 +185,7 @@ func (s *session) record(rule int, key string, ends int64) ratelimit.BanRecord {
 // ban bans a key by hand.
 func (s *session) ban(rule int, key string, ends int64) {
 	s.noted("ban %d:%q until %+d ns", rule, key, ends-s.base)
-	if err := s.store.Ban(s.record(rule, key, ends)); err != nil {
+	if err := s.store.Ban(ctx, s.record(rule, key, ends)); err != nil {
 		s.broken("Ban returned %w", err)
 	}
 	s.model.add(s.model.set.Rule(rule).Name, key, s.base, ends)
@@ -195,7 +195,7 @@ func (s *session) ban(rule int, key string, ends int64) {
 func (s *session) unban(rule int, key string) {
 	s.noted("unban %d:%q", rule, key)
 	name := s.model.set.Rule(rule).Name
-	held, err := s.store.Unban(name, []byte(key))
+	held, err := s.store.Unban(ctx, name, []byte(key))
 	if err != nil {
 		s.broken("Unban returned %w", err)
 	}
@@ -231,7 +231,7 @@ func banByHandCase(c *check) {
 			s.take(1, s.all("k")...)
 		}
 	}
-	if err := s.store.Ban(ratelimit.BanRecord{Rule: "no such rule", Key: []string{"k"}, Until: time.Unix(0, ends), Source: "manual"}); err == nil {
+	if err := s.store.Ban(ctx, ratelimit.BanRecord{Rule: "no such rule", Key: []string{"k"}, Until: time.Unix(0, ends), Source: "manual"}); err == nil {
 		c.fatal("a ban under a rule that there is not was taken")
 	}
 }
@@ -257,7 +257,7 @@ func unbanCase(c *check) {
 	if _, ok := s.take(1, s.all("k")...); !ok {
 		c.fatal("a ban was ended, and the next event refused")
 	}
-	if held, _ := s.store.Unban("no such rule", []byte("k")); held {
+	if held, _ := s.store.Unban(ctx, "no such rule", []byte("k")); held {
 		c.fatal("a ban held under a rule that there is not")
 	}
 }
@@ -303,7 +303,7 @@ func listBansCase(c *check) {
 // listed complains if the store lists other bans than the model has.
 func (s *session) listed() {
 	var got, want []string
-	for b, err := range s.store.Bans() {
+	for b, err := range s.store.Bans(ctx) {
 		if err != nil {
 			s.broken("Bans yielded %w", err)
 		}

@@ -57,7 +57,7 @@ func refundCase(c *check) {
 	for _, a := range c.algorithms() {
 		for _, n := range []uint64{12, 120} {
 			s := c.session(c.limitOf(a, n), named("second", c.limitOf(a, n+5)))
-			var taken []*ratelimit.Request
+			var taken []*request
 			for range 3 {
 				r, ok := s.take(n/4, s.all("k")...)
 				if ok {
@@ -99,7 +99,8 @@ func refundExpiredCase(c *check) {
 func refundOnceCase(c *check) {
 	for _, a := range c.algorithms() {
 		s := c.session(c.lasting(a, 100))
-		l := ratelimit.NewLimiter(s.model.set, s.store)
+		l, err := ratelimit.NewLimiter(s.model.set, ratelimit.Config{Store: s.store})
+		c.must(err)
 		now := time.Unix(0, s.now)
 		var e match.Event
 		e.SetNamedString(s.model.set.Rule(0).Key.Fields()[0], "k")
@@ -216,17 +217,17 @@ func chargeLaterCase(c *check) {
 }
 
 // raw has the store judge without the model.
-func (s *session) raw(cost uint64, look bool, subjects ...ratelimit.Subject) *ratelimit.Request {
-	r := &ratelimit.Request{Set: s.model.set, Now: s.now, Cost: cost, Look: look, Subjects: subjects}
+func (s *session) raw(cost uint64, look bool, subjects ...subject) *request {
+	r := &request{Set: s.model.set, Now: s.now, Cost: cost, Peek: look, Subjects: subjects}
 	s.note(r)
-	if err := s.store.Decide(r); err != nil {
+	if err := s.decide(r); err != nil {
 		s.broken("Decide returned %w", err)
 	}
 	return r
 }
 
 // admitted reports whether no enforced rule refuses r.
-func admitted(r *ratelimit.Request) bool {
+func admitted(r *request) bool {
 	for i := range r.Subjects {
 		o := &r.Subjects[i].Outcome
 		if o.Refused && !r.Set.Rule(o.Rule).Shadow {
@@ -242,7 +243,7 @@ func inFlightCase(c *check) {
 			continue
 		}
 		s := c.session(c.limitOf(a, 3), named("second", c.limitOf(a, 70)))
-		var under []*ratelimit.Request
+		var under []*request
 		for range 5 {
 			if r, ok := s.take(1, s.all("k")...); ok {
 				under = append(under, r)
@@ -279,7 +280,7 @@ func resetCase(c *check) {
 		r.Ban = &ratelimit.Ban{After: 2, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
 		s := c.session(r, named("second", c.lasting(a, 100)))
 		const others = 40
-		var charged []*ratelimit.Request
+		var charged []*request
 		for i := range others {
 			r, _ := s.take(4, s.all(string(rune('A'+i)))...)
 			charged = append(charged, r)
@@ -296,7 +297,7 @@ func resetCase(c *check) {
 		s.take(3, s.all("k")...) // at the same time as before the reset
 		// What the reset has forgotten cannot be given back; the rest can.
 		s.correct(before, 0, before.Subjects)
-		s.model.settle(&ratelimit.Settlement{
+		s.model.settle(&settlement{
 			Set: s.model.set, At: before.Now, Now: before.Now, Charged: 6, Subjects: before.Subjects[1:],
 		})
 		s.look(1, s.all("k")...)

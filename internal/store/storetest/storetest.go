@@ -1,4 +1,4 @@
-// Package storetest checks that a [ratelimit.Store] keeps its promises: that each
+// Package storetest checks that a [store.Store] keeps its promises: that each
 // decision is one step, that nothing is charged when a rule refuses, that what is
 // given back is what was taken, that bans end when they say and not before, and
 // that no clock, cost or key brings it out of step.
@@ -9,7 +9,7 @@
 // testing/fstest and testing/slogtest.
 //
 //	func TestStore(t *testing.T) {
-//		storetest.Run(t, func(t testing.TB, set *ratelimit.Set) ratelimit.Store {
+//		storetest.Run(t, func(t testing.TB, set *ratelimit.Set) Store {
 //			return mystore.New(set) // empty, whatever was counted before
 //		}, storetest.Config{})
 //	}
@@ -19,6 +19,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -27,12 +28,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/ratelimit"
 )
 
+// What a store of a limiter's is asked.
+type (
+	Store      = store.Store[*ratelimit.Set, ratelimit.BanRecord]
+	Outcome    = store.Outcome[*ratelimit.Set]
+	request    = store.Request[*ratelimit.Set]
+	subject    = store.Subject[*ratelimit.Set]
+	settlement = store.Settlement[*ratelimit.Set]
+	adjustment = store.Adjustment[*ratelimit.Set]
+)
+
+// ctx is the context of all calls. How a store holds to a deadline is tested where
+// there is a network.
+var ctx = context.Background()
+
 // Open returns a store for set that has counted nothing and bans nobody. It ends
 // the test if it cannot. What has to be closed, it leaves to t.Cleanup.
-type Open func(t testing.TB, set *ratelimit.Set) ratelimit.Store
+type Open func(t testing.TB, set *ratelimit.Set) Store
 
 // Config is what a store says of itself. Its zero value is a store that is atomic
 // over any number of subjects, has every algorithm, and judges each request at the
@@ -49,7 +65,7 @@ type Config struct {
 	Unit time.Duration
 
 	// Resolution is what the times that the store judges at are multiples of, and
-	// its slots count accordingly, see [ratelimit.MemoryConfig]. A waiting time
+	// its slots count accordingly, see [ratelimit.Config]. A waiting time
 	// may be longer by less than that. 0 means a nanosecond.
 	Resolution time.Duration
 

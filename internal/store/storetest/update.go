@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -65,20 +66,20 @@ func staleCase(c *check) {
 	charged, _ := s.take(4, s.all("k")...)
 	s.update(c.set(c.lasting(c.counting(), 10), named("third", c.lasting(c.counting(), 10))), []string{"r"}, nil)
 	stale := func(what string, err error) {
-		if !errors.Is(err, ratelimit.ErrStale) {
+		if !errors.Is(err, store.ErrStale) {
 			c.fatal("%s for the set before returned %v, want ErrStale", what, err)
 		}
 	}
 	for _, look := range []bool{false, true} {
-		stale("Decide", s.store.Decide(&ratelimit.Request{Set: before, Now: s.now, Cost: 3, Look: look, Subjects: s.all("k")}))
+		stale("Decide", s.decide(&request{Set: before, Now: s.now, Cost: 3, Peek: look, Subjects: s.all("k")}))
 	}
-	stale("Settle", s.store.Settle(&ratelimit.Settlement{Set: before, At: charged.Now, Now: s.now, Charged: 4, Subjects: charged.Subjects}))
-	stale("Reset", s.store.Reset(before, s.all("k")))
+	stale("Settle", s.store.Settle(ctx, &settlement{Set: before, At: charged.Now, Now: s.now, Charged: 4, Subjects: charged.Subjects}))
+	stale("Reset", s.store.Reset(ctx, before, s.all("k")))
 	s.take(1, s.all("k")...)
 	// The same rules compiled anew are another set.
 	again := s.model.set
 	s.update(c.set(*again.Rule(0), *again.Rule(1)), []string{"r", "third"}, nil)
-	stale("Decide", s.store.Decide(&ratelimit.Request{Set: again, Now: s.now, Cost: 1, Subjects: s.all("k")}))
+	stale("Decide", s.decide(&request{Set: again, Now: s.now, Cost: 1, Subjects: s.all("k")}))
 	s.take(1, s.all("k")...)
 }
 
@@ -238,7 +239,7 @@ func updateAlgorithmCase(c *check) {
 				}
 				third := c.rule("r", c.under(as[(i+1)%len(as)], to, 60))
 				third.Algorithm = as[(i+1)%len(as)]
-				if err := s.store.Update(c.set(third), func() { c.fatal("it is published in spite of the error") }); err == nil {
+				if err := s.store.Update(ctx, c.set(third), func() { c.fatal("it is published in spite of the error") }); err == nil {
 					c.fatal("%v to %v and within a span of it to %v: there is no error", a, b, third.Algorithm)
 				}
 				s.now += window - int64(s.model.set.Rule(0).Limits[0].Window())/200
@@ -371,7 +372,7 @@ func updateSettleCase(c *check) {
 			rec.limits[0].charge(ch.t, ch.cost)
 		}
 		// As the set has it now: stays is the first, r the second.
-		renumbered := []ratelimit.Subject{subjects[2], subjects[0]}
+		renumbered := []subject{subjects[2], subjects[0]}
 		renumbered[0].Outcome.Rule, renumbered[1].Outcome.Rule = 0, 1
 		charged.Subjects = renumbered
 		s.settle(charged, 1)

@@ -75,7 +75,7 @@ func combinationCase(c *check) {
 		s := c.session(rules...)
 		keys := []string{"a", "b"}
 		for range min(60, c.steps(60)) {
-			var subjects []ratelimit.Subject
+			var subjects []subject
 			for i := range rules {
 				if c.rnd.IntN(4) > 0 {
 					subjects = append(subjects, about(i, keys[c.rnd.IntN(2)]))

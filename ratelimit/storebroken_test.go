@@ -1,6 +1,7 @@
-package storetest_test
+package ratelimit_test
 
 import (
+	"context"
 	"runtime"
 	"slices"
 	"strings"
@@ -9,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/store/storetest"
 	"github.com/lately-go/lately/ratelimit"
-	"github.com/lately-go/lately/ratelimit/storetest"
 )
 
 // A broken store is a memory store with one mistake, which real ones have made.
@@ -29,7 +30,7 @@ func TestBrokenStores(t *testing.T) {
 	for _, b := range slices.Concat(brokenDecisions, brokenTimes, brokenOthers) {
 		t.Run(b.mistake, func(t *testing.T) {
 			open := func(t testing.TB, set *ratelimit.Set) ratelimit.Store {
-				return b.open(memory(t, set).(*ratelimit.Memory), set)
+				return b.open(memoryStore(t, set).(*ratelimit.Memory), set)
 			}
 			for name := range strings.FieldsSeq(b.cases) {
 				c := caseNamed(t, name)
@@ -66,9 +67,9 @@ func deciding(decide func(m *ratelimit.Memory, r *ratelimit.Request) error) func
 }
 
 // afterwards returns a store that bends what it has decided.
-func afterwards(bend func(r *ratelimit.Request, o *ratelimit.Outcome)) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Store {
+func afterwards(bend func(r *ratelimit.Request, o *ratelimit.StoreOutcome)) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Store {
 	return deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-		err := m.Decide(r)
+		err := m.Decided(r)
 		for i := range r.Subjects {
 			bend(r, &r.Subjects[i].Outcome)
 		}
@@ -90,13 +91,13 @@ func admitted(r *ratelimit.Request) bool {
 	})
 }
 
-// charge charges r without judging it.
-func charge(m *ratelimit.Memory, r *ratelimit.Request) error {
+// chargeAll charges r without judging it.
+func chargeAll(m *ratelimit.Memory, r *ratelimit.Request) error {
 	for i := range r.Subjects {
 		o := &r.Subjects[i].Outcome
 		o.Charged = len(r.Set.Rule(o.Rule).Limits) > 0 && !o.Refused
 	}
-	return m.Settle(&ratelimit.Settlement{Set: r.Set, At: r.Now, Now: r.Now, Actual: r.Cost, Subjects: r.Subjects})
+	return m.Settle(context.Background(), &ratelimit.Settlement{Set: r.Set, At: r.Now, Now: r.Now, Actual: r.Cost, Subjects: r.Subjects})
 }
 
 // apart decides each subject of r alone.
@@ -104,7 +105,7 @@ func apart(m *ratelimit.Memory, r *ratelimit.Request) error {
 	for i := range r.Subjects {
 		one := *r
 		one.Subjects = r.Subjects[i : i+1]
-		if err := m.Decide(&one); err != nil {
+		if err := m.Decided(&one); err != nil {
 			return err
 		}
 		r.Now = one.Now
@@ -120,14 +121,14 @@ func compensating(m *ratelimit.Memory, r *ratelimit.Request) error {
 		return err
 	}
 	back := ratelimit.Settlement{Set: r.Set, At: r.Now, Now: r.Now, Charged: r.Cost, Subjects: r.Subjects}
-	if err := m.Settle(&back); err != nil {
+	if err := m.Settle(context.Background(), &back); err != nil {
 		return err
 	}
 	for i := range r.Subjects {
 		if !r.Subjects[i].Outcome.Refused {
 			look := *r
-			look.Cost, look.Look, look.Subjects = 0, true, r.Subjects[i:i+1]
-			if err := m.Decide(&look); err != nil {
+			look.Cost, look.Peek, look.Subjects = 0, true, r.Subjects[i:i+1]
+			if err := m.Decided(&look); err != nil {
 				return err
 			}
 		}
@@ -139,14 +140,14 @@ var brokenDecisions = []broken{
 	{
 		mistake: "checks, then adds",
 		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			look := r.Look
-			r.Look = true
-			err := m.Decide(r)
-			if r.Look = look; look || err != nil || !admitted(r) {
+			look := r.Peek
+			r.Peek = true
+			err := m.Decided(r)
+			if r.Peek = look; look || err != nil || !admitted(r) {
 				return err
 			}
 			runtime.Gosched()
-			return charge(m, r)
+			return chargeAll(m, r)
 		}),
 		cases: "ConcurrentTakes ConcurrentRules ConcurrentSettles",
 	},
@@ -163,8 +164,8 @@ var brokenDecisions = []broken{
 	{
 		mistake: "charges what it refuses",
 		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			err := m.Decide(r)
-			if err != nil || r.Look || admitted(r) {
+			err := m.Decided(r)
+			if err != nil || r.Peek || admitted(r) {
 				return err
 			}
 			subjects := slices.Clone(r.Subjects)
@@ -173,17 +174,17 @@ var brokenDecisions = []broken{
 			for i := range r.Subjects {
 				r.Subjects[i].Outcome.Refused = false
 			}
-			return charge(m, r)
+			return chargeAll(m, r)
 		}),
 		cases: "Limit Zero AllOrNothing Shadow SeveralLimits Algorithms",
 	},
 	{
 		mistake: "counts who looks",
 		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			look := r.Look
-			r.Look = false
-			err := m.Decide(r)
-			r.Look = look
+			look := r.Peek
+			r.Peek = false
+			err := m.Decided(r)
+			r.Peek = look
 			return err
 		}),
 		cases: "Look",
@@ -193,7 +194,7 @@ var brokenDecisions = []broken{
 		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
 			cost := r.Cost
 			r.Cost = uint64(uint32(cost))
-			err := m.Decide(r)
+			err := m.Decided(r)
 			r.Cost = cost
 			return err
 		}),
@@ -206,7 +207,7 @@ var brokenDecisions = []broken{
 			if int64(cost) < 0 {
 				r.Cost = 0
 			}
-			err := m.Decide(r)
+			err := m.Decided(r)
 			r.Cost = cost
 			return err
 		}),
@@ -217,7 +218,7 @@ var brokenDecisions = []broken{
 		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
 			cost := r.Cost
 			r.Cost = max(cost, 1)
-			err := m.Decide(r)
+			err := m.Decided(r)
 			r.Cost = cost
 			return err
 		}),
@@ -225,7 +226,7 @@ var brokenDecisions = []broken{
 	},
 	{
 		mistake: "rounds waiting times down to seconds",
-		open: afterwards(func(_ *ratelimit.Request, o *ratelimit.Outcome) {
+		open: afterwards(func(_ *ratelimit.Request, o *ratelimit.StoreOutcome) {
 			if o.RetryAfter > 0 {
 				o.RetryAfter = o.RetryAfter.Truncate(time.Second)
 			}
@@ -234,7 +235,7 @@ var brokenDecisions = []broken{
 	},
 	{
 		mistake: "tells a waiting time where none helps",
-		open: afterwards(func(_ *ratelimit.Request, o *ratelimit.Outcome) {
+		open: afterwards(func(_ *ratelimit.Request, o *ratelimit.StoreOutcome) {
 			if o.RetryAfter == ratelimit.Never {
 				o.RetryAfter = time.Second
 			}
@@ -243,16 +244,16 @@ var brokenDecisions = []broken{
 	},
 	{
 		mistake: "remaining one too many",
-		open:    afterwards(func(_ *ratelimit.Request, o *ratelimit.Outcome) { o.Remaining = min(o.Remaining+1, o.Limit) }),
+		open:    afterwards(func(_ *ratelimit.Request, o *ratelimit.StoreOutcome) { o.Remaining = min(o.Remaining+1, o.Limit) }),
 		cases:   "Limit UpdateKeeps",
 	},
 	{
 		mistake: "counts no refused events",
 		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
 			look := *r
-			look.Look, look.Subjects = true, slices.Clone(r.Subjects)
-			if err := m.Decide(&look); err != nil || admitted(&look) {
-				return m.Decide(r)
+			look.Peek, look.Subjects = true, slices.Clone(r.Subjects)
+			if err := m.Decided(&look); err != nil || admitted(&look) {
+				return m.Decided(r)
 			}
 			copy(r.Subjects, look.Subjects)
 			return nil
@@ -269,7 +270,7 @@ var brokenTimes = []broken{
 			return &bent{Memory: m, decide: func(r *ratelimit.Request) error {
 				first.CompareAndSwap(0, r.Now)
 				r.Now = first.Load()
-				return m.Decide(r)
+				return m.Decided(r)
 			}}
 		},
 		cases: "Limit Idle ClockJumps EndsOfTime Edges Algorithms InFlight BanEscalates",
@@ -280,12 +281,12 @@ var brokenTimes = []broken{
 			var newest atomic.Int64
 			return &bent{Memory: m, decide: func(r *ratelimit.Request) error {
 				if r.Now < newest.Load() {
-					if err := m.Reset(r.Set, r.Subjects); err != nil {
+					if err := m.Reset(context.Background(), r.Set, r.Subjects); err != nil {
 						return err
 					}
 				}
 				newest.Store(r.Now)
-				return m.Decide(r)
+				return m.Decided(r)
 			}}
 		},
 		cases: "ClockBack ClockJumps",
@@ -300,7 +301,7 @@ var brokenTimes = []broken{
 				defer mu.Unlock()
 				newest = max(newest, r.Now)
 				r.Now = newest
-				return m.Decide(r)
+				return m.Decided(r)
 			}}
 		},
 		cases: "ClockBack",
@@ -309,7 +310,7 @@ var brokenTimes = []broken{
 		mistake: "has 62 bits for a time",
 		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
 			r.Now = r.Now << 2 >> 2
-			return m.Decide(r)
+			return m.Decided(r)
 		}),
 		cases: "EndsOfTime Overflow",
 	},
@@ -318,7 +319,7 @@ var brokenTimes = []broken{
 		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
 			var n atomic.Int64
 			return &bent{Memory: m, decide: func(r *ratelimit.Request) error {
-				err := m.Decide(r)
+				err := m.Decided(r)
 				r.Now = time.Now().UnixNano() - n.Add(1)%2*int64(time.Second)
 				return err
 			}}
@@ -330,7 +331,7 @@ var brokenTimes = []broken{
 		mistake: "counts a little too long",
 		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
 			r.Now -= r.Now % int64(10*time.Millisecond)
-			return m.Decide(r)
+			return m.Decided(r)
 		}),
 		cases: "Edges BanAfterHits BanExtends UpdateCarriesTimes UpdateSeveralLimits",
 	},

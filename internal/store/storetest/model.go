@@ -43,7 +43,7 @@ func newModel(set *ratelimit.Set, resolution time.Duration) *model {
 }
 
 // at returns the record of a subject, a new one if there is none.
-func (m *model) at(s *ratelimit.Subject) *record {
+func (m *model) at(s *subject) *record {
 	r := m.set.Rule(s.Outcome.Rule)
 	p := place{r.Name, string(s.Key)}
 	if rec := m.records[p]; rec != nil {
@@ -87,7 +87,7 @@ type verdict struct {
 // An outcome is what one rule should say. Its waiting times are not filled in: a
 // session finds out whether those of the store are true.
 type outcome struct {
-	ratelimit.Outcome
+	Outcome
 	// forgotten reports whether at t, which is no earlier, nothing that was counted
 	// is known any more, if nothing comes in between.
 	forgotten func(t int64) bool
@@ -100,12 +100,12 @@ type outcome struct {
 
 // judge says what the store should answer to r, at r.Now or at the newest time of
 // a record if that is later, and counts it unless r only looks.
-func (m *model) judge(r *ratelimit.Request) verdict {
+func (m *model) judge(r *request) verdict {
 	v := verdict{at: r.Now, allowed: true}
 	var recs []*record
 	for i := range r.Subjects {
 		rec := m.at(&r.Subjects[i])
-		if r.Look {
+		if r.Peek {
 			rec = rec.clone()
 		}
 		if rec.judged {
@@ -147,10 +147,10 @@ func (m *model) judge(r *ratelimit.Request) verdict {
 }
 
 // judge judges one rule without charging its limits. Hits and refusals count.
-func (rec *record) judge(rule *ratelimit.Rule, o *outcome, now int64, r *ratelimit.Request) {
+func (rec *record) judge(rule *ratelimit.Rule, o *outcome, now int64, r *request) {
 	if rule.Ban != nil && rule.Ban.Of == ratelimit.Hits {
 		if r.Cost > 0 {
-			rec.strike(rule, o, now, r.Look)
+			rec.strike(rule, o, now, r.Peek)
 		} else if len(rule.Limits) == 0 {
 			o.Limit, o.Remaining = rule.Ban.After, under(rule.Ban.After, rec.strikes.used(now))
 		}
@@ -180,7 +180,7 @@ func (rec *record) judge(rule *ratelimit.Rule, o *outcome, now int64, r *ratelim
 		return
 	}
 	if rule.Ban != nil && rule.Ban.Of == ratelimit.Refusals {
-		rec.strike(rule, o, now, r.Look)
+		rec.strike(rule, o, now, r.Peek)
 	}
 	o.Refused = true
 }
@@ -207,11 +207,11 @@ func (rec *record) strike(rule *ratelimit.Rule, o *outcome, now int64, look bool
 
 // charge charges the limits, if the fate of the event has it so, and says what is
 // then left.
-func (rec *record) charge(rule *ratelimit.Rule, o *outcome, v verdict, r *ratelimit.Request, banned bool) {
+func (rec *record) charge(rule *ratelimit.Rule, o *outcome, v verdict, r *request, banned bool) {
 	charged := !banned && !o.Banned && (v.allowed && !o.Refused ||
 		rule.CountRefused && (v.allowed || !rule.Shadow))
 	for i, w := range rec.limits {
-		if charged && r.Cost > 0 && rule.Limits[i].N > 0 && (v.allowed || !r.Look) { // who looks and waits was not counted
+		if charged && r.Cost > 0 && rule.Limits[i].N > 0 && (v.allowed || !r.Peek) { // who looks and waits was not counted
 			rec.chargeTo(w, v.at, r.Cost)
 		}
 		if b, ok := w.(*bucket); ok && rule.Algorithm == ratelimit.LeakyBucket && v.allowed && !o.Refused && rule.Limits[i].N > 0 {
@@ -219,7 +219,7 @@ func (rec *record) charge(rule *ratelimit.Rule, o *outcome, v verdict, r *rateli
 		}
 	}
 	if charged && len(rule.Limits) > 0 {
-		o.Charged = v.allowed && !o.Refused && !r.Look && (r.Cost > 0 || rule.Algorithm != ratelimit.InFlight)
+		o.Charged = v.allowed && !o.Refused && !r.Peek && (r.Cost > 0 || rule.Algorithm != ratelimit.InFlight)
 		o.Remaining -= min(r.Cost, o.Remaining)
 	}
 	banned, bans := o.Banned, len(rule.Limits) == 0
@@ -256,8 +256,8 @@ func (b *ban) begin(rule *ratelimit.Ban, now int64) {
 }
 
 // extend starts a ban anew that a rule began, if it says so.
-func (b *ban) extend(rule *ratelimit.Rule, now int64, r *ratelimit.Request) {
-	if rule.Ban != nil && rule.Ban.Extend && !b.byHand && r.Cost > 0 && !r.Look {
+func (b *ban) extend(rule *ratelimit.Rule, now int64, r *request) {
+	if rule.Ban != nil && rule.Ban.Extend && !b.byHand && r.Cost > 0 && !r.Peek {
 		b.until = max(b.until, now+int64(rule.Ban.Duration(b.count-1)))
 	}
 }
@@ -269,7 +269,7 @@ func (m *model) add(rule, key string, now, ends int64) {
 		if r.Name != rule {
 			continue
 		}
-		rec := m.at(&ratelimit.Subject{Key: []byte(key), Outcome: ratelimit.Outcome{Rule: i}})
+		rec := m.at(&subject{Key: []byte(key), Outcome: Outcome{Rule: i}})
 		b := &rec.ban
 		if b.holds(now) && b.until >= ends {
 			return
@@ -297,7 +297,7 @@ func (m *model) unban(rule, key string, now int64) bool {
 }
 
 // reset forgets what was counted of the subjects.
-func (m *model) reset(subjects []ratelimit.Subject) {
+func (m *model) reset(subjects []subject) {
 	for i := range subjects {
 		m.at(&subjects[i]).clear(m.set.Rule(subjects[i].Outcome.Rule), m.resolution)
 	}
@@ -314,7 +314,7 @@ func (rec *record) chargeTo(w window, now int64, cost uint64) {
 }
 
 // settle corrects a charge. It is for subjects that were not reset since.
-func (m *model) settle(s *ratelimit.Settlement) {
+func (m *model) settle(s *settlement) {
 	for i := range s.Subjects {
 		subject := &s.Subjects[i]
 		rule := m.set.Rule(subject.Outcome.Rule)
@@ -339,7 +339,7 @@ func (m *model) settle(s *ratelimit.Settlement) {
 
 // refund gives back what nobody says when it was charged, at r.Now or at the newest
 // time of the record if that is later, and returns how much.
-func (m *model) refund(r *ratelimit.Refund) uint64 {
+func (m *model) refund(r *adjustment) uint64 {
 	rec := m.records[place{m.set.Rule(r.Rule).Name, string(r.Key)}]
 	if rec == nil || !rec.judged || len(rec.limits) == 0 {
 		return 0

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -66,9 +67,9 @@ func (c *check) together(f func(g int, rnd *rand.Rand)) {
 }
 
 // attempt has the store judge, and complains about an error.
-func (s *session) attempt(now int64, cost uint64, subjects ...ratelimit.Subject) (r *ratelimit.Request, ok bool) {
-	r = &ratelimit.Request{Set: s.model.set, Now: now, Cost: cost, Subjects: subjects}
-	if err := s.store.Decide(r); err != nil {
+func (s *session) attempt(now int64, cost uint64, subjects ...subject) (r *request, ok bool) {
+	r = &request{Set: s.model.set, Now: now, Cost: cost, Subjects: subjects}
+	if err := s.decide(r); err != nil {
 		s.complain("Decide returned %w", err)
 		return r, false
 	}
@@ -116,7 +117,7 @@ func concurrentRulesCase(c *check) {
 	var charged [8][keys]atomic.Uint64
 	c.together(func(_ int, rnd *rand.Rand) {
 		for range c.steps(400) {
-			var subjects []ratelimit.Subject
+			var subjects []subject
 			for i := range rules {
 				if rnd.IntN(2) == 0 {
 					subjects = append(subjects, about(i, fmt.Sprint("k", rnd.IntN(keys))))
@@ -159,9 +160,9 @@ func concurrentRulesCase(c *check) {
 }
 
 // giveBack settles r, and complains about an error. Any goroutine may call it.
-func (s *session) giveBack(r *ratelimit.Request, actual uint64) {
-	st := ratelimit.Settlement{Set: r.Set, At: r.Now, Now: r.Now, Charged: r.Cost, Actual: actual, Subjects: r.Subjects}
-	if err := s.store.Settle(&st); err != nil {
+func (s *session) giveBack(r *request, actual uint64) {
+	st := settlement{Set: r.Set, At: r.Now, Now: r.Now, Charged: r.Cost, Actual: actual, Subjects: r.Subjects}
+	if err := s.store.Settle(ctx, &st); err != nil {
 		s.complain("Settle returned %w", err)
 	}
 }
@@ -178,16 +179,16 @@ func partialChargeCase(c *check) {
 			case 1: // refused by the last
 				s.attempt(s.now, 1, about(0, "c"), about(1, "c"), about(2, "k"))
 			case 2:
-				r := &ratelimit.Request{Set: s.model.set, Now: s.now, Look: true, Subjects: []ratelimit.Subject{about(0, "a"), about(1, "b")}}
-				if err := s.store.Decide(r); err != nil {
+				r := &request{Set: s.model.set, Now: s.now, Peek: true, Subjects: []subject{about(0, "a"), about(1, "b")}}
+				if err := s.decide(r); err != nil {
 					s.complain("Decide returned %w", err)
 				}
 				if a, b := r.Subjects[0].Outcome.Remaining, r.Subjects[1].Outcome.Remaining; a != b {
 					s.complain("of two keys that are only ever charged together, %d and %d are left", a, b)
 				}
 			case 3:
-				r := &ratelimit.Request{Set: s.model.set, Now: s.now, Look: true, Subjects: []ratelimit.Subject{about(1, "c"), about(0, "c")}}
-				if err := s.store.Decide(r); err != nil {
+				r := &request{Set: s.model.set, Now: s.now, Peek: true, Subjects: []subject{about(1, "c"), about(0, "c")}}
+				if err := s.decide(r); err != nil {
 					s.complain("Decide returned %w", err)
 				}
 				if a, b := r.Subjects[0].Outcome.Remaining, r.Subjects[1].Outcome.Remaining; a != n || b != n {
@@ -207,7 +208,7 @@ func concurrentSettlesCase(c *check) {
 			s := c.session(c.lasting(a, n))
 			var under, admitted atomic.Int64
 			c.together(func(_ int, rnd *rand.Rand) {
-				var mine []*ratelimit.Request
+				var mine []*request
 				for range c.steps(300) {
 					if r, ok := s.attempt(s.now, 1, about(0, "k")); ok {
 						if now := under.Add(1); now > int64(n) {
@@ -279,7 +280,7 @@ func concurrentUpdatesCase(c *check) {
 		updates.Go(func() {
 			defer done.Store(true)
 			for _, set := range sets {
-				if err := s.store.Update(set, func() { current.Store(set) }); err != nil {
+				if err := s.store.Update(ctx, set, func() { current.Store(set) }); err != nil {
 					s.complain("Update returned %w", err)
 				}
 				runtime.Gosched()
@@ -289,9 +290,9 @@ func concurrentUpdatesCase(c *check) {
 			for i := 0; i < 100 || !done.Load(); i++ {
 				key := rnd.IntN(keys)
 				set := current.Load()
-				r := &ratelimit.Request{Set: set, Now: s.now, Cost: 1, Subjects: []ratelimit.Subject{about(set.Len()-1, fmt.Sprint("k", key))}}
-				switch err := s.store.Decide(r); {
-				case errors.Is(err, ratelimit.ErrStale):
+				r := &request{Set: set, Now: s.now, Cost: 1, Subjects: []subject{about(set.Len()-1, fmt.Sprint("k", key))}}
+				switch err := s.decide(r); {
+				case errors.Is(err, store.ErrStale):
 				case err != nil:
 					s.complain("Decide returned %w", err)
 				case admitted(r):

@@ -62,8 +62,8 @@ func keysCase(c *check) {
 	charged := uint64(0)
 	for _, key := range append(hardKeys(), longKeys()...) {
 		cost := uint64(len(taken) + 1)
-		r := &ratelimit.Request{Set: s.model.set, Now: s.now, Cost: cost, Subjects: []ratelimit.Subject{about(0, key), about(1, "beside")}}
-		switch err := s.store.Decide(r); {
+		r := &request{Set: s.model.set, Now: s.now, Cost: cost, Subjects: []subject{about(0, key), about(1, "beside")}}
+		switch err := s.decide(r); {
 		case err == nil && admitted(r):
 			taken = append(taken, key)
 			charged += cost
@@ -121,7 +121,7 @@ func keyBytesCase(c *check) {
 		buf := []byte(strings.Repeat("k", n))
 		for i := range 40 {
 			buf[0], buf[n-1] = byte('a'+i%3), byte('0'+i%2)
-			s.take(1, ratelimit.Subject{Key: buf})
+			s.take(1, subject{Key: buf})
 		}
 		for i := range 6 {
 			key := strings.Repeat("k", n-2)

@@ -14,7 +14,7 @@ import (
 // same order, by one goroutine.
 type session struct {
 	*check
-	store ratelimit.Store
+	store Store
 	model *model
 	now   int64 // of the next request; of no use with a clock of the store's own
 
@@ -69,13 +69,13 @@ func (s *session) pass(d time.Duration) {
 }
 
 // about is a subject: the number of a rule, and a key.
-func about(rule int, key string) ratelimit.Subject {
-	return ratelimit.Subject{Key: []byte(key), Outcome: ratelimit.Outcome{Rule: rule}}
+func about(rule int, key string) subject {
+	return subject{Key: []byte(key), Outcome: Outcome{Rule: rule}}
 }
 
 // all returns the subjects of all rules with one key.
-func (s *session) all(key string) []ratelimit.Subject {
-	var subjects []ratelimit.Subject
+func (s *session) all(key string) []subject {
+	var subjects []subject
 	for i := range s.model.set.Len() {
 		subjects = append(subjects, about(i, key))
 	}
@@ -85,23 +85,23 @@ func (s *session) all(key string) []ratelimit.Subject {
 // take has the store and the model judge an event, and complains about any
 // difference. It returns the request as the store left it, and whether the event
 // was admitted.
-func (s *session) take(cost uint64, subjects ...ratelimit.Subject) (*ratelimit.Request, bool) {
+func (s *session) take(cost uint64, subjects ...subject) (*request, bool) {
 	return s.ask(cost, false, subjects)
 }
 
 // look is take for a request that only looks.
-func (s *session) look(cost uint64, subjects ...ratelimit.Subject) (*ratelimit.Request, bool) {
+func (s *session) look(cost uint64, subjects ...subject) (*request, bool) {
 	return s.ask(cost, true, subjects)
 }
 
-func (s *session) ask(cost uint64, look bool, subjects []ratelimit.Subject) (*ratelimit.Request, bool) {
+func (s *session) ask(cost uint64, look bool, subjects []subject) (*request, bool) {
 	now := s.now
 	if s.config.Pass != nil {
 		now = time.Now().UnixNano()
 	}
-	r := &ratelimit.Request{Set: s.model.set, Now: now, Cost: cost, Look: look, Subjects: subjects}
+	r := &request{Set: s.model.set, Now: now, Cost: cost, Peek: look, Subjects: subjects}
 	s.note(r)
-	if err := s.store.Decide(r); err != nil {
+	if err := s.decide(r); err != nil {
 		s.broken("Decide returned %w", err)
 	}
 	asked := *r
@@ -111,6 +111,12 @@ func (s *session) ask(cost uint64, look bool, subjects []ratelimit.Subject) (*ra
 	v := s.model.judge(&asked)
 	s.compare(r, v)
 	return r, v.allowed
+}
+
+// decide has the store decide r alone.
+func (s *session) decide(r *request) error {
+	s.store.Decide(ctx, []*request{r})
+	return r.Err
 }
 
 // broken is fatal, with what was done before.
@@ -137,9 +143,9 @@ func (s *session) history() string {
 
 const keptHistory = 40
 
-func (s *session) note(r *ratelimit.Request) {
+func (s *session) note(r *request) {
 	verb := "take"
-	if r.Look {
+	if r.Peek {
 		verb = "look"
 	}
 	line := fmt.Sprintf("%+d ns: %s %d", r.Now-s.base, verb, r.Cost)
@@ -159,7 +165,7 @@ func (s *session) noted(format string, args ...any) {
 }
 
 // compare complains if r is not answered as v says.
-func (s *session) compare(r *ratelimit.Request, v verdict) {
+func (s *session) compare(r *request, v verdict) {
 	if r.Now != v.at {
 		s.broken("the request was judged at %+d ns, want %+d ns", r.Now-s.base, v.at-s.base)
 	}
@@ -177,7 +183,7 @@ func (s *session) compare(r *ratelimit.Request, v verdict) {
 
 // differs returns what got says otherwise than want of an event judged at that
 // time, or "".
-func (s *session) differs(at int64, got *ratelimit.Outcome, want *outcome) string {
+func (s *session) differs(at int64, got *Outcome, want *outcome) string {
 	rule := s.model.set.Rule(want.Rule)
 	type flag struct {
 		name      string
@@ -236,7 +242,7 @@ func (s *session) unlike(got, want time.Duration) bool {
 
 // retryIsTrue complains if the waiting time that the outcomes come to is not the
 // least after which a lone event is admitted.
-func (s *session) retryIsTrue(r *ratelimit.Request, v verdict) {
+func (s *session) retryIsTrue(r *request, v verdict) {
 	wait := time.Duration(0)
 	hopeless := false
 	for i := range r.Subjects {
@@ -278,45 +284,45 @@ func (s *session) retryIsTrue(r *ratelimit.Request, v verdict) {
 
 // admits reports whether the event of r would be admitted at t, if nothing came
 // in between.
-func (s *session) admits(r *ratelimit.Request, t int64) bool {
+func (s *session) admits(r *request, t int64) bool {
 	then := *r
-	then.Now, then.Look = t, true
+	then.Now, then.Peek = t, true
 	return s.model.judge(&then).allowed
 }
 
 // settle corrects what r has charged, now.
-func (s *session) settle(r *ratelimit.Request, actual uint64) {
+func (s *session) settle(r *request, actual uint64) {
 	st := s.settlement(r, actual, slices.Clone(r.Subjects))
 	s.correct(r, actual, r.Subjects)
 	s.model.settle(&st)
 }
 
 // correct is settle without the model.
-func (s *session) correct(r *ratelimit.Request, actual uint64, subjects []ratelimit.Subject) {
+func (s *session) correct(r *request, actual uint64, subjects []subject) {
 	st := s.settlement(r, actual, subjects)
 	s.noted("%+d ns: settle what was %d at %+d ns to %d", st.Now-s.base, r.Cost, r.Now-s.base, actual)
-	if err := s.store.Settle(&st); err != nil {
+	if err := s.store.Settle(ctx, &st); err != nil {
 		s.broken("Settle returned %w", err)
 	}
 }
 
-func (s *session) settlement(r *ratelimit.Request, actual uint64, subjects []ratelimit.Subject) ratelimit.Settlement {
+func (s *session) settlement(r *request, actual uint64, subjects []subject) settlement {
 	now := s.now
 	if s.config.Pass != nil {
 		now = time.Now().UnixNano()
 	}
-	return ratelimit.Settlement{Set: s.model.set, At: r.Now, Now: now, Charged: r.Cost, Actual: actual, Subjects: subjects}
+	return settlement{Set: s.model.set, At: r.Now, Now: now, Charged: r.Cost, Actual: actual, Subjects: subjects}
 }
 
 // refund gives back to a key, without saying what.
 func (s *session) refund(n uint64, rule int, key string) uint64 {
-	r := ratelimit.Refund{Set: s.model.set, Rule: rule, Key: []byte(key), N: n, Now: s.now}
+	r := adjustment{Set: s.model.set, Rule: rule, Key: []byte(key), N: n, Now: s.now}
 	if s.config.Pass != nil {
 		r.Now = time.Now().UnixNano()
 	}
 	asked := r
 	s.noted("%+d ns: refund %d %d:%.20q", r.Now-s.base, n, rule, key)
-	if err := s.store.Refund(&r); err != nil {
+	if err := s.store.Refund(ctx, &r); err != nil {
 		s.broken("Refund returned %w", err)
 	}
 	if s.config.Pass != nil {
@@ -329,9 +335,9 @@ func (s *session) refund(n uint64, rule int, key string) uint64 {
 }
 
 // reset forgets what was counted of the subjects.
-func (s *session) reset(subjects ...ratelimit.Subject) {
+func (s *session) reset(subjects ...subject) {
 	s.noted("reset %d:%.20q", subjects[0].Outcome.Rule, subjects[0].Key)
-	if err := s.store.Reset(s.model.set, subjects); err != nil {
+	if err := s.store.Reset(ctx, s.model.set, subjects); err != nil {
 		s.broken("Reset returned %w", err)
 	}
 	s.model.reset(subjects)
@@ -341,7 +347,7 @@ func (s *session) reset(subjects ...ratelimit.Subject) {
 func (s *session) update(set *ratelimit.Set, same, bans []string) {
 	s.noted("update")
 	published := 0
-	if err := s.store.Update(set, func() { published++ }); err != nil {
+	if err := s.store.Update(ctx, set, func() { published++ }); err != nil {
 		s.broken("Update returned %w", err)
 	}
 	if published != 1 {

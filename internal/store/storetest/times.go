@@ -172,7 +172,7 @@ func overflowCase(c *check) {
 					req, ok := s.take(cost, about(0, "k"))
 					if ok && cost > 2 {
 						s.settle(req, cost/2)
-						s.settle(&ratelimit.Request{Now: req.Now, Cost: cost / 2, Subjects: req.Subjects}, 0)
+						s.settle(&request{Now: req.Now, Cost: cost / 2, Subjects: req.Subjects}, 0)
 					}
 				}
 			}

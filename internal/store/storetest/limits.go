@@ -228,8 +228,8 @@ func (c *check) randomLimit(a ratelimit.Algorithm) ratelimit.Limit {
 }
 
 // random takes at random, now and then giving back what was taken.
-func (s *session) random(steps int, subjects ...ratelimit.Subject) {
-	var taken []*ratelimit.Request
+func (s *session) random(steps int, subjects ...subject) {
+	var taken []*request
 	limit := s.model.set.Rule(0).Limits[0]
 	for range steps {
 		subject := subjects[s.rnd.IntN(len(subjects))]

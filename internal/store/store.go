@@ -1,0 +1,146 @@
+// Package store declares what a limiter asks of the store that keeps its limit
+// counters and bans: decisions in batches, corrections, and changes of the rules.
+//
+// The types have two parameters, since this package must not import ratelimit: R is
+// a rule set, *ratelimit.Set, from which a store takes all that it has to know of a
+// rule; B is a ban, ratelimit.BanRecord. The store of one process is in ratelimit,
+// which calls it directly, one request at a time; storetest holds what every store
+// must pass.
+package store
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// A Store keeps limit counters and bans. It is made for one rule set and moves to
+// another by Update.
+//
+// A store judges each request in one step: no other request sees the counts between
+// the judging and the charging, and nothing is charged when an enforced rule refuses.
+// It returns when the context ends, at the latest. Its methods are safe for
+// concurrent use.
+type Store[R, B any] interface {
+	// Decide judges the requests of a batch, each by itself and in any order, and
+	// fills in Err, the outcomes and Now of each. A store that is reached by a network
+	// sends a batch together.
+	Decide(ctx context.Context, batch []*Request[R])
+
+	// Settle corrects what an earlier request has charged. What has left the
+	// windows since, or was reset, stays as it is: a settlement never makes room
+	// that the event had not taken. If it returns ErrStale, Charged is false in the
+	// outcomes of those subjects that were settled all the same.
+	Settle(ctx context.Context, s *Settlement[R]) error
+
+	// Charge counts N of a key in each limit of a rule, also beyond the limit. Counts
+	// saturate.
+	Charge(ctx context.Context, a *Adjustment[R]) error
+
+	// Refund gives back up to N of a key without knowing when it was charged, the
+	// oldest first, and sets Taken. No later window has more left than if any other
+	// N of them had never come.
+	Refund(ctx context.Context, a *Adjustment[R]) error
+
+	// Reset deletes what the limits and bans of these subjects have counted. Bans
+	// that hold go on.
+	Reset(ctx context.Context, set R, subjects []Subject[R]) error
+
+	// Update moves the store to another rule set. Counts are carried as
+	// ratelimit.Limiter.Update says. It calls published as soon as the store answers
+	// requests for set; it answers those for the set before with ErrStale from then
+	// on, or a little earlier. An error means that nothing has changed.
+	Update(ctx context.Context, set R, published func()) error
+
+	// Ban bans the key in b, whatever was counted. A ban of that key that ends later
+	// stays as it is.
+	Ban(ctx context.Context, b B) error
+
+	// Unban ends the ban of a key under the named rule, and deletes earlier ones. It
+	// reports whether a ban held.
+	Unban(ctx context.Context, rule string, key []byte) (bool, error)
+
+	// Bans yields the bans that hold, in no particular order. An error ends it.
+	Bans(ctx context.Context) iter.Seq2[B, error]
+}
+
+// ErrStale is the error of a request for a rule set that the store has moved away
+// from.
+var ErrStale = errors.New("store: moved to another rule set")
+
+// A Request is one event as a store sees it.
+type Request[R any] struct {
+	// Set is the rules that the subjects' numbers are of.
+	Set R
+	// Now is the time of the event, in nanoseconds since 1970. The store sets it to
+	// the time at which the event was judged, which is later if a record has been
+	// judged at a later one.
+	Now int64
+	// Cost is how much each limit is charged; a ban counts events. 0 only moves the
+	// windows on: no limit refuses it and no ban counts it.
+	Cost uint64
+	// Peek asks what the decision would be, and changes nothing.
+	Peek bool
+	// Subjects are the rules that match, in the order of the set.
+	Subjects []Subject[R]
+
+	// Err is why the request was not judged: nothing was counted, and no outcome
+	// holds.
+	Err error
+
+	// Scratch is memory of the store's own, which the caller keeps for the next
+	// request.
+	Scratch any
+}
+
+// A Subject is one rule of a request and the key by which it counts the event.
+type Subject[R any] struct {
+	Key     []byte
+	Outcome Outcome[R] // Rule is set by the caller, the rest by the store
+
+	// Mark is the store's own, for a Settlement.
+	Mark uint64
+}
+
+// An Outcome is a ratelimit.Outcome, field by field. A store leaves Set as it is.
+type Outcome[R any] struct {
+	Rule             int
+	Set              R
+	Refused          bool
+	Banned, Started  bool
+	Skipped          bool
+	Charged          bool
+	Limit, Remaining uint64
+	LimitIndex       int
+	RetryAfter       time.Duration
+	ResetAfter       time.Duration
+	Delay            time.Duration
+	BannedUntil      time.Time
+}
+
+// A Settlement corrects the charge of a Request: it was Charged, and is Actual.
+// Subjects are those of the request, as the store left them.
+type Settlement[R any] struct {
+	Set             R
+	At, Now         int64 // Request.Now as the store left it, and now
+	Charged, Actual uint64
+	Subjects        []Subject[R]
+}
+
+// An Adjustment charges a key or gives back to it, under all limits of one rule, by
+// its number in Set.
+type Adjustment[R any] struct {
+	Set  R
+	Rule int
+	Key  []byte
+	N    uint64
+
+	// Now is the time, in nanoseconds since 1970. The store sets it to the time at
+	// which it was done, which is later if the record has been judged at a later one.
+	Now int64
+
+	// Taken is how much was given back: the least of the limits. The store sets it;
+	// it is 0 for a rule without a limit.
+	Taken uint64
+}

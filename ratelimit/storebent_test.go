@@ -1,0 +1,84 @@
+package ratelimit_test
+
+import (
+	"context"
+	"iter"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// bent is a memory store of which some methods do something else. A nil field is
+// the method itself.
+type bent struct {
+	*ratelimit.Memory
+	decide func(r *ratelimit.Request) error
+	settle func(s *ratelimit.Settlement) error
+	refund func(r *ratelimit.Adjustment) error
+	reset  func(set *ratelimit.Set, subjects []ratelimit.Subject) error
+	update func(set *ratelimit.Set, published func()) error
+	ban    func(b ratelimit.BanRecord) error
+	unban  func(rule string, key []byte) (bool, error)
+	bans   func() iter.Seq2[ratelimit.BanRecord, error]
+}
+
+func (b *bent) Decide(_ context.Context, batch []*ratelimit.Request) {
+	for _, r := range batch {
+		r.Err = b.decideOne(r)
+	}
+}
+
+func (b *bent) decideOne(r *ratelimit.Request) error {
+	if b.decide != nil {
+		return b.decide(r)
+	}
+	return b.Memory.Decided(r)
+}
+
+func (b *bent) Settle(_ context.Context, s *ratelimit.Settlement) error {
+	if b.settle != nil {
+		return b.settle(s)
+	}
+	return b.Memory.Settle(context.Background(), s)
+}
+
+func (b *bent) Refund(_ context.Context, r *ratelimit.Adjustment) error {
+	if b.refund != nil {
+		return b.refund(r)
+	}
+	return b.Memory.Refund(context.Background(), r)
+}
+
+func (b *bent) Reset(_ context.Context, set *ratelimit.Set, subjects []ratelimit.Subject) error {
+	if b.reset != nil {
+		return b.reset(set, subjects)
+	}
+	return b.Memory.Reset(context.Background(), set, subjects)
+}
+
+func (b *bent) Update(_ context.Context, set *ratelimit.Set, published func()) error {
+	if b.update != nil {
+		return b.update(set, published)
+	}
+	return b.Memory.Update(context.Background(), set, published)
+}
+
+func (b *bent) Ban(_ context.Context, r ratelimit.BanRecord) error {
+	if b.ban != nil {
+		return b.ban(r)
+	}
+	return b.Memory.Ban(context.Background(), r)
+}
+
+func (b *bent) Unban(_ context.Context, rule string, key []byte) (bool, error) {
+	if b.unban != nil {
+		return b.unban(rule, key)
+	}
+	return b.Memory.Unban(context.Background(), rule, key)
+}
+
+func (b *bent) Bans(context.Context) iter.Seq2[ratelimit.BanRecord, error] {
+	if b.bans != nil {
+		return b.bans()
+	}
+	return b.Memory.Bans(context.Background())
+}
