@@ -29,8 +29,8 @@ type Store[R, B any] interface {
 	Decide(ctx context.Context, batch []*Request[R])
 
 	// Settle corrects what an earlier request has charged. What has left the
-	// windows since, or was reset, stays as it is: a settlement never makes room
-	// that the event had not taken. If it returns ErrStale, Charged is false in the
+	// windows since, or was reset, stays as it is: a settlement never frees more
+	// than the event had taken. If it returns ErrStale, Charged is false in the
 	// outcomes of those subjects that were settled all the same.
 	Settle(ctx context.Context, s *Settlement[R]) error
 
