@@ -10,7 +10,7 @@ func (m *memory) tellBans(probes []probe, r *request, now int64) {
 		}
 		// What is unbanned already, or has become one that was added by hand and holds
 		// for longer, is not told.
-		if h, ok := m.bans.heldAt(p.id, p.hash, viewed(p.key), now); ok && h.byRule() {
+		if h, ok := m.bans.heldAt(p.id, p.hash, bytesOf(p.key), now); ok && h.byRule() {
 			m.config.OnBan(h.record(p.Rule))
 		}
 	}

@@ -28,7 +28,7 @@ func (m *memory) judge(probes []probe, r *request, now int64) {
 	}
 	for i := range probes {
 		p, s := &probes[i], &r.Subjects[i]
-		p.settle(&s.Outcome, r, now, refused || banned, banned)
+		p.charged(&s.Outcome, r, now, refused || banned, banned)
 		s.Mark = p.records.mark()
 	}
 }
@@ -36,13 +36,13 @@ func (m *memory) judge(probes []probe, r *request, now int64) {
 // holds sets o to a ban that holds at now, if one does.
 func (m *memory) holds(p *probe, r *request, o *outcome, now int64) {
 	*o = outcome{Rule: o.Rule}
-	until, ok := m.bans.holds(p.id, p.hash, viewed(p.key), now)
+	until, ok := m.bans.holds(p.id, p.hash, bytesOf(p.key), now)
 	if !ok {
 		return
 	}
 	if p.Ban != nil && p.Ban.Extend && r.Cost > 0 && !r.Peek {
 		was := until
-		if until, ok = m.bans.extend(p.id, p.hash, viewed(p.key), p.Ban, now, m.config.JitterSeed); !ok {
+		if until, ok = m.bans.extend(p.id, p.hash, bytesOf(p.key), p.Ban, now, m.config.JitterSeed); !ok {
 			return // unbanned at this moment
 		}
 		p.extended = until > was
@@ -93,7 +93,7 @@ func (m *memory) strike(p *probe, r *request, o *outcome, now int64) {
 	if r.Peek || !p.held {
 		return // a sketch counts too much to ban anybody for it
 	}
-	until, ok := m.bans.start(p.id, p.hash, viewed(p.key), p.Ban, now, m.config.JitterSeed)
+	until, ok := m.bans.start(p.id, p.hash, bytesOf(p.key), p.Ban, now, m.config.JitterSeed)
 	if !ok {
 		return // no room for another ban: refused all the same, and counted
 	}
@@ -138,9 +138,9 @@ func (p *probe) refusesLonger(i, j int, now int64, cost, left uint64) bool {
 	return cost > left && p.wait(i, now, cost) > p.wait(j, now, cost)
 }
 
-// settle charges the limits as the event's fate has it, and fills in what is
+// charged charges the limits if the event's outcome says so, and fills in what is
 // then left and for how long.
-func (p *probe) settle(o *outcome, r *request, now int64, refused, banned bool) {
+func (p *probe) charged(o *outcome, r *request, now int64, refused, banned bool) {
 	charged := !banned && !o.Banned && p.charges(o, refused)
 	judged := !o.Skipped && (!o.Banned || o.Started) // and so advanced to now
 	for i := range p.records.judging(now) {
@@ -168,7 +168,7 @@ func (p *probe) settle(o *outcome, r *request, now int64, refused, banned bool) 
 		o.Remaining -= min(r.Cost, o.Remaining)
 	}
 	if p.Ban != nil || o.Banned {
-		p.settleBan(o, now, r.Cost > 0 && (refused || o.Refused))
+		p.addBanWait(o, now, r.Cost > 0 && (refused || o.Refused))
 	}
 }
 
@@ -183,10 +183,10 @@ func (p *probe) charges(o *outcome, refused bool) bool {
 	return p.CountRefused || !refused && !o.Refused
 }
 
-// settleBan adds to the waiting times what the ban asks for. A client whose
+// addBanWait adds to the waiting times what the ban asks for. A client whose
 // next event would be one hit too many has to wait for that as well, if it is one
 // that counts and comes again.
-func (p *probe) settleBan(o *outcome, now int64, again bool) {
+func (p *probe) addBanWait(o *outcome, now int64, again bool) {
 	if o.Banned {
 		left := o.BannedUntil.Sub(time.Unix(0, now))
 		o.RetryAfter = longer(o.RetryAfter, left)

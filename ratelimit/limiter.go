@@ -164,8 +164,8 @@ type query struct {
 	peek  bool
 }
 
-// viewed returns the bytes of key, which nobody writes to.
-func viewed(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }
+// bytesOf returns the bytes of key, which nobody writes to.
+func bytesOf(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }
 
 func (l *Limiter) decide(q *query) Decision {
 	sc := l.scratch.Get().(*scratch)
@@ -186,7 +186,7 @@ func (l *Limiter) decideWith(sc *scratch, q *query, fast bool) (d Decision) {
 		if fast && len(sc.subjects) == 1 && l.memory != nil && !q.peek {
 			s := &sc.subjects[0]
 			key := unsafe.String(unsafe.SliceData(s.Key), len(s.Key)) // only read
-			if l.memory.take(&d, set, s.Outcome.Rule, nil, q.now, key, q.cost) {
+			if l.memory.decideFast(&d, set, s.Outcome.Rule, nil, q.now, key, q.cost) {
 				return d
 			}
 		}

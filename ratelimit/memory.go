@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/sketch"
 )
 
 // memory is the store of this process: a keyed table for each rule of a Set, and a
@@ -91,11 +92,11 @@ type memoryRules struct {
 // A memoryRule is one rule as Memory judges it.
 type memoryRule struct {
 	*Rule
-	id      uint32 // of its name, in the ban table
-	records *records
-	adapt   *adapter
-	tally   *tally
-	short   bool // see take
+	id       uint32 // of its name, in the ban table
+	records  *records
+	adapt    *adapter
+	counters *ruleCounters
+	fast     bool // see decideFast
 }
 
 // limitN returns the most that the i-th limit may have used: N, or its burst.
@@ -132,16 +133,16 @@ func (m *memory) build(s *Set, old *memoryRules) (*memoryRules, error) {
 
 func (m *memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, error) {
 	mr := &memoryRule{Rule: r}
-	mr.short = mr.quick()
+	mr.fast = mr.hasFastPath()
 	before := old.named(r.Name)
 	if before != nil && before.Key.Equal(r.Key) {
-		mr.tally = before.tally
+		mr.counters = before.counters
 		mr.id = before.id
 		if before.adapt != nil && r.Adapt.equal(&before.adapt.config) {
 			mr.adapt = before.adapt
 		}
 	} else {
-		mr.tally = new(tally)
+		mr.counters = new(ruleCounters)
 		mr.id = m.nextID(r.Name, before != nil)
 		before = nil
 	}
@@ -196,4 +197,40 @@ func (rs *memoryRules) has(r *records) bool {
 		}
 	}
 	return false
+}
+
+// Memory keeps keys of up to a kibibyte as they are. Of a longer one, which is
+// rare and would cost a client nothing to send, it keeps an HMAC-SHA-256 with a
+// secret of its own: nobody can build a key that is taken for it.
+
+const (
+	// maxKey is the longest key that Memory takes, in bytes.
+	maxKey = 1<<20 - 1
+
+	// maxStored is the longest that it keeps as it is.
+	maxStored = keytable.MaxKey
+)
+
+// stored returns what stands for key in the tables of m.
+func (m *memory) stored(key []byte) []byte {
+	if len(key) <= maxStored {
+		return key
+	}
+	return keytable.LongKey(m.secret.Load(), key)
+}
+
+// scratchMemory is memory that only some requests take: those that look, that are about
+// many rules, or about keys without room. A request keeps it for the next.
+type scratchMemory struct {
+	words  []uint64
+	probes []probe
+	held   []sketch.Held
+}
+
+// scratchOf returns the scratch memory of r.
+func scratchOf(r *request) *scratchMemory {
+	if r.Scratch == nil {
+		r.Scratch = new(scratchMemory)
+	}
+	return r.Scratch.(*scratchMemory)
 }

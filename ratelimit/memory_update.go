@@ -44,19 +44,19 @@ func (m *memory) Update(_ context.Context, s *Set, published func()) error {
 	return nil
 }
 
-// settled sees to it that all counts of the probes' keys are in the tables of
+// ensureMigrated makes sure that all counts of the probes' keys are in the tables of
 // these rules. It is called with nothing locked: it waits for requests under
 // the rules before.
-func (rs *memoryRules) settled(probes []probe) {
+func (rs *memoryRules) ensureMigrated(probes []probe) {
 	if !rs.moving.Load() {
 		return
 	}
 	for i := range probes {
-		probes[i].records.settled(probes[i].hash)
+		probes[i].records.ensureMigrated(probes[i].hash)
 	}
 }
 
-func (rs *records) settled(hash uint64) {
+func (rs *records) ensureMigrated(hash uint64) {
 	if from := rs.from.Load(); from != nil {
 		from.table.Drain(hash, rs.takeKey(from))
 	}
@@ -101,7 +101,7 @@ func (rs *records) toSketch(hash uint64, old *records, w []uint64) {
 // their pages are needed. Sketches are taken over as they are where the window
 // is the same; they hold no keys that could be carried.
 func (rs *records) inherit(old *records) {
-	rs.family = old.family
+	rs.resets = old.resets
 	rs.now.Store(old.now.Load())
 	rs.floor.Store(old.floor.Load())
 	if rs.until.Store(old.until.Load()); rs.layout.former != old.layout.former {

@@ -27,7 +27,7 @@ func (p *probe) used(i int, now int64) uint64 {
 		return m.Advance(p.w[m.at:], p.blocks(m), now)
 	case p.sketch != nil:
 		return p.sketch[i].Used(now)
-	case p.full:
+	case p.noMemory:
 		return math.MaxUint64
 	}
 	return 0
@@ -112,7 +112,7 @@ func (p *probe) waitOf(i int, now int64, n, cost uint64) time.Duration {
 		return m.Wait(p.w[m.at:], p.blocks(m), now, n, cost)
 	case p.sketch != nil:
 		return p.sketch[i].Wait(now, n, cost)
-	case p.full:
+	case p.noMemory:
 		return p.records.layout.window(i)
 	}
 	return 0
@@ -126,7 +126,7 @@ func (p *probe) reset(i int, now int64) time.Duration {
 		return m.Reset(p.w[m.at:], p.blocks(m), now)
 	case p.sketch != nil:
 		return p.sketch[i].Reset(now)
-	case p.full:
+	case p.noMemory:
 		return p.records.layout.window(i)
 	}
 	return 0

@@ -44,7 +44,7 @@ type records struct {
 	// from is the table before, while its keys are being carried over.
 	from atomic.Pointer[records]
 
-	family *family
+	resets *resetLog
 
 	// until is when the limits of layout.former have judged for a span: a span of
 	// theirs after newest, the newest time of any record that was carried here. While
@@ -55,52 +55,6 @@ type records struct {
 	sketchPlan  []sketch.Config
 	sketchMu    sync.Mutex // one makes them
 	sketches    atomic.Pointer[[]*sketch.Window]
-}
-
-// A family is what a table shares with those whose counts it has taken over: which
-// of its keys were reset. A settlement from before a reset of its key is void.
-type family struct {
-	id     uint64        // the number of its first table
-	resets atomic.Uint64 // how many there were
-
-	mu   sync.Mutex // one reset at a time
-	last [keptResets]atomic.Uint64
-}
-
-// keptResets is how many resets are known by the hash of their key. Of a
-// settlement from before more than these nobody knows, and it is void.
-const keptResets = 128
-
-// mark returns what a settlement has to bring along: the table that its event was
-// counted in, and how many resets there were.
-//
-// REQUIRES: the record of its key, locked, as void and reset do.
-func (rs *records) mark() uint64 { return rs.number<<32 | rs.family.resets.Load()&(1<<32-1) }
-
-// carried reports whether a mark is from before the counts were carried here.
-func (rs *records) carried(mark uint64) bool { return mark>>32 != rs.number }
-
-// void reports whether the key of that hash was, or may have been, reset since.
-func (f *family) void(hash, mark uint64) bool {
-	n := f.resets.Load()
-	since := uint64(uint32(n - mark))
-	if mark>>32 < f.id || since >= keptResets {
-		return true
-	}
-	for i := range since {
-		if f.last[(n-1-i)%keptResets].Load() == hash {
-			return true
-		}
-	}
-	return false
-}
-
-// reset says that the key of that hash is reset.
-func (f *family) reset(hash uint64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.last[f.resets.Load()%keptResets].Store(hash)
-	f.resets.Add(1)
 }
 
 // A recordMeter is a meter with its place in a record.
@@ -134,7 +88,7 @@ func newRecords(m *memory, l layout, rules int) (*records, error) {
 	if err != nil {
 		return nil, err
 	}
-	rs := &records{layout: l, number: m.tables, budget: m.budget, words: wordNewest + 1, family: &family{id: m.tables}}
+	rs := &records{layout: l, number: m.tables, budget: m.budget, words: wordNewest + 1, resets: &resetLog{id: m.tables}}
 	rs.now.Store(math.MinInt64)
 	rs.floor.Store(math.MinInt64)
 	rs.until.Store(math.MinInt64)
@@ -333,7 +287,7 @@ func (rs *records) carry(w []uint64, old *records, from []uint64) {
 // record from.
 func (m *recordMeter) carry(w []uint64, o *recordMeter, from []uint64) {
 	if t := keytable.Time(from[wordNewest]); !m.Carry(w[m.at:], m.blocks, &o.Counter, from[o.at:], o.blocks, t) {
-		m.take(w, o.Each(from[o.at:], o.blocks, t))
+		m.chargeHistory(w, o.Each(from[o.at:], o.blocks, t))
 	}
 }
 
@@ -346,11 +300,11 @@ func (rs *records) judging(now int64) int {
 	return rs.layout.own()
 }
 
-// take charges a meter of the record w, without counts, with what was counted
+// chargeHistory charges a meter of the record w, without counts, with what was counted
 // elsewhere, oldest first, and moves the record on to the last. If there is no
 // room for all of it, it takes the newest: the log then has no room for more
 // until these leave, by when the others have left.
-func (m *recordMeter) take(w []uint64, counts iter.Seq2[int64, uint64]) {
+func (m *recordMeter) chargeHistory(w []uint64, counts iter.Seq2[int64, uint64]) {
 	total := uint64(0)
 	for _, n := range counts {
 		total += min(n, math.MaxUint64-total)

@@ -78,7 +78,7 @@ func (l *Limiter) use(s *Set) {
 // time and a cost of 1.
 func (r *RuleLimiter) Take(key ...string) (d Decision) {
 	l := r.limiter
-	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.take(&d, at.set, at.i, l, 0, key[0], 1) {
+	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.decideFast(&d, at.set, at.i, l, 0, key[0], 1) {
 		return d
 	}
 	return l.decide(&query{now: l.now(), rule: r.name, key: key, cost: 1})
@@ -87,7 +87,7 @@ func (r *RuleLimiter) Take(key ...string) (d Decision) {
 // TakeN judges a key at time t with a cost, as [Limiter.TakeN] does.
 func (r *RuleLimiter) TakeN(t time.Time, n uint64, key ...string) (d Decision) {
 	l := r.limiter
-	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.take(&d, at.set, at.i, nil, nanos(t), key[0], n) {
+	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.decideFast(&d, at.set, at.i, nil, nanos(t), key[0], n) {
 		return d
 	}
 	return l.decide(&query{now: nanos(t), rule: r.name, key: key, cost: n})
@@ -243,7 +243,7 @@ func (s *Set) allowsKey(i int, key string) bool {
 
 func (s *Set) allowsClient(i int, key string) bool {
 	at, k := 0, &s.rules[i].Key
-	for v := range k.Parts(viewed(key)) {
+	for v := range k.Parts(bytesOf(key)) {
 		if at == s.clients[i] {
 			return s.allowsValue(k.ClientOf(at, v))
 		}

@@ -1,5 +1,10 @@
 package ratelimit
 
+import (
+	"math"
+	"sync/atomic"
+)
+
 // Stats is what a [Limiter] has decided so far, and what its memory holds. Its
 // size depends on the number of rules, never on the number of keys.
 type Stats struct {
@@ -42,4 +47,127 @@ type RuleStats struct {
 	Forgotten uint64 // keys forgotten for want of room, unprotected all
 	Sketched  uint64 // decisions about keys that the sketch counts
 	Full      uint64 // decisions that refused for want of any room
+}
+
+// Stats returns what m has decided so far and what it holds. It adds up some
+// dozens of counters a rule.
+func (m *memory) Stats() Stats {
+	rs := m.rules.Load()
+	s := Stats{Budget: m.config.Budget, Reserved: m.bans.reserved()}
+	if s.Budget == unbounded {
+		s.Budget = NoBudget
+	}
+	for _, mr := range rs.rules {
+		r := RuleStats{Rule: mr.Name, Keys: mr.records.table.Len()}
+		mr.counters.add(&r)
+		gone := mr.records.table.Stats()
+		r.Expired, r.Forgotten = gone.Expired, gone.Evicted
+		s.Reserved += mr.records.reserved()
+		if len(mr.Limits) > 0 {
+			r.Limit = mr.Limits[0].N
+			if mr.adapt != nil {
+				r.Limit = mr.adapt.n.Load()
+			}
+		}
+		s.Rules = append(s.Rules, r)
+	}
+	s.Bytes = max(m.budget.Used()-s.Reserved, 0) // which others may have taken meanwhile
+	bans := m.bans.counts(rs.now())
+	s.Remembered, s.BansRefused, s.BansDropped = uint64(bans.known), bans.refused, bans.dropped
+	for i, mr := range rs.rules {
+		s.Rules[i].Bans = bans.held[mr.id]
+		s.Bans += uint64(bans.held[mr.id])
+	}
+	return s
+}
+
+// Stats returns what l has decided so far and what its store holds. With a store
+// other than the memory store, rules are those of the memory that decides while the store
+// is away.
+func (l *Limiter) Stats() Stats {
+	s := Stats{}
+	if m := l.local.Load(); m != nil {
+		s = m.Stats()
+	}
+	s.Fallbacks = l.fallbacks.Load()
+	return s
+}
+
+// now returns the newest time that a table was judged at, as far as it is noted:
+// by when a key was added.
+func (rs *memoryRules) now() int64 {
+	now := int64(math.MinInt64)
+	for _, mr := range rs.rules {
+		now = max(now, mr.records.now.Load())
+	}
+	return now
+}
+
+// ruleCounters count what a rule decided. It is striped by the hash of the key, so
+// that cores that decide about different keys seldom meet in a cache line.
+type ruleCounters struct{ stripes [counterStripes]counterStripe }
+
+const counterStripes = 64
+
+type counterStripe struct {
+	allowed, refused, banned, started, shadow, skipped, sketched, full atomic.Uint64
+}
+
+// count counts one outcome of a key with that hash.
+func (t *ruleCounters) count(hash uint64, o *outcome, shadow bool) {
+	s := &t.stripes[hash>>58]
+	switch {
+	case o.Skipped:
+		s.skipped.Add(1)
+	case !o.Refused:
+		s.allowed.Add(1)
+	case shadow:
+		s.shadow.Add(1)
+	case o.Banned:
+		s.banned.Add(1)
+	default:
+		s.refused.Add(1)
+	}
+	if o.Started {
+		s.started.Add(1)
+	}
+}
+
+// elsewhere counts a decision about a key without a record: by the sketch, or for
+// want of any room.
+func (t *ruleCounters) elsewhere(hash uint64, full bool) {
+	s := &t.stripes[hash>>58]
+	if full {
+		s.full.Add(1)
+	} else {
+		s.sketched.Add(1)
+	}
+}
+
+// decided counts one outcome of a rule that is no shadow rule.
+func (t *ruleCounters) decided(hash uint64, allowed, banned bool) {
+	s := &t.stripes[hash>>58]
+	switch {
+	case allowed:
+		s.allowed.Add(1)
+	case banned:
+		s.banned.Add(1)
+	default:
+		s.refused.Add(1)
+	}
+}
+
+// add adds what t has counted to r.
+func (t *ruleCounters) add(r *RuleStats) {
+	for i := range t.stripes {
+		s := &t.stripes[i]
+		r.Allowed += s.allowed.Load()
+		r.Refused += s.refused.Load()
+		r.Shadow += s.shadow.Load()
+		r.Banned += s.banned.Load()
+		r.BansStarted += s.started.Load()
+		r.Sketched += s.sketched.Load()
+		r.Full += s.full.Load()
+		r.Skipped += s.skipped.Load()
+	}
 }

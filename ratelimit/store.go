@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lately-go/lately/internal/store"
@@ -50,4 +51,100 @@ func (m *memory) Decide(_ context.Context, batch []*request) {
 	for _, r := range batch {
 		r.Err = m.decide(r)
 	}
+}
+
+// failOver decides by the rules' fail policies after the store could not,
+// because of err. It leaves in r the subjects that were judged here. Its error
+// is store.ErrStale or nil.
+func (l *Limiter) failOver(r *request, err error) (Decision, error) {
+	l.fallbacks.Add(1)
+	local := r.Subjects[:0]
+	for _, s := range r.Subjects {
+		rule := &r.Set.rules[s.Outcome.Rule]
+		switch {
+		case rule.Shadow && len(s.Key) > maxKey:
+			// Its key is what no store takes, and it would refuse nothing.
+		case rule.OnStoreFailure == FailLocal:
+			local = append(local, s)
+		case rule.OnStoreFailure == FailClosed && !rule.Shadow:
+			r.Subjects = nil
+			return Decision{Rule: rule.Name, Err: err}, nil
+		}
+	}
+	r.Subjects = local
+	if len(local) == 0 {
+		return Decision{Allowed: true, Err: err}, nil
+	}
+	m, localErr := l.localFor(r.Set)
+	if localErr == nil {
+		localErr = m.decide(r)
+	}
+	if localErr != nil {
+		r.Subjects = nil
+		return Decision{Err: localErr}, localErr // a key that no store takes
+	}
+	d := fold(r.Set, local, r.Cost)
+	d.Err = err
+	return d, nil
+}
+
+// localFor returns the memory that decides while the store is away.
+func (l *Limiter) localFor(set *Set) (*memory, error) {
+	if m := l.local.Load(); m != nil {
+		return m, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m := l.local.Load(); m != nil {
+		return m, nil
+	}
+	if l.set.Load() != set {
+		return nil, store.ErrStale
+	}
+	m, err := newMemory(set, Config{})
+	if err != nil {
+		return nil, err
+	}
+	l.local.Store(m)
+	return m, nil
+}
+
+// Update changes the rules while l is in use. No decision is made without the
+// rules, none is delayed for longer than it takes to carry some hundred keys, and
+// what was counted is carried:
+//
+//   - A rule is known by its name. One that is new, or has another key than
+//     before, starts with nothing counted; one that is gone is forgotten, with
+//     its bans.
+//   - A rule that counts as before (its limits, algorithm, zone, and what the ban
+//     counts) keeps its counts as they are. How long bans last, what it matches,
+//     shadow and fail policy may change at any time.
+//   - Else each limit of the same algorithm takes over from the limit before with
+//     the shortest span that is no shorter than its own, or if all are shorter from
+//     the longest; a ban that counts the same takes over from the ban. Never more is
+//     admitted than under the new limit with the true times. A bucket (GCRA,
+//     LeakyBucket) holds no more than its burst and as much again, or N if that is
+//     more, so one that is lowered and raised again loses what was above that.
+//   - If the algorithm changes, the limits of before judge and are charged together
+//     with the new ones for one span of theirs, so that neither is exceeded. Another
+//     change of the rule's algorithm within that time is an error, which says until
+//     when. InFlight counts what is under way: a change from or to it starts with
+//     nothing counted.
+//   - Bans that hold go on.
+//
+// The error says what is wrong with the rules, or is the store's; nothing has
+// changed then.
+func (l *Limiter) Update(set *Set) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := l.store.Update(context.Background(), set, func() { l.use(set) })
+	if err != nil {
+		return fmt.Errorf("ratelimit: the rules stay as they are: %w", err)
+	}
+	if local := l.local.Load(); local != nil && local != l.memory {
+		if err := local.Update(context.Background(), set, func() {}); err != nil {
+			return errors.Join(errors.New("ratelimit: the rules have changed, but not in local memory"), err)
+		}
+	}
+	return nil
 }

@@ -2,10 +2,10 @@ package ratelimit
 
 import (
 	"context"
+	"math"
 	"unsafe"
 
 	"github.com/lately-go/lately/internal/keytable"
-
 	"github.com/lately-go/lately/internal/store"
 )
 
@@ -46,7 +46,7 @@ func (mr *memoryRule) settle(s *settlement, subject *subject, stored []byte) boo
 	}
 	defer r.Unlock()
 	// The record is locked, so no reset comes between.
-	if rs.family.void(hash, subject.Mark) {
+	if rs.resets.invalidated(hash, subject.Mark) {
 		return true
 	}
 	w := r.Words()
@@ -70,7 +70,7 @@ func (mr *memoryRule) settle(s *settlement, subject *subject, stored []byte) boo
 // is added, as by a decision.
 func (mr *memoryRule) settleMore(s *settlement, subject *subject, stored []byte) bool {
 	_, ok := mr.charge(stored, s.Now, s.Actual-s.Charged, func(hash uint64) bool {
-		return !mr.records.family.void(hash, subject.Mark)
+		return !mr.records.resets.invalidated(hash, subject.Mark)
 	})
 	return ok
 }
@@ -97,7 +97,7 @@ func (mr *memoryRule) charge(stored []byte, now int64, n uint64, valid func(hash
 	rs := mr.records
 	key := unsafe.String(unsafe.SliceData(stored), len(stored)) // only read
 	hash := rs.table.Hash(key)
-	rs.settled(hash)
+	rs.ensureMigrated(hash)
 	probes := []probe{{memoryRule: mr, hash: hash, key: key, spot: rs.table.Prefetch(hash)}}
 	if !lock(probes, &request{Now: now}) {
 		return 0, false
@@ -133,7 +133,7 @@ func (m *memory) Reset(_ context.Context, set *Set, subjects []subject) error {
 			return store.ErrStale
 		case keytable.Found:
 			records.clear(r.Words())
-			records.family.reset(hash)
+			records.resets.reset(hash)
 			r.Unlock()
 		}
 	}
@@ -145,7 +145,52 @@ func (m *memory) Reset(_ context.Context, set *Set, subjects []subject) error {
 func (rs *records) lockStored(stored []byte) (r keytable.Record, hash uint64, state keytable.State) {
 	key := unsafe.String(unsafe.SliceData(stored), len(stored)) // only read
 	hash = rs.table.Hash(key)
-	rs.settled(hash)
+	rs.ensureMigrated(hash)
 	r, state = rs.table.Lock(hash, key)
 	return r, hash, state
+}
+
+// Refund implements [store.Store]. What is counted in a sketch stays there.
+func (m *memory) Refund(_ context.Context, r *adjustment) error {
+	r.Taken = 0
+	rs := m.rules.Load()
+	if rs.set != r.Set {
+		return store.ErrStale
+	}
+	if !rs.rules[r.Rule].refund(r, m.stored(r.Key)) {
+		return store.ErrStale
+	}
+	return nil
+}
+
+// refund gives back what r says. It reports false if the table has moved, and has
+// done nothing.
+func (mr *memoryRule) refund(r *adjustment, stored []byte) bool {
+	rs := mr.records
+	if len(rs.limits) == 0 {
+		return true
+	}
+	record, _, state := rs.lockStored(stored)
+	switch state {
+	case keytable.Moved:
+		return false
+	case keytable.Absent:
+		return true // forgotten, or in a sketch
+	}
+	defer record.Unlock()
+	w := record.Words()
+	now := max(r.Now, keytable.Time(w[wordNewest]))
+	w[wordNewest] = keytable.Stamp(now)
+	r.Now = now
+	if record.Flag() { // what was cut would be given back as well
+		return true
+	}
+	taken := uint64(math.MaxUint64)
+	for i := range rs.judging(now) {
+		m := &rs.limits[i]
+		m.Advance(w[m.at:], m.blocks, now)
+		taken = min(taken, m.RefundOldest(w[m.at:], m.blocks, now, r.N))
+	}
+	r.Taken = taken
+	return true
 }

@@ -86,10 +86,10 @@ func (rs *records) overflow() []*sketch.Window {
 func (p *probe) lockSketch(r *request) bool {
 	windows := p.records.overflow()
 	if windows == nil {
-		p.full = true
+		p.noMemory = true
 		return true
 	}
-	s := spared(r)
+	s := scratchOf(r)
 	from := len(s.held)
 	for _, w := range windows {
 		s.held = append(s.held, w.Lock(p.hash))
@@ -123,7 +123,7 @@ func (rs *records) fromSketch(w []uint64, hash uint64, now int64) {
 			continue
 		}
 		held := window.Lock(hash)
-		rs.meters[i].take(w, held.HandOn(now))
+		rs.meters[i].chargeHistory(w, held.HandOn(now))
 		held.Unlock()
 	}
 }

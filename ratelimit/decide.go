@@ -6,7 +6,6 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/sketch"
-
 	"github.com/lately-go/lately/internal/store"
 )
 
@@ -22,10 +21,10 @@ type probe struct {
 	sketch []sketch.Held
 	n      uint64 // what an Adapt says
 
-	held    bool // record is locked
-	copied  bool // w is a copy of its words
-	counted bool // what is charged to the sketch counts
-	full    bool // there is no room for the key anywhere
+	held     bool // record is locked
+	copied   bool // w is a copy of its words
+	counted  bool // what is charged to the sketch counts
+	noMemory bool // the key is counted nowhere: the budget is spent
 
 	extended bool // a ban of the key has become longer
 }
@@ -41,7 +40,7 @@ func (m *memory) decide(r *request) error {
 	case n == 1:
 		return m.decideOne(r)
 	case n > fewSubjects:
-		s := spared(r)
+		s := scratchOf(r)
 		s.probes = slices.Grow(s.probes[:0], n)
 		defer func() { clear(s.probes[:n]) }() // nothing is to be kept alive
 		return m.decideProbes(r, s.probes)
@@ -66,9 +65,9 @@ func (m *memory) decideProbes(r *request, probes []probe) error {
 	if err != nil {
 		return err
 	}
-	rs.settled(probes)
+	rs.ensureMigrated(probes)
 	if r.Scratch != nil {
-		s := spared(r)
+		s := scratchOf(r)
 		s.held = s.held[:0]
 	}
 	if !lock(probes, r) {
@@ -90,10 +89,10 @@ func (m *memory) decideProbes(r *request, probes []probe) error {
 			if p.held {
 				p.w[wordNewest] = keytable.Stamp(now)
 			}
-			if p.sketch != nil || p.full {
-				p.tally.elsewhere(p.hash, p.full)
+			if p.sketch != nil || p.noMemory {
+				p.counters.elsewhere(p.hash, p.noMemory)
 			}
-			p.tally.count(p.hash, &r.Subjects[i].Outcome, p.Shadow)
+			p.counters.count(p.hash, &r.Subjects[i].Outcome, p.Shadow)
 		}
 	}
 	unlock(probes)
@@ -230,7 +229,7 @@ func copyRecords(r *request, probes []probe) {
 	for i := range probes {
 		words += probes[i].records.words
 	}
-	s := spared(r)
+	s := scratchOf(r)
 	s.words = slices.Grow(s.words[:0], words)
 	all := s.words[:words]
 	for i := range probes {

@@ -6,24 +6,23 @@ import (
 	"github.com/lately-go/lately/internal/keytable"
 )
 
-// quick reports whether decisions under the rule alone can take the short way of
-// take: one limit or none, enforced, and nothing more than a ban.
-func (mr *memoryRule) quick() bool {
+// hasFastPath reports whether decideFast can decide under the rule: it has one limit
+// or none, is enforced, and has nothing more than a ban.
+func (mr *memoryRule) hasFastPath() bool {
 	return len(mr.Limits) <= 1 && mr.Adapt == nil && !mr.Shadow && !mr.CountRefused
 }
 
-// take is Decide and fold for the most common case, and says the same: a request
-// for one rule, which is quick, about a key that has a record, and that begins
-// no ban. It reports false if anything is not so, and has counted nothing then.
-// It is apart because a decision is some dozens of nanoseconds, which requests,
-// subjects and outcomes would double, and writes to d, which is zero, since a
-// Decision is large.
+// decideFast is decide and fold for the most common case, with the same result: a
+// request for one rule that has a fast path, about a key that has a record, which
+// starts no ban. It reports false otherwise, and has then counted nothing. A decision
+// takes some dozens of nanoseconds, which requests, subjects and outcomes would
+// double; for the same reason it writes to d, which must be zero.
 //
-// If live is not nil, now is what it says; it reads the clock while the record is
-// on its way to the cache.
-func (m *memory) take(d *Decision, set *Set, rule int, live *Limiter, now int64, key string, cost uint64) bool {
+// If live is not nil, it reads the clock of live while the record is on its way to the
+// cache, and ignores now.
+func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now int64, key string, cost uint64) bool {
 	rs := m.rules.Load()
-	if rs.set != set || rs.moving.Load() || !rs.rules[rule].short || len(key) > maxStored || cost == 0 {
+	if rs.set != set || rs.moving.Load() || !rs.rules[rule].fast || len(key) > maxStored || cost == 0 {
 		return false
 	}
 	mr := rs.rules[rule]
@@ -37,7 +36,7 @@ func (m *memory) take(d *Decision, set *Set, rule int, live *Limiter, now int64,
 	if state != keytable.Found {
 		return false
 	}
-	if r.Flag() { // Decide sees to it
+	if r.Flag() { // decide sees to it
 		r.Unlock()
 		return false
 	}
@@ -50,13 +49,13 @@ func (m *memory) take(d *Decision, set *Set, rule int, live *Limiter, now int64,
 	if f := records.layout.former; f != nil {
 		f.judged(now, records.until.Load())
 	}
-	w[wordNewest] = keytable.Stamp(now) // also if Decide is to judge it: the windows move on
-	until, banned := m.bans.holds(mr.id, hash, viewed(key), now)
+	w[wordNewest] = keytable.Stamp(now) // also if decide judges it: the windows move on
+	until, banned := m.bans.holds(mr.id, hash, bytesOf(key), now)
 	var ok bool
 	if banned {
-		ok = mr.takeBanned(d, w, now, cost, until)
+		ok = mr.refuseBanned(d, w, now, cost, until)
 	} else {
-		ok = mr.takeFree(d, w, now, cost)
+		ok = mr.allowFast(d, w, now, cost)
 	}
 	r.Unlock()
 	if !ok {
@@ -64,12 +63,12 @@ func (m *memory) take(d *Decision, set *Set, rule int, live *Limiter, now int64,
 		return false
 	}
 	d.Rule = mr.Name
-	mr.tally.decided(hash, d.Allowed, banned)
+	mr.counters.decided(hash, d.Allowed, banned)
 	return true
 }
 
-// takeFree is take with the words of a record that no ban holds for.
-func (mr *memoryRule) takeFree(d *Decision, w []uint64, now int64, cost uint64) bool {
+// allowFast is decideFast with the words of a record that no ban holds for.
+func (mr *memoryRule) allowFast(d *Decision, w []uint64, now int64, cost uint64) bool {
 	strikes, hits, count := mr.records.ban, false, uint64(0)
 	if strikes != nil && mr.Ban.Of == Hits {
 		hits = true
@@ -100,8 +99,8 @@ func (mr *memoryRule) takeFree(d *Decision, w []uint64, now int64, cost uint64) 
 	return true
 }
 
-// takeBanned is take with the words of a record whose key is banned.
-func (mr *memoryRule) takeBanned(d *Decision, w []uint64, now int64, cost uint64, until int64) bool {
+// refuseBanned is decideFast with the words of a record whose key is banned.
+func (mr *memoryRule) refuseBanned(d *Decision, w []uint64, now int64, cost uint64, until int64) bool {
 	if mr.Ban != nil && mr.Ban.Extend {
 		return false
 	}
@@ -129,7 +128,7 @@ func (mr *memoryRule) takeBanned(d *Decision, w []uint64, now int64, cost uint64
 	return true
 }
 
-// admit is takeFree for a limit.
+// admit is allowFast for a limit.
 func (m *recordMeter) admit(d *Decision, w []uint64, now int64, cost uint64) bool {
 	d.Limit = m.most
 	if m.log {
