@@ -27,8 +27,8 @@ FROM scratch
 COPY --from=build /lately /lately
 COPY --from=build --chown=65532:65532 /data /data
 USER 65532:65532
-# docker stop waits for 10 s, so LATELY_DRAIN is less.
-ENV LATELY_RESP=0.0.0.0:7379 LATELY_HTTP=0.0.0.0:7380 LATELY_NO_TLS=true LATELY_DATA=/data LATELY_TOKEN_FILE=/data/tokens LATELY_DRAIN=5s
+# docker stop waits for 10 s, so LATELY_SHUTDOWN_TIMEOUT is less.
+ENV LATELY_RESP=0.0.0.0:7379 LATELY_HTTP=0.0.0.0:7380 LATELY_NO_TLS=true LATELY_DATA=/data LATELY_TOKEN_FILE=/data/tokens LATELY_SHUTDOWN_TIMEOUT=5s
 VOLUME /data
 EXPOSE 7379 7380
 ENTRYPOINT ["/lately"]

@@ -100,7 +100,7 @@ func newHostile(t *testing.T, flags func(t *testing.T) []string) *siege {
 	h := &siege{T: t, deadline: time.Now().Add(time.Minute)}
 	args := []string{"--memory", fmt.Sprint(hostileMemory, "MiB"), "--log-level", "warn"}
 	if help, _ := exec.Command("lately", "serve", "--help").Output(); !strings.Contains(string(help), "--memory") {
-		args = []string{"--budget", "64MiB", "--counter-budget", "64MiB"} // an older one
+		args = []string{"--memory-limit", "64MiB", "--counter-budget", "64MiB"} // an older one
 	}
 	if flags != nil {
 		args = append(args, flags(t)...)

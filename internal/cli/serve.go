@@ -82,8 +82,8 @@ var _ pflag.Value = new(settingFlag)
 // Set checks the value and keeps it.
 func (f *settingFlag) Set(value string) error {
 	if err := f.setting.SetText(new(server.Config), value); err != nil {
-		_, text, _ := strings.Cut(err.Error(), "allowed is ")
-		return errors.New("allowed is " + text)
+		_, text, _ := strings.Cut(err.Error(), "must be ")
+		return errors.New("must be " + text)
 	}
 	if !f.setting.List {
 		f.values = nil

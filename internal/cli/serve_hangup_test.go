@@ -34,7 +34,7 @@ func TestServeHangupAtTheStart(t *testing.T) {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("lately", "serve", "--resp", "127.0.0.1:0", "--http", "off", "--watch", "never", "--shutdown-delay", "0", "--rules", rules, "--data", filepath.Join(dir, "data"))
+	cmd := exec.Command("lately", "serve", "--resp", "127.0.0.1:0", "--http", "off", "--rules-poll", "never", "--shutdown-delay", "0", "--rules", rules, "--data", filepath.Join(dir, "data"))
 	cmd.Stderr = to
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -76,11 +76,11 @@ func TestServeRefuses(t *testing.T) {
 	bad := writeRules(t, "version: 1\nlimits: [{name: a}]\n")
 	for _, x := range []struct{ flags, want string }{
 		{"--resp 0.0.0.0:0", "use a loopback address"},
-		{"--budget none", "allowed is a number of bytes"},
+		{"--memory-limit none", "must be a number of bytes"},
 		{"--rules " + bad, "rules.yaml:2:"},
 		{"--rules /nowhere/rules.yaml", "no such file"},
 		{"--token-file /nowhere/tokens", "there is no directory /nowhere"},
-		{"--log-level loud", "allowed is debug"},
+		{"--log-level loud", "must be debug"},
 		{"--config /nowhere/lately.yaml", "no such file"},
 		{"more", "allowed are flags only"},
 	} {
@@ -183,7 +183,7 @@ func TestServeComesBack(t *testing.T) {
 // count; a file with mistakes leaves those in force.
 func TestServeReloads(t *testing.T) {
 	rules := writeRules(t, serveRules)
-	s := serve(t, "--rules", rules, "--watch", "20ms")
+	s := serve(t, "--rules", rules, "--rules-poll", "20ms")
 	c := s.dial()
 	for range 10 {
 		c.say("TAKE", "per-client", "192.0.2.1")

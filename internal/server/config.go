@@ -57,29 +57,31 @@ type Config struct {
 	// defaults DefaultMemory; the least is 256 MiB.
 	Memory int64
 
-	// Budget, CounterBudget and Bans are as in engine.Config, but 0 means a
-	// quarter of Memory for each of the budgets.
-	Budget, CounterBudget int64
+	// MemoryLimit bounds the memory of limits and bans in bytes, and CounterBudget
+	// that of counters; 0 means a quarter of Memory.
+	MemoryLimit, CounterBudget int64
 
-	// The budgets of limits that callers bring, and of requests and answers on
-	// their way: a sixteenth of Memory each.
+	// MaxBans bounds the bans, remembered ones included; 0 means a million.
+	MaxBans int
+
+	// The budgets of CL.THROTTLE, and of requests and answers in transit: a
+	// sixteenth of Memory each.
 	throttleBudget, requestBudget int64
-	Bans                          int
 
 	// SnapshotEvery is how often counts are written to Data; 0 means a minute.
 	SnapshotEvery time.Duration
 
-	// Bounds is how many connections and subscribers each listener can have,
-	// and how long a server that is told to end waits for what is under way.
-	access.Bounds
+	// Limits bounds the connections and subscribers of each listener, and how
+	// long a server that shuts down waits for requests in progress.
+	access.Limits
 
 	// ShutdownDelay is how long /readyz says no before the listeners close, when
 	// Terminate is called; 0 means two seconds, less than 0 no delay.
 	ShutdownDelay time.Duration
 
-	// Watch is how often the rules file is looked at for changes; 0 means two
+	// RulesPoll is how often the rules file is read to detect changes; 0 means two
 	// seconds, less than 0 never.
-	Watch time.Duration
+	RulesPoll time.Duration
 
 	// LogJSON and LogLevel are for Logger: lines of JSON instead of text, and
 	// what is worth a line; 0 means [slog.LevelInfo]. New takes any logger.
@@ -109,22 +111,22 @@ func (c Config) withDefaults() (Config, error) {
 	set(&c.RESP, DefaultRESP)
 	set(&c.HTTP, DefaultHTTP)
 	set(&c.SnapshotEvery, time.Minute)
-	set(&c.Watch, 2*time.Second)
+	set(&c.RulesPoll, 2*time.Second)
 	set(&c.ShutdownDelay, 2*time.Second)
 	if err := c.shareMemory(); err != nil {
 		return c, err
 	}
 	var err error
-	if c.Bounds, err = c.Bounds.WithDefaults(); err != nil {
+	if c.Limits, err = c.Limits.WithDefaults(); err != nil {
 		return c, err
 	}
 	switch {
 	case c.RESP == Off && c.HTTP == Off:
-		return c, errors.New("resp and http are both off; allowed is at most one of them")
+		return c, errors.New("resp and http: both off: must be at most one of them")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
-		return c, errors.New("tls-cert and tls-key are not both set; allowed is both or none")
+		return c, errors.New("tls-cert and tls-key: one is missing: must be both or none")
 	case c.SnapshotEvery < time.Second:
-		return c, fmt.Errorf("snapshot-every is %v; allowed is from 1s", c.SnapshotEvery)
+		return c, fmt.Errorf("snapshot-every: %v: must be 1s or more", c.SnapshotEvery)
 	}
 	for _, l := range []struct{ name, addr string }{{"resp", c.RESP}, {"http", c.HTTP}} {
 		if err := c.safe(l.name, l.addr); err != nil {

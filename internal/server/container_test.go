@@ -92,11 +92,11 @@ func TestContainerSettings(t *testing.T) {
 	if !strings.HasSuffix(c.RESP, ":"+ports[0]) || !strings.HasSuffix(c.HTTP, ":"+ports[1]) {
 		t.Errorf("the ports are %q", ports)
 	}
-	if d, err := c.withDefaults(); err != nil || d.ShutdownDelay+d.Drain >= 10*time.Second {
-		t.Errorf("shutdown delay %v and drain %v, %v; docker stop waits for 10 s", d.ShutdownDelay, d.Drain, err)
+	if d, err := c.withDefaults(); err != nil || d.ShutdownDelay+d.ShutdownTimeout >= 10*time.Second {
+		t.Errorf("shutdown delay %v and drain %v, %v; docker stop waits for 10 s", d.ShutdownDelay, d.ShutdownTimeout, err)
 	}
-	if c.Drain <= 0 || c.Drain >= 10*time.Second {
-		t.Errorf("drain is %v; docker stop waits for 10 s", c.Drain)
+	if c.ShutdownTimeout <= 0 || c.ShutdownTimeout >= 10*time.Second {
+		t.Errorf("drain is %v; docker stop waits for 10 s", c.ShutdownTimeout)
 	}
 }
 

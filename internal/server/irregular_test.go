@@ -25,7 +25,7 @@ func TestFilesThatNeverEnd(t *testing.T) {
 	} {
 		c := deployed(t)
 		c.TokenFile = filepath.Join(t.TempDir(), "tokens")
-		c.RESP, c.HTTP, c.Watch = "127.0.0.1:0", Off, 10*time.Millisecond
+		c.RESP, c.HTTP, c.RulesPoll = "127.0.0.1:0", Off, 10*time.Millisecond
 		s, err := New(c, "test", nil)
 		if err != nil {
 			t.Fatal(err)

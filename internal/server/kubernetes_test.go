@@ -179,7 +179,7 @@ func TestKubernetesSettings(t *testing.T) {
 			t.Errorf("the container's port %d is %d, the server's address %s", i, c.Ports[i].Port, address)
 		}
 	}
-	least := time.Duration(c.Lifecycle.PreStop.Sleep.Seconds)*time.Second + config.Drain + 10*time.Second
+	least := time.Duration(c.Lifecycle.PreStop.Sleep.Seconds)*time.Second + config.ShutdownTimeout + 10*time.Second
 	if grace := time.Duration(p.Grace) * time.Second; c.Lifecycle.PreStop.Sleep.Seconds == 0 || grace < least {
 		t.Errorf("the pod is killed after %v; preStop, drain and a snapshot take up to %v", grace, least)
 	}

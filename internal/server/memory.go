@@ -36,18 +36,18 @@ func (c *Config) shareMemory() error {
 	case whole < minMemory:
 		return fmt.Errorf("memory: %d bytes: must be at least %d MiB", whole, minMemory/mib)
 	}
-	set(&c.Budget, whole/4)
+	set(&c.MemoryLimit, whole/4)
 	set(&c.CounterBudget, whole/4)
 	c.throttleBudget, c.requestBudget = whole/16, whole/16
 	if c.MaxConnections == 0 {
 		c.MaxConnections = int(min(defaultConnections, defaultConnections*whole/DefaultMemory))
 	}
-	budgets := c.Budget + c.CounterBudget + c.throttleBudget + c.requestBudget
+	budgets := c.MemoryLimit + c.CounterBudget + c.throttleBudget + c.requestBudget
 	switch least := budgets + whole/8; {
 	case c.Memory == 0:
 		c.Memory = budgets + otherMemory
 	case c.Memory < least:
-		return fmt.Errorf("memory: %d bytes: must be at least %d for a budget of %d and a counter-budget of %d", c.Memory, least, c.Budget, c.CounterBudget)
+		return fmt.Errorf("memory: %d bytes: must be at least %d for a budget of %d and a counter-budget of %d", c.Memory, least, c.MemoryLimit, c.CounterBudget)
 	}
 	return nil
 }

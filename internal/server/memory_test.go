@@ -22,7 +22,7 @@ func TestMemoryIsShared(t *testing.T) {
 		{"too little", 255, 0, 0, [5]int64{}, 0, "memory: 267386880 bytes: must be at least 256 MiB"},
 		{"budgets are too large", 512, 512, 64, [5]int64{}, 0, "must be at least 738197504 for a budget of 536870912 and a counter-budget of 67108864"},
 	} {
-		in := Config{Memory: c.memory * mib, Budget: c.budget * mib, CounterBudget: c.counters * mib}
+		in := Config{Memory: c.memory * mib, MemoryLimit: c.budget * mib, CounterBudget: c.counters * mib}
 		out, err := in.withDefaults()
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
@@ -30,7 +30,7 @@ func TestMemoryIsShared(t *testing.T) {
 			}
 			continue
 		}
-		got := [5]int64{out.Memory / mib, out.Budget / mib, out.CounterBudget / mib, out.throttleBudget / mib, out.requestBudget / mib}
+		got := [5]int64{out.Memory / mib, out.MemoryLimit / mib, out.CounterBudget / mib, out.throttleBudget / mib, out.requestBudget / mib}
 		if err != nil || got != c.want || out.MaxConnections != c.connections {
 			t.Errorf("%s: %d MiB, %d connections, %v; want %d, %d", c.name, got, out.MaxConnections, err, c.want, c.connections)
 		}

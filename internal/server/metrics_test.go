@@ -117,6 +117,9 @@ func TestMetricsOfListeners(t *testing.T) {
 		`lately_decision_duration_seconds_count{listener="http"}`:            3,
 		`lately_decision_duration_seconds_bucket{listener="resp",le="+Inf"}`: 5,
 		`lately_decision_errors_total`:                                       2,
+		`lately_http_requests_total{code="200"}`:                             3, // and the scrape itself
+		`lately_http_requests_total{code="401"}`:                             1,
+		`lately_http_requests_total{code="404"}`:                             1,
 	} {
 		if v, ok := got[name]; !ok || v != want {
 			t.Errorf("%s is %v (%v); want %v", name, v, ok, want)

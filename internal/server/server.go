@@ -96,7 +96,7 @@ func (s *Server) start() error {
 	s.cert.Store(cert)
 	s.warnOfRules(file)
 	s.engine, err = engine.New(engine.Config{
-		Rules: file, Budget: s.config.Budget, CounterBudget: s.config.CounterBudget, ThrottleBudget: s.config.throttleBudget, Bans: s.config.Bans, Log: s.log,
+		Rules: file, Budget: s.config.MemoryLimit, CounterBudget: s.config.CounterBudget, ThrottleBudget: s.config.throttleBudget, Bans: s.config.MaxBans, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (s *Server) listen() error {
 	if c.RESP != Off {
 		r, err := respapi.New(respapi.Config{
 			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Budget: budget, Log: s.log, Reload: s.reload, Version: s.version,
-			TLS: s.tls(), Bounds: c.Bounds,
+			TLS: s.tls(), Limits: c.Limits,
 		})
 		if err != nil {
 			return err
@@ -229,7 +229,7 @@ func (s *Server) listen() error {
 		h, err := httpapi.New(httpapi.Config{
 			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Budget: budget, Log: s.log, Reload: s.reload, Version: s.version,
 			RulesText: s.rulesText, SnapshotAge: s.snapshotAge, Storage: s.storageState, Ready: s.ready, RESP: respStats, TrustedProxies: c.TrustedProxies, Hosts: c.Hosts,
-			TLS: s.tls(), Bounds: c.Bounds,
+			TLS: s.tls(), Limits: c.Limits,
 		})
 		if err != nil {
 			return err
@@ -342,9 +342,9 @@ func (s *Server) Run(ctx context.Context) error {
 			})
 		}
 	}
-	if file := s.rules.Load(); file != nil && s.config.Watch > 0 {
+	if file := s.rules.Load(); file != nil && s.config.RulesPoll > 0 {
 		others.Go(func() {
-			for range file.Changes(serving, s.config.Watch) {
+			for range file.Changes(serving, s.config.RulesPoll) {
 				_ = s.Reload()
 			}
 		})
@@ -356,7 +356,7 @@ func (s *Server) Run(ctx context.Context) error {
 	notify("READY=1", "STATUS=serving")
 	s.awaitEnd(serving)
 	notify("STOPPING=1")
-	s.log.Info("ending", "drain", s.config.Drain.String())
+	s.log.Info("shutting down", "shutdown_timeout", s.config.ShutdownTimeout.String())
 	stop()
 	listeners.Wait()
 	others.Wait()

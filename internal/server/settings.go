@@ -13,27 +13,26 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A Setting is one thing that can be said of a server: as the flag --name, as the
-// variable LATELY_NAME with underscores, and as name in the settings file. Where it
-// is said more than once, the flag counts before the variable, and that before the
-// file.
+// A Setting is one setting of a server. It can be given as the flag --name, as the
+// variable LATELY_NAME with underscores, and as name in the settings file. The flag
+// overrides the variable, and the variable overrides the file.
 type Setting struct {
 	Name    string
 	Usage   string
-	Default string // what is so if nobody says anything
+	Default string // in words
 	Bool    bool   // a flag without a value
 	List    bool   // commas separate the values of a flag or variable
 
 	set func(c *Config, values []string) error
 }
 
-// Set sets the setting in c. The error says what is allowed.
+// Set sets the setting in c. The error has the form "name: value: must be ...".
 func (s *Setting) Set(c *Config, values ...string) error {
 	if !s.List && len(values) != 1 {
-		return fmt.Errorf("%s has %d values; allowed is one", s.Name, len(values))
+		return fmt.Errorf("%s: %d values: must be one", s.Name, len(values))
 	}
 	if err := s.set(c, values); err != nil {
-		return fmt.Errorf("%s is %q; allowed is %w", s.Name, strings.Join(values, ","), err)
+		return fmt.Errorf("%s: %q: %w", s.Name, strings.Join(values, ","), err)
 	}
 	return nil
 }
@@ -51,52 +50,53 @@ func (s *Setting) Variable() string {
 	return "LATELY_" + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
-// Settings returns all settings, in the order in which they are told.
+// Settings returns all settings. Flags with their help, variables, names in the settings
+// file and the table in the documentation come from this list.
 func Settings() []Setting {
 	return []Setting{
-		{Name: "rules", Usage: "rules `file`: limits, bans, hot keys, counters", set: text(func(c *Config) *string { return &c.RulesFile })},
+		{Name: "rules", Usage: "rules `file` with limits, bans, hot keys and counters", set: text(func(c *Config) *string { return &c.RulesFile })},
 		{Name: "resp", Usage: "`address` of the RESP listener, or off", Default: DefaultRESP, set: text(func(c *Config) *string { return &c.RESP })},
 		{Name: "http", Usage: "`address` of the HTTP listener and the console, or off", Default: DefaultHTTP, set: text(func(c *Config) *string { return &c.HTTP })},
-		{Name: "data", Usage: "`directory` that keeps counts and bans; without it nothing is written", set: text(func(c *Config) *string { return &c.Data })},
+		{Name: "data", Usage: "`directory` for counts and bans; without it nothing is written to disk", set: text(func(c *Config) *string { return &c.Data })},
 		{Name: "token-file", Usage: "`file` of tokens and their roles; created if it is missing", set: text(func(c *Config) *string { return &c.TokenFile })},
 		{Name: "tls-cert", Usage: "`file` of the TLS certificate", set: text(func(c *Config) *string { return &c.TLSCert })},
 		{Name: "tls-key", Usage: "`file` of its key", set: text(func(c *Config) *string { return &c.TLSKey })},
 		{Name: "no-tokens", Usage: "allow listening beyond loopback without tokens: everyone who can connect is an admin", Bool: true, Default: "false", set: setBool(func(c *Config) *bool { return &c.NoTokens })},
 		{Name: "no-tls", Usage: "allow listening beyond loopback without TLS", Bool: true, Default: "false", set: setBool(func(c *Config) *bool { return &c.NoTLS })},
-		{Name: "trusted-proxy", Usage: "`network` of proxies that say who a client is, for forward-auth; may be a list", List: true, set: setProxies},
-		{Name: "host", Usage: "`name` by which HTTP may be called, next to loopback; may be a list", List: true, set: setHosts},
-		{Name: "memory", Usage: "`bytes` for the whole server, such as 2GiB; more if the budgets need it", Default: "1GiB", set: setBytes(func(c *Config) *int64 { return &c.Memory })},
-		{Name: "budget", Usage: "`bytes` for limits and bans, such as 256MiB", Default: "a quarter of memory", set: setBytes(func(c *Config) *int64 { return &c.Budget })},
+		{Name: "trusted-proxy", Usage: "`network` of proxies that are trusted to name the client, for forward-auth; may be a list", List: true, set: setProxies},
+		{Name: "host", Usage: "host `name` of the HTTP listener, besides loopback addresses; may be a list", List: true, set: setHosts},
+		{Name: "memory", Usage: "`bytes` for the whole server, such as 2GiB; more if the limits below need it", Default: "1GiB", set: setBytes(func(c *Config) *int64 { return &c.Memory })},
+		{Name: "memory-limit", Usage: "`bytes` for limits and bans, such as 256MiB", Default: "a quarter of memory", set: setBytes(func(c *Config) *int64 { return &c.MemoryLimit })},
 		{Name: "counter-budget", Usage: "`bytes` for counters", Default: "a quarter of memory", set: setBytes(func(c *Config) *int64 { return &c.CounterBudget })},
-		{Name: "bans", Usage: "`number` of bans there can be, remembered ones included", Default: "1048576", set: setNumber(func(c *Config) *int { return &c.Bans })},
+		{Name: "max-bans", Usage: "`number` of bans, remembered ones included", Default: "1048576", set: setNumber(func(c *Config) *int { return &c.MaxBans })},
 		{Name: "snapshot-every", Usage: "how often counts are written to the data directory", Default: "1m", set: setDuration(func(c *Config) *time.Duration { return &c.SnapshotEvery })},
 		{Name: "max-connections", Usage: "`number` of connections of each listener; fewer with less memory than 1GiB", Default: "10000", set: setNumber(func(c *Config) *int { return &c.MaxConnections })},
 		{Name: "peer-connections", Usage: "`number` of them that one address can have, or one /64 of IPv6", Default: "half of max-connections", set: setNumber(func(c *Config) *int { return &c.PeerConnections })},
 		{Name: "max-subscribers", Usage: "`number` of subscribers to events of each listener", Default: "2048", set: setNumber(func(c *Config) *int { return &c.MaxSubscribers })},
-		{Name: "drain", Usage: "how long a server that ends waits for what is under way", Default: "10s", set: setDuration(func(c *Config) *time.Duration { return &c.Drain })},
-		{Name: "shutdown-delay", Usage: "how long /readyz says no before a server that ends by SIGTERM closes its ports, or 0", Default: "2s", set: setShutdownDelay},
-		{Name: "watch", Usage: "how often the rules file is looked at for changes, or never", Default: "2s", set: setWatch},
+		{Name: "shutdown-timeout", Usage: "how long a server that shuts down waits for requests in progress", Default: "10s", set: setDuration(func(c *Config) *time.Duration { return &c.ShutdownTimeout })},
+		{Name: "shutdown-delay", Usage: "how long /readyz fails after SIGTERM before the listeners close, or 0", Default: "2s", set: setDurationOr("0", func(c *Config) *time.Duration { return &c.ShutdownDelay })},
+		{Name: "rules-poll", Usage: "how often the rules file is read to detect changes, or never", Default: "2s", set: setDurationOr("never", func(c *Config) *time.Duration { return &c.RulesPoll })},
 		{Name: "log-format", Usage: "`format` of the log on stderr: text or json", Default: "text", set: setLogFormat},
-		{Name: "log-level", Usage: "`level` of what is logged: debug, info, warn or error", Default: "info", set: setLogLevel},
+		{Name: "log-level", Usage: "lowest `level` of lines in the log: debug, info, warn or error", Default: "info", set: setLogLevel},
 	}
 }
 
-// ReadSettings sets in c what a settings file says. The error is [rules.Errors].
+// ReadSettings sets in c the settings of a settings file. The error is [rules.Errors].
 func ReadSettings(c *Config, file string, data []byte) error {
 	all := Settings()
 	names := make([]string, len(all))
 	for i := range all {
 		names[i] = all[i].Name
 	}
-	said, err := rules.ParseSettings(file, data, names)
+	given, err := rules.ParseSettings(file, data, names)
 	if err != nil {
 		return err
 	}
 	var errs rules.Errors
-	for i := range said {
-		s := &all[slices.Index(names, said[i].Name)]
-		if err := s.Set(c, said[i].Values...); err != nil {
-			errs = append(errs, said[i].Error(file, err.Error()))
+	for i := range given {
+		s := &all[slices.Index(names, given[i].Name)]
+		if err := s.Set(c, given[i].Values...); err != nil {
+			errs = append(errs, given[i].Error(file, err.Error()))
 		}
 	}
 	if len(errs) > 0 {
@@ -105,7 +105,7 @@ func ReadSettings(c *Config, file string, data []byte) error {
 	return nil
 }
 
-// ReadEnvironment sets in c what the LATELY_* variables of environ say. others are the
+// ReadEnvironment sets in c the settings of the LATELY_* variables of environ. others are the
 // names of LATELY_* variables that are not settings. An empty variable counts as not
 // set, so that a container can be started without a default of its image. Any other
 // unknown LATELY_* variable is an error, most likely a typing mistake, unless
@@ -127,22 +127,22 @@ func ReadEnvironment(c *Config, environ []string, others ...string) error {
 			continue
 		}
 		if err := all[i].SetText(c, value); err != nil {
-			return fmt.Errorf("the variable %s: %w", name, err)
+			return fmt.Errorf("variable %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// allowed says what a value may be.
-type allowed string
+// mustBe is the error for an invalid value: what it must be.
+type mustBe string
 
-// Error returns what is allowed, for a sentence that ends with it.
-func (a allowed) Error() string { return string(a) }
+// Error returns what the value must be.
+func (m mustBe) Error() string { return "must be " + string(m) }
 
 func text(field func(*Config) *string) func(*Config, []string) error {
 	return func(c *Config, v []string) error {
 		if v[0] == "" {
-			return allowed("any text but none")
+			return mustBe("not empty")
 		}
 		*field(c) = v[0]
 		return nil
@@ -153,7 +153,7 @@ func setBool(field func(*Config) *bool) func(*Config, []string) error {
 	return func(c *Config, v []string) error {
 		b, err := strconv.ParseBool(v[0])
 		if err != nil {
-			return allowed("true or false")
+			return mustBe("true or false")
 		}
 		*field(c) = b
 		return nil
@@ -164,7 +164,7 @@ func setNumber(field func(*Config) *int) func(*Config, []string) error {
 	return func(c *Config, v []string) error {
 		n, err := strconv.Atoi(v[0])
 		if err != nil || n < 1 {
-			return allowed("a number from 1")
+			return mustBe("a number from 1")
 		}
 		*field(c) = n
 		return nil
@@ -175,40 +175,32 @@ func setDuration(field func(*Config) *time.Duration) func(*Config, []string) err
 	return func(c *Config, v []string) error {
 		d, err := rules.ParseDuration(v[0])
 		if err != nil {
-			return allowed("a duration such as 30s or 5m")
+			return mustBe("a duration such as 30s or 5m")
 		}
 		*field(c) = d
 		return nil
 	}
 }
 
-func setShutdownDelay(c *Config, v []string) error {
-	if v[0] == "0" || v[0] == "0s" {
-		c.ShutdownDelay = -1
+// setDurationOr reads a duration, and the word off as -1.
+func setDurationOr(off string, field func(*Config) *time.Duration) func(*Config, []string) error {
+	return func(c *Config, v []string) error {
+		if v[0] == off || off == "0" && v[0] == "0s" {
+			*field(c) = -1
+			return nil
+		}
+		if setDuration(field)(c, v) != nil {
+			return mustBe("a duration such as 2s, or " + off)
+		}
 		return nil
 	}
-	if err := setDuration(func(c *Config) *time.Duration { return &c.ShutdownDelay })(c, v); err != nil {
-		return allowed("a duration such as 2s, or 0")
-	}
-	return nil
-}
-
-func setWatch(c *Config, v []string) error {
-	if v[0] == "never" {
-		c.Watch = -1
-		return nil
-	}
-	if err := setDuration(func(c *Config) *time.Duration { return &c.Watch })(c, v); err != nil {
-		return allowed("a duration such as 2s, or never")
-	}
-	return nil
 }
 
 func setBytes(field func(*Config) *int64) func(*Config, []string) error {
 	return func(c *Config, v []string) error {
 		n, ok := parseBytes(v[0])
 		if !ok {
-			return allowed("a number of bytes such as 268435456, 256MiB or 2GiB")
+			return mustBe("a number of bytes such as 268435456, 256MiB or 2GiB")
 		}
 		*field(c) = n
 		return nil
@@ -232,7 +224,7 @@ func parseBytes(s string) (int64, bool) {
 
 func setLogFormat(c *Config, v []string) error {
 	if v[0] != "text" && v[0] != "json" {
-		return allowed("text or json")
+		return mustBe("text or json")
 	}
 	c.LogJSON = v[0] == "json"
 	return nil
@@ -245,7 +237,7 @@ func setLogLevel(c *Config, v []string) error {
 			return nil
 		}
 	}
-	return allowed("debug, info, warn or error")
+	return mustBe("debug, info, warn or error")
 }
 
 func setProxies(c *Config, v []string) error {
@@ -253,7 +245,7 @@ func setProxies(c *Config, v []string) error {
 	for _, s := range v {
 		p, err := match.ParsePrefix(strings.TrimSpace(s))
 		if err != nil {
-			return allowed("addresses and networks such as 10.0.0.0/8")
+			return mustBe("addresses and networks such as 10.0.0.0/8")
 		}
 		prefixes = append(prefixes, p)
 	}
@@ -265,7 +257,7 @@ func setHosts(c *Config, v []string) error {
 	var hosts []string
 	for _, s := range v {
 		if s = strings.TrimSpace(s); s == "" || strings.ContainsAny(s, "/@ ") {
-			return allowed("host names such as lately.example.org")
+			return mustBe("host names such as lately.example.org")
 		}
 		hosts = append(hosts, s)
 	}

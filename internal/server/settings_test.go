@@ -1,8 +1,10 @@
 package server
 
 import (
+	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -15,16 +17,16 @@ import (
 func TestSettingsThreeWays(t *testing.T) {
 	values := map[string]string{
 		"rules": "r.yaml", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k",
-		"no-tokens": "true", "no-tls": "true", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "budget": "64MiB", "memory": "4GiB",
-		"counter-budget": "1GiB", "bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
-		"max-subscribers": "3", "drain": "1m", "shutdown-delay": "3s", "watch": "never", "log-format": "json", "log-level": "warn",
+		"no-tokens": "true", "no-tls": "true", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "memory-limit": "64MiB", "memory": "4GiB",
+		"counter-budget": "1GiB", "max-bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
+		"max-subscribers": "3", "shutdown-timeout": "1m", "shutdown-delay": "3s", "rules-poll": "never", "log-format": "json", "log-level": "warn",
 	}
 	want := Config{
 		RulesFile: "r.yaml", RESP: "127.0.0.1:1", HTTP: "off", Data: "d", TokenFile: "t", TLSCert: "c", TLSKey: "k", NoTokens: true, NoTLS: true,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32")},
-		Hosts:          []string{"a.example", "b.example"}, Memory: 4 << 30, Budget: 64 << 20, CounterBudget: 1 << 30, Bans: 1000,
-		SnapshotEvery: 30 * time.Second, ShutdownDelay: 3 * time.Second, Watch: -1, LogJSON: true, LogLevel: slog.LevelWarn,
-		Bounds: access.Bounds{MaxConnections: 5, PeerConnections: 4, MaxSubscribers: 3, Drain: time.Minute},
+		Hosts:          []string{"a.example", "b.example"}, Memory: 4 << 30, MemoryLimit: 64 << 20, CounterBudget: 1 << 30, MaxBans: 1000,
+		SnapshotEvery: 30 * time.Second, ShutdownDelay: 3 * time.Second, RulesPoll: -1, LogJSON: true, LogLevel: slog.LevelWarn,
+		Limits: access.Limits{MaxConnections: 5, PeerConnections: 4, MaxSubscribers: 3, ShutdownTimeout: time.Minute},
 	}
 	var flags, variables, file Config
 	var environ []string
@@ -59,28 +61,28 @@ func TestSettingsThreeWays(t *testing.T) {
 // What cannot be is refused with where it stands and what is allowed.
 func TestSettingsMistakes(t *testing.T) {
 	for _, x := range []struct{ yaml, want string }{
-		{"budget: lots\n", `lately.yaml:1:9: budget is "lots"; allowed is a number of bytes such as 268435456, 256MiB or 2GiB`},
-		{"shutdown-delay: none\n", `lately.yaml:1:17: shutdown-delay is "none"; allowed is a duration such as 2s, or 0`},
-		{"resp: 127.0.0.1:1\ndrain: soon\n", `lately.yaml:2:8: drain is "soon"; allowed is a duration such as 30s or 5m`},
-		{"budjet: 1MiB\n", `lately.yaml:1:1: the file has the unknown key "budjet"; did you mean budget?`},
-		{"bans: [1, 2]\n", `lately.yaml:1:7: bans has 2 values; allowed is one`},
-		{"bans: 0\n", `allowed is a number from 1`},
-		{"no-tls: perhaps\n", `allowed is true or false`},
-		{"trusted-proxy: everyone\n", `allowed is addresses and networks such as 10.0.0.0/8`},
-		{"host: http://x\n", `allowed is host names such as lately.example.org`},
-		{"watch: 1\n", `allowed is a duration such as 2s, or never`},
-		{"log-format: xml\n", `lately.yaml:1:13: log-format is "xml"; allowed is text or json`},
-		{"log-level: loud\n", `lately.yaml:1:12: log-level is "loud"; allowed is debug, info, warn or error`},
-		{"log-level: info+4\n", `allowed is debug, info, warn or error`},
+		{"memory-limit: lots\n", `lately.yaml:1:15: memory-limit: "lots": must be a number of bytes such as 268435456, 256MiB or 2GiB`},
+		{"shutdown-delay: none\n", `lately.yaml:1:17: shutdown-delay: "none": must be a duration such as 2s, or 0`},
+		{"resp: 127.0.0.1:1\nshutdown-timeout: soon\n", `lately.yaml:2:19: shutdown-timeout: "soon": must be a duration such as 30s or 5m`},
+		{"memory-limti: 1MiB\n", `lately.yaml:1:1: the file has the unknown key "memory-limti"; did you mean memory-limit?`},
+		{"max-bans: [1, 2]\n", `lately.yaml:1:11: max-bans: 2 values: must be one`},
+		{"max-bans: 0\n", `must be a number from 1`},
+		{"no-tls: perhaps\n", `must be true or false`},
+		{"trusted-proxy: everyone\n", `must be addresses and networks such as 10.0.0.0/8`},
+		{"host: http://x\n", `must be host names such as lately.example.org`},
+		{"rules-poll: 1\n", `must be a duration such as 2s, or never`},
+		{"log-format: xml\n", `lately.yaml:1:13: log-format: "xml": must be text or json`},
+		{"log-level: loud\n", `lately.yaml:1:12: log-level: "loud": must be debug, info, warn or error`},
+		{"log-level: info+4\n", `must be debug, info, warn or error`},
 		{"- resp\n", `the file is a list; allowed is a mapping of settings`},
-		{"budget: 9999999TiB\n", `allowed is a number of bytes`},
+		{"memory-limit: 9999999TiB\n", `must be a number of bytes`},
 	} {
 		err := ReadSettings(new(Config), "lately.yaml", []byte(x.yaml))
 		if err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%q: got %v, want %s", x.yaml, err, x.want)
 		}
 	}
-	for _, line := range []string{"LATELY_BUDJET=1", "LATELY_BANS=none", "LATELY_LOG_LEVEL=loud"} {
+	for _, line := range []string{"LATELY_BUDJET=1", "LATELY_MAX_BANS=none", "LATELY_LOG_LEVEL=loud"} {
 		err := ReadEnvironment(new(Config), []string{line})
 		if err == nil || !strings.Contains(err.Error(), "allowed") && !strings.Contains(err.Error(), "must be") || !strings.Contains(err.Error(), strings.Split(line, "=")[0]) {
 			t.Errorf("%s: %v", line, err)
@@ -108,12 +110,12 @@ func TestConfigBeyondLoopback(t *testing.T) {
 		{Config{RESP: "0.0.0.0:7379", TokenFile: "t", NoTLS: true}, ""},
 		{Config{RESP: "0.0.0.0:7379", NoTokens: true, TLSCert: "c", TLSKey: "k"}, ""},
 		{Config{RESP: "0.0.0.0:7379", NoTokens: true, NoTLS: true}, ""},
-		{Config{RESP: "off", HTTP: "off"}, "at most one"},
-		{Config{TLSCert: "c"}, "both or none"},
+		{Config{RESP: "off", HTTP: "off"}, "must be at most one"},
+		{Config{TLSCert: "c"}, "must be both or none"},
 		{Config{RESP: "7379"}, "must be an address"},
-		{Config{SnapshotEvery: 1}, "from 1s"},
-		{Config{Bounds: access.Bounds{MaxConnections: -1}}, "MaxConnections is -1; allowed is 0 (the default) or more"},
-		{Config{Bounds: access.Bounds{Drain: -1}}, "Drain is -1ns; allowed is 0 (10s) or more"},
+		{Config{SnapshotEvery: 1}, "must be 1s or more"},
+		{Config{Limits: access.Limits{MaxConnections: -1}}, "MaxConnections: -1: must be 0 (the default) or more"},
+		{Config{Limits: access.Limits{ShutdownTimeout: -1}}, "ShutdownTimeout: -1ns: must be 0 (10s) or more"},
 	} {
 		_, err := x.c.withDefaults()
 		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
@@ -168,7 +170,7 @@ func TestSettingsDefaults(t *testing.T) {
 	said := want
 	for _, s := range Settings() {
 		switch s.Name {
-		case "budget", "counter-budget", "bans", "peer-connections": // of the engine, and said in words
+		case "memory-limit", "counter-budget", "max-bans", "peer-connections": // of the engine, and said in words
 		default:
 			if s.Default == "" {
 				continue
@@ -188,8 +190,38 @@ func FuzzReadSettings(f *testing.F) {
 	f.Add([]byte("budget: 1e9"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var c Config
-		if err := ReadSettings(&c, "f", data); err == nil && (c.Bans < 0 || c.Budget < 0) {
+		if err := ReadSettings(&c, "f", data); err == nil && (c.MaxBans < 0 || c.MemoryLimit < 0) {
 			t.Errorf("%q is read as %+v", data, c)
 		}
 	})
+}
+
+// TestSettingsTable compares the table in the documentation with the settings. Run it
+// with UPDATE=1 to write the table.
+func TestSettingsTable(t *testing.T) {
+	const path, begin, end = "../../docs/operations.md", "<!-- settings -->\n", "<!-- end of settings -->"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no table of settings", path)
+	}
+	var table strings.Builder
+	table.WriteString("| setting | variable | default | |\n|---|---|---|---|\n")
+	for _, s := range Settings() {
+		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s |\n", s.Name, s.Variable(), s.Default, strings.ReplaceAll(s.Usage, "`", ""))
+	}
+	want := before + begin + table.String() + end + after
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if want != string(text) {
+		t.Errorf("the table of settings in %s is out of date; run this test with UPDATE=1", path)
+	}
 }

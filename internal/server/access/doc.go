@@ -1,5 +1,5 @@
 // Package access decides who may do what: roles, and the tokens that stand for them. It
-// also bounds how much clients can take: the bounds of a listener, and the [Gate] that
+// also bounds how much clients can take: the bounds of a listener, and the [ConnLimiter] that
 // limits its connections.
 //
 //	tokens, err := access.Load("tokens")

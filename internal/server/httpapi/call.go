@@ -200,12 +200,18 @@ func (c *call) write(status int, media []string) error {
 	if len(c.out) > netHTTPLength {
 		c.w.Header()["Content-Length"] = []string{strconv.Itoa(len(c.out))}
 	}
-	c.wrote = true
+	c.begun(status)
 	if status != http.StatusOK {
 		c.w.WriteHeader(status)
 	}
 	c.w.Write(c.out) // nobody is left to hear of an error
 	return nil
+}
+
+// begun notes that an answer of that status is being sent.
+func (c *call) begun(status int) {
+	c.wrote = true
+	c.s.answers[status].Add(1)
 }
 
 // answer sends v as JSON with the route's status.

@@ -88,7 +88,7 @@ type Config struct {
 	// Bounds is how many connections and subscribers of the event stream there
 	// can be, and how long Serve waits for requests under way when it is told
 	// to end.
-	access.Bounds
+	access.Limits
 }
 
 // withDefaults returns c with what is not set, or the error that names the field
@@ -98,7 +98,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("Config.Engine is nil; make one with engine.New")
 	}
 	var err error
-	if c.Bounds, err = c.Bounds.WithDefaults(); err != nil {
+	if c.Limits, err = c.Limits.WithDefaults(); err != nil {
 		return c, fmt.Errorf("Config.%w", err)
 	}
 	for _, h := range c.Hosts {

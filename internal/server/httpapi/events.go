@@ -105,7 +105,7 @@ func subscribe(c *call) error {
 	h := c.w.Header()
 	h["Content-Type"] = streamType
 	h["X-Accel-Buffering"] = []string{"no"} // of nginx, which would keep events back
-	c.wrote = true
+	c.begun(http.StatusOK)
 	st.out = append(st.out, ": lately\n\n"...)
 	if st.flush() && c.r.Method != http.MethodHead {
 		st.tell(sub, at)

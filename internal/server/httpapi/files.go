@@ -91,7 +91,7 @@ func (c *call) sendFile(name string) error {
 	h["Etag"] = f.etag
 	h["Vary"] = vary
 	if strings.Contains(c.r.Header.Get("If-None-Match"), f.etag[0]) {
-		c.wrote = true
+		c.begun(http.StatusNotModified)
 		c.w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
@@ -101,7 +101,7 @@ func (c *call) sendFile(name string) error {
 		data = f.packed
 	}
 	h["Content-Type"] = f.media
-	c.wrote = true
+	c.begun(http.StatusOK)
 	c.w.Write(data)
 	return nil
 }

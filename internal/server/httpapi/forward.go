@@ -127,7 +127,7 @@ func (c *call) tellProxy(responder *latelyhttp.Responder, d *ratelimit.Decision,
 	responder.WriteHeaders(h, d)
 	if d.Allowed {
 		h["Lately-Decision"] = []string{"allowed"}
-		c.wrote = true
+		c.begun(answers.admit)
 		c.w.WriteHeader(answers.admit)
 		return nil
 	}

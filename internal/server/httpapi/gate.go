@@ -18,7 +18,7 @@ import (
 // A gatedListener accepts what its gate lets in.
 type gatedListener struct {
 	net.Listener
-	gate   *access.Gate
+	gate   *access.ConnLimiter
 	budget *access.Budget
 	busy   *atomic.Uint64 // counts requests that are refused for want of memory
 	plain  bool           // there is no TLS, so that one who is refused can be told
@@ -46,7 +46,7 @@ func (l *gatedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		peer := access.PeerOf(conn.RemoteAddr())
+		peer := access.AddrOf(conn.RemoteAddr())
 		if l.gate.Enter(peer) {
 			g := &gatedConn{Conn: conn, l: l, peer: peer}
 			g.head.Store(true)

@@ -24,7 +24,7 @@ func newListenerSeries() (list []listenerSeries) {
 	add(prometheus.GaugeValue, "connections", "Open connections.", func(s *engine.ListenerStats) float64 { return float64(s.Connections) })
 	count("connections_total", "Connections that were accepted.", func(s *engine.ListenerStats) uint64 { return s.Accepted })
 	count("connections_refused_total", "Connections that were refused because there were too many.", func(s *engine.ListenerStats) uint64 { return s.Refused })
-	count("connections_cut_total", "Connections that were closed because the client was too slow, or silent.", func(s *engine.ListenerStats) uint64 { return s.Cut })
+	count("connections_dropped_total", "Connections that were closed because the client was too slow, or silent.", func(s *engine.ListenerStats) uint64 { return s.Cut })
 	count("requests_total", "Commands, or HTTP requests.", func(s *engine.ListenerStats) uint64 { return s.Requests })
 	count("request_errors_total", "Commands and requests that were answered with an error; a decision that refuses is none.", func(s *engine.ListenerStats) uint64 { return s.Errors })
 	count("requests_overloaded_total", "Commands and requests that were answered with the error OVERLOAD.", func(s *engine.ListenerStats) uint64 { return s.Overloaded })

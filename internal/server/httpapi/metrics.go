@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"strconv"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +23,7 @@ type collector struct {
 	latency   *prometheus.Desc
 	hotKeys   *prometheus.Desc
 	hotBytes  *prometheus.Desc
+	answers   *prometheus.Desc
 
 	mu      sync.Mutex
 	limiter *ratelimit.Limiter
@@ -57,6 +59,7 @@ func newCollector(s *Server) *collector {
 			[]string{"listener"}, nil),
 		hotKeys:  prometheus.NewDesc("lately_hot_keys", "Keys that the hot rule counts, whether they are hot or not.", []string{"rule"}, nil),
 		hotBytes: prometheus.NewDesc("lately_hot_memory_bytes", "Memory that these keys use; it has no budget.", []string{"rule"}, nil),
+		answers:  prometheus.NewDesc("lately_http_requests_total", "HTTP requests that were answered, by the status code of the answer.", []string{"code"}, nil),
 	}
 }
 
@@ -79,6 +82,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, h := range c.s.engine.HotStats() {
 		ch <- prometheus.MustNewConstMetric(c.hotKeys, prometheus.GaugeValue, float64(h.Keys), h.Rule)
 		ch <- prometheus.MustNewConstMetric(c.hotBytes, prometheus.GaugeValue, float64(h.Bytes), h.Rule)
+	}
+	for status := range c.s.answers {
+		if n := c.s.answers[status].Load(); n > 0 {
+			ch <- prometheus.MustNewConstMetric(c.answers, prometheus.CounterValue, float64(n), strconv.Itoa(status))
+		}
 	}
 	for name, stats := range f.listeners {
 		for _, s := range c.listeners {
@@ -115,7 +123,7 @@ func scrape(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
-	c.wrote = true
+	c.begun(http.StatusOK)
 	c.s.metrics.ServeHTTP(c.w, c.r)
 	return nil
 }

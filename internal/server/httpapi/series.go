@@ -56,7 +56,7 @@ func newSeries(version string) (list []series) {
 		add(prometheus.GaugeValue, name, help, nil, func(f *figures) (float64, bool) { return of(f), true })
 	}
 	outcome := func(name string, of func(*api.Totals) uint64) {
-		count("decisions_total", "Decisions of all listeners, each with one outcome: allowed, refused (by a limit), banned, or unmatched (admitted because no rule matched).",
+		count("decisions_total", "Decisions of all listeners, each with one outcome: allowed, refused (by a limit), banned, or unmatched (allowed because no rule matched).",
 			prometheus.Labels{"outcome": name}, func(f *figures) uint64 { return of(&f.status.Totals) })
 	}
 	outcome("allowed", func(t *api.Totals) uint64 { return t.Allowed })
@@ -65,19 +65,19 @@ func newSeries(version string) (list []series) {
 	outcome("unmatched", func(t *api.Totals) uint64 { return t.Unmatched })
 	count("decision_errors_total", "Requests for a decision that were answered with an error.", nil, func(f *figures) uint64 { return f.status.Totals.Errors })
 
-	gauge("counters_keys", "Keys that all counters hold.", func(f *figures) float64 { return float64(f.keys) })
-	gauge("counters_memory_bytes", "Memory that all counters take.", func(f *figures) float64 { return float64(f.bytes) })
-	count("counters_full_total", "Adds that a counter refused because its memory was full.", nil, func(f *figures) uint64 { return f.refused })
+	gauge("table_keys", "Keys in the tables of all counters.", func(f *figures) float64 { return float64(f.keys) })
+	gauge("table_memory_bytes", "Memory that the tables of all counters use.", func(f *figures) float64 { return float64(f.bytes) })
+	count("table_full_total", "Adds that a counter rejected because its memory budget was spent.", nil, func(f *figures) uint64 { return f.refused })
 
-	gauge("throttle_keys", "Keys under limits that callers bring (CL.THROTTLE).", func(f *figures) float64 { return float64(f.status.Throttle.Keys) })
-	gauge("throttle_memory_bytes", "Memory that these take.", func(f *figures) float64 { return float64(f.status.Throttle.Bytes) })
-	gauge("throttle_memory_budget_bytes", "Memory that these may take.", func(f *figures) float64 { return float64(f.status.Throttle.Budget) })
-	gauge("requests_memory_bytes", "Memory that requests and answers on their way take, of all listeners.", func(f *figures) float64 { return float64(f.inFlight) })
-	gauge("requests_memory_budget_bytes", "Memory that these may take.", func(f *figures) float64 { return float64(f.inFlightMost) })
+	gauge("throttle_keys", "Keys of CL.THROTTLE.", func(f *figures) float64 { return float64(f.status.Throttle.Keys) })
+	gauge("throttle_memory_bytes", "Memory that keys of CL.THROTTLE use.", func(f *figures) float64 { return float64(f.status.Throttle.Bytes) })
+	gauge("throttle_memory_budget_bytes", "Memory that keys of CL.THROTTLE may use.", func(f *figures) float64 { return float64(f.status.Throttle.Budget) })
+	gauge("requests_memory_bytes", "Memory that requests and answers in transit use, of all listeners.", func(f *figures) float64 { return float64(f.inFlight) })
+	gauge("requests_memory_budget_bytes", "Memory that requests and answers in transit may use.", func(f *figures) float64 { return float64(f.inFlightMost) })
 
 	gauge("subscribers", "Subscribers of events, of all listeners.", func(f *figures) float64 { return float64(f.status.Subscribers) })
-	count("subscriber_events_total", "Events that subscribers were told of, each once.", nil, func(f *figures) uint64 { return f.status.Told })
-	count("subscribers_cut_total", "Subscribers that were cut because they were too slow for the events.", nil, func(f *figures) uint64 { return f.status.Cut })
+	count("subscriber_events_total", "Events that were published, each once.", nil, func(f *figures) uint64 { return f.status.Told })
+	count("subscribers_dropped_total", "Subscribers that were disconnected because they did not read events fast enough.", nil, func(f *figures) uint64 { return f.status.Cut })
 
 	count("rules_reloads_total", "Times that other rules were put in force.", nil, func(f *figures) uint64 { return f.status.Reloads })
 	gauge("rules_valid", "1 if the last reload succeeded, else 0.", func(f *figures) float64 {
@@ -86,7 +86,6 @@ func newSeries(version string) (list []series) {
 		}
 		return 1
 	})
-	gauge("start_time_seconds", "When the server was started, since 1970.", func(f *figures) float64 { return float64(f.status.Started.UnixMilli()) / 1e3 })
 	add(prometheus.GaugeValue, "build_info", "1, with the version as a label.", prometheus.Labels{"version": version}, func(*figures) (float64, bool) { return 1, true })
 	add(prometheus.GaugeValue, "snapshot_age_seconds", "How old the newest snapshot is, or how long the server has run without one; there is none without a data directory.", nil,
 		func(f *figures) (float64, bool) { return f.snapshotAge, f.hasSnapshot })

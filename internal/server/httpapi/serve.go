@@ -138,7 +138,7 @@ func (s *Server) isHost(r *http.Request) bool {
 		return true
 	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return local != nil && addr == access.PeerOf(local)
+	return local != nil && addr == access.AddrOf(local)
 }
 
 // isProbe reports whether r asks after the server's health without calling it by any

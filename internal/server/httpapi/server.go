@@ -56,8 +56,9 @@ type Server struct {
 	drained     chan struct{} // closed when it is told to end
 	drainOnce   sync.Once
 
-	gate         *access.Gate
+	gate         *access.ConnLimiter
 	requests     atomic.Uint64
+	answers      [600]atomic.Uint64 // by status
 	panics       atomic.Uint64
 	unauthorized atomic.Uint64
 	cut          atomic.Uint64
@@ -93,13 +94,13 @@ func New(c Config) (*Server, error) {
 	s.hosts = allowedHosts(c.Hosts)
 	s.calls.New = func() any { return &call{s: s, caller: s.engine.Caller(), latency: s.latency.Part()} }
 	s.beat.Store(newBeat())
-	s.gate = access.NewGate(c.MaxConnections, c.PeerConnections)
+	s.gate = access.NewConnLimiter(c.MaxConnections, c.PeerConnections)
 	s.often = slog.New(loglimit.New(c.Log.Handler()))
 	return s, nil
 }
 
 // Serve answers the connections of l until ctx is done. It then stops to accept,
-// ends the event streams, finishes the requests under way for up to Config.Drain,
+// ends the event streams, finishes the requests under way for up to Config.ShutdownTimeout,
 // cuts what is left, and returns nil. An error is that of accepting. It may be called
 // for several listeners; once one was told to end, the Server is not ready any more.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
@@ -124,10 +125,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.drain()
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.Drain)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.ShutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil {
-		s.log.Warn("requests were cut that took longer than the drain", "drain", s.config.Drain.String())
+		s.log.Warn("requests that took longer than the shutdown timeout were aborted", "shutdown_timeout", s.config.ShutdownTimeout.String())
 		server.Close()
 	}
 	<-ended

@@ -273,12 +273,12 @@ func TestConfigErrors(t *testing.T) {
 		want   string
 	}{
 		{Config{}, "Engine is nil"},
-		{Config{Engine: e, Bounds: access.Bounds{MaxConnections: -1}}, "MaxConnections is -1; allowed"},
-		{Config{Engine: e, Bounds: access.Bounds{PeerConnections: -2}}, "PeerConnections is -2; allowed"},
-		{Config{Engine: e, Bounds: access.Bounds{MaxSubscribers: -3}}, "MaxSubscribers is -3; allowed"},
-		{Config{Engine: e, Bounds: access.Bounds{Drain: -1}}, "Drain is -1ns; allowed"},
+		{Config{Engine: e, Limits: access.Limits{MaxConnections: -1}}, "MaxConnections: -1: must be"},
+		{Config{Engine: e, Limits: access.Limits{PeerConnections: -2}}, "PeerConnections: -2: must be"},
+		{Config{Engine: e, Limits: access.Limits{MaxSubscribers: -3}}, "MaxSubscribers: -3: must be"},
+		{Config{Engine: e, Limits: access.Limits{ShutdownTimeout: -1}}, "ShutdownTimeout: -1ns: must be"},
 		{Config{Engine: e, Hosts: []string{"a:1"}}, `Hosts has "a:1"; allowed`},
-		{Config{Engine: e, Hops: -1}, "Hops is -1; allowed"},
+		{Config{Engine: e, Hops: -1}, "Hops: -1: must be"},
 	} {
 		if _, err := New(c.config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v; want one with %q", err, c.want)

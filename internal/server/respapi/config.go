@@ -50,7 +50,7 @@ type Config struct {
 
 	// Bounds is how many connections and subscribers there can be, and how long
 	// Serve waits for commands under way when it is told to end.
-	access.Bounds
+	access.Limits
 
 	// Idle is how long a connection may send nothing; 0 means 5 minutes, less
 	// than 0 for ever. One that subscribes may be silent for ever.
@@ -91,7 +91,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("respapi: Config.Engine is nil; make one with engine.New")
 	}
 	var err error
-	if c.Bounds, err = c.Bounds.WithDefaults(); err != nil {
+	if c.Limits, err = c.Limits.WithDefaults(); err != nil {
 		return c, fmt.Errorf("respapi: Config.%w", err)
 	}
 	if c.Idle == 0 {

@@ -281,10 +281,10 @@ func TestConfig(t *testing.T) {
 	e := newEngine(t)
 	for field, c := range map[string]Config{
 		"Engine":          {},
-		"MaxConnections":  {Engine: e, Bounds: access.Bounds{MaxConnections: -1}},
-		"PeerConnections": {Engine: e, Bounds: access.Bounds{PeerConnections: -1}},
-		"MaxSubscribers":  {Engine: e, Bounds: access.Bounds{MaxSubscribers: -1}},
-		"Drain":           {Engine: e, Bounds: access.Bounds{Drain: -1}},
+		"MaxConnections":  {Engine: e, Limits: access.Limits{MaxConnections: -1}},
+		"PeerConnections": {Engine: e, Limits: access.Limits{PeerConnections: -1}},
+		"MaxSubscribers":  {Engine: e, Limits: access.Limits{MaxSubscribers: -1}},
+		"ShutdownTimeout": {Engine: e, Limits: access.Limits{ShutdownTimeout: -1}},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), "Config."+field) {
 			t.Errorf("New with a wrong %s: %v", field, err)

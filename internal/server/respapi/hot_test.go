@@ -46,7 +46,7 @@ func onTape(t testing.TB, lines ...string) (*conn, *tape) {
 	for _, l := range lines {
 		in.bytes = append(in.bytes, encode(l)...)
 	}
-	return newConn(s, in, access.PeerOf(in.RemoteAddr()), p), in
+	return newConn(s, in, access.AddrOf(in.RemoteAddr()), p), in
 }
 
 // step answers n commands as serve does.

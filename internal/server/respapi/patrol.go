@@ -125,7 +125,7 @@ func (p *patrol) drain(most time.Duration) {
 	case <-done:
 	case <-late.C:
 		left := p.conns()
-		p.s.log.Warn("connections were cut that took longer than the drain", "drain", most.String(), "connections", len(left))
+		p.s.log.Warn("connections that took longer than the shutdown timeout were closed", "shutdown_timeout", most.String(), "connections", len(left))
 		for _, c := range left {
 			c.raw.Close()
 		}

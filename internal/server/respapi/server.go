@@ -29,7 +29,7 @@ type Server struct {
 	commands index
 	started  time.Time
 
-	gate         *access.Gate
+	gate         *access.ConnLimiter
 	ids          atomic.Int64
 	subscribers  atomic.Int64
 	ended        atomic.Uint64 // commands of connections that are closed
@@ -61,14 +61,14 @@ func New(c Config) (*Server, error) {
 	if err := s.commands.init(commands()); err != nil {
 		return nil, err
 	}
-	s.gate = access.NewGate(c.MaxConnections, c.PeerConnections)
+	s.gate = access.NewConnLimiter(c.MaxConnections, c.PeerConnections)
 	s.often = slog.New(loglimit.New(c.Log.Handler()))
 	return s, nil
 }
 
 // Serve answers the connections of l until ctx is done. It then stops to accept,
 // answers what has been received, closes each connection between two commands,
-// after Config.Drain those too that are not done, and returns nil. An error is that
+// after Config.ShutdownTimeout those too that are not done, and returns nil. An error is that
 // of accepting. It closes l. It may be called for several listeners.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	p := &patrol{s: s, stop: make(chan struct{})}
@@ -84,7 +84,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		l.Close()
 		<-accepted // what it says of a listener that is closed does not matter
 	}
-	p.drain(s.config.Drain)
+	p.drain(s.config.ShutdownTimeout)
 	if err != nil {
 		return fmt.Errorf("resp: %w", err)
 	}
@@ -131,7 +131,7 @@ const crowded = "-OVERLOAD there are too many connections\r\n"
 
 // welcome begins to serve a connection, if there is room for it.
 func (s *Server) welcome(raw net.Conn, p *patrol) {
-	peer := access.PeerOf(raw.RemoteAddr())
+	peer := access.AddrOf(raw.RemoteAddr())
 	if !s.gate.Enter(peer) {
 		s.often.Warn("overload: a connection is refused", "listener", "resp", "peer", peer.String(),
 			"max_connections", s.config.MaxConnections, "peer_connections", s.config.PeerConnections)

@@ -262,7 +262,7 @@ func TestDrainAnswersWhatWasExecuted(t *testing.T) {
 // TestDrainCutsTheStuck has a client that does not read hold up a server that ends.
 func TestDrainCutsTheStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, Config{Bounds: access.Bounds{Drain: time.Second}}, true)
+		s := start(t, Config{Limits: access.Limits{ShutdownTimeout: time.Second}}, true)
 		c, idle := s.dial(), s.dial()
 		idle.want("PING", "+PONG")
 		c.send("PING")

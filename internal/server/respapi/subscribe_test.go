@@ -16,7 +16,7 @@ import (
 )
 
 func TestSubscribe(t *testing.T) {
-	s := start(t, Config{Bounds: access.Bounds{MaxSubscribers: 2}}, false)
+	s := start(t, Config{Limits: access.Limits{MaxSubscribers: 2}}, false)
 	c, admin := s.dial(), s.dial()
 	c.want("UNSUBSCRIBE", `["unsubscribe" nil 0]`)
 	c.want("SUBSCRIBE bans:login unbans", `["subscribe" "bans:login" 1]`)

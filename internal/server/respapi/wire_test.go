@@ -141,7 +141,7 @@ func TestProtocolErrors(t *testing.T) {
 }
 
 func TestTooManyConnections(t *testing.T) {
-	s := start(t, Config{Bounds: access.Bounds{MaxConnections: 4, PeerConnections: 2}}, false)
+	s := start(t, Config{Limits: access.Limits{MaxConnections: 4, PeerConnections: 2}}, false)
 	a, b := s.dial(), s.dial()
 	a.want("PING", "+PONG")
 	b.want("PING", "+PONG")

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// A Gate bounds the connections of a listener, in all and of each peer, so that
+// A ConnLimiter bounds the connections of a listener, in all and of each peer, so that
 // neither many clients nor one take all descriptors.
 //
 // A peer is an IPv4 address, or the /64 of an IPv6 one: its owner has them all.
 // Connections without an address, such as those of a socket in the file system,
 // are of one peer.
 //
-// It is safe for concurrent use. Make one with [NewGate]; the zero Gate lets
+// It is safe for concurrent use. Make one with [NewConnLimiter]; the zero ConnLimiter lets
 // nobody in. It takes memory for peers with open connections only.
-type Gate struct {
+type ConnLimiter struct {
 	most, each int
 
 	mu                sync.Mutex
@@ -23,16 +23,16 @@ type Gate struct {
 	peers             map[netip.Addr]int // open connections, never 0
 }
 
-// NewGate returns a Gate that lets in up to most connections, of which each peer
+// NewConnLimiter returns a ConnLimiter that lets in up to most connections, of which each peer
 // has up to each. With less than 1 there is room for none.
-func NewGate(most, each int) *Gate {
-	return &Gate{most: most, each: each, peers: make(map[netip.Addr]int)}
+func NewConnLimiter(most, each int) *ConnLimiter {
+	return &ConnLimiter{most: most, each: each, peers: make(map[netip.Addr]int)}
 }
 
 // Enter lets in a connection of peer and returns true, or counts it as refused and
-// returns false. Who was let in has to [Gate.Leave].
-func (g *Gate) Enter(peer netip.Addr) bool {
-	peer = whole(peer)
+// returns false. Who was let in has to [ConnLimiter.Leave].
+func (g *ConnLimiter) Enter(peer netip.Addr) bool {
+	peer = bucket(peer)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.open >= g.most || g.peers[peer] >= g.each {
@@ -47,8 +47,8 @@ func (g *Gate) Enter(peer netip.Addr) bool {
 
 // Leave makes the room again that a connection of peer has taken. It is called
 // once for each that was let in.
-func (g *Gate) Leave(peer netip.Addr) {
-	peer = whole(peer)
+func (g *ConnLimiter) Leave(peer netip.Addr) {
+	peer = bucket(peer)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.open--
@@ -59,14 +59,14 @@ func (g *Gate) Leave(peer netip.Addr) {
 
 // Counts returns how many connections are open now, and how many were let in and
 // refused so far.
-func (g *Gate) Counts() (open int, accepted, refused uint64) {
+func (g *ConnLimiter) Counts() (open int, accepted, refused uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.open, g.accepted, g.refused
 }
 
-// whole returns the address that stands for all of a peer's.
-func whole(peer netip.Addr) netip.Addr {
+// bucket returns the address that stands for all of a peer's.
+func bucket(peer netip.Addr) netip.Addr {
 	if !peer.Is6() || peer.Is4In6() {
 		return peer.Unmap()
 	}

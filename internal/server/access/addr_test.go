@@ -20,7 +20,7 @@ func TestPeerOf(t *testing.T) {
 		{&net.UnixAddr{Name: "/run/lately.sock", Net: "unix"}, netip.Addr{}},
 		{nil, netip.Addr{}},
 	} {
-		if got := access.PeerOf(x.addr); got != x.want {
+		if got := access.AddrOf(x.addr); got != x.want {
 			t.Errorf("%v is %v, want %v", x.addr, got, x.want)
 		}
 	}

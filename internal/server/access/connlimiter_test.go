@@ -11,7 +11,7 @@ import (
 )
 
 func TestGate(t *testing.T) {
-	g := access.NewGate(3, 2)
+	g := access.NewConnLimiter(3, 2)
 	a, b, c := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")
 	for i, x := range []struct {
 		peer netip.Addr
@@ -32,8 +32,8 @@ func TestGate(t *testing.T) {
 	if open, accepted, refused := g.Counts(); open != 3 || accepted != 5 || refused != 4 {
 		t.Errorf("%d are open, %d were let in, %d refused", open, accepted, refused)
 	}
-	if new(access.Gate).Enter(a) {
-		t.Error("the zero Gate lets someone in")
+	if new(access.ConnLimiter).Enter(a) {
+		t.Error("the zero ConnLimiter lets someone in")
 	}
 }
 
@@ -51,7 +51,7 @@ func TestGatePeers(t *testing.T) {
 		{"192.0.2.1", "192.0.2.2", false},
 		{"::ffff:192.0.2.1", "::ffff:192.0.2.2", false},
 	} {
-		g := access.NewGate(10, 1)
+		g := access.NewConnLimiter(10, 1)
 		first, second := netip.MustParseAddr(x.first), netip.MustParseAddr(x.second)
 		if !g.Enter(first) || g.Enter(second) == x.same {
 			t.Errorf("%s and %s: want them told to be one peer: %v", x.first, x.second, x.same)
@@ -62,7 +62,7 @@ func TestGatePeers(t *testing.T) {
 			t.Errorf("%s has left; %s is refused", x.second, x.first)
 		}
 	}
-	g := access.NewGate(10, 1)
+	g := access.NewConnLimiter(10, 1)
 	if !g.Enter(netip.Addr{}) || g.Enter(netip.Addr{}) {
 		t.Error("those without an address are not one peer")
 	}
@@ -72,7 +72,7 @@ func TestGatePeers(t *testing.T) {
 // given back.
 func TestGateIsNeverExceeded(t *testing.T) {
 	const most, each, clients = 5, 3, 16
-	g := access.NewGate(most, each)
+	g := access.NewConnLimiter(most, each)
 	var all, turned atomic.Int64
 	var peers [3]atomic.Int64
 	var group sync.WaitGroup
@@ -111,7 +111,7 @@ func TestGateIsNeverExceeded(t *testing.T) {
 }
 
 func TestGateDoesNotAllocate(t *testing.T) {
-	g := access.NewGate(10, 10)
+	g := access.NewConnLimiter(10, 10)
 	peer := netip.MustParseAddr("2001:db8::1")
 	g.Enter(peer)
 	if n := testing.AllocsPerRun(100, func() { g.Enter(peer); g.Leave(peer) }); n != 0 {
@@ -120,8 +120,8 @@ func TestGateDoesNotAllocate(t *testing.T) {
 }
 
 // A listener asks for each connection, and says when it is closed.
-func ExampleGate() {
-	gate := access.NewGate(100, 2)
+func ExampleConnLimiter() {
+	gate := access.NewConnLimiter(100, 2)
 	peer := netip.MustParseAddr("192.0.2.7")
 	fmt.Println(gate.Enter(peer), gate.Enter(peer), gate.Enter(peer))
 	gate.Leave(peer)
