@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -30,12 +31,8 @@ func programs(markdown string) []string {
 // against this checkout.
 func TestDocumentedProgramsCompile(t *testing.T) {
 	root := filepath.Join("..", "..")
-	docs, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	checked := 0
-	for _, path := range append(docs, filepath.Join(root, "README.md")) {
+	for _, path := range pages(t) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -49,6 +46,72 @@ func TestDocumentedProgramsCompile(t *testing.T) {
 	}
 	if checked < 2 {
 		t.Errorf("only %d programs found", checked)
+	}
+}
+
+// pages lists README.md, the other documents beside it, and all below docs/.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "benchmarks/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	return all
+}
+
+var (
+	fence    = regexp.MustCompile("(?s)```.*?```")
+	linked   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	notSlug  = regexp.MustCompile(`[^\p{L}\p{N}\- _]`)
+	external = regexp.MustCompile(`^(https?|mailto):`)
+)
+
+// anchors returns the anchors of a document's headings.
+func anchors(text string) map[string]bool {
+	all := map[string]bool{}
+	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		all[strings.ReplaceAll(notSlug.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")] = true
+	}
+	return all
+}
+
+// brokenLinks returns the links within a document's repository that lead nowhere.
+func brokenLinks(path, text string) (broken []string) {
+	for _, m := range linked.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		if external.MatchString(m[1]) {
+			continue
+		}
+		file, anchor, _ := strings.Cut(m[1], "#")
+		target := path
+		if file != "" {
+			target = filepath.Join(filepath.Dir(path), filepath.FromSlash(file))
+		}
+		to, err := os.ReadFile(target)
+		if info, statErr := os.Stat(target); statErr != nil || anchor != "" && (err != nil || info.IsDir() || !anchors(string(to))[anchor]) {
+			broken = append(broken, m[1])
+		}
+	}
+	return broken
+}
+
+func TestLinks(t *testing.T) {
+	for _, path := range pages(t) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range brokenLinks(path, string(text)) {
+			t.Errorf("%s: the link %s leads nowhere", path, link)
+		}
+	}
+	readme := filepath.Join(root, "README.md")
+	if got := brokenLinks(readme, "[a](nowhere.md) [b](README.md#nothing) [c](README.md#install) [d](#install)"); len(got) != 2 {
+		t.Errorf("broken links found: %q, want two", got)
 	}
 }
 

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"compress/gzip"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lately-go/lately/internal/accesslogtest"
+)
+
+// A step is a command of a document and the output that it shows.
+type step struct{ command, want string }
+
+// steps returns the commands of the ```console blocks of a document, in order.
+func steps(text string) (all []step) {
+	for _, block := range regexp.MustCompile("(?s)\n```console\n(.*?)\n```\n").FindAllStringSubmatch(text, -1) {
+		for _, part := range strings.Split("\n"+block[1], "\n$ ")[1:] {
+			command, want, _ := strings.Cut(part, "\n")
+			all = append(all, step{command, strings.TrimSpace(want)})
+		}
+	}
+	return all
+}
+
+// shows reports whether an output has the lines of want, in their order. Without a
+// line "..." in want it must have no other lines.
+func shows(output, want string, shortened bool) bool {
+	if !shortened && !strings.Contains(want, "...") {
+		return strings.TrimSpace(output) == want
+	}
+	rest := "\n" + output + "\n"
+	for line := range strings.Lines(want) {
+		if line = strings.TrimRight(line, "\n"); line == "..." || line == "" {
+			continue
+		}
+		_, after, ok := strings.Cut(rest, "\n"+line+"\n")
+		if !ok {
+			return false
+		}
+		rest = "\n" + after
+	}
+	return true
+}
+
+// documents are the pages whose commands a test runs, with the fewest that each has.
+var documents = map[string]int{"README.md": 3, "docs/getting-started.md": 6, "docs/replay.md": 3, "docs/server.md": 8}
+
+// Each document is followed in a directory of its own, with the demo's log, the rules
+// of examples/rules.yaml, and a server that enforces them. What a command prints is what
+// the document shows; the report of a replay is shortened there.
+func TestDocumentedCommands(t *testing.T) {
+	for _, tool := range []string{"redis-cli", "curl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("SKIP commands of the documentation: there is no %s here", tool)
+		}
+	}
+	root := filepath.Join("..", "..")
+	for page, least := range documents {
+		t.Run(strings.ReplaceAll(page, "/", "-"), func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(page)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			example, err := os.ReadFile(filepath.Join(root, "examples", "rules.yaml"))
+			if err = errors.Join(err, os.WriteFile(filepath.Join(dir, "rules.yaml"), example, 0o600), demoLog(filepath.Join(dir, "access.log.gz"))); err != nil {
+				t.Fatal(err)
+			}
+			s := serve(t, "--rules", filepath.Join(dir, "rules.yaml"))
+			host, port := split(s.resp)
+			real := strings.NewReplacer("redis-cli -p 7379", "redis-cli --no-raw -h "+host+" -p "+port, "localhost:7380", strings.TrimPrefix(s.http, "http://"))
+			all := steps(string(text))
+			for _, step := range all {
+				cmd := exec.Command("sh", "-c", real.Replace(step.command))
+				cmd.Dir = dir
+				output, err := cmd.CombinedOutput()
+				if err != nil || !shows(string(output), step.want, strings.HasPrefix(step.command, "lately replay")) {
+					t.Errorf("%s: %v\ngot\n%s\nwant\n%s", step.command, err, output, step.want)
+				}
+			}
+			if len(all) < least {
+				t.Errorf("%d commands found, want at least %d", len(all), least)
+			}
+		})
+	}
+}
+
+// The control: other output is found, and a line that is missing or out of order.
+func TestOtherOutputIsFound(t *testing.T) {
+	for _, c := range []struct {
+		output, want string
+		shortened    bool
+		ok           bool
+	}{
+		{"a\nb\n", "a\nb", false, true},
+		{"a\nb\nc\n", "a\nb", false, false},
+		{"a\nb\nc\n", "a\n...\nc", false, true},
+		{"a\nb\nc\n", "a\nc", true, true},
+		{"a\nb\nc\n", "c\na", true, false},
+		{"a\nb\nc\n", "a\nx", true, false},
+	} {
+		if got := shows(c.output, c.want, c.shortened); got != c.ok {
+			t.Errorf("output %q as %q: %v, want %v", c.output, c.want, got, c.ok)
+		}
+	}
+}
+
+// demoLog writes the log of make demo, compressed.
+func demoLog(name string) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	z := gzip.NewWriter(f)
+	_, err = accesslogtest.Write(z, accesslogtest.Config{})
+	return errors.Join(err, z.Close(), f.Close())
+}
+
+// make run starts with the rules that the README shows, without a warning.
+func TestMakeRun(t *testing.T) {
+	root := filepath.Join("..", "..")
+	recipe, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(recipe), "\nrun: build ")
+	_, after, _ = strings.Cut(after, "\n\tbin/lately serve --rules ")
+	name, _, _ := strings.Cut(after, "\n")
+	example, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatalf("make run starts without the rules of an example: %v", err)
+	}
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(readme), "\n```yaml\n")
+	shown, _, _ = strings.Cut(shown, "```\n")
+	if shown == "" || !strings.HasSuffix(string(example), shown) {
+		t.Errorf("%s is not the rules file of the README:\n%s", name, shown)
+	}
+	if n := strings.Count(string(readme), "\n"); n > 150 {
+		t.Errorf("the README has %d lines, want at most 150", n)
+	}
+	if log := serve(t, "--rules", filepath.Join(root, name)).log.String(); strings.Contains(log, "WARN") {
+		t.Errorf("make run begins with warnings:\n%s", log)
+	}
+}
