@@ -75,7 +75,7 @@ func (b BanList) Remove(rule string, key ...string) (held bool, err error) {
 	set := l.Set()
 	r := set.named(rule)
 	if r == nil {
-		return false, set.NoRule(rule)
+		return false, set.noRule(rule)
 	}
 	k, digest := listedDigest(r.Key, key)
 	if !digest {
@@ -105,7 +105,7 @@ func (b BanList) Get(rule string, key ...string) (ban BanRecord, held bool, err 
 	set := l.Set()
 	r := set.named(rule)
 	if r == nil {
-		return ban, false, set.NoRule(rule)
+		return ban, false, set.noRule(rule)
 	}
 	k, err := valuesKey(r.Key, key)
 	if err != nil {
@@ -254,7 +254,7 @@ func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, err error) {
 	set := l.Set()
 	r := set.named(b.Rule)
 	if r == nil {
-		return nil, set.NoRule(b.Rule)
+		return nil, set.noRule(b.Rule)
 	}
 	if latest := time.Unix(0, now).Add(MaxSpan); b.Until.After(latest) {
 		return nil, fmt.Errorf("until is %s; allowed is at most %v from now, %s", jsonTime(b.Until), MaxSpan, jsonTime(latest))
@@ -296,6 +296,9 @@ func (l *Limiter) addBan(b BanRecord, key []byte, now int64) (banChange, error) 
 
 // named returns the rule of that name, or nil.
 func (s *Set) named(name string) *Rule {
-	r, _ := s.Named(name)
-	return r
+	i, ok := s.names[name]
+	if !ok {
+		return nil
+	}
+	return &s.rules[i]
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func emptyThrottle(t testing.TB) *ratelimit.Throttle {
-	th, err := ratelimit.NewThrottle(ratelimit.ThrottleConfig{})
+	th, err := ratelimit.NewThrottle(0)
 	if err != nil {
 		t.Fatal(err)
 	}

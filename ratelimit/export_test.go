@@ -50,3 +50,11 @@ func (r *RuleLimiter) ChargeAt(t time.Time, n uint64, key ...string) error {
 func (r *RuleLimiter) RefundAt(t time.Time, n uint64, key ...string) (uint64, error) {
 	return r.refund(nanos(t), n, key)
 }
+
+// SettleAt is Settle at time t.
+func (r *Reservation) SettleAt(t time.Time, actual uint64) error { return r.settle(nanos(t), actual) }
+
+// TakeAt is Take at time t. For a key, times should not go back.
+func (t *Throttle) TakeAt(at time.Time, key string, burst, count uint64, period time.Duration, quantity uint64) (ThrottleDecision, error) {
+	return t.take(nanos(at), key, burst, count, period, quantity)
+}

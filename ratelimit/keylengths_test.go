@@ -63,7 +63,7 @@ func newLimiterHolder(t *testing.T, budget int64, r ratelimit.Rule, takes int) *
 }
 
 func newThrottleHolder(t *testing.T, budget int64) *keyHolder {
-	th, err := ratelimit.NewThrottle(ratelimit.ThrottleConfig{Budget: budget})
+	th, err := ratelimit.NewThrottle(budget)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -264,7 +264,7 @@ func (sc *scratch) collectRule(set *Set, q *query) (err error) {
 	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
 	i, ok := set.names[q.rule]
 	if !ok {
-		return set.NoRule(q.rule)
+		return set.noRule(q.rule)
 	}
 	if sc.keys, err = set.rules[i].Key.Join(sc.keys, q.key...); err != nil {
 		return &keyError{rule: set.rules[i].Name, err: err}

@@ -19,7 +19,7 @@ func (m *memory) Ban(_ context.Context, b BanRecord) error {
 	rs := m.rules.Load()
 	mr := rs.named(b.Rule)
 	if mr == nil {
-		return rs.set.NoRule(b.Rule)
+		return rs.set.noRule(b.Rule)
 	}
 	key, err := banKey(mr.Key, b.Key)
 	if err != nil {
@@ -38,7 +38,7 @@ func (m *memory) Ban(_ context.Context, b BanRecord) error {
 func (m *memory) Unban(_ context.Context, rule string, key []byte) (bool, error) {
 	rs := m.rules.Load()
 	if rs.named(rule) == nil {
-		return false, rs.set.NoRule(rule)
+		return false, rs.set.noRule(rule)
 	}
 	return m.removeBan(rule, key, rs.now()), nil
 }
@@ -81,7 +81,7 @@ func (m *memory) addBan(b BanRecord, key []byte, now int64) (banChange, error) {
 	rs := m.rules.Load()
 	mr := rs.named(b.Rule)
 	if mr == nil {
-		return banNoRoom, rs.set.NoRule(b.Rule)
+		return banNoRoom, rs.set.noRule(b.Rule)
 	}
 	memory := time.Duration(defaultRemember)
 	if mr.Ban != nil {
@@ -99,7 +99,7 @@ func (m *memory) addBan(b BanRecord, key []byte, now int64) (banChange, error) {
 	rs = m.rules.Load()
 	if after := rs.named(b.Rule); after == nil || after.id != mr.id {
 		m.bans.remove(mr.id, hash, key, now) // the rule has gone, and its bans
-		return change, rs.set.NoRule(b.Rule)
+		return change, rs.set.noRule(b.Rule)
 	}
 	if change == banNoRoom {
 		return change, ErrNoRoom

@@ -109,9 +109,6 @@ func (r *Reservation) Outcomes() []Outcome { return r.outcomes }
 // all the same.
 func (r *Reservation) Settle(actual uint64) error { return r.settle(r.limiter.now(), actual) }
 
-// SettleAt is Settle at time t, for a reservation of ReserveAt.
-func (r *Reservation) SettleAt(t time.Time, actual uint64) error { return r.settle(nanos(t), actual) }
-
 // Cancel takes the charge back: it is Settle(0).
 func (r *Reservation) Cancel() error { return r.Settle(0) }
 

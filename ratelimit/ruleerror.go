@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// A RuleError says that there is no rule of that name in a Set. [Set.NoRule] makes
-// it.
+// A RuleError says that a Set has no rule of that name.
 type RuleError struct {
 	// Name is what was asked for, at most its first 64 bytes.
 	Name string
@@ -54,9 +53,9 @@ const (
 	mostEdits  = 2 // by which a name differs that is near
 )
 
-// NoRule returns the error for a name that no rule of s has. It looks at all names,
+// noRule returns the error for a name that no rule of s has. It looks at all names,
 // and is for a caller who has been told that there is no such rule.
-func (s *Set) NoRule(name string) *RuleError {
+func (s *Set) noRule(name string) *RuleError {
 	e := &RuleError{Name: strings.Clone(name[:min(len(name), shownName)])}
 	type near struct {
 		name string

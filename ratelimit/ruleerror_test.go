@@ -31,7 +31,11 @@ func TestRuleError(t *testing.T) {
 		"ünïcode":    `; the nearest is "Ünïcode"`,
 		long:         `: "login", "login-ip", "per-client" and 3 more`,
 	} {
-		err := set.NoRule(name)
+		_, named := set.Named(name)
+		err, ok := named.(*ratelimit.RuleError)
+		if !ok {
+			t.Fatalf("%q: the error is %v", name, named)
+		}
 		shown := name
 		if len(name) > 64 {
 			shown = name[:64]
@@ -45,15 +49,15 @@ func TestRuleError(t *testing.T) {
 		`: "login"`:        mustSet(t, rules[0]),
 		`: "login", "x"`:   mustSet(t, rules[0], rules[5]),
 	} {
-		if got := set.NoRule("abc").Error(); got != fmt.Sprintf(is, "abc")+want {
-			t.Errorf("%s", got)
+		if _, err := set.Named("abc"); err.Error() != fmt.Sprintf(is, "abc")+want {
+			t.Errorf("%s", err)
 		}
 	}
-	if _, ok := set.Named("logn"); ok {
+	if _, err := set.Named("logn"); err == nil {
 		t.Error("a rule that there is not is named")
 	}
-	if r, ok := set.Named("upload"); !ok || r != set.Rule(3) {
-		t.Errorf("upload is %+v, %v", r, ok)
+	if r, err := set.Named("upload"); err != nil || r != set.Rule(3) {
+		t.Errorf("upload is %+v, %v", r, err)
 	}
 }
 

@@ -56,7 +56,7 @@ func (l *Limiter) Rule(name string) (*RuleLimiter, error) {
 	set := l.set.Load()
 	i, ok := set.names[name]
 	if !ok {
-		return nil, set.NoRule(name)
+		return nil, set.noRule(name)
 	}
 	if all := *l.rules.Load(); i < len(all) && all[i].name == name {
 		return &all[i], nil

@@ -72,14 +72,15 @@ func (s *Set) Len() int { return len(s.rules) }
 // Rule returns the i-th rule. It must not be changed.
 func (s *Set) Rule(i int) *Rule { return &s.rules[i] }
 
-// Named returns the rule of that name, which must not be changed. ok is false if
-// there is none; [Set.NoRule] says so in a sentence. The cost is that of a map.
-func (s *Set) Named(name string) (r *Rule, ok bool) {
+// Named returns the rule of that name, which must not be changed. The error is a
+// [*RuleError] if there is none. The cost is that of a map, and without such a rule
+// that of comparing all names.
+func (s *Set) Named(name string) (*Rule, error) {
 	i, ok := s.names[name]
 	if !ok {
-		return nil, false
+		return nil, s.noRule(name)
 	}
-	return &s.rules[i], true
+	return &s.rules[i], nil
 }
 
 // Allowed reports whether the event's client is on the allow list.

@@ -39,15 +39,8 @@ type Throttle struct {
 	levels throttleLevels
 }
 
-// ThrottleConfig is how a Throttle is built. Its zero value is the default.
-type ThrottleConfig struct {
-	// Budget bounds the memory in bytes; 0 means DefaultThrottleBudget.
-	Budget int64
-}
-
-// DefaultThrottleBudget is the budget of a Throttle that is not given one: 64 MiB,
-// for a million keys and more.
-const DefaultThrottleBudget = 64 << 20
+// throttleBudget is the budget of a Throttle by default, for a million keys and more.
+const throttleBudget = 64 << 20
 
 // MaxThrottle is the largest count, and the largest burst, of a [Throttle].
 const MaxThrottle = math.MaxUint32 - 1
@@ -70,15 +63,16 @@ type ThrottleDecision struct {
 	ResetAfter time.Duration
 }
 
-// NewThrottle returns an empty Throttle. The error says what the least budget is.
-func NewThrottle(c ThrottleConfig) (*Throttle, error) {
-	if c.Budget < 0 {
-		return nil, fmt.Errorf("budget is %d; allowed is a number of bytes or 0 (%d)", c.Budget, DefaultThrottleBudget)
+// NewThrottle returns an empty Throttle with a budget in bytes; 0 means 64 MiB. The
+// error says what the least budget is.
+func NewThrottle(budget int64) (*Throttle, error) {
+	if budget < 0 {
+		return nil, fmt.Errorf("budget: %d: must be a number of bytes, or 0 for %d", budget, throttleBudget)
 	}
-	if c.Budget == 0 {
-		c.Budget = DefaultThrottleBudget
+	if budget == 0 {
+		budget = throttleBudget
 	}
-	t := &Throttle{start: time.Now(), budget: keytable.NewBudget(c.Budget)}
+	t := &Throttle{start: time.Now(), budget: keytable.NewBudget(budget)}
 	t.base = keytable.Nanos(t.start, MaxSpan)
 	t.levels.now.Store(math.MinInt64)
 	t.levels.floor.Store(math.MinInt64)
@@ -89,10 +83,9 @@ func NewThrottle(c ThrottleConfig) (*Throttle, error) {
 	return t, err
 }
 
-// Take asks now for quantity of key, which count in a period are allowed of, and
-// burst more at once: 15, 30, a minute and 1 is what CL.THROTTLE key 15 30 60 1 says.
-// A quantity of 0 looks how things are and counts nothing. One above burst+1 is never
-// admitted.
+// Take requests quantity units of key now, under a limit of count per period plus
+// burst: 15, 30, a minute and 1 is what CL.THROTTLE key 15 30 60 1 means. A quantity
+// of 0 only looks and counts nothing. One above burst+1 is always refused.
 //
 // The error names what is out of range: count is from 1 to MaxThrottle, burst at
 // most that, period whole milliseconds from 1 ms to MaxSpan, and burst+1 at that
@@ -100,13 +93,6 @@ func NewThrottle(c ThrottleConfig) (*Throttle, error) {
 // than 1,024 bytes.
 func (t *Throttle) Take(key string, burst, count uint64, period time.Duration, quantity uint64) (ThrottleDecision, error) {
 	return t.take(t.base+int64(time.Since(t.start)), key, burst, count, period, quantity)
-}
-
-// TakeAt is Take at the time at. For a key, times should not go back: one that is
-// before others of its key finds the bucket fuller than it was then, and so may be
-// refused what it should have been admitted.
-func (t *Throttle) TakeAt(at time.Time, key string, burst, count uint64, period time.Duration, quantity uint64) (ThrottleDecision, error) {
-	return t.take(nanos(at), key, burst, count, period, quantity)
 }
 
 func (t *Throttle) take(now int64, key string, burst, count uint64, period time.Duration, quantity uint64) (d ThrottleDecision, err error) {

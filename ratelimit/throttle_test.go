@@ -19,7 +19,7 @@ import (
 
 func mustThrottle(t testing.TB, budget int64) *ratelimit.Throttle {
 	t.Helper()
-	th, err := ratelimit.NewThrottle(ratelimit.ThrottleConfig{Budget: budget})
+	th, err := ratelimit.NewThrottle(budget)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,8 +228,8 @@ func TestThrottleErrors(t *testing.T) {
 	if d, err := th.Take(strings.Repeat("k", 1024), 1, 1, time.Second, math.MaxUint64); err != nil || !d.Limited || d.RetryAfter != ratelimit.Never {
 		t.Errorf("a key of 1,024 bytes, the largest quantity: %+v, %v", d, err)
 	}
-	for budget, want := range map[int64]string{-1: "budget is -1; allowed is", 1000: "budget 1000: an empty table takes"} {
-		if _, err := ratelimit.NewThrottle(ratelimit.ThrottleConfig{Budget: budget}); err == nil || !strings.HasPrefix(err.Error(), want) {
+	for budget, want := range map[int64]string{-1: "budget: -1: must be", 1000: "budget 1000: an empty table takes"} {
+		if _, err := ratelimit.NewThrottle(budget); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("budget %d: %v", budget, err)
 		}
 	}
@@ -310,17 +310,16 @@ func BenchmarkThrottle(b *testing.B) {
 
 // The limit comes with the call.
 func ExampleThrottle() {
-	throttle, err := ratelimit.NewThrottle(ratelimit.ThrottleConfig{})
+	throttle, err := ratelimit.NewThrottle(0)
 	if err != nil {
 		log.Fatal(err)
 	}
-	start := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	for range 4 {
-		d, err := throttle.TakeAt(start, "user123", 2, 30, time.Minute, 1) // Take judges now
+		d, err := throttle.Take("user123", 2, 30, time.Minute, 1)
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(d.Limited, d.Limit, d.Remaining, d.RetryAfter > 0, d.ResetAfter)
+		fmt.Println(d.Limited, d.Limit, d.Remaining, d.RetryAfter > 0, d.ResetAfter.Round(time.Second))
 	}
 	// Output:
 	// false 3 2 false 2s

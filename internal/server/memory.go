@@ -19,7 +19,7 @@ const (
 
 	// otherMemory is what is left of DefaultMemory for what has no budget of its
 	// own but other bounds: connections, subscribers, history, hot keys, code.
-	otherMemory = DefaultMemory - engine.DefaultCounterBudget - ratelimit.DefaultBudget - ratelimit.DefaultThrottleBudget - access.DefaultBudget
+	otherMemory = DefaultMemory - engine.DefaultCounterBudget - ratelimit.DefaultBudget - engine.DefaultThrottleBudget - access.DefaultBudget
 
 	// defaultConnections is how many connections a listener has with DefaultMemory.
 	defaultConnections = 10_000

@@ -57,8 +57,8 @@ func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source 
 // checkBanned returns an error if the key of r, which is folded, has a client that is
 // no address: most likely a slip, and a ban that no event would meet.
 func (e *Engine) checkBanned(r *ratelimit.BanRecord) error {
-	rule, ok := e.limiter.Load().Set().Named(r.Rule)
-	if !ok {
+	rule, err := e.limiter.Load().Set().Named(r.Rule)
+	if err != nil {
 		return nil
 	}
 	i := rule.Key.ClientField()
@@ -102,8 +102,8 @@ func (e *Engine) ban(l *ratelimit.Limiter, r *ratelimit.BanRecord) (journal.Pend
 // key may be as bans are listed, or as in an event.
 func (e *Engine) Unban(rule string, key []string) (bool, error) {
 	set := e.limiter.Load().Set()
-	if _, ok := set.Named(rule); !ok {
-		return false, noSuchRule(set.NoRule(rule))
+	if _, err := set.Named(rule); err != nil {
+		return false, noSuchRule(err)
 	}
 	r := ratelimit.BanRecord{Rule: rule, Key: key}
 	folding := e.fold(&r)
@@ -161,9 +161,9 @@ func (e *Engine) unbanLocked(r *ratelimit.BanRecord) (bool, journal.Pending, err
 // fold makes the key of r what the rule counts by.
 func (e *Engine) fold(r *ratelimit.BanRecord) error {
 	set := e.limiter.Load().Set()
-	rule, ok := set.Named(r.Rule)
-	if !ok {
-		return noSuchRule(set.NoRule(r.Rule))
+	rule, err := set.Named(r.Rule)
+	if err != nil {
+		return noSuchRule(err)
 	}
 	key, err := joined(rule.Key, r.Key)
 	if err != nil {

@@ -157,7 +157,7 @@ func (c *Caller) join(k match.Key) (err error) {
 // KeySeparator, several would pass for one that has the separator in it. Of a rule that
 // there is not, Take has more to say.
 func (e *Engine) CheckRuleKey(rule string, n int) error {
-	if r, ok := e.limiter.Load().Set().Named(rule); ok {
+	if r, err := e.limiter.Load().Set().Named(rule); err == nil {
 		return checkValues(r.Key, n)
 	}
 	return nil

@@ -165,7 +165,7 @@ func (c *Caller) Take(rule, key string, cost uint64) (ratelimit.Decision, error)
 		return ratelimit.Decision{}, err
 	}
 	c.count(&d)
-	if r, ok := l.Set().Named(rule); ok && !d.Allowed && c.join(r.Key) == nil {
+	if r, err := l.Set().Named(rule); err == nil && !d.Allowed && c.join(r.Key) == nil {
 		c.countRefused(l.Now(), r)
 	}
 	return d, nil
@@ -204,8 +204,8 @@ func (c *Caller) Refund(rule, key string, n uint64) (uint64, error) {
 // caller has crashed, ends after the rule's span. The error for a rule of another
 // algorithm is of code BadArg.
 func (c *Caller) Release(rule, key string, n uint64) (uint64, error) {
-	r, ok := c.e.limiter.Load().Set().Named(rule)
-	if ok && r.Algorithm != ratelimit.InFlight {
+	r, err := c.e.limiter.Load().Set().Named(rule)
+	if err == nil && r.Algorithm != ratelimit.InFlight {
 		return 0, errorf(api.BadArg, "rule %q: algorithm is %s: must be in-flight; to give back what was counted, use REFUND", rule, r.Algorithm)
 	}
 	return c.Refund(rule, key, n)
@@ -256,9 +256,9 @@ func (c *Caller) rule(l *ratelimit.Limiter, rule, key string) (*ratelimit.RuleLi
 	if err != nil {
 		return nil, ruleError(err)
 	}
-	of, ok := l.Set().Named(rule)
-	if !ok {
-		return nil, ruleError(l.Set().NoRule(rule))
+	of, err := l.Set().Named(rule)
+	if err != nil {
+		return nil, ruleError(err)
 	}
 	return r, c.split(of.Key, key)
 }

@@ -57,7 +57,7 @@ func (e *Engine) lost(next *ratelimit.Set) (bans int, names []string, err error)
 	gone := map[string]int{}
 	for i := range set.Len() {
 		r := set.Rule(i)
-		if n, ok := next.Named(r.Name); !ok || !n.Key.Equal(r.Key) {
+		if n, err := next.Named(r.Name); err != nil || !n.Key.Equal(r.Key) {
 			gone[r.Name] = 0
 		}
 	}

@@ -28,7 +28,7 @@ type Config struct {
 	CounterBudget int64
 
 	// ThrottleBudget bounds the memory of limits that callers bring in bytes; 0
-	// means [ratelimit.DefaultThrottleBudget].
+	// means DefaultThrottleBudget.
 	ThrottleBudget int64
 
 	// Bans is how many bans there can be, remembered ones included; 0 means a
@@ -43,6 +43,9 @@ const (
 	// DefaultCounterBudget is the CounterBudget of an Engine that is not given
 	// one: 256 MiB.
 	DefaultCounterBudget = 256 << 20
+
+	// DefaultThrottleBudget is the ThrottleBudget by default: 64 MiB.
+	DefaultThrottleBudget = 64 << 20
 
 	// MaxKey is the longest value of a key, in bytes. Other values of an event
 	// may be longer.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -83,7 +84,7 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 	e.book.Store(b)
-	if e.throttle, err = ratelimit.NewThrottle(ratelimit.ThrottleConfig{Budget: c.ThrottleBudget}); err != nil {
+	if e.throttle, err = ratelimit.NewThrottle(cmp.Or(c.ThrottleBudget, DefaultThrottleBudget)); err != nil {
 		return nil, err
 	}
 	if e.refused, err = newRefused(); err != nil {

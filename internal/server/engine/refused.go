@@ -40,10 +40,11 @@ func (c *Caller) countRefused(t time.Time, r *ratelimit.Rule) {
 // countRefusedEvent counts a refusal of ev, with the key that the deciding rule takes
 // from it.
 func (c *Caller) countRefusedEvent(set *ratelimit.Set, t time.Time, ev *match.Event, rule string) {
-	r, ok := set.Named(rule)
-	if !ok {
+	r, err := set.Named(rule)
+	if err != nil {
 		return
 	}
+	var ok bool
 	if c.key, ok = r.Key.Append(c.key[:0], ev); ok {
 		c.countRefused(t, r)
 	}
@@ -91,8 +92,8 @@ func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
 // refusedKey splits a key of the table into its rule and the rule's key.
 func refusedKey(set *ratelimit.Set, text string) (*ratelimit.Rule, []byte, bool) {
 	name, rest, _ := bytes.Cut([]byte(text), []byte{0})
-	r, ok := set.Named(string(name))
-	if !ok {
+	r, err := set.Named(string(name))
+	if err != nil {
 		return nil, nil, false
 	}
 	key, ok := bytes.CutPrefix(rest, r.Key.AppendShape(nil))

@@ -169,7 +169,7 @@ func (r *Restorer) Ban(data []byte) error {
 	}
 	l := r.e.limiter.Load()
 	if ended := cmp.Or(line.Unban, line.Lift); ended != nil {
-		if _, ok := l.Set().Named(ended.Rule); ok {
+		if _, err := l.Set().Named(ended.Rule); err == nil {
 			_, _ = l.Bans().Remove(ended.Rule, ended.Key...) // of a key that the rule has no more
 		}
 		return nil

@@ -51,8 +51,8 @@ const (
 // waits for a batch of a few hundred.
 func (e *Engine) UnbanAll(f BanFilter) (n int, err error) {
 	set := e.limiter.Load().Set()
-	if _, ok := set.Named(f.Rule); !ok && f.Rule != "" {
-		return 0, noSuchRule(set.NoRule(f.Rule))
+	if _, err := set.Named(f.Rule); err != nil && f.Rule != "" {
+		return 0, noSuchRule(err)
 	}
 	if err := e.asLive(); err != nil {
 		return 0, err

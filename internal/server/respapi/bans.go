@@ -14,7 +14,7 @@ import (
 func (c *conn) valuesOf(rule string, key []byte) []string {
 	text := string(key)
 	set := c.s.engine.Limiter().Set()
-	if r, ok := set.Named(rule); ok && len(r.Key.Fields()) == 1 {
+	if r, err := set.Named(rule); err == nil && len(r.Key.Fields()) == 1 {
 		return []string{text}
 	}
 	return strings.Split(text, string(engine.KeySeparator))

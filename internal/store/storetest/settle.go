@@ -114,7 +114,7 @@ func refundOnceCase(c *check) {
 		for range 4 {
 			wg.Go(func() {
 				for range 3 {
-					if err := r.SettleAt(now, 0); err != nil {
+					if err := r.Cancel(); err != nil {
 						c.complain("%v: Cancel returned %w", a, err)
 					}
 				}
