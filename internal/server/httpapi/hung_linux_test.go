@@ -72,6 +72,7 @@ func TestHungServer(t *testing.T) {
 			"reverse_proxy 127.0.0.1:3000\n", "route {\nvars lately asked\nreverse_proxy " + app.Listener.Addr().String() + "\n}\n" +
 				"handle_errors {\n@away not vars lately asked\nreverse_proxy @away " + app.Listener.Addr().String() + "\n}\n",
 		}, 200},
+		{"Traefik", startTraefik, nil, 504},
 		{"HAProxy closed", startHAProxy, nil, 503},
 		{"HAProxy open", startHAProxy, []string{haproxyClosed, ""}, 200},
 	} {
