@@ -115,6 +115,23 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// The files that a document names exist.
+func TestNamedFilesExist(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", "dev", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile("`([a-z0-9_/]+\\.go)`").FindAllStringSubmatch(string(text), -1)
+	if len(names) < 30 {
+		t.Errorf("only %d files are named", len(names))
+	}
+	for _, name := range names {
+		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(name[1]))); err != nil {
+			t.Errorf("docs/dev/architecture.md names a file that does not exist: %v", err)
+		}
+	}
+}
+
 func TestBrokenProgramIsFound(t *testing.T) {
 	found := programs("text\n```go\npackage main\n\nfunc main() { lately.Nothing() }\n```\n")
 	if len(found) != 1 {
