@@ -58,9 +58,9 @@ func (tb *Table) export(now int64, yield func([]byte) bool) {
 	chunk := d.appendHead(nil)
 	head := len(chunk)
 	var keys []byte
-	for i := range tb.in.Pages() {
+	for group := range tb.in.Groups() {
 		keys = keys[:0]
-		for key := range tb.in.Page(i) {
+		for key := range group {
 			keys = keytable.AppendDumpBytes(keys, key)
 		}
 		for rest := keys; len(rest) > 0; {

@@ -186,9 +186,9 @@ func (tb *Table) all(t int64, yield func(string, Reading) bool) {
 	var keys []string
 	var counts []uint64
 	size := tb.readingSize()
-	for i := range tb.in.Pages() {
+	for group := range tb.in.Groups() {
 		keys, counts = keys[:0], make([]uint64, 0, len(counts))
-		for key, r := range tb.in.Page(i) {
+		for key, r := range group {
 			from := len(counts)
 			counts = tb.appendCounts(counts, r, t)
 			if slices.Max(counts[from:]) == 0 {

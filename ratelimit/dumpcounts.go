@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"iter"
 	"time"
 	"unsafe"
 
@@ -50,8 +51,8 @@ func (x *dumper) countsOf(mr *memoryRule) bool {
 	x.chunk = appendRule(x.chunk, mr.Rule)
 	x.chunk = keytable.AppendDumpBytes(x.chunk, appendLayout(nil, &mr.records.layout, x.m.config.Resolution))
 	x.head = len(x.chunk)
-	for i := range mr.records.table.Pages() {
-		more, ok := x.page(mr.records, i)
+	for group := range mr.records.table.Groups() {
+		more, ok := x.group(mr.records, group)
 		if !ok {
 			return false
 		}
@@ -62,11 +63,12 @@ func (x *dumper) countsOf(mr *memoryRule) bool {
 	return x.flush()
 }
 
-// page exports the records of a page. more is false if they have been replaced.
+// group exports the records of a group of the table. more is false if they have
+// been replaced.
 //
-// The keys are listed under the page's lock, and each record is locked for itself.
+// The keys are listed under the group's lock, and each record is locked for itself.
 // No Update is under way meanwhile, so that no record moves to another table.
-func (x *dumper) page(rs *records, i int) (more, ok bool) {
+func (x *dumper) group(rs *records, group iter.Seq2[[]byte, keytable.Record]) (more, ok bool) {
 	x.keys = x.keys[:0]
 	for at, listed := 0, false; ; {
 		// The lock is not kept while a full chunk is yielded.
@@ -76,7 +78,7 @@ func (x *dumper) page(rs *records, i int) (more, ok bool) {
 			return false, true
 		}
 		if !listed {
-			for key := range rs.table.Page(i) {
+			for key := range group {
 				x.keys = keytable.AppendDumpBytes(x.keys, key)
 			}
 			listed = true

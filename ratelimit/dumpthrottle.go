@@ -27,9 +27,9 @@ func (t *Throttle) Export(now time.Time) iter.Seq[[]byte] {
 		chunk := binary.AppendVarint([]byte{dumpThrottle, dumpVersion}, written)
 		head := len(chunk)
 		var keys []byte
-		for i := range t.table.Pages() {
+		for group := range t.table.Groups() {
 			keys = keys[:0]
-			for key := range t.table.Page(i) {
+			for key := range group {
 				keys = keytable.AppendDumpBytes(keys, key)
 			}
 			for rest := keys; len(rest) > 0; {

@@ -159,17 +159,6 @@ func (l *layout) logged(i int) bool {
 		l.algorithm == Sliding && max(l.limits[i].N, l.most) <= limit.SlidingExact
 }
 
-// outgrows reports whether a key may come to take many times what its record
-// does, so that the record's own bytes matter less than how soon it is found.
-func (l *layout) outgrows() bool {
-	for i := range l.limits {
-		if part, _ := l.part(i); l.keep[i] >= 16 && (l.logged(i) || part.algorithm == Sliding) {
-			return true
-		}
-	}
-	return l.bans && l.after >= 16
-}
-
 func (l layout) equal(o layout) bool {
 	return l.algorithm == o.algorithm && sameZone(l.zone, o.zone) && l.most == o.most &&
 		slices.Equal(l.limits, o.limits) && slices.Equal(l.keep, o.keep) && l.former == o.former &&

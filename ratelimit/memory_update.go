@@ -25,9 +25,7 @@ func (m *memory) Update(_ context.Context, s *Set, published func()) error {
 	published()
 	for _, mr := range rules.rules {
 		if from := mr.records.from.Load(); from != nil {
-			for page := range from.table.Pages() {
-				from.table.DrainPage(page, mr.records.takeKey(from))
-			}
+			from.table.DrainAll(mr.records.takeKey(from))
 			mr.records.limitFormer(from)
 			mr.records.from.Store(nil)
 		}

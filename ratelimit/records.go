@@ -112,15 +112,14 @@ func newRecords(m *memory, l layout, rules int) (*records, error) {
 		rs.meters = append(rs.meters, rm)
 	}
 	rs.split()
-	pages := 0
 	if m.config.Budget == unbounded {
-		pages, keep = unboundedPages, 0
+		keep = 0
 	} else {
 		rs.reserveSketches(m.config.Budget / int64(sketchShare*max(rules, 1)))
 	}
 	rs.table, err = keytable.New(m.seed, keytable.Config{
-		Words: rs.words, KeyWords: keyWords, Pages: pagesFor(pages, m.config.Budget, rules), Budget: m.budget, Reserve: keep, Policy: rs,
-		LowLoad: rs.words+keyWords+1 <= lineWords && l.outgrows(), Gather: rs.gather(),
+		Words: rs.words, KeyWords: keyWords, Budget: m.budget, Reserve: keep, Policy: rs,
+		Gather: rs.gather(),
 	})
 	return rs, err
 }
@@ -133,22 +132,6 @@ func (rs *records) split() {
 	if rs.layout.bans {
 		rs.ban = &rs.meters[n]
 	}
-}
-
-const (
-	unboundedPages = 256
-	tablePage      = 256 << 10
-	maxPages       = 1 << 14
-
-	lineWords = 8 // of a cache line
-)
-
-// pagesFor returns how many pages each of so many tables gets of a budget.
-func pagesFor(pages int, budget int64, rules int) int {
-	if pages != 0 {
-		return pages
-	}
-	return int(min(max(budget/int64(max(rules, 1)*tablePage), 16), maxPages))
 }
 
 // Base is of no use here: times in records are whole.

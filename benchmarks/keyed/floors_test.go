@@ -3,13 +3,20 @@ package keyed
 import (
 	"hash/maphash"
 	"sync/atomic"
+
+	"github.com/lately-go/lately/benchmarks/baseline"
 )
 
 var floors = []subject{
 	{name: "key-only", make: func(int) table { return new(keyOnly) }},
 	{name: "hash", make: func(int) table { return &hashOnly{seed: maphash.MakeSeed()} }},
 	{name: "hash,one-line", make: newLines, series: true},
+	{name: "floor64", make: func(n int) table { return floor64{baseline.NewFloor64(n)} }, series: true},
 }
+
+type floor64 struct{ *baseline.Floor64 }
+
+func (w floor64) Add(key string) { w.Floor64.Add(key) }
 
 type keyOnly struct{ _ byte }
 

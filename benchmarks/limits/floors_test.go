@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lately-go/lately/benchmarks/baseline"
 )
 
 // What a decision costs at least, and what one writes first. The first three have
@@ -12,7 +14,7 @@ import (
 var floors = []subject{
 	{name: "hash,one-line", make: func(n int, _ uint64) limiter { return newLines(n) }, series: true},
 	{name: "hash,one-line,time.Since", make: func(n int, _ uint64) limiter { return timedLines{newLines(n), time.Now()} }, series: true},
-	{name: "hash,locked-line,time.Since", make: func(n int, _ uint64) limiter { return &lockedLines{newLines(8 * n), time.Now()} }, series: true},
+	{name: "floor64", make: func(n int, _ uint64) limiter { return floor64{baseline.NewFloor64(n)} }, series: true},
 	{name: "map,mutex", make: func(_ int, limit uint64) limiter { return &mutexMap{m: map[string]uint64{}, limit: limit} }, limit: usual, span: day, keys: keepsEach, series: true},
 }
 
@@ -45,23 +47,12 @@ func (w timedLines) Take(key string) bool {
 	return time.Since(w.start) >= 0 && w.lines.Take(key)
 }
 
-// lockedLines has a cache line for each key, room enough for a key and a window of
-// its own, and locks it to write the time there: what anybody pays who judges a
-// key at a time, and lets others judge other keys meanwhile. It does not know keys.
-type lockedLines struct {
-	*lines
-	start time.Time
-}
+// floor64 has a cache line for each key, for a key and a window of its own, and
+// locks it to write the time there: what a limiter pays that judges a key at a
+// time and lets others judge other keys meanwhile. It does not know keys.
+type floor64 struct{ *baseline.Floor64 }
 
-func (w *lockedLines) Take(key string) bool {
-	at := maphash.String(w.seed, key) & uint64(len(w.words)-1) &^ 7
-	line := w.words[at : at+8 : at+8]
-	now := uint64(time.Since(w.start))
-	for !line[0].CompareAndSwap(0, 1) {
-	}
-	line[1].Store(now)
-	return line[0].Swap(0) == 1
-}
+func (w floor64) Take(key string) bool { return w.Add(key) > 0 }
 
 // mutexMap counts for ever. Assigning to a string key of a Go map replaces the
 // key, too.

@@ -74,7 +74,6 @@ var unclean = []string{
 	"benchmarks",
 	"benchmarks/baseline",
 	"benchmarks/chart",
-	"benchmarks/limits",
 	"benchmarks/run",
 	"benchmarks/server",
 	"docs",

@@ -35,9 +35,8 @@ func (t *Table) Probes(key string) int {
 		return 0
 	}
 	defer r.Unlock()
-	v := t.page(hash).view()
 	n := 1
-	for i := t.home(tagOf(hash), v.n); v.head(i) != r.head; i = v.next(i) {
+	for i := r.g.homeOf(tagOf(hash)); r.g.record(i) != r; i = r.g.next(i) {
 		n++
 	}
 	return n
@@ -46,8 +45,15 @@ func (t *Table) Probes(key string) int {
 // Careless makes t change pages without locking their records.
 func (t *Table) Careless() { t.careless = true }
 
-// PageSizes returns the bytes of a page and where its bases begin.
-func PageSizes() (size, bases uintptr) { return unsafe.Sizeof(page{}), unsafe.Offsetof(page{}.base) }
+// HeaderSizes returns the bytes of a group's header and where its bases begin.
+func HeaderSizes() (size, bases uintptr) {
+	return unsafe.Sizeof(header{}), unsafe.Offsetof(header{}.base)
+}
+
+// Groups returns how many groups there are, and how many entries the directory has.
+func (t *Table) GroupCount() (groups, entries int) {
+	return int(t.groups.Load()), len(t.directory.Load().entries)
+}
 
 // Allocated returns how many bytes the allocator makes of n, and how many the
 // budget is asked for before.

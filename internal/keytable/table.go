@@ -1,242 +1,353 @@
 package keytable
 
 import (
-	"bytes"
+	"fmt"
 	"hash/maphash"
 	"iter"
+	"math"
 	"sync"
+	"sync/atomic"
 )
 
-// MaxShardedKey is the longest key a Sharded takes, in bytes.
-const MaxShardedKey = 1<<lenBits - 1
+// A Policy knows what the words of a [Table]'s records mean. Its methods are
+// called with the record locked, or all of its group; they must not call the
+// Table.
+type Policy interface {
+	// Base sets the bases of a group. They belong to the policy: the origin that
+	// the numbers in its records are relative to, so that these can be small.
+	Base(base *[MaxBases]int64)
 
-// ShardedConfig says how a Sharded is built. The zero ShardedConfig is a table of single-word
-// records without logs.
-type ShardedConfig struct {
-	Words  int   // words a record; 0 means 1
-	Logs   []int // the bound of each log that a record has, see Log
-	Shards int   // rounded up to a power of two; 0 means 64
+	// Rebase translates r, whose group had the bases from.
+	Rebase(r Record, from *[MaxBases]int64)
+
+	// Expired reports whether r holds nothing that counts.
+	Expired(r Record) bool
+
+	// Weight orders what is evicted: the smallest first. A record of the weight
+	// Protected is not evicted until it has expired.
+	Weight(r Record) uint64
+
+	// Drop is called before r is removed, other than by Drain.
+	Drop(r Record)
 }
 
-// A Sharded maps keys to records. Its methods are safe for concurrent use; a
-// record is used only between its shard's Lock and Unlock.
+// Protected is the weight of a record that is not evicted.
+const Protected = math.MaxUint64
+
+// Config says how a Table is built.
+type Config struct {
+	Words     int     // words of a record for its user
+	KeyWords  int     // words of a record for its key: 0 or 2, see Table
+	Budget    *Budget // what all memory is taken from
+	Reserve   int64   // bytes of the budget that are left to Blocks, what these have taken included
+	Compare   bool    // compare keys in full
+	RefuseNew bool    // at the budget, refuse new keys instead of evicting
+	Policy    Policy
+
+	// Gather, if not nil, is called for each record of a group, with all of them
+	// locked, when memory is short: the user may move together what it has outside
+	// of the records, so as to give memory back to the budget.
+	Gather func(r Record)
+}
+
+// A Table maps keys to records of a few words, which lie in the table itself: a hit
+// costs a cache miss or two. A record moves when its group changes, and is removed
+// when the policy says that it has expired, or evicted to make room at the budget.
 //
-// A key takes 16 bytes, 8 for each word of its record, its own length, and 11
-// to 21 for the index, depending on how full that is; logs come on top. An
-// empty shard takes 250 bytes, and one with a key 32 KiB.
-type Sharded struct {
-	seed   maphash.Seed
-	shards []Shard
-	shift  uint // 64 - log2(len(shards)): the shard is the hash's top bits
+// Each record has a lock, a bit of its head, so a hit writes to no cache line but
+// the record's. A goroutine that holds a record may lock others in other tables,
+// if all do so in the same order of tables, and otherwise calls nothing of the same
+// Table but the record's own methods: what changes a group waits for all its
+// records. Locks are held for some hundred nanoseconds; waiting is spinning, then
+// yielding.
+//
+// The records lie in groups of up to 16 KiB. A directory finds the group by the
+// upper bits of a seeded hash. A group grows and is then split; nothing grows at
+// the budget, where each group evicts for itself. The longest pause is a split.
+// An empty table takes some kibibytes.
+//
+// A key is known by 64 bits of its hash, and optionally compared in full. Its
+// bytes are kept in the group beside the records, with 4 more. With two KeyWords,
+// a key of up to MaxShortKey bytes is kept in the record instead, and compared in
+// full at no further miss; a longer one is known there by 128 bits: those and 64
+// of a hash with a seed of its own.
+type Table struct {
+	seed, seed2 maphash.Seed
+	stride      uint // words of a record
+	step        uint // bytes of a record
+	skip        uint // words of a record before those of the user: head and key
+	plain       bool // 64 bits of the hash are enough
+	careless    bool // a test's control: changes do not wait for records
+	config      Config
+	least, full int64 // the sizes of the smallest group and of one that is split
+	directory   atomic.Pointer[directory]
+
+	_ [64]byte // what follows changes
+
+	n, expired, evicted, refused, added, hand atomic.Uint64
+
+	groups   atomic.Int64
+	mu       sync.Mutex // for changes of the directory; locked after that of a group
+	released bool       // the directory was given back to the budget
+	scratch  sync.Pool  // of *scratch
 }
 
-// NewSharded returns an empty Sharded that hashes with seed. Tables with one seed agree
-// on every key's hash, so that it is computed once.
-func NewSharded(seed maphash.Seed, c ShardedConfig) *Sharded {
-	n, shift := 1, uint(64)
-	for want := cmpOr(c.Shards, 64); n < want; n *= 2 {
-		shift--
+// sweepEvery is how many new keys move the sweep on to the next group.
+const sweepEvery = 256
+
+// maxStride bounds the words of a record.
+const maxStride = 1 << 20
+
+// New returns an empty Table. Tables with one seed agree on every key's hash. It
+// is an error if the budget is less than what an empty table takes.
+func New(seed maphash.Seed, c Config) (*Table, error) {
+	if c.KeyWords != 0 && c.KeyWords != shortWords {
+		return nil, fmt.Errorf("key words %d: must be 0 or %d", c.KeyWords, shortWords)
 	}
-	t := &Sharded{seed: seed, shards: make([]Shard, n), shift: shift}
-	for i := range t.shards {
-		t.shards[i].init(cmpOr(c.Words, 1), c.Logs)
+	stride := 1 + c.KeyWords + c.Words
+	if c.Words < 0 || stride > maxStride {
+		return nil, fmt.Errorf("words %d: must be from 0 to %d", c.Words, maxStride-1-c.KeyWords)
 	}
-	return t
+	t := &Table{
+		seed: seed, seed2: maphash.MakeSeed(),
+		stride: uint(stride), step: 8 * uint(stride), skip: uint(1 + c.KeyWords),
+		plain: c.KeyWords == 0 && !c.Compare, config: c,
+	}
+	t.least = headerBytes + (minRecords+1)*t.placeBytes()
+	if c.KeyWords == 0 {
+		t.least += minKeys
+	}
+	t.least = allocated(t.least)
+	t.full = max(fullBytes, allocated(fullRecords*(t.placeBytes()+minKeys)))
+	fixed := directoryBytes(minGroups) + minGroups*t.least
+	if !t.take(fixed) {
+		return nil, fmt.Errorf("budget %d: an empty table takes %d bytes", c.Budget.limit, c.Budget.Used()+fixed+c.Reserve)
+	}
+	d := newDirectory(minGroups)
+	t.directory.Store(d)
+	l := t.layOut(t.least, 0, 0, 0, map[bool]int32{true: minKeys / minRecords * recentKeys}[c.KeyWords == 0])
+	for i := range d.entries {
+		d.entries[i].set(t.newGroup(l.size, l.places, l.keys, uint64(i)<<(64-headBits), headBits).header)
+	}
+	return t, nil
 }
 
-func cmpOr(v, otherwise int) int {
-	if v <= 0 {
-		return otherwise
-	}
-	return v
-}
-
-// Hash returns key's hash, which Shard, Find and FindOrAdd take.
-func (t *Sharded) Hash(key []byte) uint64 { return maphash.Bytes(t.seed, key) }
-
-// Shard returns the shard of all keys with that hash.
-func (t *Sharded) Shard(hash uint64) *Shard { return &t.shards[hash>>t.shift] }
+// Hash returns the hash of key, which other methods take.
+func (t *Table) Hash(key string) uint64 { return maphash.String(t.seed, key) }
 
 // Len returns the number of keys.
-func (t *Sharded) Len() int {
-	n := 0
-	for i := range t.shards {
-		s := &t.shards[i]
-		s.Lock()
-		n += s.n
-		s.Unlock()
-	}
-	return n
-}
+func (t *Table) Len() int { return int(t.n.Load()) }
 
-// Bytes returns how much memory records, keys, logs and indexes take.
-func (t *Sharded) Bytes() int64 {
-	n := int64(0)
-	for i := range t.shards {
-		s := &t.shards[i]
-		s.Lock()
-		n += s.bytes + 8*int64(len(s.index))
-		for j := range s.logs {
-			n += s.logs[j].bytes
-		}
-		s.Unlock()
-	}
-	return n
-}
+// A State is the result of a search for a record.
+type State uint8
 
-// All yields every key with its record, in no order, shard by shard under the
-// shard's lock: each pair is consistent, all of them together are not one
-// moment's. The loop's body must not use the table, and must copy what it keeps.
-func (t *Sharded) All() iter.Seq2[[]byte, []uint64] {
-	return func(yield func([]byte, []uint64) bool) {
-		for i := range t.shards {
-			if !t.shards[i].each(yield) {
-				return
-			}
-		}
-	}
-}
-
-// A Shard is the part of a Sharded under one lock.
-type Shard struct {
-	sync.Mutex
-
-	// index is an open-addressing table with linear probing, at most three
-	// quarters full. A slot is 0 when empty, else the upper half of the hash
-	// over the record's number plus one. Records are never removed, so a
-	// probe ends at the first empty slot.
-	index []uint64
-	n     int // records
-
-	// Record r is words[r>>blockBits], the low bits of r times stride words
-	// in: its hash, the place of its key, then the user's words.
-	words     [][]uint64
-	stride    int
-	blockBits uint8 // log2 of the records in a block
-
-	keys [][]byte // blocks of key bytes; a key lies in one block
-	logs []Logs
-
-	bytes int64 // of blocks and keys
-
-	_ [64]byte // keeps the next shard's lock off this one's cache lines
-}
-
+// The states. Only with Found and Added is there a record.
 const (
-	headWords = 2 // hash, key place
-
-	// blockWords is how many words a block of records aims at: 16 KiB, so
-	// that a small table stays small and a large one makes few blocks.
-	blockWords = 2048
-	keyBlock   = 16 << 10
-
-	// A key's place is block | offset | length.
-	lenBits = 20
-	offBits = 22
+	Absent   State = iota // the key has no record
+	Found                 // it has
+	Added                 // it has one now, of zero words
+	NoMemory              // it has none, and there is no memory for one
+	Moved                 // its group has been drained, see Drain
 )
 
-func (s *Shard) init(words int, logs []int) {
-	s.stride = words + headWords
-	s.blockBits = 3
-	for s.stride<<(s.blockBits+1) <= blockWords {
-		s.blockBits++
+// LockOrAdd is Lock, and adds a record of zero words for a key that has none, in a
+// group that has bases. The State is Found, Added, NoMemory or Moved. There is no
+// memory at the budget, if nothing may be evicted, and for a key longer than
+// MaxKey.
+//
+// New keys pay for the sweep: every so often it goes one group on, removes what
+// has expired there, and gives back memory of which little is used.
+func (t *Table) LockOrAdd(hash uint64, key string) (Record, State) {
+	if r, state := t.search(t.Prefetch(hash), hash, key); state == Found {
+		return r, Found
 	}
-	s.index = make([]uint64, 8)
-	s.logs = make([]Logs, len(logs))
-	for i, bound := range logs {
-		s.logs[i].init(bound)
-	}
+	return t.Add(hash, key)
 }
 
-// Logs returns the storage of the i-th log of the shard's records.
-func (s *Shard) Logs(i int) *Logs { return &s.logs[i] }
-
-// Find returns the record of key, or nil when it has none.
-func (s *Shard) Find(hash uint64, key []byte) []uint64 {
-	mask := uint64(len(s.index) - 1)
-	for i := hash & mask; s.index[i] != 0; i = (i + 1) & mask {
-		if s.index[i]>>32 == hash>>32 {
-			if rec := s.record(uint32(s.index[i]) - 1); rec[0] == hash && bytes.Equal(s.key(rec[1]), key) {
-				return rec[headWords:]
-			}
+// Add is LockOrAdd for a key that Lock has just found Absent.
+func (t *Table) Add(hash uint64, key string) (Record, State) {
+	if len(key) > MaxKey {
+		t.refused.Add(1)
+		return Record{}, NoMemory
+	}
+	t.sweep()
+	id := t.identify(key)
+	for {
+		g, ok := t.lockGroup(hash)
+		if !ok {
+			return Record{}, Moved
+		}
+		r, state := g.add(hash, key, &id)
+		if g.mu.Unlock(); state != again {
+			return r, state
 		}
 	}
-	return nil
 }
 
-// FindOrAdd returns the record of key, adding one of zero words when it has
-// none. The key, at most MaxShardedKey bytes, is copied.
-func (s *Shard) FindOrAdd(hash uint64, key []byte) []uint64 {
-	if rec := s.Find(hash, key); rec != nil {
-		return rec
+// add is Add in g.
+//
+// REQUIRES: g.mu.
+func (g group) add(hash uint64, key string, id *identity) (Record, State) {
+	i, state := g.find(hash, key, id)
+	if state == Found {
+		return g.record(i), Found
 	}
-	if (s.n+1)*4 > len(s.index)*3 {
-		s.grow()
+	if !g.fits(id.bytes) {
+		switch state := g.makeSpace(id.bytes); state {
+		case NoMemory:
+			g.t.refused.Add(1)
+			return Record{}, state
+		case again:
+			return Record{}, state
+		}
+		i = g.free(tagOf(hash))
 	}
-	r := uint32(s.n)
-	if r&(1<<s.blockBits-1) == 0 {
-		s.words = append(s.words, make([]uint64, s.stride<<s.blockBits))
-		s.bytes += 8 * int64(s.stride<<s.blockBits)
-	}
-	s.n++
-	s.link(hash, r)
-	rec := s.record(r)
-	rec[0], rec[1] = hash, s.keep(key)
-	return rec[headWords:]
+	g.t.n.Add(1)
+	return g.insert(i, hash, key, id), Added
 }
 
-func (s *Shard) record(r uint32) []uint64 {
-	at := int(r&(1<<s.blockBits-1)) * s.stride
-	return s.words[r>>s.blockBits][at : at+s.stride : at+s.stride]
-}
-
-func (s *Shard) key(place uint64) []byte {
-	n := int(place & (1<<lenBits - 1))
-	off := int(place >> lenBits & (1<<offBits - 1))
-	return s.keys[place>>(lenBits+offBits)][off : off+n]
-}
-
-// keep copies key into the last block, or a new one, and returns its place.
-func (s *Shard) keep(key []byte) uint64 {
-	if len(key) > MaxShardedKey {
-		panic("shard: key of more than MaxShardedKey bytes")
+// sweep moves on to the next group, after so many new keys.
+func (t *Table) sweep() {
+	if t.added.Add(1)%sweepEvery != 0 {
+		return
 	}
-	last := len(s.keys) - 1
-	if last < 0 || cap(s.keys[last])-len(s.keys[last]) < len(key) {
-		s.keys = append(s.keys, make([]byte, 0, max(keyBlock, len(key))))
-		s.bytes += int64(max(keyBlock, len(key)))
-		last++
+	d := t.directory.Load()
+	h := d.entries[t.hand.Add(1)%uint64(len(d.entries))].group.Load()
+	if h == nil || !h.mu.TryLock() {
+		return
 	}
-	off := len(s.keys[last])
-	s.keys[last] = append(s.keys[last], key...)
-	return uint64(last)<<(lenBits+offBits) | uint64(off)<<lenBits | uint64(len(key))
+	if h.state.Load()&retired == 0 {
+		group{t, h}.tidy()
+	}
+	h.mu.Unlock()
 }
 
-func (s *Shard) link(hash uint64, r uint32) {
-	mask := uint64(len(s.index) - 1)
-	i := hash & mask
-	for s.index[i] != 0 {
-		i = (i + 1) & mask
+// Remove removes the record of key, and reports whether there was one.
+func (t *Table) Remove(hash uint64, key string) bool {
+	g, ok := t.lockGroup(hash)
+	if !ok {
+		return false
 	}
-	s.index[i] = hash>>32<<32 | uint64(r+1)
+	defer g.mu.Unlock()
+	id := t.identify(key)
+	i, state := g.find(hash, key, &id)
+	if state == Found {
+		g.remove(i)
+	}
+	return state == Found
 }
 
-// grow doubles the index. Records stay where they are.
-func (s *Shard) grow() {
-	s.index = make([]uint64, 2*len(s.index))
-	for r := range uint32(s.n) {
-		s.link(s.record(r)[0], r)
+// Rebase gives the group of hash the bases that the policy wants now.
+func (t *Table) Rebase(hash uint64) {
+	if g, ok := t.lockGroup(hash); ok {
+		g.rebase()
+		g.mu.Unlock()
 	}
 }
 
-func (s *Shard) each(yield func([]byte, []uint64) bool) bool {
-	s.Lock()
-	defer s.Unlock()
-	for r := range uint32(s.n) {
-		rec := s.record(r)
-		if !yield(s.key(rec[1]), rec[headWords:]) {
+// Expire removes all records that have expired, group by group.
+func (t *Table) Expire() {
+	t.eachGroup(func(g group) bool {
+		g.tidy()
+		return true
+	})
+}
+
+// All yields each key with its record, in no order. Each record is locked, and its
+// group too, while the loop's body runs, which must not use the table and must
+// copy of the key what it keeps. What comes or goes meanwhile is yielded once or
+// not at all.
+func (t *Table) All() iter.Seq2[[]byte, Record] {
+	return func(yield func([]byte, Record) bool) {
+		t.eachGroup(func(g group) bool { return g.each(yield) })
+	}
+}
+
+// Groups yields the parts of All that are in one group: a caller that must use the
+// table between keys iterates over a part, and then uses the table. Each part is to
+// be iterated over once, before the next.
+func (t *Table) Groups() iter.Seq[iter.Seq2[[]byte, Record]] {
+	return func(yield func(iter.Seq2[[]byte, Record]) bool) {
+		for at, more := uint64(0), true; more; {
+			var next uint64
+			part := func(yield func([]byte, Record) bool) {
+				next, _ = t.withGroup(at, func(g group) bool { return g.each(yield) })
+			}
+			more = yield(part) && next != 0
+			at = next
+		}
+	}
+}
+
+// each yields each key and record of g.
+func (g group) each(yield func([]byte, Record) bool) bool {
+	var buf keyBuffer
+	for i := range uint(g.places) {
+		if r := g.record(i); r.head.Load() != 0 && !r.withLock(&buf, yield) {
 			return false
 		}
 	}
 	return true
+}
+
+func (r Record) withLock(buf *keyBuffer, yield func([]byte, Record) bool) bool {
+	lockHead(r.head)
+	defer r.Unlock()
+	return yield(r.key(buf), r)
+}
+
+// Drain empties the group of hash for good: f is called for each of its records,
+// with all of them locked, and may look into them and use other tables that come
+// later in the order. All that follows on a key of that group has the State Moved.
+// The policy is not told of a Drop. A group is drained once; later calls do
+// nothing.
+func (t *Table) Drain(hash uint64, f func(key []byte, r Record)) {
+	if g, ok := t.lockGroup(hash); ok {
+		defer g.mu.Unlock()
+		g.drain(f)
+	}
+}
+
+// DrainAll is Drain for all groups.
+func (t *Table) DrainAll(f func(key []byte, r Record)) {
+	t.eachGroup(func(g group) bool {
+		g.drain(f)
+		return true
+	})
+}
+
+func (g group) drain(f func(key []byte, r Record)) {
+	g.freeze()
+	var buf keyBuffer
+	for r := range g.all() {
+		f(r.key(&buf), r)
+	}
+	g.t.n.Add(^uint64(g.n - 1))
+	g.t.publish(g.first, g.depth, nil)
+	g.retire()
+	g.t.config.Budget.Give(int64(g.size))
+}
+
+// Release drains all groups and gives all memory back to the budget. The table is
+// of no use afterwards: it is empty, and all keys have moved.
+func (t *Table) Release() {
+	t.DrainAll(func([]byte, Record) {})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.released {
+		t.config.Budget.Give(directoryBytes(len(t.directory.Load().entries)))
+		t.released = true
+	}
+}
+
+// Stats says how many keys are not in a table although they were added.
+type Stats struct {
+	Expired uint64 // removed after they had expired
+	Evicted uint64 // removed at the budget
+	Refused uint64 // calls that were not given a record
+}
+
+// Stats returns these numbers since t was made.
+func (t *Table) Stats() Stats {
+	return Stats{Expired: t.expired.Load(), Evicted: t.evicted.Load(), Refused: t.refused.Load()}
 }

@@ -22,13 +22,13 @@ func (w *watched) Weight(r keytable.Record) uint64 { w.looks++; return r.Words()
 // At the budget a new key costs about as many looks at records and evictions
 // whatever the lengths of the keys before it were, also if these change all the
 // time.
-func TestInlineCostOfOtherLengths(t *testing.T) {
+func TestTableCostOfOtherLengths(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for _, keyWords := range []int{0, 2} {
 		budget, policy, n := keytable.NewBudget(1<<20), new(watched), uint64(0)
-		in, err := keytable.New(oneSeed, keytable.Config{Words: 5, KeyWords: keyWords, Pages: 16, Budget: budget, Policy: policy})
+		in, err := keytable.New(oneSeed, keytable.Config{Words: 5, KeyWords: keyWords, Budget: budget, Policy: policy})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestInlineCostOfOtherLengths(t *testing.T) {
 				n++
 				key := fmt.Sprintf("%08x", n)
 				key += strings.Repeat("k", lengths[rng.IntN(len(lengths))]-len(key))
-				if !inlineAdd(in, key, n, forever) {
+				if !put(in, key, n, forever) {
 					t.Fatalf("no room for a key of %d bytes", len(key))
 				}
 			}
@@ -64,7 +64,7 @@ func TestInlineCostOfOtherLengths(t *testing.T) {
 				for range 16 * 40 {
 					n++
 					key := fmt.Sprintf("%08x", n)
-					inlineAdd(in, key+strings.Repeat("k", length-len(key)), n, forever)
+					put(in, key+strings.Repeat("k", length-len(key)), n, forever)
 				}
 				looks += float64(policy.looks-before) / (16 * 40 * 120)
 			}
@@ -76,11 +76,11 @@ func TestInlineCostOfOtherLengths(t *testing.T) {
 	}
 }
 
-// A key for which a page can never have memory evicts nothing.
-func TestInlineKeyTooLongForItsPage(t *testing.T) {
+// A key for which a group can never have memory evicts nothing.
+func TestTableKeyTooLongForItsGroup(t *testing.T) {
 	policy := new(watched)
 	budget := keytable.NewBudget(1 << 20)
-	in, err := keytable.New(oneSeed, keytable.Config{Words: 5, KeyWords: 2, Pages: 16, Budget: budget, Policy: policy})
+	in, err := keytable.New(oneSeed, keytable.Config{Words: 5, KeyWords: 2, Budget: budget, Policy: policy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,14 +88,14 @@ func TestInlineKeyTooLongForItsPage(t *testing.T) {
 		t.Fatal("the budget is not that of the table")
 	}
 	for i := range uint64(10_000) {
-		inlineAdd(in, fmt.Sprint("short ", i), i, forever)
+		put(in, fmt.Sprint("short ", i), i, forever)
 	}
 	held, gone := in.Len(), in.Stats()
 	if held < 16*2 {
-		t.Fatalf("%d keys in 16 pages", held)
+		t.Fatalf("%d keys in 16 groups", held)
 	}
 	for i := range uint64(1000) {
-		if inlineAdd(in, fmt.Sprint("a key that is kept beside the records ", i), i, forever) {
+		if put(in, fmt.Sprint(strings.Repeat("a key that is kept beside the records ", 10), i), i, forever) {
 			t.Fatal("there is memory for a long key")
 		}
 	}

@@ -26,7 +26,7 @@ func (g *guarded) Weight(r keytable.Record) uint64 {
 
 func newGuarded(t *testing.T, budget int64) (*keytable.Table, *guarded) {
 	policy := new(guarded)
-	in, err := keytable.New(maphash.MakeSeed(), keytable.Config{Words: 5, KeyWords: 2, Pages: 16, Budget: keytable.NewBudget(budget), Policy: policy})
+	in, err := keytable.New(maphash.MakeSeed(), keytable.Config{Words: 5, KeyWords: 2, Budget: keytable.NewBudget(budget), Policy: policy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,15 +35,15 @@ func newGuarded(t *testing.T, budget int64) (*keytable.Table, *guarded) {
 
 // Where all records are protected, new keys are refused, at little cost, until
 // some have expired.
-func TestInlineAllProtected(t *testing.T) {
+func TestTableAllProtected(t *testing.T) {
 	in, policy := newGuarded(t, 256<<10)
 	n := uint64(0)
-	for ; inlineAdd(in, fmt.Sprint("held ", n), 1, 100); n++ {
+	for ; put(in, fmt.Sprint("held ", n), 1, 100); n++ {
 	}
 	before := policy.looks
 	refused := 0
 	for i := range uint64(50_000) {
-		if !inlineAdd(in, fmt.Sprint("new ", i), 1, 100) {
+		if !put(in, fmt.Sprint("new ", i), 1, 100) {
 			refused++
 		}
 	}
@@ -55,14 +55,14 @@ func TestInlineAllProtected(t *testing.T) {
 		t.Errorf("%d looks at weights for %d keys", looks, 50_000)
 	}
 	for i := range n {
-		if _, ok := inlineGet(in, fmt.Sprint("held ", i)); !ok {
+		if _, ok := get(in, fmt.Sprint("held ", i)); !ok {
 			t.Fatalf("a protected key is gone: %d of %d", i, n)
 		}
 	}
 	policy.now = 101
 	added := 0
 	for i := range held {
-		if inlineAdd(in, fmt.Sprint("later ", i), 1, 200) {
+		if put(in, fmt.Sprint("later ", i), 1, 200) {
 			added++
 		}
 	}
@@ -73,9 +73,9 @@ func TestInlineAllProtected(t *testing.T) {
 
 // Keys that are not protected make room for each other, and not for the looks at
 // the others to be many.
-func TestInlineFewUnprotected(t *testing.T) {
+func TestTableFewUnprotected(t *testing.T) {
 	in, policy := newGuarded(t, 256<<10)
-	for i := uint64(0); inlineAdd(in, fmt.Sprint("held ", i), 1, forever); i++ {
+	for i := uint64(0); put(in, fmt.Sprint("held ", i), 1, forever); i++ {
 	}
 	full := in.Len()
 	for i := 0; in.Len() > full-full/50; i++ {
@@ -85,7 +85,7 @@ func TestInlineFewUnprotected(t *testing.T) {
 	before, held := policy.looks, in.Len()
 	admitted := 0
 	for i := range uint64(50_000) {
-		if inlineAdd(in, fmt.Sprint("passing ", i), 2+i, forever) {
+		if put(in, fmt.Sprint("passing ", i), 2+i, forever) {
 			admitted++
 		}
 	}
@@ -104,20 +104,20 @@ func TestInlineFewUnprotected(t *testing.T) {
 }
 
 // Empty tables take little, and give all of it back.
-func TestInlineManyTables(t *testing.T) {
+func TestTableManyTables(t *testing.T) {
 	const tables = 1024
 	budget := keytable.NewBudget(64 << 20)
 	policy := new(ages)
 	var all []*keytable.Table
 	for range tables {
-		in, err := keytable.New(oneSeed, keytable.Config{Words: 5, KeyWords: 2, Pages: 1, Budget: budget, Policy: policy})
+		in, err := keytable.New(oneSeed, keytable.Config{Words: 5, KeyWords: 2, Budget: budget, Policy: policy})
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, in)
 	}
-	if each := budget.Used() / tables; each > 9<<10 || all[0].Pages() != 16 {
-		t.Errorf("an empty table of %d pages takes %d bytes", all[0].Pages(), each)
+	if each := budget.Used() / tables; each > 9<<10 {
+		t.Errorf("an empty table takes %d bytes", each)
 	}
 	hash := all[0].Hash("key")
 	for i, in := range all {
@@ -125,7 +125,7 @@ func TestInlineManyTables(t *testing.T) {
 			t.Fatal("tables with one seed do not agree on a hash")
 		}
 		for k := range 10 * (i % 10) {
-			inlineAdd(in, fmt.Sprint(k), 1, forever)
+			put(in, fmt.Sprint(k), 1, forever)
 		}
 	}
 	for _, in := range all {
@@ -140,12 +140,12 @@ func TestInlineManyTables(t *testing.T) {
 	}
 }
 
-// DrainPage hands over each key of the page, once, and no other.
-func TestInlineDrain(t *testing.T) {
-	in, policy, budget := newInline(t, 4<<20, func(c *keytable.Config) { c.KeyWords = 2 })
+// Drain hands over each key of the group, once, and no other.
+func TestTableDrain(t *testing.T) {
+	in, policy, budget := newTable(t, 4<<20, func(c *keytable.Config) { c.KeyWords = 2 })
 	policy.dropped = make(map[uint64]bool)
 	for i := range uint64(3000) {
-		inlineAdd(in, fmt.Sprint("a key, not all too short: ", i)[i%2*20:], i, forever)
+		put(in, fmt.Sprint("a key, not all too short: ", i)[i%2*20:], i, forever)
 	}
 	got := make(map[uint64]string)
 	take := func(key []byte, r keytable.Record) { got[r.Words()[0]] = string(key) }
@@ -168,9 +168,7 @@ func TestInlineDrain(t *testing.T) {
 			t.Errorf("%q was removed from a drained page", key)
 		}
 	}
-	for i := range in.Pages() {
-		in.DrainPage(i, take)
-	}
+	in.DrainAll(take)
 	in.Expire()
 	in.Rebase(hash)
 	if len(got) != 3000 || in.Len() != 0 || len(policy.dropped) != 0 {
@@ -182,7 +180,7 @@ func TestInlineDrain(t *testing.T) {
 	}
 }
 
-func TestInlineErrors(t *testing.T) {
+func TestTableErrors(t *testing.T) {
 	for _, x := range []struct {
 		c    keytable.Config
 		want string

@@ -74,7 +74,7 @@ type conserving struct {
 
 func newConserving(t *testing.T, budget int64, keys, odd int, change func(*keytable.Config)) *conserving {
 	policy := &sums{t: t}
-	c := keytable.Config{Words: 3, Budget: keytable.NewBudget(budget), Policy: policy, Pages: 16}
+	c := keytable.Config{Words: 3, Budget: keytable.NewBudget(budget), Policy: policy}
 	if change != nil {
 		change(&c)
 	}
@@ -131,14 +131,20 @@ func (c *conserving) step(rnd *rand.Rand, key string) {
 		c.in.Expire()
 		c.expiring.Store(false)
 	case 3:
-		for range c.in.Page(rnd.IntN(c.in.Pages())) {
+		last := rnd.IntN(16)
+		for group := range c.in.Groups() {
+			for range group {
+			}
+			if last--; last < 0 {
+				break
+			}
 		}
 	}
 }
 
 // What is added by many goroutines is there afterwards, or was in a record that
 // was dropped, whatever happens to pages meanwhile.
-func TestInlineConservation(t *testing.T) {
+func TestTableConservation(t *testing.T) {
 	each := 20_000
 	if raceEnabled || testing.Short() {
 		each = 1_500
@@ -169,9 +175,9 @@ func TestInlineConservation(t *testing.T) {
 	}
 }
 
-// The control of TestInlineConservation: a table that grows without locking its
+// The control of TestTableConservation: a table that grows without locking its
 // records loses what is added meanwhile.
-func TestInlineConservationControl(t *testing.T) {
+func TestTableConservationControl(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector finds it first")
 	}
@@ -215,7 +221,7 @@ func (c *conserving) runBroken(goroutines, each int, seed uint64) (lost int64) {
 
 // Drain hands over every record once, and afterwards nobody counts in the old
 // table: what goroutines add meanwhile is in one table or the other.
-func TestInlineDrainMeanwhile(t *testing.T) {
+func TestTableDrainMeanwhile(t *testing.T) {
 	const goroutines = 8
 	each := 20_000
 	if raceEnabled || testing.Short() {
@@ -261,7 +267,11 @@ func TestInlineDrainMeanwhile(t *testing.T) {
 
 func moveOn(t *testing.T, from, to *keytable.Table, page int) {
 	seen := make(map[string]bool)
-	from.DrainPage(page, func(key []byte, r keytable.Record) {
+	drain := func(f func([]byte, keytable.Record)) { from.Drain(uint64(page)<<60, f) }
+	if page == 15 {
+		drain = from.DrainAll
+	}
+	drain(func(key []byte, r keytable.Record) {
 		if seen[string(key)] {
 			t.Errorf("%q comes twice", key)
 		}
@@ -276,7 +286,7 @@ func moveOn(t *testing.T, from, to *keytable.Table, page int) {
 }
 
 // Two tables, locked in one order by all, with drops in both.
-func TestInlineSeveralTables(t *testing.T) {
+func TestTableSeveralTables(t *testing.T) {
 	each := 20_000
 	if raceEnabled || testing.Short() {
 		each = 3_000

@@ -10,9 +10,9 @@ import (
 )
 
 // A Spot is good for as long as one likes, whatever becomes of the page.
-func TestInlineSpotOfThePast(t *testing.T) {
+func TestTableSpotOfThePast(t *testing.T) {
 	for _, keyWords := range []int{0, 2} {
-		in, policy, _ := newInline(t, 4<<20, func(c *keytable.Config) { c.KeyWords = keyWords })
+		in, policy, _ := newTable(t, 4<<20, func(c *keytable.Config) { c.KeyWords = keyWords })
 		type past struct {
 			key  string
 			spot keytable.Hint
@@ -24,7 +24,7 @@ func TestInlineSpotOfThePast(t *testing.T) {
 			if i%9 == 0 { // before there is a record, and where none will be
 				spots = append(spots, past{key, in.Prefetch(in.Hash(key)), true}, past{absent, in.Prefetch(in.Hash(absent)), false})
 			}
-			inlineAdd(in, key, i, 9+i%2)
+			put(in, key, i, 9+i%2)
 			if i%9 == 1 {
 				spots = append(spots, past{key, in.Prefetch(in.Hash(key)), true})
 			}
@@ -46,9 +46,7 @@ func TestInlineSpotOfThePast(t *testing.T) {
 		policy.now = 10
 		in.Expire()
 		check("after half have expired", func(i uint64) bool { return i%2 == 1 })
-		for i := range in.Pages() {
-			in.DrainPage(i, func([]byte, keytable.Record) {})
-		}
+		in.DrainAll(func([]byte, keytable.Record) {})
 		for _, s := range spots {
 			if _, state := in.LockAt(s.spot, in.Hash(s.key), s.key); state != keytable.Moved {
 				t.Fatalf("%q has the state %d in a drained page", s.key, state)
@@ -58,8 +56,8 @@ func TestInlineSpotOfThePast(t *testing.T) {
 }
 
 // Has waits for nobody who has locked a record.
-func TestInlineHas(t *testing.T) {
-	in, _, _ := newInline(t, 1<<20, nil)
+func TestTableHas(t *testing.T) {
+	in, _, _ := newTable(t, 1<<20, nil)
 	if in.Has(in.Hash("a")) {
 		t.Error("an empty table has a key")
 	}
@@ -75,11 +73,11 @@ func TestInlineHas(t *testing.T) {
 }
 
 // A record of eight words is one cache line.
-func TestInlineRecordIsALine(t *testing.T) {
+func TestTableRecordIsALine(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Skip("the allocator's sizes are those of 64 bits")
 	}
-	in, _, _ := newInline(t, 8<<20, func(c *keytable.Config) { c.Words, c.KeyWords = 5, 2 })
+	in, _, _ := newTable(t, 8<<20, func(c *keytable.Config) { c.Words, c.KeyWords = 5, 2 })
 	for i := range 20_000 {
 		key := fmt.Sprint(i)
 		r, state := in.LockOrAdd(in.Hash(key), key)
@@ -90,17 +88,18 @@ func TestInlineRecordIsALine(t *testing.T) {
 	}
 }
 
-// What a hit reads of a page is in one cache line.
-func TestInlinePageSize(t *testing.T) {
+// The header of a group takes two cache lines; what an insert reads and writes and the
+// base of one window are in the first.
+func TestHeaderSize(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Skip("sizes are those of 64 bits")
 	}
-	if size, bases := keytable.PageSizes(); size != 192 || bases != 24 {
-		t.Errorf("a page's head has %d bytes, its bases begin at %d; want 192 and 24", size, bases)
+	if size, bases := keytable.HeaderSizes(); size > 128 || bases != 56 {
+		t.Errorf("a group's header has %d bytes, its bases begin at %d; want 128 at most, and 56", size, bases)
 	}
 }
 
-func BenchmarkInline(b *testing.B) {
+func BenchmarkTable(b *testing.B) {
 	const keys = 1 << 18
 	for _, c := range []keytable.Config{
 		{Words: 1},

@@ -1,0 +1,126 @@
+package keytable
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"unsafe"
+)
+
+// A directory maps the upper bits of a hash to the group that holds its record
+// (extendible hashing, R. Fagin and others, 1979). It doubles when a group is to
+// be split for which it has one entry only. A directory that was replaced is not
+// updated any more: a search that it misleads finds locked records or none, and
+// starts again.
+type directory struct {
+	shift   uint // 64 - log2(len(entries))
+	entries []entry
+}
+
+// An entry is written with Table.mu locked.
+type entry struct {
+	// geometry is the number of places of the group in the lower half, 0 while the
+	// entry changes and for a range of hashes that was drained. The upper half
+	// counts the changes, so that a reader that sees one value before and after it
+	// has read group knows that they belong together.
+	geometry atomic.Uint64
+	group    atomic.Pointer[header] // nil after its range was drained
+}
+
+// minGroups is the number of groups of an empty table: 2^headBits, see the head
+// of a record.
+const minGroups = 1 << headBits
+
+func newDirectory(entries int) *directory {
+	return &directory{shift: uint(64 - bits.Len(uint(entries-1))), entries: make([]entry, entries)}
+}
+
+func directoryBytes(entries int) int64 { return atMost(int64(entries) * int64(unsafe.Sizeof(entry{}))) }
+
+// set makes h, or nobody, the group of e.
+func (e *entry) set(h *header) {
+	changes := e.geometry.Load()>>32 + 1
+	e.geometry.Store(changes << 32)
+	e.group.Store(h)
+	if h != nil {
+		e.geometry.Store(changes<<32 | uint64(h.places))
+	}
+}
+
+func (t *Table) entry(hash uint64) *entry {
+	d := t.directory.Load()
+	return &d.entries[hash>>(d.shift&63)]
+}
+
+// publish makes h, or nobody, the group for all hashes that begin with that many
+// bits of first.
+func (t *Table) publish(first uint64, depth uint16, h *header) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d := t.directory.Load()
+	from := first >> d.shift
+	for i := range uint64(1) << (64 - uint(depth) - d.shift) {
+		d.entries[from+i].set(h)
+	}
+}
+
+// widen makes the directory large enough for groups of that depth. It reports
+// false if the budget does not allow it.
+func (t *Table) widen(depth uint16) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for d := t.directory.Load(); 64-d.shift < uint(depth); d = t.directory.Load() {
+		n := len(d.entries)
+		if !t.config.Budget.Take(directoryBytes(2*n), t.config.Reserve) {
+			return false
+		}
+		wide := newDirectory(2 * n)
+		for i := range d.entries {
+			h := d.entries[i].group.Load()
+			wide.entries[2*i].set(h)
+			wide.entries[2*i+1].set(h)
+		}
+		t.directory.Store(wide)
+		t.config.Budget.Give(directoryBytes(n))
+	}
+	return true
+}
+
+// lockGroup locks the group for hash. It reports false if its range was drained.
+func (t *Table) lockGroup(hash uint64) (g group, ok bool) {
+	for {
+		h := t.entry(hash).group.Load()
+		if h == nil {
+			return group{}, false
+		}
+		h.mu.Lock()
+		if h.state.Load()&retired == 0 && (hash^h.first)>>(64-h.depth) == 0 {
+			return group{t, h}, true
+		}
+		h.mu.Unlock()
+	}
+}
+
+// eachGroup calls f for the groups in the order of their hashes, with each locked,
+// as long as f returns true. A group that is split meanwhile is seen in full:
+// groups are never merged, so the hash at which one ends begins another.
+func (t *Table) eachGroup(f func(g group) bool) {
+	for at, more := uint64(0), true; more; {
+		var next uint64
+		next, more = t.withGroup(at, f)
+		more = more && next != 0
+		at = next
+	}
+}
+
+// withGroup calls f for the group whose first hash is at, and returns the first
+// hash of the next one, 0 after the last.
+func (t *Table) withGroup(at uint64, f func(g group) bool) (next uint64, more bool) {
+	g, ok := t.lockGroup(at)
+	if !ok {
+		shift := t.directory.Load().shift
+		return (at>>shift + 1) << shift, true
+	}
+	defer g.mu.Unlock()
+	next = g.first + 1<<(64-g.depth)
+	return next, f(g)
+}

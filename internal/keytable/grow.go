@@ -1,0 +1,305 @@
+package keytable
+
+import "math/bits"
+
+// How a group gets memory for more keys: it removes what has expired, divides its
+// bytes differently between records and keys, grows or is split, and at the budget
+// it evicts. All of it REQUIRES the mutex of the group.
+
+const (
+	// fullBytes is the size at which a group is split, if that is not less than
+	// fullRecords records and keys: small enough that a split is no pause, and
+	// large enough that the directory stays in the cache.
+	fullBytes   = 64 << 10
+	fullRecords = 64
+
+	// minRecords and minKeys are what a group has memory for at least, so that no
+	// key is refused only because of its hash.
+	minRecords = 4
+	minKeys    = 64
+
+	maxPlaces = 1<<16 - 1 // of a group
+	maxKeys   = 1<<16 - 1 // bytes of them in a group
+
+	// recentKeys is how many new keys the average length of new keys is over.
+	recentKeys = 32
+)
+
+// again is the State of an attempt to add a key whose group was replaced or split.
+const again State = 254
+
+// makeSpace makes memory for a key that takes need bytes beside the records. The
+// State is Added if there is memory, NoMemory, or again.
+func (g group) makeSpace(need int) State {
+	if g.refusals > 0 {
+		g.refusals--
+		return NoMemory
+	}
+	g.freeze()
+	g.evictExpired()
+	g.gather()
+	if g.tight(need) && (g.divide(need, 4) || g.grow(need)) {
+		return again
+	}
+	refuse := g.t.config.RefuseNew
+	scarce := refuse
+	for !g.fits(need) {
+		if g.divide(need, 16) {
+			return again
+		}
+		if refuse || !g.feasible(need) {
+			break
+		}
+		evicted, asMany := g.evictLightest()
+		if scarce = scarce || !asMany; evicted == 0 {
+			break
+		}
+	}
+	ok := g.fits(need)
+	// To look for records to evict means to look at all of them. If little was
+	// gained, the next look is after an eighth as many refusals as there are
+	// records.
+	g.refusals = 0
+	if !ok || scarce && g.spareKeys() < int64(g.n)/16 {
+		g.refusals = uint16(g.n / 8)
+	}
+	g.thaw()
+	if !ok {
+		return NoMemory
+	}
+	return Added
+}
+
+// tight reports whether g is nearly full. Then it is time to grow: with just enough
+// memory for one key there would be a look for more with every key.
+func (g group) tight(need int) bool {
+	keys := g.size - g.keys
+	return g.n >= g.most()-g.most()/32 || need > 0 && g.tail+uint32(need) > keys-keys/8
+}
+
+// gather has the user move together what it has outside of the records, if memory
+// is short.
+func (g group) gather() {
+	b := g.t.config.Budget
+	if f := g.t.config.Gather; f != nil && b.Used() > b.Limit()-b.Limit()/8 {
+		for r := range g.all() {
+			f(r)
+		}
+	}
+}
+
+// A layout divides the bytes of a group between records and keys.
+type layout struct{ size, places, keys int64 }
+
+// layOut returns the layout of a group of that size which holds n records with
+// keys of tail bytes, and a key that takes need: as many further records as keys
+// if new keys take recent bytes for recentKeys of them.
+func (t *Table) layOut(size, n, tail int64, need int, recent int32) layout {
+	mean := max(int64(recent/recentKeys), int64(need)/4)
+	place := t.placeBytes()
+	more := max(size-headerBytes-tail-n*place*6/5, 0) / (place*6/5 + mean)
+	keys := min(tail+max(more*mean, int64(need)), size-headerBytes, maxKeys)
+	return layout{size, min((size-headerBytes-keys)/place, maxPlaces), keys}
+}
+
+// placeBytes returns how many bytes of a group a record takes.
+func (t *Table) placeBytes() int64 {
+	if t.config.KeyWords == 0 {
+		return int64(t.step) + 2
+	}
+	return int64(t.step)
+}
+
+// gain returns for how many more keys there is memory in l, which is to hold n
+// records with keys of tail bytes.
+func (l layout) gain(n, tail int64, need int, recent int32) int64 {
+	more := int64(recordsIn(l.places)) - n
+	if l.keys < tail+int64(need) {
+		return -1
+	}
+	if mean := int64(recent / recentKeys); mean > 0 {
+		more = min(more, (l.keys-tail)/mean)
+	}
+	return more
+}
+
+// spareKeys returns for how many more keys like the last ones g has memory.
+func (g group) spareKeys() int64 {
+	return layout{int64(g.size), int64(g.places), int64(g.size - g.keys)}.gain(int64(g.n), int64(g.tail), 0, g.recent)
+}
+
+// feasible reports whether g, without any records, could be divided so that a key
+// fits that takes need bytes.
+func (g group) feasible(need int) bool {
+	l := g.t.layOut(int64(g.size), 0, 0, need, 0)
+	return l.gain(0, 0, need, 0) > 0
+}
+
+// divide divides the bytes of g differently between records and keys, if that makes
+// memory for a key that takes need bytes and for some more keys: one part in so
+// many of those that g has, since all of these are moved. It reports whether it
+// did; g is replaced then.
+//
+// REQUIRES: all records locked.
+func (g group) divide(need int, part int32) bool {
+	l := g.t.layOut(int64(g.size), int64(g.n), int64(g.tail), need, g.recent)
+	if l.gain(int64(g.n), int64(g.tail), need, g.recent) < int64(max(g.n/part, 1)) {
+		return false
+	}
+	g.replace(l)
+	return true
+}
+
+// grow replaces g by a larger group, or by two if it is of full size. It reports
+// false if the budget does not allow that.
+//
+// As long as the budget is half empty, a group doubles and is split where it is,
+// which moves least. After that groups grow by a quarter, so that at the budget all
+// have about the same number of bytes for the same number of keys: what is evicted
+// then concerns one group.
+//
+// REQUIRES: all records locked.
+func (g group) grow(need int) bool {
+	t, used, limit := g.t, g.t.config.Budget.Used(), g.t.config.Budget.Limit()-g.t.config.Reserve
+	ample := used < limit/2
+	if int64(g.size) >= t.full && t.maySplit(g.depth) {
+		return g.split(ample)
+	}
+	size := int64(g.size)
+	step := size / 4
+	switch {
+	case ample:
+		step = size
+	case used > limit-limit/4:
+		step = size / 8
+	}
+	if size < t.full {
+		step = min(step, t.full-size)
+	}
+	l := t.layOut(allocated(size+max(step, 2*int64(need))), int64(g.n), int64(g.tail), need, g.recent)
+	if l.size <= size || l.gain(int64(g.n), int64(g.tail), need, g.recent) <= 0 || !t.take(l.size) {
+		return false
+	}
+	g.replace(l)
+	return true
+}
+
+// take takes bytes from the budget.
+func (t *Table) take(bytes int64) bool { return t.config.Budget.Take(bytes, t.config.Reserve) }
+
+// maySplit reports whether a group of that depth may be split: not if it is far
+// deeper than others, as when a test gives all keys one hash.
+func (t *Table) maySplit(depth uint16) bool {
+	return int(depth) < bits.Len64(uint64(t.groups.Load()))+3 && depth < 32
+}
+
+// replace moves all that g holds to a new group, whose bytes were taken from the
+// budget unless they are no more than those of g.
+//
+// REQUIRES: all records locked.
+func (g group) replace(l layout) {
+	to := g.t.newGroup(l.size, l.places, l.keys, g.first, g.depth)
+	to.base, to.recent = g.base, g.recent
+	for r := range g.all() {
+		to.adopt(r)
+	}
+	g.t.publish(g.first, g.depth, to.header)
+	g.retire()
+	if l.size > int64(g.size) {
+		g.t.config.Budget.Give(int64(g.size))
+	} else {
+		g.t.config.Budget.Give(int64(g.size) - l.size)
+	}
+}
+
+// split moves the records of the upper half of the range to a new group, and those
+// of the lower half too unless memory is ample. It reports false if the budget does
+// not allow that.
+//
+// REQUIRES: all records locked.
+func (g group) split(ample bool) bool {
+	t, bit := g.t, uint64(1)<<(63-g.depth)
+	upper := func(r Record) bool { return r.head.Load()&(bit<<headBits) != 0 }
+	var n, tail int64
+	for r := range g.all() {
+		if upper(r) {
+			if n++; r.inArena() {
+				tail += int64(keyHead + len(r.stored()))
+			}
+		}
+	}
+	high, low := t.half(n, tail, g.recent), t.half(int64(g.n)-n, int64(g.tail)-tail, g.recent)
+	taken := high.size + low.size
+	if ample {
+		high = t.layOut(t.full, n, tail, 0, g.recent)
+		taken = t.full
+	}
+	if !t.widen(g.depth+1) || !t.take(taken) {
+		return false
+	}
+	to := t.newGroup(high.size, high.places, high.keys, g.first|bit, g.depth+1)
+	to.base, to.recent = g.base, g.recent
+	if ample {
+		g.depth++
+		g.removeIf(func(r Record) bool {
+			if !upper(r) {
+				return false
+			}
+			to.adopt(r)
+			g.leave(r)
+			return true
+		})
+		t.publish(to.first, to.depth, to.header)
+		g.thaw()
+		return true
+	}
+	lower := t.newGroup(low.size, low.places, low.keys, g.first, g.depth+1)
+	lower.base, lower.recent = g.base, g.recent
+	for r := range g.all() {
+		if upper(r) {
+			to.adopt(r)
+		} else {
+			lower.adopt(r)
+		}
+	}
+	t.publish(to.first, to.depth, to.header)
+	t.publish(lower.first, lower.depth, lower.header)
+	g.retire()
+	t.config.Budget.Give(int64(g.size))
+	return true
+}
+
+// half returns the layout of a group for n records and an eighth more.
+func (t *Table) half(n, tail int64, recent int32) layout {
+	content := headerBytes + tail + n*t.placeBytes()*6/5
+	return t.layOut(allocated(content+content/8), n, tail, 0, recent)
+}
+
+// tidy removes what has expired, and gives memory back if g uses little of it. The
+// user of g must look it up again.
+func (g group) tidy() {
+	g.freeze()
+	g.evictExpired()
+	g.gather()
+	t := g.t
+	content := headerBytes + int64(g.n)*t.placeBytes()*6/5 + int64(g.tail)
+	size := allocated(max(content+content/2, t.least))
+	l := t.layOut(size, int64(g.n), int64(g.tail), 0, g.recent)
+	if size > int64(g.size)/2 || l.gain(int64(g.n), int64(g.tail), 0, g.recent) <= 0 {
+		g.thaw()
+		return
+	}
+	g.replace(l)
+}
+
+// rebase gives g the bases that the policy wants now.
+func (g group) rebase() {
+	g.freeze()
+	g.evictExpired()
+	from := g.base
+	g.t.config.Policy.Base(&g.base)
+	for r := range g.all() {
+		g.t.config.Policy.Rebase(r, &from)
+	}
+	g.thaw()
+}

@@ -1,0 +1,164 @@
+package keytable
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"unsafe"
+)
+
+const (
+	// MaxKey is the longest key of a Table, in bytes.
+	MaxKey = 1024
+
+	// MaxShortKey is the longest key that two KeyWords hold.
+	MaxShortKey = 8*shortWords - 1
+
+	shortWords = 2
+	longMark   = 0xff // in place of the length
+
+	keyHead = 2 // bytes before a key beside the records: its length
+)
+
+// An identity is what a record has of its key, besides the hash in its head:
+//
+//	a short key:  | bytes 0 to 7 | bytes 8 to 14, the length in the top byte |
+//	a longer one: | another hash | place among the keys, longMark in the top byte |
+//
+// The length tells short keys apart that differ in zeros at the end.
+type identity struct {
+	words [shortWords]uint64
+	mask  uint64 // of the bits of the second word that are compared
+	bytes int    // that the key takes beside the records
+}
+
+func (t *Table) identify(key string) (id identity) {
+	switch {
+	case t.config.KeyWords == 0:
+		id.bytes = keyHead + len(key)
+	case len(key) > MaxShortKey:
+		id.words[0], id.words[1] = maphash.String(t.seed2, key), longMark<<56
+		id.mask, id.bytes = longMark<<56, keyHead+len(key)
+	default:
+		id.words[0], id.words[1] = shortKey(key)
+		id.mask = ^uint64(0)
+	}
+	return id
+}
+
+// shortKey puts a key of up to MaxShortKey bytes into words.
+func shortKey(key string) (w0, w1 uint64) {
+	n := len(key)
+	b := unsafe.Slice(unsafe.StringData(key), n)
+	switch {
+	case n >= 8:
+		w0 = binary.LittleEndian.Uint64(b)
+		w1 = binary.LittleEndian.Uint64(b[n-8:]) >> (8 * uint(16-n)) // the first bytes are in w0
+	case n >= 4:
+		w0 = uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<(8*uint(n-4))
+	case n > 0:
+		w0 = uint64(b[0]) | uint64(b[n/2])<<(8*uint(n/2)) | uint64(b[n-1])<<(8*uint(n-1))
+	}
+	return w0, w1 | uint64(n)<<56
+}
+
+// keyWords returns the words of r that are its key's.
+func (r Record) keyWords() *[shortWords]uint64 {
+	return (*[shortWords]uint64)(unsafe.Add(unsafe.Pointer(r.head), 8))
+}
+
+// is reports whether r is the record of key, given that the hashes are the same.
+func (r Record) is(key string, id *identity) bool {
+	c := &r.g.t.config
+	if c.KeyWords != 0 {
+		w := r.keyWords()
+		if w[0] != id.words[0] || (w[1]^id.words[1])&id.mask != 0 {
+			return false
+		}
+		if id.bytes == 0 {
+			return true
+		}
+	}
+	return !c.Compare || r.stored() == key
+}
+
+// inArena reports whether the key of r is beside the records.
+func (r Record) inArena() bool {
+	return r.g.t.config.KeyWords == 0 || r.keyWords()[1]>>56 == longMark
+}
+
+// keyPlaces returns where the keys are, for each place of a record, or nil if the
+// records have KeyWords, which say it.
+func (g group) keyPlaces() []uint16 {
+	if g.t.config.KeyWords != 0 {
+		return nil
+	}
+	return unsafe.Slice((*uint16)(unsafe.Add(unsafe.Pointer(g.header), headerBytes+uint(g.places)*g.t.step)), g.places)
+}
+
+// arena returns the memory of the keys: each has its length before it.
+func (g group) arena() []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(g.header), g.keys)), g.size-g.keys)
+}
+
+// keyAt returns where the key of r, which is beside the records, begins.
+func (r Record) keyAt() uint16 {
+	if places := r.g.keyPlaces(); places != nil {
+		return places[r.index()]
+	}
+	return uint16(r.keyWords()[1])
+}
+
+// keep stores the key of r beside the records, where it fits.
+func (g group) keep(r Record, key string) {
+	if places := g.keyPlaces(); places != nil {
+		places[r.index()] = uint16(g.tail)
+	} else {
+		r.keyWords()[1] = longMark<<56 | uint64(g.tail)
+	}
+	b := g.arena()[g.tail:]
+	binary.LittleEndian.PutUint16(b, uint16(len(key)))
+	g.tail += keyHead + uint32(copy(b[keyHead:], key))
+}
+
+// keyIn returns the key that begins there in an arena, without a copy.
+func keyIn(arena []byte, at uint16) string {
+	n := binary.LittleEndian.Uint16(arena[at:])
+	key := arena[at+keyHead:][:n]
+	return unsafe.String(unsafe.SliceData(key), len(key))
+}
+
+// stored returns the key of r, which is beside the records, as it lies there.
+func (r Record) stored() string { return keyIn(r.g.arena(), r.keyAt()) }
+
+// A keyBuffer holds a short key.
+type keyBuffer [8 * shortWords]byte
+
+// key returns the key of r, which is locked: in the group's memory, or in buf.
+func (r Record) key(buf *keyBuffer) []byte {
+	if r.inArena() {
+		key := r.stored()
+		return unsafe.Slice(unsafe.StringData(key), len(key))
+	}
+	w := r.keyWords()
+	binary.LittleEndian.PutUint64(buf[:], w[0])
+	binary.LittleEndian.PutUint64(buf[8:], w[1])
+	return buf[:w[1]>>56]
+}
+
+// compact closes the gaps that keys have left.
+//
+// REQUIRES: all records locked.
+func (g group) compact() {
+	if g.dead == 0 {
+		return
+	}
+	s := g.t.borrow()
+	defer g.t.scratch.Put(s)
+	s.keys = append(s.keys[:0], g.arena()[:g.tail]...)
+	g.tail, g.dead = 0, 0
+	for r := range g.all() {
+		if r.inArena() {
+			g.keep(r, keyIn(s.keys, r.keyAt()))
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package keytable
+
+import (
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+)
+
+// The head of a record is its first word:
+//
+//	| hash, the lower 60 bits | unused | locked | flag | live |
+//
+// A group fixes 4 upper bits of the hash or more, so that the head and the group
+// together name all 64. The head 0 is that of an empty place.
+//
+// A head is read and written by atomic operations only. The words after it belong
+// to the goroutine that set locked, by a compare-and-swap, until it clears the
+// bit: the clearing synchronizes before the next setting.
+const (
+	live   = 1 << 0
+	flag   = 1 << 1
+	locked = 1 << 2
+
+	headBits = 4
+	status   = 1<<headBits - 1 - live
+)
+
+func tagOf(hash uint64) uint64 { return hash<<headBits | live }
+
+// A Record is a locked record of a [Table]. Only the goroutine that locked it may
+// use it, and not after Unlock.
+type Record struct {
+	g    group
+	head *atomic.Uint64
+}
+
+// Words returns the words of r that belong to the table's user.
+func (r Record) Words() []uint64 {
+	t := r.g.t
+	return unsafe.Slice((*uint64)(unsafe.Add(unsafe.Pointer(r.head), 8*t.skip)), t.stride-t.skip)
+}
+
+// Base returns the bases of the group that r is in; see [Policy].
+func (r Record) Base() *[MaxBases]int64 { return &r.g.base }
+
+// Flag returns the one bit that a record has besides its words. It is false in a
+// new record.
+func (r Record) Flag() bool { return r.head.Load()&flag != 0 }
+
+// SetFlag sets the flag.
+func (r Record) SetFlag() { r.head.Store(r.head.Load() | flag) }
+
+// ClearFlag clears the flag.
+func (r Record) ClearFlag() { r.head.Store(r.head.Load() &^ flag) }
+
+// Unlock unlocks r.
+func (r Record) Unlock() { r.head.Store(r.head.Load() &^ locked) }
+
+// lockHead locks the record with that head, which nobody can remove meanwhile.
+func lockHead(head *atomic.Uint64) {
+	for spins := 0; ; spins++ {
+		if h := head.Load(); h&locked == 0 && head.CompareAndSwap(h, h|locked) {
+			return
+		}
+		pause(spins)
+	}
+}
+
+// pause waits, longer when it has been called often.
+func pause(spins int) {
+	if spins < 8 {
+		for range 16 << (spins / 2) {
+			spin()
+		}
+		return
+	}
+	runtime.Gosched()
+}
+
+//go:noinline
+func spin() {}

@@ -1,0 +1,174 @@
+package keytable
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// A Hint says where the search for a key's record begins, as of a moment.
+type Hint struct {
+	g       *header
+	at, end uint // bytes from g: where the search begins, and where the places end
+}
+
+// Prefetch returns the hint for all keys with that hash, and begins to fetch the
+// cache line of the record for writing. It locks nothing and waits for nothing.
+// If the record is not in the cache, what the caller does between Prefetch and
+// LockAt, such as reading the clock, costs no time.
+func (t *Table) Prefetch(hash uint64) Hint {
+	e := t.entry(hash)
+	geometry := e.geometry.Load()
+	g := e.group.Load()
+	places := uint(uint32(geometry))
+	if places == 0 || e.geometry.Load() != geometry {
+		return Hint{}
+	}
+	at := headerBytes + home(hash, places)*t.step
+	prefetch(unsafe.Add(unsafe.Pointer(g), at))
+	return Hint{g, at, headerBytes + places*t.step}
+}
+
+// Lock finds the record of key and locks it. The State is Found, Absent or Moved.
+// It does not allocate.
+func (t *Table) Lock(hash uint64, key string) (Record, State) {
+	return t.LockAt(t.Prefetch(hash), hash, key)
+}
+
+// LockAt is Lock with the Hint that Prefetch returned for that hash, now or
+// before.
+func (t *Table) LockAt(h Hint, hash uint64, key string) (Record, State) {
+	if r, state := t.search(h, hash, key); state == Found {
+		return r, Found
+	}
+	return t.lockSlow(hash, key)
+}
+
+// busy is the State of a search that has to be repeated.
+const busy State = 255
+
+// search looks for the record of key from h on and locks it. It takes no other
+// lock and does not wait. A record that it locks is the right one, whatever
+// became of the group since h was made: records of a group that was replaced stay
+// locked. That there is no record, Absent, is true only if the group has not
+// changed meanwhile; see lockSlow.
+func (t *Table) search(h Hint, hash uint64, key string) (Record, State) {
+	if h.g == nil {
+		return Record{}, busy
+	}
+	var id identity
+	if !t.plain {
+		id = t.identify(key)
+	}
+	tag, step := tagOf(hash), t.step
+	for at := h.at; ; {
+		head := (*atomic.Uint64)(unsafe.Add(unsafe.Pointer(h.g), at))
+		w := head.Load()
+		if (w^tag)&^status == 0 {
+			if w&locked != 0 || !head.CompareAndSwap(w, w|locked) {
+				return Record{}, busy
+			}
+			r := Record{group{t, h.g}, head}
+			if t.plain || r.is(key, &id) {
+				return r, Found
+			}
+			head.Store(w)
+		}
+		if w == 0 {
+			return Record{}, Absent
+		}
+		if at += step; at == h.end {
+			at = headerBytes
+		}
+	}
+}
+
+// lockSlow is Lock after a search found nothing or a record that another goroutine
+// has locked: it searches again until it knows.
+func (t *Table) lockSlow(hash uint64, key string) (Record, State) {
+	for spins := 0; ; spins++ {
+		h := t.Prefetch(hash)
+		if h.g == nil {
+			return t.lockWaiting(hash, key)
+		}
+		before := h.g.state.Load()
+		if before&(changing|retired) != 0 {
+			return t.lockWaiting(hash, key)
+		}
+		r, state := t.search(h, hash, key)
+		if state == Found || state == Absent && t.unchanged(h, hash, before) {
+			return r, state
+		}
+		pause(spins)
+	}
+}
+
+// unchanged reports whether the group of h, which had that state, has not changed
+// since, and is still the group for hash. A group that is split is published
+// before its state says that the change is over.
+func (t *Table) unchanged(h Hint, hash, before uint64) bool {
+	return h.g.state.Load() == before && t.entry(hash).group.Load() == h.g
+}
+
+// lockWaiting is Lock for a group that changes: it waits for the change to end.
+func (t *Table) lockWaiting(hash uint64, key string) (Record, State) {
+	g, ok := t.lockGroup(hash)
+	if !ok {
+		return Record{}, Moved
+	}
+	defer g.mu.Unlock()
+	id := t.identify(key)
+	i, state := g.find(hash, key, &id)
+	if state != Found {
+		return Record{}, state
+	}
+	return g.record(i), Found
+}
+
+// find returns the place of the record of key, which it locks, or the empty place
+// where the search ended.
+//
+// REQUIRES: g.mu.
+func (g group) find(hash uint64, key string, id *identity) (uint, State) {
+	tag := tagOf(hash)
+	for i := home(hash, uint(g.places)); ; i = g.next(i) {
+		r := g.record(i)
+		h := r.head.Load()
+		if h == 0 {
+			return i, Absent
+		}
+		if (h^tag)&^status == 0 {
+			lockHead(r.head)
+			if g.t.plain || r.is(key, id) {
+				return i, Found
+			}
+			r.Unlock()
+		}
+	}
+}
+
+// Has reports whether a key with that hash has a record, without waiting for a
+// goroutine that has locked it. It may be true for a key without a record, while
+// its group changes or if all 64 bits of another key's hash are the same; false is
+// certain.
+func (t *Table) Has(hash uint64) bool {
+	h := t.Prefetch(hash)
+	if h.g == nil {
+		return true
+	}
+	before, tag := h.g.state.Load(), tagOf(hash)
+	if before&(changing|retired) != 0 {
+		return true
+	}
+	for at := h.at; ; {
+		w := (*atomic.Uint64)(unsafe.Add(unsafe.Pointer(h.g), at)).Load()
+		if w == 0 {
+			return !t.unchanged(h, hash, before)
+		}
+		if (w^tag)&^status == 0 {
+			return true
+		}
+		if at += t.step; at == h.end {
+			at = headerBytes
+		}
+	}
+}
