@@ -107,7 +107,7 @@ func TestServeAgreesOnHotKeys(t *testing.T) {
 		for _, k := range report.Rules[len(report.Rules)-1].FirstHot {
 			replayed = append(replayed, fmt.Sprintf("%s %.3f", k.Key, k.T))
 		}
-		s := serve(t, "--rules", rules, "--memory-limit", "1GiB")
+		s := serve(t, "--rules", rules, "--memory-limit", "1GiB", "--event-time")
 		askServing(t, s, readLog(t, log, format, rules))
 		res, err := http.Get(s.http + "/v1/hot")
 		if err != nil {
@@ -293,7 +293,7 @@ func readLog(t *testing.T, log, format, rulesFile string) []sent {
 // askServer sends the events to a fresh server and returns what it decides.
 func askServer(t *testing.T, rulesFile string, events []sent) []byte {
 	t.Helper()
-	return askServing(t, serve(t, "--rules", rulesFile, "--memory-limit", "1GiB"), events)
+	return askServing(t, serve(t, "--rules", rulesFile, "--memory-limit", "1GiB", "--event-time"), events)
 }
 
 // askServing is askServer for a server that runs.

@@ -39,6 +39,11 @@ type Config struct {
 	// with NoTLS.
 	TLSCert, TLSKey string
 
+	// EventTime makes the server judge by the times of events, which CHECK and
+	// /v1/check then take from admins, instead of by its clock: to compare with
+	// replay. It cannot be combined with Data.
+	EventTime bool
+
 	// NoTokens and NoTLS let the server listen beyond loopback without
 	// tokens, and without TLS. Neither switches off what the fields above set.
 	NoTokens, NoTLS bool
@@ -125,6 +130,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("resp and http: both off: must be at most one of them")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return c, errors.New("tls-cert and tls-key: one is missing: must be both or none")
+	case c.EventTime && c.Data != "":
+		return c, errors.New("event-time and data: both set: must be one of them")
 	case c.SnapshotEvery < time.Second:
 		return c, fmt.Errorf("snapshot-every: %v: must be 1s or more", c.SnapshotEvery)
 	}

@@ -96,7 +96,7 @@ func (s *Server) start() error {
 	s.cert.Store(cert)
 	s.warnOfRules(file)
 	s.engine, err = engine.New(engine.Config{
-		Rules: file, Budget: s.config.MemoryLimit, CounterBudget: s.config.CounterBudget, ThrottleBudget: s.config.throttleBudget, Bans: s.config.MaxBans, Log: s.log,
+		Rules: file, EventTime: s.config.EventTime, Budget: s.config.MemoryLimit, CounterBudget: s.config.CounterBudget, ThrottleBudget: s.config.throttleBudget, Bans: s.config.MaxBans, Log: s.log,
 	})
 	if err != nil {
 		return err

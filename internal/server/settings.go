@@ -63,6 +63,7 @@ func Settings() []Setting {
 		{Name: "tls-key", Usage: "`file` of its key", set: text(func(c *Config) *string { return &c.TLSKey })},
 		{Name: "no-tokens", Usage: "allow listening beyond loopback without tokens: everyone who can connect is an admin", Bool: true, Default: "false", set: setBool(func(c *Config) *bool { return &c.NoTokens })},
 		{Name: "no-tls", Usage: "allow listening beyond loopback without TLS", Bool: true, Default: "false", set: setBool(func(c *Config) *bool { return &c.NoTLS })},
+		{Name: "event-time", Usage: "judge by the times of events (CHECK ... AT) instead of the clock, to compare with replay", Bool: true, Default: "false", set: setBool(func(c *Config) *bool { return &c.EventTime })},
 		{Name: "trusted-proxy", Usage: "`network` of proxies that are trusted to name the client, for forward-auth; may be a list", List: true, set: setProxies},
 		{Name: "host", Usage: "host `name` of the HTTP listener, besides loopback addresses; may be a list", List: true, set: setHosts},
 		{Name: "memory", Usage: "`bytes` for the whole server, such as 2GiB; more if the limits below need it", Default: "1GiB", set: setBytes(func(c *Config) *int64 { return &c.Memory })},

@@ -17,12 +17,12 @@ import (
 func TestSettingsThreeWays(t *testing.T) {
 	values := map[string]string{
 		"rules": "r.yaml", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k",
-		"no-tokens": "true", "no-tls": "true", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "memory-limit": "64MiB", "memory": "4GiB",
+		"no-tokens": "true", "no-tls": "true", "event-time": "true", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "memory-limit": "64MiB", "memory": "4GiB",
 		"counter-budget": "1GiB", "max-bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
 		"max-subscribers": "3", "shutdown-timeout": "1m", "shutdown-delay": "3s", "rules-poll": "never", "log-format": "json", "log-level": "warn",
 	}
 	want := Config{
-		RulesFile: "r.yaml", RESP: "127.0.0.1:1", HTTP: "off", Data: "d", TokenFile: "t", TLSCert: "c", TLSKey: "k", NoTokens: true, NoTLS: true,
+		RulesFile: "r.yaml", RESP: "127.0.0.1:1", HTTP: "off", Data: "d", TokenFile: "t", TLSCert: "c", TLSKey: "k", NoTokens: true, NoTLS: true, EventTime: true,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32")},
 		Hosts:          []string{"a.example", "b.example"}, Memory: 4 << 30, MemoryLimit: 64 << 20, CounterBudget: 1 << 30, MaxBans: 1000,
 		SnapshotEvery: 30 * time.Second, ShutdownDelay: 3 * time.Second, RulesPoll: -1, LogJSON: true, LogLevel: slog.LevelWarn,
@@ -112,6 +112,7 @@ func TestConfigBeyondLoopback(t *testing.T) {
 		{Config{RESP: "0.0.0.0:7379", NoTokens: true, NoTLS: true}, ""},
 		{Config{RESP: "off", HTTP: "off"}, "must be at most one"},
 		{Config{TLSCert: "c"}, "must be both or none"},
+		{Config{EventTime: true, Data: "d"}, "event-time and data: both set"},
 		{Config{RESP: "7379"}, "must be an address"},
 		{Config{SnapshotEvery: 1}, "must be 1s or more"},
 		{Config{Limits: access.Limits{MaxConnections: -1}}, "MaxConnections: -1: must be 0 (the default) or more"},

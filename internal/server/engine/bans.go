@@ -38,7 +38,7 @@ func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source 
 	if d <= 0 || d > ratelimit.MaxSpan {
 		return r, errorf(api.BadArg, "ban is for %v; allowed is from 1ms to %v", d, ratelimit.MaxSpan)
 	}
-	if err := e.asLive(); err != nil {
+	if err := e.requireLive(); err != nil {
 		return r, err
 	}
 	pending, err := e.ban(l, &r)
@@ -110,7 +110,7 @@ func (e *Engine) Unban(rule string, key []string) (bool, error) {
 	if folding != nil && len(key) != 1 { // one value may be what a key that is too long is listed as
 		return false, folding
 	}
-	if err := e.asLive(); err != nil {
+	if err := e.requireLive(); err != nil {
 		return false, err
 	}
 	listed := ratelimit.BanRecord{Rule: rule, Key: key} // a path that is clean is not to be cleaned again
@@ -226,7 +226,7 @@ func (e *Engine) recordBan(r *ratelimit.BanRecord) bool {
 //
 // REQUIRES: e.banMu.
 func (e *Engine) stillHeld(r *ratelimit.BanRecord) bool {
-	if e.clock.Load() == eventTime { // no ban is ended by hand there, see asLive
+	if e.config.EventTime { // no ban is ended by hand there, see requireLive
 		return true
 	}
 	held, ok, err := e.limiter.Load().Bans().Get(r.Rule, r.Key...)

@@ -58,18 +58,17 @@ func (c *Caller) Check(ev *match.Event, cost uint64) (ratelimit.Decision, error)
 	if err := c.checkKeys(ev); err != nil {
 		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
 	}
-	if err := c.e.asLive(); err != nil {
+	if err := c.e.requireLive(); err != nil {
 		return ratelimit.Decision{}, err
 	}
 	l := c.e.limiter.Load()
 	return c.check(l, l.Now(), ev, cost), nil
 }
 
-// CheckAt is Check at an event time. It is an error for an engine that does not
-// begin so: one that has judged, counted or changed anything by its own clock, or has
-// restored state. Values are not bounded, as they are not in replay.
+// CheckAt is Check at the time of the event. It is an error unless Config.EventTime is set.
+// The length of values is not limited, as in replay.
 func (c *Caller) CheckAt(t time.Time, ev *match.Event, cost uint64) (ratelimit.Decision, error) {
-	if err := c.e.toEventTime(t.UnixMilli()); err != nil {
+	if err := c.e.advance(t.UnixMilli()); err != nil {
 		return ratelimit.Decision{}, err
 	}
 	return c.check(c.e.limiter.Load(), t, ev, cost), nil
@@ -152,7 +151,7 @@ func (c *Caller) Take(rule, key string, cost uint64) (ratelimit.Decision, error)
 	if err != nil {
 		return ratelimit.Decision{}, err
 	}
-	if err := c.e.asLive(); err != nil {
+	if err := c.e.requireLive(); err != nil {
 		return ratelimit.Decision{}, err
 	}
 	var d ratelimit.Decision
@@ -192,7 +191,7 @@ func (c *Caller) Refund(rule, key string, n uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := c.e.asLive(); err != nil {
+	if err := c.e.requireLive(); err != nil {
 		return 0, err
 	}
 	n, err = r.Refund(n, c.values...)
@@ -217,7 +216,7 @@ func (c *Caller) Reset(rule, key string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.e.asLive(); err != nil {
+	if err := c.e.requireLive(); err != nil {
 		return err
 	}
 	return ruleError(r.Reset(c.values...))
@@ -229,7 +228,7 @@ func (c *Caller) Throttle(key string, burst, count uint64, period time.Duration,
 	if len(key) > MaxKey {
 		return ratelimit.ThrottleDecision{}, errorf(api.BadArg, "key has %d bytes; allowed are %d", len(key), MaxKey)
 	}
-	if err := c.e.asLive(); err != nil {
+	if err := c.e.requireLive(); err != nil {
 		return ratelimit.ThrottleDecision{}, err
 	}
 	d, err := c.e.throttle.Take(key, burst, count, period, quantity)
@@ -243,7 +242,7 @@ func (c *Caller) Throttle(key string, burst, count uint64, period time.Duration,
 // Unthrottle resets a key of Throttle, as if it had never been used. It reports whether
 // there was one.
 func (c *Caller) Unthrottle(key string) (bool, error) {
-	if err := c.e.asLive(); err != nil {
+	if err := c.e.requireLive(); err != nil {
 		return false, err
 	}
 	return c.e.throttle.Forget(key), nil
@@ -284,7 +283,7 @@ func (c *Caller) Add(name, key string, n uint64) error {
 	if n > MaxCost {
 		return errorf(api.BadArg, "n is %d; allowed is 0 to %d", n, uint64(MaxCost))
 	}
-	if err := c.e.asLive(); err != nil {
+	if err := c.e.requireLive(); err != nil {
 		return err
 	}
 	if !t.table.AddBytesAt(c.e.now(), c.key, n) {

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -56,9 +55,8 @@ var liveVerbs = map[string]func(e *engine.Engine, c *engine.Caller) error{
 	},
 }
 
-// What comes first decides the clock: an engine into which anything came live takes
-// no event times, and loses nothing for being asked to.
-func TestLiveIsForGood(t *testing.T) {
+// A live engine rejects events with their time, and does all else.
+func TestLive(t *testing.T) {
 	for name, verb := range liveVerbs {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t, someRules)
@@ -67,7 +65,7 @@ func TestLiveIsForGood(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := c.CheckAt(atTime, event(c, "client", "192.0.2.1"), 1)
-			wantCode(t, err, api.BadArg, "AT is for a server that has judged no live event")
+			wantCode(t, err, api.BadArg, "AT: this server judges by its own clock")
 			if e.Status().EventTime {
 				t.Error("it judges by event time")
 			}
@@ -76,8 +74,8 @@ func TestLiveIsForGood(t *testing.T) {
 }
 
 // An engine that judges by event time is changed by nothing else.
-func TestEventTimeIsForGood(t *testing.T) {
-	e := newEngine(t, someRules)
+func TestEventTimeOnly(t *testing.T) {
+	e := newEventEngine(t, someRules)
 	c := e.Caller()
 	if _, err := c.CheckAt(atTime, event(c, "client", "192.0.2.1"), 1); err != nil {
 		t.Fatal(err)
@@ -86,7 +84,7 @@ func TestEventTimeIsForGood(t *testing.T) {
 		if err := verb(e, c); err == nil {
 			t.Errorf("%s is done", name)
 		} else {
-			wantCode(t, err, api.BadArg, "by the times that events bring")
+			wantCode(t, err, api.BadArg, "judges by the times of events")
 		}
 	}
 	if d, err := c.PeekRule("per-client", "192.0.2.1", 1); err != nil || d.Remaining != 1 {
@@ -107,10 +105,9 @@ func TestEventTimeIsForGood(t *testing.T) {
 	}
 }
 
-// Questions decide no clock, and are answered by the one that holds: in event time it
-// stands at the newest event.
+// Queries in event time are answered as of the newest event.
 func TestQuestionsByTheClock(t *testing.T) {
-	e := newEngine(t, someRules)
+	e := newEventEngine(t, someRules)
 	c := e.Caller()
 	ask := func(at time.Time, used uint64) {
 		t.Helper()
@@ -157,7 +154,7 @@ func TestQuestionsByTheClock(t *testing.T) {
 
 // Bans of event time are listed as long as they hold by it.
 func TestBansByTheClock(t *testing.T) {
-	e := newEngine(t, someRules)
+	e := newEventEngine(t, someRules)
 	c := e.Caller()
 	for range 7 {
 		if _, err := c.CheckAt(atTime, event(c, "user", "eve"), 1); err != nil {
@@ -186,71 +183,22 @@ func TestBansByTheClock(t *testing.T) {
 	list(0)
 }
 
-// A first live event and a first event with its time at the same moment: one of them
-// is refused, and what the other counted is there.
-func TestTheFirstDecides(t *testing.T) {
-	file := parse(t, someRules)
-	for range 300 {
-		e, err := engine.New(engine.Config{Rules: file})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var past, now error
-		var wait sync.WaitGroup
-		start := make(chan struct{})
-		wait.Go(func() {
-			c := e.Caller()
-			<-start
-			_, past = c.CheckAt(atTime, event(c, "client", "192.0.2.1"), 1)
-		})
-		wait.Go(func() {
-			c := e.Caller()
-			<-start
-			_, now = c.Take("per-client", "192.0.2.1", 1)
-		})
-		close(start)
-		wait.Wait()
-		if (past == nil) == (now == nil) || e.Status().EventTime != (past == nil) {
-			t.Fatalf("with its time: %v; live: %v; event time: %t", past, now, e.Status().EventTime)
-		}
-		if d, err := e.Caller().PeekRule("per-client", "192.0.2.1", 1); err != nil || d.Remaining != 1 {
-			t.Fatalf("%+v, %v; one was counted; with its time: %v; live: %v", d, err, past, now)
-		}
-		e.Close()
+// newEventEngine returns an engine that judges by the times of events.
+func newEventEngine(t *testing.T, text string) *engine.Engine {
+	t.Helper()
+	e, err := engine.New(engine.Config{Rules: parse(t, text), EventTime: true})
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// Mistakes decide no clock.
-func TestMistakesDecideNoClock(t *testing.T) {
-	e := newEngine(t, someRules)
-	c := e.Caller()
-	for name, err := range map[string]error{
-		"take":    second(c.Take("nobody", "k", 1)),
-		"take 2":  second(c.Take("login", "one", 1)),
-		"refund":  second(c.Refund("nobody", "k", 1)),
-		"release": second(c.Release("nobody", "k", 1)),
-		"reset":   c.Reset("nobody", "k"),
-		"add":     c.Add("bad name", "k", 1),
-		"add 2":   c.Add("requests", "k", engine.MaxCost+1),
-		"ban":     second(e.Ban("nobody", []string{"k"}, time.Hour, "", "")),
-		"ban 2":   second(e.Ban("flood", []string{"k"}, 0, "", "")),
-		"unban":   second(e.Unban("nobody", []string{"k"})),
-		"long":    second(c.Check(event(c, "client", strings.Repeat("x", engine.MaxKey+1)), 1)),
-	} {
-		if err == nil {
-			t.Errorf("%s is done", name)
-		}
-	}
-	if _, err := c.CheckAt(atTime, event(c, "client", "192.0.2.1"), 1); err != nil {
-		t.Error(err)
-	}
+	t.Cleanup(e.Close)
+	return e
 }
 
 func second[T any](_ T, err error) error { return err }
 
 // A reload leaves the clock as it is.
 func TestReloadInEventTime(t *testing.T) {
-	e := newEngine(t, someRules)
+	e := newEventEngine(t, someRules)
 	c := e.Caller()
 	if err := e.Reload(parse(t, someRules)); err != nil {
 		t.Fatal(err)

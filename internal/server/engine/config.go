@@ -35,6 +35,10 @@ type Config struct {
 	// million.
 	Bans int
 
+	// EventTime makes the Engine judge by the times of events instead of its own
+	// clock: only [Caller.CheckAt] changes its state then. Without it, CheckAt is an error.
+	EventTime bool
+
 	// Log is told what happens beside the answers; nil means nobody is.
 	Log *slog.Logger
 }

@@ -188,7 +188,7 @@ func (e *Engine) make(name string) (*counter, error) {
 	if err := validName(name); err != nil {
 		return nil, err
 	}
-	if err := e.asLive(); err != nil {
+	if err := e.requireLive(); err != nil {
 		return nil, err
 	}
 	e.mu.Lock()

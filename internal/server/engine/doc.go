@@ -15,15 +15,11 @@
 //
 // # Time
 //
-// An Engine judges live, by one clock: the wall clock as it stood when the engine
-// was made, plus the time that has passed since. Or it judges by event time, if
-// what first comes to it is an event with its time ([Caller.CheckAt]): times are
-// as exact as they are given, and an engine that is given the events of a log in
-// replay's order decides as replay does. What comes first
-// decides for good: one who judges, counts, bans, unbans, refunds, resets or throttles by
-// the other clock is refused, and state that is brought back is live. Who only asks
-// decides nothing, and is answered by the clock that holds, which in event time
-// stands at the newest event.
+// By default an Engine judges by one clock: the wall clock at the time when the engine
+// was made, plus the monotonic time since. With Config.EventTime it judges by the times of
+// events ([Caller.CheckAt]): if it receives the events of a log in the order of replay, it
+// makes the decisions of replay. Then everything else that would change its state is an
+// error, and queries are answered as of the newest event.
 //
 // # Keys
 //

@@ -31,10 +31,9 @@ type Engine struct {
 
 	book    atomic.Pointer[book]
 	limiter atomic.Pointer[ratelimit.Limiter]
-	clock   atomic.Uint32 // undecided, live or eventTime; changed under mu
-	newest  atomic.Int64  // event time so far, in milliseconds since 1970
+	newest  atomic.Int64 // event time so far, in milliseconds since 1970
 
-	mu      sync.Mutex // keeps apart what changes the book and the clock
+	mu      sync.Mutex // keeps apart what changes the book
 	reloads reloads
 
 	banMu   sync.Mutex       // bans by hand and lines of the journal come in one order

@@ -235,7 +235,7 @@ func TestMistakes(t *testing.T) {
 	wantCode(t, err, api.BadArg, "1s to 24h")
 	c.Check(event(c, "client", "192.0.2.1"), 1)
 	_, err = c.CheckAt(time.Unix(1, 0), event(c, "client", "192.0.2.1"), 1)
-	wantCode(t, err, api.BadArg, "live")
+	wantCode(t, err, api.BadArg, "own clock")
 }
 
 // Counters come to be when they are added to, until there are as many as allowed.
@@ -345,7 +345,7 @@ func TestEventTime(t *testing.T) {
 	// A window of slots, at its bound all the time, knows if times are floored.
 	const busy = "version: 1\nlimits: [{name: busy, key: path, limit: 90 per 100s}]\n"
 	for _, text := range []string{someRules, busy} {
-		e := newEngine(t, text)
+		e := newEventEngine(t, text)
 		c := e.Caller()
 		set := parse(t, text).Limits
 		want, err := ratelimit.NewLimiter(set, ratelimit.Config{Budget: ratelimit.NoBudget})

@@ -93,7 +93,7 @@ func TestHotUnderOtherRules(t *testing.T) {
 
 // However many keys become hot for a moment, one that stays hot is listed.
 func TestManyHotKeys(t *testing.T) {
-	e := newEngine(t, hotRules)
+	e := newEventEngine(t, hotRules)
 	c := e.Caller()
 	at := time.Unix(1_750_000_000, 0)
 	for i := range 2500 {
@@ -105,7 +105,7 @@ func TestManyHotKeys(t *testing.T) {
 	if hot := e.Hot(); len(hot) != 2 || hot[1].Values()[0] != "/a" {
 		t.Errorf("these are hot: %v; want /a among them", hot)
 	}
-	e = newEngine(t, hotRules)
+	e = newEventEngine(t, hotRules)
 	c = e.Caller()
 	for i := range 2500 {
 		c.CheckAt(at, event(c, "client", fmt.Sprint("c", i)), 1)

@@ -71,7 +71,7 @@ func TestLongValues(t *testing.T) {
 
 // A log is judged as replay does, whatever its values.
 func TestLongValuesOfALog(t *testing.T) {
-	e := newEngine(t, longRules)
+	e := newEventEngine(t, longRules)
 	c := e.Caller()
 	ev := []string{"path", "/" + strings.Repeat("x", 5000), "method", "POST"}
 	for i, want := range []bool{true, true, false} {

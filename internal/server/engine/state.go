@@ -101,7 +101,7 @@ func (e *Engine) Restorer() *Restorer { return &Restorer{e: e} }
 
 // Record brings one record back.
 func (r *Restorer) Record(typ byte, data []byte) error {
-	if err := r.e.asLive(); err != nil {
+	if err := r.e.requireLive(); err != nil {
 		return err
 	}
 	switch typ {
@@ -160,7 +160,7 @@ func (r *Restorer) begin(data []byte) (err error) {
 
 // Ban brings a line of the ban journal back.
 func (r *Restorer) Ban(data []byte) error {
-	if err := r.e.asLive(); err != nil {
+	if err := r.e.requireLive(); err != nil {
 		return err
 	}
 	var line banLine

@@ -30,7 +30,7 @@ type Status struct {
 // Status returns the state of e.
 func (e *Engine) Status() Status {
 	s := Status{
-		Started: e.started, Now: e.now(), EventTime: e.clock.Load() == eventTime, Totals: e.Totals(), Limits: e.limits(),
+		Started: e.started, Now: e.now(), EventTime: e.config.EventTime, Totals: e.Totals(), Limits: e.limits(),
 		Subscribers: int(e.hub.n.Load()), Told: e.hub.told.Load(), Cut: e.hub.cut.Load(), RulesFile: e.Rules().Name,
 	}
 	e.mu.Lock()

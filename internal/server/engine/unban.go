@@ -54,7 +54,7 @@ func (e *Engine) UnbanAll(f BanFilter) (n int, err error) {
 	if _, err := set.Named(f.Rule); err != nil && f.Rule != "" {
 		return 0, noSuchRule(err)
 	}
-	if err := e.asLive(); err != nil {
+	if err := e.requireLive(); err != nil {
 		return 0, err
 	}
 	u := unbanning{e: e}

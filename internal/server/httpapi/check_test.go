@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
@@ -123,7 +124,10 @@ func TestForwardAuthLongValue(t *testing.T) {
 // A server that is sent events with their times judges nothing else, and says what
 // time it is by them.
 func TestOneClock(t *testing.T) {
-	s := forwardingServer(t)
+	s := newServer(t, func(c *Config) {
+		byEventTime(t, c)
+		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	})
 	event := `"event":{"client":"203.0.113.5","path":"/"}`
 	if w := post(s, "/v1/check", `{`+event+`,"at":1700000000999}`); w.Code != 200 {
 		t.Fatalf("%d %s", w.Code, w.Body)
@@ -139,7 +143,7 @@ func TestOneClock(t *testing.T) {
 		"/v1/bans":                  `{"rule":"flood","key":"203.0.113.5","for":"1h"}`,
 		"/v1/bans/unban":            `{"pattern":"*"}`,
 	} {
-		if p := wantProblem(t, post(s, path, body), 400, api.BadArg); !strings.Contains(p.Detail, "by the times that events bring") {
+		if p := wantProblem(t, post(s, path, body), 400, api.BadArg); !strings.Contains(p.Detail, "judges by the times of events") {
 			t.Errorf("%s: %s", path, p.Detail)
 		}
 	}

@@ -192,7 +192,7 @@ var vectors = []vector{
 	{"POST", "/v1/check", `{"event":{"status":404}}`, 400, `is a JSON number; allowed is a string`},
 	{"POST", "/v1/check", `{"event":{"client":"a"},"colour":1}`, 400, `\"colour\", which is not known`},
 	{"POST", "/v1/check", `{"event":{"client":"a"}} {}`, 400, `more than one value`},
-	{"POST", "/v1/check", `{"event":{"client":"a"},"at":1700000000000}`, 400, `AT is for a server that has judged no live event`},
+	{"POST", "/v1/check", `{"event":{"client":"a"},"at":1700000000000}`, 400, `AT: this server judges by its own clock`},
 	{"POST", "/v1/check", `{"event":{"client":"a"},"at":-1}`, 400, `at is -1`},
 	{"POST", "/v1/take", `{"rule":"login","key":["203.0.113.9","ada"]}`, 200, `{"allowed":true,"limit":5,"remaining":4,`},
 	{"POST", "/v1/take", `{"rule":"login","key":"203.0.113.9\tada"}`, 200, `"remaining":3,`},

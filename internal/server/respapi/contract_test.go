@@ -60,7 +60,7 @@ CHECK user ada x -> -BADARG field 'x' has no value
 CHECK COST 1 -> -BADARG event has 0 fields; allowed are 1 to 64
 CHECK user ada COST 1 COST 2 -> -BADARG COST is there twice
 CHECK user ada AT x -> -BADARG AT is 'x'; allowed is 0 to 9214646400000
-CHECK user ada AT 1700000000000 -> -BADARG AT is for a server…
+CHECK user ada AT 1700000000000 -> -BADARG AT: this server judges by its own clock…
 SUM requests 192.0.2.1 -> 2
 SUM requests 192.0.2.1 SPAN 1m -> 2
 SUM requests 192.0.2.1 SPAN 2h -> -BADARG span is 2h; counter "requests" has up to 1h
@@ -223,7 +223,7 @@ func TestConversation(t *testing.T) {
 }
 
 func TestEventTime(t *testing.T) {
-	s := start(t, Config{}, false)
+	s := start(t, Config{Engine: newEngineOf(t, engine.Config{EventTime: true})}, false)
 	c := s.dial()
 	c.want("CHECK user ada AT 1700000000999", `[1 3 2 0 600000 "login" 0]`)
 	c.want("CHECK user ada COST 2 AT 1700000001000", `[1 3 0 0 600000 "login" 0]`)
@@ -231,7 +231,7 @@ func TestEventTime(t *testing.T) {
 	c.want("CHECK user ada AT 1700000600999", `[1 3 0 0 600000 "login" 0]`)
 	c.want("PEEK login ada", `[0 3 0 1 600000 "login" 0]`)
 	for _, line := range []string{"CHECK user ada", "TAKE login ada", "ADD c k", "BAN login ada 1h", "REFUND login ada", "CL.THROTTLE k 1 1 1"} {
-		c.want(line, "-BADARG this server judges by the times that events bring…")
+		c.want(line, "-BADARG this server judges by the times of events…")
 	}
 }
 

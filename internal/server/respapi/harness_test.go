@@ -35,11 +35,18 @@ hot:
 // newEngine returns an engine that judges by testRules.
 func newEngine(t testing.TB) *engine.Engine {
 	t.Helper()
+	return newEngineOf(t, engine.Config{})
+}
+
+// newEngineOf returns an engine of c with the rules of the tests.
+func newEngineOf(t testing.TB, c engine.Config) *engine.Engine {
+	t.Helper()
 	file, err := rules.Parse("rules.yaml", []byte(testRules))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(engine.Config{Rules: file})
+	c.Rules = file
+	e, err := engine.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
