@@ -8,64 +8,69 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/snapshot"
 )
 
-// A TableImport says what became of the keys that a chunk had. Each is one of the
-// numbers.
-type TableImport struct {
-	Keys    int // restored
-	Over    int // with nothing in the windows any more, or in none with slots that tb has
-	Kept    int // that tb held already, and that stay as they are
-	Refused int // for which there was no room
+// Imported are the numbers of what a chunk of an export held, by what became of
+// it. Packages hotkey and ratelimit have the same type.
+type Imported struct {
+	Keys    int // keys that were restored
+	Bans    int // bans that were restored, with past ones that are remembered; ratelimit only
+	Expired int // nothing of these is in a window any more
+	Kept    int // known already, and left as they are
+	Unknown int // of rules that do not exist or have another key; hotkey and ratelimit only
+	Refused int // there was no memory for these
 }
 
 // Add adds the numbers of o to i.
-func (i *TableImport) Add(o TableImport) {
+func (i *Imported) Add(o Imported) {
 	i.Keys += o.Keys
-	i.Over += o.Over
+	i.Bans += o.Bans
+	i.Expired += o.Expired
 	i.Kept += o.Kept
+	i.Unknown += o.Unknown
 	i.Refused += o.Refused
 }
 
-// Import restores what a chunk of [Table.Export] has, of this or another process.
-// It is meant for an empty table; later it does no harm, for a key that is held
-// already stays as it is.
+// Import restores a chunk of [Table.Export], of this or another process. Use it on
+// an empty table. On any other it does no harm: keys that are held stay as they
+// are. Several goroutines may import chunks of one export at the same time.
 //
-// All that is read later is what the table that was exported would have said. A
-// window is known by its slot: one with the same slot and another span gets as
-// much as was held, any other nothing. The budget is kept as with Add: keys come
-// in the order of the chunks, and what is forgotten or refused for them is what
-// [TableConfig.RefuseNew] says.
+// Later reads return what the exported table would have returned. A window is
+// identified by its slot: a window with the same slot and another span is restored
+// as far as it was exported, any other stays empty. The budget holds as with Add;
+// keys are evicted or refused as [TableConfig.RefuseNew] says.
 //
 // If the clock was set back since the export, what was counted after now counts
-// now, so that nothing is held for longer than its windows.
+// now, so nothing is held for longer than its windows.
 //
-// The error says what is wrong with the chunk; the keys before that in it have been
-// restored. Memory is bounded by the chunk's length and the budget, whatever its
-// bytes.
-func (tb *Table) Import(chunk []byte) (TableImport, error) { return tb.importAt(tb.clock.now(), chunk) }
+// The error says that the chunk is damaged. If its checksum is wrong, nothing was
+// restored. Memory is bounded by the length of the chunk and the budget, whatever
+// its bytes.
+func (tb *Table) Import(chunk []byte) (Imported, error) { return tb.importAt(tb.clock.now(), chunk) }
 
-// ImportAt is Import at t. The windows move on to the newest time that was
-// exported, or to t if that is earlier.
-func (tb *Table) ImportAt(t time.Time, chunk []byte) (TableImport, error) {
+// ImportAt is Import at t. The windows move to the newest time that was exported,
+// or to t if that is earlier.
+func (tb *Table) ImportAt(t time.Time, chunk []byte) (Imported, error) {
 	return tb.importAt(tb.clock.nanos(t), chunk)
 }
 
-func (tb *Table) importAt(now int64, chunk []byte) (TableImport, error) {
-	r := keytable.NewDumpReader(chunk)
-	in := &tableImport{tb: tb, r: r, now: now}
-	if version := r.Byte(); !r.Failed() && version != tableDumpVersion {
-		return in.done, fmt.Errorf("lately: table chunk has version %d; this program knows version %d", version, tableDumpVersion)
+func (tb *Table) importAt(now int64, chunk []byte) (Imported, error) {
+	_, r, _, err := snapshot.Open(chunk, snapshot.Table)
+	if err != nil {
+		return Imported{}, fmt.Errorf("lately: %w", err)
 	}
-	at, err := 0, in.head()
+	in := &tableImport{tb: tb, r: r, now: now}
+	at := r.Offset()
+	err = in.head()
 	for i := 0; ; i++ {
 		more := err == nil && r.Len() > 0
 		if more {
-			at = len(chunk) - r.Len()
+			at = r.Offset()
 			err = in.entry(&in.entries[i%2])
 		}
 		if i > 0 {
-			in.restore(&in.entries[(i-1)%2]) // its place has come to the cache meanwhile
+			in.restore(&in.entries[(i-1)%2]) // its cache line has been loaded meanwhile
 		}
 		if !more || err != nil {
 			break
@@ -78,16 +83,16 @@ func (tb *Table) importAt(now int64, chunk []byte) (TableImport, error) {
 }
 
 var (
-	errTableWindows = errors.New("its windows are none that a table has")
-	errTableEntry   = errors.New("there is no key, or a count that a window cannot hold")
+	errTableWindows = errors.New("invalid windows")
+	errTableEntry   = errors.New("invalid entry")
 )
 
-// A tableImport is a chunk on its way into a table.
+// A tableImport is the import of one chunk.
 type tableImport struct {
 	tb   *Table
-	r    *keytable.DumpReader
+	r    *snapshot.Reader
 	now  int64
-	done TableImport
+	done Imported
 
 	windows []*tableWindow       // of the table that was exported
 	sources [MaxTableWindows]int // for each window of tb which of these, or -1
@@ -106,7 +111,6 @@ type tableEntry struct {
 // head reads what is before the entries, and moves the windows on.
 func (in *tableImport) head() error {
 	r := in.r
-	r.Varint() // when it was written is not needed: times are absolute
 	for range r.UpTo(MaxTableWindows) {
 		w := new(tableWindow)
 		window := Window{Span: time.Duration(r.UpTo(math.MaxInt64)), Slot: time.Duration(r.UpTo(math.MaxInt64))}
@@ -180,7 +184,7 @@ func (in *tableImport) restore(e *tableEntry) {
 	tb := in.tb
 	at, any := in.reach(e)
 	if !any {
-		in.done.Over++
+		in.done.Expired++
 		return
 	}
 	for ours := false; ; {

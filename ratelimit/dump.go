@@ -8,32 +8,24 @@ import (
 	"math"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/internal/snapshot"
 )
 
-// What a Memory knows is written down in chunks of bytes, each of which can be
-// read without the others. A chunk is one of counts of one rule, of bans, of the
-// traffic of a rule with an Adapt, or of the secret of long keys, which has
-// neither rules nor entries:
-//
-//	kind, version | when it was written | rules | entries
-//
-// Numbers are varints, see keytable.DumpReader. A rule is named by its name, and by
-// the shape of its key, so that counts are not taken for those of other keys.
+// The chunks of a Memory, see internal/snapshot, are those of the limit counters of
+// one rule, of bans, of the traffic of a rule with an Adapt, and of the secret of
+// long keys. A rule is identified by its name and by the shape of its key, so that
+// counters are not taken for those of other keys.
 
 const (
-	dumpVersion = 3
+	// largeEntry is the length from which the entry of a key is cut. The
+	// difference from the mebibyte that is promised is for one log of 65,535
+	// times that are no nearer than milliseconds.
+	largeEntry = 256 << 10
 
-	dumpCounts = 'c'
-	dumpBans   = 'b'
-	dumpAdapt  = 'a'
-	dumpSecret = 's'
-
-	// dumpChunk is what a chunk aims at, and dumpEntry the largest entry that is
-	// not cut: what is between them and the mebibyte that is promised is for one
-	// log of 65,535 times that are no nearer than milliseconds.
-	dumpChunk = 64 << 10
-	dumpEntry = 256 << 10
+	// oldBansVersion is the version of the format in which chunks of bans had no
+	// checksum. They can still be imported.
+	oldBansVersion = 3
 )
 
 // Export yields all that l knows, for a snapshot: of each key under each rule the
@@ -43,10 +35,11 @@ const (
 // caller, as [Limiter.Now] has it; what is in no window any more then is left
 // out, unless l has NoBudget.
 //
-// The chunks are for [Limiter.Import], each by itself, in this order. Their format
-// has a version and no checksum. None has more than a mebibyte, most 64 KiB. A
-// chunk is valid until the loop goes on. They are to be kept as safe as what they
-// are about: keys, and the secret by which keys of more than a kibibyte are known.
+// The chunks are for [Limiter.Import], each by itself, in this order, except that
+// those after the first may be imported at the same time. Each has a checksum. Most
+// have 64 KiB, none more than a mebibyte. A chunk is valid until the loop goes on.
+// Protect chunks like what they hold: keys, and the secret of the digests of keys of
+// more than a kibibyte.
 //
 // Decisions go on meanwhile. A new key waits while those of its page, some
 // hundreds, are listed; any other waits while its own record is written down. The
@@ -73,31 +66,14 @@ func (l *Limiter) Export(now time.Time) iter.Seq[[]byte] {
 
 func (m *memory) Export(now time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		x := &dumper{m: m, now: nanos(now), yield: yield}
+		x := &dumper{Writer: snapshot.NewWriter(snapshot.Secret, nanos(now), yield), m: m, now: nanos(now), yield: yield}
 		_ = x.secret() && x.bans() && x.adapts() && x.counts()
 	}
 }
 
-// An Imported says what became of what a chunk had. Each key under a rule, and
-// each ban, is one of the numbers.
-type Imported struct {
-	Keys    int // whose counts were restored
-	Bans    int // that were restored, those remembered included
-	Over    int // keys and bans of which nothing counts any more
-	Kept    int // that were there already and stayed as they are
-	Unknown int // of rules that there are not, or that have other keys now
-	NoRoom  int // for which there is no room; counts of keys share a sketch then
-}
-
-// Add adds the numbers of o to i.
-func (i *Imported) Add(o Imported) {
-	i.Keys += o.Keys
-	i.Bans += o.Bans
-	i.Over += o.Over
-	i.Kept += o.Kept
-	i.Unknown += o.Unknown
-	i.NoRoom += o.NoRoom
-}
+// Imported are the numbers of what a chunk held, by what became of it; see
+// [lately.Imported]. Counters of keys for which there is no memory share a sketch.
+type Imported = lately.Imported
 
 // Import restores what a chunk of [Limiter.Export] has, of this or another
 // process. It is meant for an empty l, before the first decision; it does no harm
@@ -130,61 +106,63 @@ func (l *Limiter) Import(now time.Time, chunk []byte) (Imported, error) {
 }
 
 func (m *memory) Import(now time.Time, chunk []byte) (Imported, error) {
+	kind, r, written, err := openChunk(chunk)
+	if err != nil {
+		return Imported{}, fmt.Errorf("ratelimit: %w", err)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := keytable.NewDumpReader(chunk)
-	u := &undumper{m: m, rules: m.rules.Load(), r: r, now: nanos(now)}
-	kind, version := r.Byte(), r.Byte()
-	if u.written = r.Varint(); r.Failed() || !keytable.DumpTime(u.written, int64(MaxSpan)) {
-		return u.done, errors.New("ratelimit: chunk is damaged in its first bytes")
-	}
-	u.left = r.Len()
-	var err error
-	switch {
-	case version != dumpVersion:
-		return u.done, fmt.Errorf("ratelimit: chunk has version %d; this program knows version %d", version, dumpVersion)
-	case kind == dumpCounts:
+	u := &undumper{m: m, rules: m.rules.Load(), r: r, now: nanos(now), written: written, left: r.Len()}
+	switch kind {
+	case snapshot.Counts:
 		err = u.counts()
-	case kind == dumpBans:
+	case snapshot.Bans:
 		err = u.bans()
-	case kind == dumpAdapt:
+	case snapshot.Adapt:
 		err = u.adapt()
-	case kind == dumpSecret:
+	case snapshot.Secret:
 		err = u.secret()
-	default:
-		return u.done, fmt.Errorf("ratelimit: chunk has kind %q; this program knows %q, %q, %q and %q", kind, dumpCounts, dumpBans, dumpAdapt, dumpSecret)
 	}
 	if err != nil {
-		return u.done, fmt.Errorf("ratelimit: chunk is damaged after %d of %d bytes: %w", len(chunk)-u.left, len(chunk), err)
+		return u.done, fmt.Errorf("ratelimit: chunk is damaged after %d of %d bytes: %w", r.Size()-u.left, len(chunk), err)
 	}
 	return u.done, nil
 }
 
-// A dumper writes down what a Memory knows.
+// openChunk is snapshot.Open for the chunks of a Memory, and for chunks of bans of
+// an earlier version.
+func openChunk(chunk []byte) (kind snapshot.Kind, r *snapshot.Reader, written int64, err error) {
+	if len(chunk) > 2 && snapshot.Kind(chunk[0]) == snapshot.Bans && chunk[1] == oldBansVersion {
+		kind, r = snapshot.Bans, snapshot.NewReader(chunk)
+		r.Byte()
+		r.Byte()
+		written = r.Varint()
+	} else if kind, r, written, err = snapshot.Open(chunk, snapshot.Counts, snapshot.Bans, snapshot.Adapt, snapshot.Secret); err != nil {
+		return 0, nil, 0, err
+	}
+	if r.Failed() || !snapshot.ValidTime(written, int64(MaxSpan)) {
+		return 0, nil, 0, errors.New("chunk is damaged in its header")
+	}
+	return kind, r, written, nil
+}
+
+// A dumper exports what a Memory knows.
 type dumper struct {
+	*snapshot.Writer
+
 	m     *memory
 	now   int64
 	yield func([]byte) bool
 
-	chunk []byte
-	head  int      // bytes of chunk before the first entry
 	keys  []byte   // of a page, each with its length in front
 	large [][]byte // further chunks, with parts of a key that is cut
 }
 
-// begin begins a chunk.
-func (x *dumper) begin(kind byte) {
-	x.chunk = append(x.chunk[:0], kind, dumpVersion)
-	x.chunk = binary.AppendVarint(x.chunk, x.now)
-}
-
-// flush yields the chunk if it has entries, and begins the next with the same
-// head.
+// flush yields the chunk if it has entries, and the parts of large keys.
 func (x *dumper) flush() bool {
-	ok := len(x.chunk) == x.head || x.yield(x.chunk)
-	x.chunk = x.chunk[:x.head]
+	ok := x.Flush()
 	for _, part := range x.large {
-		ok = ok && x.yield(part)
+		ok = ok && x.yield(snapshot.Seal(part))
 	}
 	x.large = nil
 	return ok
@@ -194,7 +172,7 @@ func (x *dumper) flush() bool {
 type undumper struct {
 	m       *memory
 	rules   *memoryRules
-	r       *keytable.DumpReader
+	r       *snapshot.Reader
 	now     int64
 	written int64
 	left    int // bytes from where what is read now begins
@@ -203,8 +181,7 @@ type undumper struct {
 
 // secret exports by what secret long keys are known.
 func (x *dumper) secret() bool {
-	x.begin(dumpSecret)
-	x.chunk = append(x.chunk, x.m.secret.Load()[:]...)
+	x.Buf = append(x.Buf, x.m.secret.Load()[:]...)
 	return x.flush()
 }
 
@@ -230,8 +207,8 @@ func (u *undumper) secret() error {
 
 // appendRule appends what a rule is known by: its name, and the shape of its key.
 func appendRule(dst []byte, r *Rule) []byte {
-	dst = keytable.AppendDumpBytes(dst, r.Name)
-	return keytable.AppendDumpBytes(dst, r.Key.AppendShape(nil))
+	dst = snapshot.AppendBytes(dst, r.Name)
+	return snapshot.AppendBytes(dst, r.Key.AppendShape(nil))
 }
 
 // rule reads what appendRule has appended. It is nil if there is no such rule.
@@ -255,10 +232,10 @@ func (x *dumper) adapts() bool {
 		if mr.adapt == nil {
 			continue
 		}
-		x.begin(dumpAdapt)
-		x.chunk = appendRule(x.chunk, mr.Rule)
-		x.chunk = keytable.AppendDumpBytes(x.chunk, appendAdapt(nil, &mr.adapt.config))
-		x.head = len(x.chunk)
+		x.Begin(snapshot.Adapt, x.now)
+		x.Buf = appendRule(x.Buf, mr.Rule)
+		x.Buf = snapshot.AppendBytes(x.Buf, appendAdapt(nil, &mr.adapt.config))
+		x.EndHead()
 		x.adapt(mr.adapt)
 		if !x.flush() {
 			return false
@@ -274,7 +251,7 @@ func (x *dumper) adapt(ad *adapter) {
 	if next == math.MinInt64 {
 		return // nothing has been judged
 	}
-	b := binary.AppendVarint(x.chunk, next-x.now)
+	b := binary.AppendVarint(x.Buf, next-x.now)
 	b = binary.AppendVarint(b, ad.last-x.now)
 	b = binary.AppendUvarint(b, ad.n.Load())
 	b = binary.AppendUvarint(b, ad.steps.limit())
@@ -285,7 +262,7 @@ func (x *dumper) adapt(ad *adapter) {
 			b = binary.AppendUvarint(b, count)
 		}
 	}
-	x.chunk = b
+	x.Buf = b
 }
 
 // appendAdapt appends an Adapt: the same bytes for those that are equal.
@@ -308,7 +285,7 @@ func (u *undumper) adapt() error {
 	config := u.r.Bytes(u.r.Len())
 	next, last := u.written+u.r.Varint(), u.written+u.r.Varint()
 	n, limit, smooth := u.r.Uvarint(), u.r.Uvarint(), math.Float64frombits(u.r.Uvarint())
-	if u.r.Failed() || !keytable.DumpTime(next, int64(MaxSpan)) || !keytable.DumpTime(last, int64(MaxSpan)) || !(smooth >= -1 && smooth < math.MaxUint32) {
+	if u.r.Failed() || !snapshot.ValidTime(next, int64(MaxSpan)) || !snapshot.ValidTime(last, int64(MaxSpan)) || !(smooth >= -1 && smooth < math.MaxUint32) {
 		return errNoTraffic
 	}
 	if mr == nil || mr.adapt == nil || string(appendAdapt(nil, &mr.adapt.config)) != string(config) {
@@ -324,7 +301,7 @@ func (u *undumper) adapt() error {
 	}
 	for u.r.Len() > 0 {
 		t, count := u.written-u.r.Varint(), u.r.Uvarint()
-		if u.r.Failed() || !keytable.DumpTime(t, int64(MaxSpan)) {
+		if u.r.Failed() || !snapshot.ValidTime(t, int64(MaxSpan)) {
 			return errNoTraffic
 		}
 		ad.traffic.AddAt(time.Unix(0, min(t, u.now)), count)

@@ -64,7 +64,7 @@ func TestExportWhileDecisionsGoOn(t *testing.T) {
 		chunks := exported(m, second(0))
 		b, lb := mustMemory(t, rules(most+1), ratelimit.Config{})
 		for _, chunk := range chunks {
-			if did, err := b.Import(second(0), chunk); err != nil || did.Unknown+did.NoRoom > 0 {
+			if did, err := b.Import(second(0), chunk); err != nil || did.Unknown+did.Refused > 0 {
 				t.Fatalf("%+v, %v", did, err)
 			}
 		}

@@ -1,15 +1,18 @@
 package ratelimit_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestImportOfCutChunk cuts chunks of counts and of bans anywhere: what is before the
+// TestImportOfCutChunk cuts chunks of counts and of bans anywhere: nothing is
+// restored, because the checksum is wrong. With a right checksum what is before the
 // cut is restored, and the error says where the damaged entry begins.
 func TestImportOfCutChunk(t *testing.T) {
 	const keys = 20
@@ -27,18 +30,22 @@ func TestImportOfCutChunk(t *testing.T) {
 		}
 		seen++
 		whole, head := 0, 0 // entries before the cut, and bytes up to the last of them
-		for cut := range len(chunk) + 1 {
+		body := chunk[:len(chunk)-4]
+		for cut := range len(body) + 1 {
 			into, _ := mustMemory(t, set, ratelimit.Config{Budget: 1 << 20, Bans: 256})
-			did, err := into.Import(second(10), chunk[:cut])
+			if did, err := into.Import(second(10), chunk[:cut]); err == nil || did != (ratelimit.Imported{}) {
+				t.Fatalf("%c cut at %d without a checksum: %+v, %v", chunk[0], cut, did, err)
+			}
+			did, err := into.Import(second(10), snapshot.Seal(bytes.Clone(body[:cut])))
 			if err == nil { // the cut is between two entries
 				if head > 0 {
 					whole++
 				}
 				head = cut
-			} else if want := fmt.Sprintf("after %d of %d bytes", head, cut); head > 0 && !strings.Contains(err.Error(), want) {
+			} else if want := fmt.Sprintf("after %d of %d bytes", head, cut+4); head > 0 && !strings.Contains(err.Error(), want) {
 				t.Fatalf("%c cut at %d: %v; want %s", chunk[0], cut, err, want)
 			}
-			if n := did.Keys + did.Bans; n != whole || did.Over+did.Kept+did.NoRoom+did.Unknown > 0 {
+			if n := did.Keys + did.Bans; n != whole || did.Expired+did.Kept+did.Refused+did.Unknown > 0 {
 				t.Fatalf("%c cut at %d: %+v; want %d", chunk[0], cut, did, whole)
 			}
 		}

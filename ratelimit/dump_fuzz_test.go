@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -63,11 +64,19 @@ func TestImportOfTornChunks(t *testing.T) {
 		}
 		for n := 0; n < len(chunk); n += step {
 			importAnything(t, set, chunk[:n])
+			importAnything(t, set, sealed(chunk[:n]))
 			again := bytes.Clone(chunk)
 			again[n] ^= 1 << (n % 8)
 			importAnything(t, set, again)
+			importAnything(t, set, sealed(again))
 		}
 	}
+}
+
+// sealed returns a chunk, whose last bytes are taken for its checksum, with the
+// right one.
+func sealed(chunk []byte) []byte {
+	return snapshot.Seal(bytes.Clone(chunk[:max(0, len(chunk)-4)]))
 }
 
 // importAnything imports bytes that may be anything, at a time before that of
@@ -95,5 +104,8 @@ func FuzzImport(f *testing.F) {
 	for _, chunk := range dumpOf(f, set) {
 		f.Add(chunk)
 	}
-	f.Fuzz(func(t *testing.T, chunk []byte) { importAnything(t, set, chunk) })
+	f.Fuzz(func(t *testing.T, chunk []byte) {
+		importAnything(t, set, chunk)
+		importAnything(t, set, sealed(chunk))
+	})
 }

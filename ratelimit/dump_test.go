@@ -77,7 +77,7 @@ func (j *restarted) turn(now int64) {
 	}
 	m, b := mustMemory(j.t, j.set, j.config)
 	did := mustImport(j.t, m, time.Unix(0, now), chunks)
-	if did.NoRoom+did.Kept+did.Unknown > 0 {
+	if did.Refused+did.Kept+did.Unknown > 0 {
 		j.t.Fatalf("import into an empty store: %+v", did)
 	}
 	j.b = &limiterJudge{Limiter: b, turn: j.a.(*limiterJudge).turn}
@@ -189,7 +189,8 @@ func TestFaultyImportsAreCaught(t *testing.T) {
 			for i, chunk := range chunks {
 				again := append([]byte(nil), chunk...)
 				m, _ := mustMemory(t, mustSet(t, limit(t, "unknown", per(1, time.Second))), ratelimit.Config{})
-				again[len(again)-1] ^= 1
+				again[len(again)-5] ^= 1 // before the checksum
+				again = sealed(again)
 				if _, err := m.Import(time.Unix(0, 0), again); err == nil {
 					chunks[i] = again
 				}
@@ -389,7 +390,7 @@ func TestImportKeepsToTheBudget(t *testing.T) {
 	if s := lb.Stats(); s.Bytes > s.Budget {
 		t.Errorf("%d bytes of %d", s.Bytes, s.Budget)
 	}
-	if did.NoRoom < n/4 || did.NoRoom+did.Keys != n {
+	if did.Refused < n/4 || did.Refused+did.Keys != n {
 		t.Errorf("%+v: the test has no teeth", did)
 	}
 	for i := range n {

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/snapshot"
 )
 
 // A chunk of bans has the rules of all of them, and entries: the rule's place
@@ -31,7 +31,7 @@ func (x *dumper) bans() bool {
 		refs = t.shards[i].refs(refs[:0])
 		for batch := range slices.Chunk(refs, banBatch) {
 			x.batch(&t.shards[i], batch, rules)
-			if len(x.chunk) >= dumpChunk && !x.flush() {
+			if x.Full() && !x.flush() {
 				return false
 			}
 		}
@@ -43,14 +43,14 @@ func (x *dumper) bans() bool {
 // their numbers.
 func (x *dumper) banHead() map[uint32]uint64 {
 	rs := x.m.rules.Load()
-	x.begin(dumpBans)
-	x.chunk = binary.AppendUvarint(x.chunk, uint64(len(rs.rules)))
+	x.Begin(snapshot.Bans, x.now)
+	x.Buf = binary.AppendUvarint(x.Buf, uint64(len(rs.rules)))
 	places := make(map[uint32]uint64)
 	for i, mr := range rs.rules {
 		places[mr.id] = uint64(i)
-		x.chunk = appendRule(x.chunk, mr.Rule)
+		x.Buf = appendRule(x.Buf, mr.Rule)
 	}
-	x.head = len(x.chunk)
+	x.EndHead()
 	return places
 }
 
@@ -72,7 +72,7 @@ func (x *dumper) batch(s *banShard, refs []banRef, rules map[uint32]uint64) {
 	for _, ref := range refs {
 		e := s.t.entry(ref.number)
 		if place, ok := rules[e.rule()]; ok && e[entryIdent].Load() == ref.ident {
-			x.chunk = binary.AppendUvarint(x.chunk, place)
+			x.Buf = binary.AppendUvarint(x.Buf, place)
 			x.ban(s.t, e)
 		}
 	}
@@ -83,7 +83,7 @@ func (x *dumper) batch(s *banShard, refs []banRef, rules map[uint32]uint64) {
 // REQUIRES: the lock of its shard.
 func (x *dumper) ban(t *banTable, e *banEntry) {
 	x.keys = t.keyOf(x.keys[:0], e)
-	b := keytable.AppendDumpBytes(x.chunk, x.keys)
+	b := snapshot.AppendBytes(x.Buf, x.keys)
 	b = binary.AppendVarint(b, e.until()-x.now)
 	b = binary.AppendUvarint(b, uint64(e.until()-e.since()))
 	b = binary.AppendUvarint(b, e.count())
@@ -98,10 +98,10 @@ func (x *dumper) ban(t *banTable, e *banEntry) {
 		if reason+source > 0 {
 			x.keys = t.appendBlob(x.keys, place, reason+source)
 		}
-		b = keytable.AppendDumpBytes(b, x.keys[:reason])
-		b = keytable.AppendDumpBytes(b, x.keys[reason:])
+		b = snapshot.AppendBytes(b, x.keys[:reason])
+		b = snapshot.AppendBytes(b, x.keys[reason:])
 	}
-	x.chunk = b
+	x.Buf = b
 }
 
 var errNoBan = errors.New("there is no ban")
@@ -151,7 +151,7 @@ func (h *dumpedBan) read(u *undumper) bool {
 	h.since = h.until - int64(r.Uvarint())
 	h.count = r.UpTo(maxCount)
 	h.memory = time.Duration(r.UpTo(1<<memoryBits-1)) * time.Millisecond
-	if h.memory > MaxSpan || h.since > h.until || !keytable.DumpTime(h.until, int64(MaxSpan/2)) || !keytable.DumpTime(h.since, int64(MaxSpan/2)) {
+	if h.memory > MaxSpan || h.since > h.until || !snapshot.ValidTime(h.until, int64(MaxSpan/2)) || !snapshot.ValidTime(h.since, int64(MaxSpan/2)) {
 		r.Fail()
 	}
 	h.cause = banCause(r.Uvarint())
@@ -204,13 +204,13 @@ func (u *undumper) ban(mr *memoryRule, h *dumpedBan) {
 		h.until = min(h.until, u.now+most)
 		h.since = min(h.since, u.now)
 	} else if over := uint64(u.now) - uint64(h.until); over > uint64(h.memory) {
-		u.done.Over++
+		u.done.Expired++
 		return
 	}
 	h.rule = mr.id
 	switch u.m.bans.restore(mr.records.table.Hash(string(h.key)), h, u.now) {
 	case banNoRoom:
-		u.done.NoRoom++
+		u.done.Refused++
 	case banKept:
 		u.done.Kept++
 	default:

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/snapshot"
 )
 
 // A chunk of counts has one rule, the layout of its records, and entries: key,
@@ -47,10 +48,10 @@ func (x *dumper) next(done map[*records]bool) *memoryRule {
 }
 
 func (x *dumper) countsOf(mr *memoryRule) bool {
-	x.begin(dumpCounts)
-	x.chunk = appendRule(x.chunk, mr.Rule)
-	x.chunk = keytable.AppendDumpBytes(x.chunk, appendLayout(nil, &mr.records.layout, x.m.config.Resolution))
-	x.head = len(x.chunk)
+	x.Begin(snapshot.Counts, x.now)
+	x.Buf = appendRule(x.Buf, mr.Rule)
+	x.Buf = snapshot.AppendBytes(x.Buf, appendLayout(nil, &mr.records.layout, x.m.config.Resolution))
+	x.EndHead()
 	for group := range mr.records.table.Groups() {
 		more, ok := x.group(mr.records, group)
 		if !ok {
@@ -79,13 +80,13 @@ func (x *dumper) group(rs *records, group iter.Seq2[[]byte, keytable.Record]) (m
 		}
 		if !listed {
 			for key := range group {
-				x.keys = keytable.AppendDumpBytes(x.keys, key)
+				x.keys = snapshot.AppendBytes(x.keys, key)
 			}
 			listed = true
 		}
 		at = x.entries(rs, at)
 		x.m.mu.Unlock()
-		if (at < len(x.keys) || len(x.chunk) >= dumpChunk || len(x.large) > 0) && !x.flush() {
+		if (at < len(x.keys) || x.Full() || len(x.large) > 0) && !x.flush() {
 			return false, false
 		}
 		if at == len(x.keys) {
@@ -97,7 +98,7 @@ func (x *dumper) group(rs *records, group iter.Seq2[[]byte, keytable.Record]) (m
 // entries appends the entries of the keys that are listed from at on, until the
 // chunk is full, and returns where it ended.
 func (x *dumper) entries(rs *records, at int) int {
-	for at < len(x.keys) && len(x.chunk) < dumpChunk && len(x.large) == 0 {
+	for at < len(x.keys) && !x.Full() && len(x.large) == 0 {
 		n, w := binary.Uvarint(x.keys[at:])
 		key := x.keys[at+w : at+w+int(n)]
 		text := unsafe.String(unsafe.SliceData(key), len(key)) // only read
@@ -115,17 +116,17 @@ func (x *dumper) entries(rs *records, at int) int {
 func (x *dumper) entry(rs *records, key []byte, r keytable.Record) {
 	w := r.Words()
 	newest := keytable.Time(w[wordNewest])
-	if !keytable.DumpTime(newest, int64(MaxSpan)) || rs.over(w, newest, x.now) {
+	if !snapshot.ValidTime(newest, int64(MaxSpan)) || rs.over(w, newest, x.now) {
 		return
 	}
-	start := len(x.chunk)
+	start := len(x.Buf)
 	x.key(key, newest, r.Flag())
 	for i := range rs.own {
 		m := &rs.own[i]
-		x.chunk = m.AppendState(x.chunk, w[m.at:], m.blocks, newest)
+		x.Buf = m.AppendState(x.Buf, w[m.at:], m.blocks, newest)
 	}
-	if len(x.chunk)-start > dumpEntry && len(rs.own) > 1 {
-		x.chunk = x.chunk[:start]
+	if len(x.Buf)-start > largeEntry && len(rs.own) > 1 {
+		x.Buf = x.Buf[:start]
 		x.cut(rs, key, r, newest)
 	}
 }
@@ -138,24 +139,24 @@ func (x *dumper) cut(rs *records, key []byte, r keytable.Record, newest int64) {
 		if m.Used(w[m.at:], m.blocks, newest) == 0 {
 			continue
 		}
-		part := dumper{now: x.now, chunk: append([]byte(nil), x.chunk[:x.head]...)}
+		part := dumper{Writer: &snapshot.Writer{Buf: bytes.Clone(x.Head())}, now: x.now}
 		part.key(key, newest, r.Flag())
-		part.chunk = append(part.chunk, make([]byte, i)...)
-		part.chunk = m.AppendState(part.chunk, w[m.at:], m.blocks, newest)
-		part.chunk = append(part.chunk, make([]byte, len(rs.own)-1-i)...)
-		x.large = append(x.large, part.chunk)
+		part.Buf = append(part.Buf, make([]byte, i)...)
+		part.Buf = m.AppendState(part.Buf, w[m.at:], m.blocks, newest)
+		part.Buf = append(part.Buf, make([]byte, len(rs.own)-1-i)...)
+		x.large = append(x.large, part.Buf)
 	}
 }
 
 // key appends how an entry begins: with the key, the time it was judged at last, and
 // whether a bucket of it was cut.
 func (x *dumper) key(key []byte, newest int64, cut bool) {
-	x.chunk = keytable.AppendDumpBytes(x.chunk, key)
-	x.chunk = binary.AppendVarint(x.chunk, x.now-newest)
+	x.Buf = snapshot.AppendBytes(x.Buf, key)
+	x.Buf = binary.AppendVarint(x.Buf, x.now-newest)
 	if cut {
-		x.chunk = append(x.chunk, 1)
+		x.Buf = append(x.Buf, 1)
 	} else {
-		x.chunk = append(x.chunk, 0)
+		x.Buf = append(x.Buf, 0)
 	}
 }
 
@@ -254,7 +255,7 @@ func (c *countsUndumper) entry() error {
 	key := c.r.Bytes(maxStored)
 	newest := c.written - c.r.Varint()
 	c.cut = c.r.UpTo(1) == 1
-	if c.r.Failed() || !keytable.DumpTime(newest, int64(MaxSpan)) {
+	if c.r.Failed() || !snapshot.ValidTime(newest, int64(MaxSpan)) {
 		return errNoState
 	}
 	c.from.clear(c.w)
@@ -272,7 +273,7 @@ func (c *countsUndumper) entry() error {
 	case c.to == nil:
 		c.done.Unknown++
 	case c.to.budget.Limit() != unbounded && c.from.over(c.w, newest, c.now):
-		c.done.Over++
+		c.done.Expired++
 	default:
 		c.restore(unsafe.String(unsafe.SliceData(key), len(key)))
 	}
@@ -286,7 +287,7 @@ func (c *countsUndumper) restore(key string) {
 	switch state {
 	case keytable.NoMemory:
 		c.to.toSketch(hash, c.from, c.w)
-		c.done.NoRoom++
+		c.done.Refused++
 		return
 	case keytable.Added:
 		r.Words()[wordNewest] = keytable.Stamp(c.to.floor.Load())

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/snapshot"
 )
 
 // appendLayout appends a layout and the resolution of times. Layouts that are
@@ -36,7 +36,7 @@ func appendZone(dst []byte, zone *time.Location) []byte {
 	if zone == nil {
 		return append(dst, 0)
 	}
-	dst = keytable.AppendDumpBytes(append(dst, 1), zone.String())
+	dst = snapshot.AppendBytes(append(dst, 1), zone.String())
 	for month := time.January; month <= time.December; month++ {
 		dst = binary.AppendVarint(dst, int64(offset(time.Date(2025, month, 1, 0, 0, 0, 0, time.UTC), zone)))
 	}
@@ -46,7 +46,7 @@ func appendZone(dst []byte, zone *time.Location) []byte {
 // readLayout reads what appendLayout has appended. Its error is that of a layout
 // that no rule can have.
 func readLayout(b []byte) (l layout, resolution time.Duration, err error) {
-	r := keytable.NewDumpReader(b)
+	r := snapshot.NewReader(b)
 	resolution = time.Duration(r.UpTo(uint64(MaxSpan)))
 	if l.algorithm = Algorithm(r.Byte()); l.algorithm >= numAlgorithms {
 		r.Fail()
@@ -80,7 +80,7 @@ var errBadLayout = errors.New("its limits are none that a rule can have")
 // readZone reads what appendZone has appended. A zone that is not known here any
 // more is taken to have the offset of its January: only the end of a window that
 // began after a time to which the clock was set back depends on it.
-func readZone(r *keytable.DumpReader) *time.Location {
+func readZone(r *snapshot.Reader) *time.Location {
 	if r.UpTo(1) == 0 {
 		return nil
 	}

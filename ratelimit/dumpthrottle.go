@@ -10,12 +10,12 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/snapshot"
 )
 
-// A chunk of a Throttle has the version, when it was written, and entries: key,
-// how long after that the bucket will be empty, the count that was charged last,
-// the rest, and whether the key was limited or half full.
-const dumpThrottle = 't'
+// An entry of a Throttle is a key, how long after the chunk was written its bucket
+// will be empty, the count that was charged last, the rest, and whether the key was
+// limited or half full.
 
 // Export yields the buckets of all keys that are not empty at now, for
 // [Throttle.Import]. It is as [Limiter.Export] in all: chunks of some 64 KiB, each
@@ -24,34 +24,8 @@ const dumpThrottle = 't'
 func (t *Throttle) Export(now time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		written := nanos(now)
-		chunk := binary.AppendVarint([]byte{dumpThrottle, dumpVersion}, written)
-		head := len(chunk)
-		var keys []byte
-		for group := range t.table.Groups() {
-			keys = keys[:0]
-			for key := range group {
-				keys = keytable.AppendDumpBytes(keys, key)
-			}
-			for rest := keys; len(rest) > 0; {
-				n, w := binary.Uvarint(rest)
-				key := rest[w : w+int(n)]
-				rest = rest[w+int(n):]
-				text := unsafe.String(unsafe.SliceData(key), len(key)) // only read
-				if r, state := t.table.Lock(t.table.Hash(text), text); state == keytable.Found {
-					chunk = appendThrottled(chunk, key, r, written)
-					r.Unlock()
-				}
-				if len(chunk) >= dumpChunk {
-					if !yield(chunk) {
-						return
-					}
-					chunk = chunk[:head]
-				}
-			}
-		}
-		if len(chunk) > head {
-			yield(chunk)
-		}
+		w := snapshot.NewWriter(snapshot.Throttle, written, yield)
+		t.table.Export(w, func(key []byte, r keytable.Record) { w.Buf = appendThrottled(w.Buf, key, r, written) })
 	}
 }
 
@@ -63,7 +37,7 @@ func appendThrottled(dst, key []byte, r keytable.Record, now int64) []byte {
 	if count == 0 || empty < now {
 		return dst
 	}
-	dst = keytable.AppendDumpBytes(dst, key)
+	dst = snapshot.AppendBytes(dst, key)
 	dst = binary.AppendUvarint(dst, uint64(empty-now))
 	dst = binary.AppendUvarint(dst, count)
 	dst = binary.AppendUvarint(dst, w[1])
@@ -80,13 +54,12 @@ func appendThrottled(dst, key []byte, r keytable.Record, now int64) []byte {
 // The error says what is wrong with the chunk; what came before that in it has
 // been restored.
 func (t *Throttle) Import(now time.Time, chunk []byte) (done Imported, err error) {
-	r := keytable.NewDumpReader(chunk)
-	kind, version, written := r.Byte(), r.Byte(), r.Varint()
-	switch {
-	case r.Failed() || kind != dumpThrottle || !keytable.DumpTime(written, int64(MaxSpan)):
-		return done, errors.New("ratelimit: chunk is none of a throttle, or damaged in its first bytes")
-	case version != dumpVersion:
-		return done, fmt.Errorf("ratelimit: chunk has version %d; this program knows version %d", version, dumpVersion)
+	_, r, written, err := snapshot.Open(chunk, snapshot.Throttle)
+	if err == nil && !snapshot.ValidTime(written, int64(MaxSpan)) {
+		err = errors.New("chunk is damaged in its header")
+	}
+	if err != nil {
+		return done, fmt.Errorf("ratelimit: %w", err)
 	}
 	at := nanos(now)
 	t.levels.added(at)
@@ -97,11 +70,11 @@ func (t *Throttle) Import(now time.Time, chunk []byte) (done Imported, err error
 		w := [limit.BucketWords]uint64{0, r.UpTo(max(count, 1) - 1)}
 		flag := r.UpTo(1) == 1
 		if r.Failed() || count == 0 {
-			return done, fmt.Errorf("ratelimit: chunk is damaged after %d of %d bytes", len(chunk)-r.Len(), len(chunk))
+			return done, fmt.Errorf("ratelimit: chunk is damaged after %d of %d bytes", r.Offset(), len(chunk))
 		}
 		empty := min(written, at) + left
 		if w[0] = keytable.Stamp(empty); empty < at {
-			done.Over++
+			done.Expired++
 			continue
 		}
 		t.restore(unsafe.String(unsafe.SliceData(key), len(key)), &w, count, flag, &done)
@@ -114,7 +87,7 @@ func (t *Throttle) restore(key string, w *[limit.BucketWords]uint64, count uint6
 	r, state := t.table.LockOrAdd(t.table.Hash(key), key)
 	switch state {
 	case keytable.NoMemory:
-		done.NoRoom++
+		done.Refused++
 		return
 	case keytable.Found:
 		done.Kept++

@@ -46,7 +46,7 @@ func TestThrottleImportGoesOnAsBefore(t *testing.T) {
 			lost := emptyThrottle(t)
 			b = emptyThrottle(t)
 			for _, chunk := range exportedThrottle(a, at) {
-				if did, err := b.Import(at, chunk); err != nil || did.Kept+did.NoRoom > 0 {
+				if did, err := b.Import(at, chunk); err != nil || did.Kept+did.Refused > 0 {
 					t.Fatalf("%+v, %v", did, err)
 				}
 			}
@@ -96,6 +96,7 @@ func FuzzThrottleImport(f *testing.F) {
 		for _, now := range []time.Time{second(100), second(151)} {
 			b, again := emptyThrottle(t), emptyThrottle(t)
 			b.Import(now, chunk)
+			b.Import(now, sealed(chunk))
 			for _, chunk := range exportedThrottle(b, now) {
 				if _, err := again.Import(now, chunk); err != nil {
 					t.Fatal(err)

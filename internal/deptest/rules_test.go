@@ -29,7 +29,7 @@ cmd/samplelog -> internal/accesslogtest
 internal/server         -> api, internal/server/engine, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, internal/fileperm, github.com/goccy/go-yaml
 internal/server/respapi -> api, internal/server/engine, internal/server/access, internal/resp, internal/loglimit, rules, match, ratelimit, lately
 internal/server/httpapi -> api, internal/server/engine, internal/server/access, internal/server/console, internal/loglimit, latelyhttp, latelyprom, rules, match, ratelimit, lately, github.com/prometheus/client_golang
-internal/server/engine  -> api, rules, match, ratelimit, hotkey, lately, internal/journal, internal/loglimit
+internal/server/engine  -> api, rules, match, ratelimit, hotkey, lately, internal/journal, internal/snapshot, internal/loglimit
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
 replay         -> api, rules, match, accesslog, ratelimit, hotkey, lately, github.com/klauspost/compress
@@ -43,21 +43,22 @@ latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_go
 
 internal/ratelimitheader      -> ratelimit
 internal/store/storetest      -> internal/store, ratelimit, match, lately
-ratelimit           -> match, lately, internal/store, internal/limit, internal/ring, internal/keytable, internal/sketch, internal/invariants
-hotkey              -> match, lately, internal/ring, internal/keytable, internal/sketch, internal/invariants
+ratelimit           -> match, lately, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants
+hotkey              -> match, lately, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants
 
 accesslog               -> match
 sampled                 -> lately
 internal/accesslogtest -> std
-lately                  -> internal/ring, internal/keytable, internal/invariants
+lately                  -> internal/ring, internal/keytable, internal/snapshot, internal/invariants
 
 match               -> std
 api                 -> std
 internal/clientaddr -> std
-internal/limit      -> internal/ring, internal/keytable
+internal/limit      -> internal/ring, internal/keytable, internal/snapshot
 internal/ring       -> std
 internal/store      -> std
-internal/keytable   -> std
+internal/keytable   -> internal/snapshot
+internal/snapshot   -> std
 internal/sketch     -> std
 internal/resp       -> std
 internal/fileperm   -> std

@@ -2,13 +2,9 @@ package keytable
 
 import (
 	"encoding/binary"
-	"math"
-)
 
-// DumpPast is how many nanoseconds before the newest time of a record anything in
-// it can be: 36 years. With a newest time that is a DumpTime there is nothing
-// that overflows.
-const DumpPast = 1 << 60
+	"github.com/lately-go/lately/internal/snapshot"
+)
 
 // AppendLog appends the log l, of which no time is later than newest, in a form
 // that does not depend on where its times lie: the number of times and whether one
@@ -36,7 +32,7 @@ func (b *Blocks) AppendLog(dst []byte, l []uint64, newest int64) []byte {
 // ReadLog makes l, which is empty, the log that AppendLog has appended for that
 // newest. Times after now become now. If it is not one of this bound, or there
 // is no room for it, r has failed, and l is empty.
-func (b *Blocks) ReadLog(r *DumpReader, l []uint64, newest, now int64) {
+func (b *Blocks) ReadLog(r *snapshot.Reader, l []uint64, newest, now int64) {
 	count := r.Uvarint()
 	n := count >> 1
 	if count == 0 {
@@ -47,7 +43,7 @@ func (b *Blocks) ReadLog(r *DumpReader, l []uint64, newest, now int64) {
 		return
 	}
 	times := b.times(l)
-	past := uint64(DumpPast)
+	past := uint64(snapshot.MaxPast)
 	for i := int(n) - 1; i >= 0; i-- {
 		earlier := r.UpTo(past)
 		past -= earlier
@@ -90,10 +86,4 @@ func (b *Blocks) filled(l []uint64, n int) {
 	if l[0]>>logClassShift != 0 {
 		l[1], l[2] = times[0], times[n-1]
 	}
-}
-
-// DumpTime reports whether t is a time that [Nanos] may have made for that span.
-func DumpTime(t, span int64) bool {
-	most := math.MaxInt64 - 4*span
-	return -most <= t && t <= most
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/snapshot"
 )
 
 // What a counter holds can be written down, and read again into another record of
@@ -45,7 +46,7 @@ func (m *Counter) AppendState(dst []byte, w []uint64, b *keytable.Blocks, t int6
 // at t. What m held after now, which is possible when the clock was set back since,
 // it then holds at now. If it is nothing that m can hold, r has failed, and w has
 // nothing counted.
-func (m *Counter) ReadState(r *keytable.DumpReader, w []uint64, b *keytable.Blocks, t, now int64) {
+func (m *Counter) ReadState(r *snapshot.Reader, w []uint64, b *keytable.Blocks, t, now int64) {
 	switch m.form {
 	case formNone:
 		r.UpTo(0)
@@ -65,7 +66,7 @@ func (m *Counter) ReadState(r *keytable.DumpReader, w []uint64, b *keytable.Bloc
 		m.level.readState(r, w, min(t, now))
 	case formFixed:
 		if count := r.Uvarint(); count > 0 {
-			w[0], w[1] = uint64(min(t-int64(r.UpTo(keytable.DumpPast)), now)), count
+			w[0], w[1] = uint64(min(t-int64(r.UpTo(snapshot.MaxPast)), now)), count
 		}
 	case formCalendar:
 		m.calendar.readState(r, w, t, now)
@@ -103,8 +104,8 @@ func (r *slotRing) appendState(dst []byte, h, c []uint64, t int64) []byte {
 
 // readState reads what appendState has appended after its first number. oldest is
 // how many slots the oldest is before the newest.
-func (r *slotRing) readState(d *keytable.DumpReader, h, c []uint64, oldest, t, now int64) {
-	newest := r.number(t) - int64(d.UpTo(keytable.DumpPast/uint64(r.width)))
+func (r *slotRing) readState(d *snapshot.Reader, h, c []uint64, oldest, t, now int64) {
+	newest := r.number(t) - int64(d.UpTo(snapshot.MaxPast/uint64(r.width)))
 	last := min(newest, r.number(now)) // what is later counts there
 	back := last - min(newest-oldest, last)
 	clear(c)
@@ -137,10 +138,10 @@ func (r *spillRing) appendState(dst []byte, w []uint64, b *keytable.Blocks, t in
 	switch {
 	case slotted(w):
 		dst = r.ring.appendState(dst, w, b.Block(w), t)
-		return binary.AppendUvarint(dst, min(uint64(t-since(b.Block(w))), keytable.DumpPast))
+		return binary.AppendUvarint(dst, min(uint64(t-since(b.Block(w))), snapshot.MaxPast))
 	case coarsely(w):
 		dst = r.coarse.appendState(binary.AppendUvarint(dst, size+1), w[1:], t)
-		return binary.AppendUvarint(dst, min(uint64(t)-w[coarseSince], keytable.DumpPast))
+		return binary.AppendUvarint(dst, min(uint64(t)-w[coarseSince], snapshot.MaxPast))
 	}
 	dst = binary.AppendUvarint(dst, size+2)
 	dst = binary.AppendUvarint(dst, w[0]&spillTimes)
@@ -151,7 +152,7 @@ func (r *spillRing) appendState(dst []byte, w []uint64, b *keytable.Blocks, t in
 	return dst
 }
 
-func (r *spillRing) readState(d *keytable.DumpReader, w []uint64, b *keytable.Blocks, t, now int64) {
+func (r *spillRing) readState(d *snapshot.Reader, w []uint64, b *keytable.Blocks, t, now int64) {
 	size := uint64(r.ring.size)
 	switch k := d.UpTo(size + 2); {
 	case k == 0:
@@ -163,23 +164,23 @@ func (r *spillRing) readState(d *keytable.DumpReader, w []uint64, b *keytable.Bl
 		if r.coarse.readState(d, w[1:], t, now); w[2] == 0 {
 			d.Fail()
 		}
-		w[coarseSince] = uint64(min(t-int64(d.UpTo(keytable.DumpPast)), now))
+		w[coarseSince] = uint64(min(t-int64(d.UpTo(snapshot.MaxPast)), now))
 	case !b.Spill(w):
 		d.Fail()
 	default:
 		w[0] |= spillSlots
 		c := b.Block(w)
 		r.ring.readState(d, w, c, int64(k)-1, t, now)
-		c[len(c)-1] = uint64(min(t-int64(d.UpTo(keytable.DumpPast)), now))
+		c[len(c)-1] = uint64(min(t-int64(d.UpTo(snapshot.MaxPast)), now))
 	}
 }
 
-func (r *spillRing) readTimes(d *keytable.DumpReader, w []uint64, t, now int64) {
+func (r *spillRing) readTimes(d *snapshot.Reader, w []uint64, t, now int64) {
 	n := d.UpTo(Inline)
 	if n == 0 {
 		d.Fail()
 	}
-	past := uint64(keytable.DumpPast)
+	past := uint64(snapshot.MaxPast)
 	for i := n; i > 0; i-- {
 		earlier := d.UpTo(past)
 		past -= earlier
@@ -209,8 +210,8 @@ func (b *buckets) appendState(dst []byte, w []uint64, t int64) []byte {
 	return binary.AppendUvarint(dst, w[1]&bucketFull)
 }
 
-func (b *buckets) readState(r *keytable.DumpReader, w []uint64, t, now int64) {
-	back := r.UpTo(keytable.DumpPast / uint64(b.width))
+func (b *buckets) readState(r *snapshot.Reader, w []uint64, t, now int64) {
+	back := r.UpTo(snapshot.MaxPast / uint64(b.width))
 	if back == 0 {
 		return
 	}
@@ -235,7 +236,7 @@ func (l *level) appendState(dst []byte, w []uint64, t int64) []byte {
 	return dst
 }
 
-func (l *level) readState(r *keytable.DumpReader, w []uint64, t int64) {
+func (l *level) readState(r *snapshot.Reader, w []uint64, t int64) {
 	ns := r.UpTo(uint64(l.most) + 1)
 	if ns == 0 {
 		return
@@ -247,13 +248,13 @@ func (l *level) readState(r *keytable.DumpReader, w []uint64, t int64) {
 	l.set(w, t+int64(ns-1), rest)
 }
 
-func (c *calendar) readState(r *keytable.DumpReader, w []uint64, t, now int64) {
+func (c *calendar) readState(r *snapshot.Reader, w []uint64, t, now int64) {
 	count := r.Uvarint()
 	if count == 0 {
 		return
 	}
 	left := r.Varint()
-	if left > longestPeriod || left < -keytable.DumpPast {
+	if left > longestPeriod || left < -snapshot.MaxPast {
 		r.Fail()
 		return
 	}

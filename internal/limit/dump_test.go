@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/snapshot"
 )
 
 // someConfig returns a Config of a kind.
@@ -28,7 +29,7 @@ func someConfig(rnd *rand.Rand, kind limit.Algorithm) limit.Config {
 // restored returns a subject with what s holds at t, as read at now.
 func restored(t testing.TB, s *subject, at, now int64) *subject {
 	state := s.AppendState(nil, s.w, s.b, at)
-	r := keytable.NewDumpReader(state)
+	r := snapshot.NewReader(state)
 	loose, again := subjectOf(s.Counter, keytable.NewBudget(math.MaxInt64/2)), subjectOf(s.Counter, keytable.NewBudget(math.MaxInt64/2))
 	if loose.ReadState(r, loose.w, loose.b, at, now); r.Failed() || r.Len() > 0 {
 		t.Fatalf("%x is not read: %d bytes left", state, r.Len())
@@ -131,7 +132,7 @@ func FuzzReadState(f *testing.F) {
 			return
 		}
 		s := newSubject(t, limit.Config{Algorithm: limit.Algorithm(kind), N: 150, Span: time.Second, Period: period(limit.Algorithm(kind))})
-		r := keytable.NewDumpReader(state)
+		r := snapshot.NewReader(state)
 		s.ReadState(r, s.w, s.b, 49e7, 49e7)
 		if r.Failed() {
 			if used := s.used(49e7); used != 0 {

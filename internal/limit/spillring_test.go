@@ -7,6 +7,7 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/snapshot"
 )
 
 // TestSpillAndBack has more times in a window than a record has room for, lets
@@ -168,7 +169,7 @@ func TestSpillWithoutMemory(t *testing.T) {
 				charged = slices.Delete(charged, i, i+1)
 			}
 			if rnd.IntN(10) == 0 {
-				again, r := subjectOf(m, keytable.NewBudget(0)), keytable.NewDumpReader(s.AppendState(nil, s.w, s.b, now))
+				again, r := subjectOf(m, keytable.NewBudget(0)), snapshot.NewReader(s.AppendState(nil, s.w, s.b, now))
 				if again.ReadState(r, again.w, again.b, now, now); r.Failed() || r.Len() > 0 {
 					t.Fatalf("%+v at %d: what was written is not read", c, now)
 				}

@@ -43,12 +43,15 @@ func (s *Server) restore() error {
 		written = info.Written.UTC().Format(time.RFC3339)
 	}
 	n := restorer.Limits
-	s.log.Info("state restored", "dir", s.config.Data, "snapshot", written, "keys", n.Keys, "bans", n.Bans, "expired", n.Over,
-		"without_rule", n.Unknown, "without_room", n.NoRoom, "counter_keys", restorer.Counts, "journal_records", lines.Records,
+	s.log.Info("state restored", "dir", s.config.Data, "snapshot", written, "keys", n.Keys, "bans", n.Bans, "expired", n.Expired,
+		"without_rule", n.Unknown, "without_room", n.Refused, "counter_keys", restorer.Counts, "journal_records", lines.Records,
 		"journal_records_lost", lines.Missing, "took", time.Since(began).Round(time.Microsecond).String())
-	if n.Unknown > 0 || n.NoRoom > 0 {
+	if restorer.Old > 0 {
+		s.log.Warn("the snapshot is of an earlier version: bans are restored, counters begin empty", "records", restorer.Old)
+	}
+	if n.Unknown > 0 || n.Refused > 0 {
 		s.log.Warn("keys and bans of the data directory are not in force: their rule is not in the rules file, has another key, or there is no room",
-			"without_rule", n.Unknown, "without_room", n.NoRoom)
+			"without_rule", n.Unknown, "without_room", n.Refused)
 	}
 	return nil
 }

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/journal"
+	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -91,8 +93,9 @@ type Restorer struct {
 	e       *Engine
 	counter *counter // that counts belong to; nil if there is none
 
-	Limits ratelimit.Imported
+	Limits lately.Imported
 	Counts int // keys of counters
+	Old    int // records of an earlier version, which are left out
 	Other  int // records of counters that count otherwise now
 }
 
@@ -104,6 +107,15 @@ func (r *Restorer) Record(typ byte, data []byte) error {
 	if err := r.e.requireLive(); err != nil {
 		return err
 	}
+	err := r.record(typ, data)
+	if errors.Is(err, snapshot.ErrOldVersion) {
+		r.Old++
+		return nil
+	}
+	return err
+}
+
+func (r *Restorer) record(typ byte, data []byte) error {
 	switch typ {
 	case recordLimits:
 		n, err := r.e.limiter.Load().Import(r.e.now(), data)

@@ -172,3 +172,22 @@ func TestRestoreBans(t *testing.T) {
 		t.Error("an empty line is no error")
 	}
 }
+
+// Counters of an earlier version of the format are left out and counted.
+func TestRestoreOfEarlierVersion(t *testing.T) {
+	r := newEngine(t, someRules).Restorer()
+	for _, rec := range []struct {
+		typ  byte
+		data string
+	}{{'l', "c\x03\x00"}, {'r', "t\x03\x00"}} {
+		if err := r.Record(rec.typ, []byte(rec.data)); err != nil {
+			t.Errorf("%q: %v", rec.data, err)
+		}
+	}
+	if r.Old != 2 || r.Limits.Keys != 0 {
+		t.Errorf("%d records of an earlier version, %+v; want 2 and nothing else", r.Old, r.Limits)
+	}
+	if err := r.Record('l', []byte("c\x09\x00 something")); err == nil {
+		t.Error("a chunk with a wrong checksum is no error")
+	}
+}

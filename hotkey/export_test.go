@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/match"
 )
 
@@ -128,7 +129,7 @@ func TestImportUnlikeBefore(t *testing.T) {
 	if first != (hotkey.Imported{Keys: 2}) || second != (hotkey.Imported{Kept: 2}) {
 		t.Errorf("first %+v, second %+v", first, second)
 	}
-	if did := mustImport(t, restartedDetector(t, dumpSet(t, nil)), time.Unix(200, 0), chunks); did != (hotkey.Imported{Keys: 1, Over: 1}) {
+	if did := mustImport(t, restartedDetector(t, dumpSet(t, nil)), time.Unix(200, 0), chunks); did != (hotkey.Imported{Keys: 1, Expired: 1}) {
 		t.Errorf("later: %+v", did)
 	}
 	renamed := dumpSet(t, func(r *hotkey.Rule) { r.Name = "other" })
@@ -171,6 +172,7 @@ func FuzzImport(f *testing.F) {
 		for _, at := range []time.Time{time.Unix(99, 0), time.Unix(101, 0)} {
 			a, b := restartedDetector(t, set), restartedDetector(t, set)
 			a.Import(at, chunk)
+			a.Import(at, snapshot.Seal(bytes.Clone(chunk[:max(0, len(chunk)-4)])))
 			mustImport(t, b, at, exported(a, at))
 		}
 	})
@@ -193,6 +195,26 @@ func ExampleDetector_Export() {
 	_, hot, _ := after.AddKeyAt(now, "page", "/news")
 	fmt.Println(hot)
 	// Output: true
+}
+
+// TestImportOfDamagedChunk changes a bit and cuts: nothing is restored.
+func TestImportOfDamagedChunk(t *testing.T) {
+	set, at := dumpSet(t, nil), time.Unix(1000, 0)
+	a := restartedDetector(t, set)
+	for i := range 20 {
+		addKey(a, at, "many", fmt.Sprint("/", i))
+	}
+	chunk := exported(a, at)[0]
+	for i := range chunk {
+		again := bytes.Clone(chunk)
+		again[i] ^= 1 << (i % 8)
+		for _, damaged := range [][]byte{chunk[:i], again} {
+			d := restartedDetector(t, set)
+			if did, err := d.Import(at, damaged); err == nil || did != (hotkey.Imported{}) || d.Stats("many").Keys > 0 {
+				t.Fatalf("damaged at %d: %+v, %v", i, did, err)
+			}
+		}
+	}
 }
 
 // A chunk has what names its rule beside its 64 KiB: an export ends whatever the

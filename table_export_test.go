@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/snapshot"
 )
 
 func exportedTable(tb *Table, t time.Time) (chunks [][]byte) {
@@ -17,7 +19,7 @@ func exportedTable(tb *Table, t time.Time) (chunks [][]byte) {
 	return chunks
 }
 
-func mustImportTable(t testing.TB, tb *Table, at time.Time, chunks [][]byte) (all TableImport) {
+func mustImportTable(t testing.TB, tb *Table, at time.Time, chunks [][]byte) (all Imported) {
 	t.Helper()
 	for i, chunk := range chunks {
 		did, err := tb.ImportAt(at, chunk)
@@ -65,7 +67,7 @@ func (x *tableRestart) same(key string) string {
 	return ""
 }
 
-func (x *tableRestart) restart() TableImport {
+func (x *tableRestart) restart() Imported {
 	x.b = mustTable(x.t, x.config, x.windows...)
 	chunks := exportedTable(x.a, time.Unix(0, x.now))
 	if x.fault != nil {
@@ -73,7 +75,7 @@ func (x *tableRestart) restart() TableImport {
 			x.fault(chunk)
 		}
 	}
-	var all TableImport
+	var all Imported
 	for _, chunk := range chunks {
 		did, err := x.b.ImportAt(time.Unix(0, x.now), chunk)
 		if err != nil && x.fault == nil {
@@ -169,7 +171,10 @@ func TestTableFaultyImportIsCaught(t *testing.T) {
 	caught := 0
 	for range 20 {
 		x := newTableRestart(t, rnd)
-		x.fault = func(chunk []byte) { chunk[len(chunk)-1] ^= 1 }
+		x.fault = func(chunk []byte) {
+			chunk[len(chunk)-5] ^= 1 // before the checksum
+			copy(chunk, sealed(chunk))
+		}
 		if x.run(4) != "" {
 			caught++
 		}
@@ -191,14 +196,14 @@ func TestTableImportTwice(t *testing.T) {
 	chunks := exportedTable(a, time.Unix(100, 0))
 	b := mustTable(t, TableConfig{}, w)
 	first, second := mustImportTable(t, b, time.Unix(100, 0), chunks), mustImportTable(t, b, time.Unix(100, 0), chunks)
-	if first != (TableImport{Keys: n}) || second != (TableImport{Kept: n}) {
+	if first != (Imported{Keys: n}) || second != (Imported{Kept: n}) {
 		t.Errorf("first %+v, second %+v", first, second)
 	}
 	if sum := b.SumAt(time.Unix(100, 0), "5"); sum != 3 {
 		t.Errorf("sum %d, want 3", sum)
 	}
 	late := mustImportTable(t, mustTable(t, TableConfig{}, w), time.Unix(200, 0), chunks)
-	if late != (TableImport{Over: n}) {
+	if late != (Imported{Expired: n}) {
 		t.Errorf("imported later: %+v", late)
 	}
 	for _, refuse := range []bool{false, true} {
@@ -226,7 +231,7 @@ func TestTableImportIntoOtherWindows(t *testing.T) {
 		}
 	}
 	c := mustTable(t, TableConfig{}, Window{Span: time.Minute, Slot: 2 * time.Second})
-	if did := mustImportTable(t, c, time.Unix(1099, 0), exportedTable(a, time.Unix(1099, 0))); did != (TableImport{Over: 1}) {
+	if did := mustImportTable(t, c, time.Unix(1099, 0), exportedTable(a, time.Unix(1099, 0))); did != (Imported{Expired: 1}) {
 		t.Errorf("into other slots: %+v", did)
 	}
 }
@@ -289,7 +294,7 @@ func TestTableExportWhileAddsGoOn(t *testing.T) {
 	}
 }
 
-func dumpTable(t testing.TB) (*Table, []byte) {
+func sampleTable(t testing.TB) (*Table, []byte) {
 	tb := mustTable(t, TableConfig{}, Window{Span: time.Second, Slot: time.Second}, Window{Span: time.Minute, Slot: time.Second}, Window{Span: time.Hour, Slot: time.Minute})
 	for i := range int64(200) {
 		tb.AddAt(time.Unix(1000+i, 0), fmt.Sprint("key ", i%9), uint64(i*i*i))
@@ -306,7 +311,7 @@ func importAnyTable(t *testing.T, like *Table, chunk []byte) {
 	for _, now := range []time.Time{time.Unix(1100, 0), time.Unix(1201, 0)} {
 		a, b := mustTable(t, TableConfig{Budget: 8 << 20}, like.Windows()...), mustTable(t, TableConfig{Budget: 8 << 20}, like.Windows()...)
 		did, _ := a.ImportAt(now, chunk)
-		if did == (TableImport{}) {
+		if did == (Imported{}) {
 			continue
 		}
 		if again := mustImportTable(t, b, now, exportedTable(a, now)); again.Keys > a.Len() || again.Kept+again.Refused > 0 {
@@ -320,18 +325,29 @@ func importAnyTable(t *testing.T, like *Table, chunk []byte) {
 	}
 }
 
-// TestTableImportOfTornChunks cuts a chunk at every byte, and flips a bit of each.
+// sealed returns a chunk, whose last bytes are taken for its checksum, with the
+// right one.
+func sealed(chunk []byte) []byte {
+	return snapshot.Seal(bytes.Clone(chunk[:max(0, len(chunk)-4)]))
+}
+
+// TestTableImportOfTornChunks cuts a chunk at every byte, and flips a bit of each,
+// without and with the right checksum.
 func TestTableImportOfTornChunks(t *testing.T) {
-	like, chunk := dumpTable(t)
+	like, chunk := sampleTable(t)
 	step := 1
 	if !longTests() {
 		step += len(chunk) / 40
 	}
 	for n := 0; n < len(chunk); n += step {
 		importAnyTable(t, like, chunk[:n])
+		importAnyTable(t, like, sealed(chunk[:n]))
 		again := bytes.Clone(chunk)
 		again[n] ^= 1 << (n % 8)
-		importAnyTable(t, like, again)
+		if did, err := like.ImportAt(time.Unix(1200, 0), again); err == nil || did != (Imported{}) {
+			t.Errorf("byte %d is another: %+v, %v", n, did, err)
+		}
+		importAnyTable(t, like, sealed(again))
 	}
 	if _, err := like.ImportAt(time.Unix(1200, 0), chunk[:len(chunk)-1]); err == nil {
 		t.Error("a chunk without its last byte is no error")
@@ -342,9 +358,12 @@ func TestTableImportOfTornChunks(t *testing.T) {
 }
 
 func FuzzTableImport(f *testing.F) {
-	like, chunk := dumpTable(f)
+	like, chunk := sampleTable(f)
 	f.Add(chunk)
-	f.Fuzz(func(t *testing.T, chunk []byte) { importAnyTable(t, like, chunk) })
+	f.Fuzz(func(t *testing.T, chunk []byte) {
+		importAnyTable(t, like, chunk)
+		importAnyTable(t, like, sealed(chunk))
+	})
 }
 
 func ExampleTable_Export() {
@@ -366,8 +385,8 @@ func ExampleTable_Export() {
 	// Output: 3
 }
 
-// BenchmarkTableDump exports and imports a million keys.
-func BenchmarkTableDump(b *testing.B) {
+// BenchmarkTableExport exports and imports a million keys.
+func BenchmarkTableExport(b *testing.B) {
 	for _, windows := range [][]Window{
 		{{Span: time.Minute, Slot: time.Second}},
 		{{Span: time.Second}, {Span: time.Minute}, {Span: time.Hour}, {Span: 24 * time.Hour}},

@@ -1,36 +1,12 @@
 package keytable
 
 import (
-	"encoding/binary"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
-)
 
-func TestDumpReader(t *testing.T) {
-	b := binary.AppendUvarint(nil, math.MaxUint64)
-	b = binary.AppendVarint(b, math.MinInt64)
-	b = AppendDumpBytes(b, "key")
-	b = append(b, 7, 5)
-	r := NewDumpReader(b)
-	if u, v, k, c, n := r.Uvarint(), r.Varint(), string(r.Bytes(3)), r.Byte(), r.UpTo(5); u != math.MaxUint64 || v != math.MinInt64 || k != "key" || c != 7 || n != 5 || r.Len() != 0 || r.Failed() {
-		t.Errorf("read %d %d %q %d %d, %d left", u, v, k, c, n, r.Len())
-	}
-	for name, bad := range map[string]func(r *DumpReader) bool{
-		"nothing":   func(r *DumpReader) bool { r.rest = nil; return r.Byte() == 0 },
-		"no number": func(r *DumpReader) bool { r.rest = []byte{0x80}; return r.Uvarint() == 0 },
-		"long zero": func(r *DumpReader) bool { r.rest = []byte{0x80, 0}; return r.Uvarint() == 0 },
-		"too much":  func(r *DumpReader) bool { r.rest = []byte{6}; return r.UpTo(5) == 0 },
-		"too long":  func(r *DumpReader) bool { r.rest = []byte{4, 'a', 'b', 'c', 'd'}; return r.Bytes(3) == nil },
-		"too short": func(r *DumpReader) bool { r.rest = []byte{4, 'a', 'b', 'c'}; return r.Bytes(9) == nil },
-	} {
-		r := NewDumpReader([]byte{1, 2, 3})
-		if !bad(r) || !r.Failed() || r.Len() != 0 || r.Uvarint() != 0 {
-			t.Errorf("%s: was read", name)
-		}
-	}
-}
+	"github.com/lately-go/lately/internal/snapshot"
+)
 
 // TestLogGoesOnAsBefore adds to and takes from a log and one that was restored
 // from it, of all sizes and in blocks that are wrapped around.
@@ -54,7 +30,7 @@ func TestLogGoesOnAsBefore(t *testing.T) {
 				b.Expire(l, now-rnd.Int64N(30*int64(bound)))
 			case 1:
 				again, other := NewBlocks(bound, 3, NewBudget(1<<40)), make([]uint64, b.Words())
-				r := NewDumpReader(b.AppendLog(nil, l, now+5))
+				r := snapshot.NewReader(b.AppendLog(nil, l, now+5))
 				again.ReadLog(r, other, now+5, now)
 				third := make([]uint64, b.Words())
 				if !again.CopyLog(third, again, other) || r.Failed() || r.Len() > 0 {
