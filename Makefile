@@ -66,7 +66,7 @@ test-clients: ## the server with the Redis clients of other projects, a module o
 	else echo "SKIP internal/server/respapi/clienttest: its modules cannot be downloaded"; fi
 
 .PHONY: test-manifests
-test-manifests: ## Kubernetes manifests against its types and schema, a module of its own
+test-manifests: ## Kubernetes manifests and the snippet for Envoy against their types, a module of its own
 	@cd deploy/kubernetes/validate && if $(GO) mod download >/dev/null 2>&1; then set -x; $(GO) vet ./... && $(GO) test ./...; \
 	else echo "SKIP deploy/kubernetes/validate: its modules cannot be downloaded"; fi
 

@@ -53,7 +53,10 @@ func TestZeroClockPanics(t *testing.T) {
 // Adds by a coarse clock, at every rate: each counts in the slot of a time that
 // is at most a resolution ago.
 func TestCounterOnClock(t *testing.T) {
-	seed := newSeed(t)
+	seed, rounds := newSeed(t), 3000
+	if testing.Short() || raceEnabled {
+		rounds = 100
+	}
 	for _, resolution := range []time.Duration{minResolution, time.Millisecond, 10 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 0))
@@ -63,7 +66,7 @@ func TestCounterOnClock(t *testing.T) {
 				t.Fatal(err)
 			}
 			var adds []time.Time
-			for range 3000 {
+			for range rounds {
 				time.Sleep(time.Duration(rnd.Int64N(int64(2*resolution) >> (2 * rnd.IntN(6)))))
 				for range rnd.IntN(40) {
 					c.Add(1)

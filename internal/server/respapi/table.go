@@ -55,7 +55,7 @@ func decisionCommands() []command {
 			group: decisions, need: access.Check, least: 2, key: 1, write: true, handle: del,
 		},
 		{
-			name: "reset", usage: "[rule key]", summary: "Forget what a key has used under a rule, bans go on; without arguments, begin the connection anew",
+			name: "reset", usage: "[rule key]", summary: "Forget what a key has used under a rule, bans go on; without arguments, reset the connection",
 			group: decisions, said: true, needArgs: access.Admin, least: 1, most: 3, key: 2, write: true, inFeed: true, control: true, handle: reset,
 		},
 		{
