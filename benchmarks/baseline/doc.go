@@ -1,5 +1,5 @@
 // Package baseline has the sliding windows that the product grew from, written
-// anew from descriptions of them, as rows to measure against: a synchronized
+// again from descriptions of them, as rows to measure against: a synchronized
 // ring that clears ahead (O1), a ring whose first writer in a slot clears (O2),
 // a time wheel with a lock a slot and the variants that its author weighs (O3),
 // a window with a running total (O4) and one of absolute periods (O5).

@@ -18,7 +18,7 @@ type bar struct {
 func bars(title [3]string, unit string, rows []bar) string {
 	const (
 		width  = 760
-		labels = 230 // room for them
+		labels = 230 // space for them
 		notes  = 170
 		step   = 24
 		top    = 90

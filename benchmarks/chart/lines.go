@@ -22,7 +22,7 @@ var dashes = []string{"", "6 3", "2 3", "8 3 2 3", "1 4", "10 4"}
 func lines(title [3]string, unit string, marks []string, rows []line) string {
 	const (
 		width, height = 760, 436
-		left, right   = 70, 250 // room for the scale and for the labels
+		left, right   = 70, 250 // space for the scale and for the labels
 		top, bottom   = 96, 46
 	)
 	c := newCard(width, height, title)

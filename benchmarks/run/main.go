@@ -5,7 +5,7 @@
 //
 //	go run ./run              # about eighteen minutes on two cores
 //	go run ./run -quick       # a minute, to see that all of it works
-//	go run ./run -report      # measure nothing, write reports and charts anew
+//	go run ./run -report      # measure nothing, write reports and charts again
 package main
 
 import (

@@ -15,7 +15,7 @@ type wire struct {
 	addr   string
 	burst  func(keys []string) []byte // what is sent at once
 	at     int                        // how many keys are in it
-	begins string                     // an answer that is none of an error
+	begins string                     // an answer that is no error
 	lines  int                        // of all answers to a burst
 }
 
