@@ -9,21 +9,20 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// An InputError is the error of Run when the files have events, but none that has a
-// field that was asked for, or lines, but no event at all: a report would be one of
-// zeros. Its sentences say what is wrong.
+// An InputError is the error of Run if the files have no event, or none that has a
+// field that was asked for. Its sentences say what is wrong.
 type InputError struct{ Sentences []string }
 
 // Error returns the sentences, one in a line.
 func (e *InputError) Error() string { return strings.Join(e.Sentences, "\n") }
 
-// checkLines adds a problem for each file with lines of which none is an event or an
-// ordinary line of another kind. It returns an error if no file is left.
+// checkLines adds a problem for each file whose lines are all bad. It returns an error
+// if no other file is left.
 func (r *run) checkLines(blocks []*parsed, report *Report) error {
 	lines, known := make([]int64, len(r.Files)), make([]bool, len(r.Files))
 	for _, b := range blocks {
 		lines[b.file] += b.lines
-		known[b.file] = known[b.file] || b.bad < b.lines || b.format.String() == "" // which is a problem already
+		known[b.file] = known[b.file] || b.bad < b.lines || b.format.String() == "" // a problem already
 	}
 	none := report.Lines > 0
 	for file, n := range lines {
@@ -38,41 +37,57 @@ func (r *run) checkLines(blocks []*parsed, report *Report) error {
 	return nil
 }
 
-// noEvents says that no line of a file could be read, and of its first line why.
+// noEvents says that no line of a file could be read, and why the first could not.
 func (r *run) noEvents(file int, lines int64) string {
 	f := r.formats[file]
 	text := fmt.Sprintf("%s: none of its %s is of format %s", r.Files[file], plural(int(lines), "line", "lines"), f)
 	if why := f.Problem(r.firstLines[file]); why != "" {
-		text += ": of the first one, " + why
+		text += "; its first line: " + why
 	}
-	return text + "; --bad shows lines, --format gives another format"
+	return text + "; --show-bad-lines shows lines, --format gives another format"
 }
 
-// checkFields adds a problem for the field by which the busiest are listed, if it was
-// asked for, and for each what-if whose field no event has; these are left out. It
-// returns an error if nothing else is left.
-func (e *events) checkFields() error {
+// checkRules adds a problem for the field by which the busiest are listed, if it was
+// asked for and no event has it, and for each rule that can match no event of the log;
+// such a rule is not reported. It returns an error if nothing else is left.
+func (e *events) checkRules() error {
 	if len(e.times) == 0 {
 		return nil
 	}
-	lacks := func(field string) bool { return len(e.values[e.run.column(field)]) == 1 } // no value but none
-	noKey := lacks(e.run.Key)
-	if noKey && (e.run.keyGiven || e.run.Rules == nil && len(e.run.WhatIfs) == 0) {
-		e.problem(fmt.Sprintf("--key %s: %s", e.run.Key, e.absent(e.run.Key)))
+	r := e.run
+	asked := len(r.rulesets) > 0
+	noKey := e.hasNone(r.Key)
+	if noKey && (r.keyGiven || !asked) {
+		e.problem(fmt.Sprintf("--key %s: %s", r.Key, e.absent(r.Key)))
 	}
-	asked := e.run.WhatIfs
-	e.run.WhatIfs = nil
-	for _, w := range asked {
-		if lacks(w.Key) {
-			e.problem(fmt.Sprintf("--%s %s: %s", w.Kind, w.Text, e.absent(w.Key)))
-			continue
-		}
-		e.run.WhatIfs = append(e.run.WhatIfs, w)
+	for i := range r.rulesets {
+		e.checkRuleset(&r.rulesets[i])
 	}
-	if noKey && e.run.Rules == nil && len(e.run.WhatIfs) == 0 {
+	r.rulesets = slices.DeleteFunc(r.rulesets, func(rs ruleset) bool { return rs.option != "" && len(rs.absent) > 0 })
+	if noKey && len(r.rulesets) == 0 {
 		return &InputError{e.report.Problems}
 	}
 	return nil
+}
+
+// hasNone reports whether no event has the field, which has a column.
+func (e *events) hasNone(field string) bool { return len(e.values[e.run.column(field)]) == 1 }
+
+func (e *events) checkRuleset(rs *ruleset) {
+	check := func(name string, key match.Key, when match.When) {
+		if why := e.lacking(key, when); why != "" {
+			e.problem(fmt.Sprintf("%s: %s", rs.title(name), why))
+			rs.absent[name] = true
+		}
+	}
+	for i := range rs.limits.Len() {
+		rule := rs.limits.Rule(i)
+		check(rule.Name, rule.Key, rule.When)
+	}
+	for i := range rs.hot.Len() {
+		rule := rs.hot.Rule(i)
+		check(rule.Name, rule.Key, rule.When)
+	}
 }
 
 // absent says that no event has the field, and which fields events can have.
@@ -89,17 +104,16 @@ func (e *events) absent(field string) string {
 	return fmt.Sprintf("no event has the field %s; fields of such a log are %s", field, strings.Join(fields, ", "))
 }
 
-// lacking returns what keeps a rule of the rules file from ever being about an event
-// of the log: a field that no event has, or a key of fields that no event has
-// together. It is empty if some event may match.
+// lacking returns what keeps a rule from matching any event of the log: a field that no
+// event has, or a key of fields that no event has together. It is empty if some event
+// may match.
 func (e *events) lacking(key match.Key, when match.When) string {
 	condition, err := when.Compile()
-	if err != nil || len(e.times) == 0 {
+	if err != nil {
 		return ""
 	}
-	missing, keyed := condition.Fields(), false
-	lacks := key.EventFields()
-	reader := e.newEventReader()
+	missing, lacks, keyed := condition.Fields(), key.EventFields(), false
+	reader := e.newEventReader(slices.Concat(missing, lacks))
 	var buf []byte
 	for i := range e.times {
 		ev := reader.event(i)
@@ -120,28 +134,6 @@ func (e *events) lacking(key match.Key, when match.When) string {
 		return e.absent(lacks[0])
 	}
 	return "no event has all fields of the key " + key.String()
-}
-
-// checkRules adds a problem for each rule of the rules file that can be about no
-// event, and returns which ones of the limits and bans, and of the hot rules, these
-// are.
-func (e *events) checkRules() (limits, hot []bool) {
-	file := e.run.Rules
-	limits, hot = make([]bool, file.Limits.Len()), make([]bool, file.Hot.Len())
-	check := func(name string, key match.Key, when match.When) bool {
-		why := e.lacking(key, when)
-		if why != "" {
-			e.problem(fmt.Sprintf("rule %q: %s", name, why))
-		}
-		return why != ""
-	}
-	for i := range limits {
-		limits[i] = check(file.Limits.Rule(i).Name, file.Limits.Rule(i).Key, file.Limits.Rule(i).When)
-	}
-	for i := range hot {
-		hot[i] = check(file.Hot.Rule(i).Name, file.Hot.Rule(i).Key, file.Hot.Rule(i).When)
-	}
-	return limits, hot
 }
 
 // firstLine returns a copy of the first line of data.

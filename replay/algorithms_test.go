@@ -151,7 +151,7 @@ bans:
 			`"n":9,"span_seconds":1,"ban_seconds":300,"algorithm":"exact"`,
 		}, []string{"limit bucket (by client, token-bucket)", "limit month (by client, calendar)"}},
 		{replay.Config{WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "9/day")}, Algorithm: ratelimit.Calendar}, []string{
-			`"name":"9/day","kind":"limit","key":"client","n":9,"span_seconds":86400,"period":"day","algorithm":"calendar"`,
+			`"name":"9/day","kind":"limit","fields":["client"],"n":9,"span_seconds":86400,"period":"day","algorithm":"calendar"`,
 		}, []string{"limit 9/day (by client, calendar)"}},
 		{replay.Config{WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "9/1s")}, Algorithm: ratelimit.LeakyBucket}, []string{
 			`"n":9,"span_seconds":1,"algorithm":"leaky-bucket"`,
@@ -195,13 +195,13 @@ func TestEdgesAndResolution(t *testing.T) {
 	}{
 		{whatIf: "9/month", algorithm: ratelimit.Calendar, resolution: time.Hour},
 		{whatIf: "9/7d", algorithm: ratelimit.Calendar, resolution: time.Hour},
-		{whatIf: "9/7d", algorithm: ratelimit.Calendar, resolution: 7 * time.Second, want: "--limit 9/7d: the window 24h0m0s is not a multiple of the resolution 7s; "},
+		{whatIf: "9/7d", algorithm: ratelimit.Calendar, resolution: 7 * time.Second, want: "--limit 9/7d: window 24h0m0s: must be a multiple of the resolution 7s"},
 		{whatIf: "9/7d", resolution: 7 * time.Second},
-		{whatIf: "9/second", algorithm: ratelimit.Calendar, resolution: time.Minute, want: "--limit 9/second: the window 1s is not a multiple of the resolution 1m0s; "},
+		{whatIf: "9/second", algorithm: ratelimit.Calendar, resolution: time.Minute, want: "--limit 9/second: window 1s: must be a multiple of the resolution 1m0s"},
 		{rules: rule("9 per day", "UTC"), resolution: time.Hour},
-		{rules: rule("9 per day", "Asia/Kathmandu"), resolution: time.Hour, want: "x: the window 15m0s is not a multiple of the resolution 1h0m0s; "},
+		{rules: rule("9 per day", "Asia/Kathmandu"), resolution: time.Hour, want: "rule \"x\": window 15m0s: must be a multiple of the resolution 1h0m0s"},
 		{rules: rule("9 per day", "Asia/Kathmandu"), resolution: 15 * time.Minute},
-		{whatIf: "9/day", want: "--limit 9/day: a day is a period of the calendar, which algorithm sliding does not count by; give --algorithm calendar or a span, such as 24h"},
+		{whatIf: "9/day", want: "--limit 9/day: day: must be a span, such as 24h, with algorithm sliding; only --algorithm calendar counts by periods"},
 		{whatIf: "9/2m", algorithm: ratelimit.Calendar, want: `--limit 9/2m: rule 1 ("9/2m"): span is 2m0s; algorithm calendar allows 1s, 1m, 1h, 24h and 168h, or a period`},
 		{whatIf: "70000/1m", algorithm: ratelimit.InFlight, want: "algorithm in-flight allows at most 65535"},
 	} {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/replay"
 )
 
@@ -19,7 +20,7 @@ func bansOf(t *testing.T, r *replay.Report) (bans string, leftOut int64) {
 	var got struct {
 		Rules []struct {
 			BanList []struct {
-				Key        any
+				api.Key
 				Start, End json.Number
 			} `json:"ban_list"`
 			BansLeftOut int64 `json:"bans_left_out"`
@@ -30,7 +31,7 @@ func bansOf(t *testing.T, r *replay.Report) (bans string, leftOut int64) {
 	}
 	var all []string
 	for _, b := range got.Rules[0].BanList {
-		all = append(all, fmt.Sprintf("%v:%s-%s", b.Key, b.Start, b.End))
+		all = append(all, fmt.Sprintf("%s:%s-%s", strings.Join(b.Values(), " "), b.Start, b.End))
 	}
 	return strings.Join(all, " "), got.Rules[0].BansLeftOut
 }

@@ -128,26 +128,26 @@ func TestConfigErrors(t *testing.T) {
 		config replay.Config
 		want   string
 	}{
-		{replay.Config{}, "no file is given"},
-		{replay.Config{Top: -1}, "--top is -1; allowed is 1 to"},
-		{replay.Config{Year: 10_000}, "--year is 10000; allowed is 1 to 9999"},
-		{replay.Config{Year: -3}, "--year is -3"},
+		{replay.Config{}, "no file: must be"},
+		{replay.Config{Top: -1}, "--top: -1: must be 1 to"},
+		{replay.Config{Year: 10_000}, "--year: 10000: must be 1 to 9999"},
+		{replay.Config{Year: -3}, "--year: -3: must be"},
 		{replay.Config{Resolution: 3 * time.Millisecond}, "--resolution: 3ms: must be from 1µs to 1h, and whole seconds or a divisor of a second"},
 		{replay.Config{Resolution: 1500 * time.Millisecond}, "--resolution: 1.5s: must be"},
 		{replay.Config{Resolution: 2 * time.Hour}, "--resolution: 2h0m0s: must be"},
 		{replay.Config{Resolution: -time.Second}, "--resolution: -1s: must be"},
 		{replay.Config{Format: "nope"}, `format "nope" is unknown; use clf, `},
-		{replay.Config{Resolution: 7 * time.Second, WhatIfs: []replay.WhatIf{limit}}, "--limit 60/1m: the window 1m0s is not a multiple of the resolution 7s"},
-		{replay.Config{Resolution: 7 * time.Second, Rules: mustRules(t, "version: 1\nhot: [{name: h, key: path, threshold: 5 per 1s}]\n")}, "h: the window 1s is not a multiple"},
-		{replay.Config{Resolution: 7 * time.Second, Rules: mustRules(t, "version: 1\nlimits: [{name: l, key: path, limit: 5 per 1s}]\n")}, "l: the window 1s is not a multiple"},
-		{replay.Config{Resolution: 7 * time.Second, Rules: mustRules(t, "version: 1\nbans: [{name: b, key: path, after: 5 hits in 1s, for: 7s}]\n")}, "b: the window 1s is not a multiple"},
-		{replay.Config{Rules: mustRules(t, "version: 1\n"), WhatIfs: []replay.WhatIf{limit}}, "--rules judges rules together and --limit, --ban and --hot judge each alone"},
-		{replay.Config{Decisions: fullDisk{}}, "--decisions needs --rules or exactly one --limit or --ban; there are 0"},
-		{replay.Config{Decisions: fullDisk{}, WhatIfs: []replay.WhatIf{limit, limit}}, "there are 2"},
+		{replay.Config{Resolution: 7 * time.Second, WhatIfs: []replay.WhatIf{limit}}, "--limit 60/1m: window 1m0s: must be a multiple of the resolution 7s"},
+		{replay.Config{Resolution: 7 * time.Second, Rules: mustRules(t, "version: 1\nhot: [{name: h, key: path, threshold: 5 per 1s}]\n")}, `rule "h": window 1s: must be a multiple`},
+		{replay.Config{Resolution: 7 * time.Second, Rules: mustRules(t, "version: 1\nlimits: [{name: l, key: path, limit: 5 per 1s}]\n")}, `rule "l": window 1s: must be a multiple`},
+		{replay.Config{Resolution: 7 * time.Second, Rules: mustRules(t, "version: 1\nbans: [{name: b, key: path, after: 5 hits in 1s, for: 7s}]\n")}, `rule "b": window 1s: must be a multiple`},
+		{replay.Config{Rules: mustRules(t, "version: 1\n"), WhatIfs: []replay.WhatIf{limit}}, "--rules: must not be given with --limit, --ban or --hot"},
+		{replay.Config{Decisions: fullDisk{}}, "--decisions: 0 of --limit and --ban: must be --rules or exactly one of these"},
+		{replay.Config{Decisions: fullDisk{}, WhatIfs: []replay.WhatIf{limit, limit}}, "--decisions: 2 of --limit and --ban: must be"},
 		{replay.Config{WhatIfs: []replay.WhatIf{{Text: "x", Kind: replay.Hot, N: 0, Span: time.Second}}}, "threshold: 0: must be 1 to"},
 		{replay.Config{WhatIfs: []replay.WhatIf{{Text: "x", Kind: replay.Ban, N: 1 << 40, Span: time.Second, For: time.Second}}}, "ban after is 1099511627776; allowed is at most"},
 	} {
-		if c.want != "no file is given" {
+		if c.want != "no file: must be" {
 			c.config.Files = []string{"-"} // and there is no standard input to read
 		}
 		r, err := replay.Run(t.Context(), c.config)

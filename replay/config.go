@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -89,44 +90,96 @@ const (
 
 // Validate returns the error that Run would return for c before it reads
 // anything.
-func (c Config) Validate() error { return c.prepare() }
+func (c Config) Validate() error {
+	_, err := c.prepare()
+	return err
+}
 
-// prepare checks c and fills in its defaults.
-func (c *Config) prepare() error {
-	if len(c.Files) == 0 {
-		return errors.New("no file is given; allowed is one or more paths, or - for standard input")
+// prepare checks c, fills in its defaults and compiles its rules.
+func (c *Config) prepare() ([]ruleset, error) {
+	if err := c.applyDefaults(); err != nil {
+		return nil, err
 	}
-	c.Key = or(c.Key, "client")
+	fields, err := formatFields(c.Format)
+	if err != nil {
+		return nil, err
+	}
+	if err := knownField("--key", c.Key, fields); err != nil {
+		return nil, err
+	}
+	rulesets, err := c.compile(fields)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rulesets {
+		if err := rulesets[i].checkWindows(c.Resolution); err != nil {
+			return nil, err
+		}
+	}
+	return rulesets, nil
+}
+
+func (c *Config) applyDefaults() error {
+	if len(c.Files) == 0 {
+		return errors.New("no file: must be one or more paths, or - for standard input")
+	}
+	c.Key = cmp.Or(c.Key, "client")
 	if strings.Contains(c.Key, "|") {
 		return fmt.Errorf("--key: %q: must be one field; a key with alternatives needs a rules file", c.Key)
 	}
-	c.Format = or(c.Format, "auto")
-	c.Top = or(c.Top, defaultTop)
-	c.BadLines = or(c.BadLines, defaultBadLines)
-	c.Cores = or(c.Cores, runtime.GOMAXPROCS(0))
+	c.Format = cmp.Or(c.Format, "auto")
+	c.Top = cmp.Or(c.Top, defaultTop)
+	c.BadLines = cmp.Or(c.BadLines, defaultBadLines)
+	c.Cores = cmp.Or(c.Cores, runtime.GOMAXPROCS(0))
 	if c.Progress == nil {
 		c.Progress = new(Progress)
 	}
 	if c.Top < 0 || c.Top > maxTop {
-		return fmt.Errorf("--top is %d; allowed is 1 to %d", c.Top, maxTop)
+		return fmt.Errorf("--top: %d: must be 1 to %d", c.Top, maxTop)
 	}
 	if c.Year < 0 || c.Year > 9999 {
-		return fmt.Errorf("--year is %d; allowed is 1 to 9999", c.Year)
+		return fmt.Errorf("--year: %d: must be 1 to 9999", c.Year)
 	}
 	if r := c.Resolution; r != 0 && (r < time.Microsecond || r > time.Hour || r%time.Second != 0 && time.Second%r != 0) {
 		return fmt.Errorf("--resolution: %v: must be from 1µs to 1h, and whole seconds or a divisor of a second", r)
 	}
-	fields, err := formatFields(c.Format)
-	if err != nil {
-		return err
-	}
-	if err := knownField("--key", c.Key, fields); err != nil {
-		return err
-	}
+	return nil
+}
+
+// compile returns the rules file as one ruleset, or each what-if as its own. Events can
+// have these fields.
+func (c *Config) compile(fields []string) ([]ruleset, error) {
 	if c.Rules != nil {
-		return c.prepareRules()
+		if len(c.WhatIfs) > 0 {
+			return nil, errors.New("--rules: must not be given with --limit, --ban or --hot: a rules file is judged together, these each alone")
+		}
+		f := c.Rules
+		return []ruleset{{limits: f.Limits, hot: f.Hot, allows: len(f.Allow) > 0, absent: make(map[string]bool)}}, nil
 	}
-	return c.prepareWhatIfs(fields)
+	if c.CountRefused && c.Algorithm == ratelimit.InFlight {
+		return nil, errors.New("--count-refused has no effect with --algorithm in-flight: a refused event is never under way; leave it out")
+	}
+	var rulesets []ruleset
+	judged := 0
+	for _, w := range c.WhatIfs {
+		if w.Key == "" && w.Kind == Hot {
+			w.Key = "object"
+		}
+		w.Key = cmp.Or(w.Key, c.Key)
+		rs, err := w.ruleset(c.Algorithm, c.CountRefused)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", w.option(), err)
+		}
+		if err := knownField(w.option(), w.Key, fields); err != nil {
+			return nil, err
+		}
+		rulesets = append(rulesets, rs)
+		judged += rs.limits.Len()
+	}
+	if c.Decisions != nil && judged != 1 {
+		return nil, fmt.Errorf("--decisions: %d of --limit and --ban: must be --rules or exactly one of these", judged)
+	}
+	return rulesets, nil
 }
 
 // formatFields returns the names of the fields that events can have: of the format,
@@ -162,87 +215,4 @@ func unknownField(field string, fields []string) string {
 		return fmt.Sprintf("unknown field %q; did you mean %s?", field, near)
 	}
 	return fmt.Sprintf("unknown field %q: must be one of %s", field, strings.Join(fields, ", "))
-}
-
-func or[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
-}
-
-func (c *Config) prepareRules() error {
-	if len(c.WhatIfs) > 0 {
-		return errors.New("--rules judges rules together and --limit, --ban and --hot judge each alone; allowed is one or the other")
-	}
-	for i := range c.Rules.Limits.Len() {
-		r := c.Rules.Limits.Rule(i)
-		for _, l := range r.Limits {
-			if err := c.multiple(r.Name, edges(r.Algorithm, l, r.Zone)); err != nil {
-				return err
-			}
-		}
-		if r.Ban != nil {
-			if err := c.multiple(r.Name, r.Ban.Span); err != nil {
-				return err
-			}
-		}
-	}
-	for i := range c.Rules.Hot.Len() {
-		if err := c.multiple(c.Rules.Hot.Rule(i).Name, c.Rules.Hot.Rule(i).Span); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *Config) prepareWhatIfs(known []string) error {
-	if c.CountRefused && c.Algorithm == ratelimit.InFlight {
-		return errors.New("--count-refused has no effect with --algorithm in-flight: a refused event is never under way; leave it out")
-	}
-	judged := 0
-	c.WhatIfs = slices.Clone(c.WhatIfs) // the caller's stay as they are
-	for i := range c.WhatIfs {
-		w := &c.WhatIfs[i]
-		if w.Key == "" && w.Kind == Hot {
-			w.Key = "object"
-		}
-		w.Key = or(w.Key, c.Key)
-		if err := w.validate(c.Algorithm); err != nil {
-			return err
-		}
-		if err := knownField(fmt.Sprintf("--%s %s", w.Kind, w.Text), w.Key, known); err != nil {
-			return err
-		}
-		span := w.Span
-		if w.Kind == Limit {
-			span = edges(c.Algorithm, w.limit(), nil)
-		}
-		if err := c.multiple(fmt.Sprintf("--%s %s", w.Kind, w.Text), span); err != nil {
-			return err
-		}
-		if w.Kind != Hot {
-			judged++
-		}
-	}
-	fields := map[string]bool{c.Key: true}
-	for _, w := range c.WhatIfs {
-		fields[w.Key] = true
-	}
-	if len(fields) > maxColumns {
-		return fmt.Errorf("--key and the what-ifs count by %d different fields; allowed is %d in one replay", len(fields), maxColumns)
-	}
-	if c.Decisions != nil && judged != 1 {
-		return fmt.Errorf("--decisions needs --rules or exactly one --limit or --ban; there are %d", judged)
-	}
-	return nil
-}
-
-// multiple checks that a window is a multiple of the resolution, if one is given.
-func (c *Config) multiple(name string, span time.Duration) error {
-	if c.Resolution != 0 && span%c.Resolution != 0 {
-		return fmt.Errorf("%s: the window %v is not a multiple of the resolution %v; choose a --resolution that divides it", name, span, c.Resolution)
-	}
-	return nil
 }

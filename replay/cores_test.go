@@ -90,8 +90,8 @@ func TestWhatIfsStayAsTheyAre(t *testing.T) {
 	whatIfs := []replay.WhatIf{whatIf(t, replay.Limit, "1/1s")}
 	for key, want := range map[string]int64{"client": 2, "object": 2, "user": 1} {
 		r := mustRun(t, replay.Config{Files: []string{path}, Format: "json:time=t@s,client=c,object=o,user=u", WhatIfs: whatIfs, Key: key})
-		if r.Rules[0].Key != key || *r.Rules[0].Allowed != want {
-			t.Errorf("key %s: %v, %d allowed", key, r.Rules[0].Key, *r.Rules[0].Allowed)
+		if r.Rules[0].Fields[0] != key || *r.Rules[0].Allowed != want {
+			t.Errorf("key %s: %v, %d allowed", key, r.Rules[0].Fields[0], *r.Rules[0].Allowed)
 		}
 	}
 }

@@ -351,16 +351,16 @@ func TestKeysInJSON(t *testing.T) {
 	}
 	var got struct {
 		Top []struct {
-			Key string
-			Hex string `json:"key_hex"`
+			Key    []string
+			Base64 []string `json:"key_base64"`
 		}
 	}
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range [][2]string{{"<a&b>", ""}, {"caf\u00e9", ""}, {"caf\u00e9", "636166e9"}} {
-		if got.Top[i].Key != want[0] || got.Top[i].Hex != want[1] {
-			t.Errorf("key %d is %q, hex %q; want %q", i, got.Top[i].Key, got.Top[i].Hex, want)
+	for i, want := range []string{`["<a&b>"] []`, `["caf\u00e9"] []`, `[] ["Y2Fm6Q=="]`} {
+		if k := got.Top[i]; fmt.Sprintf("%+q %q", k.Key, k.Base64) != want {
+			t.Errorf("key %d is %+q, in base64 %q; want %s", i, k.Key, k.Base64, want)
 		}
 	}
 }

@@ -34,3 +34,6 @@ func (in *interner) merge(o *interner) []uint32 {
 	}
 	return renumber
 }
+
+// texts returns the value of each number; number 0 has none.
+func (in *interner) texts() []string { return append([]string{""}, in.values...) }

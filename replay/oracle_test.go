@@ -178,7 +178,7 @@ func checkTop(t *testing.T, r *replay.Report, want *oracleKeys) {
 		t.Fatalf("%d top keys, want %d", len(r.Top), len(want.Top))
 	}
 	for i, k := range want.Top {
-		if got := r.Top[i]; got.Key[0] != unLatin1(k.Key, isText(r)) || got.Count != k.Count {
+		if got := r.Top[i]; got.Values()[0] != unLatin1(k.Key, isText(r)) || got.Count != k.Count {
 			t.Errorf("top key %d: %q %d, want %q %d", i, got.Key, got.Count, k.Key, k.Count)
 		}
 	}
@@ -206,7 +206,7 @@ func checkHot(t *testing.T, r *replay.Report, rules []replay.RuleReport, names [
 			continue
 		}
 		for j, first := range w.First {
-			if m := got.FirstHot[j]; m.T.String() != strconv.FormatInt(first.At, 10) || m.Key[0] != unLatin1(first.Key, isText(r)) {
+			if m := got.FirstHot[j]; m.T.String() != strconv.FormatInt(first.At, 10) || m.Values()[0] != unLatin1(first.Key, isText(r)) {
 				t.Errorf("hot %s, edge %d: %s %q, want %d %q", name, j, m.T, m.Key, first.At, first.Key)
 			}
 		}
@@ -307,7 +307,7 @@ func checkLimits(t *testing.T, r *replay.Report, got []replay.RuleReport, names 
 			t.Errorf("limit %s: allowed %d, refused %d of %d keys, digest %s; want %+v", name, *g.Allowed, *g.Refused, *g.KeysRefused, g.SHA256, w)
 		}
 		for j, k := range w.Busiest {
-			if b := g.Busiest[j]; b.Key[0] != unLatin1(k.Key, isText(r)) || b.Allowed != k.Allowed || b.Refused != k.Denied {
+			if b := g.Busiest[j]; b.Values()[0] != unLatin1(k.Key, isText(r)) || b.Allowed != k.Allowed || b.Refused != k.Denied {
 				t.Errorf("limit %s: busiest %+v, want %+v", name, b, k)
 			}
 		}

@@ -38,7 +38,7 @@ func getter(name string) func(*match.Event) []byte {
 }
 
 // packer returns a function that takes the values of several fields from an
-// event as one: each with its length plus one in front, 0 where it is absent.
+// event as one: each with its length in front, 0 where it is absent.
 // The bytes are good until the next call; nil means that all are absent.
 func packer(names []string) func(*match.Event) []byte {
 	var buf []byte
@@ -51,12 +51,12 @@ func packer(names []string) func(*match.Event) []byte {
 		some := false
 		for _, g := range get {
 			v := g(e)
-			if v == nil {
+			if len(v) == 0 {
 				buf = append(buf, 0)
 				continue
 			}
 			some = true
-			buf = append(binary.AppendUvarint(buf, uint64(len(v))+1), v...)
+			buf = append(binary.AppendUvarint(buf, uint64(len(v))), v...)
 		}
 		if !some {
 			return nil
@@ -72,8 +72,8 @@ func unpack(e *match.Event, names []string, value string) {
 		n, w := binary.Uvarint(rest)
 		rest = rest[w:]
 		if n > 0 {
-			e.SetNamed(name, rest[:n-1])
-			rest = rest[n-1:]
+			e.SetNamed(name, rest[:n])
+			rest = rest[n:]
 		}
 	}
 }

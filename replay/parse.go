@@ -121,8 +121,7 @@ func (w *worker) add(p *parsed) {
 	}
 	for i, in := range w.columns {
 		var id uint32
-		// Keys are text as it stands: an empty one is one, too.
-		if v := w.get[i](&w.event); v != nil {
+		if v := w.get[i](&w.event); len(v) > 0 { // an empty value is none, as for rules
 			id = in.id(v)
 		}
 		p.cols[i] = append(p.cols[i], id)
@@ -151,6 +150,6 @@ func (w *worker) bad(p *parsed, line []byte) {
 			end--
 		}
 		cut := line[:end]
-		p.badLines = append(p.badLines, BadLine{Line: p.lines, Text: string(cut), Cut: len(cut) < len(line)})
+		p.badLines = append(p.badLines, newBadLine(p.lines, cut, len(cut) < len(line)))
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -34,53 +33,14 @@ func (e *events) nanos(dst, ticks []int64) []int64 {
 	return dst
 }
 
-// whatIfRange returns how often a what-if refuses, whatever the fractions; nil if that
-// is not to be reported.
-func (e *events) whatIfRange(ctx context.Context, w WhatIf) (*Range, error) {
-	d := e.unknownFraction()
-	if d == 0 || w.Kind == Hot {
-		return nil, nil
-	}
-	rule, err := w.limitRule(e.run.Algorithm, e.run.CountRefused)
-	if err != nil {
-		return nil, err
-	}
-	col := e.run.column(w.Key)
-	from, times := e.byValue(col, e.ranks[col])
-	found := make([]Range, e.run.Cores)
-	e.run.parallel(e.run.Cores, func(part int) {
-		r := newRanger(&rule, d)
-		fewest := r.fewest()
-		var own []int64
-		for id := part; id < len(from)-1 && ctx.Err() == nil; id += e.run.Cores {
-			if from[id+1]-from[id] <= fewest {
-				continue
-			}
-			own = e.nanos(own[:0], times[from[id]:from[id+1]])
-			if r.take(own, nil) {
-				found[part].add(r.alone())
-			}
-		}
-	})
-	return sum(found), ctx.Err()
-}
-
-func sum(ranges []Range) *Range {
-	var all Range
-	for _, r := range ranges {
-		all.add(r)
-	}
-	return &all
-}
-
-// A subject is a key under a rule.
+// A subject is a key under a rule, one whose events the rule may refuse.
 type subject struct {
 	events []int32
 	may    []bool // be refused by the rule
 	banned []bool // by the rule, for sure; nil: none
 }
 
-// subjects is those of each limit and ban of a rules file.
+// subjects is those of each limit and ban of a ruleset.
 type subjects struct {
 	*events
 	set  *ratelimit.Set
@@ -91,36 +51,77 @@ type subjects struct {
 	banners  []uint16 // how many rules ban it for sure
 }
 
-// ruleRanges returns for each limit and ban of the rules file how often it refuses,
-// whatever the fractions; nil if that is not to be reported. Keys that the rule cannot
-// refuse are left out at once. Of the others, those whose events no other rule can
-// refuse are judged alone.
-func (e *events) ruleRanges(ctx context.Context) ([]*Range, error) {
-	s := &subjects{events: e, set: e.run.Rules.Limits, d: e.unknownFraction()}
-	ranges := make([]*Range, s.set.Len())
-	if s.d == 0 || s.set.Len() == 0 {
+// ranges returns for each limit and ban how often it refuses, whatever the fractions;
+// nil if that is not to be reported.
+func (e *events) ranges(ctx context.Context, j *judging) ([]*Range, error) {
+	ranges := make([]*Range, len(j.rules))
+	d := e.unknownFraction()
+	if d == 0 || len(j.rules) == 0 {
 		return ranges, nil
 	}
-	s.each = make([][]subject, s.set.Len())
-	errs := make([]error, s.set.Len())
-	e.run.parallel(s.set.Len(), func(i int) { s.each[i], errs[i] = e.subjects(ctx, s.set, s.set.Rule(i), s.d) })
-	for _, err := range append(errs, ctx.Err()) {
+	s := &subjects{events: e, set: j.limits, d: d, each: make([][]subject, len(j.rules))}
+	for i := range j.rules {
+		about, err := e.matching(j, i)
 		if err != nil {
 			return nil, err
 		}
+		if len(j.rules) == 1 {
+			ranges[i] = e.rangeAlone(ctx, &j.rules[i], about, d)
+			return ranges, ctx.Err()
+		}
+		s.each[i] = e.subjects(ctx, &j.rules[i], about, d)
 	}
 	s.settle(ctx)
-	e.run.parallel(s.set.Len(), func(i int) {
+	e.run.parallel(len(j.rules), func(i int) {
 		var found Range
 		r := newRanger(s.set.Rule(i), s.d)
-		for j := range s.each[i] {
+		for k := range s.each[i] {
 			if ctx.Err() == nil {
-				found.add(s.rangeOf(r, &s.each[i][j]))
+				found.add(s.rangeOf(r, &s.each[i][k]))
 			}
 		}
 		ranges[i] = &found
 	})
 	return ranges, ctx.Err()
+}
+
+// matching returns a function that reports whether an event with the rule's key is of
+// no concern to it: its condition does not hold, or its client is on the allow list. It
+// is nil if every event with the key is.
+func (e *events) matching(j *judging, rule int) (skip func(event int) bool, err error) {
+	condition, err := j.limits.Rule(rule).When.Compile()
+	if err != nil {
+		return nil, err
+	}
+	if len(condition.Fields()) == 0 && !j.allows {
+		return nil, nil
+	}
+	reader := e.newEventReader(j.limits.Fields())
+	return func(event int) bool {
+		ev := reader.event(event)
+		return !condition.Holds(ev) || j.limits.Allowed(ev)
+	}, nil
+}
+
+// rangeAlone returns how often a rule refuses whose events no other rule refuses.
+func (e *events) rangeAlone(ctx context.Context, rule *ruleOutcomes, skip func(int) bool, d int64) *Range {
+	from, events := rule.keys.byKey(skip)
+	found := make([]Range, e.run.Cores)
+	e.run.parallel(e.run.Cores, func(part int) {
+		r := newRanger(rule.Rule, d)
+		fewest := r.fewest()
+		var times []int64
+		for id := part; id < len(from)-1 && ctx.Err() == nil; id += e.run.Cores {
+			if own := events[from[id]:from[id+1]]; len(own) > fewest && r.take(e.timesOf(&times, own), nil) {
+				found[part].add(r.alone())
+			}
+		}
+	})
+	var all Range
+	for _, f := range found {
+		all.add(f)
+	}
+	return &all
 }
 
 // maxRounds bounds how often subjects are looked at until they agree.
@@ -151,7 +152,7 @@ func (s *subjects) mayRefuse(rule int) {
 	for i := range s.each[rule] {
 		x := &s.each[rule][i]
 		_, skipped, _ := s.others(x, r.rule)
-		r.take(s.timesOf(&times, *x), skipped)
+		r.take(s.timesOf(&times, x.events), skipped)
 		copy(x.may, r.may)
 	}
 }
@@ -220,7 +221,7 @@ func (s *subjects) rangeOf(r *ranger, x *subject) Range {
 	touched, skipped, some := s.others(x, r.rule)
 	var times []int64
 	switch {
-	case !r.take(s.timesOf(&times, *x), skipped):
+	case !r.take(s.timesOf(&times, x.events), skipped):
 		return Range{}
 	case some:
 		return r.beside(touched, skipped)
@@ -228,56 +229,28 @@ func (s *subjects) rangeOf(r *ranger, x *subject) Range {
 	return r.alone()
 }
 
-// subjects returns the keys of a rule that it may refuse an event of.
-func (e *events) subjects(ctx context.Context, set *ratelimit.Set, rule *ratelimit.Rule, d int64) ([]subject, error) {
-	condition, err := rule.When.Compile()
-	if err != nil {
-		return nil, err
-	}
-	ids := make(map[string]int)
-	var all []subject
-	reader := e.newEventReader()
-	var key []byte
-	for i := range e.times {
-		if i%checkEvery == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+// subjects returns the keys of a rule that it may refuse an event of, each judged as if
+// no other rule refused any of its events.
+func (e *events) subjects(ctx context.Context, rule *ruleOutcomes, skip func(int) bool, d int64) []subject {
+	from, events := rule.keys.byKey(skip)
+	near := make([][]subject, e.run.Cores)
+	e.run.parallel(e.run.Cores, func(part int) {
+		r := newRanger(rule.Rule, d)
+		fewest := r.fewest()
+		var times []int64
+		for id := part; id < len(from)-1 && ctx.Err() == nil; id += e.run.Cores {
+			if own := events[from[id]:from[id+1]]; len(own) > fewest && r.take(e.timesOf(&times, own), nil) {
+				near[part] = append(near[part], subject{own, slices.Clone(r.may), r.banned()})
+			}
 		}
-		ev := reader.event(i)
-		var ok bool
-		if key, ok = ruleKey(key[:0], set, rule, &condition, ev); !ok {
-			continue
-		}
-		id, known := ids[string(key)]
-		if !known {
-			id = len(all)
-			ids[string(key)] = id
-			all = append(all, subject{})
-		}
-		all[id].events = append(all[id].events, int32(i))
-	}
-	r := newRanger(rule, d)
-	var times []int64
-	var near []subject
-	for _, s := range all {
-		if len(s.events) > r.fewest() && r.take(e.timesOf(&times, s), nil) {
-			near = append(near, subject{s.events, slices.Clone(r.may), r.banned()})
-		}
-	}
-	return near, nil
+	})
+	return slices.Concat(near...)
 }
 
-// ruleKey appends the key by which a rule counts an event, if it is about it.
-func ruleKey(dst []byte, set *ratelimit.Set, rule *ratelimit.Rule, condition *match.Condition, ev *match.Event) ([]byte, bool) {
-	if !condition.Holds(ev) || set.Allowed(ev) {
-		return dst, false
-	}
-	return rule.Key.Append(dst, ev)
-}
-
-// timesOf returns the times of a subject in nanoseconds, in memory that is used again.
-func (e *events) timesOf(memory *[]int64, s subject) []int64 {
+// timesOf returns the times of events in nanoseconds, in memory that is used again.
+func (e *events) timesOf(memory *[]int64, events []int32) []int64 {
 	ticks := (*memory)[:0]
-	for _, event := range s.events {
+	for _, event := range events {
 		ticks = append(ticks, e.times[event])
 	}
 	*memory = e.nanos(ticks[:0], ticks)

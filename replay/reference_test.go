@@ -104,7 +104,7 @@ type hit struct {
 func hitsOf(moments []moment, field string) []hit {
 	var hits []hit
 	for _, m := range moments {
-		if v, ok := m.values[field]; ok {
+		if v := m.values[field]; v != "" {
 			hits = append(hits, hit{m.t, v})
 		}
 	}

@@ -1,18 +1,18 @@
 package replay
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A Report is what a replay found. Encoded as JSON it is the --json report;
-// fields that do not apply are left out.
+// A Report is the result of a replay. As JSON it is the --json report, without the
+// fields that do not apply.
 type Report struct {
 	Files   []string     `json:"files"`
 	Format  string       `json:"format"` // several, if files differ, joined by commas
@@ -28,16 +28,16 @@ type Report struct {
 	ResolutionSeconds    float64 `json:"resolution_seconds"`
 	LogResolutionSeconds float64 `json:"log_resolution_seconds"`
 
-	ElapsedSeconds float64      `json:"elapsed_seconds"`
-	Top            []TopKey     `json:"top"`
-	Fits           []Fit        `json:"fits,omitempty"` // which limits would fit
-	Rules          []RuleReport `json:"rules"`
-	BadLines       []BadLine    `json:"bad_lines,omitempty"`
-	Jumps          []Jump       `json:"jumps,omitempty"`
-	AssumedYears   []FileYear   `json:"assumed_years,omitempty"`
-	Problems       []string     `json:"problems,omitempty"` // with files, as sentences
+	ElapsedSeconds  float64          `json:"elapsed_seconds"`
+	Top             []TopKey         `json:"top"`
+	SuggestedLimits []SuggestedLimit `json:"suggested_limits,omitempty"` // by the peaks of all keys
+	Rules           []RuleReport     `json:"rules"`
+	BadLines        []BadLine        `json:"bad_lines,omitempty"`
+	Jumps           []Jump           `json:"jumps,omitempty"`
+	AssumedYears    []FileYear       `json:"assumed_years,omitempty"`
+	Problems        []string         `json:"problems,omitempty"` // with files, as sentences
 
-	Events   int64         `json:"-"` // parsed lines make one event, or several if they hold a list
+	Events   int64         `json:"-"` // a parsed line is one event, or several if it holds a list
 	Keys     int           `json:"-"` // distinct keys of the field that Top counts
 	Key      string        `json:"-"` // that field
 	Timeline []int64       `json:"-"` // events in equal parts of the time from First to Last
@@ -46,89 +46,36 @@ type Report struct {
 	End      time.Time     `json:"-"` // Last
 }
 
-// A Key is a counted key: bytes, or several for a composite key.
-type Key []string
-
-// Keyed is a key in a report. A key that is valid UTF-8 is that text; any other
-// has each byte from 0x80 up as U+0080 to U+00FF, and its bytes in hex beside
-// it. A composite key is an array.
-type Keyed struct {
-	Key Key `json:"-"`
-}
-
-type keyJSON struct {
-	Key any `json:"key"`
-	Hex any `json:"key_hex,omitempty"`
-}
-
-func (k Key) json() keyJSON {
-	texts, hexes, valid := make([]string, len(k)), make([]string, len(k)), true
-	for i, part := range k {
-		hexes[i] = hex.EncodeToString([]byte(part))
-		valid = valid && utf8.ValidString(part)
-	}
-	for i, part := range k {
-		texts[i] = part
-		if !valid {
-			texts[i] = latin1(part)
-		}
-	}
-	out := keyJSON{Key: texts, Hex: hexes}
-	if len(k) == 1 {
-		out = keyJSON{Key: texts[0], Hex: hexes[0]}
-	}
-	if valid {
-		out.Hex = nil
-	}
-	return out
-}
-
-// latin1 returns the bytes of s as the characters U+0000 to U+00FF, in UTF-8.
-func latin1(s string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		b.WriteRune(rune(s[i]))
-	}
-	return b.String()
-}
-
-// A TopKey is one of the busiest keys.
+// A TopKey is one of the busiest values of the field Config.Key.
 type TopKey struct {
-	Keyed
-	Count int64
-	Peaks map[string]int64 // largest count in any window of 1s, 10s, ...
-}
-
-// MarshalJSON writes key, count and peaks.
-func (k TopKey) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		keyJSON
-		Count int64            `json:"count"`
-		Peaks map[string]int64 `json:"peaks"`
-	}{k.Key.json(), k.Count, k.Peaks})
+	api.Key
+	Count int64            `json:"count"`
+	Peaks map[string]int64 `json:"peaks"` // largest count in any window of 1s, 10s, ...
 }
 
 // A RuleReport is what one rule did.
 type RuleReport struct {
-	Name          string      `json:"name"`
-	Kind          Kind        `json:"kind"`
-	Key           any         `json:"key"` // field name, or a list of them
-	LimitJSON                 // the first limit, or what the ban or hot rule counts
-	Limits        []LimitJSON `json:"limits,omitempty"` // all of them, when there are several
-	BanSeconds    float64     `json:"ban_seconds,omitempty"`
-	Algorithm     string      `json:"algorithm"`
-	Zone          string      `json:"zone,omitempty"`   // of algorithm calendar
-	Adapts        bool        `json:"adapts,omitempty"` // the traffic changed n as it went
-	Mode          string      `json:"mode,omitempty"`   // "shadow"
-	Allowed       *int64      `json:"allowed,omitempty"`
-	Refused       *int64      `json:"refused,omitempty"`
-	KeysRefused   *int64      `json:"keys_refused,omitempty"`
-	RefusedByRule *int64      `json:"refused_by_rule,omitempty"`
-	WouldRefuse   *int64      `json:"would_refuse,omitempty"`
+	Name        string      `json:"name"`
+	Kind        Kind        `json:"kind"`
+	Fields      []string    `json:"fields"` // of the key
+	LimitJSON               // the first limit, or what the ban or hot rule counts
+	Limits      []LimitJSON `json:"limits,omitempty"` // all of them, if there are several
+	BanSeconds  float64     `json:"ban_seconds,omitempty"`
+	Algorithm   string      `json:"algorithm"`
+	Zone        string      `json:"zone,omitempty"`   // of algorithm calendar
+	Adapts      bool        `json:"adapts,omitempty"` // n followed the traffic
+	Mode        string      `json:"mode,omitempty"`   // "shadow"
+	Allowed     *int64      `json:"allowed,omitempty"`
+	Refused     *int64      `json:"refused,omitempty"`
+	KeysRefused *int64      `json:"keys_refused,omitempty"`
 
-	// RefusedRange is, of a log that is less precise than a live clock, between
-	// which numbers the rule's own refusals are, whatever its times lack: those of
-	// Refused for a what-if, of RefusedByRule or WouldRefuse for a rule.
+	// RefusedByRule is how many events the rule itself refused, if it was judged with
+	// others, and WouldRefuse how many a rule in shadow mode would have refused.
+	RefusedByRule *int64 `json:"refused_by_rule,omitempty"`
+	WouldRefuse   *int64 `json:"would_refuse,omitempty"`
+
+	// RefusedRange is, for a log that is less precise than a live clock, the least and
+	// the most that the rule itself refuses, whatever fractions the log's times lack.
 	RefusedRange *Range `json:"refused_range,omitempty"`
 
 	Bans         *int64      `json:"bans,omitempty"`
@@ -137,11 +84,10 @@ type RuleReport struct {
 	BansLeftOut  int64       `json:"bans_left_out,omitempty"` // bans that are not in BanList
 	HotKeys      *int64      `json:"hot_keys,omitempty"`
 	FirstHot     []Moment    `json:"first_hot,omitzero"`
-	Busiest      []BusyKey   `json:"busiest,omitzero"`
+	Busiest      []BusyKey   `json:"busiest,omitzero"` // the keys with the most events that the rule judged
 	SHA256       string      `json:"sha256"`
 	StartsSHA256 string      `json:"starts_sha256,omitempty"`
 	MostRefused  []BannedKey `json:"-"` // the keys with the most refused events
-	Sentence     string      `json:"-"`
 }
 
 // LimitJSON is one limit: n in a span, or in a period of the calendar, of which
@@ -159,74 +105,53 @@ func limitJSON(l ratelimit.Limit) LimitJSON {
 
 // A Moment is a key at a time.
 type Moment struct {
-	Keyed
-	T json.Number
+	T json.Number `json:"t"` // epoch seconds
+	api.Key
 }
 
-// MarshalJSON writes t and key.
-func (m Moment) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		T json.Number `json:"t"`
-		keyJSON
-	}{m.T, m.Key.json()})
-}
-
-// A BanReport is one ban: of whom, and from when to when.
+// A BanReport is one ban: its key, and from when to when.
 type BanReport struct {
-	Keyed
-	Start, End json.Number // epoch seconds
+	api.Key
+	Start json.Number `json:"start"` // epoch seconds
+	End   json.Number `json:"end"`
 }
 
-// MarshalJSON writes key, start and end.
-func (b BanReport) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		keyJSON
-		Start json.Number `json:"start"`
-		End   json.Number `json:"end"`
-	}{b.Key.json(), b.Start, b.End})
-}
-
-// A BusyKey is one of the busiest keys under a rule.
+// A BusyKey is one of the busiest keys of a rule.
 type BusyKey struct {
-	Keyed
-	Allowed, Refused int64
-}
-
-// MarshalJSON writes key, allowed and refused.
-func (k BusyKey) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		keyJSON
-		Allowed int64 `json:"allowed"`
-		Refused int64 `json:"refused"`
-	}{k.Key.json(), k.Allowed, k.Refused})
+	api.Key
+	Allowed int64 `json:"allowed"`
+	Refused int64 `json:"refused"`
 }
 
 // A BannedKey is a key that a rule refused.
 type BannedKey struct {
-	Key           Key
+	api.Key
 	Refused, Bans int64
 }
 
-// A BadLine is a line that could not be parsed.
+// A BadLine is a line that could not be parsed. Text or, if that is not UTF-8, Base64
+// is the line, or the beginning of a long one.
 type BadLine struct {
-	File string `json:"file"`
-	Line int64  `json:"line"`
-	Text string `json:"-"`
-	Cut  bool   `json:"cut,omitempty"` // Text is only the line's beginning
+	File   string `json:"file"`
+	Line   int64  `json:"line"`
+	Cut    bool   `json:"cut,omitempty"` // there is more of the line
+	Text   string `json:"text,omitempty"`
+	Base64 []byte `json:"text_base64,omitempty"`
 }
 
-// MarshalJSON writes the text as characters U+0000 to U+00FF unless it is UTF-8.
-func (b BadLine) MarshalJSON() ([]byte, error) {
-	type plain BadLine
-	return json.Marshal(struct {
-		plain
-		Text any `json:"text"`
-	}{plain(b), Key{b.Text}.json().Key})
+func newBadLine(line int64, text []byte, cut bool) BadLine {
+	b := BadLine{Line: line, Cut: cut}
+	if utf8.Valid(text) {
+		b.Text = string(text)
+	} else {
+		b.Base64 = slices.Clone(text)
+	}
+	return b
 }
 
-// A FileYear is the year that the first line of a file is taken to be of, whose
-// times have none and for which Config.Year gives none: by the time when the file was
-// last modified, or by the present time for standard input.
+// A FileYear is the year that was assumed for the first line of a file whose times have
+// none, if Config.Year gives none: by the time when the file was last modified, or by
+// the present time for standard input.
 type FileYear struct {
 	File string `json:"file"`
 	Year int    `json:"year"`
@@ -274,8 +199,8 @@ func (r *run) summarize(blocks []*parsed) *Report {
 	return report
 }
 
-// textKeys reports whether keys are UTF-8 text in all files, which is how the
-// digests then encode them; otherwise they are bytes, encoded as Latin-1.
+// textKeys reports whether the keys of all files are UTF-8. Digests then have them as
+// they are, otherwise with each byte as the character U+0000 to U+00FF.
 func (r *run) textKeys() bool {
 	known := false
 	for _, f := range r.formats {

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,10 +24,11 @@ import (
 // report's Problems, along with a report of all the others.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	started, keyGiven := time.Now(), c.Key != ""
-	if err := c.prepare(); err != nil {
+	rulesets, err := c.prepare()
+	if err != nil {
 		return nil, err
 	}
-	r := &run{Config: c, formats: make([]accesslog.Format, len(c.Files)), firstLines: make([][]byte, len(c.Files)), keyGiven: keyGiven}
+	r := &run{Config: c, rulesets: rulesets, formats: make([]accesslog.Format, len(c.Files)), firstLines: make([][]byte, len(c.Files)), keyGiven: keyGiven}
 	r.layOut(r.usedFields())
 	blocks, workers, err := r.read(ctx)
 	if err != nil {
@@ -41,7 +43,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		return report, err
 	}
 	r.precision, r.coarsest = precisionOf(blocks), r.coarsestOf(blocks)
-	r.clock = newClock(or(c.Resolution, r.precision))
+	r.clock = newClock(cmp.Or(c.Resolution, r.precision))
 	report.ResolutionSeconds, report.LogResolutionSeconds = r.clock.resolution.Seconds(), r.precision.Seconds()
 	t := r.assemble(blocks, workers)
 	report.Jumps = r.jumps(t)
@@ -64,6 +66,7 @@ const maxEvents = math.MaxInt32 // events are numbered by an int32
 // A run is the state of one Run.
 type run struct {
 	Config
+	rulesets  []ruleset
 	clock     clock
 	precision time.Duration      // of the log's times
 	coarsest  time.Duration      // precision of a format in it
@@ -80,17 +83,14 @@ type run struct {
 // usedFields returns every field that a rule or a list looks at.
 func (r *run) usedFields() []string {
 	names := []string{r.Key}
-	for _, w := range r.WhatIfs {
-		names = append(names, w.Key)
-	}
-	if r.Rules != nil {
-		names = append(names, r.Rules.Fields()...)
+	for i := range r.rulesets {
+		names = append(names, r.rulesets[i].fields()...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// column returns the number of a field's column.
+// column returns the number of a field's own column, -1 if it has none.
 func (r *run) column(field string) int { return slices.Index(r.fields, field) }
 
 // parallel calls f for 0 to n-1 on all cores.

@@ -214,8 +214,8 @@ func checkShortForm(t *testing.T, rnd *rand.Rand, c replay.Config, want refLog) 
 	n := func() int { return pick(rnd, 0, 1, 2, 5, 10, 40) }
 	has := make(map[string]bool)
 	for _, rec := range want.records {
-		for field := range rec.values {
-			has[field] = true
+		for field, value := range rec.values {
+			has[field] = has[field] || value != ""
 		}
 	}
 	if !has["client"] || !has["object"] { // which what-ifs are about by default
@@ -260,7 +260,7 @@ func checkShortForm(t *testing.T, rnd *rand.Rand, c replay.Config, want refLog) 
 		} else if field == "" {
 			field = r.Key
 		}
-		if got.Name != w.Text || got.Kind != w.Kind || got.Key != field || got.N != w.N || got.SpanSeconds != w.Span.Seconds() {
+		if got.Name != w.Text || got.Kind != w.Kind || got.Fields[0] != field || got.N != w.N || got.SpanSeconds != w.Span.Seconds() {
 			t.Errorf("rule %d is %+v, want %+v", i, got, w)
 		}
 		checkWhatIf(t, c, got, w, hitsOf(moments, field), text)
@@ -284,8 +284,8 @@ func checkRank(t *testing.T, r *replay.Report, c replay.Config, want []refTop) {
 	}
 	for i, w := range want {
 		got := r.Top[i]
-		if got.Key[0] != w.key || got.Count != int64(len(w.times)) {
-			t.Errorf("top key %d is %q with %d, want %q with %d", i, got.Key[0], got.Count, w.key, len(w.times))
+		if got.Values()[0] != w.key || got.Count != int64(len(w.times)) {
+			t.Errorf("top key %d is %q with %d, want %q with %d", i, got.Values()[0], got.Count, w.key, len(w.times))
 		}
 		for name, span := range peakSpans {
 			if got.Peaks[name] != int64(w.peak(span)) {
@@ -337,7 +337,7 @@ func checkWhatIf(t *testing.T, c replay.Config, got *replay.RuleReport, w replay
 		most = 20
 	}
 	for i, k := range refRank(hits)[:len(got.Busiest)] {
-		if b := got.Busiest[i]; b.Key[0] != k.key || b.Allowed != allowed[k.key] || b.Refused != refused[k.key] {
+		if b := got.Busiest[i]; b.Values()[0] != k.key || b.Allowed != allowed[k.key] || b.Refused != refused[k.key] {
 			t.Errorf("%s %s: busiest %d is %+v; want %q, %d, %d", w.Kind, w.Text, i, b, k.key, allowed[k.key], refused[k.key])
 		}
 	}
@@ -357,7 +357,7 @@ func checkFirst(t *testing.T, got *replay.RuleReport, want []hit, text bool) {
 		return
 	}
 	for i, h := range want {
-		if m := got.FirstHot[i]; m.T.String() != epochText(h.t) || strings.Join(m.Key, "\t") != h.key {
+		if m := got.FirstHot[i]; m.T.String() != epochText(h.t) || strings.Join(m.Values(), "\t") != h.key {
 			t.Errorf("hot %s: edge %d is %s %q, want %s %q", got.Name, i, m.T, m.Key, epochText(h.t), h.key)
 		}
 	}

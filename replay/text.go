@@ -2,19 +2,23 @@ package replay
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/lately-go/lately/api"
 )
 
 // TextStyle is how the plain report looks. The zero value is plain bytes.
 type TextStyle struct {
 	Color bool // bold headings, in ANSI sequences
-	Bad   bool // show the bad lines that were kept
+	Bad   bool // with the bad lines that were kept
 }
 
 // WriteText writes the report for people. Keys and bad lines are written so
@@ -24,7 +28,7 @@ func (rep *Report) WriteText(out io.Writer, style TextStyle) error {
 	w.totals(rep)
 	w.timeline(rep)
 	w.busiest(rep)
-	w.fits(rep)
+	w.suggested(rep)
 	for i := range rep.Rules {
 		w.rule(&rep.Rules[i], rep)
 	}
@@ -64,7 +68,7 @@ func (w *textWriter) totals(rep *Report) {
 		skipped = ", " + count(rep.Skipped) + " skipped"
 	}
 	w.f("%s lines in %s (%s), %s parsed%s, %s bad\n", count(rep.Lines), plural(len(rep.Files), "file", "files"),
-		or(rep.Format, "no known format"), count(rep.Parsed), skipped, count(rep.Bad))
+		cmp.Or(rep.Format, "no known format"), count(rep.Parsed), skipped, count(rep.Bad))
 	for _, f := range rep.AssumedYears {
 		w.f("%s has no years: its first line is taken to be of %d; --year gives another\n", visible(f.File), f.Year)
 	}
@@ -121,7 +125,7 @@ func (w *textWriter) busiest(rep *Report) {
 		rows[0] = append(rows[0], p.name)
 	}
 	for _, k := range rep.Top {
-		row := []string{k.Key.visible(), count(k.Count), percent(k.Count, rep.Events)}
+		row := []string{keyText(k.Key), count(k.Count), percent(k.Count, rep.Events)}
 		for _, p := range peakWindows {
 			row = append(row, count(k.Peaks[p.name]))
 		}
@@ -130,14 +134,14 @@ func (w *textWriter) busiest(rep *Report) {
 	w.table(rows)
 }
 
-// fits says which limits would leave how many keys alone.
-func (w *textWriter) fits(rep *Report) {
-	if len(rep.Fits) == 0 {
+// suggested says which limits would refuse nothing to how many keys.
+func (w *textWriter) suggested(rep *Report) {
+	if len(rep.SuggestedLimits) == 0 {
 		return
 	}
 	w.heading("Limits that fit: the least N per span that so many values of %s never exceed", rep.Key)
 	rows := [][]string{{"span", "90 %", "99 %", "99.9 %", "all"}}
-	for _, f := range rep.Fits {
+	for _, f := range rep.SuggestedLimits {
 		rows = append(rows, []string{f.Span, count(f.P90), count(f.P99), count(f.P999), count(f.Max)})
 	}
 	w.table(rows)
@@ -148,7 +152,7 @@ func (w *textWriter) rule(r *RuleReport, rep *Report) {
 	if r.Mode != "" {
 		mode = ", " + r.Mode
 	}
-	w.heading("%s %s (by %s, %s%s)", r.Kind, visible(r.Name), keyText(r.Key), r.Algorithm, mode)
+	w.heading("%s %s (by %s, %s%s)", r.Kind, visible(r.Name), strings.Join(r.Fields, ", "), r.Algorithm, mode)
 	if r.Kind == Hot {
 		w.hot(r)
 		return
@@ -175,7 +179,7 @@ func (w *textWriter) rule(r *RuleReport, rep *Report) {
 		rows[0] = append(rows[0], "bans")
 	}
 	for _, k := range r.MostRefused {
-		row := []string{k.Key.visible(), count(k.Refused)}
+		row := []string{keyText(k.Key), count(k.Refused)}
 		if r.Bans != nil {
 			row = append(row, count(k.Bans))
 		}
@@ -190,7 +194,7 @@ const shownHot = 10
 func (w *textWriter) hot(r *RuleReport) {
 	w.f("  %s ran hot\n", plural(int(*r.HotKeys), "key", "keys"))
 	for _, m := range r.FirstHot[:min(len(r.FirstHot), shownHot)] {
-		w.f("  %s  %s\n", epochStamp(m.T.String()), m.Key.visible())
+		w.f("  %s  %s\n", epochStamp(m.T.String()), keyText(m.Key))
 	}
 	if n := *r.HotKeys - shownHot; n > 0 {
 		w.f("  and %s more\n", count(n))
@@ -217,7 +221,7 @@ func (w *textWriter) badLines(rep *Report) {
 		if b.Cut {
 			more = "…"
 		}
-		w.f("  %s:%d: %s%s\n", visible(b.File), b.Line, visible(b.Text), more)
+		w.f("  %s:%d: %s%s\n", visible(b.File), b.Line, visible(b.Text+string(b.Base64)), more)
 	}
 }
 
@@ -250,20 +254,13 @@ func visible(s string) string {
 	return s
 }
 
-// visible joins the parts of a composite key.
-func (k Key) visible() string {
-	parts := make([]string, len(k))
-	for i, p := range k {
-		parts[i] = visible(p)
+// keyText joins the values of a key.
+func keyText(k api.Key) string {
+	parts := slices.Clone(k.Values())
+	for i := range parts {
+		parts[i] = visible(parts[i])
 	}
 	return strings.Join(parts, " ")
-}
-
-func keyText(key any) string {
-	if names, ok := key.([]string); ok {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprint(key)
 }
 
 // count writes n with a comma every three digits.

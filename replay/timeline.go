@@ -44,7 +44,7 @@ func (r *run) assemble(blocks []*parsed, workers []*worker) *timeline {
 			b.cols[c] = nil
 		}
 		t.cols[c] = col
-		t.values[c] = append([]string{""}, all.values...)
+		t.values[c] = all.texts()
 	})
 	return t
 }

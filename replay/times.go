@@ -56,32 +56,6 @@ func (e *events) problem(sentence string) {
 	}
 }
 
-// limitTimes returns the ticks at which the limits and bans of the rules file judge.
-func (e *events) limitTimes() []int64 {
-	longest, byCalendar := time.Duration(0), false
-	for i := range e.run.Rules.Limits.Len() {
-		rule := e.run.Rules.Limits.Rule(i)
-		byCalendar = byCalendar || rule.Algorithm == ratelimit.Calendar
-		for _, l := range rule.Limits {
-			longest = max(longest, remembered(l))
-		}
-		if rule.Ban != nil {
-			longest = max(longest, rule.Ban.Memory())
-		}
-		if rule.Adapt != nil {
-			longest = max(longest, adaptMemory(rule.Adapt))
-		}
-	}
-	return e.judgingTimes(longest, byCalendar)
-}
-
-// whatIfTimes returns the ticks at which a what-if judges, which no other what-if
-// has a part in.
-func (e *events) whatIfTimes(w WhatIf) []int64 {
-	byCalendar := w.Kind == Limit && e.run.Algorithm == ratelimit.Calendar
-	return e.judgingTimes(remembered(w.limit())+w.For, byCalendar)
-}
-
 // remembered returns how long after an event l may still count it: a span, as
 // much again where the window before matters or a slot leaves late, and the time
 // in which a burst drains.

@@ -46,7 +46,7 @@ var forms = map[Kind]string{
 func ParseWhatIf(kind Kind, text string) (WhatIf, error) {
 	w := WhatIf{Text: text, Kind: kind}
 	fail := func(what string) (WhatIf, error) {
-		return WhatIf{}, fmt.Errorf("--%s is %q: %s; allowed is %s", kind, text, what, forms[kind])
+		return WhatIf{}, fmt.Errorf("--%s: %q: %s: must be %s", kind, text, what, forms[kind])
 	}
 	rest := text
 	if kind == Hot {
@@ -66,7 +66,7 @@ func ParseWhatIf(kind Kind, text string) (WhatIf, error) {
 	}
 	var err error
 	if w.N, err = strconv.ParseUint(n, 10, 64); err != nil {
-		return fail(fmt.Sprintf("%q is no count", n))
+		return fail(fmt.Sprintf("%q is not a count", n))
 	}
 	if kind == Ban {
 		var long string
@@ -87,53 +87,27 @@ func ParseWhatIf(kind Kind, text string) (WhatIf, error) {
 	return w, nil
 }
 
-// limit returns the limit of a what-if that limits.
-func (w WhatIf) limit() ratelimit.Limit { return ratelimit.Limit{N: w.N, Span: w.Span, Per: w.Per} }
+// option returns w as it is typed.
+func (w WhatIf) option() string { return fmt.Sprintf("--%s %s", w.Kind, w.Text) }
 
-// limitRule returns the rule of a limit or a ban.
-func (w WhatIf) limitRule(a ratelimit.Algorithm, countRefused bool) (ratelimit.Rule, error) {
+// ruleset returns the rule of w as a set of its own. Its limits count by algorithm a.
+func (w WhatIf) ruleset(a ratelimit.Algorithm, countRefused bool) (ruleset, error) {
+	if w.Per != 0 && a != ratelimit.Calendar {
+		return ruleset{}, fmt.Errorf("%s: must be a span, such as 24h, with algorithm %s; only --algorithm calendar counts by periods", w.Per, a)
+	}
 	key, err := match.NewKey(match.Fold{Off: true}, w.Key)
 	if err != nil {
-		return ratelimit.Rule{}, err
+		return ruleset{}, err
 	}
-	r := ratelimit.Rule{Name: w.Text, Key: key}
-	if w.Kind == Ban {
-		r.Ban = &ratelimit.Ban{After: w.N, Of: ratelimit.Hits, Span: w.Span, For: w.For}
-		return r, nil
-	}
-	r.Algorithm, r.CountRefused = a, countRefused
-	r.Limits = []ratelimit.Limit{w.limit()}
-	return r, nil
-}
-
-// hotRule returns the rule of a hot what-if.
-func (w WhatIf) hotRule() (hotkey.Rule, error) {
-	key, err := match.NewKey(match.Fold{Off: true}, w.Key)
-	if err != nil {
-		return hotkey.Rule{}, err
-	}
-	return hotkey.Rule{Name: w.Text, Key: key, Threshold: w.N, Span: w.Span}, nil
-}
-
-// validate checks w as its rule would be, without judging anything.
-func (w WhatIf) validate(a ratelimit.Algorithm) error {
-	var err error
-	switch {
-	case w.Per != 0 && a != ratelimit.Calendar:
-		err = fmt.Errorf("a %s is a period of the calendar, which algorithm %s does not count by; give --algorithm calendar or a span, such as 24h", w.Per, a)
-	case w.Kind == Hot:
-		var r hotkey.Rule
-		if r, err = w.hotRule(); err == nil {
-			_, err = hotkey.NewSet(r)
-		}
+	rule := ratelimit.Rule{Name: w.Text, Key: key}
+	switch w.Kind {
+	case Hot:
+		return newRuleset(w.option(), nil, []hotkey.Rule{{Name: w.Text, Key: key, Threshold: w.N, Span: w.Span}})
+	case Ban:
+		rule.Ban = &ratelimit.Ban{After: w.N, Of: ratelimit.Hits, Span: w.Span, For: w.For}
 	default:
-		var r ratelimit.Rule
-		if r, err = w.limitRule(a, false); err == nil {
-			_, err = ratelimit.NewSet(ratelimit.SetConfig{}, r)
-		}
+		rule.Algorithm, rule.CountRefused = a, countRefused
+		rule.Limits = []ratelimit.Limit{{N: w.N, Span: w.Span, Per: w.Per}}
 	}
-	if err != nil {
-		return fmt.Errorf("--%s %s: %w", w.Kind, w.Text, err)
-	}
-	return nil
+	return newRuleset(w.option(), []ratelimit.Rule{rule}, nil)
 }

@@ -35,10 +35,10 @@ func TestParseWhatIf(t *testing.T) {
 		text, want string
 	}{
 		{replay.Limit, "", "there is no '/'"},
-		{replay.Limit, "60", "there is no '/'; allowed is N/SPAN or N/PERIOD, such as 60/1m or 1000/day"},
-		{replay.Limit, "many/1m", `"many" is no count`},
-		{replay.Limit, "-1/1m", `"-1" is no count`},
-		{replay.Limit, "99999999999999999999/1m", "is no count"},
+		{replay.Limit, "60", "there is no '/': must be N/SPAN or N/PERIOD, such as 60/1m or 1000/day"},
+		{replay.Limit, "many/1m", `"many" is not a count`},
+		{replay.Limit, "-1/1m", `"-1" is not a count`},
+		{replay.Limit, "99999999999999999999/1m", "is not a count"},
 		{replay.Limit, "60/1", "no unit"},
 		{replay.Limit, "60/-1m", "duration"},
 		{replay.Limit, "60/1us", "whole milliseconds"},
@@ -46,14 +46,14 @@ func TestParseWhatIf(t *testing.T) {
 		{replay.Limit, "60/days", "duration"},
 		{replay.Ban, "60/day:1h", "duration"},
 		{replay.Hot, "60/day", "duration"},
-		{replay.Ban, "100/5m", "the length of the ban is missing; allowed is N/SPAN:DURATION"},
+		{replay.Ban, "100/5m", "the length of the ban is missing: must be N/SPAN:DURATION"},
 		{replay.Ban, "100/5m:", "duration"},
 		{replay.Ban, "100/5m:soon", "duration"},
 		{replay.Hot, ":5/1s", "the field before ':' is empty"},
-		{replay.Hot, "client:5", "there is no '/'; allowed is N/SPAN or KEY:N/SPAN"},
+		{replay.Hot, "client:5", "there is no '/': must be N/SPAN or KEY:N/SPAN"},
 	} {
 		if got, err := replay.ParseWhatIf(c.kind, c.text); err == nil || !strings.Contains(err.Error(), c.want) ||
-			!strings.HasPrefix(err.Error(), fmt.Sprintf("--%s is %q", c.kind, c.text)) {
+			!strings.HasPrefix(err.Error(), fmt.Sprintf("--%s: %q", c.kind, c.text)) {
 			t.Errorf("--%s %s: %+v, %v; want %q", c.kind, c.text, got, err, c.want)
 		}
 	}
@@ -72,7 +72,7 @@ func FuzzParseWhatIf(f *testing.F) {
 		kind := []replay.Kind{replay.Limit, replay.Ban, replay.Hot}[number%3]
 		w, err := replay.ParseWhatIf(kind, text)
 		if err != nil {
-			if !strings.HasPrefix(err.Error(), fmt.Sprintf("--%s is %q: ", kind, text)) {
+			if !strings.HasPrefix(err.Error(), fmt.Sprintf("--%s: %q: ", kind, text)) {
 				t.Errorf("%q: %v", text, err)
 			}
 			return

@@ -29,36 +29,37 @@ func newReplay() *cobra.Command {
 	var f replayFlags
 	cmd := &cobra.Command{
 		Use:   "replay [flags] FILE...",
-		Short: "Replay logs through rules: who hammers us, what would be refused, banned, hot",
-		Long: `Replay reads logs (plain, gzip, zstd or bzip2; - is standard input), and judges their events in
-event time through the code that would enforce the rules: either a rules file, its rules together
-as the server would, or what-ifs, each as if it were alone.
+		Short: "Test rules on logs: which clients are busiest, and who would be refused, banned, hot",
+		Long: `Replay reads logs (plain, gzip, zstd or bzip2; - is standard input) and judges their events, at
+the times of the log, with the code that enforces the rules: either the rules of a file together,
+as the server does, or each --limit, --ban and --hot alone.
 
 Algorithms of --limit: ` + strings.Join(replay.Algorithms(), ", ") + `.
   calendar counts in UTC, in spans of 1s, 1m, 1h, 24h and 7d or by names: 1000/day, 1000/month
-  in-flight takes each event to be under way for the whole span, since a log says no end
-  gcra and the buckets let N come at once; a rules file can give another burst
+  in-flight assumes that each event is under way for the whole span, since a log has no ends
+  gcra and the buckets allow N at once; a rules file can set another burst
 
 Formats: ` + strings.Join(replay.Formats(), ", ") + `, or a spec:
   json:time=PATH@UNIT,client=PATH,object=PATH    PATH[] for a list; UNIT s, ms, us, ns, rfc3339, clf
   csv:time=N@UNIT,client=N,object=N              N is a column, from 1; tsv: alike
   object=...@path cuts the value at the first '?'
 
-Exit codes: 0 all is well; 1 a file could not be read, or not to its end, or a rule is about a
-field that no event has (the rest is reported, unless nothing is left), or the output not written; 2 the command line or the rules file is wrong; 130 interrupted.`,
+Exit codes: 0 success; 1 a file could not be read, or not to its end, or no event has a field that
+a rule needs (the rest is reported, if anything is left), or the output could not be written;
+2 the command line or the rules file is wrong; 130 interrupted.`,
 		Example: `  lately replay access.log.gz
   lately replay --limit 60/1m --ban 100/5m:1h --hot 200/1m access.log
   lately replay --rules rules.yaml --json access.log.*`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.rules, "rules", "", "judge the rules of `FILE` together, as the server would")
+	flags.StringVar(&f.rules, "rules", "", "judge the rules of `FILE` together, as the server does")
 	flags.Var(whatIfFlag{replay.Limit, &f.whatIfs}, "limit", "what if at most `N/SPAN` were allowed, such as 60/1m, or 1000/day with --algorithm calendar (repeatable)")
 	flags.Var(whatIfFlag{replay.Ban, &f.whatIfs}, "ban", "what if more than `N/SPAN:DURATION` were banned, such as 100/5m:1h (repeatable)")
 	flags.Var(whatIfFlag{replay.Hot, &f.whatIfs}, "hot", "which keys reach `N/SPAN`, or FIELD:N/SPAN (repeatable)")
 	flags.StringVar(&f.config.Key, "key", "", "`FIELD` to count by: client, object or any other (default client; hot: object)")
-	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit, see above")
-	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "refused events count toward --limit, too")
+	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit (see above)")
+	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "count refused events toward --limit too")
 	flags.StringVar(&f.config.Format, "format", "auto", "`NAME` or SPEC of the log format, or auto")
 	flags.IntVar(&f.config.Year, "year", 0, "year of a syslog file's first line (default: the file's modification time is the last line's)")
 	flags.DurationVar(&f.config.Resolution, "resolution", 0, "floor event times to `D` (default: judge them as precisely as the log has them)")
@@ -66,7 +67,7 @@ field that no event has (the rest is reported, unless nothing is left), or the o
 	flags.IntVar(&f.config.Top, "top", 0, "report the `N` busiest keys (default 20)")
 	flags.StringVar(&f.decisions, "decisions", "", "write one byte for each judged event, A or D, to `FILE`")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
-	flags.BoolVar(&f.bad, "bad", false, "show the first bad lines")
+	flags.BoolVar(&f.bad, "show-bad-lines", false, "show the first bad lines")
 	cmd.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions(replay.Algorithms(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"time", "file"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(append(replay.Formats(), "auto"), cobra.ShellCompDirectiveNoFileComp))
@@ -127,13 +128,13 @@ func (f *replayFlags) createDecisions() (closeFile func() error, err error) {
 	if st, err := os.Stat(f.decisions); err == nil {
 		for _, path := range append(f.config.Files, f.rules) {
 			if in, err := os.Stat(path); err == nil && os.SameFile(st, in) {
-				return nil, fmt.Errorf("--decisions is %s, which is read, too; allowed is a file of its own", f.decisions)
+				return nil, fmt.Errorf("--decisions: %s: must not be a file that is read", f.decisions)
 			}
 		}
 	}
 	file, err := os.Create(f.decisions)
 	if err != nil {
-		return nil, fmt.Errorf("--decisions is %s, which cannot be created: %w", f.decisions, errors.Unwrap(err))
+		return nil, fmt.Errorf("--decisions: %s: cannot be created: %w", f.decisions, errors.Unwrap(err))
 	}
 	f.config.Decisions = file
 	return file.Close, nil
@@ -145,7 +146,7 @@ func (f *replayFlags) parse(cmd *cobra.Command, args []string) error {
 	c.Files, c.Stdin, c.Progress = args, cmd.InOrStdin(), new(replay.Progress)
 	for _, name := range []string{"year", "top", "resolution"} {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && (flag.Value.String() == "0" || flag.Value.String() == "0s") {
-			return fmt.Errorf("--%s is 0; allowed is more than that", name)
+			return fmt.Errorf("--%s: 0: must be more than that", name)
 		}
 	}
 	var err error
@@ -153,13 +154,13 @@ func (f *replayFlags) parse(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("--algorithm: %w", err)
 	}
 	if f.order != "time" && f.order != "file" {
-		return fmt.Errorf("--order is %q; allowed is time or file", f.order)
+		return fmt.Errorf("--order: %q: must be time or file", f.order)
 	}
 	c.FileOrder = f.order == "file"
 	if cmd.Flags().Changed("rules") {
 		for _, name := range []string{"algorithm", "count-refused"} {
 			if cmd.Flags().Changed(name) {
-				return fmt.Errorf("--%s is for --limit; a rules file says it for each of its rules, so give --rules or --%s", name, name)
+				return fmt.Errorf("--%s: must not be given with --rules: it is for --limit, and a rules file has it for each rule", name)
 			}
 		}
 		if c.Rules, err = rules.Load(f.rules); err != nil {

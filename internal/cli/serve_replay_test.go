@@ -96,7 +96,7 @@ func TestServeAgreesOnHotKeys(t *testing.T) {
 		var report struct {
 			Rules []struct {
 				FirstHot []struct {
-					Key string
+					Key []string
 					T   float64
 				} `json:"first_hot"`
 			}
@@ -105,7 +105,7 @@ func TestServeAgreesOnHotKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, k := range report.Rules[len(report.Rules)-1].FirstHot {
-			replayed = append(replayed, fmt.Sprintf("%s %.3f", k.Key, k.T))
+			replayed = append(replayed, fmt.Sprintf("%s %.3f", k.Key[0], k.T))
 		}
 		s := serve(t, "--rules", rules, "--memory-limit", "1GiB", "--event-time")
 		askServing(t, s, readLog(t, log, format, rules))

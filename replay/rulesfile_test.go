@@ -14,8 +14,8 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// jointClients is clients as a log may write them, and the key that each is.
-var jointClients = [][2]string{
+// rulesClients is clients as a log may write them, and the key that each is.
+var rulesClients = [][2]string{
 	{"192.0.2.1", "192.0.2.1"},
 	{"::ffff:192.0.2.1", "192.0.2.1"},
 	{"192.0.2.2", "192.0.2.2"},
@@ -26,33 +26,31 @@ var jointClients = [][2]string{
 	{"198.51.100.7", "198.51.100.7"}, // in the allow list
 }
 
-// jointPaths is paths as sent, and as rules see them.
-var jointPaths = [][2]string{{"/login", "/login"}, {"//login", "/login"}, {"/%61", "/a"}, {"/a", "/a"}, {"/b/../a", "/a"}, {"/c", "/c"}}
+// rulesPaths is paths as sent, and as rules see them.
+var rulesPaths = [][2]string{{"/login", "/login"}, {"//login", "/login"}, {"/%61", "/a"}, {"/a", "/a"}, {"/b/../a", "/a"}, {"/c", "/c"}}
 
-const jointFormat = "csv:time=1@ms,client=2,method=3,path=4,user=5"
+const rulesFormat = "csv:time=1@ms,client=2,method=3,path=4,user=5"
 
-// jointLog makes a log and says what is in it: as the rules see it, and as it
-// stands.
-func jointLog(rnd *rand.Rand, lines int, step time.Duration) (data []byte, folded, raw []record) {
+// rulesLog makes a log and returns its events as the rules see them.
+func rulesLog(rnd *rand.Rand, lines int, step time.Duration) (data []byte, folded []record) {
 	at := time.UnixMilli(1_700_000_000_123)
 	for range lines {
 		at = at.Add(time.Duration(rnd.Int64N(int64(step)*10)) - 3*step).Truncate(time.Millisecond)
-		client := jointClients[rnd.IntN(1+rnd.IntN(len(jointClients)))]
-		path, method, user := jointPaths[rnd.IntN(len(jointPaths))], pick(rnd, "GET", "POST"), pick(rnd, "", "u1", "u2")
+		client := rulesClients[rnd.IntN(1+rnd.IntN(len(rulesClients)))]
+		path, method, user := rulesPaths[rnd.IntN(len(rulesPaths))], pick(rnd, "GET", "POST"), pick(rnd, "", "u1", "u2")
 		data = fmt.Appendf(data, "%d,%s,%s,%s,%s\n", at.UnixMilli(), client[0], method, path[0], user)
 		values := map[string]string{"client": client[1], "method": method, "path": path[1], "user": user}
 		if client[0] == "198.51.100.7" {
 			values["allow"] = "yes"
 		}
 		folded = append(folded, record{at, values})
-		raw = append(raw, record{at, map[string]string{"client": client[0]}})
 	}
-	return data, folded, raw
+	return data, folded
 }
 
-// jointRules makes up rules that get in each other's way, as the model has
+// randomRules makes up rules that get in each other's way, as the model has
 // them and as a rules file.
-func jointRules(rnd *rand.Rand, resolution time.Duration, spread bool) (model []jointRule, text string) {
+func randomRules(rnd *rand.Rand, resolution time.Duration, spread bool) (model []modelRule, text string) {
 	keys := [][]string{{"client"}, {"path"}, {"client", "path"}, {"user", "client"}}
 	key := keys[rnd.IntN(len(keys))]
 	span := func() time.Duration { return resolution * pick[time.Duration](rnd, 1, 3, 10, 60) }
@@ -61,7 +59,7 @@ func jointRules(rnd *rand.Rand, resolution time.Duration, spread bool) (model []
 		if !spread {
 			key = keys[rnd.IntN(len(keys))]
 		}
-		r := jointRule{name: fmt.Sprint("rule-", i), key: key, shadow: rnd.IntN(4) == 0}
+		r := modelRule{name: fmt.Sprint("rule-", i), key: key, shadow: rnd.IntN(4) == 0}
 		if rnd.IntN(4) == 0 {
 			r.method = "POST"
 		}
@@ -87,7 +85,7 @@ func jointRules(rnd *rand.Rand, resolution time.Duration, spread bool) (model []
 		model = append(model, r)
 	}
 	// In the file, and so in the report, bans come after limits.
-	var sorted []jointRule
+	var sorted []modelRule
 	for _, r := range model {
 		if len(r.limits) > 0 {
 			sorted = append(sorted, r)
@@ -111,7 +109,7 @@ func jointRules(rnd *rand.Rand, resolution time.Duration, spread bool) (model []
 }
 
 // yaml writes the rule as a rules file has it.
-func (r *jointRule) yaml() string {
+func (r *modelRule) yaml() string {
 	var b strings.Builder
 	f := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	f("  - name: %s\n    key: [%s]\n", r.name, strings.Join(r.key, ", "))
@@ -148,9 +146,9 @@ func (r *jointRule) yaml() string {
 	return b.String()
 }
 
-// TestJointRules judges random logs under random rules files, on several
+// TestRulesFile judges random logs under random rules files, on several
 // cores, and holds the report to the model and to a Limiter on one core.
-func TestJointRules(t *testing.T) {
+func TestRulesFile(t *testing.T) {
 	rnd := seeded(t)
 	rounds := 500
 	if testing.Short() || raceDetector {
@@ -159,16 +157,16 @@ func TestJointRules(t *testing.T) {
 	refused, banned, spreads := 0, int64(0), 0
 	for round := range rounds {
 		resolution := pick(rnd, resolutions...)
-		data, folded, raw := jointLog(rnd, 150, resolution/2+time.Millisecond)
-		model, text := jointRules(rnd, resolution, round%2 == 0)
+		data, folded := rulesLog(rnd, 150, resolution/2+time.Millisecond)
+		model, text := randomRules(rnd, resolution, round%2 == 0)
 		file := mustRules(t, text)
 		var decisions bytes.Buffer
 		c := replay.Config{
-			Files: []string{writeFile(t, "log.csv", data)}, Format: jointFormat, Rules: file, Decisions: &decisions,
+			Files: []string{writeFile(t, "log.csv", data)}, Format: rulesFormat, Rules: file, Decisions: &decisions,
 			Resolution: resolution, FileOrder: rnd.IntN(4) == 0, Cores: 1 + rnd.IntN(4), Top: 100,
 		}
 		r := mustRun(t, c)
-		moments, asWritten := ordered(folded, resolution, c.FileOrder), ordered(raw, resolution, c.FileOrder)
+		moments := ordered(folded, resolution, c.FileOrder)
 		want := modelJudge(model, moments)
 		key := func(rule int, m moment) string {
 			k, ok := keyOf(m, model[rule].key)
@@ -177,7 +175,7 @@ func TestJointRules(t *testing.T) {
 			}
 			return k
 		}
-		checkJoint(t, r, decisions.Bytes(), file, moments, want, key, asWritten)
+		checkRulesFile(t, r, decisions.Bytes(), file, moments, want, key, 100)
 		for i, s := range limiterJudge(t, file, resolution, moments) {
 			if s.allowed != want[i].allowed {
 				t.Errorf("event %d: the Limiter says %v, the model %v", i, s.allowed, want[i].allowed)
@@ -205,7 +203,7 @@ func TestJointRules(t *testing.T) {
 // keys and folding, to the reference.
 func TestHotRules(t *testing.T) {
 	rnd := seeded(t)
-	data, folded, _ := jointLog(rnd, 800, 300*time.Millisecond)
+	data, folded := rulesLog(rnd, 800, 300*time.Millisecond)
 	file := mustRules(t, `
 version: 1
 hot:
@@ -213,16 +211,16 @@ hot:
   - {name: who-where, key: [client, path], threshold: 4 per 20s, hold: 1m}
   - {name: posts, key: client, when: {method: POST}, threshold: 3 per 4s}
 `)
-	r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log.csv", data)}, Format: jointFormat, Rules: file, Resolution: time.Second, Cores: 3})
+	r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log.csv", data)}, Format: rulesFormat, Rules: file, Resolution: time.Second, Cores: 3})
 	moments := ordered(folded, time.Second, false)
 	for i, c := range []struct {
-		rule jointRule
+		rule modelRule
 		n    uint64
 		span time.Duration
 	}{
-		{jointRule{key: []string{"path"}}, 9, 5 * time.Second},
-		{jointRule{key: []string{"client", "path"}}, 4, 20 * time.Second},
-		{jointRule{key: []string{"client"}, method: "POST"}, 3, 4 * time.Second},
+		{modelRule{key: []string{"path"}}, 9, 5 * time.Second},
+		{modelRule{key: []string{"client", "path"}}, 4, 20 * time.Second},
+		{modelRule{key: []string{"client"}, method: "POST"}, 3, 4 * time.Second},
 	} {
 		var hits []hit
 		for _, m := range moments {
@@ -238,10 +236,10 @@ hot:
 	}
 }
 
-// TestJointSliding holds realistic rules files, and one with every algorithm, on
+// TestRulesFileSliding holds realistic rules files, and one with every algorithm, on
 // a generated log with floods in it, to a Limiter on one core. One of them follows
 // the traffic of all keys, so that they must not be spread over cores.
-func TestJointSliding(t *testing.T) {
+func TestRulesFileSliding(t *testing.T) {
 	rnd := seeded(t)
 	var log bytes.Buffer
 	if _, err := accesslogtest.Write(&log, accesslogtest.Config{Seed: rnd.Uint64(), Lines: 20_000, Duration: 3 * time.Hour, Late: 20 * time.Second}); err != nil {
@@ -303,7 +301,7 @@ limits:
 				}
 				return strings.Join(parts, "\t")
 			}
-			checkJoint(t, r, decisions.Bytes(), file, moments, want, key, moments)
+			checkRulesFile(t, r, decisions.Bytes(), file, moments, want, key, 1<<20)
 			for _, rule := range r.Rules {
 				if rule.RefusedByRule != nil && *rule.RefusedByRule == 0 {
 					t.Errorf("rule %s refused nothing: the test has no teeth", rule.Name)

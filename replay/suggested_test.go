@@ -28,14 +28,14 @@ func TestFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []replay.Fit{
+	want := []replay.SuggestedLimit{
 		{"1s", 1, 20, 20, 20}, {"10s", 5, 20, 20, 20}, {"60s", 5, 20, 20, 20}, {"300s", 5, 20, 20, 20}, {"3600s", 5, 20, 20, 20},
 	}
-	if fmt.Sprint(r.Fits) != fmt.Sprint(want) {
-		t.Errorf("fits %v, want %v", r.Fits, want)
+	if fmt.Sprint(r.SuggestedLimits) != fmt.Sprint(want) {
+		t.Errorf("fits %v, want %v", r.SuggestedLimits, want)
 	}
 	// A limit at the fit denies only whom it may: one client of ten at p90.
-	w, err := replay.ParseWhatIf(replay.Limit, fmt.Sprintf("%d/10s", r.Fits[1].P90))
+	w, err := replay.ParseWhatIf(replay.Limit, fmt.Sprintf("%d/10s", r.SuggestedLimits[1].P90))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,136 @@
+package replay
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// outcomes has for each event whether it was allowed or refused, and 0 if it was not
+// judged.
+type outcomes []byte
+
+const (
+	allowed byte = 'A'
+	refused byte = 'D'
+)
+
+func (o outcomes) add(event int, ok bool) {
+	o[event] = refused
+	if ok {
+		o[event] = allowed
+	}
+}
+
+// judged returns the outcomes without the events that were not judged.
+func (o outcomes) judged() []byte {
+	out := make([]byte, 0, len(o))
+	for _, b := range o {
+		if b != 0 {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// digest returns the SHA-256 of decisions, in hex.
+func digest(decisions []byte) string {
+	sum := sha256.Sum256(decisions)
+	return hex.EncodeToString(sum[:])
+}
+
+// ruleOutcomes is what happened to the events that a limit or ban judged.
+type ruleOutcomes struct {
+	*ratelimit.Rule
+	keys     *keyColumn
+	outcomes outcomes // of the events, whichever rule refused them
+	refused  []uint32 // events of each key
+	bans     []uint32 // that the rule started, of each key
+	parts    []partOutcomes
+}
+
+// partOutcomes is what one part of the keys adds to that.
+type partOutcomes struct {
+	byRule    int64 // events that the rule itself refused or, in shadow mode, would have
+	banStarts []banStart
+	last      map[uint32]int // of a key, the index in banStarts of its newest ban
+}
+
+// A banStart is an event that started a ban, and how long the ban then lasted.
+type banStart struct {
+	keyEvent
+	at   time.Time // when the event was judged
+	long time.Duration
+}
+
+func newRuleOutcomes(rule *ratelimit.Rule, keys *keyColumn, own outcomes, parts int) ruleOutcomes {
+	r := ruleOutcomes{Rule: rule, keys: keys, outcomes: own, refused: make([]uint32, len(keys.texts)), parts: make([]partOutcomes, parts)}
+	if rule.Ban != nil {
+		r.bans = make([]uint32, len(keys.texts))
+		for i := range r.parts {
+			r.parts[i].last = make(map[uint32]int)
+		}
+	}
+	return r
+}
+
+// add adds what the rule said of an event, which was allowed or not. Parts are added
+// to concurrently: they have no key and no event in common.
+func (r *ruleOutcomes) add(event, part int, at time.Time, ok bool, said *ratelimit.Outcome) {
+	r.outcomes.add(event, ok)
+	if ok && !said.Refused {
+		return
+	}
+	p, key := &r.parts[part], r.keys.ids[event]
+	if !ok {
+		r.refused[key]++
+	}
+	if said.Refused {
+		p.byRule++
+	}
+	if said.Started {
+		r.bans[key]++
+		p.last[key] = len(p.banStarts)
+		p.banStarts = append(p.banStarts, banStart{keyEvent{int32(event), key}, at, 0})
+	}
+	if i, banned := p.last[key]; said.Banned && banned { // the ban may have been extended
+		p.banStarts[i].long = said.BannedUntil.Sub(p.banStarts[i].at)
+	}
+}
+
+// byRule returns how many events the rule itself refused or, in shadow mode, would have.
+func (r *ruleOutcomes) byRule() (n int64) {
+	for i := range r.parts {
+		n += r.parts[i].byRule
+	}
+	return n
+}
+
+// banStarts returns the bans of all keys in the order of judging.
+func (r *ruleOutcomes) banStarts() []banStart {
+	var all []banStart
+	for i := range r.parts {
+		all = append(all, r.parts[i].banStarts...)
+	}
+	slices.SortFunc(all, func(a, b banStart) int { return cmp.Compare(a.event, b.event) })
+	return all
+}
+
+// counts returns how many events of each key were judged, and how many events in all
+// were allowed.
+func (r *ruleOutcomes) counts() (judged []int64, allowedEvents int64) {
+	judged = make([]int64, len(r.keys.texts))
+	for i, o := range r.outcomes {
+		if o != 0 {
+			judged[r.keys.ids[i]]++
+		}
+		if o == allowed {
+			allowedEvents++
+		}
+	}
+	return judged, allowedEvents
+}

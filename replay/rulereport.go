@@ -1,0 +1,154 @@
+package replay
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// How many of each a rule's report has.
+const (
+	maxBans    = 1000
+	maxFirst   = 100 // first edges of a hot rule
+	maxRefused = 10  // keys in the plain report
+)
+
+// reportLimit reports a limit or ban.
+func (e *events) reportLimit(j *judging, number int, refusedRange *Range) RuleReport {
+	rule := &j.rules[number]
+	decisions := rule.outcomes.judged()
+	counts, allowedEvents := rule.counts()
+	rep := RuleReport{
+		Name: rule.Name, Kind: Limit, Fields: rule.Key.Fields(), Algorithm: rule.Algorithm.String(),
+		Allowed: new(allowedEvents), Refused: new(int64(len(decisions)) - allowedEvents), KeysRefused: new(nonzero(rule.refused)),
+		RefusedRange: refusedRange, SHA256: digest(decisions), Busiest: []BusyKey{},
+	}
+	rep.describe(rule.Rule)
+	switch {
+	case rule.Shadow:
+		rep.WouldRefuse = new(rule.byRule())
+	case len(j.rules) > 1:
+		rep.RefusedByRule = new(rule.byRule())
+	}
+	for _, id := range rule.keys.largest(e.run.Top, counts) {
+		no := int64(rule.refused[id])
+		rep.Busiest = append(rep.Busiest, BusyKey{rule.key(id), counts[id] - no, no})
+	}
+	refusals := make([]int64, len(rule.refused))
+	for id, n := range rule.refused {
+		refusals[id] = int64(n)
+	}
+	for _, id := range rule.keys.largest(maxRefused, refusals) {
+		k := BannedKey{Key: rule.key(id), Refused: refusals[id]}
+		if rule.Ban != nil {
+			k.Bans = int64(rule.bans[id])
+		}
+		rep.MostRefused = append(rep.MostRefused, k)
+	}
+	if rule.Ban != nil {
+		e.reportBans(&rep, rule)
+	}
+	return rep
+}
+
+// describe adds what the rule counts, and how.
+func (rep *RuleReport) describe(rule *ratelimit.Rule) {
+	if rule.Shadow {
+		rep.Mode = "shadow"
+	}
+	if len(rule.Limits) == 0 {
+		rep.Kind, rep.Algorithm = Ban, "exact"
+		rep.LimitJSON = LimitJSON{N: rule.Ban.After, SpanSeconds: rule.Ban.Span.Seconds()}
+		return
+	}
+	rep.LimitJSON, rep.Adapts = limitJSON(rule.Limits[0]), rule.Adapt != nil
+	if rule.Zone != nil {
+		rep.Zone = rule.Zone.String()
+	}
+	if len(rule.Limits) > 1 {
+		for _, l := range rule.Limits {
+			rep.Limits = append(rep.Limits, limitJSON(l))
+		}
+	}
+}
+
+// reportBans adds the bans of a rule.
+func (e *events) reportBans(rep *RuleReport, rule *ruleOutcomes) {
+	starts := rule.banStarts()
+	rep.Bans, rep.BannedKeys = new(int64(len(starts))), new(nonzero(rule.bans))
+	rep.BanSeconds, rep.BanList = rule.Ban.Duration(0).Seconds(), []BanReport{}
+	for _, s := range starts[:min(len(starts), maxBans)] {
+		from := e.run.clock.time(e.times[s.event])
+		rep.BanList = append(rep.BanList, BanReport{rule.key(s.key), epochOf(from), epochOf(from.Add(s.long))})
+	}
+	rep.BansLeftOut = int64(len(starts) - len(rep.BanList))
+	events := make([]keyEvent, len(starts))
+	for i := range starts {
+		events[i] = starts[i].keyEvent
+	}
+	rep.StartsSHA256 = e.digestEvents(events, rule.Key, rule.keys)
+}
+
+// key returns the key of that number.
+func (r *ruleOutcomes) key(id uint32) api.Key { return api.KeyOf(parts(r.Key, r.keys.texts[id])...) }
+
+// reportHot reports a hot rule.
+func (e *events) reportHot(j *judging, number int) RuleReport {
+	rule, hot := j.ruleset.hot.Rule(number), &j.hot[number]
+	first := slices.Concat(hot.first...)
+	slices.SortFunc(first, func(a, b keyEvent) int { return int(a.event - b.event) })
+	rep := RuleReport{
+		Name: rule.Name, Kind: Hot, Fields: rule.Key.Fields(), Algorithm: "exact",
+		LimitJSON: LimitJSON{N: rule.Threshold, SpanSeconds: rule.Span.Seconds()},
+		HotKeys:   new(int64(len(first))), FirstHot: []Moment{}, SHA256: e.digestEvents(first, rule.Key, hot.keys),
+	}
+	for _, f := range first[:min(len(first), maxFirst)] {
+		key := api.KeyOf(parts(rule.Key, hot.keys.texts[f.key])...)
+		rep.FirstHot = append(rep.FirstHot, Moment{e.run.epoch(e.times[f.event]), key})
+	}
+	return rep
+}
+
+// parts returns the values in a key that k made.
+func parts(k match.Key, key string) (values []string) {
+	for part := range k.Parts([]byte(key)) {
+		values = append(values, string(part))
+	}
+	return values
+}
+
+func nonzero(counts []uint32) (n int64) {
+	for _, c := range counts {
+		if c > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// digestEvents returns the SHA-256 of "<t>\t<key>\n" for each event, in hex. t is
+// epoch seconds; the values of a key have tabs between them, see textKeys.
+func (e *events) digestEvents(events []keyEvent, key match.Key, keys *keyColumn) string {
+	h := sha256.New()
+	text := e.run.textKeys()
+	var line []byte
+	for _, ev := range events {
+		line = append(e.run.clock.appendEpoch(line[:0], e.times[ev.event]), '\t')
+		joined := strings.Join(parts(key, keys.texts[ev.key]), "\t")
+		if text {
+			line = append(line, joined...)
+		} else {
+			for i := range len(joined) {
+				line = utf8.AppendRune(line, rune(joined[i]))
+			}
+		}
+		h.Write(append(line, '\n'))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

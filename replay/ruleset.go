@@ -1,0 +1,274 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A ruleset is rules that are judged together: those of a rules file, or a what-if as
+// a set of one rule. Limits and bans judge first; hot rules count the events that these
+// allow. The rulesets of a replay know nothing of each other.
+type ruleset struct {
+	limits *ratelimit.Set // and bans
+	hot    *hotkey.Set
+	allows bool            // there is an allow list
+	option string          // the option that a what-if was given by, "--limit 60/1m"; "" for a rules file
+	absent map[string]bool // names of the rules that can match no event of the log
+}
+
+// newRuleset returns the ruleset of these rules, at most one of them.
+func newRuleset(option string, limits []ratelimit.Rule, hot []hotkey.Rule) (rs ruleset, err error) {
+	rs.option, rs.absent = option, make(map[string]bool)
+	if rs.limits, err = ratelimit.NewSet(ratelimit.SetConfig{}, limits...); err == nil {
+		rs.hot, err = hotkey.NewSet(hot...)
+	}
+	return rs, err
+}
+
+// fields returns the names of the event fields that the rules look at.
+func (rs *ruleset) fields() []string { return append(rs.limits.Fields(), rs.hot.Fields()...) }
+
+// len returns the number of rules.
+func (rs *ruleset) len() int { return rs.limits.Len() + rs.hot.Len() }
+
+// keys returns the keys of the rules: of the limits and bans, then of the hot rules.
+func (rs *ruleset) keys() (keys []match.Key) {
+	for i := range rs.limits.Len() {
+		keys = append(keys, rs.limits.Rule(i).Key)
+	}
+	for i := range rs.hot.Len() {
+		keys = append(keys, rs.hot.Rule(i).Key)
+	}
+	return keys
+}
+
+// title names a rule in messages.
+func (rs *ruleset) title(rule string) string {
+	if rs.option != "" {
+		return rs.option
+	}
+	return fmt.Sprintf("rule %q", rule)
+}
+
+// checkWindows returns an error if the window of a rule is not a multiple of the
+// resolution.
+func (rs *ruleset) checkWindows(resolution time.Duration) error {
+	check := func(rule string, window time.Duration) error {
+		if resolution != 0 && window%resolution != 0 {
+			return fmt.Errorf("%s: window %v: must be a multiple of the resolution %v", rs.title(rule), window, resolution)
+		}
+		return nil
+	}
+	for i := range rs.limits.Len() {
+		rule := rs.limits.Rule(i)
+		for _, l := range rule.Limits {
+			if err := check(rule.Name, edges(rule.Algorithm, l, rule.Zone)); err != nil {
+				return err
+			}
+		}
+		if rule.Ban != nil {
+			if err := check(rule.Name, rule.Ban.Span); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range rs.hot.Len() {
+		if err := check(rs.hot.Rule(i).Name, rs.hot.Rule(i).Span); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// separable reports whether the limits and bans judge each key without the others: all
+// count by the same key, and none adapts to the traffic of all keys.
+func (rs *ruleset) separable() bool {
+	for i := range rs.limits.Len() {
+		if r := rs.limits.Rule(i); r.Adapt != nil || !r.Key.Equal(rs.limits.Rule(0).Key) {
+			return false
+		}
+	}
+	return true
+}
+
+// memory returns for how long after an event the limits and bans may still know of it.
+func (rs *ruleset) memory() (longest time.Duration, byCalendar bool) {
+	for i := range rs.limits.Len() {
+		rule := rs.limits.Rule(i)
+		byCalendar = byCalendar || rule.Algorithm == ratelimit.Calendar
+		for _, l := range rule.Limits {
+			longest = max(longest, remembered(l))
+		}
+		if rule.Ban != nil {
+			longest = max(longest, rule.Ban.Memory())
+		}
+		if rule.Adapt != nil {
+			longest = max(longest, adaptMemory(rule.Adapt))
+		}
+	}
+	return longest, byCalendar
+}
+
+// A keyColumn has for each event the number of the key that rules count it by, and
+// the keys of these numbers. Number 0 is none.
+type keyColumn struct {
+	ids   []uint32
+	texts []string
+}
+
+// keyColumns returns the columns of keys; equal ones share one.
+func (e *events) keyColumns(keys []match.Key) []*keyColumn {
+	var distinct []match.Key
+	place := make([]int, len(keys))
+	for i, k := range keys {
+		if place[i] = slices.IndexFunc(distinct, k.Equal); place[i] < 0 {
+			place[i] = len(distinct)
+			distinct = append(distinct, k)
+		}
+	}
+	columns := make([]*keyColumn, len(distinct))
+	e.run.parallel(len(distinct), func(i int) { columns[i] = e.keyColumn(distinct[i]) })
+	out := make([]*keyColumn, len(keys))
+	for i := range keys {
+		out[i] = columns[place[i]]
+	}
+	return out
+}
+
+func (e *events) keyColumn(key match.Key) *keyColumn {
+	names := key.EventFields()
+	if c := e.run.column(names[0]); c >= 0 && len(names) == 1 {
+		return e.columnOfField(key, names[0], c)
+	}
+	in, ids := newInterner(), make([]uint32, len(e.times))
+	reader := e.newEventReader(names)
+	var buf []byte
+	for i := range ids {
+		var ok bool
+		if buf, ok = key.Append(buf[:0], reader.event(i)); ok {
+			ids[i] = in.id(buf)
+		}
+	}
+	return &keyColumn{ids, in.texts()}
+}
+
+// columnOfField returns the column of a key that depends on one field only, in column
+// c: each distinct value has one key. Often the values are the keys.
+func (e *events) columnOfField(key match.Key, name string, c int) *keyColumn {
+	values := e.values[c]
+	var ev match.Event
+	var buf []byte
+	keyOf := func(value string) (ok bool) {
+		ev.SetNamedString(name, value)
+		buf, ok = key.Append(buf[:0], &ev)
+		return ok
+	}
+	alike := func(value string) bool { return keyOf(value) && string(buf) == value }
+	if !slices.ContainsFunc(values[1:], func(v string) bool { return !alike(v) }) {
+		return &keyColumn{e.cols[c], values}
+	}
+	in, renumber := newInterner(), make([]uint32, len(values))
+	for id := 1; id < len(values); id++ {
+		if keyOf(values[id]) {
+			renumber[id] = in.id(buf)
+		}
+	}
+	ids := make([]uint32, len(e.times))
+	for i, id := range e.cols[c] {
+		ids[i] = renumber[id]
+	}
+	return &keyColumn{ids, in.texts()}
+}
+
+// byKey returns the numbers of the events of each key, in the order of judging: those
+// of key id are events[from[id]:from[id+1]]. Events that skip reports are left out.
+func (k *keyColumn) byKey(skip func(event int) bool) (from []int, events []int32) {
+	ids := k.ids
+	if skip != nil {
+		ids = slices.Clone(ids)
+		for i, id := range ids {
+			if id != 0 && skip(i) {
+				ids[i] = 0
+			}
+		}
+	}
+	from = make([]int, len(k.texts)+1)
+	for _, id := range ids {
+		if id != 0 {
+			from[id+1]++
+		}
+	}
+	for id := range k.texts {
+		from[id+1] += from[id]
+	}
+	events, next := make([]int32, from[len(k.texts)]), slices.Clone(from)
+	for i, id := range ids {
+		if id != 0 {
+			events[next[id]] = int32(i)
+			next[id]++
+		}
+	}
+	return from, events
+}
+
+// eventReader makes events of the records again, with some of their fields.
+type eventReader struct {
+	*events
+	ev     match.Event
+	fields []readerField
+	reset  bool // the event may keep a field of the one before
+}
+
+type readerField struct {
+	column int
+	field  match.Field
+	name   string // of a field that is not well known
+	packed bool   // the column holds several fields
+}
+
+// newEventReader returns a reader of the fields of these names.
+func (e *events) newEventReader(names []string) *eventReader {
+	r := &eventReader{events: e}
+	packed := false
+	for _, name := range names {
+		f, known := match.FieldNamed(name)
+		switch c := e.run.column(name); {
+		case c < 0:
+			packed = packed || slices.Contains(e.run.packed, name)
+		case known:
+			r.fields = append(r.fields, readerField{column: c, field: f})
+		default:
+			r.fields = append(r.fields, readerField{column: c, name: name})
+		}
+	}
+	if packed {
+		r.fields = append(r.fields, readerField{column: len(e.run.fields), packed: true})
+		r.reset = true
+	}
+	return r
+}
+
+// event returns event i, until the next call.
+func (r *eventReader) event(i int) *match.Event {
+	if r.reset {
+		r.ev.Reset()
+	}
+	for j := range r.fields {
+		f := &r.fields[j]
+		value := r.values[f.column][r.cols[f.column][i]]
+		switch {
+		case f.packed:
+			unpack(&r.ev, r.run.packed, value)
+		case f.name != "":
+			r.ev.SetNamedString(f.name, value)
+		default:
+			r.ev.SetString(f.field, value)
+		}
+	}
+	return &r.ev
+}
