@@ -198,7 +198,7 @@ func (p *probe) lock(r *request) bool {
 			return false
 		case keytable.Added:
 			w := record.Words()
-			w[wordNewest] = keytable.Stamp(rs.floor.Load())
+			w[wordNewest] = keytable.Stamp(rs.expired.Load())
 			rs.fromSketch(w, p.hash, r.Now)
 			rs.cut(record)
 			fallthrough
@@ -261,7 +261,7 @@ func newest(probes []probe, now int64) int64 {
 		case p.w != nil:
 			now = max(now, keytable.Time(p.w[wordNewest]))
 		case p.sketch != nil: // it may have had a record that has expired
-			now = max(now, p.records.floor.Load())
+			now = max(now, p.records.expired.Load())
 		}
 	}
 	return now

@@ -49,11 +49,10 @@ const (
 // Rules may be updated; what was exported under the ones before then may come
 // again, and counts once.
 //
-// Left out are statistics, and what was counted in a sketch for keys for which
-// there was no room, since it can't be said of whom it is: after a restart
-// such keys begin anew, as any key that was evicted. So a flood that fills the
-// budget with protected keys is judged too mildly for one span after a restart:
-// by those that had a record, and by N for each of the others.
+// Statistics are left out, and what a sketch counted for keys without memory, since
+// a sketch does not know its keys: after a restart they begin at 0, as any key that was
+// evicted. So a flood that fills the budget with protected keys is undercounted for one
+// span after a restart, by N for each key without a record.
 //
 // Another store than memory has nothing to export. The complexity is O(k) where k is the number of keys under all rules: a million
 // keys take about a tenth of a second, and their Import a second.
@@ -92,8 +91,8 @@ type Imported = lately.Imported
 //
 // What l knows already stays: importing a chunk twice changes nothing, and a key
 // that was judged since keeps what it has counted since. When the budget is
-// spent, keys are forgotten as usual, by what came first and is not protected;
-// what finds no room shares a sketch.
+// spent, keys are evicted as usual, the unprotected that came first; keys without
+// memory share a sketch.
 //
 // The error says what is wrong with the chunk; what came before that in it has
 // been restored. Memory is bounded by the chunk's length and the budget, whatever

@@ -221,7 +221,7 @@ var (
 )
 
 // looseRecords returns records of a layout without a table: for the words of one
-// record outside, with room for all that they can hold.
+// record outside, with memory for all that they can hold.
 func looseRecords(l layout, resolution time.Duration) (*records, error) {
 	meters, err := l.meters(resolution)
 	if err != nil {
@@ -290,7 +290,7 @@ func (c *countsUndumper) restore(key string) {
 		c.done.Refused++
 		return
 	case keytable.Added:
-		r.Words()[wordNewest] = keytable.Stamp(c.to.floor.Load())
+		r.Words()[wordNewest] = keytable.Stamp(c.to.expired.Load())
 	}
 	w := r.Words()
 	if c.into(w) || state == keytable.Added {

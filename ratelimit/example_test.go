@@ -51,6 +51,30 @@ func Example() {
 	// 7: banned until 12:10:00
 }
 
+// A client may send 100 requests a minute.
+func ExampleNew() {
+	client, err := match.NewKey(match.Fold{}, "client")
+	if err != nil {
+		log.Fatal(err)
+	}
+	limiter, err := ratelimit.New(ratelimit.Rule{
+		Name: "per-client", Key: client, Limits: []ratelimit.Limit{{N: 100, Span: time.Minute}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var request match.Event
+	request.SetString(match.Client, "192.0.2.7:49152")
+	allowed := 0
+	for range 120 {
+		if limiter.Take(&request).Allowed {
+			allowed++
+		}
+	}
+	fmt.Println(allowed, "of 120 were allowed")
+	// Output: 100 of 120 were allowed
+}
+
 // Callers that have the values of a key need no event.
 func ExampleRuleLimiter() {
 	key, err := match.NewKey(match.Fold{}, "user")

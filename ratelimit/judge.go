@@ -91,11 +91,11 @@ func (m *memory) strike(p *probe, r *request, o *outcome, now int64) {
 	o.Refused = true
 	o.Limit, o.Remaining = p.Ban.After, 0
 	if r.Peek || !p.held {
-		return // a sketch counts too much to ban anybody for it
+		return // a sketch overcounts, so it starts no ban
 	}
 	until, ok := m.bans.start(p.id, p.hash, bytesOf(p.key), p.Ban, now, m.config.JitterSeed)
 	if !ok {
-		return // no room for another ban: refused all the same, and counted
+		return // no memory for another ban: refused all the same, and counted
 	}
 	p.clearStrikes()
 	o.Started = true
@@ -110,7 +110,7 @@ func (m *memory) limit(p *probe, r *request, o *outcome, now int64) {
 		n := p.most(i)
 		used := p.used(i, now)
 		left := n - min(used, n)
-		over = over || r.Cost > left || !p.room(i, r.Cost)
+		over = over || r.Cost > left || !p.fits(i, r.Cost)
 		if o.Banned || o.Refused {
 			continue
 		}
@@ -149,7 +149,7 @@ func (p *probe) charged(o *outcome, r *request, now int64, refused, banned bool)
 		}
 		switch {
 		case !charged:
-		case refused && (r.Peek || !p.room(i, r.Cost)): // who looks and waits was not counted
+		case refused && (r.Peek || !p.fits(i, r.Cost)): // who looks and waits was not counted
 		default:
 			p.charge(i, now, r.Cost)
 			if m := &p.records.meters[i]; p.copied && m.blocks != nil && r.Cost > 0 { // not charged, as it shares blocks

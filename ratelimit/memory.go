@@ -220,7 +220,7 @@ func (m *memory) stored(key []byte) []byte {
 }
 
 // scratchMemory is memory that only some requests take: those that look, that are about
-// many rules, or about keys without room. A request keeps it for the next.
+// many rules, or about keys without memory. A request keeps it for the next.
 type scratchMemory struct {
 	words  []uint64
 	probes []probe

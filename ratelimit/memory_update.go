@@ -101,7 +101,7 @@ func (rs *records) toSketch(hash uint64, old *records, w []uint64) {
 func (rs *records) inherit(old *records) {
 	rs.resets = old.resets
 	rs.now.Store(old.now.Load())
-	rs.floor.Store(old.floor.Load())
+	rs.expired.Store(old.expired.Load())
 	if rs.until.Store(old.until.Load()); rs.layout.former != old.layout.former {
 		rs.until.Store(math.MaxInt64)
 	}
@@ -119,7 +119,7 @@ func (rs *records) inherit(old *records) {
 		rs.overflow()[len(rs.limits)] = (*was)[len(old.limits)]
 	}
 	if sketched { // what they count may be as new
-		rs.newest.Store(max(rs.now.Load(), rs.floor.Load()))
+		rs.newest.Store(max(rs.now.Load(), rs.expired.Load()))
 	}
 }
 

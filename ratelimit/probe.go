@@ -44,8 +44,8 @@ func (p *probe) most(i int) uint64 {
 	return n
 }
 
-// room reports whether cost can be counted in the i-th limit.
-func (p *probe) room(i int, cost uint64) bool {
+// fits reports whether cost can be counted in the i-th limit.
+func (p *probe) fits(i int, cost uint64) bool {
 	if p.w == nil {
 		return true
 	}
@@ -72,15 +72,15 @@ func (p *probe) charge(i int, now int64, cost uint64) {
 	}
 }
 
-// wait returns how long until the i-th limit has room for cost.
+// wait returns how long until the i-th limit allows cost.
 func (p *probe) wait(i int, now int64, cost uint64) time.Duration {
 	n := p.most(i)
 	d := p.waitOf(i, now, n, cost)
 	if d == Never && p.adapt != nil && i < len(p.Limits) && cost <= p.adapt.config.most() {
 		return p.adapt.config.span() // N may have risen by then
 	}
-	if d == 0 && !p.room(i, cost) {
-		// The budget has no room for more times: until some have left.
+	if d == 0 && !p.fits(i, cost) {
+		// The budget has no memory for more times until some have left.
 		m := &p.records.meters[i]
 		held := p.used(i, now)
 		d = m.Wait(p.w[m.at:], p.blocks(m), now, held, min(cost, held))
@@ -144,10 +144,10 @@ func (p *probe) delay(i int, now int64) time.Duration {
 // strikes returns how many hits or refusals the ban has counted.
 func (p *probe) strikes(now int64) uint64 { return p.used(len(p.records.limits), now) }
 
-// addStrike counts one. Without room for it the ban comes later than it should,
-// which is better than banning for what was not counted.
+// addStrike counts one. Without memory for it the ban begins later than it
+// should, which is better than a ban for what was not counted.
 func (p *probe) addStrike(now int64) {
-	if i := len(p.records.limits); p.room(i, 1) {
+	if i := len(p.records.limits); p.fits(i, 1) {
 		p.charge(i, now, 1)
 	}
 }

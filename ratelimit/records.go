@@ -28,15 +28,14 @@ type records struct {
 	own    []recordMeter // all but those of layout.former
 	words  int
 
-	// now is the newest time at which a key was added: what has nothing in
-	// its windows then may be forgotten.
+	// now is the newest time at which a key was added: a record whose
+	// windows are empty then may be evicted.
 	now atomic.Int64
 
-	// floor is the newest time at which something was forgotten because its
-	// windows were empty. A key that is added is judged at floor at least, so
-	// that one which comes back with an earlier time finds windows as empty as
-	// it left them.
-	floor atomic.Int64
+	// expired is the newest time at which a record was evicted because its windows
+	// were empty. A key that is added is judged at expired at the earliest, so one
+	// that comes back with an earlier time finds its windows as empty as they were.
+	expired atomic.Int64
 
 	// adapt is what the limits follow, or nil.
 	adapt atomic.Pointer[adapter]
@@ -90,7 +89,7 @@ func newRecords(m *memory, l layout, rules int) (*records, error) {
 	}
 	rs := &records{layout: l, number: m.tables, budget: m.budget, words: wordNewest + 1, resets: &resetLog{id: m.tables}}
 	rs.now.Store(math.MinInt64)
-	rs.floor.Store(math.MinInt64)
+	rs.expired.Store(math.MinInt64)
 	rs.until.Store(math.MinInt64)
 	rs.newest.Store(math.MinInt64)
 	keep := int64(0)
@@ -154,7 +153,7 @@ func (rs *records) Expired(r keytable.Record) bool {
 			return false
 		}
 	}
-	raise(&rs.floor, now)
+	raise(&rs.expired, now)
 	return true
 }
 

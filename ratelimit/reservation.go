@@ -101,12 +101,12 @@ func appendOutcomes(dst []Outcome, r *request) []Outcome {
 // must not be changed.
 func (r *Reservation) Outcomes() []Outcome { return r.outcomes }
 
-// Settle corrects the charge to actual, now, and ends what is in flight. What
-// was charged too much is taken out of the slot that it was counted in; if that
-// has left the window, or the key was reset, there is nothing to take. What was
-// charged too little is charged now, whether there is room for it or not, so that
-// the next events wait for it. An error is the store's; the reservation has ended
-// all the same.
+// Settle corrects the charge to actual, now, and ends an event that is in flight. If
+// the charge was too high, the difference is taken out of the slot in which it was
+// counted; if that has left the window, or the key was reset, nothing is taken. If it
+// was too low, the difference is charged now, even beyond the limit, so that the next
+// events wait for it. The error is the store's; the reservation has ended all the
+// same.
 func (r *Reservation) Settle(actual uint64) error { return r.settle(r.limiter.now(), actual) }
 
 // Cancel takes the charge back: it is Settle(0).

@@ -110,7 +110,7 @@ func (mr *memoryRule) charge(stored []byte, now int64, n uint64, valid func(hash
 	now = newest(probes, now)
 	for i := range rs.judging(now) {
 		p.used(i, now)
-		p.room(i, n)
+		p.fits(i, n)
 		p.charge(i, now, n)
 	}
 	if p.held {

@@ -6,9 +6,9 @@ import (
 	"github.com/lately-go/lately/internal/sketch"
 )
 
-// What a rule does with keys for which there is no room: they share sketches,
-// one for each meter, which are made when the first such key comes. Their bytes
-// are taken from the budget beforehand.
+// Keys for which a rule has no memory share sketches, one for each meter, which are
+// made when the first such key comes. Their bytes are taken from the budget at the
+// start.
 
 // sketchShare is which share of the budget is kept for sketches.
 const sketchShare = 16
@@ -40,7 +40,7 @@ func (rs *records) sketchConfigs(bytes int64) (configs []sketch.Config, total in
 }
 
 // reserveSketches takes the bytes of the sketches from the budget. If they are
-// too few for a sketch, keys without room are refused.
+// too few for a sketch, keys without memory are refused.
 func (rs *records) reserveSketches(bytes int64) {
 	configs, total, ok := rs.sketchConfigs(bytes)
 	if ok && rs.budget.Take(total, 0) {
@@ -95,7 +95,7 @@ func (p *probe) lockSketch(r *request) bool {
 		s.held = append(s.held, w.Lock(p.hash))
 	}
 	p.sketch = s.held[from:]
-	// Who adds a record first makes it known and then looks into the sketch.
+	// A goroutine that adds a record publishes it before it looks into the sketch.
 	if p.records.table.Has(p.hash) {
 		p.unlockSketch()
 		p.sketch, s.held = nil, s.held[:from]

@@ -16,10 +16,10 @@ type Stats struct {
 	// Bytes + Reserved is at most Budget. All are 0 for another store.
 	Budget, Bytes, Reserved int64
 
-	// Bans is how many keys are banned, as of the newest time at which a key was
-	// added, and Remembered how many keys are banned or were. BansRefused is how
-	// many bans could not begin for want of room, and BansDropped how many that
-	// were over were forgotten early to make some.
+	// Bans is how many keys are banned, at the newest time at which a key was added,
+	// and Remembered how many keys are banned or were. BansRefused is how many bans
+	// could not begin because the table was full, and BansDropped how many bans that
+	// were over were deleted early to make place.
 	Bans, Remembered, BansRefused, BansDropped uint64
 
 	// Fallbacks is how many decisions were made by fail policies, because the
@@ -27,7 +27,7 @@ type Stats struct {
 	Fallbacks uint64
 }
 
-// RuleStats is what one rule has decided: each event that it was asked about is
+// RuleStats is what one rule has decided: each event that it judged is
 // one of Allowed, Refused, Banned, Shadow and Skipped.
 type RuleStats struct {
 	Rule string
@@ -43,10 +43,10 @@ type RuleStats struct {
 	Keys      int    // that it holds
 	Bans      int    // that hold
 	Limit     uint64 // N of the first limit as it is now, which an Adapt moves
-	Expired   uint64 // keys forgotten with nothing left in their windows
-	Forgotten uint64 // keys forgotten for want of room, unprotected all
+	Expired   uint64 // keys evicted with empty windows
+	Forgotten uint64 // unprotected keys evicted to free memory
 	Sketched  uint64 // decisions about keys that the sketch counts
-	Full      uint64 // decisions that refused for want of any room
+	Full      uint64 // decisions that refused because no memory was left
 }
 
 // Stats returns what m has decided so far and what it holds. It adds up some
@@ -81,9 +81,8 @@ func (m *memory) Stats() Stats {
 	return s
 }
 
-// Stats returns what l has decided so far and what its store holds. With a store
-// other than the memory store, rules are those of the memory that decides while the store
-// is away.
+// Stats returns what l has decided so far and what its store holds. With a shared
+// store, it is about the memory that decides while the store is unavailable.
 func (l *Limiter) Stats() Stats {
 	s := Stats{}
 	if m := l.local.Load(); m != nil {
@@ -93,8 +92,7 @@ func (l *Limiter) Stats() Stats {
 	return s
 }
 
-// now returns the newest time that a table was judged at, as far as it is noted:
-// by when a key was added.
+// now returns the newest time at which a key was added.
 func (rs *memoryRules) now() int64 {
 	now := int64(math.MinInt64)
 	for _, mr := range rs.rules {
@@ -133,8 +131,8 @@ func (t *ruleCounters) count(hash uint64, o *outcome, shadow bool) {
 	}
 }
 
-// elsewhere counts a decision about a key without a record: by the sketch, or for
-// want of any room.
+// elsewhere counts a decision about a key without a record: by the sketch, or a
+// refusal because no memory was left.
 func (t *ruleCounters) elsewhere(hash uint64, full bool) {
 	s := &t.stripes[hash>>58]
 	if full {

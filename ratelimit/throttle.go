@@ -17,18 +17,18 @@ import (
 // Management 4.0, 1996). A limit that is known beforehand is better off as a [Rule],
 // which can be replayed, changed and listed.
 //
-// A key is a bucket that drains count in a period, with room for burst+1, and is
-// admitted what fits: at most burst+1 at once, and in any window of a period at most
+// A key is a bucket that drains count in a period, holds burst+1, and allows
+// what fits: at most burst+1 at once, and in any window of a period at most
 // count and burst more. Its level is kept exactly: nothing drifts, whatever count
 // and period. A call with other limits than the one before finds the bucket as it
 // is, and takes it for its own: it will be empty at the same time as before.
 //
 // A Throttle does not allocate for a decision and has no goroutine. A key takes 40
-// bytes, and its own length above 15, at a load of 60 to 83 %. A bucket that is
-// empty is forgotten when room is needed. At the budget, those are forgotten that
-// would be empty first, but none that was limited or half full: a new key for which
-// there is no room then is limited. So a flood of keys makes it refuse too much,
-// and frees nobody who was refused. [Throttle.Stats] counts that.
+// bytes, and its own length above 15, at a load of 60 to 83 %. An empty
+// bucket is evicted when memory is needed. When the budget is spent, the buckets that
+// would be empty first are evicted, but none that was limited or half full: a new key
+// for which there is no memory is limited. So a flood of keys makes it refuse too
+// much, and frees no key that was refused. [Throttle.Stats] counts that.
 //
 // It is safe for concurrent use. The zero Throttle is not usable; call NewThrottle.
 type Throttle struct {
@@ -75,7 +75,7 @@ func NewThrottle(budget int64) (*Throttle, error) {
 	t := &Throttle{start: time.Now(), budget: keytable.NewBudget(budget)}
 	t.base = keytable.Nanos(t.start, MaxSpan)
 	t.levels.now.Store(math.MinInt64)
-	t.levels.floor.Store(math.MinInt64)
+	t.levels.expired.Store(math.MinInt64)
 	var err error
 	t.table, err = keytable.New(maphash.MakeSeed(), keytable.Config{
 		Words: limit.BucketWords, KeyWords: keyWords, Budget: t.budget, Policy: &t.levels,
@@ -119,9 +119,9 @@ func (t *Throttle) take(now int64, key string, burst, count uint64, period time.
 		was := levelOf(r.Words(), &w)
 		bucket.Scale(w[:], was)
 	case keytable.Added, keytable.Absent:
-		now = max(now, t.levels.floor.Load())
+		now = max(now, t.levels.expired.Load())
 	default:
-		return d.withoutRoom(&bucket, now, quantity), nil
+		return d.noMemory(&bucket, now, quantity), nil
 	}
 	d.judge(&bucket, &w, now, quantity)
 	if state == keytable.Absent {
@@ -144,8 +144,8 @@ func (d *ThrottleDecision) judge(bucket *limit.Bucket, w *[limit.BucketWords]uin
 	d.RetryAfter = Never
 	switch {
 	case quantity == 0:
-		// As CL.THROTTLE has it, who asks for nothing is limited by a bucket that
-		// is fuller than the limit of now.
+		// As with CL.THROTTLE, a call for nothing is limited by a bucket that is
+		// fuller than its limit.
 		d.Limited = used > d.Limit
 	default:
 		d.Limited = quantity > d.Remaining
@@ -159,9 +159,9 @@ func (d *ThrottleDecision) judge(bucket *limit.Bucket, w *[limit.BucketWords]uin
 	d.ResetAfter = bucket.Until(w[:], now, 0)
 }
 
-// withoutRoom is the decision for a key that there is no room for: to wait for as
-// long as the quantity takes to drain.
-func (d ThrottleDecision) withoutRoom(bucket *limit.Bucket, now int64, quantity uint64) ThrottleDecision {
+// noMemory is the decision for a key for which there is no memory: to wait for as long
+// as the quantity takes to drain.
+func (d ThrottleDecision) noMemory(bucket *limit.Bucket, now int64, quantity uint64) ThrottleDecision {
 	var w [limit.BucketWords]uint64
 	bucket.Charge(w[:], now, quantity)
 	d.Limited = true
@@ -183,13 +183,13 @@ func validateThrottle(burst, count uint64, period time.Duration) error {
 
 // ThrottleStats says what a [Throttle] holds, and what became of its keys.
 type ThrottleStats struct {
-	Keys   int   // that are known
+	Keys   int
 	Bytes  int64 // taken from the budget
 	Budget int64
 
-	Expired   uint64 // keys forgotten when their bucket was empty
-	Forgotten uint64 // keys forgotten before, for want of room
-	Full      uint64 // calls that were limited for want of room
+	Expired   uint64 // keys evicted when their bucket was empty
+	Forgotten uint64 // keys evicted before, to free memory
+	Full      uint64 // calls that were limited because no memory was left
 }
 
 // Stats returns these numbers since t was made.
@@ -201,8 +201,8 @@ func (t *Throttle) Stats() ThrottleStats {
 	}
 }
 
-// Forget forgets a key, so that its bucket is empty. It reports whether it was
-// known.
+// Forget deletes a key, so that its bucket is empty. It reports whether there was
+// one.
 func (t *Throttle) Forget(key string) bool { return t.table.Remove(t.table.Hash(key), key) }
 
 // throttleLevels owns the records of a Throttle. The words of one are
@@ -213,13 +213,13 @@ func (t *Throttle) Forget(key string) bool { return t.table.Remove(t.table.Hash(
 //
 // The flag says that the key was limited, or half full, since it is known.
 type throttleLevels struct {
-	// now is the newest time at which a key was added: a bucket that is empty
-	// then may be forgotten.
+	// now is the newest time at which a key was added: a bucket that is empty then
+	// may be evicted.
 	now atomic.Int64
 
-	// floor is the newest time at which one was. A key that is added is judged
-	// at floor at least, see records.floor.
-	floor atomic.Int64
+	// expired is the newest time at which one was. A key that is added is judged at
+	// expired at the earliest, see records.expired.
+	expired atomic.Int64
 }
 
 const levelCountShift = 32
@@ -257,7 +257,7 @@ func (l *throttleLevels) Expired(r keytable.Record) bool {
 	if empty, rest := r.Words()[0], r.Words()[1]&(1<<levelCountShift-1); keytable.Time(empty) > now || keytable.Time(empty) == now && rest > 0 {
 		return false
 	}
-	raise(&l.floor, now)
+	raise(&l.expired, now)
 	return true
 }
 
