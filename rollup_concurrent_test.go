@@ -191,8 +191,12 @@ func TestRollupReadInterval(t *testing.T) {
 // the Counter's rotation tests.
 func TestRollupRotation(t *testing.T) {
 	config := RollupConfig{Spans: []time.Duration{60 * time.Millisecond, 180 * time.Millisecond}}
-	t.Run("live", func(t *testing.T) { wantExact(t, rollupTurner{mustRollup(t, config), true}, 100_000) })
-	t.Run("at", func(t *testing.T) { wantExact(t, rollupTurner{mustRollup(t, config), false}, 50_000) })
+	turns := int64(100_000)
+	if testing.Short() || raceEnabled {
+		turns = 10_000
+	}
+	t.Run("live", func(t *testing.T) { wantExact(t, rollupTurner{mustRollup(t, config), true}, turns) })
+	t.Run("at", func(t *testing.T) { wantExact(t, rollupTurner{mustRollup(t, config), false}, turns/2) })
 }
 
 type rollupTurner struct {

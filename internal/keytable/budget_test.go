@@ -37,17 +37,26 @@ func TestBudgetKeeps(t *testing.T) {
 // What is taken from a budget before memory is allocated is never less than what
 // the allocator then gives: else a full budget would be exceeded.
 func TestBudgetIsAskedForEnough(t *testing.T) {
-	for n := 1; n < 100_000; n++ {
+	for n := 1; n < 100_000; n += step(n) {
 		if got, asked := keytable.Allocated(n); got < int64(n) || got > asked {
 			t.Fatalf("%d bytes are made of %d, %d were taken", got, n, asked)
 		}
 	}
 }
 
+// step returns the distance to the next size: 1, or with -short so much that each of
+// the allocator's sizes, which are an eighth apart, is tried several times.
+func step(n int) int {
+	if testing.Short() {
+		return 1 + n/64
+	}
+	return 1
+}
+
 // Sizes are chosen as the allocator makes them, so that nothing is asked for that
 // cannot be used.
 func TestBudgetKnowsTheAllocator(t *testing.T) {
-	for n := 1; n < 100_000; n++ {
+	for n := 1; n < 100_000; n += step(n) {
 		got, _ := keytable.Allocated(n)
 		if most := keytable.AllocatedAtMost(n); got > most {
 			t.Fatalf("%d bytes are made of %d, at most %d are expected", got, n, most)
