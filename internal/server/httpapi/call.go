@@ -45,6 +45,7 @@ type call struct {
 	tokens *access.Tokens // by which it was authorized
 
 	body  []byte
+	scan  scan   // of body
 	key   []byte // joined from its values
 	out   []byte
 	wrote bool

@@ -15,7 +15,7 @@ func routes() []route {
 func decisionRoutes() []route {
 	return []route{
 		{
-			method: "POST", path: "/v1/check", need: toCheck, body: jsonBody, handle: decide, id: "check", in: api.CheckRequest{}, out: oneOf{api.Decision{}, api.Results{}},
+			method: "POST", path: "/v1/check", need: toCheck, body: jsonBody, handle: check, id: "check", in: api.CheckRequest{}, out: oneOf{api.Decision{}, api.Results{}},
 			summary: "Count an event, or several, and judge it under all rules that match it",
 		},
 		{

@@ -201,7 +201,7 @@ func TestServeEndsAndDrains(t *testing.T) {
 	s.router.routes[0].handle = func(c *call) error { // check, which takes as long as the test wants
 		entered <- true
 		<-proceed
-		return decide(c)
+		return check(c)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -163,7 +163,7 @@ func TestGoRedis(t *testing.T) {
 				if got, err := c.Do(ctx, "PEEK", "login", "tom").Slice(); err != nil || got[2] != int64(2) {
 					t.Errorf("an aborted transaction charged: %v, %v", got, err)
 				}
-				if err := c.RulesPoll(ctx, func(*redis.Tx) error { return nil }, "login"); err == nil || !strings.Contains(err.Error(), "WATCH is not supported") {
+				if err := c.Watch(ctx, func(*redis.Tx) error { return nil }, "login"); err == nil || !strings.Contains(err.Error(), "WATCH is not supported") {
 					t.Errorf("WATCH: %v", err)
 				}
 				if info, err := c.ClientInfo(ctx).Result(); err != nil || info.Name != "test" || info.Resp != protocol || info.TotalCmds == 0 {
