@@ -110,7 +110,7 @@ func TestPolicyOfOtherAlgorithms(t *testing.T) {
 				Name: "calendar", Key: newKey(t, "client"), Algorithm: ratelimit.Calendar,
 				Limits: []ratelimit.Limit{{N: 5, Per: ratelimit.PerDay}, {N: 100, Per: ratelimit.PerMonth}},
 			},
-			ratelimit.Rule{Name: "burst", Key: newKey(t, "client"), Algorithm: ratelimit.TokenBucket, Limits: []ratelimit.Limit{{N: 10, Span: time.Second, Burst: 100}}}))
+			ratelimit.Rule{Name: "burst", Key: newKey(t, "client"), Algorithm: ratelimit.GCRA, Limits: []ratelimit.Limit{{N: 10, Span: time.Second, Burst: 100}}}))
 		r := say(t, conn)
 		wantItems(t, policyField, parseList(t, r.header[policyField]), []item{
 			{`"at-once"`, map[string]any{"q": 2, "qu": `"concurrent-requests"`}},

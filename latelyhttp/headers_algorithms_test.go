@@ -19,7 +19,7 @@ func TestFieldsOfEveryAlgorithm(t *testing.T) {
 		r := limited(t, "a", 5, time.Minute)
 		r.Algorithm = a
 		r.Limits = append(r.Limits, ratelimit.Limit{N: 150, Span: time.Hour})
-		if a == ratelimit.GCRA || a == ratelimit.TokenBucket {
+		if a == ratelimit.GCRA {
 			r.Limits[0].Burst, r.Limits[1].Burst = 9, 50
 		}
 		synctest.Test(t, func(t *testing.T) {

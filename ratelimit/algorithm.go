@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lately-go/lately/internal/limit"
@@ -25,51 +26,48 @@ const (
 	// justified by N admitted in (t-span-slot, t]. A key takes some 150 bytes,
 	// or 300 with its slots, whatever N. When the budget has no memory for
 	// slots, a key is judged by two of a span each instead.
-	Sliding = Algorithm(limit.Sliding)
+	Sliding Algorithm = iota
 
 	// Exact keeps the time of each of the last N events of a key: the
 	// definition itself, at 8 bytes an event. N is at most MaxExact.
-	Exact = Algorithm(limit.Exact)
+	Exact
 
 	// Weighted is the ring of Sliding with its oldest slot counted by the
 	// share of it that is still in the window: smoother, and at worst 2N - 1
 	// in a span.
-	Weighted = Algorithm(limit.Weighted)
+	Weighted
 
 	// TwoBucket weighs the window before by the share of it that is still in
 	// the span: two counters a key, known as the sliding window counter. It
 	// takes the window before to have been evenly filled, so that at worst
 	// 2N - 1 pass in a span.
-	TwoBucket = Algorithm(limit.TwoBucket)
+	TwoBucket
 
 	// GCRA spaces events by span/N after a burst of Limit.Burst (the generic
 	// cell rate algorithm of ATM Forum TM 4.0): at worst N + burst - 1 in a
-	// span.
-	GCRA = Algorithm(limit.GCRA)
-
-	// TokenBucket holds Limit.Burst tokens and gains N a span: at worst
-	// N + burst - 1 in a span.
-	TokenBucket = Algorithm(limit.TokenBucket)
+	// span. It is also named token-bucket: a bucket of Burst tokens that gains
+	// N a span decides the same.
+	GCRA
 
 	// LeakyBucket is a queue of Limit.Burst places that is served N times a
 	// span: an event that finds a place is admitted, and [Decision.Delay]
 	// says how long until its turn.
-	LeakyBucket = Algorithm(limit.LeakyBucket)
+	LeakyBucket
 
 	// Fixed is a window that begins with a key's first event and ends a span
 	// later: N in each, and at worst 2N - 1 in a span across an edge.
-	Fixed = Algorithm(limit.Fixed)
+	Fixed
 
 	// Calendar is a window between two edges of the calendar in Rule.Zone,
 	// see [Limit.Per]: N in each, and at worst 2N across an edge.
-	Calendar = Algorithm(limit.Calendar)
+	Calendar
 
 	// InFlight bounds how many events are under way at one time: one is from
 	// its [Limiter.Reserve] until the reservation is settled or canceled, or
 	// until Span is over, which is the longest it is believed to be.
-	InFlight = Algorithm(limit.InFlight)
+	InFlight
 
-	numAlgorithms = InFlight + 1
+	numAlgorithms
 )
 
 const (
@@ -81,42 +79,31 @@ const (
 	MaxSliding = 1<<32 - 1
 )
 
-var algorithmNames = [numAlgorithms]string{
-	Sliding:     "sliding",
-	Exact:       "exact",
-	Weighted:    "weighted",
-	TwoBucket:   "two-bucket",
-	GCRA:        "gcra",
-	TokenBucket: "token-bucket",
-	LeakyBucket: "leaky-bucket",
-	Fixed:       "fixed",
-	Calendar:    "calendar",
-	InFlight:    "in-flight",
-}
+// tokenBucket is another name of GCRA.
+const tokenBucket = "token-bucket"
 
-// Algorithms returns the names of all algorithms.
-func Algorithms() []string { return algorithmNames[:len(algorithmNames):len(algorithmNames)] }
+// Algorithms returns the names of all algorithms, by their number. GCRA has another
+// name, token-bucket, which is not among them.
+func Algorithms() []string { return limit.Algorithms() }
 
 // String returns the algorithm's name as in a rules file.
-func (a Algorithm) String() string {
-	if a < numAlgorithms {
-		return algorithmNames[a]
-	}
-	return "algorithm?"
-}
+func (a Algorithm) String() string { return limit.Algorithm(a).String() }
 
-// AlgorithmNamed returns the algorithm of that name; "" is Sliding. The error
-// says which names there are.
+// AlgorithmNamed returns the algorithm of that name; "" is Sliding, and token-bucket
+// is GCRA. The error says which names there are.
 func AlgorithmNamed(name string) (Algorithm, error) {
-	if name == "" {
+	switch name {
+	case "":
 		return Sliding, nil
+	case tokenBucket:
+		return GCRA, nil
 	}
-	for i, n := range algorithmNames {
-		if n == name {
-			return Algorithm(i), nil
-		}
+	names := Algorithms()
+	if i := slices.Index(names, name); i >= 0 {
+		return Algorithm(i), nil
 	}
-	return 0, fmt.Errorf("algorithm is %q; allowed is %s", name, strings.Join(algorithmNames[:], ", "))
+	names = slices.Insert(names, int(GCRA)+1, tokenBucket)
+	return 0, fmt.Errorf("algorithm is %q; allowed is %s", name, strings.Join(names, ", "))
 }
 
 // MarshalText returns the algorithm's name.
@@ -128,6 +115,6 @@ func (a *Algorithm) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// bursts reports whether a knows Limit.Burst. The others compare a count with
+// bursts reports whether a has Limit.Burst. The others compare a count with
 // N, so that an N that changes from one decision to the next means something.
-func (a Algorithm) bursts() bool { return a == GCRA || a == TokenBucket || a == LeakyBucket }
+func (a Algorithm) bursts() bool { return limit.Algorithm(a).Bursts() }

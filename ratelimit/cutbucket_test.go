@@ -38,7 +38,7 @@ func (c *cutTrial) credit(now time.Time, over time.Duration) string {
 // and under other rules: there is no more room than if that had never come. Once
 // the bucket has been empty, it gives back as any.
 func TestRefundOfACutBucket(t *testing.T) {
-	for _, a := range []ratelimit.Algorithm{ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket} {
+	for _, a := range []ratelimit.Algorithm{ratelimit.GCRA, ratelimit.LeakyBucket} {
 		for _, counted := range []bool{false, true} {
 			for _, meanwhile := range []string{"nothing", "a restart", "another limit", "another algorithm"} {
 				for _, wait := range []time.Duration{0, 30 * time.Second, 110 * time.Second} {

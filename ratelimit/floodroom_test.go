@@ -277,7 +277,7 @@ func TestSketchBansNobody(t *testing.T) {
 // stretch of time: a burst, and N for each span.
 func TestSketchKeepsToTheRate(t *testing.T) {
 	sketched := uint64(0)
-	for _, a := range []ratelimit.Algorithm{ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket} {
+	for _, a := range []ratelimit.Algorithm{ratelimit.GCRA, ratelimit.LeakyBucket} {
 		for _, l := range []ratelimit.Limit{{N: 10, Span: time.Second, Burst: 100}, {N: 100, Span: time.Second, Burst: 10}, {N: 50, Span: time.Second}} {
 			sketched += testRate(t, a, l)
 		}

@@ -155,8 +155,9 @@ func (l *layout) retain(old *layout) {
 // logged reports whether the i-th limit is counted in a log.
 func (l *layout) logged(i int) bool {
 	l, i = l.part(i)
-	return l.algorithm == Exact || l.algorithm == InFlight ||
-		l.algorithm == Sliding && max(l.limits[i].N, l.most) <= limit.SlidingExact
+	c := l.limits[i].config(l.algorithm, nil)
+	c.N = max(c.N, l.most)
+	return c.Exact()
 }
 
 func (l layout) equal(o layout) bool {
@@ -190,14 +191,8 @@ func (l *layout) meters(resolution time.Duration) ([]limit.Counter, error) {
 	var ms []limit.Counter
 	for i, rl := range l.limits {
 		part, _ := l.part(i)
-		c := limit.Config{
-			Algorithm: limit.Algorithm(part.algorithm), N: l.keep[i], Span: rl.Span, Burst: rl.Burst,
-			Resolution: resolution,
-		}
-		switch {
-		case part.algorithm == Calendar:
-			c.Span, c.Period, c.Zone = 0, limit.Period(rl.period()), part.zone
-		case part.algorithm == Sliding && l.logged(i):
+		c := rl.config(part.algorithm, part.zone)
+		if c.N, c.Resolution = l.keep[i], resolution; part.algorithm == Sliding && l.logged(i) {
 			c.Algorithm = limit.Exact
 		}
 		m, err := limit.New(c)

@@ -20,9 +20,8 @@ type Limit struct {
 	// be under way.
 	Span time.Duration
 
-	// Burst is how many come at once at most: the burst of GCRA, the tokens
-	// of a TokenBucket, the places of a LeakyBucket; at most MaxSliding. 0
-	// means N. No other algorithm has it.
+	// Burst is how many come at once at most: the burst of GCRA, the places of
+	// a LeakyBucket; at most MaxSliding. 0 means N. No other algorithm has it.
 	Burst uint64
 
 	// Per is the window of Calendar, and Span is then 0. A Calendar limit
@@ -97,7 +96,7 @@ func (l Limit) Validate(a Algorithm) error {
 		return err
 	}
 	// A burst must not take forever to drain.
-	_, err := limit.New(limit.Config{Algorithm: limit.Algorithm(a), N: l.N, Span: l.Span, Burst: l.Burst})
+	_, err := limit.New(l.config(a, nil))
 	return err
 }
 
@@ -111,6 +110,15 @@ func (l Limit) validateCalendar() error {
 		return fmt.Errorf("span is %v; algorithm calendar allows 1s, 1m, 1h, 24h and 168h, or a period", l.Span)
 	}
 	return nil
+}
+
+// config returns how l is counted by a, in a zone if that is Calendar.
+func (l Limit) config(a Algorithm, zone *time.Location) limit.Config {
+	c := limit.Config{Algorithm: limit.Algorithm(a), N: l.N, Span: l.Span, Burst: l.Burst}
+	if a == Calendar {
+		c.Span, c.Period, c.Zone = 0, limit.Period(l.period()), zone
+	}
+	return c
 }
 
 // period returns the period of a Calendar limit.

@@ -149,7 +149,6 @@ func TestOtherPromisesAreCaught(t *testing.T) {
 		{ratelimit.Weighted, 100, claim{span: s, most: 100}},
 		{ratelimit.TwoBucket, 100, claim{span: s, most: 100}},
 		{ratelimit.GCRA, 100, claim{span: s, most: 100}},
-		{ratelimit.TokenBucket, 5, claim{span: s, most: 5}},
 		{ratelimit.LeakyBucket, 5, claim{span: s, most: 5}},
 		{ratelimit.Exact, 5, claim{span: s + 1, most: 5}},
 		{ratelimit.Sliding, 5, claim{span: s + 1, most: 5}},
@@ -210,7 +209,6 @@ func TestWorstCasesAreReached(t *testing.T) {
 		{ratelimit.GCRA, 0, nil, 2*n - 1},
 		{ratelimit.GCRA, 1, nil, n},
 		{ratelimit.GCRA, burst, nil, n + burst - 1},
-		{ratelimit.TokenBucket, burst, nil, n + burst - 1},
 		{ratelimit.LeakyBucket, burst, nil, n + burst - 1},
 	} {
 		r := limit(t, "r", ratelimit.Limit{N: n, Span: time.Second, Burst: c.burst})

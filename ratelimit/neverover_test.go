@@ -256,7 +256,7 @@ func someLimit(rnd *rand.Rand, a ratelimit.Algorithm, low, high uint64) ratelimi
 	case ratelimit.Calendar:
 		periods := []ratelimit.Period{ratelimit.PerSecond, ratelimit.PerMinute, ratelimit.PerDay, ratelimit.PerMonth}
 		l.Span, l.Per = 0, periods[rnd.IntN(len(periods))]
-	case ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket:
+	case ratelimit.GCRA, ratelimit.LeakyBucket:
 		l.Burst = rnd.Uint64N(2 * l.N)
 	}
 	return l
@@ -280,7 +280,6 @@ var foes = []foe{
 	{"weighted", ratelimit.Weighted, 1, 700, false},
 	{"two-bucket", ratelimit.TwoBucket, 1, 700, false},
 	{"gcra", ratelimit.GCRA, 1, 700, false},
-	{"token-bucket", ratelimit.TokenBucket, 1, 700, false},
 	{"leaky-bucket", ratelimit.LeakyBucket, 1, 700, true},
 }
 

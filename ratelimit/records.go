@@ -50,6 +50,8 @@ type records struct {
 	// records are being carried it is never.
 	until, newest atomic.Int64
 
+	copies sync.Pool // *[]uint64, of the words of a record
+
 	sketchBytes atomic.Int64 // taken from the budget
 	sketchPlan  []sketch.Config
 	sketchMu    sync.Mutex // one makes them
@@ -91,6 +93,7 @@ func newRecords(m *memory, l layout, rules int) (*records, error) {
 	rs.now.Store(math.MinInt64)
 	rs.expired.Store(math.MinInt64)
 	rs.until.Store(math.MinInt64)
+	rs.copies.New = func() any { return new([]uint64) }
 	rs.newest.Store(math.MinInt64)
 	keep := int64(0)
 	for _, mt := range meters {
@@ -160,8 +163,10 @@ func (rs *records) Expired(r keytable.Record) bool {
 // Weight returns what is forgotten first: what was judged longest ago. A key
 // at half of a limit or of a ban is protected.
 func (rs *records) Weight(r keytable.Record) uint64 {
-	var few [64]uint64
-	w := append(few[:0], r.Words()...) // looking must not move the windows on
+	buffer := rs.copies.Get().(*[]uint64)
+	defer rs.copies.Put(buffer)
+	*buffer = append((*buffer)[:0], r.Words()...) // looking must not move the windows on
+	w := *buffer
 	newest := keytable.Time(w[wordNewest])
 	now := max(rs.now.Load(), newest)
 	for i := range rs.meters {

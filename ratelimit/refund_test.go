@@ -35,7 +35,7 @@ func worst(a ratelimit.Algorithm, l ratelimit.Limit) uint64 {
 	switch a {
 	case ratelimit.Weighted, ratelimit.TwoBucket, ratelimit.Fixed:
 		return 2*l.N - 1
-	case ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket:
+	case ratelimit.GCRA, ratelimit.LeakyBucket:
 		if l.Burst == 0 {
 			l.Burst = l.N
 		}

@@ -26,7 +26,7 @@ func retryRule(t testing.TB, rnd *rand.Rand, name string, a ratelimit.Algorithm)
 		switch a {
 		case ratelimit.Calendar:
 			l.Span, l.Per = 0, ratelimit.PerSecond+ratelimit.Period(rnd.IntN(6))
-		case ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket:
+		case ratelimit.GCRA, ratelimit.LeakyBucket:
 			l.Burst = rnd.Uint64N(2 * l.N)
 		}
 		r.Limits = append(r.Limits, l)

@@ -71,7 +71,7 @@ func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
 			func(r *ratelimit.Rule) {
 				r.Algorithm, r.Limits[0] = ratelimit.GCRA, ratelimit.Limit{N: 1, Span: ratelimit.MaxSpan, Burst: 2}
 			},
-			[]string{"burst is 2", "allowed is at most 1"},
+			[]string{"burst: 2", "must be at most 1"},
 		},
 		"period of none": {
 			func(r *ratelimit.Rule) { r.Limits[0].Per = ratelimit.PerDay },

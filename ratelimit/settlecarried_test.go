@@ -24,7 +24,7 @@ func TestSettleAfterALongerSpan(t *testing.T) {
 	}
 	algorithms := []ratelimit.Algorithm{
 		ratelimit.Sliding, ratelimit.Exact, ratelimit.Weighted, ratelimit.TwoBucket, ratelimit.GCRA,
-		ratelimit.TokenBucket, ratelimit.LeakyBucket, ratelimit.Fixed, ratelimit.Calendar,
+		ratelimit.LeakyBucket, ratelimit.Fixed, ratelimit.Calendar,
 	}
 	for _, was := range algorithms {
 		for _, is := range algorithms {

@@ -57,7 +57,7 @@ type family struct {
 var families = []family{
 	{"true windows", []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact}},
 	{"windows", []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact, ratelimit.Weighted, ratelimit.TwoBucket}},
-	{"buckets", []ratelimit.Algorithm{ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket}},
+	{"buckets", []ratelimit.Algorithm{ratelimit.GCRA, ratelimit.LeakyBucket}},
 	{"fixed", []ratelimit.Algorithm{ratelimit.Fixed}},
 	{"calendar", []ratelimit.Algorithm{ratelimit.Calendar}},
 	{"in-flight", []ratelimit.Algorithm{ratelimit.InFlight}},
@@ -71,7 +71,7 @@ func (f *family) rule(t testing.TB, rnd *rand.Rand) ratelimit.Rule {
 	switch r.Algorithm = f.algorithms[rnd.IntN(len(f.algorithms))]; r.Algorithm {
 	case ratelimit.Calendar:
 		l.Span, l.Per = 0, ratelimit.PerSecond+ratelimit.Period(rnd.IntN(2))
-	case ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket:
+	case ratelimit.GCRA, ratelimit.LeakyBucket:
 		l.Burst = rnd.Uint64N(2 * l.N)
 	}
 	r.Limits = []ratelimit.Limit{l}
@@ -233,7 +233,7 @@ func (g *regime) bound(first, last int) bound {
 		switch r.Algorithm {
 		case ratelimit.Weighted, ratelimit.TwoBucket, ratelimit.Fixed, ratelimit.Calendar:
 			more = max(more, l.N)
-		case ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket:
+		case ratelimit.GCRA, ratelimit.LeakyBucket:
 			burst := cmp.Or(l.Burst, l.N)
 			more, b.burst = max(more, burst), max(b.burst, burst)
 			b.rate = max(b.rate, float64(l.N)/float64(l.Span))

@@ -150,7 +150,7 @@ func claimsOf(r *ratelimit.Rule, resolution time.Duration) (claims, needs []clai
 		case ratelimit.TwoBucket:
 			claims = append(claims, claim{span: span, most: 2*n - 1})
 			needs = append(needs, claim{span: span + rest(span), most: n})
-		case ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket:
+		case ratelimit.GCRA, ratelimit.LeakyBucket:
 			part := (uint64(span/4)*n + uint64(span) - 1) / uint64(span) // of N, in a quarter of the span
 			claims = append(claims, claim{span: span, most: n + burst - 1},
 				claim{span: span / 4, most: burst + part - 1}, claim{span: 1, most: burst})

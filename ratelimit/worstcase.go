@@ -1,10 +1,6 @@
 package ratelimit
 
-import (
-	"time"
-
-	"github.com/lately-go/lately/internal/limit"
-)
+import "time"
 
 // MaxAdmitted returns the largest total cost that algorithm a can admit for one
 // key under l in any window (t-span, t], whatever arrives at whatever times: the
@@ -13,7 +9,7 @@ import (
 //	Sliding, Exact                   N
 //	InFlight                         N under way at any moment
 //	Weighted, TwoBucket, Fixed       2N - 1
-//	GCRA, TokenBucket, LeakyBucket   N + Burst - 1
+//	GCRA, LeakyBucket                N + Burst - 1
 //	Calendar                         2N, in a window no longer than the shortest of its periods
 //
 // A LeakyBucket admits that many into its queue; no more than N have their turn
@@ -26,22 +22,8 @@ import (
 // and a [Reservation] give back can be admitted once more. A settlement may charge
 // more than a limit has left, for it is about what has already been used.
 func (l Limit) MaxAdmitted(a Algorithm) uint64 {
-	if l.N == 0 {
-		return 0
-	}
-	switch a {
-	case Weighted, TwoBucket, Fixed:
-		return 2*l.N - 1
-	case GCRA, TokenBucket, LeakyBucket:
-		burst := l.Burst
-		if burst == 0 {
-			burst = l.N
-		}
-		return l.N + burst - 1
-	case Calendar:
-		return 2 * l.N
-	}
-	return l.N
+	c := l.config(a, nil)
+	return c.MaxAdmitted()
 }
 
 // MaxLate returns by how much longer algorithm a may count an event under l than
@@ -53,11 +35,6 @@ func (l Limit) MaxAdmitted(a Algorithm) uint64 {
 // When a the memory store has no budget left for the slots of a key, Sliding with N above
 // 128 counts it in two slots of a whole span.
 func (l Limit) MaxLate(a Algorithm) time.Duration {
-	switch {
-	case a == Weighted, a == Sliding && l.N > limit.SlidingExact:
-		return limit.SlotWidth(l.Span)
-	case a == TwoBucket:
-		return l.Span
-	}
-	return 0
+	c := l.config(a, nil)
+	return c.MaxLate()
 }

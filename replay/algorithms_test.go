@@ -59,7 +59,7 @@ func TestEveryAlgorithm(t *testing.T) {
 			if decisions.String() != want {
 				t.Errorf("--algorithm %s --limit %s: the decisions are not those of a Limiter", name, text)
 			}
-			if got := r.Rules[0]; got.Algorithm != name || got.Period != w.Per.String() || got.SpanSeconds == 0 {
+			if got := r.Rules[0]; got.Algorithm != algorithm.String() || got.Period != w.Per.String() || got.SpanSeconds == 0 {
 				t.Errorf("--algorithm %s --limit %s: the report says %+v", name, text, got)
 			}
 			if no := strings.Count(want, "D"); no == 0 || w.N > 0 && no == len(want) {
@@ -145,11 +145,11 @@ bans:
 		text   []string
 	}{
 		{replay.Config{Rules: file}, []string{
-			`"n":9,"span_seconds":1,"burst":20,"limits":[{"n":9,"span_seconds":1,"burst":20},{"n":99,"span_seconds":60}],"algorithm":"token-bucket"`,
+			`"n":9,"span_seconds":1,"burst":20,"limits":[{"n":9,"span_seconds":1,"burst":20},{"n":99,"span_seconds":60}],"algorithm":"gcra"`,
 			`"n":9,"span_seconds":2678400,"period":"month","algorithm":"calendar","zone":"Europe/Vienna"`,
 			`"n":9,"span_seconds":1,"algorithm":"sliding","adapts":true`,
 			`"n":9,"span_seconds":1,"ban_seconds":300,"algorithm":"exact"`,
-		}, []string{"limit bucket (by client, token-bucket)", "limit month (by client, calendar)"}},
+		}, []string{"limit bucket (by client, gcra)", "limit month (by client, calendar)"}},
 		{replay.Config{WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "9/day")}, Algorithm: ratelimit.Calendar}, []string{
 			`"name":"9/day","kind":"limit","fields":["client"],"n":9,"span_seconds":86400,"period":"day","algorithm":"calendar"`,
 		}, []string{"limit 9/day (by client, calendar)"}},

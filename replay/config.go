@@ -80,7 +80,9 @@ type Config struct {
 func Formats() []string { return accesslog.Formats() }
 
 // Algorithms returns the names of the algorithms that a limit can count by.
-func Algorithms() []string { return ratelimit.Algorithms() }
+func Algorithms() []string {
+	return slices.Insert(ratelimit.Algorithms(), int(ratelimit.GCRA)+1, "token-bucket") // another name of gcra
+}
 
 const (
 	defaultTop      = 20

@@ -60,12 +60,9 @@ const (
 	paceBucket
 )
 
-// slidingTimes is the largest N that sliding counts by times, and slidingInline how
-// many times it may drop, exactly when they leave, before it counts by slots.
-const (
-	slidingTimes  = 128
-	slidingInline = 3
-)
+// slidingInline is how many times sliding may drop, exactly when they leave, before
+// it counts by slots.
+const slidingInline = 3
 
 // newPace returns the model of rule that refuses least or most, for fractions of up
 // to d nanoseconds. ok is false for algorithms that have none.
@@ -82,19 +79,20 @@ func newPace(rule *ratelimit.Rule, d int64, most bool) (p *pace, ok bool) {
 		if rule.Adapt != nil {
 			pl.n = adaptedN(rule.Adapt, l.N, most)
 		}
+		late := int64(l.MaxLate(rule.Algorithm)) // a slot, where there are slots
 		switch a := rule.Algorithm; {
-		case a == ratelimit.Exact, a == ratelimit.InFlight, a == ratelimit.Sliding && l.N <= slidingTimes && rule.Adapt == nil:
+		case a == ratelimit.Exact, a == ratelimit.InFlight, a == ratelimit.Sliding && late == 0 && rule.Adapt == nil:
 		case a == ratelimit.Sliding && most:
-			pl.form, pl.width = paceSlots, slotWidth(l.Span)
+			pl.form, pl.width = paceSlots, int64(l.MaxLate(ratelimit.Weighted))
 		case a == ratelimit.Sliding && rule.Adapt != nil: // by times or by slots; by times less is refused
 		case a == ratelimit.Sliding:
-			pl.form, pl.width = paceSlots, slotWidth(l.Span)
+			pl.form, pl.width = paceSlots, late
 			pl.n += slidingInline
 		case a == ratelimit.Weighted:
-			pl.form, pl.width, pl.cut = paceWeighted, slotWidth(l.Span), math.MaxUint8
+			pl.form, pl.width, pl.cut = paceWeighted, late, math.MaxUint8
 		case a == ratelimit.TwoBucket:
-			pl.form, pl.width = paceWeighted, int64(l.Span)
-		case a == ratelimit.GCRA, a == ratelimit.TokenBucket, a == ratelimit.LeakyBucket:
+			pl.form, pl.width = paceWeighted, late
+		case a == ratelimit.GCRA, a == ratelimit.LeakyBucket:
 			pl.bucket(l, most)
 		default:
 			return nil, false
@@ -144,14 +142,6 @@ func adaptedN(a *ratelimit.Adapt, n uint64, most bool) int {
 		return count32(slices.Min(all))
 	}
 	return count32(slices.Max(all))
-}
-
-// slotWidth returns the width of the slots of a ring.
-func slotWidth(span time.Duration) int64 {
-	if span%60 != 0 {
-		return int64(span) / 64
-	}
-	return int64(span) / 60
 }
 
 // bucket makes l a bucket. A unit drains in span/n, rounded so that the bound holds.

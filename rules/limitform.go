@@ -39,7 +39,7 @@ var formOwners = [...]string{
 // withBurst, too.
 func formOf(a ratelimit.Algorithm) limitForm {
 	switch a {
-	case ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket:
+	case ratelimit.GCRA, ratelimit.LeakyBucket:
 		return withBurst
 	case ratelimit.Calendar:
 		return perPeriod

@@ -19,7 +19,7 @@ func TestParseLimit(t *testing.T) {
 		{"  10_000  per 1h", ratelimit.Fixed, ratelimit.Limit{N: 10_000, Span: time.Hour}},
 		{"0 per 1s", ratelimit.Exact, ratelimit.Limit{Span: time.Second}},
 		{"60 per 1m", ratelimit.GCRA, ratelimit.Limit{N: 60, Span: time.Minute}},
-		{"60 per 1m burst 1_000", ratelimit.TokenBucket, ratelimit.Limit{N: 60, Span: time.Minute, Burst: 1000}},
+		{"60 per 1m burst 1_000", ratelimit.GCRA, ratelimit.Limit{N: 60, Span: time.Minute, Burst: 1000}},
 		{"60\tper 1m  burst 1", ratelimit.LeakyBucket, ratelimit.Limit{N: 60, Span: time.Minute, Burst: 1}},
 		{"1000 per month", ratelimit.Calendar, ratelimit.Limit{N: 1000, Per: ratelimit.PerMonth}},
 		{"1000 per second", ratelimit.Calendar, ratelimit.Limit{N: 1000, Per: ratelimit.PerSecond}},

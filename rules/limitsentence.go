@@ -85,8 +85,6 @@ func limitWords(a ratelimit.Algorithm, l ratelimit.Limit, of int) (may, refused 
 		return "about " + requests + " per " + span, ""
 	case ratelimit.GCRA:
 		return atOnce + " at once" + aside("then evenly "+served, of), "what comes sooner"
-	case ratelimit.TokenBucket:
-		return atOnce + " at once" + aside("regained at "+served, of), "what comes when none is left"
 	case ratelimit.LeakyBucket:
 		return atOnce + aside("served at "+served, of), "what finds the queue full"
 	case ratelimit.Fixed:

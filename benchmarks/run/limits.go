@@ -32,7 +32,6 @@ var givesUp = map[string]string{
 	"ratelimit,weighted":              "the oldest slot by its share: a little over N within a slot",
 	"ratelimit,two-bucket":            "two windows, weighted: near 2N in a window, and refuses wrongly near the limit",
 	"ratelimit,gcra":                  "N + burst in a window",
-	"ratelimit,token-bucket":          "N + burst in a window",
 	"ratelimit,leaky-bucket":          "N + burst in a window, spread by waiting",
 	"ratelimit,fixed":                 "2N across its edge",
 	"ratelimit,calendar":              "2N across its edge",

@@ -1,7 +1,12 @@
 package limit
 
-// An Algorithm is how a [Counter] counts. docs/dev/proofs.md has for each what it admits
-// at worst, what it refuses wrongly, and what it costs.
+import (
+	"math"
+	"time"
+)
+
+// An Algorithm is how a [Counter] counts. docs/dev/proofs.md has for each what it
+// admits at worst, what it refuses wrongly, and what it costs.
 type Algorithm uint8
 
 const (
@@ -19,17 +24,14 @@ const (
 	// if its events were spread evenly.
 	Weighted
 
-	// TwoBucket is Weighted with one slot as long as the span: the bucket of
-	// now, and the part of the one before that is still in the window.
+	// TwoBucket is Weighted with one slot as long as the span: the current
+	// bucket, and the part of the one before that is still in the window.
 	TwoBucket
 
 	// GCRA is the generic cell rate algorithm: N in a span at an even pace,
-	// and up to Burst at once.
+	// and up to Burst at once. A token bucket of Burst into which N tokens flow
+	// in a span decides the same.
 	GCRA
-
-	// TokenBucket takes tokens from a bucket of Burst, into which N flow in a
-	// span. Its decisions are those of GCRA, seen from the other side.
-	TokenBucket
 
 	// LeakyBucket is a queue with room for Burst, the one whose turn it is
 	// included, out of which N go in a span at an even pace. Delay is how
@@ -42,27 +44,79 @@ const (
 	// Calendar counts in the seconds, minutes ... months of a time zone.
 	Calendar
 
-	// InFlight is how many are under way: Exact, where Span is the longest
-	// that one may take, and Refund ends it before.
+	// InFlight counts what is under way: Exact, where Span is the longest
+	// that an event may take, and Refund ends it before.
 	InFlight
 
 	numAlgorithms
 )
 
-var algorithmNames = [numAlgorithms]string{
-	"sliding", "exact", "weighted", "two-bucket", "gcra", "token-bucket", "leaky-bucket", "fixed", "calendar", "in-flight",
+// SlidingExact is the largest N for which Sliding is Exact.
+const SlidingExact = 128
+
+// A method is what is known of an algorithm. The functions are of a valid Config.
+type method struct {
+	name   string
+	maxN   uint64
+	bursts bool // it has Config.Burst
+	window func(c *Config) window
+	admits func(n, burst uint64) uint64  // see Config.MaxAdmitted
+	late   func(c *Config) time.Duration // see Config.MaxLate
 }
 
-// String returns the kind's name as in a rules file.
-func (k Algorithm) String() string {
-	if k < numAlgorithms {
-		return algorithmNames[k]
+var methods = [numAlgorithms]method{
+	Sliding:     {"sliding", math.MaxUint32, false, newSliding, once, slidingLate},
+	Exact:       {"exact", MaxLog, false, newLog, once, never},
+	Weighted:    {"weighted", math.MaxUint32, false, newWeighted, acrossEdge, slotLate},
+	TwoBucket:   {"two-bucket", math.MaxUint32, false, newTwoBucket, acrossEdge, spanLate},
+	GCRA:        {"gcra", math.MaxInt64, true, newLevel, afterBurst, never},
+	LeakyBucket: {"leaky-bucket", math.MaxInt64, true, newLevel, afterBurst, never},
+	Fixed:       {"fixed", math.MaxInt64, false, newFixed, acrossEdge, never},
+	Calendar:    {"calendar", math.MaxInt64, false, newCalendar, twice, never},
+	InFlight:    {"in-flight", MaxLog, false, newLog, once, never},
+}
+
+func once(n, _ uint64) uint64           { return n }
+func twice(n, _ uint64) uint64          { return 2 * n }
+func acrossEdge(n, _ uint64) uint64     { return 2*n - 1 }
+func afterBurst(n, burst uint64) uint64 { return n + burst - 1 }
+
+func never(*Config) time.Duration      { return 0 }
+func slotLate(c *Config) time.Duration { return slotWidth(c.Span) }
+func spanLate(c *Config) time.Duration { return c.Span }
+
+func slidingLate(c *Config) time.Duration {
+	if c.N <= SlidingExact {
+		return 0
 	}
-	return "kind?"
+	return slotWidth(c.Span)
 }
 
-// level reports whether k keeps how full something is, which Burst bounds.
-func (k Algorithm) level() bool { return k == GCRA || k == TokenBucket || k == LeakyBucket }
+// slotWidth returns the width of the slots that Sliding and Weighted cut a span
+// into: a 60th of it, or a 64th where 60 does not divide it, as 64 does every whole
+// millisecond.
+func slotWidth(span time.Duration) time.Duration {
+	if span%60 != 0 {
+		return span / 64
+	}
+	return span / 60
+}
 
-// ringed reports whether k cuts the span into slots.
-func (k Algorithm) ringed() bool { return k == Sliding || k == Weighted || k == TwoBucket }
+// Algorithms returns the names of all algorithms, by their number.
+func Algorithms() (names []string) {
+	for i := range methods {
+		names = append(names, methods[i].name)
+	}
+	return names
+}
+
+// String returns the algorithm's name as in a rules file.
+func (a Algorithm) String() string {
+	if a < numAlgorithms {
+		return methods[a].name
+	}
+	return "algorithm?"
+}
+
+// Bursts reports whether a has a [Config.Burst].
+func (a Algorithm) Bursts() bool { return a < numAlgorithms && methods[a].bursts }

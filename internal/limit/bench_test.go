@@ -27,7 +27,6 @@ func BenchmarkCounter(b *testing.B) {
 		{"two-bucket/N=1000", limit.Config{Algorithm: limit.TwoBucket, N: 1000}},
 		{"gcra/N=60", limit.Config{Algorithm: limit.GCRA, N: 60}},
 		{"gcra/N=7", limit.Config{Algorithm: limit.GCRA, N: 7}},
-		{"token-bucket/N=1000", limit.Config{Algorithm: limit.TokenBucket, N: 1000}},
 		{"leaky-bucket/N=1000", limit.Config{Algorithm: limit.LeakyBucket, N: 1000}},
 		{"fixed/N=1000", limit.Config{Algorithm: limit.Fixed, N: 1000}},
 		{"calendar/N=1000", limit.Config{Algorithm: limit.Calendar, N: 1000, Period: limit.Minute}},

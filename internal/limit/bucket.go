@@ -29,15 +29,15 @@ func NewBucket(n, burst uint64, span time.Duration) (b Bucket, ok bool) {
 }
 
 // Used returns how full the bucket of the words w is at t, rounded up.
-func (b *Bucket) Used(w []uint64, t int64) uint64 { return b.level.used(w, t) }
+func (b *Bucket) Used(w []uint64, t int64) uint64 { return b.level.used(w, nil, t) }
 
 // Charge counts cost at t.
-func (b *Bucket) Charge(w []uint64, t int64, cost uint64) { b.level.charge(w, t, cost) }
+func (b *Bucket) Charge(w []uint64, t int64, cost uint64) { b.level.charge(w, nil, t, cost) }
 
 // Until returns how long after t the bucket holds no more than most, rounded up;
 // 0 if it does at t.
 func (b *Bucket) Until(w []uint64, t int64, most uint64) time.Duration {
-	return time.Duration(max(b.level.until(w, t, most)-t, 0))
+	return time.Duration(max(b.level.until(w, nil, t, 0, most)-t, 0))
 }
 
 // Scale turns the rest in w, which is that of a bucket that drained was in a span,

@@ -1,11 +1,15 @@
 package limit
 
 import (
+	"encoding/binary"
 	"sync/atomic"
 	"time"
+
+	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/snapshot"
 )
 
-// calendar is the window of Calendar in a record: the end of the period, and its
+// calendar is the window of Calendar: word 0 is the end of the period, and word 1 its
 // count, which saturates. The zone is asked when a key's first event of a period
 // is counted, and answers once for all keys.
 type calendar struct {
@@ -17,28 +21,51 @@ type calendar struct {
 // An interval is [start, end).
 type interval struct{ start, end int64 }
 
-func (c *calendar) advance(w []uint64, t int64) uint64 {
+func newCalendar(c *Config) window {
+	if c.Zone == nil {
+		return &calendar{period: c.Period, zone: time.UTC}
+	}
+	return &calendar{period: c.Period, zone: c.Zone}
+}
+
+func (c *calendar) words() int { return 2 }
+
+func (c *calendar) advance(w []uint64, _ *keytable.Blocks, t int64) uint64 {
 	if w[1] != 0 && t >= int64(w[0]) {
 		w[1] = 0
 	}
 	return w[1]
 }
 
-func (c *calendar) charge(w []uint64, t int64, cost uint64) {
+func (c *calendar) used(w []uint64, _ *keytable.Blocks, _ int64) uint64 { return w[1] }
+
+func (c *calendar) charge(w []uint64, _ *keytable.Blocks, t int64, cost uint64) {
 	if w[1] == 0 {
 		w[0] = uint64(c.of(t).end)
 	}
 	w[1] = addSaturated(w[1], cost)
 }
 
-func (c *calendar) refund(w []uint64, at int64, cost uint64) uint64 {
+func (c *calendar) refund(w []uint64, _ *keytable.Blocks, _, at int64, cost uint64) uint64 {
 	if w[1] == 0 || at < c.of(int64(w[0])-1).start {
 		return 0
 	}
 	return takeBack(&w[1], cost)
 }
 
-func (c *calendar) until(w []uint64) int64 { return int64(w[0]) }
+func (c *calendar) refundOldest(w []uint64, _ *keytable.Blocks, _ int64, cost uint64) uint64 {
+	return takeBack(&w[1], cost)
+}
+
+func (c *calendar) until(w []uint64, _ *keytable.Blocks, _ int64, _, _ uint64) int64 {
+	return int64(w[0])
+}
+
+func (c *calendar) each(w []uint64, _ *keytable.Blocks, t int64, yield func(int64, uint64) bool) {
+	if w[1] > 0 {
+		yield(t, w[1])
+	}
+}
 
 // of returns the period of t.
 func (c *calendar) of(t int64) *interval {
@@ -49,4 +76,30 @@ func (c *calendar) of(t int64) *interval {
 	i := &interval{start, end}
 	c.latest.Store(i)
 	return i
+}
+
+// longestPeriod bounds the length of a period, in nanoseconds.
+const longestPeriod = 35 * 24 * 3600e9
+
+// appendState appends the count, and how long after t the period ends.
+func (c *calendar) appendState(dst []byte, w []uint64, _ *keytable.Blocks, t int64) []byte {
+	dst = binary.AppendUvarint(dst, w[1])
+	return binary.AppendVarint(dst, int64(w[0])-t)
+}
+
+func (c *calendar) readState(r *snapshot.Reader, w []uint64, _ *keytable.Blocks, t, now int64) {
+	count := r.Uvarint()
+	if count == 0 {
+		return
+	}
+	left := r.Varint()
+	if left > longestPeriod || left < -snapshot.MaxPast {
+		r.Fail()
+		return
+	}
+	end := t + left
+	if now < t { // the clock was set back, perhaps over the beginning of the period
+		end = min(end, c.of(now).end)
+	}
+	w[0], w[1] = uint64(end), count
 }

@@ -39,15 +39,13 @@ func counts(a limit.Algorithm) limit.Algorithm {
 	switch a {
 	case limit.Exact:
 		return limit.Sliding
-	case limit.TokenBucket:
-		return limit.GCRA
 	}
 	return a
 }
 
 func checkCarry(t *testing.T, rnd *rand.Rand, from, to limit.Config) {
 	t.Helper()
-	level := from.Algorithm == limit.GCRA || from.Algorithm == limit.TokenBucket || from.Algorithm == limit.LeakyBucket
+	level := from.Algorithm == limit.GCRA || from.Algorithm == limit.LeakyBucket
 	old, truth, dst := newSubject(t, from), newSubject(t, to), newSubject(t, to)
 	model := newModel(&old.Counter, from)
 	span := max(int64(from.Span), int64(time.Second))
@@ -129,7 +127,7 @@ func TestCarryKeeps(t *testing.T) {
 		{limit.Config{Algorithm: limit.TwoBucket, N: 100}, limit.Config{Algorithm: limit.TwoBucket, N: 90}},
 		{limit.Config{Algorithm: limit.Fixed, N: 100}, limit.Config{Algorithm: limit.Fixed, N: 5}},
 		{limit.Config{Algorithm: limit.Calendar, N: 100, Period: limit.Hour}, limit.Config{Algorithm: limit.Calendar, N: 80, Period: limit.Hour}},
-		{limit.Config{Algorithm: limit.GCRA, N: 60}, limit.Config{Algorithm: limit.TokenBucket, N: 60}},
+		{limit.Config{Algorithm: limit.GCRA, N: 60}, limit.Config{Algorithm: limit.GCRA, N: 60, Burst: 60}},
 	} {
 		if c.from.Algorithm != limit.Calendar {
 			c.from.Span, c.to.Span = time.Minute, time.Minute

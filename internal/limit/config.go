@@ -13,19 +13,8 @@ const (
 	// MaxSpan is the longest Span: ten years.
 	MaxSpan = 10 * 365 * 24 * time.Hour
 
-	// MaxLog is the largest N of the kinds that keep each time: Exact and
-	// InFlight.
+	// MaxLog is the largest N of the algorithms that keep each time.
 	MaxLog = keytable.MaxLog
-
-	// MaxSlot is the largest N of the kinds that count in slots: Sliding,
-	// Weighted and TwoBucket.
-	MaxSlot = math.MaxUint32
-
-	// MaxN is the largest N, or Burst, of all others.
-	MaxN = math.MaxInt64
-
-	// SlidingExact is the largest N for which Sliding is Exact.
-	SlidingExact = 128
 )
 
 // Config says what a [Counter] counts. The zero Config is not usable: a limit has
@@ -38,12 +27,12 @@ type Config struct {
 	// MaxSpan. Calendar has a Period and ignores it.
 	Span time.Duration
 
-	// Burst is how full GCRA, TokenBucket and LeakyBucket get. 0 means N. It
-	// must not take longer than MaxSpan to drain. Other kinds have none.
+	// Burst is how full GCRA and LeakyBucket get. 0 means N. It must not take
+	// longer than MaxSpan to drain. Other algorithms have none.
 	Burst uint64
 
 	// Period and Zone are the window of Calendar; a nil Zone is UTC. Other
-	// kinds have none.
+	// algorithms have none.
 	Period Period
 	Zone   *time.Location
 
@@ -53,40 +42,59 @@ type Config struct {
 	Resolution time.Duration
 }
 
+// Most returns how much can be used: N, or the burst of the algorithms that have one.
+func (c *Config) Most() uint64 {
+	if c.Burst != 0 && c.N != 0 {
+		return c.Burst
+	}
+	return c.N
+}
+
+// MaxAdmitted returns the largest total cost that is admitted in any window of Span,
+// or of the shortest period of Calendar, whatever arrives at whatever times. It is
+// for N and Burst below 2^62.
+func (c *Config) MaxAdmitted() uint64 {
+	if c.N == 0 {
+		return 0
+	}
+	return methods[c.Algorithm].admits(c.N, c.Most())
+}
+
+// MaxLate returns by how much longer than its span an event may be counted, with
+// memory for the slots of Sliding.
+func (c *Config) MaxLate() time.Duration { return methods[c.Algorithm].late(c) }
+
+// Exact reports whether the times of events are kept, each until it leaves the window.
+func (c *Config) Exact() bool {
+	return c.Algorithm == Exact || c.Algorithm == InFlight || c.Algorithm == Sliding && c.N <= SlidingExact
+}
+
 // validate returns an error that names the bad field, its value and what is
 // allowed.
 func (c *Config) validate() error {
+	if c.Algorithm >= numAlgorithms {
+		return fmt.Errorf("algorithm: number is %d: must be 0 (%v) to %d (%v)", c.Algorithm, Algorithm(0), numAlgorithms-1, numAlgorithms-1)
+	}
+	m := &methods[c.Algorithm]
 	switch {
-	case c.Algorithm >= numAlgorithms:
-		return fmt.Errorf("kind number is %d; allowed is 0 (%v) to %d (%v)", c.Algorithm, Algorithm(0), numAlgorithms-1, numAlgorithms-1)
-	case c.N > c.maxN():
-		return fmt.Errorf("limit is %d; %v allows at most %d", c.N, c.Algorithm, c.maxN())
+	case c.N > m.maxN:
+		return fmt.Errorf("limit: %d: must be at most %d with %s", c.N, m.maxN, m.name)
 	case c.Algorithm != Calendar && (c.Span < time.Millisecond || c.Span > MaxSpan || c.Span%time.Millisecond != 0):
-		return fmt.Errorf("span is %v; allowed is whole milliseconds from 1ms to %v", c.Span, MaxSpan)
+		return fmt.Errorf("span: %v: must be whole milliseconds from 1ms to %v", c.Span, MaxSpan)
 	case c.Algorithm == Calendar && (c.Period == 0 || c.Period >= numPeriods):
-		return fmt.Errorf("period is %v; allowed for %v is second, minute, hour, day, week, month", c.Period, c.Algorithm)
+		return fmt.Errorf("period: %v: must be second, minute, hour, day, week or month with %s", c.Period, m.name)
 	case c.Algorithm != Calendar && c.Period != 0:
-		return fmt.Errorf("period is %v; only %v has one, and %v has a span", c.Period, Calendar, c.Algorithm)
+		return fmt.Errorf("period: %v: must be none with %s, which has a span", c.Period, m.name)
 	case c.Algorithm != Calendar && c.Zone != nil:
-		return fmt.Errorf("zone is %v; only %v has one", c.Zone, Calendar)
+		return fmt.Errorf("zone: %v: must be none with %s", c.Zone, m.name)
 	case c.Resolution < 0 || c.Resolution > MaxSpan:
-		return fmt.Errorf("resolution is %v; allowed is 0 (nanoseconds) to %v", c.Resolution, MaxSpan)
-	case !c.Algorithm.level() && c.Burst != 0:
-		return fmt.Errorf("burst is %d; %v has none, only %v, %v and %v have", c.Burst, c.Algorithm, GCRA, TokenBucket, LeakyBucket)
-	case c.Algorithm.level() && c.N > 0 && c.Burst > c.maxBurst():
-		return fmt.Errorf("burst is %d; at %d in %v it would take more than %v to drain: allowed is at most %d", c.Burst, c.N, c.Span, MaxSpan, c.maxBurst())
+		return fmt.Errorf("resolution: %v: must be 0 (nanoseconds) to %v", c.Resolution, MaxSpan)
+	case !m.bursts && c.Burst != 0:
+		return fmt.Errorf("burst: %d: must be 0 with %s, which has none", c.Burst, m.name)
+	case m.bursts && c.N > 0 && c.Burst > c.maxBurst():
+		return fmt.Errorf("burst: %d takes more than %v to drain at %d in %v: must be at most %d", c.Burst, MaxSpan, c.N, c.Span, c.maxBurst())
 	}
 	return nil
-}
-
-func (c *Config) maxN() uint64 {
-	switch {
-	case c.Algorithm == Exact || c.Algorithm == InFlight:
-		return MaxLog
-	case c.Algorithm.ringed():
-		return MaxSlot
-	}
-	return MaxN
 }
 
 // maxBurst returns the largest Burst that drains within MaxSpan, but no less
@@ -94,8 +102,8 @@ func (c *Config) maxN() uint64 {
 func (c *Config) maxBurst() uint64 {
 	hi, lo := bits.Mul64(c.N, uint64(MaxSpan))
 	if hi >= uint64(c.Span) {
-		return MaxN
+		return math.MaxInt64
 	}
 	q, _ := bits.Div64(hi, lo, uint64(c.Span))
-	return min(q, MaxN)
+	return min(q, math.MaxInt64)
 }

@@ -16,23 +16,23 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		limit.Config
 		words []string
 	}{
-		{limit.Config{Algorithm: 10, N: 1, Span: time.Second}, []string{"kind", "10", "0 (sliding) to 9 (in-flight)"}},
-		{limit.Config{N: 1 << 32, Span: time.Second}, []string{"limit is 4294967296", "sliding", "at most 4294967295"}},
-		{limit.Config{Algorithm: limit.Exact, N: 1 << 16, Span: time.Second}, []string{"limit is 65536", "exact", "at most 65535"}},
+		{limit.Config{Algorithm: 10, N: 1, Span: time.Second}, []string{"algorithm: number is 10", "0 (sliding) to 8 (in-flight)"}},
+		{limit.Config{N: 1 << 32, Span: time.Second}, []string{"limit: 4294967296", "sliding", "at most 4294967295"}},
+		{limit.Config{Algorithm: limit.Exact, N: 1 << 16, Span: time.Second}, []string{"limit: 65536", "exact", "at most 65535"}},
 		{limit.Config{Algorithm: limit.InFlight, N: 1 << 16, Span: time.Second}, []string{"in-flight", "65535"}},
-		{limit.Config{Algorithm: limit.Fixed, N: 1 << 63, Span: time.Second}, []string{"limit is 9223372036854775808", "fixed"}},
-		{limit.Config{N: 1}, []string{"span is 0s", "from 1ms to 87600h0m0s"}},
-		{limit.Config{N: 1, Span: -time.Second}, []string{"span is -1s", "1ms"}},
-		{limit.Config{N: 1, Span: 1500 * time.Microsecond}, []string{"span is 1.5ms", "whole milliseconds"}},
-		{limit.Config{N: 1, Span: limit.MaxSpan + time.Millisecond}, []string{"span is 87600h0m0.001s"}},
-		{limit.Config{Algorithm: limit.Calendar, N: 1}, []string{"period is none", "second, minute, hour, day, week, month"}},
-		{limit.Config{Algorithm: limit.Calendar, N: 1, Period: 7}, []string{"period is period?", "month"}},
-		{limit.Config{N: 1, Span: time.Second, Period: limit.Day}, []string{"period is day", "only calendar", "sliding"}},
-		{limit.Config{N: 1, Span: time.Second, Zone: time.UTC}, []string{"zone is UTC", "only calendar"}},
-		{limit.Config{N: 1, Span: time.Second, Resolution: -1}, []string{"resolution is -1ns", "0 (nanoseconds)"}},
-		{limit.Config{N: 1, Span: time.Second, Burst: 3}, []string{"burst is 3", "sliding has none", "gcra, token-bucket and leaky-bucket"}},
-		{limit.Config{Algorithm: limit.GCRA, N: 1, Span: limit.MaxSpan, Burst: 2}, []string{"burst is 2", "1 in 87600h0m0s", "at most 1"}},
-		{limit.Config{Algorithm: limit.GCRA, N: 1, Span: time.Second, Burst: math.MaxUint64}, []string{"burst is", "at most 315360000"}},
+		{limit.Config{Algorithm: limit.Fixed, N: 1 << 63, Span: time.Second}, []string{"limit: 9223372036854775808", "fixed"}},
+		{limit.Config{N: 1}, []string{"span: 0s", "from 1ms to 87600h0m0s"}},
+		{limit.Config{N: 1, Span: -time.Second}, []string{"span: -1s", "1ms"}},
+		{limit.Config{N: 1, Span: 1500 * time.Microsecond}, []string{"span: 1.5ms", "whole milliseconds"}},
+		{limit.Config{N: 1, Span: limit.MaxSpan + time.Millisecond}, []string{"span: 87600h0m0.001s"}},
+		{limit.Config{Algorithm: limit.Calendar, N: 1}, []string{"period: none", "second, minute, hour, day, week or month"}},
+		{limit.Config{Algorithm: limit.Calendar, N: 1, Period: 7}, []string{"period: period?", "month"}},
+		{limit.Config{N: 1, Span: time.Second, Period: limit.Day}, []string{"period: day", "must be none with sliding"}},
+		{limit.Config{N: 1, Span: time.Second, Zone: time.UTC}, []string{"zone: UTC", "must be none with sliding"}},
+		{limit.Config{N: 1, Span: time.Second, Resolution: -1}, []string{"resolution: -1ns", "0 (nanoseconds)"}},
+		{limit.Config{N: 1, Span: time.Second, Burst: 3}, []string{"burst: 3", "must be 0 with sliding"}},
+		{limit.Config{Algorithm: limit.GCRA, N: 1, Span: limit.MaxSpan, Burst: 2}, []string{"burst: 2", "1 in 87600h0m0s", "at most 1"}},
+		{limit.Config{Algorithm: limit.GCRA, N: 1, Span: time.Second, Burst: math.MaxUint64}, []string{"burst: ", "at most 315360000"}},
 	} {
 		_, err := limit.New(c.Config)
 		if err == nil {
@@ -67,7 +67,7 @@ func TestWords(t *testing.T) {
 		{limit.Config{Algorithm: limit.InFlight, N: 10, Span: minute}, 4},
 		{limit.Config{Algorithm: limit.TwoBucket, N: 1000, Span: minute}, 2},
 		{limit.Config{Algorithm: limit.GCRA, N: 60, Span: minute}, 1},
-		{limit.Config{Algorithm: limit.TokenBucket, N: 7, Span: minute}, 2},
+		{limit.Config{Algorithm: limit.GCRA, N: 7, Span: minute}, 2},
 		{limit.Config{Algorithm: limit.LeakyBucket, N: 1000, Span: minute}, 1},
 		{limit.Config{Algorithm: limit.Fixed, N: 1000, Span: minute}, 2},
 		{limit.Config{Algorithm: limit.Calendar, N: 1000, Period: limit.Month}, 2},
@@ -80,8 +80,8 @@ func TestWords(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	if limit.Sliding.String() != "sliding" || limit.InFlight.String() != "in-flight" || limit.Algorithm(10).String() != "kind?" {
-		t.Error("names of kinds")
+	if limit.Sliding.String() != "sliding" || limit.InFlight.String() != "in-flight" || limit.Algorithm(9).String() != "algorithm?" {
+		t.Error("names of algorithms")
 	}
 	if limit.Second.String() != "second" || limit.Month.String() != "month" || limit.Period(0).String() != "none" || limit.Period(7).String() != "period?" {
 		t.Error("names of periods")

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/snapshot"
 )
 
 // Never is the [Counter.Wait] of a cost that does not fit at any time.
@@ -15,6 +16,28 @@ const Never time.Duration = -1
 // the newest time, one cache line.
 const Inline = 3
 
+// A window counts one limit in the words w of a record. All but words are called
+// with the time of the last advance; each that takes blocks may ignore them.
+type window interface {
+	words() int
+	advance(w []uint64, b *keytable.Blocks, t int64) (used uint64)
+	used(w []uint64, b *keytable.Blocks, t int64) uint64
+	charge(w []uint64, b *keytable.Blocks, t int64, cost uint64)
+	refund(w []uint64, b *keytable.Blocks, t, at int64, cost uint64) (taken uint64)
+	refundOldest(w []uint64, b *keytable.Blocks, t int64, cost uint64) (taken uint64)
+
+	// until returns when no more than most is used; at t, used is, and that is more.
+	until(w []uint64, b *keytable.Blocks, t int64, used, most uint64) int64
+
+	// each is Counter.Each.
+	each(w []uint64, b *keytable.Blocks, t int64, yield func(int64, uint64) bool)
+
+	// appendState is Counter.AppendState, where something is used, and readState
+	// Counter.ReadState, which clears w if r has failed.
+	appendState(dst []byte, w []uint64, b *keytable.Blocks, t int64) []byte
+	readState(r *snapshot.Reader, w []uint64, b *keytable.Blocks, t, now int64)
+}
+
 // A Counter is one limit, laid out in words of a record. It has no state but for
 // what a calendar remembers of its zone, and is safe for concurrent use on
 // different words. No method allocates, but for blocks and a new period.
@@ -23,34 +46,17 @@ const Inline = 3
 // is locked; b is the table's [Counter.Blocks]; t is the time
 // of the last Advance of w.
 //
-// Make one with [New]; the zero Counter refuses all, like one for N = 0.
+// Make one with [New]; the zero Counter is not usable.
 type Counter struct {
-	form     form
-	kind     Algorithm
-	n, most  uint64
-	span     int64
-	ring     slotRing
-	spill    spillRing
-	buckets  buckets
-	level    level
-	fixed    fixed
-	calendar *calendar
-	config   Config
+	window window
+	config Config
+	most   uint64
+
+	// The windows with methods of their own; nil if it is another.
+	log     *log
+	sliding *sliding
+	level   *level
 }
-
-// A form is how the words are laid out; kinds share some.
-type form uint8
-
-const (
-	formNone form = iota // N is 0
-	formLog
-	formSpill
-	formRing
-	formBuckets
-	formLevel
-	formFixed
-	formCalendar
-)
 
 // New returns the Counter of c. Its error names the field that is wrong, its value
 // and what is allowed.
@@ -58,161 +64,74 @@ func New(c Config) (Counter, error) {
 	if err := c.validate(); err != nil {
 		return Counter{}, err
 	}
-	m := Counter{kind: c.Algorithm, n: c.N, most: c.N, span: int64(c.Span), config: c}
-	resolution := max(int64(c.Resolution), 1)
-	switch {
-	case c.N == 0:
-	case c.Algorithm == Exact, c.Algorithm == InFlight, c.Algorithm == Sliding && c.N <= SlidingExact:
-		m.form = formLog
-	case c.Algorithm == Sliding:
-		m.form = formSpill
-		m.spill = newSpillRing(c.N, m.span, resolution)
-	case c.Algorithm == Weighted:
-		m.form = formRing
-		m.ring = newSlotRing(c.N, m.span, resolution)
-		m.ring.weighted = true
-	case c.Algorithm == TwoBucket:
-		m.form = formBuckets
-		m.buckets = newBuckets(m.span, resolution)
-	case c.Algorithm == Fixed:
-		m.form = formFixed
-		m.fixed = fixed{m.span}
-	case c.Algorithm == Calendar:
-		m.form = formCalendar
-		m.calendar = &calendar{period: c.Period, zone: c.Zone}
-		if c.Zone == nil {
-			m.calendar.zone = time.UTC
-		}
-	default:
-		if c.Burst != 0 {
-			m.most = c.Burst
-		}
-		m.form = formLevel
-		m.level = newLevel(c.N, m.most, m.span)
+	m := Counter{config: c, most: c.Most(), window: nothing{}}
+	if c.N > 0 {
+		m.window = methods[c.Algorithm].window(&c)
 	}
+	m.log, _ = m.window.(*log)
+	m.sliding, _ = m.window.(*sliding)
+	m.level, _ = m.window.(*level)
 	return m, nil
 }
 
 // Words returns how many words of a record m takes.
-func (m *Counter) Words() int {
-	switch m.form {
-	case formNone:
-		return 0
-	case formLog:
-		return 1 + min(Inline, int(m.n))
-	case formSpill:
-		return 1 + Inline
-	case formRing:
-		return ringHead + m.ring.words()
-	case formLevel:
-		return m.level.words()
-	}
-	return 2
-}
+func (m *Counter) Words() int { return m.window.words() }
 
 // Blocks returns the Blocks of a table whose records m counts in, which take
 // their memory from that budget, or nil if m needs none.
 func (m *Counter) Blocks(budget *keytable.Budget) *keytable.Blocks {
-	switch m.form {
-	case formLog:
-		return keytable.NewBlocks(int(m.n), Inline, budget)
-	case formSpill:
-		return keytable.NewSpill(Inline, m.spill.words(), budget)
+	switch {
+	case m.log != nil:
+		return keytable.NewBlocks(int(m.log.n), Inline, budget)
+	case m.sliding != nil:
+		return keytable.NewSpill(Inline, m.sliding.blockWords(), budget)
 	}
 	return nil
 }
 
 // Log reports whether m counts in a log of its Blocks, see [keytable.NewBlocks].
-func (m *Counter) Log() bool { return m.form == formLog }
+func (m *Counter) Log() bool { return m.log != nil }
 
-// Most returns how much can be used: N, or the burst of the kinds that have one.
+// Most returns how much can be used: N, or the burst of the algorithms that have one.
 func (m *Counter) Most() uint64 { return m.most }
 
-// Advance forgets what has left the window at t and returns how much is then
+// Advance removes what has left the window at t and returns how much is then
 // used: what the window holds, or how full the bucket is, rounded up. It is above
 // Most only after a Charge beyond it.
 //
-// The cost is the same for all counts, but for what is forgotten, each slot and
+// The cost is the same for all counts, but for what is removed, each slot and
 // each time once.
 func (m *Counter) Advance(w []uint64, b *keytable.Blocks, t int64) uint64 {
-	switch m.form {
-	case formLog:
-		return uint64(b.Expire(w, t-m.span))
-	case formSpill:
-		return m.spill.advance(w, b, t)
-	case formRing:
-		return m.ring.advance(w, w[ringHead:], t)
-	case formBuckets:
-		return m.buckets.advance(w, t)
-	case formLevel:
-		return m.level.used(w, t)
-	case formFixed:
-		return m.fixed.advance(w, t)
-	case formCalendar:
-		return m.calendar.advance(w, t)
-	}
-	return 0
+	return m.window.advance(w, b, t)
 }
 
 // Used returns how much is used, as Advance did or as it is after a Charge.
 func (m *Counter) Used(w []uint64, b *keytable.Blocks, t int64) uint64 {
-	switch m.form {
-	case formLog:
-		return uint64(b.Len(w))
-	case formSpill:
-		return m.spill.used(w, t)
-	case formRing:
-		return m.ring.used(w, w[ringHead:], t)
-	case formBuckets:
-		return m.buckets.used(w, t)
-	case formLevel:
-		return m.level.used(w, t)
-	case formFixed, formCalendar:
-		return w[1]
-	}
-	return 0
+	return m.window.used(w, b, t)
 }
 
-// Room sees to it that cost can be charged, and reports false if that takes
-// memory that the budget of b has not. Only a log takes any: Sliding above
-// SlidingExact can do without. It may take what is then not used; that is given
-// back when the log next is empty.
+// Room reserves memory for cost, and reports false if the budget of b has not
+// enough. Only a log needs any: Sliding above SlidingExact can do without. It may take
+// what is then not used; that is given back when the log next is empty.
 func (m *Counter) Room(w []uint64, b *keytable.Blocks, cost uint64) bool {
-	return m.form != formLog || b.Room(w, int(min(cost, m.n)))
+	return m.log == nil || b.Room(w, int(min(cost, m.log.n)))
 }
 
 // Fits returns how much of cost there is Room for in words that have nothing
-// counted, and makes it.
+// counted, and reserves it.
 func (m *Counter) Fits(w []uint64, b *keytable.Blocks, cost uint64) uint64 {
-	if m.form != formLog {
+	if m.log == nil {
 		return cost
 	}
-	return uint64(b.Fits(w, int(min(cost, m.n))))
+	return uint64(b.Fits(w, int(min(cost, m.log.n))))
 }
 
 // Charge counts cost at t, also beyond the limit: counts saturate, a log keeps
 // the newest N, and a bucket counts at most its burst, or N if that is more, beyond
-// its burst. It cannot fail
-// after Room for as much; without, a log may forget its oldest times.
+// its burst. It cannot fail after Room for as much; without, a log may drop its
+// oldest times.
 func (m *Counter) Charge(w []uint64, b *keytable.Blocks, t int64, cost uint64) {
-	switch m.form {
-	case formLog:
-		for range min(cost, m.n+1) { // one more than there is room for is seen to be lost
-			b.Add(w, t)
-		}
-	case formSpill:
-		m.spill.charge(w, b, t, cost)
-	case formRing:
-		m.ring.charge(w, w[ringHead:], t, cost)
-	case formBuckets:
-		m.buckets.charge(w, cost)
-	case formLevel:
-		m.level.charge(w, t, cost)
-	case formFixed:
-		m.fixed.charge(w, t, cost)
-	case formCalendar:
-		m.calendar.charge(w, t, cost)
-	}
+	m.window.charge(w, b, t, cost)
 }
 
 // Push is Advance and a Charge of one at t, and returns how much is then used,
@@ -220,53 +139,59 @@ func (m *Counter) Charge(w []uint64, b *keytable.Blocks, t int64, cost uint64) {
 // always fits, and is counted for a span. ok is false, and nothing has changed,
 // elsewhere.
 func (m *Counter) Push(w []uint64, b *keytable.Blocks, t int64) (used uint64, ok bool) {
-	if m.form != formSpill || !timed(w) || m.spill.advance(w, b, t) == Inline {
+	if m.sliding == nil || !listed(w) || m.sliding.advance(w, b, t) == Inline {
 		return 0, false
 	}
 	push(w, t)
-	return w[0] & spillTimes, true
+	return w[0] & listLen, true
 }
 
 // Cut reports whether a bucket is so far beyond its burst at t that the last Charge
-// may have been counted in part only. Who gives back with [Counter.RefundOldest] has
-// to know of each time until the bucket is empty, for the words do not.
-func (m *Counter) Cut(w []uint64, t int64) bool { return m.form == formLevel && m.level.cut(w, t) }
+// may have been counted in part only. A caller of [Counter.RefundOldest] must
+// remember this until the bucket is empty, for the words do not.
+func (m *Counter) Cut(w []uint64, t int64) bool { return m.level != nil && m.level.cut(w, t) }
 
 // Refund takes back at t what an earlier Charge counted at the time at, from the
 // slot or the times it went to, and returns how much that was: nothing if it has
 // left the window. Afterwards no less is used than if it had never been charged.
-// It is for the caller to see to it that nothing is taken back twice.
+// The caller must take care that nothing is taken back twice.
 //
 // Where a count may have been cut, because it saturated or went beyond what is
 // kept, nothing is taken back. What a bucket has drained since is not either.
 func (m *Counter) Refund(w []uint64, b *keytable.Blocks, t, at int64, cost uint64) uint64 {
-	switch m.form {
-	case formLog:
-		if b.Lost(w) {
-			return 0
-		}
-		return uint64(b.Remove(w, at, int(min(cost, m.n))))
-	case formSpill:
-		return m.spill.refund(w, b, t, at, cost)
-	case formRing:
-		return m.ring.refund(w, w[ringHead:], at, cost)
-	case formBuckets:
-		return m.buckets.refund(w, t, at, cost)
-	case formLevel:
-		return m.level.refund(w, t, at, cost)
-	case formFixed:
-		return m.fixed.refund(w, at, cost)
-	case formCalendar:
-		return m.calendar.refund(w, at, cost)
-	}
-	return 0
+	return m.window.refund(w, b, t, at, cost)
+}
+
+// RefundOldest takes back at t up to cost of what is counted, the oldest first, and
+// returns how much: for a caller that does not know when it was charged.
+//
+// It gives no credit. Whichever cost of what is still counted is meant, at no
+// later time less is used than if just that had never been charged, whatever
+// comes until then:
+//
+//   - Of C times in a window, L are still in it at a later time. Without the cost
+//     oldest, min(L, C-cost) are left of these. Without any others no more: as many
+//     of the cost that were taken have left by then as times at all, C-L, at most.
+//   - Slots are the same in steps of a slot. In one that is weighed an event counts
+//     1 at most, and an older one never more than a newer.
+//   - A bucket is a queue: of level x, the last ⌈x⌉ units are still in it, the
+//     oldest of these in part. Without some of them, every other unit drains no
+//     later than it did, so no more than ⌈x⌉-cost are in it, and that is what is left.
+//
+// It must not be called for a bucket that did not count all of a charge because it was
+// too far beyond the burst, until it has been empty since, see [Counter.Cut]: what was
+// not counted would be given back as well. A Fixed window whose first event is
+// meant keeps its beginning. Where a count may have been cut, nothing is taken of
+// it or of what is newer.
+func (m *Counter) RefundOldest(w []uint64, b *keytable.Blocks, t int64, cost uint64) uint64 {
+	return m.window.refundOldest(w, b, t, cost)
 }
 
 // Wait returns how long after t cost fits under n, if nothing is added: 0 if it
 // does now, [Never] if it never will. It is exact: a nanosecond earlier it does
-// not fit. The kinds with a burst take that for n.
+// not fit. The algorithms with a burst take that for n.
 func (m *Counter) Wait(w []uint64, b *keytable.Blocks, t int64, n, cost uint64) time.Duration {
-	if m.form == formLevel || m.form == formNone {
+	if m.level != nil || m.most == 0 {
 		n = m.most
 	}
 	if cost > n {
@@ -276,7 +201,7 @@ func (m *Counter) Wait(w []uint64, b *keytable.Blocks, t int64, n, cost uint64) 
 	if cost == 0 || used <= n-cost {
 		return 0
 	}
-	return time.Duration(m.until(w, b, t, used, n-cost) - t)
+	return time.Duration(m.window.until(w, b, t, used, n-cost) - t)
 }
 
 // Reset returns how long after t nothing is used any more, if nothing is added.
@@ -285,57 +210,30 @@ func (m *Counter) Reset(w []uint64, b *keytable.Blocks, t int64) time.Duration {
 	if used == 0 {
 		return 0
 	}
-	return time.Duration(m.until(w, b, t, used, 0) - t)
+	return time.Duration(m.window.until(w, b, t, used, 0) - t)
 }
 
 // Keeps returns how long after t a Charge of cost at t would be counted, for the
-// kinds that have Blocks.
+// algorithms that have Blocks.
 func (m *Counter) Keeps(w []uint64, b *keytable.Blocks, t int64, cost uint64) time.Duration {
-	if m.form == formSpill {
-		return m.spill.keeps(w, t, cost)
+	if m.sliding != nil {
+		return m.sliding.keeps(w, t, cost)
 	}
-	return time.Duration(m.span)
-}
-
-// until returns when no more than most is used; at t, used is, and that is more.
-func (m *Counter) until(w []uint64, b *keytable.Blocks, t int64, used, most uint64) int64 {
-	switch m.form {
-	case formLog:
-		switch most {
-		case 0:
-			return b.Newest(w) + m.span
-		case used - 1:
-			return int64(w[1]) + m.span // the oldest
-		}
-		return b.At(w, int(used-most)-1) + m.span
-	case formSpill:
-		return m.spill.until(w, b, most)
-	case formRing:
-		return m.ring.until(w, w[ringHead:], most)
-	case formBuckets:
-		return m.buckets.until(w, most)
-	case formLevel:
-		return m.level.until(w, t, most)
-	case formFixed:
-		return m.fixed.until(w)
-	case formCalendar:
-		return m.calendar.until(w)
-	}
-	return t
+	return m.config.Span
 }
 
 // Delay returns how long after t the event that was charged last has to wait for
 // its turn in a LeakyBucket, that of its last unit if it cost more than one. In
-// all other kinds no event waits.
+// all other algorithms no event waits.
 func (m *Counter) Delay(w []uint64, _ *keytable.Blocks, t int64) time.Duration {
-	if m.kind != LeakyBucket || m.form == formNone {
+	if m.config.Algorithm != LeakyBucket || m.level == nil {
 		return 0
 	}
 	at, rest := m.level.empty(w, t)
 	return time.Duration(max(m.level.before(at, rest, 1)-t, 0))
 }
 
-// Clear forgets everything and gives blocks back.
+// Clear removes everything and gives blocks back.
 func (m *Counter) Clear(w []uint64, b *keytable.Blocks) {
 	if b != nil {
 		b.Clear(w)
@@ -345,44 +243,91 @@ func (m *Counter) Clear(w []uint64, b *keytable.Blocks) {
 }
 
 // Each yields what m holds, as times no later than t and counts, oldest first. To
-// charge a counter of another Config with it, at these times, is to carry the
-// counts over: see [Counter.Carry].
+// charge another Counter with it, at these times, is to carry the counts over: see
+// [Counter.Carry].
 //
 // A time is that of the event, or the latest it may have been: the last moment
-// of a slot, or t. What a bucket has drained is not known any more; what is in it
-// is yielded at t.
+// of a slot, or t. What is in a bucket is yielded at t, what has drained not at all;
+// a Fixed window at its beginning.
 func (m *Counter) Each(w []uint64, b *keytable.Blocks, t int64) iter.Seq2[int64, uint64] {
-	return func(yield func(int64, uint64) bool) {
-		switch m.form {
-		case formLog:
-			eachTime(w, b, yield)
-		case formSpill:
-			m.spill.each(w, b, t, yield)
-		case formRing:
-			m.ring.each(w, w[ringHead:], t, yield)
-		case formBuckets:
-			m.buckets.each(w, t, yield)
-		default:
-			if used := m.Used(w, b, t); used > 0 {
-				if m.form == formFixed {
-					t = int64(w[0]) // the window goes on
-				}
-				yield(t, used)
-			}
+	return func(yield func(int64, uint64) bool) { m.window.each(w, b, t, yield) }
+}
+
+// Carry makes w, the words of m, hold what the counter from holds in fw, so that a
+// limit can change while it is in use. from has the same algorithm, and may have
+// another N, Span or Burst; t is the time of the last Advance of fw. If nothing
+// differs, w then says the same as fw at all times. Carry reports false, and w has
+// nothing counted, if the budget of b has no memory for it.
+//
+// At least as much is used in m as if it had been charged with what from holds at
+// the true times: a slot is charged at its last moment. What a bucket has drained
+// is not charged.
+func (m *Counter) Carry(w []uint64, b *keytable.Blocks, from *Counter, fw []uint64, fb *keytable.Blocks, t int64) bool {
+	m.Clear(w, b)
+	if m.config == from.config {
+		return m.copyState(w, b, fw, fb)
+	}
+	for at, count := range from.Each(fw, fb, t) {
+		m.Advance(w, b, at)
+		if !m.Room(w, b, count) {
+			m.Clear(w, b)
+			return false
 		}
+		m.Charge(w, b, at, count)
+	}
+	if m.Advance(w, b, t); m.log != nil && from.log != nil && fb.Lost(fw) {
+		b.Lose(w)
+	}
+	return true
+}
+
+// copyState is Carry where nothing differs.
+func (m *Counter) copyState(w []uint64, b *keytable.Blocks, fw []uint64, fb *keytable.Blocks) bool {
+	switch {
+	case m.log != nil:
+		return b.CopyLog(w, fb, fw)
+	case m.sliding != nil:
+		return m.sliding.copyState(w, b, fw, fb)
+	}
+	copy(w[:m.Words()], fw)
+	return true
+}
+
+// AppendState appends what m holds in w at t, the newest time that the record was
+// judged at. [Counter.ReadState] reads it into another record of a counter with the
+// same Config, which then says the same at all later times. The form does not depend
+// on where in a record or in blocks things lie. Nothing used is one zero byte.
+func (m *Counter) AppendState(dst []byte, w []uint64, b *keytable.Blocks, t int64) []byte {
+	if m.log == nil && m.Used(w, b, t) == 0 {
+		return append(dst, 0)
+	}
+	return m.window.appendState(dst, w, b, t)
+}
+
+// ReadState makes w, which has nothing counted, hold what AppendState has appended
+// at t. What m held after now, which is possible when the clock was set back since,
+// it then holds at now. If m cannot hold it, r has failed, and w has nothing counted.
+func (m *Counter) ReadState(r *snapshot.Reader, w []uint64, b *keytable.Blocks, t, now int64) {
+	if m.window.readState(r, w, b, t, now); r.Failed() {
+		m.Clear(w, b)
 	}
 }
 
-// eachTime yields the times of a log, equal ones together.
-func eachTime(w []uint64, b *keytable.Blocks, yield func(int64, uint64) bool) {
-	for i, n := 0, b.Len(w); i < n; {
-		at, count := b.At(w, i), 1
-		for i+count < n && b.At(w, i+count) == at {
-			count++
-		}
-		if !yield(at, uint64(count)) {
-			return
-		}
-		i += count
-	}
+// nothing is the window of N = 0, which has no words.
+type nothing struct{}
+
+func (nothing) words() int                                                       { return 0 }
+func (nothing) advance([]uint64, *keytable.Blocks, int64) uint64                 { return 0 }
+func (nothing) used([]uint64, *keytable.Blocks, int64) uint64                    { return 0 }
+func (nothing) charge([]uint64, *keytable.Blocks, int64, uint64)                 {}
+func (nothing) refund([]uint64, *keytable.Blocks, int64, int64, uint64) uint64   { return 0 }
+func (nothing) refundOldest([]uint64, *keytable.Blocks, int64, uint64) uint64    { return 0 }
+func (nothing) until(_ []uint64, _ *keytable.Blocks, t int64, _, _ uint64) int64 { return t }
+func (nothing) each([]uint64, *keytable.Blocks, int64, func(int64, uint64) bool) {}
+func (nothing) appendState(dst []byte, _ []uint64, _ *keytable.Blocks, _ int64) []byte {
+	return append(dst, 0)
+}
+
+func (nothing) readState(r *snapshot.Reader, _ []uint64, _ *keytable.Blocks, _, _ int64) {
+	r.UpTo(0)
 }

@@ -1,10 +1,10 @@
-// Package limit counts one limit in a few words of a record, by one
-// of ten kinds. Words and times go in, words and counts come out; there is no
-// clock and no lock. Times are int64 nanoseconds since 1970.
+// Package limit counts one limit in a few words of a record, by one of nine
+// algorithms. Words and times go in, words and counts come out; there is no clock
+// and no lock. Times are int64 nanoseconds since 1970.
 //
 // A [Counter] is the layout and the arithmetic, made once for a limit; the words
 // of a key are given to each call. Words that are all zero have nothing counted,
-// whatever the time. Kinds that keep the times themselves, and Sliding in any
+// whatever the time. Algorithms that keep the times themselves, and Sliding in any
 // case, also take a [keytable.Blocks]: where a key's times, or the counts of its
 // slots, go when there are more than [Inline].
 //
@@ -20,4 +20,7 @@
 // where n is [Counter.Most], or less for a limit that follows the traffic. The
 // times given to Advance never go back for one record, and every other method
 // that takes a t wants the time of the last Advance.
+//
+// To add an algorithm, write its window in a file of its own, and give it a name and
+// a row in the table of methods.
 package limit

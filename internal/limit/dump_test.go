@@ -17,7 +17,7 @@ func someConfig(rnd *rand.Rand, kind limit.Algorithm) limit.Config {
 	switch kind {
 	case limit.Calendar:
 		c.Span, c.Period = 0, limit.Period(1+rnd.IntN(6))
-	case limit.GCRA, limit.TokenBucket, limit.LeakyBucket:
+	case limit.GCRA, limit.LeakyBucket:
 		c.Burst = rnd.Uint64N(100)
 	}
 	if rnd.IntN(3) == 0 {

@@ -2,26 +2,45 @@ package limit
 
 import "time"
 
-// Early returns a Counter like m that forgets by that much too early: a control
-// that tests have to catch.
+// Early returns a Counter like m that expires what it counts by that much too early:
+// a control that tests have to catch.
 func (m Counter) Early(by time.Duration) Counter {
-	m.span -= int64(by)
-	m.ring.span -= int64(by)
-	m.spill.ring.span -= int64(by)
-	m.buckets.span -= int64(by)
-	m.fixed.span -= int64(by)
-	m.level.span -= uint64(by)
+	early := int64(by)
+	switch w := m.window.(type) {
+	case *log:
+		c := *w
+		c.span -= early
+		m.window, m.log = &c, &c
+	case *sliding:
+		c := *w
+		c.times, c.ring.span, c.two.span = c.times-early, c.ring.span-early, c.two.span-early
+		m.window, m.sliding = &c, &c
+	case *weighted:
+		c := *w
+		c.ring.span -= early
+		m.window = &c
+	case *twoBucket:
+		c := *w
+		c.span -= early
+		m.window = &c
+	case *fixed:
+		m.window = &fixed{w.span - early}
+	case *level:
+		c := *w
+		c.span -= uint64(early)
+		m.window, m.level = &c, &c
+	}
 	return m
 }
 
 // Slots returns how many slots m cuts its span into, or 0.
 func (m *Counter) Slots() int {
-	switch m.form {
-	case formSpill:
-		return int(m.spill.ring.size - 1)
-	case formRing:
-		return int(m.ring.size - 1)
-	case formBuckets:
+	switch w := m.window.(type) {
+	case *sliding:
+		return int(w.ring.size - 1)
+	case *weighted:
+		return int(w.ring.size - 1)
+	case *twoBucket:
 		return 1
 	}
 	return 0

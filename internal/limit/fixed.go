@@ -1,35 +1,71 @@
 package limit
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
 
-// fixed is the window of Fixed in a record: when it began, and its count, which
+	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/snapshot"
+)
+
+// fixed is the window of Fixed: word 0 is when it began, and word 1 its count, which
 // saturates. The window begins with the first event after the last one ended.
 type fixed struct {
 	span int64
 }
 
-func (f *fixed) advance(w []uint64, t int64) uint64 {
+func newFixed(c *Config) window { return &fixed{int64(c.Span)} }
+
+func (f *fixed) words() int { return 2 }
+
+func (f *fixed) advance(w []uint64, _ *keytable.Blocks, t int64) uint64 {
 	if w[1] != 0 && t-int64(w[0]) >= f.span {
 		w[1] = 0
 	}
 	return w[1]
 }
 
-func (f *fixed) charge(w []uint64, t int64, cost uint64) {
+func (f *fixed) used(w []uint64, _ *keytable.Blocks, _ int64) uint64 { return w[1] }
+
+func (f *fixed) charge(w []uint64, _ *keytable.Blocks, t int64, cost uint64) {
 	if w[1] == 0 {
 		w[0] = uint64(t)
 	}
 	w[1] = addSaturated(w[1], cost)
 }
 
-func (f *fixed) refund(w []uint64, at int64, cost uint64) uint64 {
+func (f *fixed) refund(w []uint64, _ *keytable.Blocks, _, at int64, cost uint64) uint64 {
 	if at < int64(w[0]) {
 		return 0
 	}
 	return takeBack(&w[1], cost)
 }
 
-func (f *fixed) until(w []uint64) int64 { return int64(w[0]) + f.span }
+func (f *fixed) refundOldest(w []uint64, _ *keytable.Blocks, _ int64, cost uint64) uint64 {
+	return takeBack(&w[1], cost)
+}
+
+func (f *fixed) until(w []uint64, _ *keytable.Blocks, _ int64, _, _ uint64) int64 {
+	return int64(w[0]) + f.span
+}
+
+func (f *fixed) each(w []uint64, _ *keytable.Blocks, _ int64, yield func(int64, uint64) bool) {
+	if w[1] > 0 {
+		yield(int64(w[0]), w[1])
+	}
+}
+
+// appendState appends the count, and how long before t the window began.
+func (f *fixed) appendState(dst []byte, w []uint64, _ *keytable.Blocks, t int64) []byte {
+	dst = binary.AppendUvarint(dst, w[1])
+	return binary.AppendUvarint(dst, uint64(t-int64(w[0])))
+}
+
+func (f *fixed) readState(r *snapshot.Reader, w []uint64, _ *keytable.Blocks, t, now int64) {
+	if count := r.Uvarint(); count > 0 {
+		w[0], w[1] = uint64(min(t-int64(r.UpTo(snapshot.MaxPast)), now)), count
+	}
+}
 
 func addSaturated(a, b uint64) uint64 {
 	if sum := a + b; sum >= a {
@@ -39,7 +75,7 @@ func addSaturated(a, b uint64) uint64 {
 }
 
 // takeBack takes up to cost from count and returns how much: nothing if the
-// count has saturated, for nobody knows what did not fit.
+// count has saturated, for what did not fit is not known.
 func takeBack(count *uint64, cost uint64) uint64 {
 	if *count == math.MaxUint64 {
 		return 0

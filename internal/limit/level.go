@@ -1,13 +1,15 @@
 package limit
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/snapshot"
 )
 
-// A level is how full a bucket is that drains n in a span, without rounding. It
+// A level is the window of GCRA and LeakyBucket: how full a bucket is that drains n in a span, without rounding. It
 // is kept as the time at which the bucket will be empty, the "theoretical arrival
 // time" of GCRA (ATM Forum, Traffic Management 4.0, 1996):
 //
@@ -27,14 +29,14 @@ type level struct {
 	most int64
 }
 
-func newLevel(n, burst uint64, span int64) level {
-	l := level{n: n, burst: burst, span: uint64(span), wide: uint64(span)%n != 0}
-	drain, rest := l.takes(burst)
+func newLevel(c *Config) window {
+	l := &level{n: c.N, burst: c.Most(), span: uint64(c.Span), wide: uint64(c.Span)%c.N != 0}
+	drain, rest := l.takes(l.burst)
 	more := drain
 	if rest > 0 {
 		more++
 	}
-	l.most = drain + max(more, span)
+	l.most = drain + max(more, int64(c.Span))
 	return l
 }
 
@@ -78,8 +80,10 @@ func (l *level) set(w []uint64, at int64, rest uint64) {
 	}
 }
 
+func (l *level) advance(w []uint64, _ *keytable.Blocks, t int64) uint64 { return l.used(w, nil, t) }
+
 // used returns how full the bucket is at t, rounded up.
-func (l *level) used(w []uint64, t int64) uint64 {
+func (l *level) used(w []uint64, _ *keytable.Blocks, t int64) uint64 {
 	if keytable.Time(w[0]) < t {
 		return 0
 	}
@@ -107,7 +111,7 @@ func (l *level) drains(ns int64, rest uint64, up bool) uint64 {
 	return q
 }
 
-func (l *level) charge(w []uint64, t int64, cost uint64) {
+func (l *level) charge(w []uint64, _ *keytable.Blocks, t int64, cost uint64) {
 	at, rest := l.empty(w, t)
 	ns, more := l.takes(cost)
 	if rest += more; rest >= l.n { // both are below n, which has 63 bits
@@ -133,7 +137,7 @@ func (l *level) charge(w []uint64, t int64, cost uint64) {
 // at, so that it seemed to be empty no sooner than most after at, and still does.
 // That never holds of a bucket whose charges all fitted: it is empty a burst from
 // now at the latest, and what is left to take back was charged less than that ago.
-func (l *level) refund(w []uint64, t, at int64, cost uint64) uint64 {
+func (l *level) refund(w []uint64, _ *keytable.Blocks, t, at int64, cost uint64) uint64 {
 	empty, rest := l.empty(w, t)
 	ns, more := l.takes(cost)
 	if empty == t && rest == 0 || empty-at >= l.most || ns < t-at {
@@ -160,8 +164,7 @@ func (l *level) cut(w []uint64, t int64) bool {
 	return at-t >= l.most
 }
 
-// until returns when the bucket holds no more than most.
-func (l *level) until(w []uint64, t int64, most uint64) int64 {
+func (l *level) until(w []uint64, _ *keytable.Blocks, t int64, _, most uint64) int64 {
 	at, rest := l.empty(w, t)
 	return l.before(at, rest, most)
 }
@@ -175,4 +178,45 @@ func (l *level) before(at int64, rest, cost uint64) int64 {
 		at++
 	}
 	return at
+}
+
+// refundOldest leaves whole units: the oldest, which has drained in part, goes
+// with what is left of it.
+func (l *level) refundOldest(w []uint64, _ *keytable.Blocks, t int64, cost uint64) uint64 {
+	used := l.used(w, nil, t)
+	if cost == 0 || used == 0 {
+		return 0
+	}
+	taken := min(cost, used)
+	ns, rest := l.takes(used - taken)
+	l.set(w, t+ns, rest)
+	return taken
+}
+
+func (l *level) each(w []uint64, _ *keytable.Blocks, t int64, yield func(int64, uint64) bool) {
+	if used := l.used(w, nil, t); used > 0 {
+		yield(t, used)
+	}
+}
+
+// appendState appends how long after t the bucket will be empty.
+func (l *level) appendState(dst []byte, w []uint64, _ *keytable.Blocks, t int64) []byte {
+	at, rest := l.empty(w, t)
+	dst = binary.AppendUvarint(dst, uint64(at-t)+1)
+	if l.wide {
+		dst = binary.AppendUvarint(dst, rest)
+	}
+	return dst
+}
+
+func (l *level) readState(r *snapshot.Reader, w []uint64, _ *keytable.Blocks, t, now int64) {
+	ns := r.UpTo(uint64(l.most) + 1)
+	if ns == 0 {
+		return
+	}
+	rest := uint64(0)
+	if l.wide {
+		rest = r.UpTo(l.n - 1)
+	}
+	l.set(w, min(t, now)+int64(ns-1), rest)
 }

@@ -188,7 +188,6 @@ func TestWorstCases(t *testing.T) {
 		{limit.Config{Algorithm: limit.GCRA}, nil, true, 2*n - 1},
 		{limit.Config{Algorithm: limit.GCRA, Burst: 1}, nil, true, n},
 		{limit.Config{Algorithm: limit.GCRA, Burst: burst}, nil, true, n + burst - 1},
-		{limit.Config{Algorithm: limit.TokenBucket, Burst: burst}, nil, true, n + burst - 1},
 		{limit.Config{Algorithm: limit.LeakyBucket, Burst: burst}, nil, true, n + burst - 1},
 	} {
 		if c.N = n; c.Algorithm != limit.Calendar {

@@ -28,7 +28,7 @@ func newOldestTrial(t testing.TB, rnd *rand.Rand, c limit.Config) *oldestTrial {
 }
 
 func (tr *oldestTrial) level() bool {
-	return tr.Algorithm == limit.GCRA || tr.Algorithm == limit.TokenBucket || tr.Algorithm == limit.LeakyBucket
+	return tr.Algorithm == limit.GCRA || tr.Algorithm == limit.LeakyBucket
 }
 
 // spills reports whether it is the kind that goes from times to slots, and so may

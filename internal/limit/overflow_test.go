@@ -28,12 +28,12 @@ func TestOverflow(t *testing.T) {
 					if n > 1<<15 && (c.Algorithm == limit.Exact || c.Algorithm == limit.InFlight) && span != time.Second {
 						continue // thousands of times for each cost
 					}
-					if c.Burst = burst; burst != 0 && c.Algorithm != limit.GCRA && c.Algorithm != limit.TokenBucket && c.Algorithm != limit.LeakyBucket {
+					if c.Burst = burst; burst != 0 && c.Algorithm != limit.GCRA && c.Algorithm != limit.LeakyBucket {
 						continue
 					}
 					m, err := limit.New(c)
 					if err != nil {
-						if !strings.HasPrefix(err.Error(), "limit is ") && !strings.HasPrefix(err.Error(), "burst is ") {
+						if !strings.HasPrefix(err.Error(), "limit: ") && !strings.HasPrefix(err.Error(), "burst: ") {
 							t.Errorf("%+v: %v", c, err)
 						}
 						continue

@@ -33,7 +33,7 @@ func checkRefunds(t *testing.T, rnd *rand.Rand, c limit.Config) {
 	t.Helper()
 	s := newSubject(t, c)
 	model := newModel(&s.Counter, c)
-	level := c.Algorithm == limit.GCRA || c.Algorithm == limit.TokenBucket || c.Algorithm == limit.LeakyBucket
+	level := c.Algorithm == limit.GCRA || c.Algorithm == limit.LeakyBucket
 	span, back := max(int64(c.Span), 1e6), 0
 	var charged charges
 	arrivals(rnd, span, 1, 200, func(now int64) bool {

@@ -1,8 +1,10 @@
 package limit
 
 import (
+	"encoding/binary"
 	"math/bits"
-	"time"
+
+	"github.com/lately-go/lately/internal/snapshot"
 )
 
 // A slotRing is a window of slots. Four words are its head, h:
@@ -42,31 +44,20 @@ const (
 )
 
 const (
-	ringBackShift = 8
-	ringByte      = 1<<8 - 1
-	ringPlaceMask = 1<<16 - 1
-	ringHollow    = 1 << 16
-	ringBits      = ringHollow | ringPlaceMask
+	ringBackShift   = 8
+	ringByte        = 1<<8 - 1
+	ringPlaceMask   = 1<<16 - 1
+	ringNewestEmpty = 1 << 16
+	ringBits        = ringNewestEmpty | ringPlaceMask
 )
 
-// SlotWidth returns the width of the slots that Sliding and Weighted cut a span
-// into: a 60th of it, or a 64th where 60 does not divide it, as 64 does every whole
-// millisecond.
-func SlotWidth(span time.Duration) time.Duration {
-	if span%60 != 0 {
-		return span / 64
-	}
-	return span / 60
-}
-
-func newSlotRing(n uint64, span, resolution int64) slotRing {
-	r := slotRing{slots: slots{span: span, resolution: resolution}, lgBits: 5}
-	r.width = int64(SlotWidth(time.Duration(span)))
-	r.size = span/r.width + 1
-	switch bits.Len64(n + 1) { // a count of n is not full
-	case 0, 1, 2, 3, 4, 5, 6, 7, 8:
+func newSlotRing(c *Config) slotRing {
+	r := slotRing{slots: slots{width: int64(slotWidth(c.Span)), span: int64(c.Span), resolution: max(int64(c.Resolution), 1)}, lgBits: 5}
+	r.size = r.span/r.width + 1
+	switch n := bits.Len64(c.N + 1); { // a count of N is not full
+	case n <= 8:
 		r.lgBits = 3
-	case 9, 10, 11, 12, 13, 14, 15, 16:
+	case n <= 16:
 		r.lgBits = 4
 	}
 	r.lgPer = 6 - r.lgBits
@@ -74,8 +65,8 @@ func newSlotRing(n uint64, span, resolution int64) slotRing {
 	return r
 }
 
-// words returns how many words the counts take.
-func (r *slotRing) words() int { return int(r.size-1)>>r.lgPer + 1 }
+// countWords returns how many words the counts take.
+func (r *slotRing) countWords() int { return int(r.size-1)>>r.lgPer + 1 }
 
 // advance drops the slots that have left the window at t, and returns how much
 // is used. It does not write to c.
@@ -177,13 +168,13 @@ func (r *slotRing) charge(h, c []uint64, t int64, cost uint64) {
 	c[word] += added << shift
 	h[ringSum] += added
 	if cost > 0 {
-		h[ringPlace] &^= ringHollow
+		h[ringPlace] &^= ringNewestEmpty
 	}
 }
 
 // begin makes the slot of t the only one, without a count.
 func (r *slotRing) begin(h, c []uint64, t int64) {
-	h[ringPlace] |= ringHollow
+	h[ringPlace] |= ringNewestEmpty
 	r.setPlace(h, 0, 0)
 	c[0] &^= r.full
 	h[ringEnd] = uint64((r.number(t) + 1) * r.width)
@@ -200,7 +191,7 @@ func (r *slotRing) enter(h, c []uint64, more int64) {
 		}
 		c[position>>r.lgPer] &^= r.full << (uint(position&(1<<r.lgPer-1)) << r.lgBits)
 	}
-	h[ringPlace] |= ringHollow
+	h[ringPlace] |= ringNewestEmpty
 	r.setPlace(h, position, r.back(h)+more)
 	h[ringEnd] += uint64(more * r.width)
 }
@@ -231,7 +222,7 @@ func (r *slotRing) takeBack(h, c []uint64, back int64, cost uint64) uint64 {
 	c[word] -= taken << shift
 	h[ringSum] -= taken
 	if back == 0 && taken == count {
-		h[ringPlace] |= ringHollow
+		h[ringPlace] |= ringNewestEmpty
 	}
 	return taken
 }
@@ -258,7 +249,7 @@ func (r *slotRing) until(h, c []uint64, most uint64) int64 {
 	if !r.weighted || count == r.full || most == left {
 		return r.leaves(h, back)
 	}
-	return r.lighter(count, r.slot(h, back), most-left)
+	return r.weightDropsAt(count, r.slot(h, back), most-left)
 }
 
 // soon is until when the head says it: when it is the oldest slot or the newest
@@ -268,7 +259,7 @@ func (r *slotRing) soon(h []uint64, most uint64) (t int64, ok bool) {
 	case r.weighted:
 	case most == h[ringSum]-1:
 		return int64(h[ringLeaves]), true
-	case most == 0 && h[ringPlace]&ringHollow == 0:
+	case most == 0 && h[ringPlace]&ringNewestEmpty == 0:
 		return r.leaves(h, 0), true
 	}
 	return 0, false
@@ -294,5 +285,58 @@ func (r *slotRing) leaving(h, c []uint64, most uint64) (back int64, count, left 
 		if left -= count; left <= most {
 			return back, count, left
 		}
+	}
+}
+
+// each yields the counts of the slots, at the last time that each may have in
+// it.
+func (r *slotRing) each(h, c []uint64, t int64, yield func(int64, uint64) bool) {
+	if h[ringSum] == 0 {
+		return
+	}
+	for back := r.back(h); back >= 0; back-- {
+		if count := r.count(h, c, back); count > 0 && !yield(min(r.lastBefore(r.end(h, back)), t), count) {
+			return
+		}
+	}
+}
+
+// appendState appends how many slots the oldest is before the newest, and 1, how
+// many the newest is before that of t, and the counts from the newest on.
+func (r *slotRing) appendState(dst []byte, h, c []uint64, t int64) []byte {
+	oldest := r.back(h)
+	dst = binary.AppendUvarint(dst, uint64(oldest)+1)
+	dst = binary.AppendUvarint(dst, uint64(r.number(t)-r.slot(h, 0)))
+	for back := range oldest + 1 {
+		dst = binary.AppendUvarint(dst, r.count(h, c, back))
+	}
+	return dst
+}
+
+// readState reads what appendState has appended after its first number. oldest is
+// how many slots the oldest is before the newest.
+func (r *slotRing) readState(d *snapshot.Reader, h, c []uint64, oldest, t, now int64) {
+	newest := r.number(t) - int64(d.UpTo(snapshot.MaxPast/uint64(r.width)))
+	last := min(newest, r.number(now)) // what is later counts there
+	back := last - min(newest-oldest, last)
+	clear(c)
+	h[ringPlace] |= ringNewestEmpty
+	r.setPlace(h, back, back) // the oldest is at 0
+	h[ringEnd] = uint64((last + 1) * r.width)
+	h[ringSum] = 0
+	for k := newest; k >= newest-oldest; k-- {
+		count := d.UpTo(r.full)
+		word, shift := r.place(h, last-min(k, last))
+		count = min(count, r.full-c[word]>>shift&r.full)
+		c[word] += count << shift
+		h[ringSum] += count
+	}
+	if h[ringSum] == 0 {
+		d.Fail()
+		return
+	}
+	r.trim(h, c, back)
+	if r.count(h, c, 0) > 0 {
+		h[ringPlace] &^= ringNewestEmpty
 	}
 }

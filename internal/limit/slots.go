@@ -68,9 +68,9 @@ func (s *slots) weigh(count uint64, k, t int64) uint64 {
 	return mulDivUp(count, left, all)
 }
 
-// lighter returns the earliest t, from when slot k begins to leave the window,
+// weightDropsAt returns the earliest t, from when slot k begins to leave the window,
 // at which weigh is most or less. most is less than count.
-func (s *slots) lighter(count uint64, k int64, most uint64) int64 {
+func (s *slots) weightDropsAt(count uint64, k int64, most uint64) int64 {
 	_, all := s.left(k, s.last(k))
 	hi, lo := bits.Mul64(most, all)
 	left, _ := bits.Div64(hi, lo, count) // most < count, so hi < count

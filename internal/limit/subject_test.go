@@ -99,7 +99,6 @@ func allKinds(n uint64, span time.Duration) []limit.Config {
 		{Algorithm: limit.Weighted, N: n, Span: span},
 		{Algorithm: limit.TwoBucket, N: n, Span: span},
 		{Algorithm: limit.GCRA, N: n, Span: span},
-		{Algorithm: limit.TokenBucket, N: n, Span: span, Burst: n/2 + 1},
 		{Algorithm: limit.LeakyBucket, N: n, Span: span, Burst: 2 * n},
 		{Algorithm: limit.Fixed, N: n, Span: span},
 		{Algorithm: limit.Calendar, N: n, Period: limit.Second},

@@ -36,7 +36,7 @@ func some(t testing.TB) *ratelimit.Set {
 	return mustSet(
 		t,
 		ratelimit.Rule{Name: "api", Key: client, Limits: []ratelimit.Limit{{N: 5, Span: time.Second}, {N: 60, Span: time.Minute}}},
-		ratelimit.Rule{Name: "burst", Key: client, Algorithm: ratelimit.TokenBucket, Limits: []ratelimit.Limit{{N: 10, Span: time.Second, Burst: 100}}},
+		ratelimit.Rule{Name: "burst", Key: client, Algorithm: ratelimit.GCRA, Limits: []ratelimit.Limit{{N: 10, Span: time.Second, Burst: 100}}},
 		ratelimit.Rule{Name: "flood", Key: client, Ban: &ratelimit.Ban{After: 99, Span: time.Minute, For: time.Hour}},
 		ratelimit.Rule{Name: "shadow", Key: client, Limits: []ratelimit.Limit{{N: 1, Span: time.Second}}, Shadow: true},
 		ratelimit.Rule{Name: "traffic", Key: client, Limits: []ratelimit.Limit{{N: 9, Span: time.Second}}, Adapt: &ratelimit.Adapt{Span: time.Second, Steps: []ratelimit.AdaptStep{{Below: 5, Limit: 9}}, Above: 3}},

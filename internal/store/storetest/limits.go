@@ -217,7 +217,7 @@ func (c *check) randomLimit(a ratelimit.Algorithm) ratelimit.Limit {
 	switch a {
 	case ratelimit.Calendar:
 		l.Per = ratelimit.PerSecond + ratelimit.Period(c.rnd.IntN(6))
-	case ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket:
+	case ratelimit.GCRA, ratelimit.LeakyBucket:
 		if c.rnd.IntN(2) == 0 {
 			l.Burst = 1 + c.rnd.Uint64N(2*n)
 		}

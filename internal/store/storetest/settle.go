@@ -161,7 +161,7 @@ func refundOldestCase(c *check) {
 			two := c.limitOf(a, n)
 			two.Limits = append(two.Limits, c.under(a, n+n/4, 3))
 			switch a {
-			case ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket:
+			case ratelimit.GCRA, ratelimit.LeakyBucket:
 				two.CountRefused = c.rnd.IntN(2) == 0 // beyond what a bucket holds
 			}
 			bans := named("only bans", two)

@@ -222,7 +222,7 @@ func (c *check) halfUsed(a ratelimit.Algorithm, n uint64) *session {
 
 func updateAlgorithmCase(c *check) {
 	const n = 100
-	as := c.algorithms(ratelimit.InFlight, ratelimit.TokenBucket)
+	as := c.algorithms(ratelimit.InFlight)
 	for _, a := range as {
 		for i, b := range as {
 			if a == b {
@@ -263,7 +263,7 @@ func (s *session) drain() (n uint64) {
 }
 
 func updateThereAndBackCase(c *check) {
-	for _, a := range c.algorithms(ratelimit.GCRA, ratelimit.TokenBucket, ratelimit.LeakyBucket) {
+	for _, a := range c.algorithms(ratelimit.GCRA, ratelimit.LeakyBucket) {
 		for _, n := range []uint64{40, 64, 90, 1000} {
 			for _, low := range []uint64{0, 30} {
 				s := c.session(c.lasting(a, n))

@@ -227,7 +227,7 @@ func (w *calendarWindow) refundOldest(t int64, cost uint64) uint64 {
 
 func (w *calendarWindow) clone() window { c := *w; return &c }
 
-// bucket is GCRA, TokenBucket and LeakyBucket: a level that drains N in a span. It
+// bucket is GCRA and LeakyBucket: a level that drains N in a span. It
 // is kept exactly, in units of which a cost of one is a span, and N drain in a
 // nanosecond.
 type bucket struct {
