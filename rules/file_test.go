@@ -249,7 +249,7 @@ func TestTooManyKeys(t *testing.T) {
 			t.Errorf("the largest number of keys: %v", err)
 		}
 		_, err = Parse("r", file(maxKeys+1))
-		if want := style.at + ": a mapping has too many keys; allowed is at most 1000"; err == nil || err.Error() != want {
+		if want := style.at + ": mapping: too many keys: must be at most 1000"; err == nil || err.Error() != want {
 			t.Errorf("one key too many: %v; want %s", err, want)
 		}
 	}

@@ -76,13 +76,13 @@ func (r *reader) tree(data []byte) ast.Node {
 		r.failAt(line, column, "the file is too large; allowed is at most %d words and marks", maxTokens)
 		return nil
 	}
-	g := guard{r: r}
+	limits := yamlLimits{r: r}
 	for _, t := range tokens {
-		if !g.admit(t) {
+		if !limits.admit(t) {
 			return nil
 		}
 	}
-	if !g.content {
+	if !limits.content {
 		r.failAt(1, 1, `the file is empty; the least that is allowed is "version: 1"`)
 		return nil
 	}

@@ -1,0 +1,129 @@
+package rules
+
+import "github.com/goccy/go-yaml/token"
+
+const (
+	maxDepth  = 16      // of mappings and lists in each other; a rules file needs 6
+	maxKeys   = 1000    // in one mapping
+	maxTokens = 100_000 // words and marks in the file; a rule has about 50
+)
+
+// yamlLimits checks the tokens of a file before they are parsed. It rejects what a rules
+// file does not use, and what the parser cannot handle safely: the parser recurses for
+// each level (128 KiB of '[' exhaust the memory, from which no program recovers), and
+// takes quadratic time in the keys of a mapping and in the values that are left out.
+type yamlLimits struct {
+	r       *reader
+	content bool // something but comments and document marks was seen
+	ended   bool // a second document would begin here
+
+	flow   []int   // the keys so far in each open '{', or inList for an open '['
+	blocks []block // the block mappings and lists that are open, outermost first
+}
+
+// inList stands for the keys of a list, which has none.
+const inList = -1
+
+// A block is a mapping or list by indentation: its column, and its keys so far.
+type block struct{ column, keys int }
+
+// refused has the tokens that a rules file must not use.
+var refused = map[token.Type]string{
+	token.AnchorType:     "anchors (&name) are not supported: write the value where it is meant",
+	token.AliasType:      "aliases (*name) are not supported: write the value where it is meant, and quote a pattern that begins with '*'",
+	token.MergeKeyType:   "merge keys (<<) are not supported: write the keys where they are meant",
+	token.TagType:        "tags (!name) are not supported: quote a value that begins with '!'",
+	token.DirectiveType:  "directives (%NAME) are not supported: quote a value that begins with '%'",
+	token.MappingKeyType: "keys with '?' are not supported: write \"key: value\"",
+}
+
+// admit reports whether the parser may have t. If not, it records why.
+func (l *yamlLimits) admit(t *token.Token) bool {
+	line, column := tokenPosition(t)
+	fail := func(message string) bool {
+		l.r.failAt(line, column, "%s", message)
+		return false
+	}
+	if t.Type == token.CommentType {
+		return true
+	}
+	if why, ok := refused[t.Type]; ok {
+		return fail(why)
+	}
+	switch t.Type {
+	case token.DocumentHeaderType:
+		l.ended = l.content
+		return true
+	case token.DocumentEndType:
+		l.ended = true
+		return true
+	}
+	if l.ended {
+		return fail("second document: must be one document in a file")
+	}
+	l.content = true
+	switch {
+	case t.Type == token.MappingValueType && len(l.flow) > 0 && l.keys() == inList:
+		// The lexer takes a ':' for a key's also within 2001:db8::1, in a list in '{'.
+		return fail("a ':' in a list in brackets makes a key of what is before it; quote a value that has one, as in [\"2001:db8::1\"]")
+	case !l.structure(t, column):
+		return fail("the file is nested too deeply, or has a ']' or '}' too many")
+	case l.keys() > maxKeys:
+		return fail("mapping: too many keys: must be at most 1000")
+	}
+	return true
+}
+
+// structure keeps flow and blocks in step with t, and reports whether that can
+// be.
+func (l *yamlLimits) structure(t *token.Token, column int) bool {
+	switch t.Type {
+	case token.SequenceStartType:
+		l.flow = append(l.flow, inList)
+	case token.MappingStartType:
+		l.flow = append(l.flow, 0)
+	case token.SequenceEndType, token.MappingEndType:
+		if len(l.flow) == 0 {
+			return false
+		}
+		l.flow = l.flow[:len(l.flow)-1]
+	case token.SequenceEntryType:
+		if len(l.flow) == 0 {
+			l.open(column, 0)
+		}
+	case token.MappingValueType:
+		switch {
+		case len(l.flow) > 0:
+			l.flow[len(l.flow)-1]++
+		case t.Prev != nil:
+			_, column = tokenPosition(t.Prev)
+			l.open(column, 1)
+		}
+	}
+	return len(l.flow)+len(l.blocks) <= maxDepth
+}
+
+// open closes the blocks to the right of column and counts keys in the one that
+// is there. A list may stand in the same column as the key that it belongs to,
+// so that an entry does not count as one of that mapping's keys.
+func (l *yamlLimits) open(column, keys int) {
+	for len(l.blocks) > 0 && l.blocks[len(l.blocks)-1].column > column {
+		l.blocks = l.blocks[:len(l.blocks)-1]
+	}
+	if n := len(l.blocks); n > 0 && l.blocks[n-1].column == column {
+		l.blocks[n-1].keys += keys
+		return
+	}
+	l.blocks = append(l.blocks, block{column, keys})
+}
+
+// keys returns the number of keys so far in the innermost mapping.
+func (l *yamlLimits) keys() int {
+	if n := len(l.flow); n > 0 {
+		return l.flow[n-1]
+	}
+	if n := len(l.blocks); n > 0 {
+		return l.blocks[n-1].keys
+	}
+	return 0
+}
