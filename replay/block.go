@@ -8,24 +8,24 @@ import (
 	"github.com/lately-go/lately/accesslog"
 )
 
-// A block is some whole lines of a file.
+// A block is a number of whole lines of a file.
 type block struct {
 	seq    int // position among all blocks of the run
 	file   int
 	format accesslog.Format // of the file; unknown while it has had no line in data
 	data   []byte           // ends with a newline, but for the end of the file
 
-	// tooLong says that after data comes one line that is longer than
-	// allowed. It was skipped as it was read, and is not held.
+	// tooLong says that one line that is too long comes after data. It was
+	// skipped while the file was read.
 	tooLong bool
 }
 
-// blockSize is how much is read at once: enough that handing a block to
-// another core costs nothing, little enough to stay in its cache.
+// blockSize is how much is read at once: large enough that the transfer of a block to
+// another core costs little, small enough for its cache.
 const blockSize = 512 << 10
 
-// A cutter cuts a file into blocks.
-type cutter struct {
+// A lineChunker divides a file into blocks of whole lines.
+type lineChunker struct {
 	src  io.Reader
 	rest []byte // the beginning of a line, cut off from the last block
 	long bool   // rest's line is too long: skip up to its end
@@ -35,7 +35,7 @@ type cutter struct {
 // next returns the data of the next block, in buf, which must be larger than
 // the longest line, and whether a line that is too long comes after it. At the
 // end it returns neither; failure then says why.
-func (c *cutter) next(buf []byte) (data []byte, tooLong bool) {
+func (c *lineChunker) next(buf []byte) (data []byte, tooLong bool) {
 	for {
 		n := copy(buf, c.rest)
 		c.rest = nil
@@ -72,10 +72,10 @@ func (c *cutter) next(buf []byte) (data []byte, tooLong bool) {
 }
 
 // keep copies rest, since the buffer it lies in is given away.
-func (c *cutter) keep(rest []byte) { c.rest = append([]byte(nil), rest...) }
+func (c *lineChunker) keep(rest []byte) { c.rest = append([]byte(nil), rest...) }
 
 // failure returns why reading ended, nil when the file did.
-func (c *cutter) failure() error {
+func (c *lineChunker) failure() error {
 	if errors.Is(c.err, io.EOF) {
 		return nil
 	}

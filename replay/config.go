@@ -16,30 +16,29 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// Config is what to replay and how. The zero value of every field is its
-// default; Files is required.
+// Config says what to replay and how. Only Files is required: the zero value of every
+// other field is its default.
 type Config struct {
-	// Files are read in this order and merged into one timeline; "-" is
-	// Stdin. Compression is told by the first bytes, not by the name.
+	// Files are read in this order and merged into one timeline; "-" is Stdin. The
+	// first bytes of a file determine its compression, not its name.
 	Files []string
 	Stdin io.Reader
 
-	// Rules are judged together, as the server would. Without them WhatIfs
-	// are judged, each as if it were alone.
+	// Rules are judged together, as by the server. Without them, each of WhatIfs is
+	// judged alone.
 	Rules   *rules.File
 	WhatIfs []WhatIf
 
-	// Key is the field that top lists, and what-ifs without a field of
-	// their own, count by. Default "client"; hot what-ifs default to
-	// "object".
+	// Key is the field that the busiest keys, and what-ifs without a field of their
+	// own, are counted by. Default "client"; for hot what-ifs "object".
 	Key string
 
-	// Algorithm and CountRefused are for what-ifs that limit.
+	// Algorithm and CountRefused apply to what-ifs that are limits.
 	Algorithm    ratelimit.Algorithm
 	CountRefused bool
 
-	// Format is a name or a spec of package accesslog, or "auto" (default):
-	// each file's format is told from its first lines.
+	// Format is a name or a spec of package accesslog. By default, or with "auto", the
+	// first lines of each file determine its format.
 	Format string
 
 	// Year is the year of the first line of a syslog file. By default the
@@ -47,11 +46,10 @@ type Config struct {
 	// in which the last event is not after that time.
 	Year int
 
-	// Resolution, if not 0, is what event times are floored to before they are
-	// judged, by limits that know that they are: 1 µs to 1 h, and a divisor of a
-	// second or whole seconds. Each window must be a multiple of it. By default
-	// times are judged as the log has them, by limits that count in nanoseconds
-	// as live ones do.
+	// Resolution, if not 0, is the precision to which event times are floored, and at
+	// which limits count: 1 µs to 1 h, and a divisor of a second or whole seconds.
+	// Each window must be a multiple of it. By default times are judged as the log has
+	// them, and limits count in nanoseconds, as live ones do.
 	Resolution time.Duration
 
 	// FileOrder judges events in the order of the files instead of in the
@@ -61,18 +59,18 @@ type Config struct {
 	// Top is how many of the busiest keys are reported. Default 20.
 	Top int
 
-	// Decisions, when not nil, gets one byte for each judged event, 'A' or
-	// 'D', in the order of judging: of the only limit or ban what-if, or the
-	// events' outcomes under Rules.
+	// Decisions, if not nil, receives a byte for each event, 'A' if it was allowed and
+	// 'D' if it was refused, in the order of judging: under Rules of every event,
+	// under the only limit or ban of WhatIfs of those that have its key.
 	Decisions io.Writer
 
-	// BadLines is how many bad lines are kept for showing. Default 10.
+	// BadLines is how many bad lines the report has. Default 10.
 	BadLines int
 
-	// Cores is how many goroutines parse and judge. Default all.
+	// Cores is how many goroutines parse and judge. Default GOMAXPROCS.
 	Cores int
 
-	// Progress, when not nil, is kept up to date while Run runs.
+	// Progress, if not nil, is updated during Run.
 	Progress *Progress
 }
 
@@ -184,8 +182,8 @@ func (c *Config) compile(fields []string) ([]ruleset, error) {
 	return rulesets, nil
 }
 
-// formatFields returns the names of the fields that events can have: of the format,
-// or of any that is detected.
+// formatFields returns the names of the fields that events can have: those of the
+// format, or of all formats that are detected.
 func formatFields(format string) ([]string, error) {
 	formats := []string{format}
 	if format == "auto" {

@@ -1,14 +1,14 @@
-// Package replay runs rules over logs, in event time, through the very code
-// that enforces them: who hammers us, what would a limit have refused, who
-// would have been banned, which keys ran hot.
+// Package replay tests rules on logs: it judges the events of a log, at the times of the
+// log, with the code that enforces the rules live. The report says which keys are busiest,
+// what each limit would have refused, which clients a ban would have banned, and which
+// keys were hot.
 //
-// [Run] reads files (plain, gzip, zstd, bzip2 or standard input), parses them
-// on all cores, puts their events in order and judges them, either under a
-// rules file or under what-ifs ("60/1m"), each as if it were alone. The result
-// is a [Report], which does not depend on the number of cores. Events are judged at the
-// times that the log has; if these lack fractions, a [Range] says how often each limit
-// and ban refuses at least and at most, whatever they are.
+// [Run] reads files (plain, gzip, zstd, bzip2 or standard input), parses them on all
+// cores, sorts the events by time and judges them: under the rules of a file together, or
+// under each [WhatIf] ("60/1m") alone. The [Report] does not depend on the number of
+// cores. If the times of a log lack fractions, a [Range] says how often each limit and
+// ban refuses at least and at most, whatever the fractions are.
 //
-// Events are kept as compact records: a time and a number for each field that
-// matters, with each distinct value once.
+// Memory holds all events, each as a time and a number for each field that a rule uses;
+// each distinct value is stored once. Judging costs what live decisions cost.
 package replay

@@ -17,11 +17,10 @@ import (
 	"github.com/lately-go/lately/accesslog"
 )
 
-// Run replays c.Files and reports. An error means that nothing was replayed: c
-// is wrong, ctx was done, or, with an [InputError], there is nothing in the files that
-// was asked for; the report then says no more than how many lines there are, and
-// which ones are bad. What went wrong with a file or a rule is otherwise in the
-// report's Problems, along with a report of all the others.
+// Run replays c.Files and returns a report. It returns an error if nothing was replayed:
+// c is wrong, ctx was done, or the files have nothing that was asked for. The last is an
+// [InputError], and then the report only counts lines and has the bad ones. A problem
+// with one file or rule is in the report's Problems, beside the results of the others.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	started, keyGiven := time.Now(), c.Key != ""
 	rulesets, err := c.prepare()
@@ -36,7 +35,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	}
 	report := r.summarize(blocks)
 	if report.Events > maxEvents {
-		return nil, fmt.Errorf("%w: the files have %d events; allowed is at most %d in one run, so replay fewer files at once",
+		return nil, fmt.Errorf("%w: %d: must be at most %d in one run; replay fewer files at once",
 			ErrTooManyEvents, report.Events, maxEvents)
 	}
 	if err := r.checkLines(blocks, report); err != nil {
@@ -57,8 +56,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	return report, nil
 }
 
-// ErrTooManyEvents is the error of Run when the files have more events than one
-// run can number, 2,147,483,647.
+// ErrTooManyEvents is the error of Run if the files have more than 2,147,483,647 events.
 var ErrTooManyEvents = errors.New("too many events")
 
 const maxEvents = math.MaxInt32 // events are numbered by an int32
@@ -207,7 +205,7 @@ func (r *run) cut(ctx context.Context, queue chan<- block, buffers *sync.Pool) [
 
 // cutFile queues the blocks of one file. The error is a problem with the file.
 func (r *run) cutFile(ctx context.Context, file int, src io.Reader, seq *int, queue chan<- block, buffers *sync.Pool) (err error) {
-	c := cutter{src: src}
+	c := lineChunker{src: src}
 	known, lines := false, false
 	for ctx.Err() == nil {
 		data, tooLong := c.next(*buffers.Get().(*[]byte))

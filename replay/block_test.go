@@ -14,11 +14,11 @@ import (
 
 const tooLongMark = "(too long)"
 
-// cutLines returns the lines of src as the cutter gives them, with a mark for
+// cutLines returns the lines of src as the lineChunker gives them, with a mark for
 // each that is longer than allowed.
 func cutLines(t testing.TB, src io.Reader, bufSize int) []string {
 	t.Helper()
-	c := cutter{src: src}
+	c := lineChunker{src: src}
 	var lines []string
 	for {
 		data, tooLong := c.next(make([]byte, bufSize))
@@ -78,9 +78,9 @@ func checkCut(t testing.TB, data []byte, src io.Reader, bufSize int) {
 // crosses the end of a block.
 const smallBlock = accesslog.MaxLine + 100
 
-// TestCutterAtEveryOffset has a short line begin at each offset before the end
+// TestLineChunkerAtEveryOffset has a short line begin at each offset before the end
 // of a block, and the longest line, and one a byte longer, end at each.
-func TestCutterAtEveryOffset(t *testing.T) {
+func TestLineChunkerAtEveryOffset(t *testing.T) {
 	for _, end := range []string{"\n", "\r\n"} {
 		tail := "the line" + end + end + "last"
 		for offset := range 20 {
@@ -98,9 +98,9 @@ func TestCutterAtEveryOffset(t *testing.T) {
 	}
 }
 
-// TestCutterLongestLine has lines of exactly what is allowed and of a byte or
+// TestLineChunkerLongestLine has lines of exactly what is allowed and of a byte or
 // much more, with both line ends, at the start, in the middle and at the end.
-func TestCutterLongestLine(t *testing.T) {
+func TestLineChunkerLongestLine(t *testing.T) {
 	for _, bufSize := range []int{smallBlock, blockSize} {
 		for _, length := range []int{accesslog.MaxLine - 1, accesslog.MaxLine, accesslog.MaxLine + 1, accesslog.MaxLine + 2, smallBlock - 1, smallBlock, smallBlock + 1, blockSize, 3*blockSize + 5} {
 			long := strings.Repeat("x", length)
@@ -120,8 +120,8 @@ func TestCutterLongestLine(t *testing.T) {
 	}
 }
 
-// TestCutterRandom cuts random lines, many too long, read in random pieces.
-func TestCutterRandom(t *testing.T) {
+// TestLineChunkerRandom cuts random lines, many too long, read in random pieces.
+func TestLineChunkerRandom(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	t.Cleanup(func() {
@@ -155,10 +155,10 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestCutterKeepsWhatWasRead has reading fail in the middle: what came before
+// TestLineChunkerKeepsWhatWasRead has reading fail in the middle: what came before
 // is given out, and the failure is kept.
-func TestCutterKeepsWhatWasRead(t *testing.T) {
-	c := cutter{src: io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(io.ErrUnexpectedEOF))}
+func TestLineChunkerKeepsWhatWasRead(t *testing.T) {
+	c := lineChunker{src: io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(io.ErrUnexpectedEOF))}
 	data, tooLong := c.next(make([]byte, smallBlock))
 	if string(data) != "a\nb" || tooLong {
 		t.Errorf("%q, %v", data, tooLong)
