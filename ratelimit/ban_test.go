@@ -9,50 +9,50 @@ import (
 )
 
 func TestBanErrorsSayWhatIsAllowed(t *testing.T) {
-	const spans = "allowed is whole milliseconds from 1ms to 87600h"
+	const spans = "must be whole milliseconds from 1ms to 87600h"
 	steps := []time.Duration{time.Minute, time.Hour}
 	for name, c := range map[string]struct {
 		spoil func(*ratelimit.Ban)
 		want  []string
 	}{
-		"after":        {func(b *ratelimit.Ban) { b.After = ratelimit.MaxExact + 1 }, []string{"ban after is 65536", "at most 65535"}},
-		"cause":        {func(b *ratelimit.Ban) { b.Of = 2 }, []string{"ban cause number is 2", "allowed is Hits or Refusals"}},
-		"span":         {func(b *ratelimit.Ban) { b.Span = 0 }, []string{"ban span is 0s", spans}},
-		"for":          {func(b *ratelimit.Ban) { b.For = -time.Hour }, []string{"ban duration is -1h", spans}},
-		"for too long": {func(b *ratelimit.Ban) { b.For = 2 * ratelimit.MaxSpan }, []string{"ban duration is 175200h", spans}},
-		"factor":       {func(b *ratelimit.Ban) { b.Factor = 0.99 }, []string{"ban factor is 0.99", "allowed is 1 to 1000"}},
-		"factor high":  {func(b *ratelimit.Ban) { b.Factor = 1001 }, []string{"ban factor is 1001", "allowed is 1 to 1000"}},
-		"factor NaN":   {func(b *ratelimit.Ban) { b.Factor = math.NaN() }, []string{"ban factor is NaN", "allowed is 1 to 1000"}},
-		"factor below": {func(b *ratelimit.Ban) { b.Factor = -1 }, []string{"ban factor is -1", "allowed is 1 to 1000"}},
-		"max":          {func(b *ratelimit.Ban) { b.Max = time.Microsecond }, []string{"longest ban is 1µs", spans}},
-		"max short":    {func(b *ratelimit.Ban) { b.Max = time.Second }, []string{"longest ban 1s", "shorter than the first one, 10m"}},
-		"no for":       {func(b *ratelimit.Ban) { b.For = 0 }, []string{"ban duration is 0s", spans}},
-		"jitter":       {func(b *ratelimit.Ban) { b.Jitter = 1.01 }, []string{"ban jitter is 1.01", "allowed is 0 to 1"}},
-		"jitter below": {func(b *ratelimit.Ban) { b.Jitter = -0.1 }, []string{"ban jitter is -0.1", "allowed is 0 to 1"}},
-		"jitter NaN":   {func(b *ratelimit.Ban) { b.Jitter = math.NaN() }, []string{"ban jitter is NaN", "allowed is 0 to 1"}},
+		"after":        {func(b *ratelimit.Ban) { b.After = ratelimit.MaxExact + 1 }, []string{"ban: after: 65536", "at most 65535"}},
+		"cause":        {func(b *ratelimit.Ban) { b.Of = 2 }, []string{"ban: cause number: 2", "must be Hits or Refusals"}},
+		"span":         {func(b *ratelimit.Ban) { b.Span = 0 }, []string{"ban: span: 0s", spans}},
+		"for":          {func(b *ratelimit.Ban) { b.For = -time.Hour }, []string{"ban: for: -1h", spans}},
+		"for too long": {func(b *ratelimit.Ban) { b.For = 2 * ratelimit.MaxSpan }, []string{"ban: for: 175200h", spans}},
+		"factor":       {func(b *ratelimit.Ban) { b.Factor = 0.99 }, []string{"ban: factor: 0.99", "must be 1 to 1000"}},
+		"factor high":  {func(b *ratelimit.Ban) { b.Factor = 1001 }, []string{"ban: factor: 1001", "must be 1 to 1000"}},
+		"factor NaN":   {func(b *ratelimit.Ban) { b.Factor = math.NaN() }, []string{"ban: factor: NaN", "must be 1 to 1000"}},
+		"factor below": {func(b *ratelimit.Ban) { b.Factor = -1 }, []string{"ban: factor: -1", "must be 1 to 1000"}},
+		"max":          {func(b *ratelimit.Ban) { b.Max = time.Microsecond }, []string{"ban: max: 1µs", spans}},
+		"max short":    {func(b *ratelimit.Ban) { b.Max = time.Second }, []string{"ban: max: 1s", "at least the first ban, 10m"}},
+		"no for":       {func(b *ratelimit.Ban) { b.For = 0 }, []string{"ban: for: 0s", spans}},
+		"jitter":       {func(b *ratelimit.Ban) { b.Jitter = 1.01 }, []string{"ban: jitter: 1.01", "must be 0 to 1"}},
+		"jitter below": {func(b *ratelimit.Ban) { b.Jitter = -0.1 }, []string{"ban: jitter: -0.1", "must be 0 to 1"}},
+		"jitter NaN":   {func(b *ratelimit.Ban) { b.Jitter = math.NaN() }, []string{"ban: jitter: NaN", "must be 0 to 1"}},
 		"jitter max": {
 			func(b *ratelimit.Ban) { b.Jitter, b.Max = 0.5, 14*time.Minute },
-			[]string{"the first ban, 10m", "longer than the longest, 14m", "jitter of 0.5", "at most 9m20s"},
+			[]string{"ban: for: 10m", "longer than the longest, 14m", "jitter of 0.5", "at most 9m20s"},
 		},
 		"jitter span": {
 			func(b *ratelimit.Ban) { b.Jitter, b.For, b.Max = 1, ratelimit.MaxSpan, 0 },
-			[]string{"the first ban, 87600h", "longer than the longest, 87600h", "at most 43800h"},
+			[]string{"ban: for: 87600h", "longer than the longest, 87600h", "at most 43800h"},
 		},
-		"both":      {func(b *ratelimit.Ban) { b.Steps = steps }, []string{"both steps and the factor 2", "allowed is one of them"}},
-		"steps for": {func(b *ratelimit.Ban) { b.Steps, b.Factor = steps, 0 }, []string{"ban duration is 10m", "its first step 1m", "leave the duration out"}},
+		"both":      {func(b *ratelimit.Ban) { b.Steps = steps }, []string{"ban: factor: 2", "must be 0 with steps"}},
+		"steps for": {func(b *ratelimit.Ban) { b.Steps, b.Factor = steps, 0 }, []string{"ban: for: 10m", "must be 0 with steps", "the first of them, 1m"}},
 		"steps max": {
 			func(b *ratelimit.Ban) { b.Steps, b.Factor, b.For, b.Max = steps, 0, 0, time.Second },
-			[]string{"longest ban 1s", "shorter than the first one, 1m"},
+			[]string{"ban: max: 1s", "at least the first ban, 1m"},
 		},
 		"step": {
 			func(b *ratelimit.Ban) { b.Steps, b.Factor, b.For = []time.Duration{time.Minute, 1}, 0, 0 },
-			[]string{"ban step 2 is 1ns", spans},
+			[]string{"ban: step 2: 1ns", spans},
 		},
 		"many steps": {
 			func(b *ratelimit.Ban) { b.Steps, b.Factor, b.For = make([]time.Duration, 65), 0, 0 },
-			[]string{"ban has 65 steps", "allowed is at most 64"},
+			[]string{"ban: steps: 65", "must be at most 64"},
 		},
-		"memory": {func(b *ratelimit.Ban) { b.Remember = 1 }, []string{"ban memory is 1ns", spans}},
+		"memory": {func(b *ratelimit.Ban) { b.Remember = 1 }, []string{"ban: remember: 1ns", spans}},
 	} {
 		b := ratelimit.Ban{After: 4, Span: time.Minute, For: 10 * time.Minute, Factor: 2, Max: time.Hour, Remember: time.Hour}
 		if err := b.Validate(); err != nil {

@@ -3,32 +3,26 @@ package ratelimit
 import (
 	"crypto/sha256"
 	"fmt"
+	"net/netip"
 
+	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/match"
 )
 
-// banKey is valuesKey for a key that is to be banned, or no longer.
+// banKey returns the key of k with these values, for a ban that is added.
 func banKey(k match.Key, values []string) ([]byte, error) {
-	key, err := valuesKey(k, values)
+	key, err := k.Rejoin(nil, values...)
 	if err != nil {
 		return nil, err
 	}
-	if len(key) > maxBanKey {
-		return nil, fmt.Errorf("key has %d bytes; allowed is at most %d", len(key), maxBanKey)
+	if len(key) > ban.MaxKey {
+		return nil, fmt.Errorf("key: %d bytes: must be at most %d", len(key), ban.MaxKey)
 	}
 	return key, nil
 }
 
-// valuesKey returns the key under which k counts the values that a BanRecord has.
-// A client is folded as k folds it, so that an address of a customer with a /64
-// bans what is counted for it; a client that is folded already stays as it is.
-// Other values are taken as they are: a path is one that was cleaned.
-func valuesKey(k match.Key, values []string) ([]byte, error) {
-	return k.Rejoin(nil, values...)
-}
-
-// listedDigest returns the key of a ban that is listed with the digest of a key of
-// several values which is too long to be kept, and reports whether values are one.
+// listedDigest returns the key of a ban that is listed by the digest of a key of several
+// values that is too long to be stored, and reports whether values are one.
 func listedDigest(k match.Key, values []string) (key []byte, ok bool) {
 	if len(values) != 1 || len(k.Fields()) == 1 || len(values[0]) != sha256.Size {
 		return nil, false
@@ -36,8 +30,8 @@ func listedDigest(k match.Key, values []string) (key []byte, ok bool) {
 	return []byte(values[0]), true
 }
 
-// banValues returns the values in a key of k. What is no key of k, but stands for
-// one that is too long to be kept, is one value.
+// banValues returns the values in a key of k. The digest of a key that is too long to be
+// stored is one value.
 func banValues(k match.Key, key []byte) []string {
 	var values []string
 	for v := range k.Parts(key) {
@@ -47,4 +41,25 @@ func banValues(k match.Key, key []byte) []string {
 		return []string{string(key)}
 	}
 	return values
+}
+
+// checkBanClient returns an error if the client in a key of k is a network to which no
+// client is folded: no event has it, so a ban of it would do nothing. There are as many
+// values as k has fields.
+func checkBanClient(k match.Key, values []string) error {
+	i := k.ClientField()
+	fold := k.Fold()
+	if i < 0 || fold.Off {
+		return nil
+	}
+	client := string(k.ClientOf(i, []byte(values[i])))
+	p, err := netip.ParsePrefix(client)
+	if err != nil {
+		return nil
+	}
+	folded := string(fold.Append(nil, []byte(p.Addr().String())))
+	if folded == client {
+		return nil
+	}
+	return fmt.Errorf("client: %q: networks cannot be banned: must be an address; %s bans %s", client, p.Addr(), folded)
 }

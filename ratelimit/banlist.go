@@ -8,6 +8,8 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/lately-go/lately/internal/ban"
 )
 
 // ErrNoRoom is the error of a ban for which a store has no room.
@@ -59,10 +61,10 @@ func (b BanList) Add(r BanRecord) error {
 		return err
 	}
 	if nanos(r.Until) <= now {
-		return fmt.Errorf("until is %s; allowed is a time to come", jsonTime(r.Until))
+		return fmt.Errorf("until: %s: must be in the future", ban.FormatTime(r.Until))
 	}
 	if allowed || b.limiter.allows(&r) {
-		return fmt.Errorf("key %q is on the allow list; a ban would change nothing", r.Key)
+		return fmt.Errorf("key: %q: is on the allow list: must be another client", r.Key)
 	}
 	_, err = b.limiter.addBan(r, key, now)
 	return err
@@ -79,7 +81,7 @@ func (b BanList) Remove(rule string, key ...string) (held bool, err error) {
 	}
 	k, digest := listedDigest(r.Key, key)
 	if !digest {
-		if k, err = valuesKey(r.Key, key); err != nil {
+		if k, err = r.Key.Rejoin(nil, key...); err != nil {
 			return false, err
 		}
 	}
@@ -100,31 +102,31 @@ func (b BanList) Remove(rule string, key ...string) (held bool, err error) {
 // The error is a [*RuleError] if there is no such rule; it says what is wrong with the
 // key; or it is the store's. With the memory store the cost is one look-up, under a lock that
 // decisions do not take unless they begin a ban. With another store it is that of All.
-func (b BanList) Get(rule string, key ...string) (ban BanRecord, held bool, err error) {
+func (b BanList) Get(rule string, key ...string) (record BanRecord, held bool, err error) {
 	l := b.limiter
 	set := l.Set()
 	r := set.named(rule)
 	if r == nil {
-		return ban, false, set.noRule(rule)
+		return record, false, set.noRule(rule)
 	}
-	k, err := valuesKey(r.Key, key)
+	k, err := r.Key.Rejoin(nil, key...)
 	if err != nil {
-		return ban, false, err
+		return record, false, err
 	}
 	if l.memory != nil {
-		ban, held = l.memory.banOf(rule, k, b.now())
-		return ban, held, nil
+		record, held = l.memory.banOf(rule, k, b.now())
+		return record, held, nil
 	}
 	values := banValues(r.Key, k)
-	for ban, err := range l.store.Bans(context.Background()) {
+	for record, err := range l.store.Bans(context.Background()) {
 		if err != nil {
 			return BanRecord{}, false, err
 		}
-		if ban.Rule == rule && slices.Equal(ban.Key, values) {
-			return ban, true, nil
+		if record.Rule == rule && slices.Equal(record.Key, values) {
+			return record, true, nil
 		}
 	}
-	return ban, false, nil
+	return record, false, nil
 }
 
 // All yields the bans that hold. With the memory store they come in the order in which they end,
@@ -155,13 +157,13 @@ func (b BanList) Page(q BanQuery) (BanPage, error) {
 // of the store; the bans before it have been written.
 func (b BanList) Export(w io.Writer) error {
 	var failed error
-	err := WriteBans(w, func(yield func(BanRecord) bool) {
+	err := ban.Write(w, func(yield func(ban.Record) bool) {
 		for r, err := range b.All() {
 			if err != nil {
 				failed = err
 				return
 			}
-			if !yield(r) {
+			if !yield(ban.Record(r)) {
 				return
 			}
 		}
@@ -188,11 +190,11 @@ type ImportReport struct {
 func (b BanList) Import(r io.Reader) (ImportReport, error) {
 	var report ImportReport
 	n := 0
-	for ban, err := range ReadBans(r) {
+	for record, err := range ban.Read(r) {
 		if n++; err != nil {
 			return report, err
 		}
-		if err := b.limiter.importBan(&ban, b.now(), &report); err != nil {
+		if err := b.limiter.importBan((*BanRecord)(&record), b.now(), &report); err != nil {
 			return report, fmt.Errorf("ban %d: %w", n, err)
 		}
 	}
@@ -211,7 +213,7 @@ func (l *Limiter) importBan(b *BanRecord, now int64, report *ImportReport) error
 		return nil
 	}
 	key, digest := listedDigest(r.Key, b.Key)
-	if len(r.Key.Fields()) != len(b.Key) && (!digest || b.Source != sourceRule || l.memory == nil) {
+	if len(r.Key.Fields()) != len(b.Key) && (!digest || b.Source != ban.SourceRule || l.memory == nil) {
 		report.Unknown++
 		return nil
 	}
@@ -226,12 +228,12 @@ func (l *Limiter) importBan(b *BanRecord, now int64, report *ImportReport) error
 		report.Allowed++
 		return nil
 	}
-	switch change, err := l.addBan(*b, key, now); {
+	switch result, err := l.addBan(*b, key, now); {
 	case errors.Is(err, ErrNoRoom):
 		report.NoRoom++
 	case err != nil:
 		return err
-	case change == banKept:
+	case result == ban.Kept:
 		report.Kept++
 	default:
 		report.Added++
@@ -243,9 +245,9 @@ func (l *Limiter) importBan(b *BanRecord, now int64, report *ImportReport) error
 // out, and the values of the key as they are counted.
 func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, err error) {
 	if b.Source == "" {
-		b.Source = sourceManual
+		b.Source = ban.SourceManual
 	}
-	if err := b.validate(); err != nil {
+	if err := (*ban.Record)(b).Validate(); err != nil {
 		return nil, err
 	}
 	if b.Since.IsZero() {
@@ -257,12 +259,12 @@ func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, err error) {
 		return nil, set.noRule(b.Rule)
 	}
 	if latest := time.Unix(0, now).Add(MaxSpan); b.Until.After(latest) {
-		return nil, fmt.Errorf("until is %s; allowed is at most %v from now, %s", jsonTime(b.Until), MaxSpan, jsonTime(latest))
+		return nil, fmt.Errorf("until: %s: must be at most %v from now, %s", ban.FormatTime(b.Until), MaxSpan, ban.FormatTime(latest))
 	}
 	if key, err = banKey(r.Key, b.Key); err != nil {
 		return nil, err
 	}
-	if b.Source != sourceRule { // an event had that of a rule
+	if b.Source != ban.SourceRule { // an event had that of a rule
 		if err := checkBanClient(r.Key, b.Key); err != nil {
 			return nil, err
 		}
@@ -285,13 +287,13 @@ func (l *Limiter) allows(b *BanRecord) bool {
 }
 
 // addBan adds b, which was validated, to the store.
-func (l *Limiter) addBan(b BanRecord, key []byte, now int64) (banChange, error) {
+func (l *Limiter) addBan(b BanRecord, key []byte, now int64) (ban.Result, error) {
 	if l.memory != nil {
 		return l.memory.addBan(b, key, now)
 	}
 	ctx, cancel := l.bounded()
 	defer cancel()
-	return banAdded, l.store.Ban(ctx, b)
+	return ban.Added, l.store.Ban(ctx, b)
 }
 
 // named returns the rule of that name, or nil.

@@ -1,4 +1,4 @@
-package ratelimit
+package ratelimit_test
 
 import (
 	"fmt"
@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	bans "github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
 )
 
-// A banHouse is what readers and writers meet in: a table, a Limiter, or a control.
-type banHouse interface {
+// A banTarget is what readers and writers use: a table, a Limiter, or a control.
+type banTarget interface {
 	ban(i int)
 	unban(i int) bool
 
@@ -22,15 +24,15 @@ type banHouse interface {
 	banned(reader, i int) bool
 }
 
-// tableHouse is the table alone.
-type tableHouse struct {
-	*banTable
+// tableTarget is the table alone.
+type tableTarget struct {
+	*bans.Table
 	hashes []uint64
 	keys   [][]byte
 }
 
-func newTableHouse(keys []string) *tableHouse {
-	h := &tableHouse{banTable: newBanTable(banTableConfig{most: 2 * len(keys)})}
+func newTableTarget(keys []string) *tableTarget {
+	h := &tableTarget{Table: bans.NewTable(bans.Config{Most: 2 * len(keys)})}
 	seed := maphash.MakeSeed()
 	for _, key := range keys {
 		h.hashes = append(h.hashes, maphash.String(seed, key)&^(0xff<<20)) // so that they meet in lines
@@ -39,48 +41,48 @@ func newTableHouse(keys []string) *tableHouse {
 	return h
 }
 
-func (h *tableHouse) ban(i int) {
-	h.add(h.hashes[i], &heldBan{rule: 1, key: h.keys[i], until: 1000, source: sourceRule}, time.Hour, 0)
+func (h *tableTarget) ban(i int) {
+	h.Add(h.hashes[i], &bans.Ban{Rule: 1, Key: h.keys[i], Until: 1000, Source: bans.SourceRule}, time.Hour, 0)
 }
 
-func (h *tableHouse) unban(i int) bool { return h.banTable.remove(1, h.hashes[i], h.keys[i], 0) }
+func (h *tableTarget) unban(i int) bool { return h.Table.Remove(1, h.hashes[i], h.keys[i], 0) }
 
-func (h *tableHouse) banned(_, i int) bool {
-	_, ok := h.holds(1, h.hashes[i], h.keys[i], 0)
+func (h *tableTarget) banned(_, i int) bool {
+	_, ok := h.Until(1, h.hashes[i], h.keys[i], 0)
 	return ok
 }
 
-// limiterHouse is a Limiter, by its verbs. Its readers take, in the two ways that a
+// limiterTarget is a Limiter, by its verbs. Its readers take, in the two ways that a
 // decision is made.
-type limiterHouse struct {
+type limiterTarget struct {
 	t    testing.TB
-	l    *Limiter
+	l    *ratelimit.Limiter
 	keys []string
 }
 
-func newLimiterHouse(t testing.TB, keys []string) *limiterHouse {
+func newLimiterTarget(t testing.TB, keys []string) *limiterTarget {
 	client, err := match.NewKey(match.Fold{Off: true}, "client")
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := NewSet(SetConfig{}, Rule{Name: "r", Key: client, Limits: []Limit{{N: MaxSliding, Span: time.Hour}}})
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{Name: "r", Key: client, Limits: []ratelimit.Limit{{N: ratelimit.MaxSliding, Span: time.Hour}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := NewMemory(set, Config{Bans: 2 * len(keys)})
+	m, err := ratelimit.NewMemory(set, ratelimit.Config{Bans: 2 * len(keys)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &limiterHouse{t, Over(set, m), keys}
+	return &limiterTarget{t, ratelimit.Over(set, m), keys}
 }
 
-func (h *limiterHouse) ban(i int) {
-	if err := h.l.Bans().Add(BanRecord{Rule: "r", Key: []string{h.keys[i]}, Until: time.Now().Add(time.Hour), Source: sourceRule}); err != nil {
+func (h *limiterTarget) ban(i int) {
+	if err := h.l.Bans().Add(ratelimit.BanRecord{Rule: "r", Key: []string{h.keys[i]}, Until: time.Now().Add(time.Hour), Source: bans.SourceRule}); err != nil {
 		h.t.Error(err)
 	}
 }
 
-func (h *limiterHouse) unban(i int) bool {
+func (h *limiterTarget) unban(i int) bool {
 	held, err := h.l.Bans().Remove("r", h.keys[i])
 	if err != nil {
 		h.t.Error(err)
@@ -88,46 +90,41 @@ func (h *limiterHouse) unban(i int) bool {
 	return held
 }
 
-func (h *limiterHouse) banned(reader, i int) bool {
+func (h *limiterTarget) banned(reader, i int) bool {
 	if reader%2 == 0 {
-		return !h.l.Take(clientEvent(h.keys[i])).Allowed
+		return !h.l.Take(eventOf(h.keys[i])).Allowed
 	}
-	return !h.l.Peek(clientEvent(h.keys[i])).Allowed
+	return !h.l.Peek(eventOf(h.keys[i])).Allowed
 }
 
-// oldIndexHouse is a control: its readers keep an index for a while, and do not see
-// what is added after it was replaced.
-type oldIndexHouse struct {
-	*tableHouse
+// oldAnswers is a control: its readers keep their answers for a while.
+type oldAnswers struct {
+	*tableTarget
 	reads   [8]int
-	indexes [8]map[*banShard]*banIndex
+	answers [8]map[int]bool
 }
 
-func (h *oldIndexHouse) banned(reader, i int) bool {
+func (h *oldAnswers) banned(reader, i int) bool {
 	if h.reads[reader]++; h.reads[reader]%256 == 1 {
-		h.indexes[reader] = make(map[*banShard]*banIndex)
+		h.answers[reader] = make(map[int]bool)
 	}
-	s := h.shard(h.hashes[i])
-	ix := h.indexes[reader][s]
-	if ix == nil {
-		if ix = s.index.Load(); ix == nil {
-			return false
-		}
-		h.indexes[reader][s] = ix
+	answer, ok := h.answers[reader][i]
+	if !ok {
+		answer = h.tableTarget.banned(reader, i)
+		h.answers[reader][i] = answer
 	}
-	_, until, _ := h.search(ix, 1, h.hashes[i], h.keys[i])
-	return until > 0
+	return answer
 }
 
-// lazyHouse is another control: a ban, and its end, come a little after the verb
+// lazyTarget is another control: a ban, and its end, come a little after the verb
 // has returned.
-type lazyHouse struct {
-	*tableHouse
+type lazyTarget struct {
+	*tableTarget
 	mu    sync.Mutex
 	queue []func()
 }
 
-func (h *lazyHouse) later(do func()) {
+func (h *lazyTarget) later(do func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.queue = append(h.queue, do); len(h.queue) > 2 {
@@ -136,10 +133,10 @@ func (h *lazyHouse) later(do func()) {
 	}
 }
 
-func (h *lazyHouse) ban(i int) { h.later(func() { h.tableHouse.ban(i) }) }
+func (h *lazyTarget) ban(i int) { h.later(func() { h.tableTarget.ban(i) }) }
 
-func (h *lazyHouse) unban(i int) bool {
-	h.later(func() { h.tableHouse.unban(i) })
+func (h *lazyTarget) unban(i int) bool {
+	h.later(func() { h.tableTarget.unban(i) })
 	return true
 }
 
@@ -155,10 +152,10 @@ func banReadKeys(n int) (keys []string) {
 }
 
 // banReads has writers ban and unban keys, each its own, in waves that fill the
-// house and empty it, so that it grows and shrinks, while readers ask. An answer is
+// target and empty it, so that it grows and shrinks, while readers ask. An answer is
 // wrong if the last verb about the key had returned before the question, the next
 // one came after the answer, and the answer is not what that verb left.
-func banReads(rnd *rand.Rand, h banHouse, keys, waves int) (missed, haunted, sure, changes int64) {
+func banReads(rnd *rand.Rand, h banTarget, keys, waves int) (missed, haunted, sure, changes int64) {
 	const writers, readers = 2, 3
 	// Of each key: how many verbs have begun and returned, twice; if that is odd
 	// one is under way. A key is banned after an odd number of them.
@@ -232,15 +229,15 @@ func banReads(rnd *rand.Rand, h banHouse, keys, waves int) (missed, haunted, sur
 func TestBanIsSeen(t *testing.T) {
 	keys, waves := 4000, 12
 	switch {
-	case longTests():
+	case longForm():
 		keys, waves = 40_000, 300
-	case underRace:
+	case raceEnabled:
 		keys, waves = 1000, 6
 	}
 	names := banReadKeys(keys)
-	for name, h := range map[string]banHouse{"table": newTableHouse(names), "limiter": newLimiterHouse(t, names)} {
+	for name, h := range map[string]banTarget{"table": newTableTarget(names), "limiter": newLimiterTarget(t, names)} {
 		t.Run(name, func(t *testing.T) {
-			missed, haunted, sure, changes := banReads(banRandom(t), h, keys, waves)
+			missed, haunted, sure, changes := banReads(seeded(t), h, keys, waves)
 			if missed+haunted > 0 {
 				t.Errorf("of %d reads %d missed a ban and %d saw one that was unbanned", sure, missed, haunted)
 			}
@@ -252,29 +249,23 @@ func TestBanIsSeen(t *testing.T) {
 	}
 }
 
-// TestBanThatIsMissedIsCaught asks houses that answer from an index of before, and
-// that ban and unban late.
+// TestBanThatIsMissedIsCaught uses targets that answer from memory, and that
+// ban and unban late.
 func TestBanThatIsMissedIsCaught(t *testing.T) {
-	rnd := banRandom(t)
+	rnd := seeded(t)
 	const keys = 1000
 	names := banReadKeys(keys)
-	for name, open := range map[string]func() banHouse{
-		"an old index":     func() banHouse { return &oldIndexHouse{tableHouse: newTableHouse(names)} },
-		"bans that linger": func() banHouse { return &lazyHouse{tableHouse: newTableHouse(names)} },
+	for name, open := range map[string]func() banTarget{
+		"old answers":      func() banTarget { return &oldAnswers{tableTarget: newTableTarget(names)} },
+		"bans that linger": func() banTarget { return &lazyTarget{tableTarget: newTableTarget(names)} },
 	} {
 		caught := false
 		for try := 0; try < 20 && !caught; try++ { // a machine may run one after the other
 			missed, haunted, _, _ := banReads(rnd, open(), keys, 30)
-			caught = missed > 0 && (haunted > 0 || name == "an old index")
+			caught = missed > 0 && (haunted > 0 || name == "old answers")
 		}
 		if !caught {
 			t.Errorf("%s: nobody notices", name)
 		}
 	}
-}
-
-func clientEvent(key string) *match.Event {
-	e := new(match.Event)
-	e.SetString(match.Client, key)
-	return e
 }

@@ -119,12 +119,12 @@ func TestBanListErrors(t *testing.T) {
 	}{
 		"rule":   {ratelimit.BanRecord{Rule: "pear", Key: []string{"a", "b"}, Until: hour}, []string{`rule is "pear"`, "name of a rule"}},
 		"key":    {ratelimit.BanRecord{Rule: "pair", Key: []string{"a"}, Until: hour}, []string{"number of key values is 1", "client, user", "allowed is 2"}},
-		"no key": {ratelimit.BanRecord{Rule: "pair", Until: hour}, []string{"key is missing"}},
-		"over":   {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: l.Now().Add(-1)}, []string{"until is", "allowed"}},
-		"passed": {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Since: time.Unix(1, 0), Until: l.Now().Add(-1)}, []string{"until is", "a time to come"}},
-		"long":   {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: hour.Add(ratelimit.MaxSpan)}, []string{"until is", "at most 87600h0m0s from now"}},
+		"no key": {ratelimit.BanRecord{Rule: "pair", Until: hour}, []string{"key: missing"}},
+		"over":   {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: l.Now().Add(-1)}, []string{"until: ", "must be after since"}},
+		"passed": {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Since: time.Unix(1, 0), Until: l.Now().Add(-1)}, []string{"until: ", "must be in the future"}},
+		"long":   {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: hour.Add(ratelimit.MaxSpan)}, []string{"until: ", "must be at most 87600h0m0s from now"}},
 		"allow":  {ratelimit.BanRecord{Rule: "pair", Key: []string{"10.1.2.3", "b"}, Until: hour}, []string{`"10.1.2.3"`, "on the allow list"}},
-		"reason": {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: hour, Reason: strings.Repeat("x", 257)}, []string{"reason has 257 bytes"}},
+		"reason": {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: hour, Reason: strings.Repeat("x", 257)}, []string{"reason: 257 bytes"}},
 	} {
 		wantParts(t, name, l.Bans().Add(c.ban), c.want...)
 	}
@@ -236,13 +236,13 @@ func TestImportReport(t *testing.T) {
 		t.Errorf("%+v, %v\nwant %+v", report, err, want)
 	}
 	report, err = l.Bans().Import(strings.NewReader(text[:1+strings.Index(text, "\n")] + "{}\n" + text))
-	wantParts(t, "bad line", err, "line 2: rule is missing")
+	wantParts(t, "bad line", err, "line 2: rule: missing")
 	if report != (ratelimit.ImportReport{Kept: 1}) {
 		t.Errorf("%+v before the bad line, want 1 kept", report)
 	}
 	far := ratelimit.BanRecord{Rule: "r", Key: []string{"k"}, Until: now.Add(ratelimit.MaxSpan + time.Hour)}
 	_, err = l.Bans().Import(bytes.NewReader(writeBans(t, bans[0], far)))
-	wantParts(t, "far", err, "ban 2: until is", "at most 87600h0m0s from now")
+	wantParts(t, "far", err, "ban 2: until: ", "must be at most 87600h0m0s from now")
 }
 
 // TestExtend has hits during a ban start it anew, or not.

@@ -198,7 +198,7 @@ func (u *undumper) secret() error {
 			return nil
 		}
 	}
-	if u.m.bans.counts(u.now).known == 0 {
+	if u.m.bans.Len() == 0 {
 		u.m.secret.Store(&secret)
 	}
 	return nil

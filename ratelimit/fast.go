@@ -50,7 +50,7 @@ func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now 
 		f.judged(now, records.until.Load())
 	}
 	w[wordNewest] = keytable.Stamp(now) // also if decide judges it: the windows move on
-	until, banned := m.bans.holds(mr.id, hash, bytesOf(key), now)
+	until, banned := m.bans.Until(mr.id, hash, bytesOf(key), now)
 	var ok bool
 	if banned {
 		ok = mr.refuseBanned(d, w, now, cost, until)

@@ -36,13 +36,13 @@ func (m *memory) judge(probes []probe, r *request, now int64) {
 // holds sets o to a ban that holds at now, if one does.
 func (m *memory) holds(p *probe, r *request, o *outcome, now int64) {
 	*o = outcome{Rule: o.Rule}
-	until, ok := m.bans.holds(p.id, p.hash, bytesOf(p.key), now)
+	until, ok := m.bans.Until(p.id, p.hash, bytesOf(p.key), now)
 	if !ok {
 		return
 	}
 	if p.Ban != nil && p.Ban.Extend && r.Cost > 0 && !r.Peek {
 		was := until
-		if until, ok = m.bans.extend(p.id, p.hash, bytesOf(p.key), p.Ban, now, m.config.JitterSeed); !ok {
+		if until, ok = m.bans.Extend(p.id, p.hash, bytesOf(p.key), p.Ban.policy(), now, m.config.JitterSeed); !ok {
 			return // unbanned at this moment
 		}
 		p.extended = until > was
@@ -93,7 +93,7 @@ func (m *memory) strike(p *probe, r *request, o *outcome, now int64) {
 	if r.Peek || !p.held {
 		return // a sketch overcounts, so it starts no ban
 	}
-	until, ok := m.bans.start(p.id, p.hash, bytesOf(p.key), p.Ban, now, m.config.JitterSeed)
+	until, ok := m.bans.Start(p.id, p.hash, bytesOf(p.key), p.Ban.policy(), now, m.config.JitterSeed)
 	if !ok {
 		return // no memory for another ban: refused all the same, and counted
 	}

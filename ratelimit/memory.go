@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/sketch"
 )
@@ -27,7 +28,7 @@ type memory struct {
 	seed   maphash.Seed
 	secret atomic.Pointer[[32]byte] // of long keys' digests
 	budget *keytable.Budget
-	bans   *banTable
+	bans   *ban.Table
 	rules  atomic.Pointer[memoryRules]
 
 	mu     sync.Mutex        // one Update at a time
@@ -43,8 +44,8 @@ func newMemory(s *Set, c Config) (*memory, error) {
 	if c.Budget < NoBudget {
 		return nil, fmt.Errorf("budget is %d; allowed is a number of bytes, 0 (%d) or NoBudget", c.Budget, DefaultBudget)
 	}
-	if c.Bans < 0 || c.Bans > maxBans {
-		return nil, fmt.Errorf("bans is %d; allowed is 0 (%d) to %d", c.Bans, defaultBans, maxBans)
+	if c.Bans < 0 || c.Bans > ban.MaxMost {
+		return nil, fmt.Errorf("bans is %d; allowed is 0 (%d) to %d", c.Bans, ban.DefaultMost, ban.MaxMost)
 	}
 	switch c.Budget {
 	case 0:
@@ -64,11 +65,11 @@ func newMemory(s *Set, c Config) (*memory, error) {
 		m.secret.Store(new([32]byte))
 		cryptorand.Read(m.secret.Load()[:]) // never fails
 	}
-	bans := banTableConfig{budget: m.budget, most: c.Bans, keep: c.Budget == unbounded}
-	if bans.keep && bans.most == 0 {
-		bans.most = maxBans
+	bans := ban.Config{Budget: m.budget, Most: c.Bans, Keep: c.Budget == unbounded}
+	if bans.Keep && bans.Most == 0 {
+		bans.Most = ban.MaxMost
 	}
-	m.bans = newBanTable(bans)
+	m.bans = ban.NewTable(bans)
 	rules, err := m.build(s, nil)
 	if err != nil {
 		return nil, err

@@ -1,9 +1,12 @@
 package ratelimit
 
 import (
+	"bytes"
 	"context"
 	"iter"
 	"time"
+
+	"github.com/lately-go/lately/internal/ban"
 )
 
 // Ban implements [store.Store]: the key is banned from b.Since on. [BanList.Add] uses the
@@ -11,9 +14,9 @@ import (
 // or if there is no memory, which is ErrNoRoom.
 func (m *memory) Ban(_ context.Context, b BanRecord) error {
 	if b.Source == "" {
-		b.Source = sourceManual
+		b.Source = ban.SourceManual
 	}
-	if err := b.validate(); err != nil {
+	if err := (*ban.Record)(&b).Validate(); err != nil {
 		return err
 	}
 	rs := m.rules.Load()
@@ -52,59 +55,87 @@ func (m *memory) Bans(context.Context) iter.Seq2[BanRecord, error] {
 // bansAt yields the bans that hold at now.
 func (m *memory) bansAt(now int64) iter.Seq2[BanRecord, error] {
 	return func(yield func(BanRecord, error) bool) {
-		rules := make(map[uint32]*Rule)
-		for _, mr := range m.rules.Load().rules {
-			rules[mr.id] = mr.Rule
-		}
-		for h := range m.bans.each(now) {
-			r := rules[h.rule]
-			if r == nil {
-				continue // gone meanwhile
-			}
-			if !yield(h.record(r), nil) {
+		rules := m.rules.Load().byID("")
+		for b := range m.bans.All(now) {
+			if r := rules[b.Rule]; r != nil && !yield(banRecord(r, &b), nil) { // else the rule is gone
 				return
 			}
 		}
 	}
 }
 
-// record returns h as it is listed, of a key of r.
-func (h *heldBan) record(r *Rule) BanRecord {
+// byID returns the rules by their numbers in the ban table: the named one, or all of them
+// if name is "".
+func (rs *memoryRules) byID(name string) map[uint32]*Rule {
+	rules := make(map[uint32]*Rule)
+	for _, mr := range rs.rules {
+		if name == "" || name == mr.Name {
+			rules[mr.id] = mr.Rule
+		}
+	}
+	return rules
+}
+
+// banPage returns a page of the bans that hold at now; see [BanList.Page].
+func (m *memory) banPage(now int64, q BanQuery) (page BanPage, err error) {
+	rules := m.rules.Load().byID(q.Rule)
+	p, err := m.bans.Page(now, ban.Query{
+		Selects: func(rule uint32) bool { return rules[rule] != nil },
+		Text:    q.Text,
+		InKey: func(rule uint32, key []byte) bool { // in a value, not across two of them
+			for v := range rules[rule].Key.Parts(key) {
+				if bytes.Contains(v, []byte(q.Text)) {
+					return true
+				}
+			}
+			return false
+		},
+		Limit: q.Limit, Cursor: q.Cursor,
+	})
+	if err != nil {
+		return page, err
+	}
+	page.Total, page.Next = p.Total, p.Next
+	for i := range p.Bans {
+		page.Bans = append(page.Bans, banRecord(rules[p.Bans[i].Rule], &p.Bans[i]))
+	}
+	return page, nil
+}
+
+// banRecord returns a ban of a key of r as it is listed.
+func banRecord(r *Rule, b *ban.Ban) BanRecord {
 	return BanRecord{
-		Rule: r.Name, Key: banValues(r.Key, h.key), Since: time.Unix(0, h.since), Until: time.Unix(0, h.until),
-		Count: h.count, Reason: h.reason, Source: h.source,
+		Rule: r.Name, Key: banValues(r.Key, b.Key), Since: time.Unix(0, b.Since), Until: time.Unix(0, b.Until),
+		Count: b.Count, Reason: b.Reason, Source: b.Source,
 	}
 }
 
 // addBan adds b at now. It was validated, and key is its key.
-func (m *memory) addBan(b BanRecord, key []byte, now int64) (banChange, error) {
+func (m *memory) addBan(b BanRecord, key []byte, now int64) (ban.Result, error) {
 	rs := m.rules.Load()
 	mr := rs.named(b.Rule)
 	if mr == nil {
-		return banNoRoom, rs.set.noRule(b.Rule)
+		return ban.Full, rs.set.noRule(b.Rule)
 	}
-	memory := time.Duration(defaultRemember)
+	memory := ban.DefaultRemember
 	if mr.Ban != nil {
-		memory = mr.Ban.remember()
+		memory = mr.Ban.policy().Remembered()
 	}
-	h := heldBan{
-		rule: mr.id, key: key, since: now, until: nanos(b.Until), count: b.Count,
-		reason: b.Reason, source: b.Source,
-	}
+	added := ban.Ban{Rule: mr.id, Key: key, Since: now, Until: nanos(b.Until), Count: b.Count, Reason: b.Reason, Source: b.Source}
 	if !b.Since.IsZero() {
-		h.since = nanos(b.Since)
+		added.Since = nanos(b.Since)
 	}
 	hash := mr.records.table.Hash(string(key))
-	change := m.bans.add(hash, &h, memory, now)
+	result := m.bans.Add(hash, &added, memory, now)
 	rs = m.rules.Load()
 	if after := rs.named(b.Rule); after == nil || after.id != mr.id {
-		m.bans.remove(mr.id, hash, key, now) // the rule has gone, and its bans
-		return change, rs.set.noRule(b.Rule)
+		m.bans.Remove(mr.id, hash, key, now) // the rule has gone, and its bans
+		return result, rs.set.noRule(b.Rule)
 	}
-	if change == banNoRoom {
-		return change, ErrNoRoom
+	if result == ban.Full {
+		return result, ErrNoRoom
 	}
-	return change, nil
+	return result, nil
 }
 
 // removeBan ends the ban of key under a rule, and reports whether one held at now.
@@ -114,7 +145,7 @@ func (m *memory) removeBan(rule string, key []byte, now int64) bool {
 		return false
 	}
 	key = m.stored(key)
-	return m.bans.remove(mr.id, mr.records.table.Hash(string(key)), key, now)
+	return m.bans.Remove(mr.id, mr.records.table.Hash(string(key)), key, now)
 }
 
 // banOf returns the ban of key that holds at now under a rule.
@@ -123,10 +154,25 @@ func (m *memory) banOf(rule string, key []byte, now int64) (BanRecord, bool) {
 	if mr == nil {
 		return BanRecord{}, false // gone meanwhile, and its bans
 	}
-	stored := m.stored(key)
-	h, ok := m.bans.heldAt(mr.id, mr.records.table.Hash(string(stored)), stored, now)
+	key = m.stored(key)
+	b, ok := m.bans.Get(mr.id, mr.records.table.Hash(string(key)), key, now)
 	if !ok {
 		return BanRecord{}, false
 	}
-	return h.record(mr.Rule), true
+	return banRecord(mr.Rule, &b), true
+}
+
+// tellBans calls OnBan for the bans that a request has begun or extended, as they are now.
+// Nothing is locked.
+func (m *memory) tellBans(probes []probe, r *request, now int64) {
+	for i := range probes {
+		p := &probes[i]
+		if !p.extended && !r.Subjects[i].Outcome.Started {
+			continue
+		}
+		// It may have been ended since, or be replaced by a longer one that was added.
+		if b, ok := m.bans.Get(p.id, p.hash, bytesOf(p.key), now); ok && b.Source == ban.SourceRule {
+			m.config.OnBan(banRecord(p.Rule, &b))
+		}
+	}
 }

@@ -36,7 +36,7 @@ func (m *memory) Update(_ context.Context, s *Set, published func()) error {
 			mr.records.release()
 		}
 	}
-	m.bans.keepRules(func(id uint32) bool {
+	m.bans.KeepRules(func(id uint32) bool {
 		return slices.ContainsFunc(rules.rules, func(mr *memoryRule) bool { return mr.id == id })
 	})
 	return nil

@@ -119,7 +119,7 @@ func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
 			func(r *ratelimit.Rule) { r.Limits, r.Ban.Of = nil, ratelimit.Refusals },
 			[]string{"a ban after refusals needs a limit", "this rule has none"},
 		},
-		"ban": {func(r *ratelimit.Rule) { r.Ban.Factor = 0.5 }, []string{"ban factor is 0.5", "allowed is 1 to 1000"}},
+		"ban": {func(r *ratelimit.Rule) { r.Ban.Factor = 0.5 }, []string{"ban: factor: 0.5", "must be 1 to 1000"}},
 	} {
 		r := goodRule(t)
 		if err := newSetError(ratelimit.SetConfig{}, r); err != nil {

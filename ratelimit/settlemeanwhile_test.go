@@ -73,3 +73,9 @@ func TestSettleWhileRulesChange(t *testing.T) {
 		}
 	}
 }
+
+func clientEvent(key string) *match.Event {
+	e := new(match.Event)
+	e.SetString(match.Client, key)
+	return e
+}

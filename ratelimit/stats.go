@@ -53,7 +53,7 @@ type RuleStats struct {
 // dozens of counters a rule.
 func (m *memory) Stats() Stats {
 	rs := m.rules.Load()
-	s := Stats{Budget: m.config.Budget, Reserved: m.bans.reserved()}
+	s := Stats{Budget: m.config.Budget, Reserved: m.bans.Reserved()}
 	if s.Budget == unbounded {
 		s.Budget = NoBudget
 	}
@@ -72,11 +72,11 @@ func (m *memory) Stats() Stats {
 		s.Rules = append(s.Rules, r)
 	}
 	s.Bytes = max(m.budget.Used()-s.Reserved, 0) // which others may have taken meanwhile
-	bans := m.bans.counts(rs.now())
-	s.Remembered, s.BansRefused, s.BansDropped = uint64(bans.known), bans.refused, bans.dropped
+	bans := m.bans.Counts(rs.now())
+	s.Remembered, s.BansRefused, s.BansDropped = uint64(bans.Len), bans.Refused, bans.Dropped
 	for i, mr := range rs.rules {
-		s.Rules[i].Bans = bans.held[mr.id]
-		s.Bans += uint64(bans.held[mr.id])
+		s.Rules[i].Bans = bans.Held[mr.id]
+		s.Bans += uint64(bans.Held[mr.id])
 	}
 	return s
 }

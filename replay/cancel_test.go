@@ -145,7 +145,7 @@ func TestConfigErrors(t *testing.T) {
 		{replay.Config{Decisions: fullDisk{}}, "--decisions: 0 of --limit and --ban: must be --rules or exactly one of these"},
 		{replay.Config{Decisions: fullDisk{}, WhatIfs: []replay.WhatIf{limit, limit}}, "--decisions: 2 of --limit and --ban: must be"},
 		{replay.Config{WhatIfs: []replay.WhatIf{{Text: "x", Kind: replay.Hot, N: 0, Span: time.Second}}}, "threshold: 0: must be 1 to"},
-		{replay.Config{WhatIfs: []replay.WhatIf{{Text: "x", Kind: replay.Ban, N: 1 << 40, Span: time.Second, For: time.Second}}}, "ban after is 1099511627776; allowed is at most"},
+		{replay.Config{WhatIfs: []replay.WhatIf{{Text: "x", Kind: replay.Ban, N: 1 << 40, Span: time.Second, For: time.Second}}}, "ban: after: 1099511627776: must be at most"},
 	} {
 		if c.want != "no file: must be" {
 			c.config.Files = []string{"-"} // and there is no standard input to read

@@ -266,8 +266,8 @@ rules.yaml:7:51: for has 65 durations; allowed is at most 64`,
 rules.yaml:4:63: jitter is "-0.1"; allowed is a share from 0 to 1, such as 0.2
 rules.yaml:4:77: extend is "1"; allowed is true or false
 rules.yaml:5:64: jitter is "20%"; allowed is a share from 0 to 1, such as 0.2
-rules.yaml:6:64: the first ban, 10m0s, would be longer than the longest, 14m0s, with a jitter of 0.5; allowed is a first ban of at most 9m20s
-rules.yaml:7:66: the first ban, 87600h0m0s, would be longer than the longest, 87600h0m0s, with a jitter of 0.5; allowed is a first ban of at most 58400h0m0s`,
+rules.yaml:6:64: ban: for: 10m0s: must be at most 9m20s: with a jitter of 0.5 it would be longer than the longest, 14m0s
+rules.yaml:7:66: ban: for: 87600h0m0s: must be at most 58400h0m0s: with a jitter of 0.5 it would be longer than the longest, 87600h0m0s`,
 	},
 	{
 		"factors", "version: 1\nbans:\n- {name: a, key: client, after: 1 hits in 1s, for: 1m, factor: -2}\n- {name: b, key: client, after: 1 hits in 1s, for: 1m, factor: .inf}\n- {name: c, key: client, after: 1 hits in 1s, for: 1m, factor: 1001}\n- {name: d, key: client, after: 1 hits in 1s, for: 1m, factor: 0}\n",

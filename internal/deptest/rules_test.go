@@ -43,7 +43,7 @@ latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_go
 
 internal/ratelimitheader      -> ratelimit
 internal/store/storetest      -> internal/store, ratelimit, match, lately
-ratelimit           -> match, lately, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants
+ratelimit           -> match, lately, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants
 hotkey              -> match, lately, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants
 
 accesslog               -> match
@@ -54,6 +54,7 @@ lately                  -> internal/ring, internal/keytable, internal/snapshot, 
 match               -> std
 api                 -> std
 internal/clientaddr -> std
+internal/ban        -> internal/keytable, internal/snapshot
 internal/limit      -> internal/ring, internal/keytable, internal/snapshot
 internal/ring       -> std
 internal/store      -> std

@@ -1,8 +1,7 @@
-package ratelimit_test
+package ban
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +11,6 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
-
-	"github.com/lately-go/lately/ratelimit"
 )
 
 var (
@@ -21,32 +18,42 @@ var (
 	banUntil = banSince.Add(10 * time.Minute)
 )
 
-func banRecord(key ...string) ratelimit.BanRecord {
-	return ratelimit.BanRecord{
+func record(key ...string) Record {
+	return Record{
 		Rule: "login", Key: key, Since: banSince, Until: banUntil, Count: 2,
 		Reason: "more than 20 refusals in 5m", Source: "rule",
 	}
 }
 
-func sameBan(a, b ratelimit.BanRecord) bool {
+func sameRecord(a, b Record) bool {
 	return a.Rule == b.Rule && slices.Equal(a.Key, b.Key) && a.Since.Equal(b.Since) && a.Until.Equal(b.Until) &&
 		a.Count == b.Count && a.Reason == b.Reason && a.Source == b.Source
 }
 
-func writeBans(t testing.TB, bans ...ratelimit.BanRecord) []byte {
+func written(t testing.TB, bans ...Record) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := ratelimit.WriteBans(&b, slices.Values(bans)); err != nil {
+	if err := Write(&b, slices.Values(bans)); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
 }
 
-func TestBanLine(t *testing.T) {
-	full, spare := banRecord("192.0.2.1", "<root>"), banRecord("k")
+// wantParts wants all these texts in an error.
+func wantParts(t testing.TB, what string, err error, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: error %v, want one with %q", what, err, part)
+		}
+	}
+}
+
+func TestWrite(t *testing.T) {
+	full, spare := record("192.0.2.1", "<root>"), record("k")
 	spare.Since, spare.Count, spare.Reason, spare.Source = time.Time{}, 0, "", ""
 	spare.Until = banUntil.Add(5).In(time.FixedZone("", 3600))
-	got := string(writeBans(t, full, spare, banRecord("a\xffb", "c")))
+	got := string(written(t, full, spare, record("a\xffb", "c")))
 	want := `{"rule":"login","key":["192.0.2.1","<root>"],"since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:14:05Z",` +
 		`"count":2,"reason":"more than 20 refusals in 5m","source":"rule"}
 {"rule":"login","key":["k"],"until":"2026-01-02T03:14:05.000000005Z"}
@@ -58,10 +65,10 @@ func TestBanLine(t *testing.T) {
 	}
 }
 
-// TestBanLinesRoundTrip writes bans of keys with any bytes, and reads them.
-func TestBanLinesRoundTrip(t *testing.T) {
-	rnd := seeded(t)
-	var bans []ratelimit.BanRecord
+// TestRecordRoundTrip writes bans of keys with any bytes, and reads them.
+func TestRecordRoundTrip(t *testing.T) {
+	rnd := random(t)
+	var bans []Record
 	for range 2000 {
 		text := func(most int) string {
 			b := make([]byte, 1+rnd.IntN(most))
@@ -70,7 +77,7 @@ func TestBanLinesRoundTrip(t *testing.T) {
 			}
 			return string(b)
 		}
-		r := banRecord()
+		r := record()
 		for range 1 + rnd.IntN(8) {
 			r.Key = append(r.Key, text(1<<rnd.IntN(8)))
 		}
@@ -80,8 +87,8 @@ func TestBanLinesRoundTrip(t *testing.T) {
 		bans = append(bans, r)
 	}
 	i := 0
-	for got, err := range ratelimit.ReadBans(bytes.NewReader(writeBans(t, bans...))) {
-		if err != nil || !sameBan(got, bans[i]) {
+	for got, err := range Read(bytes.NewReader(written(t, bans...))) {
+		if err != nil || !sameRecord(got, bans[i]) {
 			t.Fatalf("got %+v, %v\nwant %+v", got, err, bans[i])
 		}
 		i++
@@ -91,23 +98,8 @@ func TestBanLinesRoundTrip(t *testing.T) {
 	}
 }
 
-func TestBanLinesInOtherJSON(t *testing.T) {
-	r := banRecord("a<b", "\xff")
-	b, err := json.Marshal(map[string]any{"ban": r})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got map[string]ratelimit.BanRecord
-	if err := json.Unmarshal(b, &got); err != nil || !sameBan(got["ban"], r) {
-		t.Errorf("got %+v, %v, want %+v", got, err, r)
-	}
-	if _, err := json.Marshal(ratelimit.BanRecord{}); err == nil {
-		t.Error("a ban of nothing was written")
-	}
-}
-
-func TestBanLineErrors(t *testing.T) {
-	good := string(writeBans(t, banRecord("k")))
+func TestReadErrors(t *testing.T) {
+	good := string(written(t, record("k")))
 	change := func(old, new string) string {
 		if !strings.Contains(good, old) {
 			t.Fatalf("%s has no %s", good, old)
@@ -120,36 +112,36 @@ func TestBanLineErrors(t *testing.T) {
 	}{
 		"syntax":        {"{", []string{"unexpected end of JSON input"}},
 		"text":          {"192.0.2.1", []string{"invalid character"}},
-		"null":          {"null", []string{"rule is missing"}},
+		"null":          {"null", []string{"rule: missing"}},
 		"two":           {strings.TrimSpace(good) + good, []string{"invalid character '{' after top-level value"}},
-		"unknown":       {change(`"until"`, `"untill"`), []string{`field "untill" is not known`, "allowed are rule, key or key_base64, since, until"}},
-		"no rule":       {change(`"login"`, `""`), []string{"rule is missing", "under a rule"}},
-		"no key":        {change(`"key":["k"],`, ""), []string{"key is missing", "a value for each field"}},
-		"empty key":     {change(`["k"]`, `[]`), []string{"key is missing"}},
-		"null in key":   {change(`["k"]`, `["k",null]`), []string{"value 2 of key is empty"}},
+		"unknown":       {change(`"until"`, `"untill"`), []string{`field: "untill"`, "must be rule, key or key_base64, since, until"}},
+		"no rule":       {change(`"login"`, `""`), []string{"rule: missing", "name of a rule"}},
+		"no key":        {change(`"key":["k"],`, ""), []string{"key: missing", "a value for each field"}},
+		"empty key":     {change(`["k"]`, `[]`), []string{"key: missing"}},
+		"null in key":   {change(`["k"]`, `["k",null]`), []string{"key: value 2: missing"}},
 		"key no list":   {change(`["k"]`, `"k"`), []string{"key", "string"}},
-		"long key":      {change(`"k"`, `"`+strings.Repeat("k", 1025)+`"`), []string{"key has 1025 bytes", "at most 1024"}},
-		"two keys":      {change(`["k"]`, `["k"],"key_base64":["aw=="]`), []string{"both key and key_base64"}},
+		"long key":      {change(`"k"`, `"`+strings.Repeat("k", 1025)+`"`), []string{"key: 1025 bytes", "at most 1024"}},
+		"two keys":      {change(`["k"]`, `["k"],"key_base64":["aw=="]`), []string{"key_base64 is there too"}},
 		"base64":        {change(`"key":["k"]`, `"key_base64":["?"]`), []string{"illegal base64"}},
 		"not UTF-8":     {change(`"k"`, "\"\xff\""), []string{"not UTF-8", "key_base64"}},
-		"no until":      {change(`"until":"2026-01-02T03:14:05Z",`, ""), []string{"until is missing", "every ban has an end"}},
-		"until early":   {change("03:14:05Z", "03:04:05Z"), []string{"until is 2026-01-02T03:04:05Z", "after since, 2026-01-02T03:04:05Z"}},
+		"no until":      {change(`"until":"2026-01-02T03:14:05Z",`, ""), []string{"until: missing", "end of the ban"}},
+		"until early":   {change("03:14:05Z", "03:04:05Z"), []string{"until: 2026-01-02T03:04:05Z", "after since, 2026-01-02T03:04:05Z"}},
 		"until no time": {change("2026-01-02T03:14:05Z", "tomorrow"), []string{"tomorrow"}},
 		"late year":     {change("2026-01-02T03:14:05Z", "9999-12-31T23:59:59-01:00"), []string{"out of range", "years 0 to 9999"}},
 		"early year":    {change("2026-01-02T03:04:05Z", "0000-01-01T00:00:00+01:00"), []string{"out of range", "years 0 to 9999"}},
 		"count":         {change(`"count":2`, `"count":-2`), []string{"count", "-2"}},
-		"reason":        {change("refusals", strings.Repeat("x", 256)), []string{"reason has 275 bytes", "at most 256"}},
-		"source":        {change(`"source":"rule"`, `"source":"`+strings.Repeat("x", 65)+`"`), []string{"source has 65 bytes", "at most 64"}},
-		"long":          {change("refusals", strings.Repeat("x", ratelimit.MaxBanLine)), []string{"longer than 65536 bytes"}},
+		"reason":        {change("refusals", strings.Repeat("x", 256)), []string{"reason: 275 bytes", "at most 256"}},
+		"source":        {change(`"source":"rule"`, `"source":"`+strings.Repeat("x", 65)+`"`), []string{"source: 65 bytes", "at most 64"}},
+		"long":          {change("refusals", strings.Repeat("x", MaxLine)), []string{"too long (max 65536 bytes)"}},
 	} {
 		// The line is between good ones, and at the end.
 		text := good + "\n \r\n" + c.line + "\n" + good + c.line
 		var errs []error
 		read := 0
-		for r, err := range ratelimit.ReadBans(strings.NewReader(text)) {
+		for r, err := range Read(strings.NewReader(text)) {
 			if err != nil {
 				errs = append(errs, err)
-			} else if read++; !sameBan(r, banRecord("k")) {
+			} else if read++; !sameRecord(r, record("k")) {
 				t.Errorf("%s: read %+v", name, r)
 			}
 		}
@@ -162,50 +154,50 @@ func TestBanLineErrors(t *testing.T) {
 	}
 }
 
-func TestBanLinesOfAllLengths(t *testing.T) {
+func TestLineLengths(t *testing.T) {
 	head := `{"rule":"r","key":["k"],"until":"2026-01-02T03:14:05Z","reason":"why"`
-	for _, n := range []int{ratelimit.MaxBanLine - 1, ratelimit.MaxBanLine, ratelimit.MaxBanLine + 1, ratelimit.MaxBanLine + 2, 3 * ratelimit.MaxBanLine} {
+	for _, n := range []int{MaxLine - 1, MaxLine, MaxLine + 1, MaxLine + 2, 3 * MaxLine} {
 		for _, end := range []string{"", "\n", "\r\n", "\n\n\n"} {
 			line := head + strings.Repeat(" ", n-len(head)-1) + "}"
 			read, bad := 0, 0
-			for _, err := range ratelimit.ReadBans(iotest.OneByteReader(strings.NewReader(line + end))) {
+			for _, err := range Read(iotest.OneByteReader(strings.NewReader(line + end))) {
 				if err != nil {
 					bad++
 				} else {
 					read++
 				}
 			}
-			if long := n > ratelimit.MaxBanLine; long && (read != 0 || bad != 1) || !long && (read != 1 || bad != 0) {
+			if long := n > MaxLine; long && (read != 0 || bad != 1) || !long && (read != 1 || bad != 0) {
 				t.Errorf("a line of %d bytes and %q: %d bans and %d errors", n, end, read, bad)
 			}
 		}
 	}
 }
 
-func TestBanLinesStop(t *testing.T) {
-	text := writeBans(t, banRecord("a"), banRecord("b"), banRecord("c"))
+func TestReadStops(t *testing.T) {
+	text := written(t, record("a"), record("b"), record("c"))
 	broken := errors.New("broken")
 	read := 0
 	var last error
-	for _, err := range ratelimit.ReadBans(io.MultiReader(bytes.NewReader(text[:len(text)-5]), iotest.ErrReader(broken))) {
+	for _, err := range Read(io.MultiReader(bytes.NewReader(text[:len(text)-5]), iotest.ErrReader(broken))) {
 		read++
 		last = err
 	}
 	if read != 4 || !errors.Is(last, broken) { // two bans, half a line, the error
 		t.Errorf("%d lines, the last %v", read, last)
 	}
-	for range ratelimit.ReadBans(bytes.NewReader(text)) {
+	for range Read(bytes.NewReader(text)) {
 		break
 	}
-	bad := banRecord("a")
+	bad := record("a")
 	bad.Rule = ""
 	var b bytes.Buffer
-	err := ratelimit.WriteBans(&b, slices.Values([]ratelimit.BanRecord{banRecord("a"), bad, banRecord("c")}))
-	wantParts(t, "second bad", err, "ban 2: rule is missing")
-	if !bytes.Equal(b.Bytes(), writeBans(t, banRecord("a"))) {
+	err := Write(&b, slices.Values([]Record{record("a"), bad, record("c")}))
+	wantParts(t, "second bad", err, "ban 2: rule: missing")
+	if !bytes.Equal(b.Bytes(), written(t, record("a"))) {
 		t.Errorf("written before the bad one: %s", b.Bytes())
 	}
-	if err := ratelimit.WriteBans(brokenWriter{broken}, slices.Values(slices.Repeat([]ratelimit.BanRecord{banRecord("a")}, 1000))); !errors.Is(err, broken) {
+	if err := Write(brokenWriter{broken}, slices.Values(slices.Repeat([]Record{record("a")}, 1000))); !errors.Is(err, broken) {
 		t.Errorf("error %v, want that of the writer", err)
 	}
 }
@@ -214,15 +206,15 @@ type brokenWriter struct{ err error }
 
 func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// FuzzReadBans reads any bytes: what is read is written, and read again alike.
-func FuzzReadBans(f *testing.F) {
-	good := writeBans(f, banRecord("k"), banRecord("a", "\xff"))
+// FuzzRead reads any bytes: what is read is written, and read again alike.
+func FuzzRead(f *testing.F) {
+	good := written(f, record("k"), record("a", "\xff"))
 	f.Add(good)
 	f.Add([]byte("\n\r\n{}\nnull\n[]\n"))
 	f.Add(bytes.ReplaceAll(good, []byte(`"k"`), []byte(`"\ud800","\u0000"`)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		lines, items := bytes.Count(b, []byte("\n"))+1, 0
-		for r, err := range ratelimit.ReadBans(bytes.NewReader(b)) {
+		for r, err := range Read(bytes.NewReader(b)) {
 			if items++; err != nil {
 				if !strings.HasPrefix(err.Error(), "line ") {
 					t.Errorf("an error without its line: %v", err)
@@ -230,8 +222,8 @@ func FuzzReadBans(f *testing.F) {
 				continue
 			}
 			n := 0
-			for again, err := range ratelimit.ReadBans(bytes.NewReader(writeBans(t, r))) {
-				if n++; err != nil || !sameBan(again, r) {
+			for again, err := range Read(bytes.NewReader(written(t, r))) {
+				if n++; err != nil || !sameRecord(again, r) {
 					t.Errorf("%+v is read again as %+v, %v", r, again, err)
 				}
 			}
@@ -245,8 +237,8 @@ func FuzzReadBans(f *testing.F) {
 	})
 }
 
-func ExampleWriteBans() {
-	err := ratelimit.WriteBans(os.Stdout, slices.Values([]ratelimit.BanRecord{{
+func ExampleWrite() {
+	err := Write(os.Stdout, slices.Values([]Record{{
 		Rule:   "per-client",
 		Key:    []string{"192.0.2.7"},
 		Since:  time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC),
@@ -261,12 +253,12 @@ func ExampleWriteBans() {
 	// {"rule":"per-client","key":["192.0.2.7"],"since":"2026-05-01T12:00:00Z","until":"2026-05-02T12:00:00Z","reason":"scans for logins","source":"manual by alice"}
 }
 
-func ExampleReadBans() {
+func ExampleRead() {
 	file := strings.NewReader(`
 {"rule":"per-client","key":["192.0.2.7"],"until":"2026-05-02T12:00:00Z"}
 {"rule":"per-client","key":["192.0.2.8"],"for":"1h"}
 `)
-	for ban, err := range ratelimit.ReadBans(file) {
+	for ban, err := range Read(file) {
 		if err != nil {
 			fmt.Println(err)
 			continue
@@ -275,5 +267,5 @@ func ExampleReadBans() {
 	}
 	// Output:
 	// per-client [192.0.2.7] 2026-05-02 12:00:00 +0000 UTC
-	// line 3: field "for" is not known; allowed are rule, key or key_base64, since, until, count, reason and source
+	// line 3: field: "for": must be rule, key or key_base64, since, until, count, reason or source
 }

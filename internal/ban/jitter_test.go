@@ -1,4 +1,4 @@
-package ratelimit
+package ban
 
 import (
 	"fmt"
@@ -12,33 +12,33 @@ import (
 // 1 + Jitter, and never longer than Max; over the whole of that range, evenly.
 func TestJitterBounds(t *testing.T) {
 	for _, c := range []struct {
-		ban       Ban
+		policy    Policy
 		earlier   uint64
 		low, high time.Duration
 	}{
-		{Ban{For: 10 * time.Minute, Jitter: 0.5}, 0, 10 * time.Minute, 15 * time.Minute},
-		{Ban{For: 10 * time.Minute, Jitter: 1}, 5, 10 * time.Minute, 20 * time.Minute},
-		{Ban{For: 10 * time.Minute, Jitter: 0.5, Factor: 2}, 2, 40 * time.Minute, time.Hour},
-		{Ban{For: 10 * time.Minute, Jitter: 0.5, Factor: 2, Max: 45 * time.Minute}, 7, 30 * time.Minute, 45 * time.Minute},
-		{Ban{Steps: []time.Duration{time.Second, time.Hour}, Jitter: 0.1}, 9, time.Hour, 66 * time.Minute},
-		{Ban{For: MaxSpan / 2, Jitter: 1}, 0, MaxSpan / 2, MaxSpan},
+		{Policy{For: 10 * time.Minute, Jitter: 0.5}, 0, 10 * time.Minute, 15 * time.Minute},
+		{Policy{For: 10 * time.Minute, Jitter: 1}, 5, 10 * time.Minute, 20 * time.Minute},
+		{Policy{For: 10 * time.Minute, Jitter: 0.5, Factor: 2}, 2, 40 * time.Minute, time.Hour},
+		{Policy{For: 10 * time.Minute, Jitter: 0.5, Factor: 2, Max: 45 * time.Minute}, 7, 30 * time.Minute, 45 * time.Minute},
+		{Policy{Steps: []time.Duration{time.Second, time.Hour}, Jitter: 0.1}, 9, time.Hour, 66 * time.Minute},
+		{Policy{For: MaxSpan / 2, Jitter: 1}, 0, MaxSpan / 2, MaxSpan},
 	} {
-		c.ban.Span = time.Second
-		if err := c.ban.Validate(); err != nil {
+		c.policy.Span = time.Second
+		if err := c.policy.Validate(); err != nil {
 			t.Fatal(err)
 		}
 		const keys, parts = 10_000, 20
 		var in [parts]int
 		for i := range keys {
-			d := c.ban.jittered(c.earlier, 1, fmt.Append(nil, i))
+			d := c.policy.jittered(c.earlier, 1, fmt.Append(nil, i))
 			if d < c.low || d > c.high || d%time.Millisecond != 0 {
-				t.Fatalf("%+v: the ban of key %d lasts %v, want %v to %v", c.ban, i, d, c.low, c.high)
+				t.Fatalf("%+v: the ban of key %d lasts %v, want %v to %v", c.policy, i, d, c.low, c.high)
 			}
 			in[min(int(parts*float64(d-c.low)/float64(c.high-c.low)), parts-1)]++
 		}
 		// A twentieth each; ten standard deviations are 218 of 500.
 		if lowest, highest := slices.Min(in[:]), slices.Max(in[:]); lowest < 282 || highest > 718 {
-			t.Errorf("%+v: bans are spread unevenly: %v", c.ban, in)
+			t.Errorf("%+v: bans are spread unevenly: %v", c.policy, in)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func TestJitterBounds(t *testing.T) {
 // TestJitterDependsOnAll wants the same length for the same seed, key and
 // number, and another as soon as one of them differs.
 func TestJitterDependsOnAll(t *testing.T) {
-	b := &Ban{For: MaxSpan / 2, Jitter: 1}
+	b := &Policy{For: MaxSpan / 2, Jitter: 1}
 	seen := map[time.Duration]string{}
 	for seed := range uint64(10) {
 		for earlier := range uint64(10) {
@@ -79,7 +79,7 @@ func TestJitterDependsOnAll(t *testing.T) {
 // TestJitterIsForever pins a few lengths: a replay of next year's version must
 // give those of this one.
 func TestJitterIsForever(t *testing.T) {
-	b := &Ban{For: time.Hour, Jitter: 1, Factor: 2, Max: 100 * time.Hour}
+	b := &Policy{For: time.Hour, Jitter: 1, Factor: 2, Max: 100 * time.Hour}
 	for _, c := range []struct {
 		earlier, seed uint64
 		key           string

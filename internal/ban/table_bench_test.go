@@ -1,4 +1,4 @@
-package ratelimit
+package ban
 
 import (
 	"encoding/binary"
@@ -16,14 +16,14 @@ func benchKey(key []byte, i uint64) (hash uint64) {
 	return fold128(i^0x9e3779b97f4a7c15, 0xd6e8feb86659fd93)
 }
 
-func benchBans(b *testing.B, n int) *banTable {
-	table := newBanTable(banTableConfig{most: 2 * n})
-	ban := &Ban{For: time.Hour, Span: time.Second}
+func benchBans(b *testing.B, n int) *Table {
+	table := NewTable(Config{Most: 2 * n})
+	ban := &Policy{For: time.Hour, Span: time.Second}
 	var key [12]byte
 	for i := range uint64(n) {
 		hash := benchKey(key[:], i)
-		if _, ok := table.start(0, hash, key[:], ban, 0, 0); !ok {
-			b.Fatal("no room")
+		if _, ok := table.Start(0, hash, key[:], ban, 0, 0); !ok {
+			b.Fatal("no memory")
 		}
 	}
 	b.ResetTimer()
@@ -31,14 +31,14 @@ func benchBans(b *testing.B, n int) *banTable {
 }
 
 // benchHolds asks about keys from first on, n of them, in random order.
-func benchHolds(b *testing.B, table *banTable, first uint64, n int, want bool) {
+func benchHolds(b *testing.B, table *Table, first uint64, n int, want bool) {
 	var key [12]byte
 	x, held := rand.Uint64(), 0
 	ops := 0
 	for b.Loop() {
 		x = x*6364136223846793005 + 1442695040888963407
 		i := first + (x>>32)*uint64(n)>>32
-		if _, ok := table.holds(0, benchKey(key[:], i), key[:], 1); ok {
+		if _, ok := table.Until(0, benchKey(key[:], i), key[:], 1); ok {
 			held++
 		}
 		ops++
@@ -55,7 +55,7 @@ func BenchmarkBanHolds(b *testing.B) {
 	for _, n := range []int{0, 10_000, 1_000_000} {
 		name := "/bans=" + strconv.Itoa(n)
 		b.Run("floor"+name, func(b *testing.B) {
-			lines := make([]banLine, max(n/2, 1)) // 32 bytes a ban
+			lines := make([]line, max(n/2, 1)) // 32 bytes a ban
 			for i := range lines {
 				lines[i][0].Store(1)
 			}
@@ -81,15 +81,15 @@ func BenchmarkBanHolds(b *testing.B) {
 // BenchmarkBanStart begins bans of new keys: until the table has n, and then
 // without end, when all of them hold and when each of them is over.
 func BenchmarkBanStart(b *testing.B) {
-	ban := &Ban{For: time.Hour, Span: time.Second}
+	ban := &Policy{For: time.Hour, Span: time.Second}
 	for _, n := range []int{10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("fill/bans=%d", n), func(b *testing.B) {
 			var key [12]byte
 			for b.Loop() {
-				table := newBanTable(banTableConfig{most: n, reserve: -1})
+				table := NewTable(Config{Most: n, Reserve: -1})
 				for i := range uint64(n) {
 					hash := benchKey(key[:], i)
-					table.start(0, hash, key[:], ban, 0, 0)
+					table.Start(0, hash, key[:], ban, 0, 0)
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/ban")
@@ -98,12 +98,12 @@ func BenchmarkBanStart(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/bans=%d", what, n), func(b *testing.B) {
 				now := step * int64(n)
 				table := benchBans(b, n)
-				table.rooms[0].most = int64(n)
+				table.entries.shared.most = uint32(n)
 				var key [12]byte
 				i := uint64(1 << 40)
 				for b.Loop() {
 					hash := benchKey(key[:], i)
-					table.start(0, hash, key[:], ban, now, 0)
+					table.Start(0, hash, key[:], ban, now, 0)
 					i++
 					now += step
 				}

@@ -1,4 +1,4 @@
-package ratelimit
+package ban
 
 import (
 	"bytes"
@@ -15,26 +15,26 @@ import (
 )
 
 func TestBanTableLayout(t *testing.T) {
-	if size := unsafe.Sizeof(banEntry{}); size != 64 {
+	if size := unsafe.Sizeof(entry{}); size != 64 {
 		t.Errorf("an entry takes %d bytes, want a cache line", size)
 	}
-	if size := unsafe.Sizeof(banLine{}); size != 64 {
+	if size := unsafe.Sizeof(line{}); size != 64 {
 		t.Errorf("a line of the index takes %d bytes, want a cache line", size)
 	}
-	table := newBanTable(banTableConfig{})
-	start := &Ban{Span: time.Second, For: time.Hour}
+	table := NewTable(Config{})
+	start := &Policy{Span: time.Second, For: time.Hour}
 	for i := range 300 {
-		table.start(0, uint64(i)<<58|uint64(i), fmt.Append(nil, i), start, 0, 0)
+		table.Start(0, uint64(i)<<58|uint64(i), fmt.Append(nil, i), start, 0, 0)
 	}
 	for i := range table.shards {
 		s := &table.shards[i]
 		if ix := s.index.Load(); ix != nil && uintptr(unsafe.Pointer(&ix.lines[0]))%64 != 0 {
 			t.Errorf("the index of shard %d does not begin at a cache line", i)
 		}
-		for number := range s.all() {
-			if uintptr(unsafe.Pointer(table.entry(number)))%64 != 0 {
-				t.Fatalf("entry %d does not begin at a cache line", number)
-			}
+	}
+	for number, e := range table.scan() {
+		if uintptr(unsafe.Pointer(e))%64 != 0 {
+			t.Fatalf("entry %d does not begin at a cache line", number)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func TestBanTableLayout(t *testing.T) {
 // alike but for a byte, or their length: no other is banned by it.
 func TestBanKeysAreToldApart(t *testing.T) {
 	var keys [][]byte
-	for _, n := range []int{0, 1, 7, 8, 9, 14, 15, 16, 17, 31, 32, 33, 64, 65, 500, maxBanKey - 1, maxBanKey} {
+	for _, n := range []int{0, 1, 7, 8, 9, 14, 15, 16, 17, 31, 32, 33, 64, 65, 500, MaxKey - 1, MaxKey} {
 		zeros := make([]byte, n)
 		keys = append(keys, zeros)
 		for _, at := range []int{0, 7, 8, 15, 16, n / 2, n - 1} {
@@ -58,67 +58,67 @@ func TestBanKeysAreToldApart(t *testing.T) {
 	keys = slices.CompactFunc(keys, bytes.Equal)
 	rules := []uint32{0, 1, 8, math.MaxUint32}
 	for i, banned := range keys {
-		table := newBanTable(banTableConfig{})
-		if _, ok := table.start(1, 7, banned, &Ban{Span: time.Second, For: time.Hour}, 0, 0); !ok {
+		table := NewTable(Config{})
+		if _, ok := table.Start(1, 7, banned, &Policy{Span: time.Second, For: time.Hour}, 0, 0); !ok {
 			t.Fatalf("a key of %d bytes: no ban", len(banned))
 		}
 		for j, key := range keys {
 			for _, rule := range rules {
-				if _, ok := table.holds(rule, 7, key, 1); ok != (i == j && rule == 1) {
+				if _, ok := table.Until(rule, 7, key, 1); ok != (i == j && rule == 1) {
 					t.Fatalf("key %d under rule 1 is banned; key %d under rule %d: %v", i, j, rule, ok)
 				}
 			}
 		}
 	}
-	long := make([]byte, maxBanKey+1)
-	table := newBanTable(banTableConfig{})
-	if _, ok := table.start(1, 7, long, &Ban{Span: time.Second, For: time.Hour}, 0, 0); ok || table.counts(0).refused != 1 {
+	long := make([]byte, MaxKey+1)
+	table := NewTable(Config{})
+	if _, ok := table.Start(1, 7, long, &Policy{Span: time.Second, For: time.Hour}, 0, 0); ok || table.Counts(0).Refused != 1 {
 		t.Error("a ban of a key that is too long has begun, or its refusal was not counted")
 	}
 }
 
 // TestBanTableManyRules bans one key under many rules, which lie close together.
 func TestBanTableManyRules(t *testing.T) {
-	table := newBanTable(banTableConfig{})
-	key, b := []byte("k"), &Ban{Span: time.Second, For: time.Hour}
+	table := NewTable(Config{})
+	key, b := []byte("k"), &Policy{Span: time.Second, For: time.Hour}
 	const rules = 1024
 	for r := range uint32(rules) {
-		table.start(2*r, 1, key, b, int64(r), 0)
+		table.Start(2*r, 1, key, b, int64(r), 0)
 	}
-	checkBanTable(t, table)
+	checkTable(t, table)
 	for r := range uint32(rules) {
-		until, ok := table.holds(2*r, 1, key, rules)
-		if _, other := table.holds(2*r+1, 1, key, rules); !ok || until != int64(r)+int64(time.Hour) || other {
+		until, ok := table.Until(2*r, 1, key, rules)
+		if _, other := table.Until(2*r+1, 1, key, rules); !ok || until != int64(r)+int64(time.Hour) || other {
 			t.Fatalf("rule %d: %v until %d, and for another rule: %v", r, ok, until, other)
 		}
 	}
-	table.keepRules(func(rule uint32) bool { return rule%4 == 0 })
-	if n := table.counts(rules).known; n != rules/2 {
+	table.KeepRules(func(rule uint32) bool { return rule%4 == 0 })
+	if n := table.Counts(rules).Len; n != rules/2 {
 		t.Errorf("%d bans after half of the rules have gone, want %d", n, rules/2)
 	}
 	for r := range uint32(rules) {
-		if !table.remove(4*r, 1, key, rules) && r < rules/2 {
+		if !table.Remove(4*r, 1, key, rules) && r < rules/2 {
 			t.Fatalf("the ban of rule %d is not there", 4*r)
 		}
 	}
-	checkBanTable(t, table)
-	if n := table.counts(0).known; n != 0 {
+	checkTable(t, table)
+	if n := table.Counts(0).Len; n != 0 {
 		t.Errorf("%d bans are left", n)
 	}
 }
 
 // TestBanFlood has a million keys begin a ban in a table of ten thousand: those
 // that began first hold to their ends, the rest is refused and counted, and bans
-// by hand still find room. When the first are over, others take their places.
+// by hand are still added. When the first are over, others take their places.
 func TestBanFlood(t *testing.T) {
 	const most, reserve = 10_000, 500
 	flood := 1_000_000
 	if underRace {
 		flood = 50_000
 	}
-	table := newBanTable(banTableConfig{most: most, reserve: reserve})
+	table := NewTable(Config{Most: most, Reserve: reserve})
 	seed := maphash.MakeSeed()
-	b := &Ban{Span: time.Second, For: time.Hour}
+	b := &Policy{Span: time.Second, For: time.Hour}
 	key := func(i int) ([]byte, uint64) {
 		k := fmt.Appendf(nil, "2001:db8:%x:%x::/64", i>>16, i&0xffff)
 		return k, maphash.Bytes(seed, k)
@@ -126,7 +126,7 @@ func TestBanFlood(t *testing.T) {
 	begun := 0
 	for i := range flood {
 		k, h := key(i)
-		if until, ok := table.start(3, h, k, b, int64(i), 0); ok {
+		if until, ok := table.Start(3, h, k, b, int64(i), 0); ok {
 			begun++
 			if until != int64(i)+int64(time.Hour) || i >= most-reserve {
 				t.Fatalf("ban %d begins and ends at %d", i, until)
@@ -138,48 +138,48 @@ func TestBanFlood(t *testing.T) {
 	}
 	for i := range reserve {
 		k, h := key(-i - 1)
-		ban := heldBan{rule: 3, key: k, until: int64(time.Hour), source: sourceManual, reason: "by hand"}
-		if got := table.add(h, &ban, time.Hour, int64(flood)); got != banAdded {
+		ban := Ban{Rule: 3, Key: k, Until: int64(time.Hour), Source: SourceManual, Reason: "by hand"}
+		if got := table.Add(h, &ban, time.Hour, int64(flood)); got != Added {
 			t.Fatalf("ban %d by hand: %d", i, got)
 		}
 		if i == 0 {
-			ban.source = sourceRule
+			ban.Source = SourceRule
 			k, h := key(-reserve - 1)
-			ban.key = k
-			if got := table.add(h, &ban, time.Hour, int64(flood)); got != banNoRoom {
+			ban.Key = k
+			if got := table.Add(h, &ban, time.Hour, int64(flood)); got != Full {
 				t.Errorf("a rule's ban that is added takes the reserve: %d", got)
 			}
 		}
 	}
 	k, h := key(-reserve - 1)
-	if got := table.add(h, &heldBan{rule: 3, key: k, until: int64(time.Hour), source: "x"}, time.Hour, int64(flood)); got != banNoRoom {
-		t.Errorf("one more by hand than there is room for: %d", got)
+	if got := table.Add(h, &Ban{Rule: 3, Key: k, Until: int64(time.Hour), Source: "x"}, time.Hour, int64(flood)); got != Full {
+		t.Errorf("one more by hand than there is memory for: %d", got)
 	}
-	checkBanTable(t, table)
+	checkTable(t, table)
 	for i := range most - reserve {
 		k, h := key(i)
-		if until, ok := table.holds(3, h, k, int64(i)+int64(time.Hour)-1); !ok || until != int64(i)+int64(time.Hour) {
+		if until, ok := table.Until(3, h, k, int64(i)+int64(time.Hour)-1); !ok || until != int64(i)+int64(time.Hour) {
 			t.Fatalf("ban %d has gone, or ends at %d", i, until)
 		}
 	}
-	if c := table.counts(int64(flood)); c.held[3] != most || c.refused != uint64(flood-most+reserve) || c.dropped != 0 {
+	if c := table.Counts(int64(flood)); c.Held[3] != most || c.Refused != uint64(flood-most+reserve) || c.Dropped != 0 {
 		t.Errorf("counts %+v, want %d refused", c, flood-most+reserve)
 	}
 	// At this time, ten of the first are over.
 	now := int64(time.Hour) + 9
 	for i := range 20 {
 		k, h := key(flood + i)
-		if _, ok := table.start(3, h, k, b, now, 0); ok != (i < 10) {
+		if _, ok := table.Start(3, h, k, b, now, 0); ok != (i < 10) {
 			t.Fatalf("ban %d after ten have ended: %v", i, ok)
 		}
 	}
 }
 
 // TestOldestEndGoesFirst fills a table with bans that are over, and adds others:
-// the key whose ban ended first begins anew, those after it escalate.
+// the key whose ban ended first begins again, those after it escalate.
 func TestOldestEndGoesFirst(t *testing.T) {
-	table := newBanTable(banTableConfig{most: 2000, reserve: -1})
-	b := &Ban{Span: time.Second, For: time.Second, Factor: 2, Remember: MaxSpan}
+	table := NewTable(Config{Most: 2000, Reserve: -1})
+	b := &Policy{Span: time.Second, For: time.Second, Factor: 2, Remember: MaxSpan}
 	seed := maphash.MakeSeed()
 	key := func(i int) ([]byte, uint64) {
 		k := fmt.Append(nil, i)
@@ -187,19 +187,19 @@ func TestOldestEndGoesFirst(t *testing.T) {
 	}
 	for i := range 2000 {
 		k, h := key(i)
-		table.start(0, h, k, b, int64(i*7919%2000), 0) // ends in another order than it was added
+		table.Start(0, h, k, b, int64(i*7919%2000), 0) // ends in another order than it was added
 	}
 	now := int64(time.Minute)
 	for i := range 1000 {
 		k, h := key(10_000 + i)
-		table.start(0, h, k, b, now, 0)
+		table.Start(0, h, k, b, now, 0)
 	}
-	if c := table.counts(now); c.dropped != 1000 || c.held[0] != 1000 {
+	if c := table.Counts(now); c.Dropped != 1000 || c.Held[0] != 1000 {
 		t.Fatalf("counts %+v, want 1000 dropped and 1000 held", c)
 	}
 	for i := range 2000 {
 		k, h := key(i)
-		s := table.shard(h)
+		s := table.shard(uint32(h))
 		_, there := s.find(0, h, k)
 		if want := i*7919%2000 >= 1000; there != want {
 			t.Fatalf("the ban that ended %d. is there: %v", i*7919%2000, there)
@@ -213,12 +213,12 @@ func TestBanBudget(t *testing.T) {
 	for _, kib := range []int64{0, 64, 256, 1024, 4096} {
 		const reserve = 100
 		budget := keytable.NewBudget(kib << 10)
-		table := newBanTable(banTableConfig{budget: budget, most: 1 << 20, reserve: reserve})
-		aside := min(handBase+reserve*handBytes, kib<<10/handPart)
+		table := NewTable(Config{Budget: budget, Most: 1 << 20, Reserve: reserve})
+		aside := min(reserveBase+reserve*reserveBytes, kib<<10/reservePart)
 		if most := aside + 16<<10; budget.Used() < aside || budget.Used() > most {
 			t.Fatalf("%d bytes are used by an empty table, want %d to %d", budget.Used(), aside, most)
 		}
-		seed, b := maphash.MakeSeed(), &Ban{Span: time.Second, For: time.Hour}
+		seed, b := maphash.MakeSeed(), &Policy{Span: time.Second, For: time.Hour}
 		long := []byte(strings.Repeat("x", 100))
 		var banned []int
 		keys := 60_000
@@ -230,20 +230,20 @@ func TestBanBudget(t *testing.T) {
 			if i%10 == 0 {
 				k = append(k, long...)
 			}
-			if _, ok := table.start(0, maphash.Bytes(seed, k), k, b, 0, 0); ok {
+			if _, ok := table.Start(0, maphash.Bytes(seed, k), k, b, 0, 0); ok {
 				banned = append(banned, i)
 			}
 			if used := budget.Used(); used > budget.Limit() {
 				t.Fatalf("%d bytes are used of %d", used, budget.Limit())
 			}
 		}
-		checkBanTable(t, table)
+		checkTable(t, table)
 		for _, i := range banned {
 			k := fmt.Append(nil, i)
 			if i%10 == 0 {
 				k = append(k, long...)
 			}
-			if _, ok := table.holds(0, maphash.Bytes(seed, k), k, 1); !ok {
+			if _, ok := table.Until(0, maphash.Bytes(seed, k), k, 1); !ok {
 				t.Fatalf("the ban of key %d is gone", i)
 			}
 		}
@@ -257,8 +257,8 @@ func TestBanBudget(t *testing.T) {
 		}
 		for i := range reserve {
 			k := fmt.Append(nil, -i, "by hand, with a key that is a little longer")
-			ban := heldBan{rule: 0, key: k, until: int64(time.Hour), source: "manual by someone", reason: "a reason that takes some bytes"}
-			if got := table.add(maphash.Bytes(seed, k), &ban, 0, 0); got != banAdded {
+			ban := Ban{Rule: 0, Key: k, Until: int64(time.Hour), Source: "manual by someone", Reason: "a reason that takes some bytes"}
+			if got := table.Add(maphash.Bytes(seed, k), &ban, 0, 0); got != Added {
 				t.Fatalf("ban %d by hand: %d", i, got)
 			}
 		}
@@ -269,20 +269,20 @@ func TestBanBudget(t *testing.T) {
 // nothing is forgotten, whatever the time, and nothing set aside.
 func TestBanTableThatKeeps(t *testing.T) {
 	budget := keytable.NewBudget(1 << 62)
-	table := newBanTable(banTableConfig{budget: budget, most: maxBans, keep: true})
+	table := NewTable(Config{Budget: budget, Most: MaxMost, Keep: true})
 	if budget.Used() > 1<<20 {
 		t.Errorf("an empty table takes %d bytes", budget.Used())
 	}
-	b := &Ban{Span: time.Second, For: time.Second, Factor: 2, Remember: time.Second}
+	b := &Policy{Span: time.Second, For: time.Second, Factor: 2, Remember: time.Second}
 	for i := range 1000 {
 		now := int64(1000-i) * int64(time.Hour)
-		table.start(0, uint64(i), fmt.Append(nil, i), b, now, 0)
+		table.Start(0, uint64(i), fmt.Append(nil, i), b, now, 0)
 	}
-	if n := table.counts(0).known; n != 1000 {
+	if n := table.Counts(0).Len; n != 1000 {
 		t.Errorf("%d bans are known, want 1000", n)
 	}
-	if h := (heldBan{key: []byte("k"), until: 1, source: sourceManual}); table.add(1, &h, 0, 0) != banAdded {
-		t.Error("there is no room for a ban by hand")
+	if h := (Ban{Key: []byte("k"), Until: 1, Source: SourceManual}); table.Add(1, &h, 0, 0) != Added {
+		t.Error("there is no memory for a ban by hand")
 	}
 }
 
@@ -290,8 +290,8 @@ func TestBanTableThatKeeps(t *testing.T) {
 // taken than the first time, but for what the shards' different turns make.
 func TestBanMemoryIsUsedAgain(t *testing.T) {
 	budget := keytable.NewBudget(1 << 30)
-	table := newBanTable(banTableConfig{budget: budget, most: 20_000})
-	b, seed := &Ban{Span: time.Second, For: time.Hour}, maphash.MakeSeed()
+	table := NewTable(Config{Budget: budget, Most: 20_000})
+	b, seed := &Policy{Span: time.Second, For: time.Hour}, maphash.MakeSeed()
 	n := 15_000
 	if underRace {
 		n = 2000
@@ -299,18 +299,18 @@ func TestBanMemoryIsUsedAgain(t *testing.T) {
 	fill := func() {
 		for i := range n {
 			k := fmt.Append(nil, i, strings.Repeat("long", i%8))
-			if _, ok := table.start(0, maphash.Bytes(seed, k), k, b, 0, 0); !ok {
-				t.Fatal("no room")
+			if _, ok := table.Start(0, maphash.Bytes(seed, k), k, b, 0, 0); !ok {
+				t.Fatal("no memory")
 			}
 		}
 	}
 	fill()
 	once := budget.Used()
 	for range 5 {
-		if gone := table.keepRules(func(uint32) bool { return false }); gone != n {
+		if gone := table.KeepRules(func(uint32) bool { return false }); gone != n {
 			t.Fatalf("%d bans removed, want %d", gone, n)
 		}
-		checkBanTable(t, table)
+		checkTable(t, table)
 		fill()
 	}
 	if budget.Used() != once {
@@ -319,20 +319,20 @@ func TestBanMemoryIsUsedAgain(t *testing.T) {
 }
 
 func TestBanTableDoesNotAllocate(t *testing.T) {
-	table := newBanTable(banTableConfig{most: 100_000})
+	table := NewTable(Config{Most: 100_000})
 	seed := maphash.MakeSeed()
 	short, long := []byte("192.0.2.1"), []byte("2001:db8:1234:5678::/64")
-	b := &Ban{Span: time.Second, For: time.Hour, Factor: 2, Extend: true}
+	b := &Policy{Span: time.Second, For: time.Hour, Factor: 2, Extend: true}
 	now := int64(0)
 	for _, key := range [][]byte{short, long} {
 		h := maphash.Bytes(seed, key)
-		table.start(1, h, key, b, now, 0)
+		table.Start(1, h, key, b, now, 0)
 		if n := testing.AllocsPerRun(100, func() {
 			now += int64(time.Minute)
-			table.start(1, h, key, b, now, 0)
-			table.extend(1, h, key, b, now, 0)
-			table.holds(1, h, key, now)
-			table.holds(2, h, key, now)
+			table.Start(1, h, key, b, now, 0)
+			table.Extend(1, h, key, b, now, 0)
+			table.Until(1, h, key, now)
+			table.Until(2, h, key, now)
 		}); n != 0 {
 			t.Errorf("%v allocations", n)
 		}
@@ -342,13 +342,13 @@ func TestBanTableDoesNotAllocate(t *testing.T) {
 // TestBanTimes has the two ends of the range of times, and a ban as
 // long as can be.
 func TestBanTimes(t *testing.T) {
-	table := newBanTable(banTableConfig{})
-	b := &Ban{Span: MaxSpan, For: MaxSpan, Jitter: 0, Remember: MaxSpan}
+	table := NewTable(Config{})
+	b := &Policy{Span: MaxSpan, For: MaxSpan, Jitter: 0, Remember: MaxSpan}
 	for i, now := range []int64{
 		keytable.Nanos(time.Time{}, MaxSpan), -1, 0, 1, keytable.Nanos(time.Unix(1<<60, 0), MaxSpan),
 	} {
 		key := fmt.Append(nil, i)
-		until, ok := table.start(0, uint64(i), key, b, now, 0)
+		until, ok := table.Start(0, uint64(i), key, b, now, 0)
 		if want := now + int64(MaxSpan); !ok || until != want {
 			t.Fatalf("a ban at %d: %v until %d", now, ok, until)
 		}
@@ -356,7 +356,7 @@ func TestBanTimes(t *testing.T) {
 			at   int64
 			held bool
 		}{{now, true}, {until - 1, true}, {until, false}, {until + 1, false}} {
-			if _, held := table.holds(0, uint64(i), key, c.at); held != c.held {
+			if _, held := table.Until(0, uint64(i), key, c.at); held != c.held {
 				t.Errorf("the ban at %d until %d holds at %d: %v", now, until, c.at, held)
 			}
 		}
@@ -366,33 +366,33 @@ func TestBanTimes(t *testing.T) {
 // TestBanAtNoTime adds bans as of the earliest time there is, as a store does that
 // has not judged anything yet: none of them is taken for one of ages ago.
 func TestBanAtNoTime(t *testing.T) {
-	table := newBanTable(banTableConfig{})
+	table := NewTable(Config{})
 	for i := range 100 {
 		for _, now := range []int64{math.MinInt64, math.MinInt64 + 1} {
-			h := heldBan{key: fmt.Append(nil, i, now), until: int64(i), source: sourceManual}
-			if got := table.add(1, &h, MaxSpan, now); got != banAdded {
+			h := Ban{Key: fmt.Append(nil, i, now), Until: int64(i), Source: SourceManual}
+			if got := table.Add(1, &h, MaxSpan, now); got != Added {
 				t.Fatalf("added: %d", got)
 			}
 		}
 	}
-	if c := table.counts(math.MinInt64); c.known != 200 || c.held[0] != 200 {
+	if c := table.Counts(math.MinInt64); c.Len != 200 || c.Held[0] != 200 {
 		t.Errorf("%+v, want 200 bans held", c)
 	}
 }
 
 // TestManualBanDoesNotEscalate adds bans by hand between those of a rule.
 func TestManualBanDoesNotEscalate(t *testing.T) {
-	table := newBanTable(banTableConfig{})
-	b := &Ban{Span: time.Second, For: time.Minute, Factor: 2}
+	table := NewTable(Config{})
+	b := &Policy{Span: time.Second, For: time.Minute, Factor: 2}
 	key, now := []byte("k"), int64(0)
 	for i := range 4 {
-		until, _ := table.start(0, 1, key, b, now, 0)
+		until, _ := table.Start(0, 1, key, b, now, 0)
 		if want := now + int64(time.Minute)<<i; until != want {
 			t.Fatalf("ban %d lasts until %d, want %d", i+1, until, want)
 		}
 		now = until
-		h := heldBan{key: key, since: now, until: now + 1e9, source: sourceManual}
-		if got := table.add(1, &h, b.remember(), now); got != banAdded {
+		h := Ban{Key: key, Since: now, Until: now + 1e9, Source: SourceManual}
+		if got := table.Add(1, &h, b.Remembered(), now); got != Added {
 			t.Fatalf("added: %d", got)
 		}
 		now += 1e9

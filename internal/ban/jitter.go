@@ -1,4 +1,4 @@
-package ratelimit
+package ban
 
 import (
 	"encoding/binary"
@@ -8,19 +8,18 @@ import (
 )
 
 // jittered returns Duration(earlier) and what Jitter adds to it for the key.
-func (b *Ban) jittered(earlier, seed uint64, key []byte) time.Duration {
-	d := b.Duration(int(min(earlier, math.MaxInt32)))
-	if b.Jitter == 0 {
+func (p *Policy) jittered(earlier, seed uint64, key []byte) time.Duration {
+	d := p.Duration(int(min(earlier, math.MaxInt32)))
+	if p.Jitter == 0 {
 		return d
 	}
 	part := float64(scatter(seed, earlier, key)>>11) / (1 << 53)
-	return d + time.Duration(float64(d)*b.Jitter*part).Truncate(time.Millisecond)
+	return d + time.Duration(float64(d)*p.Jitter*part).Truncate(time.Millisecond)
 }
 
-// scatter returns 64 bits that depend on a seed, a number and a key, the same
-// in every process, where hash/maphash gives others in each. It folds products
-// of 128 bits, an idea of wyhash (Wang Yi, github.com/wangyi-fudan/wyhash). It
-// is for spreading, not for finding keys.
+// scatter returns 64 bits that depend on a seed, a number and a key. Unlike those of
+// hash/maphash they are the same in every process. It folds products of 128 bits, an idea
+// of wyhash (Wang Yi, github.com/wangyi-fudan/wyhash).
 func scatter(seed, number uint64, key []byte) uint64 {
 	const (
 		a = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio

@@ -1,4 +1,4 @@
-package ratelimit
+package ban
 
 import (
 	"encoding/binary"
@@ -23,8 +23,8 @@ func TestBanTableConcurrently(t *testing.T) {
 		d = time.Minute
 	}
 	const most, fixed, churn, names = 3000, 500, 20_000, 1 << 16
-	rnd := banRandom(t)
-	table := newBanTable(banTableConfig{most: most, reserve: 200})
+	rnd := random(t)
+	table := NewTable(Config{Most: most, Reserve: 200})
 	seed := maphash.MakeSeed()
 	keys := make([][]byte, fixed+churn+fixed) // banned throughout, now and then, never
 	for i := range keys {
@@ -36,8 +36,8 @@ func TestBanTableConcurrently(t *testing.T) {
 	end := func(at int64, i int) int64 { return at - at%names + names + int64(i) } // later than at
 	hash := func(i int) uint64 { return maphash.Bytes(seed, keys[i]) &^ (0xff << 26) }
 	for i := range fixed {
-		ban := heldBan{rule: 1, key: keys[i], until: end(int64(time.Hour), i), source: sourceManual}
-		if got := table.add(hash(i), &ban, 0, 0); got != banAdded {
+		ban := Ban{Rule: 1, Key: keys[i], Until: end(int64(time.Hour), i), Source: SourceManual}
+		if got := table.Add(hash(i), &ban, 0, 0); got != Added {
 			t.Fatal(got)
 		}
 	}
@@ -61,15 +61,15 @@ func TestBanTableConcurrently(t *testing.T) {
 				i := fixed + rnd.IntN(churn)
 				switch op := rnd.IntN(20); {
 				case op < 12:
-					ban := heldBan{rule: 1, key: keys[i], until: end(at+rnd.Int64N(4e6), i), source: sourceRule}
+					ban := Ban{Rule: 1, Key: keys[i], Until: end(at+rnd.Int64N(4e6), i), Source: SourceRule}
 					if op < 2 {
-						ban.source = sourceManual
+						ban.Source = SourceManual
 					}
-					table.add(hash(i), &ban, 1e6, at)
+					table.Add(hash(i), &ban, 1e6, at)
 				case op < 18:
-					table.remove(1, hash(i), keys[i], at)
+					table.Remove(1, hash(i), keys[i], at)
 				case op == 18 && rnd.IntN(50) == 0:
-					table.expire(at)
+					expireAll(table, at)
 				}
 				changes.Add(1)
 			}
@@ -84,7 +84,7 @@ func TestBanTableConcurrently(t *testing.T) {
 				if rnd.IntN(2) == 0 {
 					i = rnd.IntN(fixed)
 				}
-				until, ok := table.holds(1, hash(i), keys[i], now.Load())
+				until, ok := table.Until(1, hash(i), keys[i], now.Load())
 				switch {
 				case i < fixed && !ok:
 					t.Errorf("key %d is banned, but not found", i)
@@ -102,9 +102,9 @@ func TestBanTableConcurrently(t *testing.T) {
 	}
 	wg.Go(func() { // lists
 		for running() {
-			for ban := range table.each(now.Load()) {
-				if i := ban.until % names; string(ban.key) != string(keys[i]) || ban.rule != 1 {
-					t.Errorf("a ban of key %s is listed with an end of key %d", ban.key, i)
+			for ban := range table.All(now.Load()) {
+				if i := ban.Until % names; string(ban.Key) != string(keys[i]) || ban.Rule != 1 {
+					t.Errorf("a ban of key %s is listed with an end of key %d", ban.Key, i)
 					return
 				}
 			}
@@ -112,11 +112,11 @@ func TestBanTableConcurrently(t *testing.T) {
 	})
 	time.AfterFunc(d, func() { close(stop) })
 	wg.Wait()
-	checkBanTable(t, table)
-	c := table.counts(now.Load())
+	checkTable(t, table)
+	c := table.Counts(now.Load())
 	t.Logf("%d reads, %d changes, %+v", reads.Load(), changes.Load(), c)
-	if c.known < fixed || reads.Load() == 0 || changes.Load() == 0 {
-		t.Errorf("%d bans are left, after %d reads and %d changes", c.known, reads.Load(), changes.Load())
+	if c.Len < fixed || reads.Load() == 0 || changes.Load() == 0 {
+		t.Errorf("%d bans are left, after %d reads and %d changes", c.Len, reads.Load(), changes.Load())
 	}
 }
 
@@ -131,9 +131,9 @@ func TestEntryUsedAgain(t *testing.T) {
 	}
 	const hash = 1 << 40
 	long := []byte("a key of more than fifteen bytes")
-	astray := binary.LittleEndian.AppendUint64(nil, uint64(len(long))<<textPlaceBits|1<<textPlaceBits-1)
+	astray := binary.LittleEndian.AppendUint64(nil, uint64(len(long))<<placeBits|1<<placeBits-1)
 	keys := [][]byte{[]byte("k"), long, astray}
-	table := newBanTable(banTableConfig{most: 1000})
+	table := NewTable(Config{Most: 1000})
 	stop := make(chan struct{})
 	time.AfterFunc(d, func() { close(stop) })
 	var wg sync.WaitGroup
@@ -145,11 +145,11 @@ func TestEntryUsedAgain(t *testing.T) {
 			default:
 			}
 			which := i % len(keys)
-			ban := heldBan{key: keys[which], until: 1000 + int64(which), source: sourceManual}
-			if got := table.add(hash, &ban, 0, 0); got != banAdded {
+			ban := Ban{Key: keys[which], Until: 1000 + int64(which), Source: SourceManual}
+			if got := table.Add(hash, &ban, 0, 0); got != Added {
 				t.Errorf("added: %d", got)
 			}
-			if !table.remove(0, hash, keys[which], 0) {
+			if !table.Remove(0, hash, keys[which], 0) {
 				t.Error("the ban that was added is not there")
 			}
 		}
@@ -166,7 +166,7 @@ func TestEntryUsedAgain(t *testing.T) {
 				default:
 				}
 				for which, key := range keys {
-					until, ok := table.holds(0, hash, key, 0)
+					until, ok := table.Until(0, hash, key, 0)
 					if ok && until != 1000+int64(which) {
 						t.Errorf("key %d is banned until %d, as key %d is", which, until, until-1000)
 					}
@@ -184,13 +184,13 @@ func TestEntryUsedAgain(t *testing.T) {
 // TestLaterEndWins adds a ban by hand, and begins one by a rule, at the same
 // time, in all orders: it ends when the later of them does.
 func TestLaterEndWins(t *testing.T) {
-	rnd := banRandom(t)
+	rnd := random(t)
 	rounds := 5000
 	if longTests() {
 		rounds = 1_000_000
 	}
-	table := newBanTable(banTableConfig{})
-	b := &Ban{Span: time.Second, For: time.Second, Remember: time.Millisecond}
+	table := NewTable(Config{})
+	b := &Policy{Span: time.Second, For: time.Second, Remember: time.Millisecond}
 	byHand := 0
 	for round := range rounds {
 		key, hash := fmt.Append(nil, round%10), uint64(round%10)
@@ -202,19 +202,19 @@ func TestLaterEndWins(t *testing.T) {
 			ends[i] = now + 1 + rnd.Int64N(1.3e9)
 			latest = max(latest, ends[i])
 			wg.Go(func() {
-				table.add(hash, &heldBan{key: key, until: ends[i], source: sourceManual}, 0, now)
+				table.Add(hash, &Ban{Key: key, Until: ends[i], Source: SourceManual}, 0, now)
 			})
 		}
-		wg.Go(func() { table.start(0, hash, key, b, now, 0) })
+		wg.Go(func() { table.Start(0, hash, key, b, now, 0) })
 		wg.Wait()
-		until, ok := table.holds(0, hash, key, now)
+		until, ok := table.Until(0, hash, key, now)
 		if !ok || until != latest {
 			t.Fatalf("round %d: banned until %d, want %d", round, until-now, latest-now)
 		}
 		if until != now+int64(b.For) {
 			byHand++
 		}
-		if !table.remove(0, hash, key, now) {
+		if !table.Remove(0, hash, key, now) {
 			t.Fatal("the ban cannot be unbanned")
 		}
 	}

@@ -1,5 +1,5 @@
 //go:build !race
 
-package ratelimit
+package ban
 
 const underRace = false
