@@ -37,12 +37,12 @@ type TableConfig struct {
 
 	// RefuseNew says that a table whose budget is full refuses new keys, unless
 	// there are expired keys to evict. To look for these is a scan of a whole
-	// page, so that is done for the first key refused and then only after an
-	// eighth as many refusals as there are keys in the page.
+	// group, so that is done for the first key refused and then only after an
+	// eighth as many refusals as there are keys in the group.
 	//
 	// By default the table evicts keys to make space: first expired keys, those
 	// with nothing left in their windows, and if there are none the eighth of
-	// the keys of one page (some hundreds) with the lowest counts in the longest
+	// the keys of one group (some hundreds) with the lowest counts in the longest
 	// window; of equal counts, the keys that have been silent longest. A flood of
 	// new keys thus evicts its own kind, not the keys that are counted often.
 	RefuseNew bool
@@ -71,13 +71,15 @@ type TableConfig struct {
 // happened at a time. Sums are those of the longest window; SumLast and
 // BoundsLast take a shorter span, and use the shortest window that holds it.
 //
-// Memory for a key of 11 bytes, all overhead included, is 43 to 52 bytes with a
-// window of one slot, 63 to 77 with 10 slots, 225 to 260 with 60, and for the
-// four windows of 1 s, 1 min, 1 h and 24 h 185 to 220 with 10 slots each and 830
-// to 1030 with 60 (64 for the second). A slot holds 65,535, or 16,777,215 in a
-// window of one slot; a key that is counted more often moves to a record of
-// 64-bit slots by itself, and keeps it until it is forgotten. The garbage
-// collector has nothing to look at but some thousand pages.
+// Memory for a key of 11 bytes, all overhead included, depends on the number of
+// keys. On average over a doubling of it, a key takes 50 bytes (37 to 68) with a
+// window of one slot, 76 (57 to 103) with 10 slots, 260 (206 to 328) with 60, and
+// for the four windows of 1 s, 1 min, 1 h and 24 h 203 (154 to 258) with 10 slots
+// each and 955 (808 to 1109) with 60 (64 for the second). At the budget it takes
+// about the least. A slot holds 65,535, or 16,777,215 in a window of one slot; a
+// key that is counted more often moves to a record of 64-bit slots by itself, and
+// keeps it until it is evicted or expires. The garbage collector does not look
+// into the memory of keys.
 //
 // A window of one slot is the cheapest: it keeps two counters, the current slot
 // and the one before, so that Bounds are up to a whole window apart. Estimate
@@ -87,17 +89,17 @@ type TableConfig struct {
 // An add takes a clock reading, the lock of the key's record and a cache miss or
 // two, the first of which comes while the clock is read; a sum the same and some
 // two nanoseconds a slot. It waits for others only at the same key, or while its
-// page, which has some hundreds of keys, grows or is tidied: a fraction of a
-// millisecond. Nothing allocates but growth. There is no goroutine and no timer,
-// so nothing to close: keys with nothing in their windows are forgotten when their
-// page needs room, and by a hand that goes round the table as new keys come. A
-// table that no new keys come to keeps its memory; see [Table.Expire].
+// group of keys, at most 64 KiB, grows or is tidied: a fraction of a millisecond.
+// Nothing allocates but growth. There is no goroutine and no timer, so nothing to
+// close: keys with nothing in their windows are removed when their group needs
+// memory, and by a sweep that goes on as new keys come. If no new keys come,
+// expired keys keep their memory until [Table.Expire] is called.
 //
 // All methods may be called at any time by any number of goroutines. The zero
 // Table is not usable: it panics; call [NewTable]. A Table must not be copied.
 //
-// The table is open addressing with linear probing, in pages that grow by a
-// quarter; hash and counts of a key lie side by side. docs/dev/proofs.md has the
+// The table is extendible hashing: groups of records with open addressing and
+// linear probing; hash and counts of a key lie side by side. docs/dev/proofs.md has the
 // forms of a record, what is forgotten when, and measured figures.
 type Table struct {
 	clock   liveClock
@@ -219,7 +221,7 @@ func (tb *Table) Remove(key string) bool {
 // Expire forgets all keys that have nothing in their windows any more, as of now
 // or the newest event, whichever is later, and returns the memory that is no
 // longer needed. There is no need to call it but to have memory back early. It
-// goes through the table page by page, so that others wait for a page at most.
+// goes through the table group by group, so that others wait for a group at most.
 // The complexity is O(n) where n = Len().
 func (tb *Table) Expire() {
 	tb.ExpireAt(tb.clock.base.Add(time.Duration(tb.clock.now() - tb.clock.wall)))
@@ -269,7 +271,7 @@ func (tb *Table) Stats() TableStats {
 	}
 }
 
-// tablePolicy tells the pages of a Table what their records mean.
+// tablePolicy tells the keyed table what their records mean.
 type tablePolicy struct{ tb *Table }
 
 // Base sets the bases so that everything in the windows is after them. They are

@@ -14,7 +14,7 @@ import (
 // that one: the window's and the partly expired one before them.
 //
 // Three forms hold them. All numbers of slots in the first two are relative to
-// the base of the record's page, so that 16 bits do.
+// the base of the record's group, so that 16 bits do.
 //
 //	two counters, for a window of one slot, one word:
 //	| stamp, 16 bits | odd slot, 24 bits | even slot, 24 bits |

@@ -23,9 +23,9 @@ type KeyCount struct {
 // Lo. Keys whose sum is 0 are left out, and with n <= 0 all are. The error says so if span is not positive or longer
 // than all windows.
 //
-// It goes through the table once, page by page: each key's bounds are of one
+// It goes through the table once, group by group: each key's bounds are of one
 // moment, those of different keys are not. Others wait for a key at most, and
-// new keys for a page.
+// new keys for a group.
 // The complexity is O(k + m log n) where k = Len() and m <= k is how often a key
 // is among the first n of those seen so far.
 func (tb *Table) Top(n int, span time.Duration) ([]KeyCount, error) {

@@ -108,7 +108,7 @@ func fitting(n int64) int64 {
 }
 
 // rounded returns a slice of n zeros or some more: as many as the allocator
-// would give the room to anyway.
+// would allocate anyway.
 func rounded[T uint64 | uint32 | byte](n int) []T {
 	s := append([]T(nil), make([]T, n)...)
 	return s[:cap(s)]

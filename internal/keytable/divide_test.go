@@ -40,7 +40,7 @@ func TestTableCostOfOtherLengths(t *testing.T) {
 				key := fmt.Sprintf("%08x", n)
 				key += strings.Repeat("k", lengths[rng.IntN(len(lengths))]-len(key))
 				if !put(in, key, n, forever) {
-					t.Fatalf("no room for a key of %d bytes", len(key))
+					t.Fatalf("no memory for a key of %d bytes", len(key))
 				}
 			}
 			if budget.Used() > budget.Limit() {

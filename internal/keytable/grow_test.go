@@ -71,7 +71,7 @@ func TestTableAllProtected(t *testing.T) {
 	}
 }
 
-// Keys that are not protected make room for each other, and not for the looks at
+// Keys that are not protected are evicted for each other, and not for the looks at
 // the others to be many.
 func TestTableFewUnprotected(t *testing.T) {
 	in, policy := newGuarded(t, 256<<10)

@@ -52,7 +52,7 @@ type Config struct {
 
 // A Table maps keys to records of a few words, which lie in the table itself: a hit
 // costs a cache miss or two. A record moves when its group changes, and is removed
-// when the policy says that it has expired, or evicted to make room at the budget.
+// when the policy says that it has expired, or evicted at the budget.
 //
 // Each record has a lock, a bit of its head, so a hit writes to no cache line but
 // the record's. A goroutine that holds a record may lock others in other tables,
@@ -67,7 +67,7 @@ type Config struct {
 // An empty table takes some kibibytes.
 //
 // A key is known by 64 bits of its hash, and optionally compared in full. Its
-// bytes are kept in the group beside the records, with 4 more. With two KeyWords,
+// bytes are kept in the group beside the records, with 4 bytes more. With two KeyWords,
 // a key of up to MaxShortKey bytes is kept in the record instead, and compared in
 // full at no further miss; a longer one is known there by 128 bits: those and 64
 // of a hash with a seed of its own.

@@ -70,7 +70,7 @@ func get(in *keytable.Table, key string) (value uint64, ok bool) {
 	return r.Words()[0], true
 }
 
-// TestTableAgainstMap adds, removes and expires at random, with room for all.
+// TestTableAgainstMap adds, removes and expires at random, with memory for all.
 func TestTableAgainstMap(t *testing.T) {
 	rnd := seeded(t)
 	for _, change := range []func(c *keytable.Config){
