@@ -75,3 +75,30 @@ func TestAlgorithmChangeReservation(t *testing.T) {
 		t.Errorf("of 10, 2 were taken and 8 given back: %+v", d)
 	}
 }
+
+// TestEventBeforeTheEndOfFormer drops the former limits of a rule, because an event of
+// one key came after their end, and then judges an event of another key that is of an
+// earlier time: the former limits would refuse it, so it is judged at their end.
+func TestEventBeforeTheEndOfFormer(t *testing.T) {
+	r := limit(t, "r", per(10, time.Minute))
+	r.Algorithm = ratelimit.Exact
+	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
+	if d := takeKeyN(l, at(0), "k", 10); !d.Allowed {
+		t.Fatal(d)
+	}
+	r.Algorithm = ratelimit.GCRA
+	if err := l.Update(mustSet(t, r)); err != nil {
+		t.Fatal(err)
+	}
+	takeKeyN(l, at(60_000), "another", 1) // the former limit is over
+	r.Limits = []ratelimit.Limit{per(20, time.Minute)}
+	if err := l.Update(mustSet(t, r)); err != nil {
+		t.Fatal(err)
+	}
+	if d := takeKeyN(l, at(30_000), "k", 1); !d.Allowed {
+		t.Errorf("refused at the end of the former limit: %+v", d)
+	}
+	if d := takeKeyN(l, at(59_000), "k", 20); d.Allowed { // it has drained by 9 since 30 s, by none since 60 s
+		t.Errorf("21 of a burst of 20: %+v", d)
+	}
+}

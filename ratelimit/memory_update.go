@@ -68,6 +68,7 @@ func (rs *records) takeKey(old *records) func(key []byte, from keytable.Record) 
 		switch state {
 		case keytable.Added:
 			rs.carry(r.Words(), old, from.Words())
+			rs.afterFormer(r.Words(), old)
 			if rs.cut(r); from.Flag() {
 				r.SetFlag()
 			}
@@ -105,6 +106,9 @@ func (rs *records) inherit(old *records) {
 	if rs.until.Store(old.until.Load()); rs.layout.former != old.layout.former {
 		rs.until.Store(math.MaxInt64)
 	}
+	if f := old.layout.former; f != nil && f != rs.layout.former && f.over.Load() {
+		raise(&rs.expired, old.until.Load())
+	}
 	rs.from.Store(old)
 	was := old.sketches.Load()
 	sketched := was != nil && len(*was) > 0 && rs.sketchPlan != nil
@@ -120,6 +124,15 @@ func (rs *records) inherit(old *records) {
 	}
 	if sketched { // what they count may be as new
 		rs.newest.Store(max(rs.now.Load(), rs.expired.Load()))
+	}
+}
+
+// afterFormer has the record w judged no earlier than the end of a former of old that
+// is dropped because an event came after it. An event of an earlier time may come
+// yet, and the former would have judged it.
+func (rs *records) afterFormer(w []uint64, old *records) {
+	if f := old.layout.former; f != nil && f != rs.layout.former && f.over.Load() {
+		w[wordNewest] = max(w[wordNewest], keytable.Stamp(old.until.Load()))
 	}
 }
 
