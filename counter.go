@@ -8,49 +8,46 @@ import (
 	"github.com/lately-go/lately/internal/ring"
 )
 
-// A Counter counts events in one [Window]: how many, lately?
+// A Counter counts events in one [Window].
+//
+// Add counts events that happen now, AddAt events that happened at a given time;
+// most callers need [Counter.Add] and [Counter.Sum] or [Counter.Estimate].
 //
 // It is exact. Every add that is not refused counts in precisely one slot, and
 // stays counted for as long as that slot is in the window, with any number of
-// goroutines, across slot changes, after any idle time, whatever the clocks do.
-// What is not exact is the left edge of the window, which lies somewhere in the
-// oldest slot: [Counter.Sum] leaves that slot out, and [Counter.Bounds] gives
-// both ends of what the true count can be.
+// goroutines, across slot changes, after any idle time, whatever the clocks do. Only
+// the left edge of the window is not exact, since it lies somewhere in the oldest
+// slot: [Counter.Sum] leaves that slot out, and [Counter.Bounds] returns the bounds
+// of the true count.
 //
-// Every verb comes in two forms. Add(n) happens now; AddAt(t, n) happened at t,
-// the event's own time. Now is the wall clock when the Counter was made plus
-// the monotonic time since, so setting the wall clock changes nothing; while
-// the machine sleeps, now stands still. Times given are put on the same clock:
-// one that carries a monotonic reading, as those of [time.Now] do, is taken by
-// it, any other by its wall time. Times before about 1735 and after 2252 are
-// taken as the nearest that the clock can hold. Both forms may feed one Counter
-// as long as the events do not run ahead of the clock; see [Counter.Add] for
-// what happens if they do.
+// Now is the wall time when the Counter was made plus the monotonic time since, so
+// setting the wall clock changes nothing; while the machine sleeps, now does not
+// advance. A given time with a monotonic reading, such as those of [time.Now], is
+// converted by that reading, any other by its wall time. Times before about 1735
+// and after 2252 count as the nearest time that the clock can represent. Both forms
+// may be used on one Counter as long as the events are not ahead of the clock; see
+// [Counter.Add].
 //
-// An add costs one atomic step and a clock reading, a read about a nanosecond a
+// An add costs one atomic add and a clock reading, a read about a nanosecond per
 // slot. The first add after idle time, or after a jump of the events' time, also
-// prepares the slots passed over, about 10 ns each, at most once all there are.
-// Goroutines that get in each other's way are given lanes, see
-// docs/dev/proofs.md, so that adding on many cores at once is faster and not
-// slower; a read then costs its nanosecond for each slot and lane.
+// clears the slots in between, about 10 ns each, at most all slots once. Contending
+// goroutines are spread over stripes, see docs/dev/proofs.md, so adding on many
+// cores at once is faster, not slower; a read then costs a nanosecond per slot and
+// stripe.
 //
-// The very first add allocates 8 bytes for each slot, their number rounded up
-// to a power of two, and so does the first in each lane; one after idle time of
-// 2^25 windows and more (9 hours for a window of 1 ms, a year for 1 s) does so
-// again. Nothing else allocates. There is no goroutine and no timer, so nothing
-// to close; those of a [Clock], which makes adds two to three times as fast,
-// belong to who started it.
+// The first add allocates 8 bytes per slot, with the number of slots rounded up to
+// a power of two. So does the first add in each stripe, and an add after idle time
+// of 2^25 windows or more (9 hours for a window of 1 ms, a year for 1 s). Nothing
+// else allocates. There is no goroutine and no timer, so nothing to close, except a
+// [Clock] that the caller made.
 //
-// Counts are uint64. A slot holds at least 2^36-1; see [Counter.Saturated]. The
-// sums of all slots of a window stay far below 2^64.
+// A slot holds at least 2^36-1; see [Stats]. The sum of all slots of a window stays
+// far below 2^64.
 //
-// All methods may be called at any time by any number of goroutines, and none
-// of them blocks. A read that runs while others add sees at least the adds
-// that finished before it began, and at most those that began before it ended;
-// reading is not a snapshot of one instant. The zero Counter is not usable: it
-// panics; call [NewCounter]. A Counter must not be copied.
-//
-// The method is described, with proofs and sources, in docs/dev/proofs.md.
+// All methods are safe for concurrent use, and none blocks. A read that runs beside
+// adds sees at least the adds that ended before it began, and at most those that
+// began before it ended; it is not a snapshot of one moment. The zero Counter is not
+// usable: it panics; call [NewCounter]. A Counter must not be copied.
 type Counter struct {
 	ring   ring.Ring
 	window Window
@@ -62,7 +59,7 @@ type Counter struct {
 	future  atomic.Uint64 // adds refused as future
 }
 
-// briskWithin is what the last 16 adds of a lane may have taken for the coarse
+// briskWithin is what the last 16 adds of a stripe may have taken for the coarse
 // clock to be used. It is so short that a counter which is slower than that
 // would gain next to nothing: 25 ns of a microsecond.
 const briskWithin = int64(16 * time.Microsecond)
@@ -71,7 +68,7 @@ const (
 	none = math.MinInt64 // no time: all times are after minTime
 
 	// Times are kept this far from the ends of int64, so that the arithmetic
-	// of a window has room on both sides.
+	// of a window fits on both sides.
 	maxTime = math.MaxInt64 - int64(MaxSpan)
 	minTime = -maxTime
 )
@@ -139,8 +136,7 @@ func (c *Counter) addCoarse(n uint64) {
 // AddAt counts n events that happened at t, in any order of times. It reports
 // whether they are counted. If not, they were refused: as late, because t is
 // in a slot that the window as of the newest event has left altogether, or as
-// future, see [Window.Ahead]; [Counter.Late] and [Counter.Future] tell how many
-// were.
+// future, see [Window.Ahead]. [Counter.Stats] has the numbers of both.
 //
 // AddAt(t, 0) counts nothing, but moves the window on to t.
 func (c *Counter) AddAt(t time.Time, n uint64) bool { return c.addAt(c.clock.nanos(t), n) }

@@ -1,77 +1,75 @@
-// Package lately answers one question, how many, lately?, exactly and at memory
-// speed.
+// Package lately counts events in sliding windows, exactly and at memory speed.
 //
 //	c, err := lately.NewCounter(lately.Last(time.Minute))
 //	...
-//	c.Add(1)         // something happened
-//	n := c.Sum()     // how often, in the last minute
+//	c.Add(1)         // an event happens
+//	n := c.Sum()     // events in the last minute
 //
 // # Windows and slots
 //
-// A [Window] is the last Span of time, cut into slots of equal width. [Last]
-// picks the slots; Window{Span: 10 * time.Second, Slot: time.Second} sets them.
-// The slot of a time is the time divided by the slot's width, rounded down: it
-// is absolute, so two counters with equal slots agree on where a slot begins.
+// A [Window] is the last Span of time, divided into slots of equal width. [Last]
+// chooses the slots; Window{Span: 10 * time.Second, Slot: time.Second} sets them.
+// The slot number of a time is the time divided by the width of a slot, rounded
+// down. It is absolute, so slots of the same width begin at the same time in all
+// windows.
 //
-// Counting into slots, and not one by one, is what makes a window small and
-// fast. The price is the left edge of the window, which cuts through a slot.
-// [Counter.Bounds] returns lo, the slots wholly inside, and hi, lo and the slot
-// that is cut: the true count is one of them or between. [Counter.Sum] is lo.
-// Within these bounds counts are exact: no add is lost and none doubled, with
-// any number of goroutines and whatever the clocks do.
+// Because events are counted per slot and not kept one by one, a window is small
+// and fast. The cost is at its left edge, which cuts through a slot.
+// [Counter.Bounds] returns lo, the count of the slots wholly inside, and hi, lo and
+// the count of the slot that is cut. The true count lies in [lo, hi]. [Counter.Sum]
+// is lo. To display one figure, use [Counter.Estimate]. Counts are exact within
+// these bounds: no add is lost or counted twice, with any number of goroutines and
+// whatever the clocks do.
 //
 // # Which type
 //
 //   - [Counter]: one window. Start here.
-//   - [Table]: a window, or several, for each of many keys, under a budget of
-//     bytes: the busiest, any one's count.
+//   - [Table]: one or several windows for each of many keys, within a memory
+//     budget: the busiest keys, the count of any key.
 //   - [Rollup]: many windows, from a second to thirty days, from one add.
-//   - [Sums], [FloatSums]: amounts instead of events, several sums in one window:
-//     money in, money out, net.
+//   - [Sums]: signed amounts instead of events, several in one window, such as
+//     inflow and outflow of money.
 //   - [Recent]: the events of the window themselves, bounded in number.
-//   - [Sampled]: counting so cheaply that a flood does not matter, with its error.
 //
-// [Steps] turns a measured rate into a limit that follows it without flapping.
-// A [Clock] makes adds to a hot counter two to three times as fast, for a stated
-// lag.
+// A [Clock] makes adds to a busy Counter two to three times as fast, for a stated
+// lag. Package sampled counts a random share of events.
 //
 // # Now, and the time of an event
 //
-// Each verb has two forms. The short one is about now, read from the monotonic
-// clock once a call. The other takes the time of the event, which may come from
-// anywhere, a log line or a message, and in any order:
+// Most methods have two forms. The short form is about now, read from the monotonic
+// clock once per call. The form with At takes the time of the event, for example
+// from a log line, in any order:
 //
 //	ok := c.AddAt(line.Time, 1)
 //	n := c.SumAt(line.Time)
 //
-// An event older than the window is refused, and counted in [Counter.Late].
-// An event far in the future would move the window there and so empty it; set
-// [Window.Ahead] to have it refused, and counted in [Counter.Future], until a
-// second one confirms it.
+// An event older than the window is refused and counted in [Stats].Late. An event
+// far in the future would move the window there and empty it. Set [Window.Ahead],
+// and such an event is refused and counted in [Stats].Future until a second one
+// confirms it.
 //
-// There is no clock to inject: tests pass times to the long forms, or run the
-// short ones in a testing/synctest bubble.
+// No clock can be injected: tests pass times to the methods with At, or call the
+// others in a testing/synctest bubble.
 //
 // # Cost
 //
-// An add is a clock reading and one atomic step, 30 ns of which the clock takes
-// 24; AddAt with a time at hand, 12; on a coarse [Clock], 11. A read costs about
-// a nanosecond for each slot. Idle time costs nothing. Where goroutines on
-// several cores add to one counter at once, it spreads them, and adds get faster
-// with each core. A window of 60 slots takes 512 bytes for them and about 200 for
-// the rest, and as much again for each lane that contention makes it grow.
-// Nothing else allocates after the first add (but see [Counter]), and nothing
-// runs in the background but a Clock, if there is one.
+// An add is a clock reading and one atomic add, 30 ns of which the clock takes 24;
+// AddAt with a known time takes 12 ns, and 11 ns on a [Clock]. A read costs about a
+// nanosecond per slot. Idle time costs nothing. If goroutines on several cores add
+// to one Counter at once, it spreads them over stripes, and adds get faster with
+// each core. A window of 60 slots takes 512 bytes for these and about 200 for the
+// rest, and 512 for each further stripe. Nothing else allocates after the first add
+// (see [Counter] for exceptions). Nothing runs in the background except a Clock.
 //
 // # When not to use it
 //
-// For a limit that must never be exceeded, adding and then looking at the sum
-// is two steps, and two goroutines can both pass: use package ratelimit. For
-// counts since the program started, an atomic.Uint64 is all that is needed.
+// To enforce a limit that must never be exceeded, an add followed by a read is not
+// enough: two goroutines can both pass. Use package ratelimit. To count since the
+// start of the program, use an atomic.Uint64.
 //
 // # Dependencies and compatibility
 //
-// The package imports the standard library only. It follows semantic
-// versioning: before version 1 names may still change, and the change log says
-// which. The figures in these comments are not promises; the guarantees are.
+// The package imports the standard library only. It follows semantic versioning:
+// before version 1 names may change, and the change log says which. The figures in
+// these comments are measurements, not promises.
 package lately

@@ -35,27 +35,25 @@ type Event[T any] struct {
 	Value T
 }
 
-// A Recent keeps the events of the last Span themselves, to look at and not
-// only to count: the trades of the last five minutes, the last errors.
+// A Recent keeps the events of the last Span themselves, not only their number: the
+// trades of the last five minutes, the last errors.
 //
-// It is exact to the nanosecond: the window is (t-Span, t], with no slots. It
-// is bounded: beyond [RecentConfig].Max events it forgets the oldest or refuses
-// the new one, as configured, and counts how often; see [Recent.Stats]. Events are kept in the order of their times, those of
-// equal time in the order in which they came. One that comes late is put
-// where it belongs; one older than the window as of the newest event is refused.
+// It is exact to the nanosecond: the window is (t-Span, t], without slots. It is
+// bounded: beyond [RecentConfig].Max events it drops the oldest event or refuses the
+// new one, as configured, and counts how often; see [Recent.Stats]. Events are kept
+// in the order of their times, and events of equal time in the order of their
+// arrival. A late event is inserted at its place; an event that is older than the
+// window of the newest event is refused.
 //
-// Verbs come in two forms, now and at a time given, on the clock that [Counter]
-// describes. An add costs a mutex, and a late one some nanoseconds for each
-// event that is newer. It also lets go of the events that have left the window,
-// so what T points to can be collected; nothing runs in the background, so
-// without adds they stay until [Recent.Expire] is called. Memory is that of an
-// Event less 16 bytes, for as many events as there have ever been at once, rounded
-// up to a power of two, Max at most. Nothing allocates but that growth, and the
-// reads that return a copy of the events.
+// An add costs a mutex, and a late one some nanoseconds for each newer event. It
+// also removes the events that have left the window, so that what T points to can be
+// collected. Without adds they stay until [Recent.Expire] is called. Memory is that
+// of an Event less 16 bytes, for the largest number of events held so far, rounded
+// up to a power of two. Only that growth and the reads that return events allocate.
 //
-// All methods may be called at any time by any number of goroutines. A read is
-// a snapshot of one moment. The zero Recent is not usable: it panics; call
-// [NewRecent]. A Recent must not be copied.
+// All methods are safe for concurrent use. A read is a snapshot of one moment. The
+// zero Recent is not usable: it panics; call [NewRecent]. A Recent must not be
+// copied.
 type Recent[T any] struct {
 	span      int64
 	max       int
@@ -100,7 +98,7 @@ func NewRecent[T any](config RecentConfig) (*Recent[T], error) {
 }
 
 // Add keeps value as an event that happens now, and reports whether it did:
-// false if there is no room and the Recent refuses new events. If AddAt has put
+// false if the Recent is full and refuses new events. If AddAt has put
 // the window ahead of the clock by Span or more, now is the time of the newest
 // event.
 func (r *Recent[T]) Add(value T) bool {
@@ -141,7 +139,7 @@ func (r *Recent[T]) addAt(t int64, value T) bool {
 
 func (r *Recent[T]) isLate(t int64) bool { return r.newest != none && t <= r.newest-r.span }
 
-// keep puts the event where it belongs, making room for it if need be. What has
+// keep puts the event where it belongs, after dropping the oldest event if it is full. What has
 // left the window by its time is let go first: if that leaves the Recent full,
 // none had, so an event that is refused changes nothing.
 func (r *Recent[T]) keep(t int64, value T) bool {
@@ -242,7 +240,7 @@ func (r *Recent[T]) LenAt(t time.Time) int {
 }
 
 // Append appends the events of the window that ends now to dst, oldest first,
-// and returns it. With room in dst it does not allocate.
+// and returns it. If dst has enough capacity, it does not allocate.
 func (r *Recent[T]) Append(dst []Event[T]) []Event[T] {
 	r.mu.Lock()
 	defer r.mu.Unlock()

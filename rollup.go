@@ -213,9 +213,9 @@ func (r *Rollup) isLate(t int64) bool {
 //
 // REQUIRES: r.mu.
 func (r *Rollup) addExact(n uint64) {
-	room := maxRollupCount - min(r.total.Load()-r.floor.Load(), maxRollupCount)
-	if n > room {
-		n = room
+	free := maxRollupCount - min(r.total.Load()-r.floor.Load(), maxRollupCount)
+	if n > free {
+		n = free
 		r.saturated.Add(1)
 	}
 	r.total.Add(n)
@@ -274,9 +274,9 @@ func (r *Rollup) settle() {
 // REQUIRES: r.mu.
 func (r *Rollup) addBefore(t int64, n uint64) {
 	r.saturate()
-	room := maxRollupCount - (r.total.Load() - r.floor.Load())
-	if n > room {
-		n = room
+	free := maxRollupCount - (r.total.Load() - r.floor.Load())
+	if n > free {
+		n = free
 		r.saturated.Add(1)
 	}
 	r.seq.Add(1)

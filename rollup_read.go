@@ -48,7 +48,7 @@ func (r *Rollup) BoundsAt(t time.Time, span time.Duration) (lo, hi uint64, err e
 // AppendCounts appends the count of each span of r, shortest first, to dst, and
 // returns it. All are as of one moment, now, so a longer span never counts less,
 // unless it is so little longer, by less than a 30th, that the widths of the slots
-// matter more. With room in dst it does not allocate.
+// matter more. If dst has enough capacity, it does not allocate.
 func (r *Rollup) AppendCounts(dst []RollupCount) []RollupCount {
 	return r.appendCounts(r.clock.now(), true, dst)
 }

@@ -27,12 +27,12 @@ const (
 	DefaultTableBudget = 64 << 20
 )
 
-// TableConfig says what a [Table] may take. The zero TableConfig is a table of
-// 64 MiB that evicts the coldest keys when these are full.
+// TableConfig configures a [Table]. The zero TableConfig is a table of 64 MiB that
+// evicts the coldest keys when its budget is spent.
 type TableConfig struct {
-	// Budget bounds the memory of the table in bytes: keys, counts and all
-	// that is needed to find them. 0 means DefaultTableBudget. It is not
-	// taken at once; an empty table has some 2 % of it.
+	// Budget is the limit of the memory of the table in bytes, with keys, counts
+	// and indexes. 0 means DefaultTableBudget. Memory is allocated as keys
+	// come.
 	Budget int64
 
 	// RefuseNew says that a table whose budget is full refuses new keys, unless
@@ -47,60 +47,56 @@ type TableConfig struct {
 	// new keys thus evicts its own kind, not the keys that are counted often.
 	RefuseNew bool
 
-	// Compare has keys compared in full. Without it a key is known by 64 bits
-	// of a hash that is seeded anew for each table: among n keys the chance
-	// that any two count as one is about n*n/2^65, for a million keys 1 in 37
-	// million, and no one who does not know the seed can raise it. With it
-	// there is no such chance, and an add reads the key from memory too.
+	// Compare compares keys in full. Without it a key is identified by 64 bits of
+	// a hash with a random seed for each table: among n keys the probability
+	// that any two are counted as one is about n*n/2^65, for a million keys 1 in
+	// 37 million, and nobody who does not know the seed can raise it. With it an
+	// add also reads the key from memory.
 	Compare bool
 }
 
-// A Table counts events by key, for millions of keys, in one or several
-// windows each.
+// A Table counts events per key, for millions of keys, in one or several windows
+// each. Most callers need [Table.Add], [Table.Sum] or [Table.Estimate], and
+// [Table.Top].
 //
-// For each key it is as exact as a [Counter]: no add that is not refused is
-// lost or doubled while the key is held, and the bounds of a read hold. A key
-// is held for as long as it has counts in any of its windows and the budget
-// lasts; see [TableConfig] for what happens then, and [Table.Stats] for how often
-// it did. A key that was forgotten begins at 0 again. Two keys are taken for
-// one with a chance given at [TableConfig].
+// For each key it is as exact as a [Counter]: no add that is not refused is lost or
+// counted twice while the key is held, and the bounds of a read are true. A key is
+// held as long as it has counts in any of its windows and the budget is not spent;
+// see [TableConfig] for what happens then, and [Table.Stats] for how often it did.
+// An evicted key starts again at 0.
 //
-// All windows of all keys share one time, that of the newest event: an event is
-// late by that, whatever its own key has seen. Times and the two forms of each
-// verb are otherwise those of Counter: Add counts what happens now, AddAt what
-// happened at a time. Sums are those of the longest window; SumLast and
-// BoundsLast take a shorter span, and use the shortest window that holds it.
+// All windows of all keys share one time, that of the newest event: whether an
+// event is late does not depend on its key. Sum, Bounds and Estimate are about the
+// longest window; SumLast, BoundsLast and EstimateLast take a shorter span, and use
+// the shortest window that contains it.
 //
-// Memory for a key of 11 bytes, all overhead included, depends on the number of
-// keys. On average over a doubling of it, a key takes 50 bytes (37 to 68) with a
+// The memory of a key, all overhead included, depends on the number of keys. On
+// average over a doubling of it, a key of 11 bytes takes 50 bytes (37 to 68) with a
 // window of one slot, 76 (57 to 103) with 10 slots, 260 (206 to 328) with 60, and
 // for the four windows of 1 s, 1 min, 1 h and 24 h 203 (154 to 258) with 10 slots
 // each and 955 (808 to 1109) with 60 (64 for the second). At the budget it takes
-// about the least. A slot holds 65,535, or 16,777,215 in a window of one slot; a
-// key that is counted more often moves to a record of 64-bit slots by itself, and
-// keeps it until it is evicted or expires. The garbage collector does not look
-// into the memory of keys.
+// about the least. A slot holds 65,535, or 16,777,215 in a window of one slot; a key
+// with higher counts moves to a record of 64-bit slots and keeps it until it is
+// evicted or expires. The garbage collector does not scan keys.
 //
-// A window of one slot is the cheapest: it keeps two counters, the current slot
-// and the one before, so that Bounds are up to a whole window apart. Estimate
-// is the weighted sum of the two, known as the sliding window counter; it is
-// off by the count of the slot before at most.
+// A window of one slot is the cheapest. It keeps the current slot and the one
+// before, so Bounds differ by up to a whole window. Its Estimate is the weighted sum
+// of the two, known as the sliding window counter.
 //
-// An add takes a clock reading, the lock of the key's record and a cache miss or
-// two, the first of which comes while the clock is read; a sum the same and some
-// two nanoseconds a slot. It waits for others only at the same key, or while its
-// group of keys, at most 64 KiB, grows or is tidied: a fraction of a millisecond.
-// Nothing allocates but growth. There is no goroutine and no timer, so nothing to
-// close: keys with nothing in their windows are removed when their group needs
-// memory, and by a sweep that goes on as new keys come. If no new keys come,
-// expired keys keep their memory until [Table.Expire] is called.
+// An add costs a clock reading, the lock of the key's record and a cache miss or
+// two, the first of which overlaps with the clock reading. A sum costs the same and
+// about two nanoseconds per slot. Both wait for other goroutines only at the same
+// key, or, for a fraction of a millisecond, while the group of the key grows or is
+// swept. Nothing allocates except growth. There is no goroutine and no timer, so
+// nothing to close: expired keys are removed when memory is short, and by a sweep
+// that advances as new keys come. If no new keys come, expired keys keep their
+// memory until [Table.Expire] is called.
 //
-// All methods may be called at any time by any number of goroutines. The zero
-// Table is not usable: it panics; call [NewTable]. A Table must not be copied.
+// All methods are safe for concurrent use. The zero Table is not usable: it panics;
+// call [NewTable]. A Table must not be copied.
 //
-// The table is extendible hashing: groups of records with open addressing and
-// linear probing; hash and counts of a key lie side by side. docs/dev/proofs.md has the
-// forms of a record, what is forgotten when, and measured figures.
+// The records, the order of eviction and measured figures are described in
+// docs/dev/proofs.md.
 type Table struct {
 	clock   liveClock
 	in      *keytable.Table
@@ -197,37 +193,36 @@ func (tb *Table) Windows() []Window {
 	return windows
 }
 
-// Len returns the number of keys held, among them those with nothing in their
-// windows any more that have not been forgotten yet.
+// Len returns the number of keys held, with expired keys that have not been
+// removed yet.
 func (tb *Table) Len() int {
 	tb.mustBeMade()
 	return tb.in.Len()
 }
 
-// mustBeMade panics for the zero Table, and for that of a zero Reading. What begins
-// with the clock needs it not.
+// mustBeMade panics for the zero Table, and for the one of a zero Reading. Methods
+// that read the clock first do not need it.
 func (tb *Table) mustBeMade() {
 	if tb == nil || tb.in == nil {
 		panic(zeroValue)
 	}
 }
 
-// Remove forgets key and its counts, and reports whether it was held.
+// Remove deletes key and its counts, and reports whether it was held.
 func (tb *Table) Remove(key string) bool {
 	tb.mustBeMade()
 	return tb.in.Remove(tb.in.Hash(key), key)
 }
 
-// Expire forgets all keys that have nothing in their windows any more, as of now
-// or the newest event, whichever is later, and returns the memory that is no
-// longer needed. There is no need to call it but to have memory back early. It
-// goes through the table group by group, so that others wait for a group at most.
-// The complexity is O(n) where n = Len().
+// Expire removes all keys with nothing left in their windows, as of now or of the
+// newest event, whichever is later, and frees their memory. Call it only to free
+// memory early. Other goroutines wait for one group at most. The complexity is O(n)
+// where n = Len().
 func (tb *Table) Expire() {
 	tb.ExpireAt(tb.clock.base.Add(time.Duration(tb.clock.now() - tb.clock.wall)))
 }
 
-// ExpireAt is Expire as of t. It moves the windows on to t, as an event would.
+// ExpireAt is Expire as of t. It moves the windows to t, as an event would.
 func (tb *Table) ExpireAt(t time.Time) {
 	tb.mustBeMade()
 	for i := range tb.windows {
@@ -236,24 +231,24 @@ func (tb *Table) ExpireAt(t time.Time) {
 	tb.in.Expire()
 }
 
-// TableStats says how a [Table] is doing. Numbers of what happened are since it
-// was made.
+// TableStats is the size of a [Table], and the numbers of its events since it was
+// made.
 type TableStats struct {
-	Keys   int   // held now, see Len
-	Full   int   // of these, in records of 64-bit slots
-	Bytes  int64 // taken now
-	Budget int64 // that may be taken
+	Keys   int   // keys held now, see Len
+	Full   int   // keys in records of 64-bit slots
+	Bytes  int64 // memory used
+	Budget int64 // limit of Bytes
 
-	Expired   uint64 // keys forgotten with nothing in their windows any more
-	Forgotten uint64 // keys forgotten for want of room, counts and all
-	Refused   uint64 // calls refused since the key was new and there was no room, or it was too long
+	Expired   uint64 // keys removed with nothing left in their windows
+	Evicted   uint64 // keys removed with their counts, because the budget was spent
+	Refused   uint64 // calls refused because there was no memory for a new key, or it was too long
 	Late      uint64 // calls refused as late
 	Future    uint64 // calls refused as future
-	Saturated uint64 // calls that did not fit into their slot, as there was no room for a larger one
+	Saturated uint64 // calls that did not fit into their slot, and there was no memory for a larger record
 }
 
-// Stats returns how tb is doing. Its numbers are not of one moment if others
-// change the table meanwhile.
+// Stats returns the statistics of tb. If other goroutines change the table
+// meanwhile, the numbers are not of one moment.
 func (tb *Table) Stats() TableStats {
 	tb.mustBeMade()
 	gone := tb.in.Stats()
@@ -263,7 +258,7 @@ func (tb *Table) Stats() TableStats {
 		Bytes:     tb.budget.Used(),
 		Budget:    tb.budget.Limit(),
 		Expired:   gone.Expired,
-		Forgotten: gone.Evicted,
+		Evicted:   gone.Evicted,
 		Refused:   gone.Refused,
 		Late:      tb.late.Load(),
 		Future:    tb.future.Load(),

@@ -8,9 +8,9 @@ import (
 	"github.com/lately-go/lately/internal/ring"
 )
 
-// Add counts n events of key that happen now. It reports whether they are
-// counted; if not, the key is new and there is no room for it, see [TableConfig],
-// or it is longer than MaxTableKey. [TableStats] tells how often that happened.
+// Add counts n events of key that happen now. It reports whether they were
+// counted. If not, the key is new and there is no memory for it, see [TableConfig],
+// or it is longer than MaxTableKey; [TableStats] counts these calls as Refused.
 //
 // Times are as in [Counter.Add]: a goroutine that is held up counts in a slot
 // that the window has reached meanwhile.
@@ -122,7 +122,7 @@ type tableAdd struct {
 	key           string
 	n             uint64
 	live, wantSum bool
-	absent        bool // the key is not held, as far as is known
+	absent        bool // the key was not held a moment ago
 }
 
 func (tb *Table) add(spot keytable.Hint, a *tableAdd) (sum uint64, ok bool) {
@@ -221,7 +221,7 @@ func (tb *Table) count(r keytable.Record, at *slots, n uint64) {
 		switch {
 		case !r.Flag() && w.add(r.Words(), rel, n):
 		case !r.Flag() && !tb.widen(r):
-			// There is no room for a full record: the slot is left at the
+			// There is no memory for a full record: the slot is left at the
 			// most it can hold.
 			w.add(r.Words(), rel, w.most()-tb.sum(w, i, r, at[i], at[i]))
 			saturated = true
@@ -234,7 +234,7 @@ func (tb *Table) count(r keytable.Record, at *slots, n uint64) {
 	}
 }
 
-// widen makes r a full record, and reports false if there is no room for it.
+// widen makes r a full record, and reports false if there is no memory for it.
 func (tb *Table) widen(r keytable.Record) bool {
 	block, ok := tb.full.Alloc()
 	if !ok {

@@ -59,7 +59,7 @@ func TestTableConservation(t *testing.T) {
 			s.check(t, phase)
 			at = s.clock.Load()
 		}
-		if s := tb.Stats(); s.Late+s.Future+s.Forgotten+s.Refused+s.Saturated != 0 || s.Full == 0 {
+		if s := tb.Stats(); s.Late+s.Future+s.Evicted+s.Refused+s.Saturated != 0 || s.Full == 0 {
 			t.Errorf("%+v", s)
 		}
 	}
@@ -172,7 +172,7 @@ func TestTableConcurrentFlood(t *testing.T) {
 			t.Errorf("%q has %d", key, r.Sum())
 		}
 	}
-	if s := tb.Stats(); s.Keys != records || s.Forgotten == 0 || s.Bytes > s.Budget {
+	if s := tb.Stats(); s.Keys != records || s.Evicted == 0 || s.Bytes > s.Budget {
 		t.Errorf("%d records, %+v", records, s)
 	}
 }

@@ -102,6 +102,6 @@ func ExampleTable_Stats() {
 		requests.Add(fmt.Sprint("client ", i), 1)
 	}
 	s := requests.Stats()
-	fmt.Println(s.Keys, "keys,", s.Forgotten+s.Refused, "too many,", s.Bytes <= s.Budget)
+	fmt.Println(s.Keys, "keys,", s.Evicted+s.Refused, "too many,", s.Bytes <= s.Budget)
 	// Output: 1000 keys, 0 too many, true
 }

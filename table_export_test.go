@@ -210,7 +210,7 @@ func TestTableImportTwice(t *testing.T) {
 		small := mustTable(t, TableConfig{Budget: 512 << 10, RefuseNew: refuse}, w)
 		did := mustImportTable(t, small, time.Unix(100, 0), chunks)
 		s := small.Stats()
-		if s.Bytes > s.Budget || s.Keys == 0 || refuse != (did.Refused > 0) || did.Keys+did.Refused != n || refuse == (s.Forgotten > 0) {
+		if s.Bytes > s.Budget || s.Keys == 0 || refuse != (did.Refused > 0) || did.Keys+did.Refused != n || refuse == (s.Evicted > 0) {
 			t.Errorf("refuse %t: %+v, %+v", refuse, did, s)
 		}
 	}

@@ -238,7 +238,7 @@ func (w *tableWindow) addFull(full []uint64, slot int64, n uint64) (fits bool) {
 	}
 	full[w.fullAt] = uint64(max(stamp, slot))
 	p := &counts[w.fullPos(slot)]
-	room := math.MaxUint64 - *p
-	*p += min(n, room)
-	return n <= room
+	free := math.MaxUint64 - *p
+	*p += min(n, free)
+	return n <= free
 }

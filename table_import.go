@@ -37,8 +37,8 @@ func (i *Imported) Add(o Imported) {
 // are. Several goroutines may import chunks of one export at the same time.
 //
 // Later reads return what the exported table would have returned. A window is
-// identified by its slot: a window with the same slot and another span is restored
-// as far as it was exported, any other stays empty. The budget holds as with Add;
+// identified by its slot: a window with the same slot and another span gets the
+// slots that were exported, any other stays empty. The budget holds as with Add;
 // keys are evicted or refused as [TableConfig.RefuseNew] says.
 //
 // If the clock was set back since the export, what was counted after now counts

@@ -24,8 +24,8 @@ func TestTableHoldsKeysAfterOtherLengths(t *testing.T) {
 	} {
 		n := 0
 		fill := func(tb *Table, mix []int) (held int) {
-			held, before := tb.Len(), tb.Stats().Forgotten
-			for brought := 0; brought < 4*held || tb.Stats().Forgotten-before < uint64(held) || held == 0; held = tb.Len() {
+			held, before := tb.Len(), tb.Stats().Evicted
+			for brought := 0; brought < 4*held || tb.Stats().Evicted-before < uint64(held) || held == 0; held = tb.Len() {
 				for range 100 {
 					n++
 					key := fmt.Sprintf("%08x", n)

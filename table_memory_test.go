@@ -120,7 +120,7 @@ func TestTableNoAllocations(t *testing.T) {
 		tb := mustTable(t, TableConfig{Budget: 1 << 20}, windows...)
 		key, i := []byte("a key"), uint32(0)
 		at := time.Now()
-		for tb.Stats().Forgotten == 0 {
+		for tb.Stats().Evicted == 0 {
 			i++
 			tb.AddBytesAt(at, benchKey(key, i), 1)
 		}

@@ -340,7 +340,7 @@ func (x *modelRun) finish() {
 	for range x.tb.in.All() {
 		records++
 	}
-	if s.Keys != records || s.Late != x.m.late || x.missing > s.Forgotten || s.Saturated > 0 {
+	if s.Keys != records || s.Late != x.m.late || x.missing > s.Evicted || s.Saturated > 0 {
 		x.t.Fatalf("%+v; %d records, %d missing, %d late", s, records, x.missing, x.m.late)
 	}
 	x.t.Logf("%+v, %d missing, %d flooded", s, x.missing, x.flood)
@@ -384,7 +384,7 @@ func TestTableAgainstMap(t *testing.T) {
 				run.once()
 			}
 			run.finish()
-			if s := tb.Stats(); modelSteps() > 100_000 && (x.c.Budget < 1<<20 && s.Forgotten+s.Refused == 0 || s.Expired == 0) {
+			if s := tb.Stats(); modelSteps() > 100_000 && (x.c.Budget < 1<<20 && s.Evicted+s.Refused == 0 || s.Expired == 0) {
 				t.Errorf("nothing was forgotten or refused: %+v", s)
 			}
 		})

@@ -119,7 +119,7 @@ func TestTableLeastBudget(t *testing.T) {
 				t.Fatalf("budget %d: key %d refused", budget, i)
 			}
 		}
-		if s := tb.Stats(); s.Bytes > budget || s.Forgotten == 0 {
+		if s := tb.Stats(); s.Bytes > budget || s.Evicted == 0 {
 			t.Errorf("%+v", s)
 		}
 	}
@@ -232,7 +232,7 @@ func TestTableFloodKeepsTheBusy(t *testing.T) {
 			tb.AddAt(at, fmt.Sprint("victim", i), hits)
 		}
 		capacity := 0
-		for i := 0; tb.Stats().Forgotten == 0; i++ {
+		for i := 0; tb.Stats().Evicted == 0; i++ {
 			tb.AddAt(at, fmt.Sprint("fill", i), 1)
 			capacity = i
 		}
@@ -259,7 +259,7 @@ func TestTableFloodKeepsTheBusy(t *testing.T) {
 			t.Errorf("the control has kept %d, so this test shows nothing", kept)
 		}
 		s := tb.Stats()
-		if s.Keys < capacity*3/4 || s.Forgotten < uint64(8*capacity) {
+		if s.Keys < capacity*3/4 || s.Evicted < uint64(8*capacity) {
 			t.Errorf("%+v with a capacity of %d", s, capacity)
 		}
 	}
@@ -304,7 +304,7 @@ func TestTableRefusesNewKeys(t *testing.T) {
 		}
 	}
 	s := tb.Stats()
-	if s.Keys != len(held) || s.Refused != 20_000-uint64(len(held)) || s.Forgotten+s.Expired != 0 || s.Keys < 2000 {
+	if s.Keys != len(held) || s.Refused != 20_000-uint64(len(held)) || s.Evicted+s.Expired != 0 || s.Keys < 2000 {
 		t.Errorf("%+v, %d held", s, len(held))
 	}
 	for key := range held {
