@@ -126,16 +126,16 @@ func recordsIn(places int64) int32 { return int32(places - max((places+5)/6, 1))
 
 // move copies the record from, head and all, to the empty place of to, in the same
 // group.
-func (to Record) move(from Record) {
-	copy(to.after(), from.after())
-	if places := to.g.keyPlaces(); places != nil {
-		places[to.index()] = places[from.index()]
+func (r Record) move(from Record) {
+	copy(r.after(), from.after())
+	if places := r.g.keyPlaces(); places != nil {
+		places[r.index()] = places[from.index()]
 	}
 	head := from.head.Load()
-	if to.g.t.careless {
+	if r.g.t.careless {
 		head &^= locked // by somebody who does not find it again
 	}
-	to.head.Store(head)
+	r.head.Store(head)
 }
 
 // adopt copies r, a locked record of another group, to g, where it is not locked

@@ -140,7 +140,7 @@ func (e *Engine) measure(names []string) sample {
 	return x
 }
 
-// api.Totals returns what was decided so far.
+// Totals returns the outcomes of all events so far.
 func (e *Engine) Totals() (t api.Totals) {
 	for i := range e.tallies {
 		s := &e.tallies[i]
