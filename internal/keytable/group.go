@@ -124,8 +124,7 @@ func (g group) most() int32 { return recordsIn(int64(g.places)) }
 // recordsIn returns how many records there may be in that many places.
 func recordsIn(places int64) int32 { return int32(places - max((places+5)/6, 1)) }
 
-// move copies the record from, head and all, to the empty place of to, in the same
-// group.
+// move copies the record from, head and all, to the empty place r of the same group.
 func (r Record) move(from Record) {
 	copy(r.after(), from.after())
 	if places := r.g.keyPlaces(); places != nil {
