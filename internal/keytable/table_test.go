@@ -400,7 +400,11 @@ func TestCraftedKeysTable(t *testing.T) {
 		return float64(total) / float64(n), longest
 	}
 	mean, longest := probes(crafted)
-	wantMean, wantLongest := probes(random)
+	wantMean, wantLongest := 0.0, 0
+	for range 5 { // how full the groups are depends on the seed of the table
+		m, l := probes(random)
+		wantMean, wantLongest = max(wantMean, m), max(wantLongest, l)
+	}
 	t.Logf("%d crafted keys: %.2f probes, %d at most; random ones: %.2f, %d", n, mean, longest, wantMean, wantLongest)
 	if mean > 1.3*wantMean || longest > 3*wantLongest {
 		t.Errorf("crafted keys take %.2f probes, %d at most; random ones %.2f, %d", mean, longest, wantMean, wantLongest)
