@@ -70,7 +70,7 @@ func (m *memory) decideProbes(r *request, probes []probe) error {
 		s := scratchOf(r)
 		s.held = s.held[:0]
 	}
-	if !lock(probes, r) {
+	if !lock(probes, r) || m.rules.Load() != rs { // an Update that has returned holds
 		unlock(probes)
 		return store.ErrStale
 	}

@@ -36,7 +36,7 @@ func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now 
 	if state != keytable.Found {
 		return false
 	}
-	if r.Flag() { // decide sees to it
+	if r.Flag() || m.rules.Load() != rs { // decide sees to it
 		r.Unlock()
 		return false
 	}

@@ -51,8 +51,9 @@ func (t *Table) lock(r ref) (s *shard, e *entry, ok bool) {
 	e = t.entry(r.number)
 	s = t.shard(e.hashLow())
 	s.mu.Lock()
-	// An entry with that ident now had it when its hash was read.
-	if e.ident() != r.ident {
+	// An entry with that ident now had it when its hash was read. It may have ended
+	// before, after scan had looked.
+	if !inUse(r.ident) || e.ident() != r.ident {
 		s.mu.Unlock()
 		return nil, nil, false
 	}
