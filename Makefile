@@ -26,7 +26,7 @@ run: build ## build and start the server with examples/rules.yaml: in memory, on
 	bin/lately serve --rules examples/rules.yaml
 
 .PHONY: check
-check: ## vet, format and the short tests: two minutes, for the time while you work
+check: ## vet, format and the short tests, for the time while you work
 	$(GO) vet ./...
 	@$(MAKE) --no-print-directory fmt-check
 	$(GO) test -short ./...

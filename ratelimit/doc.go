@@ -4,7 +4,7 @@
 // A [Rule] says which events it is about, by which key they are counted, how
 // many are allowed in a span and what follows when there are more. A [Set] is
 // rules compiled together. A [Limiter] judges events under a Set, with the
-// windows kept in a [Store]; the memory store is the store of this process.
+// windows kept in the memory of this process.
 //
 //	limiter, err := ratelimit.New(ratelimit.Rule{
 //		Name:   "per-client",
@@ -41,7 +41,8 @@
 // # Guarantees
 //
 // Sliding, the default, and Exact never admit more than N in any true window
-// (t-span, t], for any arrivals and any number of callers. The other algorithms
+// (t-span, t], for any arrivals and any number of callers; [RuleLimiter.Charge] may
+// exceed the limit. The other algorithms
 // have worst cases of their own, up to 2N: [Limit.MaxAdmitted] is the table. A
 // store whose budget is spent may evict keys that have used less than half of
 // their limits, and these begin at 0; it never evicts others, nor bans that hold.
