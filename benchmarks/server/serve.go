@@ -38,7 +38,7 @@ func beServer() error {
 	if err != nil {
 		return err
 	}
-	byHTTP, err := httpapi.New(httpapi.Config{Engine: e})
+	byHTTP, err := httpapi.New(httpapi.Config{ListenerConfig: engine.ListenerConfig{Engine: e}})
 	if err != nil {
 		return err
 	}

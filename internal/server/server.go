@@ -210,12 +210,15 @@ func (s *Server) tls() *tls.Config {
 // listen takes the addresses and makes what serves them.
 func (s *Server) listen() error {
 	c := &s.config
-	rejected, budget := access.NewRejectedLogins(s.log), access.NewBudget(c.requestBudget)
+	common := engine.ListenerConfig{
+		Engine: s.engine, Tokens: s.tokens.Load, Rejected: access.NewRejectedLogins(s.log), Budget: access.NewBudget(c.requestBudget), Log: s.log,
+		Reload: s.reload, Version: s.version, TLS: s.tls(), Limits: c.Limits,
+	}
 	var respStats func() engine.ListenerStats
 	if c.RESP != Off {
 		r, err := respapi.New(respapi.Config{
-			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Budget: budget, Log: s.log, Reload: s.reload, Version: s.version,
-			TLS: s.tls(), Limits: c.Limits,
+			Engine: common.Engine, Tokens: common.Tokens, Rejected: common.Rejected, Budget: common.Budget, Log: common.Log, Reload: common.Reload,
+			Version: common.Version, TLS: common.TLS, Limits: common.Limits,
 		})
 		if err != nil {
 			return err
@@ -227,9 +230,8 @@ func (s *Server) listen() error {
 	}
 	if c.HTTP != Off {
 		h, err := httpapi.New(httpapi.Config{
-			Engine: s.engine, Tokens: s.tokens.Load, Rejected: rejected, Budget: budget, Log: s.log, Reload: s.reload, Version: s.version,
-			RulesText: s.rulesText, SnapshotAge: s.snapshotAge, Storage: s.storageState, Ready: s.ready, RESP: respStats, TrustedProxies: c.TrustedProxies, Hosts: c.Hosts,
-			TLS: s.tls(), Limits: c.Limits,
+			ListenerConfig: common, RulesText: s.rulesText, SnapshotAge: s.snapshotAge, Storage: s.storageState, Ready: s.ready, RESP: respStats,
+			TrustedProxies: c.TrustedProxies, Hosts: c.Hosts,
 		})
 		if err != nil {
 			return err

@@ -23,18 +23,10 @@ func (n need) role() access.Role {
 	return access.Admin
 }
 
-// tokens returns the tokens as they are now, or nil if there are none.
-func (s *Server) tokens() *access.Tokens {
-	if s.config.Tokens == nil {
-		return nil
-	}
-	return s.config.Tokens()
-}
-
 // authorize finds out who asks, and returns an error if he may not ask for the
 // route. It says the same of no token and of a wrong one.
 func (s *Server) authorize(c *call) error {
-	tokens := s.tokens()
+	tokens := s.Tokens()
 	c.tokens = tokens
 	if tokens == nil {
 		c.role = access.Admin
@@ -52,10 +44,10 @@ func (s *Server) authorize(c *call) error {
 	}
 	switch {
 	case c.role == access.None:
-		s.unauthorized.Add(1)
+		s.Unauthorized.Add(1)
 		return errNoToken
 	case !c.role.May(c.route.need.role()):
-		s.unauthorized.Add(1)
+		s.Unauthorized.Add(1)
 		return &engine.Error{Code: api.NoPerm, Message: "the role is " + c.role.String() + "; needed is " + c.route.need.role().String()}
 	}
 	return nil
@@ -65,7 +57,7 @@ func (s *Server) authorize(c *call) error {
 // tokens are those of then, and a session has not ended. Of other tokens nobody
 // knows whether that of c is among them: it is not kept to look it up.
 func (s *Server) holds(c *call) bool {
-	tokens := s.tokens()
+	tokens := s.Tokens()
 	if !tokens.Equal(c.tokens) {
 		return false
 	}
@@ -93,8 +85,8 @@ func (s *Server) token(c *call) string {
 func (s *Server) check(c *call, tokens *access.Tokens, token string) error {
 	role, name, ok := tokens.Role(token)
 	if !ok {
-		s.unauthorized.Add(1)
-		s.rejected.Add(c.peer())
+		s.Unauthorized.Add(1)
+		s.Rejected.Add(c.peer())
 		return errToken
 	}
 	c.role, c.who = role, name
@@ -107,7 +99,7 @@ func login(c *call) error {
 	if err := c.decode(&req); err != nil {
 		return err
 	}
-	tokens := c.s.tokens()
+	tokens := c.s.Tokens()
 	if tokens == nil {
 		return c.answer(api.Session{Role: c.role.String()})
 	}
@@ -125,7 +117,7 @@ func logout(c *call) error {
 		return err
 	}
 	if cookie, err := c.r.Cookie(cookieName); err == nil {
-		c.s.sessions.end(cookie.Value, c.s.tokens())
+		c.s.sessions.end(cookie.Value, c.s.Tokens())
 	}
 	c.setCookie("", -1)
 	return c.answer(api.Nothing{})

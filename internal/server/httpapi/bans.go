@@ -21,7 +21,7 @@ func listBans(c *call) error {
 	if err != nil {
 		return err
 	}
-	page, err := c.s.engine.BanPage(ratelimit.BanQuery{Rule: q.Get("rule"), Text: q.Get("q"), Limit: limit, Cursor: q.Get("cursor")})
+	page, err := c.s.Engine.BanPage(ratelimit.BanQuery{Rule: q.Get("rule"), Text: q.Get("q"), Limit: limit, Cursor: q.Get("cursor")})
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func addBan(c *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := c.s.engine.Ban(req.Rule, key, d, req.Reason, c.source())
+	r, err := c.s.Engine.Ban(req.Rule, key, d, req.Reason, c.source())
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func unban(c *call) error {
 	if err != nil {
 		return err
 	}
-	ok, err := c.s.engine.Unban(req.Rule, key)
+	ok, err := c.s.Engine.Unban(req.Rule, key)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (c *call) unbanAll(f *api.BanFilter) error {
 	if err != nil {
 		return err
 	}
-	n, err := c.s.engine.UnbanAll(filter)
+	n, err := c.s.Engine.UnbanAll(filter)
 	if n > 0 {
 		c.audit("bans ended by hand", "rule", f.Rule, "pattern", f.Pattern, "network", f.Network, "bans", n)
 	}

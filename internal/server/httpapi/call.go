@@ -67,14 +67,14 @@ func (c *call) end() {
 
 // giveBack gives back what was charged.
 func (c *call) giveBack() {
-	c.s.budget.Give(c.taken)
+	c.s.Budget.Give(c.taken)
 	c.taken = 0
 }
 
 // charge takes n more bytes from the budget, until the end of the call. If there are
 // not so many left, it returns an error.
 func (c *call) charge(n int) error {
-	if !c.s.budget.Take(n) {
+	if !c.s.Budget.Take(n) {
 		return errBusy
 	}
 	c.taken += n

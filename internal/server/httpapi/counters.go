@@ -16,7 +16,7 @@ func listCounters(c *call) error {
 
 func (s *Server) counters() []api.Counter {
 	list := []api.Counter{}
-	for c := range s.engine.Counters() {
+	for c := range s.Engine.Counters() {
 		list = append(list, c.Counter)
 	}
 	return list
@@ -68,7 +68,7 @@ func (c *call) keySpan() (key string, d time.Duration, err error) {
 // next call.
 func (c *call) counterKey(values []string) (string, error) {
 	if len(values) > 1 {
-		if err := c.s.engine.CheckCounterKey(c.name, len(values)); err != nil {
+		if err := c.s.Engine.CheckCounterKey(c.name, len(values)); err != nil {
 			return "", err
 		}
 	}
@@ -108,7 +108,7 @@ func top(c *call) error {
 	if err != nil {
 		return err
 	}
-	keys, err := c.s.engine.Top(c.name, n, d, filter)
+	keys, err := c.s.Engine.Top(c.name, n, d, filter)
 	if err != nil {
 		return err
 	}

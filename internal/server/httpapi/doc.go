@@ -2,7 +2,7 @@
 // [engine.Engine] can do, forward-auth for proxies, server-sent events, metrics,
 // health, and the web console.
 //
-//	s, err := httpapi.New(httpapi.Config{Engine: e})
+//	s, err := httpapi.New(httpapi.Config{ListenerConfig: engine.ListenerConfig{Engine: e}})
 //	...
 //	err = s.Serve(ctx, listener)
 //

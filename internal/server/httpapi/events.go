@@ -33,14 +33,14 @@ func newBeat() *beat { return &beat{ready: make(chan struct{})} }
 func (s *Server) pulse(stop <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	last := s.engine.Totals()
+	last := s.Engine.Totals()
 	for n := 1; ; n++ {
 		select {
 		case <-stop:
 			return
 		case <-tick.C:
 		}
-		now := s.engine.Totals()
+		now := s.Engine.Totals()
 		lately := now.Minus(last)
 		text, err := json.Marshal(api.Event{Type: api.RatesTick, Time: time.Now().UTC(), All: &lately, Totals: &now})
 		last = now
@@ -84,12 +84,12 @@ func subscribe(c *call) error {
 		return err
 	}
 	s := c.s
-	if s.subscribers.Add(1) > int64(s.config.MaxSubscribers) {
-		s.subscribers.Add(-1)
+	if s.Subscribers.Add(1) > int64(s.MaxSubscribers) {
+		s.Subscribers.Add(-1)
 		return &apiError{status: http.StatusServiceUnavailable, code: api.Overload, detail: "there are too many subscribers", retry: 5 * time.Second}
 	}
-	defer s.subscribers.Add(-1)
-	sub := s.engine.Subscribe()
+	defer s.Subscribers.Add(-1)
+	sub := s.Engine.Subscribe()
 	defer sub.Close()
 	at := s.beat.Load()
 
@@ -168,7 +168,7 @@ func (st *stream) take(sub *engine.Subscription) {
 // over ends the stream of one to whom nothing more will be told.
 func (st *stream) over(sub *engine.Subscription) {
 	if sub.Slow() {
-		st.c.s.cut.Add(1)
+		st.c.s.Cut.Add(1)
 		st.out = appendEvent(st.out, "resync", []byte("{}"))
 	}
 	st.flush()
@@ -184,7 +184,7 @@ func (st *stream) flush() bool {
 	}
 	st.out = st.out[:0]
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		st.c.s.cut.Add(1)
+		st.c.s.Cut.Add(1)
 	}
 	return err == nil
 }

@@ -68,7 +68,7 @@ func TestEvents(t *testing.T) {
 	if got := next(t, in, "hot"); !strings.Contains(got, `"rule":"product","key":["/product/2"]`) {
 		t.Errorf("hot: %s", got)
 	}
-	if err := s.engine.Reload(parseRules(t, rulesText)); err != nil {
+	if err := s.Engine.Reload(parseRules(t, rulesText)); err != nil {
 		t.Fatal(err)
 	}
 	if got := next(t, in, "rules"); !strings.Contains(got, `"type":"rules"`) {
@@ -141,13 +141,13 @@ func stalledSubscribers(t *testing.T, subscribers, stalled, events int) {
 	key := strings.Repeat("k", 900)
 	ban := func(i int) {
 		reason := time.Now().Format(time.RFC3339Nano) + " " + strings.Repeat("r", 200)
-		if _, err := s.engine.Ban("login", []string{"192.0.2.1", fmt.Sprintf("%s%d", key, i)}, time.Minute, reason, ""); err != nil {
+		if _, err := s.Engine.Ban("login", []string{"192.0.2.1", fmt.Sprintf("%s%d", key, i)}, time.Minute, reason, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
 	began, cut := time.Now(), time.Duration(0)
 	note := func() {
-		if cut == 0 && s.subscribers.Load() <= healthy {
+		if cut == 0 && s.Subscribers.Load() <= healthy {
 			cut = time.Since(began)
 		}
 	}
@@ -165,7 +165,7 @@ func stalledSubscribers(t *testing.T, subscribers, stalled, events int) {
 	for i := range 150 {
 		ban(events + i)
 	}
-	until(t, "who does not read is cut", func() bool { return s.subscribers.Load() <= healthy })
+	until(t, "who does not read is cut", func() bool { return s.Subscribers.Load() <= healthy })
 	note()
 	if n := s.Stats().Cut; n != uint64(stalled) {
 		t.Errorf("%d were cut; want the %d who did not read", n, stalled)

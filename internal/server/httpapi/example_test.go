@@ -24,7 +24,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer e.Close()
-	s, err := httpapi.New(httpapi.Config{Engine: e})
+	s, err := httpapi.New(httpapi.Config{ListenerConfig: engine.ListenerConfig{Engine: e}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -20,7 +20,7 @@ type forward struct {
 
 // forwarding returns the forward of the rules in force.
 func (s *Server) forwarding() *forward {
-	file, f := s.engine.Rules(), s.forward.Load()
+	file, f := s.Engine.Rules(), s.forward.Load()
 	if f == nil || f.file != file {
 		// The path is that of the client's request and not of ours; protocol and
 		// pattern are not known of it.

@@ -64,7 +64,7 @@ func TestForwardAuth(t *testing.T) {
 			t.Errorf("%s: %d", method, w.Code)
 		}
 	}
-	if n := s.engine.Totals(); n.Allowed != 60 || n.Refused != 7 {
+	if n := s.Engine.Totals(); n.Allowed != 60 || n.Refused != 7 {
 		t.Errorf("%+v", n)
 	}
 }
@@ -73,7 +73,7 @@ func TestForwardAuth(t *testing.T) {
 // clients that send none.
 func TestForwardAuthUsers(t *testing.T) {
 	s := forwardingServer(t)
-	if err := s.engine.Reload(parseRules(t, "version: 1\nlimits: [{name: guess, key: user | client, limit: 5 per 10m}]")); err != nil {
+	if err := s.Engine.Reload(parseRules(t, "version: 1\nlimits: [{name: guess, key: user | client, limit: 5 per 10m}]")); err != nil {
 		t.Fatal(err)
 	}
 	guess := func(i int, authorization string) int {
@@ -137,7 +137,7 @@ func TestForwardAuthOfUntrustedProxy(t *testing.T) {
 // request, takes 200 for an admission, and hands on the headers that it is told to.
 func TestForwardAuthOfEnvoy(t *testing.T) {
 	s := forwardingServer(t)
-	if err := s.engine.Reload(parseRules(t, "version: 1\nlimits: [{name: login, key: client, limit: 2 per 10m, when: {method: POST, path: /login, host: app.example, query: 'x=1*'}}]")); err != nil {
+	if err := s.Engine.Reload(parseRules(t, "version: 1\nlimits: [{name: login, key: client, limit: 2 per 10m, when: {method: POST, path: /login, host: app.example, query: 'x=1*'}}]")); err != nil {
 		t.Fatal(err)
 	}
 	send := func(method, target string, fields ...string) *httptest.ResponseRecorder {
@@ -232,7 +232,7 @@ func TestForwardAuthContradiction(t *testing.T) {
 			t.Errorf("with %s: %s besides: %d %s; want %d", c.name, c.value, w.Code, w.Body, c.want)
 		}
 	}
-	if n := s.engine.Totals(); n.Allowed != 3 || n.Refused != 0 {
+	if n := s.Engine.Totals(); n.Allowed != 3 || n.Refused != 0 {
 		t.Errorf("%+v; want the three that do not contradict", n)
 	}
 }
@@ -244,7 +244,7 @@ limits:
   - {name: one, key: client, limit: 0 per 1m, when: {method: POST, path: /login, host: a.example, agent: "bad*", query: "x=1", referer: "http://r/*", user: ada}}
 `
 	s := forwardingServer(t)
-	if err := s.engine.Reload(parseRules(t, text)); err != nil {
+	if err := s.Engine.Reload(parseRules(t, text)); err != nil {
 		t.Fatal(err)
 	}
 	all := []string{

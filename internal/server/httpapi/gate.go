@@ -15,15 +15,10 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 )
 
-// A gatedListener accepts what its gate lets in.
+// A gatedListener accepts the connections that the server's limits admit.
 type gatedListener struct {
 	net.Listener
-	gate   *access.ConnLimiter
-	budget *access.Budget
-	busy   *atomic.Uint64 // counts requests that are refused for want of memory
-	plain  bool           // there is no TLS, so that one who is refused can be told
-
-	refused func(peer netip.Addr) // is told who found no room
+	s *Server
 }
 
 // The answers of a connection that is closed before its request has been read.
@@ -39,31 +34,29 @@ func overload(detail string) []byte {
 		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
 }
 
-// Accept returns the next connection that there is room for.
+// Accept returns the next connection that is admitted.
 func (l *gatedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		peer := access.AddrOf(conn.RemoteAddr())
-		if l.gate.Enter(peer) {
-			g := &gatedConn{Conn: conn, l: l, peer: peer}
-			g.head.Store(true)
-			return g, nil
+		c := &gatedConn{Conn: conn, s: l.s, peer: access.AddrOf(conn.RemoteAddr())}
+		if l.s.Admit(c.peer) {
+			c.head.Store(true)
+			return c, nil
 		}
-		l.refused(peer)
-		l.dismiss(conn, tooManyConnections)
+		c.dismiss(tooManyConnections)
 		conn.Close()
 	}
 }
 
 // dismiss sends the one answer of a connection, if it can be read without TLS. An empty
 // send buffer takes it at once.
-func (l *gatedListener) dismiss(conn net.Conn, answer []byte) {
-	if l.plain {
-		conn.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-		conn.Write(answer)
+func (c *gatedConn) dismiss(answer []byte) {
+	if c.s.TLS == nil {
+		c.Conn.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+		c.Conn.Write(answer)
 	}
 }
 
@@ -72,7 +65,7 @@ func (l *gatedListener) dismiss(conn net.Conn, answer []byte) {
 // request is over: net/http bounds a head, and not the heads of all connections.
 type gatedConn struct {
 	net.Conn
-	l    *gatedListener
+	s    *Server
 	peer netip.Addr
 	once sync.Once
 
@@ -95,8 +88,8 @@ func (c *gatedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && c.head.Load() {
 		if c.received += n; c.received > freeHead && !c.charge(headFactor*c.received) {
-			c.l.busy.Add(1)
-			c.l.dismiss(c.Conn, tooManyHeaders)
+			c.s.Overloaded.Add(1)
+			c.dismiss(tooManyHeaders)
 			return 0, errHeads
 		}
 	}
@@ -109,7 +102,7 @@ func (c *gatedConn) charge(n int) bool {
 	if int64(n) <= c.taken.Load() {
 		return true
 	}
-	if c.l.budget.Scarce() || !c.l.budget.Take(headStep) {
+	if c.s.Budget.Scarce() || !c.s.Budget.Take(headStep) {
 		return false
 	}
 	c.taken.Add(headStep)
@@ -129,12 +122,12 @@ func (c *gatedConn) state(s http.ConnState, two bool) {
 }
 
 // forget gives back what the head of the request has taken.
-func (c *gatedConn) forget() { c.l.budget.Give(int(c.taken.Swap(0))) }
+func (c *gatedConn) forget() { c.s.Budget.Give(int(c.taken.Swap(0))) }
 
 // Close closes the connection.
 func (c *gatedConn) Close() error {
 	c.once.Do(func() {
-		c.l.gate.Leave(c.peer)
+		c.s.Conns.Leave(c.peer)
 		c.forget()
 	})
 	return c.Conn.Close()
@@ -178,8 +171,7 @@ func gatedOf(ctx context.Context) *gatedConn {
 	return g
 }
 
-// boundWrites makes the kernel keep no more than size bytes for a peer that does not
-// read.
+// boundWrites limits the kernel's send buffer for a peer that does not read.
 func (c *gatedConn) boundWrites(size int) {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		tcp.SetWriteBuffer(size) // no error matters: it is a bound, not a promise

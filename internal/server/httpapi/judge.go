@@ -200,7 +200,7 @@ func (c *call) decide(it *item, peek bool) (d ratelimit.Decision, err error) {
 	}
 	if it.ev == nil {
 		if it.values > 1 {
-			if err := c.s.engine.CheckRuleKey(it.rule, it.values); err != nil {
+			if err := c.s.Engine.CheckRuleKey(it.rule, it.values); err != nil {
 				return d, err
 			}
 		}
@@ -283,7 +283,7 @@ func (c *call) keyOf(rule string, key api.Key) (string, error) {
 		return "", err
 	}
 	if len(values) > 1 {
-		if err := c.s.engine.CheckRuleKey(rule, len(values)); err != nil {
+		if err := c.s.Engine.CheckRuleKey(rule, len(values)); err != nil {
 			return "", err
 		}
 	}

@@ -53,7 +53,7 @@ func newMetrics(s *Server) (http.Handler, error) {
 
 func newCollector(s *Server) *collector {
 	return &collector{
-		s: s, series: newSeries(s.config.Version), listeners: newListenerSeries(),
+		s: s, series: newSeries(s.Version), listeners: newListenerSeries(),
 		latency: prometheus.NewDesc("lately_decision_duration_seconds",
 			"Time from when a decision's request had arrived until its answer was sent. All decisions of a RESP pipeline or HTTP body take as long as it does.",
 			[]string{"listener"}, nil),
@@ -79,7 +79,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(s.desc, s.kind, v)
 		}
 	}
-	for _, h := range c.s.engine.HotStats() {
+	for _, h := range c.s.Engine.HotStats() {
 		ch <- prometheus.MustNewConstMetric(c.hotKeys, prometheus.GaugeValue, float64(h.Keys), h.Rule)
 		ch <- prometheus.MustNewConstMetric(c.hotBytes, prometheus.GaugeValue, float64(h.Bytes), h.Rule)
 	}
@@ -108,7 +108,7 @@ func latency(desc *prometheus.Desc, c *engine.LatencyCount, listener string) pro
 func (c *collector) limiterCollector() *latelyprom.Collector {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.s.engine.Limiter(); c.limiter != now {
+	if now := c.s.Engine.Limiter(); c.limiter != now {
 		l, err := latelyprom.New(now, latelyprom.Config{})
 		if err != nil { // unreachable: there are no labels that could be wrong
 			return nil

@@ -32,7 +32,7 @@ func TestSeriesAreFixed(t *testing.T) {
 	})
 	get(s, "/metrics") // so that what counts scrapes is there
 	before := seriesOf(t, s)
-	caller := s.engine.Caller()
+	caller := s.Engine.Caller()
 	addr := netip.MustParseAddr("10.0.0.0")
 	for i := range 100_000 {
 		addr = addr.Next()
@@ -41,7 +41,7 @@ func TestSeriesAreFixed(t *testing.T) {
 		ev.SetNamedString("path", "/")
 		caller.Check(ev, 1)
 		if i%1000 == 0 {
-			if _, err := s.engine.Ban("flood", []string{addr.String()}, time.Minute, "", ""); err != nil {
+			if _, err := s.Engine.Ban("flood", []string{addr.String()}, time.Minute, "", ""); err != nil {
 				t.Fatal(err)
 			}
 		}

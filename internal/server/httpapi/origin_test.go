@@ -44,7 +44,7 @@ func TestForeignPages(t *testing.T) {
 		fetched.header = http.Header{"Sec-Fetch-Site": {"cross-site"}}
 		wantProblem(t, ask(s, fetched), 403, api.NoPerm)
 	}
-	if n := s.engine.Totals(); n != (api.Totals{Errors: n.Errors}) {
+	if n := s.Engine.Totals(); n != (api.Totals{Errors: n.Errors}) {
 		t.Errorf("something was counted: %+v", n)
 	}
 	// What is refused above is answered where nothing is wrong with it.
@@ -62,7 +62,7 @@ func TestForeignPages(t *testing.T) {
 			t.Errorf("%+v: %d %s", r, w.Code, w.Body)
 		}
 	}
-	if n := s.engine.Totals().Allowed; n != 7 {
+	if n := s.Engine.Totals().Allowed; n != 7 {
 		t.Errorf("%d were counted", n)
 	}
 }
@@ -104,14 +104,14 @@ func TestHardenedAnswers(t *testing.T) {
 func TestGetChangesNothing(t *testing.T) {
 	s := newServer(t, nil)
 	post(s, "/v1/check", `{"event":{"client":"192.0.2.1","path":"/"}}`)
-	if _, err := s.engine.Ban("flood", []string{"192.0.2.3"}, 1e12, "", ""); err != nil {
+	if _, err := s.Engine.Ban("flood", []string{"192.0.2.3"}, 1e12, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	state := func() string {
 		return get(s, "/v1/bans").Body.String() + get(s, "/v1/counters/requests/sum?key=192.0.2.1").Body.String() + get(s, "/v1/counters").Body.String()
 	}
 	before := state()
-	totals := s.engine.Totals()
+	totals := s.Engine.Totals()
 	for i := range s.router.routes {
 		if r := sample(&s.router.routes[i]); r.method == "GET" {
 			ask(s, r)
@@ -119,7 +119,7 @@ func TestGetChangesNothing(t *testing.T) {
 			ask(s, r)
 		}
 	}
-	after := s.engine.Totals()
+	after := s.Engine.Totals()
 	if after.Errors = totals.Errors; after != totals {
 		t.Errorf("totals are %+v; were %+v", after, totals)
 	}

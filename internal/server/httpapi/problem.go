@@ -101,10 +101,10 @@ func statusOf(c api.Code) int {
 func (c *call) problem(err error) {
 	e := asAPI(err)
 	if c.r.URL.Path != "/readyz" { // whose errors are about the server, not about requests
-		c.s.errors.Add(1)
+		c.s.Errors.Add(1)
 		if e.code == api.Overload {
-			c.s.overload.Add(1)
-			c.s.often.Warn("overload: a request is refused", "listener", "http", "peer", c.peer().String(), "error", e.detail)
+			c.s.Overloaded.Add(1)
+			c.s.Limited.Warn("overload: a request is refused", "listener", "http", "peer", c.peer().String(), "error", e.detail)
 		}
 	}
 	h := c.w.Header()

@@ -149,13 +149,13 @@ func behind(t *testing.T, start startProxy, token string) *proxied {
 			c.Tokens = tokensOf(all)
 		}
 	})
-	if err := p.s.engine.Reload(parseRules(t, proxiedRules)); err != nil {
+	if err := p.s.Engine.Reload(parseRules(t, proxiedRules)); err != nil {
 		t.Fatal(err)
 	}
 	app := httptest.NewServer(p)
 	t.Cleanup(app.Close)
 	p.listen = start(t, app.Listener.Addr().String(), serve(t, p.s), token)
-	p.ready = p.s.engine.Totals().Allowed
+	p.ready = p.s.Engine.Totals().Allowed
 	return p
 }
 
@@ -298,7 +298,7 @@ func (p *proxied) judgesSpellings() {
 // application saw those admitted and no others.
 func (p *proxied) counted(admitted, refused int) {
 	p.t.Helper()
-	n := p.s.engine.Totals()
+	n := p.s.Engine.Totals()
 	if n.Allowed-p.ready != uint64(admitted) || n.Refused != uint64(refused) {
 		p.t.Errorf("%+v, of which %d before the test; want %d allowed and %d refused", n, p.ready, admitted, refused)
 	}

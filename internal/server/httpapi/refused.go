@@ -12,7 +12,7 @@ func listRefused(c *call) error {
 	if err != nil {
 		return err
 	}
-	keys, err := c.s.engine.Refused(n, d)
+	keys, err := c.s.Engine.Refused(n, d)
 	if err != nil {
 		return err
 	}

@@ -13,10 +13,10 @@ func listRules(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
-	file, status := c.s.engine.Rules(), c.s.engine.Status()
+	file, status := c.s.Engine.Rules(), c.s.Engine.Status()
 	a := api.RuleSet{
 		File: file.Name, Since: status.RulesSince.UTC(), Error: errorText(status.RulesError),
-		Rules: c.s.engine.RuleInfos(), Counters: c.s.counters(), Allow: append([]netip.Prefix{}, file.Allow...),
+		Rules: c.s.Engine.RuleInfos(), Counters: c.s.counters(), Allow: append([]netip.Prefix{}, file.Allow...),
 	}
 	if c.s.config.RulesText != nil {
 		text, err := c.s.config.RulesText()
@@ -51,10 +51,10 @@ func reload(c *call) error {
 	if err := c.decode(&req); err != nil {
 		return err
 	}
-	if c.s.config.Reload == nil {
+	if c.s.Reload == nil {
 		return &engine.Error{Code: api.BadArg, Message: "there is no rules file; the server was started without one"}
 	}
-	changes, err := c.s.config.Reload(req.DropBans)
+	changes, err := c.s.Reload(req.DropBans)
 	if err != nil {
 		c.audit("reload by hand failed", "error", err)
 		return err

@@ -25,18 +25,18 @@ type figures struct {
 
 func (s *Server) figures() *figures {
 	f := &figures{
-		status: s.engine.Status(), rejected: s.config.Rejected.Total(), storage: s.storage(),
+		status: s.Engine.Status(), rejected: s.Rejected.Total(), storage: s.storage(),
 		listeners: map[string]engine.ListenerStats{"http": s.Stats()},
 	}
 	if s.config.RESP != nil {
 		f.listeners["resp"] = s.config.RESP()
 	}
-	for i := range s.engine.Counters() {
+	for i := range s.Engine.Counters() {
 		f.keys += i.Keys
 		f.bytes += i.Stats.Bytes
 		f.refused += i.Stats.Refused
 	}
-	f.inFlightMost, f.inFlight, _ = s.budget.Stats()
+	f.inFlightMost, f.inFlight, _ = s.Budget.Stats()
 	if s.config.SnapshotAge != nil {
 		age, ok := s.config.SnapshotAge()
 		f.snapshotAge, f.hasSnapshot = age.Seconds(), ok

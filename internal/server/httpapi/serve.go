@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -13,7 +14,7 @@ import (
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.requests.Add(1)
+	s.Requests.Add(1)
 	c := s.calls.Get().(*call)
 	c.begin(w, r)
 	defer s.end(c)
@@ -40,8 +41,8 @@ func (s *Server) end(c *call) {
 	if x == http.ErrAbortHandler { // the way to cut a connection
 		panic(x)
 	}
-	s.panics.Add(1)
-	s.log.Error("a request panicked", "method", c.r.Method, "path", c.r.URL.Path, "panic", x, "stack", string(debug.Stack()))
+	s.Panics.Add(1)
+	s.Log.Error("a request panicked", "method", c.r.Method, "path", c.r.URL.Path, "panic", x, "stack", string(debug.Stack()))
 	if c.wrote {
 		panic(http.ErrAbortHandler) // the half that was sent must not look whole
 	}
@@ -106,13 +107,16 @@ func harden(h http.Header) {
 	h["Content-Security-Policy"] = inert
 }
 
-// allowedHosts returns the names by which the server may be called.
-func allowedHosts(names []string) map[string]bool {
+// allowedHosts returns the names of the server that requests may use.
+func allowedHosts(names []string) (map[string]bool, error) {
 	hosts := map[string]bool{"localhost": true, "127.0.0.1": true, "[::1]": true}
-	for _, n := range names {
-		hosts[strings.ToLower(n)] = true
+	for _, name := range names {
+		if name == "" || strings.ContainsAny(name, "/@ :") {
+			return nil, fmt.Errorf("Config.Hosts: %q: must be a host name without port, such as lately.example.org", name)
+		}
+		hosts[strings.ToLower(name)] = true
 	}
-	return hosts
+	return hosts, nil
 }
 
 // isHost reports whether r calls the server by a name that is its own. A page that

@@ -2,18 +2,15 @@ package httpapi
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately/internal/loglimit"
-	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/console"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/latelyhttp"
 )
@@ -29,15 +26,11 @@ const (
 )
 
 // A Server answers HTTP requests from an engine. It is safe for concurrent use, and
-// an [http.Handler]. Make one with [New]; the zero Server is not usable.
+// an [http.Handler]. Make one with [New].
 type Server struct {
+	*engine.Listener
 	config   Config
-	engine   *engine.Engine
-	log      *slog.Logger
-	often    *slog.Logger // for lines that strangers can cause: rate-limited
 	identity *latelyhttp.Identity
-	rejected *access.RejectedLogins
-	budget   *access.Budget
 	router   *router
 	hosts    map[string]bool
 	files    map[string]*file
@@ -46,68 +39,55 @@ type Server struct {
 	cross    http.CrossOriginProtection
 	sessions *sessions
 	forward  atomic.Pointer[forward]
+	calls    sync.Pool // *call
 
 	untrusted untrusted
-	calls     sync.Pool // *call
-
-	beat        atomic.Pointer[beat]
-	subscribers atomic.Int64
-	draining    atomic.Bool
-	drained     chan struct{} // closed when it is told to end
-	drainOnce   sync.Once
-
-	gate         *access.ConnLimiter
-	requests     atomic.Uint64
-	answers      [600]atomic.Uint64 // by status
-	panics       atomic.Uint64
-	unauthorized atomic.Uint64
-	cut          atomic.Uint64
-	errors       atomic.Uint64
-	overload     atomic.Uint64
-	latency      engine.Latency
+	beat      atomic.Pointer[beat]
+	draining  atomic.Bool
+	drained   chan struct{} // closed when the server shuts down
+	drainOnce sync.Once
+	answers   [600]atomic.Uint64 // by status
 }
 
-// New returns a Server of c. The error names the field that cannot be, its value
-// and what is allowed.
+// New returns a Server of c. The error names the field that is wrong.
 func New(c Config) (*Server, error) {
-	c, err := c.withDefaults()
+	listener, err := engine.NewListener("http", c.ListenerConfig)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, engine: c.Engine, log: c.Log, rejected: c.Rejected, budget: c.Budget, drained: make(chan struct{})}
-	if s.identity, err = latelyhttp.NewIdentity(c.identity()); err != nil {
+	s := &Server{Listener: listener, config: c, sessions: newSessions(), drained: make(chan struct{})}
+	if s.hosts, err = allowedHosts(c.Hosts); err != nil {
+		return nil, err
+	}
+	if s.identity, err = latelyhttp.NewIdentity(latelyhttp.IdentityConfig{TrustedProxies: c.TrustedProxies}); err != nil {
 		return nil, err
 	}
 	if s.router, err = newRouter(routes()); err != nil {
 		return nil, err
 	}
-	if s.files, err = readFiles(c.Console); err != nil {
+	if s.files, err = readFiles(console.Files); err != nil {
 		return nil, fmt.Errorf("the console: %w", err)
 	}
-	if s.openAPI, err = s.router.openAPI(c.Version); err != nil {
+	if s.openAPI, err = s.router.openAPI(s.Version); err != nil {
 		return nil, err
 	}
 	if s.metrics, err = newMetrics(s); err != nil {
 		return nil, err
 	}
-	s.sessions = newSessions()
-	s.hosts = allowedHosts(c.Hosts)
-	s.calls.New = func() any { return &call{s: s, caller: s.engine.Caller(), latency: s.latency.Part()} }
+	s.calls.New = func() any { return &call{s: s, caller: s.Engine.Caller(), latency: s.Latency.Part()} }
 	s.beat.Store(newBeat())
-	s.gate = access.NewConnLimiter(c.MaxConnections, c.PeerConnections)
-	s.often = slog.New(loglimit.New(c.Log.Handler()))
 	return s, nil
 }
 
-// Serve answers the connections of l until ctx is done. It then stops to accept,
-// ends the event streams, finishes the requests under way for up to Config.ShutdownTimeout,
-// cuts what is left, and returns nil. An error is that of accepting. It may be called
-// for several listeners; once one was told to end, the Server is not ready any more.
+// Serve answers the connections of l until ctx is done. It then stops accepting, ends the
+// event streams, waits up to Config.ShutdownTimeout for the requests in progress, aborts
+// the rest, and returns nil. The error is that of accepting. Serve may be called for
+// several listeners; when the first of them ends, the Server is no longer ready.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server, ended := s.newHTTP(), make(chan error, 1)
 	go func() {
-		gated := &gatedListener{Listener: l, gate: s.gate, budget: s.budget, busy: &s.overload, plain: server.TLSConfig == nil, refused: s.crowded}
-		if server.TLSConfig != nil {
+		gated := &gatedListener{l, s}
+		if s.TLS != nil {
 			ended <- server.ServeTLS(gated, "", "")
 		} else {
 			ended <- server.Serve(gated)
@@ -125,20 +105,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.drain()
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.ShutdownTimeout)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.ShutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil {
-		s.log.Warn("requests that took longer than the shutdown timeout were aborted", "shutdown_timeout", s.config.ShutdownTimeout.String())
+		s.Log.Warn("requests that took longer than the shutdown timeout were aborted", "shutdown_timeout", s.ShutdownTimeout.String())
 		server.Close()
 	}
 	<-ended
 	return nil
-}
-
-// crowded logs that there is no room for a connection of peer.
-func (s *Server) crowded(peer netip.Addr) {
-	s.often.Warn("overload: a connection is refused", "listener", "http", "peer", peer.String(),
-		"max_connections", s.config.MaxConnections, "peer_connections", s.config.PeerConnections)
 }
 
 // newHTTP returns the server of net/http with all its bounds.
@@ -154,14 +128,13 @@ func (s *Server) newHTTP() *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 		ConnContext:       s.connContext,
 		ConnState:         connState,
 	}
-	if s.config.TLS != nil {
+	if s.TLS != nil {
 		protocols.SetHTTP2(true)
-		server.TLSConfig = s.config.TLS.Clone()
-		server.TLSConfig.MinVersion = max(server.TLSConfig.MinVersion, tls.VersionTLS12)
+		server.TLSConfig = s.TLS.Clone()
 	}
 	return server
 }
@@ -170,14 +143,4 @@ func (s *Server) newHTTP() *http.Server {
 func (s *Server) drain() {
 	s.draining.Store(true)
 	s.drainOnce.Do(func() { close(s.drained) })
-}
-
-// Stats returns what s has done so far.
-func (s *Server) Stats() engine.ListenerStats {
-	t := engine.ListenerStats{
-		Requests: s.requests.Load(), Errors: s.errors.Load(), Overloaded: s.overload.Load(), Unauthorized: s.unauthorized.Load(), Panics: s.panics.Load(),
-		Subscribers: int(s.subscribers.Load()), Cut: s.cut.Load(), Latency: s.latency.Count(),
-	}
-	t.Connections, t.Accepted, t.Refused = s.gate.Counts()
-	return t
 }

@@ -75,7 +75,7 @@ func newServer(t testing.TB, change func(*Config)) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	c := Config{Engine: e, RulesText: func() ([]byte, error) { return []byte(rulesText), nil }}
+	c := Config{ListenerConfig: engine.ListenerConfig{Engine: e}, RulesText: func() ([]byte, error) { return []byte(rulesText), nil }}
 	if change != nil {
 		change(&c)
 	}
@@ -284,12 +284,11 @@ func TestConfigErrors(t *testing.T) {
 		want   string
 	}{
 		{Config{}, "Engine is nil"},
-		{Config{Engine: e, Limits: access.Limits{MaxConnections: -1}}, "MaxConnections: -1: must be"},
-		{Config{Engine: e, Limits: access.Limits{PeerConnections: -2}}, "PeerConnections: -2: must be"},
-		{Config{Engine: e, Limits: access.Limits{MaxSubscribers: -3}}, "MaxSubscribers: -3: must be"},
-		{Config{Engine: e, Limits: access.Limits{ShutdownTimeout: -1}}, "ShutdownTimeout: -1ns: must be"},
-		{Config{Engine: e, Hosts: []string{"a:1"}}, `Hosts has "a:1"; allowed`},
-		{Config{Engine: e, Hops: -1}, "Hops: -1: must be"},
+		{Config{ListenerConfig: engine.ListenerConfig{Engine: e, Limits: access.Limits{MaxConnections: -1}}}, "MaxConnections: -1: must be"},
+		{Config{ListenerConfig: engine.ListenerConfig{Engine: e, Limits: access.Limits{PeerConnections: -2}}}, "PeerConnections: -2: must be"},
+		{Config{ListenerConfig: engine.ListenerConfig{Engine: e, Limits: access.Limits{MaxSubscribers: -3}}}, "MaxSubscribers: -3: must be"},
+		{Config{ListenerConfig: engine.ListenerConfig{Engine: e, Limits: access.Limits{ShutdownTimeout: -1}}}, "ShutdownTimeout: -1ns: must be"},
+		{Config{ListenerConfig: engine.ListenerConfig{Engine: e}, Hosts: []string{"a:1"}}, `Hosts: "a:1": must be a host name`},
 	} {
 		if _, err := New(c.config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v; want one with %q", err, c.want)

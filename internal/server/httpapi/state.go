@@ -25,18 +25,18 @@ func listRates(c *call) error {
 	if err != nil {
 		return err
 	}
-	rates, err := c.s.engine.Rates(d, points, rules == 1)
+	rates, err := c.s.Engine.Rates(d, points, rules == 1)
 	if err != nil {
 		return err
 	}
-	return c.answer(api.RateList{Rates: rates, Marks: c.s.engine.Marks(d)})
+	return c.answer(api.RateList{Rates: rates, Marks: c.s.Engine.Marks(d)})
 }
 
 func listHot(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
-	return c.answer(api.HotList{Hot: c.s.engine.Hot()})
+	return c.answer(api.HotList{Hot: c.s.Engine.Hot()})
 }
 
 func aboutKey(c *call) error {
@@ -44,7 +44,7 @@ func aboutKey(c *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := c.s.engine.Inspect(q["field"], q["value"])
+	r, err := c.s.Engine.Inspect(q["field"], q["value"])
 	if err != nil {
 		return err
 	}
@@ -55,9 +55,9 @@ func about(c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
-	s := c.s.engine.Status()
+	s := c.s.Engine.Status()
 	a := api.Status{
-		Version: c.s.config.Version, Started: s.Started.UTC(), Uptime: int64(time.Since(s.Started) / time.Second), Now: api.Millis(s.Now.UnixMilli()), EventTime: s.EventTime,
+		Version: c.s.Version, Started: s.Started.UTC(), Uptime: int64(time.Since(s.Started) / time.Second), Now: api.Millis(s.Now.UnixMilli()), EventTime: s.EventTime,
 		Totals: s.Totals, Memory: api.Memory{Budget: s.Limits.Budget, Bytes: s.Limits.Bytes, Reserved: s.Limits.Reserved, Heap: heap()},
 		Bans:        api.BanCounts{Held: s.Limits.Bans, Remembered: s.Limits.Remembered, Refused: s.Limits.BansRefused},
 		Subscribers: s.Subscribers,
@@ -65,7 +65,7 @@ func about(c *call) error {
 		Storage:     c.s.storageState(),
 		Role:        c.role.String(),
 	}
-	for i := range c.s.engine.Counters() {
+	for i := range c.s.Engine.Counters() {
 		a.Memory.Counters += i.Stats.Bytes
 	}
 	return c.answer(&a)

@@ -28,9 +28,9 @@ func (u *untrusted) refuse(c *call, client latelyhttp.Client) error {
 	if now >= next && u.next.CompareAndSwap(next, now+int64(untrustedEvery)) {
 		const what = "forward-auth was refused with 403, because it was asked by an address that is not a trusted proxy"
 		if client.Addr.IsValid() {
-			c.s.log.Warn(what+"; if this is your proxy, start the server with the flag shown", "peer", who, "flag", "--trusted-proxy "+who)
+			c.s.Log.Warn(what+"; if this is your proxy, start the server with the flag shown", "peer", who, "flag", "--trusted-proxy "+who)
 		} else {
-			c.s.log.Warn(what+"; let the proxy connect over TCP", "peer", who)
+			c.s.Log.Warn(what+"; let the proxy connect over TCP", "peer", who)
 		}
 	}
 	return &engine.Error{Code: api.NoPerm, Message: "forward-auth: " + who + " is not a trusted proxy: add it with the setting trusted-proxy"}

@@ -97,5 +97,5 @@ func throttle(c *call) error {
 
 // audit notes who has changed what.
 func (c *call) audit(what string, args ...any) {
-	c.s.log.Info(what, append(args, "by", c.who, "role", c.role.String(), "peer", c.peer().String())...)
+	c.s.Log.Info(what, append(args, "by", c.who, "role", c.role.String(), "peer", c.peer().String())...)
 }

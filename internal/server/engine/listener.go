@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/loglimit"
+	"github.com/lately-go/lately/internal/server/access"
+)
+
+// A ListenerConfig has the settings that all listeners have. Only Engine must be set.
+// The functions are called by several goroutines at once.
+type ListenerConfig struct {
+	// Engine answers the requests.
+	Engine *Engine
+
+	// Tokens returns the tokens in force. If it is nil or returns nil, everyone who
+	// can connect is an admin.
+	Tokens func() *access.Tokens
+
+	// Rejected counts and logs failed logins, and Budget bounds the memory of
+	// requests and answers in transit. The listeners of one server share them; nil
+	// means that this listener has its own.
+	Rejected *access.RejectedLogins
+	Budget   *access.Budget
+
+	// Log receives changes that clients make, failed logins and panics; nil discards
+	// them.
+	Log *slog.Logger
+
+	// Reload reads the rules file again, and returns what has changed; nil means that
+	// there is no rules file. Without dropBans, rules that would drop bans are an error.
+	Reload func(dropBans bool) (api.RuleChanges, error)
+
+	// Version is the version that clients are told; "" means "devel".
+	Version string
+
+	// TLS is the configuration of TLS; nil means no TLS. Listeners that already
+	// speak TLS must not be served.
+	TLS *tls.Config
+
+	// Limits bounds the connections and subscribers, and the time that a shutdown
+	// waits for requests in progress.
+	access.Limits
+}
+
+// A Listener is the part of a listener that does not depend on its protocol: its
+// settings, its connection limiter and its statistics. Make one with [NewListener].
+type Listener struct {
+	ListenerConfig
+	Name    string
+	Conns   *access.ConnLimiter
+	Limited *slog.Logger // Log with a limited rate, for lines that any client can cause
+
+	Subscribers  atomic.Int64  // now
+	Requests     atomic.Uint64 // commands, or HTTP requests
+	Errors       atomic.Uint64 // requests that were answered with an error
+	Overloaded   atomic.Uint64 // of Errors: those of the code OVERLOAD
+	Unauthorized atomic.Uint64 // requests without the role that they need, and unknown tokens
+	Panics       atomic.Uint64 // requests that ended in a panic
+	Cut          atomic.Uint64 // connections whose client was too slow, or silent
+	Latency      Latency
+}
+
+// NewListener returns a Listener with the defaults of what c does not set. The error
+// names the field that is wrong.
+func NewListener(name string, c ListenerConfig) (*Listener, error) {
+	if c.Engine == nil {
+		return nil, errors.New("Config.Engine is nil: must be made with engine.New")
+	}
+	var err error
+	if c.Limits, err = c.Limits.WithDefaults(); err != nil {
+		return nil, fmt.Errorf("Config.%w", err)
+	}
+	if c.Tokens == nil {
+		c.Tokens = func() *access.Tokens { return nil }
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Rejected == nil {
+		c.Rejected = access.NewRejectedLogins(c.Log)
+	}
+	if c.Budget == nil {
+		c.Budget = access.NewBudget(0)
+	}
+	if c.Version == "" {
+		c.Version = "devel"
+	}
+	if c.TLS != nil {
+		c.TLS = c.TLS.Clone()
+		c.TLS.MinVersion = max(c.TLS.MinVersion, tls.VersionTLS12)
+	}
+	return &Listener{
+		ListenerConfig: c, Name: name, Conns: access.NewConnLimiter(c.MaxConnections, c.PeerConnections),
+		Limited: slog.New(loglimit.New(c.Log.Handler())),
+	}, nil
+}
+
+// Admit reports whether a connection of peer is within the limits. The caller then calls
+// Conns.Leave when it closes the connection. Connections that are refused are logged.
+func (l *Listener) Admit(peer netip.Addr) bool {
+	if l.Conns.Enter(peer) {
+		return true
+	}
+	l.Limited.Warn("overload: a connection is refused", "listener", l.Name, "peer", peer.String(),
+		"max_connections", l.MaxConnections, "peer_connections", l.PeerConnections)
+	return false
+}
+
+// ListenerStats is what a listener has done so far.
+type ListenerStats struct {
+	Connections int    // open now
+	Accepted    uint64 // connections
+	Refused     uint64 // connections beyond the limits
+	Cut         uint64 // connections whose client was too slow, or silent
+	Subscribers int    // connections that subscribe to events now
+
+	Requests     uint64 // commands, or HTTP requests
+	Errors       uint64 // of Requests: answered with an error
+	Overloaded   uint64 // of Errors: with the error OVERLOAD
+	Unauthorized uint64 // without the role that they need, and unknown tokens
+	Panics       uint64 // that ended a connection or a request
+
+	// Latency is of decisions: from the arrival of the request until its answer was
+	// passed to the operating system (RESP) or to net/http. All decisions of a
+	// pipeline or of one body take as long as the pipeline or body.
+	Latency LatencyCount
+}
+
+// Stats returns what l has done so far.
+func (l *Listener) Stats() ListenerStats {
+	s := ListenerStats{
+		Requests: l.Requests.Load(), Errors: l.Errors.Load(), Overloaded: l.Overloaded.Load(), Unauthorized: l.Unauthorized.Load(),
+		Panics: l.Panics.Load(), Cut: l.Cut.Load(), Subscribers: int(l.Subscribers.Load()), Latency: l.Latency.Count(),
+	}
+	s.Connections, s.Accepted, s.Refused = l.Conns.Counts()
+	return s
+}
