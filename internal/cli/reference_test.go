@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/resp/resptest"
 )
 
 // The tables of docs/server.md are what the program says of itself. To write them
@@ -59,11 +60,7 @@ func commandTable(t *testing.T, address string) string {
 	if _, err := conn.Write(resp.AppendCommand(nil, "COMMAND", "DOCS")); err != nil {
 		t.Fatal(err)
 	}
-	replies, err := resp.NewReplyReader(conn, resp.ReplyLimits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	docs, err := replies.Next()
+	docs, err := resptest.NewReader(conn).Next()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +69,7 @@ func commandTable(t *testing.T, address string) string {
 	for i := 1; i < len(docs.Elems); i += 2 {
 		about := map[string]string{}
 		for j := 1; j < len(docs.Elems[i].Elems); j += 2 {
-			about[string(docs.Elems[i].Elems[j-1].Text)] = string(docs.Elems[i].Elems[j].Text)
+			about[docs.Elems[i].Elems[j-1].Text] = docs.Elems[i].Elems[j].Text
 		}
 		row(&b, "`"+about["usage"]+"`", about["role"], about["summary"])
 	}

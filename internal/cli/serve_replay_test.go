@@ -20,6 +20,7 @@ import (
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/accesslogtest"
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/resp/resptest"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
@@ -315,10 +316,7 @@ func askServing(t *testing.T, s *serving, events []sent) []byte {
 			}
 		}
 	}()
-	replies, err := resp.NewReplyReader(conn, resp.ReplyLimits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	replies := resptest.NewReader(conn)
 	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +329,7 @@ func askServing(t *testing.T, s *serving, events []sent) []byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		decisions = append(decisions, "DA"[v.Elems[0].Int])
+		decisions = append(decisions, "DA"[v.Elems[0].Int()])
 	}
 	return decisions
 }

@@ -339,8 +339,8 @@ func (k *killed) check(s *serving, round int, last bool) {
 			k.t.Fatalf("round %d: the ban of %q was unbanned, and is back\n%s", round, user, s.log.String())
 		}
 	}
-	if v, err := c.do("SUM", "counted", "k"); err == nil && uint64(v.Int) > k.sent.Load() {
-		k.t.Fatalf("round %d: the counter has %d, of which %d were sent", round, v.Int, k.sent.Load())
+	if v, err := c.do("SUM", "counted", "k"); err == nil && uint64(v.Int()) > k.sent.Load() {
+		k.t.Fatalf("round %d: the counter has %d, of which %d were sent", round, v.Int(), k.sent.Load())
 	}
 }
 

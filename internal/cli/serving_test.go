@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/resp/resptest"
 )
 
 // A serving is a process of `lately serve` on ports of its own.
@@ -105,7 +105,7 @@ func (s *serving) end() error {
 // A talker is a connection to a server.
 type talker struct {
 	net.Conn
-	replies *resp.ReplyReader
+	replies *resptest.Reader
 	buf     []byte
 }
 
@@ -116,18 +116,14 @@ func (s *serving) dial() *talker {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { conn.Close() })
-	replies, err := resp.NewReplyReader(conn, resp.ReplyLimits{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return &talker{Conn: conn, replies: replies}
+	return &talker{Conn: conn, replies: resptest.NewReader(conn)}
 }
 
 // do sends a command and returns the reply.
-func (c *talker) do(args ...string) (resp.Value, error) {
+func (c *talker) do(args ...string) (resptest.Value, error) {
 	c.buf = resp.AppendCommand(c.buf[:0], args...)
 	if _, err := c.Write(c.buf); err != nil {
-		return resp.Value{}, err
+		return resptest.Value{}, err
 	}
 	v, err := c.replies.Next()
 	if err == nil {
@@ -145,18 +141,16 @@ func (c *talker) say(args ...string) string {
 	return inLine(v)
 }
 
-func inLine(v resp.Value) string {
+func inLine(v resptest.Value) string {
 	switch {
-	case v.IsNull():
+	case v.Kind == '_':
 		return "null"
-	case len(v.Elems) > 0 || v.Kind == resp.KindArray:
+	case len(v.Elems) > 0 || v.Kind == '*':
 		parts := make([]string, len(v.Elems))
 		for i := range v.Elems {
 			parts[i] = inLine(v.Elems[i])
 		}
 		return "[" + strings.Join(parts, " ") + "]"
-	case v.Kind == resp.KindInt:
-		return fmt.Sprint(v.Int)
 	}
-	return string(v.Text)
+	return v.Text
 }

@@ -34,7 +34,7 @@ internal/server/access  -> internal/fileperm
 internal/server/console -> std
 replay         -> api, rules, match, accesslog, ratelimit, hotkey, lately, github.com/klauspost/compress
 
-client      -> api, hotkey, ratelimit, match, lately, internal/resp
+client      -> api, hotkey, ratelimit, match, lately
 rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
 latelyhttp  -> internal/ratelimitheader, internal/clientaddr, ratelimit, hotkey, match, lately
 latelygrpc  -> internal/ratelimitheader, internal/clientaddr, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf
@@ -62,6 +62,7 @@ internal/keytable   -> internal/snapshot
 internal/snapshot   -> std
 internal/sketch     -> std
 internal/resp       -> std
+internal/resp/resptest -> std
 internal/fileperm   -> std
 internal/journal    -> internal/fileperm
 internal/loglimit   -> std

@@ -29,23 +29,7 @@ func incr() []byte {
 	return resp.AppendCommand(nil, "INCRBY", "user:123456", "1")
 }
 
-func newReader(tb testing.TB, src io.Reader) *resp.Reader {
-	tb.Helper()
-	r, err := resp.NewReader(src, resp.Limits{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return r
-}
-
-func newReplyReader(tb testing.TB, src io.Reader) *resp.ReplyReader {
-	tb.Helper()
-	r, err := resp.NewReplyReader(src, resp.ReplyLimits{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return r
-}
+func newReader(_ testing.TB, src io.Reader) *resp.Reader { return resp.NewReader(src, resp.Limits{}) }
 
 // BenchmarkRead parses commands that come in alone, or 100 in a read.
 func BenchmarkRead(b *testing.B) {
@@ -123,29 +107,6 @@ func BenchmarkWrite(b *testing.B) {
 			for b.Loop() {
 				c.reply(w)
 				w.Discard()
-			}
-		})
-	}
-}
-
-// BenchmarkReadReply parses decisions on the client's side.
-func BenchmarkReadReply(b *testing.B) {
-	w := new(resp.Writer)
-	w.Decision(&aDecision)
-	for _, c := range []struct {
-		name string
-		text []byte
-	}{
-		{"decision/by100", bytes.Repeat(w.Bytes(), 100)},
-		{"int/by100", bytes.Repeat([]byte(":123456\r\n"), 100)},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			r := newReplyReader(b, &repeating{text: c.text})
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := r.Next(); err != nil {
-					b.Fatal(err)
-				}
 			}
 		})
 	}

@@ -29,10 +29,7 @@ func (p *purse) Scarce() bool { return p.used > p.limit/2 }
 // newBudgetReader returns a Reader of src that takes memory from b.
 func newBudgetReader(t *testing.T, src io.Reader, b resp.Budget) *resp.Reader {
 	t.Helper()
-	r, err := resp.NewReader(src, resp.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := resp.NewReader(src, resp.Limits{})
 	r.SetBudget(b)
 	return r
 }

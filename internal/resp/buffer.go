@@ -51,7 +51,11 @@ func (in *buffer) fill() (moved bool, err error) {
 			return moved, errors.New("resp: the source returned an impossible count from Read")
 		}
 		if n > 0 {
-			in.took(n)
+			in.end += n
+			in.full = in.end == len(in.buf)
+			if in.calm++; in.end-in.start > in.small {
+				in.calm = 0
+			}
 			in.err = err
 			return moved, nil
 		}
@@ -60,16 +64,6 @@ func (in *buffer) fill() (moved bool, err error) {
 		}
 	}
 	return moved, io.ErrNoProgress
-}
-
-func (in *buffer) took(n int) {
-	in.end += n
-	in.full = in.end == len(in.buf)
-	if in.end-in.start <= in.small {
-		in.calm++
-	} else {
-		in.calm = 0
-	}
 }
 
 // makeSpace makes the buffer at least a byte longer than what is in it. The
@@ -105,13 +99,4 @@ func (in *buffer) makeSpace() (moved, ok bool) {
 	}
 	in.start, in.end = 0, held
 	return true, true
-}
-
-// reset forgets what is buffered and turns to another source.
-func (in *buffer) reset(src io.Reader) {
-	if len(in.buf) > in.small {
-		in.buf = nil
-		in.paid.pay(0)
-	}
-	in.src, in.err, in.start, in.end, in.calm, in.full = src, nil, 0, 0, 0, false
 }

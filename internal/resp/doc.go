@@ -1,10 +1,7 @@
-// Package resp reads and writes the wire protocol of Redis, versions 2 and 3,
-// for both ends of a connection.
-//
-// A server has a [Reader] for commands and a [Writer] for replies; a client
-// appends commands to a buffer with [AppendCommand] and reads replies with a
-// [ReplyReader]. None of them knows a command: names, arity and rights are the
-// server's.
+// Package resp is a server's side of the wire protocol of Redis, versions 2 and 3:
+// a [Reader] of commands and a [Writer] of replies. It knows no command: names, arity
+// and roles are the server's. Clients in tests and benchmarks write commands with
+// [AppendCommand].
 //
 // # The loop of a server
 //
@@ -24,10 +21,10 @@
 //
 // # What it costs
 //
-// Neither a command, nor a reply, nor a reply read allocates once the buffers
-// have their size. Arguments and values are views of the read buffer, valid
-// until the next one is asked for. Buffers begin small, grow by doubling with
-// what has come in (never with what a peer says will come), and shrink again.
+// Neither a command nor a reply allocates once the buffers have their size.
+// Arguments are views of the read buffer, valid until the next command is asked for.
+// Buffers begin small, grow by doubling with what has come in (never with what a
+// peer says will come), and shrink again.
 //
 // # Where it is stricter than Redis
 //
@@ -40,11 +37,8 @@
 // inline command that begins with "POST" or "Host:" ends the connection: it is
 // a browser that somebody sends to a loopback port.
 //
-// Streamed strings and aggregates of the version 3 draft ("$?", "*?") are
-// refused in replies; no server is known to send them.
-//
 // # Concurrency
 //
-// A Reader, a Writer and a ReplyReader each belong to one goroutine at a time.
+// A Reader and a Writer each belong to one goroutine at a time.
 // Reading and writing on one connection may be in two.
 package resp

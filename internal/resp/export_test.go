@@ -3,11 +3,17 @@ package resp
 // BufferSize returns the bytes that the read buffer has.
 func (r *Reader) BufferSize() int { return len(r.in.buf) }
 
-// BufferSize returns the bytes that the read buffer has.
-func (r *ReplyReader) BufferSize() int { return len(r.in.buf) }
-
 // BufferSize returns the bytes that the write buffer has.
 func (w *Writer) BufferSize() int { return cap(w.buf) }
+
+// Bytes returns what was appended and not flushed.
+func (w *Writer) Bytes() []byte { return w.buf }
+
+// Discard forgets what was appended and not flushed.
+func (w *Writer) Discard() { w.empty() }
+
+// AppendInt appends a decimal number.
+func AppendInt(b []byte, n int64) []byte { return appendInt(b, n) }
 
 // Strays counts the views that are neither nil nor of the present buffer: each
 // of them keeps a former one in memory.
@@ -15,17 +21,6 @@ func (r *Reader) Strays() int {
 	n := 0
 	for _, arg := range r.args[:cap(r.args)] {
 		if cap(arg) > 0 && !within(r.in.buf, arg) {
-			n++
-		}
-	}
-	return n
-}
-
-// Strays is as for a Reader.
-func (r *ReplyReader) Strays() int {
-	n := 0
-	for _, v := range r.elems[:cap(r.elems)] {
-		if cap(v.Text) > 0 && !within(r.in.buf, v.Text) {
 			n++
 		}
 	}

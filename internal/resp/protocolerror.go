@@ -1,5 +1,7 @@
 package resp
 
+import "fmt"
+
 // A ProtocolError says that the peer does not speak the protocol, or asks for
 // more than the limits. There is no way to find the next command or reply
 // behind it: answer with its text and close the connection. It is returned
@@ -29,25 +31,12 @@ const (
 	faultQuotes     = "unbalanced quotes in request"
 	faultNUL        = "NUL byte in inline request"
 	faultHTTP       = "this is not an HTTP port"
-
-	faultReplyLine     = "invalid line in a reply"
-	faultReplyLong     = "too long line in a reply"
-	faultReplyNumber   = "invalid number in a reply"
-	faultReplyLength   = "invalid length in a reply"
-	faultReplyEnd      = "expected CR LF behind a bulk in a reply"
-	faultReplyDepth    = "too deeply nested reply"
-	faultReplyElements = "too many elements in a reply"
-	faultReplySize     = "too big reply"
-	faultReplyPush     = "push inside a reply"
-	faultReplyStream   = "streamed replies are not supported"
-	faultReplyVerbatim = "verbatim string without a format"
 )
 
-// expected returns the reason that another byte stands where want should.
-func expected(want string, got byte) string {
-	const hex = "0123456789abcdef"
+// expectedBulk returns the reason that another byte stands where '$' must.
+func expectedBulk(got byte) string {
 	if got >= ' ' && got < 0x7f {
-		return "expected " + want + ", got '" + string(rune(got)) + "'"
+		return fmt.Sprintf("expected '$', got '%c'", got)
 	}
-	return "expected " + want + `, got '\x` + string([]byte{hex[got>>4], hex[got&15]}) + "'"
+	return fmt.Sprintf(`expected '$', got '\x%02x'`, got)
 }

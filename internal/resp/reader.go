@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"errors"
 	"io"
 	"unsafe"
 )
@@ -33,30 +32,19 @@ type Reader struct {
 	paid   account  // for args
 }
 
-// NewReader returns a Reader of the commands that src holds, or an error that
-// names the limit that is out of range. It reads nothing yet.
-func NewReader(src io.Reader, limits Limits) (*Reader, error) {
-	if src == nil {
-		return nil, errors.New("resp: NewReader needs a source; src is nil")
-	}
+// NewReader returns a Reader of the commands that src holds. It reads nothing yet.
+func NewReader(src io.Reader, limits Limits) *Reader {
 	r := &Reader{in: buffer{src: src}}
-	if err := r.SetLimits(limits); err != nil {
-		return nil, err
-	}
-	return r, nil
+	r.SetLimits(limits)
+	return r
 }
 
 // SetLimits changes the limits from here on, for instance when a client has
-// authenticated. Arguments that are parsed already are not judged again. An
-// error names the field that is out of range, and the limits are as before.
-func (r *Reader) SetLimits(limits Limits) error {
-	l, err := limits.withDefaults()
-	if err != nil {
-		return err
-	}
+// authenticated. Arguments that are already parsed are not checked again.
+func (r *Reader) SetLimits(limits Limits) {
+	l := limits.withDefaults()
 	r.limits = l
 	r.in.small, r.in.keep, r.in.most = l.Buffer, max(keepRead, l.Buffer), max(l.largest(), len(r.in.buf))
-	return nil
 }
 
 // SetBudget makes r take the memory from b by which its buffers outgrow their first
@@ -69,14 +57,6 @@ func (r *Reader) Release() {
 	r.in.buf, r.in.start, r.in.end, r.args = nil, 0, 0, nil
 	r.in.paid.pay(0)
 	r.paid.pay(0)
-}
-
-// Reset makes r read from src as if it were new, with the same limits and its
-// buffers.
-func (r *Reader) Reset(src io.Reader) {
-	r.in.reset(src)
-	r.forget()
-	*r = Reader{in: r.in, limits: r.limits, args: r.args[:0], paid: r.paid}
 }
 
 // Next returns the arguments of the next command, one at least; the first is
@@ -143,7 +123,7 @@ func (r *Reader) fill() error {
 		// Views of a command that is not whole are made again.
 		r.pos, r.left = r.in.start, 0
 		if len(buf) != len(r.in.buf) {
-			r.forget()
+			clear(r.args[:cap(r.args)]) // they would keep the former buffer in memory
 		}
 	}
 	if err == ErrBudget {
@@ -154,9 +134,6 @@ func (r *Reader) fill() error {
 	}
 	return err
 }
-
-// forget drops all views, which would keep a former buffer in memory.
-func (r *Reader) forget() { clear(r.args[:cap(r.args)]) }
 
 // parse takes the next command from the buffer. It returns true when there is
 // a whole one in r.args, or when r.err is set.
@@ -224,7 +201,7 @@ func (r *Reader) bulks() bool {
 			break
 		}
 		if b[i] != '$' {
-			return r.fail(expected("'$'", b[i]))
+			return r.fail(expectedBulk(b[i]))
 		}
 		var n int64
 		var body int

@@ -50,22 +50,6 @@ func (w *Writer) aggregate(kind byte, n int) {
 	w.head(kind, int64(max(n, 0)))
 }
 
-// Bool appends true or false; in version 2, the integers 1 and 0.
-func (w *Writer) Bool(v bool) {
-	var text string
-	switch {
-	case w.three && v:
-		text = "#t\r\n"
-	case w.three:
-		text = "#f\r\n"
-	case v:
-		text = ":1\r\n"
-	default:
-		text = ":0\r\n"
-	}
-	w.buf = append(w.space(4), text...)
-}
-
 // Double appends a floating-point number, in the fewest digits that give the
 // same number again: "inf", "-inf" and "nan" for what is not finite. In
 // version 2 it is a bulk string of the same text.
@@ -92,19 +76,16 @@ func appendDouble(b []byte, f float64) []byte {
 	return strconv.AppendFloat(b, f, 'g', -1, 64)
 }
 
-// Verbatim appends a text that is to be shown as it is. Its format is three
-// bytes: "txt" for plain text, "mkd" for Markdown; any other length stands for
-// "txt". In version 2 it is a bulk string without the format.
-func (w *Writer) Verbatim(format, text string) {
+// Text appends a text of several lines, as a verbatim string of plain text. In
+// version 2 it is a bulk string.
+func (w *Writer) Text(text string) {
 	if !w.three {
 		w.BulkString(text)
 		return
 	}
-	if len(format) != 3 {
-		format = "txt"
-	}
-	b := append(w.space(headRoom+4+len(text)+2), '=')
-	b = append(appendInt(b, int64(len(text))+4), '\r', '\n')
-	b = append(append(b, format...), ':')
+	const format = "txt:"
+	b := append(w.space(headRoom+len(format)+len(text)+2), '=')
+	b = append(appendInt(b, int64(len(format)+len(text))), '\r', '\n')
+	b = append(b, format...)
 	w.buf = append(append(b, text...), '\r', '\n')
 }

@@ -69,20 +69,12 @@ var usual = resp.Limits{Bulk: 64 << 10, Args: 1024, Inline: 64 << 10, Command: 1
 type parser func(cut []string, limits resp.Limits) outcome
 
 func read(cut []string, limits resp.Limits) outcome {
-	r, err := resp.NewReader(new(chunks(slices.Clone(cut))), limits)
-	if err != nil {
-		return outcome{end: err.Error()}
-	}
-	return drain(r, false)
+	return drain(resp.NewReader(new(chunks(slices.Clone(cut))), limits), false)
 }
 
 // readReady is read for a server that asks whether more is buffered.
 func readReady(cut []string, limits resp.Limits) outcome {
-	r, err := resp.NewReader(new(chunks(slices.Clone(cut))), limits)
-	if err != nil {
-		return outcome{end: err.Error()}
-	}
-	return drain(r, true)
+	return drain(resp.NewReader(new(chunks(slices.Clone(cut))), limits), true)
 }
 
 func drain(r *resp.Reader, ask bool) (o outcome) {
@@ -374,10 +366,7 @@ func (s *stumbling) Read(p []byte) (int, error) {
 
 func TestGoesOnBehindAPassingError(t *testing.T) {
 	for _, stream := range streams {
-		r, err := resp.NewReader(&stumbling{chunks: singles(stream)}, small)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := resp.NewReader(&stumbling{chunks: singles(stream)}, small)
 		var got outcome
 		for passed := 0; ; {
 			o := drain(r, false)

@@ -1,8 +1,6 @@
 package resp
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"unicode/utf8"
@@ -25,9 +23,7 @@ const (
 // A method that begins an aggregate (Array, Map, Set, Push) writes its head
 // only: the caller appends that many elements, for a Map that many pairs.
 //
-// The zero value is ready to use and speaks version 2; it has nowhere to flush
-// to, but [Writer.Bytes] has what was appended. A Writer is for one goroutine
-// at a time and must not be copied after first use.
+// Make one with [NewWriter]. A Writer is for one goroutine at a time.
 type Writer struct {
 	dst   io.Writer
 	buf   []byte
@@ -75,15 +71,8 @@ func (w *Writer) Version() int {
 	return 2
 }
 
-// SetVersion changes the protocol version for what is appended from here on.
-// The error says that there is no such version; nothing has changed then.
-func (w *Writer) SetVersion(version int) error {
-	if version != 2 && version != 3 {
-		return fmt.Errorf("resp: there is no protocol version %d: use 2 or 3", version)
-	}
-	w.three = version == 3
-	return nil
-}
+// SetVersion changes the protocol version, 2 or 3, of what is appended from here on.
+func (w *Writer) SetVersion(version int) { w.three = version == 3 }
 
 // Flush writes what was appended since the last time, in one Write. An error is
 // for good: a part of a reply may be gone, so the connection has to be closed.
@@ -94,21 +83,19 @@ func (w *Writer) Flush() error {
 		return w.err
 	case len(w.buf) == 0:
 		return nil
-	case w.dst == nil:
-		return errors.New("resp: this Writer has nowhere to flush to: it was not made by NewWriter")
 	}
 	n, err := w.dst.Write(w.buf)
 	if err == nil && n != len(w.buf) {
 		err = io.ErrShortWrite
 	}
 	w.err = err
-	w.Discard()
+	w.empty()
 	return err
 }
 
-// Discard forgets what was appended and not flushed, and gives back a buffer
-// that is larger than it has had to be lately.
-func (w *Writer) Discard() {
+// empty empties the buffer, and gives back one that is larger than it has had to be
+// lately.
+func (w *Writer) empty() {
 	w.calm++
 	if len(w.buf) > firstWrite {
 		w.calm = 0
@@ -119,11 +106,6 @@ func (w *Writer) Discard() {
 	}
 	w.buf = w.buf[:0]
 }
-
-// Bytes returns what was appended and not flushed; it is valid until the next
-// call of any other method. One encoding can go to many connections of the
-// same version with [Writer.Raw].
-func (w *Writer) Bytes() []byte { return w.buf }
 
 // Full reports whether so much is buffered that it should be flushed although
 // more commands are waiting: 16 KiB, or 4 KiB when the Budget is scarce.
@@ -158,9 +140,6 @@ func (w *Writer) head(kind byte, n int64) {
 	b := append(w.space(headRoom), kind)
 	w.buf = append(appendInt(b, n), '\r', '\n')
 }
-
-// Raw appends bytes that are encoded already.
-func (w *Writer) Raw(encoded []byte) { w.buf = append(w.space(len(encoded)), encoded...) }
 
 // OK appends the simple string OK.
 func (w *Writer) OK() { w.buf = append(w.space(5), "+OK\r\n"...) }
@@ -199,31 +178,21 @@ func isCode(code string) bool {
 
 // appendPrintable appends s with all that is not printable replaced.
 func appendPrintable(b []byte, s string) []byte {
-	cut := len(s) > maxText
-	if cut {
-		s = s[:maxText]
-	}
-	for i := 0; i < len(s); {
-		if c := s[i]; c < utf8.RuneSelf {
-			if c < ' ' || c == 0x7f {
-				c = '?'
-			}
-			b = append(b, c)
-			i++
-			continue
+	text := s
+	if len(s) > maxText {
+		end := maxText
+		for end > maxText-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+			end--
 		}
-		c, size := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case c == utf8.RuneError && size == 1 && cut && !utf8.FullRuneInString(s[i:]):
-			size = len(s) - i // the cut went through a character
-		case c == utf8.RuneError && size == 1, !strconv.IsPrint(c):
-			b = append(b, '?')
-		default:
-			b = append(b, s[i:i+size]...)
-		}
-		i += size
+		text = s[:end]
 	}
-	if cut {
+	for _, c := range text {
+		if c == utf8.RuneError || !strconv.IsPrint(c) {
+			c = '?'
+		}
+		b = utf8.AppendRune(b, c)
+	}
+	if len(text) < len(s) {
 		b = append(b, "..."...)
 	}
 	return b

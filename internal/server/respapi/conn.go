@@ -76,7 +76,7 @@ func newConn(s *Server, raw net.Conn, peer netip.Addr, p *patrol) *conn {
 	if s.tls != nil {
 		c.net = tls.Server(raw, s.tls)
 	}
-	c.r, _ = resp.NewReader(c, strangerLimits) // fails for limits that are none
+	c.r = resp.NewReader(c, strangerLimits)
 	c.w = resp.NewWriter(c)
 	c.r.SetBudget(s.config.Budget)
 	c.w.SetBudget(s.config.Budget)
@@ -307,7 +307,7 @@ func (c *conn) setTokens(t *access.Tokens) {
 func (c *conn) become(who access.Identity) {
 	c.who = who
 	c.tell(func(l *label) { l.who = who })
-	_ = c.r.SetLimits(callerLimits) // fails for limits that are none
+	c.r.SetLimits(callerLimits)
 }
 
 // renewed is called when the tokens are not those of before. If they say the same,

@@ -146,7 +146,7 @@ func info(c *conn, args [][]byte) error {
 		fmt.Fprintf(&b, "# %s\r\n", section.name)
 		section.write(c.s, &b)
 	}
-	c.w.Verbatim("txt", b.String())
+	c.w.Text(b.String())
 	return nil
 }
 

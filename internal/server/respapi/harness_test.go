@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/resp/resptest"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/rules"
@@ -142,7 +143,7 @@ func long() bool { return os.Getenv("LATELY_LONG") == "1" }
 type caller struct {
 	t    testing.TB
 	conn net.Conn
-	r    *resp.ReplyReader
+	r    *resptest.Reader
 }
 
 func (r *running) dial() *caller {
@@ -157,11 +158,7 @@ func (r *running) dial() *caller {
 		}
 	}
 	r.t.Cleanup(func() { c.Close() })
-	reader, err := resp.NewReplyReader(c, resp.ReplyLimits{})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return &caller{r.t, c, reader}
+	return &caller{r.t, c, resptest.NewReader(c)}
 }
 
 // send sends a line of words; '~' in a word stands for a blank, '^' for a tab.
@@ -217,23 +214,21 @@ func (c *caller) wantEnd() {
 }
 
 // show returns a reply as text.
-func show(v resp.Value) string {
+func show(v resptest.Value) string {
 	switch v.Kind {
-	case resp.KindInt:
-		return fmt.Sprint(v.Int)
-	case resp.KindSimple:
-		return "+" + string(v.Text)
-	case resp.KindError:
-		return "-" + string(v.Text)
-	case resp.KindNull:
+	case ':':
+		return v.Text
+	case '+', '-', ',':
+		return string(v.Kind) + v.Text
+	case '_':
 		return "nil"
-	case resp.KindDouble:
-		return fmt.Sprintf(",%v", v.Float())
-	case resp.KindBulk, resp.KindVerbatim:
+	case '$':
 		return fmt.Sprintf("%q", v.Text)
+	case '=':
+		return fmt.Sprintf("%q", strings.TrimPrefix(v.Text, "txt:"))
 	}
 	var b strings.Builder
-	open := map[resp.Kind]string{resp.KindArray: "[", resp.KindMap: "%[", resp.KindSet: "~[", resp.KindPush: ">["}[v.Kind]
+	open := map[byte]string{'*': "[", '%': "%[", '~': "~[", '>': ">["}[v.Kind]
 	b.WriteString(open)
 	for i, e := range v.Elems {
 		if i > 0 {

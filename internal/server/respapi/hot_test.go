@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/resp/resptest"
 	"github.com/lately-go/lately/internal/server/access"
 )
 
@@ -129,7 +129,7 @@ func FuzzServer(f *testing.F) {
 		conn.Write(in)
 		conn.Write([]byte("\r\n"))
 		conn.Close()
-		r, _ := resp.NewReplyReader(bytes.NewReader(<-got), resp.ReplyLimits{})
+		r := resptest.NewReader(bytes.NewReader(<-got))
 		for {
 			if _, err := r.Next(); err == io.EOF || err == io.ErrUnexpectedEOF {
 				break

@@ -38,7 +38,7 @@ func TestHalfSentCommands(t *testing.T) {
 				refused <- err.Error()
 				return
 			}
-			refused <- string(v.Text)
+			refused <- v.Text
 		}()
 	}
 	for range n - 8 { // there is room for some

@@ -62,7 +62,7 @@ func (r *running) askFor(d time.Duration, conns int) (answers []uint64, late []t
 					return
 				}
 				v, err := c.r.Next()
-				if err != nil || len(v.Elems) == 0 || v.Elems[0].Int != 1 {
+				if err != nil || len(v.Elems) == 0 || v.Elems[0].Int() != 1 {
 					r.t.Errorf("answered %s, %v", show(v), err)
 					return
 				}

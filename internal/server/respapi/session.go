@@ -37,9 +37,7 @@ func hello(c *conn, args [][]byte) error {
 	if h.named {
 		c.tell(func(l *label) { l.name = string(h.name) })
 	}
-	if err := c.w.SetVersion(h.version); err != nil {
-		return badArg("protocol version is %d; allowed are 2 and 3", h.version)
-	}
+	c.w.SetVersion(h.version)
 	c.tell(func(l *label) { l.three = h.version == 3 })
 	c.w.Map(7)
 	for _, pair := range [...][2]string{{"server", "lately"}, {"version", c.s.config.Version}} {
@@ -153,11 +151,11 @@ func (c *conn) anew() error {
 	c.dropFeed()
 	c.leave()
 	c.release()
-	_ = c.w.SetVersion(2)
+	c.w.SetVersion(2)
 	c.label.Store(nil)
 	c.setTokens(c.tokens.Load())
 	if c.who.Role == access.None {
-		_ = c.r.SetLimits(strangerLimits)
+		c.r.SetLimits(strangerLimits)
 		c.born = c.patrol.tick.Load()
 	}
 	c.w.Simple("RESET")
@@ -201,9 +199,9 @@ func client(c *conn, args [][]byte) error {
 	case isWord(word, "setinfo") && len(rest) == 2:
 		return c.setInfo(rest[0], rest[1])
 	case isWord(word, "info") && len(rest) == 0:
-		c.w.Verbatim("txt", c.line(time.Now()))
+		c.w.Text(c.line(time.Now()))
 	case isWord(word, "list"):
-		c.w.Verbatim("txt", c.s.list(c))
+		c.w.Text(c.s.list(c))
 	case (isWord(word, "no-evict") || isWord(word, "no-touch")) && len(rest) == 1 && (isWord(rest[0], "on") || isWord(rest[0], "off")):
 		c.w.OK()
 	case isWord(word, "reply") && len(rest) == 1 && isWord(rest[0], "on"):

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/server/access"
 )
 
@@ -45,7 +44,7 @@ func TestSubscribe(t *testing.T) {
 			Key  []string
 		}
 	}
-	if err := json.Unmarshal(v.Elems[2].Text, &ev); err != nil || ev.Type != "ban" || ev.Ban.Key[0] != "a" {
+	if err := json.Unmarshal([]byte(v.Elems[2].Text), &ev); err != nil || ev.Type != "ban" || ev.Ban.Key[0] != "a" {
 		t.Errorf("the event is %+v, %v", ev, err)
 	}
 	admin.want("BAN pair 192.0.2.1^y 1h", "+OK")
@@ -117,7 +116,7 @@ func TestManySubscribers(t *testing.T) {
 					return
 				}
 				var ev struct{ Time time.Time }
-				if err := json.Unmarshal(v.Elems[2].Text, &ev); err != nil {
+				if err := json.Unmarshal([]byte(v.Elems[2].Text), &ev); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
@@ -214,11 +213,11 @@ func TestPushStandsBetweenReplies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v.Kind == resp.KindPush {
+		if v.Kind == '>' {
 			pushes++
 			continue
 		}
-		if replies++; v.Elems[2].Int != 1_000_000_000-replies {
+		if replies++; v.Elems[2].Int() != 1_000_000_000-replies {
 			t.Fatalf("reply %d is %s", replies, show(v))
 		}
 	}

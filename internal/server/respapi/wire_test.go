@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/resp/resptest"
 	"github.com/lately-go/lately/internal/server/access"
 )
 
@@ -86,14 +86,14 @@ func TestSplitAtEveryByte(t *testing.T) {
 
 // sorted takes out the push, which may come a reply earlier or later.
 func sorted(b []byte) []byte {
-	r, _ := resp.NewReplyReader(bytes.NewReader(b), resp.ReplyLimits{})
+	r := resptest.NewReader(bytes.NewReader(b))
 	var replies, pushes []string
 	for {
 		v, err := r.Next()
 		if err != nil {
 			return []byte(strings.Join(append(replies, pushes...), "\n"))
 		}
-		if text := show(v); v.Kind == resp.KindPush && strings.HasPrefix(text, `>["message"`) {
+		if text := show(v); v.Kind == '>' && strings.HasPrefix(text, `>["message"`) {
 			pushes = append(pushes, text[:30])
 		} else {
 			replies = append(replies, text)
@@ -113,7 +113,7 @@ func TestPipelineOverTCP(t *testing.T) {
 	}()
 	for i := range n {
 		v, err := c.r.Next()
-		if err != nil || len(v.Elems) != 7 || v.Elems[2].Int != int64(1_000_000_000-1-i) {
+		if err != nil || len(v.Elems) != 7 || v.Elems[2].Int() != int64(1_000_000_000-1-i) {
 			t.Fatalf("reply %d: %s, %v", i, show(v), err)
 		}
 	}
@@ -221,8 +221,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	r, _ := resp.NewReplyReader(conn, resp.ReplyLimits{})
-	c := &caller{t, conn, r}
+	c := &caller{t, conn, resptest.NewReader(conn)}
 	c.want("TAKE login a", "[1 3 2 …")
 	c.want("SUBSCRIBE bans", `["subscribe" "bans" 1]`)
 	s.stop() // and a drain is a clean end
