@@ -188,7 +188,7 @@ func TestAdaptWarning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "r:6:12: adapt makes the 2 limits of the rule one number over different spans"
+	want := "r:6:12: adapt: one number for the 2 limits of the rule, which have different spans"
 	if got := fmt.Sprint(f.Warnings); got != want {
 		t.Errorf("warnings are %s; want %s", got, want)
 	}

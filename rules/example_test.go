@@ -87,8 +87,8 @@ limits:
 `))
 	fmt.Println(err)
 	// Output:
-	// rules.yaml:6:12: limit is "60 in 1m"; allowed is "N per DURATION", such as "60 per 1m"
-	// rules.yaml:7:42: for is "10", which has no unit; write "10s"
+	// rules.yaml:6:12: limit: "60 in 1m": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
+	// rules.yaml:7:42: for: "10": no unit: did you mean 10s?
 }
 
 func ExampleFile_Sentences() {

@@ -82,13 +82,9 @@ func readFile(path string) ([]byte, error) {
 func Parse(name string, data []byte) (*File, error) {
 	r := &reader{file: name, names: make(map[string]int)}
 	root := r.tree(data)
-	var d draft
-	if len(r.errs) == 0 {
-		r.readFile(root, &d)
-	}
 	var f *File
 	if len(r.errs) == 0 {
-		f = r.compile(&d)
+		f = r.readFile(root)
 	}
 	if len(r.errs) > 0 {
 		r.errs.sort()

@@ -185,12 +185,12 @@ allow: "::/0"
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `rules.yaml:4:11: key has the field "clinet", which only your own events can carry; did you mean client?
-rules.yaml:4:27: key has the field "hots", which only your own events can carry; did you mean host?
-rules.yaml:6:20: method is "post", and methods are compared exactly; did you mean "POST"?
-rules.yaml:6:26: when has the field "statsu", which only your own events can carry; did you mean status?
-rules.yaml:6:47: client holds every IPv4 address
-rules.yaml:7:8: allow holds every IPv6 address`
+	want := `rules.yaml:4:11: key: field "clinet": only events of your own can have it; did you mean client?
+rules.yaml:4:27: key: field "hots": only events of your own can have it; did you mean host?
+rules.yaml:6:20: method: "post": methods are compared exactly; did you mean "POST"?
+rules.yaml:6:26: when: field "statsu": only events of your own can have it; did you mean status?
+rules.yaml:6:47: client: 0.0.0.0/0: every IPv4 address is in it
+rules.yaml:7:8: allow: ::/0: every IPv6 address is in it`
 	if f.Warnings.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", f.Warnings, want)
 	}
@@ -226,7 +226,7 @@ func TestTooManyRules(t *testing.T) {
 		t.Errorf("the largest number of rules: %v", err)
 	}
 	_, err := Parse("r", file(ratelimit.MaxRules+1))
-	if want := "r:5:1: the file has 1025 limits and bans; allowed is at most 1024"; err == nil || err.Error() != want {
+	if want := "r:5:1: file: 1025 limits and bans: must be at most 1024"; err == nil || err.Error() != want {
 		t.Errorf("one rule too many: %v; want %s", err, want)
 	}
 }

@@ -35,7 +35,7 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		for _, name := range file.Fields() {
-			if !isName(name) {
+			if _, err := parseName(name); err != nil {
 				t.Errorf("a field is %q", name)
 			}
 		}

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -9,186 +11,165 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A limitDraft is a rule of the section limits or bans.
-type limitDraft struct {
-	rule  ratelimit.Rule // without its key
-	key   []string
-	ban   banDraft
-	adapt adaptDraft
+// What rules of the sections limits and bans have in common.
+var ruleKeys = []allowedKey{{"name", "per-client"}, {"key", "client"}, {"when", ""}, {"mode", ""}, {"on_store_failure", ""}}
 
-	// The form of a limit depends on the algorithm, which may come after it,
-	// so that limits are read when all else is known.
-	limit, zone, counted ast.Node // nil when it is not given
-	unknown              bool     // the algorithm is none that there is
+// readRule reads what rules of the sections limits and bans have in common.
+func (r *reader) readRule(m map[string]ast.Node) ratelimit.Rule {
+	rule := ratelimit.Rule{Name: r.readName(m["name"]), Key: r.readKey(m["key"]), When: r.readWhen(m["when"])}
+	rule.Shadow, _ = one(r, m["mode"], "mode", parseMode)
+	rule.OnStoreFailure, _ = named(r, m["on_store_failure"], "on_store_failure", ratelimit.FailPolicyNamed)
+	return rule
 }
 
-const needName = `write "name: per-client"`
-
-var limitEntries = []entry[limitDraft]{
-	{"name", needName, func(r *reader, d *limitDraft, n ast.Node) { d.rule.Name = r.readName(n) }},
-	{"key", needKey, func(r *reader, d *limitDraft, n ast.Node) { d.key = r.readKey(n) }},
-	{"when", "", func(r *reader, d *limitDraft, n ast.Node) { d.rule.When = r.readWhen(n) }},
-	{"limit", `write "limit: 60 per 1m"`, func(_ *reader, d *limitDraft, n ast.Node) { d.limit = n }},
-	{"algorithm", "", func(r *reader, d *limitDraft, n ast.Node) { r.readAlgorithm(d, n) }},
-	{"zone", "", func(r *reader, d *limitDraft, n ast.Node) {
-		d.zone = n
-		d.rule.Zone = r.readZone(n)
-	}},
-	{"adapt", "", func(r *reader, d *limitDraft, n ast.Node) {
-		d.adapt.node = n
-		readMapping(r, n, "adapt", &d.adapt, adaptEntries)
-		d.rule.Adapt = &d.adapt.adapt
-	}},
-	{"count_refused", "", func(r *reader, d *limitDraft, n ast.Node) {
-		d.counted = n
-		d.rule.CountRefused = r.readBool(n, "count_refused")
-	}},
-	{"ban", "", func(r *reader, d *limitDraft, n ast.Node) {
-		readMapping(r, n, "ban", &d.ban, banEntries)
-		r.checkBan(&d.ban)
-		d.rule.Ban = &d.ban.ban
-	}},
-	{"mode", "", func(r *reader, d *limitDraft, n ast.Node) { d.rule.Shadow = r.readMode(n) }},
-	{"on_store_failure", "", func(r *reader, d *limitDraft, n ast.Node) {
-		d.rule.OnStoreFailure = readNamed(r, n, "on_store_failure", ratelimit.FailPolicyNamed)
-	}},
+// parseMode reports whether the mode s is shadow.
+func parseMode(s string) (bool, error) {
+	if s != "enforce" && s != "shadow" {
+		return false, errors.New("must be enforce or shadow")
+	}
+	return s == "shadow", nil
 }
+
+var limitKeys = append(ruleKeys[:len(ruleKeys):len(ruleKeys)],
+	allowedKey{"limit", "60 per 1m"}, allowedKey{"algorithm", ""}, allowedKey{"zone", ""}, allowedKey{"adapt", ""}, allowedKey{"count_refused", ""}, allowedKey{"ban", ""})
 
 // readLimit reads a rule of the section limits.
-func (r *reader) readLimit(n ast.Node) limitDraft {
-	var d limitDraft
-	readMapping(r, n, "a limit", &d, limitEntries)
-	if d.limit != nil {
-		r.readLimits(&d)
+func (r *reader) readLimit(n ast.Node) ratelimit.Rule {
+	m := r.mapping(n, "limit", limitKeys)
+	rule := r.readRule(m)
+	algorithm, known := named(r, m["algorithm"], "algorithm", ratelimit.AlgorithmNamed)
+	rule.Algorithm = algorithm
+	rule.Limits = r.readLimits(m["limit"], algorithm, known)
+	rule.Zone, _ = one(r, m["zone"], "zone", parseZone)
+	if m["zone"] != nil && known && algorithm != ratelimit.Calendar {
+		r.fail(m["zone"], "zone: no effect with algorithm %s: must be left out, or the algorithm must be calendar", algorithm)
 	}
-	r.checkZone(&d)
-	if d.rule.CountRefused && d.rule.Algorithm == ratelimit.InFlight {
-		r.fail(d.counted, "count_refused has no effect with algorithm in-flight: a refused event is never under way; leave it out")
+	rule.CountRefused, _ = one(r, m["count_refused"], "count_refused", parseBool)
+	if rule.CountRefused && algorithm == ratelimit.InFlight {
+		r.fail(m["count_refused"], "count_refused: no effect with algorithm in-flight, where a refused event is never under way: must be left out")
 	}
-	if d.adapt.node != nil {
-		r.checkAdapt(&d)
+	if m["adapt"] != nil {
+		rule.Adapt = r.readAdapt(m["adapt"], algorithm, known)
+		if len(rule.Limits) > 1 {
+			r.warn(m["adapt"], "adapt: one number for the %d limits of the rule, which have different spans", len(rule.Limits))
+		}
 	}
-	return d
+	if m["ban"] != nil {
+		rule.Ban = r.readBan(r.mapping(m["ban"], "ban", banKeys))
+	}
+	return rule
 }
 
-func (r *reader) readAlgorithm(d *limitDraft, n ast.Node) {
-	before := len(r.errs)
-	d.rule.Algorithm = readNamed(r, n, "algorithm", ratelimit.AlgorithmNamed)
-	d.unknown = len(r.errs) > before
-}
-
-// readLimits reads the limits of d, of which all else is known, and checks them
-// against the algorithm and each other.
-func (r *reader) readLimits(d *limitDraft) {
-	allowed := formTexts[formOf(d.rule.Algorithm)]
-	spans := make(map[time.Duration]string)
-	for _, one := range r.scalars(d.limit, "limit", allowed+", or a list of them") {
-		limit, problem := d.parseLimit(one.text)
-		if problem != "" {
-			r.fail(one.node, "limit is %q%s", clip(one.text), problem)
+// readLimits reads the limits of a rule with algorithm a. If a is not known, they may
+// be of any form.
+func (r *reader) readLimits(n ast.Node, a ratelimit.Algorithm, known bool) (limits []ratelimit.Limit) {
+	parse := func(s string) (ratelimit.Limit, error) {
+		if l, form, err := parseAnyLimit(s); !known && form != noForm {
+			return l, err
+		}
+		return parseLimit(s, a)
+	}
+	before := make(map[time.Duration]string)
+	for at, limit := range each(r, n, "limit", parse) {
+		text, _ := scalarText(at)
+		if other, twice := before[limit.Window()]; twice {
+			r.fail(at, "limit: %q: must have another span than %q", clip(text), clip(other))
 			continue
 		}
-		window := limit.Window()
-		if before, twice := spans[window]; twice {
-			r.fail(one.node, "limit is %q, and %q is about the same span; allowed is one limit for each span", clip(one.text), clip(before))
+		before[limit.Window()] = text
+		if err := limit.Validate(a); err != nil && known {
+			r.fail(at, "%v", err)
 			continue
 		}
-		spans[window] = one.text
-		if err := limit.Validate(d.rule.Algorithm); err != nil && !d.unknown {
-			r.fail(one.node, "%v", err)
-			continue
-		}
-		d.rule.Limits = append(d.rule.Limits, limit)
+		limits = append(limits, limit)
 	}
+	return limits
 }
 
-// parseLimit parses a limit of d. Where the algorithm is none that there is,
-// that is the mistake, and a limit may have any form.
-func (d *limitDraft) parseLimit(s string) (ratelimit.Limit, string) {
-	l, form, problem := parseLimit(s)
-	if problem == "" && (!d.unknown || form == noForm) {
-		problem = fit(&l, form, d.rule.Algorithm)
-	}
-	return l, problem
-}
-
-// readMode reports whether the mode is shadow.
-func (r *reader) readMode(n ast.Node) bool {
-	s, ok := r.scalar(n, "mode", "enforce or shadow")
-	if ok && s != "enforce" && s != "shadow" {
-		r.fail(n, "mode is %q; allowed is enforce or shadow", clip(s))
-	}
-	return s == "shadow"
-}
-
-const allowedZone = "the name of a time zone, such as Europe/Vienna or UTC"
-
-// readZone reads the name of a zone. Local is refused: a file must mean the same
-// wherever it is read.
-func (r *reader) readZone(n ast.Node) *time.Location {
-	s, ok := r.scalar(n, "zone", allowedZone)
-	if !ok {
-		return nil
-	}
-	if s == "Local" || strings.Trim(s, nameBytes+"/+") != "" {
-		r.fail(n, "zone is %q; allowed is %s", clip(s), allowedZone)
-		return nil
+// parseZone parses the name of a time zone. Local is rejected: a file must mean the
+// same wherever it is read.
+func parseZone(s string) (*time.Location, error) {
+	const must = "must be the name of a time zone, such as Europe/Vienna or UTC"
+	if s == "" || s == "Local" || strings.Trim(s, nameBytes+"/+") != "" {
+		return nil, errors.New(must)
 	}
 	zone, err := time.LoadLocation(s)
 	if err != nil {
-		r.fail(n, "zone is %q, which the time zone database of this machine does not know; allowed is %s", clip(s), allowedZone)
-		return nil
+		return nil, errors.New("not in the time zone database of this machine: " + must)
 	}
-	return zone
+	return zone, nil
 }
 
-func (r *reader) checkZone(d *limitDraft) {
-	if d.zone != nil && !d.unknown && d.rule.Algorithm != ratelimit.Calendar {
-		r.fail(d.zone, `zone has no effect with algorithm %s; write "algorithm: calendar" or leave zone out`, d.rule.Algorithm)
+var adaptKeys = []allowedKey{{"steps", "[2000 below 1000 per 1s, 1000 below 5000 per 1s]"}, {"above", "500"}, {"span", ""}, {"smooth", ""}, {"hysteresis", ""}}
+
+// What [ratelimit.Adapt] takes.
+const (
+	shortestAdapt = time.Second
+	longestAdapt  = time.Hour
+	longestSmooth = day
+)
+
+// readAdapt reads the adapt of a rule with algorithm a, which may be unknown.
+func (r *reader) readAdapt(n ast.Node, a ratelimit.Algorithm, known bool) *ratelimit.Adapt {
+	m := r.mapping(n, "adapt", adaptKeys)
+	adapt := new(ratelimit.Adapt)
+	check := func(at ast.Node, n uint64) {
+		probe := ratelimit.Limit{N: n, Span: time.Second}
+		if err := probe.Validate(a); err != nil && known && formOf(a) != withBurst {
+			r.fail(at, "adapt: %v", err)
+		}
 	}
+	last := 0.0
+	for at, step := range each(r, m["steps"], "steps", parseStep) {
+		if !(step.Below > last) {
+			r.fail(at, "steps: %s: must be more traffic than in the step before, and more than none", describe(at))
+			continue
+		}
+		last = step.Below
+		check(at, step.Limit)
+		adapt.Steps = append(adapt.Steps, step)
+	}
+	var ok bool
+	if adapt.Above, ok = one(r, m["above"], "above", parseCount); ok {
+		check(m["above"], adapt.Above)
+	}
+	adapt.Span, _ = one(r, m["span"], "span", parseDurationTo(longestAdapt))
+	adapt.Smooth, _ = one(r, m["smooth"], "smooth", parseDurationTo(longestSmooth))
+	share := parseNumber("a share from 0 to less than 1, such as 0.2", func(f float64) bool { return f < 1 })
+	if adapt.Hysteresis, ok = one(r, m["hysteresis"], "hysteresis", share); ok && adapt.Hysteresis == 0 {
+		adapt.Hysteresis = -1 // whose zero is the default
+	}
+	if m["hysteresis"] != nil && adapt.Smooth != 0 {
+		r.fail(m["hysteresis"], "hysteresis: no effect with smooth: must be left out")
+	}
+	if known && formOf(a) == withBurst {
+		r.fail(n, "adapt: not with algorithm %s, which makes a rate of the limit: must be another algorithm than gcra, token-bucket and leaky-bucket", a)
+	}
+	return adapt
 }
 
-// readNamed reads a value that goes by a name, with the function that knows the
-// names and whose error says which there are.
-func readNamed[T any](r *reader, n ast.Node, what string, named func(string) (T, error)) T {
-	s, _ := scalarText(n)
-	v, err := named(clip(s))
-	if err == nil && s == "" { // the zero value's other name, which the file must not use
-		r.fail(n, "%s is %s; leave the key out for the default", what, describe(n))
+// parseStep parses "N below COUNT per DURATION". The traffic is a rate: events a
+// second.
+func parseStep(s string) (step ratelimit.AdaptStep, err error) {
+	w := strings.Fields(s)
+	if len(w) != 5 || w[1] != "below" || w[3] != "per" {
+		return step, errors.New(`must be "N below COUNT per DURATION", such as "2000 below 1000 per 1s", or a list of them`)
 	}
-	if err != nil {
-		r.fail(n, "%v", err)
+	if step.Limit, err = parsePart("limit", w[0]); err != nil {
+		return step, err
 	}
-	return v
+	n, span, err := parsePair(w[2], w[4])
+	step.Below = float64(n) / span.Seconds()
+	return step, err
 }
 
-const maxName = 64
-
-// readName reads the name of a rule, which no other has.
-func (r *reader) readName(n ast.Node) string {
-	s, ok := r.scalar(n, "name", "a name of letters, digits, '-', '_' and '.'")
-	if ok {
-		r.checkName(text{s, n})
+// parseDurationTo returns a parser of durations from a second to longest.
+func parseDurationTo(longest time.Duration) func(string) (time.Duration, error) {
+	return func(s string) (time.Duration, error) {
+		d, err := parseDuration(s)
+		if err == nil && (d < shortestAdapt || d > longest) {
+			err = fmt.Errorf("must be %s to %s", FormatDuration(shortestAdapt), FormatDuration(longest))
+		}
+		return d, err
 	}
-	return s
 }
-
-func (r *reader) checkName(t text) {
-	if !isName(t.text) {
-		r.fail(t.node, "name is %q; allowed is 1 to %d letters, digits, '-', '_' and '.'", clip(t.text), maxName)
-		return
-	}
-	if line, taken := r.names[t.text]; taken {
-		r.fail(t.node, "name is %q, which is taken in line %d; allowed is a name of its own for each rule and counter", t.text, line)
-		return
-	}
-	r.names[t.text], _ = position(t.node)
-}
-
-// isName reports whether s can be the name of a rule or field: it goes into
-// lines of a protocol and into metrics as it is.
-func isName(s string) bool {
-	return s != "" && len(s) <= maxName && strings.Trim(s, nameBytes) == ""
-}
-
-const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."

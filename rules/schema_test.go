@@ -29,17 +29,17 @@ func parseSchema(t *testing.T) *node {
 }
 
 // inStep compares an object of the schema with what the parser accepts there.
-func inStep[T any](t *testing.T, what string, n *node, entries []entry[T]) {
+func inStep(t *testing.T, what string, n *node, allowed []allowedKey) {
 	t.Helper()
 	if n == nil {
 		t.Errorf("the schema has no %s", what)
 		return
 	}
 	var keys, required, properties []string
-	for _, e := range entries {
-		keys = append(keys, e.key)
-		if e.need != "" {
-			required = append(required, e.key)
+	for _, k := range allowed {
+		keys = append(keys, k.name)
+		if k.example != "" {
+			required = append(required, k.name)
 		}
 	}
 	for p := range n.Properties {
@@ -63,14 +63,14 @@ func inStep[T any](t *testing.T, what string, n *node, entries []entry[T]) {
 // same keys, and that every part of the schema is used.
 func TestSchemaInStep(t *testing.T) {
 	root := parseSchema(t)
-	inStep(t, "file", root, fileEntries)
-	inStep(t, "client", root.Properties["client"], clientEntries)
-	inStep(t, "counter", root.Defs["counter"], counterEntries)
-	inStep(t, "limit", root.Defs["limit"], limitEntries)
-	inStep(t, "adapt", root.Defs["adapt"], adaptEntries)
-	inStep(t, "ban", root.Defs["ban"], banEntries)
-	inStep(t, "banRule", root.Defs["banRule"], banRuleEntries)
-	inStep(t, "hot", root.Defs["hot"], hotEntries)
+	inStep(t, "file", root, fileKeys)
+	inStep(t, "client", root.Properties["client"], clientKeys)
+	inStep(t, "counter", root.Defs["counter"], counterKeys)
+	inStep(t, "limit", root.Defs["limit"], limitKeys)
+	inStep(t, "adapt", root.Defs["adapt"], adaptKeys)
+	inStep(t, "ban", root.Defs["ban"], banKeys)
+	inStep(t, "banRule", root.Defs["banRule"], banRuleKeys)
+	inStep(t, "hot", root.Defs["hot"], hotKeys)
 	for name := range root.Defs {
 		if !strings.Contains(Schema(), `"#/$defs/`+name+`"`) {
 			t.Errorf("nothing in the schema refers to %s", name)
@@ -103,7 +103,7 @@ func TestSchemaChoices(t *testing.T) {
 		for _, v := range n.Enum {
 			words = append(words, v.(string))
 		}
-		_, allowed, _ := strings.Cut(err.Error(), "allowed is ")
+		_, allowed, _ := strings.Cut(strings.ReplaceAll(err.Error(), "allowed is ", "must be "), "must be ")
 		if got := strings.FieldsFunc(strings.ReplaceAll(allowed, " or ", ", "), func(r rune) bool { return r == ',' || r == ' ' }); !slices.Equal(got, words) {
 			t.Errorf("%s: the parser allows %v, the schema %v", key, got, words)
 		}
@@ -129,14 +129,12 @@ func TestReference(t *testing.T) {
 	if len(f.Warnings) > 0 {
 		t.Errorf("the example draws warnings:\n%v", f.Warnings)
 	}
-	keys := slices.Concat(keysOf(fileEntries), keysOf(clientEntries), keysOf(counterEntries), keysOf(limitEntries),
-		keysOf(adaptEntries), keysOf(banRuleEntries), keysOf(hotEntries))
-	for _, k := range keys {
-		if !strings.Contains(example, k+":") {
-			t.Errorf("the example lacks %s", k)
+	for _, k := range slices.Concat(fileKeys, clientKeys, counterKeys, limitKeys, adaptKeys, banRuleKeys, hotKeys) {
+		if !strings.Contains(example, k.name+":") {
+			t.Errorf("the example lacks %s", k.name)
 		}
-		if !strings.Contains(text, "`"+k+"`") {
-			t.Errorf("the page does not explain %s", k)
+		if !strings.Contains(text, "`"+k.name+"`") {
+			t.Errorf("the page does not explain %s", k.name)
 		}
 	}
 }

@@ -1,10 +1,7 @@
 package rules
 
 import (
-	"slices"
 	"strconv"
-
-	"github.com/goccy/go-yaml/ast"
 )
 
 // A Setting is one setting of a settings file, with its value as it was written:
@@ -20,38 +17,28 @@ type Setting struct {
 // texts. What is not among names is a mistake. The error is [Errors]; what a value
 // must be is for the caller to say, with [Setting.Error].
 func ParseSettings(file string, data []byte, names []string) ([]Setting, error) {
-	r := &reader{file: file, names: make(map[string]int)}
+	r := &reader{file: file}
 	root := r.tree(data)
 	var settings []Setting
 	if len(r.errs) == 0 {
-		settings = r.readSettings(root, names)
+		pairs, _ := r.pairs(root, "file", "a mapping of settings")
+		for _, p := range pairs {
+			if !r.checkKey(p, "file", names) {
+				continue
+			}
+			s := Setting{Name: p.key}
+			s.Line, s.Column = position(p.value)
+			for _, v := range each(r, p.value, p.key, parseText) {
+				s.Values = append(s.Values, v)
+			}
+			settings = append(settings, s)
+		}
 	}
 	if len(r.errs) > 0 {
 		r.errs.sort()
 		return nil, r.errs
 	}
 	return settings, nil
-}
-
-func (r *reader) readSettings(root ast.Node, names []string) []Setting {
-	pairs, ok := r.pairs(root, "the file", "a mapping of settings")
-	if !ok {
-		return nil
-	}
-	var settings []Setting
-	for key, value := range pairs {
-		if !slices.Contains(names, key.text) {
-			r.unknown(key, "the file", names)
-			continue
-		}
-		s := Setting{Name: key.text}
-		s.Line, s.Column = position(value)
-		for _, t := range r.scalars(value, key.text, "a text or a list of texts") {
-			s.Values = append(s.Values, t.text)
-		}
-		settings = append(settings, s)
-	}
-	return settings
 }
 
 // Error returns the error of file whose setting s is wrong.

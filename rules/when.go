@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -9,141 +11,142 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-const needKey = `write "key: client", or a list of fields`
-
-// readKey reads the names of the fields that a rule counts by.
-func (r *reader) readKey(n ast.Node) []string {
-	texts := r.scalars(n, "key", "a field such as client, or a list of fields")
-	if len(texts) > match.MaxKeyFields {
-		r.fail(n, "key has %d fields; allowed is at most %d", len(texts), match.MaxKeyFields)
+// readKey reads the fields that a rule counts by, each of which may be several, as in
+// "user | client".
+func (r *reader) readKey(n ast.Node) match.Key {
+	if n == nil || !r.atMost(n, "key", match.MaxKeyFields) {
+		return match.Key{}
+	}
+	parse := func(s string) (string, error) {
+		if s == "" {
+			return "", errors.New("must be a field such as client, or a list of fields")
+		}
+		return s, nil
 	}
 	var names []string
-	for _, t := range texts {
-		name, ok := r.readAlternatives(t)
-		if !ok {
+	for at, text := range each(r, n, "key", parse) {
+		fields := strings.Split(text, "|")
+		valid := true
+		for i := range fields {
+			fields[i] = strings.Trim(fields[i], " ")
+			valid = valid && r.checkField(at, "key", fields[i])
+		}
+		if !valid {
 			continue
 		}
+		name := strings.Join(fields, " | ")
 		if slices.Contains(names, name) {
-			r.fail(t.node, "key has the field %q twice; allowed is each field once", name)
+			r.fail(at, "key: field %q twice: must be given once", name)
+			continue
+		}
+		if _, err := match.NewKey(r.fold, name); err != nil {
+			r.fail(at, "%v", err)
 			continue
 		}
 		names = append(names, name)
 	}
-	return names
+	k, _ := match.NewKey(r.fold, names...)
+	return k
 }
 
-// readAlternatives reads the name of a field, or several as in "user | client",
-// and returns them as package match has them.
-func (r *reader) readAlternatives(t text) (name string, ok bool) {
-	var names []string
-	for one := range strings.SplitSeq(t.text, "|") {
-		one = strings.Trim(one, " ")
-		if !r.checkField(text{one, t.node}, "key") {
-			return "", false
-		}
-		if slices.Contains(names, one) {
-			r.fail(t.node, "key is %q: must name each field once", clip(t.text))
-			return "", false
-		}
-		names = append(names, one)
-	}
-	if len(names) > match.MaxKeyFields {
-		r.fail(t.node, "key is %q: must have at most %d alternatives", clip(t.text), match.MaxKeyFields)
-		return "", false
-	}
-	return strings.Join(names, " | "), true
-}
-
-// checkField reports whether t can be the name of a field. A name that is
-// almost that of a well-known field is allowed, and warned about.
-func (r *reader) checkField(t text, what string) bool {
-	if !isName(t.text) {
-		r.fail(t.node, "%s has the field %q; allowed is 1 to %d letters, digits, '-', '_' and '.'", what, clip(t.text), maxName)
+// checkField records a mistake, and reports false, if name, which stands at n, cannot
+// be the name of a field. A name that is almost that of a well-known field is allowed
+// with a warning.
+func (r *reader) checkField(n ast.Node, what, name string) bool {
+	if _, err := parseName(name); err != nil {
+		r.fail(n, "%s: field %q: %v", what, clip(name), err)
 		return false
 	}
-	lower := strings.ToLower(t.text)
+	lower := strings.ToLower(name)
 	if lower == "cost" || lower == "at" {
-		r.fail(t.node, "%s has the field %q, a word that commands use; allowed is any other name", what, t.text)
+		r.fail(n, "%s: field %q: must be another name, as commands use this one", what, name)
 		return false
 	}
-	if _, known := match.FieldNamed(t.text); known {
+	if _, known := match.FieldNamed(name); known {
 		return true
 	}
 	if _, known := match.FieldNamed(lower); known {
-		r.fail(t.node, "%s has the field %q; did you mean %s?", what, t.text, lower)
+		r.fail(n, "%s: field %q: did you mean %s?", what, name, lower)
 		return false
 	}
-	if known := match.Suggest(t.text, match.FieldNames(), 1); known != "" {
-		r.warn(t.node, "%s has the field %q, which only your own events can carry; did you mean %s?", what, t.text, known)
+	if near := match.Suggest(name, match.FieldNames(), 1); near != "" {
+		r.warn(n, "%s: field %q: only events of your own can have it; did you mean %s?", what, name, near)
 	}
 	return true
 }
 
-// readWhen reads a condition. Each value is compiled by itself, so that a bad
-// one is reported where it stands.
-func (r *reader) readWhen(n ast.Node) match.When {
-	var w match.When
-	pairs, ok := r.pairs(n, "when", "a mapping of fields and the values that they may have")
-	if !ok {
-		return w
+// readWhen reads a condition. Each value is compiled by itself, so that a bad one is
+// reported at its position.
+func (r *reader) readWhen(n ast.Node) (w match.When) {
+	const must = "a mapping of fields and their values"
+	pairs, ok := r.pairs(n, "when", must)
+	if ok && len(pairs) == 0 {
+		r.fail(n, "when: empty: must be %s, or be left out in a rule about all events", must)
 	}
-	empty := true
-	for field, value := range pairs {
-		empty = false
-		if !r.checkField(field, "when") {
+	for _, p := range pairs {
+		if !r.checkField(p.at, "when", p.key) {
 			continue
 		}
-		for _, t := range r.scalars(value, field.text, allowedValue(field.text)) {
-			r.readValue(&w, field.text, t)
+		if p.key == "client" {
+			w.Client = r.readPrefixes(p.value, "client")
+			continue
 		}
-	}
-	if empty {
-		r.fail(n, "when is empty; leave it out for a rule about all events")
+		for at, value := range each(r, p.value, p.key, parseText) {
+			r.readValue(&w, p.key, at, value)
+		}
 	}
 	return w
 }
 
-func allowedValue(field string) string {
-	switch field {
-	case "method":
-		return "a method such as GET, or a list of them"
-	case "path":
-		return "a pattern such as /login or /api/**, or a list of them"
-	case "status":
-		return "a status such as 404, a class such as 5xx, a range such as 500-504, or a list of them"
-	case "client":
-		return "an address, a prefix, or a list of them"
+func parseText(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("must be a value or a list of values")
 	}
-	return "a value, in which * stands for anything but '/' and ** for anything, or a list of them"
+	return s, nil
 }
 
-// readValue adds the value t of field to w.
-func (r *reader) readValue(w *match.When, field string, t text) {
+// readValue adds a value of a field, which stands at n, to w.
+func (r *reader) readValue(w *match.When, field string, n ast.Node, value string) {
 	var one match.When
 	switch field {
 	case "method":
-		one.Method = []string{t.text}
-		w.Method = append(w.Method, t.text)
-		if upper := strings.ToUpper(t.text); upper != t.text {
-			r.warn(t.node, "method is %q, and methods are compared exactly; did you mean %q?", clip(t.text), clip(upper))
+		if upper := strings.ToUpper(value); upper != value {
+			r.warn(n, "method: %q: methods are compared exactly; did you mean %q?", clip(value), clip(upper))
 		}
+		w.Method = append(w.Method, value)
 	case "path":
-		one.Path = []string{t.text}
-		w.Path = append(w.Path, t.text)
+		one.Path = []string{value}
+		w.Path = append(w.Path, value)
 	case "status":
-		one.Status = []string{t.text}
-		w.Status = append(w.Status, t.text)
-	case "client":
-		if p, ok := r.prefix(t, "client"); ok {
-			w.Client = append(w.Client, p)
-		}
+		one.Status = []string{value}
+		w.Status = append(w.Status, value)
 	default:
 		if w.Fields == nil {
 			w.Fields = make(map[string][]string)
 		}
-		w.Fields[field] = append(w.Fields[field], t.text)
+		w.Fields[field] = append(w.Fields[field], value)
 	}
 	if _, err := one.Compile(); err != nil {
-		r.fail(t.node, "%v", err)
+		r.fail(n, "%v", err)
 	}
+}
+
+// readPrefixes reads addresses and prefixes, called what in messages.
+func (r *reader) readPrefixes(n ast.Node, what string) (prefixes []netip.Prefix) {
+	for at, s := range each(r, n, what, parseText) {
+		p, err := match.ParsePrefix(s)
+		if err != nil {
+			r.fail(at, "%s: %v", what, err)
+			continue
+		}
+		if p.Bits() == 0 {
+			family := "IPv6"
+			if p.Addr().Is4() {
+				family = "IPv4"
+			}
+			r.warn(at, "%s: %s: every %s address is in it", what, p, family)
+		}
+		prefixes = append(prefixes, p)
+	}
+	return prefixes
 }

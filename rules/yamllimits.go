@@ -29,12 +29,12 @@ type block struct{ column, keys int }
 
 // refused has the tokens that a rules file must not use.
 var refused = map[token.Type]string{
-	token.AnchorType:     "anchors (&name) are not supported: write the value where it is meant",
-	token.AliasType:      "aliases (*name) are not supported: write the value where it is meant, and quote a pattern that begins with '*'",
-	token.MergeKeyType:   "merge keys (<<) are not supported: write the keys where they are meant",
-	token.TagType:        "tags (!name) are not supported: quote a value that begins with '!'",
-	token.DirectiveType:  "directives (%NAME) are not supported: quote a value that begins with '%'",
-	token.MappingKeyType: "keys with '?' are not supported: write \"key: value\"",
+	token.AnchorType:     "anchors (&name): not supported: write the value where it is meant",
+	token.AliasType:      "aliases (*name): not supported: write the value where it is meant, and quote a pattern that begins with '*'",
+	token.MergeKeyType:   "merge keys (<<): not supported: write the keys where they are meant",
+	token.TagType:        "tags (!name): not supported: quote a value that begins with '!'",
+	token.DirectiveType:  "directives (%NAME): not supported: quote a value that begins with '%'",
+	token.MappingKeyType: "keys with '?': not supported: write \"key: value\"",
 }
 
 // admit reports whether the parser may have t. If not, it records why.
@@ -65,9 +65,9 @@ func (l *yamlLimits) admit(t *token.Token) bool {
 	switch {
 	case t.Type == token.MappingValueType && len(l.flow) > 0 && l.keys() == inList:
 		// The lexer takes a ':' for a key's also within 2001:db8::1, in a list in '{'.
-		return fail("a ':' in a list in brackets makes a key of what is before it; quote a value that has one, as in [\"2001:db8::1\"]")
+		return fail("list in brackets: a ':' makes a key of the word before it: values with ':' must be quoted, as in [\"2001:db8::1\"]")
 	case !l.structure(t, column):
-		return fail("the file is nested too deeply, or has a ']' or '}' too many")
+		return fail("file: nested too deeply, or with a ']' or '}' too many: must be at most 16 levels")
 	case l.keys() > maxKeys:
 		return fail("mapping: too many keys: must be at most 1000")
 	}

@@ -64,7 +64,7 @@ func TestSettingsMistakes(t *testing.T) {
 		{"memory-limit: lots\n", `lately.yaml:1:15: memory-limit: "lots": must be a number of bytes such as 268435456, 256MiB or 2GiB`},
 		{"shutdown-delay: none\n", `lately.yaml:1:17: shutdown-delay: "none": must be a duration such as 2s, or 0`},
 		{"resp: 127.0.0.1:1\nshutdown-timeout: soon\n", `lately.yaml:2:19: shutdown-timeout: "soon": must be a duration such as 30s or 5m`},
-		{"memory-limti: 1MiB\n", `lately.yaml:1:1: the file has the unknown key "memory-limti"; did you mean memory-limit?`},
+		{"memory-limti: 1MiB\n", `lately.yaml:1:1: file: unknown key "memory-limti": did you mean memory-limit?`},
 		{"max-bans: [1, 2]\n", `lately.yaml:1:11: max-bans: 2 values: must be one`},
 		{"max-bans: 0\n", `must be a number from 1`},
 		{"no-tls: perhaps\n", `must be true or false`},
@@ -74,7 +74,7 @@ func TestSettingsMistakes(t *testing.T) {
 		{"log-format: xml\n", `lately.yaml:1:13: log-format: "xml": must be text or json`},
 		{"log-level: loud\n", `lately.yaml:1:12: log-level: "loud": must be debug, info, warn or error`},
 		{"log-level: info+4\n", `must be debug, info, warn or error`},
-		{"- resp\n", `the file is a list; allowed is a mapping of settings`},
+		{"- resp\n", `file: a list: must be a mapping of settings`},
 		{"memory-limit: 9999999TiB\n", `must be a number of bytes`},
 	} {
 		err := ReadSettings(new(Config), "lately.yaml", []byte(x.yaml))

@@ -11,14 +11,17 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/lately-go/lately/match"
 )
 
-// A reader reads one rules file and collects what is wrong with it.
+// A reader reads one file and collects its mistakes.
 type reader struct {
 	file     string
 	errs     Errors
 	warnings Errors
 	names    map[string]int // of rules and counters, with their lines
+	fold     match.Fold     // of all keys
 }
 
 // fail records a mistake at n.
@@ -58,22 +61,23 @@ func tokenPosition(t *token.Token) (line, column int) {
 	return t.Position.Line, t.Position.Column
 }
 
-// tree parses data into the one document that it holds. After a mistake there
-// is none.
+// tree parses data into its one document. It returns nil after a mistake.
 func (r *reader) tree(data []byte) ast.Node {
 	if len(data) > MaxSize {
-		r.failAt(1, 1, "the file is larger than %d bytes, the most that is allowed", MaxSize)
+		r.failAt(1, 1, "file: too large: must be at most %d bytes", MaxSize)
 		return nil
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if !r.isText(data) {
+	if i := notText(data); i >= 0 {
+		line := data[bytes.LastIndexByte(data[:i], '\n')+1 : i]
+		r.failAt(1+bytes.Count(data[:i], []byte{'\n'}), 1+utf8.RuneCount(line), "byte 0x%02x: must be UTF-8 text without NUL", data[i])
 		return nil
 	}
 	// The lexer counts a line twice that ends in a comment and "\r\n".
 	tokens := lexer.Tokenize(strings.ReplaceAll(string(data), "\r\n", "\n"))
 	if len(tokens) > maxTokens {
 		line, column := tokenPosition(tokens[maxTokens])
-		r.failAt(line, column, "the file is too large; allowed is at most %d words and marks", maxTokens)
+		r.failAt(line, column, "file: too large: must be at most %d words and marks", maxTokens)
 		return nil
 	}
 	limits := yamlLimits{r: r}
@@ -83,7 +87,7 @@ func (r *reader) tree(data []byte) ast.Node {
 		}
 	}
 	if !limits.content {
-		r.failAt(1, 1, `the file is empty; the least that is allowed is "version: 1"`)
+		r.failAt(1, 1, `file: empty: must be at least "version: 1"`)
 		return nil
 	}
 	doc, err := parse(tokens)
@@ -96,58 +100,44 @@ func (r *reader) tree(data []byte) ast.Node {
 			return d.Body
 		}
 	}
-	r.failAt(1, 1, "the file is not a mapping; it begins with \"version: 1\"")
+	r.failAt(1, 1, `file: not a mapping: must begin with "version: 1"`)
 	return nil
 }
 
-// isText reports whether data is UTF-8 without NUL bytes.
-func (r *reader) isText(data []byte) bool {
-	line, column := 1, 1
-	for i := 0; i < len(data); {
-		c, size := utf8.DecodeRune(data[i:])
-		switch {
-		case c == utf8.RuneError && size == 1:
-			r.failAt(line, column, "byte 0x%02x is no UTF-8 text; allowed is a file in UTF-8", data[i])
-			return false
-		case c == 0:
-			r.failAt(line, column, "there is a NUL byte; allowed is text")
-			return false
-		case c == '\n':
-			line, column = line+1, 0
+// notText returns the index of the first byte of data that is NUL or not UTF-8, or -1.
+func notText(data []byte) int {
+	for i, c := range string(data) {
+		if c == 0 || c == utf8.RuneError && !bytes.HasPrefix(data[i:], []byte("\ufffd")) {
+			return i
 		}
-		i += size
-		column++
 	}
-	return true
+	return -1
 }
 
-// parse parses tokens. The parser is another's: should it panic on a file that
-// nobody thought of, a server that reloads its rules must live on.
+// parse parses tokens. A panic of the parser becomes an error: a server that reloads
+// its rules must survive any file.
 func parse(tokens token.Tokens) (f *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("this is no YAML that can be read (%v)", p)
+			err = fmt.Errorf("the YAML parser cannot read this (%v)", p)
 		}
 	}()
 	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 }
 
-// syntax records the parser's error, at its position when it has one.
+// syntax records the parser's error, at its position if it has one.
 func (r *reader) syntax(err error) {
+	line, column, message := 1, 1, err.Error()
 	var at interface {
 		GetToken() *token.Token
 		GetMessage() string
 	}
-	if !errors.As(err, &at) {
-		r.failAt(1, 1, "syntax error: %s", oneLine(err.Error()))
-		return
+	if errors.As(err, &at) {
+		line, column = tokenPosition(at.GetToken())
+		message = at.GetMessage()
 	}
-	line, column := tokenPosition(at.GetToken())
-	r.failAt(line, column, "syntax error: %s", oneLine(at.GetMessage()))
-}
-
-// oneLine returns another's message in one line, as errors are printed. A tab,
-// which is what such a message may be about, is written as \t.
-func oneLine(s string) string {
-	return strings.Join(strings.Fields(strings.ReplaceAll(s, "\t", `\t`)), " ")
+	// In one line, as errors are printed. A tab, which the message may be about, is
+	// written as \t.
+	message = strings.Join(strings.Fields(strings.ReplaceAll(message, "\t", `\t`)), " ")
+	r.failAt(line, column, "syntax error: %s", message)
 }

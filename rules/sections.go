@@ -1,0 +1,137 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+var (
+	fileKeys    = []allowedKey{{"version", "1"}, {"client", ""}, {"counters", ""}, {"limits", ""}, {"bans", ""}, {"hot", ""}, {"allow", ""}}
+	clientKeys  = []allowedKey{{"ipv4", ""}, {"ipv6", ""}}
+	counterKeys = []allowedKey{{"key", "client"}, {"spans", "[1s, 1m, 1h, 24h]"}, {"when", ""}}
+	hotKeys     = []allowedKey{{"name", "product"}, {"key", "path"}, {"when", ""}, {"threshold", "500 per 2s"}, {"hold", ""}}
+)
+
+// readFile reads and compiles the whole file. After a mistake, the result is of no use.
+func (r *reader) readFile(n ast.Node) *File {
+	m := r.mapping(n, "file", fileKeys)
+	one(r, m["version"], "version", parseVersion)
+	r.readClient(m["client"])
+	f := &File{Name: r.file, Fold: r.fold, Counters: r.readCounters(m["counters"]), Allow: r.readAllow(m["allow"])}
+	var rules []ratelimit.Rule
+	for _, n := range r.section(m["limits"], "limits") {
+		rules = append(rules, r.readLimit(n))
+	}
+	for _, n := range r.section(m["bans"], "bans") {
+		rules = append(rules, r.readBanRule(n))
+	}
+	if len(rules) > ratelimit.MaxRules {
+		last := m["bans"]
+		if last == nil {
+			last = m["limits"]
+		}
+		r.fail(last, "file: %d limits and bans: must be at most %d", len(rules), ratelimit.MaxRules)
+	}
+	var hot []hotkey.Rule
+	for _, n := range r.section(m["hot"], "hot") {
+		hot = append(hot, r.readHot(n))
+	}
+	if len(r.errs) > 0 {
+		return nil
+	}
+	var err error
+	if f.Limits, err = ratelimit.NewSet(ratelimit.SetConfig{Allow: f.Allow}, rules...); err == nil {
+		f.Hot, err = hotkey.NewSet(hot...)
+	}
+	if err != nil { // the reader should have found it, and has no better position
+		r.failAt(1, 1, "%v", err)
+	}
+	return f
+}
+
+func parseVersion(s string) (string, error) {
+	if s != "1" {
+		return "", errors.New("must be 1")
+	}
+	return s, nil
+}
+
+// readClient reads how clients become keys.
+func (r *reader) readClient(n ast.Node) {
+	if _, null := n.(*ast.NullNode); null {
+		return
+	}
+	m := r.mapping(n, "client", clientKeys)
+	r.fold.IPv4, _ = one(r, m["ipv4"], "ipv4", parseBits(32))
+	r.fold.IPv6, _ = one(r, m["ipv6"], "ipv6", parseBits(128))
+}
+
+// parseBits returns a parser of prefix lengths. Zero, which a Fold takes for its
+// default, is rejected: its author means that all clients are one.
+func parseBits(most uint64) func(string) (int, error) {
+	return func(s string) (int, error) {
+		bits, err := parseCount(s)
+		if err != nil || bits < 1 || bits > most {
+			return 0, fmt.Errorf("must be a prefix length from 1 to %d", most)
+		}
+		return int(bits), nil
+	}
+}
+
+func (r *reader) readAllow(n ast.Node) []netip.Prefix {
+	list, ok := n.(*ast.SequenceNode)
+	if _, null := n.(*ast.NullNode); null || ok && len(list.Values) == 0 {
+		return nil
+	}
+	return r.readPrefixes(n, "allow")
+}
+
+const maxSpans = 16
+
+func (r *reader) readCounters(n ast.Node) (counters []Counter) {
+	if _, null := n.(*ast.NullNode); null {
+		return nil
+	}
+	pairs, _ := r.pairs(n, "counters", `a mapping of names, such as "requests: {key: client, spans: [1m]}"`)
+	for _, p := range pairs {
+		m := r.mapping(p.value, "counter", counterKeys)
+		c := Counter{Name: r.readName(p.at), Key: r.readKey(m["key"]), When: r.readWhen(m["when"])}
+		c.Condition, _ = c.When.Compile() // readWhen has recorded mistakes value by value
+		if r.atMost(m["spans"], "spans", maxSpans) {
+			for at, span := range each(r, m["spans"], "spans", parseDuration) {
+				if slices.Contains(c.Spans, span) {
+					r.fail(at, "spans: %s twice: must be given once", FormatDuration(span))
+				}
+				c.Spans = append(c.Spans, span)
+			}
+		}
+		counters = append(counters, c)
+	}
+	return counters
+}
+
+// readHot reads a rule of the section hot.
+func (r *reader) readHot(n ast.Node) hotkey.Rule {
+	m := r.mapping(n, "hot rule", hotKeys)
+	rule := hotkey.Rule{Name: r.readName(m["name"]), Key: r.readKey(m["key"]), When: r.readWhen(m["when"])}
+	threshold, _ := one(r, m["threshold"], "threshold", func(s string) (ratelimit.Limit, error) {
+		l, form, err := parseAnyLimit(s)
+		switch {
+		case err == nil && form != perSpan:
+			err = errors.New("must be " + mustHave[perSpan])
+		case err == nil && (l.N < 1 || l.N > hotkey.MaxThreshold):
+			err = fmt.Errorf("must be 1 to %d", hotkey.MaxThreshold)
+		}
+		return l, err
+	})
+	rule.Threshold, rule.Span = threshold.N, threshold.Span
+	rule.Hold, _ = one(r, m["hold"], "hold", parseDuration)
+	return rule
+}
