@@ -7,65 +7,6 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A jsonReader finds the values that a spec asks for, in one pass over a line.
-type jsonReader struct {
-	jsonScan
-	spec  *spec
-	slots []jsonValue
-	key   []byte // scratch for keys with escapes
-}
-
-// read reads a line, which must be one object.
-func (r *jsonReader) read(line []byte) bool {
-	r.line = line
-	clear(r.slots)
-	i := r.blank(0)
-	if i == len(line) || line[i] != '{' {
-		return false
-	}
-	i = r.object(i+1, r.spec.root, 0, 1)
-	return i >= 0 && r.blank(i) == len(line)
-}
-
-// object reads an object that node n stands for, from behind its bracket; it is
-// the one at that depth. It calls itself no deeper than the paths of the spec
-// go.
-func (r *jsonReader) object(i int, n *pathNode, route uint8, depth int) int {
-	if n.depth > 0 {
-		route |= 1 << (n.depth - 1)
-	}
-	i = r.blank(i)
-	if i < len(r.line) && r.line[i] == '}' {
-		return i + 1
-	}
-	for {
-		key, value := r.jsonScan.key(i)
-		if value < 0 {
-			return -1
-		}
-		if to := n.step(r.keyText(key)); to != nil {
-			i = r.found(value, to, route, depth)
-		} else {
-			_, i = r.value(value, depth)
-		}
-		if i < 0 {
-			return -1
-		}
-		i = r.blank(i)
-		if i >= len(r.line) {
-			return -1
-		}
-		switch r.line[i] {
-		case ',':
-			i = r.blank(i + 1)
-		case '}':
-			return i + 1
-		default:
-			return -1
-		}
-	}
-}
-
 // keyText returns a key as text, valid until the next one.
 func (r *jsonReader) keyText(key jsonValue) []byte {
 	raw := r.line[key.from:key.to]
@@ -76,9 +17,9 @@ func (r *jsonReader) keyText(key jsonValue) []byte {
 	return r.key
 }
 
-// found reads the value of node n, reached on that route. Whatever an earlier
-// key of the same name gave is forgotten: the last one counts.
-func (r *jsonReader) found(i int, n *pathNode, route uint8, depth int) int {
+// wanted reads the value of node n, reached on that route. What an earlier key of the
+// same name gave is dropped: the last one counts.
+func (r *jsonReader) wanted(i int, n *pathNode, route uint8, depth int) int {
 	for _, w := range n.below {
 		want := &r.spec.wants[w]
 		through := route | 1<<(n.depth-1)
@@ -91,7 +32,7 @@ func (r *jsonReader) found(i int, n *pathNode, route uint8, depth int) int {
 	var v jsonValue
 	from := i
 	if n.below != nil && i < len(r.line) && r.line[i] == '{' {
-		i = r.object(i+1, n, route, depth+1)
+		i = r.nested(i, n, route|1<<(n.depth-1), depth)
 		v = jsonValue{int32(from), int32(i), jsonObject, false}
 	} else {
 		v, i = r.value(i, depth)
@@ -113,9 +54,9 @@ func (r *jsonReader) choose(w *want) jsonValue {
 }
 
 // appendText appends the text of v to dst, and returns it too; without escapes
-// it is a view of the line. It is nil for what has no text.
-func (s *jsonScan) appendText(dst []byte, v jsonValue) (text, all []byte) {
-	raw := s.line[v.from:v.to:v.to]
+// it is a view of the line. It is nil for a value that has no text.
+func (r *jsonReader) appendText(dst []byte, v jsonValue) (text, all []byte) {
+	raw := r.line[v.from:v.to:v.to]
 	switch {
 	case v.kind != jsonString && v.kind != jsonNumber && v.kind != jsonBool:
 		return nil, dst
@@ -127,7 +68,7 @@ func (s *jsonScan) appendText(dst []byte, v jsonValue) (text, all []byte) {
 	return dst[n:len(dst):len(dst)], dst
 }
 
-// appendUnescaped appends the text of a string that jsonScan has found good. A
+// appendUnescaped appends the text of a string that a jsonReader has found valid. A
 // half of a surrogate pair without the other becomes the three bytes that UTF-8 would
 // have for it (WTF-8), so that different strings are different keys; they are not
 // valid UTF-8.
@@ -202,22 +143,22 @@ func (p *Parser) json(line []byte, ev *match.Event) bool {
 	return p.fill(ev)
 }
 
-// nextElement returns the next element of the list that has a text, nil when
-// there is none left.
+// nextElement returns the next element of the list that has a text, nil if there is
+// none left.
 func (p *Parser) nextElement() []byte {
-	s := &p.reader.jsonScan
+	r := &p.reader
 	for {
-		i := s.blank(p.element)
-		switch s.line[i] {
+		i := r.blank(p.element)
+		switch r.line[i] {
 		case ']':
 			return nil
 		case ',':
-			i = s.blank(i + 1)
+			i = r.blank(i + 1)
 		}
 		var v jsonValue
-		v, p.element = s.value(i, 1)
+		v, p.element = r.value(i, 1)
 		var text []byte
-		text, p.scratch = s.appendText(p.scratch, v)
+		text, p.scratch = r.appendText(p.scratch, v)
 		if len(text) > 0 && v.kind != jsonBool {
 			return text
 		}

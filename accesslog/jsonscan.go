@@ -10,10 +10,6 @@ import (
 // has the same bound.
 const maxDepth = 10_000
 
-// maxIntDigits bounds the digits of a number without point and exponent, as
-// the JSON reader of Python does.
-const maxIntDigits = 4300
-
 // A jsonKind is what a JSON value is.
 type jsonKind uint8
 
@@ -35,19 +31,21 @@ type jsonValue struct {
 	escaped  bool // a string with backslashes
 }
 
-// A jsonScan walks over one line of JSON and checks all of it: grammar,
-// escapes, UTF-8. NaN and Infinity, which Python writes, are not JSON (RFC 8259,
-// section 6). Methods that take an index return the index behind what they
-// have read, or -1 when the line is bad.
-type jsonScan struct {
-	line []byte
-	open [maxDepth/64 + 1]uint64 // bit d: what is open at depth d is an object
+// A jsonReader reads one line of JSON, checks all of it (grammar, escapes, UTF-8)
+// and finds the values of a spec, in one pass. NaN and Infinity, which
+// Python writes, are not JSON (RFC 8259, section 6). Methods that take an index
+// return the index after what they have read, or -1 if the line is bad.
+type jsonReader struct {
+	line  []byte
+	spec  *spec
+	slots []jsonValue
+	key   []byte // scratch for keys with escapes
 }
 
-// blank returns the index of the first byte at i or behind that is no blank.
-func (s *jsonScan) blank(i int) int {
-	for i < len(s.line) {
-		if c := s.line[i]; c > ' ' || c != ' ' && c != '\t' && c != '\n' && c != '\r' {
+// blank returns the index of the first byte from i on that is not a blank.
+func (r *jsonReader) blank(i int) int {
+	for i < len(r.line) {
+		if c := r.line[i]; c > ' ' || c != ' ' && c != '\t' && c != '\n' && c != '\r' {
 			return i
 		}
 		i++
@@ -55,26 +53,98 @@ func (s *jsonScan) blank(i int) int {
 	return i
 }
 
-// value reads the value at i, where depth objects and lists are open.
-func (s *jsonScan) value(i, depth int) (v jsonValue, end int) {
-	if i >= len(s.line) {
+// read reads a line, which must be one object.
+func (r *jsonReader) read(line []byte) bool {
+	r.line = line
+	clear(r.slots)
+	i := r.blank(0)
+	if i == len(line) || line[i] != '{' {
+		return false
+	}
+	i = r.nested(i, r.spec.root, 0, 0)
+	return i >= 0 && r.blank(i) == len(line)
+}
+
+// value reads the value at i, within so many objects and lists, for no want.
+func (r *jsonReader) value(i, depth int) (v jsonValue, end int) {
+	if i >= len(r.line) {
 		return v, -1
 	}
-	switch c := s.line[i]; c {
+	switch c := r.line[i]; c {
 	case '"':
-		to, escaped := s.text(i + 1)
+		to, escaped := r.text(i + 1)
 		return jsonValue{int32(i + 1), int32(to), jsonString, escaped}, to + 1
 	case '{', '[':
 		v.kind = jsonObject
 		if c == '[' {
 			v.kind = jsonList
 		}
-		end = s.nested(i, depth)
+		end = r.nested(i, nil, 0, depth)
 	default:
-		v.kind, end = s.scalar(i)
+		v.kind, end = r.scalar(i)
 	}
 	v.from, v.to = int32(i), int32(end)
 	return v, end
+}
+
+// nested reads the object or list at i, within so many others. An object of node n,
+// reached on that route, may have values that are wanted; n is nil for all others.
+func (r *jsonReader) nested(i int, n *pathNode, route uint8, depth int) int {
+	if depth == maxDepth {
+		return -1
+	}
+	isObject, end := r.line[i] == '{', r.line[i]+2 // ']' is '['+2, '}' is '{'+2
+	i = r.blank(i + 1)
+	if i < len(r.line) && r.line[i] == end {
+		return i + 1
+	}
+	for {
+		var to *pathNode
+		if isObject {
+			var key jsonValue
+			if key, i = r.member(i); i < 0 {
+				return -1
+			}
+			if n != nil {
+				to = n.step(r.keyText(key))
+			}
+		}
+		if to != nil {
+			i = r.wanted(i, to, route, depth+1)
+		} else {
+			_, i = r.value(i, depth+1)
+		}
+		if i < 0 {
+			return -1
+		}
+		i = r.blank(i)
+		switch {
+		case i == len(r.line):
+			return -1
+		case r.line[i] == end:
+			return i + 1
+		case r.line[i] != ',':
+			return -1
+		}
+		i = r.blank(i + 1)
+	}
+}
+
+// member reads `"key" : ` at i and returns the index of the value.
+func (r *jsonReader) member(i int) (key jsonValue, value int) {
+	if i >= len(r.line) || r.line[i] != '"' {
+		return key, -1
+	}
+	to, escaped := r.text(i + 1)
+	if to < 0 {
+		return key, -1
+	}
+	key = jsonValue{int32(i + 1), int32(to), jsonString, escaped}
+	i = r.blank(to + 1)
+	if i >= len(r.line) || r.line[i] != ':' {
+		return key, -1
+	}
+	return key, r.blank(i + 1)
 }
 
 // Patterns for looking at eight bytes of a word at a time, after "Determine if
@@ -84,13 +154,13 @@ const (
 	highBits = 0x80 * eachByte
 )
 
-// text reads a string from behind its first quote and returns the index of its
+// text reads a string from after its first quote and returns the index of its
 // last one, or badText.
-func (s *jsonScan) text(i int) (to int, escaped bool) {
-	line, from, high := s.line, i, false
+func (r *jsonReader) text(i int) (to int, escaped bool) {
+	line, from, high := r.line, i, false
 	for {
-		// Skip what needs no look: the first byte marked is a quote, a
-		// backslash, a control or not ASCII. Marks behind it may be wrong.
+		// Skip plain bytes: the first byte marked is a quote, a backslash, a
+		// control character or not ASCII. Later marks may be wrong.
 		for i+8 <= len(line) {
 			w := binary.LittleEndian.Uint64(line[i:])
 			quote, slash := w^'"'*eachByte, w^'\\'*eachByte
@@ -127,10 +197,10 @@ func (s *jsonScan) text(i int) (to int, escaped bool) {
 	}
 }
 
-// badText is what text returns for a bad string. The index behind it is -1.
+// badText is what text returns for a bad string. The index after it is -1.
 const badText = -2
 
-// escapeEnd returns the index behind the escape whose backslash is before i.
+// escapeEnd returns the index after the escape whose backslash is before i.
 func escapeEnd(line []byte, i int) int {
 	if i >= len(line) {
 		return -1
@@ -146,8 +216,7 @@ func escapeEnd(line []byte, i int) int {
 	return -1
 }
 
-// hexValue returns the value of hexadecimal digits, -1 when there is another
-// byte.
+// hexValue returns the value of hexadecimal digits, -1 if there is another byte.
 func hexValue(s []byte) rune {
 	var n rune
 	for _, c := range s {
@@ -167,18 +236,18 @@ func hexValue(s []byte) rune {
 }
 
 // scalar reads a number or a word.
-func (s *jsonScan) scalar(i int) (jsonKind, int) {
-	rest := s.line[i:]
+func (r *jsonReader) scalar(i int) (jsonKind, int) {
+	rest := r.line[i:]
 	if n := shortIntLen(rest); n > 0 {
 		return jsonNumber, i + n
 	}
 	switch rest[0] {
 	case 't':
-		return jsonBool, s.word(i, "true")
+		return jsonBool, r.word(i, "true")
 	case 'f':
-		return jsonBool, s.word(i, "false")
+		return jsonBool, r.word(i, "false")
 	case 'n':
-		return jsonNull, s.word(i, "null")
+		return jsonNull, r.word(i, "null")
 	}
 	n := numberLen(rest)
 	if n < 0 {
@@ -187,17 +256,17 @@ func (s *jsonScan) scalar(i int) (jsonKind, int) {
 	return jsonNumber, i + n
 }
 
-func (s *jsonScan) word(i int, word string) int {
+func (r *jsonReader) word(i int, word string) int {
 	end := i + len(word)
-	if end > len(s.line) || string(s.line[i:end]) != word {
+	if end > len(r.line) || string(r.line[i:end]) != word {
 		return -1
 	}
 	return end
 }
 
-// shortIntLen returns the length of the number at the start of s when it is a
-// plain one, as most are: a few digits, the first not 0, and then a byte that
-// cannot go on with it. It is 0 for all others.
+// shortIntLen returns the length of the number at the start of s if it is a plain
+// one, as most are: a few digits, the first not 0, and then a byte that cannot continue
+// it. It is 0 for all others.
 func shortIntLen(s []byte) int {
 	n := 0
 	for n < len(s) && isDigit(s[n]) {
@@ -209,8 +278,7 @@ func shortIntLen(s []byte) int {
 	return n
 }
 
-// numberLen returns the length of the number at the start of s, -1 when there
-// is none.
+// numberLen returns the length of the number at the start of s, -1 if there is none.
 func numberLen(s []byte) int {
 	i := 0
 	if s[0] == '-' {
@@ -220,110 +288,16 @@ func numberLen(s []byte) int {
 	if len(whole) == 0 || whole[0] == '0' && len(whole) > 1 {
 		return -1
 	}
-	isInt := true
 	if len(rest) > 0 && rest[0] == '.' {
-		digits, behind := leadingDigits(rest[1:])
+		digits, after := leadingDigits(rest[1:])
 		if len(digits) == 0 {
 			return -1
 		}
-		isInt, rest = false, behind
+		rest = after
 	}
-	if len(rest) > 0 && (rest[0] == 'e' || rest[0] == 'E') {
-		_, behind, ok := leadingExponent(rest)
-		if !ok {
-			return -1
-		}
-		isInt, rest = false, behind
-	}
-	if isInt && len(whole) > maxIntDigits {
+	_, rest, ok := leadingExponent(rest)
+	if !ok {
 		return -1
 	}
 	return len(s) - len(rest)
 }
-
-// key reads `"key" : ` at i and returns the index of the value.
-func (s *jsonScan) key(i int) (key jsonValue, value int) {
-	if i >= len(s.line) || s.line[i] != '"' {
-		return key, -1
-	}
-	to, escaped := s.text(i + 1)
-	if to < 0 {
-		return key, -1
-	}
-	key = jsonValue{int32(i + 1), int32(to), jsonString, escaped}
-	i = s.blank(to + 1)
-	if i >= len(s.line) || s.line[i] != ':' {
-		return key, -1
-	}
-	return key, s.blank(i + 1)
-}
-
-// nested reads the object or list at i. It is a loop with a bit per level, not
-// a recursion, so that a line of brackets costs no stack.
-func (s *jsonScan) nested(i, depth int) int {
-	outside := depth
-	for {
-		if i >= len(s.line) {
-			return -1
-		}
-		c := s.line[i]
-		if c == '{' || c == '[' {
-			depth++
-			if depth > maxDepth {
-				return -1
-			}
-			s.setOpen(depth, c == '{')
-			i = s.blank(i + 1)
-			if i < len(s.line) && s.line[i] != c+2 { // '}' is '{'+2, ']' is '['+2
-				if c == '{' {
-					_, i = s.key(i)
-				}
-				if i < 0 {
-					return -1
-				}
-				continue
-			}
-		} else if _, i = s.value(i, depth); i < 0 {
-			return -1
-		}
-		if i, depth = s.close(i, depth, outside); i < 0 || depth == outside {
-			return i
-		}
-	}
-}
-
-// close reads what follows a value inside brackets: closing brackets down to
-// the depth outside, or a comma and what leads to the next value.
-func (s *jsonScan) close(i, depth, outside int) (int, int) {
-	for depth > outside {
-		i = s.blank(i)
-		if i >= len(s.line) {
-			return -1, depth
-		}
-		isObject := s.isOpen(depth)
-		switch c := s.line[i]; {
-		case c == ',':
-			i = s.blank(i + 1)
-			if isObject {
-				_, i = s.key(i)
-			}
-			return i, depth
-		case c == '}' && isObject, c == ']' && !isObject:
-			depth--
-			i++
-		default:
-			return -1, depth
-		}
-	}
-	return i, depth
-}
-
-func (s *jsonScan) setOpen(depth int, object bool) {
-	bit := uint64(1) << (depth % 64)
-	s.open[depth/64] &^= bit
-	if object {
-		s.open[depth/64] |= bit
-	}
-}
-
-func (s *jsonScan) isOpen(depth int) bool { return s.open[depth/64]>>(depth%64)&1 != 0 }

@@ -11,7 +11,7 @@ import (
 
 // isValid reads one value of any kind.
 func isValid(line string) bool {
-	s := &jsonScan{line: []byte(line)}
+	s := &jsonReader{line: []byte(line)}
 	_, end := s.value(s.blank(0), 0)
 	return end >= 0 && s.blank(end) == len(line)
 }
@@ -86,9 +86,8 @@ func TestJSONScanDepth(t *testing.T) {
 	}
 }
 
-// What is taken or refused where encoding/json does otherwise, as Python has it.
-func TestJSONScanAsPython(t *testing.T) {
-	nines := strings.Repeat("9", maxIntDigits)
+// NaN and Infinity, which Python writes, are not JSON.
+func TestJSONScanRejectsNaN(t *testing.T) {
 	for _, tt := range []struct {
 		line string
 		want bool
@@ -103,11 +102,6 @@ func TestJSONScanAsPython(t *testing.T) {
 		{"-Inf", false},
 		{"Infinit", false},
 		{"--Infinity", false},
-		{nines, true},
-		{"-" + nines, true},
-		{nines + "9", false},
-		{nines + "9.0", true},
-		{nines + "9e0", true},
 	} {
 		if got := isValid(tt.line); got != tt.want {
 			t.Errorf("%.20s... is valid: %v, want %v", tt.line, got, tt.want)
@@ -173,9 +167,6 @@ func FuzzJSONScan(f *testing.F) {
 	f.Add(`{"a":[1,-2.5e+3,"\u00e4\ud83d\ude00",{"b":null}],"c":true}`)
 	f.Add(`[[[{"a":{}}]]]`)
 	f.Fuzz(func(t *testing.T, line string) {
-		if len(line) > maxIntDigits {
-			return // long numbers: not as in encoding/json
-		}
 		checkValid(t, line)
 	})
 }

@@ -11,7 +11,7 @@ import (
 //
 // As a dot in a path may also be part of a key, a path of n keys can be read in
 // 1<<(n-1) ways: at each of its n-1 dots either an object is entered or the key
-// goes on. Bit i of a route says that an object is entered at the dot behind
+// goes on. Bit i of a route says that an object is entered at the dot after
 // key i. What is found on a route is kept in the slot of that number, so that
 // one pass over the line finds all of them and the preferred one can be chosen
 // at its end, whatever the order in the line.
