@@ -1,7 +1,7 @@
 package accesslog
 
 import (
-	"bytes"
+	"bufio"
 	"io"
 
 	"github.com/lately-go/lately/match"
@@ -21,18 +21,13 @@ const (
 //	}
 //	if err := s.Err(); err != nil {
 //
-// It holds a fixed amount of memory, a little more than two lines of [MaxLine],
-// whatever the log. It must not be used by several goroutines at once. One is
-// got from [NewScanner].
+// It holds a fixed amount of memory, a little more than [MaxLine], whatever the log.
+// It must not be used by several goroutines at once. Make one with [NewScanner].
 type Scanner struct {
-	r      io.Reader
+	r      *bufio.Reader
 	parser *Parser
 	ev     match.Event
-
-	buf      []byte
-	from, to int // what is read and not yet used: buf[from:to]
-	looked   int // there is no '\n' in buf[from:looked]
-	err      error
+	err    error
 
 	lines, parsed, skipped int64
 	bad                    []BadLine
@@ -51,33 +46,65 @@ func NewScanner(r io.Reader, f Format, o Options) (*Scanner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Scanner{r: r, parser: p, buf: make([]byte, 2*MaxLine)}, nil
+	return &Scanner{r: bufio.NewReaderSize(r, MaxLine+len("\r\n")), parser: p}, nil
 }
 
-// Scan goes on to the next event, false at the end of the log or when the
-// reader has failed.
+// Scan goes on to the next event. It is false at the end of the log or if the reader
+// has failed.
 func (s *Scanner) Scan() bool {
 	if s.parser.Next(&s.ev) {
 		return true
 	}
-	for {
-		line, ok := s.line()
-		if !ok {
-			s.ev.Reset()
+	s.ev.Reset()
+	for s.err == nil {
+		line, err := s.r.ReadSlice('\n')
+		switch err {
+		case nil:
+			line = trimReturn(line[:len(line)-1])
+		case io.EOF:
+			s.err = err
+			if len(line) == 0 {
+				return false
+			}
+			line = trimReturn(line)
+		case bufio.ErrBufferFull:
+			s.longLine(line)
+			continue
+		default:
+			s.err = err
 			return false
 		}
 		s.lines++
-		if s.parser.Parse(line, &s.ev) {
+		switch {
+		case s.parser.Parse(line, &s.ev):
 			s.parsed++
 			return true
-		}
-		if s.parser.Skipped() {
+		case s.parser.Skipped():
 			s.skipped++
-			continue
+		default:
+			s.keepBad(string(line[:min(len(line), MaxBadText)]))
 		}
-		if len(s.bad) < MaxBadLines {
-			s.bad = append(s.bad, BadLine{s.lines, string(line[:min(len(line), MaxBadText)])})
-		}
+	}
+	return false
+}
+
+// longLine skips the rest of a line that is too long, of which head is the beginning.
+func (s *Scanner) longLine(head []byte) {
+	text := string(head[:MaxBadText])
+	err := bufio.ErrBufferFull
+	for err == bufio.ErrBufferFull {
+		_, err = s.r.ReadSlice('\n')
+	}
+	s.err = err
+	if err == nil || err == io.EOF {
+		s.lines++
+		s.keepBad(text)
+	}
+}
+
+func (s *Scanner) keepBad(text string) {
+	if len(s.bad) < MaxBadLines {
+		s.bad = append(s.bad, BadLine{s.lines, text})
 	}
 }
 
@@ -109,64 +136,3 @@ func (s *Scanner) Bad() int64 { return s.lines - s.parsed - s.skipped }
 
 // BadLines returns the first bad lines so far, MaxBadLines at most.
 func (s *Scanner) BadLines() []BadLine { return s.bad }
-
-// line returns the next line, good until the next call. Of a line that is too
-// long it returns so much that Parse finds it bad.
-func (s *Scanner) line() ([]byte, bool) {
-	for {
-		if hop := bytes.IndexByte(s.buf[s.looked:s.to], '\n'); hop >= 0 {
-			end := s.looked + hop
-			line := s.buf[s.from:end]
-			s.from, s.looked = end+1, end+1
-			return trimReturn(line), true
-		}
-		s.looked = s.to
-		if s.to-s.from > MaxLine+len("\r") {
-			return s.longLine()
-		}
-		if s.err != nil {
-			line := s.buf[s.from:s.to]
-			s.from, s.to, s.looked = 0, 0, 0
-			return trimReturn(line), len(line) > 0 && s.err == io.EOF
-		}
-		s.fill()
-	}
-}
-
-// longLine skips the line that fills the buffer, keeping its beginning.
-func (s *Scanner) longLine() ([]byte, bool) {
-	const keep = MaxLine + 1 // too long for Parse
-	head := s.buf[:keep]
-	copy(head, s.buf[s.from:s.to])
-	for {
-		s.from, s.to, s.looked = keep, keep, keep
-		if s.err != nil {
-			return head, s.err == io.EOF
-		}
-		s.fill()
-		if hop := bytes.IndexByte(s.buf[keep:s.to], '\n'); hop >= 0 {
-			s.from = keep + hop + 1
-			s.looked = s.from
-			return head, true
-		}
-	}
-}
-
-// fill reads more into the buffer, moving what is in use to its start if there
-// is no room.
-func (s *Scanner) fill() {
-	if s.to == len(s.buf) {
-		n := copy(s.buf, s.buf[s.from:s.to])
-		s.looked -= s.from
-		s.from, s.to = 0, n
-	}
-	for range 100 {
-		n, err := s.r.Read(s.buf[s.to:])
-		s.to += n
-		s.err = err
-		if n > 0 || err != nil {
-			return
-		}
-	}
-	s.err = io.ErrNoProgress
-}
