@@ -6,14 +6,14 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// isBlank tells the bytes that end a field: ASCII white space, the ASCII
+// isBlank has the bytes that end a field: ASCII white space, the ASCII
 // separators, and the blanks of Latin-1.
 var isBlank = [256]bool{
 	'\t': true, '\n': true, '\v': true, '\f': true, '\r': true, ' ': true,
 	0x1c: true, 0x1d: true, 0x1e: true, 0x1f: true, 0x85: true, 0xa0: true,
 }
 
-// fieldEnd returns the index of the first blank of s at i or behind.
+// fieldEnd returns the index of the first blank of s from i on.
 func fieldEnd(s []byte, i int) int {
 	for i < len(s) && !isBlank[s[i]] {
 		i++
@@ -21,8 +21,8 @@ func fieldEnd(s []byte, i int) int {
 	return i
 }
 
-// spaced returns the index behind the field at i and the one space that must
-// follow it, -1 when there is no such field.
+// spaced returns the index after the field at i and the one space that must
+// follow it, -1 if there is no such field.
 func spaced(s []byte, i int) int {
 	end := fieldEnd(s, i)
 	if end == i || end == len(s) || s[end] != ' ' {
@@ -35,8 +35,8 @@ func spaced(s []byte, i int) int {
 //
 //	client ident user [dd/Mon/yyyy:hh:mm:ss +zzzz] "request" status size "referer" "agent"
 //
-// Only the user may hold spaces; it ends at the first " [" from where on
-// everything up to the size is in order.
+// Only the user may have spaces; it ends at the first " [" after which the line has
+// the form above up to the size.
 func (p *Parser) clf(line []byte, ev *match.Event) bool {
 	client := 0
 	for client < len(line) && line[client] == ' ' {
@@ -61,7 +61,7 @@ func (p *Parser) clf(line []byte, ev *match.Event) bool {
 			continue
 		}
 		if e, ok := p.clfRest(line, open); ok {
-			if e.verdict != clfValid {
+			if e.result != clfValid {
 				return false
 			}
 			e.fill(line, ev)
@@ -74,12 +74,12 @@ func (p *Parser) clf(line []byte, ev *match.Event) bool {
 	return false
 }
 
-// clfRest is where the parts of a line behind the user are.
+// clfRest is where the parts of a line after the user are.
 type clfRest struct {
-	seconds              int64
-	verdict              clfVerdict
-	request, requestEnd  int
-	status, size, behind int // behind is the index behind the size
+	seconds             int64
+	result              clfResult
+	request, requestEnd int
+	status, size, end   int // end is the index after the size
 }
 
 // clfHead is the length of `[dd/Mon/yyyy:hh:mm:ss +zzzz] "`.
@@ -93,8 +93,8 @@ func (p *Parser) clfRest(line []byte, open int) (r clfRest, ok bool) {
 	if r.request > len(line) || string(line[r.request-3:r.request]) != `] "` {
 		return r, false
 	}
-	r.seconds, r.verdict = p.clock.read(line[open+1:])
-	if r.verdict == clfOther {
+	r.seconds, r.result = p.clock.read(line[open+1:])
+	if r.result == clfOther {
 		return r, false
 	}
 	r.requestEnd = quoteEnd(line, r.request)
@@ -104,19 +104,19 @@ func (p *Parser) clfRest(line []byte, open int) (r clfRest, ok bool) {
 		!isDigit(line[r.status]) || !isDigit(line[r.status+1]) || !isDigit(line[r.status+2]) || line[r.size-1] != ' ' {
 		return r, false
 	}
-	r.behind = r.size
+	r.end = r.size
 	if line[r.size] == '-' {
-		r.behind++
+		r.end++
 	} else {
-		for r.behind < len(line) && isDigit(line[r.behind]) {
-			r.behind++
+		for r.end < len(line) && isDigit(line[r.end]) {
+			r.end++
 		}
 	}
-	return r, r.behind > r.size && (r.behind == len(line) || line[r.behind] == ' ')
+	return r, r.end > r.size && (r.end == len(line) || line[r.end] == ' ')
 }
 
-// quoteEnd returns the index of the first '"' of s at from or behind that no
-// backslash escapes, -1 when there is none. Backslashes work in pairs.
+// quoteEnd returns the index of the first '"' of s, from an index on, that no
+// backslash escapes, -1 if there is none. Backslashes work in pairs.
 func quoteEnd(s []byte, from int) int {
 	for i := from; ; i++ {
 		hop := bytes.IndexByte(s[i:], '"')
@@ -139,8 +139,8 @@ func (r *clfRest) fill(line []byte, ev *match.Event) {
 	ev.Time = utc(r.seconds, 0)
 	setRequest(ev, line[r.request:r.requestEnd])
 	ev.Set(match.Status, line[r.status:r.size-1])
-	setUnlessDash(ev, match.Size, line[r.size:r.behind])
-	if referer, rest, ok := quoted(line[r.behind:]); ok {
+	setUnlessDash(ev, match.Size, line[r.size:r.end])
+	if referer, rest, ok := quoted(line[r.end:]); ok {
 		setUnlessDash(ev, match.Referer, referer)
 		if agent, _, ok := quoted(rest); ok {
 			setUnlessDash(ev, match.Agent, agent)

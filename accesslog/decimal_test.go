@@ -25,7 +25,7 @@ func slowDecimal(s string, power int) (sec, nsec int64, ok bool) {
 	r, _ := new(big.Rat).SetString(s)
 	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(9-power)), nil)
 	r.Mul(r, new(big.Rat).SetInt(scale))
-	nanos := new(big.Int).Div(r.Num(), r.Denom()) // Euclidean: floors, as the divisor is positive
+	nanos := new(big.Int).Div(r.Num(), r.Denom()) // Euclidean: rounded down, as the divisor is positive
 	rest := new(big.Int)
 	second, _ := new(big.Int).DivMod(nanos, big.NewInt(1_000_000_000), rest)
 	if !second.IsInt64() || second.Int64() < minSeconds || second.Int64() > maxSeconds {

@@ -6,11 +6,11 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A columnWant says that a column holds the value of a want.
+// A columnWant says which column has the value of a want.
 type columnWant struct{ column, want int }
 
-// delimited reads a line of CSV or TSV up to the last column that is asked for.
-// What is behind it is not looked at.
+// delimited reads a line of CSV or TSV up to the last column of the spec. It does not
+// read the rest of the line.
 func (p *Parser) delimited(line []byte, ev *match.Event) bool {
 	p.scratch = p.scratch[:0]
 	var value []byte
@@ -29,9 +29,8 @@ func (p *Parser) delimited(line []byte, ev *match.Event) bool {
 	return p.fill(ev)
 }
 
-// cell returns the cell that begins at i and the index behind the separator
-// that ends it, or of len(line)+1 when the line does; -1 when its quotes are
-// wrong.
+// cell returns the cell that begins at i and the index after the separator
+// that ends it, or len(line)+1 if the line ends it; -1 if its quotes are wrong.
 func (p *Parser) cell(line []byte, i int) (value []byte, next int) {
 	if p.spec.quotes && i < len(line) && line[i] == '"' {
 		return p.quotedCell(line, i+1)
@@ -44,7 +43,7 @@ func (p *Parser) cell(line []byte, i int) (value []byte, next int) {
 	return line[i:end:end], end + 1
 }
 
-// quotedCell is cell from behind the quote. Two quotes stand for one in the
+// quotedCell is cell from after the quote. Two quotes stand for one in the
 // value (RFC 4180).
 func (p *Parser) quotedCell(line []byte, i int) (value []byte, next int) {
 	from := len(p.scratch)

@@ -9,8 +9,8 @@ import (
 // detectBytes bounds what Detect reads.
 const detectBytes = 256 << 10
 
-// detectOrder is the order in which Detect asks the formats about a line: clf
-// last of its family, because it also takes most lines of the other two.
+// detectOrder is the order in which Detect tries the formats on a line: clf after
+// the two that are like it, because it also takes most of their lines.
 var detectOrder = []string{"clf-quoted", "clf-vhost", "clf", "json-nginx", "json-zeek-dns", "syslog-sshd", "syslog-ufw"}
 
 // Detect guesses the named format of a log from its first bytes, decompressed;
@@ -66,7 +66,7 @@ func newGuesses() []guess {
 	for i, name := range detectOrder {
 		f, err := ParseFormat(name)
 		if err != nil {
-			panic("accesslog: Detect asks for a format that is not there: " + err.Error())
+			panic("accesslog: Detect tries a format that does not exist: " + err.Error())
 		}
 		p, _ := f.NewParser(Options{}) // the zero Options are good
 		guesses[i] = guess{format: f, parser: p}
@@ -83,7 +83,8 @@ func (g *guess) knows(line []byte) bool {
 		return false
 	}
 	if g.format.kind == kindSSHD {
-		return sshdMessage(line, 0) >= 0
+		_, ok := sshdMessage(line)
+		return ok
 	}
 	return bytes.Contains(line, []byte(ufwBlock))
 }

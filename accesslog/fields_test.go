@@ -56,7 +56,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestProblem has bad lines, and what is said of them.
+// TestProblem has bad lines, and the sentence about each.
 func TestProblem(t *testing.T) {
 	for _, c := range []struct{ format, line, want string }{
 		{"json:time=tss@s", `{"ts":1,"ip":"a"}`, `it has no key "tss" for the field time; did you mean ts?`},

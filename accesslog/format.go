@@ -7,12 +7,12 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A Format says how the lines of a log are read. It is got from [ParseFormat]
-// or [Detect], is immutable and may be used by several goroutines. By the zero
-// Format every line is bad.
+// A Format says how the lines of a log are read. [ParseFormat] and [Detect] return
+// one. It is immutable and may be used by several goroutines. For the zero Format every
+// line is bad.
 type Format struct {
 	kind kind
-	text string // as it was asked for
+	text string // name or spec
 	spec *spec  // of kindJSON and kindDelimited
 }
 
@@ -45,7 +45,7 @@ var named = []struct {
 	{"syslog-ufw", kindUFW, nil},
 }
 
-// String returns the name or the spec that the format was asked for with.
+// String returns the name or the spec of the format.
 func (f Format) String() string { return f.text }
 
 // TextKeys reports whether the values of events are text in UTF-8, as in JSON
@@ -71,14 +71,14 @@ func Formats() []string {
 // # Names
 //
 //   - clf: Common and Combined Log Format, as Apache and nginx write it.
-//     Leading spaces, and anything behind the size or the user agent, are
-//     put up with.
-//   - clf-vhost: clf behind the virtual host as name:port and a space.
+//     Leading spaces, and anything after the size or the user agent, are
+//     accepted.
+//   - clf-vhost: the virtual host as name:port, a space, and clf.
 //   - clf-quoted: clf inside one pair of quotes.
 //   - json-nginx: an object a line with nginx's variables as keys; remote_addr,
 //     time_local and request must be there.
-//   - json-zeek-dns: Zeek's dns.log as JSON with ISO times; Object is the name
-//     asked for.
+//   - json-zeek-dns: Zeek's dns.log as JSON with ISO times; Object is the queried
+//     name.
 //   - syslog-sshd: failed logins of OpenSSH's server.
 //   - syslog-ufw: packets that Ubuntu's firewall has dropped; Object is the
 //     destination port.
@@ -99,11 +99,11 @@ func Formats() []string {
 // or without a fraction, or rfc3339, or clf (17/Apr/2018:06:25:06 +0000).
 // Client and object are optional, and any other field may be added, well known
 // (status=PATH) or of a new name. A line is bad when its time is not of the
-// unit, when it has no client though one is asked for, and, in CSV and TSV,
-// when it lacks a column that is asked for. So a header line is bad. An empty
+// unit, when it lacks the client of the spec, and, in CSV and TSV,
+// when it lacks a column of the spec. So a header line is bad. An empty
 // object is none.
 //
-// The object is taken whole. With @path behind its place it is cut at the first
+// The object is taken whole. With @path after its place it is cut at the first
 // '?', and Path and Query are set too; with @request it is a request line,
 // which also gives Method and Protocol.
 //
@@ -121,7 +121,7 @@ func Formats() []string {
 // strings and numbers is an event, see [Parser.Next]; a line without the list
 // is bad.
 //
-// The error says which part is wrong and what is allowed there.
+// The error says which part is wrong and what it must be.
 func ParseFormat(nameOrSpec string) (Format, error) {
 	for _, n := range named {
 		if n.name == nameOrSpec {
@@ -158,7 +158,7 @@ func ParseFormat(nameOrSpec string) (Format, error) {
 
 // nginxSpec returns the spec of json-nginx.
 func nginxSpec() *spec {
-	return newSpec(unitCLFAnyDigit, []want{
+	return newSpec(unitCLF, []want{
 		{name: "time", path: []string{"time_local"}, onlyString: true},
 		{name: "client", path: []string{"remote_addr"}, onlyString: true, must: true, mayBeEmpty: true},
 		{name: "object", path: []string{"request"}, onlyString: true, must: true, mayBeEmpty: true, form: formRequest},
@@ -174,7 +174,7 @@ func nginxSpec() *spec {
 
 // zeekDNSSpec returns the spec of json-zeek-dns.
 func zeekDNSSpec() *spec {
-	return newSpec(unitZulu, []want{
+	return newSpec(unitRFC3339, []want{
 		{name: "time", path: []string{"ts"}, onlyString: true},
 		{name: "client", path: []string{"id.orig_h"}, onlyString: true, must: true, mayBeEmpty: true},
 		{name: "object", path: []string{"query"}, onlyString: true},

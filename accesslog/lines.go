@@ -9,8 +9,8 @@ const MaxLine = 64 << 10
 
 // CutLine cuts data at its first '\n', which is in neither part, and removes
 // one '\r' from the end of the line. When data has no '\n', the line is all of
-// data, less such a '\r', rest is empty and ok is false: whether that is a last
-// line or half of one is for the caller to know.
+// data, less such a '\r', rest is empty and ok is false: only the caller knows
+// whether that is the last line or a part of one.
 func CutLine(data []byte) (line, rest []byte, ok bool) {
 	line, rest, ok = bytes.Cut(data, []byte{'\n'})
 	return trimReturn(line), rest, ok

@@ -21,9 +21,9 @@ type Options struct {
 // list has.
 //
 // The cost of a line is linear in its length, whatever it holds, and nothing is
-// allocated for it, but for scratch that is reused. A Parser must not be used
-// by several goroutines at once; each takes its own. One is got from
-// [Format.NewParser]; by the zero Parser every line is bad.
+// allocated for it, except scratch memory that is reused. A Parser must not be used
+// by several goroutines at once. Make one for each with [Format.NewParser]; for the
+// zero Parser every line is bad.
 type Parser struct {
 	kind  kind
 	clock clfClock
@@ -33,7 +33,7 @@ type Parser struct {
 	values  [][]byte // by index in spec.wants
 	scratch []byte   // of the values that are not views of the line
 	reader  jsonReader
-	element int  // index in the line behind the last list element
+	element int  // index in the line after the last list element
 	hasNext bool // a list may have more elements
 	skipped bool // the last line is of another kind
 }
@@ -140,8 +140,8 @@ func (p *Parser) fill(ev *match.Event) bool {
 	return true
 }
 
-// setFields sets the fields of ev. The object comes first: a field that is
-// asked for by its own name has the last word.
+// setFields sets the fields of ev. The object comes first: a field that
+// has a place of its own replaces what the object gave.
 func (p *Parser) setFields(ev *match.Event, object []byte) {
 	wants := p.spec.wants
 	if p.spec.object != 0 && len(object) > 0 {
@@ -173,20 +173,7 @@ func (p *Parser) time(s []byte) (sec, nsec int64, ok bool) {
 	case unitS, unitMS, unitUS, unitNS:
 		return readDecimal(s, 3*int(p.spec.unit-unitS))
 	case unitRFC3339:
-		return readISO(s, false)
-	case unitCLF:
-		return p.clfTime(s)
-	}
-	// The named JSON formats: see asciiDigits; and as with a method, one
-	// '\n' at the end is put up with.
-	s = trimNewline(s)
-	if !isASCII(s) {
-		n := len(p.scratch)
-		p.scratch = asciiDigits(p.scratch, s)
-		s = p.scratch[n:]
-	}
-	if p.spec.unit == unitZulu {
-		return readISO(s, true)
+		return readISO(s)
 	}
 	return p.clfTime(s)
 }
@@ -195,30 +182,14 @@ func (p *Parser) clfTime(s []byte) (sec, nsec int64, ok bool) {
 	if len(s) != clfLen {
 		return 0, 0, false
 	}
-	sec, verdict := p.clock.read(s)
-	return sec, 0, verdict == clfValid
+	sec, result := p.clock.read(s)
+	return sec, 0, result == clfValid
 }
 
-func trimNewline(s []byte) []byte {
-	if n := len(s); n > 0 && s[n-1] == '\n' {
-		return s[:n-1]
-	}
-	return s
-}
-
-func isASCII(s []byte) bool {
-	for _, c := range s {
-		if c >= 0x80 {
-			return false
-		}
-	}
-	return true
-}
-
-// Dated tells what a reader of a yearless log in parallel needs to chain its
-// chunks: the times of the first and the last dated line since p was made or Reset
-// was called, in the stand-in calendar; see [InYear] and [YearsAfter]. A line is dated when it begins with a syslog time,
-// whatever follows. ok is false when there was none.
+// Dated returns the times of the first and the last dated line since p was made or
+// Reset was called, in the stand-in calendar of [InYear]. A line is dated if it begins
+// with a syslog time, whatever follows; ok is false if there was none. By [YearsAfter],
+// readers of a yearless log in parallel join their chunks with it.
 func (p *Parser) Dated() (first, last time.Time, ok bool) {
 	return utc(p.years.first, 0), utc(p.years.last, 0), p.years.dated
 }

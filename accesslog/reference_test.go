@@ -3,6 +3,7 @@ package accesslog_test
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,15 +35,14 @@ var (
 		`"(` + quoted + `)" ([0-9]{3}) ([0-9]+|-)((?: .*)?)$`)
 	vhostForm   = regexp.MustCompile(`^(` + field + `):[0-9]+ `)
 	tailForm    = regexp.MustCompile(`(?s)^ "(` + quoted + `)"(?: "(` + quoted + `)")?`)
-	clfTimeForm = regexp.MustCompile(`^([0-9]{2})/([A-Z][a-z][a-z])/([0-9]{4}):([0-9]{2}):([0-9]{2}):([0-9]{2}) ([+-])([0-9]{2})([0-9]{2})\n?$`)
-	isoForm     = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?Z\n?$`)
+	clfTimeForm = regexp.MustCompile(`^([0-9]{2})/([A-Z][a-z][a-z])/([0-9]{4}):([0-9]{2}):([0-9]{2}):([0-9]{2}) ([+-])([0-9]{2})([0-9]{2})$`)
+	isoForm     = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))$`)
 	sysForm     = regexp.MustCompile(`^([A-Z][a-z][a-z]) +([0-9]{1,2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) `)
-	methodForm  = regexp.MustCompile(`^([A-Z]+)\n?$`)
-	sshdForm    = regexp.MustCompile(` sshd\[[0-9]+\]: (?:Failed (?:password|none) for (.*) from (` + field + `) port [0-9]+(?: ssh2)?` +
+	methodForm  = regexp.MustCompile(`^([A-Z]+)$`)
+	sshdTag     = regexp.MustCompile(` sshd\[[0-9]+\]: `)
+	sshdForm    = regexp.MustCompile(`^(?:Failed (?:password|none) for (.*) from (` + field + `) port [0-9]+(?: ssh2)?` +
 		`|error: PAM: Authentication failure for (.*) from (` + field + `))$`)
-	sshdBareForm = regexp.MustCompile(` sshd\[[0-9]+\]: (?:Failed (?:password|none) for .* from (` + field + `) port [0-9]+(?: ssh2)?` +
-		`|error: PAM: Authentication failure for .* from (` + field + `))$`)
-	ufwForm = regexp.MustCompile(`\[UFW BLOCK\].* SRC=(` + field + `) .*? DPT=([0-9]+) `)
+	digitsForm = regexp.MustCompile(`^[0-9]+$`)
 )
 
 var monthNames = strings.Fields("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec")
@@ -93,7 +93,15 @@ func slowISOTime(s string) (time.Time, bool) {
 	}
 	t, ok := calendarTime(number(m[1]), monthNames[month-1], m[3], m[4], m[5], m[6])
 	fraction := strings.TrimPrefix(m[7], ".") + "000000000"
-	return t.Add(time.Duration(number(fraction[:9]))), ok
+	t = t.Add(time.Duration(number(fraction[:9])))
+	if m[8] != "" {
+		zone := time.Duration(number(m[9]))*time.Hour + time.Duration(number(m[10]))*time.Minute
+		if m[8] == "+" {
+			zone = -zone
+		}
+		t = t.Add(zone)
+	}
+	return t, ok
 }
 
 // slowRequest splits at spaces, as the definition of Object does.
@@ -182,27 +190,41 @@ func slowSysTime(line string) (time.Time, bool) {
 }
 
 func slowSSHD(line string) (r reading) {
-	bare := sshdBareForm.FindStringSubmatch(line)
-	if bare == nil {
+	tag := sshdTag.FindStringIndex(line)
+	if tag == nil {
 		return r
 	}
-	m := sshdForm.FindStringSubmatch(line)
+	m := sshdForm.FindStringSubmatch(line[tag[1]:])
+	if m == nil {
+		return r
+	}
 	r.time, r.ok = slowSysTime(line)
 	user := strings.TrimPrefix(m[1]+m[3], "invalid user ")
 	r.fields = map[string]string{
-		"client": bare[1] + bare[2],
+		"client": m[2] + m[4],
 		"user":   strings.TrimPrefix(user, "illegal user "),
 	}
 	return r
 }
 
+// slowUFW takes the first port, and the last address before it.
 func slowUFW(line string) (r reading) {
-	m := ufwForm.FindStringSubmatch(line)
-	if m == nil {
+	_, text, ok := strings.Cut(line, "[UFW BLOCK]")
+	words := strings.Split(text, " ")
+	port := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "DPT=") })
+	if !ok || port < 0 || port == len(words)-1 || !digitsForm.MatchString(strings.TrimPrefix(words[port], "DPT=")) {
 		return r
 	}
+	r.fields = map[string]string{"object": words[port][len("DPT="):]}
+	for _, word := range words[:port] {
+		if client, ok := strings.CutPrefix(word, "SRC="); ok {
+			r.fields["client"] = client
+		}
+	}
+	if r.fields["client"] == "" {
+		return reading{}
+	}
 	r.time, r.ok = slowSysTime(line)
-	r.fields = map[string]string{"client": m[1], "object": m[2]}
 	return r
 }
 

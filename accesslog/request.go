@@ -18,9 +18,6 @@ func setRequest(ev *match.Event, request []byte) {
 	if len(target) == 0 || target[0] == ' ' {
 		return
 	}
-	if method[space-1] == '\n' {
-		method = method[:space-1]
-	}
 	if end := bytes.IndexByte(target, ' '); end >= 0 {
 		ev.Set(match.Protocol, target[bytes.LastIndexByte(target, ' ')+1:])
 		target = target[:end]
@@ -29,22 +26,14 @@ func setRequest(ev *match.Event, request []byte) {
 	ev.SetTarget(target)
 }
 
-// methodEnd returns the index of the space behind the method, -1 when there is
-// no method and space. One '\n' behind the letters is put up with, because the
-// reference reader does, for whom "$" also matches before a last '\n'; only in
-// JSON can there be one.
+// methodEnd returns the index of the space after the method, -1 if there is no method
+// and space.
 func methodEnd(request []byte) int {
 	i := 0
 	for i < len(request) && isUpper(request[i]) {
 		i++
 	}
-	if i == 0 {
-		return -1
-	}
-	if i < len(request) && request[i] == '\n' {
-		i++
-	}
-	if i == len(request) || request[i] != ' ' {
+	if i == 0 || i == len(request) || request[i] != ' ' {
 		return -1
 	}
 	return i

@@ -23,7 +23,7 @@ type spec struct {
 	slots int
 }
 
-// A want is one value that a spec asks for.
+// A want is one value that a spec gives a place.
 type want struct {
 	name  string
 	field match.Field
@@ -37,7 +37,7 @@ type want struct {
 	slot  int      // index of the first of its 1<<(len(path)-1) slots
 	order []uint8  // of its slots, the preferred one first
 
-	// What only the named formats ask for.
+	// Only the named formats set these.
 	onlyString bool // a value that is not a string is no value
 	must       bool // a line without the value is bad
 	mayBeEmpty bool // an empty value is good enough
@@ -66,11 +66,9 @@ const (
 	unitNS
 	unitRFC3339
 	unitCLF
-	unitZulu        // RFC 3339 as Zeek writes it: T and Z only
-	unitCLFAnyDigit // clf, digits of any script
 )
 
-// unitNames are those that a spec may name, by unit.
+// unitNames are the names of the units in a spec, by unit.
 var unitNames = []string{"s", "ms", "us", "ns", "rfc3339", "clf"}
 
 // maxKeys bounds the keys of a path, because the ways to read its dots double

@@ -12,125 +12,72 @@ import (
 //	Mon dd hh:mm:ss ... sshd[n]: error: PAM: Authentication failure for USER from CLIENT
 //
 // The method may be none instead of password, ssh2 may be missing, and the user
-// may be preceded by "invalid user" or "illegal user". The user is what the
-// client says it is, so the client's address is sought from the end of the
-// line, which the client cannot write.
-//
-// Other lines of syslog are skipped.
+// may be preceded by "invalid user" or "illegal user". The client chooses USER, so
+// CLIENT is read from the end of the line, which the client cannot write. Other lines
+// of syslog are skipped.
 func (p *Parser) sshd(line []byte, ev *match.Event) bool {
-	stamp, ok := readSysStamp(line)
+	t, text, ok := p.syslogTime(line)
 	if !ok {
 		return false
 	}
-	t, ok := p.years.time(stamp)
+	message, _ := sshdMessage(line)
+	login, hasPort, ok := cutFailure(message)
 	if !ok {
+		p.skipped = text < len(line)
 		return false
 	}
-	client, ok := sshdTail(line)
-	var user []byte
-	if ok {
-		user, ok = client.user(line)
+	if hasPort {
+		if login, ok = cutPort(login); !ok {
+			return false
+		}
 	}
-	if !ok {
-		p.skipped = stamp.end < len(line) && !isFailedLogin(line)
+	start := len(login)
+	for start > 0 && !isBlank[login[start-1]] {
+		start--
+	}
+	user, ok := bytes.CutSuffix(login[:start], []byte(" from "))
+	if !ok || start == len(login) {
 		return false
 	}
+	user = bytes.TrimPrefix(user, []byte("invalid user "))
 	ev.Time = t
-	ev.Set(match.Client, line[client.from:client.end])
-	ev.Set(match.User, user)
+	ev.Set(match.Client, login[start:])
+	ev.Set(match.User, bytes.TrimPrefix(user, []byte("illegal user ")))
 	return true
 }
 
-// sshdClient is the client at the end of a line.
-type sshdClient struct {
-	from, end int
-	pam       bool // no port follows
-}
-
-const sshdFrom = " from "
-
-// sshdTail finds ` from CLIENT port n[ ssh2]` or ` from CLIENT` at the end.
-func sshdTail(line []byte) (c sshdClient, ok bool) {
-	c.end = len(line)
-	port := bytes.TrimSuffix(line, []byte(" ssh2"))
-	digits := len(port)
-	for digits > 0 && isDigit(port[digits-1]) {
-		digits--
-	}
-	c.pam = true
-	if before, ok := bytes.CutSuffix(port[:digits], []byte(" port ")); ok && digits < len(port) {
-		c.end, c.pam = len(before), false
-	}
-	c.from = c.end
-	for c.from > 0 && !isBlank[line[c.from-1]] {
-		c.from--
-	}
-	return c, c.from < c.end && bytes.HasSuffix(line[:c.from], []byte(sshdFrom))
-}
-
-// user returns the user of the first message of the line that ends with this
-// client. It is false when there is none.
-func (c sshdClient) user(line []byte) ([]byte, bool) {
-	for i := 0; ; {
-		message := sshdMessage(line, i)
-		if message < 0 {
+// sshdMessage returns what follows the first ` sshd[n]: ` of a line.
+func sshdMessage(line []byte) (message []byte, ok bool) {
+	for {
+		if _, line, ok = bytes.Cut(line, []byte(" sshd[")); !ok {
 			return nil, false
 		}
-		i = message - 1 // the space may be that of the next tag
-		text := c.afterVerb(line[message:])
-		user := len(line) - len(text)
-		if end := c.from - len(sshdFrom); text != nil && user <= end {
-			return withoutInvalid(line[user:end]), true
+		digits, rest := leadingDigits(line)
+		if message, ok = bytes.CutPrefix(rest, []byte("]: ")); ok && len(digits) > 0 {
+			return message, true
 		}
 	}
 }
 
-// sshdMessage returns the index behind the first ` sshd[n]: ` at i or behind,
-// -1 when there is none.
-func sshdMessage(line []byte, i int) int {
-	const tag = " sshd["
-	for {
-		hop := bytes.Index(line[i:], []byte(tag))
-		if hop < 0 {
-			return -1
-		}
-		i += hop + len(tag)
-		digits, rest := leadingDigits(line[i:])
-		if len(digits) > 0 && bytes.HasPrefix(rest, []byte("]: ")) {
-			return i + len(digits) + len("]: ")
+// cutFailure cuts the words off a message that a failed login begins with, and says
+// whether such a message ends with the port of the client.
+func cutFailure(message []byte) (login []byte, hasPort, ok bool) {
+	for _, words := range []string{"Failed password for ", "Failed none for "} {
+		if login, ok = bytes.CutPrefix(message, []byte(words)); ok {
+			return login, true, true
 		}
 	}
+	login, ok = bytes.CutPrefix(message, []byte("error: PAM: Authentication failure for "))
+	return login, false, ok
 }
 
-// What a message begins with when its client has a port, and when not.
-var (
-	portVerbs = []string{"Failed password for ", "Failed none for "}
-	bareVerbs = []string{"error: PAM: Authentication failure for "}
-)
-
-// afterVerb returns what follows the words that a message with this kind of
-// client begins with, nil when it begins otherwise.
-func (c sshdClient) afterVerb(message []byte) []byte {
-	verbs := portVerbs
-	if c.pam {
-		verbs = bareVerbs
+// cutPort cuts " port n" or " port n ssh2" off the end of s.
+func cutPort(s []byte) (before []byte, ok bool) {
+	s = bytes.TrimSuffix(s, []byte(" ssh2"))
+	end := len(s)
+	for end > 0 && isDigit(s[end-1]) {
+		end--
 	}
-	for _, v := range verbs {
-		if rest, ok := bytes.CutPrefix(message, []byte(v)); ok {
-			return rest
-		}
-	}
-	return nil
-}
-
-// isFailedLogin reports whether the first message of sshd in the line begins as that
-// of a failed login does.
-func isFailedLogin(line []byte) bool {
-	message := sshdMessage(line, 0)
-	return message >= 0 && ((sshdClient{}).afterVerb(line[message:]) != nil || (sshdClient{pam: true}).afterVerb(line[message:]) != nil)
-}
-
-func withoutInvalid(user []byte) []byte {
-	user = bytes.TrimPrefix(user, []byte("invalid user "))
-	return bytes.TrimPrefix(user, []byte("illegal user "))
+	before, ok = bytes.CutSuffix(s[:end], []byte(" port "))
+	return before, ok && end < len(s)
 }

@@ -1,7 +1,5 @@
 package accesslog
 
-import "unicode"
-
 // The forms of a time in a line. Each reader here says whether the text is of
 // its form, and gives seconds and nanoseconds since the epoch.
 
@@ -35,20 +33,20 @@ func newCLFClock() clfClock {
 	return clfClock{minute: [18]byte([]byte("01/Jan/1970:00:00:")), zone: [6]byte([]byte(" +0000"))}
 }
 
-// clfVerdict is what a clfClock says of a text.
-type clfVerdict uint8
+// clfResult is what a clfClock says of a text.
+type clfResult uint8
 
 const (
-	clfOther   clfVerdict = iota // not of the form
-	clfInvalid                   // of the form, but no such month, day or time
+	clfOther   clfResult = iota // not of the form
+	clfInvalid                  // of the form, but no such month, day or time
 	clfValid
 )
 
 // read reads the clfLen bytes at the start of s, which must be that long.
-func (c *clfClock) read(s []byte) (int64, clfVerdict) {
+func (c *clfClock) read(s []byte) (int64, clfResult) {
 	s = s[:clfLen]
 	if [18]byte(s) != c.minute || [6]byte(s[20:]) != c.zone {
-		return c.readAnew(s)
+		return c.readWhole(s)
 	}
 	tens, ones := s[18]-'0', s[19]-'0'
 	switch {
@@ -60,8 +58,8 @@ func (c *clfClock) read(s []byte) (int64, clfVerdict) {
 	return c.start + int64(tens)*10 + int64(ones), clfValid
 }
 
-// readAnew is read without the memory, which it renews.
-func (c *clfClock) readAnew(s []byte) (int64, clfVerdict) {
+// readWhole is read without what was remembered, which it replaces.
+func (c *clfClock) readWhole(s []byte) (int64, clfResult) {
 	day, ok1 := digitsValue(s[0:2])
 	year, ok2 := digitsValue(s[7:11])
 	hour, ok3 := digitsValue(s[12:14])
@@ -94,11 +92,11 @@ func isUpper(c byte) bool { return c-'A' < 26 }
 func isLower(c byte) bool { return c-'a' < 26 }
 func isDigit(c byte) bool { return c-'0' < 10 }
 
-// readISO reads yyyy-mm-ddThh:mm:ss[.f]ZONE. When strict, ZONE is Z; else the
-// forms of RFC 3339 are read: T may be t or a blank, ZONE z or +hh:mm.
-func readISO(s []byte, strict bool) (sec, nsec int64, ok bool) {
+// readISO reads yyyy-mm-ddThh:mm:ss[.f]ZONE, ZONE being Z or +hh:mm. As RFC 3339
+// permits, T may be t or a blank, and Z may be z.
+func readISO(s []byte) (sec, nsec int64, ok bool) {
 	if len(s) < len("yyyy-mm-ddThh:mm:ssZ") || s[4] != '-' || s[7] != '-' || s[13] != ':' || s[16] != ':' ||
-		(s[10] != 'T' && (strict || s[10] != 't' && s[10] != ' ')) {
+		s[10] != 'T' && s[10] != 't' && s[10] != ' ' {
 		return 0, 0, false
 	}
 	year, ok1 := digitsValue(s[0:4])
@@ -115,7 +113,7 @@ func readISO(s []byte, strict bool) (sec, nsec int64, ok bool) {
 	if !ok {
 		return 0, 0, false
 	}
-	zone, ok := readISOZone(s, strict)
+	zone, ok := readISOZone(s)
 	return daysSinceEpoch(year, month, day)*daySeconds + clock - zone, nsec, ok
 }
 
@@ -135,11 +133,11 @@ func readFraction(s []byte) (nsec int64, rest []byte, ok bool) {
 }
 
 // readISOZone returns the seconds that the zone is ahead of UTC.
-func readISOZone(s []byte, strict bool) (int64, bool) {
+func readISOZone(s []byte) (int64, bool) {
 	if len(s) == 1 {
-		return 0, s[0] == 'Z' || s[0] == 'z' && !strict
+		return 0, s[0] == 'Z' || s[0] == 'z'
 	}
-	if strict || len(s) != len("+hh:mm") || s[3] != ':' || (s[0] != '+' && s[0] != '-') {
+	if len(s) != len("+hh:mm") || s[3] != ':' || (s[0] != '+' && s[0] != '-') {
 		return 0, false
 	}
 	hour, ok1 := digitsValue(s[1:3])
@@ -149,33 +147,4 @@ func readISOZone(s []byte, strict bool) (int64, bool) {
 		zone = -zone
 	}
 	return zone, ok1 && ok2 && ok3
-}
-
-// asciiDigits appends s to dst with each decimal digit of any script written as
-// '0' to '9'. The reference readers of json-nginx and json-zeek-dns take such
-// digits in a time.
-func asciiDigits(dst, s []byte) []byte {
-	for _, r := range string(s) {
-		if r >= 0x80 && unicode.IsDigit(r) {
-			r = '0' + digitOf(r)
-		}
-		dst = append(dst, string(r)...)
-	}
-	return dst
-}
-
-// digitOf returns the value of a decimal digit. Unicode keeps digits in runs
-// of ten, from zero to nine.
-func digitOf(r rune) rune {
-	for _, t := range unicode.Nd.R16 {
-		if rune(t.Lo) <= r && r <= rune(t.Hi) {
-			return (r - rune(t.Lo)) % 10
-		}
-	}
-	for _, t := range unicode.Nd.R32 {
-		if rune(t.Lo) <= r && r <= rune(t.Hi) {
-			return (r - rune(t.Lo)) % 10
-		}
-	}
-	return 0
 }

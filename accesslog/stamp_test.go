@@ -5,14 +5,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 )
 
 func TestCLFClock(t *testing.T) {
 	for _, tt := range []struct {
-		text    string
-		verdict clfVerdict
-		want    string
+		text   string
+		result clfResult
+		want   string
 	}{
 		{"17/Apr/2018:06:25:06 +0000", clfValid, "2018-04-17T06:25:06Z"},
 		{"17/Apr/2018:06:25:59 +0000", clfValid, "2018-04-17T06:25:59Z"},
@@ -38,12 +37,12 @@ func TestCLFClock(t *testing.T) {
 		{"01/Jan/1970:00:00:07 +0000", clfValid, "1970-01-01T00:00:07Z"},
 	} {
 		clock := newCLFClock()
-		for range 2 { // anew, and mostly from memory
-			sec, verdict := clock.read([]byte(tt.text))
-			if verdict != tt.verdict {
-				t.Errorf("%q: verdict %d, want %d", tt.text, verdict, tt.verdict)
+		for range 2 { // the second time mostly from memory
+			sec, result := clock.read([]byte(tt.text))
+			if result != tt.result {
+				t.Errorf("%q: result %d, want %d", tt.text, result, tt.result)
 			}
-			if got := utc(sec, 0).Format(time.RFC3339); verdict == clfValid && got != tt.want {
+			if got := utc(sec, 0).Format(time.RFC3339); result == clfValid && got != tt.want {
 				t.Errorf("%q is %s, want %s", tt.text, got, tt.want)
 			}
 		}
@@ -54,8 +53,8 @@ func TestCLFClock(t *testing.T) {
 func TestCLFClockHasNoEmptyMemory(t *testing.T) {
 	clock := newCLFClock()
 	zeros := []byte(strings.Repeat("\x00", 18) + "07" + strings.Repeat("\x00", 6))
-	if _, verdict := clock.read(zeros); verdict != clfOther {
-		t.Errorf("verdict of zeros is %d, want %d", verdict, clfOther)
+	if _, result := clock.read(zeros); result != clfOther {
+		t.Errorf("result of zeros is %d, want %d", result, clfOther)
 	}
 }
 
@@ -75,11 +74,11 @@ func TestCLFClockMemoryDoesNotShow(t *testing.T) {
 			text[i] ^= 1
 		}
 		fresh := newCLFClock()
-		want, wantVerdict := fresh.read(text)
-		if got, verdict := old.read(text); got != want || verdict != wantVerdict {
-			t.Fatalf("%q: %d, %d with memory, %d, %d without", text, got, verdict, want, wantVerdict)
+		want, wantResult := fresh.read(text)
+		if got, result := old.read(text); got != want || result != wantResult {
+			t.Fatalf("%q: %d, %d with memory, %d, %d without", text, got, result, want, wantResult)
 		}
-		if wantVerdict != clfValid && rng.IntN(3) == 0 {
+		if wantResult != clfValid && rng.IntN(3) == 0 {
 			text = []byte("17/Apr/2018:06:25:06 +0000")
 		}
 	}
@@ -87,63 +86,44 @@ func TestCLFClockMemoryDoesNotShow(t *testing.T) {
 
 func TestReadISO(t *testing.T) {
 	for _, tt := range []struct {
-		text          string
-		strict, loose bool
+		text string
+		ok   bool
 	}{
-		{"2018-03-24T17:15:20Z", true, true},
-		{"2018-03-24T17:15:20.865716Z", true, true},
-		{"2018-03-24T17:15:20.8657161239Z", true, true},
-		{"2018-03-24T17:15:20.Z", false, false},
-		{"2018-03-24T17:15:20", false, false},
-		{"2018-03-24T17:15:20+00:00", false, true},
-		{"2018-03-24T17:15:20.5-23:59", false, true},
-		{"2018-03-24T17:15:20.5-24:00", false, false},
-		{"2018-03-24T17:15:20.5+01:60", false, false},
-		{"2018-03-24T17:15:20+0100", false, false},
-		{"2018-03-24t17:15:20z", false, true},
-		{"2018-03-24 17:15:20Z", false, true},
-		{"2018-03-24T17:15:60Z", false, false},
-		{"2018-02-29T17:15:20Z", false, false},
-		{"0000-01-01T00:00:00Z", false, false},
-		{"0001-01-01T00:00:00Z", true, true},
-		{"9999-12-31T23:59:59Z", true, true},
-		{"2018-03-24T17:15:20ZZ", false, false},
-		{"2018-3-24T17:15:20Z", false, false},
-		{"2018-03-24T17:15:2xZ", false, false},
-		{"", false, false},
+		{"2018-03-24T17:15:20Z", true},
+		{"2018-03-24T17:15:20.865716Z", true},
+		{"2018-03-24T17:15:20.8657161239Z", true},
+		{"2018-03-24T17:15:20.Z", false},
+		{"2018-03-24T17:15:20", false},
+		{"2018-03-24T17:15:20+00:00", true},
+		{"2018-03-24T17:15:20.5-23:59", true},
+		{"2018-03-24T17:15:20.5-24:00", false},
+		{"2018-03-24T17:15:20.5+01:60", false},
+		{"2018-03-24T17:15:20+0100", false},
+		{"2018-03-24t17:15:20z", true},
+		{"2018-03-24 17:15:20Z", true},
+		{"2018-03-24T17:15:60Z", false},
+		{"2018-02-29T17:15:20Z", false},
+		{"0000-01-01T00:00:00Z", false},
+		{"0001-01-01T00:00:00Z", true},
+		{"9999-12-31T23:59:59Z", true},
+		{"2018-03-24T17:15:20ZZ", false},
+		{"2018-3-24T17:15:20Z", false},
+		{"2018-03-24T17:15:2xZ", false},
+		{"", false},
 	} {
-		for _, strict := range []bool{true, false} {
-			sec, nsec, ok := readISO([]byte(tt.text), strict)
-			if want := tt.loose && !strict || tt.strict; ok != want {
-				t.Errorf("readISO(%q, %v): ok = %v, want %v", tt.text, strict, ok, want)
-			}
-			if !ok {
-				continue
-			}
-			want, err := time.Parse(time.RFC3339Nano, strings.Replace(strings.ToUpper(tt.text), " ", "T", 1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := utc(sec, nsec); !got.Equal(want) {
-				t.Errorf("readISO(%q, %v) = %v, want %v", tt.text, strict, got, want)
-			}
+		sec, nsec, ok := readISO([]byte(tt.text))
+		if ok != tt.ok {
+			t.Errorf("readISO(%q): ok = %v, want %v", tt.text, ok, tt.ok)
 		}
-	}
-}
-
-// Unicode has its decimal digits in runs of ten; digitOf counts on it.
-func TestDigitOf(t *testing.T) {
-	digits := 0
-	for r := rune(0); r <= unicode.MaxRune; r++ {
-		if !unicode.IsDigit(r) {
+		if !ok {
 			continue
 		}
-		if got, want := digitOf(r), rune(digits%10); got != want {
-			t.Fatalf("digitOf(%U) = %d, want %d", r, got, want)
+		want, err := time.Parse(time.RFC3339Nano, strings.Replace(strings.ToUpper(tt.text), " ", "T", 1))
+		if err != nil {
+			t.Fatal(err)
 		}
-		digits++
-	}
-	if digits < 600 || digits%10 != 0 {
-		t.Errorf("%d digits, want some hundred and whole runs", digits)
+		if got := utc(sec, nsec); !got.Equal(want) {
+			t.Errorf("readISO(%q) = %v, want %v", tt.text, got, want)
+		}
 	}
 }

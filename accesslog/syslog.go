@@ -6,7 +6,7 @@ import "time"
 type sysStamp struct {
 	month, day int
 	clock      int64 // second of the day
-	end        int   // index behind the stamp
+	end        int   // index after the stamp
 }
 
 // readSysStamp reads the stamp of a line. February has 29 days for it, as the
@@ -67,6 +67,17 @@ func (y *sysYears) time(s sysStamp) (time.Time, bool) {
 		return utc(t, 0), true
 	}
 	return InYear(time.Unix(t, 0), y.year)
+}
+
+// syslogTime reads the time of a syslog line, and returns where the text after it
+// begins. ok is false if the line has none; then it is bad.
+func (p *Parser) syslogTime(line []byte) (t time.Time, text int, ok bool) {
+	stamp, ok := readSysStamp(line)
+	if !ok {
+		return t, 0, false
+	}
+	t, ok = p.years.time(stamp)
+	return t, stamp.end, ok
 }
 
 // yearSeconds is the length of every year of the stand-in calendar.

@@ -53,7 +53,6 @@ var unclean = []string{
 	"internal/store/storetest",
 
 	// rules, replay
-	"accesslog",
 	"internal/accesslogtest",
 	"match",
 	"replay",
