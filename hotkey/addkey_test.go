@@ -19,7 +19,7 @@ func addKey(d *hotkey.Detector, t time.Time, rule, key string) (hotkey.Edge, boo
 }
 
 func TestUnknownRule(t *testing.T) {
-	d := mustDetector(t, 0, goodRule(t))
+	d := mustDetector(t, goodRule(t))
 	for _, name := range []string{"", "R", "other"} {
 		if edge, hot, err := d.AddKey(name, "k"); hot || edge != (hotkey.Edge{}) || err == nil || !strings.Contains(err.Error(), "unknown rule") {
 			t.Errorf("AddKey under %q: %+v, %t, %v", name, edge, hot, err)
@@ -39,7 +39,7 @@ func TestUnknownRule(t *testing.T) {
 // AddKey and Hot are about now.
 func TestAddKeyIsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := mustDetector(t, 0, goodRule(t)) // 3 in 1 s, for 1 min
+		d := mustDetector(t, goodRule(t)) // 3 in 1 s, for 1 min
 		for i := range 4 {
 			edge, hot, err := d.AddKey("r", "/p")
 			if hot != (i == 2) || err != nil || hot && (edge.Rule != "r" || edge.Key != "/p" || !edge.Time.Equal(time.Now())) {

@@ -1,9 +1,12 @@
 package hotkey
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"hash/maphash"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,22 +23,29 @@ import (
 // other event does until the hold is over. Add and AddKey count an event now,
 // AddAt and AddKeyAt at a time that the caller has. Now is the wall time when the
 // Detector was made plus the time that has passed since. An event that is earlier
-// than the newest event of its key is counted at the time of the newest.
+// than the newest event of its key is counted at the time of the newest, unless the
+// key has been removed meanwhile.
 //
-// An event costs one lock and one look-up for each rule that matches it. A key
-// takes about 60 bytes, its own length, and 8 bytes for each of its last T times
-// within the span. Of a key longer than 256 bytes only a digest of 32 bytes is
-// kept, an HMAC-SHA-256 with a secret of the Detector; to count it costs about half
-// a nanosecond per byte. It is counted as exactly, and its Edge has the full key.
+// An event costs one look-up for each rule that matches it, and waits only for
+// events of the same key. A key takes about 85 bytes, its own length if that is more
+// than 15, and 8 to 16 bytes for each of its times within the span, up to T, if
+// there are more than three. Of a key longer than 256 bytes only a digest of 32
+// bytes is kept, an HMAC-SHA-256 with a secret of the Detector; to count it costs
+// about half a nanosecond per byte. It is counted as exactly, and its Edge has the
+// full key.
 //
-// The memory of a Detector only grows. Do not count by keys that strangers can
-// make up, and watch [Detector.Stats].
+// Memory never exceeds the budget. Keys that have no event in the span and were
+// never hot are removed as new keys come. When the budget is spent, keys with few
+// events in the span are evicted first, and hot keys last. An evicted key begins
+// again at 0: it may become hot later than it should, never earlier, and First is
+// true again. [Detector.Stats] says how often that happened.
 //
 // A Detector is safe for concurrent use. The zero Detector is not usable; call
 // [NewDetector].
 type Detector struct {
 	set    *Set
-	tables []*keytable.Sharded // one for each rule
+	tables []*table // one for each rule
+	budget *keytable.Budget
 	start  time.Time
 	keys   sync.Pool                // *[]byte, scratch for a key
 	secret atomic.Pointer[[32]byte] // of the digests of long keys
@@ -43,10 +53,18 @@ type Detector struct {
 
 // DetectorConfig configures a [Detector]. Its zero value is the default.
 type DetectorConfig struct {
-	// Shards is the number of locks of each rule's table, rounded up to a power
-	// of two. 0 means 64. Use 1 for a Detector that one goroutine uses.
-	Shards int
+	// Budget bounds the memory of all rules together, in bytes. 0 means
+	// DefaultBudget, and NoBudget that memory may grow without bound.
+	Budget int64
 }
+
+const (
+	// DefaultBudget is the Budget by default: 64 MiB.
+	DefaultBudget = 64 << 20
+
+	// NoBudget is the Budget of a Detector that evicts no key.
+	NoBudget = -1
+)
 
 // An Edge is a key that becomes hot.
 type Edge struct {
@@ -57,32 +75,33 @@ type Edge struct {
 	First bool      // the key was not hot under this rule before
 }
 
-// A record is the newest time of the key, the end of its hold, and its log.
-// Times are stored with the sign bit turned, so that the zero word is earliest.
 const (
-	wordNewest = 0
-	wordUntil  = 1
-	wordLog    = 2
-	words      = wordLog + keytable.LogWords
+	maxWhole = 256       // the longest key, in bytes, of which no digest is made
+	maxKey   = 1<<20 - 1 // the longest key
 )
-
-// maxWhole is the longest key, in bytes, of which no digest is made.
-const maxWhole = 256
 
 // NewDetector returns a Detector of the rules of s that has counted nothing.
 func NewDetector(s *Set, c DetectorConfig) (*Detector, error) {
-	if c.Shards < 0 || c.Shards > 1<<16 {
-		return nil, fmt.Errorf("hotkey: shards: %d: must be 0 (the default) to %d", c.Shards, 1<<16)
+	if c.Budget < NoBudget {
+		return nil, fmt.Errorf("hotkey: budget: %d: must be a number of bytes, 0 (%d) or NoBudget", c.Budget, DefaultBudget)
 	}
-	d := &Detector{set: s, start: time.Now()}
+	limit, reserve := cmp.Or(c.Budget, DefaultBudget), int64(0)
+	if limit == NoBudget {
+		limit = unbounded
+	} else if slices.ContainsFunc(s.rules, func(r Rule) bool { return r.Threshold > inlineTimes+1 }) {
+		reserve = limit / logShare
+	}
+	d := &Detector{set: s, budget: keytable.NewBudget(limit), start: time.Now()}
 	d.secret.Store(new([32]byte))
 	rand.Read(d.secret.Load()[:]) // never fails
 	d.keys.New = func() any { return new([]byte) }
 	seed := maphash.MakeSeed()
 	for i := range s.rules {
-		d.tables = append(d.tables, keytable.NewSharded(seed, keytable.ShardedConfig{
-			Words: words, Logs: []int{int(s.rules[i].Threshold)}, Shards: c.Shards,
-		}))
+		t, err := newTable(seed, &s.rules[i], d.budget, reserve)
+		if err != nil {
+			return nil, err
+		}
+		d.tables = append(d.tables, t)
 	}
 	return d, nil
 }
@@ -109,7 +128,7 @@ func (d *Detector) AddAt(t time.Time, e *match.Event, dst []Edge) []Edge {
 		if !ok {
 			continue
 		}
-		if edge, ok := d.count(i, t, key); ok {
+		if edge, ok := d.count(i, t, viewed(key)); ok {
 			dst = append(dst, edge)
 		}
 	}
@@ -130,7 +149,7 @@ func (d *Detector) AddKeyAt(t time.Time, rule, key string) (edge Edge, hot bool,
 	if !ok {
 		return Edge{}, false, fmt.Errorf("hotkey: unknown rule %q", rule)
 	}
-	edge, hot = d.count(i, t, viewed(key))
+	edge, hot = d.count(i, t, key)
 	return edge, hot, nil
 }
 
@@ -145,64 +164,89 @@ func (d *Detector) HotAt(t time.Time, rule, key string) bool {
 	if !ok {
 		return false
 	}
-	b := d.stored(viewed(key))
-	table := d.tables[i]
-	hash := table.Hash(b)
-	s := table.Shard(hash)
-	s.Lock()
-	defer s.Unlock()
-	rec := s.Find(hash, b)
-	return rec != nil && max(keytable.Nanos(t, MaxSpan), keytable.Time(rec[wordNewest])) < keytable.Time(rec[wordUntil])
+	table, stored := d.tables[i], d.stored(key)
+	r, state := table.Lock(table.Hash(stored), stored)
+	if state != keytable.Found {
+		return false
+	}
+	defer r.Unlock()
+	w := r.Words()
+	return max(keytable.Nanos(t, MaxSpan), table.log.Newest(w[wordLog:])) < keytable.Time(w[wordUntil])
 }
 
-// Stats are the size of what a [Detector] keeps for one rule.
+// Stats says how much a [Detector] keeps for one rule, and how often it had no memory.
 type Stats struct {
 	Keys  int   // keys counted
-	Bytes int64 // memory of these keys and their times
+	Bytes int64 // memory of the Detector, all its rules together
+
+	Evicted uint64 // keys that were evicted because the budget was spent
+	Refused uint64 // events of new keys that were not counted, there being no key to evict
+	Lost    uint64 // events that ceased to count early, there being no memory for all times of their key
 }
 
-// Stats returns the size of what d keeps for a rule, zero for an unknown rule.
+// Stats returns the statistics of a rule, zero for an unknown rule.
 func (d *Detector) Stats(rule string) Stats {
 	i, ok := d.set.names[rule]
 	if !ok {
 		return Stats{}
 	}
-	return Stats{Keys: d.tables[i].Len(), Bytes: d.tables[i].Bytes()}
+	t := d.tables[i]
+	gone := t.Stats()
+	return Stats{Keys: t.Len(), Bytes: d.budget.Used(), Evicted: gone.Evicted, Refused: gone.Refused, Lost: t.lost.Load()}
 }
 
-// viewed returns the bytes of key, which must not be written to.
-func viewed(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }
+// viewed returns key as a string, which is valid as long as key does not change.
+func viewed(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }
 
 // stored returns what is kept of key: the key itself or its digest.
-func (d *Detector) stored(key []byte) []byte {
+func (d *Detector) stored(key string) string {
 	if len(key) <= maxWhole {
 		return key
 	}
-	return keytable.LongKey(d.secret.Load(), key)
+	return string(keytable.LongKey(d.secret.Load(), unsafe.Slice(unsafe.StringData(key), len(key))))
 }
 
 func (d *Detector) now() time.Time { return d.start.Add(time.Since(d.start)) }
 
-func (d *Detector) count(rule int, t time.Time, key []byte) (Edge, bool) {
-	if len(key) > keytable.MaxShardedKey {
+func (d *Detector) count(rule int, t time.Time, key string) (Edge, bool) {
+	if len(key) > maxKey {
 		return Edge{}, false
 	}
-	r, table, stored := &d.set.rules[rule], d.tables[rule], d.stored(key)
-	hash := table.Hash(stored)
-	s := table.Shard(hash)
-	s.Lock()
-	defer s.Unlock()
-	rec := s.FindOrAdd(hash, stored)
-	now := max(keytable.Nanos(t, MaxSpan), keytable.Time(rec[wordNewest]))
-	rec[wordNewest] = keytable.Stamp(now)
-	logs, log := s.Logs(0), keytable.Log(rec[wordLog:])
-	n := logs.Expire(log, now-int64(r.Span))
-	logs.Add(log, now)
-	if n+1 < int(r.Threshold) || now < keytable.Time(rec[wordUntil]) {
+	table, stored := d.tables[rule], d.stored(key)
+	now := keytable.Nanos(t, MaxSpan)
+	rec, ok := table.add(table.Hash(stored), stored, now)
+	if !ok {
 		return Edge{}, false
 	}
-	first := rec[wordUntil] == 0
+	edge, hot, short := table.count(rec, &d.set.rules[rule], now)
+	rec.Unlock()
+	if short {
+		table.lost.Add(1)
+		table.Sweep()
+	}
+	if hot {
+		edge.Key = strings.Clone(key)
+	}
+	return edge, hot
+}
+
+// count counts an event of the key of rec at now. It returns the edge, without its
+// key, if the key becomes hot. short says that there was no memory for one more time:
+// the oldest has ceased to count.
+func (t *table) count(rec keytable.Record, r *Rule, now int64) (edge Edge, hot, short bool) {
+	w := rec.Words()
+	log := w[wordLog:]
+	if t.log.Len(log) > 0 {
+		now = max(now, t.log.Newest(log))
+	}
+	n := t.log.Expire(log, now-t.span)
+	short = !t.log.Room(log, 1)
+	t.log.Add(log, now)
+	if n+1 < int(r.Threshold) || now < keytable.Time(w[wordUntil]) {
+		return Edge{}, false, short
+	}
+	edge = Edge{Rule: r.Name, Time: time.Unix(0, now), First: w[wordUntil] == 0}
 	until := now + int64(r.hold())
-	rec[wordUntil] = keytable.Stamp(until)
-	return Edge{Rule: r.Name, Key: string(key), Time: time.Unix(0, now), Until: time.Unix(0, until), First: first}, true
+	edge.Until, w[wordUntil] = time.Unix(0, until), keytable.Stamp(until)
+	return edge, true, short
 }

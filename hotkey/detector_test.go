@@ -25,9 +25,9 @@ func seeded(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-func mustDetector(t testing.TB, shards int, rules ...hotkey.Rule) *hotkey.Detector {
+func mustDetector(t testing.TB, rules ...hotkey.Rule) *hotkey.Detector {
 	t.Helper()
-	d, err := hotkey.NewDetector(mustSet(t, rules...), hotkey.DetectorConfig{Shards: shards})
+	d, err := hotkey.NewDetector(mustSet(t, rules...), hotkey.DetectorConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestDetectorAgainstReference(t *testing.T) {
 	}
 	for range rounds {
 		rules := randomRules(t, rnd)
-		d := mustDetector(t, 1<<rnd.IntN(3), rules...)
+		d := mustDetector(t, rules...)
 		ref := make(reference)
 		now := int64(rnd.IntN(2000)) - 1000 // either side of 1970
 		var edges []hotkey.Edge
@@ -172,7 +172,7 @@ func TestOneEdgePerHold(t *testing.T) {
 	const goroutines, each, threshold, holds = 8, 5000, 100, 5
 	r := goodRule(t)
 	r.Threshold, r.Span, r.Hold = threshold, time.Hour, 10*time.Second
-	d := mustDetector(t, 0, r)
+	d := mustDetector(t, r)
 	for hold := range int64(holds) {
 		var mu sync.Mutex
 		var edges []hotkey.Edge
@@ -203,7 +203,7 @@ func TestOneEdgePerHold(t *testing.T) {
 // TestEdgeByHand walks one key through its life.
 func TestEdgeByHand(t *testing.T) {
 	r := goodRule(t) // 3 in 1 s, for 1 min
-	d := mustDetector(t, 0, r)
+	d := mustDetector(t, r)
 	for _, step := range []struct {
 		ms    int64
 		edge  bool
@@ -235,7 +235,7 @@ func TestEdgeByHand(t *testing.T) {
 func TestThresholdOne(t *testing.T) {
 	r := goodRule(t)
 	r.Threshold, r.Span, r.Hold = 1, time.Millisecond, 10*time.Millisecond
-	d := mustDetector(t, 0, r)
+	d := mustDetector(t, r)
 	var hot []int64
 	for ms := range int64(25) {
 		if edge, ok := addKey(d, at(ms), "r", "k"); ok {
@@ -252,7 +252,7 @@ func TestThresholdOne(t *testing.T) {
 func TestKeyTooLong(t *testing.T) {
 	r := goodRule(t)
 	r.Threshold = 1
-	d := mustDetector(t, 1, r)
+	d := mustDetector(t, r)
 	var e match.Event
 	for n, want := range map[int]int{1<<20 - 1: 1, 1 << 20: 0} {
 		e.SetString(match.Path, "/"+strings.Repeat("x", n-1))
@@ -272,7 +272,7 @@ func TestKeyTooLong(t *testing.T) {
 func TestExtremeTimes(t *testing.T) {
 	r := goodRule(t)
 	r.Threshold, r.Span, r.Hold = 2, hotkey.MaxSpan, hotkey.MaxSpan
-	d := mustDetector(t, 0, r)
+	d := mustDetector(t, r)
 	year := func(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
 	for i, y := range []int{1, 1, 9999, 9999} {
 		edge, ok := addKey(d, year(y), "r", "k")
@@ -288,7 +288,7 @@ func TestOffTheEdgeNothingAllocates(t *testing.T) {
 	for i := range rules {
 		rules[i].Threshold = 50
 	}
-	d := mustDetector(t, 0, rules...)
+	d := mustDetector(t, rules...)
 	var e match.Event
 	e.SetString(match.Client, "a")
 	e.SetString(match.Path, "/a/%61/./b")
@@ -309,7 +309,7 @@ func TestOffTheEdgeNothingAllocates(t *testing.T) {
 // TestAddIsLive lets time pass: Add counts at the time it has become.
 func TestAddIsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := mustDetector(t, 0, goodRule(t)) // 3 in 1 s, for 1 min
+		d := mustDetector(t, goodRule(t)) // 3 in 1 s, for 1 min
 		var e match.Event
 		e.Time = time.Unix(1, 0) // is not read
 		e.SetString(match.Path, "/p")
@@ -340,10 +340,13 @@ func TestAddIsLive(t *testing.T) {
 }
 
 func TestDetectorConfigErrors(t *testing.T) {
-	for _, shards := range []int{-1, 1<<16 + 1} {
-		_, err := hotkey.NewDetector(mustSet(t, goodRule(t)), hotkey.DetectorConfig{Shards: shards})
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("shards: %d: must be 0 (the default) to 65536", shards)) {
-			t.Errorf("%d shards: the error is %v", shards, err)
+	for budget, want := range map[int64]string{
+		-2:   "hotkey: budget: -2: must be a number of bytes, 0 (67108864) or NoBudget",
+		1000: "hotkey: budget 1000: an empty table takes ",
+	} {
+		_, err := hotkey.NewDetector(mustSet(t, goodRule(t)), hotkey.DetectorConfig{Budget: budget})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("budget %d: the error is %v", budget, err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/lately-go/lately"
@@ -18,9 +19,6 @@ import (
 // ends, and its log: the number of times, and from the newest on how much earlier
 // each is than the one after it.
 
-// exportBatch is how many keys are written under one lock.
-const exportBatch = 256
-
 // Export returns an iterator over what d knows of each key under each rule, in
 // chunks, for a snapshot; see [Detector.Import]. t is the current time of the
 // caller. Keys that have no event within their span and were never hot are left
@@ -33,8 +31,7 @@ const exportBatch = 256
 // about 64 KiB, and more only for one key with tens of thousands of times. It is
 // valid until the loop goes on. The loop may use d.
 //
-// Events continue during the export, and wait while 256 keys are written. What is
-// known of one key is of one moment.
+// Events continue during the export. What is known of one key is of one moment.
 func (d *Detector) Export(t time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		now := keytable.Nanos(t, MaxSpan)
@@ -53,48 +50,30 @@ func (d *Detector) export(rule int, now int64, yield func([]byte) bool) bool {
 	w.Buf = snapshot.AppendBytes(w.Buf, r.Name)
 	w.Buf = snapshot.AppendBytes(w.Buf, r.Key.AppendShape(nil))
 	w.EndHead()
-	for s := range d.tables[rule].Shards() {
-		for n, more := 0, true; more; {
-			more = false
-			s.Lock()
-			batch := 0
-			for key, rec := range s.Some(n) {
-				if batch == exportBatch || w.Full() {
-					more = true
-					break
-				}
-				w.Buf = appendRecord(w.Buf, key, rec, s.Logs(0), now, int64(r.Span))
-				batch++
-			}
-			s.Unlock()
-			n += batch
-			if w.Full() && !w.Flush() {
-				return false
-			}
-		}
-	}
-	return w.Flush()
+	t := d.tables[rule]
+	return t.Export(w, func(key []byte, rec keytable.Record) { w.Buf = t.appendRecord(w.Buf, key, rec.Words(), now) })
 }
 
 // appendRecord appends the entry of a key, unless nothing is left of it.
-func appendRecord(dst, key []byte, rec []uint64, logs *keytable.Logs, now, span int64) []byte {
-	newest, log := keytable.Time(rec[wordNewest]), keytable.Log(rec[wordLog:])
-	if newest <= now-span && rec[wordUntil] == 0 {
+func (t *table) appendRecord(dst, key []byte, w []uint64, now int64) []byte {
+	log, until := w[wordLog:], w[wordUntil]
+	newest := t.log.Newest(log)
+	if newest <= now-t.span && until == 0 {
 		return dst
 	}
 	dst = snapshot.AppendBytes(dst, key)
 	dst = binary.AppendVarint(dst, now-newest)
-	if rec[wordUntil] == 0 {
+	if until == 0 {
 		dst = append(dst, 0)
 	} else {
-		dst = binary.AppendVarint(append(dst, 1), keytable.Time(rec[wordUntil])-newest)
+		dst = binary.AppendVarint(append(dst, 1), keytable.Time(until)-newest)
 	}
-	n := log.Len()
+	n := t.log.Len(log)
 	dst = binary.AppendUvarint(dst, uint64(n))
 	for i := n - 1; i >= 0; i-- {
-		t := logs.At(log, i)
-		dst = binary.AppendUvarint(dst, uint64(newest-t))
-		newest = t
+		at := t.log.At(log, i)
+		dst = binary.AppendUvarint(dst, uint64(newest-at))
+		newest = at
 	}
 	return dst
 }
@@ -175,7 +154,7 @@ type chunkImport struct {
 // entry reads an entry and restores it.
 func (in *chunkImport) entry() {
 	r := in.r
-	key := r.Bytes(keytable.MaxShardedKey)
+	key := r.Bytes(maxWhole)
 	newest := in.written - r.Varint()
 	until, hot := newest, r.UpTo(1) == 1
 	if hot {
@@ -186,7 +165,11 @@ func (in *chunkImport) entry() {
 	}
 	in.times = in.times[:0]
 	past := uint64(snapshot.MaxPast)
-	for n, t := r.UpTo(uint64(min(r.Len(), MaxThreshold))), newest; n > 0; n-- {
+	n := r.UpTo(uint64(min(r.Len(), MaxThreshold)))
+	if n == 0 {
+		r.Fail() // a key has its newest time
+	}
+	for t := newest; n > 0; n-- {
 		earlier := r.UpTo(past)
 		past -= earlier
 		t -= int64(earlier)
@@ -199,31 +182,33 @@ func (in *chunkImport) entry() {
 	case newest <= in.now-int64(in.d.set.rules[in.rule].Span) && !hot:
 		in.done.Expired++
 	default:
-		in.restore(key, min(newest, in.now), until, hot)
+		in.restore(viewed(key), until, hot)
 	}
 }
 
-func (in *chunkImport) restore(key []byte, newest, until int64, hot bool) {
-	rule, table := &in.d.set.rules[in.rule], in.d.tables[in.rule]
-	hash := table.Hash(key)
-	s := table.Shard(hash)
-	s.Lock()
-	defer s.Unlock()
-	rec := s.FindOrAdd(hash, key)
-	if rec[wordNewest] != 0 {
+func (in *chunkImport) restore(key string, until int64, hot bool) {
+	t := in.d.tables[in.rule]
+	rec, state := t.LockOrAdd(t.Hash(key), key)
+	if state == keytable.NoMemory {
+		in.done.Refused++
+		return
+	}
+	defer rec.Unlock()
+	if state == keytable.Found {
 		in.done.Kept++
 		return
 	}
-	rec[wordNewest] = keytable.Stamp(newest)
+	w := rec.Words()
 	if hot {
 		if in.now < in.written {
 			until -= in.written - in.now
 		}
-		rec[wordUntil] = keytable.Stamp(min(until, in.now+int64(rule.hold())))
+		w[wordUntil] = keytable.Stamp(min(until, in.now+int64(in.d.set.rules[in.rule].hold())))
 	}
-	logs, log := s.Logs(0), keytable.Log(rec[wordLog:])
-	for i := len(in.times) - 1; i >= 0; i-- {
-		logs.Add(log, in.times[i])
+	log := w[wordLog:]
+	t.log.Fits(log, len(in.times))
+	for _, at := range slices.Backward(in.times) {
+		t.log.Add(log, at)
 	}
 	in.done.Keys++
 }

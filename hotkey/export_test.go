@@ -37,7 +37,7 @@ func dumpSet(t testing.TB, change func(r *hotkey.Rule)) *hotkey.Set {
 }
 
 func restartedDetector(t testing.TB, s *hotkey.Set) *hotkey.Detector {
-	d, err := hotkey.NewDetector(s, hotkey.DetectorConfig{Shards: 4})
+	d, err := hotkey.NewDetector(s, hotkey.DetectorConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func thrice(t *testing.T) hotkey.Rule {
 // Keys of all lengths are counted exactly, also those that differ in their last
 // byte only, and an edge has the key in full.
 func TestLongKeys(t *testing.T) {
-	d := mustDetector(t, 4, thrice(t))
+	d := mustDetector(t, thrice(t))
 	for _, length := range []int{255, 256, 257, 60_000} {
 		a, b := strings.Repeat("k", length-1)+"a", strings.Repeat("k", length-1)+"b"
 		for i := range 3 {
@@ -44,7 +44,7 @@ func TestLongKeys(t *testing.T) {
 // What is counted of a long key outlasts a restart.
 func TestLongKeysAfterARestart(t *testing.T) {
 	r := thrice(t)
-	d, next := mustDetector(t, 4, r), mustDetector(t, 4, r)
+	d, next := mustDetector(t, r), mustDetector(t, r)
 	hot, warm := strings.Repeat("h", 5000), strings.Repeat("w", 5000)
 	for range 2 {
 		addKey(d, at(1000), "r", hot)
@@ -68,7 +68,7 @@ func TestLongKeysAfterARestart(t *testing.T) {
 func TestMemoryOfLongKeys(t *testing.T) {
 	const keys = 4000
 	before := heap()
-	d := mustDetector(t, 4, thrice(t))
+	d := mustDetector(t, thrice(t))
 	path := []byte(strings.Repeat("p", 60_000))
 	for i := range keys {
 		addKey(d, at(1000), "r", string(fmt.Appendf(path[:0:cap(path)], "%08d", i)[:60_000]))

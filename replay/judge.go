@@ -201,7 +201,7 @@ func (e *events) detectPart(ctx context.Context, j *judging, number, part int) e
 	if err != nil {
 		return err
 	}
-	detector, err := hotkey.NewDetector(set, hotkey.DetectorConfig{Shards: 1})
+	detector, err := hotkey.NewDetector(set, hotkey.DetectorConfig{Budget: hotkey.NoBudget})
 	if err != nil {
 		return err
 	}

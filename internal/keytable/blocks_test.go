@@ -62,7 +62,7 @@ func TestBlocksAgainstSlices(t *testing.T) {
 		bounds = append(bounds, 1+rnd.IntN(300))
 	}
 	for _, bound := range bounds {
-		for _, inline := range []int{2, 3, 5} {
+		for _, inline := range []int{3, 4, 5} {
 			checkBlocks(t, rnd, bound, inline)
 		}
 	}
@@ -301,7 +301,7 @@ func TestBlocksDoNotAllocateWhenFull(t *testing.T) {
 }
 
 func TestNewBlocksPanics(t *testing.T) {
-	for _, c := range [][2]int{{0, 2}, {keytable.MaxLog + 1, 2}, {1, 1}} {
+	for _, c := range [][2]int{{0, 3}, {keytable.MaxLog + 1, 3}, {1, 2}} {
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -317,7 +317,7 @@ func TestNewBlocksPanics(t *testing.T) {
 func TestBlocksFitsAgainstLoop(t *testing.T) {
 	rnd := seeded(t)
 	for range 2000 {
-		bound, inline := 2+rnd.IntN(3000), 2+rnd.IntN(4)
+		bound, inline := 2+rnd.IntN(3000), 3+rnd.IntN(3)
 		limit := int64(rnd.IntN(64 << 10))
 		if rnd.IntN(4) == 0 {
 			limit = 0

@@ -3,18 +3,14 @@
 // keys that collide. Records and keys lie in memory without pointers, which the
 // garbage collector does not look into.
 //
-// [Table] is the table of lately.Table and of the memory store of ratelimit. Hash,
-// record and, if wanted, a short key lie side by side, and each record has a lock
-// of its own, so that a hit meets one or two cache lines and writes to one. A key is
-// known by 64 bits of its hash, or by 128 where a decision depends on it, or
-// compared in full. A [Budget] bounds the bytes of all that belongs to one or
-// several tables; at the budget the table evicts records or refuses keys. [Blocks]
-// holds what does not fit in a record, and a [Slab] the few records that outgrow
-// their place.
-//
-// [Sharded] is the table of the detector of hotkey. It is divided into shards, each with its
-// own lock, index and memory, and only grows. [Log] keeps a bounded log of times in
-// two words of a record.
+// [Table] is the table of lately.Table, of the memory store of ratelimit and of the
+// detector of hotkey. Hash, record and, if wanted, a short key lie side by side, and
+// each record has a lock of its own, so that a hit meets one or two cache lines and
+// writes to one. A key is known by 64 bits of its hash, or by 128 where a decision
+// depends on it, or compared in full. A [Budget] bounds the bytes of all that belongs
+// to one or several tables; at the budget the table evicts records or refuses keys.
+// [Blocks] hold what does not fit in a record: logs of times, or counts. They lie in a
+// [Slab].
 //
 // A record is a slice of words whose meaning is its user's; [Stamp] keeps a time
 // in one.

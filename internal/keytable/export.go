@@ -13,8 +13,8 @@ import (
 // The keys of a group are listed under its lock; each record is then locked for
 // itself while entry runs. So a new key waits while a group is listed, any other
 // access for one entry, and none while a chunk is written. A key that is held from
-// beginning to end is exported once.
-func (t *Table) Export(w *snapshot.Writer, entry func(key []byte, r Record)) {
+// beginning to end is exported once. Export reports whether more chunks are wanted.
+func (t *Table) Export(w *snapshot.Writer, entry func(key []byte, r Record)) (more bool) {
 	var keys []byte
 	for group := range t.Groups() {
 		keys = keys[:0]
@@ -31,9 +31,9 @@ func (t *Table) Export(w *snapshot.Writer, entry func(key []byte, r Record)) {
 				r.Unlock()
 			}
 			if w.Full() && !w.Flush() {
-				return
+				return false
 			}
 		}
 	}
-	w.Flush()
+	return w.Flush()
 }

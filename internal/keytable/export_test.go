@@ -2,31 +2,6 @@ package keytable
 
 import "unsafe"
 
-// Probes returns how many slots of the index a search for key looks at.
-func (t *Sharded) Probes(key []byte) int {
-	hash := t.Hash(key)
-	s := t.Shard(hash)
-	mask := uint64(len(s.index) - 1)
-	n := 1
-	for i := hash & mask; s.index[i] != 0; i = (i + 1) & mask {
-		r := uint32(s.index[i]) - 1
-		if rec := s.record(r); s.index[i]>>32 == hash>>32 && string(s.key(rec[1])) == string(key) {
-			break
-		}
-		n++
-	}
-	return n
-}
-
-// Blocks returns how many blocks ls has ever handed out for the first time.
-func (ls *Logs) Blocks() int {
-	n := 0
-	for i := range ls.classes {
-		n += int(ls.classes[i].n)
-	}
-	return n
-}
-
 // Probes returns how many places of its page a search for key looks at.
 func (t *Table) Probes(key string) int {
 	hash := t.Hash(key)
@@ -65,3 +40,21 @@ func AllocatedAtMost(n int) int64 { return allocated(int64(n)) }
 
 // Fitting returns how many bytes the allocator is asked for to fit into n.
 func Fitting(n int) int { return int(fitting(int64(n))) }
+
+// InUse returns how many blocks of b are in use.
+func (b *Blocks) InUse() (n int) {
+	for i := range b.classes {
+		n += b.classes[i].Len()
+	}
+	return n
+}
+
+// Ever returns how many blocks b has ever handed out for the first time.
+func (b *Blocks) Ever() (n int) {
+	for i := range b.classes {
+		for _, chunk := range b.classes[i].state {
+			n += int(chunk.next)
+		}
+	}
+	return n
+}

@@ -1,156 +1,358 @@
 package keytable
 
-// LogWords is how many words of a record a [Log] takes.
-const LogWords = 2
+import (
+	"encoding/binary"
+	"math"
+	"sort"
 
-// A Log is a bounded log of times in a record's two words: the last times
-// added, oldest first, at most the bound of its [Logs]. Times are added in
-// ascending order. Two zero words are an empty log.
+	"github.com/lately-go/lately/internal/snapshot"
+)
+
+// MaxLog is the largest bound of a log of [Blocks].
+const MaxLog = 1 << 20
+
+// A log of times takes some words of a record: the last times added, oldest first,
+// in ascending order. Zero words are an empty log. The first few times lie in the
+// record. A log with more of them moves them all to a block, so that a key that is
+// seen a few times costs no more than its record.
 //
-// The log starts small and doubles as it fills, so a key that is seen a few
-// times costs a few words whatever the bound.
+//	word 0: the block, see Blocks, and in the lower half: whether a time was
+//	        dropped that had not expired, 1 bit | number of times, 21 bits
+//	word 1: the oldest time
+//	word 2…: the next ones; with a block, the newest time, then the place of the
+//	        oldest time in the block, and nothing else
 //
-//	word 0: storage class + 1 (0: none yet) <<32 | block within the class
-//	word 1: position of the oldest time     <<32 | number of times
-type Log []uint64
+// The oldest time and the newest are in the record in either case: an event at
+// which no time leaves the log, as one that a full log refuses, does not touch
+// the block.
+const (
+	logLost     = 1 << 31
+	logLen      = 1<<21 - 1
+	logOldest   = 1
+	logNewest   = 2
+	logHead     = 3
+	manyExpired = 16 // from here on, those still to go are found by bisection
+)
 
-// Len returns the number of times in l.
-func (l Log) Len() int { return int(uint32(l[1])) }
+// Len returns the number of times in the log l.
+func (b *Blocks) Len(l []uint64) int { return int(l[0] & logLen) }
 
-func (l Log) head() int { return int(l[1] >> 32) }
+// Lost reports whether l, being at its bound, has dropped a time for a newer
+// one, and that time might still count. It is so until a time expires, because
+// what was dropped was no newer than any that is left.
+func (b *Blocks) Lost(l []uint64) bool { return l[0]&logLost != 0 }
 
-func (l Log) set(head, n int) { l[1] = uint64(head)<<32 | uint64(n) }
-
-// Logs stores the times of one log of each record of a shard, under the
-// shard's lock.
-type Logs struct {
-	bound   int
-	classes []logClass
-	bytes   int64 // of slabs
-}
-
-// A logClass holds blocks of one capacity. A block left by a log that outgrew
-// it is used again.
-type logClass struct {
-	capacity int
-	slabBits uint8 // log2 of the blocks in a slab
-	slabs    [][]int64
-	n        uint32 // blocks handed out
-	free     []uint32
-}
-
-// slabWords is how many words a slab aims at: 4 KiB.
-const slabWords = 512
-
-func (ls *Logs) init(bound int) {
-	bound = max(bound, 1)
-	ls.bound = bound
-	for c := 4; ; c *= 2 {
-		capacity := min(c, bound)
-		bits := uint8(0)
-		for capacity<<(bits+1) <= slabWords {
-			bits++
-		}
-		ls.classes = append(ls.classes, logClass{capacity: capacity, slabBits: bits})
-		if capacity == bound {
-			return
-		}
+// Lose says of l, unless it is empty, what Lost reports: it was made of another log
+// that had dropped a time.
+func (b *Blocks) Lose(l []uint64) {
+	if b.Len(l) > 0 {
+		l[0] |= logLost
 	}
 }
 
-// Bound returns the largest number of times a log of ls holds.
-func (ls *Logs) Bound() int { return ls.bound }
+// places returns the places of l's times, and that of the oldest.
+func (b *Blocks) places(l []uint64) (times []uint64, head int) {
+	if c := class(l); c != 0 {
+		return b.classes[c-1].At(uint32(l[0] >> blockShift)), int(l[logHead])
+	}
+	return l[1 : 1+b.inline : 1+b.inline], 0
+}
 
 // At returns the i-th oldest time of l.
-func (ls *Logs) At(l Log, i int) int64 {
-	b := ls.block(l)
-	return b[wrap(l.head()+i, len(b))]
+func (b *Blocks) At(l []uint64, i int) int64 {
+	times, head := b.places(l)
+	return int64(times[wrap(head+i, len(times))])
 }
 
-// Add adds t, which is no earlier than the newest time of l. A log at its
-// bound drops its oldest time for it. A log that is full below its bound moves
-// to twice the room; call Expire first, so that it doesn't grow for times that
-// no longer matter.
-func (ls *Logs) Add(l Log, t int64) {
-	n, head := l.Len(), l.head()
-	if l[0] == 0 {
-		ls.take(l, 0)
+// Newest returns the newest time of l, which is not empty.
+func (b *Blocks) Newest(l []uint64) int64 {
+	if class(l) == 0 {
+		return int64(l[b.Len(l)])
 	}
-	b := ls.block(l)
-	if n == len(b) {
-		if n == ls.bound {
-			b[head] = t
-			l.set(wrap(head+1, n), n)
-			return
+	return int64(l[logNewest])
+}
+
+// Room sees to it that n more times can be added to l, or as many as the bound
+// allows if that is less. It reports false, and changes nothing, if that takes
+// memory that the budget has not.
+func (b *Blocks) Room(l []uint64, n int) bool {
+	if b.view {
+		return true
+	}
+	need := min(b.Len(l)+min(n, b.bound), b.bound)
+	if c := class(l); need <= b.inline || c != 0 && need <= b.classes[c-1].words {
+		return true
+	}
+	return b.grow(l, need)
+}
+
+// Fits is Room for n more times in the log l, which is empty, or for as many as there
+// is memory for. It returns for how many. It tries each size of block once at most.
+func (b *Blocks) Fits(l []uint64, n int) int {
+	n = min(n, b.bound)
+	for size := len(b.classes) - 1; !b.Room(l, n); {
+		for size >= 0 && b.classes[size].words >= n {
+			size--
 		}
-		b, head = ls.grow(l, b), 0
+		if size < 0 {
+			return b.inline // that is room without a block
+		}
+		n = b.classes[size].words
 	}
-	b[wrap(head+n, len(b))] = t
-	l.set(head, n+1)
-}
-
-// Expire drops all times up to and including t and returns how many are left.
-func (ls *Logs) Expire(l Log, t int64) int {
-	n := l.Len()
-	if n == 0 {
-		return 0
-	}
-	b, head := ls.block(l), l.head()
-	for n > 0 && b[head] <= t {
-		head = wrap(head+1, len(b))
-		n--
-	}
-	l.set(head, n)
 	return n
 }
 
-// Clear empties l and gives its storage back.
-func (ls *Logs) Clear(l Log) {
-	if l[0] != 0 {
-		c := &ls.classes[l[0]>>32-1]
-		c.free = append(c.free, uint32(l[0]))
+// grow moves l to a block for at least need times, oldest first.
+func (b *Blocks) grow(l []uint64, need int) bool {
+	size := class(l)
+	for b.classes[size].words < need {
+		size++
 	}
-	l[0], l[1] = 0, 0
-}
-
-func (ls *Logs) block(l Log) []int64 { return ls.classes[l[0]>>32-1].block(uint32(l[0])) }
-
-func (ls *Logs) take(l Log, class int) {
-	c := &ls.classes[class]
-	slabs := len(c.slabs)
-	l[0] = uint64(class+1)<<32 | uint64(c.take())
-	ls.bytes += int64(len(c.slabs)-slabs) * 8 * int64(c.capacity<<c.slabBits)
-}
-
-// grow moves the full log l from block b to one of the next class, oldest time
-// first, and returns the new block.
-func (ls *Logs) grow(l Log, b []int64) []int64 {
-	class, old := int(l[0]>>32-1), uint32(l[0])
-	ls.take(l, class+1)
-	wide := ls.block(l)
-	k := copy(wide, b[l.head():])
-	copy(wide[k:], b[:l.head()])
-	ls.classes[class].free = append(ls.classes[class].free, old)
-	l.set(0, len(b))
-	return wide
-}
-
-func (c *logClass) block(i uint32) []int64 {
-	at := int(i&(1<<c.slabBits-1)) * c.capacity
-	return c.slabs[i>>c.slabBits][at : at+c.capacity : at+c.capacity]
-}
-
-func (c *logClass) take() uint32 {
-	if k := len(c.free); k > 0 {
-		i := c.free[k-1]
-		c.free = c.free[:k-1]
-		return i
+	block, ok := b.classes[size].Alloc()
+	if !ok {
+		return false
 	}
-	if c.n&(1<<c.slabBits-1) == 0 {
-		c.slabs = append(c.slabs, make([]int64, c.capacity<<c.slabBits))
+	from, head := b.places(l)
+	to, n := b.classes[size].At(block), b.Len(l)
+	k := copy(to[:n], from[head:])
+	copy(to[k:n], from)
+	if old := class(l); old != 0 {
+		b.classes[old-1].Free(uint32(l[0] >> blockShift))
 	}
-	c.n++
-	return c.n - 1
+	setBlock(l, size, block)
+	if l[logHead] = 0; n > 0 {
+		l[logNewest] = to[n-1]
+	}
+	return true
+}
+
+// Push is Room for one and Add, and reports false if there is no room: at the
+// bound, or for want of memory.
+func (b *Blocks) Push(l []uint64, t int64) bool {
+	n := b.Len(l)
+	if class(l) == 0 && n < b.inline {
+		l[1+n] = uint64(t)
+		l[0]++
+		return true
+	}
+	if n == b.bound || !b.Room(l, 1) {
+		return false
+	}
+	b.Add(l, t)
+	return true
+}
+
+// Add adds t, which is no earlier than the newest time of l. A log at its bound
+// drops its oldest time for it, and so does one without room; call Room first.
+func (b *Blocks) Add(l []uint64, t int64) {
+	n := b.Len(l)
+	if class(l) == 0 && n < b.inline {
+		l[1+n] = uint64(t)
+		l[0]++
+		return
+	}
+	if times, head := b.places(l); n < len(times) {
+		b.append(l, times, head+n, t)
+	} else if n < b.bound && b.grow(l, n+1) {
+		b.append(l, b.Block(l), n, t)
+	} else {
+		b.replace(l, times, head, t)
+	}
+}
+
+// append adds t at the place i, or that modulo the size, of the block of l.
+func (b *Blocks) append(l, times []uint64, i int, t int64) {
+	times[wrap(i, len(times))] = uint64(t)
+	if l[logNewest] = uint64(t); b.Len(l) == 0 {
+		l[logOldest] = uint64(t)
+	}
+	l[0]++
+}
+
+// replace puts t in the place of the oldest time.
+func (b *Blocks) replace(l, times []uint64, head int, t int64) {
+	l[0] |= logLost
+	if class(l) == 0 {
+		n := copy(times, times[1:])
+		times[n] = uint64(t)
+		return
+	}
+	times[head] = uint64(t)
+	head = wrap(head+1, len(times))
+	l[logOldest], l[logNewest], l[logHead] = times[head], uint64(t), uint64(head)
+}
+
+// Expire drops all times up to and including gone and returns how many are left.
+func (b *Blocks) Expire(l []uint64, gone int64) int {
+	if int64(l[logOldest]) <= gone {
+		b.expire(l, gone)
+	}
+	return b.Len(l)
+}
+
+// expire is Expire when there may be something to drop.
+func (b *Blocks) expire(l []uint64, gone int64) {
+	n := b.Len(l)
+	if n == 0 { // the oldest time is that of before
+		l[logOldest] = math.MaxInt64
+		return
+	}
+	times, head := b.places(l)
+	k, first := 1, wrap(head+1, len(times))
+	for k < n && int64(times[first]) <= gone {
+		if k++; k == manyExpired {
+			k += sort.Search(n-k, func(i int) bool { return int64(times[wrap(head+k+i, len(times))]) > gone })
+			break
+		}
+		first = wrap(first+1, len(times))
+	}
+	l[0] &^= logLost
+	if b.drop(l, times, head, k); n-k == 1 && class(l) != 0 { // the block is not worth keeping
+		last := l[logOldest]
+		b.Clear(l)
+		l[0], l[logOldest] = 1, last
+	}
+}
+
+// Drop takes the n oldest times out of the log l, or all if it has fewer, and
+// returns how many. The cost does not depend on n.
+func (b *Blocks) Drop(l []uint64, n int) int {
+	if n = min(n, b.Len(l)); n > 0 {
+		times, head := b.places(l)
+		b.drop(l, times, head, n)
+	}
+	return n
+}
+
+// drop takes the n oldest times, one at least, out of l, whose places are times.
+func (b *Blocks) drop(l, times []uint64, head, n int) {
+	size := b.Len(l)
+	if n == size {
+		b.Clear(l)
+		return
+	}
+	if class(l) == 0 {
+		copy(times, times[n:size])
+	} else {
+		head = wrap(head+n, len(times))
+		l[logOldest], l[logHead] = times[head], uint64(head)
+	}
+	l[0] -= uint64(n)
+}
+
+// Remove takes up to n times that are equal to t out of l, and returns how many.
+func (b *Blocks) Remove(l []uint64, t int64, n int) int {
+	times, head := b.places(l)
+	size := b.Len(l)
+	at := func(i int) *uint64 { return &times[wrap(head+i, len(times))] }
+	first := sort.Search(size, func(i int) bool { return int64(*at(i)) >= t })
+	k := 0
+	for k < n && first+k < size && int64(*at(first + k)) == t {
+		k++
+	}
+	if k == 0 {
+		return 0
+	}
+	if class(l) == 0 || first > (size-k)/2 {
+		for i := first; i < size-k; i++ {
+			*at(i) = *at(i + k)
+		}
+		b.cut(l, k)
+		return k
+	}
+	for i := first - 1; i >= 0; i-- {
+		*at(i + k) = *at(i)
+	}
+	b.drop(l, times, head, k)
+	return k
+}
+
+// cut takes the k newest times out of l.
+func (b *Blocks) cut(l []uint64, k int) {
+	n := b.Len(l) - k
+	if n == 0 {
+		b.Clear(l)
+		return
+	}
+	if l[0] -= uint64(k); class(l) != 0 {
+		l[logOldest], l[logNewest] = uint64(b.At(l, 0)), uint64(b.At(l, n-1))
+	}
+}
+
+// AppendLog appends the log l, of which no time is later than newest, in a form
+// that does not depend on where its times lie: the number of times and whether one
+// was lost, and from the newest on how much earlier each is than the one after
+// it.
+func (b *Blocks) AppendLog(dst []byte, l []uint64, newest int64) []byte {
+	n := b.Len(l)
+	count := uint64(n) << 1
+	if n > 0 && b.Lost(l) {
+		count |= 1
+	}
+	dst = binary.AppendUvarint(dst, count)
+	for i := n - 1; i >= 0; i-- {
+		t := b.At(l, i)
+		dst = binary.AppendUvarint(dst, uint64(newest-t))
+		newest = t
+	}
+	return dst
+}
+
+// ReadLog makes l, which is empty, the log that AppendLog has appended for that
+// newest. Times after now become now. If it is not one of this bound, or there
+// is no room for it, r has failed, and l is empty.
+func (b *Blocks) ReadLog(r *snapshot.Reader, l []uint64, newest, now int64) {
+	count := r.Uvarint()
+	n := count >> 1
+	if count == 0 {
+		return
+	}
+	if n == 0 || n > uint64(min(b.bound, r.Len())) || !b.Room(l, int(n)) {
+		r.Fail()
+		return
+	}
+	times, _ := b.places(l)
+	past := uint64(snapshot.MaxPast)
+	for i := int(n) - 1; i >= 0; i-- {
+		earlier := r.UpTo(past)
+		past -= earlier
+		newest -= int64(earlier)
+		times[i] = uint64(min(newest, now))
+	}
+	b.filled(l, int(n))
+	if count&1 != 0 {
+		l[0] |= logLost
+	}
+	if r.Failed() {
+		b.Clear(l)
+	}
+}
+
+// CopyLog makes l, which is empty, a log of the times in the log fl of from, which
+// are no more than the bound of b. It reports false, and l stays empty, if there
+// is no room for it.
+func (b *Blocks) CopyLog(l []uint64, from *Blocks, fl []uint64) bool {
+	n := from.Len(fl)
+	if n == 0 {
+		return true
+	}
+	if n > b.bound || !b.Room(l, n) {
+		return false
+	}
+	times, _ := b.places(l)
+	for i := range n {
+		times[i] = uint64(from.At(fl, i))
+	}
+	b.filled(l, n)
+	l[0] |= fl[0] & logLost
+	return true
+}
+
+// filled says that the first n places of l, which was empty, are its times.
+func (b *Blocks) filled(l []uint64, n int) {
+	if l[0] += uint64(n); class(l) != 0 {
+		l[logOldest], l[logNewest], l[logHead] = uint64(b.At(l, 0)), uint64(b.At(l, n-1)), 0
+	}
 }
 
 // wrap returns i modulo n for 0 <= i < 2n, without a division.

@@ -8,8 +8,8 @@ import (
 	"github.com/lately-go/lately/internal/keytable"
 )
 
-// TestSlab has goroutines take and give back blocks: each must be all zeros when
-// taken and nobody else's while it is held.
+// TestSlab has goroutines take and give back blocks: each must be nobody else's
+// while it is held.
 func TestSlab(t *testing.T) {
 	s := keytable.NewSlab(5, keytable.NewBudget(1<<20))
 	var wg sync.WaitGroup
@@ -24,10 +24,7 @@ func TestSlab(t *testing.T) {
 						t.Error("no block")
 						return
 					}
-					for i, word := range s.At(n) {
-						if word != 0 {
-							t.Errorf("word %d of a new block is %d", i, word)
-						}
+					for i := range s.At(n) {
 						s.At(n)[i] = g + 1
 					}
 					held = append(held, n)

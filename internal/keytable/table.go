@@ -170,7 +170,9 @@ func (t *Table) Add(hash uint64, key string) (Record, State) {
 		t.refused.Add(1)
 		return Record{}, NoMemory
 	}
-	t.sweep()
+	if t.added.Add(1)%sweepEvery == 0 {
+		t.Sweep()
+	}
 	id := t.identify(key)
 	for {
 		g, ok := t.lockGroup(hash)
@@ -206,11 +208,9 @@ func (g group) add(hash uint64, key string, id *identity) (Record, State) {
 	return g.insert(i, hash, key, id), Added
 }
 
-// sweep moves on to the next group, after so many new keys.
-func (t *Table) sweep() {
-	if t.added.Add(1)%sweepEvery != 0 {
-		return
-	}
+// Sweep removes what has expired in one group, the one after that of the last call,
+// unless another goroutine has locked it.
+func (t *Table) Sweep() {
 	d := t.directory.Load()
 	h := d.entries[t.hand.Add(1)%uint64(len(d.entries))].group.Load()
 	if h == nil || !h.mu.TryLock() {

@@ -1,6 +1,8 @@
 package keytable_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"hash/maphash"
@@ -13,6 +15,74 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 )
+
+// seeded returns a generator whose seed is printed when the test fails.
+func seeded(t testing.TB) *rand.Rand {
+	seed := rand.Uint64()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	})
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// randomKey returns a key that is likely to be like another: empty, a prefix
+// of others, or alike but for a byte.
+func randomKey(rnd *rand.Rand) string {
+	switch rnd.IntN(10) {
+	case 0:
+		return string(bytes.Repeat([]byte{0}, rnd.IntN(40)))
+	case 1:
+		return string(bytes.Repeat([]byte{'a'}, rnd.IntN(300)))
+	case 2:
+		return "a common prefix, long enough to be tedious: " + fmt.Sprint(rnd.IntN(3000))
+	case 3:
+		return fmt.Sprint(rnd.IntN(3000)) + " and a common end, just as tedious"
+	}
+	b := make([]byte, 1+rnd.IntN(3))
+	for i := range b {
+		b[i] = byte(rnd.IntN(256))
+	}
+	return string(b)
+}
+
+// collidingKeys returns n keys that FNV-1a, unseeded, gives the same lower 32
+// bits: whatever the size of a table, they'd share a place in it. Two blocks
+// that lead from one state to the same next one are found for each of a row of
+// states; any choice of blocks then ends in one state (A. Joux, Multicollisions
+// in Iterated Hash Functions, 2004).
+func collidingKeys(rnd *rand.Rand, n int) [][]byte {
+	step := func(state uint32, block []byte) uint32 {
+		for _, b := range block {
+			state = (state ^ uint32(b)) * 0x1b3
+		}
+		return state
+	}
+	h := fnv.New64a()
+	state := uint32(h.Sum64())
+	var pairs [][2][]byte
+	for 1<<len(pairs) < n {
+		from := make(map[uint32][]byte)
+		for {
+			block := binary.LittleEndian.AppendUint64(nil, rnd.Uint64())
+			next := step(state, block)
+			if other, ok := from[next]; ok {
+				pairs = append(pairs, [2][]byte{other, block})
+				state = next
+				break
+			}
+			from[next] = block
+		}
+	}
+	keys := make([][]byte, n)
+	for i := range keys {
+		for bit, pair := range pairs {
+			keys[i] = append(keys[i], pair[i>>bit&1]...)
+		}
+	}
+	return keys
+}
 
 // ages is a Policy whose records have a value and the time they expire at. The
 // flag marks records that have been dropped from elsewhere.

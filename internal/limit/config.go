@@ -5,8 +5,6 @@ import (
 	"math"
 	"math/bits"
 	"time"
-
-	"github.com/lately-go/lately/internal/keytable"
 )
 
 const (
@@ -14,7 +12,7 @@ const (
 	MaxSpan = 10 * 365 * 24 * time.Hour
 
 	// MaxLog is the largest N of the algorithms that keep each time.
-	MaxLog = keytable.MaxLog
+	MaxLog = 1<<16 - 1
 )
 
 // Config says what a [Counter] counts. The zero Config is not usable: a limit has

@@ -58,7 +58,7 @@ func newCollector(s *Server) *collector {
 			"Time from when a decision's request had arrived until its answer was sent. All decisions of a RESP pipeline or HTTP body take as long as it does.",
 			[]string{"listener"}, nil),
 		hotKeys:  prometheus.NewDesc("lately_hot_keys", "Keys that the hot rule counts, whether they are hot or not.", []string{"rule"}, nil),
-		hotBytes: prometheus.NewDesc("lately_hot_memory_bytes", "Memory that these keys use; it has no budget.", []string{"rule"}, nil),
+		hotBytes: prometheus.NewDesc("lately_hot_memory_bytes", "Memory that these keys use, 64 MiB at most.", []string{"rule"}, nil),
 		answers:  prometheus.NewDesc("lately_http_requests_total", "HTTP requests that were answered, by the status code of the answer.", []string{"code"}, nil),
 	}
 }

@@ -14,7 +14,7 @@ func TestDrop(t *testing.T) {
 	rnd := seeded(t)
 	for range 200 {
 		bound := 1 + rnd.IntN(200)
-		b := keytable.NewBlocks(bound, 2+rnd.IntN(3), keytable.NewBudget(math.MaxInt64/2))
+		b := keytable.NewBlocks(bound, 3+rnd.IntN(3), keytable.NewBudget(math.MaxInt64/2))
 		l := make([]uint64, b.Words())
 		var want []int64
 		now := int64(0)
