@@ -34,7 +34,7 @@ func beServer() error {
 		return err
 	}
 	defer e.Close()
-	byRESP, err := respapi.New(respapi.Config{Engine: e})
+	byRESP, err := respapi.New(engine.ListenerConfig{Engine: e})
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,6 @@ var unclean = []string{
 	"internal/server/console/ui",
 	"internal/server/engine",
 	"internal/server/httpapi",
-	"internal/server/respapi",
 }
 
 // A block is a piece of prose: a comment, a message or a paragraph.

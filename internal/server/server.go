@@ -216,10 +216,7 @@ func (s *Server) listen() error {
 	}
 	var respStats func() engine.ListenerStats
 	if c.RESP != Off {
-		r, err := respapi.New(respapi.Config{
-			Engine: common.Engine, Tokens: common.Tokens, Rejected: common.Rejected, Budget: common.Budget, Log: common.Log, Reload: common.Reload,
-			Version: common.Version, TLS: common.TLS, Limits: common.Limits,
-		})
+		r, err := respapi.New(common)
 		if err != nil {
 			return err
 		}

@@ -102,23 +102,16 @@ func TestEveryCommandAndRole(t *testing.T) {
 	}
 }
 
-// TestTableRefuses has tables that say too little.
-func TestTableRefuses(t *testing.T) {
-	good := command{name: "x", summary: "s", group: "g", need: access.Read, least: 1, handle: ping}
-	for what, table := range map[string][]command{
-		"who may":  {func() command { c := good; c.need = access.None; return c }()},
-		"handler":  {func() command { c := good; c.handle = nil; return c }()},
-		"lower":    {func() command { c := good; c.name = "X"; return c }()},
-		"is there": {good, good},
-	} {
-		var x index
-		if err := x.init(table); err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("%s: %v", what, err)
+// Every command can be found, executed and looked up in the help.
+func TestTable(t *testing.T) {
+	table := newCommandTable(commands())
+	for _, c := range table.all {
+		if c.name != strings.ToLower(c.name) || len(c.name) > maxName || c.summary == "" || c.group == "" || c.least < 1 || c.handle == nil {
+			t.Errorf("command %+v is not complete", c)
 		}
 	}
-	var x index
-	if err := x.init([]command{good}); err != nil {
-		t.Error(err)
+	if len(table.byName) != len(table.all) {
+		t.Errorf("%d commands have %d names", len(table.all), len(table.byName))
 	}
 }
 
@@ -205,7 +198,7 @@ func TestSubscribersEndWithTheirTokens(t *testing.T) {
 		a, b := listen(readToken), listen(adminToken)
 		tokens.Store(testTokens(t, "")) // the same, read again
 		time.Sleep(time.Hour)
-		if _, err := s.engine.Ban("login", []string{"a"}, time.Minute, "", "me"); err != nil {
+		if _, err := s.Engine.Ban("login", []string{"a"}, time.Minute, "", "me"); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range []*caller{a, b} {

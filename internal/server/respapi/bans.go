@@ -9,11 +9,11 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// valuesOf takes a key apart, into strings of its own. How many values it has is
-// looked at by the engine: one that counts by one field has the tab in it.
-func (c *conn) valuesOf(rule string, key []byte) []string {
+// keyValues splits a key into its values. The engine checks their number: the key of
+// a rule with one field may contain the separator.
+func (c *conn) keyValues(rule string, key []byte) []string {
 	text := string(key)
-	set := c.s.engine.Limiter().Set()
+	set := c.s.Engine.Limiter().Set()
 	if r, err := set.Named(rule); err == nil && len(r.Key.Fields()) == 1 {
 		return []string{text}
 	}
@@ -21,7 +21,7 @@ func (c *conn) valuesOf(rule string, key []byte) []string {
 }
 
 func ban(c *conn, args [][]byte) error {
-	d, err := durationOf("duration", args[3])
+	d, err := readDuration("duration", args[3])
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func ban(c *conn, args [][]byte) error {
 		reason = string(args[4])
 	}
 	rule := string(args[1])
-	r, err := c.s.engine.Ban(rule, c.valuesOf(rule, args[2]), d, reason, c.source())
+	r, err := c.s.Engine.Ban(rule, c.keyValues(rule, args[2]), d, reason, c.source())
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func ban(c *conn, args [][]byte) error {
 	return nil
 }
 
-// source says who has added a ban.
+// source returns who adds a ban.
 func (c *conn) source() string {
 	source := "resp"
 	if c.who.Name != "" {
@@ -50,14 +50,14 @@ func (c *conn) source() string {
 
 func unban(c *conn, args [][]byte) error {
 	rule := string(args[1])
-	key := c.valuesOf(rule, args[2])
-	if len(args) > 3 { // values that may have the separator in them
+	key := c.keyValues(rule, args[2])
+	if len(args) > 3 { // values that may contain the separator
 		key = key[:0]
 		for _, v := range args[2:] {
 			key = append(key, string(v))
 		}
 	}
-	ok, err := c.s.engine.Unban(rule, key)
+	ok, err := c.s.Engine.Unban(rule, key)
 	if err != nil {
 		return err
 	}
@@ -73,22 +73,26 @@ func unban(c *conn, args [][]byte) error {
 // unbanAll ends all bans that its filter selects.
 func unbanAll(c *conn, args [][]byte) error {
 	var rule, pattern, network string
-	words := map[string]*string{"rule": &rule, "pattern": &pattern, "network": &network}
-	for rest := args[1:]; len(rest) > 0; rest = rest[2:] {
-		value := words[strings.ToLower(string(rest[0]))]
-		switch {
-		case value == nil || len(rest) == 1:
-			return badArg("'%.32s': must be RULE rule, PATTERN glob or NETWORK address", rest[0])
-		case *value != "" || len(rest[1]) == 0:
-			return badArg("%.32s: must be given once, with a value", rest[0])
+	once := func(name string, text *string) func([]byte) error {
+		return func(value []byte) error {
+			if *text != "" || len(value) == 0 {
+				return badArg("%s: must be given once, with a value", name)
+			}
+			*text = string(value)
+			return nil
 		}
-		*value = string(rest[1])
+	}
+	err := options(args[1:], "RULE rule, PATTERN glob or NETWORK address", map[string]func([]byte) error{
+		"rule": once("RULE", &rule), "pattern": once("PATTERN", &pattern), "network": once("NETWORK", &network),
+	})
+	if err != nil {
+		return err
 	}
 	filter, err := engine.ParseBanFilter(rule, pattern, network)
 	if err != nil {
 		return err
 	}
-	n, err := c.s.engine.UnbanAll(filter)
+	n, err := c.s.Engine.UnbanAll(filter)
 	if n > 0 {
 		c.audit("bans ended by hand", "rule", rule, "pattern", pattern, "network", network, "bans", n)
 	}
@@ -100,34 +104,29 @@ func unbanAll(c *conn, args [][]byte) error {
 }
 
 // bans answers with the bans that began last. With CURSOR it answers with the next
-// cursor and a page of them, as SCAN of Redis does.
+// cursor and a page of them, like SCAN of Redis.
 func bans(c *conn, args [][]byte) error {
 	q := ratelimit.BanQuery{Limit: 100}
 	paged := false
-	rest := args[1:]
-	for ; len(rest) >= 2; rest = rest[2:] {
-		switch {
-		case isWord(rest[0], "rule"):
-			q.Rule = string(rest[1])
-		case isWord(rest[0], "count"):
-			n, err := readInt("COUNT", rest[1], 1, maxListed)
-			if err != nil {
-				return err
-			}
+	err := options(args[1:], "RULE rule, COUNT n or CURSOR cursor", map[string]func([]byte) error{
+		"rule": func(value []byte) error { q.Rule = string(value); return nil },
+		"count": func(value []byte) error {
+			n, err := readInt("COUNT", value, 1, maxListed)
 			q.Limit = int(n)
-		case isWord(rest[0], "cursor"):
+			return err
+		},
+		"cursor": func(value []byte) error {
 			paged = true
-			if q.Cursor = string(rest[1]); q.Cursor == firstCursor {
+			if q.Cursor = string(value); q.Cursor == firstCursor {
 				q.Cursor = ""
 			}
-		default:
-			return badArg("'%.32s' is unknown; must be RULE rule, COUNT n or CURSOR cursor", rest[0])
-		}
+			return nil
+		},
+	})
+	if err != nil {
+		return err
 	}
-	if len(rest) > 0 {
-		return badArg("'%.32s' has no value; must be RULE rule, COUNT n or CURSOR cursor", rest[0])
-	}
-	page, err := c.s.engine.BanPage(q)
+	page, err := c.s.Engine.BanPage(q)
 	if err != nil {
 		return err
 	}
@@ -145,10 +144,10 @@ func bans(c *conn, args [][]byte) error {
 	return nil
 }
 
-// firstCursor begins a list, and says that there is no more of it.
+// firstCursor begins a list, and is the next cursor of its last page.
 const firstCursor = "0"
 
-// banBytes returns about how long an answer with these bans is.
+// banBytes returns the approximate length of a reply with these bans.
 func banBytes(bans []ratelimit.BanRecord) int {
 	n := 64
 	for i := range bans {
@@ -163,40 +162,36 @@ func banBytes(bans []ratelimit.BanRecord) int {
 
 func (c *conn) writeBan(r *ratelimit.BanRecord) {
 	c.w.Array(7)
-	c.w.BulkString(r.Rule)
-	c.w.BulkString(joined(r.Key))
+	c.strings(r.Rule, joined(r.Key))
 	c.w.Int(engine.EpochMillis(r.Since))
 	c.w.Int(engine.EpochMillis(r.Until))
 	c.w.Int(wireCount(r.Count))
-	c.w.BulkString(r.Reason)
-	c.w.BulkString(r.Source)
+	c.strings(r.Reason, r.Source)
 }
 
 func listRules(c *conn, args [][]byte) error {
 	if len(args) > 1 {
 		return c.reload(args[1:])
 	}
-	infos := c.s.engine.RuleInfos()
+	infos := c.s.Engine.RuleInfos()
 	c.w.Array(len(infos))
 	for i := range infos {
 		c.w.Array(3)
-		c.w.BulkString(infos[i].Name)
-		c.w.BulkString(infos[i].Kind)
-		c.w.BulkString(infos[i].Sentence)
+		c.strings(infos[i].Name, infos[i].Kind, infos[i].Sentence)
 	}
 	return nil
 }
 
-// reload answers with what it has changed.
+// reload reads the rules file again, and answers with the changes.
 func (c *conn) reload(words [][]byte) error {
 	dropBans := len(words) > 1
 	if !isWord(words[0], "reload") || dropBans && !isWord(words[1], "dropbans") {
-		return badArg("'%.32s' is not known; allowed are RULES and RULES RELOAD [DROPBANS]", words[len(words)-1])
+		return badArg("'%.32s': must be RULES or RULES RELOAD [DROPBANS]", words[len(words)-1])
 	}
-	if c.s.config.Reload == nil {
+	if c.s.Reload == nil {
 		return badArg("there is no rules file to read again")
 	}
-	changes, err := c.s.config.Reload(dropBans)
+	changes, err := c.s.Reload(dropBans)
 	if known, ok := errors.AsType[*engine.Error](err); ok {
 		return known
 	}
@@ -211,9 +206,7 @@ func (c *conn) reload(words [][]byte) error {
 	}{{"added", changes.Added}, {"removed", changes.Removed}, {"changed", changes.Changed}} {
 		c.w.BulkString(list.name)
 		c.w.Array(len(list.names))
-		for _, name := range list.names {
-			c.w.BulkString(name)
-		}
+		c.strings(list.names...)
 	}
 	c.w.BulkString("bans_dropped")
 	c.w.Int(int64(changes.BansDropped))

@@ -3,38 +3,37 @@ package respapi
 import (
 	"fmt"
 	"strings"
+	"time"
+	"unsafe"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/rules"
 )
 
-// A command is one that clients can send. All that is known of it is here:
-// dispatch, rights, COMMAND and its help come from one table, see commands.
+// A command is one that clients can send. Dispatch, roles, COMMAND and its help come
+// from one table of commands.
 type command struct {
 	name    string // in lower case
 	usage   string // of its arguments
 	summary string
 	group   string // for COMMAND DOCS
 
-	// need is the role that it needs, needArgs the one that it needs with
-	// arguments if that is more. access.None is for those that anyone may
-	// send, tokens or not; said says that this is meant.
-	need, needArgs access.Role
-	said           bool
+	role     access.Role // that it needs; access.None for commands that anyone may send
+	argsRole access.Role // that it needs with arguments, if that is more
 
-	least, most int // arguments, the name included; most 0: any number
-	key         int // place of its key among them, 0 for none
-	write       bool
-	inFeed      bool // allowed in version 2 while it subscribes
-	alone       bool // not allowed in a transaction
-	control     bool // executed at once in a transaction
-	handle      func(c *conn, args [][]byte) error
-
-	next *command // with the same letter and length
+	least, most     int  // arguments, the name included; most 0: any number
+	key             int  // index of its key among them, 0 for none
+	write           bool // for COMMAND INFO
+	whileSubscribed bool // allowed in version 2 while the connection subscribes
+	notQueued       bool // an error in a transaction
+	immediate       bool // executed at once in a transaction
+	handle          func(c *conn, args [][]byte) error
 }
 
-// arity is Redis' way to say how many arguments there are.
+// arity returns the number of arguments as Redis writes it: negative for a minimum.
 func (c *command) arity() int {
 	if c.least == c.most {
 		return c.least
@@ -42,85 +41,58 @@ func (c *command) arity() int {
 	return -c.least
 }
 
-// atOnce reports whether c is executed at once in a transaction, and not queued: what
-// ends it, and RESET without arguments, which is another command than RESET rule key.
-func (c *command) atOnce(args [][]byte) bool {
-	return c.control && (len(args) == 1 || c.needArgs == access.None)
+// runsNow reports whether c is executed at once in a transaction: commands that end
+// it, and RESET without arguments, which is another command than RESET rule key.
+func (c *command) runsNow(args [][]byte) bool {
+	return c.immediate && (len(args) == 1 || c.argsRole == access.None)
 }
 
 // line returns how it is used.
 func (c *command) line() string { return strings.TrimSpace(strings.ToUpper(c.name) + " " + c.usage) }
 
-// An index finds commands by name without looking at more than a few.
-type index struct {
-	all     []*command
-	buckets [1 << (letterBits + lengthBits)]*command
+// A commandTable finds commands by name.
+type commandTable struct {
+	all    []command
+	byName map[string]*command
 }
 
-const (
-	letterBits = 5 // of the first letter, without its case
-	lengthBits = 4
-	maxName    = 1<<lengthBits - 1
-)
-
-func bucket[T string | []byte](name T) int {
-	return int(name[0])&(1<<letterBits-1)<<lengthBits | len(name)&maxName
-}
-
-// init makes x the index of a table. A command that does not say who may send it,
-// that has no help or is there twice, is an error.
-func (x *index) init(table []command) error {
-	for i := range table {
-		c := &table[i]
-		switch {
-		case c.name == "" || len(c.name) > maxName || c.name != strings.ToLower(c.name):
-			return fmt.Errorf("command %q: allowed are names of 1 to %d lower-case letters", c.name, maxName)
-		case c.need == access.None && !c.said:
-			return fmt.Errorf("command %s does not say who may send it", c.name)
-		case c.handle == nil || c.summary == "" || c.group == "" || c.least < 1:
-			return fmt.Errorf("command %s has no handler, summary, group or number of arguments; every command has them", c.name)
-		}
-		if x.named([]byte(c.name)) != nil {
-			return fmt.Errorf("command %s is there twice", c.name)
-		}
-		at := &x.buckets[bucket(c.name)]
-		for *at != nil {
-			at = &(*at).next
-		}
-		*at = c
-		x.all = append(x.all, c)
+func newCommandTable(all []command) commandTable {
+	t := commandTable{all, make(map[string]*command, len(all))}
+	for i := range all {
+		t.byName[all[i].name] = &all[i]
 	}
-	return nil
+	return t
 }
+
+// maxName is longer than the name of any command.
+const maxName = 16
 
 // named returns the command of that name in any case, or nil.
-func (x *index) named(name []byte) *command {
-	if len(name) == 0 {
+func (t *commandTable) named(name []byte) *command {
+	var lower [maxName]byte
+	if len(name) > len(lower) {
 		return nil
 	}
-	c := x.buckets[bucket(name)]
-	for c != nil && !isWord(name, c.name) {
-		c = c.next
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		lower[i] = c
 	}
-	return c
+	return t.byName[string(lower[:len(name)])]
 }
 
-// find returns the command that args are, or why they are none.
-func (x *index) find(args [][]byte) (*command, error) {
-	c := x.named(args[0])
+// find returns the command of args, or an error. An unknown command has the words of
+// Redis: clients look for them to learn that a server is older than they expect.
+func (t *commandTable) find(args [][]byte) (*command, error) {
+	c := t.named(args[0])
 	if c == nil {
-		return nil, unknown(args[0])
+		return nil, refusal(api.Failed, "unknown command '%.64s'; COMMAND DOCS has those that there are", args[0])
 	}
 	if len(args) < c.least || len(args) > c.most && c.most > 0 {
 		return nil, badArg("wrong number of arguments for '%s': %s", c.name, c.line())
 	}
 	return c, nil
-}
-
-// unknown is worded as Redis does it: clients look for these words to learn that a
-// server is older than they hoped.
-func unknown(name []byte) error {
-	return &engine.Error{Code: api.Failed, Message: fmt.Sprintf("unknown command '%.64s'; COMMAND DOCS has those that there are", name)}
 }
 
 // isWord reports whether b is word in any case. word has no upper-case letter.
@@ -136,6 +108,55 @@ func isWord(b []byte, word string) bool {
 	return true
 }
 
-func badArg(format string, args ...any) error {
-	return &engine.Error{Code: api.BadArg, Message: fmt.Sprintf(format, args...)}
+// optional returns the value of an option that may follow two arguments of a command,
+// or nil.
+func optional(args [][]byte, word, usage string) ([]byte, error) {
+	switch {
+	case len(args) == 3:
+		return nil, nil
+	case len(args) == 5 && isWord(args[3], word):
+		return args[4], nil
+	}
+	return nil, badArg("'%.32s': must be %s", args[3], usage)
+}
+
+// options reads pairs of a word and a value, and passes each value to the function of
+// its word.
+func options(args [][]byte, usage string, set map[string]func(value []byte) error) error {
+	for ; len(args) > 0; args = args[2:] {
+		option := set[strings.ToLower(string(args[0]))]
+		if option == nil || len(args) == 1 {
+			return badArg("'%.32s': must be %s", args[0], usage)
+		}
+		if err := option(args[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readInt reads an integer from least to most.
+func readInt(what string, b []byte, least, most int64) (int64, error) {
+	n, ok := resp.ParseInt(b)
+	if !ok || n < least || n > most {
+		return 0, badArg("%s: '%.32s': must be %d to %d", what, b, least, most)
+	}
+	return n, nil
+}
+
+// readDuration reads a duration of the form that rules files have.
+func readDuration(what string, b []byte) (d time.Duration, err error) {
+	if d, err = rules.ParseDuration(view(b)); err != nil {
+		return 0, badArg("%s: '%.32s': must be a duration such as 500ms, 10m, 1h30m or 7d", what, b)
+	}
+	return d, nil
+}
+
+// view returns b as a string, which must not be kept.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+func badArg(format string, args ...any) error { return refusal(api.BadArg, format, args...) }
+
+func refusal(code api.Code, format string, args ...any) error {
+	return &engine.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }

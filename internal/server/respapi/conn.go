@@ -18,96 +18,86 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
-// A conn is one connection. What is not said to be for others belongs to its
-// goroutine, serve.
+// A conn is one connection. Its goroutine, serve, uses all fields; others use only
+// those that say so.
 type conn struct {
-	s      *Server
-	patrol *patrol
-	raw    net.Conn // closed by anyone
-	net    net.Conn // raw, or TLS over it
-	peer   netip.Addr
-	id     int64
-	since  time.Time
-	born   uint32 // round
+	s     *Server
+	raw   net.Conn // closed by anyone
+	net   net.Conn // raw, or TLS over it
+	peer  netip.Addr
+	id    int64
+	since time.Time
+	began uint32 // tick
 
 	r      *resp.Reader
-	w      *resp.Writer // while feed is set: under mu
+	w      *resp.Writer // under mu while sub is set
 	caller *engine.Caller
 
 	who      access.Identity
 	logins   int           // unknown tokens
-	greeted  bool          // has asked something
-	begun    bool          // a part of a command is here
+	greeted  bool          // has sent a command
+	begun    bool          // a part of a command has arrived
 	answered uint64        // commands, before the last read
 	arrived  time.Duration // when the last read returned, since the start of s
 	timed    uint64        // decisions whose latency is counted
 	latency  *engine.LatencyPart
-	over     bool         // close when what is written is flushed
+	over     bool         // close when the write buffer is flushed
 	multi    *transaction // or nil
-	reserved int          // of Config.Budget, by the transaction
 
-	mu     sync.Mutex // of w, feed and net's writing side, while there is a feed
-	locked bool       // serve has mu
-	feed   *feed      // what is subscribed to, or nil; set under mu, by serve alone
+	mu     sync.Mutex  // of w, sub and writing to net, while there is a subscriber
+	locked bool        // serve holds mu
+	sub    *subscriber // or nil; set under mu, by serve alone
 
-	// For others.
-	tokens  atomic.Pointer[access.Tokens] // by which who was authenticated; or nil
-	asked   atomic.Uint64                 // commands
-	reading clock
-	writing atomic.Uint32         // round in which the write under way began, or 0
-	told    atomic.Bool           // subscribes
-	queued  atomic.Int32          // commands of the transaction, or noTransaction
-	label   atomic.Pointer[label] // or nil
+	// For all goroutines.
+	tokens     atomic.Pointer[access.Tokens] // by which who was authenticated; or nil
+	commands   atomic.Uint64
+	reading    phaseClock
+	writing    atomic.Uint32 // tick at which the write in progress began, or 0
+	subscribed atomic.Bool
+	queued     atomic.Int32               // commands of the transaction, or noTransaction
+	client     atomic.Pointer[clientInfo] // or nil
 }
 
-// A label is what a client says of itself, for CLIENT LIST.
-type label struct {
-	name, lib, version string
-	who                access.Identity
-	three              bool // version of the protocol
-	channels, patterns int  // subscribed to
-}
-
-func newConn(s *Server, raw net.Conn, peer netip.Addr, p *patrol) *conn {
+func newConn(s *Server, raw net.Conn, peer netip.Addr) *conn {
 	c := &conn{
-		s: s, patrol: p, raw: raw, net: raw, peer: peer, id: s.ids.Add(1), since: time.Now(), born: p.tick.Load(),
-		caller: s.engine.Caller(), latency: s.latency.Part(),
+		s: s, raw: raw, net: raw, peer: peer, id: s.ids.Add(1), since: time.Now(), began: s.tick.Load(),
+		caller: s.Engine.Caller(), latency: s.Latency.Part(),
 	}
-	if s.tls != nil {
-		c.net = tls.Server(raw, s.tls)
+	if s.TLS != nil {
+		c.net = tls.Server(raw, s.TLS)
 	}
-	c.r = resp.NewReader(c, strangerLimits)
+	c.r = resp.NewReader(c, unknownLimits)
 	c.w = resp.NewWriter(c)
-	c.r.SetBudget(s.config.Budget)
-	c.w.SetBudget(s.config.Budget)
+	c.r.SetBudget(s.Budget)
+	c.w.SetBudget(s.Budget)
 	c.queued.Store(noTransaction)
-	c.reading.set(greeting, c.born)
-	c.setTokens(s.config.Tokens())
+	c.reading.set(greeting, c.began)
+	c.setTokens(s.Tokens())
 	return c
 }
 
 // pipelines is more commands in a read than there are without a pipeline.
 const pipelines = 4
 
-// Read reads for c.r, and notes since when c waits for what.
+// Read reads for c.r, and stores the phase of c.
 func (c *conn) Read(b []byte) (int, error) {
 	switch {
 	case c.who.Role == access.None, !c.greeted:
-		c.reading.set(greeting, c.born)
+		c.reading.set(greeting, c.began)
 	case !c.r.Partial():
-		c.reading.set(waiting, c.patrol.tick.Load())
+		c.reading.set(waiting, c.s.tick.Load())
 	case !c.begun:
 		c.begun = true
-		c.reading.set(partial, c.patrol.tick.Load())
+		c.reading.set(partial, c.s.tick.Load())
 	}
-	asked := c.asked.Load()
-	if asked-c.answered <= pipelines {
-		// One that does not pipeline has just been answered, and others may have
-		// asked meanwhile: let them go first. Under load its next command is here
-		// when it is read, and no read comes back with nothing.
+	commands := c.commands.Load()
+	if commands-c.answered <= pipelines {
+		// A client that does not pipeline has just been answered, and others may have
+		// sent commands meanwhile: let them go first. Under load its next command is
+		// here when it is read, and no read returns without bytes.
 		runtime.Gosched()
 	}
-	c.answered = asked
+	c.answered = commands
 	n, err := c.net.Read(b)
 	c.arrived = time.Since(c.s.started)
 	if !c.begun && c.greeted {
@@ -116,15 +106,15 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write writes for c.w, and notes since when.
+// Write writes for c.w, and stores when it began.
 func (c *conn) Write(b []byte) (int, error) {
-	c.writing.Store(c.patrol.tick.Load())
+	c.writing.Store(c.s.tick.Load())
 	n, err := c.net.Write(b)
 	c.writing.Store(0)
 	return n, err
 }
 
-// serve answers commands until the client goes, or has to.
+// serve answers commands until the connection ends.
 func (c *conn) serve() {
 	defer c.end()
 	for !c.over {
@@ -134,7 +124,7 @@ func (c *conn) serve() {
 			return
 		}
 		c.begun = false
-		if c.feed != nil {
+		if c.sub != nil {
 			c.lock()
 		}
 		c.do(args)
@@ -150,7 +140,7 @@ func (c *conn) serve() {
 }
 
 // observe counts the latency of the decisions that were just sent, once for all of a
-// pipeline: two looks at the clock per read, however many commands came with it.
+// pipeline: the clock is read twice per read, however many commands came with it.
 func (c *conn) observe() {
 	if n := c.caller.Decisions(); n != c.timed {
 		c.latency.Observe(time.Since(c.s.started)-c.arrived, n-c.timed)
@@ -158,7 +148,7 @@ func (c *conn) observe() {
 	}
 }
 
-// lock takes mu for serve, which needs it while there is a feed.
+// lock takes mu for serve, which needs it while there is a subscriber.
 func (c *conn) lock() {
 	if !c.locked {
 		c.mu.Lock()
@@ -173,57 +163,53 @@ func (c *conn) unlock() {
 	}
 }
 
-// failed ends a connection that has nothing more to say, or nothing sensible.
+// failed answers a reading error, if it is one of the client, and closes the connection.
 func (c *conn) failed(err error) {
-	c.lock() // a feed may be writing
+	c.lock() // a subscriber may be writing
 	defer c.unlock()
 	fault, ok := errors.AsType[resp.ProtocolError](err)
 	switch {
 	case ok:
-		c.s.errors.Add(1)
-		c.w.Error("ERR", fault.Error())
+		c.s.Errors.Add(1)
+		c.w.Error(string(api.Failed), fault.Error())
 	case errors.Is(err, resp.ErrBudget):
 		ok = true
 		c.refuse(errBusy)
 	}
-	if c.w.Flush() == nil && (ok || c.patrol.draining.Load()) {
+	if c.w.Flush() == nil && (ok || c.s.draining.Load()) {
 		c.linger()
 	}
 }
 
 // errBusy answers a command for which there is no memory.
-var errBusy = &engine.Error{Code: api.Overload, Message: "too many large commands are being received, or large replies being sent; try again later"}
+var errBusy = refusal(api.Overload, "too many large commands are being received, or large replies being sent; try again later")
 
-// linger lets the client read what it was sent: closing a connection with bytes that
-// nobody has read would have them thrown away on its side.
+// linger lets the client read what it was sent: if a connection is closed with unread
+// bytes, the client's kernel discards the replies.
 func (c *conn) linger() {
 	half, ok := c.net.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
 	c.raw.SetReadDeadline(time.Now().Add(lingerTime))
-	_, _ = io.CopyN(io.Discard, onlyReader{c.raw}, lingerBytes)
+	_, _ = io.CopyN(io.Discard, struct{ io.Reader }{c.raw}, lingerBytes)
 }
 
-// An onlyReader hides what else its Reader can do.
-type onlyReader struct{ io.Reader }
-
-// end closes the connection, and catches what a command has thrown: it is the end of
-// this connection and of nothing else.
+// end closes the connection, and recovers from a panic of a command, which ends this
+// connection only.
 func (c *conn) end() {
 	if x := recover(); x != nil {
-		c.s.panics.Add(1)
-		c.s.log.Error("a command panicked", "peer", c.peer.String(), "panic", x, "stack", string(debug.Stack()))
+		c.s.Panics.Add(1)
+		c.s.Log.Error("a command panicked", "peer", c.peer.String(), "panic", x, "stack", string(debug.Stack()))
 	}
 	c.raw.Close()
-	c.leave()
-	c.release()
-	f := c.feed
+	c.drop(c.leave())
+	f := c.sub
 	c.unlock()
 	if f != nil {
 		f.sub.Close()
 		<-f.done
-		c.s.subscribers.Add(-1)
+		c.s.Subscribers.Add(-1)
 	}
 	c.r.Release()
 	c.w.Release()
@@ -231,8 +217,8 @@ func (c *conn) end() {
 
 // do executes one command.
 func (c *conn) do(args [][]byte) {
-	c.asked.Store(c.asked.Load() + 1)
-	if t := c.s.config.Tokens(); t != c.tokens.Load() && !c.renewed(t) {
+	c.commands.Store(c.commands.Load() + 1)
+	if t := c.s.Tokens(); t != c.tokens.Load() && !c.tokensChanged(t) {
 		return
 	}
 	cmd, err := c.s.commands.find(args)
@@ -241,12 +227,13 @@ func (c *conn) do(args [][]byte) {
 	}
 	c.greeted = true
 	switch {
-	case c.multi != nil && !(err == nil && cmd.atOnce(args)):
+	case c.multi != nil && !(err == nil && cmd.runsNow(args)):
 		if err == nil {
 			err = c.queue(cmd, args)
 		}
 		if err != nil {
-			c.abort()
+			c.drop(c.multi)
+			c.multi.failed = true
 		}
 	case err == nil:
 		err = cmd.handle(c, args)
@@ -258,80 +245,33 @@ func (c *conn) do(args [][]byte) {
 
 // may returns why c may not use cmd, or nil.
 func (c *conn) may(cmd *command, withArgs bool) error {
-	need := cmd.need
+	role := cmd.role
 	if withArgs {
-		need = max(need, cmd.needArgs)
+		role = max(role, cmd.argsRole)
 	}
-	if !c.who.Role.May(need) {
-		c.s.unauthorized.Add(1)
+	switch {
+	case !c.who.Role.May(role):
+		c.s.Unauthorized.Add(1)
 		if c.who.Role == access.None {
-			return &engine.Error{Code: api.NoAuth, Message: "authentication required: AUTH token"}
+			return refusal(api.NoAuth, "authentication required: AUTH token")
 		}
-		return needsRole(cmd.name, need)
-	}
-	if c.feed != nil && !cmd.inFeed && c.w.Version() == 2 {
-		return badArg("%s is not for a connection that subscribes, but for HELLO 3; allowed are (P)SUBSCRIBE, (P)UNSUBSCRIBE, PING, RESET and QUIT", cmd.name)
+		return refusal(api.NoPerm, "%s needs the role %v", cmd.name, role)
+	case c.sub != nil && !cmd.whileSubscribed && c.w.Version() == 2:
+		return badArg("%s on a connection that subscribes: must be (P)SUBSCRIBE, (P)UNSUBSCRIBE, PING, RESET or QUIT, unless HELLO 3 was sent", cmd.name)
 	}
 	return nil
 }
 
-func needsRole(what string, need access.Role) error {
-	return &engine.Error{Code: api.NoPerm, Message: what + " needs the role " + need.String()}
-}
-
 // refuse answers with an error.
 func (c *conn) refuse(err error) {
-	c.s.errors.Add(1)
-	if e, ok := errors.AsType[*engine.Error](err); ok {
-		if e.Code == api.Overload {
-			c.s.overloaded.Add(1)
-			c.s.often.Warn("overload: a command is refused", "listener", "resp", "peer", c.peer.String(), "error", e.Message)
-		}
-		c.w.Error(string(e.Code), e.Message)
-		return
+	c.s.Errors.Add(1)
+	e, ok := errors.AsType[*engine.Error](err)
+	if !ok {
+		e = &engine.Error{Code: api.Failed, Message: err.Error()}
 	}
-	c.w.Error(string(api.Failed), err.Error())
-}
-
-// setTokens begins with tokens t, and with nobody or, where there are none, with an
-// admin.
-func (c *conn) setTokens(t *access.Tokens) {
-	c.tokens.Store(t)
-	c.who = access.Identity{}
-	if t == nil {
-		c.become(access.Identity{Role: access.Admin})
+	if e.Code == api.Overload {
+		c.s.Overloaded.Add(1)
+		c.s.Limited.Warn("overload: a command is refused", "listener", "resp", "peer", c.peer.String(), "error", e.Message)
 	}
-}
-
-// become makes the client who it is.
-func (c *conn) become(who access.Identity) {
-	c.who = who
-	c.tell(func(l *label) { l.who = who })
-	c.r.SetLimits(callerLimits)
-}
-
-// renewed is called when the tokens are not those of before. If they say the same,
-// nothing happens. Otherwise nobody knows whether that of c is still among them: it
-// is closed, and has to authenticate anew. A token is not kept to look it up.
-func (c *conn) renewed(t *access.Tokens) bool {
-	if t.Equal(c.tokens.Load()) {
-		c.tokens.Store(t)
-		return true
-	}
-	if c.who.Role == access.None {
-		c.setTokens(t)
-		return true
-	}
-	c.over = true
-	return false
-}
-
-// tell changes what others are told of c.
-func (c *conn) tell(change func(*label)) {
-	var l label
-	if old := c.label.Load(); old != nil {
-		l = *old
-	}
-	change(&l)
-	c.label.Store(&l)
+	c.w.Error(string(e.Code), e.Message)
 }

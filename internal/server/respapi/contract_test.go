@@ -12,7 +12,7 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
-// conversation is what is said on one connection to a server that has just begun, at
+// conversation is commands and replies of one connection to a server that has just started, at
 // a clock that stands still.
 const conversation = `
 PING -> +PONG
@@ -32,16 +32,16 @@ PEEK login ada COST 3 -> [1 3 0 0 600000 "login" 0]
 TAKE nosuch ada -> -NORULE …
 TAKE Login ada -> -NORULE …
 TAKE login -> -BADARG wrong number of arguments for 'take': TAKE rule key [COST n]
-TAKE login ada 4 -> -BADARG '4' stands behind the key; allowed is COST n
+TAKE login ada 4 -> -BADARG '4': must be COST n
 TAKE login ada COST 1 1 -> -BADARG wrong number…
-TAKE login ada COST -> -BADARG 'COST' stands behind the key; allowed is COST n
-TAKE login ada PRICE 1 -> -BADARG 'PRICE' stands behind the key; allowed is COST n
-TAKE login ada COST 0 -> -BADARG COST is '0'; allowed is 1 to 2147483648
+TAKE login ada COST -> -BADARG 'COST': must be COST n
+TAKE login ada PRICE 1 -> -BADARG 'PRICE': must be COST n
+TAKE login ada COST 0 -> -BADARG COST: '0': must be 1 to 2147483648
 TAKE login ada COST 2147483649 -> -BADARG …
 TAKE login ada COST 1.5 -> -BADARG …
 TAKE login ada COST -1 -> -BADARG …
 TAKE pair 192.0.2.1^ada -> [1 2 1 0 3600000 "pair" 0]
-TAKE pair 192.0.2.1 -> -BADARG number of key values is 1; allowed is 2: client, user
+TAKE pair 192.0.2.1 -> -BADARG …
 CHECK client 192.0.2.1 user ada -> [1 2 0 0 3600000 "pair" 0]
 CHECK client ::ffff:192.0.2.1 user ada -> [0 2 0 3600000 3600000 "pair" 0]
 CHECK user bob cost 3 -> [1 3 0 0 600000 "login" 0]
@@ -57,31 +57,31 @@ SUM requests 192.0.2.9 -> 2
 SUM requests 192.0.2.9:443 -> 2
 CHECK user -> -BADARG wrong number…
 CHECK user ada x -> -BADARG field 'x' has no value
-CHECK COST 1 -> -BADARG event has 0 fields; allowed are 1 to 64
-CHECK user ada COST 1 COST 2 -> -BADARG COST is there twice
-CHECK user ada AT x -> -BADARG AT is 'x'; allowed is 0 to 9214646400000
+CHECK COST 1 -> -BADARG event has 0 fields: must be 1 to 64
+CHECK user ada COST 1 COST 2 -> -BADARG COST: must be given once
+CHECK user ada AT x -> -BADARG AT: 'x': must be 0 to 9214646400000
 CHECK user ada AT 1700000000000 -> -BADARG AT: this server judges by its own clock…
 SUM requests 192.0.2.1 -> 2
 SUM requests 192.0.2.1 SPAN 1m -> 2
 SUM requests 192.0.2.1 SPAN 2h -> -BADARG span is 2h; counter "requests" has up to 1h
-SUM requests 192.0.2.1 SPAN 60 -> -BADARG SPAN is '60'; allowed is a duration such as 500ms, 10m, 1h30m or 7d
-SUM requests 192.0.2.1 SPAM 1m -> -BADARG 'SPAM' stands at the end; allowed is SPAN duration
+SUM requests 192.0.2.1 SPAN 60 -> -BADARG SPAN: '60': must be a duration such as 500ms, 10m, 1h30m or 7d
+SUM requests 192.0.2.1 SPAM 1m -> -BADARG 'SPAM': must be SPAN duration
 SUM nosuch x -> -BADARG there is no counter "nosuch"; there is requests, tenants
 RATE requests 192.0.2.1 SPAN 1s -> "2"
 ADD pages /a -> +OK
 ADD pages /b 5 -> +OK
-ADD pages /b 0 -> -BADARG n is '0'; allowed is 1 to 2147483648
+ADD pages /b 0 -> -BADARG n: '0': must be 1 to 2147483648
 ADD bad~name x -> -BADARG counter name "bad name"…
 SUM pages /b -> 5
 TOP pages 10 -> ["/b" 5 "/a" 1]
 TOP pages 1 SPAN 1m -> ["/b" 5]
-TOP pages 0 -> -BADARG n is '0'…
+TOP pages 0 -> -BADARG n: '0'…
 CL.THROTTLE user123 15 30 60 1 -> [0 16 15 -1 2]
 CL.THROTTLE user123 15 30 60 15 -> [0 16 0 -1 32]
 CL.THROTTLE user123 15 30 60 -> [1 16 0 2 32]
 CL.THROTTLE user123 15 30 60 17 -> [1 16 0 -1 32]
 CL.THROTTLE user123 15 30 60 0 -> [0 16 0 -1 32]
-CL.THROTTLE user123 -1 30 60 -> -BADARG max_burst is '-1'; allowed is 0 to 4294967294
+CL.THROTTLE user123 -1 30 60 -> -BADARG max_burst: '-1': must be 0 to 4294967294
 CL.THROTTLE user123 15 30 -> -BADARG wrong number…
 BANS -> []
 BAN login ada 10m too~many -> +OK
@@ -90,10 +90,10 @@ BANS RULE login COUNT 5 -> [["login" "ada" 946684800000 946685400000 0 "too many
 BANS RULE pair -> []
 BANS CURSOR 0 COUNT 5 -> ["0" [["login" "ada" 946684800000 946685400000 0 "too many" "resp"]]]
 BANS CURSOR x -> -BADARG cursor: "x": must be one that came with a page of bans
-BANS COUNT 1001 -> -BADARG COUNT is '1001'; allowed is 1 to 1000
-BANS RULE -> -BADARG 'RULE' has no value; must be RULE rule, COUNT n or CURSOR cursor
-BANS SIZE 1 -> -BADARG 'SIZE' is unknown; must be RULE rule, COUNT n or CURSOR cursor
-BAN login ada 10 -> -BADARG duration is '10'; allowed is a duration such as 500ms, 10m, 1h30m or 7d
+BANS COUNT 1001 -> -BADARG COUNT: '1001': must be 1 to 1000
+BANS RULE -> -BADARG 'RULE': must be RULE rule, COUNT n or CURSOR cursor
+BANS SIZE 1 -> -BADARG 'SIZE': must be RULE rule, COUNT n or CURSOR cursor
+BAN login ada 10 -> -BADARG duration: '10': must be a duration such as 500ms, 10m, 1h30m or 7d
 BAN nosuch ada 10m -> -NORULE …
 BAN pair ada 10m -> -BADARG …
 UNBAN login ada -> 1
@@ -113,11 +113,11 @@ UNBANALL RULE pair -> 0
 UNBAN pair 192.0.2.1 bob x -> -BADARG …
 RULES -> [["login" "limit" "…
 RULES RELOAD -> -BADARG there is no rules file to read again
-RULES NOSUCH -> -BADARG 'NOSUCH' is not known; allowed are RULES and RULES RELOAD [DROPBANS]
+RULES NOSUCH -> -BADARG 'NOSUCH': must be RULES or RULES RELOAD [DROPBANS]
 SELECT 0 -> +OK
-SELECT 1 -> -BADARG database is '1'; allowed is 0
+SELECT 1 -> -BADARG database '1': must be 0
 CONFIG GET * -> []
-CONFIG SET maxmemory 1 -> -BADARG 'SET' is not for this server…
+CONFIG SET maxmemory 1 -> -BADARG CONFIG 'SET': must be GET…
 TIME -> ["946684800" "0"]
 TAKE queue ada -> [1 3 2 0 1000 "queue" 0]
 TAKE queue ada -> [1 3 1 0 2000 "queue" 0 1000]
@@ -174,20 +174,20 @@ CLIENT ID -> 1
 CLIENT GETNAME -> nil
 CLIENT SETNAME mine -> +OK
 CLIENT GETNAME -> "mine"
-CLIENT SETNAME a~b -> -BADARG name is 'a b'; allowed are 64 visible characters of ASCII
+CLIENT SETNAME a~b -> -BADARG SETNAME 'a b': must be up to 64 visible characters of ASCII
 CLIENT SETINFO LIB-NAME redis-cli -> +OK
-CLIENT SETINFO COLOUR red -> -BADARG attribute is 'COLOUR'; allowed are LIB-NAME and LIB-VER
+CLIENT SETINFO COLOUR red -> -BADARG attribute 'COLOUR': must be LIB-NAME or LIB-VER
 CLIENT INFO -> "id=1 addr=pipe laddr=pipe fd=-1 name=mine age=0 idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf=0 …
 CLIENT LIST -> "id=1 …
 CLIENT NO-EVICT on -> +OK
 CLIENT REPLY ON -> +OK
-CLIENT REPLY OFF -> -BADARG CLIENT does not take 'REPLY OFF' so; allowed are …
+CLIENT REPLY OFF -> -BADARG CLIENT 'REPLY OFF': must be …
 COMMAND COUNT -> 37
 COMMAND INFO take nosuch -> [["take" -3 [+fast +write] 2 2 1 [+@decisions] [] [] []] nil]
 COMMAND DOCS time nosuch -> ["time" ["summary" "The time by which events are judged: seconds and microseconds" "since" "1.0.0" "group" "server" "usage" "TIME" "role" "read" "arguments" []]]
 AUTH x -> -ERR AUTH was called, but this server has no tokens: whoever can connect may do everything
-HELLO 4 -> -BADARG protocol version is '4'; allowed is 2 to 3
-HELLO 3 NONSENSE -> -BADARG HELLO does not take 'NONSENSE' there; allowed are HELLO [2|3 [AUTH user token] [SETNAME name]]
+HELLO 4 -> -BADARG protocol version: '4': must be 2 to 3
+HELLO 3 NONSENSE -> -BADARG 'NONSENSE': must be HELLO [2|3 [AUTH user token] [SETNAME name]]
 HELLO 3 SETNAME other -> %["server" "lately" "version" "devel" "proto" 3 "id" 1 "mode" "standalone" "role" "master" "modules" []]
 RATE requests 192.0.2.1 SPAN 1s -> ,2
 CLIENT GETNAME -> "other"
@@ -216,7 +216,7 @@ func TestConversation(t *testing.T) {
 			}
 		}
 		c.wantEnd()
-		if e := s.engine.Totals().Errors; e == 0 {
+		if e := s.Engine.Totals().Errors; e == 0 {
 			t.Error("no error was counted")
 		}
 	})
@@ -251,7 +251,7 @@ func TestBanRule(t *testing.T) {
 func TestUnbanOfTabs(t *testing.T) {
 	s := start(t, Config{}, false)
 	c := s.dial()
-	if _, err := s.engine.Ban("pair", []string{"192.0.2.1", "a\tb"}, time.Hour, "", ""); err != nil {
+	if _, err := s.Engine.Ban("pair", []string{"192.0.2.1", "a\tb"}, time.Hour, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	c.want("UNBAN pair 192.0.2.1^a^b", "-BADARG …")
@@ -274,7 +274,7 @@ func TestReload(t *testing.T) {
 	fails = &engine.Error{Code: api.Conflict, Message: "it would drop 7 bans"}
 	c.want("RULES RELOAD", "-CONFLICT it would drop 7 bans")
 	c.want("RULES RELOAD DROPBANS", `["added" [] "removed" ["login"] "changed" [] "bans_dropped" 7]`)
-	c.want("RULES RELOAD NOW", "-BADARG 'NOW' is not known; allowed are RULES and RULES RELOAD [DROPBANS]")
+	c.want("RULES RELOAD NOW", "-BADARG 'NOW': must be RULES or RULES RELOAD [DROPBANS]")
 }
 
 func TestConfig(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
-	"github.com/lately-go/lately/rules"
 )
 
 func add(c *conn, args [][]byte) error {
@@ -23,24 +22,13 @@ func add(c *conn, args [][]byte) error {
 	return nil
 }
 
-// spanOf reads what may stand at the end: SPAN duration. 0 is none.
+// spanOf reads what may follow a counter and a key: SPAN duration. 0 means none.
 func spanOf(args [][]byte) (time.Duration, error) {
-	if len(args) == 3 {
-		return 0, nil
+	value, err := optional(args, "span", "SPAN duration")
+	if value == nil {
+		return 0, err
 	}
-	if len(args) != 5 || !isWord(args[3], "span") {
-		return 0, badArg("'%.32s' stands at the end; allowed is SPAN duration", args[3])
-	}
-	return durationOf("SPAN", args[4])
-}
-
-// durationOf reads a duration as the rules file has it.
-func durationOf(what string, b []byte) (time.Duration, error) {
-	d, err := rules.ParseDuration(view(b))
-	if err != nil {
-		return 0, badArg("%s is '%.32s'; allowed is a duration such as 500ms, 10m, 1h30m or 7d", what, b)
-	}
-	return d, nil
+	return readDuration("SPAN", value)
 }
 
 func sum(c *conn, args [][]byte) error {
@@ -78,7 +66,7 @@ func top(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	keys, err := c.s.engine.Top(view(args[1]), int(n), span, engine.KeyFilter{})
+	keys, err := c.s.Engine.Top(view(args[1]), int(n), span, engine.KeyFilter{})
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
 // Package respapi answers the protocol of Redis from an engine, so that every
-// Redis client in any language asks for decisions:
+// Redis client in any language can ask for decisions:
 //
 //	> TAKE login ada
 //	1) (integer) 1        allowed
@@ -11,50 +11,50 @@
 //	7) (integer) 0        banned until, ms since 1970; 0: not banned
 //
 // CHECK, TAKE and PEEK answer such an array of seven. An event that a leaky-bucket rule
-// admits and that has to wait has an eighth element, the delay in ms; the server does
-// not wait itself. RELEASE ends events under way under an in-flight rule; those whose
-// holder has crashed end after the rule's span. Times are rounded up: who
-// waits as told has waited long enough. COMMAND DOCS says what commands there are;
-// they stand in one table, with who may use them.
+// allows after a delay has an eighth element, the delay in ms; the server does not wait
+// itself. RELEASE ends events in progress under an in-flight rule; those whose holder
+// has crashed end after the span of the rule. Times are rounded up, so a client that
+// waits as told has waited long enough. COMMAND DOCS lists all commands; they are in one
+// table, with their roles.
 //
 // Errors begin with a code: NORULE, BADARG, OVERLOAD or ERR, and as in Redis NOAUTH
 // (no token yet), WRONGPASS (an unknown token) or NOPERM (the role may not do that).
 //
 // # Keys and durations
 //
-// Where a rule or a counter counts by several fields, the values of a key are joined
-// by a tab. Durations are as in the rules file: 500ms, 10m, 1h30m, 7d.
+// If a rule or a counter has several fields, the values of a key are joined by a tab.
+// Durations are as in the rules file: 500ms, 10m, 1h30m, 7d.
 //
 // # Events
 //
-// SUBSCRIBE bans, unbans, hot or rules to be told what happens as JSON, or one rule's
-// with bans:NAME, unbans:NAME and hot:NAME. Times are in UTC. A key with bytes that are
-// not UTF-8, which JSON has no way to say, is in key_base64 as it is. Each event is published on both, so
-// PSUBSCRIBE bans* is told of each ban twice, as Redis has it.
+// SUBSCRIBE bans, unbans, hot or rules sends events as JSON; bans:NAME, unbans:NAME and
+// hot:NAME are those of one rule. Times are in UTC. A key that is not UTF-8, which JSON
+// cannot contain, is in key_base64. Each event is published on both channels, so
+// PSUBSCRIBE bans* receives each ban twice, as in Redis.
 //
 // # Transactions
 //
 // Clients that wrap their pipelines in a transaction (redis-py does by default, go-redis
-// in TxPipelined) find MULTI, EXEC and DISCARD as in Redis: commands are checked and
+// in TxPipelined) find MULTI, EXEC and DISCARD as in Redis: commands are validated and
 // queued, and EXEC executes them in order and answers an array. After a command that
 // cannot be queued, EXEC answers EXECABORT, and nothing was counted. A transaction is
-// not isolated: other connections' commands may be executed between its own. So WATCH
+// not isolated: commands of other connections may be executed between its own, so WATCH
 // is an error. A transaction holds at most 1 MiB of commands.
 //
 // DEL resets keys of CL.THROTTLE.
 //
 // # Cost
 //
-// A connection has one goroutine, and one more while it subscribes. What it has
-// received is answered in one write. CHECK, TAKE, PEEK, REFUND, ADD, SUM, RATE and
-// CL.THROTTLE do not allocate, but for a key that is new, one of more than a kibibyte,
-// and an error. There is no queue: a connection has at most one command under way, so
-// MaxConnections bounds what a flood of clients can have the server do at once, and
-// those beyond it are told OVERLOAD and closed.
+// A connection has one goroutine, and one more while it subscribes. Commands that arrive
+// in one read are answered in one write. CHECK, TAKE, PEEK, REFUND, ADD, SUM, RATE and
+// CL.THROTTLE do not allocate, except for a new key, a key of more than a kibibyte, and
+// an error. There is no queue: a connection executes one command at a time, so
+// Limits.MaxConnections bounds the work that a flood of clients can cause. Connections
+// beyond it are answered OVERLOAD and closed.
 //
-// # A command without an answer
+// # Commands without a reply
 //
-// When a server ends, or its tokens change, connections are closed between two
-// commands, and those that subscribe within a second. A command that was executed was answered before, unless the network or
-// the client was too slow for the answer.
+// When a server shuts down, or its tokens change, connections are closed between two
+// commands, and those that subscribe within a second. Every command that was executed
+// was answered before, unless the network or the client was too slow for the reply.
 package respapi

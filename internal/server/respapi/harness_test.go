@@ -55,6 +55,9 @@ func newEngineOf(t testing.TB, c engine.Config) *engine.Engine {
 	return e
 }
 
+// Config is short for the configuration of a Server.
+type Config = engine.ListenerConfig
+
 // A pipeListener is a listener on net.Pipe.
 type pipeListener struct {
 	conns chan net.Conn

@@ -40,13 +40,11 @@ func onTape(t testing.TB, lines ...string) (*conn, *tape) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &patrol{s: s}
-	p.tick.Store(1)
 	in := &tape{}
 	for _, l := range lines {
 		in.bytes = append(in.bytes, encode(l)...)
 	}
-	return newConn(s, in, access.AddrOf(in.RemoteAddr()), p), in
+	return newConn(s, in, access.AddrOf(in.RemoteAddr())), in
 }
 
 // step answers n commands as serve does.

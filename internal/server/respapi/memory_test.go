@@ -41,7 +41,7 @@ func TestHalfSentCommands(t *testing.T) {
 			refused <- v.Text
 		}()
 	}
-	for range n - 8 { // there is room for some
+	for range n - 8 { // some are within the budget
 		if got := <-refused; got != "" && !strings.Contains(got, "too many large commands") && !strings.Contains(got, "reset") {
 			t.Errorf("a half-sent command is answered %q", got)
 		}

@@ -38,7 +38,7 @@ func TestOverload(t *testing.T) {
 			float64(sum)/x.d.Seconds(), late[len(late)/2], late[len(late)*99/100], slices.Min(answers), slices.Max(answers), m.HeapAlloc>>10)
 		until(t, "all have gone", func() bool { return s.Stats().Connections == 0 })
 	}
-	if n := s.engine.Totals().Allowed; n != told {
+	if n := s.Engine.Totals().Allowed; n != told {
 		t.Errorf("%d were decided, %d answered", n, told)
 	}
 }

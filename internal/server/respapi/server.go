@@ -2,172 +2,144 @@ package respapi
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/lately-go/lately/internal/loglimit"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
 // A Server answers RESP connections from an engine. It is safe for concurrent use.
-// Make one with [New]; the zero Server is not usable.
+// Make one with [New].
 type Server struct {
-	config   Config
-	engine   *engine.Engine
-	log      *slog.Logger
-	often    *slog.Logger // for lines that strangers can cause: rate-limited
-	rejected *access.RejectedLogins
-	tls      *tls.Config
-	commands index
+	*engine.Listener
+	commands commandTable
 	started  time.Time
-
-	gate         *access.ConnLimiter
-	ids          atomic.Int64
-	subscribers  atomic.Int64
-	ended        atomic.Uint64 // commands of connections that are closed
-	unauthorized atomic.Uint64
-	panics       atomic.Uint64
-	cut          atomic.Uint64
-	errors       atomic.Uint64
-	overloaded   atomic.Uint64
-	latency      engine.Latency
+	ids      atomic.Int64
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
+
+	tick     atomic.Uint32 // of the reaper, from 1
+	draining atomic.Bool
+	serving  sync.WaitGroup
 }
 
-// New returns a Server of c. The error names the field that cannot be, its value
-// and what is allowed.
-func New(c Config) (*Server, error) {
-	c, err := c.withDefaults()
+// New returns a Server of c. The error names the field that is wrong.
+func New(c engine.ListenerConfig) (*Server, error) {
+	l, err := engine.NewListener("resp", c)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("respapi: %w", err)
 	}
-	s := &Server{
-		config: c, engine: c.Engine, log: c.Log, rejected: c.Rejected, started: time.Now(), conns: make(map[*conn]struct{}),
-	}
-	if c.TLS != nil {
-		s.tls = c.TLS.Clone()
-		s.tls.MinVersion = max(s.tls.MinVersion, tls.VersionTLS12)
-	}
-	if err := s.commands.init(commands()); err != nil {
-		return nil, err
-	}
-	s.gate = access.NewConnLimiter(c.MaxConnections, c.PeerConnections)
-	s.often = slog.New(loglimit.New(c.Log.Handler()))
+	s := &Server{Listener: l, commands: newCommandTable(commands()), started: time.Now(), conns: make(map[*conn]struct{})}
+	s.tick.Store(1)
 	return s, nil
 }
 
-// Serve answers the connections of l until ctx is done. It then stops to accept,
-// answers what has been received, closes each connection between two commands,
-// after Config.ShutdownTimeout those too that are not done, and returns nil. An error is that
-// of accepting. It closes l. It may be called for several listeners.
+// Serve answers the connections of l until ctx is done. Then it stops accepting,
+// answers what has been received, closes each connection between two commands, or
+// after Limits.ShutdownTimeout, and returns nil. An error is that of accepting. It
+// closes l. It is called once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	p := &patrol{s: s, stop: make(chan struct{})}
-	p.tick.Store(1)
-	p.watcher.Go(p.watch)
-	accepted := make(chan error, 1)
-	go func() { accepted <- s.accept(ctx, l, p) }()
-	var err error
-	select {
-	case err = <-accepted:
+	reaping, stop := context.WithCancel(context.Background())
+	var reaper sync.WaitGroup
+	reaper.Go(func() { s.reap(reaping) })
+	closed := context.AfterFunc(ctx, func() { l.Close() })
+	err := s.accept(ctx, l)
+	if closed() {
 		l.Close()
-	case <-ctx.Done():
-		l.Close()
-		<-accepted // what it says of a listener that is closed does not matter
 	}
-	p.drain(s.config.ShutdownTimeout)
-	if err != nil {
-		return fmt.Errorf("resp: %w", err)
-	}
-	return nil
+	s.drain()
+	stop()
+	reaper.Wait()
+	return err
 }
 
-// accept starts a goroutine for each connection, until l is closed. Without
-// descriptors or memory it waits for some.
-func (s *Server) accept(ctx context.Context, l net.Listener, p *patrol) error {
+// accept starts a goroutine for each connection, until ctx is done and l is closed.
+// Without descriptors or memory it waits for some.
+func (s *Server) accept(ctx context.Context, l net.Listener) error {
 	var pause time.Duration
 	for {
 		raw, err := l.Accept()
 		switch {
 		case err == nil:
 			pause = 0
-			s.welcome(raw, p)
+			s.welcome(raw)
 		case ctx.Err() != nil:
 			return nil
 		case isShortage(err):
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			s.log.Error("no connection can be accepted for now", "error", err, "pause", pause.String())
+			s.Log.Error("no connection can be accepted for now", "error", err, "pause", pause.String())
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-time.After(pause):
 			}
 		default:
-			return err
+			return fmt.Errorf("resp: %w", err)
 		}
 	}
 }
 
 // isShortage reports whether accepting may work later.
 func isShortage(err error) bool {
-	for _, no := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.ECONNABORTED} {
-		if errors.Is(err, no) {
+	for _, shortage := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.ECONNABORTED} {
+		if errors.Is(err, shortage) {
 			return true
 		}
 	}
 	return false
 }
 
-const crowded = "-OVERLOAD there are too many connections\r\n"
+const tooManyConns = "-OVERLOAD there are too many connections\r\n"
 
-// welcome begins to serve a connection, if there is room for it.
-func (s *Server) welcome(raw net.Conn, p *patrol) {
+// welcome begins to serve a connection, if it is within the limits.
+func (s *Server) welcome(raw net.Conn) {
 	peer := access.AddrOf(raw.RemoteAddr())
-	if !s.gate.Enter(peer) {
-		s.often.Warn("overload: a connection is refused", "listener", "resp", "peer", peer.String(),
-			"max_connections", s.config.MaxConnections, "peer_connections", s.config.PeerConnections)
-		if s.tls == nil {
+	if !s.Admit(peer) {
+		if s.TLS == nil {
 			// An empty send buffer takes this at once.
 			raw.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-			raw.Write([]byte(crowded))
+			raw.Write([]byte(tooManyConns))
 		}
 		raw.Close()
 		return
 	}
-	c := newConn(s, raw, peer, p)
+	c := newConn(s, raw, peer)
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
-	p.serving.Go(func() {
+	s.serving.Go(func() {
 		c.serve()
 		s.mu.Lock()
 		delete(s.conns, c)
+		s.Requests.Add(c.commands.Load())
 		s.mu.Unlock()
-		s.ended.Add(c.asked.Load())
-		s.gate.Leave(peer)
+		s.Conns.Leave(peer)
 	})
+}
+
+// connections returns the open connections.
+func (s *Server) connections() []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.conns))
 }
 
 // Stats returns what s has done so far.
 func (s *Server) Stats() engine.ListenerStats {
-	t := engine.ListenerStats{
-		Requests: s.ended.Load(), Errors: s.errors.Load(), Overloaded: s.overloaded.Load(), Unauthorized: s.unauthorized.Load(), Panics: s.panics.Load(),
-		Subscribers: int(s.subscribers.Load()), Cut: s.cut.Load(), Latency: s.latency.Count(),
-	}
-	t.Connections, t.Accepted, t.Refused = s.gate.Counts()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	t := s.Listener.Stats()
 	for c := range s.conns {
-		t.Requests += c.asked.Load()
+		t.Requests += c.commands.Load()
 	}
 	return t
 }

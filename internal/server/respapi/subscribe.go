@@ -2,24 +2,31 @@ package respapi
 
 import (
 	"net"
+	"slices"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
-// A feed is what a connection subscribes to, and the goroutine that tells it. It
-// ends with its last subscription.
-type feed struct {
+// A subscriber is the subscriptions of a connection, and the goroutine that writes
+// events to it. It ends with its last subscription.
+type subscriber struct {
 	sub      *engine.Subscription
-	channels []string // in the order in which they were asked for
+	channels []string // in the order in which they were added
 	patterns []string
 	done     chan struct{}
-	name     []byte // memory for a channel's name
+	name     []byte // memory for the name of a channel
 }
 
-func (f *feed) count() int { return len(f.channels) + len(f.patterns) }
+// count returns the number of subscriptions, of a subscriber that may be nil.
+func (f *subscriber) count() int {
+	if f == nil {
+		return 0
+	}
+	return len(f.channels) + len(f.patterns)
+}
 
-func (f *feed) list(pattern bool) *[]string {
+func (f *subscriber) list(pattern bool) *[]string {
 	if pattern {
 		return &f.patterns
 	}
@@ -36,108 +43,96 @@ func punsubscribe(c *conn, args [][]byte) error { return c.unsubscribe("punsubsc
 
 // subscribe adds subscriptions, all of them or none, and answers for each.
 func (c *conn) subscribe(kind string, names [][]byte, pattern bool) error {
-	held := 0
-	if c.feed != nil {
-		held = c.feed.count()
-	}
-	if held+len(names) > maxSubscriptions {
-		return badArg("there would be %d subscriptions; allowed are %d on a connection", held+len(names), maxSubscriptions)
+	if n := c.sub.count() + len(names); n > maxSubscriptions {
+		return badArg("%d subscriptions: must be up to %d on a connection", n, maxSubscriptions)
 	}
 	for _, n := range names {
 		if len(n) == 0 || len(n) > maxChannel {
-			return badArg("the name of a channel has %d bytes; allowed are 1 to %d", len(n), maxChannel)
+			return badArg("name of a channel: %d bytes: must be 1 to %d", len(n), maxChannel)
 		}
 	}
-	if err := c.needFeed(); err != nil {
+	if err := c.startSubscriber(); err != nil {
 		return err
 	}
 	for _, n := range names {
-		list := c.feed.list(pattern)
-		if !has(*list, n) {
+		if list := c.sub.list(pattern); !has(*list, n) {
 			*list = append(*list, string(n))
 		}
-		c.confirm(kind, n, c.feed.count())
+		c.confirm(kind, n)
 	}
-	c.tellFeed()
+	c.noteSubscriptions()
 	return nil
 }
 
-// tellFeed notes what is subscribed to, for CLIENT LIST.
-func (c *conn) tellFeed() {
-	c.tell(func(l *label) {
-		if l.channels, l.patterns = 0, 0; c.feed != nil {
-			l.channels, l.patterns = len(c.feed.channels), len(c.feed.patterns)
+// noteSubscriptions stores the numbers of subscriptions for CLIENT LIST.
+func (c *conn) noteSubscriptions() {
+	c.update(func(i *clientInfo) {
+		if i.channels, i.patterns = 0, 0; c.sub != nil {
+			i.channels, i.patterns = len(c.sub.channels), len(c.sub.patterns)
 		}
 	})
 }
 
-// needFeed makes a feed if there is none. mu is held when it returns.
-func (c *conn) needFeed() error {
-	if c.feed != nil {
+// startSubscriber makes a subscriber if there is none. mu is held when it returns
+// without an error.
+func (c *conn) startSubscriber() error {
+	if c.sub != nil {
 		return nil // and so mu is held
 	}
-	if c.s.subscribers.Add(1) > int64(c.s.config.MaxSubscribers) {
-		c.s.subscribers.Add(-1)
-		return &engine.Error{Code: api.Overload, Message: "there are too many subscribers"}
+	if c.s.Subscribers.Add(1) > int64(c.s.MaxSubscribers) {
+		c.s.Subscribers.Add(-1)
+		return refusal(api.Overload, "there are too many subscribers")
 	}
 	if tcp, ok := c.raw.(*net.TCPConn); ok {
-		tcp.SetWriteBuffer(subscriberRoom) // no error matters: it is a bound, not a promise
+		tcp.SetWriteBuffer(subscriberBuffer) // best effort
 	}
 	c.lock()
-	c.feed = &feed{sub: c.s.engine.Subscribe(), done: make(chan struct{})}
-	c.told.Store(true)
-	f := c.feed
-	c.patrol.serving.Go(func() { f.run(c) })
+	f := &subscriber{sub: c.s.Engine.Subscribe(), done: make(chan struct{})}
+	c.sub = f
+	c.subscribed.Store(true)
+	c.s.serving.Go(func() { f.run(c) })
 	return nil
 }
 
 // unsubscribe ends subscriptions, all of that kind if no name is given.
 func (c *conn) unsubscribe(kind string, names [][]byte, pattern bool) error {
-	if len(names) == 0 && c.feed != nil {
-		for _, n := range *c.feed.list(pattern) {
+	if c.sub != nil && len(names) == 0 {
+		for _, n := range *c.sub.list(pattern) {
 			names = append(names, []byte(n))
 		}
 	}
-	if len(names) == 0 {
-		held := 0
-		if c.feed != nil {
-			held = c.feed.count()
-		}
-		c.confirm(kind, nil, held)
-		return nil
-	}
 	for _, n := range names {
-		held := 0
-		if c.feed != nil {
-			list := c.feed.list(pattern)
-			*list = without(*list, n)
-			held = c.feed.count()
+		if c.sub != nil {
+			list := c.sub.list(pattern)
+			*list = slices.DeleteFunc(*list, func(x string) bool { return x == string(n) })
 		}
-		c.confirm(kind, n, held)
+		c.confirm(kind, n)
 	}
-	if c.feed != nil && c.feed.count() == 0 {
-		c.dropFeed()
+	if len(names) == 0 {
+		c.confirm(kind, nil)
 	}
-	c.tellFeed()
+	if c.sub.count() == 0 {
+		c.stopSubscriber()
+	}
+	c.noteSubscriptions()
 	return nil
 }
 
-// dropFeed ends the feed. What it has not written yet is not written any more.
+// stopSubscriber ends the subscriber, if there is one. Events that it has not written
+// yet are dropped.
 //
-// REQUIRES: mu, if there is a feed.
-func (c *conn) dropFeed() {
-	f := c.feed
-	if f == nil {
-		return
+// REQUIRES: mu, if there is a subscriber.
+func (c *conn) stopSubscriber() {
+	if c.sub != nil {
+		c.sub.sub.Close()
+		c.sub = nil
+		c.subscribed.Store(false)
+		c.s.Subscribers.Add(-1)
 	}
-	c.feed = nil
-	c.told.Store(false)
-	f.sub.Close()
-	c.s.subscribers.Add(-1)
 }
 
 // confirm answers for one subscription that began or ended.
-func (c *conn) confirm(kind string, name []byte, held int) {
+func (c *conn) confirm(kind string, name []byte) {
 	c.w.Push(3)
 	c.w.BulkString(kind)
 	if name == nil {
@@ -145,31 +140,17 @@ func (c *conn) confirm(kind string, name []byte, held int) {
 	} else {
 		c.w.Bulk(name)
 	}
-	c.w.Int(int64(held))
+	c.w.Int(int64(c.sub.count()))
 }
 
 func has(list []string, name []byte) bool {
-	for _, x := range list {
-		if x == string(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(x string) bool { return x == string(name) })
 }
 
-func without(list []string, name []byte) []string {
-	for i, x := range list {
-		if x == string(name) {
-			return append(list[:i:i], list[i+1:]...)
-		}
-	}
-	return list
-}
-
-// run writes what is published until the subscription ends. If a client does not read,
-// a write blocks until the reaper closes the connection; if it reads too slowly, its
-// subscription ends, and the connection is closed. Nobody waits for it.
-func (f *feed) run(c *conn) {
+// run writes events until the subscription ends. If a client does not read, a write
+// blocks until the reaper closes the connection; if it reads too slowly, its
+// subscription ends, and the connection is closed. Nothing else waits for it.
+func (f *subscriber) run(c *conn) {
 	defer close(f.done)
 	for {
 		select {
@@ -179,7 +160,7 @@ func (f *feed) run(c *conn) {
 		case <-f.sub.Wait():
 		}
 		c.mu.Lock()
-		if c.feed != f {
+		if c.sub != f {
 			c.mu.Unlock()
 			return
 		}
@@ -199,23 +180,22 @@ func (f *feed) run(c *conn) {
 	}
 }
 
-// ended closes the connection of a feed whose subscription has ended, if the client has
-// not ended it itself.
-func (f *feed) ended(c *conn) {
+// ended closes the connection if the subscription has ended, and not at the request
+// of the client.
+func (f *subscriber) ended(c *conn) {
 	if f.sub.Slow() {
-		c.s.cut.Add(1)
+		c.s.Cut.Add(1)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.feed == f {
+	if c.sub == f {
 		c.raw.Close()
 	}
 }
 
-// publish writes ev once for each subscription that it concerns.
-func (f *feed) publish(c *conn, ev *engine.Event) {
-	rule := ev.Rule
-	var channel string
+// publish writes ev once for each subscription that it matches.
+func (f *subscriber) publish(c *conn, ev *engine.Event) {
+	rule, channel := ev.Rule, string(ev.Type)
 	switch ev.Type {
 	case api.BanStarted:
 		channel = "bans"
@@ -226,8 +206,6 @@ func (f *feed) publish(c *conn, ev *engine.Event) {
 		channel = "unbans"
 	case api.KeyHot:
 		channel = "hot"
-	default:
-		channel = string(ev.Type)
 	}
 	f.name = append(f.name[:0], channel...)
 	f.send(c, ev)
@@ -237,8 +215,8 @@ func (f *feed) publish(c *conn, ev *engine.Event) {
 	}
 }
 
-// send writes what is published on the channel f.name.
-func (f *feed) send(c *conn, ev *engine.Event) {
+// send writes ev for the subscriptions to the channel f.name.
+func (f *subscriber) send(c *conn, ev *engine.Event) {
 	if has(f.channels, f.name) {
 		c.w.Push(3)
 		c.w.BulkString("message")

@@ -26,7 +26,7 @@ func TestSubscribe(t *testing.T) {
 	c.want("PSUBSCRIBE ban?", `["psubscribe" "ban?" 3]`)
 	c.want("PING", `["pong" ""]`)
 	c.want("PING x", `["pong" "x"]`)
-	c.want("TAKE login a", "-BADARG take is not for a connection that subscribes…")
+	c.want("TAKE login a", "-BADARG take on a connection that subscribes: must be …")
 	c.want("TIME", "-BADARG time…")
 
 	admin.want("BAN login a 1h", "+OK")
@@ -82,8 +82,8 @@ func TestSubscribe(t *testing.T) {
 
 func TestSubscriptionLimits(t *testing.T) {
 	c := start(t, Config{}, false).dial()
-	c.want("SUBSCRIBE "+strings.Repeat("a ", maxSubscriptions+1), "-BADARG there would be 129 subscriptions; allowed are 128 on a connection")
-	c.want("SUBSCRIBE "+strings.Repeat("a", maxChannel+1), "-BADARG the name of a channel has 257 bytes; allowed are 1 to 256")
+	c.want("SUBSCRIBE "+strings.Repeat("a ", maxSubscriptions+1), "-BADARG 129 subscriptions: must be up to 128 on a connection")
+	c.want("SUBSCRIBE "+strings.Repeat("a", maxChannel+1), "-BADARG name of a channel: 257 bytes: must be 1 to 256")
 	c.want("TIME", `["…`) // nothing is subscribed to
 }
 
@@ -133,7 +133,7 @@ func TestManySubscribers(t *testing.T) {
 	}
 	// Events of a kilobyte fill what the kernel keeps for one who does not read.
 	key, reason := strings.Repeat("k", 900), strings.Repeat("r", 200)
-	var full, cut time.Time // when they had no room, when they were gone
+	var full, cut time.Time // when they had no buffer left, when they were gone
 	note := func() {
 		if full.IsZero() && s.writing() >= stalled {
 			full = time.Now()
@@ -143,7 +143,7 @@ func TestManySubscribers(t *testing.T) {
 		}
 	}
 	for i := range events {
-		if _, err := s.engine.Ban("login", []string{fmt.Sprint(key, i)}, time.Hour, reason, ""); err != nil {
+		if _, err := s.Engine.Ban("login", []string{fmt.Sprint(key, i)}, time.Hour, reason, ""); err != nil {
 			t.Fatal(err)
 		}
 		until(t, "all who read have read the event", func() bool { return told.Load() == int64((i+1)*healthy) })
@@ -153,7 +153,7 @@ func TestManySubscribers(t *testing.T) {
 	if long() {
 		until(t, "who does not read is cut", func() bool { return s.Stats().Subscribers <= healthy })
 		note()
-		t.Logf("all who do not read were cut %v after there was no room for what they are sent", cut.Sub(full))
+		t.Logf("all who do not read were cut %v after their buffers were full", cut.Sub(full))
 	}
 	if n := s.Stats().Subscribers; n < healthy {
 		t.Errorf("%d subscribe; want the %d who read", n, healthy)

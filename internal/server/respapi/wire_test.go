@@ -167,10 +167,8 @@ func TestPanicEndsOneConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	boom := command{name: "boom", summary: "s", group: "g", said: true, least: 1, inFeed: true, handle: func(*conn, [][]byte) error { panic("boom") }}
-	if err := s.commands.init([]command{boom}); err != nil {
-		t.Fatal(err)
-	}
+	boom := command{name: "boom", least: 1, whileSubscribed: true, handle: func(*conn, [][]byte) error { panic("boom") }}
+	s.commands = newCommandTable(append(commands(), boom))
 	r := serveOn(t, s)
 	other, c, fed := r.dial(), r.dial(), r.dial()
 	fed.want("SUBSCRIBE bans", `["subscribe" "bans" 1]`)

@@ -53,7 +53,7 @@ func serve(t *testing.T, withToken bool) (addr string, stop func()) {
 			t.Fatal(err)
 		}
 	}
-	s, err := respapi.New(respapi.Config{Engine: e, Tokens: func() *access.Tokens { return tokens }})
+	s, err := respapi.New(engine.ListenerConfig{Engine: e, Tokens: func() *access.Tokens { return tokens }})
 	if err != nil {
 		t.Fatal(err)
 	}
