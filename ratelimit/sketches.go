@@ -96,7 +96,7 @@ func (p *probe) lockSketch(r *request) bool {
 	}
 	p.sketch = s.held[from:]
 	// A goroutine that adds a record publishes it before it looks into the sketch.
-	if p.records.table.Has(p.hash) {
+	if p.records.table.Has(p.hash, p.key) {
 		p.unlockSketch()
 		p.sketch, s.held = nil, s.held[:from]
 		return false

@@ -71,15 +71,7 @@ var sizeClasses = [...]uint16{
 	9472, 10240, 10880, 12288, 13568, 14336, 16384, 18432, 20480, 21760, 24576, 27264, 28672, 32768,
 }
 
-// atMost bounds what the allocator makes of n bytes.
-func atMost(n int64) int64 {
-	if n > largestSize {
-		return n + allocPage
-	}
-	return n + n/5 + 16
-}
-
-// allocated is a closer bound than atMost, and 0 for 0.
+// allocated bounds what the allocator makes of n bytes. It is 0 for 0.
 func allocated(n int64) int64 {
 	switch {
 	case n <= 0:
@@ -89,27 +81,4 @@ func allocated(n int64) int64 {
 	}
 	i, _ := slices.BinarySearch(sizeClasses[:], uint16(n))
 	return int64(sizeClasses[i])
-}
-
-// fitting returns for how many bytes the allocator can be asked so that it makes
-// no more than n of them.
-func fitting(n int64) int64 {
-	if n >= largestSize+allocPage {
-		return n / allocPage * allocPage
-	}
-	i, found := slices.BinarySearch(sizeClasses[:], uint16(min(max(n, 0), largestSize)))
-	switch {
-	case found:
-		return int64(sizeClasses[i])
-	case i == 0:
-		return 0
-	}
-	return int64(sizeClasses[i-1])
-}
-
-// rounded returns a slice of n zeros or some more: as many as the allocator
-// would allocate anyway.
-func rounded[T uint64 | uint32 | byte](n int) []T {
-	s := append([]T(nil), make([]T, n)...)
-	return s[:cap(s)]
 }

@@ -34,7 +34,9 @@ func newDirectory(entries int) *directory {
 	return &directory{shift: uint(64 - bits.Len(uint(entries-1))), entries: make([]entry, entries)}
 }
 
-func directoryBytes(entries int) int64 { return atMost(int64(entries) * int64(unsafe.Sizeof(entry{}))) }
+func directoryBytes(entries int) int64 {
+	return allocated(int64(entries) * int64(unsafe.Sizeof(entry{})))
+}
 
 // set makes h, or nobody, the group of e.
 func (e *entry) set(h *header) {

@@ -30,16 +30,11 @@ func (t *Table) GroupCount() (groups, entries int) {
 	return int(t.groups.Load()), len(t.directory.Load().entries)
 }
 
-// Allocated returns how many bytes the allocator makes of n, and how many the
-// budget is asked for before.
-func Allocated(n int) (got, asked int64) { return int64(len(rounded[byte](n))), atMost(int64(n)) }
-
-// AllocatedAtMost returns how many bytes the allocator is expected to make of n at
-// most.
-func AllocatedAtMost(n int) int64 { return allocated(int64(n)) }
-
-// Fitting returns how many bytes the allocator is asked for to fit into n.
-func Fitting(n int) int { return int(fitting(int64(n))) }
+// Allocated returns how many bytes the allocator makes of n, and how many are taken
+// from the budget for them.
+func Allocated(n int) (got, taken int64) {
+	return int64(cap(append([]byte(nil), make([]byte, n)...))), allocated(int64(n))
+}
 
 // InUse returns how many blocks of b are in use.
 func (b *Blocks) InUse() (n int) {

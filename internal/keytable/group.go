@@ -110,12 +110,12 @@ func (g group) next(i uint) uint {
 }
 
 // free returns the first empty place from the home of a head.
-func (g group) free(head uint64) uint {
+func (g group) free(head uint64) Record {
 	i := g.homeOf(head)
 	for g.record(i).head.Load() != 0 {
 		i = g.next(i)
 	}
-	return i
+	return g.record(i)
 }
 
 // most returns how many records g can hold.
@@ -141,7 +141,7 @@ func (r Record) move(from Record) {
 // and which nobody else knows yet.
 func (g group) adopt(r Record) {
 	head := r.head.Load() &^ locked
-	to := g.record(g.free(head))
+	to := g.free(head)
 	copy(to.after(), r.after())
 	if r.inArena() {
 		g.keep(to, r.stored())
@@ -192,13 +192,12 @@ func (g group) fits(need int) bool {
 	return g.n < g.most() && (need == 0 || g.tail+uint32(need) <= g.size-g.keys)
 }
 
-// insert adds a record of zeros, locked, in the empty place i, for a key that is
-// not there and fits.
-func (g group) insert(i uint, hash uint64, key string, id *identity) Record {
+// insert makes the empty place r a record of zeros, locked, for a key that is not
+// there and fits.
+func (g group) insert(r Record, hash uint64, key string, id *identity) {
 	if g.n == 0 {
 		g.t.config.Policy.Base(&g.base)
 	}
-	r := g.record(i)
 	clear(r.Words())
 	if g.t.config.KeyWords != 0 {
 		*r.keyWords() = id.words
@@ -209,7 +208,6 @@ func (g group) insert(i uint, hash uint64, key string, id *identity) Record {
 	}
 	r.head.Store(tagOf(hash) | locked) // now searches find it
 	g.n++
-	return r
 }
 
 // remove removes the record at hole, which is locked, and moves those after it up

@@ -91,14 +91,25 @@ func (g group) gather() {
 // A layout divides the bytes of a group between records and keys.
 type layout struct{ size, places, keys int64 }
 
-// layOut returns the layout of a group of that size which holds n records with
-// keys of tail bytes, and a key that takes need: as many further records as keys
-// if new keys take recent bytes for recentKeys of them.
-func (t *Table) layOut(size, n, tail int64, need int, recent int32) layout {
-	mean := max(int64(recent/recentKeys), int64(need)/4)
+// A content is what a group holds: n records with keys of tail bytes. New keys take
+// recent bytes for recentKeys of them.
+type content struct {
+	n, tail int64
+	recent  int32
+}
+
+func (g group) content() content { return content{int64(g.n), int64(g.tail), g.recent} }
+
+// bytes returns how many bytes a group of c takes at least.
+func (c content) bytes(t *Table) int64 { return headerBytes + c.tail + c.n*t.placeBytes()*6/5 }
+
+// layOut returns the layout of a group of that size for c and a key that takes need:
+// with as many further records as keys.
+func (t *Table) layOut(size int64, c content, need int) layout {
+	mean := max(int64(c.recent/recentKeys), int64(need)/4)
 	place := t.placeBytes()
-	more := max(size-headerBytes-tail-n*place*6/5, 0) / (place*6/5 + mean)
-	keys := min(tail+max(more*mean, int64(need)), size-headerBytes, maxKeys)
+	more := max(size-c.bytes(t), 0) / (place*6/5 + mean)
+	keys := min(c.tail+max(more*mean, int64(need)), size-headerBytes, maxKeys)
 	return layout{size, min((size-headerBytes-keys)/place, maxPlaces), keys}
 }
 
@@ -110,29 +121,29 @@ func (t *Table) placeBytes() int64 {
 	return int64(t.step)
 }
 
-// gain returns for how many more keys there is memory in l, which is to hold n
-// records with keys of tail bytes.
-func (l layout) gain(n, tail int64, need int, recent int32) int64 {
-	more := int64(recordsIn(l.places)) - n
-	if l.keys < tail+int64(need) {
+// gain returns for how many more keys there is memory in l, which is to hold c and a
+// key that takes need.
+func (l layout) gain(c content, need int) int64 {
+	more := int64(recordsIn(l.places)) - c.n
+	if l.keys < c.tail+int64(need) {
 		return -1
 	}
-	if mean := int64(recent / recentKeys); mean > 0 {
-		more = min(more, (l.keys-tail)/mean)
+	if mean := int64(c.recent / recentKeys); mean > 0 {
+		more = min(more, (l.keys-c.tail)/mean)
 	}
 	return more
 }
 
 // spareKeys returns for how many more keys like the last ones g has memory.
 func (g group) spareKeys() int64 {
-	return layout{int64(g.size), int64(g.places), int64(g.size - g.keys)}.gain(int64(g.n), int64(g.tail), 0, g.recent)
+	return layout{int64(g.size), int64(g.places), int64(g.size - g.keys)}.gain(g.content(), 0)
 }
 
 // feasible reports whether g, without any records, could be divided so that a key
 // fits that takes need bytes.
 func (g group) feasible(need int) bool {
-	l := g.t.layOut(int64(g.size), 0, 0, need, 0)
-	return l.gain(0, 0, need, 0) > 0
+	l := g.t.layOut(int64(g.size), content{}, need)
+	return l.gain(content{}, need) > 0
 }
 
 // divide divides the bytes of g differently between records and keys, if that makes
@@ -142,8 +153,8 @@ func (g group) feasible(need int) bool {
 //
 // REQUIRES: all records locked.
 func (g group) divide(need int, part int32) bool {
-	l := g.t.layOut(int64(g.size), int64(g.n), int64(g.tail), need, g.recent)
-	if l.gain(int64(g.n), int64(g.tail), need, g.recent) < int64(max(g.n/part, 1)) {
+	l := g.t.layOut(int64(g.size), g.content(), need)
+	if l.gain(g.content(), need) < int64(max(g.n/part, 1)) {
 		return false
 	}
 	g.replace(l)
@@ -176,8 +187,8 @@ func (g group) grow(need int) bool {
 	if size < t.full {
 		step = min(step, t.full-size)
 	}
-	l := t.layOut(allocated(size+max(step, 2*int64(need))), int64(g.n), int64(g.tail), need, g.recent)
-	if l.size <= size || l.gain(int64(g.n), int64(g.tail), need, g.recent) <= 0 || !t.take(l.size) {
+	l := t.layOut(allocated(size+max(step, 2*int64(need))), g.content(), need)
+	if l.size <= size || l.gain(g.content(), need) <= 0 || !t.take(l.size) {
 		return false
 	}
 	g.replace(l)
@@ -220,18 +231,18 @@ func (g group) replace(l layout) {
 func (g group) split(ample bool) bool {
 	t, bit := g.t, uint64(1)<<(63-g.depth)
 	upper := func(r Record) bool { return r.head.Load()&(bit<<headBits) != 0 }
-	var n, tail int64
+	in := content{recent: g.recent} // the upper half
 	for r := range g.all() {
 		if upper(r) {
-			if n++; r.inArena() {
-				tail += int64(keyHead + len(r.stored()))
+			if in.n++; r.inArena() {
+				in.tail += int64(keyHead + len(r.stored()))
 			}
 		}
 	}
-	high, low := t.half(n, tail, g.recent), t.half(int64(g.n)-n, int64(g.tail)-tail, g.recent)
+	high, low := t.half(in), t.half(content{int64(g.n) - in.n, int64(g.tail) - in.tail, g.recent})
 	taken := high.size + low.size
 	if ample {
-		high = t.layOut(t.full, n, tail, 0, g.recent)
+		high = t.layOut(t.full, in, 0)
 		taken = t.full
 	}
 	if !t.widen(g.depth+1) || !t.take(taken) {
@@ -269,10 +280,10 @@ func (g group) split(ample bool) bool {
 	return true
 }
 
-// half returns the layout of a group for n records and an eighth more.
-func (t *Table) half(n, tail int64, recent int32) layout {
-	content := headerBytes + tail + n*t.placeBytes()*6/5
-	return t.layOut(allocated(content+content/8), n, tail, 0, recent)
+// half returns the layout of a group for c and an eighth more.
+func (t *Table) half(c content) layout {
+	bytes := c.bytes(t)
+	return t.layOut(allocated(bytes+bytes/8), c, 0)
 }
 
 // tidy removes what has expired, and gives memory back if g uses little of it. The
@@ -281,11 +292,10 @@ func (g group) tidy() {
 	g.freeze()
 	g.evictExpired()
 	g.gather()
-	t := g.t
-	content := headerBytes + int64(g.n)*t.placeBytes()*6/5 + int64(g.tail)
-	size := allocated(max(content+content/2, t.least))
-	l := t.layOut(size, int64(g.n), int64(g.tail), 0, g.recent)
-	if size > int64(g.size)/2 || l.gain(int64(g.n), int64(g.tail), 0, g.recent) <= 0 {
+	t, c := g.t, g.content()
+	size := allocated(max(c.bytes(t)*3/2, t.least))
+	l := t.layOut(size, c, 0)
+	if size > int64(g.size)/2 || l.gain(c, 0) <= 0 {
 		g.thaw()
 		return
 	}

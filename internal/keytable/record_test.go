@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/internal/keytable"
 )
 
-// A Spot is good for as long as one likes, whatever becomes of the page.
-func TestTableSpotOfThePast(t *testing.T) {
+// A Hint is good for as long as one likes, whatever becomes of the page.
+func TestTableHintOfThePast(t *testing.T) {
 	for _, keyWords := range []int{0, 2} {
 		in, policy, _ := newTable(t, 4<<20, func(c *keytable.Config) { c.KeyWords = keyWords })
 		type past struct {
@@ -58,16 +58,16 @@ func TestTableSpotOfThePast(t *testing.T) {
 // Has waits for nobody who has locked a record.
 func TestTableHas(t *testing.T) {
 	in, _, _ := newTable(t, 1<<20, nil)
-	if in.Has(in.Hash("a")) {
+	if in.Has(in.Hash("a"), "a") {
 		t.Error("an empty table has a key")
 	}
 	r, _ := in.LockOrAdd(in.Hash("a"), "a")
-	if !in.Has(in.Hash("a")) || in.Has(in.Hash("b")) {
+	if !in.Has(in.Hash("a"), "a") || in.Has(in.Hash("b"), "b") {
 		t.Error("a table does not have the one key that it has, or has another")
 	}
 	r.Unlock()
 	in.Remove(in.Hash("a"), "a")
-	if in.Has(in.Hash("a")) {
+	if in.Has(in.Hash("a"), "a") {
 		t.Error("a table has a key that was removed")
 	}
 }

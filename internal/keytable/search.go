@@ -50,7 +50,8 @@ const busy State = 255
 // lock and does not wait. A record that it locks is the right one, whatever
 // became of the group since h was made: records of a group that was replaced stay
 // locked. That there is no record, Absent, is true only if the group has not
-// changed meanwhile; see lockSlow.
+// changed meanwhile; see lockSlow. The Record is then the empty place where the
+// search ended.
 func (t *Table) search(h Hint, hash uint64, key string) (Record, State) {
 	if h.g == nil {
 		return Record{}, busy
@@ -74,7 +75,7 @@ func (t *Table) search(h Hint, hash uint64, key string) (Record, State) {
 			head.Store(w)
 		}
 		if w == 0 {
-			return Record{}, Absent
+			return Record{group{t, h.g}, head}, Absent
 		}
 		if at += step; at == h.end {
 			at = headerBytes
@@ -116,59 +117,36 @@ func (t *Table) lockWaiting(hash uint64, key string) (Record, State) {
 		return Record{}, Moved
 	}
 	defer g.mu.Unlock()
-	id := t.identify(key)
-	i, state := g.find(hash, key, &id)
-	if state != Found {
-		return Record{}, state
-	}
-	return g.record(i), Found
+	return g.find(hash, key)
 }
 
-// find returns the place of the record of key, which it locks, or the empty place
-// where the search ended.
+// find is search in a group that cannot change: it waits for a goroutine that has
+// locked the record.
 //
 // REQUIRES: g.mu.
-func (g group) find(hash uint64, key string, id *identity) (uint, State) {
-	tag := tagOf(hash)
-	for i := home(hash, uint(g.places)); ; i = g.next(i) {
-		r := g.record(i)
-		h := r.head.Load()
-		if h == 0 {
-			return i, Absent
+func (g group) find(hash uint64, key string) (Record, State) {
+	step := g.t.step
+	h := Hint{g.header, headerBytes + home(hash, uint(g.places))*step, headerBytes + uint(g.places)*step}
+	for spins := 0; ; spins++ {
+		if r, state := g.t.search(h, hash, key); state != busy {
+			return r, state
 		}
-		if (h^tag)&^status == 0 {
-			lockHead(r.head)
-			if g.t.plain || r.is(key, id) {
-				return i, Found
-			}
-			r.Unlock()
-		}
+		pause(spins)
 	}
 }
 
-// Has reports whether a key with that hash has a record, without waiting for a
-// goroutine that has locked it. It may be true for a key without a record, while
-// its group changes or if all 64 bits of another key's hash are the same; false is
-// certain.
-func (t *Table) Has(hash uint64) bool {
+// Has reports whether key has a record, without waiting for a goroutine that has
+// locked it. It may be true for a key without a record while its group changes; false
+// is certain.
+func (t *Table) Has(hash uint64, key string) bool {
 	h := t.Prefetch(hash)
 	if h.g == nil {
 		return true
 	}
-	before, tag := h.g.state.Load(), tagOf(hash)
-	if before&(changing|retired) != 0 {
-		return true
+	before := h.g.state.Load()
+	r, state := t.search(h, hash, key)
+	if state == Found {
+		r.Unlock()
 	}
-	for at := h.at; ; {
-		w := (*atomic.Uint64)(unsafe.Add(unsafe.Pointer(h.g), at)).Load()
-		if w == 0 {
-			return !t.unchanged(h, hash, before)
-		}
-		if (w^tag)&^status == 0 {
-			return true
-		}
-		if at += t.step; at == h.end {
-			at = headerBytes
-		}
-	}
+	return state != Absent || before&(changing|retired) != 0 || !t.unchanged(h, hash, before)
 }

@@ -99,6 +99,12 @@ func (s *Slab) first(chunk uint32) (n, size uint32) {
 	return s.few + (chunk-smallChunks)<<s.large, 1 << s.large
 }
 
+// bytes returns how many bytes a chunk takes.
+func (s *Slab) bytes(chunk uint32) int64 {
+	_, size := s.first(chunk)
+	return allocated(8 * int64(size) * int64(s.words))
+}
+
 // Alloc returns the number of a block, whose words are anything. ok is false if
 // the budget does not allow another.
 func (s *Slab) Alloc() (n uint32, ok bool) {
@@ -171,13 +177,10 @@ func (s *Slab) grow() (chunk uint32, ok bool) {
 	if first+size > maxBlocks {
 		return 0, false
 	}
-	words := int(size) * s.words
-	reserve := atMost(int64(words) * 8)
-	if !s.budget.TakeKept(reserve + lists) {
+	if !s.budget.TakeKept(s.bytes(chunk) + lists) {
 		return 0, false
 	}
-	memory := rounded[uint64](words)
-	s.budget.GiveKept(reserve - int64(cap(memory))*8)
+	memory := make([]uint64, int(size)*s.words)
 	if lists == 0 {
 		s.gaps = s.gaps[:len(s.gaps)-1]
 		chunks[chunk] = memory // nobody reads it
@@ -227,14 +230,12 @@ func (s *Slab) free(n uint32) {
 //
 // REQUIRES: s.mu.
 func (s *Slab) drop(chunk uint32) {
-	chunks := *s.chunks.Load()
-	bytes := int64(cap(chunks[chunk])) * 8
-	chunks[chunk], s.state[chunk] = nil, slabChunk{}
+	(*s.chunks.Load())[chunk], s.state[chunk] = nil, slabChunk{}
 	s.open[chunk/64] &^= 1 << (chunk % 64)
 	s.gaps = append(s.gaps, chunk)
 	_, size := s.first(chunk)
 	s.blocks -= size
-	s.budget.GiveKept(bytes)
+	s.budget.GiveKept(s.bytes(chunk))
 }
 
 // gather moves the block n, which the caller owns, to an earlier chunk if there is
@@ -264,8 +265,10 @@ func (s *Slab) Len() int {
 func (s *Slab) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, chunk := range *s.chunks.Load() {
-		s.budget.GiveKept(int64(cap(chunk))*8 + slabLists)
+	for i, chunk := range *s.chunks.Load() {
+		if s.budget.GiveKept(slabLists); chunk != nil {
+			s.budget.GiveKept(s.bytes(uint32(i)))
+		}
 	}
 	s.chunks.Store(new([][]uint64))
 	s.state, s.open, s.gaps, s.low, s.used, s.blocks = nil, nil, nil, 0, 0, 0

@@ -3,7 +3,6 @@ package keytable
 import (
 	"fmt"
 	"hash/maphash"
-	"iter"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -125,7 +124,11 @@ func New(seed maphash.Seed, c Config) (*Table, error) {
 	}
 	d := newDirectory(minGroups)
 	t.directory.Store(d)
-	l := t.layOut(t.least, 0, 0, 0, map[bool]int32{true: minKeys / minRecords * recentKeys}[c.KeyWords == 0])
+	var in content
+	if c.KeyWords == 0 {
+		in.recent = minKeys / minRecords * recentKeys
+	}
+	l := t.layOut(t.least, in, 0)
 	for i := range d.entries {
 		d.entries[i].set(t.newGroup(l.size, l.places, l.keys, uint64(i)<<(64-headBits), headBits).header)
 	}
@@ -190,9 +193,9 @@ func (t *Table) Add(hash uint64, key string) (Record, State) {
 //
 // REQUIRES: g.mu.
 func (g group) add(hash uint64, key string, id *identity) (Record, State) {
-	i, state := g.find(hash, key, id)
+	r, state := g.find(hash, key)
 	if state == Found {
-		return g.record(i), Found
+		return r, Found
 	}
 	if !g.fits(id.bytes) {
 		switch state := g.makeSpace(id.bytes); state {
@@ -202,10 +205,11 @@ func (g group) add(hash uint64, key string, id *identity) (Record, State) {
 		case again:
 			return Record{}, state
 		}
-		i = g.free(tagOf(hash))
+		r = g.free(tagOf(hash))
 	}
 	g.t.n.Add(1)
-	return g.insert(i, hash, key, id), Added
+	g.insert(r, hash, key, id)
+	return r, Added
 }
 
 // Sweep removes what has expired in one group, the one after that of the last call,
@@ -229,10 +233,9 @@ func (t *Table) Remove(hash uint64, key string) bool {
 		return false
 	}
 	defer g.mu.Unlock()
-	id := t.identify(key)
-	i, state := g.find(hash, key, &id)
+	r, state := g.find(hash, key)
 	if state == Found {
-		g.remove(i)
+		g.remove(r.index())
 	}
 	return state == Found
 }
@@ -251,93 +254,6 @@ func (t *Table) Expire() {
 		g.tidy()
 		return true
 	})
-}
-
-// All yields each key with its record, in no order. Each record is locked, and its
-// group too, while the loop's body runs, which must not use the table and must
-// copy of the key what it keeps. What comes or goes meanwhile is yielded once or
-// not at all.
-func (t *Table) All() iter.Seq2[[]byte, Record] {
-	return func(yield func([]byte, Record) bool) {
-		t.eachGroup(func(g group) bool { return g.each(yield) })
-	}
-}
-
-// Groups yields the parts of All that are in one group: a caller that must use the
-// table between keys iterates over a part, and then uses the table. Each part is to
-// be iterated over once, before the next.
-func (t *Table) Groups() iter.Seq[iter.Seq2[[]byte, Record]] {
-	return func(yield func(iter.Seq2[[]byte, Record]) bool) {
-		for at, more := uint64(0), true; more; {
-			var next uint64
-			part := func(yield func([]byte, Record) bool) {
-				next, _ = t.withGroup(at, func(g group) bool { return g.each(yield) })
-			}
-			more = yield(part) && next != 0
-			at = next
-		}
-	}
-}
-
-// each yields each key and record of g.
-func (g group) each(yield func([]byte, Record) bool) bool {
-	var buf keyBuffer
-	for i := range uint(g.places) {
-		if r := g.record(i); r.head.Load() != 0 && !r.withLock(&buf, yield) {
-			return false
-		}
-	}
-	return true
-}
-
-func (r Record) withLock(buf *keyBuffer, yield func([]byte, Record) bool) bool {
-	lockHead(r.head)
-	defer r.Unlock()
-	return yield(r.key(buf), r)
-}
-
-// Drain empties the group of hash for good: f is called for each of its records,
-// with all of them locked, and may look into them and use other tables that come
-// later in the order. All that follows on a key of that group has the State Moved.
-// The policy is not told of a Drop. A group is drained once; later calls do
-// nothing.
-func (t *Table) Drain(hash uint64, f func(key []byte, r Record)) {
-	if g, ok := t.lockGroup(hash); ok {
-		defer g.mu.Unlock()
-		g.drain(f)
-	}
-}
-
-// DrainAll is Drain for all groups.
-func (t *Table) DrainAll(f func(key []byte, r Record)) {
-	t.eachGroup(func(g group) bool {
-		g.drain(f)
-		return true
-	})
-}
-
-func (g group) drain(f func(key []byte, r Record)) {
-	g.freeze()
-	var buf keyBuffer
-	for r := range g.all() {
-		f(r.key(&buf), r)
-	}
-	g.t.n.Add(^uint64(g.n - 1))
-	g.t.publish(g.first, g.depth, nil)
-	g.retire()
-	g.t.config.Budget.Give(int64(g.size))
-}
-
-// Release drains all groups and gives all memory back to the budget. The table is
-// of no use afterwards: it is empty, and all keys have moved.
-func (t *Table) Release() {
-	t.DrainAll(func([]byte, Record) {})
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.released {
-		t.config.Budget.Give(directoryBytes(len(t.directory.Load().entries)))
-		t.released = true
-	}
 }
 
 // Stats says how many keys are not in a table although they were added.
