@@ -202,7 +202,7 @@ func (r *Rollup) addAt(t int64, n uint64) bool {
 // isLate reports whether t is in a slot that no span keeps.
 func (r *Rollup) isLate(t int64) bool {
 	for i := range r.spans {
-		if p := &r.spans[i]; ring.Floor(t, p.width) >= p.newest.Load()-p.slots {
+		if p := &r.spans[i]; ring.FloorDiv(t, p.width) >= p.newest.Load()-p.slots {
 			return false
 		}
 	}
@@ -289,7 +289,7 @@ func (r *Rollup) addBefore(t int64, n uint64) {
 }
 
 func (p *rollupSpan) advance(t int64, total uint64, first bool) {
-	slot, newest := ring.Floor(t, p.width), p.newest.Load()
+	slot, newest := ring.FloorDiv(t, p.width), p.newest.Load()
 	if !first && slot <= newest {
 		return
 	}
@@ -309,7 +309,7 @@ func (p *rollupSpan) advance(t int64, total uint64, first bool) {
 }
 
 func (p *rollupSpan) addBefore(t int64, n uint64) {
-	after := min(p.newest.Load()-ring.Floor(t, p.width), p.slots+1) // slots that began after t
+	after := min(p.newest.Load()-ring.FloorDiv(t, p.width), p.slots+1) // slots that began after t
 	head := p.head.Load()
 	for range after {
 		p.marks[head].Add(n)

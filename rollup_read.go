@@ -124,7 +124,7 @@ func (r *Rollup) end(t int64, live bool) int64 {
 func (p *rollupSpan) bounds(total uint64, t, span int64) (lo, hi uint64) {
 	last := p.newest.Load()
 	if uint64(t-last*p.width) >= uint64(p.width) {
-		last = ring.Floor(t, p.width)
+		last = ring.FloorDiv(t, p.width)
 	}
 	first, cut := last-p.slots+1, t != last*p.width+p.width-1
 	if span != p.span {

@@ -36,7 +36,7 @@ func (s *Sums) liveCell(i int, now int64) *atomic.Uint64 {
 // needed and returns the slot of now, or the newest slot if the slot of now has
 // left the window.
 func (s *Sums) liveSlot(now int64) int64 {
-	slot := ring.Floor(now, s.width)
+	slot := ring.FloorDiv(now, s.width)
 	newest := s.newest.Load()
 	if slot > newest {
 		s.mu.Lock()
@@ -56,7 +56,7 @@ func (s *Sums) liveSlot(now int64) int64 {
 // REQUIRES: s.mu, until the cell has been added to.
 func (s *Sums) eventCell(i int, t int64) (*atomic.Uint64, bool) {
 	cells := s.sums[i]
-	slot, newest := ring.Floor(t, s.width), s.newest.Load()
+	slot, newest := ring.FloorDiv(t, s.width), s.newest.Load()
 	switch {
 	case newest != noSlot && s.guard.refuses(t, (newest+1)*s.width):
 		s.future.Add(1)
@@ -114,7 +114,7 @@ func (s *Sums) tryView(t, span int64, live bool, read func(slotRange)) bool {
 	}
 	last := newest
 	if newest == noSlot || uint64(t-newest*s.width) >= uint64(s.width) {
-		last = ring.Floor(t, s.width)
+		last = ring.FloorDiv(t, s.width)
 	}
 	first, cut := last-s.slots+1, t != last*s.width+s.width-1
 	if span != int64(s.window.Span) {
@@ -139,7 +139,7 @@ func (s *Sums) trySlot(slot int64, i int) (sum int64, ok bool) {
 }
 
 func (s *Sums) eachSlot(t int64, i int, yield func(time.Time, int64) bool) {
-	last := ring.Floor(t, s.width)
+	last := ring.FloorDiv(t, s.width)
 	for slot := last - s.slots + 1; slot <= last; slot++ {
 		sum, ok := s.trySlot(slot, i)
 		if !ok {

@@ -274,7 +274,7 @@ type tablePolicy struct{ tb *Table }
 func (o tablePolicy) Base(base *[keytable.MaxBases]int64) {
 	for i := range o.tb.windows {
 		w := &o.tb.windows[i]
-		base[i] = ring.Floor(w.newest.Load()-w.slots, w.size) * w.size
+		base[i] = ring.FloorDiv(w.newest.Load()-w.slots, w.size) * w.size
 	}
 }
 

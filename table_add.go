@@ -139,7 +139,7 @@ func (tb *Table) add(spot keytable.Hint, a *tableAdd) (sum uint64, ok bool) {
 	i := len(tb.windows) - 1
 	w := &tb.windows[i]
 	if at[i] == skip {
-		at[i] = ring.Floor(a.t, w.width)
+		at[i] = ring.FloorDiv(a.t, w.width)
 	}
 	return tb.clippedSum(w, i, r, at[i]-w.slots+1, at[i]), true
 }
@@ -258,7 +258,7 @@ func (tb *Table) widen(r keytable.Record) bool {
 // table as a whole.
 func (tb *Table) isFuture(t int64) bool {
 	w := tb.ahead
-	newest, slot := w.newest.Load(), ring.Floor(t, w.width)
+	newest, slot := w.newest.Load(), ring.FloorDiv(t, w.width)
 	if newest == w.before() || slot <= newest {
 		return false
 	}

@@ -77,7 +77,7 @@ func (w *tableWindow) most() uint64 {
 }
 
 // before is a slot before all times.
-func (w *tableWindow) before() int64 { return ring.Floor(minTime, w.width) - 1 }
+func (w *tableWindow) before() int64 { return ring.FloorDiv(minTime, w.width) - 1 }
 
 // reach returns the slot of t and the newest slot of the table, which it sees
 // to is not before it.
@@ -91,7 +91,7 @@ func (w *tableWindow) reach(t int64) (slot, newest int64) {
 
 // reachOther is reach of a slot that is not the newest.
 func (w *tableWindow) reachOther(t int64) (slot, newest int64) {
-	slot = ring.Floor(t, w.width)
+	slot = ring.FloorDiv(t, w.width)
 	newest = w.newest.Load()
 	for newest < slot {
 		if w.newest.CompareAndSwap(newest, slot) {
@@ -163,7 +163,7 @@ func setLane(words []uint64, l int, v uint64) {
 
 // fullPos is pos for a slot that is not relative.
 func (w *tableWindow) fullPos(slot int64) int {
-	return int(slot - ring.Floor(slot, w.size)*w.size)
+	return int(slot - ring.FloorDiv(slot, w.size)*w.size)
 }
 
 // add counts n in a slot of w, given relative to the base. It reports whether n

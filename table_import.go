@@ -120,7 +120,7 @@ func (in *tableImport) head() error {
 			return errTableWindows
 		}
 		w.init(window, 0, 0)
-		if newest < w.before() || newest > ring.Floor(maxTime, w.width) {
+		if newest < w.before() || newest > ring.FloorDiv(maxTime, w.width) {
 			return errTableWindows
 		}
 		w.newest.Store(newest)
@@ -133,7 +133,7 @@ func (in *tableImport) head() error {
 		w := &in.tb.windows[i]
 		in.sources[i] = in.source(w)
 		if j := in.sources[i]; j >= 0 {
-			w.reach(min(in.windows[j].newest.Load(), ring.Floor(in.now, w.width)) * w.width)
+			w.reach(min(in.windows[j].newest.Load(), ring.FloorDiv(in.now, w.width)) * w.width)
 		}
 	}
 	return nil
@@ -161,7 +161,7 @@ func (in *tableImport) entry(e *tableEntry) error {
 		if held > 0 {
 			// Others may have moved the windows on when the head was written.
 			e.stamps[j] = w.newest.Load() - r.Varint()
-			if e.stamps[j] < w.before() || e.stamps[j] > ring.Floor(maxTime, w.width) {
+			if e.stamps[j] < w.before() || e.stamps[j] > ring.FloorDiv(maxTime, w.width) {
 				return errTableEntry
 			}
 		}
@@ -219,7 +219,7 @@ func (in *tableImport) reach(e *tableEntry) (at slots, any bool) {
 		if j < 0 || len(e.counts[j]) == 0 {
 			continue
 		}
-		now := ring.Floor(in.now, w.width)
+		now := ring.FloorDiv(in.now, w.width)
 		slot, newest := w.reach(min(e.stamps[j], now) * w.width)
 		if slot >= newest-w.slots {
 			at[i], any = slot, any || slot >= now-w.slots
@@ -236,7 +236,7 @@ func (in *tableImport) count(r keytable.Record, e *tableEntry) {
 		if j < 0 {
 			continue
 		}
-		last, oldest := ring.Floor(in.now, w.width), w.newest.Load()-w.slots
+		last, oldest := ring.FloorDiv(in.now, w.width), w.newest.Load()-w.slots
 		for k, count := range e.counts[j] {
 			slot := min(e.stamps[j]-int64(k), last)
 			if slot < oldest || count == 0 && k > 0 {

@@ -166,7 +166,7 @@ func (tb *Table) bounds(key string, t int64, p part, live bool) (lo, hi uint64) 
 
 func (tb *Table) boundsOf(r keytable.Record, t int64, p part) (lo, hi uint64) {
 	w := &tb.windows[p.window]
-	last := ring.Floor(t, w.width)
+	last := ring.FloorDiv(t, w.width)
 	first, partly := ring.Oldest(t, p.span, w.width)
 	lo = tb.clippedSum(w, p.window, r, first, last)
 	if !partly {

@@ -265,7 +265,7 @@ func (r Reading) slots(p part) (counts []uint64, oldest, width int64) {
 		from += r.tb.windows[i].size
 	}
 	w := &r.tb.windows[p.window]
-	return r.counts[from : from+w.size], ring.Floor(r.at, w.width) - w.slots, w.width
+	return r.counts[from : from+w.size], ring.FloorDiv(r.at, w.width) - w.slots, w.width
 }
 
 func (r Reading) bounds(p part) (lo, hi uint64) {

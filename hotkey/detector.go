@@ -240,7 +240,7 @@ func (t *table) count(rec keytable.Record, r *Rule, now int64) (edge Edge, hot, 
 		now = max(now, t.log.Newest(log))
 	}
 	n := t.log.Expire(log, now-t.span)
-	short = !t.log.Room(log, 1)
+	short = !t.log.Reserve(log, 1)
 	t.log.Add(log, now)
 	if n+1 < int(r.Threshold) || now < keytable.Time(w[wordUntil]) {
 		return Edge{}, false, short

@@ -100,7 +100,7 @@ func checkBlocks(t *testing.T, rnd *rand.Rand, bound, inline int) {
 				t.Fatalf("bound %d, step %d: Remove takes %d, want %d", bound, step, got, want)
 			}
 		case 5:
-			if !b.Room(l, rnd.IntN(2*bound)) {
+			if !b.Reserve(l, rnd.IntN(2*bound)) {
 				t.Fatalf("bound %d: no room", bound)
 			}
 		default:
@@ -183,7 +183,7 @@ func TestBlocksKeepTheBudget(t *testing.T) {
 			words = append(words, l)
 			for now := range int64(bound) {
 				before := slices.Clone(l)
-				if !b.Room(l, 1) {
+				if !b.Reserve(l, 1) {
 					refused++
 					if !slices.Equal(l, before) {
 						t.Fatalf("a log without room has changed: %x, was %x", l, before)
@@ -214,7 +214,7 @@ func TestBlocksKeepTheBudget(t *testing.T) {
 		for _, l := range words {
 			b.Clear(l)
 		}
-		if l := make([]uint64, b.Words()); !b.Room(l, min(bound, 8)) {
+		if l := make([]uint64, b.Words()); !b.Reserve(l, min(bound, 8)) {
 			t.Errorf("bound %d: no room although all blocks are free", bound)
 		}
 	}
@@ -256,7 +256,7 @@ func TestBlocksConcurrently(t *testing.T) {
 			for range 6000 {
 				l := words[rnd.IntN(len(words))]
 				n := rnd.IntN(100)
-				if !b.Room(l, n) {
+				if !b.Reserve(l, n) {
 					t.Error("no room")
 				}
 				for range n {
@@ -329,7 +329,7 @@ func TestBlocksFitsAgainstLoop(t *testing.T) {
 		n := 1 + rnd.IntN(2*bound)
 		want := min(n, bound)
 		model, l := made()
-		for !model.Room(l, want) {
+		for !model.Reserve(l, want) {
 			want--
 		}
 		b, l := made()

@@ -75,7 +75,7 @@ func (b *Blocks) Newest(l []uint64) int64 {
 // Room sees to it that n more times can be added to l, or as many as the bound
 // allows if that is less. It reports false, and changes nothing, if that takes
 // memory that the budget has not.
-func (b *Blocks) Room(l []uint64, n int) bool {
+func (b *Blocks) Reserve(l []uint64, n int) bool {
 	if b.view {
 		return true
 	}
@@ -90,7 +90,7 @@ func (b *Blocks) Room(l []uint64, n int) bool {
 // is memory for. It returns for how many. It tries each size of block once at most.
 func (b *Blocks) Fits(l []uint64, n int) int {
 	n = min(n, b.bound)
-	for size := len(b.classes) - 1; !b.Room(l, n); {
+	for size := len(b.classes) - 1; !b.Reserve(l, n); {
 		for size >= 0 && b.classes[size].words >= n {
 			size--
 		}
@@ -135,7 +135,7 @@ func (b *Blocks) Push(l []uint64, t int64) bool {
 		l[0]++
 		return true
 	}
-	if n == b.bound || !b.Room(l, 1) {
+	if n == b.bound || !b.Reserve(l, 1) {
 		return false
 	}
 	b.Add(l, t)
@@ -307,7 +307,7 @@ func (b *Blocks) ReadLog(r *snapshot.Reader, l []uint64, newest, now int64) {
 	if count == 0 {
 		return
 	}
-	if n == 0 || n > uint64(min(b.bound, r.Len())) || !b.Room(l, int(n)) {
+	if n == 0 || n > uint64(min(b.bound, r.Len())) || !b.Reserve(l, int(n)) {
 		r.Fail()
 		return
 	}
@@ -336,7 +336,7 @@ func (b *Blocks) CopyLog(l []uint64, from *Blocks, fl []uint64) bool {
 	if n == 0 {
 		return true
 	}
-	if n > b.bound || !b.Room(l, n) {
+	if n > b.bound || !b.Reserve(l, n) {
 		return false
 	}
 	times, _ := b.places(l)

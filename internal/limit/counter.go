@@ -114,7 +114,7 @@ func (m *Counter) Used(w []uint64, b *keytable.Blocks, t int64) uint64 {
 // enough. Only a log needs any: Sliding above SlidingExact can do without. It may take
 // what is then not used; that is given back when the log next is empty.
 func (m *Counter) Room(w []uint64, b *keytable.Blocks, cost uint64) bool {
-	return m.log == nil || b.Room(w, int(min(cost, m.log.n)))
+	return m.log == nil || b.Reserve(w, int(min(cost, m.log.n)))
 }
 
 // Fits returns how much of cost there is Room for in words that have nothing

@@ -40,7 +40,7 @@ func (p Period) String() string {
 // midnight, or the end of the gap if there is no midnight; if clocks go back over
 // it, it does not begin twice.
 func (p Period) bounds(t int64, zone *time.Location) (start, end int64) {
-	sec, wall := ring.Floor(t, 1e9), clock{zone}
+	sec, wall := ring.FloorDiv(t, 1e9), clock{zone}
 	if p <= Hour {
 		return nanos(wall.part(sec, [...]int64{Second: 1, Minute: 60, Hour: 3600}[p]))
 	}
@@ -102,7 +102,7 @@ func (c clock) steady(t, until int64) int64 {
 // part returns the bounds of the part of the day that t is in, of width seconds.
 func (c clock) part(t, width int64) (start, end int64) {
 	offset := c.offset(t)
-	start = ring.Floor(t+offset, width)*width - offset
+	start = ring.FloorDiv(t+offset, width)*width - offset
 	end = c.steady(t, start+width)
 	if c.offset(start) != offset {
 		start = c.steady(start, t+1)

@@ -14,7 +14,7 @@ type slots struct {
 }
 
 // number returns the number of the slot of t.
-func (s *slots) number(t int64) int64 { return ring.Floor(t, s.width) }
+func (s *slots) number(t int64) int64 { return ring.FloorDiv(t, s.width) }
 
 // holds reports whether t is in slot k, without a division.
 func (s *slots) holds(k, t int64) bool {
@@ -27,7 +27,7 @@ func (s *slots) first(t int64) int64 {
 	if s.resolution == 1 {
 		return t - s.span + 1
 	}
-	return (ring.Floor(t-s.span, s.resolution) + 1) * s.resolution
+	return (ring.FloorDiv(t-s.span, s.resolution) + 1) * s.resolution
 }
 
 // last returns the last representable time of slot k.
@@ -40,7 +40,7 @@ func (s *slots) lastBefore(t int64) int64 {
 	if s.resolution == 1 {
 		return t - 1
 	}
-	return ring.Floor(t-1, s.resolution) * s.resolution
+	return ring.FloorDiv(t-1, s.resolution) * s.resolution
 }
 
 // left returns how many of slot k's representable times are at or after first,
@@ -49,8 +49,8 @@ func (s *slots) left(k, first int64) (left, all uint64) {
 	if s.resolution == 1 {
 		return uint64((k+1)*s.width - first), uint64(s.width)
 	}
-	last := ring.Floor((k+1)*s.width-1, s.resolution)
-	before := ring.Floor(k*s.width-1, s.resolution)
+	last := ring.FloorDiv((k+1)*s.width-1, s.resolution)
+	before := ring.FloorDiv(k*s.width-1, s.resolution)
 	return uint64(last - first/s.resolution + 1), uint64(last - before)
 }
 

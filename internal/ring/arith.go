@@ -2,9 +2,9 @@ package ring
 
 import "math/bits"
 
-// Floor returns floor(a / b) for b > 0. Go's division rounds toward zero, which
+// FloorDiv returns a / b rounded down, for b > 0. Go's division rounds toward zero, which
 // would make the slots on either side of 1970 one slot.
-func Floor(a, b int64) int64 {
+func FloorDiv(a, b int64) int64 {
 	q := a / b
 	if q*b > a {
 		q--
@@ -20,7 +20,7 @@ func Floor(a, b int64) int64 {
 // in it is later than now. The caller sees to it that t-span does not overflow.
 func Oldest(t, span, width int64) (slot int64, partly bool) {
 	left := t - span // the last time outside
-	before := Floor(left, width)
+	before := FloorDiv(left, width)
 	return before + 1, left-before*width < width-1
 }
 

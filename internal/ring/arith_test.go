@@ -20,8 +20,8 @@ func TestFloor(t *testing.T) {
 		{math.MinInt64, math.MaxInt64, -2},
 		{math.MaxInt64, math.MaxInt64, 1},
 	} {
-		if got := Floor(c.a, c.b); got != c.want {
-			t.Errorf("Floor(%d, %d) = %d, want %d", c.a, c.b, got, c.want)
+		if got := FloorDiv(c.a, c.b); got != c.want {
+			t.Errorf("FloorDiv(%d, %d) = %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
 	seed := rand.Uint64()
@@ -29,10 +29,10 @@ func TestFloor(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 10_000 {
 		a, b := int64(rnd.Uint64()), int64(rnd.Uint64()>>1>>rnd.IntN(62))|1
-		// Euclidean division is floor division where the divisor is positive.
+		// Euclidean division rounds down where the divisor is positive.
 		want := new(big.Int).Div(big.NewInt(a), big.NewInt(b)).Int64()
-		if got := Floor(a, b); got != want {
-			t.Fatalf("Floor(%d, %d) = %d, want %d", a, b, got, want)
+		if got := FloorDiv(a, b); got != want {
+			t.Fatalf("FloorDiv(%d, %d) = %d, want %d", a, b, got, want)
 		}
 	}
 }

@@ -234,7 +234,7 @@ func TestExplore(t *testing.T) {
 type hasty struct{ *Ring }
 
 func (r hasty) AddLive(t int64, n uint64) bool {
-	e, slot := r.era.Load(), Floor(t, r.width)
+	e, slot := r.era.Load(), FloorDiv(t, r.width)
 	if state := e.newest.Load(); slot > newestOf(state) && e.newest.CompareAndSwap(state, open(slot)) {
 		for s := newestOf(state) + 1; s <= slot; s++ {
 			e.stamp(open(slot), s)
@@ -262,7 +262,7 @@ type split struct {
 }
 
 func (r *split) AddLive(t int64, n uint64) bool {
-	slot := Floor(t, r.width)
+	slot := FloorDiv(t, r.width)
 	stamp, count := &r.stamps[slot&1], &r.counts[slot&1]
 	if old := stamp.Load(); old < slot && stamp.CompareAndSwap(old, slot) {
 		step(count, swaps)

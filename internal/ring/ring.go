@@ -49,7 +49,7 @@ func (r *Ring) Slot(t int64) int64 {
 			return s
 		}
 	}
-	return Floor(t, r.width)
+	return FloorDiv(t, r.width)
 }
 
 // Slots returns the number of slots of the window.
@@ -164,7 +164,7 @@ func (r *Ring) aftermath(e *era, slot int64, w uint64, met bool) {
 // addLiveSlow is AddLive when t is not in the newest slot, the lane is not
 // there yet, or n is large.
 func (r *Ring) addLiveSlow(t int64, n uint64) {
-	slot := Floor(t, r.width)
+	slot := FloorDiv(t, r.width)
 	for {
 		e, state := r.reach(slot, r.shift)
 		at, newest := slot, newestOf(state)
@@ -189,7 +189,7 @@ func (r *Ring) AddAt(t int64, n uint64) bool {
 			return true
 		}
 	}
-	return r.addAtSlow(Floor(t, r.width), n)
+	return r.addAtSlow(FloorDiv(t, r.width), n)
 }
 
 // addAtSlow is AddAt for a slot that may not be the newest.
