@@ -42,7 +42,7 @@ func newTableTarget(keys []string) *tableTarget {
 }
 
 func (h *tableTarget) ban(i int) {
-	h.Add(h.hashes[i], &bans.Ban{Rule: 1, Key: h.keys[i], Until: 1000, Source: bans.SourceRule}, time.Hour, 0)
+	h.Add(h.hashes[i], &bans.Ban{Rule: 1, Key: h.keys[i], Until: 1000, Source: bans.SourceRule, Memory: time.Hour}, 0)
 }
 
 func (h *tableTarget) unban(i int) bool { return h.Table.Remove(1, h.hashes[i], h.keys[i], 0) }

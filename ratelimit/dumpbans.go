@@ -9,7 +9,7 @@ import (
 )
 
 // A chunk of bans has the rules of all of them, and then the bans: the place of the rule
-// among these, and what [ban.Saved.Append] writes.
+// among these, and what [ban.Ban.Append] writes.
 
 // bans exports all bans, those that are remembered included, with the rules of this
 // moment.
@@ -50,7 +50,7 @@ func (u *undumper) bans() error {
 	for u.r.Len() > 0 {
 		u.left = u.r.Len()
 		place := u.r.Uvarint()
-		var b ban.Saved
+		var b ban.Ban
 		if !b.Read(u.r, u.written, u.now) || place >= uint64(len(rules)) {
 			return errNoBan
 		}
@@ -67,7 +67,7 @@ func (u *undumper) bans() error {
 }
 
 // ban restores a ban under a rule. One that the rule began is cut at its longest.
-func (u *undumper) ban(mr *memoryRule, b *ban.Saved) {
+func (u *undumper) ban(mr *memoryRule, b *ban.Ban) {
 	if u.now < b.Until {
 		most := int64(MaxSpan)
 		if mr.Ban != nil && b.Source == ban.SourceRule {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
@@ -79,19 +80,24 @@ func (rs *memoryRules) byID(name string) map[uint32]*Rule {
 // banPage returns a page of the bans that hold at now; see [BanList.Page].
 func (m *memory) banPage(now int64, q BanQuery) (page BanPage, err error) {
 	rules := m.rules.Load().byID(q.Rule)
-	p, err := m.bans.Page(now, ban.Query{
+	query := ban.Query{
 		Selects: func(rule uint32) bool { return rules[rule] != nil },
-		Text:    q.Text,
-		InKey: func(rule uint32, key []byte) bool { // in a value, not across two of them
-			for v := range rules[rule].Key.Parts(key) {
+		Limit:   q.Limit, Cursor: q.Cursor,
+	}
+	if q.Text != "" {
+		query.Match = func(rule uint32, key []byte, reason string) bool {
+			if strings.Contains(reason, q.Text) {
+				return true
+			}
+			for v := range rules[rule].Key.Parts(key) { // not across two of them
 				if bytes.Contains(v, []byte(q.Text)) {
 					return true
 				}
 			}
 			return false
-		},
-		Limit: q.Limit, Cursor: q.Cursor,
-	})
+		}
+	}
+	p, err := m.bans.Page(now, query)
 	if err != nil {
 		return page, err
 	}
@@ -117,16 +123,15 @@ func (m *memory) addBan(b BanRecord, key []byte, now int64) (ban.Result, error) 
 	if mr == nil {
 		return ban.Full, rs.set.noRule(b.Rule)
 	}
-	memory := ban.DefaultRemember
+	added := ban.Ban{Rule: mr.id, Key: key, Since: now, Until: nanos(b.Until), Count: b.Count, Reason: b.Reason, Source: b.Source, Memory: ban.DefaultRemember}
 	if mr.Ban != nil {
-		memory = mr.Ban.policy().Remembered()
+		added.Memory = mr.Ban.policy().Remembered()
 	}
-	added := ban.Ban{Rule: mr.id, Key: key, Since: now, Until: nanos(b.Until), Count: b.Count, Reason: b.Reason, Source: b.Source}
 	if !b.Since.IsZero() {
 		added.Since = nanos(b.Since)
 	}
 	hash := mr.records.table.Hash(string(key))
-	result := m.bans.Add(hash, &added, memory, now)
+	result := m.bans.Add(hash, &added, now)
 	rs = m.rules.Load()
 	if after := rs.named(b.Rule); after == nil || after.id != mr.id {
 		m.bans.Remove(mr.id, hash, key, now) // the rule has gone, and its bans

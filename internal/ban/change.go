@@ -1,21 +1,6 @@
 package ban
 
-import (
-	"math"
-	"time"
-)
-
-// A Ban is one ban of a Table.
-type Ban struct {
-	Rule         uint32
-	Key          []byte
-	Since, Until int64  // in nanoseconds since 1970
-	Count        uint64 // bans so far
-	Reason       string
-	Source       string // SourceRule if a rule began it
-}
-
-func (b *Ban) byRule() bool { return b.Source == SourceRule }
+import "math"
 
 // A Result is what Add and Restore did with a ban.
 type Result uint8
@@ -32,22 +17,24 @@ const (
 // ban that was added meanwhile ends later, it is kept. ok is false if there is no memory;
 // no ban has begun then.
 func (t *Table) Start(rule uint32, hash uint64, key []byte, p *Policy, now int64, seed uint64) (until int64, ok bool) {
-	s, number, ok := t.open(false, rule, hash, key, now)
+	s, number, ok := t.open(false, rule, hash, key, 0, now)
 	if !ok {
 		t.refused.Add(1)
 		return 0, false
 	}
 	defer s.mu.Unlock()
 	t.begun.Add(1)
-	e := t.entry(number)
-	earlier, held := e.earlier(now), e.until()
+	e := s.entry(number)
+	earlier := e.earlier(now)
 	until = now + int64(p.jittered(earlier, seed, key))
 	e.setPast(earlier+1, p.Remembered())
-	if now < held && (until < held || until == held && e.origin().manual()) {
-		s.place(number)
-		return held, true
+	if now < e.until && (until < e.until || until == e.until && !e.origin.byRule()) {
+		until = e.until
+	} else {
+		e.origin, e.since = ruleOrigin(p), now
+		e.setUntil(until)
 	}
-	s.begin(number, ruleOrigin(p), now, until)
+	s.place(number)
 	return until, true
 }
 
@@ -61,60 +48,50 @@ func (t *Table) Extend(rule uint32, hash uint64, key []byte, p *Policy, now int6
 	if !ok {
 		return 0, false
 	}
-	e := t.entry(number)
-	until = e.until()
-	if now >= until {
+	e := s.entry(number)
+	if now >= e.until {
 		return 0, false
 	}
-	again := now + int64(p.jittered(max(e.count(), 1)-1, seed, key))
-	if !p.Extend || e.origin().manual() || again <= until {
-		return until, true
+	if p.Extend && e.origin.byRule() {
+		again := now + int64(p.jittered(uint64(max(e.count, 1)-1), seed, key))
+		e.setUntil(max(e.until, again))
+		s.place(number)
 	}
-	e[entryUntil].Store(uint64(again))
-	s.place(number)
-	return again, true
+	return e.until, true
 }
 
-// Add adds b at now, to be remembered for memory after its end. A ban of the key that ends
-// later is kept. Only a ban that is not by a rule may use the reserve.
-func (t *Table) Add(hash uint64, b *Ban, memory time.Duration, now int64) Result {
+// Add adds b at now, to be remembered for b.Memory after its end. A ban of the key that
+// ends later is kept. Only a ban that is not by a rule may use the reserve.
+func (t *Table) Add(hash uint64, b *Ban, now int64) Result {
 	if b.Until <= now {
 		return Over
 	}
-	s, number, ok := t.open(!b.byRule(), b.Rule, hash, b.Key, now)
+	return t.Restore(hash, b, now)
+}
+
+// Restore is Add for a ban that may have ended and be remembered.
+func (t *Table) Restore(hash uint64, b *Ban, now int64) Result {
+	o, reason, source := b.origin()
+	s, number, ok := t.open(!b.byRule(), b.Rule, hash, b.Key, len(reason)+len(source), now)
 	if !ok {
 		return Full
 	}
 	defer s.mu.Unlock()
-	e := t.entry(number)
-	held := e.until()
-	e.setPast(max(e.earlier(now), b.Count), memory)
-	if now < held && (b.Until < held || b.Until == held && (b.byRule() || e.origin().manual())) {
+	e := s.entry(number)
+	e.setPast(max(e.earlier(now), b.Count), max(e.memory, b.Memory))
+	if e.until > b.Until || e.until == b.Until && (b.byRule() || !e.origin.byRule()) {
 		s.place(number)
 		return Kept
 	}
-	return s.replace(number, b, 0)
-}
-
-// Restore adds a ban as it was saved, at now. A ban of the key that ends no earlier is
-// kept, with the larger of both counts.
-func (t *Table) Restore(hash uint64, b *Saved, now int64) Result {
-	s, number, ok := t.open(!b.byRule(), b.Rule, hash, b.Key, now)
-	if !ok {
-		return Full
+	if o == 0 {
+		g := s.memory.Load()
+		o = textOrigin(b.byRule(), g.addText([]byte(reason)), len(reason), len(source))
+		g.addText([]byte(source))
 	}
-	defer s.mu.Unlock()
-	e := t.entry(number)
-	if e.origin() == 0 {
-		e.setPast(b.Count, b.Memory)
-	} else {
-		e.setPast(max(e.earlier(now), b.Count), max(e.memory(), b.Memory))
-		if e.until() >= b.Until {
-			s.place(number)
-			return Kept
-		}
-	}
-	return s.replace(number, &b.Ban, b.counted)
+	e.origin, e.since = o, b.Since
+	e.setUntil(b.Until)
+	s.place(number)
+	return Added
 }
 
 // Remove ends the ban of key under rule and deletes those before it. It reports whether
@@ -124,101 +101,79 @@ func (t *Table) Remove(rule uint32, hash uint64, key []byte, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	number, ok := s.find(rule, hash, key)
-	if !ok {
+	if !ok || s.entry(number).state == unused {
 		return false
 	}
-	held := now < t.entry(number).until()
+	holds := now < s.entry(number).until
 	s.remove(number)
-	return held
+	return holds
 }
 
-// replace makes b the newest ban of an entry. o is its origin if that has no text, or 0.
-// If there is no memory for the text, the entry stays as it is, or is removed if it is new.
-//
-// REQUIRES: s.mu.
-func (s *shard) replace(number uint32, b *Ban, o origin) Result {
-	if o == 0 {
-		var ok bool
-		if o, ok = s.t.originOf(b); !ok {
-			if s.t.entry(number).origin() == 0 {
-				s.remove(number)
-			} else {
-				s.place(number)
-			}
-			return Full
-		}
+// open returns the entry of key, with its shard locked, and space for that many bytes of
+// text. If there is none, it adds one, which is in no heap. If there is no memory, it drops
+// bans that have ended; ok is false if that is not enough, and nothing is locked then.
+// manual is whether the reserve may be used.
+func (t *Table) open(manual bool, rule uint32, hash uint64, key []byte, text int, now int64) (s *shard, number uint32, ok bool) {
+	if len(key) > MaxKey {
+		return nil, 0, false
 	}
-	s.begin(number, o, b.Since, b.Until)
-	return Added
-}
-
-// begin replaces the newest ban of an entry.
-//
-// REQUIRES: s.mu.
-func (s *shard) begin(number uint32, o origin, since, until int64) {
-	e := s.t.entry(number)
-	s.t.releaseText(e.origin())
-	e[entryOrigin].Store(uint64(o))
-	e[entrySince].Store(uint64(since))
-	e[entryUntil].Store(uint64(until))
-	s.place(number)
-}
-
-// originOf returns the origin of b, and stores its text. ok is false if there is no memory
-// for that.
-func (t *Table) originOf(b *Ban) (o origin, ok bool) {
-	text, source := b.Reason, b.Source
-	if b.byRule() {
-		if o, ok := parseOrigin(b.Reason); ok {
-			return o, true
-		}
-		source = ""
-	} else if source == SourceManual {
-		source = ""
-	}
-	if text += source; text == "" {
-		return textOrigin(b.byRule(), 0, 0, 0), true
-	}
-	place, ok := t.texts.add([]byte(text), !b.byRule())
-	return textOrigin(b.byRule(), place, len(b.Reason), len(source)), ok
-}
-
-// dropTries is how many bans that ended are dropped at most to make a place for one. More
-// than one is needed if others take the place, or if it does not fit the key.
-const dropTries = 8
-
-// open returns the entry of key, with its shard locked, and adds one if there is none. If
-// there is no memory, it drops bans that have ended. ok is false if that is not enough;
-// nothing is locked then. manual is whether the reserve may be used.
-//
-// Another shard may have to drop an entry, which is done without the lock; so all is read
-// again after that.
-func (t *Table) open(manual bool, rule uint32, hash uint64, key []byte, now int64) (s *shard, number uint32, ok bool) {
 	s = t.shard(uint32(hash))
-	for tries := 0; tries <= dropTries; tries++ {
+	for {
 		s.mu.Lock()
 		s.advance(now, fewEntries)
 		s.expire(now, fewEntries)
-		if number, ok = s.find(rule, hash, key); ok {
-			return s, number, true
-		}
-		if number, ok = s.insert(manual, rule, hash, key, now); ok {
-			return s, number, true
-		}
-		s.mu.Unlock()
-		for reserve, dropped := true, false; reserve && !manual || !dropped; {
-			if reserve, dropped = t.dropFirst(now); !dropped { // one of the reserve is of no use to a rule
-				return nil, 0, false
+		fits := s.fitKey(manual, rule, hash, key, text)
+		if fits {
+			number, ok = s.find(rule, hash, key)
+			if ok && s.entry(number).state != unused {
+				return s, number, true
+			}
+			if reserve, taken := t.takePlace(manual); taken {
+				if !ok {
+					number = s.memory.Load().add(tagOf(uint32(hash), rule), rule, key)
+				}
+				s.entry(number).reserve = reserve
+				return s, number, true
 			}
 		}
+		dropped := !fits && s.dropSome(now)
+		s.mu.Unlock()
+		if fits { // but there are as many bans as there can be, in all shards
+			dropped = t.dropFirst(now)
+		}
+		if !dropped {
+			return nil, 0, false
+		}
 	}
-	return nil, 0, false
 }
 
-// dropFirst removes the entry that expires first of those whose bans have ended at now. It
-// reports whether it was one of the reserve, and whether there was one. Bans that ended and
-// were not moved yet are moved, a few of each shard; they ended later than those that were.
-func (t *Table) dropFirst(now int64) (reserve, dropped bool) {
+// takePlace takes a place for a ban, and reports whether it is one of the reserve.
+func (t *Table) takePlace(manual bool) (reserve, ok bool) {
+	if t.shared.take() {
+		return false, true
+	}
+	ok = manual && t.reserve.take()
+	return ok, ok
+}
+
+// dropSome drops a part of the bans of a shard that have ended at now: its copy without
+// them takes less memory. It reports whether there was one.
+//
+// REQUIRES: s.mu.
+func (s *shard) dropSome(now int64) (dropped bool) {
+	for range s.entries()/16 + 1 {
+		if !s.dropEnded(now) {
+			break
+		}
+		dropped = true
+	}
+	return dropped
+}
+
+// dropFirst drops the ban that expires first of those that have ended at now, and reports
+// whether there was one. Bans that ended and were not moved yet are moved, a few of each
+// shard; they ended later than those that were.
+func (t *Table) dropFirst(now int64) bool {
 	var first *shard
 	next := int64(math.MaxInt64)
 	for i := range t.shards {
@@ -233,18 +188,9 @@ func (t *Table) dropFirst(now int64) (reserve, dropped bool) {
 		}
 	}
 	if first == nil {
-		return false, false
+		return false
 	}
 	first.mu.Lock()
 	defer first.mu.Unlock()
-	if first.ended.n == 0 {
-		return false, true // others were faster
-	}
-	number := *first.ended.at(0)
-	if e := first.t.entry(number); e.until() > now {
-		return false, false // the time went back since it was moved
-	} else if e.expires() >= now {
-		t.dropped.Add(1)
-	}
-	return first.remove(number), true
+	return first.ended.n == 0 || first.dropEnded(now) // if there is none, others were faster
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -50,7 +51,7 @@ func TestCountsAgainstModel(t *testing.T) {
 	}
 	type times struct{ until, expires int64 }
 	model := map[id]times{}
-	now, newest := int64(0), int64(0)
+	now, newest := int64(0), int64(math.MinInt64)
 	ended, expired, back := 0, 0, 0
 	for step := range 20_000 {
 		now += rnd.Int64N(2e9)

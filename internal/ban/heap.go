@@ -8,41 +8,39 @@ import (
 // A heap orders the entries of a shard: those that hold by when they end, or those that
 // ended by when they expire. The first is at the top, and each entry has its place. The
 // shard's lock protects it, except next.
-//
-// The two heaps of a shard share the array s.slots: one begins at its start, the other at
-// its end.
 type heap struct {
-	s     *shard
-	ended bool
+	state state
+	g     *generation
 	n     int
 	next  atomic.Int64 // the time of the first entry, or MaxInt64
 }
 
 // time returns the time by which an entry is ordered.
 func (h *heap) time(number uint32) int64 {
-	if e := h.s.t.entry(number); h.ended {
-		return e.expires()
+	if e := &h.g.entries[number]; h.state == held {
+		return e.until
 	} else {
-		return e.until()
+		return e.expires()
 	}
 }
 
-// at returns the slot of the i-th entry.
+// at returns where the number of the i-th entry is.
 func (h *heap) at(i int) *uint32 {
-	if h.ended {
-		i = len(h.s.slots) - 1 - i
+	if h.state == ended {
+		i = len(h.g.order) - 1 - i
 	}
-	return &h.s.slots[i]
+	return &h.g.order[i]
 }
 
 // put stores an entry at i.
 func (h *heap) put(i int, number uint32) {
 	*h.at(i) = number
-	h.s.t.entry(number).setPlace(h.ended, i)
+	h.g.entries[number].place = uint32(i)
 }
 
 // add adds an entry.
 func (h *heap) add(number uint32) {
+	h.g.entries[number].state = h.state
 	h.n++
 	h.put(h.n-1, number)
 	h.fix(h.n - 1)

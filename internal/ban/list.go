@@ -7,57 +7,64 @@ import (
 	"slices"
 )
 
-// scan yields the entries that are in use, with their numbers. It takes no lock: an entry
-// that is added or removed meanwhile may be left out, and one that changes may be seen as
-// it was or as it is. If the ident of an entry is the same after other words were read,
-// they belong to one key.
-//
-// Bans that begin one after another tend to have neighbouring entries; so it visits chunks
-// that are far apart, for which a list of the newest changes less often.
-func (t *Table) scan() iter.Seq2[uint32, *entry] {
-	const stride = 0x9e3779b1 // odd
-	return func(yield func(uint32, *entry) bool) {
-		chunks := *t.entries.chunks.Load()
-		perChunk := uint32(1) << t.entries.bits / entryWords
-		wrap := uint32(1)
-		for int(wrap) < len(chunks) {
-			wrap *= 2
-		}
-		for i := range wrap {
-			c := i * stride % wrap
-			if int(c) >= len(chunks) {
-				continue
-			}
-			for j := range perChunk {
-				e := (*entry)(chunks[c][j*entryWords:])
-				if inUse(e.ident()) && !yield(c*perChunk+j, e) {
-					return
-				}
-			}
-		}
+// each calls f for all entries in use. It locks one shard after another; f may remove the
+// entry, and must not call other methods of the table.
+func (t *Table) each(f func(r ref, e *entry)) {
+	for i := range t.shards {
+		t.shards[i].each(f)
 	}
 }
 
-// A ref is an entry as it was seen without a lock.
-type ref struct {
-	time   int64
-	ident  uint64
-	number uint32
-}
-
-// lock locks the shard of an entry, if it is still that of the ref's key; ok is false if
-// it is not, and nothing is locked then.
-func (t *Table) lock(r ref) (s *shard, e *entry, ok bool) {
-	e = t.entry(r.number)
-	s = t.shard(e.hashLow())
+func (s *shard) each(f func(r ref, e *entry)) {
 	s.mu.Lock()
-	// An entry with that ident now had it when its hash was read. It may have ended
-	// before, after scan had looked.
-	if !inUse(r.ident) || e.ident() != r.ident {
-		s.mu.Unlock()
-		return nil, nil, false
+	defer s.mu.Unlock()
+	g := s.memory.Load()
+	if g == nil {
+		return
 	}
-	return s, e, true
+	for w := range g.words {
+		if r := (ref{g: g, word: w}); r.entry().state != unused {
+			f(r, r.entry())
+		}
+	}
+}
+
+// A ref refers to an entry, also when its shard has another generation.
+type ref struct {
+	time int64
+	g    *generation
+	word uint64 // of g.index
+}
+
+func (r ref) number() uint32 { return uint32(r.word) - 1 }
+
+// entry returns the entry as it was in its generation. Its rule and key never change.
+func (r ref) entry() *entry { return &r.g.entries[r.number()] }
+
+// compare orders by time, rule and key.
+func (r ref) compare(q ref) int {
+	if c := cmp.Compare(r.time, q.time); c != 0 {
+		return c
+	}
+	a, b := r.entry(), q.entry()
+	return cmp.Or(cmp.Compare(a.rule, b.rule), bytes.Compare(r.g.key(a), q.g.key(b)))
+}
+
+// ban returns the ban as it is now.
+func (r ref) ban() (b Ban, ok bool) {
+	s := r.g.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, number := s.memory.Load(), r.number()
+	if g != r.g {
+		if g == nil {
+			return b, false
+		}
+		if number, ok = g.find(uint32(r.word>>32), r.entry().rule, r.g.key(r.entry())); !ok {
+			return b, false
+		}
+	}
+	return g.ban(&g.entries[number]), true
 }
 
 // All yields the bans that hold at now, by end, rule and key. No lock is held while the
@@ -66,43 +73,35 @@ func (t *Table) lock(r ref) (s *shard, e *entry, ok bool) {
 func (t *Table) All(now int64) iter.Seq[Ban] {
 	return func(yield func(Ban) bool) {
 		var refs []ref
-		for number, e := range t.scan() {
-			ident := e.ident()
-			if until := e.until(); now < until {
-				refs = append(refs, ref{until, ident, number})
+		t.each(func(r ref, e *entry) {
+			if r.time = e.until; now < e.until {
+				refs = append(refs, r)
 			}
-		}
-		slices.SortFunc(refs, func(a, b ref) int { return cmp.Compare(a.time, b.time) })
-		for len(refs) > 0 {
-			n := 1
-			for n < len(refs) && refs[n].time == refs[0].time {
-				n++
+		})
+		slices.SortFunc(refs, ref.compare)
+		for _, r := range refs {
+			if b, ok := r.ban(); ok && now < b.Until && !yield(b) {
+				return
 			}
-			together := t.fetch(refs[:n], now)
-			slices.SortFunc(together, func(a, b Ban) int {
-				return cmp.Or(cmp.Compare(a.Rule, b.Rule), bytes.Compare(a.Key, b.Key))
-			})
-			for _, b := range together {
-				if !yield(b) {
-					return
-				}
-			}
-			refs = refs[n:]
 		}
 	}
 }
 
-// fetch returns those of the bans that still hold at now.
-func (t *Table) fetch(refs []ref, now int64) (bans []Ban) {
-	for _, r := range refs {
-		if s, e, ok := t.lock(r); ok {
-			if now < e.until() {
-				bans = append(bans, t.ban(e))
+// Saved yields all bans, those that are remembered included, in no order. No lock is held
+// while the loop's body runs. A ban that begins meanwhile may be left out.
+func (t *Table) Saved() iter.Seq[Ban] {
+	return func(yield func(Ban) bool) {
+		var refs []ref
+		for i := range t.shards {
+			refs = refs[:0]
+			t.shards[i].each(func(r ref, _ *entry) { refs = append(refs, r) })
+			for _, r := range refs {
+				if b, ok := r.ban(); ok && b.Until != noBan && !yield(b) {
+					return
+				}
 			}
-			s.mu.Unlock()
 		}
 	}
-	return bans
 }
 
 // Get returns the ban of key under rule that holds at now.
@@ -111,30 +110,30 @@ func (t *Table) Get(rule uint32, hash uint64, key []byte, now int64) (b Ban, ok 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	number, ok := s.find(rule, hash, key)
-	if !ok || t.entry(number).until() <= now {
+	if !ok || s.entry(number).until <= now {
 		return b, false
 	}
-	return t.ban(t.entry(number)), true
+	return s.memory.Load().ban(s.entry(number)), true
 }
 
 // ban returns the newest ban of an entry.
 //
-// REQUIRES: the lock of its shard.
-func (t *Table) ban(e *entry) Ban {
-	o := e.origin()
+// REQUIRES: g.s.mu.
+func (g *generation) ban(e *entry) Ban {
 	b := Ban{
-		Rule: e.rule(), Key: t.appendKey(nil, e[entryKey].Load(), e[entryKey+1].Load()),
-		Since: e.since(), Until: e.until(), Count: e.count(), Reason: o.reason(), Source: SourceRule,
+		Rule: e.rule, Key: bytes.Clone(g.key(e)), Since: e.since, Until: e.until,
+		Count: uint64(e.count), Memory: e.memory, Source: SourceManual,
 	}
-	if o.manual() {
-		b.Source = SourceManual
+	if e.origin.byRule() {
+		b.Source = SourceRule
 	}
-	if place, reason, source := o.text(); reason+source > 0 {
-		text := string(t.texts.append(nil, place, reason+source))
-		b.Reason = text[:reason]
-		if source > 0 {
-			b.Source = text[reason:]
-		}
+	if _, ok := e.origin.counted(); ok {
+		b.Reason, b.counted = e.origin.reason(), e.origin
+		return b
+	}
+	reason, source := g.texts(e)
+	if b.Reason = string(reason); len(source) > 0 {
+		b.Source = string(source)
 	}
 	return b
 }
@@ -142,17 +141,12 @@ func (t *Table) ban(e *entry) Ban {
 // KeepRules removes the bans of all rules but those for which keep returns true, and
 // returns how many.
 func (t *Table) KeepRules(keep func(rule uint32) bool) (removed int) {
-	for number, e := range t.scan() {
-		ident := e.ident()
-		if keep(uint32(ident)) {
-			continue
-		}
-		if s, _, ok := t.lock(ref{ident: ident, number: number}); ok {
-			s.remove(number)
-			s.mu.Unlock()
+	t.each(func(r ref, e *entry) {
+		if !keep(e.rule) {
+			r.g.s.remove(r.number())
 			removed++
 		}
-	}
+	})
 	return removed
 }
 

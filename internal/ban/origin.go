@@ -11,7 +11,7 @@ import (
 // there are any. The origin of an entry that never held a ban is 0.
 //
 //	| 1 | unused, 2 bits | cause, 1 bit | after, 21 bits | span in ms, 39 bits |
-//	| 01 | by a rule, 1 bit | lengths of reason and source, 9 and 7 bits | place, 36 bits |
+//	| 01 | by a rule, 1 bit | lengths of reason and source, 9 and 7 bits | place, 32 bits |
 //
 // Snapshots contain the first form.
 type origin uint64
@@ -22,7 +22,8 @@ const (
 	originRule  = 1 << 61 // only with originText
 
 	afterBits  = 21
-	placeBits  = 36
+	memoryBits = 39 // MaxSpan in milliseconds
+	placeBits  = 32
 	sourceBits = 7
 	reasonBits = 9
 )
@@ -45,23 +46,23 @@ func ruleOrigin(p *Policy) origin {
 
 // textOrigin is the origin whose reason and source are stored one after the other at
 // place. Empty texts have no place.
-func textOrigin(byRule bool, place uint64, reason, source int) origin {
-	o := originText | place | uint64(source)<<placeBits | uint64(reason)<<(placeBits+sourceBits)
+func textOrigin(byRule bool, place uint32, reason, source int) origin {
+	o := originText | uint64(place) | uint64(source)<<placeBits | uint64(reason)<<(placeBits+sourceBits)
 	if byRule {
 		o |= originRule
 	}
 	return origin(o)
 }
 
-// manual reports whether the ban is not one that a rule began.
-func (o origin) manual() bool { return o&(originText|originRule) == originText }
+// byRule reports whether a rule began the ban.
+func (o origin) byRule() bool { return o&(originText|originRule) != originText }
 
 // text returns the place of the texts and their lengths.
-func (o origin) text() (place uint64, reason, source int) {
+func (o origin) text() (place, reason, source int) {
 	if o&originText == 0 {
 		return 0, 0, 0
 	}
-	return uint64(o) & (1<<placeBits - 1),
+	return int(o & (1<<placeBits - 1)),
 		int(o >> (placeBits + sourceBits) & (1<<reasonBits - 1)),
 		int(o >> placeBits & (1<<sourceBits - 1))
 }

@@ -1,24 +1,19 @@
 package ban
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 )
 
-// A Query selects a page of the bans that hold.
+// A Query selects a page of the bans that hold. Its functions must not call the Table.
 type Query struct {
 	// Selects reports whether bans of a rule are selected.
 	Selects func(rule uint32) bool
 
-	// Text must be in the key or the reason; "" means any. InKey reports whether it is in
-	// a value of a key that contains it.
-	Text  string
-	InKey func(rule uint32, key []byte) bool
+	// Match, if not nil, reports whether a ban is selected. It must not keep the key.
+	Match func(rule uint32, key []byte, reason string) bool
 
 	// Limit is how many bans are returned at most.
 	Limit int
@@ -35,129 +30,100 @@ type Page struct {
 }
 
 // Page returns a page of the bans that hold at now, those that began last first. A ban that
-// holds from the first page to the last is on exactly one of them. It scans all bans, takes
-// a lock only for those that it returns, and allocates for these only. The error is that
-// of the cursor.
+// holds from the first page to the last is on exactly one of them. It scans all bans, one
+// shard after another under its lock, and allocates for those that it returns. The error is
+// that of the cursor.
 func (t *Table) Page(now int64, q Query) (page Page, err error) {
-	s := pageScan{t: t, query: q}
-	if s.before, err = parseCursor(q.Cursor); err != nil {
+	p := pageScan{limit: q.Limit}
+	if p.before, err = parseCursor(q.Cursor); err != nil {
 		return page, err
 	}
-	for number, e := range t.scan() {
-		s.look(number, e, now)
+	reasons := make(map[origin]string)
+	t.each(func(r ref, e *entry) {
+		if e.until <= now || !q.Selects(e.rule) || q.Match != nil && !q.Match(e.rule, r.g.key(e), r.g.reason(e, reasons)) {
+			return
+		}
+		r.time = e.since
+		page.Total++
+		p.add(r)
+	})
+	p.trim()
+	if p.more && len(p.top) > 0 {
+		page.Next = p.top[len(p.top)-1].cursor()
 	}
-	s.trim()
-	page.Total = s.total
-	if s.more && len(s.top) > 0 {
-		page.Next = s.top[len(s.top)-1].cursor()
-	}
-	for _, r := range s.top {
-		if shard, e, ok := t.lock(r); ok {
-			if now < e.until() && e.since() == r.time {
-				page.Bans = append(page.Bans, t.ban(e))
-			}
-			shard.mu.Unlock()
+	for _, r := range p.top {
+		if b, ok := r.ban(); ok && now < b.Until && b.Since == r.time {
+			page.Bans = append(page.Bans, b)
 		}
 	}
 	return page, nil
 }
 
-// Bans are ordered by their start, and then by their entry, which does not change while
-// the ban holds.
-func (r ref) compare(q ref) int {
-	return cmp.Or(cmp.Compare(r.time, q.time), cmp.Compare(r.number, q.number))
+// reason returns the reason of an entry. Those that many bans have are kept in reasons.
+func (g *generation) reason(e *entry, reasons map[origin]string) string {
+	if _, ok := e.origin.counted(); !ok {
+		reason, _ := g.texts(e)
+		return string(reason)
+	}
+	reason, ok := reasons[e.origin]
+	if !ok {
+		reason = e.origin.reason()
+		reasons[e.origin] = reason
+	}
+	return reason
 }
 
-// cursor returns the cursor of the page that follows r.
+// cursor returns the cursor of the page that follows r: its time, rule and key.
 func (r ref) cursor() string {
-	var b [12]byte
-	binary.BigEndian.PutUint64(b[:], uint64(r.time))
-	binary.BigEndian.PutUint32(b[8:], r.number)
-	return base64.RawURLEncoding.EncodeToString(b[:])
+	b := binary.BigEndian.AppendUint64(nil, uint64(r.time))
+	b = binary.BigEndian.AppendUint32(b, r.entry().rule)
+	return base64.RawURLEncoding.EncodeToString(append(b, r.g.key(r.entry())...))
 }
 
-// parseCursor parses a cursor. That of the first page, "", follows all bans.
-func parseCursor(cursor string) (ref, error) {
+// parseCursor returns a ref that compares as the one of the cursor did, or nil for the
+// first page.
+func parseCursor(cursor string) (*ref, error) {
 	if cursor == "" {
-		return ref{time: 1<<63 - 1, number: 1<<32 - 1}, nil
+		return nil, nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || len(b) != 12 {
-		return ref{}, fmt.Errorf("cursor: %.40q: must be one that came with a page of bans", cursor)
+	if err != nil || len(b) < 12 || len(b) > 12+MaxKey {
+		return nil, fmt.Errorf("cursor: %.40q: must be one that came with a page of bans", cursor)
 	}
-	return ref{time: int64(binary.BigEndian.Uint64(b)), number: binary.BigEndian.Uint32(b[8:])}, nil
+	g := newGeneration(nil, 1, MaxKey)
+	g.add(0, binary.BigEndian.Uint32(b[8:]), b[12:])
+	return &ref{time: int64(binary.BigEndian.Uint64(b)), g: g, word: 1}, nil
 }
 
-// A pageScan selects the bans of a page.
+// A pageScan selects the bans of a page from those that a query selects.
 type pageScan struct {
-	t      *Table
-	query  Query
-	before ref
+	limit  int
+	before *ref // the last ban of the page before
+	more   bool // bans come after those in top
 
-	total int
-	more  bool  // bans come after those in top
-	top   []ref // the newest so far, up to twice the limit; sorted if there are not more than it
-	least ref   // the last of them, once there were as many as the limit
-
-	text    []byte
-	reasons map[origin]bool // whether the reason contains the text
+	// top is the newest so far, up to twice the limit; after trim in order and up to the
+	// limit.
+	top   []ref
+	least ref // the last of them after trim, if there were more
 }
 
-// look looks at an entry.
-func (s *pageScan) look(number uint32, e *entry, now int64) {
-	ident := e.ident()
-	if e.until() <= now || !s.query.Selects(uint32(ident)) || s.query.Text != "" && !s.contains(e, ident) {
-		return
-	}
-	r := ref{e.since(), ident, number}
-	if e.ident() != ident {
-		return
-	}
-	s.total++
+func (p *pageScan) add(r ref) {
 	switch {
-	case r.compare(s.before) >= 0:
-	case s.query.Limit == 0 || s.more && r.compare(s.least) < 0:
-		s.more = true
+	case p.before != nil && r.compare(*p.before) >= 0:
+	case p.limit == 0 || p.more && r.compare(p.least) < 0:
+		p.more = true
 	default:
-		if s.top = append(s.top, r); len(s.top) >= 2*s.query.Limit {
-			s.trim()
+		if p.top = append(p.top, r); len(p.top) >= 2*p.limit {
+			p.trim()
 		}
 	}
 }
 
 // trim keeps as many of the newest as the limit, in order.
-func (s *pageScan) trim() {
-	slices.SortFunc(s.top, func(a, b ref) int { return b.compare(a) })
-	if limit := s.query.Limit; len(s.top) > limit {
-		s.top, s.more = s.top[:limit], true
-		s.least = s.top[limit-1]
+func (p *pageScan) trim() {
+	slices.SortFunc(p.top, func(a, b ref) int { return b.compare(a) })
+	if len(p.top) > p.limit {
+		p.top, p.more = p.top[:p.limit], true
+		p.least = p.top[p.limit-1]
 	}
-}
-
-// contains reports whether the text is in the key or the reason of e, if its ident is
-// still that.
-func (s *pageScan) contains(e *entry, ident uint64) bool {
-	a, b := e[entryKey].Load(), e[entryKey+1].Load()
-	if e.ident() != ident {
-		return false // a and b may not belong together
-	}
-	text := []byte(s.query.Text)
-	s.text = s.t.appendKey(s.text[:0], a, b)
-	if bytes.Contains(s.text, text) && s.query.InKey(uint32(ident), s.text) {
-		return true
-	}
-	o := e.origin()
-	if place, reason, source := o.text(); reason+source > 0 {
-		s.text = s.t.texts.append(s.text[:0], place, reason)
-		return bytes.Contains(s.text, text)
-	}
-	has, ok := s.reasons[o]
-	if !ok {
-		if s.reasons == nil {
-			s.reasons = make(map[origin]bool)
-		}
-		has = strings.Contains(o.reason(), s.query.Text)
-		s.reasons[o] = has
-	}
-	return has
 }

@@ -8,36 +8,48 @@ import (
 
 // A shard is the part of a Table that one lock protects. Readers do not take it.
 type shard struct {
-	index atomic.Pointer[index] // nil without entries; replaced when it grows
-	_     [64]byte              // what follows is written more often
+	memory atomic.Pointer[generation] // nil without entries
+	_      [64]byte                   // what follows is written more often
 
 	mu    sync.Mutex
 	t     *Table
-	slots []uint32       // of both heaps: numbers of entries
 	held  heap           // the entries whose bans hold at now
 	ended heap           // the others
 	rules map[uint32]int // entries of held, by rule
 	now   int64          // the latest time that the shard was used at
+
+	bytes, reserved int64 // of memory, and how many of them are of the reserve
 
 	_ [64]byte
 }
 
 func (s *shard) init(t *Table) {
 	s.t, s.rules, s.now = t, make(map[uint32]int), math.MinInt64
-	s.held.s, s.ended.s, s.ended.ended = s, s, true
+	s.held.state, s.ended.state = held, ended
 	s.held.noteNext()
 	s.ended.noteNext()
 }
 
-// entries returns the number of entries.
+// entries returns the number of entries in use.
 func (s *shard) entries() int { return s.held.n + s.ended.n }
+
+func (s *shard) entry(number uint32) *entry { return &s.memory.Load().entries[number] }
+
+// find returns the number of the entry of a key, which may be unused.
+//
+// REQUIRES: s.mu.
+func (s *shard) find(rule uint32, hash uint64, key []byte) (number uint32, ok bool) {
+	if g := s.memory.Load(); g != nil {
+		return g.find(tagOf(uint32(hash), rule), rule, key)
+	}
+	return 0, false
+}
 
 // fewEntries is how many entries an operation moves or removes for others.
 const fewEntries = 4
 
-// advance moves entries whose bans have ended by now to the others, and removes entries
-// that are not remembered any more, at most so many of each. It returns how many entries it has
-// looked at.
+// advance moves entries whose bans have ended by now to the others, at most so many. It
+// returns how many entries it has looked at.
 //
 // REQUIRES: s.mu.
 func (s *shard) advance(now int64, most int) (looked int) {
@@ -47,11 +59,10 @@ func (s *shard) advance(now int64, most int) (looked int) {
 			break
 		}
 		looked++
-		number := *s.held.at(0)
-		if s.t.entry(number).until() > s.now {
+		if s.held.next.Load() > s.now {
 			break
 		}
-		s.place(number)
+		s.place(*s.held.at(0))
 	}
 	return looked
 }
@@ -76,142 +87,175 @@ func (s *shard) expire(now int64, most int) {
 //
 // REQUIRES: s.mu.
 func (s *shard) place(number uint32) {
-	e := s.t.entry(number)
-	from, to := &s.held, &s.held
-	ended, at := e.place()
-	if ended {
-		from = &s.ended
-	}
-	if e.until() <= s.now {
+	e := s.entry(number)
+	to := &s.held
+	if e.until <= s.now {
 		to = &s.ended
 	}
-	if from == to {
-		to.fix(at)
+	if e.state == to.state {
+		to.fix(int(e.place))
 		return
 	}
-	from.remove(at)
+	s.unplace(e)
 	to.add(number)
-	if ended {
-		s.rules[e.rule()]++
-	} else {
-		s.uncount(e.rule())
+	if to.state == held {
+		s.rules[e.rule]++
 	}
 }
 
-func (s *shard) uncount(rule uint32) {
-	if s.rules[rule]--; s.rules[rule] == 0 {
-		delete(s.rules, rule)
-	}
-}
-
-// find returns the number of the entry of a key.
+// unplace removes an entry from its heap.
 //
 // REQUIRES: s.mu.
-func (s *shard) find(rule uint32, hash uint64, key []byte) (number uint32, ok bool) {
-	ix := s.index.Load()
-	if ix == nil {
-		return 0, false
+func (s *shard) unplace(e *entry) {
+	switch e.state {
+	case held:
+		s.held.remove(int(e.place))
+		if s.rules[e.rule]--; s.rules[e.rule] == 0 {
+			delete(s.rules, e.rule)
+		}
+	case ended:
+		s.ended.remove(int(e.place))
 	}
-	number, _, ok = s.t.search(ix, rule, hash, key)
-	return number, ok
 }
 
-// insert adds an entry for a key that has none. Its ban has ended at now. ok is false if
-// there is no memory; manual is whether the reserve may be used.
+// remove makes an entry unused.
 //
 // REQUIRES: s.mu.
-func (s *shard) insert(manual bool, rule uint32, hash uint64, key []byte, now int64) (number uint32, ok bool) {
-	t := s.t
-	if number, ok = t.entries.alloc(manual); !ok {
-		return 0, false
-	}
-	if !s.growIndex(manual) {
-		t.entries.release(number)
-		return 0, false
-	}
-	a, b, ok := t.storeKey(key, manual)
-	if !ok {
-		t.entries.release(number)
-		return 0, false
-	}
-	t.entry(number).begin(rule, hash, a, b, now)
-	s.ended.add(number)
-	s.index.Load().link(tagOf(hash, rule)|uint64(number+1), uint32(hash), rule)
-	return number, true
-}
-
-// remove removes an entry, and reports whether it was one of the reserve.
-//
-// REQUIRES: s.mu.
-func (s *shard) remove(number uint32) (reserve bool) {
-	t, ix := s.t, s.index.Load()
-	e := t.entry(number)
-	ix.unlink(number, e.hashLow(), e.rule())
-	if ended, at := e.place(); ended {
-		s.ended.remove(at)
-	} else {
-		s.held.remove(at)
-		s.uncount(e.rule())
-	}
-	e.end()
-	if a, b := e[entryKey].Load(), e[entryKey+1].Load(); b>>56 == longKey {
-		t.texts.release(a & (1<<placeBits - 1))
-	}
-	t.releaseText(e.origin())
+func (s *shard) remove(number uint32) {
+	e := s.entry(number)
+	s.unplace(e)
+	e.clear()
+	s.t.pool(e.reserve).used.Add(-1)
 	if s.entries() == 0 {
-		s.index.Store(nil)
-		s.slots = nil
-		ix.paid.Give(indexBytes(len(ix.lines)))
+		s.pay(0, false)
+		s.memory.Store(nil)
 	}
-	return t.entries.release(number)
 }
 
-// growIndex grows the index if another entry needs that. It reports whether there is a
-// place for one.
-func (s *shard) growIndex(manual bool) bool {
-	ix := s.index.Load()
-	if ix == nil {
-		return s.rebuild(manual, firstLines)
+// dropEnded removes the entry that expires first of those whose bans have ended at now, and
+// reports whether there was one.
+//
+// REQUIRES: s.mu.
+func (s *shard) dropEnded(now int64) bool {
+	if s.ended.n == 0 {
+		return false
 	}
-	lines, n := len(ix.lines), s.entries()
+	number := *s.ended.at(0)
+	if s.entry(number).until > now {
+		return false // the time went back since it was moved
+	}
+	if s.ended.next.Load() >= now {
+		s.t.dropped.Add(1)
+	}
+	s.remove(number)
+	return true
+}
+
+// fitKey makes space for the entry of a key, if it has none, and for text; see fit.
+//
+// REQUIRES: s.mu.
+func (s *shard) fitKey(manual bool, rule uint32, hash uint64, key []byte, text int) bool {
+	if number, ok := s.find(rule, hash, key); ok && s.entry(number).state != unused {
+		return s.fit(0, text, manual)
+	}
+	return s.fit(1, text+keyText(key), manual)
+}
+
+// fit makes space for that many entries and bytes of text, in a new generation if the
+// present one has none. ok is false if there is no memory; manual is whether the reserve
+// may be used.
+//
+// REQUIRES: s.mu.
+func (s *shard) fit(entries, text int, manual bool) (ok bool) {
+	g := s.memory.Load()
+	if g != nil && len(g.entries)-g.entriesUsed >= entries && len(g.text)-g.textUsed >= text {
+		return true
+	}
+	n := s.entries()
+	return s.rebuild(n/4+16, text, false) || s.rebuild(n/16+1, text, false) || s.rebuild(1, text, manual)
+}
+
+// rebuild copies the entries in use to a new generation with space for more, and text of
+// that many bytes and of the others at the average. It reports whether there was memory.
+//
+// REQUIRES: s.mu.
+func (s *shard) rebuild(more, text int, manual bool) bool {
+	n, old := s.entries(), s.memory.Load()
+	if texts := s.textBytes(); texts+text > 0 {
+		text += texts + more*(texts/max(n, 1)+16)
+	}
+	if text > math.MaxUint32 || !s.pay(generationBytes(n+more, text), manual) {
+		return false
+	}
+	g := newGeneration(s, n+more, text)
+	s.held.g, s.ended.g = g, g
+	if old != nil {
+		for w := range old.words {
+			s.copyEntry(g, old, uint32(w>>32), &old.entries[uint32(w)-1])
+		}
+	}
+	s.memory.Store(g)
+	return true
+}
+
+// copyEntry copies e, which is in old and may be unused, to g.
+//
+// REQUIRES: s.mu.
+func (s *shard) copyEntry(g, old *generation, tag uint32, e *entry) {
+	if e.state == unused {
+		return
+	}
+	number := g.add(tag, e.rule, old.key(e))
+	to := &g.entries[number]
+	key := to.key
+	*to = *e
+	to.key = key
+	if reason, source := old.texts(e); len(reason)+len(source) > 0 {
+		to.origin = textOrigin(e.origin.byRule(), g.addText(reason), len(reason), len(source))
+		g.addText(source)
+	}
+	if to.state == held {
+		*s.held.at(int(to.place)) = number
+	} else {
+		*s.ended.at(int(to.place)) = number
+	}
+}
+
+// textBytes returns how much of the text is in use.
+//
+// REQUIRES: s.mu.
+func (s *shard) textBytes() (n int) {
+	g := s.memory.Load()
+	if g == nil || g.textUsed == 0 {
+		return 0
+	}
+	for i := range g.entries[:g.entriesUsed] {
+		if e := &g.entries[i]; e.state != unused {
+			reason, source := g.texts(e)
+			n += keyText(g.key(e)) + len(reason) + len(source)
+		}
+	}
+	return n
+}
+
+// pay takes from the budget, or gives back, what makes it that many bytes for this shard.
+//
+// REQUIRES: s.mu.
+func (s *shard) pay(bytes int64, manual bool) bool {
+	shared, reserve := s.t.shared.budget, s.t.reserve.budget
+	more := bytes - s.bytes
 	switch {
-	case 2*n < fullLine*lines:
-		return true
-	case s.rebuild(manual, 2*lines):
-		return true
-	case manual:
-		return 2*n < brimLine*lines
+	case more <= 0:
+		back := min(-more, s.reserved)
+		s.reserved -= back
+		reserve.Give(back)
+		shared.Give(-more - back)
+	case shared.Take(more, 0):
+	case manual && reserve.Take(more, 0):
+		s.reserved += more
+	default:
+		return false
 	}
-	return 2*n < crowdedLine*lines
-}
-
-// rebuild replaces the index by one of that many lines. Searches that are under way in the
-// old one find there what was true when they began.
-func (s *shard) rebuild(manual bool, lines int) bool {
-	bytes := indexBytes(lines)
-	paid := s.t.entries.shared.budget
-	if !paid.Take(bytes, 0) {
-		paid = s.t.entries.reserve.budget
-		if !manual || !paid.Take(bytes, 0) {
-			return false
-		}
-	}
-	ix := &index{lines: make([]line, lines), mask: uint32(lines - 1), paid: paid}
-	if old := s.index.Load(); old != nil {
-		for i := range old.lines {
-			for at := 1; at < len(old.lines[i]); at++ {
-				if w := old.lines[i][at].Load(); w != 0 {
-					e := s.t.entry(uint32(w) - 1)
-					ix.link(w, e.hashLow(), e.rule())
-				}
-			}
-		}
-		old.paid.Give(indexBytes(len(old.lines)))
-	}
-	slots := make([]uint32, lines*lineEntries)
-	copy(slots, s.slots[:s.held.n])
-	copy(slots[len(slots)-s.ended.n:], s.slots[len(s.slots)-s.ended.n:])
-	s.slots = slots
-	s.index.Store(ix)
+	s.bytes = bytes
 	return true
 }

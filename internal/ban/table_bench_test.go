@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -55,7 +56,7 @@ func BenchmarkBanHolds(b *testing.B) {
 	for _, n := range []int{0, 10_000, 1_000_000} {
 		name := "/bans=" + strconv.Itoa(n)
 		b.Run("floor"+name, func(b *testing.B) {
-			lines := make([]line, max(n/2, 1)) // 32 bytes a ban
+			lines := make([][8]atomic.Uint64, max(n/2, 1)) // 32 bytes a ban
 			for i := range lines {
 				lines[i][0].Store(1)
 			}
@@ -98,7 +99,7 @@ func BenchmarkBanStart(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/bans=%d", what, n), func(b *testing.B) {
 				now := step * int64(n)
 				table := benchBans(b, n)
-				table.entries.shared.most = uint32(n)
+				table.shared.most = int64(n)
 				var key [12]byte
 				i := uint64(1 << 40)
 				for b.Loop() {

@@ -9,56 +9,66 @@ import (
 // checkTable checks what must be true of every table that nobody changes.
 func checkTable(t testing.TB, table *Table) {
 	t.Helper()
-	in := int64(0)
+	in := map[bool]int64{} // by whether they are of the reserve
+	bytes, reserved := int64(0), int64(0)
 	for i := range table.shards {
 		s := &table.shards[i]
-		ix := s.index.Load()
-		if ix == nil {
-			if s.entries() != 0 {
-				t.Fatalf("shard %d has %d entries and no index", i, s.entries())
+		bytes, reserved = bytes+s.bytes, reserved+s.reserved
+		g := s.memory.Load()
+		if g == nil {
+			if s.entries() != 0 || s.bytes != 0 || s.reserved != 0 {
+				t.Fatalf("shard %d has %d entries, %d bytes, %d of the reserve, and no memory", i, s.entries(), s.bytes, s.reserved)
 			}
 			continue
 		}
-		words := checkIndex(t, table, ix)
-		if len(words) != s.entries() {
-			t.Fatalf("shard %d: the index has %d entries, the heaps %d", i, len(words), s.entries())
+		if want := generationBytes(len(g.entries), len(g.text)); s.bytes != want {
+			t.Fatalf("shard %d has paid %d bytes, want %d", i, s.bytes, want)
 		}
-		rules := map[uint32]int{}
-		for _, h := range []*heap{&s.held, &s.ended} {
-			checkHeap(t, h, words)
-			in += int64(h.n)
-			for at := range h.n {
-				if e := table.entry(*h.at(at)); !h.ended {
-					rules[e.rule()]++
-				} else if e.until() > s.now {
-					t.Fatalf("shard %d: a ban that holds is among those that ended", i)
-				}
+		used, rules := 0, map[uint32]int{}
+		s.each(func(r ref, e *entry) {
+			used++
+			in[e.reserve]++
+			number, ok := g.find(uint32(r.word>>32), e.rule, g.key(e))
+			if !ok || number != r.number() {
+				t.Fatalf("shard %d: entry %d is found as %d, %v", i, r.number(), number, ok)
 			}
+			if e.state == held {
+				rules[e.rule]++
+			} else if e.until > s.now {
+				t.Fatalf("shard %d: a ban that holds is among those that ended", i)
+			}
+		})
+		if used != s.entries() {
+			t.Fatalf("shard %d: the index has %d entries, the heaps %d", i, used, s.entries())
+		}
+		for _, h := range []*heap{&s.held, &s.ended} {
+			checkHeap(t, h)
 		}
 		if !maps.Equal(rules, s.rules) {
 			t.Fatalf("shard %d counts %v held, want %v", i, s.rules, rules)
 		}
 	}
-	if n := int64(table.Len()); n != in {
-		t.Fatalf("there are %d bans, and %d are counted", in, n)
-	}
-	for _, p := range []*pool{&table.entries.shared, &table.entries.reserve} {
-		if p.used > p.most {
-			t.Fatalf("%d entries of %d are used", p.used, p.most)
+	for reserve, n := range in {
+		if p := table.pool(reserve); p.used.Load() != n || n > p.most {
+			t.Fatalf("reserve %v: there are %d bans, %d are counted, and there may be %d", reserve, n, p.used.Load(), p.most)
 		}
+	}
+	if n := int64(table.Len()); n != in[false]+in[true] {
+		t.Fatalf("there are %d bans, and %d are counted", in[false]+in[true], n)
+	}
+	if used := table.reserve.budget.Used(); used != reserved || table.shared.budget.Used() < bytes-reserved {
+		t.Fatalf("%d bytes of the reserve are used, and %d others; want %d, and %d or more", used, table.shared.budget.Used(), reserved, bytes-reserved)
 	}
 }
 
-func checkHeap(t testing.TB, h *heap, words map[uint32]bool) {
+func checkHeap(t testing.TB, h *heap) {
 	t.Helper()
-	table := h.s.t
 	next := int64(math.MaxInt64)
 	for i := range h.n {
 		number := *h.at(i)
-		e := table.entry(number)
 		next = min(next, h.time(number))
-		if ended, at := e.place(); !words[number+1] || ended != h.ended || at != i {
-			t.Fatalf("entry %d is not in the index, or has the place %v %d, not %v %d", number, ended, at, h.ended, i)
+		if e := h.g.entries[number]; e.state != h.state || e.place != uint32(i) {
+			t.Fatalf("entry %d has the place %d %d, not %d %d", number, e.state, e.place, h.state, i)
 		}
 		if up := max(i-1, 0) / 2; h.time(number) < h.time(*h.at(up)) {
 			t.Fatalf("the heap is out of order at %d", i)
@@ -67,34 +77,4 @@ func checkHeap(t testing.TB, h *heap, words map[uint32]bool) {
 	if h.next.Load() != next {
 		t.Fatalf("next is %d, want %d", h.next.Load(), next)
 	}
-}
-
-// checkIndex checks that each line of ix has the bytes of its tags, and counts
-// what has passed it. It returns which words there are.
-func checkIndex(t testing.TB, table *Table, ix *index) map[uint32]bool {
-	t.Helper()
-	words, beyond := map[uint32]bool{}, make([]uint64, len(ix.lines))
-	for i := range ix.lines {
-		head := ix.lines[i][0].Load()
-		for at := 1; at < len(ix.lines[i]); at++ {
-			w := ix.lines[i][at].Load()
-			if got, want := head>>(8*(at-1))&0xff, tagByte(w); w != 0 && got != want || w == 0 && got != 0 {
-				t.Fatalf("line %d has the byte %x for the word %x", i, got, w)
-			}
-			if w == 0 {
-				continue
-			}
-			words[uint32(w)] = true
-			e := table.entry(uint32(w) - 1)
-			for j := ix.home(e.hashLow(), e.rule()); j != uint32(i); j = (j + 1) & ix.mask {
-				beyond[j]++
-			}
-		}
-	}
-	for i, n := range beyond {
-		if got := ix.lines[i][0].Load() >> 56; got != n && got != 255 || n > 255 && got != 255 {
-			t.Fatalf("line %d counts %d beyond, want %d", i, got, n)
-		}
-	}
-	return words
 }

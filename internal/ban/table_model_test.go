@@ -43,7 +43,6 @@ type banID struct {
 
 type modelBan struct {
 	Ban
-	memory  time.Duration
 	reserve bool
 }
 
@@ -83,7 +82,7 @@ func (m *banModel) open(id banID, manual bool, now int64) *modelBan {
 }
 
 func (b *modelBan) earlier(now int64) uint64 {
-	if b.Until < now-int64(b.memory) {
+	if b.Until < now-int64(b.Memory) {
 		return 0
 	}
 	return b.Count
@@ -97,7 +96,7 @@ func (m *banModel) start(id banID, ban *Policy, now int64, seed uint64) (int64, 
 	}
 	earlier := b.earlier(now)
 	until := now + int64(ban.jittered(earlier, seed, b.Key))
-	b.Count, b.memory = earlier+1, ban.Remembered()
+	b.Count, b.Memory = earlier+1, ban.Remembered()
 	if now < b.Until && (until < b.Until || until == b.Until && b.Source != SourceRule) {
 		return b.Until, true
 	}
@@ -121,7 +120,7 @@ func (m *banModel) extend(id banID, ban *Policy, now int64, seed uint64) (int64,
 	return b.Until, true
 }
 
-func (m *banModel) add(h Ban, memory time.Duration, now int64) Result {
+func (m *banModel) add(h Ban, now int64) Result {
 	if h.Until <= now {
 		return Over
 	}
@@ -129,7 +128,7 @@ func (m *banModel) add(h Ban, memory time.Duration, now int64) Result {
 	if b == nil {
 		return Full
 	}
-	b.Count, b.memory = max(b.earlier(now), h.Count), memory
+	b.Count, b.Memory = max(b.earlier(now), h.Count), h.Memory
 	if now < b.Until && (h.Until < b.Until || h.Until == b.Until && (h.Source == SourceRule || b.Source != SourceRule)) {
 		return Kept
 	}
@@ -216,7 +215,7 @@ func TestBanTableAgainstModel(t *testing.T) {
 
 func modelTable(t *testing.T, rnd *rand.Rand, c Config, full bool, seen map[string]int) {
 	table := NewTable(c)
-	model := &banModel{bans: map[banID]*modelBan{}, most: map[bool]int{false: int(table.entries.shared.most), true: int(table.entries.reserve.most)}}
+	model := &banModel{bans: map[banID]*modelBan{}, most: map[bool]int{false: int(table.shared.most), true: int(table.reserve.most)}}
 	seed := maphash.MakeSeed()
 	mask := []uint64{^uint64(0), ^uint64(0), 0, 7, 0xf000_000f, 1 << 40}[rnd.IntN(6)] // some of them hash badly
 	hash := func(key string) uint64 { return maphash.String(seed, key) & mask }
@@ -268,7 +267,8 @@ func modelTable(t *testing.T, rnd *rand.Rand, c Config, full bool, seen map[stri
 			if rnd.IntN(10) == 0 && model.bans[id] != nil {
 				b.Until = model.bans[id].Until
 			}
-			got, want := table.Add(h, &b, ban.Remembered(), now), model.add(b, ban.Remembered(), now)
+			b.Memory = ban.Remembered()
+			got, want := table.Add(h, &b, now), model.add(b, now)
 			if got != want {
 				t.Fatalf("step %d: add: %d, want %d", step, got, want)
 			}
@@ -284,7 +284,7 @@ func modelTable(t *testing.T, rnd *rand.Rand, c Config, full bool, seen map[stri
 		case op < 92 && !full:
 			seen["expired"] += expireAll(table, now)
 			for id, b := range model.bans {
-				if b.Until < now-int64(b.memory) {
+				if b.Until < now-int64(b.Memory) {
 					delete(model.bans, id)
 				}
 			}
@@ -339,6 +339,7 @@ func compareBans(t *testing.T, table *Table, model *banModel, now int64) {
 	want, counts, i := model.held(now), table.Counts(now), 0
 	byRule := map[uint32]int{}
 	for got := range table.All(now) {
+		got.counted = 0
 		if i == len(want) || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want[i]) {
 			t.Fatalf("ban %d of %d: %+v, want %+v", i, len(want), got, want[min(i, len(want)-1)])
 		}

@@ -18,25 +18,16 @@ func TestBanTableLayout(t *testing.T) {
 	if size := unsafe.Sizeof(entry{}); size != 64 {
 		t.Errorf("an entry takes %d bytes, want a cache line", size)
 	}
-	if size := unsafe.Sizeof(line{}); size != 64 {
-		t.Errorf("a line of the index takes %d bytes, want a cache line", size)
-	}
 	table := NewTable(Config{})
 	start := &Policy{Span: time.Second, For: time.Hour}
 	for i := range 300 {
 		table.Start(0, uint64(i)<<58|uint64(i), fmt.Append(nil, i), start, 0, 0)
 	}
-	for i := range table.shards {
-		s := &table.shards[i]
-		if ix := s.index.Load(); ix != nil && uintptr(unsafe.Pointer(&ix.lines[0]))%64 != 0 {
-			t.Errorf("the index of shard %d does not begin at a cache line", i)
-		}
-	}
-	for number, e := range table.scan() {
+	table.each(func(r ref, e *entry) {
 		if uintptr(unsafe.Pointer(e))%64 != 0 {
-			t.Fatalf("entry %d does not begin at a cache line", number)
+			t.Fatalf("entry %d does not begin at a cache line", r.number())
 		}
-	}
+	})
 }
 
 // TestBanKeysAreToldApart bans one key of many that all have one hash, and are
@@ -138,21 +129,21 @@ func TestBanFlood(t *testing.T) {
 	}
 	for i := range reserve {
 		k, h := key(-i - 1)
-		ban := Ban{Rule: 3, Key: k, Until: int64(time.Hour), Source: SourceManual, Reason: "by hand"}
-		if got := table.Add(h, &ban, time.Hour, int64(flood)); got != Added {
+		ban := Ban{Rule: 3, Key: k, Until: int64(time.Hour), Source: SourceManual, Reason: "by hand", Memory: time.Hour}
+		if got := table.Add(h, &ban, int64(flood)); got != Added {
 			t.Fatalf("ban %d by hand: %d", i, got)
 		}
 		if i == 0 {
 			ban.Source = SourceRule
 			k, h := key(-reserve - 1)
 			ban.Key = k
-			if got := table.Add(h, &ban, time.Hour, int64(flood)); got != Full {
+			if got := table.Add(h, &ban, int64(flood)); got != Full {
 				t.Errorf("a rule's ban that is added takes the reserve: %d", got)
 			}
 		}
 	}
 	k, h := key(-reserve - 1)
-	if got := table.Add(h, &Ban{Rule: 3, Key: k, Until: int64(time.Hour), Source: "x"}, time.Hour, int64(flood)); got != Full {
+	if got := table.Add(h, &Ban{Rule: 3, Key: k, Until: int64(time.Hour), Source: "x", Memory: time.Hour}, int64(flood)); got != Full {
 		t.Errorf("one more by hand than there is memory for: %d", got)
 	}
 	checkTable(t, table)
@@ -200,7 +191,8 @@ func TestOldestEndGoesFirst(t *testing.T) {
 	for i := range 2000 {
 		k, h := key(i)
 		s := table.shard(uint32(h))
-		_, there := s.find(0, h, k)
+		number, there := s.find(0, h, k)
+		there = there && s.entry(number).state != unused
 		if want := i*7919%2000 >= 1000; there != want {
 			t.Fatalf("the ban that ended %d. is there: %v", i*7919%2000, there)
 		}
@@ -258,7 +250,7 @@ func TestBanBudget(t *testing.T) {
 		for i := range reserve {
 			k := fmt.Append(nil, -i, "by hand, with a key that is a little longer")
 			ban := Ban{Rule: 0, Key: k, Until: int64(time.Hour), Source: "manual by someone", Reason: "a reason that takes some bytes"}
-			if got := table.Add(maphash.Bytes(seed, k), &ban, 0, 0); got != Added {
+			if got := table.Add(maphash.Bytes(seed, k), &ban, 0); got != Added {
 				t.Fatalf("ban %d by hand: %d", i, got)
 			}
 		}
@@ -281,7 +273,7 @@ func TestBanTableThatKeeps(t *testing.T) {
 	if n := table.Counts(0).Len; n != 1000 {
 		t.Errorf("%d bans are known, want 1000", n)
 	}
-	if h := (Ban{Key: []byte("k"), Until: 1, Source: SourceManual}); table.Add(1, &h, 0, 0) != Added {
+	if h := (Ban{Key: []byte("k"), Until: 1, Source: SourceManual}); table.Add(1, &h, 0) != Added {
 		t.Error("there is no memory for a ban by hand")
 	}
 }
@@ -369,8 +361,8 @@ func TestBanAtNoTime(t *testing.T) {
 	table := NewTable(Config{})
 	for i := range 100 {
 		for _, now := range []int64{math.MinInt64, math.MinInt64 + 1} {
-			h := Ban{Key: fmt.Append(nil, i, now), Until: int64(i), Source: SourceManual}
-			if got := table.Add(1, &h, MaxSpan, now); got != Added {
+			h := Ban{Key: fmt.Append(nil, i, now), Until: int64(i), Source: SourceManual, Memory: MaxSpan}
+			if got := table.Add(1, &h, now); got != Added {
 				t.Fatalf("added: %d", got)
 			}
 		}
@@ -391,8 +383,8 @@ func TestManualBanDoesNotEscalate(t *testing.T) {
 			t.Fatalf("ban %d lasts until %d, want %d", i+1, until, want)
 		}
 		now = until
-		h := Ban{Key: key, Since: now, Until: now + 1e9, Source: SourceManual}
-		if got := table.Add(1, &h, b.Remembered(), now); got != Added {
+		h := Ban{Key: key, Since: now, Until: now + 1e9, Source: SourceManual, Memory: b.Remembered()}
+		if got := table.Add(1, &h, now); got != Added {
 			t.Fatalf("added: %d", got)
 		}
 		now += 1e9

@@ -2,7 +2,6 @@ package ban
 
 import (
 	"encoding/binary"
-	"iter"
 	"math"
 	"time"
 	"unicode/utf8"
@@ -10,62 +9,69 @@ import (
 	"github.com/lately-go/lately/internal/snapshot"
 )
 
-// A Saved is a ban in a snapshot, with all that a Table has of it. Its rule is not in the
-// snapshot.
-type Saved struct {
-	Ban
-	Memory  time.Duration // how long it is remembered
-	counted origin        // what the rule counted; 0 if Reason and Source say it
+// A Ban is one ban of a Table.
+type Ban struct {
+	Rule         uint32
+	Key          []byte
+	Since, Until int64  // in nanoseconds since 1970
+	Count        uint64 // bans so far
+	Reason       string
+	Source       string        // SourceRule if a rule began it
+	Memory       time.Duration // how long after its end it is remembered
+
+	counted origin // what the rule counted; 0 if Reason and Source say it
 }
 
-// Saved yields all bans, those that are remembered included, in no order. It locks one
-// shard while it reads a ban, and none while the loop's body runs. A ban that begins
-// meanwhile may be left out.
-func (t *Table) Saved() iter.Seq[Saved] {
-	return func(yield func(Saved) bool) {
-		for number, e := range t.scan() {
-			s, e, ok := t.lock(ref{ident: e.ident(), number: number})
-			if !ok {
-				continue
-			}
-			b := Saved{Ban: t.ban(e), Memory: e.memory()}
-			if o := e.origin(); o&originCount != 0 {
-				b.counted = o
-			}
-			s.mu.Unlock()
-			if !yield(b) {
-				return
-			}
+func (b *Ban) byRule() bool { return b.Source == SourceRule }
+
+// origin returns the origin of b, or 0 and the texts that are to be stored for it.
+func (b *Ban) origin() (o origin, reason, source string) {
+	if b.counted != 0 {
+		return b.counted, "", ""
+	}
+	reason, source = b.Reason, b.storedSource()
+	if b.byRule() {
+		if o, ok := parseOrigin(reason); ok {
+			return o, "", ""
 		}
 	}
+	if reason+source == "" {
+		return textOrigin(b.byRule(), 0, 0, 0), "", ""
+	}
+	return 0, reason, source
 }
 
-// Append appends b as it is written at now: the key, how long after now it ends, how long
-// it is, the count, the memory in milliseconds, and what a rule counted; or 0 or 1 for a
-// ban that is not, or is, by a rule, reason and source.
-func (b *Saved) Append(dst []byte, now int64) []byte {
+// storedSource returns the source, or "" for the two that have a bit instead.
+func (b *Ban) storedSource() string {
+	if b.Source == SourceRule || b.Source == SourceManual {
+		return ""
+	}
+	return b.Source
+}
+
+// Append appends b, without its rule, as it is written at now: the key, how long after now
+// it ends, how long it is, the count, the memory in milliseconds, and what a rule counted;
+// or 0 or 1 for a ban that is not, or is, by a rule, reason and source.
+func (b *Ban) Append(dst []byte, now int64) []byte {
 	dst = snapshot.AppendBytes(dst, b.Key)
 	dst = binary.AppendVarint(dst, b.Until-now)
 	dst = binary.AppendUvarint(dst, uint64(b.Until-b.Since))
 	dst = binary.AppendUvarint(dst, b.Count)
 	dst = binary.AppendUvarint(dst, uint64(b.Memory/time.Millisecond))
-	source := b.Source
-	switch {
-	case b.counted != 0:
+	if b.counted != 0 {
 		return binary.AppendUvarint(dst, uint64(b.counted))
-	case b.byRule():
-		dst, source = append(dst, 1), ""
-	case source == SourceManual:
-		dst, source = append(dst, 0), ""
-	default:
+	}
+	if b.byRule() {
+		dst = append(dst, 1)
+	} else {
 		dst = append(dst, 0)
 	}
-	return snapshot.AppendBytes(snapshot.AppendBytes(dst, b.Reason), source)
+	return snapshot.AppendBytes(snapshot.AppendBytes(dst, b.Reason), b.storedSource())
 }
 
 // Read reads what Append has written at the time written, as of now, and reports whether
 // it is a ban. If the clock was set back since, the times of b are set back with it.
-func (b *Saved) Read(r *snapshot.Reader, written, now int64) bool {
+func (b *Ban) Read(r *snapshot.Reader, written, now int64) bool {
 	b.Key = r.Bytes(MaxKey)
 	b.Until = written + r.Varint()
 	b.Since = b.Until - int64(r.Uvarint())
@@ -85,7 +91,7 @@ func (b *Saved) Read(r *snapshot.Reader, written, now int64) bool {
 }
 
 // readOrigin reads what the rule counted, or reason and source.
-func (b *Saved) readOrigin(r *snapshot.Reader) bool {
+func (b *Ban) readOrigin(r *snapshot.Reader) bool {
 	o := origin(r.Uvarint())
 	if p, ok := o.counted(); ok {
 		b.counted, b.Source = o, SourceRule
