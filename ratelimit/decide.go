@@ -29,47 +29,23 @@ type probe struct {
 	extended bool // a ban of the key has become longer
 }
 
-// fewSubjects is how many are judged without memory of their own.
-const fewSubjects = 8
-
 // decide judges one request. Its errors are ErrKeyTooLong, for a key of a
 // mebibyte or more, and store.ErrStale. The cost is one look-up for each subject, of a
 // cache miss or two, with the record locked meanwhile.
 func (m *memory) decide(r *request) error {
-	switch n := len(r.Subjects); {
-	case n == 1:
-		return m.decideOne(r)
-	case n > fewSubjects:
-		s := scratchOf(r)
-		s.probes = slices.Grow(s.probes[:0], n)
-		defer func() { clear(s.probes[:n]) }() // nothing is to be kept alive
-		return m.decideProbes(r, s.probes)
-	}
-	var few [fewSubjects]probe
-	return m.decideProbes(r, few[:0])
-}
-
-// decideOne is decideProbes for one subject.
-func (m *memory) decideOne(r *request) error {
-	var one [1]probe
-	return m.decideProbes(r, one[:0])
-}
-
-// decideProbes is decide. probes is memory for it.
-func (m *memory) decideProbes(r *request, probes []probe) error {
 	rs := m.rules.Load()
 	if rs.set != r.Set {
 		return store.ErrStale
 	}
-	probes, err := m.probe(rs, r, probes)
-	if err != nil {
+	s := scratchOf(r)
+	s.held = s.held[:0]
+	probes := slices.Grow(s.probes[:0], len(r.Subjects))[:len(r.Subjects)]
+	s.probes = probes
+	defer clear(probes) // of pointers into tables
+	if err := m.probe(rs, r, probes); err != nil {
 		return err
 	}
 	rs.ensureMigrated(probes)
-	if r.Scratch != nil {
-		s := scratchOf(r)
-		s.held = s.held[:0]
-	}
 	if !lock(probes, r) || m.rules.Load() != rs { // an Update that has returned holds
 		unlock(probes)
 		return store.ErrStale
@@ -103,30 +79,30 @@ func (m *memory) decideProbes(r *request, probes []probe) error {
 	return nil
 }
 
-// probe appends a probe for each subject of r, without its record, but with all of
+// probe sets up the probe of each subject of r, without its record, but with all of
 // them on their way to the cache.
-func (m *memory) probe(rs *memoryRules, r *request, probes []probe) ([]probe, error) {
+func (m *memory) probe(rs *memoryRules, r *request, probes []probe) error {
 	var hash uint64
 	var hashed *byte
-	for i := range r.Subjects {
-		s := &r.Subjects[i]
+	for i := range probes {
+		s, p := &r.Subjects[i], &probes[i]
 		if len(s.Key) > maxKey {
-			return probes, ErrKeyTooLong
+			return ErrKeyTooLong
 		}
 		first := unsafe.SliceData(s.Key)
-		key := unsafe.String(first, len(s.Key)) // only read
-		if len(key) > maxStored {
+		p.key = unsafe.String(first, len(s.Key)) // only read
+		if len(p.key) > maxStored {
 			digest := m.stored(s.Key)
-			first, key = unsafe.SliceData(digest), unsafe.String(unsafe.SliceData(digest), len(digest))
+			first, p.key = unsafe.SliceData(digest), unsafe.String(unsafe.SliceData(digest), len(digest))
 		}
+		p.memoryRule = rs.rules[s.Outcome.Rule]
 		// Rules on one key are handed the same bytes, which are hashed once.
-		if i == 0 || first != hashed || len(key) != len(probes[i-1].key) {
-			hash, hashed = rs.rules[s.Outcome.Rule].records.table.Hash(key), first
+		if i == 0 || first != hashed || len(p.key) != len(probes[i-1].key) {
+			hash, hashed = p.records.table.Hash(p.key), first
 		}
-		mr := rs.rules[s.Outcome.Rule]
-		probes = append(probes, probe{memoryRule: mr, hash: hash, key: key, spot: mr.records.table.Prefetch(hash)})
+		p.hash, p.spot = hash, p.records.table.Prefetch(hash)
 	}
-	return probes, nil
+	return nil
 }
 
 // follow gives each probe N as its Adapt has it, and counts the event there. It is

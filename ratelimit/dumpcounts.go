@@ -228,13 +228,9 @@ func looseRecords(l layout, resolution time.Duration) (*records, error) {
 		return nil, err
 	}
 	rs := &records{layout: l, budget: keytable.NewBudget(unbounded), words: wordNewest + 1}
-	for i, mt := range meters {
-		m := recordMeter{Counter: mt, at: rs.words}
-		if m.blocks = mt.Blocks(rs.budget); m.blocks != nil {
-			m.span = int64(l.window(i))
-		}
+	for _, mt := range meters {
+		rs.meters = append(rs.meters, recordMeter{Counter: mt, at: rs.words, blocks: mt.Blocks(rs.budget)})
 		rs.words += mt.Words()
-		rs.meters = append(rs.meters, m)
 	}
 	rs.split()
 	return rs, nil

@@ -9,7 +9,7 @@ import (
 // hasFastPath reports whether decideFast can decide under the rule: it has one limit
 // or none, is enforced, and has nothing more than a ban.
 func (mr *memoryRule) hasFastPath() bool {
-	return len(mr.Limits) <= 1 && mr.Adapt == nil && !mr.Shadow && !mr.CountRefused
+	return len(mr.Limits) <= 1 && mr.Adapt == nil && !mr.Shadow && !mr.CountRefused && (mr.Ban == nil || !mr.Ban.Extend)
 }
 
 // decideFast is decide and fold for the most common case, with the same result: a
@@ -51,12 +51,7 @@ func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now 
 	}
 	w[wordNewest] = keytable.Stamp(now) // also if decide judges it: the windows move on
 	until, banned := m.bans.Until(mr.id, hash, bytesOf(key), now)
-	var ok bool
-	if banned {
-		ok = mr.refuseBanned(d, w, now, cost, until)
-	} else {
-		ok = mr.allowFast(d, w, now, cost)
-	}
+	ok := mr.judgeFast(d, w, now, cost, banned, until)
 	r.Unlock()
 	if !ok {
 		*d = Decision{}
@@ -67,126 +62,65 @@ func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now 
 	return true
 }
 
-// allowFast is decideFast with the words of a record that no ban holds for.
-func (mr *memoryRule) allowFast(d *Decision, w []uint64, now int64, cost uint64) bool {
-	strikes, hits, count := mr.records.ban, false, uint64(0)
-	if strikes != nil && mr.Ban.Of == Hits {
-		hits = true
-		if count = strikes.Advance(w[strikes.at:], strikes.blocks, now); count >= mr.Ban.After {
+// judgeFast is judge and fold for one rule, on the words of a record. until is the end of
+// the ban that holds for the key, if banned. It reports false, having only moved the
+// windows on, if decide must judge: a ban begins, the budget has no memory left, or the
+// cost is above the limit.
+func (mr *memoryRule) judgeFast(d *Decision, record []uint64, now int64, cost uint64, banned bool, until int64) bool {
+	ban, hits, count := mr.records.ban, false, uint64(0)
+	if ban != nil && mr.Ban.Of == Hits {
+		hits, count = true, ban.Advance(record[ban.at:], ban.blocks, now)
+		if count >= mr.Ban.After && !banned {
 			return false
 		}
 	}
 	if len(mr.records.limits) == 0 {
-		d.Allowed, d.Limit, d.Remaining, d.ResetAfter = true, mr.Ban.After, mr.Ban.After-count-1, mr.Ban.Span
-	} else if m := &mr.records.limits[0]; !m.admit(d, w[wordNewest+1:], now, cost) {
-		return false
-	} else if mr.Algorithm == LeakyBucket && d.Allowed {
-		d.Delay = m.Delay(w[m.at:], m.blocks, now)
+		d.Allowed = !banned
+		if d.Allowed {
+			d.Limit, d.Remaining, d.ResetAfter = mr.Ban.After, mr.Ban.After-count-1, mr.Ban.Span
+		}
+	} else {
+		m := &mr.records.limits[0]
+		w := record[m.at:]
+		d.Limit = m.most
+		switch {
+		case cost > m.most:
+			return false
+		case !banned:
+			if d.Remaining, d.Allowed = m.Take(w, m.blocks, now, m.most, cost); !d.Allowed && cost <= d.Remaining {
+				return false
+			}
+		default:
+			if m.Advance(w, m.blocks, now); !m.Room(w, m.blocks, cost) {
+				return false
+			}
+		}
+		if d.ResetAfter = m.Reset(w, m.blocks, now); !d.Allowed {
+			d.RetryAfter = m.Wait(w, m.blocks, now, m.most, cost)
+		} else if mr.Algorithm == LeakyBucket {
+			d.Delay = m.Delay(w, m.blocks, now)
+		}
 	}
-	if strikes == nil || d.Allowed && !hits {
+	if banned {
+		left := time.Duration(until - now)
+		d.RetryAfter, d.ResetAfter, d.BannedUntil = max(d.RetryAfter, left), max(d.ResetAfter, left), time.Unix(0, until)
+	}
+	if ban == nil || d.Allowed && !hits {
 		return true
 	}
-	w = w[strikes.at:]
-	if !hits && strikes.Advance(w, strikes.blocks, now) >= mr.Ban.After {
-		return false // the limit has changed nothing
-	}
-	if strikes.Room(w, strikes.blocks, 1) { // as in addStrike
-		strikes.Charge(w, strikes.blocks, now, 1)
+	w := record[ban.at:]
+	if banned {
+		d.Limit = mr.Ban.After
+	} else {
+		if !hits && ban.Advance(w, ban.blocks, now) >= mr.Ban.After {
+			return false // the limit has changed nothing
+		}
+		if ban.Room(w, ban.blocks, 1) { // as in addStrike
+			ban.Charge(w, ban.blocks, now, 1)
+		}
 	}
 	if hits && !d.Allowed {
-		d.RetryAfter = max(d.RetryAfter, strikes.Wait(w, strikes.blocks, now, mr.Ban.After, 1))
+		d.RetryAfter = longer(d.RetryAfter, ban.Wait(w, ban.blocks, now, max(mr.Ban.After, 1), 1))
 	}
-	return true
-}
-
-// refuseBanned is decideFast with the words of a record whose key is banned.
-func (mr *memoryRule) refuseBanned(d *Decision, w []uint64, now int64, cost uint64, until int64) bool {
-	if mr.Ban != nil && mr.Ban.Extend {
-		return false
-	}
-	left := time.Duration(until - now)
-	d.RetryAfter, d.ResetAfter, d.BannedUntil = left, left, time.Unix(0, until)
-	if len(mr.records.limits) > 0 {
-		m := &mr.records.limits[0]
-		w := w[m.at:]
-		m.Advance(w, m.blocks, now)
-		if cost > m.most || !m.Room(w, m.blocks, cost) {
-			return false
-		}
-		d.Limit = m.most
-		d.RetryAfter = max(left, m.Wait(w, m.blocks, now, m.most, cost))
-		d.ResetAfter = max(left, m.Reset(w, m.blocks, now))
-	}
-	if mr.Ban == nil {
-		return true
-	}
-	if d.Limit = mr.Ban.After; mr.Ban.Of == Hits {
-		m := mr.records.ban
-		m.Advance(w[m.at:], m.blocks, now)
-		d.RetryAfter = longer(d.RetryAfter, m.Wait(w[m.at:], m.blocks, now, max(mr.Ban.After, 1), 1))
-	}
-	return true
-}
-
-// admit is allowFast for a limit.
-func (m *recordMeter) admit(d *Decision, w []uint64, now int64, cost uint64) bool {
-	d.Limit = m.most
-	if m.log {
-		return m.admitTimes(d, w, now, cost)
-	}
-	return m.admitCounts(d, w, now, cost)
-}
-
-// admitTimes is admit with the words of a log.
-func (m *recordMeter) admitTimes(d *Decision, w []uint64, now int64, cost uint64) bool {
-	used, n := uint64(m.blocks.Expire(w, now-m.span)), m.most
-	switch left := n - min(used, n); {
-	case cost == 1 && left > 0:
-		if !m.blocks.Push(w, now) {
-			return false
-		}
-		d.Remaining = left - 1
-	case cost <= left:
-		if !m.Room(w, m.blocks, cost) {
-			return false
-		}
-		m.Charge(w, m.blocks, now, cost)
-		d.Remaining = left - cost
-	case cost > n:
-		return false
-	default:
-		d.Remaining = left
-		d.RetryAfter = m.Wait(w, m.blocks, now, n, cost)
-		d.ResetAfter = time.Duration(m.blocks.Newest(w) + m.span - now)
-		return true
-	}
-	d.Allowed, d.ResetAfter = true, time.Duration(m.span) // it is the newest now
-	return true
-}
-
-// admitCounts is admit with words of any other kind.
-func (m *recordMeter) admitCounts(d *Decision, w []uint64, now int64, cost uint64) bool {
-	n := m.most
-	if cost == 1 {
-		if used, ok := m.Push(w, m.blocks, now); ok {
-			d.Allowed, d.Remaining, d.ResetAfter = true, n-used, time.Duration(m.span)
-			return true
-		}
-	}
-	left := n - min(m.Advance(w, m.blocks, now), n)
-	switch {
-	case cost <= left:
-		if !m.Room(w, m.blocks, cost) {
-			return false
-		}
-		m.Charge(w, m.blocks, now, cost)
-		d.Allowed, d.Remaining = true, left-cost
-	case cost > n:
-		return false
-	default:
-		d.Remaining = left
-		d.RetryAfter = m.Wait(w, m.blocks, now, n, cost)
-	}
-	d.ResetAfter = m.Reset(w, m.blocks, now)
 	return true
 }

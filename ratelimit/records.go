@@ -65,8 +65,6 @@ type recordMeter struct {
 	most   uint64           // of a limit, how much may be used: N, or its burst
 	blocks *keytable.Blocks // or nil
 	view   *keytable.Blocks // the same, for a copy of the record
-	span   int64            // of one with blocks
-	log    bool             // it is times only
 	fixed  bool             // its window begins with its first event
 
 	// refundable says that what was charged before the counts were carried here
@@ -99,7 +97,6 @@ func newRecords(m *memory, l layout, rules int) (*records, error) {
 	for _, mt := range meters {
 		rm := recordMeter{Counter: mt, at: rs.words, refundable: true}
 		if rm.blocks = mt.Blocks(m.budget); rm.blocks != nil {
-			rm.span, rm.log = int64(l.window(len(rs.meters))), mt.Log()
 			rm.view = rm.blocks.View()
 			keep = m.config.Budget / blockShare
 		}

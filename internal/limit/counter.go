@@ -89,9 +89,6 @@ func (m *Counter) Blocks(budget *keytable.Budget) *keytable.Blocks {
 	return nil
 }
 
-// Log reports whether m counts in a log of its Blocks, see [keytable.NewBlocks].
-func (m *Counter) Log() bool { return m.log != nil }
-
 // Most returns how much can be used: N, or the burst of the algorithms that have one.
 func (m *Counter) Most() uint64 { return m.most }
 
@@ -102,11 +99,17 @@ func (m *Counter) Most() uint64 { return m.most }
 // The cost is the same for all counts, but for what is removed, each slot and
 // each time once.
 func (m *Counter) Advance(w []uint64, b *keytable.Blocks, t int64) uint64 {
+	if m.log != nil {
+		return m.log.advance(w, b, t)
+	}
 	return m.window.advance(w, b, t)
 }
 
 // Used returns how much is used, as Advance did or as it is after a Charge.
 func (m *Counter) Used(w []uint64, b *keytable.Blocks, t int64) uint64 {
+	if m.log != nil {
+		return uint64(b.Len(w))
+	}
 	return m.window.used(w, b, t)
 }
 
@@ -134,16 +137,27 @@ func (m *Counter) Charge(w []uint64, b *keytable.Blocks, t int64, cost uint64) {
 	m.window.charge(w, b, t, cost)
 }
 
-// Push is Advance and a Charge of one at t, and returns how much is then used,
-// where that is one more time in the words of a Sliding above SlidingExact: it
-// always fits, and is counted for a span. ok is false, and nothing has changed,
-// elsewhere.
-func (m *Counter) Push(w []uint64, b *keytable.Blocks, t int64) (used uint64, ok bool) {
-	if m.sliding == nil || !listed(w) || m.sliding.advance(w, b, t) == Inline {
-		return 0, false
+// Take is Advance, and Room and Charge if cost is no more than what is left of n, which
+// is Most or less. It returns what is then left. charged is false, and nothing is
+// charged, if cost is more than is left, or if there is no memory for it.
+func (m *Counter) Take(w []uint64, b *keytable.Blocks, t int64, n, cost uint64) (left uint64, charged bool) {
+	left = n - min(m.Advance(w, b, t), n)
+	switch {
+	case cost > left:
+		return left, false
+	case cost == 1 && m.log != nil:
+		if !b.Push(w, t) {
+			return left, false
+		}
+		return left - 1, true
+	case cost == 1 && m.sliding != nil && fits(w, 1):
+		push(w, t)
+		return left - 1, true
+	case !m.Room(w, b, cost):
+		return left, false
 	}
-	push(w, t)
-	return w[0] & listLen, true
+	m.Charge(w, b, t, cost)
+	return left - cost, true
 }
 
 // Cut reports whether a bucket is so far beyond its burst at t that the last Charge
@@ -194,23 +208,38 @@ func (m *Counter) Wait(w []uint64, b *keytable.Blocks, t int64, n, cost uint64) 
 	if m.level != nil || m.most == 0 {
 		n = m.most
 	}
-	if cost > n {
+	switch {
+	case cost > n:
 		return Never
-	}
-	used := m.Used(w, b, t)
-	if cost == 0 || used <= n-cost {
+	case cost == 0:
 		return 0
 	}
-	return time.Duration(m.window.until(w, b, t, used, n-cost) - t)
+	return m.until(w, b, t, n-cost)
 }
 
 // Reset returns how long after t nothing is used any more, if nothing is added.
 func (m *Counter) Reset(w []uint64, b *keytable.Blocks, t int64) time.Duration {
-	used := m.Used(w, b, t)
-	if used == 0 {
+	switch {
+	case m.log != nil && b.Len(w) > 0:
+		return time.Duration(b.Newest(w) + m.log.span - t)
+	case m.sliding != nil && listed(w) && len(list(w)) > 0:
+		return time.Duration(b.Newest(w) + m.sliding.times - t)
+	}
+	return m.until(w, b, t, 0)
+}
+
+// until returns how long after t no more than most is used, if nothing is added.
+func (m *Counter) until(w []uint64, b *keytable.Blocks, t int64, most uint64) time.Duration {
+	if m.log != nil {
+		if used := uint64(b.Len(w)); used > most {
+			return time.Duration(m.log.until(w, b, t, used, most) - t)
+		}
 		return 0
 	}
-	return time.Duration(m.window.until(w, b, t, used, 0) - t)
+	if used := m.window.used(w, b, t); used > most {
+		return time.Duration(m.window.until(w, b, t, used, most) - t)
+	}
+	return 0
 }
 
 // Keeps returns how long after t a Charge of cost at t would be counted, for the
