@@ -1,16 +1,17 @@
 package replay
 
 import (
-	"math"
+	"context"
+	"slices"
 	"time"
 
 	"github.com/lately-go/lately/ratelimit"
 )
 
 // A Range is how often a rule refuses at least and at most, whatever the fractions of
-// the log's times are. It holds for every assignment of fractions, but not every
-// number in it need be reached by one. Events of one tick of the log are taken to have
-// come in the order of the files.
+// the log's times are. It holds for every assignment of fractions, but there need not
+// be one for every number in it. Events of one tick of the log are taken to have come in
+// the order of the files.
 type Range struct {
 	Least int64 `json:"least"`
 	Most  int64 `json:"most"`
@@ -18,247 +19,207 @@ type Range struct {
 
 func (r *Range) add(o Range) { r.Least, r.Most = r.Least+o.Least, r.Most+o.Most }
 
-// fractions is how many fractions a time of the log may have: those of a second are
-// whole microseconds. A clock that reads a nanosecond before the full second, and at
-// no other second, is not thought of.
-const fractions = 1_000_000
+func (r *Range) widen(o Range) { r.Least, r.Most = min(r.Least, o.Least), max(r.Most, o.Most) }
 
-// unknown returns the largest fraction that times of that precision may lack, in
-// nanoseconds.
-func unknown(precision time.Duration) int64 {
-	return int64(precision - max(precision/fractions, 1))
-}
-
-// A ranger bounds what one rule refuses of one key after another.
-type ranger struct {
-	rule  *ratelimit.Rule
-	d     int64 // the largest fraction
-	least *pace // nil if the algorithm has none
-	most  *pace
-	nears []near
-
-	shortest, longest int64 // ban
-
-	times []int64 // of the key, floored, ascending
-	may   []bool  // which of them may be refused
-	free  []bool  // which of them may come while no ban of the rule holds; empty if that is not known
-	kept  []int64
-	first []known         // what is known of states without earlier bans, by event
-	next  map[state]Range // and of the others
-	steps int
-	limit int // of steps for one key, before a wider bound is taken
-}
-
-// A near is when a limit, or a ban of hits, may refuse an event: when n others came
-// less than reach before it.
-type near struct {
-	n     int
-	reach int64
-}
-
-// A state is that of a key of which nothing is known, before an event, but how many
-// bans it had and when, at the earliest, the last of them ended.
-type state struct {
-	event, bans int
-	ended       int64
-}
-
-// A known is a Range that may not be known yet.
-type known struct {
-	Range
-	ok bool
-}
-
-// newRanger returns a ranger of rule.
-func newRanger(rule *ratelimit.Rule, d int64) *ranger {
-	r := &ranger{rule: rule, d: d, next: make(map[state]Range)}
-	var ok, okMost bool
-	r.least, ok = newPace(rule, d, false)
-	if r.most, okMost = newPace(rule, d, true); !ok || !okMost {
-		r.least, r.most = nil, nil
-	}
-	for i, l := range rule.Limits {
-		n := near{count32(l.N), int64(l.Window()) + d}
-		if r.most != nil && r.most.calendar == nil {
-			n = r.most.limits[i].near(d, r.most.countRefused)
-		} else if rule.Adapt != nil {
-			n.n = adaptedN(rule.Adapt, l.N, true)
-		}
-		r.nears = append(r.nears, n)
-	}
-	if ban := rule.Ban; ban != nil {
-		if ban.Of == ratelimit.Hits {
-			r.nears = append(r.nears, near{count32(ban.After), int64(ban.Span) + d})
-		}
-		r.shortest = int64(ban.Duration(0))
-		for earlier := range ratelimit.MaxBanSteps {
-			r.shortest = min(r.shortest, int64(ban.Duration(earlier)))
-			r.longest = max(r.longest, int64(ban.Duration(earlier)))
-		}
-		r.longest = max(r.longest, int64(ban.Duration(math.MaxInt32)))
-		r.longest += int64(float64(r.longest)*ban.Jitter) + int64(time.Millisecond)
-	}
-	return r
-}
-
-// near returns when l may refuse an event: never before n others came within its
-// window or, of a bucket, within the time that the burst takes to drain. A bucket in
-// which refused events count stays full for longer, however few follow.
-func (l *paceLimit) near(d int64, counted bool) near {
-	switch {
-	case l.form == paceBucket && counted:
-		return near{min(l.n, 1), l.most + d}
-	case l.form == paceBucket:
-		return near{l.n, int64(l.n)*l.span + d}
-	}
-	return near{l.n, l.span + l.width + d}
-}
-
-// take makes r about the key whose events the log has at times, and reports whether
-// the rule may refuse any of them. Those that are skipped, if any, other rules refuse
-// by a ban: this one neither judges nor counts them.
-func (r *ranger) take(times []int64, skipped []bool) (some bool) {
-	r.times, r.may = times, append(r.may[:0], make([]bool, len(times))...)
-	r.kept = r.kept[:0]
-	banned := int64(math.MinInt64)
-	ban := r.rule.Ban
-	for i, s := range times {
-		may := false
-		if skipped == nil || !skipped[i] {
-			for _, n := range r.nears {
-				may = may || len(r.kept) >= n.n && (n.n == 0 || s-r.kept[len(r.kept)-n.n] < n.reach)
-			}
-			r.kept = append(r.kept, s)
-		}
-		if ban != nil && (may || ban.Extend && s < banned) {
-			banned = max(banned, s+r.longest+r.d)
-		}
-		r.may[i] = may || s < banned
-		some = some || r.may[i]
-	}
-	return some
-}
-
-// fewest returns how many events of a key the rule never refuses one of.
-func (r *ranger) fewest() int {
-	fewest := math.MaxInt
-	for _, n := range r.nears {
-		fewest = min(fewest, n.n)
-	}
-	return fewest
-}
-
-// alone returns how often the rule refuses events of the key, if no other rule refuses
-// any of them.
-func (r *ranger) alone() Range {
-	ban := r.rule.Ban
-	r.steps, r.limit = 0, 1<<20+512*len(r.times)
-	r.free = r.free[:0]
-	var found Range
-	switch {
-	case r.least == nil && len(r.rule.Limits) == 1 && ban == nil:
-		found = r.fixed()
-	case r.least == nil || ban != nil && r.shortest < max(r.least.memory(), r.most.memory())+2*r.d:
-		return r.wide()
-	case ban == nil:
-		found = Range{r.count(r.least, nil), r.count(r.most, nil)}
-	default:
-		clear(r.next)
-		r.first = append(r.first[:0], make([]known, len(r.times))...)
-		r.free = append(r.free, make([]bool, len(r.times))...)
-		found = r.from(state{})
-	}
-	if r.steps > r.limit {
-		r.free = r.free[:0]
-		return r.wide()
-	}
-	return found
-}
-
-// banned returns which events of the key a ban of the rule holds for, whatever the
-// fractions, if no other rule refuses any; nil if that is not known.
-func (r *ranger) banned() []bool {
-	if r.rule.Ban == nil || r.rule.Shadow {
-		return nil
-	}
-	r.alone()
-	if len(r.free) == 0 {
-		return nil
-	}
-	banned := make([]bool, len(r.times))
-	for i, free := range r.free {
-		banned[i] = !free
-	}
-	return banned
-}
-
-// beside returns how often the rule refuses events of the key, if other rules may
-// refuse those that are touched: they may then be charged or not. Those that are
-// skipped, other rules refuse by a ban, for sure.
+// unknownFraction returns the largest fraction that the log's times may lack, in
+// nanoseconds; 0 if there is no range to report: the log is as precise as a live
+// clock, its times were rounded down on demand, or they are too far apart to be counted
+// in nanoseconds.
 //
-// To leave out charges makes the k-th event that a limit admits no later; so the model
-// that refuses most, charged with all that are not skipped, is a bound, and so is the
-// other one if it is charged only with those that no other rule refuses, and counts
-// only these.
-func (r *ranger) beside(touched, skipped []bool) Range {
-	if r.rule.Ban == nil && r.least != nil {
-		return Range{r.count(r.least, touched), r.count(r.most, skipped)}
+// A time may have a million different fractions: those of a second are whole
+// microseconds. So a clock that reads a nanosecond before a full second, and at no other
+// second, is not considered.
+func (e *events) unknownFraction() int64 {
+	if e.run.Resolution != 0 || e.far {
+		return 0
 	}
-	most := r.wide().Most
-	for i, t := range touched {
-		if t { // until here it is alone
-			r.times = r.times[:i]
-			break
-		}
-	}
-	return Range{r.alone().Least, most}
+	return int64(e.run.coarsest - max(e.run.coarsest/1_000_000, 1))
 }
 
-// count returns how many of the events a model refuses, without those left out.
-func (r *ranger) count(p *pace, out []bool) (n int64) {
-	p.reset()
-	for i, s := range r.times {
-		if (out == nil || !out[i]) && p.refuses(s) {
-			n++
+// coarsestOf returns the coarsest of the precisions that the formats have in a log:
+// what is unknown of its times.
+func (r *run) coarsestOf(blocks []*parsed) time.Duration {
+	grains := make(map[string]uint32)
+	for _, b := range blocks {
+		if len(b.times) > 0 {
+			name := b.format.String()
+			if g, ok := grains[name]; !ok || b.grain < g {
+				grains[name] = b.grain
+			}
 		}
 	}
-	return n
+	coarsest := time.Duration(1)
+	for _, g := range grains {
+		coarsest = max(coarsest, time.Duration(g))
+	}
+	return coarsest
 }
 
-// wide returns a bound for rules and keys that no better one is known of: from none to
-// all that may be refused.
-func (r *ranger) wide() (wide Range) {
-	for i := range r.times {
-		if r.may[i] {
-			wide.Most++
-		}
-	}
-	return wide
+// A rangeKey is a key under a rule that may refuse some of its events.
+type rangeKey struct {
+	Range
+	events []int32
+	may    []bool // which events the rule may refuse
+	banned []bool // which events a ban of the rule holds for, whatever the fractions
+	beside bool   // other rules may refuse some of the events
 }
 
-// fixed bounds what windows of a span refuse, each of which begins with the first
-// event after the one before. A window that begins with event i has N more than it
-// has room for; where the next one begins is known but for a few events.
-func (r *ranger) fixed() Range {
-	span, n := int64(r.rule.Limits[0].Span), r.rule.Limits[0].N
-	times := r.times
-	found := make([]Range, len(times)+1)
-	from, to := len(times), len(times) // of the next window, for event i
-	for i := len(times) - 1; i >= 0; i-- {
-		for from > i+1 && times[from-1]+r.d >= times[i]+span {
-			from--
-		}
-		for to > i+1 && times[to-1] >= times[i]+r.d+span {
-			to--
-		}
-		best := Range{math.MaxInt64, 0}
-		for next := from; next <= to && r.steps <= r.limit; next++ {
-			r.steps++
-			over := max(0, int64(next-i)-int64(min(n, math.MaxInt32)))
-			best.Least = min(best.Least, over+found[next].Least)
-			best.Most = max(best.Most, over+found[next].Most)
-		}
-		found[i] = best
+// rangeKeys is the keys of each limit and ban of a ruleset.
+type rangeKeys struct {
+	*events
+	*judging
+	unknown int64
+	keys    [][]rangeKey
+
+	refusers, banners []uint16 // how many rules may refuse each event, and how many ban it
+}
+
+// maxRounds bounds how often keys are judged by what is known of the other rules.
+const maxRounds = 20
+
+// ranges returns for each limit and ban how often it refuses, whatever the fractions;
+// nil if that is not to be reported.
+//
+// Where other rules may refuse events of a key, a rule may not count these. At first
+// each rule may refuse whatever it could if it counted all events. From that follows
+// which events are banned for sure, which no other rule counts then; so these may refuse
+// less, and others ban more for sure. Each round is right by itself.
+func (e *events) ranges(ctx context.Context, j *judging) ([]*Range, error) {
+	ranges := make([]*Range, len(j.rules))
+	a := &rangeKeys{events: e, judging: j, unknown: e.unknownFraction(), keys: make([][]rangeKey, len(j.rules))}
+	if a.unknown == 0 || len(j.rules) == 0 {
+		return ranges, nil
 	}
-	return found[0]
+	if rule := &j.rules[0]; len(j.rules) == 1 && rule.Algorithm == ratelimit.Calendar && rule.Ban == nil && rule.Adapt == nil {
+		return []*Range{{rule.byRule(), rule.byRule()}}, nil // its periods begin at full seconds
+	}
+	for i := range j.rules {
+		if err := a.find(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	for more, round := true, 0; more && round < maxRounds; round++ {
+		more = a.judge(ctx)
+	}
+	for i := range ranges {
+		ranges[i] = new(Range)
+		for k := range a.keys[i] {
+			ranges[i].add(a.keys[i][k].Range)
+		}
+	}
+	return ranges, ctx.Err()
+}
+
+// find finds the keys of a rule that it may refuse an event of.
+func (a *rangeKeys) find(ctx context.Context, rule int) error {
+	skip, err := a.irrelevant(rule)
+	if err != nil {
+		return err
+	}
+	from, events := a.rules[rule].keys.byKey(skip)
+	found := make([][]rangeKey, a.run.Cores)
+	a.run.parallel(a.run.Cores, func(part int) {
+		b := newKeyBounds(a.rules[rule].Rule, a.unknown)
+		for id := part; id < len(from)-1 && ctx.Err() == nil; id += a.run.Cores {
+			own := events[from[id]:from[id+1]]
+			if b.load(a.nanos(own), nil) {
+				found[part] = append(found[part], rangeKey{events: own, may: slices.Clone(b.may), beside: true})
+			}
+		}
+	})
+	a.keys[rule] = slices.Concat(found...)
+	return nil
+}
+
+// irrelevant returns a function that reports whether a rule does not judge an event
+// with its key: its condition does not hold, or the client is on the allow list. It is
+// nil if the rule judges all events with its key.
+func (a *rangeKeys) irrelevant(rule int) (skip func(event int) bool, err error) {
+	condition, err := a.limits.Rule(rule).When.Compile()
+	if err != nil {
+		return nil, err
+	}
+	if len(condition.Fields()) == 0 && !a.allows {
+		return nil, nil
+	}
+	reader := a.newEventReader(a.limits.Fields())
+	return func(event int) bool {
+		ev := reader.event(event)
+		return !condition.Holds(ev) || a.limits.Allowed(ev)
+	}, nil
+}
+
+// judge judges the keys that other rules may refuse events of, or that have not been
+// judged yet, and reports whether more is known of any of them.
+func (a *rangeKeys) judge(ctx context.Context) bool {
+	a.count()
+	more := make([]bool, len(a.keys))
+	a.run.parallel(len(a.keys), func(rule int) {
+		b := newKeyBounds(a.rules[rule].Rule, a.unknown)
+		for i := range a.keys[rule] {
+			k := &a.keys[rule][i]
+			if !k.beside || ctx.Err() != nil {
+				continue
+			}
+			touched, skipped := a.others(k, a.rules[rule].Shadow)
+			b.load(a.nanos(k.events), skipped)
+			k.Range, k.beside = b.bounds(touched, skipped), slices.Contains(touched, true)
+			banned := b.banned()
+			more[rule] = more[rule] || !slices.Equal(k.may, b.may) || !slices.Equal(k.banned, banned)
+			copy(k.may, b.may)
+			k.banned = banned
+		}
+	})
+	return slices.Contains(more, true)
+}
+
+// count counts which rules may refuse and which ban each event. Those in shadow mode do
+// neither.
+func (a *rangeKeys) count() {
+	a.refusers, a.banners = make([]uint16, len(a.times)), make([]uint16, len(a.times))
+	for rule := range a.keys {
+		if a.rules[rule].Shadow {
+			continue
+		}
+		for _, k := range a.keys[rule] {
+			for i, event := range k.events {
+				if k.may[i] {
+					a.refusers[event]++
+				}
+				if k.banned != nil && k.banned[i] {
+					a.banners[event]++
+				}
+			}
+		}
+	}
+}
+
+// others returns which events of a key other rules may refuse, and which of these they
+// ban for sure.
+func (a *rangeKeys) others(k *rangeKey, shadow bool) (touched, skipped []bool) {
+	touched, skipped = make([]bool, len(k.events)), make([]bool, len(k.events))
+	for i, event := range k.events {
+		refusers, banners := a.refusers[event], a.banners[event]
+		if k.may[i] && !shadow {
+			refusers--
+		}
+		if k.banned != nil && k.banned[i] && !shadow {
+			banners--
+		}
+		touched[i], skipped[i] = refusers > 0, banners > 0
+	}
+	return touched, skipped
+}
+
+// nanos returns the times of a key's events in nanoseconds, in the order of judging. In
+// the order of files an event is judged at the newest time of its key.
+func (a *rangeKeys) nanos(events []int32) []int64 {
+	times := make([]int64, len(events))
+	for i, event := range events {
+		times[i] = a.times[event] * int64(a.run.clock.resolution)
+		if i > 0 {
+			times[i] = max(times[i], times[i-1])
+		}
+	}
+	return times
 }

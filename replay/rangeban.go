@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"math"
 	"sort"
 	"time"
@@ -8,77 +9,100 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// from returns how often events are refused from the state on, by a rule that bans.
+// A state is that of a key before an event, if no event before that counts any more:
+// how many bans the key had, when, at the earliest, the last of them ended, and how many
+// events were refused on the ways that lead to it.
+type state struct {
+	bans    int
+	ended   int64
+	refused Range
+}
+
+// banning returns how often a rule that bans refuses events of the key.
 //
 // Before the first ban the limits refuse as often as their models say; the m-th
 // refusal is no earlier than that of the model that refuses most, and no later than
 // that of the one that refuses least. So the event that begins a ban is known but for
 // a range of events, and so is the first one after the ban. Bans are no shorter than
-// what limits remember: after one, or a pause that is long enough, the key is in a
-// state of the same kind again. The bound is the best and the worst of all these ways.
-func (r *ranger) from(s state) Range {
-	if found, ok := r.recall(s); ok {
-		return found
-	}
-	start := s
-	var sofar Range
-	var w watched
-	for s.event < len(r.times) && r.steps <= r.limit {
-		w = r.watch(s.event)
-		for i := s.event; i < w.free; i++ {
-			r.free[i] = true
+// what limits remember: after one, or a pause that is long enough, nothing that came
+// before counts again. The bound is the best and the worst of all ways through these
+// states, up to the first event that other rules may refuse.
+func (b *keyBounds) banning() Range {
+	b.free = append(b.free, make([]bool, len(b.times))...)
+	before := make([][]state, len(b.times)+1) // the states before each event
+	before[0] = []state{{}}
+	for event := range b.alone {
+		for _, s := range before[event] {
+			b.follow(event, s, before)
 		}
-		if len(w.begins) > 0 {
-			break
+		before[event] = nil
+		if b.steps > b.maxSteps {
+			return Range{}
 		}
-		sofar.add(w.total)
-		s.event = w.end
 	}
-	if s.event >= len(r.times) || r.steps > r.limit {
-		if r.steps <= r.limit {
-			r.keep(start, sofar)
+	all, free := Range{math.MaxInt64, 0}, false
+	for event := b.alone; event < len(before); event++ {
+		for _, s := range before[event] {
+			all.widen(s.refused)
+			free = true
 		}
-		return sofar
+		if free && event < len(b.times) {
+			b.free[event] = true
+		}
 	}
-	found := Range{math.MaxInt64, 0}
-	better := func(o, plus Range) {
-		found.Least = min(found.Least, o.Least+plus.Least)
-		found.Most = max(found.Most, o.Most+plus.Most)
+	if b.alone < len(b.times) {
+		all.Most = b.wide().Most
 	}
-	for i, b := range w.begins {
-		r.bans(b, s, func(next state) {
-			during := int64(next.event - b - 1)
-			better(r.from(next), Range{w.refused[i].Least + during, w.refused[i].Most + during})
+	return all
+}
+
+// follow adds the states that may come next after state s before an event.
+func (b *keyBounds) follow(event int, s state, before [][]state) {
+	w := b.watch(event)
+	b.mayBeFree(event, w.free)
+	for i, begin := range w.begins {
+		b.afterBan(begin, s, func(next int, after state) {
+			during := int64(next - begin - 1)
+			after.refused = s.refused
+			after.refused.add(w.refused[i])
+			after.refused.add(Range{during, during})
+			reach(&before[next], after)
 		})
 	}
 	if !w.sure {
-		better(r.from(state{w.end, s.bans, s.ended}), w.total)
+		s.refused.add(w.total)
+		reach(&before[w.end], s)
 	}
-	if found.Least == math.MaxInt64 { // there were too many steps
-		found.Least = 0
-	}
-	found.add(sofar)
-	r.keep(start, found)
-	return found
 }
 
-func (r *ranger) recall(s state) (Range, bool) {
-	if s.bans == 0 {
-		if s.event >= len(r.times) {
-			return Range{}, true
+// reach adds a state to those before an event.
+func reach(states *[]state, s state) {
+	for i := range *states {
+		if known := &(*states)[i]; known.bans == s.bans && known.ended == s.ended {
+			known.refused.widen(s.refused)
+			return
 		}
-		return r.first[s.event].Range, r.first[s.event].ok
 	}
-	found, ok := r.next[s]
-	return found, ok
+	*states = append(*states, s)
 }
 
-func (r *ranger) keep(s state, found Range) {
-	if s.bans == 0 {
-		r.first[s.event] = known{found, true}
-	} else {
-		r.next[s] = found
+func (b *keyBounds) mayBeFree(from, to int) {
+	for i := from; i < to; i++ {
+		b.free[i] = true
 	}
+}
+
+// banned returns which events of the key a ban of the rule holds for, whatever the
+// fractions and the other rules; nil if that is not known.
+func (b *keyBounds) banned() []bool {
+	if b.rule.Shadow || len(b.free) == 0 {
+		return nil
+	}
+	banned := make([]bool, len(b.free))
+	for i, free := range b.free {
+		banned[i] = !free
+	}
+	return banned
 }
 
 // A watched is what may become of a key up to its first ban.
@@ -86,80 +110,64 @@ type watched struct {
 	begins  []int   // events that may begin the ban
 	refused []Range // of each, how many are refused up to it, itself among them
 	sure    bool    // the ban begins at one of these
-	end     int     // else: the first event before which all was forgotten
-	total   Range   // and how many are refused up to it
+	end     int     // otherwise: the first event for which no earlier one counts
+	total   Range   // and how many are refused before it
 	free    int     // the first event for which a ban holds for sure, or end
 }
 
-// watch follows a key of which nothing is known before event i to its first ban.
-func (r *ranger) watch(i int) (w watched) {
-	ban, d, times := r.rule.Ban, r.d, r.times
-	least, most := r.copies()
-	span, after := int64(ban.Span), int(ban.After)
-	memory := max(least.memory(), most.memory(), span) + d
+// watch follows a key from event i on, before which nothing counts, to its first ban.
+func (b *keyBounds) watch(i int) (w watched) {
+	ban, times := b.rule.Ban, b.times
+	b.least.reset()
+	b.most.reset()
+	span, after := int64(ban.Span), count32(ban.After)
+	memory := max(b.least.memory(), b.most.memory(), span) + b.unknown
 	var early, late []int64 // times of refusals in either model, or of hits
 	var now Range
-	for j := i; j < len(times); j++ {
-		if j > i && times[j]-times[j-1] >= memory {
-			w.end, w.free, w.total = j, j, now
+	j := i
+	for ; j < b.alone && (j == i || times[j]-times[j-1] < memory); j++ {
+		if b.steps++; b.steps > b.maxSteps {
 			return w
 		}
-		if r.steps++; r.steps > r.limit {
-			return w
+		s, before, strike := times[j], now, true
+		if len(b.rule.Limits) > 0 {
+			if b.least.refuses(s) {
+				now.Least++
+			}
+			if b.most.refuses(s) {
+				now.Most++
+			}
 		}
-		s := times[j]
-		before := now
-		if len(r.rule.Limits) > 0 {
-			now.add(Range{ones(least.refuses(s)), ones(most.refuses(s))})
+		if ban.Of == ratelimit.Hits || now.Most > before.Most {
+			early = append(early, s)
 		}
-		strike := true
+		if ban.Of == ratelimit.Hits || now.Least > before.Least {
+			late = append(late, s)
+		}
+		up := Range{before.Least + 1, before.Most + 1}
 		if ban.Of == ratelimit.Refusals {
 			strike = now.Most > before.Least
-			if now.Most > before.Most {
-				early = append(early, s)
-			}
-			if now.Least > before.Least {
-				late = append(late, s)
-			}
-		} else {
-			early, late = append(early, s), append(late, s)
+			up.Least = max(before.Least, int64(after)) + 1
 		}
-		if strike && mayBegin(early, late, s, after, span, d) {
-			w.begins = append(w.begins, j)
-			up := Range{max(before.Least, int64(after)) + 1, before.Most + 1}
-			if ban.Of == ratelimit.Hits {
-				up.Least = before.Least + 1
-			}
-			up.Most = max(up.Most, up.Least)
-			w.refused = append(w.refused, up)
-			if mustBegin(early, late, after, span, d) {
-				w.sure, w.free = true, j+1
-				return w
-			}
+		if !strike || !b.mayBegin(early, late, s) {
+			continue
+		}
+		up.Most = max(up.Most, up.Least)
+		w.begins, w.refused = append(w.begins, j), append(w.refused, up)
+		if b.mustBegin(early, late) {
+			w.sure, w.free = true, j+1
+			return w
 		}
 	}
-	w.end, w.free, w.total = len(times), len(times), now
+	w.end, w.free, w.total = j, j, now
 	return w
 }
 
-// copies returns models of the limits for a key that nothing is known of.
-func (r *ranger) copies() (least, most *pace) {
-	r.least.reset()
-	r.most.reset()
-	return r.least, r.most
-}
-
-func ones(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// mayBegin reports whether a strike at s may be one too many: whether after others
-// may have come less than a span before it. The m-th strike came at early[m] or later,
-// and at late[m], where there is such, or earlier.
-func mayBegin(early, late []int64, s int64, after int, span, d int64) bool {
+// mayBegin reports whether a strike at s may begin a ban: whether enough others may have
+// come less than a span before it. The m-th strike came at early[m] or later, and at
+// late[m], if there is such, or earlier.
+func (b *keyBounds) mayBegin(early, late []int64, s int64) bool {
+	after := count32(b.rule.Ban.After)
 	if len(early) <= after {
 		return false
 	}
@@ -168,73 +176,59 @@ func mayBegin(early, late []int64, s int64, after int, span, d int64) bool {
 	}
 	// The strike at s may be any one from the number of the late ones on to that of
 	// the early ones; the least demanding is one whose predecessors are latest.
-	m := len(early) - 1
 	first := s
-	if m-after < len(late) {
-		first = min(first, late[m-after])
+	if m := len(early) - 1 - after; m < len(late) {
+		first = min(first, late[m])
 	}
-	return s-first-d < span
+	return s-first-b.unknown < int64(b.rule.Ban.Span)
 }
 
-// mustBegin reports whether a ban has begun for sure: whether the last strike that
-// has come for sure was one too many.
-func mustBegin(early, late []int64, after int, span, d int64) bool {
-	m := len(late) - 1
-	return m >= after && late[m]+d-early[m-after] < span
+// mustBegin reports whether the last strike that has come for sure began a ban.
+func (b *keyBounds) mustBegin(early, late []int64) bool {
+	last := len(late) - 1
+	first := last - count32(b.rule.Ban.After)
+	return first >= 0 && late[last]+b.unknown-early[first] < int64(b.rule.Ban.Span)
 }
 
-// bans calls f with each state in which the key may be after a ban that began with
-// event b, where it was in state s before.
-func (r *ranger) bans(b int, s state, f func(state)) {
-	ban := r.rule.Ban
+// afterBan calls f with each state in which the key may be after a ban that began with
+// event begin, if it was in state s before, and the event that it is before.
+func (b *keyBounds) afterBan(begin int, s state, f func(next int, after state)) {
+	ban := b.rule.Ban
 	counts := []int{s.bans}
-	if s.bans > 0 { // it may be forgotten that there were any
-		remember := ban.Remember
-		if remember == 0 {
-			remember = 24 * time.Hour
-		}
-		if r.times[b]+r.d-s.ended > int64(remember) {
-			counts = append(counts, 0)
-		}
+	if s.bans > 0 && b.times[begin]+b.unknown-s.ended > int64(cmp.Or(ban.Remember, 24*time.Hour)) {
+		counts = append(counts, 0) // the earlier bans may be forgotten
 	}
-	for _, before := range counts {
-		shortest := int64(ban.Duration(before))
-		longest := shortest
-		if ban.Jitter > 0 {
-			longest += int64(float64(shortest)*ban.Jitter) + int64(time.Millisecond)
+	for _, earlier := range counts {
+		shortest := int64(ban.Duration(earlier))
+		from, to := b.firstAfter(begin, shortest-b.unknown), b.firstAfter(begin, b.withJitter(shortest)+b.unknown)
+		b.steps += 1 + (to-from)/16
+		after := state{bans: b.bansThatCount(earlier + 1)}
+		if after.bans > 0 {
+			after.ended = b.times[begin] + shortest
 		}
-		from, to := r.over(b, shortest-r.d), r.over(b, longest+r.d)
-		r.steps += 1 + (to-from)/16
 		for next := from; next <= to; next++ {
-			if r.steps > r.limit {
-				return
-			}
-			after := state{event: next, bans: r.remembered(before + 1)}
-			if after.bans > 0 {
-				after.ended = r.times[b] + shortest
-			}
-			f(after)
+			f(next, after)
 		}
 	}
 }
 
-// remembered returns the number of bans that make a difference.
-func (r *ranger) remembered(bans int) int {
-	ban := r.rule.Ban
+// bansThatCount returns how many of the earlier bans make a difference to the next one.
+func (b *keyBounds) bansThatCount(bans int) int {
+	ban := b.rule.Ban
 	if ban.Duration(bans) == ban.Duration(bans-1) && ban.Duration(bans) == ban.Duration(bans+1) {
 		return bans - 1
 	}
 	return bans
 }
 
-// over returns the first event after b that a ban of that length, which began with b,
-// does not hold for.
-func (r *ranger) over(b int, long int64) int {
-	times := r.times
-	if !r.rule.Ban.Extend {
-		return b + 1 + sort.Search(len(times)-b-1, func(i int) bool { return times[b+1+i] >= times[b]+long })
+// firstAfter returns the first event that a ban of that length, which began with event
+// begin, does not hold for.
+func (b *keyBounds) firstAfter(begin int, long int64) int {
+	times := b.times
+	if !b.rule.Ban.Extend {
+		return begin + 1 + sort.Search(len(times)-begin-1, func(i int) bool { return times[begin+1+i] >= times[begin]+long })
 	}
-	next := b + 1
+	next := begin + 1
 	for next < len(times) && times[next]-times[next-1] < long {
 		next++
 	}

@@ -3,6 +3,7 @@ package replay_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -252,7 +253,25 @@ func TestRangesAreUseful(t *testing.T) {
 	}
 }
 
-// TestNoRange has logs and settings for which nothing is unknown, or nothing is said.
+// TestRangeOfManyBans has a client that is banned again and again: the stack does not
+// grow with the number of its bans.
+func TestRangeOfManyBans(t *testing.T) {
+	defer debug.SetMaxStack(debug.SetMaxStack(8 << 20))
+	const bans = 40_000
+	var log strings.Builder
+	for i := range bans {
+		fmt.Fprintf(&log, "%d,c,/\n", 1_700_000_000+4*i)
+	}
+	r := mustRun(t, replay.Config{
+		Files: []string{"-"}, Stdin: strings.NewReader(log.String()), Format: rangeFormat,
+		WhatIfs: []replay.WhatIf{whatIf(t, replay.Ban, "0/1s:3s")},
+	})
+	if got := r.Rules[0].RefusedRange; got == nil || got.Most != bans || got.Least < bans-1 {
+		t.Errorf("range %+v, want all of %d", got, bans)
+	}
+}
+
+// TestNoRange has logs and settings for which nothing is unknown, or no range is reported.
 func TestNoRange(t *testing.T) {
 	for name, c := range map[string]replay.Config{
 		"nanoseconds": {Stdin: strings.NewReader("1.000000001,a,/\n")},

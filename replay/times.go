@@ -56,15 +56,15 @@ func (e *events) problem(sentence string) {
 	}
 }
 
-// remembered returns how long after an event l may still count it: a span, as
-// much again where the window before matters or a slot leaves late, and the time
-// in which a burst drains.
+// remembered returns how long after an event l may still count it: twice its span, as the
+// window before may matter and a slot may leave late, or, if refused events fill a bucket,
+// twice the time in which a burst drains.
 func remembered(l ratelimit.Limit) time.Duration {
-	d := 2 * l.Window()
+	longest := l.Window()
 	if l.Burst > l.N && l.N > 0 {
-		d += time.Duration(float64(l.Burst) / float64(l.N) * float64(l.Span))
+		longest = max(longest, time.Duration(float64(l.Burst)/float64(l.N)*float64(l.Span)))
 	}
-	return d
+	return 2 * longest
 }
 
 // adaptMemory returns how long after an event a may still know of it: while it is
