@@ -27,7 +27,7 @@ func TestSetErrorsNameTheRule(t *testing.T) {
 		want  []string
 	}{
 		{[]hotkey.Rule{good, bad}, []string{`rule 2 ("bad")`, "threshold: 0: must be 1 to"}},
-		{[]hotkey.Rule{good, unmatched}, []string{`rule 2 ("unmatched")`, `status is "ok"`}},
+		{[]hotkey.Rule{good, unmatched}, []string{`rule 2 ("unmatched")`, `status: "ok"`}},
 		{[]hotkey.Rule{good, good}, []string{"rule 2", `duplicate name "r"`}},
 	} {
 		err := newSetError(c.rules...)

@@ -295,7 +295,7 @@ func TestNewNamesTheMistake(t *testing.T) {
 		{Config{Hops: -1}, "Hops: -1"},
 		{Config{Fields: map[string]func(*Call) string{"user": nil}}, `Fields: "user"`},
 		{Config{TrustedProxies: []netip.Prefix{{}}}, "TrustedProxies: invalid prefix"},
-		{Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::/0")}}, "TrustedProxies has ::/0"},
+		{Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::/0")}}, "TrustedProxies: ::/0: trusts"},
 		{Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::ffff:0:0/90")}}, "spans IPv4 and IPv6"},
 	} {
 		if _, err := New(limiter, tt.c); err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -46,7 +46,11 @@ func (s Source) String() string {
 // socket, "unknown" for one without address, and with "proxy:" in front when a
 // trusted proxy did not say whom it speaks for.
 func (c Client) AppendTo(dst []byte) []byte {
-	return clientaddr.Client{Addr: c.Addr, Source: clientaddr.Source(c.Source), Plain: c.plain}.AppendTo(dst)
+	return c.inner().AppendTo(dst)
+}
+
+func (c Client) inner() clientaddr.Client {
+	return clientaddr.Client{Addr: c.Addr, Source: clientaddr.Source(c.Source), Plain: c.plain}
 }
 
 // String returns what AppendTo appends.

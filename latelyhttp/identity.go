@@ -1,7 +1,6 @@
 package latelyhttp
 
 import (
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -67,27 +66,16 @@ type IdentityConfig struct {
 // believes no header.
 type Identity struct {
 	finder clientaddr.Finder
-	fold   match.Fold
 }
 
 // NewIdentity returns the Identity of c. The error names the field that cannot
 // be, and what is allowed.
 func NewIdentity(c IdentityConfig) (*Identity, error) {
 	id := new(Identity)
-	if err := id.init(c); err != nil {
+	if err := id.finder.Init(clientaddr.Config(c), "IdentityConfig"); err != nil {
 		return nil, err
 	}
 	return id, nil
-}
-
-func (id *Identity) init(c IdentityConfig) error {
-	if err := c.Fold.Validate(); err != nil {
-		return fmt.Errorf("IdentityConfig.Fold: %w", err)
-	}
-	id.fold = c.Fold
-	return id.finder.Init(clientaddr.Config{
-		TrustedProxies: c.TrustedProxies, TrustUnix: c.TrustUnix, Hops: c.Hops, Header: c.Header, ProxiesAreClients: c.ProxiesAreClients,
-	}, "IdentityConfig")
 }
 
 // Header returns the canonical name of the header that is read, or "" when
@@ -98,7 +86,7 @@ func (id *Identity) Header() string { return id.finder.Header() }
 // the socket's peer: a middleware that overwrites it is believed.
 func (id *Identity) Client(r *http.Request) Client {
 	lines := r.Header[id.finder.Header()]
-	addr, ok := clientaddr.ParseNode(r.RemoteAddr)
+	addr, ok := match.ParseAddr(r.RemoteAddr)
 	if ok {
 		return clientOf(id.finder.Find(addr, false, lines))
 	}
@@ -119,8 +107,7 @@ func clientOf(c clientaddr.Client) Client {
 // AppendKey appends to dst the key of r's client: its address cut to the
 // prefix that Fold says, or the text of [Client.AppendTo] for one without.
 func (id *Identity) AppendKey(dst []byte, r *http.Request) []byte {
-	var text [clientaddr.MaxText]byte
-	return id.fold.Append(dst, id.Client(r).AppendTo(text[:0]))
+	return id.finder.AppendKey(dst, id.Client(r).inner())
 }
 
 // IdentityStats is how often an [Identity] had no client's address to give.

@@ -196,13 +196,13 @@ func TestIdentityConfigErrors(t *testing.T) {
 	}{
 		{IdentityConfig{Hops: -1}, "Hops: -1: must be 0"},
 		{IdentityConfig{TrustedProxies: []netip.Prefix{{}}}, "TrustedProxies: invalid prefix: must be"},
-		{IdentityConfig{TrustedProxies: prefixes("0.0.0.0/0")}, "TrustedProxies has 0.0.0.0/0, so every address that a client claims would be believed"},
-		{IdentityConfig{TrustedProxies: prefixes("::/0")}, "TrustedProxies has ::/0"},
+		{IdentityConfig{TrustedProxies: prefixes("0.0.0.0/0")}, "TrustedProxies: 0.0.0.0/0: trusts every address that a client claims: must be"},
+		{IdentityConfig{TrustedProxies: prefixes("::/0")}, "TrustedProxies: ::/0: trusts"},
 		{IdentityConfig{TrustedProxies: prefixes("::ffff:0.0.0.0/95"), Hops: 1}, "spans IPv4 and IPv6"},
-		{IdentityConfig{TrustedProxies: prefixes("::ffff:0.0.0.0/96")}, "TrustedProxies has ::ffff:0.0.0.0/96, so every"},
+		{IdentityConfig{TrustedProxies: prefixes("::ffff:0.0.0.0/96")}, "TrustedProxies: ::ffff:0.0.0.0/96: trusts every"},
 		{IdentityConfig{Header: "X Forwarded For"}, `Header: "X Forwarded For": must be`},
 		{IdentityConfig{Header: "Forwarded\r\n"}, "must be the name of a header"},
-		{IdentityConfig{Fold: match.Fold{IPv6: 129}}, "Fold: ipv6 prefix length is 129; allowed"},
+		{IdentityConfig{Fold: match.Fold{IPv6: 129}}, "Fold: ipv6: prefix length 129: must be"},
 	} {
 		if _, err := NewIdentity(c.config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v; want an error with %q", c.config, err, c.want)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/clientaddr"
+	"github.com/lately-go/lately/match"
 )
 
 // The matrix S1: clients that write what they like into headers, behind chains
@@ -276,7 +276,7 @@ func controls(t testing.TB) map[string]answerer {
 				element, _, _ = strings.Cut(element, ";")
 				element = strings.Trim(element, `"`)
 			}
-			if addr, ok := clientaddr.ParseNode(strings.TrimSpace(element)); ok {
+			if addr, ok := match.ParseAddr(strings.TrimSpace(element)); ok {
 				all = append(all, addr.String())
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/clientaddr"
 	"github.com/lately-go/lately/internal/ratelimitheader"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -150,7 +151,7 @@ func New(l *ratelimit.Limiter, c Config) (*Middleware, error) {
 		onRefused: c.OnRefused,
 		scratch:   sync.Pool{New: func() any { return new(state) }},
 	}
-	if err := m.identity.init(c.Identity); err != nil {
+	if err := m.identity.finder.Init(clientaddr.Config(c.Identity), "IdentityConfig"); err != nil {
 		return nil, err
 	}
 	if err := m.Check(l.Set()); err != nil {

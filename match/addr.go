@@ -1,66 +1,78 @@
 package match
 
 import (
-	"bytes"
 	"net/netip"
+	"strings"
+	"unsafe"
 )
 
-// parseAddr parses an address as proxies, sockets and logs write it: bare, in
+// ParseAddr parses an address as proxies, sockets and logs write it: bare, in
 // brackets, with a port or a zone. It unmaps the address and drops port and zone.
-// It takes what [netip.ParseAddr] takes, and unlike that does not allocate for
-// other text: host names are as frequent as addresses in some logs.
-func parseAddr(b []byte) (netip.Addr, bool) {
-	b = withoutPort(b)
-	if ip, ok := parseIPv4(b); ok {
+//
+// It takes what [netip.ParseAddr] takes, with a zone that is a token, and does not allocate for other text: host
+// names are as frequent as addresses in some logs.
+func ParseAddr(s string) (netip.Addr, bool) {
+	s = withoutPort(s)
+	if ip, ok := parseIPv4(s); ok {
 		return netip.AddrFrom4(ip), true
 	}
-	b, zone, hasZone := bytes.Cut(b, []byte{'%'})
-	if hasZone && len(zone) == 0 {
-		return netip.Addr{}, false
-	}
-	ip, ok := parseIPv6(b)
-	if !ok {
+	s, zone, hasZone := strings.Cut(s, "%")
+	ip, ok := parseIPv6(s)
+	if !ok || hasZone && !isToken(zone) {
 		return netip.Addr{}, false
 	}
 	return netip.AddrFrom16(ip).Unmap(), true
 }
 
-// withoutPort returns the host of host:port, [host]:port or [host], and anything
-// else as it is. An IPv6 address with a port has brackets.
-func withoutPort(b []byte) []byte {
-	if len(b) == 0 || b[0] != '[' {
-		if i := bytes.IndexByte(b, ':'); i >= len("0.0.0.0") && isPort(b[i:]) {
-			return b[:i]
-		}
-		return b
-	}
-	end := bytes.IndexByte(b, ']')
-	if end < 0 || end+1 < len(b) && !isPort(b[end+1:]) {
-		return b
-	}
-	return b[1:end]
+// parseAddr is ParseAddr for the value of a field.
+func parseAddr(b []byte) (netip.Addr, bool) {
+	return ParseAddr(unsafe.String(unsafe.SliceData(b), len(b)))
 }
 
-// isPort reports whether b is a colon and one to five digits.
-func isPort(b []byte) bool {
-	if len(b) < len(":1") || len(b) > len(":65535") || b[0] != ':' {
-		return false
+// withoutPort returns the host of host:port, [host]:port or [host], and anything
+// else as it is. An IPv6 address with a port has brackets.
+func withoutPort(s string) string {
+	if inside, ok := strings.CutPrefix(s, "["); ok {
+		host, port, ok := strings.Cut(inside, "]")
+		if ok && (port == "" || port[0] == ':' && isPort(port[1:])) {
+			return host
+		}
+		return s
 	}
-	for _, c := range b[1:] {
-		if c < '0' || c > '9' {
+	if host, port, ok := strings.Cut(s, ":"); ok && isPort(port) {
+		return host
+	}
+	return s
+}
+
+// isPort reports whether s is a port: up to five digits, or a name with an
+// underscore in front, as RFC 7239 obfuscates them.
+func isPort(s string) bool {
+	if name, ok := strings.CutPrefix(s, "_"); ok {
+		return isToken(name)
+	}
+	for i := range len(s) {
+		if c := s[i]; c < '0' || c > '9' {
 			return false
 		}
 	}
-	return true
+	return s != "" && len(s) <= len("65535")
+}
+
+// isToken reports whether s is a token of RFC 9110.
+func isToken(s string) bool {
+	const bytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
+	return s != "" && strings.Trim(s, bytes) == ""
 }
 
 // parseIPv4 parses four numbers up to 255 without leading zeros.
-func parseIPv4(b []byte) (ip [4]byte, ok bool) {
-	if len(b) > len("255.255.255.255") {
+func parseIPv4(s string) (ip [4]byte, ok bool) {
+	if len(s) > len("255.255.255.255") {
 		return ip, false
 	}
 	part, digits, n := 0, 0, 0
-	for _, c := range b {
+	for i := range len(s) {
+		c := s[i]
 		switch {
 		case c == '.':
 			if digits == 0 || part == 3 {
@@ -88,18 +100,18 @@ func parseIPv4(b []byte) (ip [4]byte, ok bool) {
 
 // parseIPv6 parses groups of hex digits, the last two of which may be written
 // as an IPv4 address, with one "::" for one or more groups of zeros.
-func parseIPv6(b []byte) (ip [16]byte, ok bool) {
+func parseIPv6(s string) (ip [16]byte, ok bool) {
 	n, gap := 0, -1 // bytes of ip so far, and where in them "::" stands
-	if len(b) >= 2 && b[0] == ':' && b[1] == ':' {
-		gap, b = 0, b[2:]
+	if len(s) >= 2 && s[0] == ':' && s[1] == ':' {
+		gap, s = 0, s[2:]
 	}
-	for len(b) > 0 {
-		v, digits := hexGroup(b)
+	for len(s) > 0 {
+		v, digits := hexGroup(s)
 		if digits == 0 || n == len(ip) {
 			return ip, false
 		}
-		if digits < len(b) && b[digits] == '.' {
-			tail, ok := parseIPv4(b)
+		if digits < len(s) && s[digits] == '.' {
+			tail, ok := parseIPv4(s)
 			if !ok || n > len(ip)-len(tail) {
 				return ip, false
 			}
@@ -108,17 +120,17 @@ func parseIPv6(b []byte) (ip [16]byte, ok bool) {
 		}
 		ip[n], ip[n+1] = byte(v>>8), byte(v)
 		n += 2
-		if b = b[digits:]; len(b) == 0 {
+		if s = s[digits:]; len(s) == 0 {
 			break
 		}
-		if b[0] != ':' || len(b) == 1 { // a single ':' at the end
+		if s[0] != ':' || len(s) == 1 { // a single ':' at the end
 			return ip, false
 		}
-		if b = b[1:]; b[0] == ':' {
+		if s = s[1:]; s[0] == ':' {
 			if gap >= 0 {
 				return ip, false
 			}
-			gap, b = n, b[1:]
+			gap, s = n, s[1:]
 		}
 	}
 	if gap < 0 || n == len(ip) {
@@ -131,9 +143,9 @@ func parseIPv6(b []byte) (ip [16]byte, ok bool) {
 }
 
 // hexGroup parses up to four hex digits.
-func hexGroup(b []byte) (v uint, digits int) {
-	for digits < len(b) && digits < 4 {
-		d := unhex(b[digits])
+func hexGroup(s string) (v uint, digits int) {
+	for digits < len(s) && digits < 4 {
+		d := unhex(s[digits])
 		if d == 255 {
 			break
 		}

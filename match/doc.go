@@ -1,10 +1,9 @@
-// Package match says what every rule matches on: the [Event], the [Condition]
-// that selects events, and the [Key] that an event is counted by.
+// Package match has what all rules work on: the [Event], the [Condition] that selects
+// events, and the [Key] that an event is counted by.
 //
 // An event is one thing that happened: a time and some fields (client, path,
-// status, ...). A rule picks the events it is about with a Condition and takes
-// its key from them with a Key. Both are compiled once and are then used
-// without allocation, from a log line and from a live request alike.
+// status, ...). Conditions and keys are compiled once and then used without
+// allocation, for log lines and for live requests.
 //
 // Field values are bytes, not text: nothing here assumes UTF-8.
 package match

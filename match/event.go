@@ -9,16 +9,13 @@ import (
 
 // An Event is one thing that happened: a time and fields.
 //
-// An Event holds views of the bytes it was given, not copies: they must stay
-// as they are while the Event is in use, and whoever keeps a value beyond that
-// copies it. A field without a value and a field with an empty value are the
-// same thing: absent.
+// An Event holds views of the bytes it was given, not copies: they must not change
+// while the Event is in use. A field with an empty value is absent.
 //
-// The zero Event has no field and the zero time. An Event is reused by calling
-// [Event.Reset]; it must not be used by several goroutines at once.
+// The zero Event has no field and the zero time. To reuse an Event, call
+// [Event.Reset]. It must not be used by several goroutines at once.
 type Event struct {
-	// Time is when it happened. Live callers may leave it zero: the verbs
-	// that decide "now" do not read it.
+	// Time is when it happened. Methods that use the current time do not read it.
 	Time time.Time
 
 	known [numFields][]byte
@@ -75,8 +72,8 @@ func (e *Event) SetNamedString(name, v string) { e.SetNamed(name, view(v)) }
 // of this package.
 func (e *Event) Get(f Field) []byte { return e.known[f] }
 
-// GetNamed returns the value of the field of that name, empty when absent; of
-// "user | client" the first that e has. The caller must not change the bytes.
+// GetNamed returns the value of the field of that name, empty when absent. For
+// "user | client" it is the first that e has. The caller must not change the bytes.
 func (e *Event) GetNamed(name string) []byte {
 	r := newRef(name)
 	return r.get(e)
@@ -98,9 +95,8 @@ func (e *Event) Names() []string {
 	return names
 }
 
-// UnknownField returns the name of the first field that was set by name and is
-// neither well known nor among custom. It is for callers that take names of fields
-// from others and want to find misspelled ones.
+// UnknownField returns the name of the first field that is neither well known nor among
+// custom. It finds misspelled names in events from elsewhere.
 func (e *Event) UnknownField(custom []string) (name string, ok bool) {
 	for i := range e.extra {
 		if name = e.extra[i].name; !slices.Contains(custom, name) {
@@ -119,10 +115,8 @@ func (e *Event) named(name string) []byte {
 	return nil
 }
 
-// SetTarget sets Path, Object and Query from a request target as it was sent:
-// what is before the first '?' is the path and the object, what is behind it the
-// query. It is the one place that takes targets apart, for log lines and live
-// requests alike.
+// SetTarget sets Path, Object and Query from a request target as it was sent. What is
+// before the first '?' is the path and the object, what follows it is the query.
 func (e *Event) SetTarget(target []byte) {
 	path := target
 	if q := bytes.IndexByte(target, '?'); q >= 0 {
@@ -133,9 +127,8 @@ func (e *Event) SetTarget(target []byte) {
 	e.Set(Path, path)
 }
 
-// SplitPath takes the query off a path that has one, such as "/login?x=1", for
-// callers whose clients name fields and often have the whole target only. The query
-// is set unless e has one already.
+// SplitPath moves the query of a path such as "/login?x=1" to Query, unless e has a
+// query already. It is for events whose path may be a whole request target.
 func (e *Event) SplitPath() {
 	path := e.known[Path]
 	q := bytes.IndexByte(path, '?')
@@ -151,16 +144,14 @@ func (e *Event) SplitPath() {
 // SetTargetString is SetTarget for a string, without copying it.
 func (e *Event) SetTargetString(target string) { e.SetTarget(view(target)) }
 
-// CleanPath returns the path of the Path field as nginx reads it, which is what
-// keys are made of: without scheme and authority ("http://host/path"), up to the
-// first '?' or '#', with %XX decoded once, runs of '/' made one, and "." and ".."
-// resolved, never above the root. A trailing '/' stays. What does not begin with
-// '/' ("*", "host:443") is cut and decoded only.
+// CleanPath returns the Path field as nginx reads it, for keys: without scheme and
+// authority ("http://host/path"), up to the first '?' or '#', with %XX decoded once,
+// runs of '/' merged, and "." and ".." resolved, never above the root. A trailing '/'
+// stays. What does not begin with '/' ("*", "host:443") is only cut and decoded.
 //
-// Conditions on path also look at what other servers make of the same target, see
-// [When]. The result is valid until Path is set again, e is reset or a Condition
-// is asked about e, and must not be changed. A path that is clean already costs
-// one scan and no copy.
+// The result must not be changed. It is valid until Path is set again, e is reset, or
+// a Condition is evaluated on e. A path that is clean already costs one scan and no
+// copy.
 func (e *Event) CleanPath() []byte {
 	if e.path.form == pathUnread {
 		e.path.read(e.known[Path])
@@ -180,6 +171,6 @@ func (e *Event) otherPaths() [][]byte {
 	return nil
 }
 
-// view returns the bytes of s without a copy. Nothing in this module writes
-// to an event's values, which is what makes the view safe.
+// view returns the bytes of s without a copy. This is safe since nothing in this module
+// writes to an event's values.
 func view(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

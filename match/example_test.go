@@ -70,5 +70,5 @@ func ExampleKey_Join() {
 	// 2001:db8::/64
 	// ada
 	// <nil>
-	// number of key values is 1; allowed is 2: client, user
+	// number of key values: 1: must be 2: client, user
 }

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// A Field is the number of a well-known event field. Fields beyond these are
-// carried by name, see [Event.SetNamed].
+// A Field is the number of a well-known event field. Other fields have names only, see
+// [Event.SetNamed].
 type Field uint8
 
-// The well-known fields. In a rules file and on the command line they go by
-// the lower-case names that [Field.String] gives.
+// The well-known fields. Rules files and the command line use the names that
+// [Field.String] returns.
 const (
 	Client   Field = iota // who: an address, a host name, an API key
 	Object                // what was asked for, as the log has it: a path, a port, a name
@@ -32,7 +32,7 @@ var fieldNames = [numFields]string{
 	"status", "size", "user", "host", "referer", "agent",
 }
 
-// String returns the name of f, or "field?" for a number that is none.
+// String returns the name of f, or "field?" if f is not a well-known field.
 func (f Field) String() string {
 	if f < numFields {
 		return fieldNames[f]
@@ -40,8 +40,7 @@ func (f Field) String() string {
 	return "field?"
 }
 
-// FieldNamed returns the well-known field of that name. The cost is a search
-// in a dozen names; callers that care resolve a name once.
+// FieldNamed returns the well-known field of that name, by a search of a dozen names.
 func FieldNamed(name string) (Field, bool) {
 	for i, n := range fieldNames {
 		if n == name {
@@ -54,9 +53,9 @@ func FieldNamed(name string) (Field, bool) {
 // FieldNames returns the names of the well-known fields, in order.
 func FieldNames() []string { return fieldNames[:len(fieldNames):len(fieldNames)] }
 
-// ref is a field name resolved once: a well-known number, or else a name.
+// A ref is a resolved field name.
 type ref struct {
-	field  Field // numFields when named
+	field  Field // numFields if it is not well known
 	name   string
 	either []ref // the alternatives of "user | client", in order; nil for one field
 }
@@ -71,8 +70,8 @@ func newRef(name string) ref {
 	return ref{field: numFields, name: name}
 }
 
-// alternative stands between the names of fields of which the first that an event
-// has is taken.
+// alternative separates the names of fields of which the first is used that an event
+// has.
 const alternative = "|"
 
 func newEither(name string) ref {
@@ -110,8 +109,8 @@ func (r *ref) in(e *Event) *ref {
 	return nil
 }
 
-// given returns the alternative of r that a value such as "user:ada" names, and
-// what follows the name; nil if it names none.
+// given returns the alternative of r that a value such as "user:ada" begins with, and
+// what follows it, or nil.
 func (r *ref) given(v string) (one *ref, rest string) {
 	for i := range r.either {
 		one := &r.either[i]
@@ -122,7 +121,7 @@ func (r *ref) given(v string) (one *ref, rest string) {
 	return nil, ""
 }
 
-// names returns the names of the event fields that r looks at.
+// names returns the names of the event fields that r reads.
 func (r *ref) names() []string {
 	if r.either == nil {
 		return []string{r.name}
@@ -134,7 +133,7 @@ func (r *ref) names() []string {
 	return names
 }
 
-// has reports whether f is among the fields that r looks at.
+// has reports whether r reads f.
 func (r *ref) has(f Field) bool {
 	return r.field == f || slices.ContainsFunc(r.either, func(one ref) bool { return one.field == f })
 }

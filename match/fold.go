@@ -3,31 +3,32 @@ package match
 import (
 	"fmt"
 	"net/netip"
+	"unsafe"
 )
 
-// Fold says how a client's address becomes a key, so that one client has one
-// key however its address is written, and cannot have as many as it likes.
+// Fold makes the key of a client from its address, so that one client has one key
+// however its address is written.
 //
 // An IPv4-mapped IPv6 address (::ffff:192.0.2.1) is the IPv4 address, in every
 // notation. A port (192.0.2.1:443, [2001:db8::1]:443), brackets and a zone are
-// dropped. The address is then cut to its prefix: an IPv6
-// customer usually owns a /64, so that is what counts as one client. What is
-// not an address (a host name, an API key) stays as it is.
+// removed. The address is then cut to its prefix: an IPv6 customer usually owns a
+// /64, which counts as one client. What is not an address (a host name, an API key)
+// stays as it is.
 //
-// The zero Fold is the default: IPv4 whole, IPv6 by /64.
+// The zero Fold is the default: IPv4 addresses whole, IPv6 addresses by /64.
 type Fold struct {
 	IPv4 int  // prefix length, 1 to 32; 0 means 32
 	IPv6 int  // prefix length, 1 to 128; 0 means 64
 	Off  bool // keys are the text as it stands; paths are not cleaned either
 }
 
-// Validate returns an error that names the first field out of range.
+// Validate returns an error about the first field that is out of range.
 func (f Fold) Validate() error {
 	if f.IPv4 < 0 || f.IPv4 > 32 {
-		return fmt.Errorf("ipv4 prefix length is %d; allowed is 1 to 32", f.IPv4)
+		return fmt.Errorf("ipv4: prefix length %d: must be 1 to 32", f.IPv4)
 	}
 	if f.IPv6 < 0 || f.IPv6 > 128 {
-		return fmt.Errorf("ipv6 prefix length is %d; allowed is 1 to 128", f.IPv6)
+		return fmt.Errorf("ipv6: prefix length %d: must be 1 to 128", f.IPv6)
 	}
 	return nil
 }
@@ -44,15 +45,14 @@ func (f Fold) bits(a netip.Addr) int {
 	return f.IPv6
 }
 
-// Append appends the key of client to dst: an address as Fold says, in its
-// canonical text, with "/bits" where it was cut; anything else as it is. It
-// does not allocate beyond growing dst.
+// Append appends the key of client to dst: a folded address in its canonical text,
+// with "/bits" if it was cut, or other text as it is. It allocates only to grow dst.
 func (f Fold) Append(dst, client []byte) []byte {
 	if f.Off {
 		return append(dst, client...)
 	}
 	if f.IPv4 == 0 || f.IPv4 == 32 {
-		if _, ok := parseIPv4(client); ok {
+		if _, ok := parseIPv4(unsafe.String(unsafe.SliceData(client), len(client))); ok {
 			return append(dst, client...) // there is no other text of it
 		}
 	}

@@ -2,6 +2,7 @@ package match
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
 	"net/netip"
 	"regexp"
@@ -11,12 +12,15 @@ import (
 	"time"
 )
 
-var withPort = regexp.MustCompile(`^(?:\[([^\]]*)\]|([0-9.]{7,}))(?::[0-9]{1,5})?$`)
+var withPort = regexp.MustCompile(`^(?:\[([^\]]*)\]|([0-9.]{7,}))(?::(?:[0-9]{1,5}|_[!#$%&'*+.^_~|\x600-9A-Za-z-]+))?$`)
 
 // parseReference is parseAddr by netip alone, but for zone and mapping.
 func parseReference(text string) (netip.Addr, error) {
 	if m := withPort.FindStringSubmatch(text); m != nil {
 		text = m[1] + m[2]
+	}
+	if _, zone, ok := strings.Cut(text, "%"); ok && !isToken(zone) {
+		return netip.Addr{}, errors.New("odd zone")
 	}
 	return netip.ParseAddr(text)
 }
@@ -89,6 +93,8 @@ func TestFold(t *testing.T) {
 		{Fold{IPv4: 24}, "192.0.2.1:65535", "192.0.2.0/24"},
 		{Fold{IPv6: 128}, "2001:db8::1:443", "2001:db8::1:443"}, // no port without brackets
 		{Fold{}, "192.0.2.1:", "192.0.2.1:"},                    // no address from here on
+		{Fold{}, "192.0.2.1:_hidden", "192.0.2.1"},
+		{Fold{}, "192.0.2.1:_", "192.0.2.1:_"},
 		{Fold{}, "192.0.2.1:http", "192.0.2.1:http"},
 		{Fold{}, "192.0.2.1:123456", "192.0.2.1:123456"},
 		{Fold{}, "[2001:db8::1", "[2001:db8::1"},
@@ -117,10 +123,10 @@ func TestFoldValidate(t *testing.T) {
 		}
 	}
 	for want, f := range map[string]Fold{
-		"ipv4 prefix length is 33; allowed is 1 to 32":   {IPv4: 33},
-		"ipv4 prefix length is -1; allowed is 1 to 32":   {IPv4: -1},
-		"ipv6 prefix length is 129; allowed is 1 to 128": {IPv6: 129},
-		"ipv6 prefix length is -1; allowed is 1 to 128":  {IPv6: -1},
+		"ipv4: prefix length 33: must be 1 to 32":   {IPv4: 33},
+		"ipv4: prefix length -1: must be 1 to 32":   {IPv4: -1},
+		"ipv6: prefix length 129: must be 1 to 128": {IPv6: 129},
+		"ipv6: prefix length -1: must be 1 to 128":  {IPv6: -1},
 	} {
 		if err := f.Validate(); err == nil || err.Error() != want {
 			t.Errorf("%+v: %v; want %s", f, err, want)
@@ -221,6 +227,64 @@ func checkParseAddr(t *testing.T, s string) {
 	want, err := parseReference(s)
 	if ok != (err == nil) || ok && got != want.WithZone("").Unmap() {
 		t.Errorf("parseAddr(%q) = %v, %t; want %v, %v", s, got, ok, want, err)
+	}
+}
+
+func TestParseAddr(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"192.0.2.1", "192.0.2.1"},
+		{"192.0.2.1:8080", "192.0.2.1"},
+		{"192.0.2.1:_hidden", "192.0.2.1"}, // an obfuscated port hides no address
+		{"2001:db8::1", "2001:db8::1"},
+		{"2001:DB8:0::1", "2001:db8::1"},
+		{"[2001:db8::1]", "2001:db8::1"},
+		{"[2001:db8::1]:443", "2001:db8::1"},
+		{"[192.0.2.1]:443", "192.0.2.1"},
+		{"::ffff:192.0.2.1", "192.0.2.1"},
+		{"::FFFF:C000:0201", "192.0.2.1"},
+		{"[::ffff:192.0.2.1]:443", "192.0.2.1"},
+		{"fe80::1%eth0", "fe80::1"},
+		{"[fe80::1%25eth0]:80", "fe80::1"},
+		{"::ffff:192.0.2.1%eth0", "192.0.2.1"},
+		{"::", "::"},
+
+		{"", ""},
+		{"unknown", ""},
+		{"_hidden", ""},
+		{"localhost", ""},
+		{"example.com:80", ""},
+		{"192.0.2.1:", ""},
+		{"192.0.2.1:80x", ""},
+		{"192.0.2.1:123456", ""},
+		{"192.0.2.1:_", ""},
+		{"192.0.2.1 ", ""},
+		{"192.0.2.1;", ""},
+		{"192.0.2.1%eth0", ""},
+		{"192.0.2.01", ""},
+		{"192.0.2", ""},
+		{"192.0.2.256", ""},
+		{"0xC0000201", ""},
+		{"3221225985", ""},
+		{"[2001:db8::1", ""},
+		{"[2001:db8::1]443", ""},
+		{"[2001:db8::1]:", ""},
+		{"[]", ""},
+		{"[]:80", ""},
+		{"2001:db8::1%", ""},
+		{"2001:db8::1::", ""},
+		{"10.0.0.1, 192.0.2.1", ""},
+		{strings.Repeat("1", 1000), ""},
+		{"192.0.2.1\x00", ""},
+		{"１９２.0.2.1", ""}, // full-width digits
+	} {
+		addr, ok := ParseAddr(c.text)
+		got := ""
+		if ok {
+			got = addr.String()
+		}
+		if got != c.want {
+			t.Errorf("ParseAddr(%q) = %q; want %q", c.text, got, c.want)
+		}
 	}
 }
 

@@ -7,21 +7,20 @@ import (
 	"strings"
 )
 
-// Join appends to dst the key of an event with these values, given in the order of
-// [Key.Fields]: for callers that have the values and no event. A client is folded
-// and a path cleaned as in [Key.Append], so both make one key of one client.
+// Join appends to dst the key of an event with these values, in the order of
+// [Key.Fields]: for callers that have the values and no event. It folds clients and
+// cleans paths as [Key.Append] does. The value of a field with alternatives begins
+// with the name of one of them: "user:ada".
 //
-// The value of a field with alternatives names the one that it is of: "user:ada".
-//
-// It is an error, and dst is returned as it was, if there are more or fewer values
-// than fields, or an empty one: an event without a value has no key. Join does not
-// allocate beyond growing dst, and does not keep the values.
+// Join returns an error, and dst unchanged, if there are more or fewer values than
+// fields, or an empty value: such an event has no key. It allocates only to grow dst,
+// and does not keep the values.
 func (k Key) Join(dst []byte, values ...string) ([]byte, error) {
 	return k.join(dst, values, true)
 }
 
-// Rejoin is [Key.Join] of values that [Key.Parts] has given: a path among them has
-// been cleaned, and is taken as it is.
+// Rejoin is [Key.Join] for values that [Key.Parts] has returned: a path among them is
+// clean already, and stays as it is.
 func (k Key) Rejoin(dst []byte, values ...string) ([]byte, error) {
 	return k.join(dst, values, false)
 }
@@ -34,13 +33,13 @@ func (k Key) join(dst []byte, values []string, clean bool) ([]byte, error) {
 	for i := range k.refs {
 		r, v := &k.refs[i], values[i]
 		if v == "" {
-			return dst[:base], fmt.Errorf("value %d of key, %s, is empty", i+1, r.name)
+			return dst[:base], fmt.Errorf("key value %d: %s: empty: must have a value", i+1, r.name)
 		}
 		at := len(dst)
 		if r.either != nil {
 			one, rest := r.given(v)
 			if one == nil {
-				return dst[:base], fmt.Errorf("value %d of key, %s, is %.80q: must be %s", i+1, r.name, v, r.forms())
+				return dst[:base], fmt.Errorf("key value %d: %s: %.80q: must be %s", i+1, r.name, v, strings.Join(r.names(), ":VALUE or ")+":VALUE")
 			}
 			dst = append(append(dst, one.name...), ':')
 			r, v = one, rest
@@ -53,10 +52,10 @@ func (k Key) join(dst []byte, values []string, clean bool) ([]byte, error) {
 	return dst, nil
 }
 
-// Split appends to dst the values of a key that are written in one string with a
-// separator between each two, as [Key.Join] takes them. The value of a key of one field
-// is the whole string, even if it contains the separator; a value of a key of several
-// cannot contain it. It is an error if there are more or fewer values than fields.
+// Split appends to dst the values of a key, for [Key.Join], from one string with a
+// separator between them. The value of a key of one field is the whole string, even if
+// it contains the separator; a value of a key of several fields cannot contain it. It
+// is an error if there are more or fewer values than fields.
 func (k Key) Split(dst []string, values string, separator byte) ([]string, error) {
 	base := len(dst)
 	for n := 1; n < len(k.refs); n++ {
@@ -72,21 +71,16 @@ func (k Key) Split(dst []string, values string, separator byte) ([]string, error
 	return append(dst, values), nil
 }
 
-// valuesError says that n values are not as many as k has fields.
+// valuesError returns the error of n values, which are more or fewer than k's fields.
 func (k Key) valuesError(n int) error {
 	if len(k.refs) == 0 {
-		return errors.New("the key has no field; make it with NewKey")
+		return errors.New("key: no field: must be made with NewKey")
 	}
-	return fmt.Errorf("number of key values is %d; allowed is %d: %s", n, len(k.refs), strings.Join(k.Fields(), ", "))
+	return fmt.Errorf("number of key values: %d: must be %d: %s", n, len(k.refs), strings.Join(k.Fields(), ", "))
 }
 
-// forms returns how values of r are written: "user:VALUE or client:VALUE".
-func (r *ref) forms() string {
-	return strings.Join(r.names(), ":VALUE or ") + ":VALUE"
-}
-
-// appendGiven appends the value v of a field as keys have it; clean says whether a
-// path has to be cleaned.
+// appendGiven appends the value v of a field as keys have it. A path is cleaned if
+// clean is set.
 func (k Key) appendGiven(dst []byte, r *ref, v string, clean bool) []byte {
 	switch {
 	case r.field == Client:
@@ -97,8 +91,8 @@ func (k Key) appendGiven(dst []byte, r *ref, v string, clean bool) []byte {
 	return append(dst, v...)
 }
 
-// putLength puts in front of what follows at how long it is. The length is only
-// known once a value is folded, so it is written after and moved.
+// putLength puts the length of dst[at:] in front of it. The length is known only after
+// the value has been folded.
 func putLength(dst []byte, at int) []byte {
 	var head [binary.MaxVarintLen64]byte
 	n := binary.PutUvarint(head[:], uint64(len(dst)-at))

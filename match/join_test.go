@@ -68,12 +68,12 @@ func TestJoinErrors(t *testing.T) {
 		values []string
 		want   string
 	}{
-		{one, nil, "number of key values is 0; allowed is 1: client"},
-		{one, []string{"a", "b"}, "number of key values is 2; allowed is 1: client"},
-		{one, []string{""}, "value 1 of key, client, is empty"},
-		{two, []string{"a"}, "number of key values is 1; allowed is 2: client, user"},
-		{two, []string{"a", ""}, "value 2 of key, user, is empty"},
-		{Key{}, nil, "the key has no field; make it with NewKey"},
+		{one, nil, "number of key values: 0: must be 1: client"},
+		{one, []string{"a", "b"}, "number of key values: 2: must be 1: client"},
+		{one, []string{""}, "key value 1: client: empty: must have a value"},
+		{two, []string{"a"}, "number of key values: 1: must be 2: client, user"},
+		{two, []string{"a", ""}, "key value 2: user: empty: must have a value"},
+		{Key{}, nil, "key: no field: must be made with NewKey"},
 	} {
 		got, err := c.k.Join([]byte("x"), c.values...)
 		if err == nil || err.Error() != c.want || string(got) != "x" {
@@ -81,11 +81,11 @@ func TestJoinErrors(t *testing.T) {
 		}
 	}
 	for values, want := range map[string]string{
-		"":      "number of key values is 1; allowed is 2: client, user",
-		"a":     "number of key values is 1; allowed is 2: client, user",
-		"a|":    "value 2 of key, user, is empty",
-		"a|b|c": "number of key values is 3; allowed is 2: client, user",
-		"a|b||": "number of key values is 4; allowed is 2: client, user",
+		"":      "number of key values: 1: must be 2: client, user",
+		"a":     "number of key values: 1: must be 2: client, user",
+		"a|":    "key value 2: user: empty: must have a value",
+		"a|b|c": "number of key values: 3: must be 2: client, user",
+		"a|b||": "number of key values: 4: must be 2: client, user",
 	} {
 		got, err := joinSplit(two, []byte("x"), values, '|')
 		if err == nil || err.Error() != want || string(got) != "x" {

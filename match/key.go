@@ -10,22 +10,20 @@ import (
 	"strings"
 )
 
-// A Key takes from an event the value that it is counted by: one field, or
-// several together.
+// A Key makes the key that an event is counted by from one or several of its fields.
 //
-// The key of one field is the field's bytes. The key of several holds each
-// value with its length in front, so that ("a:b", "c") and ("a", "b:c") are
-// different keys; [Key.Parts] takes it apart again. The client field is folded
-// as [Fold] says and the path field is taken as [Event.CleanPath] gives it,
-// unless the fold is off.
+// The key of one field is the field's bytes. The key of several has the length of
+// each value in front of it, so that ("a:b", "c") and ("a", "b:c") are different
+// keys; [Key.Parts] returns the values. The client field is folded with [Fold], and
+// the path field is [Event.CleanPath], unless the fold is off.
 //
 // A field may have alternatives: "user | client" is the user of an event that has
-// one, and else its client. Such a value has the name of its field in front,
-// "user:ada" or "client:192.0.2.1", so that nobody can take the key of another
-// by calling himself by his address.
+// one, and otherwise its client. Such a value begins with the name of its field,
+// "user:ada" or "client:192.0.2.1", so that a user whose name is an address does not
+// share the key of that address.
 //
-// The zero Key takes nothing: no event has it. A Key is immutable and safe for
-// concurrent use.
+// No event has a key under the zero Key. A Key is immutable and safe for concurrent
+// use.
 type Key struct {
 	refs []ref
 	fold Fold
@@ -34,18 +32,19 @@ type Key struct {
 // MaxKeyFields is the largest number of fields a Key can have.
 const MaxKeyFields = 8
 
-// NewKey returns the Key of the named fields, well known or not, each of which may
-// be several with '|' between them. It is an error if there is none, more than
-// MaxKeyFields, an empty name or one named twice, or a fold out of range.
+// NewKey returns the Key of the named fields, well known or not. Each of them may be
+// several names with '|' between them. It returns an error if there is no field, or
+// more than MaxKeyFields, if a name is empty or given twice, and if the fold is out of
+// range.
 func NewKey(fold Fold, names ...string) (Key, error) {
 	if err := fold.Validate(); err != nil {
 		return Key{}, err
 	}
 	if len(names) == 0 {
-		return Key{}, errors.New("key has no field; allowed is a field's name or a list of them")
+		return Key{}, errors.New("key: no field: must be a field or a list of fields")
 	}
 	if len(names) > MaxKeyFields {
-		return Key{}, fmt.Errorf("key has %d fields; allowed is at most %d", len(names), MaxKeyFields)
+		return Key{}, fmt.Errorf("key: %d fields: must be at most %d", len(names), MaxKeyFields)
 	}
 	k := Key{fold: fold}
 	for _, n := range names {
@@ -54,7 +53,7 @@ func NewKey(fold Fold, names ...string) (Key, error) {
 			return Key{}, err
 		}
 		if slices.ContainsFunc(k.refs, func(earlier ref) bool { return earlier.name == r.name }) {
-			return Key{}, fmt.Errorf("key names the field %q twice", r.name)
+			return Key{}, fmt.Errorf("key: field %q twice: must be given once", r.name)
 		}
 		k.refs = append(k.refs, r)
 	}
@@ -72,24 +71,24 @@ func MustKey(names ...string) Key {
 	return k
 }
 
-// check returns an error if a name of r is empty or there twice.
+// check returns an error if a name of r is empty or given twice.
 func (r *ref) check() error {
 	names := r.names()
 	if slices.Contains(names, "") {
-		return errors.New("key has a field with an empty name")
+		return errors.New("key: empty name: must be the name of a field")
 	}
 	if len(names) > MaxKeyFields {
-		return fmt.Errorf("key has a field with %d alternatives; allowed is at most %d", len(names), MaxKeyFields)
+		return fmt.Errorf("key: %d alternatives: must be at most %d", len(names), MaxKeyFields)
 	}
 	slices.Sort(names)
 	if len(slices.Compact(names)) < max(1, len(r.either)) {
-		return fmt.Errorf("key has the field %q, which names one field twice", r.name)
+		return fmt.Errorf("key: %q: must name each field once", r.name)
 	}
 	return nil
 }
 
-// effectiveFold returns as much of k's fold as k's fields depend on, with the
-// defaults filled in, so that keys that are alike have equal folds.
+// effectiveFold returns the part of k's fold that k's fields depend on, with defaults
+// filled in, so that equal keys have equal folds.
 func (k Key) effectiveFold() Fold {
 	has := func(f Field) bool { return slices.ContainsFunc(k.refs, func(r ref) bool { return r.has(f) }) }
 	switch {
@@ -111,11 +110,12 @@ func (k Key) Fields() []string {
 	return names
 }
 
-// Fold returns how k makes clients into keys.
-func (k Key) Fold() Fold { return k.effectiveFold() }
+// Fold returns how k makes keys of clients. Parts of it that k does not depend on are
+// zero.
+func (k Key) Fold() Fold { return k.fold }
 
-// EventFields returns the names of the event fields that k looks at: those of
-// Fields, with each alternative by itself.
+// EventFields returns the names of the event fields that k reads: those of Fields,
+// with each alternative by itself.
 func (k Key) EventFields() []string {
 	var names []string
 	for i := range k.refs {
@@ -124,14 +124,14 @@ func (k Key) EventFields() []string {
 	return names
 }
 
-// ClientField returns the number of the field whose value is or may be the client,
-// or -1.
+// ClientField returns the index of the field that is the client or has it as an
+// alternative, or -1.
 func (k Key) ClientField() int {
 	return slices.IndexFunc(k.refs, func(r ref) bool { return r.has(Client) })
 }
 
-// ClientOf returns the client in v, the value of the i-th field, or nil if that is
-// of another field.
+// ClientOf returns the client in v, the value of the i-th field, or nil if v is of
+// another field.
 func (k Key) ClientOf(i int, v []byte) []byte {
 	r := &k.refs[i]
 	if r.either != nil {
@@ -150,13 +150,13 @@ func (k Key) ClientOf(i int, v []byte) []byte {
 // String returns the field's name, or the names joined by commas.
 func (k Key) String() string { return strings.Join(k.Fields(), ",") }
 
-// Equal reports whether k and o take the same key from every event.
+// Equal reports whether k and o make the same key of every event.
 func (k Key) Equal(o Key) bool {
 	return k.fold == o.fold && slices.EqualFunc(k.refs, o.refs, func(a, b ref) bool { return a.name == b.name })
 }
 
-// Append appends e's key to dst. It reports false, and returns dst as it was,
-// when e lacks one of the fields: such an event is not counted by this key.
+// Append appends e's key to dst. It reports false, and returns dst unchanged, if e
+// lacks one of the fields: such an event is not counted by this key.
 func (k Key) Append(dst []byte, e *Event) ([]byte, bool) {
 	if len(k.refs) == 1 {
 		return k.appendField(dst, e, &k.refs[0])
@@ -198,7 +198,7 @@ func (k Key) appendValue(dst []byte, e *Event, r *ref, v []byte) []byte {
 	return append(dst, v...)
 }
 
-// Parts returns the values in key, which k made, in the order of its fields.
+// Parts returns the values of a key that k has made, in the order of its fields.
 func (k Key) Parts(key []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		if len(k.refs) == 1 {
@@ -208,7 +208,7 @@ func (k Key) Parts(key []byte) iter.Seq[[]byte] {
 		for len(key) > 0 {
 			n, w := binary.Uvarint(key)
 			if w <= 0 || n > uint64(len(key)-w) {
-				return // not a key of k's making
+				return // not a key that k has made
 			}
 			if !yield(key[w : w+int(n)]) {
 				return
@@ -216,4 +216,19 @@ func (k Key) Parts(key []byte) iter.Seq[[]byte] {
 			key = key[w+int(n):]
 		}
 	}
+}
+
+// AppendShape appends a description of k to dst: the same bytes for equal keys, in this
+// and every other process. A reader of exported counts compares it with its own key's.
+func (k Key) AppendShape(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(k.refs)))
+	for _, r := range k.refs {
+		dst = binary.AppendUvarint(dst, uint64(len(r.name)))
+		dst = append(dst, r.name...)
+	}
+	off := byte(0)
+	if k.fold.Off {
+		off = 1
+	}
+	return append(dst, off, byte(k.fold.IPv4), byte(k.fold.IPv6))
 }

@@ -21,10 +21,10 @@ func newKey(t *testing.T, fold Fold, names ...string) Key {
 func TestNewKeyErrors(t *testing.T) {
 	nine := strings.Split("a b c d e f g h i", " ")
 	for want, names := range map[string][]string{
-		"key has no field; allowed is a field's name or a list of them": nil,
-		"key has 9 fields; allowed is at most 8":                        nine,
-		"key has a field with an empty name":                            {"client", ""},
-		`key names the field "path" twice`:                              {"path", "client", "path"},
+		"key: no field: must be a field or a list of fields": nil,
+		"key: 9 fields: must be at most 8":                   nine,
+		"key: empty name: must be the name of a field":       {"client", ""},
+		`key: field "path" twice: must be given once`:        {"path", "client", "path"},
 	} {
 		if _, err := NewKey(Fold{}, names...); err == nil || err.Error() != want {
 			t.Errorf("%q: %v; want %s", names, err, want)

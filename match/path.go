@@ -5,27 +5,24 @@ import (
 	"slices"
 )
 
-// Servers do not agree on which path a request target names: "/x\..\login" is
-// /login for one and an odd name for another. The path of an event is therefore
-// read in up to four ways, and a condition on path holds if it holds for one of
-// them: a client cannot choose a spelling that the server behind a limit reads
-// as /login and the limit does not.
+// Servers do not agree on the path of a request target: "/x\..\login" is /login for
+// one and an odd name for another. The path of an event is therefore read in up to
+// four ways, and a condition on path holds if it holds for one of them. Otherwise a
+// client could choose a spelling that the server behind a limit reads as /login and
+// the limit does not.
 //
 //	nginx     what is before '?' or '#'; %XX is decoded once; runs of '/' are
-//	          one '/'; "." and ".." are resolved. This is [Event.CleanPath],
-//	          and what keys are made of.
-//	Go        the same, but '#' is a byte like any other.
+//	          merged; "." and ".." are resolved. This is [Event.CleanPath].
+//	Go        the same, but '#' is an ordinary byte.
 //	WHATWG    as new URL(target, base) in JavaScript and browsers: '\' is '/';
 //	          what follows a leading "//" up to the next '/' is a host; "." and
-//	          ".." are resolved before anything is decoded, and with empty
-//	          segments counting as segments.
+//	          ".." are resolved before decoding, and empty segments are segments.
 //	as sent   as routers that resolve nothing: '\' is '/', and ".." is a name.
 //
-// The last two keep %2F as it is: there it does not end a segment.
-//
-// Paths for which all four are the same, which is nearly all, are read once.
+// The last two keep %2F, which does not end a segment there. Nearly all paths are the
+// same in all four ways, and are read once.
 
-// pathForm says how much a path asks of its readers.
+// A pathForm says how a path must be read.
 type pathForm uint8
 
 const (
@@ -36,11 +33,11 @@ const (
 	pathRead               // ambiguous, and the other readings are known
 )
 
-// isPathMark tells the bytes of which one must be in a path that is not plain.
+// isPathMark has the bytes that make a path other than plain.
 var isPathMark = [256]bool{'%': true, '/': true, '?': true, '#': true, '\\': true}
 
-// formOf returns the form of p. It finds a path ambiguous too often rather than
-// too seldom.
+// formOf returns the form of p. It may take a path for ambiguous that is not, never
+// the reverse.
 func formOf(p []byte) pathForm {
 	if len(p) > 0 && p[0] != '/' {
 		return pathAmbiguous
@@ -72,13 +69,12 @@ func isDotOrSlash(p []byte, i int) bool {
 }
 
 // appendClean appends p to dst as nginx reads it.
-func appendClean(dst, p []byte) []byte {
-	return appendResolved(dst, cutTarget(p, "?#"))
-}
+func appendClean(dst, p []byte) []byte { return appendResolved(dst, cutTarget(p, "?#")) }
 
-// appendUncut appends p to dst as Go reads it.
-func appendUncut(dst, p []byte) []byte {
-	return appendResolved(dst, cutTarget(p, "?"))
+// appendResolved appends p decoded, with dot segments resolved and empty ones removed.
+func appendResolved(dst, p []byte) []byte {
+	base := len(dst)
+	return resolveDots(decode(append(dst, p...), base, false), base, true)
 }
 
 // appendWHATWG appends p to dst as the URL standard of the WHATWG reads it.
@@ -89,13 +85,13 @@ func appendWHATWG(dst, p []byte) []byte {
 	}
 	dst = appendSlashed(dst, cutTarget(p, "?#"))
 	dst = resolveDots(dst, base, false)
-	return decodeKeepingSlashes(dst, base)
+	return decode(dst, base, true)
 }
 
 // appendAsSent appends p to dst with nothing resolved.
 func appendAsSent(dst, p []byte) []byte {
 	base := len(dst)
-	return decodeKeepingSlashes(appendSlashed(dst, cutTarget(p, "?#")), base)
+	return decode(appendSlashed(dst, cutTarget(p, "?#")), base, true)
 }
 
 // cutTarget returns the path of a request target: what is before the first of
@@ -144,13 +140,6 @@ func appendSlashed(dst, p []byte) []byte {
 		dst = append(dst, c)
 	}
 	return dst
-}
-
-// appendResolved appends p decoded, with dot segments resolved and empty ones
-// removed.
-func appendResolved(dst, p []byte) []byte {
-	base := len(dst)
-	return resolveDots(appendDecoded(dst, p), base, true)
 }
 
 // resolveDots resolves the "." and ".." segments of dst[base:], in place and
@@ -210,31 +199,15 @@ func dotsOf(seg []byte, coded bool) int {
 	}
 }
 
-// appendDecoded appends p with each valid %XX replaced by its byte. A '%' that
-// is not followed by two hex digits stays as it is.
-func appendDecoded(dst, p []byte) []byte {
-	for i := 0; i < len(p); i++ {
-		c := p[i]
-		if c == '%' {
-			if x, ok := decodeAt(p, i); ok {
-				c = x
-				i += 2
-			}
-		}
-		dst = append(dst, c)
-	}
-	return dst
-}
-
-// decodeKeepingSlashes decodes dst[base:] in place as appendDecoded does, but
-// leaves %2F as it is.
-func decodeKeepingSlashes(dst []byte, base int) []byte {
+// decode replaces each valid %XX in dst[base:] by its byte, in place, except %2F if
+// keepSlashes is set. A '%' that is not followed by two hex digits stays as it is.
+func decode(dst []byte, base int, keepSlashes bool) []byte {
 	p := dst[base:]
 	dst = dst[:base]
 	for i := 0; i < len(p); i++ {
 		c := p[i]
 		if c == '%' {
-			if x, ok := decodeAt(p, i); ok && x != '/' {
+			if x, ok := decodeAt(p, i); ok && (x != '/' || !keepSlashes) {
 				c = x
 				i += 2
 			}
@@ -266,11 +239,11 @@ func unhex(c byte) byte {
 	return 255
 }
 
-// A pathReadings is what an event knows of its path.
+// pathReadings are the ways in which the path of an event is read.
 type pathReadings struct {
 	form   pathForm
 	clean  []byte    // as nginx reads it; known unless form is pathUnread
-	others [3][]byte // the other readings, as far as they differ
+	others [3][]byte // the other readings, those that differ from clean
 	n      int
 	memory []byte // owned; the readings point into it
 }
@@ -282,28 +255,27 @@ func (r *pathReadings) read(p []byte) {
 	case pathPlain:
 		return
 	case pathCoded: // nothing to resolve
-		r.memory = appendDecoded(r.memory[:0], cut(p, "?"))
+		r.memory = decode(append(r.memory[:0], cut(p, "?")...), 0, false)
 	default:
 		r.memory = appendClean(r.memory[:0], p)
 	}
 	r.clean = r.memory
 }
 
-// readOthers makes the other readings known. r.clean is known, and ambiguous.
+// readOthers sets the other readings. r.clean must be set, and p ambiguous.
 func (r *pathReadings) readOthers(p []byte) {
 	r.form, r.n = pathRead, 0
 	n := len(r.clean)
 	r.memory = slices.Grow(r.memory, 3*len(p)+3) // so that it does not move
 	r.clean = r.memory[:n]
 	if bytes.IndexByte(p, '#') >= 0 {
-		r.keep(appendUncut(r.memory, p))
+		r.keep(appendResolved(r.memory, cutTarget(p, "?"))) // as Go reads it
 	}
 	r.keep(appendWHATWG(r.memory, p))
 	r.keep(appendAsSent(r.memory, p))
 }
 
-// keep adds what stands in grown behind r.memory to the readings, unless it is
-// the path as nginx reads it.
+// keep adds what grown has after r.memory to the readings, unless it equals r.clean.
 func (r *pathReadings) keep(grown []byte) {
 	other := grown[len(r.memory):]
 	if bytes.Equal(other, r.clean) {

@@ -159,7 +159,7 @@ func TestCleanPathRandom(t *testing.T) {
 }
 
 // TestCleanPathStays checks that the path as sent is not changed, that a second
-// call returns the same, and that a new path is cleaned anew.
+// call returns the same, and that a new path is cleaned again.
 func TestCleanPathStays(t *testing.T) {
 	var e Event
 	sent := []byte("/a/../b")

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// A pattern is literal text in which '*' stands for any run of bytes without
-// '/', and "**" for any run of bytes. Exact texts and plain prefixes ("/api/**")
-// are told apart when it is compiled, since most patterns are one of these.
+// A pattern is literal text in which '*' stands for any run of bytes without '/', and
+// "**" for any run of bytes. Most are exact texts or prefixes ("/api/**"), which have
+// fast forms.
 type pattern struct {
 	kind patternKind
 	text []byte // exact: all of it; prefix: what comes before "**"; glob: all of it
@@ -55,12 +55,10 @@ func (p *pattern) matches(v []byte) bool {
 	return glob(p.text, v)
 }
 
-// glob matches v against a pattern with stars. On a mismatch it goes back to
-// the last '*' that can still take a byte, and when that one meets '/', to the
-// last "**". What comes behind that must then begin in another segment: begun
-// later in the same one, it would come to the same '*' no sooner, or in the
-// segments behind to the same end. So each byte of v is looked at a number of
-// times that depends on p only.
+// glob matches v against a pattern with stars. On a mismatch it goes back to the last
+// '*', which takes one more byte, and if that byte is '/', to the last "**", whose rest
+// must then begin in another segment: a later start in the same segment would reach the
+// same '*' no sooner. So each byte of v is read a number of times that depends on p only.
 func glob(p, v []byte) bool {
 	const none = -1
 	i, j := 0, 0

@@ -2,17 +2,13 @@ package match
 
 import "strings"
 
-// Suggest returns the word that s was probably meant to be: the one of words that
-// differs from s by the fewest typing errors, if those are no more than most, or ""
-// if there is none. It is for error messages about names that are unknown, such as
-// those of fields ([FieldNames]) and rules.
+// Suggest returns the word that differs from s by the fewest typing errors, if they are
+// at most most, or "". It is for error messages about unknown names.
 //
-// A typing error is a letter that is missing, added or another one, or two
-// neighbours that are swapped (the Damerau-Levenshtein distance). Upper case counts
-// as lower case. A word that shares hardly a letter with s is not returned: the
-// errors must be fewer than its length less one, unless s begins with it. Of words that are equally near the
-// first is returned. The cost is len(s) times the length of all words that are about
-// as long.
+// A typing error is a missing, added or wrong letter, or two neighbours swapped (the
+// Damerau-Levenshtein distance). Upper case counts as lower case. A word that shares
+// hardly a letter with s is not returned: the errors must be fewer than its length less
+// one, unless s begins with it. Of equally near words, the first is returned.
 func Suggest(s string, words []string, most int) string {
 	s = strings.ToLower(s)
 	best, errors := "", most+1

@@ -1,7 +1,6 @@
 package match
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -9,26 +8,25 @@ import (
 	"strings"
 )
 
-// When says which events a rule is about. Each part that is given must hold;
-// a part with several values holds when one of them does. The zero When holds
-// for every event.
+// When selects the events of a rule. Each part that is given must hold; a part with
+// several values holds if one of them does. The zero When holds for every event.
 type When struct {
 	// Method is request methods, compared exactly: "GET", "POST".
 	Method []string
-	// Path is patterns of the decoded, dot-cleaned path ([Event.CleanPath]).
+	// Path is patterns of the decoded path without dot segments ([Event.CleanPath]).
 	// Where servers differ about the path that a target names, as for
-	// "/x\..\login", one of their readings has to match. '*' stands for any run of bytes within a segment, "**" for any run at
-	// all; every other byte stands for itself. "/login" is exact, "/api/**"
-	// is everything below /api/.
+	// "/x\..\login", one of their readings must match. '*' stands for any run of
+	// bytes within a segment, "**" for any run; every other byte stands for itself.
+	// "/login" is exact, "/api/**" is everything below /api/.
 	Path []string
 	// Status is response statuses: "404", a class "5xx" or a range "500-504".
 	Status []string
-	// Client is addresses and CIDR prefixes, see [ParsePrefix]. A client
-	// that is not an address is in none of them.
+	// Client is addresses and CIDR prefixes, see [ParsePrefix]. They do not
+	// contain a client that is not an address.
 	Client []netip.Prefix
 	// Fields is patterns, written as those of Path, for other fields by
-	// name, at least one for each. The path field is matched as it was sent
-	// when named here.
+	// name, at least one for each. If the path field is named here, it is
+	// matched as it was sent.
 	Fields map[string][]string
 }
 
@@ -41,7 +39,7 @@ func (w When) IsZero() bool {
 // A Condition is a compiled [When]. The zero Condition holds for every event.
 // A Condition is immutable and safe for concurrent use; it does not allocate.
 type Condition struct {
-	methods  [][]byte
+	methods  []pattern // exact
 	paths    []pattern
 	statuses []statusRange
 	clients  []netip.Prefix
@@ -53,19 +51,19 @@ type fieldPatterns struct {
 	patterns []pattern
 }
 
-// Compile returns w's Condition, or an error that names the part that cannot
-// be and what is allowed there.
+// Compile returns w's Condition. The error names the part that is wrong and what it
+// must be.
 func (w When) Compile() (Condition, error) {
 	var c Condition
 	for _, m := range w.Method {
 		if m == "" {
-			return Condition{}, fmt.Errorf("method is empty; allowed is a method such as GET")
+			return Condition{}, fmt.Errorf("method: empty: must be a method such as GET")
 		}
-		c.methods = append(c.methods, []byte(m))
+		c.methods = append(c.methods, pattern{exactPattern, []byte(m)})
 	}
 	for _, p := range w.Path {
 		if p == "" || p[0] != '/' && p[0] != '*' {
-			return Condition{}, fmt.Errorf("path pattern is %q; allowed is a pattern that begins with '/' or '*'", p)
+			return Condition{}, fmt.Errorf("path: %q: must be a pattern that begins with '/' or '*'", p)
 		}
 		c.paths = append(c.paths, newPattern(p))
 	}
@@ -78,16 +76,16 @@ func (w When) Compile() (Condition, error) {
 	}
 	for _, p := range w.Client {
 		if !p.IsValid() {
-			return Condition{}, fmt.Errorf("client prefix is invalid; allowed is an address or a CIDR prefix")
+			return Condition{}, fmt.Errorf("client: invalid prefix: must be an address or a CIDR prefix")
 		}
 		c.clients = append(c.clients, p)
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.Fields)) {
 		if name == "" {
-			return Condition{}, fmt.Errorf("a field's name is empty")
+			return Condition{}, fmt.Errorf("field: empty name: must be the name of a field")
 		}
 		if len(w.Fields[name]) == 0 {
-			return Condition{}, fmt.Errorf("field %q has no pattern; allowed is at least one", name)
+			return Condition{}, fmt.Errorf("field %q: no pattern: must have at least one", name)
 		}
 		fp := fieldPatterns{ref: newRef(name)}
 		for _, p := range w.Fields[name] {
@@ -101,41 +99,28 @@ func (w When) Compile() (Condition, error) {
 // Holds reports whether c holds for e. A part about a field that e lacks does
 // not hold.
 func (c *Condition) Holds(e *Event) bool {
-	return c.holdsMethod(e) && c.holdsPath(e) && c.holdsStatus(e) && c.holdsClient(e) && c.holdsFields(e)
+	return (len(c.methods) == 0 || anyMatches(c.methods, e.known[Method])) &&
+		c.holdsPath(e) && c.holdsStatus(e) &&
+		(len(c.clients) == 0 || InPrefixes(c.clients, e.known[Client])) &&
+		c.holdsFields(e)
 }
 
 // Fields returns the names of the fields that c looks at.
 func (c *Condition) Fields() []string {
 	var names []string
-	for _, u := range []struct {
-		used bool
-		f    Field
-	}{
-		{len(c.methods) > 0, Method},
-		{len(c.paths) > 0, Path},
-		{len(c.statuses) > 0, Status},
-		{len(c.clients) > 0, Client},
-	} {
-		if u.used {
-			names = append(names, u.f.String())
+	add := func(f Field, values int) {
+		if values > 0 {
+			names = append(names, f.String())
 		}
 	}
+	add(Method, len(c.methods))
+	add(Path, len(c.paths))
+	add(Status, len(c.statuses))
+	add(Client, len(c.clients))
 	for _, f := range c.fields {
 		names = append(names, f.ref.name)
 	}
 	return names
-}
-
-func (c *Condition) holdsMethod(e *Event) bool {
-	if len(c.methods) == 0 {
-		return true
-	}
-	for _, m := range c.methods {
-		if bytes.Equal(m, e.known[Method]) {
-			return true
-		}
-	}
-	return false
 }
 
 func (c *Condition) holdsPath(e *Event) bool {
@@ -166,10 +151,6 @@ func (c *Condition) holdsStatus(e *Event) bool {
 	return false
 }
 
-func (c *Condition) holdsClient(e *Event) bool {
-	return len(c.clients) == 0 || InPrefixes(c.clients, e.known[Client])
-}
-
 func (c *Condition) holdsFields(e *Event) bool {
 	for i := range c.fields {
 		v := c.fields[i].ref.get(e)
@@ -181,47 +162,42 @@ func (c *Condition) holdsFields(e *Event) bool {
 }
 
 // InPrefixes reports whether client is an address in one of prefixes. An
-// IPv4-mapped IPv6 address, and a prefix of such, is looked up as the IPv4 one; a
-// zone is ignored; what is not an address is in none. The cost is linear in len(prefixes).
+// IPv4-mapped IPv6 address or prefix counts as the IPv4 one, and a zone is ignored.
+// The cost is linear in len(prefixes).
 func InPrefixes(prefixes []netip.Prefix, client []byte) bool {
 	if len(prefixes) == 0 {
-		return false
+		return false // without parsing
 	}
 	a, ok := parseAddr(client)
 	if !ok {
 		return false
 	}
-	for _, p := range prefixes {
-		if unmap(p).Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return unmap(p).Contains(a) })
 }
 
 // ParsePrefix parses an address or a CIDR prefix. An address is the prefix
 // that holds just it, and an IPv4-mapped one is the IPv4 one. Bits beyond the
 // prefix length must be zero.
 func ParsePrefix(s string) (netip.Prefix, error) {
-	const allowed = "allowed is an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24"
+	const must = "must be an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24"
 	if !strings.Contains(s, "/") {
 		a, err := netip.ParseAddr(s)
 		if err != nil || a.Zone() != "" {
-			return netip.Prefix{}, fmt.Errorf("%q is no address; %s", s, allowed)
+			return netip.Prefix{}, fmt.Errorf("%q: %s", s, must)
 		}
 		a = a.Unmap()
 		return netip.PrefixFrom(a, a.BitLen()), nil
 	}
 	p, err := netip.ParsePrefix(s)
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("%q is no prefix; %s", s, allowed)
+		return netip.Prefix{}, fmt.Errorf("%q: %s", s, must)
 	}
 	if p.Addr().Is4In6() && p.Bits() < 96 {
-		return netip.Prefix{}, fmt.Errorf("%q spans IPv4 and IPv6; write the IPv4 prefix", s)
+		return netip.Prefix{}, fmt.Errorf("%q: spans IPv4 and IPv6: must be the IPv4 prefix", s)
 	}
 	p = unmap(p)
 	if p.Masked() != p {
-		return netip.Prefix{}, fmt.Errorf("%q has bits beyond its length; did you mean %s?", s, p.Masked())
+		return netip.Prefix{}, fmt.Errorf("%q: bits beyond the prefix length: did you mean %s?", s, p.Masked())
 	}
 	return p, nil
 }
@@ -238,22 +214,17 @@ func unmap(p netip.Prefix) netip.Prefix {
 type statusRange struct{ from, to int }
 
 func parseStatus(s string) (statusRange, error) {
-	bad := fmt.Errorf("status is %q; allowed is a status such as 404, a class such as 5xx or a range such as 500-504", s)
-	if len(s) == 3 && strings.EqualFold(s[1:], "xx") && '1' <= s[0] && s[0] <= '9' {
-		from := int(s[0]-'0') * 100
-		return statusRange{from, from + 99}, nil
-	}
 	lo, hi, isRange := strings.Cut(s, "-")
-	from, ok := atoi([]byte(lo))
-	if !ok || len(lo) != 3 {
-		return statusRange{}, bad
-	}
 	if !isRange {
-		return statusRange{from, from}, nil
+		hi = lo
+		if len(s) == 3 && strings.EqualFold(s[1:], "xx") && s[0] != '0' {
+			lo, hi = s[:1]+"00", s[:1]+"99"
+		}
 	}
-	to, ok := atoi([]byte(hi))
-	if !ok || len(hi) != 3 || to < from {
-		return statusRange{}, bad
+	from, ok := atoi([]byte(lo))
+	to, ok2 := atoi([]byte(hi))
+	if !ok || !ok2 || len(lo) != 3 || len(hi) != 3 || to < from {
+		return statusRange{}, fmt.Errorf("status: %q: must be a status such as 404, a class such as 5xx or a range such as 500-504", s)
 	}
 	return statusRange{from, to}, nil
 }

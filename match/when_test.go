@@ -87,15 +87,15 @@ func TestStatusValues(t *testing.T) {
 
 func TestCompileErrors(t *testing.T) {
 	bad := func(s string) string {
-		return `status is "` + s + `"; allowed is a status such as 404, a class such as 5xx or a range such as 500-504`
+		return `status: "` + s + `": must be a status such as 404, a class such as 5xx or a range such as 500-504`
 	}
 	cases := map[string]When{
-		"method is empty; allowed is a method such as GET":                          {Method: []string{"GET", ""}},
-		`path pattern is ""; allowed is a pattern that begins with '/' or '*'`:      {Path: []string{""}},
-		`path pattern is "login"; allowed is a pattern that begins with '/' or '*'`: {Path: []string{"/", "login"}},
-		"client prefix is invalid; allowed is an address or a CIDR prefix":          {Client: []netip.Prefix{{}}},
-		"a field's name is empty":                           {Fields: map[string][]string{"": {"x"}}},
-		`field "a" has no pattern; allowed is at least one`: {Fields: map[string][]string{"a": {}}},
+		"method: empty: must be a method such as GET":                  {Method: []string{"GET", ""}},
+		`path: "": must be a pattern that begins with '/' or '*'`:      {Path: []string{""}},
+		`path: "login": must be a pattern that begins with '/' or '*'`: {Path: []string{"/", "login"}},
+		"client: invalid prefix: must be an address or a CIDR prefix":  {Client: []netip.Prefix{{}}},
+		"field: empty name: must be the name of a field":               {Fields: map[string][]string{"": {"x"}}},
+		`field "a": no pattern: must have at least one`:                {Fields: map[string][]string{"a": {}}},
 	}
 	for _, s := range []string{"", "4", "40", "4040", "xx4", "0xx", "4x", "404-", "-404", "404-403", "404-5000", "4xx-5xx", "+40", "ok"} {
 		cases[bad(s)] = When{Status: []string{s}}
@@ -133,17 +133,17 @@ func TestParsePrefix(t *testing.T) {
 			t.Errorf("ParsePrefix(%q) = %v, %v; want %s", s, got, err, want)
 		}
 	}
-	const allowed = "; allowed is an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24"
+	const must = "must be an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24"
 	for s, want := range map[string]string{
-		"":                     `"" is no address` + allowed,
-		"example.com":          `"example.com" is no address` + allowed,
-		"fe80::1%eth0":         `"fe80::1%eth0" is no address` + allowed,
-		"192.0.2.0/33":         `"192.0.2.0/33" is no prefix` + allowed,
-		"192.0.2.0/":           `"192.0.2.0/" is no prefix` + allowed,
-		"192.0.2.1/24":         `"192.0.2.1/24" has bits beyond its length; did you mean 192.0.2.0/24?`,
-		"2001:db8::1/32":       `"2001:db8::1/32" has bits beyond its length; did you mean 2001:db8::/32?`,
-		"::ffff:192.0.2.1/120": `"::ffff:192.0.2.1/120" has bits beyond its length; did you mean 192.0.2.0/24?`,
-		"::ffff:192.0.2.0/95":  `"::ffff:192.0.2.0/95" spans IPv4 and IPv6; write the IPv4 prefix`,
+		"":                     `"": ` + must,
+		"example.com":          `"example.com": ` + must,
+		"fe80::1%eth0":         `"fe80::1%eth0": ` + must,
+		"192.0.2.0/33":         `"192.0.2.0/33": ` + must,
+		"192.0.2.0/":           `"192.0.2.0/": ` + must,
+		"192.0.2.1/24":         `"192.0.2.1/24": bits beyond the prefix length: did you mean 192.0.2.0/24?`,
+		"2001:db8::1/32":       `"2001:db8::1/32": bits beyond the prefix length: did you mean 2001:db8::/32?`,
+		"::ffff:192.0.2.1/120": `"::ffff:192.0.2.1/120": bits beyond the prefix length: did you mean 192.0.2.0/24?`,
+		"::ffff:192.0.2.0/95":  `"::ffff:192.0.2.0/95": spans IPv4 and IPv6: must be the IPv4 prefix`,
 	} {
 		if got, err := ParsePrefix(s); err == nil || err.Error() != want {
 			t.Errorf("ParsePrefix(%q) = %v, %v; want %s", s, got, err, want)

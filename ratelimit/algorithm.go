@@ -103,7 +103,7 @@ func AlgorithmNamed(name string) (Algorithm, error) {
 		return Algorithm(i), nil
 	}
 	names = slices.Insert(names, int(GCRA)+1, tokenBucket)
-	return 0, fmt.Errorf("algorithm is %q; allowed is %s", name, strings.Join(names, ", "))
+	return 0, fmt.Errorf("algorithm: %q: must be %s", name, strings.Join(names, ", "))
 }
 
 // MarshalText returns the algorithm's name.

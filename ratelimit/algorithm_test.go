@@ -34,7 +34,7 @@ func TestAlgorithmNames(t *testing.T) {
 		t.Errorf("token-bucket is %v, %v", a, err)
 	}
 	var a ratelimit.Algorithm
-	wantParts(t, "unknown", a.UnmarshalText([]byte("Exact")), `algorithm is "Exact"`, "allowed is sliding, exact", "gcra, token-bucket, leaky-bucket")
+	wantParts(t, "unknown", a.UnmarshalText([]byte("Exact")), `algorithm: "Exact"`, "must be sliding, exact", "gcra, token-bucket, leaky-bucket")
 	if got := ratelimit.Algorithm(200).String(); got != "algorithm?" {
 		t.Errorf("algorithm 200 is %q", got)
 	}

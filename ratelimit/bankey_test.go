@@ -71,8 +71,8 @@ func TestBanKeyFoldsTheClient(t *testing.T) {
 		values []string
 		want   string
 	}{
-		"one":   {[]string{"a"}, "number of key values is 1; allowed is 2: client, path"},
-		"empty": {[]string{"a", ""}, "value 2 of key, path, is empty"},
+		"one":   {[]string{"a"}, "number of key values: 1: must be 2: client, path"},
+		"empty": {[]string{"a", ""}, "key value 2: path: empty: must have a value"},
 		"long":  {[]string{"a", strings.Repeat("x", 1024)}, "key: 1028 bytes: must be at most 1024"},
 	} {
 		if _, err := banKey(k, c.values); err == nil || err.Error() != c.want {

@@ -118,7 +118,7 @@ func TestBanListErrors(t *testing.T) {
 		want []string
 	}{
 		"rule":   {ratelimit.BanRecord{Rule: "pear", Key: []string{"a", "b"}, Until: hour}, []string{`rule is "pear"`, "name of a rule"}},
-		"key":    {ratelimit.BanRecord{Rule: "pair", Key: []string{"a"}, Until: hour}, []string{"number of key values is 1", "client, user", "allowed is 2"}},
+		"key":    {ratelimit.BanRecord{Rule: "pair", Key: []string{"a"}, Until: hour}, []string{"number of key values: 1", "client, user", "must be 2"}},
 		"no key": {ratelimit.BanRecord{Rule: "pair", Until: hour}, []string{"key: missing"}},
 		"over":   {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: l.Now().Add(-1)}, []string{"until: ", "must be after since"}},
 		"passed": {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Since: time.Unix(1, 0), Until: l.Now().Add(-1)}, []string{"until: ", "must be in the future"}},

@@ -84,7 +84,7 @@ func (l Limit) Validate(a Algorithm) error {
 		return fmt.Errorf("burst is %d; algorithm %s has none, allowed is 0", l.Burst, a)
 	}
 	if l.Burst > MaxSliding {
-		return fmt.Errorf("burst is %d; allowed is at most %d", l.Burst, uint64(MaxSliding))
+		return fmt.Errorf("burst: %d: must be at most %d", l.Burst, uint64(MaxSliding))
 	}
 	if a == Calendar {
 		return l.validateCalendar()

@@ -125,5 +125,5 @@ func FailPolicyNamed(name string) (FailPolicy, error) {
 			return FailPolicy(i), nil
 		}
 	}
-	return 0, fmt.Errorf("on_store_failure is %q; allowed is local, open, closed", name)
+	return 0, fmt.Errorf("on_store_failure: %q: must be local, open, closed", name)
 }

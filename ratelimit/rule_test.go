@@ -65,7 +65,7 @@ func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
 		},
 		"burst too large": {
 			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].Burst = ratelimit.GCRA, ratelimit.MaxSliding+1 },
-			[]string{"burst is 4294967296", "at most 4294967295"},
+			[]string{"burst: 4294967296", "at most 4294967295"},
 		},
 		"burst that takes for ever": {
 			func(r *ratelimit.Rule) {
@@ -167,7 +167,7 @@ func TestFailPolicyNames(t *testing.T) {
 		t.Errorf("no name is %v, %v", p, err)
 	}
 	_, err := ratelimit.FailPolicyNamed("ajar")
-	wantParts(t, "ajar", err, `on_store_failure is "ajar"`, "allowed is local, open, closed")
+	wantParts(t, "ajar", err, `on_store_failure: "ajar"`, "must be local, open, closed")
 	if got := ratelimit.FailPolicy(9).String(); got != "policy?" {
 		t.Errorf("policy 9 is %q", got)
 	}

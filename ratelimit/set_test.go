@@ -17,7 +17,7 @@ func TestSetErrorsNameTheRule(t *testing.T) {
 	unmatched.Name, unmatched.When = "unmatched", match.When{Method: []string{""}}
 	none := ratelimit.SetConfig{}
 	wantParts(t, "bad", newSetError(none, good, bad), `rule 2 ("bad")`, "span is 0s")
-	wantParts(t, "unmatched", newSetError(none, good, unmatched), `rule 2 ("unmatched")`, "method is empty")
+	wantParts(t, "unmatched", newSetError(none, good, unmatched), `rule 2 ("unmatched")`, "method: empty")
 	wantParts(t, "twice", newSetError(none, good, good), "rule 2", `the name "r" is taken by an earlier rule`)
 
 	many := make([]ratelimit.Rule, ratelimit.MaxRules+1)

@@ -263,7 +263,7 @@ func TestLoad(t *testing.T) {
 	if _, err := Load(dir); err == nil {
 		t.Errorf("a folder was taken for a file")
 	} else if _, ok := errors.AsType[Errors](err); ok {
-		t.Errorf("a folder is said to have mistakes: %v", err)
+		t.Errorf("the error of a folder is a list of mistakes: %v", err)
 	}
 	write := func(data string) string {
 		path := filepath.Join(dir, "rules.yaml")

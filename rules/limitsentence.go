@@ -237,7 +237,7 @@ func (s *sentence) ban(subject string, r *ratelimit.Rule) {
 		s.add("%s ban it for %s.", upperFirst(tooMany(b)), lasts)
 	}
 	if b.Extend {
-		s.add("Every hit during a ban starts it anew.")
+		s.add("Every hit during a ban starts it again.")
 	}
 }
 

@@ -48,8 +48,8 @@ rules.yaml:4:5: hot rule: "x": must be a mapping of name, key, when, threshold, 
 	{"client", "version: 1\nclient: {ipv4: 33, ipv6: 0, ipv5: 1}\n", `rules.yaml:2:16: ipv4: "33": must be a prefix length from 1 to 32
 rules.yaml:2:26: ipv6: "0": must be a prefix length from 1 to 128
 rules.yaml:2:29: client: unknown key "ipv5": did you mean ipv4?`},
-	{"allow", "version: 1\nallow: [10.0.0.1/8, example.com, {a: b}, '']\n", `rules.yaml:2:9: allow: "10.0.0.1/8" has bits beyond its length; did you mean 10.0.0.0/8?
-rules.yaml:2:21: allow: "example.com" is no address; allowed is an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24
+	{"allow", "version: 1\nallow: [10.0.0.1/8, example.com, {a: b}, '']\n", `rules.yaml:2:9: allow: "10.0.0.1/8": bits beyond the prefix length: did you mean 10.0.0.0/8?
+rules.yaml:2:21: allow: "example.com": must be an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24
 rules.yaml:2:34: allow: a mapping: must be a value or a list of values
 rules.yaml:2:42: allow: empty: must be a value or a list of values`},
 
@@ -83,9 +83,9 @@ rules.yaml:4:52: key: a list: must be a field such as client, or a list of field
 		"alternatives", limit("name: x", "key: [user |, user | at, user | user, Client | user, a|b|c|d|e|f|g|h|i, user | client, user|client]", "limit: 1 per 1s"),
 		`rules.yaml:4:11: key: field "": must be 1 to 64 letters, digits, '-', '_' and '.'
 rules.yaml:4:19: key: field "at": must be another name, as commands use this one
-rules.yaml:4:30: key has the field "user | user", which names one field twice
+rules.yaml:4:30: key: "user | user": must name each field once
 rules.yaml:4:43: key: field "Client": did you mean client?
-rules.yaml:4:58: key has a field with 9 alternatives; allowed is at most 8
+rules.yaml:4:58: key: 9 alternatives: must be at most 8
 rules.yaml:4:92: key: field "user | client" twice: must be given once`,
 	},
 	{"no key fields", limit("name: x", "key: []", "limit: 1 per 1s"), `rules.yaml:4:10: key: an empty list: must be a field such as client, or a list of fields`},
@@ -112,10 +112,10 @@ rules.yaml:5:93: limit: "99999999999999999999 per 1s": count "999999999999999999
 	},
 	{
 		"choices", limit("name: x", "key: client", "limit: 1 per 1s", "algorithm: gkra", "count_refused: yes", "mode: off", "on_store_failure: fail"),
-		`rules.yaml:6:16: algorithm is "gkra"; allowed is sliding, exact, weighted, two-bucket, gcra, token-bucket, leaky-bucket, fixed, calendar, in-flight
+		`rules.yaml:6:16: algorithm: "gkra": must be sliding, exact, weighted, two-bucket, gcra, token-bucket, leaky-bucket, fixed, calendar, in-flight
 rules.yaml:7:20: count_refused: "yes": must be true or false
 rules.yaml:8:11: mode: "off": must be enforce or shadow
-rules.yaml:9:23: on_store_failure is "fail"; allowed is local, open, closed`,
+rules.yaml:9:23: on_store_failure: "fail": must be local, open, closed`,
 	},
 	{
 		"forms of algorithms", "version: 1\nlimits:\n" +
@@ -130,7 +130,7 @@ rules.yaml:4:34: limit: "1000 per day": must be, for algorithm gcra, "N per DURA
 rules.yaml:4:48: limit: "5 per 1s burst 0": burst "0": must be 1 or more, or left out for a burst of the count
 rules.yaml:4:66: limit: "5 per 2s burst x": burst "x": must be a whole number, such as 60 or 10_000
 rules.yaml:4:84: limit: "5 per 3s bursts 2": must be, for algorithm gcra, "N per DURATION" or "N per DURATION burst B", such as "60 per 1m burst 10"
-rules.yaml:4:103: burst is 5000000000; allowed is at most 4294967295
+rules.yaml:4:103: burst: 5000000000: must be at most 4294967295
 rules.yaml:5:34: limit: "5 per 2m": must be, for algorithm calendar, "N per PERIOD", such as "1000 per day"; a period is a second, minute, hour, day, week or month
 rules.yaml:5:44: limit: "20 at once for 30s": must be, for algorithm calendar, "N per PERIOD", such as "1000 per day"; a period is a second, minute, hour, day, week or month
 rules.yaml:5:64: limit: "x per day": count "x": must be a whole number, such as 60 or 10_000
@@ -144,7 +144,7 @@ rules.yaml:6:96: limit is 70000; algorithm in-flight allows at most 65535`,
 	{
 		"a limit before an unknown algorithm", limit("name: x", "key: client", "limit: [60 per 1m burst 10, 1000 per day, 20 at once for 30s, 7]", "zone: UTC", "algorithm: token"),
 		`rules.yaml:5:67: limit: "7": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
-rules.yaml:7:16: algorithm is "token"; allowed is sliding, exact, weighted, two-bucket, gcra, token-bucket, leaky-bucket, fixed, calendar, in-flight`,
+rules.yaml:7:16: algorithm: "token": must be sliding, exact, weighted, two-bucket, gcra, token-bucket, leaky-bucket, fixed, calendar, in-flight`,
 	},
 	{
 		"two limits in a period", limit("name: x", "key: client", "limit: [5 per 1d, 6 per day]", "algorithm: calendar"),
@@ -316,10 +316,10 @@ rules.yaml:3:31: spans: "y": must be whole milliseconds from 1ms to 3650d, with 
 	{
 		"values of when", when("{method: [], path: [login, /ok], status: [4040, 600-500, 404], client: example.com, agent: ''}"),
 		`rules.yaml:6:20: method: an empty list: must be a value or a list of values
-rules.yaml:6:31: path pattern is "login"; allowed is a pattern that begins with '/' or '*'
-rules.yaml:6:53: status is "4040"; allowed is a status such as 404, a class such as 5xx or a range such as 500-504
-rules.yaml:6:59: status is "600-500"; allowed is a status such as 404, a class such as 5xx or a range such as 500-504
-rules.yaml:6:82: client: "example.com" is no address; allowed is an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24
+rules.yaml:6:31: path: "login": must be a pattern that begins with '/' or '*'
+rules.yaml:6:53: status: "4040": must be a status such as 404, a class such as 5xx or a range such as 500-504
+rules.yaml:6:59: status: "600-500": must be a status such as 404, a class such as 5xx or a range such as 500-504
+rules.yaml:6:82: client: "example.com": must be an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24
 rules.yaml:6:102: agent: empty: must be a value or a list of values`,
 	},
 	{

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden files of this test anew")
+var update = flag.Bool("update", false, "write the golden files of this test")
 
 // TestSentences holds the sentences of each file in testdata to those written
 // beside it.

@@ -60,7 +60,7 @@ func TestOpen(t *testing.T) {
 	e.SetString(match.Client, "192.0.2.1")
 	for i, want := range []bool{true, true, false} {
 		if got := limiter.Take(&e).Allowed; got != want {
-			t.Errorf("event %d: allowed is %v", i, got)
+			t.Errorf("event %d: allowed = %v", i, got)
 		}
 	}
 }

@@ -14,7 +14,7 @@ limits:
   - {name: login, key: client, when: {method: post}, limit: 3 per 1h}
 `)
 	s := serve(t, "--rules", path, "--rules-poll", "never")
-	const warning = `rules file: method is \"post\", and methods are compared exactly; did you mean \"POST\"?`
+	const warning = `rules file: method: \"post\": methods are compared exactly; did you mean \"POST\"?`
 	times := func() int { return strings.Count(s.log.String(), warning) }
 	if times() != 1 || !strings.Contains(s.log.String(), "line=3 column=") {
 		t.Errorf("at the start:\n%s", s.log.String())

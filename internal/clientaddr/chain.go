@@ -123,3 +123,9 @@ func cutValue(s string) (value, rest string, ok bool) {
 
 // trim removes the white space that HTTP allows around the elements of a list.
 func trim(s string) string { return strings.Trim(s, " \t") }
+
+// IsToken reports whether s is a token of RFC 9110.
+func IsToken(s string) bool {
+	const bytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
+	return s != "" && strings.Trim(s, bytes) == ""
+}

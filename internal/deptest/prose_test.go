@@ -54,9 +54,7 @@ var unclean = []string{
 
 	// rules, replay
 	"internal/accesslogtest",
-	"match",
 	"replay",
-	"rules",
 
 	// server
 	"client",

@@ -53,7 +53,7 @@ lately                  -> internal/ring, internal/keytable, internal/snapshot, 
 
 match               -> std
 api                 -> std
-internal/clientaddr -> std
+internal/clientaddr -> match
 internal/ban        -> internal/keytable, internal/snapshot
 internal/limit      -> internal/ring, internal/keytable, internal/snapshot
 internal/ring       -> std

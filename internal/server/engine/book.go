@@ -173,7 +173,7 @@ func (e *Engine) CheckCounterKey(name string, n int) error {
 
 func checkValues(k match.Key, n int) error {
 	if fields := k.Fields(); n != len(fields) {
-		return errorf(api.BadArg, "number of key values is %d; allowed is %d: %s", n, len(fields), strings.Join(fields, ", "))
+		return errorf(api.BadArg, "number of key values: %d: must be %d: %s", n, len(fields), strings.Join(fields, ", "))
 	}
 	return nil
 }

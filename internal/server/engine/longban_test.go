@@ -59,7 +59,7 @@ func TestBanOfALongKey(t *testing.T) {
 		t.Error("one value of two is no error")
 	}
 	_, err := e.Ban("pair", []string{strings.Repeat("x", 32)}, time.Hour, "", "")
-	wantCode(t, err, api.BadArg, "number of key values is 1")
+	wantCode(t, err, api.BadArg, "number of key values: 1")
 }
 
 // marshalled returns the only ban of e as the journal has it.

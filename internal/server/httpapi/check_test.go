@@ -89,7 +89,7 @@ func TestAsManyValuesAsFields(t *testing.T) {
 	} {
 		for _, body := range bodies {
 			p := wantProblem(t, post(s, path, body), 400, api.BadArg)
-			if !strings.Contains(p.Detail, "number of key values is 2; allowed is 1: client") && !strings.Contains(p.Detail, `no counter "made-by-add"`) {
+			if !strings.Contains(p.Detail, "number of key values: 2: must be 1: client") && !strings.Contains(p.Detail, `no counter "made-by-add"`) {
 				t.Errorf("%s %s: %s", path, body, p.Detail)
 			}
 		}
@@ -97,7 +97,7 @@ func TestAsManyValuesAsFields(t *testing.T) {
 	wantProblem(t, get(s, "/v1/counters/requests/sum?key=203.0.113.5&key=x"), 400, api.BadArg)
 	wantProblem(t, get(s, "/v1/counters/requests/rate?key=203.0.113.5&key=x"), 400, api.BadArg)
 	for _, body := range []string{`{"takes":[{` + several + `}]}`, `{"takes":[{` + several + `,"cost":null}]}`} {
-		if w := post(s, "/v1/take", body); !strings.Contains(w.Body.String(), "number of key values is 2; allowed is 1: client") {
+		if w := post(s, "/v1/take", body); !strings.Contains(w.Body.String(), "number of key values: 2: must be 1: client") {
 			t.Errorf("%s: %s", body, w.Body)
 		}
 	}
