@@ -49,7 +49,6 @@ func (tb *Table) export(now int64, yield func([]byte) bool) {
 	x := &tableExport{tb: tb}
 	w := snapshot.NewWriter(snapshot.Table, now, yield)
 	w.Buf = x.appendHead(w.Buf)
-	w.EndHead()
 	tb.in.Export(w, func(key []byte, r keytable.Record) { w.Buf = x.append(w.Buf, key, r) })
 }
 

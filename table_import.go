@@ -94,6 +94,7 @@ type tableImport struct {
 	now  int64
 	done Imported
 
+	size    keytable.Size
 	windows []*tableWindow       // of the table that was exported
 	sources [MaxTableWindows]int // for each window of tb which of these, or -1
 	entries [2]tableEntry        // the one that was read last, and the one before
@@ -126,7 +127,8 @@ func (in *tableImport) head() error {
 		w.newest.Store(newest)
 		in.windows = append(in.windows, w)
 	}
-	if len(in.windows) == 0 {
+	in.size = keytable.ReadSize(r)
+	if len(in.windows) == 0 || r.Failed() {
 		return errTableWindows
 	}
 	for i := range in.tb.windows {
@@ -187,6 +189,7 @@ func (in *tableImport) restore(e *tableEntry) {
 		in.done.Expired++
 		return
 	}
+	tb.in.Reserve(in.size)
 	for ours := false; ; {
 		r, state := tb.in.Add(e.hash, e.key) // most are new
 		switch {

@@ -1,6 +1,7 @@
 package hotkey
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -49,7 +50,6 @@ func (d *Detector) export(rule int, now int64, yield func([]byte) bool) bool {
 	w.Buf = append(w.Buf, d.secret.Load()[:]...)
 	w.Buf = snapshot.AppendBytes(w.Buf, r.Name)
 	w.Buf = snapshot.AppendBytes(w.Buf, r.Key.AppendShape(nil))
-	w.EndHead()
 	t := d.tables[rule]
 	return t.Export(w, func(key []byte, rec keytable.Record) { w.Buf = t.appendRecord(w.Buf, key, rec.Words(), now) })
 }
@@ -103,16 +103,13 @@ func (d *Detector) Import(t time.Time, chunk []byte) (Imported, error) {
 	if err != nil {
 		return Imported{}, fmt.Errorf("hotkey: %w", err)
 	}
-	var secret [32]byte
-	for i := range secret {
-		secret[i] = r.Byte()
-	}
+	secret := r.Next(32)
 	name, shape := string(r.Bytes(r.Len())), string(r.Bytes(r.Len()))
-	in := chunkImport{d: d, rule: -1, r: r, now: keytable.Nanos(t, MaxSpan), written: written}
+	in := chunkImport{d: d, rule: -1, r: r, now: keytable.Nanos(t, MaxSpan), written: written, size: keytable.ReadSize(r)}
 	if r.Failed() || !snapshot.ValidTime(written, int64(MaxSpan)) {
 		return in.done, errors.New("hotkey: chunk is damaged in its head")
 	}
-	d.adopt(&secret)
+	d.adopt((*[32]byte)(bytes.Clone(secret)))
 	for i := range d.set.rules {
 		if r := &d.set.rules[i]; r.Name == name && string(r.Key.AppendShape(nil)) == shape {
 			in.rule = i
@@ -146,6 +143,7 @@ type chunkImport struct {
 	rule         int // -1 if there is none
 	r            *snapshot.Reader
 	now, written int64
+	size         keytable.Size // of the table that was exported
 	keys         int
 	done         Imported
 	times        []int64 // of an entry, the newest first
@@ -188,6 +186,7 @@ func (in *chunkImport) entry() {
 
 func (in *chunkImport) restore(key string, until int64, hot bool) {
 	t := in.d.tables[in.rule]
+	t.Reserve(in.size)
 	rec, state := t.LockOrAdd(t.Hash(key), key)
 	if state == keytable.NoMemory {
 		in.done.Refused++

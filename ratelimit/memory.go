@@ -31,7 +31,7 @@ type memory struct {
 	bans   *ban.Table
 	rules  atomic.Pointer[memoryRules]
 
-	mu     sync.Mutex        // one Update at a time
+	mu     sync.RWMutex      // one Update at a time, and no Import meanwhile
 	ids    map[string]uint32 // of rule names, for the ban table; never reused
 	tables uint64            // tables made so far, which orders them
 }

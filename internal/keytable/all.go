@@ -95,14 +95,17 @@ func (t *Table) Release() {
 	}
 }
 
-// Export calls entry for each key of t and flushes w when it is full and at the
-// end. entry appends the key's entry to w.Buf, or nothing.
+// Export ends the head of w with the Size of t, calls entry for each key of t, and
+// flushes w when it is full and at the end. entry appends the key's entry to w.Buf, or
+// nothing.
 //
 // The keys of a group are listed under its lock; each record is then locked for
 // itself while entry runs. So a new key waits while a group is listed, any other
 // access for one entry, and none while a chunk is written. A key that is held from
 // beginning to end is exported once. Export reports whether more chunks are wanted.
 func (t *Table) Export(w *snapshot.Writer, entry func(key []byte, r Record)) (more bool) {
+	w.Buf = t.size().append(w.Buf)
+	w.EndHead()
 	var keys []byte
 	for group := range t.Groups() {
 		keys = keys[:0]

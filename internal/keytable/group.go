@@ -49,6 +49,8 @@ type header struct {
 	// may be evicted, see makeSpace.
 	refusals uint16
 
+	reserved uint16 // how often the sweep leaves the group as it is, see Reserve
+
 	base [MaxBases]int64 // read by who has locked a record, written with all locked
 }
 

@@ -88,6 +88,7 @@ type Table struct {
 	groups   atomic.Int64
 	mu       sync.Mutex // for changes of the directory; locked after that of a group
 	released bool       // the directory was given back to the budget
+	reserve  sync.Once  // of Reserve
 	scratch  sync.Pool  // of *scratch
 }
 
@@ -220,7 +221,11 @@ func (t *Table) Sweep() {
 	if h == nil || !h.mu.TryLock() {
 		return
 	}
-	if h.state.Load()&retired == 0 {
+	switch {
+	case h.state.Load()&retired != 0:
+	case h.reserved > 0:
+		h.reserved--
+	default:
 		group{t, h}.tidy()
 	}
 	h.mu.Unlock()

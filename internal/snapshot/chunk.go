@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 )
 
 // A Kind is what a chunk holds.
@@ -37,7 +38,7 @@ const (
 )
 
 // Version is the version of the format that Writer writes.
-const Version = 4
+const Version = 5
 
 // ChunkSize is the length in bytes from which a chunk is full.
 const ChunkSize = 64 << 10
@@ -45,9 +46,12 @@ const ChunkSize = 64 << 10
 const (
 	checksumSize = 4
 
-	// oldVersions are the versions that had a format per package. Chunks of
-	// lately and hotkey began with the version and had no kind.
-	oldVersions = 3
+	// oldVersions are the versions that are not read any more, but for bans.
+	// Some of their chunks began with the version and had no kind.
+	oldVersions = 4
+
+	// Bans are the same since version 3, which had no checksum.
+	bansVersion = 3
 )
 
 // ErrOldVersion is the error of a chunk that an earlier version of the program
@@ -63,7 +67,8 @@ type Writer struct {
 	Buf []byte
 
 	yield func([]byte) bool
-	head  int // bytes of Buf before the first entry
+	head  int      // bytes of Buf before the first entry
+	split [][]byte // chunks of a single entry, which are yielded after Buf
 }
 
 // NewWriter returns a Writer of chunks of one kind, written at a time in
@@ -84,24 +89,33 @@ func (w *Writer) Begin(kind Kind, written int64) {
 // EndHead says that all in Buf so far is the head of the chunks that follow.
 func (w *Writer) EndHead() { w.head = len(w.Buf) }
 
-// Head returns the head. It is valid until the next append to Buf.
-func (w *Writer) Head() []byte { return w.Buf[:w.head] }
-
 // Entries returns the number of bytes of entries in Buf.
 func (w *Writer) Entries() int { return len(w.Buf) - w.head }
 
-// Full reports whether the chunk has reached its length.
-func (w *Writer) Full() bool { return w.Entries() > 0 && len(w.Buf) >= ChunkSize }
+// Split moves the entry that begins at that offset of Buf to a chunk of its own.
+func (w *Writer) Split(entry int) {
+	w.split = append(w.split, slices.Concat(w.Buf[:w.head], w.Buf[entry:]))
+	w.Buf = w.Buf[:entry]
+}
+
+// Full reports whether it is time for Flush.
+func (w *Writer) Full() bool {
+	return len(w.split) > 0 || w.Entries() > 0 && len(w.Buf) >= ChunkSize
+}
 
 // Flush yields the chunk if it has entries, and begins the next with the same head.
 // It reports whether more chunks are wanted.
 func (w *Writer) Flush() bool {
-	if w.Entries() == 0 {
-		return true
+	more := true
+	if w.Entries() > 0 {
+		w.Buf = Seal(w.Buf)
+		more = w.yield(w.Buf)
+		w.Buf = w.Buf[:w.head]
 	}
-	w.Buf = Seal(w.Buf)
-	more := w.yield(w.Buf)
-	w.Buf = w.Buf[:w.head]
+	for _, chunk := range w.split {
+		more = more && w.yield(Seal(chunk))
+	}
+	w.split = nil
 	return more
 }
 
@@ -110,34 +124,33 @@ func Seal(chunk []byte) []byte {
 	return binary.LittleEndian.AppendUint32(chunk, crc32.Checksum(chunk, castagnoli))
 }
 
-// Open checks the checksum and the header of a chunk, and returns a Reader of what
-// follows the header, and when the chunk was written. The error is ErrOldVersion
-// if an earlier version wrote the chunk.
+// Open checks the checksum and the header of a chunk, which must be of one of these
+// kinds, and returns a Reader of what follows the header, and when the chunk was
+// written. The error is ErrOldVersion if an earlier version wrote the chunk, unless it
+// has bans, which are still read.
 func Open(chunk []byte, kinds ...Kind) (kind Kind, r *Reader, written int64, err error) {
-	if IsOld(chunk) {
+	oldBans := len(chunk) > 1 && Kind(chunk[0]) == Bans && bansVersion <= chunk[1] && chunk[1] < Version
+	if len(chunk) > 1 && (chunk[0] <= oldVersions || chunk[1] <= oldVersions) && !oldBans {
 		return 0, nil, 0, ErrOldVersion
 	}
-	body := len(chunk) - checksumSize
-	if body < 2 || binary.LittleEndian.Uint32(chunk[body:]) != crc32.Checksum(chunk[:body], castagnoli) {
-		return 0, nil, 0, fmt.Errorf("snapshot chunk of %d bytes: wrong checksum", len(chunk))
+	body := chunk
+	if !oldBans || chunk[1] > bansVersion {
+		end := len(chunk) - checksumSize
+		if end < 2 || binary.LittleEndian.Uint32(chunk[end:]) != crc32.Checksum(chunk[:end], castagnoli) {
+			return 0, nil, 0, fmt.Errorf("snapshot chunk of %d bytes: wrong checksum", len(chunk))
+		}
+		body = chunk[:end]
 	}
-	r = NewReader(chunk[:body])
+	r = NewReader(body)
 	kind = Kind(r.Byte())
-	if version := r.Byte(); version != Version {
+	if version := r.Byte(); version != Version && !oldBans {
 		return 0, nil, 0, fmt.Errorf("snapshot chunk: version %d: must be %d", version, Version)
 	}
 	written = r.Varint()
-	for _, k := range kinds {
-		if k == kind && !r.Failed() {
-			return kind, r, written, nil
-		}
+	if r.Failed() || !slices.Contains(kinds, kind) {
+		return 0, nil, 0, fmt.Errorf("snapshot chunk: unknown kind %q", kind)
 	}
-	return 0, nil, 0, fmt.Errorf("snapshot chunk: unknown kind %q", kind)
-}
-
-// IsOld reports whether an earlier version wrote the chunk.
-func IsOld(chunk []byte) bool {
-	return len(chunk) > 1 && (chunk[0] <= oldVersions || chunk[1] <= oldVersions)
+	return kind, r, written, nil
 }
 
 // MaxPast is the longest time, in nanoseconds, that anything in a record can be

@@ -19,9 +19,6 @@ func NewReader(b []byte) *Reader { return &Reader{rest: b, size: len(b)} }
 // Len returns the number of bytes that are left.
 func (r *Reader) Len() int { return len(r.rest) }
 
-// Size returns the number of bytes that there were in all.
-func (r *Reader) Size() int { return r.size }
-
 // Offset returns the number of bytes that were read, with the header if Open
 // returned the Reader.
 func (r *Reader) Offset() int { return r.size - len(r.rest) }
@@ -78,8 +75,12 @@ func (r *Reader) Varint() int64 {
 // Bytes reads a byte string of at most most bytes. It returns a part of the chunk,
 // not a copy.
 func (r *Reader) Bytes(most int) []byte {
-	n := r.UpTo(uint64(min(most, len(r.rest))))
-	if n > uint64(len(r.rest)) {
+	return r.Next(int(r.UpTo(uint64(min(most, len(r.rest))))))
+}
+
+// Next reads that many bytes. It returns a part of the chunk, not a copy.
+func (r *Reader) Next(n int) []byte {
+	if n > len(r.rest) {
 		r.Fail()
 		return nil
 	}

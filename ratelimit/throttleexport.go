@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -54,16 +53,13 @@ func appendThrottled(dst, key []byte, r keytable.Record, now int64) []byte {
 // The error says what is wrong with the chunk; what came before that in it has
 // been restored.
 func (t *Throttle) Import(now time.Time, chunk []byte) (done Imported, err error) {
-	_, r, written, err := snapshot.Open(chunk, snapshot.Throttle)
-	if err == nil && !snapshot.ValidTime(written, int64(MaxSpan)) {
-		err = errors.New("chunk is damaged in its header")
-	}
+	_, r, written, err := openChunk(chunk, snapshot.Throttle)
 	if err != nil {
-		return done, fmt.Errorf("ratelimit: %w", err)
+		return done, err
 	}
-	at := nanos(now)
+	at, size := nanos(now), keytable.ReadSize(r)
 	t.levels.added(at)
-	for r.Len() > 0 {
+	for r.Len() > 0 || r.Failed() {
 		key := r.Bytes(maxStored)
 		left := int64(r.UpTo(uint64(2 * MaxSpan)))
 		count := r.UpTo(MaxThrottle)
@@ -77,6 +73,7 @@ func (t *Throttle) Import(now time.Time, chunk []byte) (done Imported, err error
 			done.Expired++
 			continue
 		}
+		t.table.Reserve(size)
 		t.restore(unsafe.String(unsafe.SliceData(key), len(key)), &w, count, flag, &done)
 	}
 	return done, nil

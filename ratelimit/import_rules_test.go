@@ -115,3 +115,33 @@ func TestImportCapsBans(t *testing.T) {
 		t.Errorf("a ban of ten hours under a rule of one: %+v", d)
 	}
 }
+
+// TestImportWhileFormerLimitsJudge exports and imports within a span of a change of the
+// algorithm: what the present limits have counted is restored, what the former ones have
+// is not.
+func TestImportWhileFormerLimitsJudge(t *testing.T) {
+	was := limit(t, "r", per(5, time.Hour))
+	is := was
+	is.Algorithm = ratelimit.GCRA
+	changed := func() (*ratelimit.Memory, *ratelimit.Limiter) {
+		m, l := mustMemory(t, mustSet(t, was), ratelimit.Config{})
+		takeKeyN(l, second(0), "other", 1)
+		if err := l.Update(mustSet(t, is)); err != nil {
+			t.Fatal(err)
+		}
+		return m, l
+	}
+	a, la := changed()
+	for range 3 {
+		takeKeyN(la, second(0), "k", 1)
+	}
+	b, lb := changed()
+	if did := mustImport(t, b, second(1), exported(a, second(1))); did.Keys != 1 || did.Kept != 1 {
+		t.Errorf("%+v", did)
+	}
+	for i := range 3 {
+		if d := takeKeyN(lb, second(1), "k", 1); d.Allowed != (i < 2) {
+			t.Errorf("event %d after 3 of 5: %+v", i+1, d)
+		}
+	}
+}

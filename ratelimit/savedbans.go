@@ -13,7 +13,7 @@ import (
 
 // bans exports all bans, those that are remembered included, with the rules of this
 // moment.
-func (x *dumper) bans() bool {
+func (x *exporter) bans() bool {
 	rs := x.m.rules.Load()
 	x.Begin(snapshot.Bans, x.now)
 	x.Buf = binary.AppendUvarint(x.Buf, uint64(len(rs.rules)))
@@ -29,63 +29,63 @@ func (x *dumper) bans() bool {
 			continue
 		}
 		x.Buf = b.Append(binary.AppendUvarint(x.Buf, place), x.now)
-		if x.Full() && !x.flush() {
+		if x.Full() && !x.Flush() {
 			return false
 		}
 	}
-	return x.flush()
+	return x.Flush()
 }
 
 var errNoBan = errors.New("there is no ban")
 
 // bans restores bans.
-func (u *undumper) bans() error {
+func (in *chunkImport) bans() error {
 	var rules []*memoryRule
-	for range u.r.UpTo(MaxRules) {
-		rules = append(rules, u.rule())
-		if u.r.Failed() {
+	for range in.r.UpTo(MaxRules) {
+		rules = append(rules, in.rule())
+		if in.r.Failed() {
 			break
 		}
 	}
-	for u.r.Len() > 0 {
-		u.left = u.r.Len()
-		place := u.r.Uvarint()
+	for in.r.Len() > 0 {
+		in.at = in.r.Offset()
+		place := in.r.Uvarint()
 		var b ban.Ban
-		if !b.Read(u.r, u.written, u.now) || place >= uint64(len(rules)) {
+		if !b.Read(in.r, in.written, in.now) || place >= uint64(len(rules)) {
 			return errNoBan
 		}
 		if mr := rules[place]; mr != nil {
-			u.ban(mr, &b)
+			in.ban(mr, &b)
 		} else {
-			u.done.Unknown++
+			in.done.Unknown++
 		}
 	}
-	if u.r.Failed() {
+	if in.r.Failed() {
 		return errNoBan
 	}
 	return nil
 }
 
 // ban restores a ban under a rule. One that the rule began is cut at its longest.
-func (u *undumper) ban(mr *memoryRule, b *ban.Ban) {
-	if u.now < b.Until {
+func (in *chunkImport) ban(mr *memoryRule, b *ban.Ban) {
+	if in.now < b.Until {
 		most := int64(MaxSpan)
 		if mr.Ban != nil && b.Source == ban.SourceRule {
 			most = int64(mr.Ban.policy().Longest())
 		}
-		b.Until = min(b.Until, u.now+most)
-		b.Since = min(b.Since, u.now)
-	} else if over := uint64(u.now) - uint64(b.Until); over > uint64(b.Memory) {
-		u.done.Expired++
+		b.Until = min(b.Until, in.now+most)
+		b.Since = min(b.Since, in.now)
+	} else if over := uint64(in.now) - uint64(b.Until); over > uint64(b.Memory) {
+		in.done.Expired++
 		return
 	}
 	b.Rule = mr.id
-	switch u.m.bans.Restore(mr.records.table.Hash(string(b.Key)), b, u.now) {
+	switch in.m.bans.Restore(mr.records.table.Hash(string(b.Key)), b, in.now) {
 	case ban.Full:
-		u.done.Refused++
+		in.done.Refused++
 	case ban.Kept:
-		u.done.Kept++
+		in.done.Kept++
 	default:
-		u.done.Bans++
+		in.done.Bans++
 	}
 }

@@ -79,3 +79,44 @@ func TestExportWhileDecisionsGoOn(t *testing.T) {
 		}
 	}
 }
+
+// TestImportConcurrently imports the chunks after the first by several goroutines. Each key
+// is as it was.
+func TestImportConcurrently(t *testing.T) {
+	keys := 30_000
+	if raceEnabled {
+		keys /= 10
+	}
+	set := mustSet(t, limit(t, "r", per(10, time.Hour)), limit(t, "many", per(1000, time.Hour)))
+	a, la := mustMemory(t, set, ratelimit.Config{})
+	for i := range keys {
+		takeKeyN(la, second(0), fmt.Sprint("a key of that length ", i), uint64(1+i%7))
+	}
+	chunks := exported(a, second(1))
+	b, lb := mustMemory(t, set, ratelimit.Config{})
+	mustImport(t, b, second(1), chunks[:1])
+	var next atomic.Int64
+	var restored atomic.Int64
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := next.Add(1); i < int64(len(chunks)); i = next.Add(1) {
+				did, err := b.Import(second(1), chunks[i])
+				if err != nil {
+					t.Error(err)
+				}
+				restored.Add(int64(did.Keys))
+			}
+		})
+	}
+	wg.Wait()
+	if n := restored.Load(); n != int64(2*keys) {
+		t.Errorf("%d keys were restored, want %d", n, 2*keys)
+	}
+	for i := range keys {
+		key := fmt.Sprint("a key of that length ", i)
+		if got, want := peekKeyN(lb, second(1), key, 1), peekKeyN(la, second(1), key, 1); !sameDecision(got, want) {
+			t.Fatalf("%s: %+v, want %+v", key, got, want)
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package ratelimit
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+	"unsafe"
+
+	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/snapshot"
+)
+
+// The head of a chunk of counts is a rule, the layout of its records, and the size of
+// their table. An entry is a key, how long before the chunk was written it was judged
+// last, whether a bucket of it was cut, and what each meter holds. What is read goes into
+// a record of that layout outside the table, and from there into the table, by the rules
+// of an Update. A key whose entry would be too
+// large has several, each with the state of one meter, and zeros for the others.
+
+// largeEntry is the length from which the entry of a key is split. The difference from
+// the mebibyte that is promised is for one log of 65,535 times that are no nearer than
+// milliseconds.
+const largeEntry = 256 << 10
+
+// counts exports the counts of all rules. An Update that replaces a table moves its keys
+// to the new one, which is exported later. So no key is missed.
+func (x *exporter) counts() bool {
+	done := make(map[*records]bool)
+	for {
+		mr := x.next(done)
+		if mr == nil {
+			return true
+		}
+		done[mr.records] = true
+		x.Begin(snapshot.Counts, x.now)
+		x.Buf = appendRule(x.Buf, mr.Rule)
+		x.Buf = snapshot.AppendBytes(x.Buf, mr.records.layout.save(x.m.config.Resolution))
+		if !mr.records.table.Export(x.Writer, func(key []byte, r keytable.Record) { x.entry(mr.records, key, r) }) {
+			return false
+		}
+	}
+}
+
+// next returns a rule whose records have not been exported, and to which no keys are being
+// moved.
+func (x *exporter) next(done map[*records]bool) *memoryRule {
+	x.m.mu.RLock()
+	defer x.m.mu.RUnlock()
+	for _, mr := range x.m.rules.Load().rules {
+		if !done[mr.records] {
+			return mr
+		}
+	}
+	return nil
+}
+
+// entry appends an entry of key, whose record is r, unless nothing is in a window.
+func (x *exporter) entry(rs *records, key []byte, r keytable.Record) {
+	w := r.Words()
+	newest := keytable.Time(w[wordNewest])
+	if !snapshot.ValidTime(newest, int64(MaxSpan)) || rs.over(w, newest, x.now) {
+		return
+	}
+	start := len(x.Buf)
+	x.key(key, newest, r.Flag())
+	for i := range rs.own {
+		m := &rs.own[i]
+		x.Buf = m.AppendState(x.Buf, w[m.at:], m.blocks, newest)
+	}
+	if len(x.Buf)-start <= largeEntry || len(rs.own) == 1 {
+		return
+	}
+	x.Buf = x.Buf[:start]
+	for i := range rs.own {
+		m := &rs.own[i]
+		if m.Used(w[m.at:], m.blocks, newest) == 0 {
+			continue
+		}
+		x.key(key, newest, r.Flag())
+		x.Buf = append(x.Buf, make([]byte, i)...)
+		x.Buf = m.AppendState(x.Buf, w[m.at:], m.blocks, newest)
+		x.Buf = append(x.Buf, make([]byte, len(rs.own)-1-i)...)
+		x.Split(start)
+	}
+}
+
+// key appends the beginning of an entry.
+func (x *exporter) key(key []byte, newest int64, cut bool) {
+	x.Buf = snapshot.AppendBytes(x.Buf, key)
+	x.Buf = binary.AppendVarint(x.Buf, x.now-newest)
+	if cut {
+		x.Buf = append(x.Buf, 1)
+	} else {
+		x.Buf = append(x.Buf, 0)
+	}
+}
+
+// over reports whether nothing that the words w have counted is in a window at
+// now. Where times may go back nothing is ever over.
+func (rs *records) over(w []uint64, newest, now int64) bool {
+	if rs.budget.Limit() == unbounded {
+		return false
+	}
+	for i := range rs.meters {
+		m := &rs.meters[i]
+		if d := m.Reset(w[m.at:], m.blocks, newest); int64(d) > now-newest {
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	errNoRule  = errors.New("there is no rule")
+	errNoState = errors.New("there is no key, or nothing that it can hold")
+)
+
+// importAhead is how many keys are read before the first of them is restored. Meanwhile
+// the cache lines of their records are loaded.
+const importAhead = 8
+
+// A countsImport is the import of a chunk of counts.
+type countsImport struct {
+	*chunkImport
+	from *records // of the layout that the chunk has
+	to   *records // nil if there is no such rule any more
+	size keytable.Size
+	keys [importAhead]savedKey // that were read last
+}
+
+// A savedKey is what was read of a key.
+type savedKey struct {
+	read bool // it is to be restored
+	key  string
+	hash uint64
+	w    []uint64 // a record of from
+	cut  bool     // whether a bucket was
+}
+
+// counts restores the counts of one rule.
+func (in *chunkImport) counts() error {
+	mr, was := in.rule(), in.r.Bytes(in.r.Len())
+	c := &countsImport{chunkImport: in, size: keytable.ReadSize(in.r)}
+	if in.r.Failed() {
+		return errNoRule
+	}
+	l, resolution, err := savedLayoutOf(was)
+	if err != nil {
+		return err
+	}
+	if mr != nil {
+		c.to = mr.records
+		c.to.added(in.now)
+		if zone := c.to.layout.zone; sameZone(zone, l.zone) {
+			l.zone = zone
+		}
+	}
+	if c.from, err = looseRecords(l, resolution); err != nil {
+		return err
+	}
+	for i := range c.keys {
+		c.keys[i].w = make([]uint64, c.from.words)
+	}
+	for i := 0; err == nil && in.r.Len() > 0; i++ {
+		k := &c.keys[i%importAhead]
+		c.restore(k)
+		in.at = in.r.Offset()
+		err = c.read(k)
+	}
+	for i := range c.keys {
+		c.restore(&c.keys[i])
+	}
+	return err
+}
+
+// looseRecords returns records of a layout without a table: for the words of one
+// record outside, with memory for all that they can hold.
+func looseRecords(l layout, resolution time.Duration) (*records, error) {
+	meters, err := l.meters(resolution)
+	if err != nil {
+		return nil, err
+	}
+	rs := &records{layout: l, budget: keytable.NewBudget(unbounded), words: wordNewest + 1}
+	for _, mt := range meters {
+		rs.meters = append(rs.meters, recordMeter{Counter: mt, at: rs.words, blocks: mt.Blocks(rs.budget)})
+		rs.words += mt.Words()
+	}
+	rs.split()
+	return rs, nil
+}
+
+// read reads an entry, and begins to load the record that it will be restored to.
+func (c *countsImport) read(k *savedKey) error {
+	key := c.r.Bytes(maxStored)
+	if c.to != nil {
+		k.key = unsafe.String(unsafe.SliceData(key), len(key)) // only read
+		k.hash = c.to.table.Hash(k.key)
+		c.to.table.PrefetchAdd(k.hash)
+	}
+	newest := c.written - c.r.Varint()
+	k.cut = c.r.UpTo(1) == 1
+	if c.r.Failed() || !snapshot.ValidTime(newest, int64(MaxSpan)) {
+		return errNoState
+	}
+	c.from.clear(k.w)
+	clear(k.w)
+	for i := range c.from.meters {
+		m := &c.from.meters[i]
+		m.ReadState(c.r, k.w[m.at:], m.blocks, newest, c.now)
+	}
+	if c.r.Failed() {
+		return errNoState
+	}
+	newest = min(newest, c.now)
+	k.w[wordNewest] = keytable.Stamp(newest)
+	switch {
+	case c.to == nil:
+		c.done.Unknown++
+	case c.to.budget.Limit() != unbounded && c.from.over(k.w, newest, c.now):
+		c.done.Expired++
+	default:
+		k.read = true
+	}
+	return nil
+}
+
+// restore puts k into the table, if it is to be restored.
+func (c *countsImport) restore(k *savedKey) {
+	if !k.read {
+		return
+	}
+	k.read = false
+	c.to.table.Reserve(c.size)
+	r, state := c.to.table.LockOrAdd(k.hash, k.key)
+	switch state {
+	case keytable.NoMemory:
+		c.to.toSketch(k.hash, c.from, k.w)
+		c.done.Refused++
+		return
+	case keytable.Added:
+		r.Words()[wordNewest] = keytable.Stamp(c.to.expired.Load())
+	}
+	w := r.Words()
+	if c.into(w, k.w) || state == keytable.Added {
+		if k.cut {
+			r.SetFlag()
+		}
+		c.done.Keys++
+	} else {
+		c.done.Kept++
+	}
+	w[wordNewest] = max(w[wordNewest], k.w[wordNewest])
+	c.to.cut(r)
+	r.Unlock()
+}
+
+// into restores each meter of w that has nothing counted from the words of a record that
+// was read, and reports whether there was one.
+func (c *countsImport) into(w, from []uint64) (any bool) {
+	t, at := keytable.Time(from[wordNewest]), keytable.Time(w[wordNewest])
+	for i := range c.to.meters {
+		m, o := &c.to.meters[i], c.to.heir(i, c.from)
+		if o == nil || o.Used(from[o.at:], o.blocks, t) == 0 || m.Used(w[m.at:], m.blocks, at) != 0 {
+			continue
+		}
+		any = true
+		m.Clear(w[m.at:], m.blocks)
+		m.carry(w, o, from)
+	}
+	return any
+}

@@ -1,0 +1,84 @@
+package ratelimit
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// A savedLayout is the JSON of a layout, without former, in the head of a chunk of counts.
+type savedLayout struct {
+	Resolution time.Duration
+	Algorithm  Algorithm
+	Limits     []Limit
+	Keep       []uint64
+	Most       uint64
+
+	// Zone and Offset are the name of the zone and its offset in January, in seconds.
+	Zone   string
+	Offset int
+
+	// Ban is what is counted for the ban, or nil.
+	Ban *savedBan
+}
+
+type savedBan struct {
+	After uint64
+	Of    Cause
+	Span  time.Duration
+}
+
+// january is when the offset of a zone is saved.
+var january = time.Date(2025, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+func (l *layout) save(resolution time.Duration) []byte {
+	s := savedLayout{Resolution: resolution, Algorithm: l.algorithm, Limits: l.limits[:l.own()], Keep: l.keep[:l.own()], Most: l.most}
+	if l.zone != nil {
+		s.Zone, s.Offset = l.zone.String(), offset(january, l.zone)
+	}
+	if l.bans {
+		s.Ban = &savedBan{l.after, l.of, l.span}
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // there is nothing in it that cannot be marshalled
+	}
+	return b
+}
+
+var errBadLayout = errors.New("its limits are none that a rule can have")
+
+// savedLayoutOf returns the layout that was saved, and the resolution of times.
+func savedLayoutOf(b []byte) (layout, time.Duration, error) {
+	var s savedLayout
+	if json.Unmarshal(b, &s) != nil || !s.valid() {
+		return layout{}, 0, errBadLayout
+	}
+	l := layout{algorithm: s.Algorithm, limits: s.Limits, keep: s.Keep, most: s.Most}
+	if s.Zone != "" || s.Offset != 0 {
+		// If the zone is not known here any more, its January has to do: only the end
+		// of a window that began after a time to which the clock was set back depends on it.
+		l.zone = time.FixedZone(s.Zone, s.Offset)
+		if zone, err := time.LoadLocation(s.Zone); err == nil && s.Zone != "" {
+			l.zone = zone
+		}
+	}
+	if s.Ban != nil {
+		l.bans, l.after, l.of, l.span = true, s.Ban.After, s.Ban.Of, s.Ban.Span
+	}
+	return l, s.Resolution, nil
+}
+
+func (s *savedLayout) valid() bool {
+	most := maxN(s.Algorithm)
+	if len(s.Keep) != len(s.Limits) || len(s.Limits) == 0 && s.Ban == nil || s.Most > most ||
+		s.Resolution < 0 || s.Resolution > MaxSpan || s.Offset < -26*3600 || s.Offset > 26*3600 {
+		return false
+	}
+	for i, l := range s.Limits {
+		if l.Validate(s.Algorithm) != nil || s.Keep[i] < l.N || s.Keep[i] > most {
+			return false
+		}
+	}
+	return s.Ban == nil || s.Ban.After <= MaxExact && s.Ban.Of <= Refusals && validateSpan("span", s.Ban.Span) == nil
+}
