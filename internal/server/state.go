@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -22,7 +23,7 @@ func (s *Server) restore() error {
 	began := time.Now()
 	restorer := s.engine.Restorer()
 	info, err := dir.ReadSnapshot(func(r journal.Record) error { return restorer.Record(r.Type, r.Data) })
-	if err != nil {
+	if err = cmp.Or(err, restorer.Wait()); err != nil {
 		return fmt.Errorf("data: %w", err)
 	}
 	for _, problem := range info.Problems {
@@ -44,7 +45,7 @@ func (s *Server) restore() error {
 	}
 	n := restorer.Limits
 	s.log.Info("state restored", "dir", s.config.Data, "snapshot", written, "keys", n.Keys, "bans", n.Bans, "expired", n.Expired,
-		"without_rule", n.Unknown, "without_room", n.Refused, "counter_keys", restorer.Counts, "journal_records", lines.Records,
+		"without_rule", n.Unknown, "without_room", n.Refused, "counter_keys", restorer.Counts.Keys, "journal_records", lines.Records,
 		"journal_records_lost", lines.Missing, "took", time.Since(began).Round(time.Microsecond).String())
 	if restorer.Old > 0 {
 		s.log.Warn("the snapshot is of an earlier version: bans are restored, counters begin empty", "records", restorer.Old)

@@ -136,6 +136,7 @@ func (r *Restorer) hotKey(data []byte) error {
 	if err := json.Unmarshal(data, &was); err != nil {
 		return fmt.Errorf("record of a hot key: %w", err)
 	}
+	r.workers.Wait() // for what the detectors know
 	now := r.e.now()
 	for _, h := range r.e.book.Load().hot {
 		if h.Name != was.Rule || !h.stillHot(&was, now) {

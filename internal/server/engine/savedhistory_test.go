@@ -26,6 +26,9 @@ func restart(t *testing.T, e *engine.Engine, config engine.Config, down time.Dur
 			t.Fatal(err)
 		}
 	}
+	if err := restorer.Wait(); err != nil {
+		t.Fatal(err)
+	}
 	return next
 }
 

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/lately-go/lately"
@@ -85,42 +87,41 @@ func addAll(add func(typ byte, data []byte) error, typ byte, chunks iter.Seq[[]b
 	return nil
 }
 
-// A Restorer brings records back that Save wrote, in their order, before the first
-// decision. What belongs to a rule or counter that there is not any more is left
-// out. What was counted with other rules is carried as a reload would. An engine
-// into which something was brought back judges by its own clock.
+// A Restorer restores records that Save wrote, in their order, before the first
+// decision; call Wait in the end. What belongs to a rule or counter that does not exist
+// any more is left out. What was counted under other rules is carried as by a reload. An
+// engine into which something was restored judges by its own clock.
+//
+// Chunks are imported by as many goroutines as there are cores, so what is wrong with one
+// may be the error of a later call of Record, or of Wait.
 type Restorer struct {
 	e       *Engine
 	counter *counter // that counts belong to; nil if there is none
+	begun   bool     // a chunk has been imported
+	workers sync.WaitGroup
+	slots   chan struct{} // as many as there may be workers
 
-	Limits lately.Imported
-	Counts int // keys of counters
-	Old    int // records of an earlier version, which are left out
-	Other  int // records of counters that count otherwise now
+	mu  sync.Mutex // for what follows, until Wait returns
+	err error      // the first
+
+	Limits, Counts lately.Imported
+	Old            int // records of an earlier version, which are left out
+	Other          int // records of counters that count otherwise now
 }
 
 // Restorer returns a Restorer for e.
-func (e *Engine) Restorer() *Restorer { return &Restorer{e: e} }
+func (e *Engine) Restorer() *Restorer {
+	return &Restorer{e: e, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+}
 
-// Record brings one record back.
+// Record restores one record.
 func (r *Restorer) Record(typ byte, data []byte) error {
 	if err := r.e.requireLive(); err != nil {
 		return err
 	}
-	err := r.record(typ, data)
-	if errors.Is(err, snapshot.ErrOldVersion) {
-		r.Old++
-		return nil
-	}
-	return err
-}
-
-func (r *Restorer) record(typ byte, data []byte) error {
 	switch typ {
 	case recordLimits:
-		n, err := r.e.limiter.Load().Import(r.e.now(), data)
-		r.Limits.Add(n)
-		return err
+		return r.restore(&r.Limits, data, r.e.limiter.Load().Import)
 	case recordCounter:
 		return r.begin(data)
 	case recordCounts:
@@ -128,27 +129,59 @@ func (r *Restorer) record(typ byte, data []byte) error {
 			r.Other++
 			return nil
 		}
-		n, err := r.counter.table.ImportAt(r.e.now(), data)
-		r.Counts += n.Keys
-		return err
+		return r.restore(&r.Counts, data, r.counter.table.ImportAt)
 	case recordCaller:
-		_, err := r.e.throttle.Import(r.e.now(), data)
-		return err
+		return r.restore(new(lately.Imported), data, r.e.throttle.Import)
 	case recordHot:
 		name, chunk, _ := bytes.Cut(data, []byte{0})
 		for _, h := range r.e.book.Load().hot {
 			if h.Name == string(name) {
-				_, err := h.detector.Import(r.e.now(), chunk)
-				return err
+				return r.restore(new(lately.Imported), chunk, h.detector.Import)
 			}
 		}
-		return nil // of a rule that there is not any more
+		return nil // of a rule that does not exist any more
 	case recordHotKey:
 		return r.hotKey(data)
 	case recordHistory:
 		return r.history(data)
 	}
 	return fmt.Errorf("record of the unknown type %q", typ)
+}
+
+// restore begins to import a chunk. The first is imported at once: it has the secret by
+// which the keys of later ones are known.
+func (r *Restorer) restore(total *lately.Imported, chunk []byte, load func(time.Time, []byte) (lately.Imported, error)) error {
+	work := func(chunk []byte) {
+		done, err := load(r.e.now(), chunk)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		total.Add(done)
+		if errors.Is(err, snapshot.ErrOldVersion) {
+			r.Old++
+		} else {
+			r.err = cmp.Or(r.err, err)
+		}
+	}
+	if !r.begun {
+		r.begun = true
+		work(chunk)
+	} else {
+		chunk = bytes.Clone(chunk)
+		r.slots <- struct{}{}
+		r.workers.Go(func() {
+			work(chunk)
+			<-r.slots
+		})
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// Wait returns when all records have been restored.
+func (r *Restorer) Wait() error {
+	r.workers.Wait()
+	return r.err
 }
 
 // begin finds the counter that a record names.

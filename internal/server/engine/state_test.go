@@ -38,6 +38,9 @@ func restored(t *testing.T, text string, records []record) *engine.Engine {
 			t.Fatalf("record %q: %v", x.typ, err)
 		}
 	}
+	if err := r.Wait(); err != nil {
+		t.Fatal(err)
+	}
 	return e
 }
 
@@ -134,6 +137,7 @@ func FuzzRestore(f *testing.F) {
 		r := e.Restorer()
 		_ = r.Record('c', []byte(`{"name":"n","fields":["key"],"spans":[60000000000],"made":true}`))
 		_ = r.Record(typ, data)
+		_ = r.Wait()
 		_ = r.Ban(data)
 		c := e.Caller()
 		c.Check(&match.Event{}, 1)
@@ -184,10 +188,11 @@ func TestRestoreOfEarlierVersion(t *testing.T) {
 			t.Errorf("%q: %v", rec.data, err)
 		}
 	}
-	if r.Old != 2 || r.Limits.Keys != 0 {
+	if err := r.Wait(); err != nil || r.Old != 2 || r.Limits.Keys != 0 {
 		t.Errorf("%d records of an earlier version, %+v; want 2 and nothing else", r.Old, r.Limits)
 	}
-	if err := r.Record('l', []byte("c\x09\x00 something")); err == nil {
+	_ = r.Record('l', []byte("c\x09\x00 something"))
+	if err := r.Wait(); err == nil {
 		t.Error("a chunk with a wrong checksum is no error")
 	}
 }
