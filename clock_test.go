@@ -241,7 +241,7 @@ type lagCounts struct {
 func (l *lagCounts) measure(c *Counter) {
 	before := c.clock.now()
 	t := c.coarse.coarse.Load()
-	brisk, _ := c.ring.AddBrisk(t, 0)
+	brisk, _ := c.ring.AddCoarse(t, 0)
 	after := c.clock.now()
 	if after-before > 20_000 {
 		return

@@ -59,10 +59,10 @@ type Counter struct {
 	future  atomic.Uint64 // adds refused as future
 }
 
-// briskWithin is what the last 16 adds of a stripe may have taken for the coarse
+// fastWithin is what the last 16 adds of a stripe may have taken for the coarse
 // clock to be used. It is so short that a counter which is slower than that
 // would gain next to nothing: 25 ns of a microsecond.
-const briskWithin = int64(16 * time.Microsecond)
+const fastWithin = int64(16 * time.Microsecond)
 
 const (
 	none = math.MinInt64 // no time: all times are after minTime
@@ -119,7 +119,7 @@ func (c *Counter) addCoarse(n uint64) {
 	t := c.coarse.coarse.Load()
 	ok, due := false, false
 	if t != none {
-		ok, due = c.ring.AddBrisk(t, n)
+		ok, due = c.ring.AddCoarse(t, n)
 	}
 	if ok && !due {
 		return
@@ -129,7 +129,7 @@ func (c *Counter) addCoarse(n uint64) {
 		due = c.ring.AddLive(now, n)
 	}
 	if due {
-		c.ring.Pace(now, briskWithin)
+		c.ring.NoteTime(now, fastWithin)
 	}
 }
 

@@ -113,7 +113,7 @@ func BenchmarkCounterSumSlots(b *testing.B) {
 				t := int64(1e18)
 				for i := range 16 {
 					if spread && i%2 == 0 {
-						c.ring.Spread()
+						c.ring.Restripe()
 					}
 					c.ring.AddLive(t, 1)
 				}

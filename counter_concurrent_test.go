@@ -74,13 +74,13 @@ type counts interface {
 	sum(now int64) uint64
 }
 
-// exact is a Counter that is added to in all ways, and that deals out its lanes
-// anew now and then.
+// exact is a Counter that is added to in all ways, and that assigns its stripes
+// again now and then.
 type exact struct{ *Counter }
 
 func (c exact) add(now int64, n uint64, rnd *rand.Rand) {
 	if rnd.IntN(500) == 0 {
-		c.ring.Spread()
+		c.ring.Restripe()
 	}
 	if rnd.IntN(4) == 0 {
 		c.addAt(now, n)

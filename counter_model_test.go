@@ -230,7 +230,7 @@ func TestModel(t *testing.T) {
 		for range 150 {
 			ns := at.step()
 			if i%4 > 1 && rnd.IntN(4) == 0 {
-				c.ring.Spread() // the next adds go to other lanes
+				c.ring.Restripe() // the next adds go to other lanes
 			}
 			switch rnd.IntN(3) {
 			case 0:

@@ -189,7 +189,7 @@ type spreadTurner struct{ *Counter }
 
 func (c spreadTurner) add(slot int64) {
 	if slot%1000 == 0 {
-		c.ring.Spread()
+		c.ring.Restripe()
 	}
 	liveTurner(c).add(slot)
 }

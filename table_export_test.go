@@ -185,7 +185,7 @@ func TestTableFaultyImportIsCaught(t *testing.T) {
 }
 
 // TestTableImportTwice imports into a table that knows already, and into one with
-// too little room.
+// too little memory.
 func TestTableImportTwice(t *testing.T) {
 	w := Window{Span: time.Minute, Slot: time.Second}
 	a := mustTable(t, TableConfig{}, w)

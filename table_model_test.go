@@ -14,7 +14,7 @@ import (
 )
 
 // tableModel is a Table as its documentation has it, but for what is forgotten
-// for want of room: a map of keys to maps of slots.
+// because there is no memory: a map of keys to maps of slots.
 type tableModel struct {
 	windows []Window
 	newest  []int64
@@ -125,7 +125,7 @@ func (m *tableModel) gone(key string) bool {
 }
 
 // modelRun holds a Table against the model, operation by operation. What the
-// table has forgotten for want of room is found out when the key comes up.
+// table has evicted is found out when the key comes up.
 type modelRun struct {
 	*rand.Rand
 	t       *testing.T
@@ -192,7 +192,7 @@ func (x *modelRun) step() {
 	case 1:
 		x.now -= x.Int64N(2 * int64(w.Span))
 	case 2:
-		if x.IntN(5) == 0 { // about as far as a record's stamp reaches
+		if x.IntN(5) == 0 { // about what a record's stamp reaches
 			x.now += int64(w.Slot) * (1<<16 + x.Int64N(5) - 2 - x.Int64N(2)*w.slots())
 		}
 	case 3, 4, 5, 6, 7, 8, 9, 10:

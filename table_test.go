@@ -180,7 +180,7 @@ func TestTableLargeCounts(t *testing.T) {
 	}
 }
 
-// Where there is no room for a larger record, a slot stays at its most.
+// Where there is no memory for a larger record, a slot stays at its most.
 func TestTableSaturates(t *testing.T) {
 	tb := mustTable(t, TableConfig{Budget: 300 << 10, RefuseNew: true}, tenSeconds())
 	at := time.Unix(1000, 0)
@@ -198,7 +198,7 @@ func TestTableSaturates(t *testing.T) {
 }
 
 // What full records have taken comes back with them: the keys of later have as
-// much room as those of a new table.
+// much memory as those of a new table.
 func TestTableGivesFullRecordsBack(t *testing.T) {
 	at := time.Unix(1000, 0)
 	tb := mustTable(t, TableConfig{Budget: 1 << 20, RefuseNew: true}, Last(time.Minute))
@@ -217,7 +217,7 @@ func TestTableGivesFullRecordsBack(t *testing.T) {
 		t.Errorf("expired: %+v", s)
 	}
 	if got := fill(tb, at.Add(time.Hour), 1); got < want*9/10 {
-		t.Errorf("room for %d keys, %d in a new table", got, want)
+		t.Errorf("memory for %d keys, %d in a new table", got, want)
 	}
 }
 

@@ -37,7 +37,7 @@ func mustDetector(t testing.TB, rules ...hotkey.Rule) *hotkey.Detector {
 func at(ms int64) time.Time { return time.UnixMilli(ms) }
 
 // A reference detects by the definitions: it keeps every time of every key for
-// ever and counts those in the span anew for each event.
+// ever and counts those in the span for each event.
 type reference map[string]*refKey // by rule and key
 
 type refKey struct {

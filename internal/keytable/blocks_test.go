@@ -101,7 +101,7 @@ func checkBlocks(t *testing.T, rnd *rand.Rand, bound, inline int) {
 			}
 		case 5:
 			if !b.Reserve(l, rnd.IntN(2*bound)) {
-				t.Fatalf("bound %d: no room", bound)
+				t.Fatalf("bound %d: no memory", bound)
 			}
 		default:
 			if rnd.IntN(8) > 0 {
@@ -168,8 +168,8 @@ func TestBlocksGiveBack(t *testing.T) {
 	}
 }
 
-// TestBlocksKeepTheBudget fills logs until there is no room: what is taken is
-// within the budget, what was promised holds, and a log that finds no room is as
+// TestBlocksKeepTheBudget fills logs until there is no memory: what is taken is
+// within the budget, what was promised holds, and a log that gets no memory is as
 // it was.
 func TestBlocksKeepTheBudget(t *testing.T) {
 	for _, bound := range []int{60, 1000, 60_000} {
@@ -186,13 +186,13 @@ func TestBlocksKeepTheBudget(t *testing.T) {
 				if !b.Reserve(l, 1) {
 					refused++
 					if !slices.Equal(l, before) {
-						t.Fatalf("a log without room has changed: %x, was %x", l, before)
+						t.Fatalf("a log without memory has changed: %x, was %x", l, before)
 					}
 					break
 				}
 				b.Add(l, now)
 				if b.Len(l) != int(now)+1 || b.Lost(l) {
-					t.Fatalf("bound %d: a log with room has %d times, not %d", bound, b.Len(l), now+1)
+					t.Fatalf("bound %d: a log with memory has %d times, not %d", bound, b.Len(l), now+1)
 				}
 			}
 		}
@@ -215,7 +215,7 @@ func TestBlocksKeepTheBudget(t *testing.T) {
 			b.Clear(l)
 		}
 		if l := make([]uint64, b.Words()); !b.Reserve(l, min(bound, 8)) {
-			t.Errorf("bound %d: no room although all blocks are free", bound)
+			t.Errorf("bound %d: no memory although all blocks are free", bound)
 		}
 	}
 }
@@ -257,7 +257,7 @@ func TestBlocksConcurrently(t *testing.T) {
 				l := words[rnd.IntN(len(words))]
 				n := rnd.IntN(100)
 				if !b.Reserve(l, n) {
-					t.Error("no room")
+					t.Error("no memory")
 				}
 				for range n {
 					b.Add(l, g)
@@ -296,7 +296,7 @@ func TestBlocksDoNotAllocateWhenFull(t *testing.T) {
 		tick()
 	}
 	if n := testing.AllocsPerRun(100, tick); n != 0 {
-		t.Errorf("%v allocations to add to a log that has its room", n)
+		t.Errorf("%v allocations to add to a log that has its memory", n)
 	}
 }
 
@@ -313,7 +313,7 @@ func TestNewBlocksPanics(t *testing.T) {
 	}
 }
 
-// Fits finds as much room as asking for one time less and less does.
+// Fits finds as much memory as asking for one time less and less does.
 func TestBlocksFitsAgainstLoop(t *testing.T) {
 	rnd := seeded(t)
 	for range 2000 {
@@ -338,7 +338,7 @@ func TestBlocksFitsAgainstLoop(t *testing.T) {
 		}
 		for i := range want {
 			if !b.Push(l, int64(i)) {
-				t.Fatalf("no room for time %d of %d that are to fit", i+1, want)
+				t.Fatalf("no memory for time %d of %d that are to fit", i+1, want)
 			}
 		}
 	}
@@ -355,7 +355,7 @@ func TestBlocksGather(t *testing.T) {
 		logs[i] = make([]uint64, b.Words())
 		for j := range 20 {
 			if !b.Push(logs[i], int64(i+j)) {
-				t.Fatal("no room")
+				t.Fatal("no memory")
 			}
 		}
 	}

@@ -72,9 +72,9 @@ func (b *Blocks) Newest(l []uint64) int64 {
 	return int64(l[logNewest])
 }
 
-// Room sees to it that n more times can be added to l, or as many as the bound
-// allows if that is less. It reports false, and changes nothing, if that takes
-// memory that the budget has not.
+// Reserve sees to it that n more times can be added to l, or as many as the bound
+// allows if that is less. It reports false, and changes nothing, if the budget has no
+// memory for them.
 func (b *Blocks) Reserve(l []uint64, n int) bool {
 	if b.view {
 		return true
@@ -86,8 +86,8 @@ func (b *Blocks) Reserve(l []uint64, n int) bool {
 	return b.grow(l, need)
 }
 
-// Fits is Room for n more times in the log l, which is empty, or for as many as there
-// is memory for. It returns for how many. It tries each size of block once at most.
+// Fits reserves n more times in the log l, which is empty, or as many as there is
+// memory for. It returns how many. It tries each size of block once at most.
 func (b *Blocks) Fits(l []uint64, n int) int {
 	n = min(n, b.bound)
 	for size := len(b.classes) - 1; !b.Reserve(l, n); {
@@ -95,7 +95,7 @@ func (b *Blocks) Fits(l []uint64, n int) int {
 			size--
 		}
 		if size < 0 {
-			return b.inline // that is room without a block
+			return b.inline // these need no block
 		}
 		n = b.classes[size].words
 	}
@@ -126,8 +126,7 @@ func (b *Blocks) grow(l []uint64, need int) bool {
 	return true
 }
 
-// Push is Room for one and Add, and reports false if there is no room: at the
-// bound, or for want of memory.
+// Push is Add, but reports false if l is at its bound or there is no memory.
 func (b *Blocks) Push(l []uint64, t int64) bool {
 	n := b.Len(l)
 	if class(l) == 0 && n < b.inline {
@@ -143,7 +142,7 @@ func (b *Blocks) Push(l []uint64, t int64) bool {
 }
 
 // Add adds t, which is no earlier than the newest time of l. A log at its bound
-// drops its oldest time for it, and so does one without room; call Room first.
+// drops its oldest time for it, and so does one without memory; call Reserve first.
 func (b *Blocks) Add(l []uint64, t int64) {
 	n := b.Len(l)
 	if class(l) == 0 && n < b.inline {
@@ -300,7 +299,7 @@ func (b *Blocks) AppendLog(dst []byte, l []uint64, newest int64) []byte {
 
 // ReadLog makes l, which is empty, the log that AppendLog has appended for that
 // newest. Times after now become now. If it is not one of this bound, or there
-// is no room for it, r has failed, and l is empty.
+// is no memory for it, r has failed, and l is empty.
 func (b *Blocks) ReadLog(r *snapshot.Reader, l []uint64, newest, now int64) {
 	count := r.Uvarint()
 	n := count >> 1
@@ -330,7 +329,7 @@ func (b *Blocks) ReadLog(r *snapshot.Reader, l []uint64, newest, now int64) {
 
 // CopyLog makes l, which is empty, a log of the times in the log fl of from, which
 // are no more than the bound of b. It reports false, and l stays empty, if there
-// is no room for it.
+// is no memory for it.
 func (b *Blocks) CopyLog(l []uint64, from *Blocks, fl []uint64) bool {
 	n := from.Len(fl)
 	if n == 0 {

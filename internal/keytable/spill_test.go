@@ -28,7 +28,7 @@ func TestSpill(t *testing.T) {
 				t.Fatalf("Spilled is %t", spills)
 			case !spills:
 				if !b.Spill(r.l) || len(b.Block(r.l)) != words {
-					t.Fatal("no room")
+					t.Fatal("no memory")
 				}
 				spilled++
 				r.block = slices.Clone(b.Block(r.l))
@@ -62,7 +62,7 @@ func TestSpill(t *testing.T) {
 	}
 }
 
-// TestSpillKeepsTheBudget spills until there is no room: a record that gets no
+// TestSpillKeepsTheBudget spills until there is no memory: a record that gets no
 // block is as it was.
 func TestSpillKeepsTheBudget(t *testing.T) {
 	const limit = 100_000
@@ -74,7 +74,7 @@ func TestSpillKeepsTheBudget(t *testing.T) {
 		l := []uint64{7, 8, 9, 10}
 		if !b.Spill(l) {
 			if !slices.Equal(l, []uint64{7, 8, 9, 10}) || b.Spilled(l) {
-				t.Fatalf("a record without room has changed: %x", l)
+				t.Fatalf("a record without memory has changed: %x", l)
 			}
 			break
 		}
@@ -85,6 +85,6 @@ func TestSpillKeepsTheBudget(t *testing.T) {
 	}
 	b.Clear(last)
 	if !b.Spill(make([]uint64, b.Words())) {
-		t.Error("no room although a block is free")
+		t.Error("no memory although a block is free")
 	}
 }

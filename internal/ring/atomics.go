@@ -25,4 +25,4 @@ func token() uint64 {
 	return uint64(uintptr(unsafe.Pointer(&here)) >> 11)
 }
 
-func randomDeal() uint64 { return rand.Uint64() }
+func randomAssignment() uint64 { return rand.Uint64() }

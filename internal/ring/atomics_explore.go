@@ -32,11 +32,11 @@ var tokenNow uint64
 
 func token() uint64 { return tokenNow }
 
-// randomDeal is not random here, so that an order of steps can be repeated.
-func randomDeal() uint64 { return 0x9e3779b97f4a7c15 }
+// randomAssignment is not random here, so that an order of steps can be repeated.
+func randomAssignment() uint64 { return 0x9e3779b97f4a7c15 }
 
 // Stores are no steps: they are of memory that nobody else has seen yet, or of a
-// lane's pace, which no count depends on.
+// stripe's speed, which no count depends on.
 
 func (a *atomicUint64) Load() uint64   { step(a, looks); return a.v.Load() }
 func (a *atomicUint64) Store(x uint64) { a.v.Store(x) }

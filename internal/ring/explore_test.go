@@ -56,8 +56,8 @@ func (p *play) at(slot int64, n uint64) func() {
 	return p.add(n, func() bool { return p.AddAt(slot*width, n) })
 }
 
-// spread is an actor that makes lanes, or more of them.
-func (p *play) spread() { p.window.(interface{ Spread() }).Spread() }
+// striping is an actor that makes stripes, or more of them.
+func (p *play) striping() { p.window.(interface{ Restripe() }).Restripe() }
 
 // read is an actor that reads the newest window of that many slots and the slot
 // before it, as a live read does. What has finished before in slots that are in
@@ -116,20 +116,20 @@ func realRing(slots int) func() window {
 	}
 }
 
-// spreadRing is one whose adders have lanes already, which are empty.
-func spreadRing(slots int) func() window {
+// stripedRing is one whose adders have stripes already, which are empty.
+func stripedRing(slots int) func() window {
 	return func() window {
 		r := realRing(slots)().(*Ring)
-		r.Spread()
+		r.Restripe()
 		return r
 	}
 }
 
-// usedRing is one whose adders have been in their lanes; an actor who moves on
-// leaves the lane of the other behind.
+// usedRing is one whose adders have been in their stripes; an actor who moves on
+// leaves the stripe of the other behind.
 func usedRing(slots int) func() window {
 	return func() window {
-		r := spreadRing(slots)().(*Ring)
+		r := stripedRing(slots)().(*Ring)
 		for tokenNow = range 3 {
 			r.AddLive(10*width, 0)
 		}
@@ -140,7 +140,7 @@ func usedRing(slots int) func() window {
 type used struct{ *Ring }
 
 var rings = map[string]func() window{
-	"one lane": realRing(1), "lanes": spreadRing(1), "used lanes": usedRing(1),
+	"one stripe": realRing(1), "stripes": stripedRing(1), "used stripes": usedRing(1),
 }
 
 // long returns actors, and in the long form one more, with which the states are
@@ -152,7 +152,7 @@ func long(more func(), actors ...func()) []func() {
 	return actors
 }
 
-// longUnlessUsed is long, but used lanes go without the one more in the long form
+// longUnlessUsed is long, but used stripes go without the one more in the long form
 // too: that makes tens of millions of states.
 func (p *play) longUnlessUsed(more func(), actors ...func()) []func() {
 	if _, ok := p.window.(used); ok {
@@ -191,29 +191,29 @@ var scenarios = map[string]scenario{
 			p.wantSlots(11, 11, 16)
 		}
 	},
-	"at, beside an era that ends": func(p *play) ([]func(), func()) {
+	"at, beside a generation that ends": func(p *play) ([]func(), func()) {
 		far := int64(10 + farTurns*2 + 1)
 		return long(p.read(1, 1|4), p.at(10, 4), p.live(far, 16)), func() { p.wantSlots(far-1, far, 16) }
 	},
-	"live, beside an era that ends": func(p *play) ([]func(), func()) {
+	"live, beside a generation that ends": func(p *play) ([]func(), func()) {
 		far := int64(10 + farTurns*2 + 1)
 		return long(p.read(1, 1|4), p.live(10, 4), p.live(far, 16)), func() { p.wantSlots(far-1, far, 16, 20) }
 	},
-	"two end the era": func(p *play) ([]func(), func()) {
+	"two end the generation": func(p *play) ([]func(), func()) {
 		far := int64(10 + farTurns*2 + 1)
 		return p.longUnlessUsed(p.read(1, 1), p.live(far, 4), p.live(far+1, 16)), func() { p.wantSlots(far, far+1, 20) }
 	},
-	"two end the era in the same slot": func(p *play) ([]func(), func()) {
+	"two end the generation in the same slot": func(p *play) ([]func(), func()) {
 		far := int64(10 + farTurns*2 + 1)
 		return long(p.read(1, 1), p.live(far, 4), p.live(far, 16)), func() { p.wantSlots(far-1, far, 20) }
 	},
-	"spread meanwhile": func(p *play) ([]func(), func()) {
-		return long(p.live(10, 4), p.live(11, 16), p.read(1, 0), p.spread), func() { p.wantSlots(10, 11, p.begun) }
+	"striping meanwhile": func(p *play) ([]func(), func()) {
+		return long(p.live(10, 4), p.live(11, 16), p.read(1, 0), p.striping), func() { p.wantSlots(10, 11, p.begun) }
 	},
 }
 
 func TestExplore(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // for two lanes
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // for two stripes
 	orders, states := 0.0, 0
 	for name, s := range scenarios {
 		for kind, fresh := range rings {
@@ -234,7 +234,7 @@ func TestExplore(t *testing.T) {
 type hasty struct{ *Ring }
 
 func (r hasty) AddLive(t int64, n uint64) bool {
-	e, slot := r.era.Load(), FloorDiv(t, r.width)
+	e, slot := r.gen.Load(), FloorDiv(t, r.width)
 	if state := e.newest.Load(); slot > newestOf(state) && e.newest.CompareAndSwap(state, open(slot)) {
 		for s := newestOf(state) + 1; s <= slot; s++ {
 			e.stamp(open(slot), s)
@@ -249,7 +249,7 @@ type forgetful struct{ *Ring }
 
 func (r forgetful) AddAt(t int64, n uint64) bool {
 	if e, s := r.ready(t); e != nil {
-		e.blind(s, n)
+		e.addUnchecked(s, n)
 		return true
 	}
 	return r.Ring.AddAt(t, n)

@@ -71,7 +71,7 @@ func (x *explorer) addCell(at any, thing uint64, place int) {
 // pointer, what it points to now has a name after that.
 func (x *explorer) changed(i int, before uint64) bool {
 	switch at := x.cells[i].at.(type) {
-	case *atomicPointer[era], *atomicPointer[spread]:
+	case *atomicPointer[generation], *atomicPointer[striping]:
 		return x.nameThing(i)
 	default:
 		return x.value(at) != before
@@ -83,7 +83,7 @@ func (x *explorer) nameThing(i int) bool {
 	c := &x.cells[i]
 	name := mix(c.name, c.changes+1)
 	switch at := c.at.(type) {
-	case *atomicPointer[era]:
+	case *atomicPointer[generation]:
 		e := at.v.Load()
 		if e == nil || x.nameOf(e) != 0 {
 			return false
@@ -94,16 +94,16 @@ func (x *explorer) nameThing(i int) bool {
 		for i := range e.words {
 			x.addCell(&e.words[i], name, i+1)
 		}
-	case *atomicPointer[spread]:
+	case *atomicPointer[striping]:
 		s := at.v.Load()
 		if s == nil || x.nameOf(s) != 0 {
 			return false
 		}
 		c.changes++
 		x.things = append(x.things, thing{s, name})
-		x.addCell(&s.deal, name, 0)
+		x.addCell(&s.assignment, name, 0)
 		for i := range limit() {
-			x.addCell(&s.lanes[i].era, name, i+1)
+			x.addCell(&s.stripes[i].gen, name, i+1)
 		}
 	default:
 		return false
@@ -129,12 +129,12 @@ func (x *explorer) value(at any) uint64 {
 		return at.v.Load()
 	case *atomicInt64:
 		return uint64(at.v.Load())
-	case *atomicPointer[era]:
+	case *atomicPointer[generation]:
 		if e := at.v.Load(); e != nil {
 			return x.nameOf(e)
 		}
 		return 1
-	case *atomicPointer[spread]:
+	case *atomicPointer[striping]:
 		if s := at.v.Load(); s != nil {
 			return x.nameOf(s)
 		}

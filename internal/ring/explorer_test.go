@@ -27,8 +27,8 @@ import (
 // Of two steps nothing is assumed about whether they can change places, but for
 // looks at what no actor changes in any order of the scenario: these are no
 // steps. Which ones they are is found out by trying: at the first change of what
-// was taken for fixed, all begins anew. What has no hook (a lane's pace, the
-// crowd) has no bearing on counts in so few adds.
+// was taken for fixed, the search starts again. What has no hook (a stripe's speed, the
+// contention) has no bearing on counts in so few adds.
 //
 // To keep the states that were met, and not what leads on from them, is the
 // state-space caching of P. Godefroid, G. Holzmann and D. Pirottin, CAV 1992;
@@ -112,7 +112,7 @@ func (x *explorer) explore(t *testing.T, fresh func() window, s scenario) (wrong
 	return ""
 }
 
-// run goes through one order, that of x.path as far as it goes, to its end or to
+// run goes through one order, that of x.path and then any, to its end or to
 // a state that was left before.
 func (x *explorer) run(fresh func() window, s scenario) (wrong string) {
 	x.now = nobody
@@ -276,7 +276,7 @@ func TestExploreCuts(t *testing.T) {
 	}{
 		{"live and at", realRing(1), func(p *play) []func() { return []func(){p.live(11, 4), p.at(10, 16)} }},
 		{"live and read", realRing(1), func(p *play) []func() { return []func(){p.live(11, 4), p.read(1, 0)} }},
-		{"live and spread", spreadRing(1), func(p *play) []func() { return []func(){p.live(10, 4), p.spread} }},
+		{"live and striping", stripedRing(1), func(p *play) []func() { return []func(){p.live(10, 4), p.striping} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := func(p *play) ([]func(), func()) { return c.actors(p), func() { p.wantSlots(10, 11, p.begun) } }

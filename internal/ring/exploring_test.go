@@ -14,7 +14,7 @@ import (
 //	LATELY_LONG=1 go test -tags explore -run Explore -timeout 1h -v ./internal/ring
 func TestExploreBuild(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: builds the package anew")
+		t.Skip("SKIPPED: builds the package again")
 	}
 	goTool, err := exec.LookPath("go")
 	if err != nil {

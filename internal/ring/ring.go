@@ -14,9 +14,9 @@ import "sync/atomic"
 // add on; a step of more than farTurns turns, after idle time that is 9 hours
 // for a window of 1 ms and longer for any other, takes fresh memory once.
 //
-// Adders that get in each other's way are spread over lanes, each with words of
-// its own; see spread. A lane's newest slot is never ahead of the lead's, which
-// is moved first; so what a lane keeps is in the window or older.
+// Adders that contend get stripes, each with words of its own; see striping. A
+// stripe's newest slot is never ahead of the lead's, which is moved first; so what a
+// stripe keeps is in the window or older.
 //
 // The zero Ring is not usable, call Init. A Ring must not be copied after that.
 type Ring struct {
@@ -24,10 +24,10 @@ type Ring struct {
 	slots int64 // of the window
 	shift uint8 // log2 of the number of words
 
-	lane                            // the lead: its newest slot is that of the ring
-	spread    atomicPointer[spread] // nil until adders have met
-	crowd     crowd
-	saturated atomic.Uint64 // adds that did not fit
+	stripe                             // the lead: its newest slot is that of the ring
+	striping   atomicPointer[striping] // nil until adders have contended
+	contention contention
+	saturated  atomic.Uint64 // adds that did not fit
 }
 
 // Init makes r an empty ring for a window of that many slots, each width
@@ -43,7 +43,7 @@ func (r *Ring) Init(width int64, slots int) {
 
 // Slot returns the number of the slot that t lies in.
 func (r *Ring) Slot(t int64) int64 {
-	if e := r.era.Load(); e != nil {
+	if e := r.gen.Load(); e != nil {
 		s := newestOf(e.newest.Load())
 		if uint64(t-s*r.width) < uint64(r.width) { // spares the division
 			return s
@@ -58,7 +58,7 @@ func (r *Ring) Slots() int64 { return r.slots }
 // Newest returns the newest slot that was added to. There is none before the
 // first add.
 func (r *Ring) Newest() (slot int64, ok bool) {
-	e := r.era.Load()
+	e := r.gen.Load()
 	if e == nil {
 		return 0, false
 	}
@@ -74,64 +74,70 @@ func (r *Ring) Saturated() uint64 { return r.saturated.Load() }
 // since t was taken, in a slot that it has reached since; if the slot of t has
 // left the window, in the newest.
 //
-// due says that about paceEvery have been counted in this slot and lane since it
-// last said so; see AddBrisk.
+// due says that about clockEvery have been counted in this slot and stripe since it
+// last said so; see AddCoarse.
 func (r *Ring) AddLive(t int64, n uint64) (due bool) {
 	e, s := r.ready(t)
-	if e == nil || n > maxBlind {
+	if e == nil || n > maxUnchecked {
 		r.addLiveSlow(t, n)
 		return true
 	}
-	w, met := e.blind(s, n)
-	if met || w&guard != 0 {
-		r.aftermath(e, s, w, met)
+	w, contended := e.addUnchecked(s, n)
+	if contended || w&guard != 0 {
+		if w&guard != 0 {
+			e.clamp(s)
+		}
+		r.afterAdd(s, w&guard == 0, contended)
 	}
-	return (w^(w-n))&^(paceEvery-1) != 0
+	return (w^(w-n))&^(clockEvery-1) != 0
 }
 
-// paceEvery is how many events are counted by a clock that lags before it is
+// clockEvery is how many events are counted by a clock that lags before it is
 // compared with a precise one.
-const paceEvery = 16
+const clockEvery = 16
 
-// AddBrisk is AddLive, at a time that may lag, for a lane that is brisk: it has
+// AddCoarse is AddLive, at a time that may lag, for a stripe that is fast: it has
 // counted so fast of late that a look at the clock now and then bounds the lag.
-// If it is not, or t is not in the newest slot, AddBrisk does nothing and
+// If it is not, or t is not in the newest slot, AddCoarse does nothing and
 // reports ok false; the caller then reads a precise clock, and calls AddLive.
-// Each time that due is true, of either, it calls Pace.
-func (r *Ring) AddBrisk(t int64, n uint64) (ok, due bool) {
+// Each time that due is true, of either, it calls NoteTime.
+func (r *Ring) AddCoarse(t int64, n uint64) (ok, due bool) {
 	e, s := r.ready(t)
-	if e == nil || !e.brisk.Load() || n > maxBlind {
+	if e == nil || !e.fast.Load() || n > maxUnchecked {
 		return false, false
 	}
-	w, met := e.blind(s, n)
-	if met || w&guard != 0 {
-		r.aftermath(e, s, w, met)
+	w, contended := e.addUnchecked(s, n)
+	if contended || w&guard != 0 {
+		if w&guard != 0 {
+			e.clamp(s)
+		}
+		r.afterAdd(s, w&guard == 0, contended)
 	}
-	return true, (w^(w-n))&^(paceEvery-1) != 0
+	return true, (w^(w-n))&^(clockEvery-1) != 0
 }
 
-// Pace tells the caller's lane the precise time. It is brisk from now on if it
+// NoteTime tells the caller's stripe the precise time. It is fast from now on if it
 // was last told so less than limit nanoseconds ago, until its slot is over.
-func (r *Ring) Pace(now, limit int64) {
-	l := &r.lane
-	if s := r.spread.Load(); s != nil {
+func (r *Ring) NoteTime(now, limit int64) {
+	l := &r.stripe
+	if s := r.striping.Load(); s != nil {
 		l = s.pick()
 	}
-	e := l.era.Load()
+	e := l.gen.Load()
 	if e == nil {
 		return
 	}
-	took := now - e.mark.Load()
-	e.mark.Store(now)
-	if brisk := 0 <= took && took < limit; brisk != e.brisk.Load() {
-		e.brisk.Store(brisk)
+	took := now - e.noted.Load()
+	e.noted.Store(now)
+	if fast := 0 <= took && took < limit; fast != e.fast.Load() {
+		e.fast.Store(fast)
 	}
 }
 
-// ready returns the era of the caller's lane and the newest slot, if t lies in
-// it and the lane is there already; else nil.
-func (r *Ring) ready(t int64) (*era, int64) {
-	e := r.era.Load()
+// ready returns the generation of the caller's stripe and the newest slot, if t lies in
+// it and the stripe is there already; else nil.
+func (r *Ring) ready(t int64) (*generation, int64) {
+	e := r.gen.Load()
 	if e == nil {
 		return nil, 0
 	}
@@ -140,8 +146,8 @@ func (r *Ring) ready(t int64) (*era, int64) {
 	if isClosed(state) || uint64(t-s*r.width) >= uint64(r.width) {
 		return nil, 0
 	}
-	if spread := r.spread.Load(); spread != nil {
-		e = spread.pick().era.Load()
+	if striping := r.striping.Load(); striping != nil {
+		e = striping.pick().gen.Load()
 		if e == nil || e.newest.Load() != state {
 			return nil, 0
 		}
@@ -149,19 +155,7 @@ func (r *Ring) ready(t int64) (*era, int64) {
 	return e, s
 }
 
-// aftermath is what remains to be done when a blind add in slot has met another
-// or did not fit.
-func (r *Ring) aftermath(e *era, slot int64, w uint64, met bool) {
-	if w&guard != 0 {
-		e.clamp(slot)
-		r.saturated.Add(1)
-	}
-	if met {
-		r.meet(slot)
-	}
-}
-
-// addLiveSlow is AddLive when t is not in the newest slot, the lane is not
+// addLiveSlow is AddLive when t is not in the newest slot, the stripe is not
 // there yet, or n is large.
 func (r *Ring) addLiveSlow(t int64, n uint64) {
 	slot := FloorDiv(t, r.width)
@@ -182,9 +176,9 @@ func (r *Ring) addLiveSlow(t int64, n uint64) {
 // that slot's count may be gone, or its place taken.
 func (r *Ring) AddAt(t int64, n uint64) bool {
 	if e, s := r.ready(t); e != nil {
-		if _, fits, met, ok := e.add(s, n); ok {
-			if met || !fits {
-				r.afterAdd(s, fits, met)
+		if _, fits, contended, ok := e.add(s, n); ok {
+			if contended || !fits {
+				r.afterAdd(s, fits, contended)
 			}
 			return true
 		}
@@ -207,34 +201,33 @@ func (r *Ring) addAtSlow(slot int64, n uint64) bool {
 
 // addTo counts n in a slot of the window as the lead's state has it. It reports
 // false if a later slot has taken the place; newest has moved past state then.
-func (r *Ring) addTo(e *era, state, slot int64, n uint64) bool {
-	l := &r.lane
-	if s := r.spread.Load(); s != nil {
+func (r *Ring) addTo(e *generation, state, slot int64, n uint64) bool {
+	l := &r.stripe
+	if s := r.striping.Load(); s != nil {
 		l = s.pick()
 		e, state = l.reach(slot, r.shift)
 	}
 	if slot <= newestOf(state)-int64(len(e.words)) {
-		return false // a lane that has moved on since
+		return false // a stripe that has moved on since
 	}
-	w, fits, met, ok := e.add(slot, n)
+	w, fits, contended, ok := e.add(slot, n)
 	if !ok {
 		l.help(e, state, slot, w)
 		return false
 	}
-	if met || !fits {
-		r.afterAdd(slot, fits, met)
+	if contended || !fits {
+		r.afterAdd(slot, fits, contended)
 	}
 	return true
 }
 
-// afterAdd is what remains to be done when an add in slot has met another or
-// did not fit.
-func (r *Ring) afterAdd(slot int64, fits, met bool) {
+// afterAdd is what remains to be done when an add in slot contended or did not fit.
+func (r *Ring) afterAdd(slot int64, fits, contended bool) {
 	if !fits {
 		r.saturated.Add(1)
 	}
-	if met {
-		r.meet(slot)
+	if contended {
+		r.contend(slot)
 	}
 }
 
@@ -250,11 +243,11 @@ func (r *Ring) Sum(first, last int64) (sum uint64, whole bool) {
 		return 0, true
 	}
 	sum, whole = r.sumIn(e, state, first, last, r.slots)
-	if s := r.spread.Load(); s != nil {
-		// A lane may be behind, and still have what the window has not.
+	if s := r.striping.Load(); s != nil {
+		// A stripe may be behind, and still have what the window has not.
 		first = max(first, newestOf(state)-r.slots)
 		for i := range s.used() {
-			part, all := s.lanes[i].sum(first, last, r.slots)
+			part, all := s.stripes[i].sum(first, last, r.slots)
 			sum, whole = sum+part, whole && all
 		}
 	}

@@ -60,7 +60,7 @@ func TestKeepsWindowAndOneSlot(t *testing.T) {
 }
 
 // steps are the distances at which something changes: slot, window, ring, the
-// longest step of an era, and the distances at which tags come back.
+// longest step of a generation, and the distances at which tags come back.
 func steps(r *Ring) []int64 {
 	size := int64(1) << r.shift
 	far, alias := int64(farTurns)<<r.shift, size<<tagBits
@@ -123,7 +123,7 @@ func TestIdleControl(t *testing.T) {
 	}
 }
 
-// TestFarControl shows why an era has a longest step: the words that a stopped
+// TestFarControl shows why a generation has a longest step: the words that a stopped
 // writer has stamped for a step of up to that can be told apart from older
 // ones, those for a longer step cannot.
 func TestFarControl(t *testing.T) {
@@ -133,7 +133,7 @@ func TestFarControl(t *testing.T) {
 	}{{1, true}, {farTurns - 1, true}, {farTurns, true}, {3 * farTurns, false}, {5 * farTurns, false}} {
 		r := newRing(10)
 		r.mustAdd(t, 100, 1)
-		e := r.era.Load()
+		e := r.gen.Load()
 		slot := 100 + c.turns<<r.shift
 		e.stamp(open(100), slot)
 		if got := e.slotFound(e.word(slot).Load(), slot, open(100)); (got == slot) != c.clear {
@@ -142,12 +142,12 @@ func TestFarControl(t *testing.T) {
 	}
 }
 
-// TestBusyWrap goes round all tags several times within one era.
+// TestBusyWrap goes round all tags several times within one generation.
 func TestBusyWrap(t *testing.T) {
 	r := newRing(5)
 	first := int64(3)
 	r.mustAdd(t, first, 7)
-	e := r.era.Load()
+	e := r.gen.Load()
 	slot := first
 	for hop := range 20 {
 		slot += e.far() - int64(hop%3)
@@ -156,27 +156,27 @@ func TestBusyWrap(t *testing.T) {
 		r.mustAdd(t, slot-5, 100)
 		r.wantSum(t, slot-5, slot, uint64(hop+1)+100)
 	}
-	if r.era.Load() != e {
-		t.Error("steps of at most far() took a new era")
+	if r.gen.Load() != e {
+		t.Error("steps of at most far() took a new generation")
 	}
 	r.mustAdd(t, slot+e.far()+1, 1)
-	if r.era.Load() == e {
-		t.Error("a step beyond far() did not take a new era")
+	if r.gen.Load() == e {
+		t.Error("a step beyond far() did not take a new generation")
 	}
 }
 
 // The tests below stop a writer between two of its steps and let others go on.
 
-func TestStoppedBlindWriter(t *testing.T) {
+func TestStoppedUncheckedWriter(t *testing.T) {
 	r := newRing(5)
 	r.mustAdd(t, 100, 1)
-	e := r.era.Load() // the writer has seen newest at 100, and stops
+	e := r.gen.Load() // the writer has seen newest at 100, and stops
 	r.mustAdd(t, 108, 1)
-	e.blind(100, 3)
+	e.addUnchecked(100, 3)
 	r.wantSum(t, 108, 108, 4) // 108 has taken the place of 100
 	r.mustAdd(t, 116, 1)
 	r.mustAdd(t, 118, 1)
-	e.blind(100, 3)
+	e.addUnchecked(100, 3)
 	r.wantSum(t, 116, 116, 4)
 	r.wantSum(t, 113, 118, 5)
 }
@@ -184,7 +184,7 @@ func TestStoppedBlindWriter(t *testing.T) {
 func TestStoppedExactWriter(t *testing.T) {
 	r := newRing(5)
 	r.mustAdd(t, 100, 1)
-	e := r.era.Load()
+	e := r.gen.Load()
 	r.mustAdd(t, 108, 1)
 	if _, _, _, ok := e.add(100, 3); ok {
 		t.Error("add reached slot 108 by the name of slot 100")
@@ -200,7 +200,7 @@ func TestStoppedAdvance(t *testing.T) {
 		for s := int64(95); s <= 100; s++ {
 			r.mustAdd(t, s, 1)
 		}
-		e := r.era.Load()
+		e := r.gen.Load()
 		for s := int64(103); s <= 110; s++ {
 			e.stamp(open(100), s)
 		}
@@ -215,7 +215,7 @@ func TestStoppedAdvance(t *testing.T) {
 		r.wantSum(t, 105, 110, 1)
 	})
 	t.Run("add live", func(t *testing.T) {
-		for _, n := range []uint64{1, maxBlind + 1} {
+		for _, n := range []uint64{1, maxUnchecked + 1} {
 			r := stopped()
 			r.AddLive(100*width, n)
 			r.mustAdd(t, 110, 0)
@@ -246,13 +246,13 @@ func TestStoppedAdvance(t *testing.T) {
 	t.Run("goes on", func(t *testing.T) {
 		r := stopped()
 		r.mustAdd(t, 120, 5)
-		r.era.Load().stamp(open(100), 111) // the stopped one wakes up
-		r.era.Load().advance(open(100), 112)
+		r.gen.Load().stamp(open(100), 111) // the stopped one wakes up
+		r.gen.Load().advance(open(100), 112)
 		r.wantSum(t, 115, 120, 5)
 	})
 }
 
-// A writer that has closed an era and stopped holds nobody up either.
+// A writer that has closed a generation and stopped holds nobody up either.
 func TestStoppedClose(t *testing.T) {
 	const next = 1 << 50
 	for name, use := range map[string]func(r *Ring){
@@ -270,25 +270,25 @@ func TestStoppedClose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRing(5)
 			r.mustAdd(t, 100, 9)
-			e := r.era.Load()
+			e := r.gen.Load()
 			e.newest.Store(closed(next))
 			if e.advance(open(100), 101); newestOf(e.newest.Load()) != next {
-				t.Error("a closed era has moved on")
+				t.Error("a closed generation has moved on")
 			}
 			use(r)
 			r.wantSum(t, next-4, next+1, 1)
-			e.blind(100, 1) // a straggler
+			e.addUnchecked(100, 1) // a straggler
 			r.wantSum(t, next-4, next+1, 1)
 		})
 	}
 }
 
-// A writer that has decided to close an era, and stopped, must not take an add
+// A writer that has decided to close a generation, and stopped, must not take an add
 // with it that came in between and belongs to what comes after.
 func TestStoppedBeforeClose(t *testing.T) {
 	r := newRing(5)
 	r.mustAdd(t, 100, 1)
-	e := r.era.Load()
+	e := r.gen.Load()
 	far := 100 + e.far()
 	r.mustAdd(t, far, 7)
 	e.close(open(100), far+1)
@@ -302,7 +302,7 @@ func TestStoppedBeforeStamp(t *testing.T) {
 	for turns := int64(1); turns <= 5*farTurns; turns += farTurns / 2 {
 		r := newRing(5)
 		r.mustAdd(t, 100, 1)
-		e := r.era.Load()
+		e := r.gen.Load()
 		slot := int64(100)
 		for last := slot + turns*8; slot < last; {
 			slot = min(last, slot+e.far())
@@ -333,7 +333,7 @@ func TestOverflow(t *testing.T) {
 		{[]step{{MaxCount - 1, false}, {1, true}}, MaxCount, 0},
 		{[]step{{MaxCount, false}, {0, true}, {0, false}}, MaxCount, 0},
 		{[]step{{MaxCount, false}, {1, true}}, MaxCount, 1},
-		{[]step{{MaxCount, false}, {1, true}, {maxBlind, true}, {1, false}}, MaxCount, 3},
+		{[]step{{MaxCount, false}, {1, true}, {maxUnchecked, true}, {1, false}}, MaxCount, 3},
 		{[]step{{1 << 36, false}}, MaxCount, 1},
 		{[]step{{1, true}, {1<<64 - 1, true}}, MaxCount, 1},
 		{[]step{{1, true}, {1<<64 - 1, false}, {1<<64 - 1, false}}, MaxCount, 2},
@@ -363,7 +363,7 @@ func TestOverflow(t *testing.T) {
 func TestOverflowUnclamped(t *testing.T) {
 	r := newRing(3)
 	r.mustAdd(t, 41, MaxCount)
-	r.era.Load().word(41).Add(maxBlind)
+	r.gen.Load().word(41).Add(maxUnchecked)
 	r.wantSum(t, 41, 41, MaxCount)
 	r.mustAdd(t, 41, 1)
 	r.wantSum(t, 41, 41, MaxCount)
@@ -377,7 +377,7 @@ func TestOverflowUnclamped(t *testing.T) {
 func TestOverflowControl(t *testing.T) {
 	r := newRing(3)
 	r.mustAdd(t, 41, MaxCount)
-	r.era.Load().word(41).Add(lowMask - MaxCount + 1)
+	r.gen.Load().word(41).Add(lowMask - MaxCount + 1)
 	if sum, _ := r.Sum(41, 41); sum == MaxCount {
 		t.Errorf("a carry into the tag went unnoticed: the slot reads %d", sum)
 	}
@@ -387,13 +387,13 @@ func TestOverflowControl(t *testing.T) {
 func TestOverflowConcurrent(t *testing.T) {
 	const writers, adds, at = 4, 5000, 41 * width
 	r := newRing(3)
-	r.crowd.Store(0xff) // they stay in one lane
+	r.contention.Store(0xff) // they stay in one stripe
 	r.AddLive(at, MaxCount-1000)
 	var wg sync.WaitGroup
 	for range writers {
 		wg.Go(func() {
 			for range adds {
-				r.AddLive(at, maxBlind)
+				r.AddLive(at, maxUnchecked)
 				if sum, _ := r.Sum(41, 41); sum < MaxCount-1000 {
 					t.Errorf("a slot about to overflow reads %d", sum)
 					return
@@ -426,7 +426,7 @@ func TestAddLive(t *testing.T) {
 	r.wantSum(t, 101, 101, 3)
 }
 
-// TestWordsOnlyGrow is the invariant of an era, after random adds.
+// TestWordsOnlyGrow is the invariant of a generation, after random adds.
 func TestWordsOnlyGrow(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -439,7 +439,7 @@ func TestWordsOnlyGrow(t *testing.T) {
 			slot += rnd.Int64N(int64(farTurns) << r.shift)
 		}
 		r.AddAt(slot*width, 1)
-		e := r.era.Load()
+		e := r.gen.Load()
 		state := e.newest.Load()
 		newest := newestOf(state)
 		for s := newest - int64(len(e.words)) + 1; s <= newest; s++ {
@@ -451,7 +451,7 @@ func TestWordsOnlyGrow(t *testing.T) {
 }
 
 // TestLateWriter stops a writer of either kind between reading the time and
-// counting, moves on by up to several rings or a whole era, and lets it go on.
+// counting, moves on by up to several rings or a whole generation, and lets it go on.
 // What it adds is kept, in a slot that was reached meanwhile, or refused.
 func TestLateWriter(t *testing.T) {
 	seed := rand.Uint64()
@@ -463,7 +463,7 @@ func TestLateWriter(t *testing.T) {
 		r := newRing(slots)
 		r.mustAdd(t, 100, 1)
 		if rnd.IntN(2) == 0 {
-			r.Spread()
+			r.Restripe()
 			r.AddLive(100*width, 0)
 		}
 		e, slot := r.ready(100 * width) // the writer, which stops here
@@ -476,12 +476,12 @@ func TestLateWriter(t *testing.T) {
 			r.AddLive(newest*width, 1)
 		}
 		before := r.sumAll(newest)
-		e.blind(slot, 4)
+		e.addUnchecked(slot, 4)
 		after := r.sumAll(newest)
 		if after != before && after != before+4 {
 			wrong++
 		}
-		// It is out of the window only if its own slot, or its era, is.
+		// It is out of the window only if its own slot, or its generation, is.
 		if after == before && newest-int64(slots) <= slot {
 			lost++
 		}

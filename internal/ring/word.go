@@ -12,7 +12,7 @@ package ring
 //
 // The guard keeps an add that does not fit from carrying into the tag. It is
 // set only between an add that overflowed and the clamp that the same writer
-// does before it returns. A carry beyond it needs 2^36/maxBlind = 2^28 writers
+// does before it returns. A carry beyond it needs 2^36/maxUnchecked = 2^28 writers
 // between these two steps at the same time; their stacks alone would take half
 // a tebibyte.
 const (
@@ -26,8 +26,8 @@ const (
 	guard   = 1 << countBits
 	lowMask = 1<<tagShift - 1
 
-	// maxBlind is the largest add that is done before its word is looked at.
-	maxBlind = 256
+	// maxUnchecked is the largest add that is done before its word is looked at.
+	maxUnchecked = 256
 
 	// farTurns is how many turns a ring advances at most in one step, a
 	// quarter of what a tag can tell apart: so a tag is unambiguous whenever

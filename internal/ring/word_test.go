@@ -22,7 +22,7 @@ func TestSlotOf(t *testing.T) {
 	}
 }
 
-// The alias that eras exist for: 2^27 turns on, the stamp is the same.
+// The alias that generations exist for: 2^27 turns on, the stamp is the same.
 func TestStampComesBack(t *testing.T) {
 	for shift := uint8(1); shift < 18; shift++ {
 		turn := int64(1) << shift

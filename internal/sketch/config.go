@@ -18,7 +18,7 @@ const (
 	defaultCounters = 1 << 16
 	defaultRows     = 3
 	defaultParts    = 64
-	minPartCounters = 64 // fewer in a part and its keys crowd by chance
+	minPartCounters = 64 // with fewer in a part, some parts get many more keys than others
 )
 
 // Config is what a [Window] counts and how large it is. Only Span must be set.
@@ -64,16 +64,16 @@ func (c Config) withDefaults() Config {
 func (c Config) check() error {
 	switch {
 	case c.Span < MinSpan || c.Span > MaxSpan:
-		return fmt.Errorf("sketch: Span is %v; allowed is %v to %v", c.Span, MinSpan, MaxSpan)
+		return fmt.Errorf("sketch: span %v: must be %v to %v", c.Span, MinSpan, MaxSpan)
 	case c.Counters < 0 || c.Counters > MaxCounters:
-		return fmt.Errorf("sketch: Counters is %d; allowed is 0 (the default, %d) to %d", c.Counters, defaultCounters, MaxCounters)
+		return fmt.Errorf("sketch: counters %d: must be 0 (the default, %d) to %d", c.Counters, defaultCounters, MaxCounters)
 	case c.Rows < 0 || c.Rows > MaxRows:
-		return fmt.Errorf("sketch: Rows is %d; allowed is 0 (the default, %d) to %d", c.Rows, defaultRows, MaxRows)
+		return fmt.Errorf("sketch: rows %d: must be 0 (the default, %d) to %d", c.Rows, defaultRows, MaxRows)
 	case c.Parts < 0 || c.Parts > MaxParts:
-		return fmt.Errorf("sketch: Parts is %d; allowed is 0 (the default, at most %d) to %d", c.Parts, defaultParts, MaxParts)
+		return fmt.Errorf("sketch: parts %d: must be 0 (the default, at most %d) to %d", c.Parts, defaultParts, MaxParts)
 	}
 	if bytes := Bytes(c); bytes > math.MaxInt/2 {
-		return fmt.Errorf("sketch: Counters is %d and Rows is %d, which takes %d bytes; allowed is what memory can be addressed for", c.Counters, c.Rows, bytes)
+		return fmt.Errorf("sketch: counters %d and rows %d take %d bytes: must be addressable", c.Counters, c.Rows, bytes)
 	}
 	return nil
 }

@@ -13,15 +13,15 @@ import (
 func TestConfigMistakes(t *testing.T) {
 	ok := sketch.Config{N: 60, Span: time.Minute}
 	for want, change := range map[string]func(c *sketch.Config){
-		"Span is 0s; allowed is 1ms to 87600h0m0s":    func(c *sketch.Config) { c.Span = 0 },
-		"Span is 999.999µs; allowed":                  func(c *sketch.Config) { c.Span = sketch.MinSpan - 1 },
-		"Span is 87600h0m0.000000001s; allowed":       func(c *sketch.Config) { c.Span = sketch.MaxSpan + 1 },
-		"Counters is -1; allowed is 0 (the default, ": func(c *sketch.Config) { c.Counters = -1 },
-		"Counters is 268435457; allowed":              func(c *sketch.Config) { c.Counters = sketch.MaxCounters + 1 },
-		"Rows is 9; allowed is 0 (the default, 3":     func(c *sketch.Config) { c.Rows = 9 },
-		"Rows is -1; allowed":                         func(c *sketch.Config) { c.Rows = -1 },
-		"Parts is -1; allowed":                        func(c *sketch.Config) { c.Parts = -1 },
-		"Parts is 4097; allowed":                      func(c *sketch.Config) { c.Parts = 4097 },
+		"span 0s: must be 1ms to 87600h0m0s":    func(c *sketch.Config) { c.Span = 0 },
+		"span 999.999µs: must be":               func(c *sketch.Config) { c.Span = sketch.MinSpan - 1 },
+		"span 87600h0m0.000000001s: must be":    func(c *sketch.Config) { c.Span = sketch.MaxSpan + 1 },
+		"counters -1: must be 0 (the default, ": func(c *sketch.Config) { c.Counters = -1 },
+		"counters 268435457: must be":           func(c *sketch.Config) { c.Counters = sketch.MaxCounters + 1 },
+		"rows 9: must be 0 (the default, 3":     func(c *sketch.Config) { c.Rows = 9 },
+		"rows -1: must be":                      func(c *sketch.Config) { c.Rows = -1 },
+		"parts -1: must be":                     func(c *sketch.Config) { c.Parts = -1 },
+		"parts 4097: must be":                   func(c *sketch.Config) { c.Parts = 4097 },
 	} {
 		c := ok
 		change(&c)

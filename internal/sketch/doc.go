@@ -1,7 +1,7 @@
-// Package sketch counts, in a fixed number of bytes, the keys that found no
-// room in a table: for any number of keys it says how much each was charged
-// with lately, and never too little. What it says too much refuses a key that
-// another rule of counting would have admitted; nobody is ever admitted for it.
+// Package sketch counts, in a fixed number of bytes, the keys that have no record in a
+// table: for any number of keys it returns an upper bound of what each was charged
+// with lately. An overcount may refuse a key that an exact count would have allowed,
+// and never allows one that it would have refused.
 //
 // A [Window] is a Count-Min sketch (G. Cormode, S. Muthukrishnan, An improved
 // data stream summary: the count-min sketch and its applications, Journal of
@@ -11,7 +11,7 @@
 // less, and each cell ages by itself when it is met, so that nothing is ever
 // swept. A pane counts until it has wholly left the window.
 //
-// # Why it never says too little
+// # Why it never undercounts
 //
 // A key has one cell in each row, shared with whatever other keys are mixed to
 // the same place. A cell knows the panes from its newest one back, as many as
@@ -32,7 +32,7 @@
 // (t-span, t]. A pane that none of the cells knows any more, because later
 // times than t have been seen in all of them, is taken for full.
 //
-// # How much it says too much
+// # How much it overcounts
 //
 // With three rows of m counters each, and f·m keys that come once in the span,
 // all different, the count of a key that never came is on average this, and this

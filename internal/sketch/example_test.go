@@ -16,13 +16,19 @@ func Example() {
 	}
 	const alice = 0x5d1e7a90c4b83f26 // a seeded hash of her name
 	for second := range int64(3) {
-		ok, used, wait := w.Take(alice, second*1e9, 1)
-		fmt.Println(ok, used, wait)
+		now := second * 1e9
+		h := w.Lock(alice)
+		used, wait := h.Used(now), h.Wait(now, 2, 1)
+		if wait == 0 {
+			h.Charge(now, 1)
+		}
+		h.Unlock()
+		fmt.Println(used, wait)
 	}
 	fmt.Println(sketch.Bytes(c) <= 1<<20)
 	// Output:
-	// true 0 0s
-	// true 1 0s
-	// false 2 6.999999999s
+	// 0 0s
+	// 1 0s
+	// 2 6.999999999s
 	// true
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/lately-go/lately/internal/sketch"
 )
 
-// A crowdedTable keeps the exact times of a few keys, and a Window those of the
-// rest, the way a store does. Its room changes all the time.
-type crowdedTable struct {
+// A fullTable keeps the exact times of a few keys, and a Window those of the
+// rest, the way a store does. Its capacity changes all the time.
+type fullTable struct {
 	w    *sketch.Window
 	n    int
 	span int64
 
-	mu    sync.Mutex
-	room  int
-	keys  map[uint64]*tableRecord
-	floor int64 // records have expired at this time; nothing is judged before it
+	mu       sync.Mutex
+	capacity int
+	keys     map[uint64]*tableRecord
+	floor    int64 // records have expired at this time; nothing is judged before it
 }
 
 type tableRecord struct {
@@ -31,11 +31,11 @@ type tableRecord struct {
 }
 
 // find returns the record of key, locked, and the time to judge at. The record
-// is nil if there is no room for one.
-func (c *crowdedTable) find(key uint64, t int64) (r *tableRecord, added bool, now int64) {
+// is nil if there is no memory for one.
+func (c *fullTable) find(key uint64, t int64) (r *tableRecord, added bool, now int64) {
 	for {
 		c.mu.Lock()
-		if r = c.keys[key]; r == nil && len(c.keys) < c.room {
+		if r = c.keys[key]; r == nil && len(c.keys) < c.capacity {
 			r, added = new(tableRecord), true
 			c.keys[key] = r
 			r.mu.Lock() // nobody has it yet
@@ -53,14 +53,14 @@ func (c *crowdedTable) find(key uint64, t int64) (r *tableRecord, added bool, no
 }
 
 // has reports whether key has a record.
-func (c *crowdedTable) has(key uint64) bool {
+func (c *fullTable) has(key uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.keys[key] != nil
 }
 
 // expire removes what has no times left in the window at t.
-func (c *crowdedTable) expire(t int64) {
+func (c *fullTable) expire(t int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.floor = max(c.floor, t)
@@ -78,7 +78,7 @@ func (c *crowdedTable) expire(t int64) {
 
 // take admits key at t or not, in its record or in the window, and says at what
 // time it judged.
-func (c *crowdedTable) take(key uint64, t int64) (now int64, ok, inWindow bool) {
+func (c *fullTable) take(key uint64, t int64) (now int64, ok, inWindow bool) {
 	for {
 		r, added, now := c.find(key, t)
 		if r != nil {
@@ -89,7 +89,7 @@ func (c *crowdedTable) take(key uint64, t int64) (now int64, ok, inWindow bool) 
 			now, ok := r.take(now, c.n, c.span)
 			return now, ok, false
 		}
-		runtime.Gosched() // let others make room
+		runtime.Gosched() // let others free some
 		h := c.w.Lock(key)
 		if c.has(key) {
 			h.Unlock()
@@ -104,7 +104,7 @@ func (c *crowdedTable) take(key uint64, t int64) (now int64, ok, inWindow bool) 
 	}
 }
 
-func (c *crowdedTable) handOn(key uint64, t int64, r *tableRecord) {
+func (c *fullTable) handOn(key uint64, t int64, r *tableRecord) {
 	h := c.w.Lock(key)
 	defer h.Unlock()
 	for at, count := range h.HandOn(t) {
@@ -137,9 +137,9 @@ func TestHandOnBesideATable(t *testing.T) {
 	}
 	const n, keys, goroutines = 4, 40, 4
 	span := int64(time.Minute)
-	c := &crowdedTable{
+	c := &fullTable{
 		w: newWindow(t, sketch.Config{N: n, Span: time.Duration(span), Counters: 4096, Parts: 2}),
-		n: n, span: span, room: keys / 4, keys: map[uint64]*tableRecord{},
+		n: n, span: span, capacity: keys / 4, keys: map[uint64]*tableRecord{},
 	}
 	var clock, inTable, inWindow atomic.Int64
 	var mu sync.Mutex

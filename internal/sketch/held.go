@@ -77,10 +77,10 @@ func (h *Held) Charge(t int64, cost uint64) {
 // math.MaxUint64 stands for one that is unknown. The sequence is good until
 // Unlock. The key stays in the Window as well, until the charges have left it.
 //
-// Another goroutine may have looked for the place of the key just before there
-// was one, and be about to charge it here. So who charges a key here looks, with
-// the lock held, whether it has a place by now, and begins anew if it has; and
-// who makes the place makes it known before HandOn, and lets nobody at it until
+// Another goroutine may have looked for the place of the key just before there was
+// one, and be about to charge it here. So a goroutine that charges a key here looks,
+// with the lock held, whether it has a place by now, and starts again if it has; and
+// one that makes the place publishes it, locked, before HandOn, and unlocks it when
 // it is charged.
 func (h *Held) HandOn(t int64) iter.Seq2[int64, uint64] {
 	return func(yield func(int64, uint64) bool) {
@@ -143,15 +143,15 @@ func (h *Held) least(r *reach, pane int64, bit uint) uint64 {
 }
 
 // walk returns the key's count in the window at t, and the oldest pane from
-// which on the count is at most room.
-func (h *Held) walk(t int64, room uint64) (used uint64, keep int64) {
+// which on the count is at most limit.
+func (h *Held) walk(t int64, limit uint64) (used uint64, keep int64) {
 	w, r := h.w, h.span(t)
 	keep = r.oldest
 	bit := w.bit(r.newest)
 	for k := r.newest; k >= r.oldest; k-- {
 		n := h.least(&r, k, bit)
 		used += min(n, math.MaxUint64-used)
-		if used > room && keep <= k {
+		if used > limit && keep <= k {
 			keep = k + 1
 		}
 		bit = w.before(bit)

@@ -79,39 +79,6 @@ func New(c Config) (*Window, error) {
 	return w, nil
 }
 
-// Take charges the key with cost at time t if it is admitted, that is if its
-// count and cost are at most N, and reports whether it is, in one atomic step.
-// used is the key's count before, math.MaxUint64 if that is unknown. wait is 0
-// if ok; else, how long after t the same cost would be admitted if nothing were
-// charged until then, or Never if cost is above N.
-func (w *Window) Take(hash uint64, t int64, cost uint64) (ok bool, used uint64, wait time.Duration) {
-	h := w.Lock(hash)
-	defer h.Unlock()
-	used, keep := h.walk(t, w.n-min(cost, w.n))
-	switch {
-	case cost > w.n:
-		return false, used, Never
-	case used <= w.n-cost:
-		h.Charge(t, cost)
-		return true, used, 0
-	}
-	return false, used, time.Duration(w.gone(keep) - t)
-}
-
-// Used is [Held.Used] for a caller who holds nothing.
-func (w *Window) Used(hash uint64, t int64) uint64 {
-	h := w.Lock(hash)
-	defer h.Unlock()
-	return h.Used(t)
-}
-
-// Charge is [Held.Charge] for a caller who holds nothing.
-func (w *Window) Charge(hash uint64, t int64, cost uint64) {
-	h := w.Lock(hash)
-	defer h.Unlock()
-	h.Charge(t, cost)
-}
-
 // Until returns the time from which on w is empty if nothing more is charged,
 // and math.MinInt64 if nothing ever was. It locks nothing.
 func (w *Window) Until() int64 {
@@ -122,28 +89,11 @@ func (w *Window) Until() int64 {
 	return w.gone(pane + 1)
 }
 
-// Noise returns by how much the count of a key is too high at time t, on
-// average over keys that were charged with nothing, and the share of such keys
-// that would be refused for it. It is an estimate from a thousand keys, and
-// locks a part for each.
-func (w *Window) Noise(t int64) (mean, refused float64) {
-	const samples = 1000
-	for i := range uint64(samples) {
-		used := w.Used(mix(^i), t)
-		if used >= w.n {
-			refused++
-		}
-		mean += float64(min(used, w.n))
-	}
-	return mean / samples, refused / samples
-}
-
-// Lock waits until the part of the window that has the key's counters is the
-// caller's alone. Who judges several limits at once locks the key in each
-// before the first charge; so that nobody waits in a circle, all do so in the
-// same order: the limits of a rule in theirs, the rules of a set in theirs, and
-// records of a table before any Window. Two keys of one Window are never locked
-// at once.
+// Lock locks the part of the window that has the key's counters. To judge several
+// limits at once, lock the key in each before the first charge; all callers do so in
+// the same order, so that there is no deadlock: the limits of a rule in theirs, the
+// rules of a set in theirs, and records of a table before any Window. Two keys of one
+// Window are never locked at once.
 func (w *Window) Lock(hash uint64) (h Held) {
 	h.w = w
 	hash = mix(hash)
@@ -151,8 +101,7 @@ func (w *Window) Lock(hash uint64) (h Held) {
 	h.p = &w.parts[p]
 	row := p * uint64(w.rows)
 	for r := range w.rows {
-		// The part has used up the upper bits of the hash, so that each row
-		// is mixed anew.
+		// The part has used up the upper bits of the hash, so each row mixes it.
 		column, _ := bits.Mul64(mix(hash+uint64(r)), w.columns)
 		h.at[r] = int((row+uint64(r))*w.columns+column) * w.cell.words
 	}

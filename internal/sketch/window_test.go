@@ -112,7 +112,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// A counter has room for N, told from endless.
+// A counter can hold N, told from endless.
 func TestCounterHoldsTheLimit(t *testing.T) {
 	for _, n := range []uint64{1, 254, 255, 65_534, 65_535, math.MaxUint32 - 1} {
 		w := newWindow(t, sketch.Config{N: n, Span: time.Second, Counters: 1})

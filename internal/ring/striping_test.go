@@ -8,75 +8,75 @@ import (
 	"unsafe"
 )
 
-// Lanes lie on cache lines of their own.
-func TestEraSize(t *testing.T) {
-	if got := unsafe.Sizeof(era{}); got != 64 && unsafe.Sizeof(uintptr(0)) == 8 {
-		t.Errorf("an era has %d bytes, want 64", got)
+// Stripes lie on cache lines of their own.
+func TestGenerationSize(t *testing.T) {
+	if got := unsafe.Sizeof(generation{}); got != 64 && unsafe.Sizeof(uintptr(0)) == 8 {
+		t.Errorf("a generation has %d bytes, want 64", got)
 	}
-	if e := newEra(0, 1); len(e.words) != 2 || cap(e.words) != 2 {
-		t.Errorf("an era of 2 words has %d, capacity %d", len(e.words), cap(e.words))
+	if e := newGeneration(0, 1); len(e.words) != 2 || cap(e.words) != 2 {
+		t.Errorf("a generation of 2 words has %d, capacity %d", len(e.words), cap(e.words))
 	}
 }
 
-// A ring that nobody meets at stays small; one that is fought over grows, up to
-// its limit and no further, and is dealt out anew ever more rarely.
+// A ring without contention stays small; one with contention grows, up to its limit
+// and no further, and its stripes are assigned again ever more rarely.
 func TestGrowsWhereContentionIs(t *testing.T) {
 	r := newRing(10)
 	for slot := range int64(100_000) {
 		r.AddLive(slot*width, 1)
 		if slot%10 == 0 {
-			r.meet(slot) // now and then is not enough
+			r.contend(slot) // now and then is not enough
 		}
 	}
-	if r.spread.Load() != nil {
-		t.Fatal("adders who never meet twice in a slot were spread")
+	if r.striping.Load() != nil {
+		t.Fatal("adders that never contend twice in a slot got stripes")
 	}
-	deals, last := 0, uint64(0)
+	assignments, last := 0, uint64(0)
 	for range 1_000_000 {
-		r.meet(7)
-		s := r.spread.Load()
+		r.contend(7)
+		s := r.striping.Load()
 		if s == nil {
 			continue
 		}
-		if deal := s.deal.Load(); deal != last {
-			deals, last = deals+1, deal
+		if assignment := s.assignment.Load(); assignment != last {
+			assignments, last = assignments+1, assignment
 		}
 		if s.used() > limit() || s.used() < 2 {
-			t.Fatalf("%d lanes, want 2 to %d", s.used(), limit())
+			t.Fatalf("%d stripes, want 2 to %d", s.used(), limit())
 		}
 	}
-	s := r.spread.Load()
+	s := r.striping.Load()
 	if s == nil || s.used() != limit() {
-		t.Fatal("adders who meet all the time were not spread as far as possible")
+		t.Fatal("adders that contend all the time did not get all stripes")
 	}
-	if deals > 30 {
-		t.Errorf("a million meetings led to %d deals, want fewer each time", deals)
+	if assignments > 30 {
+		t.Errorf("a million contended adds led to %d assignments, want fewer each time", assignments)
 	}
 }
 
-func TestDeal(t *testing.T) {
-	for lanes := 2; lanes <= maxLanes; lanes *= 2 {
-		s := new(spread)
-		hit := map[*lane]bool{}
-		for range 100 * lanes {
-			s.deal.Store(newDeal(lanes))
-			if s.used() != lanes {
-				t.Fatalf("a deal to %d lanes is to %d", lanes, s.used())
+func TestAssignment(t *testing.T) {
+	for stripes := 2; stripes <= maxStripes; stripes *= 2 {
+		s := new(striping)
+		hit := map[*stripe]bool{}
+		for range 100 * stripes {
+			s.assignment.Store(newAssignment(stripes))
+			if s.used() != stripes {
+				t.Fatalf("an assignment to %d stripes is to %d", stripes, s.used())
 			}
 			hit[s.pick()] = true
 		}
-		if len(hit) < lanes*9/10 || len(hit) > lanes {
-			t.Errorf("%d lanes: adders got %d of them", lanes, len(hit))
+		if len(hit) < stripes*9/10 || len(hit) > stripes {
+			t.Errorf("%d stripes: adders got %d of them", stripes, len(hit))
 		}
 	}
-	if n := limit(); n < 2 || n > maxLanes || n&(n-1) != 0 || n < min(maxLanes, runtime.GOMAXPROCS(0)) {
+	if n := limit(); n < 2 || n > maxStripes || n&(n-1) != 0 || n < min(maxStripes, runtime.GOMAXPROCS(0)) {
 		t.Errorf("limit %d for %d cores", n, runtime.GOMAXPROCS(0))
 	}
 }
 
-// TestLanesFallBehind adds in lanes by turns, each of which has missed what the
-// others did meanwhile: slots, turns of the ring, whole eras.
-func TestLanesFallBehind(t *testing.T) {
+// TestStripesFallBehind adds in stripes by turns, each of which has missed what the
+// others did meanwhile: slots, turns of the ring, whole generations.
+func TestStripesFallBehind(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -87,7 +87,7 @@ func TestLanesFallBehind(t *testing.T) {
 		slot := int64(0)
 		far := append(steps(r), 1, 1, 1, 1, 2, 3, int64(slots))
 		for range 20_000 {
-			r.Spread()
+			r.Restripe()
 			switch rnd.IntN(4) {
 			case 0:
 				if step := far[rnd.IntN(len(far))]; step > 0 && slot < 1<<56 && rnd.IntN(8) == 0 {
@@ -126,8 +126,8 @@ func TestLanesFallBehind(t *testing.T) {
 	}
 }
 
-// Adders that are spread while they add lose nothing.
-func TestSpreadWhileAdding(t *testing.T) {
+// Adders that get stripes while they add lose nothing.
+func TestRestripeWhileAdding(t *testing.T) {
 	const writers, adds = 4, 20_000
 	for range 20 {
 		r := newRing(5)
@@ -136,7 +136,7 @@ func TestSpreadWhileAdding(t *testing.T) {
 			wg.Go(func() {
 				for i := range adds {
 					if i%16 == 0 {
-						r.Spread()
+						r.Restripe()
 					}
 					r.AddLive(int64(i/5000)*width, 1) // 4 slots, within the window
 				}

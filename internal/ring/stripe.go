@@ -1,19 +1,19 @@
 package ring
 
-// A lane is a ring of words with its eras: the lead, which decides what the
-// newest slot is, or one of the others that a spread has beside it. It keeps
-// the slots up to its own newest.
-type lane struct {
-	era atomicPointer[era] // nil until the first add
+// A stripe is a ring of words with its generations: the lead, which decides what the
+// newest slot is, or one of those of a striping. It keeps the slots up to its own
+// newest.
+type stripe struct {
+	gen atomicPointer[generation] // nil until the first add
 }
 
-// reach returns the current era, and its state, once its newest slot is at or
+// reach returns the current generation, and its state, once its newest slot is at or
 // after slot, and sees to it that it is.
-func (l *lane) reach(slot int64, shift uint8) (*era, int64) {
+func (l *stripe) reach(slot int64, shift uint8) (*generation, int64) {
 	for {
-		e := l.era.Load()
+		e := l.gen.Load()
 		if e == nil {
-			l.era.CompareAndSwap(nil, newEra(slot, shift))
+			l.gen.CompareAndSwap(nil, newGeneration(slot, shift))
 			continue
 		}
 		state := e.newest.Load()
@@ -30,10 +30,10 @@ func (l *lane) reach(slot int64, shift uint8) (*era, int64) {
 	}
 }
 
-// current returns the era, open in that state, or nil if there is none yet.
-func (l *lane) current() (*era, int64) {
+// current returns the generation, open in that state, or nil if there is none yet.
+func (l *stripe) current() (*generation, int64) {
 	for {
-		e := l.era.Load()
+		e := l.gen.Load()
 		if e == nil {
 			return nil, 0
 		}
@@ -45,13 +45,13 @@ func (l *lane) current() (*era, int64) {
 	}
 }
 
-// succeed puts the next era in the place of e, which is closed. Everyone who
-// meets a closed era does it; one of them wins. Writers that looked at e before
+// succeed puts the next generation in the place of e, which is closed. Everyone who
+// finds a closed generation does it; one of them wins. Writers that looked at e before
 // it was closed may still add to it: their slots were in its window, and those
-// are more than a window older than where the next era begins.
-func (l *lane) succeed(e *era, state int64) {
-	if l.era.Load() == e {
-		l.era.CompareAndSwap(e, newEra(newestOf(state), e.shift))
+// are more than a window older than where the next generation begins.
+func (l *stripe) succeed(e *generation, state int64) {
+	if l.gen.Load() == e {
+		l.gen.CompareAndSwap(e, newGeneration(newestOf(state), e.shift))
 	}
 }
 
@@ -59,14 +59,14 @@ func (l *lane) succeed(e *era, state int64) {
 // of slot, after newest was seen at state. If newest is still there, a writer
 // is between stamping and publishing; help publishes in its stead, so that the
 // caller need not wait for it.
-func (l *lane) help(e *era, state, slot int64, w uint64) {
+func (l *stripe) help(e *generation, state, slot int64, w uint64) {
 	if e.newest.Load() == state {
 		l.reach(e.slotFound(w, slot, state), e.shift)
 	}
 }
 
-// sum is Ring.Sum in this lane, for a window of that many slots.
-func (l *lane) sum(first, last, slots int64) (sum uint64, whole bool) {
+// sum is Ring.Sum in this stripe, for a window of that many slots.
+func (l *stripe) sum(first, last, slots int64) (sum uint64, whole bool) {
 	e, state := l.current()
 	if e == nil {
 		return 0, true
@@ -74,8 +74,8 @@ func (l *lane) sum(first, last, slots int64) (sum uint64, whole bool) {
 	return l.sumIn(e, state, first, last, slots)
 }
 
-// sumIn is sum in the era e, found open in that state.
-func (l *lane) sumIn(e *era, state, first, last, slots int64) (sum uint64, whole bool) {
+// sumIn is sum in the generation e, found open in that state.
+func (l *stripe) sumIn(e *generation, state, first, last, slots int64) (sum uint64, whole bool) {
 	newest := newestOf(state)
 	oldest := newest - slots
 	whole = first >= oldest || last < first
@@ -117,7 +117,7 @@ func sumOf(words []atomicUint64, stamp uint64) (sum uint64, odd bool) {
 }
 
 // sumOneByOne is sumIn where a word is not what it should be.
-func (l *lane) sumOneByOne(e *era, state, first, last int64, whole bool) (uint64, bool) {
+func (l *stripe) sumOneByOne(e *generation, state, first, last int64, whole bool) (uint64, bool) {
 	sum := uint64(0)
 	for s := first; s <= last; s++ {
 		if w := e.word(s).Load(); (w^stampOf(s, e.shift))>>tagShift == 0 {

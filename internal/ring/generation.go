@@ -1,37 +1,37 @@
 package ring
 
-// An era is a ring of words for as long as its newest slot moves on in steps
-// that a tag can tell apart. A longer step closes it and begins another era in
-// fresh memory, so that no word of before can be taken for one of after.
+// A generation is a ring of words for as long as its newest slot moves on in steps
+// that a tag can tell apart. A longer step closes it and begins another generation
+// in fresh memory, so that no word of before can be taken for one of after.
 //
 // Invariant, for newest = N and while open: the word at the position of slot s,
 // N-len(words) < s <= N, belongs to s or to a later slot, at most farTurns past
 // N. The slots of a word only ever grow.
-type era struct {
+type generation struct {
 	// newest packs the number of the newest slot, shifted left by one, and a
 	// low bit that says "closed". Open, it only grows, and it takes a value
 	// after all words have been stamped for it: who sees N finds the slots up
-	// to N in place. Closed, it holds the slot that the next era begins with
+	// to N in place. Closed, it holds the slot that the next generation begins with
 	// and never changes again, so everyone can finish what the closer began.
 	newest atomicInt64
 
 	words []atomicUint64 // len is 1<<shift
 	shift uint8
 
-	brisk atomicBool  // see Ring.AddBrisk
-	mark  atomicInt64 // when Pace was last called
+	fast  atomicBool  // see Ring.AddCoarse
+	noted atomicInt64 // when NoteTime was last called
 
-	_ [16]byte // a cache line in all: eras of other lanes lie beside it
+	_ [16]byte // a cache line in all: generations of other stripes lie beside it
 }
 
-// minWords keeps the words of two lanes off one cache line.
+// minWords keeps the words of two stripes off one cache line.
 const minWords = 8
 
-// newEra returns an open era whose newest slot is slot, all counts 0. It is
+// newGeneration returns an open generation whose newest slot is slot, all counts 0. It is
 // not shared yet, so the order of the stores does not matter.
-func newEra(slot int64, shift uint8) *era {
+func newGeneration(slot int64, shift uint8) *generation {
 	size := 1 << shift
-	e := &era{words: make([]atomicUint64, max(size, minWords))[:size:size], shift: shift}
+	e := &generation{words: make([]atomicUint64, max(size, minWords))[:size:size], shift: shift}
 	for s := slot - int64(len(e.words)) + 1; s <= slot; s++ {
 		e.word(s).Store(stampOf(s, shift))
 	}
@@ -45,20 +45,20 @@ func isClosed(state int64) bool  { return state&1 != 0 }
 func newestOf(state int64) int64 { return state >> 1 }
 
 // word returns the word at the position of slot.
-func (e *era) word(slot int64) *atomicUint64 {
+func (e *generation) word(slot int64) *atomicUint64 {
 	return &e.words[uint64(slot)&uint64(len(e.words)-1)]
 }
 
-// far is the longest step, in slots, that newest may make in this era.
-func (e *era) far() int64 { return farTurns << e.shift }
+// far is the longest step, in slots, that newest may make in this generation.
+func (e *generation) far() int64 { return farTurns << e.shift }
 
-// blind adds n, at most maxBlind, to whatever slot is at the position of slot:
-// to slot itself, or to the later one that has taken its place since the caller
-// looked. It returns the word that followed, and whether somebody else changed
-// it at the same moment. If the guard is set in it, the caller must clamp.
+// addUnchecked adds n, at most maxUnchecked, to whatever slot is at the position of
+// slot: to slot itself, or to the later one that has taken its place since the caller
+// looked. It returns the word that followed, and whether somebody else changed it at
+// the same moment. If the guard is set in it, the caller must clamp.
 //
 // REQUIRES: newest has been seen at slot. So the word can't be an older one.
-func (e *era) blind(slot int64, n uint64) (w uint64, met bool) {
+func (e *generation) addUnchecked(slot int64, n uint64) (w uint64, contended bool) {
 	p := e.word(slot)
 	before := p.Load() // costs nothing where the line is at hand, and tells where it is not
 	w = p.Add(n)
@@ -67,7 +67,7 @@ func (e *era) blind(slot int64, n uint64) (w uint64, met bool) {
 
 // clamp brings the word at the position of slot, found with the guard set, back
 // to MaxCount.
-func (e *era) clamp(slot int64) {
+func (e *generation) clamp(slot int64) {
 	p := e.word(slot)
 	for {
 		w := p.Load()
@@ -78,22 +78,22 @@ func (e *era) clamp(slot int64) {
 }
 
 // add counts n in slot and nowhere else. If a later slot has taken its place it
-// changes nothing and returns the word it found, and ok is false. met says that
+// changes nothing and returns the word it found, and ok is false. contended says that
 // somebody else changed the word at the same moment.
 //
 // REQUIRES: newest has been seen at or after slot, by less than len(words).
-func (e *era) add(slot int64, n uint64) (found uint64, fits, met, ok bool) {
+func (e *generation) add(slot int64, n uint64) (found uint64, fits, contended, ok bool) {
 	p, stamp := e.word(slot), stampOf(slot, e.shift)
 	for {
 		w := p.Load()
 		if (w^stamp)>>tagShift != 0 {
-			return w, false, met, false
+			return w, false, contended, false
 		}
 		room := MaxCount - countOf(w)
 		if p.CompareAndSwap(w, stamp|(MaxCount-room+min(n, room))) {
-			return w, n <= room, met, true
+			return w, n <= room, contended, true
 		}
-		met = true
+		contended = true
 	}
 }
 
@@ -103,23 +103,23 @@ func (e *era) add(slot int64, n uint64) (found uint64, fits, met, ok bool) {
 // somebody else has made progress then.
 //
 // REQUIRES: 0 < slot - newestOf(state) <= far().
-func (e *era) advance(state, slot int64) {
+func (e *generation) advance(state, slot int64) {
 	for s := max(newestOf(state), slot-int64(len(e.words))) + 1; s <= slot; s++ {
 		if !e.stamp(state, s) {
 			return
 		}
 	}
-	if e.newest.CompareAndSwap(state, open(slot)) && e.brisk.Load() {
-		e.brisk.Store(false)
+	if e.newest.CompareAndSwap(state, open(slot)) && e.fast.Load() {
+		e.fast.Store(false)
 	}
 }
 
-// close ends the era in favor of one that begins with slot. If newest is no
+// close ends the generation in favor of one that begins with slot. If newest is no
 // longer state it does nothing: slot may be in reach by now, and what has been
 // added since belong to the window that ends there.
 //
 // REQUIRES: slot - newestOf(state) > far().
-func (e *era) close(state, slot int64) { e.newest.CompareAndSwap(state, closed(slot)) }
+func (e *generation) close(state, slot int64) { e.newest.CompareAndSwap(state, closed(slot)) }
 
 // stamp makes the word of slot belong to slot, or leaves it to a later one. It
 // reports false, and may have done nothing, if newest is no longer state.
@@ -130,7 +130,7 @@ func (e *era) close(state, slot int64) { e.newest.CompareAndSwap(state, closed(s
 // changed since. What a late stamper can still do wrong needs the very same
 // word to come back, which takes 2^27 turns of the ring: the exclusion named in
 // docs/dev/proofs.md.
-func (e *era) stamp(state, slot int64) bool {
+func (e *generation) stamp(state, slot int64) bool {
 	p := e.word(slot)
 	for {
 		w := p.Load()
@@ -145,7 +145,7 @@ func (e *era) stamp(state, slot int64) bool {
 
 // slotFound returns the slot that the word w, found at the position of slot,
 // belongs to, given that newest was state when w was loaded.
-func (e *era) slotFound(w uint64, slot, state int64) int64 {
+func (e *generation) slotFound(w uint64, slot, state int64) int64 {
 	size := int64(len(e.words))
 	newest := newestOf(state)
 	at := newest - (newest-slot)&(size-1) // the slot at this position in (newest-size, newest]
