@@ -112,9 +112,8 @@ func Formats() []string {
 //
 // PATH is a key, or several with a dot between for objects in objects, at most
 // 6. A key that has dots itself is found as it is: "id.orig_h" finds the value
-// of {"id.orig_h": 1} and of {"id": {"orig_h": 1}}. When a line has both, the
-// one with the longest first key counts, then that with the longest second, and
-// so on; of keys that a line has twice, the last. A backslash takes its meaning
+// of {"id.orig_h": 1} and of {"id": {"orig_h": 1}}. If a line has both, or a key twice,
+// the last one counts. A backslash takes its meaning
 // from the next byte, so that `\.` is a dot inside a key only. Strings, numbers
 // (their text as it stands) and booleans are values; null, objects and lists
 // are none. A PATH of the object that ends in [] is that of a list: each of its
@@ -147,12 +146,10 @@ func ParseFormat(nameOrSpec string) (Format, error) {
 		return Format{}, fmt.Errorf("accesslog: format %q is unknown; use %s, or a json:, csv: or tsv: spec",
 			nameOrSpec, strings.Join(Formats(), ", "))
 	}
-	if err == nil {
-		err = f.spec.compile()
-	}
 	if err != nil {
 		return Format{}, fmt.Errorf("accesslog: format %q: %w", nameOrSpec, err)
 	}
+	f.spec.compile()
 	return f, nil
 }
 
@@ -188,8 +185,6 @@ func newSpec(u unit, wants []want) *spec {
 	for i := range wants {
 		wants[i].field, wants[i].known = match.FieldNamed(wants[i].name)
 	}
-	if err := s.compile(); err != nil {
-		panic("accesslog: a named format has a bad spec: " + err.Error())
-	}
+	s.compile()
 	return s
 }

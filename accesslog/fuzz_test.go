@@ -59,7 +59,7 @@ func FuzzJSONSpec(f *testing.F) {
 		if !valid || !isList {
 			t.Fatalf("good: %q", line)
 		}
-		user, _ := slowFind(o, []string{"a", "b"})
+		user, _ := slowFind(line, []string{"a", "b"})
 		if want := textOf(user); string(ev.Get(match.User)) != want {
 			t.Fatalf("a.b is %q, want %q: %q", ev.Get(match.User), want, line)
 		}

@@ -17,40 +17,19 @@ func (r *jsonReader) keyText(key jsonValue) []byte {
 	return r.key
 }
 
-// wanted reads the value of node n, reached on that route. What an earlier key of the
-// same name gave is dropped: the last one counts.
-func (r *jsonReader) wanted(i int, n *pathNode, route uint8, depth int) int {
-	for _, w := range n.below {
-		want := &r.spec.wants[w]
-		through := route | 1<<(n.depth-1)
-		for other := range want.order {
-			if uint8(other)&(1<<n.depth-1) == through {
-				r.slots[want.slot+other] = jsonValue{}
-			}
-		}
-	}
+// wanted reads the value that a step leads to.
+func (r *jsonReader) wanted(i int, s *pathStep, depth int) int {
 	var v jsonValue
-	from := i
-	if n.below != nil && i < len(r.line) && r.line[i] == '{' {
-		i = r.nested(i, n, route|1<<(n.depth-1), depth)
+	if from := i; s.inner != nil && i < len(r.line) && r.line[i] == '{' {
+		i = r.nested(i, s.inner, depth)
 		v = jsonValue{int32(from), int32(i), jsonObject, false}
 	} else {
 		v, i = r.value(i, depth)
 	}
-	for _, w := range n.wants {
-		r.slots[r.spec.wants[w].slot+int(route)] = v
+	for _, w := range s.wants {
+		r.values[w] = v
 	}
 	return i
-}
-
-// choose returns where w's value is, of kind jsonMissing when it is nowhere.
-func (r *jsonReader) choose(w *want) jsonValue {
-	for _, route := range w.order {
-		if v := r.slots[w.slot+int(route)]; v.kind != jsonMissing {
-			return v
-		}
-	}
-	return jsonValue{}
 }
 
 // appendText appends the text of v to dst, and returns it too; without escapes
@@ -129,7 +108,7 @@ func (p *Parser) json(line []byte, ev *match.Event) bool {
 	p.scratch = p.scratch[:0]
 	for i := range p.spec.wants {
 		w := &p.spec.wants[i]
-		v := p.reader.choose(w)
+		v := p.reader.values[i]
 		switch {
 		case w.list && v.kind == jsonList:
 			p.values[i] = line[v.from:v.to]

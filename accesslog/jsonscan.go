@@ -14,7 +14,7 @@ const maxDepth = 10_000
 type jsonKind uint8
 
 const (
-	jsonMissing jsonKind = iota
+	jsonMissing jsonKind = iota // the line does not have the value
 	jsonString
 	jsonNumber
 	jsonBool
@@ -36,10 +36,10 @@ type jsonValue struct {
 // Python writes, are not JSON (RFC 8259, section 6). Methods that take an index
 // return the index after what they have read, or -1 if the line is bad.
 type jsonReader struct {
-	line  []byte
-	spec  *spec
-	slots []jsonValue
-	key   []byte // scratch for keys with escapes
+	line   []byte
+	root   *pathNode
+	values []jsonValue // of each want
+	key    []byte      // scratch for keys with escapes
 }
 
 // blank returns the index of the first byte from i on that is not a blank.
@@ -56,12 +56,12 @@ func (r *jsonReader) blank(i int) int {
 // read reads a line, which must be one object.
 func (r *jsonReader) read(line []byte) bool {
 	r.line = line
-	clear(r.slots)
+	clear(r.values)
 	i := r.blank(0)
 	if i == len(line) || line[i] != '{' {
 		return false
 	}
-	i = r.nested(i, r.spec.root, 0, 0)
+	i = r.nested(i, r.root, 0)
 	return i >= 0 && r.blank(i) == len(line)
 }
 
@@ -79,7 +79,7 @@ func (r *jsonReader) value(i, depth int) (v jsonValue, end int) {
 		if c == '[' {
 			v.kind = jsonList
 		}
-		end = r.nested(i, nil, 0, depth)
+		end = r.nested(i, nil, depth)
 	default:
 		v.kind, end = r.scalar(i)
 	}
@@ -87,9 +87,9 @@ func (r *jsonReader) value(i, depth int) (v jsonValue, end int) {
 	return v, end
 }
 
-// nested reads the object or list at i, within so many others. An object of node n,
-// reached on that route, may have values that are wanted; n is nil for all others.
-func (r *jsonReader) nested(i int, n *pathNode, route uint8, depth int) int {
+// nested reads the object or list at i, within so many others; n is its node, nil if no
+// value in it is wanted.
+func (r *jsonReader) nested(i int, n *pathNode, depth int) int {
 	if depth == maxDepth {
 		return -1
 	}
@@ -99,18 +99,18 @@ func (r *jsonReader) nested(i int, n *pathNode, route uint8, depth int) int {
 		return i + 1
 	}
 	for {
-		var to *pathNode
+		var step *pathStep
 		if isObject {
 			var key jsonValue
 			if key, i = r.member(i); i < 0 {
 				return -1
 			}
 			if n != nil {
-				to = n.step(r.keyText(key))
+				step = n.step(r.keyText(key))
 			}
 		}
-		if to != nil {
-			i = r.wanted(i, to, route, depth+1)
+		if step != nil {
+			i = r.wanted(i, step, depth+1)
 		} else {
 			_, i = r.value(i, depth+1)
 		}

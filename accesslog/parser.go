@@ -48,7 +48,7 @@ func (f Format) NewParser(o Options) (*Parser, error) {
 	p := &Parser{kind: f.kind, clock: newCLFClock(), years: sysYears{year: o.Year}, spec: f.spec}
 	if f.spec != nil {
 		p.values = make([][]byte, len(f.spec.wants))
-		p.reader = jsonReader{spec: f.spec, slots: make([]jsonValue, f.spec.slots)}
+		p.reader = jsonReader{root: f.spec.root, values: make([]jsonValue, len(f.spec.wants))}
 	}
 	return p, nil
 }

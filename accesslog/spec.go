@@ -19,8 +19,7 @@ type spec struct {
 	quotes    bool         // CSV
 	columns   []columnWant // of CSV and TSV, by column
 
-	root  *pathNode // of JSON
-	slots int
+	root *pathNode // of JSON
 }
 
 // A want is one value that a spec gives a place.
@@ -33,9 +32,7 @@ type want struct {
 
 	column int // of CSV and TSV, from 0
 
-	path  []string // keys of JSON
-	slot  int      // index of the first of its 1<<(len(path)-1) slots
-	order []uint8  // of its slots, the preferred one first
+	path []string // keys of JSON
 
 	// Only the named formats set these.
 	onlyString bool // a value that is not a string is no value
@@ -222,14 +219,13 @@ func unescape(s string) (string, bool) {
 }
 
 // compile prepares s for its reader.
-func (s *spec) compile() (err error) {
+func (s *spec) compile() {
 	if s.separator == 0 {
-		s.root, err = newPathTree(s)
-		return err
+		s.root = newPathTree(s.wants)
+		return
 	}
 	for i, w := range s.wants {
 		s.columns = append(s.columns, columnWant{w.column, i})
 	}
 	slices.SortStableFunc(s.columns, func(a, b columnWant) int { return a.column - b.column })
-	return nil
 }
