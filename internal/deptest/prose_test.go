@@ -51,7 +51,6 @@ var unclean = []string{
 	"client",
 	"internal/cli",
 	"internal/server",
-	"internal/server/access",
 	"internal/server/console",
 	"internal/server/console/ui",
 	"internal/server/engine",

@@ -2,9 +2,9 @@ package access
 
 import "sync/atomic"
 
-// A Budget bounds the memory of what clients have on its way, over all connections of
-// all listeners: requests that have not been received completely, and answers that have
-// not been read. Small buffers, which each connection has anyway, are not charged.
+// A Budget bounds the memory of requests and replies in transit, over all connections
+// of all listeners: requests that have not been received completely, and replies that
+// have not been read. Small buffers, which each connection has anyway, are not charged.
 //
 // It is safe for concurrent use. Make one with [NewBudget]. It satisfies resp.Budget.
 type Budget struct {
@@ -37,8 +37,8 @@ func (b *Budget) Take(n int) bool {
 // Give gives n bytes back.
 func (b *Budget) Give(n int) { b.used.Add(-int64(n)) }
 
-// Scarce reports whether more than half of b is taken. Clients then get no memory that
-// would only make them faster.
+// Scarce reports whether more than half of b is taken. Then memory that would only
+// improve speed is not given out.
 func (b *Budget) Scarce() bool { return b.used.Load() > b.limit/2 }
 
 // Stats returns the size of b, how much of it is taken, and how often there was not

@@ -1,19 +1,20 @@
 package access
 
 import (
+	"net"
 	"net/netip"
 	"sync"
 )
 
-// A ConnLimiter bounds the connections of a listener, in all and of each peer, so that
-// neither many clients nor one take all descriptors.
+// A ConnLimiter bounds the connections of a listener, in total and per peer, so that
+// neither many clients nor one take all file descriptors.
 //
-// A peer is an IPv4 address, or the /64 of an IPv6 one: its owner has them all.
-// Connections without an address, such as those of a socket in the file system,
-// are of one peer.
+// A peer is an IPv4 address, or the /64 network of an IPv6 address, which usually has
+// one owner. All connections without an address, such as those of a Unix socket, are
+// of one peer.
 //
-// It is safe for concurrent use. Make one with [NewConnLimiter]; the zero ConnLimiter lets
-// nobody in. It takes memory for peers with open connections only.
+// It is safe for concurrent use. Make one with [NewConnLimiter]. It takes memory for
+// peers with open connections only.
 type ConnLimiter struct {
 	most, each int
 
@@ -23,56 +24,62 @@ type ConnLimiter struct {
 	peers             map[netip.Addr]int // open connections, never 0
 }
 
-// NewConnLimiter returns a ConnLimiter that lets in up to most connections, of which each peer
-// has up to each. With less than 1 there is room for none.
+// NewConnLimiter returns a ConnLimiter that allows up to most connections, and up to
+// each of one peer. With less than 1 it allows none.
 func NewConnLimiter(most, each int) *ConnLimiter {
 	return &ConnLimiter{most: most, each: each, peers: make(map[netip.Addr]int)}
 }
 
-// Enter lets in a connection of peer and returns true, or counts it as refused and
-// returns false. Who was let in has to [ConnLimiter.Leave].
-func (g *ConnLimiter) Enter(peer netip.Addr) bool {
+// Enter reports whether a connection of peer is allowed, and counts it. If it returns
+// true, [ConnLimiter.Leave] must be called when the connection is closed.
+func (l *ConnLimiter) Enter(peer netip.Addr) bool {
 	peer = bucket(peer)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.open >= g.most || g.peers[peer] >= g.each {
-		g.refused++
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open >= l.most || l.peers[peer] >= l.each {
+		l.refused++
 		return false
 	}
-	g.open++
-	g.accepted++
-	g.peers[peer]++
+	l.open++
+	l.accepted++
+	l.peers[peer]++
 	return true
 }
 
-// Leave makes the room again that a connection of peer has taken. It is called
-// once for each that was let in.
-func (g *ConnLimiter) Leave(peer netip.Addr) {
+// Leave is called once for each connection that was allowed, when it is closed.
+func (l *ConnLimiter) Leave(peer netip.Addr) {
 	peer = bucket(peer)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.open--
-	if g.peers[peer]--; g.peers[peer] <= 0 {
-		delete(g.peers, peer)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	if l.peers[peer]--; l.peers[peer] <= 0 {
+		delete(l.peers, peer)
 	}
 }
 
-// Counts returns how many connections are open now, and how many were let in and
-// refused so far.
-func (g *ConnLimiter) Counts() (open int, accepted, refused uint64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.open, g.accepted, g.refused
+// Counts returns how many connections are open, and how many were allowed and refused
+// so far.
+func (l *ConnLimiter) Counts() (open int, accepted, refused uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.open, l.accepted, l.refused
 }
 
-// bucket returns the address that stands for all of a peer's.
+// bucket returns the address that stands for all addresses of a peer.
 func bucket(peer netip.Addr) netip.Addr {
-	if !peer.Is6() || peer.Is4In6() {
-		return peer.Unmap()
+	peer = peer.Unmap()
+	if p, err := peer.Prefix(64); err == nil && peer.Is6() {
+		return p.Addr()
 	}
-	p, err := peer.Prefix(64)
-	if err != nil {
-		return peer // unreachable: an IPv6 address has 64 bits
+	return peer
+}
+
+// AddrOf returns the IP address of a connection's end, as a [ConnLimiter] takes it:
+// IPv4 as IPv4 whatever the socket has, and without a zone. It is the zero Addr for a
+// Unix socket. It does not allocate.
+func AddrOf(a net.Addr) netip.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().WithZone("").Unmap()
 	}
-	return p.Addr()
+	return netip.Addr{}
 }

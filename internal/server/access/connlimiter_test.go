@@ -23,7 +23,7 @@ func TestGate(t *testing.T) {
 	}
 	g.Leave(a)
 	if !g.Enter(c) {
-		t.Error("there is no room for c where a has left")
+		t.Error("c is refused after a has left")
 	}
 	g.Leave(b)
 	if !g.Enter(a) || g.Enter(a) {
@@ -37,8 +37,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// Who has a network of IPv6 is one peer in it; who writes an IPv4 address as IPv6 is
-// who he is.
+// An IPv6 network is one peer; an IPv4 address written as IPv6 is
+// the same peer as that IPv4 address.
 func TestGatePeers(t *testing.T) {
 	for _, x := range []struct {
 		first, second string
@@ -57,7 +57,7 @@ func TestGatePeers(t *testing.T) {
 			t.Errorf("%s and %s: want them told to be one peer: %v", x.first, x.second, x.same)
 			continue
 		}
-		g.Leave(second) // the same room, by another name
+		g.Leave(second) // the same connection, by another name
 		if g.Enter(first) != x.same {
 			t.Errorf("%s has left; %s is refused", x.second, x.first)
 		}

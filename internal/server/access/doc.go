@@ -1,6 +1,6 @@
-// Package access decides who may do what: roles, and the tokens that stand for them. It
-// also bounds how much clients can take: the bounds of a listener, and the [ConnLimiter] that
-// limits its connections.
+// Package access has the roles of clients and the tokens that stand for them. It also
+// bounds what clients can take: [Limits] of a listener, the [ConnLimiter] of its
+// connections, and the [Budget] of requests and replies.
 //
 //	tokens, err := access.Load("tokens")
 //	...

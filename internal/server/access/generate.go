@@ -12,17 +12,16 @@ import (
 	"strings"
 )
 
-// Generate makes a file at path that only its owner can read, with a random token
-// of 256 bits for each role, and returns the tokens as Load would. The tokens
-// themselves are in the file and nowhere else.
+// Generate creates a file at path that only its owner can read, with a random token of
+// 256 bits for each role, and returns the tokens as Load does. The tokens themselves
+// are in the file only.
 //
-// The file is there whole or not at all, also for those who look meanwhile. An
-// error that wraps [fs.ErrExist] says that there is something at path already,
-// which is left as it is; the directory is not made.
+// The file appears atomically. If there is a file at path, it is not changed, and the
+// error wraps [fs.ErrExist]. The directory must exist.
 func Generate(path string) (*Tokens, error) {
 	var b strings.Builder
-	b.WriteString("# Who may do what: role, token, name. Each role may do what those before it may.\n" +
-		"# Keep this file secret. In place of a token there can be sha256: and its hash:\n" +
+	b.WriteString("# Each line: role, token, name. Each role may do what those before it may.\n" +
+		"# Keep this file secret. Instead of a token, a line can have sha256: and its hash:\n" +
 		"#   printf %s \"$TOKEN\" | sha256sum\n")
 	for role := Read; role <= Admin; role++ {
 		var secret [sha256.Size]byte
@@ -30,20 +29,20 @@ func Generate(path string) (*Tokens, error) {
 		fmt.Fprintf(&b, "%-5s %s %s\n", role, base64.RawURLEncoding.EncodeToString(secret[:]), role)
 	}
 	if err := writeNew(path, b.String()); err != nil {
-		return nil, notMade(path, err)
+		return nil, notCreated(path, err)
 	}
 	return Load(path)
 }
 
-// writeNew writes a file that is not there yet, whole or not at all: under another
-// name, which then becomes its own.
+// writeNew creates a file atomically: under a temporary name, which is then linked to
+// path.
 func writeNew(path, text string) error {
 	dir, name := filepath.Split(path)
 	f, err := os.CreateTemp(filepath.Clean(dir), "."+name+"-*") // with mode 0600
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // whose it is no more, or never was
+	defer os.Remove(f.Name())
 	_, err = f.WriteString(text)
 	if err == nil {
 		err = f.Sync()
@@ -51,31 +50,27 @@ func writeNew(path, text string) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	// A link, unlike a new name, does not replace what somebody else has made.
+	// Link, unlike Rename, does not replace a file that another process has created.
 	err = os.Link(f.Name(), path)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		err = os.Rename(f.Name(), path) // the file system has no links
 	}
-	if err == nil {
-		syncDir(filepath.Dir(path))
+	if err != nil {
+		return err
 	}
-	return err
-}
-
-// syncDir has the names in a directory last, where that can be asked for.
-func syncDir(path string) {
-	if d, err := os.Open(path); err == nil {
-		_ = d.Sync()
+	if d, err := os.Open(filepath.Dir(path)); err == nil {
+		_ = d.Sync() // some file systems cannot
 		_ = d.Close()
 	}
+	return nil
 }
 
-// notMade says why there is no file at path, and what to do about it.
-func notMade(path string, err error) error {
+// notCreated returns why there is no file at path, and what to do about it.
+func notCreated(path string, err error) error {
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("tokens: %s: %w", path, fs.ErrExist)
 	}
-	// The name of the temporary file helps nobody.
+	// The name of the temporary file is of no use to the reader.
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
 	} else if e, ok := errors.AsType[*os.LinkError](err); ok {

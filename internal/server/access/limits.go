@@ -1,55 +1,46 @@
 package access
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
 
-// Limits is what one listener holds at the most, and how long it waits for its
-// clients when it ends. The zero value is the defaults.
+// Limits bounds what a listener accepts, and how long it waits for its clients when it
+// shuts down. A field that is 0 has its default.
 type Limits struct {
-	// MaxConnections bounds the connections; 0 means 10,000.
+	// MaxConnections bounds the connections; by default 10,000.
 	MaxConnections int
 
-	// PeerConnections bounds those of one peer, as a [ConnLimiter] tells peers
-	// apart; 0 means half of MaxConnections.
+	// PeerConnections bounds the connections of one peer, see [ConnLimiter]; by
+	// default half of MaxConnections.
 	PeerConnections int
 
-	// MaxSubscribers bounds those who are told of events; 0 means 2,048.
+	// MaxSubscribers bounds the subscribers to events; by default 2,048.
 	MaxSubscribers int
 
-	// ShutdownTimeout is how long a listener that is told to end waits for what is
-	// under way; 0 means 10 seconds.
+	// ShutdownTimeout is how long a listener waits for requests in progress; by default
+	// 10 seconds.
 	ShutdownTimeout time.Duration
 }
 
-// WithDefaults returns b with what is not set, or the error that begins with the
-// name of the field that is out of range and says what is allowed.
-func (b Limits) WithDefaults() (Limits, error) {
+// WithDefaults returns l with its defaults, or an error that begins with the name of
+// the field that is wrong.
+func (l Limits) WithDefaults() (Limits, error) {
 	for _, n := range []struct {
 		name  string
-		value *int
-		none  int // what 0 stands for
-	}{
-		{"MaxConnections", &b.MaxConnections, 10_000},
-		{"PeerConnections", &b.PeerConnections, 0}, // half of the one before
-		{"MaxSubscribers", &b.MaxSubscribers, 2048},
-	} {
-		if *n.value < 0 {
-			return b, fmt.Errorf("%s: %d: must be 0 (the default) or more", n.name, *n.value)
-		}
-		if *n.value == 0 {
-			*n.value = n.none
+		value int
+	}{{"MaxConnections", l.MaxConnections}, {"PeerConnections", l.PeerConnections}, {"MaxSubscribers", l.MaxSubscribers}} {
+		if n.value < 0 {
+			return l, fmt.Errorf("%s: %d: must be 0 (the default) or more", n.name, n.value)
 		}
 	}
-	if b.PeerConnections == 0 {
-		b.PeerConnections = max(b.MaxConnections/2, 1)
+	if l.ShutdownTimeout < 0 {
+		return l, fmt.Errorf("ShutdownTimeout: %v: must be 0 (10s) or more", l.ShutdownTimeout)
 	}
-	if b.ShutdownTimeout < 0 {
-		return b, fmt.Errorf("%s: %v: must be 0 (10s) or more", "ShutdownTimeout", b.ShutdownTimeout)
-	}
-	if b.ShutdownTimeout == 0 {
-		b.ShutdownTimeout = 10 * time.Second
-	}
-	return b, nil
+	l.MaxConnections = cmp.Or(l.MaxConnections, 10_000)
+	l.PeerConnections = cmp.Or(l.PeerConnections, max(l.MaxConnections/2, 1))
+	l.MaxSubscribers = cmp.Or(l.MaxSubscribers, 2048)
+	l.ShutdownTimeout = cmp.Or(l.ShutdownTimeout, 10*time.Second)
+	return l, nil
 }

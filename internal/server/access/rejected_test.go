@@ -12,8 +12,8 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 )
 
-// TestRejectedLogins rejects 100,000 logins in ten seconds: each is counted, and there
-// is a line per second that says how many there were.
+// TestRejectedLogins rejects 100,000 logins in ten seconds: each is counted, and a few
+// lines per second are logged.
 func TestRejectedLogins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -28,11 +28,11 @@ func TestRejectedLogins(t *testing.T) {
 		if n := r.Total(); n != 100_000 {
 			t.Errorf("%d logins were counted; want 100000", n)
 		}
-		if n := strings.Count(log.String(), "\n"); n != 10 {
-			t.Errorf("%d lines were logged; want 10:\n%.500s", n, log.String())
+		if n := strings.Count(log.String(), "\n"); n < 10 || n > 250 {
+			t.Errorf("%d lines were logged; want about 20 a second:\n%.500s", n, log.String())
 		}
-		if !strings.Contains(log.String(), "peer=192.0.2.7 rejected=10000") {
-			t.Errorf("no line has the peer and the number:\n%.500s", log.String())
+		if !strings.Contains(log.String(), "peer=192.0.2.7") || !strings.Contains(log.String(), "suppressed=") {
+			t.Errorf("no line has the peer, or the number:\n%.500s", log.String())
 		}
 	})
 }

@@ -33,11 +33,11 @@ func TestRoles(t *testing.T) {
 
 func TestRoleErrorsShowNoToken(t *testing.T) {
 	for _, c := range []struct{ name, want string }{
-		{"root", `"root" is no role; allowed are read, check, admin`},
-		{"Admin", `"Admin" is no role; allowed are read, check, admin`},
-		{"none", `"none" is no role`},
-		{"", `"" is no role`},
-		{secret("a"), "a word of 40 characters is no role"},
+		{"root", `role: "root": must be read, check or admin`},
+		{"Admin", `role: "Admin": must be read, check or admin`},
+		{"none", `role: "none": must be`},
+		{"", `role: "": must be`},
+		{secret("a"), "role: a word of 40 characters: must be"},
 	} {
 		if _, err := access.RoleNamed(c.name); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)

@@ -6,20 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"regexp"
 	"strings"
 
 	"github.com/lately-go/lately/internal/fileperm"
 )
 
-const (
-	maxFile = 1 << 20 // bytes
-	maxName = 64
-)
+const maxFile = 1 << 20 // bytes
 
 // Load reads the tokens of a file; see [Parse]. It must be a regular file that only
 // its owner and groups of this process can read or write, as a Secret of Kubernetes
-// is. If not, the error says what to run.
+// is. If not, the error says which command to run.
 func Load(path string) (*Tokens, error) {
 	f, err := fileperm.Open(path)
 	if err != nil {
@@ -42,38 +39,41 @@ func Load(path string) (*Tokens, error) {
 //
 // with role read, check or admin, token 32 to 512 visible ASCII characters or
 // "sha256:" and the hash of a token in 64 hexadecimal digits, and name up to 64
-// letters, digits and the characters . _ - @, which tells in logs who it was. A
-// word that begins with # ends its line. Errors have the form file:line:column
-// and never show a token. There must be at least one token, at most MaxTokens,
-// and none twice.
+// letters, digits and the characters . _ - @, which logs show. A word that begins with
+// # ends its line. Errors have the form file:line:column and never show a token. There
+// must be at least one token, at most MaxTokens, and no duplicates.
 func Parse(r io.Reader, file string) (*Tokens, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("tokens: %s: %w", file, err)
 	}
 	if len(text) > maxFile {
-		return nil, fmt.Errorf("tokens: %s: it is longer than %d bytes", file, maxFile)
+		return nil, fmt.Errorf("tokens: %s: too long (max %d bytes)", file, maxFile)
 	}
 	t := &Tokens{}
 	n := 0
 	lines := map[hash]int{}
 	for line := range strings.Lines(string(text)) {
 		n++
-		h, who, column, err := parseLine(words(line))
-		if err == nil && who.Role != None {
-			switch first, twice := lines[h]; {
-			case twice:
+		w := words(line)
+		if len(w) == 0 {
+			continue
+		}
+		h, who, column, err := parseLine(w)
+		if err == nil {
+			switch first, duplicate := lines[h]; {
+			case duplicate:
 				err = fmt.Errorf("this token is that of line %d; each has its own", first)
 			case len(lines) == MaxTokens:
 				err = fmt.Errorf("there are more than %d tokens", MaxTokens)
 			}
-			lines[h] = n
-			t.hashes = append(t.hashes, h)
-			t.who = append(t.who, who)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("tokens: %s:%d:%d: %w", file, n, column, err)
 		}
+		lines[h] = n
+		t.hashes = append(t.hashes, h)
+		t.who = append(t.who, who)
 	}
 	if t.Len() == 0 {
 		return nil, fmt.Errorf("tokens: %s has no token; want lines of the form: role token [name]", file)
@@ -88,32 +88,22 @@ type word struct {
 	column int
 }
 
+var wordPattern = regexp.MustCompile(`[^ \t\r\n]+`)
+
 // words returns the words of a line up to a comment.
 func words(line string) (all []word) {
-	line = strings.TrimRight(line, "\r\n")
-	for at := 0; at < len(line); {
-		rest := line[at:]
-		size := strings.IndexAny(rest, " \t")
-		if size < 0 {
-			size = len(rest)
+	for _, at := range wordPattern.FindAllStringIndex(line, -1) {
+		if line[at[0]] == '#' {
+			break
 		}
-		if size > 0 {
-			if rest[0] == '#' {
-				break
-			}
-			all = append(all, word{rest[:size], at + 1})
-		}
-		at += size + 1
+		all = append(all, word{line[at[0]:at[1]], at[0] + 1})
 	}
 	return all
 }
 
-// parseLine returns the token of a line and whose it is; nobody's for an empty
-// one. column is where an error is.
+// parseLine returns the token of a line that is not empty and its identity. column is
+// the place of an error.
 func parseLine(w []word) (h hash, who Identity, column int, err error) {
-	if len(w) == 0 {
-		return h, who, 0, nil
-	}
 	role, err := RoleNamed(w[0].text)
 	if err != nil {
 		return h, who, w[0].column, err
@@ -127,8 +117,8 @@ func parseLine(w []word) (h hash, who Identity, column int, err error) {
 	name := role.String()
 	if len(w) > 2 {
 		name = w[2].text
-		if len(name) > maxName || strings.ContainsFunc(name, notOfName) {
-			return h, who, w[2].column, fmt.Errorf("a name is up to %d letters, digits and . _ - @ of ASCII", maxName)
+		if !namePattern.MatchString(name) {
+			return h, who, w[2].column, errors.New("a name is up to 64 letters, digits and . _ - @ of ASCII")
 		}
 	}
 	if len(w) > 3 {
@@ -137,10 +127,10 @@ func parseLine(w []word) (h hash, who Identity, column int, err error) {
 	return h, Identity{role, name}, w[1].column, nil
 }
 
-func notOfName(r rune) bool {
-	letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
-	return !letter && (r < '0' || r > '9') && !strings.ContainsRune("._-@", r)
-}
+var (
+	namePattern  = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
+	tokenPattern = regexp.MustCompile(`^[!-~]*$`)
+)
 
 // parseToken returns the hash of a token, or the one that it is.
 func parseToken(s string) (h hash, err error) {
@@ -152,19 +142,10 @@ func parseToken(s string) (h hash, err error) {
 		return hash(b), nil
 	}
 	if len(s) < MinToken || len(s) > MaxToken {
-		return h, fmt.Errorf("the token has %d characters; allowed is %d to %d", len(s), MinToken, MaxToken)
+		return h, fmt.Errorf("the token has %d characters: must be %d to %d", len(s), MinToken, MaxToken)
 	}
-	if strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if !tokenPattern.MatchString(s) {
 		return h, errors.New("the token has other characters than the visible ones of ASCII")
 	}
 	return sha256.Sum256([]byte(s)), nil
-}
-
-// All returns whose the tokens are, in the order of the file: for a list, without
-// the tokens.
-func (t *Tokens) All() []Identity {
-	if t == nil {
-		return nil
-	}
-	return slices.Clone(t.who)
 }

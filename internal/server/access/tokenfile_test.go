@@ -38,13 +38,13 @@ func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "tokens has no token; want lines of the form: role token [name]"},
 		{"# only\n", "has no token"},
-		{"\n\n  root " + a, `tokens:3:3: "root" is no role; allowed are read, check, admin`},
-		{a, "tokens:1:1: a word of 40 characters is no role"},
-		{a + " admin", "tokens:1:1: a word of 40 characters is no role"},
-		{"none " + a, `tokens:1:1: "none" is no role`},
+		{"\n\n  root " + a, `tokens:3:3: role: "root": must be read, check or admin`},
+		{a, "tokens:1:1: role: a word of 40 characters: must be"},
+		{a + " admin", "tokens:1:1: role: a word of 40 characters: must be"},
+		{"none " + a, `tokens:1:1: role: "none": must be`},
 		{"read", "tokens:1:5: there is no token; want: role token [name]"},
 		{" read # " + a, "tokens:1:6: there is no token"},
-		{"read " + a[:31], "tokens:1:6: the token has 31 characters; allowed is 32 to 512"},
+		{"read " + a[:31], "tokens:1:6: the token has 31 characters: must be 32 to 512"},
 		{"read " + strings.Repeat("x", 513), "tokens:1:6: the token has 513 characters"},
 		{"read \tümlaut" + a, "tokens:1:7: the token has other characters than the visible ones of ASCII"},
 		{"read a\x00" + a, "tokens:1:6: the token has other characters"},
@@ -57,7 +57,7 @@ func TestParseErrors(t *testing.T) {
 		{"read " + a + "\nread " + secret("b") + "\nadmin " + a, "tokens:3:7: this token is that of line 1"},
 		{"read " + a + "\nadmin " + access.Hash(a), "tokens:2:7: this token is that of line 1"},
 		{many, "tokens:257:6: there are more than 256 tokens"},
-		{strings.Repeat("#", 1<<20+1), "it is longer than 1048576 bytes"},
+		{strings.Repeat("#", 1<<20+1), "too long (max 1048576 bytes)"},
 	} {
 		tokens, err := access.Parse(strings.NewReader(c.text), "tokens")
 		if err == nil || !strings.Contains(err.Error(), c.want) || tokens != nil {
