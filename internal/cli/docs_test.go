@@ -3,6 +3,7 @@ package cli
 import (
 	"compress/gzip"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,7 +76,7 @@ func TestDocumentedCommands(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := serve(t, "--rules", filepath.Join(dir, "rules.yaml"))
-			host, port := split(s.resp)
+			host, port, _ := net.SplitHostPort(s.resp)
 			real := strings.NewReplacer("redis-cli -p 7379", "redis-cli --no-raw -h "+host+" -p "+port, "localhost:7380", strings.TrimPrefix(s.http, "http://"))
 			all := steps(string(text))
 			for _, step := range all {

@@ -82,7 +82,7 @@ func TestServeRefuses(t *testing.T) {
 		{"--token-file /nowhere/tokens", "there is no directory /nowhere"},
 		{"--log-level loud", "must be debug"},
 		{"--config /nowhere/lately.yaml", "no such file"},
-		{"more", "allowed are flags only"},
+		{"more", "must be flags only"},
 	} {
 		var out, errs lines
 		code := run(t.Context(), append([]string{"serve"}, strings.Fields(x.flags)...), strings.NewReader(""), &out, &errs)

@@ -64,12 +64,8 @@ With --config it also validates a settings file of lately serve, and the rules f
 
 // validateSettings validates a settings file, and returns the rules file that it names.
 func validateSettings(path string) (rulesFile string, err error) {
-	data, err := readFile(path)
-	if err != nil {
-		return "", fmt.Errorf("settings file: %w", err)
-	}
 	var c server.Config
-	if err := server.ReadSettings(&c, path, data); err != nil {
+	if err := readSettings(&c, path); err != nil {
 		return "", err
 	}
 	if err := c.Validate(); err != nil {

@@ -50,7 +50,6 @@ var unclean = []string{
 	// server
 	"client",
 	"internal/cli",
-	"internal/server",
 	"internal/server/console",
 	"internal/server/console/ui",
 	"internal/server/engine",

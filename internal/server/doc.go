@@ -1,16 +1,16 @@
-// Package server is lately as a server: the listeners, what they ask, and its life
-// from the first start to the last snapshot. The command `lately serve` is a thin
-// main over it, and a program of one's own can be another:
+// Package server is the server of lately: it starts an engine with its listeners,
+// restores and saves its state, reloads its files and shuts it down. The command
+// `lately serve` is a thin main function over it:
 //
 //	config := server.Config{RulesFile: "rules.yaml", Data: "/var/lib/lately"}
 //	s, err := server.New(config, "my program 1.0", slog.Default())
 //	...
 //	err = s.Run(ctx)
 //
-// The rooms below it are
+// Its packages are
 //
-//	internal/server/engine    what listeners ask: rules, decisions, counters, bans, events
-//	internal/server/access    tokens and roles
+//	internal/server/engine    rules, decisions, counters, bans, events
+//	internal/server/access    tokens, roles and limits of clients
 //	internal/server/respapi   the RESP listener
 //	internal/server/httpapi   the HTTP listener
 //	internal/server/console   the web console's files

@@ -41,8 +41,8 @@ func TestFilesThatNeverEnd(t *testing.T) {
 				t.Errorf("%s: reload says %v", replace.name, err)
 			}
 		}
-		eventually(t, "the file is seen to have changed", func() bool { return s.Engine().Status().RulesError != nil })
-		if len(s.Engine().RuleInfos()) != 1 {
+		eventually(t, "the file is seen to have changed", func() bool { return s.engine.Status().RulesError != nil })
+		if len(s.engine.RuleInfos()) != 1 {
 			t.Error("the rules of before are not in force")
 		}
 		stop()

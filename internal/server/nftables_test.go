@@ -58,14 +58,14 @@ func mirror(t *testing.T, url, nft string) (complaints func() string) {
 // banClient bans a client by hand.
 func banClient(t *testing.T, s *Server, key string, d time.Duration) {
 	t.Helper()
-	if _, err := s.Engine().Ban("per-client", []string{key}, d, "", ""); err != nil {
+	if _, err := s.engine.Ban("per-client", []string{key}, d, "", ""); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func unbanClient(t *testing.T, s *Server, key string) {
 	t.Helper()
-	if ok, err := s.Engine().Unban("per-client", []string{key}); !ok || err != nil {
+	if ok, err := s.engine.Unban("per-client", []string{key}); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 }
@@ -73,7 +73,7 @@ func unbanClient(t *testing.T, s *Server, key string) {
 // begin has the rule per-client begin a ban of whatever an event names as its client.
 func begin(t *testing.T, s *Server, client string) {
 	t.Helper()
-	c := s.Engine().Caller()
+	c := s.engine.Caller()
 	for range 5 {
 		ev := c.Event()
 		ev.SetNamedString("client", client)

@@ -112,7 +112,7 @@ func TestPackagesAreLinted(t *testing.T) {
 			t.Fatalf("%s", out)
 		}
 		for line := range strings.Lines(string(out)) {
-			// Who publishes the package signs it. nfpm writes no classes of files, by
+			// The publisher of a package signs it. nfpm writes no classes of files, by
 			// which rpmlint would know the binary.
 			if strings.Contains(line, " E: ") && !strings.Contains(line, "no-signature") && !strings.Contains(line, "no-binary") {
 				t.Error(line)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -13,7 +14,7 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A Setting is one setting of a server. It can be given as the flag --name, as the
+// A Setting is one setting of a [Config]. It can be given as the flag --name, as the
 // variable LATELY_NAME with underscores, and as name in the settings file. The flag
 // overrides the variable, and the variable overrides the file.
 type Setting struct {
@@ -23,26 +24,27 @@ type Setting struct {
 	Bool    bool   // a flag without a value
 	List    bool   // commas separate the values of a flag or variable
 
-	set func(c *Config, values []string) error
+	set func(values []string) error
 }
 
-// Set sets the setting in c. The error has the form "name: value: must be ...".
-func (s *Setting) Set(c *Config, values ...string) error {
+// Set sets the setting. The error has the form "name: value: must be ...", and wraps its
+// end.
+func (s *Setting) Set(values ...string) error {
 	if !s.List && len(values) != 1 {
 		return fmt.Errorf("%s: %d values: must be one", s.Name, len(values))
 	}
-	if err := s.set(c, values); err != nil {
+	if err := s.set(values); err != nil {
 		return fmt.Errorf("%s: %q: %w", s.Name, strings.Join(values, ","), err)
 	}
 	return nil
 }
 
 // SetText is Set from the text of a flag or a variable.
-func (s *Setting) SetText(c *Config, value string) error {
+func (s *Setting) SetText(value string) error {
 	if s.List {
-		return s.Set(c, strings.Split(value, ",")...)
+		return s.Set(strings.Split(value, ",")...)
 	}
-	return s.Set(c, value)
+	return s.Set(value)
 }
 
 // Variable returns the name of the variable.
@@ -50,41 +52,41 @@ func (s *Setting) Variable() string {
 	return "LATELY_" + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
-// Settings returns all settings. Flags with their help, variables, names in the settings
-// file and the table in the documentation come from this list.
-func Settings() []Setting {
+// Settings returns all settings of c. Flags with their help, variables, names in the
+// settings file and the table in the documentation come from this list.
+func (c *Config) Settings() []Setting {
 	return []Setting{
-		{Name: "rules", Usage: "rules `file` with limits, bans, hot keys and counters", set: text(func(c *Config) *string { return &c.RulesFile })},
-		{Name: "resp", Usage: "`address` of the RESP listener, or off", Default: DefaultRESP, set: text(func(c *Config) *string { return &c.RESP })},
-		{Name: "http", Usage: "`address` of the HTTP listener and the console, or off", Default: DefaultHTTP, set: text(func(c *Config) *string { return &c.HTTP })},
-		{Name: "data", Usage: "`directory` for counts and bans; without it nothing is written to disk", set: text(func(c *Config) *string { return &c.Data })},
-		{Name: "token-file", Usage: "`file` of tokens and their roles; created if it is missing", set: text(func(c *Config) *string { return &c.TokenFile })},
-		{Name: "tls-cert", Usage: "`file` of the TLS certificate", set: text(func(c *Config) *string { return &c.TLSCert })},
-		{Name: "tls-key", Usage: "`file` of its key", set: text(func(c *Config) *string { return &c.TLSKey })},
-		{Name: "no-tokens", Usage: "allow listening beyond loopback without tokens: everyone who can connect is an admin", Bool: true, Default: "false", set: setBool(func(c *Config) *bool { return &c.NoTokens })},
-		{Name: "no-tls", Usage: "allow listening beyond loopback without TLS", Bool: true, Default: "false", set: setBool(func(c *Config) *bool { return &c.NoTLS })},
-		{Name: "event-time", Usage: "judge by the times of events (CHECK ... AT) instead of the clock, to compare with replay", Bool: true, Default: "false", set: setBool(func(c *Config) *bool { return &c.EventTime })},
-		{Name: "trusted-proxy", Usage: "`network` of proxies that are trusted to name the client, for forward-auth; may be a list", List: true, set: setProxies},
-		{Name: "host", Usage: "host `name` of the HTTP listener, besides loopback addresses; may be a list", List: true, set: setHosts},
-		{Name: "memory", Usage: "`bytes` for the whole server, such as 2GiB; more if the limits below need it", Default: "1GiB", set: setBytes(func(c *Config) *int64 { return &c.Memory })},
-		{Name: "memory-limit", Usage: "`bytes` for limits and bans, such as 256MiB", Default: "a quarter of memory", set: setBytes(func(c *Config) *int64 { return &c.MemoryLimit })},
-		{Name: "counter-budget", Usage: "`bytes` for counters", Default: "a quarter of memory", set: setBytes(func(c *Config) *int64 { return &c.CounterBudget })},
-		{Name: "max-bans", Usage: "`number` of bans, remembered ones included", Default: "1048576", set: setNumber(func(c *Config) *int { return &c.MaxBans })},
-		{Name: "snapshot-every", Usage: "how often counts are written to the data directory", Default: "1m", set: setDuration(func(c *Config) *time.Duration { return &c.SnapshotEvery })},
-		{Name: "max-connections", Usage: "`number` of connections of each listener; fewer with less memory than 1GiB", Default: "10000", set: setNumber(func(c *Config) *int { return &c.MaxConnections })},
-		{Name: "peer-connections", Usage: "`number` of them that one address can have, or one /64 of IPv6", Default: "half of max-connections", set: setNumber(func(c *Config) *int { return &c.PeerConnections })},
-		{Name: "max-subscribers", Usage: "`number` of subscribers to events of each listener", Default: "2048", set: setNumber(func(c *Config) *int { return &c.MaxSubscribers })},
-		{Name: "shutdown-timeout", Usage: "how long a server that shuts down waits for requests in progress", Default: "10s", set: setDuration(func(c *Config) *time.Duration { return &c.ShutdownTimeout })},
-		{Name: "shutdown-delay", Usage: "how long /readyz fails after SIGTERM before the listeners close, or 0", Default: "2s", set: setDurationOr("0", func(c *Config) *time.Duration { return &c.ShutdownDelay })},
-		{Name: "rules-poll", Usage: "how often the rules file is read to detect changes, or never", Default: "2s", set: setDurationOr("never", func(c *Config) *time.Duration { return &c.RulesPoll })},
-		{Name: "log-format", Usage: "`format` of the log on stderr: text or json", Default: "text", set: setLogFormat},
-		{Name: "log-level", Usage: "lowest `level` of lines in the log: debug, info, warn or error", Default: "info", set: setLogLevel},
+		{Name: "rules", Usage: "rules `file` with limits, bans, hot keys and counters", set: setText(&c.RulesFile)},
+		{Name: "resp", Usage: "`address` of the RESP listener, or off", Default: DefaultRESP, set: setText(&c.RESP)},
+		{Name: "http", Usage: "`address` of the HTTP listener and the console, or off", Default: DefaultHTTP, set: setText(&c.HTTP)},
+		{Name: "data", Usage: "`directory` for counts and bans; without it nothing is written to disk", set: setText(&c.Data)},
+		{Name: "token-file", Usage: "`file` of tokens and their roles; created if it is missing", set: setText(&c.TokenFile)},
+		{Name: "tls-cert", Usage: "`file` of the TLS certificate", set: setText(&c.TLSCert)},
+		{Name: "tls-key", Usage: "`file` of its key", set: setText(&c.TLSKey)},
+		{Name: "no-tokens", Usage: "allow listening beyond loopback without tokens: everyone who can connect is an admin", Bool: true, Default: "false", set: setBool(&c.NoTokens)},
+		{Name: "no-tls", Usage: "allow listening beyond loopback without TLS", Bool: true, Default: "false", set: setBool(&c.NoTLS)},
+		{Name: "event-time", Usage: "judge by the times of events (CHECK ... AT) instead of the clock, to compare with replay", Bool: true, Default: "false", set: setBool(&c.EventTime)},
+		{Name: "trusted-proxy", Usage: "`network` of proxies that are trusted to name the client, for forward-auth; may be a list", List: true, set: c.setProxies},
+		{Name: "host", Usage: "host `name` of the HTTP listener, besides loopback addresses; may be a list", List: true, set: c.setHosts},
+		{Name: "memory", Usage: "`bytes` for the whole server, such as 2GiB; more if the limits below need it", Default: "1GiB", set: setBytes(&c.Memory)},
+		{Name: "memory-limit", Usage: "`bytes` for limits and bans, such as 256MiB", Default: "a quarter of memory", set: setBytes(&c.MemoryLimit)},
+		{Name: "counter-budget", Usage: "`bytes` for counters", Default: "a quarter of memory", set: setBytes(&c.CounterBudget)},
+		{Name: "max-bans", Usage: "`number` of bans, remembered ones included", Default: "1048576", set: setNumber(&c.MaxBans)},
+		{Name: "snapshot-every", Usage: "how often counts are written to the data directory", Default: "1m", set: setDuration(&c.SnapshotEvery, "")},
+		{Name: "max-connections", Usage: "`number` of connections of each listener; fewer with less memory than 1GiB", Default: "10000", set: setNumber(&c.MaxConnections)},
+		{Name: "peer-connections", Usage: "`number` of them that one address can have, or one /64 of IPv6", Default: "half of max-connections", set: setNumber(&c.PeerConnections)},
+		{Name: "max-subscribers", Usage: "`number` of subscribers to events of each listener", Default: "2048", set: setNumber(&c.MaxSubscribers)},
+		{Name: "shutdown-timeout", Usage: "how long a server that shuts down waits for requests in progress", Default: "10s", set: setDuration(&c.ShutdownTimeout, "")},
+		{Name: "shutdown-delay", Usage: "how long /readyz fails after SIGTERM before the listeners close, or 0", Default: "2s", set: setDuration(&c.ShutdownDelay, "0")},
+		{Name: "rules-poll", Usage: "how often the rules file is read to detect changes, or never", Default: "2s", set: setDuration(&c.RulesPoll, "never")},
+		{Name: "log-format", Usage: "`format` of the log on stderr: text or json", Default: "text", set: c.setLogFormat},
+		{Name: "log-level", Usage: "lowest `level` of lines in the log: debug, info, warn or error", Default: "info", set: c.setLogLevel},
 	}
 }
 
 // ReadSettings sets in c the settings of a settings file. The error is [rules.Errors].
 func ReadSettings(c *Config, file string, data []byte) error {
-	all := Settings()
+	all := c.Settings()
 	names := make([]string, len(all))
 	for i := range all {
 		names[i] = all[i].Name
@@ -96,7 +98,7 @@ func ReadSettings(c *Config, file string, data []byte) error {
 	var errs rules.Errors
 	for i := range given {
 		s := &all[slices.Index(names, given[i].Name)]
-		if err := s.Set(c, given[i].Values...); err != nil {
+		if err := s.Set(given[i].Values...); err != nil {
 			errs = append(errs, given[i].Error(file, err.Error()))
 		}
 	}
@@ -112,7 +114,7 @@ func ReadSettings(c *Config, file string, data []byte) error {
 // unknown LATELY_* variable is an error, most likely a typing mistake, unless
 // Kubernetes sets it for a Service; see serviceLink.
 func ReadEnvironment(c *Config, environ []string, others ...string) error {
-	all := Settings()
+	all := c.Settings()
 	for _, line := range environ {
 		name, value, _ := strings.Cut(line, "=")
 		if !strings.HasPrefix(name, "LATELY_") || slices.Contains(others, name) {
@@ -127,83 +129,69 @@ func ReadEnvironment(c *Config, environ []string, others ...string) error {
 		case value == "":
 			continue
 		}
-		if err := all[i].SetText(c, value); err != nil {
+		if err := all[i].SetText(value); err != nil {
 			return fmt.Errorf("variable %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// mustBe is the error for an invalid value: what it must be.
-type mustBe string
-
-// Error returns what the value must be.
-func (m mustBe) Error() string { return "must be " + string(m) }
-
-func text(field func(*Config) *string) func(*Config, []string) error {
-	return func(c *Config, v []string) error {
+func setText(field *string) func([]string) error {
+	return func(v []string) error {
 		if v[0] == "" {
-			return mustBe("not empty")
+			return errors.New("must be not empty")
 		}
-		*field(c) = v[0]
+		*field = v[0]
 		return nil
 	}
 }
 
-func setBool(field func(*Config) *bool) func(*Config, []string) error {
-	return func(c *Config, v []string) error {
+func setBool(field *bool) func([]string) error {
+	return func(v []string) error {
 		b, err := strconv.ParseBool(v[0])
 		if err != nil {
-			return mustBe("true or false")
+			return errors.New("must be true or false")
 		}
-		*field(c) = b
+		*field = b
 		return nil
 	}
 }
 
-func setNumber(field func(*Config) *int) func(*Config, []string) error {
-	return func(c *Config, v []string) error {
+func setNumber(field *int) func([]string) error {
+	return func(v []string) error {
 		n, err := strconv.Atoi(v[0])
 		if err != nil || n < 1 {
-			return mustBe("a number from 1")
+			return errors.New("must be a number from 1")
 		}
-		*field(c) = n
+		*field = n
 		return nil
 	}
 }
 
-func setDuration(field func(*Config) *time.Duration) func(*Config, []string) error {
-	return func(c *Config, v []string) error {
+// setDuration sets a duration. The word off, if there is one, sets it to -1.
+func setDuration(field *time.Duration, off string) func([]string) error {
+	return func(v []string) error {
 		d, err := rules.ParseDuration(v[0])
-		if err != nil {
-			return mustBe("a duration such as 30s or 5m")
+		switch {
+		case off != "" && (v[0] == off || off == "0" && v[0] == "0s"):
+			d = -1
+		case err != nil && off != "":
+			return errors.New("must be a duration such as 2s, or " + off)
+		case err != nil:
+			return errors.New("must be a duration such as 30s or 5m")
 		}
-		*field(c) = d
+		*field = d
 		return nil
 	}
 }
 
-// setDurationOr reads a duration, and the word off as -1.
-func setDurationOr(off string, field func(*Config) *time.Duration) func(*Config, []string) error {
-	return func(c *Config, v []string) error {
-		if v[0] == off || off == "0" && v[0] == "0s" {
-			*field(c) = -1
-			return nil
-		}
-		if setDuration(field)(c, v) != nil {
-			return mustBe("a duration such as 2s, or " + off)
-		}
-		return nil
-	}
-}
-
-func setBytes(field func(*Config) *int64) func(*Config, []string) error {
-	return func(c *Config, v []string) error {
+func setBytes(field *int64) func([]string) error {
+	return func(v []string) error {
 		n, ok := parseBytes(v[0])
 		if !ok {
-			return mustBe("a number of bytes such as 268435456, 256MiB or 2GiB")
+			return errors.New("must be a number of bytes such as 268435456, 256MiB or 2GiB")
 		}
-		*field(c) = n
+		*field = n
 		return nil
 	}
 }
@@ -223,30 +211,30 @@ func parseBytes(s string) (int64, bool) {
 	return n << shift, true
 }
 
-func setLogFormat(c *Config, v []string) error {
+func (c *Config) setLogFormat(v []string) error {
 	if v[0] != "text" && v[0] != "json" {
-		return mustBe("text or json")
+		return errors.New("must be text or json")
 	}
 	c.LogJSON = v[0] == "json"
 	return nil
 }
 
-func setLogLevel(c *Config, v []string) error {
+func (c *Config) setLogLevel(v []string) error {
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
 		if strings.EqualFold(v[0], level.String()) {
 			c.LogLevel = level
 			return nil
 		}
 	}
-	return mustBe("debug, info, warn or error")
+	return errors.New("must be debug, info, warn or error")
 }
 
-func setProxies(c *Config, v []string) error {
+func (c *Config) setProxies(v []string) error {
 	var prefixes []netip.Prefix
 	for _, s := range v {
 		p, err := match.ParsePrefix(strings.TrimSpace(s))
 		if err != nil {
-			return mustBe("addresses and networks such as 10.0.0.0/8")
+			return errors.New("must be addresses and networks such as 10.0.0.0/8")
 		}
 		prefixes = append(prefixes, p)
 	}
@@ -254,11 +242,11 @@ func setProxies(c *Config, v []string) error {
 	return nil
 }
 
-func setHosts(c *Config, v []string) error {
+func (c *Config) setHosts(v []string) error {
 	var hosts []string
 	for _, s := range v {
 		if s = strings.TrimSpace(s); s == "" || strings.ContainsAny(s, "/@ ") {
-			return mustBe("host names such as lately.example.org")
+			return errors.New("must be host names such as lately.example.org")
 		}
 		hosts = append(hosts, s)
 	}

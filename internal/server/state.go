@@ -51,7 +51,7 @@ func (s *Server) restore() error {
 		s.log.Warn("the snapshot is of an earlier version: bans are restored, counters begin empty", "records", restorer.Old)
 	}
 	if n.Unknown > 0 || n.Refused > 0 {
-		s.log.Warn("keys and bans of the data directory are not in force: their rule is not in the rules file, has another key, or there is no room",
+		s.log.Warn("keys and bans of the data directory are not in force: their rule is not in the rules file, has another key, or the memory limit is reached",
 			"without_rule", n.Unknown, "without_room", n.Refused)
 	}
 	return nil
@@ -94,7 +94,7 @@ func (s *Server) save() error {
 		return fmt.Errorf("snapshot: %w", err)
 	}
 	if missing > 0 {
-		s.log.Warn("the ban journal had no room for changes of bans; the snapshot has them now", "changes", missing)
+		s.log.Warn("the ban journal could not hold all changes of bans; the snapshot has them now", "changes", missing)
 	}
 	s.saved.Store(time.Now().UnixNano())
 	return nil

@@ -106,7 +106,7 @@ func (s *Server) ready() error {
 }
 
 // journalChanged is told when writing the journal begins to fail, and when it works
-// again. A snapshot then has what the journal had no room for.
+// again. A snapshot then has the changes that the journal could not hold.
 func (s *Server) journalChanged(err error) {
 	if s.storage.note(&s.storage.journal, banJournal, err) {
 		select {

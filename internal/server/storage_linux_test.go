@@ -13,7 +13,7 @@ import (
 
 // On a disk that is really full, all bans that rules begin hold, /readyz says that
 // there is no space, and when there is some again they are on disk, those included
-// for which the journal had no room in memory.
+// that the journal could not hold in memory.
 func TestFullDisk(t *testing.T) {
 	disk := t.TempDir()
 	if err := syscall.Mount("none", disk, "tmpfs", 0, "size=4m"); err != nil {
@@ -36,7 +36,7 @@ func TestFullDisk(t *testing.T) {
 	_ = os.WriteFile(stuff, make([]byte, 8<<20), 0o600) // until the disk is full
 	const many = 20_000                                 // of some 1,000 bytes each: more than the journal keeps waiting
 	pad := strings.Repeat("x", 900)
-	caller := s.Engine().Caller()
+	caller := s.engine.Caller()
 	for i := range many {
 		for range 2 {
 			ev := caller.Event()
@@ -63,7 +63,7 @@ func TestFullDisk(t *testing.T) {
 	c.Data = copied(t, c.Data)
 	again, _ := started(t, c)
 	held := 0
-	for r, err := range again.Engine().Bans() {
+	for r, err := range again.engine.Bans() {
 		if err == nil && time.Until(r.Until) > 50*time.Minute {
 			held++
 		}

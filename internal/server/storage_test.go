@@ -87,7 +87,7 @@ func occupied(t *testing.T, dir string) (free func()) {
 
 // While the data directory cannot be written, a ban that a rule begins holds, and the
 // log, the metrics, /readyz and the status say that it may not survive. When it can be
-// written again, that is said, too, and the ban is on disk.
+// written again, they say so, and the ban is on disk.
 func TestDiskFails(t *testing.T) {
 	c := deployed(t)
 	c.Data = t.TempDir()
@@ -98,7 +98,7 @@ func TestDiskFails(t *testing.T) {
 		t.Fatalf("/readyz: %d %s", code, text)
 	}
 	free := occupied(t, c.Data)
-	caller := s.Engine().Caller()
+	caller := s.engine.Caller()
 	for range 5 {
 		ev := caller.Event()
 		ev.SetNamedString("client", "192.0.2.1")
@@ -150,7 +150,7 @@ func TestDiskFails(t *testing.T) {
 	after := copied(t, c.Data) // as after a kill
 	c.Data = after
 	again, _ := started(t, c)
-	if _, held, err := again.Engine().Limiter().Bans().Get("per-client", "192.0.2.1"); !held || err != nil {
+	if _, held, err := again.engine.Limiter().Bans().Get("per-client", "192.0.2.1"); !held || err != nil {
 		t.Errorf("the ban has not survived: %v", err)
 	}
 }

@@ -1,0 +1,167 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/rules"
+)
+
+// files is what a server reads from files when it starts and when it reloads. Each is
+// nil if there is no such file.
+type files struct {
+	rules  *rules.File
+	tokens *access.Tokens
+	cert   *tls.Certificate
+}
+
+// readFiles reads all files. If the rules are good, it calls create before it reads the
+// others. The error has the mistakes of all files.
+func (s *Server) readFiles(create func() error) (f files, err error) {
+	var errs [3]error
+	if path := s.config.RulesFile; path != "" {
+		f.rules, errs[0] = rules.Load(path)
+	}
+	if create != nil && errs[0] == nil {
+		if err := create(); err != nil {
+			return f, err
+		}
+	}
+	if path := s.config.TokenFile; path != "" {
+		f.tokens, errs[1] = access.Load(path)
+	}
+	if s.config.TLSCert != "" {
+		f.cert, errs[2] = keyPair(s.config.TLSCert, s.config.TLSKey)
+	}
+	return f, errors.Join(errs[:]...)
+}
+
+// maxPEM is the size of the largest file of certificates or keys, in bytes.
+const maxPEM = 1 << 20
+
+// keyPair reads a certificate and its key.
+func keyPair(certFile, keyFile string) (*tls.Certificate, error) {
+	cert, err := fileperm.ReadFile(certFile, maxPEM)
+	key, keyErr := fileperm.ReadFile(keyFile, maxPEM)
+	var pair tls.Certificate
+	if err = errors.Join(err, keyErr); err == nil {
+		pair, err = tls.X509KeyPair(cert, key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tls-cert %s and tls-key %s: %w", certFile, keyFile, err)
+	}
+	return &pair, nil
+}
+
+// use puts tokens and certificate in force, and logs warnings about the rules. Other
+// tokens end logins, streams and connections; equal ones must not.
+func (s *Server) use(f files) {
+	if f.tokens != nil && !f.tokens.Equal(s.tokens.Load()) {
+		s.tokens.Store(f.tokens)
+	}
+	s.cert.Store(f.cert)
+	if f.rules != nil {
+		for _, w := range f.rules.Warnings {
+			s.log.Warn("rules file: "+w.Message, "file", w.File, "line", w.Line, "column", w.Column)
+		}
+	}
+}
+
+// createTokens creates a missing token file, when the server starts: a file that is
+// missing later is most likely being replaced.
+func (s *Server) createTokens() error {
+	path := s.config.TokenFile
+	if path == "" {
+		return nil
+	}
+	if s.config.NoTokens {
+		s.log.Warn("no-tokens has no effect: token-file is set", "file", path)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil // readFiles returns other errors
+	}
+	_, err := access.Generate(path)
+	switch {
+	case errors.Is(err, fs.ErrExist): // another process was faster
+		return nil
+	case err != nil:
+		return err
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	s.log.Warn("token file created, with a new token for each role", "file", path)
+	return nil
+}
+
+// tls returns the configuration of TLS, or nil.
+func (s *Server) tls() *tls.Config {
+	if s.config.TLSCert == "" {
+		return nil
+	}
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.cert.Load(), nil },
+	}
+}
+
+// rulesText returns the text of the rules file, or nil.
+func (s *Server) rulesText() ([]byte, error) {
+	if file := s.rules.Load(); file != nil {
+		return file.Text, nil
+	}
+	return nil, nil
+}
+
+// Reload reads the rules file, the tokens and the certificate again, and puts all of
+// them in force or, on an error, none: what was in force stays. New rules that would
+// drop bans are an error.
+func (s *Server) Reload() error {
+	_, err := s.reload(false)
+	return err
+}
+
+// reload is Reload that drops bans if dropBans is set. It returns what has changed in
+// the rules.
+func (s *Server) reload(dropBans bool) (api.RuleChanges, error) {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	notify("RELOADING=1")
+	defer notify("READY=1")
+	changes, err := s.replace(dropBans)
+	if err != nil {
+		s.log.Error("reload failed; what was in force stays", "error", err)
+		return changes, err
+	}
+	s.log.Info("reloaded", "rules", s.config.RulesFile,
+		"added", strings.Join(changes.Added, ", "), "removed", strings.Join(changes.Removed, ", "),
+		"changed", strings.Join(changes.Changed, ", "), "bans_dropped", changes.BansDropped)
+	return changes, nil
+}
+
+// replace reads all files first, and changes nothing before all of them are good.
+func (s *Server) replace(dropBans bool) (changes api.RuleChanges, err error) {
+	f, err := s.readFiles(nil)
+	if err != nil {
+		s.engine.ReloadFailed(err)
+		return changes, err
+	}
+	if f.rules != nil {
+		// Subscribers that learn of new rules request their text, so it is stored first.
+		before := s.rules.Swap(f.rules)
+		if changes, err = s.engine.Replace(f.rules, dropBans); err != nil {
+			s.rules.Store(before)
+			return changes, err
+		}
+	}
+	s.use(f)
+	return changes, nil
+}
