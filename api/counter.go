@@ -24,10 +24,11 @@ type AddRequest struct {
 	N *uint64 `json:"n,omitempty" range:"cost" doc:"how many; 1 if it is left out"`
 }
 
-// Bounds is the bounds of a count: the true count lies in [Lo, Hi].
-type Bounds struct {
-	Lo uint64 `json:"lo" doc:"the true count is not below"`
-	Hi uint64 `json:"hi" doc:"nor above"`
+// A Count is how many events a key had in a span: the true count lies in [Lo, Hi].
+type Count struct {
+	Lo       uint64 `json:"lo" doc:"the true count is not below"`
+	Hi       uint64 `json:"hi" doc:"nor above"`
+	Estimate uint64 `json:"estimate" doc:"between lo and hi: the figure to show"`
 }
 
 // A KeyRate is the rate of a key.
@@ -35,11 +36,10 @@ type KeyRate struct {
 	PerSecond float64 `json:"per_second"`
 }
 
-// A KeyCount is a key with the bounds of its count.
+// A KeyCount is a key with its count.
 type KeyCount struct {
 	Key
-	Bounds
-	Estimate uint64 `json:"estimate" doc:"between lo and hi: the figure to show"`
+	Count
 }
 
 // A TopList is the answer of GET /v1/counters/{name}/top.
@@ -47,12 +47,11 @@ type TopList struct {
 	Top []KeyCount `json:"top"`
 }
 
-// A RefusedKey is a key that a rule has refused, with the bounds of the number of
-// refusals.
+// A RefusedKey is a key that a rule has refused, with the count of refusals.
 type RefusedKey struct {
 	Rule string `json:"rule"`
 	Key
-	Bounds
+	Count
 	PerSecond   float64   `json:"per_second" doc:"the estimate divided by the span"`
 	BannedUntil time.Time `json:"banned_until,omitzero" doc:"by the rule; absent if it does not ban the key"`
 }
@@ -90,9 +89,8 @@ type KeyReport struct {
 type KeyWindow struct {
 	Counter string `json:"counter"`
 	Span    Millis `json:"span_ms"`
-	Bounds
-	Estimate uint64 `json:"estimate" doc:"between lo and hi: the figure to show"`
-	Slots    []Slot `json:"slots" doc:"all that have a part in the window, the oldest first; the window begins in the first, which counts in hi alone: they add up to hi"`
+	Count
+	Slots []Slot `json:"slots" doc:"all that have a part in the window, the oldest first; the window begins in the first, which counts in hi alone: they add up to hi"`
 }
 
 // A Slot is one slot of a window.

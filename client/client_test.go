@@ -209,10 +209,10 @@ func TestCalls(t *testing.T) {
 		{
 			"sum", `{"lo":1,"hi":2}`, "GET", "/v1/counters/n/sum?key=a%FF&key=b&span=60000ms", "",
 			func(ctx context.Context, c *Client) (result, error) {
-				lo, hi, err := c.Sum(ctx, "n", time.Minute, "a\xff", "b")
-				return result{lo, hi}, err
+				count, err := c.Sum(ctx, "n", time.Minute, "a\xff", "b")
+				return result{count}, err
 			},
-			result{uint64(1), uint64(2)},
+			result{api.Count{Lo: 1, Hi: 2}},
 		},
 		{
 			"top", `{"top":[{"key":["a"],"lo":1,"hi":2}]}`, "GET", "/v1/counters/n/top?n=20", "",
@@ -220,7 +220,7 @@ func TestCalls(t *testing.T) {
 				list, err := c.Top(ctx, "n", 20, 0)
 				return result{list}, err
 			},
-			result{[]api.KeyCount{{Key: api.KeyOf("a"), Bounds: api.Bounds{Lo: 1, Hi: 2}}}},
+			result{[]api.KeyCount{{Key: api.KeyOf("a"), Count: api.Count{Lo: 1, Hi: 2}}}},
 		},
 		{
 			"refused", `{"refused":[{"rule":"r","key_base64":["Yf8="],"lo":1,"hi":2,"per_second":0.5,"banned_until":"2026-01-02T03:04:05Z"},` +
@@ -230,7 +230,7 @@ func TestCalls(t *testing.T) {
 				list, err := c.Refused(ctx, 3, 2*time.Second)
 				return result{list}, err
 			},
-			result{[]api.RefusedKey{{Rule: "r", Key: api.KeyOf("a\xff"), Bounds: api.Bounds{Lo: 1, Hi: 2}, PerSecond: 0.5, BannedUntil: at}, {Rule: "r", Key: api.KeyOf("b"), Bounds: api.Bounds{Hi: 1}}}},
+			result{[]api.RefusedKey{{Rule: "r", Key: api.KeyOf("a\xff"), Count: api.Count{Lo: 1, Hi: 2}, PerSecond: 0.5, BannedUntil: at}, {Rule: "r", Key: api.KeyOf("b"), Count: api.Count{Hi: 1}}}},
 		},
 		{
 			"rates", `{"rates":[{"from":"2026-01-02T03:04:05Z","to":"2026-01-02T03:05:05Z","all":{"allowed":1,"refused":2,"banned":1,"unmatched":9,"errors":3},"rules":{"r":{"allowed":4,"refused":5,"banned":7,"shadow":6,"bans":8}}}]}`,
@@ -294,7 +294,7 @@ func TestCalls(t *testing.T) {
 			result{api.KeyReport{
 				Fields:   []string{"client"},
 				Key:      api.KeyOf("k"),
-				Counters: []api.KeyWindow{{Counter: "n", Span: 1000, Bounds: api.Bounds{Lo: 1, Hi: 2}, Slots: []api.Slot{{Start: at, Count: 1}}}},
+				Counters: []api.KeyWindow{{Counter: "n", Span: 1000, Count: api.Count{Lo: 1, Hi: 2}, Slots: []api.Slot{{Start: at, Count: 1}}}},
 				Rules:    []api.KeyDecision{{Rule: "r", Decision: api.Decision{Limit: 60, RetryAfter: 1500, ResetAfter: 60000, Rule: "r", BannedUntil: 1700000000001}}},
 				Bans:     []api.Ban{ban},
 			}},
@@ -375,7 +375,7 @@ func TestNoAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.Sum(t.Context(), "n", 0, "the-key"); err == nil || !strings.HasPrefix(err.Error(), "no connection: ") || strings.Contains(err.Error(), "the-key") {
+	if _, err := c.Sum(t.Context(), "n", 0, "the-key"); err == nil || !strings.HasPrefix(err.Error(), "no connection: ") || strings.Contains(err.Error(), "the-key") {
 		t.Errorf("a server that is away: %v", err)
 	}
 	held := make(chan struct{})

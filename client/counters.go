@@ -23,13 +23,12 @@ func (c *Client) Add(ctx context.Context, counter string, n uint64, key ...strin
 	return err
 }
 
-// Sum returns the bounds of a key's count over a span that ends now: the true count
-// lies in [lo, hi]. Span 0 is the counter's longest.
-func (c *Client) Sum(ctx context.Context, counter string, span time.Duration, key ...string) (lo, hi uint64, err error) {
+// Sum returns the count of a key over a span that ends now. Span 0 is the counter's
+// longest.
+func (c *Client) Sum(ctx context.Context, counter string, span time.Duration, key ...string) (api.Count, error) {
 	query := spanQuery(span)
 	query["key"] = key
-	out, err := get[api.Bounds](ctx, c, counterPath(counter, "sum"), query)
-	return out.Lo, out.Hi, err
+	return get[api.Count](ctx, c, counterPath(counter, "sum"), query)
 }
 
 // Top returns the n keys of a counter with the largest counts over a span that ends

@@ -73,7 +73,7 @@ func unbanClient(t *testing.T, s *Server, key string) {
 // begin has the rule per-client begin a ban of whatever an event names as its client.
 func begin(t *testing.T, s *Server, client string) {
 	t.Helper()
-	c := s.engine.Caller()
+	c := s.engine.Session()
 	for range 5 {
 		ev := c.Event()
 		ev.SetNamedString("client", client)

@@ -36,7 +36,7 @@ func TestFullDisk(t *testing.T) {
 	_ = os.WriteFile(stuff, make([]byte, 8<<20), 0o600) // until the disk is full
 	const many = 20_000                                 // of some 1,000 bytes each: more than the journal keeps waiting
 	pad := strings.Repeat("x", 900)
-	caller := s.engine.Caller()
+	caller := s.engine.Session()
 	for i := range many {
 		for range 2 {
 			ev := caller.Event()

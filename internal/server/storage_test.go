@@ -98,7 +98,7 @@ func TestDiskFails(t *testing.T) {
 		t.Fatalf("/readyz: %d %s", code, text)
 	}
 	free := occupied(t, c.Data)
-	caller := s.engine.Caller()
+	caller := s.engine.Session()
 	for range 5 {
 		ev := caller.Event()
 		ev.SetNamedString("client", "192.0.2.1")

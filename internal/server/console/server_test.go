@@ -165,7 +165,7 @@ func replaySample(t *testing.T, e *engine.Engine, n int, lasting time.Duration) 
 		t.Error(err)
 		return
 	}
-	c := e.Caller()
+	c := e.Session()
 	began, i := time.Now(), 0
 	for line := range strings.Lines(log.String()) {
 		f := strings.Fields(line)

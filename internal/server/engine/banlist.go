@@ -8,7 +8,7 @@ import (
 )
 
 // bans returns the list of bans as of [Engine.Now].
-func (e *Engine) bans() ratelimit.BanList { return e.limiter.Load().Bans().At(e.now()) }
+func (e *Engine) bans() ratelimit.BanList { return e.limiter.Bans().At(e.Now()) }
 
 // Bans yields the bans that hold as of [Engine.Now].
 func (e *Engine) Bans() iter.Seq2[ratelimit.BanRecord, error] { return e.bans().All() }

@@ -29,7 +29,7 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := start()
-	c := e.Caller()
+	c := e.Session()
 	begin := func(user string) {
 		for range 3 {
 			ev := c.Event()
@@ -71,7 +71,7 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	for user, want := range map[string]bool{"eve": false, "mallory": true} {
-		if r, held, err := after.limiter.Load().Bans().Get("flood", user); held != want || err != nil || held && time.Until(r.Until) < 50*time.Minute {
+		if r, held, err := after.limiter.Bans().Get("flood", user); held != want || err != nil || held && time.Until(r.Until) < 50*time.Minute {
 			t.Errorf("%s: %+v, %v, %v; want %v", user, r, held, err, want)
 		}
 	}

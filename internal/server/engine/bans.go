@@ -26,7 +26,7 @@ type banLine struct {
 // the journal, if there is one, and holds; a ban that holds for longer stays, and is
 // what is returned. key is the values of the rule's key; a client must be an address.
 func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source string) (ratelimit.BanRecord, error) {
-	l := e.limiter.Load()
+	l := e.limiter
 	now := l.Now()
 	r := ratelimit.BanRecord{Rule: rule, Key: key, Since: now, Until: now.Add(d), Reason: reason, Source: source}
 	if err := e.fold(&r); err != nil {
@@ -57,7 +57,7 @@ func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source 
 // checkBanned returns an error if the key of r, which is folded, has a client that is
 // no address: most likely a slip, and a ban that no event would meet.
 func (e *Engine) checkBanned(r *ratelimit.BanRecord) error {
-	rule, err := e.limiter.Load().Set().Named(r.Rule)
+	rule, err := e.limiter.Set().Named(r.Rule)
 	if err != nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (e *Engine) ban(l *ratelimit.Limiter, r *ratelimit.BanRecord) (journal.Pend
 // Unban ends the ban of a key under a rule, and reports whether there was one. The
 // key may be as bans are listed, or as in an event.
 func (e *Engine) Unban(rule string, key []string) (bool, error) {
-	set := e.limiter.Load().Set()
+	set := e.limiter.Set()
 	if _, err := set.Named(rule); err != nil {
 		return false, noSuchRule(err)
 	}
@@ -144,14 +144,14 @@ func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 //
 // REQUIRES: e.banMu.
 func (e *Engine) unbanLocked(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
-	ok, err := e.limiter.Load().Bans().Remove(r.Rule, r.Key...)
+	ok, err := e.limiter.Bans().Remove(r.Rule, r.Key...)
 	if err != nil {
 		return false, journal.Pending{}, &Error{api.BadArg, err.Error()}
 	}
 	if !ok {
 		return false, journal.Pending{}, nil
 	}
-	now := e.now()
+	now := e.Now()
 	e.hub.publish(api.Event{Type: api.BanEnded, Time: now, Rule: r.Rule, Key: api.KeyOf(r.Key...)})
 	r.Since, r.Until = now.Add(-time.Second), now // a record of a ban has an end after it began
 	pending, err := e.write(banLine{Unban: r})
@@ -160,7 +160,7 @@ func (e *Engine) unbanLocked(r *ratelimit.BanRecord) (bool, journal.Pending, err
 
 // fold makes the key of r what the rule counts by.
 func (e *Engine) fold(r *ratelimit.BanRecord) error {
-	set := e.limiter.Load().Set()
+	set := e.limiter.Set()
 	rule, err := set.Named(r.Rule)
 	if err != nil {
 		return noSuchRule(err)
@@ -229,7 +229,7 @@ func (e *Engine) stillHeld(r *ratelimit.BanRecord) bool {
 	if e.config.EventTime { // no ban is ended by hand there, see requireLive
 		return true
 	}
-	held, ok, err := e.limiter.Load().Bans().Get(r.Rule, r.Key...)
+	held, ok, err := e.limiter.Bans().Get(r.Rule, r.Key...)
 	if err != nil { // the key is a digest of one that is too long to be kept
 		return true
 	}

@@ -32,7 +32,7 @@ func TestBanBesideALonger(t *testing.T) {
 			t.Errorf("ban for %v: %d were told, want %d", step.d, n, step.told)
 		}
 	}
-	c := e.Caller()
+	c := e.Session()
 	for range 6 {
 		check(t, c, event(c, "client", "192.0.2.2"), 1)
 	}

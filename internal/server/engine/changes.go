@@ -53,7 +53,7 @@ func partsOf(f *rules.File) map[string]any {
 // lost returns how many bans hold under rules that next has no more, or with another
 // key, and the names of these rules.
 func (e *Engine) lost(next *ratelimit.Set) (bans int, names []string, err error) {
-	set := e.limiter.Load().Set()
+	set := e.limiter.Set()
 	gone := map[string]int{}
 	for i := range set.Len() {
 		r := set.Rule(i)

@@ -13,13 +13,11 @@ var (
 
 // Now returns the time by which e judges: that of its clock, or in event time that of
 // the newest event.
-func (e *Engine) Now() time.Time { return e.now() }
-
-func (e *Engine) now() time.Time {
+func (e *Engine) Now() time.Time {
 	if e.config.EventTime {
 		return time.UnixMilli(e.newest.Load())
 	}
-	return e.limiter.Load().Now()
+	return e.limiter.Now()
 }
 
 // requireLive returns an error if e judges by event time. Everything that changes e, except

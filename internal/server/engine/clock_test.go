@@ -15,42 +15,42 @@ import (
 var atTime = time.Unix(1_700_000_000, 0)
 
 // liveVerbs is all that counts or changes something now.
-var liveVerbs = map[string]func(e *engine.Engine, c *engine.Caller) error{
-	"check": func(_ *engine.Engine, c *engine.Caller) error {
+var liveVerbs = map[string]func(e *engine.Engine, c *engine.Session) error{
+	"check": func(_ *engine.Engine, c *engine.Session) error {
 		_, err := c.Check(event(c, "client", "192.0.2.1"), 1)
 		return err
 	},
-	"take": func(_ *engine.Engine, c *engine.Caller) error {
-		_, err := c.Take("per-client", "192.0.2.1", 1)
+	"take": func(_ *engine.Engine, c *engine.Session) error {
+		_, err := c.Take("per-client", 1, "192.0.2.1")
 		return err
 	},
-	"take 2": func(_ *engine.Engine, c *engine.Caller) error {
-		_, err := c.Take("per-client", "192.0.2.1", 2)
+	"take 2": func(_ *engine.Engine, c *engine.Session) error {
+		_, err := c.Take("per-client", 2, "192.0.2.1")
 		return err
 	},
-	"refund": func(_ *engine.Engine, c *engine.Caller) error {
-		_, err := c.Refund("per-client", "192.0.2.1", 1)
+	"refund": func(_ *engine.Engine, c *engine.Session) error {
+		_, err := c.Refund("per-client", 1, "192.0.2.1")
 		return err
 	},
-	"reset": func(_ *engine.Engine, c *engine.Caller) error { return c.Reset("per-client", "192.0.2.1") },
-	"throttle": func(_ *engine.Engine, c *engine.Caller) error {
+	"reset": func(_ *engine.Engine, c *engine.Session) error { return c.Reset("per-client", "192.0.2.1") },
+	"throttle": func(_ *engine.Engine, c *engine.Session) error {
 		_, err := c.Throttle("k", 1, 1, time.Minute, 1)
 		return err
 	},
-	"add":      func(_ *engine.Engine, c *engine.Caller) error { return c.Add("requests", "192.0.2.1", 1) },
-	"add anew": func(_ *engine.Engine, c *engine.Caller) error { return c.Add("made", "k", 1) },
-	"ban": func(e *engine.Engine, _ *engine.Caller) error {
+	"add":      func(_ *engine.Engine, c *engine.Session) error { return c.Add("requests", 1, "192.0.2.1") },
+	"add anew": func(_ *engine.Engine, c *engine.Session) error { return c.Add("made", 1, "k") },
+	"ban": func(e *engine.Engine, _ *engine.Session) error {
 		_, err := e.Ban("flood", []string{"eve"}, time.Hour, "", "")
 		return err
 	},
-	"unban": func(e *engine.Engine, _ *engine.Caller) error {
+	"unban": func(e *engine.Engine, _ *engine.Session) error {
 		_, err := e.Unban("flood", []string{"eve"})
 		return err
 	},
-	"restore": func(e *engine.Engine, _ *engine.Caller) error {
+	"restore": func(e *engine.Engine, _ *engine.Session) error {
 		return e.Restorer().Record('t', nil) // of a counter that there is not any more
 	},
-	"restore a ban": func(e *engine.Engine, _ *engine.Caller) error {
+	"restore a ban": func(e *engine.Engine, _ *engine.Session) error {
 		return e.Restorer().Ban([]byte(`{"ban":{"rule":"flood","key":["eve"],"until":"2100-01-01T00:00:00Z"}}`))
 	},
 }
@@ -60,7 +60,7 @@ func TestLive(t *testing.T) {
 	for name, verb := range liveVerbs {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t, someRules)
-			c := e.Caller()
+			c := e.Session()
 			if err := verb(e, c); err != nil && !strings.Contains(err.Error(), "until") {
 				t.Fatal(err)
 			}
@@ -76,7 +76,7 @@ func TestLive(t *testing.T) {
 // An engine that judges by event time is changed by nothing else.
 func TestEventTimeOnly(t *testing.T) {
 	e := newEventEngine(t, someRules)
-	c := e.Caller()
+	c := e.Session()
 	if _, err := c.CheckAt(atTime, event(c, "client", "192.0.2.1"), 1); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestEventTimeOnly(t *testing.T) {
 			wantCode(t, err, api.BadArg, "judges by the times of events")
 		}
 	}
-	if d, err := c.PeekRule("per-client", "192.0.2.1", 1); err != nil || d.Remaining != 1 {
+	if d, err := c.PeekRule("per-client", 1, "192.0.2.1"); err != nil || d.Remaining != 1 {
 		t.Errorf("%+v, %v; one was counted", d, err)
 	}
 	n := 0
@@ -108,16 +108,16 @@ func TestEventTimeOnly(t *testing.T) {
 // Queries in event time are answered as of the newest event.
 func TestQuestionsByTheClock(t *testing.T) {
 	e := newEventEngine(t, someRules)
-	c := e.Caller()
+	c := e.Session()
 	ask := func(at time.Time, used uint64) {
 		t.Helper()
 		if d, err := c.Peek(event(c, "client", "192.0.2.1"), 1); err != nil || d.Remaining != 2-used {
 			t.Errorf("peek: %+v, %v; %d were counted", d, err, used)
 		}
-		if d, err := c.PeekRule("per-client", "192.0.2.1", 1); err != nil || d.Remaining != 2-used {
+		if d, err := c.PeekRule("per-client", 1, "192.0.2.1"); err != nil || d.Remaining != 2-used {
 			t.Errorf("peek by rule: %+v, %v; %d were counted", d, err, used)
 		}
-		if lo, _, err := c.Sum("requests", "192.0.2.1", time.Minute); err != nil || lo != used {
+		if lo, _, err := sum(c, "requests", "192.0.2.1", time.Minute); err != nil || lo != used {
 			t.Errorf("sum: %d, %v; %d were counted", lo, err, used)
 		}
 		if top, err := e.Top("requests", 5, 0, engine.KeyFilter{}); err != nil || len(top) != min(1, int(used)) {
@@ -155,7 +155,7 @@ func TestQuestionsByTheClock(t *testing.T) {
 // Bans of event time are listed as long as they hold by it.
 func TestBansByTheClock(t *testing.T) {
 	e := newEventEngine(t, someRules)
-	c := e.Caller()
+	c := e.Session()
 	for range 7 {
 		if _, err := c.CheckAt(atTime, event(c, "user", "eve"), 1); err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func second[T any](_ T, err error) error { return err }
 // A reload leaves the clock as it is.
 func TestReloadInEventTime(t *testing.T) {
 	e := newEventEngine(t, someRules)
-	c := e.Caller()
+	c := e.Session()
 	if err := e.Reload(parse(t, someRules)); err != nil {
 		t.Fatal(err)
 	}

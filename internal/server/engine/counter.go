@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,16 +19,16 @@ import (
 type counter struct {
 	rules.Counter
 	table   *lately.Table
-	dynamic bool // by adding to it, not by the rules file
+	dynamic bool // created by adding to it, not by the rules file
 }
 
 // counterSlots is how many slots each window of a counter has.
 const counterSlots = 10
 
-// dynamicField is the field of the keys of a counter that was made by adding to it.
+// dynamicField is the field of the keys of dynamic counters.
 const dynamicField = "key"
 
-// dynamicSpans are the windows of a counter that was made by adding to it.
+// dynamicSpans are the windows of dynamic counters.
 var dynamicSpans = [...]time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}
 
 func newCounter(c rules.Counter, budget int64) (*counter, error) {
@@ -46,22 +46,14 @@ func newCounter(c rules.Counter, budget int64) (*counter, error) {
 // slotOf cuts a span of whole milliseconds into slots of whole nanoseconds.
 func slotOf(span time.Duration) time.Duration { return span / counterSlots }
 
-// counts reports whether c counts what d says, in the same way.
-func (c *counter) counts(d *rules.Counter) bool {
-	return c.Name == d.Name && c.Key.Equal(d.Key) && slices.Equal(c.Spans, d.Spans) && reflect.DeepEqual(c.When, d.When)
-}
-
-// longest returns the longest span of c.
-func (c *counter) longest() time.Duration { return slices.Max(c.Spans) }
-
-// add counts e at t, if it is one that c counts. key is memory for its key.
+// add counts e at t if c counts such events. key is memory for the event's key.
 func (c *counter) add(e *match.Event, t time.Time, key []byte) []byte {
 	if !c.Condition.Holds(e) {
 		return key
 	}
 	key, ok := c.Key.Append(key[:0], e)
 	if ok {
-		c.table.AddBytesAt(t, key, 1) // a table without room counts what it refuses
+		c.table.AddBytesAt(t, key, 1) // a full table counts the adds that it refuses
 	}
 	return key
 }
@@ -75,7 +67,7 @@ type CounterInfo struct {
 // Counters yields the counters, those of the rules file first.
 func (e *Engine) Counters() iter.Seq[CounterInfo] {
 	return func(yield func(CounterInfo) bool) {
-		for _, c := range e.book.Load().counters {
+		for _, c := range e.rules.Load().counters {
 			stats := c.table.Stats()
 			info := api.Counter{
 				Name: c.Name, Fields: c.Key.Fields(), Spans: []api.Millis{}, Dynamic: c.dynamic, Sentence: c.Sentence(), Keys: c.table.Len(), Bytes: stats.Bytes,
@@ -99,18 +91,18 @@ func (e *Engine) Top(name string, n int, span time.Duration, f KeyFilter) ([]api
 		return nil, err
 	}
 	if n < 1 || n > maxTop {
-		return nil, errorf(api.BadArg, "n is %d; allowed is 1 to %d", n, maxTop)
+		return nil, errorf(api.BadArg, "n: %d: must be 1 to %d", n, maxTop)
 	}
 	if f != (KeyFilter{}) {
-		return c.topOf(e.now(), n, span, &f)
+		return c.topOf(e.Now(), n, span, &f)
 	}
-	top, err := c.table.TopAt(e.now(), n, span)
+	top, err := c.table.TopAt(e.Now(), n, span)
 	if err != nil {
 		return nil, errorf(api.BadArg, "%v", err)
 	}
 	out := make([]api.KeyCount, len(top))
 	for i, k := range top {
-		out[i] = api.KeyCount{Key: api.KeyOf(values(c.Key, k.Key)...), Bounds: api.Bounds{Lo: k.Lo, Hi: k.Hi}, Estimate: k.Estimate}
+		out[i] = api.KeyCount{Key: api.KeyOf(values(c.Key, k.Key)...), Count: api.Count{Lo: k.Lo, Hi: k.Hi, Estimate: k.Estimate}}
 	}
 	return out, nil
 }
@@ -118,7 +110,7 @@ func (e *Engine) Top(name string, n int, span time.Duration, f KeyFilter) ([]api
 // topOf is Top of the keys that f selects.
 func (c *counter) topOf(t time.Time, n int, span time.Duration, f *KeyFilter) ([]api.KeyCount, error) {
 	found := []api.KeyCount{}
-	first := func() {
+	keepLargest := func() {
 		slices.SortFunc(found, func(a, b api.KeyCount) int {
 			return cmp.Or(cmp.Compare(b.Lo, a.Lo), slices.Compare(a.Values(), b.Values()))
 		})
@@ -129,26 +121,33 @@ func (c *counter) topOf(t time.Time, n int, span time.Duration, f *KeyFilter) ([
 		if !f.selects(parts) {
 			continue
 		}
-		k := api.KeyCount{Key: api.KeyOf(parts...)}
-		var err error
-		if k.Lo, k.Hi, err = r.BoundsLast(span); err != nil {
+		count, err := countOf(r, span)
+		if err != nil {
 			return nil, errorf(api.BadArg, "%v", err)
 		}
-		if k.Lo == 0 {
+		if count.Lo == 0 {
 			continue
 		}
-		k.Estimate, _ = r.EstimateLast(span)
-		if found = append(found, k); len(found) >= 2*n+1000 {
-			first()
+		if found = append(found, api.KeyCount{Key: api.KeyOf(parts...), Count: count}); len(found) >= 2*n+1000 {
+			keepLargest()
 		}
 	}
-	first()
+	keepLargest()
 	return found, nil
+}
+
+// countOf returns the count of a key over a span.
+func countOf(r lately.Reading, span time.Duration) (c api.Count, err error) {
+	if c.Lo, c.Hi, err = r.BoundsLast(span); err != nil {
+		return c, err
+	}
+	c.Estimate, err = r.EstimateLast(span)
+	return c, err
 }
 
 const maxTop = 1000
 
-// values takes the key of k apart, into strings of their own.
+// values returns copies of the values of a key of k.
 func values(k match.Key, key string) []string {
 	var out []string
 	for part := range k.Parts([]byte(key)) {
@@ -159,52 +158,44 @@ func values(k match.Key, key string) []string {
 
 // counterFor returns a counter and the span that is asked for.
 func (e *Engine) counterFor(name string, span time.Duration) (*counter, time.Duration, error) {
-	c := e.book.Load().counter(name)
+	c := e.rules.Load().counter(name)
 	if c == nil {
 		return nil, 0, e.noCounter(name)
 	}
+	longest := slices.Max(c.Spans)
 	if span == 0 {
-		span = c.longest()
+		span = longest
 	}
-	if span < 0 || span > c.longest() {
-		return nil, 0, errorf(api.BadArg, "span is %s; counter %q has up to %s", rules.FormatDuration(span), name, rules.FormatDuration(c.longest()))
+	if span < 0 || span > longest {
+		return nil, 0, errorf(api.BadArg, "span: %s: must be at most %s, the longest of counter %q", rules.FormatDuration(span), rules.FormatDuration(longest), name)
 	}
 	return c, span, nil
 }
 
 func (e *Engine) noCounter(name string) error {
 	var names []string
-	for _, c := range e.book.Load().counters {
+	for _, c := range e.rules.Load().counters {
 		names = append(names, c.Name)
 	}
 	if len(names) == 0 {
-		return errorf(api.BadArg, "there is no counter %q, nor any other", name)
+		return errorf(api.BadArg, "counter %.80q: unknown: there are no counters", name)
 	}
-	return errorf(api.BadArg, "there is no counter %q; there is %s", name, strings.Join(names, ", "))
+	return errorf(api.BadArg, "counter %.80q: unknown: must be one of %s", name, strings.Join(names, ", "))
 }
 
-// make makes the counter of that name, which counts keys of one value.
-func (e *Engine) make(name string) (*counter, error) {
-	if err := validName(name); err != nil {
-		return nil, err
-	}
-	if err := e.requireLive(); err != nil {
-		return nil, err
+// createCounter creates the counter of that name, for keys of one value.
+func (e *Engine) createCounter(name string) (*counter, error) {
+	if len(name) > MaxName || !counterName.MatchString(name) {
+		return nil, errorf(api.BadArg, "counter name: %.80q: must be 1 to %d letters, digits and _-.:/", name, MaxName)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	b := e.book.Load()
-	if c := b.counter(name); c != nil {
+	r := e.rules.Load()
+	if c := r.counter(name); c != nil {
 		return c, nil
 	}
-	made := 0
-	for _, c := range b.counters {
-		if c.dynamic {
-			made++
-		}
-	}
-	if made == MaxCounters {
-		return nil, errorf(api.Overload, "counter %q would be one too many; %d were made by adding to them, and more can be declared in the rules file", name, made)
+	if created := len(r.counters) - len(r.declared); created == MaxCounters {
+		return nil, errorf(api.Overload, "counter %q: %d were already created by adding to them: declare more in the rules file", name, created)
 	}
 	key, err := match.NewKey(match.Fold{Off: true}, dynamicField)
 	if err != nil {
@@ -215,19 +206,11 @@ func (e *Engine) make(name string) (*counter, error) {
 		return nil, err
 	}
 	c.dynamic = true
-	e.book.Store(b.with(c))
+	next := *r
+	next.counters = append(slices.Clip(r.counters), c)
+	e.rules.Store(&next)
 	return c, nil
 }
 
-// validName returns an error for what cannot be the name of a counter.
-func validName(name string) error {
-	ok := name != "" && len(name) <= MaxName
-	for i := range len(name) {
-		b := name[i]
-		ok = ok && (b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte("_-.:/", b) >= 0)
-	}
-	if !ok {
-		return errorf(api.BadArg, "counter name %.80q: allowed is 1 to %d letters, digits and _-.:/", name, MaxName)
-	}
-	return nil
-}
+// counterName matches the names that a counter can be created with.
+var counterName = regexp.MustCompile(`^[A-Za-z0-9_.:/-]+$`)

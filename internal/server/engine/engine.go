@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -19,24 +18,23 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// An Engine counts and judges events under a rules file. It is safe for
-// concurrent use; [Engine.Caller] returns what decisions are asked of. Make one with
-// [New]; the zero Engine is not usable.
+// An Engine counts and judges events under a rules file. It is safe for concurrent use.
+// Requests go through a [Session]. Make one with [New]; the zero Engine is not usable.
 type Engine struct {
 	config   Config
 	log      *slog.Logger
-	lines    *loglimit.Handler // how many lines of log there may be about bans
+	lines    *loglimit.Handler // bounds the lines of log about bans
 	started  time.Time
+	limiter  *ratelimit.Limiter
 	throttle *ratelimit.Throttle
 
-	book    atomic.Pointer[book]
-	limiter atomic.Pointer[ratelimit.Limiter]
-	newest  atomic.Int64 // event time so far, in milliseconds since 1970
+	rules  atomic.Pointer[ruleSet]
+	newest atomic.Int64 // event time so far, in milliseconds since 1970
 
-	mu      sync.Mutex // keeps apart what changes the book
+	mu      sync.Mutex // held while rules changes
 	reloads reloads
 
-	banMu   sync.Mutex       // bans by hand and lines of the journal come in one order
+	banMu   sync.Mutex       // held while a ban changes and its line is queued for the journal
 	journal *journal.Journal // or nil
 
 	hub       hub
@@ -45,15 +43,15 @@ type Engine struct {
 	hot       hotKeys
 	refused   *lately.Table // see newRefused
 	history   history
-	tallies   [tallies]tally
-	callers   atomic.Uint64
-	unmatched unmatched
+	totals    [totalStripes]totals
+	sessions  atomic.Uint64
+	unmatched unmatchedWarning
 
 	stop chan struct{}
 	done sync.WaitGroup
 }
 
-// reloads is what became of the rules file since the start.
+// reloads is the history of reloads since the start.
 type reloads struct {
 	n    uint64
 	at   time.Time
@@ -68,21 +66,20 @@ func New(c Config) (*Engine, error) {
 	if c.Rules == nil {
 		c.Rules = noRules()
 	}
-	if c.CounterBudget == 0 {
-		c.CounterBudget = DefaultCounterBudget
-	}
+	c.CounterBudget = cmp.Or(c.CounterBudget, DefaultCounterBudget)
 	if c.Log == nil {
-		c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+		c.Log = slog.New(slog.DiscardHandler)
 	}
 	e := &Engine{config: c, log: c.Log, lines: loglimit.New(c.Log.Handler()), started: time.Now(), stop: make(chan struct{})}
-	if err := e.setLimiter(c.Rules); err != nil {
-		return nil, err
+	var err error
+	if e.limiter, err = ratelimit.NewLimiter(c.Rules.Limits, ratelimit.Config{Budget: c.Budget, Bans: c.Bans, OnBan: e.banned}); err != nil {
+		return nil, fmt.Errorf("limits: %w", err)
 	}
-	b, err := newBook(c.Rules, nil, c.CounterBudget)
+	r, err := newRuleSet(c.Rules, new(ruleSet), c.CounterBudget)
 	if err != nil {
 		return nil, err
 	}
-	e.book.Store(b)
+	e.rules.Store(r)
 	if e.throttle, err = ratelimit.NewThrottle(cmp.Or(c.ThrottleBudget, DefaultThrottleBudget)); err != nil {
 		return nil, err
 	}
@@ -98,18 +95,8 @@ func New(c Config) (*Engine, error) {
 	return e, nil
 }
 
-// setLimiter makes the limiter an empty one of the rules of f.
-func (e *Engine) setLimiter(f *rules.File) error {
-	l, err := ratelimit.NewLimiter(f.Limits, ratelimit.Config{Budget: e.config.Budget, Bans: e.config.Bans, OnBan: e.banned})
-	if err != nil {
-		return fmt.Errorf("limits: %w", err)
-	}
-	e.limiter.Store(l)
-	return nil
-}
-
-// Close ends the engine's goroutine and all subscriptions. Nothing may be asked of
-// it afterwards.
+// Close ends the engine's goroutines and all subscriptions. The engine must not be used
+// afterwards.
 func (e *Engine) Close() {
 	close(e.stop)
 	e.hub.close()
@@ -117,20 +104,19 @@ func (e *Engine) Close() {
 }
 
 // Rules returns the rules file in force.
-func (e *Engine) Rules() *rules.File { return e.book.Load().file }
+func (e *Engine) Rules() *rules.File { return e.rules.Load().file }
 
-// Reload is [Engine.Replace] for which bans may be dropped.
+// Reload is [Engine.Replace] that may drop bans.
 func (e *Engine) Reload(file *rules.File) error {
 	_, err := e.Replace(file, true)
 	return err
 }
 
-// Replace puts the rules of file in force, and returns what that changes. No count is
-// lost: a rule that keeps its name and its key takes over what was counted, as
-// [ratelimit.Limiter.Update] says, and a counter or hot rule that stays as it was keeps
-// all. Bans under a rule that is removed or gets another key would be lost: unless
-// dropBans is set, the error then says how many. On an error the rules stay as they
-// were.
+// Replace puts the rules of file in force, and returns what that changes. A rule that
+// keeps its name and its key keeps its counts, as [ratelimit.Limiter.Update] says, and so
+// do counters and hot rules that do not change. Bans under a rule that is removed or gets
+// another key would be dropped: without dropBans that is an error, which says how many.
+// On an error the rules stay as they were.
 func (e *Engine) Replace(file *rules.File, dropBans bool) (api.RuleChanges, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -151,31 +137,30 @@ func (e *Engine) Replace(file *rules.File, dropBans bool) (api.RuleChanges, erro
 	changes.BansDropped = bans
 	e.reloads.n++
 	e.reloads.at = time.Now()
-	e.hub.publish(api.Event{Type: api.RulesChanged, Time: e.now()})
+	e.hub.publish(api.Event{Type: api.RulesChanged, Time: e.Now()})
 	return changes, nil
 }
 
-// reload is Replace without what is told about it.
+// reload puts the rules of file in force.
 //
 // REQUIRES: e.mu.
 func (e *Engine) reload(file *rules.File) error {
-	b, err := newBook(file, e.book.Load(), e.config.CounterBudget)
+	r, err := newRuleSet(file, e.rules.Load(), e.config.CounterBudget)
 	if err != nil {
 		return err
 	}
-	if err := e.limiter.Load().Update(file.Limits); err != nil {
+	if err := e.limiter.Update(file.Limits); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
-	e.book.Store(b)
-	if unused := b.fields.unused; len(unused) > 0 {
+	e.rules.Store(r)
+	if unused := r.fields.unused; len(unused) > 0 {
 		e.log.Warn("no rule or counter uses these event fields any more; after a restart, events that have them are errors", "fields", strings.Join(unused, ", "))
 	}
-	e.listed() // lets go of the detectors of rules that are not there any more
+	e.listed() // drops the references to detectors of rules that are gone
 	return nil
 }
 
-// ReloadFailed notes that the rules file could not be read, so that the state says
-// so: the rules in force are those of before.
+// ReloadFailed records that the rules file could not be read. The rules in force stay.
 func (e *Engine) ReloadFailed(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -183,7 +168,7 @@ func (e *Engine) ReloadFailed(err error) {
 	e.mark(ReloadFailed)
 }
 
-// ruleError is the error for a rule that is not there, as limiters tell it.
+// ruleError returns err, an error of a limiter's rule or nil, as an *Error.
 func ruleError(err error) error {
 	if _, ok := errors.AsType[*ratelimit.RuleError](err); ok {
 		return noSuchRule(err)
@@ -194,7 +179,16 @@ func ruleError(err error) error {
 	return err
 }
 
-// noSuchRule is ruleError for an error that is one.
+// keyError returns the error of a decision about a key as an *Error, or nil if the decision
+// stands: that a cost exceeds the limit is an answer.
+func keyError(err error) error {
+	if e, ok := ruleError(err).(*Error); ok {
+		return e
+	}
+	return nil
+}
+
+// noSuchRule is ruleError for a *ratelimit.RuleError.
 func noSuchRule(err error) error {
 	return &Error{api.NoRule, strings.TrimPrefix(err.Error(), "ratelimit: ")}
 }

@@ -59,7 +59,7 @@ func newEngine(t testing.TB, text string) *engine.Engine {
 	return e
 }
 
-func event(c *engine.Caller, fields ...string) *match.Event {
+func event(c *engine.Session, fields ...string) *match.Event {
 	ev := c.Event()
 	for i := 0; i < len(fields); i += 2 {
 		ev.SetNamedString(fields[i], fields[i+1])
@@ -68,7 +68,7 @@ func event(c *engine.Caller, fields ...string) *match.Event {
 }
 
 // check is Caller.Check of an event that can be judged.
-func check(t testing.TB, c *engine.Caller, ev *match.Event, cost uint64) ratelimit.Decision {
+func check(t testing.TB, c *engine.Session, ev *match.Event, cost uint64) ratelimit.Decision {
 	t.Helper()
 	d, err := c.Check(ev, cost)
 	if err != nil {
@@ -96,7 +96,7 @@ func TestCheck(t *testing.T) {
 		defer e.Close()
 		sub := e.Subscribe()
 		defer sub.Close()
-		c := e.Caller()
+		c := e.Session()
 		var got []string
 		for range 8 {
 			d := check(t, c, event(c, "client", "192.0.2.1", "path", "/a"), 1)
@@ -106,7 +106,7 @@ func TestCheck(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if lo, hi, err := c.Sum("requests", "192.0.2.1", time.Minute); lo != 8 || hi != 8 || err != nil {
+		if lo, hi, err := sum(c, "requests", "192.0.2.1", time.Minute); lo != 8 || hi != 8 || err != nil {
 			t.Errorf("the counter has %d to %d, %v; want 8", lo, hi, err)
 		}
 		if hot := e.Hot(); len(hot) != 1 || hot[0].Rule != "page" || hot[0].Text[0] != "/a" {
@@ -165,32 +165,32 @@ func wantRates(t *testing.T, e *engine.Engine, all api.Totals, rule api.RuleTota
 // however its address is written.
 func TestTakeIsCheck(t *testing.T) {
 	e := newEngine(t, someRules)
-	c := e.Caller()
+	c := e.Session()
 	if d := check(t, c, event(c, "client", "::ffff:192.0.2.7"), 1); d.Remaining != 2 {
 		t.Fatalf("%+v", d)
 	}
 	for i, key := range []string{"192.0.2.7", "::ffff:192.0.2.7"} {
-		d, err := c.Take("per-client", key, 1)
+		d, err := c.Take("per-client", 1, key)
 		if err != nil || d.Remaining != uint64(1-i) {
 			t.Errorf("%s: %+v, %v", key, d, err)
 		}
 	}
-	if d, err := c.PeekRule("per-client", "192.0.2.7", 1); err != nil || d.Allowed {
+	if d, err := c.PeekRule("per-client", 1, "192.0.2.7"); err != nil || d.Allowed {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if n, err := c.Refund("per-client", "192.0.2.7", 2); n != 2 || err != nil {
+	if n, err := c.Refund("per-client", 2, "192.0.2.7"); n != 2 || err != nil {
 		t.Errorf("%d refunded, %v", n, err)
 	}
-	if d, _ := c.PeekRule("per-client", "192.0.2.7", 1); !d.Allowed || d.Remaining != 1 {
+	if d, _ := c.PeekRule("per-client", 1, "192.0.2.7"); !d.Allowed || d.Remaining != 1 {
 		t.Errorf("after a refund: %+v", d)
 	}
 	if err := c.Reset("per-client", "192.0.2.7"); err != nil {
 		t.Error(err)
 	}
-	if d, _ := c.PeekRule("per-client", "192.0.2.7", 1); d.Remaining != 2 {
+	if d, _ := c.PeekRule("per-client", 1, "192.0.2.7"); d.Remaining != 2 {
 		t.Errorf("after a reset: %+v", d)
 	}
-	if d, err := c.Take("login", "2001:db8::1\tada", 1); err != nil || !d.Allowed {
+	if d, err := c.Take("login", 1, "2001:db8::1\tada"); err != nil || !d.Allowed {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if d := check(t, c, event(c, "client", "2001:db8::2", "user", "ada", "path", "/login"), 1); d.Allowed {
@@ -204,21 +204,21 @@ func TestTakeIsCheck(t *testing.T) {
 // What cannot be is an error with a code and a sentence.
 func TestMistakes(t *testing.T) {
 	e := newEngine(t, someRules)
-	c := e.Caller()
-	_, err := c.Take("per-clint", "k", 1)
+	c := e.Session()
+	_, err := c.Take("per-clint", 1, "k")
 	wantCode(t, err, api.NoRule, "per-client")
-	_, err = c.Take("login", "192.0.2.1", 1)
+	_, err = c.Take("login", 1, "192.0.2.1")
 	wantCode(t, err, api.BadArg, "")
-	_, err = c.Take("per-client", strings.Repeat("x", 100_000), 1)
+	_, err = c.Take("per-client", 1, strings.Repeat("x", 100_000))
 	wantCode(t, err, api.BadArg, "")
-	_, _, err = c.Sum("nothing", "k", 0)
+	_, _, err = sum(c, "nothing", "k", 0)
 	wantCode(t, err, api.BadArg, "requests")
-	_, _, err = c.Sum("requests", "k", time.Hour)
+	_, _, err = sum(c, "requests", "k", time.Hour)
 	wantCode(t, err, api.BadArg, "1m")
-	wantCode(t, c.Add("bad name", "k", 1), api.BadArg, "allowed is")
-	wantCode(t, c.Add("fine", "k", engine.MaxCost+1), api.BadArg, "allowed is")
+	wantCode(t, c.Add("bad name", 1, "k"), api.BadArg, "must be 1 to 64 letters")
+	wantCode(t, c.Add("fine", engine.MaxCost+1, "k"), api.BadArg, "must be ")
 	_, err = e.Top("requests", 0, 0, engine.KeyFilter{})
-	wantCode(t, err, api.BadArg, "allowed is")
+	wantCode(t, err, api.BadArg, "must be ")
 	_, err = e.Ban("per-client", []string{"a", "b"}, time.Hour, "", "")
 	wantCode(t, err, api.BadArg, "")
 	_, err = e.Ban("nobody", []string{"a"}, time.Hour, "", "")
@@ -226,7 +226,7 @@ func TestMistakes(t *testing.T) {
 	_, err = e.Ban("per-client", []string{"a"}, time.Hour, "", "")
 	wantCode(t, err, api.BadArg, "must be an address")
 	_, err = e.Ban("per-client", []string{"192.0.2.1"}, 0, "", "")
-	wantCode(t, err, api.BadArg, "allowed is")
+	wantCode(t, err, api.BadArg, "0s")
 	_, err = e.Unban("nobody", []string{"a"})
 	wantCode(t, err, api.NoRule, "nobody")
 	_, err = e.Inspect([]string{"client"}, nil)
@@ -241,24 +241,24 @@ func TestMistakes(t *testing.T) {
 // Counters come to be when they are added to, until there are as many as allowed.
 func TestCountersAreMade(t *testing.T) {
 	e := newEngine(t, "")
-	c := e.Caller()
+	c := e.Session()
 	for i := range engine.MaxCounters {
-		if err := c.Add(fmt.Sprint("c", i), "k", uint64(i)); err != nil {
+		if err := c.Add(fmt.Sprint("c", i), uint64(i), "k"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	wantCode(t, c.Add("more", "k", 1), api.Overload, "32")
+	wantCode(t, c.Add("more", 1, "k"), api.Overload, "32")
 	for i := range engine.MaxCounters {
-		if lo, _, err := c.Sum(fmt.Sprint("c", i), "k", 0); lo != uint64(i) || err != nil {
+		if lo, _, err := sum(c, fmt.Sprint("c", i), "k", 0); lo != uint64(i) || err != nil {
 			t.Errorf("c%d has %d, %v", i, lo, err)
 		}
 	}
-	c.Add("c1", "other", 100)
+	c.Add("c1", 100, "other")
 	top, err := e.Top("c1", 5, time.Minute, engine.KeyFilter{})
 	if err != nil || len(top) != 2 || top[0].Text[0] != "other" || top[0].Lo != 100 || top[1].Lo != 1 {
 		t.Errorf("top: %+v, %v", top, err)
 	}
-	if rate, err := c.Rate("c1", "other", time.Minute); err != nil || rate != 100.0/60 {
+	if rate, err := rate(c, "c1", "other", time.Minute); err != nil || rate != 100.0/60 {
 		t.Errorf("rate %v, %v", rate, err)
 	}
 }
@@ -266,8 +266,8 @@ func TestCountersAreMade(t *testing.T) {
 // A reload loses no count of what stays, and a file that cannot be changes nothing.
 func TestReload(t *testing.T) {
 	e := newEngine(t, someRules)
-	c := e.Caller()
-	c.Add("made", "k", 7)
+	c := e.Session()
+	c.Add("made", 7, "k")
 	for range 3 {
 		c.Check(event(c, "client", "192.0.2.1", "path", "/a"), 1)
 	}
@@ -275,13 +275,13 @@ func TestReload(t *testing.T) {
 	if err := e.Reload(parse(t, more)); err != nil {
 		t.Fatal(err)
 	}
-	if d, _ := c.PeekRule("per-client", "192.0.2.1", 1); d.Remaining != 1 || d.Limit != 5 {
+	if d, _ := c.PeekRule("per-client", 1, "192.0.2.1"); d.Remaining != 1 || d.Limit != 5 {
 		t.Errorf("after a reload: %+v", d)
 	}
-	if lo, _, _ := c.Sum("requests", "192.0.2.1", 0); lo != 3 {
+	if lo, _, _ := sum(c, "requests", "192.0.2.1", 0); lo != 3 {
 		t.Errorf("the counter has %d", lo)
 	}
-	if lo, _, _ := c.Sum("made", "k", 0); lo != 7 {
+	if lo, _, _ := sum(c, "made", "k", 0); lo != 7 {
 		t.Errorf("the counter that was made has %d", lo)
 	}
 	c.Check(event(c, "client", "192.0.2.9", "path", "/a"), 1) // the fourth: it stays hot, and tells nobody again
@@ -297,7 +297,7 @@ func TestReload(t *testing.T) {
 // Bans by hand hold, are listed and unbanned.
 func TestBans(t *testing.T) {
 	e := newEngine(t, someRules)
-	c := e.Caller()
+	c := e.Session()
 	r, err := e.Ban("login", []string{"2001:db8::1", "eve"}, time.Hour, "because", "ada")
 	if err != nil || r.Key[0] != "2001:db8::/64" {
 		t.Fatalf("%+v, %v", r, err)
@@ -346,7 +346,7 @@ func TestEventTime(t *testing.T) {
 	const busy = "version: 1\nlimits: [{name: busy, key: path, limit: 90 per 100s}]\n"
 	for _, text := range []string{someRules, busy} {
 		e := newEventEngine(t, text)
-		c := e.Caller()
+		c := e.Session()
 		set := parse(t, text).Limits
 		want, err := ratelimit.NewLimiter(set, ratelimit.Config{Budget: ratelimit.NoBudget})
 		if err != nil {
@@ -384,6 +384,18 @@ func TestSlowSubscriber(t *testing.T) {
 	}
 }
 
+// sum returns the bounds of a key's count.
+func sum(c *engine.Session, name, key string, span time.Duration) (lo, hi uint64, err error) {
+	count, _, err := c.Count(name, span, key)
+	return count.Lo, count.Hi, err
+}
+
+// rate returns the events per second of a key.
+func rate(c *engine.Session, name, key string, span time.Duration) (float64, error) {
+	_, perSecond, err := c.Count(name, span, key)
+	return perSecond, err
+}
+
 // next returns the next event, when there is one.
 func next(t *testing.T, sub *engine.Subscription) *engine.Event {
 	t.Helper()
@@ -410,13 +422,13 @@ func told(sub *engine.Subscription) (n int) {
 // No decision allocates.
 func TestNoAllocations(t *testing.T) {
 	e := newEngine(t, someRules)
-	c := e.Caller()
-	c.Add("requests", "192.0.2.1", 1)
+	c := e.Session()
+	c.Add("requests", 1, "192.0.2.1")
 	for name, f := range map[string]func(){
 		"check": func() { c.Check(event(c, "client", "192.0.2.1", "path", "/x"), 1) },
-		"take":  func() { c.Take("per-client", "192.0.2.1", 1) },
-		"add":   func() { c.Add("requests", "192.0.2.1", 1) },
-		"sum":   func() { c.Sum("requests", "192.0.2.1", time.Minute) },
+		"take":  func() { c.Take("per-client", 1, "192.0.2.1") },
+		"add":   func() { c.Add("requests", 1, "192.0.2.1") },
+		"sum":   func() { sum(c, "requests", "192.0.2.1", time.Minute) },
 	} {
 		for range 20 {
 			f()

@@ -9,110 +9,170 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
 
-// eventFields is the event fields that the rules in force use, by which a field with
-// a misspelled name is told from one that means something, and events without the
-// fields that rules need are told from events that rules leave alone.
+// eventFields is the event fields that a rules file uses. It finds misspelled field
+// names, events that lack the fields which rules need, and values that are too long for
+// the key of a rule.
 type eventFields struct {
-	custom []string // names beyond the well-known fields
-	unused []string // of custom, those that only earlier rules use
-	needs  []need   // of everything that judges or counts events
+	limits *ratelimit.Set
+	custom []string // names that are not well known
+	unused []string // of custom: those that only earlier rules use
+	uses   []fieldUse
+
+	// The fields in the keys of rules that can refuse an event.
+	known []match.Field
+	named []string
 }
 
-// A need is the fields without which no event matches a rule or counter: those of its
-// key and of its conditions.
-type need struct {
-	name   string
-	fields []string
+// A fieldUse is the fields of one rule or counter: those of its key and its conditions.
+type fieldUse struct {
+	name      string
+	key       match.Key
+	condition match.Condition
+	fields    []string // without all of them, no event matches
+	refuses   bool     // it is a limit or a ban, and not in shadow mode
 }
 
-// newEventFields returns the fields of file. Custom fields of old stay known, so that
-// a rule can be removed before the services that send its field: until a restart.
-func newEventFields(file *rules.File, old *book) (f eventFields) {
+// newEventFields returns the fields of file. Custom fields of old stay known until a
+// restart, so that a rule can be removed before the services that send its field.
+func newEventFields(file *rules.File, old *ruleSet) (f eventFields, err error) {
+	f.limits = file.Limits
 	for _, name := range file.Fields() {
 		if _, ok := match.FieldNamed(name); !ok {
 			f.custom = append(f.custom, name)
 		}
 	}
-	if old != nil {
-		for _, name := range old.fields.custom {
-			if !slices.Contains(f.custom, name) {
-				f.unused = append(f.unused, name)
-			}
+	for _, name := range old.fields.custom {
+		if !slices.Contains(f.custom, name) {
+			f.unused = append(f.unused, name)
 		}
-		f.custom = append(f.custom, f.unused...)
-		slices.Sort(f.custom)
 	}
+	f.custom = append(f.custom, f.unused...)
+	slices.Sort(f.custom)
 
 	for i := range file.Limits.Len() {
 		r := file.Limits.Rule(i)
-		f.add(r.Name, r.Key, &r.When)
+		if err := f.add(r.Name, r.Key, &r.When, !r.Shadow); err != nil {
+			return f, err
+		}
 	}
 	for i := range file.Hot.Len() {
 		r := file.Hot.Rule(i)
-		f.add(r.Name, r.Key, &r.When)
+		if err := f.add(r.Name, r.Key, &r.When, false); err != nil {
+			return f, err
+		}
 	}
 	for i := range file.Counters {
 		c := &file.Counters[i]
-		f.add(c.Name, c.Key, &c.When)
+		if err := f.add(c.Name, c.Key, &c.When, false); err != nil {
+			return f, err
+		}
 	}
-	return f
+	return f, nil
 }
 
-func (f *eventFields) add(name string, key match.Key, when *match.When) {
-	fields := key.Fields()
-	if c, err := when.Compile(); err == nil { // the file compiled it before
-		fields = append(fields, c.Fields()...)
+func (f *eventFields) add(name string, key match.Key, when *match.When, refuses bool) error {
+	condition, err := when.Compile()
+	if err != nil {
+		return fmt.Errorf("rule %q: %w", name, err)
 	}
+	fields := append(key.Fields(), condition.Fields()...)
 	slices.Sort(fields)
-	f.needs = append(f.needs, need{name, slices.Compact(fields)})
+	f.uses = append(f.uses, fieldUse{name, key, condition, slices.Compact(fields), refuses})
+	if !refuses {
+		return nil
+	}
+	for _, name := range key.EventFields() {
+		if field, ok := match.FieldNamed(name); !ok {
+			f.named = append(f.named, name)
+		} else if !slices.Contains(f.known, field) {
+			f.known = append(f.known, field)
+		}
+	}
+	return nil
 }
 
-// lacks reports whether ev has none of the rules' and counters' sets of fields, so
-// that nothing can judge or count it.
+// checkLength returns an error if a value of ev is too long for the key of a rule that
+// judges ev. key is memory for keys, and is returned.
+func (f *eventFields) checkLength(ev *match.Event, key []byte) ([]byte, error) {
+	if !f.hasLong(ev) || f.limits.Allowed(ev) {
+		return key, nil
+	}
+	for i := range f.uses {
+		u := &f.uses[i]
+		if !u.refuses || !u.condition.Holds(ev) {
+			continue
+		}
+		var ok bool
+		if key, ok = u.key.Append(key[:0], ev); !ok {
+			continue
+		}
+		if err := checkKey(u.key, key); err != nil {
+			return key, err
+		}
+	}
+	return key, nil
+}
+
+// hasLong reports whether ev may have a value that is too long for a key. It only
+// compares a few lengths, since all events need it.
+func (f *eventFields) hasLong(ev *match.Event) bool {
+	for _, field := range f.known {
+		if len(ev.Get(field)) > MaxKey {
+			return true
+		}
+	}
+	for _, name := range f.named {
+		if len(ev.GetNamed(name)) > MaxKey {
+			return true
+		}
+	}
+	return false
+}
+
+// lacks reports whether no rule and no counter can match ev, because it lacks fields.
 func (f *eventFields) lacks(ev *match.Event) bool {
-	return !slices.ContainsFunc(f.needs, func(n need) bool {
-		return !slices.ContainsFunc(n.fields, func(name string) bool { return len(ev.GetNamed(name)) == 0 })
+	return !slices.ContainsFunc(f.uses, func(u fieldUse) bool {
+		return !slices.ContainsFunc(u.fields, func(name string) bool { return len(ev.GetNamed(name)) == 0 })
 	})
 }
 
-// text returns what the rules need, for the log.
-func (f *eventFields) text() string {
-	if len(f.needs) == 0 {
+// needed returns the fields that the rules need, for the log.
+func (f *eventFields) needed() string {
+	if len(f.uses) == 0 {
 		return "no rules are in force"
 	}
 	const shown = 8
 	var parts []string
-	for _, n := range f.needs[:min(len(f.needs), shown)] {
-		parts = append(parts, n.name+": "+strings.Join(n.fields, ", "))
+	for _, u := range f.uses[:min(len(f.uses), shown)] {
+		parts = append(parts, u.name+": "+strings.Join(u.fields, ", "))
 	}
-	if more := len(f.needs) - shown; more > 0 {
+	if more := len(f.uses) - shown; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(parts, "; ")
 }
 
 // Prepare makes ev, whose fields a client named, what the same request is in a log: a
-// path with a query is taken apart, unless the client has set query or object. It returns
-// an error that suggests a name if ev has a field that is neither well known nor used
-// by any rule or counter: a rule would silently not see it.
-func (c *Caller) Prepare(ev *match.Event) error {
+// path with a query is split, unless the client has set query or object. It returns an
+// error that suggests a name if ev has a field that is neither well known nor used by any
+// rule or counter, since the rules would silently ignore it.
+func (s *Session) Prepare(ev *match.Event) error {
 	ev.SplitPath()
 	if len(ev.Get(match.Object)) == 0 {
 		ev.Set(match.Object, ev.Get(match.Path))
 	}
-	f := &c.e.book.Load().fields
-	name, ok := ev.UnknownField(f.custom)
-	if !ok {
-		return nil
+	f := &s.e.rules.Load().fields
+	if name, ok := ev.UnknownField(f.custom); ok {
+		return f.unknown(name)
 	}
-	return f.unknown(name)
+	return nil
 }
 
-// checkNames returns an error if one of names, of fields of a key, is unknown. The key of
-// counters that were made has the field dynamicField.
+// checkNames returns an error if one of names, of fields of a key, is unknown.
 func (f *eventFields) checkNames(names []string) error {
 	for _, field := range names {
 		key, err := match.NewKey(match.Fold{}, field)
@@ -128,38 +188,51 @@ func (f *eventFields) checkNames(names []string) error {
 	return nil
 }
 
-// unknown is the error for a field of that name.
+// unknown returns the error for an unknown field.
 func (f *eventFields) unknown(name string) error {
+	const typos, listed = 2, 32 // that a suggestion corrects, and names in an error
 	name = strings.Clone(name[:min(len(name), MaxName)])
 	all := append(match.FieldNames(), f.custom...)
-	if near := match.Suggest(name, all, fieldSlips); near != "" {
+	if near := match.Suggest(name, all, typos); near != "" {
 		return errorf(api.BadArg, "field %q: unknown; did you mean %s?", name, near)
 	}
-	return errorf(api.BadArg, "field %q: unknown, as no rule or counter uses it; must be one of %s", name, strings.Join(all[:min(len(all), shownFields)], ", "))
+	return errorf(api.BadArg, "field %q: unknown, as no rule or counter uses it; must be one of %s", name, strings.Join(all[:min(len(all), listed)], ", "))
 }
-
-const (
-	fieldSlips  = 2  // typing errors that a suggestion corrects
-	shownFields = 32 // names that an error lists
-)
 
 // unmatchedEvery is how often the log has a warning about unmatched events.
 const unmatchedEvery = time.Minute
 
-// unmatched is when the log had the last warning about events that match no rule.
-type unmatched struct {
-	next  atomic.Int64  // when there may be another, in nanoseconds since the start
+// unmatchedWarning is the state of the warning about events that match no rule.
+type unmatchedWarning struct {
+	next  atomic.Int64  // when the next one may be logged, in nanoseconds since the start
 	since atomic.Uint64 // Totals.Unmatched at the last one
 }
 
-// warn logs, at most once a minute, that an event lacks fields that every rule needs.
-// It is no mistake if the conditions of rules leave an event alone.
-func (u *unmatched) warn(e *Engine, b *book, ev *match.Event) {
-	now, next := int64(time.Since(e.started)), u.next.Load()
-	if now < next || !b.fields.lacks(ev) || !u.next.CompareAndSwap(next, now+int64(unmatchedEvery)) {
+// warn logs, at most once a minute, that an event lacks fields that every rule needs. An
+// event that no rule matches because of the rules' conditions is no mistake.
+func (w *unmatchedWarning) warn(e *Engine, f *eventFields, ev *match.Event) {
+	now, next := int64(time.Since(e.started)), w.next.Load()
+	if now < next || !f.lacks(ev) || !w.next.CompareAndSwap(next, now+int64(unmatchedEvery)) {
 		return
 	}
 	total := e.Totals().Unmatched
 	e.log.Warn("events match no rule, because they lack fields that the rules need, and are admitted",
-		"fields", strings.Join(ev.Names(), ", "), "needed", b.fields.text(), "unmatched", total-u.since.Swap(total))
+		"fields", strings.Join(ev.Names(), ", "), "needed", f.needed(), "unmatched", total-w.since.Swap(total))
+}
+
+// checkKey returns an error if a value in key, which k has made, is too long.
+func checkKey(k match.Key, key []byte) error {
+	i := 0
+	for value := range k.Parts(key) {
+		if len(value) > MaxKey {
+			return tooLong(k.Fields()[i], len(value))
+		}
+		i++
+	}
+	return nil
+}
+
+// tooLong returns the error for a value of n bytes in a key.
+func tooLong(field string, n int) error {
+	return errorf(api.BadArg, "%s: %d bytes: must be at most %d in the key of a rule or counter", field, n, MaxKey)
 }

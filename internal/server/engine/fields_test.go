@@ -26,7 +26,7 @@ hot:
 // A field is known if it is a well-known one or if any rule or counter uses it.
 func TestPrepareFields(t *testing.T) {
 	e := newEngine(t, fieldRules)
-	c := e.Caller()
+	c := e.Session()
 	for _, x := range []struct{ field, want string }{
 		{"client", ""},
 		{"agent", ""},  // well known, and no rule uses it
@@ -65,7 +65,7 @@ func TestPrepareFields(t *testing.T) {
 
 // A path with a query is what it is in a log.
 func TestPrepareTarget(t *testing.T) {
-	c := newEngine(t, "").Caller()
+	c := newEngine(t, "").Session()
 	for _, x := range []struct{ fields, want []string }{
 		{[]string{"path", "/login?x=1"}, []string{"/login", "/login", "x=1"}},
 		{[]string{"path", "/a/../login"}, []string{"/a/../login", "/a/../login", ""}},
@@ -95,7 +95,7 @@ func TestUnmatchedIsWarnedAbout(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		c := e.Caller()
+		c := e.Session()
 		warned := func(fields ...string) string {
 			log.Reset()
 			check(t, c, event(c, fields...), 1)

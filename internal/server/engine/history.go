@@ -142,8 +142,8 @@ func (e *Engine) measure(names []string) sample {
 
 // Totals returns the outcomes of all events so far.
 func (e *Engine) Totals() (t api.Totals) {
-	for i := range e.tallies {
-		s := &e.tallies[i]
+	for i := range e.totals {
+		s := &e.totals[i]
 		t.Allowed += s.allowed.Load()
 		t.Refused += s.refused.Load()
 		t.Banned += s.banned.Load()
@@ -166,7 +166,7 @@ func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]api.Rate
 	if points < 1 || points > keptMinutes {
 		return nil, errorf(api.BadArg, "points is %d; allowed is 1 to %d", points, keptMinutes-1)
 	}
-	if rules := min(e.book.Load().file.Limits.Len(), keptRules); perRule && points*rules > maxRuleRates {
+	if rules := min(e.rules.Load().file.Limits.Len(), keptRules); perRule && points*rules > maxRuleRates {
 		return nil, errorf(api.BadArg, "points: %d: must be 1 to %d for the rates of %d rules", points, maxRuleRates/rules, rules)
 	}
 	e.history.mu.Lock()

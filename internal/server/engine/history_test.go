@@ -19,7 +19,7 @@ func TestRatesOfARuleThatBeginsAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		c := e.Caller()
+		c := e.Session()
 		for range 3 {
 			c.Check(event(c, "client", "192.0.2.1", "user", "ada"), 1)
 		}
@@ -48,7 +48,7 @@ func TestRatesOfAYoungEngine(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		c := e.Caller()
+		c := e.Session()
 		c.Check(event(c, "client", "192.0.2.1", "path", "/a"), 1)
 		time.Sleep(50*time.Second + 500*time.Millisecond)
 		for _, span := range []time.Duration{time.Minute, 15 * time.Minute, 24 * time.Hour} {

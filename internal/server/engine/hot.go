@@ -30,8 +30,8 @@ type listedKey struct {
 	key string // as by counts it; "" if a value is cut
 }
 
-// heated is told of keys that become hot under h.
-func (e *Engine) heated(h *hotRule, edges []hotkey.Edge) {
+// becameHot lists keys that became hot under h, and publishes events about them.
+func (e *Engine) becameHot(h *hotRule, edges []hotkey.Edge) {
 	for i := range edges {
 		edge := &edges[i]
 		key, cut := shown(values(h.Key, edge.Key))
@@ -76,7 +76,7 @@ func (e *Engine) list(k listedKey) {
 //
 // REQUIRES: e.hot.mu.
 func (e *Engine) cool() {
-	now, rules := e.now(), e.book.Load().hot
+	now, rules := e.Now(), e.rules.Load().hot
 	e.hot.all = slices.DeleteFunc(e.hot.all, func(k listedKey) bool {
 		return !k.Until.After(now) || !slices.Contains(rules, k.by)
 	})
@@ -137,8 +137,8 @@ func (r *Restorer) hotKey(data []byte) error {
 		return fmt.Errorf("record of a hot key: %w", err)
 	}
 	r.workers.Wait() // for what the detectors know
-	now := r.e.now()
-	for _, h := range r.e.book.Load().hot {
+	now := r.e.Now()
+	for _, h := range r.e.rules.Load().hot {
 		if h.Name != was.Rule || !h.stillHot(&was, now) {
 			continue
 		}
@@ -183,7 +183,7 @@ type HotStats struct {
 // HotStats returns what the hot rules in force count.
 func (e *Engine) HotStats() []HotStats {
 	var all []HotStats
-	for _, h := range e.book.Load().hot {
+	for _, h := range e.rules.Load().hot {
 		stats := h.detector.Stats(h.Name)
 		all = append(all, HotStats{h.Name, stats.Keys, stats.Bytes})
 	}

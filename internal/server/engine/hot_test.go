@@ -20,7 +20,7 @@ hot:
 `
 
 // heat makes a path hot.
-func heat(c *engine.Caller, path string) {
+func heat(c *engine.Session, path string) {
 	for range 2 {
 		c.Check(event(c, "path", path), 1)
 	}
@@ -41,10 +41,10 @@ func TestHotAfterARestart(t *testing.T) {
 		e := newEngine(t, hotRules)
 		defer synctest.Wait()
 		time.Sleep(2 * time.Hour)
-		heat(e.Caller(), "/gone")
+		heat(e.Session(), "/gone")
 		time.Sleep(30 * time.Minute)
-		heat(e.Caller(), "/a\xff")
-		heat(e.Caller(), "/b")
+		heat(e.Session(), "/a\xff")
+		heat(e.Session(), "/b")
 		time.Sleep(30 * time.Minute)
 		if was = e.Hot(); len(was) != 2 || was[0].Values()[0] != "/b" || was[1].Values()[0] != "/a\xff" {
 			t.Fatalf("these are hot: %v", was)
@@ -71,7 +71,7 @@ func TestHotAfterARestart(t *testing.T) {
 // Keys are hot under the rules in force, and under no others.
 func TestHotUnderOtherRules(t *testing.T) {
 	e := newEngine(t, hotRules)
-	heat(e.Caller(), "/a")
+	heat(e.Session(), "/a")
 	was := e.Hot()
 	if len(was) != 1 {
 		t.Fatalf("these are hot: %v", was)
@@ -94,7 +94,7 @@ func TestHotUnderOtherRules(t *testing.T) {
 // However many keys become hot for a moment, one that stays hot is listed.
 func TestManyHotKeys(t *testing.T) {
 	e := newEventEngine(t, hotRules)
-	c := e.Caller()
+	c := e.Session()
 	at := time.Unix(1_750_000_000, 0)
 	for i := range 2500 {
 		if i < 2 {
@@ -106,7 +106,7 @@ func TestManyHotKeys(t *testing.T) {
 		t.Errorf("these are hot: %v; want /a among them", hot)
 	}
 	e = newEventEngine(t, hotRules)
-	c = e.Caller()
+	c = e.Session()
 	for i := range 2500 {
 		c.CheckAt(at, event(c, "client", fmt.Sprint("c", i)), 1)
 	}
@@ -127,7 +127,7 @@ bans:
 hot:
   - {name: page, key: path, threshold: 3 per 1h}
 `)
-	c := e.Caller()
+	c := e.Session()
 	for range 20 {
 		check(t, c, event(c, "method", "GET", "client", "a", "path", "/limited"), 1)
 		check(t, c, event(c, "method", "PUT", "client", "c", "path", "/shadow"), 1)
@@ -159,7 +159,7 @@ func TestMemoryOfMadeUpPaths(t *testing.T) {
 bans: [{name: b, key: client, after: 1 hits in 1h, for: 24h, when: {client: 192.0.2.1}}]
 hot: [{name: page, key: path, threshold: 100 per 10s}]
 `)
-	c := e.Caller()
+	c := e.Session()
 	path := []byte("/" + strings.Repeat("p", 60_000))
 	flood := func(client string) int64 {
 		before := heapNow()
@@ -208,8 +208,8 @@ func TestLongHotKeysAreCut(t *testing.T) {
 		defer synctest.Wait()
 		sub := e.Subscribe()
 		defer sub.Close()
-		heat(e.Caller(), path("a"))
-		heat(e.Caller(), path("b"))
+		heat(e.Session(), path("a"))
+		heat(e.Session(), path("b"))
 		if was = e.Hot(); len(was) != 2 || was[0].Values()[0] == was[1].Values()[0] {
 			t.Fatalf("these are hot: %v", was)
 		}

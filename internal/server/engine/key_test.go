@@ -22,7 +22,7 @@ func TestSlotsOfAKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		c := e.Caller()
+		c := e.Session()
 		cut, whole := false, false
 		for range 400 {
 			step := time.Duration(rnd.Int64N(int64(7 * time.Second)))
@@ -32,7 +32,7 @@ func TestSlotsOfAKey(t *testing.T) {
 			if time.Sleep(step); rnd.IntN(3) == 0 {
 				time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute - 1))) // the end of a slot
 			}
-			if err := c.Add("requests", "192.0.2.1", rnd.Uint64N(5)); err != nil {
+			if err := c.Add("requests", rnd.Uint64N(5), "192.0.2.1"); err != nil {
 				t.Fatal(err)
 			}
 			now := e.Now()
@@ -88,7 +88,7 @@ func TestBansOfAKey(t *testing.T) {
 // are of.
 func TestKeyOfAlternatives(t *testing.T) {
 	e := newEngine(t, "version: 1\nlimits: [{name: guess, key: user | client, limit: 5 per 10m}]")
-	c := e.Caller()
+	c := e.Session()
 	for _, fields := range [][]string{{"user", "eve", "client", "192.0.2.1"}, {"client", "192.0.2.1"}, {"client", "192.0.2.1"}} {
 		if _, err := c.Check(event(c, fields...), 1); err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func TestKeyOfAlternatives(t *testing.T) {
 		if err != nil || len(r.Rules) != 1 || r.Rules[0].Decision.Remaining != 4-used {
 			t.Errorf("%s: %+v, %v; want a rule under which %d are used", value, r, err, used)
 		}
-		if d, err := c.PeekRule("guess", value, 1); err != nil || d.Remaining != 4-used {
+		if d, err := c.PeekRule("guess", 1, value); err != nil || d.Remaining != 4-used {
 			t.Errorf("%s: %+v, %v", value, d, err)
 		}
 	}

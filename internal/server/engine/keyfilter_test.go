@@ -13,7 +13,7 @@ import (
 // Top of a filter is what is left of Top of all keys, over many keys in random order.
 func TestTopOfAFilter(t *testing.T) {
 	e := newEngine(t, someRules)
-	c := e.Caller()
+	c := e.Session()
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -22,7 +22,7 @@ func TestTopOfAFilter(t *testing.T) {
 		if rng.IntN(3) == 0 {
 			key = fmt.Sprintf("/page/%d", rng.IntN(300))
 		}
-		if err := c.Add("mine", key, rng.Uint64N(50)+1); err != nil {
+		if err := c.Add("mine", rng.Uint64N(50)+1, key); err != nil {
 			t.Fatal(err)
 		}
 	}

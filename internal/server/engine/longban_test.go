@@ -25,7 +25,7 @@ func TestBanOfALongKey(t *testing.T) {
 	} {
 		records := saved(t, newEngine(t, text)) // a snapshot from before the ban
 		e := restored(t, text, records)
-		c := e.Caller()
+		c := e.Session()
 		for range 2 {
 			check(t, c, event(c, "user", user, "path", path), 1)
 		}

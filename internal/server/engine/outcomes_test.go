@@ -15,7 +15,7 @@ limits:
   - {name: trial, key: user, mode: shadow, limit: 1 per 1h}
 allow: [10.0.0.0/8]
 `)
-	c := e.Caller()
+	c := e.Session()
 	for _, x := range []struct {
 		name   string
 		fields []string

@@ -25,28 +25,28 @@ func newRefused() (*lately.Table, error) {
 		lately.Window{Span: maxRefusedSpan, Slot: maxRefusedSpan / counterSlots})
 }
 
-// countRefused counts a refusal of the key that c.key is under r, which has refused it.
+// countRefused counts a refusal of s.key, a key of r, by r.
 // The table's key is the rule's name, a NUL byte, the shape of the rule's key and the
 // key: what was counted under a rule that has changed its key is told apart.
-func (c *Caller) countRefused(t time.Time, r *ratelimit.Rule) {
-	n := len(c.key)
-	c.key = append(append(c.key, r.Name...), 0)
-	c.key = r.Key.AppendShape(c.key)
-	c.key = append(c.key, c.key[:n]...)
-	c.e.refused.AddBytesAt(t, c.key[n:], 1)
-	c.key = c.key[:n]
+func (s *Session) countRefused(t time.Time, r *ratelimit.Rule) {
+	n := len(s.key)
+	s.key = append(append(s.key, r.Name...), 0)
+	s.key = r.Key.AppendShape(s.key)
+	s.key = append(s.key, s.key[:n]...)
+	s.e.refused.AddBytesAt(t, s.key[n:], 1)
+	s.key = s.key[:n]
 }
 
 // countRefusedEvent counts a refusal of ev, with the key that the deciding rule takes
 // from it.
-func (c *Caller) countRefusedEvent(set *ratelimit.Set, t time.Time, ev *match.Event, rule string) {
+func (s *Session) countRefusedEvent(set *ratelimit.Set, t time.Time, ev *match.Event, rule string) {
 	r, err := set.Named(rule)
 	if err != nil {
 		return
 	}
 	var ok bool
-	if c.key, ok = r.Key.Append(c.key[:0], ev); ok {
-		c.countRefused(t, r)
+	if s.key, ok = r.Key.Append(s.key[:0], ev); ok {
+		s.countRefused(t, r)
 	}
 }
 
@@ -65,12 +65,12 @@ func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
 		return nil, err
 	}
 	defer e.scans.end()
-	now := e.now()
+	now := e.Now()
 	top, err := e.refused.TopAt(now, n, span)
 	if err != nil {
 		return nil, errorf(api.BadArg, "span: %v", err)
 	}
-	l := e.limiter.Load()
+	l := e.limiter
 	list := make([]api.RefusedKey, 0, len(top))
 	for _, k := range top {
 		rule, key, ok := refusedKey(l.Set(), k.Key)
@@ -79,7 +79,7 @@ func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
 		}
 		parts := values(rule.Key, string(key))
 		r := api.RefusedKey{
-			Rule: rule.Name, Key: api.KeyOf(parts...), Bounds: api.Bounds{Lo: k.Lo, Hi: k.Hi}, PerSecond: float64(k.Estimate) / span.Seconds(),
+			Rule: rule.Name, Key: api.KeyOf(parts...), Count: api.Count{Lo: k.Lo, Hi: k.Hi, Estimate: k.Estimate}, PerSecond: float64(k.Estimate) / span.Seconds(),
 		}
 		if b, held, err := l.Bans().Get(r.Rule, parts...); err == nil && held {
 			r.BannedUntil = b.Until.UTC()

@@ -19,7 +19,7 @@ limits:
 // allowed.
 func TestRefused(t *testing.T) {
 	e := newEngine(t, refusingRules)
-	c := e.Caller()
+	c := e.Session()
 	visit := func(n int, fields ...string) {
 		for range n {
 			check(t, c, event(c, fields...), 1)
@@ -30,7 +30,7 @@ func TestRefused(t *testing.T) {
 	visit(1, "client", "192.0.2.3", "path", "/")                          // allowed
 	visit(3, "client", "192.0.2.4", "path", "/login", "user", "a\tb\x00") // 1 allowed, 2 refused
 	for range 6 {                                                         // 1 allowed, 5 refused
-		if _, err := c.Take("login", "192.0.2.5\troot", 1); err != nil {
+		if _, err := c.Take("login", 1, "192.0.2.5\troot"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,7 +89,7 @@ func TestRefusedAllocates(t *testing.T) {
 		t.Skip("SKIP: the race detector allocates")
 	}
 	e := newEngine(t, refusingRules)
-	c := e.Caller()
+	c := e.Session()
 	ev := event(c, "client", "192.0.2.1", "path", "/")
 	check(t, c, ev, 1)
 	check(t, c, ev, 1)

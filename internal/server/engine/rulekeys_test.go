@@ -34,18 +34,18 @@ func TestLongValues(t *testing.T) {
 	}{
 		{"user a tenant b", ""},
 		{"user FITS tenant FITS", ""},
-		{"user LONG tenant b", `user has 1025 bytes; allowed are 1024 where a rule counts by it, as "user" does`},
-		{"user a tenant LONG", `tenant has 1025 bytes; allowed are 1024 where a rule counts by it, as "user" does`},
+		{"user LONG tenant b", `user: 1025 bytes: must be at most 1024`},
+		{"user a tenant LONG", `tenant: 1025 bytes: must be at most 1024`},
 		{"tenant LONG", ""}, // the rule is not about it: there is no user
 		{"path /LONG", ""},  // nor this one: it is no POST
-		{"path /LONG method POST", `path has 1026 bytes; allowed are 1024 where a rule counts by it, as "path" does`},
+		{"path /LONG method POST", `path: 1026 bytes: must be at most 1024`},
 		{"path /FITS/../x method POST", ""}, // what is counted is the clean path
 		{"agent LONG", ""},                  // a rule in shadow mode refuses nothing
 		{"referer LONG other LONG", ""},
 		{"client 10.1.2.3 user LONG tenant b", ""}, // on the allow list
 	} {
 		e := newEngine(t, longRules)
-		caller := e.Caller()
+		caller := e.Session()
 		fields := strings.Fields(strings.NewReplacer("LONG", long, "FITS", fits).Replace(c.fields))
 		for what, ask := range map[string]func() (ratelimit.Decision, error){
 			"check": func() (ratelimit.Decision, error) { return caller.Check(event(caller, fields...), 1) },
@@ -72,7 +72,7 @@ func TestLongValues(t *testing.T) {
 // A log is judged as replay does, whatever its values.
 func TestLongValuesOfALog(t *testing.T) {
 	e := newEventEngine(t, longRules)
-	c := e.Caller()
+	c := e.Session()
 	ev := []string{"path", "/" + strings.Repeat("x", 5000), "method", "POST"}
 	for i, want := range []bool{true, true, false} {
 		if d, err := c.CheckAt(atTime, event(c, ev...), 1); err != nil || d.Allowed != want {
@@ -84,14 +84,14 @@ func TestLongValuesOfALog(t *testing.T) {
 // A key that comes by itself has no value that is too long, either.
 func TestLongKeys(t *testing.T) {
 	e := newEngine(t, longRules)
-	c := e.Caller()
+	c := e.Session()
 	long, fits := strings.Repeat("x", engine.MaxKey+1), strings.Repeat("x", engine.MaxKey)
 	asks := map[string]func(path, user, tenant string) error{
-		"take": func(_, user, tenant string) error { return second(c.Take("user", user+"\t"+tenant, 1)) },
-		"path": func(path, _, _ string) error { return second(c.Take("path", path, 1)) },
-		"peek": func(_, user, tenant string) error { return second(c.PeekRule("user", user+"\t"+tenant, 1)) },
-		"add":  func(path, _, _ string) error { return c.Add("pages", path, 1) },
-		"sum":  func(path, _, _ string) error { _, _, err := c.Sum("pages", path, 0); return err },
+		"take": func(_, user, tenant string) error { return second(c.Take("user", 1, user+"\t"+tenant)) },
+		"path": func(path, _, _ string) error { return second(c.Take("path", 1, path)) },
+		"peek": func(_, user, tenant string) error { return second(c.PeekRule("user", 1, user+"\t"+tenant)) },
+		"add":  func(path, _, _ string) error { return c.Add("pages", 1, path) },
+		"sum":  func(path, _, _ string) error { _, _, err := sum(c, "pages", path, 0); return err },
 		"key":  func(path, _, _ string) error { return second(e.Inspect([]string{"path"}, []string{path})) },
 		"keys": func(_, user, tenant string) error {
 			return second(e.Inspect([]string{"user", "tenant"}, []string{user, tenant}))
@@ -111,8 +111,8 @@ func TestLongKeys(t *testing.T) {
 			t.Errorf("%s of values that fit: %.80v", name, err)
 		}
 		err := ask("/"+long[1:]+"y", "u", long)
-		wantCode(t, err, api.BadArg, " bytes; allowed")
-		if field := fmt.Sprint(err); name != "throttle" && !strings.Contains(field, "path has 1026") && !strings.Contains(field, "tenant has 1025") {
+		wantCode(t, err, api.BadArg, " bytes: must be at most 1024")
+		if field := fmt.Sprint(err); name != "throttle" && !strings.Contains(field, "path: 1026") && !strings.Contains(field, "tenant: 1025") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -43,7 +43,7 @@ func TestRatesOverARestart(t *testing.T) {
 		}
 		defer func() { e.Close() }()
 		busy := func(minutes int) {
-			c := e.Caller()
+			c := e.Session()
 			for m := range minutes {
 				for range 10 + m {
 					check(t, c, event(c, "client", "192.0.2.1"), 1)
@@ -109,7 +109,7 @@ func TestHistoryIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			c := e.Caller()
+			c := e.Session()
 			for range 16 {
 				check(t, c, event(c, "client", "192.0.2.1"), 1)
 				time.Sleep(time.Hour)

@@ -43,14 +43,14 @@ type counterRecord struct {
 // or another process. Decisions go on meanwhile. Of statistics, only the history of
 // rates is among them.
 func (e *Engine) Save(add func(typ byte, data []byte) error) error {
-	now := e.now()
-	if err := addAll(add, recordLimits, e.limiter.Load().Export(now)); err != nil {
+	now := e.Now()
+	if err := addAll(add, recordLimits, e.limiter.Export(now)); err != nil {
 		return err
 	}
 	if err := addAll(add, recordCaller, e.throttle.Export(now)); err != nil {
 		return err
 	}
-	for _, h := range e.book.Load().hot {
+	for _, h := range e.rules.Load().hot {
 		for chunk := range h.detector.Export(now) {
 			if err := add(recordHot, append([]byte(h.Name+"\x00"), chunk...)); err != nil {
 				return err
@@ -63,7 +63,7 @@ func (e *Engine) Save(add func(typ byte, data []byte) error) error {
 	if err := e.saveHistory(add); err != nil {
 		return err
 	}
-	for _, c := range e.book.Load().counters {
+	for _, c := range e.rules.Load().counters {
 		data, err := json.Marshal(counterRecord{c.Name, c.Key.Fields(), c.Spans, c.dynamic})
 		if err != nil {
 			return err
@@ -121,7 +121,7 @@ func (r *Restorer) Record(typ byte, data []byte) error {
 	}
 	switch typ {
 	case recordLimits:
-		return r.restore(&r.Limits, data, r.e.limiter.Load().Import)
+		return r.restore(&r.Limits, data, r.e.limiter.Import)
 	case recordCounter:
 		return r.begin(data)
 	case recordCounts:
@@ -134,7 +134,7 @@ func (r *Restorer) Record(typ byte, data []byte) error {
 		return r.restore(new(lately.Imported), data, r.e.throttle.Import)
 	case recordHot:
 		name, chunk, _ := bytes.Cut(data, []byte{0})
-		for _, h := range r.e.book.Load().hot {
+		for _, h := range r.e.rules.Load().hot {
 			if h.Name == string(name) {
 				return r.restore(new(lately.Imported), chunk, h.detector.Import)
 			}
@@ -152,7 +152,7 @@ func (r *Restorer) Record(typ byte, data []byte) error {
 // which the keys of later ones are known.
 func (r *Restorer) restore(total *lately.Imported, chunk []byte, load func(time.Time, []byte) (lately.Imported, error)) error {
 	work := func(chunk []byte) {
-		done, err := load(r.e.now(), chunk)
+		done, err := load(r.e.Now(), chunk)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		total.Add(done)
@@ -190,9 +190,9 @@ func (r *Restorer) begin(data []byte) (err error) {
 	if err := json.Unmarshal(data, &was); err != nil {
 		return fmt.Errorf("record of a counter: %w", err)
 	}
-	c := r.e.book.Load().counter(was.Name)
+	c := r.e.rules.Load().counter(was.Name)
 	if c == nil && was.Made {
-		if c, err = r.e.make(was.Name); err != nil {
+		if c, err = r.e.createCounter(was.Name); err != nil {
 			return err
 		}
 	}
@@ -212,7 +212,7 @@ func (r *Restorer) Ban(data []byte) error {
 	if err := json.Unmarshal(data, &line); err != nil {
 		return fmt.Errorf("line of the ban journal: %w", err)
 	}
-	l := r.e.limiter.Load()
+	l := r.e.limiter
 	if ended := cmp.Or(line.Unban, line.Lift); ended != nil {
 		if _, err := l.Set().Named(ended.Rule); err == nil {
 			_, _ = l.Bans().Remove(ended.Rule, ended.Key...) // of a key that the rule has no more

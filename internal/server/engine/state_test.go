@@ -47,31 +47,31 @@ func restored(t *testing.T, text string, records []record) *engine.Engine {
 // What is restored answers as what was saved.
 func TestSaveAndRestore(t *testing.T) {
 	e := newEngine(t, someRules)
-	c := e.Caller()
+	c := e.Session()
 	for i := range 500 {
 		c.Check(event(c, "client", fmt.Sprint("192.0.2.", i%50), "user", fmt.Sprint("u", i%3), "path", "/p"), 1)
 	}
-	c.Add("made", "k", 42)
+	c.Add("made", 42, "k")
 	if _, err := e.Ban("flood", []string{"eve"}, time.Hour, "because", ""); err != nil {
 		t.Fatal(err)
 	}
 	c.Throttle("k", 5, 10, time.Minute, 4)
 	f := restored(t, someRules, saved(t, e))
-	d := f.Caller()
+	d := f.Session()
 	for i := range 60 {
 		key := fmt.Sprint("192.0.2.", i)
-		want, _ := c.PeekRule("per-client", key, 1)
-		got, err := d.PeekRule("per-client", key, 1)
+		want, _ := c.PeekRule("per-client", 1, key)
+		got, err := d.PeekRule("per-client", 1, key)
 		got.RetryAfter, got.ResetAfter, want.RetryAfter, want.ResetAfter = 0, 0, 0, 0 // moments apart
 		if got != want || err != nil {
 			t.Errorf("%s: got %+v, %v; want %+v", key, got, err, want)
 		}
-		wantLo, _, _ := c.Sum("requests", key, time.Minute)
-		if lo, _, err := d.Sum("requests", key, time.Minute); lo != wantLo || err != nil {
+		wantLo, _, _ := sum(c, "requests", key, time.Minute)
+		if lo, _, err := sum(d, "requests", key, time.Minute); lo != wantLo || err != nil {
 			t.Errorf("%s is counted %d, %v; want %d", key, lo, err, wantLo)
 		}
 	}
-	if lo, _, err := d.Sum("made", "k", 0); lo != 42 || err != nil {
+	if lo, _, err := sum(d, "made", "k", 0); lo != 42 || err != nil {
 		t.Errorf("the counter that was made has %d, %v", lo, err)
 	}
 	var bans, want []string
@@ -92,7 +92,7 @@ func TestSaveAndRestore(t *testing.T) {
 	for i := range 3 { // the page ran hot before: no edge until its hold is over
 		d.Check(event(d, "client", "10.0.0.1", "path", "/p"), uint64(i))
 	}
-	if told := f.Status().Told; told != 0 {
+	if told := f.Status().Events; told != 0 {
 		t.Errorf("%d events were told; want none", told)
 	}
 }
@@ -101,7 +101,7 @@ func TestSaveAndRestore(t *testing.T) {
 // nothing of it is an error.
 func TestRestoreUnderOtherRules(t *testing.T) {
 	e := newEngine(t, someRules)
-	c := e.Caller()
+	c := e.Session()
 	for range 2 {
 		c.Check(event(c, "client", "192.0.2.1", "user", "u", "path", "/login"), 1)
 	}
@@ -110,11 +110,11 @@ func TestRestoreUnderOtherRules(t *testing.T) {
 	other = strings.Replace(other, "name: flood", "name: deluge", 1)
 	other = strings.Replace(other, "requests: {key: client, spans: [1s, 1m]}", "requests: {key: user, spans: [1m]}", 1)
 	f := restored(t, other, saved(t, e))
-	d := f.Caller()
-	if got, err := d.PeekRule("per-client", "192.0.2.1", 1); err != nil || got.Remaining != 8 || got.Limit != 10 {
+	d := f.Session()
+	if got, err := d.PeekRule("per-client", 1, "192.0.2.1"); err != nil || got.Remaining != 8 || got.Limit != 10 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if lo, _, err := d.Sum("requests", "u", 0); lo != 0 || err != nil {
+	if lo, _, err := sum(d, "requests", "u", 0); lo != 0 || err != nil {
 		t.Errorf("what was counted by client is counted by user: %d, %v", lo, err)
 	}
 	for b := range f.Bans() {
@@ -139,7 +139,7 @@ func FuzzRestore(f *testing.F) {
 		_ = r.Record(typ, data)
 		_ = r.Wait()
 		_ = r.Ban(data)
-		c := e.Caller()
+		c := e.Session()
 		c.Check(&match.Event{}, 1)
 	})
 }

@@ -19,7 +19,7 @@ type Status struct {
 	Limits      ratelimit.Stats
 	Throttle    ratelimit.ThrottleStats // limits that callers bring
 	Subscribers int
-	Told        uint64 // events
+	Events      uint64 // that were published
 	Cut         uint64 // subscribers that were too slow
 	Reloads     uint64
 	RulesFile   string
@@ -30,8 +30,8 @@ type Status struct {
 // Status returns the state of e.
 func (e *Engine) Status() Status {
 	s := Status{
-		Started: e.started, Now: e.now(), EventTime: e.config.EventTime, Totals: e.Totals(), Limits: e.limits(),
-		Subscribers: int(e.hub.n.Load()), Told: e.hub.told.Load(), Cut: e.hub.cut.Load(), RulesFile: e.Rules().Name,
+		Started: e.started, Now: e.Now(), EventTime: e.config.EventTime, Totals: e.Totals(), Limits: e.limits(), Throttle: e.throttle.Stats(),
+		Subscribers: int(e.hub.n.Load()), Events: e.hub.told.Load(), Cut: e.hub.cut.Load(), RulesFile: e.Rules().Name,
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -39,13 +39,12 @@ func (e *Engine) Status() Status {
 	return s
 }
 
-// Limiter returns the limiter, for collectors of its statistics. It is another one
-// once the engine judges by event time.
-func (e *Engine) Limiter() *ratelimit.Limiter { return e.limiter.Load() }
+// Limiter returns the limiter, for collectors of its statistics.
+func (e *Engine) Limiter() *ratelimit.Limiter { return e.limiter }
 
 // RuleInfos returns the rules in force, limits and bans first.
 func (e *Engine) RuleInfos() []api.Rule {
-	b := e.book.Load()
+	b := e.rules.Load()
 	stats := make(map[string]*api.RuleStats)
 	for _, s := range e.limits().Rules {
 		stats[s.Rule] = &api.RuleStats{Allowed: s.Allowed, Refused: s.Refused, Banned: s.Banned, Shadow: s.Shadow, Skipped: s.Skipped, BansStarted: s.BansStarted, Keys: s.Keys, Bans: s.Bans}
@@ -65,28 +64,27 @@ func (e *Engine) RuleInfos() []api.Rule {
 	return infos
 }
 
-// A statsCache keeps the limiter's statistics for a while, as to make them is to look at
-// all bans.
+// A statsCache keeps the limiter's statistics for a while, since making them reads all
+// bans.
 type statsCache struct {
 	mu    sync.Mutex
-	of    *ratelimit.Limiter
 	at    time.Time // when they were made
 	took  time.Duration
 	stats ratelimit.Stats
 }
 
-// statsPart is which part of the time statistics are made at most: a tenth of one core.
+// statsPart bounds the time that making statistics takes: a tenth of one core.
 const statsPart = 10
 
-// limits returns the limiter's statistics, which must not be changed. They are those of
-// now, or not older than ten times what it takes to make them.
+// limits returns the limiter's statistics, which must not be changed. They are not older
+// than ten times what it takes to make them.
 func (e *Engine) limits() ratelimit.Stats {
-	c, l := &e.stats, e.limiter.Load()
+	c := &e.stats
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); c.of != l || c.took < freeScan || now.Sub(c.at) > statsPart*c.took {
-		c.stats = l.Stats()
-		c.of, c.at, c.took = l, now, time.Since(now)
+	if now := time.Now(); c.took < freeScan || now.Sub(c.at) > statsPart*c.took {
+		c.stats = e.limiter.Stats()
+		c.at, c.took = now, time.Since(now)
 	}
 	return c.stats
 }

@@ -50,7 +50,7 @@ const (
 // The cost is a scan of all bans. Decisions go on meanwhile; one that begins a ban
 // waits for a batch of a few hundred.
 func (e *Engine) UnbanAll(f BanFilter) (n int, err error) {
-	set := e.limiter.Load().Set()
+	set := e.limiter.Set()
 	if _, err := set.Named(f.Rule); err != nil && f.Rule != "" {
 		return 0, noSuchRule(err)
 	}

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -31,11 +32,8 @@ func TestEmptyTokenField(t *testing.T) {
 
 // sample returns a request for a route that is as good as any.
 func sample(t *route) request {
-	r := request{method: t.method, path: strings.Replace(t.path, "{name}", "requests", 1), body: "{}"}
-	if r.method == "*" {
-		r.method = "GET"
-	}
-	if t.body == yamlBody {
+	r := request{method: cmp.Or(t.method, "GET"), path: strings.NewReplacer("{name}", "requests", "{$}", "").Replace(t.path), body: "{}"}
+	if t.path == rulesCheckPath {
 		r.media = "application/yaml"
 	}
 	return r
@@ -60,10 +58,10 @@ func TestWhoMayAsk(t *testing.T) {
 			want[words[i]+" "+words[i+1]] = who
 		}
 	}
-	names := map[need]string{everyone: "everyone", toRead: "read", toCheck: "check", toAdmin: "admin"}
+	names := map[access.Role]string{access.None: "everyone", access.Read: "read", access.Check: "check", access.Admin: "admin"}
 	got := map[string]string{}
 	for _, r := range routes() {
-		got[r.method+" "+r.path] = names[r.need]
+		got[cmp.Or(r.method, "*")+" "+strings.TrimSuffix(r.path, "{$}")] = names[r.role]
 	}
 	for _, path := range slices.Sorted(maps.Keys(got)) {
 		if got[path] != want[path] {
@@ -83,8 +81,8 @@ func TestEveryRouteAndRole(t *testing.T) {
 		token string
 		role  access.Role
 	}{{"", access.None}, {"wrong-wrong-wrong-wrong-wrong-wrong", access.None}, {"x", access.None}, {readToken, access.Read}, {checkToken, access.Check}, {adminToken, access.Admin}}
-	for i := range s.router.routes {
-		route := &s.router.routes[i]
+	for i := range s.routes {
+		route := &s.routes[i]
 		for _, who := range roles {
 			r := sample(route)
 			if route.id == "login" {
@@ -94,8 +92,8 @@ func TestEveryRouteAndRole(t *testing.T) {
 				r.header = http.Header{"X-Lately-Token": {who.token}}
 			}
 			w := ask(s, r)
-			switch refused := strings.Contains(w.Body.String(), `"NOPERM"`) && !route.foreign || w.Code == 401; {
-			case who.role >= route.need.role():
+			switch refused := strings.Contains(w.Body.String(), `"NOPERM"`) && !route.foreign() || w.Code == 401; {
+			case who.role >= route.role:
 				if refused {
 					t.Errorf("%s %s as %v: %d %s; want it answered", r.method, r.path, who.role, w.Code, w.Body)
 				}

@@ -151,6 +151,14 @@ func kindName(e *json.UnmarshalTypeError) string {
 	return "a " + e.Type.Kind().String()
 }
 
+// ruleKey returns the values of a key under a rule, of a request.
+func ruleKey(rule string, key api.Key) ([]string, error) {
+	if rule == "" {
+		return nil, badArg("rule: missing: must be the name of a rule")
+	}
+	return valuesOf(key)
+}
+
 // valuesOf returns the values of a key of a request.
 func valuesOf(k api.Key) ([]string, error) {
 	switch {
@@ -162,17 +170,20 @@ func valuesOf(k api.Key) ([]string, error) {
 	return k.Values(), nil
 }
 
-// costOf returns a cost that may be left out.
-func costOf(n *uint64) (uint64, error) {
+// given reports whether a request has a key.
+func given(k api.Key) bool { return k.Text != nil || k.Base64 != nil }
+
+// amount returns a cost or another amount of a request; it is 1 by default.
+func amount(name string, n *uint64) (uint64, error) {
 	if n == nil {
 		return 1, nil
 	}
-	return *n, checkCost("cost", *n)
+	return *n, checkAmount(name, *n)
 }
 
-func checkCost(name string, n uint64) error {
+func checkAmount(name string, n uint64) error {
 	if n < 1 || n > engine.MaxCost {
-		return badArg("%s is %d; allowed is 1 to %d", name, n, uint64(engine.MaxCost))
+		return badArg("%s: %d: must be 1 to %d", name, n, uint64(engine.MaxCost))
 	}
 	return nil
 }

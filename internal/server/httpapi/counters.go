@@ -7,11 +7,8 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
-func listCounters(c *call) error {
-	if _, err := c.query(); err != nil {
-		return err
-	}
-	return c.answer(api.CounterList{Counters: c.s.counters()})
+func listCounters(c *call) (api.CounterList, error) {
+	return api.CounterList{Counters: c.s.counters()}, nil
 }
 
 func (s *Server) counters() []api.Counter {
@@ -22,95 +19,62 @@ func (s *Server) counters() []api.Counter {
 	return list
 }
 
-func add(c *call) error {
-	var req api.AddRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
-	n, err := amount(req.N)
+func add(c *call, req *api.AddRequest) (api.Nothing, error) {
+	n, err := amount("n", req.N)
 	if err != nil {
-		return err
+		return api.Nothing{}, err
 	}
-	values, err := valuesOf(req.Key)
+	key, err := valuesOf(req.Key)
 	if err != nil {
-		return err
+		return api.Nothing{}, err
 	}
-	key, err := c.counterKey(values)
-	if err != nil {
-		return err
-	}
-	if err := c.caller.Add(c.name, key, n); err != nil {
-		return err
-	}
-	return c.answer(api.Nothing{})
+	return api.Nothing{}, c.engine.Add(c.name, n, key...)
 }
 
-// The parts of a query about a key.
-var (
-	keyQuery  = parameter{name: "key", about: "the key; once for each field of the counter's key, in order", example: "203.0.113.9", many: true, needed: true}
-	spanQuery = parameter{name: "span", about: "a span that ends now; the counter's longest if it is left out", example: "1m"}
-)
-
-// keySpan returns the key and the span of the query.
-func (c *call) keySpan() (key string, d time.Duration, err error) {
-	q, err := c.query()
-	if err != nil {
-		return "", 0, err
-	}
-	if d, err = span(q, 0); err != nil {
-		return "", 0, err
-	}
-	key, err = c.counterKey(q["key"])
-	return key, d, err
+func sum(c *call) (api.Count, error) {
+	count, _, err := c.count()
+	return count, err
 }
 
-// counterKey returns the key of the counter that the path names. It holds until the
-// next call.
-func (c *call) counterKey(values []string) (string, error) {
-	if len(values) > 1 {
-		if err := c.s.Engine.CheckCounterKey(c.name, len(values)); err != nil {
-			return "", err
-		}
-	}
-	return c.joined(values)
+func rate(c *call) (api.KeyRate, error) {
+	_, perSecond, err := c.count()
+	return api.KeyRate{PerSecond: perSecond}, err
 }
 
-func sum(c *call) error {
-	key, d, err := c.keySpan()
+// count returns the count of the query's key.
+func (c *call) count() (api.Count, float64, error) {
+	d, err := c.span(0)
 	if err != nil {
-		return err
+		return api.Count{}, 0, err
 	}
-	lo, hi, err := c.caller.Sum(c.name, key, d)
-	if err != nil {
-		return err
-	}
-	return c.answer(api.Bounds{Lo: lo, Hi: hi})
+	return c.engine.Count(c.name, d, c.query["key"]...)
 }
 
-func rate(c *call) error {
-	key, d, err := c.keySpan()
+func top(c *call) (list api.TopList, err error) {
+	n, d, err := c.topQuery(0)
 	if err != nil {
-		return err
+		return list, err
 	}
-	r, err := c.caller.Rate(c.name, key, d)
+	filter, err := engine.ParseKeyFilter(c.query.Get("pattern"), c.query.Get("network"))
 	if err != nil {
-		return err
+		return list, err
 	}
-	return c.answer(api.KeyRate{PerSecond: r})
+	list.Top, err = c.s.Engine.Top(c.name, n, d, filter)
+	return list, err
 }
 
-func top(c *call) error {
-	q, n, d, err := c.listQuery(0)
+// listRefused answers with the keys that were refused most.
+func listRefused(c *call) (list api.RefusedList, err error) {
+	n, d, err := c.topQuery(time.Minute)
 	if err != nil {
-		return err
+		return list, err
 	}
-	filter, err := engine.ParseKeyFilter(q.Get("pattern"), q.Get("network"))
-	if err != nil {
-		return err
-	}
-	keys, err := c.s.Engine.Top(c.name, n, d, filter)
-	if err != nil {
-		return err
-	}
-	return c.answer(api.TopList{Top: keys})
+	list.Refused, err = c.s.Engine.Refused(n, d)
+	return list, err
+}
+
+func listHot(c *call) (api.HotList, error) { return api.HotList{Hot: c.s.Engine.Hot()}, nil }
+
+func inspectKey(c *call) (api.KeyReport, error) {
+	return c.s.Engine.Inspect(c.query["field"], c.query["value"])
 }

@@ -13,48 +13,48 @@ import (
 )
 
 const (
-	streamWrite = 2 * time.Second // within which a subscriber takes what he is sent
-	streamRoom  = 32 << 10        // of what the kernel keeps for one who does not
-	streamBatch = 8 << 10         // of events that are sent in one piece
-	pingEvery   = 15              // beats
+	streamWrite  = 2 * time.Second // within which a subscriber must read what it is sent
+	streamBuffer = 32 << 10        // of the kernel, for a subscriber that does not read
+	streamBatch  = 8 << 10         // of events that are sent at once
+	pingEvery    = 15              // ticks
 )
 
-// A beat is what all subscribers are told once a second, and where the next one will
-// be: one goroutine makes it, and closing ready wakes all who wait.
-type beat struct {
+// A tick is what all subscribers are sent once a second. One goroutine makes it, and
+// closes ready to wake all streams.
+type tick struct {
 	ready chan struct{}
 	text  []byte // when ready
-	next  *beat
+	next  *tick  // when ready
 }
 
-func newBeat() *beat { return &beat{ready: make(chan struct{})} }
+func newTick() *tick { return &tick{ready: make(chan struct{})} }
 
-// pulse makes a beat every second until stop is closed.
-func (s *Server) pulse(stop <-chan struct{}) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+// makeTicks makes a tick every second until stop is closed.
+func (s *Server) makeTicks(stop <-chan struct{}) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
 	last := s.Engine.Totals()
 	for n := 1; ; n++ {
 		select {
 		case <-stop:
 			return
-		case <-tick.C:
+		case <-ticker.C:
 		}
 		now := s.Engine.Totals()
-		lately := now.Minus(last)
-		text, err := json.Marshal(api.Event{Type: api.RatesTick, Time: time.Now().UTC(), All: &lately, Totals: &now})
+		difference := now.Minus(last)
+		text, err := json.Marshal(api.Event{Type: api.RatesTick, Time: time.Now().UTC(), All: &difference, Totals: &now})
 		last = now
 		if err != nil {
 			continue
 		}
-		b := s.beat.Load()
-		b.text = appendEvent(b.text, api.RatesTick, text)
+		t := s.tick.Load()
+		t.text = appendEvent(t.text, api.RatesTick, text)
 		if n%pingEvery == 0 {
-			b.text = append(b.text, ": ping\n\n"...)
+			t.text = append(t.text, ": ping\n\n"...)
 		}
-		b.next = newBeat()
-		s.beat.Store(b.next)
-		close(b.ready)
+		t.next = newTick()
+		s.tick.Store(t.next)
+		close(t.ready)
 	}
 }
 
@@ -76,13 +76,9 @@ type stream struct {
 	out     []byte
 }
 
-// subscribe answers with events until the subscriber goes, does not read, or may not
-// be told any more, or the server ends. A panic or a slow reader is nobody else's trouble: nothing waits for
-// him.
+// subscribe answers with events until the subscriber disconnects, does not read them in
+// time, or is no longer authorized, or the server shuts down. Nothing waits for it.
 func subscribe(c *call) error {
-	if _, err := c.query(); err != nil {
-		return err
-	}
 	s := c.s
 	if s.Subscribers.Add(1) > int64(s.MaxSubscribers) {
 		s.Subscribers.Add(-1)
@@ -91,45 +87,44 @@ func subscribe(c *call) error {
 	defer s.Subscribers.Add(-1)
 	sub := s.Engine.Subscribe()
 	defer sub.Close()
-	at := s.beat.Load()
+	at := s.tick.Load()
 
-	c.dropHead()
+	c.dropHeader()
 	if conn := gatedOf(c.r.Context()); conn != nil {
-		conn.boundWrites(streamRoom)
+		conn.boundWrites(streamBuffer)
 		conn.forget()
 	}
 	st := stream{c: c, control: http.NewResponseController(c.w)}
-	if err := st.control.SetReadDeadline(time.Time{}); err != nil { // that of requests is over in 5 s
+	if err := st.control.SetReadDeadline(time.Time{}); err != nil { // that of a request ends in 5 s
 		return err
 	}
 	h := c.w.Header()
 	h["Content-Type"] = streamType
-	h["X-Accel-Buffering"] = []string{"no"} // of nginx, which would keep events back
+	h["X-Accel-Buffering"] = []string{"no"} // of nginx, which would buffer the events
 	c.begun(http.StatusOK)
 	st.out = append(st.out, ": lately\n\n"...)
 	if st.flush() && c.r.Method != http.MethodHead {
-		st.tell(sub, at)
+		st.serve(sub, at)
 	}
 	return nil
 }
 
-// dropHead drops all of the request's head but what says who asks: a stream lasts.
-func (c *call) dropHead() {
-	token, session := strings.Clone(c.s.token(c)), ""
-	if cookie, err := c.r.Cookie(cookieName); err == nil {
-		session = cookieName + "=" + cookie.Value
-	}
+// dropHeader releases the request's header, except what authorizes the client: a stream
+// lasts.
+func (c *call) dropHeader() {
+	token := strings.Clone(c.token())
+	cookie, err := c.r.Cookie(cookieName)
 	clear(c.r.Header)
 	if token != "" {
 		c.r.Header["X-Lately-Token"] = []string{token}
 	}
-	if session != "" {
-		c.r.Header["Cookie"] = []string{session}
+	if err == nil {
+		c.r.Header["Cookie"] = []string{cookieName + "=" + cookie.Value}
 	}
 }
 
-// tell sends what comes.
-func (st *stream) tell(sub *engine.Subscription, at *beat) {
+// serve sends the events.
+func (st *stream) serve(sub *engine.Subscription, at *tick) {
 	for {
 		select {
 		case <-st.c.r.Context().Done():
@@ -137,13 +132,17 @@ func (st *stream) tell(sub *engine.Subscription, at *beat) {
 		case <-st.c.s.drained:
 			return
 		case <-at.ready:
-			if !st.c.s.holds(st.c) {
-				return // who may still be told comes again, and says who he is
+			if !st.c.s.stillAuthorized(st.c) {
+				return
 			}
 			st.out = append(st.out, at.text...)
 			at = at.next
 		case <-sub.Done():
-			st.over(sub)
+			if sub.Slow() {
+				st.c.s.Cut.Add(1)
+				st.out = appendEvent(st.out, "resync", []byte("{}"))
+			}
+			st.flush()
 			return
 		case <-sub.Wait():
 			st.take(sub)
@@ -165,19 +164,10 @@ func (st *stream) take(sub *engine.Subscription) {
 	}
 }
 
-// over ends the stream of one to whom nothing more will be told.
-func (st *stream) over(sub *engine.Subscription) {
-	if sub.Slow() {
-		st.c.s.Cut.Add(1)
-		st.out = appendEvent(st.out, "resync", []byte("{}"))
-	}
-	st.flush()
-}
-
-// flush sends what there is to send, and reports false if the subscriber has gone or
-// did not take it in time: his connection is then of no more use, and is closed.
+// flush sends what is in st.out. It reports false if the subscriber has disconnected or
+// has not read it in time: net/http then closes the connection.
 func (st *stream) flush() bool {
-	st.control.SetWriteDeadline(time.Now().Add(streamWrite)) // where it cannot be set, that of the server holds
+	st.control.SetWriteDeadline(time.Now().Add(streamWrite)) // without it, the server's own applies
 	_, err := st.c.w.Write(st.out)
 	if err == nil {
 		err = st.control.Flush()

@@ -81,7 +81,7 @@ var (
 func (c *call) sendFile(name string) error {
 	f := c.s.files[name]
 	if f == nil {
-		return notFound(c, nil)
+		return notFound(c.r.Method, "")
 	}
 	h := c.w.Header()
 	h["Content-Security-Policy"] = pagePolicy

@@ -11,7 +11,7 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A forward is how events are made of what proxies say, for one rules file.
+// A forward makes events of the requests of proxies, for one rules file.
 type forward struct {
 	file      *rules.File
 	fields    *latelyhttp.EventFields
@@ -34,24 +34,17 @@ func (s *Server) forwarding() *forward {
 }
 
 // forwardAuth answers a proxy that asks whether to serve a request: 204 if so, 429 if
-// not, or 403 for a proxy that knows no other refusal (?refuse=403). It believes the
-// trusted proxies alone, and nobody else is answered: a proxy that the server does
-// not know would have all its clients counted as one.
+// not, or the status that the query asks for: nginx accepts no other refusal than 403. It
+// answers trusted proxies only: all clients of an unknown proxy would be counted as one.
 //
-// Envoy puts the target behind the path, sends the method and the Host of the request
-// as they are, and takes no admission but 200.
-func forwardAuth(c *call) error {
-	answers := proxyAnswers{http.StatusNoContent, http.StatusTooManyRequests}
-	if c.asked != "" {
-		answers.admit = http.StatusOK
-	} else {
-		q, err := c.query()
-		if err != nil {
-			return err
-		}
-		if answers.refuse, err = number(q, "refuse", http.StatusTooManyRequests, 400, 599); err != nil {
-			return err
-		}
+// Envoy appends the target to the path, sends the method and the Host of the request
+// itself, and accepts no other admission than 200.
+func forwardAuth(c *call) (err error) {
+	admit, refuse := http.StatusNoContent, http.StatusTooManyRequests
+	if c.target != "" {
+		admit = http.StatusOK
+	} else if refuse, err = c.number("refuse", refuse, 400, 599); err != nil {
+		return err
 	}
 	client := c.s.identity.Client(c.r)
 	if client.Source == latelyhttp.FromPeer || client.Source == latelyhttp.Unknown {
@@ -62,80 +55,73 @@ func forwardAuth(c *call) error {
 	switch {
 	case !ok || !ok2:
 		return badArg("X-Original-URI and X-Forwarded-Uri, or X-Original-Method and X-Forwarded-Method, say different things, so that one may be the client's own; a proxy has to remove what it does not write")
-	case target == "" && c.asked == "":
+	case target == "" && c.target == "":
 		return badArg("there is neither X-Original-URI nor X-Forwarded-Uri; a proxy has to say what the client asked for")
 	}
-	if c.asked != "" {
-		if target != "" && target != c.asked || method != "" && method != c.r.Method {
+	if c.target != "" {
+		if target != "" && target != c.target || method != "" && method != c.r.Method {
 			return badArg("X-Original-URI, X-Forwarded-Uri, X-Original-Method or X-Forwarded-Method: different from the request itself: a proxy must remove what it does not write")
 		}
-		target, method = c.asked, c.r.Method
+		target, method = c.target, c.r.Method
 	}
 	f := c.s.forwarding()
-	ev := c.caller.Event()
+	ev := c.engine.Event()
 	f.fill(ev, c.r, client, method, target)
-	d, err := c.caller.Check(ev, 1)
+	d, err := c.engine.Check(ev, 1)
 	if err != nil && d.Err == nil {
 		return err
 	}
-	return c.tellProxy(f.responder, &d, answers)
+	return c.answerProxy(f.responder, &d, admit, refuse)
 }
-
-// authPath is the path of forward-auth.
-const authPath = "/v1/auth"
-
-// proxyAnswers is the statuses that tell a proxy what to do.
-type proxyAnswers struct{ admit, refuse int }
 
 // fill makes ev the event of the request that a proxy asks about.
 func (f *forward) fill(ev *match.Event, r *http.Request, client latelyhttp.Client, method, target string) {
-	asked := http.Request{Method: method, Header: r.Header, URL: r.URL}
+	request := http.Request{Method: method, Header: r.Header, URL: r.URL}
 	if strings.HasPrefix(r.RequestURI, authPath+"/") {
-		asked.Host = r.Host
+		request.Host = r.Host
 	}
 	if host := r.Header["X-Forwarded-Host"]; len(host) > 0 {
-		asked.Host = host[0]
+		request.Host = host[0]
 	}
-	if asked.Method == "" {
-		asked.Method = http.MethodGet
+	if request.Method == "" {
+		request.Method = http.MethodGet
 	}
-	f.fields.Fill(ev, &asked, client)
+	f.fields.Fill(ev, &request, client)
 	ev.SetTargetString(target)
 }
 
-// header returns what these fields of r say, and whether they do not contradict each
-// other: a proxy writes one of them, and may hand on the others as the client sent
-// them.
-func header(r *http.Request, names ...string) (said string, ok bool) {
+// header returns the value of these fields of r. It reports false if they contradict each
+// other: a proxy writes one of them, and may forward others that the client has sent.
+func header(r *http.Request, names ...string) (value string, ok bool) {
 	for _, name := range names {
 		for _, v := range r.Header[name] {
 			if v == "" {
 				continue
 			}
-			if said != "" && v != said {
+			if value != "" && v != value {
 				return "", false
 			}
-			said = v
+			value = v
 		}
 	}
-	return said, true
+	return value, true
 }
 
-// tellProxy answers with d. A key that is too long is no reason to let it in.
-func (c *call) tellProxy(responder *latelyhttp.Responder, d *ratelimit.Decision, answers proxyAnswers) error {
+// answerProxy answers with d. A request whose key is too long is refused.
+func (c *call) answerProxy(responder *latelyhttp.Responder, d *ratelimit.Decision, admit, refuse int) error {
 	h := c.w.Header()
 	responder.WriteHeaders(h, d)
 	if d.Allowed {
 		h["Lately-Decision"] = []string{"allowed"}
-		c.begun(answers.admit)
-		c.w.WriteHeader(answers.admit)
+		c.begun(admit)
+		c.w.WriteHeader(admit)
 		return nil
 	}
 	h["Lately-Decision"] = []string{"refused"}
 	body, status := responder.AppendProblem(c.out[:0], d)
 	c.out = body
-	if status == http.StatusTooManyRequests || answers.refuse != http.StatusTooManyRequests {
-		status = answers.refuse
+	if status == http.StatusTooManyRequests || refuse != http.StatusTooManyRequests {
+		status = refuse
 	}
 	return c.send(status, problemType)
 }

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"net/http"
 	"strconv"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -11,38 +10,17 @@ import (
 
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/latelyprom"
-	"github.com/lately-go/lately/ratelimit"
 )
 
-// A collector is a prometheus.Collector of a server. How many series there are
-// depends on the rules, never on keys, counters or clients.
-type collector struct {
-	s         *Server
-	series    []series
-	listeners []listenerSeries
-	latency   *prometheus.Desc
-	hotKeys   *prometheus.Desc
-	hotBytes  *prometheus.Desc
-	answers   *prometheus.Desc
-
-	mu      sync.Mutex
-	limiter *ratelimit.Limiter
-	limits  *latelyprom.Collector // of limiter
-}
-
-// A series is one figure.
-type series struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-	of   func(*figures) (float64, bool)
-}
-
-// newMetrics returns what answers /metrics.
+// newMetrics returns the handler of /metrics.
 func newMetrics(s *Server) (http.Handler, error) {
+	limits, err := latelyprom.New(s.Engine.Limiter(), latelyprom.Config{})
+	if err != nil {
+		return nil, err
+	}
 	registry := prometheus.NewRegistry()
 	for _, c := range []prometheus.Collector{
-		newCollector(s), collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		limits, collector{s}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
@@ -51,79 +29,157 @@ func newMetrics(s *Server) (http.Handler, error) {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 4}), nil
 }
 
-func newCollector(s *Server) *collector {
-	return &collector{
-		s: s, series: newSeries(s.Version), listeners: newListenerSeries(),
-		latency: prometheus.NewDesc("lately_decision_duration_seconds",
-			"Time from when a decision's request had arrived until its answer was sent. All decisions of a RESP pipeline or HTTP body take as long as it does.",
-			[]string{"listener"}, nil),
-		hotKeys:  prometheus.NewDesc("lately_hot_keys", "Keys that the hot rule counts, whether they are hot or not.", []string{"rule"}, nil),
-		hotBytes: prometheus.NewDesc("lately_hot_memory_bytes", "Memory that these keys use, 64 MiB at most.", []string{"rule"}, nil),
-		answers:  prometheus.NewDesc("lately_http_requests_total", "HTTP requests that were answered, by the status code of the answer.", []string{"code"}, nil),
-	}
-}
-
-// Describe sends nothing, which says that what is collected is not known before: the
-// limiter's figures are those of another limiter once the engine judges by event
-// time.
-func (c *collector) Describe(chan<- *prometheus.Desc) {}
-
-// Collect sends the figures as they are now.
-func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	if l := c.limiterCollector(); l != nil {
-		l.Collect(ch)
-	}
-	f := c.s.figures()
-	for _, s := range c.series {
-		if v, ok := s.of(f); ok {
-			ch <- prometheus.MustNewConstMetric(s.desc, s.kind, v)
-		}
-	}
-	for _, h := range c.s.Engine.HotStats() {
-		ch <- prometheus.MustNewConstMetric(c.hotKeys, prometheus.GaugeValue, float64(h.Keys), h.Rule)
-		ch <- prometheus.MustNewConstMetric(c.hotBytes, prometheus.GaugeValue, float64(h.Bytes), h.Rule)
-	}
-	for status := range c.s.answers {
-		if n := c.s.answers[status].Load(); n > 0 {
-			ch <- prometheus.MustNewConstMetric(c.answers, prometheus.CounterValue, float64(n), strconv.Itoa(status))
-		}
-	}
-	for name, stats := range f.listeners {
-		for _, s := range c.listeners {
-			ch <- prometheus.MustNewConstMetric(s.desc, s.kind, s.of(&stats), name)
-		}
-		ch <- latency(c.latency, &stats.Latency, name)
-	}
-}
-
-// latency returns c as a histogram.
-func latency(desc *prometheus.Desc, c *engine.LatencyCount, listener string) prometheus.Metric {
-	buckets := make(map[float64]uint64, len(c.Buckets))
-	for i, bound := range engine.LatencyBounds() {
-		buckets[bound.Seconds()] = c.Buckets[i]
-	}
-	return prometheus.MustNewConstHistogram(desc, c.Count, c.Sum.Seconds(), buckets, listener)
-}
-
-func (c *collector) limiterCollector() *latelyprom.Collector {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now := c.s.Engine.Limiter(); c.limiter != now {
-		l, err := latelyprom.New(now, latelyprom.Config{})
-		if err != nil { // unreachable: there are no labels that could be wrong
-			return nil
-		}
-		c.limiter, c.limits = now, l
-	}
-	return c.limits
-}
-
 // scrape answers GET /metrics.
 func scrape(c *call) error {
-	if _, err := c.query(); err != nil {
-		return err
-	}
 	c.begun(http.StatusOK)
 	c.s.metrics.ServeHTTP(c.w, c.r)
 	return nil
+}
+
+// A collector is the prometheus.Collector of a server. The number of series depends on
+// the rules, never on keys, counters or clients.
+type collector struct{ s *Server }
+
+// Describe sends nothing, so that Collect is the only place that names the metrics.
+func (collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends all metrics.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	m := metricWriter{ch}
+	m.decisions(c.s)
+	m.memory(c.s)
+	m.rules(c.s)
+	m.storage(c.s)
+	m.listener("http", c.s.Stats())
+	if c.s.config.RESP != nil {
+		m.listener("resp", c.s.config.RESP())
+	}
+	for status := range c.s.answers {
+		if n := c.s.answers[status].Load(); n > 0 {
+			m.counter("http_requests_total", "HTTP requests that were answered, by the status code of the answer.", n, "code", strconv.Itoa(status))
+		}
+	}
+}
+
+// A metricWriter sends metrics. labels are names and values in turn.
+type metricWriter struct{ ch chan<- prometheus.Metric }
+
+func (m metricWriter) send(kind prometheus.ValueType, name, help string, value float64, labels []string) {
+	desc, values := describe(name, help, labels)
+	m.ch <- prometheus.MustNewConstMetric(desc, kind, value, values...)
+}
+
+func describe(name, help string, labels []string) (desc *prometheus.Desc, values []string) {
+	var names []string
+	for i := 0; i < len(labels); i += 2 {
+		names, values = append(names, labels[i]), append(values, labels[i+1])
+	}
+	return prometheus.NewDesc("lately_"+name, help, names, nil), values
+}
+
+func (m metricWriter) counter(name, help string, value uint64, labels ...string) {
+	m.send(prometheus.CounterValue, name, help, float64(value), labels)
+}
+
+func (m metricWriter) gauge(name, help string, value int64, labels ...string) {
+	m.send(prometheus.GaugeValue, name, help, float64(value), labels)
+}
+
+// flag sends a gauge of 1 or 0.
+func (m metricWriter) flag(name, help string, value bool, labels ...string) {
+	n := int64(0)
+	if value {
+		n = 1
+	}
+	m.gauge(name, help, n, labels...)
+}
+
+func (m metricWriter) decisions(s *Server) {
+	t := s.Engine.Totals()
+	for _, x := range []struct {
+		outcome string
+		n       uint64
+	}{{"allowed", t.Allowed}, {"refused", t.Refused}, {"banned", t.Banned}, {"unmatched", t.Unmatched}} {
+		m.counter("decisions_total", "Decisions of all listeners, each with one outcome: allowed, refused (by a limit), banned, or unmatched (allowed because no rule matched).", x.n, "outcome", x.outcome)
+	}
+	m.counter("decision_errors_total", "Requests for a decision that were answered with an error.", t.Errors)
+}
+
+func (m metricWriter) memory(s *Server) {
+	var keys int
+	var bytes int64
+	var full uint64
+	for c := range s.Engine.Counters() {
+		keys += c.Keys
+		bytes += c.Stats.Bytes
+		full += c.Stats.Refused
+	}
+	m.gauge("table_keys", "Keys in the tables of all counters.", int64(keys))
+	m.gauge("table_memory_bytes", "Memory that the tables of all counters use.", bytes)
+	m.counter("table_full_total", "Adds that a counter rejected because its memory budget was spent.", full)
+
+	throttle := s.Engine.Status().Throttle
+	m.gauge("throttle_keys", "Keys of CL.THROTTLE.", int64(throttle.Keys))
+	m.gauge("throttle_memory_bytes", "Memory that keys of CL.THROTTLE use.", throttle.Bytes)
+	m.gauge("throttle_memory_budget_bytes", "Memory that keys of CL.THROTTLE may use.", throttle.Budget)
+
+	budget, used, _ := s.Budget.Stats()
+	m.gauge("requests_memory_bytes", "Memory that requests and answers in transit use, of all listeners.", used)
+	m.gauge("requests_memory_budget_bytes", "Memory that requests and answers in transit may use.", budget)
+
+	for _, h := range s.Engine.HotStats() {
+		m.gauge("hot_keys", "Keys that the hot rule counts, whether they are hot or not.", int64(h.Keys), "rule", h.Rule)
+		m.gauge("hot_memory_bytes", "Memory that these keys use, 64 MiB at most.", h.Bytes, "rule", h.Rule)
+	}
+}
+
+func (m metricWriter) rules(s *Server) {
+	status := s.Engine.Status()
+	m.gauge("subscribers", "Subscribers of events, of all listeners.", int64(status.Subscribers))
+	m.counter("subscriber_events_total", "Events that were published, each once.", status.Events)
+	m.counter("subscribers_dropped_total", "Subscribers that were disconnected because they did not read events fast enough.", status.Cut)
+	m.counter("rules_reloads_total", "Times that other rules were put in force.", status.Reloads)
+	m.flag("rules_valid", "1 if the last reload succeeded, else 0.", status.RulesError == nil)
+	m.counter("logins_rejected_total", "Logins with an unknown token, of all listeners.", s.Rejected.Total())
+	m.flag("build_info", "1, with the version as a label.", true, "version", s.Version)
+}
+
+func (m metricWriter) storage(s *Server) {
+	if s.config.SnapshotAge != nil {
+		if age, ok := s.config.SnapshotAge(); ok {
+			m.send(prometheus.GaugeValue, "snapshot_age_seconds", "How old the newest snapshot is, or how long the server has run without one; there is none without a data directory.", age.Seconds(), nil)
+		}
+	}
+	x := s.storage()
+	m.counter("journal_failures_total", "Failed attempts to write the ban journal.", x.Journal.Failures)
+	m.counter("snapshot_failures_total", "Failed attempts to write a snapshot.", x.Snapshots.Failures)
+	m.flag("journal_failing", "1 while the ban journal cannot be written, else 0.", x.Journal.Failing != nil)
+	m.flag("snapshot_failing", "1 if the last snapshot could not be written, else 0.", x.Snapshots.Failing != nil)
+	m.gauge("journal_missing_bans", "Changes of bans that are neither in the journal nor in a snapshot.", int64(x.Missing))
+}
+
+func (m metricWriter) listener(name string, s engine.ListenerStats) {
+	m.gauge("connections", "Open connections.", int64(s.Connections), "listener", name)
+	for _, x := range []struct {
+		name, help string
+		n          uint64
+	}{
+		{"connections_total", "Connections that were accepted.", s.Accepted},
+		{"connections_refused_total", "Connections that were refused because there were too many.", s.Refused},
+		{"connections_dropped_total", "Connections that were closed because the client was too slow, or silent.", s.Cut},
+		{"requests_total", "Commands, or HTTP requests.", s.Requests},
+		{"request_errors_total", "Commands and requests that were answered with an error; a decision that refuses is none.", s.Errors},
+		{"requests_overloaded_total", "Commands and requests that were answered with the error OVERLOAD.", s.Overloaded},
+		{"requests_unauthorized_total", "Commands and requests without the role that they need, or with an unknown token.", s.Unauthorized},
+		{"request_panics_total", "Commands and requests that ended in a panic.", s.Panics},
+	} {
+		m.counter(x.name, x.help, x.n, "listener", name)
+	}
+	desc, labels := describe("decision_duration_seconds",
+		"Time from when a decision's request had arrived until its answer was sent. All decisions of a RESP pipeline or HTTP body take as long as it does.", []string{"listener", name})
+	buckets := make(map[float64]uint64, len(s.Latency.Buckets))
+	for i, bound := range engine.LatencyBounds() {
+		buckets[bound.Seconds()] = s.Latency.Buckets[i]
+	}
+	m.ch <- prometheus.MustNewConstHistogram(desc, s.Latency.Count, s.Latency.Sum.Seconds(), buckets, labels...)
 }

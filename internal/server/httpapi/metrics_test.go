@@ -32,7 +32,7 @@ func TestSeriesAreFixed(t *testing.T) {
 	})
 	get(s, "/metrics") // so that what counts scrapes is there
 	before := seriesOf(t, s)
-	caller := s.Engine.Caller()
+	caller := s.Engine.Session()
 	addr := netip.MustParseAddr("10.0.0.0")
 	for i := range 100_000 {
 		addr = addr.Next()
@@ -47,7 +47,7 @@ func TestSeriesAreFixed(t *testing.T) {
 		}
 	}
 	for i := range 10 {
-		if err := caller.Add(fmt.Sprint("made-", i), "k", 1); err != nil {
+		if err := caller.Add(fmt.Sprint("made-", i), 1, "k"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,5 +70,19 @@ func TestSeriesAreFixed(t *testing.T) {
 	}
 	if !strings.Contains(get(s, "/metrics").Body.String(), "lately_decisions_total{outcome=\"allowed\"} 100000\n") {
 		t.Error("the decisions are not counted")
+	}
+}
+
+// TestThrottleMetrics has the metrics of CL.THROTTLE show a key.
+func TestThrottleMetrics(t *testing.T) {
+	s := newServer(t, nil)
+	if w := post(s, "/v1/throttle", `{"key":"k","burst":1,"count":1,"period_ms":60000}`); w.Code != 200 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	text := get(s, "/metrics").Body.String()
+	for _, want := range []string{"\nlately_throttle_keys 1\n", "\nlately_throttle_memory_budget_bytes 6.7108864e+07\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
 	}
 }

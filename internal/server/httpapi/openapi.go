@@ -1,49 +1,45 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
-	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/access"
 )
 
-// Types that say in a route what a body is, where no Go type does.
+// Types for bodies that have no Go type.
 type (
 	oneOf    []any    // one of these
 	text     string   // not JSON
 	anything struct{} // any JSON
 )
 
-// An object is one of the document.
+// An object is a JSON object of the document.
 type object = map[string]any
 
-// openAPI returns the OpenAPI 3.1 document of the routes. Schemas come from the Go
-// types that handlers encode and decode, so they cannot say something else.
-func (r *router) openAPI(version string) ([]byte, error) {
+// newDocument returns the OpenAPI 3.1 document of the routes. Schemas come from the Go
+// types that handlers decode and encode, so they cannot differ from them.
+func newDocument(version string) ([]byte, error) {
 	named := schemas{}
 	named.of(reflect.TypeFor[api.Problem]())
 	paths := object{}
-	for i := range r.routes {
-		t := &r.routes[i]
-		of, _ := paths[t.path].(object)
-		if of == nil {
-			of = object{}
-			paths[t.path] = of
+	for _, t := range routes() {
+		path := strings.TrimSuffix(t.path, "{$}")
+		operations, _ := paths[path].(object)
+		if operations == nil {
+			operations = object{}
+			paths[path] = operations
 		}
-		methods := []string{strings.ToLower(t.method)}
-		if t.method == "*" {
-			methods = []string{"get", "post"}
+		if t.method != "" {
+			operations[strings.ToLower(t.method)] = t.operation(t.id, named)
+			continue
 		}
-		for _, m := range methods {
-			op := t.operation(named)
-			if len(methods) > 1 && m != methods[0] {
-				op["operationId"] = t.id + "By" + strings.ToUpper(m)
-			}
-			of[m] = op
-		}
+		operations["get"] = t.operation(t.id, named)
+		operations["post"] = t.operation(t.id+"ByPOST", named)
 	}
 	return json.Marshal(object{
 		"openapi": "3.1.0",
@@ -65,59 +61,40 @@ func (r *router) openAPI(version string) ([]byte, error) {
 }
 
 // operation returns the Operation Object of t.
-func (t *route) operation(named schemas) object {
-	status := strconv.Itoa(max(t.status, 200))
+func (t *route) operation(id string, named schemas) object {
 	good := object{"description": "done"}
 	if t.out != nil {
-		media := t.media
-		if media == "" {
-			media = "application/json"
-		}
-		good["content"] = object{media: object{"schema": named.schema(t.out)}}
+		good["content"] = content(cmp.Or(t.media, "application/json"), named.schema(t.out))
 	}
-	responses := object{status: good, "default": problemResponse("what was wrong")}
-	for _, code := range t.problems() {
-		responses[strconv.Itoa(code)] = problemResponse(http.StatusText(code))
+	problem := object{
+		"description": "a problem document, which says what is wrong",
+		"content":     content("application/problem+json", object{"$ref": "#/components/schemas/Problem"}),
 	}
-	op := object{"operationId": t.id, "summary": t.summary, "responses": responses, "security": []any{}}
-	if t.need != everyone {
-		op["description"] = "Needs the role " + t.need.role().String() + "."
+	op := object{
+		"operationId": id, "summary": t.summary, "security": []any{},
+		"responses": object{strconv.Itoa(max(t.status, 200)): good, "4XX": problem, "5XX": problem},
+	}
+	if t.role != access.None {
+		op["description"] = "Needs the role " + t.role.String() + "."
 		op["security"] = []any{object{"bearer": []any{}}, object{"header": []any{}}, object{"session": []any{}}}
-		if t.foreign {
+		if t.foreign() {
 			op["security"] = []any{object{"header": []any{}}}
 		}
 	}
 	if params := t.parameterObjects(); len(params) > 0 {
 		op["parameters"] = params
 	}
-	switch t.body {
-	case jsonBody:
-		op["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": named.schema(t.in)}}}
-	case yamlBody:
-		op["requestBody"] = object{"required": true, "content": object{"application/yaml": object{"schema": named.schema(t.in)}}}
+	if t.in != nil {
+		media := "application/json"
+		if t.path == rulesCheckPath {
+			media = "application/yaml"
+		}
+		op["requestBody"] = object{"required": true, "content": content(media, named.schema(t.in))}
 	}
 	return op
 }
 
-func problemResponse(description string) object {
-	return object{
-		"description": description,
-		"content":     object{"application/problem+json": object{"schema": object{"$ref": "#/components/schemas/Problem"}}},
-	}
-}
-
-// problems returns the statuses of the problems that t can answer: those that follow
-// from its other fields, and t.fails.
-func (t *route) problems() []int {
-	list := append([]int{http.StatusMisdirectedRequest}, t.fails...)
-	if t.need != everyone {
-		list = append(list, http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden)
-	}
-	if t.body != noBody {
-		list = append(list, http.StatusBadRequest, http.StatusForbidden, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
-	}
-	return list
-}
+func content(media string, schema object) object { return object{media: object{"schema": schema}} }
 
 func (t *route) parameterObjects() (params []any) {
 	if strings.Contains(t.path, "{name}") {
@@ -125,16 +102,16 @@ func (t *route) parameterObjects() (params []any) {
 	}
 	for _, p := range t.query {
 		s, example := object{"type": "string"}, any(p.example)
-		if p.many {
+		if p.required {
 			s, example = object{"type": "array", "items": s}, []any{p.example}
 		}
-		params = append(params, object{"name": p.name, "in": "query", "description": p.about, "required": p.needed, "schema": s, "example": example})
+		params = append(params, object{"name": p.name, "in": "query", "description": p.description, "required": p.required, "schema": s, "example": example})
 	}
 	return params
 }
 
-// document answers with the OpenAPI document.
-func document(c *call) error {
-	c.out = append(c.out[:0], c.s.openAPI...)
+// openAPI answers with the OpenAPI document.
+func openAPI(c *call) error {
+	c.out = append(c.out[:0], c.s.document...)
 	return c.send(200, jsonType)
 }

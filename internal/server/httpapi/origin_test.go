@@ -13,8 +13,8 @@ import (
 // told nothing, on a server without tokens.
 func TestForeignPages(t *testing.T) {
 	s := newServer(t, nil)
-	for i := range s.router.routes {
-		route := &s.router.routes[i]
+	for i := range s.routes {
+		route := &s.routes[i]
 		r := sample(route)
 		name := r.method + " " + r.path
 
@@ -79,8 +79,8 @@ func TestHostsOfConfig(t *testing.T) {
 // Every answer, good or bad, has the fields that keep a browser from misusing it.
 func TestHardenedAnswers(t *testing.T) {
 	s := newServer(t, nil)
-	for i := range s.router.routes {
-		r := sample(&s.router.routes[i])
+	for i := range s.routes {
+		r := sample(&s.routes[i])
 		for _, host := range []string{"localhost", "evil.example"} {
 			r.host = host
 			h := ask(s, r).Header()
@@ -112,8 +112,8 @@ func TestGetChangesNothing(t *testing.T) {
 	}
 	before := state()
 	totals := s.Engine.Totals()
-	for i := range s.router.routes {
-		if r := sample(&s.router.routes[i]); r.method == "GET" {
+	for i := range s.routes {
+		if r := sample(&s.routes[i]); r.method == "GET" {
 			ask(s, r)
 			r.path += "?rule=flood&key=192.0.2.3&field=client&value=192.0.2.1"
 			ask(s, r)

@@ -14,15 +14,15 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// An apiError is what is wrong with a request, and how it is answered.
+// An apiError is an error with the answer to the request that caused it.
 type apiError struct {
 	status int
 	code   api.Code
 	detail string
 	errors []api.Mistake // of a rules file
-	retry  time.Duration // how long to wait, if that helps
-	closes bool          // the connection: what is left of the request is not read
-	allow  string        // the methods that there are
+	retry  time.Duration // the value of Retry-After, if there is one
+	closes bool          // the connection, since the rest of the request is not read
+	allow  string        // the value of Allow, if there is one
 }
 
 // Error returns the code and what is wrong.
@@ -31,8 +31,8 @@ func (e *apiError) Error() string { return string(e.code) + " " + e.detail }
 // The errors that say the same to everyone.
 var (
 	errPanic   = &apiError{status: http.StatusInternalServerError, code: api.Failed, detail: "the request failed; the server's log says why"}
-	errHost    = &apiError{status: http.StatusMisdirectedRequest, code: api.NoPerm, detail: "the Host header is none of this server's names; allowed are localhost, its address, and what the setting host names"}
-	errOrigin  = &apiError{status: http.StatusForbidden, code: api.NoPerm, detail: "the request comes from a page of another origin; allowed is the console, and programs that are no browsers"}
+	errHost    = &apiError{status: http.StatusMisdirectedRequest, code: api.NoPerm, detail: "Host: unknown: must be localhost, an address of this server, or a name of the setting host"}
+	errOrigin  = &apiError{status: http.StatusForbidden, code: api.NoPerm, detail: "Origin: unknown: must be that of the console, or absent"}
 	errNoToken = &apiError{status: http.StatusUnauthorized, code: api.NoAuth, detail: "a token is needed: Authorization: Bearer TOKEN, or X-Lately-Token: TOKEN"}
 	errToken   = &apiError{status: http.StatusUnauthorized, code: api.WrongPass, detail: "the token is unknown"}
 	errBusy    = &apiError{status: http.StatusServiceUnavailable, code: api.Overload, detail: "too many large requests are being received, or large answers being sent; try again later", retry: time.Second, closes: true}
@@ -51,15 +51,15 @@ func badArg(format string, args ...any) *apiError {
 	return &apiError{status: http.StatusBadRequest, code: api.BadArg, detail: fmt.Sprintf(format, args...)}
 }
 
-func notFound(c *call, allowed []string) *apiError {
-	if allowed != nil {
-		methods := strings.Join(allowed, ", ")
+// notFound returns the error for a path, or for a method if others are allowed there.
+func notFound(method, allowed string) *apiError {
+	if allowed != "" {
 		return &apiError{
-			status: http.StatusMethodNotAllowed, code: api.BadArg, allow: methods,
-			detail: "the method is " + clip(c.r.Method) + "; allowed is " + methods,
+			status: http.StatusMethodNotAllowed, code: api.BadArg, allow: allowed,
+			detail: "method: " + clip(method) + ": must be " + allowed,
 		}
 	}
-	return &apiError{status: http.StatusNotFound, code: api.BadArg, detail: "there is nothing at this path; /openapi.json says what there is"}
+	return &apiError{status: http.StatusNotFound, code: api.BadArg, detail: "path: unknown; /openapi.json has the paths of this server"}
 }
 
 // asAPI returns err as what is answered.
@@ -121,7 +121,7 @@ func (c *call) problem(err error) {
 		h["Www-Authenticate"] = []string{`Bearer realm="lately"`}
 	}
 	if e.status >= http.StatusInternalServerError || e.code == api.NoRule || e.code == api.BadArg {
-		c.caller.Failed()
+		c.engine.Failed()
 	}
 	b, err := json.Marshal(api.Problem{Type: "about:blank", Title: http.StatusText(e.status), Status: e.status, Detail: e.detail, Code: e.code, Errors: e.errors})
 	if err != nil {

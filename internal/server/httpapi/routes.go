@@ -2,148 +2,234 @@ package httpapi
 
 import (
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/access"
 )
 
-// routes returns all routes, in the order in which they are documented.
-func routes() []route {
-	return append(append(decisionRoutes(), stateRoutes()...), serverRoutes()...)
+// A route is one entry of the table of routes. Its fields have no names there, so that
+// the compiler rejects a route without a role.
+type route struct {
+	method string      // "" is any
+	path   string      // as a pattern of http.ServeMux
+	role   access.Role // that the client needs; access.None is everyone
+	handler
+	id, summary string // for the OpenAPI document
+	query       []parameter
 }
 
-// decisionRoutes is what programs ask.
+// A handler answers requests.
+type handler struct {
+	serve   func(*call) error
+	in, out any    // values of the types of the body and of the answer
+	status  int    // of a successful answer; 0 is 200
+	media   string // of the answer; "" is JSON
+}
+
+// A parameter is one parameter of a query. A required one may be repeated.
+type parameter struct {
+	name, description, example string
+	required                   bool
+}
+
+// queryHandler returns a handler that answers with f's result.
+func queryHandler[Out any](f func(*call) (Out, error)) handler {
+	var out Out
+	return handler{out: out, serve: func(c *call) error {
+		v, err := f(c)
+		return c.answer(v, err)
+	}}
+}
+
+// bodyHandler returns a handler that decodes the body and answers with f's result.
+func bodyHandler[In, Out any](f func(*call, *In) (Out, error)) handler {
+	var in In
+	var out Out
+	return handler{in: in, out: out, serve: func(c *call) error {
+		var req In
+		if err := c.decode(&req); err != nil {
+			return err
+		}
+		v, err := f(c, &req)
+		return c.answer(v, err)
+	}}
+}
+
+// The handlers of other forms.
+var (
+	checkHandler   = handler{serve: check, in: api.CheckRequest{}, out: oneOf{api.Decision{}, api.Results{}}}
+	takeHandler    = handler{serve: take, in: api.TakeRequest{}, out: oneOf{api.Decision{}, api.Results{}}}
+	peekHandler    = handler{serve: peek, in: api.PeekRequest{}, out: oneOf{api.Decision{}, api.Results{}}}
+	forwardHandler = handler{serve: forwardAuth, status: http.StatusNoContent}
+	rulesHandler   = handler{serve: queryHandler(checkRules).serve, in: text(""), out: api.RulesValidation{}}
+	banHandler     = handler{serve: bodyHandler(addBan).serve, in: api.BanRequest{}, out: api.Ban{}, status: http.StatusCreated}
+	eventsHandler  = handler{serve: subscribe, out: text(""), media: "text/event-stream"}
+	metricsHandler = handler{serve: scrape, out: text(""), media: "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"}
+	openAPIHandler = handler{serve: openAPI, out: anything{}}
+	aliveHandler   = handler{serve: alive, out: text(""), media: plainType[0]}
+	readyHandler   = handler{serve: ready, out: text(""), media: plainType[0]}
+	indexHandler   = handler{serve: index, out: text(""), media: "text/html; charset=utf-8"}
+	fileHandler    = handler{serve: consoleFile, out: text(""), media: "*/*"}
+)
+
+// The paths of routes that differ from the others.
+const (
+	authPath       = "/v1/auth"
+	rulesCheckPath = "/v1/rules/check" // whose body is YAML
+	countersPath   = "/v1/counters/"   // with names that may have slashes
+)
+
+// routes returns the table of routes, in the order of the document.
+func routes() []route {
+	return slices.Concat(decisionRoutes(), keyRoutes(), serverRoutes())
+}
+
+// decisionRoutes returns the routes of services, which judge events and keys.
 func decisionRoutes() []route {
 	return []route{
+		{"POST", "/v1/check", access.Check, checkHandler, "check", "Count an event, or several, and judge it under all rules that match it", nil},
+		{"POST", "/v1/take", access.Check, takeHandler, "take", "Count an event of a key, or several, and judge it under one rule", nil},
+		{"POST", "/v1/peek", access.Check, peekHandler, "peek", "Return the decision of check or take, and change nothing", nil},
+		{"POST", "/v1/refund", access.Check, bodyHandler(refund), "refund", "Give back what a key has used under a rule, the oldest first", nil},
+		{"POST", "/v1/release", access.Check, bodyHandler(release), "release", "End events in progress of a key under an in-flight rule, the oldest first", nil},
+		{"POST", "/v1/throttle", access.Check, bodyHandler(throttle), "throttle", "Judge an event of a key by a limit in the request (GCRA)", nil},
+		{"POST", "/v1/reset", access.Admin, bodyHandler(reset), "reset", "Delete what a key has used under a rule; bans are kept", nil},
 		{
-			method: "POST", path: "/v1/check", need: toCheck, body: jsonBody, handle: check, id: "check", in: api.CheckRequest{}, out: oneOf{api.Decision{}, api.Results{}},
-			summary: "Count an event, or several, and judge it under all rules that match it",
-		},
-		{
-			method: "POST", path: "/v1/take", need: toCheck, body: jsonBody, handle: take, id: "take", fails: []int{http.StatusNotFound}, in: api.TakeRequest{}, out: oneOf{api.Decision{}, api.Results{}},
-			summary: "Count an event of a key, or several, and judge it under one rule",
-		},
-		{
-			method: "POST", path: "/v1/peek", need: toCheck, body: jsonBody, handle: peek, id: "peek", fails: []int{http.StatusNotFound}, in: api.PeekRequest{}, out: oneOf{api.Decision{}, api.Results{}},
-			summary: "Say what check or take would, and change nothing",
-		},
-		{
-			method: "POST", path: "/v1/refund", need: toCheck, body: jsonBody, handle: refund, id: "refund", fails: []int{http.StatusNotFound}, in: api.RefundRequest{}, out: api.Refunded{},
-			summary: "Give back what a key has used under a rule, the oldest first",
-		},
-		{
-			method: "POST", path: "/v1/release", need: toCheck, body: jsonBody, handle: release, id: "release", fails: []int{http.StatusNotFound}, in: api.RefundRequest{}, out: api.Released{},
-			summary: "End events under way of a key under an in-flight rule, the oldest first",
-		},
-		{
-			method: "POST", path: "/v1/throttle", need: toCheck, body: jsonBody, handle: throttle, id: "throttle", in: api.ThrottleRequest{}, out: api.Throttled{},
-			summary: "Judge an event of a key by the limit that the request brings (GCRA)",
-		},
-		{
-			method: "POST", path: "/v1/reset", need: toAdmin, body: jsonBody, handle: reset, id: "reset", fails: []int{http.StatusNotFound}, in: api.RuleKey{}, out: api.Nothing{},
-			summary: "Forget what a key has used under a rule; bans go on",
-		},
-		{
-			method: "POST", path: "/v1/counters/{name}/add", need: toCheck, body: jsonBody, handle: add, id: "add", fails: []int{http.StatusServiceUnavailable}, in: api.AddRequest{}, out: api.Nothing{},
-			summary: "Add to a key of a counter; a counter that is not there is made",
-		},
-		{
-			method: "*", path: authPath, need: toCheck, handle: forwardAuth, foreign: true, id: "forwardAuth", fails: []int{http.StatusTooManyRequests}, status: http.StatusNoContent,
-			summary: "Tell a trusted proxy whether to serve a request: 204, or 429 if it is refused; with the target of the request behind the path, as Envoy asks, 200 or 429",
-			query:   []parameter{{name: "refuse", about: "the status of a refusal instead of 429: nginx knows 403 only", example: "403"}},
+			"", authPath, access.Check, forwardHandler, "forwardAuth",
+			"Tell a trusted proxy whether to serve a request: 204, or 429 if it is refused; with the target of the request after the path, as Envoy asks, 200 or 429",
+			[]parameter{{"refuse", "the status of a refusal instead of 429: nginx accepts 403 only", "403", false}},
 		},
 	}
 }
 
-// stateRoutes is what is known, and what can be changed.
-func stateRoutes() []route {
-	key := []parameter{keyQuery, spanQuery}
+// keyRoutes returns the routes about keys: counters, bans and lists.
+func keyRoutes() []route {
+	key := parameter{"key", "the key; once for each field of the counter's key, in order", "203.0.113.9", true}
+	span := parameter{"span", "a span that ends now; by default the counter's longest", "1m", false}
+	n := parameter{"n", "how many, up to 1000", "20", false}
 	return []route{
-		{method: "GET", path: "/v1/counters", need: toRead, handle: listCounters, id: "counters", out: api.CounterList{}, summary: "List the counters"},
-		{method: "GET", path: "/v1/counters/{name}/sum", need: toRead, handle: sum, id: "sum", query: key, out: api.Bounds{}, summary: "The bounds of a key's count"},
-		{method: "GET", path: "/v1/counters/{name}/rate", need: toRead, handle: rate, id: "rate", query: key, out: api.KeyRate{}, summary: "A key's events a second"},
+		{"GET", "/v1/counters", access.Read, queryHandler(listCounters), "counters", "List the counters", nil},
+		{"POST", countersPath + "{name}/add", access.Check, bodyHandler(add), "add", "Add to a key of a counter; a counter that does not exist is created", nil},
+		{"GET", countersPath + "{name}/sum", access.Read, queryHandler(sum), "sum", "The count of a key", []parameter{key, span}},
+		{"GET", countersPath + "{name}/rate", access.Read, queryHandler(rate), "rate", "A key's events per second", []parameter{key, span}},
+		{"GET", countersPath + "{name}/top", access.Read, queryHandler(top), "top", "The keys with the largest counts", []parameter{
+			n, span,
+			{"pattern", "only keys with a value that this glob matches", "192.0.2.*", false},
+			{"network", "only keys with an address in this network", "192.0.2.0/24", false},
+		}},
+		{"GET", "/v1/key", access.Read, queryHandler(inspectKey), "key", "The counts, decisions and bans of one key", []parameter{
+			{"field", "a field of the key; once for each, in order", "client", true},
+			{"value", "its value; as many as fields", "203.0.113.9", true},
+		}},
+		{"GET", "/v1/bans", access.Read, queryHandler(listBans), "bans", "List the bans in force, those that began last first", []parameter{
+			{"rule", "under this rule only", "login", false},
+			{"q", "with this text in the key or the reason", "203.0", false},
+			{"limit", "how many, up to 1000", "100", false},
+			{"cursor", "next of the page before; by default the first page", "AAAAAAAAAAAAAAAA", false},
+		}},
+		{"POST", "/v1/bans", access.Admin, banHandler, "ban", "Ban a key by hand; the answer comes when the ban is on disk", nil},
 		{
-			method: "GET", path: "/v1/counters/{name}/top", need: toRead, handle: top, id: "top", out: api.TopList{}, summary: "The keys with the largest counts",
-			query: []parameter{
-				{name: "n", about: "how many, up to 1000", example: "20"},
-				spanQuery,
-				{name: "pattern", about: "only keys with a value that this glob matches", example: "192.0.2.*"},
-				{name: "network", about: "only keys with an address in this network", example: "192.0.2.0/24"},
-			},
+			"POST", "/v1/bans/unban", access.Admin, bodyHandler(unban), "unban",
+			"End the ban of a key, or all bans that match a rule, a pattern of the key and a network; what is given must all match", nil,
 		},
-		{
-			method: "GET", path: "/v1/key", need: toRead, handle: aboutKey, id: "key", out: api.KeyReport{}, summary: "What is known of one key: counts, what rules would say, bans",
-			query: []parameter{
-				{name: "field", about: "a field of the key; once for each, in order", example: "client", many: true, needed: true},
-				{name: "value", about: "its value; as many as fields", example: "203.0.113.9", many: true, needed: true},
-			},
-		},
-		{
-			method: "GET", path: "/v1/bans", need: toRead, handle: listBans, id: "bans", fails: []int{http.StatusServiceUnavailable}, out: api.BanPage{}, summary: "List the bans that hold, those that began last first",
-			query: []parameter{
-				{name: "rule", about: "under this rule only", example: "login"},
-				{name: "q", about: "with this text in the key or the reason", example: "203.0"},
-				{name: "limit", about: "how many, up to 1000", example: "100"},
-				{name: "cursor", about: "next of the page before; the first page if it is left out", example: "AAAAAAAAAAAAAAAA"},
-			},
-		},
-		{
-			method: "POST", path: "/v1/bans", need: toAdmin, body: jsonBody, handle: addBan, id: "ban", fails: []int{http.StatusNotFound}, in: api.BanRequest{}, out: api.Ban{}, status: http.StatusCreated,
-			summary: "Ban a key by hand; the answer comes when the ban is on disk",
-		},
-		{
-			method: "POST", path: "/v1/bans/unban", need: toAdmin, body: jsonBody, handle: unban, id: "unban", fails: []int{http.StatusNotFound}, in: api.UnbanRequest{}, out: api.Unbanned{},
-			summary: "End the ban of a key, or all bans that match a rule, a pattern of the key and a network; what is given must all match",
-		},
-		{
-			method: "GET", path: "/v1/refused", need: toRead, handle: listRefused, id: "refused", out: api.RefusedList{}, summary: "List the keys that were refused most, by limits and by bans",
-			query: []parameter{
-				{name: "n", about: "how many, up to 1000", example: "20"},
-				{name: "span", about: "from 1s to 1h; 1m if it is left out", example: "1m"},
-			},
-		},
-		{method: "GET", path: "/v1/hot", need: toRead, handle: listHot, id: "hot", out: api.HotList{}, summary: "List the keys that are hot"},
-		{
-			method: "GET", path: "/v1/rates", need: toRead, handle: listRates, id: "rates", out: api.RateList{}, summary: "What was decided in the last span, cut into parts",
-			query: []parameter{
-				{name: "span", about: "from 1s to 24h; 1m if it is left out", example: "1m"},
-				{name: "points", about: "how many parts, up to 1440", example: "60"},
-				{name: "rules", about: "1 for each rule's as well; points times rules is at most 8192 then", example: "1"},
-			},
-		},
-		{method: "GET", path: "/v1/rules", need: toRead, handle: listRules, id: "rules", out: api.RuleSet{}, summary: "The rules in force"},
-		{
-			method: "POST", path: "/v1/rules/check", need: toAdmin, body: yamlBody, handle: checkRules, id: "checkRules", in: text(""), out: api.RulesValidation{},
-			summary: "Say what is in a rules file, or what is wrong with it",
-		},
-		{
-			method: "POST", path: "/v1/rules/reload", need: toAdmin, body: jsonBody, handle: reload, id: "reload", fails: []int{http.StatusConflict, http.StatusUnprocessableEntity}, in: api.ReloadRequest{}, out: api.RuleChanges{},
-			summary: "Read the rules file again, and say what has changed; if it has mistakes, or would drop bans, the rules stay",
-		},
-		{method: "GET", path: "/v1/status", need: toRead, handle: about, id: "status", out: api.Status{}, summary: "What the server says of itself"},
-		{
-			method: "GET", path: "/v1/events", need: toRead, handle: subscribe, id: "events", fails: []int{http.StatusServiceUnavailable}, out: text(""), media: "text/event-stream",
-			summary: "Be told of bans, unbans, hot keys and rule changes as they happen, and of rates every second",
-		},
+		{"GET", "/v1/refused", access.Read, queryHandler(listRefused), "refused", "List the keys that were refused most, by limits and by bans", []parameter{
+			n, {"span", "from 1s to 1h; 1m by default", "1m", false},
+		}},
+		{"GET", "/v1/hot", access.Read, queryHandler(listHot), "hot", "List the keys that are hot", nil},
 	}
 }
 
-// maxLogin is how many bytes those who have not logged in may send as a body.
-const maxLogin = 4 << 10
-
-// serverRoutes is what is about the server as such.
+// serverRoutes returns the routes about the server: rules, state, sessions and files.
 func serverRoutes() []route {
-	const plain = "text/plain; charset=utf-8"
 	return []route{
+		{"GET", "/v1/rates", access.Read, queryHandler(listRates), "rates", "The decisions of the last span, cut into parts", []parameter{
+			{"span", "from 1s to 24h; 1m by default", "1m", false},
+			{"points", "how many parts, up to 1440", "60", false},
+			{"rules", "1 for those of each rule as well; points times rules is at most 8192 then", "1", false},
+		}},
+		{"GET", "/v1/rules", access.Read, queryHandler(listRules), "rules", "The rules in force", nil},
+		{"POST", rulesCheckPath, access.Admin, rulesHandler, "checkRules", "Return what is in a rules file, or its mistakes", nil},
 		{
-			method: "POST", path: "/v1/login", need: everyone, body: jsonBody, most: maxLogin, handle: login, id: "login", in: api.LoginRequest{}, out: api.Session{},
-			summary: "Begin a session of 12 hours with a token, for browsers",
+			"POST", "/v1/rules/reload", access.Admin, bodyHandler(reload), "reload",
+			"Read the rules file again, and return what has changed; if it has mistakes, or would drop bans, the rules stay", nil,
 		},
-		{method: "POST", path: "/v1/logout", need: everyone, body: jsonBody, most: maxLogin, handle: logout, id: "logout", in: api.Nothing{}, out: api.Nothing{}, summary: "End the session"},
-		{method: "GET", path: "/metrics", need: toRead, handle: scrape, id: "metrics", out: text(""), media: "text/plain; version=0.0.4; charset=utf-8; escaping=underscores", summary: "Figures for Prometheus"},
-		{method: "GET", path: "/openapi.json", need: toRead, handle: document, id: "openapi", out: anything{}, summary: "This document"},
-		{method: "GET", path: "/healthz", need: everyone, handle: alive, id: "alive", out: text(""), media: plain, summary: "Say that the server is there"},
-		{method: "GET", path: "/readyz", need: everyone, handle: ready, id: "ready", fails: []int{http.StatusServiceUnavailable}, out: text(""), media: plain, summary: "Say whether the server is ready: 200, or 503"},
-		{method: "GET", path: "/", need: everyone, handle: index, id: "console", out: text(""), media: "text/html; charset=utf-8", summary: "The console"},
-		{method: "GET", path: "/console/{name}", need: everyone, handle: consoleFile, id: "consoleFile", fails: []int{http.StatusNotFound}, out: text(""), media: "*/*", summary: "A file of the console"},
+		{"GET", "/v1/status", access.Read, queryHandler(status), "status", "The state of the server", nil},
+		{"GET", "/v1/events", access.Read, eventsHandler, "events", "A stream of bans, unbans, hot keys and rule changes as they happen, and of rates every second", nil},
+		{"POST", "/v1/login", access.None, bodyHandler(login), "login", "Begin a session of 12 hours with a token, for browsers", nil},
+		{"POST", "/v1/logout", access.None, bodyHandler(logout), "logout", "End the session", nil},
+		{"GET", "/metrics", access.Read, metricsHandler, "metrics", "Metrics for Prometheus", nil},
+		{"GET", "/openapi.json", access.Read, openAPIHandler, "openapi", "This document", nil},
+		{"GET", "/healthz", access.None, aliveHandler, "alive", "Answer that the server is running", nil},
+		{"GET", "/readyz", access.None, readyHandler, "ready", "Answer whether the server is ready: 200, or 503", nil},
+		{"GET", "/{$}", access.None, indexHandler, "console", "The console", nil},
+		{"GET", "/console/{name}", access.None, fileHandler, "consoleFile", "A file of the console", nil},
 	}
 }
+
+// foreign reports whether the requests of t come from a proxy, for any client: they may
+// have been sent by pages of other origins, and their cookies and Authorization are those
+// of another server.
+func (t *route) foreign() bool { return t.path == authPath }
+
+const (
+	maxBody  = 1 << 20
+	maxLogin = 4 << 10 // of a body from clients that need no role
+)
+
+// maxBody returns how long a body of t may be.
+func (t *route) maxBody() int {
+	if t.role == access.None {
+		return maxLogin
+	}
+	return maxBody
+}
+
+// newMux returns the router of these routes.
+func newMux(routes []route) *http.ServeMux {
+	mux := http.NewServeMux()
+	for i := range routes {
+		t := &routes[i]
+		mux.Handle(strings.TrimSpace(t.method+" "+t.path), t)
+	}
+	return mux
+}
+
+// ServeHTTP tells the lookup w that t is the route of r.
+func (t *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.(*lookup).route, w.(*lookup).name = t, r.PathValue("name")
+}
+
+// A lookup is the response of http.ServeMux to a request: the route, or none and the
+// header of an error.
+type lookup struct {
+	route  *route
+	name   string // the value of {name}
+	header http.Header
+}
+
+// find sets l to the route of r, or returns an error.
+func (s *Server) find(l *lookup, r *http.Request) error {
+	// The name of a counter may have slashes, which must be escaped for ServeMux.
+	if rest, ok := strings.CutPrefix(r.URL.Path, countersPath); ok {
+		if i := strings.LastIndexByte(rest, '/'); i >= 0 {
+			r.URL.RawPath = countersPath + url.PathEscape(rest[:i]) + rest[i:]
+		}
+	}
+	if s.mux.ServeHTTP(l, r); l.route == nil {
+		return notFound(r.Method, l.header.Get("Allow"))
+	}
+	return nil
+}
+
+// Header, Write and WriteHeader make a lookup an http.ResponseWriter.
+func (l *lookup) Header() http.Header {
+	if l.header == nil {
+		l.header = http.Header{}
+	}
+	return l.header
+}
+func (l *lookup) Write(b []byte) (int, error) { return len(b), nil }
+func (l *lookup) WriteHeader(int)             {}

@@ -5,27 +5,23 @@ import (
 	"net/netip"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/rules"
 )
 
-func listRules(c *call) error {
-	if _, err := c.query(); err != nil {
-		return err
-	}
+func listRules(c *call) (a api.RuleSet, err error) {
 	file, status := c.s.Engine.Rules(), c.s.Engine.Status()
-	a := api.RuleSet{
+	a = api.RuleSet{
 		File: file.Name, Since: status.RulesSince.UTC(), Error: errorText(status.RulesError),
 		Rules: c.s.Engine.RuleInfos(), Counters: c.s.counters(), Allow: append([]netip.Prefix{}, file.Allow...),
 	}
 	if c.s.config.RulesText != nil {
 		text, err := c.s.config.RulesText()
 		if err != nil {
-			return err
+			return a, err
 		}
 		a.Text = string(text)
 	}
-	return c.answer(&a)
+	return a, nil
 }
 
 func errorText(err error) string {
@@ -35,30 +31,26 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-func checkRules(c *call) error {
+func checkRules(c *call) (v api.RulesValidation, err error) {
 	file, err := rules.Parse("rules", c.body)
 	if errs, ok := errors.AsType[rules.Errors](err); ok {
-		return c.answer(api.RulesValidation{Errors: mistakes(errs)})
+		return api.RulesValidation{Errors: mistakes(errs)}, nil
 	}
 	if err != nil {
-		return err
+		return v, err
 	}
-	return c.answer(api.RulesValidation{OK: true, Sentences: file.Sentences(), Warnings: mistakes(file.Warnings)})
+	return api.RulesValidation{OK: true, Sentences: file.Sentences(), Warnings: mistakes(file.Warnings)}, nil
 }
 
-func reload(c *call) error {
-	var req api.ReloadRequest
-	if err := c.decode(&req); err != nil {
-		return err
-	}
+func reload(c *call, req *api.ReloadRequest) (changes api.RuleChanges, err error) {
 	if c.s.Reload == nil {
-		return &engine.Error{Code: api.BadArg, Message: "there is no rules file; the server was started without one"}
+		return changes, badArg("the server has no rules file: start it with the setting rules")
 	}
-	changes, err := c.s.Reload(req.DropBans)
+	changes, err = c.s.Reload(req.DropBans)
 	if err != nil {
 		c.audit("reload by hand failed", "error", err)
-		return err
+		return changes, err
 	}
 	c.audit("rules reloaded by hand")
-	return c.answer(changes)
+	return changes, nil
 }

@@ -3,15 +3,13 @@ package httpapi
 import (
 	"unicode/utf8"
 
-	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/match"
 )
 
-// A scan reads the usual form of a body, in one pass and without a copy: objects
-// whose members are texts without escapes, whole numbers and lists of texts. What it
-// does not take, it takes no stand on: encoding/json then says what it is, or what
-// is wrong with it. What it takes is what encoding/json takes it for, which a fuzz
-// test holds it to.
+// A scan reads the common form of a body, in one pass and without copying: objects whose
+// members are strings without escapes, whole numbers and lists of strings. It rejects any
+// other form, valid or not, which is then left to encoding/json. What it accepts,
+// encoding/json reads as the same; a fuzz test checks that.
 //
 // REQUIRES: the bytes are UTF-8.
 type scan struct {
@@ -85,14 +83,21 @@ func (s *scan) number() (n uint64, ok bool) {
 	return n, true
 }
 
-// member returns the name of the next member of an object, or false at its end or
-// where there is none. first says that it would be the first.
-func (s *scan) member(first bool) (name []byte, ok bool) {
-	if !first && !s.is(',') {
-		return nil, false
+// object reads an object, whose members read reads, and reports whether it could.
+func (s *scan) object(read func(name []byte) bool) bool {
+	if !s.is('{') {
+		return false
 	}
-	name, ok = s.text()
-	return name, ok && s.is(':')
+	for first := true; !s.is('}'); first = false {
+		if !first && !s.is(',') {
+			return false
+		}
+		name, ok := s.text()
+		if !ok || !s.is(':') || !read(name) {
+			return false
+		}
+	}
+	return true
 }
 
 // maxFields is how many fields an event may have.
@@ -101,135 +106,95 @@ const maxFields = 64
 // many reads the body as {name:[...]}, each entry with item, and returns how many
 // entries there are, up to maxBatch. The scan is then before the first of them, for next.
 func (s *scan) many(name string, item func() bool) (n int, ok bool) {
-	if !s.is('{') {
-		return 0, false
-	}
-	if got, ok := s.member(true); !ok || string(got) != name || !s.is('[') {
-		return 0, false
-	}
-	from := s.i
-	for !s.is(']') {
-		if n > 0 && !s.is(',') || n == maxBatch || !item() {
-			return 0, false
+	from, lists := 0, 0
+	ok = s.object(func(member []byte) bool {
+		if lists++; lists > 1 || string(member) != name || !s.is('[') {
+			return false
 		}
-		n++
-	}
-	ok = s.is('}') && s.atEnd()
+		for from = s.i; !s.is(']'); n++ {
+			if n > 0 && !s.is(',') || n == maxBatch || !item() {
+				return false
+			}
+		}
+		return true
+	})
+	ok = ok && lists == 1 && s.atEnd()
 	s.i = from
 	return n, ok
 }
 
-// next goes to the next entry that many has found.
+// next moves to the next entry that many has found.
 func (s *scan) next() { s.is(',') }
 
 // check reads {"event":{...},"cost":n} into ev, whose fields are views of the body.
 func (s *scan) check(ev *match.Event) (cost uint64, ok bool) {
 	cost = 1
-	if !s.is('{') {
-		return 0, false
-	}
 	var event, costs bool
-	for first := true; !s.is('}'); first = false {
-		name, ok := s.member(first)
-		if !ok {
-			return 0, false
-		}
+	ok = s.object(func(name []byte) (ok bool) {
 		switch {
 		case string(name) == "event" && !event:
-			event = true
-			ok = s.event(ev)
+			event, ok = true, s.event(ev)
 		case string(name) == "cost" && !costs:
 			costs = true
 			cost, ok = s.number()
-		default:
-			ok = false
 		}
-		if !ok {
-			return 0, false
-		}
-	}
-	return cost, event
+		return ok
+	})
+	return cost, ok && event
 }
 
-// event reads an object of texts into ev.
+// event reads an object of strings into ev.
 func (s *scan) event(ev *match.Event) bool {
-	if !s.is('{') {
-		return false
-	}
-	for n := 0; !s.is('}'); n++ {
-		name, ok := s.member(n == 0)
-		if !ok || n == maxFields || len(name) == 0 {
-			return false
-		}
+	n := 0
+	return s.object(func(name []byte) bool {
 		value, ok := s.text()
-		if !ok {
+		if n++; !ok || n > maxFields || len(name) == 0 {
 			return false
 		}
 		ev.SetNamed(view(name), value)
-	}
-	return true
+		return true
+	})
 }
 
-// take reads {"rule":"r","key":"k","cost":n}, with one text for the key or a list of
-// them. rule and key are views of the body or of c.key.
-func (s *scan) take(c *call) (rule, key string, cost uint64, ok bool) {
+// take reads {"rule":"r","key":"k","cost":n}, where the key may be a list of strings.
+// rule and the values, which are appended to dst, are views of the body.
+func (s *scan) take(dst []string) (rule string, key []string, cost uint64, ok bool) {
 	cost = 1
-	if !s.is('{') {
-		return "", "", 0, false
-	}
 	var rules, keys, costs bool
-	for first := true; !s.is('}'); first = false {
-		name, ok := s.member(first)
-		if !ok {
-			return "", "", 0, false
-		}
-		var text []byte
+	ok = s.object(func(name []byte) (ok bool) {
 		switch {
 		case string(name) == "rule" && !rules:
-			rules = true
-			text, ok = s.text()
-			rule = view(text)
+			var text []byte
+			text, rules = s.text()
+			rule, ok = view(text), rules
 		case string(name) == "key" && !keys:
 			keys = true
-			text, ok = s.key(c)
-			key = view(text)
+			key, ok = s.key(dst)
 		case string(name) == "cost" && !costs:
 			costs = true
 			cost, ok = s.number()
-		default:
-			ok = false
 		}
-		if !ok {
-			return "", "", 0, false
-		}
-	}
-	return rule, key, cost, rules && keys
+		return ok
+	})
+	return rule, key, cost, ok && rules && keys
 }
 
-// key reads one text, or a list of texts that it joins in c.key. No text has the
-// separator in it: in JSON a tab is written as an escape.
-func (s *scan) key(c *call) ([]byte, bool) {
-	if !s.is('[') {
+// key appends one string, or a list of at least one, to dst.
+func (s *scan) key(dst []string) ([]string, bool) {
+	list := s.is('[')
+	for n := 0; n < match.MaxKeyFields; n++ {
 		text, ok := s.text()
-		return text, ok && len(text) <= engine.MaxKey
-	}
-	c.key = c.key[:0]
-	for n := 0; ; n++ {
-		text, ok := s.text()
-		if !ok || n == match.MaxKeyFields || len(text) > engine.MaxKey {
-			return nil, false
+		if !ok {
+			return dst, false
 		}
-		if n > 0 {
-			c.key = append(c.key, engine.KeySeparator)
-		}
-		c.key = append(c.key, text...)
-		if s.is(']') {
-			return c.key, true
+		if dst = append(dst, view(text)); !list || s.is(']') {
+			return dst, true
 		}
 		if !s.is(',') {
-			return nil, false
+			return dst, false
 		}
 	}
+	return dst, false
 }
 
 // appendText appends s as a JSON string.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -18,18 +19,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := s.calls.Get().(*call)
 	c.begin(w, r)
 	defer s.end(c)
-	harden(w.Header())
-	began, before := time.Now(), c.caller.Decisions()
+	setSecurityHeader(w.Header())
+	began, before := time.Now(), c.engine.Decisions()
 	if err := s.serve(c); err != nil {
 		c.problem(err)
 	}
-	if n := c.caller.Decisions() - before; n > 0 {
+	if n := c.engine.Decisions() - before; n > 0 {
 		c.latency.Observe(time.Since(began), n)
 	}
 }
 
-// end lets go of c, and catches what its handler has thrown: it is the end of this
-// request and of nothing else.
+// end ends c. A panic of its handler ends this request and nothing else.
 func (s *Server) end(c *call) {
 	x := recover()
 	if x == nil {
@@ -44,7 +44,7 @@ func (s *Server) end(c *call) {
 	s.Panics.Add(1)
 	s.Log.Error("a request panicked", "method", c.r.Method, "path", c.r.URL.Path, "panic", x, "stack", string(debug.Stack()))
 	if c.wrote {
-		panic(http.ErrAbortHandler) // the half that was sent must not look whole
+		panic(http.ErrAbortHandler) // the half that was sent must not look complete
 	}
 	c.problem(errPanic)
 }
@@ -52,21 +52,20 @@ func (s *Server) end(c *call) {
 // streamMemory is about what a request of HTTP/2 takes.
 const streamMemory = 16 << 10
 
-// serve finds out what c asks for and whether it may, and lets the route answer.
-// What it asks is looked at from the cheapest to the dearest.
-func (s *Server) serve(c *call) error {
-	path := c.r.URL.Path
-	if rest, ok := strings.CutPrefix(c.r.RequestURI, authPath); ok && strings.HasPrefix(rest, "/") {
-		path, c.asked = authPath, rest // the Host is that of the request that is asked about
-	} else if !s.isHost(c.r) && !isProbe(c.r) {
+// serve finds the route of c, checks whether the client may use it, and lets it answer.
+// The cheapest checks come first.
+func (s *Server) serve(c *call) (err error) {
+	r := c.r
+	if target, ok := strings.CutPrefix(r.RequestURI, authPath); ok && strings.HasPrefix(target, "/") {
+		c.target = target // the Host is that of the request that the proxy asks about
+		r = &http.Request{Method: r.Method, URL: &url.URL{Path: authPath}}
+	} else if !s.isHost(r) && !isProbe(r) {
 		return errHost
 	}
-	route, name, allowed := s.router.find(c.r.Method, path)
-	if route == nil {
-		return notFound(c, allowed)
+	if err := s.find(&c.lookup, r); err != nil {
+		return err
 	}
-	c.route, c.name = route, name
-	if !route.foreign && s.cross.Check(c.r) != nil {
+	if !c.route.foreign() && s.cross.Check(c.r) != nil {
 		return errOrigin
 	}
 	if err := s.authorize(c); err != nil {
@@ -78,33 +77,37 @@ func (s *Server) serve(c *call) error {
 			return err
 		}
 	}
-	if route.body != noBody {
-		if err := c.readBody(); err != nil {
-			return err
-		}
+	switch {
+	case c.route.method == "POST":
+		err = c.readBody()
+	case c.route.role != access.None && c.target == "":
+		err = c.readQuery()
 	}
-	return route.handle(c)
+	if err != nil {
+		return err
+	}
+	return c.route.serve(c)
 }
 
-// The values of header fields that every answer has, shared by all of them.
+// The values of header fields, shared by all answers.
 var (
 	noSniff     = []string{"nosniff"}
 	noStore     = []string{"no-store"}
 	noReferrer  = []string{"no-referrer"}
 	sameOrigin  = []string{"same-origin"}
-	inert       = []string{"default-src 'none'; frame-ancestors 'none'"}
+	noContent   = []string{"default-src 'none'; frame-ancestors 'none'"}
 	jsonType    = []string{"application/json"}
 	problemType = []string{"application/problem+json"}
 )
 
-// harden sets the fields that keep a browser from making of an answer what it is
-// not.
-func harden(h http.Header) {
+// setSecurityHeader sets the fields by which a browser neither guesses the type of an
+// answer, nor keeps it, nor runs anything in it.
+func setSecurityHeader(h http.Header) {
 	h["X-Content-Type-Options"] = noSniff
 	h["Cache-Control"] = noStore
 	h["Referrer-Policy"] = noReferrer
 	h["Cross-Origin-Resource-Policy"] = sameOrigin
-	h["Content-Security-Policy"] = inert
+	h["Content-Security-Policy"] = noContent
 }
 
 // allowedHosts returns the names of the server that requests may use.
@@ -119,9 +122,8 @@ func allowedHosts(names []string) (map[string]bool, error) {
 	return hosts, nil
 }
 
-// isHost reports whether r calls the server by a name that is its own. A page that
-// had its own name resolve to this address, and so got past the browser's same-origin
-// rule, does not.
+// isHost reports whether the Host of r is one of the server's names. That of a web page
+// whose name resolves to this address (DNS rebinding) is not.
 func (s *Server) isHost(r *http.Request) bool {
 	host := r.Host
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
@@ -145,9 +147,8 @@ func (s *Server) isHost(r *http.Request) bool {
 	return local != nil && addr == access.AddrOf(local)
 }
 
-// isProbe reports whether r asks after the server's health without calling it by any
-// name, as load balancers do over HTTP/1.0. A browser, which is what isHost is about,
-// always has a name.
+// isProbe reports whether r is a health check without a Host, as load balancers send
+// over HTTP/1.0. Browsers, because of which isHost exists, always send one.
 func isProbe(r *http.Request) bool {
 	return r.Host == "" && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz")
 }

@@ -31,10 +31,11 @@ type Server struct {
 	*engine.Listener
 	config   Config
 	identity *latelyhttp.Identity
-	router   *router
+	routes   []route
+	mux      *http.ServeMux
 	hosts    map[string]bool
 	files    map[string]*file
-	openAPI  []byte
+	document []byte // of OpenAPI
 	metrics  http.Handler
 	cross    http.CrossOriginProtection
 	sessions *sessions
@@ -42,7 +43,7 @@ type Server struct {
 	calls    sync.Pool // *call
 
 	untrusted untrusted
-	beat      atomic.Pointer[beat]
+	tick      atomic.Pointer[tick] // the next one
 	draining  atomic.Bool
 	drained   chan struct{} // closed when the server shuts down
 	drainOnce sync.Once
@@ -55,27 +56,25 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Listener: listener, config: c, sessions: newSessions(), drained: make(chan struct{})}
+	s := &Server{Listener: listener, config: c, routes: routes(), sessions: newSessions(), drained: make(chan struct{})}
+	s.mux = newMux(s.routes)
 	if s.hosts, err = allowedHosts(c.Hosts); err != nil {
 		return nil, err
 	}
 	if s.identity, err = latelyhttp.NewIdentity(latelyhttp.IdentityConfig{TrustedProxies: c.TrustedProxies}); err != nil {
 		return nil, err
 	}
-	if s.router, err = newRouter(routes()); err != nil {
-		return nil, err
-	}
 	if s.files, err = readFiles(console.Files); err != nil {
 		return nil, fmt.Errorf("the console: %w", err)
 	}
-	if s.openAPI, err = s.router.openAPI(s.Version); err != nil {
+	if s.document, err = newDocument(s.Version); err != nil {
 		return nil, err
 	}
 	if s.metrics, err = newMetrics(s); err != nil {
 		return nil, err
 	}
-	s.calls.New = func() any { return &call{s: s, caller: s.Engine.Caller(), latency: s.Latency.Part()} }
-	s.beat.Store(newBeat())
+	s.calls.New = func() any { return &call{s: s, engine: s.Engine.Session(), latency: s.Latency.Part()} }
+	s.tick.Store(newTick())
 	return s, nil
 }
 
@@ -94,9 +93,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 	}()
 	stop := make(chan struct{})
-	var pulse sync.WaitGroup
-	pulse.Go(func() { s.pulse(stop) })
-	defer pulse.Wait()
+	var ticks sync.WaitGroup
+	ticks.Go(func() { s.makeTicks(stop) })
+	defer ticks.Wait()
 	defer close(stop)
 	select {
 	case err := <-ended:

@@ -198,7 +198,7 @@ func wantProblem(t testing.TB, w *httptest.ResponseRecorder, status int, code ap
 func TestServeEndsAndDrains(t *testing.T) {
 	s := newServer(t, nil)
 	entered, proceed := make(chan bool), make(chan bool)
-	s.router.routes[0].handle = func(c *call) error { // check, which takes as long as the test wants
+	s.routes[0].serve = func(c *call) error { // check, which takes as long as the test wants
 		entered <- true
 		<-proceed
 		return check(c)
@@ -260,7 +260,7 @@ func TestServeEndsAndDrains(t *testing.T) {
 func TestPanic(t *testing.T) {
 	var log bytes.Buffer
 	s := newServer(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	s.router.routes[0].handle = func(*call) error { panic("boom") }
+	s.routes[0].serve = func(*call) error { panic("boom") }
 	p := wantProblem(t, post(s, "/v1/check", "{}"), 500, api.Failed)
 	if strings.Contains(p.Detail, "boom") || !strings.Contains(log.String(), "boom") {
 		t.Errorf("the answer is %q and the log %q; the reason belongs in the log", p.Detail, log.String())
@@ -293,33 +293,6 @@ func TestConfigErrors(t *testing.T) {
 		if _, err := New(c.config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v; want one with %q", err, c.want)
 		}
-	}
-}
-
-// The table of routes refuses what must not be in it.
-func TestRouterRefusesRoutes(t *testing.T) {
-	ok := route{method: "GET", path: "/a", need: toRead, handle: alive, id: "a", summary: "a"}
-	for _, c := range []struct {
-		want   string
-		change func(*route)
-	}{
-		{"who may ask", func(r *route) { r.need = unsaid }},
-		{"who may ask", func(r *route) { r.need = toAdmin + 1 }},
-		{"no handler", func(r *route) { r.handle = nil }},
-		{"takes no body", func(r *route) { r.method = "POST" }},
-		{"takes a body", func(r *route) { r.body = jsonBody }},
-	} {
-		r := ok
-		c.change(&r)
-		if _, err := newRouter([]route{r}); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("error %v; want one with %q", err, c.want)
-		}
-	}
-	if _, err := newRouter([]route{ok, ok}); err == nil || !strings.Contains(err.Error(), "twice") {
-		t.Errorf("a route that is there twice: %v", err)
-	}
-	if _, err := newRouter([]route{ok}); err != nil {
-		t.Error(err)
 	}
 }
 

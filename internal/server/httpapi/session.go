@@ -68,17 +68,14 @@ func (s *sessions) begin(who access.Identity, tokens *access.Tokens) string {
 	return base64.RawURLEncoding.EncodeToString(s.seal(x.append(nil), tokens))
 }
 
-// role returns the identity of the session in r's cookie.
-func (s *sessions) role(r *http.Request, tokens *access.Tokens) (access.Role, string) {
+// identity returns the identity of the session in r's cookie.
+func (s *sessions) identity(r *http.Request, tokens *access.Tokens) access.Identity {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil {
-		return access.None, ""
+		return access.Identity{}
 	}
-	x, ok := s.open(cookie.Value, tokens)
-	if !ok {
-		return access.None, ""
-	}
-	return x.who.Role, x.who.Name
+	x, _ := s.open(cookie.Value, tokens)
+	return x.who
 }
 
 // end ends the session of a cookie, if it has one.
@@ -146,7 +143,7 @@ func (s *sessions) seal(payload []byte, tokens *access.Tokens) []byte {
 }
 
 // open returns the session of a cookie. ok is false for a cookie that this process has
-// not made under these tokens, and for a session that is over.
+// not made under these tokens, and for a session that has ended.
 func (s *sessions) open(cookie string, tokens *access.Tokens) (x session, ok bool) {
 	if len(cookie) > 512 {
 		return x, false
@@ -163,14 +160,14 @@ func (s *sessions) open(cookie string, tokens *access.Tokens) (x session, ok boo
 	x.began = time.Duration(binary.BigEndian.Uint64(text[len(x.id):]))
 	x.who = access.Identity{Role: access.Role(text[sessionHead-1]), Name: string(text[sessionHead:n])}
 	if time.Since(s.start)-x.began >= sessionLife {
-		return x, false
+		return session{}, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.ended[x.who]
-	if e == nil {
-		return x, true
+	if e := s.ended[x.who]; e != nil {
+		if _, ended := e.ids[x.id]; ended || x.began <= e.before {
+			return session{}, false
+		}
 	}
-	_, gone := e.ids[x.id]
-	return x, !gone && x.began > e.before
+	return x, true
 }

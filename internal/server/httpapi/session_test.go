@@ -22,8 +22,8 @@ var (
 
 func wantSession(t *testing.T, s *sessions, cookie string, tokens *access.Tokens, want access.Identity) {
 	t.Helper()
-	if role, name := s.role(with(cookie), tokens); role != want.Role || name != want.Name {
-		t.Errorf("the session is that of %v %q; want %v %q", role, name, want.Role, want.Name)
+	if got := s.identity(with(cookie), tokens); got != want {
+		t.Errorf("the session is that of %v; want %v", got, want)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestSessionEnds(t *testing.T) {
 				b[i] = 'A'
 			}
 			// The last character has bits that stand for nothing.
-			if role, _ := s.role(with(string(b)), all); role != access.None && i < len(b)-1 {
+			if s.identity(with(string(b)), all).Role != access.None && i < len(b)-1 {
 				t.Fatalf("with another byte %d, the cookie is still valid", i)
 			}
 		}

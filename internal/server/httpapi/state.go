@@ -8,53 +8,25 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
-func listRates(c *call) error {
-	q, err := c.query()
+func listRates(c *call) (list api.RateList, err error) {
+	d, err := c.span(time.Minute)
 	if err != nil {
-		return err
+		return list, err
 	}
-	d, err := span(q, time.Minute)
+	points, err := c.number("points", 60, 1, 1440)
 	if err != nil {
-		return err
+		return list, err
 	}
-	points, err := number(q, "points", 60, 1, 1440)
+	perRule, err := c.number("rules", 0, 0, 1)
 	if err != nil {
-		return err
+		return list, err
 	}
-	rules, err := number(q, "rules", 0, 0, 1)
-	if err != nil {
-		return err
-	}
-	rates, err := c.s.Engine.Rates(d, points, rules == 1)
-	if err != nil {
-		return err
-	}
-	return c.answer(api.RateList{Rates: rates, Marks: c.s.Engine.Marks(d)})
+	list.Rates, err = c.s.Engine.Rates(d, points, perRule == 1)
+	list.Marks = c.s.Engine.Marks(d)
+	return list, err
 }
 
-func listHot(c *call) error {
-	if _, err := c.query(); err != nil {
-		return err
-	}
-	return c.answer(api.HotList{Hot: c.s.Engine.Hot()})
-}
-
-func aboutKey(c *call) error {
-	q, err := c.query()
-	if err != nil {
-		return err
-	}
-	r, err := c.s.Engine.Inspect(q["field"], q["value"])
-	if err != nil {
-		return err
-	}
-	return c.answer(r)
-}
-
-func about(c *call) error {
-	if _, err := c.query(); err != nil {
-		return err
-	}
+func status(c *call) (api.Status, error) {
 	s := c.s.Engine.Status()
 	a := api.Status{
 		Version: c.s.Version, Started: s.Started.UTC(), Uptime: int64(time.Since(s.Started) / time.Second), Now: api.Millis(s.Now.UnixMilli()), EventTime: s.EventTime,
@@ -63,12 +35,12 @@ func about(c *call) error {
 		Subscribers: s.Subscribers,
 		Rules:       api.RulesStatus{File: s.RulesFile, Since: s.RulesSince.UTC(), Reloads: s.Reloads, Error: errorText(s.RulesError)},
 		Storage:     c.s.storageState(),
-		Role:        c.role.String(),
+		Role:        c.Role.String(),
 	}
 	for i := range c.s.Engine.Counters() {
 		a.Memory.Counters += i.Stats.Bytes
 	}
-	return c.answer(&a)
+	return a, nil
 }
 
 // heap returns the bytes of all objects, without stopping the program for it.

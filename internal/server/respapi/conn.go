@@ -31,7 +31,7 @@ type conn struct {
 
 	r      *resp.Reader
 	w      *resp.Writer // under mu while sub is set
-	caller *engine.Caller
+	caller *engine.Session
 
 	who      access.Identity
 	logins   int           // unknown tokens
@@ -61,7 +61,7 @@ type conn struct {
 func newConn(s *Server, raw net.Conn, peer netip.Addr) *conn {
 	c := &conn{
 		s: s, raw: raw, net: raw, peer: peer, id: s.ids.Add(1), since: time.Now(), began: s.tick.Load(),
-		caller: s.Engine.Caller(), latency: s.Latency.Part(),
+		caller: s.Engine.Session(), latency: s.Latency.Part(),
 	}
 	if s.TLS != nil {
 		c.net = tls.Server(raw, s.TLS)

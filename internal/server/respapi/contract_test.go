@@ -63,15 +63,15 @@ CHECK user ada AT x -> -BADARG AT: 'x': must be 0 to 9214646400000
 CHECK user ada AT 1700000000000 -> -BADARG AT: this server judges by its own clock…
 SUM requests 192.0.2.1 -> 2
 SUM requests 192.0.2.1 SPAN 1m -> 2
-SUM requests 192.0.2.1 SPAN 2h -> -BADARG span is 2h; counter "requests" has up to 1h
+SUM requests 192.0.2.1 SPAN 2h -> -BADARG span: 2h: must be at most 1h, the longest of counter "requests"
 SUM requests 192.0.2.1 SPAN 60 -> -BADARG SPAN: '60': must be a duration such as 500ms, 10m, 1h30m or 7d
 SUM requests 192.0.2.1 SPAM 1m -> -BADARG 'SPAM': must be SPAN duration
-SUM nosuch x -> -BADARG there is no counter "nosuch"; there is requests, tenants
+SUM nosuch x -> -BADARG counter "nosuch": unknown: must be one of requests, tenants
 RATE requests 192.0.2.1 SPAN 1s -> "2"
 ADD pages /a -> +OK
 ADD pages /b 5 -> +OK
 ADD pages /b 0 -> -BADARG n: '0': must be 1 to 2147483648
-ADD bad~name x -> -BADARG counter name "bad name"…
+ADD bad~name x -> -BADARG counter name: "bad name"…
 SUM pages /b -> 5
 TOP pages 10 -> ["/b" 5 "/a" 1]
 TOP pages 1 SPAN 1m -> ["/b" 5]

@@ -15,7 +15,7 @@ func add(c *conn, args [][]byte) error {
 			return err
 		}
 	}
-	if err := c.caller.Add(view(args[1]), view(args[2]), uint64(n)); err != nil {
+	if err := c.caller.Add(view(args[1]), uint64(n), view(args[2])); err != nil {
 		return err
 	}
 	c.w.OK()
@@ -36,11 +36,11 @@ func sum(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	lo, _, err := c.caller.Sum(view(args[1]), view(args[2]), span)
+	count, _, err := c.caller.Count(view(args[1]), span, view(args[2]))
 	if err != nil {
 		return err
 	}
-	c.w.Int(wireCount(lo))
+	c.w.Int(wireCount(count.Lo))
 	return nil
 }
 
@@ -49,7 +49,7 @@ func rate(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	perSecond, err := c.caller.Rate(view(args[1]), view(args[2]), span)
+	_, perSecond, err := c.caller.Count(view(args[1]), span, view(args[2]))
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func take(c *conn, args [][]byte) error {
 	if err != nil {
 		return c.judged(nil, err)
 	}
-	d, err := c.caller.Take(view(args[1]), view(args[2]), cost)
+	d, err := c.caller.Take(view(args[1]), cost, view(args[2]))
 	return c.judged(&d, err)
 }
 
@@ -124,7 +124,7 @@ func peek(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	d, err := c.caller.PeekRule(view(args[1]), view(args[2]), cost)
+	d, err := c.caller.PeekRule(view(args[1]), cost, view(args[2]))
 	if err != nil {
 		return err
 	}
@@ -147,17 +147,25 @@ func wireCount(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 // millis returns d in milliseconds, rounded up, and -1 for [ratelimit.Never].
 func millis(d time.Duration) int64 { return engine.RoundUp(d, time.Millisecond) }
 
-func refund(c *conn, args [][]byte) error { return c.giveBack((*engine.Caller).Refund, args) }
-
-func release(c *conn, args [][]byte) error { return c.giveBack((*engine.Caller).Release, args) }
-
-// giveBack answers how much was given back to a key.
-func (c *conn) giveBack(how func(c *engine.Caller, rule, key string, n uint64) (uint64, error), args [][]byte) error {
+func refund(c *conn, args [][]byte) error {
 	n, err := costOf(args)
-	if err != nil {
-		return err
+	if err == nil {
+		n, err = c.caller.Refund(view(args[1]), n, view(args[2]))
 	}
-	if n, err = how(c.caller, view(args[1]), view(args[2]), n); err != nil {
+	return c.gaveBack(n, err)
+}
+
+func release(c *conn, args [][]byte) error {
+	n, err := costOf(args)
+	if err == nil {
+		n, err = c.caller.Release(view(args[1]), n, view(args[2]))
+	}
+	return c.gaveBack(n, err)
+}
+
+// gaveBack answers how much was given back to a key.
+func (c *conn) gaveBack(n uint64, err error) error {
+	if err != nil {
 		return err
 	}
 	c.w.Int(wireCount(n))

@@ -74,7 +74,7 @@ func TestHotCommandsDoNotAllocate(t *testing.T) {
 		"RATE pages /a", "RATE pages /a SPAN 1h", "CL.THROTTLE a 15 30 60", "PING",
 	} {
 		c, _ := onTape(t, line)
-		if err := c.caller.Add("pages", "/a", 1); err != nil {
+		if err := c.caller.Add("pages", 1, "/a"); err != nil {
 			t.Fatal(err)
 		}
 		c.step(t, 1000)
@@ -93,7 +93,7 @@ func BenchmarkCommand(b *testing.B) {
 	for _, line := range []string{"PING", "TAKE per-client 192.0.2.1", "CHECK client 192.0.2.1", "PEEK login ada", "ADD pages /a", "SUM pages /a", "CL.THROTTLE a 15 30 60"} {
 		b.Run(line, func(b *testing.B) {
 			c, _ := onTape(b, line)
-			if err := c.caller.Add("pages", "/a", 1); err != nil {
+			if err := c.caller.Add("pages", 1, "/a"); err != nil {
 				b.Fatal(err)
 			}
 			c.step(b, 100)

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/rules"
+)
+
+// A ruleSet is the rules in force with the counters and detectors that they count in,
+// except the limits, which the limiter has. It does not change; a reload replaces it.
+type ruleSet struct {
+	file     *rules.File
+	counters []*counter // those of the file, then the dynamic ones
+	declared []*counter // those of the file: dynamic ones count no events
+	hot      []*hotRule
+	fields   eventFields
+}
+
+// A hotRule is a hot rule with a detector of its own, so that a rule which does not
+// change keeps its counts when others change.
+type hotRule struct {
+	hotkey.Rule
+	detector *hotkey.Detector
+}
+
+// newRuleSet returns the rule set of file. It takes over from old, which may be empty,
+// the counters and detectors that stay as they are, and dynamic counters.
+func newRuleSet(file *rules.File, old *ruleSet, budget int64) (*ruleSet, error) {
+	fields, err := newEventFields(file, old)
+	if err != nil {
+		return nil, err
+	}
+	r := &ruleSet{file: file, fields: fields}
+	for _, next := range file.Counters {
+		c := old.counter(next.Name)
+		if c == nil || c.dynamic || !c.Key.Equal(next.Key) || !slices.Equal(c.Spans, next.Spans) || !reflect.DeepEqual(c.When, next.When) {
+			if c, err = newCounter(next, budget/2/int64(len(file.Counters))); err != nil {
+				return nil, err
+			}
+		}
+		r.counters = append(r.counters, c)
+	}
+	r.declared = slices.Clip(r.counters)
+	for _, c := range old.counters[len(old.declared):] {
+		if r.counter(c.Name) == nil {
+			r.counters = append(r.counters, c)
+		}
+	}
+	for i := range file.Hot.Len() {
+		h, err := old.hotRule(file.Hot.Rule(i))
+		if err != nil {
+			return nil, err
+		}
+		r.hot = append(r.hot, h)
+	}
+	return r, nil
+}
+
+// counter returns the counter of that name, or nil.
+func (r *ruleSet) counter(name string) *counter {
+	for _, c := range r.counters {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// hotRule returns the rule of r that is the same as next, or a new one.
+func (r *ruleSet) hotRule(next *hotkey.Rule) (*hotRule, error) {
+	for _, h := range r.hot {
+		if h.Name == next.Name && h.Key.Equal(next.Key) && h.Threshold == next.Threshold && h.Span == next.Span && h.Hold == next.Hold &&
+			reflect.DeepEqual(h.When, next.When) {
+			return h, nil
+		}
+	}
+	set, err := hotkey.NewSet(*next)
+	if err != nil {
+		return nil, err
+	}
+	d, err := hotkey.NewDetector(set, hotkey.DetectorConfig{})
+	if err != nil {
+		return nil, err
+	}
+	return &hotRule{*next, d}, nil
+}
+
+// noRules returns the file of an engine without one.
+func noRules() *rules.File {
+	f, err := rules.Parse("no rules", []byte("version: 1\n"))
+	if err != nil {
+		panic("engine: an empty rules file is not accepted: " + err.Error())
+	}
+	return f
+}
+
+// joined returns the key that k makes of these values.
+func joined(k match.Key, values []string) ([]byte, error) {
+	key, err := k.Join(nil, values...)
+	if err != nil {
+		return nil, &Error{api.BadArg, err.Error()}
+	}
+	return key, checkKey(k, key)
+}

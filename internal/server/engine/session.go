@@ -1,0 +1,329 @@
+package engine
+
+import (
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A Session sends the requests of one connection to an [Engine]. It keeps the memory
+// that requests need, so that no decision allocates. One goroutine at a time may use it.
+// Strings that it is given are only read, and not kept.
+//
+// Methods that take a key take its values, in the order of the fields of the rule's or
+// counter's key. One value stands for all of them, joined by [KeySeparator]. Errors are
+// of *Error.
+type Session struct {
+	e      *Engine
+	totals *totals
+	event  match.Event
+	key    []byte
+	values []string
+	edges  []hotkey.Edge
+	n      uint64 // decisions
+}
+
+// totals counts decisions by outcome. An engine has several of them in different cache
+// lines, so that cores seldom write to the same one.
+type totals struct {
+	allowed, refused, banned, unmatched, errors atomic.Uint64
+	_                                           [24]byte
+}
+
+const totalStripes = 64
+
+// Session returns a new Session.
+func (e *Engine) Session() *Session {
+	return &Session{e: e, totals: &e.totals[e.sessions.Add(1)%totalStripes]}
+}
+
+// Event returns an event without fields, to be filled in for Check. It is the same
+// one each time.
+func (s *Session) Event() *match.Event {
+	s.event.Reset()
+	return &s.event
+}
+
+// Check counts ev now in the counters that match it and judges it under the rules that
+// match it, as one decision. If the event is allowed, the hot rules count it as well. It
+// is an error, and nothing is counted, if e judges by event time, or if a rule that is
+// not in shadow mode counts ev by a value of more than MaxKey bytes; the Decision then
+// refuses, with the Err [ratelimit.ErrKeyTooLong].
+func (s *Session) Check(ev *match.Event, cost uint64) (ratelimit.Decision, error) {
+	if err := s.checkLength(ev); err != nil {
+		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
+	}
+	if err := s.e.requireLive(); err != nil {
+		return ratelimit.Decision{}, err
+	}
+	l := s.e.limiter
+	return s.check(l, l.Now(), ev, cost), nil
+}
+
+// CheckAt is Check at the time of the event. It is an error unless Config.EventTime is set.
+// The length of values is not limited, as in replay.
+func (s *Session) CheckAt(t time.Time, ev *match.Event, cost uint64) (ratelimit.Decision, error) {
+	if err := s.e.advance(t.UnixMilli()); err != nil {
+		return ratelimit.Decision{}, err
+	}
+	return s.check(s.e.limiter, t, ev, cost), nil
+}
+
+func (s *Session) check(l *ratelimit.Limiter, t time.Time, ev *match.Event, cost uint64) ratelimit.Decision {
+	r := s.e.rules.Load()
+	for _, counter := range r.declared {
+		s.key = counter.add(ev, t, s.key)
+	}
+	d := l.TakeN(t, ev, cost)
+	s.count(&d)
+	switch {
+	case !d.Allowed:
+		s.countRefusedEvent(l.Set(), t, ev, d.Rule)
+		return d
+	case d.Unmatched:
+		s.e.unmatched.warn(s.e, &r.fields, ev)
+	}
+	// Only allowed events make a key hot: refused ones are not served, and must not fill
+	// the detectors.
+	for _, h := range r.hot {
+		if s.edges = h.detector.AddAt(t, ev, s.edges[:0]); len(s.edges) > 0 {
+			s.e.becameHot(h, s.edges)
+		}
+	}
+	return d
+}
+
+// Peek returns the decision that Check would return, and changes nothing. An engine that
+// judges by event time decides as of [Engine.Now].
+func (s *Session) Peek(ev *match.Event, cost uint64) (ratelimit.Decision, error) {
+	if err := s.checkLength(ev); err != nil {
+		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
+	}
+	return s.e.limiter.PeekN(s.e.Now(), ev, cost), nil
+}
+
+// checkLength returns an error if a value is too long for the key that a rule takes
+// from ev.
+func (s *Session) checkLength(ev *match.Event) (err error) {
+	s.key, err = s.e.rules.Load().fields.checkLength(ev, s.key)
+	return err
+}
+
+// Decisions returns how many events s has judged and counted so far.
+func (s *Session) Decisions() uint64 { return s.n }
+
+// count counts a decision for the totals.
+func (s *Session) count(d *ratelimit.Decision) {
+	s.n++
+	switch {
+	case d.Unmatched:
+		s.totals.unmatched.Add(1)
+	case d.Allowed:
+		s.totals.allowed.Add(1)
+	case d.BannedUntil.IsZero():
+		s.totals.refused.Add(1)
+	default:
+		s.totals.banned.Add(1)
+	}
+}
+
+// Failed counts a request that could not be answered with a decision.
+func (s *Session) Failed() { s.totals.errors.Add(1) }
+
+// Take judges an event of a key under one rule, and counts it.
+func (s *Session) Take(rule string, cost uint64, key ...string) (d ratelimit.Decision, err error) {
+	l := s.e.limiter
+	r, err := s.liveRule(l, rule, key)
+	if err != nil {
+		return d, err
+	}
+	if cost == 1 {
+		d = r.Take(s.values...) // reads the clock only if it needs the time
+	} else {
+		d = r.TakeN(l.Now(), cost, s.values...)
+	}
+	if err := keyError(d.Err); err != nil {
+		return d, err
+	}
+	s.count(&d)
+	if of, err := l.Set().Named(rule); err == nil && !d.Allowed {
+		if s.key, err = of.Key.Join(s.key[:0], s.values...); err == nil {
+			s.countRefused(l.Now(), of)
+		}
+	}
+	return d, nil
+}
+
+// PeekRule returns the decision that Take would return, and changes nothing. An engine
+// that judges by event time decides as of [Engine.Now].
+func (s *Session) PeekRule(rule string, cost uint64, key ...string) (d ratelimit.Decision, err error) {
+	r, err := s.rule(s.e.limiter, rule, key)
+	if err != nil {
+		return d, err
+	}
+	d = r.PeekN(s.e.Now(), cost, s.values...)
+	return d, keyError(d.Err)
+}
+
+// Refund gives back up to n of what a key has used under a rule, the oldest first,
+// and returns how much.
+func (s *Session) Refund(rule string, n uint64, key ...string) (uint64, error) {
+	r, err := s.liveRule(s.e.limiter, rule, key)
+	if err != nil {
+		return 0, err
+	}
+	n, err = r.Refund(n, s.values...)
+	return n, ruleError(err)
+}
+
+// Release ends n events of a key that are in progress under an in-flight rule, the oldest
+// first, and returns how many there were to end. An event that is never released, because
+// its client has crashed, ends after the rule's span. The error for a rule of another
+// algorithm is of code BadArg.
+func (s *Session) Release(rule string, n uint64, key ...string) (uint64, error) {
+	r, err := s.e.limiter.Set().Named(rule)
+	if err == nil && r.Algorithm != ratelimit.InFlight {
+		return 0, errorf(api.BadArg, "rule %q: algorithm is %s: must be in-flight; to give back what was counted, use REFUND", rule, r.Algorithm)
+	}
+	return s.Refund(rule, n, key...)
+}
+
+// Reset deletes what a key has used under a rule. Bans are kept.
+func (s *Session) Reset(rule string, key ...string) error {
+	r, err := s.liveRule(s.e.limiter, rule, key)
+	if err != nil {
+		return err
+	}
+	return ruleError(r.Reset(s.values...))
+}
+
+// Throttle judges by a limit that is part of the request: count per period, and burst
+// more at once, by GCRA; see [ratelimit.Throttle].
+func (s *Session) Throttle(key string, burst, count uint64, period time.Duration, quantity uint64) (d ratelimit.ThrottleDecision, err error) {
+	if len(key) > MaxKey {
+		return d, errorf(api.BadArg, "key: %d bytes: must be at most %d", len(key), MaxKey)
+	}
+	if err := s.e.requireLive(); err != nil {
+		return d, err
+	}
+	if d, err = s.e.throttle.Take(key, burst, count, period, quantity); err != nil {
+		return d, &Error{api.BadArg, err.Error()}
+	}
+	s.n++
+	return d, nil
+}
+
+// Unthrottle resets a key of Throttle, as if it had never been used. It reports whether
+// the key was there.
+func (s *Session) Unthrottle(key string) (bool, error) {
+	if err := s.e.requireLive(); err != nil {
+		return false, err
+	}
+	return s.e.throttle.Forget(key), nil
+}
+
+// liveRule is rule for methods that change something.
+func (s *Session) liveRule(l *ratelimit.Limiter, name string, key []string) (*ratelimit.RuleLimiter, error) {
+	r, err := s.rule(l, name, key)
+	if err != nil {
+		return nil, err
+	}
+	return r, s.e.requireLive()
+}
+
+// rule returns the limiter of one rule, and makes s.values the values of key.
+func (s *Session) rule(l *ratelimit.Limiter, name string, key []string) (*ratelimit.RuleLimiter, error) {
+	r, err := l.Rule(name)
+	if err != nil {
+		return nil, ruleError(err)
+	}
+	of, err := l.Set().Named(name)
+	if err != nil {
+		return nil, ruleError(err)
+	}
+	return r, s.split(of.Key, key)
+}
+
+// split makes s.values the values of a key of k. It leaves it to the key's user to check
+// how many there are.
+func (s *Session) split(k match.Key, key []string) (err error) {
+	if len(key) == 1 {
+		if s.values, err = k.Split(s.values[:0], key[0], KeySeparator); err != nil {
+			return &Error{api.BadArg, err.Error()}
+		}
+	} else {
+		s.values = append(s.values[:0], key...)
+	}
+	for i, v := range s.values {
+		if fields := k.Fields; len(v) > MaxKey {
+			return tooLong(fields()[min(i, len(fields())-1)], len(v))
+		}
+	}
+	return nil
+}
+
+// Add adds n to a key of a counter, now. A counter that does not exist is created: it
+// counts keys of one value over a second, a minute, an hour and a day.
+func (s *Session) Add(name string, n uint64, key ...string) error {
+	if n > MaxCost {
+		return errorf(api.BadArg, "n: %d: must be 0 to %d", n, uint64(MaxCost))
+	}
+	if err := s.e.requireLive(); err != nil {
+		return err
+	}
+	c := s.e.rules.Load().counter(name)
+	if c == nil {
+		if len(key) != 1 {
+			return s.e.noCounter(name)
+		}
+		var err error
+		if c, err = s.e.createCounter(strings.Clone(name)); err != nil {
+			return err
+		}
+	}
+	if err := s.counterKey(c, key); err != nil {
+		return err
+	}
+	if !c.table.AddBytesAt(s.e.Now(), s.key, n) {
+		return errorf(api.Overload, "counter %q: no memory for another key", name)
+	}
+	return nil
+}
+
+// Count returns the count of a key over a span that ends now, and its estimate divided by
+// the span's seconds. Span 0 means the counter's longest.
+func (s *Session) Count(name string, span time.Duration, key ...string) (count api.Count, perSecond float64, err error) {
+	c, span, err := s.e.counterFor(name, span)
+	if err != nil {
+		return count, 0, err
+	}
+	if err = s.counterKey(c, key); err != nil {
+		return count, 0, err
+	}
+	now := s.e.Now()
+	count.Lo, count.Hi, err = c.table.BoundsLastAt(now, view(s.key), span)
+	if err == nil {
+		count.Estimate, err = c.table.EstimateLastAt(now, view(s.key), span)
+	}
+	if err != nil {
+		return count, 0, &Error{api.BadArg, err.Error()}
+	}
+	count.Estimate = min(max(count.Estimate, count.Lo), count.Hi) // adds came between the two reads
+	return count, float64(count.Estimate) / span.Seconds(), nil
+}
+
+// counterKey makes s.key the key of c that has these values.
+func (s *Session) counterKey(c *counter, key []string) (err error) {
+	if err = s.split(c.Key, key); err != nil {
+		return err
+	}
+	if s.key, err = c.Key.Join(s.key[:0], s.values...); err != nil {
+		return &Error{api.BadArg, err.Error()}
+	}
+	return nil
+}
