@@ -1,7 +1,9 @@
 package ratelimit
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +14,8 @@ import (
 	"github.com/lately-go/lately/internal/ban"
 )
 
-// ErrNoRoom is the error of a ban for which a store has no room.
-var ErrNoRoom = errors.New("ratelimit: no room for another ban")
+// ErrBansFull is the error of a ban for which a store has no memory.
+var ErrBansFull = errors.New("ratelimit: no memory for another ban")
 
 // A BanList is the list of the bans of a [Limiter]: it lists, adds, removes, exports and
 // imports them. Get it from [Limiter.Bans]. Bans that rules begin are in it too.
@@ -49,7 +51,7 @@ func (b BanList) now() int64 {
 //
 // It is an error if r is not valid, if the client is a network to which clients are not
 // folded, or if it is on the allow list. If there is no memory for another ban, the error
-// of the memory store is [ErrNoRoom].
+// of the memory store is [ErrBansFull].
 func (b BanList) Add(r BanRecord) error {
 	now := b.now()
 	if r.Since.IsZero() {
@@ -61,7 +63,7 @@ func (b BanList) Add(r BanRecord) error {
 		return err
 	}
 	if nanos(r.Until) <= now {
-		return fmt.Errorf("until: %s: must be in the future", ban.FormatTime(r.Until))
+		return fmt.Errorf("until: %s: must be in the future", formatTime(r.Until))
 	}
 	if allowed || b.limiter.allows(&r) {
 		return fmt.Errorf("key: %q: is on the allow list: must be another client", r.Key)
@@ -156,19 +158,18 @@ func (b BanList) Page(q BanQuery) (BanPage, error) {
 // Export writes the bans that hold as JSON, one object a line. The error is that of w or
 // of the store; the bans before it have been written.
 func (b BanList) Export(w io.Writer) error {
-	var failed error
-	err := ban.Write(w, func(yield func(ban.Record) bool) {
-		for r, err := range b.All() {
-			if err != nil {
-				failed = err
-				return
-			}
-			if !yield(ban.Record(r)) {
-				return
-			}
+	buffered := bufio.NewWriter(w)
+	lines := json.NewEncoder(buffered)
+	lines.SetEscapeHTML(false)
+	for r, err := range b.All() {
+		if err == nil {
+			err = lines.Encode(r)
 		}
-	})
-	return errors.Join(failed, err)
+		if err != nil {
+			return errors.Join(err, buffered.Flush())
+		}
+	}
+	return buffered.Flush()
 }
 
 // An ImportReport says what became of the bans that were imported. Each is one
@@ -176,10 +177,10 @@ func (b BanList) Export(w io.Writer) error {
 type ImportReport struct {
 	Added   int // and those that were there as they are, with a store that is no Memory
 	Kept    int // a ban that ends no earlier was there
-	Over    int // had ended
+	Expired int // had ended
 	Allowed int // of clients on the allow list
 	Unknown int // under a rule that there is not, or that has another key
-	NoRoom  int // more than there is room for
+	Refused int // there was no memory
 }
 
 // Import adds the bans that Export has written, with their starts, ends and counts. Bans
@@ -190,11 +191,11 @@ type ImportReport struct {
 func (b BanList) Import(r io.Reader) (ImportReport, error) {
 	var report ImportReport
 	n := 0
-	for record, err := range ban.Read(r) {
+	for record, err := range readBans(r) {
 		if n++; err != nil {
 			return report, err
 		}
-		if err := b.limiter.importBan((*BanRecord)(&record), b.now(), &report); err != nil {
+		if err := b.limiter.importBan(&record, b.now(), &report); err != nil {
 			return report, fmt.Errorf("ban %d: %w", n, err)
 		}
 	}
@@ -206,7 +207,7 @@ func (l *Limiter) importBan(b *BanRecord, now int64, report *ImportReport) error
 	r := l.Set().named(b.Rule)
 	switch {
 	case nanos(b.Until) <= now:
-		report.Over++
+		report.Expired++
 		return nil
 	case r == nil:
 		report.Unknown++
@@ -229,8 +230,8 @@ func (l *Limiter) importBan(b *BanRecord, now int64, report *ImportReport) error
 		return nil
 	}
 	switch result, err := l.addBan(*b, key, now); {
-	case errors.Is(err, ErrNoRoom):
-		report.NoRoom++
+	case errors.Is(err, ErrBansFull):
+		report.Refused++
 	case err != nil:
 		return err
 	case result == ban.Kept:
@@ -247,7 +248,7 @@ func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, err error) {
 	if b.Source == "" {
 		b.Source = ban.SourceManual
 	}
-	if err := (*ban.Record)(b).Validate(); err != nil {
+	if err := b.validate(); err != nil {
 		return nil, err
 	}
 	if b.Since.IsZero() {
@@ -259,7 +260,7 @@ func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, err error) {
 		return nil, set.noRule(b.Rule)
 	}
 	if latest := time.Unix(0, now).Add(MaxSpan); b.Until.After(latest) {
-		return nil, fmt.Errorf("until: %s: must be at most %v from now, %s", ban.FormatTime(b.Until), MaxSpan, ban.FormatTime(latest))
+		return nil, fmt.Errorf("until: %s: must be at most %v from now, %s", formatTime(b.Until), MaxSpan, formatTime(latest))
 	}
 	if key, err = banKey(r.Key, b.Key); err != nil {
 		return nil, err

@@ -230,7 +230,7 @@ func TestImportReport(t *testing.T) {
 	add("", "r", time.Hour, "k", "l")
 	add("", "r", time.Hour, "10.0.0.1")
 	text := string(writeBans(t, bans...))
-	want := ratelimit.ImportReport{Added: 33, Kept: 1, Over: 1, Allowed: 1, Unknown: 2, NoRoom: 2}
+	want := ratelimit.ImportReport{Added: 33, Kept: 1, Expired: 1, Allowed: 1, Unknown: 2, Refused: 2}
 	report, err := l.Bans().Import(strings.NewReader(text))
 	if err != nil || report != want {
 		t.Errorf("%+v, %v\nwant %+v", report, err, want)

@@ -19,6 +19,10 @@ type (
 
 var ErrStale = store.ErrStale
 
+const MaxBanLine = maxBanLine
+
+var ReadBans = readBans
+
 // NewMemory returns an empty memory store.
 func NewMemory(s *Set, c Config) (*Memory, error) { return newMemory(s, c) }
 

@@ -12,12 +12,12 @@ import (
 
 // Ban implements [store.Store]: the key is banned from b.Since on. [BanList.Add] uses the
 // present time. It is an error if there is no such rule, if the key is not one of its,
-// or if there is no memory, which is ErrNoRoom.
+// or if there is no memory, which is ErrBansFull.
 func (m *memory) Ban(_ context.Context, b BanRecord) error {
 	if b.Source == "" {
 		b.Source = ban.SourceManual
 	}
-	if err := (*ban.Record)(&b).Validate(); err != nil {
+	if err := b.validate(); err != nil {
 		return err
 	}
 	rs := m.rules.Load()
@@ -138,7 +138,7 @@ func (m *memory) addBan(b BanRecord, key []byte, now int64) (ban.Result, error) 
 		return result, rs.set.noRule(b.Rule)
 	}
 	if result == ban.Full {
-		return result, ErrNoRoom
+		return result, ErrBansFull
 	}
 	return result, nil
 }

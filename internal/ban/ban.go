@@ -97,7 +97,7 @@ func (b *Ban) readOrigin(r *snapshot.Reader) bool {
 		b.counted, b.Source = o, SourceRule
 		return o>>61 == originCount>>61 && p.After <= MaxAfter && p.Span <= MaxSpan
 	}
-	b.Reason, b.Source = string(r.Bytes(maxReason)), string(r.Bytes(maxSource))
+	b.Reason, b.Source = string(r.Bytes(MaxReason)), string(r.Bytes(MaxSource))
 	if o > 1 || !utf8.ValidString(b.Reason) || !utf8.ValidString(b.Source) {
 		return false
 	}

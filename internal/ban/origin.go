@@ -35,8 +35,11 @@ const (
 	// SourceManual is the source of a ban that was added without one.
 	SourceManual = "manual"
 
-	maxReason = 256
-	maxSource = 64
+	// MaxReason is the longest reason in bytes.
+	MaxReason = 256
+
+	// MaxSource is the longest source in bytes.
+	MaxSource = 64
 )
 
 // ruleOrigin is the origin of a ban that p begins.

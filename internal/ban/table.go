@@ -1,5 +1,5 @@
-// Package ban stores the bans of rules: their records, how long they last, the list of
-// them, and their text format.
+// Package ban stores the bans of rules: how long they last, their table and the list of
+// them.
 package ban
 
 import (

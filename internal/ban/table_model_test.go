@@ -262,8 +262,8 @@ func modelTable(t *testing.T, rnd *rand.Rand, c Config, full bool, seen map[stri
 		case op < 80:
 			b := Ban{Rule: id.rule, Key: key, Since: now - rnd.Int64N(1e9), Until: now + rnd.Int64N(1e9) - 1e8}
 			b.Count = uint64(rnd.IntN(5))
-			b.Source = []string{SourceRule, SourceManual, "manual by a", string(make([]byte, maxSource))}[rnd.IntN(4)]
-			b.Reason = []string{"", "attack", "more than 1 hit in 5m", "more than 20 refusals in 1h0m1s", string(make([]byte, maxReason))}[rnd.IntN(5)]
+			b.Source = []string{SourceRule, SourceManual, "manual by a", string(make([]byte, MaxSource))}[rnd.IntN(4)]
+			b.Reason = []string{"", "attack", "more than 1 hit in 5m", "more than 20 refusals in 1h0m1s", string(make([]byte, MaxReason))}[rnd.IntN(5)]
 			if rnd.IntN(10) == 0 && model.bans[id] != nil {
 				b.Until = model.bans[id].Until
 			}

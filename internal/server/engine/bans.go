@@ -83,7 +83,7 @@ func (e *Engine) checkBanned(r *ratelimit.BanRecord) error {
 func (e *Engine) ban(l *ratelimit.Limiter, r *ratelimit.BanRecord) (journal.Pending, error) {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
-	if err := l.Bans().Add(*r); errors.Is(err, ratelimit.ErrNoRoom) {
+	if err := l.Bans().Add(*r); errors.Is(err, ratelimit.ErrBansFull) {
 		return journal.Pending{}, errorf(api.Overload, "no memory for another ban: end some, or raise the settings max-bans and memory-limit")
 	} else if err != nil {
 		return journal.Pending{}, &Error{api.BadArg, err.Error()}

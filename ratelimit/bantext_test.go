@@ -1,16 +1,15 @@
-package ban
+package ratelimit_test
 
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/lately-go/lately/ratelimit"
 )
 
 var (
@@ -18,42 +17,31 @@ var (
 	banUntil = banSince.Add(10 * time.Minute)
 )
 
-func record(key ...string) Record {
-	return Record{
+func banRecordOf(key ...string) ratelimit.BanRecord {
+	return ratelimit.BanRecord{
 		Rule: "login", Key: key, Since: banSince, Until: banUntil, Count: 2,
 		Reason: "more than 20 refusals in 5m", Source: "rule",
 	}
 }
 
-func sameRecord(a, b Record) bool {
-	return a.Rule == b.Rule && slices.Equal(a.Key, b.Key) && a.Since.Equal(b.Since) && a.Until.Equal(b.Until) &&
-		a.Count == b.Count && a.Reason == b.Reason && a.Source == b.Source
-}
-
-func written(t testing.TB, bans ...Record) []byte {
+func written(t testing.TB, bans ...ratelimit.BanRecord) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	if err := Write(&b, slices.Values(bans)); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
-
-// wantParts wants all these texts in an error.
-func wantParts(t testing.TB, what string, err error, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("%s: error %v, want one with %q", what, err, part)
+	var text []byte
+	for _, r := range bans {
+		line, err := r.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
 		}
+		text = append(text, line...)
 	}
+	return text
 }
 
-func TestWrite(t *testing.T) {
-	full, spare := record("192.0.2.1", "<root>"), record("k")
+func TestBanRecordJSON(t *testing.T) {
+	full, spare := banRecordOf("192.0.2.1", "<root>"), banRecordOf("k")
 	spare.Since, spare.Count, spare.Reason, spare.Source = time.Time{}, 0, "", ""
 	spare.Until = banUntil.Add(5).In(time.FixedZone("", 3600))
-	got := string(written(t, full, spare, record("a\xffb", "c")))
+	got := string(written(t, full, spare, banRecordOf("a\xffb", "c")))
 	want := `{"rule":"login","key":["192.0.2.1","<root>"],"since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:14:05Z",` +
 		`"count":2,"reason":"more than 20 refusals in 5m","source":"rule"}
 {"rule":"login","key":["k"],"until":"2026-01-02T03:14:05.000000005Z"}
@@ -65,10 +53,10 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestRecordRoundTrip writes bans of keys with any bytes, and reads them.
-func TestRecordRoundTrip(t *testing.T) {
-	rnd := random(t)
-	var bans []Record
+// TestBanRecordRoundTrip writes bans of keys with any bytes, and reads them.
+func TestBanRecordRoundTrip(t *testing.T) {
+	rnd := seeded(t)
+	var bans []ratelimit.BanRecord
 	for range 2000 {
 		text := func(most int) string {
 			b := make([]byte, 1+rnd.IntN(most))
@@ -77,7 +65,7 @@ func TestRecordRoundTrip(t *testing.T) {
 			}
 			return string(b)
 		}
-		r := record()
+		r := banRecordOf()
 		for range 1 + rnd.IntN(8) {
 			r.Key = append(r.Key, text(1<<rnd.IntN(8)))
 		}
@@ -87,8 +75,8 @@ func TestRecordRoundTrip(t *testing.T) {
 		bans = append(bans, r)
 	}
 	i := 0
-	for got, err := range Read(bytes.NewReader(written(t, bans...))) {
-		if err != nil || !sameRecord(got, bans[i]) {
+	for got, err := range ratelimit.ReadBans(bytes.NewReader(written(t, bans...))) {
+		if err != nil || !sameBan(got, bans[i]) {
 			t.Fatalf("got %+v, %v\nwant %+v", got, err, bans[i])
 		}
 		i++
@@ -98,8 +86,8 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-func TestReadErrors(t *testing.T) {
-	good := string(written(t, record("k")))
+func TestReadBansErrors(t *testing.T) {
+	good := string(written(t, banRecordOf("k")))
 	change := func(old, new string) string {
 		if !strings.Contains(good, old) {
 			t.Fatalf("%s has no %s", good, old)
@@ -132,89 +120,77 @@ func TestReadErrors(t *testing.T) {
 		"count":         {change(`"count":2`, `"count":-2`), []string{"count", "-2"}},
 		"reason":        {change("refusals", strings.Repeat("x", 256)), []string{"reason: 275 bytes", "at most 256"}},
 		"source":        {change(`"source":"rule"`, `"source":"`+strings.Repeat("x", 65)+`"`), []string{"source: 65 bytes", "at most 64"}},
-		"long":          {change("refusals", strings.Repeat("x", MaxLine)), []string{"too long (max 65536 bytes)"}},
+		"long":          {change("refusals", strings.Repeat("x", ratelimit.MaxBanLine)), []string{"too long (max 65536 bytes)"}},
 	} {
-		// The line is between good ones, and at the end.
-		text := good + "\n \r\n" + c.line + "\n" + good + c.line
 		var errs []error
 		read := 0
-		for r, err := range Read(strings.NewReader(text)) {
+		for r, err := range ratelimit.ReadBans(strings.NewReader(good + "\n \r\n" + c.line + "\n" + good)) {
 			if err != nil {
 				errs = append(errs, err)
-			} else if read++; !sameRecord(r, record("k")) {
+			} else if read++; !sameBan(r, banRecordOf("k")) {
 				t.Errorf("%s: read %+v", name, r)
 			}
 		}
-		if read != 2 || len(errs) != 2 {
-			t.Fatalf("%s: %d bans and the errors %v; want 2 of each", name, read, errs)
+		if read != 1 || len(errs) != 1 {
+			t.Fatalf("%s: %d bans and the errors %v; want 1 of each", name, read, errs)
 		}
 		wantParts(t, name, errs[0], append(c.want, "line 4: ")...)
-		last := 6 + strings.Count(c.line, "\n")
-		wantParts(t, name, errs[1], append(c.want, fmt.Sprintf("line %d: ", last))...)
 	}
 }
 
-func TestLineLengths(t *testing.T) {
+func TestBanLineLengths(t *testing.T) {
 	head := `{"rule":"r","key":["k"],"until":"2026-01-02T03:14:05Z","reason":"why"`
-	for _, n := range []int{MaxLine - 1, MaxLine, MaxLine + 1, MaxLine + 2, 3 * MaxLine} {
+	for _, n := range []int{ratelimit.MaxBanLine - 1, ratelimit.MaxBanLine, ratelimit.MaxBanLine + 1, ratelimit.MaxBanLine + 2, 3 * ratelimit.MaxBanLine} {
 		for _, end := range []string{"", "\n", "\r\n", "\n\n\n"} {
 			line := head + strings.Repeat(" ", n-len(head)-1) + "}"
 			read, bad := 0, 0
-			for _, err := range Read(iotest.OneByteReader(strings.NewReader(line + end))) {
+			for _, err := range ratelimit.ReadBans(iotest.OneByteReader(strings.NewReader(line + end))) {
 				if err != nil {
 					bad++
 				} else {
 					read++
 				}
 			}
-			if long := n > MaxLine; long && (read != 0 || bad != 1) || !long && (read != 1 || bad != 0) {
+			if long := n > ratelimit.MaxBanLine; long && (read != 0 || bad != 1) || !long && (read != 1 || bad != 0) {
 				t.Errorf("a line of %d bytes and %q: %d bans and %d errors", n, end, read, bad)
 			}
 		}
 	}
 }
 
-func TestReadStops(t *testing.T) {
-	text := written(t, record("a"), record("b"), record("c"))
+func TestReadBansStops(t *testing.T) {
+	text := written(t, banRecordOf("a"), banRecordOf("b"), banRecordOf("c"))
 	broken := errors.New("broken")
 	read := 0
 	var last error
-	for _, err := range Read(io.MultiReader(bytes.NewReader(text[:len(text)-5]), iotest.ErrReader(broken))) {
+	for _, err := range ratelimit.ReadBans(io.MultiReader(bytes.NewReader(text[:len(text)-5]), iotest.ErrReader(broken))) {
 		read++
 		last = err
 	}
-	if read != 4 || !errors.Is(last, broken) { // two bans, half a line, the error
+	if read != 3 || last == nil { // two bans, half a line
 		t.Errorf("%d lines, the last %v", read, last)
 	}
-	for range Read(bytes.NewReader(text)) {
+	last = nil
+	for _, err := range ratelimit.ReadBans(iotest.ErrReader(broken)) {
+		last = err
+	}
+	if !errors.Is(last, broken) {
+		t.Errorf("error %v, want that of the reader", last)
+	}
+	for range ratelimit.ReadBans(bytes.NewReader(text)) {
 		break
-	}
-	bad := record("a")
-	bad.Rule = ""
-	var b bytes.Buffer
-	err := Write(&b, slices.Values([]Record{record("a"), bad, record("c")}))
-	wantParts(t, "second bad", err, "ban 2: rule: missing")
-	if !bytes.Equal(b.Bytes(), written(t, record("a"))) {
-		t.Errorf("written before the bad one: %s", b.Bytes())
-	}
-	if err := Write(brokenWriter{broken}, slices.Values(slices.Repeat([]Record{record("a")}, 1000))); !errors.Is(err, broken) {
-		t.Errorf("error %v, want that of the writer", err)
 	}
 }
 
-type brokenWriter struct{ err error }
-
-func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
-
 // FuzzRead reads any bytes: what is read is written, and read again alike.
-func FuzzRead(f *testing.F) {
-	good := written(f, record("k"), record("a", "\xff"))
+func FuzzReadBans(f *testing.F) {
+	good := written(f, banRecordOf("k"), banRecordOf("a", "\xff"))
 	f.Add(good)
 	f.Add([]byte("\n\r\n{}\nnull\n[]\n"))
 	f.Add(bytes.ReplaceAll(good, []byte(`"k"`), []byte(`"\ud800","\u0000"`)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		lines, items := bytes.Count(b, []byte("\n"))+1, 0
-		for r, err := range Read(bytes.NewReader(b)) {
+		for r, err := range ratelimit.ReadBans(bytes.NewReader(b)) {
 			if items++; err != nil {
 				if !strings.HasPrefix(err.Error(), "line ") {
 					t.Errorf("an error without its line: %v", err)
@@ -222,8 +198,8 @@ func FuzzRead(f *testing.F) {
 				continue
 			}
 			n := 0
-			for again, err := range Read(bytes.NewReader(written(t, r))) {
-				if n++; err != nil || !sameRecord(again, r) {
+			for again, err := range ratelimit.ReadBans(bytes.NewReader(written(t, r))) {
+				if n++; err != nil || !sameBan(again, r) {
 					t.Errorf("%+v is read again as %+v, %v", r, again, err)
 				}
 			}
@@ -235,37 +211,4 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%d bans and errors in %d lines", items, lines)
 		}
 	})
-}
-
-func ExampleWrite() {
-	err := Write(os.Stdout, slices.Values([]Record{{
-		Rule:   "per-client",
-		Key:    []string{"192.0.2.7"},
-		Since:  time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC),
-		Until:  time.Date(2026, 5, 2, 12, 0, 0, 0, time.UTC),
-		Reason: "scans for logins",
-		Source: "manual by alice",
-	}}))
-	if err != nil {
-		fmt.Println(err)
-	}
-	// Output:
-	// {"rule":"per-client","key":["192.0.2.7"],"since":"2026-05-01T12:00:00Z","until":"2026-05-02T12:00:00Z","reason":"scans for logins","source":"manual by alice"}
-}
-
-func ExampleRead() {
-	file := strings.NewReader(`
-{"rule":"per-client","key":["192.0.2.7"],"until":"2026-05-02T12:00:00Z"}
-{"rule":"per-client","key":["192.0.2.8"],"for":"1h"}
-`)
-	for ban, err := range Read(file) {
-		if err != nil {
-			fmt.Println(err)
-			continue
-		}
-		fmt.Println(ban.Rule, ban.Key, ban.Until)
-	}
-	// Output:
-	// per-client [192.0.2.7] 2026-05-02 12:00:00 +0000 UTC
-	// line 3: field: "for": must be rule, key or key_base64, since, until, count, reason or source
 }
