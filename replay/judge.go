@@ -29,7 +29,6 @@ func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
 		first, last := slices.Min(t.times), slices.Max(t.times)
 		f, l := r.epoch(first), r.epoch(last)
 		report.First, report.Last = &f, &l
-		report.Start, report.End = r.clock.time(first), r.clock.time(last)
 		report.Timeline, report.Bar = r.picture(t.times, first, last)
 	}
 	e.reportKeys()

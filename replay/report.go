@@ -1,8 +1,10 @@
 package replay
 
 import (
-	"encoding/json"
+	"bytes"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,14 +16,14 @@ import (
 // A Report is the result of a replay. As JSON it is the --json report, without the
 // fields that do not apply.
 type Report struct {
-	Files   []string     `json:"files"`
-	Format  string       `json:"format"` // several, if files differ, joined by commas
-	Lines   int64        `json:"lines"`  // lines = parsed + skipped + bad
-	Parsed  int64        `json:"parsed"`
-	Skipped int64        `json:"skipped"` // ordinary lines of other kinds, such as logins that did not fail
-	Bad     int64        `json:"bad"`
-	First   *json.Number `json:"first,omitempty"` // epoch seconds
-	Last    *json.Number `json:"last,omitempty"`
+	Files   []string `json:"files"`
+	Format  string   `json:"format"` // several, if files differ, joined by commas
+	Lines   int64    `json:"lines"`  // lines = parsed + skipped + bad
+	Parsed  int64    `json:"parsed"`
+	Skipped int64    `json:"skipped"` // ordinary lines of other kinds, such as logins that did not fail
+	Bad     int64    `json:"bad"`
+	First   *Epoch   `json:"first,omitempty"`
+	Last    *Epoch   `json:"last,omitempty"`
 
 	// ResolutionSeconds is the precision at which times were judged, and
 	// LogResolutionSeconds that of the log. They differ if Config.Resolution is set.
@@ -42,8 +44,28 @@ type Report struct {
 	Key      string        `json:"-"` // that field
 	Timeline []int64       `json:"-"` // events in equal parts of the time from First to Last
 	Bar      time.Duration `json:"-"` // the length of each of these parts
-	Start    time.Time     `json:"-"` // First
-	End      time.Time     `json:"-"` // Last
+}
+
+// An Epoch is a time that is written as the seconds since 1970 in decimal, with as many
+// decimals as it needs.
+type Epoch struct{ time.Time }
+
+// String returns the seconds.
+func (e Epoch) String() string { return string(e.append(nil)) }
+
+// MarshalJSON returns the seconds as a number.
+func (e Epoch) MarshalJSON() ([]byte, error) { return e.append(nil), nil }
+
+func (e Epoch) append(dst []byte) []byte {
+	sec, nanos := e.Unix(), e.Nanosecond()
+	if nanos == 0 {
+		return strconv.AppendInt(dst, sec, 10)
+	}
+	if sec < 0 {
+		dst = append(dst, '-')
+		sec, nanos = -sec-1, int(time.Second)-nanos
+	}
+	return bytes.TrimRight(fmt.Appendf(dst, "%d.%09d", sec, nanos), "0")
 }
 
 // A TopKey is one of the busiest values of the field Config.Key.
@@ -105,15 +127,15 @@ func limitJSON(l ratelimit.Limit) LimitJSON {
 
 // A Moment is a key at a time.
 type Moment struct {
-	T json.Number `json:"t"` // epoch seconds
+	T Epoch `json:"t"`
 	api.Key
 }
 
 // A BanReport is one ban: its key, and from when to when.
 type BanReport struct {
 	api.Key
-	Start json.Number `json:"start"` // epoch seconds
-	End   json.Number `json:"end"`
+	Start Epoch `json:"start"`
+	End   Epoch `json:"end"`
 }
 
 // A BusyKey is one of the busiest keys of a rule.
@@ -160,8 +182,8 @@ type FileYear struct {
 // A Jump is a step in time of more than a day between neighbouring events of
 // the files, forward or back: a gap in the log, or a wrong date.
 type Jump struct {
-	From json.Number `json:"from"`
-	To   json.Number `json:"to"`
+	From Epoch `json:"from"`
+	To   Epoch `json:"to"`
 }
 
 // maxJumps is how many jumps are reported.
@@ -226,6 +248,4 @@ func (r *run) jumps(t *timeline) []Jump {
 	return jumps
 }
 
-func (r *run) epoch(tick int64) json.Number {
-	return json.Number(r.clock.appendEpoch(nil, tick))
-}
+func (r *run) epoch(tick int64) Epoch { return Epoch{r.clock.time(tick)} }

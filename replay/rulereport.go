@@ -85,7 +85,7 @@ func (e *events) reportBans(rep *RuleReport, rule *ruleOutcomes) {
 	rep.BanSeconds, rep.BanList = rule.Ban.Duration(0).Seconds(), []BanReport{}
 	for _, s := range starts[:min(len(starts), maxBans)] {
 		from := e.run.clock.time(e.times[s.event])
-		rep.BanList = append(rep.BanList, BanReport{rule.key(s.key), epochOf(from), epochOf(from.Add(s.long))})
+		rep.BanList = append(rep.BanList, BanReport{rule.key(s.key), Epoch{from}, Epoch{from.Add(s.long)}})
 	}
 	rep.BansLeftOut = int64(len(starts) - len(rep.BanList))
 	events := make([]keyEvent, len(starts))
@@ -139,7 +139,7 @@ func (e *events) digestEvents(events []keyEvent, key match.Key, keys *keyColumn)
 	text := e.run.textKeys()
 	var line []byte
 	for _, ev := range events {
-		line = append(e.run.clock.appendEpoch(line[:0], e.times[ev.event]), '\t')
+		line = append(e.run.epoch(e.times[ev.event]).append(line[:0]), '\t')
 		joined := strings.Join(parts(key, keys.texts[ev.key]), "\t")
 		if text {
 			line = append(line, joined...)

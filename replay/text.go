@@ -77,7 +77,7 @@ func (w *textWriter) totals(rep *Report) {
 		return
 	}
 	w.f("%s events by %s distinct values of %s, from %s to %s UTC (%s)\n", count(rep.Events), count(int64(rep.Keys)), rep.Key,
-		stamp(rep.Start), stamp(rep.End), long(rep.End.Sub(rep.Start)))
+		stamp(rep.First), stamp(rep.Last), long(rep.Last.Sub(rep.First.Time)))
 	w.resolution(rep)
 	if rep.ElapsedSeconds > 0 {
 		w.f("replayed in %.2f s, %s lines a second\n", rep.ElapsedSeconds, count(int64(float64(rep.Lines)/rep.ElapsedSeconds)))
@@ -194,7 +194,7 @@ const shownHot = 10
 func (w *textWriter) hot(r *RuleReport) {
 	w.f("  %s ran hot\n", plural(int(*r.HotKeys), "key", "keys"))
 	for _, m := range r.FirstHot[:min(len(r.FirstHot), shownHot)] {
-		w.f("  %s  %s\n", epochStamp(m.T.String()), keyText(m.Key))
+		w.f("  %s  %s\n", exactStamp(m.T), keyText(m.Key))
 	}
 	if n := *r.HotKeys - shownHot; n > 0 {
 		w.f("  and %s more\n", count(n))
@@ -207,7 +207,7 @@ func (w *textWriter) jumps(rep *Report) {
 	}
 	w.heading("Jumps in time of more than a day")
 	for _, j := range rep.Jumps {
-		w.f("  from %s to %s\n", epochStamp(j.From.String()), epochStamp(j.To.String()))
+		w.f("  from %s to %s\n", exactStamp(j.From), exactStamp(j.To))
 	}
 }
 
@@ -286,23 +286,10 @@ func percent(part, whole int64) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole))
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
+// stamp writes a time to the second, and exactStamp with its fraction.
+func stamp(e *Epoch) string { return e.UTC().Format(time.DateTime) }
 
-func epochStamp(sec string) string {
-	whole, part, _ := strings.Cut(sec, ".")
-	n, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil {
-		return sec
-	}
-	nanos, err := strconv.ParseInt((part + "000000000")[:9], 10, 64)
-	if err != nil {
-		return sec
-	}
-	if sec[0] == '-' {
-		nanos = -nanos
-	}
-	return time.Unix(n, nanos).UTC().Format("2006-01-02 15:04:05.999999999")
-}
+func exactStamp(e Epoch) string { return e.UTC().Format("2006-01-02 15:04:05.999999999") }
 
 // long writes a duration in its two largest units.
 func long(d time.Duration) string {

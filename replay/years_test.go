@@ -83,7 +83,7 @@ func checkYears(t *testing.T, c replay.Config, want string, bad int64) {
 	for _, day := range days {
 		first, last = min(first, day), max(last, day)
 	}
-	if got := r.Start.UTC().Format(time.DateOnly) + " " + r.End.UTC().Format(time.DateOnly); got != first+" "+last {
+	if got := r.First.UTC().Format(time.DateOnly) + " " + r.Last.UTC().Format(time.DateOnly); got != first+" "+last {
 		t.Errorf("from and to %s, want %s %s", got, first, last)
 	}
 	jumps := 0
@@ -152,8 +152,8 @@ func TestSyslogYearsAcrossBlocks(t *testing.T) {
 	for _, year := range []int{0, 2018} {
 		for _, cores := range []int{1, 4} {
 			r := mustRun(t, replay.Config{Files: []string{path, path}, Year: year, Format: "syslog-sshd", Cores: cores, FileOrder: true})
-			if r.Events != 2*n || r.Start.UTC().Year() != 2018 || r.End.UTC().Year() != 2024 || r.End.Before(last.Add(-step)) {
-				t.Errorf("year %d, %d cores: %d events from %v to %v; want %d from 2018 to %v", year, cores, r.Events, r.Start, r.End, 2*n, last)
+			if r.Events != 2*n || r.First.UTC().Year() != 2018 || r.Last.UTC().Year() != 2024 || r.Last.Before(last.Add(-step)) {
+				t.Errorf("year %d, %d cores: %d events from %v to %v; want %d from 2018 to %v", year, cores, r.Events, r.First, r.Last, 2*n, last)
 			}
 			// One jump: from the end of the file to its beginning.
 			if len(r.Jumps) != 1 {
@@ -167,10 +167,10 @@ func TestSyslogYearsAcrossBlocks(t *testing.T) {
 func TestSyslogYearOfStdin(t *testing.T) {
 	before := time.Now().UTC().Year()
 	r := mustRun(t, replay.Config{Files: []string{"-"}, Stdin: strings.NewReader(sshd("Dec 31 23:59:59") + sshd("Jan  1 00:00:01"))})
-	if after := time.Now().UTC().Add(14 * time.Hour).Year(); r.End.UTC().Year() < before || r.End.UTC().Year() > after {
-		t.Errorf("the last event is in %v, want %d", r.End.UTC(), after)
+	if after := time.Now().UTC().Add(14 * time.Hour).Year(); r.Last.UTC().Year() < before || r.Last.UTC().Year() > after {
+		t.Errorf("the last event is in %v, want %d", r.Last.UTC(), after)
 	}
-	if got := fmt.Sprintf("%d %s", r.End.UTC().Year()-r.Start.UTC().Year(), r.Format); got != "1 syslog-sshd" {
+	if got := fmt.Sprintf("%d %s", r.Last.UTC().Year()-r.First.UTC().Year(), r.Format); got != "1 syslog-sshd" {
 		t.Errorf("years and format: %s", got)
 	}
 }
