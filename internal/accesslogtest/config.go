@@ -3,7 +3,6 @@ package accesslogtest
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -59,12 +58,6 @@ type Config struct {
 	// them as they are: a line whose bytes are not UTF-8 is then not JSON,
 	// and bad to a strict reader, which Truth.Bad does not count.
 	HighBytes bool
-
-	// Clean leaves out the dirty lines.
-	Clean bool
-
-	// Quiet leaves out the flood, the crowd and the hot product.
-	Quiet bool
 }
 
 // Limits of a Config, and the defaults that depend on nothing.
@@ -102,7 +95,7 @@ func (c Config) withDefaults() (Config, error) {
 func (c Config) validate() error {
 	switch {
 	case !slices.Contains(Formats(), c.Format):
-		return fmt.Errorf("accesslogtest: Format is %q; it must be one of %s", c.Format, formatList())
+		return fmt.Errorf("accesslogtest: Format is %q; it must be one of %v", c.Format, Formats())
 	case c.Lines < 1 || c.Lines > maxLines:
 		return fmt.Errorf("accesslogtest: Lines is %d; it must be between 1 and %d, or 0 for %d", c.Lines, maxLines, defaultLines)
 	case c.Duration < time.Second || c.Duration > maxDuration || c.Duration%time.Second != 0:
@@ -120,11 +113,3 @@ func (c Config) validate() error {
 }
 
 func fourDigitYear(t time.Time) bool { return t.Year() >= 1 && t.Year() <= 9999 }
-
-func formatList() string {
-	var names []string
-	for _, f := range Formats() {
-		names = append(names, string(f))
-	}
-	return strings.Join(names, ", ")
-}

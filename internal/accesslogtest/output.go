@@ -3,9 +3,10 @@ package accesslogtest
 import (
 	"bufio"
 	"bytes"
-	"container/heap"
 	"io"
 	"math/rand/v2"
+	"slices"
+	"sort"
 	"time"
 )
 
@@ -16,7 +17,7 @@ type output struct {
 	start   time.Time
 	late    int64 // milliseconds; 0 = none is late
 	rng     *rand.Rand
-	waiting lateHeap
+	waiting []lateLine // by the times they are due
 	seen    map[string]struct{}
 	first   int64 // whole seconds since start, of events
 	last    int64
@@ -43,7 +44,7 @@ func (o *output) put(b *batch) error {
 		text := b.buf[l.from:l.to]
 		if o.late > 0 && o.rng.IntN(16) == 0 {
 			by := 1000 * (1 + o.rng.Int64N(o.late/1000))
-			heap.Push(&o.waiting, lateLine{l.at + by, o.truth.Lines, l, bytes.Clone(text)})
+			o.postpone(lateLine{l.at + by, l, bytes.Clone(text)})
 			continue
 		}
 		if err := o.write(l, text); err != nil {
@@ -53,10 +54,17 @@ func (o *output) put(b *batch) error {
 	return nil
 }
 
+// postpone adds a late line after those that are due no later.
+func (o *output) postpone(l lateLine) {
+	at := sort.Search(len(o.waiting), func(i int) bool { return o.waiting[i].due > l.due })
+	o.waiting = slices.Insert(o.waiting, at, l)
+}
+
 // release writes the late lines that are due at a time.
 func (o *output) release(at int64) error {
 	for len(o.waiting) > 0 && o.waiting[0].due <= at {
-		l := heap.Pop(&o.waiting).(lateLine)
+		l := o.waiting[0]
+		o.waiting = o.waiting[1:]
 		if err := o.write(l.line, l.text); err != nil {
 			return err
 		}
@@ -105,21 +113,6 @@ func (o *output) count(l line) {
 // A lateLine is written when the log has reached the time due.
 type lateLine struct {
 	due  int64
-	seq  int // lines written before it began to wait: keeps ties in order
 	line line
 	text []byte
-}
-
-type lateHeap []lateLine
-
-func (h lateHeap) Len() int { return len(h) }
-func (h lateHeap) Less(i, j int) bool {
-	return h[i].due < h[j].due || h[i].due == h[j].due && h[i].seq < h[j].seq
-}
-func (h lateHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *lateHeap) Push(x any)   { *h = append(*h, x.(lateLine)) }
-func (h *lateHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
 }

@@ -1,7 +1,6 @@
 package accesslogtest
 
 import (
-	"iter"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -23,12 +22,11 @@ var hourWeight = [24]int64{
 type plan struct {
 	millis int64 // length of the log
 	offset int64 // milliseconds of Config.Start since midnight, in its zone
-	seed   uint64
 
-	ordinary  int64 // lines of sessions
-	weight    int64 // sum of the weights of all cells
-	passed    int64 // sum of the weights of the cells filled so far
-	weights   *rand.Rand
+	ordinary  int64    // lines of sessions
+	weights   []int64  // of all cells
+	weight    int64    // sum of these
+	passed    int64    // sum of the weights of the cells filled so far
 	clients   []string // of the crowd
 	crawler   planted
 	flood     planted
@@ -53,18 +51,13 @@ func newPlan(c Config) *plan {
 	p := &plan{
 		millis:  c.Duration.Milliseconds(),
 		offset:  int64(midnight) * 1000,
-		seed:    c.Seed,
 		clients: crowdClients(),
 	}
 	n := int64(c.Lines)
 	if c.Lines >= minLines && c.Duration >= time.Minute {
 		p.crawler = planted{lines: n * 4 / 100, millis: p.millis}
-		if !c.Quiet {
-			p.plantBursts(n)
-		}
-		if !c.Clean {
-			p.plantDirty(n)
-		}
+		p.plantBursts(n)
+		p.plantDirty(n)
 	}
 	if c.Format == SyslogSSHD {
 		p.hot.lines = 0
@@ -72,11 +65,12 @@ func newPlan(c Config) *plan {
 		p.hotPath, p.floodPath, p.crowdPath = hotPath, loginPath, searchPath
 	}
 	p.ordinary = n - p.crawler.lines - p.flood.lines - p.crowd.lines - p.hot.lines - p.dirty.lines
-	p.weights = p.newWeights()
-	for begin := range p.cells() {
-		p.weight += p.cellWeight(begin)
+	noise := rand.New(rand.NewPCG(c.Seed, streamWeights))
+	for begin := int64(0); begin < p.millis; begin += cellMillis {
+		weight := p.cellWeight(begin, noise.Int64N(32))
+		p.weights = append(p.weights, weight)
+		p.weight += weight
 	}
-	p.weights = p.newWeights()
 	return p
 }
 
@@ -103,38 +97,23 @@ func (p *plan) plantDirty(lines int64) {
 	p.dirty = planted{begin: p.millis / (2 * n), lines: n, millis: p.millis}
 }
 
-// cells yields the beginning of each cell.
-func (p *plan) cells() iter.Seq[int64] {
-	return func(yield func(int64) bool) {
-		for begin := int64(0); begin < p.millis; begin += cellMillis {
-			if !yield(begin) {
-				return
-			}
-		}
-	}
-}
-
-func (p *plan) newWeights() *rand.Rand {
-	return rand.New(rand.NewPCG(p.seed, streamWeights))
-}
-
 // cellWeight returns the weight of the cell at begin: the curve of the day
-// between its two hours, and up to a third of noise. Cells must be asked for
-// in order, because of the noise.
-func (p *plan) cellWeight(begin int64) int64 {
+// between its two hours, and noise from 0 to 31, which is up to a third.
+func (p *plan) cellWeight(begin, noise int64) int64 {
 	const hour = 3_600_000
 	at := (p.offset + begin) % (24 * hour)
 	h, into := at/hour, at%hour/1000
 	curve := hourWeight[h]*(3600-into) + hourWeight[(h+1)%24]*into
 	length := min(cellMillis, p.millis-begin)
-	return curve / 36 * (64 + p.weights.Int64N(32)) * length / cellMillis
+	return curve / 36 * (64 + noise) * length / cellMillis
 }
 
-// fill adds the lines of the cell at begin to b, in no order.
-func (p *plan) fill(b *batch, s scene, begin int64, rng *rand.Rand) {
+// fill adds the lines of a cell to b, in no order.
+func (p *plan) fill(b *batch, s scene, cell int, rng *rand.Rand) {
+	begin := int64(cell) * cellMillis
 	end := min(begin+cellMillis, p.millis)
 	before := scale(p.passed, p.ordinary, p.weight)
-	p.passed += p.cellWeight(begin)
+	p.passed += p.weights[cell]
 	p.fillSessions(b, s, begin, end, int(scale(p.passed, p.ordinary, p.weight)-before), rng)
 
 	p.crawler.until(end, func(at, _ int64) { s.crawl(b, at) })
@@ -153,8 +132,8 @@ func (p *plan) fillSessions(b *batch, s scene, begin, end int64, n int, rng *ran
 	}
 	slices.Sort(times)
 	for want := len(b.lines) + n; len(b.lines) < want; {
-		room := want - len(b.lines)
-		s.session(b, times[n-room], end, room, 3+n/8)
+		left := want - len(b.lines)
+		s.session(b, times[n-left], end, left, 3+n/8)
 	}
 }
 

@@ -68,7 +68,7 @@ type shop struct {
 	// The session that is being written.
 	b       *batch
 	at, end int64
-	room    int
+	left    int // lines that it may still have
 }
 
 func newShop(c Config) *shop {
@@ -94,8 +94,8 @@ func newShop(c Config) *shop {
 	return s
 }
 
-func (s *shop) session(b *batch, at, end int64, room, busy int) {
-	s.b, s.at, s.end, s.room = b, at, end, room
+func (s *shop) session(b *batch, at, end int64, most, busy int) {
+	s.b, s.at, s.end, s.left = b, at, end, most
 	s.visits = s.visits[:min(busy, len(s.visits))]
 	i := s.rng.IntN(busy)
 	if i >= len(s.visits) {
@@ -191,13 +191,13 @@ func (s *shop) cached(v *visit) int {
 
 func (s *shop) get(v *visit, a asset, status int) { s.send(v, "GET", a, status) }
 
-// send writes one line of the session, if there is room, and moves on by some
+// send writes one line of the session, if there may be one more, and moves on by some
 // milliseconds.
 func (s *shop) send(v *visit, method string, a asset, status int) {
-	if s.room == 0 {
+	if s.left == 0 {
 		return
 	}
-	s.room--
+	s.left--
 	if status == 304 {
 		a.size = 0
 	}

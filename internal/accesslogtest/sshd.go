@@ -1,8 +1,8 @@
 package accesslogtest
 
 import (
+	"fmt"
 	"math/rand/v2"
-	"strconv"
 )
 
 // Users that are guessed at; the first is the flood's.
@@ -28,7 +28,7 @@ func newSSHD(c Config) *sshd {
 	}
 }
 
-func (s *sshd) session(b *batch, at, end int64, room, _ int) {
+func (s *sshd) session(b *batch, at, end int64, most, _ int) {
 	client := s.clients[s.popular.draw(s.rng)]
 	user := users[s.rng.IntN(len(users))]
 	var messages []string
@@ -43,7 +43,7 @@ func (s *sshd) session(b *batch, at, end int64, room, _ int) {
 		s.write(b, at, client, "Failed password for invalid user "+user+" from ", " ssh2", true)
 		messages = []string{"Connection closed by invalid user " + user + " ", " [preauth]"}
 	}
-	if room > 1 {
+	if most > 1 {
 		s.write(b, min(at+800, end-1), client, messages[0], messages[1], false)
 	}
 }
@@ -80,14 +80,8 @@ func (s *sshd) dirty(b *batch, at int64, kind int) {
 // write adds a line: before, the client and its port, after.
 func (s *sshd) write(b *batch, at int64, client, before, after string, event bool) {
 	from := len(b.buf)
-	b.buf = append(b.buf, s.stamp.at(at)...)
-	b.buf = append(b.buf, " gate sshd["...)
-	b.buf = strconv.AppendInt(b.buf, int64(1000+s.rng.IntN(30_000)), 10)
-	b.buf = append(b.buf, "]: "...)
-	b.buf = append(b.buf, before...)
-	b.buf = append(b.buf, client...)
-	b.buf = append(b.buf, " port "...)
-	b.buf = strconv.AppendInt(b.buf, int64(32768+s.rng.IntN(28_000)), 10)
-	b.buf = append(b.buf, after...)
+	process := 1000 + s.rng.IntN(30_000)
+	port := 32768 + s.rng.IntN(28_000)
+	b.buf = fmt.Appendf(b.buf, "%s gate sshd[%d]: %s%s port %d%s", s.stamp.at(at), process, before, client, port, after)
 	b.end(at, from, client, event)
 }

@@ -18,10 +18,10 @@ const (
 // A scene invents the lines of one kind of server. Times are in milliseconds
 // since Config.Start; each method adds at least one line to b.
 type scene interface {
-	// session adds what one client does from time at on: between 1 and room
+	// session adds what one client does from time at on: from 1 to most
 	// lines, the last before end. busy is the number of sessions that are
 	// going on.
-	session(b *batch, at, end int64, room, busy int)
+	session(b *batch, at, end int64, most, busy int)
 
 	crawl(b *batch, at int64)
 	flood(b *batch, at int64)
@@ -47,9 +47,9 @@ func Write(w io.Writer, c Config) (Truth, error) {
 		times = rand.New(rand.NewPCG(c.Seed, streamTimes))
 		b     batch
 	)
-	for begin := range p.cells() {
+	for cell := range p.weights {
 		b.reset()
-		p.fill(&b, s, begin, times)
+		p.fill(&b, s, cell, times)
 		b.sort()
 		if err := out.put(&b); err != nil {
 			return Truth{}, err

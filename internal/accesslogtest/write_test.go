@@ -61,7 +61,7 @@ func TestSeedChoosesTheLog(t *testing.T) {
 }
 
 func TestNightIsQuiet(t *testing.T) {
-	c := accesslogtest.Config{Quiet: true, Lines: 20_000}
+	c := accesslogtest.Config{Lines: 20_000}
 	log, _ := write(t, c)
 	events, _ := read(t, c, log)
 	var hours [24]int
@@ -114,7 +114,7 @@ func TestBadConfig(t *testing.T) {
 		config accesslogtest.Config
 		want   []string // words of the error
 	}{
-		{accesslogtest.Config{Format: "common"}, []string{"Format", `"common"`, "clf, json-nginx, syslog-sshd"}},
+		{accesslogtest.Config{Format: "common"}, []string{"Format", `"common"`, "[clf json-nginx syslog-sshd]"}},
 		{accesslogtest.Config{Lines: -1}, []string{"Lines", "-1", "1000000000"}},
 		{accesslogtest.Config{Lines: 1_000_000_001}, []string{"Lines", "1000000001"}},
 		{accesslogtest.Config{Duration: 1500 * time.Millisecond}, []string{"Duration", "1.5s", "whole seconds"}},
@@ -160,9 +160,9 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 func TestWriteErrorIsReturned(t *testing.T) {
 	c := accesslogtest.Config{Lines: 3000, Late: time.Hour}
 	log, _ := write(t, c)
-	for _, room := range []int{0, 1, 70_000, len(log) - 1} {
-		if _, err := accesslogtest.Write(&fullDisk{room}, c); !errors.Is(err, errFull) {
-			t.Errorf("a writer with room for %d of %d bytes: error %v, want %v", room, len(log), err, errFull)
+	for _, size := range []int{0, 1, 70_000, len(log) - 1} {
+		if _, err := accesslogtest.Write(&fullDisk{size}, c); !errors.Is(err, errFull) {
+			t.Errorf("a writer that takes %d of %d bytes: error %v, want %v", size, len(log), err, errFull)
 		}
 	}
 	if _, err := accesslogtest.Write(&fullDisk{len(log)}, c); err != nil {

@@ -44,7 +44,6 @@ var unclean = []string{
 	"internal/store/storetest",
 
 	// rules, replay
-	"internal/accesslogtest",
 	"replay",
 
 	// server
