@@ -41,7 +41,6 @@ var unclean = []string{
 
 	// limiter and bans
 	"ratelimit",
-	"internal/store/storetest",
 
 	// rules, replay
 	"replay",

@@ -12,66 +12,59 @@ import (
 // banCases are about bans.
 var banCases = []Case{
 	{
-		Name:    "BanAfterHits",
-		Promise: "The event that is one hit too many is refused and starts the ban [t, t+D); events during it are not counted, and what led to it is forgotten.",
-		check:   func(c *check) { banAfter(c, ratelimit.Hits) },
+		"BanAfterHits", anyStore, banAfter(ratelimit.Hits),
+		"The event that is one hit too many is refused and starts the ban [t, t+D); events during it are not counted, and what led to it is forgotten.",
 	},
 	{
-		Name:    "BanAfterRefusals",
-		Promise: "The refusal that is one too many starts a ban, while those of other rules do not count.",
-		check:   func(c *check) { banAfter(c, ratelimit.Refusals) },
+		"BanAfterRefusals", anyStore, banAfter(ratelimit.Refusals),
+		"The refusal that is one too many starts a ban, while those of other rules do not count.",
 	},
 	{
-		Name:    "BanEscalates",
-		Promise: "Each further ban of a key lasts longer, by factor or by steps, up to a cap, until the earlier ones are forgotten.",
-		check:   banEscalatesCase,
-		timed:   true,
+		"BanEscalates", givenTimes, banEscalatesCase,
+		"Each further ban of a key lasts longer, by factor or by steps, up to a cap, until the earlier ones are forgotten.",
 	},
 	{
-		Name:    "BanExtends",
-		Promise: "Hits during a ban change nothing unless the rule says so, and then the ban starts anew.",
-		check:   banExtendsCase,
+		"BanExtends", anyStore, banExtendsCase,
+		"Hits during a ban change nothing unless the rule says so, and then the ban starts again.",
 	},
 	{
-		Name:    "BanJitter",
-		Promise: "A jittered ban lasts at least as long as without, and at most as much longer as the jitter says; keys differ.",
-		check:   banJitterCase,
+		"BanJitter", anyStore, banJitterCase,
+		"A jittered ban lasts at least as long as without, and at most as much longer as the jitter says; keys differ.",
 	},
 	{
-		Name:    "BanHoldsForOthers",
-		Promise: "A ban of one rule refuses the event and keeps it from all other rules; a shadow rule's does not.",
-		check:   banHoldsForOthersCase,
+		"BanHoldsForOthers", anyStore, banHoldsForOthersCase,
+		"A ban of one rule refuses the event and keeps it from all other rules; a shadow rule's does not.",
 	},
 	{
-		Name:    "BanByHand",
-		Promise: "A ban that is added holds at once, whatever was counted; one that holds for longer stays.",
-		check:   banByHandCase,
+		"BanByHand", anyStore, banByHandCase,
+		"A ban that is added holds at once, whatever was counted; one that holds for longer stays.",
 	},
 	{
-		Name:    "Unban",
-		Promise: "A ban that is ended by hand is over at once, and is no earlier ban of the next one.",
-		check:   unbanCase,
+		"Unban", anyStore, unbanCase,
+		"A ban that is ended by hand is over at once, and is no earlier ban of the next one.",
 	},
 	{
-		Name:    "BanOutlivesTraffic",
-		Promise: "No number of other keys, banned or not, ends a ban.",
-		check:   banOutlivesTrafficCase,
+		"BanOutlivesTraffic", anyStore, banOutlivesTrafficCase,
+		"No number of other keys, banned or not, ends a ban.",
 	},
 	{
-		Name:    "ListBans",
-		Promise: "The bans that hold are listed, each once, with their rule, key, start, end, count, reason and source.",
-		check:   listBansCase,
+		"ListBans", anyStore, listBansCase,
+		"The bans that hold are listed, each once, with their rule, key, start, end, count, reason and source.",
 	},
 }
 
-func banAfter(c *check, of ratelimit.Cause) {
+func banAfter(of ratelimit.Cause) func(*check) {
+	return func(c *check) { banAfterCase(c, of) }
+}
+
+func banAfterCase(c *check, of ratelimit.Cause) {
 	for _, after := range []uint64{0, 1, 5} {
 		r := c.rule("bans")
 		r.Ban = &ratelimit.Ban{After: after, Of: of, Span: c.units(2), For: c.units(1)}
 		if of == ratelimit.Refusals {
 			r.Limits = []ratelimit.Limit{c.under(r.Algorithm, 2, 1)}
 		}
-		other := named("other", c.limitOf(c.counting(), 1))
+		other := named("other", c.limitOf(ratelimit.Sliding, 1))
 		s := c.session(r, other)
 		for range 3 {
 			for range after + 5 { // into the ban
@@ -164,7 +157,7 @@ func banHoldsForOthersCase(c *check) {
 		bans.Shadow = shadow
 		slow := c.rule("slow")
 		slow.Ban = &ratelimit.Ban{After: 4, Span: time.Hour, For: c.units(1)}
-		s := c.session(named("first", c.lasting(c.counting(), 100)), bans, slow)
+		s := c.session(named("first", c.lasting(ratelimit.Sliding, 100)), bans, slow)
 		for range 9 {
 			s.take(1, s.all("k")...)
 		}
@@ -208,7 +201,7 @@ func banByHandCase(c *check) {
 	hour := int64(time.Hour)
 	r := c.rule("bans")
 	r.Ban = &ratelimit.Ban{After: 3, Span: time.Hour, For: 3 * time.Hour, Factor: 2}
-	s := c.session(named("limits", c.lasting(c.counting(), 100)), r)
+	s := c.session(named("limits", c.lasting(ratelimit.Sliding, 100)), r)
 	ends := c.start() + 2*hour
 	s.take(1, s.all("k")...)
 	s.ban(0, "k", ends)
@@ -226,7 +219,7 @@ func banByHandCase(c *check) {
 		s.pass(time.Hour) // the end of the one, less 1 ns; the other is over
 		s.take(1, s.all("k")...)
 		s.pass(1)
-		// A ban by hand is none of those that the rule has begun.
+		// A manual ban is not one of the earlier bans that make the next one longer.
 		for range 5 {
 			s.take(1, s.all("k")...)
 		}
@@ -239,7 +232,7 @@ func banByHandCase(c *check) {
 func unbanCase(c *check) {
 	r := c.rule("bans")
 	r.Ban = &ratelimit.Ban{After: 1, Span: time.Hour, For: time.Hour, Factor: 2}
-	s := c.session(r, named("limits", c.lasting(c.counting(), 100)))
+	s := c.session(r, named("limits", c.lasting(ratelimit.Sliding, 100)))
 	s.unban(0, "k")
 	for range 3 {
 		s.take(1, s.all("k")...) // each second time the ban begins, as long as the first
@@ -265,7 +258,7 @@ func unbanCase(c *check) {
 func banOutlivesTrafficCase(c *check) {
 	r := c.rule("bans")
 	r.Ban = &ratelimit.Ban{After: 1, Span: time.Hour, For: time.Hour}
-	s := c.session(r, named("limits", c.lasting(c.counting(), 5)))
+	s := c.session(r, named("limits", c.lasting(ratelimit.Sliding, 5)))
 	s.take(1, s.all("first")...)
 	s.take(1, s.all("first")...)
 	s.ban(1, "by hand", c.start()+int64(time.Hour))
@@ -283,7 +276,7 @@ func banOutlivesTrafficCase(c *check) {
 func listBansCase(c *check) {
 	hits := c.rule("hits")
 	hits.Ban = &ratelimit.Ban{After: 2, Span: time.Hour, For: time.Hour, Factor: 2}
-	refusals := named("refusals", c.lasting(c.counting(), 1))
+	refusals := named("refusals", c.lasting(ratelimit.Sliding, 1))
 	refusals.Ban = &ratelimit.Ban{After: 1, Of: ratelimit.Refusals, Span: time.Hour, For: 2 * time.Hour}
 	s := c.session(hits, refusals)
 	s.listed()

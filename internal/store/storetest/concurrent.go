@@ -16,34 +16,28 @@ import (
 // concurrentCases are about requests at the same time.
 var concurrentCases = []Case{
 	{
-		Name:    "ConcurrentTakes",
-		Promise: "However many take at once, exactly as many are admitted as the limit allows.",
-		check:   concurrentTakesCase,
+		"ConcurrentTakes", anyStore, concurrentTakesCase,
+		"However many take at once, exactly as many are admitted as the limit allows.",
 	},
 	{
-		Name:    "ConcurrentRules",
-		Promise: "Whatever requests about several rules and keys come at once, each key has been charged what was admitted, and no more than its limit.",
-		check:   concurrentRulesCase,
+		"ConcurrentRules", anyStore, concurrentRulesCase,
+		"Whatever requests about several rules and keys come at once, each key has been charged what was admitted, and no more than its limit.",
 	},
 	{
-		Name:    "PartialCharge",
-		Promise: "Nobody ever sees a request charged to one of its subjects and not to another, nor one charged that is refused.",
-		check:   partialChargeCase,
+		"PartialCharge", atOnce, partialChargeCase,
+		"Nobody ever sees a request charged to one of its subjects and not to another, nor one charged that is refused.",
 	},
 	{
-		Name:    "ConcurrentSettles",
-		Promise: "However many come and go at once, no more are under way than the limit allows, and in the end nobody is.",
-		check:   concurrentSettlesCase,
+		"ConcurrentSettles", anyStore, concurrentSettlesCase,
+		"However many come and go at once, no more are under way than the limit allows, and in the end nobody is.",
 	},
 	{
-		Name:    "ConcurrentBan",
-		Promise: "Of many hits at once, one begins the ban.",
-		check:   concurrentBanCase,
+		"ConcurrentBan", anyStore, concurrentBanCase,
+		"Of many hits at once, one begins the ban.",
 	},
 	{
-		Name:    "ConcurrentUpdates",
-		Promise: "While rules change, each request is judged under one set or answered with ErrStale; counts are neither lost nor doubled, and nobody waits for ever.",
-		check:   concurrentUpdatesCase,
+		"ConcurrentUpdates", anyStore, concurrentUpdatesCase,
+		"While rules change, each request is judged under one set or answered with ErrStale; counts are neither lost nor doubled, and nobody waits for ever.",
 	},
 }
 
@@ -169,7 +163,7 @@ func (s *session) giveBack(r *request, actual uint64) {
 
 func partialChargeCase(c *check) {
 	const n = 5000
-	s := c.session(c.lasting(c.counting(), n), named("second", c.lasting(c.counting(), n)), named("none", c.lasting(c.counting(), 0)))
+	s := c.session(c.lasting(ratelimit.Sliding, n), named("second", c.lasting(ratelimit.Sliding, n)), named("none", c.lasting(ratelimit.Sliding, 0)))
 	rounds := c.steps(600)
 	c.together(func(g int, rnd *rand.Rand) {
 		for range rounds {

@@ -12,19 +12,16 @@ import (
 // keyCases are about keys and names that are hard to keep apart.
 var keyCases = []Case{
 	{
-		Name:    "Keys",
-		Promise: "No two keys share a count, whatever bytes they have; a key that is too long is an error that names it so, and charges nothing.",
-		check:   keysCase,
+		"Keys", anyStore, keysCase,
+		"No two keys share a count, whatever bytes they have; a key that is too long is an error that names it so, and charges nothing.",
 	},
 	{
-		Name:    "Names",
-		Promise: "No two rules share a count, whatever their names.",
-		check:   namesCase,
+		"Names", anyStore, namesCase,
+		"No two rules share a count, whatever their names.",
 	},
 	{
-		Name:    "KeyBytes",
-		Promise: "A store keeps no key that the caller goes on to change.",
-		check:   keyBytesCase,
+		"KeyBytes", anyStore, keyBytesCase,
+		"A store keeps no key that the caller goes on to change.",
 	},
 }
 
@@ -57,7 +54,7 @@ func longKeys() []string {
 }
 
 func keysCase(c *check) {
-	s := c.session(c.lasting(c.counting(), 1000), named("beside", c.lasting(c.counting(), 60_000)))
+	s := c.session(c.lasting(ratelimit.Sliding, 1000), named("beside", c.lasting(ratelimit.Sliding, 60_000)))
 	var taken []string
 	charged := uint64(0)
 	for _, key := range append(hardKeys(), longKeys()...) {
@@ -94,7 +91,7 @@ func namesCase(c *check) {
 	names := []string{"a", "a:b", "b", "A", " a", "a ", "{a}", "{", "}", "r\xff", "r\x00", "r", "rule", "ban", "*", "0", "\u202e", strings.Repeat("n", 300)}
 	var rules []ratelimit.Rule
 	for _, name := range names {
-		rules = append(rules, named(name, c.lasting(c.counting(), 60)))
+		rules = append(rules, named(name, c.lasting(ratelimit.Sliding, 60)))
 	}
 	s := c.session(rules...)
 	for i := range rules {
@@ -114,7 +111,7 @@ func namesCase(c *check) {
 }
 
 func keyBytesCase(c *check) {
-	r := c.lasting(c.counting(), 10)
+	r := c.lasting(ratelimit.Sliding, 10)
 	r.Ban = &ratelimit.Ban{After: 4, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
 	s := c.session(r)
 	for _, n := range []int{3, 20, 200} {

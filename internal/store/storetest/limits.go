@@ -10,50 +10,40 @@ import (
 // limitCases are about one rule.
 var limitCases = []Case{
 	{
-		Name:    "Limit",
-		Promise: "A key is admitted until it has used the limit, then refused, and admitted again when that has left the window.",
-		check:   limitCase,
+		"Limit", anyStore, limitCase,
+		"A key is admitted until it has used the limit, then refused, and admitted again when that has left the window.",
 	},
 	{
-		Name:    "Edges",
-		Promise: "What was charged at t counts until t+span and not at it; the waiting time that a refusal tells is the shortest after which a lone event is admitted.",
-		check:   edgesCase,
-		timed:   true,
+		"Edges", givenTimes, edgesCase,
+		"What was charged at t counts until t+span and not at it; the waiting time that a refusal tells is the shortest after which a lone event is admitted.",
 	},
 	{
-		Name:    "Cost",
-		Promise: "A cost is charged whole or not at all; one above the limit never fits and has no waiting time; a cost of 0 charges nothing.",
-		check:   costCase,
+		"Cost", anyStore, costCase,
+		"A cost is charged whole or not at all; one above the limit never fits and has no waiting time; a cost of 0 charges nothing.",
 	},
 	{
-		Name:    "Zero",
-		Promise: "A limit of 0 refuses every event, and no waiting helps.",
-		check:   zeroCase,
+		"Zero", anyStore, zeroCase,
+		"A limit of 0 refuses every event, and no waiting helps.",
 	},
 	{
-		Name:    "Look",
-		Promise: "A request that only looks says what would be, and changes nothing.",
-		check:   lookCase,
+		"Look", anyStore, lookCase,
+		"A request that only looks says what would be, and changes nothing.",
 	},
 	{
-		Name:    "Algorithms",
-		Promise: "Random events under one limit are judged as the definition of its algorithm has it.",
-		check:   algorithmsCase,
+		"Algorithms", anyStore, algorithmsCase,
+		"Random events under one limit are judged as the definition of its algorithm has it.",
 	},
 	{
-		Name:    "SeveralLimits",
-		Promise: "Each limit of a rule must admit, and all of them or none are charged.",
-		check:   severalLimitsCase,
+		"SeveralLimits", anyStore, severalLimitsCase,
+		"Each limit of a rule must admit, and all of them or none are charged.",
 	},
 	{
-		Name:    "CountRefused",
-		Promise: "Under a rule that says so, refused events count toward its limits as well.",
-		check:   countRefusedCase,
+		"CountRefused", anyStore, countRefusedCase,
+		"Under a rule that says so, refused events count toward its limits as well.",
 	},
 	{
-		Name:    "Idle",
-		Promise: "After any idle time the window holds what was charged within the span, and nothing else.",
-		check:   idleCase,
+		"Idle", anyStore, idleCase,
+		"After any idle time the window holds what was charged within the span, and nothing else.",
 	},
 }
 
@@ -77,7 +67,7 @@ func limitCase(c *check) {
 			if c.config.Pass != nil && n > 2 {
 				continue // once is enough to wait
 			}
-			s.pass(2 * max(c.config.Unit, time.Second))
+			s.pass(2 * max(c.unit, time.Second))
 			if _, ok := s.take(n, about(0, "k")); !ok {
 				c.fatal("%v: the limit of %d did not come back", a, n)
 			}
@@ -96,7 +86,7 @@ func edgesCase(c *check) {
 						break
 					}
 					left -= cost
-					s.pass(time.Duration(c.rnd.Int64N(int64(c.config.Unit) / 4)))
+					s.pass(time.Duration(c.rnd.Int64N(int64(c.unit) / 4)))
 				}
 				r, ok := s.take(1+c.rnd.Uint64N(n), about(0, "k"))
 				if ok {
@@ -172,13 +162,13 @@ func lookCase(c *check) {
 				}
 				s.look(1, about(0, "never taken"))
 				s.take(1+c.rnd.Uint64N(1+n/2), about(0, "k"))
-				s.pass(time.Duration(c.rnd.Int64N(int64(c.config.Unit) / 3)))
+				s.pass(time.Duration(c.rnd.Int64N(int64(c.unit) / 3)))
 				if c.config.Pass != nil {
 					continue
 				}
-				s.now += int64(3 * c.config.Unit) // a look may be about the future
+				s.now += int64(3 * c.unit) // a look may be about the future
 				s.look(1, about(0, "k"))
-				s.now -= int64(3 * c.config.Unit)
+				s.now -= int64(3 * c.unit)
 			}
 		}
 	}
@@ -258,7 +248,7 @@ func (s *session) random(steps int, subjects ...subject) {
 func (s *session) gap(l ratelimit.Limit) time.Duration {
 	span := int64(l.Window())
 	if s.config.Pass != nil {
-		return time.Duration(s.rnd.Int64N(int64(s.config.Unit)/4 + 1))
+		return time.Duration(s.rnd.Int64N(int64(s.unit)/4 + 1))
 	}
 	switch s.rnd.IntN(40) {
 	case 0:
@@ -294,7 +284,7 @@ func countRefusedCase(c *check) {
 			for range c.steps(80) {
 				s.take(1, about(0, "k"))
 				if c.config.Pass == nil {
-					s.pass(time.Duration(c.rnd.Int64N(int64(c.config.Unit) / int64(n))))
+					s.pass(time.Duration(c.rnd.Int64N(int64(c.unit) / int64(n))))
 				}
 			}
 		}
@@ -310,7 +300,7 @@ func idleCase(c *check) {
 					break
 				}
 				s.take(n/2, about(0, "k"))
-				s.pass(time.Duration(tenths) * s.config.Unit / 10)
+				s.pass(time.Duration(tenths) * s.unit / 10)
 				s.look(0, about(0, "k"))
 				s.take(1, about(0, "k"))
 			}

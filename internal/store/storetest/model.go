@@ -22,9 +22,9 @@ type place struct{ rule, key string }
 type record struct {
 	judged  bool
 	newest  int64 // when it was judged last
-	limits  []window
-	cut     bool       // whether a bucket was, and not all have been empty since
-	strikes trueWindow // hits or refusals that count toward a ban
+	limits  []*window
+	cut     bool    // whether a bucket was, and not all have been empty since
+	strikes *window // hits or refusals that count toward a ban
 	ban     ban
 }
 
@@ -61,9 +61,9 @@ func (rec *record) clear(r *ratelimit.Rule, resolution int64) {
 	for _, l := range r.Limits {
 		rec.limits = append(rec.limits, newWindow(r, l, resolution))
 	}
-	rec.strikes = trueWindow{}
+	rec.strikes = nil
 	if r.Ban != nil {
-		rec.strikes.span = int64(r.Ban.Span)
+		rec.strikes = newWindow(&ratelimit.Rule{Algorithm: ratelimit.Exact}, ratelimit.Limit{Span: r.Ban.Span}, resolution)
 	}
 }
 
@@ -73,7 +73,9 @@ func (rec *record) clone() *record {
 	for _, w := range rec.limits {
 		c.limits = append(c.limits, w.clone())
 	}
-	c.strikes.charges = rec.strikes.charges.clone()
+	if rec.strikes != nil {
+		c.strikes = rec.strikes.clone()
+	}
 	return &c
 }
 
@@ -214,8 +216,8 @@ func (rec *record) charge(rule *ratelimit.Rule, o *outcome, v verdict, r *reques
 		if charged && r.Cost > 0 && rule.Limits[i].N > 0 && (v.allowed || !r.Peek) { // who looks and waits was not counted
 			rec.chargeTo(w, v.at, r.Cost)
 		}
-		if b, ok := w.(*bucket); ok && rule.Algorithm == ratelimit.LeakyBucket && v.allowed && !o.Refused && rule.Limits[i].N > 0 {
-			o.Delay = max(o.Delay, b.delay(v.at))
+		if rule.Algorithm == ratelimit.LeakyBucket && v.allowed && !o.Refused && rule.Limits[i].N > 0 {
+			o.Delay = max(o.Delay, w.bucket.delay(v.at))
 		}
 	}
 	if charged && len(rule.Limits) > 0 {
@@ -255,7 +257,7 @@ func (b *ban) begin(rule *ratelimit.Ban, now int64) {
 	*b = ban{was: true, since: now, until: now + int64(lasts), lasts: lasts, count: earlier + 1, remember: remember}
 }
 
-// extend starts a ban anew that a rule began, if it says so.
+// extend starts a ban again that a rule began, if the rule says so.
 func (b *ban) extend(rule *ratelimit.Rule, now int64, r *request) {
 	if rule.Ban != nil && rule.Ban.Extend && !b.byHand && r.Cost > 0 && !r.Peek {
 		b.until = max(b.until, now+int64(rule.Ban.Duration(b.count-1)))
@@ -305,10 +307,10 @@ func (m *model) reset(subjects []subject) {
 
 // chargeTo charges one of the limits. A bucket that is then at its most may have
 // been cut, and gives nothing back until all limits are empty.
-func (rec *record) chargeTo(w window, now int64, cost uint64) {
-	rec.cut = rec.cut && slices.ContainsFunc(rec.limits, func(w window) bool { return w.used(now) > 0 })
+func (rec *record) chargeTo(w *window, now int64, cost uint64) {
+	rec.cut = rec.cut && slices.ContainsFunc(rec.limits, func(w *window) bool { return w.used(now) > 0 })
 	w.charge(now, cost)
-	if b, ok := w.(*bucket); ok && b.full.Cmp(b.most()) >= 0 {
+	if b := w.bucket; b != nil && b.level.Cmp(b.full()) >= 0 {
 		rec.cut = true
 	}
 }

@@ -10,19 +10,16 @@ import (
 // ruleCases are about several rules in one request.
 var ruleCases = []Case{
 	{
-		Name:    "AllOrNothing",
-		Promise: "When one of eight rules refuses, whichever it is, nothing is charged to any.",
-		check:   allOrNothingCase,
+		"AllOrNothing", anyStore, allOrNothingCase,
+		"When one of eight rules refuses, whichever it is, nothing is charged to any.",
 	},
 	{
-		Name:    "Combination",
-		Promise: "Limits charge, bans observe: random events under random rules are judged as the documentation of package ratelimit has it.",
-		check:   combinationCase,
+		"Combination", anyStore, combinationCase,
+		"Limits charge, bans observe: random events under random rules are judged as the documentation of package ratelimit has it.",
 	},
 	{
-		Name:    "Shadow",
-		Promise: "A shadow rule says what it would do, refuses nothing, and charges only what is admitted.",
-		check:   shadowCase,
+		"Shadow", anyStore, shadowCase,
+		"A shadow rule says what it would do, refuses nothing, and charges only what is admitted.",
 	},
 }
 
@@ -90,7 +87,7 @@ func combinationCase(c *check) {
 			} else if r, ok := s.take(cost, subjects...); ok && c.rnd.IntN(8) == 0 {
 				s.settle(r, c.rnd.Uint64N(cost+1))
 			}
-			s.pass(time.Duration(c.rnd.Int64N(int64(c.config.Unit) / 6)).Truncate(c.config.Resolution))
+			s.pass(time.Duration(c.rnd.Int64N(int64(c.unit) / 6)).Truncate(c.config.Resolution))
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (c *check) session(rules ...ratelimit.Rule) *session {
 
 // start returns the time of a first request.
 func (c *check) start() int64 {
-	return floor(c.base, int64(c.config.Resolution)) * int64(c.config.Resolution)
+	return floorDiv(c.base, int64(c.config.Resolution)) * int64(c.config.Resolution)
 }
 
 // set compiles rules.
@@ -43,7 +43,7 @@ func (c *check) set(rules ...ratelimit.Rule) *ratelimit.Set {
 func (c *check) rule(name string, limits ...ratelimit.Limit) ratelimit.Rule {
 	key, err := match.NewKey(match.Fold{Off: true}, match.Path.String())
 	c.must(err)
-	return ratelimit.Rule{Name: name, Key: key, Limits: limits, Algorithm: c.counting()}
+	return ratelimit.Rule{Name: name, Key: key, Limits: limits, Algorithm: ratelimit.Sliding}
 }
 
 // under returns a limit of n in so many units, as the algorithm has it.
@@ -55,7 +55,7 @@ func (c *check) under(a ratelimit.Algorithm, n uint64, units int) ratelimit.Limi
 }
 
 // units returns n times the unit.
-func (c *check) units(n int) time.Duration { return time.Duration(n) * c.config.Unit }
+func (c *check) units(n int) time.Duration { return time.Duration(n) * c.unit }
 
 // pass lets d pass.
 func (s *session) pass(d time.Duration) {
@@ -66,6 +66,14 @@ func (s *session) pass(d time.Duration) {
 		return
 	}
 	s.now += int64(d)
+}
+
+// clock returns the time of a request.
+func (s *session) clock() int64 {
+	if s.config.Pass != nil {
+		return time.Now().UnixNano()
+	}
+	return s.now
 }
 
 // about is a subject: the number of a rule, and a key.
@@ -95,10 +103,7 @@ func (s *session) look(cost uint64, subjects ...subject) (*request, bool) {
 }
 
 func (s *session) ask(cost uint64, look bool, subjects []subject) (*request, bool) {
-	now := s.now
-	if s.config.Pass != nil {
-		now = time.Now().UnixNano()
-	}
+	now := s.clock()
 	r := &request{Set: s.model.set, Now: now, Cost: cost, Peek: look, Subjects: subjects}
 	s.note(r)
 	if err := s.decide(r); err != nil {
@@ -307,19 +312,12 @@ func (s *session) correct(r *request, actual uint64, subjects []subject) {
 }
 
 func (s *session) settlement(r *request, actual uint64, subjects []subject) settlement {
-	now := s.now
-	if s.config.Pass != nil {
-		now = time.Now().UnixNano()
-	}
-	return settlement{Set: s.model.set, At: r.Now, Now: now, Charged: r.Cost, Actual: actual, Subjects: subjects}
+	return settlement{Set: s.model.set, At: r.Now, Now: s.clock(), Charged: r.Cost, Actual: actual, Subjects: subjects}
 }
 
 // refund gives back to a key, without saying what.
 func (s *session) refund(n uint64, rule int, key string) uint64 {
-	r := adjustment{Set: s.model.set, Rule: rule, Key: []byte(key), N: n, Now: s.now}
-	if s.config.Pass != nil {
-		r.Now = time.Now().UnixNano()
-	}
+	r := adjustment{Set: s.model.set, Rule: rule, Key: []byte(key), N: n, Now: s.clock()}
 	asked := r
 	s.noted("%+d ns: refund %d %d:%.20q", r.Now-s.base, n, rule, key)
 	if err := s.store.Refund(ctx, &r); err != nil {

@@ -12,44 +12,36 @@ import (
 // settleCases are about giving back, charging later and forgetting.
 var settleCases = []Case{
 	{
-		Name:    "Refund",
-		Promise: "What is given back is taken from where it was charged, and makes no room that it had not taken.",
-		check:   refundCase,
+		"Refund", anyStore, refundCase,
+		"What is given back is taken from where it was charged, and never more than had been charged.",
 	},
 	{
-		Name:    "RefundExpired",
-		Promise: "To give back what has left the window changes nothing.",
-		check:   refundExpiredCase,
+		"RefundExpired", anyStore, refundExpiredCase,
+		"To give back what has left the window changes nothing.",
 	},
 	{
-		Name:    "RefundOnce",
-		Promise: "A reservation ends once, however often and by however many it is canceled.",
-		check:   refundOnceCase,
+		"RefundOnce", anyStore, refundOnceCase,
+		"A reservation ends once, however often and by however many it is canceled.",
 	},
 	{
-		Name:    "RefundRefused",
-		Promise: "There is nothing to give back of an event that was not charged.",
-		check:   refundRefusedCase,
+		"RefundRefused", anyStore, refundRefusedCase,
+		"There is nothing to give back of an event that was not charged.",
 	},
 	{
-		Name:    "RefundOldest",
-		Promise: "What is given back without saying when it was charged is taken from the oldest on, in each limit, and how much is told; a bucket that was charged more than it holds gives nothing until it has been empty.",
-		check:   refundOldestCase,
+		"RefundOldest", anyStore, refundOldestCase,
+		"What is given back without saying when it was charged is taken from the oldest on, in each limit, and how much is told; a bucket that was charged more than it holds gives nothing until it has been empty.",
 	},
 	{
-		Name:    "ChargeLater",
-		Promise: "What was charged too little is charged in full, whether there is room for it or not, and then has to leave the window as any.",
-		check:   chargeLaterCase,
+		"ChargeLater", anyStore, chargeLaterCase,
+		"What was charged too little is charged in full, even beyond the limit, and leaves the window like any other charge.",
 	},
 	{
-		Name:    "InFlight",
-		Promise: "An event is under way until it is settled, whatever it cost, or until its span is over.",
-		check:   inFlightCase,
+		"InFlight", anyStore, inFlightCase,
+		"An event is under way until it is settled, whatever it cost, or until its span is over.",
 	},
 	{
-		Name:    "Reset",
-		Promise: "A reset forgets what the subjects have counted, and nothing else; what was charged before it is not given back again.",
-		check:   resetCase,
+		"Reset", anyStore, resetCase,
+		"A reset forgets what the subjects have counted, and nothing else; what was charged before it is not given back again.",
 	},
 }
 
@@ -83,7 +75,7 @@ func refundExpiredCase(c *check) {
 		for _, n := range []uint64{10, 100} {
 			s := c.session(c.limitOf(a, n))
 			early, _ := s.take(n-2, about(0, "k"))
-			s.pass(2 * max(c.config.Unit, time.Second))
+			s.pass(2 * max(c.unit, time.Second))
 			s.take(n-1, about(0, "k"))
 			s.settle(early, 0)
 			if s.take(2, about(0, "k")); c.config.Pass != nil {
@@ -204,7 +196,7 @@ func chargeLaterCase(c *check) {
 				}
 				// A bucket whose burst is N counts N beyond it at most, and all else
 				// leaves with its slot.
-				s.pass(2*max(c.config.Unit, time.Second) + c.config.Unit)
+				s.pass(2*max(c.unit, time.Second) + c.unit)
 				if after := s.raw(n, false, about(0, "k")); !admitted(after) {
 					c.fatal("%v: settled to %d under a limit of %d, it never recovers: %+v", a, actual, n, after.Subjects[0].Outcome)
 				}
@@ -269,7 +261,7 @@ func inFlightCase(c *check) {
 		}
 		s.settle(under[0], 0)
 		if _, ok := s.take(1, s.all("k")...); ok {
-			c.fatal("one that was believed to be over made room a second time")
+			c.fatal("one that was believed to be over was given back a second time")
 		}
 	}
 }

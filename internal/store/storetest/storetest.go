@@ -3,10 +3,9 @@
 // given back is what was taken, that bans end when they say and not before, and
 // that no clock, cost or key brings it out of step.
 //
-// It knows a Store by its documentation only. What a store decides is compared
-// with a model of its own, which keeps every event and answers each question by
-// looking at all of them. The idea of a suite for implementers is that of
-// testing/fstest and testing/slogtest.
+// What a store decides is compared with a model, which keeps a list of all events
+// and evaluates all of them for each answer. The suite is made like testing/fstest
+// and testing/slogtest.
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t testing.TB, set *ratelimit.Set) Store {
@@ -60,10 +59,6 @@ type Config struct {
 	// at the times that requests bring.
 	Pass func(d time.Duration)
 
-	// Unit is the span that most cases count in. 0 means a second, or with Pass
-	// 50 ms. At least 5 ms.
-	Unit time.Duration
-
 	// Resolution is what the times that the store judges at are multiples of, and
 	// its slots count accordingly, see [ratelimit.Config]. A waiting time
 	// may be longer by less than that. 0 means a nanosecond.
@@ -73,9 +68,6 @@ type Config struct {
 	// the other, and that what was charged meanwhile is taken back when a later
 	// one refuses. Others may then be refused because of it, for a moment.
 	Compensates bool
-
-	// Algorithms are those that the store has. nil means all.
-	Algorithms []ratelimit.Algorithm
 
 	// Rounds is how many times as long the random cases are. 0 means 1.
 	Rounds int
@@ -88,11 +80,20 @@ type Config struct {
 // A Case is one promise and how it is checked.
 type Case struct {
 	Name    string
+	of      kind
+	check   func(*check)
 	Promise string // in a sentence
-
-	check func(*check)
-	timed bool // it sets the clock
 }
+
+// A kind says which stores give a promise.
+type kind uint8
+
+const (
+	anyStore   kind = iota
+	givenTimes      // those that judge at the times of requests: the case sets the clock
+	ownClock        // those with a clock of their own
+	atOnce          // those that do not compensate
+)
 
 // Cases returns all cases, in the order in which [Run] runs them.
 func Cases() []Case {
@@ -116,12 +117,12 @@ func Run(t *testing.T, open Open, config Config) {
 
 // Applies reports whether a store with that Config promises what c checks.
 func (c Case) Applies(config Config) bool {
-	switch {
-	case c.timed:
+	switch c.of {
+	case givenTimes:
 		return config.Pass == nil
-	case c.Name == "OwnClock":
+	case ownClock:
 		return config.Pass != nil
-	case c.Name == "PartialCharge":
+	case atOnce:
 		return !config.Compensates
 	}
 	return true
@@ -140,14 +141,11 @@ func (c Case) Check(t testing.TB, open Open, config Config) error {
 	if config.Seed == 0 {
 		config.Seed = rand.Uint64()
 	}
-	if config.Unit == 0 {
-		config.Unit = time.Second
-		if config.Pass != nil {
-			config.Unit = 50 * time.Millisecond
-		}
-	}
 	config.Resolution = max(config.Resolution, 1)
-	ck := &check{t: t, open: open, config: config, rnd: rand.New(rand.NewPCG(config.Seed, 0)), base: time.Now().UnixNano()}
+	ck := &check{t: t, open: open, config: config, unit: time.Second, rnd: rand.New(rand.NewPCG(config.Seed, 0)), base: time.Now().UnixNano()}
+	if config.Pass != nil {
+		ck.unit = 50 * time.Millisecond
+	}
 	ck.run(c.check)
 	if len(ck.wrong) == 0 {
 		return nil
@@ -161,7 +159,8 @@ type check struct {
 	open   Open
 	config Config
 	rnd    *rand.Rand
-	base   int64 // about when the first request is
+	base   int64         // about when the first request is
+	unit   time.Duration // the span that most cases count in
 
 	mu    sync.Mutex
 	wrong []error
@@ -205,28 +204,12 @@ func (c *check) must(err error) {
 	}
 }
 
-// algorithms returns those that the store has, without the ones in but.
-func (c *check) algorithms(but ...ratelimit.Algorithm) []ratelimit.Algorithm {
-	var as []ratelimit.Algorithm
+// algorithms returns all of them, without the ones in but.
+func (c *check) algorithms(but ...ratelimit.Algorithm) (as []ratelimit.Algorithm) {
 	for i := range ratelimit.Algorithms() {
-		a := ratelimit.Algorithm(i)
-		if c.config.Algorithms != nil && !slices.Contains(c.config.Algorithms, a) {
-			continue
-		}
-		if !slices.Contains(but, a) {
+		if a := ratelimit.Algorithm(i); !slices.Contains(but, a) {
 			as = append(as, a)
 		}
 	}
 	return as
-}
-
-// counting returns the algorithm that cases use which are not about algorithms,
-// and the name of the strictest that the store has.
-func (c *check) counting() ratelimit.Algorithm {
-	for _, a := range []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact} {
-		if slices.Contains(c.algorithms(), a) {
-			return a
-		}
-	}
-	return c.algorithms()[0]
 }

@@ -11,39 +11,28 @@ import (
 // timeCases are about clocks.
 var timeCases = []Case{
 	{
-		Name:    "ClockBack",
-		Promise: "An event earlier than the newest one judged under one of its records is judged at that newest time; other keys are not held back.",
-		check:   clockBackCase,
-		timed:   true,
+		"ClockBack", givenTimes, clockBackCase,
+		"An event earlier than the newest one judged under one of its records is judged at that newest time; other keys are not held back.",
 	},
 	{
-		Name:    "ClockJumps",
-		Promise: "Whatever a clock does, back, forth, by days, nothing is admitted that should not be and nobody is shut out for it.",
-		check:   clockJumpsCase,
-		timed:   true,
+		"ClockJumps", givenTimes, clockJumpsCase,
+		"Whatever a clock does, back, forth, by days, nothing is admitted that should not be and nobody is shut out for it.",
 	},
 	{
-		Name:    "ClockShared",
-		Promise: "A request about several keys is judged at the newest time of all of them, and takes them all there.",
-		check:   clockSharedCase,
-		timed:   true,
+		"ClockShared", givenTimes, clockSharedCase,
+		"A request about several keys is judged at the newest time of all of them, and takes them all there.",
 	},
 	{
-		Name:    "OwnClock",
-		Promise: "A store with a clock of its own says when it judged, and that never goes back.",
-		check:   ownClockCase,
+		"OwnClock", ownClock, ownClockCase,
+		"A store with a clock of its own says when it judged, and that never goes back.",
 	},
 	{
-		Name:    "EndsOfTime",
-		Promise: "Times from 1720 to 2220 are judged without an overflow, with windows from a millisecond to ten years.",
-		check:   endsOfTimeCase,
-		timed:   true,
+		"EndsOfTime", givenTimes, endsOfTimeCase,
+		"Times from 1720 to 2220 are judged without an overflow, with windows from a millisecond to ten years.",
 	},
 	{
-		Name:    "Overflow",
-		Promise: "Costs, limits and times at the ends of their ranges are judged as any: no wrap, no panic.",
-		check:   overflowCase,
-		timed:   true,
+		"Overflow", givenTimes, overflowCase,
+		"Costs, limits and times at the ends of their ranges are judged as any: no wrap, no panic.",
 	},
 }
 
@@ -78,7 +67,7 @@ func clockJumpsCase(c *check) {
 		s := c.session(r)
 		for range c.steps(150) {
 			s.take(1+c.rnd.Uint64N(3), about(0, []string{"a", "b"}[c.rnd.IntN(2)]))
-			s.pass(time.Duration(c.rnd.Int64N(int64(c.config.Unit) / 5)))
+			s.pass(time.Duration(c.rnd.Int64N(int64(c.unit) / 5)))
 			if c.rnd.IntN(12) == 0 {
 				s.now += int64(jumps[c.rnd.IntN(len(jumps))])
 				s.now = min(s.now, c.base+int64(150*365*24*time.Hour))
@@ -88,7 +77,7 @@ func clockJumpsCase(c *check) {
 }
 
 func clockSharedCase(c *check) {
-	s := c.session(c.limitOf(c.counting(), 5), named("second", c.limitOf(c.counting(), 5)))
+	s := c.session(c.limitOf(ratelimit.Sliding, 5), named("second", c.limitOf(ratelimit.Sliding, 5)))
 	early := s.now
 	s.take(2, about(0, "k"), about(1, "k"))
 	s.pass(c.units(1) / 2)
@@ -105,7 +94,7 @@ func clockSharedCase(c *check) {
 }
 
 func ownClockCase(c *check) {
-	s := c.session(c.lasting(c.counting(), 1000))
+	s := c.session(c.lasting(ratelimit.Sliding, 1000))
 	last := int64(math.MinInt64)
 	for range 20 {
 		r := s.raw(1, false, about(0, "k"))
@@ -113,10 +102,10 @@ func ownClockCase(c *check) {
 			c.fatal("a request was judged %d ns before the one before it", last-r.Now)
 		}
 		last = r.Now
-		s.pass(c.config.Unit / 20)
+		s.pass(c.unit / 20)
 	}
-	if passed := last - c.base; passed < int64(c.config.Unit)/2 {
-		c.fatal("after %v, the store's clock has moved by %v", c.config.Unit, time.Duration(passed))
+	if passed := last - c.base; passed < int64(c.unit)/2 {
+		c.fatal("after %v, the store's clock has moved by %v", c.unit, time.Duration(passed))
 	}
 }
 

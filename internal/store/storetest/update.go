@@ -12,59 +12,48 @@ import (
 // updateCases are about rules that change.
 var updateCases = []Case{
 	{
-		Name:    "Stale",
-		Promise: "After an update, requests for the set before are answered with ErrStale, and change nothing.",
-		check:   staleCase,
+		"Stale", anyStore, staleCase,
+		"After an update, requests for the set before are answered with ErrStale, and change nothing.",
 	},
 	{
-		Name:    "UpdateKeeps",
-		Promise: "A rule that counts as before keeps its counts, whatever else of it has changed; one that is new, or gone in between, starts with nothing.",
-		check:   updateKeepsCase,
+		"UpdateKeeps", anyStore, updateKeepsCase,
+		"A rule that counts as before keeps its counts, whatever else of it has changed; one that is new, or gone in between, starts with nothing.",
 	},
 	{
-		Name:    "UpdateCarriesTimes",
-		Promise: "Where the times of events are known and the algorithm stays, they are carried into the new limit as they are.",
-		check:   updateCarriesTimesCase,
+		"UpdateCarriesTimes", anyStore, updateCarriesTimesCase,
+		"Where the times of events are known and the algorithm stays, they are carried into the new limit as they are.",
 	},
 	{
-		Name:    "UpdateCarriesCounts",
-		Promise: "When the limit of an algorithm that counts what has come is changed, what is used stays used.",
-		check:   updateCarriesCountsCase,
-		timed:   true,
+		"UpdateCarriesCounts", givenTimes, updateCarriesCountsCase,
+		"When the limit of an algorithm that counts what has come is changed, what is used stays used.",
 	},
 	{
-		Name:    "UpdateAlgorithm",
-		Promise: "After a change of algorithm, the old limit and the new one both judge for one old span. Within it, another change is an error.",
-		check:   updateAlgorithmCase,
-		timed:   true,
+		"UpdateAlgorithm", givenTimes, updateAlgorithmCase,
+		"After a change of algorithm, the old limit and the new one both judge for one old span. Within it, another change is an error.",
 	},
 	{
-		Name:    "UpdateThereAndBack",
-		Promise: "A limit that is lowered and raised again has forgotten nothing: no key gets a second helping.",
-		check:   updateThereAndBackCase,
+		"UpdateThereAndBack", anyStore, updateThereAndBackCase,
+		"A limit that is lowered and raised again has forgotten nothing: no key gets a second helping.",
 	},
 	{
-		Name:    "UpdateSeveralLimits",
-		Promise: "A limit takes over from the limit before with the shortest span that is no shorter, or else from the longest.",
-		check:   updateSeveralLimitsCase,
+		"UpdateSeveralLimits", anyStore, updateSeveralLimitsCase,
+		"A limit takes over from the limit before with the shortest span that is no shorter, or else from the longest.",
 	},
 	{
-		Name:    "UpdateBans",
-		Promise: "Bans, and what counts toward them, outlive an update for as long as their rule is there.",
-		check:   updateBansCase,
+		"UpdateBans", anyStore, updateBansCase,
+		"Bans, and what counts toward them, outlive an update for as long as their rule is there.",
 	},
 	{
-		Name:    "UpdateSettle",
-		Promise: "What was charged before an update is given back after it, where it was carried to, and no more than that.",
-		check:   updateSettleCase,
+		"UpdateSettle", anyStore, updateSettleCase,
+		"What was charged before an update is given back after it, where it was carried to, and no more than that.",
 	},
 }
 
 func staleCase(c *check) {
-	s := c.session(c.lasting(c.counting(), 10), named("second", c.lasting(c.counting(), 10)))
+	s := c.session(c.lasting(ratelimit.Sliding, 10), named("second", c.lasting(ratelimit.Sliding, 10)))
 	before := s.model.set
 	charged, _ := s.take(4, s.all("k")...)
-	s.update(c.set(c.lasting(c.counting(), 10), named("third", c.lasting(c.counting(), 10))), []string{"r"}, nil)
+	s.update(c.set(c.lasting(ratelimit.Sliding, 10), named("third", c.lasting(ratelimit.Sliding, 10))), []string{"r"}, nil)
 	stale := func(what string, err error) {
 		if !errors.Is(err, store.ErrStale) {
 			c.fatal("%s for the set before returned %v, want ErrStale", what, err)
@@ -76,7 +65,7 @@ func staleCase(c *check) {
 	stale("Settle", s.store.Settle(ctx, &settlement{Set: before, At: charged.Now, Now: s.now, Charged: 4, Subjects: charged.Subjects}))
 	stale("Reset", s.store.Reset(ctx, before, s.all("k")))
 	s.take(1, s.all("k")...)
-	// The same rules compiled anew are another set.
+	// The same rules compiled again are another set.
 	again := s.model.set
 	s.update(c.set(*again.Rule(0), *again.Rule(1)), []string{"r", "third"}, nil)
 	stale("Decide", s.decide(&request{Set: again, Now: s.now, Cost: 1, Subjects: s.all("k")}))
@@ -119,19 +108,11 @@ func updateKeepsCase(c *check) {
 	}
 }
 
-// logged returns the algorithms that keep times, as far as the store has them.
-func (c *check) logged() []ratelimit.Algorithm {
-	var as []ratelimit.Algorithm
-	for _, a := range c.algorithms() {
-		if a == ratelimit.Exact || a == ratelimit.Sliding {
-			as = append(as, a)
-		}
-	}
-	return as
-}
+// logged are the algorithms that keep times.
+var logged = []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact}
 
 func updateCarriesTimesCase(c *check) {
-	for _, a := range c.logged() {
+	for _, a := range logged {
 		for _, n := range []uint64{4, 9, 30, 128, 129, 300} {
 			before, after := c.limitOf(a, 20), c.limitOf(a, n)
 			before.Limits[0].Span = c.units(2)
@@ -160,20 +141,19 @@ func updateCarriesTimesCase(c *check) {
 // a rule whose limits take over from those of the numbers heirs.
 func (s *session) carry(after ratelimit.Rule, heirs ...int) {
 	rec := s.model.records[place{"r", "k"}]
-	var known []charges
-	for _, w := range rec.limits {
-		w := w.(*trueWindow)
-		n := 0
-		for n < len(w.charges) && w.charges[n].t <= rec.newest-w.span {
-			n++
-		}
-		known = append(known, w.charges[n:].clone())
-	}
+	before := rec.limits
 	s.update(s.set(after), nil, []string{"r"})
 	rec = s.model.records[place{"r", "k"}]
 	for i, heir := range heirs {
-		for _, ch := range known[heir] {
-			rec.limits[i].charge(ch.t, ch.cost)
+		before[heir].carry(rec.limits[i], rec.newest)
+	}
+}
+
+// carry charges to with what w holds at t.
+func (w *window) carry(to *window, t int64) {
+	for _, c := range w.charges {
+		if w.holds(c.t, t) {
+			to.charge(c.t, c.cost)
 		}
 	}
 }
@@ -291,7 +271,7 @@ func updateThereAndBackCase(c *check) {
 }
 
 func updateSeveralLimitsCase(c *check) {
-	for _, a := range c.logged() {
+	for _, a := range logged {
 		before := c.rule("r", ratelimit.Limit{N: 5, Span: c.units(1)}, ratelimit.Limit{N: 40, Span: c.units(10)}, ratelimit.Limit{N: 12, Span: c.units(4)})
 		before.Algorithm = a
 		after := c.rule("r",
@@ -317,7 +297,7 @@ func updateSeveralLimitsCase(c *check) {
 
 func updateBansCase(c *check) {
 	bans := func(name string) ratelimit.Rule {
-		r := named(name, c.lasting(c.counting(), 3))
+		r := named(name, c.lasting(ratelimit.Sliding, 3))
 		r.Ban = &ratelimit.Ban{After: 2, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
 		return r
 	}
@@ -334,14 +314,11 @@ func updateBansCase(c *check) {
 	changed := bans("changes")
 	changed.Limits[0].N = 4
 	was := s.model.records[place{"changes", "refused once"}]
-	strikes := was.strikes.charges.clone()
-	log := was.limits[0].(*trueWindow).charges.clone()
+	strikes, log := was.strikes, was.limits[0]
 	s.update(c.set(bans("stays"), changed), []string{"stays"}, []string{"changes"})
 	rec := s.model.records[place{"changes", "refused once"}]
-	rec.strikes.charges = strikes
-	for _, ch := range log {
-		rec.limits[0].charge(ch.t, ch.cost)
-	}
+	rec.strikes = strikes
+	log.carry(rec.limits[0], rec.newest)
 	for _, key := range []string{"banned", "by hand"} {
 		s.take(1, about(0, key))
 		s.take(1, about(1, key))
@@ -358,19 +335,17 @@ func updateBansCase(c *check) {
 }
 
 func updateSettleCase(c *check) {
-	for _, a := range c.logged() {
+	for _, a := range logged {
 		s := c.session(c.lasting(a, 20), named("goes", c.lasting(a, 20)), named("stays", c.lasting(a, 20)))
 		charged, _ := s.take(6, s.all("k")...)
 		s.take(2, s.all("k")...)
 		subjects := charged.Subjects
 		changed := c.lasting(a, 30)
 		changed.Limits[0].Span = 36 * time.Hour
-		log := s.model.records[place{"r", "k"}].limits[0].(*trueWindow).charges.clone()
+		log := s.model.records[place{"r", "k"}].limits[0]
 		s.update(c.set(named("stays", c.lasting(a, 20)), changed), []string{"stays"}, nil)
 		rec := s.model.records[place{"r", "k"}]
-		for _, ch := range log {
-			rec.limits[0].charge(ch.t, ch.cost)
-		}
+		log.carry(rec.limits[0], rec.newest)
 		// As the set has it now: stays is the first, r the second.
 		renumbered := []subject{subjects[2], subjects[0]}
 		renumbered[0].Outcome.Rule, renumbered[1].Outcome.Rule = 0, 1
