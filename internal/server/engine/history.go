@@ -6,98 +6,96 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/ratelimit"
 )
 
-// ruleDifference returns what came between o and t. A rule that got another key, or
-// another limiter, counts from 0 again; all that t has came since then.
-func ruleDifference(t, o api.RuleTotals) api.RuleTotals {
-	d := api.RuleTotals{Allowed: t.Allowed - o.Allowed, Refused: t.Refused - o.Refused, Banned: t.Banned - o.Banned, Shadow: t.Shadow - o.Shadow, Bans: t.Bans - o.Bans}
-	switch {
-	case !negative(d):
-		return d
-	case !negative(t):
-		return t
-	}
-	return api.RuleTotals{} // before this process began, in the part in which the rule came
-}
-
-// negative reports whether a count of t is below 0, modulo 2^64.
-func negative(t api.RuleTotals) bool {
-	return int64(t.Allowed) < 0 || int64(t.Refused) < 0 || int64(t.Banned) < 0 || int64(t.Shadow) < 0 || int64(t.Bans) < 0
-}
-
-// A history keeps the totals as they were each second of the last two minutes and
-// each minute of the last day: rates for charts cost decisions nothing. It is
-// about what was decided, and as exact as its samples; what is counted for keys is
-// in windows. With keptRules rules it takes 8 MiB.
+// A history has the decisions of each second of the last two minutes and of each minute of
+// the last day, so that rates for charts cost decisions nothing. With keptRules rules it
+// takes 8 MiB.
 type history struct {
 	mu       sync.Mutex
-	seconds  samples
-	minutes  samples
-	restored int        // how many of minutes, the oldest, are of processes before this one
+	began    time.Time
+	second   sample // at the end of the last of seconds
+	minute   sample // at the end of the last of minutes
+	seconds  []part // oldest first
+	minutes  []part
+	restored int        // how many of minutes are of processes before this one
 	marks    []api.Mark // oldest first
 }
 
 const (
-	keptSeconds = 121
-	keptMinutes = 24*60 + 1
-	keptRules   = 128 // whose totals are kept: the first of the rules file
+	keptSeconds = 120
+	keptMinutes = 24 * 60
+	keptRules   = 128 // the first of the rules file
 	keptMarks   = 256
 
-	// maxRuleRates is how many totals of rules Rates returns at most.
+	// maxRuleRates bounds the totals of rules that Rates returns.
 	maxRuleRates = 1 << 13
 )
 
-// A sample is the totals at a moment, since this process began. Those of restored samples
-// are below 0, modulo 2^64. Neighbours share names while the rules stay.
+// outcomes counts decisions: the fields of api.Totals or of api.RuleTotals, in order.
+type outcomes [5]uint64
+
+func (o *outcomes) add(x *outcomes) {
+	for i := range o {
+		o[i] += x[i]
+	}
+}
+
+// since returns what was counted between earlier and o. If o has less, the counters began
+// again at 0 in between.
+func (o outcomes) since(earlier outcomes) outcomes {
+	d := o
+	for i := range o {
+		if o[i] < earlier[i] {
+			return o
+		}
+		d[i] -= earlier[i]
+	}
+	return d
+}
+
+// A sample is what was counted until a moment, since the start of this process.
 type sample struct {
 	at    time.Time
-	all   api.Totals
-	names []string
-	rules []api.RuleTotals // by names
+	all   outcomes
+	names []string // of rules; shared by samples while they stay the same
+	rules []outcomes
 }
 
-// rule returns the totals of the i-th rule of a sample with these names.
-func (x *sample) rule(names []string, i int) api.RuleTotals {
-	if i >= len(x.names) || x.names[i] != names[i] {
-		if i = slices.Index(x.names, names[i]); i < 0 {
-			return api.RuleTotals{}
+// A part is what was counted between two samples.
+type part struct {
+	from, to time.Time
+	all      outcomes
+	names    []string
+	rules    []outcomes
+}
+
+// since returns what was counted between earlier and x.
+func (x *sample) since(earlier *sample) part {
+	p := part{earlier.at, x.at, x.all.since(earlier.all), x.names, slices.Clone(x.rules)}
+	for i, name := range x.names {
+		j := i
+		if j >= len(earlier.names) || earlier.names[j] != name {
+			j = slices.Index(earlier.names, name)
+		}
+		if j >= 0 {
+			p.rules[i] = x.rules[i].since(earlier.rules[j])
 		}
 	}
-	return x.rules[i]
+	return p
 }
 
-// samples is a ring of them.
-type samples struct {
-	ring []sample
-	next int
-	full bool
-}
-
-func (s *samples) add(x sample) {
-	s.ring[s.next] = x
-	if s.next++; s.next == len(s.ring) {
-		s.next, s.full = 0, true
+// keep appends x to list, of which it keeps the last most elements.
+func keep[T any](list []T, x T, most int) []T {
+	if len(list) >= most {
+		list = slices.Delete(list, 0, len(list)-most+1)
 	}
+	return append(list, x)
 }
-
-// all returns the samples, oldest first.
-func (s *samples) all() []sample {
-	if !s.full {
-		return slices.Clone(s.ring[:s.next])
-	}
-	return append(slices.Clone(s.ring[s.next:]), s.ring[:s.next]...)
-}
-
-// newest returns the sample that was added last.
-func (s *samples) newest() *sample { return &s.ring[(s.next+len(s.ring)-1)%len(s.ring)] }
 
 func (h *history) init(e *Engine) {
-	h.seconds.ring, h.minutes.ring = make([]sample, keptSeconds), make([]sample, keptMinutes)
-	first := e.measure(nil)
-	h.seconds.add(first)
-	h.minutes.add(first)
+	h.second = e.measure(nil)
+	h.minute, h.began = h.second, h.second.at
 	h.marks = []api.Mark{{Time: e.started.UTC(), Type: Started}}
 }
 
@@ -105,37 +103,37 @@ func (h *history) init(e *Engine) {
 func (e *Engine) sample() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	h := &e.history
 	for n := 1; ; n++ {
 		select {
 		case <-e.stop:
 			return
 		case <-tick.C:
 		}
-		h := &e.history
 		h.mu.Lock()
-		x := e.measure(h.seconds.newest().names)
-		h.seconds.add(x)
+		x := e.measure(h.second.names)
+		h.seconds = keep(h.seconds, x.since(&h.second), keptSeconds)
+		h.second = x
 		if n%60 == 0 {
-			h.minutes.add(x)
+			h.minutes = keep(h.minutes, x.since(&h.minute), keptMinutes)
+			h.minute = x
 		}
 		h.mu.Unlock()
 	}
 }
 
-// measure returns the totals of now. Its names are those given, if they are right.
+// measure returns a sample of now, which shares names if they are still right.
 func (e *Engine) measure(names []string) sample {
 	stats := e.limits().Rules
 	stats = stats[:min(len(stats), keptRules)]
-	if !slices.EqualFunc(names, stats, func(name string, r ratelimit.RuleStats) bool { return name == r.Rule }) {
-		names = make([]string, len(stats))
-		for i := range stats {
-			names[i] = stats[i].Rule
-		}
-	}
-	x := sample{at: time.Now(), all: e.Totals(), names: names, rules: make([]api.RuleTotals, len(stats))}
+	t := e.Totals()
+	x := sample{at: time.Now(), all: outcomes{t.Allowed, t.Refused, t.Banned, t.Unmatched, t.Errors}, names: make([]string, len(stats)), rules: make([]outcomes, len(stats))}
 	for i := range stats {
 		r := &stats[i]
-		x.rules[i] = api.RuleTotals{Allowed: r.Allowed, Refused: r.Refused, Banned: r.Banned, Shadow: r.Shadow, Bans: r.BansStarted}
+		x.names[i], x.rules[i] = r.Rule, outcomes{r.Allowed, r.Refused, r.Banned, r.Shadow, r.BansStarted}
+	}
+	if slices.Equal(x.names, names) {
+		x.names = names
 	}
 	return x
 }
@@ -153,73 +151,110 @@ func (e *Engine) Totals() (t api.Totals) {
 	return t
 }
 
-// Rates returns what was decided in the last span, from a second to a day, cut into
-// at most points parts of equal width, oldest first. There are fewer of them when
-// the engine is younger, and the oldest is shorter then. What restored state tells of
-// the time before the engine began is part of the past. Past two minutes they are
-// made of whole minutes, of which the newest is longer by what has begun since. With
-// perRule, points times the number of rules is at most 8,192.
+// Rates returns the decisions of the last span, from a second to a day, in at most points
+// intervals of equal width, oldest first. There are fewer if the engine is younger, and
+// the oldest is then shorter; what was restored counts as well. For more than two minutes
+// the intervals are whole minutes, except the newest. With perRule, points times the
+// number of rules is at most 8,192.
 func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]api.Rate, error) {
 	if span < time.Second || span > 24*time.Hour {
-		return nil, errorf(api.BadArg, "span is %v; allowed is 1s to 24h", span)
+		return nil, errorf(api.BadArg, "span: %v: must be 1s to 24h", span)
 	}
 	if points < 1 || points > keptMinutes {
-		return nil, errorf(api.BadArg, "points is %d; allowed is 1 to %d", points, keptMinutes-1)
+		return nil, errorf(api.BadArg, "points: %d: must be 1 to %d", points, keptMinutes)
 	}
 	if rules := min(e.rules.Load().file.Limits.Len(), keptRules); perRule && points*rules > maxRuleRates {
 		return nil, errorf(api.BadArg, "points: %d: must be 1 to %d for the rates of %d rules", points, maxRuleRates/rules, rules)
 	}
-	e.history.mu.Lock()
-	all := e.history.seconds.all()
-	if span > (keptSeconds-1)*time.Second {
-		last := all[len(all)-1]
-		all = append(e.history.minutes.all(), last)
+	h := &e.history
+	h.mu.Lock()
+	parts := slices.Clone(h.seconds)
+	if span > keptSeconds*time.Second {
+		parts = h.wholeMinutes()
 	}
-	e.history.mu.Unlock()
-	return cut(all, span, points, perRule), nil
+	h.mu.Unlock()
+	return ratesOf(parts, span, points, perRule), nil
 }
 
-// cut returns the differences of samples that are about span/points apart.
-func cut(all []sample, span time.Duration, points int, perRule bool) []api.Rate {
-	last := all[len(all)-1]
-	width := span / time.Duration(points)
+// wholeMinutes returns the minutes, and what has come since the last of them.
+//
+// REQUIRES: h.mu.
+func (h *history) wholeMinutes() []part {
+	parts := slices.Clone(h.minutes)
+	if h.second.at.After(h.minute.at) {
+		parts = append(parts, h.second.since(&h.minute))
+	}
+	return parts
+}
+
+// ratesOf adds parts up to intervals of about span/points, before the end of the last part.
+func ratesOf(parts []part, span time.Duration, points int, perRule bool) []api.Rate {
 	rates := []api.Rate{}
-	to := last
-	for k := 1; k <= points; k++ {
-		from, ok := before(all, last.at.Add(-time.Duration(k)*width))
-		if !ok {
-			from = all[0] // the engine is younger, and the oldest part shorter
+	width, last := span/time.Duration(points), -1
+	var all outcomes
+	var rules map[string]*outcomes
+	for i := range parts {
+		p := &parts[i]
+		// Samples are never taken quite on time.
+		age := int((parts[len(parts)-1].to.Sub(p.to) + time.Second/2) / width)
+		if age >= points {
+			continue
 		}
-		if from.at.Before(to.at) { // else samples are further apart than parts
-			rates = append(rates, difference(from, to, perRule))
-			to = from
+		if age != last {
+			r := api.Rate{From: p.from.UTC()}
+			if len(rates) > 0 { // a server that was down has decided nothing
+				r.From = rates[len(rates)-1].To
+			}
+			rates = append(rates, r)
+			last, all, rules = age, outcomes{}, make(map[string]*outcomes)
 		}
-		if !ok {
-			break
+		all.add(&p.all)
+		r := &rates[len(rates)-1]
+		r.To, r.All = p.to.UTC(), api.Totals{Allowed: all[0], Refused: all[1], Banned: all[2], Unmatched: all[3], Errors: all[4]}
+		if perRule {
+			r.Rules = p.addRules(rules)
 		}
 	}
-	slices.Reverse(rates)
 	return rates
 }
 
-// before returns the newest sample no later than t, give or take half a second, for
-// samples are never taken quite on time.
-func before(all []sample, t time.Time) (sample, bool) {
-	limit := t.Add(time.Second / 2)
-	i, _ := slices.BinarySearchFunc(all, limit, func(x sample, t time.Time) int { return x.at.Compare(t) })
-	if i == 0 {
-		return sample{}, false
+// addRules adds the outcomes of p's rules to sums, and returns the sums of these rules.
+func (p *part) addRules(sums map[string]*outcomes) map[string]api.RuleTotals {
+	totals := make(map[string]api.RuleTotals, len(p.names))
+	for i, name := range p.names {
+		o := sums[name]
+		if o == nil {
+			o = new(outcomes)
+			sums[name] = o
+		}
+		o.add(&p.rules[i])
+		totals[name] = api.RuleTotals{Allowed: o[0], Refused: o[1], Banned: o[2], Shadow: o[3], Bans: o[4]}
 	}
-	return all[i-1], true
+	return totals
 }
 
-func difference(from, to sample, perRule bool) api.Rate {
-	r := api.Rate{From: from.at.UTC(), To: to.at.UTC(), All: to.all.Minus(from.all)}
-	if perRule {
-		r.Rules = make(map[string]api.RuleTotals)
-		for i, name := range to.names {
-			r.Rules[name] = ruleDifference(to.rules[i], from.rule(to.names, i))
-		}
-	}
-	return r
+// The types of marks.
+const (
+	Started      = "start"
+	Reloaded     = "reload"
+	ReloadFailed = "failed" // the rules stay as they were
+)
+
+// mark adds a mark of now.
+func (e *Engine) mark(typ string) {
+	h := &e.history
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.marks = keep(h.marks, api.Mark{Time: time.Now().UTC(), Type: typ}, keptMarks)
+}
+
+// Marks returns the newest marks of the last span, up to 256, the oldest first. Restored
+// marks are among them.
+func (e *Engine) Marks(span time.Duration) []api.Mark {
+	h := &e.history
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	from := time.Now().Add(-span)
+	i, _ := slices.BinarySearchFunc(h.marks, from, func(m api.Mark, t time.Time) int { return m.Time.Compare(t) })
+	return append([]api.Mark{}, h.marks[i:]...)
 }

@@ -134,7 +134,7 @@ func TestHistoryIsBounded(t *testing.T) {
 // A record that is none is an error, and changes nothing.
 func TestHistoryOfAnotherKind(t *testing.T) {
 	e := newEngine(t, someRules)
-	for _, bad := range []string{``, `{"samples":[[1]]}`, `{"names":["a"],"samples":[[1,2,3,4,5,6]]}`, `{"samples":[[1,2,3,4,5,6,7]]}`, `{"samples":"x"}`} {
+	for _, bad := range []string{``, `{"parts":[[1]]}`, `{"names":["a"],"parts":[{"from":1,"to":2}]}`, `{"parts":[{"from":1,"to":2,"rules":[[1]]}]}`, `{"parts":"x"}`} {
 		if err := e.Restorer().Record('g', []byte(bad)); err == nil {
 			t.Errorf("%s: no error", bad)
 		}
