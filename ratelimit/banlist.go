@@ -54,18 +54,14 @@ func (b BanList) now() int64 {
 // of the memory store is [ErrBansFull].
 func (b BanList) Add(r BanRecord) error {
 	now := b.now()
-	if r.Since.IsZero() {
-		r.Since = time.Unix(0, now)
-	}
-	allowed := b.limiter.allows(&r)
-	key, err := b.limiter.checkBan(&r, now)
+	key, allowed, err := b.limiter.checkBan(&r, now)
 	if err != nil {
 		return err
 	}
 	if nanos(r.Until) <= now {
 		return fmt.Errorf("until: %s: must be in the future", formatTime(r.Until))
 	}
-	if allowed || b.limiter.allows(&r) {
+	if allowed {
 		return fmt.Errorf("key: %q: is on the allow list: must be another client", r.Key)
 	}
 	_, err = b.limiter.addBan(r, key, now)
@@ -76,16 +72,9 @@ func (b BanList) Add(r BanRecord) error {
 // that the next ban is as long as the first. It reports whether a ban held.
 func (b BanList) Remove(rule string, key ...string) (held bool, err error) {
 	l := b.limiter
-	set := l.Set()
-	r := set.named(rule)
-	if r == nil {
-		return false, set.noRule(rule)
-	}
-	k, digest := listedDigest(r.Key, key)
-	if !digest {
-		if k, err = r.Key.Rejoin(nil, key...); err != nil {
-			return false, err
-		}
+	_, k, err := l.listedKey(rule, key)
+	if err != nil {
+		return false, err
 	}
 	if local := l.local.Load(); local != nil {
 		held = local.removeBan(rule, k, b.now())
@@ -106,12 +95,7 @@ func (b BanList) Remove(rule string, key ...string) (held bool, err error) {
 // decisions do not take unless they begin a ban. With another store it is that of All.
 func (b BanList) Get(rule string, key ...string) (record BanRecord, held bool, err error) {
 	l := b.limiter
-	set := l.Set()
-	r := set.named(rule)
-	if r == nil {
-		return record, false, set.noRule(rule)
-	}
-	k, err := r.Key.Rejoin(nil, key...)
+	r, k, err := l.listedKey(rule, key)
 	if err != nil {
 		return record, false, err
 	}
@@ -129,6 +113,19 @@ func (b BanList) Get(rule string, key ...string) (record BanRecord, held bool, e
 		}
 	}
 	return record, false, nil
+}
+
+// listedKey returns the named rule and its key with these values, which may be as a ban is
+// listed.
+func (l *Limiter) listedKey(rule string, values []string) (r *Rule, key []byte, err error) {
+	if r, err = l.Set().Named(rule); err != nil {
+		return nil, nil, err
+	}
+	if key, digest := listedDigest(r.Key, values); digest {
+		return r, key, nil
+	}
+	key, err = r.Key.Rejoin(nil, values...)
+	return r, key, err
 }
 
 // All yields the bans that hold. With the memory store they come in the order in which they end,
@@ -204,12 +201,12 @@ func (b BanList) Import(r io.Reader) (ImportReport, error) {
 
 // importBan adds b, and counts it in the report.
 func (l *Limiter) importBan(b *BanRecord, now int64, report *ImportReport) error {
-	r := l.Set().named(b.Rule)
-	switch {
-	case nanos(b.Until) <= now:
+	if nanos(b.Until) <= now {
 		report.Expired++
 		return nil
-	case r == nil:
+	}
+	r, err := l.Set().Named(b.Rule)
+	if err != nil {
 		report.Unknown++
 		return nil
 	}
@@ -218,16 +215,15 @@ func (l *Limiter) importBan(b *BanRecord, now int64, report *ImportReport) error
 		report.Unknown++
 		return nil
 	}
-	allowed := l.allows(b)
 	if !digest {
-		var err error
-		if key, err = l.checkBan(b, now); err != nil {
+		var allowed bool
+		if key, allowed, err = l.checkBan(b, now); err != nil {
 			return err
 		}
-	}
-	if allowed || l.allows(b) {
-		report.Allowed++
-		return nil
+		if allowed {
+			report.Allowed++
+			return nil
+		}
 	}
 	switch result, err := l.addBan(*b, key, now); {
 	case errors.Is(err, ErrBansFull):
@@ -242,41 +238,42 @@ func (l *Limiter) importBan(b *BanRecord, now int64, report *ImportReport) error
 	return nil
 }
 
-// checkBan validates b at now and returns its key. It sets the fields that may be left
-// out, and the values of the key as they are counted.
-func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, err error) {
+// checkBan validates b at now, and returns its key and whether its client is on the allow
+// list: as it is given, or folded, since an address of a prefix may be on the list by
+// itself. It sets the fields that may be left out, and the values of the key as they are
+// counted.
+func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, allowed bool, err error) {
 	if b.Source == "" {
 		b.Source = ban.SourceManual
-	}
-	if err := b.validate(); err != nil {
-		return nil, err
 	}
 	if b.Since.IsZero() {
 		b.Since = time.Unix(0, now)
 	}
-	set := l.Set()
-	r := set.named(b.Rule)
-	if r == nil {
-		return nil, set.noRule(b.Rule)
+	if err := b.validate(); err != nil {
+		return nil, false, err
+	}
+	r, err := l.Set().Named(b.Rule)
+	if err != nil {
+		return nil, false, err
 	}
 	if latest := time.Unix(0, now).Add(MaxSpan); b.Until.After(latest) {
-		return nil, fmt.Errorf("until: %s: must be at most %v from now, %s", formatTime(b.Until), MaxSpan, formatTime(latest))
+		return nil, false, fmt.Errorf("until: %s: must be at most %v from now, %s", formatTime(b.Until), MaxSpan, formatTime(latest))
 	}
 	if key, err = banKey(r.Key, b.Key); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if b.Source != ban.SourceRule { // an event had that of a rule
 		if err := checkBanClient(r.Key, b.Key); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
+	allowed = l.allows(b)
 	b.Key = banValues(r.Key, key)
-	return key, nil
+	return key, allowed || l.allows(b), nil
 }
 
 // allows reports whether the client of a ban is on the allow list: an address that
-// is, or a prefix of which all addresses are. It is asked before the client is
-// folded and after: an address of a prefix may be on the list by itself.
+// is, or a prefix of which all addresses are.
 func (l *Limiter) allows(b *BanRecord) bool {
 	s := l.Set()
 	i, ok := s.names[b.Rule]
@@ -295,13 +292,4 @@ func (l *Limiter) addBan(b BanRecord, key []byte, now int64) (ban.Result, error)
 	ctx, cancel := l.bounded()
 	defer cancel()
 	return ban.Added, l.store.Ban(ctx, b)
-}
-
-// named returns the rule of that name, or nil.
-func (s *Set) named(name string) *Rule {
-	i, ok := s.names[name]
-	if !ok {
-		return nil
-	}
-	return &s.rules[i]
 }

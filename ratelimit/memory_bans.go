@@ -21,11 +21,11 @@ func (m *memory) Ban(_ context.Context, b BanRecord) error {
 		return err
 	}
 	rs := m.rules.Load()
-	mr := rs.named(b.Rule)
-	if mr == nil {
-		return rs.set.noRule(b.Rule)
+	r, err := rs.set.Named(b.Rule)
+	if err != nil {
+		return err
 	}
-	key, err := banKey(mr.Key, b.Key)
+	key, err := banKey(r.Key, b.Key)
 	if err != nil {
 		return err
 	}
@@ -41,8 +41,8 @@ func (m *memory) Ban(_ context.Context, b BanRecord) error {
 // key was added; [BanList.Remove] uses the present time.
 func (m *memory) Unban(_ context.Context, rule string, key []byte) (bool, error) {
 	rs := m.rules.Load()
-	if rs.named(rule) == nil {
-		return false, rs.set.noRule(rule)
+	if _, err := rs.set.Named(rule); err != nil {
+		return false, err
 	}
 	return m.removeBan(rule, key, rs.now()), nil
 }

@@ -133,17 +133,11 @@ func (e *Engine) Unban(rule string, key []string) (bool, error) {
 	return true, nil
 }
 
+// unban ends the ban that r lists, with its line on the way to the journal, and
+// reports whether there was one. If there is an error as well, it is the journal's.
 func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
-	return e.unbanLocked(r)
-}
-
-// unbanLocked ends the ban that r lists, with its line on the way to the journal, and
-// reports whether there was one. If there is an error as well, it is the journal's.
-//
-// REQUIRES: e.banMu.
-func (e *Engine) unbanLocked(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 	ok, err := e.limiter.Bans().Remove(r.Rule, r.Key...)
 	if err != nil {
 		return false, journal.Pending{}, &Error{api.BadArg, err.Error()}
@@ -206,35 +200,21 @@ const (
 func keyText(key []string) string { return strings.Join(key, string(KeySeparator)) }
 
 // recordBan sends a ban that a rule has begun on its way to the journal, and tells
-// subscribers. It reports whether the ban holds, and makes r the ban as it is.
+// subscribers. It makes r the ban as it is, and reports whether it holds: if it was ended
+// by hand meanwhile, its record would be written after that of its end.
 func (e *Engine) recordBan(r *ratelimit.BanRecord) bool {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
-	if !e.stillHeld(r) {
-		return false
+	if !e.config.EventTime { // where no ban is ended by hand, see requireLive
+		held, ok, err := e.limiter.Bans().Get(r.Rule, r.Key...)
+		if err != nil || !ok {
+			return false
+		}
+		*r = held
 	}
 	if _, err := e.write(banLine{Ban: r}); err != nil && !errors.Is(err, journal.ErrFull) { // which the journal counts
 		e.log.Error("a ban was not written to the journal", "rule", r.Rule, "error", err)
 	}
 	e.hub.publish(banEvent(r))
 	return true
-}
-
-// stillHeld reports whether the ban r, which a rule has begun, has not been ended by
-// hand before e.banMu was taken: its record would be written behind that of its end.
-// It makes r the ban as it is now.
-//
-// REQUIRES: e.banMu.
-func (e *Engine) stillHeld(r *ratelimit.BanRecord) bool {
-	if e.config.EventTime { // no ban is ended by hand there, see requireLive
-		return true
-	}
-	held, ok, err := e.limiter.Bans().Get(r.Rule, r.Key...)
-	if err != nil { // the key is a digest of one that is too long to be kept
-		return true
-	}
-	if ok {
-		*r = held
-	}
-	return ok
 }
