@@ -10,8 +10,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A Call is one call of the server, as the functions of [Config] see it. It is
-// valid until the function returns that got it.
+// A Call is one call of the server, for the functions of [Config]. It is valid until
+// the function that got it returns.
 type Call struct {
 	// FullMethod is /package.Service/Method.
 	FullMethod string
@@ -42,19 +42,11 @@ const (
 // Context returns the context of the call, as the interceptor got it.
 func (c *Call) Context() context.Context { return c.ctx }
 
-// Client returns who calls: see the package documentation. It is the same
-// whatever Config.Fields has for "client".
+// Client returns the client, see the package documentation. Config.Fields does not
+// change it.
 func (c *Call) Client() string { return string(c.whoCalls()) }
 
-// whoCalls finds the client, once.
-func (c *Call) whoCalls() []byte {
-	if len(c.client) == 0 {
-		c.client = appendClient(c.client, c.identity, c)
-	}
-	return c.client
-}
-
-// reset lets go of the call, keeping the memory.
+// reset releases the call and keeps the memory.
 func (c *Call) reset() {
 	c.event.Reset()
 	*c = Call{client: c.client[:0], host: c.host[:0], text: c.text, event: c.event, outcomes: c.outcomes[:0], reservation: c.reservation}

@@ -21,10 +21,9 @@ import (
 // An Interceptor judges the calls of a gRPC server. Its methods Unary and Stream
 // are a [grpc.UnaryServerInterceptor] and a [grpc.StreamServerInterceptor].
 //
-// A judged call costs, beside the limiter's own decision, under 1 µs, most of it
-// for the metadata that tells the client of limits (Config.HideLimits saves
-// that). There is no goroutine behind it. An Interceptor is safe for concurrent
-// use; its zero value is not usable, call New.
+// Apart from the limiter's decision, a judged call costs less than 1 µs, most of it for
+// the metadata about limits, which Config.HideLimits saves. An Interceptor is safe for
+// concurrent use. Make one with New; the zero value is not usable.
 type Interceptor struct {
 	limiter  *ratelimit.Limiter
 	config   Config
@@ -33,11 +32,11 @@ type Interceptor struct {
 	calls    sync.Pool // *Call
 }
 
-// New returns an Interceptor over l. The error names what cannot be in c, or a
-// field that l's rules look at and no call has.
+// New returns an Interceptor over l. The error names a wrong field of c, or an event
+// field that l's rules use and no call has.
 func New(l *ratelimit.Limiter, c Config) (*Interceptor, error) {
 	if l == nil {
-		return nil, errors.New("the limiter is nil; make one with ratelimit.New or ratelimit.NewLimiter")
+		return nil, errors.New("limiter: nil: must be made with ratelimit.New or ratelimit.NewLimiter")
 	}
 	for name, f := range c.Fields {
 		if name == "" || f == nil {
@@ -45,7 +44,10 @@ func New(l *ratelimit.Limiter, c Config) (*Interceptor, error) {
 		}
 	}
 	i := &Interceptor{limiter: l, config: c, calls: sync.Pool{New: func() any { return new(Call) }}}
-	if err := initFinder(&i.identity, &c); err != nil {
+	err := i.identity.Init(clientaddr.Config{
+		TrustedProxies: c.TrustedProxies, TrustUnix: c.TrustUnix, Hops: c.Hops, ProxiesAreClients: c.ProxiesAreClients,
+	}, "Config")
+	if err != nil {
 		return nil, err
 	}
 	if err := i.Check(l.Set()); err != nil {
@@ -87,30 +89,30 @@ func (i *Interceptor) Stream(server any, ss grpc.ServerStream, info *grpc.Stream
 	return handler(server, ss)
 }
 
-// A hold is what an admitted call holds until it is over.
+// A hold is the reservation of an admitted call.
 type hold struct {
-	reservation *ratelimit.Reservation // nil when the rules hold nothing
+	reservation *ratelimit.Reservation // nil if no rule needs it settled
 	cost        uint64
 	skipped     bool
 }
 
-// release gives free what is in flight. If the store cannot be told, the place
-// is free when the span of the limit is over.
+// release ends the call: its place under an in-flight limit is free again. If the store
+// fails, the place is free when the span of the limit is over.
 func (h *hold) release() {
 	if h.reservation != nil {
 		_ = h.reservation.Settle(h.cost)
 	}
 }
 
-// cancel gives back what was charged: a place in a queue is then another's.
+// cancel takes back the charge of a call that will not be served.
 func (h *hold) cancel() {
 	if h.reservation != nil {
 		_ = h.reservation.Cancel()
 	}
 }
 
-// judgeCall decides about c, tells its client and waits for its turn. It
-// returns the refusal.
+// judgeCall judges c, sends metadata to its client, and waits for its turn. The error is
+// that of a refusal.
 func (i *Interceptor) judgeCall(c *Call) (h hold, err error) {
 	if i.config.Skip != nil && i.config.Skip(c) {
 		return hold{skipped: true}, nil
@@ -140,8 +142,8 @@ func (i *Interceptor) judgeCall(c *Call) (h hold, err error) {
 	return h, nil
 }
 
-// judgeMessage decides about one message of a stream, and waits for its turn. It
-// returns the refusal.
+// judgeMessage judges one message of a stream, and waits for its turn. The error is that
+// of a refusal.
 func (i *Interceptor) judgeMessage(c *Call, message any) error {
 	h := hold{cost: i.config.MessageCost(c, message)}
 	if h.cost == 0 {
@@ -149,7 +151,7 @@ func (i *Interceptor) judgeMessage(c *Call, message any) error {
 	}
 	p := i.current()
 	c.kind = kindMessage
-	p.fill(c) // again: the rules may have changed, and what c's functions say
+	p.fill(c) // again: the rules and the results of functions may have changed
 	v := i.decide(c, p, &h)
 	if !v.Decision.Allowed {
 		return i.refusal(c, p, &v)
@@ -157,8 +159,8 @@ func (i *Interceptor) judgeMessage(c *Call, message any) error {
 	return turn(c.ctx, v.Decision.Delay)
 }
 
-// decide asks the limiter, and the observer hears the answer. A message is never
-// under way, only its call.
+// decide takes the decision and calls the observer. Only calls are in flight, never
+// messages.
 func (i *Interceptor) decide(c *Call, p *plan, h *hold) Verdict {
 	v := Verdict{Set: p.set}
 	if now := i.limiter.Now(); c.kind == kindCall {
@@ -182,8 +184,8 @@ func (i *Interceptor) decide(c *Call, p *plan, h *hold) Verdict {
 	return v
 }
 
-// turn waits until the turn of an event that a leaky bucket queues. It does not
-// wait for a turn beyond the call's deadline.
+// turn waits for the turn of an event that a leaky bucket queues, unless it comes after
+// the call's deadline.
 func turn(ctx context.Context, delay time.Duration) error {
 	if delay <= 0 {
 		return nil
@@ -201,8 +203,14 @@ func turn(ctx context.Context, delay time.Duration) error {
 	}
 }
 
-// tell sends metadata about v, in the header of a call that is admitted and in
-// the trailer of one that is refused. What cannot be sent has no one to read it.
+// The metadata of draft-ietf-httpapi-ratelimit-headers-11.
+const (
+	policyField = "ratelimit-policy"
+	limitField  = "ratelimit"
+)
+
+// tell sends metadata about v: in the header if the call is admitted, in the trailer if
+// it is refused. After an error there is nobody to tell.
 func (i *Interceptor) tell(c *Call, p *plan, v *Verdict) {
 	d := &v.Decision
 	if d.Allowed && i.config.HideLimits {
@@ -210,7 +218,14 @@ func (i *Interceptor) tell(c *Call, p *plan, v *Verdict) {
 	}
 	md := make(metadata.MD, 3)
 	if !i.config.HideLimits {
-		c.text = p.addLimits(md, v, c.text)
+		var policies, limits []string
+		policies, limits, c.text = p.policies.Fields(c.text, v.Outcomes, d)
+		if policies != nil {
+			md[policyField] = policies
+		}
+		if limits != nil {
+			md[limitField] = limits
+		}
 	}
 	if d.Allowed {
 		_ = grpc.SetHeader(c.ctx, md)
@@ -220,25 +235,4 @@ func (i *Interceptor) tell(c *Call, p *plan, v *Verdict) {
 		md[pushbackField] = []string{strconv.FormatInt(pushback(c.ctx, d.RetryAfter), 10)}
 	}
 	_ = grpc.SetTrailer(c.ctx, md)
-}
-
-// The metadata of draft-ietf-httpapi-ratelimit-headers-11.
-const (
-	policyField = "ratelimit-policy"
-	limitField  = "ratelimit"
-)
-
-// addLimits adds to md what the draft says of v. buf is memory for it.
-func (p *plan) addLimits(md metadata.MD, v *Verdict, buf []byte) []byte {
-	buf, policies := p.policies.Append(buf[:0], v.Outcomes, &v.Decision)
-	if policies == 0 {
-		return buf
-	}
-	text := string(buf)
-	values := []string{text[:policies], text[policies:]}
-	md[policyField] = values[0:1:1]
-	if len(buf) > policies {
-		md[limitField] = values[1:2:2]
-	}
-	return buf
 }

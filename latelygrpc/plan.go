@@ -7,80 +7,84 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/lately-go/lately/internal/clientaddr"
 	"github.com/lately-go/lately/internal/ratelimitheader"
-	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A plan is what an Interceptor makes of one Set.
+// A plan is what an Interceptor derives from one Set.
 type plan struct {
 	set      *ratelimit.Set
 	sources  []source
 	policies ratelimitheader.Policies
-	subjects []string // what the rules count by; empty when hidden
 }
 
 // A source is where one field of the event comes from.
 type source struct {
-	name  string
-	field match.Field // when known
-	known bool
-	kind  sourceKind
-	key   string // of metadata
-	fn    func(*Call) string
+	name string
+	kind sourceKind
+	text func(*Call) string // for fromText
 }
 
+// A sourceKind says whether a field is written into memory, as a client and a host, or
+// is a part of the call.
 type sourceKind uint8
 
 const (
-	fromClient sourceKind = iota
-	fromMethod
+	fromText sourceKind = iota
+	fromClient
 	fromHost
-	fromKind
-	fromMetadata
-	fromFunc
 )
-
-// authority is the metadata that holds the host.
-const authority = ":authority"
 
 var sources = map[string]source{
 	"client":  {kind: fromClient},
-	"method":  {kind: fromMethod},
-	"path":    {kind: fromMethod},
-	"object":  {kind: fromMethod},
-	"pattern": {kind: fromMethod},
 	"host":    {kind: fromHost},
-	"kind":    {kind: fromKind},
-	"agent":   {kind: fromMetadata, key: "user-agent"},
-	"referer": {kind: fromMetadata, key: "referer"},
+	"method":  {text: methodOf},
+	"path":    {text: methodOf},
+	"object":  {text: methodOf},
+	"pattern": {text: methodOf},
+	"kind":    {text: func(c *Call) string { return c.kind }},
+	"agent":   {text: metadataOf("user-agent")},
+	"referer": {text: metadataOf("referer")},
 }
 
-// newSource returns where the field of that name comes from, or an error that
-// says why a call does not have it.
+func methodOf(c *Call) string { return c.FullMethod }
+
+// metadataOf returns a function that returns the first value of a metadata key.
+func metadataOf(key string) func(*Call) string {
+	return func(c *Call) string {
+		if values := metadata.ValueFromIncomingContext(c.ctx, key); len(values) > 0 {
+			return values[0]
+		}
+		return ""
+	}
+}
+
+// authority is the metadata that holds the host.
+var authority = metadataOf(":authority")
+
+// newSource returns the source of a field, or an error if calls do not have it.
 func newSource(name string, own map[string]func(*Call) string) (source, error) {
 	s, ok := sources[name]
 	header, isHeader := strings.CutPrefix(strings.ToLower(name), "header:")
 	switch {
 	case own[name] != nil:
-		s = source{kind: fromFunc, fn: own[name]}
+		s = source{text: own[name]}
 	case ok:
 	case isHeader && header == "host":
 		s = source{kind: fromHost}
 	case isHeader && header != "":
-		s = source{kind: fromMetadata, key: header}
+		s = source{text: metadataOf(header)}
 	default:
 		return source{}, fmt.Errorf("unknown field %q in the rules: must be client, method, path, object, pattern, kind, host, agent, referer, header:NAME and the names in Config.Fields", name)
 	}
 	s.name = name
-	s.field, s.known = match.FieldNamed(name)
 	return s, nil
 }
 
-// Check returns an error that names a rule of s under which calls cannot be
-// judged as meant: it looks at a field that i cannot fill in, and would never
-// match; or it bounds what is in flight, and would count the messages of a
-// stream as well. It is for callers that change the rules of a running limiter.
+// Check returns an error about a rule of s that uses a field that i cannot fill in, so
+// that it would never match, or about one with an in-flight limit that would count
+// messages. Call it before you change the rules of the limiter to s.
 func (i *Interceptor) Check(s *ratelimit.Set) error {
 	for _, name := range s.Fields() {
 		if _, err := newSource(name, i.config.Fields); err != nil {
@@ -98,25 +102,18 @@ func (i *Interceptor) Check(s *ratelimit.Set) error {
 	return nil
 }
 
-// onlyCalls reports whether r has a condition that no message fulfills.
+// onlyCalls reports whether r has a condition that no message meets.
 func onlyCalls(r *ratelimit.Rule) bool {
 	return slices.Equal(r.When.Fields["kind"], []string{kindCall})
 }
 
-// newPlan returns the plan of set. Fields that come from nowhere stay absent.
+// newPlan returns the plan of set. Fields without a source stay absent.
 func (i *Interceptor) newPlan(set *ratelimit.Set) *plan {
 	p := &plan{set: set, policies: ratelimitheader.New(set, i.config.HideNames)}
 	for _, name := range set.Fields() {
 		if s, err := newSource(name, i.config.Fields); err == nil {
 			p.sources = append(p.sources, s)
 		}
-	}
-	for n := range set.Len() {
-		subject := set.Rule(n).Key.String()
-		if i.config.HideNames {
-			subject = ""
-		}
-		p.subjects = append(p.subjects, subject)
 	}
 	return p
 }
@@ -131,65 +128,18 @@ func (i *Interceptor) current() *plan {
 	return p
 }
 
-// fill makes c's event what p's rules look at.
+// fill gives c's event the fields that p's rules look at.
 func (p *plan) fill(c *Call) {
 	for i := range p.sources {
 		s := &p.sources[i]
 		switch s.kind {
 		case fromClient:
-			s.set(c, c.whoCalls())
-		case fromMethod:
-			s.setString(c, c.FullMethod)
+			c.event.SetNamed(s.name, c.whoCalls())
 		case fromHost:
-			c.host = appendHost(c.host[:0], first(c, authority))
-			s.set(c, c.host)
-		case fromKind:
-			s.setString(c, c.kind)
-		case fromMetadata:
-			s.setString(c, first(c, s.key))
-		case fromFunc:
-			s.setString(c, s.fn(c))
+			c.host = clientaddr.AppendHost(c.host[:0], authority(c))
+			c.event.SetNamed(s.name, c.host)
+		default:
+			c.event.SetNamedString(s.name, s.text(c))
 		}
 	}
-}
-
-func (s *source) set(c *Call, v []byte) {
-	if s.known {
-		c.event.Set(s.field, v)
-	} else {
-		c.event.SetNamed(s.name, v)
-	}
-}
-
-func (s *source) setString(c *Call, v string) {
-	if s.known {
-		c.event.SetString(s.field, v)
-	} else {
-		c.event.SetNamedString(s.name, v)
-	}
-}
-
-// first returns the first value of a metadata key.
-func first(c *Call, key string) string {
-	if values := metadata.ValueFromIncomingContext(c.ctx, key); len(values) > 0 {
-		return values[0]
-	}
-	return ""
-}
-
-// appendHost appends host in lower case, without port and final dots: a client
-// can write it in any of these ways and is answered the same.
-func appendHost(dst []byte, host string) []byte {
-	if inside, ok := strings.CutPrefix(host, "["); ok {
-		host, _, _ = strings.Cut(inside, "]")
-	} else {
-		host, _, _ = strings.Cut(host, ":")
-	}
-	for _, b := range []byte(strings.TrimRight(host, ".")) {
-		if 'A' <= b && b <= 'Z' {
-			b |= 0x20
-		}
-		dst = append(dst, b)
-	}
-	return dst
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// What the ErrorInfo of a refused call says. Its metadata has the deciding rule
+// The contents of the ErrorInfo of a refused call. Its metadata has the deciding rule
 // as "rule" and the end of a ban as "banned_until", in RFC 3339.
 const (
 	// ErrorDomain is the domain of the reasons below.
@@ -28,17 +28,17 @@ const (
 	// ReasonBanned is the reason of a call that a ban refused.
 	ReasonBanned = "BANNED"
 
-	// ReasonStore is the reason of a call that was refused because its
-	// store could not decide, and a rule then refuses.
+	// ReasonStore is the reason of a call that was refused because the
+	// store failed, under a rule that then refuses.
 	ReasonStore = "STORE_UNAVAILABLE"
 
-	// ReasonKey is the reason of a call with a key that no store takes.
+	// ReasonKey is the reason of a call with a key that is too long for a store.
 	ReasonKey = "KEY_TOO_LONG"
 )
 
 // refusal returns the error of a call that v refuses.
 func (i *Interceptor) refusal(c *Call, p *plan, v *Verdict) error {
-	err := p.status(v).Err()
+	err := i.status(p, v).Err()
 	if i.config.OnRefused != nil {
 		if other := i.config.OnRefused(c, *v, err); other != nil {
 			return other
@@ -48,7 +48,7 @@ func (i *Interceptor) refusal(c *Call, p *plan, v *Verdict) error {
 }
 
 // status returns the status of a call that v refuses.
-func (p *plan) status(v *Verdict) *status.Status {
+func (i *Interceptor) status(p *plan, v *Verdict) *status.Status {
 	d := &v.Decision
 	rule := p.nameOf(d.Rule)
 	reason, code, message := explain(d, rule)
@@ -64,7 +64,7 @@ func (p *plan) status(v *Verdict) *status.Status {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(d.RetryAfter)})
 	}
 	if code == codes.ResourceExhausted {
-		details = append(details, p.quotaFailure(v))
+		details = append(details, i.quotaFailure(p, v))
 	}
 	s, err := status.New(code, message).WithDetails(details...)
 	if err != nil { // unreachable: the details can be marshalled
@@ -73,7 +73,7 @@ func (p *plan) status(v *Verdict) *status.Status {
 	return s
 }
 
-// nameOf returns what clients call the rule of that name.
+// nameOf returns the name that clients see of a rule.
 func (p *plan) nameOf(rule string) string {
 	if r := p.policies.Named(rule); r != nil {
 		return r.Name
@@ -81,7 +81,8 @@ func (p *plan) nameOf(rule string) string {
 	return ""
 }
 
-// explain says why d refuses. A limit's refusal always has a wait, or Never.
+// explain returns why d refuses. A refusal by a limit has a RetryAfter, which may be
+// Never.
 func explain(d *ratelimit.Decision, rule string) (reason string, code codes.Code, message string) {
 	by := ""
 	if rule != "" {
@@ -102,10 +103,13 @@ func explain(d *ratelimit.Decision, rule string) (reason string, code codes.Code
 }
 
 // quotaFailure names the policies that refused, in the order of the rules.
-func (p *plan) quotaFailure(v *Verdict) *errdetails.QuotaFailure {
+func (i *Interceptor) quotaFailure(p *plan, v *Verdict) *errdetails.QuotaFailure {
 	q := new(errdetails.QuotaFailure)
 	for o, by := range p.policies.Violated(v.Outcomes, &v.Decision) {
-		violation := &errdetails.QuotaFailure_Violation{Subject: p.subjects[o.Rule], QuotaId: by.Name, Description: "banned"}
+		violation := &errdetails.QuotaFailure_Violation{QuotaId: by.Name, Description: "banned"}
+		if !i.config.HideNames {
+			violation.Subject = p.set.Rule(o.Rule).Key.String()
+		}
 		if !by.Ban {
 			violation.QuotaValue = int64(min(by.Quota, math.MaxInt64))
 			violation.Description = fmt.Sprintf("the limit is %d", by.Quota)
@@ -118,8 +122,8 @@ func (p *plan) quotaFailure(v *Verdict) *errdetails.QuotaFailure {
 // pushbackField tells gRPC's retries when to try again: see gRPC proposal A6.
 const pushbackField = "grpc-retry-pushback-ms"
 
-// pushback returns the wait in milliseconds, or less than zero, which says not
-// to retry, when it does not help or is beyond the call's deadline.
+// pushback returns the wait in milliseconds. It is negative, which means not to retry,
+// if waiting does not help or would take longer than the call's deadline.
 func pushback(ctx context.Context, wait time.Duration) int64 {
 	const noRetry = -1
 	if wait <= 0 {
@@ -129,7 +133,7 @@ func pushback(ctx context.Context, wait time.Duration) int64 {
 		return noRetry
 	}
 	ms := int64(roundUp(wait, time.Millisecond) / time.Millisecond)
-	if ms > math.MaxInt32 { // what clients take
+	if ms > math.MaxInt32 { // the most that clients read
 		return noRetry
 	}
 	return ms

@@ -6,7 +6,7 @@ import (
 	"github.com/lately-go/lately/internal/clientaddr"
 )
 
-// A Client is who sent a request, as an [Identity] found it.
+// A Client is the sender of a request, as an [Identity] found it.
 type Client struct {
 	// Addr is the client's address, unmapped and without zone, or that of the
 	// nearest trusted proxy when Source is NoHeader or BadHeader. It is
@@ -25,9 +25,9 @@ type Source uint8
 const (
 	FromPeer   = Source(clientaddr.FromPeer)   // the connection's peer, which is no trusted proxy
 	FromHeader = Source(clientaddr.FromHeader) // the header of a trusted proxy
-	NoHeader   = Source(clientaddr.NoHeader)   // a trusted proxy, which did not say whom it speaks for
-	BadHeader  = Source(clientaddr.BadHeader)  // a trusted proxy, which wrote something else than an address
-	Unknown    = Source(clientaddr.Unknown)    // no address was known at all
+	NoHeader   = Source(clientaddr.NoHeader)   // a trusted proxy, which did not name its client
+	BadHeader  = Source(clientaddr.BadHeader)  // a trusted proxy, which wrote something other than an address
+	Unknown    = Source(clientaddr.Unknown)    // the peer has no address
 	numSources = Unknown + 1
 )
 
@@ -43,8 +43,8 @@ func (s Source) String() string {
 
 // AppendTo appends the client as rules see it, the value of the event field
 // "client": an address in its canonical text, "unix" for a peer on a Unix
-// socket, "unknown" for one without address, and with "proxy:" in front when a
-// trusted proxy did not say whom it speaks for.
+// socket, "unknown" for one without address. If a trusted proxy did not name its
+// client, the text begins with "proxy:".
 func (c Client) AppendTo(dst []byte) []byte {
 	return c.inner().AppendTo(dst)
 }

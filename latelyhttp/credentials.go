@@ -2,11 +2,10 @@ package latelyhttp
 
 import "strings"
 
-// malformedUser is the value of the field "user" for a request whose Authorization
-// header is one of Basic authentication that names no user, or names different ones
-// to different servers. All of these count as one user, so that odd spellings do not
-// give fresh counters. No user of Basic authentication is called so, since a user
-// name ends at the first ':'.
+// malformedUser is the value of the field "user" for Basic authentication without a
+// user, or with a user that servers read differently. All of these count as one user,
+// so that unusual encodings do not get fresh counters. It cannot be a real user name,
+// which ends at the first ':'.
 const malformedUser = "basic:malformed"
 
 // appendUser appends to buf the user name of Basic authentication, if lines, the
@@ -14,11 +13,10 @@ const malformedUser = "basic:malformed"
 // no credentials of that scheme.
 //
 // Servers differ in what they accept: several spaces, padding that is missing, too
-// long or in the middle, bytes that are not of the alphabet, the URL-safe alphabet.
-// What any of them accepts is read as that user. Those that stop at the first odd
-// byte have read a part of what those that skip it read, so both find one name
-// before the first ':'. Those that take '-' and '_' for digits and those that skip
-// them may differ: then the user is malformedUser.
+// long or in the middle, bytes outside the alphabet, the URL-safe alphabet. What any of
+// them accepts is read as that user. A server that stops at the first invalid byte and
+// one that skips it read the same name, up to the first ':'. If servers that take '-'
+// and '_' for digits differ from those that skip them, the user is malformedUser.
 func appendUser(buf []byte, lines []string) (grown, user []byte) {
 	encoded, ok := basicToken(lines)
 	if !ok {
@@ -28,11 +26,9 @@ func appendUser(buf []byte, lines []string) (grown, user []byte) {
 	buf, named := appendUserName(buf, encoded, true)
 	user = buf[from:]
 	if named && strings.ContainsAny(encoded, "-_") {
-		var other []byte
 		at := len(buf)
 		buf, named = appendUserName(buf, encoded, false)
-		other = buf[at:]
-		named = named && string(other) == string(user)
+		named = named && string(buf[at:]) == string(user)
 	}
 	if !named || len(user) == 0 || len(lines) > 1 {
 		at := len(buf)
@@ -58,9 +54,8 @@ func basicToken(lines []string) (token string, ok bool) {
 	return token, ok
 }
 
-// appendUserName appends what encoded has before the first ':', in base64. Bytes
-// that are not of the alphabet are skipped, and so are '-' and '_' unless they are
-// taken for '+' and '/'. It reports false if there is no ':'.
+// appendUserName decodes base64 up to the first ':', and reports false if there is none.
+// It skips bytes outside the alphabet, and also '-' and '_' unless urlSafe is set.
 func appendUserName(dst []byte, encoded string, urlSafe bool) (name []byte, ok bool) {
 	bits, n := uint32(0), 0
 	for i := range len(encoded) {

@@ -1,5 +1,5 @@
-// Package latelyhttp limits and bans HTTP requests: a middleware for net/http
-// over a [ratelimit.Limiter], and the safe way to find out who a client is.
+// Package latelyhttp limits and bans HTTP requests: a middleware for net/http over a
+// [ratelimit.Limiter], which finds the client's address safely.
 //
 //	limits, err := latelyhttp.New(limiter, latelyhttp.Config{})
 //	...
@@ -7,15 +7,14 @@
 //
 // # Client identity
 //
-// By default the client is the peer of the connection, and no header is
-// believed. Behind proxies, name their networks: see [IdentityConfig]. Each
-// proxy appends the address it saw, so the header is read from the right, and
-// only as long as proxies wrote it. What a client writes into it is never read.
+// By default the client is the peer of the connection, and no header is trusted.
+// Behind proxies, configure their networks: see [IdentityConfig]. Each proxy appends
+// the address it saw, so the header is read from the right, and only the part that
+// trusted proxies wrote. What a client writes into it is never read.
 //
-// # What rules can look at
+// # Event fields
 //
-// The middleware fills in the event fields that the limiter's [ratelimit.Set]
-// looks at, and no others:
+// The middleware fills in the event fields that the limiter's rules use:
 //
 //	client       the client's address, see Identity
 //	method       the request method
@@ -27,28 +26,26 @@
 //	protocol     HTTP/1.1, HTTP/2.0, ...
 //	referer      the Referer header
 //	agent        the User-Agent header
-//	user         the user name of Basic authentication, verified or not; odd
-//	             spellings are read as servers read them, and those that name no
+//	user         the user name of Basic authentication, verified or not; unusual
+//	             encodings are read as servers read them, and those without a
 //	             user are "basic:malformed"
 //	header:NAME  the first header of that name
 //	cookie:NAME  the first cookie of that name
 //
-// Further fields, and other meanings of these, come from [Config.Fields]. What
-// a response has, status and size, is not known when a request is judged: New
-// refuses rules that look at it. A field that a client may leave out makes a
-// rule that it may leave out as well; such a rule belongs beside one on client.
-// One that a client may make up (user, header:NAME, cookie:NAME) lets it use up
-// what others have, and get them banned: bans belong on client, or on a field of
-// Config.Fields that was verified.
+// [Config.Fields] adds fields and replaces these. The status and size of a response
+// are not known when a request is judged: New rejects rules that use them.
 //
-// Paths are the client's to vary ("/a", "/A", "/a;b"): a limit for each route
-// is keyed by pattern.
+// A client can avoid a rule on a field that it may leave out; put such a rule beside
+// one on client. With a field that it can make up (user, header:NAME, cookie:NAME), it
+// can use up the limits of others and get them banned; ban by client, or by a field of
+// Config.Fields that was verified. Since a client can vary the path ("/a", "/A",
+// "/a;b"), use pattern as the key of a limit for each route.
 //
-// # What clients are told
+// # Responses
 //
-// A refused request gets 429 Too Many Requests with a Retry-After that is true:
-// a client that waits that long, and does nothing else meanwhile, is admitted.
-// The body is application/problem+json (RFC 9457) of a registered type. All
-// judged requests get RateLimit and RateLimit-Policy fields as
-// draft-ietf-httpapi-ratelimit-headers-11 has them, see [Headers].
+// A refused request gets 429 Too Many Requests with an exact Retry-After: a client that
+// waits that long and does nothing else meanwhile is admitted. The body is
+// application/problem+json (RFC 9457) of a registered type. All judged requests get the
+// RateLimit and RateLimit-Policy fields of draft-ietf-httpapi-ratelimit-headers-11, see
+// [Headers].
 package latelyhttp

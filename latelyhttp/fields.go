@@ -9,15 +9,14 @@ import (
 
 	"github.com/lately-go/lately/internal/clientaddr"
 	"github.com/lately-go/lately/match"
-	"github.com/lately-go/lately/ratelimit"
 )
 
-// unrouted is the pattern of a request that no route matched. It is a value, so
-// that requests to paths that lead nowhere do not escape a rule on pattern.
+// unrouted is the pattern of a request that no route matched. With a value, requests to
+// unknown paths do not escape a rule on pattern.
 const unrouted = "unrouted"
 
-// PatternOf returns a function for [Config.Fields] that gives the pattern under
-// which mux would handle a request, for a middleware around mux:
+// PatternOf returns a function for [Config.Fields] that returns the pattern under which
+// mux would handle a request, for a middleware around mux:
 //
 //	latelyhttp.Config{Fields: map[string]func(*http.Request) string{
 //		"pattern": latelyhttp.PatternOf(mux),
@@ -32,88 +31,70 @@ func PatternOf(mux *http.ServeMux) func(*http.Request) string {
 	}
 }
 
-// An extractor fills in one field of the event.
+// An extractor fills in one field of an event.
 type extractor struct {
-	name  string
-	field match.Field // when known
-	known bool
-	kind  extractorKind
-	arg   string // the header's canonical name, or the cookie's name
-	fn    func(*http.Request) string
+	name string
+	kind extractorKind
+	text func(*http.Request) string // for fromText
 }
 
+// An extractorKind says where a field comes from. A client, a host and a user are
+// written into memory, the text of all other fields is a part of the request.
 type extractorKind uint8
 
 const (
-	extractClient extractorKind = iota
-	extractMethod
-	extractPath
-	extractPattern
-	extractQuery
-	extractProtocol
-	extractHost
-	extractUser
-	extractHeader
-	extractCookie
-	extractFunc
+	fromText extractorKind = iota
+	fromClient
+	fromHost
+	fromUser
 )
 
-// builtin returns what fills in a field that every request has.
-func builtin(name string) (extractor, bool) {
-	switch name {
-	case "client":
-		return extractor{kind: extractClient}, true
-	case "method":
-		return extractor{kind: extractMethod}, true
-	case "path", "object":
-		return extractor{kind: extractPath}, true
-	case "pattern":
-		return extractor{kind: extractPattern}, true
-	case "query":
-		return extractor{kind: extractQuery}, true
-	case "protocol":
-		return extractor{kind: extractProtocol}, true
-	case "host":
-		return extractor{kind: extractHost}, true
-	case "user":
-		return extractor{kind: extractUser}, true
-	case "referer":
-		return extractor{kind: extractHeader, arg: "Referer"}, true
-	case "agent":
-		return extractor{kind: extractHeader, arg: "User-Agent"}, true
-	}
-	return extractor{}, false
+// builtin are the fields that every request has.
+var builtin = map[string]extractor{
+	"client":   {kind: fromClient},
+	"host":     {kind: fromHost},
+	"user":     {kind: fromUser},
+	"method":   {text: func(r *http.Request) string { return r.Method }},
+	"path":     {text: pathOf},
+	"object":   {text: pathOf},
+	"pattern":  {text: routed(func(r *http.Request) string { return r.Pattern })},
+	"query":    {text: func(r *http.Request) string { return r.URL.RawQuery }},
+	"protocol": {text: func(r *http.Request) string { return r.Proto }},
+	"referer":  {text: headerOf("Referer")},
+	"agent":    {text: headerOf("User-Agent")},
 }
 
 // newExtractor returns what fills in the field of that name, or an error that
 // says why nothing can.
 func newExtractor(name string, own map[string]func(*http.Request) string) (extractor, error) {
-	f, ok := builtin(name)
+	f, ok := builtin[name]
 	prefix, arg, _ := strings.Cut(name, ":")
 	switch {
 	case own[name] != nil:
-		f = extractor{kind: extractFunc, fn: own[name]}
+		f = extractor{text: own[name]}
+		if name == "pattern" {
+			f.text = routed(f.text)
+		}
 	case ok:
 	case prefix == "header" && strings.EqualFold(arg, "host"): // net/http takes it out of the headers
-		f = extractor{kind: extractHost}
+		f = extractor{kind: fromHost}
 	case prefix == "header" && clientaddr.IsToken(arg):
-		f = extractor{kind: extractHeader, arg: textproto.CanonicalMIMEHeaderKey(arg)}
+		f = extractor{text: headerOf(textproto.CanonicalMIMEHeaderKey(arg))}
 	case prefix == "cookie" && clientaddr.IsToken(arg):
-		f = extractor{kind: extractCookie, arg: arg}
+		f = extractor{text: func(r *http.Request) string { return cookie(r.Header["Cookie"], arg) }}
 	case name == match.Status.String(), name == match.Size.String():
-		return extractor{}, fmt.Errorf("the rules look at the field %q, which a request does not have; leave such rules to replay, or say what it is in Config.Fields", name)
+		return extractor{}, fmt.Errorf("field %q in the rules: unknown before the response: must be left to replay, or be in Config.Fields", name)
 	default:
 		return extractor{}, fmt.Errorf("unknown field %q in the rules: must be client, method, path, object, pattern, query, host, protocol, referer, agent, user, header:NAME, cookie:NAME and the names in Config.Fields", name)
 	}
 	f.name = name
-	f.field, f.known = match.FieldNamed(name)
 	return f, nil
 }
 
-// newExtractors returns an extractor for each field that set looks at, and an error
-// about the first that has none.
-func newExtractors(set *ratelimit.Set, own map[string]func(*http.Request) string) (fs []extractor, err error) {
-	for _, name := range set.Fields() {
+// newExtractors returns an extractor for each of the fields that has one, and the
+// first error about one that has none.
+func newExtractors(names []string, own map[string]func(*http.Request) string) (fs []extractor, err error) {
+	for _, name := range names {
 		f, e := newExtractor(name, own)
 		if e == nil {
 			fs = append(fs, f)
@@ -124,72 +105,48 @@ func newExtractors(set *ratelimit.Set, own map[string]func(*http.Request) string
 	return fs, err
 }
 
-// fill makes s.event the event of r.
-func (s *state) fill(fs []extractor, r *http.Request) {
+// A fieldMemory is memory for the fields that are not parts of the request.
+type fieldMemory struct{ client, host, user []byte }
+
+// fill gives e the fields of r, which client has sent. e holds views of r and m.
+func (m *fieldMemory) fill(e *match.Event, fs []extractor, r *http.Request, client Client) {
 	for i := range fs {
 		f := &fs[i]
 		switch f.kind {
-		case extractClient:
-			f.set(&s.event, s.clientText)
-		case extractHost:
-			s.host = appendHost(s.host[:0], r.Host)
-			f.set(&s.event, s.host)
-		case extractUser:
+		case fromClient:
+			m.client = client.AppendTo(m.client[:0])
+			e.SetNamed(f.name, m.client)
+		case fromHost:
+			m.host = clientaddr.AppendHost(m.host[:0], r.Host)
+			e.SetNamed(f.name, m.host)
+		case fromUser:
 			var user []byte
-			s.user, user = appendUser(s.user[:0], r.Header["Authorization"])
-			f.set(&s.event, user)
+			m.user, user = appendUser(m.user[:0], r.Header["Authorization"])
+			e.SetNamed(f.name, user)
 		default:
-			f.setString(&s.event, f.text(r))
+			e.SetNamedString(f.name, f.text(r))
 		}
 	}
 }
 
-func (f *extractor) set(e *match.Event, v []byte) {
-	if f.known {
-		e.Set(f.field, v)
-	} else {
-		e.SetNamed(f.name, v)
-	}
-}
-
-func (f *extractor) setString(e *match.Event, v string) {
-	if f.known {
-		e.SetString(f.field, v)
-	} else {
-		e.SetNamedString(f.name, v)
-	}
-}
-
-// text returns the field as a part of the request.
-func (f *extractor) text(r *http.Request) string {
-	switch f.kind {
-	case extractMethod:
-		return r.Method
-	case extractPath:
-		return pathOf(r)
-	case extractPattern:
-		if r.Pattern == "" {
-			return unrouted
+// routed returns pattern with a value for requests that it has none for.
+func routed(pattern func(*http.Request) string) func(*http.Request) string {
+	return func(r *http.Request) string {
+		if p := pattern(r); p != "" {
+			return p
 		}
-		return r.Pattern
-	case extractQuery:
-		return r.URL.RawQuery
-	case extractProtocol:
-		return r.Proto
-	case extractHeader:
-		if v := r.Header[f.arg]; len(v) > 0 {
+		return unrouted
+	}
+}
+
+// headerOf returns a function that returns the first header of that canonical name.
+func headerOf(name string) func(*http.Request) string {
+	return func(r *http.Request) string {
+		if v := r.Header[name]; len(v) > 0 {
 			return v[0]
 		}
-	case extractCookie:
-		return cookie(r.Header["Cookie"], f.arg)
-	case extractFunc:
-		v := f.fn(r)
-		if v == "" && f.name == "pattern" {
-			return unrouted
-		}
-		return v
+		return ""
 	}
-	return ""
 }
 
 // pathOf returns r's path as it was sent. A target without path
@@ -207,23 +164,6 @@ func pathOf(r *http.Request) string {
 		return "/"
 	}
 	return path
-}
-
-// appendHost appends host in lower case, without port and final dots: a client
-// can write it in any of these ways and is answered the same.
-func appendHost(dst []byte, host string) []byte {
-	if strings.HasPrefix(host, "[") {
-		host, _, _ = strings.Cut(host[1:], "]")
-	} else if name, _, ok := strings.Cut(host, ":"); ok {
-		host = name
-	}
-	for _, c := range []byte(strings.TrimRight(host, ".")) {
-		if 'A' <= c && c <= 'Z' {
-			c |= 0x20
-		}
-		dst = append(dst, c)
-	}
-	return dst
 }
 
 // cookie returns the value of the first cookie of that name, as

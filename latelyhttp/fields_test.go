@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/clientaddr"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -118,7 +119,7 @@ func TestHostForms(t *testing.T) {
 		"example.com.": "example.com", "example.com.:80": "example.com", "[2001:DB8::1]:80": "2001:db8::1",
 		"[2001:db8::1]": "2001:db8::1", "192.0.2.1:80": "192.0.2.1", "": "",
 	} {
-		if got := string(appendHost([]byte("x"), host)); got != "x"+want {
+		if got := string(clientaddr.AppendHost([]byte("x"), host)); got != "x"+want {
 			t.Errorf("%q is %q; want %q", host, got, want)
 		}
 	}

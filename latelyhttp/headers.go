@@ -8,8 +8,8 @@ import (
 	"github.com/lately-go/lately/internal/ratelimitheader"
 )
 
-// Headers is which fields tell clients of limits. The zero Headers is Draft11.
-// Retry-After is sent with every refusal, whatever the choice.
+// Headers selects the response fields about limits. The zero Headers is Draft11.
+// Every refusal has Retry-After.
 type Headers uint8
 
 const (
@@ -19,15 +19,15 @@ const (
 	// tightest limit with r and t. The name of a policy is its rule's, with
 	// the window behind it where the rule has several limits ("api/60s").
 	//
-	// w and t are seconds, rounded up. t is when the limit has forgotten all
-	// that it counted, in a refusal when to try again; it never points beyond
-	// Retry-After. Under an algorithm that counts in slots (Sliding above 128,
-	// Weighted, TwoBucket) t and Retry-After may be longer than needed, and
-	// than w, by [ratelimit.Limit.MaxLate]: a sixtieth of w for Sliding. A burst is told as a quota over the time in which it comes
-	// back. An InFlight limit has the unit "concurrent-requests" and no w; q
-	// of an adaptive limit is what holds now. There is no partition key, and
-	// rules that only ban and shadow rules are not told of. The fields are
-	// added to those that are there, since both are lists.
+	// w and t are seconds, rounded up. t is the time until the limit is unused
+	// again, or in a refusal until a request can be admitted; it is never longer
+	// than Retry-After. Under an algorithm that counts in slots (Sliding above
+	// 128, Weighted, TwoBucket) t and Retry-After may be longer than needed, and
+	// than w, by [ratelimit.Limit.MaxLate]: a sixtieth of w for Sliding. A burst
+	// is a quota over the time in which it is refilled. An InFlight limit has
+	// the unit "concurrent-requests" and no w; q of an adaptive limit is its
+	// present value. There is no partition key. Shadow rules, and rules that only
+	// ban, have no item. Both fields are lists, and are added to existing ones.
 	Draft11 Headers = iota
 
 	// Legacy is X-RateLimit-Limit, -Remaining and -Reset of the deciding
@@ -43,14 +43,9 @@ const (
 	numHeaders
 )
 
-const (
-	policyField = "Ratelimit-Policy" // canonical, as http.Header has it
-	limitField  = "Ratelimit"
-)
-
-// writeHeaders tells of v in h. buf is memory for it.
+// writeHeaders sets the fields of v in h. buf is memory to use.
 func (m *Middleware) writeHeaders(h http.Header, p *plan, v *Verdict, buf []byte) []byte {
-	switch m.headers {
+	switch m.config.Headers {
 	case Draft11:
 		return p.writeDraft(h, v, buf)
 	case Legacy, LegacyEpoch:
@@ -65,7 +60,7 @@ func (m *Middleware) writeLegacy(h http.Header, v *Verdict) {
 		return
 	}
 	reset := ratelimitheader.Seconds(d.ResetAfter)
-	if m.headers == LegacyEpoch {
+	if m.config.Headers == LegacyEpoch {
 		reset = time.Now().Add(d.ResetAfter + time.Second - 1).Unix()
 	}
 	if d.BannedUntil.IsZero() {
@@ -75,25 +70,20 @@ func (m *Middleware) writeLegacy(h http.Header, v *Verdict) {
 	h["X-Ratelimit-Reset"] = []string{strconv.FormatInt(reset, 10)}
 }
 
-// writeDraft writes both fields of the draft into one string that they share.
+// writeDraft writes both fields of the draft.
 func (p *plan) writeDraft(h http.Header, v *Verdict, buf []byte) []byte {
-	buf, policies := p.policies.Append(buf[:0], v.Outcomes, &v.Decision)
-	if policies == 0 {
-		return buf
-	}
-	text := string(buf)
-	values := []string{text[:policies], text[policies:]}
-	addField(h, policyField, values[0:1:1])
-	if len(buf) > policies {
-		addField(h, limitField, values[1:2:2])
-	}
+	policies, limits, buf := p.policies.Fields(buf, v.Outcomes, &v.Decision)
+	addField(h, "Ratelimit-Policy", policies) // canonical, as http.Header has them
+	addField(h, "Ratelimit", limits)
 	return buf
 }
 
-// addField adds one value to a list field.
-func addField(h http.Header, name string, value []string) {
+// addField adds values to a list field.
+func addField(h http.Header, name string, values []string) {
 	if before := h[name]; len(before) > 0 {
-		value = append(before, value...)
+		values = append(before, values...)
 	}
-	h[name] = value
+	if len(values) > 0 {
+		h[name] = values
+	}
 }

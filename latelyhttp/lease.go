@@ -13,10 +13,9 @@ type Lease struct {
 	cost        uint64
 }
 
-// Done says that the request is over: what it held of an [ratelimit.InFlight]
-// limit is free again. It must be called, also when the handler panics; a Lease
-// that is not done holds its place until the limit's span is over. Calls after
-// the first do nothing.
+// Done ends the request: its place under an [ratelimit.InFlight] limit is free again.
+// It must be called, also if the handler panics; otherwise the request counts until the
+// limit's span is over. Calls after the first do nothing.
 func (p Lease) Done() {
 	if p.reservation != nil {
 		// A store that cannot be told frees the place when its span is over.
@@ -24,10 +23,10 @@ func (p Lease) Done() {
 	}
 }
 
-// cancel takes back what a request was charged that will not be served.
+// cancel takes back the charge of a request that will not be served.
 func (p Lease) cancel() { _ = p.reservation.Cancel() }
 
-// giveUp makes v a refusal of a request that would not wait for its turn.
+// giveUp makes v a refusal of a request that cannot wait for its turn.
 func (v *Verdict) giveUp() {
 	v.Decision.Allowed, v.Decision.RetryAfter = false, v.Decision.Delay
 	for i := range v.Outcomes {
@@ -37,8 +36,8 @@ func (v *Verdict) giveUp() {
 	}
 }
 
-// sleep waits for d and reports true, or reports false as soon as ctx is over,
-// and at once if it will be over before.
+// sleep waits for d. It reports false as soon as ctx is done, and at once if its
+// deadline is earlier.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
 		return false

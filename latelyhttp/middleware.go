@@ -14,100 +14,90 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// Config is how a [Middleware] works. Its zero value is the default: clients
-// are told apart by the peers of their connections, every request costs 1.
+// Config configures a [Middleware]. With the zero value, a client is the peer of its
+// connection, and every request costs 1.
 //
-// The functions are called by the goroutine that serves the request, several
-// at once.
+// The functions are called by the goroutines that serve requests, concurrently.
 type Config struct {
-	// Identity is whom to believe about who a client is.
+	// Identity says which proxies to trust about the address of a client.
 	Identity IdentityConfig
 
-	// Fields gives further event fields, by the names that rules have for
-	// them, and replaces what the package would fill in: "tenant", "client".
-	// A function is called for requests only if the rules look at its field;
-	// "" means that the request does not have it.
+	// Fields adds event fields, such as "tenant", and replaces those that the
+	// package would fill in, by the names that rules use. A function is called
+	// only if the rules use its field; "" means that the request does not have
+	// it.
 	Fields map[string]func(*http.Request) string
 
-	// Cost is what a request costs; nil is 1 for each. 0 only looks: such a
-	// request is not refused by limits, and not counted.
+	// Cost returns what a request costs; nil is 1 for each. Limits neither
+	// refuse nor count a request of cost 0.
 	Cost func(*http.Request) uint64
 
-	// Skip, when it says true, lets a request pass unjudged: health checks.
+	// Skip reports whether a request passes without being judged, such as a
+	// health check.
 	Skip func(*http.Request) bool
 
-	// Headers is which fields tell clients of limits.
+	// Headers selects the response fields about limits.
 	Headers Headers
 
-	// Jitter adds a random number of seconds, at most so many, to each
-	// Retry-After, so that those who wait for a limit that resets at one time
-	// for all do not come back at one time. At most an hour.
+	// Jitter is the most that is added at random to each Retry-After, in whole
+	// seconds, so that clients of a limit that resets for all at one time do
+	// not come back at one time. At most an hour.
 	Jitter time.Duration
 
-	// HideNames keeps the names of rules from clients: they see "policy-1"
+	// HideNames hides the names of rules from clients, which see "policy-1"
 	// for the first rule of the Set, and so on.
 	HideNames bool
 
-	// Observe, when not nil, is told of every judged request, before it is
-	// answered or handed on: for logs and metrics, and what shadow rules
+	// Observe, if not nil, is called for every judged request, before it is
+	// answered or served: for logs and metrics, and for what shadow rules
 	// would have refused.
 	Observe func(*http.Request, Verdict)
 
-	// OnRefused, when not nil, answers refused requests. RateLimit fields,
-	// Retry-After and Cache-Control are set; status and body are its own.
+	// OnRefused, if not nil, writes status and body of refused requests.
+	// RateLimit fields, Retry-After and Cache-Control are set.
 	OnRefused func(http.ResponseWriter, *http.Request, Verdict)
 }
 
-// A Verdict is what became of one request.
+// A Verdict is the outcome of one request.
 type Verdict struct {
-	// Client is who sent it, as the Identity found it: even where
-	// Config.Fields gives the rules something else.
+	// Client is the client that the Identity found, also if Config.Fields
+	// replaces the field "client".
 	Client Client
 
-	// Decision is the answer under all rules of Set.
+	// Decision is the decision under all rules of Set.
 	Decision ratelimit.Decision
 
-	// Outcomes is what each matching rule said, shadow rules included; of a
-	// request during which the rules were changed, no more than what the
-	// deciding rule said. It is valid until the function that got the Verdict
-	// returns.
+	// Outcomes has the outcome of each matching rule, shadow rules included. If
+	// the rules changed during the request, it has at most that of the deciding
+	// rule. It is valid until the function that got the Verdict returns.
 	Outcomes []ratelimit.Outcome
 
-	// Set is what the Rule numbers in Outcomes refer to.
+	// Set has the rules that the Rule numbers in Outcomes refer to.
 	Set *ratelimit.Set
 }
 
 // A Middleware judges requests before a handler sees them.
 //
-// A judged request costs, beside the limiter's own decision, some 200 ns and no
-// allocation; the response fields of Draft11 take as much again, and two. Rules
-// with an InFlight or LeakyBucket limit allocate, see [ratelimit.Limiter.Reserve].
-// There is no goroutine behind it. The rules of the limiter may change at any
-// time.
+// Apart from the limiter's decision, a judged request costs about 200 ns and no
+// allocation; the response fields of Draft11 cost as much again, and two allocations.
+// Rules with an InFlight or LeakyBucket limit allocate, see [ratelimit.Limiter.Reserve].
+// The rules of the limiter may change at any time.
 //
-// A Middleware is safe for concurrent use; its zero value is not usable, call
-// New.
+// A Middleware is safe for concurrent use. Make one with New; the zero value is not
+// usable.
 type Middleware struct {
-	limiter   *ratelimit.Limiter
-	identity  Identity
-	fields    map[string]func(*http.Request) string
-	cost      func(*http.Request) uint64
-	skip      func(*http.Request) bool
-	headers   Headers
-	jitter    time.Duration
-	hideNames bool
-	observe   func(*http.Request, Verdict)
-	onRefused func(http.ResponseWriter, *http.Request, Verdict)
-
-	plan    atomic.Pointer[plan]
-	scratch sync.Pool // *state
+	limiter  *ratelimit.Limiter
+	config   Config
+	identity Identity
+	plan     atomic.Pointer[plan]
+	scratch  sync.Pool // *state
 }
 
-// A plan is what the middleware makes of one Set.
+// A plan is what the middleware derives from one Set.
 type plan struct {
 	set        *ratelimit.Set
 	extractors []extractor
-	client     bool // an extractor wants the client's text
+	client     bool // a rule reads the client
 	policies   ratelimitheader.Policies
 }
 
@@ -116,17 +106,15 @@ type state struct {
 	event       match.Event
 	reservation *ratelimit.Reservation // its memory is reused
 	outcomes    []ratelimit.Outcome
-	clientText  []byte
-	host        []byte
-	user        []byte
+	fields      fieldMemory
 	text        []byte // of headers, then of the body
 }
 
-// New returns a Middleware over l. The error names what cannot be in c, or a
-// field that l's rules look at and no request has.
+// New returns a Middleware over l. The error names a wrong field of c, or an event field
+// that l's rules use and no request has.
 func New(l *ratelimit.Limiter, c Config) (*Middleware, error) {
 	if l == nil {
-		return nil, errors.New("the limiter is nil; make one with ratelimit.New or ratelimit.NewLimiter")
+		return nil, errors.New("limiter: nil: must be made with ratelimit.New or ratelimit.NewLimiter")
 	}
 	if c.Headers >= numHeaders {
 		return nil, fmt.Errorf("Config.Headers: %d: must be Draft11, Legacy, LegacyEpoch or NoHeaders", c.Headers)
@@ -139,18 +127,7 @@ func New(l *ratelimit.Limiter, c Config) (*Middleware, error) {
 			return nil, fmt.Errorf("Config.Fields: %q: must have a name and a function", name)
 		}
 	}
-	m := &Middleware{
-		limiter:   l,
-		fields:    c.Fields,
-		cost:      c.Cost,
-		skip:      c.Skip,
-		headers:   c.Headers,
-		jitter:    c.Jitter,
-		hideNames: c.HideNames,
-		observe:   c.Observe,
-		onRefused: c.OnRefused,
-		scratch:   sync.Pool{New: func() any { return new(state) }},
-	}
+	m := &Middleware{limiter: l, config: c, scratch: sync.Pool{New: func() any { return new(state) }}}
 	if err := m.identity.finder.Init(clientaddr.Config(c.Identity), "IdentityConfig"); err != nil {
 		return nil, err
 	}
@@ -161,24 +138,23 @@ func New(l *ratelimit.Limiter, c Config) (*Middleware, error) {
 	return m, nil
 }
 
-// Identity returns how m tells clients apart: for its Stats, and for other
-// parts of a program that need the same answer.
+// Identity returns the Identity of m, for its Stats, and for other parts of a program
+// that need the client.
 func (m *Middleware) Identity() *Identity { return &m.identity }
 
-// Check returns an error that names a field that s's rules look at and m cannot
-// fill in. Such a rule would never match. It is for callers that change the
-// rules of a running limiter.
+// Check returns an error about a field that s's rules use and m cannot fill in: such a
+// rule would never match. Call it before you change the rules of the limiter to s.
 func (m *Middleware) Check(s *ratelimit.Set) error {
-	_, err := newExtractors(s, m.fields)
+	_, err := newExtractors(s.Fields(), m.config.Fields)
 	return err
 }
 
 // newPlan returns the plan of s. Fields that nothing fills in stay absent.
 func (m *Middleware) newPlan(s *ratelimit.Set) *plan {
-	p := &plan{set: s, policies: ratelimitheader.New(s, m.hideNames)}
-	p.extractors, _ = newExtractors(s, m.fields)
+	p := &plan{set: s, policies: ratelimitheader.New(s, m.config.HideNames)}
+	p.extractors, _ = newExtractors(s.Fields(), m.config.Fields)
 	for _, f := range p.extractors {
-		p.client = p.client || f.kind == extractClient
+		p.client = p.client || f.kind == fromClient
 	}
 	return p
 }
@@ -193,9 +169,8 @@ func (m *Middleware) current() *plan {
 	return p
 }
 
-// Wrap returns a handler that judges requests and hands those that are admitted
-// to next. The response writer is handed on as it is: flushing, hijacking and
-// the like work.
+// Wrap returns a handler that judges requests and calls next for those that are
+// admitted, with the same response writer, so that flushing and hijacking work.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		lease, ok := m.Admit(w, r)
@@ -207,12 +182,11 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// Admit judges r, waits for its turn where a LeakyBucket queues it, and sets the
-// response fields. When it reports true, the caller serves the request and then
-// calls Done; when it reports false, the request was refused and has been
-// answered. It is Wrap for frameworks that have no handler to wrap.
+// Admit is Wrap for frameworks without an http.Handler. It judges r, waits for its turn
+// if a LeakyBucket queues it, and sets the response fields. If it reports true, serve
+// the request and then call Done. If it reports false, the request has been answered.
 func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (lease Lease, admitted bool) {
-	if m.skip != nil && m.skip(r) {
+	if m.config.Skip != nil && m.config.Skip(r) {
 		return Lease{}, true
 	}
 	s := m.scratch.Get().(*state)
@@ -229,13 +203,13 @@ func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (lease Lease,
 		}
 	}
 	s.text = m.writeHeaders(w.Header(), p, &v, s.text)
-	if m.observe != nil {
-		m.observe(r, v)
+	if m.config.Observe != nil {
+		m.config.Observe(r, v)
 	}
 	if !v.Decision.Allowed {
 		m.refuse(w, r, p, s, &v)
 	}
-	s.event.Reset() // lets go of the request
+	s.event.Reset() // releases the request
 	m.scratch.Put(s)
 	return lease, v.Decision.Allowed
 }
@@ -243,21 +217,19 @@ func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (lease Lease,
 // judge asks the limiter about r.
 func (m *Middleware) judge(p *plan, s *state, r *http.Request) (v Verdict, lease Lease) {
 	v.Set = p.set
-	if p.client || m.observe != nil || m.onRefused != nil {
+	if p.client || m.config.Observe != nil || m.config.OnRefused != nil {
 		v.Client = m.identity.Client(r)
-		s.clientText = v.Client.AppendTo(s.clientText[:0])
 	}
-	s.fill(p.extractors, r)
-	cost := uint64(1)
-	if m.cost != nil {
-		cost = m.cost(r)
+	s.fields.fill(&s.event, p.extractors, r, v.Client)
+	lease.cost = 1
+	if m.config.Cost != nil {
+		lease.cost = m.config.Cost(r)
 	}
-	lease.cost = cost
 	if s.reservation == nil {
 		s.reservation = new(ratelimit.Reservation)
 	}
 	reserved := s.reservation
-	m.limiter.ReserveN(m.limiter.Now(), &s.event, cost, reserved)
+	m.limiter.ReserveN(m.limiter.Now(), &s.event, lease.cost, reserved)
 	v.Decision = reserved.Decision
 	s.outcomes = p.policies.Known(append(s.outcomes[:0], reserved.Outcomes()...), &v.Decision)
 	if reserved.Open() {

@@ -232,14 +232,14 @@ func TestNewErrors(t *testing.T) {
 		config  Config
 		want    string
 	}{
-		{nil, Config{}, "the limiter is nil"},
+		{nil, Config{}, "limiter: nil"},
 		{client, Config{Headers: numHeaders}, "Headers: 4: must be Draft11"},
 		{client, Config{Jitter: -time.Second}, "Jitter: -1s: must be 0 to 1h"},
 		{client, Config{Fields: map[string]func(*http.Request) string{"tenant": nil}}, `Fields: "tenant": must have`},
 		{client, Config{Fields: map[string]func(*http.Request) string{"": (*http.Request).UserAgent}}, `Fields: "": must have`},
 		{client, Config{Identity: IdentityConfig{Hops: -1}}, "IdentityConfig.Hops: -1"},
-		{mustLimiter(t, status), Config{}, `the field "status", which a request does not have`},
-		{mustLimiter(t, limited(t, "a", 1, time.Minute, "size")), Config{}, `the field "size"`},
+		{mustLimiter(t, status), Config{}, `field "status" in the rules: unknown before the response`},
+		{mustLimiter(t, limited(t, "a", 1, time.Minute, "size")), Config{}, `field "size" in the rules`},
 		{mustLimiter(t, limited(t, "a", 1, time.Minute, "cleint")), Config{}, `unknown field "cleint" in the rules: must be client, method`},
 		{mustLimiter(t, limited(t, "a", 1, time.Minute, "header:X Y")), Config{}, `unknown field "header:X Y" in the rules: must be`},
 		{mustLimiter(t, limited(t, "a", 1, time.Minute, "cookie:")), Config{}, `unknown field "cookie:" in the rules: must be`},

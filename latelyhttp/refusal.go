@@ -27,7 +27,7 @@ var (
 	fieldTooLarge   = problem{http.StatusRequestHeaderFieldsTooLarge, "about:blank", http.StatusText(http.StatusRequestHeaderFieldsTooLarge)}
 )
 
-// problemOf returns what to tell a client whose event was refused by d.
+// problemOf returns the problem type of a refusal.
 func problemOf(d *ratelimit.Decision) *problem {
 	switch {
 	case !d.BannedUntil.IsZero():
@@ -44,12 +44,12 @@ func problemOf(d *ratelimit.Decision) *problem {
 func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, p *plan, s *state, v *Verdict) {
 	h := w.Header()
 	if v.Decision.RetryAfter > 0 {
-		wait := ratelimitheader.Seconds(v.Decision.RetryAfter) + rand.Int64N(int64(m.jitter/time.Second)+1)
+		wait := ratelimitheader.Seconds(v.Decision.RetryAfter) + rand.Int64N(int64(m.config.Jitter/time.Second)+1)
 		h["Retry-After"] = []string{strconv.FormatInt(wait, 10)}
 	}
 	h["Cache-Control"] = []string{"no-store"}
-	if m.onRefused != nil {
-		m.onRefused(w, r, *v)
+	if m.config.OnRefused != nil {
+		m.config.OnRefused(w, r, *v)
 		return
 	}
 	problem := problemOf(&v.Decision)
@@ -58,7 +58,7 @@ func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, p *plan, s *
 	h["Content-Length"] = []string{strconv.Itoa(len(s.text))}
 	w.WriteHeader(problem.status)
 	if r.Method != http.MethodHead {
-		w.Write(s.text) // nobody is left to hear of an error
+		w.Write(s.text) // after an error there is nobody to tell
 	}
 }
 

@@ -8,11 +8,10 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A Responder tells clients of decisions that a program has made by itself, in the
-// fields and bodies that a [Middleware] with Draft11 sends. It knows of a decision
-// only what the deciding rule said, so it tells of that rule alone. It is about the
-// rules of one Set, does not change, and is safe for concurrent use. Make one with
-// [NewResponder]; the zero Responder knows no rule and tells of none.
+// A Responder writes the fields and bodies of a [Middleware] with Draft11, for programs
+// that judge events themselves. A decision has only the outcome of the deciding rule, so
+// there are fields for that rule alone. A Responder has the rules of one Set, does not
+// change, and is safe for concurrent use. The zero Responder has no rules.
 type Responder struct {
 	plan plan
 }
@@ -22,12 +21,11 @@ func NewResponder(set *ratelimit.Set) *Responder {
 	return &Responder{plan{set: set, policies: ratelimitheader.New(set, false)}}
 }
 
-// Set returns the rules that t knows.
+// Set returns the rules of r.
 func (r *Responder) Set() *ratelimit.Set { return r.plan.set }
 
-// WriteHeaders adds RateLimit-Policy and RateLimit to h, and Retry-After for a
-// refusal that ends. A decision under no rule, or one that t does not know, adds
-// none of the first two.
+// WriteHeaders adds RateLimit-Policy and RateLimit to h if r has the deciding rule of d,
+// and Retry-After if d is a refusal that ends.
 func (r *Responder) WriteHeaders(h http.Header, d *ratelimit.Decision) {
 	if !d.Allowed && d.RetryAfter > 0 {
 		h["Retry-After"] = []string{strconv.FormatInt(ratelimitheader.Seconds(d.RetryAfter), 10)}
@@ -44,7 +42,7 @@ func (r *Responder) AppendProblem(dst []byte, d *ratelimit.Decision) (body []byt
 	return r.plan.appendProblem(dst, problem, &v), problem.status
 }
 
-// verdict returns what is known of d.
+// verdict returns d with the outcome of its deciding rule.
 func (r *Responder) verdict(d *ratelimit.Decision) Verdict {
 	return Verdict{Decision: *d, Set: r.plan.set, Outcomes: r.plan.policies.Deciding(nil, d)}
 }

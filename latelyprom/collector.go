@@ -11,19 +11,19 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// Config is how a [Collector] names its series. Its zero value adds nothing.
+// Config configures a [Collector]. Its zero value adds no labels.
 type Config struct {
 	// Labels are added to every series. Several Limiters in one registry
 	// need them: {"limiter": "login"}. The names rule and outcome are taken.
 	Labels prometheus.Labels
 }
 
-// A Collector is a prometheus.Collector of a Limiter's figures, which the
-// package documentation lists. A scrape costs one call of
-// [ratelimit.Limiter.Stats] and some µs for each rule.
+// A Collector is a prometheus.Collector of a Limiter's statistics, which the package
+// documentation lists. A scrape costs one call of [ratelimit.Limiter.Stats] and some µs
+// for each rule.
 //
-// A Collector is safe for concurrent use. Its zero value is not usable; call
-// New.
+// A Collector is safe for concurrent use. Make one with New; the zero value is not
+// usable.
 type Collector struct {
 	limiter *ratelimit.Limiter
 	events  *prometheus.Desc
@@ -31,21 +31,21 @@ type Collector struct {
 	whole   []wholeSeries
 }
 
-// A ruleSeries is one figure of each rule.
+// A ruleSeries is one metric of each rule.
 type ruleSeries struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 	of   func(*ratelimit.RuleStats) uint64
 }
 
-// A wholeSeries is one figure of the Limiter.
+// A wholeSeries is one metric of the Limiter.
 type wholeSeries struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 	of   func(*ratelimit.Stats) (v uint64, ok bool)
 }
 
-// The outcomes, whose sum is the events that a rule was asked about.
+// The outcomes, whose sum is the events that match a rule.
 var outcomes = []struct {
 	name string
 	of   func(*ratelimit.RuleStats) uint64
@@ -57,10 +57,10 @@ var outcomes = []struct {
 	{"skipped", func(r *ratelimit.RuleStats) uint64 { return r.Skipped }},
 }
 
-// New returns a Collector of l. The error says which label in c cannot be.
+// New returns a Collector of l. The error names a wrong label of c.
 func New(l *ratelimit.Limiter, c Config) (*Collector, error) {
 	if l == nil {
-		return nil, errors.New("the limiter is nil; make one with ratelimit.New or ratelimit.NewLimiter")
+		return nil, errors.New("limiter: nil: must be made with ratelimit.New or ratelimit.NewLimiter")
 	}
 	collector := &Collector{
 		limiter: l,
@@ -68,7 +68,7 @@ func New(l *ratelimit.Limiter, c Config) (*Collector, error) {
 		rule:    newRuleSeries(c),
 		whole:   newWholeSeries(c),
 	}
-	// A registry knows what a label may be called.
+	// A registry validates the names of labels.
 	if err := prometheus.NewRegistry().Register(collector); err != nil {
 		return nil, fmt.Errorf("Config.Labels: %v: must be names of Prometheus labels other than rule and outcome: %w", c.Labels, err)
 	}
@@ -110,7 +110,7 @@ func newWholeSeries(c Config) (list []wholeSeries) {
 	return list
 }
 
-// bytes leaves out what has no number of bytes: the budget NoBudget.
+// bytes leaves out the budget NoBudget, which is negative.
 func bytes(n int64) (uint64, bool) { return uint64(max(n, 0)), n >= 0 }
 
 // Describe sends the descriptions of all series. It is for the registry.
@@ -124,7 +124,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the figures as they are now. It is for the registry.
+// Collect sends the present values. It is for the registry.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	stats := c.limiter.Stats()
 	for i := range stats.Rules {

@@ -1,13 +1,12 @@
-// Package latelyprom shows the figures of a [ratelimit.Limiter] to Prometheus.
+// Package latelyprom exports the statistics of a [ratelimit.Limiter] to Prometheus.
 //
 //	collector, err := latelyprom.New(limiter, latelyprom.Config{})
 //	...
 //	registry.MustRegister(collector)
 //
-// The figures are read when they are asked for, and cost a decision nothing.
-// Labels are the names of rules and five outcomes: how many series there are
-// depends on the rules, never on the keys. Which keys are limited or banned is
-// for the list of bans and for reports to say.
+// The statistics are read at each scrape; decisions cost nothing more. Labels are the
+// names of rules and five outcomes: the number of series depends on the rules, never on
+// the keys. For the keys, see the list of bans and the reports.
 //
 //	lately_events_total{rule,outcome}    events that match the rule, each with one outcome:
 //	                                     allowed; refused, by a limit; banned, refused by a ban;

@@ -2,18 +2,18 @@ package clientaddr
 
 import "strings"
 
-// A chain reads the addresses that proxies appended to a header, from the
-// right: last line first, and each line from its end. What it has returned so
-// far never depends on what is further left, which a client may have written.
+// A chain reads the addresses that proxies appended to a header, from the right: last
+// line first, and each line from its end. What it returns never depends on the text
+// further left, which a client may have written.
 type chain struct {
-	lines     []string // those not begun
-	rest      string   // what is left of the current one
+	lines     []string // not yet read
+	rest      string   // of the current line
 	open      bool     // there is a current line
 	forwarded bool     // RFC 7239 instead of a list of addresses
 }
 
-// previous returns the next address to the left, as text with port and all, and
-// reports false when there is none left. It is empty where no address stands.
+// previous returns the next element to the left, which may have a port or be empty. It
+// reports false if there is none left.
 func (c *chain) previous() (node string, more bool) {
 	if !c.open {
 		n := len(c.lines)
@@ -38,9 +38,9 @@ func (c *chain) previous() (node string, more bool) {
 	return trim(element), true
 }
 
-// lastComma returns where the last comma outside quotes stands, or -1. Quotes
-// are paired from the right: an unpaired one further left, in what the client
-// sent, then cannot swallow what a proxy appended behind it.
+// lastComma returns the index of the last comma outside quotes, or -1. Quotes are
+// paired from the right, so that an unpaired one that a client sent does not hide what
+// a proxy appended after it.
 func lastComma(s string) int {
 	quoted := false
 	for i := len(s) - 1; i >= 0; i-- {
@@ -67,10 +67,10 @@ func escaped(s string, i int) bool {
 	return n%2 == 1
 }
 
-// forwardedFor returns the node that a forwarded-element of RFC 7239 names as
-// its "for" parameter, without quotes. It returns "" when there is none, when
-// there are two, and when the element is not of that form. An escape within the
-// node is not of that form: no address needs one.
+// forwardedFor returns the "for" parameter of a forwarded-element of RFC 7239, without
+// quotes. It returns "" if there is none, if there are two, and if the element is not
+// well formed. An escape within the node does not count as well formed: no address
+// needs one.
 func forwardedFor(element string) string {
 	node, found := "", false
 	for rest := afterPair(element); rest != ""; {

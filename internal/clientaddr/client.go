@@ -2,7 +2,7 @@ package clientaddr
 
 import "net/netip"
 
-// A Client is who sent a request.
+// A Client is the sender of a request.
 type Client struct {
 	// Addr is the client's address, unmapped and without zone, or that of the
 	// nearest trusted proxy when Source is NoHeader or BadHeader. It is invalid
@@ -23,18 +23,18 @@ type Source uint8
 const (
 	FromPeer   Source = iota // the connection's peer, which is no trusted proxy
 	FromHeader               // the header of a trusted proxy
-	NoHeader                 // a trusted proxy, which did not say whom it speaks for
-	BadHeader                // a trusted proxy, which wrote something else than an address
-	Unknown                  // no address was known at all
+	NoHeader                 // a trusted proxy, which did not name its client
+	BadHeader                // a trusted proxy, which wrote something other than an address
+	Unknown                  // the peer has no address
 )
 
 // MaxText is enough for every text that AppendTo makes.
 const MaxText = len("proxy:") + len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")
 
 // AppendTo appends the client as rules see it: an address in its canonical text,
-// "unix" for a peer on a Unix socket, "unknown" for one without address, and with
-// "proxy:" in front when a trusted proxy did not say whom it speaks for, which no
-// allow list holds.
+// "unix" for a peer on a Unix socket, "unknown" for one without address. If a trusted
+// proxy did not name its client, the text begins with "proxy:", so that it matches no
+// allow list.
 func (c Client) AppendTo(dst []byte) []byte {
 	if !c.Plain && (c.Source == NoHeader || c.Source == BadHeader) {
 		dst = append(dst, "proxy:"...)

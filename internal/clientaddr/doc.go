@@ -1,8 +1,8 @@
-// Package clientaddr finds out who a client is: from the peer of a connection and,
-// where that is a trusted proxy, from the header in which proxies name the clients
-// they speak for. latelyhttp and latelygrpc share it, so that one client has one name
-// whichever way it comes in.
+// Package clientaddr finds the address of a client: that of the connection's peer or, if
+// the peer is a trusted proxy, the one in the header in which proxies name their
+// clients. latelyhttp and latelygrpc share it, so that a client has the same key over
+// HTTP and gRPC.
 //
-// Addresses are parsed, never compared as text, and a header is read from the right,
-// and only the part that trusted proxies wrote.
+// Addresses are parsed, never compared as text. A header is read from the right, and
+// only the part that trusted proxies wrote.
 package clientaddr

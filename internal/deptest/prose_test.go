@@ -37,7 +37,6 @@ var banned = []struct{ pattern, instead string }{
 var unclean = []string{
 	// limits
 	"internal/limit",
-	"internal/ratelimitheader",
 
 	// limiter and bans
 	"ratelimit",

@@ -9,10 +9,10 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A limit is one limit as clients are told of it: a quota policy of the draft.
+// A limit is one limit in the terms of the draft: a quota policy.
 type limit struct {
-	most   uint64        // what it allows at once: N, or the burst
-	past   time.Duration // how long it remembers, at most
+	most   uint64        // the most it allows at once: N, or the burst
+	past   time.Duration // the longest time for which it counts an event
 	name   string
 	json   string // name as a JSON string
 	quoted string // name as a String of RFC 9651
@@ -20,8 +20,8 @@ type limit struct {
 	policy string // the item of RateLimit-Policy
 }
 
-// newLimit returns the policy of l. A burst is told as a quota too, over the time in
-// which it comes back: 10 a second with a burst of 100 is 100 in 10 seconds.
+// newLimit returns the policy of l. A burst is a quota over the time in which it is
+// refilled: 10 a second with a burst of 100 is 100 in 10 seconds.
 func newLimit(name string, l ratelimit.Limit, a ratelimit.Algorithm) limit {
 	q := limit{most: l.N, past: l.Window(), name: name, json: quoteJSON(name), quoted: quote(name)}
 	if l.Burst > 0 {
@@ -51,7 +51,7 @@ func (l *limit) appendPolicy(buf []byte, quota uint64) []byte {
 }
 
 // appendLeft appends the service limit: how much is left, and how long until that
-// changes. Never has no end to tell of.
+// changes, unless it never does.
 func (l *limit) appendLeft(buf []byte, left uint64, wait time.Duration) []byte {
 	buf = append(buf, l.quoted...)
 	buf = append(buf, ";r="...)
@@ -66,8 +66,8 @@ func (l *limit) appendLeft(buf []byte, left uint64, wait time.Duration) []byte {
 // maxInteger is the largest Integer of RFC 9651.
 const maxInteger = 999_999_999_999_999
 
-// Seconds returns d in seconds, rounded up: who waits as told has waited long enough.
-// d is not negative.
+// Seconds returns d, which is not negative, in seconds, rounded up, so that a client
+// that waits as told has waited long enough.
 func Seconds(d time.Duration) int64 {
 	s := int64(d / time.Second)
 	if d%time.Second > 0 {
@@ -76,8 +76,8 @@ func Seconds(d time.Duration) int64 {
 	return s
 }
 
-// quote returns s as a String of RFC 9651. These have printable ASCII only: any
-// other byte is written as %XX.
+// quote returns s as a String of RFC 9651, which has printable ASCII only: any other
+// byte becomes %XX.
 func quote(s string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder

@@ -7,7 +7,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// Policies is a rule set as clients are told of it. It does not change, and is safe
+// Policies is a rule set in the terms of the draft. It does not change, and is safe
 // for concurrent use. The zero Policies is that of a set without rules.
 type Policies struct {
 	set     *ratelimit.Set
@@ -15,8 +15,8 @@ type Policies struct {
 	numbers map[string]int // of a rule, by the name it has in the set
 }
 
-// New returns the Policies of set. With hide, rules are called policy-1, policy-2
-// and so on by their place in the set, and not by their names.
+// New returns the Policies of set. If hide is set, rules are named policy-1, policy-2
+// and so on, after their position in the set.
 func New(set *ratelimit.Set, hide bool) Policies {
 	p := Policies{set: set, numbers: make(map[string]int, set.Len())}
 	for n := range set.Len() {
@@ -31,8 +31,8 @@ func New(set *ratelimit.Set, hide bool) Policies {
 	return p
 }
 
-// rule returns the rule that o is about, or nil if it is none of these: the rules
-// were changed between the making of p and the decision.
+// rule returns the rule that o is about, or nil if p does not have it, because the
+// rules changed after p was made.
 func (p *Policies) rule(o *ratelimit.Outcome) *Rule {
 	if o.Rule >= len(p.rules) {
 		return nil
@@ -49,8 +49,8 @@ func (p *Policies) Named(name string) *Rule {
 	return &p.rules[n]
 }
 
-// Known returns outcomes, those of d, if they are of this set. Else it is what d itself
-// says of a refusal, in the same memory.
+// Known returns outcomes, those of d, if they are of this set. Otherwise it returns
+// what d itself says about a refusal, in the same memory.
 func (p *Policies) Known(outcomes []ratelimit.Outcome, d *ratelimit.Decision) []ratelimit.Outcome {
 	switch {
 	case len(outcomes) > 0 && outcomes[0].Set == p.set:
@@ -61,8 +61,8 @@ func (p *Policies) Known(outcomes []ratelimit.Outcome, d *ratelimit.Decision) []
 	return p.Deciding(outcomes[:0], d)
 }
 
-// Deciding appends to outcomes what d says of its rule, if that is one of these and
-// it was not refused for a store that failed.
+// Deciding appends to outcomes what d says about its rule, unless p does not have the
+// rule or d is a refusal because the store failed.
 func (p *Policies) Deciding(outcomes []ratelimit.Outcome, d *ratelimit.Decision) []ratelimit.Outcome {
 	n, ok := p.numbers[d.Rule]
 	if !ok || StoreFailed(d) {
@@ -74,17 +74,17 @@ func (p *Policies) Deciding(outcomes []ratelimit.Outcome, d *ratelimit.Decision)
 	})
 }
 
-// StoreFailed reports whether d is the refusal of a rule that is closed while its
-// store is away. The refusals of limits have a RetryAfter, or Never.
+// StoreFailed reports whether d is a refusal because the store is unavailable. The
+// refusals of limits have a RetryAfter, which may be Never.
 func StoreFailed(d *ratelimit.Decision) bool {
 	return !d.Allowed && d.RetryAfter == 0 && d.BannedUntil.IsZero()
 }
 
-// Append appends the two Lists of RFC 9651 that the draft has for a decision: the
-// RateLimit-Policy field, an item for each limit of each rule of outcomes, and behind
-// it the RateLimit field, what is left of each rule's tightest limit, or during a ban
-// that nothing is left of any. Either may be empty; the first ends at the returned
-// length. Rules that only ban and shadow rules are not told of.
+// Append appends the two Lists of RFC 9651 that the draft has for a decision. The first,
+// up to the returned length, is the RateLimit-Policy field: an item for each limit of
+// each rule of outcomes. The second is the RateLimit field: what is left of each rule's
+// tightest limit, which is nothing of any limit during a ban. Either may be empty.
+// Shadow rules, and rules that only ban, are in neither.
 func (p *Policies) Append(buf []byte, outcomes []ratelimit.Outcome, d *ratelimit.Decision) (both []byte, policies int) {
 	start := len(buf)
 	for i := range outcomes {
@@ -102,8 +102,23 @@ func (p *Policies) Append(buf []byte, outcomes []ratelimit.Outcome, d *ratelimit
 	return buf, policies
 }
 
-// Violated is the rules that refused the event of d, in their order, each with the
-// limit that did, or nil for a ban. A banned event was refused by bans alone.
+// Fields returns both Lists of [Policies.Append] as the values of their fields, each of
+// one value, or nil for an empty List. They share one string. buf is memory to use.
+func (p *Policies) Fields(buf []byte, outcomes []ratelimit.Outcome, d *ratelimit.Decision) (policies, limits []string, _ []byte) {
+	buf, end := p.Append(buf[:0], outcomes, d)
+	if end == 0 {
+		return nil, nil, buf
+	}
+	text := string(buf)
+	values := []string{text[:end], text[end:]}
+	if end < len(text) {
+		limits = values[1:]
+	}
+	return values[:1:1], limits, buf
+}
+
+// Violated returns the rules that refused the event of d, in their order, each with the
+// limit or ban that did. A banned event was refused by bans alone.
 func (p *Policies) Violated(outcomes []ratelimit.Outcome, d *ratelimit.Decision) iter.Seq2[*ratelimit.Outcome, Violation] {
 	banned := !d.BannedUntil.IsZero()
 	return func(yield func(*ratelimit.Outcome, Violation) bool) {

@@ -134,7 +134,7 @@ func TestHiddenNames(t *testing.T) {
 		t.Errorf("flood is %+v", r)
 	}
 	if p.Named("policy-3") != nil || new(Policies).Named("flood") != nil {
-		t.Error("a name that is none of the set's has a rule")
+		t.Error("a name that is not in the set has a rule")
 	}
 }
 
@@ -165,7 +165,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// Nothing is allocated where there is room in buf.
+// Nothing is allocated where there is space in buf.
 func TestAppendAllocates(t *testing.T) {
 	p := New(some(t), false)
 	outcomes := []ratelimit.Outcome{{Rule: 0, Limit: 5, Refused: true, RetryAfter: time.Second}, {Rule: 1, Limit: 100, Remaining: 3}, {Rule: 4, Limit: 3}}
@@ -208,7 +208,7 @@ func TestTwoLimitsOfOneN(t *testing.T) {
 			}
 			for _, v := range p.Violated(outcomes, &d) {
 				if v.Name != "api/60s" {
-					t.Errorf("after %v: %s is said to be violated", after, v.Name)
+					t.Errorf("after %v: %s is in the list of violated policies", after, v.Name)
 				}
 			}
 			both, n = p.Append(nil, p.Deciding(nil, &d), &d)

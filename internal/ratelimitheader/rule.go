@@ -9,9 +9,9 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A Rule is one rule as clients are told of it.
+// A Rule is one rule in the terms of the draft.
 type Rule struct {
-	Name string // what clients call it
+	Name string // the name that clients see
 	JSON string // Name as a JSON string
 
 	shadow bool
@@ -56,8 +56,9 @@ func (r *Rule) quota(l *limit, o *ratelimit.Outcome) uint64 {
 	return l.most
 }
 
-// tightest returns the limit that o is about. There is one. A decision that came
-// over a wire has no LimitIndex: then it is the first limit of that size.
+// tightest returns the limit that o is about. The rule has at least one limit. Without
+// a LimitIndex, as in a decision that was sent over a network, it is the first limit of
+// that size.
 func (r *Rule) tightest(o *ratelimit.Outcome) *limit {
 	at := o.LimitIndex
 	if at >= len(r.limits) || r.limits[at].most != o.Limit && !r.adapts {
@@ -101,8 +102,8 @@ func (r *Rule) appendLimits(buf []byte, start int, o *ratelimit.Outcome, d *rate
 	return buf
 }
 
-// resetAfter returns when the tightest limit has forgotten all that it counted, at
-// the latest: o knows when the slowest has.
+// resetAfter returns the longest time until the tightest limit is unused again. The
+// ResetAfter of o is that of the slowest limit.
 func (r *Rule) resetAfter(o *ratelimit.Outcome) time.Duration {
 	if len(r.limits) > 1 && !o.Banned {
 		return min(o.ResetAfter, r.tightest(o).past)
@@ -110,7 +111,7 @@ func (r *Rule) resetAfter(o *ratelimit.Outcome) time.Duration {
 	return o.ResetAfter
 }
 
-// comma appends what stands between the items of the List that begins at start.
+// comma appends the separator of items, if the List at buf[start] has one already.
 func comma(buf []byte, start int) []byte {
 	if len(buf) > start {
 		return append(buf, ", "...)
@@ -118,8 +119,8 @@ func comma(buf []byte, start int) []byte {
 	return buf
 }
 
-// windowText returns a limit's window as the name of its policy has it: "60s",
-// "500ms", "day".
+// windowText returns a limit's window for the name of its policy: "60s", "500ms",
+// "day".
 func windowText(l ratelimit.Limit, a ratelimit.Algorithm) string {
 	switch {
 	case a == ratelimit.InFlight:
