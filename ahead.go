@@ -1,24 +1,36 @@
 package lately
 
-// An aheadGuard refuses events that are too far ahead of the newest one, until
-// a second one confirms the jump; see [Window.Ahead]. Its user sees to it that
-// one goroutine at a time is in it.
+import (
+	"sync/atomic"
+	"time"
+)
+
+// An aheadGuard refuses events that are too far ahead of the newest one, until a
+// second one confirms the jump; see [Window.Ahead]. It is safe for concurrent use.
+// Call init first.
 type aheadGuard struct {
-	ahead, span int64 // ahead 0: nothing is refused
-	pending     int64 // the time last refused, if any
-	refused     bool
+	pending atomic.Int64 // the time last refused, or none
 }
 
-// refuses reports whether an event at t is to be refused, and remembers it if
-// so. The newest event lies before end.
-func (g *aheadGuard) refuses(t, end int64) bool {
+func (g *aheadGuard) init() { g.pending.Store(none) }
+
+// refuses reports whether an event at t is to be refused, and remembers it if so.
+// The newest event lies before end. If ahead is 0, none is refused. Of several such events within one span of each
+// other, exactly the first is refused, also of those at the same moment: the swap
+// decides which. It stays remembered, so that those that arrive before the window
+// has moved on are not refused again.
+func (g *aheadGuard) refuses(t, end int64, ahead, span time.Duration) bool {
 	// t is not before end, so the difference, unsigned, does not overflow.
-	if g.ahead == 0 || t < end || uint64(t)-uint64(end) < uint64(g.ahead) {
+	if ahead == 0 || t < end || uint64(t)-uint64(end) < uint64(ahead) {
 		return false
 	}
-	if g.refused && uint64(max(t, g.pending))-uint64(min(t, g.pending)) <= uint64(g.span) {
-		return false
+	for {
+		p := g.pending.Load()
+		if p != none && uint64(max(t, p))-uint64(min(t, p)) <= uint64(span) {
+			return false
+		}
+		if g.pending.CompareAndSwap(p, t) {
+			return true
+		}
 	}
-	g.pending, g.refused = t, true
-	return true
 }

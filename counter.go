@@ -54,9 +54,9 @@ type Counter struct {
 	clock  liveClock
 	coarse *Clock // may be nil
 
-	pending atomic.Int64  // the time last refused as future, or none
-	late    atomic.Uint64 // adds refused as late
-	future  atomic.Uint64 // adds refused as future
+	guard  aheadGuard
+	late   atomic.Uint64 // adds refused as late
+	future atomic.Uint64 // adds refused as future
 }
 
 // fastWithin is what the last 16 adds of a stripe may have taken for the coarse
@@ -92,7 +92,7 @@ func NewCounterOn(clock *Clock, w Window) (*Counter, error) {
 		clock.mustBeMade()
 		c.clock = clock.live // on one axis with it
 	}
-	c.pending.Store(none)
+	c.guard.init()
 	c.ring.Init(int64(w.Slot), int(w.Span/w.Slot))
 	return c, nil
 }
@@ -153,26 +153,10 @@ func (c *Counter) addAt(t int64, n uint64) bool {
 	return true
 }
 
-// isFuture reports whether an event at t is to be refused as future, and remembers it if so. Of several such events within one span of
-// each other, at the same moment too, exactly the first is refused: the swap
-// decides which. It stays remembered, so that those that arrive before the
-// window has moved on are not refused again.
+// isFuture reports whether an event at t is to be refused as future.
 func (c *Counter) isFuture(t int64) bool {
 	newest, ok := c.ring.Newest()
-	end := (newest + 1) * int64(c.window.Slot)
-	// The difference is not negative and so, unsigned, does not overflow.
-	if !ok || t < end || uint64(t)-uint64(end) < uint64(c.window.Ahead) {
-		return false
-	}
-	for {
-		p := c.pending.Load()
-		if p != none && uint64(max(t, p))-uint64(min(t, p)) <= uint64(c.window.Span) {
-			return false
-		}
-		if c.pending.CompareAndSwap(p, t) {
-			return true
-		}
-	}
+	return ok && c.guard.refuses(t, (newest+1)*int64(c.window.Slot), c.window.Ahead, c.window.Span)
 }
 
 // AddSum counts n events that happen now and returns the sum that follows,

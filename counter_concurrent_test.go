@@ -183,7 +183,7 @@ func (s *stage) read(rnd *rand.Rand) (lo, hi uint64) {
 		return sum, sum
 	}
 	for {
-		lo, hi, whole := s.c.bounds(s.c.notBehind(now))
+		lo, hi, whole := s.c.bounds(s.c.notBehind(now), int64(s.c.window.Span))
 		if whole {
 			return lo, hi
 		}

@@ -1,10 +1,6 @@
 package lately
 
-import (
-	"time"
-
-	"github.com/lately-go/lately/internal/ring"
-)
+import "time"
 
 // Rate returns the average number of events per second in the last span: the
 // whole window or a shorter span. For the current rate, take a second.
@@ -18,12 +14,8 @@ func (c *Counter) Rate(span time.Duration) (float64, error) {
 	if err := c.clock.checkSpan(span, c.window.Span); err != nil {
 		return 0, err
 	}
-	now := c.clock.now()
-	for {
-		if sum, whole := c.weighted(c.notBehind(now), int64(span)); whole {
-			return sum / span.Seconds(), nil
-		}
-	}
+	lo, hi, t := c.liveBounds(int64(span))
+	return c.rate(lo, hi, t, span), nil
 }
 
 // RateAt returns the rate of the span that ends at t; see Rate and, for times in
@@ -32,8 +24,13 @@ func (c *Counter) RateAt(t time.Time, span time.Duration) (float64, error) {
 	if err := c.clock.checkSpan(span, c.window.Span); err != nil {
 		return 0, err
 	}
-	sum, _ := c.weighted(c.clock.nanos(t), int64(span))
-	return sum / span.Seconds(), nil
+	ns := c.clock.nanos(t)
+	lo, hi, _ := c.bounds(ns, int64(span))
+	return c.rate(lo, hi, ns, span), nil
+}
+
+func (c *Counter) rate(lo, hi uint64, t int64, span time.Duration) float64 {
+	return (float64(lo) + inside(hi-lo, t, int64(span), int64(c.window.Slot))) / span.Seconds()
 }
 
 // PeakRate returns the highest rate of any one slot of the window that ends
@@ -54,20 +51,6 @@ func (c *Counter) PeakRate() float64 {
 func (c *Counter) PeakRateAt(t time.Time) float64 {
 	most, _ := c.peak(c.clock.nanos(t))
 	return float64(most) / c.window.Slot.Seconds()
-}
-
-// weighted returns the count of the last span at t, the slot that its left edge
-// cuts by the share of it inside.
-func (c *Counter) weighted(t, span int64) (sum float64, whole bool) {
-	width := int64(c.window.Slot)
-	first, partly := ring.Oldest(t, span, width)
-	lo, whole := c.ring.Sum(first, c.ring.Slot(t))
-	if !partly {
-		return float64(lo), whole
-	}
-	cut, kept := c.ring.Sum(first-1, first-1)
-	inside := first*width - 1 - (t - span) // times of that slot after the left edge
-	return float64(lo) + float64(cut)*float64(inside)/float64(width), whole && kept
 }
 
 // peak returns the largest count of a slot of the window at t.

@@ -48,7 +48,7 @@ func (c *Counter) SumLastAt(t time.Time, span time.Duration) (uint64, error) {
 // oldest one, which is partly inside. They differ by the count of that slot; at
 // the very end of the current slot, when it has expired, by nothing.
 func (c *Counter) Bounds() (lo, hi uint64) {
-	lo, hi, _ = c.liveBounds()
+	lo, hi, _ = c.liveBounds(int64(c.window.Span))
 	return lo, hi
 }
 
@@ -56,20 +56,20 @@ func (c *Counter) Bounds() (lo, hi uint64) {
 // earlier than the newest event. For an earlier t they are bounds of what is
 // left of that window; see SumAt.
 func (c *Counter) BoundsAt(t time.Time) (lo, hi uint64) {
-	lo, hi, _ = c.bounds(c.clock.nanos(t))
+	lo, hi, _ = c.bounds(c.clock.nanos(t), int64(c.window.Span))
 	return lo, hi
 }
 
 // Estimate returns one figure between the Bounds: lo and the share of the
 // oldest slot that is still inside the window, as if its events were spread
 // evenly. It is off by no more than that slot's count.
-func (c *Counter) Estimate() uint64 { return c.estimate(c.liveBounds()) }
+func (c *Counter) Estimate() uint64 { return c.estimate(c.liveBounds(int64(c.window.Span))) }
 
 // EstimateAt returns the estimate for the window that ends at t; for times in
 // the past see SumAt.
 func (c *Counter) EstimateAt(t time.Time) uint64 {
 	ns := c.clock.nanos(t)
-	lo, hi, _ := c.bounds(ns)
+	lo, hi, _ := c.bounds(ns, int64(c.window.Span))
 	return c.estimate(lo, hi, ns)
 }
 
@@ -140,7 +140,7 @@ func (c *Counter) notBehind(now int64) int64 {
 // have in it is no longer kept.
 func (c *Counter) sum(t, span int64) (lo uint64, whole bool) {
 	last := c.ring.Slot(t)
-	if span == int64(c.window.Span) { // the common case, spared a division
+	if span == int64(c.window.Span) { // the common case, without a division
 		return c.ring.Sum(last-c.ring.Slots()+1, last)
 	}
 	first, _ := ring.Oldest(t, span, int64(c.window.Slot))
@@ -155,23 +155,27 @@ func (c *Counter) liveSum(now, span int64) uint64 {
 	}
 }
 
-func (c *Counter) bounds(t int64) (lo, hi uint64, whole bool) {
+// bounds returns the bounds of the last span at t.
+func (c *Counter) bounds(t, span int64) (lo, hi uint64, whole bool) {
 	width, last := int64(c.window.Slot), c.ring.Slot(t)
-	first := last - c.ring.Slots() + 1
+	first, partly := last-c.ring.Slots()+1, t != last*width+width-1
+	if span != int64(c.window.Span) {
+		first, partly = ring.Oldest(t, span, width)
+	}
 	lo, whole = c.ring.Sum(first, last)
-	if t == last*width+width-1 { // then the oldest slot has expired altogether
+	if !partly {
 		return lo, lo, whole
 	}
 	oldest, kept := c.ring.Sum(first-1, first-1)
 	return lo, lo + oldest, whole && kept
 }
 
-// liveBounds returns the bounds now, and the time it took for now.
-func (c *Counter) liveBounds() (lo, hi uint64, t int64) {
+// liveBounds returns the bounds of the last span now, and the time it took for now.
+func (c *Counter) liveBounds(span int64) (lo, hi uint64, t int64) {
 	now := c.clock.now()
 	for {
 		t = c.notBehind(now)
-		if lo, hi, whole := c.bounds(t); whole {
+		if lo, hi, whole := c.bounds(t, span); whole {
 			return lo, hi, t
 		}
 	}
@@ -184,9 +188,15 @@ func (c *Counter) estimate(lo, hi uint64, t int64) uint64 {
 // between returns lo and the share of hi - lo, the count of the slot that the
 // left edge of (t-span, t] cuts, that is inside if its events are spread evenly.
 func between(lo, hi uint64, t, span, width int64) uint64 {
+	return lo + uint64(inside(hi-lo, t, span, width)+0.5)
+}
+
+// inside returns the share of count, that of the slot which the left edge of
+// (t-span, t] cuts, that is inside.
+func inside(count uint64, t, span, width int64) float64 {
 	first, _ := ring.Oldest(t, span, width)
-	inside := first*width - 1 - (t - span) // times of that slot after the left edge
-	return lo + uint64(float64(hi-lo)*float64(inside)/float64(width)+0.5)
+	times := first*width - 1 - (t - span) // of that slot after the left edge
+	return float64(count) * float64(times) / float64(width)
 }
 
 func (c *Counter) finished(t int64) (sum uint64, whole bool) {

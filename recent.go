@@ -3,6 +3,7 @@ package lately
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 )
@@ -56,6 +57,7 @@ type Event[T any] struct {
 // copied.
 type Recent[T any] struct {
 	span      int64
+	ahead     time.Duration
 	max       int
 	refuseNew bool
 	clock     liveClock
@@ -89,12 +91,9 @@ func NewRecent[T any](config RecentConfig) (*Recent[T], error) {
 	if config.Max < 0 || config.Max > MaxRecent {
 		return nil, fmt.Errorf("lately: recent max %d: must be from 1 to %d events, or 0 for %d", config.Max, MaxRecent, defaultRecentMax)
 	}
-	return &Recent[T]{
-		span: int64(config.Span), max: config.Max, refuseNew: config.RefuseNew,
-		clock:  newLiveClock(),
-		guard:  aheadGuard{ahead: int64(config.Ahead), span: int64(config.Span)},
-		newest: none,
-	}, nil
+	r := &Recent[T]{span: int64(config.Span), ahead: config.Ahead, max: config.Max, refuseNew: config.RefuseNew, clock: newLiveClock(), newest: none}
+	r.guard.init()
+	return r, nil
 }
 
 // Add keeps value as an event that happens now, and reports whether it did:
@@ -130,7 +129,7 @@ func (r *Recent[T]) addAt(t int64, value T) bool {
 	case r.isLate(t):
 		r.stats.Late++
 		return false
-	case r.newest != none && r.guard.refuses(t, r.newest):
+	case r.newest != none && r.guard.refuses(t, r.newest, r.ahead, time.Duration(r.span)):
 		r.stats.Future++
 		return false
 	}
@@ -263,15 +262,7 @@ func (r *Recent[T]) window(t int64) (first, end int) {
 
 // after returns the place of the first event later than t, or n.
 func (r *Recent[T]) after(t int64) int {
-	lo, hi := 0, r.n
-	for lo < hi {
-		if mid := int(uint(lo+hi) / 2); r.at(mid).t > t {
-			hi = mid
-		} else {
-			lo = mid + 1
-		}
-	}
-	return lo
+	return sort.Search(r.n, func(i int) bool { return r.at(i).t > t })
 }
 
 func (r *Recent[T]) append(t int64, dst []Event[T]) []Event[T] {

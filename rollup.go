@@ -72,6 +72,7 @@ type Rollup struct {
 	seq   atomic.Uint64 // odd while marks are written; reads see that they are not
 	start atomic.Int64  // when the last of the current slots began, or none
 	spans []rollupSpan  // shortest first
+	ahead time.Duration
 	clock liveClock
 
 	mu    sync.Mutex // guards the writing of all but total, and what follows
@@ -116,7 +117,7 @@ func NewRollup(config RollupConfig) (*Rollup, error) {
 		return nil, fmt.Errorf("lately: rollup spans: %d given, at most %d are allowed", len(spans), MaxRollupSpans)
 	}
 	slices.Sort(spans)
-	r := &Rollup{spans: make([]rollupSpan, len(spans)), clock: newLiveClock()}
+	r := &Rollup{spans: make([]rollupSpan, len(spans)), ahead: config.Ahead, clock: newLiveClock()}
 	for i, span := range spans {
 		w, err := Window{Span: span, Ahead: config.Ahead}.checked()
 		if err != nil {
@@ -130,7 +131,7 @@ func NewRollup(config RollupConfig) (*Rollup, error) {
 		p.span, p.width, p.slots = int64(span), int64(w.Slot), slots
 		p.marks = make([]atomic.Uint64, slots+1)
 	}
-	r.guard = aheadGuard{ahead: int64(config.Ahead), span: r.spans[0].span}
+	r.guard.init()
 	r.next.Store(none)
 	r.start.Store(none)
 	return r, nil
@@ -184,7 +185,7 @@ func (r *Rollup) addAt(t int64, n uint64) bool {
 	defer r.mu.Unlock()
 	start := r.start.Load()
 	switch {
-	case start != none && r.guard.refuses(t, r.next.Load()):
+	case start != none && r.guard.refuses(t, r.next.Load(), r.ahead, time.Duration(r.spans[0].span)):
 		r.future.Add(1)
 		return false
 	case start == none || t >= start:
@@ -209,16 +210,17 @@ func (r *Rollup) isLate(t int64) bool {
 	return true
 }
 
-// addExact adds n to the total, or as much as fits.
+// addExact adds n to the total, or as much as fits, and returns how much that was.
 //
 // REQUIRES: r.mu.
-func (r *Rollup) addExact(n uint64) {
+func (r *Rollup) addExact(n uint64) uint64 {
 	free := maxRollupCount - min(r.total.Load()-r.floor.Load(), maxRollupCount)
 	if n > free {
 		n = free
 		r.saturated.Add(1)
 	}
 	r.total.Add(n)
+	return n
 }
 
 // saturate takes back what has been added beyond what fits.
@@ -274,13 +276,8 @@ func (r *Rollup) settle() {
 // REQUIRES: r.mu.
 func (r *Rollup) addBefore(t int64, n uint64) {
 	r.saturate()
-	free := maxRollupCount - (r.total.Load() - r.floor.Load())
-	if n > free {
-		n = free
-		r.saturated.Add(1)
-	}
 	r.seq.Add(1)
-	r.total.Add(n)
+	n = r.addExact(n)
 	for i := range r.spans {
 		r.spans[i].addBefore(t, n)
 	}

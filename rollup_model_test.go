@@ -21,7 +21,7 @@ type rollupModel struct {
 }
 
 func newRollupModel(r *Rollup) *rollupModel {
-	m := &rollupModel{ahead: r.guard.ahead}
+	m := &rollupModel{ahead: int64(r.ahead)}
 	for i := range r.spans {
 		m.spans = append(m.spans, r.spans[i].span)
 		m.widths = append(m.widths, r.spans[i].width)

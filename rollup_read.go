@@ -74,41 +74,34 @@ func (r *Rollup) bounds(t int64, live bool, span time.Duration) (lo, hi uint64, 
 		return 0, 0, fmt.Errorf("lately: span %v: must be positive and at most the longest of the rollup, %v",
 			span, time.Duration(r.spans[len(r.spans)-1].span))
 	}
-	p := &r.spans[i]
-	if seq := r.seq.Load(); seq&1 == 0 {
-		lo, hi = p.bounds(r.total.Load(), r.end(t, live), int64(span))
-		if r.seq.Load() == seq {
-			return lo, hi, nil
-		}
-	}
-	r.mu.Lock() // marks are being written, or were
-	defer r.mu.Unlock()
-	lo, hi = p.bounds(r.total.Load(), r.end(t, live), int64(span))
+	r.view(t, live, func(t int64, total uint64) { lo, hi = r.spans[i].bounds(total, t, int64(span)) })
 	return lo, hi, nil
 }
 
 func (r *Rollup) appendCounts(t int64, live bool, dst []RollupCount) []RollupCount {
 	before := len(dst)
+	r.view(t, live, func(t int64, total uint64) {
+		dst = dst[:before]
+		for i := range r.spans {
+			p := &r.spans[i]
+			lo, hi := p.bounds(total, t, p.span)
+			dst = append(dst, RollupCount{time.Duration(p.span), lo, hi})
+		}
+	})
+	return dst
+}
+
+// view calls read with the time that a read is about, see end, and the total. If marks
+// were written meanwhile it calls read again, with r.mu held. Only the last call counts.
+func (r *Rollup) view(t int64, live bool, read func(t int64, total uint64)) {
 	if seq := r.seq.Load(); seq&1 == 0 {
-		dst = r.counts(t, live, dst)
-		if r.seq.Load() == seq {
-			return dst
+		if read(r.end(t, live), r.total.Load()); r.seq.Load() == seq {
+			return
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.counts(t, live, dst[:before])
-}
-
-func (r *Rollup) counts(t int64, live bool, dst []RollupCount) []RollupCount {
-	t = r.end(t, live)
-	total := r.total.Load()
-	for i := range r.spans {
-		p := &r.spans[i]
-		lo, hi := p.bounds(total, t, p.span)
-		dst = append(dst, RollupCount{time.Duration(p.span), lo, hi})
-	}
-	return dst
+	read(r.end(t, live), r.total.Load())
 }
 
 // end is the time that a read is about: t or, if live, when the last of the

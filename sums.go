@@ -56,7 +56,7 @@ type Sums struct {
 	newest atomic.Int64 // the newest slot, or noSlot
 	next   atomic.Int64 // newest or, while the window moves on, where to: set before anything is cleared
 
-	mu    sync.Mutex // guards the clearing of cells, the writing of newest and next, and guard
+	mu    sync.Mutex // guards the clearing of cells, and the writing of newest and next
 	guard aheadGuard
 
 	late, future, saturated atomic.Uint64
@@ -94,7 +94,7 @@ func NewSums(w Window, n int) (*Sums, error) {
 	}
 	s.newest.Store(noSlot)
 	s.next.Store(noSlot)
-	s.guard = aheadGuard{ahead: int64(w.Ahead), span: int64(w.Span)}
+	s.guard.init()
 	return s, nil
 }
 

@@ -2,6 +2,7 @@ package lately
 
 import (
 	"math"
+	"math/bits"
 	"sync/atomic"
 	"time"
 
@@ -58,7 +59,7 @@ func (s *Sums) eventCell(i int, t int64) (*atomic.Uint64, bool) {
 	cells := s.sums[i]
 	slot, newest := ring.FloorDiv(t, s.width), s.newest.Load()
 	switch {
-	case newest != noSlot && s.guard.refuses(t, (newest+1)*s.width):
+	case newest != noSlot && s.guard.refuses(t, (newest+1)*s.width, s.window.Ahead, s.window.Span):
 		s.future.Add(1)
 		return nil, false
 	case slot < newest-s.slots:
@@ -134,7 +135,7 @@ func (s *Sums) trySlot(slot int64, i int) (sum int64, ok bool) {
 	if slot < newest-s.slots || slot > newest {
 		return 0, true
 	}
-	sum = s.add(i, slot, slot).int64()
+	sum = s.add(i, slot, slot)
 	return sum, slot > s.next.Load()-s.size
 }
 
@@ -163,16 +164,16 @@ func (s *Sums) notBehind(now int64) int64 {
 }
 
 func (s *Sums) sum(t, span int64, live bool, i int) (sum int64) {
-	s.view(t, span, live, func(r slotRange) { sum = s.add(i, r.first, r.last).int64() })
+	s.view(t, span, live, func(r slotRange) { sum = s.add(i, r.first, r.last) })
 	return sum
 }
 
 func (s *Sums) bounds(t int64, live bool, i int) (lo, hi int64) {
 	s.view(t, int64(s.window.Span), live, func(r slotRange) {
-		lo = s.add(i, r.first, r.last).int64()
+		lo = s.add(i, r.first, r.last)
 		hi = lo
 		if r.cut {
-			hi = s.add(i, r.first-1, r.last).int64()
+			hi = s.add(i, r.first-1, r.last)
 		}
 	})
 	return min(lo, hi), max(lo, hi)
@@ -183,36 +184,28 @@ func (s *Sums) appendSums(t int64, live bool, dst []int64) []int64 {
 	s.view(t, int64(s.window.Span), live, func(r slotRange) {
 		dst = dst[:before]
 		for i := range s.sums {
-			dst = append(dst, s.add(i, r.first, r.last).int64())
+			dst = append(dst, s.add(i, r.first, r.last))
 		}
 	})
 	return dst
 }
 
-// A wideSum adds up int64 values as the sums of their upper and lower halves.
-// Neither overflows for any number of values that fits in memory.
-type wideSum struct{ upper, lower int64 }
-
-// add adds up sum i of the slots first to last.
-func (s *Sums) add(i int, first, last int64) (w wideSum) {
+// add adds up sum i of the slots first to last, in 128 bits, and returns the nearest
+// int64.
+func (s *Sums) add(i int, first, last int64) int64 {
 	cells := s.sums[i]
 	mask := uint64(len(cells) - 1)
+	upper, lower, carry := int64(0), uint64(0), uint64(0)
 	for slot := first; slot <= last; slot++ {
 		n := slotSum(int64(cells[uint64(slot)&mask].Load()))
-		w.upper += n >> 32
-		w.lower += n & (1<<32 - 1)
+		lower, carry = bits.Add64(lower, uint64(n), 0)
+		upper += n>>63 + int64(carry)
 	}
-	return w
-}
-
-// int64 returns the sum, or the nearest value that fits.
-func (w wideSum) int64() int64 {
-	upper, lower := w.upper+w.lower>>32, w.lower&(1<<32-1)
 	switch {
-	case upper > math.MaxInt32:
-		return math.MaxInt64
-	case upper < math.MinInt32:
+	case upper == int64(lower)>>63:
+		return int64(lower)
+	case upper < 0:
 		return math.MinInt64
 	}
-	return upper<<32 | lower
+	return math.MaxInt64
 }

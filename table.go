@@ -105,8 +105,8 @@ type Table struct {
 	windows []tableWindow // by ascending span
 	ahead   *tableWindow  // the one whose Ahead holds, or nil
 
-	_         [64]byte // what follows is written to
-	pending   atomic.Int64
+	_         [64]byte   // what follows is written to
+	guard     aheadGuard // of ahead
 	late      atomic.Uint64
 	future    atomic.Uint64
 	saturated atomic.Uint64
@@ -128,8 +128,8 @@ func NewTable(c TableConfig, windows ...Window) (*Table, error) {
 		return nil, err
 	}
 	tb := &Table{clock: newLiveClock(), budget: keytable.NewBudget(cmp.Or(c.Budget, DefaultTableBudget))}
-	tb.pending.Store(none)
 	words, full := tb.layOut(sorted)
+	tb.guard.init()
 	tb.full = keytable.NewSlab(full, tb.budget)
 	tb.in, err = keytable.New(maphash.MakeSeed(), keytable.Config{
 		Words:     words,

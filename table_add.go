@@ -254,24 +254,9 @@ func (tb *Table) widen(r keytable.Record) bool {
 	return true
 }
 
-// isFuture is [Counter.AddAt]'s rule for events that are far ahead, for the
-// table as a whole.
+// isFuture reports whether an event at t is to be refused as future.
 func (tb *Table) isFuture(t int64) bool {
 	w := tb.ahead
-	newest, slot := w.newest.Load(), ring.FloorDiv(t, w.width)
-	if newest == w.before() || slot <= newest {
-		return false
-	}
-	if uint64(t)-uint64((newest+1)*w.width) < uint64(w.window.Ahead) {
-		return false
-	}
-	for {
-		p := tb.pending.Load()
-		if p != none && uint64(max(t, p))-uint64(min(t, p)) <= uint64(w.window.Span) {
-			return false
-		}
-		if tb.pending.CompareAndSwap(p, t) {
-			return true
-		}
-	}
+	newest := w.newest.Load()
+	return newest != w.before() && tb.guard.refuses(t, (newest+1)*w.width, w.window.Ahead, w.window.Span)
 }

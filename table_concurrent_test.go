@@ -90,7 +90,7 @@ func (s *tableStage) read(t *testing.T, rnd *rand.Rand) {
 	k := rnd.IntN(len(s.want))
 	switch rnd.IntN(50) {
 	case 0:
-		if top, err := s.tb.TopAt(at, 5, time.Second); err != nil || !slices.IsSortedFunc(top, func(a, b KeyCount) int { return -a.compare(b.Key, b.Lo) }) {
+		if top, err := s.tb.TopAt(at, 5, time.Second); err != nil || !slices.IsSortedFunc(top, compareCounts) {
 			t.Errorf("%v, %v", top, err)
 		}
 	case 1:

@@ -318,7 +318,7 @@ func (x *modelRun) finish() {
 			}
 		}
 	}
-	slices.SortFunc(top, func(a, b KeyCount) int { return -a.compare(b.Key, b.Lo) })
+	slices.SortFunc(top, compareCounts)
 	n := min(1+x.IntN(50), len(top)+1)
 	got, err := x.tb.TopAt(at, n, time.Duration(span))
 	if !slices.Equal(got, top[:min(n, len(top))]) || err != nil {

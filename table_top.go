@@ -46,59 +46,34 @@ func (tb *Table) top(n int, t int64, span time.Duration, live bool) ([]KeyCount,
 	if live {
 		t = tb.notBehind(part, t)
 	}
-	first := make(leaders, 0, min(n, tb.Len()))
+	leaders := make([]KeyCount, 0, min(n, tb.Len()))
+	least := uint64(1) // fewer cannot be among the first n
 	for key, r := range tb.in.All() {
-		if lo, hi := tb.boundsOf(r, t, part); lo > 0 {
-			first.offer(n, key, lo, hi)
+		lo, hi := tb.boundsOf(r, t, part)
+		if lo < least {
+			continue
+		}
+		leaders = append(leaders, KeyCount{Key: string(key), Lo: lo, Hi: hi})
+		if len(leaders)/2 >= n {
+			leaders = firstOf(leaders, n)
+			least = leaders[n-1].Lo
 		}
 	}
-	slices.SortFunc(first, func(a, b KeyCount) int { return -a.compare(b.Key, b.Lo) })
-	for i := range first {
-		first[i].Estimate = tb.estimateOf(first[i].Lo, first[i].Hi, t, part)
+	leaders = firstOf(leaders, n)
+	for i := range leaders {
+		leaders[i].Estimate = tb.estimateOf(leaders[i].Lo, leaders[i].Hi, t, part)
 	}
-	return first, nil
+	return leaders, nil
 }
 
-// leaders is a heap of the largest seen so far, the least of them first.
-type leaders []KeyCount
-
-// compare says whether k ranks above (1) or below (-1) that key and sum.
-func (k *KeyCount) compare(key string, lo uint64) int {
-	return cmp.Or(cmp.Compare(k.Lo, lo), cmp.Compare(key, k.Key))
+// firstOf returns the first n of counts, in their order.
+func firstOf(counts []KeyCount, n int) []KeyCount {
+	slices.SortFunc(counts, compareCounts)
+	return counts[:min(n, len(counts))]
 }
 
-func (l *leaders) offer(n int, key []byte, lo, hi uint64) {
-	if len(*l) < n {
-		*l = append(*l, KeyCount{Key: string(key), Lo: lo, Hi: hi})
-		l.up(len(*l) - 1)
-		return
-	}
-	if least := &(*l)[0]; least.compare(viewed(key), lo) < 0 {
-		*least = KeyCount{Key: string(key), Lo: lo, Hi: hi}
-		l.down()
-	}
-}
-
-func (l leaders) below(i, j int) bool { return l[i].compare(l[j].Key, l[j].Lo) < 0 }
-
-func (l leaders) up(i int) {
-	for parent := (i - 1) / 2; i > 0 && l.below(i, parent); i, parent = parent, (parent-1)/2 {
-		l[i], l[parent] = l[parent], l[i]
-	}
-}
-
-func (l leaders) down() {
-	for i := 0; ; {
-		child := 2*i + 1
-		if child+1 < len(l) && l.below(child+1, child) {
-			child++
-		}
-		if child >= len(l) || !l.below(child, i) {
-			return
-		}
-		l[i], l[child] = l[child], l[i]
-		i = child
-	}
+func compareCounts(a, b KeyCount) int {
+	return cmp.Or(cmp.Compare(b.Lo, a.Lo), cmp.Compare(a.Key, b.Key))
 }
 
 // A Reading is what a [Table] held of one key at one moment, in all its windows.
