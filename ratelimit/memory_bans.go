@@ -80,24 +80,18 @@ func (rs *memoryRules) byID(name string) map[uint32]*Rule {
 // banPage returns a page of the bans that hold at now; see [BanList.Page].
 func (m *memory) banPage(now int64, q BanQuery) (page BanPage, err error) {
 	rules := m.rules.Load().byID(q.Rule)
-	query := ban.Query{
-		Selects: func(rule uint32) bool { return rules[rule] != nil },
-		Limit:   q.Limit, Cursor: q.Cursor,
-	}
-	if q.Text != "" {
-		query.Match = func(rule uint32, key []byte, reason string) bool {
-			if strings.Contains(reason, q.Text) {
+	p, err := m.bans.Page(now, q.Cursor, q.Limit, func(rule uint32, key []byte, reason func() string) bool {
+		r := rules[rule]
+		if r == nil || q.Text == "" || strings.Contains(reason(), q.Text) {
+			return r != nil
+		}
+		for v := range r.Key.Parts(key) { // not across two of them
+			if bytes.Contains(v, []byte(q.Text)) {
 				return true
 			}
-			for v := range rules[rule].Key.Parts(key) { // not across two of them
-				if bytes.Contains(v, []byte(q.Text)) {
-					return true
-				}
-			}
-			return false
 		}
-	}
-	p, err := m.bans.Page(now, query)
+		return false
+	})
 	if err != nil {
 		return page, err
 	}

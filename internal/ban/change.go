@@ -23,7 +23,6 @@ func (t *Table) Start(rule uint32, hash uint64, key []byte, p *Policy, now int64
 		return 0, false
 	}
 	defer s.mu.Unlock()
-	t.begun.Add(1)
 	e := s.entry(number)
 	earlier := e.earlier(now)
 	until = now + int64(p.jittered(earlier, seed, key))
@@ -122,10 +121,14 @@ func (t *Table) open(manual bool, rule uint32, hash uint64, key []byte, text int
 		s.mu.Lock()
 		s.advance(now, fewEntries)
 		s.expire(now, fewEntries)
-		fits := s.fitKey(manual, rule, hash, key, text)
+		number, ok = s.find(rule, hash, key)
+		entries, bytes := 0, text
+		if !ok || s.entry(number).state == unused {
+			entries, bytes = 1, text+keyText(key)
+		}
+		fits := s.fit(entries, bytes, manual)
 		if fits {
-			number, ok = s.find(rule, hash, key)
-			if ok && s.entry(number).state != unused {
+			if number, ok = s.find(rule, hash, key); entries == 0 {
 				return s, number, true
 			}
 			if reserve, taken := t.takePlace(manual); taken {

@@ -154,7 +154,6 @@ func (t *Table) KeepRules(keep func(rule uint32) bool) (removed int) {
 type Counts struct {
 	Len     int            // held or remembered
 	Held    map[uint32]int // held, by rule; rules with none are left out
-	Begun   uint64         // begun by rules
 	Refused uint64         // not begun, for lack of memory
 	Dropped uint64         // removed after their end while they were remembered, to free memory
 }
@@ -166,7 +165,7 @@ func (t *Table) Counts(now int64) Counts {
 	t.advance(now)
 	c := Counts{
 		Len: t.Len(), Held: make(map[uint32]int),
-		Begun: t.begun.Load(), Refused: t.refused.Load(), Dropped: t.dropped.Load(),
+		Refused: t.refused.Load(), Dropped: t.dropped.Load(),
 	}
 	for i := range t.shards {
 		s := &t.shards[i]

@@ -7,51 +7,57 @@ import (
 	"slices"
 )
 
-// A Query selects a page of the bans that hold. Its functions must not call the Table.
-type Query struct {
-	// Selects reports whether bans of a rule are selected.
-	Selects func(rule uint32) bool
+// A Match reports whether a ban is selected. It must not keep the key, change it or call
+// the Table. reason returns the reason of the ban.
+type Match func(rule uint32, key []byte, reason func() string) bool
 
-	// Match, if not nil, reports whether a ban is selected. It must not keep the key.
-	Match func(rule uint32, key []byte, reason string) bool
-
-	// Limit is how many bans are returned at most.
-	Limit int
-
-	// Cursor is Page.Next of the page before; "" means the first page.
-	Cursor string
-}
-
-// A Page is a part of the bans that a Query selects.
+// A Page is a part of the bans that hold.
 type Page struct {
 	Bans  []Ban
-	Total int    // on all pages
+	Total int    // selected bans on all pages
 	Next  string // the cursor of the next page; "" if there is none
 }
 
-// Page returns a page of the bans that hold at now, those that began last first. A ban that
-// holds from the first page to the last is on exactly one of them. It scans all bans, one
-// shard after another under its lock, and allocates for those that it returns. The error is
-// that of the cursor.
-func (t *Table) Page(now int64, q Query) (page Page, err error) {
-	p := pageScan{limit: q.Limit}
-	if p.before, err = parseCursor(q.Cursor); err != nil {
+// Page returns up to limit of the selected bans that hold at now, those that began last
+// first. cursor is Page.Next of the page before, or "" for the first page. A ban that holds
+// from the first page to the last is on exactly one of them. Page scans all bans, one shard
+// after another under its lock, and allocates for those that it returns. The error is that
+// of the cursor.
+func (t *Table) Page(now int64, cursor string, limit int, match Match) (page Page, err error) {
+	before, err := parseCursor(cursor)
+	if err != nil {
 		return page, err
 	}
+	var top []ref // the newest so far, more than limit after those in order
+	more := false // bans come after those in top
+	trim := func() {
+		slices.SortFunc(top, func(a, b ref) int { return b.compare(a) })
+		if len(top) > limit {
+			top, more = top[:limit], true
+		}
+	}
+	var seen ref // which match is about
 	reasons := make(map[origin]string)
+	reason := func() string { return seen.g.reason(seen.entry(), reasons) }
 	t.each(func(r ref, e *entry) {
-		if e.until <= now || !q.Selects(e.rule) || q.Match != nil && !q.Match(e.rule, r.g.key(e), r.g.reason(e, reasons)) {
+		seen = r
+		if e.until <= now || !match(e.rule, r.g.key(e), reason) {
 			return
 		}
-		r.time = e.since
 		page.Total++
-		p.add(r)
+		r.time = e.since
+		if limit == 0 || before != nil && r.compare(*before) >= 0 || more && r.compare(top[limit-1]) < 0 {
+			return
+		}
+		if top = append(top, r); len(top) >= 2*limit {
+			trim()
+		}
 	})
-	p.trim()
-	if p.more && len(p.top) > 0 {
-		page.Next = p.top[len(p.top)-1].cursor()
+	trim()
+	if more {
+		page.Next = top[limit-1].cursor()
 	}
-	for _, r := range p.top {
+	for _, r := range top {
 		if b, ok := r.ban(); ok && now < b.Until && b.Since == r.time {
 			page.Bans = append(page.Bans, b)
 		}
@@ -93,37 +99,4 @@ func parseCursor(cursor string) (*ref, error) {
 	g := newGeneration(nil, 1, MaxKey)
 	g.add(0, binary.BigEndian.Uint32(b[8:]), b[12:])
 	return &ref{time: int64(binary.BigEndian.Uint64(b)), g: g, word: 1}, nil
-}
-
-// A pageScan selects the bans of a page from those that a query selects.
-type pageScan struct {
-	limit  int
-	before *ref // the last ban of the page before
-	more   bool // bans come after those in top
-
-	// top is the newest so far, up to twice the limit; after trim in order and up to the
-	// limit.
-	top   []ref
-	least ref // the last of them after trim, if there were more
-}
-
-func (p *pageScan) add(r ref) {
-	switch {
-	case p.before != nil && r.compare(*p.before) >= 0:
-	case p.limit == 0 || p.more && r.compare(p.least) < 0:
-		p.more = true
-	default:
-		if p.top = append(p.top, r); len(p.top) >= 2*p.limit {
-			p.trim()
-		}
-	}
-}
-
-// trim keeps as many of the newest as the limit, in order.
-func (p *pageScan) trim() {
-	slices.SortFunc(p.top, func(a, b ref) int { return b.compare(a) })
-	if len(p.top) > p.limit {
-		p.top, p.more = p.top[:p.limit], true
-		p.least = p.top[p.limit-1]
-	}
 }

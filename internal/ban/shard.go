@@ -151,16 +151,6 @@ func (s *shard) dropEnded(now int64) bool {
 	return true
 }
 
-// fitKey makes space for the entry of a key, if it has none, and for text; see fit.
-//
-// REQUIRES: s.mu.
-func (s *shard) fitKey(manual bool, rule uint32, hash uint64, key []byte, text int) bool {
-	if number, ok := s.find(rule, hash, key); ok && s.entry(number).state != unused {
-		return s.fit(0, text, manual)
-	}
-	return s.fit(1, text+keyText(key), manual)
-}
-
 // fit makes space for that many entries and bytes of text, in a new generation if the
 // present one has none. ok is false if there is no memory; manual is whether the reserve
 // may be used.

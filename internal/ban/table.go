@@ -35,7 +35,7 @@ type Table struct {
 	shared  pool // for all bans
 	reserve pool // for bans added by hand that find no place in shared
 
-	begun, refused, dropped atomic.Uint64
+	refused, dropped atomic.Uint64
 }
 
 // A pool is a part of the bans and of the memory of a Table.
