@@ -22,7 +22,7 @@ func (j *Journal) run() {
 		case <-j.urgent:
 		case <-timer.C:
 		case <-j.stop:
-			_ = j.commit() // the error is in the batch, and stays in j.err
+			_ = j.commit() // the error is in the batch and the Stats
 			j.closeFile()
 			return
 		}
@@ -59,9 +59,8 @@ func (j *Journal) commit() error {
 	if err != nil {
 		j.kept, j.keptFirst = append(j.kept, b.bytes...), first
 		j.stats.Failures++
-		j.err = err
 	} else {
-		j.waiting -= len(j.kept) + len(b.bytes)
+		j.stats.Waiting -= len(j.kept) + len(b.bytes)
 		j.kept = nil
 		j.stats.Syncs++
 		if cap(b.bytes) <= maxSpare {
@@ -102,7 +101,7 @@ func (j *Journal) write(first, last uint64, fresh []byte) error {
 	if err == nil {
 		return nil
 	}
-	number := j.newest()
+	number := j.number // nobody else changes it
 	j.closeFile()
 	if begun {
 		j.removeFile()
@@ -130,12 +129,6 @@ func (j *Journal) begin(first, last uint64) error {
 	j.current = f
 	_, err = f.Write(appendJournalHeader(nil, first))
 	return err
-}
-
-func (j *Journal) newest() uint64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.number
 }
 
 // closeFile closes the file, if one is open. All that was acknowledged is synced, so

@@ -3,7 +3,6 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -22,8 +21,9 @@ const (
 	badSuffix    = ".bad"
 )
 
-func snapshotName(n uint64) string { return fmt.Sprintf("%s%08d", snapshotStem, n) }
-func journalName(n uint64) string  { return fmt.Sprintf("%s%08d", journalStem, n) }
+func fileName(stem string, n uint64) string { return fmt.Sprintf("%s%08d", stem, n) }
+func snapshotName(n uint64) string          { return fileName(snapshotStem, n) }
+func journalName(n uint64) string           { return fileName(journalStem, n) }
 
 // numberOf returns the number in a name that this package gives.
 func numberOf(name, stem string) (uint64, bool) {
@@ -32,7 +32,30 @@ func numberOf(name, stem string) (uint64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(digits, 10, 62)
-	return n, err == nil && n > 0 && fmt.Sprintf("%s%08d", stem, n) == name
+	return n, err == nil && n > 0 && fileName(stem, n) == name
+}
+
+// numbersOf returns the numbers in names of that stem and suffix, in ascending order.
+func numbersOf(names []string, stem, suffix string) (numbers []uint64) {
+	for _, name := range names {
+		if plain, ok := strings.CutSuffix(name, suffix); ok {
+			if n, ok := numberOf(plain, stem); ok {
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
+// highest returns the largest number that a file of that stem has, of damaged ones, too.
+func highest(names []string, stem string) (most uint64) {
+	for _, suffix := range []string{"", badSuffix} {
+		for _, n := range numbersOf(names, stem, suffix) {
+			most = max(most, n)
+		}
+	}
+	return most
 }
 
 // A Dir is a directory with the state of one process.
@@ -54,8 +77,7 @@ type Dir struct {
 	generation   uint64           // highest number that a file has had
 	found        []journalFile    // when it was opened, oldest first
 	problems     []error          // with snapshots
-	lost         []error          // with journals
-	cut, damaged int64            // bytes of journals
+	scanned      JournalInfo      // of found: what is damaged
 	base         uint64           // last journal record that the snapshot read has
 	readSnapshot bool
 	readJournal  bool
@@ -105,131 +127,88 @@ func newDir(l fileSystem, path string, release func() error) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(names)
-	// A newer file is found before anything is changed.
-	for _, name := range names {
-		if err := d.checkVersion(name); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
+	d.generation = highest(names, snapshotStem)
+	damaged, err := d.findSnapshots(numbersOf(names, snapshotStem, ""))
+	if err != nil {
+		return nil, err
 	}
-	var files, numbers []uint64
-	for _, name := range names {
-		plain := strings.TrimSuffix(name, badSuffix) // their numbers are taken, too
-		if n, ok := numberOf(plain, snapshotStem); ok {
-			d.generation = max(d.generation, n)
-			if plain == name {
-				numbers = append(numbers, n)
-			}
-		}
-		if n, ok := numberOf(plain, journalStem); ok && plain == name {
-			files = append(files, n)
-		}
+	if err := d.findJournals(numbersOf(names, journalStem, "")); err != nil {
+		return nil, err
 	}
-	slices.Sort(numbers)
-	slices.Sort(files)
+	// No file is of a newer version: from here on, files are changed.
 	if slices.Contains(names, tempName) {
 		if err := l.remove(tempName); err != nil {
 			return nil, err
 		}
 	}
-	if err := d.findSnapshots(numbers); err != nil {
-		return nil, err
+	for _, s := range damaged {
+		d.problems = append(d.problems, d.setAside(snapshotName(s.generation), s.err))
 	}
-	if err := d.findJournals(files); err != nil {
-		return nil, err
+	next := uint64(1) // above the number of every record that ever was
+	for _, s := range d.snapshots {
+		next = max(next, s.covered+1)
 	}
-	d.journal = newJournal(l, d.path, d.nextRecord(), highest(names), d.found)
+	for _, f := range d.found {
+		next = max(next, f.last+1)
+	}
+	d.journal = newJournal(l, d.path, next, highest(names, journalStem), d.found)
 	return d, nil
 }
 
-// highest returns the largest number that a journal has, of those set aside, too.
-func highest(names []string) uint64 {
-	var most uint64
-	for _, name := range names {
-		if n, ok := numberOf(strings.TrimSuffix(name, badSuffix), journalStem); ok {
-			most = max(most, n)
-		}
-	}
-	return most
-}
-
-// nextRecord returns a number above that of every record that ever was.
-func (d *Dir) nextRecord() uint64 {
-	var last uint64
-	for _, s := range d.snapshots {
-		last = max(last, s.covered)
-	}
-	for _, f := range d.found {
-		last = max(last, f.last)
-	}
-	return last + 1
-}
-
-// checkVersion returns ErrNewer for a file of a newer version, and an error for
-// one that is there and must not be read.
-func (d *Dir) checkVersion(name string) error {
-	magic := snapshotMagic
-	if _, ok := numberOf(name, snapshotStem); !ok {
-		if _, ok := numberOf(name, journalStem); !ok {
-			return nil
-		}
-		magic = journalMagic
-	}
-	f, err := d.fs.open(name)
-	if errors.Is(err, fs.ErrPermission) {
-		// Most likely the program was run by another user once. To go on
-		// with an older state would be a loss that nobody asked for.
-		return fmt.Errorf("%w; give it to the user that runs this program", err)
-	}
-	if err != nil {
-		return nil // findSnapshots and findJournals meet it again
-	}
-	defer f.Close() // read only
-	b := make([]byte, prefixLen)
-	n, _ := io.ReadFull(f, b)
-	if err := checkPrefix(b[:n], magic); errors.Is(err, ErrNewer) {
-		return err
-	}
-	return nil
+// A damagedSnapshot is a snapshot without a whole header.
+type damagedSnapshot struct {
+	generation uint64
+	err        error
 }
 
 // findSnapshots reads the headers. The numbers in them must be known before the
 // first record is appended: one that has no whole header is never used again.
-func (d *Dir) findSnapshots(numbers []uint64) error {
+func (d *Dir) findSnapshots(numbers []uint64) (damaged []damagedSnapshot, err error) {
 	for _, n := range numbers {
-		name := snapshotName(n)
-		h, err := d.header(name)
+		h, err := d.header(snapshotName(n))
 		if err == nil && h.generation != n {
 			err = damage("its header says generation %d", h.generation)
 		}
-		if err == nil {
+		switch {
+		case err == nil:
 			d.snapshots = append(d.snapshots, h)
-			continue
+		case errors.Is(err, ErrNewer), errors.Is(err, fs.ErrPermission):
+			return nil, fmt.Errorf("%s: %w", snapshotName(n), err)
+		default:
+			damaged = append(damaged, damagedSnapshot{n, err})
 		}
-		if errors.Is(err, ErrNewer) {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if err := d.fs.rename(name, name+badSuffix); err != nil {
-			return err
-		}
-		d.problems = append(d.problems, fmt.Errorf("%w; it was set aside as %s", d.wrap(name, err), name+badSuffix))
 	}
 	d.hadSnapshot = len(d.snapshots) > 0
-	return nil
+	return damaged, nil
 }
 
+// header reads the header of a snapshot.
 func (d *Dir) header(name string) (snapshotHeader, error) {
-	f, err := d.fs.open(name)
+	f, err := d.open(name)
 	if err != nil {
 		return snapshotHeader{}, err
 	}
 	defer f.Close() // read only
-	b := make([]byte, snapshotHeaderLen)
-	n, err := io.ReadFull(f, b)
-	if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
+	r, err := newFileReader(f, snapshotHeaderLen)
+	if err != nil {
 		return snapshotHeader{}, err
 	}
-	return parseSnapshotHeader(b[:n])
+	b, err := r.peek(snapshotHeaderLen)
+	if err != nil {
+		return snapshotHeader{}, err
+	}
+	return parseSnapshotHeader(b)
+}
+
+// open opens a file for reading.
+func (d *Dir) open(name string) (file, error) {
+	f, err := d.fs.open(name)
+	if errors.Is(err, fs.ErrPermission) {
+		// Most likely the program was run by another user once. To go on
+		// with an older state would be a loss that nobody asked for.
+		err = fmt.Errorf("%w; give it to the user that runs this program", err)
+	}
+	return f, err
 }
 
 // Journal returns the journal of d.
@@ -251,4 +230,13 @@ func (d *Dir) Close() error {
 // wrap says which file an error is about.
 func (d *Dir) wrap(name string, err error) error {
 	return fmt.Errorf("journal: %s: %w", filepath.Join(d.path, name), err)
+}
+
+// setAside keeps a damaged file under a name that nothing reads, and returns the problem
+// as a sentence.
+func (d *Dir) setAside(name string, why error) error {
+	if err := d.fs.rename(name, name+badSuffix); err != nil {
+		return fmt.Errorf("%w; it could not be set aside: %w", d.wrap(name, why), err)
+	}
+	return fmt.Errorf("%w; it was set aside as %s", d.wrap(name, why), name+badSuffix)
 }

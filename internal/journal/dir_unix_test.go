@@ -105,7 +105,7 @@ func TestSmallDisk(t *testing.T) {
 	if err := d.Journal().Append(make([]byte, journal.MaxRecord)); err == nil {
 		t.Error("a record was written")
 	}
-	t.Log(d.Journal().Err())
+	t.Log(d.Journal().Stats().Failing)
 	if got := texts(t, d); len(got) != 1 || got[0] != "good" {
 		t.Errorf("read %q", got)
 	}

@@ -37,7 +37,9 @@ func faultAt(n, count int, fault error, wrap func(*memFS) fileSystem) (over bool
 		return false, err // an empty directory asks nothing of the disk
 	}
 	s.work()
-	s.note(s.dir.Journal().Err())
+	if n := s.dir.Journal().Stats().Failures; n > 0 {
+		s.note(fmt.Errorf("%d commits failed", n))
+	}
 	s.end()
 	disk.fault = nil
 	after, err := begin(disk.reboot(loseAll, rand.New(rand.NewPCG(1, 1))))

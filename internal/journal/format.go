@@ -41,13 +41,11 @@ func checksum(crc uint32, b []byte) uint32 { return crc32.Update(crc, castagnoli
 
 // sumOf returns the checksum of numbers, where another checksum begins.
 func sumOf(numbers ...uint64) uint32 {
-	var crc uint32
+	var b []byte
 	for _, n := range numbers {
-		var b [8]byte
-		binary.LittleEndian.PutUint64(b[:], n)
-		crc = checksum(crc, b[:])
+		b = binary.LittleEndian.AppendUint64(b, n)
 	}
-	return crc
+	return checksum(0, b)
 }
 
 // appendPrefix appends the bytes that every file begins with.
@@ -58,10 +56,19 @@ func appendPrefix(dst []byte, magic string) []byte {
 	return binary.LittleEndian.AppendUint32(dst, checksum(0, dst[start:]))
 }
 
-// checkPrefix says whether b begins a file of that kind that this program can
-// read. The version is believed only when its checksum is right: a damaged file
-// is not a newer one.
-func checkPrefix(b []byte, magic string) error {
+// appendHeader appends the prefix, numbers, and a checksum.
+func appendHeader(dst []byte, magic string, numbers ...uint64) []byte {
+	start := len(dst)
+	dst = appendPrefix(dst, magic)
+	for _, n := range numbers {
+		dst = binary.LittleEndian.AppendUint64(dst, n)
+	}
+	return binary.LittleEndian.AppendUint32(dst, checksum(0, dst[start:]))
+}
+
+// parseHeader reads into numbers what appendHeader has appended. The version is believed
+// only if the checksum of the prefix is right: a damaged file is not a newer one.
+func parseHeader(b []byte, magic string, numbers ...*uint64) error {
 	if len(b) < prefixLen {
 		return damage("it ends within its first %d bytes", prefixLen)
 	}
@@ -73,6 +80,16 @@ func checkPrefix(b []byte, magic string) error {
 		return fmt.Errorf("version %d, this program knows up to %d: %w", v, version, ErrNewer)
 	case v != version:
 		return damage("there is no version %d", v)
+	}
+	end := prefixLen + 8*len(numbers)
+	if len(b) < end+4 {
+		return damage("it ends within its header")
+	}
+	if checksum(0, b[:end]) != binary.LittleEndian.Uint32(b[end:]) {
+		return damage("the checksum of its header is wrong")
+	}
+	for i, n := range numbers {
+		*n = binary.LittleEndian.Uint64(b[prefixLen+8*i:])
 	}
 	return nil
 }

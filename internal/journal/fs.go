@@ -51,7 +51,7 @@ func (f osFile) Size() (int64, error) {
 func openDir(path string) (*osFS, error) {
 	switch err := os.Mkdir(path, 0o700); {
 	case err == nil:
-		if err := syncPath(filepath.Dir(path)); err != nil {
+		if err := syncOpened(os.Open(filepath.Dir(path))); err != nil {
 			return nil, err
 		}
 	case !errors.Is(err, fs.ErrExist):
@@ -139,28 +139,16 @@ func (l *osFS) list() ([]string, error) {
 	return names, errors.Join(err, dir.Close())
 }
 
-func (l *osFS) syncDir() error {
-	dir, err := l.root.Open(".")
+func (l *osFS) syncDir() error { return syncOpened(l.root.Open(".")) }
+
+// syncOpened syncs and closes a directory where there is such a thing: Windows has none,
+// and some network file systems refuse it.
+func syncOpened(dir *os.File, err error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(syncOpen(dir), dir.Close())
-}
-
-func syncPath(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
+	if err = dir.Sync(); runtime.GOOS == "windows" || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil
 	}
-	return errors.Join(syncOpen(dir), dir.Close())
-}
-
-// syncOpen syncs a directory where there is such a thing: Windows has none, and
-// some network file systems refuse it.
-func syncOpen(dir *os.File) error {
-	err := dir.Sync()
-	if runtime.GOOS == "windows" || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
-		return nil
-	}
-	return err
+	return errors.Join(err, dir.Close())
 }

@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -41,14 +42,12 @@ type Journal struct {
 	mu      sync.Mutex
 	open    *batch // takes records
 	next    uint64 // number of the next one
-	waiting int    // bytes that are taken and not on disk
 	rotated bool   // the next commit begins a file
 	closed  bool
 	files   []journalFile // oldest first; the newest may be open
 	number  uint64        // highest that a file has had
 	spare   []byte        // for the next batch
 	stats   Stats
-	err     error       // the last one
 	notify  func(error) // or nil
 
 	// Of the committer only.
@@ -58,6 +57,13 @@ type Journal struct {
 
 	urgent, lazy chan struct{} // somebody waits; the first record of a batch has come
 	stop, ended  chan struct{}
+}
+
+// A journalFile is a file of the journal.
+type journalFile struct {
+	number  uint64 // in its name
+	last    uint64 // highest number that a record in it has or may have
+	damaged bool   // not all of it is whole records, but for a torn tail
 }
 
 // A batch is the records that go to disk together.
@@ -82,7 +88,7 @@ func newJournal(l fileSystem, path string, next, number uint64, files []journalF
 	j := &Journal{
 		fs: l, path: path,
 		next: next, number: number,
-		files:  append([]journalFile(nil), files...),
+		files:  slices.Clone(files),
 		urgent: make(chan struct{}, 1),
 		lazy:   make(chan struct{}, 1),
 		stop:   make(chan struct{}),
@@ -120,7 +126,7 @@ func (j *Journal) AppendAsync(record []byte) (Pending, error) {
 	switch {
 	case j.closed:
 		return Pending{}, ErrClosed
-	case j.waiting+size > maxWaiting:
+	case j.stats.Waiting+size > maxWaiting:
 		j.stats.Missing++
 		return Pending{}, ErrFull
 	}
@@ -131,7 +137,7 @@ func (j *Journal) AppendAsync(record []byte) (Pending, error) {
 	}
 	b.bytes = appendRecord(b.bytes, j.next, record)
 	j.next++
-	j.waiting += size
+	j.stats.Waiting += size
 	j.stats.Records++
 	return Pending{j, b}, nil
 }
@@ -166,15 +172,6 @@ func (p Pending) Wait() error {
 	return p.b.err
 }
 
-// Err returns the last error of the disk since the directory was opened. It
-// stays, also when writing to a new file has succeeded: the disk wants to be
-// looked at.
-func (j *Journal) Err() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.err
-}
-
 // Notify has f called with the error when a commit fails after one that succeeded,
 // and with nil when one succeeds again. f runs on the goroutine that writes: it must
 // not wait for the journal. Call it before the first record.
@@ -188,9 +185,7 @@ func (j *Journal) Notify(f func(error)) {
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := j.stats
-	s.Waiting = j.waiting
-	return s
+	return j.stats
 }
 
 // rotate has the next commit begin a file, and returns the number of the last
@@ -216,31 +211,32 @@ func (j *Journal) prune(covered uint64) {
 	defer j.mu.Unlock()
 	var left []journalFile
 	for i, f := range j.files {
-		if f.last > covered || i == len(j.files)-1 || j.drop(f) != nil {
+		name := journalName(f.number)
+		var err error
+		switch {
+		case f.last > covered || i == len(j.files)-1:
+			left = append(left, f)
+		case f.damaged:
+			err = j.fs.rename(name, name+badSuffix)
+		default:
+			err = j.fs.remove(name)
+		}
+		if err != nil {
 			left = append(left, f)
 		}
 	}
 	j.files = left
 }
 
-func (j *Journal) drop(f journalFile) error {
-	name := journalName(f.number)
-	if f.damaged {
-		return j.fs.rename(name, name+badSuffix)
-	}
-	return j.fs.remove(name)
-}
-
 // close commits what is open, and ends the committer.
 func (j *Journal) close() error {
 	j.mu.Lock()
 	j.closed = true
-	b := j.open
 	j.mu.Unlock()
 	close(j.stop)
 	<-j.ended
-	if j.Stats().Waiting > 0 {
-		return fmt.Errorf("journal: %s: records are not on disk: %w", j.path, errors.Join(b.err, j.Err()))
+	if s := j.Stats(); s.Waiting > 0 {
+		return fmt.Errorf("journal: %s: records are not on disk: %w", j.path, s.Failing)
 	}
 	return nil
 }

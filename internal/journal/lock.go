@@ -47,14 +47,16 @@ func (l *osFS) lock() (release func() error, err error) {
 
 // openLock opens the lock file, and makes it if it is not there.
 func (l *osFS) openLock() (*os.File, error) {
-	f, err := l.openRegular(lockName, os.O_RDWR)
-	if errors.Is(err, fs.ErrNotExist) {
+	for {
+		f, err := l.openRegular(lockName, os.O_RDWR)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return f, err
+		}
 		f, err = l.root.OpenFile(lockName, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-		if errors.Is(err, fs.ErrExist) { // another was faster
-			f, err = l.openRegular(lockName, os.O_RDWR)
+		if !errors.Is(err, fs.ErrExist) { // else another was faster
+			return f, err
 		}
 	}
-	return f, err
 }
 
 // holder reads whose lock it is.

@@ -1,10 +1,8 @@
 package journal
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 )
@@ -23,32 +21,8 @@ const (
 	maxSearch = 256 << 20
 )
 
-// A journalFile is a file of the journal.
-type journalFile struct {
-	number  uint64 // in its name
-	last    uint64 // highest number that a record in it has or may have
-	end     int64  // offset behind its last whole record, when it was opened
-	damaged bool   // bytes before end, or more than a torn tail behind it, are no records
-}
-
 func appendJournalHeader(dst []byte, first uint64) []byte {
-	start := len(dst)
-	dst = appendPrefix(dst, journalMagic)
-	dst = binary.LittleEndian.AppendUint64(dst, first)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(time.Now().UnixNano()))
-	return binary.LittleEndian.AppendUint32(dst, checksum(0, dst[start:]))
-}
-
-func parseJournalHeader(b []byte) (first uint64, err error) {
-	if err := checkPrefix(b, journalMagic); err != nil {
-		return 0, err
-	}
-	end := journalHeaderLen - 4
-	first = binary.LittleEndian.Uint64(b[prefixLen:])
-	if checksum(0, b[:end]) != binary.LittleEndian.Uint32(b[end:]) || first == 0 || first > maxNumber {
-		return 0, damage("its header is wrong")
-	}
-	return first, nil
+	return appendHeader(dst, journalMagic, first, uint64(time.Now().UnixNano()))
 }
 
 func appendRecord(dst []byte, number uint64, data []byte) []byte {
@@ -78,11 +52,8 @@ var errTorn = errors.New("a record is not whole")
 
 // A journalReader reads the records of a file in their order.
 type journalReader struct {
-	r       *bufio.Reader // holds the largest record
-	size    int64
-	at      int64  // where the next record begins
-	next    uint64 // the number that it has; 0 if the header is damaged
-	taken   int    // bytes of r that the last record has
+	*fileReader
+	next    uint64 // the number of the next record; 0 if the header is damaged
 	never   bool   // the header was never synced
 	skipped int64  // bytes that resync has passed over
 	work    int    // bytes that resync has compared with checksums
@@ -93,36 +64,26 @@ type journalReader struct {
 // The numbers of a file whose header is damaged are those of its records; call
 // resync to come to the first.
 func newJournalReader(f file) (*journalReader, error) {
-	size, err := f.Size()
+	in, err := newFileReader(f, recordHeaderLen+MaxRecord)
 	if err != nil {
 		return nil, err
 	}
-	r := &journalReader{r: bufio.NewReaderSize(f, int(min(size, recordHeaderLen+MaxRecord))), size: size}
-	head, err := r.r.Peek(int(min(size, journalHeaderLen)))
-	switch {
-	case err != nil && err != io.EOF:
+	r := &journalReader{fileReader: in}
+	head, err := r.peek(journalHeaderLen)
+	if err != nil {
 		return nil, err
-	case len(head) < journalHeaderLen, [journalHeaderLen]byte(head) == [journalHeaderLen]byte{}:
+	}
+	if len(head) < journalHeaderLen || [journalHeaderLen]byte(head) == [journalHeaderLen]byte{} {
 		r.never = true
 		return r, nil
 	}
-	r.at, r.taken = journalHeaderLen, journalHeaderLen
-	r.next, err = parseJournalHeader(head)
+	var begun uint64
+	err = parseHeader(head, journalMagic, &r.next, &begun)
+	if err == nil && (r.next == 0 || r.next > maxNumber) {
+		r.next, err = 0, damage("the number of its first record is impossible")
+	}
+	r.take(journalHeaderLen)
 	return r, err
-}
-
-// peek returns the bytes from r.at on: n of them, or what is left of the file. They
-// are good until the next call.
-func (r *journalReader) peek(n int64) ([]byte, error) {
-	if _, err := r.r.Discard(r.taken); err != nil {
-		return nil, err
-	}
-	r.taken = 0
-	b, err := r.r.Peek(int(min(n, r.size-r.at)))
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF // the file was longer
-	}
-	return b, err
 }
 
 // record returns the next record, which is good until the next call. It returns
@@ -143,7 +104,7 @@ func (r *journalReader) record() ([]byte, error) {
 	if !ok {
 		return nil, errTorn
 	}
-	b, err := r.peek(int64(recordHeaderLen + size))
+	b, err := r.peek(recordHeaderLen + size)
 	if err != nil {
 		return nil, err
 	}
@@ -153,11 +114,6 @@ func (r *journalReader) record() ([]byte, error) {
 	r.take(len(b))
 	r.next++
 	return b[recordHeaderLen:], nil
-}
-
-func (r *journalReader) take(n int) {
-	r.at += int64(n)
-	r.taken = n
 }
 
 // resync passes over damaged bytes to the next record that is whole and has a number
@@ -219,176 +175,46 @@ func (r *journalReader) canFollow(number uint64) bool {
 	return number >= r.next && number-r.next <= uint64(r.size)/recordHeaderLen
 }
 
-// A damageReport is how many bytes of a file are no whole records.
-type damageReport struct {
-	damaged int64 // they were acknowledged, or may have been
-	torn    int64 // at the end, as a crash leaves them
+// A scan is what was found in a journal file.
+type scan struct {
+	last uint64 // highest number that a record has or may have
+
+	// Bytes that are no whole records: damaged were acknowledged, or may have been;
+	// torn are at the end, as a crash leaves them.
+	damaged, torn int64
 }
 
-// scanJournal looks through f. The error is that of the disk.
-func scanJournal(f file) (j journalFile, report damageReport, err error) {
+// scanJournal hands the whole records of f with their numbers to deliver, which may be
+// nil. Bytes that are no record are passed over. The error is that of deliver or of the
+// disk, or ErrNewer.
+func scanJournal(f file, deliver func(number uint64, record []byte) error) (s scan, err error) {
 	r, err := newJournalReader(f)
 	headless := errors.Is(err, errDamaged)
+	var end int64 // of the last whole record
 	for found := true; found; {
 		for err == nil {
-			_, err = r.record()
+			var data []byte
+			if data, err = r.record(); err == nil && deliver != nil {
+				if err := deliver(r.next-1, data); err != nil {
+					return s, err
+				}
+			}
 		}
 		if err != io.EOF && err != errTorn && !errors.Is(err, errDamaged) {
-			return j, report, err
+			return s, err
 		}
-		j.end = r.at
+		end = r.at
 		if found, err = r.resync(); err != nil {
-			return j, report, err
+			return s, err
 		}
 	}
-	j.last = max(r.next, 1) - 1
-	report.damaged, report.torn = r.skipped, r.size-j.end
+	s = scan{last: max(r.next, 1) - 1, damaged: r.skipped, torn: r.size - end}
 	if headless {
-		report.damaged += journalHeaderLen
+		s.damaged += journalHeaderLen
 	}
-	if report.torn > maxTorn || r.work > maxSearch || headless && r.next == 0 {
-		j.last += uint64(report.torn) / recordHeaderLen
-		report.damaged, report.torn = report.damaged+report.torn, 0
+	if s.torn > maxTorn || r.work > maxSearch || headless && r.next == 0 {
+		s.last += uint64(s.torn) / recordHeaderLen
+		s.damaged, s.torn = s.damaged+s.torn, 0
 	}
-	j.damaged = report.damaged > 0
-	return j, report, nil
-}
-
-// findJournals looks through the files of these numbers, in ascending order. A
-// file that is there and cannot be read is an error: nothing else has its records,
-// and it may be read the next time.
-func (d *Dir) findJournals(numbers []uint64) error {
-	for _, n := range numbers {
-		name := journalName(n)
-		j, err := d.findJournal(name)
-		if err != nil {
-			return fmt.Errorf("%s: %w; to start without it, move it away", name, err)
-		}
-		j.number = n
-		d.found = append(d.found, j)
-	}
-	return nil
-}
-
-func (d *Dir) findJournal(name string) (journalFile, error) {
-	f, err := d.fs.open(name)
-	if err != nil {
-		return journalFile{}, err
-	}
-	defer f.Close() // read only
-	j, report, err := scanJournal(f)
-	if err != nil {
-		return j, err
-	}
-	d.damaged += report.damaged
-	d.cut += report.torn
-	if report.damaged > 0 {
-		d.lost = append(d.lost, d.wrap(name, damage("%d bytes are not what was written; the whole records around them are used, and the file is kept as %s when it is no longer needed", report.damaged, name+badSuffix)))
-	}
-	if report.torn > 0 {
-		d.lost = append(d.lost, d.wrap(name, fmt.Errorf("its last %d bytes are no whole record: torn when the process or the power ended; nothing in them was acknowledged unless the disk has changed it", report.torn)))
-	}
-	return j, nil
-}
-
-// JournalInfo says what [Dir.ReadJournal] found.
-type JournalInfo struct {
-	// Records is how many were delivered; Covered how many were not, as the
-	// snapshot that was read has them.
-	Records, Covered uint64
-
-	// Cut is how many bytes at the ends of files were no whole record, as a
-	// crash leaves them: records that nobody was told are on disk.
-	Cut int64
-
-	// Damaged is how many bytes cannot be used because the disk did not keep
-	// what was written, and Missing how many records are known by their
-	// numbers to be in no file; those around them are delivered. Both are zero
-	// unless disks fail or files are changed or removed. Damaged files are kept,
-	// with ".bad" after their names.
-	Damaged int64
-	Missing uint64
-
-	// Problems says all this as sentences, for a log.
-	Problems []error
-}
-
-// ReadJournal hands the records to deliver that were in the journal when the
-// directory was opened and that the snapshot which [Dir.ReadSnapshot] read does
-// not have, in the order in which they were appended. What deliver gets is valid
-// until it returns. The error is that of deliver, or of a disk that fails now;
-// begin again then, with the snapshot.
-//
-// Memory is that of a record.
-func (d *Dir) ReadJournal(deliver func(record []byte) error) (JournalInfo, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	info := JournalInfo{Cut: d.cut, Damaged: d.damaged, Problems: append([]error(nil), d.lost...)}
-	if d.closed {
-		return info, ErrClosed
-	}
-	if d.hadSnapshot && !d.readSnapshot {
-		return info, ErrUnread
-	}
-	d.readJournal = false
-	next := d.base + 1
-	for _, j := range d.found {
-		var err error
-		if next, err = d.readFile(j, next, &info, deliver); err != nil {
-			return info, d.wrap(journalName(j.number), err)
-		}
-	}
-	d.readJournal = true
-	return info, nil
-}
-
-// readFile reads the whole records of a file from number next on, and returns
-// the number after its last.
-func (d *Dir) readFile(j journalFile, next uint64, info *JournalInfo, deliver func([]byte) error) (uint64, error) {
-	f, err := d.fs.open(journalName(j.number))
-	if err != nil {
-		return next, err
-	}
-	defer f.Close() // read only
-	r, err := newJournalReader(f)
-	if err != nil && !errors.Is(err, errDamaged) {
-		return next, err
-	}
-	for r.at < j.end {
-		data, err := r.record()
-		if err == errTorn {
-			if found, err := r.resync(); err != nil || !found {
-				return next, err
-			}
-			continue
-		}
-		if err != nil {
-			return next, err
-		}
-		number := r.next - 1
-		if number < next { // in the snapshot, or written again after an error
-			if number <= d.base {
-				info.Covered++
-			}
-			continue
-		}
-		if number > next {
-			info.Missing += number - next
-			info.Problems = append(info.Problems, d.wrap(journalName(j.number), missing(next, number-1)))
-		}
-		next = number + 1
-		info.Records++
-		if err := deliver(data); err != nil {
-			return next, err
-		}
-	}
-	return next, nil
-}
-
-// missing is the error of records that are in no file.
-func missing(first, last uint64) error {
-	if first == last {
-		return damage("record %d is lost", first)
-	}
-	return damage("records %d to %d are lost: %d", first, last, last-first+1)
+	return s, nil
 }

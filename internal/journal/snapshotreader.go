@@ -1,127 +1,77 @@
 package journal
 
 import (
-	"bufio"
 	"encoding/binary"
-	"errors"
-	"io"
 )
 
-// A snapshotReader reads a snapshot block by block. Memory is that of a block,
-// and never more than the file is long.
-type snapshotReader struct {
-	r      *bufio.Reader
-	left   int64 // bytes of the file that were not read
-	header snapshotHeader
-	block  []byte
-	totals totals
-}
-
-// newSnapshotReader reads the header of f.
-func newSnapshotReader(f file) (*snapshotReader, error) {
-	size, err := f.Size()
+// readSnapshot hands the records of f to deliver, which may be nil. Memory is that of the
+// largest block, and never more than the file is long.
+func readSnapshot(f file, deliver func(Record) error) (h snapshotHeader, t totals, err error) {
+	r, err := newFileReader(f, blockHeaderLen+maxPayload+4)
 	if err != nil {
-		return nil, err
+		return h, t, err
 	}
-	r := &snapshotReader{r: bufio.NewReaderSize(f, int(min(size, blockSize))), left: size}
-	b, err := r.take(int(min(size, snapshotHeaderLen)))
+	head, err := r.peek(snapshotHeaderLen)
 	if err != nil {
-		return nil, err
+		return h, t, err
 	}
-	r.header, err = parseSnapshotHeader(b)
-	return r, err
-}
-
-// take reads n bytes, which are good until the next call.
-func (r *snapshotReader) take(n int) ([]byte, error) {
-	if int64(n) > r.left {
-		return nil, damage("it ends within its blocks")
+	if h, err = parseSnapshotHeader(head); err != nil {
+		return h, t, err
 	}
-	if n > cap(r.block) {
-		r.block = make([]byte, n)
-	}
-	b := r.block[:n]
-	read, err := io.ReadFull(r.r, b)
-	r.left -= int64(read)
-	if errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF && n > 0 {
-		err = damage("it is shorter than it was")
-	}
-	return b, err
-}
-
-// next returns the payload of the next block and its number of records, and
-// io.EOF after the footer.
-func (r *snapshotReader) next() (payload []byte, records int, err error) {
-	head, err := r.r.Peek(4)
-	if err != nil {
-		return nil, 0, cmpErr(err, damage("it has no footer"))
-	}
-	size := binary.LittleEndian.Uint32(head)
-	if size == 0 {
-		return nil, 0, r.footer()
-	}
-	if size > maxPayload {
-		return nil, 0, damage("block %d has an impossible length", r.totals.blocks)
-	}
-	b, err := r.take(blockHeaderLen + int(size) + 4)
-	if err != nil {
-		return nil, 0, err
-	}
-	end := len(b) - 4
-	sum := binary.LittleEndian.Uint32(b[end:])
-	if checksum(sumOf(r.header.generation, r.totals.blocks), b[:end]) != sum {
-		return nil, 0, damage("the checksum of block %d is wrong", r.totals.blocks)
-	}
-	records = int(binary.LittleEndian.Uint32(b[4:]))
-	r.totals.add(records, int(size), sum)
-	return b[blockHeaderLen:end], records, nil
-}
-
-// footer returns io.EOF if the file ends with the footer that it should have.
-func (r *snapshotReader) footer() error {
-	b, err := r.take(footerLen)
-	switch {
-	case err != nil:
-		return err
-	case string(b) != string(r.totals.append(nil, r.header.generation)):
-		return damage("its footer does not agree with its blocks")
-	case r.left > 0:
-		return damage("it goes on after its footer")
-	}
-	return io.EOF
-}
-
-// cmpErr returns the second error for the end of a file, else the first.
-func cmpErr(err, atEnd error) error {
-	if err == io.EOF {
-		return atEnd
-	}
-	return err
-}
-
-// readSnapshot hands the records of f to deliver, which may be nil. Its error
-// is the last.
-func readSnapshot(f file, deliver func(Record) error) (snapshotHeader, totals, error) {
-	r, err := newSnapshotReader(f)
-	if err != nil {
-		return snapshotHeader{}, totals{}, err
-	}
+	r.take(snapshotHeaderLen)
 	for {
-		payload, records, err := r.next()
-		if err == io.EOF {
-			return r.header, r.totals, nil
+		payload, records, err := readBlock(r, h.generation, &t)
+		if err == nil && payload == nil {
+			return h, t, nil
 		}
 		if err == nil {
 			err = eachRecord(payload, records, deliver)
 		}
 		if err != nil {
-			return r.header, r.totals, err
+			return h, t, err
 		}
 	}
 }
 
-// eachRecord takes a payload apart. A checksum that is right does not make it
-// well formed: that is for the program to see to that wrote it.
+// readBlock returns the payload of the next block and its number of records, and adds it
+// to t. If there is the footer of t instead, the payload is nil.
+func readBlock(r *fileReader, generation uint64, t *totals) (payload []byte, records int, err error) {
+	b, err := r.peek(4)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(b) < 4 {
+		return nil, 0, damage("it has no footer")
+	}
+	size := int(binary.LittleEndian.Uint32(b))
+	if size == 0 {
+		if b, err = r.peek(footerLen + 1); err == nil && string(b) != string(t.append(nil, generation)) {
+			err = damage("its end is not the footer that agrees with its blocks")
+		}
+		return nil, 0, err
+	}
+	if size > maxPayload {
+		return nil, 0, damage("block %d has an impossible length", t.blocks)
+	}
+	end := blockHeaderLen + size
+	if b, err = r.peek(end + 4); err != nil {
+		return nil, 0, err
+	}
+	if len(b) < end+4 {
+		return nil, 0, damage("it ends within its blocks")
+	}
+	sum := binary.LittleEndian.Uint32(b[end:])
+	if checksum(sumOf(generation, t.blocks), b[:end]) != sum {
+		return nil, 0, damage("the checksum of block %d is wrong", t.blocks)
+	}
+	r.take(len(b))
+	records = int(binary.LittleEndian.Uint32(b[4:]))
+	t.add(records, size, sum)
+	return b[blockHeaderLen:end], records, nil
+}
+
+// eachRecord hands the records of a payload to deliver. A checksum that is right does not
+// mean that the payload is well formed.
 func eachRecord(payload []byte, records int, deliver func(Record) error) error {
 	for range records {
 		if len(payload) == 0 {

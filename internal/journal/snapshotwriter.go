@@ -3,7 +3,6 @@ package journal
 import (
 	"encoding/binary"
 	"fmt"
-	"time"
 )
 
 const (
@@ -35,32 +34,17 @@ type snapshotHeader struct {
 }
 
 func (h *snapshotHeader) append(dst []byte) []byte {
-	start := len(dst)
-	dst = appendPrefix(dst, snapshotMagic)
-	dst = binary.LittleEndian.AppendUint64(dst, h.generation)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(h.written))
-	dst = binary.LittleEndian.AppendUint64(dst, h.covered)
-	return binary.LittleEndian.AppendUint32(dst, checksum(0, dst[start:]))
+	return appendHeader(dst, snapshotMagic, h.generation, uint64(h.written), h.covered)
 }
 
 func parseSnapshotHeader(b []byte) (h snapshotHeader, err error) {
-	if err := checkPrefix(b, snapshotMagic); err != nil {
-		return h, err
+	var written uint64
+	err = parseHeader(b, snapshotMagic, &h.generation, &written, &h.covered)
+	if err == nil && (h.generation > maxNumber || h.covered > maxNumber) {
+		err = damage("a number of its header is too large")
 	}
-	if len(b) < snapshotHeaderLen {
-		return h, damage("it ends within its header")
-	}
-	end := snapshotHeaderLen - 4
-	if checksum(0, b[:end]) != binary.LittleEndian.Uint32(b[end:]) {
-		return h, damage("the checksum of its header is wrong")
-	}
-	h.generation = binary.LittleEndian.Uint64(b[prefixLen:])
-	h.written = int64(binary.LittleEndian.Uint64(b[prefixLen+8:]))
-	h.covered = binary.LittleEndian.Uint64(b[prefixLen+16:])
-	if h.generation > maxNumber || h.covered > maxNumber {
-		return h, damage("a number of its header is too large")
-	}
-	return h, nil
+	h.written = int64(written)
+	return h, err
 }
 
 // totals is what a footer says.
@@ -73,9 +57,7 @@ func (t *totals) add(records, bytes int, sum uint32) {
 	t.blocks++
 	t.records += uint64(records)
 	t.bytes += uint64(bytes)
-	var b [4]byte
-	binary.LittleEndian.PutUint32(b[:], sum)
-	t.sums = checksum(t.sums, b[:])
+	t.sums = checksum(t.sums, binary.LittleEndian.AppendUint32(nil, sum))
 }
 
 func (t *totals) append(dst []byte, generation uint64) []byte {
@@ -160,9 +142,4 @@ func (w *SnapshotWriter) finish() error {
 		w.err = w.f.Sync()
 	}
 	return w.err
-}
-
-// newSnapshotHeader returns the header of a snapshot that begins now.
-func newSnapshotHeader(generation, covered uint64) snapshotHeader {
-	return snapshotHeader{generation: generation, written: time.Now().UnixNano(), covered: covered}
 }

@@ -1,0 +1,44 @@
+package journal
+
+import (
+	"bufio"
+	"io"
+)
+
+// A fileReader reads a file from beginning to end, a part at a time.
+type fileReader struct {
+	r     *bufio.Reader // holds the largest part
+	size  int64         // of the file
+	at    int64         // where the next part begins
+	taken int           // bytes of r that were taken
+}
+
+// newFileReader returns a reader of f, whose parts have at most that many bytes. Its
+// memory is no more than the file is long.
+func newFileReader(f file, most int) (*fileReader, error) {
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	return &fileReader{r: bufio.NewReaderSize(f, int(min(size, int64(most)))), size: size}, nil
+}
+
+// peek returns the next n bytes, or what is left of the file. They are good until the
+// next call.
+func (r *fileReader) peek(n int) ([]byte, error) {
+	if _, err := r.r.Discard(r.taken); err != nil {
+		return nil, err
+	}
+	r.taken = 0
+	b, err := r.r.Peek(int(min(int64(n), r.size-r.at)))
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF // the file was longer
+	}
+	return b, err
+}
+
+// take goes on behind n of the bytes that peek has returned.
+func (r *fileReader) take(n int) {
+	r.at += int64(n)
+	r.taken = n
+}
