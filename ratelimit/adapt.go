@@ -64,19 +64,19 @@ func (a *Adapt) most() uint64 {
 
 func (a *Adapt) validate(r *Rule) error {
 	if r.Algorithm.bursts() {
-		return fmt.Errorf("adapt: algorithm %s turns N into a rate; allowed are those that count", r.Algorithm)
+		return fmt.Errorf("adapt: algorithm %s turns N into a rate: must be one that counts", r.Algorithm)
 	}
 	if len(r.Limits) == 0 {
 		return errors.New("adapt: the rule has no limit to adapt")
 	}
 	if s := a.span(); s < time.Second || s > time.Hour || s%time.Millisecond != 0 {
-		return fmt.Errorf("adapt: span is %v; allowed is whole milliseconds from 1s to 1h", s)
+		return fmt.Errorf("adapt: span: %v: must be whole milliseconds from 1s to 1h", s)
 	}
 	if a.Smooth != 0 && (a.Smooth < time.Second || a.Smooth > 24*time.Hour) {
-		return fmt.Errorf("adapt: smooth is %v; allowed is 0 (by steps), or 1s to 24h", a.Smooth)
+		return fmt.Errorf("adapt: smooth: %v: must be 0 (by steps), or 1s to 24h", a.Smooth)
 	}
 	if n, most := a.most(), maxN(r.Algorithm); n > most {
-		return fmt.Errorf("adapt: limit is %d; algorithm %s allows at most %d", n, r.Algorithm, most)
+		return fmt.Errorf("adapt: limit: %d: must be at most %d with %s", n, most, r.Algorithm)
 	}
 	_, err := newStepTable(a)
 	return err

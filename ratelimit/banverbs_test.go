@@ -117,7 +117,7 @@ func TestBanListErrors(t *testing.T) {
 		ban  ratelimit.BanRecord
 		want []string
 	}{
-		"rule":   {ratelimit.BanRecord{Rule: "pear", Key: []string{"a", "b"}, Until: hour}, []string{`rule is "pear"`, "name of a rule"}},
+		"rule":   {ratelimit.BanRecord{Rule: "pear", Key: []string{"a", "b"}, Until: hour}, []string{`unknown rule "pear"`, `did you mean "pair"?`}},
 		"key":    {ratelimit.BanRecord{Rule: "pair", Key: []string{"a"}, Until: hour}, []string{"number of key values: 1", "client, user", "must be 2"}},
 		"no key": {ratelimit.BanRecord{Rule: "pair", Until: hour}, []string{"key: missing"}},
 		"over":   {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: l.Now().Add(-1)}, []string{"until: ", "must be after since"}},

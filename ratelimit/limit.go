@@ -45,24 +45,23 @@ const (
 	PerMonth  = Period(limit.Month)
 )
 
-var periodNames = [...]string{PerSecond: "second", PerMinute: "minute", PerHour: "hour", PerDay: "day", PerWeek: "week", PerMonth: "month"}
-
-// String returns the period's name, as "day", or "" if there is none.
+// String returns the period's name, such as "day", or "" if there is none.
 func (p Period) String() string {
-	if int(p) < len(periodNames) {
-		return periodNames[p]
+	if p == 0 {
+		return ""
 	}
-	return "period?"
+	return limit.Period(p).String()
 }
 
-// PeriodNamed returns the period of that name. The error says which there are.
+// PeriodNamed returns the period of that name. The error lists all names.
 func PeriodNamed(name string) (Period, error) {
-	for p, n := range periodNames {
-		if n == name && name != "" {
-			return Period(p), nil
+	var names []string
+	for p := PerSecond; p <= PerMonth; p++ {
+		if names = append(names, p.String()); p.String() == name {
+			return p, nil
 		}
 	}
-	return 0, fmt.Errorf("period is %q; allowed is %s", name, strings.Join(periodNames[1:], ", "))
+	return 0, fmt.Errorf("period: %q: must be %s", name, strings.Join(names, ", "))
 }
 
 // spans are the lengths by which a Calendar limit may name its period.
@@ -74,47 +73,26 @@ var spans = map[time.Duration]Period{
 // MaxSpan is the longest span of a limit or a ban: ten years.
 const MaxSpan = 10 * 365 * 24 * time.Hour
 
-// Validate returns an error that names the value under which l cannot be
-// counted by a, and what is allowed.
+// Validate returns an error that says which value of l algorithm a cannot count, and
+// what it must be.
 func (l Limit) Validate(a Algorithm) error {
-	if most := maxN(a); l.N > most {
-		return fmt.Errorf("limit is %d; algorithm %s allows at most %d", l.N, a, most)
-	}
-	if l.Burst != 0 && !a.bursts() {
-		return fmt.Errorf("burst is %d; algorithm %s has none, allowed is 0", l.Burst, a)
-	}
-	if l.Burst > MaxSliding {
+	switch {
+	case l.N > maxN(a):
+		return fmt.Errorf("limit: %d: must be at most %d with %s", l.N, maxN(a), a)
+	case l.Burst > MaxSliding && a.bursts():
 		return fmt.Errorf("burst: %d: must be at most %d", l.Burst, uint64(MaxSliding))
+	case a == Calendar && l.Per != 0 && l.Span != 0:
+		return fmt.Errorf("limit: period %s and span %v: must be one of them", l.Per, l.Span)
+	case a == Calendar && l.period() == 0:
+		return fmt.Errorf("span: %v: must be 1s, 1m, 1h, 24h, 168h or a period with calendar", l.Span)
 	}
-	if a == Calendar {
-		return l.validateCalendar()
-	}
-	if l.Per != 0 {
-		return fmt.Errorf("period is %s; algorithm %s has none, allowed is a span", l.Per, a)
-	}
-	if err := validateSpan("span", l.Span); err != nil || !a.bursts() {
-		return err
-	}
-	// A burst must not take forever to drain.
 	_, err := limit.New(l.config(a, nil))
 	return err
 }
 
-func (l Limit) validateCalendar() error {
-	switch {
-	case l.Per > PerMonth:
-		return fmt.Errorf("period number is %d; allowed is PerSecond to PerMonth", l.Per)
-	case l.Per != 0 && l.Span != 0:
-		return fmt.Errorf("limit has the period %s and the span %v; allowed is one of them", l.Per, l.Span)
-	case l.Per == 0 && spans[l.Span] == 0:
-		return fmt.Errorf("span is %v; algorithm calendar allows 1s, 1m, 1h, 24h and 168h, or a period", l.Span)
-	}
-	return nil
-}
-
 // config returns how l is counted by a, in a zone if that is Calendar.
 func (l Limit) config(a Algorithm, zone *time.Location) limit.Config {
-	c := limit.Config{Algorithm: limit.Algorithm(a), N: l.N, Span: l.Span, Burst: l.Burst}
+	c := limit.Config{Algorithm: limit.Algorithm(a), N: l.N, Span: l.Span, Burst: l.Burst, Period: limit.Period(l.Per)}
 	if a == Calendar {
 		c.Span, c.Period, c.Zone = 0, limit.Period(l.period()), zone
 	}
@@ -155,7 +133,7 @@ func maxN(a Algorithm) uint64 {
 
 func validateSpan(what string, d time.Duration) error {
 	if d < time.Millisecond || d > MaxSpan || d%time.Millisecond != 0 {
-		return fmt.Errorf("%s is %v; allowed is whole milliseconds from 1ms to %v", what, d, MaxSpan)
+		return fmt.Errorf("%s: %v: must be whole milliseconds from 1ms to %v", what, d, MaxSpan)
 	}
 	return nil
 }

@@ -39,13 +39,13 @@ type memory struct {
 // newMemory returns an empty Memory for the rules of s.
 func newMemory(s *Set, c Config) (*memory, error) {
 	if c.Resolution < 0 || c.Resolution > MaxSpan {
-		return nil, fmt.Errorf("resolution is %v; allowed is 0 (nanoseconds) to %v", c.Resolution, MaxSpan)
+		return nil, fmt.Errorf("resolution: %v: must be 0 (nanoseconds) to %v", c.Resolution, MaxSpan)
 	}
 	if c.Budget < NoBudget {
-		return nil, fmt.Errorf("budget is %d; allowed is a number of bytes, 0 (%d) or NoBudget", c.Budget, DefaultBudget)
+		return nil, fmt.Errorf("budget: %d: must be a number of bytes, 0 (%d) or NoBudget", c.Budget, DefaultBudget)
 	}
 	if c.Bans < 0 || c.Bans > ban.MaxMost {
-		return nil, fmt.Errorf("bans is %d; allowed is 0 (%d) to %d", c.Bans, ban.DefaultMost, ban.MaxMost)
+		return nil, fmt.Errorf("bans: %d: must be 0 (%d) to %d", c.Bans, ban.DefaultMost, ban.MaxMost)
 	}
 	switch c.Budget {
 	case 0:

@@ -263,5 +263,5 @@ func ExampleRuleLimiter_Refund() {
 	// Output:
 	// a fourth: false
 	// given back: 1 and then: true
-	// ratelimit: rule is "upload"; allowed is the name of a rule of the set; the nearest is "uploads"
+	// ratelimit: unknown rule "upload": did you mean "uploads"?
 }

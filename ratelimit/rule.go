@@ -55,19 +55,19 @@ type Rule struct {
 // validate returns an error that names the bad value and what is allowed.
 func (r *Rule) validate() error {
 	if r.Name == "" {
-		return errors.New("name is empty; every rule needs a name of its own")
+		return errors.New("name: missing: must be a name of its own for each rule")
 	}
 	if len(r.Key.Fields()) == 0 {
-		return errors.New("key is missing; allowed is a field or a list of fields")
+		return errors.New("key: missing: must be a field or a list of fields")
 	}
 	if len(r.Limits) == 0 && r.Ban == nil {
 		return errors.New("the rule has neither a limit nor a ban")
 	}
 	if r.Algorithm >= numAlgorithms {
-		return fmt.Errorf("algorithm number is %d; allowed is Sliding to InFlight", r.Algorithm)
+		return fmt.Errorf("algorithm: %d: must be Sliding to InFlight", r.Algorithm)
 	}
 	if r.OnStoreFailure >= numFailPolicies {
-		return fmt.Errorf("fail policy number is %d; allowed is FailLocal, FailOpen or FailClosed", r.OnStoreFailure)
+		return fmt.Errorf("fail policy: %d: must be FailLocal, FailOpen or FailClosed", r.OnStoreFailure)
 	}
 	for _, l := range r.Limits {
 		if err := l.Validate(r.Algorithm); err != nil {
@@ -75,7 +75,7 @@ func (r *Rule) validate() error {
 		}
 	}
 	if r.Zone != nil && r.Algorithm != Calendar {
-		return fmt.Errorf("zone is %s; algorithm %s has none, allowed is nil", r.Zone, r.Algorithm)
+		return fmt.Errorf("zone: %s: must be nil with %s", r.Zone, r.Algorithm)
 	}
 	if r.CountRefused && r.Algorithm == InFlight {
 		return errors.New("refused events are to count, but with algorithm in-flight a refused event is never under way: CountRefused must be false")

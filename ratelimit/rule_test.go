@@ -38,30 +38,30 @@ func newSetError(c ratelimit.SetConfig, rules ...ratelimit.Rule) error {
 }
 
 func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
-	const spans = "allowed is whole milliseconds from 1ms to 87600h"
+	const spans = "must be whole milliseconds from 1ms to 87600h"
 	for name, c := range map[string]struct {
 		spoil func(*ratelimit.Rule)
 		want  []string
 	}{
-		"name":      {func(r *ratelimit.Rule) { r.Name = "" }, []string{"name is empty", "needs a name of its own"}},
-		"key":       {func(r *ratelimit.Rule) { r.Key = match.Key{} }, []string{"key is missing", "allowed is a field or a list"}},
+		"name":      {func(r *ratelimit.Rule) { r.Name = "" }, []string{"name: missing", "must be a name of its own"}},
+		"key":       {func(r *ratelimit.Rule) { r.Key = match.Key{} }, []string{"key: missing", "must be a field or a list"}},
 		"nothing":   {func(r *ratelimit.Rule) { r.Limits, r.Ban = nil, nil }, []string{"neither a limit nor a ban"}},
-		"algorithm": {func(r *ratelimit.Rule) { r.Algorithm = 10 }, []string{"algorithm number is 10", "allowed is Sliding to InFlight"}},
+		"algorithm": {func(r *ratelimit.Rule) { r.Algorithm = 10 }, []string{"algorithm: 10", "must be Sliding to InFlight"}},
 		"policy": {
 			func(r *ratelimit.Rule) { r.OnStoreFailure = 3 },
-			[]string{"fail policy number is 3", "allowed is FailLocal, FailOpen or FailClosed"},
+			[]string{"fail policy: 3", "must be FailLocal, FailOpen or FailClosed"},
 		},
 		"limit of sliding": {
 			func(r *ratelimit.Rule) { r.Limits[0].N = ratelimit.MaxSliding + 1 },
-			[]string{"limit is 4294967296", "algorithm sliding allows at most 4294967295"},
+			[]string{"limit: 4294967296", "must be at most 4294967295 with sliding"},
 		},
 		"limit of exact": {
 			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.Exact, ratelimit.MaxExact+1 },
-			[]string{"limit is 65536", "algorithm exact allows at most 65535"},
+			[]string{"limit: 65536", "must be at most 65535 with exact"},
 		},
 		"burst of none": {
 			func(r *ratelimit.Rule) { r.Limits[0].Burst = 3 },
-			[]string{"burst is 3", "algorithm sliding has none"},
+			[]string{"burst: 3", "must be 0 with sliding"},
 		},
 		"burst too large": {
 			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].Burst = ratelimit.GCRA, ratelimit.MaxSliding+1 },
@@ -75,19 +75,19 @@ func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
 		},
 		"period of none": {
 			func(r *ratelimit.Rule) { r.Limits[0].Per = ratelimit.PerDay },
-			[]string{"period is day", "algorithm sliding has none"},
+			[]string{"period: day", "must be none with sliding"},
 		},
 		"span of no period": {
 			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].Span = ratelimit.Calendar, 2*time.Second },
-			[]string{"span is 2s", "algorithm calendar allows 1s, 1m, 1h, 24h and 168h"},
+			[]string{"span: 2s", "must be 1s, 1m, 1h, 24h, 168h or a period"},
 		},
 		"period and span": {
 			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].Per = ratelimit.Calendar, ratelimit.PerMonth },
-			[]string{"period month and the span 1s", "allowed is one of them"},
+			[]string{"period month and span 1s", "must be one of them"},
 		},
 		"zone of none": {
 			func(r *ratelimit.Rule) { r.Zone = time.UTC },
-			[]string{"zone is UTC", "algorithm sliding has none"},
+			[]string{"zone: UTC", "must be nil with sliding"},
 		},
 		"refused in flight": {
 			func(r *ratelimit.Rule) { r.Algorithm, r.CountRefused = ratelimit.InFlight, true },
@@ -103,17 +103,17 @@ func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
 		},
 		"adapt span": {
 			func(r *ratelimit.Rule) { r.Adapt = &ratelimit.Adapt{Span: time.Millisecond} },
-			[]string{"adapt: span is 1ms", "from 1s to 1h"},
+			[]string{"adapt: span: 1ms", "from 1s to 1h"},
 		},
 		"second limit": {
 			func(r *ratelimit.Rule) { r.Limits = append(r.Limits, ratelimit.Limit{N: 1}) },
-			[]string{"span is 0s", spans},
+			[]string{"span: 0s", spans},
 		},
-		"span not ms":   {func(r *ratelimit.Rule) { r.Limits[0].Span = time.Millisecond + 1 }, []string{"span is 1.000001ms", spans}},
-		"span negative": {func(r *ratelimit.Rule) { r.Limits[0].Span = -time.Second }, []string{"span is -1s", spans}},
+		"span not ms":   {func(r *ratelimit.Rule) { r.Limits[0].Span = time.Millisecond + 1 }, []string{"span: 1.000001ms", spans}},
+		"span negative": {func(r *ratelimit.Rule) { r.Limits[0].Span = -time.Second }, []string{"span: -1s", spans}},
 		"span too long": {
 			func(r *ratelimit.Rule) { r.Limits[0].Span = ratelimit.MaxSpan + time.Millisecond },
-			[]string{"span is 87600h0m0.001s", spans},
+			[]string{"span: 87600h0m0.001s", spans},
 		},
 		"refusals of nothing": {
 			func(r *ratelimit.Rule) { r.Limits, r.Ban.Of = nil, ratelimit.Refusals },

@@ -11,25 +11,24 @@ import (
 )
 
 func TestRuleError(t *testing.T) {
-	const is = `ratelimit: rule is %q; allowed is the name of a rule of the set`
+	const is = `ratelimit: unknown rule %q: `
 	var rules []ratelimit.Rule
 	for _, name := range []string{"login", "login-ip", "per-client", "upload", "Ünïcode", "x"} {
 		rules = append(rules, limit(t, name, per(1, time.Second)))
 	}
 	set := mustSet(t, rules...)
 	long := strings.Repeat("abcdefgh", 20)
+	const others = `must be one of ["login" "login-ip" "per-client"] and 3 more`
 	for name, want := range map[string]string{
-		"logn":       `; the nearest is "login"`,
-		"LOGIN":      `; the nearest is "login"`,
-		"login-iq":   `; the nearest are "login-ip", "login"`,
-		"client":     `; the nearest is "per-client"`,
-		"per-clinet": `; the nearest is "per-client"`,
-		"pload ":     `; the nearest is "upload"`,
-		"y":          `: "login", "login-ip", "per-client" and 3 more`,
-		"":           `: "login", "login-ip", "per-client" and 3 more`,
-		"\x00\n":     `: "login", "login-ip", "per-client" and 3 more`,
-		"ünïcode":    `; the nearest is "Ünïcode"`,
-		long:         `: "login", "login-ip", "per-client" and 3 more`,
+		"logn":       `did you mean "login"?`,
+		"LOGIN":      `did you mean "login"?`,
+		"login-iq":   `did you mean "login-ip"?`,
+		"per-clinet": `did you mean "per-client"?`,
+		"pload ":     `did you mean "upload"?`,
+		"y":          others,
+		"":           others,
+		"\x00\n":     others,
+		long:         others,
 	} {
 		_, named := set.Named(name)
 		err, ok := named.(*ratelimit.RuleError)
@@ -45,9 +44,9 @@ func TestRuleError(t *testing.T) {
 		}
 	}
 	for want, set := range map[string]*ratelimit.Set{
-		`, which has none`: mustSet(t),
-		`: "login"`:        mustSet(t, rules[0]),
-		`: "login", "x"`:   mustSet(t, rules[0], rules[5]),
+		`there are no rules`:           mustSet(t),
+		`must be one of ["login"]`:     mustSet(t, rules[0]),
+		`must be one of ["login" "x"]`: mustSet(t, rules[0], rules[5]),
 	} {
 		if _, err := set.Named("abc"); err.Error() != fmt.Sprintf(is, "abc")+want {
 			t.Errorf("%s", err)
@@ -77,7 +76,7 @@ func TestRuleErrorOfVerbs(t *testing.T) {
 			if rule == "" && name == "Bans.Add" {
 				continue // it says that the rule is missing
 			}
-			if !ok || e.Name != rule || rule == "logon" && (len(e.Nearest) != 1 || e.Nearest[0] != "login") {
+			if !ok || e.Name != rule || rule == "logon" && e.Nearest != "login" {
 				t.Errorf("%s of %q: %v", name, rule, err)
 			}
 		}

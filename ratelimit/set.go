@@ -33,7 +33,7 @@ const MaxRules = 1024
 // names the rule, the bad value and what is allowed.
 func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 	if len(rules) > MaxRules {
-		return nil, fmt.Errorf("the set has %d rules; allowed is at most %d", len(rules), MaxRules)
+		return nil, fmt.Errorf("set: %d rules: must be at most %d", len(rules), MaxRules)
 	}
 	s := &Set{rules: slices.Clone(rules), allow: slices.Clone(c.Allow), names: make(map[string]int, len(rules))}
 	for i := range s.rules {
@@ -42,7 +42,7 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
 		}
 		if _, taken := s.names[r.Name]; taken {
-			return nil, fmt.Errorf("rule %d: the name %q is taken by an earlier rule", i+1, r.Name)
+			return nil, fmt.Errorf("rule %d: name: %q is taken by an earlier rule: must be a name of its own", i+1, r.Name)
 		}
 		s.names[r.Name] = i
 		s.clients = append(s.clients, r.Key.ClientField())

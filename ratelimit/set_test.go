@@ -16,16 +16,16 @@ func TestSetErrorsNameTheRule(t *testing.T) {
 	bad.Name, bad.Limits = "bad", []ratelimit.Limit{{N: 1}}
 	unmatched.Name, unmatched.When = "unmatched", match.When{Method: []string{""}}
 	none := ratelimit.SetConfig{}
-	wantParts(t, "bad", newSetError(none, good, bad), `rule 2 ("bad")`, "span is 0s")
+	wantParts(t, "bad", newSetError(none, good, bad), `rule 2 ("bad")`, "span: 0s")
 	wantParts(t, "unmatched", newSetError(none, good, unmatched), `rule 2 ("unmatched")`, "method: empty")
-	wantParts(t, "twice", newSetError(none, good, good), "rule 2", `the name "r" is taken by an earlier rule`)
+	wantParts(t, "twice", newSetError(none, good, good), "rule 2", `name: "r" is taken by an earlier rule`)
 
 	many := make([]ratelimit.Rule, ratelimit.MaxRules+1)
 	for i := range many {
 		many[i] = good
 		many[i].Name = fmt.Sprint("r", i)
 	}
-	wantParts(t, "many", newSetError(none, many...), "the set has 1025 rules", "at most 1024")
+	wantParts(t, "many", newSetError(none, many...), "set: 1025 rules", "at most 1024")
 	if err := newSetError(none, many[1:]...); err != nil {
 		t.Errorf("1024 rules: %v", err)
 	}
@@ -37,17 +37,17 @@ func TestMemoryErrors(t *testing.T) {
 		config ratelimit.Config
 		want   string
 	}{
-		"resolution":          {ratelimit.Config{Resolution: -1}, "resolution is -1ns; allowed is 0 (nanoseconds) to 87600h"},
-		"resolution too wide": {ratelimit.Config{Resolution: ratelimit.MaxSpan + 1}, "resolution is 87600h0m0.000000001s; allowed is 0"},
-		"budget":              {ratelimit.Config{Budget: -2}, "budget is -2; allowed is a number of bytes, 0 (268435456) or NoBudget"},
+		"resolution":          {ratelimit.Config{Resolution: -1}, "resolution: -1ns: must be 0 (nanoseconds) to 87600h"},
+		"resolution too wide": {ratelimit.Config{Resolution: ratelimit.MaxSpan + 1}, "resolution: 87600h0m0.000000001s: must be 0"},
+		"budget":              {ratelimit.Config{Budget: -2}, "budget: -2: must be a number of bytes, 0 (268435456) or NoBudget"},
 		"small budget":        {ratelimit.Config{Budget: 1000}, `rule 1 ("r"): budget 1000: an empty table takes`},
-		"bans":                {ratelimit.Config{Bans: -1}, "bans is -1; allowed is 0 (1048576) to"},
+		"bans":                {ratelimit.Config{Bans: -1}, "bans: -1: must be 0 (1048576) to"},
 	} {
 		_, err := ratelimit.NewMemory(set, c.config)
 		wantParts(t, name, err, c.want)
 	}
 	_, err := ratelimit.New(ratelimit.Rule{Name: "r"})
-	wantParts(t, "New", err, `rule 1 ("r")`, "key is missing")
+	wantParts(t, "New", err, `rule 1 ("r")`, "key: missing")
 }
 
 // TestSetIsACopy changes what a Set was made from: the Set must not follow.

@@ -105,7 +105,7 @@ func (t *Throttle) take(now int64, key string, burst, count uint64, period time.
 	d.Limit = burst + 1
 	bucket, ok := limit.NewBucket(count, d.Limit, period)
 	if !ok {
-		return d, fmt.Errorf("burst is %d; at %d in %v, one more than that takes longer than %v to drain", burst, count, period, MaxSpan)
+		return d, fmt.Errorf("burst: %d: at %d in %v, one more than that takes longer than %v to drain: must be less", burst, count, period, MaxSpan)
 	}
 	hash := t.table.Hash(key)
 	r, state := t.table.Lock(hash, key)
@@ -174,9 +174,9 @@ func (d ThrottleDecision) noMemory(bucket *limit.Bucket, now int64, quantity uin
 func validateThrottle(burst, count uint64, period time.Duration) error {
 	switch {
 	case count < 1 || count > MaxThrottle:
-		return fmt.Errorf("count is %d; allowed is 1 to %d", count, uint64(MaxThrottle))
+		return fmt.Errorf("count: %d: must be 1 to %d", count, uint64(MaxThrottle))
 	case burst > MaxThrottle:
-		return fmt.Errorf("burst is %d; allowed is 0 to %d", burst, uint64(MaxThrottle))
+		return fmt.Errorf("burst: %d: must be 0 to %d", burst, uint64(MaxThrottle))
 	}
 	return validateSpan("period", period)
 }

@@ -210,13 +210,13 @@ func TestThrottleErrors(t *testing.T) {
 		period       time.Duration
 		want         string
 	}{
-		{1, 0, time.Second, "count is 0; allowed is 1 to 4294967294"},
-		{1, math.MaxUint64, time.Second, "count is 18446744073709551615; allowed is 1 to"},
-		{math.MaxUint64, 1, time.Second, "burst is 18446744073709551615; allowed is 0 to 4294967294"},
-		{1, 1, 0, "period is 0s; allowed is whole milliseconds from 1ms"},
-		{1, 1, -time.Second, "period is -1s; allowed is"},
-		{1, 1, ratelimit.MaxSpan + time.Millisecond, "period is 87600h0m0.001s; allowed is"},
-		{ratelimit.MaxThrottle, 1, time.Second, "burst is 4294967294; at 1 in 1s, one more than that takes longer than 87600h0m0s to drain"},
+		{1, 0, time.Second, "count: 0: must be 1 to 4294967294"},
+		{1, math.MaxUint64, time.Second, "count: 18446744073709551615: must be 1 to"},
+		{math.MaxUint64, 1, time.Second, "burst: 18446744073709551615: must be 0 to 4294967294"},
+		{1, 1, 0, "period: 0s: must be whole milliseconds from 1ms"},
+		{1, 1, -time.Second, "period: -1s: must be"},
+		{1, 1, ratelimit.MaxSpan + time.Millisecond, "period: 87600h0m0.001s: must be"},
+		{ratelimit.MaxThrottle, 1, time.Second, "burst: 4294967294: at 1 in 1s, one more than that takes longer than 87600h0m0s to drain"},
 	} {
 		if _, err := th.TakeAt(at(0), "k", c.burst, c.count, c.period, 1); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("burst %d, %d in %v: %v, want %q", c.burst, c.count, c.period, err, c.want)

@@ -104,8 +104,8 @@ rules.yaml:5:70: limit: "5 per 60": duration "60": no unit: did you mean 60s?
 rules.yaml:5:80: limit: "5 per 100us": duration "100us": must be whole milliseconds from 1ms to 3650d, with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d
 rules.yaml:5:93: limit: "99999999999999999999 per 1s": count "99999999999999999999": must be at most 18446744073709551615`,
 	},
-	{"limit too large", limit("name: x", "key: client", "limit: 5_000_000_000 per 1m"), `rules.yaml:5:12: limit is 5000000000; algorithm sliding allows at most 4294967295`},
-	{"limit too large for its algorithm", limit("name: x", "key: client", "limit: 2_000_000 per 1m", "algorithm: exact"), `rules.yaml:5:12: limit is 2000000; algorithm exact allows at most 65535`},
+	{"limit too large", limit("name: x", "key: client", "limit: 5_000_000_000 per 1m"), `rules.yaml:5:12: limit: 5000000000: must be at most 4294967295 with sliding`},
+	{"limit too large for its algorithm", limit("name: x", "key: client", "limit: 2_000_000 per 1m", "algorithm: exact"), `rules.yaml:5:12: limit: 2000000: must be at most 65535 with exact`},
 	{
 		"two limits on a span", limit("name: x", "key: client", "limit: [5 per 60s, 6 per 1m]"),
 		`rules.yaml:5:24: limit: "6 per 1m": must have another span than "5 per 60s"`,
@@ -139,7 +139,7 @@ rules.yaml:6:34: limit: "20 per 30s": must be, for algorithm in-flight, "N at on
 rules.yaml:6:46: limit: "x at once for 30s": count "x": must be a whole number, such as 60 or 10_000
 rules.yaml:6:65: limit: "20 at once": must be, for algorithm in-flight, "N at once for DURATION", such as "20 at once for 30s"
 rules.yaml:6:77: limit: "20 at once for 30": duration "30": no unit: did you mean 30s?
-rules.yaml:6:96: limit is 70000; algorithm in-flight allows at most 65535`,
+rules.yaml:6:96: limit: 70000: must be at most 65535 with in-flight`,
 	},
 	{
 		"a limit before an unknown algorithm", limit("name: x", "key: client", "limit: [60 per 1m burst 10, 1000 per day, 20 at once for 30s, 7]", "zone: UTC", "algorithm: token"),
@@ -198,8 +198,8 @@ rules.yaml:12:7: adapt: unknown key "spam": did you mean span?`,
 	{
 		"counts of adapt", limit("name: x", "key: client", "limit: 1 per 1s", "algorithm: exact",
 			"adapt: {steps: [70_000 below 1 per 1s, 65_535 below 2 per 1s], above: 80_000, span: 500ms, smooth: 1s, hysteresis: 0.1}"),
-		`rules.yaml:7:21: adapt: limit is 70000; algorithm exact allows at most 65535
-rules.yaml:7:75: adapt: limit is 80000; algorithm exact allows at most 65535
+		`rules.yaml:7:21: adapt: limit: 70000: must be at most 65535 with exact
+rules.yaml:7:75: adapt: limit: 80000: must be at most 65535 with exact
 rules.yaml:7:89: span: "500ms": must be 1s to 1h
 rules.yaml:7:120: hysteresis: no effect with smooth: must be left out`,
 	},
