@@ -1,6 +1,9 @@
 package accesslog
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Sizes in seconds, and of the years that are read.
 const (
@@ -56,35 +59,14 @@ func clockSeconds(hour, minute, second int) (int64, bool) {
 	return int64(s), hour < 24 && minute < 60 && second < 60
 }
 
-// monthNamed returns the month of the English three-letter name, 0 for others.
-func monthNamed(a, b, c byte) int {
-	switch uint32(a)<<16 | uint32(b)<<8 | uint32(c) {
-	case 'J'<<16 | 'a'<<8 | 'n':
-		return 1
-	case 'F'<<16 | 'e'<<8 | 'b':
-		return 2
-	case 'M'<<16 | 'a'<<8 | 'r':
-		return 3
-	case 'A'<<16 | 'p'<<8 | 'r':
-		return 4
-	case 'M'<<16 | 'a'<<8 | 'y':
-		return 5
-	case 'J'<<16 | 'u'<<8 | 'n':
-		return 6
-	case 'J'<<16 | 'u'<<8 | 'l':
-		return 7
-	case 'A'<<16 | 'u'<<8 | 'g':
-		return 8
-	case 'S'<<16 | 'e'<<8 | 'p':
-		return 9
-	case 'O'<<16 | 'c'<<8 | 't':
-		return 10
-	case 'N'<<16 | 'o'<<8 | 'v':
-		return 11
-	case 'D'<<16 | 'e'<<8 | 'c':
-		return 12
+// monthNamed returns the month that a text of at least three bytes begins with, by its
+// English three-letter name; 0 for others.
+func monthNamed(s []byte) int {
+	at := strings.Index("JanFebMarAprMayJunJulAugSepOctNovDec", string(s[:3]))
+	if at%3 != 0 { // -1 is none
+		return 0
 	}
-	return 0
+	return at/3 + 1
 }
 
 func utc(seconds, nanos int64) time.Time { return time.Unix(seconds, nanos).UTC() }

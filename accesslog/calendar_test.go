@@ -43,12 +43,12 @@ func TestIsDateAgreesWithPackageTime(t *testing.T) {
 func TestMonthNamed(t *testing.T) {
 	for m := time.January; m <= time.December; m++ {
 		name := m.String()
-		if got := monthNamed(name[0], name[1], name[2]); got != int(m) {
+		if got := monthNamed([]byte(name)); got != int(m) {
 			t.Errorf("monthNamed(%s) = %d, want %d", name[:3], got, m)
 		}
 	}
-	for _, name := range []string{"jan", "JAN", "Jax", "\x00\x00\x00", "Mai"} {
-		if got := monthNamed(name[0], name[1], name[2]); got != 0 {
+	for _, name := range []string{"jan", "JAN", "Jax", "\x00\x00\x00", "Mai", "anF"} {
+		if got := monthNamed([]byte(name)); got != 0 {
 			t.Errorf("monthNamed(%q) = %d, want none", name, got)
 		}
 	}

@@ -237,11 +237,7 @@ func hexValue(s []byte) rune {
 
 // scalar reads a number or a word.
 func (r *jsonReader) scalar(i int) (jsonKind, int) {
-	rest := r.line[i:]
-	if n := shortIntLen(rest); n > 0 {
-		return jsonNumber, i + n
-	}
-	switch rest[0] {
+	switch r.line[i] {
 	case 't':
 		return jsonBool, r.word(i, "true")
 	case 'f':
@@ -249,7 +245,7 @@ func (r *jsonReader) scalar(i int) (jsonKind, int) {
 	case 'n':
 		return jsonNull, r.word(i, "null")
 	}
-	n := numberLen(rest)
+	n := numberLen(r.line[i:])
 	if n < 0 {
 		return jsonNumber, -1
 	}
@@ -264,30 +260,20 @@ func (r *jsonReader) word(i int, word string) int {
 	return end
 }
 
-// shortIntLen returns the length of the number at the start of s if it is a plain
-// one, as most are: a few digits, the first not 0, and then a byte that cannot continue
-// it. It is 0 for all others.
-func shortIntLen(s []byte) int {
-	n := 0
-	for n < len(s) && isDigit(s[n]) {
-		n++
-	}
-	if n == 0 || n > 18 || n == len(s) || s[0] == '0' || s[n] == '.' || s[n]|' ' == 'e' {
-		return 0
-	}
-	return n
-}
-
 // numberLen returns the length of the number at the start of s, -1 if there is none.
 func numberLen(s []byte) int {
 	i := 0
 	if s[0] == '-' {
 		i++
 	}
-	whole, rest := leadingDigits(s[i:])
-	if len(whole) == 0 || whole[0] == '0' && len(whole) > 1 {
+	from := i
+	for i < len(s) && isDigit(s[i]) {
+		i++
+	}
+	if i == from || s[from] == '0' && i > from+1 {
 		return -1
 	}
+	rest := s[i:]
 	if len(rest) > 0 && rest[0] == '.' {
 		digits, after := leadingDigits(rest[1:])
 		if len(digits) == 0 {
@@ -295,9 +281,12 @@ func numberLen(s []byte) int {
 		}
 		rest = after
 	}
-	_, rest, ok := leadingExponent(rest)
-	if !ok {
-		return -1
+	if len(rest) > 0 && rest[0]|' ' == 'e' {
+		_, after, ok := leadingExponent(rest)
+		if !ok {
+			return -1
+		}
+		rest = after
 	}
 	return len(s) - len(rest)
 }

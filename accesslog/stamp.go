@@ -72,7 +72,7 @@ func (c *clfClock) readWhole(s []byte) (int64, clfResult) {
 		(s[21] != '+' && s[21] != '-') || !isUpper(s[3]) || !isLower(s[4]) || !isLower(s[5]) {
 		return 0, clfOther
 	}
-	month := monthNamed(s[3], s[4], s[5])
+	month := monthNamed(s[3:])
 	clock, ok := clockSeconds(hour, minute, second)
 	if !ok || !isDate(year, month, day) {
 		return 0, clfInvalid

@@ -15,7 +15,7 @@ func readSysStamp(line []byte) (s sysStamp, ok bool) {
 	if len(line) < len("Mon d hh:mm:ss ") {
 		return s, false
 	}
-	s.month = monthNamed(line[0], line[1], line[2])
+	s.month = monthNamed(line)
 	if s.month == 0 || line[3] != ' ' {
 		return s, false
 	}
