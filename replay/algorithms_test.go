@@ -218,8 +218,8 @@ func TestEdgesAndResolution(t *testing.T) {
 	}
 }
 
-// TestFarCalendar has years that a calendar limit cannot tell apart: that is
-// said, and the years between are judged all the same.
+// TestFarCalendar has years that a calendar limit cannot tell apart: the
+// report says so, and the years between are judged all the same.
 func TestFarCalendar(t *testing.T) {
 	at := func(stamp string) string { return "a - - [" + stamp + "] \"GET / HTTP/1.1\" 200 5\n" }
 	lines := at("17/Apr/2018:23:25:06 +0000") + at("17/Apr/2018:23:59:59 +0000") + at("18/Apr/2018:00:00:00 +0000") + at("31/Dec/9999:23:59:59 +0000")

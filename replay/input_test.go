@@ -154,7 +154,7 @@ func TestUnreadable(t *testing.T) {
 		some     bool // of its lines must be in the report
 	}{
 		{"missing", filepath.Join(dir, "nowhere"), nil, smallFormat, "no such file", false},
-		{"directory", dir, nil, smallFormat, "it is a directory; allowed is a file", false},
+		{"directory", dir, nil, smallFormat, "is a directory", false},
 		{"gzip cut off", "", gz[:len(gz)*2/3], smallFormat, "the compressed data ends too early; what came before is in the report", true},
 		{"gzip trailer cut off", "", gz[:len(gz)-3], smallFormat, "ends too early", true},
 		{"gzip of a few bytes", "", gz[:5], smallFormat, "ends too early", false},

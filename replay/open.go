@@ -18,75 +18,58 @@ import (
 type source struct {
 	io.Reader
 	modified time.Time // of the file; now for standard input
-	close    func()
+	file     io.Closer
 }
 
 // maxWindow bounds the memory that a zstd frame may ask for.
 const maxWindow = 128 << 20
 
-// open opens path, or stdin for "-", and looks at the first bytes for its
-// compression.
+// open opens path, or stdin for "-".
 func (r *run) open(path string) (*source, error) {
-	raw, modified, closeFile, err := r.openRaw(path)
-	if err != nil {
-		return nil, err
+	s := &source{modified: time.Now(), file: io.NopCloser(nil)}
+	raw := r.Stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, readError(path, err)
+		}
+		raw, s.file = f, f
+		if st, err := f.Stat(); err == nil {
+			s.modified = st.ModTime()
+		}
+	} else if raw == nil {
+		return nil, errors.New("-: there is no standard input")
 	}
-	s := &source{modified: modified, close: closeFile}
-	buffered := bufio.NewReaderSize(&countingReader{raw, r.Progress}, 256<<10)
-	magic, err := buffered.Peek(4)
-	if err != nil && !errors.Is(err, io.EOF) {
-		closeFile()
+	var err error
+	if s.Reader, err = decompress(&countingReader{raw, r.Progress}); err != nil {
+		s.file.Close()
 		return nil, readError(path, err)
 	}
-	switch {
-	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		z, err := gzip.NewReader(buffered)
-		if err != nil {
-			closeFile()
-			return nil, readError(path, err)
-		}
-		s.Reader = z
-	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}), isSkippable(magic):
-		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
-		if err != nil {
-			closeFile()
-			return nil, readError(path, err)
-		}
-		s.Reader, s.close = z, func() { z.Close(); closeFile() }
-	case bytes.HasPrefix(magic, []byte("BZh")):
-		s.Reader = bzip2.NewReader(buffered)
-	default:
-		s.Reader = buffered
-	}
 	return s, nil
+}
+
+// decompress returns what r has, decompressed as its first bytes say.
+func decompress(r io.Reader) (io.Reader, error) {
+	buffered := bufio.NewReaderSize(r, 256<<10)
+	magic, err := buffered.Peek(4)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, err
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		return gzip.NewReader(buffered)
+	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}), isSkippable(magic):
+		// With a concurrency of 1 a decoder needs no Close: it has no goroutine.
+		return zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+	case bytes.HasPrefix(magic, []byte("BZh")):
+		return bzip2.NewReader(buffered), nil
+	}
+	return buffered, nil
 }
 
 // isSkippable reports whether magic begins a skippable frame of zstd (RFC 8878,
 // 3.1.2), as a file of pzstd does.
 func isSkippable(magic []byte) bool {
 	return len(magic) == 4 && magic[0]&^0x0f == 0x50 && bytes.Equal(magic[1:], []byte{0x2a, 0x4d, 0x18})
-}
-
-func (r *run) openRaw(path string) (raw io.Reader, modified time.Time, closeFile func(), err error) {
-	if path == "-" {
-		if r.Stdin == nil {
-			return nil, time.Time{}, nil, errors.New("-: there is no standard input")
-		}
-		return r.Stdin, time.Now(), func() {}, nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, time.Time{}, nil, readError(path, err)
-	}
-	st, err := f.Stat()
-	if err == nil && st.IsDir() {
-		err = errors.New("it is a directory; allowed is a file")
-	}
-	if err != nil {
-		f.Close()
-		return nil, time.Time{}, nil, readError(path, err)
-	}
-	return f, st.ModTime(), func() { f.Close() }, nil
 }
 
 // readError makes a sentence of what went wrong with path.

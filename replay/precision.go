@@ -1,31 +1,37 @@
 package replay
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 const second = uint32(time.Second)
 
-// precisionOf returns the precision of a log's times: the largest power of ten of a
-// second, at most one second, of which all of them are multiples. It depends on the
-// times only, so a log of milliseconds that are all 0 has a precision of a second.
-// A log of nanoseconds that reaches beyond the years that an int64 can count them
-// in, 1720 to 2219, is read to 100 ns.
-func precisionOf(blocks []*parsed) time.Duration {
-	grain, far := second, false
+// precisions returns the precision of a log's times, and that of the format in it whose
+// times are the coarsest: the largest power of ten of a second, at most one second, of
+// which all times are multiples. They depend on the times only, so a log of milliseconds
+// that are all 0 has a precision of a second. A log of nanoseconds that reaches beyond
+// the years that an int64 can count them in, 1720 to 2219, is read to 100 ns.
+func precisions(blocks []*parsed) (finest, coarsest time.Duration) {
+	grains := make(map[string]uint32) // by format
+	far := false
 	for _, b := range blocks {
-		grain = min(grain, b.grain)
-	}
-	if grain >= 100 {
-		return time.Duration(grain)
-	}
-	for _, b := range blocks {
-		for _, sec := range b.times {
-			far = far || sec < firstNanos || sec >= endNanos
+		if len(b.times) == 0 {
+			continue
 		}
+		name := b.format.String()
+		grains[name] = min(b.grain, cmp.Or(grains[name], second))
+		far = far || slices.Min(b.times) < firstNanos || slices.Max(b.times) >= endNanos
+	}
+	finest, coarsest = time.Second, 1
+	for _, grain := range grains {
+		finest, coarsest = min(finest, time.Duration(grain)), max(coarsest, time.Duration(grain))
 	}
 	if far {
-		return 100
+		finest = max(finest, 100)
 	}
-	return time.Duration(grain)
+	return finest, coarsest
 }
 
 // The seconds from and before which times are counted in nanoseconds.

@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -34,25 +33,6 @@ func (e *events) unknownFraction() int64 {
 		return 0
 	}
 	return int64(e.run.coarsest - max(e.run.coarsest/1_000_000, 1))
-}
-
-// coarsestOf returns the coarsest of the precisions that the formats have in a log:
-// what is unknown of its times.
-func (r *run) coarsestOf(blocks []*parsed) time.Duration {
-	grains := make(map[string]uint32)
-	for _, b := range blocks {
-		if len(b.times) > 0 {
-			name := b.format.String()
-			if g, ok := grains[name]; !ok || b.grain < g {
-				grains[name] = b.grain
-			}
-		}
-	}
-	coarsest := time.Duration(1)
-	for _, g := range grains {
-		coarsest = max(coarsest, time.Duration(g))
-	}
-	return coarsest
 }
 
 // A rangeKey is a key under a rule that may refuse some of its events.

@@ -82,7 +82,7 @@ type moment struct {
 	values map[string]string
 }
 
-// ordered floors the times of records and puts them in the order of judging.
+// ordered rounds the times of records down and puts them in the order of judging.
 func ordered(records []record, resolution time.Duration, fileOrder bool) []moment {
 	moments := make([]moment, len(records))
 	for i, r := range records {

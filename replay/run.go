@@ -41,7 +41,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	if err := r.checkLines(blocks, report); err != nil {
 		return report, err
 	}
-	r.precision, r.coarsest = precisionOf(blocks), r.coarsestOf(blocks)
+	r.precision, r.coarsest = precisions(blocks)
 	r.clock = newClock(cmp.Or(c.Resolution, r.precision))
 	report.ResolutionSeconds, report.LogResolutionSeconds = r.clock.resolution.Seconds(), r.precision.Seconds()
 	t := r.assemble(blocks, workers)
@@ -67,7 +67,7 @@ type run struct {
 	rulesets  []ruleset
 	clock     clock
 	precision time.Duration      // of the log's times
-	coarsest  time.Duration      // precision of a format in it
+	coarsest  time.Duration      // of the times of one format in it
 	fields    []string           // with a column of their own
 	packed    []string           // that share the column after these
 	formats   []accesslog.Format // of each file
@@ -157,17 +157,9 @@ func (r *run) read(ctx context.Context) ([]*parsed, []*worker, error) {
 	return blocks, workers, nil
 }
 
-// ofFile returns the blocks of a file; they are neighbours.
+// ofFile returns the blocks of a file.
 func ofFile(blocks []*parsed, file int) []*parsed {
-	from := slices.IndexFunc(blocks, func(b *parsed) bool { return b.file == file })
-	if from < 0 {
-		return nil
-	}
-	to := from
-	for to < len(blocks) && blocks[to].file == file {
-		to++
-	}
-	return blocks[from:to]
+	return slices.DeleteFunc(slices.Clone(blocks), func(b *parsed) bool { return b.file != file })
 }
 
 // totalSize returns the size of all files, 0 when one has none.
@@ -198,7 +190,7 @@ func (r *run) cut(ctx context.Context, queue chan<- block, buffers *sync.Pool) [
 		if err := r.cutFile(ctx, file, src, &seq, queue, buffers); err != nil {
 			r.problems = append(r.problems, err)
 		}
-		src.close()
+		src.file.Close()
 	}
 	return modified
 }

@@ -42,7 +42,6 @@ var unclean = []string{
 	"ratelimit",
 
 	// rules, replay
-	"replay",
 
 	// server
 	"client",
