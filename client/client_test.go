@@ -35,16 +35,16 @@ func TestNew(t *testing.T) {
 		{"https://lately.example.org", Config{Token: "t"}, "https://lately.example.org"},
 		{"http://lately.example.org", Config{}, "http://lately.example.org"},
 		{"http://lately.example.org", Config{Token: "t", Insecure: true}, "http://lately.example.org"},
-		{"http://lately.example.org", Config{Token: "t"}, "the token would be sent to lately.example.org without encryption; allowed is an https address"},
+		{"http://lately.example.org", Config{Token: "t"}, "Config.Token: it would be sent to lately.example.org without encryption: must be an https address"},
 		{"http://127.0.0.1.example.org", Config{Token: "t"}, "without encryption"},
-		{"", Config{}, `address is ""; allowed is http://HOST:PORT`},
-		{"ftp://127.0.0.1", Config{}, "allowed is http://HOST:PORT"},
+		{"", Config{}, `address: "": must be http://HOST:PORT`},
+		{"ftp://127.0.0.1", Config{}, "must be http://HOST:PORT"},
 		{"http://u:p@127.0.0.1", Config{}, "without user"},
 		{"http://127.0.0.1?x", Config{}, "without user, query"},
-		{"127.0.0.1", Config{Timeout: -1}, "Config.Timeout is -1ns; allowed is 0 (10s) or more"},
-		{"127.0.0.1", Config{Token: "a b"}, "Config.Token has a blank"},
-		{"127.0.0.1", Config{Token: "a\r\nX: y"}, "Config.Token has a blank"},
-		{"127.0.0.1", Config{TLS: &tls.Config{}, HTTPClient: &http.Client{}}, "Config.TLS and Config.HTTPClient are both set"},
+		{"127.0.0.1", Config{Timeout: -1}, "Config.Timeout: -1ns: must be 0 (10s) or more"},
+		{"127.0.0.1", Config{Token: "a b"}, "Config.Token: a blank"},
+		{"127.0.0.1", Config{Token: "a\r\nX: y"}, "Config.Token: a blank"},
+		{"127.0.0.1", Config{TLS: &tls.Config{}, HTTPClient: &http.Client{}}, "Config.TLS and Config.HTTPClient: both set"},
 	} {
 		c, err := New(tt.addr, tt.config)
 		got := ""

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,13 +13,13 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// An Error is what a server would not do, and why. Detail is the server's sentence,
-// for people; it may repeat what it was sent.
+// An Error is the error that a server answered. Detail is a sentence for people; it may
+// repeat a part of the request.
 type Error struct {
 	Code       api.Code
 	Detail     string
 	Status     int           // of the HTTP answer
-	RetryAfter time.Duration // that the server asks for; 0 if it does not
+	RetryAfter time.Duration // as the server asks; 0 if it does not
 }
 
 // Error returns the code and the detail.
@@ -30,20 +31,13 @@ func (e *Error) Temporary() bool {
 	return e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
 }
 
-// problem makes an Error of an answer that is not a good one, whoever sent it: what
-// stands between may answer as well.
+// problem returns the Error of an answer, which may come from a proxy in between.
 func problem(resp *http.Response) *Error {
 	e := &Error{Code: api.Failed, Status: resp.StatusCode}
 	var wire api.Problem
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem))
 	if strings.Contains(resp.Header.Get("Content-Type"), "json") && json.Unmarshal(body, &wire) == nil {
-		e.Detail = wire.Detail
-		if e.Detail == "" {
-			e.Detail = wire.Title
-		}
-		if wire.Code != "" {
-			e.Code = wire.Code
-		}
+		e.Detail, e.Code = cmp.Or(wire.Detail, wire.Title), cmp.Or(wire.Code, e.Code)
 	}
 	if e.Detail == "" {
 		e.Detail = fmt.Sprintf("the answer is %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))

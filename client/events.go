@@ -15,14 +15,14 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// Connected is the type of the event that the Client yields each time it is connected:
-// events are received from then on.
+// Connected is the type of the event that [Client.Events] yields each time it has
+// connected: events are received from then on.
 const Connected api.EventType = "connected"
 
 const (
-	// quietStream is how long a stream may say nothing: servers say
-	// something every second, and at the very least every 15.
-	quietStream = 45 * time.Second
+	// maxSilence is how long a stream may be silent: servers send something every
+	// second.
+	maxSilence = 45 * time.Second
 
 	// maxEvent bounds one line of a stream. A ban has at most 64 KiB of key, which
 	// JSON may make six times as long.
@@ -32,20 +32,19 @@ const (
 // ErrLost is the error of a stream of events that has ended.
 var ErrLost = errors.New("the stream of events has ended")
 
-// Events yields what happens on the server, until ctx is done, the caller breaks off,
-// or the server says that it will not tell: an [*Error] that is not Temporary is the
-// last of all.
+// Events yields the events of the server, until ctx is done, the caller breaks off, or the
+// server refuses with an [*Error] that is not Temporary, which comes last.
 //
-// Each time a connection stands, an Event of type [Connected] comes first: what
-// happened before it was not told, and who keeps a state reads it now. Any error says
-// that the connection was lost or could not be made; the next one is made after a
-// wait that grows up to 15 seconds, with full jitter. A stream that is silent for 45
-// seconds is taken for lost, and a server cuts subscribers that do not read.
+// The first event of each connection has the type [Connected]. Events before it are not
+// received: a caller that keeps a state must read it then. Any other error means that the
+// connection was lost or could not be made; the next attempt follows after a wait that
+// grows up to 15 seconds, with full jitter. A stream that is silent for 45 seconds counts
+// as lost, and a server disconnects subscribers that do not read.
 func (c *Client) Events(ctx context.Context) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		failures := 0
 		for ctx.Err() == nil {
-			told, more, err := c.stream(ctx, yield)
+			received, more, err := c.stream(ctx, yield)
 			if !more || ctx.Err() != nil || !yield(api.Event{}, err) {
 				return
 			}
@@ -56,7 +55,7 @@ func (c *Client) Events(ctx context.Context) iter.Seq2[api.Event, error] {
 				}
 				least = refusal.RetryAfter
 			}
-			if told {
+			if received {
 				failures = 0
 			}
 			failures++
@@ -67,12 +66,12 @@ func (c *Client) Events(ctx context.Context) iter.Seq2[api.Event, error] {
 	}
 }
 
-// stream yields the events of one connection. It reports whether the server told
-// anything, whether the caller wants more, and why the connection ended.
-func (c *Client) stream(ctx context.Context, yield func(api.Event, error) bool) (told, more bool, err error) {
+// stream yields the events of one connection. It reports whether it received anything,
+// whether the caller wants more, and why the connection ended.
+func (c *Client) stream(ctx context.Context, yield func(api.Event, error) bool) (received, more bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(c.quiet, func() { cancel(fmt.Errorf("%w: nothing came for %v", ErrLost, c.quiet)) })
+	watch := time.AfterFunc(c.silence, func() { cancel(fmt.Errorf("%w: nothing came for %v", ErrLost, c.silence)) })
 	defer watch.Stop()
 	resp, err := c.send(ctx, http.MethodGet, "/v1/events", nil)
 	if err != nil {
@@ -83,7 +82,7 @@ func (c *Client) stream(ctx context.Context, yield func(api.Event, error) bool) 
 	}
 	defer resp.Body.Close()
 	if media := resp.Header.Get("Content-Type"); !strings.HasPrefix(media, "text/event-stream") {
-		return false, true, fmt.Errorf("%s does not answer as a lately server does: its events are %q", c.base, media)
+		return false, true, fmt.Errorf("%s: not a lately server: its events are %q", c.base, media)
 	}
 	if !yield(api.Event{Type: Connected}, nil) {
 		return false, false, nil
@@ -92,23 +91,21 @@ func (c *Client) stream(ctx context.Context, yield func(api.Event, error) bool) 
 	lines.Buffer(make([]byte, 0, 4096), maxEvent)
 	var m message
 	for lines.Scan() {
-		told = true
-		// The wait for the next line begins when the caller is done with
-		// this one.
-		watch.Stop()
+		received = true
+		watch.Stop() // the time of the caller does not count
 		event, whole, err := m.line(lines.Text())
 		if err != nil {
-			return told, true, err
+			return received, true, err
 		}
 		if whole && !yield(event, nil) {
-			return told, false, nil
+			return received, false, nil
 		}
-		watch.Reset(c.quiet)
+		watch.Reset(c.silence)
 	}
-	return told, true, ended(ctx, lines.Err())
+	return received, true, ended(ctx, lines.Err())
 }
 
-// ended says why a stream has ended.
+// ended returns why a stream has ended.
 func ended(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -121,14 +118,14 @@ func ended(ctx context.Context, err error) error {
 	return ErrLost
 }
 
-// A message is an event of a stream as far as it has come. The format is that of
-// "Server-sent events" in the WHATWG HTML standard, without ids and retry.
+// A message is the received part of an event. The format is that of "Server-sent events"
+// in the WHATWG HTML standard, without ids and retry.
 type message struct {
 	event string
 	data  strings.Builder
 }
 
-// line takes in one line, and returns the event if it was the last of one.
+// line reads one line, and returns the event if it was the last of an event.
 func (m *message) line(line string) (e api.Event, whole bool, err error) {
 	if line == "" {
 		return m.end()

@@ -97,7 +97,7 @@ func TestEventsOfOneStream(t *testing.T) {
 	}
 }
 
-// TestEventsBackOff loses every connection: waits grow to a bound, and begin anew
+// TestEventsBackOff loses every connection: waits grow to a bound, and begin again
 // after a connection that has told something.
 func TestEventsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestEventsOfAnother(t *testing.T) {
 		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/html"}}, Body: io.NopCloser(strings.NewReader("event: rules\ndata: {}\n\n"))}, nil
 	})
 	lines := told(t.Context(), c, 1)
-	if !strings.Contains(lines[0], `does not answer as a lately server does: its events are "text/html"`) {
+	if !strings.Contains(lines[0], `not a lately server: its events are "text/html"`) {
 		t.Errorf("told %q", lines)
 	}
 }

@@ -20,7 +20,7 @@ func server(answers map[string]string) *httptest.Server {
 		case !ok:
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusNotFound)
-			io.WriteString(w, `{"detail":"there is no rule \"logn\"; allowed is login","code":"NORULE"}`)
+			io.WriteString(w, `{"detail":"rule \"logn\": unknown: must be login","code":"NORULE"}`)
 		case r.URL.Path == "/v1/events":
 			w.Header().Set("Content-Type", "text/event-stream")
 			io.WriteString(w, answer)
@@ -87,7 +87,7 @@ func ExampleClient_Events() {
 	for e, err := range c.Events(context.Background()) {
 		switch {
 		case err != nil:
-			fmt.Println("lost") // and connected anew, if the caller goes on
+			fmt.Println("lost") // and connected again, if the caller goes on
 			return
 		case e.Type == client.Connected:
 			fmt.Println("connected: time to read the state")
@@ -117,5 +117,5 @@ func ExampleError() {
 	fmt.Println(err)
 	// Output:
 	// NORULE false
-	// NORULE there is no rule "logn"; allowed is login
+	// NORULE rule "logn": unknown: must be login
 }

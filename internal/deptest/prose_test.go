@@ -44,12 +44,8 @@ var unclean = []string{
 	// rules, replay
 
 	// server
-	"client",
 	"internal/cli",
-	"internal/server/console",
-	"internal/server/console/ui",
 	"internal/server/engine",
-	"internal/server/httpapi",
 }
 
 // A block is a piece of prose: a comment, a message or a paragraph.

@@ -145,7 +145,7 @@ func testChart(t *testing.T, b *browser) {
 	}
 	p.js(`window.jumps`, &r)
 	if r.Steps < 100 || r.Worst > 1 {
-		t.Errorf("in %d steps, a tick was %.2f px away from where it had to be; allowed is 1", r.Steps, r.Worst)
+		t.Errorf("in %d steps, a tick was %.2f px away from where it had to be: must be at most 1", r.Steps, r.Worst)
 	}
 
 	p.js(`document.querySelector('.plot').focus()`, nil)

@@ -175,7 +175,7 @@ func (f *fakeAPI) post(w http.ResponseWriter, r *http.Request, path string) {
 		answer(w, object{"unbanned": n - len(f.bans)})
 	case "rules/check":
 		if strings.Contains(string(body), "limt:") {
-			answer(w, object{"ok": false, "errors": list{object{"line": 12, "column": 5, "message": `"limt" is no key of a limit; allowed are name, key, limit, ban, when`}}})
+			answer(w, object{"ok": false, "errors": list{object{"line": 12, "column": 5, "message": `key "limt": unknown: must be one of name, key, limit, ban, when`}}})
 			return
 		}
 		answer(w, object{"ok": true, "sentences": list{"per-client: a client may make 20 requests per 1s; the 21st within any 1s is refused."}, "warnings": list{}})

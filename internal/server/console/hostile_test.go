@@ -91,7 +91,7 @@ func testRoles(t *testing.T, b *browser) {
 		}
 	}
 	f.set(func() { f.role = "admin" })
-	f.tell("rules", object{"type": "rules", "time": time.Now()}) // asks for the state anew
+	f.tell("rules", object{"type": "rules", "time": time.Now()}) // the page reads the state again
 	p.to("bans")
 	p.wait(`document.querySelector('.head .primary').checkVisibility() && document.querySelector('tbody button').checkVisibility()`)
 	p.clean()
@@ -142,7 +142,7 @@ func testReconnect(t *testing.T, b *browser) {
 	f.set(func() { f.away = false })
 	p.wait(isLive + ` && document.querySelector('#notice').hidden`)
 
-	// A stream that lost events says so, and the page asks anew.
+	// A stream that lost events says so, and the page reads the state again.
 	f.set(func() { f.bans = f.bans[:1] })
 	f.tell("resync", object{})
 	p.wait(`document.querySelectorAll('.tickrow').length === 1`)

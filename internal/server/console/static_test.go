@@ -75,7 +75,7 @@ func TestFilesHoldToThePolicy(t *testing.T) {
 		}
 	}
 	if sum == 0 || sum > most {
-		t.Errorf("the files have %d bytes; allowed is up to %d", sum, most)
+		t.Errorf("the files have %d bytes: must be at most %d", sum, most)
 	}
 }
 

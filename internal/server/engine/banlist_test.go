@@ -55,7 +55,7 @@ func TestNewestBans(t *testing.T) {
 	})
 }
 
-// A ban for which there is no room is no mistake of the one who asks.
+// A ban for which there is no memory is not a mistake of the client.
 func TestNoRoomForABan(t *testing.T) {
 	e, err := engine.New(engine.Config{Rules: parse(t, someRules), Bans: 16})
 	if err != nil {

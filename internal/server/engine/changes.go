@@ -11,7 +11,7 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// changesOf returns what next changes of before.
+// changesOf returns the differences between two files.
 func changesOf(before, next *rules.File) api.RuleChanges {
 	c := api.RuleChanges{Added: []string{}, Removed: []string{}, Changed: []string{}}
 	old, now := partsOf(before), partsOf(next)
@@ -50,7 +50,7 @@ func partsOf(f *rules.File) map[string]any {
 	return parts
 }
 
-// lost returns how many bans hold under rules that next has no more, or with another
+// lost returns how many bans are in force under rules that next removes or gives another
 // key, and the names of these rules.
 func (e *Engine) lost(next *ratelimit.Set) (bans int, names []string, err error) {
 	set := e.limiter.Set()

@@ -37,8 +37,8 @@ var liveVerbs = map[string]func(e *engine.Engine, c *engine.Session) error{
 		_, err := c.Throttle("k", 1, 1, time.Minute, 1)
 		return err
 	},
-	"add":      func(_ *engine.Engine, c *engine.Session) error { return c.Add("requests", 1, "192.0.2.1") },
-	"add anew": func(_ *engine.Engine, c *engine.Session) error { return c.Add("made", 1, "k") },
+	"add":                  func(_ *engine.Engine, c *engine.Session) error { return c.Add("requests", 1, "192.0.2.1") },
+	"add to a new counter": func(_ *engine.Engine, c *engine.Session) error { return c.Add("made", 1, "k") },
 	"ban": func(e *engine.Engine, _ *engine.Session) error {
 		_, err := e.Ban("flood", []string{"eve"}, time.Hour, "", "")
 		return err

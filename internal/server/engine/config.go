@@ -8,10 +8,10 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// Config says what an Engine holds. Its zero value is an engine without rules and
+// Config has the settings of an Engine. Its zero value is an engine without rules and
 // with the default budgets.
 type Config struct {
-	// Rules is the rules in force at first; nil means none.
+	// Rules is the rules file; nil means no rules.
 	Rules *rules.File
 
 	// Budget bounds the memory of limits and bans in bytes; 0 means
@@ -19,33 +19,30 @@ type Config struct {
 	Budget int64
 
 	// CounterBudget bounds the memory of all counters in bytes; 0 means
-	// DefaultCounterBudget. Half of it is shared alike by the counters of the
-	// rules file, and half by MaxCounters that are made. A counter that stays as
-	// it was over a reload keeps its share, and what it has counted: with n
-	// counters of which some came when there were fewer, the shares of the file
-	// may add up to 1 + 1/2 + ... + 1/n halves (n = 4: 2.1; n = 10: 2.9). Memory
-	// is taken as keys come, and a restart deals the shares anew.
+	// DefaultCounterBudget. The counters of the rules file share one half equally, and
+	// MaxCounters dynamic counters the other. Counters that do not change in a reload
+	// keep their share and their counts: with n counters that were added one by one,
+	// the shares of the file may add up to 1 + 1/2 + ... + 1/n halves (n = 4: 2.1;
+	// n = 10: 2.9). A restart divides the budget again.
 	CounterBudget int64
 
-	// ThrottleBudget bounds the memory of limits that callers bring in bytes; 0
-	// means DefaultThrottleBudget.
+	// ThrottleBudget bounds the memory of limits that are part of requests, in bytes;
+	// 0 means DefaultThrottleBudget.
 	ThrottleBudget int64
 
-	// Bans is how many bans there can be, remembered ones included; 0 means a
-	// million.
+	// Bans bounds the number of bans, remembered ones included; 0 means a million.
 	Bans int
 
 	// EventTime makes the Engine judge by the times of events instead of its own
-	// clock: only [Caller.CheckAt] changes its state then. Without it, CheckAt is an error.
+	// clock: only [Session.CheckAt] changes its state then. Without it, CheckAt is an error.
 	EventTime bool
 
-	// Log is told what happens beside the answers; nil means nobody is.
+	// Log receives bans and warnings; nil discards them.
 	Log *slog.Logger
 }
 
 const (
-	// DefaultCounterBudget is the CounterBudget of an Engine that is not given
-	// one: 256 MiB.
+	// DefaultCounterBudget is the CounterBudget by default: 256 MiB.
 	DefaultCounterBudget = 256 << 20
 
 	// DefaultThrottleBudget is the ThrottleBudget by default: 64 MiB.
@@ -62,24 +59,23 @@ const (
 	// counter at once.
 	MaxCost = 1 << 31
 
-	// MaxCounters is how many counters can be made by adding to them, next to
-	// those of the rules file.
+	// MaxCounters bounds the dynamic counters: those that were created by adding to
+	// them.
 	MaxCounters = 32
 
-	// KeySeparator joins the values of a key of several fields where there is
-	// room for one string.
+	// KeySeparator joins the values of a key of several fields in one string.
 	KeySeparator = '\t'
 )
 
 func (c *Config) validate() error {
 	if c.CounterBudget < 0 || c.CounterBudget > 0 && c.CounterBudget < minCounterBudget {
-		return fmt.Errorf("counter budget is %d; allowed is 0 (%d) or from %d", c.CounterBudget, DefaultCounterBudget, minCounterBudget)
+		return fmt.Errorf("counter budget: %d: must be 0 (%d) or at least %d", c.CounterBudget, DefaultCounterBudget, minCounterBudget)
 	}
 	if c.Budget < 0 {
-		return fmt.Errorf("budget is %d; allowed is 0 (%d) or a number of bytes", c.Budget, ratelimit.DefaultBudget)
+		return fmt.Errorf("budget: %d: must be 0 (%d) or a number of bytes", c.Budget, ratelimit.DefaultBudget)
 	}
 	return nil
 }
 
-// minCounterBudget is what MaxCounters empty tables take, and some keys.
+// minCounterBudget is the memory of MaxCounters empty tables and some keys.
 const minCounterBudget = 64 << 20

@@ -1,14 +1,13 @@
-// Package engine is what a server's listeners ask: it holds the rules in force,
-// the limiter, the counters and the detectors of hot keys, and is the one place
-// where an event is counted and judged, whatever door it came in by.
+// Package engine counts and judges events for all listeners of a server. It holds the
+// rules in force, the limiter, the counters and the detectors of hot keys.
 //
 //	e, err := engine.New(engine.Config{Rules: file})
 //	...
 //	defer e.Close()
-//	c := e.Caller()
-//	ev := c.Event()
+//	s := e.Session()
+//	ev := s.Event()
 //	ev.SetNamedString("client", "203.0.113.9")
-//	d, err := c.Check(ev, 1)
+//	d, err := s.Check(ev, 1)
 //	if err == nil && !d.Allowed {
 //		// refused for d.RetryAfter by the rule d.Rule
 //	}
@@ -17,14 +16,14 @@
 //
 // By default an Engine judges by one clock: the wall clock at the time when the engine
 // was made, plus the monotonic time since. With Config.EventTime it judges by the times of
-// events ([Caller.CheckAt]): if it receives the events of a log in the order of replay, it
+// events ([Session.CheckAt]): if it receives the events of a log in the order of replay, it
 // makes the decisions of replay. Then everything else that would change its state is an
 // error, and queries are answered as of the newest event.
 //
 // # Keys
 //
-// A key is given as its values, in the order of the fields of the rule or counter
-// that counts by it; client addresses are folded and paths cleaned as in events, so
-// that a key is the same whether it came as an event or by itself. Where there is
-// room for one string only, several values are joined by [KeySeparator].
+// A key is given as its values, in the order of the fields of the rule or counter that
+// counts by it. Client addresses are folded and paths cleaned as in events, so that a key
+// is the same with and without an event. Protocols with one string for a key join the
+// values by [KeySeparator].
 package engine

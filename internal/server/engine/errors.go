@@ -6,7 +6,7 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// An Error says why an Engine did not do something, in words for the client.
+// An Error is an error of an Engine, in words for the client.
 type Error struct {
 	Code    api.Code
 	Message string

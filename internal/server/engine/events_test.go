@@ -16,7 +16,7 @@ func TestPublishToNobody(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { h.publish(ev) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if n := h.told.Load(); n != 101 { // one to warm up
+	if n := h.events.Load(); n != 101 { // one to warm up
 		t.Errorf("%d events", n)
 	}
 	s := h.add()

@@ -13,14 +13,13 @@ import (
 	"github.com/lately-go/lately/hotkey"
 )
 
-// hotKeys is the keys that became hot last: detectors know of each key whether it is
-// hot, and have no list.
+// hotKeys is the keys that became hot last, since detectors have no list.
 type hotKeys struct {
 	mu  sync.Mutex
 	all []listedKey
 }
 
-// keptHot is how many there are at most.
+// keptHot bounds their number.
 const keptHot = 1000
 
 // A listedKey is a key with the rule under which it became hot.
@@ -43,8 +42,8 @@ func (e *Engine) becameHot(h *hotRule, edges []hotkey.Edge) {
 	}
 }
 
-// shown cuts values of more than MaxKey bytes, which it changes, and reports whether
-// there are any: lists and events of hot keys are not for clients to fill memory with.
+// shown cuts the values of more than MaxKey bytes in place, so that clients cannot fill
+// memory with the list and the events of hot keys. It reports whether there are any.
 func shown(values []string) (_ []string, cut bool) {
 	for i, v := range values {
 		if len(v) <= MaxKey {
@@ -60,37 +59,37 @@ func shown(values []string) (_ []string, cut bool) {
 	return values, cut
 }
 
-// list adds k to the hot keys, in place of the oldest if there is no room.
+// list adds k to the hot keys, in place of the oldest ones if there are too many.
 func (e *Engine) list(k listedKey) {
 	e.hot.mu.Lock()
 	defer e.hot.mu.Unlock()
 	if len(e.hot.all) >= keptHot {
-		e.cool()
+		e.removeCold()
 		e.hot.all = slices.Delete(e.hot.all, 0, max(len(e.hot.all)-keptHot*9/10, 0))
 	}
 	e.hot.all = append(e.hot.all, k)
 }
 
-// cool forgets the keys that are not hot any more, and those of rules that are not
-// in force any more.
+// removeCold removes the keys that are no longer hot, and those of rules that are no
+// longer in force.
 //
 // REQUIRES: e.hot.mu.
-func (e *Engine) cool() {
+func (e *Engine) removeCold() {
 	now, rules := e.Now(), e.rules.Load().hot
 	e.hot.all = slices.DeleteFunc(e.hot.all, func(k listedKey) bool {
 		return !k.Until.After(now) || !slices.Contains(rules, k.by)
 	})
 }
 
-// listed returns the keys that are hot, in the order in which they became so.
+// listed returns the keys that are hot, in the order in which they became hot.
 func (e *Engine) listed() []listedKey {
 	e.hot.mu.Lock()
 	defer e.hot.mu.Unlock()
-	e.cool()
+	e.removeCold()
 	return slices.Clone(e.hot.all)
 }
 
-// Hot returns the keys that are hot, those that became so last first.
+// Hot returns the keys that are hot, those that became hot last first.
 func (e *Engine) Hot() []api.HotKey {
 	hot := []api.HotKey{}
 	for _, k := range slices.Backward(e.listed()) {
@@ -99,7 +98,7 @@ func (e *Engine) Hot() []api.HotKey {
 	return hot
 }
 
-// A hotRecord is a hot key as it is saved, behind what its detector knows.
+// A hotRecord is a hot key in a snapshot. The state of its detector is in other records.
 type hotRecord struct {
 	Rule  string    `json:"rule"`
 	Key   []byte    `json:"key"`
@@ -109,7 +108,7 @@ type hotRecord struct {
 	Saved time.Time `json:"saved"`
 }
 
-// saveHot writes down which keys are hot.
+// saveHot writes records of the hot keys.
 func (e *Engine) saveHot(add func(typ byte, data []byte) error, now time.Time) error {
 	for _, k := range e.listed() {
 		was := hotRecord{Rule: k.Rule, Key: []byte(k.key), Since: k.Since, Until: k.Until, Saved: now}
@@ -129,8 +128,7 @@ func (e *Engine) saveHot(add func(typ byte, data []byte) error, now time.Time) e
 	return nil
 }
 
-// hotKey lists a key that was hot, if its detector says that it still is. A detector
-// cannot be asked about a key that was cut: that is listed until its hold is over.
+// hotKey lists a key that was hot, if it still is.
 func (r *Restorer) hotKey(data []byte) error {
 	var was hotRecord
 	if err := json.Unmarshal(data, &was); err != nil {
@@ -153,7 +151,8 @@ func (r *Restorer) hotKey(data []byte) error {
 	return nil
 }
 
-// stillHot reports whether the key of a record is hot under h.
+// stillHot reports whether the key of a record is hot under h. The detector does not know
+// a key that was cut, which is hot until its hold is over.
 func (h *hotRule) stillHot(was *hotRecord, now time.Time) bool {
 	if was.Shown != nil {
 		return len(was.Shown) == len(h.Key.Fields()) && now.Before(was.Until)
@@ -173,14 +172,14 @@ func (was *hotRecord) values(h *hotRule) []string {
 	return all
 }
 
-// HotStats says what a hot rule counts.
+// HotStats is the number of keys that a hot rule counts, and their memory.
 type HotStats struct {
 	Rule  string
-	Keys  int   // that it has counted
-	Bytes int64 // that they take
+	Keys  int
+	Bytes int64
 }
 
-// HotStats returns what the hot rules in force count.
+// HotStats returns the statistics of the hot rules in force.
 func (e *Engine) HotStats() []HotStats {
 	var all []HotStats
 	for _, h := range e.rules.Load().hot {

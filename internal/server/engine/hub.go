@@ -10,21 +10,20 @@ import (
 
 // A hub passes events to subscribers through one ring, which all of them read.
 //
-// To publish is one store into the ring: its cost does not depend on the number of
-// subscribers, nor on what they do. An event is encoded by the first subscriber that
-// reads it. Subscribers that wait are woken by a goroutine of the hub, the less often
-// the more there are. A subscriber that is further behind than the ring is long has
-// lost events, and its subscription ends.
+// Publishing is one store into the ring, whatever the number of subscribers. The first
+// subscriber that reads an event encodes it. A goroutine of the hub wakes the subscribers
+// that wait, less often if there are many. The subscription of a reader that is further
+// behind than the length of the ring ends.
 type hub struct {
-	n    atomic.Int64 // subscribers
-	told atomic.Uint64
-	cut  atomic.Uint64
+	n      atomic.Int64  // subscribers
+	events atomic.Uint64 // published
+	cut    atomic.Uint64 // slow subscribers
 
 	ring    []atomic.Pointer[published]
 	next    atomic.Uint64                             // sequence number of the next event
 	wake    [wakeGroups]atomic.Pointer[chan struct{}] // closed to wake the waiting subscribers of a group
-	waiting atomic.Bool                               // somebody may wait
-	work    chan struct{}                             // for wakeReaders: there is somebody to wake
+	waiting atomic.Bool                               // a subscriber may wait
+	work    chan struct{}                             // tells wakeReaders to wake subscribers
 	joined  int                                       // subscriptions so far; under mu
 
 	mu     sync.Mutex
@@ -51,10 +50,10 @@ func (h *hub) init() {
 	h.all = make(map[*Subscription]struct{})
 }
 
-// publish passes ev to those who have subscribed before. It does not wait, and costs
-// next to nothing when nobody has. What ev refers to must not be changed afterwards.
+// publish passes ev to the subscribers. It does not wait, and costs next to nothing
+// without subscribers. The memory that ev refers to must not change afterwards.
 func (h *hub) publish(ev api.Event) {
-	h.told.Add(1)
+	h.events.Add(1)
 	if h.n.Load() == 0 {
 		return
 	}
@@ -68,7 +67,7 @@ func (h *hub) publish(ev api.Event) {
 	if h.waiting.Load() && h.waiting.CompareAndSwap(true, false) {
 		select {
 		case h.work <- struct{}{}:
-		default: // wakeReaders will come to it
+		default: // wakeReaders has not received the last one
 		}
 	}
 }

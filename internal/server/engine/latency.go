@@ -16,15 +16,15 @@ var latencyBounds = [...]time.Duration{
 	100 * time.Millisecond, time.Second,
 }
 
-// A Latency is a histogram of how long decisions took. Each connection observes into
-// one of several parts of it, so that cores seldom meet in a cache line; nothing is
-// allocated or locked. Its zero value is empty and ready to use.
+// A Latency is a histogram of the durations of decisions. Each connection adds to one of
+// several parts, so that cores seldom write to the same cache line. Its zero value is empty
+// and ready to use.
 type Latency struct {
 	observers atomic.Uint32
 	parts     [32]LatencyPart
 }
 
-// A LatencyPart is what some of the connections have observed.
+// A LatencyPart is the histogram of some of the connections.
 type LatencyPart struct {
 	sum     atomic.Int64 // nanoseconds
 	buckets [len(latencyBounds) + 1]atomic.Uint64
@@ -43,15 +43,14 @@ func (p *LatencyPart) Observe(d time.Duration, n uint64) {
 	p.sum.Add(int64(d) * int64(n))
 }
 
-// A LatencyCount is what a [Latency] has counted so far.
+// A LatencyCount is the counts of a [Latency]; buckets are cumulative.
 type LatencyCount struct {
 	Sum     time.Duration
 	Count   uint64
 	Buckets [len(latencyBounds)]uint64 // decisions that took up to each of LatencyBounds
 }
 
-// Count returns what l has counted so far. Decisions that are observed meanwhile may be
-// in Sum and not in Count.
+// Count returns the counts of l. Concurrent decisions may be in Sum and not in Count.
 func (l *Latency) Count() (c LatencyCount) {
 	for i := range l.parts {
 		p := &l.parts[i]

@@ -10,9 +10,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// refusedBudget bounds the memory of the counts of refused keys, in bytes. If it is
-// full, the keys that were refused least are evicted: it holds some tens of thousands,
-// and only the most refused are asked for.
+// refusedBudget bounds the memory of the counts of refused keys, in bytes: some tens of
+// thousands of keys. Then the keys that were refused least are evicted.
 const refusedBudget = 8 << 20
 
 // maxRefusedSpan is the longest span over which refused keys are counted.
@@ -27,7 +26,7 @@ func newRefused() (*lately.Table, error) {
 
 // countRefused counts a refusal of s.key, a key of r, by r.
 // The table's key is the rule's name, a NUL byte, the shape of the rule's key and the
-// key: what was counted under a rule that has changed its key is told apart.
+// key, since a reload may change the rule's key.
 func (s *Session) countRefused(t time.Time, r *ratelimit.Rule) {
 	n := len(s.key)
 	s.key = append(append(s.key, r.Name...), 0)
@@ -51,9 +50,8 @@ func (s *Session) countRefusedEvent(set *ratelimit.Set, t time.Time, ev *match.E
 }
 
 // Refused returns the n keys that were refused most, by limits and by bans, over a span
-// that ends now and is at most an hour, the most refused first. Keys under rules that
-// have been removed, or count by another key now, are left out. It scans all keys that
-// are counted, which a budget of 8 MiB bounds. Errors are of *Error.
+// that ends now, 1 s to 1 h, the most refused first. Keys of rules that were removed or
+// have got another key are left out. It scans the table. Errors are of *Error.
 func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
 	if n < 1 || n > maxTop {
 		return nil, errorf(api.BadArg, "n: %d: must be 1 to %d", n, maxTop)

@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// RoundUp returns how many units a wait of d is, rounded up, so that who waits as
-// told has waited long enough; and -1 for [ratelimit.Never], which no waiting ends.
+// RoundUp returns d in units, rounded up, so that a client that waits this long has waited
+// long enough. It returns -1 for [ratelimit.Never].
 func RoundUp(d, unit time.Duration) int64 {
 	if d < 0 {
 		return -1
@@ -15,7 +15,7 @@ func RoundUp(d, unit time.Duration) int64 {
 	return n
 }
 
-// EpochMillis returns t in milliseconds since 1970, rounded up, and 0 for no time.
+// EpochMillis returns t in milliseconds since 1970, rounded up, and 0 for the zero time.
 func EpochMillis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -7,11 +7,11 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// scans bounds what reads all bans or all keys of a table: one scan runs at a time, a
-// few wait for it, and others are refused. After a scan there is a pause as long as it
-// took, so that clients which only read get at most half of one core.
+// scans limits requests that read all bans or all keys of a table: one scan runs at a
+// time, a few wait for it, and others are refused. After each scan there is a pause of the
+// same length, so that scans take at most half of one core.
 type scans struct {
-	slot    chan struct{} // has one element unless a scan runs or pauses
+	slot    chan struct{} // has one element, except during a scan and its pause
 	waiting atomic.Int64
 	began   time.Time // of the scan that runs
 }
@@ -29,7 +29,7 @@ func (s *scans) init() {
 	s.slot <- struct{}{}
 }
 
-// begin waits until a scan may run. Who gets no error must call end.
+// begin waits until a scan may run. Without an error, the caller must call end.
 func (s *scans) begin() error {
 	if s.waiting.Add(1) > maxScansWaiting {
 		s.waiting.Add(-1)

@@ -9,7 +9,7 @@ import (
 )
 
 // TestScans has many clients that scan all the time: one at a time does, for half of the
-// time, and those for whom there is no room are told so at once.
+// time, and those beyond the queue are refused at once.
 func TestScans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s scans

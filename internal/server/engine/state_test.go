@@ -97,7 +97,7 @@ func TestSaveAndRestore(t *testing.T) {
 	}
 }
 
-// What was saved under other rules is carried as far as there are such rules, and
+// What was saved under other rules is kept where there are such rules, and
 // nothing of it is an error.
 func TestRestoreUnderOtherRules(t *testing.T) {
 	e := newEngine(t, someRules)

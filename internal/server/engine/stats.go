@@ -9,15 +9,14 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A Status is what an Engine says of itself. Its size does not depend on the number
-// of keys.
+// A Status is the state of an Engine. Its size does not depend on the number of keys.
 type Status struct {
 	Started     time.Time
 	Now         time.Time // as Engine.Now
 	EventTime   bool      // it judges by event time
 	Totals      api.Totals
 	Limits      ratelimit.Stats
-	Throttle    ratelimit.ThrottleStats // limits that callers bring
+	Throttle    ratelimit.ThrottleStats // of limits that are part of requests
 	Subscribers int
 	Events      uint64 // that were published
 	Cut         uint64 // subscribers that were too slow
@@ -31,7 +30,7 @@ type Status struct {
 func (e *Engine) Status() Status {
 	s := Status{
 		Started: e.started, Now: e.Now(), EventTime: e.config.EventTime, Totals: e.Totals(), Limits: e.limits(), Throttle: e.throttle.Stats(),
-		Subscribers: int(e.hub.n.Load()), Events: e.hub.told.Load(), Cut: e.hub.cut.Load(), RulesFile: e.Rules().Name,
+		Subscribers: int(e.hub.n.Load()), Events: e.hub.events.Load(), Cut: e.hub.cut.Load(), RulesFile: e.Rules().Name,
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -15,12 +15,12 @@ import "sync/atomic"
 //		}
 //	}
 //
-// A subscriber that falls behind by more than 4,096 events has lost some: its
-// subscription ends, and Slow reports true. It then has to read the state and
-// subscribe again. Next and Wait are for one goroutine at a time.
+// The subscription of a reader that falls behind by more than 4,096 events ends, and Slow
+// reports true: it must read the state and subscribe again. One goroutine at a time may
+// call Next and Wait.
 type Subscription struct {
 	hub   *hub
-	group int    // of those that are woken together
+	group int    // of subscriptions that are woken together
 	next  uint64 // sequence number of the event that Next returns next
 	done  chan struct{}
 	slow  atomic.Bool
@@ -49,8 +49,8 @@ func (s *Subscription) Next() (*Event, bool) {
 	return &p.event, true
 }
 
-// Wait returns a channel that is closed when there is a next event. It may be closed
-// for nothing.
+// Wait returns a channel that is closed when there is a next event, and sometimes when
+// there is none.
 func (s *Subscription) Wait() <-chan struct{} {
 	wake := *s.hub.wake[s.group].Load()
 	s.hub.waiting.Store(true)

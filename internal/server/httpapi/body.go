@@ -27,9 +27,8 @@ const (
 // decodeFactor is about how many times the memory of a body its decoded form takes.
 const decodeFactor = 8
 
-// decode reads the body into v. Members that v does not have, a second value, and
-// nesting beyond maxDepth are errors. What would take much memory to decode is found
-// before it is decoded.
+// decode reads the body into v. Unknown members, a second value, and nesting beyond
+// maxDepth are errors. Bodies that would take much memory to decode are rejected before.
 func (c *call) decode(v any) error {
 	if err := checkShape(c.body); err != nil {
 		return err
@@ -45,13 +44,13 @@ func (c *call) decode(v any) error {
 		return badJSON(err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return badArg("the body has more than one value")
+		return badArg("body: more than one value")
 	}
 	return nil
 }
 
 // checkShape returns an error for a body that is nested deeper than maxDepth, or that
-// has a longer list or a larger object than any request. What is no JSON it lets pass.
+// has a longer list or a larger object than any request. It does not validate JSON.
 func checkShape(b []byte) error {
 	var commas [maxDepth + 1]int // in each list and object that is open
 	var list [maxDepth + 1]bool
@@ -60,7 +59,7 @@ func checkShape(b []byte) error {
 		switch c := b[i]; {
 		case text && c == '\\':
 			n, ok := escaped(b[i:])
-			if !ok { // encoding/json would make U+FFFD of it, and keys that differ the same
+			if !ok { // encoding/json would read U+FFFD, so that different keys become equal
 				return badArg("body: half of a surrogate pair at byte %d; send bytes that are not UTF-8 as key_base64", i)
 			}
 			i += n - 1
@@ -110,26 +109,26 @@ func hex4(b []byte) rune {
 	return rune(n)
 }
 
-// badJSON says in words of ours what is wrong with a body.
+// badJSON returns err, of encoding/json, in words that do not mention Go.
 func badJSON(err error) error {
 	if e, ok := errors.AsType[*apiError](err); ok {
 		return e
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		what := "the body"
+		what := "body"
 		if e.Field != "" {
 			what = clip(e.Field)
 		}
-		return badArg("%s is a JSON %s; allowed is %s", what, clip(e.Value), kindName(e))
+		return badArg("%s: JSON %s: must be %s", what, clip(e.Value), kindName(e))
 	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return badArg("the body is not JSON, at byte %d", e.Offset)
+		return badArg("body: not JSON at byte %d", e.Offset)
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return badArg("the body has %s, which is not known here; /openapi.json says what is", clip(name))
+		return badArg("body: %s: unknown; /openapi.json has the members of each body", clip(name))
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return badArg("the body ends too soon; allowed is a JSON object")
+		return badArg("body: it ends too soon: must be a JSON object")
 	}
 	if text := err.Error(); strings.HasPrefix(text, "key: ") { // of api.Texts
 		return badArg("%s", text)
@@ -188,7 +187,7 @@ func checkAmount(name string, n uint64) error {
 	return nil
 }
 
-// appendFailure appends what a list of answers has for an error.
+// appendFailure appends err as an element of a list of answers.
 func appendFailure(dst []byte, err error) []byte {
 	e := asAPI(err)
 	dst = append(dst, `{"error":{"code":`...)

@@ -161,7 +161,7 @@ func stalledSubscribers(t *testing.T, subscribers, stalled, events int) {
 		t.Errorf("%d events were read; want %d", told.Load(), healthy*int64(events))
 	}
 	// What follows is for the others: as much again as the kernel keeps for them. The
-	// healthy have room for it wherever they are.
+	// buffers of the healthy ones are large enough for it.
 	for i := range 150 {
 		ban(events + i)
 	}

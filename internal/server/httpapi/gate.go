@@ -27,7 +27,7 @@ var (
 	tooManyHeaders     = overload("too many requests with large headers are being received; try again later")
 )
 
-// overload returns a whole answer with that detail.
+// overload returns a complete answer with that detail.
 func overload(detail string) []byte {
 	body := `{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"` + detail + `","code":"OVERLOAD"}` + "\n"
 	return []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\n" +
@@ -60,30 +60,30 @@ func (c *gatedConn) dismiss(answer []byte) {
 	}
 }
 
-// A gatedConn leaves its gate when it is closed. While it receives the head of a
-// request, it takes the memory for it from the budget, and gives it back when the
-// request is over: net/http bounds a head, and not the heads of all connections.
+// A gatedConn is a connection that the limits have admitted. While it receives the header
+// of a request, it takes the memory for it from the budget, and gives it back after the
+// request: net/http bounds each header, and not those of all connections.
 type gatedConn struct {
 	net.Conn
 	s    *Server
 	peer netip.Addr
 	once sync.Once
 
-	head     atomic.Bool  // receives the head of a request
+	head     atomic.Bool  // receives the header of a request
 	received int          // bytes of it
 	taken    atomic.Int64 // from the budget
 }
 
 const (
-	freeHead   = 4 << 10 // bytes of a head that take nothing from the budget
-	headFactor = 2       // memory of a head per byte
+	freeHead   = 4 << 10 // bytes of a header that take nothing from the budget
+	headFactor = 2       // memory of a header per byte
 	headStep   = 8 << 10 // that are taken at once
 )
 
-// errHeads makes net/http close a connection without an answer of its own.
-var errHeads = &net.OpError{Op: "read", Net: "tcp", Err: errors.New("no memory is left for the head of this request")}
+// errHeads makes net/http close a connection without an answer.
+var errHeads = &net.OpError{Op: "read", Net: "tcp", Err: errors.New("no memory for the header of this request")}
 
-// Read reads, and charges for the head of a request.
+// Read reads, and charges for the header of a request.
 func (c *gatedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && c.head.Load() {
@@ -96,8 +96,8 @@ func (c *gatedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// charge takes what is missing to n from the budget. Heads come from everybody, and get
-// no more than half of it.
+// charge takes what is missing to n from the budget. Headers come from any client, and get
+// at most half of it.
 func (c *gatedConn) charge(n int) bool {
 	if int64(n) <= c.taken.Load() {
 		return true
@@ -109,10 +109,10 @@ func (c *gatedConn) charge(n int) bool {
 	return true
 }
 
-// state is told by net/http what c is doing.
+// state is called by net/http when the state of c changes.
 func (c *gatedConn) state(s http.ConnState, two bool) {
 	switch {
-	case s == http.StateActive, two: // HTTP/2 has no moment when a head begins
+	case s == http.StateActive, two: // HTTP/2 does not tell when a header begins
 		c.head.Store(false)
 	case s == http.StateIdle:
 		c.forget()
@@ -121,7 +121,7 @@ func (c *gatedConn) state(s http.ConnState, two bool) {
 	}
 }
 
-// forget gives back what the head of the request has taken.
+// forget gives back what the header of the request has taken.
 func (c *gatedConn) forget() { c.s.Budget.Give(int(c.taken.Swap(0))) }
 
 // Close closes the connection.
@@ -133,8 +133,8 @@ func (c *gatedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite says that nothing more will be written: with it, net/http lets a client
-// read why it was refused before the connection is gone.
+// CloseWrite closes the writing side. With it, net/http lets a client read why it was
+// refused before the connection closes.
 func (c *gatedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -142,7 +142,7 @@ func (c *gatedConn) CloseWrite() error {
 	return nil
 }
 
-// connState tells a connection what it is doing.
+// connState passes the state of a connection to it.
 func connState(conn net.Conn, s http.ConnState) {
 	two := false
 	if t, ok := conn.(*tls.Conn); ok {
@@ -156,7 +156,7 @@ func connState(conn net.Conn, s http.ConnState) {
 
 type connKey struct{}
 
-// connContext keeps the connection for streams, which bound its buffers.
+// connContext keeps the connection for streams, which limit its buffers.
 func (s *Server) connContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }

@@ -116,7 +116,7 @@ func TestEndlessBodies(t *testing.T) {
 }
 
 // Connections that say next to nothing are closed, and keep nobody out meanwhile. The
-// long form has two thousand, half of which have got as far as the body.
+// long form has two thousand, half of which have sent the whole header.
 //
 //	LATELY_LONG=1 go test ./internal/server/httpapi -run Slowloris -v
 func TestSlowloris(t *testing.T) {

@@ -148,7 +148,7 @@ func TestBudgetOfHeads(t *testing.T) {
 		}
 	}
 	if refused < 20 {
-		t.Errorf("%d of 40 were refused; there is room for 9", refused)
+		t.Errorf("%d of 40 were refused; the memory suffices for 9", refused)
 	}
 	if n := s.Stats().Overloaded; n < uint64(refused) {
 		t.Errorf("%d refusals are counted; there were %d", n, refused)

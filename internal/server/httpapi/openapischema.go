@@ -11,8 +11,7 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
-// schemas is the schemas that an OpenAPI document has by name: those of Go structs, by
-// the names of their types in upper camel case.
+// schemas is the schemas of Go structs, by the names of their types.
 type schemas map[string]namedSchema
 
 type namedSchema struct {
@@ -20,7 +19,7 @@ type namedSchema struct {
 	schema object
 }
 
-// schema returns the schema of a value that stands for its type.
+// schema returns the schema of the type of v.
 func (n schemas) schema(v any) object {
 	switch v := v.(type) {
 	case oneOf:
@@ -37,8 +36,8 @@ func (n schemas) schema(v any) object {
 	return n.of(reflect.TypeOf(v))
 }
 
-// of returns the JSON Schema of t, as encoding/json has its values: of a struct a
-// reference to the schema with its name.
+// of returns the JSON Schema of t, as encoding/json encodes it. For a struct it is a
+// reference to the schema of its name.
 func (n schemas) of(t reflect.Type) object {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -74,13 +73,13 @@ func (n schemas) of(t reflect.Type) object {
 	panic(fmt.Sprintf("httpapi: %v has no schema", t)) // found by the first New
 }
 
-// reference returns a reference to the schema of the struct t, which n has from then on.
+// reference returns a reference to the schema of the struct t, which it adds to n.
 func (n schemas) reference(t reflect.Type) object {
 	name := strings.ToUpper(t.Name()[:1]) + t.Name()[1:]
 	if of, ok := n[name]; ok && of.t != t {
 		panic(fmt.Sprintf("httpapi: %v and %v have one name", of.t, t)) // found by the first New
 	} else if !ok {
-		n[name] = namedSchema{t: t} // it may be in itself
+		n[name] = namedSchema{t: t} // t may contain itself
 		n[name] = namedSchema{t, n.members(t)}
 	}
 	return object{"$ref": "#/components/schemas/" + name}
@@ -101,7 +100,7 @@ func (n schemas) members(t reflect.Type) object {
 	for _, f := range reflect.VisibleFields(t) {
 		tag, ok := f.Tag.Lookup("json")
 		if !ok || tag == "-" {
-			continue // embedded, or not told of
+			continue // embedded, or not encoded
 		}
 		name, options, _ := strings.Cut(tag, ",")
 		optional := strings.Contains(options, "omit")

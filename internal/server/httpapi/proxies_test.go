@@ -355,7 +355,7 @@ func testProxy(t *testing.T, start startProxy, away, untrusted int) {
 	}
 }
 
-// Who is no trusted proxy is not asked whose request it is.
+// A proxy that is not trusted cannot say whose request it is.
 func TestForwardAuthOfStranger(t *testing.T) {
 	lately := serve(t, forwardingServer(t))
 	r, err := http.NewRequest("GET", "http://"+lately+"/v1/auth", nil)

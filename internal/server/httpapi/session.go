@@ -23,12 +23,12 @@ const sessionLife = 12 * time.Hour
 // all sessions of that identity.
 const maxEnded = 256
 
-// sessions makes and checks the cookies of browsers that have logged in. A cookie
-// contains who logged in and when, with a MAC. The server keeps nothing for a session,
-// so no number of logins ends another session. It keeps the sessions that a logout has
-// ended, until they would have expired.
+// sessions makes and checks the cookies of browsers that have logged in. A cookie contains
+// the identity, the time of the login and a MAC. The server stores no sessions, so no
+// number of logins ends another session. It stores the sessions that a logout has ended,
+// until they would have expired.
 //
-// Cookies are those of one process: the key of the MAC is random, and times count from
+// Cookies are valid for one process: the key of the MAC is random, and times count from
 // its start.
 type sessions struct {
 	key   [32]byte
@@ -38,16 +38,16 @@ type sessions struct {
 	ended map[access.Identity]*endedSessions
 }
 
-// endedSessions is the sessions of one identity that have ended before their time.
+// endedSessions is the sessions of one identity that logouts have ended.
 type endedSessions struct {
-	before time.Duration               // all that began up to then
+	before time.Duration               // all that began until then
 	ids    map[sessionID]time.Duration // when they began
 }
 
 // A sessionID identifies a session.
 type sessionID [16]byte
 
-// A session is what a cookie says.
+// A session is the content of a cookie.
 type session struct {
 	id    sessionID
 	began time.Duration // since sessions.start
@@ -60,8 +60,8 @@ func newSessions() *sessions {
 	return s
 }
 
-// begin begins a session and returns the value of its cookie. It holds as long as the
-// tokens are the same.
+// begin begins a session and returns the value of its cookie, which is valid as long as
+// the tokens are the same.
 func (s *sessions) begin(who access.Identity, tokens *access.Tokens) string {
 	x := session{began: time.Since(s.start), who: who}
 	_, _ = rand.Read(x.id[:])
@@ -103,7 +103,7 @@ func (s *sessions) end(cookie string, tokens *access.Tokens) {
 	}
 }
 
-// dropExpired removes what is kept of sessions that would have expired.
+// dropExpired removes the sessions that would have expired.
 //
 // REQUIRES: s.mu.
 func (s *sessions) dropExpired(now time.Duration) {
@@ -133,7 +133,7 @@ func (x *session) append(dst []byte) []byte {
 	return append(dst, x.who.Name...)
 }
 
-// seal appends the MAC to a payload. Other tokens yield another one.
+// seal appends the MAC of a payload and the tokens to it.
 func (s *sessions) seal(payload []byte, tokens *access.Tokens) []byte {
 	mac := hmac.New(sha256.New, s.key[:])
 	digest := tokens.Digest()

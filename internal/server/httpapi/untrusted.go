@@ -9,19 +9,17 @@ import (
 	"github.com/lately-go/lately/latelyhttp"
 )
 
-// untrustedEvery is how often the log has a warning about a proxy that is not
-// trusted.
+// untrustedEvery is the least time between two warnings about untrusted proxies.
 const untrustedEvery = time.Minute
 
-// untrusted is when the log had the last warning about forward-auth for an address
-// that is no trusted proxy. A forgotten setting refuses the whole site, and the proxy
-// does not show why.
+// untrusted logs the refusals of forward-auth: without the setting trusted-proxy a proxy
+// refuses the whole site, and does not show why.
 type untrusted struct {
-	next atomic.Int64 // in nanoseconds since 1970
+	next atomic.Int64 // when the next line may follow, in nanoseconds since 1970
 }
 
-// refuse returns the answer to an address that is no trusted proxy, and warns about
-// it at most once a minute.
+// refuse returns the answer to a proxy that is not trusted, and warns about it at most
+// once a minute.
 func (u *untrusted) refuse(c *call, client latelyhttp.Client) error {
 	who := client.String()
 	now, next := time.Now().UnixNano(), u.next.Load()

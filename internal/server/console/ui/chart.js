@@ -50,7 +50,7 @@ export class SlotChart {
   // is the part of the span that the figures beside the chart are about. marks are the
   // moments at which something changed, {at, name}.
   show(slots, { span, lag = 0, marked = 0, paused = false, markName = '', marks = [] }) {
-    const anew = span !== this.span || lag !== this.lag || paused !== this.paused;
+    const changed = span !== this.span || lag !== this.lag || paused !== this.paused;
     Object.assign(this, { slots, span, lag, paused, marked, marks });
     if (paused && !this.stopped) this.stopped = Date.now();
     if (!paused) this.stopped = 0;
@@ -58,7 +58,7 @@ export class SlotChart {
     setText(this.mark.firstElementChild, markName);
     this.#fit();
     this.#draw();
-    if (anew || still() || !this.animation || this.#edge() - this.base > 0.5 * span) this.#slide();
+    if (changed || still() || !this.animation || this.#edge() - this.base > 0.5 * span) this.#slide();
     this.#describe();
   }
 
@@ -180,7 +180,7 @@ export class SlotChart {
     const slot = this.slots[i];
     if (!slot) return;
     const per = (l) => rate((1000 * l.value(slot)) / slot.ms);
-    // A slot of a second is a moment. Of longer ones a rate is the mean, and what of is said.
+    // A slot of a second is shown as a moment. For longer ones the rate is a mean, and its interval is shown.
     const moment = slot.ms < 5e3;
     const time = moment ? clock(slot.to + this.offset()) : `${minute(slot.from + this.offset())} to ${minute(slot.to + this.offset())}`;
     const mark = this.marks.filter((m) => slot.from <= m.at && m.at < slot.to).map((m) => `, ${m.name}`).join('');

@@ -80,7 +80,7 @@ function marked(line, column) {
   return [...tint(line.slice(0, at)), h('mark', {}, word || ' '), ...tint(line.slice(at + word.length))];
 }
 
-// tint colours names, strings and comments, as far as one line tells them.
+// tint colours names, strings and comments that one line is enough to recognize.
 function tint(line) {
   const out = [];
   let rest = 0;

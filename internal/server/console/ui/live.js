@@ -48,7 +48,7 @@ class Live extends EventTarget {
     this.connect();
   }
 
-  // connect begins anew: state first, then the stream.
+  // connect starts again: it reads the state, then the stream.
   async connect() {
     clearTimeout(this.#wait);
     this.#close();

@@ -214,7 +214,7 @@ function rail(signal) {
   const rules = facts({ file: 'File', since: 'In force for', reloads: 'Reloads' });
   const disk = h('p', { class: 'health bad', hidden: true });
   const cause = h('p', { class: 'why', hidden: true });
-  const server = facts({ held: 'Bans that hold', remembered: 'Bans remembered', full: 'Bans without room', subscribers: 'Subscribers', clock: 'Clock', up: 'Up for', version: 'Version' });
+  const server = facts({ held: 'Bans in force', remembered: 'Bans remembered', full: 'Bans refused for memory', subscribers: 'Subscribers', clock: 'Clock', up: 'Up for', version: 'Version' });
   const show = () => {
     const s = live.status;
     if (!s) return;
