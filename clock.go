@@ -13,28 +13,25 @@ const (
 	maxResolution     = time.Second
 )
 
-// A Clock is a coarse clock: it keeps the time in memory, where reading it
-// costs a nanosecond and not 25. Counters made with [NewCounterOn] add by it.
-// One Clock serves any number of counters.
+// A Clock is a coarse clock: it keeps the time in memory, where reading it takes one
+// nanosecond instead of 25. Counters made with [NewCounterOn] use it. One Clock serves
+// any number of counters.
 //
-// Reading the clock is most of what an add costs, so this makes adds two to
-// three times as fast. The price is a lag: an add may count as if it had
-// happened a little earlier, by the resolution at most. A goroutine moves the
-// time on once per resolution. As it has to wait while every core is busy, those
-// who add do so too: one add in 16 reads the monotonic clock and passes it on.
-// Only a counter that is added to more than a million times a second takes its
-// time from here; adds to a slower one read the monotonic clock and do not lag.
+// It makes adds two to three times as fast, for a lag: an add may count as if it had
+// happened earlier, by the resolution at most. A goroutine updates the time once per
+// resolution. Because that goroutine waits when all cores are busy, one add in 16 reads
+// the monotonic clock and updates the time as well. Only a counter with more than a
+// million adds per second uses the coarse time; adds to a slower one read the monotonic
+// clock and do not lag.
 //
-// One case is left. When a goroutine that adds at such a rate is held up, and
-// all cores are busy with something else meanwhile, up to 15 of its next adds
-// lag for as long as the goroutine of the Clock was held up too, which is some
-// 10 ms on saturated cores, and rarely more than 50. Figures are in
-// docs/dev/proofs.md.
+// There is one exception. If a goroutine that adds at such a rate is delayed while all
+// cores are busy, up to 15 of its next adds lag for as long as the goroutine of the
+// Clock was delayed too: some 10 ms on saturated cores, rarely more than 50. Figures
+// are in docs/dev/proofs.md.
 //
-// Reads are precise: they read the monotonic clock, as do AddSum and the verbs
-// that take a time.
+// Reads, AddSum and the methods with a given time read the monotonic clock.
 //
-// Now may be called by any number of goroutines. The zero Clock is not usable:
+// Now is safe for concurrent use. The zero Clock is not usable:
 // it panics; call [NewClock], and Close when it is no longer needed.
 type Clock struct {
 	coarse atomic.Int64 // on live's axis, or none when closed; only grows
@@ -99,8 +96,7 @@ func (c *Clock) Now() time.Time {
 	return time.Unix(0, t)
 }
 
-// mustBeMade panics for the zero Clock, on which time would stand still and
-// nothing ever leave a window.
+// mustBeMade panics for the zero Clock, whose time would never advance.
 func (c *Clock) mustBeMade() {
 	if c.close == nil {
 		panic("lately: this Clock was not made by NewClock")
@@ -118,8 +114,8 @@ func (c *Clock) publish(now, atLeast int64) {
 	}
 }
 
-// precise reads the monotonic clock and passes it on, if that is worth a write
-// that all cores will notice.
+// precise reads the monotonic clock and publishes it, unless the coarse time is recent
+// enough to save the write.
 func (c *Clock) precise() int64 {
 	now := c.live.now()
 	c.publish(now, c.resolution/4)

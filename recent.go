@@ -138,9 +138,9 @@ func (r *Recent[T]) addAt(t int64, value T) bool {
 
 func (r *Recent[T]) isLate(t int64) bool { return r.newest != none && t <= r.newest-r.span }
 
-// keep puts the event where it belongs, after dropping the oldest event if it is full. What has
-// left the window by its time is let go first: if that leaves the Recent full,
-// none had, so an event that is refused changes nothing.
+// keep inserts the event in the order of times. Events that have left the window by
+// its time are removed first, and then the oldest event if r is still full. If no event
+// had left, an event that is refused has changed nothing.
 func (r *Recent[T]) keep(t int64, value T) bool {
 	if r.newest == none || t > r.newest {
 		r.expire(t)
@@ -178,7 +178,7 @@ func (r *Recent[T]) at(i int) *recentEvent[T] {
 	return &r.ring[i]
 }
 
-// pop lets go of the oldest event, and of what it points to.
+// pop removes the oldest event, and what it points to.
 func (r *Recent[T]) pop() {
 	r.ring[r.head] = recentEvent[T]{}
 	if r.head++; r.head == len(r.ring) {
@@ -194,7 +194,7 @@ func (r *Recent[T]) grow() {
 	r.ring, r.head = ring, 0
 }
 
-// expire lets go of the events that have left the window at t.
+// expire removes the events that have left the window at t.
 func (r *Recent[T]) expire(t int64) (expired int) {
 	for r.n > 0 && r.at(0).t <= t-r.span {
 		r.pop()
@@ -203,16 +203,15 @@ func (r *Recent[T]) expire(t int64) (expired int) {
 	return expired
 }
 
-// Expire lets go of the events that have left the window by now and returns how
-// many. Adds do the same; it is for giving memory back when none come.
+// Expire removes the events that have left the window by now and returns how many.
+// Adds do the same; call it to free what events point to when there are no adds.
 func (r *Recent[T]) Expire() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.expire(max(r.clock.now(), r.newest))
 }
 
-// ExpireAt lets go of the events that have left the window at t and returns how
-// many.
+// ExpireAt removes the events that have left the window at t and returns how many.
 func (r *Recent[T]) ExpireAt(t time.Time) int {
 	ns := r.clock.nanos(t)
 	r.mu.Lock()

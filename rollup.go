@@ -28,43 +28,37 @@ type RollupConfig struct {
 	Ahead time.Duration
 }
 
-// A Rollup counts events over many spans at once, from a second to a month: one
-// add feeds them all, at the cost of one.
+// A Rollup counts events over many spans at once, from a second to a month, for the
+// cost of one add. Most callers need [Rollup.Add] and [Rollup.Bounds].
 //
-// It does not count per slot. It keeps one total of all events and, for each
-// span, what the total was when each of its last 60 slots began; a slot is a
-// 60th of the span. (Where 60 does not divide the span into whole nanoseconds
-// there are 64.) The count of a window is the total less the total when the
-// window began. So an add is one atomic step however many spans there are, a
-// read is one subtraction however long its span, and nothing has to be carried
-// from seconds to minutes to hours, by a ticker or otherwise.
+// It is exact within bounds: [Rollup.Bounds] returns the counts of two windows, lo of
+// one that is at most a slot shorter than the span, hi of one that is at most a slot
+// longer, and the true count lies between. A slot is a 60th of the span, or a 64th
+// where 60 does not divide it into whole nanoseconds. No add that is not refused is
+// lost or counted twice, with any number of goroutines, after any idle time, whatever
+// the clocks do. Counts stay up to 2^63-1; see [Stats].
 //
-// [Rollup.Bounds] gives the exact counts of two windows, lo of one that is at most a
-// slot shorter than the span asked for, hi of one that is at most a slot
-// longer: the true count lies between. No add that is not refused is lost or
-// doubled, with any number of goroutines, after any idle time, whatever the
-// clocks do. Counts stay up to 2^63-1; see [Stats].
+// Most methods have two forms, for now and for a given time, as in [Counter]. An add
+// with the current time costs a clock reading and one atomic add. The first add after
+// the end of a slot moves the windows under a mutex, which takes some nanoseconds for
+// each span and each new slot. An add with a given time takes the mutex and, if it is
+// late, some nanoseconds for each slot since. Reads take no lock unless the windows
+// are being moved. Nothing allocates after NewRollup. Memory is about 550 bytes for
+// each span and 200 bytes more: 4.5 KiB for the eight spans of the zero config. There
+// is no goroutine and no timer.
 //
-// Verbs come in two forms, now and at a time given, on the clock that [Counter]
-// describes. An add now is a clock reading and one atomic step. When a slot is
-// over, the first add moves the windows on under a mutex; that takes some
-// nanoseconds for each span, and for each slot that is new. An add with a time
-// of its own takes the mutex, and if it is late, some nanoseconds for each slot
-// since. Reads take no lock unless the windows are just moving on. Nothing
-// allocates after NewRollup. Memory is about 550 bytes a span and 200 bytes more,
-// whatever is counted: 4.5 KiB for the eight spans of the zero config. There is
-// no goroutine and no timer.
+// All methods are safe for concurrent use. A read that runs beside adds sees at least
+// the adds that ended before it began, and at most those that began before it ended.
+// The zero Rollup is not usable: it panics; call [NewRollup]. A Rollup must not be
+// copied.
 //
-// All methods may be called at any time by any number of goroutines. A read
-// beside adds sees at least those that finished before it began, and at most
-// those that began before it ended. The zero Rollup is not usable: it
-// panics; call [NewRollup]. A Rollup must not be copied.
-//
-// That differences of running totals give window sums is the prefix sum of
-// array programming; docs/dev/proofs.md has the proof of the bounds.
+// A Rollup does not count per slot. It keeps the total of all events and, for each
+// span, what the total was when each of its last slots began. The count of a window is
+// the total less the total when the window began: prefix sums. docs/dev/proofs.md has
+// the proof of the bounds.
 type Rollup struct {
-	// total is all events so far, and wraps. Whoever adds to it without the
-	// mutex has seen that its time is before next.
+	// total is all events so far, and wraps. An add without the mutex has seen that its
+	// time is before next.
 	total atomic.Uint64
 	next  atomic.Int64  // when the first of the current slots is over
 	floor atomic.Uint64 // the least total that any span still needs
@@ -93,10 +87,10 @@ type rollupSpan struct {
 const (
 	maxRollupCount = 1<<63 - 1
 
-	// maxBlindCount is the largest add that is done before it is seen whether
-	// it fits. To wrap the total past maxRollupCount, before one of them has
-	// seen that it did not fit, takes 2^31 goroutines at that very place.
-	maxBlindCount = 1 << 32
+	// maxUncheckedCount is the largest add that is done before it is known whether it
+	// fits. To wrap the total past maxRollupCount takes 2^31 goroutines between that
+	// add and the check.
+	maxUncheckedCount = 1 << 32
 )
 
 func defaultRollupSpans() []time.Duration {
@@ -148,9 +142,9 @@ func (r *Rollup) Spans() []time.Duration {
 
 // Add counts n events that happen now, in all windows. It is never refused.
 //
-// If the goroutine is held up between reading the clock and counting, the
-// events count as of a moment that the windows have reached meanwhile. If AddAt
-// has put the windows ahead of the clock, they count as of the newest event.
+// If the goroutine is delayed between reading the clock and counting, the events count
+// at a time that the windows have reached meanwhile. If AddAt has moved the windows
+// ahead of the clock, they count at the time of the newest event.
 func (r *Rollup) Add(n uint64) { r.addLive(r.clock.now(), n) }
 
 func (r *Rollup) addLive(now int64, n uint64) {
@@ -159,7 +153,7 @@ func (r *Rollup) addLive(now int64, n uint64) {
 		r.advance(now)
 		r.mu.Unlock()
 	}
-	if n > maxBlindCount {
+	if n > maxUncheckedCount {
 		r.mu.Lock()
 		r.addExact(n)
 		r.mu.Unlock()
@@ -254,8 +248,8 @@ func (r *Rollup) advance(t int64) {
 	r.seq.Add(1)
 }
 
-// settle puts right what is derived from the spans. next is last: an add that
-// sees it finds the marks in place.
+// settle updates what is derived from the spans. next is last: an add that sees it
+// finds the marks in place.
 func (r *Rollup) settle() {
 	start, next, total, most := int64(none), int64(maxTime)+int64(MaxSpan), r.total.Load(), uint64(0)
 	for i := range r.spans {

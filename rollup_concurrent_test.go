@@ -93,7 +93,7 @@ func TestRollupConservation(t *testing.T) {
 					if next := now + rnd.Int64N(int64(short)/600); next < stop {
 						clock.CompareAndSwap(now, next)
 					}
-					n := []uint64{1, 2, 300, maxBlindCount + 1}[rnd.IntN(4)]
+					n := []uint64{1, 2, 300, maxUncheckedCount + 1}[rnd.IntN(4)]
 					switch rnd.IntN(4) {
 					case 0:
 						r.addAt(now, n)

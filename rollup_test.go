@@ -95,7 +95,7 @@ func TestRollupSaturate(t *testing.T) {
 	r.AddAt(at, math.MaxUint64)
 	want(0, maxRollupCount, maxRollupCount, 1)
 	r.addLive(at.UnixNano(), 1)
-	r.addLive(at.UnixNano(), maxBlindCount+1)
+	r.addLive(at.UnixNano(), maxUncheckedCount+1)
 	r.AddAt(at.Add(-30*time.Second), 1)
 	want(0, maxRollupCount, maxRollupCount, 4)
 	r.AddAt(at.Add(2*time.Minute), 5)

@@ -65,10 +65,10 @@ type Sums struct {
 const (
 	maxSlotSum = 1<<62 - 1
 
-	// maxBlindSum is the largest amount that is added before the sum of the
+	// maxUncheckedSum is the largest amount that is added before the sum of the
 	// slot is checked. To wrap the sum between an add that did not fit and the
 	// clamp that follows, 2^30 goroutines would have to be there at once.
-	maxBlindSum = 1 << 32
+	maxUncheckedSum = 1 << 32
 
 	// noSlot is the newest slot of a Sums that nothing was added to. It is below
 	// every slot: a slot is at least 10 ns wide.
@@ -130,7 +130,7 @@ func (s *Sums) AddAt(t time.Time, i int, n int64) bool {
 
 // addCell adds n to the sum in the cell and reports whether it fitted.
 func addCell(cell *atomic.Uint64, n int64) bool {
-	if n < -maxBlindSum || n > maxBlindSum {
+	if n < -maxUncheckedSum || n > maxUncheckedSum {
 		return addLarge(cell, n)
 	}
 	v := int64(cell.Add(uint64(n)))

@@ -204,8 +204,8 @@ func TestSumsOverflowConcurrent(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 2000 {
-				s.addLive(at, 0, maxBlindSum)
-				s.addLive(at, 1, -maxBlindSum)
+				s.addLive(at, 0, maxUncheckedSum)
+				s.addLive(at, 1, -maxUncheckedSum)
 				if s.sum(at, s.width, true, 0) != maxSlotSum {
 					t.Error("a full slot does not read as full")
 					return

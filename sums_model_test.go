@@ -111,7 +111,7 @@ func (m *logModel) logStep(rnd *rand.Rand, t int64) int64 {
 	return t
 }
 
-var sumsAmounts = []int64{0, 1, 1, -1, 2, -5, 1999, -1999, maxBlindSum, maxBlindSum + 1, -maxBlindSum, -maxBlindSum - 1, 1 << 40, -1 << 40}
+var sumsAmounts = []int64{0, 1, 1, -1, 2, -5, 1999, -1999, maxUncheckedSum, maxUncheckedSum + 1, -maxUncheckedSum, -maxUncheckedSum - 1, 1 << 40, -1 << 40}
 
 // TestSumsModel holds every verb of Sums against the model, in random sequences.
 func TestSumsModel(t *testing.T) {

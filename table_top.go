@@ -19,9 +19,9 @@ type KeyCount struct {
 }
 
 // Top returns the n keys with the largest sums over a span that ends now, the
-// largest first; of equal sums, the alphabetically first key first. The sum is
-// Lo. Keys whose sum is 0 are left out, and with n <= 0 all are. The error says so if span is not positive or longer
-// than all windows.
+// largest first; of equal sums, the alphabetically first key first. The sum is Lo. Keys
+// whose sum is 0 are left out, and with n <= 0 all are. It returns an error if span is
+// not positive or is longer than all windows.
 //
 // It goes through the table once, group by group: each key's bounds are of one
 // moment, those of different keys are not. Others wait for a key at most, and
@@ -76,19 +76,18 @@ func compareCounts(a, b KeyCount) int {
 	return cmp.Or(cmp.Compare(b.Lo, a.Lo), cmp.Compare(a.Key, b.Key))
 }
 
-// A Reading is what a [Table] held of one key at one moment, in all its windows.
-// It is a copy: adds that follow do not change it, and any number of goroutines
-// may look at it. Its methods answer as those of Table with these names, for the
-// time at which it was taken. [Table.Read] and [Table.All] make it; the zero
-// Reading is not usable.
+// A Reading is a copy of the counts of one key in all windows of a [Table], at one
+// moment. Its methods are those of Table with the same names, for the time at which it
+// was taken. It is safe for concurrent use. [Table.Read] and [Table.All] return
+// Readings; the zero Reading is not usable.
 type Reading struct {
 	tb     *Table
 	at     int64
 	counts []uint64 // of each window, the slots of its ring, the newest last
 }
 
-// Read returns what tb holds of key now. A key that is not held has a Reading
-// of zeros. It allocates; to read one figure, use Sum or Bounds.
+// Read returns the counts of key now, zeros for a key that is not held. It allocates;
+// to read one figure, use Sum or Bounds.
 func (tb *Table) Read(key string) Reading { return tb.read(tb.clock.now(), key, true) }
 
 // ReadAt returns what tb holds of key at t; for times in the past see SumAt.
@@ -140,11 +139,11 @@ func (tb *Table) appendCounts(counts []uint64, r keytable.Record, t int64) []uin
 	return counts
 }
 
-// All yields each key with what is held of it now, in no order. Each Reading is
-// of one moment, different ones are not; all of them end at the time when the
-// iteration began. A key that is held from beginning to end is yielded once, one
-// that comes or goes meanwhile at most once. Keys with nothing in their windows
-// are left out.
+// All returns an iterator over the keys with their counts now, in no order. Each
+// Reading is of one moment, different ones are not; the windows of all end at the time
+// when the iteration began. A key that is held from beginning to end is yielded once,
+// one that is added or removed meanwhile at most once. Keys with nothing in their
+// windows are left out.
 //
 // The loop may use the table. It allocates for each key. The complexity is O(k)
 // where k = Len(), times the slots.

@@ -79,7 +79,7 @@ func (r *Ring) Saturated() uint64 { return r.saturated.Load() }
 func (r *Ring) AddLive(t int64, n uint64) (due bool) {
 	e, s := r.ready(t)
 	if e == nil || n > maxUnchecked {
-		r.addLiveSlow(t, n)
+		r.addSlow(FloorDiv(t, r.width), n, true)
 		return true
 	}
 	w, contended := e.addUnchecked(s, n)
@@ -155,22 +155,6 @@ func (r *Ring) ready(t int64) (*generation, int64) {
 	return e, s
 }
 
-// addLiveSlow is AddLive when t is not in the newest slot, the stripe is not
-// there yet, or n is large.
-func (r *Ring) addLiveSlow(t int64, n uint64) {
-	slot := FloorDiv(t, r.width)
-	for {
-		e, state := r.reach(slot, r.shift)
-		at, newest := slot, newestOf(state)
-		if at <= newest-r.slots {
-			at = newest
-		}
-		if r.addTo(e, state, at, n) {
-			return
-		}
-	}
-}
-
 // AddAt counts n for an event at t. It reports false and counts nothing if the
 // slot of t is older than the window and the partly expired slot before it:
 // that slot's count may be gone, or its place taken.
@@ -183,17 +167,22 @@ func (r *Ring) AddAt(t int64, n uint64) bool {
 			return true
 		}
 	}
-	return r.addAtSlow(FloorDiv(t, r.width), n)
+	return r.addSlow(FloorDiv(t, r.width), n, false)
 }
 
-// addAtSlow is AddAt for a slot that may not be the newest.
-func (r *Ring) addAtSlow(slot int64, n uint64) bool {
+// addSlow is AddLive or AddAt when slot is not the newest, the stripe is not there yet,
+// or n is large.
+func (r *Ring) addSlow(slot int64, n uint64, live bool) bool {
 	for {
 		e, state := r.reach(slot, r.shift)
-		if slot < newestOf(state)-r.slots {
+		at, newest := slot, newestOf(state)
+		switch {
+		case live && at <= newest-r.slots:
+			at = newest
+		case at < newest-r.slots:
 			return false
 		}
-		if r.addTo(e, state, slot, n) {
+		if r.addTo(e, state, at, n) {
 			return true
 		}
 	}
