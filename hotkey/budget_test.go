@@ -3,6 +3,8 @@ package hotkey_test
 import (
 	"fmt"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,6 +77,37 @@ func TestBudgetForFewTimes(t *testing.T) {
 	}
 	if early > 0 || d.Stats("r").Lost == 0 {
 		t.Errorf("%d edges too early, %+v", early, d.Stats("r"))
+	}
+}
+
+// Goroutines flood a detector at its budget beside the events of one busy key, which
+// becomes hot once.
+func TestFloodConcurrently(t *testing.T) {
+	const budget, goroutines, each = 512 << 10, 4, 5000
+	r := goodRule(t)
+	r.Threshold, r.Span, r.Hold = goroutines*each/2, time.Hour, time.Hour
+	d, err := hotkey.NewDetector(mustSet(t, r), hotkey.DetectorConfig{Budget: budget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var edges atomic.Int64
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			for i := range int64(each) {
+				addKey(d, at(i), "r", fmt.Sprint(g, " ", i))
+				if _, hot := addKey(d, at(i), "r", "busy"); hot {
+					edges.Add(1)
+				}
+				if used := d.Stats("r").Bytes; used > budget {
+					t.Errorf("%d bytes of %d", used, budget)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if stats := d.Stats("r"); edges.Load() != 1 || stats.Evicted == 0 {
+		t.Errorf("%d edges, want 1; %+v", edges.Load(), stats)
 	}
 }
 

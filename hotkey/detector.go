@@ -37,8 +37,9 @@ import (
 // Memory never exceeds the budget. Keys that have no event in the span and were
 // never hot are removed as new keys come. When the budget is spent, keys with few
 // events in the span are evicted first, and hot keys last. An evicted key begins
-// again at 0: it may become hot later than it should, never earlier, and First is
-// true again. [Detector.Stats] says how often that happened.
+// again at 0: it may become hot later than it should, never earlier. If it was hot,
+// it may be reported again during its hold, with First set. [Detector.Stats] says how
+// often keys were evicted.
 //
 // A Detector is safe for concurrent use. The zero Detector is not usable; call
 // [NewDetector].
@@ -220,8 +221,7 @@ func (d *Detector) count(rule int, t time.Time, key string) (Edge, bool) {
 	}
 	edge, hot, short := table.count(rec, &d.set.rules[rule], now)
 	rec.Unlock()
-	if short {
-		table.lost.Add(1)
+	if short && table.lost.Add(1)%sweepEvery == 0 {
 		table.Sweep()
 	}
 	if hot {

@@ -33,6 +33,10 @@ const (
 	// them.
 	logShare = 2
 
+	// sweepEvery is how many times without memory move the sweep on, which looks at
+	// some hundred keys.
+	sweepEvery = 256
+
 	unbounded = 1 << 62 // the limit of NoBudget
 )
 
