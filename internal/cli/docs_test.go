@@ -94,6 +94,84 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
+// shellLines returns the commands of the ```sh blocks of a document, without comments.
+func shellLines(text string) (all []string) {
+	for _, block := range regexp.MustCompile("(?s)\n```sh\n(.*?)\n```\n").FindAllStringSubmatch(text, -1) {
+		for line := range strings.Lines(block[1]) {
+			line, _, _ = strings.Cut(strings.TrimSpace(line), "  #")
+			if line = strings.TrimSpace(line); line != "" {
+				all = append(all, line)
+			}
+		}
+	}
+	return all
+}
+
+// elsewhere has, by their beginnings, the commands that need what a test does not have.
+var elsewhere = map[string]string{
+	"git clone":       "the network",
+	"go install":      "the network",
+	"docker":          "a Docker daemon",
+	"kubectl":         "a cluster",
+	"sudo":            "root, and systemd",
+	"journalctl":      "systemd",
+	"lately validate": "the files of an installed package",
+	"for i in":        "a proxy, which other tests run",
+}
+
+// Each command of a ```sh block has the syntax of a shell, and is run where that is
+// possible: of make its dry run, of a server the check of its flags.
+func TestShellBlocks(t *testing.T) {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err = errors.Join(os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(root, "examples"))),
+		os.Link(filepath.Join(dir, "examples", "rules.yaml"), filepath.Join(dir, "rules.yaml")),
+		demoLog(filepath.Join(dir, "access.log.gz"))); err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/guides/*.md"} {
+		pages, _ := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
+		for _, page := range pages {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range shellLines(string(text)) {
+				t.Run(filepath.Base(page)+" "+line, func(t *testing.T) {
+					if out, err := exec.Command("sh", "-n", "-c", line).CombinedOutput(); err != nil {
+						t.Fatalf("%s: %v\n%s", line, err, out)
+					}
+					for beginning, what := range elsewhere {
+						if strings.HasPrefix(line, beginning) {
+							t.Skipf("SKIP %s: it needs %s", line, what)
+						}
+					}
+					cmd := exec.Command("sh", "-c", line)
+					cmd.Dir = dir
+					switch {
+					case strings.HasPrefix(line, "lately serve "):
+						cmd.Args[2] += " --help"
+					case strings.HasPrefix(line, "make "):
+						cmd.Args[2] = "make --dry-run " + strings.TrimPrefix(line, "make ")
+						cmd.Dir = root
+					}
+					if out, err := cmd.CombinedOutput(); err != nil {
+						t.Errorf("%s: %v\n%s", line, err, out)
+					}
+					ran++
+				})
+			}
+		}
+	}
+	if ran < 10 {
+		t.Errorf("%d commands were run, want at least 10", ran)
+	}
+}
+
 // The control: other output is found, and a line that is missing or out of order.
 func TestOtherOutputIsFound(t *testing.T) {
 	for _, c := range []struct {

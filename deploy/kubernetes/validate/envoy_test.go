@@ -57,11 +57,11 @@ func envoyErrors(t *testing.T, text string) (wrong []error) {
 // The documented snippet for Envoy is of the types that Envoy reads, and keeps their
 // rules. (No test runs Envoy itself.)
 func TestEnvoySnippet(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/guides/forward-auth.md")
+	page, err := os.ReadFile("../../../docs/guides/envoy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(page), "\n## Envoy\n")
+	_, text, _ := strings.Cut(string(page), "\n## 2. Configure Envoy\n")
 	_, text, _ = strings.Cut(text, "\n```yaml\n")
 	text, _, ok := strings.Cut(text, "\n```\n")
 	if !ok {

@@ -60,13 +60,13 @@ func TestNginx(t *testing.T) {
 // Without the server nginx serves everybody if it is told so, in the words of the
 // documentation.
 func TestNginxWithoutServer(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/guides/forward-auth.md")
+	doc, err := os.ReadFile("../../../docs/guides/nginx.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const intercept, away = "proxy_intercept_errors on; error_page 500 502 504 = @lately_away;", "location @lately_away { return 204; }"
 	if !strings.Contains(string(doc), intercept) || !strings.Contains(string(doc), away) {
-		t.Fatal("docs/guides/forward-auth.md does not say what this test does")
+		t.Fatal("docs/guides/nginx.md does not say what this test does")
 	}
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(app.Close)

@@ -25,7 +25,7 @@ import (
 // returns where it listens. change is for [strings.NewReplacer].
 type startProxy func(t *testing.T, app, lately, token string, change ...string) (listen string)
 
-// snippet returns what docs/guides/forward-auth.md says for a proxy, changed as
+// snippet returns the configuration on the page of a proxy in docs/guides, changed as
 // [strings.NewReplacer] has it. Nothing that is to be changed may be missing.
 func snippet(t *testing.T, proxy string, change ...string) string {
 	t.Helper()
@@ -35,11 +35,12 @@ func snippet(t *testing.T, proxy string, change ...string) string {
 // snippetAt is snippet for the n-th block of a proxy, from 0.
 func snippetAt(t *testing.T, proxy string, n int, change ...string) string {
 	t.Helper()
-	doc, err := os.ReadFile("../../../docs/guides/forward-auth.md")
+	page := "docs/guides/" + strings.ToLower(proxy) + ".md"
+	doc, err := os.ReadFile("../../../" + page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, ok := strings.Cut(string(doc), "\n## "+proxy+"\n")
+	_, text, ok := strings.Cut(string(doc), "\n## 2. Configure "+proxy+"\n")
 	for range n {
 		_, text, _ = strings.Cut(text, "\n```")
 		_, text, _ = strings.Cut(text, "\n```")
@@ -48,7 +49,7 @@ func snippetAt(t *testing.T, proxy string, n int, change ...string) string {
 	_, text, ok3 := strings.Cut(text, "\n")
 	text, _, ok4 := strings.Cut(text, "\n```")
 	if !ok || !ok2 || !ok3 || !ok4 {
-		t.Fatalf("docs/guides/forward-auth.md has no snippet for %s", proxy)
+		t.Fatalf("%s has no snippet %d", page, n)
 	}
 	for i := 0; i < len(change); i += 2 {
 		if !strings.Contains(text, change[i]) {
@@ -319,7 +320,7 @@ func (p *proxied) hidesToken(token string) {
 	}
 }
 
-// testProxy checks all that docs/guides/forward-auth.md says of a proxy, which answers away
+// testProxy checks all that docs/guides says of a proxy, which answers away
 // where there is no server, and untrusted where it is not trusted.
 func testProxy(t *testing.T, start startProxy, away, untrusted int) {
 	for _, token := range []string{"", checkToken} {
