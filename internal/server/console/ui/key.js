@@ -69,10 +69,10 @@ function windowCard({ counter, span_ms: ms }) {
 function verdict({ rule }) {
   const badge = h('span', { class: 'badge' });
   const bar = h('i', { class: 'bar' });
-  const left = h('span', { class: 'n' });
+  const remaining = h('span', { class: 'n' });
   const then = h('span', { class: 'dim rest' });
   const sentence = h('span', { class: 'dim sentence' }, live.rules.get(rule)?.sentence?.replace(`${rule}: `, '') ?? '');
-  const node = h('li', { class: 'verdictrow' }, badge, h('a', { class: 'name', href: ruleHref(rule) }, rule), h('span', { class: 'track' }, bar), left, then, sentence);
+  const node = h('li', { class: 'verdictrow' }, badge, h('a', { class: 'name', href: ruleHref(rule) }, rule), h('span', { class: 'track' }, bar), remaining, then, sentence);
   return { node, update: ({ decision: d }) => {
     const banned = d.banned_until_ms > live.now();
     setText(badge, d.allowed ? 'would allow' : banned ? 'banned' : 'would refuse');
@@ -80,7 +80,7 @@ function verdict({ rule }) {
     const used = d.limit ? Math.max(0, d.limit - d.remaining) / d.limit : 0;
     bar.style.width = `${100 * (banned ? 1 : used)}%`;
     bar.className = `bar ${d.allowed ? 'allowed' : banned ? 'banned' : 'refused'}`;
-    setText(left, d.limit && !banned ? `${count(d.remaining)} of ${count(d.limit)} left` : '');
+    setText(remaining, d.limit && !banned ? `${count(d.remaining)} of ${count(d.limit)} left` : '');
     const wait = d.retry_after_ms;
     setText(then, banned ? `until ${date(d.banned_until_ms)}, ${left(d.banned_until_ms - live.now())} left` : wait < 0 ? 'never' : wait > 0 ? `again in ${left(wait)}` : d.delay_ms > 0 ? `after a wait of ${left(d.delay_ms)}` : d.reset_after_ms > 0 ? `all of it in ${left(d.reset_after_ms)}` : '');
   } };
