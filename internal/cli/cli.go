@@ -52,15 +52,15 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitUsage
 }
 
-// patience is how long an interrupted command may take to end. One that reads
-// a terminal or a silent pipe cannot be woken, and is left behind.
+// patience is how long an interrupted command may take to end. A read from a terminal
+// or a silent pipe cannot be interrupted, so the process exits without waiting for it.
 const patience = time.Second
 
-// endsInOrder marks a command that ends by itself when it is interrupted, however
-// long that takes.
+// endsInOrder is the annotation of a command that ends by itself when it is interrupted,
+// however long that takes.
 const endsInOrder = "ends in order"
 
-// inOrder reports whether args name a command that is marked so.
+// inOrder reports whether args name a command with that annotation.
 func inOrder(root *cobra.Command, args []string) bool {
 	cmd, _, err := root.Find(args)
 	return err == nil && cmd.Annotations[endsInOrder] != ""
@@ -85,20 +85,19 @@ func execute(ctx context.Context, root *cobra.Command, inOrder bool) error {
 	}
 }
 
-// complain writes sentences to stderr, which may hold names from anywhere.
+// complain writes sentences, which may contain untrusted names, to stderr.
 func complain(stderr io.Writer, sentences ...string) {
 	for _, s := range sentences {
 		fmt.Fprintf(stderr, "lately: %s\n", visible(s))
 	}
 }
 
-// An inputError is what was wrong with the input or the output of a command
-// that ran.
+// An inputError is what is wrong with the input or the output of a command that ran.
 type inputError struct{ sentences []string }
 
 func (e *inputError) Error() string { return fmt.Sprint(e.sentences) }
 
-// notWritten makes an inputError of why the output was not written, if it was not.
+// notWritten returns an inputError if writing the output has failed.
 func notWritten(err error) error {
 	if err == nil {
 		return nil
@@ -106,29 +105,38 @@ func notWritten(err error) error {
 	return &inputError{[]string{fmt.Sprintf("the output cannot be written: %v", err)}}
 }
 
+// flagsOnly returns an error for a command with arguments.
+func flagsOnly(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s: argument %q: must be flags only", cmd.Name(), args[0])
+	}
+	return nil
+}
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lately",
-		Short: "How many, lately? Exact sliding-window counts, limits, bans and hot keys",
-		Long: `Lately answers one question, how many, lately?, for any key, exactly, and acts on the answer.
+		Short: "Rate limiter, ban engine and hot-key detector with exact sliding windows",
+		Long: `Lately is a rate limiter, ban engine and hot-key detector with exact sliding windows. Test the rules on
+yesterday's access log with lately replay, then enforce the same file with lately serve.
 
-Exit codes: 0 all is well; 1 some input could not be read or is wrong (what could be read is
-reported), or the output not written; 2 the command line or the rules file is wrong, and nothing was done; 130 interrupted.`,
+Exit codes: 0 success; 1 some input could not be read or is wrong (the rest is reported), or the output
+could not be written; 2 the command line or the rules file is wrong, and nothing was done; 130 interrupted.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.ArbitraryArgs, // of which RunE makes a better error
+		Args:          cobra.ArbitraryArgs, // RunE has a better error
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
 			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				return fmt.Errorf("%q is no command; did you mean %s?", args[0], strings.Join(near, " or "))
+				return fmt.Errorf("unknown command %q: did you mean %s?", args[0], strings.Join(near, " or "))
 			}
-			return fmt.Errorf("%q is no command; allowed is serve, replay, top, validate, version or help", args[0])
+			return fmt.Errorf("unknown command %q: must be serve, replay, top, validate, version or help", args[0])
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; %s --help says what is allowed", err, cmd.CommandPath())
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(newServe(), newReplay(), newTop(), newValidate(), newVersion(), newMan())

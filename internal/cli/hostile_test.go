@@ -241,7 +241,7 @@ func (h *siege) hold(addr, text string, most, while time.Duration) {
 }
 
 // repeat sends text, reads what comes until pause passes without anything, and begins
-// anew, for a while.
+// again, for a while.
 func (h *siege) repeat(addr, text string, while time.Duration) {
 	end := time.Now().Add(while)
 	for time.Now().Before(end) {

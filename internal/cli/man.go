@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // newMan returns the hidden command that writes the man pages, for packages.
@@ -47,6 +46,9 @@ func writeManPages(dir string, cmd *cobra.Command) error {
 
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
+// manWidth is the width of the options, in columns.
+const manWidth = 78
+
 // manPage writes the page of cmd, in the macros of man(7).
 func manPage(w io.Writer, cmd *cobra.Command) error {
 	p := &page{}
@@ -66,7 +68,7 @@ func manPage(w io.Writer, cmd *cobra.Command) error {
 	p.verbatim(text)
 	if cmd.LocalFlags().HasAvailableFlags() {
 		p.line(".SH OPTIONS")
-		cmd.LocalFlags().VisitAll(p.flag)
+		p.verbatim(cmd.LocalFlags().FlagUsagesWrapped(manWidth))
 	}
 	if cmd.Example != "" {
 		p.line(".SH EXAMPLES")
@@ -101,27 +103,7 @@ func (p *page) section(title, text string) { p.line(".SH %s\n%s", title, text) }
 // verbatim writes text whose lines stay as they are.
 func (p *page) verbatim(text string) { p.line(".nf\n%s\n.fi", roff(strings.TrimRight(text, "\n"))) }
 
-func (p *page) flag(f *pflag.Flag) {
-	if f.Hidden {
-		return
-	}
-	value, usage := pflag.UnquoteUsage(f)
-	name := `\fB\-\-` + roff(f.Name) + `\fR`
-	if f.Shorthand != "" {
-		name = `\fB\-` + roff(f.Shorthand) + `\fR, ` + name
-	}
-	if value != "" {
-		name += ` \fI` + roff(value) + `\fR`
-	}
-	switch f.DefValue {
-	case "", "false", "[]", "0", "0s": // as in the help: the text says what none means
-	default:
-		usage += " (default " + f.DefValue + ")"
-	}
-	p.line(".TP\n%s\n%s", name, roff(usage))
-}
-
-// roff returns text so that nothing in it is a command to the formatter.
+// roff escapes text, so that nothing in it is a command to the formatter.
 func roff(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

@@ -35,11 +35,11 @@ func TestManPages(t *testing.T) {
 		}
 	}
 	serve, _ := os.ReadFile(filepath.Join(dir, "lately-serve.1"))
-	if !strings.Contains(string(serve), `\-\-trusted\-proxy\fR \fInetwork\fR`) {
+	if !strings.Contains(string(serve), `\-\-trusted\-proxy network`) {
 		t.Error("the page of serve does not have its flags")
 	}
 	replay, _ := os.ReadFile(filepath.Join(dir, "lately-replay.1"))
-	if s := string(replay); strings.Contains(s, "(default 0") || !strings.Contains(s, "(default sliding)") {
+	if s := string(replay); strings.Contains(s, "(default 0") || !strings.Contains(s, `(default "sliding")`) {
 		t.Errorf("the page of replay has not the defaults of its help:\n%s", s)
 	}
 }

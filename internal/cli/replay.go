@@ -13,7 +13,7 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// replayFlags is the replay command's flags as they are typed.
+// replayFlags is the flags of the replay command as they are given.
 type replayFlags struct {
 	config    replay.Config
 	rules     string
@@ -29,7 +29,7 @@ func newReplay() *cobra.Command {
 	var f replayFlags
 	cmd := &cobra.Command{
 		Use:   "replay [flags] FILE...",
-		Short: "Test rules on logs: which clients are busiest, and who would be refused, banned, hot",
+		Short: "Test rules on logs: the busiest clients, and which would be refused, banned, hot",
 		Long: `Replay reads logs (plain, gzip, zstd or bzip2; - is standard input) and judges their events, at
 the times of the log, with the code that enforces the rules: either the rules of a file together,
 as the server does, or each --limit, --ban and --hot alone.
@@ -62,7 +62,7 @@ a rule needs (the rest is reported, if anything is left), or the output could no
 	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "count refused events toward --limit too")
 	flags.StringVar(&f.config.Format, "format", "auto", "`NAME` or SPEC of the log format, or auto")
 	flags.IntVar(&f.config.Year, "year", 0, "year of a syslog file's first line (default: the file's modification time is the last line's)")
-	flags.DurationVar(&f.config.Resolution, "resolution", 0, "floor event times to `D` (default: judge them as precisely as the log has them)")
+	flags.DurationVar(&f.config.Resolution, "resolution", 0, "round event times down to `D` (default: the precision of the log)")
 	flags.StringVar(&f.order, "order", "time", "judge events in the order of `time|file`")
 	flags.IntVar(&f.config.Top, "top", 0, "report the `N` busiest keys (default 20)")
 	flags.StringVar(&f.decisions, "decisions", "", "write one byte for each judged event, A or D, to `FILE`")
@@ -107,7 +107,7 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 		problems = append(problems, fmt.Sprintf("the decisions cannot be written: %v", closeErr))
 	}
 	if report.Events == 0 && len(problems) > 0 && !f.json {
-		return &inputError{problems} // and no report of zeros
+		return &inputError{problems} // without a report of zeros
 	}
 	if err := f.print(cmd.OutOrStdout(), report); err != nil {
 		problems = append(problems, fmt.Sprintf("the report cannot be written: %v", err))
@@ -118,8 +118,8 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 	return nil
 }
 
-// createDecisions opens the file of --decisions, once it is known that the
-// rest of the command line is good and that the file is none of the logs.
+// createDecisions creates the file of --decisions, after it has validated the rest of
+// the command line and compared the file with the logs.
 func (f *replayFlags) createDecisions() (closeFile func() error, err error) {
 	f.config.Decisions = io.Discard
 	if err := f.config.Validate(); err != nil {
@@ -140,7 +140,7 @@ func (f *replayFlags) createDecisions() (closeFile func() error, err error) {
 	return file.Close, nil
 }
 
-// parse makes a replay.Config of the flags.
+// parse fills in the replay.Config from the flags.
 func (f *replayFlags) parse(cmd *cobra.Command, args []string) error {
 	c := &f.config
 	c.Files, c.Stdin, c.Progress = args, cmd.InOrStdin(), new(replay.Progress)
@@ -185,20 +185,20 @@ func (f *replayFlags) print(out io.Writer, report *replay.Report) error {
 	return report.WriteText(out, replay.TextStyle{Color: isTerminal(out) && os.Getenv("NO_COLOR") == "", Bad: f.bad})
 }
 
-// A whatIf is a --limit, --ban or --hot as it was typed.
+// A whatIf is a --limit, --ban or --hot as it was given.
 type whatIf struct {
 	kind replay.Kind
 	text string
 }
 
-// A whatIfFlag is one of these three flags. All add to one list, which keeps
-// the order of the command line: that is the order of the report.
+// A whatIfFlag is one of these three flags. All append to one list: the report has the
+// order of the command line.
 type whatIfFlag struct {
 	kind replay.Kind
 	list *[]whatIf
 }
 
-// Set takes the flag's value; it is parsed once all flags are known.
+// Set stores the value, which is parsed after all flags.
 func (w whatIfFlag) Set(text string) error {
 	*w.list = append(*w.list, whatIf{w.kind, text})
 	return nil
@@ -207,5 +207,5 @@ func (w whatIfFlag) Set(text string) error {
 // String is the default value: none.
 func (w whatIfFlag) String() string { return "" }
 
-// Type stands for the value in the help text where that names none.
+// Type is the name of the value in the help if the usage has none.
 func (w whatIfFlag) Type() string { return "rule" }

@@ -46,12 +46,7 @@ first fails for --shutdown-delay, so that load balancers send their requests els
 		Example: `  lately serve
   lately serve --rules rules.yaml --data /var/lib/lately
   LATELY_HTTP=127.0.0.1:8080 lately serve`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("serve: argument %q: must be flags only", args[0])
-			}
-			return nil
-		},
+		Args:        flagsOnly,
 		Annotations: map[string]string{endsInOrder: "yes"},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}

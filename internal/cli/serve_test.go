@@ -217,7 +217,7 @@ func TestServeReloads(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if log := s.log.String(); !strings.Contains(log, "nam") {
-		t.Fatalf("for 20 s nothing is said of the mistake, the key nam\n%s", log)
+		t.Fatalf("for 20 s the log does not name the mistake, the key nam\n%s", log)
 	}
 	if !limitIs("50") {
 		t.Error("a file with mistakes has changed the rules")

@@ -16,7 +16,7 @@ import (
 	"github.com/lately-go/lately/replay"
 )
 
-// isTerminal reports whether w is a terminal that understands more than text.
+// isTerminal reports whether w is a terminal that understands control sequences.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {
@@ -36,8 +36,7 @@ func visible(s string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// writeJSON writes v as one line of JSON, in which, too, all that is not
-// printable is escaped.
+// writeJSON writes v as one line of JSON, in which all that is not printable is escaped.
 func writeJSON(out io.Writer, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -67,7 +66,7 @@ const (
 )
 
 // showProgress draws a progress bar on w while a replay runs that takes more
-// than a second, if w is a terminal. The returned function wipes it away.
+// than a second, if w is a terminal. The returned function removes it.
 func showProgress(w io.Writer, p *replay.Progress) (stop func()) {
 	if !isTerminal(w) {
 		return func() {}

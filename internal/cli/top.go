@@ -30,36 +30,31 @@ func newTop() *cobra.Command {
 	var f topFlags
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Watch a running server: who is counted most, what is refused, who is banned",
+		Short: "Watch a running server: top keys, refusals, bans and hot keys",
 		Long: `Top shows a running server live: decisions per second, refusals by rule, the top keys of a
-counter, the most refused keys, the latest bans and the keys that are hot. A token needs the role read, and to ban and
+counter, the most refused keys, the latest bans and the hot keys. The token needs the role read, and to ban and
 unban the role admin.
 
-Keys: s sort, / filter, 1-6 span (1s, 10s, 1m, 5m, 1h, 24h), c next counter, p pause, ? help, q quit. Tab goes to a
-panel of keys, which then has the free lines, up and down choose a key; enter inspects it, b bans it, u unbans it.
-A count is shown as LO or LO-HI: the true count lies between. A connection that is lost is shown and made anew.
-With NO_COLOR set there are no colours; without UTF-8 in LC_ALL, LC_CTYPE or LANG all is drawn in ASCII. --once and
---json need no terminal.`,
+Keys: s sort, / filter, 1-6 span (1s, 10s, 1m, 5m, 1h, 24h), c next counter, p pause, ? help, q quit. Tab focuses a
+panel of keys, which then gets the free lines, up and down choose a key; enter inspects it, b bans it, u unbans it.
+A count is shown as LO or LO-HI: the true count lies between. A lost connection is shown and reopened.
+With NO_COLOR set there are no colours; without UTF-8 in LC_ALL, LC_CTYPE or LANG the screen is drawn in ASCII.
+--once and --json need no terminal.`,
 		Example: "  lately top\n  lately top --addr https://lately.example.org --token-file token --counter requests --span 5m",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("top has the argument %q; allowed is none, and --addr says which server", args[0])
-			}
-			return nil
-		},
+		Args:    flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", "http://127.0.0.1:7380", "the server's HTTP address")
-	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token to show to the server")
-	flags.StringVar(&f.caFile, "ca-file", "", "file with the certificates (PEM) to trust in place of the system's")
+	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token for the server")
+	flags.StringVar(&f.caFile, "ca-file", "", "file with the certificates (PEM) to trust instead of the system's")
 	flags.BoolVar(&f.insecure, "insecure", false, "send the token to another machine without encryption")
 	flags.StringVar(&f.counter, "counter", "", "the counter whose top keys are shown (default: the first)")
 	flags.StringVar(&f.span, "span", "1m", "the span to look back, 1s to 24h")
-	flags.BoolVar(&f.once, "once", false, "print one frame as text, and end")
-	flags.BoolVar(&f.asJSON, "json", false, "print what a frame shows as one JSON object, and end")
+	flags.BoolVar(&f.once, "once", false, "print one frame as text and exit")
+	flags.BoolVar(&f.asJSON, "json", false, "print the content of a frame as one JSON object and exit")
 	cmd.MarkFlagsMutuallyExclusive("once", "json")
 	return cmd
 }
@@ -67,7 +62,7 @@ With NO_COLOR set there are no colours; without UTF-8 in LC_ALL, LC_CTYPE or LAN
 func (f *topFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	span, err := rules.ParseDuration(f.span)
 	if err != nil || span < time.Second || span > 24*time.Hour {
-		return fmt.Errorf("--span is %q; allowed is 1s to 24h", f.span)
+		return fmt.Errorf("--span: %q: must be 1s to 24h", f.span)
 	}
 	c, err := f.client()
 	if err != nil {
@@ -79,10 +74,9 @@ func (f *topFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
 		return topOnce(ctx, c, want, f.asJSON, out)
 	}
 	if !isTerminal(out) || !isTerminalIn(in) {
-		return errors.New("top needs a terminal; allowed without one is --once or --json")
+		return errors.New("top: no terminal: without one, --once or --json must be set")
 	}
-	// A slow link is sent ten frames a second at most, and
-	// of each only what has changed.
+	// At most ten frames a second, and of each only the changes, for slow links.
 	paint := newTopPaint(os.Getenv("NO_COLOR") == "")
 	paint.ascii = !utf8Terminal(os.Getenv)
 	return topShow(ctx, c, want, paint, tea.WithInput(in), tea.WithOutput(out), tea.WithFPS(10))
@@ -98,7 +92,7 @@ func (f *topFlags) client() (*client.Client, error) {
 		}
 		config.Token = strings.TrimSpace(string(b))
 		if config.Token == "" || len(strings.Fields(config.Token)) > 1 {
-			return nil, fmt.Errorf("--token-file %s has %d words; allowed is one, the token", f.tokenFile, len(strings.Fields(config.Token)))
+			return nil, fmt.Errorf("--token-file: %s: %d words: must be one, the token", f.tokenFile, len(strings.Fields(config.Token)))
 		}
 	}
 	if f.caFile != "" {
@@ -108,7 +102,7 @@ func (f *topFlags) client() (*client.Client, error) {
 		}
 		config.TLS = &tls.Config{RootCAs: x509.NewCertPool()}
 		if !config.TLS.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--ca-file %s has no certificate; allowed are certificates as PEM", f.caFile)
+			return nil, fmt.Errorf("--ca-file: %s: no certificate: must be certificates as PEM", f.caFile)
 		}
 	}
 	c, err := client.New(f.addr, config)
@@ -151,8 +145,8 @@ func topOnce(ctx context.Context, c *client.Client, want topWant, asJSON bool, o
 	return nil
 }
 
-// topKeys is how many keys are asked for, of which a frame shows what it has room
-// for, and a filter finds some.
+// topKeys is how many keys are requested. A frame shows those that fit and that pass the
+// filter.
 const topKeys = 100
 
 // The size of a frame that is printed.
@@ -162,8 +156,7 @@ const (
 	onceMost   = 400
 )
 
-// onceWidth is the width of a frame that is printed: that of the shell's lines, if it
-// tells.
+// onceWidth is the width of a frame that is printed: COLUMNS, if it is set.
 func onceWidth() int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil {
 		return max(onceLeast, min(n, onceMost))
@@ -171,12 +164,12 @@ func onceWidth() int {
 	return 100
 }
 
-// topFailed is the error of a server that does not answer, or not as hoped.
+// topFailed is the error of a server that does not answer, or refuses to.
 func topFailed(c *client.Client, err error) error {
 	return &inputError{[]string{fmt.Sprintf("%s: %v", c.Addr(), err)}}
 }
 
-// topShow shows the live view until it is quit.
+// topShow shows the live view until the user quits.
 func topShow(ctx context.Context, c *client.Client, want topWant, paint topPaint, options ...tea.ProgramOption) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -215,7 +208,7 @@ func topShow(ctx context.Context, c *client.Client, want topWant, paint topPaint
 	return nil
 }
 
-// follow tells the model what the server tells, and what becomes of the connection.
+// follow sends the events of the server to the model, and the state of the connection.
 func follow(ctx context.Context, c *client.Client, send func(tea.Msg)) {
 	for event, err := range c.Events(ctx) {
 		refusal, ok := errors.AsType[*client.Error](err)

@@ -13,7 +13,7 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A topAction is a change of a ban that the user has asked for.
+// A topAction is a change of a ban that the user has requested.
 type topAction struct {
 	rule   string
 	key    []string
@@ -32,7 +32,7 @@ type topPrompt struct {
 	text  string // the duration
 }
 
-// startPrompt asks before the chosen key is banned, or unbanned.
+// startPrompt opens the question whether to ban, or unban, the chosen key.
 func (m *topModel) startPrompt(ban bool) {
 	line, ok := m.chosen()
 	if !ok {
@@ -53,7 +53,7 @@ func (m *topModel) startPrompt(ban bool) {
 	m.prompt = p
 }
 
-// promptText is the question.
+// promptText returns the question.
 func (m *topModel) promptText() string {
 	p := m.prompt
 	rule := m.shown(p.rules[p.rule])
@@ -67,7 +67,7 @@ func (m *topModel) promptText() string {
 	return "unban " + key + " under " + rule + "?  enter unbans, esc does not"
 }
 
-// answer takes a key while a question is open.
+// answer handles a key while a question is open.
 func (m *topModel) answer(k tea.KeyPressMsg) tea.Cmd {
 	p := m.prompt
 	switch k.String() {
@@ -75,30 +75,24 @@ func (m *topModel) answer(k tea.KeyPressMsg) tea.Cmd {
 		m.prompt = nil
 	case "tab":
 		p.rule = (p.rule + 1) % len(p.rules)
-	case "backspace":
-		p.text = p.text[:max(len(p.text)-1, 0)]
-	case "ctrl+u":
-		p.text = ""
 	case "enter":
 		return m.confirm()
 	default:
-		if p.ban && len(p.text)+len(k.Text) <= 16 && isASCII(k.Text) {
-			p.text += k.Text
+		if p.ban {
+			p.text = edited(p.text, k, 16)
 		}
 	}
 	return nil
 }
 
-func isASCII(s string) bool { return asciiOnly(s) == s }
-
-// confirm does what was asked about.
+// confirm bans or unbans the key.
 func (m *topModel) confirm() tea.Cmd {
 	p := m.prompt
 	a := topAction{rule: p.rules[p.rule], key: p.line.key}
 	if p.ban {
 		d, err := rules.ParseDuration(p.text)
 		if err != nil || d < time.Millisecond {
-			m.notice = fmt.Sprintf("%q is no time to ban for: must be such as 10m, 1h or 7d", p.text)
+			m.notice = fmt.Sprintf("duration %q: must be such as 10m, 1h or 7d", p.text)
 			m.prompt = nil
 			return nil
 		}

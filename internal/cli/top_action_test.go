@@ -45,7 +45,7 @@ func TestTopBans(t *testing.T) {
 		t.Errorf("did %+v", *done)
 	}
 	keys(m, "b", "x", "enter")
-	if len(*done) != 1 || !strings.Contains(m.notice, `"1hx" is no time to ban for: must be such as 10m, 1h or 7d`) {
+	if len(*done) != 1 || !strings.Contains(m.notice, `"1hx": must be such as 10m, 1h or 7d`) {
 		t.Errorf("a wrong time: did %+v, notice %q", *done, m.notice)
 	}
 	keys(m, "tab", "down", "u", "enter") // the ban of a key of two fields

@@ -38,8 +38,8 @@ func asciiOnly(s string) string {
 	return b.String()
 }
 
-// drawn returns a frame as it is sent: where only ASCII is, each sign that the view
-// draws with has one of the same width in its place.
+// drawn returns a frame as it is sent to the terminal: in ASCII, each sign of the view
+// is replaced by one of the same width.
 func (p topPaint) drawn(frame string) string {
 	if !p.ascii {
 		return frame

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
 	"github.com/lately-go/lately/rules"
 )
 
-// A topDetail is a key that is inspected, and what the server said of it last.
+// A topDetail is a key that is inspected, and the last answer of the server.
 type topDetail struct {
 	topLine
 	report *api.KeyReport // nil until the first answer
@@ -27,7 +28,7 @@ type topInspected struct {
 	err    error
 }
 
-// inspectChosen shows the chosen key in place of the panels.
+// inspectChosen shows the chosen key instead of the panels.
 func (m *topModel) inspectChosen() tea.Cmd {
 	line, ok := m.chosen()
 	if !ok {
@@ -42,7 +43,7 @@ func (m *topModel) inspectChosen() tea.Cmd {
 	return m.askDetail()
 }
 
-// askDetail asks for the key that is inspected.
+// askDetail requests the key that is inspected.
 func (m *topModel) askDetail() tea.Cmd {
 	if m.detail == nil || m.inspect == nil {
 		return nil
@@ -50,7 +51,7 @@ func (m *topModel) askDetail() tea.Cmd {
 	return m.inspect(m.detail)
 }
 
-// inspected takes in an answer, if it is about what is shown.
+// inspected handles an answer, if it is about the key that is shown.
 func (m *topModel) inspected(msg topInspected) {
 	if msg.detail != m.detail {
 		return
@@ -61,7 +62,7 @@ func (m *topModel) inspected(msg topInspected) {
 	}
 }
 
-// inspect asks the server for a key.
+// inspect requests a key from the server.
 func inspect(ctx context.Context, c *client.Client, d *topDetail) topInspected {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -69,7 +70,7 @@ func inspect(ctx context.Context, c *client.Client, d *topDetail) topInspected {
 	return topInspected{d, &report, err}
 }
 
-// detailLines is the key that is inspected.
+// detailLines shows the key that is inspected.
 func (m *topModel) detailLines() []string {
 	d := m.detail
 	lines := []string{m.title(strings.Join(d.fields, ", ")+" "+m.shown(d.key...), m.width)}
@@ -77,7 +78,7 @@ func (m *topModel) detailLines() []string {
 		text := clipped(fmt.Sprintf(format, args...), m.width)
 		lines = append(lines, style(text))
 	}
-	plain := func(s ...string) string { return strings.Join(s, "") }
+	plain := lipgloss.NewStyle().Render
 	switch {
 	case d.err != nil:
 		add(m.paint.wrong.Render, "not read: %s", m.shown(d.err.Error()))

@@ -18,9 +18,9 @@ const (
 	topPanels
 )
 
-// A topLine is a line that is about a key.
+// A topLine is a line about a key.
 type topLine struct {
-	rule   string   // that it is about; "" for the keys of a counter
+	rule   string   // "" for the keys of a counter
 	fields []string // of the key; nil if they are not known
 	key    []string
 	text   string
@@ -44,7 +44,7 @@ func (m *topModel) linesOf(p topPanel, width int) []topLine {
 	return nil
 }
 
-// panelOf returns a panel of keys. Where it has the focus, the chosen line is marked.
+// panelOf returns a panel of keys. If it has the focus, the chosen line is marked.
 func (m *topModel) panelOf(which topPanel, title, none string, width int) panel {
 	focused := m.focus == which
 	if focused {
@@ -78,7 +78,7 @@ func (m *topModel) chosen() (topLine, bool) {
 	return lines[m.cursor], true
 }
 
-// turnFocus gives the focus to the next panel, or with by -1 to the one before.
+// turnFocus focuses the next panel, or with by -1 the one before.
 func (m *topModel) turnFocus(by int) {
 	m.focus = (m.focus + topPanel(by) + topPanels) % topPanels
 	m.cursor = 0
@@ -94,12 +94,12 @@ func (m *topModel) moveCursor(by int) {
 	m.holdCursor()
 }
 
-// holdCursor keeps the cursor on a line.
+// holdCursor keeps the cursor on an existing line.
 func (m *topModel) holdCursor() {
 	m.cursor = max(0, min(m.cursor, len(m.linesOf(m.focus, 80))-1))
 }
 
-// followCursor keeps the cursor on the key that it was on, as lines move.
+// followCursor keeps the cursor on its key when lines move.
 func (m *topModel) followCursor(before topLine, was bool) {
 	if was && m.detail == nil {
 		same := func(l topLine) bool { return l.rule == before.rule && slices.Equal(l.key, before.key) }
@@ -110,63 +110,57 @@ func (m *topModel) followCursor(before topLine, was bool) {
 	m.holdCursor()
 }
 
-// stack puts panels one below the other, in at most room lines; the last panels are left
-// out where there is no room for all. The panel that has the focus gets all lines but a few
-// for each of the others; without one, lines are handed out one by one in turn, so that a
-// short panel leaves its room to the others.
-func stack(room int, panels ...panel) []string {
-	focused := slices.ContainsFunc(panels, func(p panel) bool { return p.focused })
-	needed := func() int {
-		n := len(panels)*(leastPanel+1) - 1
-		if focused {
-			n += focusedPanel - leastPanel
-		}
-		return n
+// stack puts panels one below the other, in at most height lines; the last panels are
+// left out if they do not fit. The panel that has the focus gets all lines except a few
+// for each of the others; without one, lines are given out one by one in turn, so that
+// the lines that a short panel does not need go to the others.
+func stack(height int, panels ...panel) []string {
+	focus := slices.IndexFunc(panels, func(p panel) bool { return p.focused })
+	needed := -1
+	if focus >= 0 {
+		needed += focusedPanel - leastPanel
 	}
-	for len(panels) > 1 && room < needed() {
-		last := len(panels) - 1
-		if panels[last].focused {
-			last--
+	for last := len(panels) - 1; last >= 0 && len(panels) > 1 && height < needed+len(panels)*(leastPanel+1); last-- {
+		if last != focus {
+			panels = slices.Delete(panels, last, last+1)
 		}
-		panels = slices.Delete(slices.Clone(panels), last, last+1)
 	}
-	room -= len(panels) - 1 // lines between
+	height -= len(panels) - 1 // blank lines between them
 	given := make([]int, len(panels))
-	hand := func(most func(p *panel) int) {
-		for more := true; more && room > 0; {
-			more = false
-			for i := range panels {
-				if room > 0 && given[i] < min(len(panels[i].lines), most(&panels[i])) {
-					given[i]++
-					room--
-					more = true
-				}
+	give := func(i, most int) (more bool) {
+		if more = height > 0 && given[i] < min(len(panels[i].lines), most); more {
+			given[i]++
+			height--
+		}
+		return more
+	}
+	if focus >= 0 {
+		for i := range panels {
+			for give(i, leastPanel) {
 			}
 		}
+		focus = slices.IndexFunc(panels, func(p panel) bool { return p.focused })
+		for give(focus, len(panels[focus].lines)) {
+		}
 	}
-	all := func(p *panel) int { return len(p.lines) }
-	if focused {
-		hand(func(*panel) int { return leastPanel })
-		hand(func(p *panel) int {
-			if p.focused {
-				return len(p.lines)
-			}
-			return 0
-		})
+	for more := true; more; {
+		more = false
+		for i := range panels {
+			more = give(i, len(panels[i].lines)) || more
+		}
 	}
-	hand(all)
 	var lines []string
 	for i := range panels {
 		if i > 0 {
 			lines = append(lines, "")
 		}
-		lines = append(lines, panels[i].seen(given[i])...)
+		lines = append(lines, panels[i].visible(given[i])...)
 	}
 	return lines
 }
 
-// seen returns n lines of p: the title, and those around the chosen one.
-func (p *panel) seen(n int) []string {
+// visible returns n lines of p: the title, and those around the chosen one.
+func (p *panel) visible(n int) []string {
 	from := max(0, min(p.at-n/2, len(p.lines)-n))
 	if from == 0 || n < 2 {
 		return p.lines[:n]

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -13,9 +12,8 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A topModel is the state of the live view: what the server last said, and what the
-// user wants to see of it. Everything that happens comes as a message, time
-// included.
+// A topModel is the state of the live view: the last answers of the server, and what the
+// user wants to see of them. Everything that happens is a message, even the time.
 type topModel struct {
 	ask     func(topWant) tea.Cmd // reads from the server
 	inspect func(*topDetail) tea.Cmd
@@ -27,13 +25,13 @@ type topModel struct {
 	now           time.Time
 	apart         time.Duration // how far the server's clock is ahead of ours
 
-	live   bool      // events come
+	live   bool      // events arrive
 	lost   error     // why they do not
-	lostAt time.Time // the first time since they did
-	fatal  error     // why it is over
+	lostAt time.Time // when they stopped
+	fatal  error     // why the view ended
 
 	want    topWant
-	owed    bool        // a whole reading was asked for, and none has come since
+	owed    bool        // a whole reading was requested, and none has arrived since
 	reading *topReading // the last one; nil before the first
 	unread  error       // why the last one failed
 	rules   []api.Rule
@@ -51,10 +49,10 @@ type topModel struct {
 	notice  string     // the answer to the last key
 }
 
-// What happens to a topModel, besides keys and sizes.
+// The messages of a topModel, besides keys and sizes.
 type (
 	topTick   struct{ now time.Time }
-	topPoll   struct{ turn int } // it is time to read again
+	topPoll   struct{ turn int } // the next reading is due
 	topRead   struct{ reading *topReading }
 	topUnread struct {
 		want topWant
@@ -65,15 +63,15 @@ type (
 		err error
 		at  time.Time
 	}
-	topRefused struct{ err error } // the server will not tell
+	topRefused struct{ err error } // the server refuses to send events
 )
 
 const (
-	// pollEvery is how long after an answer the next one is asked for.
+	// pollEvery is the time from an answer until the next request.
 	pollEvery = 2 * time.Second
 
-	// clocksAgree is how little two clocks differ that are taken for the same:
-	// servers tell how long they are up in whole seconds.
+	// clocksAgree is the difference below which two clocks count as equal: the uptime
+	// of a server is in whole seconds.
 	clocksAgree = 3 * time.Second
 
 	keptSeconds = 120
@@ -92,21 +90,21 @@ const (
 
 func (s topSort) String() string { return [topSorts]string{"refused", "count", "name"}[s] }
 
-// topSpans are what the keys 1 to 6 stand for.
+// topSpans are the spans of the keys 1 to 6.
 var topSpans = [...]time.Duration{time.Second, 10 * time.Second, time.Minute, 5 * time.Minute, time.Hour, 24 * time.Hour}
 
 func newTopModel(addr string, want topWant, paint topPaint) *topModel {
 	return &topModel{addr: addr, want: want, paint: paint}
 }
 
-// Init starts the clock of the view.
+// Init starts the clock.
 func (m *topModel) Init() tea.Cmd { return tick() }
 
 func tick() tea.Cmd {
 	return tea.Tick(time.Second, func(now time.Time) tea.Msg { return topTick{now} })
 }
 
-// Update takes in what has happened.
+// Update handles a message.
 func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -153,10 +151,10 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// theirs returns the time by the server's clock, by which bans end.
+// theirs returns the time of the server's clock, by which bans end.
 func (m *topModel) theirs() time.Time { return m.now.Add(m.apart) }
 
-// askNow asks for a reading, and makes older ones be of no interest.
+// askNow requests a reading; answers to older requests are ignored.
 func (m *topModel) askNow(whole bool) tea.Cmd {
 	m.want.turn++
 	return m.askFor(whole)
@@ -172,13 +170,13 @@ func (m *topModel) askFor(whole bool) tea.Cmd {
 	return m.ask(w)
 }
 
-// later asks for the next reading when it is time.
+// later schedules the next reading.
 func (m *topModel) later() tea.Cmd {
 	turn := m.want.turn
 	return tea.Tick(pollEvery, func(time.Time) tea.Msg { return topPoll{turn} })
 }
 
-// read takes in a reading.
+// read handles a reading.
 func (m *topModel) read(r *topReading) {
 	m.reading, m.unread = r, nil
 	if m.now.Before(r.at) {
@@ -202,7 +200,7 @@ func (m *topModel) read(r *topReading) {
 	}
 }
 
-// perSecond is what was decided in a second of that part of the past.
+// perSecond returns the mean decisions per second of a period.
 func perSecond(r api.Rate) api.Totals {
 	seconds := max(r.To.Sub(r.From).Seconds(), 0.1)
 	share := func(n uint64) uint64 { return uint64(float64(n)/seconds + 0.5) }
@@ -220,7 +218,7 @@ func (m *topModel) second(t api.Totals) {
 	m.seconds = append(m.seconds, t)
 }
 
-// event takes in what the server tells.
+// event handles an event of the server.
 func (m *topModel) event(e *api.Event) tea.Cmd {
 	if e.Type == client.Connected {
 		m.live, m.lost = true, nil
@@ -266,7 +264,7 @@ func (r *topReading) forget(rule string, key []string) {
 	r.held -= before - len(r.bans)
 }
 
-// key does what a key stands for.
+// key handles a key.
 func (m *topModel) key(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
 	if name == "ctrl+c" {
@@ -334,27 +332,7 @@ func (m *topModel) back() {
 	}
 }
 
-// edit changes the filter.
-func (m *topModel) edit(k tea.KeyPressMsg) {
-	switch k.String() {
-	case "enter":
-		m.editing = false
-	case "esc":
-		m.editing, m.filter = false, ""
-	case "backspace":
-		if r := []rune(m.filter); len(r) > 0 {
-			m.filter = string(r[:len(r)-1])
-		}
-	case "ctrl+u":
-		m.filter = ""
-	default:
-		if len(m.filter)+len(k.Text) <= maxFilter {
-			m.filter += k.Text
-		}
-	}
-}
-
-// pause stops the picture, or lets it go on.
+// pause stops or resumes the view.
 func (m *topModel) pause() tea.Cmd {
 	m.paused = !m.paused
 	if m.paused || !m.live {
@@ -370,40 +348,29 @@ func (m *topModel) nextCounter() tea.Cmd {
 		return nil
 	}
 	all := m.reading.counters
-	i := slices.IndexFunc(all, func(c api.Counter) bool { return c.Name == m.reading.counter })
-	m.want.counter = all[(i+1)%len(all)].Name
+	m.want.counter = all[(m.reading.counterIndex()+1)%len(all)].Name
 	return m.changed()
 }
 
-// setSpan looks back for another span, as far as the counter does.
+// setSpan looks back for another span, at most the longest of the counter.
 func (m *topModel) setSpan(span time.Duration) tea.Cmd {
 	if m.reading != nil {
-		for i := range m.reading.counters {
-			if c := &m.reading.counters[i]; c.Name == m.reading.counter && span > longest(c) {
-				m.notice = fmt.Sprintf("counter %s has up to %s", c.Name, rules.FormatDuration(longest(c)))
-				return nil
-			}
+		if i := m.reading.counterIndex(); i >= 0 && span > longest(&m.reading.counters[i]) {
+			c := &m.reading.counters[i]
+			m.notice = fmt.Sprintf("counter %s has up to %s", c.Name, rules.FormatDuration(longest(c)))
+			return nil
 		}
 	}
 	m.want.span = span
 	return m.changed()
 }
 
-// changed asks for what is wanted now.
+// changed requests a reading after what is wanted has changed.
 func (m *topModel) changed() tea.Cmd {
 	if m.paused {
-		m.notice = "paused: p shows what was asked for"
+		m.notice = "paused: p shows what was requested"
 		m.want.turn++
 		return nil
 	}
 	return m.askNow(false)
-}
-
-// passes reports whether the filter lets a line with these texts through.
-func (m *topModel) passes(texts ...string) bool {
-	if m.filter == "" {
-		return true
-	}
-	filter := strings.ToLower(m.filter)
-	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(strings.ToLower(t), filter) })
 }

@@ -195,3 +195,17 @@ func TestTopOldAnswers(t *testing.T) {
 		t.Errorf("a new connection asks for %+v", *asked)
 	}
 }
+
+// TestTopUnknownCounter shows the rest of the view, and says what is wrong.
+func TestTopUnknownCounter(t *testing.T) {
+	m := cannedModel(t, topPaint{}, 120, 40)
+	m.reading.want.counter = "nosuch"
+	m.reading.choose()
+	m.read(m.reading)
+	if m.reading.counter != "" || m.notice != `counter "nosuch": must be requests, paths` {
+		t.Errorf("counter %q, notice %q", m.reading.counter, m.notice)
+	}
+	fits(t, m.View().Content, 120, 40)
+	keys(m, "c", "2", "tab", "down", "enter")
+	fits(t, m.View().Content, 120, 40)
+}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -8,17 +9,17 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A topRule is what a rule has decided in the span, a second.
+// A topRule is what a rule has decided in the span, per second.
 type topRule struct {
 	name                          string
 	all, refused, allowed, banned float64
 }
 
-// no is how many events a second the rule refuses, by limits and by bans.
+// no is how many events per second the rule refuses, by limits and by bans.
 func (r *topRule) no() float64 { return r.refused + r.banned }
 
-// ruleLines returns the rules that the filter lets through, sorted, and the most that
-// one of them refuses.
+// ruleLines returns the rules that pass the filter, sorted, and the most that one of
+// them refuses.
 func (m *topModel) ruleLines() (lines []topRule, most float64) {
 	span := m.reading.perRule
 	for i := range m.rules {
@@ -44,21 +45,11 @@ func (m *topModel) ruleLines() (lines []topRule, most float64) {
 		case m.sort == byName:
 			return strings.Compare(a.name, b.name)
 		case m.sort == byCount && a.all != b.all:
-			return largerFirst(a.all, b.all)
+			return cmp.Compare(b.all, a.all)
 		}
-		return largerFirst(a.no(), b.no())
+		return cmp.Compare(b.no(), a.no())
 	})
 	return lines, most
-}
-
-func largerFirst(a, b float64) int {
-	switch {
-	case a > b:
-		return -1
-	case a < b:
-		return 1
-	}
-	return 0
 }
 
 // rulePanel is what each rule refuses.
@@ -72,7 +63,7 @@ func (m *topModel) rulePanel(width int) panel {
 	const figure = 9
 	figures := 3
 	if width < 56 {
-		figures = 2 // how much is allowed is the least of interest
+		figures = 2 // without what was allowed
 	}
 	name, bars := columns(width, figures*figure)
 	head := left("", name+bars) + right("refused", figure) + right("banned", figure)
@@ -91,24 +82,24 @@ func (m *topModel) rulePanel(width int) panel {
 	return p
 }
 
-// columns shares out what figures leave of a line between a name and a bar.
+// columns returns the widths of a name and a bar beside the figures of a line.
 func columns(width, figures int) (name, bars int) {
-	room := width - figures
-	if bars = min(room*2/5, 40); bars < 6 {
+	width -= figures
+	if bars = min(width*2/5, 40); bars < 6 {
 		bars = 0
 	}
-	return max(room-bars, 1), bars
+	return max(width-bars, 1), bars
 }
 
 // keyPanel is the top keys of the counter.
 func (m *topModel) keyPanel(width int) panel {
 	if len(m.reading.counters) == 0 {
-		return panel{lines: []string{m.title("Top keys", width), m.nothing("there is no counter: the rules file can have some, and ADD makes one", width)}}
+		return panel{lines: []string{m.title("Top keys", width), m.nothing("no counter: add one to the rules file, or with ADD", width)}}
 	}
 	return m.panelOf(keysPanel, "Top keys of "+m.shown(m.reading.counter)+", last "+rules.FormatDuration(m.reading.span), "no key", width)
 }
 
-// topKeyLines is the top keys that the filter lets through.
+// topKeyLines is the top keys that pass the filter.
 func (m *topModel) topKeyLines(width int) (lines []topLine) {
 	keys := slices.Clone(m.reading.top)
 	keys = slices.DeleteFunc(keys, func(k api.KeyCount) bool { return !m.passes(k.Values()...) })
@@ -121,23 +112,16 @@ func (m *topModel) topKeyLines(width int) (lines []topLine) {
 		most = max(most, k.Hi)
 		figure = max(figure, len([]rune(bounded(k.Lo, k.Hi)))+1)
 	}
-	fields := m.counterFields()
+	var fields []string
+	if i := m.reading.counterIndex(); i >= 0 {
+		fields = m.reading.counters[i].Fields
+	}
 	name, bars := columns(width, figure)
 	for _, k := range keys {
 		text := left(m.shown(k.Values()...), name-1) + " " + m.keyBar(k, most, bars) + right(bounded(k.Lo, k.Hi), figure)
 		lines = append(lines, topLine{fields: fields, key: k.Values(), text: text})
 	}
 	return lines
-}
-
-// counterFields returns the fields of the counter whose keys are shown.
-func (m *topModel) counterFields() []string {
-	for i := range m.reading.counters {
-		if c := &m.reading.counters[i]; c.Name == m.reading.counter {
-			return c.Fields
-		}
-	}
-	return nil
 }
 
 // keyBar is a bar up to lo, with a light end up to hi.
@@ -187,11 +171,11 @@ func (m *topModel) hotLines(width int) (lines []topLine) {
 	return lines
 }
 
-// keyLine is a key, a rule that it is about, and a figure.
+// keyLine is a key, its rule and a figure.
 func (m *topModel) keyLine(rule string, key []string, paint func(...string) string, figure string, figureWidth, width int) topLine {
-	room := width - figureWidth
-	ruleWidth := min(room/3, 24)
-	text := paint(left(m.shown(key...), room-ruleWidth-1)) + " " + m.paint.dim.Render(left(m.shown(rule), ruleWidth)) + right(figure, figureWidth)
+	ruleWidth := min((width-figureWidth)/3, 24)
+	keyWidth := width - figureWidth - ruleWidth - 1
+	text := paint(left(m.shown(key...), keyWidth)) + " " + m.paint.dim.Render(left(m.shown(rule), ruleWidth)) + right(figure, figureWidth)
 	return topLine{rule: rule, fields: m.ruleFields(rule), key: key, text: text}
 }
 

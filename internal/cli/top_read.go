@@ -14,16 +14,16 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A topWant says what is to be read of a server.
+// A topWant is what the user wants to see of a server.
 type topWant struct {
 	counter string // "" is the first
 	span    time.Duration
 	n       int  // keys
-	whole   bool // with what seldom changes, and the chart's last minute
-	turn    int  // which of the model's wishes it is
+	whole   bool // with the rules and the last minute of the chart
+	turn    int  // number of the request
 }
 
-// A topReading is what a server was like at a moment: two round trips' worth.
+// A topReading is the state of a server at one moment, in two round trips.
 type topReading struct {
 	want     topWant
 	at       time.Time
@@ -37,24 +37,23 @@ type topReading struct {
 	held     int // bans
 	hot      []api.HotKey
 	refused  []api.RefusedKey
-	note     string // what is not as wanted
+	note     string // why it differs from want
 
-	// Of a whole one.
+	// If want.whole is set.
 	rules  []api.Rule
 	minute []api.Rate
 }
 
-// How many bans and refused keys are asked for.
+// How many bans and refused keys are requested.
 const (
 	topBans        = 50
 	topRefusedKeys = 50
 )
 
-// refusedSpan is the span over which refused keys are asked for: servers count them for
-// an hour.
+// refusedSpan is the span of refused keys: servers count them for an hour.
 func refusedSpan(span time.Duration) time.Duration { return min(span, time.Hour) }
 
-// readTop reads what is wanted.
+// readTop reads what w wants.
 func readTop(ctx context.Context, c *client.Client, w topWant) (*topReading, error) {
 	r := &topReading{want: w, at: time.Now()}
 	err := together(
@@ -62,9 +61,9 @@ func readTop(ctx context.Context, c *client.Client, w topWant) (*topReading, err
 		func() (err error) { r.counters, err = c.Counters(ctx); return err },
 		func() (err error) {
 			if w.whole {
-				var book api.RuleSet
-				book, err = c.Rules(ctx)
-				r.rules = book.Rules
+				var set api.RuleSet
+				set, err = c.Rules(ctx)
+				r.rules = set.Rules
 			}
 			return err
 		},
@@ -93,8 +92,7 @@ func readTop(ctx context.Context, c *client.Client, w topWant) (*topReading, err
 	return r, err
 }
 
-// together makes several requests at once, for a link may be slow, and returns the
-// first error.
+// together makes several requests at once and returns the first error.
 func together(requests ...func() error) error {
 	errs := make([]error, len(requests))
 	var wg sync.WaitGroup
@@ -110,29 +108,32 @@ func together(requests ...func() error) error {
 	return nil
 }
 
-// choose settles which counter is read, and over which span.
+// choose sets the counter that is read, and the span: by default the first counter.
 func (r *topReading) choose() {
-	r.span = r.want.span
-	if len(r.counters) == 0 {
-		if r.want.counter != "" {
-			r.note = fmt.Sprintf("there is no counter %q, nor any other", r.want.counter)
-		}
+	r.counter, r.span = r.want.counter, r.want.span
+	if r.counter == "" && len(r.counters) > 0 {
+		r.counter = r.counters[0].Name
+	}
+	if i := r.counterIndex(); i >= 0 {
+		r.span = min(r.span, longest(&r.counters[i]))
 		return
 	}
-	i := 0
-	if r.want.counter != "" {
-		i = slices.IndexFunc(r.counters, func(c api.Counter) bool { return c.Name == r.want.counter })
-	}
-	if i < 0 {
-		var names []string
-		for _, c := range r.counters {
-			names = append(names, c.Name)
+	if r.counter != "" {
+		r.note = fmt.Sprintf("counter %q: unknown", r.counter)
+		if len(r.counters) > 0 {
+			var names []string
+			for _, c := range r.counters {
+				names = append(names, c.Name)
+			}
+			r.note = fmt.Sprintf("counter %q: must be %s", r.counter, strings.Join(names, ", "))
 		}
-		r.note = fmt.Sprintf("there is no counter %q; allowed is %s", r.want.counter, strings.Join(names, ", "))
-		return
+		r.counter = ""
 	}
-	r.counter = r.counters[i].Name
-	r.span = min(r.span, longest(&r.counters[i]))
+}
+
+// counterIndex returns the index of the counter whose keys are read, or -1.
+func (r *topReading) counterIndex() int {
+	return slices.IndexFunc(r.counters, func(c api.Counter) bool { return c.Name == r.counter })
 }
 
 // longest returns the longest span of a counter.

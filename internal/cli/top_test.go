@@ -72,8 +72,8 @@ func TestTopJSON(t *testing.T) {
 	}
 }
 
-// TestTopAsks has what is sent to the server: the span of the flag as far as the
-// counter has it, and the token.
+// TestTopAsks has what is sent to the server: the span of the flag, at most that of the
+// counter, and the token.
 func TestTopAsks(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]string{}
@@ -135,17 +135,17 @@ func TestTopRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"x"}, exitUsage, `top has the argument "x"; allowed is none`},
-		{[]string{"--span", "2d"}, exitUsage, `--span is "2d"; allowed is 1s to 24h`},
-		{[]string{"--addr", "ftp://x"}, exitUsage, `--addr: the server's address is "ftp://x"; allowed is`},
+		{[]string{"x"}, exitUsage, `top: argument "x": must be flags only`},
+		{[]string{"--span", "2d"}, exitUsage, `--span: "2d": must be 1s to 24h`},
+		{[]string{"--addr", "ftp://x"}, exitUsage, `--addr: `},
 		{[]string{"--token-file", filepath.Join(dir, "none")}, exitUsage, "--token-file: open "},
-		{[]string{"--token-file", two}, exitUsage, "has 2 words; allowed is one, the token"},
-		{[]string{"--ca-file", two, "--addr", "https://127.0.0.1"}, exitUsage, "has no certificate; allowed are certificates as PEM"},
+		{[]string{"--token-file", two}, exitUsage, "2 words: must be one, the token"},
+		{[]string{"--ca-file", two, "--addr", "https://127.0.0.1"}, exitUsage, "no certificate: must be certificates as PEM"},
 		{[]string{"--once", "--json"}, exitUsage, "once json"},
-		{nil, exitUsage, "top needs a terminal; allowed without one is --once or --json"},
+		{nil, exitUsage, "top: no terminal: without one, --once or --json must be set"},
 		{[]string{"--once", "--addr", "http://127.0.0.1:1"}, exitInput, "http://127.0.0.1:1: no connection: "},
 		{[]string{"--once", "--addr", closed.URL}, exitInput, closed.URL + `: NOAUTH no token\x1b[2J`},
-		{[]string{"--json", "--addr", s.URL, "--counter", "no\x1b"}, exitInput, `there is no counter "no\x1b"; allowed is requests, paths`},
+		{[]string{"--json", "--addr", s.URL, "--counter", "no\x1b"}, exitInput, `counter "no\x1b": must be requests, paths`},
 	} {
 		code, stdout, stderr := runTop(t, tt.args...)
 		if code != tt.code || stdout != "" || !strings.Contains(stderr, tt.want) {

@@ -2,13 +2,13 @@ package cli
 
 import (
 	"fmt"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // A topPaint is how the live view is drawn. The zero topPaint has no styles. Colours
@@ -16,10 +16,10 @@ import (
 type topPaint struct {
 	bold, dim, allowed, refused, banned, hot, bar, wrong, chosen lipgloss.Style
 
-	ascii bool // nothing but ASCII is drawn
+	ascii bool // draw in ASCII only
 }
 
-// newTopPaint returns styles, with colours or with nothing but weight.
+// newTopPaint returns styles, with colours or with weight only.
 func newTopPaint(colours bool) topPaint {
 	plain := lipgloss.NewStyle()
 	p := topPaint{bold: plain.Bold(true), dim: plain.Faint(true), wrong: plain.Bold(true), chosen: plain.Reverse(true)}
@@ -35,11 +35,10 @@ func newTopPaint(colours bool) topPaint {
 	return p
 }
 
-// maxShown is how many bytes of a text are looked at: keys may be long, screens are
-// not.
+// maxShown bounds the bytes of a text: keys may be longer than any screen.
 const maxShown = 2048
 
-// shown returns the texts as they may stand on a screen.
+// shown returns the texts, safe for a terminal and of bounded length.
 func shown(texts ...string) string {
 	var b strings.Builder
 	for i, t := range texts {
@@ -58,7 +57,7 @@ func shown(texts ...string) string {
 	return b.String()
 }
 
-// shown returns the texts as they may stand on the screen of m.
+// shown is the function shown for the terminal of m.
 func (m *topModel) shown(texts ...string) string {
 	if m.paint.ascii {
 		return asciiOnly(shown(texts...))
@@ -66,37 +65,24 @@ func (m *topModel) shown(texts ...string) string {
 	return shown(texts...)
 }
 
-// clipped returns s, which has no styles, in at most width cells.
-func clipped(s string, width int) string {
-	if width <= 0 {
-		return ""
-	}
-	if lipgloss.Width(s) <= width {
-		return s
-	}
-	runes := []rune(s)
-	n := sort.Search(len(runes), func(n int) bool { return lipgloss.Width(string(runes[:n+1])) > width-1 })
-	return string(runes[:n]) + "…"
-}
+// clipped returns s in at most width cells.
+func clipped(s string, width int) string { return ansi.Truncate(s, max(width, 0), "…") }
 
-// left returns s, which has no styles, in exactly width cells, at their left.
-func left(s string, width int) string {
-	s = clipped(s, width)
-	return s + blank(width-lipgloss.Width(s))
-}
+// left returns s in exactly width cells, at their left.
+func left(s string, width int) string { return padded(clipped(s, width), width) }
 
-// right returns s, which has no styles, in exactly width cells, at their right.
+// right returns s in exactly width cells, at their right.
 func right(s string, width int) string {
 	s = clipped(s, width)
 	return blank(width-lipgloss.Width(s)) + s
 }
 
-// padded returns s, which may have styles and must fit, in exactly width cells.
+// padded returns s, which must fit, in exactly width cells.
 func padded(s string, width int) string { return s + blank(width-lipgloss.Width(s)) }
 
 func blank(n int) string { return strings.Repeat(" ", max(n, 0)) }
 
-// count writes a whole number; from a million on, in short.
+// count formats a whole number; from a million on, abbreviated.
 func count(n uint64) string {
 	switch {
 	case n >= 1e9:
@@ -111,7 +97,7 @@ func count(n uint64) string {
 	return s
 }
 
-// bounded writes the bounds of a count.
+// bounded formats the bounds of a count.
 func bounded(lo, hi uint64) string {
 	if a, b := count(lo), count(hi); a != b {
 		return a + "–" + b
@@ -119,7 +105,7 @@ func bounded(lo, hi uint64) string {
 	return count(lo)
 }
 
-// rate writes so many a second.
+// rate formats a number of events per second.
 func rate(f float64) string {
 	switch {
 	case f <= 0:
@@ -134,13 +120,13 @@ func rate(f float64) string {
 	return count(uint64(f + 0.5))
 }
 
-// trimmed writes a number with at most so many decimals.
+// trimmed formats a number with at most that many decimals.
 func trimmed(f float64, decimals int) string {
 	s := strconv.FormatFloat(f, 'f', decimals, 64)
 	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
 }
 
-// size writes a number of bytes.
+// size formats a number of bytes.
 func size(n int64) string {
 	f, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	for f >= 1024 && len(units) > 1 {
@@ -152,7 +138,7 @@ func size(n int64) string {
 	return trimmed(f, 0) + " " + units[0]
 }
 
-// lasting writes a duration in its two largest units.
+// lasting formats a duration in its two largest units.
 func lasting(d time.Duration) string {
 	d = max(d, 0)
 	s := int64(d / time.Second)
@@ -174,7 +160,7 @@ func lasting(d time.Duration) string {
 var sparks = [...]rune{'▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'}
 
 // sparkline draws the last width values, of which the highest is the full height.
-// Something is never drawn as nothing: what is above 0 is at least the second step.
+// A value above 0 has at least the second height.
 func sparkline(values []uint64, width int) string {
 	values = values[max(0, len(values)-max(width, 0)):]
 	var most uint64
@@ -194,8 +180,8 @@ func sparkline(values []uint64, width int) string {
 // eighths are the last cells of a bar.
 var eighths = [...]string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 
-// bar draws a bar of the length that part has of whole, at most width cells.
-// Something is never drawn as nothing.
+// bar draws a bar of the share that part has of whole, at most width cells. A part
+// above 0 is never invisible.
 func bar(part, whole float64, width int) string {
 	if part <= 0 || whole <= 0 || width <= 0 {
 		return ""

@@ -7,23 +7,23 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/lately-go/lately/rules"
 )
 
-// How the screen is shared out. Every line is made to fit before it has styles, and
-// whatever comes from outside passes through shown, so that no key can leave its
-// place.
+// The layout of the screen. Every line is clipped before it has styles, and all text
+// of the server passes through shown, so that no key can disturb the layout.
 const (
 	leastWidth, leastHeight = 24, 6
 
 	wideFrom = 96 // columns, from which on there are two panels side by side
 	highFrom = 18 // lines, from which on the header has its full size
-	airyFrom = 30 // lines, from which on it has a blank line below it
+	airyFrom = 30 // lines, from which on a blank line follows it
 	gap      = 3  // columns between panels
 
-	leastPanel   = 3  // lines of a panel that is worth a title
-	focusedPanel = 10 // lines of one that has the focus
+	leastPanel   = 3  // least lines of a panel
+	focusedPanel = 10 // least lines of one that has the focus
 )
 
 // View returns the screen.
@@ -41,10 +41,10 @@ func (m *topModel) frame() string {
 		return m.paint.drawn(clipped(fmt.Sprintf("%d×%d is too small", m.width, m.height), m.width))
 	}
 	lines := m.header()
-	room := m.height - len(lines) - 1
-	body := m.body(room)
+	height := m.height - len(lines) - 1
+	body := m.body(height)
 	lines = append(lines, body...)
-	lines = append(lines, make([]string, max(room-len(body), 0))...)
+	lines = append(lines, make([]string, max(height-len(body), 0))...)
 	return m.paint.drawn(strings.Join(append(lines, m.footer()), "\n"))
 }
 
@@ -59,7 +59,7 @@ func (m *topModel) text() string {
 	return m.paint.drawn(strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n")
 }
 
-// header returns what there is to say of the whole server.
+// header returns the state of the server as a whole.
 func (m *topModel) header() []string {
 	lines := []string{m.titleLine()}
 	if m.height < highFrom {
@@ -91,7 +91,7 @@ func (m *topModel) titleLine() string {
 	return padded(m.paint.bold.Render(title)+m.paint.dim.Render(rest), room+1) + style.Render(state)
 }
 
-// linkText says how it stands with the connection.
+// linkText returns the state of the connection.
 func (m *topModel) linkText() (string, lipgloss.Style) {
 	switch {
 	case !m.live && m.lost != nil:
@@ -184,7 +184,7 @@ func (m *topModel) stateLine() string {
 	return m.paint.dim.Render(clipped(text, m.width))
 }
 
-// footer is what can be done, or what was answered.
+// footer is the open question, the last answer, or the available keys.
 func (m *topModel) footer() string {
 	switch {
 	case m.prompt != nil:
@@ -211,58 +211,50 @@ func (m *topModel) footer() string {
 
 func (m *topModel) spanText() string { return rules.FormatDuration(m.want.span) }
 
-// helpLines is what is shown in place of the panels.
+// helpLines is shown instead of the panels.
 func (m *topModel) helpLines() []string {
 	return []string{
 		m.paint.bold.Render("Keys"), "",
-		"  s       sort lines by what was refused, by count, or by name",
+		"  s       sort lines by refusals, by count, or by name",
 		"  /       show only lines that have a text; enter keeps it, esc clears it",
-		"  1 to 6  look back 1s, 10s, 1m, 5m, 1h, 24h, as far as the counter does",
+		"  1 to 6  look back 1s, 10s, 1m, 5m, 1h, 24h, within the span of the counter",
 		"  c       the next counter",
 		"  p       pause, and go on",
-		"  tab     choose in the next panel; up and down choose a key in it",
+		"  tab     focus the next panel; up and down choose a key in it",
 		"  enter   inspect the key: its windows, what rules would decide, its bans",
 		"  b, u    ban the key, unban it; the token needs the role admin",
 		"  q       quit", "",
-		"A count LO–HI is bounds: the true count lies between, and the bar's light end is",
-		"what lies between them. Rates of rules are those of the span.",
+		"A count LO–HI has bounds: the true count lies between them, and the light end of",
+		"the bar is their difference. Rates of rules are those of the span.",
 	}
 }
 
-// body returns the panels, or the help, in at most so many lines.
-func (m *topModel) body(room int) []string {
-	room = max(room, 0)
-	if m.help {
+// body returns the panels, or the help, in at most that many lines.
+func (m *topModel) body(height int) []string {
+	height = max(height, 0)
+	switch {
+	case m.help:
 		lines := m.helpLines()
 		for i := range lines {
-			lines[i] = lipgloss.NewStyle().MaxWidth(m.width).Render(lines[i])
+			lines[i] = ansi.Truncate(lines[i], m.width, "")
 		}
-		return lines[:min(len(lines), room)]
-	}
-	if m.reading == nil || room == 0 {
+		return lines[:min(len(lines), height)]
+	case m.reading == nil || height == 0:
 		return nil
-	}
-	if m.detail != nil {
+	case m.detail != nil:
 		lines := m.detailLines()
-		return lines[:min(len(lines), room)]
-	}
-	if m.width < wideFrom {
-		return stack(room, m.rulePanel(m.width), m.keyPanel(m.width), m.refusedPanel(m.width), m.banPanel(m.width), m.hotPanel(m.width))
+		return lines[:min(len(lines), height)]
+	case m.width < wideFrom:
+		return stack(height, append([]panel{m.rulePanel(m.width), m.keyPanel(m.width)}, m.sidePanels(m.width)...)...)
 	}
 	one := (m.width - gap) * 52 / 100
 	other := m.width - gap - one
-	left := stack(room, m.keyPanel(one))
-	right := stack(room, m.rulePanel(other), m.refusedPanel(other), m.banPanel(other), m.hotPanel(other))
-	lines := make([]string, max(len(left), len(right)))
-	for i := range lines {
-		switch {
-		case i >= len(right):
-			lines[i] = left[i]
-		case i >= len(left):
-			lines[i] = blank(one+gap) + right[i]
-		default:
-			lines[i] = padded(left[i], one+gap) + right[i]
+	lines := stack(height, m.keyPanel(one))
+	for i, right := range stack(height, append([]panel{m.rulePanel(other)}, m.sidePanels(other)...)...) {
+		if i == len(lines) {
+			lines = append(lines, "")
 		}
+		lines[i] = padded(lines[i], one+gap) + right
 	}
 	return lines
 }
@@ -271,19 +263,16 @@ func (m *topModel) body(room int) []string {
 type panel struct {
 	lines   []string
 	focused bool
-	at      int // the line that has to be seen
+	at      int // index of a line that must be visible
 }
 
-func (m *topModel) refusedPanel(width int) panel {
-	return m.panelOf(refusedPanel, "Most refused keys, last "+rules.FormatDuration(refusedSpan(m.want.span)), "no key was refused", width)
-}
-
-func (m *topModel) banPanel(width int) panel {
-	return m.panelOf(bansPanel, "Latest bans", "no ban", width)
-}
-
-func (m *topModel) hotPanel(width int) panel {
-	return m.panelOf(hotPanel, "Hot keys", "no key is hot", width)
+// sidePanels returns the panels of keys that rules refuse, ban or report as hot.
+func (m *topModel) sidePanels(width int) []panel {
+	return []panel{
+		m.panelOf(refusedPanel, "Most refused keys, last "+rules.FormatDuration(refusedSpan(m.want.span)), "no key was refused", width),
+		m.panelOf(bansPanel, "Latest bans", "no ban", width),
+		m.panelOf(hotPanel, "Hot keys", "no key is hot", width),
+	}
 }
 
 // title is the first line of a panel.
@@ -292,7 +281,7 @@ func (m *topModel) title(text string, width int) string {
 	return m.paint.bold.Render(text) + " " + m.paint.dim.Render(strings.Repeat("─", max(width-lipgloss.Width(text)-1, 0)))
 }
 
-// nothing is the line of a panel that has no other.
+// nothing is the only line of an empty panel.
 func (m *topModel) nothing(text string, width int) string {
 	return m.paint.dim.Render(clipped(text, width))
 }

@@ -16,12 +16,7 @@ func newVersion() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("version has the argument %q; allowed is none", args[0])
-			}
-			return nil
-		},
+		Args:  flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versionText()
 			if asJSON {

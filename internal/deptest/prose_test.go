@@ -44,7 +44,6 @@ var unclean = []string{
 	// rules, replay
 
 	// server
-	"internal/cli",
 	"internal/server/engine",
 }
 
