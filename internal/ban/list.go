@@ -158,7 +158,7 @@ type Counts struct {
 	Dropped uint64         // removed after their end while they were remembered, to free memory
 }
 
-// Counts returns these numbers at now, or at the latest time that the table was used at.
+// Counts returns these numbers at now, or at the latest time that a shard was used at.
 // The cost is that of the rules, and of each ban once after it has ended: bans that hold are
 // counted as they begin and end.
 func (t *Table) Counts(now int64) Counts {
@@ -184,12 +184,6 @@ const advanceBatch = 256
 // advance moves the entries whose bans have ended by now to the others, in all shards. It
 // returns how many entries it has looked at.
 func (t *Table) advance(now int64) (looked int) {
-	for i := range t.shards {
-		s := &t.shards[i]
-		s.mu.Lock()
-		now = max(now, s.now)
-		s.mu.Unlock()
-	}
 	for i := range t.shards {
 		s := &t.shards[i]
 		for more := true; more; {

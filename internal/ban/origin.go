@@ -1,6 +1,7 @@
 package ban
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -93,20 +94,15 @@ func (o origin) reason() string {
 
 // parseOrigin returns the origin with that reason; ok is false if no rule has it.
 func parseOrigin(reason string) (o origin, ok bool) {
-	words := strings.Fields(reason)
-	if len(words) != 6 {
+	var p Policy
+	var what, span string
+	if _, err := fmt.Sscanf(reason, "more than %d %s in %s", &p.After, &what, &span); err != nil || p.After >= 1<<afterBits {
 		return 0, false
 	}
-	after, err := strconv.ParseUint(words[2], 10, afterBits)
-	if err != nil {
+	if p.Span, _ = time.ParseDuration(span); p.Span < 0 || p.Span > MaxSpan {
 		return 0, false
 	}
-	span, err := time.ParseDuration(words[5])
-	if err != nil || span < 0 || span > MaxSpan {
-		return 0, false
-	}
-	p := Policy{After: after, Span: span}
-	if strings.HasPrefix(words[3], "refusal") {
+	if strings.HasPrefix(what, "refusal") {
 		p.Of = Refusals
 	}
 	o = ruleOrigin(&p)
