@@ -79,12 +79,6 @@ func (g *guess) knows(line []byte) bool {
 		return g.parser.Parse(line, &g.ev)
 	}
 	line = trimMarks(line)
-	if _, dated := readSysStamp(line); !dated {
-		return false
-	}
-	if g.format.kind == kindSSHD {
-		_, ok := sshdMessage(line)
-		return ok
-	}
-	return bytes.Contains(line, []byte(ufwBlock))
+	_, dated := readSysStamp(line)
+	return dated && g.format.kind.knows(line)
 }

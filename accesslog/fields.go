@@ -14,25 +14,18 @@ import (
 // Fields returns the names of the fields that events of the format can have, each
 // once. An event may lack any of them.
 func (f Format) Fields() []string {
-	request := []string{"object", "method", "path", "query", "protocol"}
-	switch f.kind {
-	case kindCLF, kindCLFQuoted:
-		return append([]string{"client"}, append(request, "status", "size", "user", "referer", "agent")...)
-	case kindCLFVHost:
-		return append([]string{"client"}, append(request, "status", "size", "user", "referer", "agent", "host")...)
-	case kindSSHD:
-		return []string{"client", "user"}
-	case kindUFW:
-		return []string{"client", "object", "proto", "spt"}
-	case kindNone:
-		return nil
+	if f.spec == nil {
+		if f.kind == nil {
+			return nil
+		}
+		return slices.Clone(f.kind.fields)
 	}
 	var names []string
 	for i, w := range f.spec.wants {
 		switch {
 		case i == 0 || slices.Contains(names, w.name):
 		case w.form == formRequest:
-			names = append(names, request...)
+			names = append(names, requestFields...)
 		case w.form == formPath:
 			names = append(names, "object", "path", "query")
 		default:
@@ -49,9 +42,9 @@ func (f Format) Fields() []string {
 func (f Format) Problem(line []byte) string {
 	line = trimMarks(line)
 	switch f.kind {
-	case kindJSON:
+	case jsonLines:
 		return f.jsonProblem(line)
-	case kindDelimited:
+	case delimitedLines:
 		return f.columnProblem(line)
 	}
 	return ""

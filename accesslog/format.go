@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lately-go/lately/match"
@@ -11,38 +12,47 @@ import (
 // one. It is immutable and may be used by several goroutines. For the zero Format every
 // line is bad.
 type Format struct {
-	kind kind
-	text string // name or spec
-	spec *spec  // of kindJSON and kindDelimited
+	kind *lineKind // nil: every line is bad
+	text string    // name or spec
+	spec *spec     // of JSON, CSV and TSV
 }
 
-// kind is the scanner that reads a format.
-type kind uint8
+// A lineKind says how the lines of one or more formats are read.
+type lineKind struct {
+	parse  func(p *Parser, line []byte, ev *match.Event) bool
+	fields []string // of events, if the format has no spec
 
-const (
-	kindNone kind = iota
-	kindCLF
-	kindCLFVHost
-	kindCLFQuoted
-	kindJSON
-	kindDelimited
-	kindSSHD
-	kindUFW
+	// Of syslog, whose times have no year: whether a line with a time is of the
+	// program that the format is about, event or not.
+	knows func(line []byte) bool
+}
+
+var (
+	requestFields = []string{"object", "method", "path", "query", "protocol"}
+	clfFields     = slices.Concat([]string{"client"}, requestFields, []string{"status", "size", "user", "referer", "agent"})
+
+	clfLines       = &lineKind{parse: (*Parser).clf, fields: clfFields}
+	clfVHostLines  = &lineKind{parse: (*Parser).clfVHost, fields: append(slices.Clone(clfFields), "host")}
+	clfQuotedLines = &lineKind{parse: (*Parser).clfQuoted, fields: clfFields}
+	sshdLines      = &lineKind{parse: (*Parser).sshd, fields: []string{"client", "user"}, knows: isSSHD}
+	ufwLines       = &lineKind{parse: (*Parser).ufw, fields: []string{"client", "object", "proto", "spt"}, knows: isUFW}
+	jsonLines      = &lineKind{parse: (*Parser).json}
+	delimitedLines = &lineKind{parse: (*Parser).delimited}
 )
 
 // named are the named formats, in the order in which Formats lists them.
 var named = []struct {
 	name string
-	kind kind
+	kind *lineKind
 	spec func() *spec
 }{
-	{"clf", kindCLF, nil},
-	{"clf-vhost", kindCLFVHost, nil},
-	{"clf-quoted", kindCLFQuoted, nil},
-	{"json-nginx", kindJSON, nginxSpec},
-	{"json-zeek-dns", kindJSON, zeekDNSSpec},
-	{"syslog-sshd", kindSSHD, nil},
-	{"syslog-ufw", kindUFW, nil},
+	{"clf", clfLines, nil},
+	{"clf-vhost", clfVHostLines, nil},
+	{"clf-quoted", clfQuotedLines, nil},
+	{"json-nginx", jsonLines, nginxSpec},
+	{"json-zeek-dns", jsonLines, zeekDNSSpec},
+	{"syslog-sshd", sshdLines, nil},
+	{"syslog-ufw", ufwLines, nil},
 }
 
 // String returns the name or the spec of the format.
@@ -51,11 +61,11 @@ func (f Format) String() string { return f.text }
 // TextKeys reports whether the values of events are text in UTF-8, as in JSON
 // formats. In all other formats they are the bytes of the line, of no stated
 // encoding.
-func (f Format) TextKeys() bool { return f.kind == kindJSON }
+func (f Format) TextKeys() bool { return f.kind == jsonLines }
 
 // Yearless reports whether the times of the format have no year, as in syslog
 // formats; see [Options] and [InYear].
-func (f Format) Yearless() bool { return f.kind == kindSSHD || f.kind == kindUFW }
+func (f Format) Yearless() bool { return f.kind != nil && f.kind.knows != nil }
 
 // Formats returns the names of the named formats.
 func Formats() []string {
@@ -132,11 +142,11 @@ func ParseFormat(nameOrSpec string) (Format, error) {
 		}
 	}
 	prefix, body, ok := strings.Cut(nameOrSpec, ":")
-	f := Format{kind: kindDelimited, text: nameOrSpec}
+	f := Format{kind: delimitedLines, text: nameOrSpec}
 	var err error
 	switch {
 	case ok && prefix == "json":
-		f.kind = kindJSON
+		f.kind = jsonLines
 		f.spec, err = parseSpec(body, 0, false)
 	case ok && prefix == "csv":
 		f.spec, err = parseSpec(body, ',', true)

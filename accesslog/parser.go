@@ -25,7 +25,7 @@ type Options struct {
 // by several goroutines at once. Make one for each with [Format.NewParser]; for the
 // zero Parser every line is bad.
 type Parser struct {
-	kind  kind
+	kind  *lineKind
 	clock clfClock
 	years sysYears
 
@@ -70,23 +70,7 @@ func (p *Parser) Parse(line []byte, ev *match.Event) bool {
 	if len(line) > 0 && line[0] == byteOrderMark[0] {
 		line = trimMarks(line)
 	}
-	switch p.kind {
-	case kindCLF:
-		return p.clf(line, ev)
-	case kindCLFVHost:
-		return p.clfVHost(line, ev)
-	case kindCLFQuoted:
-		return p.clfQuoted(line, ev)
-	case kindSSHD:
-		return p.sshd(line, ev)
-	case kindUFW:
-		return p.ufw(line, ev)
-	case kindJSON:
-		return p.json(line, ev)
-	case kindDelimited:
-		return p.delimited(line, ev)
-	}
-	return false
+	return p.kind != nil && p.kind.parse(p, line, ev)
 }
 
 // Next makes ev the next event of the line that Parse has read last, false when

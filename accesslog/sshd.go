@@ -59,6 +59,12 @@ func sshdMessage(line []byte) (message []byte, ok bool) {
 	}
 }
 
+// isSSHD reports whether sshd wrote a line of syslog.
+func isSSHD(line []byte) bool {
+	_, ok := sshdMessage(line)
+	return ok
+}
+
 // cutFailure cuts the words off a message that a failed login begins with, and says
 // whether such a message ends with the port of the client.
 func cutFailure(message []byte) (login []byte, hasPort, ok bool) {

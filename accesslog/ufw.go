@@ -8,6 +8,9 @@ import (
 
 const ufwBlock = "[UFW BLOCK]"
 
+// isUFW reports whether a line of syslog is about a packet that was dropped.
+func isUFW(line []byte) bool { return bytes.Contains(line, []byte(ufwBlock)) }
+
 // ufw reads the packets that Ubuntu's firewall has dropped, from the kernel's
 // syslog lines:
 //
