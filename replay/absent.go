@@ -74,19 +74,11 @@ func (e *events) checkRules() error {
 func (e *events) hasNone(field string) bool { return len(e.values[e.run.column(field)]) == 1 }
 
 func (e *events) checkRuleset(rs *ruleset) {
-	check := func(name string, key match.Key, when match.When) {
-		if why := e.lacking(key, when); why != "" {
-			e.problem(fmt.Sprintf("%s: %s", rs.title(name), why))
-			rs.absent[name] = true
+	for _, r := range rs.rules() {
+		if why := e.lacking(r.key, r.when); why != "" {
+			e.problem(fmt.Sprintf("%s: %s", rs.title(r.name), why))
+			rs.absent[r.name] = true
 		}
-	}
-	for i := range rs.limits.Len() {
-		rule := rs.limits.Rule(i)
-		check(rule.Name, rule.Key, rule.When)
-	}
-	for i := range rs.hot.Len() {
-		rule := rs.hot.Rule(i)
-		check(rule.Name, rule.Key, rule.When)
 	}
 }
 

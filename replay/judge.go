@@ -34,7 +34,9 @@ func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
 	e.reportKeys()
 	var keys []match.Key
 	for i := range r.rulesets {
-		keys = append(keys, r.rulesets[i].keys()...)
+		for _, rule := range r.rulesets[i].rules() {
+			keys = append(keys, rule.key)
+		}
 	}
 	columns := e.keyColumns(keys)
 	judgings := make([]*judging, len(r.rulesets))

@@ -36,15 +36,32 @@ func (rs *ruleset) fields() []string { return append(rs.limits.Fields(), rs.hot.
 // len returns the number of rules.
 func (rs *ruleset) len() int { return rs.limits.Len() + rs.hot.Len() }
 
-// keys returns the keys of the rules: of the limits and bans, then of the hot rules.
-func (rs *ruleset) keys() (keys []match.Key) {
+// A commonRule is what limits, bans and hot rules have in common.
+type commonRule struct {
+	name    string
+	key     match.Key
+	when    match.When
+	windows []time.Duration // lengths that must be multiples of the resolution
+}
+
+// rules returns the limits and bans, and then the hot rules.
+func (rs *ruleset) rules() (all []commonRule) {
 	for i := range rs.limits.Len() {
-		keys = append(keys, rs.limits.Rule(i).Key)
+		r := rs.limits.Rule(i)
+		c := commonRule{name: r.Name, key: r.Key, when: r.When}
+		for _, l := range r.Limits {
+			c.windows = append(c.windows, edges(r.Algorithm, l, r.Zone))
+		}
+		if r.Ban != nil {
+			c.windows = append(c.windows, r.Ban.Span)
+		}
+		all = append(all, c)
 	}
 	for i := range rs.hot.Len() {
-		keys = append(keys, rs.hot.Rule(i).Key)
+		r := rs.hot.Rule(i)
+		all = append(all, commonRule{r.Name, r.Key, r.When, []time.Duration{r.Span}})
 	}
-	return keys
+	return all
 }
 
 // title names a rule in messages.
@@ -58,28 +75,11 @@ func (rs *ruleset) title(rule string) string {
 // checkWindows returns an error if the window of a rule is not a multiple of the
 // resolution.
 func (rs *ruleset) checkWindows(resolution time.Duration) error {
-	check := func(rule string, window time.Duration) error {
-		if resolution != 0 && window%resolution != 0 {
-			return fmt.Errorf("%s: window %v: must be a multiple of the resolution %v", rs.title(rule), window, resolution)
-		}
-		return nil
-	}
-	for i := range rs.limits.Len() {
-		rule := rs.limits.Rule(i)
-		for _, l := range rule.Limits {
-			if err := check(rule.Name, edges(rule.Algorithm, l, rule.Zone)); err != nil {
-				return err
+	for _, r := range rs.rules() {
+		for _, window := range r.windows {
+			if resolution != 0 && window%resolution != 0 {
+				return fmt.Errorf("%s: window %v: must be a multiple of the resolution %v", rs.title(r.name), window, resolution)
 			}
-		}
-		if rule.Ban != nil {
-			if err := check(rule.Name, rule.Ban.Span); err != nil {
-				return err
-			}
-		}
-	}
-	for i := range rs.hot.Len() {
-		if err := check(rs.hot.Rule(i).Name, rs.hot.Rule(i).Span); err != nil {
-			return err
 		}
 	}
 	return nil
