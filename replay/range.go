@@ -102,7 +102,7 @@ func (a *rangeKeys) find(ctx context.Context, rule int) error {
 		b := newKeyBounds(a.rules[rule].Rule, a.unknown)
 		for id := part; id < len(from)-1 && ctx.Err() == nil; id += a.run.Cores {
 			own := events[from[id]:from[id+1]]
-			if b.load(a.nanos(own), nil) {
+			if b.load(a.nanos(b.times, own), nil) {
 				found[part] = append(found[part], rangeKey{events: own, may: slices.Clone(b.may), beside: true})
 			}
 		}
@@ -142,7 +142,7 @@ func (a *rangeKeys) judge(ctx context.Context) bool {
 				continue
 			}
 			touched, skipped := a.others(k, a.rules[rule].Shadow)
-			b.load(a.nanos(k.events), skipped)
+			b.load(a.nanos(b.times, k.events), skipped)
 			k.Range, k.beside = b.bounds(touched, skipped), slices.Contains(touched, true)
 			banned := b.banned()
 			more[rule] = more[rule] || !slices.Equal(k.may, b.may) || !slices.Equal(k.banned, banned)
@@ -191,15 +191,17 @@ func (a *rangeKeys) others(k *rangeKey, shadow bool) (touched, skipped []bool) {
 	return touched, skipped
 }
 
-// nanos returns the times of a key's events in nanoseconds, in the order of judging. In
-// the order of files an event is judged at the newest time of its key.
-func (a *rangeKeys) nanos(events []int32) []int64 {
-	times := make([]int64, len(events))
+// nanos returns the times of a key's events in nanoseconds, in the order of judging, in
+// the memory of times if that is enough. In the order of files an event is judged at the
+// newest time of its key.
+func (a *rangeKeys) nanos(times []int64, events []int32) []int64 {
+	times = times[:0]
 	for i, event := range events {
-		times[i] = a.times[event] * int64(a.run.clock.resolution)
+		t := a.times[event] * int64(a.run.clock.resolution)
 		if i > 0 {
-			times[i] = max(times[i], times[i-1])
+			t = max(t, times[i-1])
 		}
+		times = append(times, t)
 	}
 	return times
 }

@@ -94,7 +94,7 @@ func (b *keyBounds) limitNeed(l ratelimit.Limit) need {
 // rule may refuse any of them. Those that are skipped, if any, other rules refuse by a
 // ban: this one neither judges nor counts them.
 func (b *keyBounds) load(times []int64, skipped []bool) (some bool) {
-	b.times, b.may = times, make([]bool, len(times))
+	b.times, b.may = times, append(b.may[:0], make([]bool, len(times))...)
 	b.counted = b.counted[:0]
 	banned := int64(math.MinInt64)
 	ban := b.rule.Ban
