@@ -128,9 +128,9 @@ func (l *Limiter) listedKey(rule string, values []string) (r *Rule, key []byte, 
 	return r, key, err
 }
 
-// All yields the bans that hold. With the memory store they come in the order in which they end,
-// and no lock is held while the loop's body runs: a ban that begins or ends meanwhile may
-// be left out, but each is whole. An error of the store ends the sequence.
+// All yields the bans that hold. With the memory store they come in the order in which they
+// end, and no lock is held while the loop's body runs: a ban that begins or ends meanwhile
+// may be left out, but each is whole. An error of the store ends the sequence.
 func (b BanList) All() iter.Seq2[BanRecord, error] {
 	if b.limiter.memory != nil {
 		return b.limiter.memory.bansAt(b.now())
@@ -143,8 +143,9 @@ func (b BanList) All() iter.Seq2[BanRecord, error] {
 // meanwhile is on none.
 //
 // The error is that of a cursor that did not come with a page, or errors.ErrUnsupported
-// if the store is not a the memory store. Each page scans all bans, without a lock, and allocates
-// for those that it returns only.
+// if the store is not the memory store. Each page scans all bans, under one of up to 64
+// locks after another that decisions take only if they begin a ban, and allocates for those
+// that it returns.
 func (b BanList) Page(q BanQuery) (BanPage, error) {
 	if b.limiter.memory == nil {
 		return BanPage{}, fmt.Errorf("ratelimit: pages of bans: %w by this store", errors.ErrUnsupported)

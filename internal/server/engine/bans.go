@@ -26,8 +26,7 @@ type banLine struct {
 // the journal, if there is one, and holds; a ban that holds for longer stays, and is
 // what is returned. key is the values of the rule's key; a client must be an address.
 func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source string) (ratelimit.BanRecord, error) {
-	l := e.limiter
-	now := l.Now()
+	now := e.limiter.Now()
 	r := ratelimit.BanRecord{Rule: rule, Key: key, Since: now, Until: now.Add(d), Reason: reason, Source: source}
 	if err := e.fold(&r); err != nil {
 		return r, err
@@ -36,12 +35,12 @@ func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source 
 		return r, err
 	}
 	if d <= 0 || d > ratelimit.MaxSpan {
-		return r, errorf(api.BadArg, "ban is for %v; allowed is from 1ms to %v", d, ratelimit.MaxSpan)
+		return r, errorf(api.BadArg, "duration: %v: must be from 1ms to %v", d, ratelimit.MaxSpan)
 	}
 	if err := e.requireLive(); err != nil {
 		return r, err
 	}
-	pending, err := e.ban(l, &r)
+	pending, err := e.ban(&r)
 	if err == nil {
 		err = pending.Wait()
 	}
@@ -80,16 +79,16 @@ func (e *Engine) checkBanned(r *ratelimit.BanRecord) error {
 
 // ban adds r, with its line on the way to the journal. Bans change in the order of
 // their lines. If the line cannot be written, the ban holds nevertheless.
-func (e *Engine) ban(l *ratelimit.Limiter, r *ratelimit.BanRecord) (journal.Pending, error) {
+func (e *Engine) ban(r *ratelimit.BanRecord) (journal.Pending, error) {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
-	if err := l.Bans().Add(*r); errors.Is(err, ratelimit.ErrBansFull) {
+	if err := e.limiter.Bans().Add(*r); errors.Is(err, ratelimit.ErrBansFull) {
 		return journal.Pending{}, errorf(api.Overload, "no memory for another ban: end some, or raise the settings max-bans and memory-limit")
 	} else if err != nil {
 		return journal.Pending{}, &Error{api.BadArg, err.Error()}
 	}
 	asked := r.Until
-	if held, ok, err := l.Bans().Get(r.Rule, r.Key...); err == nil && ok {
+	if held, ok, err := e.limiter.Bans().Get(r.Rule, r.Key...); err == nil && ok {
 		*r = held
 	}
 	if !r.Until.After(asked) { // else nothing has changed
