@@ -51,8 +51,8 @@ func TestTableAllProtected(t *testing.T) {
 	if refused < 45_000 || in.Stats().Evicted != 0 || int(in.Stats().Refused) != refused+1 {
 		t.Errorf("%d refused, %+v", refused, in.Stats())
 	}
-	// Without the refusals between looks there are some hundred looks for each key.
-	if looks := policy.looks - before; looks > 20*50_000 {
+	// 8 to 11 for each key; without the refusals between looks 10 to 30, 16 in the mean.
+	if looks := policy.looks - before; looks > 13*50_000 {
 		t.Errorf("%d looks at weights for %d keys", looks, 50_000)
 	}
 	for i := range n {
@@ -99,8 +99,8 @@ func TestTableFewUnprotected(t *testing.T) {
 	if protected != held || admitted < 100 || in.Stats().Evicted == 0 {
 		t.Errorf("%d protected of %d, %d passing keys admitted; %+v", protected, held, admitted, in.Stats())
 	}
-	// Without the refusals between looks there are some hundred looks for each key.
-	if looks := policy.looks - before; looks > 20*50_000 {
+	// 8 to 11 for each key; without the refusals between looks 10 to 30, 16 in the mean.
+	if looks := policy.looks - before; looks > 13*50_000 {
 		t.Errorf("%d looks at weights for %d keys", looks, 50_000)
 	}
 }
