@@ -17,16 +17,16 @@ import (
 func (tb *Table) Add(key string, n uint64) bool {
 	tb.mustBeMade()
 	hash := tb.in.Hash(key)
-	spot := tb.in.Prefetch(hash) // it comes while the clock is read
+	hint := tb.in.Prefetch(hash) // it comes while the clock is read
 	t := tb.clock.now()
 	absent := false
 	if len(tb.windows) == 1 {
 		var ok bool
-		if ok, absent = tb.addQuick(spot, hash, key, t, n); ok {
+		if ok, absent = tb.addQuick(hint, hash, key, t, n); ok {
 			return true
 		}
 	}
-	_, ok := tb.add(spot, &tableAdd{t: t, hash: hash, key: key, n: n, live: true, absent: absent})
+	_, ok := tb.add(hint, &tableAdd{t: t, hash: hash, key: key, n: n, live: true, absent: absent})
 	return ok
 }
 
@@ -50,8 +50,8 @@ func (tb *Table) AddAt(t time.Time, key string, n uint64) bool {
 func (tb *Table) AddSum(key string, n uint64) (sum uint64, ok bool) {
 	tb.mustBeMade()
 	hash := tb.in.Hash(key)
-	spot := tb.in.Prefetch(hash)
-	return tb.add(spot, &tableAdd{t: tb.clock.now(), hash: hash, key: key, n: n, live: true, wantSum: true})
+	hint := tb.in.Prefetch(hash)
+	return tb.add(hint, &tableAdd{t: tb.clock.now(), hash: hash, key: key, n: n, live: true, wantSum: true})
 }
 
 // AddSumAt counts n events of key that happened at t and returns the sum at t
@@ -79,7 +79,7 @@ type slots [MaxTableWindows]int64
 func (tb *Table) addAt(at time.Time, key string, n uint64, wantSum bool) (sum uint64, ok bool) {
 	tb.mustBeMade()
 	hash := tb.in.Hash(key)
-	spot := tb.in.Prefetch(hash)
+	hint := tb.in.Prefetch(hash)
 	t := tb.clock.nanos(at)
 	if tb.ahead != nil && tb.isFuture(t) {
 		tb.future.Add(1)
@@ -87,11 +87,11 @@ func (tb *Table) addAt(at time.Time, key string, n uint64, wantSum bool) (sum ui
 	}
 	absent := false
 	if len(tb.windows) == 1 && !wantSum {
-		if ok, absent = tb.addQuick(spot, hash, key, t, n); ok {
+		if ok, absent = tb.addQuick(hint, hash, key, t, n); ok {
 			return 0, true
 		}
 	}
-	return tb.add(spot, &tableAdd{t: t, hash: hash, key: key, n: n, wantSum: wantSum, absent: absent})
+	return tb.add(hint, &tableAdd{t: t, hash: hash, key: key, n: n, wantSum: wantSum, absent: absent})
 }
 
 // addQuick is add for a key that is held, in the one window, with nothing
@@ -101,10 +101,10 @@ func (tb *Table) addAt(at time.Time, key string, n uint64, wantSum bool) (sum ui
 // It does so before the record is locked, so another may have counted in a newer
 // slot meanwhile. That does no harm while the record still has the slot of t,
 // which w.add looks at.
-func (tb *Table) addQuick(spot keytable.Hint, hash uint64, key string, t int64, n uint64) (ok, absent bool) {
+func (tb *Table) addQuick(hint keytable.Hint, hash uint64, key string, t int64, n uint64) (ok, absent bool) {
 	w := &tb.windows[0]
 	slot, newest := w.reach(t)
-	r, state := tb.in.LockAt(spot, hash, key)
+	r, state := tb.in.LockAt(hint, hash, key)
 	if state != keytable.Found {
 		return false, true
 	}
@@ -125,9 +125,9 @@ type tableAdd struct {
 	absent        bool // the key was not held a moment ago
 }
 
-func (tb *Table) add(spot keytable.Hint, a *tableAdd) (sum uint64, ok bool) {
+func (tb *Table) add(hint keytable.Hint, a *tableAdd) (sum uint64, ok bool) {
 	var at slots
-	r, held, ok := tb.hold(spot, a, &at)
+	r, held, ok := tb.hold(hint, a, &at)
 	if !held {
 		return 0, ok
 	}
@@ -149,10 +149,10 @@ func (tb *Table) add(spot keytable.Hint, a *tableAdd) (sum uint64, ok bool) {
 //
 // The windows are moved on with the record locked, so it is never newer than
 // they are, and an event in a window is in those of its key too.
-func (tb *Table) hold(spot keytable.Hint, a *tableAdd, at *slots) (r keytable.Record, held, ok bool) {
+func (tb *Table) hold(hint keytable.Hint, a *tableAdd, at *slots) (r keytable.Record, held, ok bool) {
 	state := keytable.Absent
 	if !a.absent {
-		r, state = tb.in.LockAt(spot, a.hash, a.key)
+		r, state = tb.in.LockAt(hint, a.hash, a.key)
 	}
 	for {
 		held = state != keytable.Absent

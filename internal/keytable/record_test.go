@@ -15,25 +15,25 @@ func TestTableHintOfThePast(t *testing.T) {
 		in, policy, _ := newTable(t, 4<<20, func(c *keytable.Config) { c.KeyWords = keyWords })
 		type past struct {
 			key  string
-			spot keytable.Hint
+			hint keytable.Hint
 			held bool
 		}
-		var spots []past
+		var hints []past
 		for i := range uint64(4000) {
 			key, absent := fmt.Sprint("key ", i), fmt.Sprint("other ", i)
 			if i%9 == 0 { // before there is a record, and where none will be
-				spots = append(spots, past{key, in.Prefetch(in.Hash(key)), true}, past{absent, in.Prefetch(in.Hash(absent)), false})
+				hints = append(hints, past{key, in.Prefetch(in.Hash(key)), true}, past{absent, in.Prefetch(in.Hash(absent)), false})
 			}
 			put(in, key, i, 9+i%2)
 			if i%9 == 1 {
-				spots = append(spots, past{key, in.Prefetch(in.Hash(key)), true})
+				hints = append(hints, past{key, in.Prefetch(in.Hash(key)), true})
 			}
 		}
 		check := func(when string, held func(i uint64) bool) {
-			for _, s := range spots {
+			for _, s := range hints {
 				var i uint64
 				fmt.Sscanf(s.key, "key %d", &i)
-				r, state := in.LockAt(s.spot, in.Hash(s.key), s.key)
+				r, state := in.LockAt(s.hint, in.Hash(s.key), s.key)
 				if want := s.held && held(i); want != (state == keytable.Found) || want && r.Words()[0] != i {
 					t.Fatalf("%s: %q has the state %d, want %t", when, s.key, state, want)
 				}
@@ -47,8 +47,8 @@ func TestTableHintOfThePast(t *testing.T) {
 		in.Expire()
 		check("after half have expired", func(i uint64) bool { return i%2 == 1 })
 		in.DrainAll(func([]byte, keytable.Record) {})
-		for _, s := range spots {
-			if _, state := in.LockAt(s.spot, in.Hash(s.key), s.key); state != keytable.Moved {
+		for _, s := range hints {
+			if _, state := in.LockAt(s.hint, in.Hash(s.key), s.key); state != keytable.Moved {
 				t.Fatalf("%q has the state %d in a drained page", s.key, state)
 			}
 		}
