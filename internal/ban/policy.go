@@ -1,6 +1,7 @@
 package ban
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -117,7 +118,10 @@ func (p *Policy) validateLengths() error {
 
 // validateMax checks that the first ban is no longer than the longest, with jitter.
 func (p *Policy) validateMax() error {
-	first := p.first()
+	first := p.For
+	if len(p.Steps) > 0 {
+		first = p.Steps[0]
+	}
 	if p.Max != 0 {
 		if err := validateSpan("max", p.Max); err != nil {
 			return err
@@ -170,28 +174,10 @@ func (p *Policy) Memory() time.Duration {
 }
 
 // Longest returns Max or its default.
-func (p *Policy) Longest() time.Duration {
-	if p.Max == 0 {
-		return MaxSpan
-	}
-	return p.Max
-}
+func (p *Policy) Longest() time.Duration { return cmp.Or(p.Max, MaxSpan) }
 
 // Remembered returns Remember or its default.
-func (p *Policy) Remembered() time.Duration {
-	if p.Remember == 0 {
-		return DefaultRemember
-	}
-	return p.Remember
-}
-
-// first returns the length of the first ban before Max caps it.
-func (p *Policy) first() time.Duration {
-	if len(p.Steps) > 0 {
-		return p.Steps[0]
-	}
-	return p.For
-}
+func (p *Policy) Remembered() time.Duration { return cmp.Or(p.Remember, DefaultRemember) }
 
 // most returns the longest ban without jitter.
 func (p *Policy) most() time.Duration {

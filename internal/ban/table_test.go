@@ -257,6 +257,41 @@ func TestBanBudget(t *testing.T) {
 	}
 }
 
+// TestBanBudgetOfEndedBans fills the budget with bans that end and are remembered: others
+// take their memory, the budget is kept, and most of what is remembered stays.
+func TestBanBudgetOfEndedBans(t *testing.T) {
+	budget := keytable.NewBudget(256 << 10)
+	table := NewTable(Config{Budget: budget, Most: 1 << 14, Reserve: -1})
+	seed, b := maphash.MakeSeed(), &Policy{Span: time.Second, For: time.Second, Remember: MaxSpan}
+	begin := func(i int, now int64) bool {
+		k := fmt.Append(nil, i, strings.Repeat("long", i%8))
+		_, ok := table.Start(0, maphash.Bytes(seed, k), k, b, now, 0)
+		if used := budget.Used(); used > budget.Limit() {
+			t.Fatalf("%d bytes are used of %d", used, budget.Limit())
+		}
+		return ok
+	}
+	n := 0
+	for refused := 0; refused < 100; n++ {
+		if !begin(n, 0) {
+			refused++
+		}
+	}
+	had := table.Len()
+	for round := range 5 {
+		now := int64(round+1) * int64(time.Minute)
+		for range had / 4 {
+			if n++; !begin(n, now) {
+				t.Fatalf("round %d: no memory, although %d bans have ended", round, table.Len()-table.Counts(now).Held[0])
+			}
+		}
+		checkTable(t, table)
+		if c := table.Counts(now); c.Held[0] != had/4 || c.Len < had*3/4 {
+			t.Fatalf("round %d: %d bans hold and %d are known, want %d of about %d", round, c.Held[0], c.Len, had/4, had)
+		}
+	}
+}
+
 // TestBanTableThatKeeps is that of a replay, where times go back from key to key:
 // nothing is forgotten, whatever the time, and nothing set aside.
 func TestBanTableThatKeeps(t *testing.T) {
