@@ -9,7 +9,7 @@
 // does the reading too and is what everyone else uses.
 //
 // No regular expression is involved: each format is a scanner over bytes that
-// needs time linear in the length of the line, whatever the line, allocates
+// needs time linear in the length of any line, allocates
 // nothing per line and never panics. The values of an event are views of the
 // line.
 //

@@ -37,8 +37,8 @@ func (f Format) Fields() []string {
 }
 
 // Problem says in a sentence why a line is bad, for an error message, if the format
-// can tell; otherwise it is empty. Of a spec it says which of its places the line
-// lacks, and which one was probably meant. It is not meant to be fast.
+// can tell; otherwise it is empty. For a spec it names the place that the line lacks, and
+// the one that was probably meant. It is not meant to be fast.
 func (f Format) Problem(line []byte) string {
 	line = trimMarks(line)
 	switch f.kind {

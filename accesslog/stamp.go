@@ -33,7 +33,7 @@ func newCLFClock() clfClock {
 	return clfClock{minute: [18]byte([]byte("01/Jan/1970:00:00:")), zone: [6]byte([]byte(" +0000"))}
 }
 
-// clfResult is what a clfClock says of a text.
+// A clfResult is whether a text is a time of a clfClock.
 type clfResult uint8
 
 const (

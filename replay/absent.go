@@ -10,7 +10,7 @@ import (
 )
 
 // An InputError is the error of Run if the files have no event, or none that has a
-// field that was asked for. Its sentences say what is wrong.
+// field of --key or of a rule. Each sentence is one problem.
 type InputError struct{ Sentences []string }
 
 // Error returns the sentences, one in a line.
@@ -37,7 +37,8 @@ func (r *run) checkLines(blocks []*parsed, report *Report) error {
 	return nil
 }
 
-// noEvents says that no line of a file could be read, and why the first could not.
+// noEvents returns the problem of a file of which no line could be read, and why the
+// first could not.
 func (r *run) noEvents(file int, lines int64) string {
 	f := r.formats[file]
 	text := fmt.Sprintf("%s: none of its %s is of format %s", r.Files[file], plural(int(lines), "line", "lines"), f)
@@ -48,7 +49,7 @@ func (r *run) noEvents(file int, lines int64) string {
 }
 
 // checkRules adds a problem for the field by which the busiest are listed, if it was
-// asked for and no event has it, and for each rule that can match no event of the log;
+// given and no event has it, and for each rule that can match no event of the log;
 // such a rule is not reported. It returns an error if nothing else is left.
 func (e *events) checkRules() error {
 	if len(e.times) == 0 {
@@ -82,7 +83,7 @@ func (e *events) checkRuleset(rs *ruleset) {
 	}
 }
 
-// absent says that no event has the field, and which fields events can have.
+// absent returns a sentence that no event has the field, and which fields events can have.
 func (e *events) absent(field string) string {
 	var fields []string
 	for _, f := range e.run.formats {

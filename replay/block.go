@@ -13,10 +13,9 @@ type block struct {
 	seq    int // position among all blocks of the run
 	file   int
 	format accesslog.Format // of the file; unknown while it has had no line in data
-	data   []byte           // ends with a newline, but for the end of the file
+	data   []byte           // ends with a newline, except at the end of the file
 
-	// tooLong says that one line that is too long comes after data. It was
-	// skipped while the file was read.
+	// tooLong is true if a line that is too long, and was skipped, comes after data.
 	tooLong bool
 }
 
@@ -34,7 +33,7 @@ type lineChunker struct {
 
 // next returns the data of the next block, in buf, which must be larger than
 // the longest line, and whether a line that is too long comes after it. At the
-// end it returns neither; failure then says why.
+// end it returns neither; see failure.
 func (c *lineChunker) next(buf []byte) (data []byte, tooLong bool) {
 	for {
 		n := copy(buf, c.rest)
@@ -71,7 +70,7 @@ func (c *lineChunker) next(buf []byte) (data []byte, tooLong bool) {
 	}
 }
 
-// keep copies rest, since the buffer it lies in is given away.
+// keep copies rest, since the buffer that it is in goes to a worker.
 func (c *lineChunker) keep(rest []byte) { c.rest = append([]byte(nil), rest...) }
 
 // failure returns why reading ended, nil when the file did.

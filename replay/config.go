@@ -209,7 +209,8 @@ func knownField(option, field string, fields []string) error {
 	return fmt.Errorf("%s: %s", option, unknownField(field, fields))
 }
 
-// unknownField says that no event can have the field, and which one may be meant.
+// unknownField returns a sentence that no event can have the field, and which one may be
+// meant.
 func unknownField(field string, fields []string) string {
 	if near := match.Suggest(field, fields, 2); near != "" {
 		return fmt.Sprintf("unknown field %q; did you mean %s?", field, near)

@@ -29,7 +29,7 @@ func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
 		first, last := slices.Min(t.times), slices.Max(t.times)
 		f, l := r.epoch(first), r.epoch(last)
 		report.First, report.Last = &f, &l
-		report.Timeline, report.Bar = r.picture(t.times, first, last)
+		report.Timeline, report.Bar = r.countOverTime(t.times, first, last)
 	}
 	e.reportKeys()
 	var keys []match.Key
@@ -148,7 +148,7 @@ func (e *events) judgePart(ctx context.Context, j *judging, part int) error {
 		return err
 	}
 	reader := e.newEventReader(j.limits.Fields())
-	said := make([]ratelimit.Outcome, 1)
+	outcomes := make([]ratelimit.Outcome, 1)
 	for i, tick := range j.at {
 		if i%checkEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -163,14 +163,14 @@ func (e *events) judgePart(ctx context.Context, j *judging, part int) error {
 		var d ratelimit.Decision
 		if alone != nil {
 			d = alone.TakeN(now, 1, j.separable.texts[key])
-			o := &said[0]
+			o := &outcomes[0]
 			o.Refused, o.Started, o.Banned, o.BannedUntil = !d.Allowed, d.Started, !d.BannedUntil.IsZero(), d.BannedUntil
 		} else {
-			d, said = limiter.Judge(now, reader.event(i), 1, said[:0])
+			d, outcomes = limiter.Judge(now, reader.event(i), 1, outcomes[:0])
 		}
-		for k := range said {
+		for k := range outcomes {
 			j.outcomes.add(i, d.Allowed)
-			j.rules[said[k].Rule].add(i, part, now, d.Allowed, &said[k])
+			j.rules[outcomes[k].Rule].add(i, part, now, d.Allowed, &outcomes[k])
 		}
 	}
 	return nil
@@ -193,7 +193,7 @@ func matchesByKey(key match.Key, when match.When) bool {
 	return err == nil && len(condition.Fields()) == 0 && len(key.Fields()) == 1
 }
 
-// detectPart runs a hot rule over the events of the keys that belong to a part, but
+// detectPart runs a hot rule over the events of the keys that belong to a part, except
 // those that the limits and bans of the ruleset refused. As with judgeKeys, a rule
 // that matches by its key is given keys, which saves 35 ns per event.
 func (e *events) detectPart(ctx context.Context, j *judging, number, part int) error {
@@ -237,8 +237,8 @@ func (r *run) limiter(set *ratelimit.Set) (*ratelimit.Limiter, error) {
 	return ratelimit.NewLimiter(set, ratelimit.Config{Resolution: r.Resolution, Budget: ratelimit.NoBudget, JitterSeed: 1})
 }
 
-// reportAll reports all rules but those that can match no event of the log, and writes
-// the decisions if they are asked for.
+// reportAll reports all rules except those that can match no event of the log, and
+// writes the decisions to Config.Decisions.
 func (e *events) reportAll(ctx context.Context, judgings []*judging) error {
 	var reports []func() RuleReport
 	for _, j := range judgings {

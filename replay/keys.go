@@ -81,8 +81,8 @@ func peak(times []int64, span int64) int64 {
 	return int64(most)
 }
 
-// suggest reads the fitting limits off the peaks of all keys, of which the values that
-// no event has are 0.
+// suggest returns the limits that fit the peaks of all keys. The peak of a value that no
+// event has is 0.
 func suggest(peaks [][]int64) []SuggestedLimit {
 	var out []SuggestedLimit
 	for w, most := range peaks {
@@ -127,8 +127,8 @@ func (k *keyColumn) largest(n int, counts []int64) []uint32 {
 // timelineParts is how many parts the report's timeline has.
 const timelineParts = 60
 
-// picture counts the events in equal parts of the whole time.
-func (r *run) picture(times []int64, first, last int64) (counts []int64, bar time.Duration) {
+// countOverTime counts the events in equal parts of the whole time.
+func (r *run) countOverTime(times []int64, first, last int64) (counts []int64, bar time.Duration) {
 	parts := make([]int64, timelineParts)
 	width := (last-first)/timelineParts + 1
 	for _, t := range times {

@@ -78,27 +78,27 @@ func newRuleOutcomes(rule *ratelimit.Rule, keys *keyColumn, own outcomes, parts 
 	return r
 }
 
-// add adds what the rule said of an event, which was allowed or not. Parts are added
+// add adds the rule's outcome of an event, which was allowed or not. Parts are added
 // to concurrently: they have no key and no event in common.
-func (r *ruleOutcomes) add(event, part int, at time.Time, ok bool, said *ratelimit.Outcome) {
+func (r *ruleOutcomes) add(event, part int, at time.Time, ok bool, own *ratelimit.Outcome) {
 	r.outcomes.add(event, ok)
-	if ok && !said.Refused {
+	if ok && !own.Refused {
 		return
 	}
 	p, key := &r.parts[part], r.keys.ids[event]
 	if !ok {
 		r.refused[key]++
 	}
-	if said.Refused {
+	if own.Refused {
 		p.byRule++
 	}
-	if said.Started {
+	if own.Started {
 		r.bans[key]++
 		p.last[key] = len(p.banStarts)
 		p.banStarts = append(p.banStarts, banStart{keyEvent{int32(event), key}, at, 0})
 	}
-	if i, banned := p.last[key]; said.Banned && banned { // the ban may have been extended
-		p.banStarts[i].long = said.BannedUntil.Sub(p.banStarts[i].at)
+	if i, banned := p.last[key]; own.Banned && banned { // the ban may have been extended
+		p.banStarts[i].long = own.BannedUntil.Sub(p.banStarts[i].at)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// parsed is what a block's lines said.
+// parsed is the events of a block, and the counts of its lines.
 type parsed struct {
 	block
 	worker int // whose interners numbered the values
@@ -26,8 +26,8 @@ type parsed struct {
 	first, last time.Time // these, in the stand-in calendar
 }
 
-// A worker parses blocks. It numbers the values it sees on its own; the numbers
-// of all workers are brought together at the end.
+// A worker parses blocks. It numbers the values that it sees; assemble replaces these
+// numbers by those of all workers.
 type worker struct {
 	number  int
 	run     *run

@@ -22,8 +22,8 @@ type state struct {
 //
 // Before the first ban the limits refuse as often as their models say; the m-th
 // refusal is no earlier than that of the model that refuses most, and no later than
-// that of the one that refuses least. So the event that begins a ban is known but for
-// a range of events, and so is the first one after the ban. Bans are no shorter than
+// that of the one that refuses least. So a ban begins with one of a range of events,
+// and ends before one of another range. Bans are no shorter than
 // what limits remember: after one, or a pause that is long enough, nothing that came
 // before counts again. The bound is the best and the worst of all ways through these
 // states, up to the first event that other rules may refuse.

@@ -97,7 +97,7 @@ type RuleReport struct {
 	WouldRefuse   *int64 `json:"would_refuse,omitempty"`
 
 	// RefusedRange is, for a log that is less precise than a live clock, the least and
-	// the most that the rule itself refuses, whatever fractions the log's times lack.
+	// the most that the rule itself refuses, for any fractions that the log's times lack.
 	RefusedRange *Range `json:"refused_range,omitempty"`
 
 	Bans         *int64      `json:"bans,omitempty"`

@@ -18,7 +18,7 @@ import (
 )
 
 // Run replays c.Files and returns a report. It returns an error if nothing was replayed:
-// c is wrong, ctx was done, or the files have nothing that was asked for. The last is an
+// c is wrong, ctx was done, or the files have no events for it. The last is an
 // [InputError], and then the report only counts lines and has the bad ones. A problem
 // with one file or rule is in the report's Problems, beside the results of the others.
 func Run(ctx context.Context, c Config) (*Report, error) {
@@ -201,7 +201,7 @@ func (r *run) cutFile(ctx context.Context, file int, src io.Reader, seq *int, qu
 	known, lines := false, false
 	for ctx.Err() == nil {
 		data, tooLong := c.next(*buffers.Get().(*[]byte))
-		if !lines { // programs on Windows put a mark in front that is no part of the first line
+		if !lines { // programs on Windows write a byte order mark before the first line
 			data = bytes.TrimPrefix(data, []byte("\ufeff"))
 		}
 		if len(data) == 0 && !tooLong {
@@ -212,7 +212,7 @@ func (r *run) cutFile(ctx context.Context, file int, src io.Reader, seq *int, qu
 			known = true
 			r.firstLines[file] = firstLine(data)
 			if r.formats[file], err = r.formatOf(r.Files[file], data); err != nil {
-				if failure := c.failure(); failure != nil { // of which that may come
+				if failure := c.failure(); failure != nil { // the cause, perhaps
 					r.problems = append(r.problems, readError(r.Files[file], failure))
 				}
 				return err

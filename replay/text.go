@@ -84,7 +84,7 @@ func (w *textWriter) totals(rep *Report) {
 	}
 }
 
-// resolution says to what times were judged.
+// resolution writes the precision to which times were judged.
 func (w *textWriter) resolution(rep *Report) {
 	judged, logged := seconds(rep.ResolutionSeconds), seconds(rep.LogResolutionSeconds)
 	if judged == logged {
@@ -134,7 +134,7 @@ func (w *textWriter) busiest(rep *Report) {
 	w.table(rows)
 }
 
-// suggested says which limits would refuse nothing to how many keys.
+// suggested writes which limits would refuse nothing to how many keys.
 func (w *textWriter) suggested(rep *Report) {
 	if len(rep.SuggestedLimits) == 0 {
 		return

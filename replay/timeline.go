@@ -16,7 +16,7 @@ type timeline struct {
 }
 
 // assemble brings the parsed blocks, in the order of the files, into one
-// timeline, with the workers' numbers made one.
+// timeline, with one numbering of values in place of the workers' own.
 func (r *run) assemble(blocks []*parsed, workers []*worker) *timeline {
 	t := &timeline{cols: make([][]uint32, r.columns()), values: make([][]string, r.columns())}
 	total := 0

@@ -1,5 +1,5 @@
 // Package accesslogtest writes access logs that look real and whose truth is
-// known: for tests, for benchmarks and for a demo that needs nobody's data.
+// known: for tests, for benchmarks and for a demo without real clients.
 //
 // [Write] invents a day of a small shop: clients whose popularity follows a
 // Zipf law, sessions that load a page and then its files, a night and two

@@ -62,7 +62,7 @@ func (s *sshd) crowd(b *batch, at int64, client string) {
 	s.write(b, at, client, "Failed password for invalid user "+users[1]+" from ", " ssh2", true)
 }
 
-// hot is never asked for: sshd has no paths.
+// hot is never called: sshd has no paths.
 func (s *sshd) hot(b *batch, at int64) { s.crawl(b, at) }
 
 func (s *sshd) dirty(b *batch, at int64, kind int) {
