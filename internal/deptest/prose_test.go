@@ -44,7 +44,6 @@ var unclean = []string{
 	// rules, replay
 
 	// server
-	"internal/server/engine",
 }
 
 // A block is a piece of prose: a comment, a message or a paragraph.

@@ -100,24 +100,16 @@ func (e *Engine) Hot() []api.HotKey {
 
 // A hotRecord is a hot key in a snapshot. The state of its detector is in other records.
 type hotRecord struct {
-	Rule  string    `json:"rule"`
-	Key   []byte    `json:"key"`
-	Shown [][]byte  `json:"shown,omitempty"` // in place of a key of which a value is cut
-	Since time.Time `json:"since"`
-	Until time.Time `json:"until"`
+	api.HotKey
+	Raw   []byte    `json:"raw"` // as the rule counts it
+	Cut   bool      `json:"cut,omitempty"`
 	Saved time.Time `json:"saved"`
 }
 
 // saveHot writes records of the hot keys.
 func (e *Engine) saveHot(add func(typ byte, data []byte) error, now time.Time) error {
 	for _, k := range e.listed() {
-		was := hotRecord{Rule: k.Rule, Key: []byte(k.key), Since: k.Since, Until: k.Until, Saved: now}
-		if k.key == "" {
-			for _, v := range k.Values() {
-				was.Shown = append(was.Shown, []byte(v))
-			}
-		}
-		data, err := json.Marshal(was)
+		data, err := json.Marshal(hotRecord{k.HotKey, []byte(k.key), k.key == "", now})
 		if err != nil {
 			return err
 		}
@@ -128,16 +120,20 @@ func (e *Engine) saveHot(add func(typ byte, data []byte) error, now time.Time) e
 	return nil
 }
 
-// hotKey lists a key that was hot, if it still is.
+// hotKey lists a key that was hot, if it still is. The detector does not know a key that
+// was cut, which is hot until its hold is over.
 func (r *Restorer) hotKey(data []byte) error {
 	var was hotRecord
 	if err := json.Unmarshal(data, &was); err != nil {
 		return fmt.Errorf("record of a hot key: %w", err)
 	}
-	r.workers.Wait() // for what the detectors know
+	r.workers.Wait() // until the detectors are restored
 	now := r.e.Now()
 	for _, h := range r.e.rules.Load().hot {
-		if h.Name != was.Rule || !h.stillHot(&was, now) {
+		if h.Name != was.Rule || len(was.Values()) != len(h.Key.Fields()) {
+			continue
+		}
+		if was.Cut && !now.Before(was.Until) || !was.Cut && !h.detector.HotAt(now, h.Name, string(was.Raw)) {
 			continue
 		}
 		if back := was.Saved.Sub(now); back > 0 { // the clock was set back: no hold lasts longer for it
@@ -146,30 +142,9 @@ func (r *Restorer) hotKey(data []byte) error {
 		if most := now.Add(h.Hold); was.Until.After(most) {
 			was.Until = most
 		}
-		r.e.list(listedKey{api.HotKey{Rule: h.Name, Key: api.KeyOf(was.values(h)...), Since: was.Since.UTC(), Until: was.Until.UTC()}, h, string(was.Key)})
+		r.e.list(listedKey{was.HotKey, h, string(was.Raw)})
 	}
 	return nil
-}
-
-// stillHot reports whether the key of a record is hot under h. The detector does not know
-// a key that was cut, which is hot until its hold is over.
-func (h *hotRule) stillHot(was *hotRecord, now time.Time) bool {
-	if was.Shown != nil {
-		return len(was.Shown) == len(h.Key.Fields()) && now.Before(was.Until)
-	}
-	return h.detector.HotAt(now, h.Name, string(was.Key))
-}
-
-// values returns the key as it is listed under h.
-func (was *hotRecord) values(h *hotRule) []string {
-	if was.Shown == nil {
-		return values(h.Key, string(was.Key))
-	}
-	var all []string
-	for _, v := range was.Shown {
-		all = append(all, string(v))
-	}
-	return all
 }
 
 // HotStats is the number of keys that a hot rule counts, and their memory.

@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"encoding/json"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/ratelimit"
 )
 
 // A hub passes events to subscribers through one ring, which all of them read.
@@ -39,6 +41,27 @@ type published struct {
 	seq    uint64
 	encode sync.Once
 	event  Event
+}
+
+// An Event is what subscribers receive. JSON is its form in all protocols.
+type Event struct {
+	api.Event
+	JSON []byte
+}
+
+// encode sets ev.JSON.
+func (ev *Event) encode() {
+	ev.Time = ev.Time.UTC() // as the times of bans
+	var err error
+	if ev.JSON, err = json.Marshal(&ev.Event); err != nil {
+		ev.JSON = []byte(`{"type":"` + string(ev.Type) + `"}`)
+	}
+}
+
+// banEvent returns the event of the ban r.
+func banEvent(r *ratelimit.BanRecord) api.Event {
+	ban := BanOf(r)
+	return api.Event{Type: api.BanStarted, Time: r.Since, Ban: &ban}
 }
 
 func (h *hub) init() {
@@ -135,6 +158,13 @@ func (h *hub) add() *Subscription {
 func (h *hub) remove(s *Subscription) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.removeLocked(s)
+}
+
+// removeLocked is remove.
+//
+// REQUIRES: h.mu.
+func (h *hub) removeLocked(s *Subscription) bool {
 	if _, ok := h.all[s]; !ok {
 		return false
 	}
@@ -149,8 +179,6 @@ func (h *hub) close() {
 	defer h.mu.Unlock()
 	h.closed = true
 	for s := range h.all {
-		delete(h.all, s)
-		h.n.Add(-1)
-		close(s.done)
+		h.removeLocked(s)
 	}
 }

@@ -49,3 +49,76 @@ func (f *KeyFilter) contains(value string) bool {
 	p, err := match.ParsePrefix(value)
 	return err == nil && p.Bits() >= f.Network.Bits() && f.Network.Contains(p.Addr())
 }
+
+// Glob reports whether name is what a pattern of Redis matches: ? is any byte, * any
+// bytes, [abc], [^abc] and [a-c] one of a set, and a backslash takes the meaning from
+// what follows. The cost is at most the product of both lengths: of the stars that it
+// has passed it only ever goes back to the last (R. Cox, "Glob Matching Can Be Simple
+// And Fast Too").
+func Glob[T string | []byte](pattern string, name T) bool {
+	p, n := 0, 0
+	star, from := -1, 0 // behind the last star, and where it ends for now
+	for p < len(pattern) || n < len(name) {
+		if p < len(pattern) {
+			if pattern[p] == '*' {
+				p++
+				star, from = p, n
+				continue
+			}
+			if n < len(name) {
+				if ok, next := globByte(pattern, p, name[n]); ok {
+					p, n = next, n+1
+					continue
+				}
+			}
+		}
+		if star < 0 || from >= len(name) {
+			return false
+		}
+		from++
+		p, n = star, from
+	}
+	return true
+}
+
+// globByte reports whether what stands at pattern[p], no star, matches b, and where
+// it ends.
+func globByte(pattern string, p int, b byte) (ok bool, next int) {
+	switch c := pattern[p]; {
+	case c == '?':
+		return true, p + 1
+	case c == '[':
+		return globSet(pattern, p+1, b)
+	case c == '\\' && p+1 < len(pattern):
+		return pattern[p+1] == b, p + 2
+	default:
+		return c == b, p + 1
+	}
+}
+
+// globSet is globByte for a set whose first byte stands at p. One that has no end
+// goes on to that of the pattern.
+func globSet(pattern string, p int, b byte) (ok bool, next int) {
+	not := p < len(pattern) && pattern[p] == '^'
+	if not {
+		p++
+	}
+	for p < len(pattern) && pattern[p] != ']' {
+		lo := pattern[p]
+		if lo == '\\' && p+1 < len(pattern) {
+			p++
+			lo = pattern[p]
+			ok = ok || lo == b
+			p++
+			continue
+		}
+		hi := lo
+		if p+2 < len(pattern) && pattern[p+1] == '-' {
+			hi = pattern[p+2]
+			p += 2
+		}
+		ok = ok || min(lo, hi) <= b && b <= max(lo, hi)
+		p++
+	}
+	return ok != not, min(p+1, len(pattern))
+}

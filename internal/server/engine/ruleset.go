@@ -37,7 +37,7 @@ func newRuleSet(file *rules.File, old *ruleSet, budget int64) (*ruleSet, error) 
 	r := &ruleSet{file: file, fields: fields}
 	for _, next := range file.Counters {
 		c := old.counter(next.Name)
-		if c == nil || c.dynamic || !c.Key.Equal(next.Key) || !slices.Equal(c.Spans, next.Spans) || !reflect.DeepEqual(c.When, next.When) {
+		if c == nil || c.dynamic || !reflect.DeepEqual(c.Counter, next) {
 			if c, err = newCounter(next, budget/2/int64(len(file.Counters))); err != nil {
 				return nil, err
 			}
@@ -73,8 +73,7 @@ func (r *ruleSet) counter(name string) *counter {
 // hotRule returns the rule of r that is the same as next, or a new one.
 func (r *ruleSet) hotRule(next *hotkey.Rule) (*hotRule, error) {
 	for _, h := range r.hot {
-		if h.Name == next.Name && h.Key.Equal(next.Key) && h.Threshold == next.Threshold && h.Span == next.Span && h.Hold == next.Hold &&
-			reflect.DeepEqual(h.When, next.When) {
+		if reflect.DeepEqual(h.Rule, *next) {
 			return h, nil
 		}
 	}

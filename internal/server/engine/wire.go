@@ -1,6 +1,10 @@
 package engine
 
 import (
+	"fmt"
+	"time"
+	"unsafe"
+
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -17,3 +21,44 @@ func DecisionOf(d *ratelimit.Decision) api.Decision {
 func BanOf(r *ratelimit.BanRecord) api.Ban {
 	return api.Ban{Rule: r.Rule, Key: api.KeyOf(r.Key...), Since: r.Since.UTC(), Until: r.Until.UTC(), Count: r.Count, Reason: r.Reason, Source: r.Source}
 }
+
+// An Error is an error of an Engine, in words for the client.
+type Error struct {
+	Code    api.Code
+	Message string
+}
+
+// Error returns the code and the message.
+func (e *Error) Error() string { return string(e.Code) + " " + e.Message }
+
+func errorf(c api.Code, format string, args ...any) *Error {
+	return &Error{c, fmt.Sprintf(format, args...)}
+}
+
+// RoundUp returns d in units, rounded up, so that a client that waits this long has waited
+// long enough. It returns -1 for [ratelimit.Never].
+func RoundUp(d, unit time.Duration) int64 {
+	if d < 0 {
+		return -1
+	}
+	n := int64(d / unit)
+	if d%unit > 0 {
+		n++
+	}
+	return n
+}
+
+// EpochMillis returns t in milliseconds since 1970, rounded up, and 0 for the zero time.
+func EpochMillis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	ms := t.UnixMilli()
+	if t.Nanosecond()%1e6 > 0 {
+		ms++
+	}
+	return ms
+}
+
+// view returns b as a string that is valid until b changes.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -123,10 +123,7 @@ func (c *call) problem(err error) {
 	if e.status >= http.StatusInternalServerError || e.code == api.NoRule || e.code == api.BadArg {
 		c.engine.Failed()
 	}
-	b, err := json.Marshal(api.Problem{Type: "about:blank", Title: http.StatusText(e.status), Status: e.status, Detail: e.detail, Code: e.code, Errors: e.errors})
-	if err != nil {
-		b = []byte(`{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"","code":"ERR"}`)
-	}
+	b, _ := json.Marshal(api.Problem{Type: "about:blank", Title: http.StatusText(e.status), Status: e.status, Detail: e.detail, Code: e.code, Errors: e.errors}) // strings and numbers have no errors
 	c.out = append(b, '\n')
 	c.write(e.status, problemType)
 }

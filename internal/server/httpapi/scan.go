@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/lately-go/lately/match"
 )
@@ -220,3 +221,6 @@ func appendText(dst []byte, s string) []byte {
 	}
 	return append(dst, '"')
 }
+
+// view returns b as a string that is valid until b changes.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -59,8 +59,10 @@ func alive(c *call) error {
 }
 
 func ready(c *call) error {
-	if c.s.draining.Load() {
+	select {
+	case <-c.s.drained:
 		return &engine.Error{Code: api.Overload, Message: "the server is about to end"}
+	default:
 	}
 	if c.s.config.Ready != nil {
 		if err := c.s.config.Ready(); err != nil {
@@ -71,3 +73,33 @@ func ready(c *call) error {
 }
 
 var plainType = []string{"text/plain; charset=utf-8"}
+
+// A Storage is the state of writing to the data directory.
+type Storage struct {
+	Journal   Writes
+	Snapshots Writes
+	Missing   uint64 // bans that are neither in the journal nor in a snapshot
+}
+
+// Writes is the state of writing one kind of file.
+type Writes struct {
+	Failures uint64    // attempts that failed so far
+	Failing  error     // of the last attempt; nil if it succeeded
+	Since    time.Time // of the first failure since the last success
+}
+
+// storage returns the state of writing.
+func (s *Server) storage() Storage {
+	if s.config.Storage == nil {
+		return Storage{}
+	}
+	return s.config.Storage()
+}
+
+func (s *Server) storageState() api.StorageStatus {
+	x := s.storage()
+	return api.StorageStatus{
+		JournalError: errorText(x.Journal.Failing), JournalFailures: x.Journal.Failures,
+		SnapshotError: errorText(x.Snapshots.Failing), SnapshotFailures: x.Snapshots.Failures, MissingBans: x.Missing,
+	}
+}
