@@ -1,14 +1,10 @@
 package resp
 
-import (
-	"errors"
-	"io"
-)
+import "io"
 
 const (
-	maxEmptyReads = 100 // reads of nothing in a row before io.ErrNoProgress, as in bufio
-	calmReads     = 8   // reads in a row that a small buffer would have held before it is small again
-	cheapMove     = 512 // bytes: so few are moved to the front to make space, though there is some
+	calmReads = 8   // reads in a row that fit a small buffer, before the buffer shrinks
+	cheapMove = 512 // bytes: up to so many are moved to the front although there is space after them
 )
 
 // A buffer is the buffer between a source and a parser. What has been read
@@ -16,11 +12,11 @@ const (
 //
 // It doubles when it is full, up to most: memory is bounded by what a peer has
 // sent, not by what it announces. A read that fills the buffer shows that the
-// peer pipelines, and doubles it too, up to keep. Above keep it is given back
-// as soon as the bytes in it fit a small one; below, after some calm reads.
+// peer pipelines, and doubles it too, up to keep. Above keep it shrinks as soon as
+// the bytes in it fit a small one; below, after some calm reads.
 type buffer struct {
 	src   io.Reader
-	err   error // came along with bytes, to be returned by the next fill
+	err   error // that came with bytes: for the next fill
 	buf   []byte
 	start int
 	end   int
@@ -32,9 +28,8 @@ type buffer struct {
 	paid  account
 }
 
-// fill reads once, at least one byte. It reports whether the bytes are in
-// another place than before, so that views of them are not valid any more; they
-// may be even on an error.
+// fill reads once. It reports whether the bytes have moved, even on an error: views of
+// them are then invalid.
 func (in *buffer) fill() (moved bool, err error) {
 	if err := in.err; err != nil {
 		in.err = nil
@@ -44,31 +39,21 @@ func (in *buffer) fill() (moved bool, err error) {
 	if !ok {
 		return moved, ErrBudget
 	}
-	for range maxEmptyReads {
-		room := in.buf[in.end:]
-		n, err := in.src.Read(room)
-		if n < 0 || n > len(room) {
-			return moved, errors.New("resp: the source returned an impossible count from Read")
-		}
-		if n > 0 {
-			in.end += n
-			in.full = in.end == len(in.buf)
-			if in.calm++; in.end-in.start > in.small {
-				in.calm = 0
-			}
-			in.err = err
-			return moved, nil
-		}
-		if err != nil {
-			return moved, err
-		}
+	n, err := in.src.Read(in.buf[in.end:])
+	if n == 0 {
+		return moved, err
 	}
-	return moved, io.ErrNoProgress
+	in.end += n
+	in.full = in.end == len(in.buf)
+	if in.calm++; in.end-in.start > in.small {
+		in.calm = 0
+	}
+	in.err = err
+	return moved, nil
 }
 
-// makeSpace makes the buffer at least a byte longer than what is in it. The
-// parser sees to it that a full buffer is not of the largest size: it would
-// have refused what is in it. ok is false if the budget is spent.
+// makeSpace makes space for at least one byte. A full buffer is never of the largest
+// size: the parser has refused such a command. ok is false if the budget is spent.
 func (in *buffer) makeSpace() (moved, ok bool) {
 	held, size := in.end-in.start, len(in.buf)
 	switch {

@@ -1,9 +1,12 @@
 package resp
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/hex"
+)
 
-// inline takes the line at the start of the buffer as a command. It returns
-// false when the line is not whole, or when r.err is set. r.args is empty for a
+// inline reads the line at the start of the buffer as a command. It returns
+// false when the line is incomplete, or when r.err is set. r.args is empty for a
 // line of blanks.
 func (r *Reader) inline() bool {
 	most := r.limits.Inline + len("\r\n")
@@ -35,13 +38,13 @@ func (r *Reader) inline() bool {
 	return cap(args) <= keepArgs || r.payArgs()
 }
 
-// splitInline appends the words of a line to args. Words are parted by blanks.
-// A quote begins a stretch in which blanks count for nothing; behind its end
-// there must be a blank. In double quotes \n, \r, \t, \b, \a and \xHH are the
-// bytes they are in C, and a backslash before any other byte is that byte; in
-// single quotes only \' is special. (This is what Redis' sdssplitargs does.)
+// splitInline appends the words of a line to args. Words are separated by blanks. In
+// quotes, blanks are part of the word; a blank must follow the closing quote. In double
+// quotes \n, \r, \t, \b, \a and \xHH are the bytes they are in C, and a backslash before
+// any other byte is that byte; in single quotes only \' is special. (This is what
+// sdssplitargs of Redis does.)
 //
-// Quoted words are decoded in place: none gets longer by it.
+// Quoted words are decoded in place: none becomes longer.
 func splitInline(args [][]byte, line []byte, limits *Limits) (_ [][]byte, fault string) {
 	if bytes.IndexByte(line, 0) >= 0 {
 		return args, faultNUL
@@ -77,9 +80,8 @@ func isHTTP(word []byte) bool {
 	return bytes.EqualFold(word, []byte("post")) || bytes.EqualFold(word, []byte("host:"))
 }
 
-// inlineWord decodes the word that begins at line[i] and returns it with the
-// index behind it, -1 when a quote is not closed or closed before a byte that
-// is not a blank.
+// inlineWord decodes the word that begins at line[i] and returns it with the index
+// after it, -1 if a quote is not closed or followed by a byte that is not a blank.
 func inlineWord(line []byte, i int) (word []byte, next int) {
 	start := i
 	for i < len(line) && !endsWord(line[i]) && line[i] != '"' && line[i] != '\'' {
@@ -133,26 +135,19 @@ func quotedByte(line []byte, i int, quote byte) (c byte, next int) {
 	case 'a':
 		c = '\a'
 	case 'x':
-		if i+3 < len(line) && hexDigit(line[i+2]) < 16 && hexDigit(line[i+3]) < 16 {
-			return hexDigit(line[i+2])<<4 | hexDigit(line[i+3]), i + 4
+		var b [1]byte
+		if i+3 < len(line) {
+			if _, err := hex.Decode(b[:], line[i+2:i+4]); err == nil {
+				return b[0], i + 4
+			}
 		}
 	}
 	return c, i + 2
 }
 
-func hexDigit(c byte) byte {
-	switch {
-	case c-'0' <= 9:
-		return c - '0'
-	case c|0x20 >= 'a' && c|0x20 <= 'f':
-		return c | 0x20 - 'a' + 10
-	}
-	return 16
-}
-
-// isBlank reports what parts words: C's isspace.
+// isBlank reports whether c separates words: C's isspace.
 func isBlank(c byte) bool { return c == ' ' || c-'\t' <= '\r'-'\t' }
 
-// endsWord reports what ends a word outside quotes. Redis takes VT and FF for
-// parts of a word, though not of its beginning.
+// endsWord reports whether c ends a word outside quotes. In Redis, VT and FF do not,
+// although no word begins with them.
 func endsWord(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }

@@ -201,6 +201,15 @@ func appendPrintable(b []byte, s string) []byte {
 // Int appends an integer.
 func (w *Writer) Int(n int64) { w.head(':', n) }
 
+// Ints appends several integers. It is faster than several calls of Int.
+func (w *Writer) Ints(all ...int64) {
+	b := w.space(len(all) * headRoom)
+	for _, n := range all {
+		b = append(appendInt(append(b, ':'), n), '\r', '\n')
+	}
+	w.buf = b
+}
+
 // Bulk appends a bulk string: any bytes, of any length.
 func (w *Writer) Bulk(s []byte) { w.buf = appendBulk(w.space(headRoom+len(s)+2), s) }
 

@@ -163,9 +163,7 @@ func banBytes(bans []ratelimit.BanRecord) int {
 func (c *conn) writeBan(r *ratelimit.BanRecord) {
 	c.w.Array(7)
 	c.strings(r.Rule, joined(r.Key))
-	c.w.Int(engine.EpochMillis(r.Since))
-	c.w.Int(engine.EpochMillis(r.Until))
-	c.w.Int(wireCount(r.Count))
+	c.w.Ints(engine.EpochMillis(r.Since), engine.EpochMillis(r.Until), wireCount(r.Count))
 	c.strings(r.Reason, r.Source)
 }
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/match"
@@ -134,11 +133,24 @@ func peek(c *conn, args [][]byte) error {
 
 // decided answers with a decision.
 func (c *conn) decided(d *ratelimit.Decision) {
-	c.w.Decision(&resp.Decision{
-		Allowed: d.Allowed, Limit: wireCount(d.Limit), Remaining: wireCount(d.Remaining), RetryAfter: millis(d.RetryAfter),
-		ResetAfter: millis(d.ResetAfter), Rule: d.Rule, BannedUntil: engine.EpochMillis(d.BannedUntil),
-		Delay: millis(d.Delay),
-	})
+	delay := int64(0)
+	if d.Allowed {
+		delay = millis(d.Delay)
+	}
+	c.w.Array(7 + int(min(delay, 1)))
+	c.w.Ints(oneIf(d.Allowed), wireCount(d.Limit), wireCount(d.Remaining), millis(d.RetryAfter), millis(d.ResetAfter))
+	c.w.BulkString(d.Rule)
+	c.w.Int(engine.EpochMillis(d.BannedUntil))
+	if delay > 0 {
+		c.w.Int(delay)
+	}
+}
+
+func oneIf(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // wireCount returns n as an integer of the protocol.
@@ -207,16 +219,9 @@ func throttle(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	limited := int64(0)
-	if d.Limited {
-		limited = 1
-	}
 	c.w.Array(5)
-	c.w.Int(limited)
-	c.w.Int(wireCount(d.Limit))
-	c.w.Int(wireCount(d.Remaining))
-	c.w.Int(engine.RoundUp(d.RetryAfter, time.Second))
-	c.w.Int(engine.RoundUp(d.ResetAfter, time.Second))
+	c.w.Ints(oneIf(d.Limited), wireCount(d.Limit), wireCount(d.Remaining),
+		engine.RoundUp(d.RetryAfter, time.Second), engine.RoundUp(d.ResetAfter, time.Second))
 	return nil
 }
 

@@ -81,9 +81,7 @@ func (c *conn) describe(cmd *command) {
 	for _, f := range flags {
 		c.w.Simple(f)
 	}
-	c.w.Int(int64(cmd.key))
-	c.w.Int(int64(cmd.key))
-	c.w.Int(int64(min(cmd.key, 1)))
+	c.w.Ints(int64(cmd.key), int64(cmd.key), int64(min(cmd.key, 1)))
 	c.w.Set(1)
 	c.w.Simple("@" + cmd.group)
 	for range 3 {
