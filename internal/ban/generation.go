@@ -97,7 +97,7 @@ func (g *generation) find(tag, rule uint32, key []byte) (number uint32, ok bool)
 				continue
 			}
 			number := uint32(w) - 1
-			if e := &g.entries[number]; e.rule == rule && bytes.Equal(g.key(e), key) {
+			if e := &g.entries[number]; e.rule == rule && g.has(e, key) {
 				return number, true
 			}
 		}
@@ -162,6 +162,29 @@ func (g *generation) setKey(e *entry, key []byte) {
 	binary.LittleEndian.PutUint32(e.key[:], g.addText(key))
 	binary.LittleEndian.PutUint16(e.key[4:], uint16(len(key)))
 	e.key[maxShortKey] = longKey
+}
+
+// has reports whether that is the key of an entry. Short keys are compared as two words.
+func (g *generation) has(e *entry, key []byte) bool {
+	if len(key) > maxShortKey {
+		return e.key[maxShortKey] == longKey && bytes.Equal(g.key(e), key)
+	}
+	a, b := shortKey(key)
+	return binary.LittleEndian.Uint64(e.key[:]) == a && binary.LittleEndian.Uint64(e.key[8:]) == b
+}
+
+// shortKey returns a key of at most maxShortKey bytes as setKey stores it.
+func shortKey(key []byte) (a, b uint64) {
+	n := uint(len(key))
+	if n >= 8 {
+		a = binary.LittleEndian.Uint64(key)
+		b = binary.LittleEndian.Uint64(key[n-8:]) >> (8 * (16 - n) & 127)
+	} else {
+		for i, c := range key {
+			a |= uint64(c) << (8 * i)
+		}
+	}
+	return a, b | uint64(n)<<56
 }
 
 // key returns the key of an entry, which must not be changed.
