@@ -91,7 +91,7 @@ func (mr *memoryRule) judgeFast(d *Decision, record []uint64, now int64, cost ui
 				return false
 			}
 		default:
-			if m.Advance(w, m.blocks, now); !m.Room(w, m.blocks, cost) {
+			if m.Advance(w, m.blocks, now); !m.Reserve(w, m.blocks, cost) {
 				return false
 			}
 		}
@@ -115,7 +115,7 @@ func (mr *memoryRule) judgeFast(d *Decision, record []uint64, now int64, cost ui
 		if !hits && ban.Advance(w, ban.blocks, now) >= mr.Ban.After {
 			return false // the limit has changed nothing
 		}
-		if ban.Room(w, ban.blocks, 1) { // as in addStrike
+		if ban.Reserve(w, ban.blocks, 1) { // as in addStrike
 			ban.Charge(w, ban.blocks, now, 1)
 		}
 	}

@@ -36,7 +36,6 @@ var banned = []struct{ pattern, instead string }{
 // shrink: a folder that is clean must be taken off it.
 var unclean = []string{
 	// limits
-	"internal/limit",
 
 	// limiter and bans
 	"ratelimit",

@@ -5,48 +5,22 @@ import (
 	"time"
 )
 
-// An Algorithm is how a [Counter] counts. docs/dev/proofs.md has for each what it
-// admits at worst, what it refuses wrongly, and what it costs.
+// An Algorithm is how a [Counter] counts. ratelimit.Algorithm says what each is;
+// docs/dev/proofs.md has what it admits at worst, what it refuses wrongly, and what it
+// costs.
 type Algorithm uint8
 
+// The algorithms, in the order of ratelimit's constants.
 const (
-	// Sliding never admits more than N in any window. Up to N = SlidingExact
-	// it is Exact. Above, it counts in a ring of slots and judges on hi, the
-	// sum that includes the oldest, partly expired slot, so that an event
-	// leaves up to one slot late.
-	Sliding Algorithm = iota
-
-	// Exact keeps the time of each of the last N events.
-	Exact
-
-	// Weighted is the ring of Sliding, for any N, with the oldest slot
-	// counted for the part of it that is still in the window, rounded up, as
-	// if its events were spread evenly.
-	Weighted
-
-	// TwoBucket is Weighted with one slot as long as the span: the current
-	// bucket, and the part of the one before that is still in the window.
-	TwoBucket
-
-	// GCRA is the generic cell rate algorithm: N in a span at an even pace,
-	// and up to Burst at once. A token bucket of Burst into which N tokens flow
-	// in a span decides the same.
-	GCRA
-
-	// LeakyBucket is a queue with room for Burst, the one whose turn it is
-	// included, out of which N go in a span at an even pace. Delay is how
-	// long an event that was admitted has to wait for its turn.
-	LeakyBucket
-
-	// Fixed counts in a window that begins with its first event.
-	Fixed
-
-	// Calendar counts in the seconds, minutes ... months of a time zone.
-	Calendar
-
-	// InFlight counts what is under way: Exact, where Span is the longest
-	// that an event may take, and Refund ends it before.
-	InFlight
+	Sliding     Algorithm = iota // exact up to SlidingExact, above it a ring of slots
+	Exact                        // the time of each event
+	Weighted                     // a ring of slots, with the oldest weighed
+	TwoBucket                    // two slots as long as the span, with the older weighed
+	GCRA                         // a bucket that drains evenly
+	LeakyBucket                  // the same, with a Delay
+	Fixed                        // windows that begin with their first event
+	Calendar                     // seconds, minutes ... months of a time zone
+	InFlight                     // Exact, where Refund ends an event before its Span is over
 
 	numAlgorithms
 )

@@ -41,7 +41,7 @@ func BenchmarkCounter(b *testing.B) {
 			n, admitted := s.Most(), 0
 			for b.Loop() {
 				now += step
-				if used := s.Advance(s.w, s.b, now); 1 <= n-min(used, n) && s.Room(s.w, s.b, 1) {
+				if used := s.Advance(s.w, s.b, now); 1 <= n-min(used, n) && s.Reserve(s.w, s.b, 1) {
 					s.Charge(s.w, s.b, now, 1)
 					admitted++
 				}

@@ -15,7 +15,7 @@ type Bucket struct {
 // BucketWords is how many words a Bucket takes.
 const BucketWords = 2
 
-// NewBucket returns the Bucket that drains n in a span and has room for burst. ok
+// NewBucket returns the Bucket that drains n in a span and holds at most burst. ok
 // is false if burst takes longer than [MaxSpan] to drain; the Bucket is not usable
 // then. n and span are above 0, and span is at most MaxSpan.
 func NewBucket(n, burst uint64, span time.Duration) (b Bucket, ok bool) {

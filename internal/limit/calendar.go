@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"encoding/binary"
 	"sync/atomic"
 	"time"
@@ -9,11 +10,11 @@ import (
 	"github.com/lately-go/lately/internal/snapshot"
 )
 
-// calendar is the window of Calendar: word 0 is the end of the period, and word 1 its
-// count, which saturates. The zone is asked when a key's first event of a period
-// is counted, and answers once for all keys.
+// calendar is the window of Calendar. The zone is asked when a key's first event of a
+// period is counted, and answers once for all keys.
 type calendar struct {
-	period Period
+	period
+	unit   Period
 	zone   *time.Location
 	latest atomic.Pointer[interval]
 }
@@ -22,22 +23,8 @@ type calendar struct {
 type interval struct{ start, end int64 }
 
 func newCalendar(c *Config) window {
-	if c.Zone == nil {
-		return &calendar{period: c.Period, zone: time.UTC}
-	}
-	return &calendar{period: c.Period, zone: c.Zone}
+	return &calendar{unit: c.Period, zone: cmp.Or(c.Zone, time.UTC)}
 }
-
-func (c *calendar) words() int { return 2 }
-
-func (c *calendar) advance(w []uint64, _ *keytable.Blocks, t int64) uint64 {
-	if w[1] != 0 && t >= int64(w[0]) {
-		w[1] = 0
-	}
-	return w[1]
-}
-
-func (c *calendar) used(w []uint64, _ *keytable.Blocks, _ int64) uint64 { return w[1] }
 
 func (c *calendar) charge(w []uint64, _ *keytable.Blocks, t int64, cost uint64) {
 	if w[1] == 0 {
@@ -53,14 +40,6 @@ func (c *calendar) refund(w []uint64, _ *keytable.Blocks, _, at int64, cost uint
 	return takeBack(&w[1], cost)
 }
 
-func (c *calendar) refundOldest(w []uint64, _ *keytable.Blocks, _ int64, cost uint64) uint64 {
-	return takeBack(&w[1], cost)
-}
-
-func (c *calendar) until(w []uint64, _ *keytable.Blocks, _ int64, _, _ uint64) int64 {
-	return int64(w[0])
-}
-
 func (c *calendar) each(w []uint64, _ *keytable.Blocks, t int64, yield func(int64, uint64) bool) {
 	if w[1] > 0 {
 		yield(t, w[1])
@@ -72,7 +51,7 @@ func (c *calendar) of(t int64) *interval {
 	if i := c.latest.Load(); i != nil && i.start <= t && t < i.end {
 		return i
 	}
-	start, end := c.period.bounds(t, c.zone)
+	start, end := c.unit.bounds(t, c.zone)
 	i := &interval{start, end}
 	c.latest.Store(i)
 	return i

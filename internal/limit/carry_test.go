@@ -71,7 +71,7 @@ func checkCarry(t *testing.T, rnd *rand.Rand, from, to limit.Config) {
 			}
 			used := old.advance(now)
 			if !dst.Carry(dst.w, dst.b, &old.Counter, old.w, old.b, now) {
-				t.Fatalf("%+v to %+v: no room", from, to)
+				t.Fatalf("%+v to %+v: no memory", from, to)
 			}
 			if level {
 				truth.advance(now)
@@ -106,7 +106,7 @@ func stillHeld(old *subject, m model, c charge, now int64) bool {
 	case *windowModel:
 		return c.t > now-m.span
 	case *slotModel:
-		return c.t >= floor(now-m.span+1, m.width)*m.width
+		return c.t >= floorDiv(now-m.span+1, m.width)*m.width
 	case *fixedModel:
 		return m.used(now) > 0 && c.t > now-int64(old.reset(now))-m.span && c.t >= now+old.reset(now)-m.span
 	case *calendarModel:
@@ -143,7 +143,7 @@ func TestCarryKeeps(t *testing.T) {
 		}
 		old.advance(now)
 		if !dst.Carry(dst.w, dst.b, &old.Counter, old.w, old.b, now) {
-			t.Fatal("no room")
+			t.Fatal("no memory")
 		}
 		for range 120 {
 			now += int64(700 * time.Millisecond)
@@ -167,8 +167,8 @@ func TestCarryWithoutRoom(t *testing.T) {
 	if dst.Carry(dst.w, dst.b, &old.Counter, old.w, old.b, 50) || dst.advance(50) != 0 {
 		t.Errorf("50 times are carried into no memory, %d used", dst.advance(50))
 	}
-	if !dst.Room(dst.w, dst.b, 3) || dst.Room(dst.w, dst.b, 4) || dst.Room(dst.w, dst.b, math.MaxUint64) {
-		t.Error("there is room for other than the times that lie in the record")
+	if !dst.Reserve(dst.w, dst.b, 3) || dst.Reserve(dst.w, dst.b, 4) || dst.Reserve(dst.w, dst.b, math.MaxUint64) {
+		t.Error("times are reserved other than those that lie in the record")
 	}
 }
 

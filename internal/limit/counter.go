@@ -113,14 +113,14 @@ func (m *Counter) Used(w []uint64, b *keytable.Blocks, t int64) uint64 {
 	return m.window.used(w, b, t)
 }
 
-// Room reserves memory for cost, and reports false if the budget of b has not
+// Reserve reserves memory for cost, and reports false if the budget of b has not
 // enough. Only a log needs any: Sliding above SlidingExact can do without. It may take
 // what is then not used; that is given back when the log next is empty.
-func (m *Counter) Room(w []uint64, b *keytable.Blocks, cost uint64) bool {
+func (m *Counter) Reserve(w []uint64, b *keytable.Blocks, cost uint64) bool {
 	return m.log == nil || b.Reserve(w, int(min(cost, m.log.n)))
 }
 
-// Fits returns how much of cost there is Room for in words that have nothing
+// Fits returns how much of cost can be reserved in words that have nothing
 // counted, and reserves it.
 func (m *Counter) Fits(w []uint64, b *keytable.Blocks, cost uint64) uint64 {
 	if m.log == nil {
@@ -131,17 +131,26 @@ func (m *Counter) Fits(w []uint64, b *keytable.Blocks, cost uint64) uint64 {
 
 // Charge counts cost at t, also beyond the limit: counts saturate, a log keeps
 // the newest N, and a bucket counts at most its burst, or N if that is more, beyond
-// its burst. It cannot fail after Room for as much; without, a log may drop its
+// its burst. It cannot fail after Reserve of as much; without, a log may drop its
 // oldest times.
 func (m *Counter) Charge(w []uint64, b *keytable.Blocks, t int64, cost uint64) {
 	m.window.charge(w, b, t, cost)
 }
 
-// Take is Advance, and Room and Charge if cost is no more than what is left of n, which
+// Take is Advance, and Reserve and Charge if cost is no more than what is left of n, which
 // is Most or less. It returns what is then left. charged is false, and nothing is
 // charged, if cost is more than is left, or if there is no memory for it.
 func (m *Counter) Take(w []uint64, b *keytable.Blocks, t int64, n, cost uint64) (left uint64, charged bool) {
-	left = n - min(m.Advance(w, b, t), n)
+	var used uint64
+	switch {
+	case m.log != nil:
+		used = uint64(b.Expire(w, t-m.log.span))
+	case m.sliding != nil:
+		used = m.sliding.advance(w, b, t)
+	default:
+		used = m.window.advance(w, b, t)
+	}
+	left = n - min(used, n)
 	switch {
 	case cost > left:
 		return left, false
@@ -153,7 +162,7 @@ func (m *Counter) Take(w []uint64, b *keytable.Blocks, t int64, n, cost uint64) 
 	case cost == 1 && m.sliding != nil && fits(w, 1):
 		push(w, t)
 		return left - 1, true
-	case !m.Room(w, b, cost):
+	case !m.Reserve(w, b, cost):
 		return left, false
 	}
 	m.Charge(w, b, t, cost)
@@ -298,7 +307,7 @@ func (m *Counter) Carry(w []uint64, b *keytable.Blocks, from *Counter, fw []uint
 	}
 	for at, count := range from.Each(fw, fb, t) {
 		m.Advance(w, b, at)
-		if !m.Room(w, b, count) {
+		if !m.Reserve(w, b, count) {
 			m.Clear(w, b)
 			return false
 		}

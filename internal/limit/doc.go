@@ -9,10 +9,10 @@
 // slots, go when there are more than [Inline].
 //
 // The order of calls for an event at time t is Advance, then the caller's
-// judgement, then Room and Charge:
+// judgement, then Reserve and Charge:
 //
 //	used := m.Advance(w, b, t)
-//	admitted := cost <= n-min(used, n) && m.Room(w, b, cost)
+//	admitted := cost <= n-min(used, n) && m.Reserve(w, b, cost)
 //	if admitted {
 //		m.Charge(w, b, t, cost)
 //	}

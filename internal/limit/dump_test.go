@@ -35,7 +35,7 @@ func restored(t testing.TB, s *subject, at, now int64) *subject {
 		t.Fatalf("%x is not read: %d bytes left", state, r.Len())
 	}
 	if !again.Carry(again.w, again.b, &loose.Counter, loose.w, loose.b, min(at, now)) {
-		t.Fatal("there is no room")
+		t.Fatal("there is no memory")
 	}
 	return again
 }

@@ -21,7 +21,7 @@ func ExampleCounter() {
 	const cost = 1
 	for _, t := range []int64{0, 300e6, 900e6, 1000e6} {
 		used, n := m.Advance(w, b, t), m.Most()
-		if cost <= n-min(used, n) && m.Room(w, b, cost) {
+		if cost <= n-min(used, n) && m.Reserve(w, b, cost) {
 			m.Charge(w, b, t, cost)
 			fmt.Println(time.Duration(t), "admitted")
 			continue

@@ -15,16 +15,16 @@ func (m Counter) Early(by time.Duration) Counter {
 		c := *w
 		c.times, c.ring.span, c.two.span = c.times-early, c.ring.span-early, c.two.span-early
 		m.window, m.sliding = &c, &c
-	case *weighted:
+	case *slotRing:
 		c := *w
-		c.ring.span -= early
+		c.span -= early
 		m.window = &c
 	case *twoBucket:
 		c := *w
 		c.span -= early
 		m.window = &c
 	case *fixed:
-		m.window = &fixed{w.span - early}
+		m.window = &fixed{span: w.span - early}
 	case *level:
 		c := *w
 		c.span -= uint64(early)
@@ -38,8 +38,8 @@ func (m *Counter) Slots() int {
 	switch w := m.window.(type) {
 	case *sliding:
 		return int(w.ring.size - 1)
-	case *weighted:
-		return int(w.ring.size - 1)
+	case *slotRing:
+		return int(w.size - 1)
 	case *twoBucket:
 		return 1
 	}

@@ -85,13 +85,13 @@ type slotModel struct {
 
 // multiples returns how many multiples of resolution are in [from, to].
 func (m *slotModel) multiples(from, to int64) int64 {
-	return floor(to, m.resolution) - floor(from-1, m.resolution)
+	return floorDiv(to, m.resolution) - floorDiv(from-1, m.resolution)
 }
 
 func (m *slotModel) used(t int64) (n uint64) {
 	sums := map[int64]uint64{}
 	for i := len(m.charges) - 1; i >= 0 && m.charges[i].t > t-m.span-m.width; i-- {
-		sums[floor(m.charges[i].t, m.width)] += m.charges[i].cost
+		sums[floorDiv(m.charges[i].t, m.width)] += m.charges[i].cost
 	}
 	for k, sum := range sums {
 		from, to := k*m.width, (k+1)*m.width-1

@@ -260,7 +260,7 @@ func TestGoodput(t *testing.T) {
 			}
 			gap := float64(c.span) / float64(c.n) / load
 			for at := 1e18; at < 1e18+spans*float64(c.span); at += rnd.ExpFloat64() * gap {
-				now := floor(int64(at), int64(c.resolution)) * int64(c.resolution)
+				now := floorDiv(int64(at), int64(c.resolution)) * int64(c.resolution)
 				for i, s := range subjects {
 					if s.take(now, 1) {
 						admitted[kinds[i]]++

@@ -19,7 +19,7 @@ var extremes = []uint64{
 // near both ends of time: nothing panics or wraps, and what is used does not go
 // down when more is charged.
 func TestOverflow(t *testing.T) {
-	const end = math.MaxInt64 - 4*int64(limit.MaxSpan) // as far as keytable.Nanos goes
+	const end = math.MaxInt64 - 4*int64(limit.MaxSpan) // the latest time of keytable.Nanos
 	counters := 0
 	for _, n := range extremes {
 		for _, span := range []time.Duration{time.Millisecond, 7 * time.Millisecond, time.Second, 24 * time.Hour, limit.MaxSpan} {

@@ -217,7 +217,7 @@ func TestInFlight(t *testing.T) {
 		t.Error("call 2 does not end once")
 	}
 	if !s.take(5*second, 1) || s.take(5*second, 1) {
-		t.Error("the end of one call does not make room for one")
+		t.Error("the end of one call does not let one more in")
 	}
 	if used := s.advance(61 * second); used != 3 {
 		t.Errorf("%d under way when calls 0 and 1 are given up, want 3", used)

@@ -127,7 +127,7 @@ func (s *sliding) used(w []uint64, _ *keytable.Blocks, t int64) uint64 {
 	return w[0] & listLen
 }
 
-// fits reports whether w is a list with room for cost more.
+// fits reports whether w is a list that can take cost more.
 func fits(w []uint64, cost uint64) bool { return listed(w) && cost <= Inline-w[0]&listLen }
 
 func (s *sliding) charge(w []uint64, b *keytable.Blocks, t int64, cost uint64) {
@@ -152,7 +152,7 @@ func push(w []uint64, t int64) {
 // add charges cost to slots.
 func (s *sliding) add(w []uint64, b *keytable.Blocks, t int64, cost uint64) {
 	if slotted(w) {
-		s.ring.charge(w, b.Block(w), t, cost)
+		s.ring.charge(w, b, t, cost)
 		return
 	}
 	s.two.advance(w[1:], nil, t)
@@ -181,7 +181,7 @@ func (s *sliding) refund(w []uint64, b *keytable.Blocks, t, at int64, cost uint6
 	switch {
 	case slotted(w):
 		if c := b.Block(w); at > since(c)-s.ring.span { // else it was left out
-			taken = s.ring.refund(w, c, at, cost)
+			taken = s.ring.refund(w, b, t, at, cost)
 		}
 	case twoSlotted(w):
 		if at > int64(w[twoSlotsSince])-s.ring.span {
@@ -205,7 +205,7 @@ func (s *sliding) refund(w []uint64, b *keytable.Blocks, t, at int64, cost uint6
 func (s *sliding) refundOldest(w []uint64, b *keytable.Blocks, t int64, cost uint64) (taken uint64) {
 	switch {
 	case slotted(w):
-		taken = s.ring.refundOldest(w, b.Block(w), cost)
+		taken = s.ring.refundOldest(w, b, t, cost)
 	case twoSlotted(w):
 		taken = s.two.refundOldest(w[1:], nil, t, cost)
 	default:
@@ -223,7 +223,7 @@ func (s *sliding) until(w []uint64, b *keytable.Blocks, t int64, used, most uint
 		if t, ok := s.ring.soon(w, most); ok {
 			return t
 		}
-		return s.ring.until(w, b.Block(w), most)
+		return s.ring.until(w, b, t, used, most)
 	case twoSlotted(w):
 		return s.two.until(w[1:], nil, t, used, most)
 	}
@@ -245,7 +245,7 @@ func (s *sliding) keeps(w []uint64, t int64, cost uint64) time.Duration {
 func (s *sliding) each(w []uint64, b *keytable.Blocks, t int64, yield func(int64, uint64) bool) {
 	switch {
 	case slotted(w):
-		s.ring.each(w, b.Block(w), t, yield)
+		s.ring.each(w, b, t, yield)
 	case twoSlotted(w):
 		s.two.each(w[1:], nil, t, yield)
 	default:
@@ -264,7 +264,7 @@ func (s *sliding) appendState(dst []byte, w []uint64, b *keytable.Blocks, t int6
 	size := uint64(s.ring.size)
 	switch {
 	case slotted(w):
-		dst = s.ring.appendState(dst, w, b.Block(w), t)
+		dst = s.ring.appendState(dst, w, b, t)
 		return binary.AppendUvarint(dst, min(uint64(t-since(b.Block(w))), snapshot.MaxPast))
 	case twoSlotted(w):
 		dst = s.two.appendState(binary.AppendUvarint(dst, size+1), w[1:], nil, t)
@@ -297,7 +297,7 @@ func (s *sliding) readState(r *snapshot.Reader, w []uint64, b *keytable.Blocks, 
 	default:
 		w[0] |= modeSlots
 		c := b.Block(w)
-		s.ring.readState(r, w, c, int64(k)-1, t, now)
+		s.ring.readSlots(r, w, c, int64(k)-1, t, now)
 		c[len(c)-1] = uint64(min(t-int64(r.UpTo(snapshot.MaxPast)), now))
 	}
 }

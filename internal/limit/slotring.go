@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/snapshot"
 )
 
@@ -32,7 +33,7 @@ type slotRing struct {
 	lgPer    uint8  // log2 of the counts in a word
 	lgBits   uint8  // log2 of the bits of a count
 	full     uint64 // the largest count
-	weighted bool   // whether the oldest slot is weighed
+	weighted bool   // it is the window of Weighted: the oldest slot is weighed, and counts follow the head
 }
 
 const (
@@ -68,17 +69,35 @@ func newSlotRing(c *Config) slotRing {
 // countWords returns how many words the counts take.
 func (r *slotRing) countWords() int { return int(r.size-1)>>r.lgPer + 1 }
 
-// advance drops the slots that have left the window at t, and returns how much
-// is used. It does not write to c.
-func (r *slotRing) advance(h, c []uint64, t int64) uint64 {
-	if t >= int64(h[ringLeaves]) {
-		r.expire(h, c, t)
+// newWeighted returns the window of Weighted.
+func newWeighted(c *Config) window {
+	r := newSlotRing(c)
+	r.weighted = true
+	return &r
+}
+
+// words returns how many words Weighted takes.
+func (r *slotRing) words() int { return ringHead + r.countWords() }
+
+// counts returns the counts of the ring whose head is h.
+func (r *slotRing) counts(h []uint64, b *keytable.Blocks) []uint64 {
+	if r.weighted {
+		return h[ringHead:]
 	}
-	return r.used(h, c, t)
+	return b.Block(h)
+}
+
+// advance drops the slots that have left the window at t, and returns how much
+// is used. It does not write to the counts.
+func (r *slotRing) advance(h []uint64, b *keytable.Blocks, t int64) uint64 {
+	if t >= int64(h[ringLeaves]) {
+		r.expire(h, r.counts(h, b), t)
+	}
+	return r.used(h, b, t)
 }
 
 // used returns how much is used at t, to which h has been advanced.
-func (r *slotRing) used(h, c []uint64, t int64) uint64 {
+func (r *slotRing) used(h []uint64, b *keytable.Blocks, t int64) uint64 {
 	sum := h[ringSum]
 	if !r.weighted || sum == 0 {
 		return sum
@@ -87,7 +106,7 @@ func (r *slotRing) used(h, c []uint64, t int64) uint64 {
 	if r.first(t) <= r.end(h, back)-r.width {
 		return sum
 	}
-	count := r.count(h, c, back)
+	count := r.count(h, r.counts(h, b), back)
 	if count == r.full { // a part of it may be less than that part of what there was
 		return sum
 	}
@@ -156,7 +175,8 @@ func (r *slotRing) trim(h, c []uint64, back int64) {
 }
 
 // charge adds cost at t: to its slot, or the newest if that is later.
-func (r *slotRing) charge(h, c []uint64, t int64, cost uint64) {
+func (r *slotRing) charge(h []uint64, b *keytable.Blocks, t int64, cost uint64) {
+	c := r.counts(h, b)
 	switch {
 	case h[ringSum] == 0:
 		r.begin(h, c, t)
@@ -197,7 +217,8 @@ func (r *slotRing) enter(h, c []uint64, more int64) {
 }
 
 // refund takes up to cost from the slot of at, and returns how much.
-func (r *slotRing) refund(h, c []uint64, at int64, cost uint64) uint64 {
+func (r *slotRing) refund(h []uint64, b *keytable.Blocks, _, at int64, cost uint64) uint64 {
+	c := r.counts(h, b)
 	newest := int64(h[ringEnd]) - 1
 	if h[ringSum] == 0 || at > newest {
 		return 0
@@ -228,7 +249,8 @@ func (r *slotRing) takeBack(h, c []uint64, back int64, cost uint64) uint64 {
 }
 
 // refundOldest takes up to cost from the oldest slots, and returns how much.
-func (r *slotRing) refundOldest(h, c []uint64, cost uint64) (taken uint64) {
+func (r *slotRing) refundOldest(h []uint64, b *keytable.Blocks, _ int64, cost uint64) (taken uint64) {
+	c := r.counts(h, b)
 	for back := r.back(h); taken < cost && h[ringSum] > 0; back-- {
 		if r.count(h, c, back) == r.full {
 			break
@@ -241,10 +263,11 @@ func (r *slotRing) refundOldest(h, c []uint64, cost uint64) (taken uint64) {
 
 // until returns when no more than most is used, if nothing is added; now, more
 // is.
-func (r *slotRing) until(h, c []uint64, most uint64) int64 {
+func (r *slotRing) until(h []uint64, b *keytable.Blocks, _ int64, _, most uint64) int64 {
 	if t, ok := r.soon(h, most); ok {
 		return t
 	}
+	c := r.counts(h, b)
 	back, count, left := r.leaving(h, c, most)
 	if !r.weighted || count == r.full || most == left {
 		return r.leaves(h, back)
@@ -290,10 +313,11 @@ func (r *slotRing) leaving(h, c []uint64, most uint64) (back int64, count, left 
 
 // each yields the counts of the slots, at the last time that each may have in
 // it.
-func (r *slotRing) each(h, c []uint64, t int64, yield func(int64, uint64) bool) {
+func (r *slotRing) each(h []uint64, b *keytable.Blocks, t int64, yield func(int64, uint64) bool) {
 	if h[ringSum] == 0 {
 		return
 	}
+	c := r.counts(h, b)
 	for back := r.back(h); back >= 0; back-- {
 		if count := r.count(h, c, back); count > 0 && !yield(min(r.lastBefore(r.end(h, back)), t), count) {
 			return
@@ -303,7 +327,8 @@ func (r *slotRing) each(h, c []uint64, t int64, yield func(int64, uint64) bool) 
 
 // appendState appends how many slots the oldest is before the newest, and 1, how
 // many the newest is before that of t, and the counts from the newest on.
-func (r *slotRing) appendState(dst []byte, h, c []uint64, t int64) []byte {
+func (r *slotRing) appendState(dst []byte, h []uint64, b *keytable.Blocks, t int64) []byte {
+	c := r.counts(h, b)
 	oldest := r.back(h)
 	dst = binary.AppendUvarint(dst, uint64(oldest)+1)
 	dst = binary.AppendUvarint(dst, uint64(r.number(t)-r.slot(h, 0)))
@@ -313,9 +338,15 @@ func (r *slotRing) appendState(dst []byte, h, c []uint64, t int64) []byte {
 	return dst
 }
 
-// readState reads what appendState has appended after its first number. oldest is
+func (r *slotRing) readState(d *snapshot.Reader, h []uint64, _ *keytable.Blocks, t, now int64) {
+	if k := d.UpTo(uint64(r.size)); k > 0 {
+		r.readSlots(d, h, h[ringHead:], int64(k)-1, t, now)
+	}
+}
+
+// readSlots reads what appendState has appended after its first number. oldest is
 // how many slots the oldest is before the newest.
-func (r *slotRing) readState(d *snapshot.Reader, h, c []uint64, oldest, t, now int64) {
+func (r *slotRing) readSlots(d *snapshot.Reader, h, c []uint64, oldest, t, now int64) {
 	newest := r.number(t) - int64(d.UpTo(snapshot.MaxPast/uint64(r.width)))
 	last := min(newest, r.number(now)) // what is later counts there
 	back := last - min(newest-oldest, last)

@@ -10,8 +10,8 @@ import (
 	"github.com/lately-go/lately/internal/snapshot"
 )
 
-// TestSpillAndBack has more times in a window than a record has room for, lets
-// them leave, and starts anew: few times count to the nanosecond, many until their
+// TestSpillAndBack has more times in a window than fit in a record, lets
+// them leave, and starts again: few times count to the nanosecond, many until their
 // slot has left, and a block is held only while slots count.
 func TestSpillAndBack(t *testing.T) {
 	const span = int64(time.Minute)
@@ -152,8 +152,8 @@ func TestSpillWithoutMemory(t *testing.T) {
 				coarse++
 			}
 			cost := 1 + rnd.Uint64N([]uint64{4, c.N / 4}[rnd.IntN(2)])
-			if !s.Room(s.w, s.b, cost) || !s.Room(s.w, s.b.View(), cost) {
-				t.Fatal("no room")
+			if !s.Reserve(s.w, s.b, cost) || !s.Reserve(s.w, s.b.View(), cost) {
+				t.Fatal("no memory")
 			}
 			if s.take(now, cost) {
 				model.charge(now, cost)

@@ -61,7 +61,7 @@ func (s *subject) advance(t int64) uint64 { return s.Advance(s.w, s.b, t) }
 func (s *subject) used(t int64) uint64 { return s.Used(s.w, s.b, t) }
 
 func (s *subject) charge(t int64, cost uint64) {
-	s.Room(s.w, s.b, cost)
+	s.Reserve(s.w, s.b, cost)
 	s.Charge(s.w, s.b, t, cost)
 }
 
@@ -132,14 +132,14 @@ func arrivals(rnd *rand.Rand, span, resolution int64, n int, yield func(t int64)
 		default:
 			t += rnd.Int64N(span/40 + 1)
 		}
-		if !yield(floor(t, resolution) * resolution) {
+		if !yield(floorDiv(t, resolution) * resolution) {
 			return
 		}
 	}
 }
 
-// floor is floor(a/b), by way of what the language rounds.
-func floor(a, b int64) int64 {
+// floorDiv returns a/b, rounded down.
+func floorDiv(a, b int64) int64 {
 	if r := a % b; r < 0 {
 		return (a - r - b) / b
 	}
