@@ -16,9 +16,10 @@ import (
 	"github.com/lately-go/lately/replay"
 )
 
-// isTerminal reports whether w is a terminal that understands control sequences.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// isTerminal reports whether a Reader or Writer is a terminal that understands control
+// sequences.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {
 		return false
 	}

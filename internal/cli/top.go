@@ -73,7 +73,7 @@ func (f *topFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if f.once || f.asJSON {
 		return topOnce(ctx, c, want, f.asJSON, out)
 	}
-	if !isTerminal(out) || !isTerminalIn(in) {
+	if !isTerminal(out) || !isTerminal(in) {
 		return errors.New("top: no terminal: without one, --once or --json must be set")
 	}
 	// At most ten frames a second, and of each only the changes, for slow links.
@@ -110,12 +110,6 @@ func (f *topFlags) client() (*client.Client, error) {
 		return nil, fmt.Errorf("--addr: %w", err)
 	}
 	return c, nil
-}
-
-// isTerminalIn reports whether keys can be read from r.
-func isTerminalIn(r io.Reader) bool {
-	f, ok := r.(*os.File)
-	return ok && isTerminal(f)
 }
 
 // topOnce prints one frame, as text or as JSON.

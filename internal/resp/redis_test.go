@@ -198,7 +198,6 @@ func TestRedisCLIReadsWhatWeWrite(t *testing.T) {
 		{"map", "1) \"k\"\n2) (integer) 1", `1# "k" => (integer) 1`},
 		{"set", "1) (integer) 1", "1~ (integer) 1"},
 		{"double", `"3.25"`, "(double) 3.25"},
-		{"-inf", `"-inf"`, "(double) -inf"},
 		{"verbatim", `"# a"`, "# a"},
 		{
 			"decision", "1) (integer) 1\n2) (integer) 60\n3) (integer) 59\n4) (integer) 0\n5) (integer) 60000\n6) \"per-client\"\n7) (integer) 0",

@@ -1,28 +1,18 @@
 package resp
 
-import (
-	"math"
-	"strconv"
-)
+import "strconv"
 
-// Null appends a null: where a value would be and is none. In version 2 it is
-// the null bulk string.
-func (w *Writer) Null() {
-	if w.three {
-		w.buf = append(w.space(5), "_\r\n"...)
-		return
-	}
-	w.buf = append(w.space(5), "$-1\r\n"...)
-}
+// Null appends a null. In version 2 it is the null bulk string.
+func (w *Writer) Null() { w.null("$-1\r\n") }
 
-// NullArray appends a null in place of an array. It differs from Null in
-// version 2 only.
-func (w *Writer) NullArray() {
+// NullArray appends a null in place of an array. It differs from Null in version 2 only.
+func (w *Writer) NullArray() { w.null("*-1\r\n") }
+
+func (w *Writer) null(text string) {
 	if w.three {
-		w.buf = append(w.space(5), "_\r\n"...)
-		return
+		text = "_\r\n"
 	}
-	w.buf = append(w.space(5), "*-1\r\n"...)
+	w.buf = append(w.space(len(text)), text...)
 }
 
 // Map appends the head of a map of n pairs: n times a key and its value
@@ -50,30 +40,17 @@ func (w *Writer) aggregate(kind byte, n int) {
 	w.head(kind, int64(max(n, 0)))
 }
 
-// Double appends a floating-point number, in the fewest digits that give the
-// same number again: "inf", "-inf" and "nan" for what is not finite. In
-// version 2 it is a bulk string of the same text.
+// Double appends a finite floating-point number, in the fewest digits that give the
+// same number again. In version 2 it is a bulk string of the same text.
 func (w *Writer) Double(f float64) {
 	var text [32]byte
-	t := appendDouble(text[:0], f)
+	t := strconv.AppendFloat(text[:0], f, 'g', -1, 64)
 	if !w.three {
 		w.Bulk(t)
 		return
 	}
 	b := append(w.space(headRoom+len(t)), ',')
 	w.buf = append(append(b, t...), '\r', '\n')
-}
-
-func appendDouble(b []byte, f float64) []byte {
-	switch {
-	case math.IsNaN(f):
-		return append(b, "nan"...)
-	case math.IsInf(f, 1):
-		return append(b, "inf"...)
-	case math.IsInf(f, -1):
-		return append(b, "-inf"...)
-	}
-	return strconv.AppendFloat(b, f, 'g', -1, 64)
 }
 
 // Text appends a text of several lines, as a verbatim string of plain text. In

@@ -151,29 +151,14 @@ func (w *Writer) Simple(s string) {
 	w.buf = append(appendPrintable(b, s), '\r', '\n')
 }
 
-// Error appends an error: a code word and a message. The code is upper-case
-// letters, digits, '-' and '_'; ERR takes the place of one that is not.
+// Error appends an error: a code word such as ERR and a message.
 //
-// No byte of the message can end the reply or reach a terminal as a command:
-// whatever is not printable, or not UTF-8, becomes a '?'. Messages are cut at 1
-// KiB.
+// No byte of the message can end the reply or reach a terminal as a control character:
+// whatever is not printable, or not UTF-8, becomes a '?'. Messages are cut at 1 KiB.
 func (w *Writer) Error(code, message string) {
-	if !isCode(code) {
-		code = "ERR"
-	}
 	b := append(w.space(len(code)+min(len(message), maxText)+8), '-')
 	b = append(append(b, code...), ' ')
 	w.buf = append(appendPrintable(b, message), '\r', '\n')
-}
-
-func isCode(code string) bool {
-	for i := range len(code) {
-		c := code[i]
-		if c-'A' > 'Z'-'A' && c-'0' > 9 && c != '-' && c != '_' {
-			return false
-		}
-	}
-	return len(code) > 0 && len(code) <= 32
 }
 
 // appendPrintable appends s with all that is not printable replaced.
