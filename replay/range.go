@@ -100,9 +100,10 @@ func (a *rangeKeys) find(ctx context.Context, rule int) error {
 	found := make([][]rangeKey, a.run.Cores)
 	a.run.parallel(a.run.Cores, func(part int) {
 		b := newKeyBounds(a.rules[rule].Rule, a.unknown)
+		fewest := b.fewest()
 		for id := part; id < len(from)-1 && ctx.Err() == nil; id += a.run.Cores {
 			own := events[from[id]:from[id+1]]
-			if b.load(a.nanos(b.times, own), nil) {
+			if len(own) > fewest && b.load(a.nanos(b.times, own), nil) {
 				found[part] = append(found[part], rangeKey{events: own, may: slices.Clone(b.may), beside: true})
 			}
 		}
@@ -132,7 +133,9 @@ func (a *rangeKeys) irrelevant(rule int) (skip func(event int) bool, err error) 
 // judge judges the keys that other rules may refuse events of, or that have not been
 // judged yet, and reports whether more is known of any of them.
 func (a *rangeKeys) judge(ctx context.Context) bool {
-	a.count()
+	if len(a.keys) > 1 {
+		a.count()
+	}
 	more := make([]bool, len(a.keys))
 	a.run.parallel(len(a.keys), func(rule int) {
 		b := newKeyBounds(a.rules[rule].Rule, a.unknown)
@@ -178,6 +181,9 @@ func (a *rangeKeys) count() {
 // ban for sure.
 func (a *rangeKeys) others(k *rangeKey, shadow bool) (touched, skipped []bool) {
 	touched, skipped = make([]bool, len(k.events)), make([]bool, len(k.events))
+	if len(a.keys) == 1 {
+		return touched, skipped
+	}
 	for i, event := range k.events {
 		refusers, banners := a.refusers[event], a.banners[event]
 		if k.may[i] && !shadow {

@@ -90,6 +90,15 @@ func (b *keyBounds) limitNeed(l ratelimit.Limit) need {
 	return n
 }
 
+// fewest returns how many events of a key the rule never refuses one of.
+func (b *keyBounds) fewest() int {
+	fewest := math.MaxInt
+	for _, need := range b.needs {
+		fewest = min(fewest, need.n)
+	}
+	return fewest
+}
+
 // load makes b about the key whose events the log has at times, and reports whether the
 // rule may refuse any of them. Those that are skipped, if any, other rules refuse by a
 // ban: this one neither judges nor counts them.
