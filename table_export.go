@@ -38,64 +38,49 @@ func (tb *Table) ExportAt(t time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) { tb.export(tb.clock.nanos(t), yield) }
 }
 
-// A tableExport is an export under way.
-type tableExport struct {
-	tb     *Table
-	newest slots // in the head
-	counts []uint64
-}
-
 func (tb *Table) export(now int64, yield func([]byte) bool) {
-	x := &tableExport{tb: tb}
+	var newest slots
+	var counts []uint64 // of a window, for the next to use
 	w := snapshot.NewWriter(snapshot.Table, now, yield)
-	w.Buf = x.appendHead(w.Buf)
-	tb.in.Export(w, func(key []byte, r keytable.Record) { w.Buf = x.append(w.Buf, key, r) })
-}
-
-func (x *tableExport) appendHead(dst []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(x.tb.windows)))
-	for i := range x.tb.windows {
-		w := &x.tb.windows[i]
-		x.newest[i] = w.newest.Load()
-		dst = binary.AppendUvarint(dst, uint64(w.window.Span))
-		dst = binary.AppendUvarint(dst, uint64(w.window.Slot))
-		dst = binary.AppendVarint(dst, x.newest[i])
+	w.Buf = binary.AppendUvarint(w.Buf, uint64(len(tb.windows)))
+	for i := range tb.windows {
+		window := &tb.windows[i]
+		newest[i] = window.newest.Load()
+		w.Buf = binary.AppendUvarint(w.Buf, uint64(window.window.Span))
+		w.Buf = binary.AppendUvarint(w.Buf, uint64(window.window.Slot))
+		w.Buf = binary.AppendVarint(w.Buf, newest[i])
 	}
-	return dst
+	tb.in.Export(w, func(key []byte, r keytable.Record) { w.Buf, counts = tb.appendEntry(w.Buf, key, r, &newest, counts) })
 }
 
-// append appends the entry of key, unless nothing is left in its windows. The
-// newest slots of the windows may have moved since the head was written.
-func (x *tableExport) append(dst, key []byte, r keytable.Record) []byte {
-	tb, newest := x.tb, &x.newest
+// appendEntry appends the entry of key, unless nothing is left in its windows. newest are
+// the newest slots in the head, from which the windows may have moved on since.
+func (tb *Table) appendEntry(dst, key []byte, r keytable.Record, newest *slots, counts []uint64) ([]byte, []uint64) {
 	start, any := len(dst), false
 	dst = snapshot.AppendBytes(dst, key)
 	for i := range tb.windows {
 		w := &tb.windows[i]
 		stamp := tb.stamp(w, i, r)
-		oldest := max(stamp, w.newest.Load()) - w.slots
-		counts := x.counts[:0]
-		if oldest <= stamp {
+		counts = counts[:0]
+		if oldest := max(stamp, w.newest.Load()) - w.slots; oldest <= stamp {
 			counts = tb.appendHeld(counts, w, i, r, oldest, stamp)
 		}
-		x.counts = counts
-		for len(counts) > 0 && counts[0] == 0 {
-			counts = counts[1:]
-		}
-		dst = binary.AppendUvarint(dst, uint64(len(counts)))
-		if len(counts) == 0 {
+		first := slices.IndexFunc(counts, func(count uint64) bool { return count > 0 })
+		if first < 0 {
+			dst = append(dst, 0)
 			continue
 		}
 		any = true
+		dst = binary.AppendUvarint(dst, uint64(len(counts)-first))
 		dst = binary.AppendVarint(dst, newest[i]-stamp)
-		for _, count := range slices.Backward(counts) {
+		for _, count := range slices.Backward(counts[first:]) {
 			dst = binary.AppendUvarint(dst, count)
 		}
 	}
 	if !any {
-		return dst[:start]
+		dst = dst[:start]
 	}
-	return dst
+	return dst, counts
 }
 
 // appendHeld appends the counts of the slots first to last that r has, which are

@@ -63,18 +63,14 @@ func (tb *Table) importAt(now int64, chunk []byte) (Imported, error) {
 	in := &tableImport{tb: tb, r: r, now: now}
 	at := r.Offset()
 	err = in.head()
-	for i := 0; ; i++ {
-		more := err == nil && r.Len() > 0
-		if more {
-			at = r.Offset()
-			err = in.entry(&in.entries[i%2])
-		}
-		if i > 0 {
-			in.restore(&in.entries[(i-1)%2]) // its cache line has been loaded meanwhile
-		}
-		if !more || err != nil {
-			break
-		}
+	for i := 0; err == nil && r.Len() > 0; i++ {
+		e := &in.entries[i%importAhead]
+		in.restore(e)
+		at = r.Offset()
+		err = in.entry(e)
+	}
+	for i := range in.entries {
+		in.restore(&in.entries[i])
 	}
 	if err != nil {
 		err = fmt.Errorf("lately: table chunk is damaged after %d of %d bytes: %w", at, len(chunk), err)
@@ -87,6 +83,10 @@ var (
 	errTableEntry   = errors.New("invalid entry")
 )
 
+// importAhead is how many entries are read before the first of them is restored. Meanwhile
+// the cache lines of their records are loaded.
+const importAhead = 2
+
 // A tableImport is the import of one chunk.
 type tableImport struct {
 	tb   *Table
@@ -95,14 +95,15 @@ type tableImport struct {
 	done Imported
 
 	size    keytable.Size
-	windows []*tableWindow       // of the table that was exported
-	sources [MaxTableWindows]int // for each window of tb which of these, or -1
-	entries [2]tableEntry        // the one that was read last, and the one before
+	windows []*tableWindow          // of the table that was exported
+	sources [MaxTableWindows]int    // for each window of tb which of these, or -1
+	entries [importAhead]tableEntry // that were read last
 }
 
 // A tableEntry is what was read of a key: in each window that was exported the
 // newest slot, and the counts from that one on back.
 type tableEntry struct {
+	read   bool // it is to be restored
 	key    string
 	hash   uint64
 	stamps slots
@@ -178,11 +179,16 @@ func (in *tableImport) entry(e *tableEntry) error {
 	e.key = viewed(key)
 	e.hash = in.tb.in.Hash(e.key)
 	in.tb.in.Prefetch(e.hash)
+	e.read = true
 	return nil
 }
 
-// restore counts what was read for a key, if it is not held.
+// restore counts what was read for a key, if e is to be restored and the key is not held.
 func (in *tableImport) restore(e *tableEntry) {
+	if !e.read {
+		return
+	}
+	e.read = false
 	tb := in.tb
 	at, any := in.reach(e)
 	if !any {
@@ -234,6 +240,10 @@ func (in *tableImport) reach(e *tableEntry) (at slots, any bool) {
 // count counts in r, which is new, what was read: the newest slot first, so that the
 // ring is moved on once.
 func (in *tableImport) count(r keytable.Record, e *tableEntry) {
+	var at slots
+	for i := range at {
+		at[i] = skip
+	}
 	for i := range in.tb.windows {
 		w, j := &in.tb.windows[i], in.sources[i]
 		if j < 0 {
@@ -241,23 +251,14 @@ func (in *tableImport) count(r keytable.Record, e *tableEntry) {
 		}
 		last, oldest := ring.FloorDiv(in.now, w.width), w.newest.Load()-w.slots
 		for k, count := range e.counts[j] {
-			slot := min(e.stamps[j]-int64(k), last)
-			if slot < oldest || count == 0 && k > 0 {
+			at[i] = min(e.stamps[j]-int64(k), last)
+			if at[i] < oldest || count == 0 && k > 0 {
 				continue
 			}
-			if r.Flag() || !w.add(r.Words(), slot-r.Base()[i], count) {
-				in.countLarge(r, i, slot, count)
+			if r.Flag() || !w.add(r.Words(), at[i]-r.Base()[i], count) {
+				in.tb.count(r, &at, count)
 			}
 		}
-	}
-}
-
-// countLarge counts n in a slot of the i-th window of r, where it may not fit.
-func (in *tableImport) countLarge(r keytable.Record, i int, slot int64, n uint64) {
-	var at slots
-	for i := range at {
 		at[i] = skip
 	}
-	at[i] = slot
-	in.tb.count(r, &at, n)
 }
