@@ -200,11 +200,11 @@ func second[T any](_ T, err error) error { return err }
 func TestReloadInEventTime(t *testing.T) {
 	e := newEventEngine(t, someRules)
 	c := e.Session()
-	if err := e.Reload(parse(t, someRules)); err != nil {
+	if _, err := e.Replace(parse(t, someRules), true); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 4 {
-		if err := e.Reload(parse(t, someRules+strings.Repeat(" ", i))); err != nil {
+		if _, err := e.Replace(parse(t, someRules+strings.Repeat(" ", i)), true); err != nil {
 			t.Fatal(err)
 		}
 		d, err := c.CheckAt(atTime.Add(time.Duration(i)*time.Second), event(c, "client", "192.0.2.1"), 1)

@@ -106,12 +106,6 @@ func (e *Engine) Close() {
 // Rules returns the rules file in force.
 func (e *Engine) Rules() *rules.File { return e.rules.Load().file }
 
-// Reload is [Engine.Replace] that may drop bans.
-func (e *Engine) Reload(file *rules.File) error {
-	_, err := e.Replace(file, true)
-	return err
-}
-
 // Replace puts the rules of file in force, and returns what that changes. A rule that
 // keeps its name and its key keeps its counts, as [ratelimit.Limiter.Update] says, and so
 // do counters and hot rules that do not change. Bans under a rule that is removed or gets

@@ -272,7 +272,7 @@ func TestReload(t *testing.T) {
 		c.Check(event(c, "client", "192.0.2.1", "path", "/a"), 1)
 	}
 	more := strings.Replace(someRules, "limit: 3 per 1m", "limit: 5 per 1m", 1) + "  \n"
-	if err := e.Reload(parse(t, more)); err != nil {
+	if _, err := e.Replace(parse(t, more), true); err != nil {
 		t.Fatal(err)
 	}
 	if d, _ := c.PeekRule("per-client", 1, "192.0.2.1"); d.Remaining != 1 || d.Limit != 5 {

@@ -55,7 +55,7 @@ func TestPrepareFields(t *testing.T) {
 		}
 	}
 	// A rule can be removed before the services that send its field.
-	if err := e.Reload(parse(t, "version: 1\n")); err != nil {
+	if _, err := e.Replace(parse(t, "version: 1\n"), true); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Prepare(event(c, "tenant", "v")); err != nil {
@@ -129,7 +129,7 @@ func TestUnmatchedIsWarnedAbout(t *testing.T) {
 		if got := warned("path", "/"); !strings.Contains(got, "fields=path") || !strings.Contains(got, "unmatched=101") {
 			t.Errorf("after a minute: %s", got)
 		}
-		if err := e.Reload(parse(t, "version: 1\n")); err != nil {
+		if _, err := e.Replace(parse(t, "version: 1\n"), true); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

@@ -25,7 +25,7 @@ func TestRatesOfARuleThatBeginsAnew(t *testing.T) {
 		}
 		time.Sleep(1500 * time.Millisecond)
 		other := strings.Replace(someRules, "name: per-client\n    key: client", "name: per-client\n    key: user", 1)
-		if err := e.Reload(parse(t, other)); err != nil || other == someRules {
+		if _, err := e.Replace(parse(t, other), true); err != nil || other == someRules {
 			t.Fatal(err)
 		}
 		for range 2 {

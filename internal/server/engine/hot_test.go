@@ -84,7 +84,7 @@ func TestHotUnderOtherRules(t *testing.T) {
 		{`{version: 1, hot: [{name: page, key: path, threshold: 9 per 10s, hold: 1h}]}`, nil},
 		{hotRules, nil},
 	} {
-		if err := e.Reload(parse(t, step.text)); err != nil {
+		if _, err := e.Replace(parse(t, step.text), true); err != nil {
 			t.Fatal(err)
 		}
 		wantHot(t, "under "+step.text, e, step.want...)

@@ -52,7 +52,7 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Reload(file); err != nil {
+	if _, err := e.Replace(file, true); err != nil {
 		t.Fatal(err)
 	}
 	if got := refused(t, e, 10, time.Minute); len(got) != 0 {

@@ -64,7 +64,7 @@ func TestRatesOverARestart(t *testing.T) {
 		}
 		time.Sleep(time.Second / 2) // events between samples
 		busy(30)
-		if err := e.Reload(parse(t, someRules)); err != nil {
+		if _, err := e.Replace(parse(t, someRules), true); err != nil {
 			t.Fatal(err)
 		}
 		before, _ := of()

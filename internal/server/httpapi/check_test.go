@@ -109,7 +109,7 @@ func TestAsManyValuesAsFields(t *testing.T) {
 // A proxy that asks about a value that is too long is told to refuse.
 func TestForwardAuthLongValue(t *testing.T) {
 	s := forwardingServer(t)
-	if err := s.Engine.Reload(parseRules(t, "version: 1\nlimits: [{name: page, key: path, limit: 5 per 1m}]\n")); err != nil {
+	if _, err := s.Engine.Replace(parseRules(t, "version: 1\nlimits: [{name: page, key: path, limit: 5 per 1m}]\n"), true); err != nil {
 		t.Fatal(err)
 	}
 	w := asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"+strings.Repeat("x", engine.MaxKey))

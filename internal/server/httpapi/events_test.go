@@ -68,7 +68,7 @@ func TestEvents(t *testing.T) {
 	if got := next(t, in, "hot"); !strings.Contains(got, `"rule":"product","key":["/product/2"]`) {
 		t.Errorf("hot: %s", got)
 	}
-	if err := s.Engine.Reload(parseRules(t, rulesText)); err != nil {
+	if _, err := s.Engine.Replace(parseRules(t, rulesText), true); err != nil {
 		t.Fatal(err)
 	}
 	if got := next(t, in, "rules"); !strings.Contains(got, `"type":"rules"`) {

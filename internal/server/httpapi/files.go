@@ -14,7 +14,7 @@ import (
 	"github.com/lately-go/lately/internal/server/console"
 )
 
-// A file is one of the console, ready to be sent.
+// A file is a file of the console with its header fields.
 type file struct {
 	data   []byte
 	packed []byte // compressed, or nil if that is no shorter
@@ -23,8 +23,7 @@ type file struct {
 }
 
 var media = map[string]string{
-	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-	".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/x-icon", ".json": "application/json", ".webmanifest": "application/manifest+json",
+	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 }
 
 // readFiles returns the files of the console by name. They are few and small.
@@ -36,7 +35,7 @@ func readFiles(from fs.FS) (map[string]*file, error) {
 		}
 		kind, ok := media[path.Ext(name)]
 		if !ok {
-			return fmt.Errorf("the type of %s is not known", name)
+			return fmt.Errorf("%s: unknown type: must be .html, .js, .css or .svg", name)
 		}
 		data, err := fs.ReadFile(from, name)
 		if err != nil {
@@ -69,7 +68,7 @@ func index(c *call) error { return c.sendFile("index.html") }
 // consoleFile answers with a file of the console.
 func consoleFile(c *call) error { return c.sendFile(c.name) }
 
-// The fields of pages, where they are not those of other answers.
+// The header fields of files that differ from those of other answers.
 var (
 	pagePolicy = []string{console.Policy}
 	denyFrames = []string{"DENY"}

@@ -73,7 +73,7 @@ func TestForwardAuth(t *testing.T) {
 // clients that send none.
 func TestForwardAuthUsers(t *testing.T) {
 	s := forwardingServer(t)
-	if err := s.Engine.Reload(parseRules(t, "version: 1\nlimits: [{name: guess, key: user | client, limit: 5 per 10m}]")); err != nil {
+	if _, err := s.Engine.Replace(parseRules(t, "version: 1\nlimits: [{name: guess, key: user | client, limit: 5 per 10m}]"), true); err != nil {
 		t.Fatal(err)
 	}
 	guess := func(i int, authorization string) int {
@@ -137,7 +137,7 @@ func TestForwardAuthOfUntrustedProxy(t *testing.T) {
 // request, takes 200 for an admission, and hands on the headers that it is told to.
 func TestForwardAuthOfEnvoy(t *testing.T) {
 	s := forwardingServer(t)
-	if err := s.Engine.Reload(parseRules(t, "version: 1\nlimits: [{name: login, key: client, limit: 2 per 10m, when: {method: POST, path: /login, host: app.example, query: 'x=1*'}}]")); err != nil {
+	if _, err := s.Engine.Replace(parseRules(t, "version: 1\nlimits: [{name: login, key: client, limit: 2 per 10m, when: {method: POST, path: /login, host: app.example, query: 'x=1*'}}]"), true); err != nil {
 		t.Fatal(err)
 	}
 	send := func(method, target string, fields ...string) *httptest.ResponseRecorder {
@@ -244,7 +244,7 @@ limits:
   - {name: one, key: client, limit: 0 per 1m, when: {method: POST, path: /login, host: a.example, agent: "bad*", query: "x=1", referer: "http://r/*", user: ada}}
 `
 	s := forwardingServer(t)
-	if err := s.Engine.Reload(parseRules(t, text)); err != nil {
+	if _, err := s.Engine.Replace(parseRules(t, text), true); err != nil {
 		t.Fatal(err)
 	}
 	all := []string{

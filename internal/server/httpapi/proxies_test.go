@@ -150,7 +150,7 @@ func behind(t *testing.T, start startProxy, token string) *proxied {
 			c.Tokens = tokensOf(all)
 		}
 	})
-	if err := p.s.Engine.Reload(parseRules(t, proxiedRules)); err != nil {
+	if _, err := p.s.Engine.Replace(parseRules(t, proxiedRules), true); err != nil {
 		t.Fatal(err)
 	}
 	app := httptest.NewServer(p)
