@@ -46,18 +46,16 @@ func Open(path string) (*ratelimit.Limiter, error) {
 // Watch reads the file every [PollInterval], by its path: editors may replace it, and
 // it may be a symbolic link.
 func Watch(ctx context.Context, path string, limiter *ratelimit.Limiter, report func(*File, error)) {
-	apply := func(f *File, err error) {
+	for f, err := range changes(ctx, path, nil, PollInterval) {
 		if err == nil {
-			if err = limiter.Update(f.Limits); err != nil {
-				f = nil
-			}
+			err = limiter.Update(f.Limits)
+		}
+		if err != nil {
+			f = nil
 		}
 		if report != nil {
 			report(f, err)
 		}
-	}
-	for f, err := range changes(ctx, path, nil, PollInterval) {
-		apply(f, err)
 	}
 }
 

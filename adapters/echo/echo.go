@@ -5,9 +5,9 @@
 //	e := echo.New()
 //	e.Use(latelyecho.New(limits))
 //
-// Headers, bodies and who a client is are those of latelyhttp. In particular the
-// client is the peer of the connection until latelyhttp.Config names proxies:
-// echo's RealIP and IPExtractor are not looked at.
+// Headers, bodies and the identity of clients are those of latelyhttp. In particular
+// the client is the peer of the connection unless latelyhttp.Config has proxies:
+// echo's RealIP and IPExtractor are not used.
 //
 // A rule on "pattern" sees echo's route: /items/:id. Within Pre there is none
 // yet.
@@ -23,8 +23,8 @@ import (
 )
 
 // New returns m as echo middleware, for Use. A refused request is answered, and
-// the handlers after this one are not called; what an admitted one holds of an
-// in-flight limit is free again when they have returned or panicked.
+// the handlers after this one are not called; an admitted one counts under
+// in-flight limits until they have returned or panicked.
 //
 // It is for any number of Echo instances, and safe for concurrent use. It
 // allocates a copy of the request, without its body, for what m's functions may
@@ -43,7 +43,7 @@ func New(m *latelyhttp.Middleware) echo.MiddlewareFunc {
 	}
 }
 
-// Field makes a function of echo's context one for latelyhttp.Config.Fields: for
+// Field makes a function of echo's context one for latelyhttp.Config.Fields, for
 // what an earlier middleware has put there, such as a user.
 //
 //	latelyhttp.Config{Fields: map[string]func(*http.Request) string{
@@ -63,5 +63,5 @@ func Field(f func(*echo.Context) string) func(*http.Request) string {
 	}
 }
 
-// contextKey is where a request's context has echo's.
+// contextKey is the key in a request's context of echo's.
 type contextKey struct{}

@@ -5,9 +5,9 @@
 //	app := fiber.New()
 //	app.Use(latelyfiber.New(limits))
 //
-// Headers, bodies and who a client is are those of latelyhttp. In particular the
-// client is the peer of the connection until latelyhttp.Config names proxies:
-// fiber's IP, ProxyHeader and TrustProxy are not looked at.
+// Headers, bodies and the identity of clients are those of latelyhttp. In particular
+// the client is the peer of the connection unless latelyhttp.Config has proxies:
+// fiber's IP, ProxyHeader and TrustProxy are not used.
 //
 // A rule on "pattern" sees the path of the route that New is a handler of:
 // /items/:id in app.Get("/items/:id", latelyfiber.New(limits), item), but "/" for
@@ -26,8 +26,8 @@ import (
 )
 
 // New returns m as a fiber handler. A refused request is answered, and the
-// handlers after this one are not called; what an admitted one holds of an
-// in-flight limit is free again when they have returned or panicked, which is
+// handlers after this one are not called; an admitted one counts under
+// in-flight limits until they have returned or panicked, which is
 // before a streamed body is sent.
 //
 // It is for any number of apps, and safe for concurrent use. Since fiber's
@@ -62,10 +62,10 @@ func Field(f func(fiber.Ctx) string) func(*http.Request) string {
 	}
 }
 
-// contextKey is where a request's context has fiber's.
+// contextKey is the key in a request's context of fiber's.
 type contextKey struct{}
 
-// newRequest returns c's request as net/http would have it. Its body is empty.
+// newRequest returns c's request as one of net/http, with an empty body.
 func newRequest(c fiber.Ctx) *http.Request {
 	in := c.Request()
 	remote := c.RequestCtx().RemoteAddr()
@@ -88,16 +88,15 @@ func newRequest(c fiber.Ctx) *http.Request {
 	}
 	r.ProtoMajor, r.ProtoMinor, _ = http.ParseHTTPVersion(r.Proto)
 	for name, value := range in.Header.All() {
-		// Each line is a value of its own, as in net/http: the last one is
-		// the one that the nearest proxy wrote.
+		// Each line is a value, as in net/http: the nearest proxy wrote the last.
 		r.Header.Add(string(name), string(value))
 	}
 	r.Header.Del("Host") // which net/http has in the request
 	return r.WithContext(ctx)
 }
 
-// newURL returns the target of c's request. What fasthttp takes and net/url does
-// not is the path that fasthttp makes of it.
+// newURL returns the target of c's request. If net/url rejects it, it is the path that
+// fasthttp has parsed.
 func newURL(c fiber.Ctx) *url.URL {
 	in := c.Request()
 	u, err := url.ParseRequestURI(string(in.Header.RequestURI()))
@@ -107,13 +106,14 @@ func newURL(c fiber.Ctx) *url.URL {
 	return u
 }
 
-// An answer is c's response as a handler of net/http sees it.
+// An answer is c's response as an http.ResponseWriter.
 type answer struct {
 	c      fiber.Ctx
 	header http.Header
 	sent   bool
 }
 
+// Header returns the header fields, which are sent with the status.
 func (w *answer) Header() http.Header { return w.header }
 
 // WriteHeader sets the status and the header fields, once.
@@ -150,5 +150,5 @@ func (w *answer) sendHeader() {
 	}
 }
 
-// isList tells of a field that adds to what earlier handlers have set.
+// isList reports whether a field is added to those that earlier handlers have set.
 func isList(name string) bool { return name == "Ratelimit" || name == "Ratelimit-Policy" }

@@ -5,10 +5,10 @@
 //	router := gin.New()
 //	router.Use(latelygin.New(limits))
 //
-// Headers, bodies and who a client is are those of latelyhttp. In particular the
-// client is the peer of the connection until latelyhttp.Config names proxies:
+// Headers, bodies and the identity of clients are those of latelyhttp. In particular
+// the client is the peer of the connection unless latelyhttp.Config has proxies:
 // what gin's ClientIP makes of headers, which it believes from anyone unless told
-// otherwise, is not looked at.
+// otherwise, is not used.
 //
 // A rule on "pattern" sees gin's route: /items/:id.
 package latelygin
@@ -23,8 +23,8 @@ import (
 )
 
 // New returns m as a gin handler, for Use. A refused request is answered and
-// its chain aborted; what an admitted one holds of an in-flight limit is free
-// again when the handlers after this one have returned or panicked.
+// its chain aborted; an admitted one counts under in-flight limits until the
+// handlers after this one have returned or panicked.
 //
 // It is for any number of routers, and safe for concurrent use. It allocates a
 // copy of the request, without its body, for what m's functions may look at.
@@ -44,7 +44,7 @@ func New(m *latelyhttp.Middleware) gin.HandlerFunc {
 	}
 }
 
-// Field makes a function of gin's context one for latelyhttp.Config.Fields: for
+// Field makes a function of gin's context one for latelyhttp.Config.Fields, for
 // what an earlier handler has put there, such as a user.
 //
 //	latelyhttp.Config{Fields: map[string]func(*http.Request) string{
@@ -61,5 +61,5 @@ func Field(f func(*gin.Context) string) func(*http.Request) string {
 	}
 }
 
-// contextKey is where a request's context has gin's.
+// contextKey is the key in a request's context of gin's.
 type contextKey struct{}
