@@ -169,7 +169,7 @@ func (i *Interceptor) decide(c *Call, p *plan, h *hold) Verdict {
 		}
 		r := c.reservation
 		i.limiter.ReserveN(now, &c.event, h.cost, r)
-		v.Decision, c.outcomes = r.Decision, append(c.outcomes[:0], r.Outcomes()...)
+		v.Decision, c.outcomes = r.Decision, append(c.outcomes[:0], r.Outcomes...)
 		if r.Open() {
 			h.reservation, c.reservation = r, nil
 		}

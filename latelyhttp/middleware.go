@@ -231,7 +231,7 @@ func (m *Middleware) judge(p *plan, s *state, r *http.Request) (v Verdict, lease
 	reserved := s.reservation
 	m.limiter.ReserveN(m.limiter.Now(), &s.event, lease.cost, reserved)
 	v.Decision = reserved.Decision
-	s.outcomes = p.policies.Known(append(s.outcomes[:0], reserved.Outcomes()...), &v.Decision)
+	s.outcomes = p.policies.Known(append(s.outcomes[:0], reserved.Outcomes...), &v.Decision)
 	if reserved.Open() {
 		lease.reservation, s.reservation = reserved, nil
 	}

@@ -166,7 +166,7 @@ func (p *probe) lock(r *request) bool {
 	rs := p.records
 	for record, state := rs.table.LockAt(p.spot, p.hash, p.key); ; record, state = rs.table.Lock(p.hash, p.key) {
 		if state == keytable.Absent && !r.Peek {
-			rs.added(r.Now)
+			raise(&rs.now, r.Now)
 			record, state = rs.table.Add(p.hash, p.key)
 		}
 		switch state {
@@ -190,11 +190,6 @@ func (p *probe) lock(r *request) bool {
 			return true
 		}
 	}
-}
-
-// added says that a key is about to be added at now.
-func (rs *records) added(now int64) {
-	raise(&rs.now, now)
 }
 
 // copyRecords gives each probe a copy of its record to be judged, so that looking

@@ -24,15 +24,17 @@ type Reservation struct {
 	// Decision is that of Take. If it is not Allowed, nothing was charged.
 	Decision Decision
 
-	limiter  *Limiter
-	store    shared // that has charged it
-	rules    *Set
-	at       int64
-	cost     uint64
-	scratch  scratch   // what was judged; charged is of it
-	charged  []subject // what can be settled
-	outcomes []Outcome
-	ended    atomic.Bool
+	// Outcomes are what each matching rule said, in the order of the rules.
+	Outcomes []Outcome
+
+	limiter *Limiter
+	store   shared // that has charged it
+	rules   *Set
+	at      int64
+	cost    uint64
+	scratch scratch   // what was judged; charged is of it
+	charged []subject // what can be settled
+	ended   atomic.Bool
 }
 
 // Reserve judges e now, charges the limits with n, and returns the reservation
@@ -63,7 +65,7 @@ func (l *Limiter) reserve(q *query, r *Reservation) {
 	}
 	request := &r.scratch.request
 	r.at, r.rules = request.Now, request.Set
-	r.outcomes = appendOutcomes(r.outcomes[:0], request)
+	r.Outcomes = appendOutcomes(r.Outcomes[:0], request)
 	r.charged = nil
 	if r.Decision.Allowed {
 		r.charged = request.Subjects
@@ -78,8 +80,8 @@ func (r *Reservation) Open() bool {
 	if len(r.charged) == 0 || r.ended.Load() {
 		return false
 	}
-	for i := range r.outcomes {
-		switch r.rules.rules[r.outcomes[i].Rule].Algorithm {
+	for i := range r.Outcomes {
+		switch r.rules.rules[r.Outcomes[i].Rule].Algorithm {
 		case InFlight, LeakyBucket:
 			return true
 		}
@@ -96,10 +98,6 @@ func appendOutcomes(dst []Outcome, r *request) []Outcome {
 	}
 	return dst
 }
-
-// Outcomes returns what each matching rule said, in the order of the rules. It
-// must not be changed.
-func (r *Reservation) Outcomes() []Outcome { return r.outcomes }
 
 // Settle corrects the charge to actual, now, and ends an event that is in flight. If
 // the charge was too high, the difference is taken out of the slot in which it was

@@ -309,7 +309,7 @@ func TestReservationOpen(t *testing.T) {
 		held bool
 	}{{&get, false}, {&post, true}, {&get, false}, {&post, true}, {&post, false}} {
 		r := reserveN(l, at(int64(i)), c.e, 1)
-		d, outcomes, held := r.Decision, r.Outcomes(), r.Open()
+		d, outcomes, held := r.Decision, r.Outcomes, r.Open()
 		want, said := other.Judge(at(int64(i)), c.e, 1, nil)
 		if d != want || !slices.Equal(outcomes, said) || held != c.held {
 			t.Errorf("event %d: %+v, %+v, held %v; Judge says %+v, %+v", i, d, outcomes, held, want, said)

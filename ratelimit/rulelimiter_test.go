@@ -123,7 +123,7 @@ func TestRuleLimiterLive(t *testing.T) {
 		t.Errorf("the other rule has counted: %+v", d)
 	}
 	r := byClient.Reserve(2, "203.0.113.9")
-	if !r.Decision.Allowed || len(r.Outcomes()) != 1 || r.Outcomes()[0].Rule != 0 || r.Outcomes()[0].Set != l.Set() {
+	if !r.Decision.Allowed || len(r.Outcomes) != 1 || r.Outcomes[0].Rule != 0 || r.Outcomes[0].Set != l.Set() {
 		t.Errorf("reserved %+v", r.Decision)
 	}
 	if err := r.Settle(1); err != nil {
@@ -288,7 +288,7 @@ func TestOutcomesSayTheirSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, judged := l.Judge(at(0), keyEvent(l, "k"), 1, nil)
-		for _, o := range append(judged, reserveN(l, at(0), keyEvent(l, "k"), 1).Outcomes()...) {
+		for _, o := range append(judged, reserveN(l, at(0), keyEvent(l, "k"), 1).Outcomes...) {
 			if o.Set != set {
 				t.Errorf("an outcome of rule %d is of another set", o.Rule)
 			}

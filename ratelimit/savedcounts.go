@@ -150,7 +150,7 @@ func (in *chunkImport) counts() error {
 	}
 	if mr != nil {
 		c.to = mr.records
-		c.to.added(in.now)
+		raise(&c.to.now, in.now)
 		if zone := c.to.layout.zone; sameZone(zone, l.zone) {
 			l.zone = zone
 		}

@@ -110,7 +110,7 @@ func (t *Throttle) take(now int64, key string, burst, count uint64, period time.
 	hash := t.table.Hash(key)
 	r, state := t.table.Lock(hash, key)
 	if state == keytable.Absent && quantity > 0 && quantity <= d.Limit { // else there is nothing to be kept
-		t.levels.added(now)
+		raise(&t.levels.now, now)
 		r, state = t.table.Add(hash, key)
 	}
 	var w [limit.BucketWords]uint64
@@ -234,9 +234,6 @@ func levelOf(r []uint64, w *[limit.BucketWords]uint64) (count uint64) {
 func setLevel(r []uint64, w *[limit.BucketWords]uint64, count uint64) {
 	r[0], r[1] = w[0], count<<levelCountShift|w[1]
 }
-
-// added says that a key is about to be added at now.
-func (l *throttleLevels) added(now int64) { raise(&l.now, now) }
 
 // raise makes a no less than t.
 func raise(a *atomic.Int64, t int64) {

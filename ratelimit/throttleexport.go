@@ -58,7 +58,7 @@ func (t *Throttle) Import(now time.Time, chunk []byte) (done Imported, err error
 		return done, err
 	}
 	at, size := nanos(now), keytable.ReadSize(r)
-	t.levels.added(at)
+	raise(&t.levels.now, at)
 	for r.Len() > 0 || r.Failed() {
 		key := r.Bytes(maxStored)
 		left := int64(r.UpTo(uint64(2 * MaxSpan)))
