@@ -67,7 +67,7 @@ func event(c *engine.Session, fields ...string) *match.Event {
 	return ev
 }
 
-// check is Caller.Check of an event that can be judged.
+// check is Session.Check of an event that can be judged.
 func check(t testing.TB, c *engine.Session, ev *match.Event, cost uint64) ratelimit.Decision {
 	t.Helper()
 	d, err := c.Check(ev, cost)
