@@ -1,6 +1,6 @@
-// Package rules reads the rules file: it parses it, says what is wrong with it,
-// and compiles it to a [ratelimit.Set] and a [hotkey.Set]. The file that a
-// server enforces is the file that a replay runs over yesterday's log.
+// Package rules parses the rules file, reports its mistakes, and compiles it to a
+// [ratelimit.Set] and a [hotkey.Set]. The server enforces it, and a replay runs it over
+// yesterday's log.
 //
 //	limiter, err := rules.Open("rules.yaml")
 //	if err != nil {
@@ -8,20 +8,19 @@
 //	}
 //	go rules.Watch(ctx, "rules.yaml", limiter, report) // applies changes of the file
 //
-// Open is for programs that enforce the limits and bans of a file with the default
-// memory store. For other stores, or for the counters and hot rules, call [Load] and
-// make the rest from its [File].
+// Open enforces the limits and bans of a file with a memory store of the default size.
+// For another size, or for the counters and hot rules, call [Load] and use its [File].
 //
-// The file is YAML, and docs/rules.md is its reference; [Schema] is the same
-// for editors. [File.Sentences] says what the rules mean, in words.
+// The file is YAML. docs/rules.md is its reference, [Schema] its JSON Schema for editors.
+// [File.Sentences] returns the meaning of the rules as sentences.
 //
 // # Errors
 //
-// A file with mistakes yields [Errors], one [Error] for each of them, in the
-// order of the file, with line, column, what was found and what is allowed. A
-// file is taken whole or not at all. What is allowed but hardly meant is a
-// warning: see [File.Warnings].
+// A file with mistakes returns [Errors]: an [Error] for each of them, in the order of
+// the file, with line, column, the value and what it must be. A file is accepted as a
+// whole or not at all. What is valid but probably not intended is a warning, see
+// [File.Warnings].
 //
-// Anchors, aliases, merge keys and tags are refused, so that each rule stands
-// where it is read; a file is at most [MaxSize] and nests at most 16 deep.
+// Anchors, aliases, merge keys and tags are rejected, so that each rule is where it is
+// read. A file has at most [MaxSize] bytes and 16 levels.
 package rules

@@ -11,7 +11,7 @@ type Error struct {
 	File    string // the name given to Parse or Load
 	Line    int    // of the offending value, from 1
 	Column  int    // in characters, from 1
-	Message string // what was found and what is allowed, as a sentence
+	Message string // the value and what it must be
 }
 
 // Error returns "file:line:column: message".

@@ -24,7 +24,7 @@ type File struct {
 	// Text is the contents of the file.
 	Text []byte
 
-	// Fold is how clients become keys. The keys of all rules are made with it.
+	// Fold makes the keys of clients in all rules.
 	Fold match.Fold
 
 	// Allow is the allow list. Limits has it already.
@@ -42,12 +42,11 @@ type File struct {
 	// never nil and has no rule when there is none.
 	Hot *hotkey.Set
 
-	// Warnings is what is allowed but hardly meant, in the order of the file.
+	// Warnings is what is valid but probably not intended, in the order of the file.
 	Warnings Errors
 }
 
-// A Counter says what to count for charts and top lists: events by Key, over
-// each of Spans.
+// A Counter counts events by Key, over each of Spans, for charts and top lists.
 type Counter struct {
 	Name      string
 	Key       match.Key

@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// LimitSentence returns what r means, in words, after its name: what is
-// allowed, what follows, and whatever of the rule is not the default.
+// LimitSentence returns the meaning of r as sentences after its name: what is allowed,
+// the consequence of exceeding it, and what differs from the defaults.
 func LimitSentence(r *ratelimit.Rule) string {
 	s := sentence{}
 	subject := ofRequests(r.When) + article(keyNoun(r.Key))
@@ -37,8 +37,8 @@ type sentence []string
 
 func (s *sentence) add(format string, args ...any) { *s = append(*s, fmt.Sprintf(format, args...)) }
 
-// limits adds what subject may do under r, which request is refused, and how
-// that is counted.
+// limits adds what subject may do under r, which request is refused, and how requests
+// are counted.
 func (s *sentence) limits(subject string, r *ratelimit.Rule) {
 	var may, refused []string
 	for _, l := range r.Limits {
@@ -71,8 +71,8 @@ func (s *sentence) limits(subject string, r *ratelimit.Rule) {
 	s.counting(r)
 }
 
-// limitWords returns what l, one of so many, allows under a, and what is
-// refused; "" where no single request can be named.
+// limitWords returns what l, one of several limits, allows under a, and which request is
+// refused, or "" if no single request can be named.
 func limitWords(a ratelimit.Algorithm, l ratelimit.Limit, of int) (may, refused string) {
 	span, next := FormatDuration(l.Span), ordinal(l.N+1)
 	requests, burst := count(l.N, "request"), l.Burst
@@ -90,14 +90,14 @@ func limitWords(a ratelimit.Algorithm, l ratelimit.Limit, of int) (may, refused 
 	case ratelimit.Fixed:
 		return fmt.Sprintf("%s in the %s from the first on", requests, span), "the " + next + " in that " + span
 	case ratelimit.Calendar:
-		return requests + " per " + periodOf(l).String(), "the " + next + " in " + onePeriod(l)
+		return requests + " per " + periodOf(l).String(), "the " + next + " in " + article(periodOf(l).String())
 	case ratelimit.InFlight:
 		return requests + " under way at once" + aside("each believed to last at most "+span, of), "the " + next + " at once"
 	}
 	return requests + " per " + span, "the " + next + " within any " + span
 }
 
-// aside returns s as it follows one of so many words of a list.
+// aside returns s as an explanation of one of several elements of a list.
 func aside(s string, of int) string {
 	if of > 1 {
 		return " (" + s + ")"
@@ -112,16 +112,8 @@ func periodOf(l ratelimit.Limit) ratelimit.Period {
 	return periods[l.Span]
 }
 
-// onePeriod returns the period of l with its article: "a day", "an hour".
-func onePeriod(l ratelimit.Limit) string {
-	if period := periodOf(l); period != ratelimit.PerHour {
-		return article(period.String())
-	}
-	return "an hour"
-}
-
-// counting adds how the limits of r count, what they allow at worst, and what
-// else of it is not the default.
+// counting adds how the limits of r count, what they allow at worst, and what else
+// differs from the defaults.
 func (s *sentence) counting(r *ratelimit.Rule) {
 	text := "The algorithm is " + r.Algorithm.String()
 	if r.Algorithm == ratelimit.Calendar {
@@ -148,8 +140,7 @@ func (s *sentence) counting(r *ratelimit.Rule) {
 	}
 }
 
-// atWorst says how many requests r allows at worst; "" if never more than its
-// limits say.
+// atWorst returns how many requests r allows at worst, or "" if never more than N.
 func atWorst(r *ratelimit.Rule) string {
 	var worst []string
 	more := false
@@ -159,7 +150,7 @@ func atWorst(r *ratelimit.Rule) string {
 		more = more || n > l.N
 		switch {
 		case r.Algorithm == ratelimit.Calendar:
-			worst = append(worst, fmt.Sprintf("%d around the end of %s", n, onePeriod(l)))
+			worst = append(worst, fmt.Sprintf("%d around the end of %s", n, article(periodOf(l).String())))
 		case r.Algorithm == ratelimit.LeakyBucket:
 			worst = append(worst, fmt.Sprintf("%d are queued within %s", n, FormatDuration(l.Span)))
 		default:
@@ -172,8 +163,8 @@ func atWorst(r *ratelimit.Rule) string {
 	return join(worst, "and")
 }
 
-// lateness says by how much longer than needed the limits of r may refuse; "" if
-// they never do.
+// lateness returns how much longer than needed the limits of r may refuse, or "" if they
+// never do.
 func lateness(r *ratelimit.Rule) string {
 	var widths []string
 	for _, l := range r.Limits {
@@ -197,7 +188,7 @@ func mostN(r *ratelimit.Rule, l ratelimit.Limit) uint64 {
 	return n
 }
 
-// adaptation says how the limits of a rule follow its traffic.
+// adaptation returns how the limits of a rule follow its traffic.
 func adaptation(a *ratelimit.Adapt) string {
 	var rows []string
 	for i, s := range a.Steps {
@@ -241,7 +232,7 @@ func (s *sentence) ban(subject string, r *ratelimit.Rule) {
 	}
 }
 
-// tooMany says what starts a ban.
+// tooMany returns what starts a ban.
 func tooMany(b *ratelimit.Ban) string {
 	what := "hit"
 	if b.Of == ratelimit.Refusals {
@@ -253,7 +244,7 @@ func tooMany(b *ratelimit.Ban) string {
 	return "more than " + count(b.After, what) + " in " + FormatDuration(b.Span)
 }
 
-// lengths says how long bans last: each of a list, or the first.
+// lengths returns how long bans last: each of a list, or the first.
 func lengths(b *ratelimit.Ban) string {
 	if len(b.Steps) == 0 {
 		return FormatDuration(b.For)
@@ -269,7 +260,7 @@ func lengths(b *ratelimit.Ban) string {
 	return s
 }
 
-// growth says how further bans differ from the first.
+// growth returns how further bans differ from the first.
 func growth(b *ratelimit.Ban) string {
 	s := ""
 	switch {

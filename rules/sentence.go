@@ -13,8 +13,8 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// Sentences returns what the file means, a line for each counter and rule and
-// one for the allow list: counters, limits, bans, hot, allow.
+// Sentences returns the meaning of the file, a line for each counter and rule and one for
+// the allow list: counters, limits, bans, hot, allow.
 func (f *File) Sentences() []string {
 	var all []string
 	for i := range f.Counters {
@@ -36,7 +36,7 @@ func (f *File) Sentences() []string {
 	return all
 }
 
-// Sentence returns what the counter counts, in words, after its name.
+// Sentence returns the meaning of the counter as a sentence after its name.
 func (c *Counter) Sentence() string {
 	spans := make([]string, len(c.Spans))
 	for i, s := range c.Spans {
@@ -46,7 +46,7 @@ func (c *Counter) Sentence() string {
 		c.Name, upperFirst(requests(c.When)), keyNoun(c.Key), join(spans, "and"))
 }
 
-// HotSentence returns what r means, in words, after its name.
+// HotSentence returns the meaning of r as a sentence after its name.
 func HotSentence(r *hotkey.Rule) string {
 	hold := r.Hold
 	if hold == 0 {
@@ -56,7 +56,7 @@ func HotSentence(r *hotkey.Rule) string {
 		r.Name, ofRequests(r.When), article(keyNoun(r.Key)), times(r.Threshold), FormatDuration(r.Span), FormatDuration(hold))
 }
 
-// ofRequests returns how a sentence begins that is about the events of w.
+// ofRequests returns the beginning of a sentence about the events of w.
 func ofRequests(w match.When) string {
 	if w.IsZero() {
 		return ""
@@ -113,7 +113,7 @@ func keyNoun(k match.Key) string {
 
 // article returns noun with its indefinite article.
 func article(noun string) string {
-	if noun != "" && strings.Contains("aeioAEIO", noun[:1]) { // "a user"
+	if noun == "hour" || noun != "" && strings.Contains("aeioAEIO", noun[:1]) { // "a user"
 		return "an " + noun
 	}
 	return "a " + noun
@@ -162,7 +162,7 @@ func join(words []string, last string) string {
 	}
 }
 
-// number returns f in digits, no more of them than are worth reading.
+// number returns f in decimal, with few significant digits.
 func number(f float64) string {
 	s := strconv.FormatFloat(f, 'f', -1, 64)
 	if len(s) > 8 && strings.Contains(s, ".") {

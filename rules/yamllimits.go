@@ -27,8 +27,8 @@ const inList = -1
 // A block is a mapping or list by indentation: its column, and its keys so far.
 type block struct{ column, keys int }
 
-// refused has the tokens that a rules file must not use.
-var refused = map[token.Type]string{
+// rejected has the tokens that a rules file must not use.
+var rejected = map[token.Type]string{
 	token.AnchorType:     "anchors (&name): not supported: write the value where it is meant",
 	token.AliasType:      "aliases (*name): not supported: write the value where it is meant, and quote a pattern that begins with '*'",
 	token.MergeKeyType:   "merge keys (<<): not supported: write the keys where they are meant",
@@ -47,7 +47,7 @@ func (l *yamlLimits) admit(t *token.Token) bool {
 	if t.Type == token.CommentType {
 		return true
 	}
-	if why, ok := refused[t.Type]; ok {
+	if why, ok := rejected[t.Type]; ok {
 		return fail(why)
 	}
 	switch t.Type {
@@ -74,8 +74,7 @@ func (l *yamlLimits) admit(t *token.Token) bool {
 	return true
 }
 
-// structure keeps flow and blocks in step with t, and reports whether that can
-// be.
+// structure updates flow and blocks for t, and reports whether t is allowed.
 func (l *yamlLimits) structure(t *token.Token, column int) bool {
 	switch t.Type {
 	case token.SequenceStartType:
