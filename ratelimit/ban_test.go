@@ -199,7 +199,7 @@ func TestEscalation(t *testing.T) {
 	}
 }
 
-// TestWaitDuringBan has limits get room while a ban holds, each nanosecond
+// TestWaitDuringBan has limits free places while a ban holds, each nanosecond
 // around that moment: the client has to wait for the ban, and for no more.
 func TestWaitDuringBan(t *testing.T) {
 	for _, n := range []uint64{1, 100} {

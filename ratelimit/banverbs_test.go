@@ -218,7 +218,7 @@ func TestImportReport(t *testing.T) {
 		bans = append(bans, ratelimit.BanRecord{Rule: rule, Key: key, Until: now.Add(until), Source: source})
 	}
 	for i := range 31 {
-		add("rule", "r", time.Hour, fmt.Sprint("k", i)) // the 31st finds no room
+		add("rule", "r", time.Hour, fmt.Sprint("k", i)) // the 31st finds no place
 	}
 	add("", "r", time.Hour, "by hand 1")
 	add("", "r", time.Hour, "by hand 2")
@@ -245,7 +245,7 @@ func TestImportReport(t *testing.T) {
 	wantParts(t, "far", err, "ban 2: until: ", "must be at most 87600h0m0s from now")
 }
 
-// TestExtend has hits during a ban start it anew, or not.
+// TestExtend has hits during a ban start it again, or not.
 func TestExtend(t *testing.T) {
 	for _, extend := range []bool{false, true} {
 		l := banLimiter(t, ratelimit.Config{}, ratelimit.Rule{

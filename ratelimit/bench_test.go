@@ -53,7 +53,7 @@ var draws = func() map[int]func() []string {
 // own. With -cpu 1 it is a plain loop.
 func inParallel(b *testing.B, keys []string, take func(key string)) {
 	for _, key := range keys {
-		take(key) // everything has its room
+		take(key) // every key has its record
 	}
 	var starts atomic.Uint64
 	b.ReportAllocs()

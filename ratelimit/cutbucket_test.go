@@ -21,7 +21,7 @@ type cutSide struct {
 }
 
 // credit compares both from now on, and says where the one that was given back has
-// more room.
+// more left.
 func (c *cutTrial) credit(now time.Time, over time.Duration) string {
 	for range 40 {
 		a, b := peekKeyN(c.refunded.Limiter, now, "k", 0), peekKeyN(c.twin.Limiter, now, "k", 0)
@@ -35,7 +35,7 @@ func (c *cutTrial) credit(now time.Time, over time.Duration) string {
 
 // TestRefundOfACutBucket gives back with Refund what a bucket held when it was
 // charged more than it can hold, at once and while it drains, also after a restart
-// and under other rules: there is no more room than if that had never come. Once
+// and under other rules: there is no more left than if that had never come. Once
 // the bucket has been empty, it gives back as any.
 func TestRefundOfACutBucket(t *testing.T) {
 	for _, a := range []ratelimit.Algorithm{ratelimit.GCRA, ratelimit.LeakyBucket} {

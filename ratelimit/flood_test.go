@@ -309,7 +309,7 @@ func onceEach(b bouncer, keys int) (admitted, again int) {
 }
 
 // Keys that each reach their limit at once are protected all, and more than the
-// budget holds: none gets in twice. Those without room share the sketch, and the
+// budget holds: none gets in twice. Those without memory share the sketch, and the
 // less there is of it, the fewer get in at all.
 func TestFloodOfKeysAtTheirLimit(t *testing.T) {
 	keys, budget, room := 100_000, int64(4_000*128), 4_000

@@ -29,7 +29,7 @@ func fillUp(t *testing.T, l *ratelimit.Limiter, now time.Time, n int) {
 			return
 		}
 	}
-	t.Fatal("there is room for all")
+	t.Fatal("there is memory for all")
 }
 
 // A key that comes to a full table of protected ones is counted all the same: it
@@ -63,9 +63,9 @@ func TestFullTable(t *testing.T) {
 		}
 	}
 	after := l.Stats().Rules[0]
-	t.Logf("%d of %d guests found no room; how many were admitted how often: %v; %+v", outside, guests, admitted, after)
+	t.Logf("%d of %d guests found no memory; how many were admitted how often: %v; %+v", outside, guests, admitted, after)
 	if outside < guests/2 {
-		t.Errorf("only %d of %d guests found no room", outside, guests)
+		t.Errorf("only %d of %d guests found no memory", outside, guests)
 	}
 	for times := range admitted {
 		if times > n {
@@ -82,7 +82,7 @@ func TestFullTable(t *testing.T) {
 	watch.check(t)
 }
 
-// What the sketch has counted of a key is not lost when there is room for the
+// What the sketch has counted of a key is not lost when there is memory for the
 // key at last.
 func TestRoomComesBack(t *testing.T) {
 	const n, guests = 4, 500
@@ -108,7 +108,7 @@ func TestRoomComesBack(t *testing.T) {
 	}
 	first, s := admitted, l.Stats().Rules[0]
 	if s.Sketched-before.Sketched < guests {
-		t.Errorf("%d decisions by the sketch: there was room", s.Sketched-before.Sketched)
+		t.Errorf("%d decisions by the sketch: there was memory", s.Sketched-before.Sketched)
 	}
 	// The residents have expired; the guests' windows have not.
 	visit(floodSpan + time.Minute)
@@ -128,7 +128,7 @@ func TestRoomComesBack(t *testing.T) {
 	// A page that was full of protected keys is not searched for every new one, but
 	// now and then; where it is not, all of them would be in the sketch.
 	if s = l.Stats().Rules[0]; s.Sketched-sketched > guests*n/2 {
-		t.Errorf("%d decisions by the sketch though there is room, where %d keys were", s.Sketched-sketched, before.Keys)
+		t.Errorf("%d decisions by the sketch though there is memory, where %d keys were", s.Sketched-sketched, before.Keys)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestNoRoomAtAll(t *testing.T) {
 		t.Errorf("%d bytes of %d", st.Bytes, st.Budget)
 	}
 	if r := st.Rules[0]; r.Full+r.Sketched == 0 {
-		t.Error("nothing is said of keys without room")
+		t.Error("no decision about keys without memory was counted")
 	}
 }
 
@@ -210,8 +210,8 @@ func TestMemoryLadder(t *testing.T) {
 	}
 }
 
-// From many goroutines, keys without room get no more than the limit either,
-// while residents expire and room comes and goes.
+// From many goroutines, keys without memory get no more than the limit either,
+// while residents expire and memory is freed and taken.
 func TestFullTableFromManySides(t *testing.T) {
 	const n, guests, goroutines = 4, 200, 4
 	l, _ := newFlooded(t, 1<<20, limit(t, "r", per(n, floodSpan)))
@@ -236,7 +236,7 @@ func TestFullTableFromManySides(t *testing.T) {
 	wg.Wait()
 	s := l.Stats().Rules[0]
 	t.Logf("%+v", s)
-	// One that has used 1 may be evicted, and begin anew: see Limit.MaxAdmitted.
+	// One that has used 1 may be evicted, and begin again: see Limit.MaxAdmitted.
 	most := int64(n + s.Forgotten*((n+1)/2-1))
 	for i := range admitted {
 		if got := admitted[i].Load(); got > most {
@@ -267,13 +267,13 @@ func TestSketchBansNobody(t *testing.T) {
 		t.Errorf("%d keys were banned for more than 4 hits; each had 3", s.Rules[0].BansStarted)
 	}
 	if s.Rules[0].Sketched == 0 {
-		t.Error("there was room for all: the test shows nothing")
+		t.Error("there was memory for all: the test shows nothing")
 	}
 	watch.look()
 	watch.check(t)
 }
 
-// A key without room never gets more than its algorithm would give it, in any
+// A key without memory never gets more than its algorithm would give it, in any
 // stretch of time: a burst, and N for each span.
 func TestSketchKeepsToTheRate(t *testing.T) {
 	sketched := uint64(0)

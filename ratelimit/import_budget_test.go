@@ -32,7 +32,7 @@ func TestImportHasTheRoomThatThereWas(t *testing.T) {
 		}
 	}
 	if s := l.Stats().Rules[0]; s.Forgotten != 0 || keys < least {
-		t.Fatalf("%d of %d keys forgotten while there was room", s.Forgotten, keys)
+		t.Fatalf("%d of %d keys forgotten while there was memory", s.Forgotten, keys)
 	}
 	again, restored := open()
 	mustImport(t, again, l.Now(), exported(m, l.Now()))

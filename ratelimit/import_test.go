@@ -377,8 +377,8 @@ func TestExportCutsLargeKeys(t *testing.T) {
 	}
 }
 
-// TestImportKeepsToTheBudget imports more than there is room for: the budget holds,
-// and who finds no room is counted as full, not as new.
+// TestImportKeepsToTheBudget imports more than there is memory for: the budget holds,
+// and a key without memory is counted as full, not as new.
 func TestImportKeepsToTheBudget(t *testing.T) {
 	set := mustSet(t, limit(t, "r", per(2, time.Hour)))
 	a, la := mustMemory(t, set, ratelimit.Config{Budget: 64 << 20})

@@ -132,8 +132,8 @@ func (l *layout) part(i int) (*layout, int) {
 // retainedTimes bounds the times that a log retains of what was counted in slots.
 const retainedTimes = 1024
 
-// retain makes room for what old has room for: when a limit is lowered and raised
-// again, what was counted before is still known. Room in a log costs memory only
+// retain keeps as many counts as old can hold: when a limit is lowered and raised
+// again, what was counted before is still known. The size of a log costs memory only
 // when it is taken.
 func (l *layout) retain(old *layout) {
 	if l.algorithm.bursts() {
@@ -167,7 +167,7 @@ func (l layout) equal(o layout) bool {
 }
 
 // sameZone reports whether a and b are one zone, which a rules file that is read
-// again loads anew.
+// again loads again.
 func sameZone(a, b *time.Location) bool {
 	if a == nil || b == nil || a == b {
 		return a == b

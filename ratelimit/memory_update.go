@@ -81,7 +81,7 @@ func (rs *records) takeKey(old *records) func(key []byte, from keytable.Record) 
 }
 
 // toSketch counts in the sketches what the record w of old holds, for a key that
-// has no room in rs.
+// does not fit in rs.
 func (rs *records) toSketch(hash uint64, old *records, w []uint64) {
 	for i, window := range rs.overflow() {
 		o := rs.heir(i, old)

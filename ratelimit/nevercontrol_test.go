@@ -114,7 +114,7 @@ func TestFlawsAreCaught(t *testing.T) {
 	}{
 		{"none", (*flawed).sound, false, false},
 		{"charges late", (*flawed).chargesLate, true, false},
-		{"begins anew when the clock is set back", (*flawed).beginsAnew, true, false},
+		{"begins again when the clock is set back", (*flawed).beginsAnew, true, false},
 		{"forgets what is idle", (*flawed).forgetsIdle, true, false},
 		{"forgets the oldest slot", (*flawed).forgetsOldest, true, false},
 		{"refuses the last", (*flawed).tooStrict, false, true},
@@ -196,7 +196,7 @@ func TestWorstCasesAreReached(t *testing.T) {
 	for _, c := range []struct {
 		algorithm ratelimit.Algorithm
 		burst     uint64
-		visits    []visit // none: whenever there is room, until a span has passed
+		visits    []visit // none: whenever one fits, until a span has passed
 		worst     uint64
 	}{
 		{ratelimit.Sliding, 0, []visit{{0, n}, {s - 1, 1}, {s, n}}, n},

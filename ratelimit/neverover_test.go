@@ -352,7 +352,7 @@ func TestNeverOverAsPromised(t *testing.T) {
 				}
 				for _, s := range l.Stats().Rules {
 					if s.Forgotten+s.Sketched+s.Full > 0 {
-						o.found("keys without room: the budget of the test is too small")
+						o.found("keys without memory: the budget of the test is too small")
 					}
 				}
 				if o.wrong != "" {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestLooksDoNotAllocate looks in every way, and decides where a decision takes more
-// memory than usual: under many rules at once, and for keys without room.
+// memory than usual: under many rules at once, and for keys without memory.
 func TestLooksDoNotAllocate(t *testing.T) {
 	var many []ratelimit.Rule
 	for i := range 20 {
@@ -18,7 +18,7 @@ func TestLooksDoNotAllocate(t *testing.T) {
 	under := mustLimiter(t, mustSet(t, many...), ratelimit.Config{})
 	l := mustLimiter(t, mustSet(t, many[:2]...), ratelimit.Config{})
 	full := fullLimiter(t)
-	e, unknown, without, rule := keyEvent(l, "k"), keyEvent(l, "new"), keyEvent(full, "without room"), mustRule(l, "0")
+	e, unknown, without, rule := keyEvent(l, "k"), keyEvent(l, "new"), keyEvent(full, "without memory"), mustRule(l, "0")
 	now := int64(0)
 	for name, verb := range map[string]func(){
 		"Peek":               func() { l.Peek(e) },
@@ -43,7 +43,7 @@ func TestLooksDoNotAllocate(t *testing.T) {
 		}
 	}
 	if s := full.Stats(); s.Rules[0].Sketched == 0 {
-		t.Errorf("no key was without room: %+v", s)
+		t.Errorf("no key was without memory: %+v", s)
 	}
 }
 

@@ -286,7 +286,7 @@ func (rs *records) judging(now int64) int {
 
 // chargeHistory charges a meter of the record w, without counts, with what was counted
 // elsewhere, oldest first, and moves the record on to the last. If there is no
-// room for all of it, it takes the newest: the log then has no room for more
+// memory for all of it, it takes the newest: the log then takes no more
 // until these leave, by when the others have left.
 func (m *recordMeter) chargeHistory(w []uint64, counts iter.Seq2[int64, uint64]) {
 	total := uint64(0)

@@ -240,7 +240,7 @@ func TestWaitInTheLeakyBucket(t *testing.T) {
 		}
 		wg.Wait()
 
-		// Who gives up gives the place back. The last one is still served.
+		// A caller that gives up gives the place back. The last one is still served.
 		takeKey(l, "k")
 		takeKey(l, "k")
 		ends, end := context.WithCancel(t.Context())

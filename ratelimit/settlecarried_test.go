@@ -61,7 +61,7 @@ func TestSettleAfterALongerSpan(t *testing.T) {
 }
 
 // TestSettleAfterALostTime gives back, after an Update, what was counted when a log had
-// already dropped a time that still counts: that one must not make room.
+// already dropped a time that still counts: that one must not let another in.
 func TestSettleAfterALostTime(t *testing.T) {
 	for _, update := range []bool{false, true} {
 		r := limit(t, "r", per(2, time.Second))

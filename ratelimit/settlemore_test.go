@@ -42,7 +42,7 @@ func TestSettleMoreThanIsKnown(t *testing.T) {
 	}
 }
 
-// TestSettleMoreInTheSketch does so with keys for which there is no room.
+// TestSettleMoreInTheSketch does so with keys for which there is no memory.
 func TestSettleMoreInTheSketch(t *testing.T) {
 	const n = 4
 	now := time.Unix(1_000_000, 0)

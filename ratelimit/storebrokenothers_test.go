@@ -32,7 +32,7 @@ func rekeyed(change func(key []byte) []byte) func(*ratelimit.Memory, *ratelimit.
 	})
 }
 
-// forgetful returns a store that starts anew at each update, all but the bans of
+// forgetful returns a store that starts again at each update, all but the bans of
 // rules that keep returns true for.
 func forgetful(keep bool) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Store {
 	return func(m *ratelimit.Memory, set *ratelimit.Set) ratelimit.Store {
@@ -251,7 +251,7 @@ var brokenOthers = []broken{
 		cases: "BanEscalates BanJitter",
 	},
 	{
-		mistake: "has room for eight bans",
+		mistake: "holds eight bans",
 		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
 			var bans []ratelimit.Subject
 			return &bent{Memory: m, decide: func(r *ratelimit.Request) error {

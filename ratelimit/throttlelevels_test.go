@@ -41,7 +41,7 @@ func TestThrottleBudget(t *testing.T) {
 	}
 	d, err := th.TakeAt(at(100_000), "full 19999 and one more", 3, 1, time.Hour, 2)
 	if want := (ratelimit.ThrottleDecision{Limited: true, Limit: 4, RetryAfter: 2 * time.Hour, ResetAfter: 2 * time.Hour}); d != want || err != nil {
-		t.Errorf("without room: %+v, %v", d, err)
+		t.Errorf("without memory: %+v, %v", d, err)
 	}
 	// A page that was found full looks again after an eighth as many keys.
 	limited := 0
@@ -56,7 +56,7 @@ func TestThrottleBudget(t *testing.T) {
 }
 
 // TestThrottleForgetsNobodyEarly has keys forgotten when their buckets are empty,
-// and come back with a clock set back: they find no more room than there is at the
+// and come back with a clock set back: they find no more left than there is at the
 // newest time of all.
 func TestThrottleForgetsNobodyEarly(t *testing.T) {
 	rnd := seeded(t)

@@ -260,7 +260,7 @@ func liveChanges() int {
 }
 
 // TestLiveRules changes limit, window, algorithm and ban 1,000 times under load: no
-// window admits more than a rule in force allows, as far as Limiter.Update says
+// window admits more than a rule in force allows, where Limiter.Update says so
 // that its counts are carried; nobody is refused who has not used up the limit; and
 // each event gets one answer.
 func TestLiveRules(t *testing.T) {

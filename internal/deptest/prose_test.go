@@ -38,7 +38,6 @@ var unclean = []string{
 	// limits
 
 	// limiter and bans
-	"ratelimit",
 
 	// rules, replay
 
