@@ -3,6 +3,7 @@ package keytable_test
 import (
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,6 +76,20 @@ func TestTableAllProtected(t *testing.T) {
 // Keys that are not protected are evicted for each other, and not for the looks at
 // the others to be many.
 func TestTableFewUnprotected(t *testing.T) {
+	var looks []int
+	for range 5 {
+		looks = append(looks, looksOfFewUnprotected(t))
+	}
+	slices.Sort(looks)
+	// 8 to 11 for each key; without the refusals between looks 10 to 30, 16 in the mean.
+	if looks[2] > 12*50_000 {
+		t.Errorf("%d looks at weights for %d keys", looks, 50_000)
+	}
+}
+
+// looksOfFewUnprotected returns how often a table of which two keys in a hundred may be
+// evicted looks at weights while 50,000 keys come.
+func looksOfFewUnprotected(t *testing.T) int {
 	in, policy := newGuarded(t, 256<<10)
 	for i := uint64(0); put(in, fmt.Sprint("held ", i), 1, forever); i++ {
 	}
@@ -99,10 +114,7 @@ func TestTableFewUnprotected(t *testing.T) {
 	if protected != held || admitted < 100 || in.Stats().Evicted == 0 {
 		t.Errorf("%d protected of %d, %d passing keys admitted; %+v", protected, held, admitted, in.Stats())
 	}
-	// 8 to 11 for each key; without the refusals between looks 10 to 30, 16 in the mean.
-	if looks := policy.looks - before; looks > 13*50_000 {
-		t.Errorf("%d looks at weights for %d keys", looks, 50_000)
-	}
+	return int(policy.looks - before)
 }
 
 // Empty tables take little, and give all of it back.

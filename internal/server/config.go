@@ -69,9 +69,9 @@ type Config struct {
 	// MaxBans bounds the bans, remembered ones included; 0 means a million.
 	MaxBans int
 
-	// The budgets of CL.THROTTLE, and of requests and answers in transit: a
+	// The budgets of CL.THROTTLE, of hot rules, and of requests and answers in transit: a
 	// sixteenth of Memory each.
-	throttleBudget, requestBudget int64
+	throttleBudget, hotBudget, requestBudget int64
 
 	// SnapshotEvery is how often counts are written to Data; 0 means a minute.
 	SnapshotEvery time.Duration

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 
+	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/ratelimit"
@@ -18,8 +19,9 @@ const (
 	minMemory = 256 * mib
 
 	// otherMemory is what is left of DefaultMemory for what has no budget of its
-	// own but other bounds: connections, subscribers, history, hot keys, code.
-	otherMemory = DefaultMemory - engine.DefaultCounterBudget - ratelimit.DefaultBudget - engine.DefaultThrottleBudget - access.DefaultBudget
+	// own but other bounds: connections, subscribers, history, code.
+	otherMemory = DefaultMemory - engine.DefaultCounterBudget - ratelimit.DefaultBudget - engine.DefaultThrottleBudget -
+		hotkey.DefaultBudget - access.DefaultBudget
 
 	// defaultConnections is how many connections a listener has with DefaultMemory.
 	defaultConnections = 10_000
@@ -38,11 +40,11 @@ func (c *Config) shareMemory() error {
 	}
 	set(&c.MemoryLimit, whole/4)
 	set(&c.CounterBudget, whole/4)
-	c.throttleBudget, c.requestBudget = whole/16, whole/16
+	c.throttleBudget, c.hotBudget, c.requestBudget = whole/16, whole/16, whole/16
 	if c.MaxConnections == 0 {
 		c.MaxConnections = int(min(defaultConnections, defaultConnections*whole/DefaultMemory))
 	}
-	budgets := c.MemoryLimit + c.CounterBudget + c.throttleBudget + c.requestBudget
+	budgets := c.MemoryLimit + c.CounterBudget + c.throttleBudget + c.hotBudget + c.requestBudget
 	switch least := budgets + whole/8; {
 	case c.Memory == 0:
 		c.Memory = budgets + otherMemory

@@ -9,18 +9,18 @@ func TestMemoryIsShared(t *testing.T) {
 	for _, c := range []struct {
 		name                     string
 		memory, budget, counters int64 // in MiB, as set
-		want                     [5]int64
+		want                     [6]int64
 		connections              int
 		err                      string
 	}{
-		{"nothing", 0, 0, 0, [5]int64{1024, 256, 256, 64, 64}, 10_000, ""},
-		{"memory", 512, 0, 0, [5]int64{512, 128, 128, 32, 32}, 5_000, ""},
-		{"much memory", 8192, 0, 0, [5]int64{8192, 2048, 2048, 512, 512}, 10_000, ""},
-		{"least memory", 256, 0, 0, [5]int64{256, 64, 64, 16, 16}, 2_500, ""},
-		{"budgets", 0, 1024, 64, [5]int64{1600, 1024, 64, 64, 64}, 10_000, ""},
-		{"all", 1024, 512, 64, [5]int64{1024, 512, 64, 64, 64}, 10_000, ""},
-		{"too little", 255, 0, 0, [5]int64{}, 0, "memory: 267386880 bytes: must be at least 256 MiB"},
-		{"budgets are too large", 512, 512, 64, [5]int64{}, 0, "must be at least 738197504 for a budget of 536870912 and a counter-budget of 67108864"},
+		{"nothing", 0, 0, 0, [6]int64{1024, 256, 256, 64, 64, 64}, 10_000, ""},
+		{"memory", 512, 0, 0, [6]int64{512, 128, 128, 32, 32, 32}, 5_000, ""},
+		{"much memory", 8192, 0, 0, [6]int64{8192, 2048, 2048, 512, 512, 512}, 10_000, ""},
+		{"least memory", 256, 0, 0, [6]int64{256, 64, 64, 16, 16, 16}, 2_500, ""},
+		{"budgets", 0, 1024, 64, [6]int64{1600, 1024, 64, 64, 64, 64}, 10_000, ""},
+		{"all", 1024, 512, 64, [6]int64{1024, 512, 64, 64, 64, 64}, 10_000, ""},
+		{"too little", 255, 0, 0, [6]int64{}, 0, "memory: 267386880 bytes: must be at least 256 MiB"},
+		{"budgets are too large", 512, 512, 64, [6]int64{}, 0, "must be at least 771751936 for a budget of 536870912 and a counter-budget of 67108864"},
 	} {
 		in := Config{Memory: c.memory * mib, MemoryLimit: c.budget * mib, CounterBudget: c.counters * mib}
 		out, err := in.withDefaults()
@@ -30,7 +30,7 @@ func TestMemoryIsShared(t *testing.T) {
 			}
 			continue
 		}
-		got := [5]int64{out.Memory / mib, out.MemoryLimit / mib, out.CounterBudget / mib, out.throttleBudget / mib, out.requestBudget / mib}
+		got := [6]int64{out.Memory / mib, out.MemoryLimit / mib, out.CounterBudget / mib, out.throttleBudget / mib, out.hotBudget / mib, out.requestBudget / mib}
 		if err != nil || got != c.want || out.MaxConnections != c.connections {
 			t.Errorf("%s: %d MiB, %d connections, %v; want %d, %d", c.name, got, out.MaxConnections, err, c.want, c.connections)
 		}

@@ -80,7 +80,7 @@ func (s *Server) start() error {
 	s.use(f)
 	s.engine, err = engine.New(engine.Config{
 		Rules: f.rules, EventTime: s.config.EventTime, Budget: s.config.MemoryLimit, CounterBudget: s.config.CounterBudget,
-		ThrottleBudget: s.config.throttleBudget, Bans: s.config.MaxBans, Log: s.log,
+		ThrottleBudget: s.config.throttleBudget, HotBudget: s.config.hotBudget, Bans: s.config.MaxBans, Log: s.log,
 	})
 	if err != nil {
 		return err

@@ -30,6 +30,11 @@ type Config struct {
 	// 0 means DefaultThrottleBudget.
 	ThrottleBudget int64
 
+	// HotBudget bounds the memory of all hot rules in bytes; 0 means
+	// [hotkey.DefaultBudget]. They share it equally; rules that do not change in a
+	// reload keep their share, as counters do.
+	HotBudget int64
+
 	// Bans bounds the number of bans, remembered ones included; 0 means a million.
 	Bans int
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/loglimit"
 	"github.com/lately-go/lately/ratelimit"
@@ -67,6 +68,7 @@ func New(c Config) (*Engine, error) {
 		c.Rules = noRules()
 	}
 	c.CounterBudget = cmp.Or(c.CounterBudget, DefaultCounterBudget)
+	c.HotBudget = cmp.Or(c.HotBudget, hotkey.DefaultBudget)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -75,7 +77,7 @@ func New(c Config) (*Engine, error) {
 	if e.limiter, err = ratelimit.NewLimiter(c.Rules.Limits, ratelimit.Config{Budget: c.Budget, Bans: c.Bans, OnBan: e.banned}); err != nil {
 		return nil, fmt.Errorf("limits: %w", err)
 	}
-	r, err := newRuleSet(c.Rules, new(ruleSet), c.CounterBudget)
+	r, err := newRuleSet(&c, c.Rules, new(ruleSet))
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +141,7 @@ func (e *Engine) Replace(file *rules.File, dropBans bool) (api.RuleChanges, erro
 //
 // REQUIRES: e.mu.
 func (e *Engine) reload(file *rules.File) error {
-	r, err := newRuleSet(file, e.rules.Load(), e.config.CounterBudget)
+	r, err := newRuleSet(&e.config, file, e.rules.Load())
 	if err != nil {
 		return err
 	}

@@ -147,11 +147,13 @@ func (r *Restorer) hotKey(data []byte) error {
 	return nil
 }
 
-// HotStats is the number of keys that a hot rule counts, and their memory.
+// HotStats is the number of keys that a hot rule counts, their memory, and how many
+// were evicted because its share of the budget was used up.
 type HotStats struct {
-	Rule  string
-	Keys  int
-	Bytes int64
+	Rule    string
+	Keys    int
+	Bytes   int64
+	Evicted uint64
 }
 
 // HotStats returns the statistics of the hot rules in force.
@@ -159,7 +161,7 @@ func (e *Engine) HotStats() []HotStats {
 	var all []HotStats
 	for _, h := range e.rules.Load().hot {
 		stats := h.detector.Stats(h.Name)
-		all = append(all, HotStats{h.Name, stats.Keys, stats.Bytes})
+		all = append(all, HotStats{h.Name, stats.Keys, stats.Bytes, stats.Evicted})
 	}
 	return all
 }

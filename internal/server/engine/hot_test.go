@@ -115,6 +115,31 @@ func TestManyHotKeys(t *testing.T) {
 	}
 }
 
+// All hot rules share one budget, however many they are.
+func TestHotBudget(t *testing.T) {
+	rules := "version: 1\nhot:\n"
+	for i := range 8 {
+		rules += fmt.Sprintf("  - {name: r%d, key: path, threshold: 1000 per 1h}\n", i)
+	}
+	const budget = 8 << 20
+	e, err := engine.New(engine.Config{HotBudget: budget, Rules: parse(t, rules)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	c := e.Session()
+	for i := range 60_000 {
+		c.Check(event(c, "path", fmt.Sprint("/", i)), 1)
+	}
+	total, keys, evicted := int64(0), 0, uint64(0)
+	for _, h := range e.HotStats() {
+		total, keys, evicted = total+h.Bytes, keys+h.Keys, evicted+h.Evicted
+	}
+	if total > budget || total < budget/2 || evicted == 0 {
+		t.Errorf("%d keys of 8 rules take %d bytes; want at most %d, and at least half", keys, total, budget)
+	}
+}
+
 // Requests that a limit or a ban refuses make nothing hot; those that are refused in
 // shadow mode only, or that no rule is about, do.
 func TestRefusedMakeNothingHot(t *testing.T) {

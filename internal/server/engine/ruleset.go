@@ -27,9 +27,10 @@ type hotRule struct {
 	detector *hotkey.Detector
 }
 
-// newRuleSet returns the rule set of file. It takes over from old, which may be empty,
-// the counters and detectors that stay as they are, and dynamic counters.
-func newRuleSet(file *rules.File, old *ruleSet, budget int64) (*ruleSet, error) {
+// newRuleSet returns the rule set of file under the budgets of config. It takes over
+// from old, which may be empty, the counters and detectors that stay as they are, and
+// dynamic counters.
+func newRuleSet(config *Config, file *rules.File, old *ruleSet) (*ruleSet, error) {
 	fields, err := newEventFields(file, old)
 	if err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func newRuleSet(file *rules.File, old *ruleSet, budget int64) (*ruleSet, error) 
 	for _, next := range file.Counters {
 		c := old.counter(next.Name)
 		if c == nil || c.dynamic || !reflect.DeepEqual(c.Counter, next) {
-			if c, err = newCounter(next, budget/2/int64(len(file.Counters))); err != nil {
+			if c, err = newCounter(next, config.CounterBudget/2/int64(len(file.Counters))); err != nil {
 				return nil, err
 			}
 		}
@@ -51,7 +52,7 @@ func newRuleSet(file *rules.File, old *ruleSet, budget int64) (*ruleSet, error) 
 		}
 	}
 	for i := range file.Hot.Len() {
-		h, err := old.hotRule(file.Hot.Rule(i))
+		h, err := old.hotRule(file.Hot.Rule(i), config.HotBudget/int64(file.Hot.Len()))
 		if err != nil {
 			return nil, err
 		}
@@ -70,8 +71,8 @@ func (r *ruleSet) counter(name string) *counter {
 	return nil
 }
 
-// hotRule returns the rule of r that is the same as next, or a new one.
-func (r *ruleSet) hotRule(next *hotkey.Rule) (*hotRule, error) {
+// hotRule returns the rule of r that is the same as next, or a new one under budget.
+func (r *ruleSet) hotRule(next *hotkey.Rule, budget int64) (*hotRule, error) {
 	for _, h := range r.hot {
 		if reflect.DeepEqual(h.Rule, *next) {
 			return h, nil
@@ -81,7 +82,7 @@ func (r *ruleSet) hotRule(next *hotkey.Rule) (*hotRule, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := hotkey.NewDetector(set, hotkey.DetectorConfig{})
+	d, err := hotkey.NewDetector(set, hotkey.DetectorConfig{Budget: budget})
 	if err != nil {
 		return nil, err
 	}

@@ -129,7 +129,8 @@ func (m metricWriter) memory(s *Server) {
 
 	for _, h := range s.Engine.HotStats() {
 		m.gauge("hot_keys", "Keys that the hot rule counts, whether they are hot or not.", int64(h.Keys), "rule", h.Rule)
-		m.gauge("hot_memory_bytes", "Memory that these keys use, 64 MiB at most.", h.Bytes, "rule", h.Rule)
+		m.gauge("hot_memory_bytes", "Memory that these keys use; all rules together have a sixteenth of --memory.", h.Bytes, "rule", h.Rule)
+		m.counter("hot_evicted_total", "Keys of the hot rule that were evicted because its memory was used up.", h.Evicted, "rule", h.Rule)
 	}
 }
 
