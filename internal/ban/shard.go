@@ -174,7 +174,7 @@ func (s *shard) rebuild(more, text int, manual bool) bool {
 	if texts := s.textBytes(); texts+text > 0 {
 		text += texts + more*(texts/max(n, 1)+16)
 	}
-	if text > math.MaxUint32 || !s.pay(generationBytes(n+more, text), manual) {
+	if uint64(text) > math.MaxUint32 || !s.pay(generationBytes(n+more, text), manual) {
 		return false
 	}
 	g := newGeneration(s, n+more, text)

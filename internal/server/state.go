@@ -36,6 +36,7 @@ func (s *Server) restore() error {
 	for _, problem := range lines.Problems {
 		s.log.Error("ban journal", "error", problem)
 	}
+	s.storage.lost = lines.Missing
 	dir.Journal().Notify(s.journalChanged)
 	s.engine.Journal(dir.Journal())
 	written := "none"

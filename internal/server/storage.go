@@ -21,6 +21,8 @@ type storage struct {
 	mu        sync.Mutex
 	journal   httpapi.Writes
 	snapshots httpapi.Writes
+
+	lost uint64 // records that the journal lacked at the start; set before the listeners
 }
 
 // The names of what is written, in the log and in /readyz.
@@ -89,7 +91,7 @@ func (s *Server) storageState() httpapi.Storage {
 	j := s.dir.Journal().Stats()
 	s.storage.mu.Lock()
 	defer s.storage.mu.Unlock()
-	state := httpapi.Storage{Journal: s.storage.journal, Snapshots: s.storage.snapshots, Missing: j.Missing}
+	state := httpapi.Storage{Journal: s.storage.journal, Snapshots: s.storage.snapshots, Missing: j.Missing, Lost: s.storage.lost}
 	state.Journal.Failures = j.Failures
 	return state
 }

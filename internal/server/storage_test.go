@@ -179,3 +179,36 @@ func posted(t *testing.T, url, body string) (int, string) {
 	}
 	return answer.StatusCode, string(text)
 }
+
+// A server that starts with a journal in which records are missing says how many, in
+// the metrics too.
+func TestJournalGap(t *testing.T) {
+	c := deployed(t)
+	c.Data = t.TempDir()
+	_, url := started(t, c)
+	for i := range 20 {
+		if code, text := posted(t, url+"/v1/bans", fmt.Sprintf(`{"rule":"per-client","key":"192.0.2.%d","for":"1h"}`, i+1)); code != 201 {
+			t.Fatalf("ban %d: %d %s", i, code, text)
+		}
+	}
+	if _, text := got(t, url+"/metrics"); !strings.Contains(text, "\nlately_journal_lost_records 0\n") {
+		t.Error("a whole journal has lost records")
+	}
+	c.Data = copied(t, c.Data)
+	journals, err := filepath.Glob(filepath.Join(c.Data, "journal-*"))
+	if err != nil || len(journals) != 1 {
+		t.Fatalf("journals %v, %v; want one", journals, err)
+	}
+	data, err := os.ReadFile(journals[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)/2] ^= 1
+	if err := os.WriteFile(journals[0], data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, url = started(t, c)
+	if _, text := got(t, url+"/metrics"); !regexp.MustCompile(`(?m)^lately_journal_lost_records 1$`).MatchString(text) {
+		t.Errorf("one record is damaged; /metrics: %s", regexp.MustCompile(`(?m)^lately_journal.*$`).FindAllString(text, -1))
+	}
+}

@@ -79,6 +79,7 @@ type Storage struct {
 	Journal   Writes
 	Snapshots Writes
 	Missing   uint64 // bans that are neither in the journal nor in a snapshot
+	Lost      uint64 // records that the journal lacked when the server started
 }
 
 // Writes is the state of writing one kind of file.
