@@ -62,3 +62,6 @@ func (r *Reservation) SettleAt(t time.Time, actual uint64) error { return r.sett
 func (t *Throttle) TakeAt(at time.Time, key string, burst, count uint64, period time.Duration, quantity uint64) (ThrottleDecision, error) {
 	return t.take(nanos(at), key, burst, count, period, quantity)
 }
+
+// Stored returns what the tables of m keep of a key.
+func (m *memory) Stored(key []byte) []byte { return m.stored(key) }

