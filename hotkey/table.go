@@ -70,9 +70,10 @@ func (t *table) add(hash uint64, key string, now int64) (r keytable.Record, ok b
 	return r, state != keytable.NoMemory
 }
 
-// Base and Rebase have nothing to do: the times in records are absolute.
+// Base has nothing to do: the times in records are absolute.
 func (t *table) Base(*[keytable.MaxBases]int64) {}
 
+// Rebase has nothing to do either.
 func (t *table) Rebase(keytable.Record, *[keytable.MaxBases]int64) {}
 
 // Expired reports whether the key has no event in the span and was never hot. Without

@@ -93,6 +93,7 @@ type countingReader struct {
 	progress *Progress
 }
 
+// Read counts the bytes that it reads.
 func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.progress.Read.Add(int64(n))

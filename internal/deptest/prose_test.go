@@ -32,30 +32,11 @@ var banned = []struct{ pattern, instead string }{
 	{`(?:^|[^.\w/-])(?:houses?|rooms?|floors?|patrols?|tellers?)(?:[^\w(/-]|$)`, "package, space, layer, reaper, responder"},
 }
 
-// unclean are the folders whose prose is not clean yet. The list may only
-// shrink: a folder that is clean must be taken off it.
-var unclean = []string{
-	// limits
-
-	// limiter and bans
-
-	// rules, replay
-
-	// server
-}
-
 // A block is a piece of prose: a comment, a message or a paragraph.
 type block struct {
 	file string
 	line int
 	text string
-}
-
-// folder returns what a block counts for: its folder, or the package whose
-// testdata it is.
-func (b block) folder() string {
-	dir, _, _ := strings.Cut(path.Dir(b.file), "/testdata")
-	return dir
 }
 
 var (
@@ -197,20 +178,9 @@ func TestProse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dirty := map[string]bool{}
 	for _, b := range blocks {
 		for _, breach := range b.breaches() {
-			dirty[b.folder()] = true
-			if slices.Contains(unclean, b.folder()) {
-				t.Log(breach)
-			} else {
-				t.Error(breach)
-			}
-		}
-	}
-	for _, folder := range unclean {
-		if !dirty[folder] {
-			t.Errorf("%s is clean: take it off the list of unclean folders", folder)
+			t.Error(breach)
 		}
 	}
 }
