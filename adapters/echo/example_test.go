@@ -1,13 +1,10 @@
-// Command example serves one route with echo, 5 requests per 10 seconds for each
-// client:
-//
-//	go run ./example
-//	curl -i localhost:8080/items/1
-package main
+package latelyecho_test
 
 import (
+	"fmt"
 	"log"
 	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"github.com/labstack/echo/v5"
@@ -18,38 +15,35 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-func main() {
-	if err := run("localhost:8080"); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func run(addr string) error {
-	e, err := newEcho()
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Addr: addr, Handler: e, ReadHeaderTimeout: 5 * time.Second}
-	return server.ListenAndServe()
-}
-
-func newEcho() (*echo.Echo, error) {
+// Five requests per 10 seconds for each client.
+func Example() {
 	limiter, err := ratelimit.New(ratelimit.Rule{
 		Name:   "per-client",
 		Key:    match.MustKey("client"),
 		Limits: []ratelimit.Limit{{N: 5, Span: 10 * time.Second}},
 	})
 	if err != nil {
-		return nil, err
+		log.Fatal(err)
 	}
 	limits, err := latelyhttp.New(limiter, latelyhttp.Config{})
 	if err != nil {
-		return nil, err
+		log.Fatal(err)
 	}
 	e := echo.New()
 	e.Use(latelyecho.New(limits))
 	e.GET("/items/:id", func(c *echo.Context) error {
 		return c.JSON(http.StatusOK, map[string]string{"id": c.Param("id")})
 	})
-	return e, nil
+	for range 6 {
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, httptest.NewRequest("GET", "/items/1", nil))
+		fmt.Println(w.Code)
+	}
+	// Output:
+	// 200
+	// 200
+	// 200
+	// 200
+	// 200
+	// 429
 }

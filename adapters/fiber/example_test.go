@@ -1,12 +1,9 @@
-// Command example serves one route with fiber, 5 requests per 10 seconds for each
-// client:
-//
-//	go run ./example
-//	curl -i localhost:8080/items/1
-package main
+package latelyfiber_test
 
 import (
+	"fmt"
 	"log"
+	"net/http/httptest"
 	"time"
 
 	"github.com/gofiber/fiber/v3"
@@ -17,37 +14,37 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-func main() {
-	if err := run("localhost:8080"); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func run(addr string) error {
-	app, err := newApp()
-	if err != nil {
-		return err
-	}
-	return app.Listen(addr)
-}
-
-func newApp() (*fiber.App, error) {
+// Five requests per 10 seconds for each client.
+func Example() {
 	limiter, err := ratelimit.New(ratelimit.Rule{
 		Name:   "per-client",
 		Key:    match.MustKey("client"),
 		Limits: []ratelimit.Limit{{N: 5, Span: 10 * time.Second}},
 	})
 	if err != nil {
-		return nil, err
+		log.Fatal(err)
 	}
 	limits, err := latelyhttp.New(limiter, latelyhttp.Config{})
 	if err != nil {
-		return nil, err
+		log.Fatal(err)
 	}
-	app := fiber.New(fiber.Config{ReadTimeout: 5 * time.Second})
+	app := fiber.New()
 	app.Use(latelyfiber.New(limits))
 	app.Get("/items/:id", func(c fiber.Ctx) error {
 		return c.JSON(map[string]string{"id": c.Params("id")})
 	})
-	return app, nil
+	for range 6 {
+		r, err := app.Test(httptest.NewRequest("GET", "/items/1", nil))
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(r.StatusCode)
+	}
+	// Output:
+	// 200
+	// 200
+	// 200
+	// 200
+	// 200
+	// 429
 }

@@ -1,13 +1,10 @@
-// Command example serves one route with gin, 5 requests per 10 seconds for each
-// client:
-//
-//	go run ./example
-//	curl -i localhost:8080/items/1
-package main
+package latelygin_test
 
 import (
+	"fmt"
 	"log"
 	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -18,39 +15,35 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-func main() {
-	if err := run("localhost:8080"); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func run(addr string) error {
-	router, err := newRouter()
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Addr: addr, Handler: router, ReadHeaderTimeout: 5 * time.Second}
-	return server.ListenAndServe()
-}
-
-func newRouter() (*gin.Engine, error) {
+// Five requests per 10 seconds for each client.
+func Example() {
 	limiter, err := ratelimit.New(ratelimit.Rule{
 		Name:   "per-client",
 		Key:    match.MustKey("client"),
 		Limits: []ratelimit.Limit{{N: 5, Span: 10 * time.Second}},
 	})
 	if err != nil {
-		return nil, err
+		log.Fatal(err)
 	}
 	limits, err := latelyhttp.New(limiter, latelyhttp.Config{})
 	if err != nil {
-		return nil, err
+		log.Fatal(err)
 	}
-	gin.SetMode(gin.ReleaseMode)
 	router := gin.New()
 	router.Use(latelygin.New(limits))
 	router.GET("/items/:id", func(c *gin.Context) {
 		c.JSON(http.StatusOK, gin.H{"id": c.Param("id")})
 	})
-	return router, nil
+	for range 6 {
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, httptest.NewRequest("GET", "/items/1", nil))
+		fmt.Println(w.Code)
+	}
+	// Output:
+	// 200
+	// 200
+	// 200
+	// 200
+	// 200
+	// 429
 }
