@@ -29,7 +29,7 @@ func (rs *records) sketchConfigs(bytes int64) (configs []sketch.Config, total in
 		if i < len(rs.limits) {
 			n = rs.layout.keep[i]
 		}
-		c, ok := sketch.Fit(sketch.Config{N: n, Span: rs.layout.window(i)}, bytes/int64(len(rs.meters)))
+		c, ok := sketch.Fit(n, rs.layout.window(i), bytes/int64(len(rs.meters)))
 		if !ok {
 			return nil, 0, false
 		}
@@ -71,11 +71,7 @@ func (rs *records) overflow() []*sketch.Window {
 	}
 	var made []*sketch.Window
 	for _, c := range rs.sketchPlan {
-		w, err := sketch.New(c)
-		if err != nil {
-			panic(err) // Fit made the config
-		}
-		made = append(made, w)
+		made = append(made, sketch.New(c))
 	}
 	rs.sketches.Store(&made)
 	return made

@@ -60,7 +60,7 @@ internal/ring       -> std
 internal/store      -> std
 internal/keytable   -> internal/snapshot
 internal/snapshot   -> std
-internal/sketch     -> std
+internal/sketch     -> internal/ring
 internal/resp       -> std
 internal/resp/resptest -> std
 internal/fileperm   -> std

@@ -21,7 +21,7 @@ const (
 	paneMask = 1<<paneBits - 1
 
 	// paneBias makes the numbers of panes positive. With panes of 2^16
-	// nanoseconds or more, which MinSpan sees to, 48 bits are enough for all
+	// nanoseconds or more, as in a span of 1 ms or more, 48 bits are enough for all
 	// times.
 	paneBias = 1 << (paneBits - 1)
 )
@@ -65,7 +65,8 @@ func (c *cell) raise(w []uint64, bit uint, n uint64) {
 	}
 }
 
-// age makes pane the newest of w, if it is newer, and forgets what falls out.
+// age makes pane the newest of w, if it is newer, and clears the counts of the panes
+// between.
 func (c *cell) age(w []uint64, pane int64) {
 	last := newest(w)
 	if pane <= last {

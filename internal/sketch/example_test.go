@@ -9,11 +9,8 @@ import (
 
 // A limit of 2 per 8 s, for any number of keys, in a mebibyte.
 func Example() {
-	c, _ := sketch.Fit(sketch.Config{N: 2, Span: 8 * time.Second}, 1<<20)
-	w, err := sketch.New(c)
-	if err != nil {
-		panic(err)
-	}
+	c, _ := sketch.Fit(2, 8*time.Second, 1<<20)
+	w := sketch.New(c)
 	const alice = 0x5d1e7a90c4b83f26 // a seeded hash of her name
 	for second := range int64(3) {
 		now := second * 1e9

@@ -2,6 +2,12 @@ package sketch
 
 import "time"
 
+// The spans that a Config may have.
+const (
+	MinSpan = time.Millisecond
+	MaxSpan = 10 * 365 * 24 * time.Hour
+)
+
 // Take charges the key with cost at time t if it is admitted, that is if its
 // count and cost are at most N, and reports whether it is, in one atomic step.
 // used is the key's count before, math.MaxUint64 if that is unknown. wait is 0

@@ -138,7 +138,7 @@ func TestHandOnBesideATable(t *testing.T) {
 	const n, keys, goroutines = 4, 40, 4
 	span := int64(time.Minute)
 	c := &fullTable{
-		w: newWindow(t, sketch.Config{N: n, Span: time.Duration(span), Counters: 4096, Parts: 2}),
+		w: sketch.New(sketch.Config{N: n, Span: time.Duration(span), Counters: 4096}),
 		n: n, span: span, capacity: keys / 4, keys: map[uint64]*tableRecord{},
 	}
 	var clock, inTable, inWindow atomic.Int64

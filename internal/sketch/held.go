@@ -11,10 +11,10 @@ import (
 type Held struct {
 	w  *Window
 	p  *part
-	at [MaxRows]int // the first word of the key's cell in each row
+	at [rows]int // the first word of the key's cell in each row
 }
 
-// Unlock lets others at the part. The Held must not be used after it.
+// Unlock unlocks the part. The Held must not be used after it.
 func (h *Held) Unlock() { h.p.mu.Unlock() }
 
 // Used returns how much the key was charged with in (t-span, t], or more. It
@@ -51,14 +51,14 @@ func (h *Held) Charge(t int64, cost uint64) {
 	w := h.w
 	pane := w.pane(t)
 	bit, least := w.bit(pane), w.most()
-	for _, at := range h.at[:w.rows] {
+	for _, at := range h.at {
 		if c := w.words[at : at+w.cell.words]; pane > newest(c)-w.places {
 			w.age(c, pane)
 			least = min(least, w.count(c, bit))
 		}
 	}
 	raised := least + min(cost, w.most()-least)
-	for _, at := range h.at[:w.rows] {
+	for _, at := range h.at {
 		if c := w.words[at : at+w.cell.words]; pane > newest(c)-w.places {
 			w.raise(c, bit, raised)
 		}
@@ -70,18 +70,18 @@ func (h *Held) Charge(t int64, cost uint64) {
 }
 
 // HandOn returns what the key may have been charged with in the window at t, as
-// times and counts, oldest first, for taking the key to a place of its own: who
-// charges a window with these counts at these times, in this order, admits
-// nothing there that it would not with the true ones. The last time is t, or
-// later if a later one was charged in the part meanwhile. A count of
-// math.MaxUint64 stands for one that is unknown. The sequence is good until
-// Unlock. The key stays in the Window as well, until the charges have left it.
+// times and counts, oldest first, for moving the key to a record: a record that is
+// charged with these counts at these times, in this order, admits nothing that it
+// would not admit with the true ones. The last time is t, or later if a later one was
+// charged in the part meanwhile. A count of math.MaxUint64 stands for one that is
+// unknown. The sequence is valid until Unlock. The charges stay in the Window as
+// well, until they expire.
 //
-// Another goroutine may have looked for the place of the key just before there was
-// one, and be about to charge it here. So a goroutine that charges a key here looks,
-// with the lock held, whether it has a place by now, and starts again if it has; and
-// one that makes the place publishes it, locked, before HandOn, and unlocks it when
-// it is charged.
+// Another goroutine may have looked for the record just before it was added, and be
+// about to charge the key here. So a goroutine that charges a key here checks, with
+// the lock held, whether the key has a record by now, and starts again if it has. A
+// goroutine that adds the record publishes it, locked, before HandOn, and unlocks it
+// when it is charged.
 func (h *Held) HandOn(t int64) iter.Seq2[int64, uint64] {
 	return func(yield func(int64, uint64) bool) {
 		w, r := h.w, h.span(t)
@@ -104,8 +104,8 @@ func (h *Held) HandOn(t int64) iter.Seq2[int64, uint64] {
 // charged in.
 type reach struct {
 	oldest, newest int64
-	unknown        bool           // there are older ones in the window, which no cell knows
-	known          [MaxRows]int64 // the oldest pane that the cell of each row knows
+	unknown        bool        // there are older ones in the window, which no cell knows
+	known          [rows]int64 // the oldest pane that the cell of each row knows
 }
 
 // span returns the panes of the window at t. The newest is the newest of the
@@ -115,7 +115,7 @@ func (h *Held) span(t int64) (r reach) {
 	w := h.w
 	first := w.oldest(t)
 	r.newest = math.MaxInt64
-	for i, at := range h.at[:w.rows] {
+	for i, at := range h.at {
 		last := newest(w.words[at:])
 		r.newest = min(r.newest, last)
 		r.known[i] = last - w.places + 1
@@ -131,7 +131,7 @@ func (h *Held) least(r *reach, pane int64, bit uint) uint64 {
 	w := h.w
 	most := w.most()
 	n := most
-	for i, at := range h.at[:w.rows] {
+	for i, at := range h.at {
 		if r.known[i] <= pane {
 			n = min(n, w.words[at+int(bit>>6)]>>(bit&63)&most)
 		}

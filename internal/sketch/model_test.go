@@ -19,15 +19,6 @@ func newRand(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-func newWindow(t testing.TB, c sketch.Config) *sketch.Window {
-	t.Helper()
-	w, err := sketch.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
-
 // counter is what the model is compared with: a Window, or a broken one.
 type counter interface {
 	Take(hash uint64, t int64, cost uint64) (ok bool, used uint64, wait time.Duration)
@@ -279,8 +270,8 @@ func TestNeverTooLittle(t *testing.T) {
 
 func testWorld(t *testing.T, rnd *rand.Rand, n uint64, counters int) {
 	span := []time.Duration{sketch.MinSpan, 1_000_003, time.Minute, 25 * time.Hour}[rnd.IntN(4)]
-	c := sketch.Config{N: n, Span: span, Counters: counters, Rows: 1 + rnd.IntN(5), Parts: 1 + rnd.IntN(3)}
-	w := &world{c: whole{newWindow(t, c)}, n: n, span: int64(span), charges: map[uint64][]charge{}, keys: 1 + rnd.Uint64N(40), rnd: rnd}
+	c := sketch.Config{N: n, Span: span, Counters: counters}
+	w := &world{c: whole{sketch.New(c)}, n: n, span: int64(span), charges: map[uint64][]charge{}, keys: 1 + rnd.Uint64N(40), rnd: rnd}
 	w.now = starts[rnd.IntN(len(starts))]
 	if w.now > 1e18 {
 		w.now -= modelSteps * int64(span) / 4 // where it may arrive
@@ -303,7 +294,7 @@ func TestModelFindsBrokenWindows(t *testing.T) {
 		"handed on with the pane's first time":   func(w whole) counter { return late{w, int64(time.Minute) / 8} },
 		"nothing (this one must not be noticed)": nil,
 	} {
-		sw := newWindow(t, c)
+		sw := sketch.New(c)
 		w := &world{c: whole{sw}, n: c.N, span: int64(c.Span), charges: map[uint64][]charge{}, keys: 10, rnd: rnd}
 		if broken != nil {
 			w.c = broken(whole{sw})

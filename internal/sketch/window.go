@@ -7,39 +7,36 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/lately-go/lately/internal/ring"
 )
 
 // Never is the wait of a cost that can never be admitted.
 const Never time.Duration = -1
 
-// A Window says how much a key was charged with in the last span: exactly, or
-// too much, never too little; see the package documentation for why.
+// A Window returns how much a key was charged with in the last span: exactly or an
+// overcount, never an undercount. The package documentation has the proof.
 //
 // It takes [Bytes] of its Config and never more, whatever the number of keys.
-// How much too much it says depends on what is charged to all keys together:
-// with m counters a row, each of a key's rows is off by a share 1/m of what
-// others were charged with in the window, on average, and the least of the rows
-// is taken. A key that shares all of its counters with others, one by one,
-// answers for them: it is refused too much. A charge counts for the span and up
-// to an eighth of it longer.
+// How much it overcounts depends on what is charged to all keys together: with m
+// counters a row, each of a key's counters has on average a share 1/m of what others
+// were charged with in the window, and the least of them is taken. A charge counts
+// for the span and up to an eighth of it longer.
 //
-// Keys are seeded 64-bit hashes, of which nobody outside can choose two that
-// meet. Times are in nanoseconds and keep a distance of four spans from the
-// ends of int64. They need not be in order, but what has been pushed out by
-// later times is unknown, and unknown is taken for full: a key whose counters
-// have all seen times later by a span is refused.
+// Keys are seeded 64-bit hashes, so that nobody outside can choose keys that collide.
+// Times are in nanoseconds and keep a distance of four spans from the ends of int64.
+// They need not be in order, but a key whose counters have all seen times later by a
+// span is refused, since what it was charged with is no longer known.
 //
-// There is no way to take a charge back: another key of the counter may rely on
-// it.
+// A charge cannot be taken back: another key of the counter may rely on it.
 //
-// A Window is safe for concurrent use; two keys meet in one lock with a
-// probability of 1/Parts. Its zero value is not usable, call New.
+// A Window is safe for concurrent use; there are up to 64 locks. Its zero value is
+// not usable, call New.
 type Window struct {
 	cell
 	n       uint64
 	span    int64
-	width   int64 // of a pane
-	rows    int
+	width   int64  // of a pane
 	columns uint64 // counters of a row in one part
 	parts   []part
 	words   []uint64 // cells: by part, then row, then column
@@ -54,20 +51,15 @@ type part struct {
 	_ [64 - unsafe.Sizeof(sync.Mutex{}) - 8]byte // one cache line
 }
 
-// New returns an empty Window. An error names the field that is not allowed.
-func New(c Config) (*Window, error) {
-	c = c.withDefaults()
-	if err := c.check(); err != nil {
-		return nil, err
-	}
+// New returns an empty Window.
+func New(c Config) *Window {
 	w := &Window{
 		cell:    cellFor(c.N),
 		n:       c.N,
 		span:    int64(c.Span),
-		rows:    c.Rows,
 		columns: uint64(c.columns()),
-		parts:   make([]part, c.Parts),
-		words:   make([]uint64, c.counterBytes()/8),
+		parts:   make([]part, c.parts()),
+		words:   make([]uint64, c.counterWords()),
 	}
 	// One place is for the pane that is partly outside and one for times
 	// that are behind others by less than a pane.
@@ -76,7 +68,7 @@ func New(c Config) (*Window, error) {
 	for i := range w.parts {
 		w.parts[i].newest = math.MinInt64
 	}
-	return w, nil
+	return w
 }
 
 // Until returns the time from which on w is empty if nothing more is charged,
@@ -99,11 +91,10 @@ func (w *Window) Lock(hash uint64) (h Held) {
 	hash = mix(hash)
 	p, _ := bits.Mul64(hash, uint64(len(w.parts)))
 	h.p = &w.parts[p]
-	row := p * uint64(w.rows)
-	for r := range w.rows {
+	for r := range uint64(rows) {
 		// The part has used up the upper bits of the hash, so each row mixes it.
-		column, _ := bits.Mul64(mix(hash+uint64(r)), w.columns)
-		h.at[r] = int((row+uint64(r))*w.columns+column) * w.cell.words
+		column, _ := bits.Mul64(mix(hash+r), w.columns)
+		h.at[r] = int((p*rows+r)*w.columns+column) * w.cell.words
 	}
 	h.p.mu.Lock()
 	return h
@@ -111,11 +102,7 @@ func (w *Window) Lock(hash uint64) (h Held) {
 
 // pane returns the number of the pane that t lies in, which is positive.
 func (w *Window) pane(t int64) int64 {
-	k := t / w.width
-	if k*w.width > t {
-		k--
-	}
-	return k + paneBias
+	return ring.FloorDiv(t, w.width) + paneBias
 }
 
 // oldest returns the oldest pane that is not wholly outside (t-span, t].

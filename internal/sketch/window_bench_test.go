@@ -14,10 +14,7 @@ func BenchmarkTake(b *testing.B) {
 	for _, n := range []uint64{1, 60, 1000, 100_000} {
 		for _, counters := range []int{1 << 16, 1 << 20} {
 			b.Run(fmt.Sprintf("n=%d/counters=%d", n, counters), func(b *testing.B) {
-				w, err := sketch.New(sketch.Config{N: n, Span: time.Minute, Counters: counters})
-				if err != nil {
-					b.Fatal(err)
-				}
+				w := sketch.New(sketch.Config{N: n, Span: time.Minute, Counters: counters})
 				t, i := int64(1e18), uint32(0)
 				b.ReportAllocs()
 				for b.Loop() {

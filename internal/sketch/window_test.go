@@ -15,7 +15,7 @@ import (
 // eighth of it at the latest, and is told when.
 func TestOneKeyAlone(t *testing.T) {
 	for _, n := range []uint64{5, 1000, 1 << 30} {
-		w := newWindow(t, sketch.Config{N: n, Span: 80 * time.Second})
+		w := sketch.New(sketch.Config{N: n, Span: 80 * time.Second, Counters: 1 << 16})
 		at := int64(1e18)
 		for i := range uint64(5) {
 			ok, used, wait := w.Take(7, at, n/5)
@@ -55,7 +55,7 @@ func TestOneKeyIsNotCountedMuchTooMuch(t *testing.T) {
 	rnd := newRand(t)
 	for _, n := range []uint64{1, 254, 255, 256, 65_534, 65_535, 65_536, math.MaxUint32 - 1} {
 		span := int64(80 * time.Second)
-		w := newWindow(t, sketch.Config{N: n, Span: time.Duration(span), Counters: 1})
+		w := sketch.New(sketch.Config{N: n, Span: time.Duration(span), Counters: 1})
 		var charges []charge
 		at := int64(-1e12)
 		for range 10_000 {
@@ -86,7 +86,7 @@ func TestOverflow(t *testing.T) {
 	for _, n := range edges {
 		for _, at := range []int64{-far, -1, 0, 1e18, 1 << 52, far} {
 			for _, cost := range edges {
-				w := newWindow(t, sketch.Config{N: n, Span: sketch.MaxSpan, Counters: 1})
+				w := sketch.New(sketch.Config{N: n, Span: sketch.MaxSpan, Counters: 1})
 				ok, used, _ := w.Take(1, at, cost)
 				if ok != (cost <= n) || used != 0 {
 					t.Fatalf("n %d: cost %d: %v, used %d", n, cost, ok, used)
@@ -115,7 +115,7 @@ func TestOverflow(t *testing.T) {
 // A counter can hold N, told from endless.
 func TestCounterHoldsTheLimit(t *testing.T) {
 	for _, n := range []uint64{1, 254, 255, 65_534, 65_535, math.MaxUint32 - 1} {
-		w := newWindow(t, sketch.Config{N: n, Span: time.Second, Counters: 1})
+		w := sketch.New(sketch.Config{N: n, Span: time.Second, Counters: 1})
 		if ok, _, _ := w.Take(1, 0, n); !ok || w.Used(1, 0) != n {
 			t.Errorf("n %d: %v, then used %d", n, ok, w.Used(1, 0))
 		}
@@ -123,7 +123,7 @@ func TestCounterHoldsTheLimit(t *testing.T) {
 }
 
 func TestCostAboveTheLimitNeverFits(t *testing.T) {
-	w := newWindow(t, sketch.Config{N: 3, Span: time.Second})
+	w := sketch.New(sketch.Config{N: 3, Span: time.Second, Counters: 1 << 16})
 	if ok, _, wait := w.Take(1, 0, 4); ok || wait != sketch.Never {
 		t.Errorf("cost 4 of 3: %v, wait %v", ok, wait)
 	}
@@ -138,7 +138,7 @@ func TestCostAboveTheLimitNeverFits(t *testing.T) {
 }
 
 func TestUntil(t *testing.T) {
-	w := newWindow(t, sketch.Config{N: 3, Span: 80 * time.Second})
+	w := sketch.New(sketch.Config{N: 3, Span: 80 * time.Second, Counters: 1 << 16})
 	if until := w.Until(); until != math.MinInt64 {
 		t.Errorf("a new window is empty from %d on", until)
 	}
@@ -173,7 +173,7 @@ func TestConcurrent(t *testing.T) {
 	}
 	const n, keys, goroutines = 5, 50, 8
 	span := int64(time.Minute)
-	w := newWindow(t, sketch.Config{N: n, Span: time.Duration(span), Counters: 64, Parts: 4})
+	w := sketch.New(sketch.Config{N: n, Span: time.Duration(span), Counters: 256})
 	var clock atomic.Int64
 	admitted := make([][]admission, goroutines)
 	var wg sync.WaitGroup
@@ -210,8 +210,8 @@ func TestConcurrent(t *testing.T) {
 
 // Two windows charged together, with both locked in one order, never differ.
 func TestAllOrNothing(t *testing.T) {
-	a := newWindow(t, sketch.Config{N: 30, Span: time.Hour, Counters: 512, Parts: 2})
-	b := newWindow(t, sketch.Config{N: 20, Span: time.Hour, Counters: 512, Parts: 2})
+	a := sketch.New(sketch.Config{N: 30, Span: time.Hour, Counters: 512})
+	b := sketch.New(sketch.Config{N: 20, Span: time.Hour, Counters: 512})
 	const keys, at = 10, int64(1e18)
 	var wg sync.WaitGroup
 	for g := range 4 {
@@ -244,7 +244,7 @@ func TestAllOrNothing(t *testing.T) {
 }
 
 func TestTakeDoesNotAllocate(t *testing.T) {
-	w := newWindow(t, sketch.Config{N: 3, Span: time.Second})
+	w := sketch.New(sketch.Config{N: 3, Span: time.Second, Counters: 1 << 16})
 	at := int64(0)
 	if allocs := testing.AllocsPerRun(1000, func() {
 		at += 1000
