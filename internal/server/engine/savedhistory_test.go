@@ -43,6 +43,7 @@ func TestRatesOverARestart(t *testing.T) {
 		}
 		defer func() { e.Close() }()
 		busy := func(minutes int) {
+			time.Sleep(time.Second / 2) // a sample reads the total and the rules at different moments: events fall between samples
 			c := e.Session()
 			for m := range minutes {
 				for range 10 + m {
@@ -62,7 +63,6 @@ func TestRatesOverARestart(t *testing.T) {
 			}
 			return all, rule
 		}
-		time.Sleep(time.Second / 2) // events between samples
 		busy(30)
 		if _, err := e.Replace(parse(t, someRules), true); err != nil {
 			t.Fatal(err)
