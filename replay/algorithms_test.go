@@ -217,22 +217,3 @@ func TestEdgesAndResolution(t *testing.T) {
 		}
 	}
 }
-
-// TestFarCalendar has years that a calendar limit cannot tell apart: the
-// report says so, and the years between are judged all the same.
-func TestFarCalendar(t *testing.T) {
-	at := func(stamp string) string { return "a - - [" + stamp + "] \"GET / HTTP/1.1\" 200 5\n" }
-	lines := at("17/Apr/2018:23:25:06 +0000") + at("17/Apr/2018:23:59:59 +0000") + at("18/Apr/2018:00:00:00 +0000") + at("31/Dec/9999:23:59:59 +0000")
-	var decisions bytes.Buffer
-	r, err := replay.Run(t.Context(), replay.Config{
-		Files: []string{writeFile(t, "a.log", []byte(lines))}, WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "1/day")},
-		Algorithm: ratelimit.Calendar, Decisions: &decisions,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "events before 1721 or after 2219 are judged at the end of that time, since a limit counts by the calendar"
-	if decisions.String() != "ADAA" || len(r.Problems) != 1 || r.Problems[0] != want {
-		t.Errorf("decisions %s, problems %q; want ADAA, %q", decisions.Bytes(), r.Problems, want)
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/match"
@@ -16,18 +17,17 @@ type events struct {
 	*timeline
 	run    *run
 	report *Report
-	far    bool // times are beyond what rules can count in nanoseconds
 }
 
 // judge fills in the part of the report that is about keys and rules.
 func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
-	e := &events{timeline: t, run: r, report: report, far: r.isFar(t.times)}
+	e := &events{timeline: t, run: r, report: report}
 	if err := e.checkRules(); err != nil {
 		return err
 	}
 	if len(t.times) > 0 {
 		first, last := slices.Min(t.times), slices.Max(t.times)
-		f, l := r.epoch(first), r.epoch(last)
+		f, l := epoch(first), epoch(last)
 		report.First, report.Last = &f, &l
 		report.Timeline, report.Bar = r.countOverTime(t.times, first, last)
 	}
@@ -51,10 +51,16 @@ func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
 	return e.reportAll(ctx, judgings)
 }
 
+// problem reports a problem once.
+func (e *events) problem(sentence string) {
+	if !slices.Contains(e.report.Problems, sentence) {
+		e.report.Problems = append(e.report.Problems, sentence)
+	}
+}
+
 // A judging is a ruleset and what it decided.
 type judging struct {
 	*ruleset
-	at        []int64 // ticks at which limits and bans judge each event
 	outcomes  outcomes
 	rules     []ruleOutcomes // of each limit and ban
 	hot       []hotOutcomes
@@ -64,7 +70,6 @@ type judging struct {
 
 // hotOutcomes is what a hot rule detected.
 type hotOutcomes struct {
-	at    []int64
 	keys  *keyColumn
 	first [][]keyEvent // for each part, the events that made a key hot for the first time
 }
@@ -77,8 +82,7 @@ type keyEvent struct {
 
 // newJudging returns a judging of rs, whose rules count by the keys in these columns.
 func (e *events) newJudging(rs *ruleset, columns []*keyColumn) *judging {
-	longest, byCalendar := rs.memory()
-	j := &judging{ruleset: rs, at: e.judgingTimes(longest, byCalendar), outcomes: make(outcomes, len(e.times)), parts: 1}
+	j := &judging{ruleset: rs, outcomes: make(outcomes, len(e.times)), parts: 1}
 	if rs.limits.Len() > 0 && rs.separable() {
 		j.parts, j.separable = e.run.Cores, columns[0]
 	}
@@ -89,9 +93,8 @@ func (e *events) newJudging(rs *ruleset, columns []*keyColumn) *judging {
 		}
 		j.rules = append(j.rules, newRuleOutcomes(rs.limits.Rule(i), columns[i], own, j.parts))
 	}
-	for i, column := range columns[rs.limits.Len():] {
-		rule := rs.hot.Rule(i)
-		j.hot = append(j.hot, hotOutcomes{e.judgingTimes(rule.Span+rule.Hold, false), column, make([][]keyEvent, e.run.Cores)})
+	for _, column := range columns[rs.limits.Len():] {
+		j.hot = append(j.hot, hotOutcomes{column, make([][]keyEvent, e.run.Cores)})
 	}
 	return j
 }
@@ -149,7 +152,7 @@ func (e *events) judgePart(ctx context.Context, j *judging, part int) error {
 	}
 	reader := e.newEventReader(j.limits.Fields())
 	outcomes := make([]ratelimit.Outcome, 1)
-	for i, tick := range j.at {
+	for i, nanos := range e.times {
 		if i%checkEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -159,7 +162,7 @@ func (e *events) judgePart(ctx context.Context, j *judging, part int) error {
 				continue
 			}
 		}
-		now := e.run.clock.time(tick)
+		now := time.Unix(0, nanos)
 		var d ratelimit.Decision
 		if alone != nil {
 			d = alone.TakeN(now, 1, j.separable.texts[key])
@@ -216,7 +219,7 @@ func (e *events) detectPart(ctx context.Context, j *judging, number, part int) e
 		if id == 0 || id%parts != uint32(part) || j.outcomes[i] == refused {
 			continue
 		}
-		now := e.run.clock.time(hot.at[i])
+		now := time.Unix(0, e.times[i])
 		if !byKey {
 			edges = detector.AddAt(now, reader.event(i), edges[:0])
 		} else if edge, ok, err := detector.AddKeyAt(now, rule.Name, hot.keys.texts[id]); err != nil {

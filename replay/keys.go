@@ -55,7 +55,7 @@ func (e *events) reportKeys() {
 				slices.Sort(own)
 			}
 			for w := range peakWindows {
-				peaks[w][id] = peak(own, r.clock.of(peakWindows[w].span))
+				peaks[w][id] = peak(own, int64(peakWindows[w].span))
 			}
 		}
 	})
@@ -130,9 +130,10 @@ const timelineParts = 60
 // countOverTime counts the events in equal parts of the whole time.
 func (r *run) countOverTime(times []int64, first, last int64) (counts []int64, bar time.Duration) {
 	parts := make([]int64, timelineParts)
-	width := (last-first)/timelineParts + 1
+	unit := int64(r.resolution)
+	width := ((last-first)/unit/timelineParts + 1) * unit
 	for _, t := range times {
 		parts[(t-first)/width]++
 	}
-	return parts[:(last-first)/width+1], r.clock.time(width).Sub(r.clock.time(0))
+	return parts[:(last-first)/width+1], time.Duration(width)
 }

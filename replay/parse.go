@@ -14,9 +14,8 @@ type parsed struct {
 	block
 	worker int // whose interners numbered the values
 
-	times []int64    // seconds since 1970, or of the stand-in calendar
-	nanos []uint32   // of each time, the rest in nanoseconds; nil while all are 0
-	grain uint32     // what all nanos are multiples of: a power of ten, of a second at most
+	times []int64    // nanoseconds since 1970, or of the stand-in calendar
+	grain uint32     // what all times are multiples of: a power of ten, of a second at most
 	cols  [][]uint32 // for each column, a number for each event
 
 	lines, skipped, bad int64
@@ -41,14 +40,17 @@ func (r *run) newWorker(number int) *worker {
 	w := &worker{number: number, run: r, parsers: make(map[int]*accesslog.Parser)}
 	for _, name := range r.fields {
 		w.get = append(w.get, getter(name))
-	}
-	if len(r.packed) > 0 {
-		w.get = append(w.get, packer(r.packed))
-	}
-	for range w.get {
 		w.columns = append(w.columns, newInterner())
 	}
 	return w
+}
+
+// getter returns a function that takes a field's value from an event.
+func getter(name string) func(*match.Event) []byte {
+	if f, ok := match.FieldNamed(name); ok {
+		return func(e *match.Event) []byte { return e.Get(f) }
+	}
+	return func(e *match.Event) []byte { return e.GetNamed(name) }
 }
 
 // parse reads all lines of b.
@@ -84,7 +86,7 @@ func (w *worker) parseLines(p *parsed) error {
 		var line []byte
 		line, rest, _ = accesslog.CutLine(rest)
 		p.lines++
-		if !parser.Parse(line, &w.event) {
+		if !parser.Parse(line, &w.event) || !inRange(w.event.Time) {
 			if parser.Skipped() {
 				p.skipped++
 			} else {
@@ -115,9 +117,9 @@ func (w *worker) parser(file int, f accesslog.Format) (*accesslog.Parser, error)
 
 // add makes a record of the worker's event.
 func (w *worker) add(p *parsed) {
-	p.times = append(p.times, w.event.Time.Unix())
-	if nanos := uint32(w.event.Time.Nanosecond()); nanos != 0 || p.nanos != nil {
-		p.addNanos(nanos)
+	p.times = append(p.times, w.event.Time.UnixNano())
+	for nanos := uint32(w.event.Time.Nanosecond()); nanos%p.grain != 0; {
+		p.grain /= 10
 	}
 	for i, in := range w.columns {
 		var id uint32
@@ -125,17 +127,6 @@ func (w *worker) add(p *parsed) {
 			id = in.id(v)
 		}
 		p.cols[i] = append(p.cols[i], id)
-	}
-}
-
-// addNanos adds the rest of the time that was added last.
-func (p *parsed) addNanos(nanos uint32) {
-	for len(p.nanos) < len(p.times)-1 {
-		p.nanos = append(p.nanos, 0)
-	}
-	p.nanos = append(p.nanos, nanos)
-	for nanos%p.grain != 0 {
-		p.grain /= 10
 	}
 }
 

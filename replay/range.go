@@ -22,14 +22,13 @@ func (r *Range) widen(o Range) { r.Least, r.Most = min(r.Least, o.Least), max(r.
 
 // unknownFraction returns the largest fraction that the log's times may lack, in
 // nanoseconds; 0 if there is no range to report: the log is as precise as a live
-// clock, its times were rounded down on demand, or they are too far apart to be counted
-// in nanoseconds.
+// clock, or its times were rounded down on demand.
 //
 // A time may have a million different fractions: those of a second are whole
 // microseconds. So a clock that reads a nanosecond before a full second, and at no other
 // second, is not considered.
 func (e *events) unknownFraction() int64 {
-	if e.run.Resolution != 0 || e.far {
+	if e.run.Resolution != 0 {
 		return 0
 	}
 	return int64(e.run.coarsest - max(e.run.coarsest/1_000_000, 1))
@@ -103,7 +102,7 @@ func (a *rangeKeys) find(ctx context.Context, rule int) error {
 		fewest := b.fewest()
 		for id := part; id < len(from)-1 && ctx.Err() == nil; id += a.run.Cores {
 			own := events[from[id]:from[id+1]]
-			if len(own) > fewest && b.load(a.nanos(b.times, own), nil) {
+			if len(own) > fewest && b.load(a.timesOf(b.times, own), nil) {
 				found[part] = append(found[part], rangeKey{events: own, may: slices.Clone(b.may), beside: true})
 			}
 		}
@@ -145,7 +144,7 @@ func (a *rangeKeys) judge(ctx context.Context) bool {
 				continue
 			}
 			touched, skipped := a.others(k, a.rules[rule].Shadow)
-			b.load(a.nanos(b.times, k.events), skipped)
+			b.load(a.timesOf(b.times, k.events), skipped)
 			k.Range, k.beside = b.bounds(touched, skipped), slices.Contains(touched, true)
 			banned := b.banned()
 			more[rule] = more[rule] || !slices.Equal(k.may, b.may) || !slices.Equal(k.banned, banned)
@@ -197,13 +196,13 @@ func (a *rangeKeys) others(k *rangeKey, shadow bool) (touched, skipped []bool) {
 	return touched, skipped
 }
 
-// nanos returns the times of a key's events in nanoseconds, in the order of judging, in
-// the memory of times if that is enough. In the order of files an event is judged at the
-// newest time of its key.
-func (a *rangeKeys) nanos(times []int64, events []int32) []int64 {
+// timesOf returns the times of a key's events in the order of judging, in the memory of
+// times if that is enough. In the order of files an event is judged at the newest time of
+// its key.
+func (a *rangeKeys) timesOf(times []int64, events []int32) []int64 {
 	times = times[:0]
 	for i, event := range events {
-		t := a.times[event] * int64(a.run.clock.resolution)
+		t := a.times[event]
 		if i > 0 {
 			t = max(t, times[i-1])
 		}

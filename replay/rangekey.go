@@ -90,6 +90,17 @@ func (b *keyBounds) limitNeed(l ratelimit.Limit) need {
 	return n
 }
 
+// remembered returns how long after an event l may still count it: twice its span, as the
+// window before may matter and a slot may leave late, or, if refused events fill a bucket,
+// twice the time in which a burst drains.
+func remembered(l ratelimit.Limit) time.Duration {
+	longest := l.Window()
+	if l.Burst > l.N && l.N > 0 {
+		longest = max(longest, time.Duration(float64(l.Burst)/float64(l.N)*float64(l.Span)))
+	}
+	return 2 * longest
+}
+
 // fewest returns how many events of a key the rule never refuses one of.
 func (b *keyBounds) fewest() int {
 	fewest := math.MaxInt

@@ -238,14 +238,14 @@ func (r *run) textKeys() bool {
 
 // jumps finds the steps of more than a day between neighbours in file order.
 func (r *run) jumps(t *timeline) []Jump {
-	day := r.clock.of(24 * time.Hour)
+	const day = int64(24 * time.Hour)
 	var jumps []Jump
 	for i := 1; i < len(t.times) && len(jumps) < maxJumps; i++ {
 		if d := t.times[i] - t.times[i-1]; d > day || d < -day {
-			jumps = append(jumps, Jump{r.epoch(t.times[i-1]), r.epoch(t.times[i])})
+			jumps = append(jumps, Jump{epoch(t.times[i-1]), epoch(t.times[i])})
 		}
 	}
 	return jumps
 }
 
-func (r *run) epoch(tick int64) Epoch { return Epoch{r.clock.time(tick)} }
+func epoch(nanos int64) Epoch { return Epoch{time.Unix(0, nanos)} }

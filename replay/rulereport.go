@@ -84,8 +84,8 @@ func (e *events) reportBans(rep *RuleReport, rule *ruleOutcomes) {
 	rep.Bans, rep.BannedKeys = new(int64(len(starts))), new(nonzero(rule.bans))
 	rep.BanSeconds, rep.BanList = rule.Ban.Duration(0).Seconds(), []BanReport{}
 	for _, s := range starts[:min(len(starts), maxBans)] {
-		from := e.run.clock.time(e.times[s.event])
-		rep.BanList = append(rep.BanList, BanReport{rule.key(s.key), Epoch{from}, Epoch{from.Add(s.long)}})
+		from := epoch(e.times[s.event])
+		rep.BanList = append(rep.BanList, BanReport{rule.key(s.key), from, Epoch{from.Add(s.long)}})
 	}
 	rep.BansLeftOut = int64(len(starts) - len(rep.BanList))
 	events := make([]keyEvent, len(starts))
@@ -110,7 +110,7 @@ func (e *events) reportHot(j *judging, number int) RuleReport {
 	}
 	for _, f := range first[:min(len(first), maxFirst)] {
 		key := api.KeyOf(parts(rule.Key, hot.keys.texts[f.key])...)
-		rep.FirstHot = append(rep.FirstHot, Moment{e.run.epoch(e.times[f.event]), key})
+		rep.FirstHot = append(rep.FirstHot, Moment{epoch(e.times[f.event]), key})
 	}
 	return rep
 }
@@ -139,7 +139,7 @@ func (e *events) digestEvents(events []keyEvent, key match.Key, keys *keyColumn)
 	text := e.run.textKeys()
 	var line []byte
 	for _, ev := range events {
-		line = append(e.run.epoch(e.times[ev.event]).append(line[:0]), '\t')
+		line = append(epoch(e.times[ev.event]).append(line[:0]), '\t')
 		joined := strings.Join(parts(key, keys.texts[ev.key]), "\t")
 		if text {
 			line = append(line, joined...)

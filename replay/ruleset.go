@@ -85,6 +85,20 @@ func (rs *ruleset) checkWindows(resolution time.Duration) error {
 	return nil
 }
 
+// edges returns what the edges of l's windows are multiples of, under a: the
+// span, or for the calendar a day at most. Clocks of a zone are some quarters of
+// an hour apart from those of UTC.
+func edges(a ratelimit.Algorithm, l ratelimit.Limit, zone *time.Location) time.Duration {
+	const quarter, day = 15 * time.Minute, 24 * time.Hour
+	switch {
+	case a != ratelimit.Calendar:
+		return l.Span
+	case zone != nil && zone != time.UTC:
+		return min(l.Window(), quarter)
+	}
+	return min(l.Window(), day)
+}
+
 // separable reports whether the limits and bans judge each key without the others: all
 // count by the same key, and none adapts to the traffic of all keys.
 func (rs *ruleset) separable() bool {
@@ -94,24 +108,6 @@ func (rs *ruleset) separable() bool {
 		}
 	}
 	return true
-}
-
-// memory returns for how long after an event the limits and bans may still know of it.
-func (rs *ruleset) memory() (longest time.Duration, byCalendar bool) {
-	for i := range rs.limits.Len() {
-		rule := rs.limits.Rule(i)
-		byCalendar = byCalendar || rule.Algorithm == ratelimit.Calendar
-		for _, l := range rule.Limits {
-			longest = max(longest, remembered(l))
-		}
-		if rule.Ban != nil {
-			longest = max(longest, rule.Ban.Memory())
-		}
-		if rule.Adapt != nil {
-			longest = max(longest, adaptMemory(rule.Adapt))
-		}
-	}
-	return longest, byCalendar
 }
 
 // A keyColumn has for each event the number of the key that rules count it by, and
@@ -142,8 +138,8 @@ func (e *events) keyColumns(keys []match.Key) []*keyColumn {
 
 func (e *events) keyColumn(key match.Key) *keyColumn {
 	names := key.EventFields()
-	if c := e.run.column(names[0]); c >= 0 && len(names) == 1 {
-		return e.columnOfField(key, names[0], c)
+	if len(names) == 1 {
+		return e.columnOfField(key, names[0])
 	}
 	in, ids := newInterner(), make([]uint32, len(e.times))
 	reader := e.newEventReader(names)
@@ -157,9 +153,10 @@ func (e *events) keyColumn(key match.Key) *keyColumn {
 	return &keyColumn{ids, in.texts()}
 }
 
-// columnOfField returns the column of a key that depends on one field only, in column
-// c: each distinct value has one key. Often the values are the keys.
-func (e *events) columnOfField(key match.Key, name string, c int) *keyColumn {
+// columnOfField returns the column of a key that depends on one field only: each distinct
+// value has one key. Often the values are the keys.
+func (e *events) columnOfField(key match.Key, name string) *keyColumn {
+	c := e.run.column(name)
 	values := e.values[c]
 	var ev match.Event
 	var buf []byte
@@ -221,52 +218,36 @@ type eventReader struct {
 	*events
 	ev     match.Event
 	fields []readerField
-	reset  bool // the event may keep a field of the one before
 }
 
 type readerField struct {
 	column int
 	field  match.Field
 	name   string // of a field that is not well known
-	packed bool   // the column holds several fields
 }
 
 // newEventReader returns a reader of the fields of these names.
 func (e *events) newEventReader(names []string) *eventReader {
 	r := &eventReader{events: e}
-	packed := false
 	for _, name := range names {
-		f, known := match.FieldNamed(name)
-		switch c := e.run.column(name); {
-		case c < 0:
-			packed = packed || slices.Contains(e.run.packed, name)
-		case known:
-			r.fields = append(r.fields, readerField{column: c, field: f})
-		default:
-			r.fields = append(r.fields, readerField{column: c, name: name})
+		f := readerField{column: e.run.column(name)}
+		var known bool
+		if f.field, known = match.FieldNamed(name); !known {
+			f.name = name
 		}
-	}
-	if packed {
-		r.fields = append(r.fields, readerField{column: len(e.run.fields), packed: true})
-		r.reset = true
+		r.fields = append(r.fields, f)
 	}
 	return r
 }
 
 // event returns event i, until the next call.
 func (r *eventReader) event(i int) *match.Event {
-	if r.reset {
-		r.ev.Reset()
-	}
 	for j := range r.fields {
 		f := &r.fields[j]
 		value := r.values[f.column][r.cols[f.column][i]]
-		switch {
-		case f.packed:
-			unpack(&r.ev, r.run.packed, value)
-		case f.name != "":
+		if f.name != "" {
 			r.ev.SetNamedString(f.name, value)
-		default:
+		} else {
 			r.ev.SetString(f.field, value)
 		}
 	}

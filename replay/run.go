@@ -28,7 +28,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		return nil, err
 	}
 	r := &run{Config: c, rulesets: rulesets, formats: make([]accesslog.Format, len(c.Files)), firstLines: make([][]byte, len(c.Files)), keyGiven: keyGiven}
-	r.layOut(r.usedFields())
+	r.fields = r.usedFields()
 	blocks, workers, err := r.read(ctx)
 	if err != nil {
 		return nil, err
@@ -42,12 +42,12 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		return report, err
 	}
 	r.precision, r.coarsest = precisions(blocks)
-	r.clock = newClock(cmp.Or(c.Resolution, r.precision))
-	report.ResolutionSeconds, report.LogResolutionSeconds = r.clock.resolution.Seconds(), r.precision.Seconds()
+	r.resolution = cmp.Or(c.Resolution, r.precision)
+	report.ResolutionSeconds, report.LogResolutionSeconds = r.resolution.Seconds(), r.precision.Seconds()
 	t := r.assemble(blocks, workers)
 	report.Jumps = r.jumps(t)
 	if !c.FileOrder {
-		t.sort()
+		t.sort(r.resolution)
 	}
 	if err := r.judge(ctx, t, report); err != nil {
 		return nil, err
@@ -64,15 +64,14 @@ const maxEvents = math.MaxInt32 // events are numbered by an int32
 // A run is the state of one Run.
 type run struct {
 	Config
-	rulesets  []ruleset
-	clock     clock
-	precision time.Duration      // of the log's times
-	coarsest  time.Duration      // of the times of one format in it
-	fields    []string           // with a column of their own
-	packed    []string           // that share the column after these
-	formats   []accesslog.Format // of each file
-	assumed   []FileYear
-	problems  []error
+	rulesets   []ruleset
+	precision  time.Duration      // of the log's times
+	coarsest   time.Duration      // of the times of one format in it
+	resolution time.Duration      // at which times are judged
+	fields     []string           // of events, one for each column
+	formats    []accesslog.Format // of each file
+	assumed    []FileYear
+	problems   []error
 
 	firstLines [][]byte // of each file
 	keyGiven   bool     // Key is not the default
@@ -88,7 +87,7 @@ func (r *run) usedFields() []string {
 	return slices.Compact(names)
 }
 
-// column returns the number of a field's own column, -1 if it has none.
+// column returns the number of a field's column.
 func (r *run) column(field string) int { return slices.Index(r.fields, field) }
 
 // parallel calls f for 0 to n-1 on all cores.

@@ -295,8 +295,6 @@ func exactStamp(e Epoch) string { return e.UTC().Format("2006-01-02 15:04:05.999
 func long(d time.Duration) string {
 	day := 24 * time.Hour
 	switch {
-	case d == math.MaxInt64: // where time.Time.Sub stops
-		return "over 292 years"
 	case d >= day:
 		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
 	case d >= time.Hour:

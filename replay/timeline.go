@@ -7,10 +7,10 @@ import (
 	"github.com/lately-go/lately/accesslog"
 )
 
-// A timeline is all events in the order in which they are judged: a time and
-// for each column the number of the value, 12 to 32 bytes an event.
+// A timeline is all events in the order in which they are judged: a time, and for each
+// field that rules use the number of the value.
 type timeline struct {
-	times  []int64 // ticks
+	times  []int64 // nanoseconds since 1970
 	cols   [][]uint32
 	values [][]string // for each column, the value of each number; number 0 has none
 }
@@ -18,7 +18,7 @@ type timeline struct {
 // assemble brings the parsed blocks, in the order of the files, into one
 // timeline, with one numbering of values in place of the workers' own.
 func (r *run) assemble(blocks []*parsed, workers []*worker) *timeline {
-	t := &timeline{cols: make([][]uint32, r.columns()), values: make([][]string, r.columns())}
+	t := &timeline{cols: make([][]uint32, len(r.fields)), values: make([][]string, len(r.fields))}
 	total := 0
 	for _, b := range blocks {
 		total += len(b.times)
@@ -26,10 +26,14 @@ func (r *run) assemble(blocks []*parsed, workers []*worker) *timeline {
 	t.times = make([]int64, 0, total)
 	for _, b := range blocks {
 		t.times = append(t.times, b.times...)
-		r.toTicks(t.times[len(t.times)-len(b.times):], b.nanos)
-		b.times, b.nanos = nil, nil
+		b.times = nil
 	}
-	r.parallel(r.columns(), func(c int) {
+	if r.Resolution != 0 {
+		for i, nanos := range t.times {
+			t.times[i] = floorDiv(nanos, int64(r.Resolution)) * int64(r.Resolution)
+		}
+	}
+	r.parallel(len(r.fields), func(c int) {
 		all := newInterner()
 		renumber := make([][]uint32, len(workers))
 		for i, w := range workers {
@@ -49,13 +53,13 @@ func (r *run) assemble(blocks []*parsed, workers []*worker) *timeline {
 	return t
 }
 
-// sort puts the events in the order of time; events of one tick keep their
-// order.
-func (t *timeline) sort() {
+// sort puts the events in the order of their times, which are multiples of unit; those
+// of the same time keep their order.
+func (t *timeline) sort(unit time.Duration) {
 	if slices.IsSorted(t.times) {
 		return
 	}
-	order := stableOrder(t.times)
+	order := stableOrder(t.times, int64(unit))
 	t.times = reordered(t.times, order)
 	for i := range t.cols {
 		t.cols[i] = reordered(t.cols[i], order)
@@ -72,11 +76,11 @@ func reordered[T any](s []T, order []uint32) []T {
 
 // stableOrder returns the indexes of times in ascending order of time, equal
 // ones in ascending order of index: a least-significant-digit radix sort over
-// only as many digits as the span of the times has.
-func stableOrder(times []int64) []uint32 {
+// only as many digits as the span of the times has, in units of which they are multiples.
+func stableOrder(times []int64, unit int64) []uint32 {
 	const bits = 11
 	least := slices.Min(times)
-	span := uint64(slices.Max(times) - least)
+	span := uint64(slices.Max(times)-least) / uint64(unit)
 	order, next := make([]uint32, len(times)), make([]uint32, len(times))
 	for i := range order {
 		order[i] = uint32(i)
@@ -84,7 +88,7 @@ func stableOrder(times []int64) []uint32 {
 	for shift := 0; shift < 64 && span>>shift != 0; shift += bits {
 		var starts [1 << bits]uint32
 		for _, t := range times {
-			starts[uint64(t-least)>>shift&(1<<bits-1)]++
+			starts[uint64((t-least)/unit)>>shift&(1<<bits-1)]++
 		}
 		sum := uint32(0)
 		for d, n := range starts {
@@ -92,7 +96,7 @@ func stableOrder(times []int64) []uint32 {
 			sum += n
 		}
 		for _, i := range order {
-			d := uint64(times[i]-least) >> shift & (1<<bits - 1)
+			d := uint64((times[i]-least)/unit) >> shift & (1<<bits - 1)
 			next[starts[d]] = i
 			starts[d]++
 		}
@@ -138,7 +142,7 @@ func yearOfFirst(blocks []*parsed, offsets []int, last, modified time.Time) int 
 	}
 	for i, b := range slices.Backward(blocks) {
 		if n := len(b.times); n > 0 {
-			if t, ok := accesslog.InYear(time.Unix(b.times[n-1], 0), first+offsets[i]); ok && t.After(latest) {
+			if t, ok := accesslog.InYear(time.Unix(0, b.times[n-1]), first+offsets[i]); ok && t.After(latest) {
 				first--
 			}
 			break
@@ -149,13 +153,13 @@ func yearOfFirst(blocks []*parsed, offsets []int, last, modified time.Time) int 
 
 func (r *run) dateBlock(b *parsed, year int) {
 	kept := 0
-	for i, sec := range b.times {
-		t, ok := accesslog.InYear(time.Unix(sec, 0), year)
-		if !ok {
+	for i, nanos := range b.times {
+		t, ok := accesslog.InYear(time.Unix(0, nanos), year)
+		if !ok || !inRange(t) {
 			b.bad++
 			continue
 		}
-		b.times[kept] = t.Unix()
+		b.times[kept] = t.UnixNano()
 		for _, col := range b.cols {
 			col[kept] = col[i]
 		}

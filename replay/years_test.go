@@ -174,24 +174,3 @@ func TestSyslogYearOfStdin(t *testing.T) {
 		t.Errorf("years and format: %s", got)
 	}
 }
-
-// TestMoreTimeThanCanBeCounted has events of 9,000 years that no stretch can be
-// taken from, as each is within a rule's memory of the one before.
-func TestMoreTimeThanCanBeCounted(t *testing.T) {
-	var log bytes.Buffer
-	for year := 1; year < 9000; year += 15 {
-		fmt.Fprintf(&log, "%04d-06-01T00:00:00Z,a\n", year)
-	}
-	for limit, problems := range map[string]int{"1/3650d": 1, "1/1h": 0} {
-		r, err := replay.Run(t.Context(), replay.Config{
-			Files: []string{writeFile(t, "log", log.Bytes())}, Format: "csv:time=1@rfc3339,client=2",
-			WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "%s", limit)},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(r.Problems) != problems || problems == 0 && *r.Rules[0].Refused != 0 {
-			t.Errorf("%s: problems %q, %d refused", limit, r.Problems, *r.Rules[0].Refused)
-		}
-	}
-}
