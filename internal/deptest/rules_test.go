@@ -30,7 +30,7 @@ internal/server         -> api, internal/server/engine, internal/server/access, 
 internal/server/respapi -> api, internal/server/engine, internal/server/access, internal/resp, internal/loglimit, rules, match, ratelimit, lately
 internal/server/httpapi -> api, internal/server/engine, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, lately, github.com/prometheus/client_golang
 internal/server/engine  -> api, internal/server/access, rules, match, ratelimit, hotkey, lately, internal/journal, internal/snapshot, internal/loglimit
-internal/server/access  -> internal/fileperm, internal/loglimit
+internal/server/access  -> internal/fileperm
 internal/server/console -> std
 replay         -> api, rules, match, accesslog, ratelimit, hotkey, lately, github.com/klauspost/compress
 

@@ -1,31 +1,68 @@
-// Package fileperm reads the files that an operator names, without trusting what they
-// are, and says what strangers may do with a file: users other than the one that this
-// process runs as and its owner, who are in none of the groups of this process. Kubernetes gives volumes to a group of the process (fsGroup), so that
-// permissions of a group alone do not say that strangers have them.
+// Package fileperm reads files that an operator names: regular files only, up to a size.
+// It also reports which permissions strangers have on a file. Strangers are users other
+// than the file's owner and the user of this process, who are in no group of this process.
+// Kubernetes gives volumes to a group of the process (fsGroup), so permissions of the
+// file's group do not by themselves mean that strangers have them.
 package fileperm
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"io/fs"
+	"os"
 )
 
-// Permissions of everyone who is neither the owner nor in the file's group.
-const (
-	Read  fs.FileMode = 0o004
-	Write fs.FileMode = 0o002
-)
+// Write is the permission of others to write, as [Strangers] returns it.
+const Write fs.FileMode = 0o002
 
-// Strangers returns the permissions that strangers have on the file that info
-// describes, as the last three bits. Those of the file's group count, unless this
-// process is in it. On systems without such groups the result is 0.
-func Strangers(info fs.FileInfo) fs.FileMode {
-	gid, ok := group(info)
-	if !ok {
-		return 0
+// Open opens a regular file for reading. Anything else is an error: a pipe would make
+// the caller wait, and a device may never end. The error names the path.
+func Open(path string) (*os.File, error) {
+	info, err := os.Stat(path) // before: opening a device may do something
+	if err != nil {
+		return nil, err
 	}
-	mode := info.Mode().Perm()
-	strangers := mode & 0o007
-	if !member(gid) {
-		strangers |= mode >> 3 & 0o007
+	if !info.Mode().IsRegular() {
+		return nil, irregular(path, info)
 	}
-	return strangers
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = irregular(path, info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func irregular(path string, info os.FileInfo) error {
+	kind := "a device or socket"
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		kind = "a directory"
+	case mode&os.ModeNamedPipe != 0:
+		kind = "a pipe"
+	}
+	return fmt.Errorf("%s: %s: must be a regular file", path, kind)
+}
+
+// ReadFile returns what is in a regular file of at most max bytes.
+func ReadFile(path string, max int64) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // read only
+	data, err := io.ReadAll(io.LimitReader(f, max+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > max {
+		return nil, fmt.Errorf("%s: too long: must be at most %d bytes", path, max)
+	}
+	return data, nil
 }

@@ -1,5 +1,6 @@
-// Package loglimit bounds the lines of a log that strangers can cause, so that neither
-// an attack nor a bad rule fills a disk. What is left out is counted, and said.
+// Package loglimit limits the rate of log lines that clients can cause, so that neither an
+// attack nor a bad rule fills a disk. Suppressed lines are counted, and their number is
+// logged.
 package loglimit
 
 import (
@@ -14,33 +15,32 @@ const (
 	burst  = 20
 	period = time.Second
 
-	// maxMessages bounds the memory. Messages are texts of the program: there
-	// are a few of them.
+	// maxMessages bounds the memory. Messages are constants of the program.
 	maxMessages = 256
 )
 
 // A Handler passes lines on to another handler: of each message up to 20 in a second.
-// For those that it leaves out, a line with the same message follows within a second,
+// For those that it suppresses, a line with the same message follows within a second,
 // whose attribute suppressed is their number. It is safe for concurrent use. Make one
 // with [New].
 type Handler struct {
 	slog.Handler
-	shared *messages
+	*messages
 }
 
-// messages is what all handlers that come from one have in common.
+// messages is the part that a Handler shares with those that come from it.
 type messages struct {
-	base slog.Handler // for lines about what was left out
+	base slog.Handler // for the numbers of suppressed lines
 
 	mu  sync.Mutex
 	all map[string]*message
 }
 
-// A message is what becomes of the lines of one message.
+// A message counts the lines of one message.
 type message struct {
 	began      time.Time // the period
 	lines      int       // passed on in it
-	suppressed uint64    // since the last line that says so
+	suppressed uint64    // since the last line with their number
 }
 
 // New returns a Handler that passes on to h.
@@ -56,25 +56,22 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// Allow counts a line with this message, and reports whether it may be written. It is
-// for callers that write to the handler below h, and build the attributes only of lines
-// that are written.
-func (h *Handler) Allow(level slog.Level, text string) bool { return h.shared.allow(level, text) }
-
 // WithAttrs returns a Handler whose lines have these attributes as well, and count with
 // those of h.
 func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &Handler{h.Handler.WithAttrs(attrs), h.shared}
+	return &Handler{h.Handler.WithAttrs(attrs), h.messages}
 }
 
 // WithGroup returns a Handler whose attributes are in a group, and whose lines count
 // with those of h.
 func (h *Handler) WithGroup(name string) slog.Handler {
-	return &Handler{h.Handler.WithGroup(name), h.shared}
+	return &Handler{h.Handler.WithGroup(name), h.messages}
 }
 
-// allow reports whether a line is passed on.
-func (m *messages) allow(level slog.Level, text string) bool {
+// Allow counts a line with this message, and reports whether it may be written. It is
+// for callers that write to the handler below, and build the attributes only of lines
+// that are written.
+func (m *messages) Allow(level slog.Level, text string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	x := m.all[text]
@@ -94,18 +91,18 @@ func (m *messages) allow(level slog.Level, text string) bool {
 		return true
 	}
 	if x.suppressed++; x.suppressed == 1 {
-		time.AfterFunc(period, func() { m.tell(x, level, text) })
+		time.AfterFunc(period, func() { m.report(x, level, text) })
 	}
 	return false
 }
 
-// tell says how many lines of a message were left out.
-func (m *messages) tell(x *message, level slog.Level, text string) {
+// report logs how many lines of a message were suppressed.
+func (m *messages) report(x *message, level slog.Level, text string) {
 	m.mu.Lock()
 	n := x.suppressed
 	x.suppressed = 0
 	m.mu.Unlock()
 	r := slog.NewRecord(time.Now(), level, text, 0)
 	r.AddAttrs(slog.Uint64("suppressed", n))
-	_ = m.base.Handle(context.Background(), r) // a log that cannot be written has nowhere to say so
+	_ = m.base.Handle(context.Background(), r) // there is nowhere else to report an error
 }

@@ -95,7 +95,7 @@ func (s *Server) start() error {
 func (s *Server) listen() error {
 	c := &s.config
 	common := engine.ListenerConfig{
-		Engine: s.engine, Tokens: s.tokens.Load, Rejected: access.NewRejectedLogins(s.log), Budget: access.NewBudget(c.requestBudget), Log: s.log,
+		Engine: s.engine, Tokens: s.tokens.Load, Rejected: new(atomic.Uint64), Budget: access.NewBudget(c.requestBudget), Log: s.log,
 		Reload: s.reload, Version: s.version, TLS: s.tls(), Limits: c.Limits,
 	}
 	var respStats func() engine.ListenerStats

@@ -8,9 +8,8 @@ import "sync/atomic"
 //
 // It is safe for concurrent use. Make one with [NewBudget]. It satisfies resp.Budget.
 type Budget struct {
-	limit   int64
-	used    atomic.Int64
-	refused atomic.Uint64
+	limit int64
+	used  atomic.Int64
 }
 
 // DefaultBudget is the size of a Budget that is not given one: 64 MiB.
@@ -30,7 +29,6 @@ func (b *Budget) Take(n int) bool {
 		return true
 	}
 	b.used.Add(-int64(n))
-	b.refused.Add(1)
 	return false
 }
 
@@ -41,8 +39,5 @@ func (b *Budget) Give(n int) { b.used.Add(-int64(n)) }
 // improve speed is not given out.
 func (b *Budget) Scarce() bool { return b.used.Load() > b.limit/2 }
 
-// Stats returns the size of b, how much of it is taken, and how often there was not
-// enough left.
-func (b *Budget) Stats() (limit, used int64, refused uint64) {
-	return b.limit, b.used.Load(), b.refused.Load()
-}
+// Stats returns the size of b and how much of it is taken.
+func (b *Budget) Stats() (limit, used int64) { return b.limit, b.used.Load() }

@@ -53,6 +53,7 @@ func Parse(r io.Reader, file string) (*Tokens, error) {
 	t := &Tokens{}
 	n := 0
 	lines := map[hash]int{}
+	digest := sha256.New()
 	for line := range strings.Lines(string(text)) {
 		n++
 		w := words(line)
@@ -74,11 +75,12 @@ func Parse(r io.Reader, file string) (*Tokens, error) {
 		lines[h] = n
 		t.hashes = append(t.hashes, h)
 		t.who = append(t.who, who)
+		fmt.Fprintf(digest, "%x %d %s\n", h, who.Role, who.Name)
 	}
 	if t.Len() == 0 {
 		return nil, fmt.Errorf("tokens: %s has no token; want lines of the form: role token [name]", file)
 	}
-	t.sum()
+	t.digest = [sha256.Size]byte(digest.Sum(nil))
 	return t, nil
 }
 

@@ -44,12 +44,11 @@ func (t *Tokens) Role(token string) (role Role, name string, ok bool) {
 		return None, "", false // the caller knows both
 	}
 	var b [MaxToken]byte
-	place, found := place(t.hashes, sha256.Sum256(b[:copy(b[:], token)]))
+	at, found := place(t.hashes, sha256.Sum256(b[:copy(b[:], token)]))
 	if found == 0 {
 		return None, "", false
 	}
-	who := t.who[place]
-	return who.Role, who.Name, true
+	return t.who[at].Role, t.who[at].Name, true
 }
 
 // place returns the index of h in hashes, and 1; or 0 and 0. It has no branch that
@@ -79,16 +78,6 @@ func (t *Tokens) Digest() [sha256.Size]byte {
 		return [sha256.Size]byte{}
 	}
 	return t.digest
-}
-
-// sum sets t.digest.
-func (t *Tokens) sum() {
-	h := sha256.New()
-	for i := range t.hashes {
-		h.Write(t.hashes[i][:])
-		fmt.Fprintf(h, "%d %s\n", t.who[i].Role, t.who[i].Name)
-	}
-	t.digest = [sha256.Size]byte(h.Sum(nil))
 }
 
 // Len returns the number of tokens.

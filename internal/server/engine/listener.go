@@ -23,10 +23,10 @@ type ListenerConfig struct {
 	// can connect is an admin.
 	Tokens func() *access.Tokens
 
-	// Rejected counts and logs failed logins, and Budget bounds the memory of
+	// Rejected counts logins with unknown tokens, and Budget bounds the memory of
 	// requests and answers in transit. The listeners of one server share them; nil
 	// means that this listener has its own.
-	Rejected *access.RejectedLogins
+	Rejected *atomic.Uint64
 	Budget   *access.Budget
 
 	// Log receives changes that clients make, failed logins and panics; nil discards
@@ -84,7 +84,7 @@ func NewListener(name string, c ListenerConfig) (*Listener, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.Rejected == nil {
-		c.Rejected = access.NewRejectedLogins(c.Log)
+		c.Rejected = new(atomic.Uint64)
 	}
 	if c.Budget == nil {
 		c.Budget = access.NewBudget(0)
@@ -111,6 +111,15 @@ func (l *Listener) Admit(peer netip.Addr) bool {
 	l.Limited.Warn("overload: a connection is refused", "listener", l.Name, "peer", peer.String(),
 		"max_connections", l.MaxConnections, "peer_connections", l.PeerConnections)
 	return false
+}
+
+// RejectLogin counts and logs a login from peer whose token is unknown. Nobody is locked
+// out: tokens have at least [access.MinToken] characters and cannot be guessed, whereas
+// clients behind one proxy share an address.
+func (l *Listener) RejectLogin(peer netip.Addr) {
+	l.Unauthorized.Add(1)
+	l.Rejected.Add(1)
+	l.Limited.Warn("login rejected: unknown token", "peer", peer.String())
 }
 
 // ListenerStats is what a listener has done so far.

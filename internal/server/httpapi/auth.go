@@ -67,8 +67,7 @@ func (c *call) token() string {
 func (s *Server) check(c *call, token string) error {
 	role, name, ok := c.tokens.Role(token)
 	if !ok {
-		s.Unauthorized.Add(1)
-		s.Rejected.Add(c.peer())
+		s.RejectLogin(c.peer())
 		return errToken
 	}
 	c.Identity = access.Identity{Role: role, Name: name}

@@ -149,7 +149,7 @@ func TestGuessesLockNobodyOut(t *testing.T) {
 	if w := post(s, "/v1/login", `{"token":"`+readToken+`"}`); w.Code != 200 {
 		t.Errorf("a login with a valid token: %d %s", w.Code, w.Body)
 	}
-	if n := s.Rejected.Total(); n != 2000 {
+	if n := s.Rejected.Load(); n != 2000 {
 		t.Errorf("%d rejected logins were counted; want 2000", n)
 	}
 	if n := strings.Count(log.String(), "login rejected"); n == 0 || n > 100 {

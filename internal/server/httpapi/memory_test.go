@@ -16,7 +16,7 @@ import (
 
 // used returns how much of the budget is taken.
 func (s *Server) used() int64 {
-	_, used, _ := s.Budget.Stats()
+	_, used := s.Budget.Stats()
 	return used
 }
 
@@ -56,7 +56,7 @@ func TestBudgetOfBodies(t *testing.T) {
 	for range 20 {
 		fmt.Fprintf(dial(t, addr), "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", maxBody, strings.Repeat(" ", 100_000))
 	}
-	until(t, "the budget is full", func() bool { _, _, refused := s.Budget.Stats(); return refused > 5 })
+	until(t, "the budget is full", func() bool { return s.Stats().Overloaded > 5 })
 	if used := s.used(); used > 1<<20 {
 		t.Errorf("%d bytes are taken", used)
 	}

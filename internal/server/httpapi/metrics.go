@@ -123,7 +123,7 @@ func (m metricWriter) memory(s *Server) {
 	m.gauge("throttle_memory_bytes", "Memory that keys of CL.THROTTLE use.", throttle.Bytes)
 	m.gauge("throttle_memory_budget_bytes", "Memory that keys of CL.THROTTLE may use.", throttle.Budget)
 
-	budget, used, _ := s.Budget.Stats()
+	budget, used := s.Budget.Stats()
 	m.gauge("requests_memory_bytes", "Memory that requests and answers in transit use, of all listeners.", used)
 	m.gauge("requests_memory_budget_bytes", "Memory that requests and answers in transit may use.", budget)
 
@@ -141,7 +141,7 @@ func (m metricWriter) rules(s *Server) {
 	m.counter("subscribers_dropped_total", "Subscribers that were disconnected because they did not read events fast enough.", status.Cut)
 	m.counter("rules_reloads_total", "Times that other rules were put in force.", status.Reloads)
 	m.flag("rules_valid", "1 if the last reload succeeded, else 0.", status.RulesError == nil)
-	m.counter("logins_rejected_total", "Logins with an unknown token, of all listeners.", s.Rejected.Total())
+	m.counter("logins_rejected_total", "Logins with an unknown token, of all listeners.", s.Rejected.Load())
 	m.flag("build_info", "1, with the version as a label.", true, "version", s.Version)
 }
 

@@ -89,8 +89,7 @@ func (c *conn) authenticate(token []byte) error {
 		c.become(access.Identity{Role: role, Name: name})
 		return nil
 	}
-	c.s.Unauthorized.Add(1)
-	c.s.Rejected.Add(c.peer)
+	c.s.RejectLogin(c.peer)
 	if c.logins++; c.logins >= maxLogins {
 		c.over = true
 	}

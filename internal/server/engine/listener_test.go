@@ -1,4 +1,4 @@
-package access_test
+package engine_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/engine"
 )
 
 // TestRejectedLogins rejects 100,000 logins in ten seconds: each is counted, and a few
@@ -17,16 +17,24 @@ import (
 func TestRejectedLogins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		r := access.NewRejectedLogins(slog.New(slog.NewTextHandler(&log, nil)))
+		e, err := engine.New(engine.Config{Rules: parse(t, someRules)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		l, err := engine.NewListener("http", engine.ListenerConfig{Engine: e, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
 		peer := netip.MustParseAddr("192.0.2.7")
 		for range 10 {
 			for range 10_000 {
-				r.Add(peer)
+				l.RejectLogin(peer)
 			}
 			time.Sleep(time.Second)
 		}
 		synctest.Wait() // for the line of the last second
-		if n := r.Total(); n != 100_000 {
+		if n := l.Rejected.Load(); n != 100_000 {
 			t.Errorf("%d logins were counted; want 100000", n)
 		}
 		if n := strings.Count(log.String(), "\n"); n < 10 || n > 250 {

@@ -1,5 +1,0 @@
-//go:build !unix
-
-package fileperm
-
-const nonblock = 0
