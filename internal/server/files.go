@@ -113,14 +113,6 @@ func (s *Server) tls() *tls.Config {
 	}
 }
 
-// rulesText returns the text of the rules file, or nil.
-func (s *Server) rulesText() ([]byte, error) {
-	if file := s.rules.Load(); file != nil {
-		return file.Text, nil
-	}
-	return nil, nil
-}
-
 // Reload reads the rules file, the tokens and the certificate again, and puts all of
 // them in force or, on an error, none: what was in force stays. New rules that would
 // drop bans are an error.
@@ -155,10 +147,7 @@ func (s *Server) replace(dropBans bool) (changes api.RuleChanges, err error) {
 		return changes, err
 	}
 	if f.rules != nil {
-		// Subscribers that learn of new rules request their text, so it is stored first.
-		before := s.rules.Swap(f.rules)
 		if changes, err = s.engine.Replace(f.rules, dropBans); err != nil {
-			s.rules.Store(before)
 			return changes, err
 		}
 	}

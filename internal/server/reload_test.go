@@ -50,7 +50,7 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 		write("rules.yaml", step.rules)
 		write("tokens", step.tokens)
 		err := s.Reload()
-		text, _ := s.rulesText()
+		text := s.engine.Rules().Text
 		if other := s.tokens.Load() != tokens; (err == nil) != step.ok || string(text) != step.text || other != step.other {
 			t.Errorf("%q, %q: %v; the rules are %q, other tokens: %v", step.rules, step.tokens, err, text, other)
 		}

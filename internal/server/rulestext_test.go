@@ -9,14 +9,7 @@ import (
 // The text of the rules is that of the rules in force, whatever the file says now.
 func TestRulesText(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
-	text := func(s *Server) string {
-		t.Helper()
-		b, err := s.rulesText()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b)
-	}
+	text := func(s *Server) string { return string(s.engine.Rules().Text) }
 	c := Config{RESP: "127.0.0.1:0", HTTP: Off}
 	s, err := New(c, "test", nil)
 	if err != nil {

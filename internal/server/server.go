@@ -17,7 +17,6 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/httpapi"
 	"github.com/lately-go/lately/internal/server/respapi"
-	"github.com/lately-go/lately/rules"
 )
 
 // A Server is an engine with its listeners and its state on disk. Make one with
@@ -29,7 +28,6 @@ type Server struct {
 	engine  *engine.Engine
 	dir     *journal.Dir // or nil
 
-	rules  atomic.Pointer[rules.File] // in force; nil without a rules file
 	tokens atomic.Pointer[access.Tokens]
 
 	cert  atomic.Pointer[tls.Certificate]
@@ -76,7 +74,6 @@ func (s *Server) start() error {
 	if err != nil {
 		return err
 	}
-	s.rules.Store(f.rules)
 	s.use(f)
 	s.engine, err = engine.New(engine.Config{
 		Rules: f.rules, EventTime: s.config.EventTime, Budget: s.config.MemoryLimit, CounterBudget: s.config.CounterBudget,
@@ -111,7 +108,7 @@ func (s *Server) listen() error {
 	}
 	if c.HTTP != Off {
 		h, err := httpapi.New(httpapi.Config{
-			ListenerConfig: common, RulesText: s.rulesText, SnapshotAge: s.snapshotAge, Storage: s.storageState, Ready: s.ready, RESP: respStats,
+			ListenerConfig: common, SnapshotAge: s.snapshotAge, Storage: s.storageState, Ready: s.ready, RESP: respStats,
 			TrustedProxies: c.TrustedProxies, Hosts: c.Hosts,
 		})
 		if err != nil {
@@ -169,9 +166,9 @@ func (s *Server) Run(ctx context.Context) error {
 			})
 		}
 	}
-	if file := s.rules.Load(); file != nil && s.config.RulesPoll > 0 {
+	if s.config.RulesFile != "" && s.config.RulesPoll > 0 {
 		others.Go(func() {
-			for range file.Changes(serving, s.config.RulesPoll) {
+			for range s.engine.Rules().Changes(serving, s.config.RulesPoll) {
 				_ = s.Reload()
 			}
 		})

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lately-go/lately/internal/server/httpapi"
+	"github.com/lately-go/lately/api"
 )
 
 // storage is how writing to the data directory goes. A disk that fails does not stop
@@ -19,10 +19,17 @@ type storage struct {
 	log *slog.Logger
 
 	mu        sync.Mutex
-	journal   httpapi.Writes
-	snapshots httpapi.Writes
+	journal   writes
+	snapshots writes
 
 	lost uint64 // records that the journal lacked at the start; set before the listeners
+}
+
+// writes is the state of writing one kind of file.
+type writes struct {
+	failures uint64    // attempts that failed so far
+	failing  error     // of the last attempt; nil if it succeeded
+	since    time.Time // of the first failure since the last success
 }
 
 // The names of what is written, in the log and in /readyz.
@@ -33,20 +40,20 @@ const (
 
 // note notes the result of an attempt to write, and logs it if the one before had
 // another. It reports whether writing has recovered.
-func (s *storage) note(w *httpapi.Writes, name string, err error) (recovered bool) {
+func (s *storage) note(w *writes, name string, err error) (recovered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was := w.Failing
-	w.Failing = err
+	was := w.failing
+	w.failing = err
 	if err != nil {
-		w.Failures++
+		w.failures++
 	}
 	switch {
 	case err != nil && was == nil:
-		w.Since = time.Now()
+		w.since = time.Now()
 		s.log.Error("writing to the data directory fails; decisions go on, but what changes now may not survive a restart", "file", name, "error", err)
 	case err == nil && was != nil:
-		s.log.Info("writing to the data directory works again", "file", name, "failed_for", time.Since(w.Since).Round(time.Millisecond).String(), "last_error", was)
+		s.log.Info("writing to the data directory works again", "file", name, "failed_for", time.Since(w.since).Round(time.Millisecond).String(), "last_error", was)
 		return true
 	}
 	return false
@@ -60,10 +67,10 @@ func (s *storage) ready(missing uint64) error {
 	var failing []string
 	for _, c := range []struct {
 		name string
-		w    *httpapi.Writes
+		w    *writes
 	}{{banJournal, &s.journal}, {snapshots, &s.snapshots}} {
-		if c.w.Failing != nil {
-			failing = append(failing, fmt.Sprintf("%s: cannot be written since %s: %s", c.name, c.w.Since.UTC().Format(time.RFC3339), causeOf(c.w.Failing)))
+		if c.w.failing != nil {
+			failing = append(failing, fmt.Sprintf("%s: cannot be written since %s: %s", c.name, c.w.since.UTC().Format(time.RFC3339), causeOf(c.w.failing)))
 		}
 	}
 	if missing > 0 {
@@ -83,17 +90,27 @@ func causeOf(err error) string {
 	return "see the server's log"
 }
 
-// storageState returns how writing goes, for listeners.
-func (s *Server) storageState() httpapi.Storage {
+// storageState returns how writing goes, and how many records of bans are lost, for
+// listeners.
+func (s *Server) storageState() (status api.StorageStatus, lost uint64) {
 	if s.dir == nil {
-		return httpapi.Storage{}
+		return status, 0
 	}
 	j := s.dir.Journal().Stats()
 	s.storage.mu.Lock()
 	defer s.storage.mu.Unlock()
-	state := httpapi.Storage{Journal: s.storage.journal, Snapshots: s.storage.snapshots, Missing: j.Missing, Lost: s.storage.lost}
-	state.Journal.Failures = j.Failures
-	return state
+	return api.StorageStatus{
+		JournalError: s.storage.journal.text(), JournalFailures: j.Failures,
+		SnapshotError: s.storage.snapshots.text(), SnapshotFailures: s.storage.snapshots.failures, MissingBans: j.Missing,
+	}, s.storage.lost
+}
+
+// text returns the error of the last attempt, or "".
+func (w *writes) text() string {
+	if w.failing == nil {
+		return ""
+	}
+	return w.failing.Error()
 }
 
 // ready returns why the server is not ready, or nil.

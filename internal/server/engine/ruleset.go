@@ -95,6 +95,7 @@ func noRules() *rules.File {
 	if err != nil {
 		panic("engine: an empty rules file is not accepted: " + err.Error())
 	}
+	f.Text = nil // no operator wrote it
 	return f
 }
 

@@ -16,47 +16,7 @@ const (
 	streamWrite  = 2 * time.Second // within which a subscriber must read what it is sent
 	streamBuffer = 32 << 10        // of the kernel, for a subscriber that does not read
 	streamBatch  = 8 << 10         // of events that are sent at once
-	pingEvery    = 15              // ticks
 )
-
-// A tick is what all subscribers are sent once a second. One goroutine makes it, and
-// closes ready to wake all streams.
-type tick struct {
-	ready chan struct{}
-	text  []byte // when ready
-	next  *tick  // when ready
-}
-
-func newTick() *tick { return &tick{ready: make(chan struct{})} }
-
-// makeTicks makes a tick every second until stop is closed.
-func (s *Server) makeTicks(stop <-chan struct{}) {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	last := s.Engine.Totals()
-	for n := 1; ; n++ {
-		select {
-		case <-stop:
-			return
-		case <-ticker.C:
-		}
-		now := s.Engine.Totals()
-		difference := now.Minus(last)
-		text, err := json.Marshal(api.Event{Type: api.RatesTick, Time: time.Now().UTC(), All: &difference, Totals: &now})
-		last = now
-		if err != nil {
-			continue
-		}
-		t := s.tick.Load()
-		t.text = appendEvent(t.text, api.RatesTick, text)
-		if n%pingEvery == 0 {
-			t.text = append(t.text, ": ping\n\n"...)
-		}
-		t.next = newTick()
-		s.tick.Store(t.next)
-		close(t.ready)
-	}
-}
 
 // appendEvent appends one event of a stream. data has no line break.
 func appendEvent(dst []byte, name api.EventType, data []byte) []byte {
@@ -73,6 +33,7 @@ var streamType = []string{"text/event-stream"}
 type stream struct {
 	c       *call
 	control *http.ResponseController
+	totals  api.Totals // of the last event rates
 	out     []byte
 }
 
@@ -87,14 +48,13 @@ func subscribe(c *call) error {
 	defer s.Subscribers.Add(-1)
 	sub := s.Engine.Subscribe()
 	defer sub.Close()
-	at := s.tick.Load()
 
 	c.dropHeader()
 	if conn := gatedOf(c.r.Context()); conn != nil {
 		conn.boundWrites(streamBuffer)
 		conn.forget()
 	}
-	st := stream{c: c, control: http.NewResponseController(c.w)}
+	st := stream{c: c, control: http.NewResponseController(c.w), totals: s.Engine.Totals()}
 	if err := st.control.SetReadDeadline(time.Time{}); err != nil { // that of a request ends in 5 s
 		return err
 	}
@@ -104,7 +64,7 @@ func subscribe(c *call) error {
 	c.begun(http.StatusOK)
 	st.out = append(st.out, ": lately\n\n"...)
 	if st.flush() && c.r.Method != http.MethodHead {
-		st.serve(sub, at)
+		st.serve(sub)
 	}
 	return nil
 }
@@ -123,20 +83,21 @@ func (c *call) dropHeader() {
 	}
 }
 
-// serve sends the events.
-func (st *stream) serve(sub *engine.Subscription, at *tick) {
+// serve sends the events, and the rates every second.
+func (st *stream) serve(sub *engine.Subscription) {
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
 	for {
 		select {
 		case <-st.c.r.Context().Done():
 			return
 		case <-st.c.s.drained:
 			return
-		case <-at.ready:
+		case <-second.C:
 			if !st.c.s.stillAuthorized(st.c) {
 				return
 			}
-			st.out = append(st.out, at.text...)
-			at = at.next
+			st.rates()
 		case <-sub.Done():
 			if sub.Slow() {
 				st.c.s.Cut.Add(1)
@@ -151,6 +112,16 @@ func (st *stream) serve(sub *engine.Subscription, at *tick) {
 			return
 		}
 	}
+}
+
+// rates appends the decisions of the last second.
+func (st *stream) rates() {
+	now := st.c.s.Engine.Totals()
+	difference := now.Minus(st.totals)
+	st.totals = now
+	ev := api.Event{Type: api.RatesTick, Time: time.Now().UTC(), All: &difference, Totals: &now}
+	text, _ := json.Marshal(&ev) // numbers and a time have no errors
+	st.out = appendEvent(st.out, ev.Type, text)
 }
 
 // take appends the events that wait, up to streamBatch bytes.

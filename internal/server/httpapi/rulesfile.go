@@ -8,20 +8,12 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-func listRules(c *call) (a api.RuleSet, err error) {
+func listRules(c *call) (api.RuleSet, error) {
 	file, status := c.s.Engine.Rules(), c.s.Engine.Status()
-	a = api.RuleSet{
-		File: file.Name, Since: status.RulesSince.UTC(), Error: errorText(status.RulesError),
+	return api.RuleSet{
+		File: file.Name, Text: string(file.Text), Since: status.RulesSince.UTC(), Error: errorText(status.RulesError),
 		Rules: c.s.Engine.RuleInfos(), Counters: c.s.counters(), Allow: append([]netip.Prefix{}, file.Allow...),
-	}
-	if c.s.config.RulesText != nil {
-		text, err := c.s.config.RulesText()
-		if err != nil {
-			return a, err
-		}
-		a.Text = string(text)
-	}
-	return a, nil
+	}, nil
 }
 
 func errorText(err error) string {

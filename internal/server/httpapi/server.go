@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/console"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/latelyhttp"
@@ -20,10 +21,6 @@ import (
 // by several goroutines at once.
 type Config struct {
 	engine.ListenerConfig
-
-	// RulesText returns the text of the rules file in force; nil means that there is
-	// no rules file.
-	RulesText func() ([]byte, error)
 
 	// Ready returns why the server is not ready, or nil if it is; nil means that it
 	// always is. A server that shuts down is never ready.
@@ -37,9 +34,10 @@ type Config struct {
 	// that there is no such listener.
 	RESP func() engine.ListenerStats
 
-	// Storage returns the state of writing to the data directory; nil means that
-	// there is no such directory.
-	Storage func() Storage
+	// Storage returns the state of writing to the data directory, and how many records
+	// the ban journal lacked when the server started; nil means that there is no such
+	// directory.
+	Storage func() (status api.StorageStatus, lost uint64)
 
 	// TrustedProxies are the proxies that may tell the client's address, as in
 	// [latelyhttp.IdentityConfig]. Forward-auth answers only them.
@@ -78,8 +76,7 @@ type Server struct {
 	calls    sync.Pool // *call
 
 	untrusted untrusted
-	tick      atomic.Pointer[tick] // the next one
-	drained   chan struct{}        // closed when the server shuts down
+	drained   chan struct{} // closed when the server shuts down
 	drainOnce sync.Once
 	answers   [600]atomic.Uint64 // by status
 }
@@ -98,6 +95,9 @@ func New(c Config) (*Server, error) {
 	if s.identity, err = latelyhttp.NewIdentity(latelyhttp.IdentityConfig{TrustedProxies: c.TrustedProxies}); err != nil {
 		return nil, err
 	}
+	if s.config.Storage == nil {
+		s.config.Storage = func() (none api.StorageStatus, lost uint64) { return }
+	}
 	if s.files, err = readFiles(console.Files); err != nil {
 		return nil, fmt.Errorf("the console: %w", err)
 	}
@@ -108,7 +108,6 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s.calls.New = func() any { return &call{s: s, engine: s.Engine.Session(), latency: s.Latency.Part()} }
-	s.tick.Store(newTick())
 	return s, nil
 }
 
@@ -126,11 +125,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			ended <- server.Serve(gated)
 		}
 	}()
-	stop := make(chan struct{})
-	var ticks sync.WaitGroup
-	ticks.Go(func() { s.makeTicks(stop) })
-	defer ticks.Wait()
-	defer close(stop)
 	select {
 	case err := <-ended:
 		server.Close()

@@ -75,7 +75,7 @@ func newServer(t testing.TB, change func(*Config)) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	c := Config{ListenerConfig: engine.ListenerConfig{Engine: e}, RulesText: func() ([]byte, error) { return []byte(rulesText), nil }}
+	c := Config{ListenerConfig: engine.ListenerConfig{Engine: e}}
 	if change != nil {
 		change(&c)
 	}

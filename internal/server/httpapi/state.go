@@ -28,13 +28,14 @@ func listRates(c *call) (list api.RateList, err error) {
 
 func status(c *call) (api.Status, error) {
 	s := c.s.Engine.Status()
+	storage, _ := c.s.config.Storage()
 	a := api.Status{
 		Version: c.s.Version, Started: s.Started.UTC(), Uptime: int64(time.Since(s.Started) / time.Second), Now: api.Millis(s.Now.UnixMilli()), EventTime: s.EventTime,
 		Totals: s.Totals, Memory: api.Memory{Budget: s.Limits.Budget, Bytes: s.Limits.Bytes, Reserved: s.Limits.Reserved, Heap: heap()},
 		Bans:        api.BanCounts{Held: s.Limits.Bans, Remembered: s.Limits.Remembered, Refused: s.Limits.BansRefused},
 		Subscribers: s.Subscribers,
 		Rules:       api.RulesStatus{File: s.RulesFile, Since: s.RulesSince.UTC(), Reloads: s.Reloads, Error: errorText(s.RulesError)},
-		Storage:     c.s.storageState(),
+		Storage:     storage,
 		Role:        c.Role.String(),
 	}
 	for i := range c.s.Engine.Counters() {
@@ -73,34 +74,3 @@ func ready(c *call) error {
 }
 
 var plainType = []string{"text/plain; charset=utf-8"}
-
-// A Storage is the state of writing to the data directory.
-type Storage struct {
-	Journal   Writes
-	Snapshots Writes
-	Missing   uint64 // bans that are neither in the journal nor in a snapshot
-	Lost      uint64 // records that the journal lacked when the server started
-}
-
-// Writes is the state of writing one kind of file.
-type Writes struct {
-	Failures uint64    // attempts that failed so far
-	Failing  error     // of the last attempt; nil if it succeeded
-	Since    time.Time // of the first failure since the last success
-}
-
-// storage returns the state of writing.
-func (s *Server) storage() Storage {
-	if s.config.Storage == nil {
-		return Storage{}
-	}
-	return s.config.Storage()
-}
-
-func (s *Server) storageState() api.StorageStatus {
-	x := s.storage()
-	return api.StorageStatus{
-		JournalError: errorText(x.Journal.Failing), JournalFailures: x.Journal.Failures,
-		SnapshotError: errorText(x.Snapshots.Failing), SnapshotFailures: x.Snapshots.Failures, MissingBans: x.Missing,
-	}
-}

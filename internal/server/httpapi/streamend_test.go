@@ -84,7 +84,6 @@ func TestStreamEndsWithItsTokens(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				defer synctest.Wait()
 				defer stop()
-				go s.makeTicks(ctx.Done())
 				r := httptest.NewRequestWithContext(ctx, "GET", "/v1/events", nil)
 				r.Host = "localhost"
 				cookie := ""
