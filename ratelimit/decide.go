@@ -173,10 +173,7 @@ func (p *probe) lock(r *request) bool {
 		case keytable.Moved:
 			return false
 		case keytable.Added:
-			w := record.Words()
-			w[wordNewest] = keytable.Stamp(rs.expired.Load())
-			rs.fromSketch(w, p.hash, r.Now)
-			rs.cut(record)
+			rs.begin(record, p.hash, r.Now)
 			fallthrough
 		case keytable.Found:
 			p.record, p.w, p.held = record, record.Words(), true

@@ -13,10 +13,11 @@ func (mr *memoryRule) hasFastPath() bool {
 }
 
 // decideFast is decide and fold for the most common case, with the same result: a
-// request for one rule that has a fast path, about a key that has a record, which
-// starts no ban. It reports false otherwise, and has then counted nothing. A decision
-// takes some dozens of nanoseconds, which requests, subjects and outcomes would
-// double; for the same reason it writes to d, which must be zero.
+// request for one rule that has a fast path, about a key that has a record or whose
+// group has memory for one, which starts no ban. It reports false otherwise, and has
+// then counted nothing. A decision takes some dozens of nanoseconds, which requests,
+// subjects and outcomes would double; for the same reason it writes to d, which must
+// be zero.
 //
 // If live is not nil, it reads the clock of live while the record is on its way to the
 // cache, and ignores now.
@@ -32,8 +33,13 @@ func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now 
 	if live != nil {
 		now = live.now()
 	}
-	r, state := records.table.LockAt(spot, hash, key)
-	if state != keytable.Found {
+	r, state := records.table.LockOrAddAt(spot, hash, key)
+	switch state {
+	case keytable.Added:
+		raise(&records.now, now)
+		records.begin(r, hash, now)
+	case keytable.Found:
+	default:
 		return false
 	}
 	if r.Flag() || m.rules.Load() != rs { // decide sees to it

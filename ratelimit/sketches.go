@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"time"
 
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/sketch"
 )
 
@@ -107,9 +108,11 @@ func (p *probe) unlockSketch() {
 	}
 }
 
-// fromSketch counts in the new record w what the sketches may have counted of
-// its key.
-func (rs *records) fromSketch(w []uint64, hash uint64, now int64) {
+// begin gives the new record r what is known of its key: that it may have had a record
+// that has expired, and what the sketches may have counted.
+func (rs *records) begin(r keytable.Record, hash uint64, now int64) {
+	w := r.Words()
+	w[wordNewest] = keytable.Stamp(rs.expired.Load())
 	windows := rs.sketches.Load()
 	if windows == nil {
 		return
@@ -122,4 +125,5 @@ func (rs *records) fromSketch(w []uint64, hash uint64, now int64) {
 		rs.meters[i].chargeHistory(w, held.HandOn(now))
 		held.Unlock()
 	}
+	rs.cut(r)
 }

@@ -174,6 +174,24 @@ func (t *Table) Add(hash uint64, key string) (Record, State) {
 		t.refused.Add(1)
 		return Record{}, NoMemory
 	}
+	return t.add(hash, key, true)
+}
+
+// LockOrAddAt is LockAt, and adds a record of zero words for a key of up to MaxKey bytes
+// that has none, if its group has memory for one. If the group would have to make
+// memory first, the State is Absent, and Add does so.
+func (t *Table) LockOrAddAt(h Hint, hash uint64, key string) (Record, State) {
+	r, state := t.search(h, hash, key)
+	if state == busy {
+		r, state = t.lockSlow(hash, key)
+	}
+	if state != Absent {
+		return r, state
+	}
+	return t.add(hash, key, false)
+}
+
+func (t *Table) add(hash uint64, key string, makeSpace bool) (Record, State) {
 	if t.added.Add(1)%sweepEvery == 0 {
 		t.Sweep()
 	}
@@ -183,22 +201,25 @@ func (t *Table) Add(hash uint64, key string) (Record, State) {
 		if !ok {
 			return Record{}, Moved
 		}
-		r, state := g.add(hash, key, &id)
+		r, state := g.add(hash, key, &id, makeSpace)
 		if g.mu.Unlock(); state != again {
 			return r, state
 		}
 	}
 }
 
-// add is Add in g.
+// add is add in g.
 //
 // REQUIRES: g.mu.
-func (g group) add(hash uint64, key string, id *identity) (Record, State) {
+func (g group) add(hash uint64, key string, id *identity, makeSpace bool) (Record, State) {
 	r, state := g.find(hash, key)
 	if state == Found {
 		return r, Found
 	}
 	if !g.fits(id.bytes) {
+		if !makeSpace {
+			return Record{}, Absent
+		}
 		switch state := g.makeSpace(id.bytes); state {
 		case NoMemory:
 			g.t.refused.Add(1)
