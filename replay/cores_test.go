@@ -18,18 +18,11 @@ func TestCores(t *testing.T) {
 	rnd := seeded(t)
 	var files []string
 	for i := range 2 {
-		var log bytes.Buffer
-		c := accesslogtest.Config{
-			Seed: rnd.Uint64(), Lines: 9_000, Duration: time.Hour, Late: 20 * time.Second, HighBytes: true,
-			Start: time.Date(2026, 3, 2, 12, 20*i, 0, 0, time.UTC),
+		log := generated(t, rnd, "clf", accesslogtest.Config{Lines: 9_000, Duration: time.Duration(2-i) * 30 * time.Minute})
+		if len(log) < 2*blockSize {
+			t.Fatalf("the log has %d bytes, not enough for several blocks", len(log))
 		}
-		if _, err := accesslogtest.Write(&log, c); err != nil {
-			t.Fatal(err)
-		}
-		if log.Len() < 2*blockSize {
-			t.Fatalf("the log has %d bytes, not enough for several blocks", log.Len())
-		}
-		files = append(files, writeFile(t, fmt.Sprint("access.log.", i), log.Bytes()))
+		files = append(files, writeFile(t, fmt.Sprint("access.log.", i), log))
 	}
 	whatIfs := []replay.WhatIf{
 		whatIf(t, replay.Limit, "100/5m"), whatIf(t, replay.Hot, "20/10s"), whatIf(t, replay.Hot, "client:20/10s"),

@@ -241,12 +241,9 @@ hot:
 // the traffic of all keys, so that they must not be spread over cores.
 func TestRulesFileSliding(t *testing.T) {
 	rnd := seeded(t)
-	var log bytes.Buffer
-	if _, err := accesslogtest.Write(&log, accesslogtest.Config{Seed: rnd.Uint64(), Lines: 20_000, Duration: 3 * time.Hour, Late: 20 * time.Second}); err != nil {
-		t.Fatal(err)
-	}
-	path := writeFile(t, "access.log", log.Bytes())
-	moments := ordered(readLog(t, "clf", 0, log.Bytes()).records, time.Second, false)
+	log := generated(t, rnd, "clf", accesslogtest.Config{Lines: 20_000, Duration: 3 * time.Hour})
+	path := writeFile(t, "access.log", log)
+	moments := ordered(readLog(t, "clf", 0, log).records, time.Second, false)
 	for name, text := range map[string]string{
 		"spread": `
 version: 1

@@ -1,7 +1,7 @@
-// Samplelog writes an invented access log to standard output, and what is
+// Samplelog writes a generated access log to standard output, and what is
 // planted in it to standard error:
 //
-//	samplelog [-lines N] [-seed S] [-format F] > access.log
+//	samplelog [-lines N] [-seed S] [-duration D] > access.log
 //
 // The log is that of package accesslogtest: same flags, same bytes.
 package main
@@ -33,10 +33,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	flags.IntVar(&c.Lines, "lines", 0, "number of lines (default 100000)")
 	flags.Uint64Var(&c.Seed, "seed", 0, "which log: the same seed gives the same bytes")
-	flags.StringVar((*string)(&c.Format), "format", "clf", fmt.Sprintf("one of %v", accesslogtest.Formats()))
 	flags.DurationVar(&c.Duration, "duration", 0, "time from the first to the last line (default 24h)")
-	flags.DurationVar(&c.Late, "late", 0, "write some lines late, by at most this much")
-	flags.BoolVar(&c.HighBytes, "highbytes", false, "put bytes of 0x80 and above into some paths")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

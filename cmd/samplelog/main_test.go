@@ -6,18 +6,19 @@ import (
 	"flag"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lately-go/lately/internal/accesslogtest"
 )
 
 func TestFlagsReachTheConfig(t *testing.T) {
 	var want bytes.Buffer
-	c := accesslogtest.Config{Lines: 1500, Seed: 9, Format: accesslogtest.JSONNginx, HighBytes: true}
+	c := accesslogtest.Config{Lines: 1500, Seed: 9, Duration: 2 * time.Hour}
 	if _, err := accesslogtest.Write(&want, c); err != nil {
 		t.Fatal(err)
 	}
 	var got, planted bytes.Buffer
-	args := []string{"-lines", "1500", "-seed", "9", "-format", "json-nginx", "-highbytes"}
+	args := []string{"-lines", "1500", "-seed", "9", "-duration", "2h"}
 	if err := run(args, &got, &planted); err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +34,7 @@ func TestFlagsReachTheConfig(t *testing.T) {
 
 func TestBadArguments(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
-		{"-lines -3", "Lines is -3"},
-		{"-format xml", `Format is "xml"`},
+		{"-lines -3", "Lines: -3: must be"},
 		{"access.log", `unexpected argument "access.log"`},
 		{"-nosuch", "not defined"},
 	} {

@@ -1,13 +1,12 @@
-// Package accesslogtest writes access logs that look real and whose truth is
+// Package accesslogtest writes access logs that look real and whose contents are
 // known: for tests, for benchmarks and for a demo without real clients.
 //
-// [Write] invents a day of a small shop: clients whose popularity follows a
-// Zipf law, sessions that load a page and then its files, a night and two
-// busy hours, a crawler, and a few dirty lines. Into this it plants what a
-// rate limit, a ban and a hot key are for, and says so in the [Truth] it
-// returns: one client that hammers POST /login, a crowd of clients that search
-// all at once, and a product that the whole world wants from one second to the
-// next.
+// [Write] generates a day of a small shop in Combined Log Format: clients whose
+// popularity follows a Zipf law, sessions that load a page and then its files, a night
+// and two busy hours, a crawler, and a few dirty lines. Into this it plants what a rate
+// limit, a ban and a hot key are for, and returns a [Truth] that lists it: one client
+// that repeats POST /login, a crowd of clients that search at the same time, and a
+// product that many clients request from one second to the next.
 //
 // # Determinism
 //

@@ -20,22 +20,14 @@ var hourWeight = [24]int64{
 
 // A plan says how many lines of each kind fall where.
 type plan struct {
-	millis int64 // length of the log
-	offset int64 // milliseconds of Config.Start since midnight, in its zone
+	millis   int64    // length of the log
+	ordinary int64    // lines of sessions
+	weights  []int64  // of all cells
+	weight   int64    // sum of these
+	passed   int64    // sum of the weights of the cells filled so far
+	clients  []string // of the crowd
 
-	ordinary  int64    // lines of sessions
-	weights   []int64  // of all cells
-	weight    int64    // sum of these
-	passed    int64    // sum of the weights of the cells filled so far
-	clients   []string // of the crowd
-	crawler   planted
-	flood     planted
-	crowd     planted
-	hot       planted
-	dirty     planted
-	hotPath   string
-	floodPath string
-	crowdPath string
+	crawler, flood, crowd, hot, dirty planted
 }
 
 // planted is lines at known times. Next is the number of those written.
@@ -46,23 +38,12 @@ type planted struct {
 }
 
 func newPlan(c Config) *plan {
-	start := c.Start
-	midnight := start.Hour()*3600 + start.Minute()*60 + start.Second()
-	p := &plan{
-		millis:  c.Duration.Milliseconds(),
-		offset:  int64(midnight) * 1000,
-		clients: crowdClients(),
-	}
+	p := &plan{millis: c.Duration.Milliseconds(), clients: crowdClients()}
 	n := int64(c.Lines)
 	if c.Lines >= minLines && c.Duration >= time.Minute {
 		p.crawler = planted{lines: n * 4 / 100, millis: p.millis}
 		p.plantBursts(n)
 		p.plantDirty(n)
-	}
-	if c.Format == SyslogSSHD {
-		p.hot.lines = 0
-	} else {
-		p.hotPath, p.floodPath, p.crowdPath = hotPath, loginPath, searchPath
 	}
 	p.ordinary = n - p.crawler.lines - p.flood.lines - p.crowd.lines - p.hot.lines - p.dirty.lines
 	noise := rand.New(rand.NewPCG(c.Seed, streamWeights))
@@ -101,7 +82,7 @@ func (p *plan) plantDirty(lines int64) {
 // between its two hours, and noise from 0 to 31, which is up to a third.
 func (p *plan) cellWeight(begin, noise int64) int64 {
 	const hour = 3_600_000
-	at := (p.offset + begin) % (24 * hour)
+	at := begin % (24 * hour)
 	h, into := at/hour, at%hour/1000
 	curve := hourWeight[h]*(3600-into) + hourWeight[(h+1)%24]*into
 	length := min(cellMillis, p.millis-begin)
@@ -109,7 +90,7 @@ func (p *plan) cellWeight(begin, noise int64) int64 {
 }
 
 // fill adds the lines of a cell to b, in no order.
-func (p *plan) fill(b *batch, s scene, cell int, rng *rand.Rand) {
+func (p *plan) fill(b *batch, s *shop, cell int, rng *rand.Rand) {
 	begin := int64(cell) * cellMillis
 	end := min(begin+cellMillis, p.millis)
 	before := scale(p.passed, p.ordinary, p.weight)
@@ -125,7 +106,7 @@ func (p *plan) fill(b *batch, s scene, cell int, rng *rand.Rand) {
 
 // fillSessions adds n lines of ordinary sessions. A session that takes k lines
 // takes the places of k random times and begins at the first of them.
-func (p *plan) fillSessions(b *batch, s scene, begin, end int64, n int, rng *rand.Rand) {
+func (p *plan) fillSessions(b *batch, s *shop, begin, end int64, n int, rng *rand.Rand) {
 	times := make([]int64, n)
 	for i := range times {
 		times[i] = begin + rng.Int64N(end-begin)
@@ -154,14 +135,17 @@ func (t *planted) until(end int64, add func(at, i int64)) {
 	}
 }
 
-func (p *plan) describe(t *Truth, start time.Time) {
-	t.Crawler = p.crawler.describe(start, "", crawlerClient)
-	t.Flood = p.flood.describe(start, p.floodPath, floodClient)
-	t.Crowd = p.crowd.describe(start, p.crowdPath, p.clients...)
-	t.HotProduct = p.hot.describe(start, p.hotPath)
+// truth returns what p plants.
+func (p *plan) truth() Truth {
+	return Truth{
+		Crawler:    p.crawler.burst("", crawlerClient),
+		Flood:      p.flood.burst(loginPath, floodClient),
+		Crowd:      p.crowd.burst(searchPath, p.clients...),
+		HotProduct: p.hot.burst(hotPath),
+	}
 }
 
-func (t *planted) describe(start time.Time, path string, clients ...string) Burst {
+func (t *planted) burst(path string, clients ...string) Burst {
 	if t.lines == 0 {
 		return Burst{}
 	}

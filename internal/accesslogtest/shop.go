@@ -1,8 +1,10 @@
 package accesslogtest
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"time"
 )
 
 // Paths of the shop that are planted.
@@ -34,7 +36,6 @@ var (
 	words       = []string{"oolong", "teapot", "green+tea", "filter", "mug", "kettle", "gift+card", "matcha", "grinder", "milk+frother"}
 	missing     = []string{"/favicon.ico", "/wp-login.php", "/.env", "/old/catalogue.html", "/apple-touch-icon.png"}
 	staticFiles = []asset{{"/static/app.css", 18233}, {"/static/app.js", 74410}, {"/static/logo.svg", 2204}, {"/static/text.woff2", 31876}}
-	highPaths   = []string{"/caf\xe9", "/th\xc3\xa9", "/\xe8\x8c\xb6", "/search?q=k\xe4nnchen", "/gr\xfcn%20tee"}
 )
 
 type asset struct {
@@ -51,19 +52,18 @@ type visit struct {
 	warm    bool // has the static files
 }
 
-// A shop is the scene of CLF and JSONNginx.
+// A shop generates the lines of a web server. Times are in milliseconds since start.
 type shop struct {
-	request   requestWriter
-	rng       *rand.Rand
-	clients   []string
-	popular   zipf // ranks of clients
-	wanted    zipf // ranks of products
-	products  []asset
-	images    []asset
-	searches  []string
-	visits    []visit
-	crawled   int
-	highBytes bool
+	rng      *rand.Rand
+	clients  []string
+	popular  zipf // ranks of clients
+	wanted   zipf // ranks of products
+	products []asset
+	images   []asset
+	searches []string
+	visits   []visit
+	crawled  int
+	stamp    []byte // scratch
 
 	// The session that is being written.
 	b       *batch
@@ -72,14 +72,12 @@ type shop struct {
 }
 
 func newShop(c Config) *shop {
-	rng := rand.New(rand.NewPCG(c.Seed, streamScene))
+	rng := rand.New(rand.NewPCG(c.Seed, streamShop))
 	s := &shop{
-		request:   requestWriter{json: c.Format == JSONNginx, stamp: stamp{start: c.Start, layout: "02/Jan/2006:15:04:05 -0700"}},
-		rng:       rng,
-		clients:   addresses(c.Clients, rng),
-		popular:   newZipf(c.Clients, 12),
-		wanted:    newZipf(products, 3),
-		highBytes: c.HighBytes,
+		rng:     rng,
+		clients: addresses(c.clients(), rng),
+		popular: newZipf(c.clients(), 12),
+		wanted:  newZipf(products, 3),
 	}
 	for _, i := range rng.Perm(products) {
 		id := strconv.Itoa(firstProduct + i)
@@ -94,6 +92,8 @@ func newShop(c Config) *shop {
 	return s
 }
 
+// session adds what one client does from time at on: from 1 to most lines, the last
+// before end. busy is the number of sessions that are going on.
 func (s *shop) session(b *batch, at, end int64, most, busy int) {
 	s.b, s.at, s.end, s.left = b, at, end, most
 	s.visits = s.visits[:min(busy, len(s.visits))]
@@ -128,8 +128,6 @@ func (s *shop) newVisit() visit {
 // page writes one page of a visit and the files that come with it.
 func (s *shop) page(v *visit) {
 	switch n := s.rng.IntN(100); {
-	case s.highBytes && n < 3:
-		s.get(v, asset{highPaths[s.rng.IntN(len(highPaths))], 6400}, 200)
 	case n < 12:
 		s.show(v, asset{"/", 11_420})
 	case n < 34:
@@ -201,7 +199,7 @@ func (s *shop) send(v *visit, method string, a asset, status int) {
 	if status == 304 {
 		a.size = 0
 	}
-	s.request.write(s.b, s.at, request{v.client, method, a.path, v.referer, v.agent, status, a.size})
+	s.write(s.b, s.at, request{v.client, method, a.path, v.referer, v.agent, status, a.size})
 	s.at = min(s.at+5+s.rng.Int64N(60), s.end-1)
 }
 
@@ -211,21 +209,40 @@ func (s *shop) crawl(b *batch, at int64) {
 		a = s.products[i%products]
 	}
 	s.crawled++
-	s.request.write(b, at, request{crawlerClient, "GET", a.path, "-", "Mozilla/5.0 (compatible; Heron/3.2; +https://heron.example/bot)", 200, a.size})
+	s.write(b, at, request{crawlerClient, "GET", a.path, "-", "Mozilla/5.0 (compatible; Heron/3.2; +https://heron.example/bot)", 200, a.size})
 }
 
 func (s *shop) flood(b *batch, at int64) {
-	s.request.write(b, at, request{floodClient, "POST", loginPath, "-", "okapi-http/2.1", 401, 312})
+	s.write(b, at, request{floodClient, "POST", loginPath, "-", "okapi-http/2.1", 401, 312})
 }
 
 func (s *shop) crowd(b *batch, at int64, client string) {
 	target := s.searches[s.rng.IntN(len(s.searches))]
-	s.request.write(b, at, request{client, "GET", target, "-", agents[1], 200, 5200 + s.rng.IntN(4000)})
+	s.write(b, at, request{client, "GET", target, "-", agents[1], 200, 5200 + s.rng.IntN(4000)})
 }
 
 func (s *shop) hot(b *batch, at int64) {
 	i := s.rng.IntN(len(s.clients))
-	s.request.write(b, at, request{s.clients[i], "GET", hotPath, "https://news.example/today", agents[i*7%len(agents)], 200, 9741})
+	s.write(b, at, request{s.clients[i], "GET", hotPath, "https://news.example/today", agents[i*7%len(agents)], 200, 9741})
+}
+
+// A request is one line. With an empty method, target takes the place of the whole
+// request line, already escaped.
+type request struct {
+	client, method, target, referer, agent string
+	status, size                           int
+}
+
+// write adds a line. Nothing that a shop generates needs escaping.
+func (s *shop) write(b *batch, at int64, r request) {
+	from := len(b.buf)
+	s.stamp = start.Add(time.Duration(at)*time.Millisecond).AppendFormat(s.stamp[:0], "02/Jan/2006:15:04:05 -0700")
+	line := r.target
+	if r.method != "" {
+		line = r.method + " " + r.target + " HTTP/1.1"
+	}
+	b.buf = fmt.Appendf(b.buf, `%s - - [%s] "%s" %d %d "%s" "%s"`, r.client, s.stamp, line, r.status, r.size, r.referer, r.agent)
+	b.end(at, from, r.client, true)
 }
 
 // dirty writes what every real log has: bytes of a TLS handshake sent to a
@@ -233,11 +250,11 @@ func (s *shop) hot(b *batch, at int64) {
 func (s *shop) dirty(b *batch, at int64, kind int) {
 	switch kind {
 	case 0:
-		s.request.write(b, at, request{probeClient, "", s.request.handshake(), "-", "-", 400, 150})
+		s.write(b, at, request{probeClient, "", `\x16\x03\x01\x02\x00\x01\x00`, "-", "-", 400, 150})
 	case 1:
 		b.end(at, len(b.buf), probeClient, false)
 	default:
-		s.request.write(b, at, request{probeClient, "GET", "/", "-", "-", 200, 11_420})
+		s.write(b, at, request{probeClient, "GET", "/", "-", "-", 200, 11_420})
 		b.cut()
 	}
 }

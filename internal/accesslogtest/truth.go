@@ -2,31 +2,17 @@ package accesslogtest
 
 import "time"
 
-// Truth is what a log written by [Write] holds: what a correct reader counts
+// Truth is the contents of a log that [Write] has written: what a correct reader counts
 // and what a correct rule finds.
 type Truth struct {
-	// Lines is the number of lines, and Bytes their size.
-	Lines int
-	Bytes int64
+	// Lines is the number of lines, and Bad that of empty and cut ones.
+	Lines, Bad int
 
-	// Bad is the number of lines that are no event: empty or cut lines and,
-	// in SyslogSSHD, every line that is not a failed login.
-	Bad int
-
-	// Clients is the number of distinct clients of the events.
+	// Clients is the number of distinct clients of the other lines.
 	Clients int
 
-	// First and Last are the smallest and the largest time of an event; both
-	// are zero when there is none.
-	First, Last time.Time
-
-	// Late is the number of events written after one with a larger time, and
-	// MaxLate the largest difference. Both are zero without Config.Late.
-	Late    int
-	MaxLate time.Duration
-
-	// Crawler is a client that asks for one page after the other, evenly,
-	// from beginning to end. In SyslogSSHD it tries one user after the other.
+	// Crawler is a client that requests one page after the other, evenly,
+	// from beginning to end.
 	Crawler Burst
 
 	// Flood is one client that repeats one request, evenly.
@@ -37,21 +23,19 @@ type Truth struct {
 	Crowd Burst
 
 	// HotProduct is the sudden run on one path by many ordinary clients. It
-	// sets in at once and fades out: half of its lines fall in the first
-	// quarter of its time. Absent from SyslogSSHD.
+	// begins at its full rate and fades out: half of its lines are in the first
+	// quarter of its time.
 	HotProduct Burst
 }
 
-// A Burst is traffic that [Write] planted. Its Lines is 0, and the rest zero,
-// when the log is too short for it or it was not wanted.
+// A Burst is traffic that [Write] planted. It is zero if the log is too short for it.
 type Burst struct {
 	// Clients are the clients that make it, and that make no other line of
 	// the log. It is nil for the hot product, whose clients are many.
 	Clients []string
 
-	// Path is what they all ask for, without query; empty for the crawler
-	// and in SyslogSSHD. Nobody asks for the hot product's Path but in the
-	// burst.
+	// Path is what they all request, without query; empty for the crawler.
+	// The hot product's Path is requested in the burst only.
 	Path string
 
 	// Begin and End bound the times of its lines: [Begin, End).

@@ -1,10 +1,9 @@
 package accesslogtest_test
 
 import (
-	"encoding/json"
+	"cmp"
 	"math/rand/v2"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,17 +19,15 @@ type event struct {
 	path   string
 }
 
-var sshdLine = regexp.MustCompile(`^(.{15}) gate sshd\[\d+\]: Failed password for .* from (\S+) port \d+ ssh2$`)
-
 // read is a reader of its own, so that a mistake of the generator is not
 // repeated by its counterpart in package accesslog.
-func read(t *testing.T, c accesslogtest.Config, log []byte) (events []event, bad int) {
+func read(t *testing.T, log []byte) (events []event, bad int) {
 	t.Helper()
 	if len(log) > 0 && log[len(log)-1] != '\n' {
 		t.Fatal("the last line does not end")
 	}
 	for text := range strings.Lines(string(log)) {
-		if e, ok := readLine(t, c, strings.TrimSuffix(text, "\n")); ok {
+		if e, ok := readLine(t, strings.TrimSuffix(text, "\n")); ok {
 			events = append(events, e)
 		} else {
 			bad++
@@ -39,38 +36,20 @@ func read(t *testing.T, c accesslogtest.Config, log []byte) (events []event, bad
 	return events, bad
 }
 
-func readLine(t *testing.T, c accesslogtest.Config, text string) (event, bool) {
+func readLine(t *testing.T, text string) (event, bool) {
 	t.Helper()
-	const zoned = "02/Jan/2006:15:04:05 -0700"
-	var client, at, request string
-	layout := zoned
-	switch c.Format {
-	case accesslogtest.JSONNginx:
-		var fields map[string]string
-		if json.Unmarshal([]byte(text), &fields) != nil {
-			return event{}, false
-		}
-		client, at, request = fields["remote_addr"], fields["time_local"], fields["request"]
-	case accesslogtest.SyslogSSHD:
-		m := sshdLine.FindStringSubmatch(text)
-		if m == nil {
-			return event{}, false
-		}
-		client, at, layout = m[2], m[1]+" 2026", "Jan _2 15:04:05 2006"
-	default:
-		quoted := strings.Split(text, `"`)
-		words := strings.Fields(quoted[0])
-		if len(quoted) != 7 || len(words) != 5 || len(strings.Fields(quoted[2])) != 2 {
-			return event{}, false
-		}
-		client, at, request = words[0], strings.Trim(words[3]+" "+words[4], "[]"), quoted[1]
+	quoted := strings.Split(text, `"`)
+	words := strings.Fields(quoted[0])
+	if len(quoted) != 7 || len(words) != 5 || len(strings.Fields(quoted[2])) != 2 {
+		return event{}, false
 	}
-	when, err := time.Parse(layout, at)
+	at := strings.Trim(words[3]+" "+words[4], "[]")
+	when, err := time.Parse("02/Jan/2006:15:04:05 -0700", at)
 	if err != nil {
 		t.Fatalf("time %q in line %q: %v", at, text, err)
 	}
-	e := event{sec: when.Unix(), client: client}
-	if method, target, ok := strings.Cut(request, " "); ok && method != "" {
+	e := event{sec: when.Unix(), client: words[0]}
+	if method, target, ok := strings.Cut(quoted[1], " "); ok && method != "" {
 		target, _, _ = strings.Cut(target, " ")
 		e.path, _, _ = strings.Cut(target, "?")
 	}
@@ -79,29 +58,13 @@ func readLine(t *testing.T, c accesslogtest.Config, text string) (event, bool) {
 
 // truthOf counts what a Truth says, the slow way. The bursts come from want,
 // with their lines counted again.
-func truthOf(log []byte, events []event, bad int, c accesslogtest.Config, want accesslogtest.Truth) accesslogtest.Truth {
-	got := accesslogtest.Truth{Lines: len(events) + bad, Bytes: int64(len(log)), Bad: bad}
+func truthOf(events []event, bad int, want accesslogtest.Truth) accesslogtest.Truth {
+	got := accesslogtest.Truth{Lines: len(events) + bad, Bad: bad}
 	clients := map[string]bool{}
-	var first, last int64
-	for i, e := range events {
+	for _, e := range events {
 		clients[e.client] = true
-		if i == 0 {
-			first, last = e.sec, e.sec
-		}
-		if e.sec < last {
-			got.Late++
-			got.MaxLate = max(got.MaxLate, time.Duration(last-e.sec)*time.Second)
-		}
-		first, last = min(first, e.sec), max(last, e.sec)
 	}
 	got.Clients = len(clients)
-	if len(events) > 0 {
-		zone := time.UTC
-		if !c.Start.IsZero() {
-			zone = c.Start.Location()
-		}
-		got.First, got.Last = time.Unix(first, 0).In(zone), time.Unix(last, 0).In(zone)
-	}
 	recount := func(b accesslogtest.Burst) accesslogtest.Burst {
 		b.Lines = 0
 		for _, e := range events {
@@ -119,8 +82,8 @@ func truthOf(log []byte, events []event, bad int, c accesslogtest.Config, want a
 func checkTruth(t *testing.T, c accesslogtest.Config) {
 	t.Helper()
 	log, want := write(t, c)
-	events, bad := read(t, c, log)
-	if got := truthOf(log, events, bad, c, want); !reflect.DeepEqual(got, want) {
+	events, bad := read(t, log)
+	if got := truthOf(events, bad, want); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\n the log holds %+v\nthe Truth says %+v", c, got, want)
 	}
 	for _, b := range []accesslogtest.Burst{want.Crawler, want.Flood, want.Crowd, want.HotProduct} {
@@ -134,19 +97,13 @@ func checkTruth(t *testing.T, c accesslogtest.Config) {
 			}
 		}
 	}
-	start := c.Start
-	if start.IsZero() {
-		start = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+	length := cmp.Or(c.Duration, 24*time.Hour)
+	start := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC).Unix()
+	if !slices.IsSortedFunc(events, func(a, b event) int { return cmp.Compare(a.sec, b.sec) }) {
+		t.Errorf("%+v: the lines are not in the order of time", c)
 	}
-	length := c.Duration
-	if length == 0 {
-		length = 24 * time.Hour
-	}
-	if len(events) > 0 && (want.First.Before(start.Truncate(time.Second)) || !want.Last.Before(start.Add(length))) {
-		t.Errorf("%+v: times from %v to %v leave the stretch", c, want.First, want.Last)
-	}
-	if c.Late == 0 && want.Late != 0 || want.MaxLate > c.Late {
-		t.Errorf("%+v: %d late lines, by at most %v", c, want.Late, want.MaxLate)
+	if len(events) > 0 && (events[0].sec < start || events[len(events)-1].sec >= start+int64(length.Seconds())) {
+		t.Errorf("%+v: times from %d to %d are not all within the log", c, events[0].sec, events[len(events)-1].sec)
 	}
 	wantLines := c.Lines
 	if wantLines == 0 {
@@ -159,32 +116,15 @@ func checkTruth(t *testing.T, c accesslogtest.Config) {
 
 func TestTruth(t *testing.T) {
 	checkTruth(t, accesslogtest.Config{})
-	for _, format := range accesslogtest.Formats() {
-		for _, late := range []time.Duration{0, 90 * time.Second} {
-			checkTruth(t, accesslogtest.Config{Format: format, Lines: 20_000, Late: late})
-		}
-	}
-}
-
-func TestTruthOfRandomConfigs(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 25 {
-		c := accesslogtest.Config{
+		checkTruth(t, accesslogtest.Config{
 			Seed:     rng.Uint64(),
-			Format:   accesslogtest.Formats()[rng.IntN(3)],
 			Lines:    1 + rng.IntN([]int{3, 100, 3000, 30_000}[rng.IntN(4)]),
-			Start:    time.Date(2026, 1, 1+rng.IntN(200), rng.IntN(24), rng.IntN(60), rng.IntN(60), 0, time.UTC),
 			Duration: time.Duration(1+rng.IntN([]int{3, 100, 5000, 500_000}[rng.IntN(4)])) * time.Second,
-			Clients:  rng.IntN([]int{2, 100, 150_000}[rng.IntN(3)]),
-			Late:     time.Duration(rng.IntN(2)*rng.IntN(200)) * time.Second,
-		}
-		c.HighBytes = c.Format == accesslogtest.CLF && rng.IntN(2) == 0
-		if c.Format != accesslogtest.SyslogSSHD {
-			c.Start = c.Start.In(time.FixedZone("", 3600*(rng.IntN(24)-12)+1800))
-		}
-		checkTruth(t, c)
+		})
 	}
 }
 
@@ -195,7 +135,7 @@ func TestOnlyThePlantedIsBusy(t *testing.T) {
 	for seed := range uint64(2) {
 		c := accesslogtest.Config{Seed: seed}
 		log, truth := write(t, c)
-		events, _ := read(t, c, log)
+		events, _ := read(t, log)
 		minute := busy(events, 60, 60, func(e event) string { return e.client })
 		if want := truth.Flood.Clients; !slices.Equal(minute, want) {
 			t.Errorf("seed %d: over 60 in 60 s are %v, want %v", seed, minute, want)

@@ -1,6 +1,7 @@
 package accesslogtest
 
 import (
+	"bufio"
 	"cmp"
 	"io"
 	"math/rand/v2"
@@ -11,26 +12,10 @@ import (
 const (
 	streamWeights = iota + 1
 	streamTimes
-	streamScene
-	streamLate
+	streamShop
 )
 
-// A scene invents the lines of one kind of server. Times are in milliseconds
-// since Config.Start; each method adds at least one line to b.
-type scene interface {
-	// session adds what one client does from time at on: from 1 to most
-	// lines, the last before end. busy is the number of sessions that are
-	// going on.
-	session(b *batch, at, end int64, most, busy int)
-
-	crawl(b *batch, at int64)
-	flood(b *batch, at int64)
-	crowd(b *batch, at int64, client string)
-	hot(b *batch, at int64)
-	dirty(b *batch, at int64, kind int)
-}
-
-// Write writes the log that c describes to w and returns what it holds. The
+// Write writes the log that c describes to w and returns its contents. The
 // only errors are those of c, before anything is written, and those of w.
 //
 // It keeps about one minute of the log in memory, and the addresses of its
@@ -42,31 +27,31 @@ func Write(w io.Writer, c Config) (Truth, error) {
 	}
 	var (
 		p     = newPlan(c)
-		s     = newScene(c)
-		out   = newOutput(w, c)
+		s     = newShop(c)
+		out   = bufio.NewWriterSize(w, 1<<16)
 		times = rand.New(rand.NewPCG(c.Seed, streamTimes))
+		truth = p.truth()
+		seen  = make(map[string]struct{})
 		b     batch
 	)
 	for cell := range p.weights {
 		b.reset()
 		p.fill(&b, s, cell, times)
 		b.sort()
-		if err := out.put(&b); err != nil {
-			return Truth{}, err
+		for _, l := range b.lines {
+			truth.Lines++
+			if l.event {
+				seen[l.client] = struct{}{}
+			} else {
+				truth.Bad++
+			}
+			if _, err := out.Write(b.buf[l.from:l.to]); err != nil {
+				return Truth{}, err
+			}
 		}
 	}
-	if err := out.flush(); err != nil {
-		return Truth{}, err
-	}
-	p.describe(&out.truth, c.Start)
-	return out.truth, nil
-}
-
-func newScene(c Config) scene {
-	if c.Format == SyslogSSHD {
-		return newSSHD(c)
-	}
-	return newShop(c)
+	truth.Clients = len(seen)
+	return truth, out.Flush()
 }
 
 // A batch is the lines of one cell. Their text is in one buffer.
@@ -76,7 +61,7 @@ type batch struct {
 }
 
 type line struct {
-	at       int64 // milliseconds since Config.Start
+	at       int64 // milliseconds since start
 	from, to int   // the text, in batch.buf
 	client   string
 	event    bool // false for a bad line
@@ -98,8 +83,7 @@ func (b *batch) cut() {
 	b.end(last.at, last.from, last.client, false)
 }
 
-// cutAt is a length within the time of a CLF line, and within the first values
-// of the others.
+// cutAt is a length within the time of a line.
 const cutAt = 34
 
 func (b *batch) sort() {
