@@ -64,7 +64,7 @@ var brokenOthers = []broken{
 			}
 			return m.Settle(context.Background(), s)
 		}),
-		cases: "Refund RefundOnce InFlight UpdateSettle Combination",
+		cases: "Refund RefundOnce UpdateSettle Combination",
 	},
 	{
 		mistake: "gives back to where it is now",
@@ -73,7 +73,7 @@ var brokenOthers = []broken{
 			now.At = s.Now
 			return m.Settle(context.Background(), &now)
 		}),
-		cases: "Refund RefundExpired Algorithms",
+		cases: "Refund",
 	},
 	{
 		mistake: "gives back what was not charged",
@@ -85,7 +85,7 @@ var brokenOthers = []broken{
 			}
 			return m.Settle(context.Background(), &all)
 		}),
-		cases: "RefundRefused",
+		cases: "Refund",
 	},
 	{
 		mistake: "gives back what came last",
@@ -100,12 +100,15 @@ var brokenOthers = []broken{
 				return err
 			}
 			b.refund = func(r *ratelimit.Adjustment) error {
-				if last.Set == nil || !bytes.Equal(last.Subjects[0].Key, r.Key) {
+				i := slices.IndexFunc(last.Subjects, func(s ratelimit.Subject) bool {
+					return s.Outcome.Rule == r.Rule && bytes.Equal(s.Key, r.Key)
+				})
+				if i < 0 {
 					return m.Refund(context.Background(), r)
 				}
 				r.Taken = min(r.N, last.Cost)
 				return m.Settle(context.Background(), &ratelimit.Settlement{
-					Set: r.Set, At: last.Now, Now: r.Now, Charged: r.Taken, Subjects: last.Subjects[r.Rule : r.Rule+1],
+					Set: r.Set, At: last.Now, Now: r.Now, Charged: r.Taken, Subjects: last.Subjects[i : i+1],
 				})
 			}
 			return b
@@ -239,7 +242,7 @@ var brokenOthers = []broken{
 			}
 			return err
 		}),
-		cases: "BanExtends BanAfterHits",
+		cases: "Ban",
 	},
 	{
 		mistake: "bans are all of one length",
@@ -294,7 +297,7 @@ var brokenOthers = []broken{
 				return m.Unban(context.Background(), rule, key)
 			}}
 		},
-		cases: "Unban ListBans",
+		cases: "BanByHand ListBans",
 	},
 	{
 		mistake: "judges under rules that are gone",

@@ -287,15 +287,12 @@ func (m *model) add(rule, key string, now, ends int64) {
 	}
 }
 
-// unban ends a ban and deletes those before. It reports whether one held.
-func (m *model) unban(rule, key string, now int64) bool {
-	rec := m.records[place{rule, key}]
-	if rec == nil {
-		return false
+// unban ends a ban and deletes those before. It returns the ban as it was.
+func (m *model) unban(rule, key string) (was ban) {
+	if rec := m.records[place{rule, key}]; rec != nil {
+		was, rec.ban = rec.ban, ban{}
 	}
-	held := rec.ban.holds(now)
-	rec.ban = ban{}
-	return held
+	return was
 }
 
 // reset forgets what was counted of the subjects.

@@ -248,21 +248,11 @@ func (s *session) unlike(got, want time.Duration) bool {
 // retryIsTrue complains if the waiting time that the outcomes come to is not the
 // least after which a lone event is admitted.
 func (s *session) retryIsTrue(r *request, v verdict) {
-	wait := time.Duration(0)
-	hopeless := false
-	for i := range r.Subjects {
-		o := &r.Subjects[i].Outcome
-		rule := s.model.set.Rule(o.Rule)
-		if rule.Shadow {
-			continue
-		}
-		if wait != ratelimit.Never && (o.RetryAfter == ratelimit.Never || o.RetryAfter > wait) {
-			wait = o.RetryAfter
-		}
-		for _, l := range rule.Limits {
-			hopeless = hopeless || r.Cost > most(l)
-		}
-	}
+	wait := s.wait(r)
+	hopeless := slices.ContainsFunc(r.Subjects, func(sub subject) bool {
+		rule := s.model.set.Rule(sub.Outcome.Rule)
+		return !rule.Shadow && slices.ContainsFunc(rule.Limits, func(l ratelimit.Limit) bool { return r.Cost > most(l) })
+	})
 	switch {
 	case v.allowed:
 		if wait != 0 {
@@ -285,6 +275,21 @@ func (s *session) retryIsTrue(r *request, v verdict) {
 	case s.admits(r, v.at+int64(wait-s.config.Resolution)):
 		s.broken("RetryAfter is %v, and it is admitted %v before", wait, s.config.Resolution)
 	}
+}
+
+// wait returns the waiting time that the outcomes of r come to.
+func (s *session) wait(r *request) (wait time.Duration) {
+	for i := range r.Subjects {
+		o := &r.Subjects[i].Outcome
+		if s.model.set.Rule(o.Rule).Shadow {
+			continue
+		}
+		if o.RetryAfter == ratelimit.Never {
+			return ratelimit.Never
+		}
+		wait = max(wait, o.RetryAfter)
+	}
+	return wait
 }
 
 // admits reports whether the event of r would be admitted at t, if nothing came

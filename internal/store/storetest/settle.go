@@ -12,80 +12,36 @@ import (
 // settleCases are about giving back, charging later and forgetting.
 var settleCases = []Case{
 	{
-		"Refund", anyStore, refundCase,
-		"What is given back is taken from where it was charged, and never more than had been charged.",
-	},
-	{
-		"RefundExpired", anyStore, refundExpiredCase,
-		"To give back what has left the window changes nothing.",
+		"Refund", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
+			return []ratelimit.Rule{c.randomLimits(a), named("second", c.randomLimits(a))}
+		}, (*walk).take, (*walk).take, (*walk).look, (*walk).settle),
+		"What is given back is taken from where it was charged, never more than had been charged, and nothing of what has left the window or was never charged.",
 	},
 	{
 		"RefundOnce", anyStore, refundOnceCase,
 		"A reservation ends once, however often and by however many it is canceled.",
 	},
 	{
-		"RefundRefused", anyStore, refundRefusedCase,
-		"There is nothing to give back of an event that was not charged.",
-	},
-	{
-		"RefundOldest", anyStore, refundOldestCase,
-		"What is given back without saying when it was charged is taken from the oldest on, in each limit, and how much is told; a bucket that was charged more than it holds gives nothing until it has been empty.",
+		"RefundOldest", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
+			n := []uint64{12, 120}[c.rnd.IntN(2)]
+			two, bans := c.limitOf(a, n), c.rule("only bans")
+			two.Limits = append(two.Limits, c.under(a, n+n/4, 3))
+			if a == ratelimit.GCRA || a == ratelimit.LeakyBucket {
+				two.CountRefused = c.rnd.IntN(2) == 0 // beyond what a bucket holds
+			}
+			bans.Ban = &ratelimit.Ban{After: 1000, Span: time.Hour, For: time.Hour}
+			return []ratelimit.Rule{two, named("second", c.limitOf(a, n+5)), bans}
+		}, (*walk).take, (*walk).take, (*walk).take, (*walk).look, (*walk).refund, (*walk).refund, (*walk).jump),
+		"What is given back without the time of its charge is taken from the oldest on, in each limit, and how much is told; a bucket that was charged more than it holds gives nothing until it has been empty.",
 	},
 	{
 		"ChargeLater", anyStore, chargeLaterCase,
 		"What was charged too little is charged in full, even beyond the limit, and leaves the window like any other charge.",
 	},
 	{
-		"InFlight", anyStore, inFlightCase,
-		"An event is under way until it is settled, whatever it cost, or until its span is over.",
-	},
-	{
 		"Reset", anyStore, resetCase,
 		"A reset forgets what the subjects have counted, and nothing else; what was charged before it is not given back again.",
 	},
-}
-
-func refundCase(c *check) {
-	for _, a := range c.algorithms() {
-		for _, n := range []uint64{12, 120} {
-			s := c.session(c.limitOf(a, n), named("second", c.limitOf(a, n+5)))
-			var taken []*request
-			for range 3 {
-				r, ok := s.take(n/4, s.all("k")...)
-				if ok {
-					taken = append(taken, r)
-				}
-				if c.config.Pass == nil {
-					s.pass(c.units(1) / 5)
-				}
-			}
-			for i, r := range taken {
-				s.settle(r, uint64(i)) // the second gives back less than all
-				s.look(0, s.all("k")...)
-			}
-			s.take(n/2, s.all("k")...)
-			s.pass(c.units(1) / 2)
-			s.take(1, s.all("k")...)
-		}
-	}
-}
-
-func refundExpiredCase(c *check) {
-	for _, a := range c.algorithms() {
-		for _, n := range []uint64{10, 100} {
-			s := c.session(c.limitOf(a, n))
-			early, _ := s.take(n-2, about(0, "k"))
-			s.pass(2 * max(c.unit, time.Second))
-			s.take(n-1, about(0, "k"))
-			s.settle(early, 0)
-			if s.take(2, about(0, "k")); c.config.Pass != nil {
-				continue
-			}
-			if used := s.used(0, "k"); used != n-1 {
-				c.fatal("%v: %d used after a refund of what had left the window, want %d", a, used, n-1)
-			}
-		}
-	}
 }
 
 func refundOnceCase(c *check) {
@@ -120,6 +76,12 @@ func refundOnceCase(c *check) {
 	}
 }
 
+// named returns r with another name.
+func named(name string, r ratelimit.Rule) ratelimit.Rule {
+	r.Name = name
+	return r
+}
+
 // lasting returns a rule of which nothing leaves the window while a case runs.
 func (c *check) lasting(a ratelimit.Algorithm, n uint64) ratelimit.Rule {
 	r := c.limitOf(a, n)
@@ -128,59 +90,6 @@ func (c *check) lasting(a ratelimit.Algorithm, n uint64) ratelimit.Rule {
 		r.Limits[0] = ratelimit.Limit{N: n, Per: ratelimit.PerMonth}
 	}
 	return r
-}
-
-func refundRefusedCase(c *check) {
-	for _, a := range c.algorithms() {
-		s := c.session(c.lasting(a, 10), named("tight", c.lasting(a, 4)))
-		s.take(4, s.all("k")...)
-		refused, ok := s.take(3, s.all("k")...)
-		if ok {
-			c.fatal("%v: 7 were admitted under a limit of 4", a)
-		}
-		s.settle(refused, 0)
-		looked, _ := s.look(1, about(0, "k"))
-		s.settle(looked, 0)
-		nothing, _ := s.take(0, s.all("k")...)
-		s.settle(nothing, 0)
-		s.look(1, s.all("k")...)
-	}
-}
-
-func refundOldestCase(c *check) {
-	for _, a := range c.algorithms() {
-		for _, n := range []uint64{12, 120} {
-			two := c.limitOf(a, n)
-			two.Limits = append(two.Limits, c.under(a, n+n/4, 3))
-			switch a {
-			case ratelimit.GCRA, ratelimit.LeakyBucket:
-				two.CountRefused = c.rnd.IntN(2) == 0 // beyond what a bucket holds
-			}
-			bans := named("only bans", two)
-			bans.Limits, bans.Ban = nil, &ratelimit.Ban{After: 1000, Span: time.Hour, For: time.Hour}
-			s := c.session(two, named("second", c.limitOf(a, n+5)), bans)
-			s.refund(1, 0, "never seen")
-			for range 60 * c.config.Rounds {
-				key := string(rune('a' + c.rnd.IntN(2)))
-				switch c.rnd.IntN(6) {
-				case 0:
-					s.refund(c.rnd.Uint64N(n/2), 0, key)
-				case 1:
-					s.refund([]uint64{0, 1, n, 1 << 40, math.MaxUint64}[c.rnd.IntN(5)], c.rnd.IntN(3), key)
-				case 2:
-					if c.config.Pass == nil || c.rnd.IntN(10) == 0 {
-						s.pass(time.Duration(c.rnd.Int64N(int64(c.units(1)))).Truncate(c.config.Resolution))
-					}
-					if c.config.Pass == nil && c.rnd.IntN(4) == 0 { // a clock set back
-						s.pass(-(c.units(1) / 3).Truncate(c.config.Resolution))
-					}
-				default:
-					s.take(1+c.rnd.Uint64N(n/3), s.all(key)...)
-				}
-				s.look(0, s.all(key)...)
-			}
-		}
-	}
 }
 
 func chargeLaterCase(c *check) {
@@ -227,43 +136,6 @@ func admitted(r *request) bool {
 		}
 	}
 	return true
-}
-
-func inFlightCase(c *check) {
-	for _, a := range c.algorithms() {
-		if a != ratelimit.InFlight {
-			continue
-		}
-		s := c.session(c.limitOf(a, 3), named("second", c.limitOf(a, 70)))
-		var under []*request
-		for range 5 {
-			if r, ok := s.take(1, s.all("k")...); ok {
-				under = append(under, r)
-			}
-		}
-		if len(under) != 3 {
-			c.fatal("%d are under way with a limit of 3", len(under))
-		}
-		for _, actual := range []uint64{0, 1, 99} { // what it cost is no matter
-			s.settle(under[0], actual)
-			r, ok := s.take(1, s.all("k")...)
-			if !ok {
-				c.fatal("one was over, and another was not admitted")
-			}
-			under = append(under[1:], r)
-			if _, ok := s.take(1, s.all("k")...); ok {
-				c.fatal("a fourth was admitted with a limit of 3")
-			}
-		}
-		s.pass(c.units(1))
-		if _, ok := s.take(3, s.all("k")...); !ok {
-			c.fatal("those under way for longer than the span were not believed to be over")
-		}
-		s.settle(under[0], 0)
-		if _, ok := s.take(1, s.all("k")...); ok {
-			c.fatal("one that was believed to be over was given back a second time")
-		}
-	}
 }
 
 func resetCase(c *check) {

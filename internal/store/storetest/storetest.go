@@ -97,7 +97,7 @@ const (
 
 // Cases returns all cases, in the order in which [Run] runs them.
 func Cases() []Case {
-	return slices.Concat(limitCases, ruleCases, settleCases, banCases, keyCases, timeCases, updateCases, concurrentCases)
+	return slices.Concat(limitCases, settleCases, banCases, keyCases, timeCases, updateCases, concurrentCases)
 }
 
 // Run checks each case in a subtest of its name. One that the Config rules out is

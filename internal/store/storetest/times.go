@@ -11,16 +11,12 @@ import (
 // timeCases are about clocks.
 var timeCases = []Case{
 	{
-		"ClockBack", givenTimes, clockBackCase,
-		"An event earlier than the newest one judged under one of its records is judged at that newest time; other keys are not held back.",
-	},
-	{
-		"ClockJumps", givenTimes, clockJumpsCase,
-		"Whatever a clock does, back, forth, by days, nothing is admitted that should not be and nobody is shut out for it.",
-	},
-	{
-		"ClockShared", givenTimes, clockSharedCase,
-		"A request about several keys is judged at the newest time of all of them, and takes them all there.",
+		"ClockJumps", givenTimes, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
+			r := c.limitOf(a, 6)
+			r.Ban = &ratelimit.Ban{After: 6, Of: ratelimit.Refusals, Span: c.units(2), For: c.units(3)}
+			return []ratelimit.Rule{r, named("second", c.limitOf(ratelimit.Sliding, 100))}
+		}, (*walk).take, (*walk).take, (*walk).take, (*walk).take, (*walk).look, (*walk).jump),
+		"Whatever a clock does, an event is judged at its time, or at the newest at which one of its records was judged if that is later, and takes all its records there; other keys are not held back.",
 	},
 	{
 		"OwnClock", ownClock, ownClockCase,
@@ -34,63 +30,6 @@ var timeCases = []Case{
 		"Overflow", givenTimes, overflowCase,
 		"Costs, limits and times at the ends of their ranges are judged as any: no wrap, no panic.",
 	},
-}
-
-func clockBackCase(c *check) {
-	for _, a := range c.algorithms() {
-		for _, n := range []uint64{4, 100} {
-			s := c.session(c.limitOf(a, n))
-			s.take(n-1, about(0, "k"))
-			s.now -= int64(c.units(600))
-			if r, ok := s.take(1, about(0, "k")); !ok || r.Now != c.start() {
-				c.fatal("%v: the last that fits, with the clock set back: admitted %v, judged %d ns too early", a, ok, c.start()-r.Now)
-			}
-			if r, _ := s.take(1, about(0, "another")); r.Now != s.now {
-				c.fatal("%v: a key that was never seen was judged at another's time", a)
-			}
-			for range 20 {
-				s.take(1, about(0, "k"))
-				s.pass(c.units(31))
-			}
-		}
-	}
-}
-
-func clockJumpsCase(c *check) {
-	jumps := []time.Duration{
-		-1, 1, -time.Millisecond, -time.Second, time.Minute, -time.Minute, time.Hour, -time.Hour,
-		100 * 24 * time.Hour, -90 * 24 * time.Hour, 30 * 365 * 24 * time.Hour,
-	}
-	for _, a := range c.algorithms() {
-		r := c.limitOf(a, 6)
-		r.Ban = &ratelimit.Ban{After: 6, Of: ratelimit.Refusals, Span: c.units(2), For: c.units(3)}
-		s := c.session(r)
-		for range c.steps(150) {
-			s.take(1+c.rnd.Uint64N(3), about(0, []string{"a", "b"}[c.rnd.IntN(2)]))
-			s.pass(time.Duration(c.rnd.Int64N(int64(c.unit) / 5)))
-			if c.rnd.IntN(12) == 0 {
-				s.now += int64(jumps[c.rnd.IntN(len(jumps))])
-				s.now = min(s.now, c.base+int64(150*365*24*time.Hour))
-			}
-		}
-	}
-}
-
-func clockSharedCase(c *check) {
-	s := c.session(c.limitOf(ratelimit.Sliding, 5), named("second", c.limitOf(ratelimit.Sliding, 5)))
-	early := s.now
-	s.take(2, about(0, "k"), about(1, "k"))
-	s.pass(c.units(1) / 2)
-	s.take(2, about(0, "k"), about(1, "other"))
-	s.now = early // now rule 1 has not judged k since, but rule 0 has
-	s.take(1, about(0, "k"), about(1, "k"))
-	s.now = early + int64(c.units(1))/4
-	s.take(1, about(1, "k")) // and is held there
-	s.look(1, about(1, "other"), about(0, "new"))
-	s.now = early + int64(c.units(1))
-	for range 3 {
-		s.take(1, about(0, "k"), about(1, "k"))
-	}
 }
 
 func ownClockCase(c *check) {
@@ -140,10 +79,7 @@ func endsOfTimeCase(c *check) {
 
 func overflowCase(c *check) {
 	for _, a := range c.algorithms() {
-		most := uint64(ratelimit.MaxSliding)
-		if a == ratelimit.Exact || a == ratelimit.InFlight {
-			most = ratelimit.MaxExact
-		}
+		most := maxN(a)
 		for _, span := range []time.Duration{time.Millisecond, time.Minute, ratelimit.MaxSpan} {
 			r := c.rule("r", ratelimit.Limit{N: most, Span: span}, ratelimit.Limit{N: most - 1, Span: span})
 			r.Algorithm = a

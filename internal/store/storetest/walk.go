@@ -1,0 +1,251 @@
+package storetest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A walk is a session that takes random steps. After each of them, the model knows what
+// the store must have answered.
+type walk struct {
+	*session
+	requests []*request // not settled yet
+}
+
+// A step is what may happen in a walk.
+type step func(*walk)
+
+// walking returns a check of random steps under random rules, some of them with the
+// algorithm a. Steps that are given more than once happen more often.
+func walking(rules func(c *check, a ratelimit.Algorithm) []ratelimit.Rule, steps ...step) func(*check) {
+	return func(c *check) {
+		for _, a := range c.algorithms() {
+			for range 8 {
+				w := &walk{session: c.session(rules(c, a)...)}
+				for range c.steps(150) {
+					steps[c.rnd.IntN(len(steps))](w)
+					w.pass(w.gap())
+				}
+			}
+		}
+	}
+}
+
+// steps returns how many steps a random case has: fewer if each has to be waited for.
+func (c *check) steps(n int) int {
+	if c.config.Pass != nil {
+		n /= 10
+	}
+	return n * c.config.Rounds
+}
+
+func (w *walk) take() { w.takeCost(w.cost()) }
+
+func (w *walk) takeOne() { w.takeCost(1) }
+
+// takeCost takes, and if that is refused now and then also at the last time at which it
+// is, and the first at which it is not.
+func (w *walk) takeCost(cost uint64) {
+	subjects := w.subjects()
+	r, _ := w.session.take(cost, slices.Clone(subjects)...)
+	w.keep(r)
+	if wait := w.wait(r); wait > 0 && wait < longIdle && w.config.Pass == nil && w.rnd.IntN(4) == 0 {
+		w.pass(wait - w.config.Resolution)
+		w.session.look(cost, slices.Clone(subjects)...)
+		w.pass(w.config.Resolution)
+		w.session.take(cost, subjects...)
+	}
+}
+
+// look looks, also into the future.
+func (w *walk) look() {
+	ahead := w.gap()
+	if w.config.Pass != nil {
+		ahead = 0
+	}
+	w.now += int64(ahead)
+	r, _ := w.session.look(w.cost(), w.subjects()...)
+	w.now -= int64(ahead)
+	w.keep(r)
+}
+
+// keep keeps r for settle; if a rule counts refused requests, instead of those before: a
+// log that was charged beyond its limit since gives nothing back.
+func (w *walk) keep(r *request) {
+	for i := range w.model.set.Len() {
+		if w.model.set.Rule(i).CountRefused {
+			w.requests = nil
+		}
+	}
+	w.requests = append(w.requests, r)
+}
+
+// settle settles one of the requests so far, whether it was charged or not.
+func (w *walk) settle() {
+	if len(w.requests) == 0 {
+		return
+	}
+	i := w.rnd.IntN(len(w.requests))
+	r := w.requests[i]
+	w.requests = slices.Delete(w.requests, i, i+1)
+	w.session.settle(r, w.rnd.Uint64N(r.Cost+1))
+}
+
+func (w *walk) refund() {
+	_, n := w.some()
+	amounts := []uint64{0, 1, w.rnd.Uint64N(n + 1), n, 1 << 40, math.MaxUint64}
+	w.session.refund(amounts[w.rnd.IntN(len(amounts))], w.anyRule(), w.anyKey())
+}
+
+func (w *walk) ban() {
+	w.session.ban(w.anyRule(), w.anyKey(), w.base+(1+w.rnd.Int64N(5))*int64(time.Hour))
+}
+
+func (w *walk) unban() { w.session.unban(w.anyRule(), w.anyKey()) }
+
+// jump sets the clock, but never far beyond today.
+func (w *walk) jump() {
+	jumps := []time.Duration{
+		-1, 1, -time.Millisecond, -time.Second, time.Minute, -time.Minute, time.Hour, -time.Hour,
+		100 * 24 * time.Hour, -90 * 24 * time.Hour, 30 * 365 * 24 * time.Hour,
+	}
+	if w.config.Pass == nil {
+		w.now += int64(jumps[w.rnd.IntN(len(jumps))])
+		w.now = min(w.now, w.base+int64(150*365*24*time.Hour))
+	}
+}
+
+// anyRule returns the number of some rule.
+func (w *walk) anyRule() int { return w.rnd.IntN(w.model.set.Len()) }
+
+// anyKey returns one of two keys.
+func (w *walk) anyKey() string { return string(rune('a' + w.rnd.IntN(2))) }
+
+// subjects returns those of a request: most of the rules.
+func (w *walk) subjects() (some []subject) {
+	for i := range w.model.set.Len() {
+		if w.rnd.IntN(4) > 0 {
+			some = append(some, about(i, w.anyKey()))
+		}
+	}
+	if len(some) == 0 {
+		return w.all("a")
+	}
+	return some
+}
+
+// some returns the span and the number of some limit, or of what leads to a ban.
+func (w *walk) some() (span time.Duration, n uint64) {
+	r := w.model.set.Rule(w.anyRule())
+	if len(r.Limits) == 0 {
+		return r.Ban.Span, r.Ban.After
+	}
+	l := r.Limits[w.rnd.IntN(len(r.Limits))]
+	return l.Window(), most(l)
+}
+
+func (w *walk) cost() uint64 {
+	_, n := w.some()
+	switch w.rnd.IntN(8) {
+	case 0:
+		return w.rnd.Uint64N(n + 2)
+	case 1, 2:
+		return w.rnd.Uint64N(2 + n/8)
+	}
+	return 1
+}
+
+// longIdle is the longest time that passes in a step.
+const longIdle = 100 * 24 * time.Hour
+
+// gap returns a random time between two events: such that some are refused, and
+// now and then so long that all is forgotten.
+func (w *walk) gap() time.Duration {
+	if w.config.Pass != nil {
+		return time.Duration(w.rnd.Int64N(int64(w.unit)/4 + 1))
+	}
+	span, n := w.some()
+	gap := time.Duration(0)
+	switch w.rnd.IntN(40) {
+	case 0:
+		tenths := []time.Duration{3, 5, 9, 10, 11, 15, 20, 100, 1000, 10_000}
+		gap = min(span/10*tenths[w.rnd.IntN(len(tenths))], longIdle)
+	case 1:
+		gap = span / 60
+	case 2, 3, 4:
+	default:
+		gap = time.Duration(w.rnd.Int64N(2*int64(span)/int64(max(1, min(n, 100))) + 1))
+	}
+	return gap.Truncate(w.config.Resolution)
+}
+
+// randomLimits returns a rule with up to three limits that a can have.
+func (c *check) randomLimits(a ratelimit.Algorithm) ratelimit.Rule {
+	r := c.rule("r")
+	r.Algorithm = a
+	if a == ratelimit.Calendar && c.rnd.IntN(2) == 0 {
+		r.Zone = time.FixedZone("east", 5*3600+1800)
+	}
+	for range 1 + c.rnd.IntN(3) {
+		r.Limits = append(r.Limits, c.randomLimit(a))
+	}
+	return r
+}
+
+// randomLimit returns some limit that a can have, in a few units.
+func (c *check) randomLimit(a ratelimit.Algorithm) ratelimit.Limit {
+	n := []uint64{1, 2, 3, 7, 12, 60, 100, 127, 128, 129, 150, 360}[c.rnd.IntN(12)]
+	l := c.under(a, n, 1+c.rnd.IntN(3))
+	switch a {
+	case ratelimit.Calendar:
+		l.Per = ratelimit.PerSecond + ratelimit.Period(c.rnd.IntN(6))
+	case ratelimit.GCRA, ratelimit.LeakyBucket:
+		if c.rnd.IntN(2) == 0 {
+			l.Burst = 1 + c.rnd.Uint64N(2*n)
+		}
+	default:
+		l.Span += time.Duration(c.rnd.IntN(7)) * time.Millisecond
+	}
+	return l
+}
+
+// randomRules returns rules that interfere with each other, the first of them with the
+// algorithm a.
+func (c *check) randomRules(a ratelimit.Algorithm, most int) (rules []ratelimit.Rule) {
+	algorithms := c.algorithms()
+	for i := range 1 + c.rnd.IntN(most) {
+		rules = append(rules, c.randomRule(fmt.Sprint("r", i), a))
+		a = algorithms[c.rnd.IntN(len(algorithms))]
+	}
+	return rules
+}
+
+// randomRule returns a rule with limits, a ban, or both.
+func (c *check) randomRule(name string, a ratelimit.Algorithm) ratelimit.Rule {
+	r := c.rule(name)
+	r.Algorithm = a
+	r.Shadow, r.CountRefused = c.rnd.IntN(4) == 0, c.rnd.IntN(4) == 0 && a != ratelimit.InFlight
+	for range c.rnd.IntN(3) {
+		r.Limits = append(r.Limits, c.under(a, c.rnd.Uint64N(12), 1+c.rnd.IntN(2)))
+	}
+	if len(r.Limits) > 0 && c.rnd.IntN(2) == 0 {
+		return r
+	}
+	r.Ban = c.randomBan()
+	if len(r.Limits) > 0 && c.rnd.IntN(2) == 0 {
+		r.Ban.Of = ratelimit.Refusals
+	}
+	return r
+}
+
+func (c *check) randomBan() *ratelimit.Ban {
+	b := &ratelimit.Ban{After: c.rnd.Uint64N(6), Span: c.units(1 + c.rnd.IntN(2)), For: c.units(1), Extend: c.rnd.IntN(4) == 0}
+	if c.rnd.IntN(2) == 0 {
+		b.Factor, b.Max, b.Remember = 1+2*c.rnd.Float64(), c.units(3), c.units(1+c.rnd.IntN(3))
+	}
+	return b
+}
