@@ -44,6 +44,7 @@ type Condition struct {
 	statuses []statusRange
 	clients  []netip.Prefix
 	fields   []fieldPatterns
+	some     bool // one of these is not empty
 }
 
 type fieldPatterns struct {
@@ -54,7 +55,7 @@ type fieldPatterns struct {
 // Compile returns w's Condition. The error names the part that is wrong and what it
 // must be.
 func (w When) Compile() (Condition, error) {
-	var c Condition
+	c := Condition{some: !w.IsZero()}
 	for _, m := range w.Method {
 		if m == "" {
 			return Condition{}, fmt.Errorf("method: empty: must be a method such as GET")
@@ -98,7 +99,9 @@ func (w When) Compile() (Condition, error) {
 
 // Holds reports whether c holds for e. A part about a field that e lacks does
 // not hold.
-func (c *Condition) Holds(e *Event) bool {
+func (c *Condition) Holds(e *Event) bool { return !c.some || c.holds(e) }
+
+func (c *Condition) holds(e *Event) bool {
 	return (len(c.methods) == 0 || anyMatches(c.methods, e.known[Method])) &&
 		c.holdsPath(e) && c.holdsStatus(e) &&
 		(len(c.clients) == 0 || InPrefixes(c.clients, e.known[Client])) &&

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -226,25 +227,32 @@ func (sc *scratch) collect(set *Set, q *query) error {
 	if sc.listed = set.Allowed(q.event); sc.listed {
 		return nil
 	}
-	var last *match.Key
+	last := -1
 	for i := range set.rules {
-		r := &set.rules[i]
 		if !set.conds[i].Holds(q.event) {
 			continue
 		}
-		if n := len(sc.subjects); n > 0 && last.Equal(r.Key) {
-			sc.subjects = append(sc.subjects, subject{Key: sc.subjects[n-1].Key, Outcome: outcome{Rule: i}})
+		if set.keys[i] == last {
+			sc.add(i, sc.subjects[len(sc.subjects)-1].Key)
 			continue
 		}
 		at := len(sc.keys)
 		var ok bool
-		if sc.keys, ok = r.Key.Append(sc.keys, q.event); !ok {
-			continue
+		if sc.keys, ok = set.rules[i].Key.Append(sc.keys, q.event); ok {
+			last = set.keys[i]
+			sc.add(i, sc.keys[at:len(sc.keys):len(sc.keys)])
 		}
-		last = &r.Key
-		sc.subjects = append(sc.subjects, subject{Key: sc.keys[at:len(sc.keys):len(sc.keys)], Outcome: outcome{Rule: i}})
 	}
 	return nil
+}
+
+// add adds a subject: a rule and the key. It leaves in place what an earlier outcome has
+// there, as the store fills in all of it.
+func (sc *scratch) add(rule int, key []byte) {
+	n := len(sc.subjects)
+	sc.subjects = slices.Grow(sc.subjects, 1)[:n+1]
+	s := &sc.subjects[n]
+	s.Key, s.Outcome.Rule = key, rule
 }
 
 // collectKey is collect for the values of a key.
@@ -269,6 +277,6 @@ func (sc *scratch) collectRule(set *Set, q *query) (err error) {
 	if sc.keys, err = set.rules[i].Key.Join(sc.keys, q.key...); err != nil {
 		return &keyError{rule: set.rules[i].Name, err: err}
 	}
-	sc.subjects = append(sc.subjects, subject{Key: sc.keys, Outcome: outcome{Rule: i}})
+	sc.add(i, sc.keys)
 	return nil
 }

@@ -17,6 +17,7 @@ type Set struct {
 	names map[string]int // the number of each rule
 
 	clients []int // at which place in its key each rule has the client, or -1
+	keys    []int // for each rule, the first of the rules in a row that have its key
 }
 
 // SetConfig is what a Set has besides its rules. Its zero value adds nothing.
@@ -46,6 +47,9 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 		}
 		s.names[r.Name] = i
 		s.clients = append(s.clients, r.Key.ClientField())
+		if s.keys = append(s.keys, i); i > 0 && r.Key.Equal(s.rules[i-1].Key) {
+			s.keys[i] = s.keys[i-1]
+		}
 		cond, err := r.When.Compile()
 		if err != nil {
 			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
