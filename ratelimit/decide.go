@@ -54,23 +54,7 @@ func (m *memory) decide(r *request) error {
 	if r.Peek {
 		copyRecords(r, probes)
 	}
-	follow(probes, r)
 	m.judge(probes, r, now)
-	if !r.Peek {
-		for i := range probes {
-			p := &probes[i]
-			if f := p.records.layout.former; f != nil {
-				f.judged(now, p.records.until.Load())
-			}
-			if p.held {
-				p.w[wordNewest] = keytable.Stamp(now)
-			}
-			if p.sketch != nil || p.noMemory {
-				p.counters.elsewhere(p.hash, p.noMemory)
-			}
-			p.counters.count(p.hash, &r.Subjects[i].Outcome, p.Shadow)
-		}
-	}
 	unlock(probes)
 	r.Now = now
 	if m.config.OnBan != nil && !r.Peek {
@@ -103,20 +87,6 @@ func (m *memory) probe(rs *memoryRules, r *request, probes []probe) error {
 		p.hash, p.spot = hash, p.records.table.Prefetch(hash)
 	}
 	return nil
-}
-
-// follow gives each probe N as its Adapt has it, and counts the event there. It is
-// for when the decision is sure to be made: a stale request is made again.
-func follow(probes []probe, r *request) {
-	for i := range probes {
-		switch p := &probes[i]; {
-		case p.adapt == nil:
-		case r.Peek || r.Cost == 0:
-			p.n = p.adapt.n.Load()
-		default:
-			p.n = p.adapt.follow(r.Now)
-		}
-	}
 }
 
 // lock locks what the probes count in, in the order of tables, and reports
@@ -214,11 +184,11 @@ func copyRecords(r *request, probes []probe) {
 // unlock unlocks what is locked.
 func unlock(probes []probe) {
 	for i := range probes {
-		p := &probes[i]
-		if p.held {
+		if p := &probes[i]; p.held {
 			p.record.Unlock()
+		} else {
+			p.unlockSketch()
 		}
-		p.unlockSketch()
 	}
 }
 

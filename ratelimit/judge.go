@@ -2,6 +2,8 @@ package ratelimit
 
 import (
 	"time"
+
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // judge fills in the outcome of every subject of r at time now, and charges. It
@@ -10,9 +12,10 @@ import (
 func (m *memory) judge(probes []probe, r *request, now int64) {
 	banned, refused := false, false
 	for i := range probes {
-		o := &r.Subjects[i].Outcome
-		m.holds(&probes[i], r, o, now)
-		banned = banned || o.Banned && !probes[i].Shadow
+		p, o := &probes[i], &r.Subjects[i].Outcome
+		p.follow(r)
+		m.holds(p, r, o, now)
+		banned = banned || o.Banned && !p.Shadow
 	}
 	for i := range probes {
 		p, o := &probes[i], &r.Subjects[i].Outcome
@@ -30,7 +33,35 @@ func (m *memory) judge(probes []probe, r *request, now int64) {
 		p, s := &probes[i], &r.Subjects[i]
 		p.charged(&s.Outcome, r, now, refused || banned, banned)
 		s.Mark = p.records.mark()
+		if !r.Peek {
+			p.judged(&s.Outcome, now)
+		}
 	}
+}
+
+// follow gives p the N of its Adapt, and counts the event there. It is for when the
+// decision is sure to be made: a stale request is made again.
+func (p *probe) follow(r *request) {
+	switch {
+	case p.adapt == nil:
+	case r.Peek || r.Cost == 0:
+		p.n = p.adapt.n.Load()
+	default:
+		p.n = p.adapt.follow(r.Now)
+	}
+}
+
+// judged notes that p was judged at now, and counts its outcome.
+func (p *probe) judged(o *outcome, now int64) {
+	if f := p.records.layout.former; f != nil {
+		f.judged(now, p.records.until.Load())
+	}
+	if p.held {
+		p.w[wordNewest] = keytable.Stamp(now)
+	} else {
+		p.counters.elsewhere(p.hash, p.noMemory)
+	}
+	p.counters.count(p.hash, o, p.Shadow)
 }
 
 // holds sets o to a ban that holds at now, if one does.

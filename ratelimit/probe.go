@@ -56,15 +56,17 @@ func (p *probe) fits(i int, cost uint64) bool {
 // charge counts cost in the i-th meter.
 func (p *probe) charge(i int, now int64, cost uint64) {
 	switch {
-	case p.w != nil:
+	case p.copied:
+		if m := &p.records.meters[i]; m.blocks == nil { // never what a copy shares
+			m.Charge(p.w[m.at:], nil, now, cost)
+		}
+	case p.held:
 		m := &p.records.meters[i]
-		if p.held && !p.copied {
+		if p.record.Flag() {
 			p.records.cutBefore(p.record, now)
 		}
-		if !p.copied || m.blocks == nil { // never what a copy shares
-			m.Charge(p.w[m.at:], p.blocks(m), now, cost)
-		}
-		if p.held && !p.copied && m.Cut(p.w[m.at:], now) {
+		w := p.w[m.at:]
+		if m.Charge(w, m.blocks, now, cost); m.Cut(w, now) {
 			p.record.SetFlag()
 		}
 	case p.sketch != nil && p.counted:

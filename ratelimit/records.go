@@ -215,12 +215,9 @@ func (rs *records) clear(w []uint64) {
 	}
 }
 
-// cutBefore clears the flag of r if what was cut before now has left since: if
-// nothing is used in any limit.
+// cutBefore clears the flag of r, which is set, if what was cut before now has left
+// since: if nothing is used in any limit.
 func (rs *records) cutBefore(r keytable.Record, now int64) {
-	if !r.Flag() {
-		return
-	}
 	w := r.Words()
 	for i := range rs.limits {
 		m := &rs.limits[i]

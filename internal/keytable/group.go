@@ -196,13 +196,13 @@ func (g group) fits(need int) bool {
 
 // insert makes the empty place r a record of zeros, locked, for a key that is not
 // there and fits.
-func (g group) insert(r Record, hash uint64, key string, id *identity) {
+func (g group) insert(r Record, hash uint64, key string, id identity) {
 	if g.n == 0 {
 		g.t.config.Policy.Base(&g.base)
 	}
 	clear(r.Words())
 	if g.t.config.KeyWords != 0 {
-		*r.keyWords() = id.words
+		*r.keyWords() = [shortWords]uint64{id.first, id.second}
 	}
 	g.recent += int32(id.bytes) - g.recent/recentKeys
 	if id.bytes != 0 {

@@ -27,10 +27,12 @@ const (
 //	a longer one: | another hash | place among the keys, longMark in the top byte |
 //
 // The length tells short keys apart that differ in zeros at the end.
+//
+// Passed by value, four fields stay in registers.
 type identity struct {
-	words [shortWords]uint64
-	mask  uint64 // of the bits of the second word that are compared
-	bytes int    // that the key takes beside the records
+	first, second uint64
+	mask          uint64 // of the bits of second that are compared
+	bytes         int    // that the key takes beside the records
 }
 
 func (t *Table) identify(key string) (id identity) {
@@ -38,10 +40,10 @@ func (t *Table) identify(key string) (id identity) {
 	case t.config.KeyWords == 0:
 		id.bytes = keyHead + len(key)
 	case len(key) > MaxShortKey:
-		id.words[0], id.words[1] = maphash.String(t.seed2, key), longMark<<56
+		id.first, id.second = maphash.String(t.seed2, key), longMark<<56
 		id.mask, id.bytes = longMark<<56, keyHead+len(key)
 	default:
-		id.words[0], id.words[1] = shortKey(key)
+		id.first, id.second = shortKey(key)
 		id.mask = ^uint64(0)
 	}
 	return id
@@ -69,11 +71,11 @@ func (r Record) keyWords() *[shortWords]uint64 {
 }
 
 // is reports whether r is the record of key, given that the hashes are the same.
-func (r Record) is(key string, id *identity) bool {
+func (r Record) is(key string, id identity) bool {
 	c := &r.g.t.config
 	if c.KeyWords != 0 {
 		w := r.keyWords()
-		if w[0] != id.words[0] || (w[1]^id.words[1])&id.mask != 0 {
+		if w[0] != id.first || (w[1]^id.second)&id.mask != 0 {
 			return false
 		}
 		if id.bytes == 0 {

@@ -69,7 +69,7 @@ func (t *Table) search(h Hint, hash uint64, key string) (Record, State) {
 				return Record{}, busy
 			}
 			r := Record{group{t, h.g}, head}
-			if t.plain || r.is(key, &id) {
+			if t.plain || r.is(key, id) {
 				return r, Found
 			}
 			head.Store(w)

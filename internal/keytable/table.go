@@ -201,7 +201,7 @@ func (t *Table) add(hash uint64, key string, makeSpace bool) (Record, State) {
 		if !ok {
 			return Record{}, Moved
 		}
-		r, state := g.add(hash, key, &id, makeSpace)
+		r, state := g.add(hash, key, id, makeSpace)
 		if g.mu.Unlock(); state != again {
 			return r, state
 		}
@@ -211,7 +211,7 @@ func (t *Table) add(hash uint64, key string, makeSpace bool) (Record, State) {
 // add is add in g.
 //
 // REQUIRES: g.mu.
-func (g group) add(hash uint64, key string, id *identity, makeSpace bool) (Record, State) {
+func (g group) add(hash uint64, key string, id identity, makeSpace bool) (Record, State) {
 	r, state := g.find(hash, key)
 	if state == Found {
 		return r, Found
