@@ -13,6 +13,7 @@ import (
 // or, when the request only looks, a copy of a record.
 type probe struct {
 	*memoryRule
+	o      *outcome // of its subject
 	hash   uint64
 	key    string
 	spot   keytable.Hint // where its record is looked for
@@ -79,7 +80,7 @@ func (m *memory) probe(rs *memoryRules, r *request, probes []probe) error {
 			digest := m.stored(s.Key)
 			first, p.key = unsafe.SliceData(digest), unsafe.String(unsafe.SliceData(digest), len(digest))
 		}
-		p.memoryRule = rs.rules[s.Outcome.Rule]
+		p.memoryRule, p.o = rs.rules[s.Outcome.Rule], &s.Outcome
 		// Rules on one key are handed the same bytes, which are hashed once.
 		if i == 0 || first != hashed || len(p.key) != len(probes[i-1].key) {
 			hash, hashed = p.records.table.Hash(p.key), first

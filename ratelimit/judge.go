@@ -12,29 +12,29 @@ import (
 func (m *memory) judge(probes []probe, r *request, now int64) {
 	banned, refused := false, false
 	for i := range probes {
-		p, o := &probes[i], &r.Subjects[i].Outcome
+		p := &probes[i]
 		p.follow(r)
-		m.holds(p, r, o, now)
-		banned = banned || o.Banned && !p.Shadow
+		m.holds(p, r, now)
+		banned = banned || p.o.Banned && !p.Shadow
 	}
 	for i := range probes {
-		p, o := &probes[i], &r.Subjects[i].Outcome
-		if !o.Banned {
+		p := &probes[i]
+		if !p.o.Banned {
 			if banned {
-				o.Skipped = true
+				p.o.Skipped = true
 				continue
 			}
-			m.observe(p, r, o, now)
-			m.limit(p, r, o, now)
+			m.observe(p, r, now)
+			m.limit(p, r, now)
 		}
-		refused = refused || o.Refused && !p.Shadow
+		refused = refused || p.o.Refused && !p.Shadow
 	}
 	for i := range probes {
-		p, s := &probes[i], &r.Subjects[i]
-		p.charged(&s.Outcome, r, now, refused || banned, banned)
-		s.Mark = p.records.mark()
+		p := &probes[i]
+		p.charged(r, now, refused || banned, banned)
+		r.Subjects[i].Mark = p.records.mark()
 		if !r.Peek {
-			p.judged(&s.Outcome, now)
+			p.judged(now)
 		}
 	}
 }
@@ -52,7 +52,7 @@ func (p *probe) follow(r *request) {
 }
 
 // judged notes that p was judged at now, and counts its outcome.
-func (p *probe) judged(o *outcome, now int64) {
+func (p *probe) judged(now int64) {
 	if f := p.records.layout.former; f != nil {
 		f.judged(now, p.records.until.Load())
 	}
@@ -61,12 +61,12 @@ func (p *probe) judged(o *outcome, now int64) {
 	} else {
 		p.counters.elsewhere(p.hash, p.noMemory)
 	}
-	p.counters.count(p.hash, o, p.Shadow)
+	p.counters.count(p.hash, p.o, p.Shadow)
 }
 
-// holds sets o to a ban that holds at now, if one does.
-func (m *memory) holds(p *probe, r *request, o *outcome, now int64) {
-	*o = outcome{Rule: o.Rule}
+// holds clears the outcome, and sets it to a ban that holds at now, if one does.
+func (m *memory) holds(p *probe, r *request, now int64) {
+	*p.o = outcome{Rule: p.o.Rule}
 	until, ok := m.bans.Until(p.id, p.hash, bytesOf(p.key), now)
 	if !ok {
 		return
@@ -78,10 +78,11 @@ func (m *memory) holds(p *probe, r *request, o *outcome, now int64) {
 		}
 		p.extended = until > was
 	}
-	p.refuseUntil(o, until)
+	p.refuseUntil(until)
 }
 
-func (p *probe) refuseUntil(o *outcome, until int64) {
+func (p *probe) refuseUntil(until int64) {
+	o := p.o
 	o.Refused, o.Banned = true, true
 	o.Remaining, o.LimitIndex = 0, 0
 	o.BannedUntil = time.Unix(0, until)
@@ -94,20 +95,21 @@ func (p *probe) refuseUntil(o *outcome, until int64) {
 }
 
 // observe counts a hit for a ban after hits, unless the event only looks.
-func (m *memory) observe(p *probe, r *request, o *outcome, now int64) {
+func (m *memory) observe(p *probe, r *request, now int64) {
 	if p.Ban == nil || p.Ban.Of != Hits {
 		return
 	}
 	if r.Cost > 0 {
-		m.strike(p, r, o, now)
+		m.strike(p, r, now)
 	} else if len(p.Limits) == 0 {
-		o.Limit, o.Remaining = p.Ban.After, p.Ban.After-min(p.strikes(now), p.Ban.After)
+		p.o.Limit, p.o.Remaining = p.Ban.After, p.Ban.After-min(p.strikes(now), p.Ban.After)
 	}
 }
 
 // strike counts one hit or refusal toward the ban, and starts it when that was
 // one too many.
-func (m *memory) strike(p *probe, r *request, o *outcome, now int64) {
+func (m *memory) strike(p *probe, r *request, now int64) {
+	o := p.o
 	count := p.strikes(now)
 	if count < p.Ban.After {
 		if !r.Peek {
@@ -130,12 +132,13 @@ func (m *memory) strike(p *probe, r *request, o *outcome, now int64) {
 	}
 	p.clearStrikes()
 	o.Started = true
-	p.refuseUntil(o, until)
+	p.refuseUntil(until)
 }
 
 // limit judges the rule's limits without charging them. A refusal counts
 // toward the rule's own ban.
-func (m *memory) limit(p *probe, r *request, o *outcome, now int64) {
+func (m *memory) limit(p *probe, r *request, now int64) {
+	o := p.o
 	over, above, told := false, false, 0
 	for i := range p.records.judging(now) {
 		n := p.most(i)
@@ -158,7 +161,7 @@ func (m *memory) limit(p *probe, r *request, o *outcome, now int64) {
 		return
 	}
 	if p.Ban != nil && p.Ban.Of == Refusals {
-		m.strike(p, r, o, now)
+		m.strike(p, r, now)
 	}
 	o.Refused = true
 }
@@ -171,8 +174,9 @@ func (p *probe) refusesLonger(i, j int, now int64, cost, left uint64) bool {
 
 // charged charges the limits if the event's outcome says so, and fills in what is
 // then left and for how long.
-func (p *probe) charged(o *outcome, r *request, now int64, refused, banned bool) {
-	charged := !banned && !o.Banned && p.charges(o, refused)
+func (p *probe) charged(r *request, now int64, refused, banned bool) {
+	o := p.o
+	charged := !banned && !o.Banned && p.charges(refused)
 	judged := !o.Skipped && (!o.Banned || o.Started) // and so advanced to now
 	for i := range p.records.judging(now) {
 		if !judged {
@@ -199,7 +203,7 @@ func (p *probe) charged(o *outcome, r *request, now int64, refused, banned bool)
 		o.Remaining -= min(r.Cost, o.Remaining)
 	}
 	if p.Ban != nil || o.Banned {
-		p.addBanWait(o, now, r.Cost > 0 && (refused || o.Refused))
+		p.addBanWait(now, r.Cost > 0 && (refused || o.Refused))
 	}
 }
 
@@ -207,17 +211,18 @@ func (p *probe) charged(o *outcome, r *request, now int64, refused, banned bool)
 // admitted one, unless the rule itself (a shadow rule, then) would refuse it;
 // any other only if the rule counts refused events. A shadow rule never counts
 // what others refused.
-func (p *probe) charges(o *outcome, refused bool) bool {
+func (p *probe) charges(refused bool) bool {
 	if refused && p.Shadow {
 		return false
 	}
-	return p.CountRefused || !refused && !o.Refused
+	return p.CountRefused || !refused && !p.o.Refused
 }
 
 // addBanWait adds to the waiting times what the ban asks for. A client whose
 // next event would be one hit too many has to wait for that as well, if it is one
 // that counts and comes again.
-func (p *probe) addBanWait(o *outcome, now int64, again bool) {
+func (p *probe) addBanWait(now int64, again bool) {
+	o := p.o
 	if o.Banned {
 		left := o.BannedUntil.Sub(time.Unix(0, now))
 		o.RetryAfter = longer(o.RetryAfter, left)

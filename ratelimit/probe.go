@@ -50,7 +50,7 @@ func (p *probe) fits(i int, cost uint64) bool {
 		return true
 	}
 	m := &p.records.meters[i]
-	return m.blocks == nil || m.Reserve(p.w[m.at:], p.blocks(m), cost)
+	return m.Reserve(p.w[m.at:], p.blocks(m), cost)
 }
 
 // charge counts cost in the i-th meter.
