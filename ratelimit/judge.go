@@ -13,7 +13,9 @@ func (m *memory) judge(probes []probe, r *request, now int64) {
 	banned, refused := false, false
 	for i := range probes {
 		p := &probes[i]
-		p.follow(r)
+		if p.adapt != nil {
+			p.follow(r)
+		}
 		m.holds(p, r, now)
 		banned = banned || p.o.Banned && !p.Shadow
 	}
@@ -42,11 +44,9 @@ func (m *memory) judge(probes []probe, r *request, now int64) {
 // follow gives p the N of its Adapt, and counts the event there. It is for when the
 // decision is sure to be made: a stale request is made again.
 func (p *probe) follow(r *request) {
-	switch {
-	case p.adapt == nil:
-	case r.Peek || r.Cost == 0:
+	if r.Peek || r.Cost == 0 {
 		p.n = p.adapt.n.Load()
-	default:
+	} else {
 		p.n = p.adapt.follow(r.Now)
 	}
 }

@@ -33,15 +33,19 @@ func (p *probe) used(i int, now int64) uint64 {
 	return 0
 }
 
-// most returns the most that the i-th limit may have used. A sketch knows no
-// burst: N in any window of a span is less than any algorithm gives.
+// most returns the most that the i-th limit may have used.
 func (p *probe) most(i int) uint64 {
-	n := p.limitN(i, p.n)
 	if p.sketch != nil {
-		part, _ := p.records.layout.part(i)
-		n = min(n, max(p.records.layout.limits[i].N, part.most))
+		return p.mostSketched(i)
 	}
-	return n
+	return p.limitN(i, p.n)
+}
+
+// mostSketched is most of a sketch, which knows no burst: N in any window of a span is
+// less than any algorithm gives.
+func (p *probe) mostSketched(i int) uint64 {
+	part, _ := p.records.layout.part(i)
+	return min(p.limitN(i, p.n), max(p.records.layout.limits[i].N, part.most))
 }
 
 // fits reports whether cost can be counted in the i-th limit.
@@ -92,6 +96,13 @@ func (p *probe) wait(i int, now int64, cost uint64) time.Duration {
 
 // whileJudging returns d, or how long the i-th limit still judges if that is less.
 func (p *probe) whileJudging(i int, now int64, d time.Duration) time.Duration {
+	if p.records.layout.former == nil {
+		return d
+	}
+	return p.untilFormerEnds(i, now, d)
+}
+
+func (p *probe) untilFormerEnds(i int, now int64, d time.Duration) time.Duration {
 	if i < len(p.Limits) || i == len(p.records.limits) {
 		return d
 	}
