@@ -187,12 +187,8 @@ func checkAmount(name string, n uint64) error {
 	return nil
 }
 
-// appendFailure appends err as an element of a list of answers.
-func appendFailure(dst []byte, err error) []byte {
+// failure returns err as an element of a list of answers.
+func failure(err error) api.Result {
 	e := asAPI(err)
-	dst = append(dst, `{"error":{"code":`...)
-	dst = appendText(dst, string(e.code))
-	dst = append(dst, `,"detail":`...)
-	dst = appendText(dst, e.detail)
-	return append(dst, "}}"...)
+	return api.Result{Error: &api.Failure{Code: e.code, Detail: e.detail}}
 }

@@ -32,9 +32,10 @@ type call struct {
 	engine  *engine.Session
 	latency *engine.LatencyPart
 
-	w http.ResponseWriter
-	r *http.Request
-	lookup
+	w      http.ResponseWriter
+	r      *http.Request
+	route  *route
+	name   string // in the path: of a counter
 	target string // of the request that a proxy asks about, if it follows authPath
 	query  url.Values
 	access.Identity
@@ -46,10 +47,6 @@ type call struct {
 	out   []byte
 	wrote bool
 	taken int // from the budget
-}
-
-func (c *call) begin(w http.ResponseWriter, r *http.Request) {
-	c.w, c.r = w, r
 }
 
 // end releases the request, and memory that is larger than most requests need.

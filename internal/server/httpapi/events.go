@@ -27,8 +27,6 @@ func appendEvent(dst []byte, name api.EventType, data []byte) []byte {
 	return append(dst, "\n\n"...)
 }
 
-var streamType = []string{"text/event-stream"}
-
 // A stream is one subscriber of the events.
 type stream struct {
 	c       *call

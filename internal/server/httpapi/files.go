@@ -50,11 +50,8 @@ func readFiles(from fs.FS) (map[string]*file, error) {
 
 func pack(data []byte) []byte {
 	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return nil
-	}
-	w.Write(data) // into memory, which has no errors
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
+	w.Write(data)                                         // into memory, which has no errors
 	w.Close()
 	if b.Len() >= len(data)*9/10 {
 		return nil
@@ -66,16 +63,16 @@ func pack(data []byte) []byte {
 func index(c *call) error { return c.sendFile("index.html") }
 
 // consoleFile answers with a file of the console.
-func consoleFile(c *call) error { return c.sendFile(c.name) }
+func consoleFile(c *call) error { return c.sendFile(strings.TrimPrefix(c.r.URL.Path, "/console/")) }
 
-// The header fields of files that differ from those of other answers.
-var (
-	pagePolicy = []string{console.Policy}
-	denyFrames = []string{"DENY"}
-	revalidate = []string{"no-cache"}
-	vary       = []string{"Accept-Encoding"}
-	gzipped    = []string{"gzip"}
-)
+// pageHeader is the fields of files that differ from those of other answers.
+var pageHeader = []field{
+	{"Content-Security-Policy", []string{console.Policy}},
+	{"Cross-Origin-Opener-Policy", []string{"same-origin"}},
+	{"X-Frame-Options", []string{"DENY"}},
+	{"Cache-Control", []string{"no-cache"}},
+	{"Vary", []string{"Accept-Encoding"}},
+}
 
 func (c *call) sendFile(name string) error {
 	f := c.s.files[name]
@@ -83,12 +80,8 @@ func (c *call) sendFile(name string) error {
 		return notFound(c.r.Method, "")
 	}
 	h := c.w.Header()
-	h["Content-Security-Policy"] = pagePolicy
-	h["Cross-Origin-Opener-Policy"] = sameOrigin
-	h["X-Frame-Options"] = denyFrames
-	h["Cache-Control"] = revalidate
+	setHeader(h, pageHeader)
 	h["Etag"] = f.etag
-	h["Vary"] = vary
 	if strings.Contains(c.r.Header.Get("If-None-Match"), f.etag[0]) {
 		c.begun(http.StatusNotModified)
 		c.w.WriteHeader(http.StatusNotModified)
@@ -96,7 +89,7 @@ func (c *call) sendFile(name string) error {
 	}
 	data := f.data
 	if f.packed != nil && strings.Contains(c.r.Header.Get("Accept-Encoding"), "gzip") {
-		h["Content-Encoding"] = gzipped
+		h["Content-Encoding"] = []string{"gzip"}
 		data = f.packed
 	}
 	h["Content-Type"] = f.media

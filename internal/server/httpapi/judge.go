@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -28,67 +29,51 @@ type item struct {
 	at   *int64 // when it happened
 }
 
-// A form is a form of request bodies: one item, or a list of items.
-type form struct {
-	list string // name of the list
-	scan func(c *call) (item, bool)
-}
-
-var (
-	eventForm = form{"events", (*call).scanEvent}
-	takeForm  = form{"takes", (*call).scanTake}
-
-	checkForms = []form{eventForm}
-	takeForms  = []form{takeForm}
-	peekForms  = []form{eventForm, takeForm}
+// The names of lists of items, which also name the kinds of items.
+const (
+	events = "events"
+	takes  = "takes"
 )
 
-// check answers POST /v1/check.
-func check(c *call) error { return c.judge(checkForms, "event and events", false) }
+// kind returns the name of the list in which it may be.
+func (it *item) kind() string {
+	if it.ev != nil {
+		return events
+	}
+	return takes
+}
 
-// take answers POST /v1/take.
-func take(c *call) error { return c.judge(takeForms, "rule with key, and takes", false) }
-
-// peek answers POST /v1/peek.
-func peek(c *call) error { return c.judge(peekForms, "event, rule with key, events, and takes", true) }
-
-// judge answers a body of one of these forms. Nothing is judged before the whole body has
-// been read.
-func (c *call) judge(forms []form, names string, peek bool) error {
-	for i := range forms {
-		f := &forms[i]
+// judge answers a body that is one item, or a list of items, of one of these kinds. forms
+// describes them in errors. Nothing is judged before the whole body has been read.
+func (c *call) judge(peek bool, forms string, kinds []string) error {
+	c.scan = scan{b: c.body}
+	if it, ok := c.scanItem(); ok && c.scan.atEnd() && slices.Contains(kinds, it.kind()) {
+		return c.answerItem(it, nil, peek)
+	}
+	for _, kind := range kinds {
 		c.scan = scan{b: c.body}
-		if it, ok := f.scan(c); ok && c.scan.atEnd() {
-			return c.answerItem(it, nil, peek)
-		}
-		c.scan = scan{b: c.body}
-		n, ok := c.scan.many(f.list, func() bool {
-			_, ok := f.scan(c)
-			return ok
+		n, ok := c.scan.many(kind, func() bool {
+			it, ok := c.scanItem()
+			return ok && it.kind() == kind
 		})
 		if ok {
 			return c.answerItems(n, peek, func(int) (item, error) {
 				c.scan.next()
-				it, _ := f.scan(c)
+				it, _ := c.scanItem()
 				return it, nil
 			})
 		}
 	}
-	return c.judgeDecoded(forms, names, peek)
+	return c.judgeDecoded(peek, forms, kinds)
 }
 
-// scanEvent reads an event, whose fields are views of the body.
-func (c *call) scanEvent() (item, bool) {
-	ev := c.engine.Event()
-	cost, ok := c.scan.check(ev)
-	return item{ev: ev, cost: cost}, ok
-}
-
-// scanTake reads a rule and a key, which are views of the body.
-func (c *call) scanTake() (item, bool) {
-	rule, key, cost, ok := c.scan.take(c.key[:0])
-	c.key = key
-	return item{rule: rule, key: key, cost: cost}, ok
+// scanItem reads an item, whose fields, rule and key are views of the body.
+func (c *call) scanItem() (item, bool) {
+	it, ok := c.scan.item(c.engine.Event(), c.key[:0])
+	if it.key != nil {
+		c.key = it.key
+	}
+	return it, ok
 }
 
 // A judgeRequest is a decoded body of any form.
@@ -101,7 +86,7 @@ type judgeRequest struct {
 }
 
 // judgeDecoded answers a body that a scan does not accept.
-func (c *call) judgeDecoded(forms []form, names string, peek bool) error {
+func (c *call) judgeDecoded(peek bool, forms string, kinds []string) error {
 	var req judgeRequest
 	if err := c.decode(&req); err != nil {
 		return err
@@ -109,23 +94,23 @@ func (c *call) judgeDecoded(forms []form, names string, peek bool) error {
 	event, take := req.Event != nil || req.At != nil, req.Rule != "" || given(req.Key)
 	found, known := 0, true
 	for _, member := range []struct {
-		list string
+		kind string
 		has  bool
-	}{{"events", event}, {"events", req.Events != nil}, {"takes", take}, {"takes", req.Takes != nil}} {
+	}{{events, event}, {events, req.Events != nil}, {takes, take}, {takes, req.Takes != nil}} {
 		if member.has {
 			found++
-			known = known && slices.ContainsFunc(forms, func(f form) bool { return f.list == member.list })
+			known = known && slices.Contains(kinds, member.kind)
 		}
 	}
 	if found > 1 || !known || req.Cost != nil && (req.Events != nil || req.Takes != nil) {
-		return badArg("body: must be one of %s", names)
+		return badArg("body: must be one of %s", forms)
 	}
 	switch {
 	case req.Events != nil:
 		return c.answerItems(len(req.Events), peek, func(i int) (item, error) { return c.eventItem(&req.Events[i]) })
 	case req.Takes != nil:
 		return c.answerItems(len(req.Takes), peek, func(i int) (item, error) { return c.takeItem(&req.Takes[i]) })
-	case take || forms[0].list == takeForm.list:
+	case take || kinds[0] == takes:
 		it, err := c.takeItem(&api.TakeItem{Rule: req.Rule, Key: req.Key, Cost: req.Cost})
 		return c.answerItem(it, err, peek)
 	}
@@ -223,7 +208,8 @@ func (c *call) answerItems(n int, peek bool, next func(i int) (item, error)) err
 		}
 		if err != nil {
 			c.engine.Failed()
-			c.out = appendFailure(c.out, err)
+			b, _ := json.Marshal(failure(err)) // strings have no error
+			c.out = append(c.out, b...)
 			continue
 		}
 		c.out = appendDecision(c.out, &d)

@@ -11,12 +11,8 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 )
 
-// Types for bodies that have no Go type.
-type (
-	oneOf    []any    // one of these
-	text     string   // not JSON
-	anything struct{} // any JSON
-)
+// oneOf is the type of a body that is one of these. A body that is not JSON is a string.
+type oneOf []any
 
 // An object is a JSON object of the document.
 type object = map[string]any

@@ -328,11 +328,11 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 		if w.Code != v.status || !strings.Contains(w.Body.String(), v.want) {
 			t.Errorf("%s %s %s: %d %s; want %d with %s", v.method, v.path, v.body, w.Code, w.Body, v.status, v.want)
 		}
-		var l lookup
-		if err := s.find(&l, httptest.NewRequest(v.method, v.path, nil)); err != nil {
+		var c call
+		if err := s.find(&c, httptest.NewRequest(v.method, v.path, nil)); err != nil {
 			t.Fatalf("%s %s: %v", v.method, v.path, err)
 		}
-		route := l.route
+		route := c.route
 		if w.Code < 300 {
 			asked[route.id] = true
 		}

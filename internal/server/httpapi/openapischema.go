@@ -11,27 +11,17 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
-// schemas is the schemas of Go structs, by the names of their types.
-type schemas map[string]namedSchema
-
-type namedSchema struct {
-	t      reflect.Type
-	schema object
-}
+// schemas is the schemas of Go structs.
+type schemas map[reflect.Type]object
 
 // schema returns the schema of the type of v.
 func (n schemas) schema(v any) object {
-	switch v := v.(type) {
-	case oneOf:
+	if all, ok := v.(oneOf); ok {
 		var list []any
-		for _, x := range v {
+		for _, x := range all {
 			list = append(list, n.schema(x))
 		}
 		return object{"oneOf": list}
-	case text:
-		return object{"type": "string"}
-	case anything:
-		return object{"type": "object"}
 	}
 	return n.of(reflect.TypeOf(v))
 }
@@ -40,6 +30,8 @@ func (n schemas) schema(v any) object {
 // reference to the schema of its name.
 func (n schemas) of(t reflect.Type) object {
 	switch t {
+	case reflect.TypeFor[object]():
+		return object{"type": "object"}
 	case reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
 	case reflect.TypeFor[netip.Prefix]():
@@ -68,28 +60,21 @@ func (n schemas) of(t reflect.Type) object {
 	case reflect.Pointer:
 		return object{"anyOf": []any{n.of(t.Elem()), object{"type": "null"}}}
 	case reflect.Struct:
-		return n.reference(t)
+		if _, ok := n[t]; !ok {
+			n[t] = nil // t may contain itself
+			n[t] = n.members(t)
+		}
+		return object{"$ref": "#/components/schemas/" + t.Name()}
 	}
 	panic(fmt.Sprintf("httpapi: %v has no schema", t)) // found by the first New
 }
 
-// reference returns a reference to the schema of the struct t, which it adds to n.
-func (n schemas) reference(t reflect.Type) object {
-	name := strings.ToUpper(t.Name()[:1]) + t.Name()[1:]
-	if of, ok := n[name]; ok && of.t != t {
-		panic(fmt.Sprintf("httpapi: %v and %v have one name", of.t, t)) // found by the first New
-	} else if !ok {
-		n[name] = namedSchema{t: t} // t may contain itself
-		n[name] = namedSchema{t, n.members(t)}
-	}
-	return object{"$ref": "#/components/schemas/" + name}
-}
-
-// components returns all schemas by name.
+// components returns all schemas by name. A test checks that all types are of package api,
+// so names are unique.
 func (n schemas) components() object {
 	all := object{}
-	for name, of := range n {
-		all[name] = of.schema
+	for t, s := range n {
+		all[t.Name()] = s
 	}
 	return all
 }
@@ -112,11 +97,12 @@ func (n schemas) members(t reflect.Type) object {
 		if doc := f.Tag.Get("doc"); doc != "" {
 			s["description"] = doc
 		}
-		if f.Tag.Get("range") == "cost" { // see checkCost
+		if f.Tag.Get("range") == "cost" { // see checkAmount
 			s["minimum"], s["maximum"] = 1, uint64(engine.MaxCost)
 		}
 		properties[name] = s
-		if !optional && !behindPointer(t, f.Index) {
+		absent := len(f.Index) > 1 && t.Field(f.Index[0]).Type.Kind() == reflect.Pointer // with its embedded struct
+		if !optional && !absent {
 			required = append(required, name)
 		}
 	}
@@ -125,17 +111,4 @@ func (n schemas) members(t reflect.Type) object {
 		s["required"] = required
 	}
 	return s
-}
-
-// behindPointer reports whether the field at index of t is in an embedded struct that
-// may not be there.
-func behindPointer(t reflect.Type, index []int) bool {
-	for _, i := range index[:len(index)-1] {
-		f := t.Field(i)
-		if f.Type.Kind() == reflect.Pointer {
-			return true
-		}
-		t = f.Type
-	}
-	return false
 }

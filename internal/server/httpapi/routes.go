@@ -58,21 +58,26 @@ func bodyHandler[In, Out any](f func(*call, *In) (Out, error)) handler {
 	}}
 }
 
+// judgeHandler returns a handler that judges the items of a body, or one of such a list.
+func judgeHandler(in any, peek bool, forms string, lists ...string) handler {
+	return handler{in: in, out: oneOf{api.Decision{}, api.Results{}}, serve: func(c *call) error { return c.judge(peek, forms, lists) }}
+}
+
 // The handlers of other forms.
 var (
-	checkHandler   = handler{serve: check, in: api.CheckRequest{}, out: oneOf{api.Decision{}, api.Results{}}}
-	takeHandler    = handler{serve: take, in: api.TakeRequest{}, out: oneOf{api.Decision{}, api.Results{}}}
-	peekHandler    = handler{serve: peek, in: api.PeekRequest{}, out: oneOf{api.Decision{}, api.Results{}}}
+	checkHandler   = judgeHandler(api.CheckRequest{}, false, "event and events", events)
+	takeHandler    = judgeHandler(api.TakeRequest{}, false, "rule with key, and takes", takes)
+	peekHandler    = judgeHandler(api.PeekRequest{}, true, "event, rule with key, events, and takes", events, takes)
 	forwardHandler = handler{serve: forwardAuth, status: http.StatusNoContent}
-	rulesHandler   = handler{serve: queryHandler(checkRules).serve, in: text(""), out: api.RulesValidation{}}
+	rulesHandler   = handler{serve: queryHandler(checkRules).serve, in: "", out: api.RulesValidation{}}
 	banHandler     = handler{serve: bodyHandler(addBan).serve, in: api.BanRequest{}, out: api.Ban{}, status: http.StatusCreated}
-	eventsHandler  = handler{serve: subscribe, out: text(""), media: "text/event-stream"}
-	metricsHandler = handler{serve: scrape, out: text(""), media: "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"}
-	openAPIHandler = handler{serve: openAPI, out: anything{}}
-	aliveHandler   = handler{serve: alive, out: text(""), media: plainType[0]}
-	readyHandler   = handler{serve: ready, out: text(""), media: plainType[0]}
-	indexHandler   = handler{serve: index, out: text(""), media: "text/html; charset=utf-8"}
-	fileHandler    = handler{serve: consoleFile, out: text(""), media: "*/*"}
+	eventsHandler  = handler{serve: subscribe, out: "", media: "text/event-stream"}
+	metricsHandler = handler{serve: scrape, out: "", media: "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"}
+	openAPIHandler = handler{serve: openAPI, out: object{}}
+	aliveHandler   = handler{serve: alive, out: "", media: plainType[0]}
+	readyHandler   = handler{serve: ready, out: "", media: plainType[0]}
+	indexHandler   = handler{serve: index, out: "", media: "text/html; charset=utf-8"}
+	fileHandler    = handler{serve: consoleFile, out: "", media: "*/*"}
 )
 
 // The paths of routes that differ from the others.
@@ -197,39 +202,33 @@ func newMux(routes []route) *http.ServeMux {
 	return mux
 }
 
-// ServeHTTP tells the lookup w that t is the route of r.
-func (t *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.(*lookup).route, w.(*lookup).name = t, r.PathValue("name")
-}
+// ServeHTTP makes a route a handler for http.ServeMux, which only finds it.
+func (*route) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
-// A lookup is the response of http.ServeMux to a request: the route, or none and the
-// header of an error.
-type lookup struct {
-	route  *route
-	name   string // the value of {name}
-	header http.Header
-}
-
-// find sets l to the route of r, or returns an error.
-func (s *Server) find(l *lookup, r *http.Request) error {
+// find sets the route of c and the name in it to those of r, or returns an error.
+func (s *Server) find(c *call, r *http.Request) error {
 	// The name of a counter may have slashes, which must be escaped for ServeMux.
 	if rest, ok := strings.CutPrefix(r.URL.Path, countersPath); ok {
 		if i := strings.LastIndexByte(rest, '/'); i >= 0 {
-			r.URL.RawPath = countersPath + url.PathEscape(rest[:i]) + rest[i:]
+			c.name = rest[:i]
+			r.URL.RawPath = countersPath + url.PathEscape(c.name) + rest[i:]
 		}
 	}
-	if s.mux.ServeHTTP(l, r); l.route == nil {
-		return notFound(r.Method, l.header.Get("Allow"))
+	if c.route = s.routeOf(r); c.route != nil {
+		return nil
 	}
-	return nil
+	var allowed []string
+	for _, method := range []string{"GET", "HEAD", "POST"} {
+		if s.routeOf(&http.Request{Method: method, URL: r.URL}) != nil {
+			allowed = append(allowed, method)
+		}
+	}
+	return notFound(r.Method, strings.Join(allowed, ", "))
 }
 
-// Header, Write and WriteHeader make a lookup an http.ResponseWriter.
-func (l *lookup) Header() http.Header {
-	if l.header == nil {
-		l.header = http.Header{}
-	}
-	return l.header
+// routeOf returns the route of r, or nil.
+func (s *Server) routeOf(r *http.Request) *route {
+	h, _ := s.mux.Handler(r)
+	t, _ := h.(*route)
+	return t
 }
-func (l *lookup) Write(b []byte) (int, error) { return len(b), nil }
-func (l *lookup) WriteHeader(int)             {}

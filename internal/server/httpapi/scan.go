@@ -1,7 +1,8 @@
 package httpapi
 
 import (
-	"unicode/utf8"
+	"encoding/json"
+	"strings"
 	"unsafe"
 
 	"github.com/lately-go/lately/match"
@@ -127,21 +128,29 @@ func (s *scan) many(name string, item func() bool) (n int, ok bool) {
 // next moves to the next entry that many has found.
 func (s *scan) next() { s.is(',') }
 
-// check reads {"event":{...},"cost":n} into ev, whose fields are views of the body.
-func (s *scan) check(ev *match.Event) (cost uint64, ok bool) {
-	cost = 1
-	var event, costs bool
+// item reads {"event":{...},"cost":n} or {"rule":"r","key":"k","cost":n}, where the key may
+// be a list of strings. The fields, which are set in ev, rule and key, which is appended
+// to dst, are views of the body.
+func (s *scan) item(ev *match.Event, dst []string) (it item, ok bool) {
+	it.cost = 1
+	var rule, cost bool
 	ok = s.object(func(name []byte) (ok bool) {
 		switch {
-		case string(name) == "event" && !event:
-			event, ok = true, s.event(ev)
-		case string(name) == "cost" && !costs:
-			costs = true
-			cost, ok = s.number()
+		case string(name) == "event" && it.ev == nil:
+			it.ev, ok = ev, s.event(ev)
+		case string(name) == "rule" && !rule:
+			var text []byte
+			text, rule = s.text()
+			it.rule, ok = view(text), rule
+		case string(name) == "key" && it.key == nil:
+			it.key, ok = s.key(dst)
+		case string(name) == "cost" && !cost:
+			cost = true
+			it.cost, ok = s.number()
 		}
 		return ok
 	})
-	return cost, ok && event
+	return it, ok && rule == (it.ev == nil) && rule == (it.key != nil)
 }
 
 // event reads an object of strings into ev.
@@ -155,29 +164,6 @@ func (s *scan) event(ev *match.Event) bool {
 		ev.SetNamed(view(name), value)
 		return true
 	})
-}
-
-// take reads {"rule":"r","key":"k","cost":n}, where the key may be a list of strings.
-// rule and the values, which are appended to dst, are views of the body.
-func (s *scan) take(dst []string) (rule string, key []string, cost uint64, ok bool) {
-	cost = 1
-	var rules, keys, costs bool
-	ok = s.object(func(name []byte) (ok bool) {
-		switch {
-		case string(name) == "rule" && !rules:
-			var text []byte
-			text, rules = s.text()
-			rule, ok = view(text), rules
-		case string(name) == "key" && !keys:
-			keys = true
-			key, ok = s.key(dst)
-		case string(name) == "cost" && !costs:
-			costs = true
-			cost, ok = s.number()
-		}
-		return ok
-	})
-	return rule, key, cost, ok && rules && keys
 }
 
 // key appends one string, or a list of at least one, to dst.
@@ -200,26 +186,11 @@ func (s *scan) key(dst []string) ([]string, bool) {
 
 // appendText appends s as a JSON string.
 func appendText(dst []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	for i := 0; i < len(s); {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-			i++
-		case c < ' ':
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-			i++
-		case c < utf8.RuneSelf:
-			dst = append(dst, c)
-			i++
-		default:
-			r, n := utf8.DecodeRuneInString(s[i:])
-			dst = utf8.AppendRune(dst, r) // U+FFFD for what is none
-			i += n
-		}
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
+		b, _ := json.Marshal(s) // a string has no error
+		return append(dst, b...)
 	}
-	return append(dst, '"')
+	return append(append(append(dst, '"'), s...), '"')
 }
 
 // view returns b as a string that is valid until b changes.

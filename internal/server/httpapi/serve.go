@@ -17,9 +17,9 @@ import (
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Requests.Add(1)
 	c := s.calls.Get().(*call)
-	c.begin(w, r)
+	c.w, c.r = w, r
 	defer s.end(c)
-	setSecurityHeader(w.Header())
+	setHeader(w.Header(), securityHeader)
 	began, before := time.Now(), c.engine.Decisions()
 	if err := s.serve(c); err != nil {
 		c.problem(err)
@@ -62,7 +62,7 @@ func (s *Server) serve(c *call) (err error) {
 	} else if !s.isHost(r) && !isProbe(r) {
 		return errHost
 	}
-	if err := s.find(&c.lookup, r); err != nil {
+	if err := s.find(c, r); err != nil {
 		return err
 	}
 	if !c.route.foreign() && s.cross.Check(c.r) != nil {
@@ -89,25 +89,34 @@ func (s *Server) serve(c *call) (err error) {
 	return c.route.serve(c)
 }
 
-// The values of header fields, shared by all answers.
+// The media types of answers, as values of header fields.
 var (
-	noSniff     = []string{"nosniff"}
-	noStore     = []string{"no-store"}
-	noReferrer  = []string{"no-referrer"}
-	sameOrigin  = []string{"same-origin"}
-	noContent   = []string{"default-src 'none'; frame-ancestors 'none'"}
 	jsonType    = []string{"application/json"}
 	problemType = []string{"application/problem+json"}
+	plainType   = []string{"text/plain; charset=utf-8"}
+	streamType  = []string{"text/event-stream"}
 )
 
-// setSecurityHeader sets the fields by which a browser neither guesses the type of an
-// answer, nor keeps it, nor runs anything in it.
-func setSecurityHeader(h http.Header) {
-	h["X-Content-Type-Options"] = noSniff
-	h["Cache-Control"] = noStore
-	h["Referrer-Policy"] = noReferrer
-	h["Cross-Origin-Resource-Policy"] = sameOrigin
-	h["Content-Security-Policy"] = noContent
+// A field is a field of a header, with values that all answers share.
+type field struct {
+	name   string
+	values []string
+}
+
+// securityHeader is the fields by which a browser neither guesses the type of an answer,
+// nor keeps it, nor runs anything in it.
+var securityHeader = []field{
+	{"X-Content-Type-Options", []string{"nosniff"}},
+	{"Cache-Control", []string{"no-store"}},
+	{"Referrer-Policy", []string{"no-referrer"}},
+	{"Cross-Origin-Resource-Policy", []string{"same-origin"}},
+	{"Content-Security-Policy", []string{"default-src 'none'; frame-ancestors 'none'"}},
+}
+
+func setHeader(h http.Header, fields []field) {
+	for i := range fields {
+		h[fields[i].name] = fields[i].values
+	}
 }
 
 // allowedHosts returns the names of the server that requests may use.
@@ -128,9 +137,6 @@ func (s *Server) isHost(r *http.Request) bool {
 	host := r.Host
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
 		host = host[:i]
-	}
-	if s.hosts[host] {
-		return true
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if s.hosts[host] {

@@ -201,7 +201,7 @@ func TestServeEndsAndDrains(t *testing.T) {
 	s.routes[0].serve = func(c *call) error { // check, which takes as long as the test wants
 		entered <- true
 		<-proceed
-		return check(c)
+		return checkHandler.serve(c)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

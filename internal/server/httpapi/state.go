@@ -72,5 +72,3 @@ func ready(c *call) error {
 	}
 	return alive(c)
 }
-
-var plainType = []string{"text/plain; charset=utf-8"}
