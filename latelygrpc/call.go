@@ -5,9 +5,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/lately-go/lately/internal/clientaddr"
-	"github.com/lately-go/lately/match"
-	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/internal/middleware"
+	"github.com/lately-go/lately/latelyhttp"
 )
 
 // A Call is one call of the server, for the functions of [Config]. It is valid until
@@ -22,15 +21,12 @@ type Call struct {
 	// Stream says which sides stream. It is nil for a unary call.
 	Stream *grpc.StreamServerInfo
 
-	ctx         context.Context
-	kind        string
-	identity    *clientaddr.Finder
-	client      []byte // empty when not yet known
-	host        []byte
-	text        []byte // of metadata
-	event       match.Event
-	reservation *ratelimit.Reservation // its memory is reused
-	outcomes    []ratelimit.Outcome
+	ctx      context.Context
+	kind     string
+	identity *latelyhttp.Identity
+	client   []byte // empty when not yet known
+	host     []byte
+	judged   middleware.Request
 }
 
 // The values of the field "kind".
@@ -44,10 +40,10 @@ func (c *Call) Context() context.Context { return c.ctx }
 
 // Client returns the client, see the package documentation. Config.Fields does not
 // change it.
-func (c *Call) Client() string { return string(c.whoCalls()) }
+func (c *Call) Client() string { return string(c.caller()) }
 
 // reset releases the call and keeps the memory.
 func (c *Call) reset() {
-	c.event.Reset()
-	*c = Call{client: c.client[:0], host: c.host[:0], text: c.text, event: c.event, outcomes: c.outcomes[:0], reservation: c.reservation}
+	c.judged.Reset()
+	*c = Call{client: c.client[:0], host: c.host, judged: c.judged}
 }

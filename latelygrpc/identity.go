@@ -24,8 +24,8 @@ func (i *Interceptor) IdentityStats() IdentityStats {
 	return IdentityStats(i.identity.Stats())
 }
 
-// whoCalls returns the client, which it finds once.
-func (c *Call) whoCalls() []byte {
+// caller returns the client, which it finds once.
+func (c *Call) caller() []byte {
 	if len(c.client) > 0 {
 		return c.client
 	}
@@ -37,6 +37,6 @@ func (c *Call) whoCalls() []byte {
 	if c.identity.Header() != "" {
 		values = metadata.ValueFromIncomingContext(c.ctx, forwardedFor)
 	}
-	c.client = c.identity.Peer(addr, values).AppendTo(c.client)
+	c.client = c.identity.ClientOf(addr, values).AppendTo(c.client)
 	return c.client
 }

@@ -34,9 +34,9 @@ func clientOf(t testing.TB, i *Interceptor, remote net.Addr, values ...string) s
 
 // clientIn returns the client as i's rules see it, and as a Call gives it.
 func clientIn(ctx context.Context, i *Interceptor) string {
-	c := &Call{ctx: ctx, identity: &i.identity}
-	i.current().fill(c)
-	client := string(c.event.Get(match.Client))
+	c := &Call{ctx: ctx, identity: i.identity}
+	i.rules.Plan().Fields.Fill(&c.judged.Event, c)
+	client := string(c.judged.Event.Get(match.Client))
 	if client != c.Client() {
 		panic(client + " is not " + c.Client())
 	}

@@ -2,11 +2,9 @@ package latelygrpc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -14,7 +12,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/lately-go/lately/internal/clientaddr"
+	"github.com/lately-go/lately/internal/middleware"
+	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -25,35 +24,34 @@ import (
 // the metadata about limits, which Config.HideLimits saves. An Interceptor is safe for
 // concurrent use. Make one with New; the zero value is not usable.
 type Interceptor struct {
-	limiter  *ratelimit.Limiter
 	config   Config
-	identity clientaddr.Finder
-	plan     atomic.Pointer[plan]
+	identity *latelyhttp.Identity
+	rules    middleware.Rules[*Call]
 	calls    sync.Pool // *Call
 }
+
+// A plan is what an Interceptor derives from one Set.
+type plan = middleware.Plan[*Call]
 
 // New returns an Interceptor over l. The error names a wrong field of c, or an event
 // field that l's rules use and no call has.
 func New(l *ratelimit.Limiter, c Config) (*Interceptor, error) {
-	if l == nil {
-		return nil, errors.New("limiter: nil: must be made with ratelimit.New or ratelimit.NewLimiter")
+	if err := middleware.CheckFields(c.Fields); err != nil {
+		return nil, err
 	}
-	for name, f := range c.Fields {
-		if name == "" || f == nil {
-			return nil, fmt.Errorf("Config.Fields: %q: must have a name and a function", name)
-		}
-	}
-	i := &Interceptor{limiter: l, config: c, calls: sync.Pool{New: func() any { return new(Call) }}}
-	err := i.identity.Init(clientaddr.Config{
+	identity, err := latelyhttp.NewIdentity(latelyhttp.IdentityConfig{
 		TrustedProxies: c.TrustedProxies, TrustUnix: c.TrustUnix, Hops: c.Hops, ProxiesAreClients: c.ProxiesAreClients,
-	}, "Config")
+	})
 	if err != nil {
+		return nil, fmt.Errorf("Config: %w", err)
+	}
+	i := &Interceptor{config: c, identity: identity, calls: sync.Pool{New: func() any { return new(Call) }}}
+	if err := i.rules.Init(l, c.HideNames, findField(c.Fields)); err != nil {
 		return nil, err
 	}
 	if err := i.Check(l.Set()); err != nil {
 		return nil, err
 	}
-	i.plan.Store(i.newPlan(l.Set()))
 	return i, nil
 }
 
@@ -61,14 +59,14 @@ func New(l *ratelimit.Limiter, c Config) (*Interceptor, error) {
 // grpc.UnaryServerInterceptor.
 func (i *Interceptor) Unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	c := i.calls.Get().(*Call)
-	c.FullMethod, c.Request, c.ctx, c.identity = info.FullMethod, request, ctx, &i.identity
-	h, err := i.judgeCall(c)
+	c.FullMethod, c.Request, c.ctx, c.identity = info.FullMethod, request, ctx, i.identity
+	lease, err := i.judgeCall(c)
 	c.reset()
 	i.calls.Put(c)
 	if err != nil {
 		return nil, err
 	}
-	defer h.release()
+	defer lease.Done()
 	return handler(ctx, request)
 }
 
@@ -77,129 +75,82 @@ func (i *Interceptor) Unary(ctx context.Context, request any, info *grpc.UnarySe
 func (i *Interceptor) Stream(server any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	// The Call is not reused: a goroutine of the handler may still be
 	// receiving when the handler has returned.
-	c := &Call{FullMethod: info.FullMethod, Stream: info, ctx: ss.Context(), identity: &i.identity}
-	h, err := i.judgeCall(c)
+	c := &Call{FullMethod: info.FullMethod, Stream: info, ctx: ss.Context(), identity: i.identity}
+	lease, err := i.judgeCall(c)
 	if err != nil {
 		return err
 	}
-	defer h.release()
-	if i.config.MessageCost != nil && !h.skipped {
+	defer lease.Done()
+	if i.config.MessageCost != nil && c.kind != "" { // it was not skipped
 		ss = &stream{ServerStream: ss, interceptor: i, call: c}
 	}
 	return handler(server, ss)
 }
 
-// A hold is the reservation of an admitted call.
-type hold struct {
-	reservation *ratelimit.Reservation // nil if no rule needs it settled
-	cost        uint64
-	skipped     bool
-}
-
-// release ends the call: its place under an in-flight limit is free again. If the store
-// fails, the place is free when the span of the limit is over.
-func (h *hold) release() {
-	if h.reservation != nil {
-		_ = h.reservation.Settle(h.cost)
-	}
-}
-
-// cancel takes back the charge of a call that will not be served.
-func (h *hold) cancel() {
-	if h.reservation != nil {
-		_ = h.reservation.Cancel()
-	}
-}
-
 // judgeCall judges c, sends metadata to its client, and waits for its turn. The error is
-// that of a refusal.
-func (i *Interceptor) judgeCall(c *Call) (h hold, err error) {
+// that of a refusal. A call that is skipped has no kind.
+func (i *Interceptor) judgeCall(c *Call) (lease middleware.Lease, err error) {
 	if i.config.Skip != nil && i.config.Skip(c) {
-		return hold{skipped: true}, nil
+		return lease, nil
 	}
-	h.cost = 1
+	cost := uint64(1)
 	if i.config.Cost != nil {
-		h.cost = i.config.Cost(c)
+		cost = i.config.Cost(c)
 	}
-	p := i.current()
-	c.kind = kindCall
-	p.fill(c)
 	admitted := false
 	defer func() {
 		if !admitted { // or a function of Config has panicked
-			h.cancel()
+			lease.Cancel()
 		}
 	}()
-	v := i.decide(c, p, &h)
+	p := i.rules.Plan()
+	v := Verdict{Set: p.Set}
+	c.kind = kindCall
+	p.Fields.Fill(&c.judged.Event, c)
+	v.Decision, v.Outcomes, lease = i.rules.Reserve(p, &c.judged, cost)
+	i.observe(c, v)
 	i.tell(c, p, &v)
-	if !v.Decision.Allowed {
-		return h, i.refusal(c, p, &v)
-	}
-	if err := turn(c.ctx, v.Decision.Delay); err != nil {
-		return h, err
+	if err := i.outcome(c, p, &v); err != nil {
+		return lease, err
 	}
 	admitted = true
-	return h, nil
+	return lease, nil
 }
 
-// judgeMessage judges one message of a stream, and waits for its turn. The error is that
-// of a refusal.
+// judgeMessage judges one message of a stream, which is never in flight, and waits for
+// its turn. The error is that of a refusal.
 func (i *Interceptor) judgeMessage(c *Call, message any) error {
-	h := hold{cost: i.config.MessageCost(c, message)}
-	if h.cost == 0 {
+	cost := i.config.MessageCost(c, message)
+	if cost == 0 {
 		return nil
 	}
-	p := i.current()
+	p := i.rules.Plan()
+	v := Verdict{Set: p.Set}
 	c.kind = kindMessage
-	p.fill(c) // again: the rules and the results of functions may have changed
-	v := i.decide(c, p, &h)
-	if !v.Decision.Allowed {
-		return i.refusal(c, p, &v)
-	}
-	return turn(c.ctx, v.Decision.Delay)
+	p.Fields.Fill(&c.judged.Event, c) // again: the rules and the results of functions may have changed
+	v.Decision, v.Outcomes = i.rules.Judge(p, &c.judged, cost)
+	i.observe(c, v)
+	return i.outcome(c, p, &v)
 }
 
-// decide takes the decision and calls the observer. Only calls are in flight, never
-// messages.
-func (i *Interceptor) decide(c *Call, p *plan, h *hold) Verdict {
-	v := Verdict{Set: p.set}
-	if now := i.limiter.Now(); c.kind == kindCall {
-		if c.reservation == nil {
-			c.reservation = new(ratelimit.Reservation)
-		}
-		r := c.reservation
-		i.limiter.ReserveN(now, &c.event, h.cost, r)
-		v.Decision, c.outcomes = r.Decision, append(c.outcomes[:0], r.Outcomes...)
-		if r.Open() {
-			h.reservation, c.reservation = r, nil
-		}
-	} else {
-		v.Decision, c.outcomes = i.limiter.Judge(now, &c.event, h.cost, c.outcomes[:0])
-	}
-	c.outcomes = p.policies.Known(c.outcomes, &v.Decision)
-	v.Outcomes = c.outcomes
+func (i *Interceptor) observe(c *Call, v Verdict) {
 	if i.config.Observe != nil {
 		i.config.Observe(c, v)
 	}
-	return v
 }
 
-// turn waits for the turn of an event that a leaky bucket queues, unless it comes after
-// the call's deadline.
-func turn(ctx context.Context, delay time.Duration) error {
-	if delay <= 0 {
+// outcome returns the error of a refusal. If a leaky bucket queues the event, it waits
+// for its turn, unless that comes after the call's deadline.
+func (i *Interceptor) outcome(c *Call, p *plan, v *Verdict) error {
+	switch d := &v.Decision; {
+	case !d.Allowed:
+		return i.refusal(c, p, v)
+	case d.Delay <= 0 || middleware.Sleep(c.ctx, d.Delay):
 		return nil
-	}
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < delay {
-		return status.Errorf(codes.DeadlineExceeded, "the turn of the call would come in %v, after its deadline", roundUp(delay, time.Millisecond))
-	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return status.FromContextError(ctx.Err()).Err()
+	case c.ctx.Err() != nil:
+		return status.FromContextError(c.ctx.Err()).Err()
+	default:
+		return status.Errorf(codes.DeadlineExceeded, "the turn of the call would come in %v, after its deadline", roundUp(d.Delay, time.Millisecond))
 	}
 }
 
@@ -219,7 +170,7 @@ func (i *Interceptor) tell(c *Call, p *plan, v *Verdict) {
 	md := make(metadata.MD, 3)
 	if !i.config.HideLimits {
 		var policies, limits []string
-		policies, limits, c.text = p.policies.Fields(c.text, v.Outcomes, d)
+		policies, limits, c.judged.Text = p.Policies.Fields(c.judged.Text, v.Outcomes, d)
 		if policies != nil {
 			md[policyField] = policies
 		}

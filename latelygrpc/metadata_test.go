@@ -174,7 +174,7 @@ func TestFieldsOfACall(t *testing.T) {
 	var got []string
 	for _, name := range []string{"method", "path", "object", "pattern", "host", "header:HOST", "header:X-Tenant", "header:x-absent"} {
 		rule := ratelimit.Rule{Name: "r", Key: newKey(t, name), Limits: []ratelimit.Limit{{N: 1, Span: time.Hour}}}
-		i := newInterceptor(t, Config{Observe: func(c *Call, _ Verdict) { got = append(got, string(c.event.GetNamed(name))) }}, rule)
+		i := newInterceptor(t, Config{Observe: func(c *Call, _ Verdict) { got = append(got, string(c.judged.Event.GetNamed(name))) }}, rule)
 		lis, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

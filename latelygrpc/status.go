@@ -50,7 +50,10 @@ func (i *Interceptor) refusal(c *Call, p *plan, v *Verdict) error {
 // status returns the status of a call that v refuses.
 func (i *Interceptor) status(p *plan, v *Verdict) *status.Status {
 	d := &v.Decision
-	rule := p.nameOf(d.Rule)
+	rule := ""
+	if r := p.Policies.Named(d.Rule); r != nil {
+		rule = r.Name
+	}
 	reason, code, message := explain(d, rule)
 	info := &errdetails.ErrorInfo{Reason: reason, Domain: ErrorDomain, Metadata: map[string]string{}}
 	if rule != "" {
@@ -71,14 +74,6 @@ func (i *Interceptor) status(p *plan, v *Verdict) *status.Status {
 		return status.New(code, message)
 	}
 	return s
-}
-
-// nameOf returns the name that clients see of a rule.
-func (p *plan) nameOf(rule string) string {
-	if r := p.policies.Named(rule); r != nil {
-		return r.Name
-	}
-	return ""
 }
 
 // explain returns why d refuses. A refusal by a limit has a RetryAfter, which may be
@@ -105,10 +100,10 @@ func explain(d *ratelimit.Decision, rule string) (reason string, code codes.Code
 // quotaFailure names the policies that refused, in the order of the rules.
 func (i *Interceptor) quotaFailure(p *plan, v *Verdict) *errdetails.QuotaFailure {
 	q := new(errdetails.QuotaFailure)
-	for o, by := range p.policies.Violated(v.Outcomes, &v.Decision) {
+	for o, by := range p.Policies.Violated(v.Outcomes, &v.Decision) {
 		violation := &errdetails.QuotaFailure_Violation{QuotaId: by.Name, Description: "banned"}
 		if !i.config.HideNames {
-			violation.Subject = p.set.Rule(o.Rule).Key.String()
+			violation.Subject = p.Set.Rule(o.Rule).Key.String()
 		}
 		if !by.Ban {
 			violation.QuotaValue = int64(min(by.Quota, math.MaxInt64))

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -59,12 +60,13 @@ func BenchmarkMiddleware(b *testing.B) {
 		})
 	}
 	b.Run("limiter-alone", func(b *testing.B) {
-		m := mustNew(b, mustLimiter(b, rules(1<<30)...), Config{})
-		s := new(state)
-		s.event.SetString(0, "192.0.2.1")
+		l := mustLimiter(b, rules(1<<30)...)
+		var event match.Event
+		event.SetString(0, "192.0.2.1")
+		var outcomes []ratelimit.Outcome
 		b.ReportAllocs()
 		for b.Loop() {
-			_, s.outcomes = m.limiter.Judge(time.Now(), &s.event, 1, s.outcomes[:0])
+			_, outcomes = l.Judge(time.Now(), &event, 1, outcomes[:0])
 		}
 	})
 }

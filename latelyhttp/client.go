@@ -1,10 +1,6 @@
 package latelyhttp
 
-import (
-	"net/netip"
-
-	"github.com/lately-go/lately/internal/clientaddr"
-)
+import "net/netip"
 
 // A Client is the sender of a request, as an [Identity] found it.
 type Client struct {
@@ -16,19 +12,19 @@ type Client struct {
 	// Source is where Addr comes from.
 	Source Source
 
-	plain bool // the text is that of Addr alone
+	plain bool // the text has no "proxy:" in front
 }
 
 // A Source says where a client's address comes from.
 type Source uint8
 
 const (
-	FromPeer   = Source(clientaddr.FromPeer)   // the connection's peer, which is no trusted proxy
-	FromHeader = Source(clientaddr.FromHeader) // the header of a trusted proxy
-	NoHeader   = Source(clientaddr.NoHeader)   // a trusted proxy, which did not name its client
-	BadHeader  = Source(clientaddr.BadHeader)  // a trusted proxy, which wrote something other than an address
-	Unknown    = Source(clientaddr.Unknown)    // the peer has no address
-	numSources = Unknown + 1
+	FromPeer   Source = iota // the connection's peer, which is no trusted proxy
+	FromHeader               // the header of a trusted proxy
+	NoHeader                 // a trusted proxy, which did not name its client
+	BadHeader                // a trusted proxy, which wrote something other than an address
+	Unknown                  // the peer has no address
+	numSources
 )
 
 var sourceNames = [numSources]string{"peer", "header", "no header", "bad header", "unknown"}
@@ -41,16 +37,24 @@ func (s Source) String() string {
 	return "source?"
 }
 
+// maxClientText is enough for every text that AppendTo makes.
+const maxClientText = len("proxy:") + len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")
+
 // AppendTo appends the client as rules see it, the value of the event field
 // "client": an address in its canonical text, "unix" for a peer on a Unix
 // socket, "unknown" for one without address. If a trusted proxy did not name its
-// client, the text begins with "proxy:".
+// client, the text begins with "proxy:", so that it matches no allow list.
 func (c Client) AppendTo(dst []byte) []byte {
-	return c.inner().AppendTo(dst)
-}
-
-func (c Client) inner() clientaddr.Client {
-	return clientaddr.Client{Addr: c.Addr, Source: clientaddr.Source(c.Source), Plain: c.plain}
+	if !c.plain && (c.Source == NoHeader || c.Source == BadHeader) {
+		dst = append(dst, "proxy:"...)
+	}
+	switch {
+	case c.Addr.IsValid():
+		return c.Addr.AppendTo(dst)
+	case c.Source == Unknown:
+		return append(dst, "unknown"...)
+	}
+	return append(dst, "unix"...)
 }
 
 // String returns what AppendTo appends.

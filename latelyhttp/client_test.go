@@ -4,8 +4,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-
-	"github.com/lately-go/lately/internal/clientaddr"
 )
 
 func TestClientText(t *testing.T) {
@@ -29,8 +27,8 @@ func TestClientText(t *testing.T) {
 		}
 	}
 	longest := Client{Addr: netip.MustParseAddr(strings.TrimSuffix(strings.Repeat("ffff:", 8), ":")), Source: BadHeader}
-	if n := len(longest.String()); n != clientaddr.MaxText {
-		t.Errorf("the longest text has %d bytes; clientaddr.MaxText is %d", n, clientaddr.MaxText)
+	if n := len(longest.String()); n != maxClientText {
+		t.Errorf("the longest text has %d bytes; maxClientText is %d", n, maxClientText)
 	}
 }
 

@@ -1,13 +1,14 @@
 package latelyhttp
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/textproto"
 	"net/url"
 	"strings"
 
-	"github.com/lately-go/lately/internal/clientaddr"
+	"github.com/lately-go/lately/internal/middleware"
 	"github.com/lately-go/lately/match"
 )
 
@@ -31,118 +32,101 @@ func PatternOf(mux *http.ServeMux) func(*http.Request) string {
 	}
 }
 
-// An extractor fills in one field of an event.
-type extractor struct {
-	name string
-	kind extractorKind
-	text func(*http.Request) string // for fromText
+// A source is where the fields of an event come from: a request, and memory for those
+// that are not parts of it.
+type source struct {
+	request  *http.Request
+	identity *Identity // finds the client, unless it is known
+	client   Client
+	known    bool
+
+	clientText, host, user []byte
 }
 
-// An extractorKind says where a field comes from. A client, a host and a user are
-// written into memory, the text of all other fields is a part of the request.
-type extractorKind uint8
+// sender returns the client of the request, which it finds once.
+func (s *source) sender() Client {
+	if !s.known {
+		s.client, s.known = s.identity.Client(s.request), true
+	}
+	return s.client
+}
 
-const (
-	fromText extractorKind = iota
-	fromClient
-	fromHost
-	fromUser
-)
+// reset releases the request and keeps the memory.
+func (s *source) reset() { s.request, s.known = nil, false }
+
+type field = middleware.Field[*source]
 
 // builtin are the fields that every request has.
-var builtin = map[string]extractor{
-	"client":   {kind: fromClient},
-	"host":     {kind: fromHost},
-	"user":     {kind: fromUser},
-	"method":   {text: func(r *http.Request) string { return r.Method }},
-	"path":     {text: pathOf},
-	"object":   {text: pathOf},
-	"pattern":  {text: routed(func(r *http.Request) string { return r.Pattern })},
-	"query":    {text: func(r *http.Request) string { return r.URL.RawQuery }},
-	"protocol": {text: func(r *http.Request) string { return r.Proto }},
-	"referer":  {text: headerOf("Referer")},
-	"agent":    {text: headerOf("User-Agent")},
+var builtin = map[string]field{
+	"client":   {Bytes: clientText},
+	"host":     {Bytes: hostText},
+	"user":     {Bytes: userText},
+	"method":   {Text: func(s *source) string { return s.request.Method }},
+	"path":     {Text: textOf(pathOf)},
+	"object":   {Text: textOf(pathOf)},
+	"pattern":  {Text: routed(func(r *http.Request) string { return r.Pattern })},
+	"query":    {Text: func(s *source) string { return s.request.URL.RawQuery }},
+	"protocol": {Text: func(s *source) string { return s.request.Proto }},
+	"referer":  {Text: headerOf("Referer")},
+	"agent":    {Text: headerOf("User-Agent")},
 }
 
-// newExtractor returns what fills in the field of that name, or an error that
-// says why nothing can.
-func newExtractor(name string, own map[string]func(*http.Request) string) (extractor, error) {
-	f, ok := builtin[name]
-	prefix, arg, _ := strings.Cut(name, ":")
-	switch {
-	case own[name] != nil:
-		f = extractor{text: own[name]}
-		if name == "pattern" {
-			f.text = routed(f.text)
-		}
-	case ok:
-	case prefix == "header" && strings.EqualFold(arg, "host"): // net/http takes it out of the headers
-		f = extractor{kind: fromHost}
-	case prefix == "header" && clientaddr.IsToken(arg):
-		f = extractor{text: headerOf(textproto.CanonicalMIMEHeaderKey(arg))}
-	case prefix == "cookie" && clientaddr.IsToken(arg):
-		f = extractor{text: func(r *http.Request) string { return cookie(r.Header["Cookie"], arg) }}
-	case name == match.Status.String(), name == match.Size.String():
-		return extractor{}, fmt.Errorf("field %q in the rules: unknown before the response: must be left to replay, or be in Config.Fields", name)
-	default:
-		return extractor{}, fmt.Errorf("unknown field %q in the rules: must be client, method, path, object, pattern, query, host, protocol, referer, agent, user, header:NAME, cookie:NAME and the names in Config.Fields", name)
-	}
-	f.name = name
-	return f, nil
+func clientText(s *source) []byte {
+	s.clientText = s.sender().AppendTo(s.clientText[:0])
+	return s.clientText
 }
 
-// newExtractors returns an extractor for each of the fields that has one, and the
-// first error about one that has none.
-func newExtractors(names []string, own map[string]func(*http.Request) string) (fs []extractor, err error) {
-	for _, name := range names {
-		f, e := newExtractor(name, own)
-		if e == nil {
-			fs = append(fs, f)
-		} else if err == nil {
-			err = e
-		}
-	}
-	return fs, err
+func hostText(s *source) []byte {
+	s.host = middleware.AppendHost(s.host[:0], s.request.Host)
+	return s.host
 }
 
-// A fieldMemory is memory for the fields that are not parts of the request.
-type fieldMemory struct{ client, host, user []byte }
+func userText(s *source) (user []byte) {
+	s.user, user = appendUser(s.user[:0], s.request.Header["Authorization"])
+	return user
+}
 
-// fill gives e the fields of r, which client has sent. e holds views of r and m.
-func (m *fieldMemory) fill(e *match.Event, fs []extractor, r *http.Request, client Client) {
-	for i := range fs {
-		f := &fs[i]
-		switch f.kind {
-		case fromClient:
-			m.client = client.AppendTo(m.client[:0])
-			e.SetNamed(f.name, m.client)
-		case fromHost:
-			m.host = clientaddr.AppendHost(m.host[:0], r.Host)
-			e.SetNamed(f.name, m.host)
-		case fromUser:
-			var user []byte
-			m.user, user = appendUser(m.user[:0], r.Header["Authorization"])
-			e.SetNamed(f.name, user)
+// findField returns a function that finds what fills in the field of a name: the
+// function of own, or that of this package. Its error says why nothing can.
+func findField(own map[string]func(*http.Request) string) func(name string) (field, error) {
+	return func(name string) (field, error) {
+		f, ok := builtin[name]
+		prefix, arg, _ := strings.Cut(name, ":")
+		switch {
+		case own[name] != nil && name == "pattern":
+			f = field{Text: routed(own[name])}
+		case own[name] != nil:
+			f = field{Text: textOf(own[name])}
+		case ok:
+		case prefix == "header" && strings.EqualFold(arg, "host"): // net/http takes it out of the headers
+			f = field{Bytes: hostText}
+		case prefix == "header" && isToken(arg):
+			f = field{Text: headerOf(textproto.CanonicalMIMEHeaderKey(arg))}
+		case prefix == "cookie" && isToken(arg):
+			f = field{Text: func(s *source) string { return cookie(s.request.Header["Cookie"], arg) }}
+		case name == match.Status.String(), name == match.Size.String():
+			return f, fmt.Errorf("field %q in the rules: unknown before the response: must be left to replay, or be in Config.Fields", name)
 		default:
-			e.SetNamedString(f.name, f.text(r))
+			return f, fmt.Errorf("unknown field %q in the rules: must be client, method, path, object, pattern, query, host, protocol, referer, agent, user, header:NAME, cookie:NAME and the names in Config.Fields", name)
 		}
+		return f, nil
 	}
+}
+
+// textOf returns text as a function of a source.
+func textOf(text func(*http.Request) string) func(*source) string {
+	return func(s *source) string { return text(s.request) }
 }
 
 // routed returns pattern with a value for requests that it has none for.
-func routed(pattern func(*http.Request) string) func(*http.Request) string {
-	return func(r *http.Request) string {
-		if p := pattern(r); p != "" {
-			return p
-		}
-		return unrouted
-	}
+func routed(pattern func(*http.Request) string) func(*source) string {
+	return func(s *source) string { return cmp.Or(pattern(s.request), unrouted) }
 }
 
 // headerOf returns a function that returns the first header of that canonical name.
-func headerOf(name string) func(*http.Request) string {
-	return func(r *http.Request) string {
-		if v := r.Header[name]; len(v) > 0 {
+func headerOf(name string) func(*source) string {
+	return func(s *source) string {
+		if v := s.request.Header[name]; len(v) > 0 {
 			return v[0]
 		}
 		return ""

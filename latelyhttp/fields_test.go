@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/clientaddr"
+	"github.com/lately-go/lately/internal/middleware"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -19,8 +19,9 @@ func fieldOf(t testing.TB, name string, r *http.Request, c Config) string {
 	t.Helper()
 	m := mustNew(t, mustLimiter(t, limited(t, "a", 1, time.Minute, name)), c)
 	s := new(state)
-	m.judge(m.current(), s, r)
-	return string(s.event.GetNamed(name))
+	s.source.request, s.source.identity = r, &m.identity
+	m.judge(m.rules.Plan(), s)
+	return string(s.Event.GetNamed(name))
 }
 
 func TestFields(t *testing.T) {
@@ -119,7 +120,7 @@ func TestHostForms(t *testing.T) {
 		"example.com.": "example.com", "example.com.:80": "example.com", "[2001:DB8::1]:80": "2001:db8::1",
 		"[2001:db8::1]": "2001:db8::1", "192.0.2.1:80": "192.0.2.1", "": "",
 	} {
-		if got := string(clientaddr.AppendHost([]byte("x"), host)); got != "x"+want {
+		if got := string(middleware.AppendHost([]byte("x"), host)); got != "x"+want {
 			t.Errorf("%q is %q; want %q", host, got, want)
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-
-	"github.com/lately-go/lately/internal/clientaddr"
 )
 
 // checkAgainstReference compares the client of a request whose header has these
@@ -19,7 +17,7 @@ func checkAgainstReference(t *testing.T, header, peer, text string, hops int) {
 	got := id.Client(&http.Request{RemoteAddr: peer, Header: http.Header{id.Header(): lines}})
 	want := referenceClient(peer, lines, header == "Forwarded", hops)
 	if addr, err := netip.ParseAddr(want); err == nil {
-		want = clientaddr.Translated(addr).String() // has a test of its own
+		want = translated(addr).String() // has a test of its own
 	}
 	if got.String() != want {
 		t.Errorf("%s: %q from %s, %d hops: %s; want %s", header, lines, peer, hops, got, want)

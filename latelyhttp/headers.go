@@ -47,7 +47,7 @@ const (
 func (m *Middleware) writeHeaders(h http.Header, p *plan, v *Verdict, buf []byte) []byte {
 	switch m.config.Headers {
 	case Draft11:
-		return p.writeDraft(h, v, buf)
+		return writeDraft(h, &p.Policies, v, buf)
 	case Legacy, LegacyEpoch:
 		m.writeLegacy(h, v)
 	}
@@ -71,8 +71,8 @@ func (m *Middleware) writeLegacy(h http.Header, v *Verdict) {
 }
 
 // writeDraft writes both fields of the draft.
-func (p *plan) writeDraft(h http.Header, v *Verdict, buf []byte) []byte {
-	policies, limits, buf := p.policies.Fields(buf, v.Outcomes, &v.Decision)
+func writeDraft(h http.Header, p *ratelimitheader.Policies, v *Verdict, buf []byte) []byte {
+	policies, limits, buf := p.Fields(buf, v.Outcomes, &v.Decision)
 	addField(h, "Ratelimit-Policy", policies) // canonical, as http.Header has them
 	addField(h, "Ratelimit", limits)
 	return buf

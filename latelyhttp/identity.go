@@ -1,11 +1,16 @@
 package latelyhttp
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/textproto"
+	"slices"
+	"sync/atomic"
 
-	"github.com/lately-go/lately/internal/clientaddr"
 	"github.com/lately-go/lately/match"
 )
 
@@ -64,49 +69,145 @@ type IdentityConfig struct {
 // An Identity does not allocate, and is safe for concurrent use. Its zero value trusts
 // no header.
 type Identity struct {
-	finder clientaddr.Finder
+	config    IdentityConfig // with prefixes as addresses are looked up in them
+	header    string         // canonical; "" without trusted proxies
+	forwarded bool
+
+	noHeader, badHeader, unknown atomic.Uint64
 }
 
 // NewIdentity returns the Identity of c. The error names the wrong field and what it
 // must be.
 func NewIdentity(c IdentityConfig) (*Identity, error) {
 	id := new(Identity)
-	if err := id.finder.Init(clientaddr.Config(c), "IdentityConfig"); err != nil {
-		return nil, err
+	if err := id.init(c); err != nil {
+		return nil, fmt.Errorf("IdentityConfig.%w", err)
 	}
 	return id, nil
 }
 
+func (id *Identity) init(c IdentityConfig) error {
+	if err := c.Fold.Validate(); err != nil {
+		return fmt.Errorf("Fold: %w", err)
+	}
+	if c.Hops < 0 {
+		return fmt.Errorf("Hops: %d: must be 0 (any number of trusted proxies) or more", c.Hops)
+	}
+	if c.Header != "" && !isToken(c.Header) {
+		return fmt.Errorf("Header: %q: must be the name of a header such as X-Forwarded-For", c.Header)
+	}
+	id.config = c
+	id.config.TrustedProxies = nil
+	for _, p := range c.TrustedProxies {
+		own, err := proxyPrefix(p)
+		if err == nil && own.Bits() == 0 && c.Hops == 0 {
+			err = fmt.Errorf("%v: trusts every address that a client claims: must be the networks of the proxies, or IdentityConfig.Hops must be their number", p)
+		}
+		if err != nil {
+			return fmt.Errorf("TrustedProxies: %w", err)
+		}
+		id.config.TrustedProxies = append(id.config.TrustedProxies, own)
+	}
+	if len(c.TrustedProxies) > 0 || c.TrustUnix {
+		id.header = textproto.CanonicalMIMEHeaderKey(cmp.Or(c.Header, "X-Forwarded-For"))
+		id.forwarded = id.header == "Forwarded"
+	}
+	return nil
+}
+
+// proxyPrefix returns p as addresses are looked up in it: unmapped.
+func proxyPrefix(p netip.Prefix) (netip.Prefix, error) {
+	switch {
+	case !p.IsValid():
+		return p, errors.New("invalid prefix: must be one such as 192.0.2.0/24, see match.ParsePrefix")
+	case p.Addr().Is4In6() && p.Bits() < 96:
+		return p, fmt.Errorf("%v: spans IPv4 and IPv6: must be the IPv4 prefix", p)
+	case p.Addr().Is4In6():
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p.Masked(), nil
+}
+
 // Header returns the canonical name of the header that is read, or "" without trusted
 // proxies.
-func (id *Identity) Header() string { return id.finder.Header() }
+func (id *Identity) Header() string { return id.header }
 
 // Client returns the client of r. It reads r.RemoteAddr, which net/http sets to the
 // peer of the connection; a middleware that overwrites it is trusted.
 func (id *Identity) Client(r *http.Request) Client {
-	lines := r.Header[id.finder.Header()]
 	addr, ok := match.ParseAddr(r.RemoteAddr)
-	if ok {
-		return clientOf(id.finder.Find(addr, false, lines))
+	unix := false
+	if !ok {
+		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		unix = local != nil && local.Network() == "unix"
 	}
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return clientOf(id.finder.Find(netip.Addr{}, local != nil && local.Network() == "unix", lines))
+	return id.find(addr, unix, r.Header[id.header])
 }
 
 // ClientOf is Client for callers without an [http.Request]. It takes the peer of the
-// connection and all lines of the header that [Identity.Header] names, in order.
+// connection, nil if it has no address, and all lines of the header that
+// [Identity.Header] names, in order.
 func (id *Identity) ClientOf(peer net.Addr, lines []string) Client {
-	return clientOf(id.finder.Peer(peer, lines))
+	var addr netip.Addr
+	unix := false
+	switch p := peer.(type) {
+	case nil:
+	case *net.TCPAddr:
+		addr = p.AddrPort().Addr().WithZone("").Unmap()
+	case *net.UnixAddr:
+		unix = true
+	default:
+		addr, _ = match.ParseAddr(p.String())
+	}
+	return id.find(addr, unix, lines)
 }
 
-func clientOf(c clientaddr.Client) Client {
-	return Client{Addr: c.Addr, Source: Source(c.Source), plain: c.Plain}
+// find returns the client of a request from that peer: it walks back through the
+// header, in which each trusted proxy appended the address that it saw. An invalid peer
+// is on a Unix socket if unix is set, and otherwise unknown.
+func (id *Identity) find(peer netip.Addr, unix bool, lines []string) Client {
+	at := Client{Addr: peer, plain: true}
+	if !peer.IsValid() && !unix {
+		id.unknown.Add(1)
+		at.Source = Unknown
+		return at
+	}
+	if unix && !id.config.TrustUnix || !unix && !id.trusts(peer) {
+		at.Addr = translated(peer)
+		return at
+	}
+	hops := chain{lines: lines, forwarded: id.forwarded}
+	for n := 1; ; n++ {
+		node, more := hops.previous()
+		if !more { // the last proxy does not name its client
+			id.noHeader.Add(1)
+			at.Source, at.plain = NoHeader, id.config.ProxiesAreClients
+			return at
+		}
+		addr, ok := match.ParseAddr(node)
+		if !ok {
+			id.badHeader.Add(1)
+			at.Source, at.plain = BadHeader, id.config.ProxiesAreClients
+			return at
+		}
+		at.Addr, at.Source = addr, FromHeader
+		if n == id.config.Hops || !id.trusts(addr) {
+			break
+		}
+	}
+	at.Addr = translated(at.Addr)
+	return at
+}
+
+func (id *Identity) trusts(a netip.Addr) bool {
+	return slices.ContainsFunc(id.config.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // AppendKey appends to dst the key of r's client: its address cut to the
 // prefix that Fold says, or the text of [Client.AppendTo] for one without.
 func (id *Identity) AppendKey(dst []byte, r *http.Request) []byte {
-	return id.finder.AppendKey(dst, id.Client(r).inner())
+	var text [maxClientText]byte
+	return id.config.Fold.Append(dst, id.Client(r).AppendTo(text[:0]))
 }
 
 // IdentityStats counts the requests for which an [Identity] found no client's address.
@@ -120,5 +221,23 @@ type IdentityStats struct {
 
 // Stats returns the counts since id was made.
 func (id *Identity) Stats() IdentityStats {
-	return IdentityStats(id.finder.Stats())
+	return IdentityStats{id.noHeader.Load(), id.badHeader.Load(), id.unknown.Load()}
+}
+
+// wellKnown is where RFC 6052 puts IPv4 addresses for translators (NAT64).
+var wellKnown = netip.MustParsePrefix("64:ff9b::/96")
+
+// translated returns the IPv4 address that a translator put into a, and any
+// other address as it is. The well-known prefix must not carry addresses that
+// are not global (RFC 6052, section 3.1): those are no translation.
+func translated(a netip.Addr) netip.Addr {
+	if !a.Is6() || !wellKnown.Contains(a) {
+		return a
+	}
+	b := a.As16()
+	v4 := netip.AddrFrom4([4]byte(b[12:]))
+	if !v4.IsGlobalUnicast() || v4.IsPrivate() || v4.As4()[0] == 0 {
+		return a
+	}
+	return v4
 }

@@ -1,16 +1,12 @@
 package latelyhttp
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately/internal/clientaddr"
-	"github.com/lately-go/lately/internal/ratelimitheader"
-	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/internal/middleware"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -86,55 +82,43 @@ type Verdict struct {
 // A Middleware is safe for concurrent use. Make one with New; the zero value is not
 // usable.
 type Middleware struct {
-	limiter  *ratelimit.Limiter
 	config   Config
 	identity Identity
-	plan     atomic.Pointer[plan]
+	rules    middleware.Rules[*source]
 	scratch  sync.Pool // *state
 }
 
 // A plan is what the middleware derives from one Set.
-type plan struct {
-	set        *ratelimit.Set
-	extractors []extractor
-	client     bool // a rule reads the client
-	policies   ratelimitheader.Policies
-}
+type plan = middleware.Plan[*source]
 
 // state is the memory of one request while it is judged.
 type state struct {
-	event       match.Event
-	reservation *ratelimit.Reservation // its memory is reused
-	outcomes    []ratelimit.Outcome
-	fields      fieldMemory
-	text        []byte // of headers, then of the body
+	middleware.Request
+	source source
 }
 
 // New returns a Middleware over l. The error names a wrong field of c, or an event field
 // that l's rules use and no request has.
 func New(l *ratelimit.Limiter, c Config) (*Middleware, error) {
-	if l == nil {
-		return nil, errors.New("limiter: nil: must be made with ratelimit.New or ratelimit.NewLimiter")
-	}
+	m := &Middleware{config: c, scratch: sync.Pool{New: func() any { return new(state) }}}
 	if c.Headers >= numHeaders {
 		return nil, fmt.Errorf("Config.Headers: %d: must be Draft11, Legacy, LegacyEpoch or NoHeaders", c.Headers)
 	}
 	if c.Jitter < 0 || c.Jitter > time.Hour {
 		return nil, fmt.Errorf("Config.Jitter: %v: must be 0 to 1h", c.Jitter)
 	}
-	for name, f := range c.Fields {
-		if name == "" || f == nil {
-			return nil, fmt.Errorf("Config.Fields: %q: must have a name and a function", name)
-		}
+	if err := middleware.CheckFields(c.Fields); err != nil {
+		return nil, err
 	}
-	m := &Middleware{limiter: l, config: c, scratch: sync.Pool{New: func() any { return new(state) }}}
-	if err := m.identity.finder.Init(clientaddr.Config(c.Identity), "IdentityConfig"); err != nil {
+	if err := m.identity.init(c.Identity); err != nil {
+		return nil, fmt.Errorf("IdentityConfig.%w", err)
+	}
+	if err := m.rules.Init(l, c.HideNames, findField(c.Fields)); err != nil {
 		return nil, err
 	}
 	if err := m.Check(l.Set()); err != nil {
 		return nil, err
 	}
-	m.plan.Store(m.newPlan(l.Set()))
 	return m, nil
 }
 
@@ -144,30 +128,7 @@ func (m *Middleware) Identity() *Identity { return &m.identity }
 
 // Check returns an error about a field that s's rules use and m cannot fill in: such a
 // rule would never match. Call it before you change the rules of the limiter to s.
-func (m *Middleware) Check(s *ratelimit.Set) error {
-	_, err := newExtractors(s.Fields(), m.config.Fields)
-	return err
-}
-
-// newPlan returns the plan of s. Fields that nothing fills in stay absent.
-func (m *Middleware) newPlan(s *ratelimit.Set) *plan {
-	p := &plan{set: s, policies: ratelimitheader.New(s, m.config.HideNames)}
-	p.extractors, _ = newExtractors(s.Fields(), m.config.Fields)
-	for _, f := range p.extractors {
-		p.client = p.client || f.kind == fromClient
-	}
-	return p
-}
-
-// current returns the plan of the rules that the limiter has now.
-func (m *Middleware) current() *plan {
-	s, p := m.limiter.Set(), m.plan.Load()
-	if p.set != s {
-		p = m.newPlan(s)
-		m.plan.Store(p)
-	}
-	return p
-}
+func (m *Middleware) Check(s *ratelimit.Set) error { return m.rules.Check(s) }
 
 // Wrap returns a handler that judges requests and calls next for those that are
 // admitted, with the same response writer, so that flushing and hijacking work.
@@ -190,51 +151,41 @@ func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (lease Lease,
 		return Lease{}, true
 	}
 	s := m.scratch.Get().(*state)
-	p := m.current()
-	v, lease := m.judge(p, s, r)
-	if lease.reservation != nil {
-		defer func() {
-			if !admitted { // or the observer has panicked
-				lease.cancel()
-			}
-		}()
-		if v.Decision.Delay > 0 && !sleep(r.Context(), v.Decision.Delay) {
-			v.giveUp()
+	s.source.request, s.source.identity = r, &m.identity
+	p := m.rules.Plan()
+	v, held := m.judge(p, s)
+	defer func() {
+		if !admitted { // or the observer has panicked
+			held.Cancel()
 		}
+	}()
+	if v.Decision.Delay > 0 && !middleware.Sleep(r.Context(), v.Decision.Delay) {
+		v.giveUp()
 	}
-	s.text = m.writeHeaders(w.Header(), p, &v, s.text)
+	s.Text = m.writeHeaders(w.Header(), p, &v, s.Text)
 	if m.config.Observe != nil {
 		m.config.Observe(r, v)
 	}
 	if !v.Decision.Allowed {
 		m.refuse(w, r, p, s, &v)
 	}
-	s.event.Reset() // releases the request
+	s.Reset()
+	s.source.reset()
 	m.scratch.Put(s)
-	return lease, v.Decision.Allowed
+	return Lease{held}, v.Decision.Allowed
 }
 
-// judge asks the limiter about r.
-func (m *Middleware) judge(p *plan, s *state, r *http.Request) (v Verdict, lease Lease) {
-	v.Set = p.set
-	if p.client || m.config.Observe != nil || m.config.OnRefused != nil {
-		v.Client = m.identity.Client(r)
+// judge asks the limiter about the request of s.
+func (m *Middleware) judge(p *plan, s *state) (v Verdict, held middleware.Lease) {
+	v.Set = p.Set
+	if m.config.Observe != nil || m.config.OnRefused != nil {
+		v.Client = s.source.sender()
 	}
-	s.fields.fill(&s.event, p.extractors, r, v.Client)
-	lease.cost = 1
+	p.Fields.Fill(&s.Event, &s.source)
+	cost := uint64(1)
 	if m.config.Cost != nil {
-		lease.cost = m.config.Cost(r)
+		cost = m.config.Cost(s.source.request)
 	}
-	if s.reservation == nil {
-		s.reservation = new(ratelimit.Reservation)
-	}
-	reserved := s.reservation
-	m.limiter.ReserveN(m.limiter.Now(), &s.event, lease.cost, reserved)
-	v.Decision = reserved.Decision
-	s.outcomes = p.policies.Known(append(s.outcomes[:0], reserved.Outcomes...), &v.Decision)
-	if reserved.Open() {
-		lease.reservation, s.reservation = reserved, nil
-	}
-	v.Outcomes = s.outcomes
-	return v, lease
+	v.Decision, v.Outcomes, held = m.rules.Reserve(p, &s.Request, cost)
+	return v, held
 }

@@ -257,21 +257,23 @@ func TestNewErrors(t *testing.T) {
 // Rules that change while requests are served: the plan follows the Set, and an
 // outcome of rules that it does not know is left out.
 func TestPlanFollowsTheSet(t *testing.T) {
-	m := mustNew(t, mustLimiter(t, limited(t, "a", 5, time.Minute), limited(t, "b", 5, time.Minute)), Config{})
-	right := m.plan.Load()
-	old := mustNew(t, mustLimiter(t, limited(t, "old", 5, time.Minute)), Config{}).plan.Load()
-	m.plan.Store(old)
+	l := mustLimiter(t, limited(t, "old", 5, time.Minute))
+	m := mustNew(t, l, Config{})
+	old := &m.rules.Plan().Policies
+	if err := l.Update(mustLimiter(t, limited(t, "a", 5, time.Minute), limited(t, "b", 5, time.Minute)).Set()); err != nil {
+		t.Fatal(err)
+	}
 	w := do(m.Wrap(new(ok)), request("192.0.2.1:1"))
-	if got := header(t, w, "RateLimit-Policy"); got != `"a";q=5;w=60, "b";q=5;w=60` || m.plan.Load().set != right.set {
+	if got := header(t, w, "RateLimit-Policy"); got != `"a";q=5;w=60, "b";q=5;w=60` || m.rules.Plan() != m.rules.Plan() {
 		t.Errorf("RateLimit-Policy is %s", got)
 	}
 	v := Verdict{Outcomes: []ratelimit.Outcome{{Rule: 0, Refused: true}, {Rule: 1, Refused: true}}}
 	h := http.Header{}
-	old.writeDraft(h, &v, nil)
+	writeDraft(h, old, &v, nil)
 	if got := h.Get("RateLimit"); got != `"old";r=0` {
 		t.Errorf("RateLimit is %s", got)
 	}
-	if got := string(old.appendViolated(nil, &v)); got != `"old"` {
+	if got := string(appendViolated(nil, old, &v)); got != `"old"` {
 		t.Errorf("the violated policies are %s", got)
 	}
 }

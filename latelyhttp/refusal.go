@@ -53,17 +53,17 @@ func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, p *plan, s *
 		return
 	}
 	problem := problemOf(&v.Decision)
-	s.text = p.appendProblem(s.text[:0], problem, v)
+	s.Text = appendProblem(s.Text[:0], &p.Policies, problem, v)
 	h["Content-Type"] = []string{"application/problem+json"}
-	h["Content-Length"] = []string{strconv.Itoa(len(s.text))}
+	h["Content-Length"] = []string{strconv.Itoa(len(s.Text))}
 	w.WriteHeader(problem.status)
 	if r.Method != http.MethodHead {
-		w.Write(s.text) // after an error there is nobody to tell
+		w.Write(s.Text) // after an error there is nobody to tell
 	}
 }
 
 // appendProblem appends the body of RFC 9457.
-func (p *plan) appendProblem(buf []byte, problem *problem, v *Verdict) []byte {
+func appendProblem(buf []byte, p *ratelimitheader.Policies, problem *problem, v *Verdict) []byte {
 	buf = append(buf, `{"type":"`...)
 	buf = append(buf, problem.kind...)
 	buf = append(buf, `","title":"`...)
@@ -72,23 +72,23 @@ func (p *plan) appendProblem(buf []byte, problem *problem, v *Verdict) []byte {
 	buf = strconv.AppendInt(buf, int64(problem.status), 10)
 	if problem != &fieldTooLarge {
 		buf = append(buf, `,"violated-policies":[`...)
-		buf = p.appendViolated(buf, v)
+		buf = appendViolated(buf, p, v)
 		buf = append(buf, ']')
 	}
 	return append(buf, "}\n"...)
 }
 
 // appendViolated appends the names of the policies that refused the event.
-func (p *plan) appendViolated(buf []byte, v *Verdict) []byte {
+func appendViolated(buf []byte, p *ratelimitheader.Policies, v *Verdict) []byte {
 	start := len(buf)
-	for _, violation := range p.policies.Violated(v.Outcomes, &v.Decision) {
+	for _, violation := range p.Violated(v.Outcomes, &v.Decision) {
 		if len(buf) > start {
 			buf = append(buf, ", "...)
 		}
 		buf = append(buf, violation.JSON...)
 	}
 	if len(buf) == start { // the store failed, and its rule is closed
-		if r := p.policies.Named(v.Decision.Rule); r != nil {
+		if r := p.Named(v.Decision.Rule); r != nil {
 			buf = append(buf, r.JSON...)
 		}
 	}

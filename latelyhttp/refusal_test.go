@@ -186,7 +186,9 @@ func TestJitter(t *testing.T) {
 // retryRules are rules of every kind that refuses for a time.
 func retryRules(t testing.TB, rnd *rand.Rand) map[string][]ratelimit.Rule {
 	ms := func(from, to int) time.Duration { return time.Duration(from+rnd.IntN(to-from)) * time.Millisecond }
-	exact := limited(t, "exact", 100, ms(1, 30_000))
+	// A client sends about 160 requests a second; a span in which it sends fewer than
+	// the limit would never refuse one.
+	exact := limited(t, "exact", 100, ms(2000, 30_000))
 	exact.Algorithm = ratelimit.Exact
 	several := limited(t, "several", 3, ms(500, 2000))
 	several.Limits = append(several.Limits, ratelimit.Limit{N: 10, Span: ms(5000, 20_000)}, ratelimit.Limit{N: 80, Span: ms(60_000, 90_000)})
@@ -197,7 +199,7 @@ func retryRules(t testing.TB, rnd *rand.Rand) map[string][]ratelimit.Rule {
 	hits := ratelimit.Rule{Name: "hits", Key: mustKey(t, "client"), Ban: &ratelimit.Ban{After: 20, Span: ms(1000, 30_000), For: ms(1000, 60_000)}}
 	rules := map[string][]ratelimit.Rule{
 		"small":    {limited(t, "small", 1+uint64(rnd.IntN(5)), ms(1, 10_000))},
-		"ring":     {limited(t, "ring", 129+uint64(rnd.IntN(50)), ms(100, 60_000))},
+		"ring":     {limited(t, "ring", 129+uint64(rnd.IntN(50)), ms(3000, 60_000))},
 		"exact":    {exact},
 		"several":  {several},
 		"counting": {counting},

@@ -13,16 +13,17 @@ import (
 // there are fields for that rule alone. A Responder has the rules of one Set, does not
 // change, and is safe for concurrent use. The zero Responder has no rules.
 type Responder struct {
-	plan plan
+	set      *ratelimit.Set
+	policies ratelimitheader.Policies
 }
 
 // NewResponder returns the Responder of decisions under set.
 func NewResponder(set *ratelimit.Set) *Responder {
-	return &Responder{plan{set: set, policies: ratelimitheader.New(set, false)}}
+	return &Responder{set, ratelimitheader.New(set, false)}
 }
 
 // Set returns the rules of r.
-func (r *Responder) Set() *ratelimit.Set { return r.plan.set }
+func (r *Responder) Set() *ratelimit.Set { return r.set }
 
 // WriteHeaders adds RateLimit-Policy and RateLimit to h if r has the deciding rule of d,
 // and Retry-After if d is a refusal that ends.
@@ -31,7 +32,7 @@ func (r *Responder) WriteHeaders(h http.Header, d *ratelimit.Decision) {
 		h["Retry-After"] = []string{strconv.FormatInt(ratelimitheader.Seconds(d.RetryAfter), 10)}
 	}
 	v := r.verdict(d)
-	r.plan.writeDraft(h, &v, nil)
+	writeDraft(h, &r.policies, &v, nil)
 }
 
 // AppendProblem appends the problem document (RFC 9457) of a refusal and returns it
@@ -39,10 +40,10 @@ func (r *Responder) WriteHeaders(h http.Header, d *ratelimit.Decision) {
 func (r *Responder) AppendProblem(dst []byte, d *ratelimit.Decision) (body []byte, status int) {
 	v := r.verdict(d)
 	problem := problemOf(d)
-	return r.plan.appendProblem(dst, problem, &v), problem.status
+	return appendProblem(dst, &r.policies, problem, &v), problem.status
 }
 
 // verdict returns d with the outcome of its deciding rule.
 func (r *Responder) verdict(d *ratelimit.Decision) Verdict {
-	return Verdict{Decision: *d, Set: r.plan.set, Outcomes: r.plan.policies.Deciding(nil, d)}
+	return Verdict{Decision: *d, Set: r.set, Outcomes: r.policies.Deciding(nil, d)}
 }

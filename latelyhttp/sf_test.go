@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/lately-go/lately/internal/clientaddr"
 )
 
 // A strict parser of what RFC 9651 calls a List, of Items only: it fails
@@ -133,7 +131,7 @@ func (p *sfParser) bare() any {
 		p.rest = p.rest[1:]
 		return b == '1'
 	case c == '*' || c|0x20 >= 'a' && c|0x20 <= 'z':
-		return sfToken(p.while(func(c byte) bool { return c == ':' || c == '/' || clientaddr.IsToken(string(rune(c))) }))
+		return sfToken(p.while(func(c byte) bool { return c == ':' || c == '/' || isToken(string(rune(c))) }))
 	}
 	panic("no item")
 }

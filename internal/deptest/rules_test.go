@@ -36,11 +36,12 @@ replay         -> api, rules, match, accesslog, ratelimit, hotkey, lately, githu
 
 client      -> api, hotkey, ratelimit, match, lately
 rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
-latelyhttp  -> internal/ratelimitheader, internal/clientaddr, ratelimit, hotkey, match, lately
-latelygrpc  -> internal/ratelimitheader, internal/clientaddr, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf
+latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately
+latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf
 latelyredis -> ratelimit, hotkey, match, lately
 latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_golang
 
+internal/middleware           -> internal/ratelimitheader, ratelimit, match
 internal/ratelimitheader      -> ratelimit
 internal/store/storetest      -> internal/store, ratelimit, match, lately
 ratelimit           -> match, lately, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants
@@ -53,7 +54,6 @@ lately                  -> internal/ring, internal/keytable, internal/snapshot, 
 
 match               -> std
 api                 -> std
-internal/clientaddr -> match
 internal/ban        -> internal/keytable, internal/snapshot
 internal/limit      -> internal/ring, internal/keytable, internal/snapshot
 internal/ring       -> std

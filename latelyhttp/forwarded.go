@@ -1,4 +1,4 @@
-package clientaddr
+package latelyhttp
 
 import "strings"
 
@@ -75,7 +75,7 @@ func forwardedFor(element string) string {
 	node, found := "", false
 	for rest := afterPair(element); rest != ""; {
 		name, tail, ok := strings.Cut(rest, "=")
-		if !ok || !IsToken(trim(name)) {
+		if !ok || !isToken(trim(name)) {
 			return ""
 		}
 		value, tail, ok := cutValue(tail)
@@ -124,8 +124,8 @@ func cutValue(s string) (value, rest string, ok bool) {
 // trim removes the white space that HTTP allows around the elements of a list.
 func trim(s string) string { return strings.Trim(s, " \t") }
 
-// IsToken reports whether s is a token of RFC 9110.
-func IsToken(s string) bool {
+// isToken reports whether s is a token of RFC 9110.
+func isToken(s string) bool {
 	const bytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
 	return s != "" && strings.Trim(s, bytes) == ""
 }

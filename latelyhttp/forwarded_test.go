@@ -1,4 +1,4 @@
-package clientaddr
+package latelyhttp
 
 import (
 	"slices"

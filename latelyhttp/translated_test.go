@@ -1,4 +1,4 @@
-package clientaddr
+package latelyhttp
 
 import (
 	"net/netip"
@@ -25,11 +25,11 @@ func TestTranslated(t *testing.T) {
 		{"2001:db8::198.51.100.7", "2001:db8::c633:6407"},
 		{"198.51.100.7", "198.51.100.7"},
 	} {
-		if got := Translated(netip.MustParseAddr(c.addr)).String(); got != c.want {
-			t.Errorf("Translated(%s) = %s; want %s", c.addr, got, c.want)
+		if got := translated(netip.MustParseAddr(c.addr)).String(); got != c.want {
+			t.Errorf("translated(%s) = %s; want %s", c.addr, got, c.want)
 		}
 	}
-	if got := Translated(netip.Addr{}); got.IsValid() {
+	if got := translated(netip.Addr{}); got.IsValid() {
 		t.Errorf("no address is translated to %v", got)
 	}
 }

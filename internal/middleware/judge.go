@@ -1,0 +1,83 @@
+package middleware
+
+import (
+	"context"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A Request is the event of a request and the memory that judging it takes, for use by
+// one goroutine at a time.
+type Request struct {
+	Event match.Event
+	Text  []byte // of headers and bodies
+
+	reservation *ratelimit.Reservation
+	outcomes    []ratelimit.Outcome
+}
+
+// Reset releases what the event has views of, and keeps the memory.
+func (r *Request) Reset() { r.Event.Reset() }
+
+// Reserve judges the event of r under the rules of p. The outcomes are those of the rules
+// of p, and are valid until r judges again.
+func (rs *Rules[R]) Reserve(p *Plan[R], r *Request, cost uint64) (d ratelimit.Decision, outcomes []ratelimit.Outcome, l Lease) {
+	if r.reservation == nil {
+		r.reservation = new(ratelimit.Reservation)
+	}
+	reserved := r.reservation
+	rs.limiter.ReserveN(rs.limiter.Now(), &r.Event, cost, reserved)
+	d, l.cost = reserved.Decision, cost
+	r.outcomes = p.Policies.Known(append(r.outcomes[:0], reserved.Outcomes...), &d)
+	if reserved.Open() {
+		l.reservation, r.reservation = reserved, nil
+	}
+	return d, r.outcomes, l
+}
+
+// Judge is Reserve for an event that is over at once.
+func (rs *Rules[R]) Judge(p *Plan[R], r *Request, cost uint64) (d ratelimit.Decision, outcomes []ratelimit.Outcome) {
+	d, outcomes = rs.limiter.Judge(rs.limiter.Now(), &r.Event, cost, r.outcomes[:0])
+	r.outcomes = p.Policies.Known(outcomes, &d)
+	return d, r.outcomes
+}
+
+// A Lease is a request that holds places under in-flight limits. The zero Lease holds
+// none.
+type Lease struct {
+	reservation *ratelimit.Reservation
+	cost        uint64
+}
+
+// Done ends the request. If the store fails, its places are free when the span of the
+// limit is over.
+func (l Lease) Done() {
+	if l.reservation != nil {
+		_ = l.reservation.Settle(l.cost)
+	}
+}
+
+// Cancel takes back the charge of a request that will not be served.
+func (l Lease) Cancel() {
+	if l.reservation != nil {
+		_ = l.reservation.Cancel()
+	}
+}
+
+// Sleep waits for d. It reports false as soon as ctx is done, and at once if its
+// deadline is earlier.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,102 @@
+package middleware
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/lately-go/lately/internal/ratelimitheader"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A Field fills in one field of the event of an R. Exactly one of its functions is set.
+type Field[R any] struct {
+	Text  func(R) string // returns a part of the request
+	Bytes func(R) []byte // returns memory that is valid until the event was judged
+
+	name string
+}
+
+// Fields are the fields that rules use.
+type Fields[R any] []Field[R]
+
+// NewFields returns the fields of these names that find has, and the first error about
+// one that it does not have.
+func NewFields[R any](names []string, find func(name string) (Field[R], error)) (fields Fields[R], err error) {
+	for _, name := range names {
+		f, e := find(name)
+		if e == nil {
+			f.name = name
+			fields = append(fields, f)
+		} else if err == nil {
+			err = e
+		}
+	}
+	return fields, err
+}
+
+// Fill gives e the fields of r. e holds views of r.
+func (fields Fields[R]) Fill(e *match.Event, r R) {
+	for i := range fields {
+		if f := &fields[i]; f.Bytes != nil {
+			e.SetNamed(f.name, f.Bytes(r))
+		} else {
+			e.SetNamedString(f.name, f.Text(r))
+		}
+	}
+}
+
+// CheckFields returns an error about the field Config.Fields.
+func CheckFields[R any](own map[string]func(R) string) error {
+	for name, f := range own {
+		if name == "" || f == nil {
+			return fmt.Errorf("Config.Fields: %q: must have a name and a function", name)
+		}
+	}
+	return nil
+}
+
+// Rules are the rules of a limiter, which may change at any time, with what the events
+// of R need for them.
+type Rules[R any] struct {
+	limiter *ratelimit.Limiter
+	find    func(name string) (Field[R], error)
+	hide    bool
+	plan    atomic.Pointer[Plan[R]]
+}
+
+// A Plan is what Rules derives from one Set. Fields that the request does not have stay
+// absent.
+type Plan[R any] struct {
+	Set      *ratelimit.Set
+	Fields   Fields[R]
+	Policies ratelimitheader.Policies
+}
+
+// Init sets the limiter, whether the names of rules are hidden from clients, and the
+// function that finds fields. It returns an error if l is nil.
+func (rs *Rules[R]) Init(l *ratelimit.Limiter, hide bool, find func(name string) (Field[R], error)) error {
+	if l == nil {
+		return errors.New("limiter: nil: must be made with ratelimit.New or ratelimit.NewLimiter")
+	}
+	rs.limiter, rs.hide, rs.find = l, hide, find
+	return nil
+}
+
+// Check returns an error about a field that set's rules use and requests do not have.
+func (rs *Rules[R]) Check(set *ratelimit.Set) error {
+	_, err := NewFields(set.Fields(), rs.find)
+	return err
+}
+
+// Plan returns the plan of the rules that the limiter has now.
+func (rs *Rules[R]) Plan() *Plan[R] {
+	set, p := rs.limiter.Set(), rs.plan.Load()
+	if p == nil || p.Set != set {
+		p = &Plan[R]{Set: set, Policies: ratelimitheader.New(set, rs.hide)}
+		p.Fields, _ = NewFields(set.Fields(), rs.find)
+		rs.plan.Store(p)
+	}
+	return p
+}
