@@ -27,7 +27,7 @@ func writeBench(b *testing.B, d *journal.Dir) {
 }
 
 func benchDir(b *testing.B) *journal.Dir {
-	d, err := journal.Open(filepath.Join(b.TempDir(), "state"))
+	d, _, err := journal.Open(filepath.Join(b.TempDir(), "state"), ignored)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -44,15 +44,25 @@ func BenchmarkWriteSnapshot(b *testing.B) {
 }
 
 func BenchmarkReadSnapshot(b *testing.B) {
-	d := benchDir(b)
+	path := filepath.Join(b.TempDir(), "state")
+	d, _, err := journal.Open(path, ignored)
+	if err != nil {
+		b.Fatal(err)
+	}
 	writeBench(b, d)
 	b.SetBytes(64 * benchRecords)
 	for b.Loop() {
 		n := 0
-		if _, err := d.ReadSnapshot(func(journal.Record) error { n++; return nil }); err != nil || n != benchRecords {
+		count := journal.Restore{Snapshot: func(journal.Record) error { n++; return nil }, Journal: ignored.Journal}
+		err := d.Close()
+		if err == nil {
+			d, _, err = journal.Open(path, count)
+		}
+		if err != nil || n != benchRecords {
 			b.Fatal(n, err)
 		}
 	}
+	_ = d.Close()
 }
 
 // BenchmarkAppend has 1 or 64 goroutines append records of 100 bytes, each waiting
@@ -62,7 +72,7 @@ func BenchmarkAppend(b *testing.B) {
 	b.Run("1", func(b *testing.B) {
 		j := benchDir(b).Journal()
 		for b.Loop() {
-			if err := j.Append(record); err != nil {
+			if err := j.AppendWait(record); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -72,7 +82,7 @@ func BenchmarkAppend(b *testing.B) {
 		b.SetParallelism(32) // of 2 cores
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if err := j.Append(record); err != nil {
+				if err := j.AppendWait(record); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -86,7 +96,7 @@ func BenchmarkAppendAsync(b *testing.B) {
 	record := make([]byte, 100)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		p, err := j.AppendAsync(record)
+		p, err := j.Append(record)
 		if err == nil && i%10_000 == 0 {
 			err = p.Wait()
 		}

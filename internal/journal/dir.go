@@ -58,107 +58,99 @@ func highest(names []string, stem string) (most uint64) {
 	return most
 }
 
-// A Dir is a directory with the state of one process.
-//
-// Read first, [Dir.ReadSnapshot] and then [Dir.ReadJournal]; then append to
-// [Dir.Journal] and write snapshots. It is safe for concurrent use. Its zero
-// value is not usable; call [Open].
+// A Dir is a directory with the state of one process: append to [Dir.Journal], and write
+// snapshots. It is safe for concurrent use. Its zero value is not usable; call [Open].
 type Dir struct {
 	fs      fileSystem
 	path    string
 	release func() error // gives the lock and the directory back
 	journal *Journal
 
-	// mu is held for the length of a read or write: one at a time.
-	mu           sync.Mutex
-	closed       bool
-	snapshots    []snapshotHeader // that seem whole, oldest first
-	hadSnapshot  bool             // when it was opened
-	generation   uint64           // highest number that a file has had
-	found        []journalFile    // when it was opened, oldest first
-	problems     []error          // with snapshots
-	scanned      JournalInfo      // of found: what is damaged
-	base         uint64           // last journal record that the snapshot read has
-	readSnapshot bool
-	readJournal  bool
+	// mu is held for the length of a write: one at a time.
+	mu         sync.Mutex
+	closed     bool
+	snapshots  []snapshotHeader // whole ones, oldest first; of older ones only the header was read
+	generation uint64           // highest number that a file has had
 }
 
 // Open takes the directory at path for this process, and makes it, for its owner
-// only, if it is not there. It reads what is there, and looks through the journals
-// once; call [Dir.Close] in the end.
+// only, if it is not there. It passes the state that is there to r, and changes no file
+// before it has read all of them. Call [Dir.Close] in the end.
 //
 // The error says what to do: the directory is in use (ErrLocked), others can
 // write to it, it or a file in it is not ours to read, a file is no regular file,
-// a file is of a newer version (ErrNewer). A damaged file is no error; reading
-// reports it.
-func Open(path string) (*Dir, error) {
-	d, err := openLocked(path)
+// a file is of a newer version (ErrNewer). A damaged file is no error, but a problem of
+// Found. On an error, what r got is not the whole: begin again, with an empty state.
+func Open(path string, r Restore) (*Dir, Found, error) {
+	d, found, err := openLocked(path, r)
 	if err != nil {
-		return nil, fmt.Errorf("journal: %s: %w", path, err)
+		return nil, found, fmt.Errorf("journal: %s: %w", path, err)
 	}
-	return d, nil
+	return d, found, nil
 }
 
-func openLocked(path string) (*Dir, error) {
+func openLocked(path string, r Restore) (*Dir, Found, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return nil, err
+		return nil, Found{}, err
 	}
 	l, err := openDir(path)
 	if err != nil {
-		return nil, err
+		return nil, Found{}, err
 	}
 	unlock, err := l.lock()
 	if err != nil {
-		return nil, errors.Join(err, l.close())
+		return nil, Found{}, errors.Join(err, l.close())
 	}
 	release := func() error { return errors.Join(unlock(), l.close()) }
-	d, err := newDir(l, path, release)
+	d, found, err := newDir(l, path, release, r)
 	if err != nil {
-		return nil, errors.Join(err, release())
+		return nil, found, errors.Join(err, release())
 	}
-	return d, nil
+	return d, found, nil
 }
 
-// newDir looks through what l has, and starts the committer.
-func newDir(l fileSystem, path string, release func() error) (*Dir, error) {
-	d := &Dir{fs: l, path: path, release: release}
+// newDir reads what l has, and starts the committer.
+func newDir(l fileSystem, path string, release func() error, r Restore) (_ *Dir, found Found, err error) {
 	names, err := l.list()
 	if err != nil {
-		return nil, err
+		return nil, found, err
 	}
-	d.generation = highest(names, snapshotStem)
-	damaged, err := d.findSnapshots(numbersOf(names, snapshotStem, ""))
+	d := &Dir{fs: l, path: path, release: release, generation: highest(names, snapshotStem)}
+	headless, err := d.findSnapshots(numbersOf(names, snapshotStem, ""))
 	if err != nil {
-		return nil, err
-	}
-	if err := d.findJournals(numbersOf(names, journalStem, "")); err != nil {
-		return nil, err
-	}
-	// No file is of a newer version: from here on, files are changed.
-	if slices.Contains(names, tempName) {
-		if err := l.remove(tempName); err != nil {
-			return nil, err
-		}
-	}
-	for _, s := range damaged {
-		d.problems = append(d.problems, d.setAside(snapshotName(s.generation), s.err))
+		return nil, found, err
 	}
 	next := uint64(1) // above the number of every record that ever was
 	for _, s := range d.snapshots {
 		next = max(next, s.covered+1)
 	}
-	for _, f := range d.found {
+	var damaged []damagedSnapshot
+	if found.Snapshot, damaged, err = d.restoreSnapshot(r.Snapshot); err != nil {
+		return nil, found, err
+	}
+	var covered uint64
+	if len(d.snapshots) > 0 {
+		covered = d.snapshots[len(d.snapshots)-1].covered
+	}
+	var files []journalFile
+	if found.Journal, files, err = d.restoreJournal(numbersOf(names, journalStem, ""), covered, r.Journal); err != nil {
+		return nil, found, err
+	}
+	for _, f := range files {
 		next = max(next, f.last+1)
 	}
-	d.journal = newJournal(l, d.path, next, highest(names, journalStem), d.found)
-	return d, nil
-}
-
-// A damagedSnapshot is a snapshot without a whole header.
-type damagedSnapshot struct {
-	generation uint64
-	err        error
+	// No file is of a newer version: from here on, files are changed.
+	if slices.Contains(names, tempName) {
+		if err := l.remove(tempName); err != nil {
+			return nil, found, err
+		}
+	}
+	for _, s := range append(headless, damaged...) {
+		found.Snapshot.Problems = append(found.Snapshot.Problems, d.setAside(snapshotName(s.generation), s.err))
+	}
+	d.journal = newJournal(l, d.path, next, highest(names, journalStem), files)
+	return d, found, nil
 }
 
 // findSnapshots reads the headers. The numbers in them must be known before the
@@ -178,7 +170,6 @@ func (d *Dir) findSnapshots(numbers []uint64) (damaged []damagedSnapshot, err er
 			damaged = append(damaged, damagedSnapshot{n, err})
 		}
 	}
-	d.hadSnapshot = len(d.snapshots) > 0
 	return damaged, nil
 }
 

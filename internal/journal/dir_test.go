@@ -16,7 +16,14 @@ import (
 
 func open(t *testing.T, path string) *journal.Dir {
 	t.Helper()
-	d, err := journal.Open(path)
+	d, _ := restored(t, path, ignored)
+	return d
+}
+
+// restored opens a directory until the end of the test.
+func restored(t *testing.T, path string, r journal.Restore) (*journal.Dir, journal.Found) {
+	t.Helper()
+	d, found, err := journal.Open(path, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,10 +32,11 @@ func open(t *testing.T, path string) *journal.Dir {
 			t.Error(err)
 		}
 	})
-	return d
+	return d, found
 }
 
-func ignore(journal.Record) error { return nil }
+// ignored reads what a directory has for nothing.
+var ignored = journal.Restore{Snapshot: func(journal.Record) error { return nil }, Journal: func([]byte) error { return nil }}
 
 // fill writes one record of each text.
 func fill(texts ...string) func(*journal.SnapshotWriter) error {
@@ -42,22 +50,25 @@ func fill(texts ...string) func(*journal.SnapshotWriter) error {
 	}
 }
 
-// texts reads all that a directory has.
-func texts(t *testing.T, d *journal.Dir) (all []string) {
+// texts opens a directory, which it closes again, and returns all that it has.
+func texts(t *testing.T, path string) (all []string) {
 	t.Helper()
-	if _, err := d.ReadSnapshot(func(r journal.Record) error {
-		all = append(all, string(r.Data))
-		return nil
-	}); err != nil {
-		t.Fatal(err)
+	d, _, err := journal.Open(path, textsTo(&all))
+	if err == nil {
+		err = d.Close()
 	}
-	if _, err := d.ReadJournal(func(b []byte) error {
-		all = append(all, string(b))
-		return nil
-	}); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// textsTo appends all that a directory has to all.
+func textsTo(all *[]string) journal.Restore {
+	return journal.Restore{
+		Snapshot: func(r journal.Record) error { *all = append(*all, string(r.Data)); return nil },
+		Journal:  func(b []byte) error { *all = append(*all, string(b)); return nil },
+	}
 }
 
 func TestModes(t *testing.T) {
@@ -66,7 +77,7 @@ func TestModes(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "state")
 	d := open(t, path)
-	if err := errors.Join(d.Journal().Append([]byte("a")), d.WriteSnapshot(fill("a", "b"))); err != nil {
+	if err := errors.Join(d.Journal().AppendWait([]byte("a")), d.WriteSnapshot(fill("a", "b"))); err != nil {
 		t.Fatal(err)
 	}
 	seen := 0
@@ -94,11 +105,11 @@ func TestModes(t *testing.T) {
 // it afterwards.
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
-	d, err := journal.Open(path)
+	d, _, err := journal.Open(path, ignored)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = journal.Open(path)
+	_, _, err = journal.Open(path, ignored)
 	if want := fmt.Sprintf("process %d;", os.Getpid()); !errors.Is(err, journal.ErrLocked) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 		t.Errorf("the second: %v, want ErrLocked with %q and the path", err, want)
 	}
@@ -141,7 +152,7 @@ func TestRefusals(t *testing.T) {
 		if err := errors.Join(os.Mkdir(path, 0o700), c.make(path)); err != nil {
 			t.Fatal(err)
 		}
-		d, err := journal.Open(path)
+		d, _, err := journal.Open(path, ignored)
 		if err == nil {
 			_ = d.Close()
 		}
@@ -173,13 +184,16 @@ func TestLinksAreNotWrittenThrough(t *testing.T) {
 	if err := d.WriteSnapshot(fill("a")); err != nil { // the links are removed
 		t.Error(err)
 	}
-	if err := d.Journal().Append([]byte("a")); !errors.Is(err, fs.ErrExist) {
+	if err := d.Journal().AppendWait([]byte("a")); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("Append through a link: %v, want that it exists", err)
 	}
-	if err := d.Journal().Append([]byte("b")); err != nil { // the next number is free
+	if err := d.Journal().AppendWait([]byte("b")); err != nil { // the next number is free
 		t.Error(err)
 	}
-	if got := texts(t, d); !slices.Equal(got, []string{"a"}) {
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := texts(t, path); !slices.Equal(got, []string{"a", "a", "b"}) {
 		t.Errorf("read %q", got)
 	}
 	if b, err := os.ReadFile(elsewhere); string(b) != "secret" {
@@ -196,7 +210,7 @@ func TestDirectoryThatIsReadOnly(t *testing.T) {
 	if err := os.Mkdir(path, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := journal.Open(path); !errors.Is(err, fs.ErrPermission) {
+	if _, _, err := journal.Open(path, ignored); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("%v, want that it is not permitted", err)
 	}
 }
@@ -206,11 +220,11 @@ func TestDirectoryThatIsReadOnly(t *testing.T) {
 func TestNewer(t *testing.T) {
 	for _, name := range []string{"snapshot-00000007", "journal-00000007"} {
 		path := filepath.Join(t.TempDir(), "state")
-		d, err := journal.Open(path)
+		d, _, err := journal.Open(path, ignored)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = errors.Join(d.Journal().Append([]byte("a")), d.WriteSnapshot(fill("a")), d.Close())
+		err = errors.Join(d.Journal().AppendWait([]byte("a")), d.WriteSnapshot(fill("a")), d.Close())
 		newer := journal.NewerFile(name)
 		err = errors.Join(err, os.WriteFile(filepath.Join(path, name), newer, 0o600))
 		err = errors.Join(err, os.WriteFile(filepath.Join(path, "snapshot.tmp"), nil, 0o600))
@@ -218,7 +232,7 @@ func TestNewer(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := listing(t, path)
-		if _, err := journal.Open(path); !errors.Is(err, journal.ErrNewer) || !strings.Contains(err.Error(), name) {
+		if _, _, err := journal.Open(path, ignored); !errors.Is(err, journal.ErrNewer) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want ErrNewer with %s", err, name)
 		}
 		if after := listing(t, path); !slices.Equal(before, after) {
@@ -229,8 +243,7 @@ func TestNewer(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(path, name), newer, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		again := open(t, path)
-		if got := texts(t, again); !slices.Equal(got, []string{"a"}) {
+		if got := texts(t, path); !slices.Equal(got, []string{"a"}) {
 			t.Errorf("read %q", got)
 		}
 	}

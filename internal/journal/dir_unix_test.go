@@ -23,7 +23,7 @@ func TestPipes(t *testing.T) {
 		if err := syscall.Mkfifo(filepath.Join(path, name), 0o600); err != nil {
 			t.Skip(err)
 		}
-		if _, err := journal.Open(path); err == nil || !strings.Contains(err.Error(), name+" is no regular file") {
+		if _, _, err := journal.Open(path, ignored); err == nil || !strings.Contains(err.Error(), name+" is no regular file") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestGroupWritable(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := open(t, path)
-	if err := d.Journal().Append([]byte("a")); err != nil {
+	if err := d.Journal().AppendWait([]byte("a")); err != nil {
 		t.Error(err)
 	}
 	if err := d.Close(); err != nil {
@@ -50,7 +50,7 @@ func TestGroupWritable(t *testing.T) {
 	if err := errors.Join(os.Chown(path, 65_531, 54_321), os.Chmod(path, 0o770|os.ModeSetgid)); err != nil {
 		t.Fatal(err)
 	}
-	d, err := journal.Open(path)
+	d, _, err := journal.Open(path, ignored)
 	if err == nil {
 		_ = d.Close()
 	}
@@ -73,7 +73,7 @@ func TestLockFileRemoved(t *testing.T) {
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		d, err := journal.Open(path)
+		d, _, err := journal.Open(path, ignored)
 		if err == nil {
 			_ = d.Close()
 		}
@@ -90,7 +90,8 @@ func TestSmallDisk(t *testing.T) {
 	if disk == "" {
 		t.Skip("LATELY_SMALL_DISK names no folder on a small disk")
 	}
-	d := open(t, filepath.Join(disk, "state"))
+	path := filepath.Join(disk, "state")
+	d := open(t, path)
 	if err := d.WriteSnapshot(fill("good")); err != nil {
 		t.Fatal(err)
 	}
@@ -102,17 +103,21 @@ func TestSmallDisk(t *testing.T) {
 	}); err == nil {
 		t.Error("a snapshot was written")
 	}
-	if err := d.Journal().Append(make([]byte, journal.MaxRecord)); err == nil {
+	if err := d.Journal().AppendWait(make([]byte, journal.MaxRecord)); err == nil {
 		t.Error("a record was written")
 	}
 	t.Log(d.Journal().Stats().Failing)
-	if got := texts(t, d); len(got) != 1 || got[0] != "good" {
+	if err := d.Close(); err == nil {
+		t.Error("the record that is not on disk was not told")
+	}
+	if got := texts(t, path); len(got) != 1 || got[0] != "good" {
 		t.Errorf("read %q", got)
 	}
 	if err := os.Remove(stuff); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Journal().Append([]byte("there is space again")); err != nil {
+	d = open(t, path)
+	if err := d.Journal().AppendWait([]byte("there is space again")); err != nil {
 		t.Error(err)
 	}
 	if err := d.WriteSnapshot(fill("good", "too")); err != nil {

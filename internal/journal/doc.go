@@ -2,18 +2,16 @@
 // a snapshot now and then, and in between a journal of what must not be lost. It
 // knows nothing of limits, counts or bans; records are bytes.
 //
-//	dir, err := journal.Open(path)
-//	info, err := dir.ReadSnapshot(restore)
-//	found, err := dir.ReadJournal(replay)
+//	dir, found, err := journal.Open(path, journal.Restore{Snapshot: restore, Journal: replay})
 //	...
-//	pending, err := dir.Journal().AppendAsync(record) // in the order of changes
-//	err = pending.Wait()                              // on disk
+//	pending, err := dir.Journal().Append(record) // in the order of changes
+//	err = pending.Wait()                         // on disk
 //	...
 //	err = dir.WriteSnapshot(dump)
 //
 // # What is promised
 //
-// A record whose Append or Wait returned nil survives the end of the process at
+// A record whose Wait returned nil survives the end of the process at
 // any moment, and the end of power on a disk that honours fsync. The state that is
 // read is what was written, up to some moment after the last acknowledged
 // record. If the disk has changed a record, the records behind it are read all the
@@ -28,7 +26,7 @@
 //
 //	mu.Lock()
 //	apply(change)
-//	pending, err := j.AppendAsync(encode(change))
+//	pending, err := j.Append(encode(change))
 //	mu.Unlock()
 //	...
 //	err = pending.Wait()

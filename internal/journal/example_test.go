@@ -20,7 +20,17 @@ func Example() {
 	path := filepath.Join(tmp, "state")
 
 	const word = 1 // a type of record
-	first, err := journal.Open(path)
+	restore := journal.Restore{
+		Snapshot: func(r journal.Record) error {
+			fmt.Printf("snapshot: %s\n", r.Data)
+			return nil
+		},
+		Journal: func(record []byte) error {
+			fmt.Printf("journal: %s\n", record)
+			return nil
+		},
+	}
+	first, _, err := journal.Open(path, restore)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -33,33 +43,23 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := first.Journal().Append([]byte("lately")); err != nil {
+	pending, err := first.Journal().Append([]byte("lately"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := pending.Wait(); err != nil {
 		log.Fatal(err)
 	}
 	if err := first.Close(); err != nil {
 		log.Fatal(err)
 	}
 
-	second, err := journal.Open(path)
+	second, found, err := journal.Open(path, restore)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer second.Close()
-	info, err := second.ReadSnapshot(func(r journal.Record) error {
-		fmt.Printf("snapshot: %s\n", r.Data)
-		return nil
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	found, err := second.ReadJournal(func(record []byte) error {
-		fmt.Printf("journal: %s\n", record)
-		return nil
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("generation", info.Generation, "with", info.Records, "records, and", found.Records, "since")
+	fmt.Println("generation", found.Snapshot.Generation, "with", found.Snapshot.Records, "records, and", found.Journal.Records, "since")
 	// Output:
 	// snapshot: how
 	// snapshot: many

@@ -6,6 +6,15 @@ import (
 	"strings"
 )
 
+// AppendWait appends a record and returns when it is on disk.
+func (j *Journal) AppendWait(record []byte) error {
+	p, err := j.Append(record)
+	if err != nil {
+		return err
+	}
+	return p.Wait()
+}
+
 // NewerFile returns a file of that name as a version to come might write it.
 func NewerFile(name string) []byte {
 	magic := journalMagic

@@ -205,11 +205,11 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("WriteSnapshot: %v, want ENOSPC", err)
 	}
 	j := s.dir.Journal()
-	if err := j.Append([]byte("not on disk")); !errors.Is(err, syscall.ENOSPC) {
+	if err := j.AppendWait([]byte("not on disk")); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("Append: %v, want ENOSPC", err)
 	}
 	for i := 0; ; i++ {
-		if _, err = j.AppendAsync(make([]byte, MaxRecord)); err != nil {
+		if _, err = j.Append(make([]byte, MaxRecord)); err != nil {
 			if i < 10 || i > 16 {
 				t.Errorf("%d MiB were taken; want about 16", i)
 			}
@@ -217,7 +217,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	if !errors.Is(err, ErrFull) || j.Stats().Waiting > maxWaiting {
-		t.Errorf("AppendAsync: %v with %d bytes waiting, want ErrFull", err, j.Stats().Waiting)
+		t.Errorf("Append: %v with %d bytes waiting, want ErrFull", err, j.Stats().Waiting)
 	}
 	if err := s.dir.Close(); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("Close: %v, want ENOSPC", err)

@@ -8,6 +8,14 @@ import (
 	"testing"
 )
 
+// openFS opens l. What it has is passed to the functions of r that are set.
+func openFS(l fileSystem, r Restore) (*Dir, Found, error) {
+	if r.Journal == nil {
+		r.Journal = func([]byte) error { return nil }
+	}
+	return newDir(l, "state", func() error { return nil }, r)
+}
+
 // FuzzSnapshot reads any bytes as a snapshot. What is read as whole is what its
 // own records make when they are written again.
 func FuzzSnapshot(f *testing.F) {
@@ -17,18 +25,15 @@ func FuzzSnapshot(f *testing.F) {
 		for _, sealed := range [][]byte{b, sealedBlock(b)} {
 			disk := newMemFS()
 			disk.set(snapshotName(1), sealed)
-			d, err := newDir(disk, "state", func() error { return nil })
+			var records []Record
+			d, found, err := openFS(disk, Restore{Snapshot: func(r Record) error {
+				records = append(records, Record{r.Type, bytes.Clone(r.Data)})
+				return nil
+			}})
 			if err != nil {
 				continue // a newer version
 			}
-			var records []Record
-			info, err := d.ReadSnapshot(func(r Record) error {
-				records = append(records, Record{r.Type, bytes.Clone(r.Data)})
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
+			info := found.Snapshot
 			if (info.Generation == 1) == (len(info.Problems) == 1) {
 				t.Errorf("%+v", info)
 			}
@@ -99,18 +104,17 @@ func FuzzJournal(f *testing.F) {
 		disk := newMemFS()
 		disk.set(journalName(1), b)
 		read := func(l *memFS) (d *Dir, all []string) {
-			d, err := newDir(l, "state", func() error { return nil })
+			d, found, err := openFS(l, Restore{Journal: func(r []byte) error { all = append(all, string(r)); return nil }})
 			if err != nil {
 				t.Skip(err)
 			}
-			info, err := d.ReadJournal(func(r []byte) error { all = append(all, string(r)); return nil })
-			if err != nil || int(info.Records) != len(all) {
-				t.Errorf("%+v, %v", info, err)
+			if int(found.Journal.Records) != len(all) {
+				t.Errorf("%+v", found.Journal)
 			}
 			return d, all
 		}
 		d, before := read(disk)
-		if err := d.Journal().Append([]byte("new")); err != nil {
+		if err := d.Journal().AppendWait([]byte("new")); err != nil {
 			t.Error(err)
 		}
 		_ = d.Close()
@@ -141,12 +145,10 @@ func TestMemoryOfReading(t *testing.T) {
 			disk.set(name, b)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			d, err := newDir(disk, "state", func() error { return nil })
+			d, _, err := openFS(disk, Restore{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _ = d.ReadSnapshot(func(Record) error { return nil })
-			_, _ = d.ReadJournal(func([]byte) error { return nil })
 			runtime.ReadMemStats(&after)
 			_ = d.Close()
 			if used := int(after.TotalAlloc - before.TotalAlloc); used > 2*len(b)+room {
@@ -164,7 +166,7 @@ func TestSearchIsBounded(t *testing.T) {
 		disk := newMemFS()
 		disk.set("x", b)
 		f, _ := disk.open("x")
-		s, err := scanJournal(f, nil)
+		s, err := scanJournal(f, func(uint64, []byte) error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ const (
 	maxSpare = 1 << 20
 )
 
-// ErrFull is returned by Append and AppendAsync when as much waits for the disk
+// ErrFull is returned by Append when as much waits for the disk
 // as may. The record was not taken.
 var ErrFull = errors.New("journal: 16 MiB wait for the disk")
 
@@ -99,24 +99,10 @@ func newJournal(l fileSystem, path string, next, number uint64, files []journalF
 	return j
 }
 
-// Append appends a record and returns when it is on disk. A record is 1 to
-// MaxRecord bytes; nothing of it is kept.
-//
-// An error other than ErrFull, ErrClosed or that of a record's length says that
-// it is not known to be on disk. It is tried again, so it may be there after a
-// restart, as the state that it tells of still is in memory.
-func (j *Journal) Append(record []byte) error {
-	p, err := j.AppendAsync(record)
-	if err != nil {
-		return err
-	}
-	return p.Wait()
-}
-
-// AppendAsync appends a record and returns at once; it is on disk within a
-// second, unless the disk is slower. The order of calls is the order of records.
-// It waits for no disk, and so may be called under a lock.
-func (j *Journal) AppendAsync(record []byte) (Pending, error) {
+// Append appends a record and returns at once; it is on disk within a second, unless the
+// disk is slower. The order of calls is the order of records. It waits for no disk, and so
+// may be called under a lock. A record is 1 to MaxRecord bytes; nothing of it is kept.
+func (j *Journal) Append(record []byte) (Pending, error) {
 	if len(record) == 0 || len(record) > MaxRecord {
 		return Pending{}, fmt.Errorf("journal: record of %d bytes: must be 1 to %d", len(record), MaxRecord)
 	}
@@ -156,9 +142,10 @@ type Pending struct {
 	b *batch
 }
 
-// Wait returns when the record is on disk, which it asks for at once, or with
-// the error that says that it is not known to be; see [Journal.Append]. It may be
-// called any number of times, or never.
+// Wait returns when the record is on disk, which it asks for at once, or with the error
+// that says that it is not known to be. It is then tried again, so it may be there after a
+// restart, as the state that it tells of still is in memory. Wait may be called any number
+// of times, or never.
 func (p Pending) Wait() error {
 	if p.b == nil {
 		return nil

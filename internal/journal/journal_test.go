@@ -54,7 +54,7 @@ func TestOneSyncForMany(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 100 {
 			wg.Go(func() {
-				if err := j.Append(fmt.Appendf(nil, "record %d", i)); err != nil {
+				if err := j.AppendWait(fmt.Appendf(nil, "record %d", i)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -68,7 +68,7 @@ func TestOneSyncForMany(t *testing.T) {
 		}
 		before := j.Stats().Syncs
 		for i := range 20 {
-			if err := j.Append(fmt.Appendf(nil, "record %d", i)); err != nil {
+			if err := j.AppendWait(fmt.Appendf(nil, "record %d", i)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -115,7 +115,7 @@ func TestWithinASecond(t *testing.T) {
 func TestWaitHurries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mustBegin(t, slow{newMemFS(), time.Millisecond})
-		p, err := s.dir.Journal().AppendAsync([]byte("x"))
+		p, err := s.dir.Journal().Append([]byte("x"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestNotify(t *testing.T) {
 		for round := range 2 {
 			fail(syscall.ENOSPC)
 			for range 20 {
-				_, _ = j.AppendAsync(make([]byte, MaxRecord))
+				_, _ = j.Append(make([]byte, MaxRecord))
 			}
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
@@ -286,27 +286,24 @@ func TestRecordLengths(t *testing.T) {
 	s := mustBegin(t, disk)
 	j := s.dir.Journal()
 	for _, n := range []int{0, MaxRecord + 1} {
-		if err := j.Append(make([]byte, n)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d bytes", n)) {
+		if err := j.AppendWait(make([]byte, n)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d bytes", n)) {
 			t.Errorf("a record of %d bytes: %v", n, err)
 		}
 	}
 	for _, n := range []int{1, MaxRecord} {
-		if err := j.Append(make([]byte, n)); err != nil {
+		if err := j.AppendWait(make([]byte, n)); err != nil {
 			t.Errorf("a record of %d bytes: %v", n, err)
 		}
 	}
 	if err := s.dir.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Append([]byte("x")); !errors.Is(err, ErrClosed) {
+	if err := j.AppendWait([]byte("x")); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v, want ErrClosed", err)
 	}
-	d, err := newDir(disk, "state", func() error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
 	var sizes []int
-	if _, err := d.ReadJournal(func(b []byte) error { sizes = append(sizes, len(b)); return nil }); err != nil {
+	d, _, err := openFS(disk, Restore{Journal: func(b []byte) error { sizes = append(sizes, len(b)); return nil }})
+	if err != nil {
 		t.Fatal(err)
 	}
 	_ = d.Close()

@@ -26,9 +26,7 @@ func child(path string) {
 			os.Exit(1)
 		}
 	}
-	d, err := Open(path)
-	die(err)
-	state, err := readSet(d)
+	d, state, err := openSet(path)
 	die(err)
 	var mu sync.Mutex // over state, and the order of the journal
 	next := uint64(len(state))
@@ -39,7 +37,7 @@ func child(path string) {
 				next++
 				n := next
 				state[n] = true
-				p, err := d.Journal().AppendAsync(binary.LittleEndian.AppendUint64(nil, n))
+				p, err := d.Journal().Append(binary.LittleEndian.AppendUint64(nil, n))
 				mu.Unlock()
 				die(err)
 				die(p.Wait())
@@ -65,24 +63,23 @@ func child(path string) {
 	}
 }
 
-// readSet reads a state of numbers.
-func readSet(d *Dir) (map[uint64]bool, error) {
+// openSet opens a directory with a state of numbers.
+func openSet(path string) (*Dir, map[uint64]bool, error) {
 	set := map[uint64]bool{}
-	info, err := d.ReadSnapshot(func(r Record) error {
-		set[binary.LittleEndian.Uint64(r.Data)] = true
-		return nil
+	d, found, err := Open(path, Restore{
+		Snapshot: func(r Record) error {
+			set[binary.LittleEndian.Uint64(r.Data)] = true
+			return nil
+		},
+		Journal: func(b []byte) error {
+			set[binary.LittleEndian.Uint64(b)] = true
+			return nil
+		},
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && found.Journal.Damaged+int64(found.Journal.Missing)+int64(len(found.Snapshot.Problems)) > 0 {
+		err = fmt.Errorf("damaged: %+v", found)
 	}
-	found, err := d.ReadJournal(func(b []byte) error {
-		set[binary.LittleEndian.Uint64(b)] = true
-		return nil
-	})
-	if err == nil && found.Damaged+int64(found.Missing)+int64(len(info.Problems)) > 0 {
-		err = fmt.Errorf("damaged: %+v %+v", info, found)
-	}
-	return set, err
+	return d, set, err
 }
 
 // TestKill kills a process with SIGKILL at any moment, and looks for all that it
@@ -104,11 +101,7 @@ func TestKill(t *testing.T) {
 		for _, n := range killed(t, path, time.Duration(20+rng.IntN(80))*time.Millisecond) {
 			acked[n] = true
 		}
-		d, err := Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		set, err := readSet(d)
+		d, set, err := openSet(path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -14,35 +13,29 @@ type life struct {
 	state []uint64
 	acked int // how many of state are known to be on disk
 	errs  []error
-	info  Info
+	info  SnapshotInfo
 	found JournalInfo
 }
 
 // begin opens l and reads what is there.
 func begin(l fileSystem) (*life, error) {
-	d, err := newDir(l, "state", func() error { return nil })
-	if err != nil {
-		return nil, err
-	}
-	s := &life{dir: d}
-	s.info, err = d.ReadSnapshot(func(r Record) error {
-		n := binary.LittleEndian.Uint64(r.Data)
-		if r.Type != byte(n) || len(r.Data) != 8+int(n%61) {
-			return fmt.Errorf("record %d has type %d and %d bytes", n, r.Type, len(r.Data))
-		}
-		s.state = append(s.state, n)
-		return nil
-	})
-	if err == nil {
-		s.found, err = d.ReadJournal(func(b []byte) error {
+	s := new(life)
+	d, found, err := openFS(l, Restore{
+		Snapshot: func(r Record) error {
+			n := binary.LittleEndian.Uint64(r.Data)
+			if r.Type != byte(n) || len(r.Data) != 8+int(n%61) {
+				return fmt.Errorf("record %d has type %d and %d bytes", n, r.Type, len(r.Data))
+			}
+			s.state = append(s.state, n)
+			return nil
+		},
+		Journal: func(b []byte) error {
 			s.state = append(s.state, binary.LittleEndian.Uint64(b))
 			return nil
-		})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading: %w", errors.Join(err, d.Close()))
-	}
-	return s, nil
+		},
+	})
+	s.dir, s.info, s.found = d, found.Snapshot, found.Journal
+	return s, err
 }
 
 // whole says whether the state is 1 to len(state).
@@ -61,7 +54,7 @@ func (s *life) add(wait bool) {
 	s.state = append(s.state, n)
 	b := make([]byte, 8+n%700)
 	binary.LittleEndian.PutUint64(b, n)
-	p, err := s.dir.Journal().AppendAsync(b)
+	p, err := s.dir.Journal().Append(b)
 	if err == nil && wait {
 		if err = p.Wait(); err == nil {
 			s.acked = int(n)

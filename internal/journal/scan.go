@@ -184,9 +184,8 @@ type scan struct {
 	damaged, torn int64
 }
 
-// scanJournal hands the whole records of f with their numbers to deliver, which may be
-// nil. Bytes that are no record are passed over. The error is that of deliver or of the
-// disk, or ErrNewer.
+// scanJournal passes the whole records of f with their numbers to deliver. Bytes that are no
+// record are passed over. The error is that of deliver or of the disk, or ErrNewer.
 func scanJournal(f file, deliver func(number uint64, record []byte) error) (s scan, err error) {
 	r, err := newJournalReader(f)
 	headless := errors.Is(err, errDamaged)
@@ -194,7 +193,7 @@ func scanJournal(f file, deliver func(number uint64, record []byte) error) (s sc
 	for found := true; found; {
 		for err == nil {
 			var data []byte
-			if data, err = r.record(); err == nil && deliver != nil {
+			if data, err = r.record(); err == nil {
 				if err := deliver(r.next-1, data); err != nil {
 					return s, err
 				}

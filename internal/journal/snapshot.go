@@ -20,11 +20,8 @@ import (
 func (d *Dir) WriteSnapshot(fill func(*SnapshotWriter) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case d.closed:
+	if d.closed {
 		return ErrClosed
-	case !d.readSnapshot && d.hadSnapshot || !d.readJournal && len(d.found) > 0:
-		return ErrUnread
 	}
 	d.generation++ // never used twice, whatever happens
 	covered, missing := d.journal.rotate()

@@ -16,10 +16,9 @@ import (
 
 func TestSnapshotRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
-	d := open(t, path)
-	info, err := d.ReadSnapshot(ignore)
-	if err != nil || info.Generation != 0 || !info.Written.IsZero() || info.Problems != nil {
-		t.Fatalf("an empty directory: %+v, %v", info, err)
+	d, found := restored(t, path, ignored)
+	if info := found.Snapshot; info.Generation != 0 || !info.Written.IsZero() || info.Problems != nil {
+		t.Fatalf("an empty directory: %+v", info)
 	}
 	// Records from nothing to the longest, so that blocks are of all kinds.
 	want := []journal.Record{{Type: 0}, {Type: 255, Data: bytes.Repeat([]byte{7}, journal.MaxRecord)}}
@@ -27,7 +26,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 		want = append(want, journal.Record{Type: byte(i), Data: fmt.Appendf(nil, "record %d", i)})
 	}
 	before := time.Now()
-	err = d.WriteSnapshot(func(w *journal.SnapshotWriter) error {
+	err := d.WriteSnapshot(func(w *journal.SnapshotWriter) error {
 		for _, r := range want {
 			if err := w.Add(r.Type, r.Data); err != nil {
 				return err
@@ -35,21 +34,21 @@ func TestSnapshotRoundTrip(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
+	if err := errors.Join(err, d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	i := 0
-	info, err = d.ReadSnapshot(func(r journal.Record) error {
+	_, found = restored(t, path, journal.Restore{Journal: ignored.Journal, Snapshot: func(r journal.Record) error {
 		if i >= len(want) || r.Type != want[i].Type || !bytes.Equal(r.Data, want[i].Data) {
 			return fmt.Errorf("record %d is another", i)
 		}
 		i++
 		return nil
-	})
-	if err != nil || i != len(want) {
-		t.Fatalf("read %d of %d: %v", i, len(want), err)
+	}})
+	if i != len(want) {
+		t.Fatalf("read %d of %d", i, len(want))
 	}
-	if info.Generation != 1 || info.Records != uint64(len(want)) || info.Written.Before(before.Add(-time.Second)) || info.Written.After(time.Now().Add(time.Second)) {
+	if info := found.Snapshot; info.Generation != 1 || info.Records != uint64(len(want)) || info.Written.Before(before.Add(-time.Second)) || info.Written.After(time.Now().Add(time.Second)) {
 		t.Errorf("%+v", info)
 	}
 }
@@ -81,53 +80,49 @@ func TestSnapshotThatIsNotFinished(t *testing.T) {
 	if after := listing(t, path); !slices.Equal(before, after) {
 		t.Errorf("the directory was %v and is %v", before, after)
 	}
-	if got := texts(t, d); !slices.Equal(got, []string{"good"}) {
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := texts(t, path); !slices.Equal(got, []string{"good"}) {
 		t.Errorf("read %q", got)
 	}
 }
 
-// TestNothingIsWrittenOverStateThatWasNotRead reads half: then no snapshot is
-// written that would have half.
-func TestNothingIsWrittenOverStateThatWasNotRead(t *testing.T) {
+// TestNothingIsChangedUntilAllIsRead fails while the state is read: the directory stays as
+// it is, and is read again.
+func TestNothingIsChangedUntilAllIsRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
-	d, err := journal.Open(path)
+	d, _, err := journal.Open(path, ignored)
 	if err == nil {
-		err = errors.Join(d.WriteSnapshot(fill("a", "b")), d.Journal().Append([]byte("c")), d.Close())
+		err = errors.Join(d.WriteSnapshot(fill("a", "b")), d.Journal().AppendWait([]byte("c")), d.Close())
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(path, "snapshot-00000007"), []byte("damaged"), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	d = open(t, path)
-	unread := func(when string) {
-		t.Helper()
-		if err := d.WriteSnapshot(fill("x")); !errors.Is(err, journal.ErrUnread) {
-			t.Errorf("%s: %v, want ErrUnread", when, err)
+	before := listing(t, path)
+	no := errors.New("no")
+	for what, r := range map[string]journal.Restore{
+		"half of the snapshot": {Snapshot: func(journal.Record) error { return no }, Journal: ignored.Journal},
+		"half of the journal":  {Snapshot: ignored.Snapshot, Journal: func([]byte) error { return no }},
+	} {
+		if _, _, err := journal.Open(path, r); !errors.Is(err, no) {
+			t.Errorf("%s: %v, want %v", what, err, no)
+		}
+		if after := listing(t, path); !slices.Equal(before, after) {
+			t.Errorf("%s: the directory was %v and is %v", what, before, after)
 		}
 	}
-	no := errors.New("no")
-	unread("at first")
-	if _, err := d.ReadJournal(func([]byte) error { return nil }); !errors.Is(err, journal.ErrUnread) {
-		t.Errorf("the journal before the snapshot: %v, want ErrUnread", err)
-	}
-	if _, err := d.ReadSnapshot(func(journal.Record) error { return no }); !errors.Is(err, no) {
-		t.Errorf("%v, want %v", err, no)
-	}
-	unread("after half of the snapshot")
-	if _, err := d.ReadSnapshot(ignore); err != nil {
-		t.Error(err)
-	}
-	unread("before the journal")
-	if _, err := d.ReadJournal(func([]byte) error { return no }); !errors.Is(err, no) {
-		t.Errorf("%v, want %v", err, no)
-	}
-	unread("after half of the journal")
-	if got := texts(t, d); !slices.Equal(got, []string{"a", "b", "c"}) {
+	if got := texts(t, path); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("read %q", got)
 	}
-	if err := d.WriteSnapshot(fill("a", "b", "c")); err != nil {
+	d = open(t, path)
+	if err := errors.Join(d.WriteSnapshot(fill("a", "b", "c")), d.Close()); err != nil {
 		t.Error(err)
 	}
-	if got := texts(t, d); !slices.Equal(got, []string{"a", "b", "c"}) {
+	if got := texts(t, path); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("read %q", got)
 	}
 }
@@ -135,9 +130,9 @@ func TestNothingIsWrittenOverStateThatWasNotRead(t *testing.T) {
 // TestDamagedSnapshotIsKept damages the newest on a real disk, and reads again.
 func TestDamagedSnapshotIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
-	d, err := journal.Open(path)
+	d, _, err := journal.Open(path, ignored)
 	if err == nil {
-		err = errors.Join(d.WriteSnapshot(fill("old")), d.Journal().Append([]byte("since")), d.WriteSnapshot(fill("old", "since")), d.Close())
+		err = errors.Join(d.WriteSnapshot(fill("old")), d.Journal().AppendWait([]byte("since")), d.WriteSnapshot(fill("old", "since")), d.Close())
 	}
 	newest := filepath.Join(path, "snapshot-00000002")
 	b, err2 := os.ReadFile(newest)
@@ -148,12 +143,12 @@ func TestDamagedSnapshotIsKept(t *testing.T) {
 	if err := os.WriteFile(newest, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d = open(t, path)
-	info, err := d.ReadSnapshot(ignore)
-	if err != nil || info.Generation != 1 || len(info.Problems) != 1 || !strings.Contains(info.Problems[0].Error(), newest) {
-		t.Errorf("%+v, %v", info, err)
+	var got []string
+	d, found := restored(t, path, textsTo(&got))
+	if info := found.Snapshot; info.Generation != 1 || len(info.Problems) != 1 || !strings.Contains(info.Problems[0].Error(), newest) {
+		t.Errorf("%+v", info)
 	}
-	if got := texts(t, d); !slices.Equal(got, []string{"old", "since"}) {
+	if !slices.Equal(got, []string{"old", "since"}) {
 		t.Errorf("read %q", got)
 	}
 	if kept, err := os.ReadFile(newest + ".bad"); err != nil || !bytes.Equal(kept, b) {

@@ -15,23 +15,16 @@ func (s *Server) restore() error {
 	if s.config.Data == "" {
 		return nil
 	}
-	dir, err := journal.Open(s.config.Data)
-	if err != nil {
-		return fmt.Errorf("data: %w", err)
-	}
-	s.dir = dir
 	began := time.Now()
 	restorer := s.engine.Restorer()
-	info, err := dir.ReadSnapshot(func(r journal.Record) error { return restorer.Record(r.Type, r.Data) })
+	dir, found, err := journal.Open(s.config.Data, journal.Restore{Snapshot: restorer.Record, Journal: restorer.Ban})
+	s.dir = dir
 	if err = cmp.Or(err, restorer.Wait()); err != nil {
 		return fmt.Errorf("data: %w", err)
 	}
+	info, lines := found.Snapshot, found.Journal
 	for _, problem := range info.Problems {
 		s.log.Error("a snapshot is not used", "error", problem)
-	}
-	lines, err := dir.ReadJournal(restorer.Ban)
-	if err != nil {
-		return fmt.Errorf("data: %w", err)
 	}
 	for _, problem := range lines.Problems {
 		s.log.Error("ban journal", "error", problem)

@@ -24,7 +24,7 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 		return e
 	}
 	path := t.TempDir()
-	dir, err := journal.Open(path)
+	dir, _, err := journal.Open(path, journal.Restore{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,14 +62,11 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 	if err := dir.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if dir, err = journal.Open(path); err != nil {
+	after := start()
+	if dir, _, err = journal.Open(path, journal.Restore{Journal: after.Restorer().Ban}); err != nil {
 		t.Fatal(err)
 	}
 	defer dir.Close()
-	after := start()
-	if _, err := dir.ReadJournal(after.Restorer().Ban); err != nil {
-		t.Fatal(err)
-	}
 	for user, want := range map[string]bool{"eve": false, "mallory": true} {
 		if r, held, err := after.limiter.Bans().Get("flood", user); held != want || err != nil || held && time.Until(r.Until) < 50*time.Minute {
 			t.Errorf("%s: %+v, %v, %v; want %v", user, r, held, err, want)

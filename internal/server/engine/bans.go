@@ -177,7 +177,7 @@ func (e *Engine) write(line banLine) (journal.Pending, error) {
 	if err != nil {
 		return journal.Pending{}, err
 	}
-	return e.journal.AppendAsync(b)
+	return e.journal.Append(b)
 }
 
 // banned is told of each ban that a rule begins. It is written down within a

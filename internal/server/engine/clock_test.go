@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -48,7 +49,7 @@ var liveVerbs = map[string]func(e *engine.Engine, c *engine.Session) error{
 		return err
 	},
 	"restore": func(e *engine.Engine, _ *engine.Session) error {
-		return e.Restorer().Record('t', nil) // of a counter that there is not any more
+		return e.Restorer().Record(journal.Record{Type: 't'}) // of a counter that there is not any more
 	},
 	"restore a ban": func(e *engine.Engine, _ *engine.Session) error {
 		return e.Restorer().Ban([]byte(`{"ban":{"rule":"flood","key":["eve"],"until":"2100-01-01T00:00:00Z"}}`))

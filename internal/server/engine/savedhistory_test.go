@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -22,7 +23,7 @@ func restart(t *testing.T, e *engine.Engine, config engine.Config, down time.Dur
 	}
 	restorer := next.Restorer()
 	for _, r := range records {
-		if err := restorer.Record(r.typ, r.data); err != nil {
+		if err := restorer.Record(journal.Record{Type: r.typ, Data: r.data}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,7 +136,7 @@ func TestHistoryIsBounded(t *testing.T) {
 func TestHistoryOfAnotherKind(t *testing.T) {
 	e := newEngine(t, someRules)
 	for _, bad := range []string{``, `{"parts":[[1]]}`, `{"names":["a"],"parts":[{"from":1,"to":2}]}`, `{"parts":[{"from":1,"to":2,"rules":[[1]]}]}`, `{"parts":"x"}`} {
-		if err := e.Restorer().Record('g', []byte(bad)); err == nil {
+		if err := e.Restorer().Record(journal.Record{Type: 'g', Data: []byte(bad)}); err == nil {
 			t.Errorf("%s: no error", bad)
 		}
 	}

@@ -115,11 +115,12 @@ func (e *Engine) Restorer() *Restorer {
 }
 
 // Record restores one record.
-func (r *Restorer) Record(typ byte, data []byte) error {
+func (r *Restorer) Record(record journal.Record) error {
 	if err := r.e.requireLive(); err != nil {
 		return err
 	}
-	switch typ {
+	data := record.Data
+	switch record.Type {
 	case recordLimits:
 		return r.restore(&r.Limits, data, r.e.limiter.Import)
 	case recordCounter:
@@ -145,7 +146,7 @@ func (r *Restorer) Record(typ byte, data []byte) error {
 	case recordHistory:
 		return r.history(data)
 	}
-	return fmt.Errorf("record of the unknown type %q", typ)
+	return fmt.Errorf("record of the unknown type %q", record.Type)
 }
 
 // restore begins to import a chunk. The first is imported at once: it has the secret by
@@ -203,9 +204,9 @@ func (r *Restorer) begin(data []byte) (err error) {
 	return nil
 }
 
-// Ban brings a line of the ban journal back.
+// Ban restores a line of the ban journal, after all records.
 func (r *Restorer) Ban(data []byte) error {
-	if err := r.e.requireLive(); err != nil {
+	if err := cmp.Or(r.e.requireLive(), r.Wait()); err != nil {
 		return err
 	}
 	var line banLine

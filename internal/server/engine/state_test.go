@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/match"
 )
@@ -34,7 +35,7 @@ func restored(t *testing.T, text string, records []record) *engine.Engine {
 	e := newEngine(t, text)
 	r := e.Restorer()
 	for _, x := range records {
-		if err := r.Record(x.typ, x.data); err != nil {
+		if err := r.Record(journal.Record{Type: x.typ, Data: x.data}); err != nil {
 			t.Fatalf("record %q: %v", x.typ, err)
 		}
 	}
@@ -135,10 +136,10 @@ func FuzzRestore(f *testing.F) {
 	f.Add(byte('c'), []byte(`{"name":"n","fields":["key"],"spans":[60000000000],"made":true}`))
 	f.Fuzz(func(t *testing.T, typ byte, data []byte) {
 		r := e.Restorer()
-		_ = r.Record('c', []byte(`{"name":"n","fields":["key"],"spans":[60000000000],"made":true}`))
-		_ = r.Record(typ, data)
+		_ = r.Record(journal.Record{Type: 'c', Data: []byte(`{"name":"n","fields":["key"],"spans":[60000000000],"made":true}`)})
+		_ = r.Record(journal.Record{Type: typ, Data: data})
 		_ = r.Wait()
-		_ = r.Ban(data)
+		_ = e.Restorer().Ban(data)
 		c := e.Session()
 		c.Check(&match.Event{}, 1)
 	})
@@ -184,14 +185,14 @@ func TestRestoreOfEarlierVersion(t *testing.T) {
 		typ  byte
 		data string
 	}{{'l', "c\x03\x00"}, {'r', "t\x03\x00"}} {
-		if err := r.Record(rec.typ, []byte(rec.data)); err != nil {
+		if err := r.Record(journal.Record{Type: rec.typ, Data: []byte(rec.data)}); err != nil {
 			t.Errorf("%q: %v", rec.data, err)
 		}
 	}
 	if err := r.Wait(); err != nil || r.Old != 2 || r.Limits.Keys != 0 {
 		t.Errorf("%d records of an earlier version, %+v; want 2 and nothing else", r.Old, r.Limits)
 	}
-	_ = r.Record('l', []byte("c\x09\x00 something"))
+	_ = r.Record(journal.Record{Type: 'l', Data: []byte("c\x09\x00 something")})
 	if err := r.Wait(); err == nil {
 		t.Error("a chunk with a wrong checksum is no error")
 	}

@@ -106,7 +106,7 @@ func TestUnbanAll(t *testing.T) {
 // batch, and subscribers are told of each.
 func TestUnbanAllSurvives(t *testing.T) {
 	path := t.TempDir()
-	dir, err := journal.Open(path)
+	dir, _, err := journal.Open(path, journal.Restore{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,14 +131,11 @@ func TestUnbanAllSurvives(t *testing.T) {
 	if err := dir.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if dir, err = journal.Open(path); err != nil {
+	after := newEngine(t, someRules)
+	if dir, _, err = journal.Open(path, journal.Restore{Journal: after.Restorer().Ban}); err != nil {
 		t.Fatal(err)
 	}
 	defer dir.Close()
-	after := newEngine(t, someRules)
-	if _, err := dir.ReadJournal(after.Restorer().Ban); err != nil {
-		t.Fatal(err)
-	}
 	if got := banned(t, after); !slices.Equal(got, want) {
 		t.Errorf("after a restart %q; want %q", got, want)
 	}
