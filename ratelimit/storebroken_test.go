@@ -333,6 +333,6 @@ var brokenTimes = []broken{
 			r.Now -= r.Now % int64(10*time.Millisecond)
 			return m.Decided(r)
 		}),
-		cases: "Algorithms Ban UpdateCarriesTimes UpdateSeveralLimits",
+		cases: "Algorithms Ban UpdateCarriesTimes",
 	},
 }

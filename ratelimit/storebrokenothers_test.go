@@ -320,7 +320,7 @@ var brokenOthers = []broken{
 	{
 		mistake: "forgets all at an update",
 		open:    forgetful(false),
-		cases:   "UpdateKeeps UpdateCarriesTimes UpdateCarriesCounts UpdateAlgorithm UpdateThereAndBack UpdateSeveralLimits UpdateBans UpdateSettle",
+		cases:   "UpdateKeeps UpdateCarriesTimes UpdateCarriesCounts UpdateAlgorithm UpdateThereAndBack UpdateBans UpdateSettle",
 	},
 	{
 		mistake: "forgets all but the bans at an update",

@@ -71,20 +71,13 @@ func keysCase(c *check) {
 		}
 	}
 	for i, key := range taken {
-		if n := s.seen(0, key); n != uint64(i+1) {
+		if n := s.used(0, key); n != uint64(i+1) {
 			c.complain("key %d, %.40q of %d bytes, has used %d, want %d", i, key, len(key), n, i+1)
 		}
 	}
-	if n := s.seen(1, "beside"); n != charged {
+	if n := s.used(1, "beside"); n != charged {
 		c.complain("%d were charged beside keys that were taken and keys that were too long, want %d", n, charged)
 	}
-}
-
-// seen returns how much of a rule's first limit a key has used, as the store says,
-// without the model.
-func (s *session) seen(rule int, key string) uint64 {
-	o := s.raw(0, true, about(rule, key)).Subjects[0].Outcome
-	return o.Limit - o.Remaining
 }
 
 func namesCase(c *check) {

@@ -179,8 +179,8 @@ func (s *session) compare(r *request, v verdict) {
 		if !v.allowed {
 			got.Delay, want.Delay = 0, 0 // it waits for no turn
 		}
-		if diff := s.differs(v.at, &got, &want); diff != "" {
-			s.broken("%s\ngot  %+v\nwant %+v", diff, got, want.Outcome)
+		if diff := s.differs(v.at, got, want); diff != "" {
+			s.broken("rule %d: %s\\ngot  %+v\\nwant %+v", want.Rule, diff, got, want.Outcome)
 		}
 	}
 	s.retryIsTrue(r, v)
@@ -188,53 +188,38 @@ func (s *session) compare(r *request, v verdict) {
 
 // differs returns what got says otherwise than want of an event judged at that
 // time, or "".
-func (s *session) differs(at int64, got *Outcome, want *outcome) string {
+func (s *session) differs(at int64, got Outcome, want outcome) string {
 	rule := s.model.set.Rule(want.Rule)
-	type flag struct {
-		name      string
-		got, want bool
-	}
-	flags := []flag{
-		{"Refused", got.Refused, want.Refused},
-		{"Banned", got.Banned, want.Banned},
-		{"Started", got.Started, want.Started},
-		{"Skipped", got.Skipped, want.Skipped},
-		{"Charged", got.Charged, want.Charged},
-	}
-	if want.struck {
-		flags = flags[:1] // a look may say of the ban what it wants
-	}
-	if got.Rule != want.Rule {
-		return fmt.Sprintf("the outcome is of rule %d, want %d", got.Rule, want.Rule)
-	}
-	for _, f := range flags {
-		if f.got != f.want {
-			return fmt.Sprintf("rule %d: %s is %v, want %v", want.Rule, f.name, f.got, f.want)
-		}
-	}
-	if want.Skipped || want.struck {
-		return ""
-	}
 	if slices.Contains(want.tied, got.LimitIndex) && !want.Banned && !want.Started && want.Limit == most(rule.Limits[want.LimitIndex]) {
 		want.LimitIndex, want.Limit = got.LimitIndex, most(rule.Limits[got.LimitIndex])
 	}
+	right := got
+	right.Rule, right.Refused = want.Rule, want.Refused
+	if !want.struck { // else a look may say of the ban what it wants
+		right.Banned, right.Started, right.Skipped, right.Charged = want.Banned, want.Started, want.Skipped, want.Charged
+	}
+	counted := !want.struck && !want.Skipped
+	if counted {
+		right.Remaining = want.Remaining
+		if !want.Banned {
+			right.Limit, right.LimitIndex = want.Limit, want.LimitIndex
+		}
+		if !got.BannedUntil.Equal(want.BannedUntil) {
+			right.BannedUntil = want.BannedUntil
+		}
+		if s.unlike(got.Delay, want.Delay) {
+			right.Delay = want.Delay
+		}
+	}
 	switch {
-	case !got.BannedUntil.Equal(want.BannedUntil):
-		return fmt.Sprintf("rule %d: BannedUntil is %v, want %v", want.Rule, got.BannedUntil, want.BannedUntil)
-	case got.Remaining != want.Remaining:
-		return fmt.Sprintf("rule %d: Remaining is %d, want %d", want.Rule, got.Remaining, want.Remaining)
-	case !want.Banned && got.Limit != want.Limit:
-		return fmt.Sprintf("rule %d: Limit is %d, want %d", want.Rule, got.Limit, want.Limit)
-	case !want.Banned && got.LimitIndex != want.LimitIndex:
-		return fmt.Sprintf("rule %d: LimitIndex is %d, want %d", want.Rule, got.LimitIndex, want.LimitIndex)
-	case got.Delay != want.Delay && s.unlike(got.Delay, want.Delay):
-		return fmt.Sprintf("rule %d: Delay is %v, want %v", want.Rule, got.Delay, want.Delay)
-	case len(rule.Limits) > 0 && rule.Ban != nil:
-		return "" // which of the two it resets is not said
+	case got != right:
+		return "the outcome differs"
+	case !counted, len(rule.Limits) > 0 && rule.Ban != nil: // which of the two it resets is not said
+		return ""
 	case got.ResetAfter < 0 || !want.forgotten(at+int64(got.ResetAfter)):
-		return fmt.Sprintf("rule %d: ResetAfter is %v, and then not all is forgotten", want.Rule, got.ResetAfter)
+		return "not all is forgotten after ResetAfter"
 	case got.ResetAfter > 0 && want.forgotten(at+max(int64(got.ResetAfter-s.config.Resolution), 0)):
-		return fmt.Sprintf("rule %d: ResetAfter is %v, and all is forgotten %v before", want.Rule, got.ResetAfter, s.config.Resolution)
+		return fmt.Sprintf("all is forgotten %v before ResetAfter", s.config.Resolution)
 	}
 	return ""
 }
@@ -302,17 +287,22 @@ func (s *session) admits(r *request, t int64) bool {
 
 // settle corrects what r has charged, now.
 func (s *session) settle(r *request, actual uint64) {
-	st := s.settlement(r, actual, slices.Clone(r.Subjects))
-	s.correct(r, actual, r.Subjects)
+	s.settleCounted(r, actual, slices.Clone(r.Subjects))
+}
+
+// settleCounted is settle of a request of which the model still knows what was counted.
+func (s *session) settleCounted(r *request, actual uint64, counted []subject) {
+	st := s.settlement(r, actual, counted)
+	s.noted("%+d ns: settle what was %d at %+d ns to %d", st.Now-s.base, r.Cost, r.Now-s.base, actual)
+	s.correct(r, actual)
 	s.model.settle(&st)
 }
 
-// correct is settle without the model.
-func (s *session) correct(r *request, actual uint64, subjects []subject) {
-	st := s.settlement(r, actual, subjects)
-	s.noted("%+d ns: settle what was %d at %+d ns to %d", st.Now-s.base, r.Cost, r.Now-s.base, actual)
+// correct is settle without the model. Any goroutine may call it.
+func (s *session) correct(r *request, actual uint64) {
+	st := s.settlement(r, actual, r.Subjects)
 	if err := s.store.Settle(ctx, &st); err != nil {
-		s.broken("Settle returned %w", err)
+		s.complain("Settle returned %w", err)
 	}
 }
 
@@ -359,9 +349,26 @@ func (s *session) update(set *ratelimit.Set, same, bans []string) {
 	s.model.update(set, same, bans)
 }
 
-// used returns how much of a rule's first limit a key has used, as the store says.
+// used returns how much of the limit that it tells a key has used, as the store says,
+// without the model.
 func (s *session) used(rule int, key string) uint64 {
-	r, _ := s.look(0, about(rule, key))
-	o := r.Subjects[0].Outcome
+	o := s.raw(0, true, about(rule, key)).Subjects[0].Outcome
 	return o.Limit - o.Remaining
+}
+
+// raw has the store judge without the model.
+func (s *session) raw(cost uint64, look bool, subjects ...subject) *request {
+	r := &request{Set: s.model.set, Now: s.now, Cost: cost, Peek: look, Subjects: subjects}
+	s.note(r)
+	if err := s.decide(r); err != nil {
+		s.broken("Decide returned %w", err)
+	}
+	return r
+}
+
+// admitted reports whether no enforced rule refuses r.
+func admitted(r *request) bool {
+	return !slices.ContainsFunc(r.Subjects, func(s subject) bool {
+		return s.Outcome.Refused && !r.Set.Rule(s.Outcome.Rule).Shadow
+	})
 }

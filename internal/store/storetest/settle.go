@@ -39,7 +39,11 @@ var settleCases = []Case{
 		"What was charged too little is charged in full, even beyond the limit, and leaves the window like any other charge.",
 	},
 	{
-		"Reset", anyStore, resetCase,
+		"Reset", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
+			r := c.lasting(a, 10)
+			r.Ban = &ratelimit.Ban{After: 2, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
+			return []ratelimit.Rule{r, named("second", c.lasting(a, 100))}
+		}, (*walk).take, (*walk).take, (*walk).take, (*walk).settle, (*walk).reset),
 		"A reset forgets what the subjects have counted, and nothing else; what was charged before it is not given back again.",
 	},
 }
@@ -98,7 +102,7 @@ func chargeLaterCase(c *check) {
 			for _, actual := range []uint64{n, n + 1, 3 * n, 1 << 33, math.MaxInt64, math.MaxUint64} {
 				s := c.session(c.limitOf(a, n))
 				r, _ := s.take(1, about(0, "k"))
-				s.correct(r, actual, r.Subjects)
+				s.correct(r, actual)
 				after := s.raw(1, true, about(0, "k"))
 				if o := after.Subjects[0].Outcome; c.config.Pass == nil && (!o.Refused || o.Remaining != 0 || o.RetryAfter <= 0) {
 					c.fatal("%v: settled to %d under a limit of %d, and then %+v, want a refusal", a, actual, n, o)
@@ -114,69 +118,5 @@ func chargeLaterCase(c *check) {
 				}
 			}
 		}
-	}
-}
-
-// raw has the store judge without the model.
-func (s *session) raw(cost uint64, look bool, subjects ...subject) *request {
-	r := &request{Set: s.model.set, Now: s.now, Cost: cost, Peek: look, Subjects: subjects}
-	s.note(r)
-	if err := s.decide(r); err != nil {
-		s.broken("Decide returned %w", err)
-	}
-	return r
-}
-
-// admitted reports whether no enforced rule refuses r.
-func admitted(r *request) bool {
-	for i := range r.Subjects {
-		o := &r.Subjects[i].Outcome
-		if o.Refused && !r.Set.Rule(o.Rule).Shadow {
-			return false
-		}
-	}
-	return true
-}
-
-func resetCase(c *check) {
-	for _, a := range c.algorithms() {
-		r := c.lasting(a, 10)
-		r.Ban = &ratelimit.Ban{After: 2, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
-		s := c.session(r, named("second", c.lasting(a, 100)))
-		const others = 40
-		var charged []*request
-		for i := range others {
-			r, _ := s.take(4, s.all(string(rune('A'+i)))...)
-			charged = append(charged, r)
-		}
-		before, _ := s.take(6, s.all("k")...)
-		s.take(5, s.all("k")...) // one refusal of the two that are borne
-		s.reset(about(0, "k"))
-		if n := s.used(0, "k"); n != 0 {
-			c.fatal("%v: %d used after a reset", a, n)
-		}
-		if n := s.used(1, "k"); n != 6 {
-			c.fatal("%v: a reset of one rule has left %d to another, want 6", a, n)
-		}
-		s.take(3, s.all("k")...) // at the same time as before the reset
-		// What the reset has forgotten cannot be given back; the rest can.
-		s.correct(before, 0, before.Subjects)
-		s.model.settle(&settlement{
-			Set: s.model.set, At: before.Now, Now: before.Now, Charged: 6, Subjects: before.Subjects[1:],
-		})
-		s.look(1, s.all("k")...)
-		for _, r := range charged { // nobody else is any the worse for it
-			s.settle(r, 0)
-			s.look(1, r.Subjects...)
-		}
-		for range 3 { // the refusal before the reset is forgotten as well
-			s.take(9, s.all("k")...)
-		}
-		s.reset(s.all("k")...)
-		if _, ok := s.take(1, s.all("k")...); ok {
-			c.fatal("%v: a reset has ended a ban", a)
-		}
-		s.reset(s.all("never seen")...)
-		s.take(1, s.all("never seen")...)
 	}
 }

@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/lately-go/lately/internal/store"
@@ -21,7 +23,7 @@ var updateCases = []Case{
 	},
 	{
 		"UpdateCarriesTimes", anyStore, updateCarriesTimesCase,
-		"Where the times of events are known and the algorithm stays, they are carried into the new limit as they are.",
+		"Where the times of events are known and the algorithm stays, they are carried into each new limit as they are: from the limit before with the shortest span that is no shorter, or else from the longest.",
 	},
 	{
 		"UpdateCarriesCounts", givenTimes, updateCarriesCountsCase,
@@ -34,10 +36,6 @@ var updateCases = []Case{
 	{
 		"UpdateThereAndBack", anyStore, updateThereAndBackCase,
 		"A limit that is lowered and raised again has forgotten nothing: no key gets a second helping.",
-	},
-	{
-		"UpdateSeveralLimits", anyStore, updateSeveralLimitsCase,
-		"A limit takes over from the limit before with the shortest span that is no shorter, or else from the longest.",
 	},
 	{
 		"UpdateBans", anyStore, updateBansCase,
@@ -113,40 +111,51 @@ var logged = []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact}
 
 func updateCarriesTimesCase(c *check) {
 	for _, a := range logged {
-		for _, n := range []uint64{4, 9, 30, 128, 129, 300} {
-			before, after := c.limitOf(a, 20), c.limitOf(a, n)
-			before.Limits[0].Span = c.units(2)
-			after.Limits[0].Span = c.units(1 + c.rnd.IntN(3))
-			s := c.session(before)
-			for range 12 {
-				s.take(1, about(0, "k"))
-				if c.config.Pass == nil {
-					s.pass(c.units(1) / 12)
-				}
+		for range 12 {
+			before, after := c.randomLimits(a), c.randomLimits(a)
+			for i := range before.Limits {
+				before.Limits[i].N = min(before.Limits[i].N, 100) // times are known
 			}
-			s.carry(after, 0)
+			s := &walk{session: c.session(before)}
+			steps := 40
 			if c.config.Pass != nil {
-				s.look(1, about(0, "k"))
-				continue
+				steps = 6
 			}
-			for range 12 {
-				s.take(1, about(0, "k"))
+			for range steps {
+				s.take()
+				s.pass(c.units(1) / 12)
+			}
+			s.carry(after)
+			for range steps {
+				s.take()
 				s.pass(c.units(1) / 9)
 			}
 		}
 	}
 }
 
-// carry updates a session of one rule on one key, "k", whose limits keep times, to
-// a rule whose limits take over from those of the numbers heirs.
-func (s *session) carry(after ratelimit.Rule, heirs ...int) {
-	rec := s.model.records[place{"r", "k"}]
-	before := rec.limits
-	s.update(s.set(after), nil, []string{"r"})
-	rec = s.model.records[place{"r", "k"}]
-	for i, heir := range heirs {
-		before[heir].carry(rec.limits[i], rec.newest)
+// carry updates a session of one rule to another whose limits take over from those before.
+func (s *session) carry(after ratelimit.Rule) {
+	before := map[string][]*window{}
+	for p, rec := range s.model.records {
+		before[p.key] = rec.limits
 	}
+	s.update(s.set(after), nil, []string{"r"})
+	for p, rec := range s.model.records {
+		for _, w := range rec.limits {
+			heir(before[p.key], w.span).carry(w, rec.newest)
+		}
+	}
+}
+
+// heir returns the window from which a limit with that span takes over.
+func heir(ws []*window, span int64) *window {
+	return slices.MinFunc(ws, func(a, b *window) int {
+		if a.span < span || b.span < span {
+			return cmp.Compare(b.span, a.span)
+		}
+		return cmp.Compare(a.span, b.span)
+	})
 }
 
 // carry charges to with what w holds at t.
@@ -165,8 +174,7 @@ func updateCarriesCountsCase(c *check) {
 			s, after := c.halfUsed(a, n), c.rule("r", c.under(a, to, 60))
 			after.Algorithm = a
 			s.update(c.set(after), nil, nil)
-			o := s.raw(0, true, about(0, "k")).Subjects[0].Outcome
-			used, most, least := o.Limit-o.Remaining, min(to, n/2), min(to, n/2-n/20)
+			used, most, least := s.used(0, "k"), min(to, n/2), min(to, n/2-n/20)
 			if to > n { // drains faster
 				least -= min(least, to/20-n/20)
 			}
@@ -250,47 +258,14 @@ func updateThereAndBackCase(c *check) {
 				for range 3 {
 					s.take(n/3, about(0, "k"))
 				}
-				var admitted uint64
 				for _, to := range []uint64{low, n, low + 1, n} {
 					s.update(c.set(c.lasting(a, to)), nil, nil)
 				}
-				for {
-					r := s.raw(1, false, about(0, "k"))
-					if r.Subjects[0].Outcome.Refused {
-						break
-					}
-					admitted++
-				}
-				if want := n - 3*(n/3); admitted != want {
+				if got, want := s.drain(), n-3*(n/3); got != want {
 					c.fatal("%v: of a limit of %d, %d were used; after it was lowered to %d and raised again, %d more were admitted, want %d",
-						a, n, 3*(n/3), low, admitted, want)
+						a, n, 3*(n/3), low, got, want)
 				}
 			}
-		}
-	}
-}
-
-func updateSeveralLimitsCase(c *check) {
-	for _, a := range logged {
-		before := c.rule("r", ratelimit.Limit{N: 5, Span: c.units(1)}, ratelimit.Limit{N: 40, Span: c.units(10)}, ratelimit.Limit{N: 12, Span: c.units(4)})
-		before.Algorithm = a
-		after := c.rule("r",
-			ratelimit.Limit{N: 50, Span: c.units(20)}, ratelimit.Limit{N: 6, Span: c.units(1)},
-			ratelimit.Limit{N: 20, Span: c.units(5)}, ratelimit.Limit{N: 13, Span: c.units(2)})
-		after.Algorithm = a
-		s := c.session(before)
-		steps := 40
-		if c.config.Pass != nil {
-			steps = 6
-		}
-		for range steps {
-			s.take(1, about(0, "k"))
-			s.pass(c.units(1) / 6)
-		}
-		s.carry(after, 1, 0, 1, 2)
-		for range steps {
-			s.take(1, about(0, "k"))
-			s.pass(c.units(1) / 7)
 		}
 	}
 }

@@ -13,7 +13,14 @@ import (
 // the store must have answered.
 type walk struct {
 	*session
-	requests []*request // not settled yet
+	requests []unsettled // the latest
+}
+
+// An unsettled request may be settled. The model settles what is counted of it, all but
+// what was reset since.
+type unsettled struct {
+	*request
+	counted []subject
 }
 
 // A step is what may happen in a walk.
@@ -81,7 +88,7 @@ func (w *walk) keep(r *request) {
 			w.requests = nil
 		}
 	}
-	w.requests = append(w.requests, r)
+	w.requests = append(w.requests[max(0, len(w.requests)-30):], unsettled{r, slices.Clone(r.Subjects)})
 }
 
 // settle settles one of the requests so far, whether it was charged or not.
@@ -92,7 +99,19 @@ func (w *walk) settle() {
 	i := w.rnd.IntN(len(w.requests))
 	r := w.requests[i]
 	w.requests = slices.Delete(w.requests, i, i+1)
-	w.session.settle(r, w.rnd.Uint64N(r.Cost+1))
+	w.settleCounted(r.request, w.rnd.Uint64N(r.Cost+1), r.counted)
+}
+
+func (w *walk) reset() {
+	rule, key := w.anyRule(), w.anyKey()
+	w.session.reset(about(rule, key))
+	for _, r := range w.requests {
+		for i := range r.counted {
+			if s := &r.counted[i]; s.Outcome.Rule == rule && string(s.Key) == key {
+				s.Outcome.Charged = false
+			}
+		}
+	}
 }
 
 func (w *walk) refund() {

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"cmp"
+	"fmt"
 	"math/big"
 	"slices"
 	"time"
@@ -189,34 +191,23 @@ func (w *window) take(t int64, cost uint64, meant func(t int64) bool) (all uint6
 	return all
 }
 
-// shows is what the wall clock shows of a period, and in those that are shorter
-// than a day, at which offset: an hour that is shown twice is two.
-type shows struct {
-	year, part, hour, minute, second, offset int
+// layouts are what the wall clock shows of the periods of a calendar, and of those that are
+// shorter than a day at which offset: an hour that is shown twice is two.
+var layouts = map[ratelimit.Period]string{
+	ratelimit.PerSecond: "2006-01-02 15:04:05 -07:00:00",
+	ratelimit.PerMinute: "2006-01-02 15:04 -07:00:00",
+	ratelimit.PerHour:   "2006-01-02 15 -07:00:00",
+	ratelimit.PerDay:    "2006-01-02",
+	ratelimit.PerMonth:  "2006-01",
 }
 
-func (w *window) shows(t int64) (s shows) {
-	zone := w.rule.Zone
-	if zone == nil {
-		zone = time.UTC
+// shows returns the period of a calendar at t.
+func (w *window) shows(t int64) string {
+	at := time.Unix(0, t).In(cmp.Or(w.rule.Zone, time.UTC))
+	if w.limit.Per == ratelimit.PerWeek {
+		return fmt.Sprint(at.ISOWeek())
 	}
-	at := time.Unix(0, t).In(zone)
-	s = shows{year: at.Year(), part: at.YearDay(), hour: at.Hour(), minute: at.Minute(), second: at.Second()}
-	_, s.offset = at.Zone()
-	switch w.limit.Per {
-	case ratelimit.PerMonth:
-		return shows{year: s.year, part: int(at.Month())}
-	case ratelimit.PerWeek:
-		year, week := at.ISOWeek()
-		return shows{year: year, part: week}
-	case ratelimit.PerDay:
-		return shows{year: s.year, part: s.part}
-	case ratelimit.PerHour:
-		s.minute, s.second = 0, 0
-	case ratelimit.PerMinute:
-		s.second = 0
-	}
-	return s
+	return at.Format(layouts[w.limit.Per])
 }
 
 // floorDiv returns a/b, rounded down; b is above 0.
