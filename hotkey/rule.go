@@ -1,6 +1,7 @@
 package hotkey
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -69,9 +70,4 @@ func validateSpan(what string, d time.Duration) error {
 }
 
 // hold returns Hold or its default.
-func (r *Rule) hold() time.Duration {
-	if r.Hold == 0 {
-		return r.Span
-	}
-	return r.Hold
-}
+func (r *Rule) hold() time.Duration { return cmp.Or(r.Hold, r.Span) }

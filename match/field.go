@@ -42,12 +42,8 @@ func (f Field) String() string {
 
 // FieldNamed returns the well-known field of that name, by a search of a dozen names.
 func FieldNamed(name string) (Field, bool) {
-	for i, n := range fieldNames {
-		if n == name {
-			return Field(i), true
-		}
-	}
-	return 0, false
+	i := slices.Index(fieldNames[:], name)
+	return Field(max(i, 0)), i >= 0
 }
 
 // FieldNames returns the names of the well-known fields, in order.

@@ -65,7 +65,8 @@ func formOf(p []byte) pathForm {
 
 // isDotOrSlash reports whether p has "%2e" or "%2f" at i.
 func isDotOrSlash(p []byte, i int) bool {
-	return i+2 < len(p) && p[i+1] == '2' && (p[i+2]|0x20 == 'e' || p[i+2]|0x20 == 'f')
+	c, _ := decodeAt(p, i)
+	return c == '.' || c == '/'
 }
 
 // appendClean appends p to dst as nginx reads it.
@@ -113,10 +114,8 @@ func cutTarget(p []byte, ends string) []byte {
 
 // cut returns what is before the first of the bytes in ends.
 func cut(p []byte, ends string) []byte {
-	for i := range len(ends) {
-		if end := bytes.IndexByte(p, ends[i]); end >= 0 {
-			p = p[:end]
-		}
+	if end := bytes.IndexAny(p, ends); end >= 0 {
+		return p[:end]
 	}
 	return p
 }
@@ -223,7 +222,10 @@ func decodeAt(p []byte, i int) (c byte, ok bool) {
 		return 0, false
 	}
 	hi, lo := unhex(p[i+1]), unhex(p[i+2])
-	return hi<<4 | lo, hi < 16 && lo < 16
+	if hi|lo == 255 {
+		return 0, false
+	}
+	return hi<<4 | lo, true
 }
 
 // unhex returns the value of a hex digit, or 255.

@@ -130,12 +130,7 @@ func (c *Condition) holdsPath(e *Event) bool {
 	if len(c.paths) == 0 || anyMatches(c.paths, e.CleanPath()) {
 		return true
 	}
-	for _, p := range e.otherPaths() {
-		if anyMatches(c.paths, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.otherPaths(), func(p []byte) bool { return anyMatches(c.paths, p) })
 }
 
 func (c *Condition) holdsStatus(e *Event) bool {
@@ -143,15 +138,7 @@ func (c *Condition) holdsStatus(e *Event) bool {
 		return true
 	}
 	n, ok := atoi(e.known[Status])
-	if !ok {
-		return false
-	}
-	for _, r := range c.statuses {
-		if r.from <= n && n <= r.to {
-			return true
-		}
-	}
-	return false
+	return ok && slices.ContainsFunc(c.statuses, func(r statusRange) bool { return r.from <= n && n <= r.to })
 }
 
 func (c *Condition) holdsFields(e *Event) bool {

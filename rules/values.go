@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,10 +51,8 @@ const slips = 2
 
 // checkKey reports whether the key of p is one of names, and else records a mistake.
 func (r *reader) checkKey(p pair, what string, names []string) bool {
-	for _, name := range names {
-		if p.key == name {
-			return true
-		}
+	if slices.Contains(names, p.key) {
+		return true
 	}
 	if near := match.Suggest(p.key, names, slips); near != "" {
 		r.fail(p.at, "%s: unknown key %q: did you mean %s?", what, clip(p.key), near)

@@ -87,19 +87,24 @@ func (r *reading) same(o *reading) bool {
 // may be nil for a file that was never read.
 func changes(ctx context.Context, path string, last *reading, interval time.Duration) iter.Seq2[*File, error] {
 	return func(yield func(*File, error) bool) {
+		var before *reading
 		for ctx.Err() == nil {
-			if now := read(path); !now.same(last) {
-				if now = settled(ctx, path, now); ctx.Err() != nil {
+			now, wait := read(path), interval
+			switch {
+			case now.same(last):
+			case !now.same(before):
+				wait = settleTime
+			default:
+				last = now
+				if !yield(now.file(path)) {
 					return
 				}
-				if !now.same(last) {
-					last = now
-					if !yield(now.file(path)) {
-						return
-					}
-				}
 			}
-			sleep(ctx, interval)
+			before = now
+			select {
+			case <-ctx.Done():
+			case <-time.After(wait):
+			}
 		}
 	}
 }
@@ -109,24 +114,4 @@ func (r *reading) file(path string) (*File, error) {
 		return nil, r.err
 	}
 	return Parse(path, r.text)
-}
-
-// settled reads the file again until two readings agree; now is the first one.
-func settled(ctx context.Context, path string, now *reading) *reading {
-	for ctx.Err() == nil {
-		sleep(ctx, settleTime)
-		before := now
-		if now = read(path); now.same(before) {
-			break
-		}
-	}
-	return now
-}
-
-// sleep returns after d, or as soon as ctx is done.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

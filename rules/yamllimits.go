@@ -17,15 +17,17 @@ type yamlLimits struct {
 	content bool // something but comments and document marks was seen
 	ended   bool // a second document would begin here
 
-	flow   []int   // the keys so far in each open '{', or inList for an open '['
-	blocks []block // the block mappings and lists that are open, outermost first
+	open []level // the mappings and lists that are open, outermost first
 }
 
-// inList stands for the keys of a list, which has none.
-const inList = -1
+// A level is a mapping or list: the column of one by indentation, or inBrackets, and its
+// keys so far, or inList for a list in brackets.
+type level struct{ column, keys int }
 
-// A block is a mapping or list by indentation: its column, and its keys so far.
-type block struct{ column, keys int }
+const (
+	inBrackets = 0
+	inList     = -1
+)
 
 // rejected has the tokens that a rules file must not use.
 var rejected = map[token.Type]string{
@@ -63,66 +65,63 @@ func (l *yamlLimits) admit(t *token.Token) bool {
 	}
 	l.content = true
 	switch {
-	case t.Type == token.MappingValueType && len(l.flow) > 0 && l.keys() == inList:
+	case t.Type == token.MappingValueType && l.top().keys == inList:
 		// The lexer takes a ':' for a key's also within 2001:db8::1, in a list in '{'.
 		return fail("list in brackets: a ':' makes a key of the word before it: values with ':' must be quoted, as in [\"2001:db8::1\"]")
 	case !l.structure(t, column):
 		return fail("file: nested too deeply, or with a ']' or '}' too many: must be at most 16 levels")
-	case l.keys() > maxKeys:
+	case l.top().keys > maxKeys:
 		return fail("mapping: too many keys: must be at most 1000")
 	}
 	return true
 }
 
-// structure updates flow and blocks for t, and reports whether t is allowed.
+// structure updates the open levels for t, and reports whether t is allowed.
 func (l *yamlLimits) structure(t *token.Token, column int) bool {
+	bracketed := len(l.open) > 0 && l.top().column == inBrackets
 	switch t.Type {
 	case token.SequenceStartType:
-		l.flow = append(l.flow, inList)
+		l.open = append(l.open, level{inBrackets, inList})
 	case token.MappingStartType:
-		l.flow = append(l.flow, 0)
+		l.open = append(l.open, level{inBrackets, 0})
 	case token.SequenceEndType, token.MappingEndType:
-		if len(l.flow) == 0 {
+		if !bracketed {
 			return false
 		}
-		l.flow = l.flow[:len(l.flow)-1]
+		l.open = l.open[:len(l.open)-1]
 	case token.SequenceEntryType:
-		if len(l.flow) == 0 {
-			l.open(column, 0)
+		if !bracketed {
+			l.block(column, 0)
 		}
 	case token.MappingValueType:
 		switch {
-		case len(l.flow) > 0:
-			l.flow[len(l.flow)-1]++
+		case bracketed:
+			l.top().keys++
 		case t.Prev != nil:
 			_, column = tokenPosition(t.Prev)
-			l.open(column, 1)
+			l.block(column, 1)
 		}
 	}
-	return len(l.flow)+len(l.blocks) <= maxDepth
+	return len(l.open) <= maxDepth
 }
 
-// open closes the blocks to the right of column and counts keys in the one that
+// block closes the levels to the right of column and counts keys in the one that
 // is there. A list may stand in the same column as the key that it belongs to,
 // so that an entry does not count as one of that mapping's keys.
-func (l *yamlLimits) open(column, keys int) {
-	for len(l.blocks) > 0 && l.blocks[len(l.blocks)-1].column > column {
-		l.blocks = l.blocks[:len(l.blocks)-1]
+func (l *yamlLimits) block(column, keys int) {
+	for len(l.open) > 0 && l.top().column > column {
+		l.open = l.open[:len(l.open)-1]
 	}
-	if n := len(l.blocks); n > 0 && l.blocks[n-1].column == column {
-		l.blocks[n-1].keys += keys
-		return
+	if len(l.open) == 0 || l.top().column != column {
+		l.open = append(l.open, level{column, 0})
 	}
-	l.blocks = append(l.blocks, block{column, keys})
+	l.top().keys += keys
 }
 
-// keys returns the number of keys so far in the innermost mapping.
-func (l *yamlLimits) keys() int {
-	if n := len(l.flow); n > 0 {
-		return l.flow[n-1]
+// top returns the innermost level.
+func (l *yamlLimits) top() *level {
+	if len(l.open) == 0 {
+		return new(level)
 	}
-	if n := len(l.blocks); n > 0 {
-		return l.blocks[n-1].keys
-	}
-	return 0
+	return &l.open[len(l.open)-1]
 }
