@@ -71,10 +71,10 @@ type TableConfig struct {
 // the shortest window that contains it.
 //
 // The memory of a key, all overhead included, depends on the number of keys. On
-// average over a doubling of it, a key of 11 bytes takes 50 bytes (37 to 68) with a
-// window of one slot, 76 (57 to 103) with 10 slots, 260 (206 to 328) with 60, and
-// for the four windows of 1 s, 1 min, 1 h and 24 h 203 (154 to 258) with 10 slots
-// each and 955 (808 to 1109) with 60 (64 for the second). At the budget it takes
+// average over a doubling of it, a key of 11 bytes takes 42 bytes (37 to 50) with a
+// window of one slot, 64 (58 to 76) with 10 slots, 216 (200 to 246) with 60, and
+// for the four windows of 1 s, 1 min, 1 h and 24 h 172 (156 to 195) with 10 slots
+// each and 795 (768 to 846) with 60 (64 for the second). At the budget it takes
 // about the least. A slot holds 65,535, or 16,777,215 in a window of one slot; a key
 // with higher counts moves to a record of 64-bit slots and keeps it until it is
 // evicted or expires. The garbage collector does not scan keys.

@@ -83,11 +83,11 @@ func TestTableBytesPerKey(t *testing.T) {
 		windows    []Window
 		mean, most float64 // over a doubling of the keys
 	}{
-		{[]Window{{Span: time.Minute, Slot: time.Minute}}, 52, 70},
-		{[]Window{{Span: time.Minute, Slot: 6 * time.Second}}, 80, 108},
-		{[]Window{Last(time.Minute)}, 275, 350},
-		{ten, 215, 275},
-		{hours, 1000, 1200},
+		{[]Window{{Span: time.Minute, Slot: time.Minute}}, 45, 54},
+		{[]Window{{Span: time.Minute, Slot: 6 * time.Second}}, 68, 82},
+		{[]Window{Last(time.Minute)}, 230, 265},
+		{ten, 182, 210},
+		{hours, 850, 920},
 	} {
 		budget := int64(float64(keys) * x.most * 1.5)
 		before := heapNow()

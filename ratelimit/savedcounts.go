@@ -195,7 +195,7 @@ func (c *countsImport) read(k *savedKey) error {
 	if c.to != nil {
 		k.key = unsafe.String(unsafe.SliceData(key), len(key)) // only read
 		k.hash = c.to.table.Hash(k.key)
-		c.to.table.PrefetchAdd(k.hash)
+		c.to.table.Prefetch(k.hash)
 	}
 	newest := c.written - c.r.Varint()
 	k.cut = c.r.UpTo(1) == 1

@@ -3,7 +3,6 @@ package keytable
 import (
 	"math/bits"
 	"sync/atomic"
-	"unsafe"
 )
 
 // A directory maps the upper bits of a hash to the group that holds its record
@@ -12,18 +11,8 @@ import (
 // updated any more: a search that it misleads finds locked records or none, and
 // starts again.
 type directory struct {
-	shift   uint // 64 - log2(len(entries))
-	entries []entry
-}
-
-// An entry is written with Table.mu locked.
-type entry struct {
-	// geometry is the number of places of the group in the lower half, 0 while the
-	// entry changes and for a range of hashes that was drained. The upper half
-	// counts the changes, so that a reader that sees one value before and after it
-	// has read group knows that they belong together.
-	geometry atomic.Uint64
-	group    atomic.Pointer[header] // nil after its range was drained
+	shift   uint                     // 64 - log2(len(entries))
+	entries []atomic.Pointer[header] // written with Table.mu locked; nil after its range was drained
 }
 
 // minGroups is the number of groups of an empty table: 2^headBits, see the head
@@ -31,26 +20,17 @@ type entry struct {
 const minGroups = 1 << headBits
 
 func newDirectory(entries int) *directory {
-	return &directory{shift: uint(64 - bits.Len(uint(entries-1))), entries: make([]entry, entries)}
+	return &directory{shift: uint(64 - bits.Len(uint(entries-1))), entries: make([]atomic.Pointer[header], entries)}
 }
 
 func directoryBytes(entries int) int64 {
-	return allocated(int64(entries) * int64(unsafe.Sizeof(entry{})))
+	return allocated(int64(entries) * 8)
 }
 
-// set makes h, or nobody, the group of e.
-func (e *entry) set(h *header) {
-	changes := e.geometry.Load()>>32 + 1
-	e.geometry.Store(changes << 32)
-	e.group.Store(h)
-	if h != nil {
-		e.geometry.Store(changes<<32 | uint64(h.places))
-	}
-}
-
-func (t *Table) entry(hash uint64) *entry {
+// groupOf returns the group for hash, or nil if its range was drained.
+func (t *Table) groupOf(hash uint64) *header {
 	d := t.directory.Load()
-	return &d.entries[hash>>(d.shift&63)]
+	return d.entries[hash>>(d.shift&63)].Load()
 }
 
 // publish makes h, or nobody, the group for all hashes that begin with that many
@@ -61,7 +41,7 @@ func (t *Table) publish(first uint64, depth uint16, h *header) {
 	d := t.directory.Load()
 	from := first >> d.shift
 	for i := range uint64(1) << (64 - uint(depth) - d.shift) {
-		d.entries[from+i].set(h)
+		d.entries[from+i].Store(h)
 	}
 }
 
@@ -77,9 +57,9 @@ func (t *Table) widen(depth uint16) bool {
 		}
 		wide := newDirectory(2 * n)
 		for i := range d.entries {
-			h := d.entries[i].group.Load()
-			wide.entries[2*i].set(h)
-			wide.entries[2*i+1].set(h)
+			h := d.entries[i].Load()
+			wide.entries[2*i].Store(h)
+			wide.entries[2*i+1].Store(h)
 		}
 		t.directory.Store(wide)
 		t.config.Budget.Give(directoryBytes(n))
@@ -90,7 +70,7 @@ func (t *Table) widen(depth uint16) bool {
 // lockGroup locks the group for hash. It reports false if its range was drained.
 func (t *Table) lockGroup(hash uint64) (g group, ok bool) {
 	for {
-		h := t.entry(hash).group.Load()
+		h := t.groupOf(hash)
 		if h == nil {
 			return group{}, false
 		}

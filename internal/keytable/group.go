@@ -10,10 +10,13 @@ import (
 const MaxBases = 8
 
 // A group holds the records for a range of hashes: an open-addressing table with
-// linear probing, at most five sixths full. It lies in one piece of memory without
+// linear probing, at most five sixths full. They lie in one piece of memory without
 // pointers:
 //
-//	header | places of records | where the keys are | keys
+//	places of records | where the keys are | keys
+//
+// The header lies apart from them, beside other headers: at the same place of each
+// piece, headers would all be in the same few sets of the processor's cache.
 //
 // A group grows in place of itself, by being replaced by a larger one, and one of
 // full size is split. Of a group that was published, places, size and keys do not
@@ -30,20 +33,20 @@ type group struct {
 	*header
 }
 
-// The first cache line has all that an insert reads and writes, and the first
-// base, which is all of them that a table with one window reads with a hit.
+// The first cache line has all that a hit reads in a table with one window, and most
+// of what an insert reads and writes.
 type header struct {
-	state  atomic.Uint64 // how often the group has changed, and the bits below
-	mu     sync.Mutex    // what follows is read and written under it, unless it says otherwise
-	first  uint64        // the lowest hash of the range
-	size   uint32        // bytes, the header included; does not change
-	keys   uint32        // where the keys begin, in bytes from the header; does not change
-	tail   uint32        // bytes of keys in use; the keys are read by who has locked a record
-	dead   uint32        // of these, bytes of keys that are gone
-	recent int32         // bytes that recentKeys new keys take, a moving average
-	n      int32         // records
-	depth  uint16        // how many upper bits all hashes of the range share
-	places uint16        // does not change
+	memory unsafe.Pointer // the first place; does not change
+	state  atomic.Uint64  // how often the group has changed, and the bits below
+	mu     sync.Mutex     // what follows is read and written under it, unless it says otherwise
+	size   uint32         // bytes, the header included; does not change
+	keys   uint32         // of these, bytes for keys; does not change
+	tail   uint32         // bytes of keys in use; the keys are read by who has locked a record
+	dead   uint32         // of these, bytes of keys that are gone
+	recent int32          // bytes that recentKeys new keys take, a moving average
+	n      int32          // records
+	depth  uint16         // how many upper bits all hashes of the range share
+	places uint16         // does not change
 
 	// refusals is how many calls are refused until the next look for records that
 	// may be evicted, see makeSpace.
@@ -51,11 +54,11 @@ type header struct {
 
 	reserved uint16 // how often the sweep leaves the group as it is, see Reserve
 
-	base [MaxBases]int64 // read by who has locked a record, written with all locked
+	base  [MaxBases]int64 // read by who has locked a record, written with all locked
+	first uint64          // the lowest hash of the range
 }
 
-// headerBytes is the size of a header in full cache lines, so that a record of 64
-// bytes is a cache line.
+// headerBytes is the size of a header: two cache lines.
 const headerBytes = 128
 
 // The parts of state.
@@ -66,13 +69,14 @@ const (
 )
 
 // newGroup returns a group without records. Its bytes are charged by the caller.
-func (t *Table) newGroup(size, places, keys int64, first uint64, depth uint16) group {
-	words := make([]uint64, size/8)
-	h := (*header)(unsafe.Pointer(unsafe.SliceData(words)))
-	h.size, h.keys, h.places = uint32(size), uint32(size-keys), uint16(places)
-	h.first, h.depth = first, depth
+func (t *Table) newGroup(l layout, first uint64, depth uint16) group {
+	words := make([]uint64, (l.size-headerBytes)/8)
 	t.groups.Add(1)
-	return group{t, h}
+	return group{t, &header{
+		memory: unsafe.Pointer(unsafe.SliceData(words)),
+		size:   uint32(l.size), keys: uint32(l.keys), places: uint16(l.places),
+		first: first, depth: depth,
+	}}
 }
 
 // retire ends the use of g, all of whose records are locked and stay so.
@@ -91,12 +95,12 @@ func home(hash uint64, places uint) uint {
 func (g group) homeOf(head uint64) uint { return home(head>>headBits, uint(g.places)) }
 
 func (g group) record(i uint) Record {
-	return Record{g, (*atomic.Uint64)(unsafe.Add(unsafe.Pointer(g.header), headerBytes+i*g.t.step))}
+	return Record{g, (*atomic.Uint64)(unsafe.Add(g.memory, i*g.t.step))}
 }
 
 // index returns the place of r.
 func (r Record) index() uint {
-	return (uint(uintptr(unsafe.Pointer(r.head))-uintptr(unsafe.Pointer(r.g.header))) - headerBytes) / r.g.t.step
+	return uint(uintptr(unsafe.Pointer(r.head))-uintptr(r.g.memory)) / r.g.t.step
 }
 
 // after returns the words of the record after its head.
@@ -191,7 +195,7 @@ func (g group) all() func(yield func(Record) bool) {
 // fits reports whether there is memory for another record with a key that takes
 // need bytes beside the records.
 func (g group) fits(need int) bool {
-	return g.n < g.most() && (need == 0 || g.tail+uint32(need) <= g.size-g.keys)
+	return g.n < g.most() && (need == 0 || g.tail+uint32(need) <= g.keys)
 }
 
 // insert makes the empty place r a record of zeros, locked, for a key that is not

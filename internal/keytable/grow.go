@@ -10,7 +10,7 @@ const (
 	// fullBytes is the size at which a group is split, if that is not less than
 	// fullRecords records and keys: small enough that a split is no pause, and
 	// large enough that the directory stays in the cache.
-	fullBytes   = 64 << 10
+	fullBytes   = headerBytes + 64<<10
 	fullRecords = 64
 
 	// minRecords and minKeys are what a group has memory for at least, so that no
@@ -73,8 +73,7 @@ func (g group) makeSpace(need int) State {
 // tight reports whether g is nearly full. Then it is time to grow: with just enough
 // memory for one key there would be a look for more with every key.
 func (g group) tight(need int) bool {
-	keys := g.size - g.keys
-	return g.n >= g.most()-g.most()/32 || need > 0 && g.tail+uint32(need) > keys-keys/8
+	return g.n >= g.most()-g.most()/32 || need > 0 && g.tail+uint32(need) > g.keys-g.keys/8
 }
 
 // gather has the user move together what it has outside of the records, if memory
@@ -113,6 +112,9 @@ func (t *Table) layOut(size int64, c content, need int) layout {
 	return layout{size, min((size-headerBytes-keys)/place, maxPlaces), keys}
 }
 
+// groupBytes bounds what the allocator makes of a group of that size.
+func groupBytes(size int64) int64 { return headerBytes + allocated(size-headerBytes) }
+
 // placeBytes returns how many bytes of a group a record takes.
 func (t *Table) placeBytes() int64 {
 	if t.config.KeyWords == 0 {
@@ -136,7 +138,7 @@ func (l layout) gain(c content, need int) int64 {
 
 // spareKeys returns for how many more keys like the last ones g has memory.
 func (g group) spareKeys() int64 {
-	return layout{int64(g.size), int64(g.places), int64(g.size - g.keys)}.gain(g.content(), 0)
+	return layout{int64(g.size), int64(g.places), int64(g.keys)}.gain(g.content(), 0)
 }
 
 // feasible reports whether g, without any records, could be divided so that a key
@@ -164,35 +166,37 @@ func (g group) divide(need int, part int32) bool {
 // grow replaces g by a larger group, or by two if it is of full size. It reports
 // false if the budget does not allow that.
 //
-// As long as the budget is half empty, a group doubles and is split where it is,
-// which moves least. After that groups grow by a quarter, so that at the budget all
-// have about the same number of bytes for the same number of keys: what is evicted
-// then concerns one group.
+// From one split to the next a group grows once, so that it is at least 70 % full
+// before and after: an access to a key costs less the fewer cache lines the keys
+// take, and more steps would move more records. Near the budget groups grow by an
+// eighth, so that at the budget all have about the same number of bytes for the same
+// number of keys: what is evicted then concerns one group.
 //
 // REQUIRES: all records locked.
 func (g group) grow(need int) bool {
-	t, used, limit := g.t, g.t.config.Budget.Used(), g.t.config.Budget.Limit()-g.t.config.Reserve
-	ample := used < limit/2
-	if int64(g.size) >= t.full && t.maySplit(g.depth) {
-		return g.split(ample)
+	t, size := g.t, int64(g.size)
+	if size >= t.full && t.maySplit(g.depth) {
+		return g.split()
 	}
-	size := int64(g.size)
-	step := size / 4
-	switch {
-	case ample:
-		step = size
-	case used > limit-limit/4:
+	step := size / 2
+	if t.nearBudget() {
 		step = size / 8
 	}
 	if size < t.full {
 		step = min(step, t.full-size)
 	}
-	l := t.layOut(allocated(size+max(step, 2*int64(need))), g.content(), need)
+	l := t.layOut(groupBytes(size+max(step, 2*int64(need))), g.content(), need)
 	if l.size <= size || l.gain(g.content(), need) <= 0 || !t.take(l.size) {
 		return false
 	}
 	g.replace(l)
 	return true
+}
+
+// nearBudget reports whether more than three quarters of the budget are used.
+func (t *Table) nearBudget() bool {
+	limit := t.config.Budget.Limit() - t.config.Reserve
+	return t.config.Budget.Used() > limit-limit/4
 }
 
 // take takes bytes from the budget.
@@ -209,7 +213,7 @@ func (t *Table) maySplit(depth uint16) bool {
 //
 // REQUIRES: all records locked.
 func (g group) replace(l layout) {
-	to := g.t.newGroup(l.size, l.places, l.keys, g.first, g.depth)
+	to := g.t.newGroup(l, g.first, g.depth)
 	to.base, to.recent = g.base, g.recent
 	for r := range g.all() {
 		to.adopt(r)
@@ -223,12 +227,11 @@ func (g group) replace(l layout) {
 	}
 }
 
-// split moves the records of the upper half of the range to a new group, and those
-// of the lower half too unless memory is ample. It reports false if the budget does
-// not allow that.
+// split replaces g by two groups, one for each half of the range. It reports false if
+// the budget does not allow that.
 //
 // REQUIRES: all records locked.
-func (g group) split(ample bool) bool {
+func (g group) split() bool {
 	t, bit := g.t, uint64(1)<<(63-g.depth)
 	upper := func(r Record) bool { return r.head.Load()&(bit<<headBits) != 0 }
 	in := content{recent: g.recent} // the upper half
@@ -240,31 +243,11 @@ func (g group) split(ample bool) bool {
 		}
 	}
 	high, low := t.half(in), t.half(content{int64(g.n) - in.n, int64(g.tail) - in.tail, g.recent})
-	taken := high.size + low.size
-	if ample {
-		high = t.layOut(t.full, in, 0)
-		taken = t.full
-	}
-	if !t.widen(g.depth+1) || !t.take(taken) {
+	if !t.widen(g.depth+1) || !t.take(high.size+low.size) {
 		return false
 	}
-	to := t.newGroup(high.size, high.places, high.keys, g.first|bit, g.depth+1)
+	to, lower := t.newGroup(high, g.first|bit, g.depth+1), t.newGroup(low, g.first, g.depth+1)
 	to.base, to.recent = g.base, g.recent
-	if ample {
-		g.depth++
-		g.removeIf(func(r Record) bool {
-			if !upper(r) {
-				return false
-			}
-			to.adopt(r)
-			g.leave(r)
-			return true
-		})
-		t.publish(to.first, to.depth, to.header)
-		g.thaw()
-		return true
-	}
-	lower := t.newGroup(low.size, low.places, low.keys, g.first, g.depth+1)
 	lower.base, lower.recent = g.base, g.recent
 	for r := range g.all() {
 		if upper(r) {
@@ -280,10 +263,15 @@ func (g group) split(ample bool) bool {
 	return true
 }
 
-// half returns the layout of a group for c and an eighth more.
+// half returns the layout of a group for c and two fifths more, or an eighth near the
+// budget.
 func (t *Table) half(c content) layout {
 	bytes := c.bytes(t)
-	return t.layOut(allocated(bytes+bytes/8), c, 0)
+	more := bytes * 2 / 5
+	if t.nearBudget() {
+		more = bytes / 8
+	}
+	return t.layOut(groupBytes(bytes+more), c, 0)
 }
 
 // tidy removes what has expired, and gives memory back if g uses little of it. The
@@ -293,7 +281,7 @@ func (g group) tidy() {
 	g.evictExpired()
 	g.gather()
 	t, c := g.t, g.content()
-	size := allocated(max(c.bytes(t)*3/2, t.least))
+	size := groupBytes(max(c.bytes(t)*3/2, t.least))
 	l := t.layOut(size, c, 0)
 	if size > int64(g.size)/2 || l.gain(c, 0) <= 0 {
 		g.thaw()

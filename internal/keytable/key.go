@@ -96,12 +96,12 @@ func (g group) keyPlaces() []uint16 {
 	if g.t.config.KeyWords != 0 {
 		return nil
 	}
-	return unsafe.Slice((*uint16)(unsafe.Add(unsafe.Pointer(g.header), headerBytes+uint(g.places)*g.t.step)), g.places)
+	return unsafe.Slice((*uint16)(unsafe.Add(g.memory, uint(g.places)*g.t.step)), g.places)
 }
 
 // arena returns the memory of the keys: each has its length before it.
 func (g group) arena() []byte {
-	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(g.header), g.keys)), g.size-g.keys)
+	return unsafe.Slice((*byte)(unsafe.Add(g.memory, g.size-headerBytes-g.keys)), g.keys)
 }
 
 // keyAt returns where the key of r, which is beside the records, begins.

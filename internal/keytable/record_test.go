@@ -88,8 +88,8 @@ func TestTableRecordIsALine(t *testing.T) {
 	}
 }
 
-// The header of a group takes two cache lines; what an insert reads and writes and the
-// base of one window are in the first.
+// The header of a group takes two cache lines; what a hit reads, the base of one window
+// included, is in the first.
 func TestHeaderSize(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Skip("sizes are those of 64 bits")

@@ -3,7 +3,6 @@ package keytable
 import (
 	"encoding/binary"
 	"math"
-	"unsafe"
 
 	"github.com/lately-go/lately/internal/snapshot"
 )
@@ -31,14 +30,6 @@ func (s Size) append(dst []byte) []byte {
 
 // ReadSize reads the Size at the end of the head of a chunk of [Table.Export].
 func ReadSize(r *snapshot.Reader) Size { return Size{r.Uvarint(), r.Uvarint()} }
-
-// PrefetchAdd is Prefetch for a key that is likely to be added later. It also begins to
-// fetch what an Add reads of the group.
-func (t *Table) PrefetchAdd(hash uint64) {
-	if h := t.Prefetch(hash); h.g != nil {
-		prefetch(unsafe.Pointer(h.g))
-	}
-}
 
 // reservedSweeps is how often the sweep passes over a group that was reserved: that is
 // about how often it comes by while the keys are added for which there is memory.
@@ -73,7 +64,7 @@ func (t *Table) reservation(keys, bytes int64) (depth uint16, l layout) {
 		most := int64(n+4*math.Sqrt(n)) + minRecords
 		size := content{n: most, tail: most * bytes}.bytes(t)
 		if size <= t.full || depth == 32 {
-			return depth, t.layOut(allocated(max(size, t.least)), content{recent: int32(bytes * recentKeys)}, 0)
+			return depth, t.layOut(groupBytes(max(size, t.least)), content{recent: int32(bytes * recentKeys)}, 0)
 		}
 	}
 }
@@ -87,7 +78,7 @@ func (g group) reserve(depth uint16, l layout) {
 	}
 	g.freeze()
 	for i := range uint64(1) << (depth - g.depth) {
-		to := t.newGroup(l.size, l.places, l.keys, g.first|i<<(64-depth), depth)
+		to := t.newGroup(l, g.first|i<<(64-depth), depth)
 		to.recent, to.reserved = g.recent, reservedSweeps
 		t.publish(to.first, depth, to.header)
 	}

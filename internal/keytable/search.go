@@ -8,7 +8,7 @@ import (
 // A Hint says where the search for a key's record begins, as of a moment.
 type Hint struct {
 	g       *header
-	at, end uint // bytes from g: where the search begins, and where the places end
+	at, end uint // bytes from g.memory: where the search begins, and where the places end
 }
 
 // Prefetch returns the hint for all keys with that hash, and begins to fetch the
@@ -16,16 +16,18 @@ type Hint struct {
 // If the record is not in the cache, what the caller does between Prefetch and
 // LockAt, such as reading the clock, costs no time.
 func (t *Table) Prefetch(hash uint64) Hint {
-	e := t.entry(hash)
-	geometry := e.geometry.Load()
-	g := e.group.Load()
-	places := uint(uint32(geometry))
-	if places == 0 || e.geometry.Load() != geometry {
+	g := t.groupOf(hash)
+	if g == nil {
 		return Hint{}
 	}
-	at := headerBytes + home(hash, places)*t.step
-	prefetch(unsafe.Add(unsafe.Pointer(g), at))
-	return Hint{g, at, headerBytes + places*t.step}
+	h := t.hintIn(g, hash)
+	prefetch(unsafe.Add(g.memory, h.at))
+	return h
+}
+
+func (t *Table) hintIn(g *header, hash uint64) Hint {
+	places := uint(g.places)
+	return Hint{g, home(hash, places) * t.step, places * t.step}
 }
 
 // Lock finds the record of key and locks it. The State is Found, Absent or Moved.
@@ -62,7 +64,7 @@ func (t *Table) search(h Hint, hash uint64, key string) (Record, State) {
 	}
 	tag, step := tagOf(hash), t.step
 	for at := h.at; ; {
-		head := (*atomic.Uint64)(unsafe.Add(unsafe.Pointer(h.g), at))
+		head := (*atomic.Uint64)(unsafe.Add(h.g.memory, at))
 		w := head.Load()
 		if (w^tag)&^status == 0 {
 			if w&locked != 0 || !head.CompareAndSwap(w, w|locked) {
@@ -78,7 +80,7 @@ func (t *Table) search(h Hint, hash uint64, key string) (Record, State) {
 			return Record{group{t, h.g}, head}, Absent
 		}
 		if at += step; at == h.end {
-			at = headerBytes
+			at = 0
 		}
 	}
 }
@@ -107,7 +109,7 @@ func (t *Table) lockSlow(hash uint64, key string) (Record, State) {
 // since, and is still the group for hash. A group that is split is published
 // before its state says that the change is over.
 func (t *Table) unchanged(h Hint, hash, before uint64) bool {
-	return h.g.state.Load() == before && t.entry(hash).group.Load() == h.g
+	return h.g.state.Load() == before && t.groupOf(hash) == h.g
 }
 
 // lockWaiting is Lock for a group that changes: it waits for the change to end.
@@ -125,8 +127,7 @@ func (t *Table) lockWaiting(hash uint64, key string) (Record, State) {
 //
 // REQUIRES: g.mu.
 func (g group) find(hash uint64, key string) (Record, State) {
-	step := g.t.step
-	h := Hint{g.header, headerBytes + home(hash, uint(g.places))*step, headerBytes + uint(g.places)*step}
+	h := g.t.hintIn(g.header, hash)
 	for spins := 0; ; spins++ {
 		if r, state := g.t.search(h, hash, key); state != busy {
 			return r, state

@@ -60,7 +60,7 @@ type Config struct {
 // records. Locks are held for some hundred nanoseconds; waiting is spinning, then
 // yielding.
 //
-// The records lie in groups of up to 16 KiB. A directory finds the group by the
+// The records lie in groups of up to 64 KiB. A directory finds the group by the
 // upper bits of a seeded hash. A group grows and is then split; nothing grows at
 // the budget, where each group evicts for itself. The longest pause is a split.
 // An empty table takes some kibibytes.
@@ -117,8 +117,8 @@ func New(seed maphash.Seed, c Config) (*Table, error) {
 	if c.KeyWords == 0 {
 		t.least += minKeys
 	}
-	t.least = allocated(t.least)
-	t.full = max(fullBytes, allocated(fullRecords*(t.placeBytes()+minKeys)))
+	t.least = groupBytes(t.least)
+	t.full = max(fullBytes, groupBytes(headerBytes+fullRecords*(t.placeBytes()+minKeys)))
 	fixed := directoryBytes(minGroups) + minGroups*t.least
 	if !t.take(fixed) {
 		return nil, fmt.Errorf("budget %d: an empty table takes %d bytes", c.Budget.limit, c.Budget.Used()+fixed+c.Reserve)
@@ -131,7 +131,7 @@ func New(seed maphash.Seed, c Config) (*Table, error) {
 	}
 	l := t.layOut(t.least, in, 0)
 	for i := range d.entries {
-		d.entries[i].set(t.newGroup(l.size, l.places, l.keys, uint64(i)<<(64-headBits), headBits).header)
+		d.entries[i].Store(t.newGroup(l, uint64(i)<<(64-headBits), headBits).header)
 	}
 	return t, nil
 }
@@ -238,7 +238,7 @@ func (g group) add(hash uint64, key string, id identity, makeSpace bool) (Record
 // unless another goroutine has locked it.
 func (t *Table) Sweep() {
 	d := t.directory.Load()
-	h := d.entries[t.hand.Add(1)%uint64(len(d.entries))].group.Load()
+	h := d.entries[t.hand.Add(1)%uint64(len(d.entries))].Load()
 	if h == nil || !h.mu.TryLock() {
 		return
 	}
