@@ -87,7 +87,8 @@ func suggest(peaks [][]int64) []SuggestedLimit {
 	var out []SuggestedLimit
 	for w, most := range peaks {
 		slices.Sort(most)
-		if most = most[nonzeroFrom(most):]; len(most) == 0 {
+		first, _ := slices.BinarySearch(most, 1)
+		if most = most[first:]; len(most) == 0 {
 			return nil
 		}
 		// least returns the least N that a share of num/1000 never exceeds.
@@ -95,12 +96,6 @@ func suggest(peaks [][]int64) []SuggestedLimit {
 		out = append(out, SuggestedLimit{peakWindows[w].name, least(900), least(990), least(999), most[len(most)-1]})
 	}
 	return out
-}
-
-// nonzeroFrom returns how many of the sorted numbers are 0.
-func nonzeroFrom(sorted []int64) int {
-	n, _ := slices.BinarySearch(sorted, 1)
-	return n
 }
 
 // largest returns the n keys with the largest counts, largest first; equal ones in the

@@ -48,8 +48,6 @@ type ruleOutcomes struct {
 	*ratelimit.Rule
 	keys     *keyColumn
 	outcomes outcomes // of the events, whichever rule refused them
-	refused  []uint32 // events of each key
-	bans     []uint32 // that the rule started, of each key
 	parts    []partOutcomes
 }
 
@@ -68,12 +66,9 @@ type banStart struct {
 }
 
 func newRuleOutcomes(rule *ratelimit.Rule, keys *keyColumn, own outcomes, parts int) ruleOutcomes {
-	r := ruleOutcomes{Rule: rule, keys: keys, outcomes: own, refused: make([]uint32, len(keys.texts)), parts: make([]partOutcomes, parts)}
-	if rule.Ban != nil {
-		r.bans = make([]uint32, len(keys.texts))
-		for i := range r.parts {
-			r.parts[i].last = make(map[uint32]int)
-		}
+	r := ruleOutcomes{Rule: rule, keys: keys, outcomes: own, parts: make([]partOutcomes, parts)}
+	for i := range r.parts {
+		r.parts[i].last = make(map[uint32]int)
 	}
 	return r
 }
@@ -82,23 +77,18 @@ func newRuleOutcomes(rule *ratelimit.Rule, keys *keyColumn, own outcomes, parts 
 // to concurrently: they have no key and no event in common.
 func (r *ruleOutcomes) add(event, part int, at time.Time, ok bool, own *ratelimit.Outcome) {
 	r.outcomes.add(event, ok)
-	if ok && !own.Refused {
+	if !own.Refused {
 		return
 	}
 	p, key := &r.parts[part], r.keys.ids[event]
-	if !ok {
-		r.refused[key]++
-	}
-	if own.Refused {
-		p.byRule++
-	}
+	p.byRule++
 	if own.Started {
-		r.bans[key]++
 		p.last[key] = len(p.banStarts)
 		p.banStarts = append(p.banStarts, banStart{keyEvent{int32(event), key}, at, 0})
 	}
-	if i, banned := p.last[key]; own.Banned && banned { // the ban may have been extended
-		p.banStarts[i].long = own.BannedUntil.Sub(p.banStarts[i].at)
+	if own.Banned { // the ban may have been extended
+		ban := &p.banStarts[p.last[key]]
+		ban.long = own.BannedUntil.Sub(ban.at)
 	}
 }
 
@@ -120,17 +110,17 @@ func (r *ruleOutcomes) banStarts() []banStart {
 	return all
 }
 
-// counts returns how many events of each key were judged, and how many events in all
-// were allowed.
-func (r *ruleOutcomes) counts() (judged []int64, allowedEvents int64) {
-	judged = make([]int64, len(r.keys.texts))
+// counts returns how many events of each key were judged, and how many of them were
+// refused.
+func (r *ruleOutcomes) counts() (judged, no []int64) {
+	judged, no = make([]int64, len(r.keys.texts)), make([]int64, len(r.keys.texts))
 	for i, o := range r.outcomes {
 		if o != 0 {
 			judged[r.keys.ids[i]]++
 		}
-		if o == allowed {
-			allowedEvents++
+		if o == refused {
+			no[r.keys.ids[i]]++
 		}
 	}
-	return judged, allowedEvents
+	return judged, no
 }

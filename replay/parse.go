@@ -54,7 +54,7 @@ func getter(name string) func(*match.Event) []byte {
 }
 
 // parse reads all lines of b.
-func (w *worker) parse(b block) (*parsed, error) {
+func (w *worker) parse(b block) *parsed {
 	p := &parsed{block: b, worker: w.number, grain: second, cols: make([][]uint32, len(w.columns))}
 	guess := len(b.data)/128 + 1
 	p.times = make([]int64, 0, guess)
@@ -62,9 +62,7 @@ func (w *worker) parse(b block) (*parsed, error) {
 		p.cols[i] = make([]uint32, 0, guess)
 	}
 	if len(b.data) > 0 {
-		if err := w.parseLines(p); err != nil {
-			return nil, err
-		}
+		w.parseLines(p)
 	}
 	if b.tooLong {
 		p.lines++
@@ -72,14 +70,15 @@ func (w *worker) parse(b block) (*parsed, error) {
 	}
 	p.data = nil
 	w.run.Progress.Lines.Add(p.lines)
-	return p, nil
+	return p
 }
 
 // parseLines reads the lines of p's data.
-func (w *worker) parseLines(p *parsed) error {
-	parser, err := w.parser(p.file, p.format)
-	if err != nil {
-		return err
+func (w *worker) parseLines(p *parsed) {
+	parser := w.parsers[p.file]
+	if parser == nil {
+		parser, _ = p.format.NewParser(accesslog.Options{}) // no year, so no error
+		w.parsers[p.file] = parser
 	}
 	parser.Reset()
 	for rest := p.data; len(rest) > 0; {
@@ -100,19 +99,6 @@ func (w *worker) parseLines(p *parsed) error {
 		}
 	}
 	p.first, p.last, p.dated = parser.Dated()
-	return nil
-}
-
-func (w *worker) parser(file int, f accesslog.Format) (*accesslog.Parser, error) {
-	if p := w.parsers[file]; p != nil {
-		return p, nil
-	}
-	p, err := f.NewParser(accesslog.Options{})
-	if err != nil {
-		return nil, err
-	}
-	w.parsers[file] = p
-	return p, nil
 }
 
 // add makes a record of the worker's event.

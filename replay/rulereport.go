@@ -23,12 +23,17 @@ const (
 func (e *events) reportLimit(j *judging, number int, refusedRange *Range) RuleReport {
 	rule := &j.rules[number]
 	decisions := rule.outcomes.judged()
-	counts, allowedEvents := rule.counts()
+	counts, refusals := rule.counts()
 	rep := RuleReport{
 		Name: rule.Name, Kind: Limit, Fields: rule.Key.Fields(), Algorithm: rule.Algorithm.String(),
-		Allowed: new(allowedEvents), Refused: new(int64(len(decisions)) - allowedEvents), KeysRefused: new(nonzero(rule.refused)),
+		Allowed: new(int64), Refused: new(int64), KeysRefused: new(int64),
 		RefusedRange: refusedRange, SHA256: digest(decisions), Busiest: []BusyKey{},
 	}
+	for _, n := range refusals {
+		*rep.Refused += n
+		*rep.KeysRefused += min(n, 1)
+	}
+	*rep.Allowed = int64(len(decisions)) - *rep.Refused
 	rep.describe(rule.Rule)
 	switch {
 	case rule.Shadow:
@@ -37,22 +42,19 @@ func (e *events) reportLimit(j *judging, number int, refusedRange *Range) RuleRe
 		rep.RefusedByRule = new(rule.byRule())
 	}
 	for _, id := range rule.keys.largest(e.run.Top, counts) {
-		no := int64(rule.refused[id])
-		rep.Busiest = append(rep.Busiest, BusyKey{rule.key(id), counts[id] - no, no})
+		rep.Busiest = append(rep.Busiest, BusyKey{rule.key(id), counts[id] - refusals[id], refusals[id]})
 	}
-	refusals := make([]int64, len(rule.refused))
-	for id, n := range rule.refused {
-		refusals[id] = int64(n)
+	bans := make(map[uint32]int64) // of each key
+	if rule.Ban != nil {
+		starts := rule.banStarts()
+		for _, s := range starts {
+			bans[s.key]++
+		}
+		rep.BannedKeys = new(int64(len(bans)))
+		e.reportBans(&rep, rule, starts)
 	}
 	for _, id := range rule.keys.largest(maxRefused, refusals) {
-		k := BannedKey{Key: rule.key(id), Refused: refusals[id]}
-		if rule.Ban != nil {
-			k.Bans = int64(rule.bans[id])
-		}
-		rep.MostRefused = append(rep.MostRefused, k)
-	}
-	if rule.Ban != nil {
-		e.reportBans(&rep, rule)
+		rep.MostRefused = append(rep.MostRefused, BannedKey{rule.key(id), refusals[id], bans[id]})
 	}
 	return rep
 }
@@ -79,9 +81,8 @@ func (rep *RuleReport) describe(rule *ratelimit.Rule) {
 }
 
 // reportBans adds the bans of a rule.
-func (e *events) reportBans(rep *RuleReport, rule *ruleOutcomes) {
-	starts := rule.banStarts()
-	rep.Bans, rep.BannedKeys = new(int64(len(starts))), new(nonzero(rule.bans))
+func (e *events) reportBans(rep *RuleReport, rule *ruleOutcomes, starts []banStart) {
+	rep.Bans = new(int64(len(starts)))
 	rep.BanSeconds, rep.BanList = rule.Ban.Duration(0).Seconds(), []BanReport{}
 	for _, s := range starts[:min(len(starts), maxBans)] {
 		from := epoch(e.times[s.event])
@@ -121,15 +122,6 @@ func parts(k match.Key, key string) (values []string) {
 		values = append(values, string(part))
 	}
 	return values
-}
-
-func nonzero(counts []uint32) (n int64) {
-	for _, c := range counts {
-		if c > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // digestEvents returns the SHA-256 of "<t>\t<key>\n" for each event, in hex. t is

@@ -111,9 +111,6 @@ func (r *run) parallel(n int, f func(i int)) {
 // read reads and parses all files. The blocks come back in their order.
 func (r *run) read(ctx context.Context) ([]*parsed, []*worker, error) {
 	r.Progress.Total.Store(totalSize(r.Files))
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-
 	queue := make(chan block, 2*r.Cores)
 	buffers := sync.Pool{New: func() any { b := make([]byte, blockSize); return &b }}
 	workers := make([]*worker, r.Cores)
@@ -124,14 +121,8 @@ func (r *run) read(ctx context.Context) ([]*parsed, []*worker, error) {
 		workers[i] = w
 		wg.Go(func() {
 			for b := range queue {
-				buffer := b.data[:cap(b.data)]
-				p, err := w.parse(b)
-				if err != nil {
-					cancel(err)
-					continue
-				}
-				done[i] = append(done[i], p)
-				if len(buffer) == blockSize { // a block that is one line too long has none
+				done[i] = append(done[i], w.parse(b))
+				if buffer := b.data[:cap(b.data)]; len(buffer) == blockSize { // a block that is one line too long has none
 					buffers.Put(&buffer)
 				}
 			}
