@@ -48,9 +48,8 @@ func subscribe(c *call) error {
 	defer sub.Close()
 
 	c.dropHeader()
-	if conn := gatedOf(c.r.Context()); conn != nil {
-		conn.boundWrites(streamBuffer)
-		conn.forget()
+	if conn, ok := c.r.Context().Value(connKey{}).(*gatedConn); ok {
+		conn.streams()
 	}
 	st := stream{c: c, control: http.NewResponseController(c.w), totals: s.Engine.Totals()}
 	if err := st.control.SetReadDeadline(time.Time{}); err != nil { // that of a request ends in 5 s

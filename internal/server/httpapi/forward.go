@@ -1,16 +1,14 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/latelyhttp"
-	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -44,33 +42,34 @@ func (s *Server) forwarding() *forward {
 // Envoy appends the target to the path, sends the method and the Host of the request
 // itself, and accepts no other admission than 200.
 func forwardAuth(c *call) (err error) {
-	admit, refuse := http.StatusNoContent, http.StatusTooManyRequests
+	admit, refuse, sent := http.StatusNoContent, http.StatusTooManyRequests, ""
 	if c.target != "" {
-		admit = http.StatusOK
+		admit, sent = http.StatusOK, c.r.Method
 	} else if refuse, err = c.number("refuse", refuse, 400, 599); err != nil {
 		return err
 	}
 	client := c.s.identity.Client(c.r)
 	if client.Source == latelyhttp.FromPeer || client.Source == latelyhttp.Unknown {
-		return c.s.untrusted.refuse(c, client)
+		return c.s.refuseProxy(client)
 	}
-	target, ok := header(c.r, "X-Original-Uri", "X-Forwarded-Uri")
-	method, ok2 := header(c.r, "X-Original-Method", "X-Forwarded-Method")
+	target, ok := header(c.r, c.target, "X-Original-Uri", "X-Forwarded-Uri")
+	method, ok2 := header(c.r, sent, "X-Original-Method", "X-Forwarded-Method")
 	switch {
 	case !ok || !ok2:
-		return badArg("X-Original-URI and X-Forwarded-Uri, or X-Original-Method and X-Forwarded-Method, say different things, so that one may be the client's own; a proxy has to remove what it does not write")
-	case target == "" && c.target == "":
-		return badArg("there is neither X-Original-URI nor X-Forwarded-Uri; a proxy has to say what the client asked for")
+		return badArg("X-Original-URI, X-Forwarded-Uri, X-Original-Method, X-Forwarded-Method: they contradict each other or the request itself: a proxy must remove the fields that it does not write")
+	case target == "":
+		return badArg("X-Original-URI and X-Forwarded-Uri: both missing: a proxy must send the target of the request in one of them")
 	}
+	request := http.Request{Method: cmp.Or(method, http.MethodGet), Header: c.r.Header, URL: c.r.URL}
 	if c.target != "" {
-		if target != "" && target != c.target || method != "" && method != c.r.Method {
-			return badArg("X-Original-URI, X-Forwarded-Uri, X-Original-Method or X-Forwarded-Method: different from the request itself: a proxy must remove what it does not write")
-		}
-		target, method = c.target, c.r.Method
+		request.Host = c.r.Host
 	}
-	f := c.s.forwarding()
-	ev := c.engine.Event()
-	f.fill(ev, c.r, client, method, target)
+	if host := c.r.Header["X-Forwarded-Host"]; len(host) > 0 {
+		request.Host = host[0]
+	}
+	f, ev := c.s.forwarding(), c.engine.Event()
+	f.fields.Fill(ev, &request, client)
+	ev.SetTargetString(target)
 	d, err := c.engine.Check(ev, 1)
 	if err != nil && d.Err == nil {
 		return err
@@ -78,34 +77,16 @@ func forwardAuth(c *call) (err error) {
 	return c.answerProxy(f.responder, &d, admit, refuse)
 }
 
-// fill makes ev the event of the request that a proxy asks about.
-func (f *forward) fill(ev *match.Event, r *http.Request, client latelyhttp.Client, method, target string) {
-	request := http.Request{Method: method, Header: r.Header, URL: r.URL}
-	if strings.HasPrefix(r.RequestURI, authPath+"/") {
-		request.Host = r.Host
-	}
-	if host := r.Header["X-Forwarded-Host"]; len(host) > 0 {
-		request.Host = host[0]
-	}
-	if request.Method == "" {
-		request.Method = http.MethodGet
-	}
-	f.fields.Fill(ev, &request, client)
-	ev.SetTargetString(target)
-}
-
-// header returns the value of these fields of r. It reports false if they contradict each
-// other: a proxy writes one of them, and may forward others that the client has sent.
-func header(r *http.Request, names ...string) (value string, ok bool) {
+// header returns what value, unless it is "", and these fields of r agree on. It reports
+// false if they contradict each other: a proxy writes one of the fields, and may forward
+// others that the client has sent.
+func header(r *http.Request, value string, names ...string) (string, bool) {
 	for _, name := range names {
 		for _, v := range r.Header[name] {
-			if v == "" {
-				continue
-			}
-			if value != "" && v != value {
+			if v != "" && value != "" && v != value {
 				return "", false
 			}
-			value = v
+			value = cmp.Or(v, value)
 		}
 	}
 	return value, true
@@ -130,26 +111,18 @@ func (c *call) answerProxy(responder *latelyhttp.Responder, d *ratelimit.Decisio
 	return c.send(status, problemType)
 }
 
-// untrustedEvery is the least time between two warnings about untrusted proxies.
-const untrustedEvery = time.Minute
-
-// untrusted logs the refusals of forward-auth: without the setting trusted-proxy a proxy
-// refuses the whole site, and does not show why.
-type untrusted struct {
-	next atomic.Int64 // when the next line may follow, in nanoseconds since 1970
-}
-
-// refuse returns the answer to a proxy that is not trusted, and warns about it at most
-// once a minute.
-func (u *untrusted) refuse(c *call, client latelyhttp.Client) error {
+// refuseProxy returns the answer to a proxy that is not trusted. It warns about it at most
+// once a minute: without the setting trusted-proxy a proxy refuses the whole site, and
+// does not show why.
+func (s *Server) refuseProxy(client latelyhttp.Client) error {
 	who := client.String()
-	now, next := time.Now().UnixNano(), u.next.Load()
-	if now >= next && u.next.CompareAndSwap(next, now+int64(untrustedEvery)) {
+	now, next := time.Now().UnixNano(), s.untrusted.Load()
+	if now >= next && s.untrusted.CompareAndSwap(next, now+int64(time.Minute)) {
 		const what = "forward-auth was refused with 403, because it was asked by an address that is not a trusted proxy"
 		if client.Addr.IsValid() {
-			c.s.Log.Warn(what+"; if this is your proxy, start the server with the flag shown", "peer", who, "flag", "--trusted-proxy "+who)
+			s.Log.Warn(what+"; if this is your proxy, start the server with the flag shown", "peer", who, "flag", "--trusted-proxy "+who)
 		} else {
-			c.s.Log.Warn(what+"; let the proxy connect over TCP", "peer", who)
+			s.Log.Warn(what+"; let the proxy connect over TCP", "peer", who)
 		}
 	}
 	return &engine.Error{Code: api.NoPerm, Message: "forward-auth: " + who + " is not a trusted proxy: add it with the setting trusted-proxy"}

@@ -109,12 +109,23 @@ func (c *gatedConn) charge(n int) bool {
 	return true
 }
 
-// state is called by net/http when the state of c changes.
-func (c *gatedConn) state(s http.ConnState, two bool) {
+// gated returns the connection under one of net/http.
+func gated(conn net.Conn) *gatedConn {
+	if t, ok := conn.(*tls.Conn); ok {
+		conn = t.NetConn()
+	}
+	return conn.(*gatedConn)
+}
+
+// connState is called by net/http when the state of a connection changes.
+func connState(conn net.Conn, state http.ConnState) {
+	c := gated(conn)
+	t, ok := conn.(*tls.Conn)
+	two := ok && state != http.StateNew && t.ConnectionState().NegotiatedProtocol == "h2"
 	switch {
-	case s == http.StateActive, two: // HTTP/2 does not tell when a header begins
+	case state == http.StateActive, two: // HTTP/2 does not tell when a header begins
 		c.head.Store(false)
-	case s == http.StateIdle:
+	case state == http.StateIdle:
 		c.forget()
 		c.received = 0
 		c.head.Store(true)
@@ -142,38 +153,19 @@ func (c *gatedConn) CloseWrite() error {
 	return nil
 }
 
-// connState passes the state of a connection to it.
-func connState(conn net.Conn, s http.ConnState) {
-	two := false
-	if t, ok := conn.(*tls.Conn); ok {
-		two = s != http.StateNew && t.ConnectionState().NegotiatedProtocol == "h2"
-		conn = t.NetConn()
-	}
-	if g, ok := conn.(*gatedConn); ok {
-		g.state(s, two)
-	}
-}
-
+// connKey is the key of the connection in the context of a request.
 type connKey struct{}
 
-// connContext keeps the connection for streams, which limit its buffers.
-func (s *Server) connContext(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
+// connContext keeps the connection for streams.
+func connContext(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, gated(conn))
 }
 
-// gatedOf returns the connection of a request's context, or nil.
-func gatedOf(ctx context.Context) *gatedConn {
-	conn, _ := ctx.Value(connKey{}).(net.Conn)
-	if t, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
-		conn = t.NetConn()
-	}
-	g, _ := conn.(*gatedConn)
-	return g
-}
-
-// boundWrites limits the kernel's send buffer for a peer that does not read.
-func (c *gatedConn) boundWrites(size int) {
+// streams prepares c for a stream: the header is done with, and the kernel's send buffer
+// is small, for a peer that does not read.
+func (c *gatedConn) streams() {
+	c.forget()
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
-		tcp.SetWriteBuffer(size) // no error matters: it is a bound, not a promise
+		_ = tcp.SetWriteBuffer(streamBuffer) // no error matters: it is a bound, not a promise
 	}
 }

@@ -75,7 +75,7 @@ type Server struct {
 	forward  atomic.Pointer[forward]
 	calls    sync.Pool // *call
 
-	untrusted untrusted
+	untrusted atomic.Int64  // when the next warning about untrusted proxies may follow, in ns since 1970
 	drained   chan struct{} // closed when the server shuts down
 	drainOnce sync.Once
 	answers   [600]atomic.Uint64 // by status
@@ -156,7 +156,7 @@ func (s *Server) newHTTP() *http.Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
-		ConnContext:       s.connContext,
+		ConnContext:       connContext,
 		ConnState:         connState,
 	}
 	if s.TLS != nil {

@@ -5,7 +5,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
+	"encoding/json"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -40,18 +41,22 @@ type sessions struct {
 
 // endedSessions is the sessions of one identity that logouts have ended.
 type endedSessions struct {
-	before time.Duration               // all that began until then
-	ids    map[sessionID]time.Duration // when they began
+	before time.Duration            // all that began until then
+	ids    map[string]time.Duration // when they began
 }
 
-// A sessionID identifies a session.
-type sessionID [16]byte
+// dropExpired removes the sessions that would have expired, and reports whether nothing is
+// left.
+func (e *endedSessions) dropExpired(now time.Duration) bool {
+	maps.DeleteFunc(e.ids, func(_ string, began time.Duration) bool { return now-began > sessionLife })
+	return len(e.ids) == 0 && now-e.before > sessionLife
+}
 
 // A session is the content of a cookie.
 type session struct {
-	id    sessionID
-	began time.Duration // since sessions.start
-	who   access.Identity
+	ID    string
+	Began time.Duration // since sessions.start
+	Who   access.Identity
 }
 
 func newSessions() *sessions {
@@ -63,9 +68,8 @@ func newSessions() *sessions {
 // begin begins a session and returns the value of its cookie, which is valid as long as
 // the tokens are the same.
 func (s *sessions) begin(who access.Identity, tokens *access.Tokens) string {
-	x := session{began: time.Since(s.start), who: who}
-	_, _ = rand.Read(x.id[:])
-	return base64.RawURLEncoding.EncodeToString(s.seal(x.append(nil), tokens))
+	payload, _ := json.Marshal(session{rand.Text(), time.Since(s.start), who}) // it has no error
+	return base64.RawURLEncoding.EncodeToString(s.seal(payload, tokens))
 }
 
 // identity returns the identity of the session in r's cookie.
@@ -75,7 +79,7 @@ func (s *sessions) identity(r *http.Request, tokens *access.Tokens) access.Ident
 		return access.Identity{}
 	}
 	x, _ := s.open(cookie.Value, tokens)
-	return x.who
+	return x.Who
 }
 
 // end ends the session of a cookie, if it has one.
@@ -87,50 +91,19 @@ func (s *sessions) end(cookie string, tokens *access.Tokens) {
 	now := time.Since(s.start)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.ended[x.who]
+	e := s.ended[x.Who]
 	if e == nil {
-		s.dropExpired(now)
-		e = &endedSessions{before: -1, ids: make(map[sessionID]time.Duration)}
-		s.ended[x.who] = e
+		maps.DeleteFunc(s.ended, func(_ access.Identity, e *endedSessions) bool { return e.dropExpired(now) })
+		e = &endedSessions{before: -1, ids: make(map[string]time.Duration)}
+		s.ended[x.Who] = e
 	}
-	e.ids[x.id] = x.began
-	if len(e.ids) <= maxEnded {
-		return
+	if e.ids[x.ID] = x.Began; len(e.ids) > maxEnded {
+		e.dropExpired(now)
 	}
-	if e.dropExpired(now); len(e.ids) > maxEnded {
+	if len(e.ids) > maxEnded {
 		e.before = now
 		clear(e.ids)
 	}
-}
-
-// dropExpired removes the sessions that would have expired.
-//
-// REQUIRES: s.mu.
-func (s *sessions) dropExpired(now time.Duration) {
-	for who, e := range s.ended {
-		if e.dropExpired(now); len(e.ids) == 0 && now-e.before > sessionLife {
-			delete(s.ended, who)
-		}
-	}
-}
-
-func (e *endedSessions) dropExpired(now time.Duration) {
-	for id, began := range e.ids {
-		if now-began > sessionLife {
-			delete(e.ids, id)
-		}
-	}
-}
-
-// The payload of a cookie: id, time, role, name. The MAC follows it.
-const sessionHead = len(sessionID{}) + 8 + 1
-
-// append appends x as the payload of a cookie.
-func (x *session) append(dst []byte) []byte {
-	dst = append(dst, x.id[:]...)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(x.began))
-	dst = append(dst, byte(x.who.Role))
-	return append(dst, x.who.Name...)
 }
 
 // seal appends the MAC of a payload and the tokens to it.
@@ -150,22 +123,16 @@ func (s *sessions) open(cookie string, tokens *access.Tokens) (x session, ok boo
 	}
 	text, err := base64.RawURLEncoding.DecodeString(cookie)
 	n := len(text) - sha256.Size
-	if err != nil || n < sessionHead {
+	if err != nil || n < 0 || !hmac.Equal(s.seal(text[:n:n], tokens), text) {
 		return x, false
 	}
-	if sealed := s.seal(text[:n:n], tokens); !hmac.Equal(sealed, text) {
-		return x, false
-	}
-	copy(x.id[:], text)
-	x.began = time.Duration(binary.BigEndian.Uint64(text[len(x.id):]))
-	x.who = access.Identity{Role: access.Role(text[sessionHead-1]), Name: string(text[sessionHead:n])}
-	if time.Since(s.start)-x.began >= sessionLife {
+	if err := json.Unmarshal(text[:n], &x); err != nil || time.Since(s.start)-x.Began >= sessionLife {
 		return session{}, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.ended[x.who]; e != nil {
-		if _, ended := e.ids[x.id]; ended || x.began <= e.before {
+	if e := s.ended[x.Who]; e != nil {
+		if _, ended := e.ids[x.ID]; ended || x.Began <= e.before {
 			return session{}, false
 		}
 	}
