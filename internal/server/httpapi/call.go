@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -134,30 +135,33 @@ func (c *call) receive(most int) ([]byte, error) {
 	}
 }
 
+// The media types of bodies, first that of errors and of the OpenAPI document.
+var (
+	jsonBodies = []string{"application/json"}
+	yamlBodies = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain", "application/json"}
+)
+
+// bodies returns the media types of the bodies of t.
+func (t *route) bodies() []string {
+	if t.path == rulesCheckPath {
+		return yamlBodies
+	}
+	return jsonBodies
+}
+
 // checkType returns an error for a body whose Content-Type is not that of the route. Web
 // pages can send forms, which have other types, to any origin.
 func (c *call) checkType() error {
-	t := c.r.Header["Content-Type"]
-	if len(t) == 1 && t[0] == "application/json" {
+	text, accepted := strings.Join(c.r.Header["Content-Type"], ", "), c.route.bodies()
+	if text == jsonBodies[0] {
 		return nil
 	}
-	name, expected := "", "application/json"
-	if len(t) == 1 {
-		name, _, _ = mime.ParseMediaType(t[0])
-	}
-	if name == expected {
+	if name, _, _ := mime.ParseMediaType(text); slices.Contains(accepted, name) {
 		return nil
-	}
-	if c.route.path == rulesCheckPath {
-		expected = "application/yaml"
-		switch name {
-		case expected, "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain":
-			return nil
-		}
 	}
 	return &apiError{
 		status: http.StatusUnsupportedMediaType, code: api.BadArg,
-		detail: fmt.Sprintf("Content-Type: %q: must be %s", clip(strings.Join(t, ", ")), expected),
+		detail: fmt.Sprintf("Content-Type: %q: must be %s", clip(text), accepted[0]),
 	}
 }
 

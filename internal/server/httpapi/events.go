@@ -88,7 +88,7 @@ func (st *stream) serve(sub *engine.Subscription) {
 		select {
 		case <-st.c.r.Context().Done():
 			return
-		case <-st.c.s.drained:
+		case <-st.c.s.drained.Done():
 			return
 		case <-second.C:
 			if !st.c.s.stillAuthorized(st.c) {

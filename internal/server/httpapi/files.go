@@ -77,7 +77,7 @@ var pageHeader = []field{
 func (c *call) sendFile(name string) error {
 	f := c.s.files[name]
 	if f == nil {
-		return notFound(c.r.Method, "")
+		return errPath
 	}
 	h := c.w.Header()
 	setHeader(h, pageHeader)

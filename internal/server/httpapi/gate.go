@@ -4,14 +4,15 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 )
 
@@ -29,9 +30,9 @@ var (
 
 // overload returns a complete answer with that detail.
 func overload(detail string) []byte {
-	body := `{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"` + detail + `","code":"OVERLOAD"}` + "\n"
-	return []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\n" +
-		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
+	body := (&apiError{status: http.StatusServiceUnavailable, code: api.Overload, detail: detail}).document()
+	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\n"+
+		"Content-Length: %d\r\n\r\n%s", len(body), body)
 }
 
 // Accept returns the next connection that is admitted.

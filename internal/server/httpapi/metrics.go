@@ -19,13 +19,7 @@ func newMetrics(s *Server) (http.Handler, error) {
 		return nil, err
 	}
 	registry := prometheus.NewRegistry()
-	for _, c := range []prometheus.Collector{
-		limits, collector{s}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	} {
-		if err := registry.Register(c); err != nil {
-			return nil, err
-		}
-	}
+	registry.MustRegister(limits, collector{s}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 4}), nil
 }
 
@@ -162,21 +156,14 @@ func (m metricWriter) storage(s *Server) {
 
 func (m metricWriter) listener(name string, s engine.ListenerStats) {
 	m.gauge("connections", "Open connections.", int64(s.Connections), "listener", name)
-	for _, x := range []struct {
-		name, help string
-		n          uint64
-	}{
-		{"connections_total", "Connections that were accepted.", s.Accepted},
-		{"connections_refused_total", "Connections that were refused because there were too many.", s.Refused},
-		{"connections_dropped_total", "Connections that were closed because the client was too slow, or silent.", s.Cut},
-		{"requests_total", "Commands, or HTTP requests.", s.Requests},
-		{"request_errors_total", "Commands and requests that were answered with an error; a decision that refuses is none.", s.Errors},
-		{"requests_overloaded_total", "Commands and requests that were answered with the error OVERLOAD.", s.Overloaded},
-		{"requests_unauthorized_total", "Commands and requests without the role that they need, or with an unknown token.", s.Unauthorized},
-		{"request_panics_total", "Commands and requests that ended in a panic.", s.Panics},
-	} {
-		m.counter(x.name, x.help, x.n, "listener", name)
-	}
+	m.counter("connections_total", "Connections that were accepted.", s.Accepted, "listener", name)
+	m.counter("connections_refused_total", "Connections that were refused because there were too many.", s.Refused, "listener", name)
+	m.counter("connections_dropped_total", "Connections that were closed because the client was too slow, or silent.", s.Cut, "listener", name)
+	m.counter("requests_total", "Commands, or HTTP requests.", s.Requests, "listener", name)
+	m.counter("request_errors_total", "Commands and requests that were answered with an error; a decision that refuses is none.", s.Errors, "listener", name)
+	m.counter("requests_overloaded_total", "Commands and requests that were answered with the error OVERLOAD.", s.Overloaded, "listener", name)
+	m.counter("requests_unauthorized_total", "Commands and requests without the role that they need, or with an unknown token.", s.Unauthorized, "listener", name)
+	m.counter("request_panics_total", "Commands and requests that ended in a panic.", s.Panics, "listener", name)
 	desc, labels := describe("decision_duration_seconds",
 		"Time from when a decision's request had arrived until its answer was sent. All decisions of a RESP pipeline or HTTP body take as long as it does.", []string{"listener", name})
 	buckets := make(map[float64]uint64, len(s.Latency.Buckets))

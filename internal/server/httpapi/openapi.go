@@ -81,11 +81,7 @@ func (t *route) operation(id string, named schemas) object {
 		op["parameters"] = params
 	}
 	if t.in != nil {
-		media := "application/json"
-		if t.path == rulesCheckPath {
-			media = "application/yaml"
-		}
-		op["requestBody"] = object{"required": true, "content": content(media, named.schema(t.in))}
+		op["requestBody"] = object{"required": true, "content": content(t.bodies()[0], named.schema(t.in))}
 	}
 	return op
 }

@@ -35,6 +35,7 @@ var (
 	errOrigin  = &apiError{status: http.StatusForbidden, code: api.NoPerm, detail: "Origin: unknown: must be that of the console, or absent"}
 	errNoToken = &apiError{status: http.StatusUnauthorized, code: api.NoAuth, detail: "a token is needed: Authorization: Bearer TOKEN, or X-Lately-Token: TOKEN"}
 	errToken   = &apiError{status: http.StatusUnauthorized, code: api.WrongPass, detail: "the token is unknown"}
+	errPath    = &apiError{status: http.StatusNotFound, code: api.BadArg, detail: "path: unknown; /openapi.json has the paths of this server"}
 	errBusy    = &apiError{status: http.StatusServiceUnavailable, code: api.Overload, detail: "too many large requests are being received, or large answers being sent; try again later", retry: time.Second, closes: true}
 	errSlow    = &apiError{status: http.StatusRequestTimeout, code: api.BadArg, detail: "the body did not arrive within 5 seconds", closes: true}
 )
@@ -49,17 +50,6 @@ func errTooLong(most int) *apiError {
 
 func badArg(format string, args ...any) *apiError {
 	return &apiError{status: http.StatusBadRequest, code: api.BadArg, detail: fmt.Sprintf(format, args...)}
-}
-
-// notFound returns the error for a path, or for a method if others are allowed there.
-func notFound(method, allowed string) *apiError {
-	if allowed != "" {
-		return &apiError{
-			status: http.StatusMethodNotAllowed, code: api.BadArg, allow: allowed,
-			detail: "method: " + clip(method) + ": must be " + allowed,
-		}
-	}
-	return &apiError{status: http.StatusNotFound, code: api.BadArg, detail: "path: unknown; /openapi.json has the paths of this server"}
 }
 
 // asAPI returns err as what is answered.
@@ -123,9 +113,16 @@ func (c *call) problem(err error) {
 	if e.status >= http.StatusInternalServerError || e.code == api.NoRule || e.code == api.BadArg {
 		c.engine.Failed()
 	}
-	b, _ := json.Marshal(api.Problem{Type: "about:blank", Title: http.StatusText(e.status), Status: e.status, Detail: e.detail, Code: e.code, Errors: e.errors}) // strings and numbers have no errors
-	c.out = append(b, '\n')
+	c.out = e.document()
 	c.write(e.status, problemType)
+}
+
+// document returns the problem document of e.
+func (e *apiError) document() []byte {
+	b, _ := json.Marshal(api.Problem{ // strings and numbers have no errors
+		Type: "about:blank", Title: http.StatusText(e.status), Status: e.status, Detail: e.detail, Code: e.code, Errors: e.errors,
+	})
+	return append(b, '\n')
 }
 
 func mistakes(errs rules.Errors) []api.Mistake {

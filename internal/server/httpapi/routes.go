@@ -217,13 +217,17 @@ func (s *Server) find(c *call, r *http.Request) error {
 	if c.route = s.routeOf(r); c.route != nil {
 		return nil
 	}
-	var allowed []string
+	var allowed []string // methods of the path
 	for _, method := range []string{"GET", "HEAD", "POST"} {
 		if s.routeOf(&http.Request{Method: method, URL: r.URL}) != nil {
 			allowed = append(allowed, method)
 		}
 	}
-	return notFound(r.Method, strings.Join(allowed, ", "))
+	if allowed == nil {
+		return errPath
+	}
+	allow := strings.Join(allowed, ", ")
+	return &apiError{status: http.StatusMethodNotAllowed, code: api.BadArg, allow: allow, detail: "method: " + clip(r.Method) + ": must be " + allow}
 }
 
 // routeOf returns the route of r, or nil.

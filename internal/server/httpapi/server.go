@@ -75,9 +75,9 @@ type Server struct {
 	forward  atomic.Pointer[forward]
 	calls    sync.Pool // *call
 
-	untrusted atomic.Int64  // when the next warning about untrusted proxies may follow, in ns since 1970
-	drained   chan struct{} // closed when the server shuts down
-	drainOnce sync.Once
+	untrusted atomic.Int64    // when the next warning about untrusted proxies may follow, in ns since 1970
+	drained   context.Context // done when the server shuts down
+	drain     context.CancelFunc
 	answers   [600]atomic.Uint64 // by status
 }
 
@@ -87,7 +87,8 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Listener: listener, config: c, routes: routes(), sessions: newSessions(), drained: make(chan struct{})}
+	s := &Server{Listener: listener, config: c, routes: routes(), sessions: newSessions()}
+	s.drained, s.drain = context.WithCancel(context.Background())
 	s.mux = newMux(s.routes)
 	if s.hosts, err = allowedHosts(c.Hosts); err != nil {
 		return nil, err
@@ -164,9 +165,4 @@ func (s *Server) newHTTP() *http.Server {
 		server.TLSConfig = s.TLS.Clone()
 	}
 	return server
-}
-
-// drain makes the server not ready, and ends streams.
-func (s *Server) drain() {
-	s.drainOnce.Do(func() { close(s.drained) })
 }

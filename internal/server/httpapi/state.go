@@ -60,10 +60,8 @@ func alive(c *call) error {
 }
 
 func ready(c *call) error {
-	select {
-	case <-c.s.drained:
+	if c.s.drained.Err() != nil {
 		return &engine.Error{Code: api.Overload, Message: "the server is about to end"}
-	default:
 	}
 	if c.s.config.Ready != nil {
 		if err := c.s.config.Ready(); err != nil {
