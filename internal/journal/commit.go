@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// run writes until the journal is closed: at once when somebody waits, else a
-// little after the first record of a batch.
+// run writes until the journal is closed: at once if a caller waits, otherwise commitEvery
+// after the first record of a batch.
 func (j *Journal) run() {
 	defer close(j.ended)
 	timer := time.NewTimer(commitEvery)
@@ -32,8 +32,8 @@ func (j *Journal) run() {
 	}
 }
 
-// commit writes what an earlier commit could not, and the open batch, with one
-// sync, and tells those who wait.
+// commit writes the records that an earlier commit could not write and the open batch, with
+// one sync, and wakes those who wait.
 func (j *Journal) commit() error {
 	j.mu.Lock()
 	b := j.open
@@ -81,9 +81,8 @@ func (j *Journal) commit() error {
 	return err
 }
 
-// write puts j.kept and fresh, records first to last, on disk. After an error
-// the file is not written to again: what a failed sync left of it, and of the
-// pages that were dirty then, nobody knows.
+// write writes and syncs j.kept and fresh, records first to last. After an error it closes
+// the file, as the kernel may have dropped the pages of a failed sync.
 func (j *Journal) write(first, last uint64, fresh []byte) error {
 	begun := j.current == nil
 	err := j.begin(first, last)
@@ -109,8 +108,7 @@ func (j *Journal) write(first, last uint64, fresh []byte) error {
 	return fmt.Errorf("journal: %s: %w", filepath.Join(j.path, journalName(number)), err)
 }
 
-// begin makes sure of an open file, and of what is known about it: what is about
-// to be written counts as written.
+// begin opens a file if none is open. What is about to be written counts as written.
 func (j *Journal) begin(first, last uint64) error {
 	j.mu.Lock()
 	if j.current != nil {
@@ -131,8 +129,8 @@ func (j *Journal) begin(first, last uint64) error {
 	return err
 }
 
-// closeFile closes the file, if one is open. All that was acknowledged is synced, so
-// an error says nothing new.
+// closeFile closes the file, if one is open. All that was acknowledged is synced, so the
+// error does not matter.
 func (j *Journal) closeFile() {
 	if j.current != nil {
 		_ = j.current.Close()
@@ -140,9 +138,8 @@ func (j *Journal) closeFile() {
 	}
 }
 
-// removeFile removes the newest file, of which nothing was acknowledged. If that
-// fails, too, it stays until a snapshot covers it; reading knows its records by
-// their numbers.
+// removeFile removes the newest file, of which nothing was acknowledged. If that fails, it
+// stays until a snapshot covers it; readers skip its records by their numbers.
 func (j *Journal) removeFile() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// ErrClosed is returned by all that is called after Close.
+// ErrClosed is the error of all calls after Close.
 var ErrClosed = errors.New("journal: it is closed")
 
 const (
@@ -25,7 +25,7 @@ func fileName(stem string, n uint64) string { return fmt.Sprintf("%s%08d", stem,
 func snapshotName(n uint64) string          { return fileName(snapshotStem, n) }
 func journalName(n uint64) string           { return fileName(journalStem, n) }
 
-// numberOf returns the number in a name that this package gives.
+// numberOf returns the number in the name of a file of that stem.
 func numberOf(name, stem string) (uint64, bool) {
 	digits, ok := strings.CutPrefix(name, stem)
 	if !ok {
@@ -48,7 +48,7 @@ func numbersOf(names []string, stem, suffix string) (numbers []uint64) {
 	return numbers
 }
 
-// highest returns the largest number that a file of that stem has, of damaged ones, too.
+// highest returns the largest number of a file of that stem, damaged ones included.
 func highest(names []string, stem string) (most uint64) {
 	for _, suffix := range []string{"", badSuffix} {
 		for _, n := range numbersOf(names, stem, suffix) {
@@ -63,24 +63,23 @@ func highest(names []string, stem string) (most uint64) {
 type Dir struct {
 	fs      fileSystem
 	path    string
-	release func() error // gives the lock and the directory back
+	release func() error // of the lock and the directory
 	journal *Journal
 
-	// mu is held for the length of a write: one at a time.
-	mu         sync.Mutex
+	mu         sync.Mutex // held while a snapshot is written
 	closed     bool
 	snapshots  []snapshotHeader // whole ones, oldest first; of older ones only the header was read
 	generation uint64           // highest number that a file has had
 }
 
-// Open takes the directory at path for this process, and makes it, for its owner
-// only, if it is not there. It passes the state that is there to r, and changes no file
-// before it has read all of them. Call [Dir.Close] in the end.
+// Open locks the directory at path, which it makes, for its owner only, if it is missing. It
+// passes the records that are there to r, and changes no file before it has read all of
+// them. Call [Dir.Close] in the end.
 //
-// The error says what to do: the directory is in use (ErrLocked), others can
-// write to it, it or a file in it is not ours to read, a file is no regular file,
-// a file is of a newer version (ErrNewer). A damaged file is no error, but a problem of
-// Found. On an error, what r got is not the whole: begin again, with an empty state.
+// The error says what to do: the directory is in use (ErrLocked), other users can write to
+// it, it or a file cannot be read, a file is no regular file or of a newer version
+// (ErrNewer). A damaged file is no error, but a problem of Found. After an error, r may
+// have received a part of the state.
 func Open(path string, r Restore) (*Dir, Found, error) {
 	d, found, err := openLocked(path, r)
 	if err != nil {
@@ -153,8 +152,8 @@ func newDir(l fileSystem, path string, release func() error, r Restore) (_ *Dir,
 	return d, found, nil
 }
 
-// findSnapshots reads the headers. The numbers in them must be known before the
-// first record is appended: one that has no whole header is never used again.
+// findSnapshots reads the headers. Their numbers must be known before the first record is
+// appended.
 func (d *Dir) findSnapshots(numbers []uint64) (damaged []damagedSnapshot, err error) {
 	for _, n := range numbers {
 		h, err := d.header(snapshotName(n))
@@ -195,8 +194,8 @@ func (d *Dir) header(name string) (snapshotHeader, error) {
 func (d *Dir) open(name string) (file, error) {
 	f, err := d.fs.open(name)
 	if errors.Is(err, fs.ErrPermission) {
-		// Most likely the program was run by another user once. To go on
-		// with an older state would be a loss that nobody asked for.
+		// Most likely the program was once run by another user. An older state
+		// must not be used instead.
 		err = fmt.Errorf("%w; give it to the user that runs this program", err)
 	}
 	return f, err
@@ -205,9 +204,8 @@ func (d *Dir) open(name string) (file, error) {
 // Journal returns the journal of d.
 func (d *Dir) Journal() *Journal { return d.journal }
 
-// Close writes what was appended to disk and gives the directory back. It waits
-// for a snapshot that is being written. The error says that records are not on
-// disk. A second Close does nothing.
+// Close writes what was appended and unlocks the directory. It waits for a snapshot that is
+// being written. The error says that records are not on disk. A second Close does nothing.
 func (d *Dir) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -223,8 +221,8 @@ func (d *Dir) wrap(name string, err error) error {
 	return fmt.Errorf("journal: %s: %w", filepath.Join(d.path, name), err)
 }
 
-// setAside keeps a damaged file under a name that nothing reads, and returns the problem
-// as a sentence.
+// setAside renames a damaged file, which is then not read again, and returns the problem as
+// a sentence.
 func (d *Dir) setAside(name string, why error) error {
 	if err := d.fs.rename(name, name+badSuffix); err != nil {
 		return fmt.Errorf("%w; it could not be set aside: %w", d.wrap(name, why), err)

@@ -13,8 +13,8 @@ type fileReader struct {
 	taken int           // bytes of r that were taken
 }
 
-// newFileReader returns a reader of f, whose parts have at most that many bytes. Its
-// memory is no more than the file is long.
+// newFileReader returns a reader of f, whose parts have at most that many bytes. It needs
+// no more memory than the length of the file.
 func newFileReader(f file, most int) (*fileReader, error) {
 	size, err := f.Size()
 	if err != nil {
@@ -23,8 +23,8 @@ func newFileReader(f file, most int) (*fileReader, error) {
 	return &fileReader{r: bufio.NewReaderSize(f, int(min(size, int64(most)))), size: size}, nil
 }
 
-// peek returns the next n bytes, or what is left of the file. They are good until the
-// next call.
+// peek returns the next n bytes, or the rest of the file. They are valid until the next
+// call.
 func (r *fileReader) peek(n int) ([]byte, error) {
 	if _, err := r.r.Discard(r.taken); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (r *fileReader) peek(n int) ([]byte, error) {
 	return b, err
 }
 
-// take goes on behind n of the bytes that peek has returned.
+// take consumes n of the bytes that peek has returned.
 func (r *fileReader) take(n int) {
 	r.at += int64(n)
 	r.taken = n

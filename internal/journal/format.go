@@ -23,8 +23,8 @@ const (
 	maxNumber = 1 << 62
 )
 
-// ErrNewer is returned by [Open] when a file is of a version that this program
-// does not know. Nothing has been changed.
+// ErrNewer is the error of [Open] for a file of a version that this program does not know.
+// Nothing has been changed.
 var ErrNewer = errors.New("it was written by a newer program, of which this one would lose what it cannot read")
 
 // errDamaged is part of every error about what a file's bytes say.
@@ -66,8 +66,8 @@ func appendHeader(dst []byte, magic string, numbers ...uint64) []byte {
 	return binary.LittleEndian.AppendUint32(dst, checksum(0, dst[start:]))
 }
 
-// parseHeader reads into numbers what appendHeader has appended. The version is believed
-// only if the checksum of the prefix is right: a damaged file is not a newer one.
+// parseHeader reads numbers that appendHeader has appended. If the checksum of the prefix
+// is wrong, the file is damaged, whatever its version says.
 func parseHeader(b []byte, magic string, numbers ...*uint64) error {
 	if len(b) < prefixLen {
 		return damage("it ends within its first %d bytes", prefixLen)

@@ -13,8 +13,7 @@ import (
 	"github.com/lately-go/lately/internal/fileperm"
 )
 
-// A fileSystem is what a [Dir] needs of a file system, for one flat directory. Tests
-// have one that fails, forgets and crashes.
+// A fileSystem is one flat directory. Tests have one that fails and crashes.
 type fileSystem interface {
 	create(name string) (file, error) // for writing; it must not be there yet
 	open(name string) (file, error)   // for reading
@@ -33,8 +32,7 @@ type file interface {
 	Size() (int64, error)
 }
 
-// osFS is a directory of the operating system. It holds the directory, not
-// its path: moving it away takes the files along.
+// osFS is an open directory of the operating system, which may be renamed meanwhile.
 type osFS struct{ root *os.Root }
 
 type osFile struct{ *os.File }
@@ -67,9 +65,9 @@ func openDir(path string) (*osFS, error) {
 	return &osFS{root}, nil
 }
 
-// checkMode returns an error for a directory in which strangers could replace files.
-// A group of this process is no stranger: volumes of Kubernetes belong to one
-// (fsGroup). Whether others can list the directory does not matter: files are 0600.
+// checkMode returns an error for a directory in which other users could replace files. A
+// group of this process may write to it, as volumes of Kubernetes belong to one (fsGroup).
+// Listing does not matter: files are 0600.
 func checkMode(root *os.Root, path string) error {
 	info, err := root.Stat(".")
 	if err != nil {
@@ -102,8 +100,8 @@ func (l *osFS) open(name string) (file, error) {
 	return osFile{f}, nil
 }
 
-// openRegular opens what is a file: no symbolic link, whose owner may not be us,
-// and no pipe, which would make us wait.
+// openRegular opens a regular file: a symbolic link may belong to another user, and a pipe
+// would block.
 func (l *osFS) openRegular(name string, flag int) (*os.File, error) {
 	before, err := l.root.Lstat(name)
 	if err != nil {
@@ -141,8 +139,8 @@ func (l *osFS) list() ([]string, error) {
 
 func (l *osFS) syncDir() error { return syncOpened(l.root.Open(".")) }
 
-// syncOpened syncs and closes a directory where there is such a thing: Windows has none,
-// and some network file systems refuse it.
+// syncOpened syncs and closes a directory. Windows and some network file systems cannot
+// sync one.
 func syncOpened(dir *os.File, err error) error {
 	if err != nil {
 		return err

@@ -9,38 +9,27 @@ import (
 )
 
 const (
-	// A record that nobody waits for is written after this long. With the
-	// time that a disk takes, it is there within a second.
-	commitEvery = 500 * time.Millisecond
-
-	// After an error that nobody has asked about, this is when it is tried again.
-	retryEvery = time.Second
-
-	// maxWaiting is how many bytes may be taken and not on disk, whether it is
-	// slow or fails.
-	maxWaiting = 16 << 20
-
-	// A buffer that was larger than this is not kept for the next commit.
-	maxSpare = 1 << 20
+	commitEvery = 500 * time.Millisecond // until a record that nobody waits for is written
+	retryEvery  = time.Second            // after an error
+	maxWaiting  = 16 << 20               // bytes that wait for a slow or failing disk
+	maxSpare    = 1 << 20                // bytes of a buffer that is kept for the next commit
 )
 
-// ErrFull is returned by Append when as much waits for the disk
-// as may. The record was not taken.
+// ErrFull is the error of Append while as many bytes as possible wait for the disk. The
+// record is not appended.
 var ErrFull = errors.New("journal: 16 MiB wait for the disk")
 
-// A Journal takes records, and has them on disk soon. Get one with [Dir.Journal].
+// A Journal appends records to files; see [Dir.Journal]. It is safe for concurrent use.
 //
-// One goroutine writes: all records that came while it was syncing go to disk
-// with the next sync, so that many callers share one. When the disk fails, the
-// file is left for good, the records in memory are kept, in their order, and are
-// written to a new file with the next ones, or a second later. It is safe for
-// concurrent use. Its zero value is not usable.
+// One goroutine writes: all records that are appended during a sync are written with the
+// next one, so that many callers share a sync. After an error, the records in memory are
+// written to a new file, in their order, with the next ones or a second later.
 type Journal struct {
 	fs   fileSystem
 	path string
 
 	mu      sync.Mutex
-	open    *batch // takes records
+	open    *batch // of records that are appended
 	next    uint64 // number of the next one
 	rotated bool   // the next commit begins a file
 	closed  bool
@@ -55,7 +44,7 @@ type Journal struct {
 	kept      []byte
 	keptFirst uint64 // number of the first record in kept
 
-	urgent, lazy chan struct{} // somebody waits; the first record of a batch has come
+	urgent, lazy chan struct{} // a caller waits; a batch has its first record
 	stop, ended  chan struct{}
 }
 
@@ -76,12 +65,12 @@ type batch struct {
 
 // Stats is what a journal has done so far.
 type Stats struct {
-	Records  uint64 // that were taken
+	Records  uint64 // that were appended
 	Syncs    uint64 // commits that succeeded
 	Failures uint64 // commits that did not
-	Waiting  int    // bytes that are taken and not on disk
+	Waiting  int    // bytes that are appended and not on disk
 	Failing  error  // of the last commit; nil if it succeeded
-	Missing  uint64 // records that were not taken for ErrFull since the last snapshot
+	Missing  uint64 // records that ErrFull has refused since the last snapshot
 }
 
 func newJournal(l fileSystem, path string, next, number uint64, files []journalFile) *Journal {
@@ -99,9 +88,9 @@ func newJournal(l fileSystem, path string, next, number uint64, files []journalF
 	return j
 }
 
-// Append appends a record and returns at once; it is on disk within a second, unless the
-// disk is slower. The order of calls is the order of records. It waits for no disk, and so
-// may be called under a lock. A record is 1 to MaxRecord bytes; nothing of it is kept.
+// Append appends a record of 1 to MaxRecord bytes, of which it makes a copy. It does not
+// wait for the disk, so it may be called under a lock. The record is on disk within a
+// second, unless the disk is slower. The order of calls is the order of records.
 func (j *Journal) Append(record []byte) (Pending, error) {
 	if len(record) == 0 || len(record) > MaxRecord {
 		return Pending{}, fmt.Errorf("journal: record of %d bytes: must be 1 to %d", len(record), MaxRecord)
@@ -136,16 +125,15 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// Pending is a record on its way to disk. The zero Pending is there already.
+// Pending is a record that is being written. The zero Pending is on disk.
 type Pending struct {
 	j *Journal
 	b *batch
 }
 
-// Wait returns when the record is on disk, which it asks for at once, or with the error
-// that says that it is not known to be. It is then tried again, so it may be there after a
-// restart, as the state that it tells of still is in memory. Wait may be called any number
-// of times, or never.
+// Wait has the record written at once and returns when it is on disk. After an error it is
+// not known to be on disk, and is written again later. Wait may be called any number of
+// times, or never.
 func (p Pending) Wait() error {
 	if p.b == nil {
 		return nil
@@ -159,9 +147,9 @@ func (p Pending) Wait() error {
 	return p.b.err
 }
 
-// Notify has f called with the error when a commit fails after one that succeeded,
-// and with nil when one succeeds again. f runs on the goroutine that writes: it must
-// not wait for the journal. Call it before the first record.
+// Notify makes the journal call f with the error when a commit fails after one that
+// succeeded, and with nil when one succeeds again. f must not wait for the journal. Call
+// Notify before the first record is appended.
 func (j *Journal) Notify(f func(error)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -175,8 +163,8 @@ func (j *Journal) Stats() Stats {
 	return j.stats
 }
 
-// rotate has the next commit begin a file, and returns the number of the last
-// record that was taken, and how many were not. It waits for nothing.
+// rotate makes the next commit begin a file. It returns the number of the last record, and
+// how many are missing.
 func (j *Journal) rotate() (covered, missing uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -184,15 +172,15 @@ func (j *Journal) rotate() (covered, missing uint64) {
 	return j.next - 1, j.stats.Missing
 }
 
-// found notes that a snapshot has the changes of so many records that are missing.
+// found subtracts missing records, whose changes a snapshot has.
 func (j *Journal) found(missing uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.stats.Missing -= missing
 }
 
-// prune removes the files that have no record after covered, but never the
-// newest, which may be open. Damaged ones are kept under another name.
+// prune removes the files without records after covered, except the newest, which may be
+// open. It renames damaged ones instead.
 func (j *Journal) prune(covered uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

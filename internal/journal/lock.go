@@ -10,16 +10,15 @@ import (
 	"strings"
 )
 
-// ErrLocked is returned by [Open] when another process, or another [Dir] of this
-// one, has the directory. The error names the process.
+// ErrLocked is the error of [Open] for a directory that another process, or another [Dir]
+// of this one, has open. It names the process.
 var ErrLocked = errors.New("it is in use")
 
 const lockName = "lock"
 
-// lock takes the directory for this process, and returns how to give it back. The
-// operating system does so when the process ends, however it does. The lock of the
-// directory itself is the one that nobody can remove; the file says which process has
-// it, excludes older versions, and is all there is where directories have no locks.
+// lock locks the directory until release, or the end of the process. Nobody can remove the
+// lock of the directory itself; the file names the process, excludes older versions, and is
+// the only lock where directories have none.
 func (l *osFS) lock() (release func() error, err error) {
 	file, err := l.openLock()
 	if err != nil {
@@ -39,13 +38,13 @@ func (l *osFS) lock() (release func() error, err error) {
 			return nil, errors.Join(err, release())
 		}
 	}
-	// Whether the number can be written or not, on a full disk, the lock holds.
+	// The lock holds even if the number cannot be written to a full disk.
 	_ = file.Truncate(0)
 	_, _ = file.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0)
 	return release, nil
 }
 
-// openLock opens the lock file, and makes it if it is not there.
+// openLock opens the lock file, or makes it.
 func (l *osFS) openLock() (*os.File, error) {
 	for {
 		f, err := l.openRegular(lockName, os.O_RDWR)
@@ -59,7 +58,7 @@ func (l *osFS) openLock() (*os.File, error) {
 	}
 }
 
-// holder reads whose lock it is.
+// holder returns the number of the process that has the lock.
 func holder(f *os.File) string {
 	b, _ := io.ReadAll(io.LimitReader(f, 32))
 	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))

@@ -24,8 +24,7 @@ func lockFile(f *os.File) error {
 	return errors.Join(err, flock)
 }
 
-// lockDir is lockFile for a directory. Some network file systems have no such locks;
-// there the lock file has to do.
+// lockDir is lockFile for a directory. Some network file systems have no such locks.
 func lockDir(dir *os.File) error {
 	err := lockFile(dir)
 	if errors.Is(err, ErrLocked) {

@@ -13,8 +13,7 @@ const (
 
 	errorLockViolation = syscall.Errno(33)
 
-	// A lock covers bytes that nobody can read then; these are never written,
-	// and the number of the process stays readable.
+	// Locked bytes cannot be read: these are beyond the number of the process.
 	lockedAt = 1 << 30
 )
 

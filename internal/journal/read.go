@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Restore has the functions to which [Open] passes the state that a directory has. What
-// they get is valid until they return; their errors are those of Open.
+// Restore has the functions to which [Open] passes the records of a directory, which are
+// valid until they return. Open returns their errors.
 type Restore struct {
 	// Snapshot gets the records of the newest snapshot that is whole, in the order in
 	// which they were written. All checksums are verified before the first record, so
@@ -45,19 +45,17 @@ type JournalInfo struct {
 	// Records is how many were delivered, without those that the snapshot has.
 	Records uint64
 
-	// Cut is how many bytes at the ends of files were no whole record, as a
-	// crash leaves them: records that nobody was told are on disk.
+	// Cut is how many bytes at the ends of files were no whole record, as a crash
+	// leaves them. They were not acknowledged.
 	Cut int64
 
-	// Damaged is how many bytes cannot be used because the disk did not keep
-	// what was written, and Missing how many records are known by their
-	// numbers to be in no file; those around them are delivered. Both are zero
-	// unless disks fail or files are changed or removed. Damaged files are kept,
-	// with ".bad" after their names.
+	// Damaged is how many bytes the disk has changed, and Missing how many records,
+	// by their numbers, are in no file; those around them are delivered. Damaged
+	// files are kept, with ".bad" after their names.
 	Damaged int64
 	Missing uint64
 
-	// Problems says all this as sentences, for a log.
+	// Problems has sentences about all this for a log.
 	Problems []error
 }
 

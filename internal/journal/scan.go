@@ -11,13 +11,11 @@ const (
 	journalHeaderLen = prefixLen + 2*8 + 4
 	recordHeaderLen  = 4 + 8 + 4
 
-	// More than this many bytes are never under way to the disk, so a longer
-	// tail was not torn but damaged.
+	// No more bytes can wait for the disk, so a longer tail is not torn but damaged.
 	maxTorn = maxWaiting + journalHeaderLen
 
-	// The search for whole records behind damaged bytes ends after checksums
-	// over this many bytes. It is a bound for files that were made to be slow;
-	// no other comes near.
+	// maxSearch bounds the bytes of which the search for whole records computes
+	// checksums, for files that were crafted to be slow.
 	maxSearch = 256 << 20
 )
 
@@ -59,10 +57,9 @@ type journalReader struct {
 	work    int    // bytes that resync has compared with checksums
 }
 
-// newJournalReader reads the header of f. A header that was never synced, after
-// a crash while the file was made, is no damage: the file then has no records.
-// The numbers of a file whose header is damaged are those of its records; call
-// resync to come to the first.
+// newJournalReader reads the header of f. A header that was never synced, because of a
+// crash, is no damage: the file has no records. If the header is damaged, call resync to
+// find the first record and its number.
 func newJournalReader(f file) (*journalReader, error) {
 	in, err := newFileReader(f, recordHeaderLen+MaxRecord)
 	if err != nil {
@@ -86,9 +83,8 @@ func newJournalReader(f file) (*journalReader, error) {
 	return r, err
 }
 
-// record returns the next record, which is good until the next call. It returns
-// io.EOF where the file ends, and errTorn at bytes that are no record, or one with
-// another number.
+// record returns the next record, which is valid until the next call. It returns io.EOF at
+// the end of the file, and errTorn at bytes that are not the next record.
 func (r *journalReader) record() ([]byte, error) {
 	head, err := r.peek(recordHeaderLen)
 	if err != nil {
@@ -116,8 +112,8 @@ func (r *journalReader) record() ([]byte, error) {
 	return b[recordHeaderLen:], nil
 }
 
-// resync passes over damaged bytes to the next record that is whole and has a number
-// that can follow, and reports whether there is one. Behind it, record goes on.
+// resync skips damaged bytes up to the next whole record whose number can follow, and
+// reports whether there is one.
 func (r *journalReader) resync() (bool, error) {
 	from := r.at
 	for !r.never {
@@ -139,9 +135,8 @@ func (r *journalReader) resync() (bool, error) {
 	return false, nil
 }
 
-// search looks in b, which begins at r.at, for the first record that is whole, and
-// returns where it begins. If there is none, it returns where to go on with more of
-// the file; 0 if there is nothing more to look at.
+// search returns where the first whole record of b begins, which begins at r.at. Without
+// one, it returns where to continue with more of the file, or 0 at its end.
 func (r *journalReader) search(b []byte) (i int, found bool) {
 	last := r.at+int64(len(b)) == r.size
 	for ; i+recordHeaderLen < len(b); i++ {
@@ -166,8 +161,8 @@ func (r *journalReader) search(b []byte) (i int, found bool) {
 	return i, false
 }
 
-// canFollow reports whether the next whole record can have a number: no more can be
-// lost than a file of this size can hold.
+// canFollow reports whether the next whole record can have that number: no more records can
+// be lost than fit in a file of this size.
 func (r *journalReader) canFollow(number uint64) bool {
 	if r.next == 0 {
 		return 0 < number && number <= maxNumber

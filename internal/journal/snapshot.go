@@ -6,17 +6,11 @@ import (
 	"time"
 )
 
-// WriteSnapshot writes a new generation: what fill adds. When it returns nil, the
-// snapshot is on disk under its name, the generation before it is kept, and what
-// neither needs is removed. On any error, a full disk among them, all that was
-// there stays as it is.
-//
-// Everything must be in what fill adds whose record was appended before
-// WriteSnapshot was called; see the rule for callers in the package comment. fill
-// runs on the calling goroutine. Its error is returned.
-//
-// It may be called while records are appended, one call at a time; a second
-// waits. The journal continues in a new file.
+// WriteSnapshot writes a snapshot of the records that fill adds: all of the state whose
+// changes were appended before the call; see the rule for callers in the package comment.
+// The journal continues in a new file. When WriteSnapshot returns nil, the snapshot is on
+// disk, and files that neither it nor the generation before it needs are removed. On an
+// error, that of fill among them, nothing changes. A second call waits for the first.
 func (d *Dir) WriteSnapshot(fill func(*SnapshotWriter) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,15 +60,14 @@ func (d *Dir) store(h snapshotHeader, fill func(*SnapshotWriter) error) (err err
 	return d.fs.syncDir()
 }
 
-// keptBad is how many damaged files of each kind are kept, so that a disk that fails
-// again and again is not filled with what nothing reads.
+// keptBad is how many damaged files of each kind are kept, so that they do not fill the
+// disk.
 const keptBad = 3
 
-// tidy removes what the two newest snapshots do not need, and damaged files but the newest
-// few. What cannot be removed is tried again after the next snapshot.
+// tidy removes the files that the two newest snapshots do not need, and damaged files
+// except the newest. What cannot be removed is tried again after the next snapshot.
 func (d *Dir) tidy() {
-	// If there is only one, and it should be damaged, the journal from its beginning is
-	// all there is.
+	// If the only snapshot is damaged, the whole journal is needed.
 	enough := len(d.snapshots) >= 2
 	if enough {
 		d.snapshots = slices.Delete(d.snapshots, 0, len(d.snapshots)-2)

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 )
 
-// readSnapshot hands the records of f to deliver, which may be nil. Memory is that of the
-// largest block, and never more than the file is long.
+// readSnapshot passes the records of f to deliver, which may be nil. It needs the memory of
+// the largest block, and no more than the length of the file.
 func readSnapshot(f file, deliver func(Record) error) (h snapshotHeader, t totals, err error) {
 	r, err := newFileReader(f, blockHeaderLen+maxPayload+4)
 	if err != nil {
@@ -70,8 +70,8 @@ func readBlock(r *fileReader, generation uint64, t *totals) (payload []byte, rec
 	return b[blockHeaderLen:end], records, nil
 }
 
-// eachRecord hands the records of a payload to deliver. A checksum that is right does not
-// mean that the payload is well formed.
+// eachRecord passes the records of a payload to deliver. A correct checksum does not mean
+// that the payload is well formed.
 func eachRecord(payload []byte, records int, deliver func(Record) error) error {
 	for range records {
 		if len(payload) == 0 {

@@ -10,17 +10,12 @@ const (
 	blockHeaderLen    = 2 * 4
 	footerLen         = 4 + 3*8 + 2*4
 
-	// A block is written with one call, and is what a reader keeps in memory.
-	blockSize = 256 << 10
-	// The last record of a block may go beyond blockSize: its type, length and bytes.
-	maxPayload = blockSize + 1 + binary.MaxVarintLen32 + MaxRecord
-
-	// What is written is synced in steps of this many bytes. One sync of all at
-	// the end would hold up those of the journal behind it.
-	syncStep = 8 << 20
+	blockSize  = 256 << 10                                         // is written with one call, and read at once
+	maxPayload = blockSize + 1 + binary.MaxVarintLen32 + MaxRecord // the last record may exceed blockSize
+	syncStep   = 8 << 20                                           // bytes: a single sync of all would delay those of the journal
 )
 
-// A Record is one record of a snapshot. What Type means is the caller's.
+// A Record is one record of a snapshot. The caller defines the types.
 type Record struct {
 	Type byte
 	Data []byte // valid until the function that got it returns
@@ -70,8 +65,8 @@ func (t *totals) append(dst []byte, generation uint64) []byte {
 	return binary.LittleEndian.AppendUint32(dst, checksum(sumOf(generation), dst[start:]))
 }
 
-// A SnapshotWriter takes the records of a snapshot, for the length of the call of
-// [Dir.WriteSnapshot] that made it. It is for one goroutine.
+// A SnapshotWriter writes the records of a snapshot during [Dir.WriteSnapshot]. It is for one
+// goroutine.
 type SnapshotWriter struct {
 	f       file
 	header  snapshotHeader
@@ -88,9 +83,8 @@ func newSnapshotWriter(f file, h snapshotHeader) *SnapshotWriter {
 	return w
 }
 
-// Add writes a record, and keeps nothing of data. Most calls only copy; one in
-// some thousand waits for the disk, for as long as it takes: hold no lock that
-// others wait for. After an error all further calls return it.
+// Add writes a record, of which it makes a copy. Some calls wait for the disk: hold no lock
+// that others wait for. After an error all further calls return it.
 func (w *SnapshotWriter) Add(typ byte, data []byte) error {
 	if len(data) > MaxRecord && w.err == nil {
 		w.err = fmt.Errorf("journal: record of %d bytes: must be up to %d", len(data), MaxRecord)

@@ -56,31 +56,31 @@ func (s *Setting) Variable() string {
 // settings file and the table in the documentation come from this list.
 func (c *Config) Settings() []Setting {
 	return []Setting{
-		{Name: "rules", Usage: "rules `file` with limits, bans, hot keys and counters", set: setText(&c.RulesFile)},
-		{Name: "resp", Usage: "`address` of the RESP listener, or off", Default: DefaultRESP, set: setText(&c.RESP)},
-		{Name: "http", Usage: "`address` of the HTTP listener and the console, or off", Default: DefaultHTTP, set: setText(&c.HTTP)},
-		{Name: "data", Usage: "`directory` for counts and bans; without it nothing is written to disk", set: setText(&c.Data)},
-		{Name: "token-file", Usage: "`file` of tokens and their roles; created if it is missing", set: setText(&c.TokenFile)},
-		{Name: "tls-cert", Usage: "`file` of the TLS certificate", set: setText(&c.TLSCert)},
-		{Name: "tls-key", Usage: "`file` of its key", set: setText(&c.TLSKey)},
-		{Name: "no-tokens", Usage: "allow listening beyond loopback without tokens: everyone who can connect is an admin", Bool: true, Default: "false", set: setBool(&c.NoTokens)},
-		{Name: "no-tls", Usage: "allow listening beyond loopback without TLS", Bool: true, Default: "false", set: setBool(&c.NoTLS)},
-		{Name: "event-time", Usage: "judge by the times of events (CHECK ... AT) instead of the clock, to compare with replay", Bool: true, Default: "false", set: setBool(&c.EventTime)},
-		{Name: "trusted-proxy", Usage: "`network` of proxies that are trusted to name the client, for forward-auth; may be a list", List: true, set: c.setProxies},
-		{Name: "host", Usage: "host `name` of the HTTP listener, besides loopback addresses; may be a list", List: true, set: c.setHosts},
-		{Name: "memory", Usage: "`bytes` for the whole server, such as 2GiB; more if the limits below need it", Default: "1GiB", set: setBytes(&c.Memory)},
-		{Name: "memory-limit", Usage: "`bytes` for limits and bans, such as 256MiB", Default: "a quarter of memory", set: setBytes(&c.MemoryLimit)},
-		{Name: "counter-budget", Usage: "`bytes` for counters", Default: "a quarter of memory", set: setBytes(&c.CounterBudget)},
-		{Name: "max-bans", Usage: "`number` of bans, remembered ones included", Default: "1048576", set: setNumber(&c.MaxBans)},
-		{Name: "snapshot-every", Usage: "how often counts are written to the data directory", Default: "1m", set: setDuration(&c.SnapshotEvery, "")},
-		{Name: "max-connections", Usage: "`number` of connections of each listener; fewer with less memory than 1GiB", Default: "10000", set: setNumber(&c.MaxConnections)},
-		{Name: "peer-connections", Usage: "`number` of them that one address can have, or one /64 of IPv6", Default: "half of max-connections", set: setNumber(&c.PeerConnections)},
-		{Name: "max-subscribers", Usage: "`number` of subscribers to events of each listener", Default: "2048", set: setNumber(&c.MaxSubscribers)},
-		{Name: "shutdown-timeout", Usage: "how long a server that shuts down waits for requests in progress", Default: "10s", set: setDuration(&c.ShutdownTimeout, "")},
-		{Name: "shutdown-delay", Usage: "how long /readyz fails after SIGTERM before the listeners close, or 0", Default: "2s", set: setDuration(&c.ShutdownDelay, "0")},
-		{Name: "rules-poll", Usage: "how often the rules file is read to detect changes, or never", Default: "2s", set: setDuration(&c.RulesPoll, "never")},
-		{Name: "log-format", Usage: "`format` of the log on stderr: text or json", Default: "text", set: c.setLogFormat},
-		{Name: "log-level", Usage: "lowest `level` of lines in the log: debug, info, warn or error", Default: "info", set: c.setLogLevel},
+		{Name: "rules", Usage: "rules `file` with limits, bans, hot keys and counters", set: one(&c.RulesFile, text)},
+		{Name: "resp", Usage: "`address` of the RESP listener, or off", Default: DefaultRESP, set: one(&c.RESP, text)},
+		{Name: "http", Usage: "`address` of the HTTP listener and the console, or off", Default: DefaultHTTP, set: one(&c.HTTP, text)},
+		{Name: "data", Usage: "`directory` for counts and bans; without it nothing is written to disk", set: one(&c.Data, text)},
+		{Name: "token-file", Usage: "`file` of tokens and their roles; created if it is missing", set: one(&c.TokenFile, text)},
+		{Name: "tls-cert", Usage: "`file` of the TLS certificate", set: one(&c.TLSCert, text)},
+		{Name: "tls-key", Usage: "`file` of its key", set: one(&c.TLSKey, text)},
+		{Name: "no-tokens", Usage: "allow listening beyond loopback without tokens: everyone who can connect is an admin", Bool: true, Default: "false", set: one(&c.NoTokens, yesNo)},
+		{Name: "no-tls", Usage: "allow listening beyond loopback without TLS", Bool: true, Default: "false", set: one(&c.NoTLS, yesNo)},
+		{Name: "event-time", Usage: "judge by the times of events (CHECK ... AT) instead of the clock, to compare with replay", Bool: true, Default: "false", set: one(&c.EventTime, yesNo)},
+		{Name: "trusted-proxy", Usage: "`network` of proxies that are trusted to name the client, for forward-auth; may be a list", List: true, set: list(&c.TrustedProxies, network)},
+		{Name: "host", Usage: "host `name` of the HTTP listener, besides loopback addresses; may be a list", List: true, set: list(&c.Hosts, hostName)},
+		{Name: "memory", Usage: "`bytes` for the whole server, such as 2GiB; more if the limits below need it", Default: "1GiB", set: one(&c.Memory, size)},
+		{Name: "memory-limit", Usage: "`bytes` for limits and bans, such as 256MiB", Default: "a quarter of memory", set: one(&c.MemoryLimit, size)},
+		{Name: "counter-budget", Usage: "`bytes` for counters", Default: "a quarter of memory", set: one(&c.CounterBudget, size)},
+		{Name: "max-bans", Usage: "`number` of bans, remembered ones included", Default: "1048576", set: one(&c.MaxBans, number)},
+		{Name: "snapshot-every", Usage: "how often counts are written to the data directory", Default: "1m", set: one(&c.SnapshotEvery, duration)},
+		{Name: "max-connections", Usage: "`number` of connections of each listener; fewer with less memory than 1GiB", Default: "10000", set: one(&c.MaxConnections, number)},
+		{Name: "peer-connections", Usage: "`number` of them that one address can have, or one /64 of IPv6", Default: "half of max-connections", set: one(&c.PeerConnections, number)},
+		{Name: "max-subscribers", Usage: "`number` of subscribers to events of each listener", Default: "2048", set: one(&c.MaxSubscribers, number)},
+		{Name: "shutdown-timeout", Usage: "how long a server that shuts down waits for requests in progress", Default: "10s", set: one(&c.ShutdownTimeout, duration)},
+		{Name: "shutdown-delay", Usage: "how long /readyz fails after SIGTERM before the listeners close, or 0", Default: "2s", set: one(&c.ShutdownDelay, orOff("0", "0s"))},
+		{Name: "rules-poll", Usage: "how often the rules file is read to detect changes, or never", Default: "2s", set: one(&c.RulesPoll, orOff("never"))},
+		{Name: "log-format", Usage: "`format` of the log on stderr: text or json", Default: "text", set: one(&c.LogJSON, logFormat)},
+		{Name: "log-level", Usage: "lowest `level` of lines in the log: debug, info, warn or error", Default: "info", set: one(&c.LogLevel, logLevel)},
 	}
 }
 
@@ -136,63 +136,70 @@ func ReadEnvironment(c *Config, environ []string, others ...string) error {
 	return nil
 }
 
-func setText(field *string) func([]string) error {
-	return func(v []string) error {
-		if v[0] == "" {
-			return errors.New("must be not empty")
-		}
-		*field = v[0]
-		return nil
-	}
+// A form is the texts that a setting accepts: must says which, and parse reads one.
+type form[T any] struct {
+	must  string
+	parse func(text string) (v T, ok bool)
 }
 
-func setBool(field *bool) func([]string) error {
-	return func(v []string) error {
-		b, err := strconv.ParseBool(v[0])
-		if err != nil {
-			return errors.New("must be true or false")
-		}
-		*field = b
-		return nil
-	}
-}
-
-func setNumber(field *int) func([]string) error {
-	return func(v []string) error {
-		n, err := strconv.Atoi(v[0])
-		if err != nil || n < 1 {
-			return errors.New("must be a number from 1")
-		}
-		*field = n
-		return nil
-	}
-}
-
-// setDuration sets a duration. The word off, if there is one, sets it to -1.
-func setDuration(field *time.Duration, off string) func([]string) error {
-	return func(v []string) error {
-		d, err := rules.ParseDuration(v[0])
-		switch {
-		case off != "" && (v[0] == off || off == "0" && v[0] == "0s"):
-			d = -1
-		case err != nil && off != "":
-			return errors.New("must be a duration such as 2s, or " + off)
-		case err != nil:
-			return errors.New("must be a duration such as 30s or 5m")
-		}
-		*field = d
-		return nil
-	}
-}
-
-func setBytes(field *int64) func([]string) error {
-	return func(v []string) error {
-		n, ok := parseBytes(v[0])
+// one sets a field to a value of that form.
+func one[T any](field *T, f form[T]) func([]string) error {
+	return func(texts []string) error {
+		v, ok := f.parse(texts[0])
 		if !ok {
-			return errors.New("must be a number of bytes such as 268435456, 256MiB or 2GiB")
+			return errors.New("must be " + f.must)
 		}
-		*field = n
+		*field = v
 		return nil
+	}
+}
+
+// list sets a field to values of that form.
+func list[T any](field *[]T, f form[T]) func([]string) error {
+	return func(texts []string) error {
+		all := make([]T, len(texts))
+		for i, text := range texts {
+			if err := one(&all[i], f)([]string{strings.TrimSpace(text)}); err != nil {
+				return err
+			}
+		}
+		*field = all
+		return nil
+	}
+}
+
+var (
+	text   = form[string]{"not empty", func(s string) (string, bool) { return s, s != "" }}
+	yesNo  = form[bool]{"true or false", valid(strconv.ParseBool)}
+	number = form[int]{"a number from 1", func(s string) (int, bool) {
+		n, err := strconv.Atoi(s)
+		return n, err == nil && n >= 1
+	}}
+	duration  = form[time.Duration]{"a duration such as 30s or 5m", valid(rules.ParseDuration)}
+	size      = form[int64]{"a number of bytes such as 268435456, 256MiB or 2GiB", parseBytes}
+	logFormat = form[bool]{"text or json", func(s string) (isJSON, ok bool) { return s == "json", s == "json" || s == "text" }}
+	logLevel  = form[slog.Level]{"debug, info, warn or error", parseLevel}
+	network   = form[netip.Prefix]{"addresses and networks such as 10.0.0.0/8", valid(match.ParsePrefix)}
+	hostName  = form[string]{"host names such as lately.example.org", func(s string) (string, bool) {
+		return s, s != "" && !strings.ContainsAny(s, "/@ ")
+	}}
+)
+
+// orOff is duration, or one of the words that set it to -1.
+func orOff(words ...string) form[time.Duration] {
+	return form[time.Duration]{"a duration such as 2s, or " + words[0], func(s string) (time.Duration, bool) {
+		if slices.Contains(words, s) {
+			return -1, true
+		}
+		return duration.parse(s)
+	}}
+}
+
+// valid is parse with a bool for its error.
+func valid[T any](parse func(string) (T, error)) func(string) (T, bool) {
+	return func(s string) (T, bool) {
+		v, err := parse(s)
+		return v, err == nil
 	}
 }
 
@@ -211,45 +218,11 @@ func parseBytes(s string) (int64, bool) {
 	return n << shift, true
 }
 
-func (c *Config) setLogFormat(v []string) error {
-	if v[0] != "text" && v[0] != "json" {
-		return errors.New("must be text or json")
+func parseLevel(s string) (slog.Level, bool) {
+	levels := []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
+	i := slices.IndexFunc(levels, func(l slog.Level) bool { return strings.EqualFold(s, l.String()) })
+	if i < 0 {
+		return 0, false
 	}
-	c.LogJSON = v[0] == "json"
-	return nil
-}
-
-func (c *Config) setLogLevel(v []string) error {
-	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
-		if strings.EqualFold(v[0], level.String()) {
-			c.LogLevel = level
-			return nil
-		}
-	}
-	return errors.New("must be debug, info, warn or error")
-}
-
-func (c *Config) setProxies(v []string) error {
-	var prefixes []netip.Prefix
-	for _, s := range v {
-		p, err := match.ParsePrefix(strings.TrimSpace(s))
-		if err != nil {
-			return errors.New("must be addresses and networks such as 10.0.0.0/8")
-		}
-		prefixes = append(prefixes, p)
-	}
-	c.TrustedProxies = prefixes
-	return nil
-}
-
-func (c *Config) setHosts(v []string) error {
-	var hosts []string
-	for _, s := range v {
-		if s = strings.TrimSpace(s); s == "" || strings.ContainsAny(s, "/@ ") {
-			return errors.New("must be host names such as lately.example.org")
-		}
-		hosts = append(hosts, s)
-	}
-	c.Hosts = hosts
-	return nil
+	return levels[i], true
 }
