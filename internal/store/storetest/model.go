@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -42,17 +43,17 @@ func newModel(set *ratelimit.Set, resolution time.Duration) *model {
 	return &model{set: set, resolution: int64(resolution), records: make(map[place]*record)}
 }
 
-// at returns the record of a subject, a new one if there is none.
-func (m *model) at(s *subject) *record {
-	r := m.set.Rule(s.Outcome.Rule)
-	p := place{r.Name, string(s.Key)}
-	if rec := m.records[p]; rec != nil {
-		return rec
+// rule returns the rule of a subject.
+func (m *model) rule(s *subject) *ratelimit.Rule { return m.set.Rule(s.Outcome.Rule) }
+
+// at returns the record of a key, a new one if there is none.
+func (m *model) at(r *ratelimit.Rule, key []byte) *record {
+	p := place{r.Name, string(key)}
+	if m.records[p] == nil {
+		m.records[p] = &record{}
+		m.records[p].clear(r, m.resolution)
 	}
-	rec := &record{}
-	rec.clear(r, m.resolution)
-	m.records[p] = rec
-	return rec
+	return m.records[p]
 }
 
 // clear forgets what was counted. Bans are not.
@@ -106,7 +107,7 @@ func (m *model) judge(r *request) verdict {
 	v := verdict{at: r.Now, allowed: true}
 	var recs []*record
 	for i := range r.Subjects {
-		rec := m.at(&r.Subjects[i])
+		rec := m.at(m.rule(&r.Subjects[i]), r.Subjects[i].Key)
 		if r.Peek {
 			rec = rec.clone()
 		}
@@ -117,7 +118,7 @@ func (m *model) judge(r *request) verdict {
 	}
 	banned := false
 	for i, rec := range recs {
-		rule := m.set.Rule(r.Subjects[i].Outcome.Rule)
+		rule := m.rule(&r.Subjects[i])
 		rec.judged, rec.newest = true, v.at
 		o := outcome{}
 		o.Rule = r.Subjects[i].Outcome.Rule
@@ -129,7 +130,7 @@ func (m *model) judge(r *request) verdict {
 		v.outcomes = append(v.outcomes, o)
 	}
 	for i, rec := range recs {
-		rule, o := m.set.Rule(r.Subjects[i].Outcome.Rule), &v.outcomes[i]
+		rule, o := m.rule(&r.Subjects[i]), &v.outcomes[i]
 		switch {
 		case o.Banned:
 		case banned:
@@ -142,7 +143,7 @@ func (m *model) judge(r *request) verdict {
 	}
 	v.allowed = v.allowed && !banned
 	for i, rec := range recs {
-		rule, o := m.set.Rule(r.Subjects[i].Outcome.Rule), &v.outcomes[i]
+		rule, o := m.rule(&r.Subjects[i]), &v.outcomes[i]
 		rec.charge(rule, o, v, r, banned)
 	}
 	return v
@@ -265,26 +266,19 @@ func (b *ban) extend(rule *ratelimit.Rule, now int64, r *request) {
 }
 
 // add bans a key by hand at now, unless a ban holds for longer.
-func (m *model) add(rule, key string, now, ends int64) {
-	for i := range m.set.Len() {
-		r := m.set.Rule(i)
-		if r.Name != rule {
-			continue
-		}
-		rec := m.at(&subject{Key: []byte(key), Outcome: Outcome{Rule: i}})
-		b := &rec.ban
-		if b.holds(now) && b.until >= ends {
-			return
-		}
-		remember := 24 * time.Hour
-		if r.Ban != nil && r.Ban.Remember != 0 {
-			remember = r.Ban.Remember
-		}
-		if b.was && now-b.until > int64(b.remember) {
-			b.count = 0
-		}
-		*b = ban{was: true, since: now, until: ends, count: b.count, byHand: true, remember: remember}
+func (m *model) add(r *ratelimit.Rule, key string, now, ends int64) {
+	b := &m.at(r, []byte(key)).ban
+	if b.holds(now) && b.until >= ends {
+		return
 	}
+	remember := 24 * time.Hour
+	if r.Ban != nil && r.Ban.Remember != 0 {
+		remember = r.Ban.Remember
+	}
+	if b.was && now-b.until > int64(b.remember) {
+		b.count = 0
+	}
+	*b = ban{was: true, since: now, until: ends, count: b.count, byHand: true, remember: remember}
 }
 
 // unban ends a ban and deletes those before. It returns the ban as it was.
@@ -298,7 +292,8 @@ func (m *model) unban(rule, key string) (was ban) {
 // reset forgets what was counted of the subjects.
 func (m *model) reset(subjects []subject) {
 	for i := range subjects {
-		m.at(&subjects[i]).clear(m.set.Rule(subjects[i].Outcome.Rule), m.resolution)
+		r := m.rule(&subjects[i])
+		m.at(r, subjects[i].Key).clear(r, m.resolution)
 	}
 }
 
@@ -316,11 +311,11 @@ func (rec *record) chargeTo(w *window, now int64, cost uint64) {
 func (m *model) settle(s *settlement) {
 	for i := range s.Subjects {
 		subject := &s.Subjects[i]
-		rule := m.set.Rule(subject.Outcome.Rule)
+		rule := m.rule(subject)
 		if !subject.Outcome.Charged {
 			continue
 		}
-		rec := m.at(subject)
+		rec := m.at(rule, subject.Key)
 		now := max(s.Now, rec.newest)
 		rec.newest = now
 		for _, w := range rec.limits {
@@ -354,24 +349,42 @@ func (m *model) refund(r *adjustment) uint64 {
 	return taken
 }
 
-// update moves to another set in which the rules of the names in same count as
-// before; others start with nothing, with their bans if they are in bans.
-func (m *model) update(set *ratelimit.Set, same, bans []string) {
+// update moves to another set. The counts of a rule stay if its limits do, and else the
+// times are carried to the new ones. A rule with another key is another rule.
+func (m *model) update(set *ratelimit.Set) {
 	records := make(map[place]*record)
-	for i := range set.Len() {
-		r := set.Rule(i)
-		for p, rec := range m.records {
-			if p.rule != r.Name {
-				continue
-			}
-			if !slices.Contains(same, r.Name) {
-				rec.clear(r, m.resolution)
-				if !slices.Contains(bans, r.Name) {
-					rec.ban = ban{}
-				}
-			}
-			records[p] = rec
+	for p, rec := range m.records {
+		before, _ := m.set.Named(p.rule)
+		r, err := set.Named(p.rule)
+		if err != nil || !r.Key.Equal(before.Key) {
+			continue
 		}
+		if r.Algorithm != before.Algorithm || !slices.Equal(r.Limits, before.Limits) {
+			rec.carry(r, m.resolution)
+		}
+		records[p] = rec
 	}
 	m.set, m.records = set, records
+}
+
+// carry gives the record the limits of r, each of which takes over from the one before with
+// the shortest span that is no shorter, or else from the longest.
+func (rec *record) carry(r *ratelimit.Rule, resolution int64) {
+	before := rec.limits
+	rec.limits = nil
+	for _, l := range r.Limits {
+		w := newWindow(r, l, resolution)
+		heir := slices.MinFunc(before, func(a, b *window) int {
+			if a.span < w.span || b.span < w.span {
+				return cmp.Compare(b.span, a.span)
+			}
+			return cmp.Compare(a.span, b.span)
+		})
+		for _, c := range heir.charges {
+			if heir.holds(c.t, rec.newest) {
+				w.charge(c.t, c.cost)
+			}
+		}
+		rec.limits = append(rec.limits, w)
+	}
 }

@@ -41,9 +41,14 @@ func (c *check) set(rules ...ratelimit.Rule) *ratelimit.Set {
 
 // rule returns a rule with these limits, keyed by one field.
 func (c *check) rule(name string, limits ...ratelimit.Limit) ratelimit.Rule {
-	key, err := match.NewKey(match.Fold{Off: true}, match.Path.String())
+	return ratelimit.Rule{Name: name, Key: c.keyed(match.Path), Limits: limits, Algorithm: ratelimit.Sliding}
+}
+
+// keyed returns a key by one field.
+func (c *check) keyed(f match.Field) match.Key {
+	key, err := match.NewKey(match.Fold{Off: true}, f.String())
 	c.must(err)
-	return ratelimit.Rule{Name: name, Key: key, Limits: limits, Algorithm: ratelimit.Sliding}
+	return key
 }
 
 // under returns a limit of n in so many units, as the algorithm has it.
@@ -337,7 +342,7 @@ func (s *session) reset(subjects ...subject) {
 }
 
 // update moves the store to another set; see model.update.
-func (s *session) update(set *ratelimit.Set, same, bans []string) {
+func (s *session) update(set *ratelimit.Set) {
 	s.noted("update")
 	published := 0
 	if err := s.store.Update(ctx, set, func() { published++ }); err != nil {
@@ -346,7 +351,7 @@ func (s *session) update(set *ratelimit.Set, same, bans []string) {
 	if published != 1 {
 		s.broken("Update called published %d times, want once", published)
 	}
-	s.model.update(set, same, bans)
+	s.model.update(set)
 }
 
 // used returns how much of the limit that it tells a key has used, as the store says,

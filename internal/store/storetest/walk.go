@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -13,7 +14,8 @@ import (
 // the store must have answered.
 type walk struct {
 	*session
-	requests []unsettled // the latest
+	rules    []ratelimit.Rule // those of the start
+	requests []unsettled      // the latest
 }
 
 // An unsettled request may be settled. The model settles what is counted of it, all but
@@ -32,7 +34,8 @@ func walking(rules func(c *check, a ratelimit.Algorithm) []ratelimit.Rule, steps
 	return func(c *check) {
 		for _, a := range c.algorithms() {
 			for range 8 {
-				w := &walk{session: c.session(rules(c, a)...)}
+				w := &walk{rules: rules(c, a)}
+				w.session = c.session(w.rules...)
 				for range c.steps(150) {
 					steps[c.rnd.IntN(len(steps))](w)
 					w.pass(w.gap())
@@ -125,6 +128,48 @@ func (w *walk) ban() {
 }
 
 func (w *walk) unban() { w.session.unban(w.anyRule(), w.anyKey()) }
+
+// update moves the store to some of the rules of the start, in another order, with changes
+// that the model knows to keep the counts, or with another key.
+func (w *walk) update() {
+	rules := slices.Clone(w.rules)
+	w.rnd.Shuffle(len(rules), func(i, j int) { rules[i], rules[j] = rules[j], rules[i] })
+	for i := range rules {
+		r := &rules[i]
+		r.Shadow = w.rnd.IntN(4) == 0
+		r.OnStoreFailure = []ratelimit.FailPolicy{ratelimit.FailLocal, ratelimit.FailOpen}[w.rnd.IntN(2)]
+		r.When = match.When{Path: []string{"/x*"}[:w.rnd.IntN(2)]}
+		b := *r.Ban
+		b.Extend, b.For = w.rnd.IntN(2) == 0, time.Duration(1+w.rnd.IntN(3))*time.Hour
+		r.Ban = &b
+		if w.rnd.IntN(8) == 0 {
+			r.Key = w.keyed(match.Host)
+		}
+		if slices.Contains(logged, r.Algorithm) && w.rnd.IntN(2) == 0 {
+			r.Limits = []ratelimit.Limit{{N: 10 + w.rnd.Uint64N(30), Span: r.Limits[0].Span}}
+		}
+	}
+	before := w.model.set
+	w.session.update(w.set(rules[:1+w.rnd.IntN(len(rules))]...))
+	for i := range w.requests {
+		r := &w.requests[i]
+		r.Subjects, r.counted = w.renumbered(r.Subjects, before), w.renumbered(r.counted, before)
+	}
+}
+
+// renumbered returns the subjects of an earlier set whose rules count on in the present one.
+func (w *walk) renumbered(subjects []subject, before *ratelimit.Set) (kept []subject) {
+	for i := range w.model.set.Len() {
+		for _, s := range subjects {
+			was, is := before.Rule(s.Outcome.Rule), w.model.set.Rule(i)
+			if was.Name == is.Name && was.Key.Equal(is.Key) {
+				s.Outcome.Rule = i
+				kept = append(kept, s)
+			}
+		}
+	}
+	return kept
+}
 
 // jump sets the clock, but never far beyond today.
 func (w *walk) jump() {
