@@ -111,7 +111,7 @@ func (s *session) ban(rule int, key string, ends int64) {
 	if err := s.store.Ban(ctx, s.record(rule, key, ends)); err != nil {
 		s.broken("Ban returned %w", err)
 	}
-	s.model.add(s.model.set.Rule(rule), key, s.base, ends)
+	s.model.add(about(rule, key), s.base, ends)
 }
 
 // unban ends a ban. Whether it held, a store may say as of the start or of now.

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -21,7 +22,7 @@ type place struct{ rule, key string }
 
 // A record is what a rule knows of a key.
 type record struct {
-	judged  bool
+	rule    *ratelimit.Rule
 	newest  int64 // when it was judged last
 	limits  []*window
 	cut     bool    // whether a bucket was, and not all have been empty since
@@ -31,33 +32,31 @@ type record struct {
 
 // A ban is the newest of a key, and how many there were.
 type ban struct {
-	was          bool
-	since, until int64
-	lasts        time.Duration // as it began
-	count        int
-	byHand       bool
-	remember     time.Duration
+	was      bool
+	until    int64
+	count    int
+	byHand   bool
+	remember time.Duration
 }
 
 func newModel(set *ratelimit.Set, resolution time.Duration) *model {
 	return &model{set: set, resolution: int64(resolution), records: make(map[place]*record)}
 }
 
-// rule returns the rule of a subject.
-func (m *model) rule(s *subject) *ratelimit.Rule { return m.set.Rule(s.Outcome.Rule) }
-
-// at returns the record of a key, a new one if there is none.
-func (m *model) at(r *ratelimit.Rule, key []byte) *record {
-	p := place{r.Name, string(key)}
+// at returns the record of a subject, a new one if there is none.
+func (m *model) at(s *subject) *record {
+	r := m.set.Rule(s.Outcome.Rule)
+	p := place{r.Name, string(s.Key)}
 	if m.records[p] == nil {
-		m.records[p] = &record{}
-		m.records[p].clear(r, m.resolution)
+		m.records[p] = &record{rule: r, newest: math.MinInt64}
+		m.records[p].clear(m.resolution)
 	}
 	return m.records[p]
 }
 
 // clear forgets what was counted. Bans are not.
-func (rec *record) clear(r *ratelimit.Rule, resolution int64) {
+func (rec *record) clear(resolution int64) {
+	r := rec.rule
 	rec.limits, rec.cut = nil, false
 	for _, l := range r.Limits {
 		rec.limits = append(rec.limits, newWindow(r, l, resolution))
@@ -107,53 +106,50 @@ func (m *model) judge(r *request) verdict {
 	v := verdict{at: r.Now, allowed: true}
 	var recs []*record
 	for i := range r.Subjects {
-		rec := m.at(m.rule(&r.Subjects[i]), r.Subjects[i].Key)
+		rec := m.at(&r.Subjects[i])
 		if r.Peek {
 			rec = rec.clone()
 		}
-		if rec.judged {
-			v.at = max(v.at, rec.newest)
-		}
+		v.at = max(v.at, rec.newest)
 		recs = append(recs, rec)
 	}
 	banned := false
 	for i, rec := range recs {
-		rule := m.rule(&r.Subjects[i])
-		rec.judged, rec.newest = true, v.at
+		rec.newest = v.at
 		o := outcome{}
 		o.Rule = r.Subjects[i].Outcome.Rule
 		if rec.ban.holds(v.at) {
-			rec.ban.extend(rule, v.at, r)
+			rec.ban.extend(rec.rule, v.at, r)
 			o.Refused, o.Banned, o.BannedUntil = true, true, time.Unix(0, rec.ban.until)
-			banned = banned || !rule.Shadow
+			banned = banned || !rec.rule.Shadow
 		}
 		v.outcomes = append(v.outcomes, o)
 	}
 	for i, rec := range recs {
-		rule, o := m.rule(&r.Subjects[i]), &v.outcomes[i]
+		o := &v.outcomes[i]
 		switch {
 		case o.Banned:
 		case banned:
 			o.Skipped = true
 			continue
 		default:
-			rec.judge(rule, o, v.at, r)
+			rec.judge(o, v.at, r)
 		}
-		v.allowed = v.allowed && (!o.Refused || rule.Shadow)
+		v.allowed = v.allowed && (!o.Refused || rec.rule.Shadow)
 	}
 	v.allowed = v.allowed && !banned
 	for i, rec := range recs {
-		rule, o := m.rule(&r.Subjects[i]), &v.outcomes[i]
-		rec.charge(rule, o, v, r, banned)
+		rec.charge(&v.outcomes[i], v, r, banned)
 	}
 	return v
 }
 
 // judge judges one rule without charging its limits. Hits and refusals count.
-func (rec *record) judge(rule *ratelimit.Rule, o *outcome, now int64, r *request) {
+func (rec *record) judge(o *outcome, now int64, r *request) {
+	rule := rec.rule
 	if rule.Ban != nil && rule.Ban.Of == ratelimit.Hits {
 		if r.Cost > 0 {
-			rec.strike(rule, o, now, r.Peek)
+			rec.strike(o, now, r.Peek)
 		} else if len(rule.Limits) == 0 {
 			o.Limit, o.Remaining = rule.Ban.After, under(rule.Ban.After, rec.strikes.used(now))
 		}
@@ -183,17 +179,17 @@ func (rec *record) judge(rule *ratelimit.Rule, o *outcome, now int64, r *request
 		return
 	}
 	if rule.Ban != nil && rule.Ban.Of == ratelimit.Refusals {
-		rec.strike(rule, o, now, r.Peek)
+		rec.strike(o, now, r.Peek)
 	}
 	o.Refused = true
 }
 
 // strike counts a hit or a refusal, or begins a ban if that is one too many.
-func (rec *record) strike(rule *ratelimit.Rule, o *outcome, now int64, look bool) {
-	b := rule.Ban
+func (rec *record) strike(o *outcome, now int64, look bool) {
+	b := rec.rule.Ban
 	if n := rec.strikes.used(now); n < b.After {
 		rec.strikes.charge(now, 1)
-		if len(rule.Limits) == 0 {
+		if len(rec.limits) == 0 {
 			o.Limit, o.Remaining = b.After, b.After-n-1
 		}
 		return
@@ -210,7 +206,8 @@ func (rec *record) strike(rule *ratelimit.Rule, o *outcome, now int64, look bool
 
 // charge charges the limits, if the fate of the event has it so, and says what is
 // then left.
-func (rec *record) charge(rule *ratelimit.Rule, o *outcome, v verdict, r *request, banned bool) {
+func (rec *record) charge(o *outcome, v verdict, r *request, banned bool) {
+	rule := rec.rule
 	charged := !banned && !o.Banned && (v.allowed && !o.Refused ||
 		rule.CountRefused && (v.allowed || !rule.Shadow))
 	for i, w := range rec.limits {
@@ -246,16 +243,11 @@ func (b *ban) holds(t int64) bool { return b.was && t < b.until }
 
 // begin begins the next ban at now.
 func (b *ban) begin(rule *ratelimit.Ban, now int64) {
-	remember := rule.Remember
-	if remember == 0 {
-		remember = 24 * time.Hour
-	}
 	earlier := 0
 	if b.was && now-b.until <= int64(b.remember) {
 		earlier = b.count
 	}
-	lasts := rule.Duration(earlier)
-	*b = ban{was: true, since: now, until: now + int64(lasts), lasts: lasts, count: earlier + 1, remember: remember}
+	*b = ban{was: true, until: now + int64(rule.Duration(earlier)), count: earlier + 1, remember: remembered(rule)}
 }
 
 // extend starts a ban again that a rule began, if the rule says so.
@@ -266,19 +258,24 @@ func (b *ban) extend(rule *ratelimit.Rule, now int64, r *request) {
 }
 
 // add bans a key by hand at now, unless a ban holds for longer.
-func (m *model) add(r *ratelimit.Rule, key string, now, ends int64) {
-	b := &m.at(r, []byte(key)).ban
+func (m *model) add(s subject, now, ends int64) {
+	rec := m.at(&s)
+	b := &rec.ban
 	if b.holds(now) && b.until >= ends {
 		return
-	}
-	remember := 24 * time.Hour
-	if r.Ban != nil && r.Ban.Remember != 0 {
-		remember = r.Ban.Remember
 	}
 	if b.was && now-b.until > int64(b.remember) {
 		b.count = 0
 	}
-	*b = ban{was: true, since: now, until: ends, count: b.count, byHand: true, remember: remember}
+	*b = ban{was: true, until: ends, count: b.count, byHand: true, remember: remembered(rec.rule.Ban)}
+}
+
+// remembered returns how long a ban counts as an earlier one after its end.
+func remembered(rule *ratelimit.Ban) time.Duration {
+	if rule == nil {
+		rule = &ratelimit.Ban{}
+	}
+	return cmp.Or(rule.Remember, 24*time.Hour)
 }
 
 // unban ends a ban and deletes those before. It returns the ban as it was.
@@ -292,8 +289,7 @@ func (m *model) unban(rule, key string) (was ban) {
 // reset forgets what was counted of the subjects.
 func (m *model) reset(subjects []subject) {
 	for i := range subjects {
-		r := m.rule(&subjects[i])
-		m.at(r, subjects[i].Key).clear(r, m.resolution)
+		m.at(&subjects[i]).clear(m.resolution)
 	}
 }
 
@@ -310,17 +306,15 @@ func (rec *record) chargeTo(w *window, now int64, cost uint64) {
 // settle corrects a charge. It is for subjects that were not reset since.
 func (m *model) settle(s *settlement) {
 	for i := range s.Subjects {
-		subject := &s.Subjects[i]
-		rule := m.rule(subject)
-		if !subject.Outcome.Charged {
+		if !s.Subjects[i].Outcome.Charged {
 			continue
 		}
-		rec := m.at(rule, subject.Key)
+		rec := m.at(&s.Subjects[i])
 		now := max(s.Now, rec.newest)
 		rec.newest = now
 		for _, w := range rec.limits {
 			switch {
-			case rule.Algorithm == ratelimit.InFlight:
+			case rec.rule.Algorithm == ratelimit.InFlight:
 				w.refund(now, s.At, s.Charged)
 			case s.Actual < s.Charged:
 				w.refund(now, s.At, s.Charged-s.Actual)
@@ -335,7 +329,7 @@ func (m *model) settle(s *settlement) {
 // time of the record if that is later, and returns how much.
 func (m *model) refund(r *adjustment) uint64 {
 	rec := m.records[place{m.set.Rule(r.Rule).Name, string(r.Key)}]
-	if rec == nil || !rec.judged || len(rec.limits) == 0 {
+	if rec == nil || rec.newest == math.MinInt64 || len(rec.limits) == 0 {
 		return 0
 	}
 	rec.newest = max(rec.newest, r.Now)
@@ -359,21 +353,21 @@ func (m *model) update(set *ratelimit.Set) {
 		if err != nil || !r.Key.Equal(before.Key) {
 			continue
 		}
-		if r.Algorithm != before.Algorithm || !slices.Equal(r.Limits, before.Limits) {
-			rec.carry(r, m.resolution)
+		if rec.rule = r; r.Algorithm != before.Algorithm || !slices.Equal(r.Limits, before.Limits) {
+			rec.carry(m.resolution)
 		}
 		records[p] = rec
 	}
 	m.set, m.records = set, records
 }
 
-// carry gives the record the limits of r, each of which takes over from the one before with
-// the shortest span that is no shorter, or else from the longest.
-func (rec *record) carry(r *ratelimit.Rule, resolution int64) {
+// carry gives the record the limits of its rule, each of which takes over from the one before
+// with the shortest span that is no shorter, or else from the longest.
+func (rec *record) carry(resolution int64) {
 	before := rec.limits
 	rec.limits = nil
-	for _, l := range r.Limits {
-		w := newWindow(r, l, resolution)
+	for _, l := range rec.rule.Limits {
+		w := newWindow(rec.rule, l, resolution)
 		heir := slices.MinFunc(before, func(a, b *window) int {
 			if a.span < w.span || b.span < w.span {
 				return cmp.Compare(b.span, a.span)
