@@ -14,8 +14,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A broken store is a memory store with one mistake, which real ones have made.
-// Each of its cases has to find it.
+// A broken store is a memory store with one mistake that real stores have made. Each of
+// its cases must find it.
 type broken struct {
 	mistake string
 	open    func(m *ratelimit.Memory, set *ratelimit.Set) ratelimit.Store
@@ -23,8 +23,8 @@ type broken struct {
 	config  storetest.Config
 }
 
-// TestBrokenStores plants each mistake, and wants the cases that are meant for it
-// to fail, and each case to have a mistake that it finds.
+// TestBrokenStores checks that the cases meant for a mistake fail, and that each case finds
+// some mistake.
 func TestBrokenStores(t *testing.T) {
 	found := map[string]bool{}
 	for _, b := range slices.Concat(brokenDecisions, brokenTimes, brokenOthers) {
@@ -59,14 +59,14 @@ func caseNamed(t *testing.T, name string) storetest.Case {
 	return storetest.Case{}
 }
 
-// deciding returns a store that decides as decide has it.
+// deciding returns a store that decides by decide.
 func deciding(decide func(m *ratelimit.Memory, r *ratelimit.Request) error) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Store {
 	return func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
 		return &bent{Memory: m, decide: func(r *ratelimit.Request) error { return decide(m, r) }}
 	}
 }
 
-// afterwards returns a store that bends what it has decided.
+// afterwards returns a store that changes its outcomes by bend.
 func afterwards(bend func(r *ratelimit.Request, o *ratelimit.StoreOutcome)) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Store {
 	return deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
 		err := m.Decided(r)
@@ -77,7 +77,7 @@ func afterwards(bend func(r *ratelimit.Request, o *ratelimit.StoreOutcome)) func
 	})
 }
 
-// settling returns a store that settles as settle has it.
+// settling returns a store that settles by settle.
 func settling(settle func(m *ratelimit.Memory, s *ratelimit.Settlement) error) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Store {
 	return func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
 		return &bent{Memory: m, settle: func(s *ratelimit.Settlement) error { return settle(m, s) }}
@@ -179,7 +179,7 @@ var brokenDecisions = []broken{
 		cases: "Algorithms AllOrNothing Cost Combination",
 	},
 	{
-		mistake: "counts who looks",
+		mistake: "charges a peek",
 		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
 			look := r.Peek
 			r.Peek = false
@@ -214,7 +214,7 @@ var brokenDecisions = []broken{
 		cases: "Cost Overflow",
 	},
 	{
-		mistake: "takes a cost of 0 for 1",
+		mistake: "charges 1 for a cost of 0",
 		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
 			cost := r.Cost
 			r.Cost = max(cost, 1)
@@ -276,7 +276,7 @@ var brokenTimes = []broken{
 		cases: "Algorithms ClockJumps EndsOfTime Refund BanEscalates",
 	},
 	{
-		mistake: "forgets all when the clock goes back",
+		mistake: "deletes all counts when the clock goes back",
 		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
 			var newest atomic.Int64
 			return &bent{Memory: m, decide: func(r *ratelimit.Request) error {

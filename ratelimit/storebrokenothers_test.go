@@ -67,7 +67,7 @@ var brokenOthers = []broken{
 		cases: "Refund RefundOnce UpdateSettle Combination",
 	},
 	{
-		mistake: "gives back to where it is now",
+		mistake: "refunds at the present time",
 		open: settling(func(m *ratelimit.Memory, s *ratelimit.Settlement) error {
 			now := *s
 			now.At = s.Now
@@ -170,12 +170,12 @@ var brokenOthers = []broken{
 		cases: "Reset",
 	},
 	{
-		mistake: "cuts keys at a NUL",
+		mistake: "truncates keys at a NUL",
 		open:    rekeyed(func(key []byte) []byte { key, _, _ = bytes.Cut(key, []byte{0}); return key }),
 		cases:   "Keys",
 	},
 	{
-		mistake: "cuts keys at 64 bytes",
+		mistake: "truncates keys at 64 bytes",
 		open:    rekeyed(func(key []byte) []byte { return key[:min(len(key), 64)] }),
 		cases:   "Keys",
 	},
@@ -286,7 +286,7 @@ var brokenOthers = []broken{
 		cases: "BanByHand",
 	},
 	{
-		mistake: "lifts no ban that a rule began",
+		mistake: "does not end bans that a rule began",
 		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
 			return &bent{Memory: m, unban: func(rule string, key []byte) (bool, error) {
 				for b := range m.Bans(context.Background()) {
@@ -318,17 +318,17 @@ var brokenOthers = []broken{
 		cases: "Stale",
 	},
 	{
-		mistake: "forgets all at an update",
+		mistake: "loses all at an update",
 		open:    forgetful(false),
 		cases:   "UpdateKeeps UpdateCarriesTimes UpdateCarriesCounts UpdateAlgorithm UpdateThereAndBack UpdateSettle",
 	},
 	{
-		mistake: "forgets all but the bans at an update",
+		mistake: "loses all but the bans at an update",
 		open:    forgetful(true),
 		cases:   "UpdateKeeps",
 	},
 	{
-		mistake: "forgets what comes during an update",
+		mistake: "loses what is counted during an update",
 		open: func(m *ratelimit.Memory, set *ratelimit.Set) ratelimit.Store {
 			var mu sync.RWMutex
 			b := &bent{Memory: m}

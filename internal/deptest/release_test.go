@@ -53,6 +53,21 @@ func TestReleasedAdapters(t *testing.T) {
 	}
 }
 
+// Windows and empty images have no time zone database, and rules may name time zones.
+func TestReleasedBinariesHaveTimeZones(t *testing.T) {
+	for _, name := range []string{"tools/release", "Dockerfile"} {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "go build") && !strings.Contains(line, "-tags timetzdata") {
+				t.Errorf("%s: a build without the tag timetzdata: %s", name, line)
+			}
+		}
+	}
+}
+
 // releasedClone clones this repository and tags a version in the clone.
 func releasedClone(t *testing.T, version string) string {
 	t.Helper()

@@ -16,24 +16,24 @@ var banCases = []Case{
 			rules := c.randomRules(a, 3)
 			rules[0].Ban = c.randomBan()
 			return rules
-		}, (*walk).take, (*walk).take, (*walk).take, (*walk).look),
-		"The hit or refusal that is one too many is refused and starts the ban [t, t+D). Events during it are not counted, start it again only if the rule says so, and are kept from all other rules unless the rule is a shadow.",
+		}, (*walk).take, (*walk).take, (*walk).take, (*walk).peek),
+		"The hit or refusal after the last allowed one is refused and starts the ban [t, t+D). Events during the ban are not counted, extend it only with Extend, and are not judged by other rules, unless the banning rule is a shadow.",
 	},
 	{
 		"BanEscalates", givenTimes, banEscalatesCase,
-		"Each further ban of a key lasts longer, by factor or by steps, up to a cap, until the earlier ones are forgotten.",
+		"Each further ban of a key lasts longer, by factor or by steps, up to a cap, until the earlier ones have expired.",
 	},
 	{
 		"BanJitter", anyStore, banJitterCase,
-		"A jittered ban lasts at least as long as without, and at most as much longer as the jitter says; keys differ.",
+		"Jitter never shortens a ban, lengthens it by at most its share, and differs between keys.",
 	},
 	{
 		"BanByHand", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
 			r := c.rule("bans")
 			r.Ban = &ratelimit.Ban{After: c.rnd.Uint64N(4), Span: time.Hour, For: 3 * time.Hour, Factor: 2}
 			return []ratelimit.Rule{named("limits", c.lasting(a, 100)), r}
-		}, (*walk).take, (*walk).take, (*walk).look, (*walk).ban, (*walk).unban),
-		"A ban that is added holds at once, whatever was counted, and one that holds for longer stays; one that is ended is over at once, and is no earlier ban of the next one.",
+		}, (*walk).take, (*walk).take, (*walk).peek, (*walk).ban, (*walk).unban),
+		"A ban added by hand holds at once and does not replace a ban that ends later. Unban ends a ban at once, and the next ban does not count it as an earlier one.",
 	},
 	{
 		"BanOutlivesTraffic", anyStore, banOutlivesTrafficCase,
@@ -62,7 +62,7 @@ func banEscalatesCase(c *check) {
 			earlier := i
 			req, _ := s.take(1, about(0, "k"))
 			o := req.Subjects[0].Outcome
-			if i >= 6 { // after a time in which all were forgotten
+			if i >= 6 { // after a time in which all expired
 				earlier -= 6
 			}
 			if want := b.Duration(earlier); o.BannedUntil.Sub(time.Unix(0, req.Now)) != want {
@@ -93,7 +93,7 @@ func banJitterCase(c *check) {
 		seen[lasts] = true
 	}
 	if len(seen) < 32 {
-		c.fatal("64 keys are banned for only %d different times", len(seen))
+		c.fatal("64 keys have only %d different lengths of bans", len(seen))
 	}
 }
 
@@ -114,7 +114,7 @@ func (s *session) ban(rule int, key string, ends int64) {
 	s.model.add(about(rule, key), s.base, ends)
 }
 
-// unban ends a ban. Whether it held, a store may say as of the start or of now.
+// unban ends a ban. A store may report whether it held at the start or now.
 func (s *session) unban(rule int, key string) {
 	s.noted("unban %d:%q", rule, key)
 	name := s.model.set.Rule(rule).Name
@@ -167,10 +167,10 @@ func listBansCase(c *check) {
 	unknown := s.record(0, "k", c.start()+int64(time.Hour))
 	unknown.Rule = "no such rule"
 	if err := s.store.Ban(ctx, unknown); err == nil {
-		c.fatal("a ban under a rule that there is not was taken")
+		c.fatal("a ban under an unknown rule was accepted")
 	}
 	if held, _ := s.store.Unban(ctx, unknown.Rule, []byte("k")); held {
-		c.fatal("a ban held under a rule that there is not")
+		c.fatal("a ban was reported under an unknown rule")
 	}
 }
 

@@ -17,31 +17,31 @@ import (
 var concurrentCases = []Case{
 	{
 		"ConcurrentTakes", anyStore, concurrentTakesCase,
-		"However many take at once, exactly as many are admitted as the limit allows.",
+		"With any number of concurrent takes, exactly as many are admitted as the limit allows.",
 	},
 	{
 		"ConcurrentRules", anyStore, concurrentRulesCase,
-		"Whatever requests about several rules and keys come at once, each key has been charged what was admitted, and no more than its limit.",
+		"After concurrent requests for several rules and keys, each key has been charged what was admitted, and no more than its limit.",
 	},
 	{
 		"PartialCharge", atOnce, partialChargeCase,
-		"Nobody ever sees a request charged to one of its subjects and not to another, nor one charged that is refused.",
+		"No concurrent request sees a request charged to one of its subjects and not to another, or a refused request charged.",
 	},
 	{
 		"ConcurrentSettles", anyStore, concurrentSettlesCase,
-		"However many come and go at once, no more are under way than the limit allows, and in the end nobody is.",
+		"With any number of concurrent requests, no more are in flight than the limit allows, and none after all were settled.",
 	},
 	{
 		"ConcurrentBan", anyStore, concurrentBanCase,
-		"Of many hits at once, one begins the ban.",
+		"Of concurrent hits, exactly one starts the ban.",
 	},
 	{
 		"ConcurrentUpdates", anyStore, concurrentUpdatesCase,
-		"While rules change, each request is judged under one set or answered with ErrStale; counts are neither lost nor doubled, and nobody waits for ever.",
+		"While rules change, each request is judged under one set or answered with ErrStale; counts are neither lost nor doubled, and no request waits forever.",
 	},
 }
 
-// goroutines is how many ask at once.
+// goroutines is the number of concurrent goroutines.
 const goroutines = 8
 
 // together runs f in some goroutines at once, each with its own random numbers,
@@ -61,8 +61,8 @@ func (c *check) together(f func(g int, rnd *rand.Rand)) {
 }
 
 // attempt is raw for any goroutine.
-func (s *session) attempt(cost uint64, look bool, subjects ...subject) (r *request, ok bool) {
-	r = &request{Set: s.model.set, Now: s.now, Cost: cost, Peek: look, Subjects: subjects}
+func (s *session) attempt(cost uint64, peek bool, subjects ...subject) (r *request, ok bool) {
+	r = &request{Set: s.model.set, Now: s.now, Cost: cost, Peek: peek, Subjects: subjects}
 	if err := s.decide(r); err != nil {
 		s.complain("Decide returned %w", err)
 		return r, false

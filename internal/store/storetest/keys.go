@@ -13,7 +13,7 @@ import (
 var keyCases = []Case{
 	{
 		"Keys", anyStore, keysCase,
-		"No two keys share a count, whatever bytes they have; a key that is too long is an error that names it so, and charges nothing.",
+		"No two keys share a count, whatever bytes they have; a key that is too long is rejected with ErrKeyTooLong, and nothing is charged.",
 	},
 	{
 		"Names", anyStore, namesCase,
@@ -21,7 +21,7 @@ var keyCases = []Case{
 	},
 	{
 		"KeyBytes", anyStore, keyBytesCase,
-		"A store keeps no key that the caller goes on to change.",
+		"A store does not keep the memory of a key, which the caller may change.",
 	},
 }
 
@@ -94,7 +94,7 @@ func namesCase(c *check) {
 	}
 	for i := range rules {
 		for _, key := range []string{"b:c", "c", "b", "", "a:b:c"} {
-			s.look(1, about(i, key))
+			s.peek(1, about(i, key))
 		}
 	}
 	s.ban(0, "b:c", c.start()+int64(time.Hour))
@@ -115,7 +115,7 @@ func keyBytesCase(c *check) {
 		}
 		for i := range 6 {
 			key := strings.Repeat("k", n-2)
-			s.look(1, about(0, string(rune('a'+i%3))+key+fmt.Sprint(i%2)))
+			s.peek(1, about(0, string(rune('a'+i%3))+key+fmt.Sprint(i%2)))
 		}
 	}
 }

@@ -12,14 +12,14 @@ var limitCases = []Case{
 	{
 		"Algorithms", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
 			return []ratelimit.Rule{c.randomLimits(a)}
-		}, (*walk).take, (*walk).take, (*walk).look),
-		"Random events under one rule are judged as the definition of its algorithm has it, and a request that only looks changes nothing.",
+		}, (*walk).take, (*walk).take, (*walk).peek),
+		"Random events under one rule are judged by the definition of its algorithm. A peek changes nothing.",
 	},
 	{
 		"Combination", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
 			return c.randomRules(a, 8)
-		}, (*walk).take, (*walk).take, (*walk).take, (*walk).look, (*walk).settle),
-		"Limits charge, bans observe: random events under random rules are judged as the documentation of package ratelimit has it.",
+		}, (*walk).take, (*walk).take, (*walk).take, (*walk).peek, (*walk).settle),
+		"Limits charge, bans observe: random events under random rules are judged as the documentation of package ratelimit says.",
 	},
 	{
 		"AllOrNothing", anyStore, walking(func(c *check, _ ratelimit.Algorithm) (rules []ratelimit.Rule) {
@@ -36,11 +36,11 @@ var limitCases = []Case{
 			r.CountRefused = a != ratelimit.InFlight
 			return []ratelimit.Rule{r}
 		}, (*walk).takeOne),
-		"Under a rule that says so, refused events count toward its limits as well.",
+		"Under a rule with CountRefused, refused events count toward its limits as well.",
 	},
 	{
 		"Cost", anyStore, costCase,
-		"A cost is charged whole or not at all; one above the limit never fits and has no waiting time; a cost of 0 charges nothing.",
+		"A cost is charged in full or not at all; a cost above the limit is refused with RetryAfter Never; a cost of 0 charges nothing.",
 	},
 }
 
@@ -51,7 +51,7 @@ func (c *check) limitOf(a ratelimit.Algorithm, n uint64) ratelimit.Rule {
 	return r
 }
 
-// costs are those at which numbers wrap, in one form or another.
+// costs are values at which integers or floats overflow.
 var costs = []uint64{
 	0, 1, 1 << 31, 1<<32 - 1, 1 << 32, 1<<53 - 1, 1 << 53, 1<<53 + 1, math.MaxInt64, 1 << 63, math.MaxUint64 - 1, math.MaxUint64,
 }
@@ -72,7 +72,7 @@ func costCase(c *check) {
 				s.take(cost, about(0, "k"))
 			}
 			for _, cost := range append(costs, n, n-1, 0) {
-				s.look(cost, about(0, "another"))
+				s.peek(cost, about(0, "another"))
 			}
 			s.take(n, about(0, "another"))
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A model says what a store of a Set should do, from the documentation of package
-// ratelimit: limits charge, bans observe. It has no budget and forgets nothing.
+// A model is the expected behaviour of a store, from the documentation of package
+// ratelimit: limits charge, bans observe. It has no budget and evicts nothing.
 type model struct {
 	set        *ratelimit.Set
 	resolution int64
@@ -20,7 +20,7 @@ type model struct {
 // A place is a rule, by name, and a key.
 type place struct{ rule, key string }
 
-// A record is what a rule knows of a key.
+// A record is the state of a key under a rule.
 type record struct {
 	rule    *ratelimit.Rule
 	newest  int64 // when it was judged last
@@ -54,7 +54,7 @@ func (m *model) at(s *subject) *record {
 	return m.records[p]
 }
 
-// clear forgets what was counted. Bans are not.
+// clear deletes what was counted, but no ban.
 func (rec *record) clear(resolution int64) {
 	r := rec.rule
 	rec.limits, rec.cut = nil, false
@@ -79,31 +79,31 @@ func (rec *record) clone() *record {
 	return &c
 }
 
-// A verdict is what a store should say to one request.
-type verdict struct {
+// An answer is the expected decision about one request.
+type answer struct {
 	at       int64 // when it is judged
 	allowed  bool
 	outcomes []outcome
 }
 
-// An outcome is what one rule should say. Its waiting times are not filled in: a
-// session finds out whether those of the store are true.
+// An outcome is the expected outcome of one rule, without waiting times: a session
+// checks those of the store.
 type outcome struct {
 	Outcome
-	// forgotten reports whether at t, which is no earlier, nothing that was counted
-	// is known any more, if nothing comes in between.
-	forgotten func(t int64) bool
-	// struck says that a look would have begun a ban.
+	// expired reports whether all that was counted has expired at t, which is no
+	// earlier, if no event comes in between.
+	expired func(t int64) bool
+	// struck says that the event would start a ban, but is a peek.
 	struck bool
-	// tied is the limits that refuse with as much left as the one that is told: of
-	// these the one that refuses for longest is to be told.
+	// tied is the limits that refuse with as much left as LimitIndex. The store
+	// returns the one of these that refuses for longest.
 	tied []int
 }
 
-// judge says what the store should answer to r, at r.Now or at the newest time of
-// a record if that is later, and counts it unless r only looks.
-func (m *model) judge(r *request) verdict {
-	v := verdict{at: r.Now, allowed: true}
+// judge returns the expected answer to r, at r.Now or at the newest time of a record
+// if that is later, and counts r unless it is a peek.
+func (m *model) judge(r *request) answer {
+	v := answer{at: r.Now, allowed: true}
 	var recs []*record
 	for i := range r.Subjects {
 		rec := m.at(&r.Subjects[i])
@@ -162,8 +162,8 @@ func (rec *record) judge(o *outcome, now int64, r *request) {
 		n := most(l)
 		left := under(n, rec.limits[i].used(now))
 		over = over || r.Cost > left
-		// The one with the least remaining is told, but one that the cost is
-		// above before all others.
+		// LimitIndex is the limit with the least remaining, or first of all one
+		// that is below the cost.
 		if higher := r.Cost > n; first || higher && !above || higher == above && left < remaining {
 			limit, remaining, told, above, first = n, left, i, higher, false
 			o.tied = nil
@@ -185,7 +185,7 @@ func (rec *record) judge(o *outcome, now int64, r *request) {
 }
 
 // strike counts a hit or a refusal, or begins a ban if that is one too many.
-func (rec *record) strike(o *outcome, now int64, look bool) {
+func (rec *record) strike(o *outcome, now int64, peek bool) {
 	b := rec.rule.Ban
 	if n := rec.strikes.used(now); n < b.After {
 		rec.strikes.charge(now, 1)
@@ -195,7 +195,7 @@ func (rec *record) strike(o *outcome, now int64, look bool) {
 		return
 	}
 	o.Refused, o.Limit, o.Remaining = true, b.After, 0
-	if look {
+	if peek {
 		o.struck = true
 		return
 	}
@@ -204,14 +204,13 @@ func (rec *record) strike(o *outcome, now int64, look bool) {
 	o.Banned, o.Started, o.BannedUntil = true, true, time.Unix(0, rec.ban.until)
 }
 
-// charge charges the limits, if the fate of the event has it so, and says what is
-// then left.
-func (rec *record) charge(o *outcome, v verdict, r *request, banned bool) {
+// charge charges the limits if the event is to be charged, and sets what is left then.
+func (rec *record) charge(o *outcome, v answer, r *request, banned bool) {
 	rule := rec.rule
 	charged := !banned && !o.Banned && (v.allowed && !o.Refused ||
 		rule.CountRefused && (v.allowed || !rule.Shadow))
 	for i, w := range rec.limits {
-		if charged && r.Cost > 0 && rule.Limits[i].N > 0 && (v.allowed || !r.Peek) { // who looks and waits was not counted
+		if charged && r.Cost > 0 && rule.Limits[i].N > 0 && (v.allowed || !r.Peek) {
 			rec.chargeTo(w, v.at, r.Cost)
 		}
 		if rule.Algorithm == ratelimit.LeakyBucket && v.allowed && !o.Refused && rule.Limits[i].N > 0 {
@@ -223,7 +222,7 @@ func (rec *record) charge(o *outcome, v verdict, r *request, banned bool) {
 		o.Remaining -= min(r.Cost, o.Remaining)
 	}
 	banned, bans := o.Banned, len(rule.Limits) == 0
-	o.forgotten = func(t int64) bool {
+	o.expired = func(t int64) bool {
 		for _, w := range rec.limits {
 			if w.used(t) > 0 {
 				return false
@@ -250,7 +249,7 @@ func (b *ban) begin(rule *ratelimit.Ban, now int64) {
 	*b = ban{was: true, until: now + int64(rule.Duration(earlier)), count: earlier + 1, remember: remembered(rule)}
 }
 
-// extend starts a ban again that a rule began, if the rule says so.
+// extend restarts a ban that a rule began, if the rule has Extend.
 func (b *ban) extend(rule *ratelimit.Rule, now int64, r *request) {
 	if rule.Ban != nil && rule.Ban.Extend && !b.byHand && r.Cost > 0 && !r.Peek {
 		b.until = max(b.until, now+int64(rule.Ban.Duration(b.count-1)))
@@ -286,15 +285,15 @@ func (m *model) unban(rule, key string) (was ban) {
 	return was
 }
 
-// reset forgets what was counted of the subjects.
+// reset deletes what was counted of the subjects.
 func (m *model) reset(subjects []subject) {
 	for i := range subjects {
 		m.at(&subjects[i]).clear(m.resolution)
 	}
 }
 
-// chargeTo charges one of the limits. A bucket that is then at its most may have
-// been cut, and gives nothing back until all limits are empty.
+// chargeTo charges one of the limits. A bucket that is full then may have lost a part of
+// the charge: nothing is given back until all limits are empty.
 func (rec *record) chargeTo(w *window, now int64, cost uint64) {
 	rec.cut = rec.cut && slices.ContainsFunc(rec.limits, func(w *window) bool { return w.used(now) > 0 })
 	w.charge(now, cost)
@@ -325,7 +324,7 @@ func (m *model) settle(s *settlement) {
 	}
 }
 
-// refund gives back what nobody says when it was charged, at r.Now or at the newest
+// refund gives back what was charged at an unknown time, at r.Now or at the newest
 // time of the record if that is later, and returns how much.
 func (m *model) refund(r *adjustment) uint64 {
 	rec := m.records[place{m.set.Rule(r.Rule).Name, string(r.Key)}]

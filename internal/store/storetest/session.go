@@ -10,8 +10,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A session is a store and the model of what it should do, asked the same in the
-// same order, by one goroutine.
+// A session sends the same requests to a store and to the model, in the same order,
+// from one goroutine.
 type session struct {
 	*check
 	store Store
@@ -102,14 +102,14 @@ func (s *session) take(cost uint64, subjects ...subject) (*request, bool) {
 	return s.ask(cost, false, subjects)
 }
 
-// look is take for a request that only looks.
-func (s *session) look(cost uint64, subjects ...subject) (*request, bool) {
+// peek is take without charging.
+func (s *session) peek(cost uint64, subjects ...subject) (*request, bool) {
 	return s.ask(cost, true, subjects)
 }
 
-func (s *session) ask(cost uint64, look bool, subjects []subject) (*request, bool) {
+func (s *session) ask(cost uint64, peek bool, subjects []subject) (*request, bool) {
 	now := s.clock()
-	r := &request{Set: s.model.set, Now: now, Cost: cost, Peek: look, Subjects: subjects}
+	r := &request{Set: s.model.set, Now: now, Cost: cost, Peek: peek, Subjects: subjects}
 	s.note(r)
 	if err := s.decide(r); err != nil {
 		s.broken("Decide returned %w", err)
@@ -117,7 +117,7 @@ func (s *session) ask(cost uint64, look bool, subjects []subject) (*request, boo
 	asked := *r
 	if s.config.Pass == nil {
 		asked.Now = now
-	} // else the store says when it was
+	} // else the store sets the time
 	v := s.model.judge(&asked)
 	s.compare(r, v)
 	return r, v.allowed
@@ -156,7 +156,7 @@ const keptHistory = 40
 func (s *session) note(r *request) {
 	verb := "take"
 	if r.Peek {
-		verb = "look"
+		verb = "peek"
 	}
 	line := fmt.Sprintf("%+d ns: %s %d", r.Now-s.base, verb, r.Cost)
 	for i := range r.Subjects {
@@ -174,15 +174,15 @@ func (s *session) noted(format string, args ...any) {
 	s.log = append(s.log, fmt.Sprintf(format, args...))
 }
 
-// compare complains if r is not answered as v says.
-func (s *session) compare(r *request, v verdict) {
+// compare complains if the answer to r is not v.
+func (s *session) compare(r *request, v answer) {
 	if r.Now != v.at {
 		s.broken("the request was judged at %+d ns, want %+d ns", r.Now-s.base, v.at-s.base)
 	}
 	for i := range r.Subjects {
 		got, want := r.Subjects[i].Outcome, v.outcomes[i]
 		if !v.allowed {
-			got.Delay, want.Delay = 0, 0 // it waits for no turn
+			got.Delay, want.Delay = 0, 0 // there is nothing to wait for
 		}
 		if diff := s.differs(v.at, got, want); diff != "" {
 			s.broken("rule %d: %s\\ngot  %+v\\nwant %+v", want.Rule, diff, got, want.Outcome)
@@ -191,8 +191,7 @@ func (s *session) compare(r *request, v verdict) {
 	s.retryIsTrue(r, v)
 }
 
-// differs returns what got says otherwise than want of an event judged at that
-// time, or "".
+// differs returns how got differs from want for an event judged at that time, or "".
 func (s *session) differs(at int64, got Outcome, want outcome) string {
 	rule := s.model.set.Rule(want.Rule)
 	if slices.Contains(want.tied, got.LimitIndex) && !want.Banned && !want.Started && want.Limit == most(rule.Limits[want.LimitIndex]) {
@@ -200,7 +199,7 @@ func (s *session) differs(at int64, got Outcome, want outcome) string {
 	}
 	right := got
 	right.Rule, right.Refused = want.Rule, want.Refused
-	if !want.struck { // else a look may say of the ban what it wants
+	if !want.struck { // else it is unspecified what a peek returns of the ban
 		right.Banned, right.Started, right.Skipped, right.Charged = want.Banned, want.Started, want.Skipped, want.Charged
 	}
 	counted := !want.struck && !want.Skipped
@@ -219,12 +218,12 @@ func (s *session) differs(at int64, got Outcome, want outcome) string {
 	switch {
 	case got != right:
 		return "the outcome differs"
-	case !counted, len(rule.Limits) > 0 && rule.Ban != nil: // which of the two it resets is not said
+	case !counted, len(rule.Limits) > 0 && rule.Ban != nil: // ResetAfter may be that of either
 		return ""
-	case got.ResetAfter < 0 || !want.forgotten(at+int64(got.ResetAfter)):
-		return "not all is forgotten after ResetAfter"
-	case got.ResetAfter > 0 && want.forgotten(at+max(int64(got.ResetAfter-s.config.Resolution), 0)):
-		return fmt.Sprintf("all is forgotten %v before ResetAfter", s.config.Resolution)
+	case got.ResetAfter < 0 || !want.expired(at+int64(got.ResetAfter)):
+		return "not all has expired after ResetAfter"
+	case got.ResetAfter > 0 && want.expired(at+max(int64(got.ResetAfter-s.config.Resolution), 0)):
+		return fmt.Sprintf("all has expired %v before ResetAfter", s.config.Resolution)
 	}
 	return ""
 }
@@ -235,9 +234,9 @@ func (s *session) unlike(got, want time.Duration) bool {
 	return got < want || got >= want+s.config.Resolution
 }
 
-// retryIsTrue complains if the waiting time that the outcomes come to is not the
-// least after which a lone event is admitted.
-func (s *session) retryIsTrue(r *request, v verdict) {
+// retryIsTrue complains if the waiting time of the outcomes is not the shortest
+// after which a single event is admitted.
+func (s *session) retryIsTrue(r *request, v answer) {
 	wait := s.wait(r)
 	hopeless := slices.ContainsFunc(r.Subjects, func(sub subject) bool {
 		rule := s.model.set.Rule(sub.Outcome.Rule)
@@ -254,20 +253,20 @@ func (s *session) retryIsTrue(r *request, v verdict) {
 			s.broken("its cost is above a limit; RetryAfter is %v, want Never", wait)
 		}
 		return
-	case !s.admits(r, v.at+never): // as with a ban after no hit at all
+	case !s.admits(r, v.at+never): // as under a ban after 0 hits
 		if wait == 0 {
 			s.broken("it was refused; RetryAfter is 0")
 		}
 	case wait < 0:
 		s.broken("RetryAfter is %v, want a time to wait", wait)
 	case !s.admits(r, v.at+int64(wait)):
-		s.broken("RetryAfter is %v, and then it is refused again", wait)
+		s.broken("RetryAfter is %v, but the event is refused then", wait)
 	case s.admits(r, v.at+int64(wait-s.config.Resolution)):
-		s.broken("RetryAfter is %v, and it is admitted %v before", wait, s.config.Resolution)
+		s.broken("RetryAfter is %v, but the event is admitted %v earlier", wait, s.config.Resolution)
 	}
 }
 
-// wait returns the waiting time that the outcomes of r come to.
+// wait returns the longest waiting time of the outcomes of r.
 func (s *session) wait(r *request) (wait time.Duration) {
 	for i := range r.Subjects {
 		o := &r.Subjects[i].Outcome
@@ -315,7 +314,7 @@ func (s *session) settlement(r *request, actual uint64, subjects []subject) sett
 	return settlement{Set: s.model.set, At: r.Now, Now: s.clock(), Charged: r.Cost, Actual: actual, Subjects: subjects}
 }
 
-// refund gives back to a key, without saying what.
+// refund gives back to a key what was charged at any time.
 func (s *session) refund(n uint64, rule int, key string) uint64 {
 	r := adjustment{Set: s.model.set, Rule: rule, Key: []byte(key), N: n, Now: s.clock()}
 	asked := r
@@ -324,15 +323,15 @@ func (s *session) refund(n uint64, rule int, key string) uint64 {
 		s.broken("Refund returned %w", err)
 	}
 	if s.config.Pass != nil {
-		asked.Now = r.Now // the store says when it was
+		asked.Now = r.Now // the store sets the time
 	}
 	if want := s.model.refund(&asked); r.Taken != want {
-		s.broken("it has given back %d, want %d", r.Taken, want)
+		s.broken("Refund took back %d, want %d", r.Taken, want)
 	}
 	return r.Taken
 }
 
-// reset forgets what was counted of the subjects.
+// reset deletes what was counted of the subjects.
 func (s *session) reset(subjects ...subject) {
 	s.noted("reset %d:%.20q", subjects[0].Outcome.Rule, subjects[0].Key)
 	if err := s.store.Reset(ctx, s.model.set, subjects); err != nil {
@@ -354,16 +353,16 @@ func (s *session) update(set *ratelimit.Set) {
 	s.model.update(set)
 }
 
-// used returns how much of the limit that it tells a key has used, as the store says,
-// without the model.
+// used returns how much of its limit a key has used according to the store, without the
+// model.
 func (s *session) used(rule int, key string) uint64 {
 	o := s.raw(0, true, about(rule, key)).Subjects[0].Outcome
 	return o.Limit - o.Remaining
 }
 
 // raw has the store judge without the model.
-func (s *session) raw(cost uint64, look bool, subjects ...subject) *request {
-	r := &request{Set: s.model.set, Now: s.now, Cost: cost, Peek: look, Subjects: subjects}
+func (s *session) raw(cost uint64, peek bool, subjects ...subject) *request {
+	r := &request{Set: s.model.set, Now: s.now, Cost: cost, Peek: peek, Subjects: subjects}
 	s.note(r)
 	if err := s.decide(r); err != nil {
 		s.broken("Decide returned %w", err)

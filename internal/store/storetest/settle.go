@@ -9,17 +9,17 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// settleCases are about giving back, charging later and forgetting.
+// settleCases are about refunds, later charges and resets.
 var settleCases = []Case{
 	{
 		"Refund", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
 			return []ratelimit.Rule{c.randomLimits(a), named("second", c.randomLimits(a))}
-		}, (*walk).take, (*walk).take, (*walk).look, (*walk).settle),
-		"What is given back is taken from where it was charged, never more than had been charged, and nothing of what has left the window or was never charged.",
+		}, (*walk).take, (*walk).take, (*walk).peek, (*walk).settle),
+		"A refund takes back what was charged at that time, never more than was charged, and nothing that has left the window or was never charged.",
 	},
 	{
 		"RefundOnce", anyStore, refundOnceCase,
-		"A reservation ends once, however often and by however many it is canceled.",
+		"A reservation ends once, even if several goroutines cancel it several times.",
 	},
 	{
 		"RefundOldest", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
@@ -31,12 +31,12 @@ var settleCases = []Case{
 			}
 			bans.Ban = &ratelimit.Ban{After: 1000, Span: time.Hour, For: time.Hour}
 			return []ratelimit.Rule{two, named("second", c.limitOf(a, n+5)), bans}
-		}, (*walk).take, (*walk).take, (*walk).take, (*walk).look, (*walk).refund, (*walk).refund, (*walk).jump),
-		"What is given back without the time of its charge is taken from the oldest on, in each limit, and how much is told; a bucket that was charged more than it holds gives nothing until it has been empty.",
+		}, (*walk).take, (*walk).take, (*walk).take, (*walk).peek, (*walk).refund, (*walk).refund, (*walk).jump),
+		"A refund without the time of the charge takes back the oldest first, in each limit, and reports how much. A bucket that was charged more than it holds gives nothing back until it has been empty.",
 	},
 	{
 		"ChargeLater", anyStore, chargeLaterCase,
-		"What was charged too little is charged in full, even beyond the limit, and leaves the window like any other charge.",
+		"A settlement charges the rest in full, even beyond the limit, and it leaves the window like any other charge.",
 	},
 	{
 		"Reset", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
@@ -44,7 +44,7 @@ var settleCases = []Case{
 			r.Ban = &ratelimit.Ban{After: 2, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
 			return []ratelimit.Rule{r, named("second", c.lasting(a, 100))}
 		}, (*walk).take, (*walk).take, (*walk).take, (*walk).settle, (*walk).reset),
-		"A reset forgets what the subjects have counted, and nothing else; what was charged before it is not given back again.",
+		"A reset deletes what the subjects have counted, and nothing else; what was charged before it is not given back later.",
 	},
 }
 

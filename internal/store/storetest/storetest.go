@@ -1,20 +1,19 @@
-// Package storetest checks that a [store.Store] keeps its promises: that each
-// decision is one step, that nothing is charged when a rule refuses, that what is
-// given back is what was taken, that bans end when they say and not before, and
-// that no clock, cost or key brings it out of step.
+// Package storetest is the conformance suite of a [store.Store]: each decision is one
+// step, nothing is charged when a rule refuses, a refund takes back what was charged,
+// bans last exactly as long as stated, and no clock, cost or key breaks this.
 //
 // What a store decides is compared with a model, which keeps a list of all events
-// and evaluates all of them for each answer. The suite is made like testing/fstest
+// and evaluates all of them for each answer. The suite is used like testing/fstest
 // and testing/slogtest.
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t testing.TB, set *ratelimit.Set) Store {
-//			return mystore.New(set) // empty, whatever was counted before
+//			return mystore.New(set) // empty
 //		}, storetest.Config{})
 //	}
 //
-// A store that cannot hold to all of it says so in its [Config]; the promises that
-// are left are then checked no less strictly.
+// The [Config] of a store says which guarantees it does not give. All others are checked
+// in full.
 package storetest
 
 import (
@@ -31,7 +30,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// What a store of a limiter's is asked.
+// The types of the store of a limiter.
 type (
 	Store      = store.Store[*ratelimit.Set, ratelimit.BanRecord]
 	Outcome    = store.Outcome[*ratelimit.Set]
@@ -45,17 +44,17 @@ type (
 // there is a network.
 var ctx = context.Background()
 
-// Open returns a store for set that has counted nothing and bans nobody. It ends
+// Open returns a store for set without counts and bans. It ends
 // the test if it cannot. What has to be closed, it leaves to t.Cleanup.
 type Open func(t testing.TB, set *ratelimit.Set) Store
 
-// Config is what a store says of itself. Its zero value is a store that is atomic
+// Config describes a store. Its zero value is a store that is atomic
 // over any number of subjects, has every algorithm, and judges each request at the
 // time that the request brings.
 type Config struct {
 	// Pass lets d pass, for a store that judges at a clock of its own: it moves
 	// that clock, or waits. Times of requests then mean nothing to the store, and
-	// cases about clocks that jump are left out. nil says that the store judges
+	// cases about clocks that jump are skipped. nil means that the store judges
 	// at the times that requests bring.
 	Pass func(d time.Duration)
 
@@ -64,7 +63,7 @@ type Config struct {
 	// may be longer by less than that. 0 means a nanosecond.
 	Resolution time.Duration
 
-	// Compensates says that a request about several subjects is judged one after
+	// Compensates means that a request about several subjects is judged one after
 	// the other, and that what was charged meanwhile is taken back when a later
 	// one refuses. Others may then be refused because of it, for a moment.
 	Compensates bool
@@ -77,7 +76,7 @@ type Config struct {
 	Seed uint64
 }
 
-// A Case is one promise and how it is checked.
+// A Case is one guarantee and how it is checked.
 type Case struct {
 	Name    string
 	of      kind
@@ -85,7 +84,7 @@ type Case struct {
 	Promise string // in a sentence
 }
 
-// A kind says which stores give a promise.
+// A kind is the stores that give a guarantee.
 type kind uint8
 
 const (
@@ -182,7 +181,7 @@ func (c *check) run(f func(*check)) {
 	f(c)
 }
 
-// complain says what is wrong. It may be called by any goroutine.
+// complain records what is wrong. Any goroutine may call it.
 func (c *check) complain(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,12 +15,12 @@ var timeCases = []Case{
 			r := c.limitOf(a, 6)
 			r.Ban = &ratelimit.Ban{After: 6, Of: ratelimit.Refusals, Span: c.units(2), For: c.units(3)}
 			return []ratelimit.Rule{r, named("second", c.limitOf(ratelimit.Sliding, 100))}
-		}, (*walk).take, (*walk).take, (*walk).take, (*walk).take, (*walk).look, (*walk).jump),
-		"Whatever a clock does, an event is judged at its time, or at the newest at which one of its records was judged if that is later, and takes all its records there; other keys are not held back.",
+		}, (*walk).take, (*walk).take, (*walk).take, (*walk).take, (*walk).peek, (*walk).jump),
+		"With any steps of the clock, an event is judged at its time, or at the newest time of its records if that is later, which then becomes the time of all of them. Other keys are not affected.",
 	},
 	{
 		"OwnClock", ownClock, ownClockCase,
-		"A store with a clock of its own says when it judged, and that never goes back.",
+		"A store with its own clock returns the time of its decision, which never goes back.",
 	},
 	{
 		"EndsOfTime", givenTimes, endsOfTimeCase,
@@ -28,7 +28,7 @@ var timeCases = []Case{
 	},
 	{
 		"Overflow", givenTimes, overflowCase,
-		"Costs, limits and times at the ends of their ranges are judged as any: no wrap, no panic.",
+		"Costs, limits and times at the ends of their ranges are judged like all others: no overflow, no panic.",
 	},
 }
 
@@ -48,7 +48,7 @@ func ownClockCase(c *check) {
 	}
 }
 
-// ends are the first and the last time that a Limiter asks about.
+// ends are the first and the last time that a Limiter passes to a store.
 const ends = math.MaxInt64 - 4*int64(ratelimit.MaxSpan)
 
 func endsOfTimeCase(c *check) {
@@ -91,7 +91,7 @@ func overflowCase(c *check) {
 				s.now = now
 				for _, cost := range slices.Concat(costs, []uint64{most - 2, 2, 1, 1, most}) {
 					if a == ratelimit.Exact || a == ratelimit.InFlight {
-						s.look(cost, about(0, "k")) // each is kept: no need to do it often
+						s.peek(cost, about(0, "k")) // each is kept: no need to do it often
 						continue
 					}
 					req, ok := s.take(cost, about(0, "k"))

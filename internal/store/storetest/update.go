@@ -18,8 +18,8 @@ var updateCases = []Case{
 	{
 		"UpdateKeeps", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
 			return c.changingRules(c.algorithms(), a)
-		}, (*walk).take, (*walk).take, (*walk).take, (*walk).look, (*walk).ban, (*walk).update),
-		"A rule that counts as before keeps its counts, its bans, and what counts toward them, whatever else of it has changed; one that is new, or gone in between, starts with nothing.",
+		}, (*walk).take, (*walk).take, (*walk).take, (*walk).peek, (*walk).ban, (*walk).update),
+		"A rule whose limits and key stay keeps its counts, its bans and what counts toward them, even if other fields change. A rule that is new, or was missing in between, starts empty.",
 	},
 	{
 		"UpdateCarriesTimes", anyStore, updateCarriesTimesCase,
@@ -27,7 +27,7 @@ var updateCases = []Case{
 	},
 	{
 		"UpdateCarriesCounts", givenTimes, updateCarriesCountsCase,
-		"When the limit of an algorithm that counts what has come is changed, what is used stays used.",
+		"When the limit changes and the algorithm stays, what is used remains used.",
 	},
 	{
 		"UpdateAlgorithm", givenTimes, updateAlgorithmCase,
@@ -35,7 +35,7 @@ var updateCases = []Case{
 	},
 	{
 		"UpdateThereAndBack", anyStore, updateThereAndBackCase,
-		"A limit that is lowered and raised again has forgotten nothing: no key gets a second helping.",
+		"A limit that is lowered and raised again loses no count.",
 	},
 	{
 		"UpdateSettle", anyStore, walking(func(c *check, _ ratelimit.Algorithm) []ratelimit.Rule {
@@ -55,8 +55,8 @@ func staleCase(c *check) {
 			c.fatal("%s for the set before returned %v, want ErrStale", what, err)
 		}
 	}
-	for _, look := range []bool{false, true} {
-		stale("Decide", s.decide(&request{Set: before, Now: s.now, Cost: 3, Peek: look, Subjects: s.all("k")}))
+	for _, peek := range []bool{false, true} {
+		stale("Decide", s.decide(&request{Set: before, Now: s.now, Cost: 3, Peek: peek, Subjects: s.all("k")}))
 	}
 	stale("Settle", s.store.Settle(ctx, &settlement{Set: before, At: charged.Now, Now: s.now, Charged: 4, Subjects: charged.Subjects}))
 	stale("Reset", s.store.Reset(ctx, before, s.all("k")))
@@ -168,11 +168,11 @@ func updateAlgorithmCase(c *check) {
 				}
 				third := c.rule("r", c.under(as[(i+1)%len(as)], to, 60))
 				third.Algorithm = as[(i+1)%len(as)]
-				if err := s.store.Update(ctx, c.set(third), func() { c.fatal("it is published in spite of the error") }); err == nil {
+				if err := s.store.Update(ctx, c.set(third), func() { c.fatal("published was called in spite of the error") }); err == nil {
 					c.fatal("%v to %v and within a span of it to %v: there is no error", a, b, third.Algorithm)
 				}
 				s.now += window - int64(s.model.set.Rule(0).Limits[0].Window())/200
-				s.drain() // the old limit may say what it likes
+				s.drain() // whatever the old limit decides
 				s.now += 3 * int64(max(after.Limits[0].Window(), time.Duration(window)))
 				if r := s.raw(to, false, about(0, "k")); !admitted(r) {
 					c.fatal("%v to %v: after the old span: %+v", a, b, r.Subjects[0].Outcome)

@@ -10,8 +10,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A walk is a session that takes random steps. After each of them, the model knows what
-// the store must have answered.
+// A walk is a session of random steps. The answer of the store to each of them is
+// compared with that of the model.
 type walk struct {
 	*session
 	rules    []ratelimit.Rule // those of the start
@@ -57,28 +57,28 @@ func (w *walk) take() { w.takeCost(w.cost()) }
 
 func (w *walk) takeOne() { w.takeCost(1) }
 
-// takeCost takes, and if that is refused now and then also at the last time at which it
-// is, and the first at which it is not.
+// takeCost takes. If that is refused, it sometimes tries again 1 step of the resolution
+// before RetryAfter and at RetryAfter.
 func (w *walk) takeCost(cost uint64) {
 	subjects := w.subjects()
 	r, _ := w.session.take(cost, slices.Clone(subjects)...)
 	w.keep(r)
 	if wait := w.wait(r); wait > 0 && wait < longIdle && w.config.Pass == nil && w.rnd.IntN(4) == 0 {
 		w.pass(wait - w.config.Resolution)
-		w.session.look(cost, slices.Clone(subjects)...)
+		w.session.peek(cost, slices.Clone(subjects)...)
 		w.pass(w.config.Resolution)
 		w.session.take(cost, subjects...)
 	}
 }
 
-// look looks, also into the future.
-func (w *walk) look() {
+// peek peeks, also at later times.
+func (w *walk) peek() {
 	ahead := w.gap()
 	if w.config.Pass != nil {
 		ahead = 0
 	}
 	w.now += int64(ahead)
-	r, _ := w.session.look(w.cost(), w.subjects()...)
+	r, _ := w.session.peek(w.cost(), w.subjects()...)
 	w.now -= int64(ahead)
 	w.keep(r)
 }
@@ -227,7 +227,7 @@ func (w *walk) cost() uint64 {
 const longIdle = 100 * 24 * time.Hour
 
 // gap returns a random time between two events: such that some are refused, and
-// now and then so long that all is forgotten.
+// now and then so long that everything expires.
 func (w *walk) gap() time.Duration {
 	if w.config.Pass != nil {
 		return time.Duration(w.rnd.Int64N(int64(w.unit)/4 + 1))

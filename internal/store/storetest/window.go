@@ -11,7 +11,7 @@ import (
 )
 
 // A window is one limit of one key by the definition of its algorithm: a list of what was
-// charged, all of which is looked at for each answer. It is slow, and has no structure in
+// charged, all of which is read for each answer. It is slow, and has no structure in
 // common with any store. Times never go back.
 type window struct {
 	rule       *ratelimit.Rule
@@ -87,7 +87,7 @@ func (w *window) holds(at, t int64) bool {
 	return at > t-w.span
 }
 
-// together reports whether what was charged at these times is told apart no more.
+// together reports whether charges at these times are counted as one.
 func (w *window) together(a, b int64) bool {
 	switch {
 	case w.rule.Algorithm == ratelimit.Fixed, w.rule.Algorithm == ratelimit.Calendar:
