@@ -2,32 +2,25 @@ package resp
 
 import "errors"
 
-// A Budget lends the memory by which the buffers of Readers and Writers outgrow their
-// first sizes. It is used by several goroutines at once.
+// A Budget bounds the memory by which the buffers of Readers and Writers grow beyond their
+// first sizes. Several goroutines use it at once.
 type Budget interface {
-	// Take takes n bytes, or returns false if there are not so many left.
-	Take(n int) bool
-
-	// Give gives n bytes back.
-	Give(n int)
-
-	// Scarce reports whether so little is left that nobody should take what
-	// would only make it faster.
-	Scarce() bool
+	Take(n int) bool // takes n bytes, or returns false if fewer are left
+	Give(n int)      // returns n bytes
+	Scarce() bool    // so few are left that none should be taken only for speed
 }
 
 // ErrBudget is the error of a [Reader] whose next command, or of a [Writer] whose next
 // reply, needs more memory than the [Budget] has left.
 var ErrBudget = errors.New("resp: no memory is left for requests and replies of this size")
 
-// An account is what one buffer has taken from a Budget. Without a Budget it pays
-// nothing.
+// An account is what one buffer has taken from a Budget, which may be nil.
 type account struct {
 	budget Budget
 	taken  int
 }
 
-// pay makes n what is taken, and reports whether it could.
+// pay takes or returns bytes until n are taken, and reports whether that is possible.
 func (a *account) pay(n int) bool {
 	switch {
 	case a.budget == nil || n == a.taken:
@@ -41,5 +34,5 @@ func (a *account) pay(n int) bool {
 	return true
 }
 
-// scarce reports whether nothing should be taken without need.
+// scarce is Budget.Scarce.
 func (a *account) scarce() bool { return a.budget != nil && a.budget.Scarce() }

@@ -7,13 +7,13 @@ const (
 	cheapMove = 512 // bytes: up to so many are moved to the front although there is space after them
 )
 
-// A buffer is the buffer between a source and a parser. What has been read
-// and not been parsed is buf[start:end].
+// A buffer is the buffer between a source and a parser. buf[start:end] is read and not
+// parsed.
 //
-// It doubles when it is full, up to most: memory is bounded by what a peer has
-// sent, not by what it announces. A read that fills the buffer shows that the
-// peer pipelines, and doubles it too, up to keep. Above keep it shrinks as soon as
-// the bytes in it fit a small one; below, after some calm reads.
+// It doubles when it is full, up to most: memory is bounded by the bytes that a peer has
+// sent, not by those that it announces. A read that fills the buffer shows that the peer
+// pipelines, and doubles it too, up to keep. Above keep it shrinks as soon as its bytes fit
+// a small one; below, after some calm reads.
 type buffer struct {
 	src   io.Reader
 	err   error // that came with bytes: for the next fill
@@ -52,8 +52,8 @@ func (in *buffer) fill() (moved bool, err error) {
 	return moved, nil
 }
 
-// makeSpace makes space for at least one byte. A full buffer is never of the largest
-// size: the parser has refused such a command. ok is false if the budget is spent.
+// makeSpace makes space for at least one byte. A full buffer never has the largest size,
+// since the parser has refused such a command. ok is false if the budget is spent.
 func (in *buffer) makeSpace() (moved, ok bool) {
 	held, size := in.end-in.start, len(in.buf)
 	switch {

@@ -1,7 +1,6 @@
-// Package resp is a server's side of the wire protocol of Redis, versions 2 and 3:
-// a [Reader] of commands and a [Writer] of replies. It knows no command: names, arity
-// and roles are the server's. Clients in tests and benchmarks write commands with
-// [AppendCommand].
+// Package resp is the server's side of the wire protocol of Redis, versions 2 and 3:
+// a [Reader] of commands and a [Writer] of replies. It does not know any command. Clients
+// in tests and benchmarks write commands with [AppendCommand].
 //
 // # The loop of a server
 //
@@ -17,28 +16,24 @@
 //		}
 //	}
 //
-// A pipeline of commands that came in one read is so answered in one write.
+// So a pipeline of commands that arrived in one read is answered in one write.
 //
-// # What it costs
+// # Cost
 //
-// Neither a command nor a reply allocates once the buffers have their size.
-// Arguments are views of the read buffer, valid until the next command is asked for.
-// Buffers begin small, grow by doubling with what has come in (never with what a
-// peer says will come), and shrink again.
+// Commands and replies do not allocate once the buffers have grown. Arguments are views of
+// the read buffer, valid until the next command is read. Buffers begin small, double with
+// the bytes received (never with an announced length), and shrink again.
 //
-// # Where it is stricter than Redis
+// # Differences from Redis
 //
-// The grammar is that of the Redis protocol specification and of redis-server
-// 7. These are refused although redis-server lets them pass: an argument that
-// is not followed by CR LF, a bare CR in a length line, a multi-bulk count
-// below -1, a NUL byte in an inline command, a length line longer than any
-// number. A command is refused at its first wrong byte, whatever follows. The
-// outcome never depends on how the network cut the stream. As in Redis, an
-// inline command that begins with "POST" or "Host:" ends the connection: it is
-// a browser that somebody sends to a loopback port.
+// The grammar is that of the Redis protocol specification and of redis-server 7, except
+// that these are errors: an argument that is not followed by CR LF, a bare CR in a length
+// line, a multi-bulk count below -1, a NUL byte in an inline command, a length line longer
+// than any number. A command is refused at its first wrong byte, however the stream is
+// split into packets. As in Redis, an inline command that begins with "POST" or "Host:" ends
+// the connection: it is from a browser that was made to call a loopback port.
 //
 // # Concurrency
 //
-// A Reader and a Writer each belong to one goroutine at a time.
-// Reading and writing on one connection may be in two.
+// A Reader and a Writer are each for one goroutine at a time, which may be different ones.
 package resp

@@ -5,9 +5,8 @@ import (
 	"encoding/hex"
 )
 
-// inline reads the line at the start of the buffer as a command. It returns
-// false when the line is incomplete, or when r.err is set. r.args is empty for a
-// line of blanks.
+// inline reads the line at the start of the buffer as a command. It returns false if the
+// line is incomplete or r.err is set. r.args is empty for a line of blanks.
 func (r *Reader) inline() bool {
 	most := r.limits.Inline + len("\r\n")
 	line := r.in.buf[r.in.start:min(r.in.end, r.in.start+most)]
@@ -73,9 +72,8 @@ func splitInline(args [][]byte, line []byte, limits *Limits) (_ [][]byte, fault 
 	return args, ""
 }
 
-// isHTTP reports whether a line begins as an HTTP request does that a browser
-// was made to send: its request line or, for methods that are commands too,
-// its first header.
+// isHTTP reports whether a line begins like an HTTP request of a browser: its request line
+// or, for methods that are commands too, its first header.
 func isHTTP(word []byte) bool {
 	return bytes.EqualFold(word, []byte("post")) || bytes.EqualFold(word, []byte("host:"))
 }
@@ -113,8 +111,7 @@ func inlineWord(line []byte, i int) (word []byte, next int) {
 	return line[start:to:to], i
 }
 
-// quotedByte decodes the byte at line[i], which is inside quotes, and returns
-// it with the index of the next.
+// quotedByte decodes the byte at line[i] inside quotes, and returns the index of the next.
 func quotedByte(line []byte, i int, quote byte) (c byte, next int) {
 	if line[i] != '\\' || i+1 == len(line) || quote == '\'' && line[i+1] != '\'' {
 		return line[i], i + 1

@@ -7,21 +7,19 @@ const (
 	mib = 1 << 20
 )
 
-// Limits bounds what a [Reader] takes from a peer. A field that is 0 has its
-// default. The narrowest limit decides: a Command of 1000 bytes holds no argument
-// of 2000, whatever Bulk is.
+// Limits bounds the commands that a [Reader] accepts. A field that is 0 has its default.
+// All limits apply: a Command of 1000 bytes has no argument of 2000, whatever Bulk is.
 type Limits struct {
 	Bulk   int // bytes of one argument: 64 KiB by default
 	Args   int // arguments of one command, its name included: 1024 by default
 	Inline int // bytes of an inline command, without its line end: 64 KiB by default
 
-	// Command is the number of bytes of one command as sent, with all its lengths
-	// and line ends: 1 MiB by default. A connection that sends a command without
-	// ever ending it makes a Reader buffer no more than the larger of this and Inline.
+	// Command is the bytes of one command as sent, with lengths and line ends: 1 MiB by
+	// default. A Reader buffers no more than the larger of this and Inline.
 	Command int
 
-	// Buffer is the size in bytes that the read buffer begins with and returns to:
-	// 16 or more, 4 KiB by default.
+	// Buffer is the first size of the read buffer in bytes, to which it shrinks again: 16
+	// or more, 4 KiB by default.
 	Buffer int
 }
 

@@ -5,9 +5,8 @@ import "strconv"
 // maxDigits is how many decimal digits surely fit in an int64.
 const maxDigits = 18
 
-// ParseInt reads a decimal integer as strictly as Redis does (string2ll): an
-// optional minus and digits, without a plus, a blank, a leading zero, a minus
-// before zero, or a value outside int64. It does not allocate.
+// ParseInt reads a decimal integer as strictly as Redis does (string2ll): an optional minus
+// and digits, without a plus, a blank, a leading zero, or a minus before zero.
 func ParseInt(b []byte) (n int64, ok bool) {
 	if len(b) == 0 || len(b) > len("-9223372036854775808") {
 		return 0, false
@@ -19,16 +18,15 @@ func ParseInt(b []byte) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// What lengthLine returns in place of an index.
+// What lengthLine returns instead of an index.
 const (
 	lineCut = 0  // more bytes are needed
 	lineBad = -1 // no length can begin so
 )
 
-// lengthLine reads the number at b[i:] and the CR LF after it, and returns the
-// index after them, lineCut or lineBad. The number is -1, or from 0 to ten to
-// the power of maxDigits. A wrong byte is found as soon as it is there,
-// whatever follows.
+// lengthLine reads the number at b[i:] and the CR LF after it, and returns the index after
+// them, lineCut or lineBad. The number is -1, or has up to maxDigits digits. A wrong byte is
+// an error even if the line is incomplete.
 func lengthLine(b []byte, i int) (n int64, next int) {
 	first, minus := i, i < len(b) && b[i] == '-'
 	if minus {

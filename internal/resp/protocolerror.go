@@ -2,24 +2,21 @@ package resp
 
 import "fmt"
 
-// A ProtocolError says that the peer does not speak the protocol, or asks for
-// more than the limits. There is no way to find the next command or reply
-// behind it: answer with its text and close the connection. It is returned
-// again by every later call.
+// A ProtocolError says that the peer does not speak the protocol, or exceeds the limits. The
+// next command cannot be found: answer with its text and close the connection. Every later
+// call returns it again.
 //
 //	if fault, ok := errors.AsType[resp.ProtocolError](err); ok {
 //		w.Error("ERR", fault.Error())
 //	}
 type ProtocolError struct {
-	// Reason is what is wrong, in Redis' words where Redis has some.
-	Reason string
+	Reason string // in the words of Redis if it has the same error
 }
 
-// Error returns the sentence that Redis clients know: "Protocol error: " and
-// the reason.
+// Error returns "Protocol error: ", as Redis does, and the reason.
 func (e ProtocolError) Error() string { return "Protocol error: " + e.Reason }
 
-// The reasons. Those of Redis are spelled as redis-server spells them.
+// The reasons. Those of Redis are spelled as in redis-server.
 const (
 	faultCount      = "invalid multibulk length"
 	faultLength     = "invalid bulk length"
@@ -33,7 +30,7 @@ const (
 	faultHTTP       = "this is not an HTTP port"
 )
 
-// expectedBulk returns the reason that another byte stands where '$' must.
+// expectedBulk returns the reason for a wrong byte instead of '$'.
 func expectedBulk(got byte) string {
 	if got >= ' ' && got < 0x7f {
 		return fmt.Sprintf("expected '$', got '%c'", got)

@@ -11,45 +11,41 @@ const (
 )
 
 // A Reader reads the commands of a client: arrays of bulk strings
-// ("*2\r\n$4\r\nPING\r\n$2\r\nhi\r\n") and inline commands ("PING hi\r\n"),
-// mixed and pipelined at will. Empty commands ("*0", "*-1", an empty line) are
-// passed over, as in Redis.
+// ("*2\r\n$4\r\nPING\r\n$2\r\nhi\r\n") and inline commands ("PING hi\r\n"), mixed and
+// pipelined. Empty commands ("*0", "*-1", an empty line) are skipped, as in Redis. Make one
+// with [NewReader]. A Reader is for one goroutine at a time.
 //
-// The commands and the error a stream yields depend on its bytes only, not on
-// the reads they came in. A command costs nothing but its bytes: no
-// allocation, no copy, and no byte of an argument is looked at.
-//
-// The zero value is not usable, call [NewReader]. A Reader is for one
-// goroutine at a time.
+// The commands and the error of a stream depend on its bytes only, not on the reads in which
+// they arrived. A command is neither copied nor allocated, and the bytes of arguments are
+// not read.
 type Reader struct {
 	in     buffer
 	limits Limits
-	args   [][]byte // of the command that is being parsed or was handed out
-	pos    int      // where parsing goes on in in.buf; not before in.start
-	left   int      // arguments still to come of a command whose count is read
-	whole  bool     // args are those of a command not handed out yet
+	args   [][]byte // of the command that is being parsed or was returned
+	pos    int      // where parsing continues in in.buf; not before in.start
+	left   int      // arguments to come of a command whose count is read
+	whole  bool     // args are those of a command that Next has not returned
 	err    error    // a ProtocolError or ErrBudget, for good
 	paid   account  // for args
 }
 
-// NewReader returns a Reader of the commands that src holds. It reads nothing yet.
+// NewReader returns a Reader of the commands of src.
 func NewReader(src io.Reader, limits Limits) *Reader {
 	r := &Reader{in: buffer{src: src}}
 	r.SetLimits(limits)
 	return r
 }
 
-// SetLimits changes the limits from here on, for instance when a client has
-// authenticated. Arguments that are already parsed are not checked again.
+// SetLimits changes the limits, for instance when a client has authenticated. Arguments that
+// are parsed are not checked again.
 func (r *Reader) SetLimits(limits Limits) {
 	l := limits.withDefaults()
 	r.limits = l
 	r.in.small, r.in.keep, r.in.most = l.Buffer, max(keepRead, l.Buffer), max(l.largest(), len(r.in.buf))
 }
 
-// SetBudget makes r take the memory from b by which its buffers outgrow their first
-// sizes. It is called before the first command is read. A Reader that is not used any
-// more has to be released.
+// SetBudget makes r take memory from b if its buffers grow beyond their first sizes. Call it
+// before the first command is read, and Release in the end.
 func (r *Reader) SetBudget(b Budget) { r.in.paid.budget, r.paid.budget = b, b }
 
 // Release drops the buffers of r and gives their memory back to the Budget.
@@ -59,18 +55,13 @@ func (r *Reader) Release() {
 	r.paid.pay(0)
 }
 
-// Next returns the arguments of the next command, one at least; the first is
-// the command's name. It reads from the source only when no whole command is
-// buffered.
+// Next returns the next command: its name and its arguments. It reads from the source only
+// if no whole command is buffered. The slices are views of the read buffer without spare
+// capacity, and may be written to until the next call of Next or Ready.
 //
-// The arguments are views of the read buffer, with no capacity behind them, so
-// that appending to one copies it. They are valid, and may be written to, until
-// the next call of Next or Ready.
-//
-// Errors: a [ProtocolError] or [ErrBudget], which stay; io.EOF where the stream ends between
-// two commands and io.ErrUnexpectedEOF within one; or what the source returned.
-// After an error of the source that passes, such as a timeout, Next can be
-// called again and goes on where it was.
+// Errors: a [ProtocolError] or [ErrBudget], which stay; io.EOF at the end of the stream,
+// io.ErrUnexpectedEOF within a command; or that of the source. After a temporary one, such
+// as a timeout, call Next again.
 func (r *Reader) Next() ([][]byte, error) {
 	for !r.Ready() {
 		if err := r.fill(); err != nil {
@@ -84,15 +75,14 @@ func (r *Reader) Next() ([][]byte, error) {
 	return r.args, nil
 }
 
-// Ready reports whether Next would return without reading: another whole
-// command is buffered, or a ProtocolError. Flush the answers when it is not.
-// What it finds it has parsed; Next does not parse it again.
+// Ready reports whether Next would return without reading: a whole command is buffered, or
+// there is an error. Otherwise, flush the replies.
 func (r *Reader) Ready() bool {
 	return r.whole || r.err != nil || r.parse()
 }
 
-// payArgs pays for the memory of args, if it is for many. It returns false, and sets
-// r.err, if the budget has not so much left.
+// payArgs pays for the memory of more than keepArgs args. It returns false, and sets r.err,
+// if the budget is spent.
 func (r *Reader) payArgs() bool {
 	bytes := 0
 	if cap(r.args) > keepArgs {
@@ -105,10 +95,9 @@ func (r *Reader) payArgs() bool {
 	return true
 }
 
-// Partial reports whether a command has begun to come in and is not whole. It
-// is exact when Next is reading, so that the source's Read can ask it to set a
-// deadline by which a command that began has to end, and after a call of Ready
-// that returned false.
+// Partial reports whether a part of a command is buffered. Its result is exact in the
+// source's Read, which may need a deadline for the rest of the command, and after Ready has
+// returned false.
 func (r *Reader) Partial() bool { return !r.whole && r.err == nil && r.in.start < r.in.end }
 
 // fill reads more of an unfinished command.
@@ -135,8 +124,8 @@ func (r *Reader) fill() error {
 	return err
 }
 
-// parse takes the next command from the buffer. It returns true when there is
-// a whole one in r.args, or when r.err is set.
+// parse takes the next command from the buffer. It returns true if a whole one is in r.args,
+// or r.err is set.
 func (r *Reader) parse() bool {
 	for r.left == 0 {
 		if r.in.start == r.in.end {
@@ -159,14 +148,14 @@ func (r *Reader) parse() bool {
 	return r.bulks()
 }
 
-// fail ends the stream: there is no way to find the next command.
+// fail ends the stream with a ProtocolError.
 func (r *Reader) fail(reason string) bool {
 	r.err = ProtocolError{reason}
 	return true
 }
 
-// count reads the number of arguments, "*3\r\n". It returns false when the
-// line is not whole or wrong. An empty command is passed over.
+// count reads the number of arguments, "*3\r\n". It returns false if the line is incomplete
+// or wrong. An empty command is skipped.
 func (r *Reader) count() bool {
 	n, next := lengthLine(r.window(), r.in.start+1)
 	switch {
@@ -185,14 +174,13 @@ func (r *Reader) count() bool {
 	return true
 }
 
-// window returns the buffer up to where the command that is being parsed must
-// have ended.
+// window returns the buffer up to the largest end of the command that is being parsed.
 func (r *Reader) window() []byte {
 	return r.in.buf[:min(r.in.end, r.in.start+r.limits.Command)]
 }
 
-// bulks reads the arguments that are left, "$3\r\nkey\r\n" each. It is the
-// inner loop of the package: lengths below 100 are read in place.
+// bulks reads the remaining arguments, "$3\r\nkey\r\n" each. It is the inner loop of the
+// package: lengths below 100 are read in place.
 func (r *Reader) bulks() bool {
 	b, args, i := r.window(), r.args, r.pos
 	left := r.left

@@ -15,8 +15,7 @@ func (w *Writer) null(text string) {
 	w.buf = append(w.space(len(text)), text...)
 }
 
-// Map appends the head of a map of n pairs: n times a key and its value
-// follow. In version 2 it is an array of 2n elements.
+// Map appends the head of a map of n pairs; in version 2, of an array of 2n elements.
 func (w *Writer) Map(n int) {
 	if n = max(n, 0); w.three {
 		w.head('%', int64(n))
@@ -28,9 +27,8 @@ func (w *Writer) Map(n int) {
 // Set appends the head of a set of n elements; in version 2, of an array.
 func (w *Writer) Set(n int) { w.aggregate('~', n) }
 
-// Push appends the head of a push message of n elements, the first of which
-// says what kind it is; in version 2, of an array. A push stands between
-// replies, never within one.
+// Push appends the head of a push message of n elements, the first of which is its kind; in
+// version 2, of an array. A push is sent between replies, never within one.
 func (w *Writer) Push(n int) { w.aggregate('>', n) }
 
 func (w *Writer) aggregate(kind byte, n int) {
@@ -40,8 +38,8 @@ func (w *Writer) aggregate(kind byte, n int) {
 	w.head(kind, int64(max(n, 0)))
 }
 
-// Double appends a finite floating-point number, in the fewest digits that give the
-// same number again. In version 2 it is a bulk string of the same text.
+// Double appends a finite floating-point number in the fewest digits that are exact; in
+// version 2, as a bulk string.
 func (w *Writer) Double(f float64) {
 	var text [32]byte
 	t := strconv.AppendFloat(text[:0], f, 'g', -1, 64)
@@ -53,8 +51,7 @@ func (w *Writer) Double(f float64) {
 	w.buf = append(append(b, t...), '\r', '\n')
 }
 
-// Text appends a text of several lines, as a verbatim string of plain text. In
-// version 2 it is a bulk string.
+// Text appends a text of several lines as a verbatim string; in version 2, as a bulk string.
 func (w *Writer) Text(text string) {
 	if !w.three {
 		w.BulkString(text)

@@ -7,23 +7,20 @@ import (
 )
 
 const (
-	firstWrite = 512      // bytes: a write buffer begins with
-	fullWrite  = 16 * kib // bytes from which on a Writer says that it is full
-	freeWrite  = 4 * kib  // bytes: up to so many a write buffer takes none from the Budget
-	keepWrite  = 32 * kib // bytes: a larger buffer is given back when it is flushed
+	firstWrite = 512      // bytes of a new write buffer
+	fullWrite  = 16 * kib // bytes from which a Writer is full
+	freeWrite  = 4 * kib  // bytes of a write buffer that are not taken from the Budget
+	keepWrite  = 32 * kib // bytes: a larger buffer is released when it is flushed
 	maxText    = 1024     // bytes of the text of an error or a simple string
 	headRoom   = 1 + 20 + 2
 )
 
-// A Writer writes the replies of a server. Its methods append to a buffer and
-// neither fail nor block; only [Writer.Flush] writes. Version 3 types become
-// their version 2 counterparts as long as the connection speaks version 2,
-// which it does until [Writer.SetVersion].
+// A Writer writes the replies of a server. Its methods append to a buffer and neither fail
+// nor block; only [Writer.Flush] writes. Types of version 3 become their counterparts of
+// version 2, unless [Writer.SetVersion] was called.
 //
-// A method that begins an aggregate (Array, Map, Set, Push) writes its head
-// only: the caller appends that many elements, for a Map that many pairs.
-//
-// Make one with [NewWriter]. A Writer is for one goroutine at a time.
+// Array, Map, Set and Push append a head only: the caller appends that many elements, or
+// pairs of a Map. Make one with [NewWriter]. A Writer is for one goroutine at a time.
 type Writer struct {
 	dst   io.Writer
 	buf   []byte
@@ -36,9 +33,9 @@ type Writer struct {
 // NewWriter returns a Writer in protocol version 2 that flushes to dst.
 func NewWriter(dst io.Writer) *Writer { return &Writer{dst: dst} }
 
-// SetBudget makes w take the memory from b by which its buffer outgrows its first size.
-// A reply for which there is none is lost, and Flush returns [ErrBudget]; to find out
-// before, see [Writer.Reserve]. A Writer that is not used any more has to be released.
+// SetBudget makes w take memory from b if its buffer grows beyond its first size. A reply for
+// which none is left is lost, and Flush returns [ErrBudget]; [Writer.Reserve] prevents that.
+// Call Release in the end.
 func (w *Writer) SetBudget(b Budget) { w.paid.budget = b }
 
 // Release drops the buffer of w and gives its memory back to the Budget.
@@ -47,13 +44,15 @@ func (w *Writer) Release() {
 	w.paid.pay(0)
 }
 
-// Reserve makes space for a reply of n bytes. It returns false if the Budget has not so
-// much left.
+// Reserve makes space for a reply of n bytes. It returns false if the Budget has less left.
 func (w *Writer) Reserve(n int) bool {
 	size := len(w.buf) + n
-	if size <= cap(w.buf) {
-		return true
-	}
+	return size <= cap(w.buf) || w.resize(size)
+}
+
+// resize moves what is buffered to a buffer of that size. It returns false if the Budget has
+// less left.
+func (w *Writer) resize(size int) bool {
 	if !w.paid.pay(max(size-freeWrite, 0)) {
 		return false
 	}
@@ -71,11 +70,11 @@ func (w *Writer) Version() int {
 	return 2
 }
 
-// SetVersion changes the protocol version, 2 or 3, of what is appended from here on.
+// SetVersion changes the protocol version, 2 or 3, of the replies that follow.
 func (w *Writer) SetVersion(version int) { w.three = version == 3 }
 
-// Flush writes what was appended since the last time, in one Write. An error is
-// for good: a part of a reply may be gone, so the connection has to be closed.
+// Flush writes what was appended, in one Write. Errors stay: a part of a reply may be lost, so
+// the connection must be closed.
 func (w *Writer) Flush() error {
 	switch {
 	case w.err != nil:
@@ -93,8 +92,7 @@ func (w *Writer) Flush() error {
 	return err
 }
 
-// empty empties the buffer, and gives back one that is larger than it has had to be
-// lately.
+// empty empties the buffer, and releases one that was larger than necessary for some time.
 func (w *Writer) empty() {
 	w.calm++
 	if len(w.buf) > firstWrite {
@@ -107,8 +105,8 @@ func (w *Writer) empty() {
 	w.buf = w.buf[:0]
 }
 
-// Full reports whether so much is buffered that it should be flushed although
-// more commands are waiting: 16 KiB, or 4 KiB when the Budget is scarce.
+// Full reports whether the buffer should be flushed although more commands are waiting: from
+// 16 KiB, or from 4 KiB if the Budget is scarce.
 func (w *Writer) Full() bool {
 	return len(w.buf) >= freeWrite && (len(w.buf) >= fullWrite || w.paid.scarce())
 }
@@ -122,17 +120,13 @@ func (w *Writer) space(n int) []byte {
 }
 
 func (w *Writer) grow(n int) {
-	size := max(firstWrite, 2*cap(w.buf), len(w.buf)+n)
-	if !w.paid.pay(max(size-freeWrite, 0)) {
-		if size = len(w.buf) + n; !w.paid.pay(max(size-freeWrite, 0)) {
-			w.err = ErrBudget
-			w.buf, size = nil, n
-			w.paid.pay(0)
-		}
+	least := len(w.buf) + n
+	if w.resize(max(firstWrite, 2*cap(w.buf), least)) || w.resize(least) {
+		return
 	}
-	b := make([]byte, len(w.buf), size)
-	copy(b, w.buf)
-	w.buf = b
+	w.err = ErrBudget
+	w.buf = make([]byte, 0, n)
+	w.paid.pay(0)
 }
 
 // head appends a type byte, a number and CR LF.
@@ -144,24 +138,21 @@ func (w *Writer) head(kind byte, n int64) {
 // OK appends the simple string OK.
 func (w *Writer) OK() { w.buf = append(w.space(5), "+OK\r\n"...) }
 
-// Simple appends a simple string: a short word or two such as PONG. Bytes
-// that would break the line are replaced as in [Writer.Error].
+// Simple appends a simple string such as PONG, with bytes replaced as in [Writer.Error].
 func (w *Writer) Simple(s string) {
 	b := append(w.space(len(s)+3), '+')
 	w.buf = append(appendPrintable(b, s), '\r', '\n')
 }
 
-// Error appends an error: a code word such as ERR and a message.
-//
-// No byte of the message can end the reply or reach a terminal as a control character:
-// whatever is not printable, or not UTF-8, becomes a '?'. Messages are cut at 1 KiB.
+// Error appends an error: a code such as ERR and a message, of up to 1 KiB. Whatever is not
+// printable or not UTF-8 becomes a '?', so that no byte of a message ends the reply.
 func (w *Writer) Error(code, message string) {
 	b := append(w.space(len(code)+min(len(message), maxText)+8), '-')
 	b = append(append(b, code...), ' ')
 	w.buf = append(appendPrintable(b, message), '\r', '\n')
 }
 
-// appendPrintable appends s with all that is not printable replaced.
+// appendPrintable appends s, cut at maxText, with '?' for what is not printable.
 func appendPrintable(b []byte, s string) []byte {
 	text := s
 	if len(s) > maxText {
@@ -207,6 +198,5 @@ func appendBulk[T string | []byte](b []byte, s T) []byte {
 	return append(append(b, s...), '\r', '\n')
 }
 
-// Array appends the head of an array of n elements, which follow. An n below 0
-// counts as 0.
+// Array appends the head of an array of n elements, or of none if n is below 0.
 func (w *Writer) Array(n int) { w.head('*', int64(max(n, 0))) }

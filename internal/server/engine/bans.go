@@ -22,16 +22,17 @@ type banLine struct {
 	Lift  *ratelimit.BanRecord `json:"lift,omitempty"` // Unban in journals of earlier builds; only read
 }
 
-// Ban bans a key under a rule for that long, by hand. It returns when the ban is in
-// the journal, if there is one, and holds; a ban that holds for longer stays, and is
-// what is returned. key is the values of the rule's key; a client must be an address.
-func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source string) (ratelimit.BanRecord, error) {
+// Ban bans a key under a rule for d, by hand. It returns when the ban holds and is in the
+// journal, if there is one. If a longer ban holds, it returns that one. key has the values of
+// the rule's key; a client must be an address.
+func (e *Engine) Ban(name string, key []string, d time.Duration, reason, source string) (ratelimit.BanRecord, error) {
 	now := e.limiter.Now()
-	r := ratelimit.BanRecord{Rule: rule, Key: key, Since: now, Until: now.Add(d), Reason: reason, Source: source}
-	if err := e.fold(&r); err != nil {
+	r := ratelimit.BanRecord{Rule: name, Key: key, Since: now, Until: now.Add(d), Reason: reason, Source: source}
+	rule, err := e.fold(&r)
+	if err != nil {
 		return r, err
 	}
-	if err := e.checkBanned(&r); err != nil {
+	if err := checkBanned(rule, r.Key); err != nil {
 		return r, err
 	}
 	if d <= 0 || d > ratelimit.MaxSpan {
@@ -53,23 +54,19 @@ func (e *Engine) Ban(rule string, key []string, d time.Duration, reason, source 
 	return r, nil
 }
 
-// checkBanned returns an error if the key of r, which is folded, has a client that is
-// no address: most likely a slip, and a ban that no event would meet.
-func (e *Engine) checkBanned(r *ratelimit.BanRecord) error {
-	rule, err := e.limiter.Set().Named(r.Rule)
-	if err != nil {
-		return nil
-	}
+// checkBanned returns an error if key, which is folded, has a client that is no address: no
+// event would have that key, so it is most likely a mistake.
+func checkBanned(rule *ratelimit.Rule, key []string) error {
 	i := rule.Key.ClientField()
 	if i < 0 {
 		return nil
 	}
-	named := string(rule.Key.ClientOf(i, []byte(r.Key[i])))
+	named := string(rule.Key.ClientOf(i, []byte(key[i])))
 	if named == "" { // another field, where the key has alternatives
 		return nil
 	}
-	// As requests through a trusted proxy are counted that name no client, and those
-	// without an address.
+	// Requests through a trusted proxy that names no client have "proxy:" and its
+	// address, and those without an address "unknown".
 	client, _ := strings.CutPrefix(named, "proxy:")
 	if _, err := match.ParsePrefix(client); err != nil && client != "unknown" {
 		return errorf(api.BadArg, "client: %.64q: must be an address such as 192.0.2.1 or 2001:db8::1", client)
@@ -77,8 +74,8 @@ func (e *Engine) checkBanned(r *ratelimit.BanRecord) error {
 	return nil
 }
 
-// ban adds r, with its line on the way to the journal. Bans change in the order of
-// their lines. If the line cannot be written, the ban holds nevertheless.
+// ban adds r, and appends its line to the journal. Bans change in the order of their lines.
+// If the line cannot be written, the ban holds nevertheless.
 func (e *Engine) ban(r *ratelimit.BanRecord) (journal.Pending, error) {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
@@ -102,10 +99,10 @@ func (e *Engine) ban(r *ratelimit.BanRecord) (journal.Pending, error) {
 func (e *Engine) Unban(rule string, key []string) (bool, error) {
 	set := e.limiter.Set()
 	if _, err := set.Named(rule); err != nil {
-		return false, noSuchRule(err)
+		return false, ruleError(err)
 	}
 	r := ratelimit.BanRecord{Rule: rule, Key: key}
-	folding := e.fold(&r)
+	_, folding := e.fold(&r)
 	if folding != nil && len(key) != 1 { // one value may be what a key that is too long is listed as
 		return false, folding
 	}
@@ -132,8 +129,8 @@ func (e *Engine) Unban(rule string, key []string) (bool, error) {
 	return true, nil
 }
 
-// unban ends the ban that r lists, with its line on the way to the journal, and
-// reports whether there was one. If there is an error as well, it is the journal's.
+// unban ends the ban that r lists, appends its line to the journal, and reports whether there
+// was a ban. If there was one, the error is that of the journal.
 func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
@@ -151,22 +148,21 @@ func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 	return true, pending, err
 }
 
-// fold makes the key of r what the rule counts by.
-func (e *Engine) fold(r *ratelimit.BanRecord) error {
-	set := e.limiter.Set()
-	rule, err := set.Named(r.Rule)
+// fold makes the key of r what its rule counts by, and returns the rule.
+func (e *Engine) fold(r *ratelimit.BanRecord) (*ratelimit.Rule, error) {
+	rule, err := e.limiter.Set().Named(r.Rule)
 	if err != nil {
-		return noSuchRule(err)
+		return nil, ruleError(err)
 	}
 	key, err := joined(rule.Key, r.Key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.Key = values(rule.Key, string(key))
-	return nil
+	return rule, nil
 }
 
-// write sends a line on its way to the journal, if there is one.
+// write appends a line to the journal, if there is one.
 //
 // REQUIRES: e.banMu.
 func (e *Engine) write(line banLine) (journal.Pending, error) {
@@ -180,8 +176,8 @@ func (e *Engine) write(line banLine) (journal.Pending, error) {
 	return e.journal.Append(b)
 }
 
-// banned is told of each ban that a rule begins. It is written down within a
-// second; nobody waits for it.
+// banned is called for each ban that a rule begins. Nothing waits for its line, which is on
+// disk within a second.
 func (e *Engine) banned(r ratelimit.BanRecord) {
 	if !e.recordBan(&r) || !e.lines.Allow(slog.LevelInfo, banStarted) {
 		return
@@ -189,7 +185,7 @@ func (e *Engine) banned(r ratelimit.BanRecord) {
 	e.log.Info(banStarted, "rule", r.Rule, "key", keyText(r.Key), "until", r.Until.UTC(), "count", r.Count, "reason", r.Reason)
 }
 
-// The messages of the log about bans that are not logged by hand, with who did it.
+// The messages of the log about bans that the caller does not log.
 const (
 	banStarted = "ban started"
 	banEnded   = "ban ended"
@@ -198,9 +194,9 @@ const (
 // keyText returns a key as one text for the log.
 func keyText(key []string) string { return strings.Join(key, string(KeySeparator)) }
 
-// recordBan sends a ban that a rule has begun on its way to the journal, and tells
-// subscribers. It makes r the ban as it is, and reports whether it holds: if it was ended
-// by hand meanwhile, its record would be written after that of its end.
+// recordBan appends a ban that a rule has begun to the journal, and publishes it. It makes r
+// the ban as it is, and reports whether it holds: after the line of its end, by hand, there
+// must be none.
 func (e *Engine) recordBan(r *ratelimit.BanRecord) bool {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()

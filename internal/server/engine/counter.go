@@ -82,9 +82,9 @@ func (e *Engine) Counters() iter.Seq[CounterInfo] {
 	}
 }
 
-// Top returns the n keys of a counter that f selects with the largest counts over a
-// span that ends now, the largest first. It goes through the counter's keys once. span 0
-// means the counter's longest. The error is an [*Error].
+// Top returns the n keys of a counter that f selects with the largest counts over a span that
+// ends now, the largest first. span 0 means the counter's longest. It scans the counter's
+// keys. The error is an [*Error].
 func (e *Engine) Top(name string, n int, span time.Duration, f KeyFilter) ([]api.KeyCount, error) {
 	c, span, err := e.counterFor(name, span)
 	if err != nil {

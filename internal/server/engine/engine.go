@@ -97,8 +97,7 @@ func New(c Config) (*Engine, error) {
 	return e, nil
 }
 
-// Close ends the engine's goroutines and all subscriptions. The engine must not be used
-// afterwards.
+// Close ends the engine's goroutines and all subscriptions.
 func (e *Engine) Close() {
 	close(e.stop)
 	e.hub.close()
@@ -167,7 +166,7 @@ func (e *Engine) ReloadFailed(err error) {
 // ruleError returns err, an error of a limiter's rule or nil, as an *Error.
 func ruleError(err error) error {
 	if _, ok := errors.AsType[*ratelimit.RuleError](err); ok {
-		return noSuchRule(err)
+		return &Error{api.NoRule, strings.TrimPrefix(err.Error(), "ratelimit: ")}
 	}
 	if errors.Is(err, ratelimit.ErrBadKey) {
 		return &Error{api.BadArg, errors.Unwrap(err).Error()}
@@ -182,9 +181,4 @@ func keyError(err error) error {
 		return e
 	}
 	return nil
-}
-
-// noSuchRule is ruleError for a *ratelimit.RuleError.
-func noSuchRule(err error) error {
-	return &Error{api.NoRule, strings.TrimPrefix(err.Error(), "ratelimit: ")}
 }

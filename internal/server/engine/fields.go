@@ -13,9 +13,8 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// eventFields is the event fields that a rules file uses. It finds misspelled field
-// names, events that lack the fields which rules need, and values that are too long for
-// the key of a rule.
+// eventFields has the event fields that a rules file uses. It finds misspelled names, events
+// without the fields that rules need, and values that are too long for the key of a rule.
 type eventFields struct {
 	limits *ratelimit.Set
 	custom []string // names that are not well known
@@ -156,10 +155,9 @@ func (f *eventFields) needed() string {
 	return strings.Join(parts, "; ")
 }
 
-// Prepare makes ev, whose fields a client named, what the same request is in a log: a
-// path with a query is split, unless the client has set query or object. It returns an
-// error that suggests a name if ev has a field that is neither well known nor used by any
-// rule or counter, since the rules would silently ignore it.
+// Prepare makes ev, whose fields a client has named, like the same request in a log: a path
+// with a query is split, unless the client has set query or object. A field that is neither
+// well known nor used by a rule or counter is an error, which suggests a name.
 func (s *Session) Prepare(ev *match.Event) error {
 	ev.SplitPath()
 	if len(ev.Get(match.Object)) == 0 {
@@ -208,8 +206,7 @@ type unmatchedWarning struct {
 	since atomic.Uint64 // Totals.Unmatched at the last one
 }
 
-// warn logs, at most once a minute, that an event lacks fields that every rule needs. An
-// event that no rule matches because of the rules' conditions is no mistake.
+// warn logs, at most once a minute, that an event lacks fields that every rule needs.
 func (w *unmatchedWarning) warn(e *Engine, f *eventFields, ev *match.Event) {
 	now, next := int64(time.Since(e.started)), w.next.Load()
 	if now < next || !f.lacks(ev) || !w.next.CompareAndSwap(next, now+int64(unmatchedEvery)) {

@@ -9,8 +9,7 @@ import (
 )
 
 // A history has the decisions of each second of the last two minutes and of each minute of
-// the last day, so that rates for charts cost decisions nothing. With keptRules rules it
-// takes 8 MiB.
+// the last day. Decisions do not pay for it. With keptRules rules it takes 8 MiB.
 type history struct {
 	mu       sync.Mutex
 	began    time.Time
@@ -152,10 +151,10 @@ func (e *Engine) Totals() (t api.Totals) {
 }
 
 // Rates returns the decisions of the last span, from a second to a day, in at most points
-// intervals of equal width, oldest first. There are fewer if the engine is younger, and
-// the oldest is then shorter; what was restored counts as well. For more than two minutes
-// the intervals are whole minutes, except the newest. With perRule, points times the
-// number of rules is at most 8,192.
+// intervals of equal width, oldest first. If the engine and what was restored are younger,
+// there are fewer, and the oldest is shorter. For more than two minutes the intervals are
+// whole minutes, except the newest. With perRule, points times the number of rules is at
+// most 8,192.
 func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]api.Rate, error) {
 	if span < time.Second || span > 24*time.Hour {
 		return nil, errorf(api.BadArg, "span: %v: must be 1s to 24h", span)

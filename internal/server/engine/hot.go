@@ -43,7 +43,7 @@ func (e *Engine) becameHot(h *hotRule, edges []hotkey.Edge) {
 }
 
 // shown cuts the values of more than MaxKey bytes in place, so that clients cannot fill
-// memory with the list and the events of hot keys. It reports whether there are any.
+// memory with hot keys. It reports whether there are any.
 func shown(values []string) (_ []string, cut bool) {
 	for i, v := range values {
 		if len(v) <= MaxKey {
@@ -109,19 +109,15 @@ type hotRecord struct {
 // saveHot writes records of the hot keys.
 func (e *Engine) saveHot(add func(typ byte, data []byte) error, now time.Time) error {
 	for _, k := range e.listed() {
-		data, err := json.Marshal(hotRecord{k.HotKey, []byte(k.key), k.key == "", now})
-		if err != nil {
-			return err
-		}
-		if err := add(recordHotKey, data); err != nil {
+		if err := addJSON(add, recordHotKey, hotRecord{k.HotKey, []byte(k.key), k.key == "", now}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hotKey lists a key that was hot, if it still is. The detector does not know a key that
-// was cut, which is hot until its hold is over.
+// hotKey lists a key that is still hot. The detector does not know a key that was cut: that
+// one is hot until its hold is over.
 func (r *Restorer) hotKey(data []byte) error {
 	var was hotRecord
 	if err := json.Unmarshal(data, &was); err != nil {

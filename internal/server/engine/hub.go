@@ -12,10 +12,9 @@ import (
 
 // A hub passes events to subscribers through one ring, which all of them read.
 //
-// Publishing is one store into the ring, whatever the number of subscribers. The first
-// subscriber that reads an event encodes it. A goroutine of the hub wakes the subscribers
-// that wait, less often if there are many. The subscription of a reader that is further
-// behind than the length of the ring ends.
+// Publishing is one store into the ring. The first subscriber that reads an event encodes it.
+// A goroutine wakes the subscribers that wait, less often if there are many. A subscription
+// ends when its reader falls behind by more than the ring.
 type hub struct {
 	n      atomic.Int64  // subscribers
 	events atomic.Uint64 // published
@@ -73,8 +72,8 @@ func (h *hub) init() {
 	h.all = make(map[*Subscription]struct{})
 }
 
-// publish passes ev to the subscribers. It does not wait, and costs next to nothing
-// without subscribers. The memory that ev refers to must not change afterwards.
+// publish passes ev to the subscribers, without waiting. The memory that ev refers to must
+// not change afterwards.
 func (h *hub) publish(ev api.Event) {
 	h.events.Add(1)
 	if h.n.Load() == 0 {
@@ -95,9 +94,8 @@ func (h *hub) publish(ev api.Event) {
 	}
 }
 
-// wakeReaders wakes subscribers when there are events, until stop is closed. It wakes
-// them group by group, with a pause for each subscriber, so that thousands do not take
-// the processor away from decisions.
+// wakeReaders wakes subscribers when there are events, until stop is closed: group by group,
+// with a pause for each subscriber, so that thousands do not delay decisions.
 func (h *hub) wakeReaders(stop <-chan struct{}) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()

@@ -50,11 +50,10 @@ func (f *KeyFilter) contains(value string) bool {
 	return err == nil && p.Bits() >= f.Network.Bits() && f.Network.Contains(p.Addr())
 }
 
-// Glob reports whether name is what a pattern of Redis matches: ? is any byte, * any
-// bytes, [abc], [^abc] and [a-c] one of a set, and a backslash takes the meaning from
-// what follows. The cost is at most the product of both lengths: of the stars that it
-// has passed it only ever goes back to the last (R. Cox, "Glob Matching Can Be Simple
-// And Fast Too").
+// Glob reports whether name matches a pattern of Redis: ? is any byte, * any bytes, [abc],
+// [^abc] and [a-c] a byte of a set, and a backslash quotes the next byte. It backtracks to
+// the last star only, so the cost is at most the product of both lengths (R. Cox, "Glob
+// Matching Can Be Simple And Fast Too").
 func Glob[T string | []byte](pattern string, name T) bool {
 	p, n := 0, 0
 	star, from := -1, 0 // behind the last star, and where it ends for now
@@ -81,8 +80,7 @@ func Glob[T string | []byte](pattern string, name T) bool {
 	return true
 }
 
-// globByte reports whether what stands at pattern[p], no star, matches b, and where
-// it ends.
+// globByte reports whether the element at pattern[p], no star, matches b, and where it ends.
 func globByte(pattern string, p int, b byte) (ok bool, next int) {
 	switch c := pattern[p]; {
 	case c == '?':
@@ -96,8 +94,8 @@ func globByte(pattern string, p int, b byte) (ok bool, next int) {
 	}
 }
 
-// globSet is globByte for a set whose first byte stands at p. One that has no end
-// goes on to that of the pattern.
+// globSet is globByte for a set whose first byte is at p. A set without an end continues to
+// that of the pattern.
 func globSet(pattern string, p int, b byte) (ok bool, next int) {
 	not := p < len(pattern) && pattern[p] == '^'
 	if not {

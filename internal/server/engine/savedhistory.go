@@ -9,8 +9,7 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// A savedHistory is a piece of the history in a record of a snapshot: parts that have the
-// same rules.
+// A savedHistory is a record of a snapshot: parts of the history that have the same rules.
 type savedHistory struct {
 	Marks []api.Mark  `json:"marks,omitempty"`
 	Names []string    `json:"names,omitempty"`
@@ -35,17 +34,10 @@ func (e *Engine) saveHistory(add func(typ byte, data []byte) error) error {
 	record := savedHistory{Marks: slices.Clone(h.marks)}
 	parts := h.wholeMinutes()
 	h.mu.Unlock()
-	flush := func() error {
-		data, err := json.Marshal(record)
-		if err != nil {
-			return err
-		}
-		return add(recordHistory, data)
-	}
 	for i := range parts {
 		p := &parts[i]
 		if len(record.Parts) == savedParts || len(record.Parts) > 0 && !slices.Equal(record.Names, p.names) {
-			if err := flush(); err != nil {
+			if err := addJSON(add, recordHistory, record); err != nil {
 				return err
 			}
 			record = savedHistory{}
@@ -53,10 +45,10 @@ func (e *Engine) saveHistory(add func(typ byte, data []byte) error) error {
 		record.Names = p.names
 		record.Parts = append(record.Parts, savedPart{p.from.UnixMilli(), p.to.UnixMilli(), p.all, p.rules})
 	}
-	return flush()
+	return addJSON(add, recordHistory, record)
 }
 
-// history puts a saved record before what this process has decided.
+// history restores a record, before what this process has decided.
 func (r *Restorer) history(data []byte) error {
 	var record savedHistory
 	if err := json.Unmarshal(data, &record); err != nil {
@@ -82,8 +74,8 @@ func (r *Restorer) history(data []byte) error {
 	return nil
 }
 
-// restore puts p behind what was restored before. It leaves p out if it is not older than
-// this process, since the clock was set back, or if this process has added minutes.
+// restore appends p to what was restored before, unless it is not older than this process,
+// since the clock was set back, or this process has added minutes.
 func (h *history) restore(p part) {
 	if len(h.minutes) > h.restored || p.to.After(h.began) || h.restored > 0 && p.from.Before(h.minutes[h.restored-1].to) {
 		return

@@ -7,9 +7,9 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// scans limits requests that read all bans or all keys of a table: one scan runs at a
-// time, a few wait for it, and others are refused. After each scan there is a pause of the
-// same length, so that scans take at most half of one core.
+// scans limits requests that read all bans or all keys of a table: one runs at a time, a few
+// wait, and others are refused. After each there is a pause of the same length, so that scans
+// take at most half of one core.
 type scans struct {
 	slot    chan struct{} // has one element, except during a scan and its pause
 	waiting atomic.Int64

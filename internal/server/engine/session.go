@@ -11,9 +11,9 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A Session sends the requests of one connection to an [Engine]. It keeps the memory
-// that requests need, so that no decision allocates. One goroutine at a time may use it.
-// Strings that it is given are only read, and not kept.
+// A Session sends the requests of one connection to an [Engine]. It has the memory that
+// requests need, so that decisions do not allocate. One goroutine at a time may use it. It
+// does not keep strings that it is given.
 //
 // Methods that take a key take its values, in the order of the fields of the rule's or
 // counter's key. One value stands for all of them, joined by [KeySeparator]. Errors are
@@ -42,18 +42,17 @@ func (e *Engine) Session() *Session {
 	return &Session{e: e, totals: &e.totals[e.sessions.Add(1)%totalStripes]}
 }
 
-// Event returns an event without fields, to be filled in for Check. It is the same
-// one each time.
+// Event returns an empty event for Check: the same one each time.
 func (s *Session) Event() *match.Event {
 	s.event.Reset()
 	return &s.event
 }
 
-// Check counts ev now in the counters that match it and judges it under the rules that
-// match it, as one decision. If the event is allowed, the hot rules count it as well. It
-// is an error, and nothing is counted, if e judges by event time, or if a rule that is
-// not in shadow mode counts ev by a value of more than MaxKey bytes; the Decision then
-// refuses, with the Err [ratelimit.ErrKeyTooLong].
+// Check counts ev in the counters that match it and judges it under the rules that match it,
+// as one decision. If ev is allowed, the hot rules count it as well. It is an error, and
+// nothing is counted, if e judges by event time, or if a rule that is not in shadow mode
+// counts ev by a value of more than MaxKey bytes; the Decision then refuses, with the Err
+// [ratelimit.ErrKeyTooLong].
 func (s *Session) Check(ev *match.Event, cost uint64) (ratelimit.Decision, error) {
 	if err := s.checkLength(ev); err != nil {
 		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
@@ -249,8 +248,7 @@ func (s *Session) rule(l *ratelimit.Limiter, name string, key []string) (*rateli
 	return r, s.split(of.Key, key)
 }
 
-// split makes s.values the values of a key of k. It leaves it to the key's user to check
-// how many there are.
+// split makes s.values the values of a key of k. It does not check their number.
 func (s *Session) split(k match.Key, key []string) (err error) {
 	if len(key) == 1 {
 		if s.values, err = k.Split(s.values[:0], key[0], KeySeparator); err != nil {

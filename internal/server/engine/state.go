@@ -39,9 +39,17 @@ type counterRecord struct {
 	Made   bool            `json:"made,omitempty"`
 }
 
-// Save writes down what e has counted, and its bans: records for Restorer, of this
-// or another process. Decisions go on meanwhile. Of statistics, only the history of
-// rates is among them.
+// addJSON adds a record with v as JSON.
+func addJSON(add func(typ byte, data []byte) error, typ byte, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return add(typ, data)
+}
+
+// Save adds records of the counts, the bans and the history of rates, for the Restorer of
+// another engine. It does not block decisions.
 func (e *Engine) Save(add func(typ byte, data []byte) error) error {
 	now := e.Now()
 	if err := addAll(add, recordLimits, e.limiter.Export(now)); err != nil {
@@ -64,11 +72,7 @@ func (e *Engine) Save(add func(typ byte, data []byte) error) error {
 		return err
 	}
 	for _, c := range e.rules.Load().counters {
-		data, err := json.Marshal(counterRecord{c.Name, c.Key.Fields(), c.Spans, c.dynamic})
-		if err != nil {
-			return err
-		}
-		if err := add(recordCounter, data); err != nil {
+		if err := addJSON(add, recordCounter, counterRecord{c.Name, c.Key.Fields(), c.Spans, c.dynamic}); err != nil {
 			return err
 		}
 		if err := addAll(add, recordCounts, c.table.ExportAt(now)); err != nil {
@@ -87,13 +91,12 @@ func addAll(add func(typ byte, data []byte) error, typ byte, chunks iter.Seq[[]b
 	return nil
 }
 
-// A Restorer restores records that Save wrote, in their order, before the first
-// decision; call Wait in the end. What belongs to a rule or counter that does not exist
-// any more is left out. What was counted under other rules is carried as by a reload. An
-// engine into which something was restored judges by its own clock.
+// A Restorer restores records that Save added, in their order, before the first decision;
+// call Wait in the end. Records of rules and counters that no longer exist are left out.
+// Rules that have changed keep their counts as in a reload.
 //
-// Chunks are imported by as many goroutines as there are cores, so what is wrong with one
-// may be the error of a later call of Record, or of Wait.
+// As many goroutines as there are cores import chunks, so the error of a chunk may be
+// returned by a later call of Record, or by Wait.
 type Restorer struct {
 	e       *Engine
 	counter *counter // that counts belong to; nil if there is none
@@ -149,8 +152,8 @@ func (r *Restorer) Record(record journal.Record) error {
 	return fmt.Errorf("record of the unknown type %q", record.Type)
 }
 
-// restore begins to import a chunk. The first is imported at once: it has the secret by
-// which the keys of later ones are known.
+// restore begins to import a chunk. The first is imported at once: it has the secret of the
+// digests in later ones.
 func (r *Restorer) restore(total *lately.Imported, chunk []byte, load func(time.Time, []byte) (lately.Imported, error)) error {
 	work := func(chunk []byte) {
 		done, err := load(r.e.Now(), chunk)
@@ -238,7 +241,7 @@ func (r *Restorer) Ban(data []byte) error {
 	return nil
 }
 
-// Journal says where bans that change from now on are written down.
+// Journal sets the journal to which later changes of bans are appended.
 func (e *Engine) Journal(j *journal.Journal) {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()

@@ -49,8 +49,7 @@ func (s *Subscription) Next() (*Event, bool) {
 	return &p.event, true
 }
 
-// Wait returns a channel that is closed when there is a next event, and sometimes when
-// there is none.
+// Wait returns a channel that is closed when there may be a next event.
 func (s *Subscription) Wait() <-chan struct{} {
 	wake := *s.hub.wake[s.group].Load()
 	s.hub.waiting.Store(true)

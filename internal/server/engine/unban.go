@@ -33,20 +33,18 @@ func (f *BanFilter) selects(r *ratelimit.BanRecord) bool {
 	return (f.Rule == "" || f.Rule == r.Rule) && f.KeyFilter.selects(r.Key)
 }
 
-// unbanUnsynced is after how many bans UnbanAll waits for the disk, so that their
-// records do not fill the journal's queue.
+// unbanUnsynced is after how many bans UnbanAll waits for the disk, so that their records fit
+// in memory.
 const unbanUnsynced = 4096
 
-// UnbanAll ends the bans that f selects, and returns how many it has ended. It
-// returns when that is in the journal, if there is one. A ban that begins while it
-// runs may stay. If there is an error, n bans were ended nevertheless: memory decides,
-// and a disk that fails does not stop it.
-//
-// The cost is a scan of all bans. Decisions go on meanwhile.
+// UnbanAll ends the bans that f selects, and returns how many it has ended, when that is in
+// the journal, if there is one. A ban that begins while it runs may stay. With an error, n
+// bans were ended nevertheless: a failing disk does not stop it. It scans all bans, without
+// blocking decisions.
 func (e *Engine) UnbanAll(f BanFilter) (n int, err error) {
 	set := e.limiter.Set()
 	if _, err := set.Named(f.Rule); err != nil && f.Rule != "" {
-		return 0, noSuchRule(err)
+		return 0, ruleError(err)
 	}
 	if err := e.requireLive(); err != nil {
 		return 0, err

@@ -35,8 +35,8 @@ func errorf(c api.Code, format string, args ...any) *Error {
 	return &Error{c, fmt.Sprintf(format, args...)}
 }
 
-// RoundUp returns d in units, rounded up, so that a client that waits this long has waited
-// long enough. It returns -1 for [ratelimit.Never].
+// RoundUp returns d in units, rounded up, so that a client that waits this long waits long
+// enough, and -1 for [ratelimit.Never].
 func RoundUp(d, unit time.Duration) int64 {
 	if d < 0 {
 		return -1

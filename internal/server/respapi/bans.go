@@ -103,8 +103,8 @@ func unbanAll(c *conn, args [][]byte) error {
 	return nil
 }
 
-// bans answers with the bans that began last. With CURSOR it answers with the next
-// cursor and a page of them, like SCAN of Redis.
+// bans answers with the newest bans, or with CURSOR with the next cursor and a page of them,
+// like SCAN of Redis.
 func bans(c *conn, args [][]byte) error {
 	q := ratelimit.BanQuery{Limit: 100}
 	paged := false

@@ -9,8 +9,7 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 )
 
-// A clientInfo is what CLIENT LIST shows of a connection, to others too. It is
-// replaced as a whole.
+// A clientInfo is what CLIENT LIST shows of a connection. It is replaced as a whole.
 type clientInfo struct {
 	name, lib, version string // as the client calls itself
 	who                access.Identity
@@ -83,7 +82,7 @@ func (c *conn) setInfo(attribute, value []byte) error {
 	return nil
 }
 
-// checkClientText returns an error for what would break a line of CLIENT LIST.
+// checkClientText returns an error for a text that would break a line of CLIENT LIST.
 func checkClientText(what, text []byte) error {
 	visible := func(r rune) bool { return r > ' ' && r <= '~' }
 	if len(text) > maxClientText || len(bytes.TrimLeftFunc(text, visible)) > 0 {
@@ -92,8 +91,7 @@ func checkClientText(what, text []byte) error {
 	return nil
 }
 
-// list returns a line for each connection that c may see: all for an admin, otherwise
-// its own.
+// list returns a line for each connection, if c is an admin, and otherwise its own.
 func (s *Server) list(c *conn) string {
 	now := time.Now()
 	if !c.who.Role.May(access.Admin) {
@@ -108,9 +106,8 @@ func (s *Server) list(c *conn) string {
 	return b.String()
 }
 
-// line returns a line of CLIENT LIST, in the format of Redis 7. Libraries need all of
-// its fields as numbers; those of buffers are 0, as they are not measured. user is the
-// name of the token, or its role if it has none.
+// line returns a line of CLIENT LIST in the format of Redis 7. Libraries need all of its
+// fields; those of buffers are not measured and 0. user is the token's name, or its role.
 func (c *conn) line(now time.Time) string {
 	i := c.info()
 	user, proto, flags := i.who.Name, 2, ""

@@ -82,8 +82,8 @@ func (t *commandTable) named(name []byte) *command {
 	return t.byName[string(lower[:len(name)])]
 }
 
-// find returns the command of args, or an error. An unknown command has the words of
-// Redis: clients look for them to learn that a server is older than they expect.
+// find returns the command of args, or an error. For an unknown command it has the words of
+// Redis, by which clients detect older servers.
 func (t *commandTable) find(args [][]byte) (*command, error) {
 	c := t.named(args[0])
 	if c == nil {
@@ -108,8 +108,7 @@ func isWord(b []byte, word string) bool {
 	return true
 }
 
-// optional returns the value of an option that may follow two arguments of a command,
-// or nil.
+// optional returns the value of an option after two arguments of a command, or nil.
 func optional(args [][]byte, word, usage string) ([]byte, error) {
 	switch {
 	case len(args) == 3:
@@ -120,8 +119,7 @@ func optional(args [][]byte, word, usage string) ([]byte, error) {
 	return nil, badArg("'%.32s': must be %s", args[3], usage)
 }
 
-// options reads pairs of a word and a value, and passes each value to the function of
-// its word.
+// options passes the value of each pair of a word and a value to the function of the word.
 func options(args [][]byte, usage string, set map[string]func(value []byte) error) error {
 	for ; len(args) > 0; args = args[2:] {
 		option := set[strings.ToLower(string(args[0]))]

@@ -92,9 +92,9 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	commands := c.commands.Load()
 	if commands-c.answered <= pipelines {
-		// A client that does not pipeline has just been answered, and others may have
-		// sent commands meanwhile: let them go first. Under load its next command is
-		// here when it is read, and no read returns without bytes.
+		// The client has just been answered, and others may have sent commands
+		// meanwhile: run them first. Under load its next command has then arrived, and
+		// the read need not wait.
 		runtime.Gosched()
 	}
 	c.answered = commands
@@ -140,7 +140,7 @@ func (c *conn) serve() {
 }
 
 // observe counts the latency of the decisions that were just sent, once for all of a
-// pipeline: the clock is read twice per read, however many commands came with it.
+// pipeline.
 func (c *conn) observe() {
 	if n := c.caller.Decisions(); n != c.timed {
 		c.latency.Observe(time.Since(c.s.started)-c.arrived, n-c.timed)
@@ -184,8 +184,8 @@ func (c *conn) failed(err error) {
 // errBusy answers a command for which there is no memory.
 var errBusy = refusal(api.Overload, "too many large commands are being received, or large replies being sent; try again later")
 
-// linger lets the client read what it was sent: if a connection is closed with unread
-// bytes, the client's kernel discards the replies.
+// linger reads for a while: if a connection is closed with unread bytes, the client's kernel
+// discards the replies.
 func (c *conn) linger() {
 	half, ok := c.net.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
@@ -195,8 +195,7 @@ func (c *conn) linger() {
 	_, _ = io.CopyN(io.Discard, struct{ io.Reader }{c.raw}, lingerBytes)
 }
 
-// end closes the connection, and recovers from a panic of a command, which ends this
-// connection only.
+// end closes the connection. A panic of a command ends this connection only.
 func (c *conn) end() {
 	if x := recover(); x != nil {
 		c.s.Panics.Add(1)

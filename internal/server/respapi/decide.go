@@ -16,10 +16,11 @@ const maxAt = 9_214_646_400_000
 
 // An eventArgs is what CHECK has besides the fields of an event.
 type eventArgs struct {
-	cost  uint64
-	at    int64
-	hasAt bool
+	cost uint64
+	at   int64 // in milliseconds since 1970, or noTime
 }
+
+const noTime = -1
 
 func check(c *conn, args [][]byte) error {
 	d, err := c.check(args[1:])
@@ -28,14 +29,14 @@ func check(c *conn, args [][]byte) error {
 
 func (c *conn) check(args [][]byte) (d ratelimit.Decision, err error) {
 	ev := c.caller.Event()
-	a := eventArgs{cost: 1}
+	a := eventArgs{cost: 1, at: noTime}
 	if err = a.read(ev, args); err != nil {
 		return d, err
 	}
 	if err = c.caller.Prepare(ev); err != nil {
 		return d, err
 	}
-	if !a.hasAt {
+	if a.at == noTime {
 		return c.caller.Check(ev, a.cost)
 	}
 	if !c.who.Role.May(access.Admin) {
@@ -59,11 +60,10 @@ func (a *eventArgs) read(ev *match.Event, args [][]byte) error {
 			costs++
 			a.cost, err = readCost(value)
 		case isWord(name, "at"):
-			if a.hasAt {
+			if a.at != noTime {
 				return badArg("AT: must be given once")
 			}
 			a.at, err = readInt("AT", value, 0, maxAt)
-			a.hasAt = true
 		case len(name) == 0:
 			return badArg("field %d has no name", fields+1)
 		default:
@@ -107,8 +107,7 @@ func take(c *conn, args [][]byte) error {
 	return c.judged(&d, err)
 }
 
-// judged answers with the decision of an event that was to be counted, or counts the
-// error.
+// judged answers with a decision, or counts the error.
 func (c *conn) judged(d *ratelimit.Decision, err error) error {
 	if err != nil {
 		c.caller.Failed()
@@ -204,8 +203,8 @@ func reset(c *conn, args [][]byte) error {
 // maxPeriod is the most seconds that a time.Duration has.
 const maxPeriod = int64(math.MaxInt64 / time.Second)
 
-// throttle answers five integers: limited, limit, remaining, and in seconds, rounded
-// up, retry-after or -1, and reset-after.
+// throttle answers five integers: limited, limit, remaining, retry-after or -1, and
+// reset-after. Both are seconds, rounded up.
 func throttle(c *conn, args [][]byte) error {
 	numbers := [4]int64{3: 1}
 	for i, arg := range args[2:] {

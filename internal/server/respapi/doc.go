@@ -48,13 +48,12 @@
 // A connection has one goroutine, and one more while it subscribes. Commands that arrive
 // in one read are answered in one write. CHECK, TAKE, PEEK, REFUND, ADD, SUM, RATE and
 // CL.THROTTLE do not allocate, except for a new key, a key of more than a kibibyte, and
-// an error. There is no queue: a connection executes one command at a time, so
-// Limits.MaxConnections bounds the work that a flood of clients can cause. Connections
-// beyond it are answered OVERLOAD and closed.
+// an error. A connection executes one command at a time, so Limits.MaxConnections bounds
+// the work of a flood of clients. Connections beyond it are answered OVERLOAD and closed.
 //
-// # Commands without a reply
+// # Shutdown
 //
 // When a server shuts down, or its tokens change, connections are closed between two
-// commands, and those that subscribe within a second. Every command that was executed
-// was answered before, unless the network or the client was too slow for the reply.
+// commands, and those that subscribe within a second. Executed commands were answered,
+// unless the network or the client was too slow for the reply.
 package respapi

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// tickEvery is how often the reaper looks at all connections. It closes those whose
-// client takes too long, or whose subscriber has a token that is no longer valid.
-// So connections need no timer, and commands no deadline: a connection only stores
-// its phase, and the tick at which the phase began.
+// tickEvery is how often the reaper inspects all connections. It closes those whose client
+// takes too long, or which subscribe with a token that is no longer valid. So a connection
+// needs no timer and no deadline: it only stores its phase and the tick of its beginning.
 const tickEvery = 250 * time.Millisecond
 
 // ticks returns a number of ticks that take at least d.
@@ -78,14 +77,14 @@ func (c *conn) overdue(now uint32) string {
 	return ""
 }
 
-// tokenExpired reports whether c subscribes with tokens that have changed. Others find
-// out with their next command, but a subscriber may never send one.
+// tokenExpired reports whether c subscribes with tokens that have changed. Other connections
+// check that with each command.
 func (c *conn) tokenExpired() bool {
 	return c.subscribed.Load() && !c.s.Tokens().Equal(c.tokens.Load())
 }
 
-// drain closes all connections: those that wait for a command soon, the others when
-// they are done or after the shutdown timeout.
+// drain closes the connections that wait for a command soon, and the others when they are
+// done or after the shutdown timeout.
 func (s *Server) drain() {
 	s.draining.Store(true)
 	quiet := time.Now().Add(min(quietTime, s.ShutdownTimeout))

@@ -43,10 +43,9 @@ func New(c engine.ListenerConfig) (*Server, error) {
 	return s, nil
 }
 
-// Serve answers the connections of l until ctx is done. Then it stops accepting,
-// answers what has been received, closes each connection between two commands, or
-// after Limits.ShutdownTimeout, and returns nil. An error is that of accepting. It
-// closes l. It is called once.
+// Serve answers the connections of l until ctx is done. Then it closes l, answers what has
+// been received, closes each connection between two commands or after
+// Limits.ShutdownTimeout, and returns nil. Its error is that of accepting. Call it once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	reaping, stop := context.WithCancel(context.Background())
 	var reaper sync.WaitGroup
@@ -62,8 +61,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// accept starts a goroutine for each connection, until ctx is done and l is closed.
-// Without descriptors or memory it waits for some.
+// accept serves each connection, until ctx is done and l is closed. It waits while there are
+// no descriptors or there is no memory.
 func (s *Server) accept(ctx context.Context, l net.Listener) error {
 	var pause time.Duration
 	for {

@@ -111,9 +111,9 @@ func (c *conn) become(who access.Identity) {
 	c.r.SetLimits(knownLimits)
 }
 
-// tokensChanged puts other tokens in force, and reports whether c may go on. If they are
-// not equal to those before, a client that has authenticated has to do so again, on
-// another connection: its token is not kept, so it cannot be looked up.
+// tokensChanged puts other tokens in force, and reports whether c may continue. If they are
+// not equal to those before, a client that has authenticated must do so again on another
+// connection, since its token is not stored.
 func (c *conn) tokensChanged(t *access.Tokens) bool {
 	switch {
 	case t.Equal(c.tokens.Load()):

@@ -8,8 +8,8 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
-// A subscriber is the subscriptions of a connection, and the goroutine that writes
-// events to it. It ends with its last subscription.
+// A subscriber has the subscriptions of a connection, and a goroutine that writes events to
+// it. It ends with its last subscription.
 type subscriber struct {
 	sub      *engine.Subscription
 	channels []string // in the order in which they were added
@@ -147,9 +147,8 @@ func has(list []string, name []byte) bool {
 	return slices.ContainsFunc(list, func(x string) bool { return x == string(name) })
 }
 
-// run writes events until the subscription ends. If a client does not read, a write
-// blocks until the reaper closes the connection; if it reads too slowly, its
-// subscription ends, and the connection is closed. Nothing else waits for it.
+// run writes events until the subscription ends. If a client does not read, a write blocks
+// until the reaper closes the connection; if it reads too slowly, its subscription ends.
 func (f *subscriber) run(c *conn) {
 	defer close(f.done)
 	for {
@@ -180,8 +179,7 @@ func (f *subscriber) run(c *conn) {
 	}
 }
 
-// ended closes the connection if the subscription has ended, and not at the request
-// of the client.
+// ended closes the connection, unless the client has ended the subscription.
 func (f *subscriber) ended(c *conn) {
 	if f.sub.Slow() {
 		c.s.Cut.Add(1)

@@ -9,9 +9,8 @@ import (
 // execAbort is the code of EXEC after a command that could not be queued.
 const execAbort api.Code = "EXECABORT"
 
-// A transaction is the commands between MULTI and EXEC. They are validated when they
-// arrive and executed in order by EXEC. Commands of other connections may be executed
-// between them, so WATCH is not supported.
+// A transaction is the commands between MULTI and EXEC, validated when they arrive and
+// executed in order by EXEC. Those of other connections may be executed between them.
 type transaction struct {
 	commands [][][]byte
 	bytes    int  // taken from the budget
@@ -96,8 +95,8 @@ func discard(c *conn, _ [][]byte) error {
 	return nil
 }
 
-// execute executes what was queued. Each command answers in its place, with an error
-// if it fails; the others are executed all the same, as in Redis.
+// execute executes what was queued and answers for each command. As in Redis, an error does
+// not stop it.
 func execute(c *conn, _ [][]byte) error {
 	t := c.leave()
 	switch {
@@ -124,12 +123,12 @@ func execute(c *conn, _ [][]byte) error {
 	return nil
 }
 
-// watch is not supported: nothing tells when a key of another connection changes.
+// watch is not supported: changes by other connections are not tracked.
 func watch(*conn, [][]byte) error {
 	return refusal(api.Failed, "WATCH is not supported: decisions are atomic by themselves, and keys cannot be watched for changes")
 }
 
-// unwatch does nothing; some clients send it when they return a connection to a pool.
+// unwatch does nothing. Some clients send it before they put a connection in a pool.
 func unwatch(c *conn, _ [][]byte) error {
 	c.w.OK()
 	return nil
