@@ -22,6 +22,26 @@ func (g group) evictExpired() {
 	}
 }
 
+// sampled is how many places sampleExpired looks at.
+const sampled = 32
+
+// sampleExpired reports whether one of some records has expired. They lie where their
+// hashes put them, so those of the first places stand for all.
+//
+// REQUIRES: g.mu.
+func (g group) sampleExpired() bool {
+	for i := range min(uint(g.places), sampled) {
+		if r := g.record(i); r.head.Load() != 0 {
+			lockHead(r.head)
+			expired := g.t.config.Policy.Expired(r)
+			if r.Unlock(); expired {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // A scratch holds what evictLightest and compact work with.
 type scratch struct {
 	inOrder, sorted []uint64

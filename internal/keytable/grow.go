@@ -29,17 +29,24 @@ const (
 const again State = 254
 
 // makeSpace makes memory for a key that takes need bytes beside the records. The
-// State is Added if there is memory, NoMemory, or again.
+// State is Added if there is memory, NoMemory, or again. Unless the budget is nearly
+// spent, a group in which hardly anything has expired grows at once.
 func (g group) makeSpace(need int) State {
 	if g.refusals > 0 {
 		g.refusals--
 		return NoMemory
 	}
+	look := g.t.nearBudget() || g.sampleExpired()
 	g.freeze()
-	g.evictExpired()
+	if look {
+		g.evictExpired()
+	}
 	g.gather()
 	if g.tight(need) && (g.divide(need, 4) || g.grow(need)) {
 		return again
+	}
+	if !look {
+		g.evictExpired()
 	}
 	refuse := g.t.config.RefuseNew
 	scarce := refuse
@@ -280,14 +287,24 @@ func (g group) tidy() {
 	g.freeze()
 	g.evictExpired()
 	g.gather()
-	t, c := g.t, g.content()
-	size := groupBytes(max(c.bytes(t)*3/2, t.least))
-	l := t.layOut(size, c, 0)
-	if size > int64(g.size)/2 || l.gain(c, 0) <= 0 {
+	l, ok := g.smaller()
+	if !ok {
 		g.thaw()
 		return
 	}
 	g.replace(l)
+}
+
+// smaller returns the layout of a group for what g holds of at most half its size, if
+// that is enough.
+func (g group) smaller() (l layout, ok bool) {
+	t, c := g.t, g.content()
+	size := groupBytes(max(c.bytes(t)*3/2, t.least))
+	if size > int64(g.size)/2 {
+		return layout{}, false
+	}
+	l = t.layOut(size, c, 0)
+	return l, l.gain(c, 0) > 0
 }
 
 // rebase gives g the bases that the policy wants now.

@@ -247,7 +247,10 @@ func (t *Table) Sweep() {
 	case h.reserved > 0:
 		h.reserved--
 	default:
-		group{t, h}.tidy()
+		g := group{t, h}
+		if _, ok := g.smaller(); ok || t.nearBudget() || g.sampleExpired() {
+			g.tidy()
+		}
 	}
 	h.mu.Unlock()
 }
