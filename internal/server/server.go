@@ -106,9 +106,13 @@ func (s *Server) listen() error {
 			return fmt.Errorf("resp: %w", err)
 		}
 	}
+	var storage func() httpapi.Storage
+	if s.dir != nil {
+		storage = s.storageState
+	}
 	if c.HTTP != Off {
 		h, err := httpapi.New(httpapi.Config{
-			ListenerConfig: common, SnapshotAge: s.snapshotAge, Storage: s.storageState, Ready: s.ready, RESP: respStats,
+			ListenerConfig: common, Storage: storage, Ready: s.ready, RESP: respStats,
 			TrustedProxies: c.TrustedProxies, Hosts: c.Hosts,
 		})
 		if err != nil {
@@ -120,18 +124,6 @@ func (s *Server) listen() error {
 		}
 	}
 	return nil
-}
-
-// snapshotAge returns how old the newest snapshot is, or for how long s has run without
-// one, and false if s writes none.
-func (s *Server) snapshotAge() (time.Duration, bool) {
-	if s.dir == nil {
-		return 0, false
-	}
-	if at := s.saved.Load(); at != 0 {
-		return time.Since(time.Unix(0, at)), true
-	}
-	return time.Since(s.engine.Status().Started), true
 }
 
 // Engine returns the engine that the listeners use.

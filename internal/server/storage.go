@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/httpapi"
 )
 
 // storage is how writing to the data directory goes. A disk that fails does not stop
@@ -90,19 +91,20 @@ func causeOf(err error) string {
 	return "see the server's log"
 }
 
-// storageState returns how writing goes, and how many records of bans are lost, for
-// listeners.
-func (s *Server) storageState() (status api.StorageStatus, lost uint64) {
-	if s.dir == nil {
-		return status, 0
+// storageState returns how writing goes, for listeners. Without a snapshot, its age is how
+// long s has run.
+func (s *Server) storageState() httpapi.Storage {
+	age := time.Since(s.engine.Status().Started)
+	if at := s.saved.Load(); at != 0 {
+		age = time.Since(time.Unix(0, at))
 	}
 	j := s.dir.Journal().Stats()
 	s.storage.mu.Lock()
 	defer s.storage.mu.Unlock()
-	return api.StorageStatus{
+	return httpapi.Storage{StorageStatus: api.StorageStatus{
 		JournalError: s.storage.journal.text(), JournalFailures: j.Failures,
 		SnapshotError: s.storage.snapshots.text(), SnapshotFailures: s.storage.snapshots.failures, MissingBans: j.Missing,
-	}, s.storage.lost
+	}, SnapshotAge: age, Lost: s.storage.lost}
 }
 
 // text returns the error of the last attempt, or "".

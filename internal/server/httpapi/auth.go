@@ -26,7 +26,7 @@ func (s *Server) authorize(c *call) error {
 			return err
 		}
 	} else if !c.route.foreign() {
-		c.Identity = s.sessions.identity(c.r, c.tokens)
+		c.Identity = s.sessions.identity(c.cookie(), c.tokens)
 	}
 	switch {
 	case c.Role == access.None:
@@ -39,15 +39,11 @@ func (s *Server) authorize(c *call) error {
 	return nil
 }
 
-// stillAuthorized reports whether c would still be authorized, for a long answer: the
-// tokens are the same, and the session has not ended. c does not keep its token to look
-// it up among others.
-func (s *Server) stillAuthorized(c *call) bool {
-	tokens := s.Tokens()
-	if !tokens.Equal(c.tokens) {
-		return false
-	}
-	return tokens == nil || c.token() != "" || s.sessions.identity(c.r, tokens).Role.May(c.route.role)
+// authorized reports whether the subscriber would still be authorized: the tokens are the
+// same, and the session has not ended.
+func (st *stream) authorized() bool {
+	c, tokens := st.c, st.c.s.Tokens()
+	return tokens.Equal(c.tokens) && (st.cookie == "" || c.s.sessions.identity(st.cookie, tokens).Role.May(c.route.role))
 }
 
 // token returns the token in the header of c. In forward-auth, Authorization is that of
@@ -88,11 +84,18 @@ func login(c *call, req *api.LoginRequest) (api.Session, error) {
 
 // logout ends the session of the cookie, if there is one.
 func logout(c *call, _ *api.Nothing) (api.Nothing, error) {
-	if cookie, err := c.r.Cookie(cookieName); err == nil {
-		c.s.sessions.end(cookie.Value, c.tokens)
-	}
+	c.s.sessions.end(c.cookie(), c.tokens)
 	c.setCookie("", -1)
 	return api.Nothing{}, nil
+}
+
+// cookie returns the value of the session cookie, or "".
+func (c *call) cookie() string {
+	cookie, err := c.r.Cookie(cookieName)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
 }
 
 func (c *call) setCookie(id string, age int) {

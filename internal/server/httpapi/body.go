@@ -170,5 +170,5 @@ func checkAmount(name string, n uint64) error {
 // failure returns err as an element of a list of answers.
 func failure(err error) api.Result {
 	e := asAPI(err)
-	return api.Result{Error: &api.Failure{Code: e.code, Detail: e.detail}}
+	return api.Result{Error: &api.Failure{Code: e.Code, Detail: e.Detail}}
 }

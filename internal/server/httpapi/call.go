@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -86,7 +85,7 @@ func (c *call) readBody() error {
 		return err
 	}
 	if c.r.Header["Content-Encoding"] != nil {
-		return &apiError{status: http.StatusUnsupportedMediaType, code: api.BadArg, detail: "body: compressed: must be sent without Content-Encoding"}
+		return errPacked
 	}
 	most := c.route.maxBody()
 	if c.r.ContentLength > int64(most) {
@@ -159,10 +158,7 @@ func (c *call) checkType() error {
 	if name, _, _ := mime.ParseMediaType(text); slices.Contains(accepted, name) {
 		return nil
 	}
-	return &apiError{
-		status: http.StatusUnsupportedMediaType, code: api.BadArg,
-		detail: fmt.Sprintf("Content-Type: %q: must be %s", clip(text), accepted[0]),
-	}
+	return problemf(http.StatusUnsupportedMediaType, api.BadArg, "Content-Type: %q: must be %s", clip(text), accepted[0])
 }
 
 // clip shortens what a client sent, for a message.
@@ -172,10 +168,6 @@ func clip(s string) string {
 	}
 	return s
 }
-
-// netHTTPLength is the length up to which net/http sets Content-Length by itself. Longer
-// answers would be sent in chunks.
-const netHTTPLength = 2048
 
 // send sends c.out as the answer.
 func (c *call) send(status int, media []string) error {
@@ -189,10 +181,8 @@ func (c *call) send(status int, media []string) error {
 
 // write is send without a charge, for answers that are small.
 func (c *call) write(status int, media []string) error {
-	c.w.Header()["Content-Type"] = media
-	if len(c.out) > netHTTPLength {
-		c.w.Header()["Content-Length"] = []string{strconv.Itoa(len(c.out))}
-	}
+	h := c.w.Header()
+	h["Content-Type"], h["Content-Length"] = media, []string{strconv.Itoa(len(c.out))}
 	c.begun(status)
 	if status != http.StatusOK {
 		c.w.WriteHeader(status)

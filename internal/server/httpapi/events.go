@@ -31,6 +31,7 @@ func appendEvent(dst []byte, name api.EventType, data []byte) []byte {
 type stream struct {
 	c       *call
 	control *http.ResponseController
+	cookie  string     // of the session that authorizes it; "" if a token does
 	totals  api.Totals // of the last event rates
 	out     []byte
 }
@@ -41,17 +42,20 @@ func subscribe(c *call) error {
 	s := c.s
 	if s.Subscribers.Add(1) > int64(s.MaxSubscribers) {
 		s.Subscribers.Add(-1)
-		return &apiError{status: http.StatusServiceUnavailable, code: api.Overload, detail: "there are too many subscribers", retry: 5 * time.Second}
+		return errStreams
 	}
 	defer s.Subscribers.Add(-1)
 	sub := s.Engine.Subscribe()
 	defer sub.Close()
 
-	c.dropHeader()
 	if conn, ok := c.r.Context().Value(connKey{}).(*gatedConn); ok {
 		conn.streams()
 	}
 	st := stream{c: c, control: http.NewResponseController(c.w), totals: s.Engine.Totals()}
+	if c.token() == "" {
+		st.cookie = strings.Clone(c.cookie())
+	}
+	clear(c.r.Header)                                               // a stream lasts
 	if err := st.control.SetReadDeadline(time.Time{}); err != nil { // that of a request ends in 5 s
 		return err
 	}
@@ -66,20 +70,6 @@ func subscribe(c *call) error {
 	return nil
 }
 
-// dropHeader releases the request's header, except what authorizes the client: a stream
-// lasts.
-func (c *call) dropHeader() {
-	token := strings.Clone(c.token())
-	cookie, err := c.r.Cookie(cookieName)
-	clear(c.r.Header)
-	if token != "" {
-		c.r.Header["X-Lately-Token"] = []string{token}
-	}
-	if err == nil {
-		c.r.Header["Cookie"] = []string{cookieName + "=" + cookie.Value}
-	}
-}
-
 // serve sends the events, and the rates every second.
 func (st *stream) serve(sub *engine.Subscription) {
 	second := time.NewTicker(time.Second)
@@ -91,7 +81,7 @@ func (st *stream) serve(sub *engine.Subscription) {
 		case <-st.c.s.drained.Done():
 			return
 		case <-second.C:
-			if !st.c.s.stillAuthorized(st.c) {
+			if !st.authorized() {
 				return
 			}
 			st.rates()

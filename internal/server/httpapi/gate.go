@@ -30,7 +30,7 @@ var (
 
 // overload returns a complete answer with that detail.
 func overload(detail string) []byte {
-	body := (&apiError{status: http.StatusServiceUnavailable, code: api.Overload, detail: detail}).document()
+	body := problemf(http.StatusServiceUnavailable, api.Overload, "%s", detail).document()
 	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\nConnection: close\r\n"+
 		"Content-Length: %d\r\n\r\n%s", len(body), body)
 }

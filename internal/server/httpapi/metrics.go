@@ -140,17 +140,16 @@ func (m metricWriter) rules(s *Server) {
 }
 
 func (m metricWriter) storage(s *Server) {
-	if s.config.SnapshotAge != nil {
-		if age, ok := s.config.SnapshotAge(); ok {
-			m.send(prometheus.GaugeValue, "snapshot_age_seconds", "How old the newest snapshot is, or how long the server has run without one; there is none without a data directory.", age.Seconds(), nil)
-		}
+	var x Storage
+	if s.config.Storage != nil {
+		x = s.config.Storage()
+		m.send(prometheus.GaugeValue, "snapshot_age_seconds", "How old the newest snapshot is, or how long the server has run without one; there is none without a data directory.", x.SnapshotAge.Seconds(), nil)
 	}
-	x, lost := s.config.Storage()
 	m.counter("journal_failures_total", "Failed attempts to write the ban journal.", x.JournalFailures)
 	m.counter("snapshot_failures_total", "Failed attempts to write a snapshot.", x.SnapshotFailures)
 	m.flag("journal_failing", "1 while the ban journal cannot be written, else 0.", x.JournalError != "")
 	m.flag("snapshot_failing", "1 if the last snapshot could not be written, else 0.", x.SnapshotError != "")
-	m.gauge("journal_lost_records", "Records of bans that the journal lacked when the server started: they were damaged or removed.", int64(lost))
+	m.gauge("journal_lost_records", "Records of bans that the journal lacked when the server started: they were damaged or removed.", int64(x.Lost))
 	m.gauge("journal_missing_bans", "Changes of bans that are neither in the journal nor in a snapshot.", int64(x.MissingBans))
 }
 

@@ -28,7 +28,7 @@ func seriesOf(t *testing.T, s *Server) map[string]bool {
 // series.
 func TestSeriesAreFixed(t *testing.T) {
 	s := newServer(t, func(c *Config) {
-		c.SnapshotAge = func() (time.Duration, bool) { return 90 * time.Second, true }
+		c.Storage = func() Storage { return Storage{SnapshotAge: 90 * time.Second} }
 	})
 	get(s, "/metrics") // so that what counts scrapes is there
 	before := seriesOf(t, s)

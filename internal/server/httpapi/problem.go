@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
@@ -16,40 +14,52 @@ import (
 
 // An apiError is an error with the answer to the request that caused it.
 type apiError struct {
-	status int
-	code   api.Code
-	detail string
-	errors []api.Mistake // of a rules file
-	retry  time.Duration // the value of Retry-After, if there is one
-	closes bool          // the connection, since the rest of the request is not read
-	allow  string        // the value of Allow, if there is one
+	api.Problem
+	header []field // of the answer
 }
 
+// problemf returns an apiError with that status, code and detail.
+func problemf(status int, code api.Code, format string, args ...any) *apiError {
+	detail := strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")
+	return &apiError{Problem: api.Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Code: code}}
+}
+
+func badArg(format string, args ...any) *apiError {
+	return problemf(http.StatusBadRequest, api.BadArg, format, args...)
+}
+
+// with adds a field to the header of the answer, and returns e.
+func (e *apiError) with(name, value string) *apiError {
+	e.header = append(e.header, field{name, []string{value}})
+	return e
+}
+
+// closes makes the answer end the connection, since the rest of the request is not read.
+func (e *apiError) closes() *apiError { return e.with("Connection", "close") }
+
+// asks makes the answer ask for a token.
+func (e *apiError) asks() *apiError { return e.with("Www-Authenticate", `Bearer realm="lately"`) }
+
 // Error returns the code and what is wrong.
-func (e *apiError) Error() string { return string(e.code) + " " + e.detail }
+func (e *apiError) Error() string { return string(e.Code) + " " + e.Detail }
 
 // The errors that say the same to everyone.
 var (
-	errPanic   = &apiError{status: http.StatusInternalServerError, code: api.Failed, detail: "the request failed; the server's log says why"}
-	errHost    = &apiError{status: http.StatusMisdirectedRequest, code: api.NoPerm, detail: "Host: unknown: must be localhost, an address of this server, or a name of the setting host"}
-	errOrigin  = &apiError{status: http.StatusForbidden, code: api.NoPerm, detail: "Origin: unknown: must be that of the console, or absent"}
-	errNoToken = &apiError{status: http.StatusUnauthorized, code: api.NoAuth, detail: "a token is needed: Authorization: Bearer TOKEN, or X-Lately-Token: TOKEN"}
-	errToken   = &apiError{status: http.StatusUnauthorized, code: api.WrongPass, detail: "the token is unknown"}
-	errPath    = &apiError{status: http.StatusNotFound, code: api.BadArg, detail: "path: unknown; /openapi.json has the paths of this server"}
-	errBusy    = &apiError{status: http.StatusServiceUnavailable, code: api.Overload, detail: "too many large requests are being received, or large answers being sent; try again later", retry: time.Second, closes: true}
-	errSlow    = &apiError{status: http.StatusRequestTimeout, code: api.BadArg, detail: "the body did not arrive within 5 seconds", closes: true}
+	errPanic   = problemf(http.StatusInternalServerError, api.Failed, "the request failed; the server's log says why")
+	errHost    = problemf(http.StatusMisdirectedRequest, api.NoPerm, "Host: unknown: must be localhost, an address of this server, or a name of the setting host")
+	errOrigin  = problemf(http.StatusForbidden, api.NoPerm, "Origin: unknown: must be that of the console, or absent")
+	errNoToken = problemf(http.StatusUnauthorized, api.NoAuth, "a token is needed: Authorization: Bearer TOKEN, or X-Lately-Token: TOKEN").asks()
+	errToken   = problemf(http.StatusUnauthorized, api.WrongPass, "the token is unknown").asks()
+	errPath    = problemf(http.StatusNotFound, api.BadArg, "path: unknown; /openapi.json has the paths of this server")
+	errBusy    = problemf(http.StatusServiceUnavailable, api.Overload, "too many large requests are being received, or large answers being sent; try again later").with("Retry-After", "1").closes()
+	errStreams = problemf(http.StatusServiceUnavailable, api.Overload, "there are too many subscribers").with("Retry-After", "5")
+	errSlow    = problemf(http.StatusRequestTimeout, api.BadArg, "the body did not arrive within 5 seconds").closes()
+	errPacked  = problemf(http.StatusUnsupportedMediaType, api.BadArg, "body: compressed: must be sent without Content-Encoding")
 )
 
 // errTooLong answers a body of more than most bytes.
 func errTooLong(most int) *apiError {
-	return &apiError{
-		status: http.StatusRequestEntityTooLarge, code: api.BadArg, closes: true,
-		detail: fmt.Sprintf("body: too long (max %d bytes)", most),
-	}
-}
-
-func badArg(format string, args ...any) *apiError {
-	return &apiError{status: http.StatusBadRequest, code: api.BadArg, detail: fmt.Sprintf(format, args...)}
+	return problemf(http.StatusRequestEntityTooLarge, api.BadArg, "body: too long (max %d bytes)", most).closes()
 }
 
 // asAPI returns err as what is answered.
@@ -58,15 +68,14 @@ func asAPI(err error) *apiError {
 		return e
 	}
 	if e, ok := errors.AsType[*engine.Error](err); ok {
-		return &apiError{status: statusOf(e.Code), code: e.Code, detail: strings.ToValidUTF8(e.Message, "\uFFFD")}
+		return problemf(statusOf(e.Code), e.Code, "%s", e.Message)
 	}
-	if e, ok := errors.AsType[rules.Errors](err); ok {
-		return &apiError{
-			status: http.StatusUnprocessableEntity, code: api.BadArg, errors: mistakes(e),
-			detail: fmt.Sprintf("the rules file has %d mistakes; the rules in force stay", len(e)),
-		}
+	if errs, ok := errors.AsType[rules.Errors](err); ok {
+		e := problemf(http.StatusUnprocessableEntity, api.BadArg, "the rules file has %d mistakes; the rules in force stay", len(errs))
+		e.Errors = mistakes(errs)
+		return e
 	}
-	return &apiError{status: http.StatusInternalServerError, code: api.Failed, detail: strings.ToValidUTF8(err.Error(), "\uFFFD")}
+	return problemf(http.StatusInternalServerError, api.Failed, "%v", err)
 }
 
 func statusOf(c api.Code) int {
@@ -92,36 +101,22 @@ func (c *call) problem(err error) {
 	e := asAPI(err)
 	if c.r.URL.Path != "/readyz" { // whose errors are about the server, not about requests
 		c.s.Errors.Add(1)
-		if e.code == api.Overload {
+		if e.Code == api.Overload {
 			c.s.Overloaded.Add(1)
-			c.s.Limited.Warn("overload: a request is refused", "listener", "http", "peer", c.peer().String(), "error", e.detail)
+			c.s.Limited.Warn("overload: a request is refused", "listener", "http", "peer", c.peer().String(), "error", e.Detail)
 		}
 	}
-	h := c.w.Header()
-	if e.closes {
-		h["Connection"] = []string{"close"}
-	}
-	if e.allow != "" {
-		h["Allow"] = []string{e.allow}
-	}
-	if e.retry > 0 {
-		h["Retry-After"] = []string{strconv.FormatInt(int64((e.retry+time.Second-1)/time.Second), 10)}
-	}
-	if e.status == http.StatusUnauthorized {
-		h["Www-Authenticate"] = []string{`Bearer realm="lately"`}
-	}
-	if e.status >= http.StatusInternalServerError || e.code == api.NoRule || e.code == api.BadArg {
+	if e.Status >= http.StatusInternalServerError || e.Code == api.NoRule || e.Code == api.BadArg {
 		c.engine.Failed()
 	}
+	setHeader(c.w.Header(), e.header)
 	c.out = e.document()
-	c.write(e.status, problemType)
+	c.write(e.Status, problemType)
 }
 
 // document returns the problem document of e.
 func (e *apiError) document() []byte {
-	b, _ := json.Marshal(api.Problem{ // strings and numbers have no errors
-		Type: "about:blank", Title: http.StatusText(e.status), Status: e.status, Detail: e.detail, Code: e.code, Errors: e.errors,
-	})
+	b, _ := json.Marshal(&e.Problem) // strings and numbers have no errors
 	return append(b, '\n')
 }
 

@@ -227,7 +227,7 @@ func (s *Server) find(c *call, r *http.Request) error {
 		return errPath
 	}
 	allow := strings.Join(allowed, ", ")
-	return &apiError{status: http.StatusMethodNotAllowed, code: api.BadArg, allow: allow, detail: "method: " + clip(r.Method) + ": must be " + allow}
+	return problemf(http.StatusMethodNotAllowed, api.BadArg, "method: %s: must be %s", clip(r.Method), allow).with("Allow", allow)
 }
 
 // routeOf returns the route of r, or nil.

@@ -26,18 +26,13 @@ type Config struct {
 	// always is. A server that shuts down is never ready.
 	Ready func() error
 
-	// SnapshotAge returns the age of the newest snapshot, and false if the server
-	// writes none; nil means that it writes none.
-	SnapshotAge func() (time.Duration, bool)
-
 	// RESP returns the statistics of the RESP listener for the metrics; nil means
 	// that there is no such listener.
 	RESP func() engine.ListenerStats
 
-	// Storage returns the state of writing to the data directory, and how many records
-	// the ban journal lacked when the server started; nil means that there is no such
-	// directory.
-	Storage func() (status api.StorageStatus, lost uint64)
+	// Storage returns the state of writing to the data directory; nil means that there
+	// is no such directory.
+	Storage func() Storage
 
 	// TrustedProxies are the proxies that may tell the client's address, as in
 	// [latelyhttp.IdentityConfig]. Forward-auth answers only them.
@@ -46,6 +41,13 @@ type Config struct {
 	// Hosts has the names of the server that requests may use, in addition to
 	// localhost, loopback addresses and the address of the connection.
 	Hosts []string
+}
+
+// Storage is the state of writing to the data directory.
+type Storage struct {
+	api.StorageStatus
+	SnapshotAge time.Duration // of the newest snapshot
+	Lost        uint64        // records that the ban journal lacked when the server started
 }
 
 // How long a client may take. Streams have deadlines of their own.
@@ -95,9 +97,6 @@ func New(c Config) (*Server, error) {
 	}
 	if s.identity, err = latelyhttp.NewIdentity(latelyhttp.IdentityConfig{TrustedProxies: c.TrustedProxies}); err != nil {
 		return nil, err
-	}
-	if s.config.Storage == nil {
-		s.config.Storage = func() (none api.StorageStatus, lost uint64) { return }
 	}
 	if s.files, err = readFiles(console.Files); err != nil {
 		return nil, fmt.Errorf("the console: %w", err)

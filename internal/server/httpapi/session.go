@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"maps"
-	"net/http"
 	"sync"
 	"time"
 
@@ -72,13 +71,9 @@ func (s *sessions) begin(who access.Identity, tokens *access.Tokens) string {
 	return base64.RawURLEncoding.EncodeToString(s.seal(payload, tokens))
 }
 
-// identity returns the identity of the session in r's cookie.
-func (s *sessions) identity(r *http.Request, tokens *access.Tokens) access.Identity {
-	cookie, err := r.Cookie(cookieName)
-	if err != nil {
-		return access.Identity{}
-	}
-	x, _ := s.open(cookie.Value, tokens)
+// identity returns the identity of the session of a cookie.
+func (s *sessions) identity(cookie string, tokens *access.Tokens) access.Identity {
+	x, _ := s.open(cookie, tokens)
 	return x.Who
 }
 

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,11 +9,6 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 )
 
-// with returns a request with a session cookie.
-func with(cookie string) *http.Request {
-	return &http.Request{Header: http.Header{"Cookie": {cookieName + "=" + cookie}}}
-}
-
 var (
 	admin  = access.Identity{Role: access.Admin, Name: "admin"}
 	reader = access.Identity{Role: access.Read, Name: "reader"}
@@ -22,7 +16,7 @@ var (
 
 func wantSession(t *testing.T, s *sessions, cookie string, tokens *access.Tokens, want access.Identity) {
 	t.Helper()
-	if got := s.identity(with(cookie), tokens); got != want {
+	if got := s.identity(cookie, tokens); got != want {
 		t.Errorf("the session is that of %v; want %v", got, want)
 	}
 }
@@ -79,7 +73,7 @@ func TestSessionEnds(t *testing.T) {
 				b[i] = 'A'
 			}
 			// The last character has bits that stand for nothing.
-			if s.identity(with(string(b)), all).Role != access.None && i < len(b)-1 {
+			if s.identity(string(b), all).Role != access.None && i < len(b)-1 {
 				t.Fatalf("with another byte %d, the cookie is still valid", i)
 			}
 		}

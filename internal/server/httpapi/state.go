@@ -28,15 +28,16 @@ func listRates(c *call) (list api.RateList, err error) {
 
 func status(c *call) (api.Status, error) {
 	s := c.s.Engine.Status()
-	storage, _ := c.s.config.Storage()
 	a := api.Status{
 		Version: c.s.Version, Started: s.Started.UTC(), Uptime: int64(time.Since(s.Started) / time.Second), Now: api.Millis(s.Now.UnixMilli()), EventTime: s.EventTime,
 		Totals: s.Totals, Memory: api.Memory{Budget: s.Limits.Budget, Bytes: s.Limits.Bytes, Reserved: s.Limits.Reserved, Heap: heap()},
 		Bans:        api.BanCounts{Held: s.Limits.Bans, Remembered: s.Limits.Remembered, Refused: s.Limits.BansRefused},
 		Subscribers: s.Subscribers,
 		Rules:       api.RulesStatus{File: s.RulesFile, Since: s.RulesSince.UTC(), Reloads: s.Reloads, Error: errorText(s.RulesError)},
-		Storage:     storage,
 		Role:        c.Role.String(),
+	}
+	if c.s.config.Storage != nil {
+		a.Storage = c.s.config.Storage().StorageStatus
 	}
 	for i := range c.s.Engine.Counters() {
 		a.Memory.Counters += i.Stats.Bytes
