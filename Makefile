@@ -133,7 +133,7 @@ packages: export SOURCE_DATE_EPOCH := $(MADE)
 packages: export ARCH := $(ARCH)
 packages: manuals ## bin/package/*.deb and *.rpm (VERSION=1.2.3 ARCH=arm64)
 	rm -rf bin/package && mkdir -p bin/package
-	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -ldflags '-s -w -X github.com/lately-go/lately/internal/cli.version=$(VERSION)' -o bin/package/lately ./cmd/lately
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -tags timetzdata -ldflags '-s -w -X github.com/lately-go/lately/internal/cli.version=$(VERSION)' -o bin/package/lately ./cmd/lately
 	gzip -9n < CHANGELOG.md > bin/package/changelog.gz
 	printf -- '- {semver: %s-1, date: %s, packager: "The Lately authors <lately@example.org>", deb: {urgency: medium, distributions: [stable]}, changes: [note: "New version; changelog.gz beside this file has what is new."]}\n' \
 		$(VERSION) "$$(date -u -d @$(MADE) +%Y-%m-%dT%H:%M:%SZ)" > bin/package/changelog.yaml

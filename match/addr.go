@@ -9,8 +9,9 @@ import (
 // ParseAddr parses an address as proxies, sockets and logs write it: bare, in
 // brackets, with a port or a zone. It unmaps the address and drops port and zone.
 //
-// It takes what [netip.ParseAddr] takes, with a zone that is a token, and does not allocate for other text: host
-// names are as frequent as addresses in some logs.
+// It takes what [netip.ParseAddr] takes, with a zone that is a token, and does not allocate
+// for other text: host names are as frequent as addresses in some logs. ParseAddr of netip
+// returns an error with the text, which then escapes: it takes twice as long.
 func ParseAddr(s string) (netip.Addr, bool) {
 	s = withoutPort(s)
 	if ip, ok := parseIPv4(s); ok {

@@ -3,7 +3,6 @@ package rules
 import (
 	"errors"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -23,7 +22,7 @@ func (r *reader) readKey(n ast.Node) match.Key {
 		}
 		return s, nil
 	}
-	var names []string
+	var k match.Key
 	for at, text := range each(r, n, "key", parse) {
 		fields := strings.Split(text, "|")
 		valid := true
@@ -34,18 +33,13 @@ func (r *reader) readKey(n ast.Node) match.Key {
 		if !valid {
 			continue
 		}
-		name := strings.Join(fields, " | ")
-		if slices.Contains(names, name) {
-			r.fail(at, "key: field %q twice: must be given once", name)
-			continue
-		}
-		if _, err := match.NewKey(r.fold, name); err != nil {
+		more, err := match.NewKey(r.fold, append(k.Fields(), strings.Join(fields, " | "))...)
+		if err != nil {
 			r.fail(at, "%v", err)
 			continue
 		}
-		names = append(names, name)
+		k = more
 	}
-	k, _ := match.NewKey(r.fold, names...)
 	return k
 }
 

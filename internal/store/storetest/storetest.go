@@ -79,20 +79,18 @@ type Config struct {
 // A Case is one guarantee and how it is checked.
 type Case struct {
 	Name    string
-	of      kind
+	of      stores
 	check   func(*check)
 	Promise string // in a sentence
 }
 
-// A kind is the stores that give a guarantee.
-type kind uint8
+// stores reports whether a store gives a guarantee.
+type stores func(Config) bool
 
-const (
-	anyStore   kind = iota
-	givenTimes      // those that judge at the times of requests: the case sets the clock
-	ownClock        // those with a clock of their own
-	atOnce          // those that do not compensate
-)
+func anyStore(Config) bool     { return true }
+func givenTimes(c Config) bool { return c.Pass == nil } // the case sets the clock
+func ownClock(c Config) bool   { return c.Pass != nil }
+func atOnce(c Config) bool     { return !c.Compensates }
 
 // Cases returns all cases, in the order in which [Run] runs them.
 func Cases() []Case {
@@ -116,15 +114,7 @@ func Run(t *testing.T, open Open, config Config) {
 
 // Applies reports whether a store with that Config promises what c checks.
 func (c Case) Applies(config Config) bool {
-	switch c.of {
-	case givenTimes:
-		return config.Pass == nil
-	case ownClock:
-		return config.Pass != nil
-	case atOnce:
-		return !config.Compensates
-	}
-	return true
+	return c.of(config)
 }
 
 // Check checks the case alone, if it applies, and returns what is wrong, nil if
