@@ -273,7 +273,7 @@ var brokenTimes = []broken{
 				return m.Decided(r)
 			}}
 		},
-		cases: "Algorithms ClockJumps EndsOfTime Refund BanEscalates",
+		cases: "Algorithms ClockJumps EndsOfTime Refund Ban",
 	},
 	{
 		mistake: "deletes all counts when the clock goes back",

@@ -251,7 +251,7 @@ var brokenOthers = []broken{
 				o.BannedUntil = time.Unix(0, r.Now).Add(r.Set.Rule(o.Rule).Ban.Duration(0))
 			}
 		}),
-		cases: "BanEscalates BanJitter",
+		cases: "Ban BanJitter",
 	},
 	{
 		mistake: "holds eight bans",

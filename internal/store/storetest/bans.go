@@ -17,11 +17,7 @@ var banCases = []Case{
 			rules[0].Ban = c.randomBan()
 			return rules
 		}, (*walk).take, (*walk).take, (*walk).take, (*walk).peek),
-		"The hit or refusal after the last allowed one is refused and starts the ban [t, t+D). Events during the ban are not counted, extend it only with Extend, and are not judged by other rules, unless the banning rule is a shadow.",
-	},
-	{
-		"BanEscalates", givenTimes, banEscalatesCase,
-		"Each further ban of a key lasts longer, by factor or by steps, up to a cap, until the earlier ones have expired.",
+		"The hit or refusal after the last allowed one is refused and starts the ban [t, t+D). Events during the ban are not counted, extend it only with Extend, and are not judged by other rules, unless the banning rule is a shadow. Each further ban lasts longer, by factor or by steps, up to a cap, until the earlier ones have expired.",
 	},
 	{
 		"BanJitter", anyStore, banJitterCase,
@@ -43,37 +39,6 @@ var banCases = []Case{
 		"ListBans", anyStore, listBansCase,
 		"The bans that hold are listed, each once, with their rule, key, start, end, count, reason and source.",
 	},
-}
-
-func banEscalatesCase(c *check) {
-	steps := []time.Duration{c.units(1), c.units(5), c.units(2)}
-	for _, b := range []ratelimit.Ban{
-		{For: c.units(1)},
-		{For: c.units(1), Factor: 2},
-		{For: c.units(1), Factor: 1.5, Max: c.units(4)},
-		{Steps: steps},
-		{Steps: steps, Max: c.units(3)},
-	} {
-		b.Span, b.Remember = c.units(1), c.units(10)
-		r := c.rule("bans")
-		r.Ban = &b
-		s := c.session(r)
-		for i := range 8 {
-			earlier := i
-			req, _ := s.take(1, about(0, "k"))
-			o := req.Subjects[0].Outcome
-			if i >= 6 { // after a time in which all expired
-				earlier -= 6
-			}
-			if want := b.Duration(earlier); o.BannedUntil.Sub(time.Unix(0, req.Now)) != want {
-				c.fatal("ban %d of %+v lasts %v, want %v", i+1, b, o.BannedUntil.Sub(time.Unix(0, req.Now)), want)
-			}
-			s.now = o.BannedUntil.UnixNano()
-			if s.pass(b.Remember); i == 5 {
-				s.pass(1)
-			}
-		}
-	}
 }
 
 func banJitterCase(c *check) {

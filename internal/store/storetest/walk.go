@@ -307,9 +307,14 @@ func (c *check) randomRule(name string, a ratelimit.Algorithm) ratelimit.Rule {
 }
 
 func (c *check) randomBan() *ratelimit.Ban {
-	b := &ratelimit.Ban{After: c.rnd.Uint64N(6), Span: c.units(1 + c.rnd.IntN(2)), For: c.units(1), Extend: c.rnd.IntN(4) == 0}
-	if c.rnd.IntN(2) == 0 {
-		b.Factor, b.Max, b.Remember = 1+2*c.rnd.Float64(), c.units(3), c.units(1+c.rnd.IntN(3))
+	b := &ratelimit.Ban{After: c.rnd.Uint64N(6), Span: c.units(1 + c.rnd.IntN(2)), Extend: c.rnd.IntN(4) == 0, Remember: c.units(1 + c.rnd.IntN(10))}
+	switch c.rnd.IntN(3) {
+	case 0:
+		b.For = c.units(1)
+	case 1:
+		b.For, b.Factor, b.Max = c.units(1), 1+2*c.rnd.Float64(), c.units(4)
+	case 2:
+		b.Steps, b.Max = []time.Duration{c.units(1), c.units(5), c.units(2)}, c.units(3+c.rnd.IntN(3))
 	}
 	return b
 }
