@@ -97,7 +97,7 @@ type Imported = lately.Imported
 // its rule's from t on.
 //
 // The error says that the chunk is damaged. If its checksum is wrong, nothing was
-// restored. Memory is bounded by the length of the chunk, whatever its bytes.
+// restored. Memory is bounded by the length of the chunk.
 func (d *Detector) Import(t time.Time, chunk []byte) (Imported, error) {
 	_, r, written, err := snapshot.Open(chunk, snapshot.Hot)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // A table is what a Detector keeps of the keys of one rule: the end of the last
-// hold, as keytable.Stamp has it and 0 if the key was never hot, and a log of the
+// hold, as a keytable.Stamp and 0 if the key was never hot, and a log of the
 // last times. A key has one time at least, its newest.
 type table struct {
 	*keytable.Table

@@ -1,5 +1,5 @@
-// Package match has what all rules work on: the [Event], the [Condition] that selects
-// events, and the [Key] that an event is counted by.
+// Package match provides the events of rules, conditions and keys: a [Condition] selects
+// an [Event], and a [Key] returns what it is counted by.
 //
 // An event is one thing that happened: a time and some fields (client, path,
 // status, ...). Conditions and keys are compiled once and then used without

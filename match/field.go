@@ -12,8 +12,8 @@ type Field uint8
 // The well-known fields. Rules files and the command line use the names that
 // [Field.String] returns.
 const (
-	Client   Field = iota // who: an address, a host name, an API key
-	Object                // what was asked for, as the log has it: a path, a port, a name
+	Client   Field = iota // the client: an address, a host name, an API key
+	Object                // what was requested, as logged: a path, a port, a name
 	Method                // request method
 	Path                  // request path as sent, without the query; see Event.CleanPath
 	Query                 // what follows the first '?' of the target

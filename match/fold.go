@@ -19,7 +19,7 @@ import (
 type Fold struct {
 	IPv4 int  // prefix length, 1 to 32; 0 means 32
 	IPv6 int  // prefix length, 1 to 128; 0 means 64
-	Off  bool // keys are the text as it stands; paths are not cleaned either
+	Off  bool // keys are the text as it is; paths are not cleaned either
 }
 
 // Validate returns an error about the first field that is out of range.

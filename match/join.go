@@ -79,7 +79,7 @@ func (k Key) valuesError(n int) error {
 	return fmt.Errorf("number of key values: %d: must be %d: %s", n, len(k.refs), strings.Join(k.Fields(), ", "))
 }
 
-// appendGiven appends the value v of a field as keys have it. A path is cleaned if
+// appendGiven appends the value v of a field as it is in keys. A path is cleaned if
 // clean is set.
 func (k Key) appendGiven(dst []byte, r *ref, v string, clean bool) []byte {
 	switch {

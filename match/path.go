@@ -27,7 +27,7 @@ type pathForm uint8
 
 const (
 	pathUnread    pathForm = iota
-	pathPlain              // clean as it stands
+	pathPlain              // clean as it is
 	pathCoded              // to be cut or decoded, with the same result for all
 	pathAmbiguous          // servers may differ
 	pathRead               // ambiguous, and the other readings are known

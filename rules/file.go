@@ -16,7 +16,7 @@ import (
 const MaxSize = 1 << 20
 
 // A File is a rules file, checked and compiled. It holds no counts. A File is
-// safe for concurrent use as long as nobody changes it.
+// safe for concurrent use as long as it is not changed.
 type File struct {
 	// Name is the file's name as it was given.
 	Name string
@@ -27,7 +27,7 @@ type File struct {
 	// Fold makes the keys of clients in all rules.
 	Fold match.Fold
 
-	// Allow is the allow list. Limits has it already.
+	// Allow is the allow list. Limits has it, too.
 	Allow []netip.Prefix
 
 	// Counters is what to count, in the order of the file.
@@ -76,8 +76,8 @@ func readFile(path string) ([]byte, error) {
 }
 
 // Parse checks and compiles data as the rules file called name. The error is
-// [Errors]. The File keeps data, which must not change. The time and memory are bounded, whatever
-// is in data: a file made to be slow takes about a second.
+// [Errors]. The File keeps data, which must not change. Time and memory are bounded
+// for any data: a file made to be slow takes about a second.
 func Parse(name string, data []byte) (*File, error) {
 	r := &reader{file: name, names: make(map[string]int)}
 	root := r.tree(data)

@@ -14,8 +14,8 @@ type Setting struct {
 
 // ParseSettings reads a file of settings, as a server has: YAML like a rules file,
 // under the same restrictions, but only a mapping from names to texts or lists of
-// texts. What is not among names is a mistake. The error is [Errors]; what a value
-// must be is for the caller to say, with [Setting.Error].
+// texts. What is not among names is a mistake. The error is [Errors]; the caller
+// validates the values and reports errors with [Setting.Error].
 func ParseSettings(file string, data []byte, names []string) ([]Setting, error) {
 	r := &reader{file: file}
 	root := r.tree(data)

@@ -19,7 +19,7 @@ const (
 // errDuration names [ratelimit.MaxSpan].
 var errDuration = errors.New("must be whole milliseconds from 1ms to 3650d, with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d")
 
-// ParseDuration parses a duration as a rules file has it: what
+// ParseDuration parses a duration in the syntax of rules files: what
 // [time.ParseDuration] takes, and d for days and w for weeks, without a sign.
 // It must be whole milliseconds from 1ms to [ratelimit.MaxSpan].
 func ParseDuration(s string) (time.Duration, error) {
@@ -78,7 +78,7 @@ func parseHours(number string) (time.Duration, error) {
 	return time.ParseDuration(number + "h")
 }
 
-// FormatDuration returns d as a rules file has it, in the shortest form: 1m,
+// FormatDuration returns d in the syntax of rules files, in the shortest form: 1m,
 // 1h30m, 500ms, 7d. Days are used from two on and only when nothing is left
 // over. What is finer than a millisecond is cut off.
 func FormatDuration(d time.Duration) string {

@@ -13,7 +13,7 @@ const (
 	Full         // there was no memory
 )
 
-// Start begins the next ban of key under rule, as p has it, and returns when it ends. If a
+// Start begins the next ban of key under rule, of the length that p gives, and returns when it ends. If a
 // ban that was added meanwhile ends later, it is kept. ok is false if there is no memory;
 // no ban has begun then.
 func (t *Table) Start(rule uint32, hash uint64, key []byte, p *Policy, now int64, seed uint64) (until int64, ok bool) {

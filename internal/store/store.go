@@ -53,7 +53,7 @@ type Store[R, B any] interface {
 	// on, or a little earlier. An error means that nothing has changed.
 	Update(ctx context.Context, set R, published func()) error
 
-	// Ban bans the key in b, whatever was counted. A ban of that key that ends later
+	// Ban bans the key in b, with any counts. A ban of that key that ends later
 	// stays as it is.
 	Ban(ctx context.Context, b B) error
 

@@ -51,7 +51,7 @@ func (c *check) keyed(f match.Field) match.Key {
 	return key
 }
 
-// under returns a limit of n in so many units, as the algorithm has it.
+// under returns a limit of n in that many units, or the calendar period of the algorithm.
 func (c *check) under(a ratelimit.Algorithm, n uint64, units int) ratelimit.Limit {
 	if a == ratelimit.Calendar {
 		return ratelimit.Limit{N: n, Per: ratelimit.PerSecond}

@@ -40,8 +40,7 @@ type (
 	adjustment = store.Adjustment[*ratelimit.Set]
 )
 
-// ctx is the context of all calls. How a store holds to a deadline is tested where
-// there is a network.
+// ctx is the context of all calls. Deadlines are tested with stores behind a network.
 var ctx = context.Background()
 
 // Open returns a store for set without counts and bans. It ends
