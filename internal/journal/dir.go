@@ -110,66 +110,31 @@ func openLocked(path string, r Restore) (*Dir, Found, error) {
 }
 
 // newDir reads what l has, and starts the committer.
-func newDir(l fileSystem, path string, release func() error, r Restore) (_ *Dir, found Found, err error) {
+func newDir(l fileSystem, path string, release func() error, r Restore) (*Dir, Found, error) {
 	names, err := l.list()
 	if err != nil {
-		return nil, found, err
+		return nil, Found{}, err
 	}
 	d := &Dir{fs: l, path: path, release: release, generation: highest(names, snapshotStem)}
-	headless, err := d.findSnapshots(numbersOf(names, snapshotStem, ""))
-	if err != nil {
-		return nil, found, err
+	in := restoring{Dir: d, next: 1}
+	if err := in.snapshotHeaders(numbersOf(names, snapshotStem, "")); err != nil {
+		return nil, in.found, err
 	}
-	next := uint64(1) // above the number of every record that ever was
-	for _, s := range d.snapshots {
-		next = max(next, s.covered+1)
+	if err := in.snapshot(r.Snapshot); err != nil {
+		return nil, in.found, err
 	}
-	var damaged []damagedSnapshot
-	if found.Snapshot, damaged, err = d.restoreSnapshot(r.Snapshot); err != nil {
-		return nil, found, err
-	}
-	var covered uint64
-	if len(d.snapshots) > 0 {
-		covered = d.snapshots[len(d.snapshots)-1].covered
-	}
-	var files []journalFile
-	if found.Journal, files, err = d.restoreJournal(numbersOf(names, journalStem, ""), covered, r.Journal); err != nil {
-		return nil, found, err
-	}
-	for _, f := range files {
-		next = max(next, f.last+1)
+	if err := in.journals(numbersOf(names, journalStem, ""), r.Journal); err != nil {
+		return nil, in.found, err
 	}
 	// No file is of a newer version: from here on, files are changed.
 	if slices.Contains(names, tempName) {
 		if err := l.remove(tempName); err != nil {
-			return nil, found, err
+			return nil, in.found, err
 		}
 	}
-	for _, s := range append(headless, damaged...) {
-		found.Snapshot.Problems = append(found.Snapshot.Problems, d.setAside(snapshotName(s.generation), s.err))
-	}
-	d.journal = newJournal(l, d.path, next, highest(names, journalStem), files)
-	return d, found, nil
-}
-
-// findSnapshots reads the headers. Their numbers must be known before the first record is
-// appended.
-func (d *Dir) findSnapshots(numbers []uint64) (damaged []damagedSnapshot, err error) {
-	for _, n := range numbers {
-		h, err := d.header(snapshotName(n))
-		if err == nil && h.generation != n {
-			err = damage("its header says generation %d", h.generation)
-		}
-		switch {
-		case err == nil:
-			d.snapshots = append(d.snapshots, h)
-		case errors.Is(err, ErrNewer), errors.Is(err, fs.ErrPermission):
-			return nil, fmt.Errorf("%s: %w", snapshotName(n), err)
-		default:
-			damaged = append(damaged, damagedSnapshot{n, err})
-		}
-	}
-	return damaged, nil
+	in.setAsideDamaged()
+	d.journal = newJournal(l, d.path, in.next, highest(names, journalStem), in.files)
+	return d, in.found, nil
 }
 
 // header reads the header of a snapshot.
@@ -219,13 +184,4 @@ func (d *Dir) Close() error {
 // wrap says which file an error is about.
 func (d *Dir) wrap(name string, err error) error {
 	return fmt.Errorf("journal: %s: %w", filepath.Join(d.path, name), err)
-}
-
-// setAside renames a damaged file, which is then not read again, and returns the problem as
-// a sentence.
-func (d *Dir) setAside(name string, why error) error {
-	if err := d.fs.rename(name, name+badSuffix); err != nil {
-		return fmt.Errorf("%w; it could not be set aside: %w", d.wrap(name, why), err)
-	}
-	return fmt.Errorf("%w; it was set aside as %s", d.wrap(name, why), name+badSuffix)
 }

@@ -1,7 +1,9 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 )
 
@@ -59,29 +61,59 @@ type JournalInfo struct {
 	Problems []error
 }
 
+// restoring is a Dir while its files are read.
+type restoring struct {
+	*Dir
+	found   Found
+	next    uint64 // above the numbers of all journal records that were ever appended
+	files   []journalFile
+	damaged []damagedSnapshot
+}
+
 // A damagedSnapshot is a snapshot that is not whole.
 type damagedSnapshot struct {
 	generation uint64
 	err        error
 }
 
-// restoreSnapshot reads the newest snapshot that is whole, and returns the newer ones.
-// It reads the file twice, and needs the memory of a block.
-func (d *Dir) restoreSnapshot(deliver func(Record) error) (info SnapshotInfo, damaged []damagedSnapshot, err error) {
-	for ; len(d.snapshots) > 0; d.snapshots = d.snapshots[:len(d.snapshots)-1] {
-		s := d.snapshots[len(d.snapshots)-1]
-		if _, err := d.pass(s, nil); err != nil {
-			damaged = append(damaged, damagedSnapshot{s.generation, err})
+// snapshotHeaders reads the headers of all snapshots. Their numbers must be known before the
+// first record is appended.
+func (in *restoring) snapshotHeaders(numbers []uint64) error {
+	for _, n := range numbers {
+		h, err := in.header(snapshotName(n))
+		if err == nil && h.generation != n {
+			err = damage("its header says generation %d", h.generation)
+		}
+		switch {
+		case err == nil:
+			in.snapshots = append(in.snapshots, h)
+			in.next = max(in.next, h.covered+1)
+		case errors.Is(err, ErrNewer), errors.Is(err, fs.ErrPermission):
+			return fmt.Errorf("%s: %w", snapshotName(n), err)
+		default:
+			in.damaged = append(in.damaged, damagedSnapshot{n, err})
+		}
+	}
+	return nil
+}
+
+// snapshot reads the newest snapshot that is whole: the file twice, with the memory of a
+// block.
+func (in *restoring) snapshot(deliver func(Record) error) error {
+	for ; len(in.snapshots) > 0; in.snapshots = in.snapshots[:len(in.snapshots)-1] {
+		s := in.snapshots[len(in.snapshots)-1]
+		if _, err := in.pass(s, nil); err != nil {
+			in.damaged = append(in.damaged, damagedSnapshot{s.generation, err})
 			continue
 		}
-		t, err := d.pass(s, deliver)
+		t, err := in.pass(s, deliver)
 		if err != nil {
-			return info, nil, fmt.Errorf("%s: %w", snapshotName(s.generation), err)
+			return fmt.Errorf("%s: %w", snapshotName(s.generation), err)
 		}
-		info = SnapshotInfo{Generation: s.generation, Written: time.Unix(0, s.written), Records: t.records}
+		in.found.Snapshot = SnapshotInfo{Generation: s.generation, Written: time.Unix(0, s.written), Records: t.records}
 		break
 	}
-	return info, damaged, nil
+	return nil
 }
 
 // pass reads one snapshot from beginning to end.
@@ -98,39 +130,63 @@ func (d *Dir) pass(s snapshotHeader, deliver func(Record) error) (totals, error)
 	return t, err
 }
 
-// restoreJournal reads the records after covered in the files of these numbers, in
-// ascending order. A file that is there and cannot be read is an error: nothing else has
-// its records, and it may be read the next time.
-func (d *Dir) restoreJournal(numbers []uint64, covered uint64, deliver func([]byte) error) (info JournalInfo, files []journalFile, err error) {
-	next := covered + 1
+// journals reads the records that the snapshot does not have, from the files of these numbers,
+// in ascending order. A file that cannot be read is an error: nothing else has its records,
+// and it may be read the next time.
+func (in *restoring) journals(numbers []uint64, deliver func([]byte) error) error {
+	info, next := &in.found.Journal, uint64(1)
+	if n := len(in.snapshots); n > 0 {
+		next = in.snapshots[n-1].covered + 1
+	}
 	for _, n := range numbers {
 		name := journalName(n)
-		s, err := d.scan(name, func(number uint64, record []byte) error {
+		s, err := in.scan(name, func(number uint64, record []byte) error {
 			if number < next { // in the snapshot, or written again after an error
 				return nil
 			}
 			if number > next {
 				info.Missing += number - next
-				info.Problems = append(info.Problems, d.wrap(name, missing(next, number-1)))
+				info.Problems = append(info.Problems, in.wrap(name, missing(next, number-1)))
 			}
 			next = number + 1
 			info.Records++
 			return deliver(record)
 		})
 		if err != nil {
-			return info, nil, fmt.Errorf("%s: %w; to start without it, move it away", name, err)
+			return fmt.Errorf("%s: %w; to start without it, move it away", name, err)
 		}
-		files = append(files, journalFile{number: n, last: s.last, damaged: s.damaged > 0})
-		info.Damaged += s.damaged
-		info.Cut += s.torn
-		if s.damaged > 0 {
-			info.Problems = append(info.Problems, d.wrap(name, damage("%d bytes are not what was written; the whole records around them are used, and the file is kept as %s when it is no longer needed", s.damaged, name+badSuffix)))
-		}
-		if s.torn > 0 {
-			info.Problems = append(info.Problems, d.wrap(name, fmt.Errorf("its last %d bytes are no whole record: torn when the process or the power ended; nothing in them was acknowledged unless the disk has changed it", s.torn)))
-		}
+		in.add(n, s)
 	}
-	return info, files, nil
+	return nil
+}
+
+// add adds a journal file and what a scan of it has found.
+func (in *restoring) add(number uint64, s scan) {
+	in.files = append(in.files, journalFile{number: number, last: s.last, damaged: s.damaged > 0})
+	in.next = max(in.next, s.last+1)
+	info, name := &in.found.Journal, journalName(number)
+	info.Damaged += s.damaged
+	info.Cut += s.torn
+	if s.damaged > 0 {
+		info.Problems = append(info.Problems, in.wrap(name, damage("%d bytes are not what was written; the whole records around them are used, and the file is kept as %s when it is no longer needed", s.damaged, name+badSuffix)))
+	}
+	if s.torn > 0 {
+		info.Problems = append(info.Problems, in.wrap(name, fmt.Errorf("its last %d bytes are no whole record: torn when the process or the power ended; nothing in them was acknowledged unless the disk has changed it", s.torn)))
+	}
+}
+
+// setAsideDamaged renames the damaged snapshots, so that they are not read again.
+func (in *restoring) setAsideDamaged() {
+	for _, s := range in.damaged {
+		name := snapshotName(s.generation)
+		problem := in.wrap(name, s.err)
+		if err := in.fs.rename(name, name+badSuffix); err != nil {
+			problem = fmt.Errorf("%w; it could not be set aside: %w", problem, err)
+		} else {
+			problem = fmt.Errorf("%w; it was set aside as %s", problem, name+badSuffix)
+		}
+		in.found.Snapshot.Problems = append(in.found.Snapshot.Problems, problem)
+	}
 }
 
 // scan is scanJournal for the file of that name.

@@ -40,7 +40,6 @@ type Engine struct {
 
 	hub       hub
 	scans     scans
-	stats     statsCache
 	hot       hotKeys
 	refused   *lately.Table // see newRefused
 	history   history

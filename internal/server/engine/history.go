@@ -123,7 +123,7 @@ func (e *Engine) sample() {
 
 // measure returns a sample of now, which shares names if they are still right.
 func (e *Engine) measure(names []string) sample {
-	stats := e.limits().Rules
+	stats := e.limiter.Stats().Rules
 	stats = stats[:min(len(stats), keptRules)]
 	t := e.Totals()
 	x := sample{at: time.Now(), all: outcomes{t.Allowed, t.Refused, t.Banned, t.Unmatched, t.Errors}, names: make([]string, len(stats)), rules: make([]outcomes, len(stats))}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"sync"
 	"time"
 
 	"github.com/lately-go/lately/api"
@@ -29,7 +28,7 @@ type Status struct {
 // Status returns the state of e.
 func (e *Engine) Status() Status {
 	s := Status{
-		Started: e.started, Now: e.Now(), EventTime: e.config.EventTime, Totals: e.Totals(), Limits: e.limits(), Throttle: e.throttle.Stats(),
+		Started: e.started, Now: e.Now(), EventTime: e.config.EventTime, Totals: e.Totals(), Limits: e.limiter.Stats(), Throttle: e.throttle.Stats(),
 		Subscribers: int(e.hub.n.Load()), Events: e.hub.events.Load(), Cut: e.hub.cut.Load(), RulesFile: e.Rules().Name,
 	}
 	e.mu.Lock()
@@ -45,7 +44,7 @@ func (e *Engine) Limiter() *ratelimit.Limiter { return e.limiter }
 func (e *Engine) RuleInfos() []api.Rule {
 	b := e.rules.Load()
 	stats := make(map[string]*api.RuleStats)
-	for _, s := range e.limits().Rules {
+	for _, s := range e.limiter.Stats().Rules {
 		stats[s.Rule] = &api.RuleStats{Allowed: s.Allowed, Refused: s.Refused, Banned: s.Banned, Shadow: s.Shadow, Skipped: s.Skipped, BansStarted: s.BansStarted, Keys: s.Keys, Bans: s.Bans}
 	}
 	infos := []api.Rule{}
@@ -61,29 +60,4 @@ func (e *Engine) RuleInfos() []api.Rule {
 		infos = append(infos, api.Rule{Name: h.Name, Kind: "hot", Fields: h.Key.Fields(), Sentence: rules.HotSentence(&h.Rule)})
 	}
 	return infos
-}
-
-// A statsCache keeps the limiter's statistics for a while, since making them reads all
-// bans.
-type statsCache struct {
-	mu    sync.Mutex
-	at    time.Time // when they were made
-	took  time.Duration
-	stats ratelimit.Stats
-}
-
-// statsPart bounds the time that making statistics takes: a tenth of one core.
-const statsPart = 10
-
-// limits returns the limiter's statistics, which must not be changed. They are not older
-// than ten times what it takes to make them.
-func (e *Engine) limits() ratelimit.Stats {
-	c := &e.stats
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now := time.Now(); c.took < freeScan || now.Sub(c.at) > statsPart*c.took {
-		c.stats = e.limiter.Stats()
-		c.at, c.took = now, time.Since(now)
-	}
-	return c.stats
 }
