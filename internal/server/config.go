@@ -48,18 +48,17 @@ type Config struct {
 	// tokens, and without TLS. Neither switches off what the fields above set.
 	NoTokens, NoTLS bool
 
-	// TrustedProxies is the networks whose word about who a client is counts,
-	// for forward-auth.
+	// TrustedProxies is the networks of proxies that may name the client, for
+	// forward-auth.
 	TrustedProxies []netip.Prefix
 
-	// Hosts is the names by which the HTTP listener may be called, next to
-	// loopback's and the address it listens on.
+	// Hosts is the host names of the HTTP listener, besides loopback addresses and its
+	// own address.
 	Hosts []string
 
-	// Memory bounds the memory of the whole process in bytes: the budgets, and
-	// what connections, subscribers and the runtime take. The command sets the
-	// runtime's memory limit to it. 0 means what the budgets need, with all
-	// defaults DefaultMemory; the least is 256 MiB.
+	// Memory bounds the memory of the whole process in bytes, connections, subscribers
+	// and the runtime included. The command sets the runtime's memory limit to it. 0
+	// means what the budgets need, by default DefaultMemory; the least is 256 MiB.
 	Memory int64
 
 	// MemoryLimit bounds the memory of limits and bans in bytes, and CounterBudget
@@ -80,16 +79,16 @@ type Config struct {
 	// long a server that shuts down waits for requests in progress.
 	access.Limits
 
-	// ShutdownDelay is how long /readyz says no before the listeners close, when
-	// Terminate is called; 0 means two seconds, less than 0 no delay.
+	// ShutdownDelay is how long /readyz fails after Terminate before the listeners
+	// close; 0 means two seconds, less than 0 no delay.
 	ShutdownDelay time.Duration
 
 	// RulesPoll is how often the rules file is read to detect changes; 0 means two
 	// seconds, less than 0 never.
 	RulesPoll time.Duration
 
-	// LogJSON and LogLevel are for Logger: lines of JSON instead of text, and
-	// what is worth a line; 0 means [slog.LevelInfo]. New takes any logger.
+	// LogJSON and LogLevel are the format and the level of Logger; 0 means
+	// [slog.LevelInfo].
 	LogJSON  bool
 	LogLevel slog.Level
 }
@@ -100,18 +99,16 @@ const (
 	DefaultHTTP = "127.0.0.1:7380"
 )
 
-// Off is the address of a listener that there is not.
+// Off is the address of a listener that is switched off.
 const Off = "off"
 
-// Validate returns the error that New would return for c itself, without looking at
-// the files that it names.
+// Validate returns the error that New would return for c, without reading files.
 func (c Config) Validate() error {
 	_, err := c.withDefaults()
 	return err
 }
 
-// withDefaults returns c with what is not set, or the error that names the field
-// that is wrong, its value and what is allowed.
+// withDefaults returns c with its defaults, or an error that names a wrong field.
 func (c Config) withDefaults() (Config, error) {
 	set(&c.RESP, DefaultRESP)
 	set(&c.HTTP, DefaultHTTP)
@@ -159,8 +156,8 @@ func set[T comparable](v *T, otherwise T) {
 	}
 }
 
-// safe returns an error for an address that other machines can reach, where tokens
-// or TLS are missing and have not been switched off by their own setting.
+// safe returns an error for an address that other machines can reach without tokens or TLS,
+// unless these were switched off by their own setting.
 func (c *Config) safe(name, addr string) error {
 	if addr == Off {
 		return nil

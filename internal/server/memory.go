@@ -18,8 +18,8 @@ const (
 	// minMemory is the least Memory.
 	minMemory = 256 * mib
 
-	// otherMemory is what is left of DefaultMemory for what has no budget of its
-	// own but other bounds: connections, subscribers, history, code.
+	// otherMemory is the part of DefaultMemory for connections, subscribers, history and
+	// code, which have no budget.
 	otherMemory = DefaultMemory - engine.DefaultCounterBudget - ratelimit.DefaultBudget - engine.DefaultThrottleBudget -
 		hotkey.DefaultBudget - access.DefaultBudget
 
@@ -27,9 +27,8 @@ const (
 	defaultConnections = 10_000
 )
 
-// shareMemory sets the budgets that are not set: each to the part of c.Memory that it
-// has of DefaultMemory. Without c.Memory, they have their defaults, and c.Memory becomes
-// what all of them need.
+// shareMemory sets the budgets that are not set to their parts of c.Memory. Without c.Memory,
+// they have their defaults, and c.Memory becomes the memory that all of them need.
 func (c *Config) shareMemory() error {
 	whole := c.Memory
 	switch {
@@ -54,5 +53,5 @@ func (c *Config) shareMemory() error {
 	return nil
 }
 
-// Memory returns the bytes that s takes at most, all in all; see Config.Memory.
+// Memory returns Config.Memory, or its default.
 func (s *Server) Memory() int64 { return s.config.Memory }

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// notify tells the service manager what state the server is in, by the protocol of
-// systemd's sd_notify(3): a datagram to the socket that it named. Without one it
-// does nothing, and a manager that does not listen is no error.
+// notify sends the state of the server to the service manager by systemd's sd_notify(3). It
+// does nothing if there is none, and ignores errors.
 func notify(lines ...string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {

@@ -109,10 +109,9 @@ func ReadSettings(c *Config, file string, data []byte) error {
 }
 
 // ReadEnvironment sets in c the settings of the LATELY_* variables of environ. others are the
-// names of LATELY_* variables that are not settings. An empty variable counts as not
-// set, so that a container can be started without a default of its image. Any other
-// unknown LATELY_* variable is an error, most likely a typing mistake, unless
-// Kubernetes sets it for a Service; see serviceLink.
+// names of LATELY_* variables that are not settings. An empty variable counts as not set, so
+// that a container can be started without a default of its image. Other LATELY_* variables
+// are errors, unless Kubernetes sets them; see serviceLink.
 func ReadEnvironment(c *Config, environ []string, others ...string) error {
 	all := c.Settings()
 	for _, line := range environ {
@@ -122,7 +121,7 @@ func ReadEnvironment(c *Config, environ []string, others ...string) error {
 		}
 		i := slices.IndexFunc(all, func(s Setting) bool { return s.Variable() == name })
 		switch {
-		case i < 0 && serviceLink(name, value):
+		case i < 0 && serviceLink.MatchString(line):
 			continue
 		case i < 0:
 			return fmt.Errorf("unknown variable %s: must be a setting of `lately serve --help`, such as %s", name, all[0].Variable())

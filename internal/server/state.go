@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/internal/journal"
 )
 
-// restore opens the data directory, if there is one, and brings back what is in it:
-// the newest snapshot that is whole, and what the ban journal says since.
+// restore opens the data directory, if there is one, and restores its newest whole snapshot
+// and the ban journal since then.
 func (s *Server) restore() error {
 	if s.config.Data == "" {
 		return nil
@@ -51,12 +51,10 @@ func (s *Server) restore() error {
 	return nil
 }
 
-// retrySnapshot is how long after a snapshot that failed the next one is tried, if
-// snapshots are not written more often.
+// retrySnapshot is the longest time until the next snapshot after one that failed.
 const retrySnapshot = 5 * time.Second
 
-// keepSaving writes a snapshot every so often, and when one is wanted, until ctx is
-// done.
+// keepSaving writes snapshots periodically and when one is requested, until ctx is done.
 func (s *Server) keepSaving(ctx context.Context) {
 	timer := time.NewTimer(s.config.SnapshotEvery)
 	defer timer.Stop()

@@ -95,17 +95,9 @@ func (t *commandTable) find(args [][]byte) (*command, error) {
 	return c, nil
 }
 
-// isWord reports whether b is word in any case. word has no upper-case letter.
+// isWord reports whether b is word, which is ASCII, in any case.
 func isWord(b []byte, word string) bool {
-	if len(b) != len(word) {
-		return false
-	}
-	for i := range len(word) {
-		if c := b[i]; c != word[i] && (c|0x20 != word[i] || c < 'A' || c > 'Z') {
-			return false
-		}
-	}
-	return true
+	return len(b) == len(word) && strings.EqualFold(view(b), word)
 }
 
 // optional returns the value of an option after two arguments of a command, or nil.

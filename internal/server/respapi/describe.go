@@ -139,7 +139,7 @@ func info(c *conn, args [][]byte) error {
 
 func wanted(names [][]byte, section string) bool {
 	for _, n := range names {
-		if isWord(n, strings.ToLower(section)) || isWord(n, "all") || isWord(n, "default") || isWord(n, "everything") {
+		if isWord(n, section) || isWord(n, "all") || isWord(n, "default") || isWord(n, "everything") {
 			return true
 		}
 	}
