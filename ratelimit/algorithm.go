@@ -106,15 +106,6 @@ func AlgorithmNamed(name string) (Algorithm, error) {
 	return 0, fmt.Errorf("algorithm: %q: must be %s", name, strings.Join(names, ", "))
 }
 
-// MarshalText returns the algorithm's name.
-func (a Algorithm) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
-
-// UnmarshalText is AlgorithmNamed.
-func (a *Algorithm) UnmarshalText(text []byte) (err error) {
-	*a, err = AlgorithmNamed(string(text))
-	return err
-}
-
 // bursts reports whether a has Limit.Burst. The others compare a count with
 // N, so that an N that changes from one decision to the next means something.
 func (a Algorithm) bursts() bool { return limit.Algorithm(a).Bursts() }

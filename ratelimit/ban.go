@@ -67,8 +67,3 @@ func (b *Ban) Validate() error { return b.policy().Validate() }
 // Duration returns how long the ban lasts that follows that many earlier ones, to the
 // nearest millisecond and without Jitter.
 func (b *Ban) Duration(earlier int) time.Duration { return b.policy().Duration(earlier) }
-
-// Memory returns how long after an event the ban may still act on it: the span, the
-// longest ban that can follow, and, if the length of bans depends on earlier ones, the
-// time for which this one is remembered.
-func (b *Ban) Memory() time.Duration { return b.policy().Memory() }

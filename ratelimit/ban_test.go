@@ -101,29 +101,6 @@ func TestBanDuration(t *testing.T) {
 	}
 }
 
-func TestBanMemory(t *testing.T) {
-	b := ratelimit.Ban{After: 1, Span: time.Minute, For: time.Hour}
-	if got, want := b.Memory(), time.Hour+time.Minute; got != want {
-		t.Errorf("memory %v, want %v", got, want)
-	}
-	b.Factor, b.Max = 2, 5*time.Hour
-	if got, want := b.Memory(), 29*time.Hour+time.Minute; got != want {
-		t.Errorf("memory %v, want %v: span, longest ban and a day", got, want)
-	}
-	b.Remember = time.Hour
-	if got, want := b.Memory(), 6*time.Hour+time.Minute; got != want {
-		t.Errorf("memory %v, want %v", got, want)
-	}
-	b.Factor, b.Max, b.For, b.Steps = 0, 0, 0, []time.Duration{time.Hour, 4 * time.Hour, 2 * time.Hour}
-	if got, want := b.Memory(), 5*time.Hour+time.Minute; got != want {
-		t.Errorf("memory %v, want %v: span, longest step and an hour", got, want)
-	}
-	b.Steps, b.Jitter = b.Steps[:1], 0.5
-	if got, want := b.Memory(), 150*time.Minute+time.Minute; got != want {
-		t.Errorf("memory %v, want %v: span, the ban and its jitter, and an hour", got, want)
-	}
-}
-
 func TestCauseNames(t *testing.T) {
 	if h, r := ratelimit.Hits.String(), ratelimit.Refusals.String(); h != "hits" || r != "refusals" {
 		t.Errorf("causes are %q and %q", h, r)

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -52,7 +53,7 @@ type Decision struct {
 	// for its turn; the longest of all rules.
 	Delay time.Duration
 
-	// Err is a [*CostError] for an event whose cost is above the deciding
+	// Err is [ErrCost] for an event whose cost is above the deciding
 	// rule's limit. Of a [RuleLimiter] it is why no rule could judge the key.
 	// Otherwise it is why the store could not decide, and the rules' fail
 	// policies then made the decision: with the memory store, only for a key
@@ -60,16 +61,20 @@ type Decision struct {
 	Err error
 }
 
-// A CostError says that an event's cost is above a limit, so that no waiting
-// helps. Of a limit of 0, which refuses everything, it is an error of
-// [Limiter.Wait] only.
-type CostError struct {
+// ErrCost is the error of an event whose cost is above a limit, so that no waiting
+// helps. Of a limit of 0, which refuses everything, it is an error of [Limiter.Wait]
+// only.
+var ErrCost = errors.New("ratelimit: cost above the limit")
+
+// A costError is an ErrCost.
+type costError struct {
 	Rule        string
 	Cost, Limit uint64
 }
 
-// Error says what the cost is, and which rule allows less.
-func (e *CostError) Error() string {
+func (e *costError) Is(target error) bool { return target == ErrCost }
+
+func (e *costError) Error() string {
 	if e.Limit == 0 {
 		return fmt.Sprintf("ratelimit: rule %q has a limit of 0, which refuses every event", e.Rule)
 	}
@@ -143,7 +148,7 @@ func fold(s *Set, subjects []subject, cost uint64) (d Decision) {
 	}
 	d.RetryAfter, d.Delay = wait, 0
 	if deciding.RetryAfter == Never && !deciding.Banned && 0 < deciding.Limit && deciding.Limit < cost {
-		d.Err = &CostError{Rule: d.Rule, Cost: cost, Limit: deciding.Limit}
+		d.Err = &costError{Rule: d.Rule, Cost: cost, Limit: deciding.Limit}
 	}
 	return d
 }

@@ -15,6 +15,7 @@ type (
 	StoreOutcome = outcome
 	Settlement   = settlement
 	Adjustment   = adjustment
+	CostError    = costError
 )
 
 var ErrStale = store.ErrStale
@@ -59,7 +60,7 @@ func (r *RuleLimiter) RefundAt(t time.Time, n uint64, key ...string) (uint64, er
 func (r *Reservation) SettleAt(t time.Time, actual uint64) error { return r.settle(nanos(t), actual) }
 
 // TakeAt is Take at time t. For a key, times should not go back.
-func (t *Throttle) TakeAt(at time.Time, key string, burst, count uint64, period time.Duration, quantity uint64) (ThrottleDecision, error) {
+func (t *Throttle) TakeAt(at time.Time, key string, burst, count uint64, period time.Duration, quantity uint64) (Decision, error) {
 	return t.take(nanos(at), key, burst, count, period, quantity)
 }
 

@@ -10,10 +10,6 @@ import (
 	"github.com/lately-go/lately/internal/snapshot"
 )
 
-// Imported are the numbers of what a chunk held, by what became of it; see
-// [lately.Imported]. Counters of keys for which there is no memory share a sketch.
-type Imported = lately.Imported
-
 // Import restores a chunk of [Limiter.Export], of this or another process. Use it on a
 // Limiter that has decided nothing. On any other it does no harm: what l knows already
 // stays, and a key that was judged since keeps what it has counted since. Importing a
@@ -37,23 +33,23 @@ type Imported = lately.Imported
 // counted after now counts at now, and a ban has as long left as it had at the export. A
 // ban that a rule began is no longer than that rule's longest from now on.
 //
-// When the budget is spent, keys are evicted as usual, the unprotected that came first;
-// keys without memory share a sketch.
+// The numbers say what became of what the chunk held. When the budget is spent, keys are
+// evicted as usual, the unprotected that came first; keys without memory share a sketch.
 //
 // The error says that the chunk is damaged. If its checksum is wrong, nothing was
 // restored, else what came before the damage. Memory is bounded by the length of the
 // chunk and the budget, whatever its bytes. Update waits meanwhile, decisions do not.
-func (l *Limiter) Import(now time.Time, chunk []byte) (Imported, error) {
+func (l *Limiter) Import(now time.Time, chunk []byte) (lately.Imported, error) {
 	if l.memory == nil {
-		return Imported{}, errors.New("ratelimit: import: the limits are in a shared store: must be in memory")
+		return lately.Imported{}, errors.New("ratelimit: import: the limits are in a shared store: must be in memory")
 	}
 	return l.memory.Import(now, chunk)
 }
 
-func (m *memory) Import(now time.Time, chunk []byte) (Imported, error) {
+func (m *memory) Import(now time.Time, chunk []byte) (lately.Imported, error) {
 	kind, r, written, err := openChunk(chunk, snapshot.Counts, snapshot.Bans, snapshot.Adapt, snapshot.Secret)
 	if err != nil {
-		return Imported{}, err
+		return lately.Imported{}, err
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -94,7 +90,7 @@ type chunkImport struct {
 	now     int64
 	written int64
 	at      int // offset of the entry that is read
-	done    Imported
+	done    lately.Imported
 }
 
 // secret makes the secret that of long keys, if no key is known yet.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -88,7 +89,7 @@ func importAnything(t *testing.T, set *ratelimit.Set, chunk []byte) {
 		if err != nil && len(err.Error()) > 300 {
 			t.Errorf("an error that quotes too much: %v", err)
 		}
-		if did == (ratelimit.Imported{}) {
+		if did == (lately.Imported{}) {
 			continue
 		}
 		takeKeyN(l, now, "k1", 1)

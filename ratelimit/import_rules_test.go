@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -97,7 +98,7 @@ func TestImportOfUnknownRules(t *testing.T) {
 		change(&changed)
 		b, _ := mustMemory(t, mustSet(t, changed), ratelimit.Config{})
 		did := mustImport(t, b, second(0), chunks)
-		if want := (ratelimit.Imported{Unknown: 1}); name != "nothing" && did != want || name == "nothing" && did.Keys != 1 {
+		if want := (lately.Imported{Unknown: 1}); name != "nothing" && did != want || name == "nothing" && did.Keys != 1 {
 			t.Errorf("%s has changed: %+v", name, did)
 		}
 	}

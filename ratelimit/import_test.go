@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -31,7 +32,7 @@ func exported(m *ratelimit.Memory, now time.Time) (chunks [][]byte) {
 }
 
 // mustImport imports the chunks.
-func mustImport(t testing.TB, m *ratelimit.Memory, now time.Time, chunks [][]byte) (all ratelimit.Imported) {
+func mustImport(t testing.TB, m *ratelimit.Memory, now time.Time, chunks [][]byte) (all lately.Imported) {
 	t.Helper()
 	for i, chunk := range chunks {
 		did, err := m.Import(now, chunk)

@@ -58,7 +58,7 @@ func (l *Limiter) ReserveN(t time.Time, e *match.Event, n uint64, r *Reservation
 func (l *Limiter) reserve(q *query, r *Reservation) {
 	r.Decision = l.decideWith(&r.scratch, q, false)
 	r.limiter, r.store, r.cost = l, l.store, q.cost
-	if _, refused := r.Decision.Err.(*CostError); r.Decision.Err != nil && !refused {
+	if _, refused := r.Decision.Err.(*costError); r.Decision.Err != nil && !refused {
 		if m := l.local.Load(); m != nil {
 			r.store = m // a fail policy decided
 		}
@@ -155,8 +155,8 @@ var ErrBanned = errors.New("ratelimit: banned")
 // waiting time is longer than ctx lasts. While it waits, others may be admitted
 // first: there is no order but that of a LeakyBucket.
 //
-// The error is ctx's, context.DeadlineExceeded if ctx would not last, a
-// [*CostError], also for a limit of 0, ErrBanned, or the store's; nothing is charged then. What refused
+// The error is ctx's, context.DeadlineExceeded if ctx would not last, [ErrCost], also
+// for a limit of 0, [ErrBanned], or the store's; nothing is charged then. What refused
 // it stands in the reservation's Decision.
 func (l *Limiter) Wait(ctx context.Context, e *match.Event, n uint64) (*Reservation, error) {
 	r := &Reservation{limiter: l}
@@ -201,7 +201,7 @@ func pause(ctx context.Context, d *Decision, cost uint64) error {
 	case !d.BannedUntil.IsZero():
 		return ErrBanned
 	case d.RetryAfter == Never:
-		return &CostError{Rule: d.Rule, Cost: cost, Limit: d.Limit} // a limit of 0
+		return &costError{Rule: d.Rule, Cost: cost, Limit: d.Limit} // a limit of 0
 	}
 	return sleep(ctx, max(d.RetryAfter, 1))
 }

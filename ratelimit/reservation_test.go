@@ -215,8 +215,7 @@ func TestWait(t *testing.T) {
 }
 
 func isCost(err error) bool {
-	_, ok := errors.AsType[*ratelimit.CostError](err)
-	return ok
+	return errors.Is(err, ratelimit.ErrCost)
 }
 
 // TestWaitInTheLeakyBucket has each wait for its turn, in order, and none in a

@@ -114,16 +114,3 @@ func (p FailPolicy) String() string {
 	}
 	return "policy?"
 }
-
-// FailPolicyNamed returns the policy of that name; "" is FailLocal.
-func FailPolicyNamed(name string) (FailPolicy, error) {
-	if name == "" {
-		return FailLocal, nil
-	}
-	for i, n := range failPolicyNames {
-		if n == name {
-			return FailPolicy(i), nil
-		}
-	}
-	return 0, fmt.Errorf("on_store_failure: %q: must be local, open, closed", name)
-}

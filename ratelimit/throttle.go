@@ -45,24 +45,6 @@ const throttleBudget = 64 << 20
 // MaxThrottle is the largest count, and the largest burst, of a [Throttle].
 const MaxThrottle = math.MaxUint32 - 1
 
-// A ThrottleDecision is the answer of a [Throttle]. Its fields are those of the
-// array that CL.THROTTLE answers, in that order.
-type ThrottleDecision struct {
-	// Limited says that the quantity was refused; nothing was counted then.
-	Limited bool
-
-	// Limit is burst+1, and Remaining how much of it is left.
-	Limit, Remaining uint64
-
-	// RetryAfter is how long until the quantity fits, if nothing comes in
-	// between. It is [Never], which is -1, when it was not refused, and when it
-	// is above Limit.
-	RetryAfter time.Duration
-
-	// ResetAfter is how long until the bucket is empty.
-	ResetAfter time.Duration
-}
-
 // NewThrottle returns an empty Throttle with a budget in bytes; 0 means 64 MiB. The
 // error says what the least budget is.
 func NewThrottle(budget int64) (*Throttle, error) {
@@ -87,15 +69,18 @@ func NewThrottle(budget int64) (*Throttle, error) {
 // burst: 15, 30, a minute and 1 is what CL.THROTTLE key 15 30 60 1 means. A quantity
 // of 0 only looks and counts nothing. One above burst+1 is always refused.
 //
+// Of the decision, Allowed, Limit, which is burst+1, Remaining, RetryAfter and
+// ResetAfter are set.
+//
 // The error names what is out of range: count is from 1 to MaxThrottle, burst at
 // most that, period whole milliseconds from 1 ms to MaxSpan, and burst+1 at that
 // pace take no longer than MaxSpan to drain. It is ErrKeyTooLong for a key of more
 // than 1,024 bytes.
-func (t *Throttle) Take(key string, burst, count uint64, period time.Duration, quantity uint64) (ThrottleDecision, error) {
+func (t *Throttle) Take(key string, burst, count uint64, period time.Duration, quantity uint64) (Decision, error) {
 	return t.take(t.base+int64(time.Since(t.start)), key, burst, count, period, quantity)
 }
 
-func (t *Throttle) take(now int64, key string, burst, count uint64, period time.Duration, quantity uint64) (d ThrottleDecision, err error) {
+func (t *Throttle) take(now int64, key string, burst, count uint64, period time.Duration, quantity uint64) (d Decision, err error) {
 	if err = validateThrottle(burst, count, period); err != nil {
 		return d, err
 	}
@@ -121,53 +106,49 @@ func (t *Throttle) take(now int64, key string, burst, count uint64, period time.
 	case keytable.Added, keytable.Absent:
 		now = max(now, t.levels.expired.Load())
 	default:
-		return d.noMemory(&bucket, now, quantity), nil
+		waitFor(&d, &bucket, now, quantity)
+		return d, nil
 	}
-	d.judge(&bucket, &w, now, quantity)
+	throttle(&d, &bucket, &w, now, quantity)
 	if state == keytable.Absent {
 		return d, nil
 	}
-	if d.Limited || d.Remaining <= d.Limit/2 {
+	if !d.Allowed || d.Remaining <= d.Limit/2 {
 		r.SetFlag()
 	}
-	if !d.Limited && quantity > 0 {
+	if d.Allowed && quantity > 0 {
 		setLevel(r.Words(), &w, count)
 	}
 	r.Unlock()
 	return d, nil
 }
 
-// judge fills in d for the bucket of the words w, and charges it if quantity fits.
-func (d *ThrottleDecision) judge(bucket *limit.Bucket, w *[limit.BucketWords]uint64, now int64, quantity uint64) {
+// throttle fills in d for the bucket of the words w, and charges it if quantity fits.
+func throttle(d *Decision, bucket *limit.Bucket, w *[limit.BucketWords]uint64, now int64, quantity uint64) {
 	used := bucket.Used(w[:], now)
 	d.Remaining = d.Limit - min(used, d.Limit)
-	d.RetryAfter = Never
+	// As with CL.THROTTLE, a call for nothing is limited by a bucket that is fuller
+	// than its limit.
+	d.Allowed = quantity <= d.Remaining && (quantity > 0 || used <= d.Limit)
 	switch {
-	case quantity == 0:
-		// As with CL.THROTTLE, a call for nothing is limited by a bucket that is
-		// fuller than its limit.
-		d.Limited = used > d.Limit
-	default:
-		d.Limited = quantity > d.Remaining
-	}
-	if !d.Limited {
+	case d.Allowed:
 		bucket.Charge(w[:], now, quantity)
 		d.Remaining -= quantity
-	} else if quantity <= d.Limit {
+	case quantity <= d.Limit:
 		d.RetryAfter = bucket.Until(w[:], now, d.Limit-quantity)
+	default:
+		d.RetryAfter = Never
 	}
 	d.ResetAfter = bucket.Until(w[:], now, 0)
 }
 
-// noMemory is the decision for a key for which there is no memory: to wait for as long
-// as the quantity takes to drain.
-func (d ThrottleDecision) noMemory(bucket *limit.Bucket, now int64, quantity uint64) ThrottleDecision {
+// waitFor fills in d for a key for which there is no memory: to wait for as long as the
+// quantity takes to drain.
+func waitFor(d *Decision, bucket *limit.Bucket, now int64, quantity uint64) {
 	var w [limit.BucketWords]uint64
 	bucket.Charge(w[:], now, quantity)
-	d.Limited = true
 	d.RetryAfter = bucket.Until(w[:], now, 0)
 	d.ResetAfter = d.RetryAfter
-	return d
 }
 
 // validateThrottle returns an error that names what is out of range.

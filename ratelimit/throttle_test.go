@@ -29,10 +29,10 @@ func mustThrottle(t testing.TB, budget int64) *ratelimit.Throttle {
 // TestThrottleAnswersAsRedisCell has what the documentation and the tests of
 // redis-cell say that CL.THROTTLE answers.
 func TestThrottleAnswersAsRedisCell(t *testing.T) {
-	const none = ratelimit.Never
+	const none = 0
 	th := mustThrottle(t, 0)
 	d, err := th.TakeAt(at(0), "user123", 15, 30, time.Minute, 1)
-	if want := (ratelimit.ThrottleDecision{Limit: 16, Remaining: 15, RetryAfter: none, ResetAfter: 2 * time.Second}); d != want || err != nil {
+	if want := (ratelimit.Decision{Allowed: true, Limit: 16, Remaining: 15, ResetAfter: 2 * time.Second}); d != want || err != nil {
 		t.Errorf("CL.THROTTLE user123 15 30 60 1: %+v, %v; want %+v", d, err, want)
 	}
 	for i, c := range []struct {
@@ -41,7 +41,7 @@ func TestThrottleAnswersAsRedisCell(t *testing.T) {
 		reset, retry        time.Duration
 		limited             bool
 	}{
-		{0, 6, 5, 0, none, true}, // never more than the limit
+		{0, 6, 5, 0, ratelimit.Never, true}, // never more than the limit
 		{0, 1, 4, ms(1000), none, false},
 		{0, 1, 3, ms(2000), none, false},
 		{0, 1, 2, ms(3000), none, false},
@@ -57,10 +57,10 @@ func TestThrottleAnswersAsRedisCell(t *testing.T) {
 		{9500, 0, 4, ms(1000), none, false}, // who asks for nothing looks
 		{9500, 2, 2, ms(3000), none, false},
 		{9500, 5, 2, ms(3000), ms(3000), true},
-		{9500, 9, 2, ms(3000), none, true},
+		{9500, 9, 2, ms(3000), ratelimit.Never, true},
 	} {
 		d, err := th.TakeAt(at(c.at), "foo", 4, 1, time.Second, c.quantity)
-		want := ratelimit.ThrottleDecision{Limited: c.limited, Limit: 5, Remaining: c.remaining, RetryAfter: c.retry, ResetAfter: c.reset}
+		want := ratelimit.Decision{Allowed: !c.limited, Limit: 5, Remaining: c.remaining, RetryAfter: c.retry, ResetAfter: c.reset}
 		if d != want || err != nil {
 			t.Errorf("case %d: %+v, %v; want %+v", i, d, err, want)
 		}
@@ -71,7 +71,7 @@ func TestThrottleAnswersAsRedisCell(t *testing.T) {
 type ratBucket struct{ empty *big.Rat }
 
 // take judges by the definition: the times of redis-cell without its rounding.
-func (b *ratBucket) take(now int64, burst, count uint64, period time.Duration, quantity uint64) (d ratelimit.ThrottleDecision) {
+func (b *ratBucket) take(now int64, burst, count uint64, period time.Duration, quantity uint64) (d ratelimit.Decision) {
 	one := new(big.Rat).SetFrac(big.NewInt(int64(period)), new(big.Int).SetUint64(count))
 	times := func(n uint64) *big.Rat { return new(big.Rat).Mul(one, new(big.Rat).SetInt(new(big.Int).SetUint64(n))) }
 	t := new(big.Rat).SetInt64(now)
@@ -79,12 +79,12 @@ func (b *ratBucket) take(now int64, burst, count uint64, period time.Duration, q
 	if b.empty != nil && b.empty.Cmp(t) > 0 {
 		from = b.empty
 	}
-	d.Limit, d.RetryAfter = burst+1, ratelimit.Never
+	d.Limit = burst + 1
 	next := new(big.Rat).Add(from, times(quantity))
 	// What is to come after the tolerance has to wait.
 	late := new(big.Rat).Sub(new(big.Rat).Sub(next, times(d.Limit)), t)
-	if d.Limited = late.Sign() > 0; d.Limited {
-		next = from
+	if d.Allowed = late.Sign() <= 0; !d.Allowed {
+		next, d.RetryAfter = from, ratelimit.Never
 		if quantity <= d.Limit {
 			d.RetryAfter = ceilRat(late)
 		}
@@ -144,7 +144,7 @@ func TestThrottleIsExact(t *testing.T) {
 			if want := b.take(now, burst, count, period, quantity); d != want || err != nil {
 				t.Fatalf("burst %d, %d in %v, quantity %d:\n got %+v, %v\nwant %+v", burst, count, period, quantity, d, err, want)
 			}
-			if wait = 0; d.Limited {
+			if wait = 0; !d.Allowed {
 				limited++
 				wait = max(int64(d.RetryAfter), 0)
 			}
@@ -160,11 +160,11 @@ func TestThrottleDoesNotDrift(t *testing.T) {
 	th := mustThrottle(t, 0)
 	for i := range int64(100_000) {
 		for range 7 {
-			if d, err := th.TakeAt(time.Unix(i, 0), "k", 6, 7, time.Second, 1); d.Limited || err != nil {
+			if d, err := th.TakeAt(time.Unix(i, 0), "k", 6, 7, time.Second, 1); !d.Allowed || err != nil {
 				t.Fatalf("second %d: %+v, %v", i, d, err)
 			}
 		}
-		if d, _ := th.TakeAt(time.Unix(i+1, -1), "k", 6, 7, time.Second, 7); !d.Limited || d.RetryAfter != 1 {
+		if d, _ := th.TakeAt(time.Unix(i+1, -1), "k", 6, 7, time.Second, 7); d.Allowed || d.RetryAfter != 1 {
 			t.Fatalf("a nanosecond before second %d: %+v", i+1, d)
 		}
 	}
@@ -187,10 +187,10 @@ func TestThrottleChangesLimits(t *testing.T) {
 			}
 			before := *b
 			want := b.take(now, burst, count, period, 1)
-			if diff := int64(d.ResetAfter - want.ResetAfter); d.Limited == want.Limited && (diff < 0 || diff > changes) || !d.Limited && want.Limited {
+			if diff := int64(d.ResetAfter - want.ResetAfter); d.Allowed == want.Allowed && (diff < 0 || diff > changes) || d.Allowed && !want.Allowed {
 				t.Fatalf("%+v, want %+v", d, want)
 			}
-			if d.Limited {
+			if !d.Allowed {
 				*b = before
 			}
 		}
@@ -198,7 +198,7 @@ func TestThrottleChangesLimits(t *testing.T) {
 	th := mustThrottle(t, 0)
 	th.TakeAt(at(0), "k", 99, 1, time.Second, 100)
 	d, _ := th.TakeAt(at(0), "k", 4, 1, time.Second, 0)
-	if want := (ratelimit.ThrottleDecision{Limited: true, Limit: 5, RetryAfter: 95 * time.Second, ResetAfter: 100 * time.Second}); d != want {
+	if want := (ratelimit.Decision{Limit: 5, RetryAfter: 95 * time.Second, ResetAfter: 100 * time.Second}); d != want {
 		t.Errorf("to look at a bucket that is fuller than the limit: %+v, want %+v", d, want)
 	}
 }
@@ -225,7 +225,7 @@ func TestThrottleErrors(t *testing.T) {
 	if _, err := th.Take(strings.Repeat("k", 1025), 1, 1, time.Second, 1); !errors.Is(err, ratelimit.ErrKeyTooLong) {
 		t.Errorf("a key of 1,025 bytes: %v", err)
 	}
-	if d, err := th.Take(strings.Repeat("k", 1024), 1, 1, time.Second, math.MaxUint64); err != nil || !d.Limited || d.RetryAfter != ratelimit.Never {
+	if d, err := th.Take(strings.Repeat("k", 1024), 1, 1, time.Second, math.MaxUint64); err != nil || d.Allowed || d.RetryAfter != ratelimit.Never {
 		t.Errorf("a key of 1,024 bytes, the largest quantity: %+v, %v", d, err)
 	}
 	for budget, want := range map[int64]string{-1: "budget: -1: must be", 1000: "budget 1000: an empty table takes"} {
@@ -244,12 +244,12 @@ func TestThrottleLive(t *testing.T) {
 		th := mustThrottle(t, 0)
 		for i := range 3 {
 			d, err := th.Take("k", 1, 1, time.Second, 1)
-			if err != nil || d.Limited != (i == 2) {
+			if err != nil || d.Allowed != (i != 2) {
 				t.Errorf("take %d: %+v, %v", i, d, err)
 			}
 		}
 		time.Sleep(time.Second)
-		if d, _ := th.Take("k", 1, 1, time.Second, 1); d.Limited {
+		if d, _ := th.Take("k", 1, 1, time.Second, 1); !d.Allowed {
 			t.Errorf("a second later: %+v", d)
 		}
 		if !th.Forget("k") || th.Forget("k") {
@@ -273,7 +273,7 @@ func TestThrottleConcurrently(t *testing.T) {
 				k := rnd.IntN(len(admitted))
 				if d, err := th.TakeAt(at(0), fmt.Sprint("k", k), 20, 100, time.Minute, 1); err != nil {
 					t.Error(err)
-				} else if !d.Limited {
+				} else if d.Allowed {
 					admitted[k].Add(1)
 				}
 			}
@@ -319,11 +319,11 @@ func ExampleThrottle() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(d.Limited, d.Limit, d.Remaining, d.RetryAfter > 0, d.ResetAfter.Round(time.Second))
+		fmt.Println(d.Allowed, d.Limit, d.Remaining, d.RetryAfter > 0, d.ResetAfter.Round(time.Second))
 	}
 	// Output:
-	// false 3 2 false 2s
-	// false 3 1 false 4s
-	// false 3 0 false 6s
-	// true 3 0 true 6s
+	// true 3 2 false 2s
+	// true 3 1 false 4s
+	// true 3 0 false 6s
+	// false 3 0 true 6s
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/snapshot"
@@ -47,12 +48,12 @@ func appendThrottled(dst, key []byte, r keytable.Record, now int64) []byte {
 }
 
 // Import restores what a chunk of [Throttle.Export] has. From now on decisions are
-// those that would have been made without a restart; of the numbers of [Imported],
+// those that would have been made without a restart; of the numbers of [lately.Imported],
 // Bans and Unknown stay 0. If the clock was set back since the export, each bucket
 // has as long to drain as it had then. A key that is known already stays as it is.
 // The error says what is wrong with the chunk; what came before that in it has
 // been restored.
-func (t *Throttle) Import(now time.Time, chunk []byte) (done Imported, err error) {
+func (t *Throttle) Import(now time.Time, chunk []byte) (done lately.Imported, err error) {
 	_, r, written, err := openChunk(chunk, snapshot.Throttle)
 	if err != nil {
 		return done, err
@@ -80,7 +81,7 @@ func (t *Throttle) Import(now time.Time, chunk []byte) (done Imported, err error
 }
 
 // restore makes w the bucket of key, if it is not known.
-func (t *Throttle) restore(key string, w *[limit.BucketWords]uint64, count uint64, flag bool, done *Imported) {
+func (t *Throttle) restore(key string, w *[limit.BucketWords]uint64, count uint64, flag bool, done *lately.Imported) {
 	r, state := t.table.LockOrAdd(t.table.Hash(key), key)
 	switch state {
 	case keytable.NoMemory:

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -39,7 +40,7 @@ func TestThrottleImportGoesOnAsBefore(t *testing.T) {
 		if da != db || errA != nil || errB != nil {
 			t.Fatalf("event %d: %+v and %+v", i, da, db)
 		}
-		if da.Limited {
+		if !da.Allowed {
 			limited++
 		}
 		if i%97 == 0 {
@@ -69,10 +70,10 @@ func TestThrottleImportAfterClockWasSetBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, chunk := range exportedThrottle(a, second(7210)) {
-		if did, err := b.Import(second(3600), chunk); did != (ratelimit.Imported{Keys: 1}) || err != nil {
+		if did, err := b.Import(second(3600), chunk); did != (lately.Imported{Keys: 1}) || err != nil {
 			t.Errorf("%+v, %v", did, err)
 		}
-		if did, err := b.Import(second(3600), chunk); did != (ratelimit.Imported{Kept: 1}) || err != nil {
+		if did, err := b.Import(second(3600), chunk); did != (lately.Imported{Kept: 1}) || err != nil {
 			t.Errorf("again: %+v, %v", did, err)
 		}
 	}

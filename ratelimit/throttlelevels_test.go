@@ -28,7 +28,7 @@ func TestThrottleBudget(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for i := range 500 {
-		if d, _ := th.TakeAt(at(100_000), fmt.Sprint("limited ", i), 1, 1, time.Hour, 1); !d.Limited {
+		if d, _ := th.TakeAt(at(100_000), fmt.Sprint("limited ", i), 1, 1, time.Hour, 1); d.Allowed {
 			t.Fatalf("key %d, which was limited, has got in: %+v", i, d)
 		}
 	}
@@ -40,17 +40,17 @@ func TestThrottleBudget(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	d, err := th.TakeAt(at(100_000), "full 19999 and one more", 3, 1, time.Hour, 2)
-	if want := (ratelimit.ThrottleDecision{Limited: true, Limit: 4, RetryAfter: 2 * time.Hour, ResetAfter: 2 * time.Hour}); d != want || err != nil {
+	if want := (ratelimit.Decision{Limit: 4, RetryAfter: 2 * time.Hour, ResetAfter: 2 * time.Hour}); d != want || err != nil {
 		t.Errorf("without memory: %+v, %v", d, err)
 	}
 	// A page that was found full looks again after an eighth as many keys.
 	limited := 0
 	for i := range 2000 {
-		if d, _ = th.TakeAt(at(200_000+3_600_000), fmt.Sprint("when those have drained ", i), 3, 1, time.Hour, 1); d.Limited {
+		if d, _ = th.TakeAt(at(200_000+3_600_000), fmt.Sprint("when those have drained ", i), 3, 1, time.Hour, 1); !d.Allowed {
 			limited++
 		}
 	}
-	if d.Limited || limited > 1000 {
+	if !d.Allowed || limited > 1000 {
 		t.Errorf("an hour later, %d of 2000 are limited: %+v, %+v", limited, d, th.Stats())
 	}
 }
@@ -76,11 +76,11 @@ func TestThrottleForgetsNobodyEarly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.Limited {
+		if !d.Allowed {
 			limited++
 			continue
 		}
-		if want := (&ratBucket{b.empty}).take(newest, 2, 5, time.Second, 1); want.Limited {
+		if want := (&ratBucket{b.empty}).take(newest, 2, 5, time.Second, 1); !want.Allowed {
 			t.Fatalf("event %d of %s is admitted: %+v, want %+v", i, key, d, want)
 		}
 		b.take(now, 2, 5, time.Second, 1) // as early as it may have been judged
@@ -96,7 +96,7 @@ func TestThrottleKeyComesBack(t *testing.T) {
 	th := mustThrottle(t, 128<<10)
 	take := func(ms int64, limited bool) {
 		t.Helper()
-		if d, err := th.TakeAt(at(ms), "k", 2, 1, time.Second, 3); err != nil || d.Limited != limited {
+		if d, err := th.TakeAt(at(ms), "k", 2, 1, time.Second, 3); err != nil || d.Allowed == limited {
 			t.Errorf("at %d ms: %+v, %v", ms, d, err)
 		}
 	}

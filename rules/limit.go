@@ -18,8 +18,17 @@ var ruleKeys = []allowedKey{{"name", "per-client"}, {"key", "client"}, {"when", 
 func (r *reader) readRule(m map[string]ast.Node) ratelimit.Rule {
 	rule := ratelimit.Rule{Name: r.readName(m["name"]), Key: r.readKey(m["key"]), When: r.readWhen(m["when"])}
 	rule.Shadow, _ = one(r, m["mode"], "mode", parseMode)
-	rule.OnStoreFailure, _ = named(r, m["on_store_failure"], "on_store_failure", ratelimit.FailPolicyNamed)
+	rule.OnStoreFailure, _ = named(r, m["on_store_failure"], "on_store_failure", parseFailPolicy)
 	return rule
+}
+
+func parseFailPolicy(s string) (ratelimit.FailPolicy, error) {
+	for p := ratelimit.FailLocal; p <= ratelimit.FailClosed; p++ {
+		if p.String() == s {
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("on_store_failure: %q: must be local, open, closed", s)
 }
 
 // parseMode reports whether the mode s is shadow.

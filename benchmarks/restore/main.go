@@ -28,6 +28,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/server"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -121,7 +122,7 @@ func restoreLibrary(path string) {
 	var (
 		workers sync.WaitGroup
 		mu      sync.Mutex
-		sum     ratelimit.Imported
+		sum     lately.Imported
 	)
 	take := func(chunk []byte) {
 		n, err := l.Import(time.Now(), chunk)

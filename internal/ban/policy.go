@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -153,24 +152,6 @@ func (p *Policy) Duration(earlier int) time.Duration {
 		return most
 	}
 	return time.Duration(d).Round(time.Millisecond)
-}
-
-// Memory returns how long after an event the policy may still act on it: the span, the
-// longest ban that can follow, and, if the length of bans depends on earlier ones, the
-// time for which this one is remembered.
-func (p *Policy) Memory() time.Duration {
-	longest := p.Duration(0)
-	switch {
-	case len(p.Steps) > 0:
-		longest = min(slices.Max(p.Steps), p.most())
-	case p.Factor > 1:
-		longest = p.Duration(math.MaxInt)
-	}
-	d := p.Span + longest + time.Duration(float64(longest)*p.Jitter)
-	if p.Factor > 1 || len(p.Steps) > 1 || p.Jitter > 0 {
-		d += p.Remembered()
-	}
-	return d
 }
 
 // Longest returns Max or its default.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
@@ -150,7 +151,7 @@ func (f *replayFlags) parse(cmd *cobra.Command, args []string) error {
 		}
 	}
 	var err error
-	if err = c.Algorithm.UnmarshalText([]byte(f.algorithm)); err != nil {
+	if c.Algorithm, err = ratelimit.AlgorithmNamed(f.algorithm); err != nil {
 		return fmt.Errorf("--algorithm: %w", err)
 	}
 	if f.order != "time" && f.order != "file" {

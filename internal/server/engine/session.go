@@ -203,7 +203,7 @@ func (s *Session) Reset(rule string, key ...string) error {
 
 // Throttle judges by a limit that is part of the request: count per period, and burst
 // more at once, by GCRA; see [ratelimit.Throttle].
-func (s *Session) Throttle(key string, burst, count uint64, period time.Duration, quantity uint64) (d ratelimit.ThrottleDecision, err error) {
+func (s *Session) Throttle(key string, burst, count uint64, period time.Duration, quantity uint64) (d ratelimit.Decision, err error) {
 	if len(key) > MaxKey {
 		return d, errorf(api.BadArg, "key: %d bytes: must be at most %d", len(key), MaxKey)
 	}

@@ -62,11 +62,8 @@ func throttle(c *call, req *api.ThrottleRequest) (t api.Throttled, err error) {
 	if err != nil {
 		return t, err
 	}
-	if !d.Limited {
-		d.RetryAfter = 0 // as in every decision of this API
-	}
 	return api.Throttled{
-		Allowed: !d.Limited, Limit: d.Limit, Remaining: d.Remaining, RetryAfter: api.MillisOf(d.RetryAfter), ResetAfter: api.MillisOf(d.ResetAfter),
+		Allowed: d.Allowed, Limit: d.Limit, Remaining: d.Remaining, RetryAfter: api.MillisOf(d.RetryAfter), ResetAfter: api.MillisOf(d.ResetAfter),
 	}, nil
 }
 

@@ -218,8 +218,11 @@ func throttle(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
+	if d.Allowed {
+		d.RetryAfter = ratelimit.Never // as of redis-cell
+	}
 	c.w.Array(5)
-	c.w.Ints(oneIf(d.Limited), wireCount(d.Limit), wireCount(d.Remaining),
+	c.w.Ints(oneIf(!d.Allowed), wireCount(d.Limit), wireCount(d.Remaining),
 		engine.RoundUp(d.RetryAfter, time.Second), engine.RoundUp(d.ResetAfter, time.Second))
 	return nil
 }
