@@ -9,7 +9,7 @@ import (
 // A savedLayout is the JSON of a layout, without former, in the head of a chunk of counts.
 type savedLayout struct {
 	Resolution time.Duration
-	Algorithm  Algorithm
+	Algorithm  string
 	Limits     []Limit
 	Keep       []uint64
 	Most       uint64
@@ -32,7 +32,7 @@ type savedBan struct {
 var january = time.Date(2025, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 func (l *layout) save(resolution time.Duration) []byte {
-	s := savedLayout{Resolution: resolution, Algorithm: l.algorithm, Limits: l.limits[:l.own()], Keep: l.keep[:l.own()], Most: l.most}
+	s := savedLayout{Resolution: resolution, Algorithm: l.algorithm.String(), Limits: l.limits[:l.own()], Keep: l.keep[:l.own()], Most: l.most}
 	if l.zone != nil {
 		s.Zone, s.Offset = l.zone.String(), offset(january, l.zone)
 	}
@@ -51,10 +51,14 @@ var errBadLayout = errors.New("its limits are none that a rule can have")
 // savedLayoutOf returns the layout that was saved, and the resolution of times.
 func savedLayoutOf(b []byte) (layout, time.Duration, error) {
 	var s savedLayout
-	if json.Unmarshal(b, &s) != nil || !s.valid() {
+	if json.Unmarshal(b, &s) != nil {
 		return layout{}, 0, errBadLayout
 	}
-	l := layout{algorithm: s.Algorithm, limits: s.Limits, keep: s.Keep, most: s.Most}
+	algorithm, err := AlgorithmNamed(s.Algorithm)
+	if err != nil || !s.valid(algorithm) {
+		return layout{}, 0, errBadLayout
+	}
+	l := layout{algorithm: algorithm, limits: s.Limits, keep: s.Keep, most: s.Most}
 	if s.Zone != "" || s.Offset != 0 {
 		// If the zone is not known here any more, its January has to do: only the end
 		// of a window that began after a time to which the clock was set back depends on it.
@@ -69,14 +73,14 @@ func savedLayoutOf(b []byte) (layout, time.Duration, error) {
 	return l, s.Resolution, nil
 }
 
-func (s *savedLayout) valid() bool {
-	most := maxN(s.Algorithm)
+func (s *savedLayout) valid(a Algorithm) bool {
+	most := maxN(a)
 	if len(s.Keep) != len(s.Limits) || len(s.Limits) == 0 && s.Ban == nil || s.Most > most ||
 		s.Resolution < 0 || s.Resolution > MaxSpan || s.Offset < -26*3600 || s.Offset > 26*3600 {
 		return false
 	}
 	for i, l := range s.Limits {
-		if l.Validate(s.Algorithm) != nil || s.Keep[i] < l.N || s.Keep[i] > most {
+		if l.Validate(a) != nil || s.Keep[i] < l.N || s.Keep[i] > most {
 			return false
 		}
 	}
