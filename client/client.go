@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -56,11 +57,9 @@ const (
 // between requests, and starts no goroutine of its own. Make one with [New]; the
 // zero Client is not usable.
 type Client struct {
-	base    string // without a slash at the end
-	config  Config
-	http    http.Client
-	backoff backoff
-	silence time.Duration // after which a stream counts as lost
+	base   string // without a slash at the end
+	config Config
+	http   http.Client
 }
 
 // New returns a Client for the server at addr: "http://127.0.0.1:7380",
@@ -83,10 +82,8 @@ func New(addr string, c Config) (*Client, error) {
 	if c.Token != "" && u.Scheme == "http" && !c.Insecure && !isLocal(u.Hostname()) {
 		return nil, fmt.Errorf("Config.Token: it would be sent to %s without encryption: must be an https address, one of this machine, or Config.Insecure", u.Host)
 	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
-	client := &Client{base: u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/"), config: c, backoff: defaultBackoff, silence: maxSilence}
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	client := &Client{base: u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/"), config: c}
 	if c.HTTPClient != nil {
 		client.http = *c.HTTPClient
 	} else {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"time"
@@ -27,6 +28,11 @@ const (
 	// maxEvent bounds one line of a stream. A ban has at most 64 KiB of key, which
 	// JSON may make six times as long.
 	maxEvent = 1 << 20
+
+	// The first wait before another attempt is at most firstWait. The bound doubles with
+	// each failure, up to maxWait.
+	firstWait = 250 * time.Millisecond
+	maxWait   = 15 * time.Second
 )
 
 // ErrLost is the error of a stream of events that has ended.
@@ -42,8 +48,7 @@ var ErrLost = errors.New("the stream of events has ended")
 // as lost, and a server disconnects subscribers that do not read.
 func (c *Client) Events(ctx context.Context) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
-		failures := 0
-		for ctx.Err() == nil {
+		for failures := 1; ctx.Err() == nil; failures++ {
 			received, more, err := c.stream(ctx, yield)
 			if !more || ctx.Err() != nil || !yield(api.Event{}, err) {
 				return
@@ -56,22 +61,38 @@ func (c *Client) Events(ctx context.Context) iter.Seq2[api.Event, error] {
 				least = refusal.RetryAfter
 			}
 			if received {
-				failures = 0
+				failures = 1
 			}
-			failures++
-			if !c.backoff.wait(ctx, failures, least) {
+			if !wait(ctx, failures, least) {
 				return
 			}
 		}
 	}
 }
 
+// wait waits before another attempt, after this many failures in a row: least, and a
+// random time up to a bound, so that the clients of a server do not all return at once.
+// It reports whether ctx is not done.
+func wait(ctx context.Context, failures int, least time.Duration) bool {
+	timer := time.NewTimer(least + rand.N(longestWait(failures)))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// longestWait returns the bound of the random wait after this many failures in a row.
+func longestWait(failures int) time.Duration { return min(maxWait, firstWait<<min(failures-1, 20)) }
+
 // stream yields the events of one connection. It reports whether it received anything,
 // whether the caller wants more, and why the connection ended.
 func (c *Client) stream(ctx context.Context, yield func(api.Event, error) bool) (received, more bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(c.silence, func() { cancel(fmt.Errorf("%w: nothing came for %v", ErrLost, c.silence)) })
+	watch := time.AfterFunc(maxSilence, func() { cancel(fmt.Errorf("%w: nothing came for %v", ErrLost, maxSilence)) })
 	defer watch.Stop()
 	resp, err := c.send(ctx, http.MethodGet, "/v1/events", nil)
 	if err != nil {
@@ -100,7 +121,7 @@ func (c *Client) stream(ctx context.Context, yield func(api.Event, error) bool) 
 		if whole && !yield(event, nil) {
 			return received, false, nil
 		}
-		watch.Reset(c.silence)
+		watch.Reset(maxSilence)
 	}
 	return received, true, ended(ctx, lines.Err())
 }
@@ -127,15 +148,14 @@ type message struct {
 
 // line reads one line, and returns the event if it was the last of an event.
 func (m *message) line(line string) (e api.Event, whole bool, err error) {
-	if line == "" {
-		return m.end()
-	}
 	field, value, _ := strings.Cut(line, ":")
 	value = strings.TrimPrefix(value, " ")
-	switch field {
-	case "event":
+	switch {
+	case line == "":
+		return m.end()
+	case field == "event":
 		m.event = value
-	case "data":
+	case field == "data":
 		if m.data.Len()+len(value) > maxEvent {
 			return e, false, fmt.Errorf("%w: an event is longer than %d MiB", ErrLost, maxEvent>>20)
 		}

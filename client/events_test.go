@@ -118,7 +118,7 @@ func TestEventsBackOff(t *testing.T) {
 			if i >= failures {
 				n = i - failures + 1
 			}
-			bound, waited := defaultBackoff.bound(n), tr.asked[i].Sub(tr.asked[i-1])
+			bound, waited := longestWait(n), tr.asked[i].Sub(tr.asked[i-1])
 			if waited < 0 || waited > bound {
 				t.Errorf("wait %d is %v, bound %v", i, waited, bound)
 			}
@@ -135,7 +135,7 @@ func TestEventsBackOff(t *testing.T) {
 
 func TestBackoffBound(t *testing.T) {
 	for n, want := range map[int]time.Duration{1: 250 * time.Millisecond, 2: 500 * time.Millisecond, 6: 8 * time.Second, 7: 15 * time.Second, 1 << 30: 15 * time.Second} {
-		if got := defaultBackoff.bound(n); got != want {
+		if got := longestWait(n); got != want {
 			t.Errorf("after %d failures %v, want %v", n, got, want)
 		}
 	}

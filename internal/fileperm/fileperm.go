@@ -16,27 +16,27 @@ import (
 // Write is the permission of others to write, as [Strangers] returns it.
 const Write fs.FileMode = 0o002
 
-// Open opens a regular file for reading. Anything else is an error: a pipe would make
-// the caller wait, and a device may never end. The error names the path.
-func Open(path string) (*os.File, error) {
+// Open opens a regular file for reading, and describes it. Anything else is an error: a
+// pipe would make the caller wait, and a device may never end. The error names the path.
+func Open(path string) (*os.File, fs.FileInfo, error) {
 	info, err := os.Stat(path) // before: opening a device may do something
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, irregular(path, info)
+		return nil, nil, irregular(path, info)
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
 		err = irregular(path, info)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, nil, errors.Join(err, f.Close())
 	}
-	return f, nil
+	return f, info, nil
 }
 
 func irregular(path string, info os.FileInfo) error {
@@ -52,7 +52,7 @@ func irregular(path string, info os.FileInfo) error {
 
 // ReadFile returns what is in a regular file of at most max bytes.
 func ReadFile(path string, max int64) ([]byte, error) {
-	f, err := Open(path)
+	f, _, err := Open(path)
 	if err != nil {
 		return nil, err
 	}

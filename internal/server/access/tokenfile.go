@@ -18,15 +18,11 @@ const maxFile = 1 << 20 // bytes
 // its owner and groups of this process can read or write, as a Secret of Kubernetes
 // is. If not, the error says which command to run.
 func Load(path string) (*Tokens, error) {
-	f, err := fileperm.Open(path)
+	f, info, err := fileperm.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("tokens: %w", err)
 	}
 	defer f.Close() // read only
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("tokens: %w", err)
-	}
 	if fileperm.Strangers(info) != 0 {
 		return nil, fmt.Errorf("tokens: others can read %s (mode %04o), so its tokens may be known; replace them if they are, and run: chmod 600 %s", path, info.Mode().Perm(), path)
 	}
