@@ -241,7 +241,7 @@ func testBans(t *testing.T, b *browser) {
 	p.js(`document.querySelector('dialog input[name=for]').select()`, nil)
 	p.write("soon")
 	p.keys("Enter")
-	p.wait(`document.querySelector('dialog .said').textContent.startsWith('A time is numbers with units')`)
+	p.wait(`document.querySelector('dialog .said').textContent.startsWith('A duration is numbers with units')`)
 	p.js(`document.querySelector('dialog input[name=for]').select()`, nil)
 	p.write("1h30m")
 	p.keys("Enter")
@@ -334,7 +334,7 @@ func testRules(t *testing.T, b *browser) {
 	p.wait(`(() => { const a = document.querySelector('textarea'); return document.activeElement === a && a.value.slice(a.selectionStart).startsWith('limt') && a.value.slice(0, a.selectionStart).split('\n').length === 12; })()`)
 	p.js(`(() => { const a = document.querySelector('textarea'); a.value = a.value.replace('limt', 'limit'); a.dispatchEvent(new Event('input')); })()`, nil)
 	p.click(".bartop .primary") // Check
-	p.wait(`document.querySelector('.verdict .good').textContent === 'This file would be taken.' && !document.querySelector('.lines mark')`)
+	p.wait(`document.querySelector('.verdict .good').textContent === 'This file would be accepted.' && !document.querySelector('.lines mark')`)
 	p.click(".bartop .admin") // Back to the file
 	p.wait(`document.querySelector('textarea').readOnly && document.querySelector('textarea').value.includes('limit: [20 per 1s')`)
 

@@ -106,7 +106,7 @@ func testLogin(t *testing.T, b *browser) {
 	p.picture("login")
 	p.write("wrong")
 	p.keys("Enter")
-	p.wait(`document.querySelector('.said').textContent === 'The server does not know this token.'`)
+	p.wait(`document.querySelector('.said').textContent === 'This token is unknown.'`)
 	p.js(`document.querySelector('#token').select()`, nil)
 	p.write("s3cret")
 	p.keys("Enter")

@@ -71,5 +71,5 @@ func testCutOff(t *testing.T, b *browser) {
 	p.wait(fmt.Sprintf(`%s > %d`, lists, before))
 	var shown string
 	p.js(`document.querySelector('.head .total').textContent + ', ' + document.querySelectorAll('tbody tr').length + ' rows'`, &shown)
-	equal(t, []string{shown}, "6 hold, 6 rows")
+	equal(t, []string{shown}, "6 in force, 6 rows")
 }

@@ -1,6 +1,6 @@
-// The JSON API, and nothing of the page.
+// Requests to the JSON API.
 
-// A Problem is what the server would not do, and why.
+// A Problem is the error of a request that the server refused.
 export class Problem extends Error {
   constructor(status, body) {
     super(body.detail || body.title || `The server answered ${status}.`);
@@ -10,15 +10,15 @@ export class Problem extends Error {
   }
 }
 
-// An Away is that there was no answer.
+// An Away is the error of a request without an answer.
 export class Away extends Error {}
 
-// The outcome of each call is told here: 'answered', 'away' or 'login'.
+// Each call dispatches its outcome here: 'answered', 'away' or 'login'.
 export const calls = new EventTarget();
 const tell = (type) => calls.dispatchEvent(new Event(type));
 
-// parse decodes JSON. A key that is not UTF-8 comes as key_base64 only: it gets a key to
-// be shown, with U+FFFD for what is not UTF-8.
+// parse decodes JSON. A key that is not UTF-8 is in key_base64 only: parse adds a key to
+// display, with U+FFFD for the bytes that are not UTF-8.
 export const parse = (text) => JSON.parse(text, (_, v) => {
   if (v?.key_base64 && !v.key) v.key = v.key_base64.map((b) => new TextDecoder().decode(Uint8Array.from(atob(b), (c) => c.charCodeAt(0))));
   return v;
@@ -36,7 +36,7 @@ async function call(path, init, signal) {
   }
   const body = await answer.text().then(parse).catch(() => null);
   if (signal?.aborted) throw signal.reason;
-  if (answer.ok && body === null) { // it was cut off
+  if (answer.ok && body === null) { // it was incomplete
     tell('away');
     throw new Away('The server does not answer.');
   }
@@ -48,7 +48,7 @@ async function call(path, init, signal) {
   throw new Problem(answer.status, body ?? {});
 }
 
-// get asks for path. Each member of query is one value or a list of them.
+// get requests path. Each member of query is one value or a list of them.
 export function get(path, query = {}, signal = undefined) {
   const q = new URLSearchParams();
   for (const [name, values] of Object.entries(query)) {
@@ -62,8 +62,8 @@ export function post(path, body = {}) {
   return call(`v1/${path}`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
 }
 
-// postText sends the text of a rules file. The type is one that no form of another
-// site can send.
+// postText sends the text of a rules file. Forms of other sites cannot send
+// this type.
 export function postText(path, text) {
   return call(`v1/${path}`, { method: 'POST', headers: { 'Content-Type': 'application/yaml' }, body: text });
 }

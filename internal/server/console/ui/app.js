@@ -1,4 +1,4 @@
-// The page: its header, its views by their routes, its keys, its messages.
+// The page: its header, its views by their routes, its keyboard shortcuts, its messages.
 
 import { Away, calls, post, Problem } from './api.js';
 import { find, help } from './dialogs.js';
@@ -10,6 +10,7 @@ import { keyView } from './key.js';
 import { keysView } from './keys.js';
 import { loginView } from './login.js';
 import { overviewView } from './overview.js';
+import { store, stored } from './parts.js';
 import { rulesView } from './rules.js';
 import { toast } from './toast.js';
 
@@ -28,7 +29,7 @@ const root = document.documentElement;
 let current = null; // {name, abort, login}
 let visits = 0;
 
-// show puts the view of the route in place of the one before.
+// show replaces the view by that of the route.
 function show() {
   const [path, query = ''] = location.hash.replace(/^#\/?/, '').split(/\?(.*)/s);
   const name = views[path] ? path : 'overview';
@@ -75,12 +76,9 @@ async function logOut() {
   location.reload();
 }
 
-// session notes whether this browser has logged in: only then can it log out.
+// session stores whether this browser has logged in: only then can it log out.
 function session(is) {
-  try {
-    if (is) localStorage.setItem('lately.session', '1');
-    else localStorage.removeItem('lately.session');
-  } catch { /* no storage */ }
+  store('session', is ? '1' : '');
   logout.hidden = !is;
 }
 
@@ -97,22 +95,18 @@ function header() {
   document.getElementById('nav').append(...Object.entries(views).filter(([, v]) => v.letter).map(([name, v]) =>
     h('a', { href: `#/${name}`, 'data-view': name }, icon(name), h('span', {}, v.title))));
   document.getElementById('tools').append(...tools);
-  let stored = null;
-  try {
-    stored = localStorage.getItem('lately.session');
-  } catch { /* no storage */ }
-  logout.hidden = !stored;
+  logout.hidden = !stored('session', '');
 }
 
-const said = { connecting: 'Connecting', live: 'Live', waiting: 'Reconnecting', login: 'Logged out' };
+const linkNames = { connecting: 'Connecting', live: 'Live', waiting: 'Reconnecting', login: 'Logged out' };
 
 function linkChanged() {
   const link = live.paused && live.link === 'live' ? 'paused' : live.link;
   pill.dataset.link = link;
-  setText(pill.lastElementChild, link === 'paused' ? 'Paused' : said[link]);
+  setText(pill.lastElementChild, link === 'paused' ? 'Paused' : linkNames[link]);
   root.dataset.link = link;
   const away = live.link === 'waiting';
-  if (away && notice.hidden) setText(notice, 'Nothing comes from the server. What you see is what it said last; trying again.');
+  if (away && notice.hidden) setText(notice, 'The server does not answer. The page shows the last data and tries again.');
   notice.hidden = !away;
   if ((live.link === 'login') !== (current?.login ?? false)) show();
 }
@@ -120,21 +114,19 @@ function linkChanged() {
 function pause() {
   live.pause(!live.paused);
   pauseButton.setAttribute('aria-pressed', String(live.paused));
-  pauseButton.title = live.paused ? 'Go on' : 'Pause';
+  pauseButton.title = live.paused ? 'Resume' : 'Pause';
   pauseButton.replaceChildren(icon(live.paused ? 'play' : 'pause'));
   linkChanged();
-  toast(live.paused ? 'Paused: the page stands still, the server goes on.' : 'Live again.');
+  toast(live.paused ? 'Paused: the page is not updated; the server continues.' : 'Live again.');
 }
 
 function theme() {
   const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
   root.dataset.theme = dark ? 'light' : 'dark';
-  try {
-    localStorage.setItem('lately.theme', root.dataset.theme);
-  } catch { /* no storage: it holds for this page */ }
+  store('theme', root.dataset.theme);
 }
 
-// Keys: g and a letter for a view, and some alone.
+// Keyboard shortcuts: g and a letter for a view, and single keys.
 
 let went = 0;
 

@@ -1,4 +1,4 @@
-// The bans that hold.
+// The bans in force.
 
 import { get } from './api.js';
 import { add, unban, unbanMany, unbanMatching } from './dialogs.js';
@@ -34,7 +34,7 @@ export function bansView(main, params, signal) {
     again();
   } });
   const options = () => filter.replaceChildren(h('option', { value: '' }, 'All rules'), ...[...live.rules.values()].filter((r) => r.kind !== 'hot').map((r) => h('option', { value: r.name, selected: r.name === rule }, r.name)));
-  // The bans that are selected, by what names them. A ban that is over is not.
+  // The selected bans, by their names. A ban that has ended is removed.
   const chosen = new Map();
   const all = h('input', { type: 'checkbox', 'aria-label': 'Select all bans of this page', onchange: () => {
     for (const b of bans) all.checked ? chosen.set(nameOf(b), b) : chosen.delete(nameOf(b));
@@ -49,9 +49,9 @@ export function bansView(main, params, signal) {
   const heads = ['Key', 'Rule', 'Left', 'Since', 'Reason', 'Source'].map((t) => h('th', { scope: 'col', class: `col-${t.toLowerCase()}` }, t));
   const body = h('tbody', {});
   const table = h('table', { class: 'bans' }, h('thead', {}, h('tr', {}, h('th', { class: 'pickcell admin' }, all), heads, h('th', { scope: 'col', class: 'col-end' }, h('span', { class: 'hide' }, 'Unban')))), body);
-  const nothing = none('Nobody is banned.');
-  const back = h('button', { type: 'button', onclick: () => turn(cursors.slice(0, -1)) }, 'Back');
-  const further = h('button', { type: 'button', onclick: () => turn([...cursors, next]) }, 'Further');
+  const nothing = none('No key is banned.');
+  const back = h('button', { type: 'button', onclick: () => turn(cursors.slice(0, -1)) }, 'Previous');
+  const further = h('button', { type: 'button', onclick: () => turn([...cursors, next]) }, 'Next');
   const where = h('span', { class: 'dim' });
   const pager = h('div', { class: 'pager', hidden: true }, back, where, further);
   main.append(h('div', { class: 'controls' }, search, filter, selection), h('div', { class: 'tablebox' }, table), nothing.node, pager);
@@ -77,10 +77,10 @@ export function bansView(main, params, signal) {
   const again = poll(5000, signal, async () => {
     const asked = question();
     const answer = await get('bans', { rule, q, limit: perPage, cursor: cursors.at(-1) || undefined }, signal);
-    if (asked !== question()) return; // it has changed, and is asked next
+    if (asked !== question()) return; // the query has changed, and is sent next
     bans = answer.bans ?? [];
-    setText(total, `${count(answer.total)} ${answer.total === 1 ? 'holds' : 'hold'}`);
-    setText(nothing.node, q || rule ? 'No ban is like that.' : 'Nobody is banned.');
+    setText(total, `${count(answer.total)} in force`);
+    setText(nothing.node, q || rule ? 'No ban matches.' : 'No key is banned.');
     nothing.show(!bans.length);
     table.hidden = !bans.length;
     next = answer.next ?? '';
@@ -97,7 +97,8 @@ export function bansView(main, params, signal) {
   options();
 }
 
-// nameOf names a ban: its rule and its key, in bytes where they are not text.
+// nameOf returns the rule and the key of a ban, which identify it. Keys that are not
+// UTF-8 are in base64.
 const nameOf = (b) => JSON.stringify([b.rule, b.key_base64 ?? b.key]);
 
 function row(ban, again, pick, picked) {
@@ -115,7 +116,7 @@ function row(ban, again, pick, picked) {
   return { node, update: () => {
     box.checked = picked();
     const ms = until - live.now();
-    setText(rest, ms > 0 ? left(ms) : 'over');
+    setText(rest, ms > 0 ? left(ms) : 'ended');
     bar.style.width = `${Math.max(0, Math.min(100, (100 * ms) / (until - since)))}%`;
     setText(began, ago(live.now() - since));
   } };

@@ -1,4 +1,4 @@
-// Questions that the page asks over what it shows.
+// The dialogs of the page.
 
 import { post } from './api.js';
 import { h, keyHref, keyNode } from './dom.js';
@@ -6,7 +6,7 @@ import { count, milliseconds } from './format.js';
 import { live } from './live.js';
 import { toast } from './toast.js';
 
-// open shows a dialog until it is closed, and gives the focus back.
+// open shows a dialog until it is closed, and restores the focus.
 function open(label, ...content) {
   document.querySelector('dialog[open]')?.close();
   const before = document.activeElement;
@@ -30,11 +30,11 @@ export function help() {
     key(['g', 'o'], 'Overview'), key(['g', 'k'], 'Keys'), key(['g', 'b'], 'Bans'), key(['g', 'r'], 'Rules'), key(['g', 'h'], 'Hot'),
     key(['/'], 'Search a key'), key(['p'], 'Pause, and go on'), key(['t'], 'Dark or light'), key(['←', '→'], 'In a chart: slot by slot'), key(['?'], 'This help'), key(['Esc'], 'Close, leave a field, go back')),
   heading('Words'), h('dl', { class: 'help words' },
-    key(['lo', 'hi'], 'The bounds of a count. The oldest slot of a window is cut by its edge: hi has it, lo has not, and the truth is between them.'),
-    h('dt', {}, 'refused'), h('dd', {}, 'Not admitted, by a limit.'),
-    h('dt', {}, 'banned'), h('dd', {}, 'Not admitted, by a ban.'),
-    h('dt', {}, 'unmatched'), h('dd', {}, 'Admitted because no rule matched the event.'),
-    h('dt', {}, 'shadow'), h('dd', {}, 'A rule that says what it would refuse, and refuses nothing.')),
+    key(['lo', 'hi'], 'The bounds of a count. The oldest slot is only partly in the window: hi includes it, lo does not. The true count is between them.'),
+    h('dt', {}, 'refused'), h('dd', {}, 'Not allowed, because of a limit.'),
+    h('dt', {}, 'banned'), h('dd', {}, 'Not allowed, because of a ban.'),
+    h('dt', {}, 'unmatched'), h('dd', {}, 'Allowed because no rule matched the event.'),
+    h('dt', {}, 'shadow'), h('dd', {}, 'A rule that counts what it would refuse, and refuses nothing.')),
   h('div', { class: 'actions' }, h('button', { type: 'button', class: 'primary', autofocus: true, onclick: (e) => e.target.closest('dialog').close() }, 'Close')));
 }
 
@@ -68,8 +68,8 @@ export function find() {
 
 const bodyOf = (ban) => (ban.key_base64 ? { rule: ban.rule, key_base64: ban.key_base64 } : { rule: ban.rule, key: ban.key });
 
-// confirm asks a question, and has act answer it with what to say. What act throws is
-// said in the dialog, which stays.
+// confirm asks a question, and calls act, which returns the message to show. The dialog
+// shows an error of act, and stays open.
 function confirm(title, button, act, ...content) {
   const said = h('p', { class: 'said', role: 'alert' });
   const go = h('button', { class: 'primary danger', autofocus: true }, button);
@@ -93,7 +93,7 @@ export function unban(ban, done = () => {}) {
   confirm('Unban this key?', 'Unban', async () => {
     const { unbanned } = await post('bans/unban', bodyOf(ban));
     done();
-    return unbanned === 0 ? 'The ban was over already.' : 'The key is unbanned.';
+    return unbanned === 0 ? 'The ban had already ended.' : 'The key is unbanned.';
   }, h('p', { class: 'subject' }, keyNode(null, ban.key, 200)), h('p', { class: 'dim' }, 'under ', h('b', {}, ban.rule), '. From then on it is judged like any other key.'));
 }
 
@@ -123,13 +123,13 @@ export function unbanMatching({ rule = '' } = {}, done = () => {}) {
     const { unbanned } = await post('bans/unban', body);
     done();
     return `${count(unbanned)} ${unbanned === 1 ? 'key is' : 'keys are'} unbanned.`;
-  }, h('p', { class: 'dim' }, 'A ban ends if all that is given here applies to it. A rule that still matches bans the keys again: correct it first.'),
+  }, h('p', { class: 'dim' }, 'A ban ends if it matches everything given here. A rule that still matches bans the keys again: correct it first.'),
   h('label', {}, 'Rule', h('select', { name: 'rule' }, h('option', { value: '' }, 'any'), rules.map((r) => h('option', { value: r.name, selected: r.name === rule }, r.name)))),
   field('Pattern of the key', 'pattern', '192.0.2.*'), field('Network', 'network', '192.0.2.0/24'));
 }
 
-// dropBans says why a reload was refused, which would drop bans, and asks whether to
-// reload all the same.
+// dropBans shows why a reload that would drop bans was refused, and asks whether to
+// reload nevertheless.
 export function dropBans(why, done = () => {}) {
   confirm('Reload and drop bans?', 'Reload', async () => {
     await post('rules/reload', { drop_bans: true });
@@ -140,7 +140,7 @@ export function dropBans(why, done = () => {}) {
 
 const presets = ['10m', '1h', '6h', '24h', '7d'];
 
-// add asks for a ban, with what is known of it already, and adds it.
+// add asks for the details of a ban and adds it.
 export function add({ rule, values } = {}, done = () => {}) {
   const rules = [...live.rules.values()].filter((r) => r.kind !== 'hot' && (!values || r.fields.length === values.length));
   const choice = h('select', { name: 'rule', onchange: () => inputs(place, live.fieldsOf(choice.value), values) }, rules.map((r) => h('option', { selected: r.name === rule }, r.name)));
@@ -158,12 +158,12 @@ export function add({ rule, values } = {}, done = () => {}) {
     const form = new FormData(e.target);
     const ms = milliseconds(form.get('for'));
     if (!(ms > 0)) {
-      said.textContent = 'A time is numbers with units (ms, s, m, h, d, w), as in 90m or 1h30m.';
+      said.textContent = 'A duration is numbers with units (ms, s, m, h, d, w), such as 90m or 1h30m.';
       return;
     }
     try {
       await post('bans', { rule: choice.value, key: form.getAll('value'), for: `${ms}ms`, reason: form.get('reason') });
-      toast('The ban holds.');
+      toast('The key is banned.');
       node.close();
       done();
     } catch (err) {
@@ -171,7 +171,7 @@ export function add({ rule, values } = {}, done = () => {}) {
     }
   };
   if (!rules.length) {
-    toast('There is no limit or ban to which a ban could belong.', 'bad');
+    toast('No limit or ban rule can have this ban.', 'bad');
     return;
   }
   const node = open('Add a ban', h('form', { onsubmit: send }, heading('Add a ban'),

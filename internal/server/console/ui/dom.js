@@ -18,8 +18,8 @@ function fill(node, props, children) {
   return node;
 }
 
-// setText touches the document only for a change, so that screen readers and the
-// browser's layout are left alone.
+// setText changes the document only if the text differs, so that screen readers and
+// layout are not disturbed.
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -27,9 +27,9 @@ export function setText(node, text) {
 const motion = matchMedia('(prefers-reduced-motion: reduce)');
 export const still = () => motion.matches;
 
-// list makes the children of parent show items: one row for each, made once and
-// kept as long as its item is there. make returns {node, update}. With slide, rows
-// glide to where they are now.
+// list shows items as the children of parent: one row for each, made once and
+// kept as long as items has it. make returns {node, update}. With slide, rows
+// move to their places in an animation.
 export function list(parent, items, keyOf, make, slide = false) {
   let rows = lists.get(parent);
   if (!rows) lists.set(parent, (rows = new Map()));
@@ -61,12 +61,11 @@ export function list(parent, items, keyOf, make, slide = false) {
 
 const lists = new WeakMap();
 
-// rowOf returns the row of a list that its item's key has, or undefined.
+// rowOf returns the row of the item with that key, or undefined.
 export const rowOf = (parent, key) => lists.get(parent)?.get(key);
 
-// What a key could hide or reorder: controls, format characters (bidi overrides
-// among them), surrogates without a partner, what is not assigned, spaces that are
-// none, fillers.
+// Characters that could hide or reorder text: controls, format characters such as bidi
+// overrides, lone surrogates, unassigned code points, other spaces, fillers.
 const sly = /[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}|[\ufe00-\ufe0f\u115f\u1160\u3164\uffa0\u2800\u{e0100}-\u{e01ef}]/u;
 const slyAll = new RegExp(sly, 'gu');
 
@@ -75,14 +74,14 @@ const escaped = (c) => {
   return hex.length <= 2 ? `\\x${hex.padStart(2, '0')}` : hex.length <= 4 ? `\\u${hex.padStart(4, '0')}` : `\\u{${hex}}`;
 };
 
-// plain returns text with all that is sly written out, for places that hold only a string.
+// plain returns text with such characters escaped, where only a string is possible.
 export const plain = (text, most = 300) => {
   const chars = [...String(text)];
   const cut = chars.length > most ? chars.slice(0, most).join('') + '…' : chars.join('');
   return cut.replace(slyAll, escaped);
 };
 
-// shown returns a node that shows one value as it is: what is sly written out and
+// shown returns a node that shows one value, with such characters escaped and
 // marked. A value longer than most is cut in its middle.
 export function shown(text, most = 72) {
   const chars = [...String(text)];
@@ -113,7 +112,7 @@ function pieces(chars) {
 }
 
 // keyNode shows a key, as a link to its page if the fields are known. Bytes that are
-// not UTF-8 come as U+FFFD: a page of that would be another key's.
+// not UTF-8 are U+FFFD here, so a link would lead to another key.
 export function keyNode(fields, values, most) {
   const parts = values.flatMap((v, i) => (i ? [h('span', { class: 'sep', 'aria-hidden': 'true' }, ' · '), shown(v, most)] : [shown(v, most)]));
   if (!fields || fields.length !== values.length || values.some((v) => v.includes('\ufffd'))) return h('span', { class: 'key' }, parts);

@@ -12,7 +12,7 @@ export function count(n) {
   return `${finer.format(n / 1e9)} G`;
 }
 
-// rate writes so many a second.
+// rate writes a number of events per second.
 export function rate(n) {
   if (n === 0) return '0';
   if (n < 0.01) return '<0.01';
@@ -48,7 +48,7 @@ export function span(ms) {
   return `${finer.format(ms / 1e3)} s`;
 }
 
-// left writes how long something still takes, in its two largest units.
+// left writes a remaining time, in its two largest units.
 export function left(ms) {
   const s = Math.max(0, Math.ceil(ms / 1000));
   if (s < 60) return `${s} s`;
@@ -68,7 +68,7 @@ export function ago(ms) {
   return `${Math.floor(ms / 86400e3)} d ago`;
 }
 
-// age writes how long something has been so, roughly.
+// age writes how old something is, roughly.
 export const age = (ms) => (ms < 2000 ? 'a moment' : ago(ms).replace(' ago', ''));
 
 const hms = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });

@@ -1,4 +1,4 @@
-// The keys that are hot, and those that were a moment ago.
+// The keys that are hot.
 
 import { get } from './api.js';
 import { h, keyNode, list, setText } from './dom.js';
@@ -17,7 +17,7 @@ export function hotView(main, _, signal) {
   let hot = [];
   const sentences = () => {
     const all = [...live.rules.values()].filter((r) => r.kind === 'hot');
-    rules.replaceChildren(...(all.length ? all.map((r) => h('p', { class: 'sentence' }, r.sentence)) : [h('p', { class: 'sentence' }, 'No rule says when a key is hot. The rules file has them under “hot”.')]));
+    rules.replaceChildren(...(all.length ? all.map((r) => h('p', { class: 'sentence' }, r.sentence)) : [h('p', { class: 'sentence' }, 'There is no hot rule. Hot rules are in the rules file under “hot”.')]));
   };
   const show = () => {
     const now = hot.filter((k) => Date.parse(k.until) > live.now());

@@ -1,4 +1,4 @@
-// One key's page: its windows, what each rule would decide now, its bans.
+// The page of one key: its windows, the decisions of rules about it now, its bans.
 
 import { get } from './api.js';
 import { windowBars } from './chart.js';
@@ -17,11 +17,11 @@ export function keyView(main, params, signal) {
   document.title = `${plain(values.join(' '), 40)} · Lately`;
 
   const windows = h('div', { class: 'windows' });
-  const noWindow = none('No counter counts by this.');
+  const noWindow = none('No counter has these fields.');
   const rules = h('ul', { class: 'rows' });
-  const noRule = none('No rule judges by this.');
+  const noRule = none('No rule has these fields.');
   const bans = h('ul', { class: 'rows' });
-  const noBan = none('It is not banned.');
+  const noBan = none('This key is not banned.');
   main.append(panel('Windows', 'windowspanel', windows, noWindow.node),
     panel('What each rule would decide now', 'verdicts', rules, noRule.node), panel('Bans', 'keybans', bans, noBan.node));
 
@@ -82,7 +82,7 @@ function verdict({ rule }) {
     bar.className = `bar ${d.allowed ? 'allowed' : banned ? 'banned' : 'refused'}`;
     setText(remaining, d.limit && !banned ? `${count(d.remaining)} of ${count(d.limit)} left` : '');
     const wait = d.retry_after_ms;
-    setText(then, banned ? `until ${date(d.banned_until_ms)}, ${left(d.banned_until_ms - live.now())} left` : wait < 0 ? 'never' : wait > 0 ? `again in ${left(wait)}` : d.delay_ms > 0 ? `after a wait of ${left(d.delay_ms)}` : d.reset_after_ms > 0 ? `all of it in ${left(d.reset_after_ms)}` : '');
+    setText(then, banned ? `until ${date(d.banned_until_ms)}, ${left(d.banned_until_ms - live.now())} left` : wait < 0 ? 'never' : wait > 0 ? `again in ${left(wait)}` : d.delay_ms > 0 ? `after a wait of ${left(d.delay_ms)}` : d.reset_after_ms > 0 ? `full limit in ${left(d.reset_after_ms)}` : '');
   } };
 }
 

@@ -7,7 +7,7 @@ import { on, poll } from './live.js';
 import { find } from './dialogs.js';
 import { choice, none, page, store, stored } from './parts.js';
 
-// filterOf returns what asks for the keys that q describes: a network, or a prefix.
+// filterOf returns the query for the keys that q selects: a network, or a prefix.
 export function filterOf(q) {
   if (!q) return {};
   if (/^[0-9a-f.:]+\/\d{1,3}$/i.test(q)) return { network: q };
@@ -21,7 +21,7 @@ export function keysView(main, params, signal) {
   const rows = h('ol', { class: 'rows toplist' });
   const nothing = none('');
   const noCounter = none('There is no counter. Declare one in the rules file, as in “counters: {requests: {key: client, spans: [1m, 1h]}}”, or add to one.');
-  const foot = h('p', { class: 'dim foot' }, 'A bar ends at lo and its light end at hi: the true count is between them.');
+  const foot = h('p', { class: 'dim foot' }, 'A bar ends at lo, its light part at hi: the true count is between them.');
   main.append(controls, sentence, rows, nothing.node, noCounter.node, foot);
 
   let counters = [];
@@ -30,7 +30,7 @@ export function keysView(main, params, signal) {
   let n = Number(stored('keys', 20));
   let q = params.get('q') ?? '';
   let typing = 0;
-  const search = h('input', { type: 'search', 'aria-label': 'Only keys that begin so, or are in a network', placeholder: 'Prefix, or network such as 192.0.2.0/24', value: q, maxlength: 1000, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', oninput: () => {
+  const search = h('input', { type: 'search', 'aria-label': 'Only keys with this prefix, or in this network', placeholder: 'Prefix, or network such as 192.0.2.0/24', value: q, maxlength: 1000, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', oninput: () => {
     clearTimeout(typing);
     typing = setTimeout(() => {
       q = search.value.trim();
@@ -110,7 +110,7 @@ export function keysView(main, params, signal) {
     if (!c) return;
     const asked = question();
     const { top } = await get(`counters/${encodeURIComponent(c.name)}/top`, { n, span: `${ms}ms`, ...filterOf(q) }, signal);
-    if (asked === question()) show(top ?? []); // else it has changed, and is asked next
+    if (asked === question()) show(top ?? []); // else the query has changed, and is sent next
   });
   poll(8000, signal, read);
   on('rules', signal, () => read().catch(() => {}));

@@ -1,5 +1,5 @@
-// What the page knows of the server at every moment: its event stream, its state,
-// its rules. Views listen; they do not ask for this themselves.
+// The state of the server that all views share: its event stream, its status, its rules.
+// Views listen to it and do not request it themselves.
 
 import { calls, get, parse } from './api.js';
 
@@ -10,10 +10,10 @@ class Live extends EventTarget {
   link = 'connecting'; // or live, waiting (for the server), login
   paused = false;
   status = null;
-  rules = new Map(); // what /v1/rules says of each, by name
+  rules = new Map(); // of /v1/rules, by name
   allow = [];
-  // {from, to, ms, all}: from when to when by this machine's clock it is drawn, how
-  // long it was, and the counts of all decisions.
+  // {from, to, ms, all}: when it begins and ends in the chart, by this machine's clock,
+  // its length, and the counts of all decisions.
   seconds = [];
   totals = null;
   ticker = []; // bans and unbans, the last first
@@ -57,14 +57,14 @@ class Live extends EventTarget {
       await this.#seed();
     } catch (err) {
       if (!err.status) this.dispatchEvent(new CustomEvent('failure', { detail: err }));
-      if (err.status === 403) this.#needLogin(); // as one who may read
+      if (err.status === 403) this.#needLogin(); // with a role that may read
       else if (this.link !== 'login') this.#later();
       return;
     }
     this.#open();
   }
 
-  // refresh asks for the state and the rules.
+  // refresh requests the status and the rules.
   async refresh() {
     const status = await get('status');
     this.status = status;
@@ -106,7 +106,7 @@ class Live extends EventTarget {
       this.#heard = performance.now();
       this.#link('live');
     });
-    source.addEventListener('error', () => this.#later()); // with what was missed; the browser's own way would be without
+    source.addEventListener('error', () => this.#later()); // which reads what was missed; reconnecting by the browser would not
     source.addEventListener('resync', () => this.connect());
     source.addEventListener('rates', (e) => this.#rates(parse(e.data)));
     for (const type of ['ban', 'unban', 'hot', 'rules']) source.addEventListener(type, (e) => this.#event(type, parse(e.data)));
@@ -117,7 +117,7 @@ class Live extends EventTarget {
     this.#source = null;
   }
 
-  // #later tries again, less and less often.
+  // #later connects again, after a wait that grows.
   #later() {
     this.#close();
     this.#link('waiting');
@@ -137,13 +137,13 @@ class Live extends EventTarget {
     this.#link('login');
   }
 
-  // #watch finds a stream that is open and says nothing.
+  // #watch detects a stream that is open but silent.
   #watch() {
     this.#tell('second');
     if (this.link === 'live' && this.#source && performance.now() - this.#heard > 6000) this.#later();
   }
 
-  // A hidden page holds no connection: browsers have few of them for one server.
+  // A hidden page closes its connection: browsers have few of them for one server.
   #visible() {
     if (this.link === 'login') return;
     clearTimeout(this.#gone);
@@ -153,7 +153,7 @@ class Live extends EventTarget {
 
   // #rates adds a second to the chart. Events come a little early or late, and a
   // bar must not jump: each begins where the last one ended, and the end is drawn
-  // gently to when the event came. What was missed is known from the totals.
+  // gradually to when the event came. The totals contain what was missed.
   #rates({ all, totals }) {
     this.#heard = performance.now();
     const came = Date.now();
@@ -193,7 +193,7 @@ const minus = (a, b) => Object.fromEntries(Object.entries(a).map(([k, v]) => [k,
 
 export const live = new Live();
 
-// slotsOf makes slots of what /v1/rates answers.
+// slotsOf makes slots of the answer of /v1/rates.
 export const slotsOf = (rates) => rates.map((r) => {
   const [from, to] = [Date.parse(r.from) - live.offset, Date.parse(r.to) - live.offset];
   return { ...r, from, to, ms: to - from };
@@ -207,9 +207,9 @@ export function on(types, signal, f) {
   live.addEventListener('pause', g, { signal });
 }
 
-// poll calls f now and every ms after its end, until signal aborts, while the page
-// is seen and not paused. What it returns has f called at once, or as soon as the call
-// under way has ended. f's failures are shown by whoever shows the link.
+// poll calls f now, and again ms after each call has ended, until signal aborts, while the
+// page is visible and not paused. It returns a function that calls f at once, or after
+// the call in progress. Errors of f are dispatched as failures.
 export function poll(ms, signal, f) {
   let timer = 0;
   let busy = false;

@@ -1,4 +1,4 @@
-// Where a token is asked for.
+// The login form.
 
 import { post } from './api.js';
 import { h } from './dom.js';
@@ -16,14 +16,14 @@ export function loginView(main, done) {
       token.value = '';
       done();
     } catch (err) {
-      said.textContent = err.status === 401 ? 'The server does not know this token.' : err.message;
+      said.textContent = err.status === 401 ? 'This token is unknown.' : err.message;
       token.select();
     }
     send.disabled = false;
   };
   main.append(h('form', { class: 'login card', onsubmit: submit },
     h('h1', {}, 'Log in'),
-    h('p', { class: 'dim' }, 'This server asks for a token. It is in the token file of whoever runs it.'),
+    h('p', { class: 'dim' }, 'This server requires a token. The tokens are in its token file.'),
     h('label', { for: 'token' }, 'Token'), token, said, send));
   token.focus();
 }

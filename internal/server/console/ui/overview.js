@@ -1,4 +1,4 @@
-// The overview: what is decided now, and all that one wants to see from afar.
+// The overview: the decisions of the last span, and the state of the server.
 
 import { get } from './api.js';
 import { SlotChart, spark } from './chart.js';
@@ -9,10 +9,10 @@ import { live, on, poll, slotsOf } from './live.js';
 import { choice, facts, none, panel, store, stored } from './parts.js';
 
 const second = 1000;
-// How many parts a span is cut into, and how often they are asked for.
+// The number of parts of a span, and the interval between requests for them.
 const spans = new Map([[second, [60, 2]], [10 * second, [60, 2]], [60 * second, [60, 2]], [900 * second, [15, 5]], [3600 * second, [60, 10]], [21600 * second, [120, 20]], [86400 * second, [144, 30]]]);
 
-// What a mark of the chart is called.
+// The names of the marks of the chart.
 const markNames = { start: 'start', reload: 'reload', failed: 'reload failed' };
 
 export const decisions = [
@@ -48,7 +48,7 @@ export function overviewView(main, _, signal) {
     panel('Refusals by rule', 'byrule', byRule.node), panel('Most refused keys, last minute', 'refusedkeys', refused.node), panel('Latest bans', 'latest', ticker.node),
   );
 
-  // Up to a minute the chart is that of the stream; beyond, of what was asked for.
+  // Up to a minute, the chart shows the stream; above, the answer of /v1/rates.
   const streamed = () => span <= 60 * second;
   const slots = () => (streamed() ? live.seconds : rates);
   const draw = () => {
@@ -115,7 +115,7 @@ class Figures {
   }
 }
 
-// ByRule is a bar for each rule that refused, with its course.
+// ByRule is a bar for each rule that refused, with its history.
 class ByRule {
   constructor() {
     this.rows = h('ul', { class: 'rows' });
@@ -179,11 +179,11 @@ class Refused {
   }
 }
 
-// Ticker is the bans as they come.
+// Ticker is the newest bans and unbans.
 class Ticker {
   constructor() {
     this.rows = h('ol', { class: 'rows' });
-    this.none = none('Nobody is banned.');
+    this.none = none('No key is banned.');
     this.node = h('div', {}, this.rows, this.none.node);
   }
 

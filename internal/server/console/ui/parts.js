@@ -1,15 +1,15 @@
-// Parts that several views are made of.
+// Elements that several views use.
 
 import { h, setText } from './dom.js';
 
-// page puts a view's heading into main, with what stands beside it.
+// page adds a view's heading to main, and the elements beside it.
 export function page(main, title, ...beside) {
   const head = h('div', { class: 'head' }, h('h1', {}, title), beside);
   main.append(head);
   return head;
 }
 
-// panel is a part of a view under a heading of its own.
+// panel is a section of a view with a heading.
 export function panel(title, css, ...children) {
   const id = `p-${css.split(' ')[0]}`;
   return h('section', { class: `panel ${css}`, 'aria-labelledby': id }, h('h2', { id }, title), children);
@@ -31,7 +31,7 @@ export function choice(label, options, chosen, f) {
   return node;
 }
 
-// none says in a list that there is nothing, while there is.
+// none is the text of an empty list.
 export function none(text) {
   const node = h('p', { class: 'none', hidden: true }, text);
   return { node, show: (is) => (node.hidden = !is) };
@@ -60,5 +60,5 @@ export function stored(name, otherwise) {
 export function store(name, value) {
   try {
     localStorage.setItem(`lately.${name}`, value);
-  } catch { /* no storage: it holds for this page */ }
+  } catch { /* no storage: the choice is lost with the page */ }
 }

@@ -1,5 +1,5 @@
-// The rules file: its text, what each rule says and does, and a place to try a
-// change. Nothing here writes the file.
+// The rules file: its text, each rule with its figures, and an editor to check a change.
+// Nothing here writes the file.
 
 import { get, post, postText } from './api.js';
 import { h, list, rowOf, setText } from './dom.js';
@@ -36,7 +36,7 @@ export function rulesView(main, params, signal) {
   const show = () => {
     const book = live.book;
     if (!book) return;
-    setText(file, editing ? 'A copy: nothing is saved. Put it into the file, then reload.' : book.file || 'no file');
+    setText(file, editing ? 'A copy, which is not saved: write it to the file, then reload.' : book.file || 'no file');
     setText(state, `in force for ${age(live.now() - Date.parse(book.since))}`);
     failure.hidden = !book.error;
     setText(failure, book.error ? `The last reload failed, and the rules of before hold. ${book.error}` : '');
@@ -94,7 +94,7 @@ export function rulesView(main, params, signal) {
     editor.mark([...errors, ...warnings]);
     const place = (e, css) => h('li', { class: css }, e.line ? h('button', { type: 'button', class: 'at', onclick: () => editor.goto(e.line, e.column) }, `${e.line}:${e.column}`) : '', ' ', e.message);
     verdict.replaceChildren(
-      h('p', { class: errors.length ? 'bad' : 'good' }, errors.length ? `${errors.length === 1 ? 'One mistake' : `${errors.length} mistakes`}: this file would not be taken.` : 'This file would be taken.'),
+      h('p', { class: errors.length ? 'bad' : 'good' }, errors.length ? `${errors.length === 1 ? 'One mistake' : `${errors.length} mistakes`}: this file would be rejected.` : 'This file would be accepted.'),
       h('ul', {}, errors.map((e) => place(e, 'bad')), warnings.map((e) => place(e, 'warn'))),
       ...(errors.length ? [] : sentences.map((s) => h('p', { class: 'sentence' }, s))));
   };

@@ -1,5 +1,5 @@
 'use strict';
-// The theme that was chosen here before, ahead of the first paint.
+// Sets the theme that was stored, before the first paint.
 (() => {
   try {
     const theme = localStorage.getItem('lately.theme');

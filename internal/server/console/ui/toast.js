@@ -1,4 +1,4 @@
-// Short messages about what was done. They are read out once.
+// Short messages about what was done. Screen readers read them once.
 
 import { h } from './dom.js';
 
