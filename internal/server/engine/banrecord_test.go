@@ -5,30 +5,34 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/journal"
+	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
 
-// A ban that is ended by hand before its record was written is not written behind that
-// of its end: after a restart it would hold again.
-func TestUnbanBeforeTheRecord(t *testing.T) {
+// startFlood returns an engine with a rule that bans users.
+func startFlood(t *testing.T) *Engine {
+	t.Helper()
 	file, err := rules.Parse("rules.yaml", []byte("version: 1\nbans: [{name: flood, key: user, after: 2 hits in 1m, for: 1h}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := func() *Engine {
-		e, err := New(Config{Rules: file})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(e.Close)
-		return e
+	e, err := New(Config{Rules: file})
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+// A ban that is ended by hand before its record was written is not written behind that
+// of its end: after a restart it would hold again.
+func TestUnbanBeforeTheRecord(t *testing.T) {
 	path := t.TempDir()
 	dir, _, err := journal.Open(path, journal.Restore{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := start()
+	e := startFlood(t)
 	c := e.Session()
 	begin := func(user string) {
 		for range 3 {
@@ -62,7 +66,7 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 	if err := dir.Close(); err != nil {
 		t.Fatal(err)
 	}
-	after := start()
+	after := startFlood(t)
 	if dir, _, err = journal.Open(path, journal.Restore{Journal: after.Restorer().Ban}); err != nil {
 		t.Fatal(err)
 	}
@@ -71,5 +75,36 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 		if r, held, err := after.limiter.Bans().Get("flood", user); held != want || err != nil || held && time.Until(r.Until) < 50*time.Minute {
 			t.Errorf("%s: %+v, %v, %v; want %v", user, r, held, err, want)
 		}
+	}
+}
+
+// A ban whose rule a reload removes before its record was written is in the journal all the
+// same, as those that were written before the reload: after a restart with the rule it holds.
+func TestReloadBeforeTheRecord(t *testing.T) {
+	path := t.TempDir()
+	dir, _, err := journal.Open(path, journal.Restore{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := startFlood(t)
+	late := ratelimit.BanRecord{Rule: "flood", Key: []string{"mallory"}, Since: time.Now(), Until: time.Now().Add(time.Hour)}
+	if err := e.limiter.Bans().Add(late); err != nil {
+		t.Fatal(err)
+	}
+	e.Journal(dir.Journal())
+	if changes, err := e.Replace(noRules(), true); err != nil || changes.BansDropped != 1 {
+		t.Fatal(changes, err)
+	}
+	e.banned(late)
+	if err := dir.Close(); err != nil {
+		t.Fatal(err)
+	}
+	after := startFlood(t)
+	if dir, _, err = journal.Open(path, journal.Restore{Journal: after.Restorer().Ban}); err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if r, held, err := after.limiter.Bans().Get("flood", "mallory"); !held || err != nil {
+		t.Errorf("%+v, %v, %v; want the ban", r, held, err)
 	}
 }

@@ -196,16 +196,20 @@ func keyText(key []string) string { return strings.Join(key, string(KeySeparator
 
 // recordBan appends a ban that a rule has begun to the journal, and publishes it. It makes r
 // the ban as it is, and reports whether it holds: after the line of its end, by hand, there
-// must be none.
+// must be none. The ban of a rule that a reload has removed is appended as it was, like the
+// lines before the reload: after a restart with the rule, it holds.
 func (e *Engine) recordBan(r *ratelimit.BanRecord) bool {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
 	if !e.config.EventTime { // where no ban is ended by hand, see requireLive
 		held, ok, err := e.limiter.Bans().Get(r.Rule, r.Key...)
-		if err != nil || !ok {
+		_, removed := errors.AsType[*ratelimit.RuleError](err)
+		if !ok && !removed {
 			return false
 		}
-		*r = held
+		if ok {
+			*r = held
+		}
 	}
 	if _, err := e.write(banLine{Ban: r}); err != nil && !errors.Is(err, journal.ErrFull) { // which the journal counts
 		e.log.Error("a ban was not written to the journal", "rule", r.Rule, "error", err)

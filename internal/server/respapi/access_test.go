@@ -104,7 +104,7 @@ func TestEveryCommandAndRole(t *testing.T) {
 
 // Every command can be found, executed and looked up in the help.
 func TestTable(t *testing.T) {
-	table := newCommandTable(commands())
+	table := newCommandTable(commands)
 	for _, c := range table.all {
 		if c.name != strings.ToLower(c.name) || len(c.name) > maxName || c.summary == "" || c.group == "" || c.least < 1 || c.handle == nil {
 			t.Errorf("command %+v is not complete", c)

@@ -38,7 +38,7 @@ func New(c engine.ListenerConfig) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("respapi: %w", err)
 	}
-	s := &Server{Listener: l, commands: newCommandTable(commands()), started: time.Now(), conns: make(map[*conn]struct{})}
+	s := &Server{Listener: l, commands: newCommandTable(commands), started: time.Now(), conns: make(map[*conn]struct{})}
 	s.tick.Store(1)
 	return s, nil
 }

@@ -168,7 +168,7 @@ func TestPanicEndsOneConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	boom := command{name: "boom", least: 1, whileSubscribed: true, handle: func(*conn, [][]byte) error { panic("boom") }}
-	s.commands = newCommandTable(append(commands(), boom))
+	s.commands = newCommandTable(append(commands, boom))
 	r := serveOn(t, s)
 	other, c, fed := r.dial(), r.dial(), r.dial()
 	fed.want("SUBSCRIBE bans", `["subscribe" "bans" 1]`)
