@@ -95,13 +95,13 @@ func (s *Server) listen() error {
 		Engine: s.engine, Tokens: s.tokens.Load, Rejected: new(atomic.Uint64), Budget: access.NewBudget(c.requestBudget), Log: s.log,
 		Reload: s.reload, Version: s.version, TLS: s.tls(), Limits: c.Limits,
 	}
-	var respStats func() engine.ListenerStats
+	var respListener *engine.Listener
 	if c.RESP != Off {
 		r, err := respapi.New(common)
 		if err != nil {
 			return err
 		}
-		s.resp.serve, respStats = r.Serve, r.Stats
+		s.resp.serve, respListener = r.Serve, r.Listener
 		if s.resp.Listener, err = net.Listen("tcp", c.RESP); err != nil {
 			return fmt.Errorf("resp: %w", err)
 		}
@@ -112,7 +112,7 @@ func (s *Server) listen() error {
 	}
 	if c.HTTP != Off {
 		h, err := httpapi.New(httpapi.Config{
-			ListenerConfig: common, Storage: storage, Ready: s.ready, RESP: respStats,
+			ListenerConfig: common, Storage: storage, Ready: s.ready, RESP: respListener,
 			TrustedProxies: c.TrustedProxies, Hosts: c.Hosts,
 		})
 		if err != nil {

@@ -57,14 +57,18 @@ type Listener struct {
 	Conns   *access.ConnLimiter
 	Limited *slog.Logger // Log with a limited rate, for lines that any client can cause
 
-	Subscribers  atomic.Int64  // now
+	Subscribers  atomic.Int64  // connections that subscribe to events now
 	Requests     atomic.Uint64 // commands, or HTTP requests
 	Errors       atomic.Uint64 // requests that were answered with an error
 	Overloaded   atomic.Uint64 // of Errors: those of the code OVERLOAD
 	Unauthorized atomic.Uint64 // requests without the role that they need, and unknown tokens
 	Panics       atomic.Uint64 // requests that ended in a panic
 	Cut          atomic.Uint64 // connections whose client was too slow, or silent
-	Latency      Latency
+
+	// Latency is of decisions: from the arrival of the request until its answer was
+	// passed to the operating system (RESP) or to net/http. All decisions of a
+	// pipeline or of one body take as long as the pipeline or body.
+	Latency Latency
 }
 
 // NewListener returns a Listener with the defaults of what c does not set. The error
@@ -122,32 +126,8 @@ func (l *Listener) RejectLogin(peer netip.Addr) {
 	l.Limited.Warn("login rejected: unknown token", "peer", peer.String())
 }
 
-// ListenerStats is what a listener has done so far.
-type ListenerStats struct {
-	Connections int    // open now
-	Accepted    uint64 // connections
-	Refused     uint64 // connections beyond the limits
-	Cut         uint64 // connections whose client was too slow, or silent
-	Subscribers int    // connections that subscribe to events now
-
-	Requests     uint64 // commands, or HTTP requests
-	Errors       uint64 // of Requests: answered with an error
-	Overloaded   uint64 // of Errors: with the error OVERLOAD
-	Unauthorized uint64 // without the role that they need, and unknown tokens
-	Panics       uint64 // that ended a connection or a request
-
-	// Latency is of decisions: from the arrival of the request until its answer was
-	// passed to the operating system (RESP) or to net/http. All decisions of a
-	// pipeline or of one body take as long as the pipeline or body.
-	Latency LatencyCount
-}
-
-// Stats returns what l has done so far.
-func (l *Listener) Stats() ListenerStats {
-	s := ListenerStats{
-		Requests: l.Requests.Load(), Errors: l.Errors.Load(), Overloaded: l.Overloaded.Load(), Unauthorized: l.Unauthorized.Load(),
-		Panics: l.Panics.Load(), Cut: l.Cut.Load(), Subscribers: int(l.Subscribers.Load()), Latency: l.Latency.Count(),
-	}
-	s.Connections, s.Accepted, s.Refused = l.Conns.Counts()
-	return s
+// Open returns the number of open connections.
+func (l *Listener) Open() int {
+	open, _, _ := l.Conns.Counts()
+	return open
 }

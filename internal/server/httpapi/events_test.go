@@ -167,7 +167,7 @@ func stalledSubscribers(t *testing.T, subscribers, stalled, events int) {
 	}
 	until(t, "who does not read is cut", func() bool { return s.Subscribers.Load() <= healthy })
 	note()
-	if n := s.Stats().Cut; n != uint64(stalled) {
+	if n := s.Cut.Load(); n != uint64(stalled) {
 		t.Errorf("%d were cut; want the %d who did not read", n, stalled)
 	}
 	slices.Sort(late)

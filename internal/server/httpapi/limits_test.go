@@ -224,11 +224,11 @@ func TestTooManyConnections(t *testing.T) {
 	if got := healthy(conn); got != 200 {
 		t.Errorf("another peer: %d", got)
 	}
-	if st := s.Stats(); st.Connections != 3 || st.Refused != 1 || st.Accepted != 3 {
-		t.Errorf("%+v", st)
+	if open, accepted, refused := s.Conns.Counts(); open != 3 || accepted != 3 || refused != 1 {
+		t.Errorf("%d open, %d accepted, %d refused", open, accepted, refused)
 	}
 	first.Close()
-	until(t, "a connection has left", func() bool { return s.Stats().Connections == 2 })
+	until(t, "a connection has left", func() bool { return s.Open() == 2 })
 	if got := healthy(dial(t, addr)); got != 200 {
 		t.Errorf("when one has gone: %d", got)
 	}

@@ -31,7 +31,7 @@ func TestBodyMemoryIsWhatHasArrived(t *testing.T) {
 		conns[i] = dial(t, addr)
 		fmt.Fprintf(conns[i], "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", maxBody)
 	}
-	until(t, "all are being served", func() bool { return s.Stats().Requests == n })
+	until(t, "all are being served", func() bool { return s.Requests.Load() == n })
 	if used := s.used(); used != 0 {
 		t.Errorf("for %d bytes, %d are taken", n, used)
 	}
@@ -56,7 +56,7 @@ func TestBudgetOfBodies(t *testing.T) {
 	for range 20 {
 		fmt.Fprintf(dial(t, addr), "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", maxBody, strings.Repeat(" ", 100_000))
 	}
-	until(t, "the budget is full", func() bool { return s.Stats().Overloaded > 5 })
+	until(t, "the budget is full", func() bool { return s.Overloaded.Load() > 5 })
 	if used := s.used(); used > 1<<20 {
 		t.Errorf("%d bytes are taken", used)
 	}
@@ -150,7 +150,7 @@ func TestBudgetOfHeads(t *testing.T) {
 	if refused < 20 {
 		t.Errorf("%d of 40 were refused; the memory suffices for 9", refused)
 	}
-	if n := s.Stats().Overloaded; n < uint64(refused) {
+	if n := s.Overloaded.Load(); n < uint64(refused) {
 		t.Errorf("%d refusals are counted; there were %d", n, refused)
 	}
 	until(t, "all is given back", func() bool { return s.used() == 0 })
@@ -174,7 +174,7 @@ func TestStreamDropsItsHead(t *testing.T) {
 	s := newServer(t, nil)
 	conn := dial(t, serve(t, s))
 	fmt.Fprintf(conn, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n", strings.Repeat("x", 30<<10))
-	until(t, "it is subscribed", func() bool { return s.Stats().Subscribers == 1 })
+	until(t, "it is subscribed", func() bool { return s.Subscribers.Load() == 1 })
 	until(t, "the head is given back", func() bool { return s.used() == 0 })
 	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if _, err := conn.Read(make([]byte, 100)); err != nil {

@@ -44,9 +44,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	m.memory(c.s)
 	m.rules(c.s)
 	m.storage(c.s)
-	m.listener("http", c.s.Stats())
+	m.listener("http", c.s.Listener)
 	if c.s.config.RESP != nil {
-		m.listener("resp", c.s.config.RESP())
+		m.listener("resp", c.s.config.RESP)
 	}
 	for status := range c.s.answers {
 		if n := c.s.answers[status].Load(); n > 0 {
@@ -153,21 +153,23 @@ func (m metricWriter) storage(s *Server) {
 	m.gauge("journal_missing_bans", "Changes of bans that are neither in the journal nor in a snapshot.", int64(x.MissingBans))
 }
 
-func (m metricWriter) listener(name string, s engine.ListenerStats) {
-	m.gauge("connections", "Open connections.", int64(s.Connections), "listener", name)
-	m.counter("connections_total", "Connections that were accepted.", s.Accepted, "listener", name)
-	m.counter("connections_refused_total", "Connections that were refused because there were too many.", s.Refused, "listener", name)
-	m.counter("connections_dropped_total", "Connections that were closed because the client was too slow, or silent.", s.Cut, "listener", name)
-	m.counter("requests_total", "Commands, or HTTP requests.", s.Requests, "listener", name)
-	m.counter("request_errors_total", "Commands and requests that were answered with an error; a decision that refuses is none.", s.Errors, "listener", name)
-	m.counter("requests_overloaded_total", "Commands and requests that were answered with the error OVERLOAD.", s.Overloaded, "listener", name)
-	m.counter("requests_unauthorized_total", "Commands and requests without the role that they need, or with an unknown token.", s.Unauthorized, "listener", name)
-	m.counter("request_panics_total", "Commands and requests that ended in a panic.", s.Panics, "listener", name)
+func (m metricWriter) listener(name string, s *engine.Listener) {
+	open, accepted, refused := s.Conns.Counts()
+	latency := s.Latency.Count()
+	m.gauge("connections", "Open connections.", int64(open), "listener", name)
+	m.counter("connections_total", "Connections that were accepted.", accepted, "listener", name)
+	m.counter("connections_refused_total", "Connections that were refused because there were too many.", refused, "listener", name)
+	m.counter("connections_dropped_total", "Connections that were closed because the client was too slow, or silent.", s.Cut.Load(), "listener", name)
+	m.counter("requests_total", "Commands, or HTTP requests.", s.Requests.Load(), "listener", name)
+	m.counter("request_errors_total", "Commands and requests that were answered with an error; a decision that refuses is none.", s.Errors.Load(), "listener", name)
+	m.counter("requests_overloaded_total", "Commands and requests that were answered with the error OVERLOAD.", s.Overloaded.Load(), "listener", name)
+	m.counter("requests_unauthorized_total", "Commands and requests without the role that they need, or with an unknown token.", s.Unauthorized.Load(), "listener", name)
+	m.counter("request_panics_total", "Commands and requests that ended in a panic.", s.Panics.Load(), "listener", name)
 	desc, labels := describe("decision_duration_seconds",
 		"Time from when a decision's request had arrived until its answer was sent. All decisions of a RESP pipeline or HTTP body take as long as it does.", []string{"listener", name})
-	buckets := make(map[float64]uint64, len(s.Latency.Buckets))
+	buckets := make(map[float64]uint64, len(latency.Buckets))
 	for i, bound := range engine.LatencyBounds() {
-		buckets[bound.Seconds()] = s.Latency.Buckets[i]
+		buckets[bound.Seconds()] = latency.Buckets[i]
 	}
-	m.ch <- prometheus.MustNewConstHistogram(desc, s.Latency.Count, s.Latency.Sum.Seconds(), buckets, labels...)
+	m.ch <- prometheus.MustNewConstHistogram(desc, latency.Count, latency.Sum.Seconds(), buckets, labels...)
 }

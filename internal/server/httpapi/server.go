@@ -26,9 +26,8 @@ type Config struct {
 	// always is. A server that shuts down is never ready.
 	Ready func() error
 
-	// RESP returns the statistics of the RESP listener for the metrics; nil means
-	// that there is no such listener.
-	RESP func() engine.ListenerStats
+	// RESP is the RESP listener, for the metrics; nil means that there is none.
+	RESP *engine.Listener
 
 	// Storage returns the state of writing to the data directory; nil means that there
 	// is no such directory.

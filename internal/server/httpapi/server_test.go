@@ -238,8 +238,8 @@ func TestServeEndsAndDrains(t *testing.T) {
 		t.Errorf("the stream ended with %v; want its end", err)
 	}
 	wantProblem(t, get(s, "/readyz"), 503, api.Overload)
-	if st := s.Stats(); st.Overloaded != 0 || st.Errors != 0 {
-		t.Errorf("a server that ends counts %d requests as overload, %d as errors", st.Overloaded, st.Errors)
+	if o, n := s.Overloaded.Load(), s.Errors.Load(); o != 0 || n != 0 {
+		t.Errorf("a server that ends counts %d requests as overload, %d as errors", o, n)
 	}
 	close(proceed)
 	if got := <-answer; !strings.Contains(got, `"allowed":true`) {
@@ -251,7 +251,7 @@ func TestServeEndsAndDrains(t *testing.T) {
 	if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
 		t.Error("the listener is still open")
 	}
-	if n := s.Stats().Connections; n != 0 {
+	if n := s.Open(); n != 0 {
 		t.Errorf("%d connections are open", n)
 	}
 }
@@ -265,8 +265,8 @@ func TestPanic(t *testing.T) {
 	if strings.Contains(p.Detail, "boom") || !strings.Contains(log.String(), "boom") {
 		t.Errorf("the answer is %q and the log %q; the reason belongs in the log", p.Detail, log.String())
 	}
-	if s.Stats().Panics != 1 {
-		t.Errorf("%d panics", s.Stats().Panics)
+	if s.Panics.Load() != 1 {
+		t.Errorf("%d panics", s.Panics.Load())
 	}
 	if w := get(s, "/healthz"); w.Code != 200 {
 		t.Errorf("the next request: %d", w.Code)

@@ -38,6 +38,7 @@ type conn struct {
 	greeted  bool          // has sent a command
 	begun    bool          // a part of a command has arrived
 	answered uint64        // commands, before the last read
+	counted  uint64        // commands, in s.Requests
 	arrived  time.Duration // when the last read returned, since the start of s
 	timed    uint64        // decisions whose latency is counted
 	latency  *engine.LatencyPart
@@ -129,6 +130,7 @@ func (c *conn) serve() {
 		}
 		c.do(args)
 		if c.over || !c.r.Ready() || c.w.Full() {
+			c.count()
 			err = c.w.Flush()
 			c.observe()
 		}
@@ -137,6 +139,13 @@ func (c *conn) serve() {
 			return
 		}
 	}
+}
+
+// count adds the commands since the last call to those of the listener.
+func (c *conn) count() {
+	n := c.commands.Load()
+	c.s.Requests.Add(n - c.counted)
+	c.counted = n
 }
 
 // observe counts the latency of the decisions that were just sent, once for all of a
@@ -202,6 +211,7 @@ func (c *conn) end() {
 		c.s.Log.Error("a command panicked", "peer", c.peer.String(), "panic", x, "stack", string(debug.Stack()))
 	}
 	c.raw.Close()
+	c.count()
 	c.drop(c.leave())
 	f := c.sub
 	c.unlock()

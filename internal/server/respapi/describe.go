@@ -152,8 +152,7 @@ func (s *Server) infoServer() string {
 }
 
 func (s *Server) infoClients() string {
-	t := s.Stats()
-	return fmt.Sprintf("connected_clients:%d\r\nmaxclients:%d\r\npubsub_clients:%d\r\n", t.Connections, s.MaxConnections, t.Subscribers)
+	return fmt.Sprintf("connected_clients:%d\r\nmaxclients:%d\r\npubsub_clients:%d\r\n", s.Open(), s.MaxConnections, s.Subscribers.Load())
 }
 
 func (s *Server) infoMemory() string {
@@ -166,10 +165,11 @@ func (s *Server) infoMemory() string {
 }
 
 func (s *Server) infoStats() string {
-	t, d := s.Stats(), s.Engine.Totals()
+	d := s.Engine.Totals()
+	_, accepted, refused := s.Conns.Counts()
 	return fmt.Sprintf("loading:0\r\ntotal_connections_received:%d\r\nrejected_connections:%d\r\ntotal_commands_processed:%d\r\n"+
 		"decisions_allowed:%d\r\ndecisions_refused:%d\r\ndecisions_banned:%d\r\ndecisions_unmatched:%d\r\nerrors:%d\r\nrequests_unauthorized:%d\r\nclients_cut:%d\r\npanics:%d\r\n",
-		t.Accepted, t.Refused, t.Requests, d.Allowed, d.Refused, d.Banned, d.Unmatched, d.Errors, t.Unauthorized, t.Cut, t.Panics)
+		accepted, refused, s.Requests.Load(), d.Allowed, d.Refused, d.Banned, d.Unmatched, d.Errors, s.Unauthorized.Load(), s.Cut.Load(), s.Panics.Load())
 }
 
 func (s *Server) infoRules() string {

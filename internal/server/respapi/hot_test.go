@@ -136,7 +136,7 @@ func FuzzServer(f *testing.F) {
 			}
 		}
 		s.stop()
-		if n := s.Stats().Panics; n != 0 {
+		if n := s.Panics.Load(); n != 0 {
 			t.Errorf("%d panics", n)
 		}
 	})

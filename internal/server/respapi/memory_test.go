@@ -75,14 +75,14 @@ func TestClientsThatDoNotRead(t *testing.T) {
 			}
 		}()
 	}
-	until(t, "there is no memory left", func() bool { return s.Stats().Overloaded > 0 })
+	until(t, "there is no memory left", func() bool { return s.Overloaded.Load() > 0 })
 	deadline := time.Now().Add(writeTime + 5*time.Second)
-	for s.Stats().Connections > 0 {
+	for s.Open() > 0 {
 		if _, used := budget.Stats(); used > 1<<20 {
 			t.Fatalf("%d bytes are taken", used)
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d connections are still open", s.Stats().Connections)
+			t.Fatalf("%d connections are still open", s.Open())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

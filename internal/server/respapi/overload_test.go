@@ -36,7 +36,7 @@ func TestOverload(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		t.Logf("%d connections for %v: %.0f a second, p50 %v, p99 %v; the least was answered %d, the most %d; the heap has %d KiB", x.conns, x.d,
 			float64(sum)/x.d.Seconds(), late[len(late)/2], late[len(late)*99/100], slices.Min(answers), slices.Max(answers), m.HeapAlloc>>10)
-		until(t, "all have gone", func() bool { return s.Stats().Connections == 0 })
+		until(t, "all have gone", func() bool { return s.Open() == 0 })
 	}
 	if n := s.Engine.Totals().Allowed; n != told {
 		t.Errorf("%d were decided, %d answered", n, told)

@@ -119,7 +119,6 @@ func (s *Server) welcome(raw net.Conn) {
 		c.serve()
 		s.mu.Lock()
 		delete(s.conns, c)
-		s.Requests.Add(c.commands.Load())
 		s.mu.Unlock()
 		s.Conns.Leave(peer)
 	})
@@ -130,15 +129,4 @@ func (s *Server) connections() []*conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.conns))
-}
-
-// Stats returns what s has done so far.
-func (s *Server) Stats() engine.ListenerStats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.Listener.Stats()
-	for c := range s.conns {
-		t.Requests += c.commands.Load()
-	}
-	return t
 }

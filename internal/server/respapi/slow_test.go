@@ -74,7 +74,7 @@ func TestSlowClients(t *testing.T) {
 			time.Sleep(idleTime - 10*time.Second)
 			c.want("PING", "+PONG")
 			within(t, t.Name(), c.ends(), idleTime, idleTime+slack)
-			if n := s.Stats().Cut; n != 1 {
+			if n := s.Cut.Load(); n != 1 {
 				t.Errorf("%d were cut; want 1", n)
 			}
 		})
@@ -112,7 +112,7 @@ func TestSlowClients(t *testing.T) {
 				t.Errorf("the healthy one is told %s", got)
 			}
 			time.Sleep(writeTime + slack)
-			if n := s.Stats().Subscribers; n != 1 {
+			if n := s.Subscribers.Load(); n != 1 {
 				t.Errorf("%d subscribe; want 1", n)
 			}
 			admin.want("BAN login b 1h", "+OK")
@@ -145,7 +145,7 @@ func manySlowClients(t *testing.T, n int, pipe bool) {
 			at := time.Now()
 			healthy.want("PING", "+PONG")
 			if late = append(late, time.Since(at)); at.After(end) {
-				t.Fatalf("after a minute %d connections are open", s.Stats().Connections)
+				t.Fatalf("after a minute %d connections are open", s.Open())
 			}
 		}
 		slices.Sort(late)
@@ -161,7 +161,7 @@ func manySlowClients(t *testing.T, n int, pipe bool) {
 			clients[i].want("PING", "+PONG")
 		}
 	}
-	until(t, "all are connected", func() bool { return s.Stats().Connections == n+1 })
+	until(t, "all are connected", func() bool { return s.Open() == n+1 })
 	for i, c := range clients {
 		switch i % 10 {
 		case 0:
@@ -172,10 +172,10 @@ func manySlowClients(t *testing.T, n int, pipe bool) {
 		}
 	}
 	began := time.Now()
-	beside := ask(func(int) bool { return s.Stats().Connections > 1 })
+	beside := ask(func(int) bool { return s.Open() > 1 })
 	t.Logf("%d slow clients, all gone after %v; a client meanwhile: p50 %v, p99 %v; alone: %v, %v", n, time.Since(began),
 		beside[len(beside)/2], beside[len(beside)*99/100], alone[len(alone)/2], alone[len(alone)*99/100])
-	if cut := s.Stats().Cut; cut < uint64(n) {
+	if cut := s.Cut.Load(); cut < uint64(n) {
 		t.Errorf("%d were cut; want %d", cut, n)
 	}
 }

@@ -138,7 +138,7 @@ func TestManySubscribers(t *testing.T) {
 		if full.IsZero() && s.writing() >= stalled {
 			full = time.Now()
 		}
-		if cut.IsZero() && s.Stats().Subscribers == healthy {
+		if cut.IsZero() && int(s.Subscribers.Load()) == healthy {
 			cut = time.Now()
 		}
 	}
@@ -151,11 +151,11 @@ func TestManySubscribers(t *testing.T) {
 	}
 	wg.Wait()
 	if long() {
-		until(t, "who does not read is cut", func() bool { return s.Stats().Subscribers <= healthy })
+		until(t, "who does not read is cut", func() bool { return int(s.Subscribers.Load()) <= healthy })
 		note()
 		t.Logf("all who do not read were cut %v after their buffers were full", cut.Sub(full))
 	}
-	if n := s.Stats().Subscribers; n < healthy {
+	if n := int(s.Subscribers.Load()); n < healthy {
 		t.Errorf("%d subscribe; want the %d who read", n, healthy)
 	}
 	slices.Sort(late)
