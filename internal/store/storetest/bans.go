@@ -1,9 +1,8 @@
 package storetest
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
+	"maps"
 	"time"
 
 	"github.com/lately-go/lately/ratelimit"
@@ -139,42 +138,40 @@ func listBansCase(c *check) {
 	}
 }
 
+// A listing is what is checked of a ban in a list.
+type listing struct {
+	ends   int64
+	count  uint64 // of a ban by a rule
+	byRule bool
+}
+
 // listed complains if the store lists other bans than the model has.
 func (s *session) listed() {
-	var got, want []string
+	got, want := map[place]listing{}, map[place]listing{}
 	for b, err := range s.store.Bans(ctx) {
 		if err != nil {
 			s.broken("Bans yielded %w", err)
 		}
-		if len(b.Key) != 1 || b.Reason == "" {
-			s.broken("%+v is listed, want one value in the key, and a reason", b)
+		if len(b.Key) != 1 || b.Reason == "" || !b.Since.Before(b.Until) {
+			s.broken("%+v is listed, want one value in the key, a reason, and a start before the end", b)
 		}
-		if !b.Since.Before(b.Until) {
-			s.broken("%+v is listed, which ends before it begins", b)
+		p := place{b.Rule, b.Key[0]}
+		if _, twice := got[p]; twice {
+			s.broken("the ban of %q is listed twice", p)
 		}
-		count := b.Count
+		got[p] = listing{b.Until.UnixNano(), b.Count, b.Source == "rule"}
 		if b.Source != "rule" {
-			count = 0
+			got[p] = listing{ends: b.Until.UnixNano()}
 		}
-		got = append(got, banLine(b.Rule, b.Key[0], b.Until.UnixNano(), count, b.Source == "rule"))
 	}
 	for p, rec := range s.model.records {
-		if !rec.ban.holds(s.now) {
-			continue
+		if b := rec.ban; b.holds(s.now) && b.byHand {
+			want[p] = listing{ends: b.until}
+		} else if b.holds(s.now) {
+			want[p] = listing{b.until, uint64(b.count), true}
 		}
-		count := uint64(rec.ban.count)
-		if rec.ban.byHand {
-			count = 0
-		}
-		want = append(want, banLine(p.rule, p.key, rec.ban.until, count, !rec.ban.byHand))
 	}
-	slices.SortFunc(got, cmp.Compare[string])
-	slices.SortFunc(want, cmp.Compare[string])
-	if !slices.Equal(got, want) {
-		s.broken("the bans listed are\n%q\nwant\n%q", got, want)
+	if !maps.Equal(got, want) {
+		s.broken("the bans listed are\n%+v\nwant\n%+v", got, want)
 	}
-}
-
-func banLine(rule, key string, ends int64, count uint64, byRule bool) string {
-	return fmt.Sprintf("%s %q until %d, the %d-th, by the rule: %v", rule, key, ends, count, byRule)
 }

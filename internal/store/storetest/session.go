@@ -108,15 +108,10 @@ func (s *session) peek(cost uint64, subjects ...subject) (*request, bool) {
 }
 
 func (s *session) ask(cost uint64, peek bool, subjects []subject) (*request, bool) {
-	now := s.clock()
-	r := &request{Set: s.model.set, Now: now, Cost: cost, Peek: peek, Subjects: subjects}
-	s.note(r)
-	if err := s.decide(r); err != nil {
-		s.broken("Decide returned %w", err)
-	}
+	r := s.raw(cost, peek, subjects...)
 	asked := *r
 	if s.config.Pass == nil {
-		asked.Now = now
+		asked.Now = s.now
 	} // else the store sets the time
 	v := s.model.judge(&asked)
 	s.compare(r, v)
@@ -362,7 +357,7 @@ func (s *session) used(rule int, key string) uint64 {
 
 // raw has the store judge without the model.
 func (s *session) raw(cost uint64, peek bool, subjects ...subject) *request {
-	r := &request{Set: s.model.set, Now: s.now, Cost: cost, Peek: peek, Subjects: subjects}
+	r := &request{Set: s.model.set, Now: s.clock(), Cost: cost, Peek: peek, Subjects: subjects}
 	s.note(r)
 	if err := s.decide(r); err != nil {
 		s.broken("Decide returned %w", err)
