@@ -54,84 +54,61 @@ const (
 	maxFactor = 1000
 )
 
-// Validate returns an error that names the first bad value and what it must be.
+// Validate returns an error that names one bad value and what it must be.
 func (p *Policy) Validate() error {
-	if p.After > MaxAfter {
+	if len(p.Steps) > MaxSteps {
+		return fmt.Errorf("ban: steps: %d: must be at most %d", len(p.Steps), MaxSteps)
+	}
+	if err := p.validateSpans(); err != nil {
+		return err
+	}
+	first, steps := p.For, len(p.Steps) > 0
+	if steps {
+		first = p.Steps[0]
+	}
+	switch most := p.most(); {
+	case p.After > MaxAfter:
 		return fmt.Errorf("ban: after: %d: must be at most %d", p.After, MaxAfter)
-	}
-	if p.Of > Refusals {
+	case p.Of > Refusals:
 		return fmt.Errorf("ban: cause number: %d: must be Hits or Refusals", p.Of)
-	}
-	if err := validateSpan("span", p.Span); err != nil {
-		return err
-	}
-	if err := p.validateLengths(); err != nil {
-		return err
-	}
-	if !(p.Jitter >= 0 && p.Jitter <= 1) {
+	case steps && p.Factor != 0:
+		return fmt.Errorf("ban: factor: %v: must be 0 with steps", p.Factor)
+	case steps && p.For != 0 && p.For != first:
+		return fmt.Errorf("ban: for: %v: must be 0 with steps, or the first of them, %v", p.For, first)
+	case p.Factor != 0 && !(p.Factor >= 1 && p.Factor <= maxFactor):
+		return fmt.Errorf("ban: factor: %v: must be 1 to %d", p.Factor, maxFactor)
+	case !(p.Jitter >= 0 && p.Jitter <= 1):
 		return fmt.Errorf("ban: jitter: %v: must be 0 to 1", p.Jitter)
-	}
-	if err := p.validateMax(); err != nil {
-		return err
-	}
-	if p.Remember != 0 {
-		return validateSpan("remember", p.Remember)
+	case p.Max != 0 && p.Max < first:
+		return fmt.Errorf("ban: max: %v: must be at least the first ban, %v", p.Max, first)
+	case most < first:
+		return fmt.Errorf("ban: for: %v: must be at most %v: with a jitter of %v it would be longer than the longest, %v",
+			first, most, p.Jitter, p.Longest())
 	}
 	return nil
+}
+
+// validateSpans checks the spans that must be given, and those that are given.
+func (p *Policy) validateSpans() error {
+	err := validateSpan("span", p.Span)
+	if len(p.Steps) == 0 {
+		err = cmp.Or(err, validateSpan("for", p.For))
+	}
+	for i, d := range p.Steps {
+		err = cmp.Or(err, validateSpan(fmt.Sprintf("step %d", i+1), d))
+	}
+	if p.Max != 0 {
+		err = cmp.Or(err, validateSpan("max", p.Max))
+	}
+	if p.Remember != 0 {
+		err = cmp.Or(err, validateSpan("remember", p.Remember))
+	}
+	return err
 }
 
 func validateSpan(what string, d time.Duration) error {
 	if d < time.Millisecond || d > MaxSpan || d%time.Millisecond != 0 {
 		return fmt.Errorf("ban: %s: %v: must be whole milliseconds from 1ms to %v", what, d, MaxSpan)
-	}
-	return nil
-}
-
-// validateLengths checks For and Factor, or Steps.
-func (p *Policy) validateLengths() error {
-	if len(p.Steps) == 0 {
-		if err := validateSpan("for", p.For); err != nil {
-			return err
-		}
-		if p.Factor != 0 && !(p.Factor >= 1 && p.Factor <= maxFactor) {
-			return fmt.Errorf("ban: factor: %v: must be 1 to %d", p.Factor, maxFactor)
-		}
-		return nil
-	}
-	if len(p.Steps) > MaxSteps {
-		return fmt.Errorf("ban: steps: %d: must be at most %d", len(p.Steps), MaxSteps)
-	}
-	if p.Factor != 0 {
-		return fmt.Errorf("ban: factor: %v: must be 0 with steps", p.Factor)
-	}
-	if p.For != 0 && p.For != p.Steps[0] {
-		return fmt.Errorf("ban: for: %v: must be 0 with steps, or the first of them, %v", p.For, p.Steps[0])
-	}
-	for i, d := range p.Steps {
-		if err := validateSpan(fmt.Sprintf("step %d", i+1), d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// validateMax checks that the first ban is no longer than the longest, with jitter.
-func (p *Policy) validateMax() error {
-	first := p.For
-	if len(p.Steps) > 0 {
-		first = p.Steps[0]
-	}
-	if p.Max != 0 {
-		if err := validateSpan("max", p.Max); err != nil {
-			return err
-		}
-		if p.Max < first {
-			return fmt.Errorf("ban: max: %v: must be at least the first ban, %v", p.Max, first)
-		}
-	}
-	if most := p.most(); most < first {
-		return fmt.Errorf("ban: for: %v: must be at most %v: with a jitter of %v it would be longer than the longest, %v",
-			first, most, p.Jitter, p.Longest())
 	}
 	return nil
 }
