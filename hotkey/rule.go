@@ -44,22 +44,15 @@ const (
 
 // validate returns an error that names the first value that is wrong.
 func (r *Rule) validate() error {
-	if r.Name == "" {
+	switch {
+	case r.Name == "":
 		return errors.New("name: missing")
-	}
-	if len(r.Key.Fields()) == 0 {
+	case len(r.Key.Fields()) == 0:
 		return errors.New("key: missing: must be a field or a list of fields")
-	}
-	if r.Threshold < 1 || r.Threshold > MaxThreshold {
+	case r.Threshold < 1 || r.Threshold > MaxThreshold:
 		return fmt.Errorf("threshold: %d: must be 1 to %d", r.Threshold, MaxThreshold)
 	}
-	if err := validateSpan("span", r.Span); err != nil {
-		return err
-	}
-	if r.Hold == 0 {
-		return nil
-	}
-	return validateSpan("hold", r.Hold)
+	return cmp.Or(validateSpan("span", r.Span), validateSpan("hold", r.hold()))
 }
 
 func validateSpan(what string, d time.Duration) error {

@@ -3,6 +3,7 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ var banKeys = []allowedKey{{"after", "20 refusals in 5m"}, {"for", "10m"}, {"fac
 
 // banRuleKeys are the keys of a rule of the section bans: what every rule has, and
 // those of the ban.
-var banRuleKeys = append(ruleKeys[:len(ruleKeys):len(ruleKeys)], banKeys...)
+var banRuleKeys = slices.Concat(ruleKeys, banKeys)
 
 // readBanRule reads a rule of the section bans.
 func (r *reader) readBanRule(n ast.Node) ratelimit.Rule {

@@ -3,6 +3,7 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,8 +40,9 @@ func parseMode(s string) (bool, error) {
 	return s == "shadow", nil
 }
 
-var limitKeys = append(ruleKeys[:len(ruleKeys):len(ruleKeys)],
-	allowedKey{"limit", "60 per 1m"}, allowedKey{"algorithm", ""}, allowedKey{"zone", ""}, allowedKey{"adapt", ""}, allowedKey{"count_refused", ""}, allowedKey{"ban", ""})
+var limitKeys = slices.Concat(ruleKeys, []allowedKey{
+	{"limit", "60 per 1m"}, {"algorithm", ""}, {"zone", ""}, {"adapt", ""}, {"count_refused", ""}, {"ban", ""},
+})
 
 // readLimit reads a rule of the section limits.
 func (r *reader) readLimit(n ast.Node) ratelimit.Rule {
