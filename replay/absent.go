@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/match"
 )
 
 // An InputError is the error of Run if the files have no event, or none that has a
@@ -50,38 +49,34 @@ func (r *run) noEvents(file int, lines int64) string {
 
 // checkRules adds a problem for the field by which the busiest are listed, if it was
 // given and no event has it, and for each rule that can match no event of the log;
-// such a rule is not reported. It returns an error if nothing else is left.
-func (e *events) checkRules() error {
+// such a rule is not reported. It returns the judgings without the what-ifs of that kind,
+// and an error if nothing is left.
+func (e *events) checkRules(judgings []*judging) ([]*judging, error) {
 	if len(e.times) == 0 {
-		return nil
+		return judgings, nil
 	}
 	r := e.run
-	asked := len(r.rulesets) > 0
 	noKey := e.hasNone(r.Key)
-	if noKey && (r.keyGiven || !asked) {
+	if noKey && (r.keyGiven || len(judgings) == 0) {
 		e.problem(fmt.Sprintf("--key %s: %s", r.Key, e.absent(r.Key)))
 	}
-	for i := range r.rulesets {
-		e.checkRuleset(&r.rulesets[i])
+	for _, j := range judgings {
+		for i, rule := range j.ruleset.rules() {
+			if why := e.lacking(rule, j.columns[i]); why != "" {
+				e.problem(fmt.Sprintf("%s: %s", j.title(rule.name), why))
+				j.absent[rule.name] = true
+			}
+		}
 	}
-	r.rulesets = slices.DeleteFunc(r.rulesets, func(rs ruleset) bool { return rs.option != "" && len(rs.absent) > 0 })
-	if noKey && len(r.rulesets) == 0 {
-		return &InputError{e.report.Problems}
+	judgings = slices.DeleteFunc(judgings, func(j *judging) bool { return j.option != "" && len(j.absent) > 0 })
+	if noKey && len(judgings) == 0 {
+		return nil, &InputError{e.report.Problems}
 	}
-	return nil
+	return judgings, nil
 }
 
 // hasNone reports whether no event has the field, which has a column.
 func (e *events) hasNone(field string) bool { return len(e.values[e.run.column(field)]) == 1 }
-
-func (e *events) checkRuleset(rs *ruleset) {
-	for _, r := range rs.rules() {
-		if why := e.lacking(r.key, r.when); why != "" {
-			e.problem(fmt.Sprintf("%s: %s", rs.title(r.name), why))
-			rs.absent[r.name] = true
-		}
-	}
-}
 
 // absent returns a sentence that no event has the field, and which fields events can have.
 func (e *events) absent(field string) string {
@@ -100,33 +95,22 @@ func (e *events) absent(field string) string {
 // lacking returns what keeps a rule from matching any event of the log: a field that no
 // event has, or a key of fields that no event has together. It is empty if some event
 // may match.
-func (e *events) lacking(key match.Key, when match.When) string {
-	condition, err := when.Compile()
+func (e *events) lacking(rule commonRule, keys *keyColumn) string {
+	condition, err := rule.when.Compile()
 	if err != nil {
 		return ""
 	}
-	missing, lacks, keyed := condition.Fields(), key.EventFields(), false
-	reader := e.newEventReader(slices.Concat(missing, lacks))
-	var buf []byte
-	for i := range e.times {
-		ev := reader.event(i)
-		has := func(f string) bool { return len(ev.GetNamed(f)) > 0 }
-		missing = slices.DeleteFunc(missing, has)
-		if !keyed {
-			lacks = slices.DeleteFunc(lacks, has)
-			buf, keyed = key.Append(buf[:0], ev)
-		}
-		if keyed && len(missing) == 0 {
-			return ""
-		}
+	needed := condition.Fields()
+	if len(keys.texts) == 1 {
+		needed = append(needed, rule.key.EventFields()...)
 	}
-	switch {
-	case len(missing) > 0:
-		return e.absent(missing[0])
-	case len(lacks) > 0:
-		return e.absent(lacks[0])
+	if i := slices.IndexFunc(needed, e.hasNone); i >= 0 {
+		return e.absent(needed[i])
 	}
-	return "no event has all fields of the key " + key.String()
+	if len(keys.texts) == 1 {
+		return "no event has all fields of the key " + rule.key.String()
+	}
+	return ""
 }
 
 // firstLine returns a copy of the first line of data.

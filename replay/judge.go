@@ -22,7 +22,8 @@ type events struct {
 // judge fills in the part of the report that is about keys and rules.
 func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
 	e := &events{timeline: t, run: r, report: report}
-	if err := e.checkRules(); err != nil {
+	judgings, err := e.checkRules(e.newJudgings())
+	if err != nil {
 		return err
 	}
 	if len(t.times) > 0 {
@@ -32,19 +33,6 @@ func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
 		report.Timeline, report.Bar = r.countOverTime(t.times, first, last)
 	}
 	e.reportKeys()
-	var keys []match.Key
-	for i := range r.rulesets {
-		for _, rule := range r.rulesets[i].rules() {
-			keys = append(keys, rule.key)
-		}
-	}
-	columns := e.keyColumns(keys)
-	judgings := make([]*judging, len(r.rulesets))
-	for i := range r.rulesets {
-		rs := &r.rulesets[i]
-		judgings[i] = e.newJudging(rs, columns[:rs.len()])
-		columns = columns[rs.len():]
-	}
 	if err := e.judgeAll(ctx, judgings); err != nil {
 		return err
 	}
@@ -61,6 +49,7 @@ func (e *events) problem(sentence string) {
 // A judging is a ruleset and what it decided.
 type judging struct {
 	*ruleset
+	columns   []*keyColumn // of the keys of limits and bans, and of hot rules
 	outcomes  outcomes
 	rules     []ruleOutcomes // of each limit and ban
 	hot       []hotOutcomes
@@ -80,9 +69,27 @@ type keyEvent struct {
 	key   uint32
 }
 
+// newJudgings returns a judging of each ruleset.
+func (e *events) newJudgings() []*judging {
+	var keys []match.Key
+	for i := range e.run.rulesets {
+		for _, rule := range e.run.rulesets[i].rules() {
+			keys = append(keys, rule.key)
+		}
+	}
+	columns := e.keyColumns(keys)
+	judgings := make([]*judging, len(e.run.rulesets))
+	for i := range judgings {
+		rs := &e.run.rulesets[i]
+		judgings[i] = e.newJudging(rs, columns[:rs.len()])
+		columns = columns[rs.len():]
+	}
+	return judgings
+}
+
 // newJudging returns a judging of rs, whose rules count by the keys in these columns.
 func (e *events) newJudging(rs *ruleset, columns []*keyColumn) *judging {
-	j := &judging{ruleset: rs, outcomes: make(outcomes, len(e.times)), parts: 1}
+	j := &judging{ruleset: rs, columns: columns, outcomes: make(outcomes, len(e.times)), parts: 1}
 	if rs.limits.Len() > 0 && rs.separable() {
 		j.parts, j.separable = e.run.Cores, columns[0]
 	}

@@ -73,9 +73,7 @@ func (e *events) ranges(ctx context.Context, j *judging) ([]*Range, error) {
 		return []*Range{{rule.byRule(), rule.byRule()}}, nil // its periods begin at full seconds
 	}
 	for i := range j.rules {
-		if err := a.find(ctx, i); err != nil {
-			return nil, err
-		}
+		a.find(ctx, i)
 	}
 	for more, round := true, 0; more && round < maxRounds; round++ {
 		more = a.judge(ctx)
@@ -90,12 +88,8 @@ func (e *events) ranges(ctx context.Context, j *judging) ([]*Range, error) {
 }
 
 // find finds the keys of a rule that it may refuse an event of.
-func (a *rangeKeys) find(ctx context.Context, rule int) error {
-	skip, err := a.irrelevant(rule)
-	if err != nil {
-		return err
-	}
-	from, events := a.rules[rule].keys.byKey(skip)
+func (a *rangeKeys) find(ctx context.Context, rule int) {
+	from, events := a.rules[rule].keys.byKey(a.rules[rule].outcomes)
 	found := make([][]rangeKey, a.run.Cores)
 	a.run.parallel(a.run.Cores, func(part int) {
 		b := newKeyBounds(a.rules[rule].Rule, a.unknown)
@@ -108,25 +102,6 @@ func (a *rangeKeys) find(ctx context.Context, rule int) error {
 		}
 	})
 	a.keys[rule] = slices.Concat(found...)
-	return nil
-}
-
-// irrelevant returns a function that reports whether a rule does not judge an event
-// with its key: its condition does not hold, or the client is on the allow list. It is
-// nil if the rule judges all events with its key.
-func (a *rangeKeys) irrelevant(rule int) (skip func(event int) bool, err error) {
-	condition, err := a.limits.Rule(rule).When.Compile()
-	if err != nil {
-		return nil, err
-	}
-	if len(condition.Fields()) == 0 && !a.allows {
-		return nil, nil
-	}
-	reader := a.newEventReader(a.limits.Fields())
-	return func(event int) bool {
-		ev := reader.event(event)
-		return !condition.Holds(ev) || a.limits.Allowed(ev)
-	}, nil
 }
 
 // judge judges the keys that other rules may refuse events of, or that have not been

@@ -183,13 +183,14 @@ func (e *events) columnOfField(key match.Key, name string) *keyColumn {
 }
 
 // byKey returns the numbers of the events of each key, in the order of judging: those
-// of key id are events[from[id]:from[id+1]]. Events that skip reports are left out.
-func (k *keyColumn) byKey(skip func(event int) bool) (from []int, events []int32) {
+// of key id are events[from[id]:from[id+1]]. If there are outcomes, events that were not
+// judged are left out.
+func (k *keyColumn) byKey(judged outcomes) (from []int, events []int32) {
 	ids := k.ids
-	if skip != nil {
+	if judged != nil {
 		ids = slices.Clone(ids)
-		for i, id := range ids {
-			if id != 0 && skip(i) {
+		for i, o := range judged {
+			if o == 0 {
 				ids[i] = 0
 			}
 		}

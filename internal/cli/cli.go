@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -36,7 +35,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := execute(ctx, root, inOrder(root, args))
+	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
 	}
@@ -50,39 +49,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	complain(stderr, strings.Split(err.Error(), "\n")...)
 	return exitUsage
-}
-
-// patience is how long an interrupted command may take to end. A read from a terminal
-// or a silent pipe cannot be interrupted, so the process exits without waiting for it.
-const patience = time.Second
-
-// endsInOrder is the annotation of a command that ends by itself when it is interrupted,
-// however long that takes.
-const endsInOrder = "ends in order"
-
-// inOrder reports whether args name a command with that annotation.
-func inOrder(root *cobra.Command, args []string) bool {
-	cmd, _, err := root.Find(args)
-	return err == nil && cmd.Annotations[endsInOrder] != ""
-}
-
-func execute(ctx context.Context, root *cobra.Command, inOrder bool) error {
-	ended := make(chan error, 1)
-	go func() { ended <- root.ExecuteContext(ctx) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	if inOrder {
-		return <-ended
-	}
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(patience):
-		return ctx.Err()
-	}
 }
 
 // complain writes sentences, which may contain untrusted names, to stderr.

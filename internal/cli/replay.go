@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -55,9 +57,9 @@ a rule needs (the rest is reported, if anything is left), or the output could no
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.rules, "rules", "", "judge the rules of `FILE` together, as the server does")
-	flags.Var(whatIfFlag{replay.Limit, &f.whatIfs}, "limit", "what if at most `N/SPAN` were allowed, such as 60/1m, or 1000/day with --algorithm calendar (repeatable)")
-	flags.Var(whatIfFlag{replay.Ban, &f.whatIfs}, "ban", "what if more than `N/SPAN:DURATION` were banned, such as 100/5m:1h (repeatable)")
-	flags.Var(whatIfFlag{replay.Hot, &f.whatIfs}, "hot", "which keys reach `N/SPAN`, or FIELD:N/SPAN (repeatable)")
+	flags.Func("limit", "what if at most `N/SPAN` were allowed, such as 60/1m, or 1000/day with --algorithm calendar (repeatable)", f.keep(replay.Limit))
+	flags.Func("ban", "what if more than `N/SPAN:DURATION` were banned, such as 100/5m:1h (repeatable)", f.keep(replay.Ban))
+	flags.Func("hot", "which keys reach `N/SPAN`, or FIELD:N/SPAN (repeatable)", f.keep(replay.Hot))
 	flags.StringVar(&f.config.Key, "key", "", "`FIELD` to count by: client, object or any other (default client; hot: object)")
 	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit (see above)")
 	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "count refused events toward --limit too")
@@ -86,7 +88,7 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 		}
 	}
 	stop := showProgress(cmd.ErrOrStderr(), f.config.Progress)
-	report, err := replay.Run(cmd.Context(), f.config)
+	report, err := f.replay(cmd.Context())
 	stop()
 	closeErr := closeDecisions()
 	if errors.Is(err, replay.ErrTooManyEvents) {
@@ -117,6 +119,32 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 		return &inputError{problems}
 	}
 	return nil
+}
+
+// patience is how long an interrupted replay may take to end.
+const patience = time.Second
+
+// replay runs the replay. A read from a terminal or a silent pipe cannot be interrupted,
+// so after an interrupt it does not wait for that.
+func (f *replayFlags) replay(ctx context.Context) (*replay.Report, error) {
+	type result struct {
+		report *replay.Report
+		err    error
+	}
+	ended := make(chan result, 1)
+	go func() {
+		report, err := replay.Run(ctx, f.config)
+		ended <- result{report, err}
+	}()
+	late := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(patience, func() { close(late) }) })
+	defer stop()
+	select {
+	case r := <-ended:
+		return r.report, r.err
+	case <-late:
+		return nil, ctx.Err()
+	}
 }
 
 // createDecisions creates the file of --decisions, after it has validated the rest of
@@ -192,21 +220,11 @@ type whatIf struct {
 	text string
 }
 
-// A whatIfFlag is one of these three flags. All append to one list: the report has the
-// order of the command line.
-type whatIfFlag struct {
-	kind replay.Kind
-	list *[]whatIf
+// keep returns a function that keeps the value of one of these flags, to be parsed after
+// all flags, in one list: the report has the order of the command line.
+func (f *replayFlags) keep(kind replay.Kind) func(string) error {
+	return func(text string) error {
+		f.whatIfs = append(f.whatIfs, whatIf{kind, text})
+		return nil
+	}
 }
-
-// Set stores the value, which is parsed after all flags.
-func (w whatIfFlag) Set(text string) error {
-	*w.list = append(*w.list, whatIf{w.kind, text})
-	return nil
-}
-
-// String is the default value: none.
-func (w whatIfFlag) String() string { return "" }
-
-// Type is the name of the value in the help if the usage has none.
-func (w whatIfFlag) Type() string { return "rule" }

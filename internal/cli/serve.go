@@ -46,9 +46,8 @@ first fails for --shutdown-delay, so that load balancers send their requests els
 		Example: `  lately serve
   lately serve --rules rules.yaml --data /var/lib/lately
   LATELY_HTTP=127.0.0.1:8080 lately serve`,
-		Args:        flagsOnly,
-		Annotations: map[string]string{endsInOrder: "yes"},
-		RunE:        func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
+		Args: flagsOnly,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
