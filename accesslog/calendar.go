@@ -26,31 +26,12 @@ const LeapYearDays = 366
 // beforeMonth[13] is the length of the year.
 var beforeMonth = [14]int{0, 0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335, LeapYearDays}
 
-func isLeap(year int) bool { return year%4 == 0 && (year%100 != 0 || year%400 == 0) }
-
-// isDate reports whether the day is in the calendar. A year of 0 is not.
-func isDate(year, month, day int) bool {
-	if year < minYear || month < 1 || month > 12 || day < 1 {
-		return false
-	}
-	length := beforeMonth[month+1] - beforeMonth[month]
-	if month == 2 && !isLeap(year) {
-		length = 28
-	}
-	return day <= length
-}
-
-// daysSinceEpoch returns the days from 1970-01-01 to the date. It counts years
-// from March, so that a leap day is the last of its year, as H. Hinnant's
-// "chrono-Compatible Low-Level Date Algorithms" does. The year must be >= 1.
-func daysSinceEpoch(year, month, day int) int64 {
-	if month < 3 {
-		year, month = year-1, month+12
-	}
-	leaps := year/4 - year/100 + year/400
-	inYear := (153*(month-3)+2)/5 + day - 1
-	const marchYear0 = 719468 // days from 0000-03-01 to 1970-01-01
-	return int64(365*year + leaps + inYear - marchYear0)
+// dateSeconds returns the time at which a date begins, in seconds since the epoch. ok is
+// false if it is not in the calendar or not of the years that are read.
+func dateSeconds(year, month, day int) (seconds int64, ok bool) {
+	t := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
+	y, m, d := t.Date()
+	return t.Unix(), minYear <= y && y <= maxYear && int(m) == month && d == day
 }
 
 // clockSeconds returns the second of the day, false when it is not on the clock.

@@ -73,8 +73,9 @@ func (c *clfClock) readWhole(s []byte) (int64, clfResult) {
 		return 0, clfOther
 	}
 	month := monthNamed(s[3:])
-	clock, ok := clockSeconds(hour, minute, second)
-	if !ok || !isDate(year, month, day) {
+	clock, onClock := clockSeconds(hour, minute, second)
+	date, ok := dateSeconds(year, month, day)
+	if !ok || !onClock {
 		return 0, clfInvalid
 	}
 	// Any four digits are a zone, as in +9999: what the server wrote is
@@ -83,7 +84,7 @@ func (c *clfClock) readWhole(s []byte) (int64, clfResult) {
 	if s[21] == '+' {
 		zone = -zone
 	}
-	t := daysSinceEpoch(year, month, day)*daySeconds + clock + zone
+	t := date + clock + zone
 	c.minute, c.zone, c.start = [18]byte(s), [6]byte(s[20:]), t-int64(second)
 	return t, clfValid
 }
@@ -106,7 +107,8 @@ func readISO(s []byte) (sec, nsec int64, ok bool) {
 	minute, ok5 := digitsValue(s[14:16])
 	second, ok6 := digitsValue(s[17:19])
 	clock, ok7 := clockSeconds(hour, minute, second)
-	if !(ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && ok7) || !isDate(year, month, day) {
+	date, ok8 := dateSeconds(year, month, day)
+	if !(ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && ok7 && ok8) {
 		return 0, 0, false
 	}
 	nsec, s, ok = readFraction(s[19:])
@@ -114,7 +116,7 @@ func readISO(s []byte) (sec, nsec int64, ok bool) {
 		return 0, 0, false
 	}
 	zone, ok := readISOZone(s)
-	return daysSinceEpoch(year, month, day)*daySeconds + clock - zone, nsec, ok
+	return date + clock - zone, nsec, ok
 }
 
 // readFraction reads the optional .digits at the start of s, cut to

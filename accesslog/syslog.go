@@ -39,8 +39,7 @@ func readSysStamp(line []byte) (s sysStamp, ok bool) {
 	var ok5 bool
 	s.day = day
 	s.clock, ok5 = clockSeconds(hour, minute, second)
-	const leapYear = 2000
-	return s, ok1 && ok2 && ok3 && ok4 && ok5 && isDate(leapYear, s.month, day) &&
+	return s, ok1 && ok2 && ok3 && ok4 && ok5 && 0 < day && day <= beforeMonth[s.month+1]-beforeMonth[s.month] &&
 		line[clock-1] == ' ' && line[clock+2] == ':' && line[clock+5] == ':' && line[clock+8] == ' '
 }
 
@@ -141,11 +140,11 @@ func InYear(t time.Time, year int) (time.Time, bool) {
 	second -= index * yearSeconds
 	month := standInMonth(second)
 	day := int(second/daySeconds) - beforeMonth[month] + 1
-	if index < -maxYear || index > maxYear || !isDate(year+int(index), month, day) || year+int(index) > maxYear {
+	date, ok := dateSeconds(year+int(index), month, day)
+	if index < -maxYear || index > maxYear || !ok {
 		return time.Time{}, false
 	}
-	days := daysSinceEpoch(year+int(index), month, day)
-	return utc(days*daySeconds+second%daySeconds, int64(t.Nanosecond())), true
+	return utc(date+second%daySeconds, int64(t.Nanosecond())), true
 }
 
 func floorDiv(a, b int64) int64 {
