@@ -11,7 +11,7 @@ const detectBytes = 256 << 10
 
 // detectOrder is the order in which Detect tries the formats on a line: clf after
 // the two that are like it, because it also takes most of their lines.
-var detectOrder = []string{"clf-quoted", "clf-vhost", "clf", "json-nginx", "json-zeek-dns", "syslog-sshd", "syslog-ufw"}
+var detectOrder = []Format{clfQuoted, clfVHost, clf, jsonNginx, jsonZeekDNS, syslogSSHD, syslogUFW}
 
 // Detect guesses the named format of a log from its first bytes, decompressed;
 // it reads 256 KiB at most. A last line without a line end is left out, as it
@@ -63,11 +63,7 @@ type guess struct {
 
 func newGuesses() []guess {
 	guesses := make([]guess, len(detectOrder))
-	for i, name := range detectOrder {
-		f, err := ParseFormat(name)
-		if err != nil {
-			panic("accesslog: Detect tries a format that does not exist: " + err.Error())
-		}
+	for i, f := range detectOrder {
 		p, _ := f.NewParser(Options{}) // the zero Options are good
 		guesses[i] = guess{format: f, parser: p}
 	}

@@ -31,28 +31,50 @@ var (
 	requestFields = []string{"object", "method", "path", "query", "protocol"}
 	clfFields     = slices.Concat([]string{"client"}, requestFields, []string{"status", "size", "user", "referer", "agent"})
 
-	clfLines       = &lineKind{parse: (*Parser).clf, fields: clfFields}
-	clfVHostLines  = &lineKind{parse: (*Parser).clfVHost, fields: append(slices.Clone(clfFields), "host")}
-	clfQuotedLines = &lineKind{parse: (*Parser).clfQuoted, fields: clfFields}
-	sshdLines      = &lineKind{parse: (*Parser).sshd, fields: []string{"client", "user"}, knows: isSSHD}
-	ufwLines       = &lineKind{parse: (*Parser).ufw, fields: []string{"client", "object", "proto", "spt"}, knows: isUFW}
 	jsonLines      = &lineKind{parse: (*Parser).json}
 	delimitedLines = &lineKind{parse: (*Parser).delimited}
 )
 
+// The named formats.
+var (
+	clf       = Format{text: "clf", kind: &lineKind{parse: (*Parser).clf, fields: clfFields}}
+	clfVHost  = Format{text: "clf-vhost", kind: &lineKind{parse: (*Parser).clfVHost, fields: append(slices.Clone(clfFields), "host")}}
+	clfQuoted = Format{text: "clf-quoted", kind: &lineKind{parse: (*Parser).clfQuoted, fields: clfFields}}
+
+	jsonNginx = namedJSON("json-nginx", unitCLF, []want{
+		{name: "time", path: []string{"time_local"}, onlyString: true},
+		{name: "client", path: []string{"remote_addr"}, onlyString: true, must: true, mayBeEmpty: true},
+		{name: "object", path: []string{"request"}, onlyString: true, must: true, mayBeEmpty: true, form: formRequest},
+		{name: "status", path: []string{"status"}, dash: true},
+		{name: "size", path: []string{"body_bytes_sent"}, dash: true},
+		{name: "user", path: []string{"remote_user"}, dash: true},
+		{name: "referer", path: []string{"http_referer"}, dash: true},
+		{name: "agent", path: []string{"http_user_agent"}, dash: true},
+		{name: "host", path: []string{"host"}, dash: true},
+		{name: "host", path: []string{"server_name"}, dash: true, fallback: true},
+	})
+	jsonZeekDNS = namedJSON("json-zeek-dns", unitRFC3339, []want{
+		{name: "time", path: []string{"ts"}, onlyString: true},
+		{name: "client", path: []string{"id.orig_h"}, onlyString: true, must: true, mayBeEmpty: true},
+		{name: "object", path: []string{"query"}, onlyString: true},
+	})
+
+	syslogSSHD = Format{text: "syslog-sshd", kind: &lineKind{parse: (*Parser).sshd, fields: []string{"client", "user"}, knows: isSSHD}}
+	syslogUFW  = Format{text: "syslog-ufw", kind: &lineKind{parse: (*Parser).ufw, fields: []string{"client", "object", "proto", "spt"}, knows: isUFW}}
+)
+
 // named are the named formats, in the order in which Formats lists them.
-var named = []struct {
-	name string
-	kind *lineKind
-	spec func() *spec
-}{
-	{"clf", clfLines, nil},
-	{"clf-vhost", clfVHostLines, nil},
-	{"clf-quoted", clfQuotedLines, nil},
-	{"json-nginx", jsonLines, nginxSpec},
-	{"json-zeek-dns", jsonLines, zeekDNSSpec},
-	{"syslog-sshd", sshdLines, nil},
-	{"syslog-ufw", ufwLines, nil},
+var named = []Format{clf, clfVHost, clfQuoted, jsonNginx, jsonZeekDNS, syslogSSHD, syslogUFW}
+
+// namedJSON returns a named format of JSON lines. Its wants begin with time, client and
+// object.
+func namedJSON(name string, u unit, wants []want) Format {
+	for i := range wants {
+		wants[i].field, wants[i].known = match.FieldNamed(wants[i].name)
+	}
+	s := &spec{unit: u, wants: wants, object: 2}
+	s.compile()
+	return Format{text: name, kind: jsonLines, spec: s}
 }
 
 // String returns the name or the spec of the format.
@@ -71,7 +93,7 @@ func (f Format) Yearless() bool { return f.kind != nil && f.kind.knows != nil }
 func Formats() []string {
 	names := make([]string, len(named))
 	for i, n := range named {
-		names[i] = n.name
+		names[i] = n.text
 	}
 	return names
 }
@@ -132,12 +154,8 @@ func Formats() []string {
 //
 // The error says which part is wrong and what it must be.
 func ParseFormat(nameOrSpec string) (Format, error) {
-	for _, n := range named {
-		if n.name == nameOrSpec {
-			f := Format{kind: n.kind, text: n.name}
-			if n.spec != nil {
-				f.spec = n.spec()
-			}
+	for _, f := range named {
+		if f.text == nameOrSpec {
 			return f, nil
 		}
 	}
@@ -161,40 +179,4 @@ func ParseFormat(nameOrSpec string) (Format, error) {
 	}
 	f.spec.compile()
 	return f, nil
-}
-
-// nginxSpec returns the spec of json-nginx.
-func nginxSpec() *spec {
-	return newSpec(unitCLF, []want{
-		{name: "time", path: []string{"time_local"}, onlyString: true},
-		{name: "client", path: []string{"remote_addr"}, onlyString: true, must: true, mayBeEmpty: true},
-		{name: "object", path: []string{"request"}, onlyString: true, must: true, mayBeEmpty: true, form: formRequest},
-		{name: "status", path: []string{"status"}, dash: true},
-		{name: "size", path: []string{"body_bytes_sent"}, dash: true},
-		{name: "user", path: []string{"remote_user"}, dash: true},
-		{name: "referer", path: []string{"http_referer"}, dash: true},
-		{name: "agent", path: []string{"http_user_agent"}, dash: true},
-		{name: "host", path: []string{"host"}, dash: true},
-		{name: "host", path: []string{"server_name"}, dash: true, fallback: true},
-	})
-}
-
-// zeekDNSSpec returns the spec of json-zeek-dns.
-func zeekDNSSpec() *spec {
-	return newSpec(unitRFC3339, []want{
-		{name: "time", path: []string{"ts"}, onlyString: true},
-		{name: "client", path: []string{"id.orig_h"}, onlyString: true, must: true, mayBeEmpty: true},
-		{name: "object", path: []string{"query"}, onlyString: true},
-	})
-}
-
-// newSpec returns the compiled spec of a named JSON format. Its wants begin
-// with time, client and object.
-func newSpec(u unit, wants []want) *spec {
-	s := &spec{unit: u, wants: wants, object: 2}
-	for i := range wants {
-		wants[i].field, wants[i].known = match.FieldNamed(wants[i].name)
-	}
-	s.compile()
-	return s
 }
