@@ -22,8 +22,8 @@ func TestDateSecondsCountsEveryDay(t *testing.T) {
 			}
 		}
 	}
-	if want != maxSeconds+1 {
-		t.Errorf("the days end at %d, want %d", want, maxSeconds+1)
+	if want != int64(maxSeconds)+1 {
+		t.Errorf("the days end at %d, want %d", want, int64(maxSeconds)+1)
 	}
 }
 
