@@ -13,14 +13,14 @@ const detectBytes = 256 << 10
 // the two that are like it, because it also takes most of their lines.
 var detectOrder = []Format{clfQuoted, clfVHost, clf, jsonNginx, jsonZeekDNS, syslogSSHD, syslogUFW}
 
-// Detect guesses the named format of a log from its first bytes, decompressed;
-// it reads 256 KiB at most. A last line without a line end is left out, as it
-// may be cut off, unless it is the only one.
+// Detect finds the named format of a log from its first bytes, decompressed;
+// it reads 256 KiB at most. It ignores a last line without a line end, which may be cut
+// off, unless it is the only one.
 //
-// The guess is the format that knows most of the lines; it must know one in
-// ten, empty ones aside. A line of sshd or of the firewall is known even when it is
-// no event. The second result is false when no named format fits; a log that
-// needs a spec is not guessed.
+// The format is the one that fits most of the lines; it must fit one in ten of those
+// that are not empty. A line of sshd or of the firewall fits even if it is not an event.
+// The second result is false if no named format fits. Logs that need a spec are not
+// detected.
 func Detect(sample []byte) (Format, bool) {
 	sample = sample[:min(len(sample), detectBytes)]
 	if last := bytes.LastIndexByte(sample, '\n'); last >= 0 {
@@ -53,7 +53,7 @@ func Detect(sample []byte) (Format, bool) {
 	return guesses[best].format, true
 }
 
-// A guess is a format and the lines it knows.
+// A guess is a format and how many lines it fits.
 type guess struct {
 	format Format
 	parser *Parser

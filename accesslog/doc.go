@@ -1,17 +1,15 @@
 // Package accesslog reads log lines, as bytes, into events that rules match
 // on: [match.Event].
 //
-// A [Format] is one of the named ones, such as "clf" for the access logs of
-// Apache and nginx, or is written by hand as a spec that says where a JSON,
-// CSV or TSV line has its time and its fields; see [ParseFormat]. [Detect]
-// guesses a named one from the start of a file. A [Parser] turns single lines
-// into events and is what parallel readers use, one per goroutine; a [Scanner]
-// does the reading too and is what everyone else uses.
+// A [Format] has a name, such as "clf" for the access logs of Apache and nginx, or a
+// spec that says where a JSON, CSV or TSV line has its time and its fields; see
+// [ParseFormat]. [Detect] finds the named format of a file from its first bytes. Most
+// callers use a [Scanner], which reads a log event by event. Parallel readers use a
+// [Parser] per goroutine, which turns single lines into events.
 //
-// No regular expression is involved: each format is a scanner over bytes that
-// needs time linear in the length of any line, allocates
-// nothing per line and never panics. The values of an event are views of the
-// line.
+// Each format is a scanner over bytes, without regular expressions: it takes time linear
+// in the length of the line, allocates nothing per line and never panics. The values of
+// an event are views of the line.
 //
 // # Lines
 //

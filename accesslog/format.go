@@ -8,16 +8,15 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A Format says how the lines of a log are read. [ParseFormat] and [Detect] return
-// one. It is immutable and may be used by several goroutines. For the zero Format every
-// line is bad.
+// A Format describes the lines of a log. [ParseFormat] and [Detect] return one. It is
+// immutable and may be used by several goroutines. In the zero Format every line is bad.
 type Format struct {
 	kind *lineKind // nil: every line is bad
 	text string    // name or spec
 	spec *spec     // of JSON, CSV and TSV
 }
 
-// A lineKind says how the lines of one or more formats are read.
+// A lineKind is how the lines of one or more formats are read.
 type lineKind struct {
 	parse  func(p *Parser, line []byte, ev *match.Event) bool
 	fields []string // of events, if the format has no spec
@@ -115,9 +114,9 @@ func Formats() []string {
 //   - syslog-ufw: packets that Ubuntu's firewall has dropped; Object is the
 //     destination port.
 //
-// Of a web request, Object and Path are the target up to the first '?', as it
-// was sent; a request that is not METHOD SP TARGET has neither. A "-" is no
-// value, except as Client.
+// Object and Path of a web request are the target up to the first '?', as it was sent; a
+// request that is not METHOD SP TARGET has neither. A "-" counts as absent, except as
+// Client.
 //
 // # Specs
 //
@@ -147,12 +146,12 @@ func Formats() []string {
 // of {"id.orig_h": 1} and of {"id": {"orig_h": 1}}. If a line has both, or a key twice,
 // the last one counts. A backslash takes its meaning
 // from the next byte, so that `\.` is a dot inside a key only. Strings, numbers
-// (their text as it stands) and booleans are values; null, objects and lists
-// are none. A PATH of the object that ends in [] is that of a list: each of its
+// (their text in the line) and booleans are values; null, objects and lists
+// are not. If the PATH of the object ends in [], it names a list, and each of its
 // strings and numbers is an event, see [Parser.Next]; a line without the list
 // is bad.
 //
-// The error says which part is wrong and what it must be.
+// The error names the part that is wrong and what it must be.
 func ParseFormat(nameOrSpec string) (Format, error) {
 	for _, f := range named {
 		if f.text == nameOrSpec {

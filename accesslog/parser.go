@@ -10,9 +10,8 @@ import (
 // Options are the settings of a [Parser]. The zero value is the default.
 type Options struct {
 	// Year is the year of the first dated line of a yearless format, 1 to
-	// 9999. The default, 0, is for when it is not known yet: times are then
-	// in the stand-in calendar of InYear. Formats whose times have a year
-	// ignore it.
+	// 9999. By default, times are in the stand-in calendar of InYear, for readers that
+	// find the year later. Formats whose times have a year ignore it.
 	Year int
 }
 
@@ -38,8 +37,8 @@ type Parser struct {
 	skipped bool // the last line is of another kind
 }
 
-// NewParser returns a parser of the format. It is an error when Options.Year
-// is no year.
+// NewParser returns a parser of the format. It returns an error if Options.Year is
+// not a year.
 func (f Format) NewParser(o Options) (*Parser, error) {
 	if o.Year != 0 && (o.Year < minYear || o.Year > maxYear) {
 		return nil, fmt.Errorf("accesslog: Options.Year is %d; set it to the year of the log's first line, %d to %d, or to 0 when that is not known",
@@ -53,14 +52,14 @@ func (f Format) NewParser(o Options) (*Parser, error) {
 	return p, nil
 }
 
-// Parse reads one line, which ends before its line end (see [CutLine]), and
-// makes ev its first event. It is false, and ev an event without fields, when
-// the line is bad or, as Skipped then says, of another kind. A byte order mark in
-// front of the line, where files of Windows programs were joined, is no part of it.
+// Parse reads one line without its line end (see [CutLine]), and sets ev to its first
+// event. If the line is bad, or of another kind (see Skipped), it returns false, and ev
+// has no fields. Byte order marks in front of the line, as where files of Windows
+// programs were joined, are ignored.
 //
-// The values of ev are views of line or of memory of p: they are good until the
-// next call of Parse, and as long as line stays as it is. An empty value is not
-// nil when the line has it empty.
+// The values of ev are views of line or of memory of p. They are valid until the next
+// call of Parse, while line does not change. A value that is empty in the line is empty,
+// not nil.
 func (p *Parser) Parse(line []byte, ev *match.Event) bool {
 	ev.Reset()
 	p.hasNext, p.skipped = false, false
@@ -73,12 +72,12 @@ func (p *Parser) Parse(line []byte, ev *match.Event) bool {
 	return p.kind != nil && p.kind.parse(p, line, ev)
 }
 
-// Next makes ev the next event of the line that Parse has read last, false when
-// there is none. Only a line whose object is a list has several events, one for
-// each element; ev must be the one that Parse filled, unchanged.
+// Next sets ev to the next event of the line that Parse read last, or returns false if
+// there is none. Only a line whose object is a list has several events, one for each
+// element. ev must be the event that Parse filled in, unchanged.
 //
-// Client is a field of a line's first event only, so that a line counts as one
-// event of its client. All other fields are those of the line.
+// Only the first event of a line has a Client, so that the line counts as one event of
+// its client. All events have the other fields.
 func (p *Parser) Next(ev *match.Event) bool {
 	if !p.hasNext {
 		return false
@@ -101,7 +100,7 @@ func (p *Parser) Next(ev *match.Event) bool {
 	return true
 }
 
-// fill makes ev the event of p.values, false when the line is bad.
+// fill sets ev to the event of p.values. It returns false if the line is bad.
 func (p *Parser) fill(ev *match.Event) bool {
 	wants := p.spec.wants
 	sec, nsec, ok := p.time(p.values[0])
@@ -177,12 +176,12 @@ func (p *Parser) Dated() (first, last time.Time, ok bool) {
 	return utc(p.years.first, 0), utc(p.years.last, 0), p.years.dated
 }
 
-// Skipped reports whether the line that Parse has found no event in is an ordinary
-// line of another kind, which the format knows, and not a bad one: a line of syslog
-// that tells of no failed login or of no packet with a port.
+// Skipped reports whether the last line for which Parse returned false is not bad but an
+// ordinary line of another kind: a line of syslog that is not about a failed login, or not
+// about a packet with a port.
 func (p *Parser) Skipped() bool { return p.skipped }
 
-// Reset makes p start again as it was made: the next dated line is the first.
+// Reset returns p to its initial state: the next dated line is the first.
 func (p *Parser) Reset() {
 	p.years = sysYears{year: p.years.year}
 	p.hasNext = false

@@ -8,7 +8,7 @@ import (
 
 // setRequest sets the fields that a request line, METHOD SP TARGET [SP
 // PROTOCOL], gives. A line that does not begin with an upper-case method and a
-// target, as when a client speaks TLS to a plain port, gives none.
+// target, as when a client speaks TLS to a plain port, sets none.
 func setRequest(ev *match.Event, request []byte) {
 	space := 0
 	for space < len(request) && isUpper(request[space]) {

@@ -21,8 +21,8 @@ const (
 //	}
 //	if err := s.Err(); err != nil {
 //
-// It holds a fixed amount of memory, a little more than [MaxLine], whatever the log.
-// It must not be used by several goroutines at once. Make one with [NewScanner].
+// It uses a fixed amount of memory, a little more than [MaxLine]. It must not be used by
+// several goroutines at once. Make one with [NewScanner].
 type Scanner struct {
 	r      *bufio.Reader
 	parser *Parser
@@ -33,14 +33,14 @@ type Scanner struct {
 	bad                    []BadLine
 }
 
-// A BadLine is a bad line that a Scanner keeps, to be shown.
+// A BadLine is a bad line that a Scanner keeps for messages.
 type BadLine struct {
 	Number int64  // in the log, the first being 1
 	Text   string // its first bytes, MaxBadText at most, of any encoding
 }
 
-// NewScanner returns a scanner of the log that r gives, decompressed. The error
-// is that of [Format.NewParser].
+// NewScanner returns a scanner of the log that r reads, which must be decompressed. The
+// error is that of [Format.NewParser].
 func NewScanner(r io.Reader, f Format, o Options) (*Scanner, error) {
 	p, err := f.NewParser(o)
 	if err != nil {
@@ -49,8 +49,8 @@ func NewScanner(r io.Reader, f Format, o Options) (*Scanner, error) {
 	return &Scanner{r: bufio.NewReaderSize(r, MaxLine+len("\r\n")), parser: p}, nil
 }
 
-// Scan goes on to the next event. It is false at the end of the log or if the reader
-// has failed.
+// Scan advances to the next event. It returns false at the end of the log, or if the
+// reader fails.
 func (s *Scanner) Scan() bool {
 	if s.parser.Next(&s.ev) {
 		return true
@@ -108,12 +108,11 @@ func (s *Scanner) keepBad(text string) {
 	}
 }
 
-// Event returns the event that Scan has gone on to. It is good until the next
-// call of Scan.
+// Event returns the current event. It is valid until the next call of Scan.
 func (s *Scanner) Event() *match.Event { return &s.ev }
 
-// Err returns the error that ended the log early, nil at its proper end. The
-// line that was being read then is not counted.
+// Err returns the error of the reader, or nil at the end of the log. The line that was
+// being read at the error is not counted.
 func (s *Scanner) Err() error {
 	if s.err == io.EOF {
 		return nil

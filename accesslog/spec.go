@@ -9,7 +9,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A spec says where a JSON, CSV or TSV line has its time and its fields.
+// A spec is where a JSON, CSV or TSV line has its time and its fields.
 type spec struct {
 	unit   unit
 	wants  []want // wants[0] is the time
@@ -22,7 +22,7 @@ type spec struct {
 	root *pathNode // of JSON
 }
 
-// A want is one value that a spec gives a place.
+// A want is a value of a spec and its place in the line.
 type want struct {
 	name  string
 	field match.Field
@@ -35,14 +35,14 @@ type want struct {
 	path []string // keys of JSON
 
 	// Only the named formats set these.
-	onlyString bool // a value that is not a string is no value
+	onlyString bool // a value that is not a string counts as absent
 	must       bool // a line without the value is bad
-	mayBeEmpty bool // an empty value is good enough
-	dash       bool // "-" is no value
-	fallback   bool // counts only when the field is still empty
+	mayBeEmpty bool // the value may be empty
+	dash       bool // "-" counts as absent
+	fallback   bool // used only if the field is still empty
 }
 
-// A form says what fields a value gives.
+// A form is which fields a value sets.
 type form uint8
 
 const (

@@ -1,7 +1,7 @@
 package accesslog
 
-// The forms of a time in a line. Each reader here says whether the text is of
-// its form, and gives seconds and nanoseconds since the epoch.
+// The forms of a time in a line. Each reader here reports whether the text has
+// its form, and returns seconds and nanoseconds since the epoch.
 
 // digitsValue returns the value of s, which must be of a few digits only.
 func digitsValue(s []byte) (int, bool) {
@@ -20,15 +20,15 @@ func digitsValue(s []byte) (int, bool) {
 const clfLen = 26
 
 // A clfClock reads times of the form dd/Mon/yyyy:hh:mm:ss +zzzz. Neighbours in
-// a log are mostly of the same minute, so it remembers the last one.
+// a log are mostly of the same minute, so it keeps the last one.
 type clfClock struct {
 	minute [18]byte // dd/Mon/yyyy:hh:mm:
 	zone   [6]byte  // " +zzzz"
 	start  int64    // of that minute, in seconds since the epoch
 }
 
-// newCLFClock returns a clock that remembers the first minute of the epoch: a
-// memory that is wrong for no text.
+// newCLFClock returns a clock that keeps the first minute of the epoch, which is right
+// for that text.
 func newCLFClock() clfClock {
 	return clfClock{minute: [18]byte([]byte("01/Jan/1970:00:00:")), zone: [6]byte([]byte(" +0000"))}
 }
@@ -58,7 +58,7 @@ func (c *clfClock) read(s []byte) (int64, clfResult) {
 	return c.start + int64(tens)*10 + int64(ones), clfValid
 }
 
-// readWhole is read without what was remembered, which it replaces.
+// readWhole reads a time of another minute than the kept one, which it replaces.
 func (c *clfClock) readWhole(s []byte) (int64, clfResult) {
 	day, ok1 := digitsValue(s[0:2])
 	year, ok2 := digitsValue(s[7:11])
@@ -78,8 +78,7 @@ func (c *clfClock) readWhole(s []byte) (int64, clfResult) {
 	if !ok || !onClock {
 		return 0, clfInvalid
 	}
-	// Any four digits are a zone, as in +9999: what the server wrote is
-	// what it meant.
+	// Any four digits are a zone, as in +9999.
 	zone := int64(zoneHour*hourSeconds + zoneMinute*minuteSeconds)
 	if s[21] == '+' {
 		zone = -zone

@@ -17,8 +17,8 @@ func isUFW(line []byte) bool { return bytes.Contains(line, []byte(ufwBlock)) }
 //	Mon dd hh:mm:ss ... [UFW BLOCK] ... SRC=CLIENT ... PROTO=TCP SPT=n DPT=OBJECT ...
 //
 // Client is the source address, Object the destination port, and the protocol and the
-// source port are the fields "proto" and "spt". A packet without a port, such as one of
-// ICMP, is no event, and its line is skipped, as are other lines of syslog.
+// source port are the fields "proto" and "spt". Lines about a packet without a port, such
+// as one of ICMP, are skipped, as are other lines of syslog.
 func (p *Parser) ufw(line []byte, ev *match.Event) bool {
 	t, text, ok := p.syslogTime(line)
 	if !ok {

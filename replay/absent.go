@@ -36,8 +36,8 @@ func (r *run) checkLines(blocks []*parsed, report *Report) error {
 	return nil
 }
 
-// noEvents returns the problem of a file of which no line could be read, and why the
-// first could not.
+// noEvents returns the problem of a file whose lines are all bad, and why its first line
+// is.
 func (r *run) noEvents(file int, lines int64) string {
 	f := r.formats[file]
 	text := fmt.Sprintf("%s: none of its %s is of format %s", r.Files[file], plural(int(lines), "line", "lines"), f)

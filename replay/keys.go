@@ -9,7 +9,7 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// peakWindows is the windows whose largest counts are reported for top keys.
+// peakWindows are the windows whose largest counts are reported for top keys.
 var peakWindows = []struct {
 	name string
 	span time.Duration
@@ -17,9 +17,9 @@ var peakWindows = []struct {
 	{"1s", time.Second}, {"10s", 10 * time.Second}, {"60s", time.Minute}, {"300s", 5 * time.Minute}, {"3600s", time.Hour},
 }
 
-// A SuggestedLimit says which limits would fit: for one span, the least N that so many
+// A SuggestedLimit is which limits would fit: for one span, the least N that so many
 // of the keys never exceed in any window of that span. A limit of P99 per span would
-// not have refused anything to 99 % of the keys.
+// have refused nothing to 99 % of the keys.
 type SuggestedLimit struct {
 	Span string `json:"span"`
 	P90  int64  `json:"p90"`

@@ -25,7 +25,7 @@ type parsed struct {
 	first, last time.Time // these, in the stand-in calendar
 }
 
-// A worker parses blocks. It numbers the values that it sees; assemble replaces these
+// A worker parses blocks. It numbers the values that it finds; assemble replaces these
 // numbers by those of all workers.
 type worker struct {
 	number  int

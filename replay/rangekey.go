@@ -101,7 +101,7 @@ func remembered(l ratelimit.Limit) time.Duration {
 	return 2 * longest
 }
 
-// fewest returns how many events of a key the rule never refuses one of.
+// fewest returns the number of events up to which the rule never refuses any of a key.
 func (b *keyBounds) fewest() int {
 	fewest := math.MaxInt
 	for _, need := range b.needs {

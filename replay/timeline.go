@@ -131,8 +131,8 @@ func (r *run) date(blocks []*parsed, modified time.Time) int {
 }
 
 // yearOfFirst returns the year of a file's first line: the last one in which the
-// last event, of which offsets say in how many years after the first its block
-// begins, is not after the file. Clocks that write a line may be ahead of UTC.
+// last event is not after the file was modified. offsets are the years of the blocks
+// after that of the first line. Clocks that write a line may be ahead of UTC.
 func yearOfFirst(blocks []*parsed, offsets []int, last, modified time.Time) int {
 	const furthestAhead = 14 * time.Hour
 	latest := modified.UTC().Add(furthestAhead)

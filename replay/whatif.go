@@ -12,8 +12,8 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A WhatIf is one rule in short form, judged as if it were alone: its keys are
-// the text of a field as it stands.
+// A WhatIf is one rule in short form, judged as if it were alone. Its keys are
+// the values of a field, unchanged.
 type WhatIf struct {
 	Text string // as it was given, its name in the report
 	Kind Kind
