@@ -16,10 +16,10 @@
 // A log is cut at '\n'. One '\r' at the end of a line is removed. A last line
 // without '\n' counts; an empty line is a line. A line that the format does
 // not describe, or of more than [MaxLine] bytes, is bad: it is counted and has
-// no event. An ordinary line of another kind, which the syslog formats know, is
-// skipped: see [Parser.Skipped]. Lines = parsed + skipped + bad.
+// no event. The syslog formats skip ordinary lines of other kinds: see
+// [Parser.Skipped]. Lines = parsed + skipped + bad.
 //
-// A byte order mark in front of a line is no part of it.
+// Byte order marks in front of a line are ignored.
 //
 // # Times
 //
