@@ -130,7 +130,7 @@ func TestConfigErrors(t *testing.T) {
 	}{
 		{replay.Config{}, "no file: must be"},
 		{replay.Config{Top: -1}, "--top: -1: must be 1 to"},
-		{replay.Config{Year: 10_000}, "--year: 10000: must be 1 to 9999"},
+		{replay.Config{Year: 10_000}, "--year: 10000: must be 1900 to 2149"},
 		{replay.Config{Year: -3}, "--year: -3: must be"},
 		{replay.Config{Resolution: 3 * time.Millisecond}, "--resolution: 3ms: must be from 1µs to 1h, and whole seconds or a divisor of a second"},
 		{replay.Config{Resolution: 1500 * time.Millisecond}, "--resolution: 1.5s: must be"},

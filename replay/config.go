@@ -137,8 +137,8 @@ func (c *Config) applyDefaults() error {
 	if c.Top < 0 || c.Top > maxTop {
 		return fmt.Errorf("--top: %d: must be 1 to %d", c.Top, maxTop)
 	}
-	if c.Year < 0 || c.Year > 9999 {
-		return fmt.Errorf("--year: %d: must be 1 to 9999", c.Year)
+	if c.Year != 0 && (c.Year < firstYear || c.Year > lastYear) {
+		return fmt.Errorf("--year: %d: must be %d to %d", c.Year, firstYear, lastYear)
 	}
 	if r := c.Resolution; r != 0 && (r < time.Microsecond || r > time.Hour || r%time.Second != 0 && time.Second%r != 0) {
 		return fmt.Errorf("--resolution: %v: must be from 1µs to 1h, and whole seconds or a divisor of a second", r)

@@ -7,9 +7,11 @@ import (
 
 const second = uint32(time.Second)
 
-// A line must have a time of the years 1900 to 2149: the times, and the differences of
-// any two, are counted in nanoseconds.
+// A line must have a time of these years: the times, and the differences of any two, are
+// counted in nanoseconds.
 const (
+	firstYear, lastYear = 1900, 2149
+
 	firstTime = -2208988800 // 1900-01-01T00:00:00Z
 	endTime   = 5680281600  // 2150-01-01T00:00:00Z
 )
