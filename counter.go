@@ -54,9 +54,8 @@ type Counter struct {
 	clock  liveClock
 	coarse *Clock // may be nil
 
-	guard  aheadGuard
-	late   atomic.Uint64 // adds refused as late
-	future atomic.Uint64 // adds refused as future
+	guard aheadGuard
+	late  atomic.Uint64 // adds refused
 }
 
 // fastWithin is what the last 16 adds of a stripe may have taken for the coarse
@@ -143,7 +142,6 @@ func (c *Counter) AddAt(t time.Time, n uint64) bool { return c.addAt(c.clock.nan
 
 func (c *Counter) addAt(t int64, n uint64) bool {
 	if c.window.Ahead > 0 && c.isFuture(t) {
-		c.future.Add(1)
 		return false
 	}
 	if !c.ring.AddAt(t, n) {
@@ -165,23 +163,22 @@ func (c *Counter) isFuture(t int64) bool {
 // may see the other's events. What must happen exactly once when a limit is
 // passed needs a decision in one step, as package ratelimit takes it.
 func (c *Counter) AddSum(n uint64) uint64 {
-	t := c.clock.now()
-	c.ring.AddLive(t, n)
-	return c.liveSum(t, int64(c.window.Span))
+	m := live(c.clock.now())
+	c.ring.AddLive(m.t, n)
+	return c.sum(m, int64(c.window.Span), 0)
 }
 
 // AddSumAt counts n events that happened at t and returns the sum at t that
 // follows, and whether the events are counted; see [Counter.AddAt]. The sum is
 // that of the window ending at t also if they were refused.
 func (c *Counter) AddSumAt(t time.Time, n uint64) (sum uint64, ok bool) {
-	ns := c.clock.nanos(t)
-	ok = c.addAt(ns, n)
-	sum, _ = c.sum(ns, int64(c.window.Span))
-	return sum, ok
+	m := c.clock.at(t)
+	ok = c.addAt(m.t, n)
+	return c.sum(m, int64(c.window.Span), 0), ok
 }
 
 // Stats returns the numbers of calls that were refused or did not fit since c
 // was made.
 func (c *Counter) Stats() Stats {
-	return Stats{Late: c.late.Load(), Future: c.future.Load(), Saturated: c.ring.Saturated()}
+	return Stats{Late: c.late.Load(), Future: c.guard.future.Load(), Saturated: c.ring.Saturated()}
 }

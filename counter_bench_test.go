@@ -118,7 +118,7 @@ func BenchmarkCounterSumSlots(b *testing.B) {
 					c.ring.AddLive(t, 1)
 				}
 				for b.Loop() {
-					c.sum(t, int64(c.window.Span))
+					c.sum(moment{t: t}, int64(c.window.Span), 0)
 				}
 			})
 		}

@@ -300,7 +300,7 @@ func compareReads(t *testing.T, c *Counter, m *model, ns int64, eventTimes bool)
 	if m.any {
 		now = max(ns, m.newest*m.slot)
 	}
-	check("live sum", c.liveSum(ns, m.span), m.sum(now, m.span))
+	check("live sum", c.sum(moment{ns, true}, m.span, 0), m.sum(now, m.span))
 }
 
 func compareSlots(t *testing.T, c *Counter, m *model, ns int64) {

@@ -9,7 +9,7 @@ import (
 
 // Sum returns the count of the window that ends now, leaving out the oldest
 // slot, which has partly expired. It is the lo of [Counter.Bounds].
-func (c *Counter) Sum() uint64 { return c.liveSum(c.clock.now(), int64(c.window.Span)) }
+func (c *Counter) Sum() uint64 { return c.sum(live(c.clock.now()), int64(c.window.Span), 0) }
 
 // SumAt returns the sum of the window that ends at t.
 //
@@ -17,30 +17,26 @@ func (c *Counter) Sum() uint64 { return c.liveSum(c.clock.now(), int64(c.window.
 // added to, and the partly expired slot before it. A read at a time later than
 // all events is as good as any, and moves nothing. A read at an earlier t gets
 // what is left of that window: the slots that have gone since count as empty,
-// and the slot of t counts with what has happened in it after t.
-func (c *Counter) SumAt(t time.Time) uint64 {
-	sum, _ := c.sum(c.clock.nanos(t), int64(c.window.Span))
-	return sum
-}
+// and the slot of t counts with what has happened in it after t. This holds for
+// all methods that read at a given time.
+func (c *Counter) SumAt(t time.Time) uint64 { return c.sum(c.clock.at(t), int64(c.window.Span), 0) }
 
 // SumLast returns the sum of a shorter span that ends now: of the slots that
-// lie wholly inside it, the current one included. The error says so if span is
-// not positive or longer than the window; the sum is 0 then.
+// lie wholly inside it, the current one included. It returns an error if span is
+// not positive or is longer than the window.
 func (c *Counter) SumLast(span time.Duration) (uint64, error) {
 	if err := c.clock.checkSpan(span, c.window.Span); err != nil {
 		return 0, err
 	}
-	return c.liveSum(c.clock.now(), int64(span)), nil
+	return c.sum(live(c.clock.now()), int64(span), 0), nil
 }
 
-// SumLastAt returns the sum of a shorter span that ends at t; see SumLast and,
-// for times in the past, SumAt.
+// SumLastAt is SumLast for a span that ends at t.
 func (c *Counter) SumLastAt(t time.Time, span time.Duration) (uint64, error) {
 	if err := c.clock.checkSpan(span, c.window.Span); err != nil {
 		return 0, err
 	}
-	sum, _ := c.sum(c.clock.nanos(t), int64(span))
-	return sum, nil
+	return c.sum(c.clock.at(t), int64(span), 0), nil
 }
 
 // Bounds returns what the true count of the window that ends now lies between:
@@ -48,49 +44,60 @@ func (c *Counter) SumLastAt(t time.Time, span time.Duration) (uint64, error) {
 // oldest one, which is partly inside. They differ by the count of that slot; at
 // the very end of the current slot, when it has expired, by nothing.
 func (c *Counter) Bounds() (lo, hi uint64) {
-	lo, hi, _ = c.liveBounds(int64(c.window.Span))
+	lo, hi, _ = c.bounds(live(c.clock.now()), int64(c.window.Span))
 	return lo, hi
 }
 
-// BoundsAt returns the bounds of the window that ends at t, for a t that is not
-// earlier than the newest event. For an earlier t they are bounds of what is
-// left of that window; see SumAt.
+// BoundsAt is Bounds for the window that ends at t. For a t before the newest
+// event they are bounds of what is left of that window; see SumAt.
 func (c *Counter) BoundsAt(t time.Time) (lo, hi uint64) {
-	lo, hi, _ = c.bounds(c.clock.nanos(t), int64(c.window.Span))
+	lo, hi, _ = c.bounds(c.clock.at(t), int64(c.window.Span))
 	return lo, hi
 }
 
 // Estimate returns one figure between the Bounds: lo and the share of the
 // oldest slot that is still inside the window, as if its events were spread
 // evenly. It is off by no more than that slot's count.
-func (c *Counter) Estimate() uint64 { return c.estimate(c.liveBounds(int64(c.window.Span))) }
+func (c *Counter) Estimate() uint64 { return c.estimate(live(c.clock.now())) }
 
-// EstimateAt returns the estimate for the window that ends at t; for times in
-// the past see SumAt.
-func (c *Counter) EstimateAt(t time.Time) uint64 {
-	ns := c.clock.nanos(t)
-	lo, hi, _ := c.bounds(ns, int64(c.window.Span))
-	return c.estimate(lo, hi, ns)
-}
+// EstimateAt is Estimate for the window that ends at t.
+func (c *Counter) EstimateAt(t time.Time) uint64 { return c.estimate(c.clock.at(t)) }
 
 // Finished returns the count of the last Span/Slot slots that are over, the
 // current one left out. It changes only when a slot ends, so it suits figures
 // that are to be compared with each other.
 func (c *Counter) Finished() uint64 {
-	now := c.clock.now()
-	for {
-		if sum, whole := c.finished(c.notBehind(now)); whole {
-			return sum
-		}
-	}
+	return c.sum(live(c.clock.now()), int64(c.window.Span), int64(c.window.Slot))
 }
 
-// FinishedAt returns the count of the last Span/Slot slots that are over at t;
-// for times in the past see SumAt.
+// FinishedAt returns the count of the last Span/Slot slots that are over at t.
 func (c *Counter) FinishedAt(t time.Time) uint64 {
-	sum, _ := c.finished(c.clock.nanos(t))
-	return sum
+	return c.sum(c.clock.at(t), int64(c.window.Span), int64(c.window.Slot))
 }
+
+// Rate returns the average number of events per second in the last span: the
+// whole window or a shorter span. For the current rate, take a second.
+//
+// The slot that is cut by the left edge of the span counts in proportion to its
+// part inside, so the rate is off by at most that slot's count divided by the
+// span: choose a span of several slots. A counter that is younger than the span
+// is averaged over the whole span. Rate returns an error if span is not positive
+// or is longer than the window.
+func (c *Counter) Rate(span time.Duration) (float64, error) { return c.rate(live(c.clock.now()), span) }
+
+// RateAt is Rate for a span that ends at t.
+func (c *Counter) RateAt(t time.Time, span time.Duration) (float64, error) {
+	return c.rate(c.clock.at(t), span)
+}
+
+// PeakRate returns the highest rate of any one slot of the window that ends
+// now, in events a second: the largest count of a slot, by the slot's width. The
+// slots are those that Sum adds up, the current one included, whose count may
+// still rise.
+func (c *Counter) PeakRate() float64 { return c.peakRate(live(c.clock.now())) }
+
+// PeakRateAt is PeakRate for the window that ends at t.
+func (c *Counter) PeakRateAt(t time.Time) float64 { return c.peakRate(c.clock.at(t)) }
 
 // SlotAt returns the count of the one slot that t lies in. ok is false if that
 // slot is older than what is kept, see SumAt, and its count no longer known.
@@ -104,20 +111,16 @@ func (c *Counter) SlotAt(t time.Time) (count uint64, ok bool) {
 // when the iteration begins; each slot is read when its turn comes, and is
 // empty if it has left the window by then.
 func (c *Counter) Slots() iter.Seq2[time.Time, uint64] {
-	return func(yield func(time.Time, uint64) bool) {
-		c.each(c.notBehind(c.clock.now()), yield)
-	}
+	return func(yield func(time.Time, uint64) bool) { c.each(live(c.clock.now()), yield) }
 }
 
 // SlotsAt returns the slots that SumAt(t) adds up, as Slots does.
 func (c *Counter) SlotsAt(t time.Time) iter.Seq2[time.Time, uint64] {
-	return func(yield func(time.Time, uint64) bool) {
-		c.each(c.clock.nanos(t), yield)
-	}
+	return func(yield func(time.Time, uint64) bool) { c.each(c.clock.at(t), yield) }
 }
 
-func (c *Counter) each(t int64, yield func(time.Time, uint64) bool) {
-	last := c.ring.Slot(t)
+func (c *Counter) each(m moment, yield func(time.Time, uint64) bool) {
+	last := c.ring.Slot(c.end(m))
 	for s := last - c.ring.Slots() + 1; s <= last; s++ {
 		count, _ := c.ring.Sum(s, s)
 		if !yield(time.Unix(0, s*int64(c.window.Slot)).UTC(), count) {
@@ -126,63 +129,77 @@ func (c *Counter) each(t int64, yield func(time.Time, uint64) bool) {
 	}
 }
 
-// notBehind returns the time that a live read is about: now, or the start of
-// the newest slot if that is later. Then all slots of the window are kept; a
-// read that finds one gone was overtaken by the window moving on, and repeats.
-func (c *Counter) notBehind(now int64) int64 {
-	if newest, ok := c.ring.Newest(); ok {
-		return max(now, newest*int64(c.window.Slot))
+// end returns the time that a read at m is about: for a live one, now or the start
+// of the newest slot if that is later. Then all slots of the window are kept; a
+// live read that finds one gone was overtaken by the window moving on, and repeats.
+func (c *Counter) end(m moment) int64 {
+	if m.live {
+		if newest, ok := c.ring.Newest(); ok {
+			return max(m.t, newest*int64(c.window.Slot))
+		}
 	}
-	return now
+	return m.t
 }
 
-// sum is the lo of the last span at t. It is not whole if a slot that it should
-// have in it is no longer kept.
-func (c *Counter) sum(t, span int64) (lo uint64, whole bool) {
-	last := c.ring.Slot(t)
-	if span == int64(c.window.Span) { // the common case, without a division
-		return c.ring.Sum(last-c.ring.Slots()+1, last)
-	}
-	first, _ := ring.Oldest(t, span, int64(c.window.Slot))
-	return c.ring.Sum(first, last)
-}
-
-func (c *Counter) liveSum(now, span int64) uint64 {
+// sum returns the lo of the last span as of back before m.
+func (c *Counter) sum(m moment, span, back int64) uint64 {
 	for {
-		if lo, whole := c.sum(c.notBehind(now), span); whole {
+		t := c.end(m) - back
+		last := c.ring.Slot(t)
+		first := last - c.ring.Slots() + 1
+		if span != int64(c.window.Span) { // the common case needs no division
+			first, _ = ring.Oldest(t, span, int64(c.window.Slot))
+		}
+		if lo, whole := c.ring.Sum(first, last); whole || !m.live {
 			return lo
 		}
 	}
 }
 
-// bounds returns the bounds of the last span at t.
-func (c *Counter) bounds(t, span int64) (lo, hi uint64, whole bool) {
-	width, last := int64(c.window.Slot), c.ring.Slot(t)
-	first, partly := last-c.ring.Slots()+1, t != last*width+width-1
-	if span != int64(c.window.Span) {
-		first, partly = ring.Oldest(t, span, width)
-	}
-	lo, whole = c.ring.Sum(first, last)
-	if !partly {
-		return lo, lo, whole
-	}
-	oldest, kept := c.ring.Sum(first-1, first-1)
-	return lo, lo + oldest, whole && kept
-}
-
-// liveBounds returns the bounds of the last span now, and the time it took for now.
-func (c *Counter) liveBounds(span int64) (lo, hi uint64, t int64) {
-	now := c.clock.now()
+// bounds returns the bounds of the last span at m, and the time that it took for m.
+func (c *Counter) bounds(m moment, span int64) (lo, hi uint64, t int64) {
 	for {
-		t = c.notBehind(now)
-		if lo, hi, whole := c.bounds(t, span); whole {
-			return lo, hi, t
+		t = c.end(m)
+		width, last := int64(c.window.Slot), c.ring.Slot(t)
+		first, partly := last-c.ring.Slots()+1, t != last*width+width-1
+		if span != int64(c.window.Span) {
+			first, partly = ring.Oldest(t, span, width)
+		}
+		lo, whole := c.ring.Sum(first, last)
+		oldest, kept := uint64(0), true
+		if partly {
+			oldest, kept = c.ring.Sum(first-1, first-1)
+		}
+		if whole && kept || !m.live {
+			return lo, lo + oldest, t
 		}
 	}
 }
 
-func (c *Counter) estimate(lo, hi uint64, t int64) uint64 {
+func (c *Counter) estimate(m moment) uint64 {
+	lo, hi, t := c.bounds(m, int64(c.window.Span))
 	return between(lo, hi, t, int64(c.window.Span), int64(c.window.Slot))
+}
+
+func (c *Counter) rate(m moment, span time.Duration) (float64, error) {
+	if err := c.clock.checkSpan(span, c.window.Span); err != nil {
+		return 0, err
+	}
+	lo, hi, t := c.bounds(m, int64(span))
+	return (float64(lo) + inside(hi-lo, t, int64(span), int64(c.window.Slot))) / span.Seconds(), nil
+}
+
+func (c *Counter) peakRate(m moment) float64 {
+	for {
+		most, whole, last := uint64(0), true, c.ring.Slot(c.end(m))
+		for s := last - c.ring.Slots() + 1; s <= last; s++ {
+			count, kept := c.ring.Sum(s, s)
+			most, whole = max(most, count), whole && kept
+		}
+		if whole || !m.live {
+			return float64(most) / c.window.Slot.Seconds()
+		}
+	}
 }
 
 // between returns lo and the share of hi - lo, the count of the slot that the
@@ -197,9 +214,4 @@ func inside(count uint64, t, span, width int64) float64 {
 	first, _ := ring.Oldest(t, span, width)
 	times := first*width - 1 - (t - span) // of that slot after the left edge
 	return float64(count) * float64(times) / float64(width)
-}
-
-func (c *Counter) finished(t int64) (sum uint64, whole bool) {
-	current := c.ring.Slot(t)
-	return c.ring.Sum(current-c.ring.Slots(), current-1)
 }

@@ -70,6 +70,17 @@ func (c *liveClock) nanosSlow(t time.Time) int64 {
 	return c.wall + d
 }
 
+// A moment is the time that a read is about: a given one, or now. A live read is about
+// the newest slot if that is ahead of the clock.
+type moment struct {
+	t    int64
+	live bool
+}
+
+func live(now int64) moment { return moment{now, true} }
+
+func (c *liveClock) at(t time.Time) moment { return moment{c.nanos(t), false} }
+
 // checkSpan returns an error for a span that a read of a window of length
 // longest cannot answer. It panics for the zero liveClock.
 func (c *liveClock) checkSpan(span, longest time.Duration) error {

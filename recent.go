@@ -130,7 +130,6 @@ func (r *Recent[T]) addAt(t int64, value T) bool {
 		r.stats.Late++
 		return false
 	case r.newest != none && r.guard.refuses(t, r.newest, r.ahead, time.Duration(r.span)):
-		r.stats.Future++
 		return false
 	}
 	return r.keep(t, value)
@@ -288,5 +287,7 @@ type RecentStats struct {
 func (r *Recent[T]) Stats() RecentStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stats
+	stats := r.stats
+	stats.Future = r.guard.future.Load()
+	return stats
 }

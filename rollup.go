@@ -72,7 +72,7 @@ type Rollup struct {
 	mu    sync.Mutex // guards the writing of all but total, and what follows
 	guard aheadGuard
 
-	late, future, saturated atomic.Uint64
+	late, saturated atomic.Uint64
 }
 
 // A rollupSpan is what a Rollup keeps for one span. mark(s) is the total of all
@@ -180,7 +180,6 @@ func (r *Rollup) addAt(t int64, n uint64) bool {
 	start := r.start.Load()
 	switch {
 	case start != none && r.guard.refuses(t, r.next.Load(), r.ahead, time.Duration(r.spans[0].span)):
-		r.future.Add(1)
 		return false
 	case start == none || t >= start:
 		r.advance(t)

@@ -18,7 +18,7 @@ func TestRollupOverflowConcurrent(t *testing.T) {
 		wg.Go(func() {
 			for i := range int64(2000) {
 				r.addLive(start+i*int64(time.Millisecond), 512)
-				lo, hi, _ := r.bounds(start+i*int64(time.Millisecond), true, time.Second)
+				lo, hi, _ := r.bounds(moment{start + i*int64(time.Millisecond), true}, time.Second)
 				if hi > maxRollupCount+5*512 || lo > hi {
 					t.Errorf("bounds %d to %d", lo, hi)
 					return
@@ -27,7 +27,7 @@ func TestRollupOverflowConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if lo, hi, _ := r.bounds(start+int64(2*time.Second), true, time.Minute); lo != maxRollupCount || hi != maxRollupCount || r.Stats().Saturated == 0 {
+	if lo, hi, _ := r.bounds(moment{start + int64(2*time.Second), true}, time.Minute); lo != maxRollupCount || hi != maxRollupCount || r.Stats().Saturated == 0 {
 		t.Errorf("bounds %d to %d, saturated %d", lo, hi, r.Stats().Saturated)
 	}
 }
@@ -44,10 +44,10 @@ func TestRollupStoppedOverflow(t *testing.T) {
 	r.mu.Lock()
 	r.saturate() // it goes on
 	r.mu.Unlock()
-	if lo, hi, _ := r.bounds(at, true, time.Second); lo != 0 || hi != 0 {
+	if lo, hi, _ := r.bounds(moment{at, true}, time.Second); lo != 0 || hi != 0 {
 		t.Errorf("bounds of the second %d to %d, want 0", lo, hi)
 	}
-	if lo, hi, _ := r.bounds(at, true, time.Minute); lo != maxRollupCount || hi != maxRollupCount || r.Stats().Saturated != 1 {
+	if lo, hi, _ := r.bounds(moment{at, true}, time.Minute); lo != maxRollupCount || hi != maxRollupCount || r.Stats().Saturated != 1 {
 		t.Errorf("bounds of the minute %d to %d, saturated %d", lo, hi, r.Stats().Saturated)
 	}
 }
@@ -61,10 +61,10 @@ func TestRollupStoppedWriter(t *testing.T) {
 	later := at + int64(10*time.Second)
 	r.addLive(later, 1)
 	r.addLive(at, 1) // the writer, that saw the time of before
-	if lo, hi, _ := r.bounds(later, true, time.Second); lo != 2 || hi != 2 {
+	if lo, hi, _ := r.bounds(moment{later, true}, time.Second); lo != 2 || hi != 2 {
 		t.Errorf("bounds of the second %d to %d, want 2", lo, hi)
 	}
-	if lo, hi, _ := r.bounds(later, true, time.Minute); lo != 3 || hi != 3 {
+	if lo, hi, _ := r.bounds(moment{later, true}, time.Minute); lo != 3 || hi != 3 {
 		t.Errorf("bounds of the minute %d to %d, want 3", lo, hi)
 	}
 }
@@ -114,7 +114,7 @@ func TestRollupConservation(t *testing.T) {
 			wantRecent += recent[writer]
 			wantOld += old[writer]
 		}
-		counts := r.appendCounts(clock.Load(), true, nil)
+		counts := r.appendCounts(moment{clock.Load(), true}, nil)
 		if counts[0].Lo != wantRecent || counts[1].Lo != wantRecent || counts[2].Lo != wantRecent+wantOld {
 			t.Fatalf("phase %d: %+v; added were %d now and %d before", phase, counts, wantRecent, wantOld)
 		}
@@ -168,11 +168,11 @@ func TestRollupReadInterval(t *testing.T) {
 		for i := 0; i < reads || done.Load() == 0; i++ {
 			before, lateBefore := uint64(done.Load()), uint64(doneLate.Load())
 			if now := clock.Load(); i%2 == 0 {
-				counts = r.appendCounts(now, true, counts[:0])
+				counts = r.appendCounts(moment{now, true}, counts[:0])
 			} else {
 				counts = append(counts[:0], RollupCount{}, RollupCount{})
-				counts[0].Lo, counts[0].Hi, _ = r.bounds(now, true, short)
-				counts[1].Lo, counts[1].Hi, _ = r.bounds(now, true, long)
+				counts[0].Lo, counts[0].Hi, _ = r.bounds(moment{now, true}, short)
+				counts[1].Lo, counts[1].Hi, _ = r.bounds(moment{now, true}, long)
 			}
 			after, lateAfter := uint64(begun.Load()), uint64(begunLate.Load())
 			a, b := counts[0], counts[1]
@@ -213,6 +213,6 @@ func (r rollupTurner) add(slot int64) {
 }
 
 func (r rollupTurner) total(slot int64) uint64 {
-	lo, _, _ := r.bounds(slot*int64(time.Millisecond), false, time.Millisecond)
+	lo, _, _ := r.bounds(moment{slot * int64(time.Millisecond), false}, time.Millisecond)
 	return lo
 }

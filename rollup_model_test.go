@@ -240,7 +240,7 @@ func (m *rollupModel) compare(t *testing.T, r *Rollup, rnd *rand.Rand, at int64)
 		start, _ := m.stretch()
 		now = max(now, start)
 	}
-	lo, hi, _ = r.bounds(at, true, time.Duration(span))
+	lo, hi, _ = r.bounds(moment{at, true}, time.Duration(span))
 	wantLo, wantHi = m.bounds(now, span)
 	check("live bounds", span, lo, hi, wantLo, wantHi)
 }

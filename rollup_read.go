@@ -35,14 +35,14 @@ func (r *Rollup) SumAt(t time.Time, span time.Duration) (uint64, error) {
 // not have is answered from the next longer one that it has, in slots of that.
 // The error says so if span is too long, or not positive; lo and hi are 0 then.
 func (r *Rollup) Bounds(span time.Duration) (lo, hi uint64, err error) {
-	return r.bounds(r.clock.now(), true, span)
+	return r.bounds(live(r.clock.now()), span)
 }
 
 // BoundsAt returns the bounds of the count of the span that ends at t, for a t
 // that is not before the newest event; for others they bound what is left of
 // that window, see [Counter.SumAt].
 func (r *Rollup) BoundsAt(t time.Time, span time.Duration) (lo, hi uint64, err error) {
-	return r.bounds(r.clock.nanos(t), false, span)
+	return r.bounds(r.clock.at(t), span)
 }
 
 // AppendCounts appends the count of each span of r, shortest first, to dst, and
@@ -50,22 +50,22 @@ func (r *Rollup) BoundsAt(t time.Time, span time.Duration) (lo, hi uint64, err e
 // unless it is so little longer, by less than a 30th, that the widths of the slots
 // matter more. If dst has enough capacity, it does not allocate.
 func (r *Rollup) AppendCounts(dst []RollupCount) []RollupCount {
-	return r.appendCounts(r.clock.now(), true, dst)
+	return r.appendCounts(live(r.clock.now()), dst)
 }
 
 // AppendCountsAt appends the count of each span that ends at t to dst and
 // returns it; see AppendCounts and BoundsAt.
 func (r *Rollup) AppendCountsAt(t time.Time, dst []RollupCount) []RollupCount {
-	return r.appendCounts(r.clock.nanos(t), false, dst)
+	return r.appendCounts(r.clock.at(t), dst)
 }
 
 // Stats returns the numbers of calls that were refused or did not fit since r
 // was made.
 func (r *Rollup) Stats() Stats {
-	return Stats{Late: r.late.Load(), Future: r.future.Load(), Saturated: r.saturated.Load()}
+	return Stats{Late: r.late.Load(), Future: r.guard.future.Load(), Saturated: r.saturated.Load()}
 }
 
-func (r *Rollup) bounds(t int64, live bool, span time.Duration) (lo, hi uint64, err error) {
+func (r *Rollup) bounds(m moment, span time.Duration) (lo, hi uint64, err error) {
 	i := 0
 	for i < len(r.spans) && int64(span) > r.spans[i].span {
 		i++
@@ -74,13 +74,18 @@ func (r *Rollup) bounds(t int64, live bool, span time.Duration) (lo, hi uint64, 
 		return 0, 0, fmt.Errorf("lately: span %v: must be positive and at most the longest of the rollup, %v",
 			span, time.Duration(r.spans[len(r.spans)-1].span))
 	}
-	r.view(t, live, func(t int64, total uint64) { lo, hi = r.spans[i].bounds(total, t, int64(span)) })
+	r.view(func() {
+		t := r.end(m)
+		lo, hi = r.spans[i].bounds(r.total.Load(), t, int64(span))
+	})
 	return lo, hi, nil
 }
 
-func (r *Rollup) appendCounts(t int64, live bool, dst []RollupCount) []RollupCount {
+func (r *Rollup) appendCounts(m moment, dst []RollupCount) []RollupCount {
 	before := len(dst)
-	r.view(t, live, func(t int64, total uint64) {
+	r.view(func() {
+		t := r.end(m)
+		total := r.total.Load()
 		dst = dst[:before]
 		for i := range r.spans {
 			p := &r.spans[i]
@@ -91,26 +96,26 @@ func (r *Rollup) appendCounts(t int64, live bool, dst []RollupCount) []RollupCou
 	return dst
 }
 
-// view calls read with the time that a read is about, see end, and the total. If marks
-// were written meanwhile it calls read again, with r.mu held. Only the last call counts.
-func (r *Rollup) view(t int64, live bool, read func(t int64, total uint64)) {
+// view calls read, and calls it again with r.mu held if marks were written meanwhile.
+// Only the last call counts.
+func (r *Rollup) view(read func()) {
 	if seq := r.seq.Load(); seq&1 == 0 {
-		if read(r.end(t, live), r.total.Load()); r.seq.Load() == seq {
+		if read(); r.seq.Load() == seq {
 			return
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	read(r.end(t, live), r.total.Load())
+	read()
 }
 
-// end is the time that a read is about: t or, if live, when the last of the
-// current slots began if that is later.
-func (r *Rollup) end(t int64, live bool) int64 {
-	if live {
-		return max(t, r.start.Load())
+// end returns the time that a read at m is about: for a live one, now or when the last
+// of the current slots began if that is later.
+func (r *Rollup) end(m moment) int64 {
+	if m.live {
+		return max(m.t, r.start.Load())
 	}
-	return t
+	return m.t
 }
 
 // bounds counts the span that ends at t, the total being total.

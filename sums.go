@@ -38,7 +38,7 @@ const MaxSums = 1024
 // takes a lock only to move the window to a new slot. An add with the time of
 // the event takes a mutex. A read takes about a nanosecond per slot and waits
 // only while the window moves. Nothing allocates after NewSums. Memory is 8
-// bytes per sum and slot, for the number of slots plus 2, rounded up to a power
+// bytes per sum and slot, for the number of slots plus 1, rounded up to a power
 // of two. There is no goroutine and no timer.
 //
 // All methods are safe for concurrent use. A read that runs beside adds sees at
@@ -50,8 +50,8 @@ type Sums struct {
 	clock  liveClock
 
 	width, slots int64
-	size, mask   int64 // of a ring: a power of two, at least slots+2, so that moving on by one slot disturbs no read
-	sums         [][]atomic.Uint64
+	mask         int64             // of a position in a ring
+	sums         [][]atomic.Uint64 // rings of slots+1 cells, rounded up to a power of two
 
 	newest atomic.Int64 // the newest slot, or noSlot
 	next   atomic.Int64 // newest or, while the window moves on, where to: set before anything is cleared
@@ -59,7 +59,7 @@ type Sums struct {
 	mu    sync.Mutex // guards the clearing of cells, and the writing of newest and next
 	guard aheadGuard
 
-	late, future, saturated atomic.Uint64
+	late, saturated atomic.Uint64
 }
 
 const (
@@ -86,11 +86,11 @@ func NewSums(w Window, n int) (*Sums, error) {
 		return nil, fmt.Errorf("lately: %d sums: must be from 1 to %d", n, MaxSums)
 	}
 	s := &Sums{window: w, clock: newLiveClock(), width: int64(w.Slot), slots: int64(w.Span / w.Slot)}
-	s.size = int64(ring.Size(int(s.slots) + 1))
-	s.mask = s.size - 1
+	size := ring.Size(int(s.slots))
+	s.mask = int64(size - 1)
 	s.sums = make([][]atomic.Uint64, n)
 	for i := range s.sums {
-		s.sums[i] = make([]atomic.Uint64, s.size)
+		s.sums[i] = make([]atomic.Uint64, size)
 	}
 	s.newest.Store(noSlot)
 	s.next.Store(noSlot)
@@ -166,12 +166,12 @@ func slotSum(v int64) int64 { return min(max(v, -maxSlotSum), maxSlotSum) }
 
 // Sum returns sum i of the window that ends now, without the oldest slot, which
 // has partly expired.
-func (s *Sums) Sum(i int) int64 { return s.sum(s.clock.now(), int64(s.window.Span), true, i) }
+func (s *Sums) Sum(i int) int64 { return s.sum(live(s.clock.now()), s.window.Span, i) }
 
 // SumAt returns sum i of the window that ends at t. For a t before the newest
 // event it is what is left of that window; see [Counter.SumAt].
 func (s *Sums) SumAt(t time.Time, i int) int64 {
-	return s.sum(s.clock.nanos(t), int64(s.window.Span), false, i)
+	return s.sum(s.clock.at(t), s.window.Span, i)
 }
 
 // SumLast returns sum i of a shorter span that ends now: of the slots that lie
@@ -181,7 +181,7 @@ func (s *Sums) SumLast(i int, span time.Duration) (int64, error) {
 	if err := s.clock.checkSpan(span, s.window.Span); err != nil {
 		return 0, err
 	}
-	return s.sum(s.clock.now(), int64(span), true, i), nil
+	return s.sum(live(s.clock.now()), span, i), nil
 }
 
 // SumLastAt returns sum i of a shorter span that ends at t; see SumLast and
@@ -190,7 +190,7 @@ func (s *Sums) SumLastAt(t time.Time, i int, span time.Duration) (int64, error) 
 	if err := s.clock.checkSpan(span, s.window.Span); err != nil {
 		return 0, err
 	}
-	return s.sum(s.clock.nanos(t), int64(span), false, i), nil
+	return s.sum(s.clock.at(t), span, i), nil
 }
 
 // Bounds returns bounds of the true sum i of the window that ends now, if all
@@ -198,44 +198,38 @@ func (s *Sums) SumLastAt(t time.Time, i int, span time.Duration) (int64, error) 
 // without and with the oldest slot, which is partly inside. lo is the smaller of
 // the two. With amounts of both signs in the oldest slot the true sum may be
 // outside.
-func (s *Sums) Bounds(i int) (lo, hi int64) { return s.bounds(s.clock.now(), true, i) }
+func (s *Sums) Bounds(i int) (lo, hi int64) { return s.bounds(live(s.clock.now()), i) }
 
 // BoundsAt returns the bounds of the window that ends at t; see Bounds and, for
 // times in the past, SumAt.
-func (s *Sums) BoundsAt(t time.Time, i int) (lo, hi int64) {
-	return s.bounds(s.clock.nanos(t), false, i)
-}
+func (s *Sums) BoundsAt(t time.Time, i int) (lo, hi int64) { return s.bounds(s.clock.at(t), i) }
 
 // AppendSums appends all sums of the window that ends now to dst, in the order
 // of their indexes, and returns it. All are of one moment. If dst has enough
 // capacity, it does not allocate.
-func (s *Sums) AppendSums(dst []int64) []int64 { return s.appendSums(s.clock.now(), true, dst) }
+func (s *Sums) AppendSums(dst []int64) []int64 { return s.appendSums(live(s.clock.now()), dst) }
 
 // AppendSumsAt appends all sums of the window that ends at t to dst and returns
 // it; see AppendSums and SumAt.
 func (s *Sums) AppendSumsAt(t time.Time, dst []int64) []int64 {
-	return s.appendSums(s.clock.nanos(t), false, dst)
+	return s.appendSums(s.clock.at(t), dst)
 }
 
 // Slots returns an iterator over the slots that Sum(i) adds up, oldest first and
 // with the empty ones: the start of each, in UTC, and its sum. Each slot is read
 // when the iterator reaches it, and is empty if it has left the window by then.
 func (s *Sums) Slots(i int) iter.Seq2[time.Time, int64] {
-	return func(yield func(time.Time, int64) bool) {
-		s.eachSlot(s.notBehind(s.clock.now()), i, yield)
-	}
+	return func(yield func(time.Time, int64) bool) { s.eachSlot(live(s.clock.now()), i, yield) }
 }
 
 // SlotsAt returns an iterator over the slots that SumAt(t, i) adds up; see
 // Slots.
 func (s *Sums) SlotsAt(t time.Time, i int) iter.Seq2[time.Time, int64] {
-	return func(yield func(time.Time, int64) bool) {
-		s.eachSlot(s.clock.nanos(t), i, yield)
-	}
+	return func(yield func(time.Time, int64) bool) { s.eachSlot(s.clock.at(t), i, yield) }
 }
 
 // Stats returns the numbers of calls that were refused or did not fit since s
 // was made.
 func (s *Sums) Stats() Stats {
-	return Stats{Late: s.late.Load(), Future: s.future.Load(), Saturated: s.saturated.Load()}
+	return Stats{Late: s.late.Load(), Future: s.guard.future.Load(), Saturated: s.saturated.Load()}
 }

@@ -51,7 +51,7 @@ func TestSumsConservation(t *testing.T) {
 			want[0] += in[writer]
 			want[1] += out[writer]
 		}
-		got := s.appendSums(clock.Load(), true, nil)
+		got := s.appendSums(moment{clock.Load(), true}, nil)
 		for i := range 2 {
 			if got[i] != want[i] {
 				t.Fatalf("phase %d, sum %d: %d, added were %d", phase, i, got[i], want[i])
@@ -97,7 +97,7 @@ func TestSumsReadInterval(t *testing.T) {
 		}
 		for i := 0; i < reads || done.Load() == 0 || clock.Load() < from+5*int64(w.Slot); i++ {
 			before := done.Load()
-			lo, hi := s.bounds(clock.Load(), true, 0)
+			lo, hi := s.bounds(moment{clock.Load(), true}, 0)
 			if after := begun.Load(); lo < before || hi > after {
 				t.Errorf("phase %d: read %d to %d, but %d was added before and %d begun after", phase, lo, hi, before, after)
 				break
@@ -117,7 +117,8 @@ func TestSumsReadOvertaken(t *testing.T) {
 		}
 		var sum int64
 		calls := 0
-		s.view(9*s.width, int64(10*time.Second), true, func(r slotRange) {
+		s.view(func() {
+			r := s.slotsOf(moment{9 * s.width, true}, 10*time.Second)
 			if calls++; calls == 1 {
 				s.addLive((9+step)*s.width, 0, 100)
 			}
@@ -158,7 +159,7 @@ func TestSumsReadBesideJump(t *testing.T) {
 		filled.Store(round)
 		for over := false; !over; {
 			over = jumped.Load() == round
-			if sum := s.sum(at*s.width, int64(s.window.Span), true, 0); sum != slots && sum != slots-jump {
+			if sum := s.sum(moment{at * s.width, true}, s.window.Span, 0); sum != slots && sum != slots-jump {
 				t.Fatalf("round %d: sum %d, want %d before the jump or %d after", round, sum, slots, slots-jump)
 			}
 		}
@@ -191,7 +192,7 @@ func (s sumsTurner) add(slot int64) {
 }
 
 func (s sumsTurner) total(slot int64) uint64 {
-	return uint64(s.sum(slot*s.width, s.width, false, 0))
+	return uint64(s.sum(moment{slot * s.width, false}, s.window.Slot, 0))
 }
 
 // Many writers that overflow a slot at the same time leave it full.
@@ -206,7 +207,7 @@ func TestSumsOverflowConcurrent(t *testing.T) {
 			for range 2000 {
 				s.addLive(at, 0, maxUncheckedSum)
 				s.addLive(at, 1, -maxUncheckedSum)
-				if s.sum(at, s.width, true, 0) != maxSlotSum {
+				if s.sum(moment{at, true}, s.window.Slot, 0) != maxSlotSum {
 					t.Error("a full slot does not read as full")
 					return
 				}
@@ -214,7 +215,7 @@ func TestSumsOverflowConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := s.appendSums(at, true, nil); got[0] != maxSlotSum || got[1] != -maxSlotSum || s.Stats().Saturated != 16002 {
+	if got := s.appendSums(moment{at, true}, nil); got[0] != maxSlotSum || got[1] != -maxSlotSum || s.Stats().Saturated != 16002 {
 		t.Errorf("sums %d, saturated %d", got, s.Stats().Saturated)
 	}
 }

@@ -238,8 +238,8 @@ func (m *logModel) compareLive(t *testing.T, s *Sums, at int64, check func(strin
 		now = max(now, m.newest*m.slot)
 	}
 	want := m.sum(0, m.inside(now, m.span), m.slotOf(now))
-	check("live sum", 0, s.sum(at, m.span, true, 0), want)
-	if got := s.notBehind(at); got != now {
-		t.Errorf("notBehind(%d) = %d, want %d", at, got, now)
+	check("live sum", 0, s.sum(moment{at, true}, s.window.Span, 0), want)
+	if got := s.end(moment{at, true}); got != now {
+		t.Errorf("end(%d) = %d, want %d", at, got, now)
 	}
 }

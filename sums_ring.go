@@ -11,8 +11,8 @@ import (
 
 // The ring of slots of a Sums. A cell has no stamp, since all its 64 bits hold
 // the amount. Instead, newest says which slots are in the ring, and a position is
-// cleared before newest is moved to the slot that takes it. Only the holder of mu
-// clears and moves. So:
+// cleared before newest is moved to the slot that takes it. Only the holder of the
+// mutex clears and moves. So:
 //
 //   - An add that happens now needs no lock. If it is delayed, after it has read
 //     newest, until its position has been cleared, it counts in the later slot
@@ -20,9 +20,8 @@ import (
 //     cleared together with a slot that had left the window. Both are correct
 //     results of the same add a moment later or earlier.
 //   - An add with the time of an event must not count in a later slot, so it
-//     holds mu.
-//   - A read checks afterwards how far clearing has come. If it has reached a
-//     slot that was read, it reads again with mu held.
+//     holds the mutex.
+//   - A read during which the window moved on is repeated with the mutex held.
 
 // liveCell returns the cell for an event that happens now in sum i.
 func (s *Sums) liveCell(i int, now int64) *atomic.Uint64 {
@@ -60,7 +59,6 @@ func (s *Sums) eventCell(i int, t int64) (*atomic.Uint64, bool) {
 	slot, newest := ring.FloorDiv(t, s.width), s.newest.Load()
 	switch {
 	case newest != noSlot && s.guard.refuses(t, (newest+1)*s.width, s.window.Ahead, s.window.Span):
-		s.future.Add(1)
 		return nil, false
 	case slot < newest-s.slots:
 		s.late.Add(1)
@@ -79,7 +77,7 @@ func (s *Sums) advance(slot int64) {
 		return
 	}
 	s.next.Store(slot)
-	for n := max(newest, slot-s.size) + 1; n <= slot; n++ {
+	for n := max(newest, slot-s.mask-1) + 1; n <= slot; n++ {
 		for _, cells := range s.sums {
 			cells[n&s.mask].Store(0)
 		}
@@ -94,82 +92,68 @@ type slotRange struct {
 	cut         bool
 }
 
-// view calls read with the slots of the last span at t, or at the newest slot if
-// live and that is later; and a second time if the window moved over a slot that
-// was read. Only the last call counts.
-func (s *Sums) view(t, span int64, live bool, read func(slotRange)) {
-	if s.tryView(t, span, live, read) {
+// view calls read, and calls it again with s.mu held if the window moved on meanwhile.
+// Only the last call counts.
+func (s *Sums) view(read func()) {
+	newest := s.newest.Load()
+	if read(); s.next.Load() == newest {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tryView(t, span, live, read)
+	read()
 }
 
-// tryView reports whether nothing that was read was cleared meanwhile. With s.mu
-// held that is always so.
-func (s *Sums) tryView(t, span int64, live bool, read func(slotRange)) bool {
-	newest := s.newest.Load()
-	if live && newest != noSlot {
-		t = max(t, newest*s.width)
-	}
+// slotsOf returns the slots of the last span at m that are kept.
+func (s *Sums) slotsOf(m moment, span time.Duration) slotRange {
+	t, newest := s.end(m), s.newest.Load()
 	last := newest
 	if newest == noSlot || uint64(t-newest*s.width) >= uint64(s.width) {
 		last = ring.FloorDiv(t, s.width)
 	}
 	first, cut := last-s.slots+1, t != last*s.width+s.width-1
-	if span != int64(s.window.Span) {
-		first, cut = ring.Oldest(t, span, s.width)
+	if span != s.window.Span {
+		first, cut = ring.Oldest(t, int64(span), s.width)
 	}
 	oldest := newest - s.slots // that is kept
 	cut = cut && oldest <= first-1 && first-1 <= newest
-	r := slotRange{first: max(first, oldest), last: min(last, newest), cut: cut}
-	read(r)
-	return r.first-1 > s.next.Load()-s.size || !cut && r.first > s.next.Load()-s.size
+	return slotRange{first: max(first, oldest), last: min(last, newest), cut: cut}
 }
 
-// trySlot returns sum i of one slot, 0 if it is not kept, and whether it was not
-// cleared meanwhile.
-func (s *Sums) trySlot(slot int64, i int) (sum int64, ok bool) {
-	newest := s.newest.Load()
-	if slot < newest-s.slots || slot > newest {
-		return 0, true
+// end returns the time that a read at m is about: for a live one, now or the start of
+// the newest slot if that is later.
+func (s *Sums) end(m moment) int64 {
+	if newest := s.newest.Load(); m.live && newest != noSlot {
+		return max(m.t, newest*s.width)
 	}
-	sum = s.add(i, slot, slot)
-	return sum, slot > s.next.Load()-s.size
+	return m.t
 }
 
-func (s *Sums) eachSlot(t int64, i int, yield func(time.Time, int64) bool) {
-	last := ring.FloorDiv(t, s.width)
+func (s *Sums) eachSlot(m moment, i int, yield func(time.Time, int64) bool) {
+	last := ring.FloorDiv(s.end(m), s.width)
 	for slot := last - s.slots + 1; slot <= last; slot++ {
-		sum, ok := s.trySlot(slot, i)
-		if !ok {
-			s.mu.Lock()
-			sum, _ = s.trySlot(slot, i)
-			s.mu.Unlock()
-		}
+		sum := int64(0)
+		s.view(func() {
+			newest := s.newest.Load()
+			sum = s.add(i, max(slot, newest-s.slots), min(slot, newest))
+		})
 		if !yield(time.Unix(0, slot*s.width).UTC(), sum) {
 			return
 		}
 	}
 }
 
-// notBehind returns the time that a live read is about: now, or the start of
-// the newest slot if that is later.
-func (s *Sums) notBehind(now int64) int64 {
-	if newest := s.newest.Load(); newest != noSlot {
-		return max(now, newest*s.width)
-	}
-	return now
-}
-
-func (s *Sums) sum(t, span int64, live bool, i int) (sum int64) {
-	s.view(t, span, live, func(r slotRange) { sum = s.add(i, r.first, r.last) })
+func (s *Sums) sum(m moment, span time.Duration, i int) (sum int64) {
+	s.view(func() {
+		r := s.slotsOf(m, span)
+		sum = s.add(i, r.first, r.last)
+	})
 	return sum
 }
 
-func (s *Sums) bounds(t int64, live bool, i int) (lo, hi int64) {
-	s.view(t, int64(s.window.Span), live, func(r slotRange) {
+func (s *Sums) bounds(m moment, i int) (lo, hi int64) {
+	s.view(func() {
+		r := s.slotsOf(m, s.window.Span)
 		lo = s.add(i, r.first, r.last)
 		hi = lo
 		if r.cut {
@@ -179,9 +163,10 @@ func (s *Sums) bounds(t int64, live bool, i int) (lo, hi int64) {
 	return min(lo, hi), max(lo, hi)
 }
 
-func (s *Sums) appendSums(t int64, live bool, dst []int64) []int64 {
+func (s *Sums) appendSums(m moment, dst []int64) []int64 {
 	before := len(dst)
-	s.view(t, int64(s.window.Span), live, func(r slotRange) {
+	s.view(func() {
+		r := s.slotsOf(m, s.window.Span)
 		dst = dst[:before]
 		for i := range s.sums {
 			dst = append(dst, s.add(i, r.first, r.last))

@@ -108,7 +108,6 @@ type Table struct {
 	_         [64]byte   // what follows is written to
 	guard     aheadGuard // of ahead
 	late      atomic.Uint64
-	future    atomic.Uint64
 	saturated atomic.Uint64
 }
 
@@ -261,7 +260,7 @@ func (tb *Table) Stats() TableStats {
 		Evicted:   gone.Evicted,
 		Refused:   gone.Refused,
 		Late:      tb.late.Load(),
-		Future:    tb.future.Load(),
+		Future:    tb.guard.future.Load(),
 		Saturated: tb.saturated.Load(),
 	}
 }
