@@ -12,7 +12,7 @@ import (
 // out the oldest slot, which has partly expired. It is the lo of Bounds. A key
 // that is not held has 0.
 func (tb *Table) Sum(key string) uint64 {
-	lo, _ := tb.bounds(key, tb.clock.now(), tb.longest(), true)
+	lo, _ := tb.Bounds(key)
 	return lo
 }
 
@@ -21,22 +21,22 @@ func (tb *Table) Sum(key string) uint64 {
 // A table keeps the slots of the windows that end in the slot of its newest
 // event. A read at a time later than all events is as good as any. A read at an
 // earlier t gets what is left: the slots that have gone since count as empty,
-// and the slot of t counts with what has happened in it after t.
+// and the slot of t counts with what has happened in it after t. This holds for
+// all methods that read at a given time.
 func (tb *Table) SumAt(t time.Time, key string) uint64 {
-	lo, _ := tb.bounds(key, tb.clock.nanos(t), tb.longest(), false)
+	lo, _ := tb.BoundsAt(t, key)
 	return lo
 }
 
 // SumLast returns the sum of key over a span that ends now, of the slots of the
-// shortest window that holds it. The error says so if span is not positive or
-// longer than all windows; the sum is 0 then.
+// shortest window that contains it. It returns an error if span is not positive
+// or is longer than all windows.
 func (tb *Table) SumLast(key string, span time.Duration) (uint64, error) {
 	lo, _, err := tb.BoundsLast(key, span)
 	return lo, err
 }
 
-// SumLastAt returns the sum of key over a span that ends at t; see SumLast and,
-// for times in the past, SumAt.
+// SumLastAt is SumLast for a span that ends at t.
 func (tb *Table) SumLastAt(t time.Time, key string, span time.Duration) (uint64, error) {
 	lo, _, err := tb.BoundsLastAt(t, key, span)
 	return lo, err
@@ -46,34 +46,24 @@ func (tb *Table) SumLastAt(t time.Time, key string, span time.Duration) (uint64,
 // now, lies between: lo counts the slots wholly inside it, the current one
 // included, hi also the oldest one, which is partly inside.
 func (tb *Table) Bounds(key string) (lo, hi uint64) {
-	return tb.bounds(key, tb.clock.now(), tb.longest(), true)
+	lo, hi, _ = tb.bounds(key, live(tb.clock.now()), tb.longest())
+	return lo, hi
 }
 
-// BoundsAt returns the bounds of the longest window, which ends at t; for times
-// in the past see SumAt.
+// BoundsAt is Bounds for the longest window, which ends at t.
 func (tb *Table) BoundsAt(t time.Time, key string) (lo, hi uint64) {
-	return tb.bounds(key, tb.clock.nanos(t), tb.longest(), false)
+	lo, hi, _ = tb.bounds(key, tb.clock.at(t), tb.longest())
+	return lo, hi
 }
 
 // BoundsLast returns the bounds of a span that ends now; see SumLast.
 func (tb *Table) BoundsLast(key string, span time.Duration) (lo, hi uint64, err error) {
-	part, err := tb.part(span)
-	if err != nil {
-		return 0, 0, err
-	}
-	lo, hi = tb.bounds(key, tb.clock.now(), part, true)
-	return lo, hi, nil
+	return tb.boundsLast(key, live(tb.clock.now()), span)
 }
 
-// BoundsLastAt returns the bounds of a span that ends at t; see SumLast and, for
-// times in the past, SumAt.
+// BoundsLastAt is BoundsLast for a span that ends at t.
 func (tb *Table) BoundsLastAt(t time.Time, key string, span time.Duration) (lo, hi uint64, err error) {
-	part, err := tb.part(span)
-	if err != nil {
-		return 0, 0, err
-	}
-	lo, hi = tb.bounds(key, tb.clock.nanos(t), part, false)
-	return lo, hi, nil
+	return tb.boundsLast(key, tb.clock.at(t), span)
 }
 
 // Estimate returns the estimated count of key in the longest window, which ends
@@ -81,45 +71,23 @@ func (tb *Table) BoundsLastAt(t time.Time, key string, span time.Duration) (lo, 
 // the window, as if the events of that slot were spread evenly. For steady
 // traffic it is unbiased, unlike Sum. Its error is at most hi - lo.
 func (tb *Table) Estimate(key string) uint64 {
-	return tb.estimate(key, tb.clock.now(), tb.longest(), true)
+	return tb.estimate(key, live(tb.clock.now()), tb.longest())
 }
 
-// EstimateAt returns the estimate for the longest window, which ends at t; for
-// times in the past see SumAt.
+// EstimateAt is Estimate for the longest window, which ends at t.
 func (tb *Table) EstimateAt(t time.Time, key string) uint64 {
-	return tb.estimate(key, tb.clock.nanos(t), tb.longest(), false)
+	return tb.estimate(key, tb.clock.at(t), tb.longest())
 }
 
 // EstimateLast returns the estimated count of key in a span that ends now; see
 // Estimate and SumLast.
 func (tb *Table) EstimateLast(key string, span time.Duration) (uint64, error) {
-	part, err := tb.part(span)
-	if err != nil {
-		return 0, err
-	}
-	return tb.estimate(key, tb.clock.now(), part, true), nil
+	return tb.estimateLast(key, live(tb.clock.now()), span)
 }
 
-// EstimateLastAt returns the estimated count of key in a span that ends at t; see
-// Estimate, SumLast and, for times in the past, SumAt.
+// EstimateLastAt is EstimateLast for a span that ends at t.
 func (tb *Table) EstimateLastAt(t time.Time, key string, span time.Duration) (uint64, error) {
-	part, err := tb.part(span)
-	if err != nil {
-		return 0, err
-	}
-	return tb.estimate(key, tb.clock.nanos(t), part, false), nil
-}
-
-func (tb *Table) estimate(key string, t int64, p part, live bool) uint64 {
-	if live {
-		t = tb.notBehind(p, t)
-	}
-	lo, hi := tb.bounds(key, t, p, false)
-	return tb.estimateOf(lo, hi, t, p)
-}
-
-func (tb *Table) estimateOf(lo, hi uint64, t int64, p part) uint64 {
-	return between(lo, hi, t, p.span, tb.windows[p.window].width)
+	return tb.estimateLast(key, tb.clock.at(t), span)
 }
 
 // A part is a span of a table's windows, and the window that it is read from.
@@ -144,24 +112,51 @@ func (tb *Table) part(span time.Duration) (part, error) {
 	return part{}, fmt.Errorf("lately: span %v: must be positive and at most the longest window's %v", span, tb.windows[len(tb.windows)-1].window.Span)
 }
 
-// notBehind returns the time that a live read is about: now, or the start of
-// the newest slot if that is later.
-func (tb *Table) notBehind(p part, now int64) int64 {
-	w := &tb.windows[p.window]
-	return max(now, w.newest.Load()*w.width)
+// end returns the time that a read of p at m is about: for a live one, now or the
+// start of the newest slot if that is later.
+func (tb *Table) end(m moment, p part) int64 {
+	if m.live {
+		w := &tb.windows[p.window]
+		return max(m.t, w.newest.Load()*w.width)
+	}
+	return m.t
 }
 
-func (tb *Table) bounds(key string, t int64, p part, live bool) (lo, hi uint64) {
+// bounds returns the bounds of key in p at m, and the time that it took for m.
+func (tb *Table) bounds(key string, m moment, p part) (lo, hi uint64, t int64) {
 	r, state := tb.in.Lock(tb.in.Hash(key), key)
 	if state != keytable.Found {
-		return 0, 0
+		return 0, 0, m.t
 	}
-	if live {
-		t = tb.notBehind(p, t)
-	}
+	t = tb.end(m, p)
 	lo, hi = tb.boundsOf(r, t, p)
 	r.Unlock()
-	return lo, hi
+	return lo, hi, t
+}
+
+func (tb *Table) boundsLast(key string, m moment, span time.Duration) (lo, hi uint64, err error) {
+	part, err := tb.part(span)
+	if err == nil {
+		lo, hi, _ = tb.bounds(key, m, part)
+	}
+	return lo, hi, err
+}
+
+func (tb *Table) estimate(key string, m moment, p part) uint64 {
+	lo, hi, t := tb.bounds(key, m, p)
+	return tb.estimateOf(lo, hi, t, p)
+}
+
+func (tb *Table) estimateLast(key string, m moment, span time.Duration) (uint64, error) {
+	part, err := tb.part(span)
+	if err != nil {
+		return 0, err
+	}
+	return tb.estimate(key, m, part), nil
+}
+
+func (tb *Table) estimateOf(lo, hi uint64, t int64, p part) uint64 {
+	return between(lo, hi, t, p.span, tb.windows[p.window].width)
 }
 
 func (tb *Table) boundsOf(r keytable.Record, t int64, p part) (lo, hi uint64) {

@@ -29,23 +29,20 @@ type KeyCount struct {
 // The complexity is O(k + m log n) where k = Len() and m <= k is how often a key
 // is among the first n of those seen so far.
 func (tb *Table) Top(n int, span time.Duration) ([]KeyCount, error) {
-	return tb.top(n, tb.clock.now(), span, true)
+	return tb.top(n, live(tb.clock.now()), span)
 }
 
-// TopAt returns the n keys with the largest sums over a span that ends at t; see
-// Top and, for times in the past, SumAt.
+// TopAt is Top for a span that ends at t.
 func (tb *Table) TopAt(t time.Time, n int, span time.Duration) ([]KeyCount, error) {
-	return tb.top(n, tb.clock.nanos(t), span, false)
+	return tb.top(n, tb.clock.at(t), span)
 }
 
-func (tb *Table) top(n int, t int64, span time.Duration, live bool) ([]KeyCount, error) {
+func (tb *Table) top(n int, m moment, span time.Duration) ([]KeyCount, error) {
 	part, err := tb.part(span)
 	if err != nil || n <= 0 {
 		return nil, err
 	}
-	if live {
-		t = tb.notBehind(part, t)
-	}
+	t := tb.end(m, part)
 	leaders := make([]KeyCount, 0, min(n, tb.Len()))
 	least := uint64(1) // fewer cannot be among the first n
 	for key, r := range tb.in.All() {
@@ -88,19 +85,15 @@ type Reading struct {
 
 // Read returns the counts of key now, zeros for a key that is not held. It allocates;
 // to read one figure, use Sum or Bounds.
-func (tb *Table) Read(key string) Reading { return tb.read(tb.clock.now(), key, true) }
+func (tb *Table) Read(key string) Reading { return tb.read(live(tb.clock.now()), key) }
 
-// ReadAt returns what tb holds of key at t; for times in the past see SumAt.
-func (tb *Table) ReadAt(t time.Time, key string) Reading {
-	return tb.read(tb.clock.nanos(t), key, false)
-}
+// ReadAt returns the counts of key at t.
+func (tb *Table) ReadAt(t time.Time, key string) Reading { return tb.read(tb.clock.at(t), key) }
 
-func (tb *Table) read(t int64, key string, live bool) Reading {
+func (tb *Table) read(m moment, key string) Reading {
 	counts := make([]uint64, 0, tb.readingSize())
 	r, state := tb.in.Lock(tb.in.Hash(key), key)
-	if live {
-		t = tb.liveTime(t)
-	}
+	t := tb.endOfAll(m)
 	if state != keytable.Found {
 		return Reading{tb, t, counts[:cap(counts)]}
 	}
@@ -115,12 +108,12 @@ func (tb *Table) readingSize() (n int) {
 	return n
 }
 
-// liveTime is notBehind for all windows at once.
-func (tb *Table) liveTime(now int64) int64 {
+// endOfAll is end for all windows at once.
+func (tb *Table) endOfAll(m moment) int64 {
 	for i := range tb.windows {
-		now = tb.notBehind(part{window: i}, now)
+		m.t = tb.end(m, part{window: i})
 	}
-	return now
+	return m.t
 }
 
 func (tb *Table) appendCounts(counts []uint64, r keytable.Record, t int64) []uint64 {
@@ -148,15 +141,16 @@ func (tb *Table) appendCounts(counts []uint64, r keytable.Record, t int64) []uin
 // The loop may use the table. It allocates for each key. The complexity is O(k)
 // where k = Len(), times the slots.
 func (tb *Table) All() iter.Seq2[string, Reading] {
-	return func(yield func(string, Reading) bool) { tb.all(tb.liveTime(tb.clock.now()), yield) }
+	return func(yield func(string, Reading) bool) { tb.all(live(tb.clock.now()), yield) }
 }
 
-// AllAt yields what is held at t, as All does; for times in the past see SumAt.
+// AllAt is All for the counts at t.
 func (tb *Table) AllAt(t time.Time) iter.Seq2[string, Reading] {
-	return func(yield func(string, Reading) bool) { tb.all(tb.clock.nanos(t), yield) }
+	return func(yield func(string, Reading) bool) { tb.all(tb.clock.at(t), yield) }
 }
 
-func (tb *Table) all(t int64, yield func(string, Reading) bool) {
+func (tb *Table) all(m moment, yield func(string, Reading) bool) {
+	t := tb.endOfAll(m)
 	var keys []string
 	var counts []uint64
 	size := tb.readingSize()
