@@ -28,18 +28,16 @@ import (
 // may be used on one Counter as long as the events are not ahead of the clock; see
 // [Counter.Add].
 //
-// An add costs one atomic add and a clock reading, a read about a nanosecond per
-// slot. The first add after idle time, or after a jump of the events' time, also
-// clears the slots in between, about 10 ns each, at most all slots once. Contending
-// goroutines are spread over stripes, see docs/dev/proofs.md, so adding on many
-// cores at once is faster, not slower; a read then costs a nanosecond per slot and
-// stripe.
+// An add costs one atomic add and a clock reading. The first add after idle time, or
+// after a jump of the events' time, also clears the slots in between, about 10 ns
+// each, at most all slots once. If goroutines on several cores add at once, they are
+// spread over stripes, see docs/dev/proofs.md, so adds get faster with each core. A
+// read costs about a nanosecond per slot and stripe.
 //
 // The first add allocates 8 bytes per slot, with the number of slots rounded up to
 // a power of two. So does the first add in each stripe, and an add after idle time
 // of 2^25 windows or more (9 hours for a window of 1 ms, a year for 1 s). Nothing
-// else allocates. There is no goroutine and no timer, so nothing to close, except a
-// [Clock] that the caller made.
+// else allocates. There is no goroutine and no timer, so nothing to close.
 //
 // A slot holds at least 2^36-1; see [Stats]. The sum of all slots of a window stays
 // far below 2^64.

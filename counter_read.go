@@ -25,18 +25,19 @@ func (c *Counter) SumAt(t time.Time) uint64 { return c.sum(c.clock.at(t), int64(
 // lie wholly inside it, the current one included. It returns an error if span is
 // not positive or is longer than the window.
 func (c *Counter) SumLast(span time.Duration) (uint64, error) {
-	if err := c.clock.checkSpan(span, c.window.Span); err != nil {
-		return 0, err
-	}
-	return c.sum(live(c.clock.now()), int64(span), 0), nil
+	return c.sumLast(live(c.clock.now()), span)
 }
 
 // SumLastAt is SumLast for a span that ends at t.
 func (c *Counter) SumLastAt(t time.Time, span time.Duration) (uint64, error) {
-	if err := c.clock.checkSpan(span, c.window.Span); err != nil {
+	return c.sumLast(c.clock.at(t), span)
+}
+
+func (c *Counter) sumLast(m moment, span time.Duration) (uint64, error) {
+	if err := checkSpan(span, c.window.Span); err != nil {
 		return 0, err
 	}
-	return c.sum(c.clock.at(t), int64(span), 0), nil
+	return c.sum(m, int64(span), 0), nil
 }
 
 // Bounds returns what the true count of the window that ends now lies between:
@@ -182,7 +183,7 @@ func (c *Counter) estimate(m moment) uint64 {
 }
 
 func (c *Counter) rate(m moment, span time.Duration) (float64, error) {
-	if err := c.clock.checkSpan(span, c.window.Span); err != nil {
+	if err := checkSpan(span, c.window.Span); err != nil {
 		return 0, err
 	}
 	lo, hi, t := c.bounds(m, int64(span))

@@ -82,9 +82,8 @@ func live(now int64) moment { return moment{now, true} }
 func (c *liveClock) at(t time.Time) moment { return moment{c.nanos(t), false} }
 
 // checkSpan returns an error for a span that a read of a window of length
-// longest cannot answer. It panics for the zero liveClock.
-func (c *liveClock) checkSpan(span, longest time.Duration) error {
-	c.mustBeMade()
+// longest cannot answer.
+func checkSpan(span, longest time.Duration) error {
 	if span <= 0 || span > longest {
 		return fmt.Errorf("lately: span %v: must be positive and at most %v, the longest span here", span, longest)
 	}

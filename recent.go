@@ -121,18 +121,14 @@ func (r *Recent[T]) AddAt(t time.Time, value T) bool {
 	ns := r.clock.nanos(t)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.addAt(ns, value)
-}
-
-func (r *Recent[T]) addAt(t int64, value T) bool {
 	switch {
-	case r.isLate(t):
+	case r.isLate(ns):
 		r.stats.Late++
 		return false
-	case r.newest != none && r.guard.refuses(t, r.newest, r.ahead, time.Duration(r.span)):
+	case r.newest != none && r.guard.refuses(ns, r.newest, r.ahead, time.Duration(r.span)):
 		return false
 	}
-	return r.keep(t, value)
+	return r.keep(ns, value)
 }
 
 func (r *Recent[T]) isLate(t int64) bool { return r.newest != none && t <= r.newest-r.span }
@@ -204,53 +200,47 @@ func (r *Recent[T]) expire(t int64) (expired int) {
 
 // Expire removes the events that have left the window by now and returns how many.
 // Adds do the same; call it to free what events point to when there are no adds.
-func (r *Recent[T]) Expire() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.expire(max(r.clock.now(), r.newest))
-}
+func (r *Recent[T]) Expire() int { return r.expireAt(live(r.clock.now())) }
 
-// ExpireAt removes the events that have left the window at t and returns how many.
-func (r *Recent[T]) ExpireAt(t time.Time) int {
-	ns := r.clock.nanos(t)
+// ExpireAt is Expire for the window that ends at t.
+func (r *Recent[T]) ExpireAt(t time.Time) int { return r.expireAt(r.clock.at(t)) }
+
+func (r *Recent[T]) expireAt(m moment) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.expire(ns)
+	return r.expire(r.end(m))
 }
 
 // Len returns the number of events of the window that ends now.
-func (r *Recent[T]) Len() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	first, end := r.window(max(r.clock.now(), r.newest))
-	return end - first
-}
+func (r *Recent[T]) Len() int { return r.length(live(r.clock.now())) }
 
 // LenAt returns the number of events of the window that ends at t. For times
 // before the newest event it is what is left of that window.
-func (r *Recent[T]) LenAt(t time.Time) int {
-	ns := r.clock.nanos(t)
+func (r *Recent[T]) LenAt(t time.Time) int { return r.length(r.clock.at(t)) }
+
+func (r *Recent[T]) length(m moment) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	first, end := r.window(ns)
+	first, end := r.window(r.end(m))
 	return end - first
 }
 
 // Append appends the events of the window that ends now to dst, oldest first,
 // and returns it. If dst has enough capacity, it does not allocate.
-func (r *Recent[T]) Append(dst []Event[T]) []Event[T] {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.append(max(r.clock.now(), r.newest), dst)
+func (r *Recent[T]) Append(dst []Event[T]) []Event[T] { return r.append(live(r.clock.now()), dst) }
+
+// AppendAt is Append for the window that ends at t; see LenAt.
+func (r *Recent[T]) AppendAt(t time.Time, dst []Event[T]) []Event[T] {
+	return r.append(r.clock.at(t), dst)
 }
 
-// AppendAt appends the events of the window that ends at t to dst, oldest first,
-// and returns it; see Append and LenAt.
-func (r *Recent[T]) AppendAt(t time.Time, dst []Event[T]) []Event[T] {
-	ns := r.clock.nanos(t)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.append(ns, dst)
+// end returns the time that a read at m is about: for a live one, now or the time of
+// the newest event if that is later.
+func (r *Recent[T]) end(m moment) int64 {
+	if m.live {
+		return max(m.t, r.newest)
+	}
+	return m.t
 }
 
 // window returns the places of the events in (t-span, t]: first to end-1.
@@ -263,8 +253,10 @@ func (r *Recent[T]) after(t int64) int {
 	return sort.Search(r.n, func(i int) bool { return r.at(i).t > t })
 }
 
-func (r *Recent[T]) append(t int64, dst []Event[T]) []Event[T] {
-	first, end := r.window(t)
+func (r *Recent[T]) append(m moment, dst []Event[T]) []Event[T] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first, end := r.window(r.end(m))
 	dst = slices.Grow(dst, end-first)
 	for i := first; i < end; i++ {
 		e := r.at(i)

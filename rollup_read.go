@@ -20,8 +20,8 @@ func (r *Rollup) Sum(span time.Duration) (uint64, error) {
 	return lo, err
 }
 
-// SumAt returns the count of the span that ends at t. For times before the
-// newest event it is what is left of that window; see [Counter.SumAt].
+// SumAt is Sum for the span that ends at t. For times before the newest event it is
+// what is left of that window, as in [Counter.SumAt].
 func (r *Rollup) SumAt(t time.Time, span time.Duration) (uint64, error) {
 	lo, _, err := r.BoundsAt(t, span)
 	return lo, err
@@ -38,9 +38,7 @@ func (r *Rollup) Bounds(span time.Duration) (lo, hi uint64, err error) {
 	return r.bounds(live(r.clock.now()), span)
 }
 
-// BoundsAt returns the bounds of the count of the span that ends at t, for a t
-// that is not before the newest event; for others they bound what is left of
-// that window, see [Counter.SumAt].
+// BoundsAt is Bounds for the span that ends at t; see SumAt.
 func (r *Rollup) BoundsAt(t time.Time, span time.Duration) (lo, hi uint64, err error) {
 	return r.bounds(r.clock.at(t), span)
 }
@@ -53,8 +51,7 @@ func (r *Rollup) AppendCounts(dst []RollupCount) []RollupCount {
 	return r.appendCounts(live(r.clock.now()), dst)
 }
 
-// AppendCountsAt appends the count of each span that ends at t to dst and
-// returns it; see AppendCounts and BoundsAt.
+// AppendCountsAt is AppendCounts for the spans that end at t.
 func (r *Rollup) AppendCountsAt(t time.Time, dst []RollupCount) []RollupCount {
 	return r.appendCounts(r.clock.at(t), dst)
 }
@@ -66,13 +63,12 @@ func (r *Rollup) Stats() Stats {
 }
 
 func (r *Rollup) bounds(m moment, span time.Duration) (lo, hi uint64, err error) {
-	i := 0
-	for i < len(r.spans) && int64(span) > r.spans[i].span {
-		i++
+	if longest := r.spans[len(r.spans)-1].span; span <= 0 || int64(span) > longest {
+		return 0, 0, fmt.Errorf("lately: span %v: must be positive and at most the longest of the rollup, %v", span, time.Duration(longest))
 	}
-	if span <= 0 || i == len(r.spans) {
-		return 0, 0, fmt.Errorf("lately: span %v: must be positive and at most the longest of the rollup, %v",
-			span, time.Duration(r.spans[len(r.spans)-1].span))
+	i := 0
+	for int64(span) > r.spans[i].span {
+		i++
 	}
 	r.view(func() {
 		t := r.end(m)

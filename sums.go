@@ -170,27 +170,25 @@ func (s *Sums) Sum(i int) int64 { return s.sum(live(s.clock.now()), s.window.Spa
 
 // SumAt returns sum i of the window that ends at t. For a t before the newest
 // event it is what is left of that window; see [Counter.SumAt].
-func (s *Sums) SumAt(t time.Time, i int) int64 {
-	return s.sum(s.clock.at(t), s.window.Span, i)
-}
+func (s *Sums) SumAt(t time.Time, i int) int64 { return s.sum(s.clock.at(t), s.window.Span, i) }
 
 // SumLast returns sum i of a shorter span that ends now: of the slots that lie
 // wholly inside it, with the current one. It returns an error if span is not
 // positive or is longer than the window.
 func (s *Sums) SumLast(i int, span time.Duration) (int64, error) {
-	if err := s.clock.checkSpan(span, s.window.Span); err != nil {
-		return 0, err
-	}
-	return s.sum(live(s.clock.now()), span, i), nil
+	return s.sumLast(live(s.clock.now()), span, i)
 }
 
-// SumLastAt returns sum i of a shorter span that ends at t; see SumLast and
-// SumAt.
+// SumLastAt is SumLast for a span that ends at t.
 func (s *Sums) SumLastAt(t time.Time, i int, span time.Duration) (int64, error) {
-	if err := s.clock.checkSpan(span, s.window.Span); err != nil {
+	return s.sumLast(s.clock.at(t), span, i)
+}
+
+func (s *Sums) sumLast(m moment, span time.Duration, i int) (int64, error) {
+	if err := checkSpan(span, s.window.Span); err != nil {
 		return 0, err
 	}
-	return s.sum(s.clock.at(t), span, i), nil
+	return s.sum(m, span, i), nil
 }
 
 // Bounds returns bounds of the true sum i of the window that ends now, if all
@@ -200,8 +198,7 @@ func (s *Sums) SumLastAt(t time.Time, i int, span time.Duration) (int64, error) 
 // outside.
 func (s *Sums) Bounds(i int) (lo, hi int64) { return s.bounds(live(s.clock.now()), i) }
 
-// BoundsAt returns the bounds of the window that ends at t; see Bounds and, for
-// times in the past, SumAt.
+// BoundsAt is Bounds for the window that ends at t.
 func (s *Sums) BoundsAt(t time.Time, i int) (lo, hi int64) { return s.bounds(s.clock.at(t), i) }
 
 // AppendSums appends all sums of the window that ends now to dst, in the order
@@ -209,8 +206,7 @@ func (s *Sums) BoundsAt(t time.Time, i int) (lo, hi int64) { return s.bounds(s.c
 // capacity, it does not allocate.
 func (s *Sums) AppendSums(dst []int64) []int64 { return s.appendSums(live(s.clock.now()), dst) }
 
-// AppendSumsAt appends all sums of the window that ends at t to dst and returns
-// it; see AppendSums and SumAt.
+// AppendSumsAt is AppendSums for the window that ends at t.
 func (s *Sums) AppendSumsAt(t time.Time, dst []int64) []int64 {
 	return s.appendSums(s.clock.at(t), dst)
 }
@@ -222,8 +218,7 @@ func (s *Sums) Slots(i int) iter.Seq2[time.Time, int64] {
 	return func(yield func(time.Time, int64) bool) { s.eachSlot(live(s.clock.now()), i, yield) }
 }
 
-// SlotsAt returns an iterator over the slots that SumAt(t, i) adds up; see
-// Slots.
+// SlotsAt is Slots for the slots that SumAt(t, i) adds up.
 func (s *Sums) SlotsAt(t time.Time, i int) iter.Seq2[time.Time, int64] {
 	return func(yield func(time.Time, int64) bool) { s.eachSlot(s.clock.at(t), i, yield) }
 }

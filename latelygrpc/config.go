@@ -11,26 +11,13 @@ import (
 //
 // The functions are called by the goroutines that serve calls, concurrently.
 type Config struct {
-	// TrustedProxies are the networks of your proxies: x-forwarded-for of a
-	// peer outside them is ignored. An IPv4-mapped prefix is the IPv4 one.
-	// Clients in these networks can claim any address. If there are any, set
-	// Hops.
+	// TrustedProxies are the networks of your proxies, whose x-forwarded-for is
+	// read. This and the three fields that follow are those of
+	// [latelyhttp.IdentityConfig].
 	TrustedProxies []netip.Prefix
 
-	// TrustUnix makes peers on a Unix socket trusted proxies. By default all
-	// of them are one client, "unix".
-	TrustUnix bool
-
-	// Hops is the largest number of proxies between a client and this
-	// server: at most so many addresses are read from x-forwarded-for, and the
-	// last of them is the client even if it is in TrustedProxies. With 0, the
-	// client is the first address that is not of a trusted proxy.
-	Hops int
-
-	// ProxiesAreClients says that hosts in TrustedProxies also send calls of
-	// their own, without x-forwarded-for: the client is then the proxy's
-	// address. By default it is "proxy:" and the address, which matches no
-	// allow list.
+	TrustUnix         bool
+	Hops              int
 	ProxiesAreClients bool
 
 	// Fields adds event fields, such as "user", and replaces those that the

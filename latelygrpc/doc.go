@@ -31,13 +31,10 @@
 // # Client identity
 //
 // The client is the peer of the connection. By default no metadata is trusted. If the
-// peer is in [Config.TrustedProxies], x-forwarded-for is read from its end, up to the
-// first address that is not of a trusted proxy. Port and zone are removed; an
-// IPv4-mapped address is the IPv4 one, and so is a public one under 64:ff9b::/96. A
-// peer on a Unix socket is "unix", one without address "unknown". A trusted proxy that
-// does not name its client is the client itself, as "proxy:" and its address, which
-// matches no allow list. The rule's key then folds the address, by default IPv6 to its
-// /64 (see [match.Fold]).
+// peer is in [Config.TrustedProxies], x-forwarded-for is read as
+// [latelyhttp.Identity] reads it, and the client is the text that
+// [latelyhttp.Client.AppendTo] appends. The rule's key then folds the address, by
+// default IPv6 to its /64 (see [match.Fold]).
 //
 // # In-flight limits and queues
 //

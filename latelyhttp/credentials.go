@@ -57,10 +57,14 @@ func basicToken(lines []string) (token string, ok bool) {
 // appendUserName decodes base64 up to the first ':', and reports false if there is none.
 // It skips bytes outside the alphabet, and also '-' and '_' unless urlSafe is set.
 func appendUserName(dst []byte, encoded string, urlSafe bool) (name []byte, ok bool) {
+	const standard, url = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", "-_"
 	bits, n := uint32(0), 0
 	for i := range len(encoded) {
-		digit := base64Digit(encoded[i], urlSafe)
-		if digit > 63 {
+		digit := strings.IndexByte(standard, encoded[i])
+		if digit < 0 && urlSafe && strings.IndexByte(url, encoded[i]) >= 0 {
+			digit = len(standard) - len(url) + strings.IndexByte(url, encoded[i])
+		}
+		if digit < 0 {
 			continue
 		}
 		bits = bits<<6 | uint32(digit)
@@ -75,21 +79,4 @@ func appendUserName(dst []byte, encoded string, urlSafe bool) (name []byte, ok b
 		dst = append(dst, c)
 	}
 	return dst, false
-}
-
-// base64Digit returns the value of a digit of base64, and 255 for other bytes.
-func base64Digit(c byte, urlSafe bool) byte {
-	switch {
-	case 'A' <= c && c <= 'Z':
-		return c - 'A'
-	case 'a' <= c && c <= 'z':
-		return c - 'a' + 26
-	case '0' <= c && c <= '9':
-		return c - '0' + 52
-	case c == '+' || urlSafe && c == '-':
-		return 62
-	case c == '/' || urlSafe && c == '_':
-		return 63
-	}
-	return 255
 }
