@@ -50,8 +50,8 @@ type TableConfig struct {
 	// Compare compares keys in full. Without it a key is identified by 64 bits of
 	// a hash with a random seed for each table: among n keys the probability
 	// that any two are counted as one is about n*n/2^65, for a million keys 1 in
-	// 37 million, and nobody who does not know the seed can raise it. With it an
-	// add also reads the key from memory.
+	// 37 million, and no choice of keys raises it without the seed. With Compare
+	// an add also reads the key from memory.
 	Compare bool
 }
 

@@ -7,8 +7,7 @@
 //
 // Headers, bodies and the identity of clients are those of latelyhttp. In particular
 // the client is the peer of the connection unless latelyhttp.Config has proxies:
-// what gin's ClientIP makes of headers, which it believes from anyone unless told
-// otherwise, is not used.
+// gin's ClientIP, which by default trusts the headers of all peers, is not used.
 //
 // A rule on "pattern" sees gin's route: /items/:id.
 package latelygin

@@ -10,8 +10,8 @@ package ring
 type generation struct {
 	// newest packs the number of the newest slot, shifted left by one, and a
 	// low bit that says "closed". Open, it only grows, and it takes a value
-	// after all words have been stamped for it: who sees N finds the slots up
-	// to N in place. Closed, it holds the slot that the next generation begins with
+	// after all words have been stamped for it: a goroutine that sees N finds the
+	// slots up to N in place. Closed, it holds the slot that the next generation begins with
 	// and never changes again, so everyone can finish what the closer began.
 	newest atomicInt64
 

@@ -8,8 +8,8 @@ import "sync/atomic"
 //
 // No add is lost and none is doubled, with any number of writers and readers:
 // stamp and count of a slot share one word, so there is no reset to race with.
-// All methods are lock-free: a goroutine that is stopped anywhere in one holds
-// nobody up. An add costs one atomic step; moving on by d slots costs d of
+// All methods are lock-free: a goroutine that is stopped anywhere in one delays no
+// other. An add costs one atomic step; moving on by d slots costs d of
 // them, the length of the ring at most. Memory is 8 bytes a word from the first
 // add on; a step of more than farTurns turns, after idle time that is 9 hours
 // for a window of 1 ms and longer for any other, takes fresh memory once.

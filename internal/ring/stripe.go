@@ -55,10 +55,10 @@ func (l *stripe) succeed(e *generation, state int64) {
 	}
 }
 
-// help is called by who has found w, the word of a later slot, at the position
-// of slot, after newest was seen at state. If newest is still there, a writer
-// is between stamping and publishing; help publishes in its stead, so that the
-// caller need not wait for it.
+// help is called after w, the word of a later slot, was found at the position of
+// slot, and newest was seen at state before. If newest is still there, a writer is
+// between stamping and publishing; help publishes for it, so that the caller need
+// not wait.
 func (l *stripe) help(e *generation, state, slot int64, w uint64) {
 	if e.newest.Load() == state {
 		l.reach(e.slotFound(w, slot, state), e.shift)

@@ -44,8 +44,8 @@ func Bytes(c Config) int64 {
 	return allocated(int64(c.counterWords())*8) + allocated(int64(c.parts())*int64(unsafe.Sizeof(part{}))) + allocated(int64(unsafe.Sizeof(Window{})))
 }
 
-// allocated bounds what the allocator makes of n bytes: it rounds small objects
-// up to a size class, by an eighth at most, and those above 32 KiB to pages of
+// allocated bounds what the allocator rounds n bytes up to: small objects to a
+// size class, by an eighth at most, and those above 32 KiB to pages of
 // 8 KiB.
 func allocated(n int64) int64 {
 	const page, small = 8 << 10, 32 << 10
