@@ -58,15 +58,10 @@ func (c *counter) add(e *match.Event, t time.Time, key []byte) []byte {
 	return key
 }
 
-// A CounterInfo is a counter with the statistics of its table.
-type CounterInfo struct {
-	api.Counter
-	Stats lately.TableStats
-}
-
-// Counters yields the counters, those of the rules file first.
-func (e *Engine) Counters() iter.Seq[CounterInfo] {
-	return func(yield func(CounterInfo) bool) {
+// Counters yields the counters, those of the rules file first, with the statistics of their
+// tables.
+func (e *Engine) Counters() iter.Seq2[api.Counter, lately.TableStats] {
+	return func(yield func(api.Counter, lately.TableStats) bool) {
 		for _, c := range e.rules.Load().counters {
 			stats := c.table.Stats()
 			info := api.Counter{
@@ -75,7 +70,7 @@ func (e *Engine) Counters() iter.Seq[CounterInfo] {
 			for _, span := range c.Spans {
 				info.Spans = append(info.Spans, api.MillisOf(span))
 			}
-			if !yield(CounterInfo{info, stats}) {
+			if !yield(info, stats) {
 				return
 			}
 		}

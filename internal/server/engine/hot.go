@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -143,21 +144,13 @@ func (r *Restorer) hotKey(data []byte) error {
 	return nil
 }
 
-// HotStats is the number of keys that a hot rule counts, their memory, and how many
-// were evicted because its share of the budget was used up.
-type HotStats struct {
-	Rule    string
-	Keys    int
-	Bytes   int64
-	Evicted uint64
-}
-
-// HotStats returns the statistics of the hot rules in force.
-func (e *Engine) HotStats() []HotStats {
-	var all []HotStats
-	for _, h := range e.rules.Load().hot {
-		stats := h.detector.Stats(h.Name)
-		all = append(all, HotStats{h.Name, stats.Keys, stats.Bytes, stats.Evicted})
+// HotStats yields the names and the statistics of the hot rules in force.
+func (e *Engine) HotStats() iter.Seq2[string, hotkey.Stats] {
+	return func(yield func(string, hotkey.Stats) bool) {
+		for _, h := range e.rules.Load().hot {
+			if !yield(h.Name, h.detector.Stats(h.Name)) {
+				return
+			}
+		}
 	}
-	return all
 }

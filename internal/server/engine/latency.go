@@ -5,10 +5,8 @@ import (
 	"time"
 )
 
-// LatencyBounds returns the upper bounds of the buckets of a [Latency]. Durations above
-// the last one are in one more bucket.
-func LatencyBounds() []time.Duration { return latencyBounds[:] }
-
+// latencyBounds are the upper bounds of the buckets of a [Latency]. Durations above the last
+// one are in one more bucket.
 var latencyBounds = [...]time.Duration{
 	5 * time.Microsecond, 10 * time.Microsecond, 25 * time.Microsecond, 50 * time.Microsecond,
 	100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
@@ -43,28 +41,20 @@ func (p *LatencyPart) Observe(d time.Duration, n uint64) {
 	p.sum.Add(int64(d) * int64(n))
 }
 
-// A LatencyCount is the counts of a [Latency]; buckets are cumulative.
-type LatencyCount struct {
-	Sum     time.Duration
-	Count   uint64
-	Buckets [len(latencyBounds)]uint64 // decisions that took up to each of LatencyBounds
-}
-
-// Count returns the counts of l. Concurrent decisions may be in Sum and not in Count.
-func (l *Latency) Count() (c LatencyCount) {
+// Count returns how many decisions were counted, their sum, and for each bound in seconds how
+// many took no longer. Concurrent decisions may be in sum and not in n.
+func (l *Latency) Count() (n uint64, sum time.Duration, buckets map[float64]uint64) {
+	buckets = make(map[float64]uint64, len(latencyBounds))
 	for i := range l.parts {
-		p := &l.parts[i]
-		c.Sum += time.Duration(p.sum.Load())
-		for b := range p.buckets {
-			n := p.buckets[b].Load()
-			c.Count += n
-			if b < len(c.Buckets) {
-				c.Buckets[b] += n
-			}
+		sum += time.Duration(l.parts[i].sum.Load())
+	}
+	for b := range len(latencyBounds) + 1 {
+		for i := range l.parts {
+			n += l.parts[i].buckets[b].Load()
+		}
+		if b < len(latencyBounds) {
+			buckets[latencyBounds[b].Seconds()] = n
 		}
 	}
-	for b := 1; b < len(c.Buckets); b++ {
-		c.Buckets[b] += c.Buckets[b-1]
-	}
-	return c
+	return n, sum, buckets
 }

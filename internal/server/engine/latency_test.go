@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -24,7 +25,7 @@ func TestLatency(t *testing.T) {
 			for range 500 {
 				d := time.Duration(rng.Int64N(int64(2 * time.Second)))
 				if rng.IntN(2) == 0 { // a bound itself, or near it
-					d = engine.LatencyBounds()[rng.IntN(len(engine.LatencyBounds()))] + time.Duration(rng.IntN(3)-1)
+					d = engine.LatencyBounds[rng.IntN(len(engine.LatencyBounds))] + time.Duration(rng.IntN(3)-1)
 				}
 				n := 1 + rng.IntN(3)
 				part.Observe(d, uint64(n))
@@ -33,18 +34,20 @@ func TestLatency(t *testing.T) {
 		})
 	}
 	observers.Wait()
-	var want engine.LatencyCount
+	var count uint64
+	var sum time.Duration
+	want := map[float64]uint64{}
 	for _, d := range slices.Concat(lists...) {
-		want.Sum += d
-		want.Count++
-		for i, bound := range engine.LatencyBounds() {
+		sum += d
+		count++
+		for _, bound := range engine.LatencyBounds {
 			if d <= bound {
-				want.Buckets[i]++
+				want[bound.Seconds()]++
 			}
 		}
 	}
-	if got := l.Count(); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+	if n, s, got := l.Count(); n != count || s != sum || !maps.Equal(got, want) {
+		t.Errorf("got %d in %v, %v; want %d in %v, %v", n, s, got, count, sum, want)
 	}
 	part := l.Part()
 	if n := testing.AllocsPerRun(100, func() { part.Observe(time.Millisecond, 1) }); n != 0 {

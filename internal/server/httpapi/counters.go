@@ -14,7 +14,7 @@ func listCounters(c *call) (api.CounterList, error) {
 func (s *Server) counters() []api.Counter {
 	list := []api.Counter{}
 	for c := range s.Engine.Counters() {
-		list = append(list, c.Counter)
+		list = append(list, c)
 	}
 	return list
 }

@@ -103,10 +103,10 @@ func (m metricWriter) memory(s *Server) {
 	var keys int
 	var bytes int64
 	var full uint64
-	for c := range s.Engine.Counters() {
+	for c, stats := range s.Engine.Counters() {
 		keys += c.Keys
-		bytes += c.Stats.Bytes
-		full += c.Stats.Refused
+		bytes += c.Bytes
+		full += stats.Refused
 	}
 	m.gauge("table_keys", "Keys in the tables of all counters.", int64(keys))
 	m.gauge("table_memory_bytes", "Memory that the tables of all counters use.", bytes)
@@ -121,10 +121,10 @@ func (m metricWriter) memory(s *Server) {
 	m.gauge("requests_memory_bytes", "Memory that requests and answers in transit use, of all listeners.", used)
 	m.gauge("requests_memory_budget_bytes", "Memory that requests and answers in transit may use.", budget)
 
-	for _, h := range s.Engine.HotStats() {
-		m.gauge("hot_keys", "Keys that the hot rule counts, whether they are hot or not.", int64(h.Keys), "rule", h.Rule)
-		m.gauge("hot_memory_bytes", "Memory that these keys use; all rules together have a sixteenth of --memory.", h.Bytes, "rule", h.Rule)
-		m.counter("hot_evicted_total", "Keys of the hot rule that were evicted because its memory was used up.", h.Evicted, "rule", h.Rule)
+	for rule, h := range s.Engine.HotStats() {
+		m.gauge("hot_keys", "Keys that the hot rule counts, whether they are hot or not.", int64(h.Keys), "rule", rule)
+		m.gauge("hot_memory_bytes", "Memory that these keys use; all rules together have a sixteenth of --memory.", h.Bytes, "rule", rule)
+		m.counter("hot_evicted_total", "Keys of the hot rule that were evicted because its memory was used up.", h.Evicted, "rule", rule)
 	}
 }
 
@@ -155,7 +155,6 @@ func (m metricWriter) storage(s *Server) {
 
 func (m metricWriter) listener(name string, s *engine.Listener) {
 	open, accepted, refused := s.Conns.Counts()
-	latency := s.Latency.Count()
 	m.gauge("connections", "Open connections.", int64(open), "listener", name)
 	m.counter("connections_total", "Connections that were accepted.", accepted, "listener", name)
 	m.counter("connections_refused_total", "Connections that were refused because there were too many.", refused, "listener", name)
@@ -167,9 +166,6 @@ func (m metricWriter) listener(name string, s *engine.Listener) {
 	m.counter("request_panics_total", "Commands and requests that ended in a panic.", s.Panics.Load(), "listener", name)
 	desc, labels := describe("decision_duration_seconds",
 		"Time from when a decision's request had arrived until its answer was sent. All decisions of a RESP pipeline or HTTP body take as long as it does.", []string{"listener", name})
-	buckets := make(map[float64]uint64, len(latency.Buckets))
-	for i, bound := range engine.LatencyBounds() {
-		buckets[bound.Seconds()] = latency.Buckets[i]
-	}
-	m.ch <- prometheus.MustNewConstHistogram(desc, latency.Count, latency.Sum.Seconds(), buckets, labels...)
+	n, sum, buckets := s.Latency.Count()
+	m.ch <- prometheus.MustNewConstHistogram(desc, n, sum.Seconds(), buckets, labels...)
 }

@@ -39,8 +39,8 @@ func status(c *call) (api.Status, error) {
 	if c.s.config.Storage != nil {
 		a.Storage = c.s.config.Storage().StorageStatus
 	}
-	for i := range c.s.Engine.Counters() {
-		a.Memory.Counters += i.Stats.Bytes
+	for counter := range c.s.Engine.Counters() {
+		a.Memory.Counters += counter.Bytes
 	}
 	return a, nil
 }

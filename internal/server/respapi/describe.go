@@ -2,7 +2,6 @@ package respapi
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -159,7 +158,7 @@ func (s *Server) infoMemory() string {
 	limits := s.Engine.Status().Limits
 	counters := int64(0)
 	for c := range s.Engine.Counters() {
-		counters += int64(min(uint64(c.Stats.Bytes), math.MaxInt64))
+		counters += c.Bytes
 	}
 	return fmt.Sprintf("limits_bytes:%d\r\nlimits_reserved:%d\r\nlimits_budget:%d\r\ncounters_bytes:%d\r\n", limits.Bytes, limits.Reserved, limits.Budget, counters)
 }
