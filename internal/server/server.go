@@ -61,7 +61,10 @@ func New(c Config, version string, log *slog.Logger) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{config: c, version: version, log: log, saveNow: make(chan struct{}, 1), terminate: make(chan struct{}, 2), storage: storage{log: log}}
+	s := &Server{
+		config: c, version: version, log: log, saveNow: make(chan struct{}, 1), terminate: make(chan struct{}, 2),
+		storage: storage{log: log, journal: writes{name: "ban journal"}, snapshots: writes{name: "snapshots"}},
+	}
 	if err := s.start(); err != nil {
 		s.close()
 		return nil, err

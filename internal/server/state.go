@@ -81,7 +81,7 @@ func (s *Server) save() error {
 	err := s.dir.WriteSnapshot(func(w *journal.SnapshotWriter) error {
 		return s.engine.Save(w.Add)
 	})
-	s.storage.note(&s.storage.snapshots, snapshots, err)
+	s.storage.note(&s.storage.snapshots, err)
 	if err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}

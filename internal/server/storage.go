@@ -28,20 +28,15 @@ type storage struct {
 
 // writes is the state of writing one kind of file.
 type writes struct {
+	name     string    // in the log and in /readyz
 	failures uint64    // attempts that failed so far
 	failing  error     // of the last attempt; nil if it succeeded
 	since    time.Time // of the first failure since the last success
 }
 
-// The names of what is written, in the log and in /readyz.
-const (
-	banJournal = "ban journal"
-	snapshots  = "snapshots"
-)
-
-// note notes the result of an attempt to write, and logs it if the one before had
-// another. It reports whether writing has recovered.
-func (s *storage) note(w *writes, name string, err error) (recovered bool) {
+// note stores the result of an attempt to write, and logs it if the one before had another.
+// It reports whether writing has recovered.
+func (s *storage) note(w *writes, err error) (recovered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was := w.failing
@@ -52,9 +47,9 @@ func (s *storage) note(w *writes, name string, err error) (recovered bool) {
 	switch {
 	case err != nil && was == nil:
 		w.since = time.Now()
-		s.log.Error("writing to the data directory fails; decisions go on, but what changes now may not survive a restart", "file", name, "error", err)
+		s.log.Error("writing to the data directory fails; decisions go on, but what changes now may not survive a restart", "file", w.name, "error", err)
 	case err == nil && was != nil:
-		s.log.Info("writing to the data directory works again", "file", name, "failed_for", time.Since(w.since).Round(time.Millisecond).String(), "last_error", was)
+		s.log.Info("writing to the data directory works again", "file", w.name, "failed_for", time.Since(w.since).Round(time.Millisecond).String(), "last_error", was)
 		return true
 	}
 	return false
@@ -66,16 +61,13 @@ func (s *storage) ready(missing uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var failing []string
-	for _, c := range []struct {
-		name string
-		w    *writes
-	}{{banJournal, &s.journal}, {snapshots, &s.snapshots}} {
-		if c.w.failing != nil {
-			failing = append(failing, fmt.Sprintf("%s: cannot be written since %s: %s", c.name, c.w.since.UTC().Format(time.RFC3339), causeOf(c.w.failing)))
+	for _, w := range []*writes{&s.journal, &s.snapshots} {
+		if w.failing != nil {
+			failing = append(failing, fmt.Sprintf("%s: cannot be written since %s: %s", w.name, w.since.UTC().Format(time.RFC3339), causeOf(w.failing)))
 		}
 	}
 	if missing > 0 {
-		failing = append(failing, fmt.Sprintf("%s: %d bans are not on disk: the next snapshot will have them", banJournal, missing))
+		failing = append(failing, fmt.Sprintf("%s: %d bans are not on disk: the next snapshot will have them", s.journal.name, missing))
 	}
 	if failing == nil {
 		return nil
@@ -126,10 +118,10 @@ func (s *Server) ready() error {
 	return s.storage.ready(s.dir.Journal().Stats().Missing)
 }
 
-// journalChanged is told when writing the journal begins to fail, and when it works
-// again. A snapshot then has the changes that the journal could not hold.
+// journalChanged is called when writing the journal begins to fail, and when it works again. A
+// snapshot then has the changes that the journal could not hold.
 func (s *Server) journalChanged(err error) {
-	if s.storage.note(&s.storage.journal, banJournal, err) {
+	if s.storage.note(&s.storage.journal, err) {
 		select {
 		case s.saveNow <- struct{}{}:
 		default:

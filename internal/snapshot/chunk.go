@@ -11,8 +11,8 @@
 // bytes, little-endian. All other numbers are varints. A chunk has about 64 KiB,
 // and more only for a single large entry.
 //
-// A [Writer] makes chunks, [Open] checks one and returns a [Reader] of it. What a
-// Reader allocates is bounded by the length of the chunk, whatever its bytes.
+// A [Writer] makes chunks, [Open] checks one and returns a [Reader] of it. A Reader allocates
+// no more than the length of the chunk.
 package snapshot
 
 import (
@@ -46,16 +46,15 @@ const ChunkSize = 64 << 10
 const (
 	checksumSize = 4
 
-	// oldVersions are the versions that are not read any more, but for bans.
-	// Some of their chunks began with the version and had no kind.
+	// oldVersions is the last version of which only bans are read. Some of its chunks
+	// began with the version and had no kind.
 	oldVersions = 4
 
-	// Bans are the same since version 3, which had no checksum.
+	// bansVersion is the first version of which bans are read. It had no checksum.
 	bansVersion = 3
 )
 
-// ErrOldVersion is the error of a chunk that an earlier version of the program
-// has written.
+// ErrOldVersion is the error of a chunk of an earlier version of the program.
 var ErrOldVersion = errors.New("snapshot of an earlier version")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -71,16 +70,16 @@ type Writer struct {
 	split [][]byte // chunks of a single entry, which are yielded after Buf
 }
 
-// NewWriter returns a Writer of chunks of one kind, written at a time in
-// nanoseconds since 1970. It calls yield with each chunk, which is valid until yield
-// returns. yield reports whether it wants more.
+// NewWriter returns a Writer of chunks of one kind, written at a time in nanoseconds since
+// 1970. It passes each chunk to yield, which reports whether it wants more and does not keep
+// the chunk.
 func NewWriter(kind Kind, written int64, yield func([]byte) bool) *Writer {
 	w := &Writer{yield: yield}
 	w.Begin(kind, written)
 	return w
 }
 
-// Begin begins chunks of another kind. What Buf held is lost.
+// Begin drops what is in Buf and begins chunks of another kind.
 func (w *Writer) Begin(kind Kind, written int64) {
 	w.Buf = binary.AppendVarint(append(w.Buf[:0], byte(kind), Version), written)
 	w.head = len(w.Buf)
@@ -124,10 +123,9 @@ func Seal(chunk []byte) []byte {
 	return binary.LittleEndian.AppendUint32(chunk, crc32.Checksum(chunk, castagnoli))
 }
 
-// Open checks the checksum and the header of a chunk, which must be of one of these
-// kinds, and returns a Reader of what follows the header, and when the chunk was
-// written. The error is ErrOldVersion if an earlier version wrote the chunk, unless it
-// has bans, which are still read.
+// Open checks the checksum and the header of a chunk, which must be of one of these kinds. It
+// returns a Reader of the rest, and when the chunk was written. For a chunk of an earlier
+// version, unless it has bans, the error is ErrOldVersion.
 func Open(chunk []byte, kinds ...Kind) (kind Kind, r *Reader, written int64, err error) {
 	oldBans := len(chunk) > 1 && Kind(chunk[0]) == Bans && bansVersion <= chunk[1] && chunk[1] < Version
 	if len(chunk) > 1 && (chunk[0] <= oldVersions || chunk[1] <= oldVersions) && !oldBans {
@@ -153,13 +151,11 @@ func Open(chunk []byte, kinds ...Kind) (kind Kind, r *Reader, written int64, err
 	return kind, r, written, nil
 }
 
-// MaxPast is the longest time, in nanoseconds, that anything in a record can be
-// before its newest time: 36 years. With a newest time that is ValidTime nothing
-// overflows.
+// MaxPast is the longest time, in nanoseconds, of anything in a record before its newest
+// time: 36 years. It does not overflow if the newest time is a ValidTime.
 const MaxPast = 1 << 60
 
-// ValidTime reports whether t is a time that is counted at, where the longest span
-// is span.
+// ValidTime reports whether events at t can be counted over spans of up to span.
 func ValidTime(t, span int64) bool {
 	most := math.MaxInt64 - 4*span
 	return -most <= t && t <= most

@@ -19,11 +19,10 @@ func NewReader(b []byte) *Reader { return &Reader{rest: b, size: len(b)} }
 // Len returns the number of bytes that are left.
 func (r *Reader) Len() int { return len(r.rest) }
 
-// Offset returns the number of bytes that were read, with the header if Open
-// returned the Reader.
+// Offset returns the number of bytes that were read, the header of [Open] included.
 func (r *Reader) Offset() int { return r.size - len(r.rest) }
 
-// Fail says that what was read is not valid.
+// Fail marks what was read as not valid.
 func (r *Reader) Fail() { r.failed, r.rest = true, nil }
 
 // Failed reports whether anything that was read is not valid.
@@ -40,7 +39,7 @@ func (r *Reader) Byte() byte {
 	return c
 }
 
-// Uvarint reads a number.
+// Uvarint reads an unsigned number.
 func (r *Reader) Uvarint() uint64 {
 	if len(r.rest) > 0 && r.rest[0] < 0x80 { // most are
 		v := r.rest[0]
