@@ -93,22 +93,25 @@ func (tb *Table) addAt(at time.Time, key string, n uint64, wantSum bool) (sum ui
 	return tb.add(hint, &tableAdd{t: t, hash: hash, key: key, n: n, wantSum: wantSum, absent: absent})
 }
 
-// addQuick is add for a key that is held, in the one window, with nothing
-// unusual about it. If that is not so, ok is false and it has done nothing but
-// move the window on; absent says that the key is not held.
+// addQuick is add in the one window, with nothing unusual about it, of a key that is
+// held or for which there is memory. If that is not so, ok is false and it has counted
+// nothing; absent says that the key is not held.
 //
-// It does so before the record is locked, so another may have counted in a newer
-// slot meanwhile. That does no harm while the record still has the slot of t,
+// It moves the window on before the record is locked, so another may have counted in
+// a newer slot meanwhile. That does no harm while the record still has the slot of t,
 // which w.add looks at.
 func (tb *Table) addQuick(hint keytable.Hint, hash uint64, key string, t int64, n uint64) (ok, absent bool) {
 	w := &tb.windows[0]
 	slot, newest := w.reach(t)
-	r, state := tb.in.LockAt(hint, hash, key)
-	if state != keytable.Found {
+	if slot <= newest-w.slots || n == 0 || len(key) > MaxTableKey {
+		return false, false
+	}
+	r, state := tb.in.LockOrAddAt(hint, hash, key)
+	if state == keytable.Absent {
 		return false, true
 	}
 	rel := slot - r.Base()[0]
-	ok = slot > newest-w.slots && uint64(rel) <= maxRel && !r.Flag() && w.add(r.Words(), rel, n)
+	ok = uint64(rel) <= maxRel && !r.Flag() && w.add(r.Words(), rel, n)
 	r.Unlock()
 	return ok, false
 }

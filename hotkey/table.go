@@ -60,11 +60,14 @@ func newTable(seed maphash.Seed, r *Rule, budget *keytable.Budget, reserve int64
 // add returns the locked record of key at now, which it adds if there is none. ok is
 // false if there is no memory for it.
 func (t *table) add(hash uint64, key string, now int64) (r keytable.Record, ok bool) {
-	r, state := t.Lock(hash, key)
+	r, state := t.LockOrAddAt(t.Prefetch(hash), hash, key)
+	if state == keytable.Found {
+		return r, true
+	}
+	if now > t.newest.Load() {
+		t.newest.Store(now)
+	}
 	if state == keytable.Absent {
-		if now > t.newest.Load() {
-			t.newest.Store(now)
-		}
 		r, state = t.Add(hash, key)
 	}
 	return r, state != keytable.NoMemory

@@ -39,10 +39,20 @@ func (t *Table) Lock(hash uint64, key string) (Record, State) {
 // LockAt is Lock with the Hint that Prefetch returned for that hash, now or
 // before.
 func (t *Table) LockAt(h Hint, hash uint64, key string) (Record, State) {
-	if r, state := t.search(h, hash, key); state == Found {
-		return r, Found
+	before := h.state()
+	r, state := t.search(h, hash, key)
+	if state == Found || state == Absent && t.unchanged(h, hash, before) {
+		return r, state
 	}
 	return t.lockSlow(hash, key)
+}
+
+// state returns the state of the group of h.
+func (h Hint) state() uint64 {
+	if h.g == nil {
+		return retired
+	}
+	return h.g.state.Load()
 }
 
 // busy is the State of a search that has to be repeated.
@@ -52,8 +62,9 @@ const busy State = 255
 // lock and does not wait. A record that it locks is the right one, whatever
 // became of the group since h was made: records of a group that was replaced stay
 // locked. That there is no record, Absent, is true only if the group has not
-// changed meanwhile; see lockSlow. The Record is then the empty place where the
-// search ended.
+// changed meanwhile; see unchanged. The Record is then the empty place where the
+// search ended: as long as the state of the group stays the same and the place stays
+// empty, the key has no record.
 func (t *Table) search(h Hint, hash uint64, key string) (Record, State) {
 	if h.g == nil {
 		return Record{}, busy
@@ -90,10 +101,7 @@ func (t *Table) search(h Hint, hash uint64, key string) (Record, State) {
 func (t *Table) lockSlow(hash uint64, key string) (Record, State) {
 	for spins := 0; ; spins++ {
 		h := t.Prefetch(hash)
-		if h.g == nil {
-			return t.lockWaiting(hash, key)
-		}
-		before := h.g.state.Load()
+		before := h.state()
 		if before&(changing|retired) != 0 {
 			return t.lockWaiting(hash, key)
 		}
@@ -105,11 +113,10 @@ func (t *Table) lockSlow(hash uint64, key string) (Record, State) {
 	}
 }
 
-// unchanged reports whether the group of h, which had that state, has not changed
-// since, and is still the group for hash. A group that is split is published
-// before its state says that the change is over.
+// unchanged reports whether the group of h, which had that state, was not changing, has
+// not changed since, and is still the group for hash.
 func (t *Table) unchanged(h Hint, hash, before uint64) bool {
-	return h.g.state.Load() == before && t.groupOf(hash) == h.g
+	return before&(changing|retired) == 0 && h.g.state.Load() == before && t.groupOf(hash) == h.g
 }
 
 // lockWaiting is Lock for a group that changes: it waits for the change to end.
@@ -141,13 +148,10 @@ func (g group) find(hash uint64, key string) (Record, State) {
 // is certain.
 func (t *Table) Has(hash uint64, key string) bool {
 	h := t.Prefetch(hash)
-	if h.g == nil {
-		return true
-	}
-	before := h.g.state.Load()
+	before := h.state()
 	r, state := t.search(h, hash, key)
 	if state == Found {
 		r.Unlock()
 	}
-	return state != Absent || before&(changing|retired) != 0 || !t.unchanged(h, hash, before)
+	return state != Absent || !t.unchanged(h, hash, before)
 }

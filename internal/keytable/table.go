@@ -92,8 +92,9 @@ type Table struct {
 	scratch  sync.Pool  // of *scratch
 }
 
-// sweepEvery is how many new keys move the sweep on to the next group.
-const sweepEvery = 256
+// sweepEvery is how many new keys move the sweep on to the next group, which has at most
+// a few times as many: so a new key pays for a look at two or three others.
+const sweepEvery = 512
 
 // maxStride bounds the words of a record.
 const maxStride = 1 << 20
@@ -174,24 +175,33 @@ func (t *Table) Add(hash uint64, key string) (Record, State) {
 		t.refused.Add(1)
 		return Record{}, NoMemory
 	}
-	return t.add(hash, key, true)
+	return t.add(place{}, hash, key, true)
 }
 
 // LockOrAddAt is LockAt, and adds a record of zero words for a key of up to MaxKey bytes
 // that has none, if its group has memory for one. If the group would have to make
 // memory first, the State is Absent, and Add does so.
 func (t *Table) LockOrAddAt(h Hint, hash uint64, key string) (Record, State) {
+	before := h.state()
 	r, state := t.search(h, hash, key)
+	if state == Found {
+		return r, Found
+	}
 	if state == busy {
-		r, state = t.lockSlow(hash, key)
+		if r, state = t.lockSlow(hash, key); state != Absent {
+			return r, state
+		}
 	}
-	if state != Absent {
-		return r, state
-	}
-	return t.add(hash, key, false)
+	return t.add(place{r, before}, hash, key, false)
 }
 
-func (t *Table) add(hash uint64, key string, makeSpace bool) (Record, State) {
+// A place is where a search ended that began when the group had that state.
+type place struct {
+	r     Record
+	state uint64
+}
+
+func (t *Table) add(p place, hash uint64, key string, makeSpace bool) (Record, State) {
 	if t.added.Add(1)%sweepEvery == 0 {
 		t.Sweep()
 	}
@@ -201,7 +211,7 @@ func (t *Table) add(hash uint64, key string, makeSpace bool) (Record, State) {
 		if !ok {
 			return Record{}, Moved
 		}
-		r, state := g.add(hash, key, id, makeSpace)
+		r, state := g.add(p, hash, key, id, makeSpace)
 		if g.mu.Unlock(); state != again {
 			return r, state
 		}
@@ -211,10 +221,13 @@ func (t *Table) add(hash uint64, key string, makeSpace bool) (Record, State) {
 // add is add in g.
 //
 // REQUIRES: g.mu.
-func (g group) add(hash uint64, key string, id identity, makeSpace bool) (Record, State) {
-	r, state := g.find(hash, key)
-	if state == Found {
-		return r, Found
+func (g group) add(p place, hash uint64, key string, id identity, makeSpace bool) (Record, State) {
+	r := p.r
+	if r.g.header != g.header || g.state.Load() != p.state || r.head.Load() != 0 {
+		var state State
+		if r, state = g.find(hash, key); state == Found {
+			return r, Found
+		}
 	}
 	if !g.fits(id.bytes) {
 		if !makeSpace {
