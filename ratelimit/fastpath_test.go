@@ -141,6 +141,41 @@ func TestShortWaySaysTheSame(t *testing.T) {
 	t.Logf("%d decisions, %d refused, %d bans begun: all alike", all.arrivals, all.refused, bans)
 }
 
+// TestShortWayUnderALoweredLimit uses up limits and lowers them by Update, so that keys
+// have more used than they may, and compares the ways until the windows are empty.
+func TestShortWayUnderALoweredLimit(t *testing.T) {
+	rnd := seeded(t)
+	for i := range ratelimit.Algorithms() {
+		for range 20 {
+			a := ratelimit.Algorithm(i)
+			r := limit(t, "r", someLimit(rnd, a, 20, 200))
+			r.Algorithm = a
+			short, long := mustLimiter(t, mustSet(t, r), ratelimit.Config{}), mustLimiter(t, mustSet(t, r), ratelimit.Config{})
+			tw := &twins{a: &byKey{limiterJudge{Limiter: short}}, b: &byOutcomes{limiterJudge{Limiter: long}}}
+			now := time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+			for tw.take(now, "k", 1).Allowed {
+			}
+			lowered := r
+			lowered.Limits = []ratelimit.Limit{r.Limits[0]}
+			lowered.Limits[0].N, lowered.Limits[0].Burst = 1+rnd.Uint64N(10), 0
+			for _, l := range []*ratelimit.Limiter{short, long} {
+				if err := l.Update(mustSet(t, lowered)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			admitted, step := 0, int64(r.Limits[0].Window()/40)
+			for n := range int64(120) {
+				if tw.take(now+n*step, "k", 1+rnd.Uint64N(2)).Allowed {
+					admitted++
+				}
+			}
+			if tw.differs != "" || admitted == 0 {
+				t.Fatalf("%v, %+v lowered to %+v: %d admitted; %s", a, r.Limits[0], lowered.Limits[0], admitted, tw.differs)
+			}
+		}
+	}
+}
+
 // careless is a short way that forgets to say until when the key is full.
 type careless struct{ judge }
 

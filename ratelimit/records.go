@@ -87,30 +87,17 @@ func newRecords(m *memory, l layout, rules int) (*records, error) {
 	if err != nil {
 		return nil, err
 	}
-	rs := &records{layout: l, number: m.tables, budget: m.budget, words: wordNewest + 1, resets: &resetLog{id: m.tables}}
+	rs := &records{layout: l, number: m.tables, budget: m.budget, resets: &resetLog{id: m.tables}}
 	rs.now.Store(math.MinInt64)
 	rs.expired.Store(math.MinInt64)
 	rs.until.Store(math.MinInt64)
 	rs.copies.New = func() any { return new([]uint64) }
 	rs.newest.Store(math.MinInt64)
+	rs.place(meters)
 	keep := int64(0)
-	for _, mt := range meters {
-		rm := recordMeter{Counter: mt, at: rs.words, refundable: true}
-		if rm.blocks = mt.Blocks(m.budget); rm.blocks != nil {
-			rm.view = rm.blocks.View()
-			keep = m.config.Budget / blockShare
-		}
-		if i := len(rs.meters); i < len(l.limits) {
-			part, _ := l.part(i)
-			if rm.most = mt.Most(); !part.algorithm.bursts() {
-				rm.most = l.limits[i].N
-			}
-			rm.fixed = part.algorithm == Fixed
-		}
-		rs.words += mt.Words()
-		rs.meters = append(rs.meters, rm)
+	if rs.gather() != nil {
+		keep = m.config.Budget / blockShare
 	}
-	rs.split()
 	if m.config.Budget == unbounded {
 		keep = 0
 	} else {
@@ -123,8 +110,24 @@ func newRecords(m *memory, l layout, rules int) (*records, error) {
 	return rs, err
 }
 
-// split sets limits, ban and own, when all meters are there.
-func (rs *records) split() {
+// place gives each meter its words of a record.
+func (rs *records) place(meters []limit.Counter) {
+	rs.words = wordNewest + 1
+	for i, mt := range meters {
+		rm := recordMeter{Counter: mt, at: rs.words, blocks: mt.Blocks(rs.budget), refundable: true}
+		if rm.blocks != nil {
+			rm.view = rm.blocks.View()
+		}
+		if i < len(rs.layout.limits) {
+			part, _ := rs.layout.part(i)
+			if rm.most = mt.Most(); !part.algorithm.bursts() {
+				rm.most = rs.layout.limits[i].N
+			}
+			rm.fixed = part.algorithm == Fixed
+		}
+		rs.words += mt.Words()
+		rs.meters = append(rs.meters, rm)
+	}
 	n := len(rs.layout.limits)
 	rs.limits = rs.meters[:n]
 	rs.own = slices.Concat(rs.meters[:rs.layout.own()], rs.meters[n:])
@@ -142,19 +145,12 @@ func (rs *records) Rebase(keytable.Record, *[keytable.MaxBases]int64) {}
 // Expired reports whether nothing that the record has counted is still in a
 // window.
 func (rs *records) Expired(r keytable.Record) bool {
-	if rs.budget.Limit() == unbounded {
-		return false // times may go back from key to key, as in replay
-	}
 	w, now := r.Words(), rs.now.Load()
-	newest := keytable.Time(w[wordNewest])
-	for i := range rs.meters {
-		m := &rs.meters[i]
-		if d := m.Reset(w[m.at:], m.blocks, newest); int64(d) > now-newest {
-			return false
-		}
+	over := rs.over(w, keytable.Time(w[wordNewest]), now)
+	if over {
+		raise(&rs.expired, now)
 	}
-	raise(&rs.expired, now)
-	return true
+	return over
 }
 
 // Weight returns what is forgotten first: what was judged longest ago. A key

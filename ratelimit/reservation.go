@@ -3,14 +3,11 @@ package ratelimit
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/lately-go/lately/match"
-
-	"github.com/lately-go/lately/internal/store"
 )
 
 // A Reservation is an event that has been judged and charged, and whose true
@@ -116,16 +113,10 @@ func (r *Reservation) settle(now int64, actual uint64) error {
 	}
 	ctx, cancel := r.limiter.bounded()
 	defer cancel()
-	for {
-		set := r.limiter.set.Load()
+	return r.limiter.whileStale(func(set *Set) error {
 		r.charged, r.rules = r.under(set), set // what is settled before the store moves stays so
-		s := settlement{Set: set, At: r.at, Now: now, Charged: r.cost, Actual: actual, Subjects: r.charged}
-		err := r.store.Settle(ctx, &s)
-		if !errors.Is(err, store.ErrStale) {
-			return err
-		}
-		runtime.Gosched()
-	}
+		return r.store.Settle(ctx, &settlement{Set: set, At: r.at, Now: now, Charged: r.cost, Actual: actual, Subjects: r.charged})
+	})
 }
 
 // under returns the subjects as set numbers their rules, without those of rules

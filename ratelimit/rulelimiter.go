@@ -2,17 +2,13 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
 	"net/netip"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"github.com/lately-go/lately/match"
-
-	"github.com/lately-go/lately/internal/store"
 )
 
 // A RuleLimiter judges keys under one rule of a [Limiter], for callers that have
@@ -168,17 +164,15 @@ func (r *RuleLimiter) adjust(do func(shared, context.Context, *adjustment) error
 	ctx, cancel := l.bounded()
 	defer cancel()
 	q := query{now: now, rule: r.name, key: key}
-	for {
-		set := l.set.Load()
+	sc.adjust = adjustment{}
+	err := l.whileStale(func(set *Set) error {
 		if err := sc.collectKey(set, &q); err != nil || sc.listed {
-			return 0, err
+			return err
 		}
 		sc.adjust = adjustment{Set: set, Rule: sc.subjects[0].Outcome.Rule, Key: sc.keys, Now: now, N: n}
-		if err := do(l.store, ctx, &sc.adjust); !errors.Is(err, store.ErrStale) {
-			return sc.adjust.Taken, err
-		}
-		runtime.Gosched()
-	}
+		return do(l.store, ctx, &sc.adjust)
+	})
+	return sc.adjust.Taken, err
 }
 
 // Reset deletes what the rule has counted of a key: limits and hits toward a ban.
@@ -192,16 +186,12 @@ func (r *RuleLimiter) Reset(key ...string) error {
 	ctx, cancel := l.bounded()
 	defer cancel()
 	q := query{rule: r.name, key: key}
-	for {
-		set := l.set.Load()
+	return l.whileStale(func(set *Set) error {
 		if err := sc.collectRule(set, &q); err != nil {
 			return err
 		}
-		if err := l.store.Reset(ctx, set, sc.subjects); !errors.Is(err, store.ErrStale) {
-			return err
-		}
-		runtime.Gosched()
-	}
+		return l.store.Reset(ctx, set, sc.subjects)
+	})
 }
 
 // current returns where r's rule is now.
@@ -238,10 +228,9 @@ func (s *Set) raw(i int) bool {
 // allowsKey reports whether the client in a key of the i-th rule is on the allow
 // list: an address that is, or a prefix of which all addresses are.
 func (s *Set) allowsKey(i int, key string) bool {
-	return len(s.allow) > 0 && s.allowsClient(i, key)
-}
-
-func (s *Set) allowsClient(i int, key string) bool {
+	if len(s.allow) == 0 {
+		return false
+	}
 	at, k := 0, &s.rules[i].Key
 	for v := range k.Parts(bytesOf(key)) {
 		if at == s.clients[i] {

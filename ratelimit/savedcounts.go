@@ -95,8 +95,8 @@ func (x *exporter) key(key []byte, newest int64, cut bool) {
 	}
 }
 
-// over reports whether nothing that the words w have counted is in a window at
-// now. Where times may go back nothing is ever over.
+// over reports whether nothing that the words w have counted is in a window at now.
+// Nothing is over where times may go back from key to key, as in replay.
 func (rs *records) over(w []uint64, newest, now int64) bool {
 	if rs.budget.Limit() == unbounded {
 		return false
@@ -180,12 +180,8 @@ func looseRecords(l layout, resolution time.Duration) (*records, error) {
 	if err != nil {
 		return nil, err
 	}
-	rs := &records{layout: l, budget: keytable.NewBudget(unbounded), words: wordNewest + 1}
-	for _, mt := range meters {
-		rs.meters = append(rs.meters, recordMeter{Counter: mt, at: rs.words, blocks: mt.Blocks(rs.budget)})
-		rs.words += mt.Words()
-	}
-	rs.split()
+	rs := &records{layout: l, budget: keytable.NewBudget(unbounded)}
+	rs.place(meters)
 	return rs, nil
 }
 

@@ -117,14 +117,10 @@ func (t *ruleCounters) count(hash uint64, o *outcome, shadow bool) {
 	switch {
 	case o.Skipped:
 		s.skipped.Add(1)
-	case !o.Refused:
-		s.allowed.Add(1)
-	case shadow:
+	case o.Refused && shadow:
 		s.shadow.Add(1)
-	case o.Banned:
-		s.banned.Add(1)
 	default:
-		s.refused.Add(1)
+		t.decided(hash, !o.Refused, o.Banned)
 	}
 	if o.Started {
 		s.started.Add(1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/lately-go/lately/internal/store"
@@ -35,6 +36,17 @@ func (l *Limiter) decideIn(r *request) error {
 	defer cancel()
 	l.store.Decide(ctx, []*request{r})
 	return r.Err
+}
+
+// whileStale calls do with the rules as they are, again while the store has moved to
+// others, which an Update is about to publish. It returns the error of the last call.
+func (l *Limiter) whileStale(do func(*Set) error) error {
+	for {
+		if err := do(l.set.Load()); !errors.Is(err, store.ErrStale) {
+			return err
+		}
+		runtime.Gosched()
+	}
 }
 
 // bounded returns the context of one call of the store.

@@ -15,7 +15,7 @@ import "time"
 // A LeakyBucket admits that many into its queue; no more than N have their turn
 // in any window. For a rule with an [Adapt], N is the largest that it comes to.
 //
-// It holds while the store keeps the key. A the memory store whose budget is spent may
+// It holds while the store keeps the key. A memory store whose budget is spent may
 // evict one that has used less than half of its limit, which then begins at 0:
 // with every such eviction within the window, up to (N+1)/2 - 1 more are admitted
 // (of a bucket half the Burst; of any limit up to 2 nothing). What [RuleLimiter.Refund]
@@ -32,7 +32,7 @@ func (l Limit) MaxAdmitted(a Algorithm) uint64 {
 // 64th, for Weighted, and for Sliding with N above 128; a span for TwoBucket; and
 // 0 for all others.
 //
-// When a the memory store has no budget left for the slots of a key, Sliding with N above
+// When the memory store has no budget left for the slots of a key, Sliding with N above
 // 128 counts it in two slots of a whole span.
 func (l Limit) MaxLate(a Algorithm) time.Duration {
 	c := l.config(a, nil)
