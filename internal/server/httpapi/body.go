@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"regexp"
+	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
@@ -40,32 +42,20 @@ func (c *call) decode(v any) error {
 	return nil
 }
 
-// surrogate matches a surrogate pair, half of one, which it captures, and any other escape
-// sequence.
-var surrogate = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.`)
-
-// checkShape returns an error for a body that is nested deeper than maxDepth, that has a
-// longer list or a larger object than any request, or that has half of a surrogate pair:
-// encoding/json would read U+FFFD, so that different keys become equal. It does not
-// validate JSON.
+// checkShape returns an error for a body that is nested deeper than maxDepth, or that
+// has a longer list or a larger object than any request. It does not validate JSON.
 func checkShape(b []byte) error {
-	for from := 0; ; {
-		at := surrogate.FindSubmatchIndex(b[from:])
-		if at == nil {
-			break
-		}
-		if at[2] >= 0 {
-			return badArg("body: half of a surrogate pair at byte %d; send bytes that are not UTF-8 as key_base64", from+at[2])
-		}
-		from += at[1]
-	}
 	var commas [maxDepth + 1]int // in each list and object that is open
 	var list [maxDepth + 1]bool
 	depth, text := 0, false
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {
 		case text && c == '\\':
-			i++
+			n, ok := escaped(b[i:])
+			if !ok { // encoding/json would read U+FFFD, so that different keys become equal
+				return badArg("body: half of a surrogate pair at byte %d; send bytes that are not UTF-8 as key_base64", i)
+			}
+			i += n - 1
 		case c == '"':
 			text = !text
 		case text:
@@ -87,6 +77,29 @@ func checkShape(b []byte) error {
 		}
 	}
 	return nil
+}
+
+// escaped returns the length of the escape sequence at the beginning of b, and false if
+// it is one half of a surrogate pair alone.
+func escaped(b []byte) (n int, ok bool) {
+	r := hex4(b)
+	if !utf16.IsSurrogate(r) {
+		return 2, true
+	}
+	return 12, len(b) > 6 && utf16.DecodeRune(r, hex4(b[6:])) != utf8.RuneError
+}
+
+// hex4 returns the code unit of the escape sequence \uXXXX at the beginning of b, and 0
+// if there is none.
+func hex4(b []byte) rune {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(n)
 }
 
 // badJSON returns err, of encoding/json, in words that do not mention Go.
