@@ -9,9 +9,19 @@ import (
 	"github.com/lately-go/lately/hotkey"
 )
 
-// addKey is Detector.AddKeyAt under a rule that exists.
+func isHotAt(d *hotkey.Detector, t time.Time, rule, key string) bool {
+	_, hot := d.HotAt(t, rule, key)
+	return hot
+}
+
+func isHot(d *hotkey.Detector, rule, key string) bool {
+	_, hot := d.Hot(rule, key)
+	return hot
+}
+
+// addKey is Detector.AddKeyN under a rule that exists.
 func addKey(d *hotkey.Detector, t time.Time, rule, key string) (hotkey.Edge, bool) {
-	edge, hot, err := d.AddKeyAt(t, rule, key)
+	edge, hot, err := d.AddKeyN(t, rule, key, 1)
 	if err != nil {
 		panic(err)
 	}
@@ -24,10 +34,10 @@ func TestUnknownRule(t *testing.T) {
 		if edge, hot, err := d.AddKey(name, "k"); hot || edge != (hotkey.Edge{}) || err == nil || !strings.Contains(err.Error(), "unknown rule") {
 			t.Errorf("AddKey under %q: %+v, %t, %v", name, edge, hot, err)
 		}
-		if _, hot, err := d.AddKeyAt(at(0), name, "k"); hot || err == nil {
+		if _, hot, err := d.AddKeyN(at(0), name, "k", 1); hot || err == nil {
 			t.Errorf("AddKeyAt under %q: %t, %v", name, hot, err)
 		}
-		if d.Hot(name, "k") || d.HotAt(at(0), name, "k") || d.Stats(name) != (hotkey.Stats{}) {
+		if isHot(d, name, "k") || isHotAt(d, at(0), name, "k") || d.Stats(name) != (hotkey.Stats{}) {
 			t.Errorf("something is known under %q", name)
 		}
 	}
@@ -45,17 +55,26 @@ func TestAddKeyIsLive(t *testing.T) {
 			if hot != (i == 2) || err != nil || hot && (edge.Rule != "r" || edge.Key != "/p" || !edge.Time.Equal(time.Now())) {
 				t.Errorf("event %d: %+v, %t, %v", i+1, edge, hot, err)
 			}
-			if d.Hot("r", "/p") != (i >= 2) {
-				t.Errorf("event %d: hot is %t", i+1, d.Hot("r", "/p"))
+			if isHot(d, "r", "/p") != (i >= 2) {
+				t.Errorf("event %d: hot is %t", i+1, isHot(d, "r", "/p"))
 			}
 		}
 		time.Sleep(time.Minute - time.Nanosecond)
-		if !d.Hot("r", "/p") || d.Hot("r", "/q") {
+		if !isHot(d, "r", "/p") || isHot(d, "r", "/q") {
 			t.Error("not hot at the end of the hold")
 		}
 		time.Sleep(time.Nanosecond)
-		if d.Hot("r", "/p") {
+		if isHot(d, "r", "/p") {
 			t.Error("hot after the hold")
 		}
 	})
+}
+
+// addKeyN is Detector.AddKeyN under a rule that exists.
+func addKeyN(d *hotkey.Detector, t time.Time, rule, key string, n uint64) (hotkey.Edge, bool) {
+	edge, hot, err := d.AddKeyN(t, rule, key, n)
+	if err != nil {
+		panic(err)
+	}
+	return edge, hot
 }

@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"hash/maphash"
-	"slices"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,32 +13,40 @@ import (
 	"unsafe"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/sketch"
 	"github.com/lately-go/lately/match"
 )
 
 // A Detector counts events under the rules of a [Set] and reports when a key
 // becomes hot. Most callers need [Detector.Add] alone.
 //
-// It is exact: the T-th event of a key in (t-span, t] returns an [Edge], and no
-// other event does until the hold is over. Add and AddKey count an event now,
-// AddAt and AddKeyAt at a time that the caller has. Now is the wall time when the
-// Detector was made plus the time that has passed since. An event that is earlier
-// than the newest event of its key is counted at the time of the newest, unless the
-// key has been removed meanwhile.
+// A key is hot when the lower bound of its count reaches the threshold. Up to
+// ExactThreshold, and for a rule that is Exact, the count is exact: the T-th event of a
+// key in (t-span, t] returns an [Edge], and no other event does until the hold is
+// over. Above, events are counted in 60 slots, of which the lower bound leaves out the
+// oldest while it lies in the span in part. So a key is never hot too early, and too
+// late only if it has fewer than T events in 59/60 of the span.
+//
+// Add and AddKey count an event now, AddN and AddKeyN several at a time that the
+// caller has. Now is the wall time when the Detector was made plus the time that has
+// passed since. An event that is earlier than the newest event of its key, or than its
+// slot, is counted at the time of the newest, and one of a new key at no earlier time
+// than that at which other keys were removed because they had no event in the span.
 //
 // An event costs one look-up for each rule that matches it, and waits only for
-// events of the same key. A key takes about 85 bytes, its own length if that is more
-// than 15, and 8 to 16 bytes for each of its times within the span, up to T, if
-// there are more than three. Of a key longer than 256 bytes only a digest of 32
-// bytes is kept, an HMAC-SHA-256 with a secret of the Detector; to count it costs
-// about half a nanosecond per byte. It is counted as exactly, and its Edge has the
-// full key.
+// events of the same key. A key takes about 85 bytes, and its own length if that is
+// more than 15. With more than three events in the span it takes 8 bytes for each of
+// them where times are kept, up to ExactThreshold or T of them, and else 250 bytes. Of
+// a key longer than 256 bytes only a digest of 32 bytes is kept, an HMAC-SHA-256 with a
+// secret of the Detector; to count it costs about half a nanosecond per byte. It is
+// counted alike, and its Edge has the full key.
 //
 // Memory never exceeds the budget. Keys that have no event in the span and were
 // never hot are removed as new keys come. When the budget is spent, keys with few
 // events in the span are evicted first, and hot keys last. An evicted key begins
-// again at 0: it may become hot later than it should, never earlier. If it was hot,
-// it may be reported again during its hold, with First set. [Detector.Stats] says how
+// again with a lower bound of 0, so it may become hot later than it should, never
+// earlier; its upper bound includes what it may have had before. If it was hot, it
+// may be reported again during its hold, with First set. [Detector.Stats] says how
 // often keys were evicted.
 //
 // A Detector is safe for concurrent use. The zero Detector is not usable; call
@@ -74,6 +82,17 @@ type Edge struct {
 	Time  time.Time // of the event that made it hot
 	Until time.Time // the end of the hold
 	First bool      // the key was not hot under this rule before
+
+	// Lo and Hi are the bounds of the number of events in the span. Hi is
+	// math.MaxUint64 if it is unknown, because there was no memory for all events.
+	Lo, Hi uint64
+}
+
+// A KeyCount is how many events of a key are in a span.
+type KeyCount struct {
+	Key    string
+	Lo, Hi uint64    // as in an [Edge]
+	Until  time.Time // the end of the key's last hold; zero if it was never hot
 }
 
 const (
@@ -86,11 +105,11 @@ func NewDetector(s *Set, c DetectorConfig) (*Detector, error) {
 	if c.Budget < NoBudget {
 		return nil, fmt.Errorf("hotkey: budget: %d: must be a number of bytes, 0 (%d) or NoBudget", c.Budget, DefaultBudget)
 	}
-	limit, reserve := cmp.Or(c.Budget, DefaultBudget), int64(0)
+	limit, reserve, sketches := cmp.Or(c.Budget, DefaultBudget), int64(0), int64(0)
 	if limit == NoBudget {
 		limit = unbounded
-	} else if slices.ContainsFunc(s.rules, func(r Rule) bool { return r.Threshold > inlineTimes+1 }) {
-		reserve = limit / logShare
+	} else {
+		reserve, sketches = limit/logShare, limit/sketchShare/int64(max(len(s.rules), 1))
 	}
 	d := &Detector{set: s, budget: keytable.NewBudget(limit), start: time.Now()}
 	d.secret.Store(new([32]byte))
@@ -98,7 +117,7 @@ func NewDetector(s *Set, c DetectorConfig) (*Detector, error) {
 	d.keys.New = func() any { return new([]byte) }
 	seed := maphash.MakeSeed()
 	for i := range s.rules {
-		t, err := newTable(seed, &s.rules[i], d.budget, reserve)
+		t, err := newTable(seed, &s.rules[i], d.budget, reserve, sketches)
 		if err != nil {
 			return nil, err
 		}
@@ -113,11 +132,12 @@ func (d *Detector) Set() *Set { return d.set }
 // Add counts e now and appends the edges to dst, in the order of the rules. It
 // does not read e.Time. It allocates only for an edge and for a key of more than
 // 256 bytes. A key of 1 MiB or more is not counted.
-func (d *Detector) Add(e *match.Event, dst []Edge) []Edge { return d.AddAt(d.now(), e, dst) }
+func (d *Detector) Add(e *match.Event, dst []Edge) []Edge { return d.AddN(d.now(), e, 1, dst) }
 
-// AddAt counts e at time t and appends the edges to dst; see [Detector.Add].
-// Times before 1720 and after 2220 count as the nearest time of that range.
-func (d *Detector) AddAt(t time.Time, e *match.Event, dst []Edge) []Edge {
+// AddN counts n events like e at time t and appends the edges to dst; see
+// [Detector.Add]. Times before 1720 and after 2220 count as the nearest time of that
+// range. Where times are kept, the cost grows with n up to the threshold.
+func (d *Detector) AddN(t time.Time, e *match.Event, n uint64, dst []Edge) []Edge {
 	scratch := d.keys.Get().(*[]byte)
 	defer d.keys.Put(scratch)
 	for i := range d.set.rules {
@@ -129,60 +149,68 @@ func (d *Detector) AddAt(t time.Time, e *match.Event, dst []Edge) []Edge {
 		if !ok {
 			continue
 		}
-		if edge, ok := d.count(i, t, viewed(key)); ok {
+		if edge, ok, _ := d.count(i, t, viewed(key), n); ok {
 			dst = append(dst, edge)
 		}
 	}
 	return dst
 }
 
-// AddKey counts an event of key now under one rule, whatever the rule's Key and
-// When, and reports the edge if the key becomes hot. It returns an error if no
+// AddKey counts an event of key now under one rule, whatever the rule's Key
+// and When, and reports the edge if the key becomes hot. It returns an error if no
 // rule has that name.
 func (d *Detector) AddKey(rule, key string) (edge Edge, hot bool, err error) {
-	return d.AddKeyAt(d.now(), rule, key)
+	return d.AddKeyN(d.now(), rule, key, 1)
 }
 
-// AddKeyAt counts an event of key at time t under one rule; see
-// [Detector.AddKey].
-func (d *Detector) AddKeyAt(t time.Time, rule, key string) (edge Edge, hot bool, err error) {
+// AddKeyN counts n events of key at time t under one rule; see [Detector.AddKey].
+func (d *Detector) AddKeyN(t time.Time, rule, key string, n uint64) (edge Edge, hot bool, err error) {
 	i, ok := d.set.names[rule]
 	if !ok {
 		return Edge{}, false, fmt.Errorf("hotkey: unknown rule %q", rule)
 	}
-	edge, hot = d.count(i, t, key)
+	edge, hot, _ = d.count(i, t, key, n)
 	return edge, hot, nil
 }
 
-// Hot reports whether key is hot now under a rule. Under an unknown rule no key is
-// hot.
-func (d *Detector) Hot(rule, key string) bool { return d.HotAt(d.now(), rule, key) }
-
-// HotAt reports whether key is hot at time t under a rule. As with events, a t
-// earlier than the newest event of the key is taken as the time of that event.
-func (d *Detector) HotAt(t time.Time, rule, key string) bool {
-	i, ok := d.set.names[rule]
-	if !ok {
-		return false
+// Remove forgets the events and the hold of key under a rule.
+func (d *Detector) Remove(rule, key string) {
+	if i, ok := d.set.names[rule]; ok {
+		d.tables[i].forget(d.stored(key))
 	}
-	table, stored := d.tables[i], d.stored(key)
-	r, state := table.Lock(table.Hash(stored), stored)
-	if state != keytable.Found {
-		return false
-	}
-	defer r.Unlock()
-	w := r.Words()
-	return max(keytable.Nanos(t, MaxSpan), table.log.Newest(w[wordLog:])) < keytable.Time(w[wordUntil])
 }
 
-// Stats says how much a [Detector] keeps for one rule, and how often it had no memory.
+// Hot reports whether key is hot now under a rule, and how many events it has. Under
+// an unknown rule no key is hot.
+func (d *Detector) Hot(rule, key string) (KeyCount, bool) { return d.HotAt(d.now(), rule, key) }
+
+// HotAt reports whether key is hot at time t under a rule, and how many events it has.
+// As with events, a t earlier than the newest event of the key is taken as the time of
+// that event.
+func (d *Detector) HotAt(t time.Time, rule, key string) (KeyCount, bool) {
+	i, ok := d.set.names[rule]
+	if !ok {
+		return KeyCount{Key: key}, false
+	}
+	k, until := d.tables[i].inspect(d.stored(key), keytable.Nanos(t, MaxSpan))
+	k.Key = key
+	if always, ok := d.tables[i].listed[key]; ok {
+		return k, always
+	}
+	return k, until
+}
+
+// Stats says how much a [Detector] has counted and keeps for one rule, and how often it
+// had no memory.
 type Stats struct {
 	Keys  int   // keys counted
 	Bytes int64 // memory of the Detector, all its rules together
 
+	Events  uint64 // events counted
+	Late    uint64 // of these, events that were earlier than the newest of their key
 	Evicted uint64 // keys that were evicted because the budget was spent
-	Refused uint64 // events of new keys that were not counted, there being no key to evict
-	Lost    uint64 // events that ceased to count early, there being no memory for all times of their key
+	Refused uint64 // calls for new keys that counted nothing, there being no key to evict
+	Lost    uint64 // calls whose key then had events that ceased to count early, there being no memory for all
 }
 
 // Stats returns the statistics of a rule, zero for an unknown rule.
@@ -192,8 +220,26 @@ func (d *Detector) Stats(rule string) Stats {
 		return Stats{}
 	}
 	t := d.tables[i]
-	gone := t.Stats()
-	return Stats{Keys: t.Len(), Bytes: d.budget.Used(), Evicted: gone.Evicted, Refused: gone.Refused, Lost: t.lost.Load()}
+	gone := t.Table.Stats()
+	s := Stats{Keys: t.Len(), Bytes: d.budget.Used() - d.reserved(), Evicted: gone.Evicted, Refused: gone.Refused}
+	for i := range t.counts {
+		c := &t.counts[i]
+		s.Events += c.events.Load()
+		s.Late += c.late.Load()
+		s.Lost += c.lost.Load()
+	}
+	return s
+}
+
+// reserved returns the bytes of the budget for the counts of evicted keys that are not
+// used yet.
+func (d *Detector) reserved() (n int64) {
+	for _, t := range d.tables {
+		if t.budget.Limit() != unbounded && t.evicted.Load() == nil {
+			n += sketch.Bytes(t.plan)
+		}
+	}
+	return n
 }
 
 // viewed returns key as a string, which is valid as long as key does not change.
@@ -209,44 +255,34 @@ func (d *Detector) stored(key string) string {
 
 func (d *Detector) now() time.Time { return d.start.Add(time.Since(d.start)) }
 
-func (d *Detector) count(rule int, t time.Time, key string) (Edge, bool) {
-	if len(key) > maxKey {
-		return Edge{}, false
+// count counts n events of key at t under a rule. It returns the edge if the key
+// becomes hot, and the end of its last hold.
+func (d *Detector) count(rule int, t time.Time, key string, n uint64) (edge Edge, hot bool, until int64) {
+	table, now := d.tables[rule], keytable.Nanos(t, MaxSpan)
+	always, listed := table.listed[key]
+	if n == 0 || len(key) > maxKey || listed && !always {
+		return Edge{}, false, math.MinInt64
 	}
-	table, stored := d.tables[rule], d.stored(key)
-	now := keytable.Nanos(t, MaxSpan)
-	rec, ok := table.add(table.Hash(stored), stored, now)
-	if !ok {
-		return Edge{}, false
+	stored := d.stored(key)
+	hash := table.Hash(stored)
+	rec, ok := table.add(hash, stored, len(key) > maxWhole, now)
+	if ok {
+		var sweep bool
+		edge, hot, sweep, until = table.count(rec, hash, now, n)
+		rec.Unlock()
+		if sweep {
+			table.Sweep()
+		}
 	}
-	edge, hot, short := table.count(rec, &d.set.rules[rule], now)
-	rec.Unlock()
-	if short && table.lost.Add(1)%sweepEvery == 0 {
-		table.Sweep()
-	}
-	if hot {
+	switch {
+	case listed:
+		return Edge{}, false, math.MaxInt64
+	case !ok:
+		return Edge{}, false, math.MinInt64
+	case hot:
 		edge.Key = strings.Clone(key)
 	}
-	return edge, hot
+	return edge, hot, until
 }
 
-// count counts an event of the key of rec at now. It returns the edge, without its
-// key, if the key becomes hot. short says that there was no memory for one more time:
-// the oldest has ceased to count.
-func (t *table) count(rec keytable.Record, r *Rule, now int64) (edge Edge, hot, short bool) {
-	w := rec.Words()
-	log := w[wordLog:]
-	if t.log.Len(log) > 0 {
-		now = max(now, t.log.Newest(log))
-	}
-	n := t.log.Expire(log, now-t.span)
-	short = !t.log.Reserve(log, 1)
-	t.log.Add(log, now)
-	if n+1 < int(r.Threshold) || now < keytable.Time(w[wordUntil]) {
-		return Edge{}, false, short
-	}
-	edge = Edge{Rule: r.Name, Time: time.Unix(0, now), First: w[wordUntil] == 0}
-	until := now + int64(r.hold())
-	edge.Until, w[wordUntil] = time.Unix(0, until), keytable.Stamp(until)
-	return edge, true, short
-}
+func nanos(t int64) time.Time { return time.Unix(0, t) }

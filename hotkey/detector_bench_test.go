@@ -65,6 +65,6 @@ func BenchmarkDetectorInsert(b *testing.B) {
 		for j, n := len(key)-1, i; j >= 4; j, n = j-1, n/10 {
 			key[j] = byte('0' + n%10)
 		}
-		d.AddKeyAt(now.Add(time.Duration(i)), "r", string(key))
+		d.AddKeyN(now.Add(time.Duration(i)), "r", string(key), 1)
 	}
 }

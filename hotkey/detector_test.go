@@ -71,7 +71,7 @@ func (ref reference) add(rule int, r *hotkey.Rule, key string, t int64) (hotkey.
 	if hold == 0 {
 		hold = r.Span
 	}
-	e := hotkey.Edge{Rule: r.Name, Key: key, Time: at(t), Until: at(t).Add(hold), First: !k.hot}
+	e := hotkey.Edge{Rule: r.Name, Key: key, Time: at(t), Until: at(t).Add(hold), First: !k.hot, Lo: count, Hi: count}
 	k.until, k.hot = t+hold.Milliseconds(), true
 	return e, true
 }
@@ -126,7 +126,7 @@ func TestDetectorAgainstReference(t *testing.T) {
 				e.SetString(match.Client, string(rune('a'+rnd.IntN(2))))
 			}
 			e.SetString(match.Path, []string{"/a", "/b", "/ab"}[rnd.IntN(3)])
-			edges = d.AddAt(at(now), &e, edges[:0])
+			edges = d.AddN(at(now), &e, 1, edges[:0])
 			var want []hotkey.Edge
 			for i := range rules {
 				cond, err := rules[i].When.Compile()
@@ -141,7 +141,7 @@ func TestDetectorAgainstReference(t *testing.T) {
 					want = append(want, edge)
 				}
 				when := now + int64(rnd.IntN(100)) - 30
-				if got := d.HotAt(at(when), rules[i].Name, string(key)); got != ref.hotAt(i, string(key), when) {
+				if got := isHotAt(d, at(when), rules[i].Name, string(key)); got != ref.hotAt(i, string(key), when) {
 					t.Fatalf("step %d: HotAt %d of %q is %v; rule %+v", step, when, key, got, rules[i])
 				}
 			}
@@ -163,7 +163,7 @@ func TestDetectorAgainstReference(t *testing.T) {
 }
 
 func sameEdge(a, b hotkey.Edge) bool {
-	return a.Rule == b.Rule && a.Key == b.Key && a.Time.Equal(b.Time) && a.Until.Equal(b.Until) && a.First == b.First
+	return a.Rule == b.Rule && a.Key == b.Key && a.Time.Equal(b.Time) && a.Until.Equal(b.Until) && a.First == b.First && a.Lo == b.Lo && a.Hi == b.Hi
 }
 
 // TestOneEdgePerHold has goroutines hammer one key. The times of all events
@@ -183,7 +183,7 @@ func TestOneEdgePerHold(t *testing.T) {
 				e.SetString(match.Path, "/hot")
 				var mine []hotkey.Edge
 				for i := range int64(each) {
-					mine = d.AddAt(at(hold*10_000+i), &e, mine)
+					mine = d.AddN(at(hold*10_000+i), &e, 1, mine)
 				}
 				mu.Lock()
 				edges = append(edges, mine...)
@@ -226,7 +226,7 @@ func TestEdgeByHand(t *testing.T) {
 			t.Errorf("at %d: %+v, %v; want an edge: %v (%s)", step.ms, edge, ok, step.edge, step.why)
 		}
 	}
-	if d.HotAt(at(121_498), "r", "k") || d.HotAt(at(121_498), "r", "other") || d.Stats("r").Keys != 1 {
+	if isHotAt(d, at(121_498), "r", "k") || isHotAt(d, at(121_498), "r", "other") || d.Stats("r").Keys != 1 {
 		t.Error("the key, whose newest event is after its hold, is still hot; or an unknown one is")
 	}
 }
@@ -256,14 +256,14 @@ func TestKeyTooLong(t *testing.T) {
 	var e match.Event
 	for n, want := range map[int]int{1<<20 - 1: 1, 1 << 20: 0} {
 		e.SetString(match.Path, "/"+strings.Repeat("x", n-1))
-		if edges := d.AddAt(at(0), &e, nil); len(edges) != want {
+		if edges := d.AddN(at(0), &e, 1, nil); len(edges) != want {
 			t.Errorf("a key of %d bytes makes %d edges, want %d", n, len(edges), want)
 		}
 	}
 	if d.Stats("r").Keys != 1 {
 		t.Errorf("%d keys, want 1", d.Stats("r").Keys)
 	}
-	if d.HotAt(at(0), "r", strings.Repeat("x", 1<<20)) {
+	if isHotAt(d, at(0), "r", strings.Repeat("x", 1<<20)) {
 		t.Error("a key that is not counted is hot")
 	}
 }
@@ -296,7 +296,7 @@ func TestOffTheEdgeNothingAllocates(t *testing.T) {
 	edges := make([]hotkey.Edge, 0, 2)
 	step := func() {
 		now++
-		edges = d.AddAt(at(now), &e, edges[:0])
+		edges = d.AddN(at(now), &e, 1, edges[:0])
 	}
 	for range 100 {
 		step() // the logs find their size, and the edges are over
@@ -333,7 +333,7 @@ func TestAddIsLive(t *testing.T) {
 		if want := []time.Duration{500 * time.Millisecond, 200 * time.Second}; !slices.Equal(made, want) {
 			t.Errorf("edges after %v, want %v", made, want)
 		}
-		if !d.HotAt(time.Now().Add(59*time.Second), "r", "/p") || d.HotAt(time.Now().Add(time.Minute), "r", "/p") {
+		if !isHotAt(d, time.Now().Add(59*time.Second), "r", "/p") || isHotAt(d, time.Now().Add(time.Minute), "r", "/p") {
 			t.Error("the hold is not the minute after the edge")
 		}
 	})

@@ -20,12 +20,15 @@
 //		// edge.Key has just become hot, until edge.Until
 //	}
 //
-// To count a key without an event, use [Detector.AddKey].
+// To count a key without an event, use [Detector.AddKey]. To keep the values of hot
+// keys in this process, use a [Cache].
 //
 // Detection is edge-triggered: the event that makes a key hot returns one [Edge],
 // with any number of goroutines, and no other event does until the hold is over.
 // Counting continues while a key is hot, so a key that stays busy is reported again
 // by the first event after its hold.
 //
-// The detector is exact: it keeps the last T times of each key.
+// Up to a threshold of 128 the detector is exact: it keeps the times of each key. Above,
+// it counts in slots and decides on the lower bound, so that no key is hot too early,
+// unless the rule is Exact. Every answer has the bounds of its count.
 package hotkey

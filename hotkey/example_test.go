@@ -1,6 +1,7 @@
 package hotkey_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"time"
@@ -33,17 +34,19 @@ func ExampleDetector() {
 	var edges []hotkey.Edge
 	for i := range 6 {
 		now := start.Add(time.Duration(i) * 200 * time.Millisecond)
-		edges = detector.AddAt(now, &event, edges[:0]) // Add(&event, ...) counts now
+		edges = detector.AddN(now, &event, 1, edges[:0]) // Add(&event, ...) counts now
 		for _, edge := range edges {
 			fmt.Printf("event %d: %s is hot until %s\n", i+1, edge.Key, edge.Until.UTC().Format(time.TimeOnly))
 		}
 	}
-	fmt.Println(detector.HotAt(start.Add(time.Minute), "product", "/product/7"))
-	fmt.Println(detector.HotAt(start.Add(2*time.Minute), "product", "/product/7"))
+	for _, after := range []time.Duration{time.Minute, 2 * time.Minute} {
+		count, hot := detector.HotAt(start.Add(after), "product", "/product/7")
+		fmt.Println(hot, count.Hi)
+	}
 	// Output:
 	// event 3: /product/7 is hot until 12:01:00
-	// true
-	// false
+	// true 0
+	// false 0
 }
 
 func ExampleJD() {
@@ -75,9 +78,46 @@ func ExampleDetector_AddKey() {
 		edge, hot, err := detector.AddKey("user", "ada")
 		fmt.Println(edge.Key, hot, err)
 	}
-	fmt.Println(detector.Hot("user", "ada"))
+	count, hot := detector.Hot("user", "ada")
+	fmt.Println(count.Lo, count.Hi, hot)
 	// Output:
 	//  false <nil>
 	// ada true <nil>
-	// true
+	// 2 2 true
+}
+
+// Keeps the pages of hot products: the third use in a second makes a key hot, and
+// from the next load on the value is kept.
+func ExampleCache() {
+	set, err := hotkey.NewSet(hotkey.Rule{
+		Name: "product", Key: match.MustKey("path"), Threshold: 3, Span: time.Second, Hold: time.Minute,
+		Cache: &hotkey.CachePolicy{TTL: 10 * time.Second},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	detector, err := hotkey.NewDetector(set, hotkey.DetectorConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	loads := 0
+	pages, err := hotkey.NewCache(detector, hotkey.CacheConfig[string]{
+		Rule: "product",
+		Load: func(_ context.Context, key string) (string, error) { // asks the database
+			loads++
+			return "the page of " + key, nil
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 100 {
+		if _, err := pages.Get(context.Background(), "/product/7"); err != nil {
+			log.Fatal(err)
+		}
+	}
+	stats := pages.Stats()
+	fmt.Println(loads, "loads,", stats.Hits, "hits,", stats.Misses, "misses")
+	// Output:
+	// 3 loads, 97 hits, 3 misses
 }

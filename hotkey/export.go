@@ -6,19 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
+	"math"
 	"time"
 
 	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/snapshot"
 )
 
-// The head of a chunk, see internal/snapshot, is the secret of long keys, and a
-// rule's name and the shape of its key. An entry is a key, how long before the
-// chunk was written its newest event was, 0 or 1 and how long after that its hold
-// ends, and its log: the number of times, and from the newest on how much earlier
-// each is than the one after it.
+// The head of a chunk, see internal/snapshot, is the secret of long keys, a rule's
+// name, the shape of its key, and its threshold, span and whether it is exact. An entry
+// is a key, whether it is a digest, how long before the chunk was written its newest
+// event may have been, 0 or 1 and how long after that its hold ends, and the state of its window.
 
 // Export returns an iterator over what d knows of each key under each rule, in
 // chunks, for a snapshot; see [Detector.Import]. t is the current time of the
@@ -50,32 +50,44 @@ func (d *Detector) export(rule int, now int64, yield func([]byte) bool) bool {
 	w.Buf = append(w.Buf, d.secret.Load()[:]...)
 	w.Buf = snapshot.AppendBytes(w.Buf, r.Name)
 	w.Buf = snapshot.AppendBytes(w.Buf, r.Key.AppendShape(nil))
+	w.Buf = binary.AppendUvarint(w.Buf, r.Threshold)
+	w.Buf = binary.AppendUvarint(w.Buf, uint64(r.Span))
+	w.Buf = append(w.Buf, bit(r.Exact))
 	t := d.tables[rule]
-	return t.Export(w, func(key []byte, rec keytable.Record) { w.Buf = t.appendRecord(w.Buf, key, rec.Words(), now) })
+	return t.Export(w, func(key []byte, rec keytable.Record) { w.Buf = t.appendRecord(w.Buf, key, rec, now) })
+}
+
+func bit(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // appendRecord appends the entry of a key, unless nothing is left of it.
-func (t *table) appendRecord(dst, key []byte, w []uint64, now int64) []byte {
-	log, until := w[wordLog:], w[wordUntil]
-	newest := t.log.Newest(log)
-	if newest <= now-t.span && until == 0 {
+func (t *table) appendRecord(dst, key []byte, rec keytable.Record, now int64) []byte {
+	w := rec.Words()
+	window, until := w[wordWindow:], w[wordUntil]
+	newest := latest(&t.window, window, t.blocks)
+	if newest == math.MinInt64 || until == 0 && !t.current(w, now) {
 		return dst
 	}
-	dst = snapshot.AppendBytes(dst, key)
+	dst = append(snapshot.AppendBytes(dst, key), bit(rec.Flag()))
 	dst = binary.AppendVarint(dst, now-newest)
-	if until == 0 {
-		dst = append(dst, 0)
-	} else {
-		dst = binary.AppendVarint(append(dst, 1), keytable.Time(until)-newest)
+	if dst = append(dst, bit(until != 0)); until != 0 {
+		dst = binary.AppendVarint(dst, keytable.Time(until)-newest)
 	}
-	n := t.log.Len(log)
-	dst = binary.AppendUvarint(dst, uint64(n))
-	for i := n - 1; i >= 0; i-- {
-		at := t.log.At(log, i)
-		dst = binary.AppendUvarint(dst, uint64(newest-at))
-		newest = at
+	return t.window.AppendState(dst, window, t.blocks, newest)
+}
+
+// latest returns the latest time at which an event of a window may have been, or
+// math.MinInt64 if it has none.
+func latest(m *limit.Counter, window []uint64, b *keytable.Blocks) int64 {
+	newest := m.Newest(window, b)
+	if newest == math.MinInt64 {
+		return newest
 	}
-	return dst
+	return newest + max(m.Slot(window)-1, 0)
 }
 
 // Imported are the numbers of what a chunk held, by what became of it; see
@@ -105,10 +117,12 @@ func (d *Detector) Import(t time.Time, chunk []byte) (Imported, error) {
 	}
 	secret := r.Next(32)
 	name, shape := string(r.Bytes(r.Len())), string(r.Bytes(r.Len()))
+	was := Rule{Threshold: r.Uvarint(), Span: time.Duration(r.UpTo(uint64(MaxSpan))), Exact: r.UpTo(1) == 1}
 	in := chunkImport{d: d, rule: -1, r: r, now: keytable.Nanos(t, MaxSpan), written: written, size: keytable.ReadSize(r)}
-	if r.Failed() || !snapshot.ValidTime(written, int64(MaxSpan)) {
+	if in.window, err = windowOf(&was); err != nil || r.Failed() || !snapshot.ValidTime(written, int64(MaxSpan)) {
 		return in.done, errors.New("hotkey: chunk is damaged in its head")
 	}
+	in.blocks = in.window.Blocks(keytable.NewBudget(unbounded))
 	d.adopt((*[32]byte)(bytes.Clone(secret)))
 	for i := range d.set.rules {
 		if r := &d.set.rules[i]; r.Name == name && string(r.Key.AppendShape(nil)) == shape {
@@ -146,13 +160,15 @@ type chunkImport struct {
 	size         keytable.Size // of the table that was exported
 	keys         int
 	done         Imported
-	times        []int64 // of an entry, the newest first
+
+	window limit.Counter // of the rule as it was
+	blocks *keytable.Blocks
 }
 
 // entry reads an entry and restores it.
 func (in *chunkImport) entry() {
 	r := in.r
-	key := r.Bytes(maxWhole)
+	key, digest := r.Bytes(maxWhole), r.UpTo(1) == 1
 	newest := in.written - r.Varint()
 	until, hot := newest, r.UpTo(1) == 1
 	if hot {
@@ -160,18 +176,13 @@ func (in *chunkImport) entry() {
 	}
 	if !snapshot.ValidTime(newest, int64(MaxSpan)) || !snapshot.ValidTime(until, int64(MaxSpan/2)) {
 		r.Fail()
+		return
 	}
-	in.times = in.times[:0]
-	past := uint64(snapshot.MaxPast)
-	n := r.UpTo(uint64(min(r.Len(), MaxThreshold)))
-	if n == 0 {
-		r.Fail() // a key has its newest time
-	}
-	for t := newest; n > 0; n-- {
-		earlier := r.UpTo(past)
-		past -= earlier
-		t -= int64(earlier)
-		in.times = append(in.times, min(t, in.now))
+	var window [1 + limit.Inline]uint64
+	in.window.ReadState(r, window[:], in.blocks, newest, in.now)
+	defer in.window.Clear(window[:], in.blocks)
+	if in.window.Newest(window[:], in.blocks) == math.MinInt64 {
+		r.Fail() // a key has an event
 	}
 	switch {
 	case r.Failed():
@@ -180,11 +191,11 @@ func (in *chunkImport) entry() {
 	case newest <= in.now-int64(in.d.set.rules[in.rule].Span) && !hot:
 		in.done.Expired++
 	default:
-		in.restore(viewed(key), until, hot)
+		in.restore(viewed(key), digest, window[:], until, hot)
 	}
 }
 
-func (in *chunkImport) restore(key string, until int64, hot bool) {
+func (in *chunkImport) restore(key string, digest bool, window []uint64, until int64, hot bool) {
 	t := in.d.tables[in.rule]
 	t.Reserve(in.size)
 	rec, state := t.LockOrAdd(t.Hash(key), key)
@@ -197,17 +208,20 @@ func (in *chunkImport) restore(key string, until int64, hot bool) {
 		in.done.Kept++
 		return
 	}
+	if digest {
+		rec.SetFlag()
+	}
 	w := rec.Words()
 	if hot {
 		if in.now < in.written {
 			until -= in.written - in.now
 		}
-		w[wordUntil] = keytable.Stamp(min(until, in.now+int64(in.d.set.rules[in.rule].hold())))
+		w[wordUntil] = keytable.Stamp(min(until, in.now+int64(t.rule.hold())))
 	}
-	log := w[wordLog:]
-	t.log.Fits(log, len(in.times))
-	for _, at := range slices.Backward(in.times) {
-		t.log.Add(log, at)
+	if newest := in.window.Newest(window, in.blocks); !t.window.Carry(w[wordWindow:], t.blocks, &in.window, window, in.blocks, newest) {
+		for at, n := range in.window.Each(window, in.blocks, newest) { // as many as there is memory for
+			t.window.Charge(w[wordWindow:], t.blocks, at, n)
+		}
 	}
 	in.done.Keys++
 }

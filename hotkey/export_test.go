@@ -148,7 +148,7 @@ func TestImportUnlikeBefore(t *testing.T) {
 
 	back := restartedDetector(t, dumpSet(t, nil))
 	mustImport(t, back, time.Unix(50, 0), chunks)
-	if !back.HotAt(time.Unix(54, 0), "few", "hot") || back.HotAt(time.Unix(55, 0), "few", "hot") {
+	if !isHotAt(back, time.Unix(54, 0), "few", "hot") || isHotAt(back, time.Unix(55, 0), "few", "hot") {
 		t.Error("a hold of five seconds, fifty seconds before")
 	}
 	if _, hot := addKey(back, time.Unix(50, 1), "few", "warm"); !hot {
@@ -183,8 +183,8 @@ func ExampleDetector_Export() {
 	set, _ := hotkey.NewSet(hotkey.Rule{Name: "page", Key: key, Threshold: 3, Span: time.Minute})
 	before, _ := hotkey.NewDetector(set, hotkey.DetectorConfig{})
 	now := time.Now()
-	before.AddKeyAt(now, "page", "/news")
-	before.AddKeyAt(now, "page", "/news")
+	before.AddKeyN(now, "page", "/news", 1)
+	before.AddKeyN(now, "page", "/news", 1)
 
 	after, _ := hotkey.NewDetector(set, hotkey.DetectorConfig{})
 	for chunk := range before.Export(now) { // usually by way of a file
@@ -192,7 +192,7 @@ func ExampleDetector_Export() {
 			fmt.Println(err)
 		}
 	}
-	_, hot, _ := after.AddKeyAt(now, "page", "/news")
+	_, hot, _ := after.AddKeyN(now, "page", "/news", 1)
 	fmt.Println(hot)
 	// Output: true
 }

@@ -32,7 +32,7 @@ func TestLongKeys(t *testing.T) {
 				t.Errorf("%d bytes, event %d: edge %t of a key of %d bytes", length, i+1, ok, len(edge.Key))
 			}
 		}
-		if _, ok := addKey(d, at(1000), "r", b); ok || d.HotAt(at(1000), "r", b) || !d.HotAt(at(1000), "r", a) {
+		if _, ok := addKey(d, at(1000), "r", b); ok || isHotAt(d, at(1000), "r", b) || !isHotAt(d, at(1000), "r", a) {
 			t.Errorf("%d bytes: keys that differ in the last byte are taken for one", length)
 		}
 	}
@@ -56,7 +56,7 @@ func TestLongKeysAfterARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !next.HotAt(at(3000), "r", hot) || next.HotAt(at(3000), "r", warm) {
+	if !isHotAt(next, at(3000), "r", hot) || isHotAt(next, at(3000), "r", warm) {
 		t.Error("after a restart other keys are hot")
 	}
 	if edge, ok := addKey(next, at(3000), "r", warm); !ok || edge.Key != warm {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lately-go/lately/match"
@@ -29,14 +30,32 @@ type Rule struct {
 	// MaxSpan.
 	Span time.Duration
 
+	// Exact keeps the time of each event also for a Threshold above ExactThreshold,
+	// up to MaxExact. A key then takes up to 8 bytes for each event in the span.
+	Exact bool
+
 	// Hold is how long a key stays hot, from the event that made it hot, in
 	// whole milliseconds up to MaxSpan. 0 means Span.
 	Hold time.Duration
+
+	// Always are keys that are hot at all times, and Never keys that are not
+	// counted, both as Key makes them, see [match.Key.Join].
+	Always, Never []string
+
+	// Cache says how a Cache keeps the values of the keys; nil if there is none.
+	Cache *CachePolicy
 }
 
 const (
-	// MaxThreshold is the largest Threshold. A key then takes up to 8 MiB.
-	MaxThreshold = 1 << 20
+	// MaxThreshold is the largest Threshold.
+	MaxThreshold = 1 << 30
+
+	// ExactThreshold is the largest Threshold for which the times of events are
+	// kept. Above it they are counted in slots of a sixtieth of the span.
+	ExactThreshold = 128
+
+	// MaxExact is the largest Threshold of a rule that is Exact.
+	MaxExact = 1<<16 - 1
 
 	// MaxSpan is the longest Span and Hold: ten years.
 	MaxSpan = 10 * 365 * 24 * time.Hour
@@ -51,8 +70,24 @@ func (r *Rule) validate() error {
 		return errors.New("key: missing: must be a field or a list of fields")
 	case r.Threshold < 1 || r.Threshold > MaxThreshold:
 		return fmt.Errorf("threshold: %d: must be 1 to %d", r.Threshold, MaxThreshold)
+	case r.Exact && r.Threshold > MaxExact:
+		return fmt.Errorf("threshold: %d: must be 1 to %d for a rule that is exact", r.Threshold, MaxExact)
 	}
-	return cmp.Or(validateSpan("span", r.Span), validateSpan("hold", r.hold()))
+	if err := cmp.Or(validateSpan("span", r.Span), validateSpan("hold", r.hold())); err != nil {
+		return err
+	}
+	for _, key := range r.Always {
+		if slices.Contains(r.Never, key) {
+			return fmt.Errorf("always: %q: must not be in never, too", key)
+		}
+	}
+	if r.Cache == nil {
+		return nil
+	}
+	if err := r.Cache.validate(); err != nil {
+		return fmt.Errorf("cache: %w", err)
+	}
+	return nil
 }
 
 func validateSpan(what string, d time.Duration) error {
@@ -64,3 +99,6 @@ func validateSpan(what string, d time.Duration) error {
 
 // hold returns Hold or its default.
 func (r *Rule) hold() time.Duration { return cmp.Or(r.Hold, r.Span) }
+
+// exact reports whether the times of events are kept.
+func (r *Rule) exact() bool { return r.Exact || r.Threshold <= ExactThreshold }

@@ -32,10 +32,10 @@ func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
 	}{
 		"name":        {func(r *hotkey.Rule) { r.Name = "" }, []string{"rule 1", "name: missing"}},
 		"key":         {func(r *hotkey.Rule) { r.Key = match.Key{} }, []string{"key: missing: must be a field"}},
-		"threshold 0": {func(r *hotkey.Rule) { r.Threshold = 0 }, []string{"threshold: 0", "1 to 1048576"}},
+		"threshold 0": {func(r *hotkey.Rule) { r.Threshold = 0 }, []string{"threshold: 0", "1 to 1073741824"}},
 		"threshold": {
 			func(r *hotkey.Rule) { r.Threshold = hotkey.MaxThreshold + 1 },
-			[]string{"threshold: 1048577", "1 to 1048576"},
+			[]string{"threshold: 1073741825", "1 to 1073741824"},
 		},
 		"no span":       {func(r *hotkey.Rule) { r.Span = 0 }, []string{"span: 0s", "from 1ms to 87600h"}},
 		"span":          {func(r *hotkey.Rule) { r.Span = -time.Second }, []string{"span: -1s", "from 1ms to 87600h"}},

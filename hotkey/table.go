@@ -3,35 +3,62 @@ package hotkey
 import (
 	"fmt"
 	"hash/maphash"
+	"math"
+	"sync"
 	"sync/atomic"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/sketch"
 )
 
 // A table is what a Detector keeps of the keys of one rule: the end of the last
-// hold, as a keytable.Stamp and 0 if the key was never hot, and a log of the
-// last times. A key has one time at least, its newest.
+// hold, as keytable.Stamp has it and 0 if the key was never hot, and a window of its
+// events. The flag of a record says that its key is a digest.
 type table struct {
 	*keytable.Table
+	rule   *Rule
 	budget *keytable.Budget
-	log    *keytable.Blocks
+	window limit.Counter
+	blocks *keytable.Blocks
+	view   *keytable.Blocks // of a copy of a window
 	span   int64
 
-	newest atomic.Int64  // about the newest time at which a key was added
-	lost   atomic.Uint64 // times that were dropped within the span
+	// listed are the keys that are always hot, true, or never counted, false.
+	listed map[string]bool
+
+	newest atomic.Int64 // about the newest time at which a key was added
+
+	// expired is the newest time at which a key with events was removed because all
+	// had left its window. A key that is added is counted at expired at the earliest:
+	// if it is one of these, its window is as empty then as it was.
+	expired atomic.Int64
+
+	counts [16]counts // by hash
+
+	// evicted counts the events of keys that were evicted within their span, so that
+	// a key that comes back has an upper bound. It is made when it is needed, of
+	// memory that is taken from the budget at the start.
+	evicted atomic.Pointer[sketch.Window]
+	plan    sketch.Config
+	make    sync.Once
+}
+
+// counts are the statistics of some keys.
+type counts struct {
+	events, late, lost atomic.Uint64
+	_                  [40]byte // one cache line
 }
 
 const (
-	wordUntil = 0
-	wordLog   = 1
-	keyWords  = 2
+	wordUntil  = 0
+	wordWindow = 1
+	keyWords   = 2
 
-	// inlineTimes is how many times lie in a record, which then has 64 bytes.
-	inlineTimes = 3
-
-	// logShare is which share of the budget is kept for longer logs, if a rule needs
-	// them.
-	logShare = 2
+	// logShare is which share of the budget is kept for windows that do not fit a
+	// record, and sketchShare for the counts of evicted keys.
+	logShare    = 2
+	sketchShare = 16
 
 	// sweepEvery is how many times without memory move the sweep on, which looks at
 	// some hundred keys.
@@ -40,26 +67,52 @@ const (
 	unbounded = 1 << 62 // the limit of NoBudget
 )
 
-// newTable returns the empty table of r. Tables of one seed agree on hashes.
-func newTable(seed maphash.Seed, r *Rule, budget *keytable.Budget, reserve int64) (*table, error) {
-	t := &table{budget: budget, span: int64(r.Span)}
-	t.newest.Store(-1 << 63)
-	// The event that makes a key hot need not be in the log before.
-	t.log = keytable.NewBlocks(max(int(r.Threshold)-1, 1), inlineTimes, budget)
+// windowOf returns the window of r.
+func windowOf(r *Rule) (limit.Counter, error) {
+	c := limit.Config{Algorithm: limit.Exact, N: max(r.Threshold, ExactThreshold), Span: r.Span}
+	if !r.exact() {
+		c.Algorithm, c.N = limit.Sliding, math.MaxUint32 // counts of 32 bits
+	}
+	return limit.New(c)
+}
+
+// newTable returns the empty table of r. Tables of one seed agree on hashes. It takes
+// sketchBytes from the budget for the counts of evicted keys.
+func newTable(seed maphash.Seed, r *Rule, budget *keytable.Budget, reserve, sketchBytes int64) (*table, error) {
+	t := &table{rule: r, budget: budget, span: int64(r.Span), listed: make(map[string]bool)}
+	for _, key := range r.Always {
+		t.listed[key] = true
+	}
+	for _, key := range r.Never {
+		t.listed[key] = false
+	}
+	t.newest.Store(math.MinInt64)
+	t.expired.Store(math.MinInt64)
 	var err error
+	if t.window, err = windowOf(r); err != nil {
+		return nil, fmt.Errorf("hotkey: %w", err)
+	}
+	t.blocks = t.window.Blocks(budget)
+	t.view = t.blocks.View()
 	t.Table, err = keytable.New(seed, keytable.Config{
-		Words: wordLog + t.log.Words(), KeyWords: keyWords, Budget: budget, Reserve: reserve, Policy: t,
-		Gather: func(r keytable.Record) { t.log.Gather(r.Words()[wordLog:]) },
+		Words: wordWindow + t.window.Words(), KeyWords: keyWords, Budget: budget, Reserve: reserve, Policy: t,
+		Gather: func(r keytable.Record) { t.blocks.Gather(r.Words()[wordWindow:]) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("hotkey: %w", err)
+	}
+	if budget.Limit() != unbounded {
+		var ok bool
+		if t.plan, ok = sketch.Fit(r.Threshold, r.Span, sketchBytes); !ok || !budget.Take(sketch.Bytes(t.plan), 0) {
+			return nil, fmt.Errorf("hotkey: budget: %d: must be larger: rule %q has %d bytes for evicted keys", budget.Limit(), r.Name, sketchBytes)
+		}
 	}
 	return t, nil
 }
 
 // add returns the locked record of key at now, which it adds if there is none. ok is
 // false if there is no memory for it.
-func (t *table) add(hash uint64, key string, now int64) (r keytable.Record, ok bool) {
+func (t *table) add(hash uint64, key string, digest bool, now int64) (r keytable.Record, ok bool) {
 	r, state := t.LockOrAddAt(t.Prefetch(hash), hash, key)
 	if state == keytable.Found {
 		return r, true
@@ -70,7 +123,115 @@ func (t *table) add(hash uint64, key string, now int64) (r keytable.Record, ok b
 	if state == keytable.Absent {
 		r, state = t.Add(hash, key)
 	}
+	if state == keytable.Added && digest {
+		r.SetFlag()
+	}
 	return r, state != keytable.NoMemory
+}
+
+// count counts n events of the key of rec at now, or at the newest time of the key
+// if that is later. It returns the edge, without its key, if the key becomes hot, and
+// the end of its last hold. sweep says that there was no memory for all events, and
+// that it is time for a Sweep, without the record locked.
+func (t *table) count(rec keytable.Record, hash uint64, now int64, n uint64) (edge Edge, hot, sweep bool, until int64) {
+	r, c, w := t.rule, &t.counts[hash>>60], rec.Words()
+	window := w[wordWindow:]
+	c.events.Add(n)
+	newest := t.window.Newest(window, t.blocks)
+	if newest == math.MinInt64 {
+		newest = t.expired.Load()
+	}
+	if now < newest {
+		now = newest
+		c.late.Add(n)
+	}
+	t.window.Advance(window, t.blocks, now)
+	if !t.window.Reserve(window, t.blocks, n) {
+		sweep = c.lost.Add(1)%sweepEvery == 0
+	}
+	t.window.Charge(window, t.blocks, now, n)
+	until = keytable.Time(w[wordUntil])
+	lo, hi := t.window.Bounds(window, t.blocks, now)
+	if lo < r.Threshold || now < until {
+		return Edge{}, false, sweep, until
+	}
+	edge = Edge{Rule: r.Name, Time: nanos(now), First: w[wordUntil] == 0, Lo: lo, Hi: t.upper(hash, now, hi)}
+	until = now + int64(r.hold())
+	edge.Until, w[wordUntil] = nanos(until), keytable.Stamp(until)
+	return edge, true, sweep, until
+}
+
+// upper returns hi and what the key may have counted before it was evicted.
+func (t *table) upper(hash uint64, now int64, hi uint64) uint64 {
+	s := t.evicted.Load()
+	if s == nil || s.Until() <= now {
+		return hi
+	}
+	held := s.Lock(sketched(hash))
+	defer held.Unlock()
+	used := held.Used(now)
+	return hi + min(used, math.MaxUint64-hi)
+}
+
+// sketched returns the part of a hash that a record has, too.
+func sketched(hash uint64) uint64 { return hash << 4 >> 4 }
+
+// bounds returns how many events of a key are in (now-span, now], from a copy of its
+// window, and how many the key may have had before it was evicted.
+func (t *table) bounds(hash uint64, window []uint64, now, span int64) (lo, hi uint64) {
+	before := max(t.window.Slot(window)-1, 0) // from the first moment of a slot to its last
+	for at, n := range t.window.Each(window, t.view, now) {
+		if at > now-span {
+			hi += n
+		}
+		if at-before > now-span {
+			lo += n
+		}
+	}
+	if _, most := t.window.Bounds(window, t.view, now); most == math.MaxUint64 {
+		hi = most
+	}
+	return lo, t.upper(hash, now, hi)
+}
+
+// inspect returns how many events of a key are in its span at now, and whether it is in
+// a hold. It changes nothing.
+func (t *table) inspect(key string, now int64) (k KeyCount, hot bool) {
+	hash := t.Hash(key)
+	r, state := t.Lock(hash, key)
+	if state != keytable.Found {
+		k.Hi = t.upper(hash, now, 0)
+		return k, false
+	}
+	defer r.Unlock()
+	w := r.Words()
+	return t.keyCount(hash, w, max(now, t.window.Newest(w[wordWindow:], t.blocks)), t.span)
+}
+
+// keyCount returns what the words of a record say of (now-span, now], but for the key,
+// and whether the key is in a hold. It does not change them.
+func (t *table) keyCount(hash uint64, w []uint64, now, span int64) (k KeyCount, hot bool) {
+	var window [1 + limit.Inline]uint64
+	copy(window[:], w[wordWindow:])
+	t.window.Advance(window[:], t.view, now)
+	k.Lo, k.Hi = t.bounds(hash, window[:], now, span)
+	if w[wordUntil] != 0 {
+		until := keytable.Time(w[wordUntil])
+		k.Until, hot = nanos(until), now < until
+	}
+	return k, hot
+}
+
+// forget removes what the record of key holds.
+func (t *table) forget(key string) {
+	r, state := t.Lock(t.Hash(key), key)
+	if state != keytable.Found {
+		return
+	}
+	defer r.Unlock()
+	w := r.Words()
+	w[wordUntil] = 0
+	t.window.Clear(w[wordWindow:], t.blocks)
 }
 
 // Base has nothing to do: the times in records are absolute.
@@ -83,22 +244,28 @@ func (t *table) Rebase(keytable.Record, *[keytable.MaxBases]int64) {}
 // a budget it is kept, so that an event that is even earlier counts at its newest.
 func (t *table) Expired(r keytable.Record) bool {
 	w := r.Words()
-	return w[wordUntil] == 0 && t.budget.Limit() != unbounded && t.log.Newest(w[wordLog:]) <= t.newest.Load()-t.span
+	return w[wordUntil] == 0 && t.budget.Limit() != unbounded && !t.current(w, t.newest.Load())
 }
 
-// Weight orders keys by whether they are hot, how many times they have in their
-// logs, and then by their newest time.
+// current reports whether a record has events in its window at now.
+func (t *table) current(w []uint64, now int64) bool {
+	newest := t.window.Newest(w[wordWindow:], t.blocks)
+	return newest != math.MinInt64 && newest+int64(t.window.Reset(w[wordWindow:], t.blocks, newest)) > now
+}
+
+// Weight orders keys by whether they are hot, how many events they have in their
+// windows, and then by their newest time.
 func (t *table) Weight(r keytable.Record) uint64 {
 	const (
 		hot       = 1 << 62
 		timeBits  = 40
 		timeShift = 64 - timeBits
+		most      = 1<<(62-timeBits) - 1
 	)
 	w, now := r.Words(), t.newest.Load()
-	newest := t.log.Newest(w[wordLog:])
-	weight := keytable.Stamp(newest) >> timeShift
-	if newest > now-t.span {
-		weight |= uint64(t.log.Len(w[wordLog:])) << timeBits
+	weight := keytable.Stamp(t.window.Newest(w[wordWindow:], t.blocks)) >> timeShift
+	if t.current(w, now) {
+		weight |= min(t.window.Used(w[wordWindow:], t.blocks, now), most) << timeBits
 	}
 	if now < keytable.Time(w[wordUntil]) {
 		weight |= hot
@@ -106,5 +273,34 @@ func (t *table) Weight(r keytable.Record) uint64 {
 	return weight
 }
 
-// Drop gives the block of r's log back.
-func (t *table) Drop(r keytable.Record) { t.log.Clear(r.Words()[wordLog:]) }
+// Drop counts in the sketch the events that are in the window of r, and gives the
+// window's block back.
+func (t *table) Drop(r keytable.Record) {
+	w, now := r.Words(), t.newest.Load()
+	window := w[wordWindow:]
+	newest := t.window.Newest(window, t.blocks)
+	switch {
+	case newest == math.MinInt64 || t.budget.Limit() == unbounded:
+	case t.current(w, now):
+		t.evict(r.Hash(), window, max(now, newest))
+	default:
+		for was := t.expired.Load(); was < now && !t.expired.CompareAndSwap(was, now); {
+			was = t.expired.Load()
+		}
+	}
+	t.window.Clear(window, t.blocks)
+}
+
+// evict counts in the sketch what is in the window of a key at now.
+func (t *table) evict(hash uint64, window []uint64, now int64) {
+	t.make.Do(func() { t.evicted.Store(sketch.New(t.plan)) })
+	held := t.evicted.Load().Lock(sketched(hash))
+	defer held.Unlock()
+	if _, hi := t.window.Bounds(window, t.blocks, now); hi == math.MaxUint64 {
+		held.Charge(now, hi) // nobody knows how many
+		return
+	}
+	for at, n := range t.window.Each(window, t.blocks, now) {
+		held.Charge(at, n)
+	}
+}

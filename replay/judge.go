@@ -228,8 +228,8 @@ func (e *events) detectPart(ctx context.Context, j *judging, number, part int) e
 		}
 		now := time.Unix(0, e.times[i])
 		if !byKey {
-			edges = detector.AddAt(now, reader.event(i), edges[:0])
-		} else if edge, ok, err := detector.AddKeyAt(now, rule.Name, hot.keys.texts[id]); err != nil {
+			edges = detector.AddN(now, reader.event(i), 1, edges[:0])
+		} else if edge, ok, err := detector.AddKeyN(now, rule.Name, hot.keys.texts[id], 1); err != nil {
 			return err
 		} else if edges = edges[:0]; ok {
 			edges = append(edges, edge)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -104,8 +105,12 @@ func (e *events) reportHot(j *judging, number int) RuleReport {
 	rule, hot := j.ruleset.hot.Rule(number), &j.hot[number]
 	first := slices.Concat(hot.first...)
 	slices.SortFunc(first, func(a, b keyEvent) int { return int(a.event - b.event) })
+	algorithm := "sliding" // in slots
+	if rule.Exact || rule.Threshold <= hotkey.ExactThreshold {
+		algorithm = "exact"
+	}
 	rep := RuleReport{
-		Name: rule.Name, Kind: Hot, Fields: rule.Key.Fields(), Algorithm: "exact",
+		Name: rule.Name, Kind: Hot, Fields: rule.Key.Fields(), Algorithm: algorithm,
 		LimitJSON: LimitJSON{N: rule.Threshold, SpanSeconds: rule.Span.Seconds()},
 		HotKeys:   new(int64(len(first))), FirstHot: []Moment{}, SHA256: e.digestEvents(first, rule.Key, hot.keys),
 	}

@@ -102,7 +102,7 @@ func (w WhatIf) ruleset(a ratelimit.Algorithm, countRefused bool) (ruleset, erro
 	rule := ratelimit.Rule{Name: w.Text, Key: key}
 	switch w.Kind {
 	case Hot:
-		return newRuleset(w.option(), nil, []hotkey.Rule{{Name: w.Text, Key: key, Threshold: w.N, Span: w.Span}})
+		return newRuleset(w.option(), nil, []hotkey.Rule{{Name: w.Text, Key: key, Threshold: w.N, Span: w.Span, Exact: w.N <= hotkey.MaxExact}})
 	case Ban:
 		rule.Ban = &ratelimit.Ban{After: w.N, Of: ratelimit.Hits, Span: w.Span, For: w.For}
 	default:

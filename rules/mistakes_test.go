@@ -43,8 +43,8 @@ rules.yaml:3:1: file: unknown key "extras": must be one of version, client, coun
 	{"limits is a mapping", "version: 1\nlimits: {name: a}\n", `rules.yaml:2:9: limits: a mapping: must be a list of rules, each beginning with "- name:"`},
 	{"bans is a scalar", "version: 1\nbans: none\n", `rules.yaml:2:7: bans: "none": must be a list of rules, each beginning with "- name:"`},
 	{"counters is a list", "version: 1\ncounters: [a]\n", `rules.yaml:2:11: counters: a list: must be a mapping of names, such as "requests: {key: client, spans: [1m]}"`},
-	{"a rule is a scalar", "version: 1\nhot:\n  - é\n  - x\n", `rules.yaml:3:5: hot rule: "é": must be a mapping of name, key, when, threshold, hold
-rules.yaml:4:5: hot rule: "x": must be a mapping of name, key, when, threshold, hold`},
+	{"a rule is a scalar", "version: 1\nhot:\n  - é\n  - x\n", `rules.yaml:3:5: hot rule: "é": must be a mapping of name, key, when, threshold, hold, exact, always, never, cache
+rules.yaml:4:5: hot rule: "x": must be a mapping of name, key, when, threshold, hold, exact, always, never, cache`},
 	{"client", "version: 1\nclient: {ipv4: 33, ipv6: 0, ipv5: 1}\n", `rules.yaml:2:16: ipv4: "33": must be a prefix length from 1 to 32
 rules.yaml:2:26: ipv6: "0": must be a prefix length from 1 to 128
 rules.yaml:2:29: client: unknown key "ipv5": did you mean ipv4?`},
@@ -287,11 +287,28 @@ rules.yaml:6:64: factor: "0": must be a number from 1 to 1000, such as 2 or 1.5`
 
 	// Hot keys and counters.
 	{
-		"thresholds", "version: 1\nhot:\n- {name: a, key: path, threshold: 500}\n- {name: b, key: path, threshold: 0 per 1s}\n- {name: c, key: path, threshold: 2_000_000 per 1s, hold: -1s}\n",
+		"thresholds", "version: 1\nhot:\n- {name: a, key: path, threshold: 500}\n- {name: b, key: path, threshold: 0 per 1s}\n- {name: c, key: path, threshold: 2_000_000_000 per 1s, hold: -1s}\n",
 		`rules.yaml:3:35: threshold: "500": must be "N per DURATION", such as "60 per 1m"
-rules.yaml:4:35: threshold: "0 per 1s": must be 1 to 1048576
-rules.yaml:5:35: threshold: "2_000_000 per 1s": must be 1 to 1048576
-rules.yaml:5:59: hold: "-1s": must be whole milliseconds from 1ms to 3650d, with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d`,
+rules.yaml:4:35: threshold: "0 per 1s": must be 1 to 1073741824
+rules.yaml:5:35: threshold: "2_000_000_000 per 1s": must be 1 to 1073741824
+rules.yaml:5:63: hold: "-1s": must be whole milliseconds from 1ms to 3650d, with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d`,
+	},
+	{
+		"lists of hot keys", "version: 1\nhot:\n- {name: a, key: path, threshold: 70_000 per 1s, exact: true, always: /a, never: [[/a, b]]}\n- {name: b, key: [host, path], threshold: 1 per 1s, always: [[a, /b], c], never: [[a, /b]]}\n",
+		`rules.yaml:3:35: threshold: 70000: must be at most 65535 with exact
+rules.yaml:3:71: always: "/a": must be a list of keys
+rules.yaml:3:83: never: number of key values: 2: must be 1: path
+rules.yaml:4:71: always: number of key values: 1: must be 2: host, path
+rules.yaml:4:82: never: a key that is in always, too: must be in one of the two`,
+	},
+	{
+		"caches", "version: 1\nhot:\n- {name: a, key: path, threshold: 1 per 1s, cache: {}}\n- {name: b, key: path, threshold: 1 per 1s, cache: 10s}\n" +
+			"- {name: c, key: path, threshold: 1 per 1s, cache: {ttl: 1m, max_age: 1s, max_bytes: 5MB}}\n- {name: d, key: path, threshold: 1 per 1s, cache: {ttl: 1s, entries: 5}}\n",
+		`rules.yaml:3:52: cache: missing key ttl: must be given, as in "ttl: 10s"
+rules.yaml:4:52: cache: "10s": must be a mapping of ttl, max_age, max_bytes
+rules.yaml:5:71: max_age: 1s: must be at least 1m, the ttl
+rules.yaml:5:86: max_bytes: "5MB": must be a number of bytes such as 268435456, 256MiB or 2GiB
+rules.yaml:6:62: cache: unknown key "entries": must be one of ttl, max_age, max_bytes`,
 	},
 	{
 		"counters", "version: 1\ncounters:\n  a: {key: client}\n  b c: {key: client, spans: [1m, 60s, 1]}\n  d: 5\n  e: {key: client, spans: []}\n",

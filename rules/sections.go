@@ -16,7 +16,7 @@ var (
 	fileKeys    = []allowedKey{{"version", "1"}, {"client", ""}, {"counters", ""}, {"limits", ""}, {"bans", ""}, {"hot", ""}, {"allow", ""}}
 	clientKeys  = []allowedKey{{"ipv4", ""}, {"ipv6", ""}}
 	counterKeys = []allowedKey{{"key", "client"}, {"spans", "[1s, 1m, 1h, 24h]"}, {"when", ""}}
-	hotKeys     = []allowedKey{{"name", "product"}, {"key", "path"}, {"when", ""}, {"threshold", "500 per 2s"}, {"hold", ""}}
+	hotKeys     = []allowedKey{{"name", "product"}, {"key", "path"}, {"when", ""}, {"threshold", "500 per 2s"}, {"hold", ""}, {"exact", ""}, {"always", ""}, {"never", ""}, {"cache", ""}}
 )
 
 // readFile reads and compiles the whole file. After a mistake, the result is of no use.
@@ -133,5 +133,14 @@ func (r *reader) readHot(n ast.Node) hotkey.Rule {
 	})
 	rule.Threshold, rule.Span = threshold.N, threshold.Span
 	rule.Hold, _ = one(r, m["hold"], "hold", parseDuration)
+	if rule.Exact, _ = one(r, m["exact"], "exact", parseBool); rule.Exact && rule.Threshold > hotkey.MaxExact {
+		r.fail(m["threshold"], "threshold: %d: must be at most %d with exact", rule.Threshold, hotkey.MaxExact)
+	}
+	rule.Always = r.readHotKeys(m["always"], "always", rule.Key)
+	rule.Never = r.readHotKeys(m["never"], "never", rule.Key)
+	if slices.ContainsFunc(rule.Always, func(key string) bool { return slices.Contains(rule.Never, key) }) {
+		r.fail(m["never"], "never: a key that is in always, too: must be in one of the two")
+	}
+	rule.Cache = r.readCache(m["cache"])
 	return rule
 }

@@ -52,8 +52,44 @@ func HotSentence(r *hotkey.Rule) string {
 	if hold == 0 {
 		hold = r.Span
 	}
-	return fmt.Sprintf("%s: %s%s that is hit %s within %s is hot for %s.",
+	s := fmt.Sprintf("%s: %s%s that is hit %s within %s is hot for %s.",
 		r.Name, ofRequests(r.When), article(keyNoun(r.Key)), times(r.Threshold), FormatDuration(r.Span), FormatDuration(hold))
+	return s + listedSentence(r.Key, r.Always, "always hot") + listedSentence(r.Key, r.Never, "never counted") + cacheSentence(r.Cache)
+}
+
+// listedSentence returns what some keys that k has made are, or "" if there are none.
+func listedSentence(k match.Key, keys []string, what string) string {
+	if len(keys) == 0 {
+		return ""
+	}
+	var texts []string
+	for _, key := range keys {
+		var values []string
+		for v := range k.Parts([]byte(key)) {
+			values = append(values, strconv.Quote(string(v)))
+		}
+		texts = append(texts, strings.Join(values, " with "))
+	}
+	are := "is"
+	if len(keys) > 1 {
+		are = "are"
+	}
+	return fmt.Sprintf(" %s %s %s.", join(texts, "and"), are, what)
+}
+
+// cacheSentence returns what p says, or "" for nil.
+func cacheSentence(p *hotkey.CachePolicy) string {
+	if p == nil {
+		return ""
+	}
+	s := " Its value is renewed every " + FormatDuration(p.TTL)
+	if p.MaxAge > p.TTL {
+		s += ", and used for " + FormatDuration(p.MaxAge) + " if it cannot be"
+	}
+	if p.MaxBytes > 0 {
+		s += fmt.Sprintf("; all values take at most %d bytes", p.MaxBytes)
+	}
+	return s + "."
 }
 
 // ofRequests returns the beginning of a sentence about the events of w.

@@ -70,6 +70,22 @@ func parseDuration(s string) (time.Duration, error) {
 	return sum, nil
 }
 
+// ParseBytes parses a number of bytes: digits, and then KiB, MiB, GiB or TiB, or
+// nothing. It must be 1 to 2^62.
+func ParseBytes(s string) (int64, error) {
+	digits, shift := s, 0
+	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if d, ok := strings.CutSuffix(s, unit); ok {
+			digits, shift = d, 10*(i+1)
+		}
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || n < 1 || n > (1<<62)>>shift {
+		return 0, errors.New("must be a number of bytes such as 268435456, 256MiB or 2GiB")
+	}
+	return int64(n << shift), nil
+}
+
 // parseHours parses a number of hours, without allocation if it is whole and small.
 func parseHours(number string) (time.Duration, error) {
 	if n, err := strconv.ParseUint(number, 10, 20); err == nil {

@@ -54,6 +54,19 @@ func TestParseDurationDoesNotAllocate(t *testing.T) {
 	}
 }
 
+func TestParseBytes(t *testing.T) {
+	for s, want := range map[string]int64{"1": 1, "268435456": 256 << 20, "256MiB": 256 << 20, "2GiB": 2 << 30, "1KiB": 1 << 10, "4194304TiB": 1 << 62} {
+		if n, err := ParseBytes(s); n != want || err != nil {
+			t.Errorf("ParseBytes(%q) = %d, %v; want %d", s, n, err, want)
+		}
+	}
+	for _, s := range []string{"", "0", "-1", "+1", "1MB", "1 MiB", "MiB", "1.5GiB", "4194305TiB", "99999999999999999999", "1KiBMiB"} {
+		if n, err := ParseBytes(s); err == nil {
+			t.Errorf("ParseBytes(%q) = %d", s, n)
+		}
+	}
+}
+
 // TestDurationRoundTrip checks that what FormatDuration writes is read as the
 // same, and that the constant in messages is MaxSpan.
 func TestDurationRoundTrip(t *testing.T) {

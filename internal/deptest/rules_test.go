@@ -45,7 +45,7 @@ internal/middleware           -> internal/ratelimitheader, ratelimit, match
 internal/ratelimitheader      -> ratelimit
 internal/store/storetest      -> internal/store, ratelimit, match, lately
 ratelimit           -> match, lately, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants
-hotkey              -> match, lately, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants
+hotkey              -> match, lately, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants
 
 accesslog               -> match
 sampled                 -> lately

@@ -45,6 +45,9 @@ func (r Record) Words() []uint64 {
 // Base returns the bases of the group that r is in; see [Policy].
 func (r Record) Base() *[MaxBases]int64 { return &r.g.base }
 
+// Hash returns the lower 60 bits of the hash of r's key.
+func (r Record) Hash() uint64 { return r.head.Load() >> headBits }
+
 // Flag returns the one bit that a record has besides its words. It is false in a
 // new record.
 func (r Record) Flag() bool { return r.head.Load()&flag != 0 }

@@ -184,7 +184,8 @@ func TestKubernetesSettings(t *testing.T) {
 		t.Errorf("the pod is killed after %v; preStop, drain and a snapshot take up to %v", grace, least)
 	}
 	// Resident memory is up to 150 MiB above --memory; see docs/operations.md.
-	if limit, ok := parseBytes(c.Resources.Limits.Memory + "B"); !ok || limit < config.Memory+150*mib || config.Memory == 0 {
+	var limit int64
+	if err := one(&limit, size)([]string{c.Resources.Limits.Memory + "B"}); err != nil || limit < config.Memory+150*mib || config.Memory == 0 {
 		t.Errorf("the memory limit is %s; the server has %d MiB and 150", c.Resources.Limits.Memory, config.Memory/mib)
 	}
 	if !slices.Contains(config.Hosts, "lately.shop.svc.cluster.local") {

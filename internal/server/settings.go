@@ -175,7 +175,7 @@ var (
 		return n, err == nil && n >= 1
 	}}
 	duration  = form[time.Duration]{"a duration such as 30s or 5m", valid(rules.ParseDuration)}
-	size      = form[int64]{"a number of bytes such as 268435456, 256MiB or 2GiB", parseBytes}
+	size      = form[int64]{"a number of bytes such as 268435456, 256MiB or 2GiB", valid(rules.ParseBytes)}
 	logFormat = form[bool]{"text or json", func(s string) (isJSON, ok bool) { return s == "json", s == "json" || s == "text" }}
 	logLevel  = form[slog.Level]{"debug, info, warn or error", parseLevel}
 	network   = form[netip.Prefix]{"addresses and networks such as 10.0.0.0/8", valid(match.ParsePrefix)}
@@ -200,21 +200,6 @@ func valid[T any](parse func(string) (T, error)) func(string) (T, bool) {
 		v, err := parse(s)
 		return v, err == nil
 	}
-}
-
-// parseBytes parses a number of bytes.
-func parseBytes(s string) (int64, bool) {
-	shift := 0
-	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if digits, ok := strings.CutSuffix(s, unit); ok {
-			s, shift = digits, 10*(i+1)
-		}
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 1 || n > (1<<62)>>shift {
-		return 0, false
-	}
-	return n << shift, true
 }
 
 func parseLevel(s string) (slog.Level, bool) {

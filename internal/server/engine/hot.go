@@ -130,7 +130,11 @@ func (r *Restorer) hotKey(data []byte) error {
 		if h.Name != was.Rule || len(was.Values()) != len(h.Key.Fields()) {
 			continue
 		}
-		if was.Cut && !now.Before(was.Until) || !was.Cut && !h.detector.HotAt(now, h.Name, string(was.Raw)) {
+		_, hot := h.detector.HotAt(now, h.Name, string(was.Raw))
+		if was.Cut {
+			hot = now.Before(was.Until)
+		}
+		if !hot {
 			continue
 		}
 		if back := was.Saved.Sub(now); back > 0 { // the clock was set back: no hold lasts longer for it

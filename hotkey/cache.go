@@ -1,0 +1,265 @@
+package hotkey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/lately-go/lately/internal/keytable"
+)
+
+// A Cache keeps the values of hot keys in this process, so that their source is
+// asked once per process and renewal instead of once per use. Most callers need
+// [Cache.Get] alone; the rule says how long a value is kept, see [CachePolicy].
+//
+// Get counts a use of the key under the rule. While the key is not hot, it calls
+// Load. When the key is hot, it returns the value that is kept. The first use
+// without a value loads it, and all others wait for that one load. Between 80 and
+// 95 % of the TTL, at random for each value, the next use starts one load beside
+// it; until that load ends, everybody gets the value before. A load that fails
+// changes nothing: the value is used until its MaxAge, and the next load is tried a
+// tenth of the TTL later. So no value is older than MaxAge, and a renewal never
+// leaves a key without a value.
+//
+// A value that was stored by Set, or removed by Delete, is never replaced by a load
+// that began before.
+//
+// Values are kept while their key is hot, at most MaxBytes of them by Size. If they
+// need more, those that were not used lately are removed.
+//
+// A use of a hot key costs two look-ups and does not allocate. A Cache has no
+// goroutine but those of loads under way. It is safe for concurrent use. The zero
+// Cache is not usable; call [NewCache].
+type Cache[V any] struct {
+	detector *Detector
+	rule     int
+	policy   CachePolicy
+	config   CacheConfig[V]
+	entries  entries[V]
+}
+
+// CacheConfig configures a [Cache].
+type CacheConfig[V any] struct {
+	// Rule is the name of the rule under which keys are counted. It must have a
+	// Cache. Required.
+	Rule string
+
+	// Load returns the value of a key from its source. An error that wraps
+	// ErrAbsent says that there is none, which is kept like a value; any other is
+	// not kept. The context of a load for a hot key, whose result is for all
+	// callers, has the values of the first caller's but not its end: Load must
+	// bound its own time. A panic becomes an error if the key is hot. Required.
+	Load func(ctx context.Context, key string) (V, error)
+
+	// Size returns the bytes of a value. Required if the rule has MaxBytes.
+	Size func(V) int
+}
+
+// A CachePolicy says how long and how much a [Cache] keeps for the keys of a rule.
+type CachePolicy struct {
+	// TTL is the age at which a value ought to have been renewed, from 1 ms to
+	// MaxSpan. Required.
+	TTL time.Duration
+
+	// MaxAge is the age up to which a value is used although it could not be
+	// renewed, from TTL to MaxSpan. 0 means TTL.
+	MaxAge time.Duration
+
+	// MaxBytes bounds the keys and values that are kept, in bytes, with 160 for
+	// each key. 0 means no bound.
+	MaxBytes int64
+}
+
+// validate returns an error that names the first value that is wrong.
+func (p *CachePolicy) validate() error {
+	if err := validateSpan("ttl", p.TTL); err != nil {
+		return err
+	}
+	if p.MaxAge != 0 && (p.MaxAge < p.TTL || p.MaxAge > MaxSpan) {
+		return fmt.Errorf("max_age: %v: must be from the ttl, %v, to %v", p.MaxAge, p.TTL, MaxSpan)
+	}
+	if p.MaxBytes < 0 {
+		return fmt.Errorf("max_bytes: %d: must be 0 or more", p.MaxBytes)
+	}
+	return nil
+}
+
+// ErrAbsent is the error of a key that has no value at its source.
+var ErrAbsent = errors.New("hotkey: no value")
+
+// A State says what a [Cache] has of a key.
+type State int
+
+// The states of a key. What a Cache has of a key that is not hot is not used.
+const (
+	NotHot State = iota
+	NoValue
+	HasValue
+	IsAbsent // its load returned ErrAbsent
+)
+
+// CacheStats are the numbers of uses and loads of a [Cache] since it was made.
+type CacheStats struct {
+	Hits   uint64 // uses of a hot key that found a value, absent or not
+	Misses uint64 // all other uses: the key was not hot, or had no value yet
+	Stale  uint64 // of the hits, those with a value older than the TTL
+	Loads  uint64 // calls of Load
+	Keys   int    // keys of which something is kept
+	Bytes  int64  // of these keys and their values
+}
+
+// NewCache returns an empty Cache for a rule of d.
+func NewCache[V any](d *Detector, config CacheConfig[V]) (*Cache[V], error) {
+	i, ok := d.set.names[config.Rule]
+	if !ok {
+		return nil, fmt.Errorf("hotkey: cache: unknown rule %q", config.Rule)
+	}
+	p := d.set.rules[i].Cache
+	switch {
+	case p == nil:
+		return nil, fmt.Errorf("hotkey: cache: rule %q: missing cache: must have a ttl", config.Rule)
+	case config.Load == nil:
+		return nil, errors.New("hotkey: cache: missing Load")
+	case p.MaxBytes > 0 && config.Size == nil:
+		return nil, fmt.Errorf("hotkey: cache: missing Size: must be set, as rule %q has max_bytes", config.Rule)
+	}
+	c := &Cache[V]{detector: d, rule: i, policy: *p, config: config}
+	c.policy.MaxAge = max(p.MaxAge, p.TTL)
+	c.entries.init(c.policy.MaxBytes)
+	return c, nil
+}
+
+// Get counts a use of key and returns its value. The error is that of Load, also if
+// it is kept, or that of ctx if it ends while Get waits for a load that another
+// call has started.
+func (c *Cache[V]) Get(ctx context.Context, key string) (V, error) {
+	hash, now, until := c.count(key)
+	stats := c.entries.stats(hash)
+	if now >= until {
+		stats.misses.Add(1)
+		stats.loads.Add(1)
+		return c.config.Load(ctx, key)
+	}
+	e := c.entries.get(hash, key, now, until)
+	v := e.value.Load()
+	if v == nil || now-v.at >= int64(c.policy.MaxAge) {
+		stats.misses.Add(1)
+		return e.load(ctx, c).wait(ctx)
+	}
+	stats.hits.Add(1)
+	if now-v.at > int64(c.policy.TTL) {
+		stats.stale.Add(1)
+	}
+	if now >= e.renew.Load() {
+		e.load(ctx, c)
+	}
+	return v.value, v.absent
+}
+
+// IsHot counts a use of key and reports whether it is hot.
+func (c *Cache[V]) IsHot(key string) bool {
+	_, now, until := c.count(key)
+	return now < until
+}
+
+// Peek returns what is kept of key, without counting a use and without a load.
+func (c *Cache[V]) Peek(key string) (V, State) {
+	var zero V
+	now := c.now()
+	if now >= c.detector.hotUntil(c.rule, key) {
+		return zero, NotHot
+	}
+	e := c.entries.find(c.hash(key), key)
+	if e == nil {
+		return zero, NoValue
+	}
+	switch v := e.value.Load(); {
+	case v == nil || now-v.at >= int64(c.policy.MaxAge):
+		return zero, NoValue
+	case v.absent != nil:
+		return zero, IsAbsent
+	default:
+		return v.value, HasValue
+	}
+}
+
+// Set keeps v as the value of key if key is hot, and reports whether it is. It does
+// not count a use.
+func (c *Cache[V]) Set(key string, v V) bool {
+	hash, now := c.hash(key), c.now()
+	until := c.detector.hotUntil(c.rule, key)
+	if now >= until {
+		c.Delete(key) // what is kept would be used if the key became hot again
+		return false
+	}
+	c.entries.get(hash, key, now, until).set(c, &kept[V]{value: v, at: now})
+	return true
+}
+
+// Delete removes what is kept of key: the next use loads it.
+func (c *Cache[V]) Delete(key string) { c.entries.delete(c.hash(key), key) }
+
+// Stats returns the statistics of c.
+func (c *Cache[V]) Stats() CacheStats { return c.entries.total() }
+
+func (c *Cache[V]) now() int64 { return c.detector.now().UnixNano() }
+
+func (c *Cache[V]) hash(key string) uint64 { return c.detector.tables[c.rule].Hash(key) }
+
+// count counts a use of key now, and returns until when it is hot.
+func (c *Cache[V]) count(key string) (hash uint64, now, until int64) {
+	t := c.detector.now()
+	_, _, until = c.detector.count(c.rule, t, key, 1)
+	return c.hash(key), t.UnixNano(), until
+}
+
+// call calls Load for a hot key. It runs in a goroutine of its own, where a panic
+// would end the process.
+func (c *Cache[V]) call(ctx context.Context, key string) (v V, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("hotkey: load panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return c.config.Load(ctx, key)
+}
+
+// renewal returns when a value of time now is renewed: after 80 to 95 % of the TTL.
+func (c *Cache[V]) renewal(now int64) int64 {
+	ttl := int64(c.policy.TTL)
+	return now + ttl/5*4 + rand.Int64N(ttl*3/20+1)
+}
+
+// retry returns when a renewal that failed at now is tried again.
+func (c *Cache[V]) retry(now int64) int64 { return now + int64(c.policy.TTL)/10 }
+
+// size returns the bytes of v.
+func (c *Cache[V]) size(v *kept[V]) int64 {
+	if c.config.Size == nil || v.absent != nil {
+		return 0
+	}
+	return int64(min(max(c.config.Size(v.value), 0), math.MaxInt32))
+}
+
+// hotUntil returns the end of the last hold of key under a rule; it is in the past
+// if there was none.
+func (d *Detector) hotUntil(rule int, key string) int64 {
+	table := d.tables[rule]
+	if always, ok := table.listed[key]; ok {
+		if always {
+			return math.MaxInt64
+		}
+		return math.MinInt64
+	}
+	stored := d.stored(key)
+	r, state := table.Lock(table.Hash(stored), stored)
+	if state != keytable.Found {
+		return math.MinInt64
+	}
+	defer r.Unlock()
+	return keytable.Time(r.Words()[wordUntil])
+}

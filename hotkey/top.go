@@ -1,0 +1,65 @@
+package hotkey
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lately-go/lately/internal/keytable"
+)
+
+// Top returns the n keys with the most events in the last span under a rule, by their
+// lower bounds, the busiest first. The span is at most that of the rule, and 0 means
+// that of the rule. Keys of more than 256 bytes, of which only digests are kept, are
+// left out, and so are keys that were evicted. Where times are kept, no more than
+// ExactThreshold or T events of a key are.
+//
+// It looks at all keys of the rule, and locks each for a moment.
+func (d *Detector) Top(rule string, n int, span time.Duration) ([]KeyCount, error) {
+	return d.TopAt(d.now(), rule, n, span)
+}
+
+// TopAt returns the n keys with the most events in (t-span, t] under a rule, as
+// [Detector.Top] does for now. Events after t are taken as those of t.
+func (d *Detector) TopAt(t time.Time, rule string, n int, span time.Duration) ([]KeyCount, error) {
+	i, ok := d.set.names[rule]
+	if !ok {
+		return nil, fmt.Errorf("hotkey: top: unknown rule %q", rule)
+	}
+	if n < 1 {
+		return nil, fmt.Errorf("hotkey: top: %d keys: must be 1 or more", n)
+	}
+	table := d.tables[i]
+	if span < 0 || span > table.rule.Span {
+		return nil, fmt.Errorf("hotkey: top: span %v: must be 0 to %v, the span of rule %q", span, table.rule.Span, rule)
+	}
+	now, window := keytable.Nanos(t, MaxSpan), int64(cmp.Or(span, table.rule.Span))
+	var top []KeyCount
+	least := uint64(1)
+	for key, r := range table.All() {
+		w := r.Words()
+		if r.Flag() { // a digest
+			continue
+		}
+		k, _ := table.keyCount(r.Hash(), w, max(now, table.window.Newest(w[wordWindow:], table.blocks)), window)
+		if k.Lo < least {
+			continue
+		}
+		k.Key = string(key)
+		if top = append(top, k); len(top) >= 2*n {
+			top = busiest(top, n)
+			least = top[len(top)-1].Lo
+		}
+	}
+	return busiest(top, n), nil
+}
+
+// busiest returns the n of keys with the largest lower bounds, in order.
+func busiest(keys []KeyCount, n int) []KeyCount {
+	slices.SortFunc(keys, func(a, b KeyCount) int {
+		return cmp.Or(cmp.Compare(b.Lo, a.Lo), strings.Compare(a.Key, b.Key))
+	})
+	return keys[:min(n, len(keys))]
+}

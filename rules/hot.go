@@ -1,0 +1,51 @@
+package rules
+
+import (
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/match"
+)
+
+var cacheKeys = []allowedKey{{"ttl", "10s"}, {"max_age", ""}, {"max_bytes", ""}}
+
+// readCache reads the key cache of a hot rule.
+func (r *reader) readCache(n ast.Node) *hotkey.CachePolicy {
+	if n == nil {
+		return nil
+	}
+	m, p := r.mapping(n, "cache", cacheKeys), &hotkey.CachePolicy{}
+	p.TTL, _ = one(r, m["ttl"], "ttl", parseDuration)
+	p.MaxAge, _ = one(r, m["max_age"], "max_age", parseDuration)
+	p.MaxBytes, _ = one(r, m["max_bytes"], "max_bytes", ParseBytes)
+	if p.MaxAge != 0 && p.MaxAge < p.TTL {
+		r.fail(m["max_age"], "max_age: %s: must be at least %s, the ttl", FormatDuration(p.MaxAge), FormatDuration(p.TTL))
+	}
+	return p
+}
+
+// readHotKeys reads a list of keys, called what in messages: values of the one field of k,
+// or lists of the values of all.
+func (r *reader) readHotKeys(n ast.Node, what string, k match.Key) (keys []string) {
+	if n == nil || len(k.Fields()) == 0 {
+		return nil
+	}
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		r.fail(n, "%s: %s: must be a list of keys", what, describe(n))
+		return nil
+	}
+	for _, n := range list.Values {
+		var values []string
+		for _, v := range each(r, n, what, func(s string) (string, error) { return s, nil }) {
+			values = append(values, v)
+		}
+		key, err := k.Join(nil, values...)
+		if err != nil {
+			r.fail(n, "%s: %v", what, err)
+			continue
+		}
+		keys = append(keys, string(key))
+	}
+	return keys
+}
