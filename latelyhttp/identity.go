@@ -81,30 +81,33 @@ type Identity struct {
 func NewIdentity(c IdentityConfig) (*Identity, error) {
 	id := new(Identity)
 	if err := id.init(c); err != nil {
-		return nil, fmt.Errorf("IdentityConfig.%w", err)
+		return nil, err
 	}
 	return id, nil
 }
 
+// configName begins the errors of a config: they name its fields as Go does.
+const configName = "IdentityConfig"
+
 func (id *Identity) init(c IdentityConfig) error {
 	if err := c.Fold.Validate(); err != nil {
-		return fmt.Errorf("Fold: %w", err)
+		return fmt.Errorf("%s.Fold: %w", configName, err)
 	}
 	if c.Hops < 0 {
-		return fmt.Errorf("Hops: %d: must be 0 (any number of trusted proxies) or more", c.Hops)
+		return fmt.Errorf("%s.Hops: %d: must be 0 (any number of trusted proxies) or more", configName, c.Hops)
 	}
 	if c.Header != "" && !isToken(c.Header) {
-		return fmt.Errorf("Header: %q: must be the name of a header such as X-Forwarded-For", c.Header)
+		return fmt.Errorf("%s.Header: %q: must be the name of a header such as X-Forwarded-For", configName, c.Header)
 	}
 	id.config = c
 	id.config.TrustedProxies = nil
 	for _, p := range c.TrustedProxies {
 		own, err := proxyPrefix(p)
 		if err == nil && own.Bits() == 0 && c.Hops == 0 {
-			err = fmt.Errorf("%v: trusts every address that a client claims: must be the networks of the proxies, or IdentityConfig.Hops must be their number", p)
+			err = fmt.Errorf("%v: trusts every address that a client claims: must be the networks of the proxies, or %s.Hops must be their number", p, configName)
 		}
 		if err != nil {
-			return fmt.Errorf("TrustedProxies: %w", err)
+			return fmt.Errorf("%s.TrustedProxies: %w", configName, err)
 		}
 		id.config.TrustedProxies = append(id.config.TrustedProxies, own)
 	}

@@ -111,7 +111,7 @@ func New(l *ratelimit.Limiter, c Config) (*Middleware, error) {
 		return nil, err
 	}
 	if err := m.identity.init(c.Identity); err != nil {
-		return nil, fmt.Errorf("IdentityConfig.%w", err)
+		return nil, err
 	}
 	if err := m.rules.Init(l, c.HideNames, findField(c.Fields)); err != nil {
 		return nil, err

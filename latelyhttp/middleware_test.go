@@ -264,7 +264,8 @@ func TestPlanFollowsTheSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := do(m.Wrap(new(ok)), request("192.0.2.1:1"))
-	if got := header(t, w, "RateLimit-Policy"); got != `"a";q=5;w=60, "b";q=5;w=60` || m.rules.Plan() != m.rules.Plan() {
+	plan := m.rules.Plan()
+	if got := header(t, w, "RateLimit-Policy"); got != `"a";q=5;w=60, "b";q=5;w=60` || m.rules.Plan() != plan {
 		t.Errorf("RateLimit-Policy is %s", got)
 	}
 	v := Verdict{Outcomes: []ratelimit.Outcome{{Rule: 0, Refused: true}, {Rule: 1, Refused: true}}}

@@ -72,9 +72,10 @@ func occupied(t *testing.T, dir string) (free func()) {
 		paths = append(paths, filepath.Join(dir, fmt.Sprintf("journal-%08d", n+1)))
 	}
 	for _, path := range append(paths, filepath.Join(dir, "snapshot.tmp")) {
-		if err := os.MkdirAll(filepath.Join(path, "full"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		// The server may be writing a file of that name at the moment.
+		eventually(t, path+" is a directory", func() bool {
+			return os.MkdirAll(filepath.Join(path, "full"), 0o700) == nil
+		})
 	}
 	return func() {
 		for _, path := range append(paths, filepath.Join(dir, "snapshot.tmp")) {
