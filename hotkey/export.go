@@ -218,8 +218,9 @@ func (in *chunkImport) restore(key string, digest bool, window []uint64, until i
 		}
 		w[wordUntil] = keytable.Stamp(min(until, in.now+int64(t.rule.hold())))
 	}
-	if newest := in.window.Newest(window, in.blocks); !t.window.Carry(w[wordWindow:], t.blocks, &in.window, window, in.blocks, newest) {
-		for at, n := range in.window.Each(window, in.blocks, newest) { // as many as there is memory for
+	now := max(in.now, in.window.Newest(window, in.blocks))
+	if !t.window.Carry(w[wordWindow:], t.blocks, &in.window, window, in.blocks, now) {
+		for at, n := range in.window.Each(window, in.blocks, now) { // as many as there is memory for
 			t.window.Charge(w[wordWindow:], t.blocks, at, n)
 		}
 	}

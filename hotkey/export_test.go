@@ -233,3 +233,61 @@ func TestExportUnderALongName(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Counts in slots go on as before over an export; if the rule has changed to another
+// window, their bounds are still true.
+func TestImportOfSlots(t *testing.T) {
+	rnd := seeded(t)
+	r := goodRule(t)
+	r.Threshold, r.Span, r.Hold = 300, time.Second, time.Second
+	d, tr := mustDetector(t, r), truth{}
+	now := time.Unix(1_700_000_000, 0)
+	add := func(d *hotkey.Detector, at time.Time, n uint64, key string) (hotkey.Edge, bool) {
+		return addKeyN(d, at, "r", key, n)
+	}
+	for range 20_000 {
+		key, n := fmt.Sprint("k", rnd.IntN(1+rnd.IntN(60))), 1+rnd.Uint64N(3)
+		now = now.Add(time.Duration(rnd.Int64N(int64(200 * time.Microsecond))))
+		add(d, now, n, key)
+		tr.add(key, now.UnixNano(), n)
+	}
+	exact := r
+	exact.Exact = true
+	few := r
+	few.Threshold = 20
+	for _, rule := range []hotkey.Rule{r, exact, few} {
+		back := mustDetector(t, rule)
+		for chunk := range d.Export(now) {
+			if _, err := back.Import(now, chunk); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for key := range tr {
+			for after := range 5 {
+				at := now.Add(time.Duration(after) * 230 * time.Millisecond)
+				want, wantHot := d.HotAt(at, "r", key)
+				got, hot := back.HotAt(at, "r", key)
+				count := tr.count(key, at.UnixNano(), int64(r.Span))
+				if got.Hi < count || got.Lo > want.Hi || rule.Threshold == 300 && !rule.Exact && (got != want || hot != wantHot) {
+					t.Fatalf("threshold %d: %s after %d: %+v, %t; want %+v, %t, true %d", rule.Threshold, key, after, got, hot, want, wantHot, count)
+				}
+			}
+		}
+		if rule.Threshold != 300 || rule.Exact {
+			continue
+		}
+		same := mustDetector(t, r)
+		for chunk := range d.Export(now) {
+			if _, err := same.Import(now, chunk); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 5000 {
+			at, key := now.Add(time.Duration(i)*300*time.Microsecond), fmt.Sprint("k", rnd.IntN(10))
+			edge, hot := add(same, at, 1, key)
+			if want, wantHot := add(back, at, 1, key); !sameEdge(edge, want) || hot != wantHot {
+				t.Fatalf("event %d of %s: %+v, %t; want %+v, %t", i, key, edge, hot, want, wantHot)
+			}
+		}
+	}
+}

@@ -220,15 +220,31 @@ func (s *stacked) charged(rule int, e *match.Event) uint64 {
 }
 
 // TestBrokenControlsAreCaught holds limiters that are known to be wrong to what
-// TestAllOrNothing wants: they must not pass.
+// TestAllOrNothing wants: they must not pass. They are wrong when goroutines meet,
+// which on a busy machine may take several rounds.
 func TestBrokenControlsAreCaught(t *testing.T) {
 	rules := eightRules(t)
-	over, partial := hammer(t, rules, &stacked{rules: rules, counts: make(map[string]uint64)}, 100_000)
-	if len(over) > 0 || len(partial) == 0 {
-		t.Errorf("stacked limiters: %d keys over their limit, want none; %d with partial charges, want some", len(over), len(partial))
+	caught := func(round func() bool) bool {
+		for range 10 {
+			if round() {
+				return true
+			}
+		}
+		return false
 	}
-	over, _ = hammer(t, rules[7:], &stacked{rules: rules[7:], counts: make(map[string]uint64), checkThenAdd: true}, 100_000)
-	if len(over) == 0 {
+	if !caught(func() bool {
+		over, partial := hammer(t, rules, &stacked{rules: rules, counts: make(map[string]uint64)}, 100_000)
+		if len(over) > 0 {
+			t.Errorf("stacked limiters: %d keys over their limit, want none", len(over))
+		}
+		return len(partial) > 0
+	}) {
+		t.Error("the partial charges of stacked limiters are not caught")
+	}
+	if !caught(func() bool {
+		over, _ := hammer(t, rules[7:], &stacked{rules: rules[7:], counts: make(map[string]uint64), checkThenAdd: true}, 100_000)
+		return len(over) > 0
+	}) {
 		t.Error("check-then-add is not caught over its limit")
 	}
 }

@@ -29,7 +29,7 @@ type Kind byte
 
 const (
 	Table    Kind = 'k' // keys of a lately.Table
-	Hot      Kind = 'h' // keys of a hotkey.Detector under one rule
+	Hot      Kind = 'w' // keys of a hotkey.Detector under one rule
 	Counts   Kind = 'c' // limit counters of the keys of one rule
 	Bans     Kind = 'b' // bans
 	Adapt    Kind = 'a' // measured traffic of an adaptive limit
@@ -52,6 +52,9 @@ const (
 
 	// bansVersion is the first version of which bans are read. It had no checksum.
 	bansVersion = 3
+
+	// oldHot is the kind of hot keys whose windows were logs only. It is not read.
+	oldHot Kind = 'h'
 )
 
 // ErrOldVersion is the error of a chunk of an earlier version of the program.
@@ -128,7 +131,7 @@ func Seal(chunk []byte) []byte {
 // version, unless it has bans, the error is ErrOldVersion.
 func Open(chunk []byte, kinds ...Kind) (kind Kind, r *Reader, written int64, err error) {
 	oldBans := len(chunk) > 1 && Kind(chunk[0]) == Bans && bansVersion <= chunk[1] && chunk[1] < Version
-	if len(chunk) > 1 && (chunk[0] <= oldVersions || chunk[1] <= oldVersions) && !oldBans {
+	if len(chunk) > 1 && (chunk[0] <= oldVersions || chunk[1] <= oldVersions || Kind(chunk[0]) == oldHot) && !oldBans {
 		return 0, nil, 0, ErrOldVersion
 	}
 	body := chunk

@@ -104,6 +104,7 @@ func TestOpenOther(t *testing.T) {
 		{Seal([]byte{byte(Bans), Version}), "unknown kind"},
 		{[]byte{1, 0x80, 0x90, 0x44}, ErrOldVersion.Error()},
 		{[]byte{'c', 3, 0x80, 0x90, 0x44}, ErrOldVersion.Error()},
+		{[]byte{'h', 5, 0x80, 0x90, 0x44}, ErrOldVersion.Error()},
 	} {
 		_, r, _, err := Open(c.chunk, Bans, Hot)
 		if err == nil || r != nil || !strings.Contains(err.Error(), c.want) {
