@@ -134,6 +134,12 @@ func (b *Blocks) Push(l []uint64, t int64) bool {
 		l[0]++
 		return true
 	}
+	if class(l) != 0 {
+		if times, head := b.places(l); n < len(times) {
+			b.append(l, times, head+n, t)
+			return true
+		}
+	}
 	if n == b.bound || !b.Reserve(l, 1) {
 		return false
 	}
