@@ -249,3 +249,19 @@ func TestClockBackAfterExpiry(t *testing.T) {
 		t.Errorf("%+v: want one late event", s)
 	}
 }
+
+// A count that is full has no upper bound.
+func TestBoundsOfHugeWeights(t *testing.T) {
+	for _, threshold := range []uint64{100, 300} {
+		r := goodRule(t)
+		r.Threshold, r.Span = threshold, time.Second
+		d := mustDetector(t, r)
+		edge, hot := addKeyN(d, at(0), "r", "k", math.MaxUint64)
+		if !hot || edge.Lo < threshold || edge.Hi != math.MaxUint64 {
+			t.Errorf("threshold %d: %+v, %t; want at least that and no upper bound", threshold, edge, hot)
+		}
+		if k, _ := d.HotAt(at(1), "r", "k"); k.Lo < threshold || k.Hi != math.MaxUint64 {
+			t.Errorf("threshold %d: %+v; want at least that and no upper bound", threshold, k)
+		}
+	}
+}

@@ -8,8 +8,6 @@ import (
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
-
-	"github.com/lately-go/lately/internal/keytable"
 )
 
 // A Cache keeps the values of hot keys in this process, so that their source is
@@ -108,8 +106,8 @@ type CacheStats struct {
 	Misses uint64 // all other uses: the key was not hot, or had no value yet
 	Stale  uint64 // of the hits, those with a value older than the TTL
 	Loads  uint64 // calls of Load
-	Keys   int    // keys of which something is kept
-	Bytes  int64  // of these keys and their values
+	Keys   int    // keys that are kept, with a value or waiting for one
+	Bytes  int64  // memory of these keys and their values
 }
 
 // NewCache returns an empty Cache for a rule of d.
@@ -243,23 +241,4 @@ func (c *Cache[V]) size(v *kept[V]) int64 {
 		return 0
 	}
 	return int64(min(max(c.config.Size(v.value), 0), math.MaxInt32))
-}
-
-// hotUntil returns the end of the last hold of key under a rule; it is in the past
-// if there was none.
-func (d *Detector) hotUntil(rule int, key string) int64 {
-	table := d.tables[rule]
-	if always, ok := table.listed[key]; ok {
-		if always {
-			return math.MaxInt64
-		}
-		return math.MinInt64
-	}
-	stored := d.stored(key)
-	r, state := table.Lock(table.Hash(stored), stored)
-	if state != keytable.Found {
-		return math.MinInt64
-	}
-	defer r.Unlock()
-	return keytable.Time(r.Words()[wordUntil])
 }

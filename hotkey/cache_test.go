@@ -222,6 +222,46 @@ func TestCacheSetAndDeleteOutrunALoad(t *testing.T) {
 	})
 }
 
+// A value that is changed while its key is not hot is not the old one when it is again.
+func TestCacheSetOfAColdKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{}
+		c := mustCache(t, hotkey.CachePolicy{TTL: time.Hour}, s)
+		for range 3 {
+			c.IsHot("/a")
+		}
+		want(t, c, "/a", "/a#1", nil)
+		time.Sleep(time.Minute)
+		if c.Set("/a", "new") {
+			t.Fatal("the key is hot after its hold")
+		}
+		for range 3 {
+			c.IsHot("/a")
+		}
+		want(t, c, "/a", "/a#2", nil)
+	})
+}
+
+// Keys that are always hot are kept from their first use on, and those that never are,
+// not at all.
+func TestCacheAlwaysAndNever(t *testing.T) {
+	s := &source{}
+	r := cached(hotkey.CachePolicy{TTL: time.Hour})
+	r.Always, r.Never = []string{"/always"}, []string{"/never"}
+	c, err := hotkey.NewCache(mustDetector(t, r), hotkey.CacheConfig[string]{Rule: "product", Load: s.load})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, c, "/always", "/always#1", nil)
+	want(t, c, "/always", "/always#1", nil)
+	for i := range 5 {
+		want(t, c, "/never", fmt.Sprintf("/never#%d", i+2), nil)
+	}
+	if _, state := c.Peek("/always"); state != hotkey.HasValue || !c.Set("/always", "v") || c.Set("/never", "v") {
+		t.Errorf("the state of the key that is always hot is %v", state)
+	}
+}
+
 // A caller whose context ends does not wait, and does not end the load for others.
 func TestCacheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

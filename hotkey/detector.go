@@ -23,9 +23,10 @@ import (
 // A key is hot when the lower bound of its count reaches the threshold. Up to
 // ExactThreshold, and for a rule that is Exact, the count is exact: the T-th event of a
 // key in (t-span, t] returns an [Edge], and no other event does until the hold is
-// over. Above, events are counted in 60 slots, of which the lower bound leaves out the
-// oldest while it lies in the span in part. So a key is never hot too early, and too
-// late only if it has fewer than T events in 59/60 of the span.
+// over. Above, events are counted in slots of a sixtieth of the span or less, and the
+// lower bound does not include the oldest slot if a part of it has left the span. So a
+// key is never hot too early. It is hot at the latest when it has T events in the last
+// 59/60 of the span, if there is memory for its slots.
 //
 // Add and AddKey count an event now, AddN and AddKeyN several at a time that the
 // caller has. Now is the wall time when the Detector was made plus the time that has
@@ -84,7 +85,8 @@ type Edge struct {
 	First bool      // the key was not hot under this rule before
 
 	// Lo and Hi are the bounds of the number of events in the span. Hi is
-	// math.MaxUint64 if it is unknown, because there was no memory for all events.
+	// math.MaxUint64 if it is unknown: where times are kept, if there were more
+	// events than ExactThreshold and T, or than there was memory for.
 	Lo, Hi uint64
 }
 
@@ -207,7 +209,7 @@ type Stats struct {
 	Bytes int64 // memory of the Detector, all its rules together
 
 	Events  uint64 // events counted
-	Late    uint64 // of these, events that were earlier than the newest of their key
+	Late    uint64 // of these, events that were counted at a later time than their own
 	Evicted uint64 // keys that were evicted because the budget was spent
 	Refused uint64 // calls for new keys that counted nothing, there being no key to evict
 	Lost    uint64 // calls whose key then had events that ceased to count early, there being no memory for all
@@ -286,3 +288,22 @@ func (d *Detector) count(rule int, t time.Time, key string, n uint64) (edge Edge
 }
 
 func nanos(t int64) time.Time { return time.Unix(0, t) }
+
+// hotUntil returns the end of the last hold of key under a rule; it is in the past
+// if there was none.
+func (d *Detector) hotUntil(rule int, key string) int64 {
+	table := d.tables[rule]
+	if always, ok := table.listed[key]; ok {
+		if always {
+			return math.MaxInt64
+		}
+		return math.MinInt64
+	}
+	stored := d.stored(key)
+	r, state := table.Lock(table.Hash(stored), stored)
+	if state != keytable.Found {
+		return math.MinInt64
+	}
+	defer r.Unlock()
+	return keytable.Time(r.Words()[wordUntil])
+}

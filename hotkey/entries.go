@@ -29,8 +29,8 @@ type shard[V any] struct {
 
 type cacheCounters struct{ hits, misses, stale, loads atomic.Uint64 }
 
-// An entry is a hot key. One that was removed is used on by who has it, and by
-// nobody else.
+// An entry is a hot key. After it was removed, only the calls that found it before
+// use it.
 type entry[V any] struct {
 	key   string
 	hash  uint64

@@ -41,7 +41,7 @@ type table struct {
 	// memory that is taken from the budget at the start.
 	evicted atomic.Pointer[sketch.Window]
 	plan    sketch.Config
-	make    sync.Once
+	once    sync.Once // makes it
 }
 
 // counts are the statistics of some keys.
@@ -293,7 +293,7 @@ func (t *table) Drop(r keytable.Record) {
 
 // evict counts in the sketch what is in the window of a key at now.
 func (t *table) evict(hash uint64, window []uint64, now int64) {
-	t.make.Do(func() { t.evicted.Store(sketch.New(t.plan)) })
+	t.once.Do(func() { t.evicted.Store(sketch.New(t.plan)) })
 	held := t.evicted.Load().Lock(sketched(hash))
 	defer held.Unlock()
 	if _, hi := t.window.Bounds(window, t.blocks, now); hi == math.MaxUint64 {

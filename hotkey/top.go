@@ -12,11 +12,11 @@ import (
 
 // Top returns the n keys with the most events in the last span under a rule, by their
 // lower bounds, the busiest first. The span is at most that of the rule, and 0 means
-// that of the rule. Keys of more than 256 bytes, of which only digests are kept, are
-// left out, and so are keys that were evicted. Where times are kept, no more than
-// ExactThreshold or T events of a key are.
+// that of the rule. Keys that were evicted are not included, and neither are keys of
+// more than 256 bytes, because only their digests are kept. Where times are kept, a
+// lower bound is at most ExactThreshold or T, whichever is larger.
 //
-// It looks at all keys of the rule, and locks each for a moment.
+// It inspects all keys of the rule, and locks each for a moment.
 func (d *Detector) Top(rule string, n int, span time.Duration) ([]KeyCount, error) {
 	return d.TopAt(d.now(), rule, n, span)
 }
@@ -48,7 +48,7 @@ func (d *Detector) TopAt(t time.Time, rule string, n int, span time.Duration) ([
 			continue
 		}
 		k.Key = string(key)
-		if top = append(top, k); len(top) >= 2*n {
+		if top = append(top, k); len(top)/2 >= n {
 			top = busiest(top, n)
 			least = top[len(top)-1].Lo
 		}

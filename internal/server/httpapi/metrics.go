@@ -126,7 +126,7 @@ func (m metricWriter) memory(s *Server) {
 		m.gauge("hot_memory_bytes", "Memory that these keys use; all rules together have a sixteenth of --memory.", h.Bytes, "rule", rule)
 		m.counter("hot_evicted_total", "Keys of the hot rule that were evicted because its memory was used up.", h.Evicted, "rule", rule)
 		m.counter("hot_events_total", "Events that the hot rule counted.", h.Events, "rule", rule)
-		m.counter("hot_late_events_total", "Of these, events that were earlier than the newest of their key.", h.Late, "rule", rule)
+		m.counter("hot_late_events_total", "Of these, events that were counted at a later time than their own.", h.Late, "rule", rule)
 		m.counter("hot_dropped_events_total", "Events of new keys that the hot rule did not count, for lack of memory.", h.Refused, "rule", rule)
 	}
 }
