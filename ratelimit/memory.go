@@ -217,25 +217,7 @@ func (m *memory) stored(key []byte) []byte {
 	if len(key) <= maxStored {
 		return key
 	}
-	digest := keytable.LongKey(m.secret.Load(), key)
-	if hasParts(digest) {
-		digest[0] = 0xff
-	}
-	return digest
-}
-
-// hasParts reports whether key is lengths, each followed by as many bytes, as a key of
-// several fields is. One digest in 2,000 is by chance, and a ban of it would be listed
-// under values that no event has; none is that begins with a length above its own.
-func hasParts(key []byte) bool {
-	for len(key) > 0 {
-		n, head := binary.Uvarint(key)
-		if head <= 0 || n > uint64(len(key)-head) {
-			return false
-		}
-		key = key[head+int(n):]
-	}
-	return true
+	return keytable.LongKey(m.secret.Load(), key)
 }
 
 // scratchMemory is memory that only some requests take: those that look, that are about

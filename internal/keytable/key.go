@@ -170,8 +170,13 @@ func (g group) compact() {
 // LongKey returns what a table keeps of a key that is too long to be kept: its
 // HMAC-SHA-256 of 32 bytes. Without the secret nobody can build a key that is taken
 // for another, and unlike a maphash it is the same in another process.
+//
+// Its first byte is 0xff: a key of several fields begins with the length of the first, and
+// a length that begins so is longer than the rest. Nothing takes it for such a key.
 func LongKey(secret *[32]byte, key []byte) []byte {
 	h := hmac.New(sha256.New, secret[:])
 	h.Write(key)
-	return h.Sum(nil)
+	digest := h.Sum(nil)
+	digest[0] = 0xff
+	return digest
 }
