@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,10 +17,10 @@ import (
 // replayFlags is the flags of the replay command as they are given.
 type replayFlags struct {
 	config    replay.Config
+	inputs    inputFlags
 	rules     string
 	whatIfs   []whatIf
 	algorithm string
-	order     string
 	decisions string
 	json      bool
 	bad       bool
@@ -63,17 +61,12 @@ a rule needs (the rest is reported, if anything is left), or the output could no
 	flags.StringVar(&f.config.Key, "key", "", "`FIELD` to count by: client, object or any other (default client; hot: object)")
 	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit (see above)")
 	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "count refused events toward --limit too")
-	flags.StringVar(&f.config.Format, "format", "auto", "`NAME` or SPEC of the log format, or auto")
-	flags.IntVar(&f.config.Year, "year", 0, "year of a syslog file's first line (default: the file's modification time is the last line's)")
-	flags.DurationVar(&f.config.Resolution, "resolution", 0, "round event times down to `D` (default: the precision of the log)")
-	flags.StringVar(&f.order, "order", "time", "judge events in the order of `time|file`")
+	f.inputs.register(cmd, &f.config)
 	flags.IntVar(&f.config.Top, "top", 0, "report the `N` busiest keys (default 20)")
 	flags.StringVar(&f.decisions, "decisions", "", "write one byte for each judged event, A or D, to `FILE`")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	flags.BoolVar(&f.bad, "show-bad-lines", false, "show the first bad lines")
 	cmd.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions(replay.Algorithms(), cobra.ShellCompDirectiveNoFileComp))
-	cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"time", "file"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(append(replay.Formats(), "auto"), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -87,23 +80,15 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 			return err
 		}
 	}
-	stop := showProgress(cmd.ErrOrStderr(), f.config.Progress)
-	report, err := f.replay(cmd.Context())
-	stop()
+	report, err := reading(cmd, f.config, replay.Run)
 	closeErr := closeDecisions()
-	if errors.Is(err, replay.ErrTooManyEvents) {
-		return &inputError{[]string{err.Error()}}
-	}
-	if nothing, ok := errors.AsType[*replay.InputError](err); ok {
-		if report != nil && f.bad {
-			if err := report.WriteBadLines(cmd.OutOrStdout()); err != nil {
-				nothing.Sentences = append(nothing.Sentences, fmt.Sprintf("the report cannot be written: %v", err))
-			}
+	if nothing, ok := errors.AsType[*replay.InputError](err); ok && report != nil && f.bad {
+		if err := report.WriteBadLines(cmd.OutOrStdout()); err != nil {
+			nothing.Sentences = append(nothing.Sentences, fmt.Sprintf("the report cannot be written: %v", err))
 		}
-		return &inputError{nothing.Sentences}
 	}
 	if err != nil {
-		return err
+		return inputProblem(err)
 	}
 	problems := report.Problems
 	if closeErr != nil {
@@ -119,32 +104,6 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 		return &inputError{problems}
 	}
 	return nil
-}
-
-// patience is how long an interrupted replay may take to end.
-const patience = time.Second
-
-// replay runs the replay. A read from a terminal or a silent pipe cannot be interrupted,
-// so after an interrupt it does not wait for that.
-func (f *replayFlags) replay(ctx context.Context) (*replay.Report, error) {
-	type result struct {
-		report *replay.Report
-		err    error
-	}
-	ended := make(chan result, 1)
-	go func() {
-		report, err := replay.Run(ctx, f.config)
-		ended <- result{report, err}
-	}()
-	late := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(patience, func() { close(late) }) })
-	defer stop()
-	select {
-	case r := <-ended:
-		return r.report, r.err
-	case <-late:
-		return nil, ctx.Err()
-	}
 }
 
 // createDecisions creates the file of --decisions, after it has validated the rest of
@@ -172,20 +131,13 @@ func (f *replayFlags) createDecisions() (closeFile func() error, err error) {
 // parse fills in the replay.Config from the flags.
 func (f *replayFlags) parse(cmd *cobra.Command, args []string) error {
 	c := &f.config
-	c.Files, c.Stdin, c.Progress = args, cmd.InOrStdin(), new(replay.Progress)
-	for _, name := range []string{"year", "top", "resolution"} {
-		if flag := cmd.Flags().Lookup(name); flag.Changed && (flag.Value.String() == "0" || flag.Value.String() == "0s") {
-			return fmt.Errorf("--%s: 0: must be more than that", name)
-		}
+	err := f.inputs.parse(cmd, args, c)
+	if err != nil {
+		return err
 	}
-	var err error
 	if c.Algorithm, err = ratelimit.AlgorithmNamed(f.algorithm); err != nil {
 		return fmt.Errorf("--algorithm: %w", err)
 	}
-	if f.order != "time" && f.order != "file" {
-		return fmt.Errorf("--order: %q: must be time or file", f.order)
-	}
-	c.FileOrder = f.order == "file"
 	if cmd.Flags().Changed("rules") {
 		for _, name := range []string{"algorithm", "count-refused"} {
 			if cmd.Flags().Changed(name) {

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lately-go/lately/replay"
+)
+
+// inputFlags is the flags of all commands that read logs: which lines are events, and
+// when they happened.
+type inputFlags struct {
+	order string
+}
+
+// register adds the flags to cmd. They fill in c.
+func (f *inputFlags) register(cmd *cobra.Command, c *replay.Config) {
+	flags := cmd.Flags()
+	flags.StringVar(&c.Format, "format", "auto", "`NAME` or SPEC of the log format, or auto")
+	flags.IntVar(&c.Year, "year", 0, "year of a syslog file's first line (default: the file's modification time is the last line's)")
+	flags.DurationVar(&c.Resolution, "resolution", 0, "round event times down to `D` (default: the precision of the log)")
+	flags.StringVar(&f.order, "order", "time", "judge events in the order of `time|file`")
+	cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"time", "file"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(append(replay.Formats(), "auto"), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// parse completes c with the files of the command line.
+func (f *inputFlags) parse(cmd *cobra.Command, files []string, c *replay.Config) error {
+	c.Files, c.Stdin, c.Progress = files, cmd.InOrStdin(), new(replay.Progress)
+	for _, name := range []string{"year", "top", "resolution"} {
+		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed && (flag.Value.String() == "0" || flag.Value.String() == "0s") {
+			return fmt.Errorf("--%s: 0: must be more than that", name)
+		}
+	}
+	if f.order != "time" && f.order != "file" {
+		return fmt.Errorf("--order: %q: must be time or file", f.order)
+	}
+	c.FileOrder = f.order == "file"
+	return nil
+}
+
+// patience is how long an interrupted command may take to end.
+const patience = time.Second
+
+// reading runs f with a progress bar. A read from a terminal or a silent pipe cannot be
+// interrupted, so after an interrupt it does not wait for that.
+func reading[T any](cmd *cobra.Command, c replay.Config, f func(context.Context, replay.Config) (T, error)) (T, error) {
+	defer showProgress(cmd.ErrOrStderr(), c.Progress)()
+	type result struct {
+		value T
+		err   error
+	}
+	ctx, ended := cmd.Context(), make(chan result, 1)
+	go func() {
+		value, err := f(ctx, c)
+		ended <- result{value, err}
+	}()
+	late := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(patience, func() { close(late) }) })
+	defer stop()
+	select {
+	case r := <-ended:
+		return r.value, r.err
+	case <-late:
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+// inputProblem returns err as an inputError if it is about the files that were read.
+func inputProblem(err error) error {
+	if nothing, ok := errors.AsType[*replay.InputError](err); ok {
+		return &inputError{nothing.Sentences}
+	}
+	if errors.Is(err, replay.ErrTooManyEvents) {
+		return &inputError{[]string{err.Error()}}
+	}
+	return err
+}
