@@ -29,6 +29,9 @@ type Config struct {
 	Rules   *rules.File
 	WhatIfs []WhatIf
 
+	// Cut selects the events that are replayed. By default it is all of them.
+	Cut Cut
+
 	// Key is the field that the busiest keys, and what-ifs without a field of their
 	// own, are counted by. Default "client"; for hot what-ifs "object".
 	Key string
@@ -95,28 +98,32 @@ func (c Config) Validate() error {
 	return err
 }
 
-// prepare checks c, fills in its defaults and compiles its rules.
-func (c *Config) prepare() ([]ruleset, error) {
-	if err := c.applyDefaults(); err != nil {
+// prepare checks c and returns a run with its defaults, compiled rules and cut.
+func (c Config) prepare() (*run, error) {
+	r := &run{Config: c, keyGiven: c.Key != "", formats: make([]accesslog.Format, len(c.Files)), firstLines: make([][]byte, len(c.Files))}
+	if err := r.applyDefaults(); err != nil {
 		return nil, err
 	}
-	fields, err := formatFields(c.Format)
+	fields, err := formatFields(r.Format)
 	if err != nil {
 		return nil, err
 	}
-	if err := knownField("--key", c.Key, fields); err != nil {
+	if err := knownField("--key", r.Key, fields); err != nil {
 		return nil, err
 	}
-	rulesets, err := c.compile(fields)
-	if err != nil {
+	if r.where, err = r.Cut.compile(fields); err != nil {
 		return nil, err
 	}
-	for i := range rulesets {
-		if err := rulesets[i].checkWindows(c.Resolution); err != nil {
+	if r.rulesets, err = r.compile(fields); err != nil {
+		return nil, err
+	}
+	for i := range r.rulesets {
+		if err := r.rulesets[i].checkWindows(r.Resolution); err != nil {
 			return nil, err
 		}
 	}
-	return rulesets, nil
+	r.fields = r.usedFields()
+	return r, nil
 }
 
 func (c *Config) applyDefaults() error {

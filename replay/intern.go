@@ -22,17 +22,33 @@ func (in *interner) add(value string) uint32 {
 	return id
 }
 
-// merge adds the values of o and returns the number here of each number there.
-func (in *interner) merge(o *interner) []uint32 {
-	renumber := make([]uint32, len(o.values)+1)
-	for i, v := range o.values {
-		id, ok := in.ids[v]
-		if !ok {
-			id = in.add(v)
+// A renumbering replaces the numbers of one interner by those of another, to which it adds
+// the values that are used.
+type renumbering struct {
+	from, to *interner
+	numbers  []uint32 // in to, of those in from; 0 if the value was not used yet
+}
+
+// append appends to dst the numbers of ids.
+func (r *renumbering) append(dst, ids []uint32) []uint32 {
+	for _, id := range ids {
+		to := r.numbers[id]
+		if to == 0 && id != 0 {
+			to = r.add(id)
 		}
-		renumber[i+1] = id
+		dst = append(dst, to)
 	}
-	return renumber
+	return dst
+}
+
+func (r *renumbering) add(id uint32) uint32 {
+	value := r.from.values[id-1]
+	to, ok := r.to.ids[value]
+	if !ok {
+		to = r.to.add(value)
+	}
+	r.numbers[id] = to
+	return to
 }
 
 // texts returns the value of each number; number 0 has none.

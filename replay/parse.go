@@ -18,6 +18,10 @@ type parsed struct {
 	grain uint32     // what all times are multiples of: a power of ten, of a second at most
 	cols  [][]uint32 // for each column, a number for each event
 
+	whole   logSpan // of all events, whether in the cut or not
+	span    span    // to which the events were cut while they were parsed
+	leftOut int64   // events that are not in the cut
+
 	lines, skipped, bad int64
 	badLines            []BadLine
 
@@ -34,10 +38,15 @@ type worker struct {
 	parsers map[int]*accesslog.Parser // by file
 	event   match.Event
 	get     []func(*match.Event) []byte
+	where   match.Condition
+	dated   span // to which events with a whole date are cut while they are parsed
 }
 
 func (r *run) newWorker(number int) *worker {
-	w := &worker{number: number, run: r, parsers: make(map[int]*accesslog.Parser)}
+	w := &worker{number: number, run: r, parsers: make(map[int]*accesslog.Parser), where: r.where, dated: always}
+	if !r.Cut.relative() {
+		w.dated = r.Cut.span(0)
+	}
 	for _, name := range r.fields {
 		w.get = append(w.get, getter(name))
 		w.columns = append(w.columns, newInterner())
@@ -55,7 +64,10 @@ func getter(name string) func(*match.Event) []byte {
 
 // parse reads all lines of b.
 func (w *worker) parse(b block) *parsed {
-	p := &parsed{block: b, worker: w.number, grain: second, cols: make([][]uint32, len(w.columns))}
+	p := &parsed{block: b, worker: w.number, grain: second, cols: make([][]uint32, len(w.columns)), whole: noSpan, span: w.dated}
+	if b.format.Yearless() {
+		p.span = always
+	}
 	guess := len(b.data)/128 + 1
 	p.times = make([]int64, 0, guess)
 	for i := range p.cols {
@@ -101,12 +113,19 @@ func (w *worker) parseLines(p *parsed) {
 	p.first, p.last, p.dated = parser.Dated()
 }
 
-// add makes a record of the worker's event.
+// add makes a record of the worker's event, if that is in the cut. The precision of the
+// log, and its first and last time, are of all events.
 func (w *worker) add(p *parsed) {
-	p.times = append(p.times, w.event.Time.UnixNano())
+	t := w.event.Time.UnixNano()
 	for nanos := uint32(w.event.Time.Nanosecond()); nanos%p.grain != 0; {
 		p.grain /= 10
 	}
+	p.whole.add(logSpan{t, t})
+	if !p.span.has(t) || !w.where.Holds(&w.event) {
+		p.leftOut++
+		return
+	}
+	p.times = append(p.times, t)
 	for i, in := range w.columns {
 		var id uint32
 		if v := w.get[i](&w.event); len(v) > 0 { // an empty value is none, as for rules

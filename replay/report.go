@@ -25,6 +25,10 @@ type Report struct {
 	First   *Epoch   `json:"first,omitempty"`
 	Last    *Epoch   `json:"last,omitempty"`
 
+	// Cut is the cut of the log, if there is one. First, Last and all below are about the
+	// events in it.
+	Cut *CutReport `json:"cut,omitempty"`
+
 	// ResolutionSeconds is the precision at which times were judged, and
 	// LogResolutionSeconds that of the log. They differ if Config.Resolution is set.
 	ResolutionSeconds    float64 `json:"resolution_seconds"`

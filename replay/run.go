@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/match"
 )
 
 // Run replays c.Files and returns a report. It returns an error if nothing was replayed:
@@ -22,23 +23,26 @@ import (
 // [InputError], and then the report only counts lines and has the bad ones. A problem
 // with one file or rule is in the report's Problems, beside the results of the others.
 func Run(ctx context.Context, c Config) (*Report, error) {
-	started, keyGiven := time.Now(), c.Key != ""
-	rulesets, err := c.prepare()
+	started := time.Now()
+	r, err := c.prepare()
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Config: c, rulesets: rulesets, formats: make([]accesslog.Format, len(c.Files)), firstLines: make([][]byte, len(c.Files)), keyGiven: keyGiven}
-	r.fields = r.usedFields()
 	blocks, workers, err := r.read(ctx)
 	if err != nil {
 		return nil, err
 	}
+	cut := r.cutBlocks(blocks)
 	report := r.summarize(blocks)
+	report.Cut = cut
 	if report.Events > maxEvents {
 		return nil, fmt.Errorf("%w: %d: must be at most %d in one run; replay fewer files at once",
 			ErrTooManyEvents, report.Events, maxEvents)
 	}
 	if err := r.checkLines(blocks, report); err != nil {
+		return report, err
+	}
+	if err := r.checkCut(blocks, report); err != nil {
 		return report, err
 	}
 	r.precision, r.coarsest = precisions(blocks)
@@ -65,6 +69,7 @@ const maxEvents = math.MaxInt32 // events are numbered by an int32
 type run struct {
 	Config
 	rulesets   []ruleset
+	where      match.Condition    // of Config.Cut
 	precision  time.Duration      // of the log's times
 	coarsest   time.Duration      // of the times of one format in it
 	resolution time.Duration      // at which times are judged

@@ -17,14 +17,15 @@ import (
 
 // TextStyle is how the plain report looks. The zero value is plain bytes.
 type TextStyle struct {
-	Color bool // bold headings, in ANSI sequences
-	Bad   bool // with the bad lines that were kept
+	Color bool           // bold headings, in ANSI sequences
+	Bad   bool           // with the bad lines that were kept
+	Zone  *time.Location // in which times are written; nil is UTC
 }
 
 // WriteText writes the report for people. Keys and bad lines are written so
 // that nothing in them reaches a terminal as a control sequence.
 func (rep *Report) WriteText(out io.Writer, style TextStyle) error {
-	w := &textWriter{Writer: bufio.NewWriter(out), color: style.Color}
+	w := &textWriter{Writer: bufio.NewWriter(out), color: style.Color, zone: cmp.Or(style.Zone, time.UTC)}
 	w.totals(rep)
 	w.timeline(rep)
 	w.busiest(rep)
@@ -50,6 +51,7 @@ func (rep *Report) WriteBadLines(out io.Writer) error {
 type textWriter struct {
 	*bufio.Writer
 	color bool
+	zone  *time.Location
 }
 
 func (w *textWriter) f(format string, args ...any) { fmt.Fprintf(w, format, args...) }
@@ -72,16 +74,35 @@ func (w *textWriter) totals(rep *Report) {
 	for _, f := range rep.AssumedYears {
 		w.f("%s has no years: its first line is taken to be of %d; --year gives another\n", visible(f.File), f.Year)
 	}
+	w.cut(rep.Cut)
 	if rep.First == nil {
 		w.f("no event\n")
 		return
 	}
-	w.f("%s events by %s distinct values of %s, from %s to %s UTC (%s)\n", count(rep.Events), count(int64(rep.Keys)), rep.Key,
-		stamp(rep.First), stamp(rep.Last), long(rep.Last.Sub(rep.First.Time)))
+	w.f("%s events by %s distinct values of %s, from %s to %s %s (%s)\n", count(rep.Events), count(int64(rep.Keys)), rep.Key,
+		w.stamp(rep.First), w.stamp(rep.Last), w.zone, long(rep.Last.Sub(rep.First.Time)))
 	w.resolution(rep)
 	if rep.ElapsedSeconds > 0 {
 		w.f("replayed in %.2f s, %s lines a second\n", rep.ElapsedSeconds, count(int64(float64(rep.Lines)/rep.ElapsedSeconds)))
 	}
+}
+
+// cut writes which events are in the cut, if there is one.
+func (w *textWriter) cut(c *CutReport) {
+	if c == nil {
+		return
+	}
+	var parts []string
+	if c.Since != nil {
+		parts = append(parts, "since "+exactStamp(*c.Since, w.zone))
+	}
+	if c.Until != nil {
+		parts = append(parts, "until "+exactStamp(*c.Until, w.zone))
+	}
+	for _, condition := range c.Where {
+		parts = append(parts, visible(condition))
+	}
+	w.f("cut: %s; %s left out\n", strings.Join(parts, ", "), plural(int(c.LeftOut), "event", "events"))
 }
 
 // resolution writes the precision to which times were judged.
@@ -194,7 +215,7 @@ const shownHot = 10
 func (w *textWriter) hot(r *RuleReport) {
 	w.f("  %s ran hot\n", plural(int(*r.HotKeys), "key", "keys"))
 	for _, m := range r.FirstHot[:min(len(r.FirstHot), shownHot)] {
-		w.f("  %s  %s\n", exactStamp(m.T), keyText(m.Key))
+		w.f("  %s  %s\n", exactStamp(m.T, w.zone), keyText(m.Key))
 	}
 	if n := *r.HotKeys - shownHot; n > 0 {
 		w.f("  and %s more\n", count(n))
@@ -207,7 +228,7 @@ func (w *textWriter) jumps(rep *Report) {
 	}
 	w.heading("Jumps in time of more than a day")
 	for _, j := range rep.Jumps {
-		w.f("  from %s to %s\n", exactStamp(j.From), exactStamp(j.To))
+		w.f("  from %s to %s\n", exactStamp(j.From, w.zone), exactStamp(j.To, w.zone))
 	}
 }
 
@@ -287,9 +308,11 @@ func percent(part, whole int64) string {
 }
 
 // stamp writes a time to the second, and exactStamp with its fraction.
-func stamp(e *Epoch) string { return e.UTC().Format(time.DateTime) }
+func (w *textWriter) stamp(e *Epoch) string { return e.In(w.zone).Format(time.DateTime) }
 
-func exactStamp(e Epoch) string { return e.UTC().Format("2006-01-02 15:04:05.999999999") }
+func exactStamp(e Epoch, zone *time.Location) string {
+	return e.In(zone).Format("2006-01-02 15:04:05.999999999")
+}
 
 // long writes a duration in its two largest units.
 func long(d time.Duration) string {

@@ -35,16 +35,14 @@ func (r *run) assemble(blocks []*parsed, workers []*worker) *timeline {
 	}
 	r.parallel(len(r.fields), func(c int) {
 		all := newInterner()
-		renumber := make([][]uint32, len(workers))
+		of := make([]renumbering, len(workers))
 		for i, w := range workers {
-			renumber[i] = all.merge(w.columns[c])
+			of[i] = renumbering{from: w.columns[c], to: all, numbers: make([]uint32, len(w.columns[c].values)+1)}
 			w.columns[c] = nil
 		}
 		col := make([]uint32, 0, total)
 		for _, b := range blocks {
-			for _, id := range b.cols[c] {
-				col = append(col, renumber[b.worker][id])
-			}
+			col = of[b.worker].append(col, b.cols[c])
 			b.cols[c] = nil
 		}
 		t.cols[c] = col
@@ -152,21 +150,19 @@ func yearOfFirst(blocks []*parsed, offsets []int, last, modified time.Time) int 
 }
 
 func (r *run) dateBlock(b *parsed, year int) {
-	kept := 0
-	for i, nanos := range b.times {
+	date := func(nanos int64) (int64, bool) {
 		t, ok := accesslog.InYear(time.Unix(0, nanos), year)
 		if !ok || !inRange(t) {
-			b.bad++
-			continue
+			return 0, false
 		}
-		b.times[kept] = t.UnixNano()
-		for _, col := range b.cols {
-			col[kept] = col[i]
+		return t.UnixNano(), true
+	}
+	whole := b.whole
+	b.whole = noSpan
+	for _, nanos := range []int64{whole.first, whole.last} {
+		if t, ok := date(nanos); ok && whole != noSpan {
+			b.whole.add(logSpan{t, t})
 		}
-		kept++
 	}
-	b.times = b.times[:kept]
-	for c := range b.cols {
-		b.cols[c] = b.cols[c][:kept]
-	}
+	b.bad += b.filter(date)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lately-go/lately/replay"
 )
@@ -14,7 +15,11 @@ import (
 // inputFlags is the flags of all commands that read logs: which lines are events, and
 // when they happened.
 type inputFlags struct {
-	order string
+	order        string
+	since, until string
+	where        []string
+	tz           string
+	zone         *time.Location // of tz, once it is parsed
 }
 
 // register adds the flags to cmd. They fill in c.
@@ -23,6 +28,10 @@ func (f *inputFlags) register(cmd *cobra.Command, c *replay.Config) {
 	flags.StringVar(&c.Format, "format", "auto", "`NAME` or SPEC of the log format, or auto")
 	flags.IntVar(&c.Year, "year", 0, "year of a syslog file's first line (default: the file's modification time is the last line's)")
 	flags.DurationVar(&c.Resolution, "resolution", 0, "round event times down to `D` (default: the precision of the log)")
+	flags.StringVar(&f.since, "since", "", "leave out events before `TIME`, such as \"2024-01-29 10:05\", or -2h: two hours before the log's end")
+	flags.StringVar(&f.until, "until", "", "leave out events at `TIME` and later")
+	flags.StringArrayVar(&f.where, "where", nil, "leave out other events than those of `FIELD=PATTERN`, such as status=5xx or path=/api/** (repeatable)")
+	flags.StringVar(&f.tz, "tz", "UTC", "`ZONE` of --since, --until and of the report, such as Europe/Vienna or Local")
 	flags.StringVar(&f.order, "order", "time", "judge events in the order of `time|file`")
 	cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"time", "file"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(append(replay.Formats(), "auto"), cobra.ShellCompDirectiveNoFileComp))
@@ -40,6 +49,29 @@ func (f *inputFlags) parse(cmd *cobra.Command, files []string, c *replay.Config)
 		return fmt.Errorf("--order: %q: must be time or file", f.order)
 	}
 	c.FileOrder = f.order == "file"
+	return f.parseCut(cmd.Flags(), &c.Cut)
+}
+
+// parseCut fills in the cut, and the zone.
+func (f *inputFlags) parseCut(flags *pflag.FlagSet, cut *replay.Cut) (err error) {
+	if f.zone, err = time.LoadLocation(f.tz); err != nil || f.tz == "" {
+		return fmt.Errorf("--tz: %q: must be the name of a time zone, such as Europe/Vienna, or UTC or Local", f.tz)
+	}
+	if flags.Changed("since") {
+		if cut.Since, err = replay.ParseBound(f.since, f.zone); err != nil {
+			return fmt.Errorf("--since: %w", err)
+		}
+	}
+	if flags.Changed("until") {
+		if cut.Until, err = replay.ParseBound(f.until, f.zone); err != nil {
+			return fmt.Errorf("--until: %w", err)
+		}
+	}
+	for _, condition := range f.where {
+		if err := cut.AddWhere(condition); err != nil {
+			return fmt.Errorf("--where: %w", err)
+		}
+	}
 	return nil
 }
 

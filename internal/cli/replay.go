@@ -46,8 +46,9 @@ Formats: ` + strings.Join(replay.Formats(), ", ") + `, or a spec:
   object=...@path cuts the value at the first '?'
 
 Exit codes: 0 success; 1 a file could not be read, or not to its end, or no event has a field that
-a rule needs (the rest is reported, if anything is left), or the output could not be written;
-2 the command line or the rules file is wrong; 130 interrupted.`,
+a rule needs (the rest is reported, if anything is left), or no event is in the cut of --since,
+--until and --where, or the output could not be written; 2 the command line or the rules file is
+wrong; 130 interrupted.`,
 		Example: `  lately replay access.log.gz
   lately replay --limit 60/1m --ban 100/5m:1h --hot 200/1m access.log
   lately replay --rules rules.yaml --json access.log.*`,
@@ -163,7 +164,7 @@ func (f *replayFlags) print(out io.Writer, report *replay.Report) error {
 	if f.json {
 		return writeJSON(out, report)
 	}
-	return report.WriteText(out, replay.TextStyle{Color: isTerminal(out) && os.Getenv("NO_COLOR") == "", Bad: f.bad})
+	return report.WriteText(out, replay.TextStyle{Color: isTerminal(out) && os.Getenv("NO_COLOR") == "", Bad: f.bad, Zone: f.inputs.zone})
 }
 
 // A whatIf is a --limit, --ban or --hot as it was given.

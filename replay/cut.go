@@ -1,0 +1,267 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/rules"
+)
+
+// A Cut selects the events that are replayed: those in [Since, Until) for which Where
+// holds. The others do not exist for the rules: windows are empty where the cut begins,
+// and an event that Where leaves out is in no window. The zero Cut selects all events.
+type Cut struct {
+	Since, Until Bound
+	Where        match.When // may look at any field of the log, whether a rule does or not
+}
+
+// A Bound is an end of a Cut: a time, or a distance from the end of the log. The zero
+// Bound does not cut.
+type Bound struct {
+	At time.Time
+
+	// BeforeEnd, if it is not 0, is how long before the newest event of the log the
+	// bound is, in place of At. The newest event is the one of all lines, also of those
+	// that the cut leaves out.
+	BeforeEnd time.Duration
+}
+
+// boundLayouts are the forms of a time in ParseBound.
+var boundLayouts = []string{
+	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04",
+	"2006-01-02 15:04:05Z07:00", time.DateTime, "2006-01-02 15:04", time.DateOnly,
+	"02/Jan/2006:15:04:05 -0700", // as access logs have it
+}
+
+// ParseBound parses an end of a cut: a time, such as 2024-01-29T10:05:00Z,
+// "2024-01-29 10:05", 2024-01-29 or 29/Jan/2024:10:05:00 +0000, or -2h, two hours before
+// the newest event of the log. A time without a zone is one of zone; nil is UTC.
+func ParseBound(text string, zone *time.Location) (Bound, error) {
+	if zone == nil {
+		zone = time.UTC
+	}
+	if before, ok := strings.CutPrefix(text, "-"); ok {
+		d, err := rules.ParseDuration(before)
+		if err != nil {
+			return Bound{}, fmt.Errorf("%q: %w", text, err)
+		}
+		return Bound{BeforeEnd: d}, nil
+	}
+	for _, layout := range boundLayouts {
+		t, err := time.ParseInLocation(layout, text, zone)
+		if err != nil {
+			continue
+		}
+		if !inRange(t) {
+			return Bound{}, fmt.Errorf("%q: must be of a year from %d to %d", text, firstYear, lastYear)
+		}
+		return Bound{At: t}, nil
+	}
+	return Bound{}, fmt.Errorf("%q: must be a time such as 2024-01-29T10:05:00Z, \"2024-01-29 10:05\" or 2024-01-29, or -2h for two hours before the end of the log", text)
+}
+
+// AddWhere adds a condition FIELD=PATTERN to c.Where. It means what it means under when
+// in a rules file: of several conditions about one field one must hold, and for each
+// field one.
+func (c *Cut) AddWhere(condition string) error {
+	field, pattern, ok := strings.Cut(condition, "=")
+	if !ok || field == "" || pattern == "" {
+		return fmt.Errorf("%q: must be FIELD=PATTERN, such as status=5xx or path=/api/**", condition)
+	}
+	w := &c.Where
+	switch field {
+	case "method":
+		w.Method = append(w.Method, pattern)
+	case "path":
+		w.Path = append(w.Path, pattern)
+	case "status":
+		w.Status = append(w.Status, pattern)
+	case "client":
+		prefix, err := match.ParsePrefix(pattern)
+		if err != nil {
+			return fmt.Errorf("client: %w", err)
+		}
+		w.Client = append(w.Client, prefix)
+	default:
+		if w.Fields == nil {
+			w.Fields = make(map[string][]string)
+		}
+		w.Fields[field] = append(w.Fields[field], pattern)
+	}
+	if _, err := w.Compile(); err != nil {
+		return fmt.Errorf("%q: %w", condition, err)
+	}
+	return nil
+}
+
+// conditions returns what was added by AddWhere, in order of the fields.
+func conditions(w match.When) (all []string) {
+	fields := maps.Clone(w.Fields)
+	if fields == nil {
+		fields = make(map[string][]string)
+	}
+	fields["method"], fields["path"], fields["status"] = w.Method, w.Path, w.Status
+	for _, p := range w.Client {
+		fields["client"] = append(fields["client"], p.String())
+	}
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		for _, pattern := range fields[field] {
+			all = append(all, field+"="+pattern)
+		}
+	}
+	return all
+}
+
+// given returns the options by which c was given, for messages.
+func (c *Cut) given() string {
+	var options []string
+	if c.Since != (Bound{}) {
+		options = append(options, "--since")
+	}
+	if c.Until != (Bound{}) {
+		options = append(options, "--until")
+	}
+	if !c.Where.IsZero() {
+		options = append(options, "--where")
+	}
+	return strings.Join(options, ", ")
+}
+
+// compile returns the condition of the cut. Events can have these fields.
+func (c *Cut) compile(fields []string) (match.Condition, error) {
+	where, err := c.Where.Compile()
+	if err != nil {
+		return where, fmt.Errorf("--where: %w", err)
+	}
+	for _, field := range where.Fields() {
+		if err := knownField("--where", field, fields); err != nil {
+			return where, err
+		}
+	}
+	for option, b := range map[string]Bound{"--since": c.Since, "--until": c.Until} {
+		if b.BeforeEnd < 0 || b.BeforeEnd > 0 && !b.At.IsZero() {
+			return where, fmt.Errorf("%s: must be a time, or a distance from the end of the log of more than 0", option)
+		}
+	}
+	if s, u := c.Since, c.Until; !s.At.IsZero() && !u.At.IsZero() && !s.At.Before(u.At) || u.BeforeEnd > 0 && s.BeforeEnd > 0 && s.BeforeEnd <= u.BeforeEnd {
+		return where, errors.New("--until: must be after --since")
+	}
+	return where, nil
+}
+
+// A span is the times from and up to which events are replayed, in nanoseconds.
+type span struct{ since, until int64 }
+
+var always = span{math.MinInt64, math.MaxInt64}
+
+func (s span) has(t int64) bool { return s.since <= t && t < s.until }
+
+// relative reports whether the cut depends on the end of the log.
+func (c *Cut) relative() bool { return c.Since.BeforeEnd > 0 || c.Until.BeforeEnd > 0 }
+
+// span returns the times of the cut in a log whose newest event is at end.
+func (c *Cut) span(end int64) span {
+	s := always
+	if c.Since != (Bound{}) {
+		s.since = c.Since.nanos(end)
+	}
+	if c.Until != (Bound{}) {
+		s.until = c.Until.nanos(end)
+	}
+	return s
+}
+
+func (b Bound) nanos(end int64) int64 {
+	if b.BeforeEnd > 0 {
+		return end - int64(b.BeforeEnd)
+	}
+	return b.At.UnixNano()
+}
+
+// A CutReport is the cut of a replay.
+type CutReport struct {
+	Since   *Epoch   `json:"since,omitempty"`
+	Until   *Epoch   `json:"until,omitempty"` // and not at that time
+	Where   []string `json:"where,omitempty"` // FIELD=PATTERN
+	LeftOut int64    `json:"left_out"`        // events that are not in the cut
+}
+
+// A logSpan is the times of all events of a log, whether they are in the cut or not.
+type logSpan struct{ first, last int64 }
+
+var noSpan = logSpan{math.MaxInt64, math.MinInt64}
+
+func (s *logSpan) add(o logSpan) { s.first, s.last = min(s.first, o.first), max(s.last, o.last) }
+
+// cutBlocks leaves out the events whose times were not known, or not to be compared,
+// when they were parsed, and reports the cut.
+func (r *run) cutBlocks(blocks []*parsed) *CutReport {
+	if r.Cut.given() == "" {
+		return nil
+	}
+	whole := noSpan
+	for _, b := range blocks {
+		whole.add(b.whole)
+	}
+	s := r.Cut.span(whole.last)
+	report := &CutReport{Where: conditions(r.Cut.Where)}
+	if r.Cut.Since != (Bound{}) {
+		report.Since = new(epoch(s.since))
+	}
+	if r.Cut.Until != (Bound{}) {
+		report.Until = new(epoch(s.until))
+	}
+	r.parallel(len(blocks), func(i int) {
+		if b := blocks[i]; b.span != s {
+			b.leftOut += b.filter(func(t int64) (int64, bool) { return t, s.has(t) })
+		}
+	})
+	for _, b := range blocks {
+		report.LeftOut += b.leftOut
+	}
+	return report
+}
+
+// checkCut returns an error if there are events but none in the cut.
+func (r *run) checkCut(blocks []*parsed, report *Report) error {
+	if report.Cut == nil || report.Events > 0 || report.Cut.LeftOut == 0 {
+		return nil
+	}
+	whole := noSpan
+	for _, b := range blocks {
+		whole.add(b.whole)
+	}
+	first, last := epoch(whole.first), epoch(whole.last)
+	report.Problems = append(report.Problems, fmt.Sprintf("%s: none of %s is in the cut; the log is from %s to %s UTC",
+		r.Cut.given(), plural(int(report.Cut.LeftOut), "event", "events"), exactStamp(first, time.UTC), exactStamp(last, time.UTC)))
+	return &InputError{report.Problems}
+}
+
+// filter keeps the events whose times f accepts, at the times that it returns, and
+// returns how many it removed.
+func (b *parsed) filter(f func(nanos int64) (int64, bool)) (removed int64) {
+	kept := 0
+	for i, nanos := range b.times {
+		t, ok := f(nanos)
+		if !ok {
+			continue
+		}
+		b.times[kept] = t
+		for _, col := range b.cols {
+			col[kept] = col[i]
+		}
+		kept++
+	}
+	removed = int64(len(b.times) - kept)
+	b.times = b.times[:kept]
+	for c := range b.cols {
+		b.cols[c] = b.cols[c][:kept]
+	}
+	return removed
+}
