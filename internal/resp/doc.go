@@ -1,6 +1,6 @@
-// Package resp is the server's side of the wire protocol of Redis, versions 2 and 3:
-// a [Reader] of commands and a [Writer] of replies. It does not know any command. Clients
-// in tests and benchmarks write commands with [AppendCommand].
+// Package resp is the wire protocol of Redis, versions 2 and 3. Servers have a [Reader] of
+// commands and a [Writer] of replies; clients write commands with [AppendCommand] and read
+// replies with a [ReplyReader]. It does not know any command.
 //
 // # The loop of a server
 //
