@@ -76,7 +76,7 @@ func New(addr string, c Config) (*Client, error) {
 	if c.Timeout < 0 {
 		return nil, fmt.Errorf("Config.Timeout: %v: must be 0 (10s) or more", c.Timeout)
 	}
-	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if strings.ContainsFunc(c.Token, notVisible) {
 		return nil, errors.New("Config.Token: a blank, or a character that is not ASCII: must be a token from the server's token file")
 	}
 	if c.Token != "" && u.Scheme == "http" && !c.Insecure && !isLocal(u.Hostname()) {

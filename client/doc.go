@@ -1,23 +1,33 @@
-// Package client is a client of the HTTP API of a lately server.
+// Package client has two clients of lately servers. A [Fleet] makes decisions in the path of
+// every request: it spreads keys over several servers, and its callers share one RESP
+// connection to each. A [Client] uses the HTTP API of one server: it has all of its
+// requests, and passes HTTP proxies.
 //
-//	c, err := client.New("http://127.0.0.1:7380", client.Config{})
+//	f, err := client.NewFleet(client.FleetConfig{Nodes: []string{"10.0.0.1:6380", "10.0.0.2:6380"}})
 //	...
-//	d, err := c.Take(ctx, "login", 1, "192.0.2.1", "ada")
+//	defer f.Close()
+//	d, err := f.Take(ctx, "login", 1, "192.0.2.1", "ada")
 //	if err == nil && !d.Allowed {
 //		// refused: d.RetryAfter says for how long
 //	}
 //
+// A Client has a Take of the same form:
+//
+//	c, err := client.New("http://127.0.0.1:7380", client.Config{})
+//	...
+//	d, err := c.Take(ctx, "login", 1, "192.0.2.1", "ada")
+//
 // A decision is the [ratelimit.Decision] that a limiter in the same process would return,
 // with times rounded up to milliseconds. If the server refuses a request, the error is an
-// [*Error] with its code and its reason. Any other error means that there was no answer:
-// the event may or may not have been counted.
+// [*Error] with its code and its reason. Any other error of a Client means that there was no
+// answer: the event may or may not have been counted. A Fleet knows more, see
+// [ErrUnanswered].
 //
-// Only the stream of [Client.Events] is retried: it connects again when it is lost, after
-// waits with full jitter (M. Brooker, "Exponential Backoff And Jitter", 2015).
+// No request is repeated that could count twice. The stream of [Client.Events] and the
+// connections of a Fleet are made again when they are lost, after waits with full jitter
+// (M. Brooker, "Exponential Backoff And Jitter", 2015).
 //
 // # When not to use
 //
-// For decisions in the path of every request, a Redis client in any language on the
-// server's RESP port is faster, since it pipelines. This package is for tools, for
-// occasional requests, and for connections through HTTP proxies.
+// For one server and another language, use a Redis client on the server's RESP port.
 package client

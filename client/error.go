@@ -18,7 +18,7 @@ import (
 type Error struct {
 	Code       api.Code
 	Detail     string
-	Status     int           // of the HTTP answer
+	Status     int           // of the HTTP answer; 0 for an answer to a [Fleet]
 	RetryAfter time.Duration // as the server asks; 0 if it does not
 }
 
@@ -28,7 +28,7 @@ func (e *Error) Error() string { return string(e.Code) + " " + e.Detail }
 // Temporary reports whether the same request may be answered later: the server is
 // overloaded, starting or ending.
 func (e *Error) Temporary() bool {
-	return e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
+	return e.Code == api.Overload || e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
 }
 
 // problem returns the Error of an answer, which may come from a proxy in between.

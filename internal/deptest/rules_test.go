@@ -34,7 +34,7 @@ internal/server/access  -> internal/fileperm
 internal/server/console -> std
 replay         -> api, rules, match, accesslog, ratelimit, hotkey, lately, github.com/klauspost/compress
 
-client      -> api, hotkey, ratelimit, match, lately
+client      -> api, hotkey, ratelimit, match, lately, internal/resp
 rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately
 latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf

@@ -1,0 +1,294 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// FleetConfig says which servers a [Fleet] has and how to reach them. Either Nodes or
+// Discover is required.
+type FleetConfig struct {
+	// Nodes are the RESP addresses of the servers, HOST:PORT. All clients must have the
+	// same list, in any order, with the same spelling: it decides which node counts a key.
+	Nodes []string
+
+	// Discover is a HOST:PORT whose host is a DNS name: the nodes are its addresses with
+	// that port. They are looked up again every LookupEvery, 10 s by default. If that
+	// fails, or finds none, the nodes stay as they are.
+	Discover    string
+	LookupEvery time.Duration
+
+	// Lookup returns the addresses of a host; nil means [net.Resolver.LookupHost] of Go's
+	// default resolver.
+	Lookup func(ctx context.Context, host string) ([]string, error)
+
+	// Token is the token that each connection authenticates with; "" sends none.
+	Token string
+
+	// TLS makes the connections encrypted; nil means that they are not. If it has no
+	// ServerName, that is the host of the address or of Discover.
+	TLS *tls.Config
+
+	// Timeout is how long a node may take to answer or to accept a connection; 0 means 1
+	// second. A node that takes longer is down: that is noticed within 1.5 times as long.
+	Timeout time.Duration
+
+	// Name is how servers list this process, up to 64 visible ASCII characters. By
+	// default it is the name of the program and its process id.
+	Name string
+
+	// Insecure allows sending the token to other machines without encryption.
+	Insecure bool
+}
+
+const (
+	defaultNodeTimeout = time.Second
+	leastNodeTimeout   = 10 * time.Millisecond
+	defaultLookup      = 10 * time.Second
+	maxName            = 64
+	keySeparator       = "\t"
+)
+
+var (
+	// ErrUnanswered is the error of a command that was sent and has no answer: the node
+	// went away, or the context ended first. The server may or may not have counted it.
+	ErrUnanswered = errors.New("no answer came: it may or may not have been counted")
+
+	// ErrNoNode is the error of a command that could not be sent, since no node can be
+	// reached. It was not counted.
+	ErrNoNode = errors.New("no node can be reached")
+)
+
+// errClosed is the error of a Fleet that was closed.
+var errClosed = errors.New("the Fleet is closed")
+
+// A Fleet spreads keys over the servers of a fleet, over RESP connections. Use it for
+// decisions in the path of every request: callers share one connection to each node, and
+// commands of callers that come together are sent together.
+//
+// Keys are sharded, not replicated: each key is counted by one node, that with the largest
+// rendezvous hash of (rule, key). If that node is down, its keys are counted by the node
+// that is next for each of them, from zero, and come back when it does; keys of other nodes
+// are not affected. So in one span a limit of n may admit n on each node that counted the
+// key: 2n if one node goes. The same holds while clients have different lists of nodes: a
+// key that is on two nodes by two lists may be admitted n times by each, and a steady key
+// shows as hot only if one of its parts reaches the threshold. Different lists move as few
+// keys as there can be: those of the nodes that not all lists have.
+//
+// A command is sent once. If its connection ends before an answer, the error wraps
+// [ErrUnanswered], and it is not repeated, as it could count twice. Only a command of which
+// no byte was written is sent to another node. If a server refuses a command, the error is
+// an [*Error]. All other errors mean that nothing was counted.
+//
+// A node is noticed to be down within 1.5 times FleetConfig.Timeout, even if it is only
+// paused, since nodes that have nothing to do are asked for a sign of life. It is tried
+// again after waits with full jitter of up to 2 seconds.
+//
+// A Fleet has three goroutines for each node, and one more for Discover. It is safe for
+// concurrent use. Make one with [NewFleet]; the zero Fleet is not usable.
+type Fleet struct {
+	config  FleetConfig
+	members members
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// NewFleet returns a Fleet and begins to connect. It does not wait for that: the first
+// commands do. Call Close in the end. The error says what is wrong with c.
+func NewFleet(c FleetConfig) (*Fleet, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{config: c}
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	f.members.found = make(chan struct{})
+	if c.Discover == "" {
+		f.setMembers(c.Nodes)
+	} else {
+		f.running.Go(f.discover)
+	}
+	return f, nil
+}
+
+// Close closes the connections and waits for the goroutines of f. Commands under way fail.
+func (f *Fleet) Close() {
+	f.cancel()
+	f.members.close()
+	f.running.Wait()
+}
+
+func (c FleetConfig) withDefaults() (FleetConfig, error) {
+	c.Timeout = cmp.Or(c.Timeout, defaultNodeTimeout)
+	c.LookupEvery = cmp.Or(c.LookupEvery, defaultLookup)
+	if c.Name == "" {
+		c.Name = defaultName()
+	}
+	if c.Lookup == nil {
+		c.Lookup = net.DefaultResolver.LookupHost
+	}
+	return c, c.validate()
+}
+
+// validate returns an error that names the first value that is wrong.
+func (c *FleetConfig) validate() error {
+	switch {
+	case (len(c.Nodes) == 0) == (c.Discover == ""):
+		return errors.New("FleetConfig: Nodes and Discover: must be one of them")
+	case c.Timeout < leastNodeTimeout:
+		return fmt.Errorf("FleetConfig.Timeout: %v: must be 0 (%v), or %v or more", c.Timeout, defaultNodeTimeout, leastNodeTimeout)
+	case c.LookupEvery < 0:
+		return fmt.Errorf("FleetConfig.LookupEvery: %v: must be 0 (%v) or more", c.LookupEvery, defaultLookup)
+	case strings.ContainsFunc(c.Token, notVisible):
+		return errors.New("FleetConfig.Token: a blank, or a character that is not ASCII: must be a token from the server's token file")
+	case len(c.Name) > maxName || strings.ContainsFunc(c.Name, notVisible):
+		return fmt.Errorf("FleetConfig.Name: %q: must be up to %d visible ASCII characters", c.Name, maxName)
+	}
+	return c.validateNodes()
+}
+
+func (c *FleetConfig) validateNodes() error {
+	addrs := c.Nodes
+	if c.Discover != "" {
+		addrs = []string{c.Discover}
+	}
+	for i, addr := range addrs {
+		host, port, err := net.SplitHostPort(addr)
+		number, bad := strconv.ParseUint(port, 10, 16)
+		switch {
+		case err != nil || bad != nil || number == 0 || host == "":
+			return fmt.Errorf("FleetConfig: address %q: must be HOST:PORT", addr)
+		case slices.Contains(addrs[:i], addr):
+			return fmt.Errorf("FleetConfig.Nodes: %q: must be there once", addr)
+		case c.Token != "" && c.TLS == nil && !c.Insecure && !isLocal(host):
+			return fmt.Errorf("FleetConfig.Token: it would be sent to %s without encryption: must be an address of this machine, or with TLS or Insecure", addr)
+		}
+	}
+	return nil
+}
+
+func notVisible(r rune) bool { return r <= ' ' || r > '~' }
+
+// defaultName returns the name of the program and its process id, cut to what servers take.
+func defaultName() string {
+	id := "-" + strconv.Itoa(os.Getpid())
+	program := strings.Map(func(r rune) rune {
+		if notVisible(r) {
+			return '_'
+		}
+		return r
+	}, filepath.Base(os.Args[0]))
+	return program[:min(len(program), maxName-len(id))] + id
+}
+
+// Take counts an event with this key under one rule, and returns the decision. The key is
+// the values of the rule's key, in the order of its fields. Cost 0 means 1. It does not
+// allocate, unless the key has several values or cost is more than 1.
+func (f *Fleet) Take(ctx context.Context, rule string, cost uint64, key ...string) (ratelimit.Decision, error) {
+	text, err := keyText(key)
+	if err != nil {
+		return ratelimit.Decision{}, err
+	}
+	q := newRequest(parseDecision, rule)
+	if cost <= 1 {
+		return f.decide(ctx, q, hashOf(rule, text), "TAKE", rule, text)
+	}
+	return f.decide(ctx, q, hashOf(rule, text), "TAKE", rule, text, "COST", strconv.FormatUint(cost, 10))
+}
+
+// Add adds n to a key of a counter. A counter that does not exist is created, if the node
+// has memory for it. n 0 means 1.
+func (f *Fleet) Add(ctx context.Context, counter string, n uint64, key ...string) error {
+	text, err := keyText(key)
+	if err != nil {
+		return err
+	}
+	_, err = f.decide(ctx, newRequest(parseOK, ""), hashOf(counter, text), "ADD", counter, text, strconv.FormatUint(max(n, 1), 10))
+	return err
+}
+
+// Throttle counts quantity events of a key under the limit of the call, as CL.THROTTLE
+// does: count events per period, and burst more at once. The period is rounded up to
+// seconds, and so are the times of the decision, which has no Rule. Quantity 0 counts
+// nothing.
+func (f *Fleet) Throttle(ctx context.Context, key string, burst, count uint64, period time.Duration, quantity uint64) (ratelimit.Decision, error) {
+	seconds := period / time.Second
+	if period%time.Second > 0 && seconds < math.MaxInt64 {
+		seconds++
+	}
+	return f.decide(ctx, newRequest(parseThrottle, ""), hashOf("", key), "CL.THROTTLE", key,
+		strconv.FormatUint(burst, 10), strconv.FormatUint(count, 10), strconv.FormatInt(int64(seconds), 10), strconv.FormatUint(quantity, 10))
+}
+
+// keyText returns the values of a key as servers take them in one argument.
+func keyText(key []string) (string, error) {
+	switch len(key) {
+	case 0:
+		return "", errors.New("key: missing: must be a value for each field of the rule's key")
+	case 1:
+		return key[0], nil
+	}
+	for _, v := range key {
+		if strings.Contains(v, keySeparator) {
+			return "", fmt.Errorf("key: %.64q: must not have a tab, which separates the values", v)
+		}
+	}
+	return strings.Join(key, keySeparator), nil
+}
+
+// decide sends a command to the node of its key, waits for the answer and returns its
+// decision.
+func (f *Fleet) decide(ctx context.Context, q *request, key uint64, args ...string) (ratelimit.Decision, error) {
+	mine, err := f.do(ctx, q, key, args)
+	if !mine {
+		return ratelimit.Decision{}, err
+	}
+	d := q.decision
+	requests.Put(q)
+	return d, err
+}
+
+// do sends a command to the node of its key, or if that is down to the next, and waits for
+// the answer. It reports whether the caller has q back.
+func (f *Fleet) do(ctx context.Context, q *request, key uint64, args []string) (mine bool, err error) {
+	nodes, err := f.nodes(ctx)
+	if err != nil {
+		return true, err
+	}
+	for below := uint64(math.MaxUint64); ; {
+		n, s := choose(nodes, key, below)
+		if n == nil {
+			return true, fmt.Errorf("%w: %w", ErrNoNode, err)
+		}
+		var p *pipe
+		if p, err = n.commands.get(ctx); err == nil {
+			if err = p.send(q, args); err == nil {
+				if mine, err = q.wait(ctx); !errors.Is(err, errNotSent) {
+					return mine, n.named(err)
+				}
+				q.again()
+			}
+		}
+		if ctx.Err() != nil || err == errFull {
+			return true, n.named(err)
+		}
+		if err = n.named(err); n.commands.down() {
+			below = s
+		}
+	}
+}

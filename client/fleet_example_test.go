@@ -1,0 +1,72 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+
+	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/respapi"
+	"github.com/lately-go/lately/rules"
+)
+
+// startNode starts a server with these rules, and returns its address.
+func startNode(text string) (addr string, stop func()) {
+	file, err := rules.Parse("rules.yaml", []byte(text))
+	if err != nil {
+		log.Fatal(err)
+	}
+	e, err := engine.New(engine.Config{Rules: file})
+	if err != nil {
+		log.Fatal(err)
+	}
+	s, err := respapi.New(engine.ListenerConfig{Engine: e})
+	if err != nil {
+		log.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	return l.Addr().String(), func() {
+		cancel()
+		<-ended
+		e.Close()
+	}
+}
+
+// Two servers count the logins of all users, each about half of the users.
+func ExampleFleet_Take() {
+	const text = "version: 1\nlimits:\n  - {name: login, key: user, limit: 2 per 10m}\n"
+	first, stopFirst := startNode(text)
+	defer stopFirst()
+	second, stopSecond := startNode(text)
+	defer stopSecond()
+
+	f, err := client.NewFleet(client.FleetConfig{Nodes: []string{first, second}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	for range 3 {
+		d, err := f.Take(context.Background(), "login", 1, "ada")
+		switch {
+		case errors.Is(err, client.ErrUnanswered):
+			fmt.Println("it may have been counted") // let ada in, or not: do not ask again
+		case err != nil:
+			fmt.Println("it was not counted:", err)
+		default:
+			fmt.Println(d.Allowed, d.Remaining)
+		}
+	}
+	// Output:
+	// true 1
+	// true 0
+	// false 0
+}

@@ -1,0 +1,204 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A node is a server of a fleet.
+type node struct {
+	addr     string
+	hash     uint64
+	commands link // decisions and counts
+}
+
+// named returns err with the address of n in front, except for what a server answered.
+func (n *node) named(err error) error {
+	if _, answered := errors.AsType[*Error](err); err == nil || answered {
+		return err
+	}
+	return fmt.Errorf("%s: %w", n.addr, err)
+}
+
+// members are the nodes of a fleet.
+type members struct {
+	list  atomic.Pointer[[]*node] // sorted by address; nil until they are known
+	found chan struct{}           // closed when the first lookup has ended
+
+	mu     sync.Mutex
+	err    error // of the last lookup
+	closed bool
+}
+
+// NodeStatus says whether a node of a [Fleet] can be reached.
+type NodeStatus struct {
+	Addr string
+	Up   bool
+	Err  error // why not; nil if the first attempt is in progress
+}
+
+// Nodes returns the nodes of f, sorted by address.
+func (f *Fleet) Nodes() []NodeStatus {
+	var all []NodeStatus
+	if list := f.members.list.Load(); list != nil {
+		for _, n := range *list {
+			up, err := n.commands.status()
+			all = append(all, NodeStatus{n.addr, up, err})
+		}
+	}
+	return all
+}
+
+// nodes returns the nodes. It waits for the first lookup.
+func (f *Fleet) nodes(ctx context.Context) ([]*node, error) {
+	if list := f.members.list.Load(); list != nil {
+		return *list, nil
+	}
+	select {
+	case <-f.members.found:
+	case <-f.ctx.Done():
+		return nil, errClosed
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", ErrNoNode, context.Cause(ctx))
+	}
+	if list := f.members.list.Load(); list != nil {
+		return *list, nil
+	}
+	f.members.mu.Lock()
+	defer f.members.mu.Unlock()
+	return nil, fmt.Errorf("%w: %w", ErrNoNode, f.members.err)
+}
+
+// discover looks up the nodes until f is closed. After a failure it tries again sooner.
+func (f *Fleet) discover() {
+	for failures := 0; ; {
+		err := f.lookup()
+		f.members.mu.Lock()
+		f.members.err = err
+		f.members.mu.Unlock()
+		if failures == 0 && f.members.list.Load() == nil || err == nil {
+			select {
+			case <-f.members.found:
+			default:
+				close(f.members.found)
+			}
+		}
+		next := f.config.LookupEvery
+		if failures++; err == nil {
+			failures = 0
+		} else {
+			next = min(next, longestWait(failures))
+		}
+		if !pause(f.ctx, next) {
+			return
+		}
+	}
+}
+
+// lookup looks up the nodes once.
+func (f *Fleet) lookup() error {
+	host, port, err := net.SplitHostPort(f.config.Discover)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(f.ctx, max(f.config.LookupEvery, time.Second))
+	defer cancel()
+	hosts, err := f.config.Lookup(ctx, host)
+	switch {
+	case err != nil:
+		return err
+	case len(hosts) == 0:
+		return fmt.Errorf("%s has no address", host)
+	}
+	addrs := make([]string, len(hosts))
+	for i, h := range hosts {
+		addrs[i] = net.JoinHostPort(h, port)
+	}
+	f.setMembers(addrs)
+	return nil
+}
+
+// setMembers makes these the nodes of f. Those that were nodes before keep their
+// connections; those that are no longer answer what they were sent.
+func (f *Fleet) setMembers(addrs []string) {
+	slices.Sort(addrs)
+	addrs = slices.Compact(addrs)
+	f.members.mu.Lock()
+	defer f.members.mu.Unlock()
+	if f.members.closed {
+		return
+	}
+	old := make(map[string]*node)
+	if list := f.members.list.Load(); list != nil {
+		for _, n := range *list {
+			old[n.addr] = n
+		}
+	}
+	var list []*node
+	for _, addr := range addrs {
+		n := old[addr]
+		if delete(old, addr); n == nil {
+			n = f.newNode(addr)
+		}
+		list = append(list, n)
+	}
+	f.members.list.Store(&list)
+	for _, n := range old {
+		f.running.Go(func() { n.commands.drain(f.ctx) })
+	}
+}
+
+// close closes all nodes.
+func (m *members) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	if list := m.list.Load(); list != nil {
+		for _, n := range *list {
+			n.commands.close()
+		}
+	}
+}
+
+func (f *Fleet) newNode(addr string) *node {
+	n := &node{addr: addr, hash: mix(fnv1a(fnvStart, addr))}
+	f.connect(&n.commands, addr)
+	n.commands.start()
+	return n
+}
+
+// connect fills in how l connects to a node.
+func (f *Fleet) connect(l *link, addr string) {
+	c := &f.config
+	l.limit = c.Timeout
+	l.dial = c.dial(addr)
+	l.hello = []string{"HELLO", "3"}
+	if c.Token != "" {
+		l.hello = append(l.hello, "AUTH", "default", c.Token)
+	}
+	l.hello = append(l.hello, "SETNAME", c.Name)
+}
+
+// dial returns what connects to an address.
+func (c *FleetConfig) dial(addr string) func(ctx context.Context) (net.Conn, error) {
+	dialer := &net.Dialer{KeepAlive: -1} // there is a sign of life in every second
+	if c.TLS == nil {
+		return func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", addr) }
+	}
+	config := c.TLS.Clone()
+	if config.ServerName == "" {
+		config.ServerName, _, _ = net.SplitHostPort(addr)
+		if c.Discover != "" {
+			config.ServerName, _, _ = net.SplitHostPort(c.Discover)
+		}
+	}
+	over := &tls.Dialer{NetDialer: dialer, Config: config}
+	return func(ctx context.Context) (net.Conn, error) { return over.DialContext(ctx, "tcp", addr) }
+}
