@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -78,8 +79,25 @@ func (a *Adapt) validate(r *Rule) error {
 	if n, most := a.most(), maxN(r.Algorithm); n > most {
 		return fmt.Errorf("adapt: limit: %d: must be at most %d with %s", n, most, r.Algorithm)
 	}
-	_, err := newStepTable(a)
-	return err
+	return a.validateSteps()
+}
+
+// validateSteps returns an error that names the row, or the hysteresis, that is wrong.
+func (a *Adapt) validateSteps() error {
+	if !(a.Hysteresis < 1) { // NaN as well
+		return fmt.Errorf("adapt: hysteresis %v: must be less than 1", a.Hysteresis)
+	}
+	if len(a.Steps) == 0 {
+		return errors.New("adapt: no steps: must be 1 or more")
+	}
+	last := 0.0
+	for i, step := range a.Steps {
+		if !(step.Below > last) || math.IsInf(step.Below, 1) {
+			return fmt.Errorf("adapt: step %d is below %v: must be a finite number greater than %v, the step before", i+1, step.Below, last)
+		}
+		last = step.Below
+	}
+	return nil
 }
 
 func (a *Adapt) equal(b *Adapt) bool {
@@ -95,10 +113,7 @@ func (a *Adapt) at(average float64) float64 {
 	x0, y0 := 0.0, float64(a.Steps[0].Limit)
 	for i := range a.Steps {
 		x1 := a.Steps[i].Below
-		y1 := float64(a.Above)
-		if i+1 < len(a.Steps) {
-			y1 = float64(a.Steps[i+1].Limit)
-		}
+		y1 := float64(a.limit(i + 1))
 		if average < x1 {
 			return y0 + (y1-y0)*(average-x0)/(x1-x0)
 		}
@@ -116,21 +131,17 @@ type adapter struct {
 	next atomic.Int64  // when the average is taken next
 
 	mu     sync.Mutex // one takes the average at a time
-	steps  *stepTable
-	last   int64   // when it was taken
-	smooth float64 // the smoothed average; negative before the first
+	row    int        // of the table
+	last   int64      // when it was taken
+	smooth float64    // the smoothed average; negative before the first
 }
 
 func newAdapter(a Adapt, n uint64) *adapter {
-	steps, err := newStepTable(&a)
+	traffic, err := lately.NewCounter(lately.Window{Span: a.span(), Slot: a.span() / adaptSlots})
 	if err != nil {
 		panic(err) // NewSet has validated it
 	}
-	traffic, err := lately.NewCounter(lately.Window{Span: a.span(), Slot: a.span() / adaptSlots})
-	if err != nil {
-		panic(err)
-	}
-	ad := &adapter{config: a, traffic: traffic, steps: steps, smooth: -1}
+	ad := &adapter{config: a, traffic: traffic, smooth: -1}
 	ad.n.Store(n)
 	ad.next.Store(math.MinInt64)
 	return ad
@@ -160,7 +171,8 @@ func (ad *adapter) measure(now int64) {
 	}
 	average := float64(ad.traffic.SumAt(time.Unix(0, now))) / ad.config.span().Seconds()
 	if ad.config.Smooth == 0 {
-		ad.n.Store(ad.steps.follow(average))
+		ad.row = ad.config.row(ad.row, average)
+		ad.n.Store(ad.config.limit(ad.row))
 	} else {
 		ad.n.Store(uint64(math.Round(ad.config.at(ad.smoothed(average, now)))))
 	}
@@ -186,64 +198,28 @@ type AdaptStep struct {
 
 const defaultHysteresis = 0.1
 
-// A stepTable picks a limit by an average that is measured from time to time.
-// An average that reaches the Below of a row leaves that row at once. To return
-// to the row it must fall below its entry in back, so an average that
-// oscillates around a threshold by less than the hysteresis changes the limit
-// once. A table with two thresholds is known as a Schmitt trigger.
+// row returns which row of the table holds for an average that was measured now, if
+// that was the row before. The last row is that of Above.
 //
-// A stepTable is not safe for concurrent use.
-type stepTable struct {
-	steps []AdaptStep // the last row has an infinite Below
-	back  []float64   // of each row but the last: the row holds again below this average
-	row   int
+// An average that reaches the Below of a row leaves that row at once. To return to
+// the row it must fall below that by the hysteresis, so an average that oscillates
+// around a threshold by less changes the limit once. A table with two thresholds is
+// known as a Schmitt trigger. An average that is not a number changes nothing.
+func (a *Adapt) row(row int, average float64) int {
+	back := 1 - max(cmp.Or(a.Hysteresis, defaultHysteresis), 0)
+	for row < len(a.Steps) && average >= a.Steps[row].Below {
+		row++
+	}
+	for row > 0 && average < a.Steps[row-1].Below*back {
+		row--
+	}
+	return row
 }
 
-// newStepTable returns the table of a at its first row, or an error that names
-// the field that is wrong.
-func newStepTable(a *Adapt) (*stepTable, error) {
-	share := a.Hysteresis
-	switch {
-	case share == 0:
-		share = defaultHysteresis
-	case share < 0:
-		share = 0
-	case !(share < 1): // NaN as well
-		return nil, fmt.Errorf("adapt: hysteresis %v: must be less than 1", share)
+// limit returns the limit of a row.
+func (a *Adapt) limit(row int) uint64 {
+	if row == len(a.Steps) {
+		return a.Above
 	}
-	if len(a.Steps) == 0 {
-		return nil, errors.New("adapt: no steps: must be 1 or more")
-	}
-	t := &stepTable{steps: append(slices.Clone(a.Steps), AdaptStep{math.Inf(1), a.Above})}
-	last := 0.0
-	for i, step := range a.Steps {
-		if !(step.Below > last) || math.IsInf(step.Below, 1) {
-			return nil, fmt.Errorf("adapt: step %d is below %v: must be a finite number greater than %v, the step before", i+1, step.Below, last)
-		}
-		last = step.Below
-		t.back = append(t.back, step.Below*(1-share))
-	}
-	return t, nil
-}
-
-// follow returns the limit for an average that was measured now. An average
-// that is not a number changes nothing.
-func (t *stepTable) follow(average float64) uint64 {
-	for t.row < len(t.back) && average >= t.steps[t.row].Below {
-		t.row++
-	}
-	for t.row > 0 && average < t.back[t.row-1] {
-		t.row--
-	}
-	return t.limit()
-}
-
-// limit returns the limit of the current row.
-func (t *stepTable) limit() uint64 { return t.steps[t.row].Limit }
-
-// moveTo makes the first row with this limit the current one, if there is one.
-func (t *stepTable) moveTo(limit uint64) {
-	if i := slices.IndexFunc(t.steps, func(s AdaptStep) bool { return s.Limit == limit }); i >= 0 {
-		t.row = i
-	}
+	return a.Steps[row].Limit
 }

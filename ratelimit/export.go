@@ -103,7 +103,7 @@ func (ad *adapter) append(dst []byte, now int64) []byte {
 	dst = binary.AppendVarint(dst, next-now)
 	dst = binary.AppendVarint(dst, ad.last-now)
 	dst = binary.AppendUvarint(dst, ad.n.Load())
-	dst = binary.AppendUvarint(dst, ad.steps.limit())
+	dst = binary.AppendUvarint(dst, ad.config.limit(ad.row))
 	dst = binary.AppendUvarint(dst, math.Float64bits(ad.smooth))
 	for t, count := range ad.traffic.SlotsAt(time.Unix(0, now)) {
 		if count > 0 {

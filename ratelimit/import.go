@@ -149,7 +149,9 @@ func (in *chunkImport) adapt() error {
 		}
 		ad.traffic.AddAt(time.Unix(0, min(t, in.now)), count)
 	}
-	ad.steps.moveTo(limit)
+	for ad.row < len(ad.config.Steps) && ad.config.limit(ad.row) != limit {
+		ad.row++
+	}
 	ad.n.Store(min(n, max(ad.config.most(), mr.Limits[0].N)))
 	ad.smooth, ad.last = smooth, min(last, in.now)
 	ad.next.Store(min(next, in.now+int64(ad.config.span()/adaptSlots)))
