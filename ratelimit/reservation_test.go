@@ -186,6 +186,27 @@ func TestInFlightIsNeverAbove(t *testing.T) {
 	}
 }
 
+// TestReservationEndsOnce cancels one of two reservations several times at once.
+func TestReservationEndsOnce(t *testing.T) {
+	l := with(t, ratelimit.Sliding, per(100, time.Hour))
+	l.Reserve(keyEvent(l, "k"), 60)
+	r := l.Reserve(keyEvent(l, "k"), 40)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 3 {
+				if err := r.Cancel(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if d := peekKey(l, "k"); d.Remaining != 39 {
+		t.Errorf("60 and 40 were reserved of 100, and the 40 canceled: %+v, want 39 left after another", d)
+	}
+}
+
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := with(t, ratelimit.Sliding, per(2, time.Second))

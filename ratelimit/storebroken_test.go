@@ -198,7 +198,7 @@ var brokenDecisions = []broken{
 			r.Cost = cost
 			return err
 		}),
-		cases: "Cost Overflow",
+		cases: "Cost Ends",
 	},
 	{
 		mistake: "has 53 bits for a cost, and a sign",
@@ -211,7 +211,7 @@ var brokenDecisions = []broken{
 			r.Cost = cost
 			return err
 		}),
-		cases: "Cost Overflow",
+		cases: "Cost Ends",
 	},
 	{
 		mistake: "charges 1 for a cost of 0",
@@ -273,7 +273,7 @@ var brokenTimes = []broken{
 				return m.Decided(r)
 			}}
 		},
-		cases: "Algorithms ClockJumps EndsOfTime Refund Ban",
+		cases: "Algorithms ClockJumps Ends Refund Ban",
 	},
 	{
 		mistake: "deletes all counts when the clock goes back",
@@ -312,7 +312,7 @@ var brokenTimes = []broken{
 			r.Now = r.Now << 2 >> 2
 			return m.Decided(r)
 		}),
-		cases: "EndsOfTime Overflow",
+		cases: "Ends",
 	},
 	{
 		mistake: "has a clock of its own that goes back",

@@ -64,7 +64,7 @@ var brokenOthers = []broken{
 			}
 			return m.Settle(context.Background(), s)
 		}),
-		cases: "Refund RefundOnce UpdateSettle Combination",
+		cases: "Refund UpdateSettle Combination",
 	},
 	{
 		mistake: "refunds at the present time",
@@ -200,7 +200,7 @@ var brokenOthers = []broken{
 			s.Outcome.Rule, s.Key = rule, key
 			return err
 		}),
-		cases: "Names",
+		cases: "Keys",
 	},
 	{
 		mistake: "writes later, by keys that it did not copy",

@@ -2,10 +2,8 @@ package storetest
 
 import (
 	"math"
-	"sync"
 	"time"
 
-	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -16,10 +14,6 @@ var settleCases = []Case{
 			return []ratelimit.Rule{c.randomLimits(a), named("second", c.randomLimits(a))}
 		}, (*walk).take, (*walk).take, (*walk).peek, (*walk).settle),
 		"A refund takes back what was charged at that time, never more than was charged, and nothing that has left the window or was never charged.",
-	},
-	{
-		"RefundOnce", anyStore, refundOnceCase,
-		"A reservation ends once, even if several goroutines cancel it several times.",
 	},
 	{
 		"RefundOldest", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
@@ -46,38 +40,6 @@ var settleCases = []Case{
 		}, (*walk).take, (*walk).take, (*walk).take, (*walk).settle, (*walk).reset),
 		"A reset deletes what the subjects have counted, and nothing else; what was charged before it is not given back later.",
 	},
-}
-
-func refundOnceCase(c *check) {
-	for _, a := range c.algorithms() {
-		s := c.session(c.lasting(a, 100))
-		l, err := ratelimit.NewLimiter(s.model.set, ratelimit.Config{Store: s.store})
-		c.must(err)
-		now := time.Unix(0, s.now)
-		var e match.Event
-		e.SetNamedString(s.model.set.Rule(0).Key.Fields()[0], "k")
-		var kept, r ratelimit.Reservation
-		l.ReserveN(now, &e, 60, &kept)
-		l.ReserveN(now, &e, 40, &r)
-		if !kept.Decision.Allowed || !r.Decision.Allowed {
-			c.fatal("%v: 100 do not fit into an empty window of 100: %+v, %+v", a, kept.Decision, r.Decision)
-		}
-		var wg sync.WaitGroup
-		for range 4 {
-			wg.Go(func() {
-				for range 3 {
-					if err := r.Cancel(); err != nil {
-						c.complain("%v: Cancel returned %w", a, err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		d := l.PeekN(now, &e, 40)
-		if more := l.PeekN(now, &e, 42); !d.Allowed || more.Allowed {
-			c.fatal("%v: 60 and 40 were reserved of 100, the 40 canceled several times: %+v, want 40 to fit, and 42 not to", a, d)
-		}
-	}
 }
 
 // named returns r with another name.
