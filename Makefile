@@ -114,7 +114,7 @@ demo: build ## replay a generated log and print the report
 .PHONY: manuals
 manuals: build ## man pages and shell completion, in bin/
 	rm -rf bin/man bin/completion && mkdir -p bin/man bin/completion
-	bin/lately man bin/man && gzip -9n bin/man/*.1
+	$(GO) run -ldflags '-X github.com/lately-go/lately/internal/cli.version=$(VERSION)' ./cmd/manpages bin/man && gzip -9n bin/man/*.1
 	bin/lately completion bash > bin/completion/lately.bash
 	bin/lately completion zsh > bin/completion/_lately
 	bin/lately completion fish > bin/completion/lately.fish

@@ -30,7 +30,7 @@ const (
 
 // run runs one command line and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root := newRoot()
+	root := Root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -79,7 +79,8 @@ func flagsOnly(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func newRoot() *cobra.Command {
+// Root returns the command tree.
+func Root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lately",
 		Short: "Rate limiter, ban engine and hot-key detector with exact sliding windows",
@@ -105,6 +106,6 @@ could not be written; 2 the command line or the rules file is wrong, and nothing
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(newServe(), newReplay(), newTop(), newValidate(), newVersion(), newMan())
+	root.AddCommand(newServe(), newReplay(), newTop(), newValidate(), newVersion())
 	return root
 }

@@ -110,7 +110,7 @@ func routeTable(t *testing.T, url string) string {
 func settingTable() string {
 	var b strings.Builder
 	b.WriteString("| setting | |\n|---|---|\n")
-	root := newRoot()
+	root := Root()
 	serve, _, _ := root.Find([]string{"serve"})
 	for line := range strings.Lines(serve.LocalFlags().FlagUsages()) {
 		if m := regexp.MustCompile(`^ +(?:-., )?--([a-z-]+)(?: (\S+))? {2,}(.*)$`).FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil && m[1] != "help" {

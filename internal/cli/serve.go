@@ -105,7 +105,7 @@ func (c *serveCommand) run(cmd *cobra.Command) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	s, err := server.New(config, versionText(), config.Logger(cmd.ErrOrStderr()))
+	s, err := server.New(config, Version(), config.Logger(cmd.ErrOrStderr()))
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func newVersion() *cobra.Command {
 		Short: "Print the version",
 		Args:  flagsOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := versionText()
+			v := Version()
 			if asJSON {
 				return notWritten(writeJSON(cmd.OutOrStdout(), map[string]string{"version": v, "go": runtime.Version()}))
 			}
@@ -30,7 +30,8 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-func versionText() string {
+// Version returns the version of this build.
+func Version() string {
 	if version != "" {
 		return version
 	}

@@ -25,6 +25,7 @@ const table = `
 cmd/lately    -> internal/cli
 internal/cli  -> internal/server, replay, client, api, rules, ratelimit, internal/fileperm, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
 cmd/samplelog -> internal/accesslogtest
+cmd/manpages  -> internal/cli, github.com/spf13/cobra
 
 internal/server         -> api, internal/server/engine, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, internal/fileperm, github.com/goccy/go-yaml
 internal/server/respapi -> api, internal/server/engine, internal/server/access, internal/resp, internal/loglimit, rules, match, ratelimit, lately
