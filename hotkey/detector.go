@@ -3,9 +3,11 @@ package hotkey
 import (
 	"cmp"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -165,14 +167,81 @@ func (d *Detector) AddKey(rule, key string) (edge Edge, hot bool, err error) {
 	return d.AddKeyN(d.now(), rule, key, 1)
 }
 
-// AddKeyN counts n events of key at time t under one rule; see [Detector.AddKey].
+// AddKeyN counts n events of key at time t under one rule; see [Detector.AddKey]. It
+// also returns an error if it counted nothing: ErrNever, or ErrNoMemory.
 func (d *Detector) AddKeyN(t time.Time, rule, key string, n uint64) (edge Edge, hot bool, err error) {
 	i, ok := d.set.names[rule]
 	if !ok {
-		return Edge{}, false, fmt.Errorf("hotkey: unknown rule %q", rule)
+		return Edge{}, false, unknownRule(rule)
 	}
-	edge, hot, _ = d.count(i, t, key, n)
-	return edge, hot, nil
+	edge, hot, _, err = d.tryCount(i, t, key, n)
+	return edge, hot, err
+}
+
+// Errors of events that were not counted, and of keys that cannot be made hot.
+var (
+	ErrNever    = errors.New("hotkey: the key is never counted under this rule")
+	ErrNoMemory = errors.New("hotkey: no memory for another key")
+
+	errKeyTooLong = fmt.Errorf("hotkey: the key is too long (max %d bytes)", maxKey)
+)
+
+func unknownRule(name string) error { return fmt.Errorf("hotkey: unknown rule %q", name) }
+
+// SetHot makes key hot under a rule until a time, however few events it has, unless it
+// is hot for longer. An operator or another Detector has decided that, so no Edge is
+// returned. Events are counted meanwhile, and the first that leaves the key at or above
+// the threshold afterwards returns an Edge.
+//
+// It returns an error if no rule has that name, and ErrNever or ErrNoMemory if the key
+// cannot be kept. A key that is always hot stays so.
+func (d *Detector) SetHot(rule, key string, until time.Time) error {
+	i, ok := d.set.names[rule]
+	if !ok {
+		return unknownRule(rule)
+	}
+	table := d.tables[i]
+	if always, listed := table.listing(key); listed {
+		if !always {
+			return ErrNever
+		}
+		return nil
+	}
+	if len(key) > maxKey {
+		return errKeyTooLong
+	}
+	stored := d.stored(key)
+	rec, ok := table.add(table.Hash(stored), stored, len(key) > maxWhole, keytable.Nanos(d.now(), MaxSpan))
+	if !ok {
+		return ErrNoMemory
+	}
+	defer rec.Unlock()
+	w := rec.Words()
+	w[wordUntil] = max(w[wordUntil], keytable.Stamp(keytable.Nanos(until, MaxSpan)))
+	return nil
+}
+
+// SetNever says whether key is never counted under a rule, as the rule's Never does
+// from the start. A key that is hot is so no longer. It is meant for some hundred keys:
+// each call copies the list of them.
+//
+// It returns an error, and changes nothing, if no rule has that name or the rule itself
+// lists the key in Always or Never.
+func (d *Detector) SetNever(rule, key string, never bool) error {
+	i, ok := d.set.names[rule]
+	if !ok {
+		return unknownRule(rule)
+	}
+	r := &d.set.rules[i]
+	if slices.Contains(r.Always, key) || slices.Contains(r.Never, key) {
+		return fmt.Errorf("hotkey: rule %q lists the key in always or never: change the rule", rule)
+	}
+	table := d.tables[i]
+	table.list(key, never)
+	if never {
+		table.forget(d.stored(key))
+	}
+	return nil
 }
 
 // Remove forgets the events and the hold of key under a rule.
@@ -196,7 +265,7 @@ func (d *Detector) HotAt(t time.Time, rule, key string) (KeyCount, bool) {
 	}
 	k, until := d.tables[i].inspect(d.stored(key), keytable.Nanos(t, MaxSpan))
 	k.Key = key
-	if always, ok := d.tables[i].listed[key]; ok {
+	if always, ok := d.tables[i].listing(key); ok {
 		return k, always
 	}
 	return k, until
@@ -260,10 +329,19 @@ func (d *Detector) now() time.Time { return d.start.Add(time.Since(d.start)) }
 // count counts n events of key at t under a rule. It returns the edge if the key
 // becomes hot, and the end of its last hold.
 func (d *Detector) count(rule int, t time.Time, key string, n uint64) (edge Edge, hot bool, until int64) {
+	edge, hot, until, _ = d.tryCount(rule, t, key, n)
+	return edge, hot, until
+}
+
+// tryCount is count, with an error if it counted nothing.
+func (d *Detector) tryCount(rule int, t time.Time, key string, n uint64) (edge Edge, hot bool, until int64, err error) {
 	table, now := d.tables[rule], keytable.Nanos(t, MaxSpan)
-	always, listed := table.listed[key]
-	if n == 0 || len(key) > maxKey || listed && !always {
-		return Edge{}, false, math.MinInt64
+	always, listed := table.listing(key)
+	switch {
+	case listed && !always:
+		return Edge{}, false, math.MinInt64, ErrNever
+	case len(key) > maxKey, n == 0:
+		return Edge{}, false, math.MinInt64, nil
 	}
 	stored := d.stored(key)
 	hash := table.Hash(stored)
@@ -278,13 +356,13 @@ func (d *Detector) count(rule int, t time.Time, key string, n uint64) (edge Edge
 	}
 	switch {
 	case listed:
-		return Edge{}, false, math.MaxInt64
+		return Edge{}, false, math.MaxInt64, nil
 	case !ok:
-		return Edge{}, false, math.MinInt64
+		return Edge{}, false, math.MinInt64, ErrNoMemory
 	case hot:
 		edge.Key = strings.Clone(key)
 	}
-	return edge, hot, until
+	return edge, hot, until, nil
 }
 
 func nanos(t int64) time.Time { return time.Unix(0, t) }
@@ -293,7 +371,7 @@ func nanos(t int64) time.Time { return time.Unix(0, t) }
 // if there was none.
 func (d *Detector) hotUntil(rule int, key string) int64 {
 	table := d.tables[rule]
-	if always, ok := table.listed[key]; ok {
+	if always, ok := table.listing(key); ok {
 		if always {
 			return math.MaxInt64
 		}

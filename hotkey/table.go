@@ -3,7 +3,9 @@ package hotkey
 import (
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -24,8 +26,9 @@ type table struct {
 	view   *keytable.Blocks // of a copy of a window
 	span   int64
 
-	// listed are the keys that are always hot, true, or never counted, false.
-	listed map[string]bool
+	// listed are the keys that are always hot, true, or never counted, false. The map
+	// does not change: list makes another.
+	listed atomic.Pointer[map[string]bool]
 
 	newest atomic.Int64 // about the newest time at which a key was added
 
@@ -79,13 +82,15 @@ func windowOf(r *Rule) (limit.Counter, error) {
 // newTable returns the empty table of r. Tables of one seed agree on hashes. It takes
 // sketchBytes from the budget for the counts of evicted keys.
 func newTable(seed maphash.Seed, r *Rule, budget *keytable.Budget, reserve, sketchBytes int64) (*table, error) {
-	t := &table{rule: r, budget: budget, span: int64(r.Span), listed: make(map[string]bool)}
+	t := &table{rule: r, budget: budget, span: int64(r.Span)}
+	listed := make(map[string]bool)
 	for _, key := range r.Always {
-		t.listed[key] = true
+		listed[key] = true
 	}
 	for _, key := range r.Never {
-		t.listed[key] = false
+		listed[key] = false
 	}
+	t.listed.Store(&listed)
 	t.newest.Store(math.MinInt64)
 	t.expired.Store(math.MinInt64)
 	var err error
@@ -108,6 +113,29 @@ func newTable(seed maphash.Seed, r *Rule, budget *keytable.Budget, reserve, sket
 		}
 	}
 	return t, nil
+}
+
+// listing reports whether key is listed, and then whether it is always hot or never
+// counted.
+func (t *table) listing(key string) (always, ok bool) {
+	always, ok = (*t.listed.Load())[key]
+	return always, ok
+}
+
+// list lists key as never counted, or not at all.
+func (t *table) list(key string, never bool) {
+	for {
+		was := t.listed.Load()
+		next := maps.Clone(*was)
+		if never {
+			next[strings.Clone(key)] = false
+		} else {
+			delete(next, key)
+		}
+		if t.listed.CompareAndSwap(was, &next) {
+			return
+		}
+	}
 }
 
 // add returns the locked record of key at now, which it adds if there is none. ok is

@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -229,7 +230,7 @@ func (e *events) detectPart(ctx context.Context, j *judging, number, part int) e
 		now := time.Unix(0, e.times[i])
 		if !byKey {
 			edges = detector.AddN(now, reader.event(i), 1, edges[:0])
-		} else if edge, ok, err := detector.AddKeyN(now, rule.Name, hot.keys.texts[id], 1); err != nil {
+		} else if edge, ok, err := detector.AddKeyN(now, rule.Name, hot.keys.texts[id], 1); err != nil && !errors.Is(err, hotkey.ErrNever) {
 			return err
 		} else if edges = edges[:0]; ok {
 			edges = append(edges, edge)

@@ -1,0 +1,112 @@
+package hotkey_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/hotkey"
+)
+
+// A key that is made hot is so until the time, counts meanwhile, and becomes hot by its
+// events afterwards.
+func TestSetHot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := goodRule(t) // 3 in 1 s, for 1 min
+		r.Always, r.Never = []string{"/always"}, []string{"/never"}
+		d := mustDetector(t, r)
+		if err := d.SetHot("r", "/p", time.Now().Add(time.Hour)); err != nil || !isHot(d, "r", "/p") {
+			t.Fatalf("%v, hot %t", err, isHot(d, "r", "/p"))
+		}
+		if err := d.SetHot("r", "/p", time.Now().Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour - 500*time.Millisecond)
+		for range 5 {
+			if _, hot := addKey(d, time.Now(), "r", "/p"); hot {
+				t.Error("an edge while it is hot")
+			}
+		}
+		if k, hot := d.Hot("r", "/p"); !hot || k.Lo != 5 {
+			t.Errorf("%+v, %t", k, hot)
+		}
+		time.Sleep(500 * time.Millisecond)
+		if isHot(d, "r", "/p") {
+			t.Error("hot after the time")
+		}
+		if edge, hot := addKey(d, time.Now(), "r", "/p"); !hot || edge.Lo != 6 {
+			t.Errorf("no edge of the sixth event in the span: %+v", edge)
+		}
+		for key, want := range map[string]error{"/always": nil, "/never": hotkey.ErrNever} {
+			if err := d.SetHot("r", key, time.Now()); !errors.Is(err, want) {
+				t.Errorf("SetHot of %s: %v", key, err)
+			}
+		}
+		if d.SetHot("nosuch", "/p", time.Now()) == nil {
+			t.Error("an unknown rule is accepted")
+		}
+	})
+}
+
+func TestSetNever(t *testing.T) {
+	r := goodRule(t)
+	r.Always, r.Never = []string{"/always"}, []string{"/never"}
+	d := mustDetector(t, r)
+	for range 3 {
+		addKey(d, at(0), "r", "/p")
+	}
+	if !isHotAt(d, at(0), "r", "/p") {
+		t.Fatal("not hot")
+	}
+	if err := d.SetNever("r", "/p", true); err != nil || isHotAt(d, at(0), "r", "/p") {
+		t.Errorf("%v, hot %t", err, isHotAt(d, at(0), "r", "/p"))
+	}
+	if _, hot, err := d.AddKeyN(at(0), "r", "/p", 100); hot || err != hotkey.ErrNever {
+		t.Errorf("a key that is never counted: %t, %v", hot, err)
+	}
+	if err := d.SetNever("r", "/p", false); err != nil {
+		t.Error(err)
+	}
+	if k, hot := d.HotAt(at(0), "r", "/p"); hot || k.Lo != 0 {
+		t.Errorf("it begins with %+v, %t", k, hot)
+	}
+	if _, hot, err := d.AddKeyN(at(0), "r", "/p", 3); !hot || err != nil {
+		t.Errorf("it does not become hot again: %v", err)
+	}
+	for _, key := range []string{"/always", "/never"} {
+		for _, never := range []bool{true, false} {
+			if d.SetNever("r", key, never) == nil {
+				t.Errorf("SetNever of %s, which the rule lists, is accepted", key)
+			}
+		}
+	}
+	if d.SetNever("nosuch", "/p", true) == nil {
+		t.Error("an unknown rule is accepted")
+	}
+}
+
+// AddKeyN says when it counts nothing for lack of memory.
+func TestAddKeyNWithoutMemory(t *testing.T) {
+	r := goodRule(t)
+	r.Span = time.Hour
+	set, err := hotkey.NewSet(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := hotkey.NewDetector(set, hotkey.DetectorConfig{Budget: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := uint64(0)
+	for i := range 200_000 {
+		if _, _, err := d.AddKeyN(at(0), "r", string(rune(i+0x10000)), 3); errors.Is(err, hotkey.ErrNoMemory) {
+			refused++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := d.Stats("r"); refused != s.Refused {
+		t.Errorf("%d errors, %d refused", refused, s.Refused)
+	}
+}
