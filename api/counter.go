@@ -61,20 +61,6 @@ type RefusedList struct {
 	Refused []RefusedKey `json:"refused"`
 }
 
-// A HotKey is a key that is hot. Of a value of more than 1,024 bytes it has the
-// beginning, the length and the SHA-256.
-type HotKey struct {
-	Rule string `json:"rule"`
-	Key
-	Since time.Time `json:"since"`
-	Until time.Time `json:"until" doc:"how long it stays hot"`
-}
-
-// A HotList is the answer of GET /v1/hot.
-type HotList struct {
-	Hot []HotKey `json:"hot"`
-}
-
 // A KeyReport is what a server knows about one key.
 type KeyReport struct {
 	Fields []string `json:"fields"`

@@ -31,8 +31,9 @@ type Config struct {
 	ThrottleBudget int64
 
 	// HotBudget bounds the memory of all hot rules in bytes; 0 means
-	// [hotkey.DefaultBudget]. They share it equally; rules that do not change in a
-	// reload keep their share, as counters do.
+	// [hotkey.DefaultBudget]. A sixteenth is for the list of the keys that are hot. The
+	// rules share the rest equally; rules that do not change in a reload keep their
+	// share, as counters do.
 	HotBudget int64
 
 	// Bans bounds the number of bans, remembered ones included; 0 means a million.

@@ -15,6 +15,7 @@ import (
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/loglimit"
+	"github.com/lately-go/lately/internal/server/hotlist"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -40,7 +41,7 @@ type Engine struct {
 
 	hub       hub
 	scans     scans
-	hot       hotKeys
+	hot       *hotlist.List
 	refused   *lately.Table // see newRefused
 	history   history
 	totals    [totalStripes]totals
@@ -81,6 +82,8 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 	e.rules.Store(r)
+	e.hot = newHotList(e)
+	e.listRules()
 	if e.throttle, err = ratelimit.NewThrottle(cmp.Or(c.ThrottleBudget, DefaultThrottleBudget)); err != nil {
 		return nil, err
 	}
@@ -93,6 +96,7 @@ func New(c Config) (*Engine, error) {
 	e.scans.init()
 	e.done.Go(e.sample)
 	e.done.Go(func() { e.hub.wakeReaders(e.stop) })
+	e.done.Go(func() { e.hot.Run(e.stop) })
 	return e, nil
 }
 
@@ -150,7 +154,7 @@ func (e *Engine) reload(file *rules.File) error {
 	if unused := r.fields.unused; len(unused) > 0 {
 		e.log.Warn("no rule or counter uses these event fields any more; after a restart, events that have them are errors", "fields", strings.Join(unused, ", "))
 	}
-	e.listed() // drops the references to detectors of rules that are gone
+	e.listRules()
 	return nil
 }
 

@@ -109,7 +109,7 @@ func TestCheck(t *testing.T) {
 		if lo, hi, err := sum(c, "requests", "192.0.2.1", time.Minute); lo != 8 || hi != 8 || err != nil {
 			t.Errorf("the counter has %d to %d, %v; want 8", lo, hi, err)
 		}
-		if hot := e.Hot(); len(hot) != 1 || hot[0].Rule != "page" || hot[0].Text[0] != "/a" {
+		if hot := hotOf(e); len(hot) != 1 || hot[0].Rule != "page" || hot[0].Text[0] != "/a" {
 			t.Errorf("hot: %+v", hot)
 		}
 		var types []string
@@ -285,7 +285,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("the counter that was made has %d", lo)
 	}
 	c.Check(event(c, "client", "192.0.2.9", "path", "/a"), 1) // the fourth: it stays hot, and tells nobody again
-	if hot := e.Hot(); len(hot) != 1 {
+	if hot := hotOf(e); len(hot) != 1 {
 		t.Errorf("hot: %+v", hot)
 	}
 	e.ReloadFailed(errors.New("rules.yaml:1:1: nonsense"))

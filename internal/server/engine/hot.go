@@ -1,46 +1,82 @@
 package engine
 
 import (
+	"cmp"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
-	"sync"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/server/hotlist"
 )
 
-// hotKeys is the keys that became hot last, since detectors have no list.
-type hotKeys struct {
-	mu  sync.Mutex
-	all []listedKey
+// listShare is which share of the budget of hot rules is for the list of keys that are
+// hot.
+const listShare = 16
+
+// newHotList returns the list of the keys that are hot. Detectors have none.
+func newHotList(e *Engine) *hotlist.List {
+	return hotlist.New(hotlist.Config{
+		Budget: e.config.HotBudget / listShare, Now: e.Now,
+		InForce: func(k *hotlist.Entry) bool { return slices.Contains(e.rules.Load().hot, k.Of.(*hotRule)) },
+		Busy: func(k *hotlist.Entry) bool {
+			h := k.Of.(*hotRule)
+			count, _ := h.detector.HotAt(e.Now(), h.Name, k.ID)
+			return count.Lo >= h.Threshold
+		},
+	})
 }
 
-// keptHot bounds their number.
-const keptHot = 1000
-
-// A listedKey is a key with the rule under which it became hot.
-type listedKey struct {
-	api.HotKey
-	by  *hotRule
-	key string // as by counts it; "" if a value is cut
+// hotNamed returns the hot rule of that name, or an error.
+func (r *ruleSet) hotNamed(name string) (*hotRule, error) {
+	for _, h := range r.hot {
+		if h.Name == name {
+			return h, nil
+		}
+	}
+	names := make([]string, len(r.hot))
+	for i, h := range r.hot {
+		names[i] = h.Name
+	}
+	if len(names) == 0 {
+		return nil, errorf(api.NoRule, "hot rule %.80q: unknown: there are none in the rules file", name)
+	}
+	return nil, errorf(api.NoRule, "hot rule %.80q: unknown: must be one of %s", name, strings.Join(names, ", "))
 }
 
 // becameHot lists keys that became hot under h, and publishes events about them.
-func (e *Engine) becameHot(h *hotRule, edges []hotkey.Edge) {
+func (e *Engine) becameHot(h *hotRule, edges ...hotkey.Edge) {
 	for i := range edges {
-		edge := &edges[i]
-		key, cut := shown(values(h.Key, edge.Key))
-		if cut {
-			edge.Key = ""
-		}
-		e.list(listedKey{api.HotKey{Rule: h.Name, Key: api.KeyOf(key...), Since: edge.Time.UTC(), Until: edge.Until.UTC()}, h, edge.Key})
-		e.hub.publish(api.Event{Type: api.KeyHot, Time: edge.Time, Rule: h.Name, Key: api.KeyOf(key...), Until: edge.Until.UTC()})
+		k := h.entry(&edges[i])
+		e.hot.Add(k)
+		e.hub.publish(api.Event{Type: api.KeyHot, Time: edges[i].Time, Rule: h.Name, Key: k.Key, Until: k.Until.UTC()})
 	}
+}
+
+// entry returns the entry of a key that became hot. A key with a value that is cut has
+// another ID than the detector knows.
+func (h *hotRule) entry(edge *hotkey.Edge) hotlist.Entry {
+	k := hotlist.Entry{Rule: h.Name, ID: edge.Key, Of: h, Since: edge.Time, Until: edge.Until, Hold: h.hold(), Lo: edge.Lo, Hi: edge.Hi}
+	shown, cut := shown(values(h.Key, edge.Key))
+	k.Key = api.KeyOf(shown...)
+	if cut {
+		id, _ := h.Key.Rejoin(nil, shown...) // as many values as the key has, none empty
+		k.ID = string(id)
+	}
+	return k
+}
+
+// hold returns how long a key stays hot.
+func (h *hotRule) hold() time.Duration { return cmp.Or(h.Hold, h.Span) }
+
+// isCut reports whether a value of k was cut, so that the detector does not know its ID.
+func isCut(k *hotlist.Entry) bool {
+	return slices.ContainsFunc(k.Key.Values(), func(v string) bool { return len(v) > MaxKey })
 }
 
 // shown cuts the values of more than MaxKey bytes in place, so that clients cannot fill
@@ -60,92 +96,48 @@ func shown(values []string) (_ []string, cut bool) {
 	return values, cut
 }
 
-// list adds k to the hot keys, in place of the oldest ones if there are too many.
-func (e *Engine) list(k listedKey) {
-	e.hot.mu.Lock()
-	defer e.hot.mu.Unlock()
-	if len(e.hot.all) >= keptHot {
-		e.removeCold()
-		e.hot.all = slices.Delete(e.hot.all, 0, max(len(e.hot.all)-keptHot*9/10, 0))
-	}
-	e.hot.all = append(e.hot.all, k)
-}
-
-// removeCold removes the keys that are no longer hot, and those of rules that are no
-// longer in force.
-//
-// REQUIRES: e.hot.mu.
-func (e *Engine) removeCold() {
-	now, rules := e.Now(), e.rules.Load().hot
-	e.hot.all = slices.DeleteFunc(e.hot.all, func(k listedKey) bool {
-		return !k.Until.After(now) || !slices.Contains(rules, k.by)
-	})
-}
-
-// listed returns the keys that are hot, in the order in which they became hot.
-func (e *Engine) listed() []listedKey {
-	e.hot.mu.Lock()
-	defer e.hot.mu.Unlock()
-	e.removeCold()
-	return slices.Clone(e.hot.all)
-}
-
-// Hot returns the keys that are hot, those that became hot last first.
-func (e *Engine) Hot() []api.HotKey {
-	hot := []api.HotKey{}
-	for _, k := range slices.Backward(e.listed()) {
-		hot = append(hot, k.HotKey)
-	}
-	return hot
-}
-
-// A hotRecord is a hot key in a snapshot. The state of its detector is in other records.
-type hotRecord struct {
-	api.HotKey
-	Raw   []byte    `json:"raw"` // as the rule counts it
-	Cut   bool      `json:"cut,omitempty"`
-	Saved time.Time `json:"saved"`
-}
-
-// saveHot writes records of the hot keys.
-func (e *Engine) saveHot(add func(typ byte, data []byte) error, now time.Time) error {
-	for _, k := range e.listed() {
-		if err := addJSON(add, recordHotKey, hotRecord{k.HotKey, []byte(k.key), k.key == "", now}); err != nil {
-			return err
+// listRules makes the list that of the rules in force: without the keys of others, and
+// with those that are always hot.
+func (e *Engine) listRules() {
+	e.hot.Purge()
+	now := e.Now()
+	for _, h := range e.rules.Load().hot {
+		for _, key := range h.Always {
+			k := h.entry(&hotkey.Edge{Key: key, Time: now})
+			k.Until = time.Time{}
+			e.hot.Put(k)
 		}
 	}
-	return nil
 }
 
-// hotKey lists a key that is still hot. The detector does not know a key that was cut: that
-// one is hot until its hold is over.
-func (r *Restorer) hotKey(data []byte) error {
-	var was hotRecord
-	if err := json.Unmarshal(data, &was); err != nil {
-		return fmt.Errorf("record of a hot key: %w", err)
+// Hot returns the keys that are hot under a rule, or under all if rule is "", with their
+// present counts, those that became hot last first.
+func (e *Engine) Hot(rule string) ([]api.HotKey, error) {
+	if rule != "" {
+		if _, err := e.rules.Load().hotNamed(rule); err != nil {
+			return nil, err
+		}
 	}
-	r.workers.Wait() // until the detectors are restored
-	now := r.e.Now()
-	for _, h := range r.e.rules.Load().hot {
-		if h.Name != was.Rule || len(was.Values()) != len(h.Key.Fields()) {
-			continue
+	now, keys := e.Now(), []api.HotKey{}
+	for _, k := range slices.Backward(e.hot.All(rule)) {
+		if h := k.Of.(*hotRule); !isCut(&k.Entry) {
+			count, _ := h.detector.HotAt(now, h.Name, k.ID)
+			k.Lo, k.Hi = count.Lo, count.Hi
 		}
-		_, hot := h.detector.HotAt(now, h.Name, string(was.Raw))
-		if was.Cut {
-			hot = now.Before(was.Until)
-		}
-		if !hot {
-			continue
-		}
-		if back := was.Saved.Sub(now); back > 0 { // the clock was set back: no hold lasts longer for it
-			was.Since, was.Until = was.Since.Add(-back), was.Until.Add(-back)
-		}
-		if most := now.Add(h.Hold); was.Until.After(most) {
-			was.Until = most
-		}
-		r.e.list(listedKey{was.HotKey, h, string(was.Raw)})
+		keys = append(keys, k.HotKey(now))
 	}
-	return nil
+	return keys, nil
+}
+
+// WatchHot returns a watcher of the keys that are hot under a rule, or under all if rule
+// is "".
+func (e *Engine) WatchHot(rule string) (*hotlist.Watcher, error) {
+	if rule != "" {
+		if _, err := e.rules.Load().hotNamed(rule); err != nil {
+			return nil, err
+		}
+	}
+	return e.hot.Watch(rule), nil
 }
 
 // HotStats yields the names and the statistics of the hot rules in force.

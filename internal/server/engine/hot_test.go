@@ -1,9 +1,11 @@
 package engine_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,9 +32,24 @@ func heat(c *engine.Session, path string) {
 
 func wantHot(t *testing.T, what string, e *engine.Engine, want ...api.HotKey) {
 	t.Helper()
-	if got, want := fmt.Sprint(e.Hot()), fmt.Sprint(want); got != want {
-		t.Errorf("%s these are hot: %s; want %s", what, got, want)
+	text := func(keys []api.HotKey) (all []string) { // without what changes as time goes on
+		for _, k := range keys {
+			all = append(all, fmt.Sprintf("%s %q %v to %v", k.Rule, k.Values(), k.Since, k.Until))
+		}
+		return all
 	}
+	if got, want := text(hotOf(e)), text(want); !slices.Equal(got, want) {
+		t.Errorf("%s these are hot: %q; want %q", what, got, want)
+	}
+}
+
+// hotOf returns the keys that are hot.
+func hotOf(e *engine.Engine) []api.HotKey {
+	keys, err := e.Hot("")
+	if err != nil {
+		panic(err)
+	}
+	return keys
 }
 
 // A key that a restart leaves hot, and that so is not told again, is listed.
@@ -48,7 +65,7 @@ func TestHotAfterARestart(t *testing.T) {
 		heat(e.Session(), "/a\xff")
 		heat(e.Session(), "/b")
 		time.Sleep(30 * time.Minute)
-		if was = e.Hot(); len(was) != 2 || was[0].Values()[0] != "/b" || was[1].Values()[0] != "/a\xff" {
+		if was = hotOf(e); len(was) != 2 || was[0].Values()[0] != "/b" || was[1].Values()[0] != "/a\xff" {
 			t.Fatalf("these are hot: %v", was)
 		}
 		records = saved(t, e)
@@ -74,7 +91,7 @@ func TestHotAfterARestart(t *testing.T) {
 func TestHotUnderOtherRules(t *testing.T) {
 	e := newEngine(t, hotRules)
 	heat(e.Session(), "/a")
-	was := e.Hot()
+	was := hotOf(e)
 	if len(was) != 1 {
 		t.Fatalf("these are hot: %v", was)
 	}
@@ -104,16 +121,16 @@ func TestManyHotKeys(t *testing.T) {
 		}
 		c.CheckAt(at.Add(time.Duration(i)*time.Second), event(c, "client", fmt.Sprint("c", i)), 1)
 	}
-	if hot := e.Hot(); len(hot) != 2 || hot[1].Values()[0] != "/a" {
+	if hot := hotOf(e); len(hot) != 2 || hot[1].Values()[0] != "/a" {
 		t.Errorf("these are hot: %v; want /a among them", hot)
 	}
 	e = newEventEngine(t, hotRules)
 	c = e.Session()
-	for i := range 2500 {
+	for i := range 20_000 {
 		c.CheckAt(at, event(c, "client", fmt.Sprint("c", i)), 1)
 	}
-	if hot := e.Hot(); len(hot) < 900 || len(hot) > 1000 || hot[0].Values()[0] != "c2499" {
-		t.Errorf("%d are listed; want the last 900 to 1000", len(hot))
+	if hot := hotOf(e); len(hot) < 3000 || len(hot) > 10_000 || hot[0].Values()[0] != "c19999" {
+		t.Errorf("%d are listed; want as many as have memory, the last one among them", len(hot))
 	}
 }
 
@@ -167,7 +184,7 @@ hot:
 		check(t, c, event(c, "method", "POST", "client", "b", "path", "/banned"), 1)
 	}
 	hot := map[string]bool{}
-	for _, k := range e.Hot() {
+	for _, k := range hotOf(e) {
 		hot[k.Values()[0]] = true
 	}
 	if got, want := fmt.Sprint(hot), fmt.Sprint(map[string]bool{"/shadow": true, "/unmatched": true, "/1": true}); got != want {
@@ -239,7 +256,7 @@ func TestLongHotKeysAreCut(t *testing.T) {
 		defer sub.Close()
 		heat(e.Session(), path("a"))
 		heat(e.Session(), path("b"))
-		if was = e.Hot(); len(was) != 2 || was[0].Values()[0] == was[1].Values()[0] {
+		if was = hotOf(e); len(was) != 2 || was[0].Values()[0] == was[1].Values()[0] {
 			t.Fatalf("these are hot: %v", was)
 		}
 		for _, k := range was {
@@ -256,5 +273,54 @@ func TestLongHotKeysAreCut(t *testing.T) {
 		wantHot(t, "after a restart", restored(t, hotRules, records), was...)
 		time.Sleep(2 * time.Hour)
 		wantHot(t, "when the hold is over", restored(t, hotRules, records))
+	})
+}
+
+// A key that stays over its threshold stays hot: watchers are told before its time is
+// over, and never that it is cold. When its events end, it is cold within a hold.
+func TestSteadyKeyStaysHot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := engine.New(engine.Config{Rules: parse(t, `{version: 1, hot: [{name: page, key: path, threshold: 200 per 2s, hold: 10s}]}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer synctest.Wait()
+		defer e.Close()
+		w, err := e.WatchHot("page")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		s := e.Session()
+		var until time.Time
+		read := func() (cold bool) {
+			for u := w.Next(); u != nil; u = w.Next() {
+				for _, part := range u.Parts() {
+					var u api.HotUpdate
+					if err := json.Unmarshal(part, &u); err != nil {
+						t.Fatal(err)
+					}
+					for _, k := range u.Hot {
+						until = k.Until
+					}
+					cold = cold || len(u.Cold) > 0
+				}
+			}
+			return cold
+		}
+		began := time.Now()
+		for time.Since(began) < 10*time.Minute { // 1.2 times the threshold, in batches of 100 ms
+			for range 12 {
+				check(t, s, event(s, "path", "/a"), 1)
+			}
+			time.Sleep(100 * time.Millisecond)
+			if cold := read(); cold || time.Since(began) > 3*time.Second && !time.Now().Before(until) {
+				t.Fatalf("after %v it is cold for the watcher: told %t, hot until %v, now %v", time.Since(began), cold, until, time.Now())
+			}
+		}
+		time.Sleep(23 * time.Second)
+		if !read() || len(hotOf(e)) != 0 {
+			t.Error("it stays hot without events")
+		}
 	})
 }

@@ -52,7 +52,7 @@ func newRuleSet(config *Config, file *rules.File, old *ruleSet) (*ruleSet, error
 		}
 	}
 	for i := range file.Hot.Len() {
-		h, err := old.hotRule(file.Hot.Rule(i), config.HotBudget/int64(file.Hot.Len()))
+		h, err := old.hotRule(file.Hot.Rule(i), (config.HotBudget-config.HotBudget/listShare)/int64(file.Hot.Len()))
 		if err != nil {
 			return nil, err
 		}

@@ -91,7 +91,7 @@ func (s *Session) check(l *ratelimit.Limiter, t time.Time, ev *match.Event, cost
 	// the detectors.
 	for _, h := range r.hot {
 		if s.edges = h.detector.AddN(t, ev, 1, s.edges[:0]); len(s.edges) > 0 {
-			s.e.becameHot(h, s.edges)
+			s.e.becameHot(h, s.edges...)
 		}
 	}
 	return d

@@ -73,8 +73,6 @@ func listRefused(c *call) (list api.RefusedList, err error) {
 	return list, err
 }
 
-func listHot(c *call) (api.HotList, error) { return api.HotList{Hot: c.s.Engine.Hot()}, nil }
-
 func inspectKey(c *call) (api.KeyReport, error) {
 	return c.s.Engine.Inspect(c.query["field"], c.query["value"])
 }

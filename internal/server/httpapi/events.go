@@ -39,19 +39,29 @@ type stream struct {
 // subscribe answers with events until the subscriber disconnects, does not read them in
 // time, or is no longer authorized, or the server shuts down. Nothing waits for it.
 func subscribe(c *call) error {
+	sub := c.s.Engine.Subscribe()
+	defer sub.Close()
+	totals := c.s.Engine.Totals()
+	return c.stream(func(st *stream) {
+		st.totals = totals
+		st.serve(sub)
+	})
+}
+
+// stream answers with a stream, if there are not too many of them: what serve sends
+// until it returns.
+func (c *call) stream(serve func(*stream)) error {
 	s := c.s
 	if s.Subscribers.Add(1) > int64(s.MaxSubscribers) {
 		s.Subscribers.Add(-1)
 		return errStreams
 	}
 	defer s.Subscribers.Add(-1)
-	sub := s.Engine.Subscribe()
-	defer sub.Close()
 
 	if conn, ok := c.r.Context().Value(connKey{}).(*gatedConn); ok {
 		conn.streams()
 	}
-	st := stream{c: c, control: http.NewResponseController(c.w), totals: s.Engine.Totals()}
+	st := stream{c: c, control: http.NewResponseController(c.w)}
 	if c.token() == "" {
 		st.cookie = strings.Clone(c.cookie())
 	}
@@ -65,7 +75,7 @@ func subscribe(c *call) error {
 	c.begun(http.StatusOK)
 	st.out = append(st.out, ": lately\n\n"...)
 	if st.flush() && c.r.Method != http.MethodHead {
-		st.serve(sub)
+		serve(&st)
 	}
 	return nil
 }

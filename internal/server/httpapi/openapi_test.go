@@ -318,7 +318,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 		}
 	})
 	doc := readDocument(t, s)
-	asked := map[string]bool{"events": true, "forwardAuth": true} // in tests of their own
+	asked := map[string]bool{"events": true, "watchHot": true, "forwardAuth": true} // in tests of their own
 	for _, v := range vectors {
 		r := request{method: v.method, path: v.path, body: v.body}
 		if v.path == "/v1/rules/check" {

@@ -72,6 +72,7 @@ var (
 	rulesHandler   = handler{serve: queryHandler(checkRules).serve, in: "", out: api.RulesValidation{}}
 	banHandler     = handler{serve: bodyHandler(addBan).serve, in: api.BanRequest{}, out: api.Ban{}, status: http.StatusCreated}
 	eventsHandler  = handler{serve: subscribe, out: "", media: "text/event-stream"}
+	hotHandler     = handler{serve: watchHot, out: api.HotUpdate{}, media: "text/event-stream"}
 	metricsHandler = handler{serve: scrape, out: "", media: "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"}
 	openAPIHandler = handler{serve: openAPI, out: object{}}
 	aliveHandler   = handler{serve: alive, out: "", media: plainType[0]}
@@ -115,6 +116,7 @@ func keyRoutes() []route {
 	key := parameter{"key", "the key; once for each field of the counter's key, in order", "203.0.113.9", true}
 	span := parameter{"span", "a span that ends now; by default the counter's longest", "1m", false}
 	n := parameter{"n", "how many, up to 1000", "20", false}
+	hotRule := parameter{"rule", "under this hot rule only", "product", false}
 	return []route{
 		{"GET", "/v1/counters", access.Read, queryHandler(listCounters), "counters", "List the counters", nil},
 		{"POST", countersPath + "{name}/add", access.Check, bodyHandler(add), "add", "Add to a key of a counter; a counter that does not exist is created", nil},
@@ -143,7 +145,8 @@ func keyRoutes() []route {
 		{"GET", "/v1/refused", access.Read, queryHandler(listRefused), "refused", "List the keys that were refused most, by limits and by bans", []parameter{
 			n, {"span", "from 1s to 1h; 1m by default", "1m", false},
 		}},
-		{"GET", "/v1/hot", access.Read, queryHandler(listHot), "hot", "List the keys that are hot", nil},
+		{"GET", "/v1/hot", access.Read, queryHandler(listHot), "hot", "List the keys that are hot, those that became hot last first", []parameter{hotRule}},
+		{"GET", "/v1/hot/watch", access.Read, hotHandler, "watchHot", "A stream of the keys that are hot, as a reset, and then of each change; the data of each event is a HotUpdate", []parameter{hotRule}},
 	}
 }
 

@@ -32,6 +32,8 @@ var enumeration = map[string]struct {
 	"unban":        {access.Admin, "UNBAN login z"},
 	"unbanall":     {access.Admin, "UNBANALL RULE login"},
 	"bans":         {access.Read, "BANS"},
+	"hot.watch":    {access.Read, "HOT.WATCH"},
+	"hot.list":     {access.Read, "HOT.LIST product"},
 	"rules":        {access.Read, "RULES"},
 	"subscribe":    {access.Read, "SUBSCRIBE bans"},
 	"psubscribe":   {access.Read, "PSUBSCRIBE *"},

@@ -218,6 +218,7 @@ func (c *conn) end() {
 	if f != nil {
 		f.sub.Close()
 		<-f.done
+		f.close()
 		c.s.Subscribers.Add(-1)
 	}
 	c.r.Release()

@@ -1,6 +1,7 @@
 package respapi
 
 import (
+	"cmp"
 	"net"
 	"slices"
 
@@ -12,7 +13,9 @@ import (
 // it. It ends with its last subscription.
 type subscriber struct {
 	sub      *engine.Subscription
-	channels []string // in the order in which they were added
+	watches  []*hotWatch   // of hot keys; their channels are in channels, too
+	watching chan struct{} // tells run that watches has changed
+	channels []string      // in the order in which they were added
 	patterns []string
 	done     chan struct{}
 	name     []byte // memory for the name of a channel
@@ -51,7 +54,17 @@ func (c *conn) subscribe(kind string, names [][]byte, pattern bool) error {
 			return badArg("name of a channel: %d bytes: must be 1 to %d", len(n), maxChannel)
 		}
 	}
+	var watches []*hotWatch
+	if !pattern {
+		var err error
+		if watches, err = c.watches(kind, names); err != nil {
+			return err
+		}
+	}
 	if err := c.startSubscriber(); err != nil {
+		for _, h := range watches {
+			h.Close()
+		}
 		return err
 	}
 	for _, n := range names {
@@ -60,6 +73,7 @@ func (c *conn) subscribe(kind string, names [][]byte, pattern bool) error {
 		}
 		c.confirm(kind, n)
 	}
+	c.sub.watch(watches...)
 	c.noteSubscriptions()
 	return nil
 }
@@ -87,7 +101,7 @@ func (c *conn) startSubscriber() error {
 		tcp.SetWriteBuffer(subscriberBuffer) // best effort
 	}
 	c.lock()
-	f := &subscriber{sub: c.s.Engine.Subscribe(), done: make(chan struct{})}
+	f := &subscriber{sub: c.s.Engine.Subscribe(), watching: make(chan struct{}, 1), done: make(chan struct{})}
 	c.sub = f
 	c.subscribed.Store(true)
 	c.s.serving.Go(func() { f.run(c) })
@@ -105,6 +119,9 @@ func (c *conn) unsubscribe(kind string, names [][]byte, pattern bool) error {
 		if c.sub != nil {
 			list := c.sub.list(pattern)
 			*list = slices.DeleteFunc(*list, func(x string) bool { return x == string(n) })
+			if !pattern {
+				c.sub.unwatch(string(n))
+			}
 		}
 		c.confirm(kind, n)
 	}
@@ -124,7 +141,7 @@ func (c *conn) unsubscribe(kind string, names [][]byte, pattern bool) error {
 // REQUIRES: mu, if there is a subscriber.
 func (c *conn) stopSubscriber() {
 	if c.sub != nil {
-		c.sub.sub.Close()
+		c.sub.close()
 		c.sub = nil
 		c.subscribed.Store(false)
 		c.s.Subscribers.Add(-1)
@@ -133,6 +150,10 @@ func (c *conn) stopSubscriber() {
 
 // confirm answers for one subscription that began or ended.
 func (c *conn) confirm(kind string, name []byte) {
+	if kind == hotChannel {
+		c.w.OK()
+		return
+	}
 	c.w.Push(3)
 	c.w.BulkString(kind)
 	if name == nil {
@@ -151,18 +172,22 @@ func has(list []string, name []byte) bool {
 // until the reaper closes the connection; if it reads too slowly, its subscription ends.
 func (f *subscriber) run(c *conn) {
 	defer close(f.done)
+	var hot <-chan struct{} // closed when a watch may have an update
 	for {
 		select {
 		case <-f.sub.Done():
 			f.ended(c)
 			return
 		case <-f.sub.Wait():
+		case <-f.watching:
+		case <-hot:
 		}
 		c.mu.Lock()
 		if c.sub != f {
 			c.mu.Unlock()
 			return
 		}
+		hot = f.wait()
 		for !c.w.Full() {
 			ev, ok := f.sub.Next()
 			if !ok {
@@ -170,7 +195,7 @@ func (f *subscriber) run(c *conn) {
 			}
 			f.publish(c, ev)
 		}
-		err := c.w.Flush()
+		err := cmp.Or(f.sendHot(c), c.w.Flush())
 		c.mu.Unlock()
 		if err != nil {
 			c.raw.Close()

@@ -7,6 +7,7 @@ const (
 	groupDecisions    = "decisions"
 	groupCounters     = "counters"
 	groupBans         = "bans"
+	groupHot          = "hot keys"
 	groupConnection   = "connection"
 	groupPubSub       = "pubsub"
 	groupServer       = "server"
@@ -81,12 +82,20 @@ var commands = []command{
 		group: groupBans, role: access.Read, least: 1, most: 7, handle: bans,
 	},
 	{
+		name: "hot.watch", usage: "[rule]", summary: "Be sent the keys that are hot, and then each change, as JSON: messages of the channel hot.watch or hot.watch:rule, or with HELLO 3 pushes of the type hot",
+		group: groupHot, role: access.Read, least: 1, most: 2, whileSubscribed: true, notQueued: true, handle: watchHot,
+	},
+	{
+		name: "hot.list", usage: "[rule]", summary: "The keys that are hot, the newest first: rule, key, since and until in ms (0: always hot), lo, hi (-1: unknown), and the version at which the value last changed",
+		group: groupHot, role: access.Read, least: 1, most: 2, handle: listHot,
+	},
+	{
 		name: "rules", usage: "[RELOAD [DROPBANS]]", summary: "The rules in force: name, kind, sentence; or read the rules file again and answer what has changed",
 		group: groupServer, role: access.Read, argsRole: access.Admin, least: 1, most: 3, handle: listRules,
 	},
 
 	{
-		name: "subscribe", usage: "channel [channel ...]", summary: "Be told of bans, unbans, hot, rules, or one rule's: bans:NAME, unbans:NAME, hot:NAME",
+		name: "subscribe", usage: "channel [channel ...]", summary: "Be told of bans, unbans, hot, rules, or one rule's: bans:NAME, unbans:NAME, hot:NAME; hot.watch and hot.watch:NAME are those of HOT.WATCH",
 		group: groupPubSub, role: access.Read, least: 2, whileSubscribed: true, notQueued: true, handle: subscribe,
 	},
 	{

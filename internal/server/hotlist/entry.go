@@ -1,0 +1,105 @@
+package hotlist
+
+import (
+	"container/list"
+	"time"
+
+	"github.com/lately-go/lately/api"
+)
+
+// An Entry is a key that is hot under a rule.
+type Entry struct {
+	Rule string
+	ID   string  // of the key under its rule
+	Key  api.Key // as watchers are told
+	Of   any     // what the caller knows of the rule, comparable
+
+	Since time.Time
+	Until time.Time     // zero: always hot
+	Hold  time.Duration // how much longer it stays hot if it is busy when Until is near
+	Lo    uint64
+	Hi    uint64 // math.MaxUint64: unknown
+
+	Hand bool // added by hand
+}
+
+// entryBytes is about what an entry takes besides its strings.
+const entryBytes = 512
+
+// bytes returns about how much memory e takes.
+func (e *Entry) bytes() int64 {
+	n := entryBytes + len(e.ID)
+	for _, v := range e.Key.Text {
+		n += len(v)
+	}
+	for _, v := range e.Key.Base64 {
+		n += len(v)
+	}
+	return int64(n)
+}
+
+// always reports whether e is hot without end.
+func (e *Entry) always() bool { return e.Until.IsZero() }
+
+// notice returns how long before Until the list inspects whether e is busy: early enough
+// for watchers to learn that it stays hot before its time is over.
+func (e *Entry) notice() time.Duration { return min(e.Hold/8, time.Second) }
+
+// onWire returns e as watchers are told at now.
+func (e *Entry) onWire(now time.Time, changed uint64) api.HotKey {
+	k := api.HotKey{Rule: e.Rule, Key: e.Key, Since: e.Since.UTC(), Lo: e.Lo, Hi: e.Hi + 1, Changed: changed}
+	if k.Hi > 0 { // and so it is not unknown
+		k.Hi--
+	}
+	if !e.always() {
+		k.Until = e.Until.UTC()
+		k.TTL = max(api.MillisOf(max(e.Until.Sub(now), 0)), 1)
+	}
+	return k
+}
+
+// A node is an entry in the list. It is kept for a while when the key is no longer hot, so
+// that watchers can be told.
+type node struct {
+	Entry
+	hot     bool
+	joined  uint64    // the version at which it became hot
+	touched uint64    // the version at which the entry last changed
+	changed uint64    // the version at which its value last changed
+	due     time.Time // when to inspect whether it stays hot
+	index   int       // in the heap of due times, or -1
+
+	order *list.Element // among all nodes, by their last change
+	cold  *list.Element // among those that are not hot, or nil
+}
+
+// version returns the version of the last change of n.
+func (n *node) version() uint64 { return max(n.touched, n.changed) }
+
+// dues is a heap of nodes by the times at which they are due.
+type dues []*node
+
+func (d dues) Len() int           { return len(d) }
+func (d dues) Less(i, j int) bool { return d[i].due.Before(d[j].due) }
+
+func (d dues) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].index, d[j].index = i, j
+}
+
+// Push adds x, a *node.
+func (d *dues) Push(x any) {
+	n := x.(*node)
+	n.index = len(*d)
+	*d = append(*d, n)
+}
+
+// Pop removes the last node.
+func (d *dues) Pop() any {
+	last := len(*d) - 1
+	n := (*d)[last]
+	(*d)[last] = nil
+	*d = (*d)[:last]
+	n.index = -1
+	return n
+}

@@ -1,0 +1,294 @@
+package hotlist
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/api"
+)
+
+// A replica is what a watcher knows, by the rules of the protocol alone.
+type replica struct {
+	t       testing.TB
+	rule    string
+	w       *Watcher
+	version uint64
+	begun   bool              // it has had a reset
+	inside  bool              // the last message said more
+	hot     map[string]string // each key with the version of its value
+	loads   map[string]uint64 // the version of the value that it has loaded
+	resets  int
+}
+
+func keyName(rule string, key api.Key) string { return rule + "/" + strings.Join(key.Values(), ",") }
+
+// apply applies one message, or reports why it cannot.
+func (r *replica) apply(text []byte) error {
+	var u api.HotUpdate
+	if err := json.Unmarshal(text, &u); err != nil {
+		return err
+	}
+	again, err := json.Marshal(&u)
+	if err != nil || string(again) != string(text) {
+		return fmt.Errorf("the message is not that of api.HotUpdate:\n%s\n%s", text, again)
+	}
+	switch {
+	case u.Reset:
+		r.hot, r.begun, r.inside = map[string]string{}, true, false
+		r.resets++
+	case !r.begun, !r.inside && u.From != r.version:
+		return fmt.Errorf("an update from %d for the version %d", u.From, r.version)
+	}
+	if u.Rule != r.rule {
+		return fmt.Errorf("an update of rule %q for a watcher of %q", u.Rule, r.rule)
+	}
+	for _, k := range u.Hot {
+		if (k.TTL == 0) != k.Until.IsZero() {
+			return fmt.Errorf("ttl_ms and until do not agree: %s", text)
+		}
+		r.hot[keyName(k.Rule, k.Key)] = fmt.Sprint(k.Until.UnixNano())
+		r.loads[keyName(k.Rule, k.Key)] = max(r.loads[keyName(k.Rule, k.Key)], k.Changed)
+	}
+	for _, k := range u.Cold {
+		delete(r.hot, keyName(k.Rule, k.Key))
+	}
+	for _, k := range u.Changed {
+		r.loads[keyName(k.Rule, k.Key)] = u.Version
+	}
+	if r.inside = u.More; !u.More {
+		r.version = u.Version
+	}
+	return nil
+}
+
+// read applies up to n updates, and drops some messages if lossy, which it notices.
+func (r *replica) read(rnd *rand.Rand, n int, lossy bool) {
+	for ; n > 0; n-- {
+		u := r.w.Next()
+		if u == nil {
+			return
+		}
+		for _, part := range u.Parts() {
+			if lossy && rnd.IntN(5) == 0 {
+				continue
+			}
+			if err := r.apply(part); err != nil {
+				if !lossy {
+					r.t.Fatal(err)
+				}
+				r.again()
+				break
+			}
+		}
+		if lossy && (r.inside || r.version != u.version) {
+			r.again()
+		}
+	}
+}
+
+// again watches again, as a client that was disconnected.
+func (r *replica) again() {
+	r.w.Close()
+	r.w = r.w.l.Watch(r.rule)
+	r.begun, r.inside, r.version = false, false, 0
+}
+
+// want compares r with the list.
+func (r *replica) want(l *List) error {
+	want := map[string]string{}
+	for _, k := range l.All(r.rule) {
+		name := keyName(k.Rule, k.Key)
+		want[name] = fmt.Sprint(k.onWire(time.Now(), 0).Until.UnixNano())
+		if r.loads[name] < k.Changed {
+			return fmt.Errorf("%s: the value of version %d was loaded, and it changed in %d", name, r.loads[name], k.Changed)
+		}
+	}
+	if !maps.Equal(r.hot, want) {
+		return fmt.Errorf("watcher of %q at version %d has %d keys: %v\nthe list has %d: %v", r.rule, r.version, len(r.hot), r.hot, len(want), want)
+	}
+	return nil
+}
+
+// A fault makes a list that the model must catch.
+type fault func(*List)
+
+// simulate makes random changes to a list and has watchers read them slowly, join late,
+// and lose messages. At each quiet point every watcher must have what the list has.
+func simulate(t testing.TB, seed uint64, steps int, inject fault) (err error) {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	stop := make(chan struct{})
+	defer synctest.Wait()
+	defer close(stop)
+	busy := map[string]bool{}
+	l := New(Config{
+		Budget: int64(20_000 + rnd.IntN(200_000)), Now: time.Now,
+		Busy: func(e *Entry) bool { return busy[e.ID] },
+	})
+	go l.Run(stop)
+	rules := []string{"a", "b", "c"}
+	var all []*replica
+	for step := range steps {
+		rule, key := rules[rnd.IntN(3)], fmt.Sprint("k", rnd.IntN(150))
+		hold := time.Duration(100+rnd.IntN(2000)) * time.Millisecond
+		e := Entry{Rule: rule, ID: key, Key: api.KeyOf(key + strings.Repeat("-", rnd.IntN(3)*500)), Since: time.Now(), Until: time.Now().Add(hold), Hold: hold}
+		switch rnd.IntN(20) {
+		case 0, 1, 2, 3, 4, 5, 6, 7:
+			e.Key = api.KeyOf(key)
+			l.Add(e)
+		case 8:
+			e.Key = api.KeyOf(key)
+			l.Put(e)
+		case 9:
+			l.Remove(rule, key)
+		case 10, 11:
+			l.Changed(rule, key)
+		case 12:
+			busy[key] = !busy[key]
+		case 13:
+			e.Until, e.Key = time.Time{}, api.KeyOf(key)
+			if len(l.All("")) < 20 {
+				l.Put(e)
+			}
+		case 14:
+			if len(all) < 12 {
+				r := &replica{t: t, rule: []string{"", "a", "b"}[rnd.IntN(3)], hot: map[string]string{}, loads: map[string]uint64{}}
+				r.w = l.Watch(r.rule)
+				all = append(all, r)
+			}
+		case 15:
+			if len(all) > 0 && rnd.IntN(4) == 0 {
+				i := rnd.IntN(len(all))
+				all[i].w.Close()
+				all = slices.Delete(all, i, i+1)
+			}
+		default:
+			time.Sleep(time.Duration(rnd.IntN(30)) * time.Millisecond)
+		}
+		for i, r := range all {
+			if rnd.IntN(1+i) == 0 { // the later, the slower
+				r.read(rnd, 1, i%3 == 2)
+			}
+		}
+		if inject != nil && rnd.IntN(50) == 0 {
+			inject(l)
+		}
+		if step%97 == 96 {
+			if err := quiet(rnd, l, all); err != nil {
+				return fmt.Errorf("seed %d, step %d: %w", seed, step, err)
+			}
+		}
+	}
+	for _, r := range all {
+		r.w.Close()
+	}
+	if s := l.Stats(); s.Watchers != 0 || s.Bytes > l.config.Budget {
+		return fmt.Errorf("seed %d: %+v", seed, s)
+	}
+	return nil
+}
+
+// quiet waits until nothing changes for a moment, has all watchers read, and compares.
+func quiet(rnd *rand.Rand, l *List, all []*replica) error {
+	for {
+		l.All("")
+		synctest.Wait()
+		time.Sleep(leastPause)
+		synctest.Wait()
+		for _, r := range all {
+			r.read(rnd, 1000, false)
+		}
+		l.lock()
+		fresh := l.version == l.published.Load()
+		l.unlock()
+		if fresh {
+			break
+		}
+	}
+	for _, r := range all {
+		if err := r.want(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestModel(t *testing.T) {
+	seed, runs := rand.Uint64(), 6
+	if testing.Short() {
+		runs = 2
+	}
+	if os.Getenv("LATELY_LONG") == "1" {
+		runs = 200
+	}
+	t.Logf("seed %d", seed)
+	for i := range runs {
+		synctest.Test(t, func(t *testing.T) {
+			if err := simulate(t, seed+uint64(i), 2000, nil); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// The model finds lists with a fault.
+func TestModelFindsFaults(t *testing.T) {
+	for name, inject := range map[string]fault{
+		"a change without its place in the order": func(l *List) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for _, n := range l.nodes {
+				if n.hot && !n.always() {
+					l.chill(n)
+					l.order.MoveToFront(n.order)
+					return
+				}
+			}
+		},
+		"a key that is dropped without a change": func(l *List) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for i, n := range l.nodes {
+				if n.hot && n.index < 0 {
+					l.order.Remove(n.order)
+					delete(l.nodes, i)
+					return
+				}
+			}
+		},
+		"a changed value that is not told": func(l *List) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for _, n := range l.nodes {
+				if n.hot && n.index < 0 {
+					n.changed = l.version + 1
+					return
+				}
+			}
+		},
+		"changes that are no longer known, as if they were": func(l *List) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for l.cold.Len() > 0 {
+				known := l.known
+				l.forget()
+				l.known = known
+			}
+		},
+	} {
+		found := false
+		for seed := uint64(0); seed < 30 && !found; seed++ {
+			synctest.Test(t, func(t *testing.T) { found = simulate(t, seed, 1000, inject) != nil })
+		}
+		if !found {
+			t.Errorf("the model does not find %s", name)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package hotlist
+
+import "time"
+
+// A Watcher receives the state of a [List], and then its changes; see the package. One
+// goroutine at a time may use it.
+type Watcher struct {
+	l    *List
+	rule string // "" for all
+	seen uint64 // the version that it has
+	sent uint64 // the version of the last update
+	over bool
+	any  bool // it has received an update
+}
+
+// Watch returns a Watcher of a rule, or of all rules if rule is "".
+func (l *List) Watch(rule string) *Watcher {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watchers++
+	return &Watcher{l: l, rule: rule}
+}
+
+// Close ends the watch.
+func (w *Watcher) Close() {
+	if w.over {
+		return
+	}
+	w.over = true
+	w.l.mu.Lock()
+	defer w.l.mu.Unlock()
+	w.l.watchers--
+}
+
+// Wait returns a channel that is closed when there may be an update.
+func (w *Watcher) Wait() <-chan struct{} {
+	wake := *w.l.wake.Load()
+	if !w.any || w.l.published.Load() > w.seen {
+		return closed
+	}
+	return wake
+}
+
+// closed is a channel that is closed.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// Next returns the next update, or nil if there is none yet. It is shared and must not be
+// changed.
+func (w *Watcher) Next() *Update {
+	if w.any && w.l.published.Load() <= w.seen {
+		return nil
+	}
+	u := w.l.update(w)
+	w.any, w.seen = true, u.version
+	if u.empty {
+		return nil
+	}
+	w.sent = u.version
+	u.encode.Do(u.write)
+	return u
+}
+
+// update returns what w has to be sent.
+func (l *List) update(w *Watcher) *Update {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !w.any || w.seen < l.known {
+		l.stats.Resets++
+		return l.whole(w.rule)
+	}
+	at := span{w.rule, w.seen, w.sent}
+	u := l.updates[at]
+	if u == nil {
+		u = l.since(at)
+		l.updates[at] = u
+	}
+	if !u.empty {
+		l.stats.Updates++
+	}
+	return u
+}
+
+// resetFor is how long an update with the whole state is passed to watchers that begin.
+// The times left in it are that much too long.
+const resetFor = 100 * time.Millisecond
+
+// whole returns an update with all keys of a rule.
+//
+// REQUIRES: mu.
+func (l *List) whole(rule string) *Update {
+	now := l.config.Now()
+	if u := l.reset[rule]; u != nil && u.version >= l.known && now.Sub(u.made) < resetFor && !now.Before(u.made) {
+		return u
+	}
+	u := &Update{instance: l.instance, rule: rule, version: l.version, reset: true, made: now}
+	for e := l.order.Front(); e != nil; e = e.Next() {
+		if n := e.Value.(*node); n.hot && (rule == "" || rule == n.Rule) {
+			u.hot = append(u.hot, Hot{Entry: n.Entry, Changed: n.changed})
+		}
+	}
+	l.reset[rule] = u
+	return u
+}
+
+// A span is the changes under a rule after a version, for watchers that were sent an
+// update of a version before.
+type span struct {
+	rule       string
+	seen, sent uint64
+}
+
+// since returns an update with the changes in at.
+//
+// REQUIRES: mu, and at.seen is not below l.known.
+func (l *List) since(at span) *Update {
+	u := &Update{instance: l.instance, rule: at.rule, from: at.sent, version: l.version, made: l.config.Now()}
+	for e := l.order.Back(); e != nil; e = e.Prev() {
+		n := e.Value.(*node)
+		if n.version() <= at.seen {
+			break
+		}
+		if at.rule != "" && at.rule != n.Rule {
+			continue
+		}
+		x := Hot{Entry: n.Entry, Changed: n.changed}
+		switch {
+		case n.touched <= at.seen:
+		case n.hot:
+			u.hot = append(u.hot, x)
+		default:
+			u.cold = append(u.cold, x)
+		}
+		if n.changed > at.seen {
+			u.changed = append(u.changed, x)
+		}
+	}
+	u.empty = len(u.hot)+len(u.cold)+len(u.changed) == 0
+	return u
+}
+
+// publish wakes the watchers if there is something new, and returns how long the next
+// publication has to wait, and the time until a key is due.
+func (l *List) publish() (pause, due time.Duration) {
+	now := l.lock()
+	defer l.mu.Unlock()
+	due = longest
+	if len(l.due) > 0 {
+		due = min(max(l.due[0].due.Sub(now), 0), longest)
+	}
+	if l.version == l.published.Load() {
+		return 0, due
+	}
+	l.published.Store(l.version)
+	clear(l.updates)
+	for rule, u := range l.reset {
+		if now.Sub(u.made) >= resetFor {
+			delete(l.reset, rule)
+		}
+	}
+	close(*l.wake.Swap(new(make(chan struct{}))))
+	return max(leastPause, time.Duration(l.watchers)*watcherPause), due
+}
+
+const (
+	leastPause   = 10 * time.Millisecond // between two publications
+	watcherPause = 10 * time.Microsecond // for each watcher, so that thousands do not take all processors
+	longest      = time.Second           // after which the keys are inspected if Now is not of the system's clock
+)
+
+// Run wakes watchers and removes keys whose time is over, until stop is closed: at once
+// after an idle time, and then at most every 10 ms.
+func (l *List) Run(stop <-chan struct{}) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-l.signal:
+		case <-timer.C:
+		}
+		pause, due := l.publish()
+		if pause > 0 {
+			timer.Reset(pause)
+			select {
+			case <-stop:
+				return
+			case <-timer.C:
+			}
+		}
+		timer.Reset(due)
+	}
+}
