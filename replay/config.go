@@ -160,8 +160,7 @@ func (c *Config) compile(fields []string) ([]ruleset, error) {
 		if len(c.WhatIfs) > 0 {
 			return nil, errors.New("--rules: must not be given with --limit, --ban or --hot: a rules file is judged together, these each alone")
 		}
-		f := c.Rules
-		return []ruleset{{limits: f.Limits, hot: f.Hot, allows: len(f.Allow) > 0, absent: make(map[string]bool)}}, nil
+		return []ruleset{rulesOf(c.Rules)}, nil
 	}
 	if c.CountRefused && c.Algorithm == ratelimit.InFlight {
 		return nil, errors.New("--count-refused has no effect with --algorithm in-flight: a refused event is never under way; leave it out")

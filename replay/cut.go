@@ -256,10 +256,13 @@ func (b *parsed) filter(f func(nanos int64) (int64, bool)) (removed int64) {
 		for _, col := range b.cols {
 			col[kept] = col[i]
 		}
+		if b.places != nil {
+			b.places[kept] = b.places[i]
+		}
 		kept++
 	}
 	removed = int64(len(b.times) - kept)
-	b.times = b.times[:kept]
+	b.times, b.places = b.times[:kept], b.places[:min(kept, len(b.places))]
 	for c := range b.cols {
 		b.cols[c] = b.cols[c][:kept]
 	}

@@ -27,8 +27,7 @@ func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
 	if err != nil {
 		return err
 	}
-	if len(t.times) > 0 {
-		first, last := slices.Min(t.times), slices.Max(t.times)
+	if first, last, ok := e.span(); ok {
 		f, l := epoch(first), epoch(last)
 		report.First, report.Last = &f, &l
 		report.Timeline, report.Bar = r.countOverTime(t.times, first, last)
@@ -38,6 +37,15 @@ func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
 		return err
 	}
 	return e.reportAll(ctx, judgings)
+}
+
+// span returns the first and the last time of all events. It reports false if there is
+// none.
+func (e *events) span() (first, last int64, ok bool) {
+	if len(e.times) == 0 {
+		return 0, 0, false
+	}
+	return slices.Min(e.times), slices.Max(e.times), true
 }
 
 // problem reports a problem once.
@@ -91,7 +99,7 @@ func (e *events) newJudgings() []*judging {
 // newJudging returns a judging of rs, whose rules count by the keys in these columns.
 func (e *events) newJudging(rs *ruleset, columns []*keyColumn) *judging {
 	j := &judging{ruleset: rs, columns: columns, outcomes: make(outcomes, len(e.times)), parts: 1}
-	if rs.limits.Len() > 0 && rs.separable() {
+	if rs.limits.Len() > 0 && rs.trace == nil && rs.separable() {
 		j.parts, j.separable = e.run.Cores, columns[0]
 	}
 	for i := range rs.limits.Len() {
@@ -178,6 +186,9 @@ func (e *events) judgePart(ctx context.Context, j *judging, part int) error {
 			o.Refused, o.Started, o.Banned, o.BannedUntil = !d.Allowed, d.Started, !d.BannedUntil.IsZero(), d.BannedUntil
 		} else {
 			d, outcomes = limiter.Judge(now, reader.event(i), 1, outcomes[:0])
+		}
+		if j.trace != nil {
+			j.trace(i, &d, outcomes)
 		}
 		for k := range outcomes {
 			j.outcomes.add(i, d.Allowed)

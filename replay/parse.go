@@ -14,9 +14,10 @@ type parsed struct {
 	block
 	worker int // whose interners numbered the values
 
-	times []int64    // nanoseconds since 1970, or of the stand-in calendar
-	grain uint32     // what all times are multiples of: a power of ten, of a second at most
-	cols  [][]uint32 // for each column, a number for each event
+	times  []int64    // nanoseconds since 1970, or of the stand-in calendar
+	grain  uint32     // what all times are multiples of: a power of ten, of a second at most
+	cols   [][]uint32 // for each column, a number for each event
+	places []position // of each event, its line in the block; nil if the run keeps no positions
 
 	whole   logSpan // of all events, whether in the cut or not
 	span    span    // to which the events were cut while they were parsed
@@ -126,6 +127,9 @@ func (w *worker) add(p *parsed) {
 		return
 	}
 	p.times = append(p.times, t)
+	if w.run.positions {
+		p.places = append(p.places, position(p.lines))
+	}
 	for i, in := range w.columns {
 		var id uint32
 		if v := w.get[i](&w.event); len(v) > 0 { // an empty value is none, as for rules

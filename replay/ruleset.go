@@ -8,6 +8,7 @@ import (
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/rules"
 )
 
 // A ruleset is rules that are judged together: those of a rules file, or a what-if as
@@ -19,6 +20,22 @@ type ruleset struct {
 	allows bool            // there is an allow list
 	option string          // the option that a what-if was given by, "--limit 60/1m"; "" for a rules file
 	absent map[string]bool // names of the rules that can match no event of the log
+
+	// trace, if not nil, is called for each event in the order of judging, with what
+	// all its rules decided and what each of them said.
+	trace func(event int, d *ratelimit.Decision, own []ratelimit.Outcome)
+}
+
+// rulesOf returns the ruleset of a rules file.
+func rulesOf(f *rules.File) ruleset {
+	return ruleset{limits: f.Limits, hot: f.Hot, allows: len(f.Allow) > 0, absent: make(map[string]bool)}
+}
+
+// limitsOf returns the limits and bans of a rules file, without its hot rules.
+func limitsOf(f *rules.File) ruleset {
+	rs := rulesOf(f)
+	rs.hot, _ = hotkey.NewSet()
+	return rs
 }
 
 // newRuleset returns the ruleset of these rules, at most one of them.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/rules"
 )
 
 // Run replays c.Files and returns a report. It returns an error if nothing was replayed:
@@ -24,40 +25,68 @@ import (
 // with one file or rule is in the report's Problems, beside the results of the others.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	started := time.Now()
-	r, err := c.prepare()
+	r, err := newRun(c)
 	if err != nil {
 		return nil, err
 	}
-	blocks, workers, err := r.read(ctx)
+	t, report, err := r.load(ctx)
 	if err != nil {
-		return nil, err
-	}
-	cut := r.cutBlocks(blocks)
-	report := r.summarize(blocks)
-	report.Cut = cut
-	if report.Events > maxEvents {
-		return nil, fmt.Errorf("%w: %d: must be at most %d in one run; replay fewer files at once",
-			ErrTooManyEvents, report.Events, maxEvents)
-	}
-	if err := r.checkLines(blocks, report); err != nil {
 		return report, err
-	}
-	if err := r.checkCut(blocks, report); err != nil {
-		return report, err
-	}
-	r.precision, r.coarsest = precisions(blocks)
-	r.resolution = cmp.Or(c.Resolution, r.precision)
-	report.ResolutionSeconds, report.LogResolutionSeconds = r.resolution.Seconds(), r.precision.Seconds()
-	t := r.assemble(blocks, workers)
-	report.Jumps = r.jumps(t)
-	if !c.FileOrder {
-		t.sort(r.resolution)
 	}
 	if err := r.judge(ctx, t, report); err != nil {
 		return nil, err
 	}
 	report.ElapsedSeconds = time.Since(started).Seconds()
 	return report, nil
+}
+
+// newRun returns a run of c, which it validates. Beside the rules of c it judges the
+// limits and bans of each of files.
+func newRun(c Config, files ...*rules.File) (*run, error) {
+	r, err := c.prepare()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		rs := limitsOf(f)
+		if err := rs.checkWindows(r.Resolution); err != nil {
+			return nil, err
+		}
+		r.rulesets = append(r.rulesets, rs)
+	}
+	r.fields = r.usedFields()
+	return r, nil
+}
+
+// load reads all files. It returns their events in the order of judging, and a report
+// that counts lines. The report comes with an error, too, if that is an InputError.
+func (r *run) load(ctx context.Context) (*timeline, *Report, error) {
+	blocks, workers, err := r.read(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	cut := r.cutBlocks(blocks)
+	report := r.summarize(blocks)
+	report.Cut = cut
+	if report.Events > maxEvents {
+		return nil, nil, fmt.Errorf("%w: %d: must be at most %d in one run; replay fewer files at once",
+			ErrTooManyEvents, report.Events, maxEvents)
+	}
+	if err := r.checkLines(blocks, report); err != nil {
+		return nil, report, err
+	}
+	if err := r.checkCut(blocks, report); err != nil {
+		return nil, report, err
+	}
+	r.precision, r.coarsest = precisions(blocks)
+	r.resolution = cmp.Or(r.Resolution, r.precision)
+	report.ResolutionSeconds, report.LogResolutionSeconds = r.resolution.Seconds(), r.precision.Seconds()
+	t := r.assemble(blocks, workers)
+	report.Jumps = r.jumps(t)
+	if !r.FileOrder {
+		t.sort(r.resolution)
+	}
+	return t, report, nil
 }
 
 // ErrTooManyEvents is the error of Run if the files have more than 2,147,483,647 events.
@@ -80,6 +109,7 @@ type run struct {
 
 	firstLines [][]byte // of each file
 	keyGiven   bool     // Key is not the default
+	positions  bool     // events know their lines
 }
 
 // usedFields returns every field that a rule or a list looks at.

@@ -25,7 +25,7 @@ type TextStyle struct {
 // WriteText writes the report for people. Keys and bad lines are written so
 // that nothing in them reaches a terminal as a control sequence.
 func (rep *Report) WriteText(out io.Writer, style TextStyle) error {
-	w := &textWriter{Writer: bufio.NewWriter(out), color: style.Color, zone: cmp.Or(style.Zone, time.UTC)}
+	w := newTextWriter(out, style)
 	w.totals(rep)
 	w.timeline(rep)
 	w.busiest(rep)
@@ -42,7 +42,7 @@ func (rep *Report) WriteText(out io.Writer, style TextStyle) error {
 
 // WriteBadLines writes the bad lines that were kept, for people.
 func (rep *Report) WriteBadLines(out io.Writer) error {
-	w := &textWriter{Writer: bufio.NewWriter(out)}
+	w := newTextWriter(out, TextStyle{})
 	w.badLines(rep)
 	return w.Flush()
 }
@@ -52,6 +52,10 @@ type textWriter struct {
 	*bufio.Writer
 	color bool
 	zone  *time.Location
+}
+
+func newTextWriter(out io.Writer, style TextStyle) *textWriter {
+	return &textWriter{Writer: bufio.NewWriter(out), color: style.Color, zone: cmp.Or(style.Zone, time.UTC)}
 }
 
 func (w *textWriter) f(format string, args ...any) { fmt.Fprintf(w, format, args...) }

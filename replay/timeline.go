@@ -13,7 +13,14 @@ type timeline struct {
 	times  []int64 // nanoseconds since 1970
 	cols   [][]uint32
 	values [][]string // for each column, the value of each number; number 0 has none
+	places []position // nil if the run keeps no positions
 }
+
+// A position is a line of a file: the number of the file in Config.Files, and below it
+// that of the line, from 1.
+type position uint64
+
+const positionBits = 40 // of the line
 
 // assemble brings the parsed blocks, in the order of the files, into one
 // timeline, with one numbering of values in place of the workers' own.
@@ -27,6 +34,9 @@ func (r *run) assemble(blocks []*parsed, workers []*worker) *timeline {
 	for _, b := range blocks {
 		t.times = append(t.times, b.times...)
 		b.times = nil
+	}
+	if r.positions {
+		t.places = r.linesOf(blocks, total)
 	}
 	if r.Resolution != 0 {
 		for i, nanos := range t.times {
@@ -51,6 +61,21 @@ func (r *run) assemble(blocks []*parsed, workers []*worker) *timeline {
 	return t
 }
 
+// linesOf returns the positions of all events.
+func (r *run) linesOf(blocks []*parsed, total int) []position {
+	places := make([]position, 0, total)
+	before := make([]int64, len(r.Files)) // lines of each file in earlier blocks
+	for _, b := range blocks {
+		first := position(b.file)<<positionBits + position(before[b.file])
+		for _, line := range b.places {
+			places = append(places, first+line)
+		}
+		before[b.file] += b.lines
+		b.places = nil
+	}
+	return places
+}
+
 // sort puts the events in the order of their times, which are multiples of unit; those
 // of the same time keep their order.
 func (t *timeline) sort(unit time.Duration) {
@@ -59,6 +84,9 @@ func (t *timeline) sort(unit time.Duration) {
 	}
 	order := stableOrder(t.times, int64(unit))
 	t.times = reordered(t.times, order)
+	if t.places != nil {
+		t.places = reordered(t.places, order)
+	}
 	for i := range t.cols {
 		t.cols[i] = reordered(t.cols[i], order)
 	}

@@ -2,6 +2,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ const (
 	exitOK          = 0
 	exitInput       = 1
 	exitUsage       = 2
+	exitProtected   = 3
 	exitInterrupted = 130
 )
 
@@ -45,7 +47,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	if failure, ok := errors.AsType[*inputError](err); ok {
 		complain(stderr, failure.sentences...)
-		return exitInput
+		return cmp.Or(failure.code, exitInput)
 	}
 	complain(stderr, strings.Split(err.Error(), "\n")...)
 	return exitUsage
@@ -59,16 +61,27 @@ func complain(stderr io.Writer, sentences ...string) {
 }
 
 // An inputError is what is wrong with the input or the output of a command that ran.
-type inputError struct{ sentences []string }
+type inputError struct {
+	sentences []string
+	code      int // exit code; 0 means exitInput
+}
 
 func (e *inputError) Error() string { return fmt.Sprint(e.sentences) }
+
+// inputErrorOf returns an inputError, or nil if there is no sentence.
+func inputErrorOf(sentences ...string) error {
+	if len(sentences) == 0 {
+		return nil
+	}
+	return &inputError{sentences: sentences}
+}
 
 // notWritten returns an inputError if writing the output has failed.
 func notWritten(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &inputError{[]string{fmt.Sprintf("the output cannot be written: %v", err)}}
+	return inputErrorOf(fmt.Sprintf("the output cannot be written: %v", err))
 }
 
 // flagsOnly returns an error for a command with arguments.
@@ -99,13 +112,13 @@ could not be written; 2 the command line or the rules file is wrong, and nothing
 			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 				return fmt.Errorf("unknown command %q: did you mean %s?", args[0], strings.Join(near, " or "))
 			}
-			return fmt.Errorf("unknown command %q: must be serve, replay, top, validate, version or help", args[0])
+			return fmt.Errorf("unknown command %q: must be serve, replay, diff, top, validate, version or help", args[0])
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(newServe(), newReplay(), newTop(), newValidate(), newVersion())
+	root.AddCommand(newServe(), newReplay(), newDiff(), newTop(), newValidate(), newVersion())
 	return root
 }

@@ -106,10 +106,10 @@ func reading[T any](cmd *cobra.Command, c replay.Config, f func(context.Context,
 // inputProblem returns err as an inputError if it is about the files that were read.
 func inputProblem(err error) error {
 	if nothing, ok := errors.AsType[*replay.InputError](err); ok {
-		return &inputError{nothing.Sentences}
+		return inputErrorOf(nothing.Sentences...)
 	}
 	if errors.Is(err, replay.ErrTooManyEvents) {
-		return &inputError{[]string{err.Error()}}
+		return inputErrorOf(err.Error())
 	}
 	return err
 }

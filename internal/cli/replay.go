@@ -96,15 +96,12 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 		problems = append(problems, fmt.Sprintf("the decisions cannot be written: %v", closeErr))
 	}
 	if report.Events == 0 && len(problems) > 0 && !f.json {
-		return &inputError{problems} // without a report of zeros
+		return inputErrorOf(problems...) // without a report of zeros
 	}
 	if err := f.print(cmd.OutOrStdout(), report); err != nil {
 		problems = append(problems, fmt.Sprintf("the report cannot be written: %v", err))
 	}
-	if len(problems) > 0 {
-		return &inputError{problems}
-	}
-	return nil
+	return inputErrorOf(problems...)
 }
 
 // createDecisions creates the file of --decisions, after it has validated the rest of
@@ -164,7 +161,9 @@ func (f *replayFlags) print(out io.Writer, report *replay.Report) error {
 	if f.json {
 		return writeJSON(out, report)
 	}
-	return report.WriteText(out, replay.TextStyle{Color: isTerminal(out) && os.Getenv("NO_COLOR") == "", Bad: f.bad, Zone: f.inputs.zone})
+	style := textStyle(out, &f.inputs)
+	style.Bad = f.bad
+	return report.WriteText(out, style)
 }
 
 // A whatIf is a --limit, --ban or --hot as it was given.

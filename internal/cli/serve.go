@@ -131,7 +131,7 @@ func (c *serveCommand) run(cmd *cobra.Command) error {
 	}()
 	announce(cmd.OutOrStdout(), s)
 	if err := s.Run(ctx); err != nil {
-		return &inputError{strings.Split(err.Error(), "\n")}
+		return inputErrorOf(strings.Split(err.Error(), "\n")...)
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func topOnce(ctx context.Context, c *client.Client, want topWant, asJSON bool, o
 		return topFailed(c, err)
 	}
 	if reading.note != "" {
-		return &inputError{[]string{reading.note}}
+		return inputErrorOf(reading.note)
 	}
 	if asJSON {
 		err = writeJSON(out, newTopJSON(c.Addr(), reading))
@@ -134,7 +134,7 @@ func topOnce(ctx context.Context, c *client.Client, want topWant, asJSON bool, o
 		_, err = io.WriteString(out, m.text())
 	}
 	if err != nil {
-		return &inputError{[]string{"the frame cannot be written: " + err.Error()}}
+		return inputErrorOf("the frame cannot be written: " + err.Error())
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func onceWidth() int {
 
 // topFailed is the error of a server that does not answer, or refuses to.
 func topFailed(c *client.Client, err error) error {
-	return &inputError{[]string{fmt.Sprintf("%s: %v", c.Addr(), err)}}
+	return inputErrorOf(fmt.Sprintf("%s: %v", c.Addr(), err))
 }
 
 // topShow shows the live view until the user quits.
@@ -194,7 +194,7 @@ func topShow(ctx context.Context, c *client.Client, want topWant, paint topPaint
 		return context.Canceled
 	}
 	if err != nil {
-		return &inputError{[]string{"the terminal: " + err.Error()}}
+		return inputErrorOf("the terminal: " + err.Error())
 	}
 	if last, ok := end.(*topModel); ok && last.fatal != nil {
 		return topFailed(c, last.fatal)

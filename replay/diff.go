@@ -1,0 +1,269 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/rules"
+)
+
+// DiffConfig says which rules files to compare on which logs. Old and New are required;
+// Rules, WhatIfs and Decisions of the Config must not be set.
+type DiffConfig struct {
+	Config
+	Old, New *rules.File
+
+	// Protect is keys that the new rules must not hurt: values of Config.Key and, if
+	// that is the client, networks such as 192.0.2.0/24.
+	Protect []string
+}
+
+// A Difference is what changes for the events of a log when new rules replace old ones.
+// Its JSON is the report of lately diff --json.
+type Difference struct {
+	Files  []string   `json:"files"`
+	Cut    *CutReport `json:"cut,omitempty"`
+	Events int64      `json:"events"`
+	First  *Epoch     `json:"first,omitempty"`
+	Last   *Epoch     `json:"last,omitempty"`
+	Field  string     `json:"field"` // Config.Key
+	Old    DiffSide   `json:"old"`
+	New    DiffSide   `json:"new"`
+
+	// NewlyRefused is how many events only the new rules refuse, NewlyAllowed how many
+	// only the old rules refuse. Old.Refused + NewlyRefused - NewlyAllowed is New.Refused.
+	NewlyRefused int64 `json:"newly_refused"`
+	NewlyAllowed int64 `json:"newly_allowed"`
+
+	// Keys is the keys with such events, at most Config.Top of them: first those with
+	// the most newly refused events.
+	Keys        []KeyDifference `json:"keys"`
+	KeysLeftOut int64           `json:"keys_left_out,omitempty"`
+
+	// Bans is the keys of rules that are banned for another time in all, at most
+	// Config.Top of them: first those that are banned for longer than before.
+	Bans        []BanDifference `json:"bans"`
+	BansLeftOut int64           `json:"bans_left_out,omitempty"`
+
+	// Hurt is the protected keys that have newly refused events or are banned for
+	// longer; HurtBans is the bans of protected keys that did not exist or were shorter.
+	Hurt     []KeyDifference `json:"protected_keys_hurt,omitempty"`
+	HurtBans []BanDifference `json:"protected_bans_hurt,omitempty"`
+
+	Problems []string `json:"problems,omitempty"` // with files, as sentences
+}
+
+// A DiffSide is what one of the rules files does.
+type DiffSide struct {
+	Rules         string  `json:"rules"` // name of the file
+	Allowed       int64   `json:"allowed"`
+	Refused       int64   `json:"refused"`
+	Bans          int64   `json:"bans"`
+	BannedSeconds float64 `json:"banned_seconds"` // of all keys of rules
+}
+
+// A KeyDifference is a key whose events are decided differently.
+type KeyDifference struct {
+	api.Key
+	Events       int64 `json:"events"`
+	OldRefused   int64 `json:"old_refused"`
+	NewRefused   int64 `json:"new_refused"`
+	NewlyRefused int64 `json:"newly_refused"`
+	NewlyAllowed int64 `json:"newly_allowed"`
+}
+
+// A BanDifference is for how long a key of some rules is banned, in all.
+type BanDifference struct {
+	Fields []string `json:"fields"`
+	api.Key
+	OldSeconds float64 `json:"old_seconds"`
+	NewSeconds float64 `json:"new_seconds"`
+}
+
+// Empty reports whether the rules decide all events alike, and ban the same keys for the
+// same time.
+func (d *Difference) Empty() bool {
+	return d.NewlyRefused == 0 && d.NewlyAllowed == 0 && len(d.Bans) == 0
+}
+
+// Diff judges the events of c.Files under c.Old and under c.New, each by itself as [Run]
+// does, and returns the differences. Hot rules are not compared. Its errors are those of
+// Run.
+func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
+	if c.Old == nil || c.New == nil || c.Rules != nil || len(c.WhatIfs) > 0 || c.Decisions != nil {
+		return nil, errors.New("diff: rules: must be given as Old and New, without other rules and without decisions")
+	}
+	r, err := newRun(c.Config, c.Old, c.New)
+	if err != nil {
+		return nil, err
+	}
+	t, report, err := r.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e := &events{timeline: t, run: r, report: report}
+	judgings, err := e.checkRules(e.newJudgings())
+	if err != nil {
+		return nil, err
+	}
+	if err := e.judgeAll(ctx, judgings); err != nil {
+		return nil, err
+	}
+	d := &Difference{Files: r.Files, Cut: report.Cut, Events: report.Events, Field: r.Key, Keys: []KeyDifference{}, Bans: []BanDifference{}}
+	if first, last, ok := e.span(); ok {
+		f, l := epoch(first), epoch(last)
+		d.First, d.Last = &f, &l
+	}
+	d.Old, d.New = judgings[0].side(c.Old.Name, report.Events), judgings[1].side(c.New.Name, report.Events)
+	protected := newKeyList(r.Key, c.Protect)
+	e.diffKeys(d, judgings, protected)
+	e.diffBans(d, judgings, protected)
+	d.Problems = report.Problems
+	return d, nil
+}
+
+// side sums up what a rules file does to so many events.
+func (j *judging) side(name string, events int64) DiffSide {
+	s := DiffSide{Rules: name}
+	for _, o := range j.outcomes {
+		if o == refused {
+			s.Refused++
+		}
+	}
+	s.Allowed = events - s.Refused
+	for i := range j.rules {
+		for _, part := range j.rules[i].parts {
+			if !j.rules[i].Shadow {
+				s.Bans += int64(len(part.banStarts))
+			}
+		}
+	}
+	return s
+}
+
+// diffKeys fills in which events, of which keys, are decided differently.
+func (e *events) diffKeys(d *Difference, judgings []*judging, protected *keyList) {
+	col := e.run.column(e.run.Key)
+	texts, before, after := e.values[col], judgings[0].outcomes, judgings[1].outcomes
+	all := make([]KeyDifference, len(texts)) // by number of the value; 0 is no value
+	for i, id := range e.cols[col] {
+		k, was, is := &all[id], before[i] == refused, after[i] == refused
+		k.Events++
+		switch {
+		case was && is:
+			k.OldRefused++
+			k.NewRefused++
+		case was:
+			k.OldRefused++
+			k.NewlyAllowed++
+		case is:
+			k.NewRefused++
+			k.NewlyRefused++
+		}
+	}
+	for id := range all {
+		k := &all[id]
+		d.NewlyRefused += k.NewlyRefused
+		d.NewlyAllowed += k.NewlyAllowed
+		if id == 0 || k.NewlyRefused == 0 && k.NewlyAllowed == 0 {
+			continue
+		}
+		k.Key = api.KeyOf(texts[id])
+		d.Keys = append(d.Keys, *k)
+		if k.NewlyRefused > 0 && protected.has(texts[id]) {
+			d.Hurt = append(d.Hurt, *k)
+		}
+	}
+	byHarm := func(a, b KeyDifference) int {
+		return cmp.Or(cmp.Compare(b.NewlyRefused, a.NewlyRefused), cmp.Compare(b.NewlyAllowed, a.NewlyAllowed),
+			slices.Compare(a.Values(), b.Values()))
+	}
+	slices.SortFunc(d.Hurt, byHarm)
+	slices.SortFunc(d.Keys, byHarm)
+	d.KeysLeftOut = int64(max(len(d.Keys)-e.run.Top, 0))
+	d.Keys = d.Keys[:len(d.Keys)-int(d.KeysLeftOut)]
+}
+
+// diffBans fills in which keys of rules are banned for another time. A key that several
+// rules of a file ban at once is banned once.
+func (e *events) diffBans(d *Difference, judgings []*judging, protected *keyList) {
+	before, after := judgings[0].bannedTimes(), judgings[1].bannedTimes()
+	for name := range after {
+		if _, ok := before[name]; !ok {
+			before[name] = bannedKey{fields: after[name].fields, values: after[name].values}
+		}
+	}
+	var old, changed time.Duration
+	for name, was := range before {
+		is := after[name]
+		old, changed = old+was.long(), changed+is.long()
+		if was.long() == is.long() {
+			continue
+		}
+		ban := BanDifference{was.fields, api.KeyOf(was.values...), was.long().Seconds(), is.long().Seconds()}
+		d.Bans = append(d.Bans, ban)
+		if ban.NewSeconds > ban.OldSeconds && protected.hasAny(was.fields, was.values) {
+			d.HurtBans = append(d.HurtBans, ban)
+		}
+	}
+	d.Old.BannedSeconds, d.New.BannedSeconds = old.Seconds(), changed.Seconds()
+	byHarm := func(a, b BanDifference) int {
+		return cmp.Or(cmp.Compare(b.NewSeconds-b.OldSeconds, a.NewSeconds-a.OldSeconds),
+			slices.Compare(a.Fields, b.Fields), slices.Compare(a.Values(), b.Values()))
+	}
+	slices.SortFunc(d.HurtBans, byHarm)
+	slices.SortFunc(d.Bans, byHarm)
+	d.BansLeftOut = int64(max(len(d.Bans)-e.run.Top, 0))
+	d.Bans = d.Bans[:len(d.Bans)-int(d.BansLeftOut)]
+}
+
+// A bannedKey is a key of some rules and when bans held for it.
+type bannedKey struct {
+	fields, values []string
+	bans           []interval
+}
+
+type interval struct{ from, to time.Time }
+
+// bannedTimes returns the keys that any rule bans, by their fields and values.
+func (j *judging) bannedTimes() map[string]bannedKey {
+	all := make(map[string]bannedKey)
+	for i := range j.rules {
+		rule := &j.rules[i]
+		if rule.Shadow {
+			continue
+		}
+		for _, start := range rule.banStarts() {
+			key := rule.keys.texts[start.key]
+			name := rule.Key.String() + "\x00" + key
+			b, ok := all[name]
+			if !ok {
+				b = bannedKey{fields: rule.Key.Fields(), values: parts(rule.Key, key)}
+			}
+			b.bans = append(b.bans, interval{start.at, start.at.Add(start.long)})
+			all[name] = b
+		}
+	}
+	return all
+}
+
+// long returns for how long at least one ban held.
+func (b bannedKey) long() (sum time.Duration) {
+	slices.SortFunc(b.bans, func(a, b interval) int { return a.from.Compare(b.from) })
+	var end time.Time
+	for _, ban := range b.bans {
+		from := ban.from
+		if from.Before(end) {
+			from = end
+		}
+		if ban.to.After(from) {
+			sum += ban.to.Sub(from)
+			end = ban.to
+		}
+	}
+	return sum
+}

@@ -1,0 +1,80 @@
+package replay
+
+import (
+	"io"
+	"strings"
+
+	"github.com/lately-go/lately/rules"
+)
+
+// change returns what the new rules change, in words.
+func (b *BanDifference) change() string {
+	switch {
+	case b.OldSeconds == 0:
+		return "newly banned"
+	case b.NewSeconds == 0:
+		return "no longer banned"
+	case b.NewSeconds > b.OldSeconds:
+		return "banned longer"
+	}
+	return "banned shorter"
+}
+
+// WriteText writes the difference for people. Keys are escaped as in [Report.WriteText].
+func (d *Difference) WriteText(out io.Writer, style TextStyle) error {
+	w := newTextWriter(out, style)
+	w.f("%s events of %s", count(d.Events), plural(len(d.Files), "file", "files"))
+	if d.First != nil {
+		w.f(", from %s to %s %s", w.stamp(d.First), w.stamp(d.Last), w.zone)
+	}
+	w.f("\n")
+	w.cut(d.Cut)
+	w.side("old", &d.Old)
+	w.side("new", &d.New)
+	w.f("newly refused: %s; newly allowed: %s\n", plural(int(d.NewlyRefused), "event", "events"), plural(int(d.NewlyAllowed), "event", "events"))
+	if d.Empty() {
+		w.f("no difference\n")
+	}
+	w.keyDifferences("Decided differently, by "+d.Field, d.Field, d.Keys, d.KeysLeftOut)
+	w.banDifferences("Banned for another time", d.Bans, d.BansLeftOut)
+	w.keyDifferences("Protected keys that are newly refused", d.Field, d.Hurt, 0)
+	w.banDifferences("Protected keys that are banned for longer", d.HurtBans, 0)
+	return w.Flush()
+}
+
+func (w *textWriter) side(name string, s *DiffSide) {
+	w.f("%s: %s refuses %s (%s), and starts %s\n", name, visible(s.Rules), count(s.Refused),
+		percent(s.Refused, s.Allowed+s.Refused), plural(int(s.Bans), "ban", "bans"))
+}
+
+func (w *textWriter) keyDifferences(heading, field string, keys []KeyDifference, leftOut int64) {
+	if len(keys) == 0 {
+		return
+	}
+	w.heading("%s", heading)
+	rows := [][]string{{field, "events", "old refused", "new refused", "newly refused", "newly allowed"}}
+	for _, k := range keys {
+		rows = append(rows, []string{keyText(k.Key), count(k.Events), count(k.OldRefused), count(k.NewRefused), count(k.NewlyRefused), count(k.NewlyAllowed)})
+	}
+	w.table(rows)
+	w.leftOut(leftOut)
+}
+
+func (w *textWriter) banDifferences(heading string, bans []BanDifference, leftOut int64) {
+	if len(bans) == 0 {
+		return
+	}
+	w.heading("%s", heading)
+	rows := [][]string{{"key", "by", "old", "new", "change"}}
+	for _, b := range bans {
+		rows = append(rows, []string{keyText(b.Key), strings.Join(b.Fields, ", "), rules.FormatDuration(seconds(b.OldSeconds)), rules.FormatDuration(seconds(b.NewSeconds)), b.change()})
+	}
+	w.table(rows)
+	w.leftOut(leftOut)
+}
+
+func (w *textWriter) leftOut(n int64) {
+	if n > 0 {
+		w.f("  and %s more; --top shows more\n", count(n))
+	}
+}
