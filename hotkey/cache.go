@@ -112,7 +112,7 @@ type CacheStats struct {
 
 // NewCache returns an empty Cache for a rule of d.
 func NewCache[V any](d *Detector, config CacheConfig[V]) (*Cache[V], error) {
-	i, ok := d.set.names[config.Rule]
+	i, ok := d.set.index(config.Rule)
 	if !ok {
 		return nil, fmt.Errorf("hotkey: cache: unknown rule %q", config.Rule)
 	}
@@ -204,15 +204,18 @@ func (c *Cache[V]) Delete(key string) { c.entries.delete(c.hash(key), key) }
 // Stats returns the statistics of c.
 func (c *Cache[V]) Stats() CacheStats { return c.entries.total() }
 
-func (c *Cache[V]) now() int64 { return c.detector.now().UnixNano() }
+func (c *Cache[V]) now() int64 { return c.detector.now() }
 
 func (c *Cache[V]) hash(key string) uint64 { return c.detector.tables[c.rule].Hash(key) }
 
 // count counts a use of key now, and returns until when it is hot.
 func (c *Cache[V]) count(key string) (hash uint64, now, until int64) {
-	t := c.detector.now()
-	_, _, until = c.detector.count(c.rule, t, key, 1)
-	return c.hash(key), t.UnixNano(), until
+	stored := c.detector.stored(key)
+	u := c.detector.use(c.rule, stored)
+	now = c.detector.now()
+	var edge Edge
+	_, until, _ = u.count(now, key, stored, 1, &edge)
+	return c.hash(key), now, until
 }
 
 // call calls Load for a hot key. It runs in a goroutine of its own, where a panic

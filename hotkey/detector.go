@@ -8,8 +8,6 @@ import (
 	"hash/maphash"
 	"math"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -59,7 +57,7 @@ type Detector struct {
 	tables []*table // one for each rule
 	budget *keytable.Budget
 	start  time.Time
-	keys   sync.Pool                // *[]byte, scratch for a key
+	began  int64                    // start in nanoseconds since 1970
 	secret atomic.Pointer[[32]byte] // of the digests of long keys
 }
 
@@ -115,10 +113,10 @@ func NewDetector(s *Set, c DetectorConfig) (*Detector, error) {
 	} else {
 		reserve, sketches = limit/logShare, limit/sketchShare/int64(max(len(s.rules), 1))
 	}
-	d := &Detector{set: s, budget: keytable.NewBudget(limit), start: time.Now()}
+	start := time.Now()
+	d := &Detector{set: s, budget: keytable.NewBudget(limit), start: start, began: keytable.Nanos(start, MaxSpan)}
 	d.secret.Store(new([32]byte))
 	rand.Read(d.secret.Load()[:]) // never fails
-	d.keys.New = func() any { return new([]byte) }
 	seed := maphash.MakeSeed()
 	for i := range s.rules {
 		t, err := newTable(seed, &s.rules[i], d.budget, reserve, sketches)
@@ -136,24 +134,33 @@ func (d *Detector) Set() *Set { return d.set }
 // Add counts e now and appends the edges to dst, in the order of the rules. It
 // does not read e.Time. It allocates only for an edge and for a key of more than
 // 256 bytes. A key of 1 MiB or more is not counted.
-func (d *Detector) Add(e *match.Event, dst []Edge) []Edge { return d.AddN(d.now(), e, 1, dst) }
+func (d *Detector) Add(e *match.Event, dst []Edge) []Edge { return d.add(unread, e, 1, dst) }
 
 // AddN counts n events like e at time t and appends the edges to dst; see
 // [Detector.Add]. Times before 1720 and after 2220 count as the nearest time of that
 // range. Where times are kept, the cost grows with n up to the threshold.
 func (d *Detector) AddN(t time.Time, e *match.Event, n uint64, dst []Edge) []Edge {
-	scratch := d.keys.Get().(*[]byte)
-	defer d.keys.Put(scratch)
+	return d.add(keytable.Nanos(t, MaxSpan), e, n, dst)
+}
+
+func (d *Detector) add(now int64, e *match.Event, n uint64, dst []Edge) []Edge {
+	var buf [maxWhole]byte
 	for i := range d.set.rules {
 		if !d.set.conds[i].Holds(e) {
 			continue
 		}
-		key, ok := d.set.rules[i].Key.Append((*scratch)[:0], e)
-		*scratch = key
+		b, ok := d.set.rules[i].Key.Append(buf[:0], e)
 		if !ok {
 			continue
 		}
-		if edge, ok, _ := d.count(i, t, viewed(key), n); ok {
+		key := viewed(b)
+		stored := d.stored(key)
+		u := d.use(i, stored)
+		if now == unread {
+			now = d.now()
+		}
+		var edge Edge
+		if hot, _, _ := u.count(now, key, stored, n, &edge); hot {
 			dst = append(dst, edge)
 		}
 	}
@@ -164,18 +171,30 @@ func (d *Detector) AddN(t time.Time, e *match.Event, n uint64, dst []Edge) []Edg
 // and When, and reports the edge if the key becomes hot. It returns an error if no
 // rule has that name.
 func (d *Detector) AddKey(rule, key string) (edge Edge, hot bool, err error) {
-	return d.AddKeyN(d.now(), rule, key, 1)
+	hot, err = d.addKey(unread, rule, key, 1, &edge)
+	return edge, hot, err
 }
 
 // AddKeyN counts n events of key at time t under one rule; see [Detector.AddKey]. It
 // also returns an error if it counted nothing: ErrNever, or ErrNoMemory.
 func (d *Detector) AddKeyN(t time.Time, rule, key string, n uint64) (edge Edge, hot bool, err error) {
-	i, ok := d.set.names[rule]
-	if !ok {
-		return Edge{}, false, unknownRule(rule)
-	}
-	edge, hot, _, err = d.tryCount(i, t, key, n)
+	hot, err = d.addKey(keytable.Nanos(t, MaxSpan), rule, key, n, &edge)
 	return edge, hot, err
+}
+
+// addKey sets the edge if the key becomes hot.
+func (d *Detector) addKey(now int64, rule, key string, n uint64, edge *Edge) (hot bool, err error) {
+	i, ok := d.set.index(rule)
+	if !ok {
+		return false, unknownRule(rule)
+	}
+	stored := d.stored(key)
+	u := d.use(i, stored)
+	if now == unread {
+		now = d.now()
+	}
+	hot, _, err = u.count(now, key, stored, n, edge)
+	return hot, err
 }
 
 // Errors of events that were not counted, and of keys that cannot be made hot.
@@ -196,7 +215,7 @@ func unknownRule(name string) error { return fmt.Errorf("hotkey: unknown rule %q
 // It returns an error if no rule has that name, and ErrNever or ErrNoMemory if the key
 // cannot be kept. A key that is always hot stays so.
 func (d *Detector) SetHot(rule, key string, until time.Time) error {
-	i, ok := d.set.names[rule]
+	i, ok := d.set.index(rule)
 	if !ok {
 		return unknownRule(rule)
 	}
@@ -211,7 +230,8 @@ func (d *Detector) SetHot(rule, key string, until time.Time) error {
 		return errKeyTooLong
 	}
 	stored := d.stored(key)
-	rec, ok := table.add(table.Hash(stored), stored, len(key) > maxWhole, keytable.Nanos(d.now(), MaxSpan))
+	u := d.use(i, stored)
+	rec, ok := table.add(&u, stored, len(key) > maxWhole, d.now())
 	if !ok {
 		return ErrNoMemory
 	}
@@ -228,7 +248,7 @@ func (d *Detector) SetHot(rule, key string, until time.Time) error {
 // It returns an error, and changes nothing, if no rule has that name or the rule itself
 // lists the key in Always or Never.
 func (d *Detector) SetNever(rule, key string, never bool) error {
-	i, ok := d.set.names[rule]
+	i, ok := d.set.index(rule)
 	if !ok {
 		return unknownRule(rule)
 	}
@@ -246,24 +266,28 @@ func (d *Detector) SetNever(rule, key string, never bool) error {
 
 // Remove forgets the events and the hold of key under a rule.
 func (d *Detector) Remove(rule, key string) {
-	if i, ok := d.set.names[rule]; ok {
+	if i, ok := d.set.index(rule); ok {
 		d.tables[i].forget(d.stored(key))
 	}
 }
 
 // Hot reports whether key is hot now under a rule, and how many events it has. Under
 // an unknown rule no key is hot.
-func (d *Detector) Hot(rule, key string) (KeyCount, bool) { return d.HotAt(d.now(), rule, key) }
+func (d *Detector) Hot(rule, key string) (KeyCount, bool) { return d.hotAt(d.now(), rule, key) }
 
 // HotAt reports whether key is hot at time t under a rule, and how many events it has.
 // As with events, a t earlier than the newest event of the key is taken as the time of
 // that event.
 func (d *Detector) HotAt(t time.Time, rule, key string) (KeyCount, bool) {
-	i, ok := d.set.names[rule]
+	return d.hotAt(keytable.Nanos(t, MaxSpan), rule, key)
+}
+
+func (d *Detector) hotAt(now int64, rule, key string) (KeyCount, bool) {
+	i, ok := d.set.index(rule)
 	if !ok {
 		return KeyCount{Key: key}, false
 	}
-	k, until := d.tables[i].inspect(d.stored(key), keytable.Nanos(t, MaxSpan))
+	k, until := d.tables[i].inspect(d.stored(key), now)
 	k.Key = key
 	if always, ok := d.tables[i].listing(key); ok {
 		return k, always
@@ -286,7 +310,7 @@ type Stats struct {
 
 // Stats returns the statistics of a rule, zero for an unknown rule.
 func (d *Detector) Stats(rule string) Stats {
-	i, ok := d.set.names[rule]
+	i, ok := d.set.index(rule)
 	if !ok {
 		return Stats{}
 	}
@@ -316,54 +340,23 @@ func (d *Detector) reserved() (n int64) {
 // viewed returns key as a string, which is valid as long as key does not change.
 func viewed(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }
 
-// stored returns what is kept of key: the key itself or its digest.
+// stored returns what is kept of key: the key itself or its digest, or nothing of a key
+// that is not counted.
 func (d *Detector) stored(key string) string {
+	if len(key) > maxKey {
+		return ""
+	}
 	if len(key) <= maxWhole {
 		return key
 	}
-	return string(keytable.LongKey(d.secret.Load(), unsafe.Slice(unsafe.StringData(key), len(key))))
+	return string(keytable.LongKey(d.secret.Load(), []byte(key))) // a copy, so that other keys need not be on the heap
 }
 
-func (d *Detector) now() time.Time { return d.start.Add(time.Since(d.start)) }
+// unread is a time that has not been read from the clock yet.
+const unread = math.MinInt64
 
-// count counts n events of key at t under a rule. It returns the edge if the key
-// becomes hot, and the end of its last hold.
-func (d *Detector) count(rule int, t time.Time, key string, n uint64) (edge Edge, hot bool, until int64) {
-	edge, hot, until, _ = d.tryCount(rule, t, key, n)
-	return edge, hot, until
-}
-
-// tryCount is count, with an error if it counted nothing.
-func (d *Detector) tryCount(rule int, t time.Time, key string, n uint64) (edge Edge, hot bool, until int64, err error) {
-	table, now := d.tables[rule], keytable.Nanos(t, MaxSpan)
-	always, listed := table.listing(key)
-	switch {
-	case listed && !always:
-		return Edge{}, false, math.MinInt64, ErrNever
-	case len(key) > maxKey, n == 0:
-		return Edge{}, false, math.MinInt64, nil
-	}
-	stored := d.stored(key)
-	hash := table.Hash(stored)
-	rec, ok := table.add(hash, stored, len(key) > maxWhole, now)
-	if ok {
-		var sweep bool
-		edge, hot, sweep, until = table.count(rec, hash, now, n)
-		rec.Unlock()
-		if sweep {
-			table.Sweep()
-		}
-	}
-	switch {
-	case listed:
-		return Edge{}, false, math.MaxInt64, nil
-	case !ok:
-		return Edge{}, false, math.MinInt64, ErrNoMemory
-	case hot:
-		edge.Key = strings.Clone(key)
-	}
-	return edge, hot, until, nil
-}
+// now returns the time in nanoseconds since 1970.
+func (d *Detector) now() int64 { return d.began + int64(time.Since(d.start)) }
 
 func nanos(t int64) time.Time { return time.Unix(0, t) }
 

@@ -37,6 +37,23 @@ func NewSet(rules ...Rule) (*Set, error) {
 	return s, nil
 }
 
+// fewRules is how many rules are found sooner one by one than in a map.
+const fewRules = 4
+
+// index returns the index of the rule of that name, and whether there is one.
+func (s *Set) index(name string) (i int, ok bool) {
+	for i := range s.rules[:min(len(s.rules), fewRules)] {
+		if s.rules[i].Name == name {
+			return i, true
+		}
+	}
+	if len(s.rules) <= fewRules {
+		return 0, false
+	}
+	i, ok = s.names[name]
+	return i, ok
+}
+
 // Len returns the number of rules.
 func (s *Set) Len() int { return len(s.rules) }
 
@@ -46,7 +63,7 @@ func (s *Set) Rule(i int) *Rule { return &s.rules[i] }
 // Named returns the rule of that name, which must not be changed, and whether
 // there is one.
 func (s *Set) Named(name string) (r *Rule, ok bool) {
-	i, ok := s.names[name]
+	i, ok := s.index(name)
 	if !ok {
 		return nil, false
 	}

@@ -118,7 +118,9 @@ func newTable(seed maphash.Seed, r *Rule, budget *keytable.Budget, reserve, sket
 // listing reports whether key is listed, and then whether it is always hot or never
 // counted.
 func (t *table) listing(key string) (always, ok bool) {
-	always, ok = (*t.listed.Load())[key]
+	if listed := *t.listed.Load(); len(listed) > 0 {
+		always, ok = listed[key]
+	}
 	return always, ok
 }
 
@@ -138,10 +140,10 @@ func (t *table) list(key string, never bool) {
 	}
 }
 
-// add returns the locked record of key at now, which it adds if there is none. ok is
+// add returns the locked record of u's key at now, which it adds if there is none. ok is
 // false if there is no memory for it.
-func (t *table) add(hash uint64, key string, digest bool, now int64) (r keytable.Record, ok bool) {
-	r, state := t.LockOrAddAt(t.Prefetch(hash), hash, key)
+func (t *table) add(u *use, key string, digest bool, now int64) (r keytable.Record, ok bool) {
+	r, state := t.LockOrAddAt(u.hint, u.hash, key)
 	if state == keytable.Found {
 		return r, true
 	}
@@ -149,7 +151,7 @@ func (t *table) add(hash uint64, key string, digest bool, now int64) (r keytable
 		t.newest.Store(now)
 	}
 	if state == keytable.Absent {
-		r, state = t.Add(hash, key)
+		r, state = t.Add(u.hash, key)
 	}
 	if state == keytable.Added && digest {
 		r.SetFlag()
@@ -158,10 +160,10 @@ func (t *table) add(hash uint64, key string, digest bool, now int64) (r keytable
 }
 
 // count counts n events of the key of rec at now, or at the newest time of the key
-// if that is later. It returns the edge, without its key, if the key becomes hot, and
-// the end of its last hold. sweep says that there was no memory for all events, and
-// that it is time for a Sweep, without the record locked.
-func (t *table) count(rec keytable.Record, hash uint64, now int64, n uint64) (edge Edge, hot, sweep bool, until int64) {
+// if that is later. It sets the edge, without its key, if the key becomes hot, and
+// returns the end of its last hold. sweep says that there was no memory for all events,
+// and that it is time for a Sweep, without the record locked.
+func (t *table) count(rec keytable.Record, hash uint64, now int64, n uint64, edge *Edge) (hot, sweep bool, until int64) {
 	r, c, w := t.rule, &t.counts[hash>>60], rec.Words()
 	window := w[wordWindow:]
 	c.events.Add(n)
@@ -173,20 +175,22 @@ func (t *table) count(rec keytable.Record, hash uint64, now int64, n uint64) (ed
 		now = newest
 		c.late.Add(n)
 	}
-	t.window.Advance(window, t.blocks, now)
-	if !t.window.Reserve(window, t.blocks, n) {
+	used, kept := t.window.Count(window, t.blocks, now, n)
+	if !kept {
 		sweep = c.lost.Add(1)%sweepEvery == 0
 	}
-	t.window.Charge(window, t.blocks, now, n)
 	until = keytable.Time(w[wordUntil])
-	lo, hi := t.window.Bounds(window, t.blocks, now)
-	if lo < r.Threshold || now < until {
-		return Edge{}, false, sweep, until
+	if used < r.Threshold || now < until { // the lower bound is used or less
+		return false, sweep, until
 	}
-	edge = Edge{Rule: r.Name, Time: nanos(now), First: w[wordUntil] == 0, Lo: lo, Hi: t.upper(hash, now, hi)}
+	lo, hi := t.window.Bounds(window, t.blocks, now)
+	if lo < r.Threshold {
+		return false, sweep, until
+	}
+	*edge = Edge{Rule: r.Name, Time: nanos(now), First: w[wordUntil] == 0, Lo: lo, Hi: t.upper(hash, now, hi)}
 	until = now + int64(r.hold())
 	edge.Until, w[wordUntil] = nanos(until), keytable.Stamp(until)
-	return edge, true, sweep, until
+	return true, sweep, until
 }
 
 // upper returns hi and what the key may have counted before it was evicted.

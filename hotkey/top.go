@@ -18,13 +18,17 @@ import (
 //
 // It inspects all keys of the rule, and locks each for a moment.
 func (d *Detector) Top(rule string, n int, span time.Duration) ([]KeyCount, error) {
-	return d.TopAt(d.now(), rule, n, span)
+	return d.topAt(d.now(), rule, n, span)
 }
 
 // TopAt returns the n keys with the most events in (t-span, t] under a rule, as
 // [Detector.Top] does for now. Events after t are taken as those of t.
 func (d *Detector) TopAt(t time.Time, rule string, n int, span time.Duration) ([]KeyCount, error) {
-	i, ok := d.set.names[rule]
+	return d.topAt(keytable.Nanos(t, MaxSpan), rule, n, span)
+}
+
+func (d *Detector) topAt(now int64, rule string, n int, span time.Duration) ([]KeyCount, error) {
+	i, ok := d.set.index(rule)
 	if !ok {
 		return nil, fmt.Errorf("hotkey: top: unknown rule %q", rule)
 	}
@@ -35,7 +39,7 @@ func (d *Detector) TopAt(t time.Time, rule string, n int, span time.Duration) ([
 	if span < 0 || span > table.rule.Span {
 		return nil, fmt.Errorf("hotkey: top: span %v: must be 0 to %v, the span of rule %q", span, table.rule.Span, rule)
 	}
-	now, window := keytable.Nanos(t, MaxSpan), int64(cmp.Or(span, table.rule.Span))
+	window := int64(cmp.Or(span, table.rule.Span))
 	var top []KeyCount
 	least := uint64(1)
 	for key, r := range table.All() {

@@ -169,6 +169,27 @@ func (m *Counter) Take(w []uint64, b *keytable.Blocks, t int64, n, cost uint64) 
 	return left - cost, true
 }
 
+// Count is Advance, Reserve and Charge: it counts cost at t, beyond the limit too. It
+// returns how much is then used. kept is false if there was no memory for all of cost,
+// or for the times before.
+func (m *Counter) Count(w []uint64, b *keytable.Blocks, t int64, cost uint64) (used uint64, kept bool) {
+	switch {
+	case cost == 1 && m.log != nil:
+		b.Expire(w, t-m.log.span)
+		if b.Push(w, t) {
+			return uint64(b.Len(w)), true
+		}
+	case m.sliding != nil && m.sliding.current(w, t):
+		m.sliding.ring.add(w, b.Block(w), cost)
+		return w[ringSum], true
+	default:
+		m.Advance(w, b, t)
+	}
+	kept = m.Reserve(w, b, cost)
+	m.Charge(w, b, t, cost)
+	return m.Used(w, b, t), kept
+}
+
 // Cut reports whether a bucket is so far beyond its burst at t that the last Charge
 // may have been counted in part only. A caller of [Counter.RefundOldest] must
 // remember this until the bucket is empty, for the words do not.

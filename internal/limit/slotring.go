@@ -183,6 +183,11 @@ func (r *slotRing) charge(h []uint64, b *keytable.Blocks, t int64, cost uint64) 
 	case t >= int64(h[ringEnd]):
 		r.enter(h, c, (t-int64(h[ringEnd]))/r.width+1)
 	}
+	r.add(h, c, cost)
+}
+
+// add adds cost to the newest slot.
+func (r *slotRing) add(h, c []uint64, cost uint64) {
 	word, shift := r.place(h, 0)
 	added := min(cost, r.full-c[word]>>shift&r.full)
 	c[word] += added << shift
