@@ -13,8 +13,8 @@ import (
 type history struct {
 	mu       sync.Mutex
 	began    time.Time
-	second   sample // at the end of the last of seconds
-	minute   sample // at the end of the last of minutes
+	second   part   // since the start of this process, to the end of the last of seconds
+	minute   part   // to the end of the last of minutes
 	seconds  []part // oldest first
 	minutes  []part
 	restored int        // how many of minutes are of processes before this one
@@ -53,25 +53,17 @@ func (o outcomes) since(earlier outcomes) outcomes {
 	return d
 }
 
-// A sample is what was counted until a moment, since the start of this process.
-type sample struct {
-	at    time.Time
-	all   outcomes
-	names []string // of rules; shared by samples while they stay the same
-	rules []outcomes
-}
-
-// A part is what was counted between two samples.
+// A part is what was counted in a part of the time.
 type part struct {
 	from, to time.Time
 	all      outcomes
-	names    []string
+	names    []string // of rules; shared by parts while they stay the same
 	rules    []outcomes
 }
 
-// since returns what was counted between earlier and x.
-func (x *sample) since(earlier *sample) part {
-	p := part{earlier.at, x.at, x.all.since(earlier.all), x.names, slices.Clone(x.rules)}
+// since returns what was counted between the ends of earlier and x, which begin together.
+func (x *part) since(earlier *part) part {
+	p := part{earlier.to, x.to, x.all.since(earlier.all), x.names, slices.Clone(x.rules)}
 	for i, name := range x.names {
 		j := i
 		if j >= len(earlier.names) || earlier.names[j] != name {
@@ -94,7 +86,7 @@ func keep[T any](list []T, x T, most int) []T {
 
 func (h *history) init(e *Engine) {
 	h.second = e.measure(nil)
-	h.minute, h.began = h.second, h.second.at
+	h.minute, h.began = h.second, h.second.to
 	h.marks = []api.Mark{{Time: e.started.UTC(), Type: Started}}
 }
 
@@ -121,12 +113,12 @@ func (e *Engine) sample() {
 	}
 }
 
-// measure returns a sample of now, which shares names if they are still right.
-func (e *Engine) measure(names []string) sample {
+// measure returns what was counted since the start, which shares names if they are still right.
+func (e *Engine) measure(names []string) part {
 	stats := e.limiter.Stats().Rules
 	stats = stats[:min(len(stats), keptRules)]
 	t := e.Totals()
-	x := sample{at: time.Now(), all: outcomes{t.Allowed, t.Refused, t.Banned, t.Unmatched, t.Errors}, names: make([]string, len(stats)), rules: make([]outcomes, len(stats))}
+	x := part{from: e.started, to: time.Now(), all: outcomes{t.Allowed, t.Refused, t.Banned, t.Unmatched, t.Errors}, names: make([]string, len(stats)), rules: make([]outcomes, len(stats))}
 	for i := range stats {
 		r := &stats[i]
 		x.names[i], x.rules[i] = r.Rule, outcomes{r.Allowed, r.Refused, r.Banned, r.Shadow, r.BansStarted}
@@ -180,7 +172,7 @@ func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]api.Rate
 // REQUIRES: h.mu.
 func (h *history) wholeMinutes() []part {
 	parts := slices.Clone(h.minutes)
-	if h.second.at.After(h.minute.at) {
+	if h.second.to.After(h.minute.to) {
 		parts = append(parts, h.second.since(&h.minute))
 	}
 	return parts
