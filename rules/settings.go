@@ -1,9 +1,5 @@
 package rules
 
-import (
-	"strconv"
-)
-
 // A Setting is one setting of a settings file, with its value as it was written:
 // one text, or several if it was a list.
 type Setting struct {
@@ -44,12 +40,4 @@ func ParseSettings(file string, data []byte, names []string) ([]Setting, error) 
 // Error returns the error of file whose setting s is wrong.
 func (s *Setting) Error(file, message string) *Error {
 	return &Error{file, s.Line, s.Column, message}
-}
-
-// Text returns the value of s for a message.
-func (s *Setting) Text() string {
-	if len(s.Values) == 1 {
-		return strconv.Quote(clip(s.Values[0]))
-	}
-	return "a list of " + strconv.Itoa(len(s.Values))
 }
