@@ -209,16 +209,16 @@ func ratesOf(parts []part, span time.Duration, points int, perRule bool) []api.R
 	return rates
 }
 
-// addRules adds the outcomes of p's rules to sums, and returns the sums of these rules.
-func (p *part) addRules(sums map[string]*outcomes) map[string]api.RuleTotals {
-	totals := make(map[string]api.RuleTotals, len(p.names))
-	for i, name := range p.names {
+// addRules adds the outcomes of x's rules to sums, and returns the sums of these rules.
+func (x *part) addRules(sums map[string]*outcomes) map[string]api.RuleTotals {
+	totals := make(map[string]api.RuleTotals, len(x.names))
+	for i, name := range x.names {
 		o := sums[name]
 		if o == nil {
 			o = new(outcomes)
 			sums[name] = o
 		}
-		o.add(&p.rules[i])
+		o.add(&x.rules[i])
 		totals[name] = api.RuleTotals{Allowed: o[0], Refused: o[1], Banned: o[2], Shadow: o[3], Bans: o[4]}
 	}
 	return totals
