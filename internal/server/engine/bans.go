@@ -182,7 +182,7 @@ func (e *Engine) banned(r ratelimit.BanRecord) {
 	if !e.recordBan(&r) || !e.lines.Allow(slog.LevelInfo, banStarted) {
 		return
 	}
-	e.log.Info(banStarted, "rule", r.Rule, "key", keyText(r.Key), "until", r.Until.UTC(), "count", r.Count, "reason", r.Reason)
+	e.log.Info(banStarted, "rule", r.Rule, "key", KeyText(r.Key), "until", r.Until.UTC(), "count", r.Count, "reason", r.Reason)
 }
 
 // The messages of the log about bans that the caller does not log.
@@ -191,8 +191,17 @@ const (
 	banEnded   = "ban ended"
 )
 
-// keyText returns a key as one text for the log.
-func keyText(key []string) string { return strings.Join(key, string(KeySeparator)) }
+// KeyText returns a key as one text, as RESP and the log have it.
+func KeyText(key []string) string { return strings.Join(key, string(KeySeparator)) }
+
+// Source returns the source of a ban by hand: the protocol, and who spoke it if that has a
+// name.
+func Source(protocol, name string) string {
+	if name != "" {
+		protocol += ":" + name
+	}
+	return strings.ToValidUTF8(protocol[:min(len(protocol), 64)], "")
+}
 
 // recordBan appends a ban that a rule has begun to the journal, and publishes it. It makes r
 // the ban as it is, and reports whether it holds: after the line of its end, by hand, there

@@ -65,6 +65,10 @@ const (
 	// counter at once.
 	MaxCost = 1 << 31
 
+	// MaxAt is the latest time of an event, in milliseconds since 1970: the end of the
+	// year 2261, near the end of nanoseconds in 64 bits.
+	MaxAt = 9_214_646_400_000
+
 	// MaxCounters bounds the dynamic counters: those that were created by adding to
 	// them.
 	MaxCounters = 32

@@ -236,7 +236,7 @@ func (r *Restorer) Ban(data []byte) error {
 	}
 	_, err = l.Bans().Import(io.MultiReader(bytes.NewReader(text), bytes.NewReader([]byte{'\n'})))
 	if err != nil && !errors.Is(err, ratelimit.ErrBansFull) { // which is as it would be live
-		r.e.log.Warn("a ban of the journal is left out", "rule", b.Rule, "key", keyText(b.Key), "error", err)
+		r.e.log.Warn("a ban of the journal is left out", "rule", b.Rule, "key", KeyText(b.Key), "error", err)
 	}
 	return nil
 }

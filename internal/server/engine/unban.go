@@ -63,7 +63,7 @@ func (e *Engine) UnbanAll(f BanFilter) (n int, err error) {
 			continue // it has ended meanwhile
 		}
 		if e.lines.Allow(slog.LevelInfo, banEnded) {
-			e.log.Info(banEnded, "rule", r.Rule, "key", keyText(r.Key))
+			e.log.Info(banEnded, "rule", r.Rule, "key", KeyText(r.Key))
 		}
 		if err == nil {
 			last = pending

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"strings"
-
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/ratelimit"
@@ -36,24 +34,12 @@ func addBan(c *call, req *api.BanRequest) (ban api.Ban, err error) {
 	if err != nil {
 		return ban, err
 	}
-	r, err := c.s.Engine.Ban(req.Rule, key, d, req.Reason, c.source())
+	r, err := c.s.Engine.Ban(req.Rule, key, d, req.Reason, engine.Source("http", c.Name))
 	if err != nil {
 		return ban, err
 	}
-	c.audit("ban added by hand", "rule", r.Rule, "key", logged(r.Key), "until", r.Until.UTC(), "reason", r.Reason)
+	c.audit("ban added by hand", "rule", r.Rule, "key", engine.KeyText(r.Key), "until", r.Until.UTC(), "reason", r.Reason)
 	return engine.BanOf(&r), nil
-}
-
-// logged returns a key as one text for the log.
-func logged(key []string) string { return strings.Join(key, string(engine.KeySeparator)) }
-
-// source returns who has added a ban.
-func (c *call) source() string {
-	source := "http"
-	if c.Name != "" {
-		source += ":" + c.Name
-	}
-	return strings.ToValidUTF8(source[:min(len(source), 64)], "")
 }
 
 // unban ends the ban of a key, or all bans that a filter selects.
@@ -72,7 +58,7 @@ func unban(c *call, req *api.UnbanRequest) (api.Unbanned, error) {
 	if err != nil || !ok {
 		return api.Unbanned{}, err
 	}
-	c.audit("ban ended by hand", "rule", req.Rule, "key", logged(key))
+	c.audit("ban ended by hand", "rule", req.Rule, "key", engine.KeyText(key))
 	return api.Unbanned{Unbanned: 1}, nil
 }
 

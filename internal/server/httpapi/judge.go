@@ -12,13 +12,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-const (
-	// maxBatch is how many events a request may have.
-	maxBatch = 1000
-
-	// maxAt is the end of the year 2261, near the end of nanoseconds in 64 bits.
-	maxAt = 9_214_646_400_000
-)
+// maxBatch is how many events a request may have.
+const maxBatch = 1000
 
 // An item is one event to judge: under all rules, or by its key under one rule.
 type item struct {
@@ -172,8 +167,8 @@ func (c *call) decide(it *item, peek bool) (d ratelimit.Decision, err error) {
 		return d, badArg("at: must be absent for peek")
 	case c.Role < access.Admin:
 		return d, &engine.Error{Code: api.NoPerm, Message: "at: needs the role admin: event times are for replaying a log"}
-	case *it.at < 0 || *it.at > maxAt:
-		return d, badArg("at: %d: must be 0 to %d, milliseconds since 1970", *it.at, int64(maxAt))
+	case *it.at < 0 || *it.at > engine.MaxAt:
+		return d, badArg("at: %d: must be 0 to %d, milliseconds since 1970", *it.at, int64(engine.MaxAt))
 	}
 	return c.engine.CheckAt(time.UnixMilli(*it.at), it.ev, it.cost)
 }

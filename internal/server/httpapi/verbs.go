@@ -38,7 +38,7 @@ func reset(c *call, req *api.RuleKey) (ok api.Nothing, err error) {
 	if err := c.engine.Reset(req.Rule, key...); err != nil {
 		return ok, err
 	}
-	c.audit("key reset", "rule", req.Rule, "key", logged(key))
+	c.audit("key reset", "rule", req.Rule, "key", engine.KeyText(key))
 	return ok, nil
 }
 

@@ -30,22 +30,13 @@ func ban(c *conn, args [][]byte) error {
 		reason = string(args[4])
 	}
 	rule := string(args[1])
-	r, err := c.s.Engine.Ban(rule, c.keyValues(rule, args[2]), d, reason, c.source())
+	r, err := c.s.Engine.Ban(rule, c.keyValues(rule, args[2]), d, reason, engine.Source("resp", c.who.Name))
 	if err != nil {
 		return err
 	}
-	c.audit("ban added by hand", "rule", r.Rule, "key", joined(r.Key), "until", r.Until.UTC(), "reason", r.Reason)
+	c.audit("ban added by hand", "rule", r.Rule, "key", engine.KeyText(r.Key), "until", r.Until.UTC(), "reason", r.Reason)
 	c.w.OK()
 	return nil
-}
-
-// source returns who adds a ban.
-func (c *conn) source() string {
-	source := "resp"
-	if c.who.Name != "" {
-		source += ":" + c.who.Name
-	}
-	return strings.ToValidUTF8(source[:min(len(source), 64)], "")
 }
 
 func unban(c *conn, args [][]byte) error {
@@ -65,7 +56,7 @@ func unban(c *conn, args [][]byte) error {
 		c.w.Int(0)
 		return nil
 	}
-	c.audit("ban ended by hand", "rule", rule, "key", joined(key))
+	c.audit("ban ended by hand", "rule", rule, "key", engine.KeyText(key))
 	c.w.Int(1)
 	return nil
 }
@@ -162,7 +153,7 @@ func banBytes(bans []ratelimit.BanRecord) int {
 
 func (c *conn) writeBan(r *ratelimit.BanRecord) {
 	c.w.Array(7)
-	c.strings(r.Rule, joined(r.Key))
+	c.strings(r.Rule, engine.KeyText(r.Key))
 	c.w.Ints(engine.EpochMillis(r.Since), engine.EpochMillis(r.Until), wireCount(r.Count))
 	c.strings(r.Reason, r.Source)
 }

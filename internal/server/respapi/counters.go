@@ -1,7 +1,6 @@
 package respapi
 
 import (
-	"strings"
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
@@ -72,11 +71,8 @@ func top(c *conn, args [][]byte) error {
 	}
 	c.w.Array(2 * len(keys))
 	for _, k := range keys {
-		c.w.BulkString(joined(k.Values()))
+		c.w.BulkString(engine.KeyText(k.Values()))
 		c.w.Int(wireCount(k.Estimate))
 	}
 	return nil
 }
-
-// joined returns the values of a key as one string.
-func joined(key []string) string { return strings.Join(key, string(engine.KeySeparator)) }

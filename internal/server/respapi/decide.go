@@ -11,9 +11,6 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// maxAt is the end of the year 2261 in milliseconds: nanoseconds have 64 bits.
-const maxAt = 9_214_646_400_000
-
 // An eventArgs is what CHECK has besides the fields of an event.
 type eventArgs struct {
 	cost uint64
@@ -63,7 +60,7 @@ func (a *eventArgs) read(ev *match.Event, args [][]byte) error {
 			if a.at != noTime {
 				return badArg("AT: must be given once")
 			}
-			a.at, err = readInt("AT", value, 0, maxAt)
+			a.at, err = readInt("AT", value, 0, engine.MaxAt)
 		case len(name) == 0:
 			return badArg("field %d has no name", fields+1)
 		default:

@@ -36,7 +36,7 @@ func listHot(c *conn, args [][]byte) error {
 
 func (c *conn) writeHot(k *api.HotKey) {
 	c.w.Array(7)
-	c.strings(k.Rule, joined(k.Values()))
+	c.strings(k.Rule, engine.KeyText(k.Values()))
 	hi := int64(-1)
 	if k.Hi > 0 && k.Hi <= math.MaxInt64 {
 		hi = int64(k.Hi)
