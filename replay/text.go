@@ -93,20 +93,24 @@ func (w *textWriter) totals(rep *Report) {
 
 // cut writes which events are in the cut, if there is one.
 func (w *textWriter) cut(c *CutReport) {
-	if c == nil {
-		return
+	if c != nil {
+		w.f("cut: %s\n", c.text(w.zone))
 	}
+}
+
+// text returns which events are in the cut.
+func (c *CutReport) text(zone *time.Location) string {
 	var parts []string
 	if c.Since != nil {
-		parts = append(parts, "since "+exactStamp(*c.Since, w.zone))
+		parts = append(parts, "since "+exactStamp(*c.Since, zone))
 	}
 	if c.Until != nil {
-		parts = append(parts, "until "+exactStamp(*c.Until, w.zone))
+		parts = append(parts, "until "+exactStamp(*c.Until, zone))
 	}
 	for _, condition := range c.Where {
 		parts = append(parts, visible(condition))
 	}
-	w.f("cut: %s; %s left out\n", strings.Join(parts, ", "), plural(int(c.LeftOut), "event", "events"))
+	return fmt.Sprintf("%s; %s left out", strings.Join(parts, ", "), plural(int(c.LeftOut), "event", "events"))
 }
 
 // resolution writes the precision to which times were judged.

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lately-go/lately/replay"
+)
+
+// suggestFlags is the flags of the suggest command as they are given.
+type suggestFlags struct {
+	config replay.SuggestConfig
+	inputs inputFlags
+	share  string
+	json   bool
+}
+
+func newSuggest() *cobra.Command {
+	var f suggestFlags
+	cmd := &cobra.Command{
+		Use:   "suggest [flags] FILE...",
+		Short: "Write a rules file with limits that fit logs",
+		Long: `Suggest writes a rules file to standard output. For each span (1s, 1m, 1h and 24h, if the log is as
+long) it has the least limit by which at least --share percent of the keys are never refused. Comments
+say how many keys the limit refuses on the log, how many a limit of one less would refuse, and how many
+events are refused and banned. Each figure comes from judging the log with the code that enforces rules.
+
+Exit codes: 0 success; 1 a file could not be read, or not to its end (the rules are for the rest), or no
+event has the field of --key or of a --group, or the output could not be written; 2 the command line is
+wrong; 130 interrupted.`,
+		Example: `  lately suggest access.log.gz > rules.yaml
+  lately suggest --share 99 --group "path /login" --group "method POST" access.log`,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.share, "share", "99.9", "`PERCENT` of the keys that a limit must never refuse")
+	flags.StringArrayVar(&f.config.Groups, "group", nil, "suggest limits for the events of `\"FIELD PATTERN\"`, too, such as \"path /login\" (repeatable)")
+	flags.StringVar(&f.config.Key, "key", "", "`FIELD` to count by (default client)")
+	f.inputs.register(cmd, &f.config.Config)
+	flags.BoolVar(&f.json, "json", false, "print JSON, with the rules file as a text in it")
+	return cmd
+}
+
+func (f *suggestFlags) run(cmd *cobra.Command, args []string) error {
+	c := &f.config
+	if err := f.inputs.parse(cmd, args, &c.Config); err != nil {
+		return err
+	}
+	var err error
+	if c.Share, err = strconv.ParseFloat(f.share, 64); err != nil || !(c.Share > 0) {
+		return fmt.Errorf("--share: %q: must be a percentage of more than 0 and at most 100, such as 99.9", f.share)
+	}
+	suggestion, err := reading(cmd, c.Config, func(ctx context.Context, _ replay.Config) (*replay.Suggestion, error) {
+		return replay.Suggest(ctx, *c)
+	})
+	if err != nil {
+		return inputProblem(err)
+	}
+	problems, out := suggestion.Problems, cmd.OutOrStdout()
+	if f.json {
+		err = writeJSON(out, suggestion)
+	} else {
+		_, err = io.WriteString(out, suggestion.Rules)
+	}
+	if err != nil {
+		problems = append(problems, fmt.Sprintf("the rules cannot be written: %v", err))
+	}
+	return inputErrorOf(problems...)
+}
