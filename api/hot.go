@@ -11,7 +11,7 @@ type HotKey struct {
 	Until   time.Time `json:"until,omitzero" doc:"how long it stays hot, unless it is still over its threshold then; absent if it is always hot"`
 	TTL     Millis    `json:"ttl_ms,omitempty" doc:"the time from now to until, which does not depend on the clock of the client; absent if it is always hot"`
 	Lo      uint64    `json:"lo" doc:"the number of its events in the span of the rule is not below"`
-	Hi      uint64    `json:"hi,omitempty" doc:"nor above; absent if that is unknown"`
+	Hi      uint64    `json:"hi,omitempty" doc:"nor above; absent if that is unknown or 0"`
 	Changed uint64    `json:"changed" doc:"the version at which its value last changed; 0 if it did not"`
 }
 
@@ -36,4 +36,73 @@ type HotUpdate struct {
 	Hot      []HotKey  `json:"hot" doc:"keys that became hot, or stay hot for longer"`
 	Cold     []RuleKey `json:"cold" doc:"keys that are no longer hot"`
 	Changed  []RuleKey `json:"changed" doc:"keys whose values changed: they must be loaded again"`
+}
+
+// A HotRequest is the body of POST /v1/hot.
+type HotRequest struct {
+	Rule string `json:"rule"`
+	Key
+	TTL Millis `json:"ttl_ms,omitempty" doc:"how long the key is hot; the hold of the rule if it is left out"`
+}
+
+// A HotRemoved is the answer of POST /v1/hot/remove.
+type HotRemoved struct {
+	Removed bool `json:"removed" doc:"the key was hot"`
+}
+
+// An IgnoreRequest is the body of POST /v1/hot/ignore.
+type IgnoreRequest struct {
+	Rule string `json:"rule"`
+	Key
+	Off bool `json:"off,omitempty" doc:"count the key again"`
+}
+
+// A HotChanged is the answer of POST /v1/hot/changed.
+type HotChanged struct {
+	Hot bool `json:"hot" doc:"the key is hot, so watchers are told that its value changed"`
+}
+
+// HotStats is the answer of GET /v1/hot/stats.
+type HotStats struct {
+	Watchers    int            `json:"watchers" doc:"now"`
+	Resets      uint64         `json:"resets" doc:"updates with all keys that watchers were sent"`
+	Updates     uint64         `json:"updates" doc:"other updates that watchers were sent"`
+	ListBytes   int64          `json:"list_bytes" doc:"memory of the list of hot keys"`
+	ListDropped uint64         `json:"list_dropped" doc:"keys that the list did not keep while they were hot, for lack of memory"`
+	Rules       []HotRuleStats `json:"rules"`
+}
+
+// HotRuleStats counts what one hot rule has seen since the server started.
+type HotRuleStats struct {
+	Rule          string      `json:"rule"`
+	Records       uint64      `json:"records" doc:"records of HOT.REPORT that were counted"`
+	Late          uint64      `json:"late" doc:"records that were as old as the span of the rule"`
+	Ignored       uint64      `json:"ignored" doc:"records of keys that are never counted"`
+	Dropped       uint64      `json:"dropped" doc:"records that were not counted for lack of memory"`
+	Events        uint64      `json:"events" doc:"events counted, those of records and of checks"`
+	DroppedEvents uint64      `json:"dropped_events" doc:"adds of new keys, by records or checks, that were not counted for lack of memory"`
+	Moved         uint64      `json:"moved" doc:"of events: those counted at a later time than their own"`
+	Keys          int         `json:"keys" doc:"that are counted, hot or not"`
+	Evicted       uint64      `json:"evicted" doc:"keys that were evicted for lack of memory"`
+	Bytes         int64       `json:"bytes" doc:"memory of the keys"`
+	Hot           int         `json:"hot" doc:"keys that are hot"`
+	IgnoredKeys   []Key       `json:"ignored_keys" doc:"by hand"`
+	Caches        CacheCounts `json:"caches" doc:"what caches reported"`
+	Saved         []HotSaved  `json:"saved" doc:"what caches reported in the last minute, hour and day"`
+}
+
+// CacheCounts is what caches did.
+type CacheCounts struct {
+	Hits   uint64 `json:"hits" doc:"reads that were served from memory"`
+	Misses uint64 `json:"misses" doc:"reads that were not"`
+	Loads  uint64 `json:"loads"`
+	Stale  uint64 `json:"stale" doc:"hits with a value that ought to have been renewed"`
+}
+
+// A HotSaved is what caches did in a span that ends now. Hits and misses are lower bounds:
+// the span is at most a sixtieth shorter.
+type HotSaved struct {
+	Span Millis `json:"span_ms"`
+	CacheCounts
+	Share float64 `json:"share" doc:"hits / (hits + misses): the share of reads that were served from memory; 0 without reads"`
 }

@@ -42,7 +42,8 @@ type Engine struct {
 	hub       hub
 	scans     scans
 	hot       *hotlist.List
-	refused   *lately.Table // see newRefused
+	ignored   atomic.Pointer[ignoredKeys] // changes under mu
+	refused   *lately.Table               // see newRefused
 	history   history
 	totals    [totalStripes]totals
 	sessions  atomic.Uint64
@@ -83,6 +84,7 @@ func New(c Config) (*Engine, error) {
 	}
 	e.rules.Store(r)
 	e.hot = newHotList(e)
+	e.ignored.Store(new(ignoredKeys))
 	e.listRules()
 	if e.throttle, err = ratelimit.NewThrottle(cmp.Or(c.ThrottleBudget, DefaultThrottleBudget)); err != nil {
 		return nil, err
@@ -150,6 +152,7 @@ func (e *Engine) reload(file *rules.File) error {
 	if err := e.limiter.Update(file.Limits); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
+	e.ignoreIn(r)
 	e.rules.Store(r)
 	if unused := r.fields.unused; len(unused) > 0 {
 		e.log.Warn("no rule or counter uses these event fields any more; after a restart, events that have them are errors", "fields", strings.Join(unused, ", "))

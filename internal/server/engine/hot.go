@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -138,15 +137,4 @@ func (e *Engine) WatchHot(rule string) (*hotlist.Watcher, error) {
 		}
 	}
 	return e.hot.Watch(rule), nil
-}
-
-// HotStats yields the names and the statistics of the hot rules in force.
-func (e *Engine) HotStats() iter.Seq2[string, hotkey.Stats] {
-	return func(yield func(string, hotkey.Stats) bool) {
-		for _, h := range e.rules.Load().hot {
-			if !yield(h.Name, h.detector.Stats(h.Name)) {
-				return
-			}
-		}
-	}
 }

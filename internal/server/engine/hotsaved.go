@@ -73,3 +73,16 @@ func (h *hotRule) stillHot(now time.Time, k *hotlist.Entry) bool {
 	count, hot := h.detector.HotAt(now, h.Name, k.ID)
 	return hot || count.Lo >= h.Threshold
 }
+
+// ignore has a key ignored that was ignored by hand.
+func (r *Restorer) ignore(data []byte) error {
+	var was api.RuleKey
+	if err := json.Unmarshal(data, &was); err != nil {
+		return fmt.Errorf("record of an ignored key: %w", err)
+	}
+	r.workers.Wait() // until the detectors are restored
+	if err := r.e.IgnoreHot(was.Rule, was.Values(), false); err != nil {
+		r.e.log.Info("a key that was ignored by hand is counted again", "rule", was.Rule, "key", KeyText(was.Values()), "error", err)
+	}
+	return nil
+}

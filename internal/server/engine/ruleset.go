@@ -24,7 +24,9 @@ type ruleSet struct {
 // change keeps its counts when others change.
 type hotRule struct {
 	hotkey.Rule
+	fields   int // of its key
 	detector *hotkey.Detector
+	use      *hotUse
 }
 
 // newRuleSet returns the rule set of file under the budgets of config. It takes over
@@ -86,7 +88,13 @@ func (r *ruleSet) hotRule(next *hotkey.Rule, budget int64) (*hotRule, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hotRule{*next, d}, nil
+	h := &hotRule{Rule: *next, fields: len(next.Key.Fields()), detector: d}
+	if was, err := r.hotNamed(next.Name); err == nil {
+		h.use = was.use
+	} else if h.use, err = newHotUse(); err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
 // noRules returns the file of an engine without one.

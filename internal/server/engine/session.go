@@ -25,6 +25,7 @@ type Session struct {
 	key    []byte
 	values []string
 	edges  []hotkey.Edge
+	report HotReport
 	n      uint64 // decisions
 }
 

@@ -27,6 +27,7 @@ const (
 	recordCounts  = 't' // a chunk of lately.Table.Export
 	recordHot     = 'h' // the name of a hot rule, a NUL byte, and a chunk of hotkey.Detector.Export
 	recordHotKey  = 'k' // a hotRecord
+	recordIgnored = 'i' // an api.RuleKey: a key that is ignored by hand
 	recordHistory = 'g' // a savedHistory
 	recordCaller  = 'r' // a chunk of ratelimit.Throttle.Export: limits that callers brought
 )
@@ -66,6 +67,9 @@ func (e *Engine) Save(add func(typ byte, data []byte) error) error {
 		}
 	}
 	if err := e.saveHot(add, now); err != nil {
+		return err
+	}
+	if err := e.saveIgnored(add); err != nil {
 		return err
 	}
 	if err := e.saveHistory(add); err != nil {
@@ -146,6 +150,8 @@ func (r *Restorer) Record(record journal.Record) error {
 		return nil // of a rule that does not exist any more
 	case recordHotKey:
 		return r.hotKey(data)
+	case recordIgnored:
+		return r.ignore(data)
 	case recordHistory:
 		return r.history(data)
 	}

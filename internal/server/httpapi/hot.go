@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/hotlist"
 )
 
@@ -58,3 +60,55 @@ func (st *stream) watch(w *hotlist.Watcher) {
 
 // quietSeconds is how often a stream of hot keys has a comment.
 const quietSeconds = 10
+
+// addHot makes a key hot by hand.
+func addHot(c *call, req *api.HotRequest) (k api.HotKey, err error) {
+	if req.TTL < 0 || req.TTL > maxPeriod {
+		return k, badArg("ttl_ms: %d: must be 1 to %d", req.TTL, api.MillisOf(hotkey.MaxSpan))
+	}
+	key, err := ruleKey(req.Rule, req.Key)
+	if err != nil {
+		return k, err
+	}
+	if k, err = c.s.Engine.AddHot(req.Rule, key, req.TTL.Duration()); err == nil {
+		c.audit("hot key added by hand", "rule", req.Rule, "key", engine.KeyText(key), "until", k.Until)
+	}
+	return k, err
+}
+
+// removeHot makes a key cold by hand.
+func removeHot(c *call, req *api.RuleKey) (a api.HotRemoved, err error) {
+	key, err := ruleKey(req.Rule, req.Key)
+	if err != nil {
+		return a, err
+	}
+	if a.Removed, err = c.s.Engine.RemoveHot(req.Rule, key); err == nil {
+		c.audit("hot key removed by hand", "rule", req.Rule, "key", engine.KeyText(key), "was_hot", a.Removed)
+	}
+	return a, err
+}
+
+// ignoreHot has a key ignored by hand, or counted again.
+func ignoreHot(c *call, req *api.IgnoreRequest) (ok api.Nothing, err error) {
+	key, err := ruleKey(req.Rule, req.Key)
+	if err != nil {
+		return ok, err
+	}
+	if err = c.s.Engine.IgnoreHot(req.Rule, key, req.Off); err == nil {
+		c.audit("hot key ignored by hand", "rule", req.Rule, "key", engine.KeyText(key), "off", req.Off)
+	}
+	return ok, err
+}
+
+// changedHot tells watchers that the value of a key changed.
+func changedHot(c *call, req *api.RuleKey) (a api.HotChanged, err error) {
+	key, err := ruleKey(req.Rule, req.Key)
+	if err != nil {
+		return a, err
+	}
+	a.Hot, err = c.s.Engine.ChangedHot(req.Rule, key)
+	return a, err
+}
+
+// hotStats answers with the statistics of hot rules.
+func hotStats(c *call) (api.HotStats, error) { return c.s.Engine.HotStats(c.query.Get("rule")) }

@@ -42,6 +42,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	m := metricWriter{ch}
 	m.decisions(c.s)
 	m.memory(c.s)
+	m.hot(c.s)
 	m.rules(c.s)
 	m.storage(c.s)
 	m.listener("http", c.s.Listener)
@@ -120,14 +121,38 @@ func (m metricWriter) memory(s *Server) {
 	budget, used := s.Budget.Stats()
 	m.gauge("requests_memory_bytes", "Memory that requests and answers in transit use, of all listeners.", used)
 	m.gauge("requests_memory_budget_bytes", "Memory that requests and answers in transit may use.", budget)
+}
 
-	for rule, h := range s.Engine.HotStats() {
-		m.gauge("hot_keys", "Keys that the hot rule counts, whether they are hot or not.", int64(h.Keys), "rule", rule)
-		m.gauge("hot_memory_bytes", "Memory that these keys use; all rules together have a sixteenth of --memory.", h.Bytes, "rule", rule)
-		m.counter("hot_evicted_total", "Keys of the hot rule that were evicted because its memory was used up.", h.Evicted, "rule", rule)
-		m.counter("hot_events_total", "Events that the hot rule counted.", h.Events, "rule", rule)
-		m.counter("hot_late_events_total", "Of these, events that were counted at a later time than their own.", h.Late, "rule", rule)
-		m.counter("hot_dropped_events_total", "Events of new keys that the hot rule did not count, for lack of memory.", h.Refused, "rule", rule)
+// hot sends the metrics of hot rules.
+func (m metricWriter) hot(s *Server) {
+	all, err := s.Engine.HotStats("")
+	if err != nil {
+		return // there is no rule that could be unknown
+	}
+	m.gauge("hot_watchers", "Watchers of hot keys.", int64(all.Watchers))
+	m.counter("hot_resets_total", "Updates with all hot keys that watchers were sent.", all.Resets)
+	m.counter("hot_updates_total", "Other updates that watchers of hot keys were sent.", all.Updates)
+	m.gauge("hot_list_memory_bytes", "Memory of the list of hot keys; it may have a sixteenth of that of hot rules.", all.ListBytes)
+	m.counter("hot_list_dropped_total", "Keys that the list of hot keys did not keep while they were hot, for lack of memory.", all.ListDropped)
+	for i := range all.Rules {
+		h := &all.Rules[i]
+		m.gauge("hot_keys", "Keys that the hot rule counts, whether they are hot or not.", int64(h.Keys), "rule", h.Rule)
+		m.gauge("hot_listed_keys", "Keys that are hot under the rule.", int64(h.Hot), "rule", h.Rule)
+		m.gauge("hot_memory_bytes", "Memory that the keys of the rule use; all rules together have a sixteenth of --memory.", h.Bytes, "rule", h.Rule)
+		m.counter("hot_evicted_total", "Keys of the hot rule that were evicted because its memory was used up.", h.Evicted, "rule", h.Rule)
+		m.counter("hot_events_total", "Events that the hot rule counted.", h.Events, "rule", h.Rule)
+		m.counter("hot_late_events_total", "Of these, events that were counted at a later time than their own.", h.Moved, "rule", h.Rule)
+		m.counter("hot_dropped_events_total", "Events of new keys that the hot rule did not count, for lack of memory.", h.DroppedEvents, "rule", h.Rule)
+		for _, x := range []struct {
+			outcome string
+			n       uint64
+		}{{"counted", h.Records}, {"late", h.Late}, {"ignored", h.Ignored}, {"dropped", h.Dropped}} {
+			m.counter("hot_records_total", "Records of HOT.REPORT by what became of them: counted, late (as old as the span of the rule), ignored (of a key that is never counted) or dropped (no memory).", x.n, "rule", h.Rule, "outcome", x.outcome)
+		}
+		m.counter("hot_cache_hits_total", "Reads that caches of hot keys served from memory.", h.Caches.Hits, "rule", h.Rule)
+		m.counter("hot_cache_misses_total", "Reads that caches of hot keys did not serve from memory.", h.Caches.Misses, "rule", h.Rule)
+		m.counter("hot_cache_loads_total", "Loads of values by caches of hot keys.", h.Caches.Loads, "rule", h.Rule)
+		m.counter("hot_cache_stale_total", "Of the hits, those with a value that ought to have been renewed.", h.Caches.Stale, "rule", h.Rule)
 	}
 }
 

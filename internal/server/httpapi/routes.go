@@ -72,6 +72,7 @@ var (
 	rulesHandler   = handler{serve: queryHandler(checkRules).serve, in: "", out: api.RulesValidation{}}
 	banHandler     = handler{serve: bodyHandler(addBan).serve, in: api.BanRequest{}, out: api.Ban{}, status: http.StatusCreated}
 	eventsHandler  = handler{serve: subscribe, out: "", media: "text/event-stream"}
+	hotAddHandler  = handler{serve: bodyHandler(addHot).serve, in: api.HotRequest{}, out: api.HotKey{}, status: http.StatusCreated}
 	hotHandler     = handler{serve: watchHot, out: api.HotUpdate{}, media: "text/event-stream"}
 	metricsHandler = handler{serve: scrape, out: "", media: "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"}
 	openAPIHandler = handler{serve: openAPI, out: object{}}
@@ -146,6 +147,11 @@ func keyRoutes() []route {
 			n, {"span", "from 1s to 1h; 1m by default", "1m", false},
 		}},
 		{"GET", "/v1/hot", access.Read, queryHandler(listHot), "hot", "List the keys that are hot, those that became hot last first", []parameter{hotRule}},
+		{"POST", "/v1/hot", access.Admin, hotAddHandler, "addHot", "Make a key hot by hand, for the hold of its rule or for a time", nil},
+		{"POST", "/v1/hot/remove", access.Admin, bodyHandler(removeHot), "removeHot", "Make a key cold by hand, and delete its counts", nil},
+		{"POST", "/v1/hot/ignore", access.Admin, bodyHandler(ignoreHot), "ignoreHot", "Never count a key under a hot rule, or count it again", nil},
+		{"POST", "/v1/hot/changed", access.Check, bodyHandler(changedHot), "changedHot", "Tell watchers of hot keys that the value of a key changed", nil},
+		{"GET", "/v1/hot/stats", access.Read, queryHandler(hotStats), "hotStats", "What was reported under hot rules, and what caches saved", []parameter{hotRule}},
 		{"GET", "/v1/hot/watch", access.Read, hotHandler, "watchHot", "A stream of the keys that are hot, as a reset, and then of each change; the data of each event is a HotUpdate", []parameter{hotRule}},
 	}
 }

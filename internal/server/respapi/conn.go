@@ -32,6 +32,7 @@ type conn struct {
 	r      *resp.Reader
 	w      *resp.Writer // under mu while sub is set
 	caller *engine.Session
+	values []string // memory for those of a key
 
 	who      access.Identity
 	logins   int           // unknown tokens

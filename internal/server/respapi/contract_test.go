@@ -116,6 +116,35 @@ CHECK path /product/1 -> [1 …
 CHECK path /product/1 COST 2 -> [1 …
 CHECK path /x/../product/1 -> [1 …
 HOT.LIST product -> [["product" "/product/1" 946684800000 946684860000 3 3 0]]
+HOT.REPORT product /product/2 2 40 /x/../product/2 1 0 /product/3 1 2000 -> 2
+HOT.LIST product -> [["product" "/product/2" 946684800000 946684860000 3 3 0] ["product" "/product/1" 946684800000 946684860000 3 3 0]]
+HOT.REPORT nosuch /p 1 0 -> -NORULE hot rule "nosuch": unknown: must be one of product
+HOT.REPORT product /p 1 -> -BADARG wrong number…
+HOT.REPORT product /p 1 0 /p -> -BADARG record 2: 1 arguments: must be 3: 1 values of the key, a count and an age in ms
+HOT.REPORT product /product/4 9 0 /p x 0 -> -BADARG record 2: count: 'x': must be 1 to 2147483648
+HOT.REPORT product /product/4 9 0 /p 1 -1 -> -BADARG record 2: age: '-1': must be 0 to 9223372036854
+HOT.REPORT product /product/4 0 0 -> -BADARG record 1: count: '0': must be 1 to 2147483648
+HOT.CHANGED product /product/2 -> 1
+HOT.CHANGED product /product/4 -> 0
+HOT.CHANGED product /product/2 x -> -BADARG 'x': must be the end, after the 1 values of the key
+HOT.ADD product /product/5 MS 5000 -> +OK
+HOT.ADD product /product/6 ms -> -BADARG 'ms': must be MS ms, after the 1 values of the key
+HOT.ADD product /product/6 MS 0 -> -BADARG MS: '0': must be 1 to 315360000000
+HOT.ADD product /product/6 -> +OK
+HOT.REMOVE product /product/6 -> 1
+HOT.REMOVE product /product/6 -> 0
+HOT.LIST product -> [["product" "/product/5" 946684800000 946684805000 0 -1 0] ["product" "/product/2" 946684800000 946684860000 3 3 3] ["product" "/product/1" 946684800000 946684860000 3 3 0]]
+HOT.IGNORE product /product/2 -> +OK
+HOT.REPORT product /product/2 5 0 /product/7 1 0 -> 1
+HOT.ADD product /product/2 -> -CONFLICT …
+HOT.IGNORE product /product/2 OFF -> +OK
+HOT.IGNORE product /product/2 ON -> -BADARG 'ON': must be OFF, after the 1 values of the key
+HOT.REPORT product /product/2 1 0 -> 1
+HOT.CACHE product 90 10 5 1 -> +OK
+HOT.CACHE product 1 1 1 -> -BADARG wrong number…
+HOT.CACHE product 1 1 1 x -> -BADARG stale: 'x': must be 0 to 9007199254740992
+HOT.STATS product -> ["watchers" 0 "resets" 0 "updates" 0 "list_bytes" 2128 "list_dropped" 0 "rules" ["product" ["records" 4 "late" 1 "ignored" 1 "dropped" 0 "events" …
+HOT.STATS nosuch -> -NORULE …
 HOT.LIST nosuch -> -NORULE hot rule "nosuch": unknown: must be one of product
 HOT.WATCH nosuch -> -NORULE …
 SUBSCRIBE hot hot.watch:nosuch -> -NORULE …
@@ -190,7 +219,7 @@ CLIENT LIST -> "id=1 …
 CLIENT NO-EVICT on -> +OK
 CLIENT REPLY ON -> +OK
 CLIENT REPLY OFF -> -BADARG CLIENT 'REPLY OFF': must be …
-COMMAND COUNT -> 39
+COMMAND COUNT -> 46
 COMMAND INFO take nosuch -> [["take" -3 [+fast +write] 2 2 1 [+@decisions] [] [] []] nil]
 COMMAND DOCS time nosuch -> ["time" ["summary" "The time by which events are judged: seconds and microseconds" "since" "1.0.0" "group" "server" "usage" "TIME" "role" "read" "arguments" []]]
 AUTH x -> -ERR AUTH was called, but this server has no tokens: whoever can connect may do everything

@@ -1,10 +1,14 @@
 package respapi
 
 import (
+	"errors"
 	"math"
+	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/rules"
 )
 
 // listHot answers with the keys that are hot.
@@ -42,4 +46,214 @@ func (c *conn) writeHot(k *api.HotKey) {
 		hi = int64(k.Hi)
 	}
 	c.w.Ints(engine.EpochMillis(k.Since), engine.EpochMillis(k.Until), wireCount(k.Lo), hi, wireCount(k.Changed))
+}
+
+// maxCached is the largest number that HOT.CACHE takes: what a double holds exactly.
+const maxCached = 1 << 53
+
+// reportHot counts records of keys that a client has counted. A wrong record refuses all.
+func reportHot(c *conn, args [][]byte) error {
+	r, err := c.caller.HotReport(view(args[1]))
+	if err != nil {
+		return err
+	}
+	fields := r.Fields()
+	number := 1
+	for rest := args[2:]; len(rest) > 0; number++ {
+		if len(rest) < fields+2 {
+			return badArg("record %d: %d arguments: must be %d: %d values of the key, a count and an age in ms", number, len(rest), fields+2, fields)
+		}
+		if err := c.addRecord(r, rest[:fields+2]); err != nil {
+			return recordError(number, err)
+		}
+		rest = rest[fields+2:]
+	}
+	c.w.Int(int64(r.Count()))
+	return nil
+}
+
+// addRecord adds one record: the values of a key, a count and an age.
+func (c *conn) addRecord(r *engine.HotReport, record [][]byte) error {
+	key := record[:len(record)-2]
+	n, err := readInt("count", record[len(key)], 1, engine.MaxCost)
+	if err != nil {
+		return err
+	}
+	age, err := readInt("age", record[len(key)+1], 0, math.MaxInt64/int64(time.Millisecond))
+	if err != nil {
+		return err
+	}
+	c.values = c.values[:0]
+	for _, v := range key {
+		c.values = append(c.values, view(v))
+	}
+	return r.Add(uint64(n), time.Duration(age)*time.Millisecond, c.values...)
+}
+
+// recordError returns err, an error of a record, with its number.
+func recordError(number int, err error) error {
+	if e, ok := errors.AsType[*engine.Error](err); ok {
+		return refusal(e.Code, "record %d: %s", number, e.Message)
+	}
+	return err
+}
+
+// keyOf returns the values of a key of a hot rule, and what is after them.
+func (c *conn) keyOf(args [][]byte) (rule string, key []string, rest [][]byte, err error) {
+	rule = string(args[1])
+	n, err := c.s.Engine.HotFields(rule)
+	if err != nil {
+		return rule, nil, nil, err
+	}
+	if len(args) < 2+n {
+		return rule, nil, nil, badArg("%d values: must be %d, one for each field of the key of hot rule %q", len(args)-2, n, rule)
+	}
+	for _, v := range args[2 : 2+n] {
+		key = append(key, string(v))
+	}
+	return rule, key, args[2+n:], nil
+}
+
+// onlyKey is keyOf for commands with nothing after the key.
+func (c *conn) onlyKey(args [][]byte) (rule string, key []string, err error) {
+	rule, key, rest, err := c.keyOf(args)
+	if err == nil && len(rest) > 0 {
+		err = badArg("'%.32s': must be the end, after the %d values of the key", rest[0], len(key))
+	}
+	return rule, key, err
+}
+
+// changedHot tells watchers that the value of a key changed.
+func changedHot(c *conn, args [][]byte) error {
+	rule, key, err := c.onlyKey(args)
+	if err != nil {
+		return err
+	}
+	hot, err := c.s.Engine.ChangedHot(rule, key)
+	if err == nil {
+		c.flag(hot)
+	}
+	return err
+}
+
+// flag answers 1 or 0.
+func (c *conn) flag(b bool) {
+	if b {
+		c.w.Int(1)
+	} else {
+		c.w.Int(0)
+	}
+}
+
+// addHot makes a key hot by hand.
+func addHot(c *conn, args [][]byte) error {
+	rule, key, rest, err := c.keyOf(args)
+	if err != nil {
+		return err
+	}
+	var ms int64
+	switch {
+	case len(rest) == 2 && isWord(rest[0], "ms"):
+		if ms, err = readInt("MS", rest[1], 1, int64(hotkey.MaxSpan/time.Millisecond)); err != nil {
+			return err
+		}
+	case len(rest) > 0:
+		return badArg("'%.32s': must be MS ms, after the %d values of the key", rest[0], len(key))
+	}
+	k, err := c.s.Engine.AddHot(rule, key, time.Duration(ms)*time.Millisecond)
+	if err != nil {
+		return err
+	}
+	c.audit("hot key added by hand", "rule", rule, "key", engine.KeyText(key), "until", k.Until)
+	c.w.OK()
+	return nil
+}
+
+// removeHot makes a key cold by hand.
+func removeHot(c *conn, args [][]byte) error {
+	rule, key, err := c.onlyKey(args)
+	if err != nil {
+		return err
+	}
+	hot, err := c.s.Engine.RemoveHot(rule, key)
+	if err != nil {
+		return err
+	}
+	c.audit("hot key removed by hand", "rule", rule, "key", engine.KeyText(key), "was_hot", hot)
+	c.flag(hot)
+	return nil
+}
+
+// ignoreHot has a key ignored by hand, or counted again.
+func ignoreHot(c *conn, args [][]byte) error {
+	rule, key, rest, err := c.keyOf(args)
+	if err != nil {
+		return err
+	}
+	off := len(rest) == 1 && isWord(rest[0], "off")
+	if len(rest) > 0 && !off {
+		return badArg("'%.32s': must be OFF, after the %d values of the key", rest[0], len(key))
+	}
+	if err := c.s.Engine.IgnoreHot(rule, key, off); err != nil {
+		return err
+	}
+	c.audit("hot key ignored by hand", "rule", rule, "key", engine.KeyText(key), "off", off)
+	c.w.OK()
+	return nil
+}
+
+// countCache counts what the caches of a process did.
+func countCache(c *conn, args [][]byte) error {
+	var n [4]uint64
+	for i, what := range []string{"hits", "misses", "loads", "stale"} {
+		x, err := readInt(what, args[2+i], 0, maxCached)
+		if err != nil {
+			return err
+		}
+		n[i] = uint64(x)
+	}
+	if err := c.s.Engine.CountCache(string(args[1]), n[0], n[1], n[2], n[3]); err != nil {
+		return err
+	}
+	c.w.OK()
+	return nil
+}
+
+// hotStats answers with the statistics of hot rules.
+func hotStats(c *conn, args [][]byte) error {
+	rule := ""
+	if len(args) > 1 {
+		rule = string(args[1])
+	}
+	s, err := c.s.Engine.HotStats(rule)
+	if err != nil {
+		return err
+	}
+	c.w.Map(6)
+	c.named("watchers", uint64(s.Watchers), "resets", s.Resets, "updates", s.Updates, "list_bytes", uint64(s.ListBytes), "list_dropped", s.ListDropped)
+	c.w.BulkString("rules")
+	c.w.Map(len(s.Rules))
+	for i := range s.Rules {
+		r := &s.Rules[i]
+		c.w.BulkString(r.Rule)
+		c.w.Map(15 + 3*len(r.Saved))
+		c.named("records", r.Records, "late", r.Late, "ignored", r.Ignored, "dropped", r.Dropped, "events", r.Events, "dropped_events", r.DroppedEvents,
+			"moved", r.Moved, "keys", uint64(r.Keys), "evicted", r.Evicted, "bytes", uint64(r.Bytes), "hot", uint64(r.Hot),
+			"hits", r.Caches.Hits, "misses", r.Caches.Misses, "loads", r.Caches.Loads, "stale", r.Caches.Stale)
+		for _, x := range r.Saved {
+			span := rules.FormatDuration(x.Span.Duration())
+			c.named("hits_"+span, x.Hits, "misses_"+span, x.Misses)
+			c.w.BulkString("share_" + span)
+			c.w.Double(x.Share)
+		}
+	}
+	return nil
+}
+
+// named writes names and numbers in turn.
+func (c *conn) named(pairs ...any) {
+	for i := 0; i < len(pairs); i += 2 {
+		c.w.BulkString(pairs[i].(string))
+		c.w.Int(wireCount(pairs[i+1].(uint64)))
+	}
 }

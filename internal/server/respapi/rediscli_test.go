@@ -40,7 +40,7 @@ func TestRedisCLI(t *testing.T) {
 		{"TAKE nosuch ada", "NORULE "},
 		{"-3 --json CONFIG GET *", "{}\n"},
 		{"-3 --json HELLO 3", `{"server":"lately"`},
-		{"COMMAND COUNT", "39\n"},
+		{"COMMAND COUNT", "46\n"},
 		{"INFO server", "# Server\nserver_name:lately\n"},
 	} {
 		if got := redisCLI(t, s, "", strings.Fields(c.args)...); !strings.HasPrefix(got, c.want) {

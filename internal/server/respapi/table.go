@@ -82,11 +82,39 @@ var commands = []command{
 		group: groupBans, role: access.Read, least: 1, most: 7, handle: bans,
 	},
 	{
+		name: "hot.report", usage: "rule value [value ...] count age-ms [value ... count age-ms ...]", summary: "Count events of keys under a hot rule, each some ms ago; answers how many records were counted",
+		group: groupHot, role: access.Check, least: 5, write: true, handle: reportHot,
+	},
+	{
+		name: "hot.changed", usage: "rule value [value ...]", summary: "Tell watchers that the value of a key changed; answers 1 if it is hot",
+		group: groupHot, role: access.Check, least: 3, write: true, handle: changedHot,
+	},
+	{
+		name: "hot.cache", usage: "rule hits misses loads stale", summary: "Count what the caches of a process did since it last said so",
+		group: groupHot, role: access.Check, least: 6, most: 6, write: true, handle: countCache,
+	},
+	{
+		name: "hot.add", usage: "rule value [value ...] [MS ms]", summary: "Make a key hot by hand, for the hold of its rule or for a time",
+		group: groupHot, role: access.Admin, least: 3, write: true, handle: addHot,
+	},
+	{
+		name: "hot.remove", usage: "rule value [value ...]", summary: "Make a key cold by hand, and delete its counts; answers 1 if it was hot",
+		group: groupHot, role: access.Admin, least: 3, write: true, handle: removeHot,
+	},
+	{
+		name: "hot.ignore", usage: "rule value [value ...] [OFF]", summary: "Never count a key under a hot rule, or count it again",
+		group: groupHot, role: access.Admin, least: 3, write: true, handle: ignoreHot,
+	},
+	{
+		name: "hot.stats", usage: "[rule]", summary: "What was reported under hot rules, and what caches saved",
+		group: groupHot, role: access.Read, least: 1, most: 2, handle: hotStats,
+	},
+	{
 		name: "hot.watch", usage: "[rule]", summary: "Be sent the keys that are hot, and then each change, as JSON: messages of the channel hot.watch or hot.watch:rule, or with HELLO 3 pushes of the type hot",
 		group: groupHot, role: access.Read, least: 1, most: 2, whileSubscribed: true, notQueued: true, handle: watchHot,
 	},
 	{
-		name: "hot.list", usage: "[rule]", summary: "The keys that are hot, the newest first: rule, key, since and until in ms (0: always hot), lo, hi (-1: unknown), and the version at which the value last changed",
+		name: "hot.list", usage: "[rule]", summary: "The keys that are hot, the newest first: rule, key, since and until in ms (0: always hot), lo, hi (-1: unknown or none), and the version at which the value last changed",
 		group: groupHot, role: access.Read, least: 1, most: 2, handle: listHot,
 	},
 	{

@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/hotkey"
+)
+
+// maxIgnored bounds the keys that are ignored by hand.
+const maxIgnored = 1000
+
+// HotFields returns how many values a key of a hot rule has.
+func (e *Engine) HotFields(rule string) (int, error) {
+	h, err := e.rules.Load().hotNamed(rule)
+	if err != nil {
+		return 0, err
+	}
+	return h.fields, nil
+}
+
+// changeHot returns the rule of that name and the key that it makes of these values, for
+// a change.
+func (e *Engine) changeHot(rule string, values []string) (h *hotRule, key string, err error) {
+	if h, err = e.rules.Load().hotNamed(rule); err != nil {
+		return nil, "", err
+	}
+	if err := e.requireLive(); err != nil {
+		return nil, "", err
+	}
+	joined, err := h.join(nil, values)
+	return h, string(joined), err
+}
+
+// AddHot makes a key hot for that long, or for the hold of its rule if ttl is 0, unless it
+// is hot for longer.
+func (e *Engine) AddHot(rule string, values []string, ttl time.Duration) (k api.HotKey, err error) {
+	h, key, err := e.changeHot(rule, values)
+	if err != nil {
+		return k, err
+	}
+	if ttl == 0 {
+		ttl = h.hold()
+	}
+	if ttl < 0 || ttl > hotkey.MaxSpan {
+		return k, errorf(api.BadArg, "time: %v: must be 1ms to 3650d", ttl)
+	}
+	now := e.Now()
+	switch err := h.detector.SetHot(h.Name, key, now.Add(ttl)); {
+	case errors.Is(err, hotkey.ErrNever):
+		return k, errorf(api.Conflict, "the key is ignored under hot rule %q, by hand or by never in the rules file: end that first", rule)
+	case err != nil:
+		return k, errorf(api.Overload, "hot rule %q: no memory for another key", rule)
+	}
+	entry := h.entry(&hotkey.Edge{Key: key, Time: now, Until: now.Add(ttl)})
+	entry.Hand = true
+	count, _ := h.detector.HotAt(now, h.Name, key)
+	entry.Lo, entry.Hi = count.Lo, count.Hi
+	if !slices.Contains(h.Always, key) {
+		e.hot.Put(entry)
+		e.hub.publish(api.Event{Type: api.KeyHot, Time: now, Rule: h.Name, Key: entry.Key, Until: entry.Until.UTC()})
+	}
+	for _, k := range e.hot.All(h.Name) {
+		if k.ID == key {
+			return k.HotKey(now), nil
+		}
+	}
+	return k, errorf(api.Overload, "hot rule %q: no memory for another key that is hot", rule)
+}
+
+// RemoveHot makes a key cold and deletes its counts. It reports whether the key was hot.
+func (e *Engine) RemoveHot(rule string, values []string) (bool, error) {
+	h, key, err := e.changeHot(rule, values)
+	if err != nil {
+		return false, err
+	}
+	if slices.Contains(h.Always, key) {
+		return false, errorf(api.BadArg, "the key is in always of hot rule %q: change the rules file", rule)
+	}
+	h.detector.Remove(h.Name, key)
+	return e.hot.Remove(h.Name, key), nil
+}
+
+// ChangedHot tells watchers that the value of a key changed, and reports whether the key
+// is hot.
+func (e *Engine) ChangedHot(rule string, values []string) (bool, error) {
+	h, key, err := e.changeHot(rule, values)
+	if err != nil {
+		return false, err
+	}
+	return e.hot.Changed(h.Name, key), nil
+}
+
+// An ignoredKey is a key that is never counted under a rule, by hand.
+type ignoredKey struct {
+	rule   string
+	values []string
+}
+
+// ignoredKeys are keys in the order in which they were ignored. It does not change.
+type ignoredKeys []ignoredKey
+
+// index returns the index of a key, or -1.
+func (l ignoredKeys) index(rule string, values []string) int {
+	return slices.IndexFunc(l, func(k ignoredKey) bool { return k.rule == rule && slices.Equal(k.values, values) })
+}
+
+// under returns the keys of one rule.
+func (l ignoredKeys) under(rule string) []api.Key {
+	keys := []api.Key{}
+	for _, k := range l {
+		if k.rule == rule {
+			keys = append(keys, api.KeyOf(k.values...))
+		}
+	}
+	return keys
+}
+
+// IgnoreHot has a key never counted under a rule, and so never hot; off ends that.
+func (e *Engine) IgnoreHot(rule string, key []string, off bool) error {
+	e.mu.Lock() // no other rules meanwhile
+	defer e.mu.Unlock()
+	h, joined, err := e.changeHot(rule, key)
+	if err != nil {
+		return err
+	}
+	was, kept := *e.ignored.Load(), values(h.Key, joined)
+	at := was.index(rule, kept)
+	if !off && at < 0 && len(was) >= maxIgnored {
+		return errorf(api.Overload, "%d keys are ignored by hand, the most that can be: use never in the rules file", maxIgnored)
+	}
+	if err := h.detector.SetNever(h.Name, joined, !off); err != nil {
+		return errorf(api.BadArg, "the key is in always or never of hot rule %q: change the rules file", rule)
+	}
+	next := slices.Clone(was)
+	switch {
+	case off && at >= 0:
+		next = slices.Delete(next, at, at+1)
+	case !off && at < 0:
+		next = append(next, ignoredKey{rule, kept})
+	}
+	e.ignored.Store(&next)
+	if !off {
+		e.hot.Remove(h.Name, joined)
+	}
+	return nil
+}
+
+// ignoreIn has the detectors of r ignore the keys that are ignored by hand.
+func (e *Engine) ignoreIn(r *ruleSet) {
+	for _, k := range *e.ignored.Load() {
+		h, err := r.hotNamed(k.rule)
+		if err != nil {
+			continue
+		}
+		if key, err := h.Key.Rejoin(nil, k.values...); err == nil {
+			_ = h.detector.SetNever(h.Name, string(key), true) // the rules file now says more about the key
+		}
+	}
+}
+
+// saveIgnored writes records of the keys that are ignored by hand.
+func (e *Engine) saveIgnored(add func(typ byte, data []byte) error) error {
+	for _, k := range *e.ignored.Load() {
+		if err := addJSON(add, recordIgnored, api.RuleKey{Rule: k.rule, Key: api.KeyOf(k.values...)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+package engine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/engine"
+)
+
+// report counts one record.
+func report(t testing.TB, s *engine.Session, rule string, n uint64, age time.Duration, key ...string) int {
+	t.Helper()
+	r, err := s.HotReport(rule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Add(n, age, key...); err != nil {
+		t.Fatal(err)
+	}
+	return r.Count()
+}
+
+// A bruteHot counts events at the later of their own time and the newest of their key.
+type bruteHot struct {
+	span      time.Duration
+	threshold int
+	old       bool                   // the fault: an event of any age is counted
+	counted   map[string][]time.Time // in order
+	true      map[string][]time.Time
+	hot       map[string]bool
+}
+
+func within(times []time.Time, from, to time.Time) (n int) {
+	for _, t := range times {
+		if t.After(from) && !t.After(to) {
+			n++
+		}
+	}
+	return n
+}
+
+// add counts n events of a key at now less age, and reports whether they are counted.
+func (b *bruteHot) add(now time.Time, key string, n int, age time.Duration) bool {
+	if age >= b.span && !b.old {
+		return false
+	}
+	at := now.Add(-age)
+	b.true[key] = append(b.true[key], slices.Repeat([]time.Time{at}, n)...)
+	if all := b.counted[key]; len(all) > 0 && all[len(all)-1].After(at) {
+		at = all[len(all)-1]
+	}
+	b.counted[key] = append(b.counted[key], slices.Repeat([]time.Time{at}, n)...)
+	if within(b.counted[key], at.Add(-b.span), at) >= b.threshold {
+		b.hot[key] = true
+	}
+	return true
+}
+
+// compareReports has an engine and brute force count the same records with ages, and
+// returns how they differ. It also checks that no key is hot without enough events in
+// the span and the largest age before.
+func compareReports(t testing.TB, seed uint64, old bool) (err error) {
+	rnd := rand.New(rand.NewPCG(seed, 2))
+	threshold := 2 + rnd.IntN(30)
+	e := newEngine(t, fmt.Sprintf(`{version: 1, hot: [{name: page, key: path, threshold: %d per 2s, hold: 24h}]}`, threshold))
+	s := e.Session()
+	b := &bruteHot{2 * time.Second, threshold, old, map[string][]time.Time{}, map[string][]time.Time{}, map[string]bool{}}
+	for step := range 400 {
+		time.Sleep(time.Duration(rnd.IntN(200)) * time.Millisecond)
+		r, err := s.HotReport("page")
+		if err != nil {
+			return err
+		}
+		want := 0
+		for range 1 + rnd.IntN(10) {
+			key, n, age := fmt.Sprint("/", rnd.IntN(12)), 1+rnd.IntN(3), time.Duration(rnd.IntN(120))*time.Millisecond
+			if rnd.IntN(5) == 0 {
+				age = time.Duration(1900+rnd.IntN(200)) * time.Millisecond
+			}
+			if err := r.Add(uint64(n), age, key); err != nil {
+				return err
+			}
+			if b.add(time.Now(), key, n, age) {
+				want++
+			}
+		}
+		if got := r.Count(); got != want {
+			return fmt.Errorf("seed %d, step %d: %d records were counted; want %d", seed, step, got, want)
+		}
+		for _, k := range hotOf(e) {
+			key := k.Values()[0]
+			if !b.hot[key] {
+				return fmt.Errorf("seed %d, step %d: %s is hot, and should not be", seed, step, key)
+			}
+			if n := within(b.true[key], k.Since.Add(-2*b.span), k.Since); n < threshold {
+				return fmt.Errorf("seed %d, step %d: %s is hot with %d events in 4 s", seed, step, key, n)
+			}
+		}
+		if got := len(hotOf(e)); got != len(b.hot) {
+			return fmt.Errorf("seed %d, step %d: %d keys are hot; want %d", seed, step, got, len(b.hot))
+		}
+	}
+	return nil
+}
+
+func TestReportsWithAges(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for i := range uint64(30) {
+		synctest.Test(t, func(t *testing.T) {
+			if err := compareReports(t, seed+i, false); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	found := 0
+	for i := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			if compareReports(t, i, true) != nil {
+				found++
+			}
+		})
+	}
+	if found < 8 {
+		t.Errorf("of 10 engines that should count events of any age, %d were found", found)
+	}
+}
+
+// Changes by hand survive a restart: keys that were added, and keys that are ignored.
+func TestHotChangesByHandAreSaved(t *testing.T) {
+	var records []record
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, hotRules)
+		defer synctest.Wait()
+		if _, err := e.AddHot("page", []string{"/x/../hand"}, 3*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		heat(e.Session(), "/ignored")
+		if err := e.IgnoreHot("page", []string{"/ignored"}, false); err != nil {
+			t.Fatal(err)
+		}
+		if hot := hotOf(e); len(hot) != 1 || hot[0].Values()[0] != "/hand" || !hot[0].Until.Equal(time.Now().Add(3*time.Hour)) {
+			t.Fatalf("these are hot: %+v", hot)
+		}
+		records = saved(t, e)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Hour)
+		e := restored(t, hotRules, records)
+		s := e.Session()
+		if hot := hotOf(e); len(hot) != 1 || hot[0].Values()[0] != "/hand" {
+			t.Errorf("after a restart these are hot: %+v", hot)
+		}
+		check := func(what string, want int) {
+			t.Helper()
+			if got := report(t, s, "page", 5, 0, "/ignored"); got != want {
+				t.Errorf("%s, %d records of an ignored key are counted; want %d", what, got, want)
+			}
+		}
+		check("after a restart", 0)
+		for _, text := range []string{ // another threshold is another detector
+			`{version: 1, hot: [{name: page, key: path, threshold: 9 per 10s, hold: 1h}]}`,
+			`{version: 1, hot: [{name: page, key: [path, user], threshold: 9 per 10s}]}`,
+		} {
+			if _, err := e.Replace(parse(t, text), true); err != nil {
+				t.Fatal(err)
+			}
+			if text[60] == '9' {
+				check("after a reload", 0)
+			}
+		}
+		if report(t, s, "page", 1, 0, "/ignored", "u") != 1 {
+			t.Error("a key of another form is ignored")
+		}
+		if _, err := e.Replace(parse(t, hotRules), true); err != nil {
+			t.Fatal(err)
+		}
+		check("when the rule is back", 0)
+		if err := e.IgnoreHot("page", []string{"/ignored"}, true); err != nil {
+			t.Fatal(err)
+		}
+		check("when it is ignored no more", 1)
+	})
+}
+
+// Keys that are always hot are in the list from the start, follow the rules, and cannot be
+// changed by hand.
+func TestAlwaysHotKeys(t *testing.T) {
+	e := newEngine(t, `{version: 1, hot: [{name: page, key: path, threshold: 2 per 10s, always: [/home], never: [/never]}]}`)
+	hot := hotOf(e)
+	if len(hot) != 1 || hot[0].Values()[0] != "/home" || !hot[0].Until.IsZero() || hot[0].TTL != 0 {
+		t.Fatalf("these are hot: %+v", hot)
+	}
+	_, removed := e.RemoveHot("page", []string{"/home"})
+	wantCode(t, removed, api.BadArg, "always")
+	wantCode(t, e.IgnoreHot("page", []string{"/home"}, false), api.BadArg, "always or never")
+	wantCode(t, e.IgnoreHot("page", []string{"/never"}, true), api.BadArg, "always or never")
+	_, added := e.AddHot("page", []string{"/never"}, 0)
+	wantCode(t, added, api.Conflict, "ignored")
+	if ok, err := e.ChangedHot("page", []string{"/home"}); !ok || err != nil {
+		t.Errorf("a key that is always hot: %t, %v", ok, err)
+	}
+	if _, err := e.Replace(parse(t, `{version: 1, hot: [{name: page, key: path, threshold: 2 per 10s, always: [/other]}]}`), true); err != nil {
+		t.Fatal(err)
+	}
+	if hot := hotOf(e); len(hot) != 1 || hot[0].Values()[0] != "/other" {
+		t.Errorf("these are hot: %+v", hot)
+	}
+}
+
+// What caches report is summed up by span, and kept when the rule changes.
+func TestCacheStatistics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, hotRules)
+		defer synctest.Wait()
+		if err := e.CountCache("page", 60, 40, 5, 2); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Minute)
+		if _, err := e.Replace(parse(t, `{version: 1, hot: [{name: page, key: path, threshold: 9 per 10s, hold: 1h}]}`), true); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.CountCache("page", 99, 1, 1, 0); err != nil {
+			t.Fatal(err)
+		}
+		r := hotStats(e)["page"]
+		want := []api.HotSaved{
+			{Span: 60_000, CacheCounts: api.CacheCounts{Hits: 99, Misses: 1, Loads: 1}, Share: 0.99},
+			{Span: 3_600_000, CacheCounts: api.CacheCounts{Hits: 159, Misses: 41, Loads: 6, Stale: 2}, Share: 0.795},
+			{Span: 86_400_000, CacheCounts: api.CacheCounts{Hits: 159, Misses: 41, Loads: 6, Stale: 2}, Share: 0.795},
+		}
+		if !slices.Equal(r.Saved, want) || r.Caches != want[2].CacheCounts {
+			t.Errorf("%+v; want %+v", r, want)
+		}
+		time.Sleep(2 * time.Minute)
+		if s := hotStats(e)["page"].Saved[0]; s.Hits != 0 || s.Share != 0 {
+			t.Errorf("two minutes later: %+v", s)
+		}
+		wantCode(t, e.CountCache("nosuch", 1, 1, 1, 1), api.NoRule, "nosuch")
+	})
+}
