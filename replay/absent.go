@@ -17,17 +17,13 @@ func (e *InputError) Error() string { return strings.Join(e.Sentences, "\n") }
 
 // checkLines adds a problem for each file whose lines are all bad. It returns an error
 // if no other file is left.
-func (r *run) checkLines(blocks []*parsed, report *Report) error {
-	lines, known := make([]int64, len(r.Files)), make([]bool, len(r.Files))
-	for _, b := range blocks {
-		lines[b.file] += b.lines
-		known[b.file] = known[b.file] || b.bad < b.lines || b.format.String() == "" // a problem already
-	}
+func (r *run) checkLines(report *Report) error {
 	none := report.Lines > 0
-	for file, n := range lines {
-		none = none && !known[file]
-		if n > 0 && !known[file] {
-			report.Problems = append(report.Problems, r.noEvents(file, n))
+	for _, l := range r.logs {
+		known := l.bad < l.lines || l.unknown // a problem already
+		none = none && !known
+		if l.lines > 0 && !known {
+			report.Problems = append(report.Problems, l.noEvents())
 		}
 	}
 	if none {
@@ -38,10 +34,9 @@ func (r *run) checkLines(blocks []*parsed, report *Report) error {
 
 // noEvents returns the problem of a file whose lines are all bad, and why its first line
 // is.
-func (r *run) noEvents(file int, lines int64) string {
-	f := r.formats[file]
-	text := fmt.Sprintf("%s: none of its %s is of format %s", r.Files[file], plural(int(lines), "line", "lines"), f)
-	if why := f.Problem(r.firstLines[file]); why != "" {
+func (l *logFile) noEvents() string {
+	text := fmt.Sprintf("%s: none of its %s is of format %s", l.path, plural(int(l.lines), "line", "lines"), l.format)
+	if why := l.format.Problem(l.firstLine); why != "" {
 		text += "; its first line: " + why
 	}
 	return text + "; --show-bad-lines shows lines, --format gives another format"
@@ -52,7 +47,7 @@ func (r *run) noEvents(file int, lines int64) string {
 // such a rule is not reported. It returns the judgings without the what-ifs of that kind,
 // and an error if nothing is left.
 func (e *events) checkRules(judgings []*judging) ([]*judging, error) {
-	if len(e.times) == 0 {
+	if e.report.Events == 0 {
 		return judgings, nil
 	}
 	r := e.run
@@ -81,8 +76,8 @@ func (e *events) hasNone(field string) bool { return len(e.values[e.run.column(f
 // absent returns a sentence that no event has the field, and which fields events can have.
 func (e *events) absent(field string) string {
 	var fields []string
-	for _, f := range e.run.formats {
-		fields = append(fields, f.Fields()...)
+	for _, l := range e.run.logs {
+		fields = append(fields, l.format.Fields()...)
 	}
 	slices.Sort(fields)
 	fields = slices.Compact(fields)

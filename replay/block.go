@@ -10,13 +10,14 @@ import (
 
 // A block is a number of whole lines of a file.
 type block struct {
-	seq    int // position among all blocks of the run
 	file   int
+	seq    int              // position among the blocks of the file
 	format accesslog.Format // of the file; unknown while it has had no line in data
 	data   []byte           // ends with a newline, except at the end of the file
 
 	// tooLong is true if a line that is too long, and was skipped, comes after data.
 	tooLong bool
+	end     bool // the file has no other block; data is empty
 }
 
 // blockSize is how much is read at once: large enough that the transfer of a block to

@@ -55,6 +55,12 @@ type Config struct {
 	// them, and limits count in nanoseconds, as live ones do.
 	Resolution time.Duration
 
+	// Lateness, if not 0, is how much older than an earlier event of its file an event
+	// may be to be judged; the others are left out and reported as late. Events are
+	// then judged while the files are read, so that the memory does not grow with their
+	// number, and files are merged by their times. If no event is late, the report is
+	// the same as without, except that limits and bans have no RefusedRange.
+	Lateness time.Duration
 	// FileOrder judges events in the order of the files instead of in the
 	// order of time.
 	FileOrder bool
@@ -75,6 +81,10 @@ type Config struct {
 
 	// Progress, if not nil, is updated during Run.
 	Progress *Progress
+
+	// For tests, what applyDefaults sets: the bytes of a block, and how many events a
+	// chunk has at least, except the last.
+	blockSize, chunkEvents int
 }
 
 // Formats returns the names of the log formats that Config.Format takes.
@@ -89,6 +99,7 @@ const (
 	defaultTop      = 20
 	defaultBadLines = 10
 	maxTop          = 1 << 20
+	maxLateness     = 87_600 * time.Hour
 )
 
 // Validate returns the error that Run would return for c before it reads
@@ -100,7 +111,7 @@ func (c Config) Validate() error {
 
 // prepare checks c and returns a run with its defaults, compiled rules and cut.
 func (c Config) prepare() (*run, error) {
-	r := &run{Config: c, keyGiven: c.Key != "", formats: make([]accesslog.Format, len(c.Files)), firstLines: make([][]byte, len(c.Files))}
+	r := &run{Config: c, keyGiven: c.Key != "", positions: c.Lateness > 0}
 	if err := r.applyDefaults(); err != nil {
 		return nil, err
 	}
@@ -122,7 +133,12 @@ func (c Config) prepare() (*run, error) {
 			return nil, err
 		}
 	}
-	r.fields = r.usedFields()
+	if !r.Cut.relative() {
+		r.span = r.Cut.span(0)
+	}
+	for i, path := range r.Files {
+		r.logs = append(r.logs, newLogFile(i, path))
+	}
 	return r, nil
 }
 
@@ -138,11 +154,21 @@ func (c *Config) applyDefaults() error {
 	c.Top = cmp.Or(c.Top, defaultTop)
 	c.BadLines = cmp.Or(c.BadLines, defaultBadLines)
 	c.Cores = cmp.Or(c.Cores, runtime.GOMAXPROCS(0))
+	c.blockSize = cmp.Or(c.blockSize, blockSize)
+	c.chunkEvents = cmp.Or(c.chunkEvents, chunkEvents)
 	if c.Progress == nil {
 		c.Progress = new(Progress)
 	}
 	if c.Top < 0 || c.Top > maxTop {
 		return fmt.Errorf("--top: %d: must be 1 to %d", c.Top, maxTop)
+	}
+	switch {
+	case c.Lateness < 0 || c.Lateness > maxLateness:
+		return fmt.Errorf("--lateness: %v: must be 0 to 87600h", c.Lateness)
+	case c.Lateness > 0 && c.FileOrder:
+		return errors.New("--lateness: must not be given with --order file: it is for events in the order of time")
+	case c.Lateness > 0 && c.Cut.relative():
+		return errors.New("--lateness: must not be given with a distance such as --since -2h: events are judged before the end of the log is known; give a time")
 	}
 	if c.Year != 0 && (c.Year < firstYear || c.Year > lastYear) {
 		return fmt.Errorf("--year: %d: must be %d to %d", c.Year, firstYear, lastYear)

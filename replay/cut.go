@@ -199,47 +199,42 @@ var noSpan = logSpan{math.MaxInt64, math.MinInt64}
 
 func (s *logSpan) add(o logSpan) { s.first, s.last = min(s.first, o.first), max(s.last, o.last) }
 
-// cutBlocks leaves out the events whose times were not known, or not to be compared,
-// when they were parsed, and reports the cut.
-func (r *run) cutBlocks(blocks []*parsed) *CutReport {
+// whole returns the times of all events of the files.
+func (r *run) whole() logSpan {
+	whole := noSpan
+	for _, l := range r.logs {
+		whole.add(l.whole)
+	}
+	return whole
+}
+
+// cutReport returns the cut; nil if there is none.
+func (r *run) cutReport() *CutReport {
 	if r.Cut.given() == "" {
 		return nil
 	}
-	whole := noSpan
-	for _, b := range blocks {
-		whole.add(b.whole)
-	}
-	s := r.Cut.span(whole.last)
 	report := &CutReport{Where: conditions(r.Cut.Where)}
 	if r.Cut.Since != (Bound{}) {
-		report.Since = new(epoch(s.since))
+		report.Since = new(epoch(r.span.since))
 	}
 	if r.Cut.Until != (Bound{}) {
-		report.Until = new(epoch(s.until))
+		report.Until = new(epoch(r.span.until))
 	}
-	r.parallel(len(blocks), func(i int) {
-		if b := blocks[i]; b.span != s {
-			b.leftOut += b.filter(func(t int64) (int64, bool) { return t, s.has(t) })
-		}
-	})
-	for _, b := range blocks {
-		report.LeftOut += b.leftOut
+	for _, l := range r.logs {
+		report.LeftOut += l.leftOut
 	}
 	return report
 }
 
 // checkCut returns an error if there are events but none in the cut.
-func (r *run) checkCut(blocks []*parsed, report *Report) error {
+func (r *run) checkCut(report *Report) error {
 	if report.Cut == nil || report.Events > 0 || report.Cut.LeftOut == 0 {
 		return nil
 	}
-	whole := noSpan
-	for _, b := range blocks {
-		whole.add(b.whole)
-	}
-	first, last := epoch(whole.first), epoch(whole.last)
+	whole := r.whole()
 	report.Problems = append(report.Problems, fmt.Sprintf("%s: none of %s is in the cut; the log is from %s to %s UTC",
-		r.Cut.given(), plural(int(report.Cut.LeftOut), "event", "events"), exactStamp(first, time.UTC), exactStamp(last, time.UTC)))
+		r.Cut.given(), plural(int(report.Cut.LeftOut), "event", "events"),
+		exactStamp(epoch(whole.first), time.UTC), exactStamp(epoch(whole.last), time.UTC)))
 	return &InputError{report.Problems}
 }
 

@@ -105,8 +105,8 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &events{timeline: t, run: r, report: report}
-	judgings, err := e.checkRules(e.newJudgings())
+	e := r.eventsOf(t, report)
+	judgings, err := e.checkRules(e.judgings)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +244,7 @@ func (j *judging) bannedTimes() map[string]bannedKey {
 			if !ok {
 				b = bannedKey{fields: rule.Key.Fields(), values: parts(rule.Key, key)}
 			}
-			b.bans = append(b.bans, interval{start.at, start.at.Add(start.long)})
+			b.bans = append(b.bans, interval{time.Unix(0, start.at), time.Unix(0, start.at).Add(start.long)})
 			all[name] = b
 		}
 	}

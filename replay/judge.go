@@ -13,39 +13,105 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// events is a timeline as it is judged.
+// events is the events of a run as they are judged, a chunk at a time.
 type events struct {
-	*timeline
-	run    *run
-	report *Report
+	*timeline // the chunk
+	run       *run
+	report    *Report // nil before finish
+	columns   []*keyColumn
+	judgings  []*judging
+	before    int64 // number of events in earlier chunks
+	spread    timeRuns
+	top       *keyCounts // of the field Config.Key
+	problems  []string
 }
 
-// judge fills in the part of the report that is about keys and rules.
-func (r *run) judge(ctx context.Context, t *timeline, report *Report) error {
-	e := &events{timeline: t, run: r, report: report}
-	judgings, err := e.checkRules(e.newJudgings())
-	if err != nil {
-		return err
+// newEvents returns events of which none has come yet.
+func (r *run) newEvents() *events {
+	e := &events{run: r, timeline: r.noEvents()}
+	e.judgings = e.newJudgings()
+	spans := make([]time.Duration, len(peakWindows))
+	for i := range peakWindows {
+		spans[i] = peakWindows[i].span
 	}
-	if first, last, ok := e.span(); ok {
-		f, l := epoch(first), epoch(last)
-		report.First, report.Last = &f, &l
-		report.Timeline, report.Bar = r.countOverTime(t.times, first, last)
-	}
-	e.reportKeys()
-	if err := e.judgeAll(ctx, judgings); err != nil {
-		return err
-	}
-	return e.reportAll(ctx, judgings)
+	e.top = newKeyCounts(&keyColumn{texts: []string{""}}, spans)
+	return e
 }
 
-// span returns the first and the last time of all events. It reports false if there is
-// none.
+// eventsOf returns all events of a run, to be judged at once.
+func (r *run) eventsOf(t *timeline, report *Report) *events {
+	e := r.newEvents()
+	e.report = report
+	e.load(t)
+	return e
+}
+
+// restart returns a new judging of each ruleset of the run for the events of the chunk.
+func (e *events) restart() []*judging {
+	e.judgings = e.newJudgings()
+	e.load(e.timeline)
+	return e.judgings
+}
+
+// span returns the first and the last time of the chunk. It reports false if there is no
+// event.
 func (e *events) span() (first, last int64, ok bool) {
 	if len(e.times) == 0 {
 		return 0, 0, false
 	}
 	return slices.Min(e.times), slices.Max(e.times), true
+}
+
+// noEvents returns a timeline of no event.
+func (r *run) noEvents() *timeline {
+	t := &timeline{cols: make([][]uint32, len(r.fields))}
+	for range r.fields {
+		t.values = append(t.values, []string{""})
+	}
+	return t
+}
+
+// judge judges the next chunk.
+func (e *events) judge(ctx context.Context, t *timeline) error {
+	e.load(t)
+	e.countTimes()
+	col := e.run.column(e.run.Key)
+	e.top.keys.ids, e.top.keys.texts = e.cols[col], e.values[col]
+	e.countKeys(e.top, nil)
+	if err := e.judgeAll(ctx, e.judgings); err != nil {
+		return err
+	}
+	for _, j := range e.judgings {
+		if len(j.rules) > 0 && e.run.Decisions != nil {
+			e.writeDecisions(j)
+		}
+	}
+	e.before += int64(len(e.times))
+	return nil
+}
+
+// load makes t the chunk.
+func (e *events) load(t *timeline) {
+	e.timeline = t
+	e.run.parallel(len(e.columns), func(i int) { e.fill(e.columns[i]) })
+	for _, j := range e.judgings {
+		j.reset(len(t.times))
+	}
+}
+
+// finish fills in the part of the report that is about keys and rules.
+func (e *events) finish(ctx context.Context, report *Report) error {
+	e.report = report
+	judgings, err := e.checkRules(e.judgings)
+	if err != nil {
+		return err
+	}
+	for _, p := range e.problems {
+		e.problem(p)
+	}
+	e.reportTimes()
+	e.reportKeys()
+	return e.reportAll(ctx, judgings)
 }
 
 // problem reports a problem once.
@@ -64,17 +130,34 @@ type judging struct {
 	hot       []hotOutcomes
 	parts     int        // that the keys of limits and bans are spread over
 	separable *keyColumn // by which they are; nil if all are one part
+	judges    []*judge   // of the parts
+}
+
+// A judge judges the events of one part of the keys.
+type judge struct {
+	limiter *ratelimit.Limiter
+	alone   *ratelimit.RuleLimiter // see judgeKeys
+	reader  *eventReader
 }
 
 // hotOutcomes is what a hot rule detected.
 type hotOutcomes struct {
-	keys  *keyColumn
-	first [][]keyEvent // for each part, the events that made a key hot for the first time
+	keys      *keyColumn
+	first     [][]keyEvent // for each part, the events that made a key hot for the first time
+	detectors []*detector  // of the parts
+}
+
+// A detector detects the hot keys of one part.
+type detector struct {
+	*hotkey.Detector
+	reader *eventReader
+	byKey  bool // the rule matches by its key
 }
 
 // A keyEvent is an event of a key.
 type keyEvent struct {
-	event int32
+	event int64 // number in the order of judging
+	at    int64 // its time
 	key   uint32
 }
 
@@ -98,21 +181,29 @@ func (e *events) newJudgings() []*judging {
 
 // newJudging returns a judging of rs, whose rules count by the keys in these columns.
 func (e *events) newJudging(rs *ruleset, columns []*keyColumn) *judging {
-	j := &judging{ruleset: rs, columns: columns, outcomes: make(outcomes, len(e.times)), parts: 1}
+	j := &judging{ruleset: rs, columns: columns, parts: 1}
 	if rs.limits.Len() > 0 && rs.trace == nil && rs.separable() {
 		j.parts, j.separable = e.run.Cores, columns[0]
 	}
+	j.judges = make([]*judge, j.parts)
 	for i := range rs.limits.Len() {
-		own := j.outcomes // of the only rule
-		if rs.limits.Len() > 1 {
-			own = make(outcomes, len(e.times))
-		}
-		j.rules = append(j.rules, newRuleOutcomes(rs.limits.Rule(i), columns[i], own, j.parts))
+		j.rules = append(j.rules, newRuleOutcomes(rs.limits.Rule(i), columns[i], j.parts))
 	}
 	for _, column := range columns[rs.limits.Len():] {
-		j.hot = append(j.hot, hotOutcomes{column, make([][]keyEvent, e.run.Cores)})
+		j.hot = append(j.hot, hotOutcomes{column, make([][]keyEvent, e.run.Cores), make([]*detector, e.run.Cores)})
 	}
 	return j
+}
+
+// reset makes j ready for a chunk of so many events.
+func (j *judging) reset(events int) {
+	j.outcomes = make(outcomes, events)
+	for i := range j.rules {
+		j.rules[i].outcomes = j.outcomes // of the only rule
+		if len(j.rules) > 1 {
+			j.rules[i].outcomes = make(outcomes, events)
+		}
+	}
 }
 
 // judgeAll judges all events under each ruleset, spread over the cores by keys where
@@ -136,7 +227,10 @@ func (e *events) judgeAll(ctx context.Context, judgings []*judging) error {
 			}
 		}
 	}
-	e.run.Progress.Judging.Store(int64(len(first) + len(second)))
+	second = append(second, e.countTasks(judgings)...)
+	if e.run.Lateness == 0 {
+		e.run.Progress.Judging.Store(int64(len(first) + len(second)))
+	}
 	for _, tasks := range [][]func() error{first, second} {
 		errs := make([]error, len(tasks))
 		e.run.parallel(len(tasks), func(i int) {
@@ -158,15 +252,11 @@ const checkEvery = 1 << 16
 // judgePart judges the events of the keys that belong to a part under the limits and
 // bans of a ruleset.
 func (e *events) judgePart(ctx context.Context, j *judging, part int) error {
-	limiter, err := e.run.limiter(j.limits)
+	judge, err := e.judgeOf(j, part)
 	if err != nil {
 		return err
 	}
-	alone, err := j.judgeKeys(limiter)
-	if err != nil {
-		return err
-	}
-	reader := e.newEventReader(j.limits.Fields())
+	limiter, alone, reader := judge.limiter, judge.alone, judge.reader
 	outcomes := make([]ratelimit.Outcome, 1)
 	for i, nanos := range e.times {
 		if i%checkEvery == 0 && ctx.Err() != nil {
@@ -192,10 +282,25 @@ func (e *events) judgePart(ctx context.Context, j *judging, part int) error {
 		}
 		for k := range outcomes {
 			j.outcomes.add(i, d.Allowed)
-			j.rules[outcomes[k].Rule].add(i, part, now, d.Allowed, &outcomes[k])
+			j.rules[outcomes[k].Rule].add(i, e.before, part, now, d.Allowed, &outcomes[k])
 		}
 	}
 	return nil
+}
+
+// judgeOf returns the judge of a part.
+func (e *events) judgeOf(j *judging, part int) (_ *judge, err error) {
+	if j.judges[part] == nil {
+		own := &judge{reader: e.newEventReader(j.limits.Fields())}
+		if own.limiter, err = e.run.limiter(j.limits); err != nil {
+			return nil, err
+		}
+		if own.alone, err = j.judgeKeys(own.limiter); err != nil {
+			return nil, err
+		}
+		j.judges[part] = own
+	}
+	return j.judges[part], nil
 }
 
 // judgeKeys returns a judge of keys where that gives the same outcomes as to judge
@@ -219,17 +324,12 @@ func matchesByKey(key match.Key, when match.When) bool {
 // those that the limits and bans of the ruleset refused. As with judgeKeys, a rule
 // that matches by its key is given keys, which saves 35 ns per event.
 func (e *events) detectPart(ctx context.Context, j *judging, number, part int) error {
-	rule := j.ruleset.hot.Rule(number)
-	set, err := hotkey.NewSet(*rule)
+	rule, hot := j.ruleset.hot.Rule(number), &j.hot[number]
+	detector, err := e.detectorOf(rule, hot, part)
 	if err != nil {
 		return err
 	}
-	detector, err := hotkey.NewDetector(set, hotkey.DetectorConfig{Budget: hotkey.NoBudget})
-	if err != nil {
-		return err
-	}
-	hot, parts := &j.hot[number], uint32(e.run.Cores)
-	reader, byKey := e.newEventReader(set.Fields()), matchesByKey(rule.Key, rule.When)
+	reader, parts := detector.reader, uint32(e.run.Cores)
 	edges := make([]hotkey.Edge, 1)
 	for i, id := range hot.keys.ids {
 		if i%checkEvery == 0 && ctx.Err() != nil {
@@ -239,7 +339,7 @@ func (e *events) detectPart(ctx context.Context, j *judging, number, part int) e
 			continue
 		}
 		now := time.Unix(0, e.times[i])
-		if !byKey {
+		if !detector.byKey {
 			edges = detector.AddN(now, reader.event(i), 1, edges[:0])
 		} else if edge, ok, err := detector.AddKeyN(now, rule.Name, hot.keys.texts[id], 1); err != nil && !errors.Is(err, hotkey.ErrNever) {
 			return err
@@ -247,10 +347,26 @@ func (e *events) detectPart(ctx context.Context, j *judging, number, part int) e
 			edges = append(edges, edge)
 		}
 		if len(edges) > 0 && edges[0].First {
-			hot.first[part] = append(hot.first[part], keyEvent{int32(i), id})
+			hot.first[part] = append(hot.first[part], keyEvent{e.before + int64(i), e.times[i], id})
 		}
 	}
 	return nil
+}
+
+// detectorOf returns the detector of a part.
+func (e *events) detectorOf(rule *hotkey.Rule, hot *hotOutcomes, part int) (*detector, error) {
+	if hot.detectors[part] == nil {
+		set, err := hotkey.NewSet(*rule)
+		if err != nil {
+			return nil, err
+		}
+		d, err := hotkey.NewDetector(set, hotkey.DetectorConfig{Budget: hotkey.NoBudget})
+		if err != nil {
+			return nil, err
+		}
+		hot.detectors[part] = &detector{d, e.newEventReader(set.Fields()), matchesByKey(rule.Key, rule.When)}
+	}
+	return hot.detectors[part], nil
 }
 
 // limiter returns a Limiter of set for one goroutine, in event time. It counts as
@@ -259,8 +375,7 @@ func (r *run) limiter(set *ratelimit.Set) (*ratelimit.Limiter, error) {
 	return ratelimit.NewLimiter(set, ratelimit.Config{Resolution: r.Resolution, Budget: ratelimit.NoBudget, JitterSeed: 1})
 }
 
-// reportAll reports all rules except those that can match no event of the log, and
-// writes the decisions to Config.Decisions.
+// reportAll reports all rules except those that can match no event of the log.
 func (e *events) reportAll(ctx context.Context, judgings []*judging) error {
 	var reports []func() RuleReport
 	for _, j := range judgings {
@@ -277,9 +392,6 @@ func (e *events) reportAll(ctx context.Context, judgings []*judging) error {
 			if !j.absent[j.ruleset.hot.Rule(i).Name] {
 				reports = append(reports, func() RuleReport { return e.reportHot(j, i) })
 			}
-		}
-		if len(j.rules) > 0 && e.run.Decisions != nil {
-			e.writeDecisions(j)
 		}
 	}
 	e.report.Rules = make([]RuleReport, len(reports))
@@ -298,6 +410,16 @@ func (e *events) writeDecisions(j *judging) {
 		}
 	}
 	if _, err := e.run.Decisions.Write(decisions.judged()); err != nil {
-		e.problem(fmt.Sprintf("the decisions cannot be written: %v", err))
+		e.problems = append(e.problems, fmt.Sprintf("the decisions cannot be written: %v", err))
 	}
+}
+
+// countTasks returns the tasks that add up the outcomes of the chunk.
+func (e *events) countTasks(judgings []*judging) (tasks []func() error) {
+	for _, j := range judgings {
+		for i := range j.rules {
+			tasks = append(tasks, func() error { j.rules[i].count(); return nil })
+		}
+	}
+	return tasks
 }

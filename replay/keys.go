@@ -31,52 +31,122 @@ type SuggestedLimit struct {
 // reportKeys reports the busiest values of the field Config.Key, and which limits would
 // fit them.
 func (e *events) reportKeys() {
-	r, col := e.run, e.run.column(e.run.Key)
-	keys := &keyColumn{e.cols[col], e.values[col]}
-	from, events := keys.byKey(nil)
-	counts := make([]int64, len(keys.texts))
-	for id := range counts {
-		if counts[id] = int64(from[id+1] - from[id]); counts[id] > 0 {
-			e.report.Keys++
+	c := e.top
+	for _, n := range c.counts {
+		e.report.Keys += int(min(n, 1))
+	}
+	for _, id := range c.keys.largest(e.run.Top, c.counts) {
+		top := TopKey{Key: api.KeyOf(c.keys.texts[id]), Count: c.counts[id], Peaks: make(map[string]int64)}
+		for w := range peakWindows {
+			top.Peaks[peakWindows[w].name] = c.peaks[w][id]
 		}
+		e.report.Top = append(e.report.Top, top)
 	}
-	peaks := make([][]int64, len(peakWindows)) // by window and number of the key
-	for w := range peaks {
-		peaks[w] = make([]int64, len(counts))
+	e.report.SuggestedLimits = suggest(c.peaks)
+}
+
+// keyCounts is, for each key of a column, how many events it has, and the most of them in
+// any window of some spans.
+type keyCounts struct {
+	keys   *keyColumn
+	spans  []time.Duration
+	counts []int64
+	peaks  [][]int64 // by span and number of the key
+
+	// If there are more chunks: the times of each key that are in windows of the
+	// longest span with events to come, how many there are, and how many there were
+	// when those that are not were last removed.
+	tails       [][]int64
+	tailed, was int
+}
+
+func newKeyCounts(keys *keyColumn, spans []time.Duration) *keyCounts {
+	return &keyCounts{keys: keys, spans: spans, peaks: make([][]int64, len(spans))}
+}
+
+// countKeys counts the events of the chunk, or those that have that outcome.
+func (e *events) countKeys(c *keyCounts, keep func(event int) bool) {
+	r, n := e.run, len(c.keys.texts)
+	from, events := c.keys.byKey(keep)
+	c.counts = grown(c.counts, n)
+	for w := range c.peaks {
+		c.peaks[w] = grown(c.peaks[w], n)
 	}
+	if r.Lateness > 0 {
+		c.tails = grown(c.tails, n)
+	}
+	added := make([]int, r.Cores)
 	r.parallel(r.Cores, func(part int) {
 		var own []int64
-		for id := part; id < len(counts); id += r.Cores {
+		for id := part; id < n; id += r.Cores {
+			if from[id] == from[id+1] {
+				continue
+			}
 			own = own[:0]
+			if c.tails != nil {
+				own = append(own, c.tails[id]...)
+			}
+			tail := len(own)
 			for _, event := range events[from[id]:from[id+1]] {
 				own = append(own, e.times[event])
 			}
 			if r.FileOrder {
 				slices.Sort(own)
 			}
-			for w := range peakWindows {
-				peaks[w][id] = peak(own, int64(peakWindows[w].span))
+			c.counts[id] += int64(len(own) - tail)
+			for w, span := range c.spans {
+				c.peaks[w][id] = max(c.peaks[w][id], peak(own, tail, int64(span)))
+			}
+			if c.tails != nil {
+				c.tails[id] = append(c.tails[id][:0], own[firstAfter(own, own[len(own)-1]-c.longest()):]...)
+				added[part] += len(c.tails[id]) - tail
 			}
 		}
 	})
-	for _, id := range keys.largest(r.Top, counts) {
-		top := TopKey{Key: api.KeyOf(keys.texts[id]), Count: counts[id], Peaks: make(map[string]int64)}
-		for w := range peakWindows {
-			top.Peaks[peakWindows[w].name] = peaks[w][id]
-		}
-		e.report.Top = append(e.report.Top, top)
+	for _, n := range added {
+		c.tailed += n
 	}
-	e.report.SuggestedLimits = suggest(peaks)
+	if c.tailed > 2*c.was+r.chunkEvents {
+		c.sweep(e.times[len(e.times)-1])
+	}
 }
 
-// peak returns the largest number of times in any (t-span, t]; times ascend.
-func peak(times []int64, span int64) int64 {
+func (c *keyCounts) longest() int64 { return int64(slices.Max(c.spans)) }
+
+// sweep removes the times that are in no window at now and later.
+func (c *keyCounts) sweep(now int64) {
+	c.tailed = 0
+	for id, tail := range c.tails {
+		if tail == nil {
+			continue
+		}
+		c.tails[id] = nil
+		if tail = tail[firstAfter(tail, now-c.longest()):]; len(tail) > 0 {
+			c.tails[id] = slices.Clone(tail)
+		}
+		c.tailed += len(tail)
+	}
+	c.was = c.tailed
+}
+
+// firstAfter returns the index of the first of times, which ascend, after t.
+func firstAfter(times []int64, t int64) int {
+	i, _ := slices.BinarySearch(times, t+1)
+	return i
+}
+
+// peak returns the largest number of times in any (t-span, t], t being one of those from
+// index first on; times ascend.
+func peak(times []int64, first int, span int64) int64 {
 	most, from := 0, 0
-	for i, t := range times {
+	if first > 0 {
+		from = firstAfter(times, times[first]-span)
+	}
+	for i, t := range times[first:] {
 		for times[from] <= t-span {
 			from++
 		}
-		most = max(most, i-from+1)
+		most = max(most, first+i-from+1)
 	}
 	return int64(most)
 }
@@ -86,6 +156,7 @@ func peak(times []int64, span int64) int64 {
 func suggest(peaks [][]int64) []SuggestedLimit {
 	var out []SuggestedLimit
 	for w, most := range peaks {
+		most = slices.Clone(most)
 		slices.Sort(most)
 		first, _ := slices.BinarySearch(most, 1)
 		if most = most[first:]; len(most) == 0 {
@@ -100,9 +171,9 @@ func suggest(peaks [][]int64) []SuggestedLimit {
 
 // largest returns the n keys with the largest counts, largest first; equal ones in the
 // order of their bytes. Keys without a count are left out.
-func (k *keyColumn) largest(n int, counts []int64) []uint32 {
+func (c *keyColumn) largest(n int, counts []int64) []uint32 {
 	compare := func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(k.texts[a], k.texts[b]))
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(c.texts[a], c.texts[b]))
 	}
 	var ids []uint32
 	full := false // ids[n-1] is the last of the first n so far
@@ -117,18 +188,4 @@ func (k *keyColumn) largest(n int, counts []int64) []uint32 {
 	}
 	slices.SortFunc(ids, compare)
 	return ids[:min(n, len(ids))]
-}
-
-// timelineParts is how many parts the report's timeline has.
-const timelineParts = 60
-
-// countOverTime counts the events in equal parts of the whole time.
-func (r *run) countOverTime(times []int64, first, last int64) (counts []int64, bar time.Duration) {
-	parts := make([]int64, timelineParts)
-	unit := int64(r.resolution)
-	width := ((last-first)/unit/timelineParts + 1) * unit
-	for _, t := range times {
-		parts[(t-first)/width]++
-	}
-	return parts[:(last-first)/width+1], time.Duration(width)
 }

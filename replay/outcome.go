@@ -3,7 +3,7 @@ package replay
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
+	"hash"
 	"slices"
 	"time"
 
@@ -26,6 +26,9 @@ func (o outcomes) add(event int, ok bool) {
 	}
 }
 
+// has reports whether an event was judged.
+func (o outcomes) has(event int) bool { return o[event] != 0 }
+
 // judged returns the outcomes without the events that were not judged.
 func (o outcomes) judged() []byte {
 	out := make([]byte, 0, len(o))
@@ -37,18 +40,14 @@ func (o outcomes) judged() []byte {
 	return out
 }
 
-// digest returns the SHA-256 of decisions, in hex.
-func digest(decisions []byte) string {
-	sum := sha256.Sum256(decisions)
-	return hex.EncodeToString(sum[:])
-}
-
 // ruleOutcomes is what happened to the events that a limit or ban judged.
 type ruleOutcomes struct {
 	*ratelimit.Rule
-	keys     *keyColumn
-	outcomes outcomes // of the events, whichever rule refused them
-	parts    []partOutcomes
+	keys            *keyColumn
+	outcomes        outcomes // of the events of the chunk, whichever rule refused them
+	parts           []partOutcomes
+	judged, refused []int64   // events of each key
+	decisions       hash.Hash // of all outcomes
 }
 
 // partOutcomes is what one part of the keys adds to that.
@@ -61,21 +60,20 @@ type partOutcomes struct {
 // A banStart is an event that started a ban, and how long the ban then lasted.
 type banStart struct {
 	keyEvent
-	at   time.Time // when the event was judged
 	long time.Duration
 }
 
-func newRuleOutcomes(rule *ratelimit.Rule, keys *keyColumn, own outcomes, parts int) ruleOutcomes {
-	r := ruleOutcomes{Rule: rule, keys: keys, outcomes: own, parts: make([]partOutcomes, parts)}
+func newRuleOutcomes(rule *ratelimit.Rule, keys *keyColumn, parts int) ruleOutcomes {
+	r := ruleOutcomes{Rule: rule, keys: keys, parts: make([]partOutcomes, parts), decisions: sha256.New()}
 	for i := range r.parts {
 		r.parts[i].last = make(map[uint32]int)
 	}
 	return r
 }
 
-// add adds the rule's outcome of an event, which was allowed or not. Parts are added
-// to concurrently: they have no key and no event in common.
-func (r *ruleOutcomes) add(event, part int, at time.Time, ok bool, own *ratelimit.Outcome) {
+// add adds the rule's outcome of an event of the chunk, which was allowed or not. Parts
+// are added to concurrently: they have no key and no event in common.
+func (r *ruleOutcomes) add(event int, before int64, part int, at time.Time, ok bool, own *ratelimit.Outcome) {
 	r.outcomes.add(event, ok)
 	if !own.Refused {
 		return
@@ -84,11 +82,11 @@ func (r *ruleOutcomes) add(event, part int, at time.Time, ok bool, own *ratelimi
 	p.byRule++
 	if own.Started {
 		p.last[key] = len(p.banStarts)
-		p.banStarts = append(p.banStarts, banStart{keyEvent{int32(event), key}, at, 0})
+		p.banStarts = append(p.banStarts, banStart{keyEvent{before + int64(event), at.UnixNano(), key}, 0})
 	}
 	if own.Banned { // the ban may have been extended
 		ban := &p.banStarts[p.last[key]]
-		ban.long = own.BannedUntil.Sub(ban.at)
+		ban.long = time.Duration(own.BannedUntil.UnixNano() - ban.at)
 	}
 }
 
@@ -110,17 +108,20 @@ func (r *ruleOutcomes) banStarts() []banStart {
 	return all
 }
 
-// counts returns how many events of each key were judged, and how many of them were
-// refused.
-func (r *ruleOutcomes) counts() (judged, no []int64) {
-	judged, no = make([]int64, len(r.keys.texts)), make([]int64, len(r.keys.texts))
+// count adds up the outcomes of the chunk: how many events of each key were judged, and
+// how many of them were refused.
+func (r *ruleOutcomes) count() {
+	r.judged, r.refused = grown(r.judged, len(r.keys.texts)), grown(r.refused, len(r.keys.texts))
 	for i, o := range r.outcomes {
 		if o != 0 {
-			judged[r.keys.ids[i]]++
+			r.judged[r.keys.ids[i]]++
 		}
 		if o == refused {
-			no[r.keys.ids[i]]++
+			r.refused[r.keys.ids[i]]++
 		}
 	}
-	return judged, no
+	r.decisions.Write(r.outcomes.judged())
 }
+
+// grown returns s with at least n elements.
+func grown[T any](s []T, n int) []T { return append(s, make([]T, max(n-len(s), 0))...) }

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -12,12 +13,16 @@ import (
 // parsed is the events of a block, and the counts of its lines.
 type parsed struct {
 	block
-	worker int // whose interners numbered the values
 
 	times  []int64    // nanoseconds since 1970, or of the stand-in calendar
 	grain  uint32     // what all times are multiples of: a power of ten, of a second at most
 	cols   [][]uint32 // for each column, a number for each event
 	places []position // of each event, its line in the block; nil if the run keeps no positions
+
+	// For each column, the values that the worker has numbered so far, and the numbers
+	// that they have in the stream.
+	values  [][]string
+	numbers []*renumbering
 
 	whole   logSpan // of all events, whether in the cut or not
 	span    span    // to which the events were cut while they were parsed
@@ -28,14 +33,15 @@ type parsed struct {
 
 	dated       bool      // there are lines whose times have no year
 	first, last time.Time // these, in the stand-in calendar
+	years       int       // that come after the one of the file's first line
 }
 
-// A worker parses blocks. It numbers the values that it finds; assemble replaces these
+// A worker parses blocks. It numbers the values that it finds; the stream replaces these
 // numbers by those of all workers.
 type worker struct {
-	number  int
 	run     *run
 	columns []*interner
+	numbers []*renumbering            // of the columns, for the stream
 	parsers map[int]*accesslog.Parser // by file
 	event   match.Event
 	get     []func(*match.Event) []byte
@@ -43,14 +49,14 @@ type worker struct {
 	dated   span // to which events with a whole date are cut while they are parsed
 }
 
-func (r *run) newWorker(number int) *worker {
-	w := &worker{number: number, run: r, parsers: make(map[int]*accesslog.Parser), where: r.where, dated: always}
+func (r *run) newWorker() *worker {
+	w := &worker{run: r, parsers: make(map[int]*accesslog.Parser), where: r.where, dated: always}
 	if !r.Cut.relative() {
-		w.dated = r.Cut.span(0)
+		w.dated = r.span
 	}
 	for _, name := range r.fields {
 		w.get = append(w.get, getter(name))
-		w.columns = append(w.columns, newInterner())
+		w.columns, w.numbers = append(w.columns, newInterner()), append(w.numbers, new(renumbering))
 	}
 	return w
 }
@@ -65,7 +71,7 @@ func getter(name string) func(*match.Event) []byte {
 
 // parse reads all lines of b.
 func (w *worker) parse(b block) *parsed {
-	p := &parsed{block: b, worker: w.number, grain: second, cols: make([][]uint32, len(w.columns)), whole: noSpan, span: w.dated}
+	p := &parsed{block: b, grain: second, cols: make([][]uint32, len(w.columns)), whole: noSpan, span: w.dated}
 	if b.format.Yearless() {
 		p.span = always
 	}
@@ -81,6 +87,7 @@ func (w *worker) parse(b block) *parsed {
 		p.lines++
 		w.bad(p, []byte(fmt.Sprintf("(a line of more than %d bytes)", accesslog.MaxLine)))
 	}
+	w.number(p)
 	p.data = nil
 	w.run.Progress.Lines.Add(p.lines)
 	return p
@@ -112,6 +119,21 @@ func (w *worker) parseLines(p *parsed) {
 		}
 	}
 	p.first, p.last, p.dated = parser.Dated()
+}
+
+// maxNumbered is how many values of a field a worker of a stream numbers before it begins
+// again, so that not each worker has a copy of all.
+const maxNumbered = 1 << 14
+
+// number notes the numbers of the values of p.
+func (w *worker) number(p *parsed) {
+	p.numbers = slices.Clone(w.numbers)
+	for c, in := range w.columns {
+		p.values = append(p.values, in.values)
+		if w.run.Lateness > 0 && len(in.values) > maxNumbered {
+			w.columns[c], w.numbers[c] = newInterner(), new(renumbering)
+		}
+	}
 }
 
 // add makes a record of the worker's event, if that is in the cut. The precision of the

@@ -22,12 +22,12 @@ func inRange(t time.Time) bool { return firstTime <= t.Unix() && t.Unix() < endT
 // times are the coarsest: the largest power of ten of a second, at most one second, of
 // which all times are multiples. They depend on the times only, so a log of milliseconds
 // that are all 0 has a precision of a second.
-func precisions(blocks []*parsed) (finest, coarsest time.Duration) {
+func (r *run) precisions() (finest, coarsest time.Duration) {
 	grains := make(map[string]uint32) // by format
-	for _, b := range blocks {
-		if len(b.times) > 0 {
-			name := b.format.String()
-			grains[name] = min(b.grain, cmp.Or(grains[name], second))
+	for _, l := range r.logs {
+		if l.grain > 0 {
+			name := l.format.String()
+			grains[name] = min(l.grain, cmp.Or(grains[name], second))
 		}
 	}
 	finest, coarsest = time.Second, 1

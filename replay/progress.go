@@ -8,6 +8,10 @@ type Progress struct {
 	Read  atomic.Int64 // bytes read of them
 	Lines atomic.Int64 // lines parsed
 
+	// File is the number of the file that is read, from 1 to Files.
+	File  atomic.Int64
+	Files int
+
 	// Judging is the number of parts to judge after reading, and Judged how many are
 	// done.
 	Judging, Judged atomic.Int64

@@ -22,13 +22,13 @@ func (r *Range) widen(o Range) { r.Least, r.Most = min(r.Least, o.Least), max(r.
 
 // unknownFraction returns the largest fraction that the log's times may lack, in
 // nanoseconds; 0 if there is no range to report: the log is as precise as a live
-// clock, or its times were rounded down on demand.
+// clock, or its times were rounded down on demand; or the events were not kept.
 //
 // A time may have a million different fractions: those of a second are whole
 // microseconds. So a clock that reads a nanosecond before a full second, and at no other
 // second, is not considered.
 func (e *events) unknownFraction() int64 {
-	if e.run.Resolution != 0 {
+	if e.run.Resolution != 0 || e.run.Lateness != 0 {
 		return 0
 	}
 	return int64(e.run.coarsest - max(e.run.coarsest/1_000_000, 1))
@@ -89,7 +89,7 @@ func (e *events) ranges(ctx context.Context, j *judging) ([]*Range, error) {
 
 // find finds the keys of a rule that it may refuse an event of.
 func (a *rangeKeys) find(ctx context.Context, rule int) {
-	from, events := a.rules[rule].keys.byKey(a.rules[rule].outcomes)
+	from, events := a.rules[rule].keys.byKey(a.rules[rule].outcomes.has)
 	found := make([][]rangeKey, a.run.Cores)
 	a.run.parallel(a.run.Cores, func(part int) {
 		b := newKeyBounds(a.rules[rule].Rule, a.unknown)

@@ -25,6 +25,9 @@ type Report struct {
 	First   *Epoch   `json:"first,omitempty"`
 	Last    *Epoch   `json:"last,omitempty"`
 
+	// Late is the events that Config.Lateness left out.
+	Late *LateReport `json:"late,omitempty"`
+
 	// Cut is the cut of the log, if there is one. First, Last and all below are about the
 	// events in it.
 	Cut *CutReport `json:"cut,omitempty"`
@@ -193,35 +196,29 @@ type Jump struct {
 // maxJumps is how many jumps are reported.
 const maxJumps = 10
 
-// summarize counts the lines of all blocks.
-func (r *run) summarize(blocks []*parsed) *Report {
-	report := &Report{Files: r.Files, Top: []TopKey{}, Rules: []RuleReport{}, Key: r.Key}
-	lines := make([]int64, len(r.Files)) // so far, in each file
-	for _, b := range blocks {
-		for _, bad := range b.badLines {
-			if len(report.BadLines) < r.BadLines {
-				bad.File, bad.Line = r.Files[b.file], bad.Line+lines[b.file]
-				report.BadLines = append(report.BadLines, bad)
-			}
-		}
-		lines[b.file] += b.lines
-		report.Lines += b.lines
-		report.Skipped += b.skipped
-		report.Bad += b.bad
-		report.Events += int64(len(b.times))
-	}
-	report.Parsed = report.Lines - report.Skipped - report.Bad
-	report.AssumedYears = r.assumed
+// summarize reports the lines of all files.
+func (r *run) summarize() *Report {
+	report := &Report{Files: r.Files, Top: []TopKey{}, Rules: []RuleReport{}, Key: r.Key, Cut: r.cutReport(), Late: r.lateReport(), Jumps: r.jumps()}
+	report.ResolutionSeconds, report.LogResolutionSeconds = r.resolution.Seconds(), r.precision.Seconds()
 	var names []string
-	for _, f := range r.formats {
-		if name := f.String(); name != "" && !slices.Contains(names, name) {
+	for _, l := range r.logs {
+		report.BadLines = append(report.BadLines, l.badLines[:min(len(l.badLines), r.BadLines-len(report.BadLines))]...)
+		report.Lines += l.lines
+		report.Skipped += l.skipped
+		report.Bad += l.bad
+		report.Events += l.events
+		if l.assumed != 0 {
+			report.AssumedYears = append(report.AssumedYears, FileYear{l.path, l.assumed})
+		}
+		if name := l.format.String(); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
+		for _, err := range l.problems {
+			report.Problems = append(report.Problems, err.Error())
+		}
 	}
+	report.Parsed = report.Lines - report.Skipped - report.Bad
 	report.Format = strings.Join(names, ",")
-	for _, err := range r.problems {
-		report.Problems = append(report.Problems, err.Error())
-	}
 	return report
 }
 
@@ -229,10 +226,10 @@ func (r *run) summarize(blocks []*parsed) *Report {
 // they are, otherwise with each byte as the character U+0000 to U+00FF.
 func (r *run) textKeys() bool {
 	known := false
-	for _, f := range r.formats {
-		if f.String() != "" {
+	for _, l := range r.logs {
+		if l.format.String() != "" {
 			known = true
-			if !f.TextKeys() {
+			if !l.format.TextKeys() {
 				return false
 			}
 		}
@@ -240,16 +237,20 @@ func (r *run) textKeys() bool {
 	return known
 }
 
-// jumps finds the steps of more than a day between neighbours in file order.
-func (r *run) jumps(t *timeline) []Jump {
-	const day = int64(24 * time.Hour)
+// jumps returns the steps of more than a day between neighbours in the order of the files.
+func (r *run) jumps() []Jump {
 	var jumps []Jump
-	for i := 1; i < len(t.times) && len(jumps) < maxJumps; i++ {
-		if d := t.times[i] - t.times[i-1]; d > day || d < -day {
-			jumps = append(jumps, Jump{epoch(t.times[i-1]), epoch(t.times[i])})
+	var before *logFile // the last one with an event
+	for _, l := range r.logs {
+		if !l.begun {
+			continue
 		}
+		if before != nil && isJump(before.last, l.first) {
+			jumps = append(jumps, Jump{epoch(before.last), epoch(l.first)})
+		}
+		jumps, before = append(jumps, l.jumps...), l
 	}
-	return jumps
+	return jumps[:min(len(jumps), maxJumps)]
 }
 
 func epoch(nanos int64) Epoch { return Epoch{time.Unix(0, nanos)} }

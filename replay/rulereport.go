@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
@@ -23,18 +24,17 @@ const (
 // reportLimit reports a limit or ban.
 func (e *events) reportLimit(j *judging, number int, refusedRange *Range) RuleReport {
 	rule := &j.rules[number]
-	decisions := rule.outcomes.judged()
-	counts, refusals := rule.counts()
+	counts, refusals := rule.judged, rule.refused
 	rep := RuleReport{
 		Name: rule.Name, Kind: Limit, Fields: rule.Key.Fields(), Algorithm: rule.Algorithm.String(),
 		Allowed: new(int64), Refused: new(int64), KeysRefused: new(int64),
-		RefusedRange: refusedRange, SHA256: digest(decisions), Busiest: []BusyKey{},
+		RefusedRange: refusedRange, SHA256: hex.EncodeToString(rule.decisions.Sum(nil)), Busiest: []BusyKey{},
 	}
-	for _, n := range refusals {
+	for id, n := range refusals {
 		*rep.Refused += n
 		*rep.KeysRefused += min(n, 1)
+		*rep.Allowed += counts[id] - n
 	}
-	*rep.Allowed = int64(len(decisions)) - *rep.Refused
 	rep.describe(rule.Rule)
 	switch {
 	case rule.Shadow:
@@ -86,7 +86,7 @@ func (e *events) reportBans(rep *RuleReport, rule *ruleOutcomes, starts []banSta
 	rep.Bans = new(int64(len(starts)))
 	rep.BanSeconds, rep.BanList = rule.Ban.Duration(0).Seconds(), []BanReport{}
 	for _, s := range starts[:min(len(starts), maxBans)] {
-		from := epoch(e.times[s.event])
+		from := epoch(s.at)
 		rep.BanList = append(rep.BanList, BanReport{rule.key(s.key), from, Epoch{from.Add(s.long)}})
 	}
 	rep.BansLeftOut = int64(len(starts) - len(rep.BanList))
@@ -104,7 +104,7 @@ func (r *ruleOutcomes) key(id uint32) api.Key { return api.KeyOf(parts(r.Key, r.
 func (e *events) reportHot(j *judging, number int) RuleReport {
 	rule, hot := j.ruleset.hot.Rule(number), &j.hot[number]
 	first := slices.Concat(hot.first...)
-	slices.SortFunc(first, func(a, b keyEvent) int { return int(a.event - b.event) })
+	slices.SortFunc(first, func(a, b keyEvent) int { return cmp.Compare(a.event, b.event) })
 	algorithm := "sliding" // in slots
 	if rule.Exact || rule.Threshold <= hotkey.ExactThreshold {
 		algorithm = "exact"
@@ -116,7 +116,7 @@ func (e *events) reportHot(j *judging, number int) RuleReport {
 	}
 	for _, f := range first[:min(len(first), maxFirst)] {
 		key := api.KeyOf(parts(rule.Key, hot.keys.texts[f.key])...)
-		rep.FirstHot = append(rep.FirstHot, Moment{epoch(e.times[f.event]), key})
+		rep.FirstHot = append(rep.FirstHot, Moment{epoch(f.at), key})
 	}
 	return rep
 }
@@ -136,7 +136,7 @@ func (e *events) digestEvents(events []keyEvent, key match.Key, keys *keyColumn)
 	text := e.run.textKeys()
 	var line []byte
 	for _, ev := range events {
-		line = append(epoch(e.times[ev.event]).append(line[:0]), '\t')
+		line = append(epoch(ev.at).append(line[:0]), '\t')
 		joined := strings.Join(parts(key, keys.texts[ev.key]), "\t")
 		if text {
 			line = append(line, joined...)

@@ -127,101 +127,126 @@ func (rs *ruleset) separable() bool {
 	return true
 }
 
-// A keyColumn has for each event the number of the key that rules count it by, and
-// the keys of these numbers. Number 0 is none.
+// A keyColumn has for each event of the chunk the number of the key that rules count it
+// by, and the keys of these numbers. Number 0 is none.
 type keyColumn struct {
 	ids   []uint32
 	texts []string
+
+	key    match.Key
+	reader *eventReader // of the fields of the key; nil if it is one field
+	column int          // of that field
+	own    *interner    // of the keys; nil while each value of the field is its own key
+	number []uint32     // of the keys, by number of the value, if the key is one field
+	seen   int          // values of the field
 }
 
 // keyColumns returns the columns of keys; equal ones share one.
 func (e *events) keyColumns(keys []match.Key) []*keyColumn {
-	var distinct []match.Key
-	place := make([]int, len(keys))
-	for i, k := range keys {
-		if place[i] = slices.IndexFunc(distinct, k.Equal); place[i] < 0 {
-			place[i] = len(distinct)
-			distinct = append(distinct, k)
-		}
-	}
-	columns := make([]*keyColumn, len(distinct))
-	e.run.parallel(len(distinct), func(i int) { columns[i] = e.keyColumn(distinct[i]) })
 	out := make([]*keyColumn, len(keys))
-	for i := range keys {
-		out[i] = columns[place[i]]
+	for i, k := range keys {
+		n := slices.IndexFunc(e.columns, func(c *keyColumn) bool { return c.key.Equal(k) })
+		if n < 0 {
+			n = len(e.columns)
+			e.columns = append(e.columns, e.newKeyColumn(k))
+		}
+		out[i] = e.columns[n]
 	}
 	return out
 }
 
-func (e *events) keyColumn(key match.Key) *keyColumn {
-	names := key.EventFields()
-	if len(names) == 1 {
-		return e.columnOfField(key, names[0])
+func (e *events) newKeyColumn(key match.Key) *keyColumn {
+	c := &keyColumn{key: key, texts: []string{""}, seen: 1}
+	if names := key.EventFields(); len(names) == 1 {
+		c.column = e.run.column(names[0])
+	} else {
+		c.reader, c.own = e.newEventReader(names), newInterner()
 	}
-	in, ids := newInterner(), make([]uint32, len(e.times))
-	reader := e.newEventReader(names)
-	var buf []byte
-	for i := range ids {
-		var ok bool
-		if buf, ok = key.Append(buf[:0], reader.event(i)); ok {
-			ids[i] = in.id(buf)
-		}
-	}
-	return &keyColumn{ids, in.texts()}
+	return c
 }
 
-// columnOfField returns the column of a key that depends on one field only: each distinct
-// value has one key. Often the values are the keys.
-func (e *events) columnOfField(key match.Key, name string) *keyColumn {
-	c := e.run.column(name)
-	values := e.values[c]
-	var ev match.Event
+// fill makes c the column of the chunk.
+func (e *events) fill(c *keyColumn) {
+	if c.reader == nil {
+		e.fillOfField(c)
+		return
+	}
+	c.ids = make([]uint32, len(e.times))
 	var buf []byte
-	keyOf := func(value string) (ok bool) {
-		ev.SetNamedString(name, value)
-		buf, ok = key.Append(buf[:0], &ev)
-		return ok
-	}
-	alike := func(value string) bool { return keyOf(value) && string(buf) == value }
-	if !slices.ContainsFunc(values[1:], func(v string) bool { return !alike(v) }) {
-		return &keyColumn{e.cols[c], values}
-	}
-	in, renumber := newInterner(), make([]uint32, len(values))
-	for id := 1; id < len(values); id++ {
-		if keyOf(values[id]) {
-			renumber[id] = in.id(buf)
+	for i := range c.ids {
+		var ok bool
+		if buf, ok = c.key.Append(buf[:0], c.reader.event(i)); ok {
+			c.ids[i] = c.own.id(buf)
 		}
 	}
-	ids := make([]uint32, len(e.times))
-	for i, id := range e.cols[c] {
-		ids[i] = renumber[id]
+	c.texts = c.own.values
+}
+
+// fillOfField fills the column of a key that depends on one field only: each distinct
+// value has one key. Often the values are the keys.
+func (e *events) fillOfField(c *keyColumn) {
+	var ev match.Event
+	var buf []byte
+	name, values := e.run.fields[c.column], e.values[c.column]
+	for id := c.seen; id < len(values); id++ {
+		ev.SetNamedString(name, values[id])
+		var ok bool
+		buf, ok = c.key.Append(buf[:0], &ev)
+		if c.own == nil && (!ok || string(buf) != values[id]) {
+			c.numberAlike(values[:id])
+		}
+		if c.own == nil {
+			continue
+		}
+		n := uint32(0)
+		if ok {
+			n = c.own.id(buf)
+		}
+		c.number = append(c.number, n)
 	}
-	return &keyColumn{ids, in.texts()}
+	c.seen = len(values)
+	if c.own == nil {
+		c.ids, c.texts = e.cols[c.column], values
+		return
+	}
+	c.ids = make([]uint32, len(e.times))
+	for i, id := range e.cols[c.column] {
+		c.ids[i] = c.number[id]
+	}
+	c.texts = c.own.values
+}
+
+// numberAlike gives c numbers of its own, for values that are their own keys.
+func (c *keyColumn) numberAlike(values []string) {
+	c.own, c.number = newInterner(), make([]uint32, len(values), 2*len(values))
+	for id := 1; id < len(values); id++ {
+		c.number[id] = c.own.add(values[id])
+	}
 }
 
 // byKey returns the numbers of the events of each key, in the order of judging: those
-// of key id are events[from[id]:from[id+1]]. If there are outcomes, events that were not
-// judged are left out.
-func (k *keyColumn) byKey(judged outcomes) (from []int, events []int32) {
-	ids := k.ids
-	if judged != nil {
+// of key id are events[from[id]:from[id+1]]. If there is a keep, events for which it is
+// false are left out.
+func (c *keyColumn) byKey(keep func(event int) bool) (from []int, events []int32) {
+	ids := c.ids
+	if keep != nil {
 		ids = slices.Clone(ids)
-		for i, o := range judged {
-			if o == 0 {
+		for i := range ids {
+			if !keep(i) {
 				ids[i] = 0
 			}
 		}
 	}
-	from = make([]int, len(k.texts)+1)
+	from = make([]int, len(c.texts)+1)
 	for _, id := range ids {
 		if id != 0 {
 			from[id+1]++
 		}
 	}
-	for id := range k.texts {
+	for id := range c.texts {
 		from[id+1] += from[id]
 	}
-	events, next := make([]int32, from[len(k.texts)]), slices.Clone(from)
+	events, next := make([]int32, from[len(c.texts)]), slices.Clone(from)
 	for i, id := range ids {
 		if id != 0 {
 			events[next[id]] = int32(i)

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -29,11 +27,12 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, report, err := r.load(ctx)
+	e := r.newEvents()
+	report, err := r.read(ctx, e.judge)
 	if err != nil {
 		return report, err
 	}
-	if err := r.judge(ctx, t, report); err != nil {
+	if err := e.finish(ctx, report); err != nil {
 		return nil, err
 	}
 	report.ElapsedSeconds = time.Since(started).Seconds()
@@ -61,55 +60,42 @@ func newRun(c Config, files ...*rules.File) (*run, error) {
 // load reads all files. It returns their events in the order of judging, and a report
 // that counts lines. The report comes with an error, too, if that is an InputError.
 func (r *run) load(ctx context.Context) (*timeline, *Report, error) {
-	blocks, workers, err := r.read(ctx)
-	if err != nil {
-		return nil, nil, err
+	if r.Lateness > 0 {
+		return nil, nil, errors.New("--lateness: must not be given: all events are needed at once")
 	}
-	cut := r.cutBlocks(blocks)
-	report := r.summarize(blocks)
-	report.Cut = cut
-	if report.Events > maxEvents {
-		return nil, nil, fmt.Errorf("%w: %d: must be at most %d in one run; replay fewer files at once",
-			ErrTooManyEvents, report.Events, maxEvents)
-	}
-	if err := r.checkLines(blocks, report); err != nil {
-		return nil, report, err
-	}
-	if err := r.checkCut(blocks, report); err != nil {
-		return nil, report, err
-	}
-	r.precision, r.coarsest = precisions(blocks)
-	r.resolution = cmp.Or(r.Resolution, r.precision)
-	report.ResolutionSeconds, report.LogResolutionSeconds = r.resolution.Seconds(), r.precision.Seconds()
-	t := r.assemble(blocks, workers)
-	report.Jumps = r.jumps(t)
-	if !r.FileOrder {
-		t.sort(r.resolution)
-	}
-	return t, report, nil
+	whole := r.noEvents()
+	report, err := r.read(ctx, func(_ context.Context, t *timeline) error { whole = t; return nil })
+	return whole, report, err
 }
 
-// ErrTooManyEvents is the error of Run if the files have more than 2,147,483,647 events.
-var ErrTooManyEvents = errors.New("too many events")
-
-const maxEvents = math.MaxInt32 // events are numbered by an int32
+// read reads all files, judges their events in chunks, and returns a report of the lines.
+// That comes with an error, too, if it is an InputError.
+func (r *run) read(ctx context.Context, judge func(context.Context, *timeline) error) (*Report, error) {
+	if err := r.newStream(judge).read(ctx); err != nil {
+		return nil, err
+	}
+	r.precision, r.coarsest = r.precisions()
+	r.resolution = cmp.Or(r.Resolution, r.precision)
+	report := r.summarize()
+	if err := r.checkLines(report); err != nil {
+		return report, err
+	}
+	return report, r.checkCut(report)
+}
 
 // A run is the state of one Run.
 type run struct {
 	Config
 	rulesets   []ruleset
-	where      match.Condition    // of Config.Cut
-	precision  time.Duration      // of the log's times
-	coarsest   time.Duration      // of the times of one format in it
-	resolution time.Duration      // at which times are judged
-	fields     []string           // of events, one for each column
-	formats    []accesslog.Format // of each file
-	assumed    []FileYear
-	problems   []error
-
-	firstLines [][]byte // of each file
-	keyGiven   bool     // Key is not the default
-	positions  bool     // events know their lines
+	where      match.Condition // of Config.Cut
+	span       span            // of Config.Cut; of a relative one once all files were read
+	precision  time.Duration   // of the log's times
+	coarsest   time.Duration   // of the times of one format in it
+	resolution time.Duration   // at which times are judged
+	fields     []string        // of events, one for each column
+	logs       []*logFile
+	keyGiven   bool // Key is not the default
+	positions  bool // events know their lines
 }
 
 // usedFields returns every field that a rule or a list looks at.
@@ -143,50 +129,6 @@ func (r *run) parallel(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// read reads and parses all files. The blocks come back in their order.
-func (r *run) read(ctx context.Context) ([]*parsed, []*worker, error) {
-	r.Progress.Total.Store(totalSize(r.Files))
-	queue := make(chan block, 2*r.Cores)
-	buffers := sync.Pool{New: func() any { b := make([]byte, blockSize); return &b }}
-	workers := make([]*worker, r.Cores)
-	done := make([][]*parsed, r.Cores)
-	var wg sync.WaitGroup
-	for i := range workers {
-		w := r.newWorker(i)
-		workers[i] = w
-		wg.Go(func() {
-			for b := range queue {
-				done[i] = append(done[i], w.parse(b))
-				if buffer := b.data[:cap(b.data)]; len(buffer) == blockSize { // a block that is one line too long has none
-					buffers.Put(&buffer)
-				}
-			}
-		})
-	}
-	modified := r.cut(ctx, queue, &buffers)
-	close(queue)
-	wg.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return nil, nil, err
-	}
-	blocks := slices.Concat(done...)
-	slices.SortFunc(blocks, func(a, b *parsed) int { return a.seq - b.seq })
-	for file := range r.Files {
-		if !r.formats[file].Yearless() {
-			continue
-		}
-		if year := r.date(ofFile(blocks, file), modified[file]); r.Year == 0 {
-			r.assumed = append(r.assumed, FileYear{r.Files[file], year})
-		}
-	}
-	return blocks, workers, nil
-}
-
-// ofFile returns the blocks of a file.
-func ofFile(blocks []*parsed, file int) []*parsed {
-	return slices.DeleteFunc(slices.Clone(blocks), func(b *parsed) bool { return b.file != file })
-}
-
 // totalSize returns the size of all files, 0 when one has none.
 func totalSize(files []string) int64 {
 	total := int64(0)
@@ -200,72 +142,105 @@ func totalSize(files []string) int64 {
 	return total
 }
 
-// cut reads all files and queues their blocks. It returns when each file was
-// last modified.
-func (r *run) cut(ctx context.Context, queue chan<- block, buffers *sync.Pool) []time.Time {
-	modified := make([]time.Time, len(r.Files))
-	seq := 0
-	for file, path := range r.Files {
-		src, err := r.open(path)
-		if err != nil {
-			r.problems = append(r.problems, err)
-			continue
+// cut reads all files and queues their blocks: without a lateness one file after the
+// other, else always of the file that the others wait for.
+func (r *run) cut(ctx context.Context, queue chan<- block, buffers *sync.Pool) {
+	for l := r.nextLog(); l != nil && ctx.Err() == nil; l = r.nextLog() {
+		r.Progress.File.Store(int64(l.number + 1))
+		b, ok := r.nextBlock(l, *buffers.Get().(*[]byte))
+		if !ok {
+			l.ended, b = true, block{file: l.number, format: l.format, end: true}
 		}
-		modified[file] = src.modified
-		if err := r.cutFile(ctx, file, src, &seq, queue, buffers); err != nil {
-			r.problems = append(r.problems, err)
-		}
-		src.file.Close()
-	}
-	return modified
-}
-
-// cutFile queues the blocks of one file. The error is a problem with the file.
-func (r *run) cutFile(ctx context.Context, file int, src io.Reader, seq *int, queue chan<- block, buffers *sync.Pool) (err error) {
-	c := lineChunker{src: src}
-	known, lines := false, false
-	for ctx.Err() == nil {
-		data, tooLong := c.next(*buffers.Get().(*[]byte))
-		if !lines { // programs on Windows write a byte order mark before the first line
-			data = bytes.TrimPrefix(data, []byte("\ufeff"))
-		}
-		if len(data) == 0 && !tooLong {
-			break
-		}
-		lines = true
-		if len(data) > 0 && !known {
-			known = true
-			r.firstLines[file] = firstLine(data)
-			if r.formats[file], err = r.formatOf(r.Files[file], data); err != nil {
-				if failure := c.failure(); failure != nil { // the cause, perhaps
-					r.problems = append(r.problems, readError(r.Files[file], failure))
-				}
-				return err
-			}
-		}
+		b.seq = l.queued
+		l.queued++
 		select {
-		case queue <- block{seq: *seq, file: file, format: r.formats[file], data: data, tooLong: tooLong}:
-			*seq++
+		case queue <- b:
 		case <-ctx.Done():
 		}
 	}
-	if err := c.failure(); err != nil {
-		return readError(r.Files[file], err)
+	for _, l := range r.logs {
+		if l.source != nil && !l.ended {
+			l.source.file.Close()
+		}
 	}
-	if lines && !known { // each line is too long to tell the format from
-		r.formats[file], err = r.formatOf(r.Files[file], nil)
+}
+
+// nextLog returns the file of which a block is to be read next; nil if all have ended.
+func (r *run) nextLog() (next *logFile) {
+	for _, l := range r.logs {
+		switch {
+		case l.ended:
+		case r.Lateness == 0:
+			return l
+		case next == nil || cmp.Or(cmp.Compare(l.complete.Load(), next.complete.Load()), cmp.Compare(l.queued, next.queued)) < 0:
+			next = l
+		}
 	}
-	return err
+	return next
+}
+
+// nextBlock reads the next block of a file, in buf. It returns false at the end of the
+// file. A problem with it is kept.
+func (r *run) nextBlock(l *logFile, buf []byte) (b block, ok bool) {
+	fail := func(err error) (block, bool) {
+		if err != nil {
+			l.problems = append(l.problems, err)
+		}
+		if l.source != nil {
+			l.source.file.Close()
+		}
+		return block{}, false
+	}
+	if l.source == nil {
+		src, err := r.open(l.path)
+		if err != nil {
+			return fail(err)
+		}
+		l.source, l.modified, l.chunker = src, src.modified, lineChunker{src: src}
+	}
+	data, tooLong := l.chunker.next(buf)
+	if !l.hasLines { // programs on Windows write a byte order mark before the first line
+		data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	}
+	failure := l.chunker.failure()
+	if len(data) == 0 && !tooLong {
+		if failure != nil {
+			return fail(readError(l.path, failure))
+		}
+		if l.hasLines && !l.hasData { // each line is too long to tell the format from
+			var err error
+			l.format, err = r.formatOf(l.path, nil)
+			return fail(err)
+		}
+		return fail(nil)
+	}
+	l.hasLines = true
+	if len(data) > 0 && !l.hasData {
+		l.hasData = true
+		l.firstLine = firstLine(data)
+		var err error
+		if l.format, err = r.formatOf(l.path, data); err != nil {
+			if failure != nil { // the cause, perhaps
+				l.problems = append(l.problems, readError(l.path, failure))
+			}
+			return fail(err)
+		}
+	}
+	return block{file: l.number, format: l.format, data: data, tooLong: tooLong}, true
 }
 
 // formatOf returns the format of a file that begins with sample.
-func (r *run) formatOf(path string, sample []byte) (accesslog.Format, error) {
+func (r *run) formatOf(path string, sample []byte) (f accesslog.Format, err error) {
 	if r.Format != "auto" {
-		return accesslog.ParseFormat(r.Format)
+		f, err = accesslog.ParseFormat(r.Format)
+	} else if detected, ok := accesslog.Detect(sample); ok {
+		f = detected
+	} else {
+		err = fmt.Errorf("%s: no known log format fits its first lines; name one with --format: %s, or a spec such as csv:time=1@s,client=2",
+			path, strings.Join(accesslog.Formats(), ", "))
 	}
-	if f, ok := accesslog.Detect(sample); ok {
-		return f, nil
+	if err == nil && f.Yearless() && r.Year == 0 && r.Lateness > 0 {
+		return accesslog.Format{}, fmt.Errorf("%s: its times have no year, which --lateness needs from the first line on; give it with --year", path)
 	}
-	return accesslog.Format{}, fmt.Errorf("%s: no known log format fits its first lines; name one with --format: %s, or a spec such as csv:time=1@s,client=2",
-		path, strings.Join(accesslog.Formats(), ", "))
+	return f, err
 }

@@ -104,7 +104,7 @@ func Suggest(ctx context.Context, c SuggestConfig) (*Suggestion, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.events = &events{timeline: t, run: r, report: report}
+	s.events = r.eventsOf(t, report)
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (s *suggesting) rule(g *suggestGroup, n uint64, span time.Duration) ratelim
 // prepare finds the events and keys of each group, and with which limits its search
 // begins. Groups without events are left out.
 func (s *suggesting) prepare(ctx context.Context) error {
-	judgings, err := s.checkRules(s.newJudgings())
+	judgings, err := s.checkRules(s.judgings)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (s *suggesting) prepare(ctx context.Context) error {
 		if at < 0 {
 			continue
 		}
-		g.from, g.own = judgings[at].columns[0].byKey(judgings[at].outcomes)
+		g.from, g.own = judgings[at].columns[0].byKey(judgings[at].outcomes.has)
 		keys := int64(0)
 		for id := range g.from[1:] {
 			keys += int64(min(g.from[id+1]-g.from[id], 1))
@@ -250,7 +250,7 @@ func (s *suggesting) peakOf(g *suggestGroup, span int64) uint64 {
 				}
 				own = append(own, t)
 			}
-			peaks[id] = peak(own, span)
+			peaks[id] = peak(own, 0, span)
 		}
 	})
 	slices.Sort(peaks)
@@ -327,7 +327,7 @@ func (s *suggesting) judge(ctx context.Context, rs []ratelimit.Rule) ([]*judging
 		}
 	}
 	s.run.rulesets = sets
-	judgings := s.newJudgings()
+	judgings := s.restart()
 	return judgings, s.judgeAll(ctx, judgings)
 }
 
@@ -426,7 +426,7 @@ func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion
 			rule.Name += fmt.Sprint("-", names[rule.Name])
 		}
 		own := &judgings[i].rules[0]
-		_, refusals := own.counts()
+		refusals := own.refused
 		for _, id := range own.keys.largest(3, refusals) {
 			rule.mostRefused = append(rule.mostRefused, BannedKey{Key: own.key(id), Refused: refusals[id]})
 		}
@@ -441,7 +441,7 @@ func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion
 		return nil, fmt.Errorf("suggest: %w", err)
 	}
 	r.rulesets = []ruleset{rulesOf(file)}
-	if judgings = s.newJudgings(); len(judgings) > 0 {
+	if judgings = s.restart(); len(judgings) > 0 {
 		err = s.judgeAll(ctx, judgings)
 	}
 	if err != nil {

@@ -79,6 +79,7 @@ func (w *textWriter) totals(rep *Report) {
 		w.f("%s has no years: its first line is taken to be of %d; --year gives another\n", visible(f.File), f.Year)
 	}
 	w.cut(rep.Cut)
+	w.late(rep.Late)
 	if rep.First == nil {
 		w.f("no event\n")
 		return
@@ -111,6 +112,17 @@ func (c *CutReport) text(zone *time.Location) string {
 		parts = append(parts, visible(condition))
 	}
 	return fmt.Sprintf("%s; %s left out", strings.Join(parts, ", "), plural(int(c.LeftOut), "event", "events"))
+}
+
+// late writes which events were left out because they were late.
+func (w *textWriter) late(l *LateReport) {
+	if l == nil || l.Events == 0 {
+		return
+	}
+	w.f("%s left out: up to %v older than an earlier one in the file; the first:\n", plural(int(l.Events), "late event", "late events"), seconds(l.MostSeconds))
+	for _, e := range l.First {
+		w.f("  %s:%d: %s, %v late\n", visible(e.File), e.Line, exactStamp(e.T, w.zone), seconds(e.Seconds))
+	}
 }
 
 // resolution writes the precision to which times were judged.

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -22,59 +23,7 @@ type position uint64
 
 const positionBits = 40 // of the line
 
-// assemble brings the parsed blocks, in the order of the files, into one
-// timeline, with one numbering of values in place of the workers' own.
-func (r *run) assemble(blocks []*parsed, workers []*worker) *timeline {
-	t := &timeline{cols: make([][]uint32, len(r.fields)), values: make([][]string, len(r.fields))}
-	total := 0
-	for _, b := range blocks {
-		total += len(b.times)
-	}
-	t.times = make([]int64, 0, total)
-	for _, b := range blocks {
-		t.times = append(t.times, b.times...)
-		b.times = nil
-	}
-	if r.positions {
-		t.places = r.linesOf(blocks, total)
-	}
-	if r.Resolution != 0 {
-		for i, nanos := range t.times {
-			t.times[i] = floorDiv(nanos, int64(r.Resolution)) * int64(r.Resolution)
-		}
-	}
-	r.parallel(len(r.fields), func(c int) {
-		all := newInterner()
-		of := make([]renumbering, len(workers))
-		for i, w := range workers {
-			of[i] = renumbering{from: w.columns[c], to: all, numbers: make([]uint32, len(w.columns[c].values)+1)}
-			w.columns[c] = nil
-		}
-		col := make([]uint32, 0, total)
-		for _, b := range blocks {
-			col = of[b.worker].append(col, b.cols[c])
-			b.cols[c] = nil
-		}
-		t.cols[c] = col
-		t.values[c] = all.texts()
-	})
-	return t
-}
-
-// linesOf returns the positions of all events.
-func (r *run) linesOf(blocks []*parsed, total int) []position {
-	places := make([]position, 0, total)
-	before := make([]int64, len(r.Files)) // lines of each file in earlier blocks
-	for _, b := range blocks {
-		first := position(b.file)<<positionBits + position(before[b.file])
-		for _, line := range b.places {
-			places = append(places, first+line)
-		}
-		before[b.file] += b.lines
-		b.places = nil
-	}
-	return places
-}
+func (p position) line() int64 { return int64(p & (1<<positionBits - 1)) }
 
 // sort puts the events in the order of their times, which are multiples of unit; those
 // of the same time keep their order.
@@ -131,44 +80,46 @@ func stableOrder(times []int64, unit int64) []uint32 {
 	return order
 }
 
-// date gives the times of a file whose format has no year their real ones, and
-// returns the year of its first line. The blocks are the file's, in order. Lines
-// that turn out to be a 29 February in a common year are bad.
-func (r *run) date(blocks []*parsed, modified time.Time) int {
-	offsets := make([]int, len(blocks)) // years after that of the first line
-	year, last := 0, time.Time{}
-	for i, b := range blocks {
-		if b.dated {
-			if !last.IsZero() {
-				year = accesslog.YearsAfter(last, b.first)
+// split returns the events of b that are older than a time, and the others; nil if there
+// are none.
+func (b *parsed) split(before int64) (old, newer *parsed) {
+	n := len(b.times)
+	if before != math.MaxInt64 {
+		n = 0
+		for _, t := range b.times {
+			if t < before {
+				n++
 			}
-			last = b.last.AddDate(0, 0, year*accesslog.LeapYearDays)
 		}
-		offsets[i] = year
 	}
-	first := r.Year
-	if first == 0 {
-		first = yearOfFirst(blocks, offsets, last, modified)
+	switch n {
+	case len(b.times):
+		return b, nil
+	case 0:
+		return nil, b
 	}
-	for i, b := range blocks {
-		r.dateBlock(b, first+offsets[i])
+	old = &parsed{block: b.block, numbers: b.numbers, values: b.values, times: slices.Clone(b.times), places: slices.Clone(b.places)}
+	for _, col := range b.cols {
+		old.cols = append(old.cols, slices.Clone(col))
 	}
-	return first
+	old.filter(func(t int64) (int64, bool) { return t, t < before })
+	b.filter(func(t int64) (int64, bool) { return t, t >= before })
+	return old, b
 }
 
 // yearOfFirst returns the year of a file's first line: the last one in which the
-// last event is not after the file was modified. offsets are the years of the blocks
-// after that of the first line. Clocks that write a line may be ahead of UTC.
-func yearOfFirst(blocks []*parsed, offsets []int, last, modified time.Time) int {
+// last event is not after the file was modified. last is the last dated line. Clocks
+// that write a line may be ahead of UTC.
+func yearOfFirst(blocks []*parsed, last, modified time.Time) int {
 	const furthestAhead = 14 * time.Hour
 	latest := modified.UTC().Add(furthestAhead)
 	first := latest.Year()
 	if !last.IsZero() {
 		first -= accesslog.YearsAfter(last, last)
 	}
-	for i, b := range slices.Backward(blocks) {
+	for _, b := range slices.Backward(blocks) {
 		if n := len(b.times); n > 0 {
-			if t, ok := accesslog.InYear(time.Unix(0, b.times[n-1]), first+offsets[i]); ok && t.After(latest) {
+			if t, ok := accesslog.InYear(time.Unix(0, b.times[n-1]), first+b.years); ok && t.After(latest) {
 				first--
 			}
 			break
@@ -177,7 +128,9 @@ func yearOfFirst(blocks []*parsed, offsets []int, last, modified time.Time) int 
 	return first
 }
 
-func (r *run) dateBlock(b *parsed, year int) {
+// date gives the times of a block without years those of a year, and returns how many
+// lines turned out to be bad: those of a 29 February in a common year.
+func (b *parsed) date(year int) (bad int64) {
 	date := func(nanos int64) (int64, bool) {
 		t, ok := accesslog.InYear(time.Unix(0, nanos), year)
 		if !ok || !inRange(t) {
@@ -192,5 +145,5 @@ func (r *run) dateBlock(b *parsed, year int) {
 			b.whole.add(logSpan{t, t})
 		}
 	}
-	b.bad += b.filter(date)
+	return b.filter(date)
 }

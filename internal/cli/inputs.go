@@ -39,8 +39,8 @@ func (f *inputFlags) register(cmd *cobra.Command, c *replay.Config) {
 
 // parse completes c with the files of the command line.
 func (f *inputFlags) parse(cmd *cobra.Command, files []string, c *replay.Config) error {
-	c.Files, c.Stdin, c.Progress = files, cmd.InOrStdin(), new(replay.Progress)
-	for _, name := range []string{"year", "top", "resolution"} {
+	c.Files, c.Stdin, c.Progress = files, cmd.InOrStdin(), &replay.Progress{Files: len(files)}
+	for _, name := range []string{"year", "top", "resolution", "lateness"} {
 		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed && (flag.Value.String() == "0" || flag.Value.String() == "0s") {
 			return fmt.Errorf("--%s: 0: must be more than that", name)
 		}

@@ -63,6 +63,7 @@ wrong; 130 interrupted.`,
 	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit (see above)")
 	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "count refused events toward --limit too")
 	f.inputs.register(cmd, &f.config)
+	flags.DurationVar(&f.config.Lateness, "lateness", 0, "judge events while the log is read, in bounded memory; leave out those older than an earlier one by more than `D`")
 	flags.IntVar(&f.config.Top, "top", 0, "report the `N` busiest keys (default 20)")
 	flags.StringVar(&f.decisions, "decisions", "", "write one byte for each judged event, A or D, to `FILE`")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")

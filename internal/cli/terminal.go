@@ -108,14 +108,18 @@ func progressLine(p *replay.Progress, elapsed time.Duration) string {
 		return fmt.Sprintf("judging: %d of %d", p.Judged.Load(), rules)
 	}
 	read, total, lines := p.Read.Load(), p.Total.Load(), p.Lines.Load()
+	reading := "reading"
+	if p.Files > 1 {
+		reading = fmt.Sprintf("reading file %d of %d", max(p.File.Load(), 1), p.Files)
+	}
 	rate := float64(lines) / elapsed.Seconds() / 1e6
 	if total == 0 || read == 0 {
-		return fmt.Sprintf("reading: %.1f MB, %.2f M lines/s", float64(read)/1e6, rate)
+		return fmt.Sprintf("%s: %.1f MB, %.2f M lines/s", reading, float64(read)/1e6, rate)
 	}
 	const width = 30
 	done := min(float64(read)/float64(total), 1)
 	full := int(done * width)
 	left := time.Duration(float64(elapsed) * (1 - done) / done).Round(time.Second)
-	return fmt.Sprintf("reading: [%s%s] %3.0f %%, %.2f M lines/s, %v left",
-		strings.Repeat("#", full), strings.Repeat(".", width-full), 100*done, rate, left)
+	return fmt.Sprintf("%s: [%s%s] %3.0f %%, %.2f M lines/s, %v left",
+		reading, strings.Repeat("#", full), strings.Repeat(".", width-full), 100*done, rate, left)
 }

@@ -1,0 +1,151 @@
+package replay
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/lately-go/lately/accesslog"
+)
+
+// A logFile is one of the files of a run, and what was read of it. The first fields are
+// those of the reader, the others of the goroutine that takes over its blocks.
+type logFile struct {
+	number    int
+	path      string
+	format    accesslog.Format
+	firstLine []byte
+	modified  time.Time // now for standard input
+	problems  []error
+	source    *source // nil before it is opened
+	chunker   lineChunker
+	hasLines  bool
+	hasData   bool
+	ended     bool
+	queued    int // blocks
+
+	complete atomic.Int64 // the time before which all events have been taken over
+
+	early   map[int]*parsed // blocks that came before their turn
+	taken   int             // blocks
+	undated []*parsed       // blocks that wait for the year of the first line
+	held    []*parsed       // blocks that wait to be judged
+
+	lines, skipped, bad int64
+	unknown             bool // there are lines from before the format was known
+	badLines            []BadLine
+	whole               logSpan
+	leftOut             int64
+	events              int64
+	grain               uint32 // of the times; 0 if there is none
+	years               int    // that the last dated line comes after the first one
+	lastDated           time.Time
+	assumed             int // year of the first line; 0 if it is not assumed
+
+	newest      int64 // time of an event
+	begun       bool  // there was an event
+	first, last int64 // times of events, in the order of the file
+	jumps       []Jump
+	late        LateReport
+}
+
+func newLogFile(number int, path string) *logFile {
+	l := &logFile{number: number, path: path, early: make(map[int]*parsed), whole: noSpan, newest: math.MinInt64}
+	l.complete.Store(math.MinInt64)
+	return l
+}
+
+// count counts the lines of a block, and gives them their numbers in the file.
+func (l *logFile) count(b *parsed) {
+	for _, bad := range b.badLines {
+		bad.File, bad.Line = l.path, bad.Line+l.lines
+		l.badLines = append(l.badLines, bad)
+	}
+	for i, line := range b.places {
+		b.places[i] = position(l.number)<<positionBits + position(l.lines) + line
+	}
+	l.unknown = l.unknown || b.lines > 0 && b.format.String() == ""
+	l.lines += b.lines
+	l.skipped += b.skipped
+	l.bad += b.bad
+	l.leftOut += b.leftOut
+	if b.whole != noSpan {
+		if l.grain == 0 || b.grain < l.grain {
+			l.grain = b.grain
+		}
+	}
+}
+
+// dated takes over the next block and returns those whose times have their year, if that
+// of the first line is year, or if it is 0, as soon as the file has ended.
+func (l *logFile) dated(b *parsed, year int) []*parsed {
+	if !l.format.Yearless() {
+		l.whole.add(b.whole)
+		return []*parsed{b}
+	}
+	if b.dated {
+		if !l.lastDated.IsZero() {
+			l.years = accesslog.YearsAfter(l.lastDated, b.first)
+		}
+		l.lastDated = b.last.AddDate(0, 0, l.years*accesslog.LeapYearDays)
+	}
+	b.years = l.years
+	l.undated = append(l.undated, b)
+	if year == 0 {
+		if !b.end {
+			return nil
+		}
+		year = yearOfFirst(l.undated, l.lastDated, l.modified)
+		l.assumed = year
+	}
+	blocks := l.undated
+	l.undated = nil
+	for _, b := range blocks {
+		l.bad += b.date(year + b.years)
+		l.whole.add(b.whole)
+	}
+	return blocks
+}
+
+// settle leaves out the events of a block that are not in the cut, or are late, and notes
+// jumps in time. Blocks of a file are settled in their order.
+func (s *stream) settle(l *logFile, b *parsed) {
+	if b.span != s.span {
+		l.leftOut += b.filter(func(t int64) (int64, bool) { return t, s.span.has(t) })
+	}
+	if r := int64(s.Resolution); r != 0 {
+		for i, t := range b.times {
+			b.times[i] = floorDiv(t, r) * r
+		}
+	}
+	l.noteJumps(b.times)
+	if s.Lateness > 0 {
+		s.leaveOutLate(l, b)
+	}
+	l.events += int64(len(b.times))
+	s.held += len(b.times)
+}
+
+// noteJumps notes steps of more than a day between neighbours.
+func (l *logFile) noteJumps(times []int64) {
+	if len(times) == 0 {
+		return
+	}
+	if !l.begun {
+		l.begun, l.first, l.last = true, times[0], times[0]
+	}
+	last := l.last
+	for _, t := range times {
+		if isJump(last, t) && len(l.jumps) < maxJumps {
+			l.jumps = append(l.jumps, Jump{epoch(last), epoch(t)})
+		}
+		last = t
+	}
+	l.last = last
+}
+
+func isJump(from, to int64) bool {
+	const day = int64(24 * time.Hour)
+	d := to - from
+	return d > day || d < -day
+}
