@@ -27,8 +27,12 @@ import (
 // some 280 bytes. docs/dev/proofs.md has a table.
 type Config struct {
 	// Store is the store that processes share, which was made for the same Set; nil
-	// means this process's memory. The fields below are about memory.
+	// means this process's memory. The fields below StoreTimeout are about memory.
 	Store store.Store[*Set, BanRecord]
+
+	// StoreTimeout bounds each call of Store, with the wait for a connection. What it has
+	// not answered by then is decided as the rules' OnStoreFailure say. 0 means 20 ms.
+	StoreTimeout time.Duration
 
 	// Resolution is what times are multiples of, when they were floored to
 	// it, as replay does with the seconds of a log. A slot of a sliding

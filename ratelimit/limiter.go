@@ -1,7 +1,9 @@
 package ratelimit
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -39,12 +41,13 @@ import (
 // key above 1 KiB. A Limiter is safe for concurrent use. Its zero value is not
 // usable; call New or NewLimiter.
 type Limiter struct {
-	set    atomic.Pointer[Set]
-	rules  atomic.Pointer[[]RuleLimiter] // of set
-	store  shared
-	memory *memory   // the store, if it is this process's
-	start  time.Time // with its monotonic reading
-	base   int64     // start as a time of events
+	set     atomic.Pointer[Set]
+	rules   atomic.Pointer[[]RuleLimiter] // of set
+	store   shared
+	memory  *memory       // the store, if it is this process's
+	timeout time.Duration // of a call of another store
+	start   time.Time     // with its monotonic reading
+	base    int64         // start as a time of events
 
 	scratch sync.Pool // *scratch
 
@@ -76,8 +79,13 @@ func New(rules ...Rule) (*Limiter, error) {
 // NewLimiter returns a Limiter of s's rules that counts as c says. The error names
 // the field of c that is wrong, or the budget that the rules need.
 func NewLimiter(s *Set, c Config) (*Limiter, error) {
+	if c.StoreTimeout < 0 {
+		return nil, fmt.Errorf("store timeout: %v: must be a time to wait, or 0 for %v", c.StoreTimeout, storeTimeout)
+	}
 	if c.Store != nil {
-		return newLimiter(s, c.Store, nil), nil
+		l := newLimiter(s, c.Store, nil)
+		l.timeout = cmp.Or(c.StoreTimeout, storeTimeout)
+		return l, nil
 	}
 	m, err := newMemory(s, c)
 	if err != nil {
@@ -92,6 +100,7 @@ func newLimiter(s *Set, store shared, memory *memory) *Limiter {
 	l := &Limiter{
 		store:   store,
 		memory:  memory,
+		timeout: storeTimeout,
 		start:   start,
 		base:    keytable.Nanos(start, MaxSpan),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},

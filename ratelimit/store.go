@@ -20,7 +20,7 @@ type (
 	adjustment = store.Adjustment[*Set]
 )
 
-// storeTimeout bounds each call of a store other than memory.
+// storeTimeout is Config.StoreTimeout by default.
 const storeTimeout = 20 * time.Millisecond
 
 // ErrKeyTooLong is the error of a key that a store does not take. With the memory
@@ -54,7 +54,7 @@ func (l *Limiter) bounded() (context.Context, context.CancelFunc) {
 	if l.memory != nil {
 		return context.Background(), func() {}
 	}
-	return context.WithTimeout(context.Background(), storeTimeout)
+	return context.WithTimeout(context.Background(), l.timeout)
 }
 
 // Decide implements [store.Store]. A batch is decided one request after the other:

@@ -15,8 +15,8 @@ const modulePath = "github.com/lately-go/lately"
 // module and stands for all its packages. Every package may import the standard
 // library; "std" means that a package imports nothing else.
 //
-// latelygrpc and latelyprom import a library whose types their users pass in and
-// get back. Programs that import neither download neither: the fixture test
+// latelygrpc, latelyprom and latelyredis import a library whose types their users pass
+// in and get back. Programs that import none of them download none: the fixture test
 // checks it.
 //
 // A package stands above those it imports. Packages that do not exist yet may
@@ -40,7 +40,7 @@ client      -> api, hotkey, ratelimit, match, lately, internal/resp
 rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately
 latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf
-latelyredis -> ratelimit, hotkey, match, lately
+latelyredis -> ratelimit, match, internal/store, internal/limit, github.com/redis/rueidis
 latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_golang
 
 internal/middleware           -> internal/ratelimitheader, ratelimit, match
@@ -77,7 +77,7 @@ internal/deptest    -> std
 const testTable = `
 tests -> go.uber.org/goleak, github.com/rogpeppe/go-internal, github.com/klauspost/compress, github.com/goccy/go-yaml
 tests -> google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, github.com/prometheus/client_golang
-tests -> github.com/anishathalye/porcupine, charm.land/bubbletea/v2, charm.land/lipgloss/v2
+tests -> github.com/redis/rueidis, github.com/anishathalye/porcupine, charm.land/bubbletea/v2, charm.land/lipgloss/v2
 `
 
 // never lists packages of the standard library that no code here imports, with

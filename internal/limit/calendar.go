@@ -51,7 +51,7 @@ func (c *calendar) of(t int64) *interval {
 	if i := c.latest.Load(); i != nil && i.start <= t && t < i.end {
 		return i
 	}
-	start, end := c.unit.bounds(t, c.zone)
+	start, end := c.unit.Bounds(t, c.zone)
 	i := &interval{start, end}
 	c.latest.Store(i)
 	return i

@@ -45,6 +45,3 @@ func (m *Counter) Slots() int {
 	}
 	return 0
 }
-
-// Bounds is Period.bounds.
-func (p Period) Bounds(t int64, zone *time.Location) (start, end int64) { return p.bounds(t, zone) }

@@ -31,7 +31,7 @@ func (p Period) String() string {
 	return "period?"
 }
 
-// bounds returns the period that t is in, [start, end), by the wall clock of
+// Bounds returns the period that t is in, [start, end), by the wall clock of
 // zone.
 //
 // A second, minute or hour ends with the wall clock's, and where the zone changes
@@ -39,7 +39,7 @@ func (p Period) String() string {
 // at the first moment when the wall clock shows its first day or a later one:
 // midnight, or the end of the gap if there is no midnight; if clocks go back over
 // it, it does not begin twice.
-func (p Period) bounds(t int64, zone *time.Location) (start, end int64) {
+func (p Period) Bounds(t int64, zone *time.Location) (start, end int64) {
 	sec, wall := ring.FloorDiv(t, 1e9), clock{zone}
 	if p <= Hour {
 		return nanos(wall.part(sec, [...]int64{Second: 1, Minute: 60, Hour: 3600}[p]))

@@ -14,7 +14,9 @@ import (
 type model struct {
 	set        *ratelimit.Set
 	resolution int64
+	leaves     bool // see Config.Leaves
 	records    map[place]*record
+	left       map[string]map[place]*record // of rules that are gone, by the fields of their key
 }
 
 // A place is a rule, by name, and a key.
@@ -39,8 +41,11 @@ type ban struct {
 	remember time.Duration
 }
 
-func newModel(set *ratelimit.Set, resolution time.Duration) *model {
-	return &model{set: set, resolution: int64(resolution), records: make(map[place]*record)}
+func newModel(set *ratelimit.Set, c *Config) *model {
+	return &model{
+		set: set, resolution: int64(c.Resolution), leaves: c.Leaves,
+		records: make(map[place]*record), left: make(map[string]map[place]*record),
+	}
 }
 
 // at returns the record of a subject, a new one if there is none.
@@ -345,19 +350,38 @@ func (m *model) refund(r *adjustment) uint64 {
 // update moves to another set. The counts of a rule stay if its limits do, and else the
 // times are carried to the new ones. A rule with another key is another rule.
 func (m *model) update(set *ratelimit.Set) {
-	records := make(map[place]*record)
-	for p, rec := range m.records {
-		before, _ := m.set.Named(p.rule)
-		r, err := set.Named(p.rule)
-		if err != nil || !r.Key.Equal(before.Key) {
-			continue
+	all := m.leave()
+	m.set, m.records = set, make(map[place]*record)
+	for i := range set.Len() {
+		r := set.Rule(i)
+		for p, rec := range all[r.Key.String()] {
+			if p.rule != r.Name {
+				continue
+			}
+			before := rec.rule
+			if rec.rule = r; r.Algorithm != before.Algorithm || !slices.Equal(r.Limits, before.Limits) {
+				rec.carry(m.resolution)
+			}
+			m.records[p] = rec
+			delete(all[r.Key.String()], p)
 		}
-		if rec.rule = r; r.Algorithm != before.Algorithm || !slices.Equal(r.Limits, before.Limits) {
-			rec.carry(m.resolution)
-		}
-		records[p] = rec
 	}
-	m.set, m.records = set, records
+	if m.left = all; !m.leaves {
+		clear(m.left)
+	}
+}
+
+// leave returns all records by the fields of their key.
+func (m *model) leave() map[string]map[place]*record {
+	all := m.left
+	for p, rec := range m.records {
+		fields := rec.rule.Key.String()
+		if all[fields] == nil {
+			all[fields] = make(map[place]*record)
+		}
+		all[fields][p] = rec
+	}
+	return all
 }
 
 // carry gives the record the limits of its rule, each of which takes over from the one before

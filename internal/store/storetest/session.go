@@ -24,7 +24,7 @@ type session struct {
 // session opens a store for these rules.
 func (c *check) session(rules ...ratelimit.Rule) *session {
 	set := c.set(rules...)
-	return &session{check: c, store: c.open(c.t, set), model: newModel(set, c.config.Resolution), now: c.start()}
+	return &session{check: c, store: c.open(c.t, set), model: newModel(set, &c.config), now: c.start()}
 }
 
 // start returns the time of a first request.
@@ -34,9 +34,25 @@ func (c *check) start() int64 {
 
 // set compiles rules.
 func (c *check) set(rules ...ratelimit.Rule) *ratelimit.Set {
+	if c.config.NoBans {
+		rules = slices.Clone(rules)
+		for i := range rules {
+			rules[i] = withoutBan(rules[i])
+		}
+	}
 	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rules...)
 	c.must(err)
 	return set
+}
+
+// withoutBan returns r with a limit instead of a ban.
+func withoutBan(r ratelimit.Rule) ratelimit.Rule {
+	if len(r.Limits) == 0 {
+		r.Algorithm, r.CountRefused = ratelimit.Exact, false
+		r.Limits = []ratelimit.Limit{{N: r.Ban.After, Span: r.Ban.Span}}
+	}
+	r.Ban = nil
+	return r
 }
 
 // rule returns a rule with these limits, keyed by one field.
@@ -76,7 +92,7 @@ func (s *session) pass(d time.Duration) {
 // clock returns the time of a request.
 func (s *session) clock() int64 {
 	if s.config.Pass != nil {
-		return time.Now().UnixNano()
+		return s.config.Now()
 	}
 	return s.now
 }

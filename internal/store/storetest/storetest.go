@@ -57,6 +57,10 @@ type Config struct {
 	// at the times that requests bring.
 	Pass func(d time.Duration)
 
+	// Now returns the time of the clock that Pass moves, in nanoseconds since 1970; nil
+	// means that Pass waits.
+	Now func() int64
+
 	// Resolution is what the times that the store judges at are multiples of, and
 	// its slots count accordingly, see [ratelimit.Config]. A waiting time
 	// may be longer by less than that. 0 means a nanosecond.
@@ -66,6 +70,14 @@ type Config struct {
 	// the other, and that what was charged meanwhile is taken back when a later
 	// one refuses. Others may then be refused because of it, for a moment.
 	Compensates bool
+
+	// NoBans means that rules have no bans. The cases then have rules without: what only
+	// bans has a limit instead.
+	NoBans bool
+
+	// Leaves means that the counts of a rule that an update takes away, or gives another
+	// key, are left to expire: they count again if the rule returns before.
+	Leaves bool
 
 	// Rounds is how many times as long the random cases are. 0 means 1.
 	Rounds int
@@ -90,6 +102,7 @@ func anyStore(Config) bool     { return true }
 func givenTimes(c Config) bool { return c.Pass == nil } // the case sets the clock
 func ownClock(c Config) bool   { return c.Pass != nil }
 func atOnce(c Config) bool     { return !c.Compensates }
+func bans(c Config) bool       { return !c.NoBans }
 
 // Cases returns all cases, in the order in which [Run] runs them.
 func Cases() []Case {
@@ -130,7 +143,10 @@ func (c Case) Check(t testing.TB, open Open, config Config) error {
 		config.Seed = rand.Uint64()
 	}
 	config.Resolution = max(config.Resolution, 1)
-	ck := &check{t: t, open: open, config: config, unit: time.Second, rnd: rand.New(rand.NewPCG(config.Seed, 0)), base: time.Now().UnixNano()}
+	if config.Now == nil {
+		config.Now = func() int64 { return time.Now().UnixNano() }
+	}
+	ck := &check{t: t, open: open, config: config, unit: time.Second, rnd: rand.New(rand.NewPCG(config.Seed, 0)), base: config.Now()}
 	if config.Pass != nil {
 		ck.unit = 50 * time.Millisecond
 	}

@@ -191,15 +191,33 @@ func (w *walk) anyKey() string { return string(rune('a' + w.rnd.IntN(2))) }
 
 // subjects returns those of a request: most of the rules.
 func (w *walk) subjects() (some []subject) {
+	one, alike := w.anyKey(), w.config.Compensates && !w.takenBackExactly()
 	for i := range w.model.set.Len() {
+		key := w.anyKey()
+		if alike {
+			key = one
+		}
 		if w.rnd.IntN(4) > 0 {
-			some = append(some, about(i, w.anyKey()))
+			some = append(some, about(i, key))
 		}
 	}
 	if len(some) == 0 {
 		return w.all("a")
 	}
 	return some
+}
+
+// takenBackExactly reports whether a charge that is taken back at once leaves no trace
+// under any rule: times that were put into slots stay there, and a log that was charged
+// beyond its limit gives nothing back.
+func (w *walk) takenBackExactly() bool {
+	for i := range w.model.set.Len() {
+		r := w.model.set.Rule(i)
+		if r.CountRefused || slices.ContainsFunc(r.Limits, func(l ratelimit.Limit) bool { return r.Algorithm == ratelimit.Sliding && l.N > 128 }) {
+			return false
+		}
+	}
+	return true
 }
 
 // some returns the span and the number of some limit, or of what leads to a ban.

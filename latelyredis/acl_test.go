@@ -1,0 +1,51 @@
+package latelyredis_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/redis/rueidis"
+
+	"github.com/lately-go/lately/latelyredis"
+)
+
+// TestDocumentedACL makes the user of docs/redis.md, and uses the store as that: it may do
+// all that the store does, and nothing else.
+func TestDocumentedACL(t *testing.T) {
+	page, err := os.ReadFile("../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := own(t)
+	admin := s.client(t)
+	for line := range strings.Lines(string(page)) {
+		if strings.HasPrefix(line, "ACL ") {
+			do(t, admin, strings.Fields(line)...)
+		}
+	}
+	client := s.client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "lately", "password" })
+	rules := anyRules(t)
+	store, err := latelyredis.New(client, rules, latelyredis.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	r := take(ctx, store, rules, "k")
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	if err := store.Settle(ctx, &latelyredis.Settlement{Set: rules, At: r.Now, Charged: 1, Subjects: r.Subjects}); err != nil {
+		t.Error(err)
+	}
+	if r := take(ctx, store, rules, "k"); r.Err != nil || r.Subjects[0].Outcome.Remaining != 9 {
+		t.Errorf("%v, %+v, want 9 left: the first was given back", r.Err, r.Subjects[0].Outcome)
+	}
+	if err := store.Reset(ctx, rules, r.Subjects); err != nil {
+		t.Error(err)
+	}
+	if err := client.Do(ctx, client.B().Get().Key("another").Build()).Error(); err == nil {
+		t.Error("the user can read other keys")
+	}
+}

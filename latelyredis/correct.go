@@ -1,0 +1,128 @@
+package latelyredis
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+
+	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// What the script correct does.
+const (
+	correctRefund = 1 // what was charged at a time
+	correctCharge = 2
+	correctOldest = 3 // refund the oldest
+	correctReset  = 4
+
+	// anyResets is the number of resets of a correction that does not depend on it.
+	anyResets = 1<<16 - 1
+)
+
+// A correction is a call of the script correct.
+func (s *Store) correction(l *layout, what byte, amount uint64, at int64, resets uint16, rule int, key []byte) call {
+	head := appendUint56([]byte{what}, int64(min(amount, maxCost)))
+	head = binary.BigEndian.AppendUint16(appendUint56(head, at), resets)
+	return s.callAbout(l, l.scripts.correct, string(head), key, rule)
+}
+
+// correct sends one correction, and returns the time at which it was done, in
+// microseconds, and how much was given back.
+func (s *Store) correct(ctx context.Context, l *layout, c call) (now int64, taken uint64, err error) {
+	s.exchange(ctx, l, []*call{&c})
+	return c.corrected()
+}
+
+func (c *call) corrected() (now int64, taken uint64, err error) {
+	switch {
+	case c.err != nil:
+		return 0, 0, c.err
+	case len(c.data) != 2*uint56:
+		return 0, 0, errAnswer
+	}
+	return readUint56(c.data), uint64(readUint56(c.data[uint56:])), nil
+}
+
+// Settle implements the store of a Limiter. What a request has charged is known by its time
+// and by how often its record had been reset.
+func (s *Store) Settle(ctx context.Context, st *settlement) error {
+	l := s.of(st.Set)
+	if l == nil {
+		return store.ErrStale
+	}
+	var calls []*call
+	for i := range st.Subjects {
+		sub := &st.Subjects[i]
+		what, amount := byte(correctRefund), st.Charged-min(st.Actual, st.Charged)
+		switch {
+		case l.set.Rule(sub.Outcome.Rule).Algorithm == ratelimit.InFlight:
+			amount = st.Charged // it is over
+		case st.Actual > st.Charged:
+			what, amount = correctCharge, st.Actual-st.Charged
+		}
+		if !sub.Outcome.Charged || amount == 0 {
+			continue
+		}
+		at, resets := unmark(sub.Mark)
+		c := s.correction(l, what, amount, at, resets, sub.Outcome.Rule, sub.Key)
+		calls = append(calls, &c)
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	s.exchange(ctx, l, calls)
+	var errs []error
+	for _, c := range calls {
+		_, _, err := c.corrected()
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Charge implements the store of a Limiter.
+func (s *Store) Charge(ctx context.Context, a *adjustment) error {
+	_, err := s.adjust(ctx, correctCharge, a)
+	return err
+}
+
+// Refund implements the store of a Limiter.
+func (s *Store) Refund(ctx context.Context, a *adjustment) (err error) {
+	a.Taken, err = s.adjust(ctx, correctOldest, a)
+	return err
+}
+
+func (s *Store) adjust(ctx context.Context, what byte, a *adjustment) (taken uint64, err error) {
+	l := s.of(a.Set)
+	switch {
+	case l == nil:
+		return 0, store.ErrStale
+	case len(a.Key) > maxKey:
+		return 0, ratelimit.ErrKeyTooLong
+	}
+	now, taken, err := s.correct(ctx, l, s.correction(l, what, a.N, 0, anyResets, a.Rule, a.Key))
+	if err == nil {
+		a.Now = now * 1000
+	}
+	return taken, err
+}
+
+// Reset implements the store of a Limiter.
+func (s *Store) Reset(ctx context.Context, set *ratelimit.Set, subjects []subject) error {
+	l := s.of(set)
+	if l == nil {
+		return store.ErrStale
+	}
+	calls := make([]*call, len(subjects))
+	for i := range subjects {
+		c := s.correction(l, correctReset, 0, 0, anyResets, subjects[i].Outcome.Rule, subjects[i].Key)
+		calls[i] = &c
+	}
+	s.exchange(ctx, l, calls)
+	var errs []error
+	for _, c := range calls {
+		_, _, err := c.corrected()
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,275 @@
+package latelyredis
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"time"
+	"unsafe"
+
+	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+const (
+	// maxKey is the longest key, as in memory.
+	maxKey = 1<<20 - 1
+
+	// maxCost is the largest count, 2^53-1: more is charged as this. It is above all
+	// limits, and a count that has reached it gives nothing back.
+	maxCost = 1<<53 - 1
+
+	// never is a waiting time that has no end, as scripts have it.
+	never = 1 << 55
+)
+
+// What a decision is told.
+const (
+	askPeek     = 1
+	askRefused  = 2 // a rule of another subject refuses
+	askWithdraw = 4 // take back first what was charged before
+)
+
+// errAnswer is the error of an answer that is not one of the scripts'.
+var errAnswer = errors.New("latelyredis: the server answered with something else than the script returns")
+
+// Decide implements the store of a Limiter: it judges each request in one step for each
+// subject, all of the batch in one round trip to each node.
+//
+// A request about several subjects, of rules with different key fields, is judged as if
+// each were alone. If one refuses, what was charged to the others is taken back in a
+// second round trip; for that moment, it counts. If that is not answered, it stays
+// charged.
+func (s *Store) Decide(ctx context.Context, batch []*request) {
+	l := s.layout.Load()
+	var groups []*group
+	for _, r := range batch {
+		r.Err = nil
+		if r.Set != l.set {
+			r.Err = store.ErrStale
+			continue
+		}
+		groups = s.split(groups, l, r)
+	}
+	s.decide(ctx, l, groups)
+	s.decide(ctx, l, s.revised(l, groups))
+	for i, g := range groups {
+		if i == 0 || groups[i-1].request != g.request {
+			g.request.Now = 0
+		}
+		g.finish(l)
+	}
+}
+
+// A group is the subjects of a request that have the same key: what one script
+// decides.
+type group struct {
+	call
+	request *request
+	members []int // their places in the request
+	refused bool  // an enforced rule of the group refuses, or the group was not decided
+}
+
+// split appends the groups of r to groups.
+func (s *Store) split(groups []*group, l *layout, r *request) []*group {
+	first := len(groups)
+subjects:
+	for i := range r.Subjects {
+		sub := &r.Subjects[i]
+		if len(sub.Key) > maxKey {
+			r.Err = ratelimit.ErrKeyTooLong
+			return groups[:first]
+		}
+		rl := &l.rules[sub.Outcome.Rule]
+		for _, g := range groups[first:] {
+			head := &r.Subjects[g.members[0]]
+			if sameBytes(head.Key, sub.Key) && l.rules[head.Outcome.Rule].sameSubject(&rl.namer) {
+				g.members = append(g.members, i)
+				continue subjects
+			}
+		}
+		groups = append(groups, &group{request: r, members: []int{i}})
+	}
+	for _, g := range groups[first:] {
+		s.ask(g, l, 0)
+	}
+	return groups
+}
+
+// sameBytes is bytes.Equal, but faster for the same memory.
+func sameBytes(a, b []byte) bool {
+	return len(a) == len(b) && (unsafe.SliceData(a) == unsafe.SliceData(b) || bytes.Equal(a, b))
+}
+
+// ask makes the call of g.
+func (s *Store) ask(g *group, l *layout, flags byte) {
+	r := g.request
+	if r.Peek {
+		flags |= askPeek
+	}
+	rules := make([]int, len(g.members))
+	for k, i := range g.members {
+		rules[k] = r.Subjects[i].Outcome.Rule
+	}
+	cost := appendUint56(make([]byte, 0, uint56+1), int64(min(r.Cost, maxCost)))
+	g.call = s.callAbout(l, l.scripts.decide, string(append(cost, flags)), r.Subjects[g.members[0]].Key, rules...)
+}
+
+// callAbout returns the call of a script about the records of a key under rules, which
+// have the same key fields. Its first argument is head.
+func (s *Store) callAbout(l *layout, script *script, head string, key []byte, rules ...int) call {
+	c := call{command: command{script: script, keys: make([]string, len(rules)), args: make([]string, 1+len(rules))}}
+	c.args[0] = head
+	subject, now := l.rules[rules[0]].subject(s.prefix, key), s.clock.now()
+	for k, i := range rules {
+		c.keys[k] = subject + l.rules[i].after
+		c.args[1+k] = l.rules[i].argument(now)
+		if len(l.rules[i].calendars) > 0 {
+			c.calendars = true
+		}
+	}
+	c.rules = rules
+	return c
+}
+
+// decide exchanges the calls of groups, and checks the answers.
+func (s *Store) decide(ctx context.Context, l *layout, groups []*group) {
+	if len(groups) == 0 {
+		return
+	}
+	calls := make([]*call, len(groups))
+	for i, g := range groups {
+		calls[i] = &g.call
+	}
+	s.exchange(ctx, l, calls)
+	for _, g := range groups {
+		if g.err == nil && len(g.data) != uint56+len(g.members)*answerBytes {
+			g.err = errAnswer
+		}
+		g.refused = g.err != nil
+		for k, i := range g.members {
+			if g.err == nil && g.answer(k).status&answerRefused != 0 && !l.set.Rule(g.request.Subjects[i].Outcome.Rule).Shadow {
+				g.refused = true
+			}
+		}
+	}
+}
+
+// revised returns the groups that do not refuse, of requests of which another group does,
+// with a call that withdraws what they have charged and asks for the outcomes of a
+// refused event.
+func (s *Store) revised(l *layout, groups []*group) (again []*group) {
+	for first := 0; first < len(groups); {
+		last, refused := first, 0
+		for ; last < len(groups) && groups[last].request == groups[first].request; last++ {
+			if groups[last].refused {
+				refused++
+			}
+		}
+		for _, g := range groups[first:last] {
+			if refused > 0 && !g.refused {
+				s.revise(g, l)
+				again = append(again, g)
+			}
+		}
+		first = last
+	}
+	return again
+}
+
+// revise makes the second call of g.
+func (s *Store) revise(g *group, l *layout) {
+	const notCounted = 1<<16 - 1 // no record was reset so often
+	withdrawn, counted := appendUint56(nil, readUint56(g.data)), false
+	for k := range g.members {
+		a := g.answer(k)
+		if a.status&answerCounted == 0 || g.request.Peek {
+			a.resets = notCounted
+		} else {
+			counted = true
+		}
+		withdrawn = binary.BigEndian.AppendUint16(withdrawn, a.resets)
+	}
+	if !counted {
+		s.ask(g, l, askRefused)
+		return
+	}
+	s.ask(g, l, askRefused|askWithdraw)
+	g.script = l.scripts.repair
+	g.args = append(g.args, string(withdrawn))
+}
+
+// An answer is what a script returns of a subject. Times are in microseconds.
+type answer struct {
+	status              byte
+	limit               int
+	remaining           uint64
+	retry, reset, delay int64
+	resets              uint16
+}
+
+const (
+	answerRefused = 1
+	answerCharged = 2 // for a settlement
+	answerCounted = 4 // in the record, which a refused event is as well with CountRefused
+	answerBytes   = 1 + 2 + 4*uint56 + 2
+)
+
+// answer returns the k-th of g, which the server has answered.
+func (g *group) answer(k int) answer {
+	b := g.data[uint56+k*answerBytes:]
+	return answer{
+		status:    b[0],
+		limit:     int(b[1])<<8 | int(b[2]),
+		remaining: uint64(readUint56(b[3:])),
+		retry:     readUint56(b[3+uint56:]),
+		reset:     readUint56(b[3+2*uint56:]),
+		delay:     readUint56(b[3+3*uint56:]),
+		resets:    uint16(b[answerBytes-2])<<8 | uint16(b[answerBytes-1]),
+	}
+}
+
+// finish fills in the outcomes of g's subjects, and the time of its request.
+func (g *group) finish(l *layout) {
+	r := g.request
+	if g.err != nil {
+		r.Err = g.err
+		return
+	}
+	now := readUint56(g.data)
+	r.Now = max(r.Now, now*1000)
+	for k, i := range g.members {
+		a, s := g.answer(k), &r.Subjects[i]
+		s.Mark = mark(now, a.resets)
+		s.Outcome = outcome{
+			Rule:       s.Outcome.Rule,
+			Set:        s.Outcome.Set,
+			Refused:    a.status&answerRefused != 0,
+			Charged:    a.status&answerCharged != 0,
+			Limit:      l.rules[s.Outcome.Rule].most[a.limit],
+			LimitIndex: a.limit,
+			Remaining:  a.remaining,
+			RetryAfter: duration(a.retry),
+			ResetAfter: duration(a.reset),
+			Delay:      duration(a.delay),
+		}
+	}
+}
+
+func duration(micros int64) time.Duration {
+	if micros >= never {
+		return ratelimit.Never
+	}
+	return time.Duration(micros) * time.Microsecond
+}
+
+// markResets is how many bits of a mark are the number of resets; the others are the time
+// of the charge.
+const markResets = 12
+
+func mark(now int64, resets uint16) uint64 { return uint64(now)<<markResets | uint64(resets) }
+
+func unmark(m uint64) (now int64, resets uint16) {
+	return int64(m >> markResets), uint16(m & (1<<markResets - 1))
+}

@@ -1,0 +1,71 @@
+package latelyredis
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrBans is the error of calls about bans, which this store does not keep.
+var ErrBans = errors.New("latelyredis: bans are not kept in Redis yet: use the memory store for rules with bans")
+
+// A ServerError is an error that the server answered, with what to do about it. It was not
+// retried, and nothing was counted.
+type ServerError struct {
+	// Code is the first word of the answer, such as READONLY.
+	Code string
+	// Err is the error of the client library.
+	Err error
+}
+
+// Error returns the answer and what to do about it.
+func (e *ServerError) Error() string {
+	if advice, ok := advices[e.Code]; ok {
+		return fmt.Sprintf("latelyredis: %s: %v", advice, e.Err)
+	}
+	return fmt.Sprintf("latelyredis: the server answered with an error: %v", e.Err)
+}
+
+// Unwrap returns e.Err.
+func (e *ServerError) Unwrap() error { return e.Err }
+
+// advices says what the errors mean that a server which is set up wrongly, or is not ready,
+// answers. NOSCRIPT is not among them: the script is then sent in full.
+var advices = map[string]string{
+	"READONLY":    "the server is a replica: connect to the primary, or through Sentinel or Cluster",
+	"LOADING":     "the server is loading its data, and answers when that is done",
+	"OOM":         "the server is out of memory: raise maxmemory",
+	"NOPERM":      "the ACL user lacks a permission: it needs +evalsha +eval +script|load +get +set +del +time on the keys of the prefix",
+	"NOAUTH":      "the server requires a password",
+	"WRONGPASS":   "the server rejects the password",
+	"MASTERDOWN":  "the server is a replica without its primary",
+	"CLUSTERDOWN": "the cluster does not serve this slot",
+	"MOVED":       "the server is a node of a cluster: use a client for clusters",
+	"ASK":         "the server is a node of a cluster: use a client for clusters",
+	"CROSSSLOT":   "the server is a node of a cluster: use a client for clusters",
+	"BUSY":        "the server is busy with a script of someone else",
+	"MISCONF":     "the server cannot write its snapshot, and accepts no writes until it can",
+	"NOREPLICAS":  "too few replicas are connected: see min-replicas-to-write",
+	"WRONGTYPE":   "a key with the store's prefix is not of the store: use a prefix of its own",
+}
+
+// noPermission is what a script answers instead of NOPERM.
+const noPermission = "can't run this command"
+
+// codeOf returns the code of what a server answered: ERR if it has none. Older servers put
+// the code of an error in a script behind other words.
+func codeOf(message string) string {
+	code, _, _ := strings.Cut(message, " ")
+	if strings.ToUpper(code) == code && code != "ERR" {
+		return code
+	}
+	for c := range advices {
+		if strings.Contains(message, c+" ") {
+			return c
+		}
+	}
+	if strings.Contains(message, noPermission) {
+		return "NOPERM"
+	}
+	return "ERR"
+}

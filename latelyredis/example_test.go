@@ -1,0 +1,48 @@
+package latelyredis_test
+
+import (
+	"log"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/lately-go/lately/latelyredis"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// Processes with these rules and this server allow each client 100 requests a minute
+// together.
+func Example() {
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
+		Name: "per-client", Key: match.MustKey("client"),
+		Limits:         []ratelimit.Limit{{N: 100, Span: time.Minute}},
+		OnStoreFailure: ratelimit.FailLocal,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress:  []string{"127.0.0.1:6379"},
+		DisableRetry: true,
+		DisableCache: true,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	store, err := latelyredis.New(client, set, latelyredis.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: store, StoreTimeout: 20 * time.Millisecond})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	var event match.Event
+	event.SetString(match.Client, "192.0.2.7")
+	if d := limiter.Take(&event); !d.Allowed {
+		log.Printf("refused by %s, again in %v", d.Rule, d.RetryAfter)
+	}
+}

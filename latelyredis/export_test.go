@@ -1,0 +1,60 @@
+package latelyredis
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/rueidis"
+
+	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// The types of the store's methods, for tests.
+type (
+	Request    = request
+	Subject    = subject
+	Outcome    = outcome
+	Settlement = settlement
+	Adjustment = adjustment
+)
+
+var ErrStale = store.ErrStale
+
+// givenClock is instead of clock.lua: the time is the last argument, and since that of the
+// server is another, keys stay for a day.
+const givenClock = `
+local now, call = tonumber(ARGV[#ARGV]), redis.call
+local redis = {call = function(command, ...)
+  local a = {...}
+  if command == 'SET' then a[4] = 86400000 end
+  return call(command, unpack(a))
+end}
+`
+
+// NewAt returns a Store whose scripts take the time from now, in microseconds: no script
+// of New does.
+func NewAt(client rueidis.Client, set *ratelimit.Set, c Config, now *atomic.Int64) (*Store, error) {
+	return newStore(timed{rueidisConn{client}, now}, set, c, givenClock)
+}
+
+// timed adds the time to each command.
+type timed struct {
+	conn
+	now *atomic.Int64
+}
+
+func (t timed) run(ctx context.Context, commands []command) []reply {
+	now := strconv.FormatInt(t.now.Load(), 10)
+	for i := range commands {
+		c := &commands[i]
+		c.args = append(c.args[:len(c.args):len(c.args)], now)
+	}
+	return t.conn.run(ctx, commands)
+}
+
+// ServerForTest returns a client of the server that tests share. The tests of package
+// latelyredis_test set it.
+var ServerForTest func(testing.TB) rueidis.Client

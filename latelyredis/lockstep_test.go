@@ -1,0 +1,155 @@
+package latelyredis_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/latelyredis"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestLockstep compares each decision about random events under random rules with that of
+// the memory store, which has the same times.
+func TestLockstep(t *testing.T) {
+	client := redis(t).client(t)
+	rounds, steps := 40, 120
+	if testing.Short() {
+		rounds = 15
+	}
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for round := range rounds {
+		var now atomic.Int64
+		now.Store(time.Now().UnixMicro())
+		rules := set(t, randomRules(rnd)...)
+		memory, err := ratelimit.NewLimiter(rules, ratelimit.Config{Resolution: time.Microsecond, Budget: ratelimit.NoBudget})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store, err := latelyredis.NewAt(client, rules, prefixed(), &now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		redis, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var done []string
+		for range steps {
+			now.Add(gap(rnd, rules))
+			at, n, peek := time.UnixMicro(now.Load()), cost(rnd, rules), rnd.IntN(5) == 0
+			var e match.Event
+			e.SetString(match.Path, fmt.Sprint("/", rnd.IntN(2)))
+			done = append(done, fmt.Sprintf("at %v: %d for %s, peek %v", at, n, e.Get(match.Path), peek))
+			want, got := outcomes(memory, at, &e, n, peek), outcomes(redis, at, &e, n, peek)
+			if !slices.Equal(got, want) {
+				for i := range rules.Len() {
+					t.Logf("rule %d: %+v", i, *rules.Rule(i))
+				}
+				t.Fatalf("seed %d, round %d: after\n%v\nRedis returns\n%+v\nand memory\n%+v", seed, round, done[max(0, len(done)-20):], got, want)
+			}
+		}
+	}
+}
+
+// outcomes returns the outcome of each rule, with waiting times as Redis has them, and as
+// the last the decision.
+func outcomes(l *ratelimit.Limiter, at time.Time, e *match.Event, n uint64, peek bool) (all []string) {
+	var d ratelimit.Decision
+	var outs []ratelimit.Outcome
+	if peek {
+		d = l.PeekN(at, e, n)
+	} else {
+		d, outs = l.Judge(at, e, n, nil)
+	}
+	micros := func(d time.Duration) time.Duration {
+		return (d + time.Microsecond - 1).Truncate(time.Microsecond)
+	}
+	for _, o := range outs {
+		all = append(all, fmt.Sprintf("%d: refused %v charged %v limit %d of %d remaining %d retry %v reset %v delay %v", o.Rule, o.Refused, o.Charged,
+			o.LimitIndex, o.Limit, o.Remaining, micros(o.RetryAfter), micros(o.ResetAfter), micros(o.Delay)))
+	}
+	return append(all, fmt.Sprintf("%v by %q, limit %d remaining %d retry %v reset %v delay %v, %v", d.Allowed, d.Rule, d.Limit, d.Remaining,
+		micros(d.RetryAfter), micros(d.ResetAfter), micros(d.Delay), d.Err))
+}
+
+// randomRules returns rules of one key.
+func randomRules(rnd *rand.Rand) (rules []ratelimit.Rule) {
+	for i := range 1 + rnd.IntN(3) {
+		r := ratelimit.Rule{Name: fmt.Sprint("r", i), Key: match.MustKey("path"), Algorithm: ratelimit.Algorithm(rnd.IntN(9))}
+		r.Shadow, r.CountRefused = rnd.IntN(4) == 0, rnd.IntN(4) == 0
+		switch r.Algorithm {
+		case ratelimit.InFlight:
+			r.CountRefused = false
+		case ratelimit.GCRA, ratelimit.LeakyBucket:
+			// At its highest, a bucket in memory is short of that by less than a
+			// nanosecond. TestConforms has these, beside fractions.
+			r.CountRefused = false
+		}
+		for range 1 + rnd.IntN(3) {
+			r.Limits = append(r.Limits, randomLimit(rnd, r.Algorithm))
+		}
+		rules = append(rules, r)
+	}
+	return rules
+}
+
+func randomLimit(rnd *rand.Rand, a ratelimit.Algorithm) ratelimit.Limit {
+	l := ratelimit.Limit{N: []uint64{0, 1, 3, 10, 100, 128, 129, 300, 1000, 70_000, ratelimit.MaxSliding}[rnd.IntN(11)]}
+	switch a {
+	case ratelimit.Calendar:
+		l.Per = ratelimit.PerSecond + ratelimit.Period(rnd.IntN(6))
+		return l
+	case ratelimit.Exact, ratelimit.InFlight:
+		l.N = min(l.N, 1000)
+	case ratelimit.GCRA, ratelimit.LeakyBucket:
+		if l.N > 0 && rnd.IntN(2) == 0 {
+			l.Burst = 1 + rnd.Uint64N(min(2*l.N, ratelimit.MaxSliding))
+		}
+	}
+	l.Span = []time.Duration{1, 7, 48, 100, 997, 1000, 60_000, 3_600_001, 315_360_000_000}[rnd.IntN(9)] * time.Millisecond
+	if l.Span == ratelimit.MaxSpan {
+		l.Burst = min(l.Burst, l.N) // more would take longer than that to drain
+	}
+	return l
+}
+
+// someLimit returns the span and what can be used of some limit.
+func someLimit(rnd *rand.Rand, s *ratelimit.Set) (span time.Duration, n uint64) {
+	r := s.Rule(rnd.IntN(s.Len()))
+	l := r.Limits[rnd.IntN(len(r.Limits))]
+	return l.Window(), max(l.N, l.Burst, 1)
+}
+
+// gap returns the microseconds between two events.
+func gap(rnd *rand.Rand, s *ratelimit.Set) int64 {
+	span, n := someLimit(rnd, s)
+	width := max(span.Microseconds()/60, 1)
+	switch rnd.IntN(10) {
+	case 0:
+		return 0
+	case 2:
+		return min(width*rnd.Int64N(130), 4*365*24*3600e6) // years, but not so many that time ends
+	case 3:
+		return min(width, 3600e6)
+	}
+	return rnd.Int64N(min(2*span.Microseconds()/int64(min(n, 100)), 3600e6) + 1)
+}
+
+func cost(rnd *rand.Rand, s *ratelimit.Set) uint64 {
+	_, n := someLimit(rnd, s)
+	switch rnd.IntN(12) {
+	case 0:
+		return rnd.Uint64N(n + 2)
+	case 1, 2:
+		return rnd.Uint64N(2 + n/8)
+	case 3:
+		return []uint64{0, 1 << 32, 1<<53 - 1, 1 << 63}[rnd.IntN(4)]
+	}
+	return 1
+}

@@ -1,0 +1,36 @@
+-- The windows of Fixed and Calendar, from first to before over. That of a calendar is
+-- one of two periods that the caller sends, p0 to p1 and p1 to p2.
+local period = {
+  load = function(s, body)
+    s.first, s.over, s.count = 0, 0, 0
+    if body ~= '' then s.first, s.over, s.count = unpack_('>I7I7I7', body) end
+  end,
+  advance = function(s, t)
+    if t >= s.over then s.count = 0 end
+  end,
+  used = function(s) return s.count end,
+  charge = function(s, t, cost)
+    if s.count == 0 then
+      if not s.p0 then
+        s.first, s.over = t, t + s.span
+      elseif t < s.p0 then
+        return -- carried from another algorithm: it is over
+      elseif t < s.p1 then
+        s.first, s.over = s.p0, s.p1
+      else
+        s.first, s.over = s.p1, s.p2
+      end
+    end
+    s.count = min(s.count + cost, MOST)
+  end,
+  till = function(s) return s.over end,
+  ends = function(s, t)
+    if s.count == 0 then return t end
+    return s.over
+  end,
+  save = function(s)
+    if s.count == 0 then return '' end
+    return pack('>I7I7I7', s.first, s.over, s.count)
+  end,
+}
+windows[6], windows[CALENDAR] = period, period

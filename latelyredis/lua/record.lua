@@ -1,0 +1,124 @@
+-- A record is what a key of Redis holds: the limits of one rule and subject.
+--   version of the format 1 | newest time 7 | number of times it was reset 2, and in its
+--   first bit whether a bucket was cut | number of limits 1
+-- and of each limit
+--   algorithm 1 | N 4 | span 7 | burst 4 | length of the body 3 | body
+-- N and the rest are there so that another version of a rule finds out, and carries
+-- what is counted. repair is nil in a script that cannot do that.
+local CUT = 32768
+
+local function readLimit(bytes, i)
+  local a, n, span, most, next = unpack_('>BI4I7I4', bytes, i)
+  local s = {a = a, n = n, span = span, most = most, shape = sub(bytes, i, next - 1)}
+  if n == 0 then a = NOTHING elseif a == SLIDING and n > 128 then a = SLOTS end
+  s.window = windows[a]
+  return s, next
+end
+
+-- readRule returns a record of a rule, as a caller sends it, without counts.
+local function readRule(key, rule)
+  local flags, keep, n, i = unpack_('>BI7B', rule)
+  local r = {key = key, shadow = flags % 2 == 1, countRefused = flags >= 2, keep = keep, newest = 0, resets = 0}
+  for j = 1, n do
+    local s
+    s, i = readLimit(rule, i)
+    s.body = ''
+    if s.a == CALENDAR then s.p0, s.p1, s.p2, i = unpack_('>I7I7I7', rule, i) end
+    r[j] = s
+  end
+  return r
+end
+
+-- readRecord reads what Redis has of r. It returns false if only repair can.
+local function readRecord(r)
+  local v = redis.call('GET', r.key)
+  if not v then return true end
+  r.found = true
+  local version, newest, resets, n, i = unpack_('>BI7I2B', v)
+  if version ~= 1 then error('latelyredis: a record of version ' .. version .. ', which this version does not know') end
+  r.newest, r.cut, r.resets = newest, resets >= CUT, resets % CUT
+  local same = n == #r
+  for j = 1, n do
+    if same and sub(v, i, i + 15) ~= r[j].shape then same = false end
+    if not same then
+      r.stored = v
+      return n == 0
+    end
+    local length, from = unpack_('>I3', v, i + 16)
+    i = from + length
+    r[j].body = sub(v, from, i - 1)
+  end
+  if not same then r.stored = v end
+  return same or n == 0
+end
+
+-- openAll reads the records of all keys, and sets now to the time to judge at: the
+-- newest of them, unless the clock was set back since. It returns nil and an answer
+-- for the caller if this script cannot judge them.
+local function openAll(first)
+  local records, newest, whole = {}, now, true
+  for i = 1, #KEYS do
+    local r = readRule(KEYS[i], ARGV[first + i])
+    records[i] = r
+    whole = readRecord(r) and whole
+    newest = max(newest, r.newest)
+  end
+  if newest - now > SLACK then
+    if not repair then return nil, 'repair' end
+  else
+    now = newest
+  end
+  for i = 1, #records do
+    local r = records[i]
+    for j = 1, #r do
+      if r[j].p0 and (now < r[j].p0 or now >= r[j].p2) then return nil, 'period' .. pack('>I7', now) end
+    end
+  end
+  if not whole and not repair then return nil, 'repair' end
+  for i = 1, #records do
+    local r = records[i]
+    if repair then
+      repair(r)
+    else
+      for j = 1, #r do
+        local s = r[j]
+        s.window.load(s, s.body)
+        s.window.advance(s, now)
+      end
+    end
+  end
+  return records
+end
+
+-- save writes a record with the time after which it holds nothing.
+local function save(r)
+  local parts, ends = {}, now
+  for j = 1, #r do
+    local s = r[j]
+    local body = s.window.save(s)
+    if body ~= '' then ends = max(ends, s.window.ends(s, now)) end
+    parts[j] = s.shape .. pack('>I3', #body) .. body
+  end
+  if r.resets > 0 then ends = max(ends, now + r.keep) end
+  if ends <= now then
+    if r.found then redis.call('DEL', r.key) end
+    return
+  end
+  local head = pack('>BI7I2B', 1, now, r.resets + (r.cut and CUT or 0), #r)
+  redis.call('SET', r.key, head .. table.concat(parts), 'PX', ceil((ends - now) / 1000) + 1)
+end
+
+-- charge charges all limits of a record, and notes whether a bucket was cut.
+local function charge(r, cost)
+  if r.cut then
+    r.cut = false
+    for j = 1, #r do
+      if r[j].window.used(r[j], now) > 0 then r.cut = true end
+    end
+  end
+  for j = 1, #r do
+    local s = r[j]
+    s.window.charge(s, now, cost)
+    if s.window.cut and s.window.cut(s, now) then r.cut = true end
+  end
+end

@@ -1,0 +1,83 @@
+-- loadAt loads limits as they were at the newest time of their record. If the clock was
+-- set back since, what is later than now is moved to now.
+local function loadAt(newest, limits)
+  for j = 1, #limits do
+    local s = limits[j]
+    s.window.load(s, s.body)
+    s.window.advance(s, newest)
+    if newest > now then s.window.clamp(s, now, newest) end
+  end
+end
+
+-- heir returns the limit of old from which s takes its counts over: the same limit, else
+-- that of its algorithm with the shortest span that is no shorter, else the longest;
+-- and if none has its algorithm, that of any.
+local function heir(s, old)
+  local best
+  for pass = 1, 2 do
+    for j = 1, #old do
+      local o = old[j]
+      if o.shape == s.shape then return o end
+      local counts = o.a == s.a or pass == 2 and o.a ~= IN_FLIGHT and s.a ~= IN_FLIGHT
+      if counts then
+        local better = not best
+        if best and (o.span >= s.span) ~= (best.span >= s.span) then
+          better = o.span >= s.span
+        elseif best then
+          better = o.span >= s.span and o.span < best.span or o.span < s.span and o.span > best.span
+        end
+        if better then best = o end
+      end
+    end
+    if best then return best end
+  end
+end
+
+-- carry counts in s what o held at a time. Times stay, even if they are more than n: the
+-- limit may be raised again.
+local function carry(s, o, t)
+  if s.window == log and o.window == log then
+    s.times, s.count, s.lost = o.times, o.count, o.lost
+    return
+  end
+  local times, counts = o.window.each(o, t)
+  for i = 1, #times do
+    s.window.advance(s, times[i])
+    s.window.charge(s, times[i], counts[i])
+  end
+end
+
+-- repair loads the limits of a record, with the counts of other limits that it has.
+repair = function(r)
+  r.changed = r.newest > now -- or the next call would move it again, to a later time
+  if not r.stored then
+    loadAt(r.newest, r)
+    for j = 1, #r do r[j].window.advance(r[j], now) end
+    return
+  end
+  local old, i = {}, 12
+  for j = 1, string.byte(r.stored, 11) do
+    local s, from, length
+    s, i = readLimit(r.stored, i)
+    length, from = unpack_('>I3', r.stored, i)
+    i = from + length
+    s.body = sub(r.stored, from, i - 1)
+    if s.a == CALENDAR then s.p0 = 0 end
+    old[j] = s
+  end
+  loadAt(r.newest, old)
+  local refundable = true
+  for j = 1, #r do
+    local s = r[j]
+    s.window.load(s, '')
+    local o = heir(s, old)
+    if o then
+      carry(s, o, min(r.newest, now))
+      if s.shape ~= o.shape and (s.window ~= log or o.window ~= log) then refundable = false end
+    end
+    s.window.advance(s, now)
+  end
+  -- What was charged before cannot be told from the rest, and is not given back.
+  if not refundable then r.resets = r.resets % 4095 + 1 end
+  r.changed = true
+end

@@ -1,0 +1,161 @@
+package latelyredis_test
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/latelyredis"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestExpiry takes under each algorithm by the clock of the server: every key expires, and
+// not before what it counts has left. A key without a time to live gets one.
+func TestExpiry(t *testing.T) {
+	client := redis(t).client(t)
+	for i := range ratelimit.Algorithms() {
+		a := ratelimit.Algorithm(i)
+		for _, n := range []uint64{10, 1000} {
+			rules, config := set(t, limited("r", match.MustKey("path"), a, n)), prefixed()
+			store, err := latelyredis.New(client, rules, config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := config.Prefix + "{path=k}:r"
+			for range 6 {
+				r := take(context.Background(), store, rules, "k")
+				if r.Err != nil {
+					t.Fatalf("%v: %v", a, r.Err)
+				}
+				lives, _ := strconv.ParseInt(do(t, client, "PTTL", key), 10, 64)
+				// A second for the time between the two.
+				least, most := r.Subjects[0].Outcome.ResetAfter.Milliseconds()-1000, r.Subjects[0].Outcome.ResetAfter.Milliseconds()+2
+				if lives < least || lives > most || lives <= 0 && least > 0 {
+					t.Errorf("%v, limit %d: the key lives for %d ms, want %d to %d", a, n, lives, least, most)
+				}
+				do(t, client, "PERSIST", key)
+			}
+		}
+	}
+}
+
+// TestClockSetBack sets the clock back by an hour after a limit of one in ten seconds was
+// used up: nothing is freed by that, and nobody is refused for longer than a window and
+// a slot.
+func TestClockSetBack(t *testing.T) {
+	client := redis(t).client(t)
+	for i := range ratelimit.Algorithms() {
+		a := ratelimit.Algorithm(i)
+		for _, n := range []uint64{4, 200} {
+			l := ratelimit.Limit{N: n, Span: 10 * time.Second}
+			if a == ratelimit.Calendar {
+				l = ratelimit.Limit{N: n, Per: ratelimit.PerMinute}
+			}
+			rules := set(t, ratelimit.Rule{Name: "r", Key: match.MustKey("path"), Algorithm: a, Limits: []ratelimit.Limit{l}})
+			var now atomic.Int64
+			now.Store(time.Date(2026, 11, 23, 12, 0, 30, 1e8, time.UTC).UnixMicro())
+			store, err := latelyredis.NewAt(client, rules, prefixed(), &now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			takeAll(t, store, rules, n)
+			now.Add(-time.Hour.Microseconds())
+			if n := takeAll(t, store, rules, 1); n != 0 {
+				t.Errorf("%v, limit %d: a clock that is set back frees %d", a, l.N, n)
+			}
+			window, slot := l.Window(), time.Duration(0)
+			switch a {
+			case ratelimit.Sliding, ratelimit.Weighted:
+				slot = window / 60
+			case ratelimit.TwoBucket:
+				slot = window
+			}
+			now.Add((window + slot).Microseconds())
+			if got := takeAll(t, store, rules, n); got != n {
+				t.Errorf("%v: %v and %v after a clock was set back, %d are allowed, want %d", a, window, slot, got, n)
+			}
+		}
+	}
+}
+
+// TestClockSetBackALittle has a record judged at its newest time, as in memory.
+func TestClockSetBackALittle(t *testing.T) {
+	rules := set(t, limited("r", match.MustKey("path"), ratelimit.Sliding, 2))
+	var now atomic.Int64
+	now.Store(time.Now().UnixMicro())
+	store, err := latelyredis.NewAt(redis(t).client(t), rules, prefixed(), &now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := take(context.Background(), store, rules, "k")
+	now.Add(-50_000)
+	if r := take(context.Background(), store, rules, "k"); r.Now != first.Now {
+		t.Errorf("judged %v after the event before, want at the same time", time.Duration(r.Now-first.Now))
+	}
+}
+
+// takeAll takes up to n times until one is refused, and returns how often it was allowed.
+func takeAll(t testing.TB, store *latelyredis.Store, rules *ratelimit.Set, n uint64) (allowed uint64) {
+	t.Helper()
+	for ; allowed < n; allowed++ {
+		r := take(context.Background(), store, rules, "k")
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		if r.Subjects[0].Outcome.Refused {
+			break
+		}
+	}
+	return allowed
+}
+
+// TestBytes measures what a key costs when all of its slots are used: its name, its record
+// and its entries in the tables of keys and of times to live.
+func TestBytes(t *testing.T) {
+	// MEMORY USAGE leaves out the entry of the time to live, and a place in each of the two
+	// tables, which are half empty at worst.
+	const tables = 24 + 2*16
+	client := redis(t).client(t)
+	cases := []struct {
+		a    ratelimit.Algorithm
+		n    uint64
+		most int
+	}{
+		{ratelimit.GCRA, 1000, 200},
+		{ratelimit.Fixed, 1000, 220},
+		{ratelimit.TwoBucket, 1000, 220},
+		{ratelimit.Weighted, 1000, 360},
+		{ratelimit.Sliding, 1000, 360},
+		{ratelimit.Sliding, 60_000, 360},
+		{ratelimit.Sliding, 100, 800},
+	}
+	for _, c := range cases {
+		rules := set(t, limited("per-client", match.MustKey("client"), c.a, c.n))
+		var now atomic.Int64
+		now.Store(time.Now().UnixMicro())
+		config := prefixed()
+		store, err := latelyredis.NewAt(client, rules, config, &now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const address = "203.0.113.219"
+		for range 61 { // a slot each, up to the limit
+			r := &latelyredis.Request{Set: rules, Cost: max(c.n/61, 1), Subjects: []latelyredis.Subject{about(0, address)}}
+			if store.Decide(context.Background(), []*latelyredis.Request{r}); r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			now.Add(time.Second.Microseconds())
+		}
+		usage, err := strconv.Atoi(do(t, client, "MEMORY", "USAGE", config.Prefix+"{client="+address+"}:per-client"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%v, limit %d: %d bytes", c.a, c.n, usage+tables)
+		if usage+tables > c.most {
+			t.Errorf("%v, limit %d: %d bytes a key, want at most %d", c.a, c.n, usage+tables, c.most)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package latelyredis
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// maxLimits is the most limits of a rule, a byte of its record.
+const maxLimits = 255
+
+// A layout is a rule set as scripts are told of it.
+type layout struct {
+	set     *ratelimit.Set
+	rules   []rule
+	scripts scripts
+}
+
+// newLayout returns the layout of a set. Its error names the rule and what cannot be kept
+// in Redis.
+func newLayout(clock string, set *ratelimit.Set) (*layout, error) {
+	l := &layout{set: set, scripts: newScripts(clock, set)}
+	for i := range set.Len() {
+		r, err := newRule(set.Rule(i))
+		if err != nil {
+			return nil, fmt.Errorf("latelyredis: rule %q: %w", set.Rule(i).Name, err)
+		}
+		l.rules = append(l.rules, r)
+	}
+	return l, nil
+}
+
+// A rule is what a script is told of a rule: flags 1 | keep 7 | number of limits 1, and of
+// each limit its algorithm 1 | N 4 | span 7 | burst 4, of a calendar also the bounds of two
+// periods, 7 each. Numbers are big-endian, times in microseconds.
+type rule struct {
+	namer
+	most      []uint64 // what each limit lets be used
+	told      []byte   // with the bounds of periods left open
+	calendars []calendar
+}
+
+// A calendar is a limit whose periods depend on a time zone, which a script cannot know.
+type calendar struct {
+	at     int // where the bounds are, in told
+	period limit.Period
+	zone   *time.Location
+}
+
+const (
+	flagShadow       = 1
+	flagCountRefused = 2
+)
+
+func newRule(r *ratelimit.Rule) (rule, error) {
+	switch {
+	case r.Ban != nil:
+		return rule{}, fmt.Errorf("ban: bans are not kept in Redis yet: remove the ban, or use the memory store")
+	case r.Adapt != nil:
+		return rule{}, fmt.Errorf("adapt: limits that follow the traffic are not kept in Redis yet: remove adapt, or use the memory store")
+	case len(r.Limits) > maxLimits:
+		return rule{}, fmt.Errorf("%d limits: must be at most %d", len(r.Limits), maxLimits)
+	}
+	flags := byte(0)
+	if r.Shadow {
+		flags |= flagShadow
+	}
+	if r.CountRefused {
+		flags |= flagCountRefused
+	}
+	rl := rule{namer: newNamer(r.Key, r.Name)}
+	rl.told = appendUint56([]byte{flags}, keep(r))
+	rl.told = append(rl.told, byte(len(r.Limits)))
+	for _, l := range r.Limits {
+		rl.add(r, l)
+	}
+	return rl, nil
+}
+
+// add adds a limit.
+func (rl *rule) add(r *ratelimit.Rule, l ratelimit.Limit) {
+	most := l.N
+	if l.N > 0 && l.Burst > 0 {
+		most = l.Burst
+	}
+	rl.most = append(rl.most, most)
+	rl.told = append(rl.told, byte(r.Algorithm))
+	rl.told = binary.BigEndian.AppendUint32(rl.told, uint32(l.N))
+	rl.told = appendUint56(rl.told, l.Window().Microseconds())
+	rl.told = binary.BigEndian.AppendUint32(rl.told, uint32(most))
+	if r.Algorithm == ratelimit.Calendar {
+		rl.calendars = append(rl.calendars, calendar{len(rl.told), periodOf(l), zoneOf(r)})
+		rl.told = append(rl.told, make([]byte, 3*uint56)...)
+	}
+}
+
+// keep returns how long at most a charge counts, and longer: how long a reset has to be
+// remembered.
+func keep(r *ratelimit.Rule) int64 {
+	longest := time.Duration(0)
+	for _, l := range r.Limits {
+		longest = max(longest, 2*l.Window())
+		if l.N > 0 { // a bucket holds twice its burst, or its burst and N, at most
+			drains := math.Ceil(float64(max(l.Burst, l.N)) / float64(l.N))
+			longest = max(longest, 2*min(time.Duration(drains)*l.Window(), ratelimit.MaxSpan))
+		}
+	}
+	return longest.Microseconds()
+}
+
+func zoneOf(r *ratelimit.Rule) *time.Location {
+	if r.Zone == nil {
+		return time.UTC
+	}
+	return r.Zone
+}
+
+// periodOf returns the period of a Calendar limit, which may be given as a span.
+func periodOf(l ratelimit.Limit) limit.Period {
+	for p := ratelimit.PerSecond; l.Per == 0 && p < ratelimit.PerMonth; p++ {
+		if (ratelimit.Limit{Per: p}).Window() == l.Span {
+			return limit.Period(p)
+		}
+	}
+	return limit.Period(l.Per)
+}
+
+// argument returns what the script is told of rl at about the time now, in
+// microseconds.
+func (rl *rule) argument(now int64) string {
+	if len(rl.calendars) == 0 {
+		return string(rl.told)
+	}
+	told := append([]byte(nil), rl.told...)
+	for _, c := range rl.calendars {
+		first, over := c.period.Bounds(now*1000, c.zone)
+		_, next := c.period.Bounds(over, c.zone)
+		b := told[c.at:c.at]
+		for _, t := range []int64{first, over, next} {
+			b = appendUint56(b, t/1000)
+		}
+	}
+	return string(told)
+}
+
+// uint56 is the number of bytes of a time in arguments and answers.
+const uint56 = 7
+
+func appendUint56(b []byte, n int64) []byte {
+	return append(b, byte(n>>48), byte(n>>40), byte(n>>32), byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+}
+
+// A serverClock knows about what time it is on the server, for the periods that scripts are
+// told: it is not what decisions are made at.
+type serverClock struct{ ahead atomic.Int64 } // of this process, in microseconds
+
+// early is by how much the time is too early that the periods are of: the next one is told
+// as well, so that either clock may be ahead of the other by half a second.
+const early = 500_000
+
+func (c *serverClock) now() int64 { return time.Now().UnixMicro() + c.ahead.Load() - early }
+
+// set tells c the time on the server.
+func (c *serverClock) set(now int64) { c.ahead.Store(now - time.Now().UnixMicro()) }

@@ -1,0 +1,98 @@
+package latelyredis
+
+import (
+	"crypto/sha1"
+	"embed"
+	"encoding/hex"
+	"strings"
+
+	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+//go:embed lua
+var lua embed.FS
+
+// A script is Lua that Redis runs, and the name by which it knows it.
+type script struct{ text, sha string }
+
+func newScript(text string) *script {
+	sum := sha1.Sum([]byte(text))
+	return &script{text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+// scripts are the three of a rule set.
+type scripts struct {
+	// decide has the windows of the set's algorithms only: Redis makes the functions of a
+	// script at each call.
+	decide *script
+	// repair decides as well, and also withdraws a charge, reads a record of other limits
+	// and moves one whose clock was set back.
+	repair *script
+	// correct charges and gives back without a decision.
+	correct *script
+}
+
+// families are the files of the windows, in an order in which each finds what it uses.
+var families = []string{"nothing", "log", "slots", "ring", "weighted", "sliding", "two", "level", "period"}
+
+// newScripts returns the scripts for a rule set, which take the time as clock does.
+func newScripts(clock string, set *ratelimit.Set) scripts {
+	used := map[string]bool{}
+	for i := range set.Len() {
+		r := set.Rule(i)
+		for _, l := range r.Limits {
+			for _, f := range familiesOf(r.Algorithm, l.N) {
+				used[f] = true
+			}
+		}
+	}
+	var some, all strings.Builder
+	some.WriteString(clock + source("common"))
+	all.WriteString(clock + source("common"))
+	for _, f := range families {
+		if used[f] {
+			some.WriteString(source(f))
+		}
+		all.WriteString(source(f))
+	}
+	for _, f := range families {
+		if f != "slots" && f != "weighted" { // those have nothing to correct of their own
+			all.WriteString(source(f + "_correct"))
+		}
+	}
+	record, repair := source("record"), source("repair")
+	return scripts{
+		decide:  newScript(some.String() + record + source("decide")),
+		repair:  newScript(all.String() + record + repair + source("decide")),
+		correct: newScript(all.String() + record + repair + source("correct")),
+	}
+}
+
+// familiesOf returns the files that a limit needs.
+func familiesOf(a ratelimit.Algorithm, n uint64) []string {
+	switch {
+	case n == 0:
+		return []string{"nothing"}
+	case a == ratelimit.Sliding && n > limit.SlidingExact:
+		return []string{"log", "slots", "ring", "sliding"}
+	case a == ratelimit.Weighted:
+		return []string{"slots", "ring", "weighted"}
+	case a == ratelimit.TwoBucket:
+		return []string{"slots", "two"}
+	case a == ratelimit.GCRA, a == ratelimit.LeakyBucket:
+		return []string{"level"}
+	case a == ratelimit.Fixed, a == ratelimit.Calendar:
+		return []string{"period"}
+	}
+	return []string{"log"}
+}
+
+// source returns the file of that name.
+func source(name string) string {
+	text, err := lua.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return string(text)
+}

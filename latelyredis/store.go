@@ -1,0 +1,179 @@
+package latelyredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync/atomic"
+
+	"github.com/redis/rueidis"
+
+	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+type (
+	request    = store.Request[*ratelimit.Set]
+	subject    = store.Subject[*ratelimit.Set]
+	outcome    = store.Outcome[*ratelimit.Set]
+	settlement = store.Settlement[*ratelimit.Set]
+	adjustment = store.Adjustment[*ratelimit.Set]
+)
+
+// Config is how a [Store] uses Redis. Its zero value is the default.
+type Config struct {
+	// Prefix begins the name of every key; "" means "lately:". Stores with different
+	// prefixes share nothing. It must not contain a brace.
+	Prefix string
+}
+
+// A Store keeps the counts of a rule set in Redis or Valkey, so that all processes with the
+// same rules share their limits. See the documentation of the package for its guarantees.
+//
+// A Store is safe for concurrent use and runs nothing in the background. Its zero value
+// is not usable; call [New].
+type Store struct {
+	conn   conn
+	prefix string
+	script string // how scripts take the time
+	layout atomic.Pointer[layout]
+	clock  serverClock
+}
+
+var _ store.Store[*ratelimit.Set, ratelimit.BanRecord] = (*Store)(nil)
+
+// New returns a Store for the rules of set, which talks to Redis by client: one of
+// rueidis.NewClient, for a single server, Sentinel or a cluster. The caller closes it.
+//
+// New does not talk to the server. The error names what is wrong with c, or the rule that
+// cannot be kept in Redis: one with a ban, or with Adapt.
+func New(client rueidis.Client, set *ratelimit.Set, c Config) (*Store, error) {
+	return newStore(rueidisConn{client}, set, c, source("clock"))
+}
+
+func newStore(conn conn, set *ratelimit.Set, c Config, clock string) (*Store, error) {
+	if c.Prefix == "" {
+		c.Prefix = "lately:"
+	}
+	for _, b := range []byte(c.Prefix) {
+		if b == '{' || b == '}' {
+			return nil, fmt.Errorf("latelyredis: prefix: %q: must not contain a brace, which would put all keys into one slot", c.Prefix)
+		}
+	}
+	s := &Store{conn: conn, prefix: c.Prefix, script: clock}
+	return s, s.use(set)
+}
+
+// use makes the store answer requests for set.
+func (s *Store) use(set *ratelimit.Set) error {
+	l, err := newLayout(s.script, set)
+	if err != nil {
+		return err
+	}
+	s.layout.Store(l)
+	return nil
+}
+
+// of returns the layout of set, or nil if the store has moved on.
+func (s *Store) of(set *ratelimit.Set) *layout {
+	if l := s.layout.Load(); l.set == set {
+		return l
+	}
+	return nil
+}
+
+// Update moves the store to another rule set, see [ratelimit.Limiter.Update]. It does not
+// talk to Redis: the records of a rule that has changed are carried over one by one, when
+// they are next used. Unlike in memory, the counts of a rule that is gone stay until
+// they expire, and those of a rule whose algorithm has changed are charged to its new
+// limits, as of when they were counted, a bucket with its level.
+func (s *Store) Update(_ context.Context, set *ratelimit.Set, published func()) error {
+	if err := s.use(set); err != nil {
+		return err
+	}
+	published()
+	return nil
+}
+
+// Ban returns ErrBans.
+func (s *Store) Ban(context.Context, ratelimit.BanRecord) error { return ErrBans }
+
+// Unban returns ErrBans.
+func (s *Store) Unban(context.Context, string, []byte) (bool, error) { return false, ErrBans }
+
+// Bans yields ErrBans.
+func (s *Store) Bans(context.Context) iter.Seq2[ratelimit.BanRecord, error] {
+	return func(yield func(ratelimit.BanRecord, error) bool) { yield(ratelimit.BanRecord{}, ErrBans) }
+}
+
+// attempts is how often a command is sent at most: once more if the server does not know
+// the script, if the record needs the other script, and if the period is over.
+const attempts = 4
+
+// exchange sends the calls, and fills in their answers or errors. A server that has not
+// judged a call, because it does not know the script or needs another, gets it
+// again; all other errors are final.
+func (s *Store) exchange(ctx context.Context, l *layout, calls []*call) {
+	for range attempts {
+		if len(calls) == 0 {
+			return
+		}
+		commands := make([]command, len(calls))
+		for i, c := range calls {
+			commands[i] = c.command
+		}
+		var again []*call
+		for i, r := range s.conn.run(ctx, commands) {
+			if calls[i].answered(s, l, r) {
+				again = append(again, calls[i])
+			}
+		}
+		calls = again
+	}
+}
+
+// errAgain is the error of a call that was to be sent again too often.
+var errAgain = errors.New("latelyredis: the server asks for the same script again and again")
+
+// A call is a command and what came of it.
+type call struct {
+	command
+	rules     []int // of each key
+	calendars bool  // whether a rule depends on a time zone
+	data      string
+	err       error
+}
+
+// answered notes the reply to c, and reports whether c has to be sent again.
+func (c *call) answered(s *Store, l *layout, r reply) bool {
+	if failed, ok := errors.AsType[*ServerError](r.err); ok && failed.Code == "NOSCRIPT" && !c.full {
+		c.full, c.err = true, errAgain
+		return true
+	}
+	c.data, c.err = r.data, r.err
+	const repair, period = "repair", "period"
+	switch {
+	case r.err != nil:
+		return false
+	case r.data == repair && c.script == l.scripts.decide:
+		c.script, c.full = l.scripts.repair, false
+	case len(r.data) == len(period)+uint56 && r.data[:len(period)] == period && c.calendars:
+		now := readUint56(r.data[len(period):])
+		s.clock.set(now)
+		for k, i := range c.rules {
+			c.args[1+k] = l.rules[i].argument(now)
+		}
+	default:
+		return false
+	}
+	c.err = errAgain
+	return true
+}
+
+func readUint56(s string) (n int64) {
+	for i := range uint56 {
+		n = n<<8 | int64(s[i])
+	}
+	return n
+}
