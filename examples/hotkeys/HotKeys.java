@@ -21,6 +21,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Function;
 
 /**
@@ -53,8 +54,11 @@ public final class HotKeys<V> implements AutoCloseable {
   private final Function<String, V> load;
   private final Map<String, Map<String, Long>> hot = new ConcurrentHashMap<>(); // node -> key -> end
   private final Map<String, Connection> up = new ConcurrentHashMap<>(); // for reports
+  private final LongAdder hits = new LongAdder(); // since the last report
+  private final LongAdder misses = new LongAdder(); // each is a load
   private final Map<String, Value<V>> values = new ConcurrentHashMap<>();
   private final Map<String, Count> counts = new ConcurrentHashMap<>();
+  private final Thread reports;
   private volatile boolean closed;
 
   /** The token is null if the servers have none. */
@@ -67,7 +71,7 @@ public final class HotKeys<V> implements AutoCloseable {
       hot.put(node, new ConcurrentHashMap<>());
       start(() -> watch(node));
     }
-    start(this::report);
+    reports = start(this::report);
   }
 
   /** Counts a use of key and returns its value. Threads share one load of a hot key. */
@@ -79,16 +83,23 @@ public final class HotKeys<V> implements AutoCloseable {
       lost.incrementAndGet();
     }
     if (!isHot(key, now)) {
-      return load.apply(key);
+      return miss(key);
     }
     Value<V> entry = values.computeIfAbsent(key, k -> new Value<>());
     synchronized (entry) {
-      if (entry.until <= now) {
-        entry.value = load.apply(key);
+      if (entry.until > now) {
+        hits.increment();
+      } else {
+        entry.value = miss(key);
         entry.until = millis() + ttlMillis;
       }
       return entry.value;
     }
+  }
+
+  private V miss(String key) {
+    misses.increment();
+    return load.apply(key);
   }
 
   /** Tells all processes that the value of key has changed at its source. */
@@ -99,9 +110,15 @@ public final class HotKeys<V> implements AutoCloseable {
     send(nodeOf(key), command);
   }
 
+  /** Reports what was not reported yet. The object must not be used any more. */
   @Override
   public void close() {
     closed = true;
+    try {
+      reports.join();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
     up.values().forEach(Connection::close);
   }
 
@@ -115,7 +132,7 @@ public final class HotKeys<V> implements AutoCloseable {
         watch.write(List.of("SUBSCRIBE", "hot.watch:" + rule));
         watch.read();
         up.put(node, reports);
-        while (true) {
+        while (!closed) {
           String json = (String) ((List<?>) watch.read()).get(2);
           apply(hot.get(node), JsonParser.parseString(json).getAsJsonObject());
         }
@@ -150,8 +167,9 @@ public final class HotKeys<V> implements AutoCloseable {
   }
 
   private void report() {
-    while (!closed) {
+    for (boolean last = false; !last; ) {
       pause(50);
+      last = closed;
       long now = millis();
       values.keySet().removeIf(key -> !isHot(key, now));
       Map<String, List<String>> records = new HashMap<>(); // node -> its keys
@@ -163,6 +181,12 @@ public final class HotKeys<V> implements AutoCloseable {
           report(node, keys.subList(i, Math.min(i + 100, keys.size())), now);
         }
       });
+      long saved = hits.sumThenReset();
+      long loads = misses.sumThenReset();
+      if (!send(nodeOf(""), List.of("HOT.CACHE", rule, "" + saved, "" + loads, "" + loads, "0"))) {
+        hits.add(saved);
+        misses.add(loads);
+      }
     }
   }
 
@@ -232,10 +256,11 @@ public final class HotKeys<V> implements AutoCloseable {
     }
   }
 
-  private static void start(Runnable task) {
+  private static Thread start(Runnable task) {
     Thread thread = new Thread(task, "hot-keys");
     thread.setDaemon(true);
     thread.start();
+    return thread;
   }
 
   /** A connection to a server: as much of RESP as is needed here. */

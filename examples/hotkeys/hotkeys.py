@@ -22,12 +22,15 @@ class HotKeys:
         self.rule, self.load, self.ttl, self.most = rule, load, ttl, most
         self.lost = 0  # uses of which no server was told
         self._lock, self._counts, self._values = threading.Lock(), {}, {}
+        self._saved = [0, 0, 0]  # hits, misses and loads since the last report
         self._hot, self._up = {n: {} for n in nodes}, {}  # hot: key -> end of its hold
         for n in nodes:
             host, port = n.rsplit(":", 1)
             server = redis.Redis(host, int(port), password=password, client_name="python", socket_connect_timeout=2)
             threading.Thread(target=self._watch, args=(n, server), daemon=True).start()
-        threading.Thread(target=self._report, daemon=True).start()
+        self._closed = threading.Event()
+        self._reports = threading.Thread(target=self._report, daemon=True)
+        self._reports.start()
 
     def get(self, key):
         """Counts a use of key and returns its value. Threads share one load of a hot key."""
@@ -39,18 +42,30 @@ class HotKeys:
                 self.lost += 1
             hot = self._is_hot(key, now)
             entry = self._values.setdefault(key, Value()) if hot else None
+            hit = hot and entry.until > now
+            self._saved[0 if hit else 1] += 1
         if not hot:
-            return self.load(key)
+            return self._load(key)
         with entry.lock:
             if entry.until <= now:
-                entry.value, entry.until = self.load(key), time.monotonic() + self.ttl
+                entry.value, entry.until = self._load(key), time.monotonic() + self.ttl
             return entry.value
+
+    def _load(self, key):
+        with self._lock:
+            self._saved[2] += 1
+        return self.load(key)
 
     def changed(self, key):
         """Tells all processes that the value of key has changed at its source."""
         with self._lock:
             self._values.pop(key, None)
         self._send(self._node(key), "HOT.CHANGED", self.rule, *key.split("\t"))
+
+    def close(self):
+        """Reports what was not reported yet. The object must not be used any more."""
+        self._closed.set()
+        self._reports.join()
 
     def _is_hot(self, key, now):
         return any(hot.get(key, 0) > now for hot in self._hot.values())
@@ -84,10 +99,12 @@ class HotKeys:
                 self._values.pop(k, None)
 
     def _report(self):
-        while True:
-            time.sleep(0.05)
+        last = False
+        while not last:
+            last = self._closed.wait(0.05)
             with self._lock:
                 counts, self._counts, now = self._counts, {}, time.monotonic()
+                saved, self._saved = self._saved, [0, 0, 0]
                 self._values = {k: v for k, v in self._values.items() if self._is_hot(k, now)}
             by_node = {}
             for key, (n, since) in counts.items():
@@ -98,6 +115,9 @@ class HotKeys:
                     args = [a for values, n, age in part for a in (*values, n, age)]
                     if not self._send(node, "HOT.REPORT", self.rule, *args):
                         self.lost += sum(n for _, n, _ in part)
+            if any(saved) and not self._send(self._node(""), "HOT.CACHE", self.rule, *saved, 0):
+                with self._lock:
+                    self._saved = [a + b for a, b in zip(self._saved, saved)]
 
     def _send(self, node, *args):
         try:

@@ -27,6 +27,8 @@ limits:
   - {name: login, key: user, limit: 3 per 10m}
   - {name: queue, key: path, limit: 1 per 1m burst 3, algorithm: leaky-bucket}
   - {name: uploads, key: path, limit: 1 at once for 1h, algorithm: in-flight}
+hot:
+  - {name: product, key: path, threshold: 20 per 2s, hold: 60s}
 `
 	token = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 )

@@ -73,16 +73,7 @@ print('OK')
 
 // TestRedisPy needs Python 3 and its module redis.
 func TestRedisPy(t *testing.T) {
-	python := ""
-	for _, name := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(name, "-c", "import redis").Run() == nil {
-			python = name
-			break
-		}
-	}
-	if python == "" {
-		t.Skip("SKIP: there is no Python 3 with the module redis; it is in Debian's package python3-redis")
-	}
+	python := pythonWithRedis(t)
 	for _, password := range []string{"", token} {
 		addr, _ := serve(t, password != "")
 		host, port, _ := strings.Cut(addr, ":")
@@ -92,4 +83,16 @@ func TestRedisPy(t *testing.T) {
 			t.Errorf("with password %q: %v\n%s", password, err, out)
 		}
 	}
+}
+
+// pythonWithRedis returns a Python 3 that has the module redis, or skips the test.
+func pythonWithRedis(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import redis").Run() == nil {
+			return name
+		}
+	}
+	t.Skip("SKIP: there is no Python 3 with the module redis; it is in Debian's package python3-redis")
+	return ""
 }
