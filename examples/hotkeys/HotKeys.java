@@ -21,7 +21,6 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Function;
 
 /**
@@ -54,12 +53,14 @@ public final class HotKeys<V> implements AutoCloseable {
   private final Function<String, V> load;
   private final Map<String, Map<String, Long>> hot = new ConcurrentHashMap<>(); // node -> key -> end
   private final Map<String, Connection> up = new ConcurrentHashMap<>(); // for reports
-  private final LongAdder hits = new LongAdder(); // since the last report
-  private final LongAdder misses = new LongAdder(); // each is a load
+  private final AtomicLong hits = new AtomicLong(); // since the last report
+  private final AtomicLong misses = new AtomicLong(); // each is a load
   private final Map<String, Value<V>> values = new ConcurrentHashMap<>();
   private final Map<String, Count> counts = new ConcurrentHashMap<>();
   private final Thread reports;
-  private volatile boolean closed;
+  private final Set<Connection> watches = ConcurrentHashMap.newKeySet();
+  private volatile boolean closed; // the next report is the last
+  private volatile boolean done; // it was sent
 
   /** The token is null if the servers have none. */
   public HotKeys(String rule, List<String> nodes, String token, long ttlMillis, Function<String, V> load) {
@@ -88,7 +89,7 @@ public final class HotKeys<V> implements AutoCloseable {
     Value<V> entry = values.computeIfAbsent(key, k -> new Value<>());
     synchronized (entry) {
       if (entry.until > now) {
-        hits.increment();
+        hits.incrementAndGet();
       } else {
         entry.value = miss(key);
         entry.until = millis() + ttlMillis;
@@ -98,7 +99,7 @@ public final class HotKeys<V> implements AutoCloseable {
   }
 
   private V miss(String key) {
-    misses.increment();
+    misses.incrementAndGet();
     return load.apply(key);
   }
 
@@ -119,7 +120,8 @@ public final class HotKeys<V> implements AutoCloseable {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
-    up.values().forEach(Connection::close);
+    done = true;
+    watches.forEach(Connection::close);
   }
 
   private boolean isHot(String key, long now) {
@@ -127,17 +129,19 @@ public final class HotKeys<V> implements AutoCloseable {
   }
 
   private void watch(String node) {
-    while (!closed) {
+    while (!done) {
       try (Connection watch = new Connection(node, token); Connection reports = new Connection(node, token)) {
         watch.write(List.of("SUBSCRIBE", "hot.watch:" + rule));
         watch.read();
         up.put(node, reports);
-        while (!closed) {
+        watches.add(watch);
+        while (!done) {
           String json = (String) ((List<?>) watch.read()).get(2);
           apply(hot.get(node), JsonParser.parseString(json).getAsJsonObject());
         }
       } catch (IOException e) {
         up.remove(node);
+        watches.removeIf(Connection::isClosed);
         pause(ThreadLocalRandom.current().nextInt(2000));
       }
     }
@@ -181,11 +185,11 @@ public final class HotKeys<V> implements AutoCloseable {
           report(node, keys.subList(i, Math.min(i + 100, keys.size())), now);
         }
       });
-      long saved = hits.sumThenReset();
-      long loads = misses.sumThenReset();
+      long saved = hits.getAndSet(0);
+      long loads = misses.getAndSet(0);
       if (!send(nodeOf(""), List.of("HOT.CACHE", rule, "" + saved, "" + loads, "" + loads, "0"))) {
-        hits.add(saved);
-        misses.add(loads);
+        hits.addAndGet(saved);
+        misses.addAndGet(loads);
       }
     }
   }
@@ -321,6 +325,10 @@ public final class HotKeys<V> implements AutoCloseable {
       }
       in.read(); // the line feed
       return line.toString();
+    }
+
+    boolean isClosed() {
+      return socket.isClosed();
     }
 
     @Override
