@@ -128,6 +128,7 @@ func NewCache[V any](d *Detector, config CacheConfig[V]) (*Cache[V], error) {
 	c := &Cache[V]{detector: d, rule: i, policy: *p, config: config}
 	c.policy.MaxAge = max(p.MaxAge, p.TTL)
 	c.entries.init(c.policy.MaxBytes)
+	d.caches.add(config.Rule, c)
 	return c, nil
 }
 

@@ -59,6 +59,7 @@ type Detector struct {
 	start  time.Time
 	began  int64                    // start in nanoseconds since 1970
 	secret atomic.Pointer[[32]byte] // of the digests of long keys
+	caches caches
 }
 
 // DetectorConfig configures a [Detector]. Its zero value is the default.

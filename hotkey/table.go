@@ -30,6 +30,8 @@ type table struct {
 	// does not change: list makes another.
 	listed atomic.Pointer[map[string]bool]
 
+	forward atomic.Pointer[forward] // or nil
+
 	newest atomic.Int64 // about the newest time at which a key was added
 
 	// expired is the newest time at which a key with events was removed because all

@@ -46,6 +46,12 @@ func (u *use) count(now int64, key, stored string, n uint64, edge *Edge) (hot bo
 			t.Sweep()
 		}
 	}
+	if listed {
+		until = math.MaxInt64
+	}
+	if f := t.forward.Load(); f != nil {
+		f.to.Add(f.rule, key, n, now, now < until)
+	}
 	switch {
 	case listed:
 		*edge = Edge{}

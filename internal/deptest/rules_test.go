@@ -36,7 +36,7 @@ internal/server/access  -> internal/fileperm
 internal/server/console -> std
 replay         -> api, rules, match, accesslog, ratelimit, hotkey, lately, github.com/klauspost/compress
 
-client      -> api, hotkey, ratelimit, match, lately, internal/resp
+client      -> api, hotkey, ratelimit, match, lately, internal/resp, internal/tally
 rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately
 latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf
@@ -47,7 +47,7 @@ internal/middleware           -> internal/ratelimitheader, ratelimit, match
 internal/ratelimitheader      -> ratelimit
 internal/store/storetest      -> internal/store, ratelimit, match, lately
 ratelimit           -> match, lately, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants
-hotkey              -> match, lately, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants
+hotkey              -> match, lately, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/tally, internal/invariants
 
 accesslog               -> match
 sampled                 -> lately
@@ -63,6 +63,7 @@ internal/store      -> std
 internal/keytable   -> internal/snapshot
 internal/snapshot   -> std
 internal/sketch     -> internal/ring
+internal/tally      -> std
 internal/resp       -> std
 internal/resp/resptest -> std
 internal/fileperm   -> std

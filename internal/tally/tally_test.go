@@ -1,0 +1,217 @@
+package tally
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// taken takes everything from a tally, into sums by rule and key.
+func taken(t *Tally, into map[string]uint64) {
+	t.Take(func(r Record) { into[fmt.Sprint(r.Rule, r.Key)] += r.N })
+}
+
+func never(rules int) []uint64 {
+	all := make([]uint64, rules)
+	for i := range all {
+		all[i] = math.MaxUint64
+	}
+	return all
+}
+
+// What many goroutines add is taken once, while it is being taken.
+func TestTallyTakesWhatWasAdded(t *testing.T) {
+	tally := New(4<<20, never(3), nil)
+	const goroutines, each = 8, 2000
+	want := make(map[string]uint64)
+	var mu sync.Mutex
+	var adders, taker sync.WaitGroup
+	var done atomic.Bool
+	for g := range goroutines {
+		seed := rand.Uint64()
+		adders.Go(func() {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			mine := make(map[string]uint64)
+			for i := range each {
+				rule, key, n := rng.IntN(3), fmt.Sprint("k", rng.IntN(1+rng.IntN(500))), uint64(rng.IntN(4))
+				tally.Add(rule, key, n, int64(i), g%2 == 0)
+				mine[fmt.Sprint(rule, key)] += n
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for k, n := range mine {
+				want[k] += n
+			}
+		})
+	}
+	got := make(map[string]uint64)
+	taker.Go(func() {
+		for !done.Load() {
+			taken(tally, got)
+		}
+	})
+	adders.Wait()
+	done.Store(true)
+	taker.Wait()
+	taken(tally, got)
+	if len(got) != len(want) {
+		t.Errorf("%d keys, want %d", len(got), len(want))
+	}
+	for k, n := range want {
+		if got[k] != n {
+			t.Errorf("key %s has %d, want %d", k, got[k], n)
+		}
+	}
+	if added, pending, dropped := tally.Sums(); pending != 0 || dropped != 0 || added == 0 {
+		t.Errorf("%d added, %d pending, %d dropped", added, pending, dropped)
+	}
+}
+
+// Under a flood of keys the memory is bounded, each event is pending or dropped, and the
+// keys with most events are kept.
+func TestTallyKeepsTheHottest(t *testing.T) {
+	const most, hot = 1 << 14, 20
+	tally := New(most, never(1), nil)
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 2))
+	want := make(map[string]uint64)
+	for i := range 30_000 {
+		tally.Add(0, fmt.Sprint("cold-", i), 1, 0, false)
+		if i%10 == 0 {
+			key := fmt.Sprint("hot-", rng.IntN(hot))
+			tally.Add(0, key, 1, 0, false)
+			want[key]++
+		}
+	}
+	added, pending, dropped := tally.Sums()
+	if added != 33_000 || added != pending+dropped || dropped == 0 {
+		t.Errorf("%d added, %d pending, %d dropped", added, pending, dropped)
+	}
+	for i := range tally.shards {
+		if n := tally.shards[i].open.bytes(); n > most/shards {
+			t.Errorf("a shard has %d bytes, more than %d", n, most/shards)
+		}
+	}
+	got := make(map[string]uint64)
+	taken(tally, got)
+	sum := uint64(0)
+	for _, n := range got {
+		sum += n
+	}
+	if sum != pending {
+		t.Errorf("%d events were taken, %d pending", sum, pending)
+	}
+	for key, n := range want {
+		// A key may be dropped while it is new.
+		if kept := got["0"+key]; kept < n*9/10 {
+			t.Errorf("%s has %d of %d events (seed %d)", key, kept, n, seed)
+		}
+	}
+	tally.Add(0, string(make([]byte, most)), 7, 0, false)
+	if _, pending, lost := tally.Sums(); pending != 0 || lost != dropped+7 {
+		t.Errorf("a key larger than a shard: %d pending, %d dropped", pending, lost-dropped)
+	}
+}
+
+// Half of the records go, those with the lowest counts.
+func TestBatchShrinks(t *testing.T) {
+	b := &batch{}
+	for i := range 100 {
+		key := fmt.Sprint("key-", i)
+		b.insert(uint64(i)*0x9e3779b97f4a7c15, 0, key, 0).n = uint64(i%10) + 1
+	}
+	gone := b.shrink()
+	sum, low := uint64(0), 0
+	for i := range b.records {
+		r := &b.records[i]
+		if b.find(r.hash, 0, b.key(r)) != r {
+			t.Fatalf("%q is not found", b.key(r))
+		}
+		if sum += r.n; r.n < 4 {
+			low++
+		}
+	}
+	if len(b.records) != 50 || sum+gone != 550 || low != 0 {
+		t.Errorf("%d records with %d events are left, %d of them low; %d are gone", len(b.records), sum, low, gone)
+	}
+}
+
+// The first count that is high is urgent, once until it is taken, unless the key is hot.
+func TestTallyIsUrgent(t *testing.T) {
+	calls := 0
+	tally := New(4<<20, []uint64{10}, func() { calls++ })
+	tally.Add(0, "a", 100, 0, true)
+	tally.Add(0, "b", 9, 0, false)
+	if calls != 0 {
+		t.Errorf("%d calls for a hot key and a low count", calls)
+	}
+	tally.Add(0, "b", 1, 0, false)
+	tally.Add(0, "b", 1, 0, false)
+	if calls != 1 {
+		t.Errorf("%d calls, want 1", calls)
+	}
+	taken(tally, map[string]uint64{})
+	tally.Add(0, "b", 10, 0, false)
+	if calls != 2 {
+		t.Errorf("%d calls, want 2", calls)
+	}
+}
+
+func TestTallyDoesNotAllocate(t *testing.T) {
+	tally := New(4<<20, never(1), nil)
+	keys := make([]string, 1000)
+	for i := range keys {
+		keys[i] = fmt.Sprint("/product/", i)
+	}
+	round := func() {
+		for _, k := range keys {
+			tally.Add(0, k, 1, 1, false)
+		}
+		tally.Take(func(Record) {})
+	}
+	for range 4 {
+		round()
+	}
+	if n := testing.AllocsPerRun(100, round); n != 0 {
+		t.Errorf("%v allocations for %d reports", n, len(keys))
+	}
+}
+
+func BenchmarkTallyAdd(b *testing.B) {
+	keys := make([]string, 1024)
+	for i := range keys {
+		keys[i] = fmt.Sprint("/product/", i)
+	}
+	for _, n := range []int{1, len(keys)} {
+		b.Run(fmt.Sprint("keys=", n), func(b *testing.B) {
+			tally := New(4<<20, never(1), nil)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				tally.Add(0, keys[i&(n-1)], 1, 1, false)
+			}
+		})
+		b.Run(fmt.Sprint("parallel/keys=", n), func(b *testing.B) {
+			tally := New(4<<20, never(1), nil)
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for i := rand.IntN(1024); pb.Next(); i++ {
+					tally.Add(0, keys[i&(n-1)], 1, 1, false)
+				}
+			})
+		})
+	}
+	b.Run("new", func(b *testing.B) {
+		tally := New(4<<20, never(1), nil)
+		key := []byte("/product/00000000")
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			for j, x := len(key)-1, i; j > 9; j, x = j-1, x/10 {
+				key[j] = '0' + byte(x%10)
+			}
+			tally.Add(0, string(key), 1, 1, false)
+		}
+	})
+}
