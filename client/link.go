@@ -63,26 +63,23 @@ func (l *link) close() {
 	<-l.ended
 }
 
-// drain waits until what was sent is answered, but not longer than an answer may take, or
-// than ctx, and closes l.
-func (l *link) drain(ctx context.Context) {
-	defer l.close()
+// settle waits until what was sent is answered, but not longer than an answer may take, or
+// than ctx.
+func (l *link) settle(ctx context.Context) {
 	p := l.live.Load()
 	if p == nil {
 		return
 	}
-	sent, _ := p.counts()
-	for range ticks {
-		if p.answered.Load() >= sent {
-			return
-		}
+	ctx, cancel := context.WithTimeout(ctx, l.limit)
+	defer cancel()
+	for sent, _ := p.counts(); p.answered.Load() < sent; {
 		select {
 		case <-p.closed:
+			return
 		case <-ctx.Done():
-		case <-time.After(l.limit / ticks):
-			continue
+			return
+		case <-time.After(time.Millisecond):
 		}
-		return
 	}
 }
 

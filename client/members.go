@@ -17,6 +17,12 @@ type node struct {
 	addr     string
 	hash     uint64
 	commands link // decisions and counts
+
+	// If the fleet has a Detector:
+	hot      link         // reports and updates of hot keys
+	watch    hotWatch     // under hot.watching
+	reports  []outgoing   // by rule; of the goroutine that sends them
+	underWay atomic.Int64 // reports without an answer
 }
 
 // named returns err with the address of n in front, except for what a server answered.
@@ -128,8 +134,7 @@ func (f *Fleet) lookup() error {
 // setMembers makes these the nodes of f. Those that were nodes before keep their
 // connections; those that are no longer answer what they were sent.
 func (f *Fleet) setMembers(addrs []string) {
-	slices.Sort(addrs)
-	addrs = slices.Compact(addrs)
+	addrs = slices.Compact(slices.Sorted(slices.Values(addrs))) // a copy
 	f.members.mu.Lock()
 	defer f.members.mu.Unlock()
 	if f.members.closed {
@@ -151,7 +156,14 @@ func (f *Fleet) setMembers(addrs []string) {
 	}
 	f.members.list.Store(&list)
 	for _, n := range old {
-		f.running.Go(func() { n.commands.drain(f.ctx) })
+		f.running.Go(func() {
+			n.commands.settle(f.ctx)
+			n.commands.close()
+			if f.hot != nil {
+				n.hot.settle(f.ctx)
+				n.hot.close()
+			}
+		})
 	}
 }
 
@@ -163,6 +175,9 @@ func (m *members) close() {
 	if list := m.list.Load(); list != nil {
 		for _, n := range *list {
 			n.commands.close()
+			if n.hot.stop != nil {
+				n.hot.close()
+			}
 		}
 	}
 }
@@ -171,6 +186,10 @@ func (f *Fleet) newNode(addr string) *node {
 	n := &node{addr: addr, hash: mix(fnv1a(fnvStart, addr))}
 	f.connect(&n.commands, addr)
 	n.commands.start()
+	if f.hot != nil {
+		f.hot.link(n)
+		n.hot.start()
+	}
 	return n
 }
 

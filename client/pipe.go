@@ -58,7 +58,12 @@ func newPipe(conn net.Conn, push func([]resp.Value)) *pipe {
 }
 
 // send queues a command. The error is errNotSent or one that wraps it.
-func (p *pipe) send(q *request, args []string) error {
+func (p *pipe) send(q *request, args []string) error { return p.enqueue(q, args, nil) }
+
+// sendRaw is send for a command that is written already.
+func (p *pipe) sendRaw(q *request, command []byte) error { return p.enqueue(q, nil, command) }
+
+func (p *pipe) enqueue(q *request, args []string, command []byte) error {
 	p.mu.Lock()
 	switch {
 	case p.err != nil:
@@ -68,7 +73,11 @@ func (p *pipe) send(q *request, args []string) error {
 		p.mu.Unlock()
 		return errFull
 	}
-	p.out = resp.AppendCommand(p.out, args...)
+	if command != nil {
+		p.out = append(p.out, command...)
+	} else {
+		p.out = resp.AppendCommand(p.out, args...)
+	}
 	p.queue = append(p.queue, q)
 	p.enqueued++
 	wake := p.idle

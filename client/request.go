@@ -21,6 +21,7 @@ type request struct {
 	parse func(q *request, reply []resp.Value) error
 	name  string // the rule that was asked for, so that its name need not be copied
 	done  chan struct{}
+	then  func(*request) // called at the end if nobody waits for done; or nil
 	state atomic.Uint32
 
 	// The answer. What of it is set depends on parse.
@@ -40,7 +41,7 @@ var requests = sync.Pool{New: func() any { return &request{done: make(chan struc
 
 func newRequest(parse func(*request, []resp.Value) error, name string) *request {
 	q := requests.Get().(*request)
-	q.parse, q.name, q.decision, q.n, q.err = parse, name, ratelimit.Decision{}, 0, nil
+	q.parse, q.name, q.then, q.decision, q.n, q.err = parse, name, nil, ratelimit.Decision{}, 0, nil
 	q.state.Store(pending)
 	return q
 }
@@ -62,6 +63,11 @@ func (q *request) fail(err error) {
 }
 
 func (q *request) end() {
+	if q.then != nil {
+		q.then(q)
+		requests.Put(q)
+		return
+	}
 	if q.state.CompareAndSwap(pending, answered) {
 		q.done <- struct{}{}
 	} else {
@@ -146,6 +152,15 @@ func parseThrottle(q *request, reply []resp.Value) error {
 		d.RetryAfter = ratelimit.Never
 	}
 	q.decision = d
+	return nil
+}
+
+// parseInt reads an integer.
+func parseInt(q *request, reply []resp.Value) error {
+	if reply[0].Kind != resp.KindInt {
+		return errReply
+	}
+	q.n = reply[0].N
 	return nil
 }
 

@@ -1,0 +1,404 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/tally"
+	"github.com/lately-go/lately/match"
+)
+
+// A hot connects a Detector to the nodes of a fleet. What the Detector counts is added up in
+// a tally, which the goroutine run sends to the nodes of the keys. What the nodes say of hot
+// keys is passed on to the Detector by the readers of their connections.
+type hot struct {
+	f      *Fleet
+	d      *hotkey.Detector
+	rules  []hotRule
+	tally  *tally.Tally
+	urgent chan struct{}
+	caches []cacheReport // by rule
+	stats  hotLedger
+
+	command []byte // scratch of run
+
+	watching sync.Mutex // of watch of all nodes
+}
+
+// A hotRule is what is needed of a rule of the Detector.
+type hotRule struct {
+	name   string
+	key    match.Key
+	fields int
+}
+
+// HotStats are the numbers of events that the Detector of a [Fleet] has counted, by what
+// became of the reports about them: Added = Sent + Pending + Dropped + Unanswered, at any
+// time.
+type HotStats struct {
+	Added      uint64 // counted by the Detector
+	Sent       uint64 // reported to a node, which has answered
+	Pending    uint64 // to be reported, or reported without an answer yet
+	Dropped    uint64 // not reported: more keys than memory, or a node refused the report
+	Unanswered uint64 // reported, but the connection ended before an answer: counted or not
+
+	// Err is the last error with which a node refused a report, or nil.
+	Err error
+}
+
+// A hotLedger has what HotStats says of events that were taken from the tally.
+type hotLedger struct {
+	mu                                  sync.Mutex
+	sent, underWay, dropped, unanswered uint64
+	err                                 error
+	taking                              sync.Mutex // written while events are between tally and ledger
+}
+
+// HotStats returns what became of the reports about hot keys.
+func (f *Fleet) HotStats() (s HotStats) {
+	if f.hot == nil {
+		return s
+	}
+	l := &f.hot.stats
+	l.taking.Lock()
+	defer l.taking.Unlock()
+	s.Added, s.Pending, s.Dropped = f.hot.tally.Sums()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.Sent, s.Unanswered, s.Err = l.sent, l.unanswered, l.err
+	s.Pending += l.underWay
+	s.Dropped += l.dropped
+	return s
+}
+
+// earlyShare is which share of a threshold in one process makes a report urgent.
+const earlyShare = 8
+
+func newHot(f *Fleet, d *hotkey.Detector) *hot {
+	h := &hot{f: f, d: d, urgent: make(chan struct{}, 1)}
+	var early []uint64
+	for i := range d.Set().Len() {
+		r := d.Set().Rule(i)
+		h.rules = append(h.rules, hotRule{r.Name, r.Key, len(r.Key.Fields())})
+		early = append(early, max(1, r.Threshold/earlyShare))
+	}
+	h.caches = make([]cacheReport, len(h.rules))
+	h.tally = tally.New(maxPending, early, func() {
+		select {
+		case h.urgent <- struct{}{}:
+		default:
+		}
+	})
+	d.Forward(h.tally)
+	return h
+}
+
+// link fills in how the connection of a node for hot keys begins.
+func (h *hot) link(n *node) {
+	h.f.connect(&n.hot, n.addr)
+	n.watch.keys = make(map[hotID]struct{})
+	n.reports = make([]outgoing, len(h.rules))
+	n.hot.push = func(values []resp.Value) { h.pushed(n, values) }
+	n.hot.begin = func(ctx context.Context, p *pipe) error {
+		return call(ctx, p, newRequest(parseOK, ""), "HOT.WATCH")
+	}
+}
+
+// Changed tells all processes of the fleet that the value of a key has changed at its source,
+// or is gone: the caches of each remove the value, and load it at the next use. Call it
+// after the change. It is safe to call it again after any error.
+//
+// It reaches the processes that are connected to the node on which the key is hot, within
+// about 10 ms. A process that is not learns it when it has connected again. If that node is
+// gone, it learns it by loading the value again, which it does at the TTL of the rule, or
+// at its maximum age if the load fails.
+func (f *Fleet) Changed(ctx context.Context, rule string, key ...string) error {
+	if f.hot != nil {
+		if r, ok := f.hot.d.Set().Named(rule); ok {
+			joined, err := r.Key.Join(nil, key...)
+			if err != nil {
+				return err
+			}
+			f.hot.d.Changed(rule, string(joined))
+		}
+	}
+	nodes, err := f.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	told := 0
+	for _, n := range nodes {
+		p, err := n.commands.get(ctx)
+		if err == nil {
+			err = call(ctx, p, newRequest(parseInt, ""), append([]string{"HOT.CHANGED", rule}, key...)...)
+		}
+		switch {
+		case err == nil:
+			told++
+		case !n.commands.down():
+			failed = append(failed, n.named(err))
+		}
+	}
+	if told == 0 && failed == nil {
+		return ErrNoNode
+	}
+	return errors.Join(failed...)
+}
+
+// A cacheReport is what the nodes were told of the caches of a rule.
+type cacheReport struct{ hits, misses, loads, stale uint64 }
+
+const (
+	// maxPending bounds what is counted and not sent, in bytes.
+	maxPending = 4 << 20
+
+	// The time between two flushes is from fastest to slowest: longer while nodes are slow
+	// to answer. After an urgent report it is urgentFlush.
+	fastestFlush = 20 * time.Millisecond
+	slowestFlush = 100 * time.Millisecond
+	urgentFlush  = 5 * time.Millisecond
+
+	// tellCaches is how often nodes are told of the statistics of caches.
+	tellCaches = time.Second
+
+	// maxUnderWay bounds the reports to a node that have no answer. More are kept in the
+	// tally, which adds them up.
+	maxUnderWay = 16
+
+	maxReportArgs  = 1024      // arguments of a command
+	maxReportBytes = 512 << 10 // of a command; servers take twice as much
+	maxReportValue = 1024      // bytes of a value
+	maxReportCount = 1 << 31   // of a record
+	maxReportAge   = math.MaxInt64 / int64(time.Millisecond)
+)
+
+// run sends what was counted, until the fleet is closed, and once more then.
+func (h *hot) run() {
+	period, told := fastestFlush, time.Now()
+	timer := time.NewTimer(period)
+	defer timer.Stop()
+	var last time.Time
+	for {
+		urgent := false
+		select {
+		case <-h.f.ctx.Done():
+			h.finish()
+			return
+		case <-h.urgent:
+			urgent = pause(h.f.ctx, max(0, urgentFlush-time.Since(last)))
+		case <-timer.C:
+		}
+		last = time.Now()
+		busy := h.flush()
+		switch {
+		case busy:
+			period = min(2*period, slowestFlush)
+		case !urgent:
+			period = max(period/2, fastestFlush)
+		}
+		if last.Sub(told) >= tellCaches {
+			h.tellCaches()
+			told = last
+		}
+		timer.Reset(period)
+	}
+}
+
+// finish sends what is left, and waits for the answers, but not longer than they may take.
+func (h *hot) finish() {
+	h.d.Forward(nil)
+	h.flush()
+	h.tellCaches()
+	list := h.f.members.list.Load()
+	if list == nil {
+		return
+	}
+	var wg sync.WaitGroup
+	for _, n := range *list {
+		wg.Go(func() { n.hot.settle(context.Background()) })
+	}
+	wg.Wait()
+}
+
+// An outgoing is a report to a node under one rule that is being written.
+type outgoing struct {
+	args   []byte // values, counts and ages
+	n      int    // how many
+	events uint64
+}
+
+// flush sends what was counted to the nodes of the keys. It reports whether some of it had
+// to be put back, because a node is busy or none is up.
+func (h *hot) flush() (busy bool) {
+	h.stats.taking.Lock()
+	defer h.stats.taking.Unlock()
+	var nodes []*node // that are up, or are being connected to
+	if list := h.f.members.list.Load(); list != nil {
+		for _, n := range *list {
+			if !n.hot.down() {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	now := h.d.Now().UnixNano()
+	h.tally.Take(func(r tally.Record) {
+		if !h.report(nodes, r, now) {
+			h.tally.PutBack(r)
+			busy = true
+		}
+	})
+	for _, n := range nodes {
+		for i := range n.reports {
+			h.ship(n, i)
+		}
+	}
+	return busy
+}
+
+// report writes a record for the node of its key. It returns false if that must wait.
+func (h *hot) report(nodes []*node, r tally.Record, now int64) bool {
+	rule := &h.rules[r.Rule]
+	hash, fits := rule.hashKey(r.Key)
+	if !fits {
+		h.stats.drop(r.N)
+		return true
+	}
+	n, _ := choose(nodes, hash, math.MaxUint64)
+	if n == nil || n.hot.live.Load() == nil || n.underWay.Load() >= maxUnderWay {
+		return false
+	}
+	age := min(max(0, now-r.At)/int64(time.Millisecond), maxReportAge)
+	out := &n.reports[r.Rule]
+	for left := r.N; left > 0; {
+		part := min(left, maxReportCount)
+		left -= part
+		if out.n+rule.fields+2 > maxReportArgs-2 || len(out.args) > maxReportBytes {
+			h.ship(n, r.Rule)
+		}
+		for v := range rule.key.Parts([]byte(r.Key)) {
+			out.args = resp.AppendBulk(out.args, v)
+		}
+		out.args = resp.AppendBulkInt(resp.AppendBulkInt(out.args, int64(part)), age)
+		out.n += rule.fields + 2
+		out.events += part
+	}
+	return true
+}
+
+// hashKey returns the hash of a key for choose. fits is false if it has other values than
+// the rule, or one that is too long.
+func (r *hotRule) hashKey(key string) (hash uint64, fits bool) {
+	h, values := fnv1a(fnvStart, r.name)*fnvPrime, 0
+	for v := range r.key.Parts([]byte(key)) {
+		if values > 0 {
+			h = fnv1a(h, keySeparator)
+		}
+		if h = fnv1a(h, v); len(v) > maxReportValue {
+			return 0, false
+		}
+		values++
+	}
+	return mix(h), values == r.fields
+}
+
+// ship sends what was written for a node under a rule.
+func (h *hot) ship(n *node, rule int) {
+	out := &n.reports[rule]
+	if out.n == 0 {
+		return
+	}
+	q := newRequest(parseInt, "")
+	events := out.events
+	h.stats.begin(events)
+	n.underWay.Add(1)
+	q.then = func(q *request) {
+		n.underWay.Add(-1)
+		h.stats.end(events, q.err)
+	}
+	err := error(errNotSent)
+	if p := n.hot.live.Load(); p != nil {
+		h.command = resp.AppendArray(h.command[:0], out.n+2)
+		h.command = resp.AppendBulk(resp.AppendBulk(h.command, "HOT.REPORT"), h.rules[rule].name)
+		h.command = append(h.command, out.args...)
+		err = p.sendRaw(q, h.command)
+	}
+	if err != nil {
+		q.fail(err)
+	}
+	out.args, out.n, out.events = out.args[:0], 0, 0
+}
+
+func (l *hotLedger) begin(events uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.underWay += events
+}
+
+// end counts what became of a report.
+func (l *hotLedger) end(events uint64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.underWay -= events
+	switch {
+	case err == nil:
+		l.sent += events
+	case errors.Is(err, ErrUnanswered):
+		l.unanswered += events
+	default:
+		l.dropped += events
+		if !errors.Is(err, errNotSent) {
+			l.err = err
+		}
+	}
+}
+
+func (l *hotLedger) drop(events uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dropped += events
+}
+
+// tellCaches tells a node what the caches of each rule have done since the last time.
+func (h *hot) tellCaches() {
+	for i := range h.rules {
+		name, told := h.rules[i].name, &h.caches[i]
+		s := h.d.CacheStats(name)
+		if now := (cacheReport{s.Hits, s.Misses, s.Loads, s.Stale}); now != *told {
+			if h.tellCache(name, cacheReport{now.hits - told.hits, now.misses - told.misses, now.loads - told.loads, now.stale - told.stale}) {
+				*told = now
+			}
+		}
+	}
+}
+
+// tellCache tells a node what the caches of a rule have done. It reports whether it was
+// sent; if the answer is lost, it is not sent again.
+func (h *hot) tellCache(rule string, c cacheReport) bool {
+	list := h.f.members.list.Load()
+	if list == nil {
+		return false
+	}
+	for below := uint64(math.MaxUint64); ; {
+		n, s := choose(*list, hashOf(rule, ""), below)
+		if n == nil {
+			return false
+		}
+		below = s
+		if p := n.hot.live.Load(); p != nil {
+			q := newRequest(parseOK, "")
+			q.state.Store(abandoned)
+			err := p.send(q, []string{"HOT.CACHE", rule, fmt.Sprint(c.hits), fmt.Sprint(c.misses), fmt.Sprint(c.loads), fmt.Sprint(c.stale)})
+			if err == nil {
+				return true
+			}
+			requests.Put(q)
+		}
+	}
+}
