@@ -4,6 +4,7 @@
 //
 //	go run ./server -seconds 2 -passes 3
 //	go run ./server -overload 60s
+//	go run ./server -clients -seconds 2 -passes 5
 //	go run ./server -redis-benchmark 200000 -passes 5
 //
 // Client and server share the machine's cores, so ratios count, not figures.
@@ -26,6 +27,7 @@ func main() {
 	alone := flag.Bool("alone", false, "measure the rows of lately and no others, for two commits in turns")
 	five := flag.Duration("overload", 0, "ask with five times as many connections for so long, instead")
 	standard := flag.Int("redis-benchmark", 0, "have redis-benchmark send so many requests in each pass, instead")
+	clients := flag.Bool("clients", false, "have Go clients ask, each with as many callers as connections, instead")
 	flag.Parse()
 	var err error
 	switch {
@@ -33,6 +35,8 @@ func main() {
 		err = beServer()
 	case *echo:
 		err = beEcho()
+	case *clients:
+		err = measureClients(load{time.Duration(*seconds * float64(time.Second)), *conns, *keys}, *passes)
 	case *five > 0:
 		err = overload(*five, *conns, *keys)
 	case *standard > 0:
