@@ -111,6 +111,15 @@ demo: build ## replay a generated log and print the report
 	$(GO) run ./cmd/samplelog > bin/access.log
 	bin/lately replay $(DEMO_RULES) bin/access.log
 
+# 33,000,000 lines are a little more than 5 GB.
+LARGE_LINES ?= 33000000
+
+.PHONY: large-log
+large-log: build ## replay a generated log of 5 GB in bounded memory and print what that took (LARGE_LINES=3300000)
+	$(GO) build -o bin/samplelog ./cmd/samplelog
+	bin/samplelog -lines $(LARGE_LINES) -duration 168h 2>/dev/null | /usr/bin/time -f '%M KB at most, %U s of CPU time, %e s' bin/lately replay --lateness 5s --limit 60/1m - > bin/large-log.txt
+	head -n 4 bin/large-log.txt
+
 .PHONY: manuals
 manuals: build ## man pages and shell completion, in bin/
 	rm -rf bin/man bin/completion && mkdir -p bin/man bin/completion

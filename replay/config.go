@@ -39,6 +39,9 @@ type Config struct {
 	// Algorithm and CountRefused apply to what-ifs that are limits.
 	Algorithm    ratelimit.Algorithm
 	CountRefused bool
+	// Compare adds to the report what each algorithm would have done under the limit of
+	// WhatIfs, which must be one limit in a span.
+	Compare bool
 
 	// Format is a name or a spec of package accesslog. By default, or with "auto", the
 	// first lines of each file determine its format.
@@ -67,6 +70,8 @@ type Config struct {
 
 	// Top is how many of the busiest keys are reported. Default 20.
 	Top int
+	// Sort is what the busiest keys are ordered by.
+	Sort Sort
 
 	// Decisions, if not nil, receives a byte for each event, 'A' if it was allowed and
 	// 'D' if it was refused, in the order of judging: under Rules of every event,
@@ -162,6 +167,15 @@ func (c *Config) applyDefaults() error {
 	if c.Top < 0 || c.Top > maxTop {
 		return fmt.Errorf("--top: %d: must be 1 to %d", c.Top, maxTop)
 	}
+	switch c.Sort {
+	case "", SortCount, SortPeak:
+	case SortRefused:
+		if c.Rules == nil && !slices.ContainsFunc(c.WhatIfs, func(w WhatIf) bool { return w.Kind != Hot }) {
+			return errors.New("--sort refused: must be given with --rules, --limit or --ban")
+		}
+	default:
+		return fmt.Errorf("--sort: %q: must be count, peak or refused", c.Sort)
+	}
 	switch {
 	case c.Lateness < 0 || c.Lateness > maxLateness:
 		return fmt.Errorf("--lateness: %v: must be 0 to 87600h", c.Lateness)
@@ -183,6 +197,9 @@ func (c *Config) applyDefaults() error {
 // have these fields.
 func (c *Config) compile(fields []string) ([]ruleset, error) {
 	if c.Rules != nil {
+		if c.Compare {
+			return c.compareRulesets()
+		}
 		if len(c.WhatIfs) > 0 {
 			return nil, errors.New("--rules: must not be given with --limit, --ban or --hot: a rules file is judged together, these each alone")
 		}
@@ -210,6 +227,10 @@ func (c *Config) compile(fields []string) ([]ruleset, error) {
 	}
 	if c.Decisions != nil && judged != 1 {
 		return nil, fmt.Errorf("--decisions: %d of --limit and --ban: must be --rules or exactly one of these", judged)
+	}
+	if c.Compare {
+		compared, err := c.compareRulesets()
+		return append(rulesets, compared...), err
 	}
 	return rulesets, nil
 }

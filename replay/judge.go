@@ -23,6 +23,7 @@ type events struct {
 	before    int64 // number of events in earlier chunks
 	spread    timeRuns
 	top       *keyCounts // of the field Config.Key
+	refused   []int64    // events of each value of it, with SortRefused
 	problems  []string
 }
 
@@ -82,10 +83,12 @@ func (e *events) judge(ctx context.Context, t *timeline) error {
 		return err
 	}
 	for _, j := range e.judgings {
-		if len(j.rules) > 0 && e.run.Decisions != nil {
+		if len(j.rules) > 0 && j.compared == nil && e.run.Decisions != nil {
 			e.writeDecisions(j)
 		}
 	}
+	e.countAllowed()
+	e.countRefused()
 	e.before += int64(len(e.times))
 	return nil
 }
@@ -379,6 +382,10 @@ func (r *run) limiter(set *ratelimit.Set) (*ratelimit.Limiter, error) {
 func (e *events) reportAll(ctx context.Context, judgings []*judging) error {
 	var reports []func() RuleReport
 	for _, j := range judgings {
+		if j.compared != nil {
+			e.report.Compared = append(e.report.Compared, j.compared.report())
+			continue
+		}
 		ranges, err := e.ranges(ctx, j)
 		if err != nil {
 			return err

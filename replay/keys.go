@@ -35,14 +35,51 @@ func (e *events) reportKeys() {
 	for _, n := range c.counts {
 		e.report.Keys += int(min(n, 1))
 	}
-	for _, id := range c.keys.largest(e.run.Top, c.counts) {
+	for _, id := range c.keys.largest(e.run.Top, e.order()) {
 		top := TopKey{Key: api.KeyOf(c.keys.texts[id]), Count: c.counts[id], Peaks: make(map[string]int64)}
 		for w := range peakWindows {
 			top.Peaks[peakWindows[w].name] = c.peaks[w][id]
 		}
+		if e.run.Sort == SortRefused {
+			top.Refused = new(e.refused[id])
+		}
 		e.report.Top = append(e.report.Top, top)
 	}
 	e.report.SuggestedLimits = suggest(c.peaks)
+}
+
+// A Sort is what the busiest keys are ordered by.
+type Sort string
+
+// The orders of the busiest keys.
+const (
+	SortCount   Sort = "count"   // events; the default
+	SortPeak    Sort = "peak"    // the most events in any minute
+	SortRefused Sort = "refused" // events that at least one limit or ban refused; other keys are left out
+)
+
+// order returns the numbers that the busiest keys are ordered by.
+func (e *events) order() []int64 {
+	switch e.run.Sort {
+	case SortPeak:
+		return e.top.peaks[2] // of a minute
+	case SortRefused:
+		return e.refused
+	}
+	return e.top.counts
+}
+
+// countRefused counts the events of the chunk that a limit or ban refused.
+func (e *events) countRefused() {
+	if e.run.Sort != SortRefused {
+		return
+	}
+	e.refused = grown(e.refused, len(e.top.keys.texts))
+	for i, id := range e.top.keys.ids {
+		if id != 0 && slices.ContainsFunc(e.judgings, func(j *judging) bool { return j.compared == nil && j.outcomes[i] == refused }) {
+			e.refused[id]++
+		}
+	}
 }
 
 // keyCounts is, for each key of a column, how many events it has, and the most of them in

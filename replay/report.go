@@ -41,10 +41,14 @@ type Report struct {
 	Top             []TopKey         `json:"top"`
 	SuggestedLimits []SuggestedLimit `json:"suggested_limits,omitempty"` // by the peaks of all keys
 	Rules           []RuleReport     `json:"rules"`
-	BadLines        []BadLine        `json:"bad_lines,omitempty"`
-	Jumps           []Jump           `json:"jumps,omitempty"`
-	AssumedYears    []FileYear       `json:"assumed_years,omitempty"`
-	Problems        []string         `json:"problems,omitempty"` // with files, as sentences
+
+	// Compared is the limit under each algorithm, if Config.Compare is set.
+	Compared []AlgorithmReport `json:"compared,omitempty"`
+
+	BadLines     []BadLine  `json:"bad_lines,omitempty"`
+	Jumps        []Jump     `json:"jumps,omitempty"`
+	AssumedYears []FileYear `json:"assumed_years,omitempty"`
+	Problems     []string   `json:"problems,omitempty"` // with files, as sentences
 
 	Events   int64         `json:"-"` // a parsed line is one event, or several if it holds a list
 	Keys     int           `json:"-"` // distinct keys of the field that Top counts
@@ -80,6 +84,9 @@ type TopKey struct {
 	api.Key
 	Count int64            `json:"count"`
 	Peaks map[string]int64 `json:"peaks"` // largest count in any window of 1s, 10s, ...
+
+	// Refused is, with SortRefused, how many of the events a limit or ban refused.
+	Refused *int64 `json:"refused,omitempty"`
 }
 
 // A RuleReport is what one rule did.

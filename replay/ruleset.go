@@ -21,6 +21,8 @@ type ruleset struct {
 	option string          // the option that a what-if was given by, "--limit 60/1m"; "" for a rules file
 	absent map[string]bool // names of the rules that can match no event of the log
 
+	compared *comparison // the ruleset is reported in Report.Compared only
+
 	// trace, if not nil, is called for each event in the order of judging, with what
 	// all its rules decided and what each of them said.
 	trace func(event int, d *ratelimit.Decision, own []ratelimit.Outcome)

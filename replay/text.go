@@ -33,6 +33,7 @@ func (rep *Report) WriteText(out io.Writer, style TextStyle) error {
 	for i := range rep.Rules {
 		w.rule(&rep.Rules[i], rep)
 	}
+	w.compared(rep)
 	w.jumps(rep)
 	if style.Bad {
 		w.badLines(rep)
@@ -165,10 +166,16 @@ func (w *textWriter) busiest(rep *Report) {
 	for _, p := range peakWindows {
 		rows[0] = append(rows[0], p.name)
 	}
+	if rep.Top[0].Refused != nil {
+		rows[0] = append(rows[0], "refused")
+	}
 	for _, k := range rep.Top {
 		row := []string{keyText(k.Key), count(k.Count), percent(k.Count, rep.Events)}
 		for _, p := range peakWindows {
 			row = append(row, count(k.Peaks[p.name]))
+		}
+		if k.Refused != nil {
+			row = append(row, count(*k.Refused))
 		}
 		rows = append(rows, row)
 	}
@@ -227,6 +234,27 @@ func (w *textWriter) rule(r *RuleReport, rep *Report) {
 		rows = append(rows, row)
 	}
 	w.table(rows)
+}
+
+// compared writes the algorithms side by side.
+func (w *textWriter) compared(rep *Report) {
+	if len(rep.Compared) == 0 || len(rep.Rules) == 0 {
+		return
+	}
+	limit := &rep.Rules[0]
+	w.heading("%s under each algorithm", visible(limit.Name))
+	rows := [][]string{{"algorithm", "allowed", "refused", "keys refused", "most in any " + seconds(limit.SpanSeconds).String(), "bytes per key"}}
+	for _, c := range rep.Compared {
+		if c.Problem == "" {
+			rows = append(rows, []string{c.Algorithm, count(c.Allowed), count(c.Refused), count(c.KeysRefused), count(c.MostInWindow), count(int64(math.Round(c.BytesPerKey)))})
+		}
+	}
+	w.table(rows)
+	for _, c := range rep.Compared {
+		if c.Problem != "" {
+			w.f("  %s: %s\n", c.Algorithm, c.Problem)
+		}
+	}
 }
 
 // shownHot is how many first edges the plain report shows.

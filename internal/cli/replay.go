@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,13 +63,16 @@ wrong; 130 interrupted.`,
 	flags.StringVar(&f.config.Key, "key", "", "`FIELD` to count by: client, object or any other (default client; hot: object)")
 	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit (see above)")
 	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "count refused events toward --limit too")
+	flags.BoolVar(&f.config.Compare, "compare", false, "add what each algorithm would have done under the --limit")
 	f.inputs.register(cmd, &f.config)
 	flags.DurationVar(&f.config.Lateness, "lateness", 0, "judge events while the log is read, in bounded memory; leave out those older than an earlier one by more than `D`")
 	flags.IntVar(&f.config.Top, "top", 0, "report the `N` busiest keys (default 20)")
+	flags.StringVar((*string)(&f.config.Sort), "sort", string(replay.SortCount), "order the busiest keys by `count|peak|refused`; a peak is the most in any minute")
 	flags.StringVar(&f.decisions, "decisions", "", "write one byte for each judged event, A or D, to `FILE`")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	flags.BoolVar(&f.bad, "show-bad-lines", false, "show the first bad lines")
 	cmd.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions(replay.Algorithms(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"count", "peak", "refused"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -81,6 +85,9 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 		if closeDecisions, err = f.createDecisions(); err != nil {
 			return err
 		}
+	}
+	if f.config.Lateness > 0 && os.Getenv("GOGC") == "" { // memory is worth more than time
+		defer debug.SetGCPercent(debug.SetGCPercent(streamGCPercent))
 	}
 	report, err := reading(cmd, f.config, replay.Run)
 	closeErr := closeDecisions()
@@ -104,6 +111,9 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	return inputErrorOf(problems...)
 }
+
+// streamGCPercent is by how much the heap may grow between collections with --lateness.
+const streamGCPercent = 30
 
 // createDecisions creates the file of --decisions, after it has validated the rest of
 // the command line and compared the file with the logs.

@@ -1,0 +1,103 @@
+package replay
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// An AlgorithmReport is what one algorithm would have done under a limit.
+type AlgorithmReport struct {
+	Algorithm   string `json:"algorithm"`
+	Allowed     int64  `json:"allowed"`
+	Refused     int64  `json:"refused"`
+	KeysRefused int64  `json:"keys_refused"`
+
+	// MostInWindow is the most events of one key that were allowed in any window of the
+	// span, (t - span, t]: an exact limit of N never allows more than N.
+	MostInWindow int64 `json:"most_in_window"`
+
+	// BytesPerKey is the memory of the limit at the end, over the keys that had an
+	// event. It is more where there are few keys, since memory is taken for many at once.
+	BytesPerKey float64 `json:"bytes_per_key"`
+
+	// Problem says why the algorithm cannot count the limit. Then all numbers are 0.
+	Problem string `json:"problem,omitempty"`
+}
+
+// A comparison is a limit under one algorithm.
+type comparison struct {
+	algorithm string
+	problem   string
+	judging   *judging
+	allowed   *keyCounts
+}
+
+// compareRulesets returns the only limit under each algorithm.
+func (c *Config) compareRulesets() (rulesets []ruleset, err error) {
+	if len(c.WhatIfs) != 1 || c.WhatIfs[0].Kind != Limit || c.WhatIfs[0].Per != 0 {
+		return nil, errors.New("--compare: must be given with one --limit N/SPAN, and without --ban, --hot and --rules")
+	}
+	w := c.WhatIfs[0]
+	w.Key = cmp.Or(w.Key, c.Key)
+	for _, name := range ratelimit.Algorithms() {
+		a, err := ratelimit.AlgorithmNamed(name)
+		if err != nil {
+			return nil, err
+		}
+		rs, err := w.ruleset(a, c.CountRefused)
+		if c.CountRefused && a == ratelimit.InFlight {
+			err = errors.New("a refused event is never under way")
+		}
+		if err == nil {
+			err = rs.checkWindows(c.Resolution)
+		}
+		rs.compared = &comparison{algorithm: name}
+		if err != nil {
+			rs, _ = newRuleset(w.option(), nil, nil)
+			rs.compared = &comparison{algorithm: name, problem: err.Error()}
+		}
+		rulesets = append(rulesets, rs)
+	}
+	return rulesets, nil
+}
+
+// countAllowed counts the events of the chunk that each compared algorithm allowed.
+func (e *events) countAllowed() {
+	for _, j := range e.judgings {
+		if j.compared == nil || len(j.rules) == 0 {
+			continue
+		}
+		if j.compared.judging == nil {
+			span := j.limits.Rule(0).Limits[0].Span
+			j.compared.judging, j.compared.allowed = j, newKeyCounts(j.columns[0], []time.Duration{span})
+		}
+		e.countKeys(j.compared.allowed, func(event int) bool { return j.outcomes[event] == allowed })
+	}
+}
+
+// report reports what the algorithm did.
+func (c *comparison) report() AlgorithmReport {
+	rep := AlgorithmReport{Algorithm: c.algorithm, Problem: c.problem}
+	if c.judging == nil {
+		return rep
+	}
+	rule, keys := &c.judging.rules[0], int64(0)
+	for id, n := range rule.judged {
+		keys += min(n, 1)
+		rep.Allowed += n - rule.refused[id]
+		rep.Refused += rule.refused[id]
+		rep.KeysRefused += min(rule.refused[id], 1)
+		rep.MostInWindow = max(rep.MostInWindow, c.allowed.peaks[0][id])
+	}
+	bytes := int64(0)
+	for _, judge := range c.judging.judges {
+		if judge != nil {
+			bytes += judge.limiter.Stats().Bytes
+		}
+	}
+	rep.BytesPerKey = float64(bytes) / float64(max(keys, 1))
+	return rep
+}
