@@ -77,7 +77,10 @@ func BenchmarkParse(b *testing.B) {
 }
 
 func benchmarkLines(b *testing.B, format string, o accesslog.Options, lines [][]byte, size int64) {
-	p := newParser(b, format, o)
+	readLines(b, newParser(b, format, o), lines, size)
+}
+
+func readLines(b *testing.B, p *accesslog.Parser, lines [][]byte, size int64) {
 	var ev match.Event
 	b.SetBytes(size)
 	b.ReportAllocs()

@@ -33,7 +33,7 @@ func spaced(s []byte, i int) int {
 
 // clf reads the Common and the Combined Log Format:
 //
-//	client ident user [dd/Mon/yyyy:hh:mm:ss +zzzz] "request" status size "referer" "agent"
+//	client ident user [dd/Mon/yyyy:hh:mm:ss +zzzz] "request" status size "referer" "agent" "x_forwarded_for"
 //
 // Only the user may have spaces; it ends at the first " [" after which the line has
 // the form above up to the size.
@@ -65,8 +65,9 @@ func (p *Parser) clf(line []byte, ev *match.Event) bool {
 				return false
 			}
 			e.fill(line, ev)
+			p.scratch = p.scratch[:0]
 			p.unescapePath(ev)
-			ev.Set(match.Client, line[client:ident-1])
+			ev.Set(match.Client, clientAddress(line[client:ident-1]))
 			setUnlessDash(ev, match.User, line[user:open-1])
 			return true
 		}
@@ -142,9 +143,25 @@ func (r *clfRest) fill(line []byte, ev *match.Event) {
 	setUnlessDash(ev, match.Size, line[r.size:r.end])
 	if referer, rest, ok := quoted(line[r.end:]); ok {
 		setUnlessDash(ev, match.Referer, referer)
-		if agent, _, ok := quoted(rest); ok {
+		if agent, rest, ok := quoted(rest); ok {
 			setUnlessDash(ev, match.Agent, agent)
+			if len(rest) > len(` "-"`) {
+				setForwardedFor(ev, rest)
+			}
 		}
+	}
+}
+
+// setForwardedFor sets the field x_forwarded_for if rest begins with a third value in
+// quotes, as in the format main of nginx's own configuration, and that ends in an address.
+func setForwardedFor(ev *match.Event, rest []byte) {
+	list, _, ok := quoted(rest)
+	if !ok {
+		return
+	}
+	last := bytes.TrimSpace(list[bytes.LastIndexByte(list, ',')+1:])
+	if isAddress(last) {
+		ev.SetNamed("x_forwarded_for", list)
 	}
 }
 

@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/lately-go/lately/match"
 )
@@ -9,29 +10,90 @@ import (
 // detectBytes bounds what Detect reads.
 const detectBytes = 256 << 10
 
-// detectOrder is the order in which Detect tries the formats on a line: clf after
-// the two that are like it, because it also takes most of their lines.
-var detectOrder = []Format{clfQuoted, clfVHost, clf, jsonNginx, jsonZeekDNS, syslogSSHD, syslogUFW}
+// detectLater are the formats that take lines of others too. Detect tries them on a line
+// after the others, in this order.
+var detectLater = []string{"clf-quoted", "clf-vhost", "traefik", "clf"}
 
 // Detect finds the named format of a log from its first bytes, decompressed;
 // it reads 256 KiB at most. It ignores a last line without a line end, which may be cut
-// off, unless it is the only one.
+// off, unless it is the only one that is no comment.
 //
 // The format is the one that fits most of the lines; it must fit one in ten of those
-// that are not empty. A line of sshd or of the firewall fits even if it is not an event.
-// The second result is false if no named format fits. Logs that need a spec are not
-// detected.
+// that are not empty. A line of sshd or of the firewall fits even if it is not an event,
+// and a line of a container if the line in it fits. The second result is false if no named
+// format fits. Logs that need a spec are not detected.
 func Detect(sample []byte) (Format, bool) {
 	sample = sample[:min(len(sample), detectBytes)]
-	if last := bytes.LastIndexByte(sample, '\n'); last >= 0 {
-		sample = sample[:last+1]
+	if whole := sample[:bytes.LastIndexByte(sample, '\n')+1]; !onlyComments(whole) {
+		sample = whole
 	}
+	if inside := unwrapped(sample); len(inside) > 0 {
+		inner, ok := detect(inside)
+		if !ok || inner.kind.namesColumns || inner.Yearless() {
+			return Format{}, false
+		}
+		return dockerJSON.with(inner), true
+	}
+	return detect(sample)
+}
+
+// Inside returns f for a log that begins with sample. If the lines of f hold lines of
+// another format, which its name leaves open (docker-json), that is the one that Detect
+// finds. Other formats are returned as they are. The result is false if the format inside
+// is not known: then no line can be parsed.
+func (f Format) Inside(sample []byte) (Format, bool) {
+	if f.kind != dockerLines || f.inner != nil {
+		return f, true
+	}
+	found, ok := Detect(sample)
+	if !ok || found.kind != dockerLines {
+		return f, false
+	}
+	return found, true
+}
+
+// onlyComments reports whether all lines are empty, or begin with '#'.
+func onlyComments(lines []byte) bool {
+	for len(lines) > 0 {
+		var line []byte
+		line, lines, _ = CutLine(lines)
+		if len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return true
+}
+
+// unwrapped returns the lines inside the lines of a container, nil if fewer than one in
+// ten are such lines.
+func unwrapped(sample []byte) (inside []byte) {
+	p, _ := dockerJSON.NewParser(Options{}) // the zero Options are good
+	lines, wrapped := 0, 0
+	for len(sample) > 0 {
+		var line []byte
+		line, sample, _ = CutLine(sample)
+		if len(line) == 0 {
+			continue
+		}
+		lines++
+		if inner, _, ok := p.unwrap(trimMarks(line)); ok {
+			wrapped++
+			inside = append(append(inside, inner...), '\n')
+		}
+	}
+	if wrapped*10 < lines {
+		return nil
+	}
+	return inside
+}
+
+func detect(sample []byte) (Format, bool) {
 	guesses := newGuesses()
 	lines, best := 0, 0
 	for len(sample) > 0 {
 		var line []byte
 		line, sample, _ = CutLine(sample)
-		if len(line) == 0 {
+		if len(line) == 0 || line[0] == '#' && guesses.skips(line) {
 			continue
 		}
 		lines++
@@ -61,10 +123,33 @@ type guess struct {
 	ev     match.Event
 }
 
-func newGuesses() []guess {
-	guesses := make([]guess, len(detectOrder))
-	for i, f := range detectOrder {
-		p, _ := f.NewParser(Options{}) // the zero Options are good
+type guesses []guess
+
+// skips reports whether a line is a comment, which may name the columns of the lines
+// after it.
+func (gs guesses) skips(line []byte) bool {
+	skips := false
+	for i := range gs {
+		g := &gs[i]
+		skips = !g.parser.Parse(line, &g.ev) && g.parser.Skipped() || skips
+	}
+	return skips
+}
+
+func newGuesses() guesses {
+	formats := make([]Format, 0, len(named))
+	for i := range named {
+		if f := named[i].format; f.kind != dockerLines && !slices.Contains(detectLater, f.text) {
+			formats = append(formats, f)
+		}
+	}
+	for _, name := range detectLater {
+		f, _ := formatNamed(name)
+		formats = append(formats, f)
+	}
+	guesses := make(guesses, len(formats))
+	for i, f := range formats {
+		p, _ := f.NewParser(Options{})
 		guesses[i] = guess{format: f, parser: p}
 	}
 	return guesses
@@ -72,9 +157,19 @@ func newGuesses() []guess {
 
 func (g *guess) knows(line []byte) bool {
 	if !g.format.Yearless() {
-		return g.parser.Parse(line, &g.ev)
+		return g.parser.Parse(line, &g.ev) && !(g.format.kind == clf.kind && isHostFirst(line))
 	}
 	line = trimMarks(line)
 	_, dated := readSysStamp(line)
 	return dated && g.format.kind.knows(line)
+}
+
+// isHostFirst reports whether a line begins with a host and the address of a client: it
+// fits clf, but its client would be the host.
+func isHostFirst(line []byte) bool {
+	first, rest, _ := bytes.Cut(bytes.TrimLeft(line, " "), []byte{' '})
+	second, _, _ := bytes.Cut(rest, []byte{' '})
+	_, isClient := match.ParseAddr(string(first))
+	_, hasClient := match.ParseAddr(string(second))
+	return hasClient && !isClient
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
@@ -15,7 +16,7 @@ import (
 // for documentation.
 var seedLines = map[string][]string{
 	"clf": {
-		`192.0.2.1 - - [17/Apr/2018:06:25:06 +0000] "GET /a?b=c HTTP/1.1" 200 30 "-" "Wren/2.1 (Finch 9)"`,
+		`192.0.2.1 - - [17/Apr/2018:06:25:06 +0000] "GET /a?b=c HTTP/1.1" 200 30 "-" "Wren/2.1 (Finch 9)" "203.0.113.1, 192.0.2.9"`,
 		`2001:db8::1 - bob smith [29/Feb/2016:23:59:59 -0130] "POST /b HTTP/1.0" 404 -`,
 		`  198.51.100.7 ident user [x] [01/Jan/0001:00:00:00 +9999] "\x16\x03\"x\\" 400 0 "r\"r" "a" 22`,
 		`host.example - a [b [31/Dec/9999:23:59:59 +0000] "GET /c d?e" 301 7 - "x"`,
@@ -55,6 +56,65 @@ var seedLines = map[string][]string{
 		`May 18 00:00:52 gate kernel: [UFW BLOCK] SRC=203.0.113.4  DPT=25 SRC=198.51.100.2 x DPT=7x DPT=8 DPT=9 SRC=192.0.2.1 DPT=10 `,
 		`May 18 00:00:52 gate kernel: [UFW BLOCK][UFW BLOCK] SRC=203.0.113.4 [UFW BLOCK] DPT=25 SRC= DPT=3 `,
 	},
+	"traefik": {
+		exampleLine0("traefik"),
+		`203.0.113.7, 192.0.2.1 - x [y - [17/Apr/2018:06:25:06 +0200] "PUT /a\"b HTTP/2.0" 404 - "-" "-" 3 "-" "-" 0ms`,
+		`[2001:db8::1]:80 - - [29/Feb/2016:06:25:06 +0200] "-" - 7 "a" "b" 3 "c" "" 12345ms and more`,
+	},
+	"envoy": {
+		exampleLine0("envoy"),
+		`[2018-04-17T06:25:06Z] "- - -" 0 DC 0 0 3 - "203.0.113.7,2001:db8::1" "-" "-" "-" "-"`,
+		`[2018-04-17T06:25:06+01:00] "POST /a HTTP/1.1" 503 UF,URX 9 91 0 - "-" "a [b] \"c\"" "x" "h:80" "-" x y`,
+	},
+	"haproxy": {
+		exampleLine0("haproxy"),
+		`[2001:db8::1]:5 [17/Apr/2018:06:25:06.999] f b/<NOSRV> -1/-1/-1/-1/0 400 187 - - PR-- 2/2/0/0/3 0/0 {a|"b} {c} "<BADREQ>"`,
+		`<134>Apr 17 06:25:06 g haproxy[1]: 192.0.2.9:5 [17/Apr/2018:06:25:06] f b/s 1/0/0/10/+11 -1 +512 a=b - ---- 2/2/0/0/3 0/0 "GET /a/b?c HTTP/1.1" x`,
+		`Apr 17 06:25:06 g haproxy[1]: Server b/s is DOWN`,
+	},
+	"alb": {
+		exampleLine0("alb"),
+		`ws 2018-04-17T06:25:06.25Z a [2001:db8::1]:9 - -1 -1 -1 460 - 0 0 "- http://shop.example:80- -" "-"`,
+		`h2 2018-04-17T06:25:06Z a 192.0.2.1:9 - 0.1 0.25 0 301 301 34 1 "GET https://shop.example HTTP/2.0" "a\"b" - - - "x" "-" "y" 0`,
+	},
+	"elb": {
+		exampleLine0("elb"),
+		`2018-04-17T06:25:06Z a 192.0.2.1:9 198.51.100.7:80 0.1 0.2 0.3 - - 8 30 "- - - " "-" - -`,
+		`2018-04-17T06:25:06Z a 192.0.2.1:9 - -1 -1 -1 504 0 0 0 "GET http://a/b/c?d=e://f HTTP/1.0"`,
+	},
+	"s3": {
+		exampleLine0("s3"),
+		`o b [17/Apr/2018:06:25:06 +0000] - - R S3.EXPIRE.OBJECT a/key "-" - - - 512 - - "-" "-" v`,
+		`o b [c [17/Apr/2018:06:25:06 -0100] 192.0.2.1 a R REST.PUT.PART k "x "PUT /k?p=1 HTTP/1.1" 403 AccessDenied 243 - 7 - "-" "a\"b" - h s c A`,
+	},
+	"cloudfront": {
+		exampleLine0("cloudfront"),
+		"2018-04-17\t06:25:06\tFRA2-C1\t0\t2001:db8::1\tPOST\td\t/a/b\t000\t-\t\"x \"\"y\"\"\"\t-\t-\tError\tid==\t-\thttps\t7\t0.001\t203.0.113.1,%20192.0.2.2\t-",
+		"2018-04-17 06:25:06.5 F 1 192.0.2.3 GET d http://h:80/p 200 r a q c t i h https 1 2",
+	},
+	"caddy": {
+		exampleLine0("caddy"),
+		`{"msg":"handled request","ts":"2018-04-17T06:25:06.5+0200","request":{"remote_addr":"[2001:db8::1]:80","uri":"/a","headers":{"User-Agent":[]}},"status":0}`,
+		`{"msg":"handled request","ts":1523946306,"request":{"client_ip":"","remote_ip":"192.0.2.7","uri":"","method":"GET","headers":{"Referer":["\u0061",1],"X-Forwarded-For":[null]}},"duration":1e-05}`,
+		`{"msg":"other","ts":1523946306,"request":{"remote_ip":"192.0.2.7"}}`,
+	},
+	"traefik-json": {
+		exampleLine0("traefik-json"),
+		`{"StartUTC":"2018-04-17T06:25:06Z","ClientHost":"198.51.100.4, 192.0.2.7:80","RequestMethod":"GET","RequestPath":"?a","ClientUsername":"-","Duration":5}`,
+		`{"StartUTC":"2018-04-17T06:25:06Z","ClientAddr":"[::1]:80","RequestMethod":"","Duration":"10.5"}`,
+		`{"level":"debug","msg":"x","time":"2018-04-17T06:25:06Z"}`,
+	},
+	"envoy-json": {
+		exampleLine0("envoy-json"),
+		`{"start_time":"2018-04-17T06:25:06.5Z",":authority":"a",":path":"/x?y",":method":"PUT","response_code":0,"downstream_remote_address":"[2001:db8::1]:9","duration":1234567,"user-agent":"-"}`,
+		`{"start_time":"2018-04-17T06:25:06Z","x-envoy-origin-path":"/o","path":"/p","method":null,"response_code":"200","downstream_remote_address":"x"}`,
+	},
+}
+
+// exampleLine0 is the event of the example of a named format.
+func exampleLine0(name string) string {
+	lines := exampleOf(name)
+	return lines[len(lines)-1]
 }
 
 // readingOf returns what the parser makes of a line, in terms of the model.
@@ -90,6 +150,9 @@ func checkLine(t *testing.T, format string, p *accesslog.Parser, line []byte) {
 	got, want := readingOf(p, line, slow.latin, slow.knows), slow.read(text)
 	if !bytes.Equal(line, before) {
 		t.Fatalf("%s: the line was changed", format)
+	}
+	if want.unknown {
+		return
 	}
 	if got.ok != want.ok {
 		t.Fatalf("%s: parsed = %v, want %v, for\n%q", format, got.ok, want.ok, line)
@@ -127,18 +190,21 @@ func TestParserAgreesWithSlowReader(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			p := differentialParser(t, format)
-			good := 0
+			good, rounds := 0, 20_000
+			if format != "clf" && !strings.HasPrefix(format, "clf-") && !strings.HasPrefix(format, "syslog-") {
+				rounds = 5_000 // their slow readers are slower
+			}
 			for _, line := range lines {
 				checkLine(t, format, p, []byte(line))
 			}
-			for range 20_000 {
+			for range rounds {
 				line := mutate(rng, lines)
 				checkLine(t, format, p, line)
 				if p.Parse(line, new(match.Event)) {
 					good++
 				}
 			}
-			if good < 1000 {
+			if good < rounds/20 {
 				t.Errorf("only %d of the lines were good: the mutations are too wild to test anything", good)
 			}
 		})

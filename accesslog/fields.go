@@ -14,7 +14,12 @@ import (
 // Fields returns the names of the fields that events of the format can have, each
 // once. An event may lack any of them.
 func (f Format) Fields() []string {
-	if f.spec == nil {
+	switch {
+	case f.inner != nil:
+		return f.inner.Fields()
+	case f.kind == dockerLines:
+		return detectedFields()
+	case f.spec == nil || f.kind.fields != nil:
 		if f.kind == nil {
 			return nil
 		}
@@ -23,7 +28,11 @@ func (f Format) Fields() []string {
 	var names []string
 	for i, w := range f.spec.wants {
 		switch {
-		case i == 0 || slices.Contains(names, w.name):
+		case i == 0 && f.spec.wants[0].name == "time" || w.name == "" || slices.Contains(names, w.name):
+		case w.form == formURL:
+			names = append(append(names, requestFields...), "host")
+		case w.form == formForwarded:
+			names = append(names, "client", "x_forwarded_for")
 		case w.form == formRequest:
 			names = append(names, requestFields...)
 		case w.form == formPath:
@@ -46,8 +55,28 @@ func (f Format) Problem(line []byte) string {
 		return f.jsonProblem(line)
 	case delimitedLines:
 		return f.columnProblem(line)
+	case textLines:
+		return f.textProblem(line)
+	case w3cLines, cloudFrontLines:
+		return "no line " + fieldsDirective + " with date and time, which names the columns, is before it"
+	case dockerLines:
+		if f.inner == nil {
+			return "the format of the lines inside is not known; give it, such as " + f.text + ":clf"
+		}
 	}
 	return ""
+}
+
+// detectedFields returns the fields of all formats that lines of a container may have.
+func detectedFields() []string {
+	var names []string
+	for _, n := range named {
+		if n.format.kind != dockerLines {
+			names = append(names, n.format.Fields()...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func (f Format) jsonProblem(line []byte) string {

@@ -13,7 +13,9 @@ import (
 type Format struct {
 	kind *lineKind // nil: every line is bad
 	text string    // name or spec
-	spec *spec     // of JSON, CSV and TSV
+	spec *spec     // nil for some named formats
+
+	inner *Format // of the lines that are inside the lines
 }
 
 // A lineKind is how the lines of one or more formats are read.
@@ -24,14 +26,26 @@ type lineKind struct {
 	// Of syslog, whose times have no year: whether a line with a time is of the
 	// program that the format is about, event or not.
 	knows func(line []byte) bool
+
+	// Of formats whose columns a line of the log names: whether they are those of
+	// CloudFront.
+	namesColumns, cloudFront bool
 }
 
 var (
 	requestFields = []string{"object", "method", "path", "query", "protocol"}
-	clfFields     = slices.Concat([]string{"client"}, requestFields, []string{"status", "size", "user", "referer", "agent"})
+	clfFields     = slices.Concat([]string{"client"}, requestFields, []string{"status", "size", "user", "referer", "agent", "x_forwarded_for"})
 
 	jsonLines      = &lineKind{parse: (*Parser).json}
 	delimitedLines = &lineKind{parse: (*Parser).delimited}
+	textLines      = &lineKind{parse: (*Parser).text}
+
+	w3cFields       = slices.Concat(clfFields, []string{"host", "duration"})
+	w3cLines        = &lineKind{parse: (*Parser).w3c, fields: w3cFields, namesColumns: true}
+	cloudFrontLines = &lineKind{parse: (*Parser).w3c, fields: w3cFields, namesColumns: true, cloudFront: true}
+
+	dockerLines  = &lineKind{parse: (*Parser).docker}
+	journalLines = &lineKind{parse: (*Parser).journald, fields: []string{"client", "user", "object", "proto", "spt"}}
 )
 
 // The named formats.
@@ -62,9 +76,6 @@ var (
 	syslogUFW  = Format{text: "syslog-ufw", kind: &lineKind{parse: (*Parser).ufw, fields: []string{"client", "object", "proto", "spt"}, knows: isUFW}}
 )
 
-// named are the named formats, in the order in which Formats lists them.
-var named = []Format{clf, clfVHost, clfQuoted, jsonNginx, jsonZeekDNS, syslogSSHD, syslogUFW}
-
 // namedJSON returns a named format of JSON lines. Its wants begin with time, client and
 // object.
 func namedJSON(name string, u unit, wants []want) Format {
@@ -82,41 +93,37 @@ func (f Format) String() string { return f.text }
 // TextKeys reports whether the values of events are text in UTF-8, as in JSON
 // formats. In all other formats they are the bytes of the line, of no stated
 // encoding.
-func (f Format) TextKeys() bool { return f.kind == jsonLines }
+func (f Format) TextKeys() bool {
+	if f.inner != nil {
+		return f.inner.TextKeys()
+	}
+	return f.kind == jsonLines || f.kind == journalLines
+}
 
 // Yearless reports whether the times of the format have no year, as in syslog
 // formats; see [Options] and [InYear].
 func (f Format) Yearless() bool { return f.kind != nil && f.kind.knows != nil }
 
-// Formats returns the names of the named formats.
-func Formats() []string {
-	names := make([]string, len(named))
-	for i, n := range named {
-		names[i] = n.text
-	}
-	return names
-}
-
 // ParseFormat returns the format of that name, or of that spec.
 //
 // # Names
 //
-//   - clf: Common and Combined Log Format, as Apache and nginx write it.
-//     Leading spaces, and anything after the size or the user agent, are
-//     accepted.
-//   - clf-vhost: the virtual host as name:port, a space, and clf.
-//   - clf-quoted: clf inside one pair of quotes.
-//   - json-nginx: an object a line with nginx's variables as keys; remote_addr,
-//     time_local and request must be there.
-//   - json-zeek-dns: Zeek's dns.log as JSON with ISO times; Object is the queried
-//     name.
-//   - syslog-sshd: failed logins of OpenSSH's server.
-//   - syslog-ufw: packets that Ubuntu's firewall has dropped; Object is the
-//     destination port.
+// [NamedFormats] lists them with examples. docker-json and journald-json may be followed by
+// ":FORMAT", the format of the lines inside theirs.
 //
 // Object and Path of a web request are the target up to the first '?', as it was sent; a
 // request that is not METHOD SP TARGET has neither. A "-" counts as absent, except as
 // Client.
+//
+// # Format strings
+//
+// "nginx:" is followed by the text of nginx's log_format, "apache:" by that of Apache's
+// LogFormat. They must have a time. A variable of nginx that is no well-known field is a
+// field of its own name, since users define variables; a directive that Apache does not
+// have is an error. If a field has several variables, the most precise is used, or the
+// first. A value ends where the text after its variable begins for the first time. One in
+// quotes ends at the first quote without a backslash before it, and a user at the place where a time
+// follows. Status, size and duration are numbers or a dash; a line with another value is bad.
 //
 // # Specs
 //
@@ -153,10 +160,8 @@ func Formats() []string {
 //
 // The error names the part that is wrong and what it must be.
 func ParseFormat(nameOrSpec string) (Format, error) {
-	for _, f := range named {
-		if f.text == nameOrSpec {
-			return f, nil
-		}
+	if f, ok := formatNamed(nameOrSpec); ok {
+		return f, nil
 	}
 	prefix, body, ok := strings.Cut(nameOrSpec, ":")
 	f := Format{kind: delimitedLines, text: nameOrSpec}
@@ -169,13 +174,44 @@ func ParseFormat(nameOrSpec string) (Format, error) {
 		f.spec, err = parseSpec(body, ',', true)
 	case ok && prefix == "tsv":
 		f.spec, err = parseSpec(body, '\t', false)
+	case ok && prefix == "nginx":
+		f.kind = textLines
+		f.spec, err = parseNginx(body)
+	case ok && prefix == "apache":
+		f.kind = textLines
+		f.spec, err = parseApache(body)
+	case ok && (prefix == dockerJSON.text || prefix == journaldJSON.text):
+		return parseWrapped(prefix, body)
 	default:
-		return Format{}, fmt.Errorf("accesslog: format %q is unknown; use %s, or a json:, csv: or tsv: spec",
+		return Format{}, fmt.Errorf("accesslog: format %q is unknown; use %s, or a json:, csv:, tsv:, nginx: or apache: spec",
 			nameOrSpec, strings.Join(Formats(), ", "))
+	}
+	if err != nil && f.kind == textLines { // its text has quotes, and the error says the column
+		return Format{}, fmt.Errorf("accesslog: format %s: %w", prefix, err)
 	}
 	if err != nil {
 		return Format{}, fmt.Errorf("accesslog: format %q: %w", nameOrSpec, err)
 	}
 	f.spec.compile()
 	return f, nil
+}
+
+// parseWrapped returns the wrapping format of that name with an inner one.
+func parseWrapped(name, inner string) (Format, error) {
+	f, err := ParseFormat(inner)
+	switch {
+	case err != nil:
+		return Format{}, fmt.Errorf("%w (inside %s)", err, name)
+	case f.kind == dockerLines, f.kind == journalLines, f.kind != nil && f.kind.namesColumns, f.Yearless():
+		return Format{}, fmt.Errorf("accesslog: format %s: %s: must not be inside another format", name, f)
+	}
+	outer, _ := formatNamed(name)
+	return outer.with(f), nil
+}
+
+// with returns f with lines of that format inside.
+func (f Format) with(inner Format) Format {
+	f.inner = &inner
+	f.text += ":" + inner.text
+	return f
 }

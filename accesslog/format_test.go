@@ -11,7 +11,7 @@ import (
 
 func TestFormats(t *testing.T) {
 	yearless := map[string]bool{"syslog-sshd": true, "syslog-ufw": true}
-	text := map[string]bool{"json-nginx": true, "json-zeek-dns": true, "json:time=t@s": true}
+	text := map[string]bool{"json-nginx": true, "json-zeek-dns": true, "json:time=t@s": true, "caddy": true, "traefik-json": true, "envoy-json": true, "journald-json": true}
 	for _, name := range append(accesslog.Formats(), "json:time=t@s", "csv:time=1@s", "tsv:time=1@s") {
 		f, err := accesslog.ParseFormat(name)
 		if err != nil {
@@ -47,7 +47,7 @@ func TestZeroFormatReadsNothing(t *testing.T) {
 func TestParseFormatErrors(t *testing.T) {
 	for _, tt := range []struct{ text, wants string }{
 		{"", `"" is unknown; use clf, clf-vhost`},
-		{"CLF", "or a json:, csv: or tsv: spec"},
+		{"CLF", "or a json:, csv:, tsv:, nginx: or apache: spec"},
 		{"xml:time=1", `"xml:time=1" is unknown`},
 		{"json:", "is not of the form FIELD=PLACE"},
 		{"json:client=a", "there is no time; add time=PLACE@UNIT"},

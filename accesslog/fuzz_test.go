@@ -3,6 +3,7 @@ package accesslog_test
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,6 +34,92 @@ func FuzzJSONNginx(f *testing.F)   { fuzzFormat(f, "json-nginx") }
 func FuzzJSONZeekDNS(f *testing.F) { fuzzFormat(f, "json-zeek-dns") }
 func FuzzSSHD(f *testing.F)        { fuzzFormat(f, "syslog-sshd") }
 func FuzzUFW(f *testing.F)         { fuzzFormat(f, "syslog-ufw") }
+func FuzzTraefik(f *testing.F)     { fuzzFormat(f, "traefik") }
+func FuzzEnvoy(f *testing.F)       { fuzzFormat(f, "envoy") }
+func FuzzHAProxy(f *testing.F)     { fuzzFormat(f, "haproxy") }
+func FuzzALB(f *testing.F)         { fuzzFormat(f, "alb") }
+func FuzzELB(f *testing.F)         { fuzzFormat(f, "elb") }
+func FuzzS3(f *testing.F)          { fuzzFormat(f, "s3") }
+func FuzzCloudFront(f *testing.F)  { fuzzFormat(f, "cloudfront") }
+func FuzzCaddy(f *testing.F)       { fuzzFormat(f, "caddy") }
+func FuzzTraefikJSON(f *testing.F) { fuzzFormat(f, "traefik-json") }
+func FuzzEnvoyJSON(f *testing.F)   { fuzzFormat(f, "envoy-json") }
+
+// FuzzWrapped must read a line inside the lines of a container and of the journal as the
+// line alone.
+func FuzzWrapped(f *testing.F) {
+	f.Add(clfExampleLine)
+	f.Add(`\"\u00e9 - - [17/Apr/2018:06:25:06 +0000] "GET /\x22 HTTP/1.1" 200 5`)
+	alone := newParser(f, "clf", accesslog.Options{})
+	docker, journal := newParser(f, "docker-json:clf", accesslog.Options{}), newParser(f, "journald-json:clf", accesslog.Options{})
+	f.Fuzz(func(t *testing.T, line string) {
+		if !utf8.ValidString(line) || strings.ContainsAny(line, "\n\r\ufeff") || len(line) > 4000 {
+			return
+		}
+		text, _ := json.Marshal(line)
+		want := eventsOf(alone, line)
+		for name, got := range map[string][]string{
+			"docker":  eventsOf(docker, `{"log":`+strings.TrimSuffix(string(text), `"`)+`\n","stream":"stdout","time":"x"}`),
+			"CRI":     eventsOf(docker, "2018-04-17T06:25:06.1Z stdout F "+line),
+			"journal": eventsOf(journal, `{"MESSAGE":`+string(text)+`,"__REALTIME_TIMESTAMP":"1"}`),
+		} {
+			if !slices.Equal(got, want) {
+				t.Fatalf("%s: %q, want %q", name, got, want)
+			}
+		}
+	})
+}
+
+// FuzzFormatString must compile a text or say why not, and read its lines without a
+// panic: each value is in the line.
+func FuzzFormatString(f *testing.F) {
+	for _, c := range formatStrings {
+		f.Add(c.format, c.line)
+	}
+	f.Fuzz(func(t *testing.T, text, line string) {
+		if !strings.HasPrefix(text, "nginx:") && !strings.HasPrefix(text, "apache:") || len(text) > 1000 {
+			return
+		}
+		format, err := accesslog.ParseFormat(text)
+		if err != nil {
+			return
+		}
+		p, _ := format.NewParser(accesslog.Options{})
+		var ev match.Event
+		if !p.Parse([]byte(line), &ev) {
+			format.Problem([]byte(line))
+			return
+		}
+		for _, name := range ev.Names() {
+			if v := string(ev.GetNamed(name)); name != "duration" && name != "path" && !strings.Contains(line, v) {
+				t.Fatalf("%s is %q, which is not in the line", name, v)
+			}
+		}
+	})
+}
+
+// FuzzW3C must read any log with directives as a reader that was reset and told the last
+// directive before each line.
+func FuzzW3C(f *testing.F) {
+	f.Add([]byte("#Fields: date time c-ip cs(User-Agent)\n2018-04-17 06:25:06 192.0.2.1 \"a \"\"b\"\n#Fields: c-ip date time\n192.0.2.1 2018-04-17 06:25:06.25\n"))
+	f.Add([]byte("#Fields: x cs-uri date time cs-uri-stem\n- http://a/b?c 2018-04-17 06:25:06 /d\n#Fields: time\n1\n"))
+	w3c, _ := accesslog.ParseFormat("w3c")
+	f.Fuzz(func(t *testing.T, log []byte) {
+		whole, _ := w3c.NewParser(accesslog.Options{})
+		for rest, before := log, 0; len(rest) > 0; {
+			var line []byte
+			line, rest, _ = accesslog.CutLine(rest)
+			alone, err := w3c.After(log[:before]).NewParser(accesslog.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := eventsOf(whole, string(line)), eventsOf(alone, string(line)); !slices.Equal(got, want) {
+				t.Fatalf("%q: %q, want %q", line, got, want)
+			}
+			before = len(log) - len(rest)
+		}
+	})
+}
 
 // FuzzJSONSpec compares paths and lists with what encoding/json decodes.
 func FuzzJSONSpec(f *testing.F) {
@@ -184,7 +271,7 @@ func FuzzParseFormat(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if format.String() != text {
+		if format.String() != text && strings.ToUpper(text) != text { // an alias
 			t.Fatalf("format %q says it is %q", text, format)
 		}
 		p, err := format.NewParser(accesslog.Options{})

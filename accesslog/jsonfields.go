@@ -109,6 +109,9 @@ func (p *Parser) json(line []byte, ev *match.Event) bool {
 	for i := range p.spec.wants {
 		w := &p.spec.wants[i]
 		v := p.reader.values[i]
+		if w.first && v.kind == jsonList {
+			v = p.reader.firstOf(v)
+		}
 		switch {
 		case w.list && v.kind == jsonList:
 			p.values[i] = line[v.from:v.to]
@@ -119,7 +122,15 @@ func (p *Parser) json(line []byte, ev *match.Event) bool {
 			p.values[i], p.scratch = p.reader.appendText(p.scratch, v)
 		}
 	}
-	return p.fill(ev)
+	return !p.otherKind() && p.fill(ev)
+}
+
+// firstOf returns the first element of a list, which is missing if that is empty.
+func (r *jsonReader) firstOf(list jsonValue) (v jsonValue) {
+	if i := r.blank(int(list.from) + 1); r.line[i] != ']' {
+		v, _ = r.value(i, 1)
+	}
+	return v
 }
 
 // nextElement returns the next element of the list that has a text, nil if there is

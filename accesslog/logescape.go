@@ -15,8 +15,9 @@ func (p *Parser) unescapePath(ev *match.Event) {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return
 	}
-	p.scratch = appendLogUnescaped(p.scratch[:0], raw)
-	ev.Set(match.Path, p.scratch)
+	n := len(p.scratch)
+	p.scratch = appendLogUnescaped(p.scratch, raw)
+	ev.Set(match.Path, p.scratch[n:len(p.scratch):len(p.scratch)])
 }
 
 // appendLogUnescaped appends s with \xHH, \\ and \" replaced by the byte that

@@ -35,6 +35,9 @@ type Parser struct {
 	element int  // index in the line after the last list element
 	hasNext bool // a list may have more elements
 	skipped bool // the last line is of another kind
+
+	format Format
+	inner  *Parser // of the lines that are inside the lines
 }
 
 // NewParser returns a parser of the format. It returns an error if Options.Year is
@@ -44,12 +47,24 @@ func (f Format) NewParser(o Options) (*Parser, error) {
 		return nil, fmt.Errorf("accesslog: Options.Year is %d; set it to the year of the log's first line, %d to %d, or to 0 when that is not known",
 			o.Year, minYear, maxYear)
 	}
-	p := &Parser{kind: f.kind, clock: newCLFClock(), years: sysYears{year: o.Year}, spec: f.spec}
-	if f.spec != nil {
-		p.values = make([][]byte, len(f.spec.wants))
-		p.reader = jsonReader{root: f.spec.root, values: make([]jsonValue, len(f.spec.wants))}
+	p := &Parser{kind: f.kind, clock: newCLFClock(), years: sysYears{year: o.Year}, format: f}
+	p.use(f.spec)
+	if f.inner != nil {
+		var err error
+		if p.inner, err = f.inner.NewParser(o); err != nil {
+			return nil, err
+		}
 	}
 	return p, nil
+}
+
+// use makes p read lines of that spec.
+func (p *Parser) use(s *spec) {
+	p.spec = s
+	if s != nil {
+		p.values = make([][]byte, len(s.wants))
+		p.reader = jsonReader{root: s.root, values: make([]jsonValue, len(s.wants))}
+	}
 }
 
 // Parse reads one line without its line end (see [CutLine]), and sets ev to its first
@@ -69,7 +84,11 @@ func (p *Parser) Parse(line []byte, ev *match.Event) bool {
 	if len(line) > 0 && line[0] == byteOrderMark[0] {
 		line = trimMarks(line)
 	}
-	return p.kind != nil && p.kind.parse(p, line, ev)
+	if p.kind != nil && p.kind.parse(p, line, ev) {
+		return true
+	}
+	p.skipped = p.skipped || len(line) > 0 && line[0] == '#'
+	return false
 }
 
 // Next sets ev to the next event of the line that Parse read last, or returns false if
@@ -79,6 +98,9 @@ func (p *Parser) Parse(line []byte, ev *match.Event) bool {
 // Only the first event of a line has a Client, so that the line counts as one event of
 // its client. All events have the other fields.
 func (p *Parser) Next(ev *match.Event) bool {
+	if p.inner != nil {
+		return p.inner.Next(ev)
+	}
 	if !p.hasNext {
 		return false
 	}
@@ -127,26 +149,70 @@ func (p *Parser) fill(ev *match.Event) bool {
 func (p *Parser) setFields(ev *match.Event, object []byte) {
 	wants := p.spec.wants
 	if p.spec.object != 0 && len(object) > 0 {
-		switch wants[p.spec.object].form {
-		case formWhole:
-			ev.Set(match.Object, object)
-		case formPath:
-			ev.SetTarget(object)
-		case formRequest:
-			setRequest(ev, object)
-		}
+		setObject(ev, object, wants[p.spec.object].form)
 	}
 	for i := 1; i < len(wants); i++ {
 		w, v := &wants[i], p.values[i]
 		switch {
-		case i == p.spec.object, v == nil, w.dash && len(v) == 1 && v[0] == '-':
+		case i == p.spec.object, v == nil, w.name == "", w.dash && len(v) == 1 && v[0] == '-':
+		case w.fallback && has(ev, w):
+		case w.form == formForwarded:
+			setForwarded(ev, v)
+		case w.form == formDuration:
+			if v, p.scratch = appendSeconds(p.scratch, v, w.scale); v != nil {
+				ev.SetNamed(w.name, v)
+			}
+		case w.form != formWhole && len(v) == 0:
+		case w.form != formWhole:
+			setObject(ev, v, w.form)
 		case !w.known:
 			ev.SetNamed(w.name, v)
-		case !w.fallback || len(ev.Get(w.field)) == 0:
+		case w.field == match.Client:
+			ev.Set(match.Client, clientAddress(v))
+		default:
 			ev.Set(w.field, v)
 		}
 	}
 	ev.SplitPath()
+}
+
+// has reports whether ev has a value for w already.
+func has(ev *match.Event, w *want) bool {
+	if w.known {
+		return len(ev.Get(w.field)) > 0
+	}
+	return len(ev.GetNamed(w.name)) > 0
+}
+
+// setObject sets the fields that an object of that form gives.
+func setObject(ev *match.Event, object []byte, f form) {
+	switch f {
+	case formWhole:
+		ev.Set(match.Object, object)
+	case formPath:
+		ev.SetTarget(object)
+	case formRequest:
+		setRequest(ev, object)
+	case formURL:
+		setURLRequest(ev, object)
+	case formURI:
+		setURI(ev, object)
+	}
+}
+
+// otherKind reports whether the values of a line say that it is of another kind.
+func (p *Parser) otherKind() bool {
+	if !p.spec.selects {
+		return false
+	}
+	for i := range p.spec.wants {
+		w, v := &p.spec.wants[i], p.values[i]
+		if w.mark && v == nil || w.only != "" && string(v) != w.only || w.others != "" && string(v) == w.others {
+			p.skipped = true
+			return true
+		}
+	}
+	return false
 }
 
 // time reads the time of a line.
@@ -156,6 +222,15 @@ func (p *Parser) time(s []byte) (sec, nsec int64, ok bool) {
 		return readDecimal(s, 3*int(p.spec.unit-unitS))
 	case unitRFC3339:
 		return readISO(s)
+	case unitISO:
+		return readLooseISO(s)
+	case unitAny:
+		if len(s) > len("yyyy") && s[len("yyyy")] == '-' {
+			return readLooseISO(s)
+		}
+		return readDecimal(s, 0)
+	case unitCLFMillis:
+		return p.clock.readMillis(s)
 	}
 	return p.clfTime(s)
 }
@@ -173,16 +248,26 @@ func (p *Parser) clfTime(s []byte) (sec, nsec int64, ok bool) {
 // with a syslog time, whatever follows; ok is false if there was none. By [YearsAfter],
 // readers of a yearless log in parallel join their chunks with it.
 func (p *Parser) Dated() (first, last time.Time, ok bool) {
+	if p.inner != nil {
+		return p.inner.Dated()
+	}
 	return utc(p.years.first, 0), utc(p.years.last, 0), p.years.dated
 }
 
 // Skipped reports whether the last line for which Parse returned false is not bad but an
-// ordinary line of another kind: a line of syslog that is not about a failed login, or not
-// about a packet with a port.
+// ordinary line of another kind: one that another program wrote to the same log, one of
+// the program's own messages beside its requests, or a comment, which begins with '#'.
 func (p *Parser) Skipped() bool { return p.skipped }
 
-// Reset returns p to its initial state: the next dated line is the first.
+// Reset returns p to its initial state: the next dated line is the first, and columns
+// are those of the format, not of a line that named them.
 func (p *Parser) Reset() {
 	p.years = sysYears{year: p.years.year}
 	p.hasNext = false
+	if p.spec != p.format.spec {
+		p.use(p.format.spec)
+	}
+	if p.inner != nil {
+		p.inner.Reset()
+	}
 }

@@ -2,6 +2,7 @@ package accesslog_test
 
 import (
 	"encoding/json"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,9 +20,11 @@ import (
 // A reading is what one line says, by the slow reader or by a Parser. An absent
 // field is not in the map, an empty one is.
 type reading struct {
-	ok     bool
-	time   time.Time
-	fields map[string]string
+	ok   bool
+	time time.Time
+
+	unknown bool // the slow reader cannot tell
+	fields  map[string]string
 }
 
 const (
@@ -39,7 +42,7 @@ var (
 	isoForm     = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))$`)
 	sysForm     = regexp.MustCompile(`^([A-Z][a-z][a-z]) +([0-9]{1,2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) `)
 	methodForm  = regexp.MustCompile(`^([A-Z]+)$`)
-	sshdTag     = regexp.MustCompile(` sshd\[[0-9]+\]: `)
+	sshdTag     = regexp.MustCompile(` sshd(?:-session)?\[[0-9]+\]: `)
 	sshdForm    = regexp.MustCompile(`^(?:Failed (?:password|none) for (.*) from (` + field + `) port [0-9]+(?: ssh2)?` +
 		`|error: PAM: Authentication failure for (.*) from (` + field + `))$`)
 	digitsForm = regexp.MustCompile(`^[0-9]+$`)
@@ -131,7 +134,7 @@ func slowCLF(line string) (r reading) {
 		return r
 	}
 	r.time, r.ok = slowCLFTime(m[4])
-	r.fields = map[string]string{"client": m[1], "status": m[6]}
+	r.fields = map[string]string{"client": slowClient(m[1]), "status": m[6]}
 	slowRequest(r.fields, m[5])
 	if path, ok := r.fields["path"]; ok {
 		r.fields["path"] = logEscape.ReplaceAllStringFunc(path, func(escape string) string {
@@ -232,10 +235,31 @@ func slowUFW(line string) (r reading) {
 // json puts up with bad UTF-8, which is bad here.
 func slowObject(line string) map[string]any {
 	var o map[string]any
-	if !utf8.ValidString(line) || json.Unmarshal([]byte(line), &o) != nil {
+	d := json.NewDecoder(strings.NewReader(line))
+	d.UseNumber() // of any size
+	if !utf8.ValidString(line) || !json.Valid([]byte(line)) || d.Decode(&o) != nil {
 		return nil
 	}
 	return o
+}
+
+var (
+	portForm = regexp.MustCompile(`^(?:\[([^\[\]]+)\](?::[0-9]+)?|([^\[:]+):[0-9]+)$`)
+	zoneForm = regexp.MustCompile("%[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+)
+
+// slowClient removes the port and the brackets of an address.
+func slowClient(s string) string {
+	m := portForm.FindStringSubmatch(s)
+	if m == nil {
+		return s
+	}
+	host := m[1] + m[2]
+	plain := zoneForm.ReplaceAllString(host, "")
+	if a, err := netip.ParseAddr(plain); err != nil || plain != host && a.Is4() {
+		return s
+	}
+	return host
 }
 
 func slowNginx(line string) (r reading) {
@@ -247,7 +271,7 @@ func slowNginx(line string) (r reading) {
 		return r
 	}
 	r.time, r.ok = slowCLFTime(at)
-	r.fields = map[string]string{"client": client}
+	r.fields = map[string]string{"client": slowClient(client)}
 	slowRequest(r.fields, request)
 	return r
 }
@@ -260,7 +284,7 @@ func slowZeek(line string) (r reading) {
 		return r
 	}
 	r.time, r.ok = slowISOTime(at)
-	r.fields = map[string]string{"client": client}
+	r.fields = map[string]string{"client": slowClient(client)}
 	if query, ok := o["query"].(string); ok && query != "" {
 		r.fields["object"] = query
 	}
@@ -280,4 +304,14 @@ var slowReaders = map[string]struct {
 	"json-zeek-dns": {slowZeek, false, match.FieldNames()},
 	"syslog-sshd":   {slowSSHD, true, match.FieldNames()},
 	"syslog-ufw":    {slowUFW, true, match.FieldNames()},
+	"traefik":       {slowTraefik, true, moreFields},
+	"envoy":         {slowEnvoy, true, moreFields},
+	"haproxy":       {slowHAProxy, true, moreFields},
+	"alb":           {slowALB, true, moreFields},
+	"elb":           {slowELB, true, moreFields},
+	"s3":            {slowS3, true, moreFields},
+	"cloudfront":    {slowCloudFront, true, moreFields},
+	"caddy":         {slowCaddy, false, moreFields},
+	"traefik-json":  {slowTraefikJSON, false, moreFields},
+	"envoy-json":    {slowEnvoyJSON, false, moreFields},
 }

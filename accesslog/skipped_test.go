@@ -35,7 +35,37 @@ func TestSkippedLines(t *testing.T) {
 			kernel + "[UFW BLOCK] IN=e0":                                                   false,
 			"[UFW BLOCK] SRC=a x DPT=1 ":                                                   false,
 		},
-		"clf": {"not a line of clf": false, "": false},
+		"clf":   {"not a line of clf": false, "": false, "# a comment": true},
+		"caddy": {`{"level":"info","ts":1,"logger":"tls","msg":"cleaning storage unit"}`: true, `{"msg":"handled request","ts":"x"}`: false, "{": false, "x": false},
+		"haproxy": {
+			"Apr 17 06:25:06 gate haproxy[1]: Server shop/app1 is DOWN":                                                    true,
+			"Apr 17 06:25:06 gate haproxy[1]: 192.0.2.1:9 [17/Apr/2018:06:25:06.250] tcp tcp/a 1/0/3 212 -- 0/0/0/0/0 0/0": true,
+			"Apr 17 06:25:06 gate CRON[1]: x":                                                                              true,
+			`Apr 17 06:25:06 gate haproxy[1]: 192.0.2.1:9 [17/Apr/2018:06:25:06.250] web web/a "GET`:                       false,
+			"192.0.2.1:9": false,
+		},
+		"elb": {
+			`2018-04-17T06:25:06Z a 192.0.2.1:9 198.51.100.7:80 0.1 0.2 0.3 - - 8 30 "- - - " "-" - -`: true,
+			`2018-04-17T06:25:06Z a 192.0.2.1:9 198.51.100.7:80 0.1 0.2`:                               false,
+		},
+		"w3c":          {"#Version: 1.0": true, "  ": true, "2018-04-17 06:25:06 192.0.2.1": false},
+		"traefik-json": {`{"level":"debug","msg":"x","time":"2018-04-17T06:25:06Z"}`: true, `{"RequestMethod":"GET"}`: false},
+		"journald-json": {
+			`{"__REALTIME_TIMESTAMP":"1","SYSLOG_IDENTIFIER":"cron","MESSAGE":"x"}`:                                      true,
+			`{"__REALTIME_TIMESTAMP":"1","SYSLOG_IDENTIFIER":"sshd","MESSAGE":"Connection closed"}`:                      true,
+			`{"__REALTIME_TIMESTAMP":"1","SYSLOG_IDENTIFIER":"sshd","MESSAGE":[70,97]}`:                                  true,
+			`{"__REALTIME_TIMESTAMP":"1","SYSLOG_IDENTIFIER":"kernel","MESSAGE":"[UFW BLOCK] SRC=192.0.2.1 PROTO=ICMP"}`: true,
+			`{"__REALTIME_TIMESTAMP":"1","SYSLOG_IDENTIFIER":"sshd","MESSAGE":"Failed password for x from"}`:             false,
+			`{"SYSLOG_IDENTIFIER":"sshd","MESSAGE":"x"}`:                                                                 false,
+		},
+		"docker-json:clf": {
+			`{"log":"x\n","stream":"stderr","time":"t"}`: true,
+			`{"log":"# x\n","stream":"stdout"}`:          true,
+			`{"log":"x\n","stream":"stdout"}`:            false,
+			`{"log":"x\n"}`:                              false,
+			"2018-04-17T06:25:06Z stderr F x":            true,
+			"2018-04-17T06:25:06Z stdout F x":            false,
+		},
 	} {
 		for line, want := range lines {
 			p := newParser(t, format, accesslog.Options{Year: 2022})

@@ -9,7 +9,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A spec is where a JSON, CSV or TSV line has its time and its fields.
+// A spec is where a line has its time and its fields.
 type spec struct {
 	unit   unit
 	wants  []want // wants[0] is the time
@@ -20,6 +20,10 @@ type spec struct {
 	columns   []columnWant // of CSV and TSV, by column
 
 	root *pathNode // of JSON
+
+	template *template  // of text
+	header   *w3cHeader // of columns that a line of the log names
+	selects  bool       // lines of other kinds are told from the values of wants
 }
 
 // A want is a value of a spec and its place in the line.
@@ -34,21 +38,32 @@ type want struct {
 
 	path []string // keys of JSON
 
-	// Only the named formats set these.
+	// Only the named formats, and format strings, set these.
 	onlyString bool // a value that is not a string counts as absent
 	must       bool // a line without the value is bad
 	mayBeEmpty bool // the value may be empty
 	dash       bool // "-" counts as absent
 	fallback   bool // used only if the field is still empty
+	first      bool // of a list, the first element is the value
+	scale      int  // of formDuration: the unit is 10^-scale seconds
+
+	// Lines of other kinds are skipped: those without the value, those with another
+	// value than only, and those whose value is others.
+	mark         bool
+	only, others string
 }
 
 // A form is which fields a value sets.
 type form uint8
 
 const (
-	formWhole   form = iota // the field itself
-	formPath                // a request target: Object, Path, Query
-	formRequest             // a request line: these, Method and Protocol
+	formWhole     form = iota // the field itself
+	formPath                  // a request target: Object, Path, Query
+	formRequest               // a request line: these, Method and Protocol
+	formURL                   // a request line whose target is a URL: Host too
+	formURI                   // a host and a request target, without a scheme
+	formDuration              // a number of units of time, of which the field has seconds
+	formForwarded             // X-Forwarded-For, to which the server has appended the client
 )
 
 var formNames = map[string]form{"path": formPath, "request": formRequest}
@@ -63,6 +78,11 @@ const (
 	unitNS
 	unitRFC3339
 	unitCLF
+
+	// These are not in a spec.
+	unitISO       // as unitRFC3339, also with a zone such as +0100
+	unitAny       // seconds, or as unitRFC3339
+	unitCLFMillis // 17/Apr/2018:06:25:06.123, in UTC
 )
 
 // unitNames are the names of the units in a spec, by unit.
@@ -220,6 +240,10 @@ func unescape(s string) (string, bool) {
 
 // compile prepares s for its reader.
 func (s *spec) compile() {
+	s.selects = slices.ContainsFunc(s.wants, func(w want) bool { return w.mark || w.only != "" || w.others != "" })
+	if s.template != nil {
+		return
+	}
 	if s.separator == 0 {
 		s.root = newPathTree(s.wants)
 		return

@@ -21,14 +21,24 @@ func (p *Parser) sshd(line []byte, ev *match.Event) bool {
 		return false
 	}
 	message, _ := sshdMessage(line)
+	failed, other := readFailedLogin(message, ev)
+	p.skipped = other && text < len(line)
+	if failed {
+		ev.Time = t
+	}
+	return failed
+}
+
+// readFailedLogin sets the fields of ev to those of a failed login. If a message of sshd
+// is about something else, other is true.
+func readFailedLogin(message []byte, ev *match.Event) (ok, other bool) {
 	login, hasPort, ok := cutFailure(message)
 	if !ok {
-		p.skipped = text < len(line)
-		return false
+		return false, true
 	}
 	if hasPort {
 		if login, ok = cutPort(login); !ok {
-			return false
+			return false, false
 		}
 	}
 	start := len(login)
@@ -37,21 +47,26 @@ func (p *Parser) sshd(line []byte, ev *match.Event) bool {
 	}
 	user, ok := bytes.CutSuffix(login[:start], []byte(" from "))
 	if !ok || start == len(login) {
-		return false
+		return false, false
 	}
 	user = bytes.TrimPrefix(user, []byte("invalid user "))
-	ev.Time = t
 	ev.Set(match.Client, login[start:])
 	ev.Set(match.User, bytes.TrimPrefix(user, []byte("illegal user ")))
-	return true
+	return true, false
 }
 
-// sshdMessage returns what follows the first ` sshd[n]: ` of a line.
+// sshdMessage returns what follows the first ` sshd[n]: ` of a line, or ` sshd-session[n]: `,
+// as OpenSSH 9.8 and later write.
 func sshdMessage(line []byte) (message []byte, ok bool) {
 	for {
-		if _, line, ok = bytes.Cut(line, []byte(" sshd[")); !ok {
+		if _, line, ok = bytes.Cut(line, []byte(" sshd")); !ok {
 			return nil, false
 		}
+		line = bytes.TrimPrefix(line, []byte("-session"))
+		if len(line) == 0 || line[0] != '[' {
+			continue
+		}
+		line = line[1:]
 		digits, rest := leadingDigits(line)
 		if message, ok = bytes.CutPrefix(rest, []byte("]: ")); ok && len(digits) > 0 {
 			return message, true

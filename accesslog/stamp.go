@@ -149,3 +149,26 @@ func readISOZone(s []byte) (int64, bool) {
 	}
 	return zone, ok1 && ok2 && ok3
 }
+
+// readLooseISO is readISO, also for a zone without a colon, +hhmm.
+func readLooseISO(s []byte) (sec, nsec int64, ok bool) {
+	var text [64]byte
+	n := len(s)
+	if n < len("+hhmm") || n >= len(text) || s[n-len("+hhmm")] != '+' && s[n-len("+hhmm")] != '-' {
+		return readISO(s)
+	}
+	return readISO(append(append(append(text[:0], s[:n-2]...), ':'), s[n-2:]...))
+}
+
+// readMillis reads dd/Mon/yyyy:hh:mm:ss[.f] in UTC.
+func (c *clfClock) readMillis(s []byte) (sec, nsec int64, ok bool) {
+	const zone = " +0000"
+	var text [clfLen]byte
+	if len(s) < clfLen-len(zone) {
+		return 0, 0, false
+	}
+	copy(text[copy(text[:], s[:clfLen-len(zone)]):], zone)
+	sec, result := c.read(text[:])
+	nsec, rest, ok := readFraction(s[clfLen-len(zone):])
+	return sec, nsec, ok && len(rest) == 0 && result == clfValid
+}

@@ -24,17 +24,26 @@ func (p *Parser) ufw(line []byte, ev *match.Event) bool {
 	if !ok {
 		return false
 	}
-	_, words, ok := bytes.Cut(line, []byte(ufwBlock))
+	blocked, other := readBlocked(line, ev)
+	p.skipped = other && text < len(line)
+	if blocked {
+		ev.Time = t
+	}
+	return blocked
+}
+
+// readBlocked sets the fields of ev to those of a dropped packet. If a message of the
+// kernel is about something else, or a packet without a port, other is true.
+func readBlocked(message []byte, ev *match.Event) (ok, other bool) {
+	_, words, ok := bytes.Cut(message, []byte(ufwBlock))
 	if !ok {
-		p.skipped = text < len(line)
-		return false
+		return false, true
 	}
 	var client, protocol, source []byte
 	for {
 		end := bytes.IndexByte(words, ' ')
 		if end < 0 { // the last word may be cut off, and none of those below is last
-			p.skipped = client != nil && !bytes.HasPrefix(words, []byte("DPT="))
-			return false
+			return false, client != nil && !bytes.HasPrefix(words, []byte("DPT="))
 		}
 		word := words[:end]
 		words = words[end+1:]
@@ -49,9 +58,8 @@ func (p *Parser) ufw(line []byte, ev *match.Event) bool {
 		case string(word[:4]) == "DPT=":
 			port := word[4:]
 			if digits, _ := leadingDigits(port); len(client) == 0 || len(digits) == 0 || len(digits) < len(port) {
-				return false
+				return false, false
 			}
-			ev.Time = t
 			ev.Set(match.Client, client)
 			ev.Set(match.Object, port)
 			if protocol != nil {
@@ -60,7 +68,7 @@ func (p *Parser) ufw(line []byte, ev *match.Event) bool {
 			if source != nil {
 				ev.SetNamed("spt", source)
 			}
-			return true
+			return true, false
 		}
 	}
 }

@@ -1,0 +1,109 @@
+package accesslog
+
+import (
+	"bytes"
+	"unsafe"
+
+	"github.com/lately-go/lately/match"
+)
+
+// clientAddress returns the address of address:port or [address]:port, and anything else,
+// such as a name or a key, as it is. An IPv6 address with a port has brackets.
+func clientAddress(s []byte) []byte {
+	host := withoutPort(s)
+	if len(host) == len(s) {
+		return s
+	}
+	if !isAddress(host) || len(withoutPort(host)) < len(host) {
+		return s
+	}
+	return host
+}
+
+// isAddress reports whether s is an address, without a copy of it.
+func isAddress(s []byte) bool {
+	_, ok := match.ParseAddr(unsafe.String(unsafe.SliceData(s), len(s)))
+	return ok
+}
+
+// withoutPort returns the host of host:port, and anything else as it is.
+func withoutPort(s []byte) []byte {
+	if len(s) == 0 {
+		return s
+	}
+	if s[0] == '[' {
+		if end := bytes.IndexByte(s, ']'); end > 1 && (end+1 == len(s) || s[end+1] == ':' && allDigits(s[end+2:])) {
+			return s[1:end]
+		}
+		return s
+	}
+	colon := len(s) - 1
+	for colon > 0 && isDigit(s[colon]) {
+		colon--
+	}
+	if s[colon] != ':' || colon+1 == len(s) {
+		return s
+	}
+	host := s[:colon:colon]
+	if bytes.IndexByte(host, ':') >= 0 {
+		return s
+	}
+	return host
+}
+
+func allDigits(s []byte) bool {
+	digits, rest := leadingDigits(s)
+	return len(digits) > 0 && len(rest) == 0
+}
+
+// setForwarded sets the client from an X-Forwarded-For to which the server appended
+// the address that it saw. What is before it is the field x_forwarded_for.
+func setForwarded(ev *match.Event, list []byte) {
+	last := bytes.LastIndexByte(list, ',')
+	if client := bytes.Trim(list[last+1:], " \t"); len(client) > 0 {
+		ev.Set(match.Client, clientAddress(client))
+	}
+	if last > 0 {
+		ev.SetNamed("x_forwarded_for", list[:last])
+	}
+}
+
+// appendSeconds appends a number of units of 10^-scale seconds as a number of seconds, and
+// returns it too. It is nil for a value that is no duration, such as a dash or -1.
+func appendSeconds(dst, number []byte, scale int) (seconds, all []byte) {
+	if len(number) > 0 && number[0] == '+' { // HAProxy, of a request that has not ended
+		number = number[1:]
+	}
+	digits, rest := leadingDigits(number)
+	switch {
+	case len(digits) == 0:
+		return nil, dst
+	case scale == 0:
+		return number, dst
+	case len(rest) > 0 && (rest[0] != '.' || !allDigits(rest[1:])):
+		return nil, dst
+	}
+	n := len(dst)
+	if whole := len(digits) - scale; whole > 0 {
+		dst = append(append(dst, digits[:whole]...), '.')
+		dst = append(dst, digits[whole:]...)
+	} else {
+		dst = append(dst, "0."...)
+		for ; whole < 0; whole++ {
+			dst = append(dst, '0')
+		}
+		dst = append(dst, digits...)
+	}
+	if len(rest) > 0 {
+		dst = append(dst, rest[1:]...)
+	}
+	end := len(dst)
+	for dst[end-1] == '0' {
+		end--
+	}
+	if dst[end-1] == '.' {
+		end--
+	}
+	dst = dst[:end]
+	return dst[n:end:end], dst
+}

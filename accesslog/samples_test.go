@@ -1,0 +1,171 @@
+package accesslog_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/match"
+)
+
+// samplesDir has samples of formats that are not shipped with this module.
+const samplesDir = "../../shared/data/formats"
+
+// samples has what each sample is detected as, and its lines: events, skipped, bad. A
+// sample of a format without a name is of none.
+var samples = map[string]struct {
+	format           string
+	ok, skipped, bad int64
+}{
+	"crowdsec-aws-alb-logs.log":           {"alb", 14, 0, 0},
+	"crowdsec-caddy-logs.log":             {"caddy", 10, 1, 1},
+	"crowdsec-envoy.log":                  {"docker-json:envoy-json", 6, 0, 4},
+	"crowdsec-http_dos_random_uri.log":    {"clf", 66, 0, 0},
+	"crowdsec-tcpudp-flood-traefik.log":   {},
+	"crowdsec-traefik_json.log":           {"traefik-json", 6, 0, 1},
+	"fail2ban-apache-botsearch.log":       {},
+	"fail2ban-apache-noscript.log":        {},
+	"fail2ban-nginx-botsearch.log":        {"clf", 0, 0, 0},
+	"fail2ban-nginx-http-auth.log":        {},
+	"fail2ban-nginx-limit-req.log":        {},
+	"fail2ban-sshd.log":                   {"syslog-sshd", 0, 0, 0},
+	"matomo-alb.log":                      {"alb", 1, 0, 0},
+	"matomo-amazon_cloudfront_rtmp.log":   {"cloudfront", 2, 2, 0},
+	"matomo-amazon_cloudfront_web.log":    {"cloudfront", 1, 2, 0},
+	"matomo-caddy_json.log":               {"caddy", 3, 0, 0},
+	"matomo-common.log":                   {"clf", 1, 0, 0},
+	"matomo-common_complete.log":          {},
+	"matomo-common_encoding_big5.log":     {},
+	"matomo-common_vhost.log":             {},
+	"matomo-custom_regex_custom_date.log": {},
+	"matomo-elb.log":                      {"elb", 1, 2, 0},
+	"matomo-gandi.log":                    {},
+	"matomo-haproxy.log":                  {"haproxy", 1, 0, 0},
+	"matomo-icecast2.log":                 {"clf", 1, 0, 0},
+	"matomo-iis.log":                      {"w3c", 1, 4, 0},
+	"matomo-iis_custom.log":               {"w3c", 3, 7, 0},
+	"matomo-incapsula_w3c.log":            {"w3c", 2, 4, 0},
+	"matomo-logs_to_tests.log":            {"clf", 0, 0, 0},
+	"matomo-ncsa_extended.log":            {"clf", 1, 0, 0},
+	"matomo-netscaler.log":                {"w3c", 1, 4, 0},
+	"matomo-nginx_json.log":               {},
+	"matomo-ovh.log":                      {"clf", 1, 0, 0},
+	"matomo-s3.log":                       {"s3", 1, 0, 0},
+	"matomo-shoutcast.log":                {"w3c", 1, 3, 0},
+	"matomo-splitted_date_and_time.log":   {"w3c", 1, 1, 0},
+	"matomo-static_ignores.log":           {},
+	"matomo-traefik_json.log":             {"traefik-json", 1, 0, 0},
+}
+
+// eachSample calls f for each sample, with its format and its log.
+func eachSample(t *testing.T, f func(t *testing.T, name string, log []byte)) {
+	paths, _ := filepath.Glob(filepath.Join(samplesDir, "*.log"))
+	if len(paths) == 0 {
+		t.Skip("SKIP samples of formats: there are none here")
+	}
+	for _, path := range paths {
+		log, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(filepath.Base(path), func(t *testing.T) { f(t, filepath.Base(path), log) })
+	}
+}
+
+// Every sample is detected as its own format or as none, and its lines are what they
+// should be.
+func TestSamples(t *testing.T) {
+	eachSample(t, func(t *testing.T, name string, log []byte) {
+		want, known := samples[name]
+		f, ok := accesslog.Detect(log)
+		if !known || f.String() != want.format || ok != (want.format != "") {
+			t.Fatalf("detected as %q, want %q", f, want.format)
+		}
+		if want.ok == 0 {
+			return
+		}
+		s, err := accesslog.NewScanner(bytes.NewReader(log), f, accesslog.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s.Scan() {
+		}
+		if s.Parsed() != want.ok || s.Skipped() != want.skipped || s.Bad() != want.bad {
+			t.Errorf("%d events, %d skipped, %d bad; want %+v; bad: %v", s.Parsed(), s.Skipped(), s.Bad(), want, s.BadLines())
+		}
+	})
+}
+
+// No sample has more than a few good lines under a format that it is not of: a user who
+// names the wrong format is told.
+func TestSamplesUnderOtherFormats(t *testing.T) {
+	alike := map[string]string{"clf": "clf-quoted clf-vhost traefik", "traefik": "clf"}
+	eachSample(t, func(t *testing.T, name string, log []byte) {
+		own := samples[name].format
+		for _, other := range accesslog.Formats() {
+			f, _ := accesslog.ParseFormat(other)
+			f, ok := f.Inside(log)
+			if !ok || own == "" || f.String() == own || strings.Contains(alike[own], other) {
+				continue
+			}
+			s, err := accesslog.NewScanner(bytes.NewReader(log), f, accesslog.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for s.Scan() {
+			}
+			if s.Parsed() > 0 {
+				t.Errorf("%d lines of a sample of %s are events of %s", s.Parsed(), own, other)
+			}
+		}
+	})
+}
+
+// The comments of fail2ban's samples say the time and the host of the next line. Not
+// all such lines are of a format, but events agree with them.
+func TestFail2banSamples(t *testing.T) {
+	checked := 0
+	eachSample(t, func(t *testing.T, name string, log []byte) {
+		f, ok := accesslog.Detect(log)
+		if !strings.HasPrefix(name, "fail2ban-") || !ok {
+			return
+		}
+		var said struct {
+			Time, Host string
+			Match      bool
+		}
+		for line := range bytes.Lines(log) {
+			line = bytes.TrimRight(line, "\r\n")
+			if comment, ok := bytes.CutPrefix(line, []byte("# failJSON:")); ok {
+				if err := json.Unmarshal(comment, &said); err != nil {
+					t.Fatalf("%s: %v", comment, err)
+				}
+				continue
+			}
+			p, _ := f.NewParser(accesslog.Options{Year: max(2005, len(said.Time))})
+			var ev match.Event
+			if !p.Parse(line, &ev) {
+				continue
+			}
+			checked++
+			if bytes.HasSuffix(line, []byte(" ssh2: from 10.10.1.2 port 55555 ssh2")) {
+				// fail2ban takes the end for text of the client, which sshd appends to
+				// logins by key only. Here the client chose the user, and the end is of sshd.
+				said.Host = "10.10.1.2"
+			}
+			if got := string(ev.Get(match.Client)); said.Host != "" && got != said.Host {
+				t.Errorf("%s: client %q, want %q", line, got, said.Host)
+			}
+			if got := ev.Time.Format("01-02T15:04"); f.Yearless() && said.Time != "" && got != said.Time[5:16] {
+				t.Errorf("%s: time %s, want %s", line, got, said.Time)
+			}
+		}
+	})
+	if checked < 15 {
+		t.Errorf("only %d lines are checked", checked)
+	}
+}

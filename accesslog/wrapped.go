@@ -1,0 +1,133 @@
+package accesslog
+
+import (
+	"bytes"
+
+	"github.com/lately-go/lately/match"
+)
+
+// Formats whose lines hold the lines of programs: those of containers, and the journal
+// of systemd. They hand the inner line to the parser of another format.
+
+// Indexes of the wants of the two formats.
+const (
+	dockerLog    = 0
+	dockerStream = 1
+
+	journalTime    = 0
+	journalMessage = 1
+	journalProgram = 2
+)
+
+var (
+	dockerSpec = &spec{wants: []want{
+		dockerLog:    {name: "log", path: []string{"log"}},
+		dockerStream: {name: "stream", path: []string{"stream"}},
+	}}
+	journalSpec = &spec{unit: unitUS, wants: []want{
+		journalTime:    {name: "time", path: []string{"__REALTIME_TIMESTAMP"}},
+		journalMessage: {name: "message", path: []string{"MESSAGE"}},
+		journalProgram: {name: "program", path: []string{"SYSLOG_IDENTIFIER"}},
+	}}
+)
+
+// docker reads a line of a container: an object with log and stream, as Docker's driver
+// json-file writes it, or TIME STREAM TAG LINE, as Kubernetes does (CRI). What an inner
+// format does not read from standard error is skipped: servers write their messages there.
+func (p *Parser) docker(line []byte, ev *match.Event) bool {
+	inner, stderr, ok := p.unwrap(line)
+	if !ok || p.inner == nil {
+		return false
+	}
+	if p.inner.Parse(inner, ev) {
+		return true
+	}
+	p.skipped = p.inner.skipped || stderr
+	return false
+}
+
+// unwrap returns the line that a line of a container holds.
+func (p *Parser) unwrap(line []byte) (inner []byte, stderr, ok bool) {
+	if len(line) == 0 || line[0] != '{' {
+		return unwrapCRI(line)
+	}
+	if !p.reader.read(line) {
+		return nil, false, false
+	}
+	log, stream := p.reader.values[dockerLog], p.reader.values[dockerStream]
+	if log.kind != jsonString || stream.kind != jsonString {
+		return nil, false, false
+	}
+	inner, p.scratch = p.reader.appendText(p.scratch[:0], log)
+	inner = trimReturn(bytes.TrimSuffix(inner, []byte{'\n'}))
+	return inner, string(line[stream.from:stream.to]) == "stderr", true
+}
+
+// unwrapCRI is unwrap for a line such as `2024-01-02T03:04:05.6Z stdout F LINE`.
+func unwrapCRI(line []byte) (inner []byte, stderr, ok bool) {
+	if len(line) < len("2024-01-02T03:04:05") || line[4] != '-' || line[10] != 'T' {
+		return nil, false, false
+	}
+	_, rest, _ := bytes.Cut(line, []byte{' '})
+	stream, rest, _ := bytes.Cut(rest, []byte{' '})
+	tag, inner, ok := bytes.Cut(rest, []byte{' '})
+	stderr = string(stream) == "stderr"
+	return inner, stderr, ok && (stderr || string(stream) == "stdout") && (string(tag) == "F" || string(tag) == "P")
+}
+
+// journald reads an object of journalctl -o json. Without an inner format its events
+// are failed logins of sshd and packets that the firewall has dropped; the messages of
+// all other programs are skipped. With one, those are skipped that it does not read.
+func (p *Parser) journald(line []byte, ev *match.Event) bool {
+	if !p.reader.read(line) {
+		return false
+	}
+	p.scratch = p.scratch[:0]
+	for i := range p.values {
+		p.values[i], p.scratch = p.reader.appendText(p.scratch, p.reader.values[i])
+	}
+	sec, nsec, ok := p.time(p.values[journalTime])
+	if !ok {
+		return false
+	}
+	message := p.values[journalMessage]
+	if p.inner != nil {
+		ok = p.inner.Parse(message, ev)
+		p.skipped = !ok
+		return ok
+	}
+	p.skipped = true
+	switch string(p.values[journalProgram]) {
+	case "sshd", "sshd-session":
+		ok, p.skipped = readFailedLogin(message, ev)
+	case "kernel":
+		ok, p.skipped = readBlocked(append(message[:len(message):len(message)], ' '), ev)
+	default:
+		return false
+	}
+	if ok {
+		ev.Time = utc(sec, nsec)
+	}
+	return ok
+}
+
+// haproxy reads a line of HAProxy's option httplog, behind what syslog puts in front of
+// it or alone. Other messages of HAProxy, connections without a request, and lines of
+// other programs are skipped.
+func (p *Parser) haproxy(line []byte, ev *match.Event) bool {
+	message, other := line, false
+	if _, after, ok := bytes.Cut(line, []byte(" haproxy[")); ok {
+		if digits, rest := leadingDigits(after); len(digits) > 0 && bytes.HasPrefix(rest, []byte("]: ")) {
+			message = rest[len("]: "):]
+			other = bytes.IndexByte(message, '"') < 0
+		}
+	} else if _, other = readSysStamp(line); other {
+		p.skipped = true
+		return false
+	}
+	if p.text(message, ev) {
+		return true
+	}
+	p.skipped = p.skipped || other
+	return false
+}
