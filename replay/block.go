@@ -12,7 +12,7 @@ import (
 type block struct {
 	file   int
 	seq    int              // position among the blocks of the file
-	format accesslog.Format // of the file; unknown while it has had no line in data
+	format accesslog.Format // of data's first line; unknown while the file has had no line in data
 	data   []byte           // ends with a newline, except at the end of the file
 
 	// tooLong is true if a line that is too long, and was skipped, comes after data.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -46,6 +47,11 @@ type Config struct {
 	// Format is a name or a spec of package accesslog. By default, or with "auto", the
 	// first lines of each file determine its format.
 	Format string
+
+	// TrustedProxies are the networks of your proxies. If the client of an event is in
+	// them, the client is the one that its field x_forwarded_for names, as
+	// [latelyhttp.Identity] finds it for a live request.
+	TrustedProxies []netip.Prefix
 
 	// Year is the year of the first line of a syslog file. By default the
 	// file's modification time gives the year of the last line: the last one
@@ -125,6 +131,9 @@ func (c Config) prepare() (*run, error) {
 		return nil, err
 	}
 	if err := knownField("--key", r.Key, fields); err != nil {
+		return nil, err
+	}
+	if r.identity, err = newIdentity(r.TrustedProxies, fields); err != nil {
 		return nil, err
 	}
 	if r.where, err = r.Cut.compile(fields); err != nil {

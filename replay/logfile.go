@@ -14,6 +14,7 @@ type logFile struct {
 	number    int
 	path      string
 	format    accesslog.Format
+	next      accesslog.Format // of the first line of the next block; see [accesslog.Format.After]
 	firstLine []byte
 	modified  time.Time // now for standard input
 	problems  []error

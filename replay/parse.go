@@ -41,8 +41,8 @@ type parsed struct {
 type worker struct {
 	run     *run
 	columns []*interner
-	numbers []*renumbering            // of the columns, for the stream
-	parsers map[int]*accesslog.Parser // by file
+	numbers []*renumbering // of the columns, for the stream
+	parsers map[accesslog.Format]*accesslog.Parser
 	event   match.Event
 	get     []func(*match.Event) []byte
 	where   match.Condition
@@ -50,7 +50,7 @@ type worker struct {
 }
 
 func (r *run) newWorker() *worker {
-	w := &worker{run: r, parsers: make(map[int]*accesslog.Parser), where: r.where, dated: always}
+	w := &worker{run: r, parsers: make(map[accesslog.Format]*accesslog.Parser), where: r.where, dated: always}
 	if !r.Cut.relative() {
 		w.dated = r.span
 	}
@@ -93,12 +93,19 @@ func (w *worker) parse(b block) *parsed {
 	return p
 }
 
+// maxParsers is how many parsers a worker keeps. A log that names its columns again and
+// again has as many formats.
+const maxParsers = 100
+
 // parseLines reads the lines of p's data.
 func (w *worker) parseLines(p *parsed) {
-	parser := w.parsers[p.file]
+	parser := w.parsers[p.format]
 	if parser == nil {
+		if len(w.parsers) > maxParsers {
+			clear(w.parsers)
+		}
 		parser, _ = p.format.NewParser(accesslog.Options{}) // no year, so no error
-		w.parsers[p.file] = parser
+		w.parsers[p.format] = parser
 	}
 	parser.Reset()
 	for rest := p.data; len(rest) > 0; {
@@ -112,6 +119,9 @@ func (w *worker) parseLines(p *parsed) {
 				w.bad(p, line)
 			}
 			continue
+		}
+		if w.run.identity != nil {
+			w.findClient()
 		}
 		w.add(p)
 		for parser.Next(&w.event) {

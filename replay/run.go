@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )
@@ -87,12 +88,13 @@ func (r *run) read(ctx context.Context, judge func(context.Context, *timeline) e
 type run struct {
 	Config
 	rulesets   []ruleset
-	where      match.Condition // of Config.Cut
-	span       span            // of Config.Cut; of a relative one once all files were read
-	precision  time.Duration   // of the log's times
-	coarsest   time.Duration   // of the times of one format in it
-	resolution time.Duration   // at which times are judged
-	fields     []string        // of events, one for each column
+	where      match.Condition      // of Config.Cut
+	identity   *latelyhttp.Identity // nil without trusted proxies
+	span       span                 // of Config.Cut; of a relative one once all files were read
+	precision  time.Duration        // of the log's times
+	coarsest   time.Duration        // of the times of one format in it
+	resolution time.Duration        // at which times are judged
+	fields     []string             // of events, one for each column
 	logs       []*logFile
 	keyGiven   bool // Key is not the default
 	positions  bool // events know their lines
@@ -225,14 +227,23 @@ func (r *run) nextBlock(l *logFile, buf []byte) (b block, ok bool) {
 			}
 			return fail(err)
 		}
+		l.next = l.format
 	}
-	return block{file: l.number, format: l.format, data: data, tooLong: tooLong}, true
+	b = block{file: l.number, format: l.next, data: data, tooLong: tooLong}
+	l.next = l.next.After(data)
+	return b, true
 }
 
 // formatOf returns the format of a file that begins with sample.
 func (r *run) formatOf(path string, sample []byte) (f accesslog.Format, err error) {
 	if r.Format != "auto" {
-		f, err = accesslog.ParseFormat(r.Format)
+		var ok bool
+		if f, err = accesslog.ParseFormat(r.Format); err != nil {
+			return f, err
+		}
+		if f, ok = f.Inside(sample); !ok {
+			err = fmt.Errorf("%s: the format of the lines inside its lines is not known; name it, as in --format %s:clf", path, f)
+		}
 	} else if detected, ok := accesslog.Detect(sample); ok {
 		f = detected
 	} else {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
 )
 
@@ -18,6 +19,7 @@ type inputFlags struct {
 	order        string
 	since, until string
 	where        []string
+	proxies      []string
 	tz           string
 	zone         *time.Location // of tz, once it is parsed
 }
@@ -26,6 +28,7 @@ type inputFlags struct {
 func (f *inputFlags) register(cmd *cobra.Command, c *replay.Config) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.Format, "format", "auto", "`NAME` or SPEC of the log format, or auto")
+	flags.StringSliceVar(&f.proxies, "trusted-proxy", nil, "the client of an event from `NETWORK` is the one in its X-Forwarded-For, if the log has it (repeatable, or a list)")
 	flags.IntVar(&c.Year, "year", 0, "year of a syslog file's first line (default: the file's modification time is the last line's)")
 	flags.DurationVar(&c.Resolution, "resolution", 0, "round event times down to `D` (default: the precision of the log)")
 	flags.StringVar(&f.since, "since", "", "leave out events before `TIME`, such as \"2024-01-29 10:05\", or -2h: two hours before the log's end")
@@ -49,6 +52,13 @@ func (f *inputFlags) parse(cmd *cobra.Command, files []string, c *replay.Config)
 		return fmt.Errorf("--order: %q: must be time or file", f.order)
 	}
 	c.FileOrder = f.order == "file"
+	for _, text := range f.proxies {
+		network, err := match.ParsePrefix(text)
+		if err != nil {
+			return fmt.Errorf("--trusted-proxy: %w", err)
+		}
+		c.TrustedProxies = append(c.TrustedProxies, network)
+	}
 	return f.parseCut(cmd.Flags(), &c.Cut)
 }
 

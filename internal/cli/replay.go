@@ -25,6 +25,7 @@ type replayFlags struct {
 	decisions string
 	json      bool
 	bad       bool
+	formats   bool
 }
 
 func newReplay() *cobra.Command {
@@ -41,7 +42,9 @@ Algorithms of --limit: ` + strings.Join(replay.Algorithms(), ", ") + `.
   in-flight assumes that each event is under way for the whole span, since a log has no ends
   gcra and the buckets allow N at once; a rules file can set another burst
 
-Formats: ` + strings.Join(replay.Formats(), ", ") + `, or a spec:
+Formats (--formats shows them with examples): ` + "\n" + wrapped(replay.Formats(), 96) + `,
+or a spec:
+  nginx:FORMAT, apache:FORMAT                    the text of log_format, of LogFormat
   json:time=PATH@UNIT,client=PATH,object=PATH    PATH[] for a list; UNIT s, ms, us, ns, rfc3339, clf
   csv:time=N@UNIT,client=N,object=N              N is a column, from 1; tsv: alike
   object=...@path cuts the value at the first '?'
@@ -70,6 +73,7 @@ wrong; 130 interrupted.`,
 	flags.StringVar((*string)(&f.config.Sort), "sort", string(replay.SortCount), "order the busiest keys by `count|peak|refused`; a peak is the most in any minute")
 	flags.StringVar(&f.decisions, "decisions", "", "write one byte for each judged event, A or D, to `FILE`")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
+	flags.BoolVar(&f.formats, "formats", false, "list the log formats with an example of each, and read no log")
 	flags.BoolVar(&f.bad, "show-bad-lines", false, "show the first bad lines")
 	cmd.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions(replay.Algorithms(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"count", "peak", "refused"}, cobra.ShellCompDirectiveNoFileComp))
@@ -77,6 +81,12 @@ wrong; 130 interrupted.`,
 }
 
 func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
+	if f.formats {
+		if len(args) > 0 {
+			return fmt.Errorf("--formats: must be without files: it lists formats and reads no log")
+		}
+		return writeFormats(cmd.OutOrStdout(), f.json)
+	}
 	if err := f.parse(cmd, args); err != nil {
 		return err
 	}
