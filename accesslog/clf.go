@@ -65,8 +65,7 @@ func (p *Parser) clf(line []byte, ev *match.Event) bool {
 				return false
 			}
 			e.fill(line, ev)
-			p.scratch = p.scratch[:0]
-			p.unescapePath(ev)
+			p.unescapePath(ev, 0)
 			ev.Set(match.Client, clientAddress(line[client:ident-1]))
 			setUnlessDash(ev, match.User, line[user:open-1])
 			return true

@@ -9,14 +9,13 @@ import (
 // unescapePath makes the path of ev what the client sent, where the server that
 // wrote the line has escaped it: nginx writes a backslash as \x5C, Apache as \\.
 // Without this a condition on path would hold for a live request and not for its
-// line. The object stays as the log has it.
-func (p *Parser) unescapePath(ev *match.Event) {
+// line. The object stays as the log has it. The first n bytes of the scratch are in use.
+func (p *Parser) unescapePath(ev *match.Event, n int) {
 	raw := ev.Get(match.Path)
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return
 	}
-	n := len(p.scratch)
-	p.scratch = appendLogUnescaped(p.scratch, raw)
+	p.scratch = appendLogUnescaped(p.scratch[:n], raw)
 	ev.Set(match.Path, p.scratch[n:len(p.scratch):len(p.scratch)])
 }
 

@@ -155,6 +155,8 @@ func (p *Parser) setFields(ev *match.Event, object []byte) {
 		w, v := &wants[i], p.values[i]
 		switch {
 		case i == p.spec.object, v == nil, w.name == "", w.dash && len(v) == 1 && v[0] == '-':
+		case w.plain:
+			ev.Set(w.field, v)
 		case w.fallback && has(ev, w):
 		case w.form == formForwarded:
 			setForwarded(ev, v)
@@ -169,7 +171,7 @@ func (p *Parser) setFields(ev *match.Event, object []byte) {
 			ev.SetNamed(w.name, v)
 		case w.field == match.Client:
 			ev.Set(match.Client, clientAddress(v))
-		default:
+		default: // a fallback
 			ev.Set(w.field, v)
 		}
 	}

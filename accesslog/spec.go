@@ -31,6 +31,7 @@ type want struct {
 	name  string
 	field match.Field
 	known bool // field counts; else the name does
+	plain bool // the value is that of the field, whatever it is
 	form  form
 	list  bool // the value is a list, each element of which is an object
 
@@ -240,8 +241,12 @@ func unescape(s string) (string, bool) {
 
 // compile prepares s for its reader.
 func (s *spec) compile() {
+	for i := range s.wants {
+		w := &s.wants[i]
+		w.plain = w.known && w.form == formWhole && !w.fallback && w.field != match.Client
+	}
 	s.selects = slices.ContainsFunc(s.wants, func(w want) bool { return w.mark || w.only != "" || w.others != "" })
-	if s.template != nil {
+	if s.template != nil || s.header != nil {
 		return
 	}
 	if s.separator == 0 {

@@ -163,7 +163,7 @@ func (p *Parser) text(line []byte, ev *match.Event) bool {
 	if p.spec.template.read(line, p.values) < 0 || p.otherKind() || !p.fill(ev) {
 		return false
 	}
-	p.unescapePath(ev)
+	p.unescapePath(ev, len(p.scratch))
 	return true
 }
 

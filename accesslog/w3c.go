@@ -90,6 +90,7 @@ func w3cSpec(columns string) *spec {
 	if h.date < 0 || h.time < 0 {
 		return nil
 	}
+	s.compile()
 	return s
 }
 
