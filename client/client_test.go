@@ -5,10 +5,12 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -21,7 +23,16 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if role := os.Getenv("LATELY_FLEET_PROCESS"); role != "" { // see TestFleetOfProcesses
+		if err := beProcess(role); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestNew(t *testing.T) {
 	for _, tt := range []struct {
