@@ -10,5 +10,6 @@
 // ban refuses at least and at most, whatever the fractions are.
 //
 // Memory holds all events, each as a time and a number for each field that a rule uses;
-// each distinct value is stored once. Judging costs what live decisions cost.
+// each distinct value is stored once. With [Config.Lateness] it holds only those that
+// may still be followed by earlier ones. Judging costs what live decisions cost.
 package replay
