@@ -10,6 +10,18 @@ import (
 // clientAddress returns the address of address:port or [address]:port, and anything else,
 // such as a name or a key, as it is. An IPv6 address with a port has brackets.
 func clientAddress(s []byte) []byte {
+	i := len(s) - 1
+	for i > 0 && isDigit(s[i]) {
+		i--
+	}
+	if i <= 0 || s[i] != ':' && s[i] != ']' { // most have no port
+		return s
+	}
+	return addressOf(s)
+}
+
+// addressOf is clientAddress for what may have a port or brackets.
+func addressOf(s []byte) []byte {
 	host := withoutPort(s)
 	if len(host) == len(s) {
 		return s
