@@ -112,8 +112,12 @@ func (s *Store) ask(g *group, l *layout, flags byte) {
 	for k, i := range g.members {
 		rules[k] = r.Subjects[i].Outcome.Rule
 	}
+	script := l.scripts.decide
+	if fast := l.scripts.fast[l.rules[rules[0]].fast]; fast != nil && len(rules) == 1 && flags == 0 {
+		script = fast
+	}
 	cost := appendUint56(make([]byte, 0, uint56+1), int64(min(r.Cost, maxCost)))
-	g.call = s.callAbout(l, l.scripts.decide, string(append(cost, flags)), r.Subjects[g.members[0]].Key, rules...)
+	g.call = s.callAbout(l, script, string(append(cost, flags)), r.Subjects[g.members[0]].Key, rules...)
 }
 
 // callAbout returns the call of a script about the records of a key under rules, which

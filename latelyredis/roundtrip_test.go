@@ -150,7 +150,8 @@ func TestRoundTrips(t *testing.T) {
 			t.Errorf("%s: %d commands, want %d", what, got, commands)
 		}
 	}
-	store.Decide(context.Background(), []*latelyredis.Request{ask(about(0, "warm"))}) // the script is sent
+	// The scripts are sent.
+	store.Decide(context.Background(), []*latelyredis.Request{ask(about(0, "warm"), about(1, "warm"), about(2, "warm")), ask(about(0, "warm"))})
 	decide("three rules of two subjects", 2, ask(about(0, "/a"), about(1, "/a"), about(2, "h")))
 	decide("two rules of one subject", 1, ask(about(0, "/a"), about(1, "/a")))
 	var batch []*latelyredis.Request

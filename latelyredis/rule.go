@@ -43,6 +43,7 @@ type rule struct {
 	most      []uint64 // what each limit lets be used
 	told      []byte   // with the bounds of periods left open
 	calendars []calendar
+	fast      string // the family of its fast script, or ""
 }
 
 // A calendar is a limit whose periods depend on a time zone, which a script cannot know.
@@ -73,7 +74,7 @@ func newRule(r *ratelimit.Rule) (rule, error) {
 	if r.CountRefused {
 		flags |= flagCountRefused
 	}
-	rl := rule{namer: newNamer(r.Key, r.Name)}
+	rl := rule{namer: newNamer(r.Key, r.Name), fast: fastFamily(r)}
 	rl.told = appendUint56([]byte{flags}, keep(r))
 	rl.told = append(rl.told, byte(len(r.Limits)))
 	for _, l := range r.Limits {

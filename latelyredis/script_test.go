@@ -30,21 +30,25 @@ func all(t testing.TB) []string {
 		t.Fatal(err)
 	}
 	s := newScripts(source("clock"), set)
-	return []string{s.decide.text, s.repair.text, s.correct.text}
+	texts := []string{s.decide.text, s.repair.text, s.correct.text}
+	for _, f := range s.fast {
+		texts = append(texts, f.text)
+	}
+	return texts
 }
 
 // undeclared returns what a script does to keys that are not in KEYS, or by commands that
 // the documentation does not list.
 func undeclared(script string) (wrong []string) {
-	allowed := []string{"TIME'", "GET', r.key", "SET', r.key", "DEL', r.key"}
+	allowed := []string{"TIME'", "GET', r.key", "SET', r.key", "DEL', r.key", "GET', key", "SET', key"}
 	for _, call := range regexp.MustCompile(`redis\s*\.\s*(\w+)\s*\(\s*'?([^)]*)`).FindAllStringSubmatch(script, -1) {
 		if call[1] != "call" || !slices.ContainsFunc(allowed, func(a string) bool { return strings.HasPrefix(call[2], a) }) {
 			wrong = append(wrong, call[0])
 		}
 	}
 	// A record has the key that it is read by, one of KEYS, and nothing else sets it.
-	for _, set := range regexp.MustCompile(`\bkey\s*=\s*([^,}\s]+)|readRule\(([^,]+),`).FindAllStringSubmatch(script, -1) {
-		if v := set[1] + set[2]; v != "key" && v != "r.key" && v != "KEYS[i]" {
+	for _, set := range regexp.MustCompile(`\bkey\s*=\s*([^,}\n]+)|readRule\(([^,]+),`).FindAllStringSubmatch(script, -1) {
+		if v := strings.TrimSpace(set[1] + set[2]); v != "key" && v != "r.key" && v != "KEYS[i]" && v != "KEYS[1]" {
 			wrong = append(wrong, set[0])
 		}
 	}

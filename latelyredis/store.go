@@ -156,7 +156,7 @@ func (c *call) answered(s *Store, l *layout, r reply) bool {
 	switch {
 	case r.err != nil:
 		return false
-	case r.data == repair && c.script == l.scripts.decide:
+	case r.data == repair && c.script != l.scripts.repair && c.script != l.scripts.correct:
 		c.script, c.full = l.scripts.repair, false
 	case len(r.data) == len(period)+uint56 && r.data[:len(period)] == period && c.calendars:
 		now := readUint56(r.data[len(period):])
