@@ -18,14 +18,16 @@ type weighted struct {
 	n  uint64
 }
 
-// add counts n events at t, or at the newest time of the key, and returns that time.
-func (tr truth) add(key string, t int64, n uint64) int64 {
-	events := tr[key]
-	if k := len(events); k > 0 {
-		t = max(t, events[k-1].at)
+// add counts n events at t.
+func (tr truth) add(key string, t int64, n uint64) { tr[key] = append(tr[key], weighted{t, n}) }
+
+// newest returns the newest time of an event of key.
+func (tr truth) newest(key string) int64 {
+	newest := int64(math.MinInt64)
+	for _, e := range tr[key] {
+		newest = max(newest, e.at)
 	}
-	tr[key] = append(events, weighted{t, n})
-	return t
+	return newest
 }
 
 // count returns the number of events in (t-span, t].
@@ -48,94 +50,185 @@ func boundsRule(t testing.TB, rnd *rand.Rand) hotkey.Rule {
 	return r
 }
 
+// A trace is random events of one rule, and what is true of them. Events have weights;
+// some are late, and the clock is set back and forward.
+type trace struct {
+	rule       hotkey.Rule
+	budget     int64
+	keys, busy int
+	step       int64 // between two events, at most
+	d          *hotkey.Detector
+	now        int64
+	true       truth
+	hot        map[string]int64 // the ends of holds
+	edges      int
+	loose      int // bounds that differ
+}
+
+// leastBudget is about the least that a Detector can have.
+const leastBudget = 28 << 10
+
+func newTrace(t testing.TB, rnd *rand.Rand) *trace {
+	t.Helper()
+	tr := &trace{
+		rule:   boundsRule(t, rnd),
+		budget: []int64{hotkey.NoBudget, 0, leastBudget + rnd.Int64N(4*leastBudget)}[rnd.IntN(3)],
+		keys:   []int{1, 5, 500, 4000}[rnd.IntN(4)],
+		now:    1e18, true: truth{}, hot: map[string]int64{},
+	}
+	tr.busy = min(tr.keys, 3)
+	if tr.keys == 500 {
+		tr.busy = tr.keys // more than there is memory for, with the smallest budget
+	}
+	tr.step = int64(tr.rule.Span) / int64(1+rnd.IntN(int(2*tr.rule.Threshold)))
+	var err error
+	if tr.d, err = hotkey.NewDetector(mustSet(t, tr.rule), hotkey.DetectorConfig{Budget: tr.budget}); err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// run adds that many events, and returns an error at the first answer that is wrong.
+func (tr *trace) run(rnd *rand.Rand, events int) error {
+	for i := range events {
+		if err := tr.event(rnd); err != nil {
+			return fmt.Errorf("rule %+v, budget %d, %d keys, event %d: %w", tr.rule, tr.budget, tr.keys, i, err)
+		}
+	}
+	return tr.top(rnd)
+}
+
+// next returns the next event.
+func (tr *trace) next(rnd *rand.Rand) (key string, t int64, n uint64) {
+	n = 1
+	span := int64(tr.rule.Span)
+	key = fmt.Sprint("k", rnd.IntN(tr.keys))
+	if rnd.IntN(2) == 0 {
+		key = fmt.Sprint("k", rnd.IntN(tr.busy)) // some are busy
+	}
+	if rnd.IntN(10) == 0 {
+		n = rnd.Uint64N(tr.rule.Threshold + 10)
+	}
+	tr.now += rnd.Int64N(tr.step + 1)
+	t = tr.now
+	switch rnd.IntN(200) {
+	case 0:
+		tr.now -= rnd.Int64N(3 * span)
+	case 1:
+		tr.now += rnd.Int64N(3 * span)
+	case 2, 3, 4, 5:
+		t -= rnd.Int64N(2 * span)
+	}
+	return key, t, n
+}
+
+// event adds an event and compares all answers about its key with the truth.
+func (tr *trace) event(rnd *rand.Rand) error {
+	key, now, n := tr.next(rnd)
+	kept := hotkey.Kept(tr.d, "r", key)
+	edge, became, err := tr.d.AddKeyN(time.Unix(0, now), "r", key, n)
+	if err != nil || n == 0 { // of a new key there may be no memory for
+		return nil
+	}
+	at := max(now, hotkey.Removed(tr.d, "r"))
+	if kept {
+		at = max(now, tr.true.newest(key))
+	}
+	tr.true.add(key, at, n)
+	span, threshold := int64(tr.rule.Span), tr.rule.Threshold
+	exact := tr.true.count(key, at, span)
+	stats := tr.d.Stats("r")
+	surely := tr.true.count(key, at, span-span/60-1) >= threshold && stats.Evicted == 0 && stats.Lost == 0
+	switch {
+	case became && (edge.Lo > exact || edge.Hi < exact || edge.Lo < threshold || edge.Time.UnixNano() < now || edge.Time.UnixNano() > at):
+		return fmt.Errorf("edge of %s %+v, true %d at %d", key, edge, exact, at)
+	case became && at < tr.hot[key] && stats.Evicted == 0:
+		return fmt.Errorf("%s became hot at %d within its hold until %d", key, at, tr.hot[key])
+	case !became && surely && now >= tr.hot[key]:
+		return fmt.Errorf("%s has %d events at %d and is not hot", key, exact, at)
+	case became:
+		tr.hot[key] = edge.Until.UnixNano()
+		tr.edges++
+	}
+	k, _ := tr.d.HotAt(time.Unix(0, at), "r", key)
+	if k.Lo > exact || k.Hi < exact {
+		return fmt.Errorf("HotAt of %s %+v, true %d at %d", key, k, exact, at)
+	}
+	if k.Hi < math.MaxUint64 && k.Hi > k.Lo {
+		tr.loose++
+	}
+	return nil
+}
+
+// top compares the busiest keys in a part of the span with the truth.
+func (tr *trace) top(rnd *rand.Rand) error {
+	now, within := tr.now, rnd.Int64N(int64(tr.rule.Span)+1)
+	for key := range tr.true {
+		now = max(now, tr.true.newest(key))
+	}
+	top, err := tr.d.TopAt(time.Unix(0, now), "r", 10, time.Duration(within))
+	if err != nil {
+		return err
+	}
+	if within == 0 {
+		within = int64(tr.rule.Span)
+	}
+	for i, k := range top {
+		if n := tr.true.count(k.Key, now, within); k.Lo > n || k.Hi < n || i > 0 && k.Lo > top[i-1].Lo {
+			return fmt.Errorf("top %d of the last %v: %+v, true %d", i, time.Duration(within), k, n)
+		}
+	}
+	return nil
+}
+
 // The true number of events is within the bounds of every edge, HotAt and Top, also of
-// keys that were evicted and came back, with weights, clocks that step and late
-// events; no key is hot before its threshold, and none that keeps its record is hot
-// later than 59/60 of the span say.
+// keys that were evicted and came back, with weights, late events and clocks that step;
+// no key is hot before its threshold, and none that keeps its record is hot later than
+// 59/60 of the span say. The long form is a million traces.
 func TestBounds(t *testing.T) {
 	rnd := seeded(t)
-	const small = 100 << 10 // too little for all
-	rounds := 150
-	if testing.Short() {
-		rounds = 36
+	traces, most := 400, 2000
+	switch {
+	case longTests():
+		traces, most = 1_000_000, 200
+	case testing.Short():
+		traces = 80
 	}
-	edges, evicted, loose := 0, uint64(0), 0
-	for round := range rounds {
-		r := boundsRule(t, rnd)
-		budget := []int64{hotkey.NoBudget, 0, small}[round%3]
-		keys := []int{1, 5, 500, 4000}[round/3%4]
-		busy := min(keys, 3)
-		if keys == 500 {
-			busy = keys // more than there is memory for, with the smallest budget
-		}
-		d, err := hotkey.NewDetector(mustSet(t, r), hotkey.DetectorConfig{Budget: budget})
-		if err != nil {
+	edges, evicted, loose, late, events := 0, uint64(0), 0, uint64(0), uint64(0)
+	for range traces {
+		tr := newTrace(t, rnd)
+		if err := tr.run(rnd, 1+rnd.IntN(most)); err != nil {
 			t.Fatal(err)
 		}
-		tr, hot := truth{}, map[string]int64{}
-		now, span := int64(1e18), int64(r.Span)
-		step := span / int64(1+rnd.IntN(int(2*r.Threshold)))
-		fail := func(format string, args ...any) {
-			t.Helper()
-			t.Fatalf("rule %+v, budget %d, %d keys: %s", r, budget, keys, fmt.Sprintf(format, args...))
-		}
-		for range 3000 {
-			key, n := fmt.Sprint("k", rnd.IntN(keys)), uint64(1)
-			if rnd.IntN(2) == 0 {
-				key = fmt.Sprint("k", rnd.IntN(busy)) // some are busy
-			}
-			if rnd.IntN(10) == 0 {
-				n = rnd.Uint64N(r.Threshold + 10)
-			}
-			if rnd.IntN(100) == 0 && budget == hotkey.NoBudget {
-				now -= rnd.Int64N(span)
-			} else {
-				now += rnd.Int64N(step + 1)
-			}
-			edge, became := addKeyN(d, time.Unix(0, now), "r", key, n)
-			if n == 0 {
-				continue
-			}
-			at := tr.add(key, now, n)
-			exact := tr.count(key, at, span)
-			switch surely := tr.count(key, at, span-span/60-1) >= r.Threshold; {
-			case became && (edge.Lo > exact || edge.Hi < exact || edge.Lo < r.Threshold || edge.Time.UnixNano() < now || edge.Time.UnixNano() > at):
-				fail("edge of %s %+v, true %d at %d", key, edge, exact, at)
-			case became && at < hot[key] && d.Stats("r").Evicted == 0:
-				fail("%s became hot at %d within its hold until %d", key, at, hot[key])
-			case !became && surely && now >= hot[key] && budget != small:
-				fail("%s has %d events at %d and is not hot", key, exact, at)
-			case became:
-				hot[key] = edge.Until.UnixNano()
-				edges++
-			}
-			if k, _ := d.HotAt(time.Unix(0, at), "r", key); k.Lo > exact || k.Hi < exact {
-				fail("HotAt of %s %+v, true %d", key, k, exact)
-			} else if k.Hi < math.MaxUint64 && k.Hi > k.Lo {
-				loose++
-			}
-		}
-		for _, events := range tr {
-			now = max(now, events[len(events)-1].at)
-		}
-		within := rnd.Int64N(span + 1)
-		top, err := d.TopAt(time.Unix(0, now), "r", 10, time.Duration(within))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if within == 0 {
-			within = span
-		}
-		for i, k := range top {
-			at := max(now, tr[k.Key][len(tr[k.Key])-1].at)
-			if n := tr.count(k.Key, at, within); k.Lo > n || k.Hi < n || i > 0 && k.Lo > top[i-1].Lo {
-				fail("top %d of the last %v: %+v, true %d", i, time.Duration(within), k, n)
-			}
-		}
-		evicted += d.Stats("r").Evicted
+		stats := tr.d.Stats("r")
+		edges, loose = edges+tr.edges, loose+tr.loose
+		evicted, late, events = evicted+stats.Evicted, late+stats.Late, events+stats.Events
 	}
-	if edges < rounds || evicted == 0 || loose == 0 {
-		t.Errorf("%d edges, %d evictions, %d bounds that differ: the test has tested little", edges, evicted, loose)
+	t.Logf("%d traces, %d events with their weights, %d late; %d edges, %d evictions, %d bounds that differ", traces, events, late, edges, evicted, loose)
+	if edges < traces || evicted == 0 || loose == 0 || late == 0 {
+		t.Error("the test has tested little")
+	}
+}
+
+// The controls: detectors that count events after they have left the span, or do not
+// know what evicted keys had, are caught.
+func TestWrongBoundsAreCaught(t *testing.T) {
+	for name, corrupt := range map[string]func(d *hotkey.Detector) error{
+		"longer span": hotkey.CountTwoSpans, "forgotten evictions": hotkey.ForgetEvicted,
+	} {
+		t.Run(name, func(t *testing.T) {
+			rnd := seeded(t)
+			for range 1000 {
+				tr := newTrace(t, rnd)
+				if err := corrupt(tr.d); err != nil {
+					t.Fatal(err)
+				}
+				if err := tr.run(rnd, 1000); err != nil {
+					return
+				}
+			}
+			t.Error("a thousand traces have found nothing")
+		})
 	}
 }
 
