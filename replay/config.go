@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -43,6 +44,11 @@ type Config struct {
 	// Compare adds to the report what each algorithm would have done under the limit of
 	// WhatIfs, which must be one limit in a span.
 	Compare bool
+
+	// HotMemory, if not 0, bounds the bytes in which each hot rule counts, as in a
+	// server: keys are then evicted, and the report says how many. Which ones depends on
+	// a random seed. By default memory is not bounded.
+	HotMemory int64
 
 	// Format is a name or a spec of package accesslog. By default, or with "auto", the
 	// first lines of each file determine its format.
@@ -147,6 +153,9 @@ func (c Config) prepare() (*run, error) {
 			return nil, err
 		}
 	}
+	if err := r.checkHotMemory(); err != nil {
+		return nil, err
+	}
 	if !r.Cut.relative() {
 		r.span = r.Cut.span(0)
 	}
@@ -154,6 +163,40 @@ func (c Config) prepare() (*run, error) {
 		r.logs = append(r.logs, newLogFile(i, path))
 	}
 	return r, nil
+}
+
+// checkHotMemory returns an error if HotMemory is too little for a rule, or there is
+// none that it is for.
+func (r *run) checkHotMemory() error {
+	switch {
+	case r.HotMemory == 0:
+		return nil
+	case r.HotMemory < 0:
+		return fmt.Errorf("--memory-limit: %d: must be 1 or more", r.HotMemory)
+	}
+	rules := 0
+	for i := range r.rulesets {
+		hot := r.rulesets[i].hot
+		for k := range hot.Len() {
+			if _, err := r.detector(hot.Rule(k)); err != nil {
+				return fmt.Errorf("--memory-limit: %d bytes: too little: %w", r.HotMemory, err)
+			}
+			rules++
+		}
+	}
+	if rules == 0 {
+		return errors.New("--memory-limit: no hot rule: must be given with --hot, or a rules file that has hot rules")
+	}
+	return nil
+}
+
+// detector returns a Detector of rule alone, in event time.
+func (r *run) detector(rule *hotkey.Rule) (*hotkey.Detector, error) {
+	set, err := hotkey.NewSet(*rule)
+	if err != nil {
+		return nil, err
+	}
+	return hotkey.NewDetector(set, hotkey.DetectorConfig{Budget: cmp.Or(r.HotMemory, hotkey.NoBudget)})
 }
 
 func (c *Config) applyDefaults() error {

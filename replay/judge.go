@@ -154,7 +154,8 @@ type hotOutcomes struct {
 type detector struct {
 	*hotkey.Detector
 	reader *eventReader
-	byKey  bool // the rule matches by its key
+	byKey  bool            // the rule matches by its key
+	was    map[uint32]bool // keys that were hot
 }
 
 // A keyEvent is an event of a key.
@@ -193,7 +194,11 @@ func (e *events) newJudging(rs *ruleset, columns []*keyColumn) *judging {
 		j.rules = append(j.rules, newRuleOutcomes(rs.limits.Rule(i), columns[i], j.parts))
 	}
 	for _, column := range columns[rs.limits.Len():] {
-		j.hot = append(j.hot, hotOutcomes{column, make([][]keyEvent, e.run.Cores), make([]*detector, e.run.Cores)})
+		parts := e.run.Cores
+		if e.run.HotMemory > 0 {
+			parts = 1 // so that which keys are evicted does not depend on the cores
+		}
+		j.hot = append(j.hot, hotOutcomes{column, make([][]keyEvent, parts), make([]*detector, parts)})
 	}
 	return j
 }
@@ -220,7 +225,7 @@ func (e *events) judgeAll(ctx context.Context, judgings []*judging) error {
 			}
 		}
 		for i := range j.hot {
-			for part := range e.run.Cores {
+			for part := range j.hot[i].first {
 				detect := func() error { return e.detectPart(ctx, j, i, part) }
 				if len(j.rules) == 0 {
 					first = append(first, detect)
@@ -332,7 +337,7 @@ func (e *events) detectPart(ctx context.Context, j *judging, number, part int) e
 	if err != nil {
 		return err
 	}
-	reader, parts := detector.reader, uint32(e.run.Cores)
+	reader, parts := detector.reader, uint32(len(hot.first))
 	edges := make([]hotkey.Edge, 1)
 	for i, id := range hot.keys.ids {
 		if i%checkEvery == 0 && ctx.Err() != nil {
@@ -344,12 +349,13 @@ func (e *events) detectPart(ctx context.Context, j *judging, number, part int) e
 		now := time.Unix(0, e.times[i])
 		if !detector.byKey {
 			edges = detector.AddN(now, reader.event(i), 1, edges[:0])
-		} else if edge, ok, err := detector.AddKeyN(now, rule.Name, hot.keys.texts[id], 1); err != nil && !errors.Is(err, hotkey.ErrNever) {
+		} else if edge, ok, err := detector.AddKeyN(now, rule.Name, hot.keys.texts[id], 1); err != nil && !errors.Is(err, hotkey.ErrNever) && !errors.Is(err, hotkey.ErrNoMemory) {
 			return err
 		} else if edges = edges[:0]; ok {
 			edges = append(edges, edge)
 		}
-		if len(edges) > 0 && edges[0].First {
+		if len(edges) > 0 && !detector.was[id] { // First may be true again of a key that was evicted
+			detector.was[id] = true
 			hot.first[part] = append(hot.first[part], keyEvent{e.before + int64(i), e.times[i], id})
 		}
 	}
@@ -359,15 +365,11 @@ func (e *events) detectPart(ctx context.Context, j *judging, number, part int) e
 // detectorOf returns the detector of a part.
 func (e *events) detectorOf(rule *hotkey.Rule, hot *hotOutcomes, part int) (*detector, error) {
 	if hot.detectors[part] == nil {
-		set, err := hotkey.NewSet(*rule)
+		d, err := e.run.detector(rule)
 		if err != nil {
 			return nil, err
 		}
-		d, err := hotkey.NewDetector(set, hotkey.DetectorConfig{Budget: hotkey.NoBudget})
-		if err != nil {
-			return nil, err
-		}
-		hot.detectors[part] = &detector{d, e.newEventReader(set.Fields()), matchesByKey(rule.Key, rule.When)}
+		hot.detectors[part] = &detector{d, e.newEventReader(d.Set().Fields()), matchesByKey(rule.Key, rule.When), make(map[uint32]bool)}
 	}
 	return hot.detectors[part], nil
 }

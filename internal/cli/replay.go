@@ -63,6 +63,7 @@ wrong; 130 interrupted.`,
 	flags.Func("limit", "what if at most `N/SPAN` were allowed, such as 60/1m, or 1000/day with --algorithm calendar (repeatable)", f.keep(replay.Limit))
 	flags.Func("ban", "what if more than `N/SPAN:DURATION` were banned, such as 100/5m:1h (repeatable)", f.keep(replay.Ban))
 	flags.Func("hot", "which keys reach `N/SPAN`, or FIELD:N/SPAN (repeatable)", f.keep(replay.Hot))
+	flags.Func("memory-limit", "count the keys of each hot rule in so many `BYTES`, such as 64MiB, as a server does", f.memoryLimit)
 	flags.StringVar(&f.config.Key, "key", "", "`FIELD` to count by: client, object or any other (default client; hot: object)")
 	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit (see above)")
 	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "count refused events toward --limit too")
@@ -191,6 +192,12 @@ func (f *replayFlags) print(out io.Writer, report *replay.Report) error {
 type whatIf struct {
 	kind replay.Kind
 	text string
+}
+
+// memoryLimit parses --memory-limit.
+func (f *replayFlags) memoryLimit(text string) (err error) {
+	f.config.HotMemory, err = rules.ParseBytes(text)
+	return err
 }
 
 // keep returns a function that keeps the value of one of these flags, to be parsed after
