@@ -278,7 +278,8 @@ func (d *Detector) Hot(rule, key string) (KeyCount, bool) { return d.hotAt(d.now
 
 // HotAt reports whether key is hot at time t under a rule, and how many events it has.
 // As with events, a t earlier than the newest event of the key is taken as the time of
-// that event.
+// that event, and of a key that is not kept as the time at which keys were removed
+// because they had no event in the span.
 func (d *Detector) HotAt(t time.Time, rule, key string) (KeyCount, bool) {
 	return d.hotAt(keytable.Nanos(t, MaxSpan), rule, key)
 }

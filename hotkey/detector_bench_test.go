@@ -68,3 +68,20 @@ func BenchmarkDetectorInsert(b *testing.B) {
 		d.AddKeyN(now.Add(time.Duration(i)), "r", string(key), 1)
 	}
 }
+
+// BenchmarkDetectorWeight counts a hundred events of a key at once, where times are kept
+// and where slots are.
+func BenchmarkDetectorWeight(b *testing.B) {
+	for _, threshold := range []uint64{hotkey.ExactThreshold, 1000} {
+		b.Run(fmt.Sprintf("threshold=%d", threshold), func(b *testing.B) {
+			r := goodRule(b)
+			r.Threshold, r.Span = threshold, 2*time.Second
+			d := mustDetector(b, r)
+			now := time.UnixMilli(0)
+			b.ReportAllocs()
+			for i := range b.N {
+				addKeyN(d, now.Add(time.Duration(i)*time.Millisecond), "r", "key", 100)
+			}
+		})
+	}
+}

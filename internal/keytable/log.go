@@ -165,6 +165,38 @@ func (b *Blocks) Add(l []uint64, t int64) {
 	}
 }
 
+// AddN adds t n times, as Add does: a time costs a store.
+func (b *Blocks) AddN(l []uint64, t int64, n int) {
+	n = min(n, b.bound+1) // one more than fits shows that a time was dropped
+	if n < 2 || !b.Reserve(l, n) || class(l) == 0 {
+		for range n {
+			b.Add(l, t)
+		}
+		return
+	}
+	times, head := b.places(l)
+	size, had := len(times), b.Len(l)
+	if over := had + n - size; over > 0 {
+		l[0] |= logLost
+		over, n = min(over, had), min(n, size)
+		l[0] -= uint64(over)
+		had, head = had-over, wrap(head+over, size)
+	}
+	from := wrap(head+had, size)
+	end := min(from+n, size)
+	fill(times[from:end], t)
+	fill(times[:n-(end-from)], t)
+	l[0] += uint64(n)
+	l[logOldest], l[logNewest], l[logHead] = times[head], uint64(t), uint64(head)
+}
+
+// fill sets all times to t.
+func fill(times []uint64, t int64) {
+	for i := range times {
+		times[i] = uint64(t)
+	}
+}
+
 // append adds t at the place i, or that modulo the size, of the block of l.
 func (b *Blocks) append(l, times []uint64, i int, t int64) {
 	times[wrap(i, len(times))] = uint64(t)
