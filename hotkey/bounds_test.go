@@ -21,10 +21,10 @@ type weighted struct {
 // add counts n events at t.
 func (tr truth) add(key string, t int64, n uint64) { tr[key] = append(tr[key], weighted{t, n}) }
 
-// newest returns the newest time of an event of key.
-func (tr truth) newest(key string) int64 {
+// newest returns the newest time of these events.
+func newest(events []weighted) int64 {
 	newest := int64(math.MinInt64)
-	for _, e := range tr[key] {
+	for _, e := range events {
 		newest = max(newest, e.at)
 	}
 	return newest
@@ -60,6 +60,7 @@ type trace struct {
 	d          *hotkey.Detector
 	now        int64
 	true       truth
+	record     map[string]int   // the first event of a key since the Detector keeps it
 	hot        map[string]int64 // the ends of holds
 	edges      int
 	loose      int // bounds that differ
@@ -74,7 +75,7 @@ func newTrace(t testing.TB, rnd *rand.Rand) *trace {
 		rule:   boundsRule(t, rnd),
 		budget: []int64{hotkey.NoBudget, 0, leastBudget + rnd.Int64N(4*leastBudget)}[rnd.IntN(3)],
 		keys:   []int{1, 5, 500, 4000}[rnd.IntN(4)],
-		now:    1e18, true: truth{}, hot: map[string]int64{},
+		now:    1e18, true: truth{}, record: map[string]int{}, hot: map[string]int64{},
 	}
 	tr.busy = min(tr.keys, 3)
 	if tr.keys == 500 {
@@ -132,7 +133,9 @@ func (tr *trace) event(rnd *rand.Rand) error {
 	}
 	at := max(now, hotkey.Removed(tr.d, "r"))
 	if kept {
-		at = max(now, tr.true.newest(key))
+		at = max(now, newest(tr.true[key][tr.record[key]:]))
+	} else {
+		tr.record[key] = len(tr.true[key])
 	}
 	tr.true.add(key, at, n)
 	span, threshold := int64(tr.rule.Span), tr.rule.Threshold
@@ -150,9 +153,6 @@ func (tr *trace) event(rnd *rand.Rand) error {
 		tr.hot[key] = edge.Until.UnixNano()
 		tr.edges++
 	}
-	if !hotkey.Kept(tr.d, "r", key) { // it is removed at once if the others are later by a span
-		exact = tr.true.count(key, max(at, hotkey.Removed(tr.d, "r")), span)
-	}
 	k, _ := tr.d.HotAt(time.Unix(0, at), "r", key)
 	if k.Lo > exact || k.Hi < exact {
 		return fmt.Errorf("HotAt of %s %+v, true %d at %d", key, k, exact, at)
@@ -167,7 +167,7 @@ func (tr *trace) event(rnd *rand.Rand) error {
 func (tr *trace) top(rnd *rand.Rand) error {
 	now, within := tr.now, rnd.Int64N(int64(tr.rule.Span)+1)
 	for key := range tr.true {
-		now = max(now, tr.true.newest(key))
+		now = max(now, newest(tr.true[key]))
 	}
 	top, err := tr.d.TopAt(time.Unix(0, now), "r", 10, time.Duration(within))
 	if err != nil {

@@ -46,7 +46,9 @@ import (
 // never hot are removed as new keys come. When the budget is spent, keys with few
 // events in the span are evicted first, and hot keys last. An evicted key begins
 // again with a lower bound of 0, so it may become hot later than it should, never
-// earlier; its upper bound includes what it may have had before. If it was hot, it
+// earlier; its upper bound includes what it may have had before. In a flood of keys that
+// come once, a key is found whose second event comes before such keys are evicted: the
+// default budget of one rule keeps about the last 350,000 of them. If it was hot, it
 // may be reported again during its hold, with First set. [Detector.Stats] says how
 // often keys were evicted.
 //
@@ -139,7 +141,8 @@ func (d *Detector) Add(e *match.Event, dst []Edge) []Edge { return d.add(unread,
 
 // AddN counts n events like e at time t and appends the edges to dst; see
 // [Detector.Add]. Times before 1720 and after 2220 count as the nearest time of that
-// range. Where times are kept, the cost grows with n up to the threshold.
+// range. Where times are kept, each of the n events is a store, up to ExactThreshold or T of
+// them: a hundred cost about twice what they cost in slots.
 func (d *Detector) AddN(t time.Time, e *match.Event, n uint64, dst []Edge) []Edge {
 	return d.add(keytable.Nanos(t, MaxSpan), e, n, dst)
 }
@@ -278,8 +281,7 @@ func (d *Detector) Hot(rule, key string) (KeyCount, bool) { return d.hotAt(d.now
 
 // HotAt reports whether key is hot at time t under a rule, and how many events it has.
 // As with events, a t earlier than the newest event of the key is taken as the time of
-// that event, and of a key that is not kept as the time at which keys were removed
-// because they had no event in the span.
+// that event.
 func (d *Detector) HotAt(t time.Time, rule, key string) (KeyCount, bool) {
 	return d.hotAt(keytable.Nanos(t, MaxSpan), rule, key)
 }

@@ -234,7 +234,7 @@ func (t *table) inspect(key string, now int64) (k KeyCount, hot bool) {
 	hash := t.Hash(key)
 	r, state := t.Lock(hash, key)
 	if state != keytable.Found {
-		k.Hi = t.upper(hash, max(now, t.expired.Load()), 0)
+		k.Hi = t.upper(hash, now, 0)
 		return k, false
 	}
 	defer r.Unlock()
