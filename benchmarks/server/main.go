@@ -6,6 +6,7 @@
 //	go run ./server -overload 60s
 //	go run ./server -clients -seconds 2 -passes 5
 //	go run ./server -redis-benchmark 200000 -passes 5
+//	go run ./server -hot 1000 -connections 4 -keys 100000
 //
 // Client and server share the machine's cores, so ratios count, not figures.
 package main
@@ -19,6 +20,7 @@ import (
 
 func main() {
 	serve := flag.Bool("serve", false, "be the server that is measured, and print its addresses")
+	serveHot := flag.Bool("serve-hot", false, "be a server with hot rules, and print its addresses")
 	echo := flag.Bool("echo", false, "be a net/http server that only answers, and print its address")
 	seconds := flag.Float64("seconds", 2, "how long each row of each pass takes")
 	passes := flag.Int("passes", 3, "how often all rows are measured")
@@ -28,15 +30,20 @@ func main() {
 	five := flag.Duration("overload", 0, "ask with five times as many connections for so long, instead")
 	standard := flag.Int("redis-benchmark", 0, "have redis-benchmark send so many requests in each pass, instead")
 	clients := flag.Bool("clients", false, "have Go clients ask, each with as many callers as connections, instead")
+	hot := flag.Int("hot", 0, "measure reports of hot keys, and so many watchers of them, instead")
 	flag.Parse()
 	var err error
 	switch {
 	case *serve:
-		err = beServer()
+		err = beServer(benchRules)
+	case *serveHot:
+		err = beServer(hotRules)
 	case *echo:
 		err = beEcho()
 	case *clients:
 		err = measureClients(load{time.Duration(*seconds * float64(time.Second)), *conns, *keys}, *passes)
+	case *hot > 0:
+		err = measureHot(load{time.Duration(*seconds * float64(time.Second)), *conns, *keys}, *hot, *passes)
 	case *five > 0:
 		err = overload(*five, *conns, *keys)
 	case *standard > 0:

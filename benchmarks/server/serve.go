@@ -23,9 +23,9 @@ limits:
   - {name: per-client, key: client, limit: 1000000000 per 1h}
 `
 
-// beServer serves by RESP and HTTP, over one engine, until it is interrupted.
-func beServer() error {
-	file, err := rules.Parse("rules.yaml", []byte(benchRules))
+// beServer serves by RESP and HTTP, over one engine of these rules, until it is interrupted.
+func beServer(text string) error {
+	file, err := rules.Parse("rules.yaml", []byte(text))
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func startSelf(name, flag string) (*subject, error) {
 		return nil, err
 	}
 	s := &subject{name: name, cmd: exec.Command(self, flag)}
-	if flag == "-serve" {
+	if flag != "-echo" {
 		return s, start(s.cmd, &s.addr, &s.web)
 	}
 	return s, start(s.cmd, &s.web)

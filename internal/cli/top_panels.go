@@ -164,8 +164,12 @@ func (m *topModel) banLines(width int) (lines []topLine) {
 func (m *topModel) hotLines(width int) (lines []topLine) {
 	for i := range m.reading.hot {
 		h := &m.reading.hot[i]
-		if m.passes(append([]string{h.Rule}, h.Values()...)...) && h.Until.After(m.theirs()) {
-			lines = append(lines, m.keyLine(h.Rule, h.Values(), m.paint.hot.Render, lasting(h.Until.Sub(m.theirs())), 8, width))
+		left := "always"
+		if !h.Until.IsZero() {
+			left = lasting(h.Until.Sub(m.theirs()))
+		}
+		if m.passes(append([]string{h.Rule}, h.Values()...)...) && (h.Until.IsZero() || h.Until.After(m.theirs())) {
+			lines = append(lines, m.keyLine(h.Rule, h.Values(), m.paint.hot.Render, left, 8, width))
 		}
 	}
 	return lines

@@ -20,7 +20,7 @@ export function hotView(main, _, signal) {
     rules.replaceChildren(...(all.length ? all.map((r) => h('p', { class: 'sentence' }, r.sentence)) : [h('p', { class: 'sentence' }, 'There is no hot rule. Hot rules are in the rules file under “hot”.')]));
   };
   const show = () => {
-    const now = hot.filter((k) => Date.parse(k.until) > live.now());
+    const now = hot.filter((k) => !k.until || Date.parse(k.until) > live.now());
     setText(total, now.length === 1 ? '1 key' : `${count(now.length)} keys`);
     nothing.show(!now.length);
     list(rows, now, (k) => JSON.stringify([k.rule, k.key, Boolean(live.fieldsOf(k.rule))]), row, true);
@@ -44,7 +44,7 @@ function row(k) {
     const [a, b] = [Date.parse(from), Date.parse(until)];
     setText(since, `hot for ${age(live.now() - a)}`);
     since.title = date(a);
-    setText(rest, `${left(b - live.now())} left`);
-    bar.style.width = `${Math.max(0, Math.min(100, (100 * (b - live.now())) / (b - a)))}%`;
+    setText(rest, until ? `${left(b - live.now())} left` : 'always');
+    bar.style.width = until ? `${Math.max(0, Math.min(100, (100 * (b - live.now())) / (b - a)))}%` : '100%';
   } };
 }
