@@ -66,8 +66,12 @@ func (w *Watcher) Next() *Update {
 
 // update returns what w has to be sent.
 func (l *List) update(w *Watcher) *Update {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	if w.any {
+		l.mu.Lock()
+	} else {
+		l.lock() // a watch begins with what was added before it
+	}
+	defer l.unlock()
 	if !w.any || w.seen < l.known {
 		l.stats.Resets++
 		return l.whole(w.rule)

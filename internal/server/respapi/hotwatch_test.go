@@ -160,7 +160,7 @@ func TestSlowHotWatcher(t *testing.T) {
 	c.want("HOT.WATCH", `["subscribe" "hot.watch" 1]`)
 	c.update(`["message" "hot.watch" "{`)
 	known := map[string]bool{}
-	for i := 0; i < 100 || long() && s.Cut.Load() == 0; i++ {
+	for i := 0; i < 40 || long() && s.Cut.Load() == 0; i++ {
 		path := fmt.Sprintf("/product/%s%d", strings.Repeat("x", 900), i)
 		admin.heat(path)
 		for !known[path] {
