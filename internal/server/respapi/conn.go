@@ -217,7 +217,7 @@ func (c *conn) end() {
 	f := c.sub
 	c.unlock()
 	if f != nil {
-		f.sub.Close()
+		f.stop()
 		<-f.done
 		f.close()
 		c.s.Subscribers.Add(-1)

@@ -69,7 +69,7 @@ func (f *subscriber) watch(all ...*hotWatch) {
 		f.watches = append(f.watches, h)
 	}
 	select {
-	case f.watching <- struct{}{}:
+	case f.joined <- struct{}{}:
 	default: // run has not received the last one
 	}
 }
@@ -87,11 +87,18 @@ func (f *subscriber) unwatch(channel string) {
 	})
 }
 
-// close ends the subscriptions.
+// stop ends run.
+func (f *subscriber) stop() {
+	close(f.over)
+	if f.sub != nil {
+		f.sub.Close()
+	}
+}
+
+// close ends the watches.
 //
-// REQUIRES: conn.mu, or that run is the only other user.
+// REQUIRES: conn.mu, or that run has ended.
 func (f *subscriber) close() {
-	f.sub.Close()
 	for _, h := range f.watches {
 		h.Close()
 	}

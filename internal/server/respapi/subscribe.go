@@ -12,10 +12,11 @@ import (
 // A subscriber has the subscriptions of a connection, and a goroutine that writes events to
 // it. It ends with its last subscription.
 type subscriber struct {
-	sub      *engine.Subscription
-	watches  []*hotWatch   // of hot keys; their channels are in channels, too
-	watching chan struct{} // tells run that watches has changed
-	channels []string      // in the order in which they were added
+	sub      *engine.Subscription // to events; nil while only hot keys are watched
+	watches  []*hotWatch          // of hot keys; their channels are in channels, too
+	joined   chan struct{}        // tells run that sub or watches have changed
+	over     chan struct{}        // closed to end run
+	channels []string             // in the order in which they were added
 	patterns []string
 	done     chan struct{}
 	name     []byte // memory for the name of a channel
@@ -67,6 +68,9 @@ func (c *conn) subscribe(kind string, names [][]byte, pattern bool) error {
 		}
 		return err
 	}
+	if c.sub.sub == nil && len(watches) < len(names) {
+		c.sub.sub = c.s.Engine.Subscribe()
+	}
 	for _, n := range names {
 		if list := c.sub.list(pattern); !has(*list, n) {
 			*list = append(*list, string(n))
@@ -101,7 +105,7 @@ func (c *conn) startSubscriber() error {
 		tcp.SetWriteBuffer(subscriberBuffer) // best effort
 	}
 	c.lock()
-	f := &subscriber{sub: c.s.Engine.Subscribe(), watching: make(chan struct{}, 1), done: make(chan struct{})}
+	f := &subscriber{joined: make(chan struct{}, 1), over: make(chan struct{}), done: make(chan struct{})}
 	c.sub = f
 	c.subscribed.Store(true)
 	c.s.serving.Go(func() { f.run(c) })
@@ -141,6 +145,7 @@ func (c *conn) unsubscribe(kind string, names [][]byte, pattern bool) error {
 // REQUIRES: mu, if there is a subscriber.
 func (c *conn) stopSubscriber() {
 	if c.sub != nil {
+		c.sub.stop()
 		c.sub.close()
 		c.sub = nil
 		c.subscribed.Store(false)
@@ -172,14 +177,20 @@ func has(list []string, name []byte) bool {
 // until the reaper closes the connection; if it reads too slowly, its subscription ends.
 func (f *subscriber) run(c *conn) {
 	defer close(f.done)
-	var hot <-chan struct{} // closed when a watch may have an update
+	var sub *engine.Subscription
+	var events, ended, hot <-chan struct{} // there may be events or updates, or there is an end of events
 	for {
+		if sub != nil {
+			events, ended = sub.Wait(), sub.Done()
+		}
 		select {
-		case <-f.sub.Done():
-			f.ended(c)
+		case <-f.over:
 			return
-		case <-f.sub.Wait():
-		case <-f.watching:
+		case <-ended:
+			f.ended(c, sub)
+			return
+		case <-events:
+		case <-f.joined:
 		case <-hot:
 		}
 		c.mu.Lock()
@@ -187,9 +198,9 @@ func (f *subscriber) run(c *conn) {
 			c.mu.Unlock()
 			return
 		}
-		hot = f.wait()
-		for !c.w.Full() {
-			ev, ok := f.sub.Next()
+		sub, hot = f.sub, f.wait()
+		for sub != nil && !c.w.Full() {
+			ev, ok := sub.Next()
 			if !ok {
 				break
 			}
@@ -205,8 +216,8 @@ func (f *subscriber) run(c *conn) {
 }
 
 // ended closes the connection, unless the client has ended the subscription.
-func (f *subscriber) ended(c *conn) {
-	if f.sub.Slow() {
+func (f *subscriber) ended(c *conn, sub *engine.Subscription) {
+	if sub.Slow() {
 		c.s.Cut.Add(1)
 	}
 	c.mu.Lock()

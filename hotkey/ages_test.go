@@ -1,0 +1,87 @@
+package hotkey_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/match"
+)
+
+// agesAreKept has a detector with little memory count reports of events up to maxAge old,
+// among many keys that come once, so that keys are removed and come back. At each edge
+// there must be the threshold of events in the span and widen before it, and no more
+// events in the span than the upper bound.
+func agesAreKept(seed uint64, threshold int, maxAge, widen time.Duration) error {
+	const span = 2 * time.Second
+	rnd := rand.New(rand.NewPCG(seed, 3))
+	r := hotkey.Rule{Name: "r", Key: match.MustKey("path"), Threshold: uint64(threshold), Span: span, Hold: time.Millisecond}
+	set, err := hotkey.NewSet(r)
+	if err != nil {
+		return err
+	}
+	d, err := hotkey.NewDetector(set, hotkey.DetectorConfig{Budget: 1 << 20})
+	if err != nil {
+		return err
+	}
+	events := map[string][]time.Time{}
+	now := time.Unix(1e9, 0)
+	edges := 0
+	for range 8000 {
+		now = now.Add(time.Duration(rnd.IntN(4)) * time.Millisecond)
+		d.AddKeyN(now, "r", fmt.Sprint("cold", rnd.Uint64()), 1)
+		key, n := fmt.Sprint("k", rnd.IntN(150)), 1+rnd.IntN(threshold/2+1)
+		at := now.Add(-time.Duration(rnd.Int64N(int64(maxAge))))
+		events[key] = slices.DeleteFunc(events[key], func(t time.Time) bool { return now.Sub(t) > 4*span })
+		for range n {
+			events[key] = append(events[key], at)
+		}
+		edge, hot, err := d.AddKeyN(at, "r", key, uint64(n))
+		if !hot || err != nil {
+			continue
+		}
+		edges++
+		in := func(long, slot time.Duration) (n uint64) {
+			for _, t := range events[key] {
+				if t.After(edge.Time.Add(-long)) && !t.After(edge.Time.Add(slot)) {
+					n++
+				}
+			}
+			return n
+		}
+		slot := time.Duration(0) // an event that is earlier than its slot is counted when the slot begins
+		if threshold > hotkey.ExactThreshold {
+			slot = span / 60
+		}
+		if got := in(span+widen, slot); got < edge.Lo || edge.Lo < uint64(threshold) {
+			return fmt.Errorf("seed %d: %s is hot with %d events in %v; the lower bound is %d, the threshold %d", seed, key, got, span+widen, edge.Lo, threshold)
+		}
+		if got := in(span, 0); got > edge.Hi {
+			return fmt.Errorf("seed %d: %s has %d events in the span; the upper bound is %d", seed, key, got, edge.Hi)
+		}
+	}
+	if edges < 10 {
+		return fmt.Errorf("seed %d: only %d edges", seed, edges)
+	}
+	return nil
+}
+
+// An event that is late is counted at most as much later as it is late.
+func TestAgesOfReports(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for i, threshold := range []int{2, 5, 100, 200} {
+		for _, age := range []time.Duration{50 * time.Millisecond, 1900 * time.Millisecond} {
+			if err := agesAreKept(seed+uint64(i), threshold, age, age); err != nil {
+				t.Errorf("threshold %d, ages up to %v: %v", threshold, age, err)
+			}
+		}
+	}
+	// The control: with ages of 1.9 s, the span alone does not have the events.
+	if agesAreKept(1, 5, 1900*time.Millisecond, 0) == nil {
+		t.Error("the test does not see that events are counted later than they were")
+	}
+}
