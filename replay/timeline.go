@@ -23,6 +23,8 @@ type position uint64
 
 const positionBits = 40 // of the line
 
+func (p position) file() int { return int(p >> positionBits) }
+
 func (p position) line() int64 { return int64(p & (1<<positionBits - 1)) }
 
 // sort puts the events in the order of their times, which are multiples of unit; those

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lately-go/lately/replay"
+	"github.com/lately-go/lately/rules"
+)
+
+// explainFlags is the flags of the explain command as they are given.
+type explainFlags struct {
+	config replay.ExplainConfig
+	inputs inputFlags
+	rules  string
+	at     string
+	json   bool
+}
+
+func newExplain() *cobra.Command {
+	var f explainFlags
+	cmd := &cobra.Command{
+		Use:   "explain [flags] --rules FILE --key KEY FILE...",
+		Short: "Say why a client was refused: the rule, the events in its window, the ban",
+		Long: `Explain judges the events of logs under a rules file, as lately replay --rules does, and explains one
+decision about --key: what the rules mean, the events that filled the window of the limit, with file and
+line, the ban and what started it, and when the next request passes.
+
+KEY is a client or another value that a rule counts by, such as a user or a path. Without --at, the last
+event of it that was refused is explained, or the last one if none was; with --at, the last one at or
+before that time.
+
+Exit codes: 0 success; 1 a file could not be read, or not to its end, or no rule judges an event of the
+key, or the output could not be written; 2 the command line or the rules file is wrong; 130 interrupted.`,
+		Example: `  lately explain --rules rules.yaml --key 203.0.113.245 access.log.gz
+  lately explain --rules rules.yaml --key /login --at "2026-03-02 13:56" access.log`,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.rules, "rules", "", "rules `FILE` (required)")
+	flags.StringVar(&f.config.Value, "key", "", "`KEY` to explain: a client, a user, a path (required)")
+	flags.StringVar(&f.at, "at", "", "explain the last event at or before `TIME`, such as \"2024-01-29 10:05\", or -2h: two hours before the log's end")
+	f.inputs.register(cmd, &f.config.Config)
+	flags.BoolVar(&f.json, "json", false, "print the explanation as JSON")
+	return cmd
+}
+
+func (f *explainFlags) run(cmd *cobra.Command, args []string) (err error) {
+	c := &f.config
+	if err := f.inputs.parse(cmd, args, &c.Config); err != nil {
+		return err
+	}
+	for _, name := range []string{"rules", "key"} {
+		if !cmd.Flags().Changed(name) {
+			return fmt.Errorf("--%s: missing: must be given, as in --rules rules.yaml --key 192.0.2.1", name)
+		}
+	}
+	if cmd.Flags().Changed("at") {
+		if c.At, err = replay.ParseBound(f.at, f.inputs.zone); err != nil {
+			return fmt.Errorf("--at: %w", err)
+		}
+	}
+	if c.Rules, err = rules.Load(f.rules); err != nil {
+		return err
+	}
+	warn(cmd.ErrOrStderr(), c.Rules)
+	explanation, err := reading(cmd, c.Config, func(ctx context.Context, _ replay.Config) (*replay.Explanation, error) {
+		return replay.Explain(ctx, *c)
+	})
+	if err != nil {
+		return inputProblem(err)
+	}
+	problems, out := explanation.Problems, cmd.OutOrStdout()
+	if f.json {
+		err = writeJSON(out, explanation)
+	} else {
+		err = explanation.WriteText(out, textStyle(out, &f.inputs))
+	}
+	if err != nil {
+		problems = append(problems, fmt.Sprintf("the explanation cannot be written: %v", err))
+	}
+	return inputErrorOf(problems...)
+}

@@ -1,0 +1,334 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/rules"
+)
+
+// ExplainConfig says which decision to explain. Rules are required; WhatIfs and Decisions
+// of the Config must not be set.
+type ExplainConfig struct {
+	Config
+
+	// Value is whose event it is: the value of Config.Key, or one of the values of the
+	// key of a rule, such as a user or a path.
+	Value string
+
+	// At chooses the last event of Value at or before that time; a time of whole seconds
+	// stands for the end of the second. By default it is the last event that was refused,
+	// or the last one if none was.
+	At Bound
+}
+
+// An Explanation is why an event of a log was decided as it was. Its JSON is the report
+// of lately explain --json.
+type Explanation struct {
+	Cut     *CutReport `json:"cut,omitempty"`
+	Value   api.Key    `json:"value"`
+	Events  int64      `json:"events"`  // of Value, that a rule judged
+	Refused int64      `json:"refused"` // of these
+	Event   LogLine    `json:"event"`   // the one that is explained
+	Allowed bool       `json:"allowed"`
+	Rule    string     `json:"rule,omitempty"` // that decided
+
+	// NextPasses is from when on an event like a refused one is allowed, if none comes
+	// in between. It is nil if the event was allowed, or if no waiting helps.
+	NextPasses *Epoch `json:"next_passes,omitempty"`
+
+	// Rules is what each rule that judged the event said: first the one that decided,
+	// then in the order of the file.
+	Rules []RuleExplanation `json:"rules"`
+
+	Problems []string `json:"problems,omitempty"`
+}
+
+// A LogLine is an event of a log, by its line.
+type LogLine struct {
+	T    Epoch  `json:"t"`
+	File string `json:"file"`
+	Line int64  `json:"line"`
+}
+
+// A RuleExplanation is what one rule said of an event.
+type RuleExplanation struct {
+	Name     string   `json:"name"`
+	Sentence string   `json:"sentence"` // what the rule means
+	Fields   []string `json:"fields"`
+	api.Key
+	Mode    string `json:"mode,omitempty"` // "shadow"
+	Refused bool   `json:"refused"`
+	Limit   uint64 `json:"limit"` // see ratelimit.Outcome
+
+	// Counted is the events in the window of the limit, oldest first, with the explained
+	// event if that was counted. They alone make the limit decide as it did. It is at
+	// most the last 1,000 of them.
+	Counted        []LogLine `json:"counted"`
+	CountedLeftOut int64     `json:"counted_left_out,omitempty"`
+
+	// Ban is the ban that refused the event.
+	Ban *BanExplanation `json:"ban,omitempty"`
+}
+
+// A BanExplanation is the ban that an event met.
+type BanExplanation struct {
+	Start LogLine `json:"start"` // the event that started it
+	Until Epoch   `json:"until"`
+
+	// Counted is the hits or refusals before Start that the ban counted, oldest first,
+	// at most the last 1,000.
+	Of             string    `json:"of"` // "hits" or "refusals"
+	Counted        []LogLine `json:"counted"`
+	CountedLeftOut int64     `json:"counted_left_out,omitempty"`
+}
+
+// maxCounted is how many events of a window are reported.
+const maxCounted = 1000
+
+// Explain judges the events of c.Files under c.Rules as [Run] does, and returns why one of
+// them was decided as it was. Its errors are those of Run; an [InputError] also says that
+// no event has the value.
+func Explain(ctx context.Context, c ExplainConfig) (*Explanation, error) {
+	if c.Rules == nil || len(c.WhatIfs) > 0 || c.Decisions != nil {
+		return nil, errors.New("--rules: missing: must be a rules file")
+	}
+	if c.Value == "" {
+		return nil, errors.New("--key: missing: must be a client or another value, such as 192.0.2.1")
+	}
+	x := &explaining{config: &c}
+	file := c.Rules
+	c.Rules = nil
+	r, err := newRun(c.Config, file)
+	if err != nil {
+		return nil, err
+	}
+	r.positions, r.rulesets[0].trace = true, x.add
+	t, report, err := r.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x.events = r.eventsOf(t, report)
+	judgings, err := x.checkRules(x.judgings)
+	if err != nil {
+		return nil, err
+	}
+	x.begin(judgings[0])
+	if err := x.judgeAll(ctx, judgings); err != nil {
+		return nil, err
+	}
+	if x.found.event < 0 {
+		return nil, &InputError{append(report.Problems, fmt.Sprintf("--key %s: no event of it is judged by a rule%s", c.Value, x.before()))}
+	}
+	return x.explanation(), nil
+}
+
+// explaining follows what rules count while a log is judged.
+type explaining struct {
+	*events
+	config *ExplainConfig
+	j      *judging
+	asked  int64    // the time of At
+	at     int64    // the last time that it stands for
+	ofKey  []bool   // which values of Config.Key are the one
+	ofRule [][]bool // and which keys of each rule have it
+
+	trails    [][]trail // by rule and number of the key
+	n, denied int64
+	found     foundEvent
+}
+
+// A trail is the events of a key of a rule that count.
+type trail struct {
+	counted []int32 // all that were charged to the limits
+	strikes []int32 // hits or refusals since the last ban began
+	ban     *banTrail
+}
+
+type banTrail struct {
+	start   int32
+	strikes []int32
+}
+
+// A foundEvent is the event to explain, and what the rules knew before it.
+type foundEvent struct {
+	event    int
+	decision ratelimit.Decision
+	rules    []foundRule
+}
+
+type foundRule struct {
+	ratelimit.Outcome
+	key     uint32
+	counted int // how many events had been charged, the event itself among them
+	ban     *banTrail
+}
+
+// begin finds the keys that have the value.
+func (x *explaining) begin(j *judging) {
+	x.j, x.found.event = j, -1
+	_, last, _ := x.span()
+	x.at = last
+	if x.config.At != (Bound{}) {
+		x.asked = x.config.At.nanos(last)
+		x.at = x.asked
+		if x.at%int64(time.Second) == 0 {
+			x.at += int64(time.Second) - 1
+		}
+	}
+	value := x.config.Value
+	for _, text := range x.values[x.run.column(x.run.Key)] {
+		x.ofKey = append(x.ofKey, text == value)
+	}
+	for i := range j.rules {
+		keys := j.rules[i].keys
+		has := make([]bool, len(keys.texts))
+		for id := 1; id < len(has); id++ {
+			has[id] = keyHas(j.rules[i].Key, keys.texts[id], value)
+		}
+		x.ofRule = append(x.ofRule, has)
+		x.trails = append(x.trails, make([]trail, len(keys.texts)))
+	}
+}
+
+// keyHas reports whether a value of a key that k made is this one, or as a client the
+// same one.
+func keyHas(k match.Key, key, value string) bool {
+	fields := k.Fields()
+	for i, part := range parts(k, key) {
+		if client := k.ClientOf(i, []byte(part)); client != nil && string(k.Fold().Append(nil, []byte(value))) == string(client) {
+			return true
+		}
+		if strings.Contains(fields[i], "|") {
+			_, part, _ = strings.Cut(part, ":")
+		}
+		if part == value {
+			return true
+		}
+	}
+	return false
+}
+
+// add is called for each event in the order of judging.
+func (x *explaining) add(event int, d *ratelimit.Decision, own []ratelimit.Outcome) {
+	wanted := len(own) > 0 && x.ofKey[x.cols[x.run.column(x.run.Key)][event]]
+	for k := range own {
+		wanted = wanted || x.ofRule[own[k].Rule][x.j.rules[own[k].Rule].keys.ids[event]]
+	}
+	for k := range own {
+		x.count(event, d, &own[k])
+	}
+	if !wanted {
+		return
+	}
+	x.n++
+	if !d.Allowed {
+		x.denied++
+	}
+	f := &x.found
+	if x.times[event] > x.at || x.config.At == (Bound{}) && d.Allowed && f.event >= 0 && !f.decision.Allowed {
+		return
+	}
+	f.event, f.decision, f.rules = event, *d, f.rules[:0]
+	for k := range own {
+		id := x.j.rules[own[k].Rule].keys.ids[event]
+		tr := &x.trails[own[k].Rule][id]
+		found := foundRule{Outcome: own[k], key: id, counted: len(tr.counted), ban: tr.ban}
+		if own[k].Refused && found.counted > 0 && int(tr.counted[found.counted-1]) == event {
+			found.counted-- // it was refused for those before it
+		}
+		f.rules = append(f.rules, found)
+	}
+}
+
+// count notes what a rule counts of an event.
+func (x *explaining) count(event int, d *ratelimit.Decision, o *ratelimit.Outcome) {
+	rule := x.j.rules[o.Rule].Rule
+	tr := &x.trails[o.Rule][x.j.rules[o.Rule].keys.ids[event]]
+	if o.Skipped || o.Banned && !o.Started {
+		return
+	}
+	if o.Charged || rule.CountRefused && !o.Banned && (d.Allowed || !rule.Shadow) {
+		tr.counted = append(tr.counted, int32(event))
+	}
+	switch {
+	case o.Started:
+		tr.ban = &banTrail{int32(event), lastOf(tr.strikes, rule.Ban.After)}
+		tr.strikes = nil
+	case rule.Ban != nil && (rule.Ban.Of == ratelimit.Hits || o.Refused):
+		tr.strikes = append(tr.strikes, int32(event))
+	}
+}
+
+func lastOf(events []int32, n uint64) []int32 {
+	return events[len(events)-int(min(n, uint64(len(events)))):]
+}
+
+// before returns the condition of At as the end of a sentence.
+func (x *explaining) before() string {
+	if x.config.At == (Bound{}) {
+		return ""
+	}
+	return fmt.Sprintf(" at or before %s UTC", exactStamp(epoch(x.asked), time.UTC))
+}
+
+func (x *explaining) explanation() *Explanation {
+	f := &x.found
+	out := &Explanation{
+		Cut: x.report.Cut, Value: api.KeyOf(x.config.Value), Events: x.n, Refused: x.denied, Event: x.line(int32(f.event)),
+		Allowed: f.decision.Allowed, Rule: f.decision.Rule, Rules: []RuleExplanation{}, Problems: x.report.Problems,
+	}
+	if !out.Allowed && f.decision.RetryAfter != ratelimit.Never {
+		next := Epoch{out.Event.T.Add(f.decision.RetryAfter)}
+		out.NextPasses = &next
+	}
+	for i := range f.rules {
+		out.Rules = append(out.Rules, x.rule(&f.rules[i]))
+	}
+	decides := slices.IndexFunc(out.Rules, func(r RuleExplanation) bool { return r.Name == out.Rule })
+	if decides > 0 {
+		rule := out.Rules[decides]
+		out.Rules = slices.Insert(slices.Delete(out.Rules, decides, decides+1), 0, rule)
+	}
+	return out
+}
+
+func (x *explaining) rule(f *foundRule) RuleExplanation {
+	o := &x.j.rules[f.Rule]
+	tr := &x.trails[f.Rule][f.key]
+	out := RuleExplanation{
+		Name: o.Name, Sentence: rules.LimitSentence(o.Rule), Fields: o.Key.Fields(), Key: o.key(f.key),
+		Refused: f.Refused, Limit: f.Limit, Counted: []LogLine{},
+	}
+	if o.Shadow {
+		out.Mode = "shadow"
+	}
+	if f.Banned {
+		out.Ban = &BanExplanation{Start: x.line(f.ban.start), Until: Epoch{f.BannedUntil}, Of: o.Ban.Of.String()}
+		out.Ban.Counted, out.Ban.CountedLeftOut = x.lines(f.ban.strikes)
+	} else if !f.Skipped && len(o.Limits) > 0 {
+		out.Counted, out.CountedLeftOut = x.lines(x.window(o.Rule, f, tr.counted[:f.counted]))
+	}
+	return out
+}
+
+func (x *explaining) line(event int32) LogLine {
+	p := x.places[event]
+	return LogLine{epoch(x.times[event]), x.run.Files[p.file()], p.line()}
+}
+
+func (x *explaining) lines(events []int32) (lines []LogLine, leftOut int64) {
+	last := lastOf(events, maxCounted)
+	lines = make([]LogLine, len(last))
+	for i, event := range last {
+		lines[i] = x.line(event)
+	}
+	return lines, int64(len(events) - len(last))
+}
