@@ -14,7 +14,7 @@ func TestManPages(t *testing.T) {
 	if err := write(dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range []string{"lately", "lately-serve", "lately-replay", "lately-suggest", "lately-diff", "lately-explain", "lately-top", "lately-validate", "lately-version"} {
+	for _, page := range []string{"lately", "lately-serve", "lately-replay", "lately-suggest", "lately-diff", "lately-explain", "lately-test", "lately-top", "lately-validate", "lately-version"} {
 		text, err := os.ReadFile(filepath.Join(dir, page+".1"))
 		if err != nil {
 			t.Error(err)

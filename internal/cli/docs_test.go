@@ -49,7 +49,7 @@ func shows(output, want string, shortened bool) bool {
 }
 
 // documents are the pages whose commands a test runs, with the fewest that each has.
-var documents = map[string]int{"README.md": 3, "docs/getting-started.md": 6, "docs/replay.md": 4, "docs/log-to-rule.md": 8, "docs/server.md": 8}
+var documents = map[string]int{"README.md": 3, "docs/getting-started.md": 6, "docs/replay.md": 4, "docs/log-to-rule.md": 9, "docs/server.md": 8}
 
 // Each document is followed in a directory of its own, with the demo's log, the rules
 // of examples/rules.yaml, and a server that enforces them. What a command prints is what
@@ -72,7 +72,9 @@ func TestDocumentedCommands(t *testing.T) {
 			}
 			dir := t.TempDir()
 			example, err := os.ReadFile(filepath.Join(root, "examples", "rules.yaml"))
-			if err = errors.Join(err, os.WriteFile(filepath.Join(dir, "rules.yaml"), example, 0o600), demoLog(filepath.Join(dir, "access.log.gz"))); err != nil {
+			tests, err2 := os.ReadFile(filepath.Join(root, "examples", "rules.test.yaml"))
+			if err = errors.Join(err, err2, os.WriteFile(filepath.Join(dir, "rules.yaml"), example, 0o600),
+				os.WriteFile(filepath.Join(dir, "rules.test.yaml"), tests, 0o600), demoLog(filepath.Join(dir, "access.log.gz"))); err != nil {
 				t.Fatal(err)
 			}
 			s := serve(t, "--rules", filepath.Join(dir, "rules.yaml"))

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lately-go/lately/replay"
+	"github.com/lately-go/lately/rules"
+)
+
+// testFlags is the flags of the test command as they are given.
+type testFlags struct {
+	junit string
+	json  bool
+}
+
+func newTest() *cobra.Command {
+	var f testFlags
+	cmd := &cobra.Command{
+		Use:   "test [flags] RULES [TESTS...]",
+		Short: "Test a rules file: events and what must become of them, keys that must never be refused",
+		Long: `Test runs the tests of a rules file. They are in a file beside it: those of rules.yaml in
+rules.test.yaml, unless others are given. The server does not read them.
+
+A test has events, with their times and what must become of them, or logs, and may name keys that must
+never be refused. Each test begins with rules that have counted nothing. docs/log-to-rule.md has the format.
+
+Exit codes: 0 all tests passed; 1 a test failed, or the output could not be written; 2 the command line,
+the rules file or a test file is wrong, and no test was run; 130 interrupted.`,
+		Example: `  lately test rules.yaml
+  lately test --junit report.xml rules.yaml`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("test: 0 arguments: must be a rules file, and test files if they are not beside it")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+	}
+	cmd.Flags().StringVar(&f.junit, "junit", "", "write the results to `FILE`, too, as XML in the form of JUnit")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print the results as JSON")
+	return cmd
+}
+
+// testsBeside returns the name of the test file beside a rules file.
+func testsBeside(path string) string {
+	ext := filepath.Ext(path)
+	return strings.TrimSuffix(path, ext) + ".test" + ext
+}
+
+func (f *testFlags) run(cmd *cobra.Command, args []string) error {
+	file, err := rules.Load(args[0])
+	if err != nil {
+		return err
+	}
+	warn(cmd.ErrOrStderr(), file)
+	paths := args[1:]
+	if len(paths) == 0 {
+		paths = []string{testsBeside(args[0])}
+	}
+	var tests []*rules.TestFile
+	for _, path := range paths {
+		t, err := rules.LoadTests(path, file)
+		if err != nil {
+			return err
+		}
+		for _, w := range t.Warnings {
+			complain(cmd.ErrOrStderr(), "warning: "+w.Error())
+		}
+		tests = append(tests, t)
+	}
+	reports, err := runTests(cmd.Context(), file, tests)
+	if err != nil {
+		return err
+	}
+	return f.report(cmd, reports)
+}
+
+func runTests(ctx context.Context, file *rules.File, tests []*rules.TestFile) (reports []*replay.TestReport, err error) {
+	for _, t := range tests {
+		r, err := replay.Test(ctx, file, t)
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, r)
+	}
+	return reports, nil
+}
+
+func (f *testFlags) report(cmd *cobra.Command, reports []*replay.TestReport) error {
+	var problems []string
+	failed, out := 0, cmd.OutOrStdout()
+	if f.json {
+		if err := writeJSON(out, map[string]any{"files": reports}); err != nil {
+			problems = append(problems, fmt.Sprintf("the results cannot be written: %v", err))
+		}
+	}
+	for _, r := range reports {
+		failed += r.Failed
+		if f.json {
+			continue
+		}
+		if err := r.WriteText(out, textStyle(out, new(inputFlags))); err != nil {
+			problems = append(problems, fmt.Sprintf("the results cannot be written: %v", err))
+		}
+	}
+	if f.junit != "" {
+		if err := writeJUnit(f.junit, reports); err != nil {
+			problems = append(problems, fmt.Sprintf("--junit: %v", err))
+		}
+	}
+	if failed == 1 {
+		problems = append(problems, "1 test failed")
+	} else if failed > 1 {
+		problems = append(problems, fmt.Sprintf("%d tests failed", failed))
+	}
+	return inputErrorOf(problems...)
+}
+
+func writeJUnit(path string, reports []*replay.TestReport) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("%s: cannot be created: %w", path, errors.Unwrap(err))
+	}
+	if err := errors.Join(replay.WriteJUnit(file, reports), file.Close()); err != nil {
+		return fmt.Errorf("%s: cannot be written: %w", path, err)
+	}
+	return nil
+}

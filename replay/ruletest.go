@@ -1,0 +1,263 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/rules"
+)
+
+// A TestReport is the results of the tests of a rules file. Its JSON is the report of
+// lately test --json.
+type TestReport struct {
+	Rules  string       `json:"rules"` // names of the files
+	File   string       `json:"file"`
+	Failed int          `json:"failed"` // tests
+	Tests  []TestResult `json:"tests"`
+}
+
+// A TestResult is what became of one test.
+type TestResult struct {
+	Name   string `json:"name"`
+	Line   int    `json:"line"`
+	Events int64  `json:"events"`
+
+	// Failures is a sentence for each line that failed, the first 20; none if the test
+	// passed.
+	Failures        []string `json:"failures,omitempty"`
+	FailuresLeftOut int      `json:"failures_left_out,omitempty"`
+}
+
+const maxFailures = 20
+
+// Test judges the events and logs of each test under f, as [Run] does, and reports which
+// expectations do not hold. The error is that of ctx.
+func Test(ctx context.Context, f *rules.File, tests *rules.TestFile) (*TestReport, error) {
+	report := &TestReport{Rules: f.Name, File: tests.Name, Tests: []TestResult{}}
+	for i := range tests.Tests {
+		x := &ruleTest{file: tests.Name, test: &tests.Tests[i], rules: f}
+		x.out.Name, x.out.Line = x.test.Name, x.test.Line
+		if err := x.begin(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			for sentence := range strings.Lines(err.Error()) {
+				x.fail("%s:%d: %s", tests.Name, x.test.Line, strings.TrimSpace(sentence))
+			}
+		}
+		if len(x.out.Failures) > 0 {
+			report.Failed++
+		}
+		report.Tests = append(report.Tests, x.out)
+	}
+	return report, nil
+}
+
+// A ruleTest is the state of one test.
+type ruleTest struct {
+	file  string
+	test  *rules.Test
+	rules *rules.File
+	out   TestResult
+
+	*events
+	from    []*rules.TestEvent // of each event of a test without logs
+	failed  map[*rules.TestEvent]bool
+	never   *keyList
+	refused map[uint32]*refusals
+}
+
+// refusals is what happened to a key that must never be refused.
+type refusals struct {
+	count int64
+	first int
+	rule  string
+}
+
+func (x *ruleTest) fail(format string, args ...any) {
+	if len(x.out.Failures) == maxFailures {
+		x.out.FailuresLeftOut++
+		return
+	}
+	x.out.Failures = append(x.out.Failures, fmt.Sprintf(format, args...))
+}
+
+func (x *ruleTest) begin(ctx context.Context) error {
+	c := Config{Files: []string{x.file}, Key: x.test.Key, Format: x.test.Format}
+	if len(x.test.Logs) > 0 {
+		c.Files = nil
+		for _, log := range x.test.Logs {
+			if !filepath.IsAbs(log) {
+				log = filepath.Join(filepath.Dir(x.file), log)
+			}
+			c.Files = append(c.Files, log)
+		}
+	}
+	x.failed, x.refused = make(map[*rules.TestEvent]bool), make(map[uint32]*refusals)
+	x.never = newKeyList(x.test.Key, x.test.NeverRefuse)
+	if len(x.test.Logs) > 0 {
+		return x.judgeLogs(ctx, c)
+	}
+	// The fields of a test's own events need not be those of a format.
+	c.Key = ""
+	r, err := newRun(c, x.rules)
+	if err != nil {
+		return err
+	}
+	r.Key = x.test.Key
+	r.fields = r.usedFields()
+	r.rulesets[0].trace = x.check
+	x.events = r.eventsOf(x.timeline(r), new(Report))
+	return x.judge(ctx)
+}
+
+func (x *ruleTest) judgeLogs(ctx context.Context, c Config) error {
+	r, err := newRun(c, x.rules)
+	if err != nil {
+		return err
+	}
+	r.positions, r.rulesets[0].trace = true, x.check
+	t, report, err := r.load(ctx)
+	if err != nil {
+		return err
+	}
+	for _, problem := range report.Problems {
+		x.fail("%s:%d: %s", x.file, x.test.Line, problem)
+	}
+	x.events = r.eventsOf(t, report)
+	return x.judge(ctx)
+}
+
+// timeline returns the events of the test, in the order of their times.
+func (x *ruleTest) timeline(r *run) *timeline {
+	type event struct {
+		at   time.Duration
+		from *rules.TestEvent
+	}
+	var all []event
+	for i := range x.test.Events {
+		e := &x.test.Events[i]
+		for k := range e.Repeat {
+			all = append(all, event{e.At + time.Duration(k)*e.Every, e})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	t := new(timeline)
+	for _, e := range all {
+		t.times = append(t.times, x.test.Start.Add(e.at).UnixNano())
+		x.from = append(x.from, e.from)
+	}
+	for _, field := range r.fields {
+		in, col := newInterner(), make([]uint32, len(all))
+		for i, e := range all {
+			if v := valueOf(e.from, field); v != "" {
+				col[i] = in.id([]byte(v))
+			}
+		}
+		t.cols, t.values = append(t.cols, col), append(t.values, in.values)
+	}
+	return t
+}
+
+// valueOf returns a field of an event as rules see it.
+func valueOf(e *rules.TestEvent, field string) string {
+	var ev match.Event
+	for name, value := range e.Fields {
+		ev.SetNamedString(name, value)
+	}
+	return string(getter(field)(&ev))
+}
+
+// judge judges the events, with what the test expects of them.
+func (x *ruleTest) judge(ctx context.Context) error {
+	x.out.Events = int64(len(x.times))
+	if err := x.judgeAll(ctx, x.judgings); err != nil {
+		return err
+	}
+	x.reportRefused()
+	return nil
+}
+
+// check is called for each event in the order of judging.
+func (x *ruleTest) check(event int, d *ratelimit.Decision, _ []ratelimit.Outcome) {
+	col := x.run.column(x.run.Key)
+	id := x.cols[col][event]
+	if x.from != nil {
+		x.expect(event, d)
+	}
+	if d.Allowed || id == 0 || !x.never.has(x.values[col][id]) {
+		return
+	}
+	r := x.refused[id]
+	if r == nil {
+		r = &refusals{first: event, rule: d.Rule}
+		x.refused[id] = r
+	}
+	r.count++
+}
+
+// expect compares a decision with what the test expects. Of events alike only the first
+// that fails is reported.
+func (x *ruleTest) expect(event int, d *ratelimit.Decision) {
+	e := x.from[event]
+	was := rules.Expectation{Outcome: "allowed"}
+	if !d.Allowed {
+		was = rules.Expectation{Outcome: "refused", Rule: d.Rule}
+		if !d.BannedUntil.IsZero() {
+			was.Outcome = "banned"
+		}
+	}
+	want := e.Expect
+	ok := want.Outcome == "" || want.Outcome == was.Outcome || want.Outcome == "refused" && was.Outcome == "banned"
+	if ok && (want.Rule == "" || want.Rule == was.Rule) || x.failed[e] {
+		return
+	}
+	x.failed[e] = true
+	x.fail("%s:%d:%d: event %s at %s: must be %s, was %s", x.file, e.Line, e.Column, fieldsText(e.Fields),
+		rules.FormatDuration(time.Duration(x.times[event]-x.test.Start.UnixNano())), want, was)
+}
+
+// fieldsText returns the fields of an event in the order of their names.
+func fieldsText(fields map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		parts = append(parts, name+"="+fields[name])
+	}
+	return strings.Join(parts, " ")
+}
+
+// reportRefused reports keys that must never be refused but were, and those that no event
+// has: a test of these cannot fail.
+func (x *ruleTest) reportRefused() {
+	values := x.values[x.run.column(x.run.Key)]
+	for _, id := range slices.Sorted(maps.Keys(x.refused)) {
+		r := x.refused[id]
+		where := exactStamp(epoch(x.times[r.first]), time.UTC) + " UTC"
+		if x.places != nil {
+			p := x.places[r.first]
+			where = fmt.Sprintf("%s:%d", x.run.Files[p.file()], p.line())
+		}
+		x.fail("%s:%d: never_refuse: %s is refused %s, first by %s at %s", x.file, x.test.Line, values[id], timesText(r.count), r.rule, where)
+	}
+	for _, v := range x.test.NeverRefuse {
+		list := newKeyList(x.test.Key, []string{v})
+		if !slices.ContainsFunc(values[1:], list.has) {
+			x.fail("%s:%d: never_refuse: no event of %s: must be a %s of the events", x.file, x.test.Line, v, x.test.Key)
+		}
+	}
+}
+
+func timesText(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return count(n) + " times"
+}
