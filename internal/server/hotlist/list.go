@@ -234,17 +234,17 @@ func (l *List) chill(n *node) {
 	l.touch(n)
 	n.cold = l.cold.PushBack(n)
 	for l.cold.Len() > maxCold {
-		l.forget()
+		l.evict()
 	}
 }
 
 // maxCold bounds the keys that are kept although they are not hot.
 const maxCold = 4096
 
-// forget removes the key that is not hot for the longest time.
+// evict removes the key that is not hot for the longest time.
 //
 // REQUIRES: mu, and there is one.
-func (l *List) forget() {
+func (l *List) evict() {
 	n := l.cold.Remove(l.cold.Front()).(*node)
 	l.order.Remove(n.order)
 	delete(l.nodes, id{n.Rule, n.ID})
@@ -260,7 +260,7 @@ func (l *List) fit(n int64) bool {
 	for l.bytes+n > l.config.Budget-l.config.Budget/queueShare {
 		switch {
 		case l.cold.Len() > 0:
-			l.forget()
+			l.evict()
 		case len(l.due) > 0:
 			l.dropped.Add(1)
 			l.chill(l.due[0])

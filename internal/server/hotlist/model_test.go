@@ -292,7 +292,7 @@ func TestModelFindsFaults(t *testing.T) {
 			defer l.mu.Unlock()
 			for l.cold.Len() > 0 {
 				known := l.known
-				l.forget()
+				l.evict()
 				l.known = known
 			}
 		},
