@@ -8,11 +8,13 @@ import (
 	"github.com/lately-go/lately/accesslog"
 )
 
-// A logFile is one of the files of a run, and what was read of it. The first fields are
-// those of the reader, the others of the goroutine that takes over its blocks.
+// A logFile is one of the files of a run, and what was read of it.
 type logFile struct {
-	number    int
-	path      string
+	number int
+	path   string
+
+	// These are the reader's until it has ended. A block has the format of its lines.
+
 	format    accesslog.Format
 	next      accesslog.Format // of the first line of the next block; see [accesslog.Format.After]
 	firstLine []byte
@@ -24,6 +26,8 @@ type logFile struct {
 	hasData   bool
 	ended     bool
 	queued    int // blocks
+
+	// These are those of the goroutine that takes over the blocks.
 
 	complete atomic.Int64 // the time before which all events have been taken over
 
@@ -80,7 +84,7 @@ func (l *logFile) count(b *parsed) {
 // dated takes over the next block and returns those whose times have their year, if that
 // of the first line is year, or if it is 0, as soon as the file has ended.
 func (l *logFile) dated(b *parsed, year int) []*parsed {
-	if !l.format.Yearless() {
+	if !b.format.Yearless() {
 		l.whole.add(b.whole)
 		return []*parsed{b}
 	}

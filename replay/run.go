@@ -151,7 +151,7 @@ func (r *run) cut(ctx context.Context, queue chan<- block, buffers *sync.Pool) {
 		r.Progress.File.Store(int64(l.number + 1))
 		b, ok := r.nextBlock(l, *buffers.Get().(*[]byte))
 		if !ok {
-			l.ended, b = true, block{file: l.number, format: l.format, end: true}
+			l.ended, b = true, block{file: l.number, format: l.next, end: true}
 		}
 		b.seq = l.queued
 		l.queued++
