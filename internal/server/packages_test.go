@@ -47,7 +47,7 @@ dpkg -i /tmp/lately.deb >/dev/null
 lately version
 test -x /usr/libexec/lately/lately-nft
 lately validate --config /etc/lately/lately.yaml
-zcat /usr/share/man/man1/lately-serve.1.gz | head -1
+zcat /usr/share/man/man1/lately-serve.1.gz | head -2
 for file in $(dpkg -L lately); do if test -f "$file"; then echo "$file"; fi; done
 # As systemctl enable, and the service with DynamicUser=.
 mkdir -p /etc/systemd/system/multi-user.target.wants /etc/systemd/system/lately.service.wants /var/lib/private/lately
@@ -93,6 +93,11 @@ func TestPackagesInstall(t *testing.T) {
 	}
 }
 
+// rpmlint unpacks a package with absolute names, so as root it would install it. It gets
+// a system that it can only read, but for a directory of its own.
+const rpmlint = `if [ "$(id -u)" != 0 ]; then exec rpmlint "$1"; fi
+exec unshare --mount sh -c 'mount -o remount,bind,ro / && mount -t tmpfs tmpfs /var/tmp && TMPDIR=/var/tmp exec rpmlint "$1"' sh "$1"`
+
 // TestPackagesAreLinted has Debian's and Red Hat's own checkers find no error, but for
 // those that are meant.
 func TestPackagesAreLinted(t *testing.T) {
@@ -107,7 +112,10 @@ func TestPackagesAreLinted(t *testing.T) {
 	t.Run("rpm", func(t *testing.T) {
 		rpm := packaged(t, "*.rpm")
 		have(t, "rpmlint")
-		out, _ := exec.Command("rpmlint", rpm).CombinedOutput() // its status is not 0
+		out, _ := exec.Command("sh", "-c", rpmlint, "sh", rpm).CombinedOutput() // its status is not 0
+		if bytes.Contains(out, []byte("mount:")) || bytes.Contains(out, []byte("unshare:")) {
+			t.Skipf("SKIP: no read-only file system for rpmlint: %s", out)
+		}
 		if !bytes.Contains(out, []byte("packages: 1")) {
 			t.Fatalf("%s", out)
 		}
