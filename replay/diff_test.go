@@ -175,7 +175,7 @@ limits:
 func TestDiffOfRealLogs(t *testing.T) {
 	old, changed := mustRules(t, diffRules), mustRules(t, strings.Replace(diffRules, "20 per 1m", "11 per 1m", 1))
 	eachLog(t, func(t *testing.T, c replay.Config, want *oracleFile) {
-		if testing.Short() && want.Lines > 50_000 {
+		if testing.Short() && want.Lines > 10_000 {
 			t.Skip("SKIP: in short mode the small logs are enough")
 		}
 		if want.Client == nil {
