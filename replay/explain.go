@@ -217,7 +217,7 @@ func keyHas(k match.Key, key, value string) bool {
 }
 
 // add is called for each event in the order of judging.
-func (x *explaining) add(event int, d *ratelimit.Decision, own []ratelimit.Outcome) {
+func (x *explaining) add(event int, d ratelimit.Decision, own []ratelimit.Outcome) {
 	wanted := len(own) > 0 && x.ofKey[x.cols[x.run.column(x.run.Key)][event]]
 	for k := range own {
 		wanted = wanted || x.ofRule[own[k].Rule][x.j.rules[own[k].Rule].keys.ids[event]]
@@ -236,7 +236,7 @@ func (x *explaining) add(event int, d *ratelimit.Decision, own []ratelimit.Outco
 	if x.times[event] > x.at || x.config.At == (Bound{}) && d.Allowed && f.event >= 0 && !f.decision.Allowed {
 		return
 	}
-	f.event, f.decision, f.rules = event, *d, f.rules[:0]
+	f.event, f.decision, f.rules = event, d, f.rules[:0]
 	for k := range own {
 		id := x.j.rules[own[k].Rule].keys.ids[event]
 		tr := &x.trails[own[k].Rule][id]
@@ -249,7 +249,7 @@ func (x *explaining) add(event int, d *ratelimit.Decision, own []ratelimit.Outco
 }
 
 // count notes what a rule counts of an event.
-func (x *explaining) count(event int, d *ratelimit.Decision, o *ratelimit.Outcome) {
+func (x *explaining) count(event int, d ratelimit.Decision, o *ratelimit.Outcome) {
 	rule := x.j.rules[o.Rule].Rule
 	tr := &x.trails[o.Rule][x.j.rules[o.Rule].keys.ids[event]]
 	if o.Skipped || o.Banned && !o.Started {

@@ -286,7 +286,7 @@ func (e *events) judgePart(ctx context.Context, j *judging, part int) error {
 			d, outcomes = limiter.Judge(now, reader.event(i), 1, outcomes[:0])
 		}
 		if j.trace != nil {
-			j.trace(i, &d, outcomes)
+			j.trace(i, d, outcomes)
 		}
 		for k := range outcomes {
 			j.outcomes.add(i, d.Allowed)

@@ -25,7 +25,7 @@ type ruleset struct {
 
 	// trace, if not nil, is called for each event in the order of judging, with what
 	// all its rules decided and what each of them said.
-	trace func(event int, d *ratelimit.Decision, own []ratelimit.Outcome)
+	trace func(event int, d ratelimit.Decision, own []ratelimit.Outcome)
 }
 
 // rulesOf returns the ruleset of a rules file.

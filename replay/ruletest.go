@@ -187,7 +187,7 @@ func (x *ruleTest) judge(ctx context.Context) error {
 }
 
 // check is called for each event in the order of judging.
-func (x *ruleTest) check(event int, d *ratelimit.Decision, _ []ratelimit.Outcome) {
+func (x *ruleTest) check(event int, d ratelimit.Decision, _ []ratelimit.Outcome) {
 	col := x.run.column(x.run.Key)
 	id := x.cols[col][event]
 	if x.from != nil {
@@ -206,7 +206,7 @@ func (x *ruleTest) check(event int, d *ratelimit.Decision, _ []ratelimit.Outcome
 
 // expect compares a decision with what the test expects. Of events alike only the first
 // that fails is reported.
-func (x *ruleTest) expect(event int, d *ratelimit.Decision) {
+func (x *ruleTest) expect(event int, d ratelimit.Decision) {
 	e := x.from[event]
 	was := rules.Expectation{Outcome: "allowed"}
 	if !d.Allowed {
