@@ -43,9 +43,18 @@ func (p *Parser) cell(line []byte, i int) (value []byte, next int) {
 	return line[i:end:end], end + 1
 }
 
-// quotedCell is cell from after the quote. Two quotes stand for one in the
-// value (RFC 4180).
+// quotedCell is cell from after the quote.
 func (p *Parser) quotedCell(line []byte, i int) (value []byte, next int) {
+	value, i = p.quotedValue(line, i)
+	if i < 0 || i < len(line) && line[i] != p.spec.separator {
+		return nil, -1
+	}
+	return value, i + 1
+}
+
+// quotedValue returns the value in quotes from after the first one, and the index after
+// the last, -1 if there is none. Two quotes stand for one in the value (RFC 4180).
+func (p *Parser) quotedValue(line []byte, i int) (value []byte, next int) {
 	from := len(p.scratch)
 	for {
 		hop := bytes.IndexByte(line[i:], '"')
@@ -54,18 +63,14 @@ func (p *Parser) quotedCell(line []byte, i int) (value []byte, next int) {
 		}
 		part := line[i : i+hop : i+hop]
 		i += hop + 1
-		if i < len(line) && line[i] == '"' {
-			p.scratch = append(append(p.scratch, part...), '"')
-			i++
-			continue
+		if i == len(line) || line[i] != '"' {
+			if len(p.scratch) == from {
+				return part, i
+			}
+			p.scratch = append(p.scratch, part...)
+			return p.scratch[from:len(p.scratch):len(p.scratch)], i
 		}
-		if i < len(line) && line[i] != p.spec.separator {
-			return nil, -1
-		}
-		if len(p.scratch) == from {
-			return part, i + 1
-		}
-		p.scratch = append(p.scratch, part...)
-		return p.scratch[from:len(p.scratch):len(p.scratch)], i + 1
+		p.scratch = append(append(p.scratch, part...), '"')
+		i++
 	}
 }

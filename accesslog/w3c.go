@@ -128,7 +128,7 @@ func (p *Parser) w3c(line []byte, ev *match.Event) bool {
 		}
 		var value []byte
 		if line[i] == '"' {
-			if value, i = p.w3cQuoted(line, i+1); i < 0 {
+			if value, i = p.quotedValue(line, i+1); i < 0 {
 				return false
 			}
 		} else {
@@ -166,29 +166,6 @@ func afterBlanks(line []byte, i int) int {
 		i++
 	}
 	return i
-}
-
-// w3cQuoted returns the value in quotes from after the first one, and the index after
-// the last, -1 if there is none.
-func (p *Parser) w3cQuoted(line []byte, i int) (value []byte, next int) {
-	from := len(p.scratch)
-	for {
-		hop := bytes.IndexByte(line[i:], '"')
-		if hop < 0 {
-			return nil, -1
-		}
-		part := line[i : i+hop : i+hop]
-		i += hop + 1
-		if i == len(line) || line[i] != '"' {
-			if len(p.scratch) == from {
-				return part, i
-			}
-			p.scratch = append(p.scratch, part...)
-			return p.scratch[from:len(p.scratch):len(p.scratch)], i
-		}
-		p.scratch = append(append(p.scratch, part...), '"')
-		i++
-	}
 }
 
 // columns returns the spec of the lines after a directive. One of CloudFront belongs to

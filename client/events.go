@@ -74,14 +74,7 @@ func (c *Client) Events(ctx context.Context) iter.Seq2[api.Event, error] {
 // random time up to a bound, so that the clients of a server do not all return at once.
 // It reports whether ctx is not done.
 func wait(ctx context.Context, failures int, least time.Duration) bool {
-	timer := time.NewTimer(least + rand.N(longestWait(failures)))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	return pause(ctx, least+rand.N(longestWait(failures)))
 }
 
 // longestWait returns the bound of the random wait after this many failures in a row.

@@ -38,45 +38,6 @@ type hotRule struct {
 	fields int
 }
 
-// HotStats are the numbers of events that the Detector of a [Fleet] has counted, by what
-// became of the reports about them: Added = Sent + Pending + Dropped + Unanswered, at any
-// time.
-type HotStats struct {
-	Added      uint64 // counted by the Detector
-	Sent       uint64 // reported to a node, which has answered
-	Pending    uint64 // to be reported, or reported without an answer yet
-	Dropped    uint64 // not reported: more keys than memory, or a node refused the report
-	Unanswered uint64 // reported, but the connection ended before an answer: counted or not
-
-	// Err is the last error with which a node refused a report, or nil.
-	Err error
-}
-
-// A hotLedger has what HotStats says of events that were taken from the tally.
-type hotLedger struct {
-	mu                                  sync.Mutex
-	sent, underWay, dropped, unanswered uint64
-	err                                 error
-	taking                              sync.Mutex // written while events are between tally and ledger
-}
-
-// HotStats returns what became of the reports about hot keys.
-func (f *Fleet) HotStats() (s HotStats) {
-	if f.hot == nil {
-		return s
-	}
-	l := &f.hot.stats
-	l.taking.Lock()
-	defer l.taking.Unlock()
-	s.Added, s.Pending, s.Dropped = f.hot.tally.Sums()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s.Sent, s.Unanswered, s.Err = l.sent, l.unanswered, l.err
-	s.Pending += l.underWay
-	s.Dropped += l.dropped
-	return s
-}
-
 // earlyShare is which share of a threshold in one process makes a report urgent.
 const earlyShare = 8
 
@@ -333,36 +294,6 @@ func (h *hot) ship(n *node, rule int) {
 		q.fail(err)
 	}
 	out.args, out.n, out.events = out.args[:0], 0, 0
-}
-
-func (l *hotLedger) begin(events uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.underWay += events
-}
-
-// end counts what became of a report.
-func (l *hotLedger) end(events uint64, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.underWay -= events
-	switch {
-	case err == nil:
-		l.sent += events
-	case errors.Is(err, ErrUnanswered):
-		l.unanswered += events
-	default:
-		l.dropped += events
-		if !errors.Is(err, errNotSent) {
-			l.err = err
-		}
-	}
-}
-
-func (l *hotLedger) drop(events uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.dropped += events
 }
 
 // tellCaches tells a node what the caches of each rule have done since the last time.

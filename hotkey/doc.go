@@ -21,7 +21,8 @@
 //	}
 //
 // To count a key without an event, use [Detector.AddKey]. To keep the values of hot
-// keys in this process, use a [Cache].
+// keys in this process, use a [Cache]. To find keys that are hot over all processes of a
+// fleet, give the Detector to a client.Fleet.
 //
 // Detection is edge-triggered: the event that makes a key hot returns one [Edge],
 // with any number of goroutines, and no other event does until the hold is over.

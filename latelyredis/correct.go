@@ -68,9 +68,11 @@ func (s *Store) Settle(ctx context.Context, st *settlement) error {
 		c := s.correction(l, what, amount, at, resets, sub.Outcome.Rule, sub.Key)
 		calls = append(calls, &c)
 	}
-	if len(calls) == 0 {
-		return nil
-	}
+	return s.correctAll(ctx, l, calls)
+}
+
+// correctAll exchanges calls, and returns their errors.
+func (s *Store) correctAll(ctx context.Context, l *layout, calls []*call) error {
 	s.exchange(ctx, l, calls)
 	var errs []error
 	for _, c := range calls {
@@ -118,11 +120,5 @@ func (s *Store) Reset(ctx context.Context, set *ratelimit.Set, subjects []subjec
 		c := s.correction(l, correctReset, 0, 0, anyResets, subjects[i].Outcome.Rule, subjects[i].Key)
 		calls[i] = &c
 	}
-	s.exchange(ctx, l, calls)
-	var errs []error
-	for _, c := range calls {
-		_, _, err := c.corrected()
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	return s.correctAll(ctx, l, calls)
 }

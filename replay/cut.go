@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -100,22 +101,25 @@ func (c *Cut) AddWhere(condition string) error {
 	return nil
 }
 
-// conditions returns what was added by AddWhere, in order of the fields.
-func conditions(w match.When) (all []string) {
-	fields := maps.Clone(w.Fields)
-	if fields == nil {
-		fields = make(map[string][]string)
-	}
-	fields["method"], fields["path"], fields["status"] = w.Method, w.Path, w.Status
-	for _, p := range w.Client {
-		fields["client"] = append(fields["client"], p.String())
-	}
-	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		for _, pattern := range fields[field] {
-			all = append(all, field+"="+pattern)
+// conditions yields the fields and patterns of w, in order of the fields.
+func conditions(w match.When) iter.Seq2[string, string] {
+	return func(yield func(field, pattern string) bool) {
+		fields := maps.Clone(w.Fields)
+		if fields == nil {
+			fields = make(map[string][]string)
+		}
+		fields["method"], fields["path"], fields["status"] = w.Method, w.Path, w.Status
+		for _, p := range w.Client {
+			fields["client"] = append(fields["client"], p.String())
+		}
+		for _, field := range slices.Sorted(maps.Keys(fields)) {
+			for _, pattern := range fields[field] {
+				if !yield(field, pattern) {
+					return
+				}
+			}
 		}
 	}
-	return all
 }
 
 // given returns the options by which c was given, for messages.
@@ -213,7 +217,10 @@ func (r *run) cutReport() *CutReport {
 	if r.Cut.given() == "" {
 		return nil
 	}
-	report := &CutReport{Where: conditions(r.Cut.Where)}
+	report := &CutReport{}
+	for field, pattern := range conditions(r.Cut.Where) {
+		report.Where = append(report.Where, field+"="+pattern)
+	}
 	if r.Cut.Since != (Bound{}) {
 		report.Since = new(epoch(r.span.since))
 	}

@@ -9,6 +9,10 @@
 // cores. If the times of a log lack fractions, a [Range] says how often each limit and
 // ban refuses at least and at most, whatever the fractions are.
 //
+// The other functions answer questions with the same judge: [Suggest] finds limits that
+// fit a log, [Diff] compares two rules files on it, [Explain] says why a key was refused,
+// and [Test] runs the tests of a rules file.
+//
 // Memory holds all events, each as a time and a number for each field that a rule uses;
 // each distinct value is stored once. With [Config.Lateness] it holds only those that
 // may still be followed by earlier ones. Judging costs what live decisions cost.

@@ -235,88 +235,6 @@ func (s *suggesting) prepare(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// peakOf returns the least N that as many keys of g as must be never exceed in any window
-// of that length.
-func (s *suggesting) peakOf(g *suggestGroup, span int64) uint64 {
-	peaks := make([]int64, len(g.from)-1)
-	s.run.parallel(s.run.Cores, func(part int) {
-		var own []int64
-		for id := part; id < len(peaks); id += s.run.Cores {
-			own = own[:0]
-			for _, event := range g.own[g.from[id]:g.from[id+1]] {
-				t := s.times[event]
-				if len(own) > 0 {
-					t = max(t, own[len(own)-1]) // in the order of files
-				}
-				own = append(own, t)
-			}
-			peaks[id] = peak(own, 0, span)
-		}
-	})
-	slices.Sort(peaks)
-	none, _ := slices.BinarySearch(peaks, 1)
-	return uint64(peaks[int64(none)+g.need-1])
-}
-
-// A trial is the search for the least N of a group and span. So far, lo
-// refuses too many keys and hi does not. A limit of up to 128 counts exactly, so that the
-// peaks of the keys give N. Above, it may refuse earlier than a true window would: the
-// judge is asked.
-type trial struct {
-	*suggestGroup
-	span               time.Duration
-	lo, hi             uint64
-	loJudged, hiJudged bool
-	atLo               int64 // keys that lo refuses
-	always             uint64
-}
-
-func (s *suggesting) newTrial(g *suggestGroup, span time.Duration) *trial {
-	late := func(n uint64) int64 {
-		return int64(ratelimit.Limit{N: n, Span: span}.MaxLate(ratelimit.Sliding))
-	}
-	t := &trial{suggestGroup: g, span: span, hi: s.peakOf(g, int64(span))}
-	t.lo = t.hi - 1
-	if wide := late(t.hi); wide > 0 {
-		t.hi = max(s.peakOf(g, int64(span)+wide), t.hi)
-	}
-	if unknown := s.unknownFraction(); unknown > 0 {
-		t.always = s.peakOf(g, int64(span)+unknown)
-		if wide := late(t.always); wide > 0 {
-			t.always = s.peakOf(g, int64(span)+unknown+wide)
-		}
-	}
-	return t
-}
-
-// next returns the limit to judge next. It reports false if N is found: hi.
-func (t *trial) next() (n uint64, ok bool) {
-	switch {
-	case t.hi-t.lo > 1:
-		return t.lo + (t.hi-t.lo)/2, true
-	case !t.hiJudged:
-		return t.hi, true
-	case !t.loJudged:
-		return t.lo, true
-	}
-	return 0, false
-}
-
-// judged takes into account that a limit of n refuses so many keys of the group.
-func (t *trial) judged(n uint64, keys, refused int64) {
-	if keys-refused >= t.need {
-		if n <= t.lo {
-			t.lo, t.loJudged = n/2, false
-		}
-		t.hi, t.hiJudged = n, true
-		return
-	}
-	if n >= t.hi {
-		t.hi, t.hiJudged = 2*n, false
-	}
-	t.lo, t.loJudged, t.atLo = n, true, refused
-}
-
 // judge judges the log under each of these rules alone.
 func (s *suggesting) judge(ctx context.Context, rs []ratelimit.Rule) ([]*judging, error) {
 	sets := make([]ruleset, len(rs))
@@ -441,10 +359,8 @@ func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion
 		return nil, fmt.Errorf("suggest: %w", err)
 	}
 	r.rulesets = []ruleset{rulesOf(file)}
-	if judgings = s.restart(); len(judgings) > 0 {
-		err = s.judgeAll(ctx, judgings)
-	}
-	if err != nil {
+	judgings = s.restart()
+	if err := s.judgeAll(ctx, judgings); err != nil {
 		return nil, err
 	}
 	out.All = judgings[0].totals()

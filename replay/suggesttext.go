@@ -2,13 +2,10 @@ package replay
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -38,7 +35,11 @@ func (s *Suggestion) file(groups []suggestGroup) string {
 		fmt.Fprintf(&b, "  - name: %s\n    key: %s\n", l.Name, s.Field)
 		for _, g := range groups {
 			if g.text == l.Group && l.Group != "" {
-				fmt.Fprintf(&b, "    when: {%s}\n", strings.Join(yamlOf(g.when), ", "))
+				var members []string
+				for field, pattern := range conditions(g.when) {
+					members = append(members, field+": "+strconv.QuoteToGraphic(pattern))
+				}
+				fmt.Fprintf(&b, "    when: {%s}\n", strings.Join(members, ", "))
 				break
 			}
 		}
@@ -71,22 +72,4 @@ func (l *SuggestedRule) comments(b *strings.Builder) {
 	if l.AlwaysEnough > l.N {
 		comment("The log's times lack fractions: %d is enough whatever they are.", l.AlwaysEnough)
 	}
-}
-
-// yamlOf returns the conditions of a w as members of a mapping of a rules file.
-func yamlOf(w match.When) (members []string) {
-	fields := maps.Clone(w.Fields)
-	if fields == nil {
-		fields = make(map[string][]string)
-	}
-	fields["method"], fields["path"], fields["status"] = w.Method, w.Path, w.Status
-	for _, p := range w.Client {
-		fields["client"] = append(fields["client"], p.String())
-	}
-	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		for _, pattern := range fields[field] {
-			members = append(members, field+": "+strconv.QuoteToGraphic(pattern))
-		}
-	}
-	return members
 }

@@ -27,9 +27,10 @@
 //
 // # Locks
 //
-// [List.Add] takes a lock that is held for an append or a swap of a slice only, unless
-// very many keys become hot at once. All else takes the lock of the list, which is held to collect an update, never to encode or send
-// one.
+// [List.Add] takes a lock that is held for an append or a swap of a slice only. If so many
+// keys become hot at once that they take an eighth of the budget, it also takes the lock
+// of the list, as everything else does. That one is held to collect an update, never to
+// encode or send it.
 //
 // # Memory
 //

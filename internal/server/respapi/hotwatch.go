@@ -46,7 +46,7 @@ func (c *conn) watches(kind string, names [][]byte) (all []*hotWatch, err error)
 	return all, nil
 }
 
-// hotWatchCommand subscribes to the state of hot keys. In version 3 its updates are pushes
+// watchHot subscribes to the state of hot keys. In version 3 its updates are pushes
 // of a type of their own.
 func watchHot(c *conn, args [][]byte) error {
 	channel := []byte(hotChannel)

@@ -1,0 +1,118 @@
+package replay
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// events is the events of a run as they are judged, a chunk at a time.
+type events struct {
+	*timeline // the chunk
+	run       *run
+	report    *Report // nil before finish
+	columns   []*keyColumn
+	judgings  []*judging
+	before    int64 // number of events in earlier chunks
+	spread    timeRuns
+	top       *keyCounts // of the field Config.Key
+	refused   []int64    // events of each value of it, with SortRefused
+	problems  []string
+}
+
+// newEvents returns events of which none has come yet.
+func (r *run) newEvents() *events {
+	e := &events{run: r, timeline: r.noEvents()}
+	e.judgings = e.newJudgings()
+	spans := make([]time.Duration, len(peakWindows))
+	for i := range peakWindows {
+		spans[i] = peakWindows[i].span
+	}
+	e.top = newKeyCounts(&keyColumn{texts: []string{""}}, spans)
+	return e
+}
+
+// eventsOf returns all events of a run, to be judged at once.
+func (r *run) eventsOf(t *timeline, report *Report) *events {
+	e := r.newEvents()
+	e.report = report
+	e.load(t)
+	return e
+}
+
+// restart returns a new judging of each ruleset of the run for the events of the chunk.
+func (e *events) restart() []*judging {
+	e.judgings = e.newJudgings()
+	e.load(e.timeline)
+	return e.judgings
+}
+
+// span returns the first and the last time of the chunk. It reports false if there is no
+// event.
+func (e *events) span() (first, last int64, ok bool) {
+	if len(e.times) == 0 {
+		return 0, 0, false
+	}
+	return slices.Min(e.times), slices.Max(e.times), true
+}
+
+// noEvents returns a timeline of no event.
+func (r *run) noEvents() *timeline {
+	t := &timeline{cols: make([][]uint32, len(r.fields))}
+	for range r.fields {
+		t.values = append(t.values, []string{""})
+	}
+	return t
+}
+
+// judge judges the next chunk.
+func (e *events) judge(ctx context.Context, t *timeline) error {
+	e.load(t)
+	e.countTimes()
+	col := e.run.column(e.run.Key)
+	e.top.keys.ids, e.top.keys.texts = e.cols[col], e.values[col]
+	e.countKeys(e.top, nil)
+	if err := e.judgeAll(ctx, e.judgings); err != nil {
+		return err
+	}
+	for _, j := range e.judgings {
+		if len(j.rules) > 0 && j.compared == nil && e.run.Decisions != nil {
+			e.writeDecisions(j)
+		}
+	}
+	e.countAllowed()
+	e.countRefused()
+	e.before += int64(len(e.times))
+	return nil
+}
+
+// load makes t the chunk.
+func (e *events) load(t *timeline) {
+	e.timeline = t
+	e.run.parallel(len(e.columns), func(i int) { e.fill(e.columns[i]) })
+	for _, j := range e.judgings {
+		j.reset(len(t.times))
+	}
+}
+
+// finish fills in the part of the report that is about keys and rules.
+func (e *events) finish(ctx context.Context, report *Report) error {
+	e.report = report
+	judgings, err := e.checkRules(e.judgings)
+	if err != nil {
+		return err
+	}
+	for _, p := range e.problems {
+		e.problem(p)
+	}
+	e.reportTimes()
+	e.reportKeys()
+	return e.reportAll(ctx, judgings)
+}
+
+// problem reports a problem once.
+func (e *events) problem(sentence string) {
+	if !slices.Contains(e.report.Problems, sentence) {
+		e.report.Problems = append(e.report.Problems, sentence)
+	}
+}
