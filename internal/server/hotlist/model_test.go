@@ -89,7 +89,7 @@ func (r *replica) read(rnd *rand.Rand, n int, lossy bool) {
 				break
 			}
 		}
-		if lossy && (r.inside || r.version != u.version) {
+		if lossy && (r.inside || !r.begun || r.version != u.version) {
 			r.again()
 		}
 	}
