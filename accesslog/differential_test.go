@@ -107,6 +107,7 @@ var seedLines = map[string][]string{
 	"envoy-json": {
 		exampleLine0("envoy-json"),
 		`{"start_time":"2018-04-17T06:25:06.5Z",":authority":"a",":path":"/x?y",":method":"PUT","response_code":0,"downstream_remote_address":"[2001:db8::1]:9","duration":1234567,"user-agent":"-"}`,
+		`{"start_time":"2018-04-17T06:25:06Z","x-envoy-origin-path":"?o","path":"/p","response_code":"200","downstream_remote_address":"x"}`,
 		`{"start_time":"2018-04-17T06:25:06Z","x-envoy-origin-path":"/o","path":"/p","method":null,"response_code":"200","downstream_remote_address":"x"}`,
 	},
 }

@@ -178,8 +178,12 @@ func (p *Parser) setFields(ev *match.Event, object []byte) {
 	ev.SplitPath()
 }
 
-// has reports whether ev has a value for w already.
+// has reports whether ev has a value for w already. A target without a path, such as ?a=1,
+// is a value: another one's path beside its query would be a request that nobody made.
 func has(ev *match.Event, w *want) bool {
+	if w.form != formWhole {
+		return ev.Get(match.Object) != nil
+	}
 	if w.known {
 		return len(ev.Get(w.field)) > 0
 	}

@@ -238,7 +238,9 @@ func slowCloudFront(line string) reading {
 			break // nobody reads more
 		}
 		v = append(v, strings.ReplaceAll(m[1], `""`, `"`)+m[2])
-		rest = rest[len(m[0]):]
+		if rest = rest[len(m[0]):]; strings.HasSuffix(m[0], `"`) && m[2] == "" && strings.HasPrefix(rest, `"`) {
+			return reading{} // half of two quotes: nothing ends the value
+		}
 	}
 	if len(v) < 19 || strings.HasPrefix(line, "#") {
 		return reading{}
