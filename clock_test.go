@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 func mustClock(t testing.TB, resolution time.Duration) *Clock {
@@ -53,7 +55,7 @@ func TestZeroClockPanics(t *testing.T) {
 // Adds by a coarse clock, at every rate: each counts in the slot of a time that
 // is at most a resolution ago.
 func TestCounterOnClock(t *testing.T) {
-	seed, rounds := newSeed(t), 3000
+	seed, rounds := randtest.Seed(t), 3000
 	if testing.Short() || raceEnabled {
 		rounds = 100
 	}

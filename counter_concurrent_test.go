@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // stage is a Counter and a clock that writers and readers share and push on.
@@ -108,7 +110,7 @@ func phases() int {
 // TestReadInterval wants a read beside 2 writers to be at least the adds that
 // finished before it began and at most those that began before it ended.
 func TestReadInterval(t *testing.T) {
-	seed := newSeed(t)
+	seed := randtest.Seed(t)
 	s := newStage(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for phase := range phases() / 50 {
@@ -122,7 +124,7 @@ func TestReadInterval(t *testing.T) {
 // TestReadIntervalControl reads in two broken ways, which must be caught: a sum
 // kept from an earlier read, and a slot counted twice.
 func TestReadIntervalControl(t *testing.T) {
-	seed := newSeed(t)
+	seed := randtest.Seed(t)
 	s := newStage(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	reads := 0
@@ -203,7 +205,7 @@ const turningSlots = 4000
 // the window to its end, and may have in it what had not ended before the
 // window began.
 func TestReadWhileTurning(t *testing.T) {
-	seed := newSeed(t)
+	seed := randtest.Seed(t)
 	reads := 0
 	for run := range phases() {
 		s := newStage(t)

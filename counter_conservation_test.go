@@ -7,13 +7,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // TestConservation wants the window to hold what was added, no more and no
 // less, after each phase of 8 to 64 writers.
 func TestConservation(t *testing.T) {
 	s := newStage(t)
-	if wrong := s.conserve(newSeed(t), phases()); wrong != "" {
+	if wrong := s.conserve(randtest.Seed(t), phases()); wrong != "" {
 		t.Fatal(wrong)
 	}
 	if s.c.Stats().Late != 0 {
@@ -50,7 +52,7 @@ func (s *stage) conserve(seed uint64, phases int) string {
 // has jumped, and gives way where being stopped does harm, so that one core is
 // enough to catch it.
 func TestConservationControl(t *testing.T) {
-	seed := newSeed(t)
+	seed := randtest.Seed(t)
 	for _, c := range []struct {
 		name  string
 		is    counts

@@ -1,23 +1,13 @@
 package lately
 
 import (
-	"flag"
 	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
-
-var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0 draws one")
-
-func newSeed(t *testing.T) uint64 {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("seed %d (run again with -seed)", seed)
-	return seed
-}
 
 // model is the Counter as its documentation has it: a list of all events, gone
 // through from beginning to end for every answer.
@@ -218,7 +208,7 @@ func TestModel(t *testing.T) {
 	case testing.Short() || raceEnabled:
 		sequences = 300
 	}
-	rnd := rand.New(rand.NewPCG(newSeed(t), 0))
+	rnd := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	for i := range sequences {
 		w := randomWindow(rnd, i%3 == 0)
 		c := mustCounter(t, w)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // Two goroutines in lockstep, and a new slot every round: both find the slot of
@@ -238,7 +240,7 @@ func (x *stampsFirst) total(slot int64) uint64 { return x.slots[slot%rotationSlo
 func TestRotationJumps(t *testing.T) {
 	needTwoCores(t)
 	const slots, size = 3, 4
-	rnd := rand.New(rand.NewPCG(newSeed(t), 0))
+	rnd := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	c := mustCounter(t, Window{Span: slots * time.Millisecond, Slot: time.Millisecond})
 	rounds, until := budget(1_000_000)
 	near := []int64{1, 1, 1, 2, 3, 4, 5, 7, 8, 9}

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // Clocks that are set while events come in: what a window must make of times
@@ -72,7 +74,7 @@ func strobe() func(i int) int64 {
 }
 
 func TestClockBumps(t *testing.T) {
-	seed := newSeed(t)
+	seed := randtest.Seed(t)
 	differ, refused := missed(mustCounter(t, stepsWindowUsed), 20_000, stepsWindowUsed, bumps(rand.New(rand.NewPCG(seed, 0))))
 	if differ > 0 || refused == 0 {
 		t.Errorf("%d answers differ from those of a list of all events; %d refused", differ, refused)
@@ -89,7 +91,7 @@ func TestClockStrobe(t *testing.T) {
 
 // With Ahead, steps forward are refused until confirmed.
 func TestClockBumpsAhead(t *testing.T) {
-	seed := newSeed(t)
+	seed := randtest.Seed(t)
 	w := stepsWindowUsed
 	w.Ahead = time.Minute
 	c := mustCounter(t, w)

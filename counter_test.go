@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 	"unsafe"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 func TestCounterLive(t *testing.T) {
@@ -284,7 +286,7 @@ func TestClockSaturates(t *testing.T) {
 // The short way to put a time on the clock and the long one agree.
 func TestClockNanos(t *testing.T) {
 	clock := newLiveClock()
-	rnd := rand.New(rand.NewPCG(newSeed(t), 0))
+	rnd := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	zone := time.FixedZone("", 3600)
 	for range 10_000 {
 		d := time.Duration(rnd.Uint64()) >> rnd.IntN(63)

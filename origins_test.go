@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // What the designs that this package grew from describe, by their own figures,
@@ -14,8 +16,7 @@ import (
 // silence in seconds 5 to 7 and 15 to 17, and each second the accesses of the
 // last 5 seconds, the current one included.
 func TestAccessCounterDemonstration(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	synctest.Test(t, func(t *testing.T) {
 		c := mustCounter(t, Window{Span: 5 * time.Second, Slot: time.Second})

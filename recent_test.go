@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 func mustRecent[T any](t testing.TB, config RecentConfig) *Recent[T] {
@@ -148,7 +150,7 @@ func (m *recentModel) window(t int64) (events []Event[int]) {
 // TestRecentModel holds every verb against the list, in random sequences.
 func TestRecentModel(t *testing.T) {
 	sequences := sumsSequences()
-	rnd := rand.New(rand.NewPCG(newSeed(t), 0))
+	rnd := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	for seq := range sequences {
 		config := RecentConfig{Span: time.Duration(1+rnd.IntN(50)) * time.Millisecond, Max: 1 + rnd.IntN(40), RefuseNew: rnd.IntN(2) == 0}
 		if seq%3 == 0 {

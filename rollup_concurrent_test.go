@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // Overflow beside other writers, while slots turn: no count comes out huge
@@ -73,7 +75,7 @@ func TestRollupStoppedWriter(t *testing.T) {
 // added, with writers that bring now, a recent time, or one long ago.
 func TestRollupConservation(t *testing.T) {
 	const writers, adds = 8, 300
-	seed := newSeed(t)
+	seed := randtest.Seed(t)
 	short, long := 60*time.Millisecond, 60*time.Second
 	r := mustRollup(t, RollupConfig{Spans: []time.Duration{short, time.Second, long}})
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -129,7 +131,7 @@ func TestRollupConservation(t *testing.T) {
 // ended; a late event never shows in a span that it is too old for.
 func TestRollupReadInterval(t *testing.T) {
 	const reads = 20_000
-	seed := newSeed(t)
+	seed := randtest.Seed(t)
 	short, long := 60*time.Millisecond, 60*time.Second
 	r := mustRollup(t, RollupConfig{Spans: []time.Duration{short, long}})
 	rnd := rand.New(rand.NewPCG(seed, 0))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // rollupModel is the exact log: a list of all events, gone through from
@@ -166,7 +168,7 @@ func randomRollup(t *testing.T, rnd *rand.Rand, ahead bool) *Rollup {
 
 // TestRollupModel holds every verb against the exact log, in random sequences.
 func TestRollupModel(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(newSeed(t), 0))
+	rnd := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	for seq := range sumsSequences() {
 		r := randomRollup(t, rnd, seq%3 == 0)
 		m := newRollupModel(r)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // TestSumsConservation wants the window to hold what was added, after phases of
@@ -13,7 +15,7 @@ import (
 // clock jumps so far that nothing of before is left.
 func TestSumsConservation(t *testing.T) {
 	const writers, adds, slots = 8, 400, 10
-	seed := newSeed(t)
+	seed := randtest.Seed(t)
 	w := Window{Span: slots * time.Millisecond, Slot: time.Millisecond}
 	s := mustSums(t, w, 2)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -67,7 +69,7 @@ func TestSumsConservation(t *testing.T) {
 // before it began and what was begun before it ended, while the window turns.
 func TestSumsReadInterval(t *testing.T) {
 	const slots, reads = 10, 20_000
-	seed := newSeed(t)
+	seed := randtest.Seed(t)
 	w := Window{Span: slots * time.Millisecond, Slot: time.Millisecond}
 	s := mustSums(t, w, 2)
 	var clock, begun, done padded

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // logModel is what Sums is documented to be: a list of all
@@ -115,7 +117,7 @@ var sumsAmounts = []int64{0, 1, 1, -1, 2, -5, 1999, -1999, maxUncheckedSum, maxU
 
 // TestSumsModel holds every verb of Sums against the model, in random sequences.
 func TestSumsModel(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(newSeed(t), 0))
+	rnd := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	for seq := range sumsSequences() {
 		w := randomWindow(rnd, seq%3 == 0)
 		k := 1 + rnd.IntN(3)

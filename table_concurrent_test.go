@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // TestTableConservation wants the table to hold what was added, no more and no
@@ -21,7 +23,7 @@ func TestTableConservation(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		adds = 600
 	}
-	seed := newSeed(t)
+	seed := randtest.Seed(t)
 	for _, windows := range [][]Window{
 		{{Span: time.Second, Slot: time.Second}},
 		{{Span: time.Second, Slot: 50 * time.Millisecond}},

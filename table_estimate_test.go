@@ -4,12 +4,14 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // Steady traffic of 7,200 events in 24 h, of which Sum leaves out the oldest of
 // the 60 slots: the estimate must show 7,200, at any time and in any span.
 func TestTableEstimateOfSteadyTraffic(t *testing.T) {
-	seed := newSeed(t)
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	const every = 12 * time.Second
 	tb := mustTable(t, TableConfig{}, Last(24*time.Hour), Window{Span: time.Hour, Slot: 6 * time.Minute})

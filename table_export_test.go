@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/snapshot"
 )
 
@@ -149,8 +150,7 @@ func TestTableImportGoesOnAsBefore(t *testing.T) {
 	case raceEnabled:
 		rounds = 10
 	}
-	seed := rand.Uint64()
-	t.Log("seed", seed)
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	full := 0
 	for range rounds {

@@ -6,14 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // A full table holds about as many keys of a mix of lengths as one that has seen no
 // others, whatever lengths came before.
 func TestTableHoldsKeysAfterOtherLengths(t *testing.T) {
 	mixes := [][]int{{11, 13, 15}, {39}, {12, 15, 39, 39}, {20, 100, 300}, {1000}, {8, 8, 8, 500}}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for _, x := range []struct {
 		c       TableConfig

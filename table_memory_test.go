@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // heapNow returns what is reachable. The first collections let go of what tests
@@ -40,7 +42,7 @@ func TestTableBudgetAsMeasured(t *testing.T) {
 		tb := mustTable(t, x.c, x.windows...)
 		most, atMost := int64(0), int64(0)
 		buf := make([]byte, 0, 2000)
-		rnd := newSeed(t)
+		rnd := randtest.Seed(t)
 		for i := range steps {
 			rnd = rnd*6364136223846793005 + 1442695040888963407
 			buf = strconv.AppendUint(buf[:0], rnd>>33, 36)

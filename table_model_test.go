@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // tableModel is a Table as its documentation has it, but for what is forgotten
@@ -374,7 +375,7 @@ func TestTableAgainstMap(t *testing.T) {
 		{"refusing", TableConfig{Budget: 512 << 10, RefuseNew: true}, 10_000, []Window{{Span: 2 * second, Slot: 2 * second}, Last(10 * second)}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			seed := newSeed(t)
+			seed := randtest.Seed(t)
 			tb := mustTable(t, x.c, x.windows...)
 			run := &modelRun{
 				Rand: rand.New(rand.NewPCG(seed, 0)), t: t, tb: tb, m: newTableModel(tb.Windows()),

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 )
 
@@ -86,8 +87,7 @@ func TestUnits(t *testing.T) {
 
 // Records that encoding/csv writes are read as they were.
 func TestCSVAgreesWithEncodingCSV(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	p := newParser(t, "csv:time=3@s,a=1,b=2,c=4,d=5", accesslog.Options{})
 	for range 20_000 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 )
 
@@ -185,8 +186,7 @@ func differentialParser(t testing.TB, format string) *accesslog.Parser {
 // Lines that look real and are then damaged must read as the regular
 // expressions of the reference read them.
 func TestParserAgreesWithSlowReader(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	for format, lines := range seedLines {
 		t.Run(format, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 )
 
@@ -127,8 +128,7 @@ func slowFind(object []byte, path []string) (found any, ok bool) {
 
 // Objects full of keys that overlap, and twice, against decoded ones.
 func TestJSONPathsAgreeWithSlowReader(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	paths := []string{"a", "a.b", "a.b.c", "b.a.b.a", "a.a.a.a.a.a", "c"}
 	spec := "json:time=t@s"

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // isValid reads one value of any kind.
@@ -31,8 +33,7 @@ var jsonPieces = []string{
 }
 
 func TestJSONScanAgreesWithEncodingJSON(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	good := 0
 	for range 50_000 {

@@ -10,6 +10,7 @@ import (
 	"testing/iotest"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 )
 
@@ -93,8 +94,7 @@ func randomLog(rng *rand.Rand) string {
 }
 
 func TestScannerAgreesWithSplitting(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 100 {
 		log := randomLog(rng)

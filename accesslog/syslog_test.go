@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 )
 
@@ -167,8 +168,7 @@ func TestInYear(t *testing.T) {
 // A log in chunks, each read by a parser that knows no year, gives the times of
 // one parser that knows it: this is how replay reads a file on all cores.
 func TestChunksChain(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 300 {
 		year := 1 + rng.IntN(9999)

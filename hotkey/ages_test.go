@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 )
 
@@ -71,8 +72,7 @@ func agesAreKept(seed uint64, threshold int, maxAge, widen time.Duration) error 
 
 // An event that is late is counted at most as much later as it is late.
 func TestAgesOfReports(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	for i, threshold := range []int{2, 5, 100, 200} {
 		for _, age := range []time.Duration{50 * time.Millisecond, 1900 * time.Millisecond} {
 			if err := agesAreKept(seed+uint64(i), threshold, age, age); err != nil {

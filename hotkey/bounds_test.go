@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // A truth knows every event of every key.
@@ -206,7 +207,7 @@ func TestBounds(t *testing.T) {
 
 // testBounds runs that many traces, of up to most events.
 func testBounds(t *testing.T, traces, most int) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	edges, evicted, loose, late, events := 0, uint64(0), 0, uint64(0), 0
 	for range traces {
 		tr, n := newTrace(t, rnd), 1+rnd.IntN(most)
@@ -230,7 +231,7 @@ func TestWrongBoundsAreCaught(t *testing.T) {
 		"longer span": hotkey.CountTwoSpans, "forgotten evictions": hotkey.ForgetEvicted,
 	} {
 		t.Run(name, func(t *testing.T) {
-			rnd := seeded(t)
+			rnd := randtest.New(t)
 			for range 1000 {
 				tr := newTrace(t, rnd)
 				if err := corrupt(tr.d); err != nil {
@@ -247,7 +248,7 @@ func TestWrongBoundsAreCaught(t *testing.T) {
 
 // Where times are kept, all figures of Top are exact.
 func TestTopIsExact(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	r := goodRule(t)
 	r.Threshold, r.Span = 100, time.Second
 	d := mustDetector(t, r)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 )
 
@@ -305,7 +306,7 @@ func TestCacheIsBounded(t *testing.T) {
 		s := &source{}
 		const most = 20 * (160 + 8)
 		c := mustCache(t, hotkey.CachePolicy{TTL: time.Hour, MaxBytes: most}, s)
-		rng := seeded(t)
+		rng := randtest.New(t)
 		for range 3 {
 			c.IsHot("/used")
 		}
@@ -359,12 +360,7 @@ func TestCacheModel(t *testing.T) {
 			key  string
 			time time.Time // when the source had it, or it was set
 		}
-		seed := rand.Uint64()
-		t.Cleanup(func() {
-			if t.Failed() {
-				t.Logf("seed %d", seed)
-			}
-		})
+		seed := randtest.Seed(t)
 		c, err := hotkey.NewCache(mustDetector(t, cached(hotkey.CachePolicy{TTL: 200 * time.Millisecond, MaxAge: maxAge, MaxBytes: 8 * 200})), hotkey.CacheConfig[version]{
 			Rule: "product",
 			Load: func(_ context.Context, key string) (version, error) {

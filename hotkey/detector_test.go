@@ -11,19 +11,9 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 )
-
-// seeded returns a generator whose seed is printed when the test fails.
-func seeded(t testing.TB) *rand.Rand {
-	seed := rand.Uint64()
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("seed %d", seed)
-		}
-	})
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 func mustDetector(t testing.TB, rules ...hotkey.Rule) *hotkey.Detector {
 	t.Helper()
@@ -103,7 +93,7 @@ func randomRules(t testing.TB, rnd *rand.Rand) []hotkey.Rule {
 // key is counted at the time at which other keys were removed, which the definitions do
 // not know; that is rare.
 func TestDetectorAgainstReference(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds, seen, again, moved := 1500, 0, 0, 0
 	if testing.Short() {
 		rounds = 200

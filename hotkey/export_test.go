@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/match"
 )
@@ -94,8 +95,7 @@ func compare(t testing.TB, rnd *rand.Rand, events int, fault func([][]byte) [][]
 
 // TestImportGoesOnAsBefore finds the same edges after restarts as without.
 func TestImportGoesOnAsBefore(t *testing.T) {
-	seed := rand.Uint64()
-	t.Log("seed", seed)
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	all := 0
 	for range 30 {
@@ -237,7 +237,7 @@ func TestExportUnderALongName(t *testing.T) {
 // Counts in slots go on as before over an export; if the rule has changed to another
 // window, their bounds are still true.
 func TestImportOfSlots(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	r := goodRule(t)
 	r.Threshold, r.Span, r.Hold = 300, time.Second, time.Second
 	d, tr := mustDetector(t, r), truth{}

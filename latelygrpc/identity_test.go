@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -182,8 +183,7 @@ func slowClient(peer netip.Addr, values []string) string {
 // Whatever a client writes into x-forwarded-for, the client is the address that
 // the trusted proxies saw.
 func TestNothingThatAClientSendsIsBelieved(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 1))
 	i := newInterceptor(t, Config{TrustedProxies: []netip.Prefix{trustedNet}}, perClient(t, 1))
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 func userOf(lines ...string) string {
@@ -70,8 +72,8 @@ func TestUser(t *testing.T) {
 
 // hostileCredentials returns Authorization headers for users that some server
 // accepts and others do not.
-func hostileCredentials(n int) (lines []string, seed uint64) {
-	seed = uint64(time.Now().UnixNano())
+func hostileCredentials(t *testing.T, n int) (lines []string, seed uint64) {
+	seed = randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	odd := []string{"", "=", "==", ".", "~", "-", "_", "-_", " ", "=A", "*", "==YQ=="}
 	for range n {
@@ -102,7 +104,7 @@ func checkUser(t *testing.T, seed uint64, line, server, accepted string) {
 
 // What net/http accepts, we accept.
 func TestUserAgainstGo(t *testing.T) {
-	lines, seed := hostileCredentials(20_000)
+	lines, seed := hostileCredentials(t, 20_000)
 	accepted := 0
 	for _, line := range lines {
 		r := httptest.NewRequest("GET", "/", nil)
@@ -125,7 +127,7 @@ func TestUserAgainstGo(t *testing.T) {
 // What Node programs accept that decode with Buffer, with the pattern of the package
 // basic-auth or without any, we accept or count as malformed.
 func TestUserAgainstNode(t *testing.T) {
-	lines, seed := hostileCredentials(5000)
+	lines, seed := hostileCredentials(t, 5000)
 	const script = `
 for (const l of require('fs').readFileSync(0, 'utf8').split('\n').filter(Boolean).map(l => JSON.parse(l))) {
   const text = Buffer.from(l.slice(6), 'base64').toString('latin1');
@@ -136,7 +138,7 @@ for (const l of require('fs').readFileSync(0, 'utf8').split('\n').filter(Boolean
 
 // The same for Python's base64.b64decode, with which its frameworks decode.
 func TestUserAgainstPython(t *testing.T) {
-	lines, seed := hostileCredentials(5000)
+	lines, seed := hostileCredentials(t, 5000)
 	const script = `
 import base64, json, sys
 for line in sys.stdin:
@@ -241,7 +243,7 @@ server { listen %[2]s; location / { default_type text/plain; return 200 "$remote
 	}
 	defer conn.Close()
 	r := bufio.NewReader(conn)
-	lines, seed := hostileCredentials(3000)
+	lines, seed := hostileCredentials(t, 3000)
 	accepted := 0
 	for _, line := range lines {
 		fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", line)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/middleware"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -127,7 +128,7 @@ func TestHostForms(t *testing.T) {
 }
 
 func TestCookieAsNetHTTP(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	pieces := []string{"a", "b", "aa", "=", ";", "; ", " ", "\t", `"`, "1", "x y", "\\", "\x7f", "é", ",", "a=1", `a="2"`, ""}
 	for range 20_000 {
 		r := &http.Request{Header: http.Header{}}

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // checkAgainstReference compares the client of a request whose header has these
@@ -39,7 +41,7 @@ func randomHeader(rnd *rand.Rand) string {
 }
 
 func TestIdentityAgainstReference(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	n := 20_000
 	if longTests() {
 		n = 2_000_000

@@ -5,12 +5,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
 // r stays within q, and t within Retry-After, for every algorithm.
 func TestFieldsOfEveryAlgorithm(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, name := range ratelimit.Algorithms() {
 		a, err := ratelimit.AlgorithmNamed(name)
 		if err != nil {

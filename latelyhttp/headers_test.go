@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -99,7 +100,7 @@ func checkDraft(t *testing.T, h http.Header, code int) {
 }
 
 func TestDraftHeadersParse(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	n := 3000
 	if longTests() {
 		n = 300_000

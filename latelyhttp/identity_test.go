@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 )
 
@@ -241,7 +242,7 @@ func TestAppendKey(t *testing.T) {
 
 // A million addresses of one /64 are one key. The control keys on addresses.
 func TestRotationWithinOnePrefix(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	id := mustIdentity(t, IdentityConfig{})
 	whole := mustIdentity(t, IdentityConfig{Fold: match.Fold{IPv6: 128}})
 	n := 100_000
@@ -268,7 +269,7 @@ func TestRotationWithinOnePrefix(t *testing.T) {
 // The header of a million addresses is rotated by one peer that nobody trusts,
 // and by one behind a proxy: each stays one key.
 func TestRotatingSpoofs(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	id := mustIdentity(t, IdentityConfig{TrustedProxies: prefixes("10.0.0.0/8")})
 	keys, leftmost := map[string]bool{}, map[string]bool{}
 	direct, behind := request("192.0.2.1:1", ""), request("10.0.0.1:1", "")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 )
 
@@ -337,7 +338,7 @@ func judge(all []scenario, a answerer, wrong func(s *scenario, got, want string)
 }
 
 func TestIdentityMatrix(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 5
 	if longTests() {
 		rounds = 1000
@@ -359,7 +360,7 @@ func TestIdentityMatrix(t *testing.T) {
 
 // The matrix must find what is known to be wrong.
 func TestIdentityMatrixFindsBrokenReaders(t *testing.T) {
-	all := scenarios(seeded(t))
+	all := scenarios(randtest.New(t))
 	for name, a := range controls(t) {
 		mistakes, spoofs := judge(all, a, nil)
 		t.Logf("%s: %d of %d cases wrong, %d spoofs", name, mistakes, len(all), spoofs)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -196,7 +197,7 @@ func TestAllowList(t *testing.T) {
 // One client that rotates what it may never be admitted for, and one that
 // rotates its address within a /64, get what one client gets.
 func TestRotationIsOneClient(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	m := mustNew(t, mustLimiter(t, limited(t, "ten", 10, time.Hour)), Config{
 		Identity: IdentityConfig{TrustedProxies: prefixes("10.0.0.0/8")},
 		Headers:  NoHeaders,

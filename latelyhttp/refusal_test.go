@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -226,7 +227,7 @@ func retryRules(t testing.TB, rnd *rand.Rand) map[string][]ratelimit.Rule {
 // nothing else meanwhile, is admitted. One that waits a second less is not,
 // where waiting does not itself count for something.
 func TestRetryAfterIsTrue(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds, refusals := 1, 150
 	if longTests() {
 		rounds, refusals = 20, 700

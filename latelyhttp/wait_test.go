@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/ratelimitheader"
 )
 
@@ -15,7 +16,7 @@ import (
 // minute they are what is needed, and so never above w, and above 128 they are
 // longer by no more than a slot.
 func TestToldWait(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, n := range []uint64{1, 60, 100, 128, 129, 1000} {
 		synctest.Test(t, func(t *testing.T) {
 			slot := time.Duration(0)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -21,7 +22,7 @@ func TestLockstep(t *testing.T) {
 	if testing.Short() {
 		rounds = 30
 	}
-	seed := rand.Uint64()
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for round := range rounds {
 		var now atomic.Int64

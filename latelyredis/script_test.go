@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -99,7 +100,7 @@ return out`
 // the arithmetic of the buckets and slots is exact up to the ends of their ranges.
 func TestMuldiv(t *testing.T) {
 	client := ServerForTest(t)
-	rnd := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	rnd := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	const most = 1<<53 - 1
 	var numbers []int64
 	var want []string

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // A key with alternatives counts an event by the first field that it has, and says
@@ -76,7 +77,7 @@ func TestKeyWithAlternatives(t *testing.T) {
 
 // No two events with different values, or values of different fields, have one key.
 func TestAlternativesDoNotCollide(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	words := []string{"", "a", "user:a", "client:a", "user", "client", ":", "a:", "192.0.2.1", "client:192.0.2.1"}
 	k := newKey(t, Fold{}, "user | client")

@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 var withPort = regexp.MustCompile(`^(?:\[([^\]]*)\]|([0-9.]{7,}))(?::(?:[0-9]{1,5}|_[!#$%&'*+.^_~|\x600-9A-Za-z-]+))?$`)
@@ -172,7 +173,7 @@ func randomAddr(rng *rand.Rand) netip.Addr {
 // TestFoldRandom folds random addresses in all notations: each as the reference
 // has it, and all of one address alike.
 func TestFoldRandom(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 20_000 {
 		f := Fold{IPv4: rng.IntN(33), IPv6: rng.IntN(129)}
@@ -197,7 +198,7 @@ func TestFoldRandom(t *testing.T) {
 // TestParseAddrNearMisses changes, drops and doubles bytes of addresses: what
 // is an address then is one for netip, too.
 func TestParseAddrNearMisses(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	const bytesOfAddresses = "0123456789abcfF:::..%g"
 	for range 50_000 {

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 func newKey(t *testing.T, fold Fold, names ...string) Key {
@@ -122,7 +123,7 @@ func TestKeyEqual(t *testing.T) {
 // each other: two keys are the same when, and only when, all values are, and
 // the parts are the values.
 func TestKeyUnambiguous(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	k := newKey(t, Fold{}, "a", "b", "c")
 	seen := make(map[string]string)

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // shapeNames are the names of fields that are folded, that are not, and that look
@@ -29,7 +30,7 @@ func randomKey(t *testing.T, rnd *rand.Rand) Key {
 // TestKeyShape compares random keys: their shapes are the same when, and only when,
 // the keys are equal. The control is a shape without the fold, which it finds out.
 func TestKeyShape(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	differ := func(shape func(Key) []byte) (a, b Key, differ bool) {
 		byShape := make(map[string]Key)

@@ -17,12 +17,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // hostileTargets returns request targets that servers read differently, in
 // printable ASCII, and the seed they were made with.
-func hostileTargets(n int) (targets []string, seed uint64) {
-	seed = uint64(time.Now().UnixNano())
+func hostileTargets(t *testing.T, n int) (targets []string, seed uint64) {
+	seed = randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	parts := []string{
 		"/", "/", "//", ".", "..", "...", "/../", "/./", "login", "x", "%2e", "%2E%2e", "%2F", "%5c", "%25", "%6c", "%2565",
@@ -120,7 +122,7 @@ func TestConditionHoldsForEveryReading(t *testing.T) {
 // CleanPath is what a real nginx calls $uri, wherever it answers at all.
 func TestCleanPathAgainstNginx(t *testing.T) {
 	nginx := startNginx(t)
-	targets, seed := hostileTargets(4000)
+	targets, seed := hostileTargets(t, 4000)
 	accepted := 0
 	for _, target := range targets {
 		uri, status := nginx.uri(target)
@@ -141,7 +143,7 @@ func TestCleanPathAgainstNginx(t *testing.T) {
 // One of the readings is what Node's URL has as pathname, and one what its older
 // url.parse has, with which Express finds its routes.
 func TestReadingsAgainstNode(t *testing.T) {
-	targets, seed := hostileTargets(4000)
+	targets, seed := hostileTargets(t, 4000)
 	const script = `
 const lines = require('fs').readFileSync(0, 'utf8').split('\n').filter(Boolean).map(l => JSON.parse(l));
 process.noDeprecation = true;
@@ -176,7 +178,7 @@ for (const t of lines) console.log(JSON.stringify([attempt(() => new URL(t, 'htt
 // One of the readings is what net/http has as Path, and one the file that its
 // file server would serve.
 func TestReadingsAgainstGo(t *testing.T) {
-	targets, seed := hostileTargets(20_000)
+	targets, seed := hostileTargets(t, 20_000)
 	for _, target := range targets {
 		u, err := url.ParseRequestURI(target)
 		if err != nil {

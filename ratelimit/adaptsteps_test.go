@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // A stepTable is the table of an Adapt, and its row.
@@ -132,8 +134,7 @@ func TestStepsDoesNotFlap(t *testing.T) {
 // After every average the row is one that holds for it, coming from below or
 // from above, and it moved no further than it had to.
 func TestStepsModel(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 2000 {
 		config := Adapt{Above: 999, Hysteresis: rnd.Float64()}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -73,7 +74,7 @@ func someCombination(rnd *rand.Rand) int {
 // sentence for each key that was admitted more than its limit, and for each that
 // was charged other than what was admitted.
 func hammer(t *testing.T, rules []ratelimit.Rule, tk taker, decisions int) (over, partial []string) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	var admitted [combinations]atomic.Uint64
 	var wg sync.WaitGroup
 	const goroutines = 8

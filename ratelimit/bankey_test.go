@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 )
 
 // TestBanKeyIsTheEventsKey takes the key of an event apart, as a list of bans
 // has it, and together again: it is the same, whatever the bytes are.
 func TestBanKeyIsTheEventsKey(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	values := func(f string) string {
 		switch rnd.IntN(8) {

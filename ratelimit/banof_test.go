@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -48,7 +49,7 @@ func TestBanOf(t *testing.T) {
 }
 
 func testBanOf(t *testing.T, l *ratelimit.Limiter) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	var asked [][]string
 	for i := range 60 {
 		client := fmt.Sprintf("2001:db8:0:%x::/64", i+1)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -59,7 +60,7 @@ func pages(t testing.TB, m *pagedMemory, now time.Time, q ratelimit.BanQuery, be
 // TestBanPagesAgainstAList compares pages of random bans with a list that is filtered
 // and sorted as a whole.
 func TestBanPagesAgainstAList(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	m := pageMemory(t)
 	start := at(1_700_000_000_000)
 	var list []ratelimit.BanRecord

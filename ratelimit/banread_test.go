@@ -11,6 +11,7 @@ import (
 	"time"
 
 	bans "github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -237,7 +238,7 @@ func TestBanIsSeen(t *testing.T) {
 	names := banReadKeys(keys)
 	for name, h := range map[string]banTarget{"table": newTableTarget(names), "limiter": newLimiterTarget(t, names)} {
 		t.Run(name, func(t *testing.T) {
-			missed, haunted, sure, changes := banReads(seeded(t), h, keys, waves)
+			missed, haunted, sure, changes := banReads(randtest.New(t), h, keys, waves)
 			if missed+haunted > 0 {
 				t.Errorf("of %d reads %d missed a ban and %d saw one that was unbanned", sure, missed, haunted)
 			}
@@ -252,7 +253,7 @@ func TestBanIsSeen(t *testing.T) {
 // TestBanThatIsMissedIsCaught uses targets that answer from memory, and that
 // ban and unban late.
 func TestBanThatIsMissedIsCaught(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	const keys = 1000
 	names := banReadKeys(keys)
 	for name, open := range map[string]func() banTarget{

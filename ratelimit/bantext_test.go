@@ -9,6 +9,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -55,7 +56,7 @@ func TestBanRecordJSON(t *testing.T) {
 
 // TestBanRecordRoundTrip writes bans of keys with any bytes, and reads them.
 func TestBanRecordRoundTrip(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	var bans []ratelimit.BanRecord
 	for range 2000 {
 		text := func(most int) string {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -150,7 +151,7 @@ func TestBansMoveHouse(t *testing.T) {
 			},
 			{Name: "pair", Key: foldedKey(t, "client", "user"), Limits: []ratelimit.Limit{per(1, time.Minute)}},
 		}
-		rnd := seeded(t)
+		rnd := randtest.New(t)
 		seed := rnd.Uint64()
 		c := ratelimit.Config{JitterSeed: seed}
 		l := banLimiter(t, c, rules...)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -117,7 +118,7 @@ func shortWay(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judge) (o 
 // other, under single rules of all kinds with bans and without, and what both have
 // counted in the end.
 func TestShortWaySaysTheSame(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds, events := 150, 1000
 	switch {
 	case longForm():
@@ -144,7 +145,7 @@ func TestShortWaySaysTheSame(t *testing.T) {
 // TestShortWayUnderALoweredLimit uses up limits and lowers them by Update, so that keys
 // have more used than they may, and compares the ways until the windows are empty.
 func TestShortWayUnderALoweredLimit(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for i := range ratelimit.Algorithms() {
 		for range 20 {
 			a := ratelimit.Algorithm(i)
@@ -189,7 +190,7 @@ func (c careless) take(t int64, key string, cost uint64) ratelimit.Decision {
 
 // TestCarelessShortWayIsCaught does the same with a careless one.
 func TestCarelessShortWayIsCaught(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for range 20 {
 		if _, differs, _ := shortWay(t, rnd, 1000, func(j judge) judge { return careless{j} }); differs != "" {
 			return

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -152,7 +153,7 @@ func floodRules(t testing.TB) []ratelimit.Rule {
 // run bans and limits keys, lets random ones flood b for half the span, and
 // counts those of the first two kinds that get in. look is called now and then.
 func (f flood) run(t *testing.T, b bouncer, look func()) (bans, limited int) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	now := time.Unix(1_000_000, 0)
 	banned := func(i int) string { return "banned-" + strconv.Itoa(i) }
 	full := func(i int) string { return "limited-" + strconv.Itoa(i) }

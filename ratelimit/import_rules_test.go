@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -14,7 +15,7 @@ import (
 // window any more is carried by both: a shorter window than before does not know
 // what was in it.
 func TestImportUnderOtherRules(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 300
 	if raceEnabled {
 		rounds = 60

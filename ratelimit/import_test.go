@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -159,7 +160,7 @@ func TestImportGoesOnAsBefore(t *testing.T) {
 			f, name = &foes[i], foes[i].name
 		}
 		t.Run(name, func(t *testing.T) {
-			rnd := seeded(t)
+			rnd := randtest.New(t)
 			n, all, bans, restarted := rounds, outcome{}, 0, 0
 			if f == nil {
 				n *= 4
@@ -187,7 +188,7 @@ func TestImportGoesOnAsBefore(t *testing.T) {
 // TestFaultyImportsAreCaught does so with restarts at which something is lost or
 // changed: a chunk, or one byte of each.
 func TestFaultyImportsAreCaught(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	faults := map[string]func(chunks [][]byte) [][]byte{
 		"the counts are lost": func(chunks [][]byte) [][]byte { return nil },
 		"a byte is changed": func(chunks [][]byte) [][]byte {
@@ -317,7 +318,7 @@ func TestImportBansAfterClockWasSetBack(t *testing.T) {
 
 // TestImportFollowsTraffic restarts rules whose limit follows their traffic.
 func TestImportFollowsTraffic(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, smooth := range []time.Duration{0, 30 * time.Second} {
 		r := limit(t, "r", per(50, time.Second))
 		r.Adapt = &ratelimit.Adapt{
@@ -343,7 +344,7 @@ func TestImportFollowsTraffic(t *testing.T) {
 // TestExportCutsLargeKeys exports a key with several logs of tens of thousands of
 // times: each chunk is at most a mebibyte, and nothing is lost.
 func TestExportCutsLargeKeys(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	r := limit(t, "r", per(ratelimit.MaxExact, time.Hour), per(60_000, 7*time.Hour), per(50_000, 8*time.Hour))
 	r.Algorithm = ratelimit.Exact
 	set := mustSet(t, r)

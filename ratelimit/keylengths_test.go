@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -102,8 +103,7 @@ func TestKeysHeldAfterOtherLengths(t *testing.T) {
 		"throttle": func(budget int64) *keyHolder { return newThrottleHolder(t, budget) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
+			seed := randtest.Seed(t)
 			rng := rand.New(rand.NewPCG(seed, 0))
 			for _, budget := range budgets {
 				h := made(budget)

@@ -6,20 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
-
-// seeded returns a generator whose seed is printed when the test fails.
-func seeded(t testing.TB) *rand.Rand {
-	seed := rand.Uint64()
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("seed %d", seed)
-		}
-	})
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 func mustKey(t testing.TB, fields ...string) match.Key {
 	t.Helper()
@@ -83,7 +73,7 @@ func randomRules(t testing.TB, rnd *rand.Rand) []ratelimit.Rule {
 // TestMemoryAgainstReference judges random events under random rule sets and
 // compares every outcome with the definitions.
 func TestMemoryAgainstReference(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 3000
 	if testing.Short() || raceEnabled {
 		rounds = 300

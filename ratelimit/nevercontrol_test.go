@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -105,7 +106,7 @@ var flawedLimit = per(100, time.Second)
 // TestFlawsAreCaught attacks flawed judges as TestNeverOverAsPromised attacks
 // limiters, and the one without a flaw beside them.
 func TestFlawsAreCaught(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, c := range []struct {
 		name string
 		flaw func(f *flawed, t int64, key string, cost uint64) ratelimit.Decision
@@ -138,7 +139,7 @@ func TestFlawsAreCaught(t *testing.T) {
 
 // TestOtherPromisesAreCaught holds algorithms to what they do not claim.
 func TestOtherPromisesAreCaught(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	const s = int64(time.Second)
 	for _, c := range []struct {
 		algorithm ratelimit.Algorithm

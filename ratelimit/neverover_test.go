@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -334,7 +335,7 @@ func TestNeverOverAsPromised(t *testing.T) {
 	}
 	for _, f := range foes {
 		t.Run(f.name, func(t *testing.T) {
-			rnd := seeded(t)
+			rnd := randtest.New(t)
 			var all outcome
 			for all.arrivals < n {
 				a, c := f.attack(t, rnd)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -59,7 +60,7 @@ func fullLimiter(t *testing.T) *ratelimit.Limiter {
 // TestLookAtNewKeyAfterAnother has a key that is full looked at, and then one that
 // is new under the same rules, with the same memory: nothing of the first may show.
 func TestLookAtNewKeyAfterAnother(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for range 200 {
 		rules := randomRules(t, rnd)
 		l, fresh := mustLimiter(t, mustSet(t, rules...), ratelimit.Config{}), mustLimiter(t, mustSet(t, rules...), ratelimit.Config{})

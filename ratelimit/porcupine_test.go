@@ -15,6 +15,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -386,7 +387,7 @@ func itself(m *ratelimit.Memory) ratelimit.Store { return m }
 // TestLinearizable checks histories of the memory store: none is illegal, and of
 // each it is known.
 func TestLinearizable(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	histories, overlaps := 300, 0
 	if longForm() {
 		histories = 20_000
@@ -452,7 +453,7 @@ func TestIllegalHistoriesAreCaught(t *testing.T) {
 		"check, then add":   func(m *ratelimit.Memory) ratelimit.Store { return checkThenAdd{m} },
 		"forgets at update": newForgetting,
 	} {
-		rnd := seeded(t)
+		rnd := randtest.New(t)
 		caught := false
 		for i := 0; i < 50 && !caught; i++ {
 			ops, model := history(t, rnd, open)

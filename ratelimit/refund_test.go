@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -118,7 +119,7 @@ func refundRule(l *ratelimit.Limiter, at time.Time, key string, n uint64) uint64
 // more is admitted in a true window than the limit may, and what was given back
 // in that window.
 func TestRefundIsNoCredit(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds, events := 4, 600
 	if longForm() {
 		rounds, events = 100, 4000
@@ -141,7 +142,7 @@ func TestRefundIsNoCredit(t *testing.T) {
 // TestRefundTwiceIsCaught is the control: a refund that gives back twice what it
 // says.
 func TestRefundTwiceIsCaught(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	twice := func(l *ratelimit.Limiter, at time.Time, key string, n uint64) uint64 {
 		return max(refundRule(l, at, key, n), refundRule(l, at, key, n))
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -106,7 +107,7 @@ func TestSettleAfterUpdate(t *testing.T) {
 // TestPeekChangesNothing asks between all others what would be, also in the
 // future, and compares with a limiter that was never asked.
 func TestPeekChangesNothing(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, name := range ratelimit.Algorithms() {
 		a, _ := ratelimit.AlgorithmNamed(name)
 		for _, n := range []uint64{4, 80} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -147,7 +148,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 		refusals = 1_000
 	}
 	lives := func(t *testing.T, refused func(d *ratelimit.Decision), some func(rnd *rand.Rand) ([]ratelimit.Rule, bool)) {
-		rnd := seeded(t)
+		rnd := randtest.New(t)
 		hasty, total := 0, 0
 		for total < refusals {
 			rules, byKey := some(rnd)
@@ -199,7 +200,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 // TestFalseRetryAfterIsCaught has clients told a little less, and a little more,
 // than what is true.
 func TestFalseRetryAfterIsCaught(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for i := range ratelimit.Algorithms() {
 		for _, by := range []time.Duration{-1, 1, time.Millisecond} {
 			r := limit(t, "r", per(3, time.Second))

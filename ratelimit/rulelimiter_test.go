@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -71,7 +72,7 @@ func byRuleAndAlone(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judg
 // TestRuleLimiter takes, looks and reserves under one rule of three by its name, and
 // compares each decision with that of a limiter of this rule alone.
 func TestRuleLimiter(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 60
 	switch {
 	case longForm():
@@ -94,7 +95,7 @@ func TestRuleLimiter(t *testing.T) {
 
 // TestCarelessRuleLimiterIsCaught does the same with a careless one.
 func TestCarelessRuleLimiterIsCaught(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for range 20 {
 		if _, differs := byRuleAndAlone(t, rnd, 600, func(j judge) judge { return careless{j} }); differs != "" {
 			return

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -130,7 +131,7 @@ func randomArrivals(rnd *rand.Rand, span, resolution time.Duration, n int, yield
 // definition, at resolutions finer and coarser than a slot, that divide it, are
 // divided by it, and neither.
 func TestSlidingAgainstHi(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	refused, round, arrivals := 0, 0, 2000
 	if raceEnabled {
 		arrivals = 400
@@ -169,7 +170,7 @@ func TestSlidingAgainstHi(t *testing.T) {
 // the decisions must be the same to the last field, whether or not the span is a
 // multiple of the resolution; where it is wider, they must differ somewhere.
 func TestSlidingIsExactForFlooredTimes(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	refused := 0
 	for _, span := range []time.Duration{30 * time.Millisecond, 997 * time.Millisecond, time.Minute} {
 		width := time.Duration(newHiModel(0, span, 0).width)
@@ -205,7 +206,7 @@ func TestSlidingIsExactForFlooredTimes(t *testing.T) {
 
 // TestSlidingUpTo64IsExact takes under limits that are a log by either name.
 func TestSlidingUpTo64IsExact(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, n := range []uint64{1, 2, 63, 64} {
 		span := time.Duration(1+rnd.IntN(2000)) * time.Millisecond
 		r := limit(t, "r", per(n, span))

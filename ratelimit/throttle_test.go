@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -110,7 +111,7 @@ func ceilRat(r *big.Rat) time.Duration {
 // TestThrottleIsExact asks at the edges of buckets, with limits of every size that
 // do not divide their periods, and compares each answer with rational numbers.
 func TestThrottleIsExact(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 200
 	if longForm() {
 		rounds = 20_000
@@ -173,7 +174,7 @@ func TestThrottleDoesNotDrift(t *testing.T) {
 // TestThrottleChangesLimits asks for one key with other limits: the bucket is empty
 // when it was, but for the part of a nanosecond.
 func TestThrottleChangesLimits(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for range 100 {
 		th, b := mustThrottle(t, 4<<20), &ratBucket{}
 		now, changes := int64(0), int64(0)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -28,7 +29,7 @@ func exportedThrottle(th *ratelimit.Throttle, now time.Time) (chunks [][]byte) {
 // TestThrottleImportGoesOnAsBefore compares a Throttle with one that is restarted
 // over and over.
 func TestThrottleImportGoesOnAsBefore(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	a, b := emptyThrottle(t), emptyThrottle(t)
 	now, limited, differ := int64(1_700_000_000e9), 0, 0
 	for i := range 5000 {

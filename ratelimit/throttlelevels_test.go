@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -59,7 +60,7 @@ func TestThrottleBudget(t *testing.T) {
 // and come back with a clock set back: they find no more left than there is at the
 // newest time of all.
 func TestThrottleForgetsNobodyEarly(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	th := mustThrottle(t, 128<<10)
 	newest, spent := int64(1e12), map[string]*ratBucket{}
 	limited := 0

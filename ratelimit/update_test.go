@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -238,7 +239,7 @@ func someLogRule(rnd *rand.Rand) liveRule {
 
 // liveOver returns a run over a limiter with that store.
 func liveOver(t testing.TB, some func(rnd *rand.Rand) liveRule, open func(m *ratelimit.Memory) ratelimit.Store) *liveRules {
-	l := &liveRules{t: t, rnd: seeded(t), some: some, now: 1_700_000_000e9}
+	l := &liveRules{t: t, rnd: randtest.New(t), some: some, now: 1_700_000_000e9}
 	l.current = some(l.rnd)
 	set := mustSet(t, l.current.rule(t))
 	m, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: 4 << 20, Bans: 1000})

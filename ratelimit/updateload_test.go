@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -317,7 +318,7 @@ func TestUpdateUnderLoad(t *testing.T) {
 	for i := range families {
 		f := &families[i]
 		t.Run(f.name, func(t *testing.T) {
-			rnd := seeded(t)
+			rnd := randtest.New(t)
 			taken, admitted, inBan := uint64(0), uint64(0), uint64(0)
 			for range regimes {
 				g := newRegime(t, rnd, f, itself)
@@ -341,7 +342,7 @@ func TestUpdateUnderLoad(t *testing.T) {
 // TestUpdateThatForgetsIsCaught does the same with a store that counts from nothing
 // after each change: it admits too much in every family, and lets out who is banned.
 func TestUpdateThatForgetsIsCaught(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for i := range families {
 		f := &families[i]
 		counts, bans := false, false

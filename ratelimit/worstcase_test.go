@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -14,7 +15,7 @@ import (
 // to the nanosecond what is needed where MaxLate is 0.
 func TestWaitIsNeeded(t *testing.T) {
 	const span = time.Minute
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, c := range []struct {
 		algorithm ratelimit.Algorithm
 		n         uint64

@@ -9,6 +9,7 @@ import (
 	"time"
 	_ "time/tzdata" // the machine that tests may have no time zone database
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
@@ -18,7 +19,7 @@ import (
 // as lines and as moments. Its first quarter has no pauses, so that a limit whose
 // burst a busy client needs half a minute to use up denies in every such log.
 func clientLog(t *testing.T, events int) (data []byte, moments []moment) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	at := time.Date(2026, 1, 30, 23, 59, 50, 0, time.UTC)
 	var records []record
 	for i := range events {

@@ -10,6 +10,7 @@ import (
 	"testing/iotest"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 const tooLongMark = "(too long)"
@@ -122,13 +123,8 @@ func TestLineChunkerLongestLine(t *testing.T) {
 
 // TestLineChunkerRandom cuts random lines, many too long, read in random pieces.
 func TestLineChunkerRandom(t *testing.T) {
-	seed := rand.Uint64()
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("seed %d", seed)
-		}
-	})
 	for range 60 {
 		var data []byte
 		for range rnd.IntN(12) {

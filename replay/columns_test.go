@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/replay"
 )
 
@@ -19,7 +20,7 @@ import (
 // places. Each block has to be read with the columns that an earlier one named: the
 // report is that of one core, and has the counts of a reader of the whole.
 func TestColumnsAcrossBlocks(t *testing.T) {
-	seed := rand.Uint64()
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	orders := []string{"date time c-ip cs-uri-stem", "c-ip date time cs-uri-stem", "cs-uri-stem c-ip time date x-extra"}
 	var log bytes.Buffer

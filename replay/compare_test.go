@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
 )
@@ -16,7 +17,7 @@ import (
 // TestCompareIsEachAlgorithmAlone compares algorithms, whole and streamed, with the replay
 // under each of them alone, and the most in any window with a count over its decisions.
 func TestCompareIsEachAlgorithmAlone(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	log := generated(t, rnd, "clf", accesslogtest.Config{Lines: 3000, Duration: time.Hour})
 	c := replay.Config{Format: "clf", Files: []string{writeFile(t, "log", log)}, WhatIfs: []replay.WhatIf{mustWhatIf(t, replay.Limit, "4/1m")}}
 	alone := make(map[string]*replay.RuleReport)

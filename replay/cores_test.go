@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/replay"
 )
 
 // TestCores replays a log of many blocks on different numbers of cores and
 // processors: all but the time it took is the same, to the byte.
 func TestCores(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	var files []string
 	for i := range 2 {
 		log := generated(t, rnd, "clf", accesslogtest.Config{Lines: 9_000, Duration: time.Duration(2-i) * 30 * time.Minute})

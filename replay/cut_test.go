@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
 )
@@ -47,7 +48,7 @@ func mustWhatIf(t testing.TB, kind replay.Kind, text string) replay.WhatIf {
 // TestCutIsTheLogWithoutTheOtherLines compares the replay of a cut with that of a log
 // from which the test took the other lines itself.
 func TestCutIsTheLogWithoutTheOtherLines(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 30
 	if testing.Short() || raceDetector {
 		rounds = 8

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
@@ -74,7 +75,7 @@ func mustDiff(t *testing.T, c replay.DiffConfig) *replay.Difference {
 // TestDiff compares two random rules files on a random log, and holds what Diff says of
 // each user and each ban to replays of the two by themselves.
 func TestDiff(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 200
 	if testing.Short() || raceDetector {
 		rounds = 40

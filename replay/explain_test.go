@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
@@ -30,7 +31,7 @@ func mustExplain(t *testing.T, c replay.ExplainConfig) *replay.Explanation {
 // explainLog is events of three clients, no two at the same time and none at a full
 // second, in the order of time. Line i+1 is moment i.
 func explainLog(t *testing.T, events, stepMillis int) (data []byte, moments []moment) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	at := int64(1_767_225_590_001)
 	for range events {
 		at += 1 + int64(rnd.IntN(2*stepMillis))
@@ -136,7 +137,7 @@ func TestExplain(t *testing.T) {
 				more = ", algorithm: exact, count_refused: true"
 			}
 			file := mustRules(t, "version: 1\nlimits:\n  - {name: limit, key: client, limit: "+c.limit+more+"}\n")
-			rnd := seeded(t)
+			rnd := randtest.New(t)
 			for explained := 0; explained < refusals; {
 				data, moments := explainLog(t, c.events, c.step)
 				said := limiterJudge(t, file, 0, moments)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/replay"
 )
 
@@ -250,7 +251,7 @@ func TestLongLines(t *testing.T) {
 // TestBlockBoundaries has lines of many lengths cross the ends of the blocks in
 // which files are read. Each line says which one it is.
 func TestBlockBoundaries(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for range 6 {
 		var b bytes.Buffer
 		n := int64(0)

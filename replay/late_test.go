@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
 )
@@ -94,7 +95,7 @@ func lateness(t testing.TB, log []byte) (most time.Duration) {
 // and the decisions are those of the sorted log, however the log is cut into files, blocks
 // and chunks.
 func TestStreamIsSorted(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds, lines := 12, 5000
 	if testing.Short() || raceDetector {
 		rounds, lines = 3, 2000
@@ -154,7 +155,7 @@ func dealt(t testing.TB, rnd interface{ IntN(int) int }, log []byte) (files []st
 // TestLateEventsAreLeftOut has lines that are later than the lateness: the report is that
 // of the log without them, and names them.
 func TestLateEventsAreLeftOut(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 20
 	if testing.Short() || raceDetector {
 		rounds = 5

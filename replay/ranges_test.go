@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
 )
@@ -132,7 +133,7 @@ func checkRanges(t *testing.T, rnd *rand.Rand, c replay.Config, log []coarseEven
 // with fractions at random and at their worst: no assignment refuses less or more
 // than the range says.
 func TestRangesOfWhatIfs(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 12
 	if testing.Short() || raceDetector {
 		rounds = 3
@@ -162,7 +163,7 @@ func TestRangesOfWhatIfs(t *testing.T) {
 
 // TestRangesOfBans does the same for bans.
 func TestRangesOfBans(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 80
 	if testing.Short() || raceDetector {
 		rounds = 15
@@ -182,7 +183,7 @@ func TestRangesOfBans(t *testing.T) {
 
 // TestRangesOfRules does the same for rules of a file, alone and together.
 func TestRangesOfRules(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 100
 	if testing.Short() || raceDetector {
 		rounds = 15
@@ -225,7 +226,7 @@ func TestRangesOfRules(t *testing.T) {
 // TestRangesAreUseful has clients that send a little more than a limit allows, each of
 // the fractions unknown: the range is a few percent of what is refused.
 func TestRangesAreUseful(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	var log []coarseEvent
 	for i := range 24_000 {
 		log = append(log, coarseEvent{1_700_000_000 + int64(float64(i)/20), fmt.Sprint("c", i%10), "/"}) // 120 a minute each

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
@@ -149,7 +150,7 @@ func (r *modelRule) yaml() string {
 // TestRulesFile judges random logs under random rules files, on several
 // cores, and holds the report to the model and to a Limiter on one core.
 func TestRulesFile(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 500
 	if testing.Short() || raceDetector {
 		rounds = 60
@@ -202,7 +203,7 @@ func TestRulesFile(t *testing.T) {
 // TestHotRules holds the hot rules of a rules file, with conditions, composite
 // keys and folding, to the reference.
 func TestHotRules(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	data, folded := rulesLog(rnd, 800, 300*time.Millisecond)
 	file := mustRules(t, `
 version: 1
@@ -240,7 +241,7 @@ hot:
 // a generated log with floods in it, to a Limiter on one core. One of them follows
 // the traffic of all keys, so that they must not be spread over cores.
 func TestRulesFileSliding(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	log := generated(t, rnd, "clf", accesslogtest.Config{Lines: 20_000, Duration: 3 * time.Hour})
 	path := writeFile(t, "access.log", log)
 	moments := ordered(readLog(t, "clf", 0, log).records, time.Second, false)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
@@ -95,7 +96,7 @@ tests:
 // TestTestsAgreeWithLimiter takes random events under random rules, expects of each what a
 // Limiter says, and then of one of them the opposite.
 func TestTestsAgreeWithLimiter(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for range 40 {
 		_, folded := rulesLog(rnd, 60, 200*time.Millisecond)
 		_, text := randomRules(rnd, time.Second, rnd.IntN(2) == 0)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
@@ -21,7 +22,7 @@ var resolutions = []time.Duration{time.Millisecond, 100 * time.Millisecond, time
 // TestShortFormOfGeneratedLogs replays logs whose requests look real, with late
 // and bad lines and with paths that are no UTF-8, under what-ifs of every kind.
 func TestShortFormOfGeneratedLogs(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, format := range []string{"clf", "json-nginx", "syslog-sshd"} {
 		log := generated(t, rnd, format, accesslogtest.Config{Lines: 3000, Duration: 2 * time.Hour})
 		want := readLog(t, format, 2026, log)
@@ -44,7 +45,7 @@ func TestShortFormOfGeneratedLogs(t *testing.T) {
 // TestShortFormOfRandomLogs replays small logs of the test's own making, whose
 // events are known without reading them, cut into several files.
 func TestShortFormOfRandomLogs(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 400
 	if testing.Short() || raceDetector {
 		rounds = 60

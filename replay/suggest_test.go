@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
@@ -34,7 +35,7 @@ func enough(keys, refused, shareOfMillion int64) bool {
 // TestSuggest looks for the least N of each span by trying 0, 1, 2 and so on with the
 // reference, for random shares of the clients of a small random log.
 func TestSuggest(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	found := make(map[uint64]bool)
 	for range 20 {
 		log := generated(t, rnd, "clf", accesslogtest.Config{Lines: 400, Duration: time.Duration(1+rnd.IntN(4000)) * time.Second})

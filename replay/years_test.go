@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/replay"
 )
 
@@ -122,7 +123,7 @@ func checkAssumedYear(t *testing.T, c replay.Config, r *replay.Report, first str
 // TestSyslogYearsAcrossBlocks has several new years in a log of many blocks,
 // wherever the blocks end, and another file after it, which has its own years.
 func TestSyslogYearsAcrossBlocks(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	var log bytes.Buffer
 	at := time.Date(2018, 1, 15, 0, 0, 0, 0, time.UTC)
 	step := 6 * time.Hour

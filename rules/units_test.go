@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -70,7 +71,7 @@ func TestParseBytes(t *testing.T) {
 // TestDurationRoundTrip checks that what FormatDuration writes is read as the
 // same, and that the constant in messages is MaxSpan.
 func TestDurationRoundTrip(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 10_000 {
 		// Round numbers of each unit as well as odd ones.

@@ -4,12 +4,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // Enough clients to use up all IPv4 addresses.
 func TestAddressesAreDistinct(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	seen := map[string]bool{floodClient: true, crawlerClient: true, probeClient: true}
 	for _, a := range crowdClients() {
 		seen[a] = true

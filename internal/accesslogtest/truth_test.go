@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // An event is what the slow reader below makes of a line.
@@ -116,8 +117,7 @@ func checkTruth(t *testing.T, c accesslogtest.Config) {
 
 func TestTruth(t *testing.T) {
 	checkTruth(t, accesslogtest.Config{})
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 25 {
 		checkTruth(t, accesslogtest.Config{

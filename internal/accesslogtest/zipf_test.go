@@ -4,6 +4,8 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 func TestZipfFollowsItsLaw(t *testing.T) {
@@ -37,8 +39,7 @@ func TestZipfOfOne(t *testing.T) {
 }
 
 func TestScaleDoesNotOverflow(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 10_000 {
 		c := 1 + rng.Int64N(1<<62)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // longTests reports whether the tests that have a long form are to run it:
@@ -20,12 +22,7 @@ func longTests() bool { return os.Getenv("LATELY_LONG") != "" }
 
 // random returns a generator whose seed is printed when the test fails.
 func random(t testing.TB) *rand.Rand {
-	seed := rand.Uint64()
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("seed %d", seed)
-		}
-	})
+	seed := randtest.Seed(t)
 	return rand.New(rand.NewPCG(seed, 0))
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/resp/resptest"
 	"github.com/lately-go/lately/replay"
@@ -77,8 +78,7 @@ func TestServeAgreesWithReplay(t *testing.T) {
 // TestServeAgreesOnHotKeys has clients above their limits: serve and replay count the
 // requests that are allowed under hot rules, and no others.
 func TestServeAgreesOnHotKeys(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	log := filepath.Join(t.TempDir(), "log.csv")
 	var lines []byte
@@ -160,7 +160,7 @@ func compareDecisions(t *testing.T, replayed, served []byte) {
 // milliseconds, under each algorithm: serve and replay decide every event alike at
 // the full precision of the log. Some N are counted by times and some by slots.
 func TestServeAgreesInMilliseconds(t *testing.T) {
-	seed := rand.Uint64()
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	log := filepath.Join(t.TempDir(), "log.csv")
 	var lines []byte

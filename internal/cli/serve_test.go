@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 const serveRules = `version: 1
@@ -241,8 +243,7 @@ func TestServeKilled(t *testing.T) {
 	case raceEnabled || testing.Short():
 		rounds = 5
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	dir, rules := t.TempDir(), writeRules(t, serveRules)
 	k := &killed{t: t}

@@ -52,6 +52,7 @@ hotkey              -> match, lately, internal/limit, internal/ring, internal/ke
 accesslog               -> match
 sampled                 -> lately
 internal/accesslogtest -> std
+internal/randtest -> std
 lately                  -> internal/ring, internal/keytable, internal/snapshot, internal/invariants
 
 match               -> std

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // powerAt is a fault: the power goes at operation n.
@@ -91,8 +92,7 @@ func TestEveryCrash(t *testing.T) {
 	case raceEnabled:
 		rounds = 1
 	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	points := 0
 	for round := range rounds {
 		n, err := crashes(seed+uint64(round), plain, orderly)
@@ -107,8 +107,7 @@ func TestEveryCrash(t *testing.T) {
 // TestCrashLeavesAnySectors is the same, with sectors of what was not synced on
 // disk in no order. What was not acknowledged may then count as damaged.
 func TestCrashLeavesAnySectors(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	lives := 400
 	if longTests() {
 		lives = 40_000

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 const childEnv = "LATELY_JOURNAL_CHILD"
@@ -92,8 +94,7 @@ func TestKill(t *testing.T) {
 	if longTests() {
 		rounds = 200
 	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	path := filepath.Join(t.TempDir(), "state")
 	acked := map[uint64]bool{}

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // An image is a directory of two snapshots and the journals that they need.
@@ -329,8 +330,7 @@ func TestHoleInAJournal(t *testing.T) {
 // TestLongJournalResynchronises damages a journal of some MiB, with records of all
 // lengths, at places of any distance.
 func TestLongJournalResynchronises(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 20 {
 		b := appendJournalHeader(nil, 5)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 func unlimited() *keytable.Budget { return keytable.NewBudget(math.MaxInt64 / 2) }
@@ -56,7 +57,7 @@ func (s *sliceLog) remove(t int64, n int) (k int) {
 // TestBlocksAgainstSlices does random things to several logs that share their
 // storage, and to a slice for each.
 func TestBlocksAgainstSlices(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	bounds := []int{1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 16, 60, 64, 100, 127, 128, 129, 1000}
 	for range 20 {
 		bounds = append(bounds, 1+rnd.IntN(300))
@@ -315,7 +316,7 @@ func TestNewBlocksPanics(t *testing.T) {
 
 // Fits finds as much memory as asking for one time less and less does.
 func TestBlocksFitsAgainstLoop(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for range 2000 {
 		bound, inline := 2+rnd.IntN(3000), 3+rnd.IntN(3)
 		limit := int64(rnd.IntN(64 << 10))
@@ -347,7 +348,7 @@ func TestBlocksFitsAgainstLoop(t *testing.T) {
 // What blocks took is given back when most of them go, though those that stay lie
 // everywhere: records that are looked at now and then have theirs moved together.
 func TestBlocksGather(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	budget := keytable.NewBudget(16 << 20)
 	b := keytable.NewBlocks(64, 3, budget)
 	logs := make([][]uint64, 20_000)

@@ -5,13 +5,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/snapshot"
 )
 
 // TestLogGoesOnAsBefore adds to and takes from a log and one that was restored
 // from it, of all sizes and in blocks that are wrapped around.
 func TestLogGoesOnAsBefore(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	rnd := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	times := func(b *Blocks, l []uint64) (all []int64) {
 		for i := range b.Len(l) {
 			all = append(all, b.At(l, i))

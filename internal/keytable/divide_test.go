@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // watched is a Policy that evicts what was added first, and counts how often
@@ -23,8 +24,7 @@ func (w *watched) Weight(r keytable.Record) uint64 { w.looks++; return r.Words()
 // whatever the lengths of the keys before it were, also if these change all the
 // time.
 func TestTableCostOfOtherLengths(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for _, keyWords := range []int{0, 2} {
 		budget, policy, n := keytable.NewBudget(1<<20), new(watched), uint64(0)

@@ -3,12 +3,14 @@ package keytable
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // A log to which AddN adds is the same as one to which Add adds as often, also when it
 // is full, when times leave it, and when there is no memory for all.
 func TestAddN(t *testing.T) {
-	seed := rand.Uint64()
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	lost, short := 0, 0
 	for range 100 {

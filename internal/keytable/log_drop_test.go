@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // TestDrop adds, expires and drops times at random, and holds the log against a
 // slice.
 func TestDrop(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for range 200 {
 		bound := 1 + rnd.IntN(200)
 		b := keytable.NewBlocks(bound, 3+rnd.IntN(3), keytable.NewBudget(math.MaxInt64/2))

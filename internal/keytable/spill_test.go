@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // TestSpill gives blocks to records and takes them back at random, and holds what
 // is in them against what was put there.
 func TestSpill(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, words := range []int{1, 8, 17, 40} {
 		b := keytable.NewSpill(3, words, unlimited())
 		type record struct{ l, block []uint64 }

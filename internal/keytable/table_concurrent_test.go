@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 var oneSeed = maphash.MakeSeed()
@@ -149,7 +150,7 @@ func TestTableConservation(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		each = 1_500
 	}
-	seed := seeded(t).Uint64()
+	seed := randtest.New(t).Uint64()
 	for _, x := range []struct {
 		name   string
 		budget int64
@@ -181,7 +182,7 @@ func TestTableConservationControl(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector finds it first")
 	}
-	seed := seeded(t).Uint64()
+	seed := randtest.New(t).Uint64()
 	for round := range uint64(50) {
 		c := newConserving(t, 64<<20, 10_000, 0, nil)
 		c.t = nil
@@ -227,7 +228,7 @@ func TestTableDrainMeanwhile(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		each = 3_000
 	}
-	seed := seeded(t).Uint64()
+	seed := randtest.New(t).Uint64()
 	from := newConserving(t, 64<<20, 0, 0, func(c *keytable.Config) { c.KeyWords = 2 })
 	to := newConserving(t, 64<<20, 0, 0, func(c *keytable.Config) { c.KeyWords, c.Words = 2, 5 })
 	var added atomic.Uint64
@@ -291,7 +292,7 @@ func TestTableSeveralTables(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		each = 3_000
 	}
-	seed := seeded(t).Uint64()
+	seed := randtest.New(t).Uint64()
 	a := newConserving(t, 100<<10, 0, 0, func(c *keytable.Config) { c.KeyWords = 2 })
 	b := newConserving(t, 80<<10, 0, 0, nil)
 	var wg sync.WaitGroup

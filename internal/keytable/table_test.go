@@ -14,18 +14,8 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/randtest"
 )
-
-// seeded returns a generator whose seed is printed when the test fails.
-func seeded(t testing.TB) *rand.Rand {
-	seed := rand.Uint64()
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("seed %d", seed)
-		}
-	})
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 // randomKey returns a key that is likely to be like another: empty, a prefix
 // of others, or alike but for a byte.
@@ -142,7 +132,7 @@ func get(in *keytable.Table, key string) (value uint64, ok bool) {
 
 // TestTableAgainstMap adds, removes and expires at random, with memory for all.
 func TestTableAgainstMap(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, change := range []func(c *keytable.Config){
 		nil,
 		func(c *keytable.Config) { c.Compare = true },
@@ -429,7 +419,7 @@ func TestTableConcurrently(t *testing.T) {
 // mixes blocks apart; if they collided, the mean would be thousands.
 // LATELY_LONG=1 takes a million.
 func TestCraftedKeysTable(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	n := 100_000
 	switch {
 	case os.Getenv("LATELY_LONG") != "":

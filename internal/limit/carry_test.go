@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // TestCarry changes N and the span of a limit in use, under every algorithm, and
@@ -15,7 +16,7 @@ import (
 // the start, at the true times, with what the old one still held. (When a Fixed window
 // ends, what comes then depends on when its first event came.)
 func TestCarry(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 3
 	if longTests() {
 		rounds = 200
@@ -174,7 +175,7 @@ func TestCarryWithoutRoom(t *testing.T) {
 
 // TestEach is what is held, oldest first, no later than now.
 func TestEach(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, n := range []uint64{5, 150, 1000} {
 		for _, c := range allKinds(n, time.Second) {
 			s := newSubject(t, c)

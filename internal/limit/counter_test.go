@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // TestAgainstModels lets events come and compares each decision, and what is
 // used, the wait and the reset after it, with the definition of the kind.
 func TestAgainstModels(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds, refused := 6, 0
 	if longTests() {
 		rounds = 300
@@ -103,7 +104,7 @@ func checkReset(t *testing.T, where string, s *subject, model model, now int64) 
 // TestWaitIsTrue has a lone client come back after each wait: it is admitted,
 // and would not have been a nanosecond before. Of 1e5 refusals, none may lie.
 func TestWaitIsTrue(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	refusals := 20_000
 	if longTests() {
 		refusals = 100_000
@@ -164,7 +165,7 @@ func TestNothingIsUsedByZeroWords(t *testing.T) {
 // TestLowerLimit asks for the wait under an n below the counter's, as a limit that
 // follows the traffic has it.
 func TestLowerLimit(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, c := range allKinds(150, time.Second) {
 		s := newSubject(t, c)
 		if s.Most() != 150 {
@@ -199,7 +200,7 @@ func TestLowerLimit(t *testing.T) {
 // order, at the pace of the limit to the nanosecond, and never more than N of
 // them in any window.
 func TestLeakyBucketDelay(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, n := range []uint64{1, 3, 7, 60, 999} {
 		const span = time.Second
 		s := newSubject(t, limit.Config{Algorithm: limit.LeakyBucket, N: n, Span: span, Burst: 2*n + 1})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/snapshot"
 )
 
@@ -43,7 +44,7 @@ func restored(t testing.TB, s *subject, at, now int64) *subject {
 // TestStateGoesOnAsBefore charges, refunds and reads a counter of each kind and one
 // that was restored from it, also beyond the limit: both say the same.
 func TestStateGoesOnAsBefore(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 60
 	if longTests() {
 		rounds = 10_000
@@ -86,7 +87,7 @@ func TestStateGoesOnAsBefore(t *testing.T) {
 // TestStateAfterClockWasSetBack reads a state at an earlier time: at least as much
 // is used as was, and it has left as soon as if all had been charged then.
 func TestStateAfterClockWasSetBack(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for kind := limit.Sliding; kind <= limit.InFlight; kind++ {
 		for range 100 {
 			c := someConfig(rnd, kind)

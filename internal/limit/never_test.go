@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // A trail is what was admitted, by brute force: every event, and the sum of those
@@ -99,7 +100,7 @@ func TestNeverOver(t *testing.T) {
 		{Algorithm: limit.Exact, N: 2000, Span: time.Minute},
 		{Algorithm: limit.InFlight, N: 10, Span: time.Second},
 	}
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, c := range configs {
 		s := newSubject(t, c)
 		tr := hammer(rnd, s, int64(c.Span), max(int64(c.Resolution), 1), arrivalCount(len(configs)), nil)
@@ -115,7 +116,7 @@ func TestNeverOver(t *testing.T) {
 // TestTooEarlyIsCaught is the control: counters that forget a nanosecond too early,
 // or a slot (the ring that counts the current slot in place of the oldest).
 func TestTooEarlyIsCaught(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, c := range []struct {
 		limit.Config
 		by time.Duration
@@ -136,7 +137,7 @@ func TestTooEarlyIsCaught(t *testing.T) {
 // TestRefusalsAreJustified checks that when Sliding refuses, N were admitted
 // within a span and a slot.
 func TestRefusalsAreJustified(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, n := range []uint64{1, 100, 128, 129, 1000} {
 		span, slot := int64(time.Minute), int64(time.Second)
 		if n <= 128 {
@@ -207,7 +208,7 @@ func TestWorstCases(t *testing.T) {
 		if tr.worst != c.worst {
 			t.Errorf("%+v: %d admitted in a window, the worst case is %d", c.Config, tr.worst, c.worst)
 		}
-		rnd := seeded(t)
+		rnd := randtest.New(t)
 		if tr := hammer(rnd, newSubject(t, c.Config), span, 1, min(arrivalCount(12), 1_000_000), nil); tr.worst > c.worst {
 			t.Errorf("%+v: %d admitted in a window, the worst case is %d", c.Config, tr.worst, c.worst)
 		}
@@ -217,7 +218,7 @@ func TestWorstCases(t *testing.T) {
 // TestNeverTwoOfOne takes under limits of 1: no kind admits a second event within
 // a span of the first, but for the windows that are not about the last span.
 func TestNeverTwoOfOne(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for _, c := range allKinds(1, time.Second) {
 		if c.Algorithm == limit.Calendar || c.Algorithm == limit.LeakyBucket {
 			continue
@@ -231,7 +232,7 @@ func TestNeverTwoOfOne(t *testing.T) {
 // TestGoodput compares how much each kind admits with what Exact does, at the
 // limit and under a flood of ten times as much. Sliding has to admit 97 %.
 func TestGoodput(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	spans := 40.0
 	if longTests() {
 		spans = 2000

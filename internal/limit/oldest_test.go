@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // An oldestTrial charges a counter one unit at a time, takes some back without saying
@@ -146,7 +147,7 @@ func (tr *oldestTrial) run(refund func(s *subject, t int64, cost uint64) uint64)
 // is used from then on with what would be if the oldest, the newest or any others
 // of what counts had never been charged: never less, and for the oldest just that.
 func TestRefundOldest(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 60
 	if longTests() {
 		rounds = 5000
@@ -170,7 +171,7 @@ func TestRefundOldest(t *testing.T) {
 // TestRefundNewestIsCaught is the control: a log that gives back the newest, a
 // bucket that gives back whole units although the oldest has drained in part.
 func TestRefundNewestIsCaught(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	newest := func(s *subject, _ int64, cost uint64) (taken uint64) {
 		for taken < cost && s.b.Len(s.w) > 0 {
 			taken += uint64(s.b.Remove(s.w, s.b.Newest(s.w), 1))
@@ -243,7 +244,7 @@ func TestRefundOldestOfCut(t *testing.T) {
 // TestBucket holds a Bucket against a Counter of the same limit, and lets limits of
 // one bucket change: what is in it stays, rounded up to less than a nanosecond.
 func TestBucket(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for range 300 {
 		n, burst := 1+rnd.Uint64N(50), 1+rnd.Uint64N(50)
 		span := time.Duration(1+rnd.Int64N(5000)) * time.Millisecond

@@ -7,6 +7,7 @@ import (
 	_ "time/tzdata" // the zones, wherever the test runs
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 var zoneNames = []string{
@@ -99,7 +100,7 @@ func TestPeriods(t *testing.T) {
 // the period of t has t in it, its ends have the same bounds as t, the next one
 // begins where it ends, and what the wall clock shows tells them apart.
 func TestPeriodsTileTime(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 40
 	if longTests() {
 		rounds = 2000

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // TestRefund takes back what was charged, at any later time. What is used
 // afterwards is what the definition says of the events that are left; for the
 // kinds that drain, no less, and no more than before.
 func TestRefund(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 10
 	if longTests() {
 		rounds = 400
@@ -89,7 +90,7 @@ func checkRefunds(t *testing.T, rnd *rand.Rand, c limit.Config) {
 // back must count: the counter never says that less is used than the definition
 // does of those, or the most that it can say.
 func TestRefundIsNoCredit(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	rounds := 15
 	if longTests() {
 		rounds = 1000
@@ -108,7 +109,7 @@ func TestRefundIsNoCredit(t *testing.T) {
 // never run empty, where nothing was charged that did not fit: what is left is what
 // was there, less what was charged and cannot have drained since.
 func TestRefundOfABusyBucket(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	back := 0
 	for range 300 {
 		n := 1 + rnd.Uint64N(12)
@@ -151,7 +152,7 @@ func TestRefundOfABusyBucket(t *testing.T) {
 // TestCreditIsCaught is the control: a log that forgets that it has dropped times
 // which still count, and a bucket that forgets that it has drained.
 func TestCreditIsCaught(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	lossy := func(s *subject, _, at int64, cost uint64) uint64 { return uint64(s.b.Remove(s.w, at, int(cost))) }
 	tight := func(s *subject, _, at int64, cost uint64) uint64 { return s.refund(at, at, cost) }
 	for _, c := range []struct {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/snapshot"
 )
 
@@ -51,7 +52,7 @@ func TestSpillAndBack(t *testing.T) {
 // TestWaitAfterRefunds charges and takes back at random, and asks how long to wait
 // each time: a nanosecond earlier more is used, and then no more.
 func TestWaitAfterRefunds(t *testing.T) {
-	rnd := seeded(t)
+	rnd := randtest.New(t)
 	for range 40 {
 		for _, c := range []limit.Config{
 			{Algorithm: limit.Sliding, N: 129 + rnd.Uint64N(300), Span: time.Second},
@@ -129,7 +130,7 @@ func TestRefundOfWhatStayedBehind(t *testing.T) {
 // definition: up to Inline times are exact, more count in two slots of a span each
 // until both have left, and nothing is lost.
 func TestSpillWithoutMemory(t *testing.T) {
-	rnd, refused, coarse := seeded(t), 0, 0
+	rnd, refused, coarse := randtest.New(t), 0, 0
 	for range 60 {
 		c := limit.Config{Algorithm: limit.Sliding, N: 129 + rnd.Uint64N(300), Span: 997 * time.Millisecond}
 		if rnd.IntN(3) == 0 {

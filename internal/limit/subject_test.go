@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -17,21 +16,6 @@ import (
 //
 //	LATELY_LONG=1 go test -timeout 1h ./internal/limit
 func longTests() bool { return os.Getenv("LATELY_LONG") != "" }
-
-// seeded returns a random source, whose seed a failed test prints and
-// LATELY_SEED sets.
-func seeded(t testing.TB) *rand.Rand {
-	seed := rand.Uint64()
-	if s, err := strconv.ParseUint(os.Getenv("LATELY_SEED"), 10, 64); err == nil {
-		seed = s
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("LATELY_SEED=%d", seed)
-		}
-	})
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 // A subject is a counter with the words of one record.
 type subject struct {

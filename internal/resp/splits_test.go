@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/resp"
 )
 
@@ -19,18 +19,9 @@ import (
 //	LATELY_LONG=1 go test ./internal/resp -timeout 1h
 func longForm() bool { return os.Getenv("LATELY_LONG") != "" }
 
-// seeded returns a source of random numbers and its seed, which is printed when
-// the test fails and which LATELY_SEED sets.
+// seeded returns a source of random numbers and its seed.
 func seeded(t *testing.T) (*rand.Rand, uint64) {
-	seed := rand.Uint64()
-	if s, err := strconv.ParseUint(os.Getenv("LATELY_SEED"), 10, 64); err == nil {
-		seed = s
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("LATELY_SEED=%d", seed)
-		}
-	})
+	seed := randtest.Seed(t)
 	return rand.New(rand.NewPCG(seed, 0)), seed
 }
 

@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 func TestFloor(t *testing.T) {
@@ -24,8 +26,7 @@ func TestFloor(t *testing.T) {
 			t.Errorf("FloorDiv(%d, %d) = %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 10_000 {
 		a, b := int64(rnd.Uint64()), int64(rnd.Uint64()>>1>>rnd.IntN(62))|1

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 const width = 10 // nanoseconds a slot in these tests
@@ -428,8 +430,7 @@ func TestAddLive(t *testing.T) {
 
 // TestWordsOnlyGrow is the invariant of a generation, after random adds.
 func TestWordsOnlyGrow(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	r := newRing(6)
 	slot := int64(-50)
@@ -454,8 +455,7 @@ func TestWordsOnlyGrow(t *testing.T) {
 // counting, moves on by up to several rings or a whole generation, and lets it go on.
 // What it adds is kept, in a slot that was reached meanwhile, or refused.
 func TestLateWriter(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	lost, wrong := 0, 0
 	for range 10_000 {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"unsafe"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // Stripes lie on cache lines of their own.
@@ -77,8 +79,7 @@ func TestAssignment(t *testing.T) {
 // TestStripesFallBehind adds in stripes by turns, each of which has missed what the
 // others did meanwhile: slots, turns of the ring, whole generations.
 func TestStripesFallBehind(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for _, slots := range []int{1, 2, 5, 10} {
 		r := newRing(slots)

@@ -3,12 +3,13 @@ package ring
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // A word names its slot for every distance that a ring can produce.
 func TestSlotOf(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range 100_000 {
 		shift := uint8(1 + rnd.IntN(17))

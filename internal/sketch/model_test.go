@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/sketch"
 )
 
 // newRand returns a random source whose seed is in the log of a failed test.
 func newRand(t testing.TB) *rand.Rand {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	return rand.New(rand.NewPCG(seed, 0))
 }
 

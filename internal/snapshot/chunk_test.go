@@ -6,13 +6,14 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // Entries of any lengths come back in their order, each in one chunk, and each
 // chunk has the head.
 func TestChunks(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	var chunks [][]byte
 	w := NewWriter(Hot, -5, func(c []byte) bool { chunks = append(chunks, bytes.Clone(c)); return true })

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // taken takes everything from a tally, into sums by rule and key.
@@ -31,7 +33,7 @@ func TestTallyTakesWhatWasAdded(t *testing.T) {
 	var adders, taker sync.WaitGroup
 	var done atomic.Bool
 	for g := range goroutines {
-		seed := rand.Uint64()
+		seed := randtest.Seed(t)
 		adders.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			mine := make(map[string]uint64)
@@ -75,7 +77,7 @@ func TestTallyTakesWhatWasAdded(t *testing.T) {
 func TestTallyKeepsTheHottest(t *testing.T) {
 	const most, hot = 1 << 14, 20
 	tally := New(most, never(1), nil)
-	seed := rand.Uint64()
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	want := make(map[string]uint64)
 	for i := range 30_000 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -109,8 +110,7 @@ func compareReports(t testing.TB, seed uint64, old bool) (err error) {
 }
 
 func TestReportsWithAges(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	for i := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
 			if err := compareReports(t, seed+i, false); err != nil {

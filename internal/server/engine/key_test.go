@@ -7,14 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
 // The slots of a window are all that it has a part of: they add up to hi, and all
 // but the one it begins in to lo. They lie side by side, and cover it.
 func TestSlotsOfAKey(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	synctest.Test(t, func(t *testing.T) {
 		e, err := engine.New(engine.Config{Rules: parse(t, someRules)})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -14,8 +15,7 @@ import (
 func TestTopOfAFilter(t *testing.T) {
 	e := newEngine(t, someRules)
 	c := e.Session()
-	seed := rand.Uint64()
-	t.Log("seed", seed)
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 6000 {
 		key := fmt.Sprintf("198.51.%d.%d", rng.IntN(4), rng.IntN(150))

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
 // TestLatency compares with a list of all durations, which goroutines observe at once.
 func TestLatency(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	var l engine.Latency
 	var observers sync.WaitGroup
 	lists := make([][]time.Duration, 40)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/randtest"
 )
 
 // A replica is what a watcher knows, by the rules of the protocol alone.
@@ -232,7 +233,7 @@ func quiet(rnd *rand.Rand, l *List, all []*replica) error {
 }
 
 func TestModel(t *testing.T) {
-	seed, runs, steps := rand.Uint64(), 6, 1000
+	seed, runs, steps := randtest.Seed(t), 6, 1000
 	if testing.Short() {
 		runs, steps = 2, 500
 	}
