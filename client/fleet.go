@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/ratelimit"
 )
 
 // FleetConfig says which servers a [Fleet] has and how to reach them. Either Nodes or
@@ -67,7 +66,6 @@ const (
 	leastNodeTimeout   = 10 * time.Millisecond
 	defaultLookup      = 10 * time.Second
 	maxName            = 64
-	keySeparator       = "\t"
 )
 
 var (
@@ -216,73 +214,6 @@ func defaultName() string {
 		return r
 	}, filepath.Base(os.Args[0]))
 	return program[:min(len(program), maxName-len(id))] + id
-}
-
-// Take counts an event with this key under one rule, and returns the decision. The key is
-// the values of the rule's key, in the order of its fields. Cost 0 means 1. It does not
-// allocate, unless the key has several values or cost is more than 1.
-func (f *Fleet) Take(ctx context.Context, rule string, cost uint64, key ...string) (ratelimit.Decision, error) {
-	text, err := keyText(key)
-	if err != nil {
-		return ratelimit.Decision{}, err
-	}
-	q := newRequest(parseDecision, rule)
-	if cost <= 1 {
-		return f.decide(ctx, q, hashOf(rule, text), "TAKE", rule, text)
-	}
-	return f.decide(ctx, q, hashOf(rule, text), "TAKE", rule, text, "COST", strconv.FormatUint(cost, 10))
-}
-
-// Add adds n to a key of a counter. A counter that does not exist is created, if the node
-// has memory for it. n 0 means 1.
-func (f *Fleet) Add(ctx context.Context, counter string, n uint64, key ...string) error {
-	text, err := keyText(key)
-	if err != nil {
-		return err
-	}
-	_, err = f.decide(ctx, newRequest(parseOK, ""), hashOf(counter, text), "ADD", counter, text, strconv.FormatUint(max(n, 1), 10))
-	return err
-}
-
-// Throttle counts quantity events of a key under the limit of the call, as CL.THROTTLE
-// does: count events per period, and burst more at once. The period is rounded up to
-// seconds, and so are the times of the decision, which has no Rule. Quantity 0 counts
-// nothing.
-func (f *Fleet) Throttle(ctx context.Context, key string, burst, count uint64, period time.Duration, quantity uint64) (ratelimit.Decision, error) {
-	seconds := period / time.Second
-	if period%time.Second > 0 && seconds < math.MaxInt64 {
-		seconds++
-	}
-	return f.decide(ctx, newRequest(parseThrottle, ""), hashOf("", key), "CL.THROTTLE", key,
-		strconv.FormatUint(burst, 10), strconv.FormatUint(count, 10), strconv.FormatInt(int64(seconds), 10), strconv.FormatUint(quantity, 10))
-}
-
-// keyText returns the values of a key as servers take them in one argument.
-func keyText(key []string) (string, error) {
-	switch len(key) {
-	case 0:
-		return "", errors.New("key: missing: must be a value for each field of the rule's key")
-	case 1:
-		return key[0], nil
-	}
-	for _, v := range key {
-		if strings.Contains(v, keySeparator) {
-			return "", fmt.Errorf("key: %.64q: must not have a tab, which separates the values", v)
-		}
-	}
-	return strings.Join(key, keySeparator), nil
-}
-
-// decide sends a command to the node of its key, waits for the answer and returns its
-// decision.
-func (f *Fleet) decide(ctx context.Context, q *request, key uint64, args ...string) (ratelimit.Decision, error) {
-	mine, err := f.do(ctx, q, key, args)
-	if !mine {
-		return ratelimit.Decision{}, err
-	}
-	d := q.decision
-	requests.Put(q)
-	return d, err
 }
 
 // do sends a command to the node of its key, or if that is down to the next, and waits for

@@ -119,17 +119,73 @@ func TestFleetDecisions(t *testing.T) {
 	}
 }
 
-func TestFleetToken(t *testing.T) {
-	const token = "cccccccccccccccccccccccccccccccc-check"
+// A Fleet peeks at and gives back to the node that counts the key, as a Client does.
+func TestFleetGivesBack(t *testing.T) {
+	_, addrs := startServers(t, 3)
+	f := mustFleet(t, FleetConfig{Nodes: addrs})
+	ctx := t.Context()
+	for i := range addrs {
+		user := keysOf("work", addrs, i, 1)[0]
+		left := func(verb func(context.Context, string, uint64, ...string) (ratelimit.Decision, error), rule string, allowed bool, want uint64, key ...string) {
+			t.Helper()
+			if d, err := verb(ctx, rule, 1, key...); err != nil || d.Allowed != allowed || d.Remaining != want || d.Rule != rule {
+				t.Errorf("%+v, %v; want %d left", d, err, want)
+			}
+		}
+		gave := func(verb func(context.Context, string, uint64, ...string) (uint64, error), rule string, n, want uint64, key ...string) {
+			t.Helper()
+			if got, err := verb(ctx, rule, n, key...); err != nil || got != want {
+				t.Errorf("%d given back, %v; want %d", got, err, want)
+			}
+		}
+		for range 2 {
+			left(f.Peek, "pair", true, 1, "192.0.2.1", user)
+		}
+		left(f.Take, "pair", true, 1, "192.0.2.1", user)
+		left(f.Take, "pair", true, 0, "192.0.2.1", user)
+		left(f.Peek, "pair", false, 0, "192.0.2.1", user)
+		gave(f.Refund, "pair", 1, 1, "192.0.2.1", user)
+		left(f.Peek, "pair", true, 0, "192.0.2.1", user)
+		gave(f.Refund, "pair", 5, 1, "192.0.2.1", user)
+		gave(f.Refund, "pair", 1, 0, "192.0.2.1", user)
+
+		left(f.Take, "work", true, 0, user)
+		left(f.Take, "work", false, 0, user)
+		gave(f.Release, "work", 1, 1, user)
+		gave(f.Release, "work", 1, 0, user)
+		left(f.Take, "work", true, 0, user)
+	}
+	for what, call := range map[string]func() error{
+		"an unknown rule":      func() error { _, err := f.Refund(ctx, "logn", 1, "ada"); return err },
+		"not in flight":        func() error { _, err := f.Release(ctx, "login", 1, "ada"); return err },
+		"nothing to give back": func() error { _, err := f.Refund(ctx, "login", 0, "ada"); return err },
+	} {
+		if _, ok := errors.AsType[*Error](call()); !ok {
+			t.Errorf("%s: %v, want an *Error", what, call())
+		}
+	}
+	if _, err := f.Release(ctx, "work", 1); err == nil || !strings.Contains(err.Error(), "key: missing") {
+		t.Errorf("a Release without a key: %v", err)
+	}
+}
+
+// tokensOf returns the tokens of a token file with these lines.
+func tokensOf(t *testing.T, lines string) func() *access.Tokens {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(path, []byte("check "+token+" svc\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	tokens, err := access.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := startServer(t, engine.ListenerConfig{Tokens: func() *access.Tokens { return tokens }})
+	return func() *access.Tokens { return tokens }
+}
+
+func TestFleetToken(t *testing.T) {
+	const token = "cccccccccccccccccccccccccccccccc-check"
+	s := startServer(t, engine.ListenerConfig{Tokens: tokensOf(t, "check "+token+" svc\n")})
 	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}, Token: token})
 	if d, err := f.Take(t.Context(), "login", 1, "ada"); err != nil || !d.Allowed {
 		t.Errorf("%+v, %v", d, err)
@@ -145,6 +201,33 @@ func TestFleetToken(t *testing.T) {
 	f = mustFleet(t, FleetConfig{Nodes: []string{open.addr}, Token: token})
 	if _, err := f.Take(t.Context(), "login", 1, "ada"); !errors.Is(err, ErrNoNode) || !strings.Contains(err.Error(), "this server has no tokens") {
 		t.Errorf("with a token for a server that has none: %v", err)
+	}
+}
+
+// A Fleet that detects hot keys needs the role check, and no more. With read it is told of hot
+// keys, but what it counts is refused.
+func TestFleetTokenHot(t *testing.T) {
+	const check, read = "cccccccccccccccccccccccccccccccc-check", "rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr-read"
+	s := startServer(t, engine.ListenerConfig{Tokens: tokensOf(t, "check "+check+" svc\nread "+read+" eyes\n")})
+	services := startProcesses(t, 4, FleetConfig{Nodes: []string{s.addr}, Token: check})
+	eyes := startProcesses(t, 1, FleetConfig{Nodes: []string{s.addr}, Token: read})[0]
+	heat(t, services, "/a")
+	heat(t, []*process{eyes}, "/a")
+	until(t, "the key is hot in all processes", func() bool {
+		return all(append(services, eyes), func(p *process) bool { return p.cache.IsHot("/a") })
+	})
+	if err := services[0].f.Changed(t.Context(), "product", "/a"); err != nil {
+		t.Error(err)
+	}
+	refusal, _ := errors.AsType[*Error](eyes.f.Changed(t.Context(), "product", "/a"))
+	if refusal == nil || refusal.Code != api.NoPerm {
+		t.Errorf("Changed with the role read: %v, want NOPERM", refusal)
+	}
+	if got := settled(t, eyes.f); got.Dropped != got.Added || got.Err == nil || !strings.Contains(got.Err.Error(), "NOPERM") {
+		t.Errorf("with the role read: %+v, want all dropped, and NOPERM", got)
+	}
+	if got := settled(t, services[0].f); got.Sent != got.Added || got.Err != nil {
+		t.Errorf("with the role check: %+v, want all sent", got)
 	}
 }
 

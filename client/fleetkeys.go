@@ -1,0 +1,121 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// Take counts an event with this key under one rule, and returns the decision. The key is
+// the values of the rule's key, in the order of its fields. Cost 0 means 1. It does not
+// allocate, unless the key has several values or cost is more than 1.
+func (f *Fleet) Take(ctx context.Context, rule string, cost uint64, key ...string) (ratelimit.Decision, error) {
+	return f.judge(ctx, "TAKE", rule, cost, key)
+}
+
+// Peek returns the decision that Take would return now, and changes nothing.
+func (f *Fleet) Peek(ctx context.Context, rule string, cost uint64, key ...string) (ratelimit.Decision, error) {
+	return f.judge(ctx, "PEEK", rule, cost, key)
+}
+
+func (f *Fleet) judge(ctx context.Context, verb, rule string, cost uint64, key []string) (ratelimit.Decision, error) {
+	text, err := keyText(key)
+	if err != nil {
+		return ratelimit.Decision{}, err
+	}
+	q := newRequest(parseDecision, rule)
+	if cost <= 1 {
+		return f.decide(ctx, q, hashOf(rule, text), verb, rule, text)
+	}
+	return f.decide(ctx, q, hashOf(rule, text), verb, rule, text, "COST", strconv.FormatUint(cost, 10))
+}
+
+// Refund gives back what n events of cost 1 took of a rule, and returns how many were given
+// back. It is 0 if another node has the key by now.
+func (f *Fleet) Refund(ctx context.Context, rule string, n uint64, key ...string) (uint64, error) {
+	return f.giveBack(ctx, "REFUND", rule, n, key)
+}
+
+// Release ends n events of this key that are under way under an in-flight rule, and returns
+// how many it ended. Take such an event before the work, and Release it after. If a client
+// fails in between, or another node counts the key now, the event ends after the rule's
+// span. Do not repeat a Release whose answer was lost: it might end another event.
+func (f *Fleet) Release(ctx context.Context, rule string, n uint64, key ...string) (uint64, error) {
+	return f.giveBack(ctx, "RELEASE", rule, n, key)
+}
+
+func (f *Fleet) giveBack(ctx context.Context, verb, rule string, n uint64, key []string) (uint64, error) {
+	text, err := keyText(key)
+	if err != nil {
+		return 0, err
+	}
+	q := newRequest(parseInt, "")
+	mine, err := f.do(ctx, q, hashOf(rule, text), []string{verb, rule, text, "COST", strconv.FormatUint(n, 10)})
+	if !mine {
+		return 0, err
+	}
+	given := uint64(q.n)
+	requests.Put(q)
+	return given, err
+}
+
+// Add adds n to a key of a counter. A counter that does not exist is created, if the node
+// has memory for it. n 0 means 1.
+func (f *Fleet) Add(ctx context.Context, counter string, n uint64, key ...string) error {
+	text, err := keyText(key)
+	if err != nil {
+		return err
+	}
+	_, err = f.decide(ctx, newRequest(parseOK, ""), hashOf(counter, text), "ADD", counter, text, strconv.FormatUint(max(n, 1), 10))
+	return err
+}
+
+// Throttle counts quantity events of a key under the limit of the call, as CL.THROTTLE
+// does: count events per period, and burst more at once. The period is rounded up to
+// seconds, and so are the times of the decision, which has no Rule. Quantity 0 counts
+// nothing.
+func (f *Fleet) Throttle(ctx context.Context, key string, burst, count uint64, period time.Duration, quantity uint64) (ratelimit.Decision, error) {
+	seconds := period / time.Second
+	if period%time.Second > 0 && seconds < math.MaxInt64 {
+		seconds++
+	}
+	return f.decide(ctx, newRequest(parseThrottle, ""), hashOf("", key), "CL.THROTTLE", key,
+		strconv.FormatUint(burst, 10), strconv.FormatUint(count, 10), strconv.FormatInt(int64(seconds), 10), strconv.FormatUint(quantity, 10))
+}
+
+// keySeparator is between the values of a key in one argument.
+const keySeparator = "\t"
+
+// keyText returns the values of a key as servers take them in one argument.
+func keyText(key []string) (string, error) {
+	switch len(key) {
+	case 0:
+		return "", errors.New("key: missing: must be a value for each field of the rule's key")
+	case 1:
+		return key[0], nil
+	}
+	for _, v := range key {
+		if strings.Contains(v, keySeparator) {
+			return "", fmt.Errorf("key: %.64q: must not have a tab, which separates the values", v)
+		}
+	}
+	return strings.Join(key, keySeparator), nil
+}
+
+// decide sends a command to the node of its key, waits for the answer and returns its
+// decision.
+func (f *Fleet) decide(ctx context.Context, q *request, key uint64, args ...string) (ratelimit.Decision, error) {
+	mine, err := f.do(ctx, q, key, args)
+	if !mine {
+		return ratelimit.Decision{}, err
+	}
+	d := q.decision
+	requests.Put(q)
+	return d, err
+}
