@@ -62,6 +62,32 @@ type HotChanged struct {
 	Hot bool `json:"hot" doc:"the key is hot, so watchers are told that its value changed"`
 }
 
+// A HotReport is the body of POST /v1/hot/report: events of keys under a hot rule that a
+// client has counted.
+type HotReport struct {
+	Rule    string      `json:"rule"`
+	Records []HotRecord `json:"records" doc:"1 to 1000; if one is wrong, none is counted"`
+}
+
+// A HotRecord is events of one key.
+type HotRecord struct {
+	Key
+	Count *uint64 `json:"count,omitempty" range:"cost" doc:"how many; 1 if it is left out"`
+	Age   Millis  `json:"age_ms,omitempty" doc:"how long ago they happened"`
+}
+
+// HotReported is the answer of POST /v1/hot/report.
+type HotReported struct {
+	Counted int `json:"counted" doc:"the records that were counted: not those that are as old as the span of the rule, of keys that are ignored, or without memory"`
+}
+
+// A CacheReport is the body of POST /v1/hot/cache: what the caches of a process did since
+// its last report.
+type CacheReport struct {
+	Rule string `json:"rule"`
+	CacheCounts
+}
+
 // HotStats is the answer of GET /v1/hot/stats.
 type HotStats struct {
 	Watchers    int            `json:"watchers" doc:"now"`

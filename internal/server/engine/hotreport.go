@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -142,6 +143,9 @@ func newHotUse() (*hotUse, error) {
 	return u, nil
 }
 
+// MaxCached is the largest number that CountCache takes: what a double holds exactly.
+const MaxCached = 1 << 53
+
 // CountCache counts what the caches of a process did under a rule since its last report.
 func (e *Engine) CountCache(rule string, hits, misses, loads, stale uint64) error {
 	h, err := e.rules.Load().hotNamed(rule)
@@ -151,7 +155,11 @@ func (e *Engine) CountCache(rule string, hits, misses, loads, stale uint64) erro
 	if err := e.requireLive(); err != nil {
 		return err
 	}
-	for i, n := range [cacheCounts]uint64{hits, misses, loads, stale} {
+	counts := [cacheCounts]uint64{hits, misses, loads, stale}
+	if most := slices.Max(counts[:]); most > MaxCached {
+		return errorf(api.BadArg, "%d: must be 0 to %d", most, uint64(MaxCached))
+	}
+	for i, n := range counts {
 		if n > 0 {
 			h.use.cache[i].total.Add(n)
 			h.use.cache[i].recent.Add(n)

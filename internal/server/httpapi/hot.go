@@ -110,5 +110,50 @@ func changedHot(c *call, req *api.RuleKey) (a api.HotChanged, err error) {
 	return a, err
 }
 
+// reportHot counts records of keys that a client has counted. A wrong record refuses all.
+func reportHot(c *call, req *api.HotReport) (a api.HotReported, err error) {
+	if n := len(req.Records); n < 1 || n > maxBatch {
+		return a, badArg("records: a list of %d entries: must be 1 to %d", n, maxBatch)
+	}
+	if req.Rule == "" {
+		return a, badArg("rule: missing: must be the name of a rule")
+	}
+	r, err := c.engine.HotReport(req.Rule)
+	if err != nil {
+		return a, err
+	}
+	for i := range req.Records {
+		if err := addRecord(r, &req.Records[i]); err != nil {
+			e := asAPI(err)
+			return a, problemf(e.Status, e.Code, "records: record %d: %s", i+1, e.Detail)
+		}
+	}
+	a.Counted = r.Count()
+	return a, nil
+}
+
+func addRecord(r *engine.HotReport, record *api.HotRecord) error {
+	n, err := amount("count", record.Count)
+	if err != nil {
+		return err
+	}
+	if record.Age < 0 || record.Age > maxPeriod {
+		return badArg("age_ms: %d: must be 0 to %d", record.Age, maxPeriod)
+	}
+	key, err := valuesOf(record.Key)
+	if err != nil {
+		return err
+	}
+	return r.Add(n, record.Age.Duration(), key...)
+}
+
+// countCache counts what the caches of a process did.
+func countCache(c *call, req *api.CacheReport) (ok api.Nothing, err error) {
+	if req.Rule == "" {
+		return ok, badArg("rule: missing: must be the name of a rule")
+	}
+	return ok, c.s.Engine.CountCache(req.Rule, req.Hits, req.Misses, req.Loads, req.Stale)
+}
+
 // hotStats answers with the statistics of hot rules.
 func hotStats(c *call) (api.HotStats, error) { return c.s.Engine.HotStats(c.query.Get("rule")) }

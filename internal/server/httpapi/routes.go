@@ -150,6 +150,8 @@ func keyRoutes() []route {
 		{"POST", "/v1/hot", access.Admin, hotAddHandler, "addHot", "Make a key hot by hand, for the hold of its rule or for a time", nil},
 		{"POST", "/v1/hot/remove", access.Admin, bodyHandler(removeHot), "removeHot", "Make a key cold by hand, and delete its counts", nil},
 		{"POST", "/v1/hot/ignore", access.Admin, bodyHandler(ignoreHot), "ignoreHot", "Never count a key under a hot rule, or count it again", nil},
+		{"POST", "/v1/hot/report", access.Check, bodyHandler(reportHot), "reportHot", "Count events of keys under a hot rule that a client has counted, each some time ago", nil},
+		{"POST", "/v1/hot/cache", access.Check, bodyHandler(countCache), "countCache", "Count what the caches of a process did since its last report", nil},
 		{"POST", "/v1/hot/changed", access.Check, bodyHandler(changedHot), "changedHot", "Tell watchers of hot keys that the value of a key changed", nil},
 		{"GET", "/v1/hot/stats", access.Read, queryHandler(hotStats), "hotStats", "What was reported under hot rules, and what caches saved", []parameter{hotRule}},
 		{"GET", "/v1/hot/watch", access.Read, hotHandler, "watchHot", "A stream of the keys that are hot, as a reset, and then of each change; the data of each event is a HotUpdate", []parameter{hotRule}},

@@ -48,9 +48,6 @@ func (c *conn) writeHot(k *api.HotKey) {
 	c.w.Ints(engine.EpochMillis(k.Since), engine.EpochMillis(k.Until), wireCount(k.Lo), hi, wireCount(k.Changed))
 }
 
-// maxCached is the largest number that HOT.CACHE takes: what a double holds exactly.
-const maxCached = 1 << 53
-
 // reportHot counts records of keys that a client has counted. A wrong record refuses all.
 func reportHot(c *conn, args [][]byte) error {
 	r, err := c.caller.HotReport(view(args[1]))
@@ -206,7 +203,7 @@ func ignoreHot(c *conn, args [][]byte) error {
 func countCache(c *conn, args [][]byte) error {
 	var n [4]uint64
 	for i, what := range []string{"hits", "misses", "loads", "stale"} {
-		x, err := readInt(what, args[2+i], 0, maxCached)
+		x, err := readInt(what, args[2+i], 0, engine.MaxCached)
 		if err != nil {
 			return err
 		}

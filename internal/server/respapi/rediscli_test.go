@@ -41,6 +41,14 @@ func TestRedisCLI(t *testing.T) {
 		{"-3 --json CONFIG GET *", "{}\n"},
 		{"-3 --json HELLO 3", `{"server":"lately"`},
 		{"COMMAND COUNT", "46\n"},
+		{"HOT.REPORT product /product/7 3 40 /product/8 1 0", "2\n"},
+		{"HOT.REPORT product /product/7 1 0 /product/8", "BADARG record 2: "},
+		{"HOT.LIST product", "product\n/product/7\n"},
+		{"HOT.ADD product /product/9 MS 60000", "OK\n"},
+		{"HOT.CHANGED product /product/9", "1\n"},
+		{"HOT.REMOVE product /product/9", "1\n"},
+		{"HOT.CACHE product 9 1 1 0", "OK\n"},
+		{"-3 --json HOT.STATS product", `{"watchers":0,`},
 		{"INFO server", "# Server\nserver_name:lately\n"},
 	} {
 		if got := redisCLI(t, s, "", strings.Fields(c.args)...); !strings.HasPrefix(got, c.want) {
