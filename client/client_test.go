@@ -295,6 +295,14 @@ func TestCalls(t *testing.T) {
 			}, Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}},
 		},
 		{
+			"reload", `{"added":["a"],"removed":["b"],"changed":["counter c"],"bans_dropped":4}`, "POST", "/v1/rules/reload", `{"drop_bans":true}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				changes, err := c.Reload(ctx, true)
+				return result{changes}, err
+			},
+			result{api.RuleChanges{Added: []string{"a"}, Removed: []string{"b"}, Changed: []string{"counter c"}, BansDropped: 4}},
+		},
+		{
 			"key", `{"fields":["client"],"key":["k"],"counters":[{"counter":"n","span_ms":1000,"lo":1,"hi":2,"slots":[{"start":"2026-01-02T03:04:05Z","count":1}]}],` +
 				`"rules":[{"rule":"r","decision":` + decisionText + `}],"bans":[` + banText + `]}`,
 			"GET", "/v1/key?field=client&value=k", "",
@@ -339,18 +347,23 @@ func TestErrors(t *testing.T) {
 		want          Error
 		temporary     bool
 	}{
-		{"problem", 404, "application/problem+json", noRule, Error{api.NoRule, `there is no rule "x"`, 404, 0}, false},
-		{"overload", 503, "application/problem+json", `{"title":"t","code":"OVERLOAD"}`, Error{api.Overload, "t", 503, 0}, true},
-		{"a proxy's page", 502, "text/html", "<h1>Bad Gateway</h1>", Error{api.Failed, "the answer is 502 Bad Gateway", 502, 0}, true},
-		{"a proxy's refusal", 403, "text/html", "no", Error{api.NoPerm, "the answer is 403 Forbidden", 403, 0}, false},
-		{"another's JSON", 400, "application/json", `[1]`, Error{api.Failed, "the answer is 400 Bad Request", 400, 0}, false},
-		{"a redirect", 302, "text/html", "", Error{api.Failed, "the answer is 302 Found", 302, 0}, false},
+		{"problem", 404, "application/problem+json", noRule, Error{api.NoRule, `there is no rule "x"`, 404, 0, nil}, false},
+		{
+			"mistakes of a rules file", 422, "application/problem+json", `{"detail":"d","code":"BADARG","errors":[{"line":1,"column":2,"message":"m"}]}`,
+			Error{api.BadArg, "d", 422, 0, []api.Mistake{{Line: 1, Column: 2, Message: "m"}}},
+			false,
+		},
+		{"overload", 503, "application/problem+json", `{"title":"t","code":"OVERLOAD"}`, Error{api.Overload, "t", 503, 0, nil}, true},
+		{"a proxy's page", 502, "text/html", "<h1>Bad Gateway</h1>", Error{api.Failed, "the answer is 502 Bad Gateway", 502, 0, nil}, true},
+		{"a proxy's refusal", 403, "text/html", "no", Error{api.NoPerm, "the answer is 403 Forbidden", 403, 0, nil}, false},
+		{"another's JSON", 400, "application/json", `[1]`, Error{api.Failed, "the answer is 400 Bad Request", 400, 0, nil}, false},
+		{"a redirect", 302, "text/html", "", Error{api.Failed, "the answer is 302 Found", 302, 0, nil}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, _ := fake(t, tt.status, tt.media, tt.answer)
 			_, err := c.Take(t.Context(), "x", 1, "k")
 			e, ok := errors.AsType[*Error](err)
-			if !ok || *e != tt.want || e.Temporary() != tt.temporary {
+			if !ok || !reflect.DeepEqual(*e, tt.want) || e.Temporary() != tt.temporary {
 				t.Errorf("%#v, want %#v", err, tt.want)
 			}
 			if ok && e.Error() != string(tt.want.Code)+" "+tt.want.Detail {

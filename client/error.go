@@ -20,6 +20,7 @@ type Error struct {
 	Detail     string
 	Status     int           // of the HTTP answer; 0 for an answer to a [Fleet]
 	RetryAfter time.Duration // as the server asks; 0 if it does not
+	Mistakes   []api.Mistake // of a rules file
 }
 
 // Error returns the code and the detail.
@@ -38,6 +39,7 @@ func problem(resp *http.Response) *Error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem))
 	if strings.Contains(resp.Header.Get("Content-Type"), "json") && json.Unmarshal(body, &wire) == nil {
 		e.Detail, e.Code = cmp.Or(wire.Detail, wire.Title), cmp.Or(wire.Code, e.Code)
+		e.Mistakes = wire.Errors
 	}
 	if e.Detail == "" {
 		e.Detail = fmt.Sprintf("the answer is %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))

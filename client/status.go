@@ -18,6 +18,13 @@ func (c *Client) Rules(ctx context.Context) (api.RuleSet, error) {
 	return get[api.RuleSet](ctx, c, "/v1/rules", nil)
 }
 
+// Reload makes the server read its rules file again, and returns what that has changed. If
+// the file has mistakes, the rules stay, and the error says what is wrong. If a rule that
+// has bans would be removed or get another key, it is an error unless dropBans is set.
+func (c *Client) Reload(ctx context.Context, dropBans bool) (api.RuleChanges, error) {
+	return post[api.RuleChanges](ctx, c, "/v1/rules/reload", api.ReloadRequest{DropBans: dropBans})
+}
+
 // Rates returns what was decided in the last span, from a second to a day, in at most
 // points parts of equal width, oldest first. There are fewer when the server is
 // younger. With perRule, each part also has the totals of each rule.

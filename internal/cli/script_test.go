@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,8 +24,29 @@ func TestMain(m *testing.M) {
 // TestScripts runs the scripts of testdata, one for each thing that the command
 // does; each begins with why.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:           "testdata",
+	testscript.Run(t, scripts("testdata"))
+}
+
+// TestServerScripts runs the scripts about commands that ask a server. Each has one of its
+// own, at $ADDR, with the script's rules.yaml and, if there are any, its tokens.
+func TestServerScripts(t *testing.T) {
+	params := scripts(filepath.Join("testdata", "server"))
+	params.Setup = func(env *testscript.Env) error {
+		args := []string{"--rules", filepath.Join(env.WorkDir, "rules.yaml"), "--rules-poll", "never"}
+		tokens := filepath.Join(env.WorkDir, "tokens")
+		if err := os.Chmod(tokens, 0o600); err == nil {
+			args = append(args, "--token-file", tokens)
+		}
+		env.Setenv("ADDR", serve(t, args...).http)
+		return nil
+	}
+	testscript.Run(t, params)
+}
+
+// scripts returns how the scripts of a directory are run.
+func scripts(dir string) testscript.Params {
+	return testscript.Params{
+		Dir:           dir,
 		UpdateScripts: *update,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"code":    exitCode,
@@ -32,7 +54,7 @@ func TestScripts(t *testing.T) {
 			"json":    jsonValue,
 			"plain":   plainBytes,
 		},
-	})
+	}
 }
 
 // exitCode runs a command and compares its exit code: code N command args...

@@ -143,7 +143,7 @@ func (c *serveCommand) read(environ []string) (config server.Config, err error) 
 			return config, err
 		}
 	}
-	if err := server.ReadEnvironment(&config, environ, configVariable); err != nil {
+	if err := server.ReadEnvironment(&config, environ, configVariable, tokenVariable); err != nil {
 		return config, err
 	}
 	for i, s := range config.Settings() {

@@ -2,14 +2,11 @@ package cli
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -21,9 +18,9 @@ import (
 
 // topFlags is the command line of top.
 type topFlags struct {
-	addr, tokenFile, caFile string
-	counter, span           string
-	insecure, once, asJSON  bool
+	connectFlags
+	counter, span string
+	once, asJSON  bool
 }
 
 func newTop() *cobra.Command {
@@ -46,11 +43,8 @@ With NO_COLOR set there are no colours; without UTF-8 in LC_ALL, LC_CTYPE or LAN
 			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
+	f.register(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.addr, "addr", "http://127.0.0.1:7380", "the server's HTTP address")
-	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token for the server")
-	flags.StringVar(&f.caFile, "ca-file", "", "file with the certificates (PEM) to trust instead of the system's")
-	flags.BoolVar(&f.insecure, "insecure", false, "send the token to another machine without encryption")
 	flags.StringVar(&f.counter, "counter", "", "the counter whose top keys are shown (default: the first)")
 	flags.StringVar(&f.span, "span", "1m", "the span to look back, 1s to 24h")
 	flags.BoolVar(&f.once, "once", false, "print one frame as text and exit")
@@ -82,36 +76,6 @@ func (f *topFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return topShow(ctx, c, want, paint, tea.WithInput(in), tea.WithOutput(out), tea.WithFPS(10))
 }
 
-// client returns the client that the flags describe.
-func (f *topFlags) client() (*client.Client, error) {
-	config := client.Config{Insecure: f.insecure}
-	if f.tokenFile != "" {
-		b, err := os.ReadFile(f.tokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("--token-file: %w", err)
-		}
-		config.Token = strings.TrimSpace(string(b))
-		if config.Token == "" || len(strings.Fields(config.Token)) > 1 {
-			return nil, fmt.Errorf("--token-file: %s: %d words: must be one, the token", f.tokenFile, len(strings.Fields(config.Token)))
-		}
-	}
-	if f.caFile != "" {
-		pem, err := os.ReadFile(f.caFile)
-		if err != nil {
-			return nil, fmt.Errorf("--ca-file: %w", err)
-		}
-		config.TLS = &tls.Config{RootCAs: x509.NewCertPool()}
-		if !config.TLS.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--ca-file: %s: no certificate: must be certificates as PEM", f.caFile)
-		}
-	}
-	c, err := client.New(f.addr, config)
-	if err != nil {
-		return nil, fmt.Errorf("--addr: %w", err)
-	}
-	return c, nil
-}
-
 // topOnce prints one frame, as text or as JSON.
 func topOnce(ctx context.Context, c *client.Client, want topWant, asJSON bool, out io.Writer) error {
 	reading, err := readTop(ctx, c, want)
@@ -119,7 +83,7 @@ func topOnce(ctx context.Context, c *client.Client, want topWant, asJSON bool, o
 		return ctx.Err()
 	}
 	if err != nil {
-		return topFailed(c, err)
+		return serverFailed(c, err)
 	}
 	if reading.note != "" {
 		return inputErrorOf(reading.note)
@@ -158,11 +122,6 @@ func onceWidth() int {
 	return 100
 }
 
-// topFailed is the error of a server that does not answer, or refuses to.
-func topFailed(c *client.Client, err error) error {
-	return inputErrorOf(fmt.Sprintf("%s: %v", c.Addr(), err))
-}
-
 // topShow shows the live view until the user quits.
 func topShow(ctx context.Context, c *client.Client, want topWant, paint topPaint, options ...tea.ProgramOption) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -197,7 +156,7 @@ func topShow(ctx context.Context, c *client.Client, want topWant, paint topPaint
 		return inputErrorOf("the terminal: " + err.Error())
 	}
 	if last, ok := end.(*topModel); ok && last.fatal != nil {
-		return topFailed(c, last.fatal)
+		return serverFailed(c, last.fatal)
 	}
 	return nil
 }

@@ -85,5 +85,5 @@ func (e *Engine) lost(next *ratelimit.Set) (bans int, names []string, err error)
 // wouldDrop is the error of a reload that would drop bans.
 func wouldDrop(bans int, names []string) *Error {
 	return &Error{api.Conflict, fmt.Sprintf("the new rules would drop %d bans, under rules that they remove or that get another key: %s; "+
-		"the rules in force stay. End the bans first (UNBANALL RULE name), or reload with DROPBANS (RESP) or drop_bans (HTTP)", bans, strings.Join(names, ", "))}
+		"the rules in force stay. End the bans first (UNBANALL RULE name), or reload with --drop-bans (lately reload), DROPBANS (RESP) or drop_bans (HTTP)", bans, strings.Join(names, ", "))}
 }

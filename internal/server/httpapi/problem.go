@@ -71,7 +71,7 @@ func asAPI(err error) *apiError {
 		return problemf(statusOf(e.Code), e.Code, "%s", e.Message)
 	}
 	if errs, ok := errors.AsType[rules.Errors](err); ok {
-		e := problemf(http.StatusUnprocessableEntity, api.BadArg, "the rules file has %d mistakes; the rules in force stay", len(errs))
+		e := problemf(http.StatusUnprocessableEntity, api.BadArg, "mistakes in the rules file: %d; the rules in force stay", len(errs))
 		e.Errors = mistakes(errs)
 		return e
 	}

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/rules"
+)
+
+func newBan() *cobra.Command {
+	var f answerFlags
+	var rule, length, reason string
+	cmd := &cobra.Command{
+		Use:   "ban [flags] --rule RULE --for D KEY...",
+		Short: "Ban a key on a running server",
+		Long: `Ban bans a key under a limit or a ban of a running server, and prints the ban. It returns when the ban is on
+the server's disk, if the server has a data directory. A ban of the same key and rule is replaced. The token needs the role admin.
+
+KEY is the key of the rule: an address, a user; for a rule that counts by several fields, one value for each,
+in their order.
+
+` + answerCodes,
+		Example: `  lately ban --rule per-client --for 1h 203.0.113.9
+  lately ban --rule login --for 7d --reason "stolen account" 203.0.113.9 ada`,
+		RunE: func(cmd *cobra.Command, key []string) error {
+			if rule == "" {
+				return errNoRule
+			}
+			d, err := rules.ParseDuration(length)
+			if err != nil || d < time.Millisecond {
+				return fmt.Errorf("--for: %q: must be a duration such as 10m, 1h or 7d", length)
+			}
+			if len(key) == 0 {
+				return errNoKey
+			}
+			return answer(cmd, &f, func(ctx context.Context, c *client.Client) (api.Ban, error) {
+				return c.Ban(ctx, rule, d, reason, key...)
+			}, func(w io.Writer, b api.Ban) {
+				fmt.Fprintf(w, "%s is banned under %s until %s UTC\n", shown(b.Values()...), visible(b.Rule), stamp(b.Until))
+			})
+		},
+	}
+	f.register(cmd)
+	f.registerRule(cmd, &rule, "`RULE` under which the key is banned (required)")
+	cmd.Flags().StringVar(&length, "for", "", "how long, as a duration `D` such as 10m, 24h or 7d (required)")
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that lists of bans show")
+	return cmd
+}
+
+// errNoKey is the error of a command line without a key.
+var errNoKey = errors.New("KEY: missing: must be the key of a rule, such as 203.0.113.9")
+
+func newUnban() *cobra.Command {
+	var f answerFlags
+	var filter api.BanFilter
+	cmd := &cobra.Command{
+		Use:   "unban [flags] KEY... | --pattern GLOB | --network NETWORK",
+		Short: "End bans on a running server",
+		Long: `Unban ends the ban of a key under --rule, or under every rule that counts by as many fields as KEY has values.
+With --pattern or --network it ends all bans that match; given together, with or without --rule, all of them must match.
+It prints how many bans it ended; 0 is not an error. It returns when that is on the server's disk, if the server has a
+data directory. The token needs the role admin.
+
+` + answerCodes,
+		Example: `  lately unban 203.0.113.9
+  lately unban --rule login 203.0.113.9 ada
+  lately unban --network 192.0.2.0/24`,
+		RunE: func(cmd *cobra.Command, key []string) error {
+			many := filter.Pattern != "" || filter.Network != ""
+			switch {
+			case many && len(key) > 0:
+				return fmt.Errorf("KEY: %q: must not be given with --pattern or --network", key[0])
+			case !many && len(key) == 0:
+				return errors.New("KEY: missing: must be a key such as 203.0.113.9, or --pattern or --network must be given")
+			}
+			return answer(cmd, &f, func(ctx context.Context, c *client.Client) (api.Unbanned, error) {
+				if many {
+					n, err := c.UnbanAll(ctx, filter)
+					return api.Unbanned{Unbanned: n}, err
+				}
+				return unbanKey(ctx, c, filter.Rule, key)
+			}, func(w io.Writer, u api.Unbanned) {
+				fmt.Fprintf(w, "bans ended: %d\n", u.Unbanned)
+			})
+		},
+	}
+	f.register(cmd)
+	f.registerRule(cmd, &filter.Rule, "end bans under `RULE` only")
+	cmd.Flags().StringVar(&filter.Pattern, "pattern", "", "end the bans of keys that `GLOB` matches: a value, or all values joined by tabs")
+	cmd.Flags().StringVar(&filter.Network, "network", "", "end the bans of keys with an address in `NETWORK`, such as 192.0.2.0/24")
+	return cmd
+}
+
+// unbanKey ends the ban of key under a rule, or under every rule that it can be a key of
+// if rule is "".
+func unbanKey(ctx context.Context, c *client.Client, rule string, key []string) (u api.Unbanned, err error) {
+	names := []string{rule}
+	if rule == "" {
+		set, err := c.Rules(ctx)
+		if err != nil {
+			return u, err
+		}
+		names = names[:0]
+		for _, r := range set.Rules {
+			if bans(&r) && len(r.Fields) == len(key) {
+				names = append(names, r.Name)
+			}
+		}
+		if len(names) == 0 {
+			return u, fmt.Errorf("KEY: %d values: no rule counts by as many fields", len(key))
+		}
+	}
+	for _, name := range names {
+		was, err := c.Unban(ctx, name, key...)
+		if err != nil {
+			return u, err
+		}
+		if was {
+			u.Unbanned++
+		}
+	}
+	return u, nil
+}
+
+// bans reports whether keys can be banned under r.
+func bans(r *api.Rule) bool { return r.Kind != "hot" }

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lately-go/lately/client"
+)
+
+// tokenVariable has the token for a server, if --token-file does not name a file.
+const tokenVariable = "LATELY_TOKEN"
+
+// answerCodes is the part of the help that says how commands end that ask a server.
+const answerCodes = `Exit codes: 0 success; 1 the server cannot be reached or answers with an error, or the output could not
+be written; 2 the command line is wrong, and nothing was done; 130 interrupted.`
+
+// connectFlags is the flags of all commands that ask a running server: where it is, and
+// the token for it.
+type connectFlags struct {
+	addr, tokenFile, caFile string
+	insecure                bool
+}
+
+// register adds the flags to cmd.
+func (f *connectFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.addr, "addr", "http://127.0.0.1:7380", "`ADDRESS` of the server's HTTP listener")
+	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token for the server (default: the token in "+tokenVariable+", if it is set)")
+	flags.StringVar(&f.caFile, "ca-file", "", "`FILE` with the certificates (PEM) to trust instead of the system's")
+	flags.BoolVar(&f.insecure, "insecure", false, "send the token to another machine without encryption")
+}
+
+// client returns the client that the flags and the environment describe.
+func (f *connectFlags) client() (*client.Client, error) {
+	token, err := f.token()
+	if err != nil {
+		return nil, err
+	}
+	config := client.Config{Insecure: f.insecure, Token: token}
+	if f.caFile != "" {
+		pem, err := os.ReadFile(f.caFile)
+		if err != nil {
+			return nil, fmt.Errorf("--ca-file: %w", err)
+		}
+		config.TLS = &tls.Config{RootCAs: x509.NewCertPool()}
+		if !config.TLS.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--ca-file: %s: no certificate: must be certificates as PEM", f.caFile)
+		}
+	}
+	c, err := client.New(f.addr, config)
+	if err != nil {
+		return nil, fmt.Errorf("--addr: %w", err)
+	}
+	return c, nil
+}
+
+// token returns the token of --token-file, or else that of the environment, or "".
+func (f *connectFlags) token() (string, error) {
+	text, from := os.Getenv(tokenVariable), "variable "+tokenVariable
+	if f.tokenFile != "" {
+		b, err := os.ReadFile(f.tokenFile)
+		if err != nil {
+			return "", fmt.Errorf("--token-file: %w", err)
+		}
+		text, from = string(b), "--token-file: "+f.tokenFile
+	} else if text == "" {
+		return "", nil
+	}
+	words := strings.Fields(text)
+	if len(words) != 1 {
+		return "", fmt.Errorf("%s: %d words: must be one, the token", from, len(words))
+	}
+	return words[0], nil
+}
+
+// serverFailed is the error of a server that does not answer, or refuses to.
+func serverFailed(c *client.Client, err error) error {
+	sentences := []string{fmt.Sprintf("%s: %v", c.Addr(), err)}
+	if answer, ok := errors.AsType[*client.Error](err); ok {
+		for _, m := range answer.Mistakes {
+			sentences = append(sentences, fmt.Sprintf("line %d, column %d: %s", m.Line, m.Column, m.Message))
+		}
+	}
+	return inputErrorOf(sentences...)
+}
+
+// answerFlags is the flags of the commands that print one answer of a server.
+type answerFlags struct {
+	connectFlags
+	json bool
+}
+
+func (f *answerFlags) register(cmd *cobra.Command) {
+	f.connectFlags.register(cmd)
+	cmd.Flags().BoolVar(&f.json, "json", false, "print the answer as JSON")
+}
+
+// answer asks the server that f describes and prints what it answers, as JSON or with
+// text, whose cells that end with a tab are aligned in columns.
+func answer[T any](cmd *cobra.Command, f *answerFlags, ask func(context.Context, *client.Client) (T, error), text func(io.Writer, T)) error {
+	c, err := f.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	got, err := ask(cmd.Context(), c)
+	if cmd.Context().Err() != nil {
+		return cmd.Context().Err()
+	}
+	if err != nil {
+		return serverFailed(c, err)
+	}
+	out := cmd.OutOrStdout()
+	if f.json {
+		return notWritten(writeJSON(out, got))
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	text(table, got)
+	return notWritten(table.Flush())
+}
+
+// stamp formats a moment for a table.
+func stamp(t time.Time) string { return t.UTC().Format(time.DateTime) }
+
+// registerRule adds --rule to cmd. Shells complete it with the names of the server's
+// rules.
+func (f *connectFlags) registerRule(cmd *cobra.Command, rule *string, usage string) {
+	cmd.Flags().StringVar(rule, "rule", "", usage)
+	cmd.RegisterFlagCompletionFunc("rule", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		names, err := f.ruleNames(cmd.Context())
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// ruleNames returns the names of the server's limits and bans.
+func (f *connectFlags) ruleNames(ctx context.Context) (names []string, err error) {
+	c, err := f.client()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // a shell waits
+	defer cancel()
+	set, err := c.Rules(ctx)
+	for _, r := range set.Rules {
+		if bans(&r) {
+			names = append(names, r.Name)
+		}
+	}
+	return names, err
+}
+
+// errNoRule is the error of a command line without --rule.
+var errNoRule = errors.New("--rule: missing: must be the name of a limit or a ban; lately rules lists them")

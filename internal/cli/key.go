@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/rules"
+)
+
+// A keyAnswer is what a server knows about a key, once for each list of fields that the
+// key may be of.
+type keyAnswer struct {
+	Keys []api.KeyReport `json:"keys"`
+}
+
+func newKey() *cobra.Command {
+	var f answerFlags
+	cmd := &cobra.Command{
+		Use:   "key [flags] KEY...",
+		Short: "Show the counts, decisions and bans of a key on a running server",
+		Long: `Key shows what a running server knows about a key: its counts, what each rule would decide about its next event, and its
+bans. KEY is an address, a user or a path; for rules that count by several fields, one value for each, in their order. If rules
+and counters count by several kinds of keys, each is shown for which the key has a count, a limit in use or a ban; --json has all of
+them. Nothing is counted. The token needs the role read.
+
+` + answerCodes,
+		Example: "  lately key 203.0.113.9\n  lately key 203.0.113.9 ada",
+		RunE: func(cmd *cobra.Command, key []string) error {
+			if len(key) == 0 {
+				return errNoKey
+			}
+			return answer(cmd, &f, func(ctx context.Context, c *client.Client) (keyAnswer, error) { return readKey(ctx, c, key) }, keyLines)
+		},
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// readKey asks for key under each list of fields that has as many fields as key has
+// values.
+func readKey(ctx context.Context, c *client.Client, key []string) (a keyAnswer, err error) {
+	set, err := c.Rules(ctx)
+	if err != nil {
+		return a, err
+	}
+	var all [][]string
+	add := func(fields []string) {
+		if len(fields) == len(key) && !slices.ContainsFunc(all, func(other []string) bool { return slices.Equal(other, fields) }) {
+			all = append(all, fields)
+		}
+	}
+	for i := range set.Rules {
+		if bans(&set.Rules[i]) {
+			add(set.Rules[i].Fields)
+		}
+	}
+	for i := range set.Counters {
+		add(set.Counters[i].Fields)
+	}
+	if len(all) == 0 {
+		return a, fmt.Errorf("KEY: %d values: no rule and no counter counts by as many fields", len(key))
+	}
+	for _, fields := range all {
+		report, err := c.Key(ctx, fields, key)
+		if err != nil {
+			return a, err
+		}
+		a.Keys = append(a.Keys, report)
+	}
+	return a, nil
+}
+
+func keyLines(w io.Writer, a keyAnswer) {
+	none := true
+	for i := range a.Keys {
+		if r := &a.Keys[i]; len(a.Keys) == 1 || known(r) {
+			if !none {
+				fmt.Fprintln(w)
+			}
+			keyReport(w, r)
+			none = false
+		}
+	}
+	if none {
+		var asked []string
+		for i := range a.Keys {
+			asked = append(asked, strings.Join(a.Keys[i].Fields, ", "))
+		}
+		fmt.Fprintf(w, "%s: no count, no limit in use and no ban as %s\n", shown(a.Keys[0].Values()...), visible(strings.Join(asked, "; ")))
+	}
+}
+
+// known reports whether r has a count, a limit in use or a ban.
+func known(r *api.KeyReport) bool {
+	return len(r.Bans) > 0 ||
+		slices.ContainsFunc(r.Counters, func(w api.KeyWindow) bool { return w.Hi > 0 }) ||
+		slices.ContainsFunc(r.Rules, func(d api.KeyDecision) bool { return !d.Decision.Allowed || d.Decision.Remaining+1 < d.Decision.Limit })
+}
+
+func keyReport(w io.Writer, r *api.KeyReport) {
+	fmt.Fprintf(w, "%s %s\n", visible(strings.Join(r.Fields, ", ")), shown(r.Values()...))
+	for i := range r.Counters {
+		k := &r.Counters[i]
+		fmt.Fprintf(w, "  counter\t%s\tlast %s\t%s\n", visible(k.Counter), rules.FormatDuration(k.Span.Duration()), bounded(k.Lo, k.Hi))
+	}
+	for i := range r.Rules {
+		fmt.Fprintf(w, "  rule\t%s\t%s\n", visible(r.Rules[i].Rule), nextDecision(&r.Rules[i].Decision))
+	}
+	for i := range r.Bans {
+		b := &r.Bans[i]
+		fmt.Fprintf(w, "  ban\t%s\tsince %s, until %s UTC, by %s%s\n", visible(b.Rule), stamp(b.Since), stamp(b.Until), visible(b.Source), reasonText(visible(b.Reason)))
+	}
+}
+
+// nextDecision says what a rule would decide about the next event of a key.
+func nextDecision(d *api.Decision) string {
+	switch {
+	case d.BannedUntil > 0:
+		return "banned until " + stamp(time.UnixMilli(int64(d.BannedUntil))) + " UTC"
+	case d.Allowed:
+		return fmt.Sprintf("allows the next event, which leaves %d of %d", d.Remaining, d.Limit)
+	case d.RetryAfter < 0:
+		return "refuses the next event, and no waiting helps"
+	}
+	return fmt.Sprintf("refuses the next event, again allowed in %s", lasting(d.RetryAfter.Duration()))
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/client"
+)
+
+func newRules() *cobra.Command {
+	var f answerFlags
+	cmd := &cobra.Command{
+		Use:   "rules [flags]",
+		Short: "List the rules of a running server, with what they decided",
+		Long: `Rules lists the rules that a running server enforces, what each decided since the server started, and each
+rule as a sentence. If the last reload failed, it says why. With --json the text of the rules file is included. The token needs the role read.
+
+` + answerCodes,
+		Example: "  lately rules\n  lately rules --json",
+		Args:    flagsOnly,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return answer(cmd, &f, func(ctx context.Context, c *client.Client) (api.RuleSet, error) { return c.Rules(ctx) }, ruleTable)
+		},
+	}
+	f.register(cmd)
+	return cmd
+}
+
+func ruleTable(w io.Writer, set api.RuleSet) {
+	fmt.Fprintf(w, "%s, in force since %s UTC\n", cmp.Or(visible(set.File), "no rules file"), stamp(set.Since))
+	reloadError(w, set.Error)
+	if len(set.Rules) > 0 {
+		fmt.Fprintln(w, "\nRULE\tKIND\tALLOWED\tREFUSED\tBANNED\tSHADOW\tKEYS\tBANS")
+	}
+	for i := range set.Rules {
+		r := &set.Rules[i]
+		fmt.Fprintf(w, "%s\t%s", visible(r.Name), r.Kind)
+		if s := r.Stats; s != nil {
+			fmt.Fprintf(w, "\t%d\t%d\t%d\t%d\t%d\t%d", s.Allowed, s.Refused, s.Banned, s.Shadow, s.Keys, s.Bans)
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w)
+	for i := range set.Rules {
+		fmt.Fprintln(w, visible(set.Rules[i].Sentence))
+	}
+	for i := range set.Counters {
+		fmt.Fprintln(w, visible(set.Counters[i].Sentence))
+	}
+	for _, network := range set.Allow {
+		fmt.Fprintf(w, "allow list: %v\n", network)
+	}
+}
+
+// reloadError says that the last reload failed, if it did.
+func reloadError(w io.Writer, text string) {
+	if text != "" {
+		fmt.Fprintf(w, "the last reload failed, and these rules were kept: %s\n", visible(text))
+	}
+}
+
+func newReload() *cobra.Command {
+	var f answerFlags
+	var dropBans bool
+	cmd := &cobra.Command{
+		Use:   "reload [flags]",
+		Short: "Make a running server read its rules file again",
+		Long: `Reload makes a running server read its rules file again, and prints which rules it added, removed and changed.
+If the file has mistakes, or a rule with bans would be removed or get another key, the rules in force are kept (exit code 1). The token
+needs the role admin.
+
+` + answerCodes,
+		Example: "  lately validate rules.yaml && lately reload",
+		Args:    flagsOnly,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return answer(cmd, &f, func(ctx context.Context, c *client.Client) (api.RuleChanges, error) { return c.Reload(ctx, dropBans) }, changeLines)
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().BoolVar(&dropBans, "drop-bans", false, "drop the bans under rules that are removed or get another key")
+	return cmd
+}
+
+func changeLines(w io.Writer, changes api.RuleChanges) {
+	none := true
+	for _, c := range []struct {
+		what  string
+		names []string
+	}{{"added", changes.Added}, {"removed", changes.Removed}, {"changed", changes.Changed}} {
+		if len(c.names) > 0 {
+			fmt.Fprintf(w, "%s:\t%s\n", c.what, visible(strings.Join(c.names, ", ")))
+			none = false
+		}
+	}
+	if changes.BansDropped > 0 {
+		fmt.Fprintf(w, "bans dropped:\t%d\n", changes.BansDropped)
+	}
+	if none {
+		fmt.Fprintln(w, "nothing has changed")
+	}
+}
