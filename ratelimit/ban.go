@@ -10,12 +10,19 @@ import (
 // refusals) in Span, the next one is refused and starts a ban of For. This is maxretry of
 // fail2ban: After is one less than it.
 //
+// With Distinct, the After+1st value of Field in Span starts the ban: the After+1st user
+// that a client tries to log in as, say. A value counts once, when it came last; an event
+// without one, or of a key that is given without an event, counts nothing. Counts are
+// exact, but for two values whose keyed hashes of 64 bits are equal. A key with more than
+// two values takes 16 to 32 bytes for each.
+//
 // Bans of a key can grow, by Factor or along Steps, which is bantime.increment of fail2ban.
 // Its formula with the factor 1 is Factor 2; its multipliers are Steps of bantime times
 // each of them; its bantime.maxtime is Max.
 type Ban struct {
 	After uint64        // at most MaxExact; 0 bans on the first
-	Of    Cause         // what is counted: hits or refusals
+	Of    Cause         // what is counted: hits, refusals or distinct values
+	Field string        // whose distinct values are counted, with Distinct
 	Span  time.Duration // whole milliseconds, from 1 ms to MaxSpan
 	For   time.Duration // whole milliseconds, from 1 ms to MaxSpan; 0 with Steps
 
@@ -47,12 +54,13 @@ type Ban struct {
 	Remember time.Duration
 }
 
-// A Cause is what a ban counts. Its String is "hits" or "refusals".
+// A Cause is what a ban counts. Its String is "hits", "refusals" or "distinct values".
 type Cause = ban.Cause
 
 const (
 	Hits     Cause = iota // every matching event
 	Refusals              // every event that a limit of the rule refuses
+	Distinct              // every value of Ban.Field, once
 )
 
 // MaxBanSteps is the largest number of Steps in a Ban.

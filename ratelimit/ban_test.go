@@ -16,7 +16,7 @@ func TestBanErrorsSayWhatIsAllowed(t *testing.T) {
 		want  []string
 	}{
 		"after":        {func(b *ratelimit.Ban) { b.After = ratelimit.MaxExact + 1 }, []string{"ban: after: 65536", "at most 65535"}},
-		"cause":        {func(b *ratelimit.Ban) { b.Of = 2 }, []string{"ban: cause number: 2", "must be Hits or Refusals"}},
+		"cause":        {func(b *ratelimit.Ban) { b.Of = 3 }, []string{"ban: cause number: 3", "must be Hits, Refusals or Distinct"}},
 		"span":         {func(b *ratelimit.Ban) { b.Span = 0 }, []string{"ban: span: 0s", spans}},
 		"for":          {func(b *ratelimit.Ban) { b.For = -time.Hour }, []string{"ban: for: -1h", spans}},
 		"for too long": {func(b *ratelimit.Ban) { b.For = 2 * ratelimit.MaxSpan }, []string{"ban: for: 175200h", spans}},

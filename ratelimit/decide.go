@@ -21,6 +21,7 @@ type probe struct {
 	w      []uint64 // the record's words; nil if the key has none
 	sketch []sketch.Held
 	n      uint64 // what an Adapt says
+	value  uint64 // the hash of what a ban counts once; 0 if there is none
 
 	held     bool // record is locked
 	copied   bool // w is a copy of its words
@@ -86,6 +87,9 @@ func (m *memory) probe(rs *memoryRules, r *request, probes []probe) error {
 			hash, hashed = p.records.table.Hash(p.key), first
 		}
 		p.hash, p.spot = hash, p.records.table.Prefetch(hash)
+		if len(s.Value) > 0 {
+			p.value = m.hashValue(s.Value)
+		}
 	}
 	return nil
 }

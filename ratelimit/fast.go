@@ -9,7 +9,7 @@ import (
 // hasFastPath reports whether decideFast can decide under the rule: it has one limit
 // or none, is enforced, and has nothing more than a ban.
 func (mr *memoryRule) hasFastPath() bool {
-	return len(mr.Limits) <= 1 && mr.Adapt == nil && !mr.Shadow && !mr.CountRefused && (mr.Ban == nil || !mr.Ban.Extend)
+	return len(mr.Limits) <= 1 && mr.Adapt == nil && !mr.Shadow && !mr.CountRefused && (mr.Ban == nil || !mr.Ban.Extend && mr.Ban.Of != Distinct)
 }
 
 // decideFast is decide and fold for the most common case, with the same result: a

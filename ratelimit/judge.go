@@ -94,12 +94,13 @@ func (p *probe) refuseUntil(until int64) {
 	}
 }
 
-// observe counts a hit for a ban after hits, unless the event only looks.
+// observe counts a hit for a ban after hits or distinct values, unless the event only
+// looks.
 func (m *memory) observe(p *probe, r *request, now int64) {
-	if p.Ban == nil || p.Ban.Of != Hits {
+	if p.Ban == nil || p.Ban.Of == Refusals {
 		return
 	}
-	if r.Cost > 0 {
+	if r.Cost > 0 && (p.Ban.Of == Hits || p.isNew(r, now)) {
 		m.strike(p, r, now)
 	} else if len(p.Limits) == 0 {
 		p.o.Limit, p.o.Remaining = p.Ban.After, p.Ban.After-min(p.strikes(now), p.Ban.After)

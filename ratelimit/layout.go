@@ -21,6 +21,7 @@ type layout struct {
 	bans      bool
 	after     uint64
 	of        Cause
+	field     string
 	span      time.Duration
 }
 
@@ -68,7 +69,7 @@ func newLayout(r *Rule, before *memoryRule) (layout, error) {
 		l.most = r.Adapt.most()
 	}
 	if r.Ban != nil {
-		l.bans, l.after, l.of, l.span = true, r.Ban.After, r.Ban.Of, r.Ban.Span
+		l.bans, l.after, l.of, l.field, l.span = true, r.Ban.After, r.Ban.Of, r.Ban.Field, r.Ban.Span
 	}
 	for _, rl := range l.limits {
 		l.keep = append(l.keep, max(rl.N, l.most))
@@ -163,7 +164,7 @@ func (l *layout) logged(i int) bool {
 func (l layout) equal(o layout) bool {
 	return l.algorithm == o.algorithm && sameZone(l.zone, o.zone) && l.most == o.most &&
 		slices.Equal(l.limits, o.limits) && slices.Equal(l.keep, o.keep) && l.former == o.former &&
-		l.bans == o.bans && l.after == o.after && l.of == o.of && l.span == o.span
+		l.bans == o.bans && l.after == o.after && l.of == o.of && l.field == o.field && l.span == o.span
 }
 
 // sameZone reports whether a and b are one zone, which a rules file that is read
@@ -202,7 +203,7 @@ func (l *layout) meters(resolution time.Duration) ([]limit.Counter, error) {
 		ms = append(ms, m)
 	}
 	if l.bans {
-		m, err := limit.New(limit.Config{Algorithm: limit.Exact, N: l.after, Span: l.span, Resolution: resolution})
+		m, err := limit.New(limit.Config{Algorithm: limit.Exact, Distinct: l.of == Distinct, N: l.after, Span: l.span, Resolution: resolution})
 		if err != nil {
 			return nil, err
 		}

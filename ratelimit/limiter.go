@@ -243,16 +243,24 @@ func (sc *scratch) collect(set *Set, q *query) error {
 		}
 		if set.keys[i] == last {
 			sc.add(i, sc.subjects[len(sc.subjects)-1].Key)
+		} else if key, ok := sc.key(&set.rules[i].Key, q.event); ok {
+			last = set.keys[i]
+			sc.add(i, key)
+		} else {
 			continue
 		}
-		at := len(sc.keys)
-		var ok bool
-		if sc.keys, ok = set.rules[i].Key.Append(sc.keys, q.event); ok {
-			last = set.keys[i]
-			sc.add(i, sc.keys[at:len(sc.keys):len(sc.keys)])
+		if b := set.rules[i].Ban; b != nil && b.Of == Distinct {
+			sc.subjects[len(sc.subjects)-1].Value, _ = sc.key(&set.distinct[i], q.event)
 		}
 	}
 	return nil
+}
+
+// key returns the key of an event.
+func (sc *scratch) key(k *match.Key, e *match.Event) (key []byte, ok bool) {
+	at := len(sc.keys)
+	sc.keys, ok = k.Append(sc.keys, e)
+	return sc.keys[at:len(sc.keys):len(sc.keys)], ok
 }
 
 // add adds a subject: a rule and the key. It leaves in place what an earlier outcome has
@@ -261,7 +269,7 @@ func (sc *scratch) add(rule int, key []byte) {
 	n := len(sc.subjects)
 	sc.subjects = slices.Grow(sc.subjects, 1)[:n+1]
 	s := &sc.subjects[n]
-	s.Key, s.Outcome.Rule = key, rule
+	s.Key, s.Value, s.Outcome.Rule = key, nil, rule
 }
 
 // collectKey is collect for the values of a key.

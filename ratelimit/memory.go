@@ -220,6 +220,14 @@ func (m *memory) stored(key []byte) []byte {
 	return keytable.LongKey(m.secret.Load(), key)
 }
 
+// hashValue returns the hash by which a distinct value is known, in this process and in
+// others with the same secret.
+func (m *memory) hashValue(v []byte) uint64 {
+	var b [128]byte
+	sum := sha256.Sum256(append(append(b[:0], m.secret.Load()[:]...), v...))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
 // scratchMemory is memory that only some requests take: those that look, that are about
 // many rules, or about keys without memory. A request keeps it for the next.
 type scratchMemory struct {

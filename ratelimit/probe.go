@@ -160,9 +160,30 @@ func (p *probe) strikes(now int64) uint64 { return p.used(len(p.records.limits),
 // addStrike counts one. Without memory for it the ban begins later than it
 // should, which is better than a ban for what was not counted.
 func (p *probe) addStrike(now int64) {
-	if i := len(p.records.limits); p.fits(i, 1) {
+	i := len(p.records.limits)
+	switch {
+	case p.Ban.Of == Distinct:
+		p.records.ban.CountValue(p.w[p.records.ban.at:], p.records.ban.blocks, now, p.value)
+	case p.fits(i, 1):
 		p.charge(i, now, 1)
 	}
+}
+
+// isNew reports whether the event has a value that the ban has not counted. One that it
+// has counted it counts again, at now, unless r looks. A key without a record has no
+// values: it is banned later than it should.
+func (p *probe) isNew(r *request, now int64) bool {
+	if p.value == 0 || p.w == nil {
+		return false
+	}
+	m := p.records.ban
+	if !m.HasValue(p.w[m.at:], p.blocks(m), now, p.value) {
+		return true
+	}
+	if !r.Peek {
+		p.addStrike(now)
+	}
+	return false
 }
 
 // clearStrikes forgets them. What a sketch has counted stays until it leaves the

@@ -308,7 +308,7 @@ func (m *recordMeter) chargeHistory(w []uint64, counts iter.Seq2[int64, uint64])
 // from a ban's, a limit's as its layout has it. It is nil if there is none.
 func (rs *records) heir(i int, old *records) *recordMeter {
 	if i >= len(rs.limits) {
-		if rs.layout.of != old.layout.of {
+		if rs.layout.of != old.layout.of || rs.layout.field != old.layout.field {
 			return nil
 		}
 		return old.ban

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lately-go/lately/match"
@@ -92,6 +93,22 @@ func (r *Rule) validate() error {
 		return errors.New("a ban after refusals needs a limit that refuses; this rule has none")
 	}
 	return r.Ban.Validate()
+}
+
+// distinct returns the field whose distinct values the ban counts, as a key; it is zero
+// if the ban counts something else.
+func (r *Rule) distinct() (match.Key, error) {
+	if r.Ban == nil || r.Ban.Of != Distinct {
+		return match.Key{}, nil
+	}
+	k, err := match.NewKey(r.Key.Fold(), r.Ban.Field)
+	if err != nil {
+		return k, fmt.Errorf("ban: field: %w", err)
+	}
+	if slices.Contains(r.Key.Fields(), r.Ban.Field) {
+		return k, fmt.Errorf("ban: field: %q: is part of the key, which has one value of it: must be another field", r.Ban.Field)
+	}
+	return k, nil
 }
 
 // A FailPolicy is what a rule does while its store cannot decide. The memory

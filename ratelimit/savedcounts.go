@@ -34,7 +34,7 @@ func (x *exporter) counts() bool {
 		done[mr.records] = true
 		x.Begin(snapshot.Counts, x.now)
 		x.Buf = appendRule(x.Buf, mr.Rule)
-		x.Buf = snapshot.AppendBytes(x.Buf, mr.records.layout.save(x.m.config.Resolution))
+		x.Buf = snapshot.AppendBytes(x.Buf, mr.records.layout.save(x.m.config.Resolution, x.m.hashValue(nil)))
 		if !mr.records.table.Export(x.Writer, func(key []byte, r keytable.Record) { x.entry(mr.records, key, r) }) {
 			return false
 		}
@@ -144,7 +144,7 @@ func (in *chunkImport) counts() error {
 	if in.r.Failed() {
 		return errNoRule
 	}
-	l, resolution, err := savedLayoutOf(was)
+	l, resolution, err := savedLayoutOf(was, in.m.hashValue(nil))
 	if err != nil {
 		return err
 	}

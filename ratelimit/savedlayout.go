@@ -26,18 +26,27 @@ type savedBan struct {
 	After uint64
 	Of    Cause
 	Span  time.Duration
+
+	// Field is whose values are counted, and Hash the hash of none, which is another
+	// with another secret.
+	Field string `json:",omitempty"`
+	Hash  uint64 `json:",omitempty"`
 }
 
 // january is when the offset of a zone is saved.
 var january = time.Date(2025, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-func (l *layout) save(resolution time.Duration) []byte {
+// save returns l as a savedLayout. none is the hash of no value.
+func (l *layout) save(resolution time.Duration, none uint64) []byte {
 	s := savedLayout{Resolution: resolution, Algorithm: l.algorithm.String(), Limits: l.limits[:l.own()], Keep: l.keep[:l.own()], Most: l.most}
 	if l.zone != nil {
 		s.Zone, s.Offset = l.zone.String(), offset(january, l.zone)
 	}
 	if l.bans {
-		s.Ban = &savedBan{l.after, l.of, l.span}
+		s.Ban = &savedBan{After: l.after, Of: l.of, Span: l.span, Field: l.field}
+		if l.of == Distinct {
+			s.Ban.Hash = none
+		}
 	}
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -48,8 +57,10 @@ func (l *layout) save(resolution time.Duration) []byte {
 
 var errBadLayout = errors.New("its limits are none that a rule can have")
 
-// savedLayoutOf returns the layout that was saved, and the resolution of times.
-func savedLayoutOf(b []byte) (layout, time.Duration, error) {
+// savedLayoutOf returns the layout that was saved, and the resolution of times. Values
+// that were hashed with another secret, which has another hash of none, are those of no
+// field.
+func savedLayoutOf(b []byte, none uint64) (layout, time.Duration, error) {
 	var s savedLayout
 	if json.Unmarshal(b, &s) != nil {
 		return layout{}, 0, errBadLayout
@@ -69,6 +80,9 @@ func savedLayoutOf(b []byte) (layout, time.Duration, error) {
 	}
 	if s.Ban != nil {
 		l.bans, l.after, l.of, l.span = true, s.Ban.After, s.Ban.Of, s.Ban.Span
+		if l.of == Distinct && s.Ban.Hash == none {
+			l.field = s.Ban.Field
+		}
 	}
 	return l, s.Resolution, nil
 }
@@ -84,5 +98,5 @@ func (s *savedLayout) valid(a Algorithm) bool {
 			return false
 		}
 	}
-	return s.Ban == nil || s.Ban.After <= MaxExact && s.Ban.Of <= Refusals && validateSpan("span", s.Ban.Span) == nil
+	return s.Ban == nil || s.Ban.After <= MaxExact && s.Ban.Of <= Distinct && validateSpan("span", s.Ban.Span) == nil
 }

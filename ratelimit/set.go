@@ -16,6 +16,9 @@ type Set struct {
 	allow []netip.Prefix
 	names map[string]int // the number of each rule
 
+	// distinct is for each rule the field whose distinct values its ban counts.
+	distinct []match.Key
+
 	clients []int // at which place in its key each rule has the client, or -1
 	keys    []int // for each rule, the first of the rules in a row that have its key
 }
@@ -50,6 +53,11 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 		if s.keys = append(s.keys, i); i > 0 && r.Key.Equal(s.rules[i-1].Key) {
 			s.keys[i] = s.keys[i-1]
 		}
+		values, err := r.distinct()
+		if err != nil {
+			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
+		}
+		s.distinct = append(s.distinct, values)
 		cond, err := r.When.Compile()
 		if err != nil {
 			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
@@ -100,6 +108,7 @@ func (s *Set) Fields() []string {
 	}
 	for i := range s.rules {
 		names = append(names, s.rules[i].Key.EventFields()...)
+		names = append(names, s.distinct[i].EventFields()...)
 		names = append(names, s.conds[i].Fields()...)
 	}
 	slices.Sort(names)

@@ -140,6 +140,7 @@ type explaining struct {
 	ofKey  []bool   // which values of Config.Key are the one
 	ofRule [][]bool // and which keys of each rule have it
 
+	reader    *eventReader
 	trails    [][]trail // by rule and number of the key
 	n, denied int64
 	found     foundEvent
@@ -147,8 +148,9 @@ type explaining struct {
 
 // A trail is the events of a key of a rule that count.
 type trail struct {
-	counted []int32 // all that were charged to the limits
-	strikes []int32 // hits or refusals since the last ban began
+	counted []int32          // all that were charged to the limits
+	strikes []int32          // hits or refusals since the last ban began
+	values  map[string]int32 // distinct values, and the last event of each
 	ban     *banTrail
 }
 
@@ -174,6 +176,7 @@ type foundRule struct {
 // begin finds the keys that have the value.
 func (x *explaining) begin(j *judging) {
 	x.j, x.found.event = j, -1
+	x.reader = x.newEventReader(j.limits.Fields())
 	_, last, _ := x.span()
 	x.at = last
 	if x.config.At != (Bound{}) {
@@ -260,11 +263,32 @@ func (x *explaining) count(event int, d ratelimit.Decision, o *ratelimit.Outcome
 	}
 	switch {
 	case o.Started:
+		if rule.Ban.Of == ratelimit.Distinct {
+			tr.strikes = x.lastOfValues(tr.values, event, rule.Ban.Span)
+		}
 		tr.ban = &banTrail{int32(event), lastOf(tr.strikes, rule.Ban.After)}
-		tr.strikes = nil
+		tr.strikes, tr.values = nil, nil
+	case rule.Ban != nil && rule.Ban.Of == ratelimit.Distinct:
+		if v := x.reader.event(event).GetNamed(rule.Ban.Field); len(v) > 0 {
+			if tr.values == nil {
+				tr.values = make(map[string]int32)
+			}
+			tr.values[string(v)] = int32(event)
+		}
 	case rule.Ban != nil && (rule.Ban.Of == ratelimit.Hits || o.Refused):
 		tr.strikes = append(tr.strikes, int32(event))
 	}
+}
+
+// lastOfValues returns the last event of each value in the window of span at event.
+func (x *explaining) lastOfValues(values map[string]int32, event int, span time.Duration) (events []int32) {
+	for _, last := range values {
+		if x.times[last] > x.times[event]-int64(span) {
+			events = append(events, last)
+		}
+	}
+	slices.Sort(events)
+	return events
 }
 
 func lastOf(events []int32, n uint64) []int32 {

@@ -201,11 +201,12 @@ func (e *events) judgeOf(j *judging, part int) (_ *judge, err error) {
 }
 
 // judgeKeys returns a judge of keys where that gives the same outcomes as to judge
-// events: there is one rule, it enforces, and any event with its key, one field, matches.
+// events: there is one rule, it enforces, any event with its key, one field, matches, and
+// no other field counts.
 // It returns nil otherwise. What-ifs are such rules; by keys, the replay of 60 per 1m
 // over 529,110 lines takes 0.24 s of CPU time, and 0.29 s by events.
 func (j *judging) judgeKeys(limiter *ratelimit.Limiter) (*ratelimit.RuleLimiter, error) {
-	if len(j.rules) != 1 || j.separable == nil || j.allows || j.rules[0].Shadow || !matchesByKey(j.rules[0].Key, j.rules[0].When) {
+	if len(j.rules) != 1 || j.separable == nil || j.allows || j.rules[0].Shadow || !matchesByKey(j.rules[0].Key, j.rules[0].When) || len(j.limits.Fields()) > 1 {
 		return nil, nil
 	}
 	return limiter.Rule(j.rules[0].Name)

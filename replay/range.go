@@ -72,6 +72,9 @@ func (e *events) ranges(ctx context.Context, j *judging) ([]*Range, error) {
 	if rule := &j.rules[0]; len(j.rules) == 1 && rule.Algorithm == ratelimit.Calendar && rule.Ban == nil && rule.Adapt == nil {
 		return []*Range{{rule.byRule(), rule.byRule()}}, nil // its periods begin at full seconds
 	}
+	if slices.ContainsFunc(j.rules, func(r ruleOutcomes) bool { return r.Ban != nil && r.Ban.Of == ratelimit.Distinct }) {
+		return ranges, nil // they depend on the order of events within the second
+	}
 	for i := range j.rules {
 		a.find(ctx, i)
 	}

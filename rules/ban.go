@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -23,10 +24,23 @@ func (r *reader) readBanRule(n ast.Node) ratelimit.Rule {
 	m := r.mapping(n, "ban", banRuleKeys)
 	rule := r.readRule(m)
 	rule.Ban = r.readBan(m)
+	r.checkDistinct(m["after"], &rule)
 	if rule.Ban.Of == ratelimit.Refusals {
-		r.fail(m["after"], `after: refusals: must be "N hits in DURATION" here, as this rule has no limit that refuses; or put the ban under a limit`)
+		r.fail(m["after"], `after: refusals: must be "N hits in DURATION" or "N distinct FIELD in DURATION" here, as this rule has no limit that refuses; or put the ban under a limit`)
 	}
 	return rule
+}
+
+// checkDistinct checks the field whose distinct values the ban of rule counts.
+func (r *reader) checkDistinct(after ast.Node, rule *ratelimit.Rule) {
+	if rule.Ban.Of != ratelimit.Distinct {
+		return
+	}
+	if _, err := match.NewKey(r.fold, rule.Ban.Field); err != nil {
+		r.fail(after, "after: distinct: %v", err)
+	} else if slices.Contains(rule.Key.Fields(), rule.Ban.Field) {
+		r.fail(after, "after: distinct %s: the key has one value of it: must be another field", rule.Ban.Field)
+	}
 }
 
 // readBan reads a ban from m, the values of its mapping.
@@ -76,17 +90,26 @@ func (r *reader) readBan(m map[string]ast.Node) *ratelimit.Ban {
 	return &b
 }
 
-// parseAfter parses "N hits in DURATION" and "N refusals in DURATION".
+// parseAfter parses "N hits in DURATION", "N refusals in DURATION" and "N distinct FIELD
+// in DURATION".
 func parseAfter(s string) (b ratelimit.Ban, err error) {
 	w := strings.Fields(s)
+	if len(w) == 5 && w[1] == "distinct" {
+		b.Of, b.Field = ratelimit.Distinct, w[2]
+		w = slices.Delete(w, 2, 3)
+	}
 	if len(w) == 4 && w[2] == "in" {
 		switch strings.TrimSuffix(w[1], "s") {
 		case "hit":
 			b.Of = ratelimit.Hits
 		case "refusal":
 			b.Of = ratelimit.Refusals
+		case "distinct":
+			if b.Field == "" {
+				return b, errors.New(`distinct: must be followed by a field, such as "20 distinct user in 10m"`)
+			}
 		default:
-			return b, fmt.Errorf("%q: must be hits or refusals", clip(w[1]))
+			return b, fmt.Errorf("%q: must be hits, refusals or distinct FIELD", clip(w[1]))
 		}
 		b.After, b.Span, err = parsePair(w[0], w[3])
 		if err == nil && b.After > ratelimit.MaxExact {
@@ -94,5 +117,5 @@ func parseAfter(s string) (b ratelimit.Ban, err error) {
 		}
 		return b, err
 	}
-	return b, errors.New(`must be "N hits in DURATION" or "N refusals in DURATION", such as "600 hits in 1m"`)
+	return b, errors.New(`must be "N hits in DURATION", "N refusals in DURATION" or "N distinct FIELD in DURATION", such as "600 hits in 1m"`)
 }

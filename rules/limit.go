@@ -66,7 +66,9 @@ func (r *reader) readLimit(n ast.Node) ratelimit.Rule {
 		}
 	}
 	if m["ban"] != nil {
-		rule.Ban = r.readBan(r.mapping(m["ban"], "ban", banKeys))
+		ban := r.mapping(m["ban"], "ban", banKeys)
+		rule.Ban = r.readBan(ban)
+		r.checkDistinct(ban["after"], &rule)
 	}
 	return rule
 }

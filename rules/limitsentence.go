@@ -234,14 +234,17 @@ func (s *sentence) ban(subject string, r *ratelimit.Rule) {
 
 // tooMany returns what starts a ban.
 func tooMany(b *ratelimit.Ban) string {
-	what := "hit"
-	if b.Of == ratelimit.Refusals {
+	what, of := "hit", ""
+	switch b.Of {
+	case ratelimit.Refusals:
 		what = "refusal"
+	case ratelimit.Distinct:
+		what, of = "distinct value", " of "+b.Field
 	}
 	if b.After == 0 {
-		return "any " + what
+		return "any " + what + of
 	}
-	return "more than " + count(b.After, what) + " in " + FormatDuration(b.Span)
+	return "more than " + count(b.After, what) + of + " in " + FormatDuration(b.Span)
 }
 
 // lengths returns how long bans last: each of a list, or the first.

@@ -219,7 +219,7 @@ rules.yaml:6:10: ban: missing key for: must be given, as in "for: 10m"`,
 	},
 	{
 		"forms of ban", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 20 per 5m, for: 10, factor: 0.5, max: forever, remember: 0s}"),
-		`rules.yaml:6:18: after: "20 per 5m": must be "N hits in DURATION" or "N refusals in DURATION", such as "600 hits in 1m"
+		`rules.yaml:6:18: after: "20 per 5m": must be "N hits in DURATION", "N refusals in DURATION" or "N distinct FIELD in DURATION", such as "600 hits in 1m"
 rules.yaml:6:34: for: "10": no unit: did you mean 10s?
 rules.yaml:6:46: factor: "0.5": must be a number from 1 to 1000, such as 2 or 1.5
 rules.yaml:6:56: max: "forever": must be whole milliseconds from 1ms to 3650d, with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d
@@ -227,7 +227,15 @@ rules.yaml:6:75: remember: "0s": must be whole milliseconds from 1ms to 3650d, w
 	},
 	{
 		"what a ban counts", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 20 errors in 5m, for: 10m}"),
-		`rules.yaml:6:18: after: "20 errors in 5m": "errors": must be hits or refusals`,
+		`rules.yaml:6:18: after: "20 errors in 5m": "errors": must be hits, refusals or distinct FIELD`,
+	},
+	{
+		"distinct what", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 20 distinct in 5m, for: 10m}"),
+		`rules.yaml:6:18: after: "20 distinct in 5m": distinct: must be followed by a field, such as "20 distinct user in 10m"`,
+	},
+	{
+		"distinct of the key", limit("name: x", "key: [client, user]", "limit: 1 per 1s", "ban: {after: 20 distinct user in 5m, for: 10m}"),
+		`rules.yaml:6:18: after: distinct user: the key has one value of it: must be another field`,
 	},
 	{
 		"ban after too many", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 2_000_000 hits in 5m, for: 10m}"),
@@ -278,7 +286,7 @@ rules.yaml:6:64: factor: "0": must be a number from 1 to 1000, such as 2 or 1.5`
 	},
 	{
 		"ban of refusals without a limit", "version: 1\nbans:\n- {name: a, key: client, after: 1 refusals in 1s, for: 1m}\n",
-		`rules.yaml:3:33: after: refusals: must be "N hits in DURATION" here, as this rule has no limit that refuses; or put the ban under a limit`,
+		`rules.yaml:3:33: after: refusals: must be "N hits in DURATION" or "N distinct FIELD in DURATION" here, as this rule has no limit that refuses; or put the ban under a limit`,
 	},
 	{
 		"limit in bans", "version: 1\nbans:\n- {name: a, key: client, after: 1 hits in 1s, for: 1m, limit: 1 per 1s}\n",

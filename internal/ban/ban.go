@@ -95,7 +95,7 @@ func (b *Ban) readOrigin(r *snapshot.Reader) bool {
 	o := origin(r.Uvarint())
 	if p, ok := o.counted(); ok {
 		b.counted, b.Source = o, SourceRule
-		return o>>61 == originCount>>61 && p.After <= MaxAfter && p.Span <= MaxSpan
+		return o>>62 == originCount>>62 && p.Of <= Distinct && p.After <= MaxAfter && p.Span <= MaxSpan
 	}
 	b.Reason, b.Source = string(r.Bytes(MaxReason)), string(r.Bytes(MaxSource))
 	if o > 1 || !utf8.ValidString(b.Reason) || !utf8.ValidString(b.Source) {

@@ -1,7 +1,7 @@
 package ban
 
 import (
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +11,7 @@ import (
 // it has what the rule counted. For any other it has the place of reason and source, if
 // there are any. The origin of an entry that never held a ban is 0.
 //
-//	| 1 | unused, 2 bits | cause, 1 bit | after, 21 bits | span in ms, 39 bits |
+//	| 1 | 0 | cause, 2 bits | after, 21 bits | span in ms, 39 bits |
 //	| 01 | by a rule, 1 bit | lengths of reason and source, 9 and 7 bits | place, 32 bits |
 //
 // Snapshots contain the first form.
@@ -74,7 +74,7 @@ func (o origin) text() (place, reason, source int) {
 // counted returns what the rule counted. ok is false for an origin without it.
 func (o origin) counted() (p Policy, ok bool) {
 	return Policy{
-		Of: Cause(o >> 60 & 1), After: uint64(o) >> memoryBits & (1<<afterBits - 1),
+		Of: Cause(o >> 60 & 3), After: uint64(o) >> memoryBits & (1<<afterBits - 1),
 		Span: time.Duration(o&(1<<memoryBits-1)) * time.Millisecond,
 	}, o&originCount != 0
 }
@@ -95,16 +95,16 @@ func (o origin) reason() string {
 // parseOrigin returns the origin with that reason; ok is false if no rule has it.
 func parseOrigin(reason string) (o origin, ok bool) {
 	var p Policy
-	var what, span string
-	if _, err := fmt.Sscanf(reason, "more than %d %s in %s", &p.After, &what, &span); err != nil || p.After >= 1<<afterBits {
+	count, span, _ := strings.Cut(strings.TrimPrefix(reason, "more than "), " in ")
+	after, what, _ := strings.Cut(count, " ")
+	var err error
+	if p.After, err = strconv.ParseUint(after, 10, afterBits); err != nil {
 		return 0, false
 	}
 	if p.Span, _ = time.ParseDuration(span); p.Span < 0 || p.Span > MaxSpan {
 		return 0, false
 	}
-	if strings.HasPrefix(what, "refusal") {
-		p.Of = Refusals
-	}
+	p.Of = Cause(max(slices.Index(causes[:], strings.TrimSuffix(what, "s")+"s"), 0))
 	o = ruleOrigin(&p)
 	return o, o.reason() == reason
 }

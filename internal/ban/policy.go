@@ -2,6 +2,7 @@ package ban
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -12,6 +13,7 @@ import (
 type Policy struct {
 	After    uint64
 	Of       Cause
+	Field    string
 	Span     time.Duration
 	For      time.Duration
 	Factor   float64
@@ -28,14 +30,17 @@ type Cause uint8
 const (
 	Hits     Cause = iota // every matching event
 	Refusals              // every event that a limit of the rule refuses
+	Distinct              // every value of a field, once
 )
 
-// String returns "hits" or "refusals".
+var causes = [...]string{"hits", "refusals", "distinct values"}
+
+// String returns "hits", "refusals" or "distinct values".
 func (c Cause) String() string {
-	if c == Refusals {
-		return "refusals"
+	if c <= Distinct {
+		return causes[c]
 	}
-	return "hits"
+	return "cause?"
 }
 
 const (
@@ -69,8 +74,12 @@ func (p *Policy) Validate() error {
 	switch most := p.most(); {
 	case p.After > MaxAfter:
 		return fmt.Errorf("ban: after: %d: must be at most %d", p.After, MaxAfter)
-	case p.Of > Refusals:
-		return fmt.Errorf("ban: cause number: %d: must be Hits or Refusals", p.Of)
+	case p.Of > Distinct:
+		return fmt.Errorf("ban: cause number: %d: must be Hits, Refusals or Distinct", p.Of)
+	case p.Of == Distinct && p.Field == "":
+		return errors.New("ban: field: missing: must be the field whose distinct values are counted")
+	case p.Of != Distinct && p.Field != "":
+		return fmt.Errorf("ban: field: %q: must be empty, as %s are counted", p.Field, p.Of)
 	case steps && p.Factor != 0:
 		return fmt.Errorf("ban: factor: %v: must be 0 with steps", p.Factor)
 	case steps && p.For != 0 && p.For != first:

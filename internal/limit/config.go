@@ -29,6 +29,11 @@ type Config struct {
 	// longer than MaxSpan to drain. Other algorithms have none.
 	Burst uint64
 
+	// Distinct counts the values of a field instead of events: N of them, each once, at
+	// the time at which it came last. They come by [Counter.CountValue]; Charge counts
+	// nothing. It is for Exact only.
+	Distinct bool
+
 	// Period and Zone are the window of Calendar; a nil Zone is UTC. Other
 	// algorithms have none.
 	Period Period
@@ -87,6 +92,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("zone: %v: must be none with %s", c.Zone, m.name)
 	case c.Resolution < 0 || c.Resolution > MaxSpan:
 		return fmt.Errorf("resolution: %v: must be 0 (nanoseconds) to %v", c.Resolution, MaxSpan)
+	case c.Distinct && c.Algorithm != Exact:
+		return fmt.Errorf("distinct values: must be counted with %s, not %s", Exact, m.name)
 	case !m.bursts && c.Burst != 0:
 		return fmt.Errorf("burst: %d: must be 0 with %s, which has none", c.Burst, m.name)
 	case m.bursts && c.N > 0 && c.Burst > c.maxBurst():

@@ -65,7 +65,11 @@ func New(c Config) (Counter, error) {
 		return Counter{}, err
 	}
 	m := Counter{config: c, most: c.Most(), window: nothing{}}
-	if c.N > 0 {
+	switch {
+	case c.N == 0:
+	case c.Distinct:
+		m.window = newDistinct(&c)
+	default:
 		m.window = methods[c.Algorithm].window(&c)
 	}
 	m.log, _ = m.window.(*log)
@@ -85,6 +89,9 @@ func (m *Counter) Blocks(budget *keytable.Budget) *keytable.Blocks {
 		return keytable.NewBlocks(int(m.log.n), Inline, budget)
 	case m.sliding != nil:
 		return keytable.NewSpill(Inline, m.sliding.blockWords(), budget)
+	}
+	if d, ok := m.window.(*distinct); ok {
+		return d.blocks(budget)
 	}
 	return nil
 }
@@ -135,6 +142,19 @@ func (m *Counter) Fits(w []uint64, b *keytable.Blocks, cost uint64) uint64 {
 // oldest times.
 func (m *Counter) Charge(w []uint64, b *keytable.Blocks, t int64, cost uint64) {
 	m.window.charge(w, b, t, cost)
+}
+
+// HasValue reports whether value is counted at t. It is for [Config.Distinct].
+func (m *Counter) HasValue(w []uint64, b *keytable.Blocks, t int64, value uint64) bool {
+	d, ok := m.window.(*distinct)
+	return ok && d.has(w, b, t, value)
+}
+
+// CountValue counts value at t, which is no earlier than the newest time, instead of
+// when it came before. It reports false if the budget has no memory for it.
+func (m *Counter) CountValue(w []uint64, b *keytable.Blocks, t int64, value uint64) bool {
+	d, ok := m.window.(*distinct)
+	return ok && d.count(w, b, t, value)
 }
 
 // Take is Advance, and Reserve and Charge if cost is no more than what is left of n, which
@@ -320,9 +340,15 @@ func (m *Counter) Each(w []uint64, b *keytable.Blocks, t int64) iter.Seq2[int64,
 //
 // At least as much is used in m as if it had been charged with what from holds at
 // the true times: a slot is charged at its last moment. What a bucket has drained
-// is not charged.
+// is not charged. Of distinct values, those without memory are left out.
 func (m *Counter) Carry(w []uint64, b *keytable.Blocks, from *Counter, fw []uint64, fb *keytable.Blocks, t int64) bool {
 	m.Clear(w, b)
+	if d, ok := m.window.(*distinct); ok {
+		if was, ok := from.window.(*distinct); ok {
+			d.carry(w, b, was, fw, fb, t)
+		}
+		return true
+	}
 	if m.config == from.config {
 		return m.copyState(w, b, fw, fb)
 	}

@@ -97,6 +97,7 @@ type Request[R any] struct {
 // A Subject is one rule of a request and the key by which it counts the event.
 type Subject[R any] struct {
 	Key     []byte
+	Value   []byte     // of the field whose distinct values the ban counts; empty if there is none
 	Outcome Outcome[R] // Rule is set by the caller, the rest by the store
 
 	// Mark is the store's own, for a Settlement.
