@@ -130,7 +130,7 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 func (j *judging) side(name string, events int64) DiffSide {
 	s := DiffSide{Rules: name}
 	for _, o := range j.outcomes {
-		if o == refused {
+		if o >= refused {
 			s.Refused++
 		}
 	}
@@ -151,7 +151,7 @@ func (e *events) diffKeys(d *Difference, judgings []*judging, protected *keyList
 	texts, before, after := e.values[col], judgings[0].outcomes, judgings[1].outcomes
 	all := make([]KeyDifference, len(texts)) // by number of the value; 0 is no value
 	for i, id := range e.cols[col] {
-		k, was, is := &all[id], before[i] == refused, after[i] == refused
+		k, was, is := &all[id], before[i] >= refused, after[i] >= refused
 		k.Events++
 		switch {
 		case was && is:

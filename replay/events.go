@@ -13,8 +13,10 @@ type events struct {
 	report    *Report // nil before finish
 	columns   []*keyColumn
 	judgings  []*judging
-	before    int64 // number of events in earlier chunks
-	spread    timeRuns
+	before    int64      // number of events in earlier chunks
+	scale     barScale   // of the counts over time
+	bars      []int64    // events
+	refusals  Refusals   // see ruleOutcomes.bars
 	top       *keyCounts // of the field Config.Key
 	refused   []int64    // events of each value of it, with SortRefused
 	problems  []string
@@ -68,7 +70,6 @@ func (r *run) noEvents() *timeline {
 // judge judges the next chunk.
 func (e *events) judge(ctx context.Context, t *timeline) error {
 	e.load(t)
-	e.countTimes()
 	col := e.run.column(e.run.Key)
 	e.top.keys.ids, e.top.keys.texts = e.cols[col], e.values[col]
 	e.countKeys(e.top, nil)
@@ -80,6 +81,7 @@ func (e *events) judge(ctx context.Context, t *timeline) error {
 			e.writeDecisions(j)
 		}
 	}
+	e.countBars()
 	e.countAllowed()
 	e.countRefused()
 	e.before += int64(len(e.times))
@@ -105,7 +107,7 @@ func (e *events) finish(ctx context.Context, report *Report) error {
 	for _, p := range e.problems {
 		e.problem(p)
 	}
-	e.reportTimes()
+	e.reportTimes(judgings)
 	e.reportKeys()
 	return e.reportAll(ctx, judgings)
 }

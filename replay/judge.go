@@ -177,9 +177,10 @@ func (e *events) judgePart(ctx context.Context, j *judging, part int) error {
 		if j.trace != nil {
 			j.trace(i, d, outcomes)
 		}
+		outcome := outcomeOf(&d)
 		for k := range outcomes {
-			j.outcomes.add(i, d.Allowed)
-			j.rules[outcomes[k].Rule].add(i, e.before, part, now, d.Allowed, &outcomes[k])
+			j.outcomes[i] = outcome
+			j.rules[outcomes[k].Rule].add(i, e.before, part, now, outcome, &outcomes[k])
 		}
 	}
 	return nil
@@ -233,7 +234,7 @@ func (e *events) detectPart(ctx context.Context, j *judging, number, part int) e
 		if i%checkEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if id == 0 || id%parts != uint32(part) || j.outcomes[i] == refused {
+		if id == 0 || id%parts != uint32(part) || j.outcomes[i] >= refused {
 			continue
 		}
 		now := time.Unix(0, e.times[i])

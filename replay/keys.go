@@ -26,6 +26,14 @@ type SuggestedLimit struct {
 	P99  int64  `json:"p99"`
 	P999 int64  `json:"p999"`
 	Max  int64  `json:"max"` // no key has more
+
+	// KeysAbove is pairs of an N and how many keys have more than N events in some
+	// window of the span. These are the keys that algorithm exact refuses at least once
+	// under a limit of N. N is each number that is the largest count of a key: between
+	// two of these the keys are the same. If there are more than 200, it is 200 of them.
+	// KeysAbove is absent if Config.FileOrder is set, since limits then judge the events
+	// in another order than that of their times.
+	KeysAbove [][2]int64 `json:"keys_above,omitempty"`
 }
 
 // reportKeys reports the busiest values of the field Config.Key, and which limits would
@@ -46,6 +54,11 @@ func (e *events) reportKeys() {
 		e.report.Top = append(e.report.Top, top)
 	}
 	e.report.SuggestedLimits = suggest(c.peaks)
+	if e.run.FileOrder {
+		for i := range e.report.SuggestedLimits {
+			e.report.SuggestedLimits[i].KeysAbove = nil
+		}
+	}
 }
 
 // A Sort is what the busiest keys are ordered by.
@@ -76,7 +89,7 @@ func (e *events) countRefused() {
 	}
 	e.refused = grown(e.refused, len(e.top.keys.texts))
 	for i, id := range e.top.keys.ids {
-		if id != 0 && slices.ContainsFunc(e.judgings, func(j *judging) bool { return j.compared == nil && j.outcomes[i] == refused }) {
+		if id != 0 && slices.ContainsFunc(e.judgings, func(j *judging) bool { return j.compared == nil && j.outcomes[i] >= refused }) {
 			e.refused[id]++
 		}
 	}
@@ -201,9 +214,29 @@ func suggest(peaks [][]int64) []SuggestedLimit {
 		}
 		// least returns the least N that a share of num/1000 never exceeds.
 		least := func(num int) int64 { return most[(num*len(most)+999)/1000-1] }
-		out = append(out, SuggestedLimit{peakWindows[w].name, least(900), least(990), least(999), most[len(most)-1]})
+		out = append(out, SuggestedLimit{peakWindows[w].name, least(900), least(990), least(999), most[len(most)-1], keysAbove(most)})
 	}
 	return out
+}
+
+// maxSteps is how many pairs a SuggestedLimit has.
+const maxSteps = 200
+
+// keysAbove returns pairs of a peak and how many of the peaks, which ascend, are above it.
+func keysAbove(peaks []int64) (steps [][2]int64) {
+	for i, n := range peaks {
+		if i+1 == len(peaks) || peaks[i+1] > n {
+			steps = append(steps, [2]int64{n, int64(len(peaks) - i - 1)})
+		}
+	}
+	if len(steps) <= maxSteps {
+		return steps
+	}
+	some := make([][2]int64, maxSteps)
+	for i := range some {
+		some[i] = steps[i*(len(steps)-1)/(maxSteps-1)]
+	}
+	return some
 }
 
 // largest returns the n keys with the largest counts, largest first; equal ones in the

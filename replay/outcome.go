@@ -14,27 +14,32 @@ import (
 // judged.
 type outcomes []byte
 
+// The outcomes, the strictest last. One from refused on is a refusal.
 const (
 	allowed byte = 'A'
-	refused byte = 'D'
+	refused byte = 'D' // by a limit
+	banned  byte = 'E' // by a ban; written as refused
 )
 
-func (o outcomes) add(event int, ok bool) {
-	o[event] = refused
-	if ok {
-		o[event] = allowed
+func outcomeOf(d *ratelimit.Decision) byte {
+	switch {
+	case d.Allowed:
+		return allowed
+	case d.BannedUntil.IsZero():
+		return refused
 	}
+	return banned
 }
 
 // has reports whether an event was judged.
 func (o outcomes) has(event int) bool { return o[event] != 0 }
 
-// judged returns the outcomes without the events that were not judged.
+// judged returns allowed or refused for each event that was judged.
 func (o outcomes) judged() []byte {
 	out := make([]byte, 0, len(o))
 	for _, b := range o {
 		if b != 0 {
-			out = append(out, b)
+			out = append(out, min(b, refused))
 		}
 	}
 	return out
@@ -48,6 +53,7 @@ type ruleOutcomes struct {
 	parts           []partOutcomes
 	judged, refused []int64   // events of each key
 	decisions       hash.Hash // of all outcomes
+	bars            Refusals  // over time; Refused is without Banned before the report
 }
 
 // partOutcomes is what one part of the keys adds to that.
@@ -71,10 +77,10 @@ func newRuleOutcomes(rule *ratelimit.Rule, keys *keyColumn, parts int) ruleOutco
 	return r
 }
 
-// add adds the rule's outcome of an event of the chunk, which was allowed or not. Parts
-// are added to concurrently: they have no key and no event in common.
-func (r *ruleOutcomes) add(event int, before int64, part int, at time.Time, ok bool, own *ratelimit.Outcome) {
-	r.outcomes.add(event, ok)
+// add adds the outcome of an event of the chunk, and the rule's own. Parts are added to
+// concurrently: they have no key and no event in common.
+func (r *ruleOutcomes) add(event int, before int64, part int, at time.Time, outcome byte, own *ratelimit.Outcome) {
+	r.outcomes[event] = outcome
 	if !own.Refused {
 		return
 	}
@@ -116,7 +122,7 @@ func (r *ruleOutcomes) count() {
 		if o != 0 {
 			r.judged[r.keys.ids[i]]++
 		}
-		if o == refused {
+		if o >= refused {
 			r.refused[r.keys.ids[i]]++
 		}
 	}

@@ -41,6 +41,7 @@ type Report struct {
 	Top             []TopKey         `json:"top"`
 	SuggestedLimits []SuggestedLimit `json:"suggested_limits,omitempty"` // by the peaks of all keys
 	Rules           []RuleReport     `json:"rules"`
+	Timeline        *Timeline        `json:"timeline,omitempty"`
 
 	// Compared is the limit under each algorithm, if Config.Compare is set.
 	Compared []AlgorithmReport `json:"compared,omitempty"`
@@ -50,11 +51,9 @@ type Report struct {
 	AssumedYears []FileYear `json:"assumed_years,omitempty"`
 	Problems     []string   `json:"problems,omitempty"` // with files, as sentences
 
-	Events   int64         `json:"-"` // a parsed line is one event, or several if it holds a list
-	Keys     int           `json:"-"` // distinct keys of the field that Top counts
-	Key      string        `json:"-"` // that field
-	Timeline []int64       `json:"-"` // events in equal parts of the time from First to Last
-	Bar      time.Duration `json:"-"` // the length of each of these parts
+	Events int64  `json:"events"` // a parsed line is one event, or several if it holds a list
+	Keys   int    `json:"keys"`   // distinct keys of the field that Top counts
+	Key    string `json:"key"`    // that field
 }
 
 // An Epoch is a time that is written as the seconds since 1970 in decimal, with as many
@@ -113,6 +112,10 @@ type RuleReport struct {
 	// RefusedRange is, for a log that is less precise than a live clock, the least and
 	// the most that the rule itself refuses, for any fractions that the log's times lack.
 	RefusedRange *Range `json:"refused_range,omitempty"`
+
+	// Timeline is, for a limit or ban, the events of Refused over time, in the bars of
+	// Report.Timeline.
+	Timeline *Refusals `json:"timeline,omitempty"`
 
 	Bans         *int64      `json:"bans,omitempty"`
 	BannedKeys   *int64      `json:"banned_keys,omitempty"`

@@ -28,7 +28,7 @@ func (e *events) reportLimit(j *judging, number int, refusedRange *Range) RuleRe
 	rep := RuleReport{
 		Name: rule.Name, Kind: Limit, Fields: rule.Key.Fields(), Algorithm: rule.Algorithm.String(),
 		Allowed: new(int64), Refused: new(int64), KeysRefused: new(int64),
-		RefusedRange: refusedRange, SHA256: hex.EncodeToString(rule.decisions.Sum(nil)), Busiest: []BusyKey{},
+		RefusedRange: refusedRange, Timeline: &rule.bars, SHA256: hex.EncodeToString(rule.decisions.Sum(nil)), Busiest: []BusyKey{},
 	}
 	for id, n := range refusals {
 		*rep.Refused += n

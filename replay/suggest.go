@@ -283,7 +283,7 @@ func (j *judging) totals() (sum SuggestedTotals) {
 		id := j.columns[0].ids[i]
 		sum.Events++
 		judged[id] = true
-		if o == refused {
+		if o >= refused {
 			sum.Refused++
 			refusals[id] = true
 		}

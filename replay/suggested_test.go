@@ -29,7 +29,10 @@ func TestFits(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []replay.SuggestedLimit{
-		{"1s", 1, 20, 20, 20}, {"10s", 5, 20, 20, 20}, {"60s", 5, 20, 20, 20}, {"300s", 5, 20, 20, 20}, {"3600s", 5, 20, 20, 20},
+		{"1s", 1, 20, 20, 20, [][2]int64{{1, 1}, {20, 0}}},
+	}
+	for _, span := range []string{"10s", "60s", "300s", "3600s"} {
+		want = append(want, replay.SuggestedLimit{span, 5, 20, 20, 20, [][2]int64{{1, 2}, {5, 1}, {20, 0}}})
 	}
 	if fmt.Sprint(r.SuggestedLimits) != fmt.Sprint(want) {
 		t.Errorf("fits %v, want %v", r.SuggestedLimits, want)

@@ -27,7 +27,7 @@ type TextStyle struct {
 func (rep *Report) WriteText(out io.Writer, style TextStyle) error {
 	w := newTextWriter(out, style)
 	w.totals(rep)
-	w.timeline(rep)
+	w.timeline(rep.Timeline)
 	w.busiest(rep)
 	w.suggested(rep)
 	for i := range rep.Rules {
@@ -140,21 +140,19 @@ func (w *textWriter) resolution(rep *Report) {
 func seconds(n float64) time.Duration { return time.Duration(math.Round(n * float64(time.Second))) }
 
 // timeline draws the events over time as bars an eighth of a line high.
-func (w *textWriter) timeline(rep *Report) {
-	if len(rep.Timeline) < 2 {
+func (w *textWriter) timeline(t *Timeline) {
+	if t == nil || len(t.Events) < 2 {
 		return
 	}
-	most := int64(0)
-	for _, n := range rep.Timeline {
-		most = max(most, n)
-	}
+	events, bar := t.atMost(maxTextBars)
+	most := slices.Max(events)
 	bars := []rune(" ▁▂▃▄▅▆▇█")
 	var b strings.Builder
-	for _, n := range rep.Timeline {
+	for _, n := range events {
 		b.WriteRune(bars[(n*8+most-1)/most])
 	}
 	w.heading("Events over time")
-	w.f("  %s\n  each bar is %s; the highest has %s events\n", b.String(), long(rep.Bar), count(most))
+	w.f("  %s\n  each bar is %s; the highest has %s events\n", b.String(), long(bar), count(most))
 }
 
 func (w *textWriter) busiest(rep *Report) {

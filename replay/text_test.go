@@ -28,22 +28,6 @@ func TestTextStyle(t *testing.T) {
 	}
 }
 
-// TestTimelineBars has as many events in the bars as there are, and bars that
-// cover the whole time, at every length of it.
-func TestTimelineBars(t *testing.T) {
-	for _, n := range []int{1, 2, 59, 60, 61, 100, 121, 3601} {
-		r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log", smallLog(n))}, Format: smallFormat})
-		sum := int64(0)
-		for _, c := range r.Timeline {
-			sum += c
-		}
-		covered := int64(r.Bar.Seconds()) * int64(len(r.Timeline))
-		if sum != int64(n) || len(r.Timeline) > 60 || covered < int64(n) || covered-int64(n) >= int64(r.Bar.Seconds()) {
-			t.Errorf("%d events, one a second: %d in %d bars of %v", n, sum, len(r.Timeline), r.Bar)
-		}
-	}
-}
-
 // TestTimesBefore1970 has parts of a second that are counted back from zero.
 func TestTimesBefore1970(t *testing.T) {
 	log := writeFile(t, "log", []byte("-1.75,a\n-1,b\n-0.5,c\n0,d\n2.25,e\n"))
