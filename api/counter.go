@@ -65,9 +65,10 @@ type RefusedList struct {
 type KeyReport struct {
 	Fields []string `json:"fields"`
 	Key
-	Counters []KeyWindow   `json:"counters"`
-	Rules    []KeyDecision `json:"rules"`
-	Bans     []Ban         `json:"bans"`
+	Counters []KeyWindow    `json:"counters"`
+	Rules    []KeyDecision  `json:"rules"`
+	Bans     []Ban          `json:"bans"`
+	Hot      []HotKeyReport `json:"hot" doc:"under each hot rule of these fields"`
 }
 
 // A KeyWindow is one window of a counter for a key. It begins in its first slot, which

@@ -13,11 +13,33 @@ type HotKey struct {
 	Lo      uint64    `json:"lo" doc:"the number of its events in the span of the rule is not below"`
 	Hi      uint64    `json:"hi,omitempty" doc:"nor above; absent if that is unknown or 0"`
 	Changed uint64    `json:"changed" doc:"the version at which its value last changed; 0 if it did not"`
+	Hand    bool      `json:"hand,omitempty" doc:"it was made hot by hand"`
+
+	// Of lists, not of updates:
+	Rate      float64 `json:"rate,omitempty" doc:"its events a second: lo divided by the span of the rule"`
+	Processes int     `json:"processes,omitempty" doc:"how many processes reported it in the last minute while it was hot"`
 }
 
 // A HotList is the answer of GET /v1/hot.
 type HotList struct {
 	Hot []HotKey `json:"hot"`
+}
+
+// A HotKeyReport is what a server knows about a key under one hot rule.
+type HotKeyReport struct {
+	Rule      string       `json:"rule"`
+	Hot       *HotKey      `json:"hot,omitempty" doc:"absent if it is not hot"`
+	Lo        uint64       `json:"lo" doc:"the number of its events in the span of the rule is not below"`
+	Hi        uint64       `json:"hi,omitempty" doc:"nor above; absent if that is unknown or 0"`
+	Span      Millis       `json:"span_ms" doc:"of the rule"`
+	Day       []Slot       `json:"day" doc:"about how many events it had while it was hot, in each ten minutes of the last day, oldest first"`
+	Processes []HotProcess `json:"processes" doc:"up to 100 that reported it in the last minute while it was hot, those with most events first"`
+}
+
+// A HotProcess is a process that reports events of a hot key.
+type HotProcess struct {
+	Name   string `json:"name" doc:"of its connection, as CLIENT SETNAME sets it, or its address"`
+	Events uint64 `json:"events" doc:"of the key in the last minute"`
 }
 
 // A HotUpdate is what watchers of hot keys receive: first the keys that are hot, as a

@@ -81,7 +81,14 @@ type Rate struct {
 	From  time.Time             `json:"from"`
 	To    time.Time             `json:"to"`
 	All   Totals                `json:"all"`
-	Rules map[string]RuleTotals `json:"rules,omitempty"`
+	Rules map[string]RuleTotals `json:"rules,omitempty" doc:"limits and bans"`
+	Hot   map[string]HotTotals  `json:"hot,omitempty" doc:"hot rules"`
+}
+
+// HotTotals counts what happened under a hot rule.
+type HotTotals struct {
+	Events uint64 `json:"events" doc:"events counted, those of records and of checks"`
+	CacheCounts
 }
 
 // A Mark is a moment that explains a change in the rates.

@@ -78,3 +78,18 @@ func addKeyN(d *hotkey.Detector, t time.Time, rule, key string, n uint64) (hotke
 	}
 	return edge, hot
 }
+
+// AddKeyN says of a key that is hot already until when, and nothing else.
+func TestAddKeyOfAHotKey(t *testing.T) {
+	d := mustDetector(t, goodRule(t)) // 3 in 1 s, for 1 min
+	until := at(0).Add(time.Minute)
+	for i, want := range []time.Time{{}, {}, until, until} {
+		edge, hot := addKey(d, at(0), "r", "/p")
+		if hot != (i == 2) || !edge.Until.Equal(want) || !hot && edge != (hotkey.Edge{Until: edge.Until}) {
+			t.Errorf("event %d: %+v, %t; want until %v", i+1, edge, hot, want)
+		}
+	}
+	if edge, hot := addKey(d, until, "r", "/p"); hot || edge != (hotkey.Edge{}) {
+		t.Errorf("after the hold: %+v, %t", edge, hot)
+	}
+}

@@ -180,8 +180,10 @@ func (d *Detector) AddKey(rule, key string) (edge Edge, hot bool, err error) {
 	return edge, hot, err
 }
 
-// AddKeyN counts n events of key at time t under one rule; see [Detector.AddKey]. It
-// also returns an error if it counted nothing: ErrNever, or ErrNoMemory.
+// AddKeyN counts n events of key at time t under one rule; see [Detector.AddKey]. If the
+// key is in a hold already, hot is false, and the Edge has Until, the end of the hold, and
+// nothing else. AddKeyN also returns an error if it counted nothing: ErrNever, or
+// ErrNoMemory.
 func (d *Detector) AddKeyN(t time.Time, rule, key string, n uint64) (edge Edge, hot bool, err error) {
 	hot, err = d.addKey(keytable.Nanos(t, MaxSpan), rule, key, n, &edge)
 	return edge, hot, err
@@ -198,7 +200,10 @@ func (d *Detector) addKey(now int64, rule, key string, n uint64, edge *Edge) (ho
 	if now == unread {
 		now = d.now()
 	}
-	hot, _, err = u.count(now, key, stored, n, edge)
+	hot, until, err := u.count(now, key, stored, n, edge)
+	if !hot && now < until {
+		edge.Until = nanos(until)
+	}
 	return hot, err
 }
 

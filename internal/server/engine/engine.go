@@ -43,7 +43,8 @@ type Engine struct {
 	scans     scans
 	hot       *hotlist.List
 	ignored   atomic.Pointer[ignoredKeys] // changes under mu
-	refused   *lately.Table               // see newRefused
+	past      hotPast
+	refused   *lately.Table // see newRefused
 	history   history
 	totals    [totalStripes]totals
 	sessions  atomic.Uint64
@@ -90,6 +91,9 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 	if e.refused, err = newRefused(); err != nil {
+		return nil, err
+	}
+	if e.past, err = newHotPast(); err != nil {
 		return nil, err
 	}
 	e.reloads.at = e.started

@@ -9,7 +9,8 @@ import (
 )
 
 // A history has the decisions of each second of the last two minutes and of each minute of
-// the last day. Decisions do not pay for it. With keptRules rules it takes 8 MiB.
+// the last day, and what happened under hot rules. Decisions do not pay for it. With
+// keptRules limits and bans and keptHot hot rules it takes 10 MiB.
 type history struct {
 	mu       sync.Mutex
 	began    time.Time
@@ -24,14 +25,16 @@ type history struct {
 const (
 	keptSeconds = 120
 	keptMinutes = 24 * 60
-	keptRules   = 128 // the first of the rules file
+	keptRules   = 128 // limits and bans: the first of the rules file
+	keptHot     = 32  // hot rules: the first
 	keptMarks   = 256
 
 	// maxRuleRates bounds the totals of rules that Rates returns.
 	maxRuleRates = 1 << 13
 )
 
-// outcomes counts decisions: the fields of api.Totals or of api.RuleTotals, in order.
+// outcomes counts decisions or hot keys: the fields of api.Totals, api.RuleTotals or
+// api.HotTotals, in order.
 type outcomes [5]uint64
 
 func (o *outcomes) add(x *outcomes) {
@@ -57,23 +60,46 @@ func (o outcomes) since(earlier outcomes) outcomes {
 type part struct {
 	from, to time.Time
 	all      outcomes
-	names    []string // of rules; shared by parts while they stay the same
-	rules    []outcomes
+	rules    ruleCounts // limits and bans
+	hot      ruleCounts
 }
 
-// since returns what was counted between the ends of earlier and x, which begin together.
-func (x *part) since(earlier *part) part {
-	p := part{earlier.to, x.to, x.all.since(earlier.all), x.names, slices.Clone(x.rules)}
+// ruleCounts is what each of some rules has counted.
+type ruleCounts struct {
+	names []string // shared by parts while they stay the same
+	of    []outcomes
+}
+
+// add adds what a rule has counted.
+func (x *ruleCounts) add(name string, o outcomes) {
+	x.names, x.of = append(x.names, name), append(x.of, o)
+}
+
+// share has x share the names of was, if they are the same.
+func (x *ruleCounts) share(was *ruleCounts) {
+	if slices.Equal(x.names, was.names) {
+		x.names = was.names
+	}
+}
+
+// since returns what each rule has counted since earlier, or since it began.
+func (x *ruleCounts) since(earlier *ruleCounts) ruleCounts {
+	d := ruleCounts{x.names, slices.Clone(x.of)}
 	for i, name := range x.names {
 		j := i
 		if j >= len(earlier.names) || earlier.names[j] != name {
 			j = slices.Index(earlier.names, name)
 		}
 		if j >= 0 {
-			p.rules[i] = x.rules[i].since(earlier.rules[j])
+			d.of[i] = x.of[i].since(earlier.of[j])
 		}
 	}
-	return p
+	return d
+}
+
+// since returns what was counted between the ends of earlier and x, which begin together.
+func (x *part) since(earlier *part) part {
+	return part{earlier.to, x.to, x.all.since(earlier.all), x.rules.since(&earlier.rules), x.hot.since(&earlier.hot)}
 }
 
 // keep appends x to list, of which it keeps the last most elements.
@@ -85,7 +111,7 @@ func keep[T any](list []T, x T, most int) []T {
 }
 
 func (h *history) init(e *Engine) {
-	h.second = e.measure(nil)
+	h.second = e.measure(new(part))
 	h.minute, h.began = h.second, h.second.to
 	h.marks = []api.Mark{{Time: e.started.UTC(), Type: Started}}
 }
@@ -102,7 +128,7 @@ func (e *Engine) sample() {
 		case <-tick.C:
 		}
 		h.mu.Lock()
-		x := e.measure(h.second.names)
+		x := e.measure(&h.second)
 		h.seconds = keep(h.seconds, x.since(&h.second), keptSeconds)
 		h.second = x
 		if n%60 == 0 {
@@ -110,22 +136,29 @@ func (e *Engine) sample() {
 			h.minute = x
 		}
 		h.mu.Unlock()
+		if n%int(hotSample/time.Second) == 0 {
+			e.sampleHot()
+		}
 	}
 }
 
-// measure returns what was counted since the start, which shares names if they are still right.
-func (e *Engine) measure(names []string) part {
-	stats := e.limiter.Stats().Rules
-	stats = stats[:min(len(stats), keptRules)]
+// measure returns what was counted since the start. It shares the names of rules with was
+// if they are still right.
+func (e *Engine) measure(was *part) part {
 	t := e.Totals()
-	x := part{from: e.started, to: time.Now(), all: outcomes{t.Allowed, t.Refused, t.Banned, t.Unmatched, t.Errors}, names: make([]string, len(stats)), rules: make([]outcomes, len(stats))}
-	for i := range stats {
+	x := part{from: e.started, to: time.Now(), all: outcomes{t.Allowed, t.Refused, t.Banned, t.Unmatched, t.Errors}}
+	stats := e.limiter.Stats().Rules
+	for i := range stats[:min(len(stats), keptRules)] {
 		r := &stats[i]
-		x.names[i], x.rules[i] = r.Rule, outcomes{r.Allowed, r.Refused, r.Banned, r.Shadow, r.BansStarted}
+		x.rules.add(r.Rule, outcomes{r.Allowed, r.Refused, r.Banned, r.Shadow, r.BansStarted})
 	}
-	if slices.Equal(x.names, names) {
-		x.names = names
+	hot := e.rules.Load().hot
+	for _, h := range hot[:min(len(hot), keptHot)] {
+		c := h.use.caches()
+		x.hot.add(h.Name, outcomes{h.detector.Stats(h.Name).Events, c.Hits, c.Misses, c.Loads, c.Stale})
 	}
+	x.rules.share(&was.rules)
+	x.hot.share(&was.hot)
 	return x
 }
 
@@ -145,8 +178,8 @@ func (e *Engine) Totals() (t api.Totals) {
 // Rates returns the decisions of the last span, from a second to a day, in at most points
 // intervals of equal width, oldest first. If the engine and what was restored are younger,
 // there are fewer, and the oldest is shorter. For more than two minutes the intervals are
-// whole minutes, except the newest. With perRule, points times the number of rules is at
-// most 8,192.
+// whole minutes, except the newest. With perRule, points times the number of rules, hot ones
+// included, is at most 8,192.
 func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]api.Rate, error) {
 	if span < time.Second || span > 24*time.Hour {
 		return nil, errorf(api.BadArg, "span: %v: must be 1s to 24h", span)
@@ -154,7 +187,8 @@ func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]api.Rate
 	if points < 1 || points > keptMinutes {
 		return nil, errorf(api.BadArg, "points: %d: must be 1 to %d", points, keptMinutes)
 	}
-	if rules := min(e.rules.Load().file.Limits.Len(), keptRules); perRule && points*rules > maxRuleRates {
+	file := e.rules.Load().file
+	if rules := min(file.Limits.Len(), keptRules) + min(file.Hot.Len(), keptHot); perRule && points*rules > maxRuleRates {
 		return nil, errorf(api.BadArg, "points: %d: must be 1 to %d for the rates of %d rules", points, maxRuleRates/rules, rules)
 	}
 	h := &e.history
@@ -183,7 +217,7 @@ func ratesOf(parts []part, span time.Duration, points int, perRule bool) []api.R
 	rates := []api.Rate{}
 	width, last := span/time.Duration(points), -1
 	var all outcomes
-	var rules map[string]*outcomes
+	var rules, hot map[string]*outcomes
 	for i := range parts {
 		p := &parts[i]
 		// Samples are never taken quite on time.
@@ -197,31 +231,39 @@ func ratesOf(parts []part, span time.Duration, points int, perRule bool) []api.R
 				r.From = rates[len(rates)-1].To
 			}
 			rates = append(rates, r)
-			last, all, rules = age, outcomes{}, make(map[string]*outcomes)
+			last, all, rules, hot = age, outcomes{}, make(map[string]*outcomes), make(map[string]*outcomes)
 		}
 		all.add(&p.all)
 		r := &rates[len(rates)-1]
 		r.To, r.All = p.to.UTC(), api.Totals{Allowed: all[0], Refused: all[1], Banned: all[2], Unmatched: all[3], Errors: all[4]}
 		if perRule {
-			r.Rules = p.addRules(rules)
+			r.Rules, r.Hot = totalsOf(&p.rules, rules, ruleTotals), totalsOf(&p.hot, hot, hotTotals)
 		}
 	}
 	return rates
 }
 
-// addRules adds the outcomes of x's rules to sums, and returns the sums of these rules.
-func (x *part) addRules(sums map[string]*outcomes) map[string]api.RuleTotals {
-	totals := make(map[string]api.RuleTotals, len(x.names))
+// totalsOf adds what the rules of x have counted to sums, and returns the sums of these rules.
+func totalsOf[T any](x *ruleCounts, sums map[string]*outcomes, form func(*outcomes) T) map[string]T {
+	totals := make(map[string]T, len(x.names))
 	for i, name := range x.names {
 		o := sums[name]
 		if o == nil {
 			o = new(outcomes)
 			sums[name] = o
 		}
-		o.add(&x.rules[i])
-		totals[name] = api.RuleTotals{Allowed: o[0], Refused: o[1], Banned: o[2], Shadow: o[3], Bans: o[4]}
+		o.add(&x.of[i])
+		totals[name] = form(o)
 	}
 	return totals
+}
+
+func ruleTotals(o *outcomes) api.RuleTotals {
+	return api.RuleTotals{Allowed: o[0], Refused: o[1], Banned: o[2], Shadow: o[3], Bans: o[4]}
+}
+
+func hotTotals(o *outcomes) api.HotTotals {
+	return api.HotTotals{Events: o[0], CacheCounts: api.CacheCounts{Hits: o[1], Misses: o[2], Loads: o[3], Stale: o[4]}}
 }
 
 // The types of marks.

@@ -117,13 +117,17 @@ func (e *Engine) Hot(rule string) ([]api.HotKey, error) {
 			return nil, err
 		}
 	}
-	now, keys := e.Now(), []api.HotKey{}
+	now, keys, processes := e.Now(), []api.HotKey{}, e.past.count(e.Now())
 	for _, k := range slices.Backward(e.hot.All(rule)) {
-		if h := k.Of.(*hotRule); !isCut(&k.Entry) {
+		h := k.Of.(*hotRule)
+		if !isCut(&k.Entry) {
 			count, _ := h.detector.HotAt(now, h.Name, k.ID)
 			k.Lo, k.Hi = count.Lo, count.Hi
 		}
-		keys = append(keys, k.HotKey(now))
+		key := k.HotKey(now)
+		key.Rate = h.rate(k.Lo)
+		key.Processes = processes[string(appendHotID(nil, k.Rule, k.ID))]
+		keys = append(keys, key)
 	}
 	return keys, nil
 }

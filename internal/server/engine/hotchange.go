@@ -62,10 +62,8 @@ func (e *Engine) AddHot(rule string, values []string, ttl time.Duration) (k api.
 		e.hot.Put(entry)
 		e.hub.publish(api.Event{Type: api.KeyHot, Time: now, Rule: h.Name, Key: entry.Key, Until: entry.Until.UTC()})
 	}
-	for _, k := range e.hot.All(h.Name) {
-		if k.ID == key {
-			return k.HotKey(now), nil
-		}
+	if k, ok := e.hot.Get(h.Name, entry.ID); ok {
+		return k.HotKey(now), nil
 	}
 	return k, errorf(api.Overload, "hot rule %q: no memory for another key that is hot", rule)
 }

@@ -25,6 +25,7 @@ type HotReport struct {
 	e       *Engine
 	rule    *hotRule
 	keys    []byte // of all records
+	id      []byte // memory for one in the table of processes
 	records []hotCount
 }
 
@@ -60,10 +61,10 @@ func (r *HotReport) Add(n uint64, age time.Duration, key ...string) (err error) 
 	return err
 }
 
-// Count counts the records, and returns how many it has counted. Those that are as old
-// as the span of the rule or older, of ignored keys, and of keys for which there is no
-// memory are left out.
-func (r *HotReport) Count() (counted int) {
+// Count counts the records, which the process of that name reports, and returns how many
+// it has counted. Those that are as old as the span of the rule or older, of ignored keys,
+// and of keys for which there is no memory are left out.
+func (r *HotReport) Count(process string) (counted int) {
 	h, now, begin := r.rule, r.e.Now(), 0
 	var late, ignored, dropped uint64
 	for _, record := range r.records {
@@ -84,6 +85,10 @@ func (r *HotReport) Count() (counted int) {
 		}
 		if hot {
 			r.e.becameHot(h, edge)
+		}
+		if edge.Until.After(now) {
+			r.id = appendHotID(r.id[:0], h.Name, key, process)
+			r.e.past.processes.AddBytesAt(now, r.id, record.n)
 		}
 	}
 	h.use.counted.Add(uint64(counted))
@@ -143,6 +148,14 @@ func newHotUse() (*hotUse, error) {
 	return u, nil
 }
 
+// caches returns what caches reported since the start.
+func (u *hotUse) caches() api.CacheCounts {
+	return api.CacheCounts{
+		Hits: u.cache[cacheHits].total.Load(), Misses: u.cache[cacheMisses].total.Load(),
+		Loads: u.cache[cacheLoads].total.Load(), Stale: u.cache[cacheStale].total.Load(),
+	}
+}
+
 // MaxCached is the largest number that CountCache takes: what a double holds exactly.
 const MaxCached = 1 << 53
 
@@ -195,10 +208,7 @@ func (h *hotRule) stats() api.HotRuleStats {
 	s := api.HotRuleStats{
 		Rule: h.Name, Records: u.counted.Load(), Late: u.late.Load(), Ignored: u.ignored.Load(), Dropped: u.dropped.Load(),
 		Events: d.Events, Moved: d.Late, Keys: d.Keys, Evicted: d.Evicted, DroppedEvents: d.Refused, Bytes: d.Bytes,
-		Caches: api.CacheCounts{
-			Hits: u.cache[cacheHits].total.Load(), Misses: u.cache[cacheMisses].total.Load(),
-			Loads: u.cache[cacheLoads].total.Load(), Stale: u.cache[cacheStale].total.Load(),
-		},
+		Caches: u.caches(),
 	}
 	for _, span := range savedSpans {
 		saved := api.HotSaved{Span: api.MillisOf(span)}

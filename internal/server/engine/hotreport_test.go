@@ -16,6 +16,12 @@ import (
 // report counts one record.
 func report(t testing.TB, s *engine.Session, rule string, n uint64, age time.Duration, key ...string) int {
 	t.Helper()
+	return reportBy(t, s, "svc-1", rule, n, age, key...)
+}
+
+// reportBy is report for a process of that name.
+func reportBy(t testing.TB, s *engine.Session, process, rule string, n uint64, age time.Duration, key ...string) int {
+	t.Helper()
 	r, err := s.HotReport(rule)
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +29,7 @@ func report(t testing.TB, s *engine.Session, rule string, n uint64, age time.Dur
 	if err := r.Add(n, age, key...); err != nil {
 		t.Fatal(err)
 	}
-	return r.Count()
+	return r.Count(process)
 }
 
 // A bruteHot counts events at the later of their own time and the newest of their key.
@@ -90,7 +96,7 @@ func compareReports(t testing.TB, seed uint64, old bool) (err error) {
 				want++
 			}
 		}
-		if got := r.Count(); got != want {
+		if got := r.Count("svc-1"); got != want {
 			return fmt.Errorf("seed %d, step %d: %d records were counted; want %d", seed, step, got, want)
 		}
 		for _, k := range hotOf(e) {

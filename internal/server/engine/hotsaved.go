@@ -13,7 +13,6 @@ import (
 type hotRecord struct {
 	api.HotKey
 	Raw   []byte    `json:"raw"` // the ID in the list
-	Hand  bool      `json:"hand,omitempty"`
 	Saved time.Time `json:"saved"`
 }
 
@@ -23,7 +22,7 @@ func (e *Engine) saveHot(add func(typ byte, data []byte) error, now time.Time) e
 		if k.Until.IsZero() {
 			continue
 		}
-		if err := addJSON(add, recordHotKey, hotRecord{k.HotKey(now), []byte(k.ID), k.Hand, now}); err != nil {
+		if err := addJSON(add, recordHotKey, hotRecord{k.HotKey(now), []byte(k.ID), now}); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ func (e *Engine) Inspect(fields, key []string) (r api.KeyReport, err error) {
 	if err := e.rules.Load().fields.checkNames(fields); err != nil {
 		return r, err
 	}
-	r = api.KeyReport{Fields: fields, Key: api.KeyOf(key...), Counters: []api.KeyWindow{}, Rules: []api.KeyDecision{}, Bans: []api.Ban{}}
+	r = api.KeyReport{Fields: fields, Key: api.KeyOf(key...), Counters: []api.KeyWindow{}, Rules: []api.KeyDecision{}, Bans: []api.Ban{}, Hot: []api.HotKeyReport{}}
 	for _, c := range e.rules.Load().counters {
 		if slices.Equal(c.Key.Fields(), fields) {
 			if err := e.inspectCounter(c, key, &r); err != nil {
@@ -31,6 +31,13 @@ func (e *Engine) Inspect(fields, key []string) (r api.KeyReport, err error) {
 	for i := range set.Len() {
 		if rule := set.Rule(i); slices.Equal(rule.Key.Fields(), fields) {
 			if err := e.inspectRule(rule, key, &r); err != nil {
+				return r, err
+			}
+		}
+	}
+	for _, h := range e.rules.Load().hot {
+		if slices.Equal(h.Key.Fields(), fields) {
+			if err := e.inspectHot(h, key, &r); err != nil {
 				return r, err
 			}
 		}

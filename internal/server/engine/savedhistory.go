@@ -13,6 +13,7 @@ import (
 type savedHistory struct {
 	Marks []api.Mark  `json:"marks,omitempty"`
 	Names []string    `json:"names,omitempty"`
+	Hot   []string    `json:"hot,omitempty"` // the names of hot rules
 	Parts []savedPart `json:"parts,omitempty"`
 }
 
@@ -22,6 +23,7 @@ type savedPart struct {
 	To    int64      `json:"to"`
 	All   outcomes   `json:"all"`
 	Rules []outcomes `json:"rules,omitempty"`
+	Hot   []outcomes `json:"hot,omitempty"`
 }
 
 // savedParts is how many parts a record has at most: its length is bounded.
@@ -36,14 +38,14 @@ func (e *Engine) saveHistory(add func(typ byte, data []byte) error) error {
 	h.mu.Unlock()
 	for i := range parts {
 		p := &parts[i]
-		if len(record.Parts) == savedParts || len(record.Parts) > 0 && !slices.Equal(record.Names, p.names) {
+		if len(record.Parts) == savedParts || len(record.Parts) > 0 && !(slices.Equal(record.Names, p.rules.names) && slices.Equal(record.Hot, p.hot.names)) {
 			if err := addJSON(add, recordHistory, record); err != nil {
 				return err
 			}
 			record = savedHistory{}
 		}
-		record.Names = p.names
-		record.Parts = append(record.Parts, savedPart{p.from.UnixMilli(), p.to.UnixMilli(), p.all, p.rules})
+		record.Names, record.Hot = p.rules.names, p.hot.names
+		record.Parts = append(record.Parts, savedPart{p.from.UnixMilli(), p.to.UnixMilli(), p.all, p.rules.of, p.hot.of})
 	}
 	return addJSON(add, recordHistory, record)
 }
@@ -54,8 +56,8 @@ func (r *Restorer) history(data []byte) error {
 	if err := json.Unmarshal(data, &record); err != nil {
 		return fmt.Errorf("record of the history: %w", err)
 	}
-	if len(record.Names) > keptRules {
-		return fmt.Errorf("record of the history: %d rules: must be at most %d", len(record.Names), keptRules)
+	if len(record.Names) > keptRules || len(record.Hot) > keptHot {
+		return fmt.Errorf("record of the history: %d rules and %d hot rules: must be at most %d and %d", len(record.Names), len(record.Hot), keptRules, keptHot)
 	}
 	h := &r.e.history
 	h.mu.Lock()
@@ -66,10 +68,10 @@ func (r *Restorer) history(data []byte) error {
 		}
 	}
 	for _, p := range record.Parts {
-		if len(p.Rules) != len(record.Names) {
-			return fmt.Errorf("record of the history: the outcomes of %d rules: must be %d", len(p.Rules), len(record.Names))
+		if len(p.Rules) != len(record.Names) || len(p.Hot) != len(record.Hot) {
+			return fmt.Errorf("record of the history: the outcomes of %d rules and %d hot rules: must be %d and %d", len(p.Rules), len(p.Hot), len(record.Names), len(record.Hot))
 		}
-		h.restore(part{time.UnixMilli(p.From), time.UnixMilli(p.To), p.All, record.Names, p.Rules})
+		h.restore(part{time.UnixMilli(p.From), time.UnixMilli(p.To), p.All, ruleCounts{record.Names, p.Rules}, ruleCounts{record.Hot, p.Hot}})
 	}
 	return nil
 }

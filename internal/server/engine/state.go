@@ -27,6 +27,7 @@ const (
 	recordCounts  = 't' // a chunk of lately.Table.Export
 	recordHot     = 'h' // the name of a hot rule, a NUL byte, and a chunk of hotkey.Detector.Export
 	recordHotKey  = 'k' // a hotRecord
+	recordHotUses = 'u' // a chunk of lately.Table.Export: the uses of keys that were hot
 	recordIgnored = 'i' // an api.RuleKey: a key that is ignored by hand
 	recordHistory = 'g' // a savedHistory
 	recordCaller  = 'r' // a chunk of ratelimit.Throttle.Export: limits that callers brought
@@ -67,6 +68,9 @@ func (e *Engine) Save(add func(typ byte, data []byte) error) error {
 		}
 	}
 	if err := e.saveHot(add, now); err != nil {
+		return err
+	}
+	if err := addAll(add, recordHotUses, e.past.uses.ExportAt(now)); err != nil {
 		return err
 	}
 	if err := e.saveIgnored(add); err != nil {
@@ -148,6 +152,8 @@ func (r *Restorer) Record(record journal.Record) error {
 			}
 		}
 		return nil // of a rule that does not exist any more
+	case recordHotUses:
+		return r.restore(new(lately.Imported), data, r.e.past.uses.ImportAt)
 	case recordHotKey:
 		return r.hotKey(data)
 	case recordIgnored:

@@ -47,7 +47,7 @@ func (e *Entry) notice() time.Duration { return min(e.Hold/8, time.Second) }
 
 // onWire returns e as watchers are told at now.
 func (e *Entry) onWire(now time.Time, changed uint64) api.HotKey {
-	k := api.HotKey{Rule: e.Rule, Key: e.Key, Since: e.Since.UTC(), Lo: e.Lo, Hi: e.Hi + 1, Changed: changed}
+	k := api.HotKey{Rule: e.Rule, Key: e.Key, Since: e.Since.UTC(), Lo: e.Lo, Hi: e.Hi + 1, Changed: changed, Hand: e.Hand}
 	if k.Hi > 0 { // and so it is not unknown
 		k.Hi--
 	}

@@ -341,6 +341,17 @@ func (l *List) All(rule string) []Hot {
 	return all
 }
 
+// Get returns a key that is hot.
+func (l *List) Get(rule, key string) (Hot, bool) {
+	l.lock()
+	defer l.unlock()
+	n := l.nodes[id{rule, key}]
+	if n == nil || !n.hot {
+		return Hot{}, false
+	}
+	return Hot{n.Entry, n.changed, n.joined}, true
+}
+
 // Count returns the number of keys that are hot under each rule.
 func (l *List) Count() map[string]int {
 	l.lock()

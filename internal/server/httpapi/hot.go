@@ -128,7 +128,7 @@ func reportHot(c *call, req *api.HotReport) (a api.HotReported, err error) {
 			return a, problemf(e.Status, e.Code, "records: record %d: %s", i+1, e.Detail)
 		}
 	}
-	a.Counted = r.Count()
+	a.Counted = r.Count(c.peer().String())
 	return a, nil
 }
 

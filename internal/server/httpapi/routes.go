@@ -128,7 +128,7 @@ func keyRoutes() []route {
 			{"pattern", "only keys with a value that this glob matches", "192.0.2.*", false},
 			{"network", "only keys with an address in this network", "192.0.2.0/24", false},
 		}},
-		{"GET", "/v1/key", access.Read, queryHandler(inspectKey), "key", "The counts, decisions and bans of one key", []parameter{
+		{"GET", "/v1/key", access.Read, queryHandler(inspectKey), "key", "The counts, decisions, bans and hot state of one key", []parameter{
 			{"field", "a field of the key; once for each, in order", "client", true},
 			{"value", "its value; as many as fields", "203.0.113.9", true},
 		}},
@@ -164,7 +164,7 @@ func serverRoutes() []route {
 		{"GET", "/v1/rates", access.Read, queryHandler(listRates), "rates", "The decisions of the last span, cut into parts", []parameter{
 			{"span", "from 1s to 24h; 1m by default", "1m", false},
 			{"points", "how many parts, up to 1440", "60", false},
-			{"rules", "1 for those of each rule as well; points times rules is at most 8192 then", "1", false},
+			{"rules", "1 for those of each rule as well, hot rules included; points times rules is at most 8192 then", "1", false},
 		}},
 		{"GET", "/v1/rules", access.Read, queryHandler(listRules), "rules", "The rules in force", nil},
 		{"POST", rulesCheckPath, access.Admin, rulesHandler, "checkRules", "Return what is in a rules file, or its mistakes", nil},

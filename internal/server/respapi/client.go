@@ -91,6 +91,14 @@ func checkClientText(what, text []byte) error {
 	return nil
 }
 
+// process returns the name of the client, or its address if it has given none.
+func (c *conn) process() string {
+	if name := c.info().name; name != "" {
+		return name
+	}
+	return c.peer.String()
+}
+
 // list returns a line for each connection, if c is an admin, and otherwise its own.
 func (s *Server) list(c *conn) string {
 	now := time.Now()

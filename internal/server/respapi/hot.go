@@ -65,7 +65,7 @@ func reportHot(c *conn, args [][]byte) error {
 		}
 		rest = rest[fields+2:]
 	}
-	c.w.Int(int64(r.Count()))
+	c.w.Int(int64(r.Count(c.process())))
 	return nil
 }
 
