@@ -5,10 +5,12 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/lately-go/lately/latelyredis"
+	"github.com/lately-go/lately/ratelimit"
 )
 
 // TestDocumentedACL makes the user of docs/redis.md, and uses the store as that: it may do
@@ -44,6 +46,15 @@ func TestDocumentedACL(t *testing.T) {
 	}
 	if err := store.Reset(ctx, rules, r.Subjects); err != nil {
 		t.Error(err)
+	}
+	if err := store.Ban(ctx, ratelimit.BanRecord{Rule: "a", Key: []string{"k"}, Until: time.Now().Add(time.Hour)}); err != nil {
+		t.Error(err)
+	}
+	if n := len(listed(t, store)); n != 1 {
+		t.Errorf("%d bans are listed, want 1", n)
+	}
+	if held, err := store.Unban(ctx, "a", []byte("k")); !held || err != nil {
+		t.Errorf("Unban reports %v, %v", held, err)
 	}
 	if err := client.Do(ctx, client.B().Get().Key("another").Build()).Error(); err == nil {
 		t.Error("the user can read other keys")

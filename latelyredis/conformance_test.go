@@ -33,7 +33,6 @@ func TestConforms(t *testing.T) {
 		Now:         func() int64 { return now.Load() * 1000 },
 		Resolution:  time.Microsecond,
 		Compensates: true,
-		NoBans:      true,
 		Leaves:      true,
 		Rounds:      1,
 	})

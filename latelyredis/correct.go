@@ -15,6 +15,8 @@ const (
 	correctCharge = 2
 	correctOldest = 3 // refund the oldest
 	correctReset  = 4
+	correctBan    = 5
+	correctUnban  = 6
 
 	// anyResets is the number of resets of a correction that does not depend on it.
 	anyResets = 1<<16 - 1
@@ -29,8 +31,8 @@ func (s *Store) correction(l *layout, what byte, amount uint64, at int64, resets
 
 // correct sends one correction, and returns the time at which it was done, in
 // microseconds, and how much was given back.
-func (s *Store) correct(ctx context.Context, l *layout, c call) (now int64, taken uint64, err error) {
-	s.exchange(ctx, l, []*call{&c})
+func (s *Store) correct(ctx context.Context, l *layout, c *call) (now int64, taken uint64, err error) {
+	s.exchange(ctx, l, []*call{c})
 	return c.corrected()
 }
 
@@ -38,7 +40,7 @@ func (c *call) corrected() (now int64, taken uint64, err error) {
 	switch {
 	case c.err != nil:
 		return 0, 0, c.err
-	case len(c.data) != 2*uint56:
+	case len(c.data) != 2*uint56 && len(c.data) != 2*uint56+banBytes:
 		return 0, 0, errAnswer
 	}
 	return readUint56(c.data), uint64(readUint56(c.data[uint56:])), nil
@@ -102,7 +104,8 @@ func (s *Store) adjust(ctx context.Context, what byte, a *adjustment) (taken uin
 	case len(a.Key) > maxKey:
 		return 0, ratelimit.ErrKeyTooLong
 	}
-	now, taken, err := s.correct(ctx, l, s.correction(l, what, a.N, 0, anyResets, a.Rule, a.Key))
+	c := s.correction(l, what, a.N, 0, anyResets, a.Rule, a.Key)
+	now, taken, err := s.correct(ctx, l, &c)
 	if err == nil {
 		a.Now = now * 1000
 	}

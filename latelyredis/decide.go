@@ -29,6 +29,7 @@ const (
 	askPeek     = 1
 	askRefused  = 2 // a rule of another subject refuses
 	askWithdraw = 4 // take back first what was charged before
+	askBanned   = 8 // an enforced ban of another subject holds
 )
 
 // errAnswer is the error of an answer that is not one of the scripts'.
@@ -54,6 +55,7 @@ func (s *Store) Decide(ctx context.Context, batch []*request) {
 	}
 	s.decide(ctx, l, groups)
 	s.decide(ctx, l, s.revised(l, groups))
+	s.learn(ctx, l, groups)
 	for i, g := range groups {
 		if i == 0 || groups[i-1].request != g.request {
 			g.request.Now = 0
@@ -69,6 +71,7 @@ type group struct {
 	request *request
 	members []int // their places in the request
 	refused bool  // an enforced rule of the group refuses, or the group was not decided
+	banned  bool  // an enforced ban held before
 }
 
 // split appends the groups of r to groups.
@@ -148,15 +151,32 @@ func (s *Store) decide(ctx context.Context, l *layout, groups []*group) {
 	}
 	s.exchange(ctx, l, calls)
 	for _, g := range groups {
-		if g.err == nil && len(g.data) != uint56+len(g.members)*answerBytes {
-			g.err = errAnswer
+		g.check(l)
+	}
+}
+
+// check checks the length of the answer, and notes whether it refuses.
+func (g *group) check(l *layout) {
+	length := uint56 + len(g.members)*answerBytes
+	g.refused, g.banned = true, false
+	if g.err != nil {
+		return
+	}
+	if len(g.data) < length {
+		g.err = errAnswer
+		return
+	}
+	g.refused = false
+	for k, i := range g.members {
+		enforced, status := !l.set.Rule(g.request.Subjects[i].Outcome.Rule).Shadow, g.answer(k).status
+		g.refused = g.refused || enforced && status&answerRefused != 0
+		g.banned = g.banned || enforced && status&(answerBanned|answerStarted) == answerBanned
+		if status&answerBanned != 0 {
+			length += banBytes
 		}
-		g.refused = g.err != nil
-		for k, i := range g.members {
-			if g.err == nil && g.answer(k).status&answerRefused != 0 && !l.set.Rule(g.request.Subjects[i].Outcome.Rule).Shadow {
-				g.refused = true
-			}
-		}
+	}
+	if len(g.data) != length {
+		g.err, g.refused = errAnswer, true
 	}
 }
 
@@ -165,15 +185,16 @@ func (s *Store) decide(ctx context.Context, l *layout, groups []*group) {
 // refused event.
 func (s *Store) revised(l *layout, groups []*group) (again []*group) {
 	for first := 0; first < len(groups); {
-		last, refused := first, 0
+		last, refused, banned := first, 0, false
 		for ; last < len(groups) && groups[last].request == groups[first].request; last++ {
 			if groups[last].refused {
 				refused++
 			}
+			banned = banned || groups[last].banned
 		}
 		for _, g := range groups[first:last] {
 			if refused > 0 && !g.refused {
-				s.revise(g, l)
+				s.revise(g, l, banned)
 				again = append(again, g)
 			}
 		}
@@ -182,10 +203,11 @@ func (s *Store) revised(l *layout, groups []*group) (again []*group) {
 	return again
 }
 
-// revise makes the second call of g.
-func (s *Store) revise(g *group, l *layout) {
+// revise makes the second call of g. banned says that a ban held of another subject: then
+// the bans of this one have not counted the event either.
+func (s *Store) revise(g *group, l *layout, banned bool) {
 	const notCounted = 1<<16 - 1 // no record was reset so often
-	withdrawn, counted := appendUint56(nil, readUint56(g.data)), false
+	withdrawn, counted, struck := appendUint56(nil, readUint56(g.data)), false, byte(0)
 	for k := range g.members {
 		a := g.answer(k)
 		if a.status&answerCounted == 0 || g.request.Peek {
@@ -193,20 +215,28 @@ func (s *Store) revise(g *group, l *layout) {
 		} else {
 			counted = true
 		}
-		withdrawn = binary.BigEndian.AppendUint16(withdrawn, a.resets)
+		withdrawn, struck = binary.BigEndian.AppendUint16(withdrawn, a.resets), byte(0)
+		if banned && a.status&answerStruck != 0 {
+			struck, counted = 1, true
+		}
+		withdrawn = append(withdrawn, struck)
+	}
+	flags := byte(askRefused)
+	if banned {
+		flags |= askBanned
 	}
 	if !counted {
-		s.ask(g, l, askRefused)
+		s.ask(g, l, flags)
 		return
 	}
-	s.ask(g, l, askRefused|askWithdraw)
+	s.ask(g, l, flags|askWithdraw)
 	g.script = l.scripts.repair
 	g.args = append(g.args, string(withdrawn))
 }
 
 // An answer is what a script returns of a subject. Times are in microseconds.
 type answer struct {
-	status              byte
+	status              uint16
 	limit               int
 	remaining           uint64
 	retry, reset, delay int64
@@ -217,15 +247,20 @@ const (
 	answerRefused = 1
 	answerCharged = 2 // for a settlement
 	answerCounted = 4 // in the record, which a refused event is as well with CountRefused
-	answerBytes   = 1 + 2 + 4*uint56 + 2
+	answerBanned  = 8
+	answerStarted = 16
+	answerSkipped = 32
+	answerOfBan   = 128 // limit and remaining are those of the ban
+	answerStruck  = 256 // a ban has counted it
+	answerBytes   = 2 + 1 + 4*uint56 + 2
 )
 
 // answer returns the k-th of g, which the server has answered.
 func (g *group) answer(k int) answer {
 	b := g.data[uint56+k*answerBytes:]
 	return answer{
-		status:    b[0],
-		limit:     int(b[1])<<8 | int(b[2]),
+		status:    uint16(b[0])<<8 | uint16(b[1]),
+		limit:     int(b[2]),
 		remaining: uint64(readUint56(b[3:])),
 		retry:     readUint56(b[3+uint56:]),
 		reset:     readUint56(b[3+2*uint56:]),
@@ -250,14 +285,33 @@ func (g *group) finish(l *layout) {
 			Rule:       s.Outcome.Rule,
 			Set:        s.Outcome.Set,
 			Refused:    a.status&answerRefused != 0,
+			Started:    a.status&answerStarted != 0,
+			Skipped:    a.status&answerSkipped != 0,
 			Charged:    a.status&answerCharged != 0,
-			Limit:      l.rules[s.Outcome.Rule].most[a.limit],
 			LimitIndex: a.limit,
 			Remaining:  a.remaining,
 			RetryAfter: duration(a.retry),
 			ResetAfter: duration(a.reset),
 			Delay:      duration(a.delay),
 		}
+		g.finishBan(l, k)
+	}
+}
+
+// finishBan fills in the limit of an outcome, which may be that of a ban, and its ban.
+func (g *group) finishBan(l *layout, k int) {
+	a, o := g.answer(k), &g.request.Subjects[g.members[k]].Outcome
+	rl := &l.rules[o.Rule]
+	switch {
+	case o.Skipped:
+	case a.status&answerOfBan != 0 && rl.ban != nil:
+		o.Limit = rl.ban.After
+	default:
+		o.Limit = rl.most[a.limit]
+	}
+	if a.status&answerBanned != 0 {
+		b := g.banOf(l, k)
+		o.Banned, o.BannedUntil, o.LimitIndex = true, time.Unix(0, b.Until), 0
 	}
 }
 

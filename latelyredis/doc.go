@@ -1,5 +1,5 @@
-// Package latelyredis keeps the counts of a [ratelimit.Limiter] in Redis or Valkey, so that
-// any number of processes share their limits.
+// Package latelyredis keeps the counts and bans of a [ratelimit.Limiter] in Redis or Valkey,
+// so that any number of processes share them.
 //
 // Make a [Store] for the rules, and give it to the limiter, which is then used as any other:
 //
@@ -30,9 +30,17 @@
 // A decision is sent once. One whose answer is lost, because the context has ended or the
 // connection has failed, may have been counted.
 //
+// # Bans
+//
+// The ban of a key is in the record of its rule, and is judged and begun by the script that
+// decides. A list in Redis has all bans; the node that begins a ban adds it in a second
+// round trip. If that fails, the next node that sees the ban does. If a rule of another
+// subject bans the key of an event, what a ban of this one has counted is taken back, but
+// not a ban that the event began.
+//
 // # Not kept in Redis
 //
-// Rules with bans and with Adapt are rejected by [New]. Counts saturate at 2^53-1. The time
+// Rules with Adapt are rejected by [New]. The random part of Ban.Jitter is another for each ban. Counts saturate at 2^53-1. The time
 // that a request brings is ignored.
 //
 // # Cost

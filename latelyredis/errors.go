@@ -1,13 +1,9 @@
 package latelyredis
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
-
-// ErrBans is the error of calls about bans, which this store does not keep.
-var ErrBans = errors.New("latelyredis: bans are not kept in Redis yet: use the memory store for rules with bans")
 
 // A ServerError is an error that the server answered, with what to do about it. It was not
 // retried, and nothing was counted.

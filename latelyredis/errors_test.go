@@ -163,15 +163,13 @@ func TestDeadline(t *testing.T) {
 // TestRejectedRules has rules that Redis does not keep: the error names the rule.
 func TestRejectedRules(t *testing.T) {
 	path := match.MustKey("path")
-	bans := limited("bans", path, ratelimit.Sliding, 10)
-	bans.Ban = &ratelimit.Ban{After: 3, Of: ratelimit.Refusals, Span: time.Minute, For: time.Hour}
 	adapts := limited("adapts", path, ratelimit.Sliding, 10)
 	adapts.Adapt = &ratelimit.Adapt{Above: 30, Steps: []ratelimit.AdaptStep{{Below: 10, Limit: 20}}}
 	many := limited("many", path, ratelimit.Sliding, 10)
 	for len(many.Limits) < 256 {
 		many.Limits = append(many.Limits, many.Limits[0])
 	}
-	for _, r := range []ratelimit.Rule{bans, adapts, many} {
+	for _, r := range []ratelimit.Rule{adapts, many} {
 		if _, err := latelyredis.New(nil, set(t, limited("first", path, ratelimit.Sliding, 1), r), latelyredis.Config{}); err == nil || !strings.Contains(err.Error(), r.Name) {
 			t.Errorf("%v, want an error that names the rule %q", err, r.Name)
 		}
@@ -183,15 +181,7 @@ func TestRejectedRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Update(context.Background(), set(t, bans), func() { t.Error("published was called") }); err == nil {
-		t.Error("an update to a rule with a ban was accepted")
-	}
-	if err := store.Ban(context.Background(), ratelimit.BanRecord{}); !errors.Is(err, latelyredis.ErrBans) {
-		t.Errorf("Ban returned %v", err)
-	}
-	for _, err := range store.Bans(context.Background()) {
-		if !errors.Is(err, latelyredis.ErrBans) {
-			t.Errorf("Bans yielded %v", err)
-		}
+	if err := store.Update(context.Background(), set(t, adapts), func() { t.Error("published was called") }); err == nil {
+		t.Error("an update to a rule that adapts was accepted")
 	}
 }

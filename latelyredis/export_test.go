@@ -37,7 +37,11 @@ end}
 // NewAt returns a Store whose scripts take the time from now, in microseconds: no script
 // of New does.
 func NewAt(client rueidis.Client, set *ratelimit.Set, c Config, now *atomic.Int64) (*Store, error) {
-	return newStore(timed{rueidisConn{client}, now}, set, c, givenClock)
+	s, err := newStore(timed{rueidisConn{client}, now}, set, c, givenClock)
+	if err == nil {
+		s.mirror.now = now.Load
+	}
+	return s, err
 }
 
 // timed adds the time to each command.

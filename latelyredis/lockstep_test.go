@@ -80,8 +80,8 @@ func outcomes(l *ratelimit.Limiter, at time.Time, e *match.Event, n uint64, peek
 		return (d + time.Microsecond - 1).Truncate(time.Microsecond)
 	}
 	for _, o := range outs {
-		all = append(all, fmt.Sprintf("%d: refused %v charged %v limit %d of %d remaining %d retry %v reset %v delay %v", o.Rule, o.Refused, o.Charged,
-			o.LimitIndex, o.Limit, o.Remaining, micros(o.RetryAfter), micros(o.ResetAfter), micros(o.Delay)))
+		all = append(all, fmt.Sprintf("%d: refused %v charged %v banned %v until %v started %v skipped %v limit %d of %d remaining %d retry %v reset %v delay %v",
+			o.Rule, o.Refused, o.Charged, o.Banned, o.BannedUntil, o.Started, o.Skipped, o.LimitIndex, o.Limit, o.Remaining, micros(o.RetryAfter), micros(o.ResetAfter), micros(o.Delay)))
 	}
 	return append(all, fmt.Sprintf("%v by %q, limit %d remaining %d retry %v reset %v delay %v, %v", d.Allowed, d.Rule, d.Limit, d.Remaining,
 		micros(d.RetryAfter), micros(d.ResetAfter), micros(d.Delay), d.Err)), d
@@ -104,13 +104,38 @@ func randomRules(rnd *rand.Rand) (rules []ratelimit.Rule) {
 		for range 1 + rnd.IntN(3) {
 			r.Limits = append(r.Limits, randomLimit(rnd, r.Algorithm))
 		}
-		if single {
+		if rnd.IntN(3) == 0 {
+			r.Ban = randomBan(rnd)
+			if r.Ban.Of == ratelimit.Hits && rnd.IntN(2) == 0 {
+				r.Algorithm, r.Limits, r.CountRefused = ratelimit.Sliding, nil, false
+			}
+		}
+		if single && len(r.Limits) > 0 {
 			r.Limits, r.Shadow, r.CountRefused = r.Limits[:1], false, false
 			return []ratelimit.Rule{r}
 		}
 		rules = append(rules, r)
 	}
 	return rules
+}
+
+func randomBan(rnd *rand.Rand) *ratelimit.Ban {
+	spans := []time.Duration{time.Millisecond, 48 * time.Millisecond, time.Second, time.Hour, 24 * time.Hour, ratelimit.MaxSpan}
+	b := &ratelimit.Ban{
+		After: []uint64{0, 1, 2, 5, 20}[rnd.IntN(5)], Of: ratelimit.Cause(rnd.IntN(2)), Span: spans[rnd.IntN(6)],
+		Extend: rnd.IntN(4) == 0, Remember: []time.Duration{0, time.Millisecond, time.Hour}[rnd.IntN(3)],
+	}
+	switch rnd.IntN(3) {
+	case 0:
+		b.For = spans[rnd.IntN(5)]
+	case 1:
+		b.For, b.Factor = spans[rnd.IntN(4)], []float64{1, 1.0001, 1.7, 2, 1000}[rnd.IntN(5)]
+		b.Max = b.For * time.Duration(1+rnd.IntN(100))
+	case 2:
+		b.Steps = []time.Duration{spans[rnd.IntN(5)], spans[rnd.IntN(5)], spans[rnd.IntN(5)]}
+		b.Max = (b.Steps[0] * 3 / 2).Truncate(time.Millisecond)
+	}
+	return b
 }
 
 func randomLimit(rnd *rand.Rand, a ratelimit.Algorithm) ratelimit.Limit {
@@ -136,6 +161,9 @@ func randomLimit(rnd *rand.Rand, a ratelimit.Algorithm) ratelimit.Limit {
 // someLimit returns the span and what can be used of some limit.
 func someLimit(rnd *rand.Rand, s *ratelimit.Set) (span time.Duration, n uint64) {
 	r := s.Rule(rnd.IntN(s.Len()))
+	if len(r.Limits) == 0 {
+		return r.Ban.Span, max(r.Ban.After, 1)
+	}
 	l := r.Limits[rnd.IntN(len(r.Limits))]
 	return l.Window(), max(l.N, l.Burst, 1)
 }

@@ -4,15 +4,18 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// maxLimits is the most limits of a rule, a byte of its record.
-const maxLimits = 255
+// maxLimits is the most limits of a rule: with what a ban counts, a byte of its record.
+const maxLimits = 254
 
 // A layout is a rule set as scripts are told of it.
 type layout struct {
@@ -30,20 +33,37 @@ func newLayout(clock string, set *ratelimit.Set) (*layout, error) {
 		if err != nil {
 			return nil, fmt.Errorf("latelyredis: rule %q: %w", set.Rule(i).Name, err)
 		}
+		r.number = i
 		l.rules = append(l.rules, r)
 	}
 	return l, nil
 }
 
+// named returns the rule of that name, which the set has.
+func (l *layout) named(name string) *rule {
+	i := slices.IndexFunc(l.rules, func(rl rule) bool { return rl.name == name })
+	return &l.rules[i]
+}
+
 // A rule is what a script is told of a rule: flags 1 | keep 7 | number of limits 1, and of
 // each limit its algorithm 1 | N 4 | span 7 | burst 4, of a calendar also the bounds of two
-// periods, 7 each. Numbers are big-endian, times in microseconds.
+// periods, 7 each. Then, of a ban, the log of what it counts as a limit, and flags 1 |
+// remembered 7 | first length 7 | factor 8 | longest 7 | jitter 8 | random part 4 | number of
+// steps 1 | 7 each. Numbers are big-endian, times in microseconds.
 type rule struct {
 	namer
 	most      []uint64 // what each limit lets be used
 	told      []byte   // with the bounds of periods left open
 	calendars []calendar
 	fast      string // the family of its fast script, or ""
+
+	name   string
+	number int    // in the set
+	listed string // what stands for it in the list of bans
+	banID  uint32 // and in the copy of it
+	ban    *ban.Policy
+	memory time.Duration // how long a ban is remembered after its end
+	part   int           // where the random part of a ban's length is in told, or 0
 }
 
 // A calendar is a limit whose periods depend on a time zone, which a script cannot know.
@@ -60,8 +80,6 @@ const (
 
 func newRule(r *ratelimit.Rule) (rule, error) {
 	switch {
-	case r.Ban != nil:
-		return rule{}, fmt.Errorf("ban: bans are not kept in Redis yet: remove the ban, or use the memory store")
 	case r.Adapt != nil:
 		return rule{}, fmt.Errorf("adapt: limits that follow the traffic are not kept in Redis yet: remove adapt, or use the memory store")
 	case len(r.Limits) > maxLimits:
@@ -74,11 +92,15 @@ func newRule(r *ratelimit.Rule) (rule, error) {
 	if r.CountRefused {
 		flags |= flagCountRefused
 	}
-	rl := rule{namer: newNamer(r.Key, r.Name), fast: fastFamily(r)}
+	rl := rule{namer: newNamer(r.Key, r.Name), fast: fastFamily(r), memory: ban.DefaultRemember, name: r.Name, listed: listedRule(r.Name, r.Key.Fields())}
 	rl.told = appendUint56([]byte{flags}, keep(r))
 	rl.told = append(rl.told, byte(len(r.Limits)))
 	for _, l := range r.Limits {
 		rl.add(r, l)
+	}
+	if r.Ban != nil {
+		rl.told[1+uint56]++
+		rl.addBan(r.Ban)
 	}
 	return rl, nil
 }
@@ -90,13 +112,42 @@ func (rl *rule) add(r *ratelimit.Rule, l ratelimit.Limit) {
 		most = l.Burst
 	}
 	rl.most = append(rl.most, most)
-	rl.told = append(rl.told, byte(r.Algorithm))
-	rl.told = binary.BigEndian.AppendUint32(rl.told, uint32(l.N))
-	rl.told = appendUint56(rl.told, l.Window().Microseconds())
-	rl.told = binary.BigEndian.AppendUint32(rl.told, uint32(most))
+	rl.addShape(byte(r.Algorithm), l.N, l.Window(), most)
 	if r.Algorithm == ratelimit.Calendar {
 		rl.calendars = append(rl.calendars, calendar{len(rl.told), periodOf(l), zoneOf(r)})
 		rl.told = append(rl.told, make([]byte, 3*uint56)...)
+	}
+}
+
+// addShape adds what a record repeats of a limit.
+func (rl *rule) addShape(algorithm byte, n uint64, span time.Duration, most uint64) {
+	rl.told = append(rl.told, algorithm)
+	rl.told = binary.BigEndian.AppendUint32(rl.told, uint32(n))
+	rl.told = appendUint56(rl.told, span.Microseconds())
+	rl.told = binary.BigEndian.AppendUint32(rl.told, uint32(most))
+}
+
+// addBan adds the log of what a ban counts, and how long bans last.
+func (rl *rule) addBan(b *ratelimit.Ban) {
+	const hits = 11 // see common.lua
+	rl.addShape(hits+byte(b.Of), b.After, b.Span, b.After)
+	flags := byte(0)
+	if b.Extend {
+		flags = 1
+	}
+	p := (*ban.Policy)(b)
+	rl.ban, rl.memory = p, p.Remembered()
+	rl.told = appendUint56(append(rl.told, flags), rl.memory.Microseconds())
+	rl.told = appendUint56(rl.told, b.For.Microseconds())
+	rl.told = binary.BigEndian.AppendUint64(rl.told, math.Float64bits(b.Factor))
+	rl.told = appendUint56(rl.told, p.Most().Microseconds())
+	rl.told = binary.BigEndian.AppendUint64(rl.told, math.Float64bits(b.Jitter))
+	if b.Jitter > 0 {
+		rl.part = len(rl.told)
+	}
+	rl.told = append(rl.told, 0, 0, 0, 0, byte(len(b.Steps)))
+	for _, d := range b.Steps {
+		rl.told = appendUint56(rl.told, d.Microseconds())
 	}
 }
 
@@ -134,10 +185,13 @@ func periodOf(l ratelimit.Limit) limit.Period {
 // argument returns what the script is told of rl at about the time now, in
 // microseconds.
 func (rl *rule) argument(now int64) string {
-	if len(rl.calendars) == 0 {
+	if len(rl.calendars) == 0 && rl.part == 0 {
 		return string(rl.told)
 	}
 	told := append([]byte(nil), rl.told...)
+	if rl.part > 0 {
+		binary.BigEndian.PutUint32(told[rl.part:], rand.Uint32())
+	}
 	for _, c := range rl.calendars {
 		first, over := c.period.Bounds(now*1000, c.zone)
 		_, next := c.period.Bounds(over, c.zone)

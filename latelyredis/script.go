@@ -35,6 +35,8 @@ type scripts struct {
 	repair *script
 	// correct charges and gives back without a decision.
 	correct *script
+	// list changes the list of bans, and page reads a part of it.
+	list, page *script
 }
 
 // families are the files of the windows, in an order in which each finds what it uses.
@@ -42,11 +44,17 @@ var families = []string{"nothing", "log", "slots", "ring", "weighted", "sliding"
 
 // newScripts returns the scripts for a rule set, which take the time as clock does.
 func newScripts(clock string, set *ratelimit.Set) scripts {
-	used := map[string]bool{}
+	used, bans := map[string]bool{}, ""
 	for i := range set.Len() {
 		r := set.Rule(i)
 		for _, l := range r.Limits {
 			for _, f := range familiesOf(r.Algorithm, l.N) {
+				used[f] = true
+			}
+		}
+		if r.Ban != nil {
+			bans = source("ban")
+			for _, f := range familiesOf(ratelimit.Exact, r.Ban.After) {
 				used[f] = true
 			}
 		}
@@ -65,16 +73,18 @@ func newScripts(clock string, set *ratelimit.Set) scripts {
 			all.WriteString(source(f + "_correct"))
 		}
 	}
-	record, repair := source("record"), source("repair")
+	record, repair := source("record"), source("ban")+source("repair")
 	fast := make(map[string]*script)
 	for _, f := range fastFamilies {
 		fast[f] = newScript(clock + source("fast") + source("fast_"+f) + source("fast_end"))
 	}
 	return scripts{
 		fast:    fast,
-		decide:  newScript(some.String() + record + source("decide")),
+		decide:  newScript(some.String() + record + bans + source("decide")),
 		repair:  newScript(all.String() + record + repair + source("decide")),
 		correct: newScript(all.String() + record + repair + source("correct")),
+		list:    newScript(clock + source("list")),
+		page:    newScript(clock + source("page")),
 	}
 }
 
@@ -83,7 +93,7 @@ var fastFamilies = []string{"level", "log", "ring"}
 
 // fastFamily returns the family of the fast script that decides about a rule, or "".
 func fastFamily(r *ratelimit.Rule) string {
-	if len(r.Limits) != 1 || r.Shadow || r.CountRefused || r.Algorithm == ratelimit.LeakyBucket {
+	if len(r.Limits) != 1 || r.Ban != nil || r.Shadow || r.CountRefused || r.Algorithm == ratelimit.LeakyBucket {
 		return "" // a leaky bucket has a delay
 	}
 	l := r.Limits[0]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"sync/atomic"
 
 	"github.com/redis/rueidis"
@@ -39,15 +38,14 @@ type Store struct {
 	script string // how scripts take the time
 	layout atomic.Pointer[layout]
 	clock  serverClock
+	mirror *mirror
 }
-
-var _ store.Store[*ratelimit.Set, ratelimit.BanRecord] = (*Store)(nil)
 
 // New returns a Store for the rules of set, which talks to Redis by client: one of
 // rueidis.NewClient, for a single server, Sentinel or a cluster. The caller closes it.
 //
 // New does not talk to the server. The error names what is wrong with c, or the rule that
-// cannot be kept in Redis: one with a ban, or with Adapt.
+// cannot be kept in Redis: one with Adapt.
 func New(client rueidis.Client, set *ratelimit.Set, c Config) (*Store, error) {
 	return newStore(rueidisConn{client}, set, c, source("clock"))
 }
@@ -61,7 +59,7 @@ func newStore(conn conn, set *ratelimit.Set, c Config, clock string) (*Store, er
 			return nil, fmt.Errorf("latelyredis: prefix: %q: must not contain a brace, which would put all keys into one slot", c.Prefix)
 		}
 	}
-	s := &Store{conn: conn, prefix: c.Prefix, script: clock}
+	s := &Store{conn: conn, prefix: c.Prefix, script: clock, mirror: newMirror()}
 	return s, s.use(set)
 }
 
@@ -70,6 +68,9 @@ func (s *Store) use(set *ratelimit.Set) error {
 	l, err := newLayout(s.script, set)
 	if err != nil {
 		return err
+	}
+	for i := range l.rules {
+		l.rules[i].banID = s.mirror.id(l.rules[i].listed)
 	}
 	s.layout.Store(l)
 	return nil
@@ -94,17 +95,6 @@ func (s *Store) Update(_ context.Context, set *ratelimit.Set, published func()) 
 	}
 	published()
 	return nil
-}
-
-// Ban returns ErrBans.
-func (s *Store) Ban(context.Context, ratelimit.BanRecord) error { return ErrBans }
-
-// Unban returns ErrBans.
-func (s *Store) Unban(context.Context, string, []byte) (bool, error) { return false, ErrBans }
-
-// Bans yields ErrBans.
-func (s *Store) Bans(context.Context) iter.Seq2[ratelimit.BanRecord, error] {
-	return func(yield func(ratelimit.BanRecord, error) bool) { yield(ratelimit.BanRecord{}, ErrBans) }
 }
 
 // attempts is how often a command is sent at most: once more if the server does not know

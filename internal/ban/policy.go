@@ -71,7 +71,7 @@ func (p *Policy) Validate() error {
 	if steps {
 		first = p.Steps[0]
 	}
-	switch most := p.most(); {
+	switch most := p.Most(); {
 	case p.After > MaxAfter:
 		return fmt.Errorf("ban: after: %d: must be at most %d", p.After, MaxAfter)
 	case p.Of > Distinct:
@@ -125,7 +125,7 @@ func validateSpan(what string, d time.Duration) error {
 // Duration returns how long the ban lasts that follows that many earlier ones, to the
 // nearest millisecond and without jitter.
 func (p *Policy) Duration(earlier int) time.Duration {
-	most := p.most()
+	most := p.Most()
 	earlier = max(earlier, 0)
 	if n := len(p.Steps); n > 0 {
 		return min(p.Steps[min(earlier, n-1)], most)
@@ -143,11 +143,14 @@ func (p *Policy) Duration(earlier int) time.Duration {
 // Longest returns Max or its default.
 func (p *Policy) Longest() time.Duration { return cmp.Or(p.Max, MaxSpan) }
 
+// Reason returns in words what is too much.
+func (p *Policy) Reason() string { return ruleOrigin(p).reason() }
+
 // Remembered returns Remember or its default.
 func (p *Policy) Remembered() time.Duration { return cmp.Or(p.Remember, DefaultRemember) }
 
-// most returns the longest ban without jitter.
-func (p *Policy) most() time.Duration {
+// Most returns the longest ban without jitter.
+func (p *Policy) Most() time.Duration {
 	if p.Jitter == 0 {
 		return p.Longest()
 	}

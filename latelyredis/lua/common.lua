@@ -9,6 +9,7 @@ local SLACK = 100000    -- how far the clock may go back before records are move
 
 local SLIDING, IN_FLIGHT, CALENDAR = 0, 8, 7
 local SLOTS, NOTHING = 9, 10 -- of Sliding above 128, of a limit of 0
+local HITS, REFUSALS = 11, 12 -- what a ban has counted
 
 -- The windows by algorithm. Each is a table of functions on a state s, which has the
 -- fields of its limit (n, span, most) and what load reads from a body:
@@ -26,8 +27,8 @@ local SLOTS, NOTHING = 9, 10 -- of Sliding above 128, of a limit of 0
 --   clamp(s, t)              moves what is later than t to t
 local windows = {}
 
--- repair is nil in a script that only decides.
-local repair
+-- repair is nil in a script that only decides, and bans if no rule of it has one.
+local repair, bans
 
 -- muldiv returns a*b/c rounded down, and the rest. c is below 2^49, and a, b and the
 -- quotient are below 2^53.

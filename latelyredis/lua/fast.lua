@@ -15,6 +15,7 @@ if v then
   if version ~= 1 or resets >= 32768 or newest - now > 100000 then return 'repair' end
   if newest > now then now = newest end
   body = sub(v, 31)
+  if #body ~= unpack_('>I3', v, 28) then return 'repair' end -- a ban
 end
 if cost == 0 or cost > most then return 'repair' end
 local used, refused, retry, ends, status = 0, false, 0, now, 0

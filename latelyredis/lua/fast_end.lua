@@ -10,4 +10,4 @@ end
 local left = 0
 if used < most then left = most - used end
 if refused then status = 1 end
-return pack('>I7BI2I7I7I7I7I2', now, status, 0, left, retry, ends - now, 0, resets)
+return pack('>I7I2BI7I7I7I7I2', now, status, 0, left, retry, ends - now, 0, resets)

@@ -52,4 +52,4 @@ local log = {
     return (s.lost and '\1' or '\0') .. s.times
   end,
 }
-windows[SLIDING], windows[1], windows[IN_FLIGHT] = log, log, log
+windows[SLIDING], windows[1], windows[IN_FLIGHT], windows[HITS], windows[REFUSALS] = log, log, log, log, log

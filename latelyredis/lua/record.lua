@@ -3,9 +3,15 @@
 --   first bit whether a bucket was cut | number of limits 1
 -- and of each limit
 --   algorithm 1 | N 4 | span 7 | burst 4 | length of the body 3 | body
+-- and, if the key was banned, BAN.
 -- N and the rest are there so that another version of a rule finds out, and carries
--- what is counted. repair is nil in a script that cannot do that.
+-- what is counted. repair is nil in a script that cannot do that. The last of the limits
+-- of a rule with a ban is the log of what the ban counts.
 local CUT = 32768
+
+-- BAN is the newest ban of a key: whether a rule began it 1 | end 7 | start 7 | number of
+-- bans so far 4 | how long it is remembered after its end 7 | part of the jitter 4.
+local BAN, BAN_BYTES = '>BI7I7I4I7I4', 30
 
 local function readLimit(bytes, i)
   local a, n, span, most, next = unpack_('>BI4I7I4', bytes, i)
@@ -18,14 +24,16 @@ end
 -- readRule returns a record of a rule, as a caller sends it, without counts.
 local function readRule(key, rule)
   local flags, keep, n, i = unpack_('>BI7B', rule)
-  local r = {key = key, shadow = flags % 2 == 1, countRefused = flags >= 2, keep = keep, newest = 0, resets = 0}
+  local r = {key = key, shadow = flags % 2 == 1, countRefused = flags % 4 >= 2, keep = keep, newest = 0, resets = 0, all = {}}
   for j = 1, n do
     local s
     s, i = readLimit(rule, i)
     s.body = ''
     if s.a == CALENDAR then s.p0, s.p1, s.p2, i = unpack_('>I7I7I7', rule, i) end
-    r[j] = s
+    r.all[j] = s
+    if s.a < HITS then r[j] = s else r.strikes = s end
   end
+  if r.strikes and bans then bans.read(r, rule, i) end
   return r
 end
 
@@ -37,18 +45,20 @@ local function readRecord(r)
   local version, newest, resets, n, i = unpack_('>BI7I2B', v)
   if version ~= 1 then error('latelyredis: a record of version ' .. version .. ', which this version does not know') end
   r.newest, r.cut, r.resets = newest, resets >= CUT, resets % CUT
-  local same = n == #r
+  local same = n == #r.all
   for j = 1, n do
-    if same and sub(v, i, i + 15) ~= r[j].shape then same = false end
-    if not same then
-      r.stored = v
-      return n == 0
-    end
+    if same and sub(v, i, i + 15) ~= r.all[j].shape then same = false end
     local length, from = unpack_('>I3', v, i + 16)
     i = from + length
-    r[j].body = sub(v, from, i - 1)
+    if same then r.all[j].body = sub(v, from, i - 1) end
   end
   if not same then r.stored = v end
+  if #v >= i then
+    if not bans then return false end
+    local b = {}
+    b.byRule, b.ends, b.since, b.count, b.remember, b.part = unpack_(BAN, v, i)
+    r.ban = b
+  end
   return same or n == 0
 end
 
@@ -80,8 +90,8 @@ local function openAll(first)
     if repair then
       repair(r)
     else
-      for j = 1, #r do
-        local s = r[j]
+      for j = 1, #r.all do
+        local s = r.all[j]
         s.window.load(s, s.body)
         s.window.advance(s, now)
       end
@@ -93,19 +103,24 @@ end
 -- save writes a record with the time after which it holds nothing.
 local function save(r)
   local parts, ends = {}, now
-  for j = 1, #r do
-    local s = r[j]
+  for j = 1, #r.all do
+    local s = r.all[j]
     local body = s.window.save(s)
     if body ~= '' then ends = max(ends, s.window.ends(s, now)) end
     parts[j] = s.shape .. pack('>I3', #body) .. body
   end
   if r.resets > 0 then ends = max(ends, now + r.keep) end
+  local b, ban = r.ban, ''
+  if b and b.ends + b.remember >= now then
+    ends = max(ends, b.ends + b.remember + 1)
+    ban = pack(BAN, b.byRule, b.ends, b.since, b.count, b.remember, b.part)
+  end
   if ends <= now then
     if r.found then redis.call('DEL', r.key) end
     return
   end
-  local head = pack('>BI7I2B', 1, now, r.resets + (r.cut and CUT or 0), #r)
-  redis.call('SET', r.key, head .. table.concat(parts), 'PX', ceil((ends - now) / 1000) + 1)
+  local head = pack('>BI7I2B', 1, now, r.resets + (r.cut and CUT or 0), #r.all)
+  redis.call('SET', r.key, head .. table.concat(parts) .. ban, 'PX', ceil((ends - now) / 1000) + 1)
 end
 
 -- charge charges all limits of a record, and notes whether a bucket was cut.

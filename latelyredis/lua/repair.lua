@@ -18,7 +18,7 @@ local function heir(s, old)
     for j = 1, #old do
       local o = old[j]
       if o.shape == s.shape then return o end
-      local counts = o.a == s.a or pass == 2 and o.a ~= IN_FLIGHT and s.a ~= IN_FLIGHT
+      local counts = o.a == s.a or pass == 2 and o.a ~= IN_FLIGHT and s.a ~= IN_FLIGHT and max(o.a, s.a) < HITS
       if counts then
         local better = not best
         if best and (o.span >= s.span) ~= (best.span >= s.span) then
@@ -50,9 +50,12 @@ end
 -- repair loads the limits of a record, with the counts of other limits that it has.
 repair = function(r)
   r.changed = r.newest > now -- or the next call would move it again, to a later time
+  if r.changed and r.ban then
+    r.ban.ends, r.ban.since = r.ban.ends - r.newest + now, r.ban.since - r.newest + now
+  end
   if not r.stored then
-    loadAt(r.newest, r)
-    for j = 1, #r do r[j].window.advance(r[j], now) end
+    loadAt(r.newest, r.all)
+    for j = 1, #r.all do r.all[j].window.advance(r.all[j], now) end
     return
   end
   local old, i = {}, 12
@@ -67,13 +70,13 @@ repair = function(r)
   end
   loadAt(r.newest, old)
   local refundable = true
-  for j = 1, #r do
-    local s = r[j]
+  for j = 1, #r.all do
+    local s = r.all[j]
     s.window.load(s, '')
     local o = heir(s, old)
     if o then
       carry(s, o, min(r.newest, now))
-      if s.shape ~= o.shape and (s.window ~= log or o.window ~= log) then refundable = false end
+      if s.a < HITS and s.shape ~= o.shape and (s.window ~= log or o.window ~= log) then refundable = false end
     end
     s.window.advance(s, now)
   end

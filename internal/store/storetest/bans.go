@@ -11,7 +11,7 @@ import (
 // banCases are about bans.
 var banCases = []Case{
 	{
-		"Ban", bans, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
+		"Ban", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
 			rules := c.randomRules(a, 3)
 			rules[0].Ban = c.randomBan()
 			return rules
@@ -19,11 +19,11 @@ var banCases = []Case{
 		"The hit or refusal after the last allowed one is refused and starts the ban [t, t+D). Events during the ban are not counted, extend it only with Extend, and are not judged by other rules, unless the banning rule is a shadow. Each further ban lasts longer, by factor or by steps, up to a cap, until the earlier ones have expired.",
 	},
 	{
-		"BanJitter", bans, banJitterCase,
+		"BanJitter", anyStore, banJitterCase,
 		"Jitter never shortens a ban, lengthens it by at most its share, and differs between keys.",
 	},
 	{
-		"BanByHand", bans, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
+		"BanByHand", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
 			r := c.rule("bans")
 			r.Ban = &ratelimit.Ban{After: c.rnd.Uint64N(4), Span: time.Hour, For: 3 * time.Hour, Factor: 2}
 			return []ratelimit.Rule{named("limits", c.lasting(a, 100)), r}
@@ -31,11 +31,11 @@ var banCases = []Case{
 		"A ban added by hand holds at once and does not replace a ban that ends later. Unban ends a ban at once, and the next ban does not count it as an earlier one.",
 	},
 	{
-		"BanOutlivesTraffic", bans, banOutlivesTrafficCase,
+		"BanOutlivesTraffic", anyStore, banOutlivesTrafficCase,
 		"No number of other keys, banned or not, ends a ban.",
 	},
 	{
-		"ListBans", bans, listBansCase,
+		"ListBans", anyStore, listBansCase,
 		"The bans that hold are listed, each once, with their rule, key, start, end, count, reason and source.",
 	},
 }
@@ -71,9 +71,6 @@ func (s *session) record(rule int, key string, ends int64) ratelimit.BanRecord {
 
 // ban bans a key by hand.
 func (s *session) ban(rule int, key string, ends int64) {
-	if s.config.NoBans {
-		return
-	}
 	s.noted("ban %d:%q until %+d ns", rule, key, ends-s.base)
 	if err := s.store.Ban(ctx, s.record(rule, key, ends)); err != nil {
 		s.broken("Ban returned %w", err)
@@ -83,9 +80,6 @@ func (s *session) ban(rule int, key string, ends int64) {
 
 // unban ends a ban. A store may report whether it held at the start or now.
 func (s *session) unban(rule int, key string) {
-	if s.config.NoBans {
-		return
-	}
 	s.noted("unban %d:%q", rule, key)
 	name := s.model.set.Rule(rule).Name
 	held, err := s.store.Unban(ctx, name, []byte(key))

@@ -32,7 +32,7 @@ var concurrentCases = []Case{
 		"With any number of concurrent requests, no more are in flight than the limit allows, and none after all were settled.",
 	},
 	{
-		"ConcurrentBan", bans, concurrentBanCase,
+		"ConcurrentBan", anyStore, concurrentBanCase,
 		"Of concurrent hits, exactly one starts the ban.",
 	},
 	{

@@ -34,25 +34,9 @@ func (c *check) start() int64 {
 
 // set compiles rules.
 func (c *check) set(rules ...ratelimit.Rule) *ratelimit.Set {
-	if c.config.NoBans {
-		rules = slices.Clone(rules)
-		for i := range rules {
-			rules[i] = withoutBan(rules[i])
-		}
-	}
 	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rules...)
 	c.must(err)
 	return set
-}
-
-// withoutBan returns r with a limit instead of a ban.
-func withoutBan(r ratelimit.Rule) ratelimit.Rule {
-	if len(r.Limits) == 0 {
-		r.Algorithm, r.CountRefused = ratelimit.Exact, false
-		r.Limits = []ratelimit.Limit{{N: r.Ban.After, Span: r.Ban.Span}}
-	}
-	r.Ban = nil
-	return r
 }
 
 // rule returns a rule with these limits, keyed by one field.

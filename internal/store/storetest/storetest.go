@@ -71,10 +71,6 @@ type Config struct {
 	// one refuses. Others may then be refused because of it, for a moment.
 	Compensates bool
 
-	// NoBans means that rules have no bans. The cases then have rules without: what only
-	// bans has a limit instead.
-	NoBans bool
-
 	// Leaves means that the counts of a rule that an update takes away, or gives another
 	// key, are left to expire: they count again if the rule returns before.
 	Leaves bool
@@ -102,7 +98,6 @@ func anyStore(Config) bool     { return true }
 func givenTimes(c Config) bool { return c.Pass == nil } // the case sets the clock
 func ownClock(c Config) bool   { return c.Pass != nil }
 func atOnce(c Config) bool     { return !c.Compensates }
-func bans(c Config) bool       { return !c.NoBans }
 
 // Cases returns all cases, in the order in which [Run] runs them.
 func Cases() []Case {

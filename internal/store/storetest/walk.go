@@ -197,23 +197,26 @@ func (w *walk) subjects() (some []subject) {
 		if alike {
 			key = one
 		}
+		if alike && len(some) > 0 && !w.model.set.Rule(i).Key.Equal(w.model.set.Rule(some[0].Outcome.Rule).Key) {
+			continue // it would be another subject
+		}
 		if w.rnd.IntN(4) > 0 {
 			some = append(some, about(i, key))
 		}
 	}
 	if len(some) == 0 {
-		return w.all("a")
+		return []subject{about(w.anyRule(), one)}
 	}
 	return some
 }
 
 // takenBackExactly reports whether a charge that is taken back at once leaves no trace
-// under any rule: times that were put into slots stay there, and a log that was charged
-// beyond its limit gives nothing back.
+// under any rule: times that were put into slots stay there, a log that was charged
+// beyond its limit gives nothing back, and a ban that began goes on.
 func (w *walk) takenBackExactly() bool {
 	for i := range w.model.set.Len() {
 		r := w.model.set.Rule(i)
-		if r.CountRefused || slices.ContainsFunc(r.Limits, func(l ratelimit.Limit) bool { return r.Algorithm == ratelimit.Sliding && l.N > 128 }) {
+		if r.CountRefused || r.Ban != nil || slices.ContainsFunc(r.Limits, func(l ratelimit.Limit) bool { return r.Algorithm == ratelimit.Sliding && l.N > 128 }) {
 			return false
 		}
 	}

@@ -1,0 +1,166 @@
+package latelyredis
+
+import (
+	"context"
+	"encoding/binary"
+	"iter"
+	"time"
+
+	"github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// banBytes is the length of a ban in an answer: its end, its start, how many there were, and
+// whether a rule began it.
+const banBytes = 2*uint56 + 4 + 1
+
+// readBan reads a ban of rl from an answer. Its times are those of the server.
+func (rl *rule) readBan(data string, key []byte) ban.Ban {
+	b := ban.Ban{
+		Rule: rl.banID, Key: listedKey(key), Until: readUint56(data) * 1000, Since: readUint56(data[uint56:]) * 1000,
+		Count: uint64(binary.BigEndian.Uint32([]byte(data[2*uint56:]))), Source: ban.SourceManual, Memory: rl.memory,
+	}
+	if data[banBytes-1] == 1 {
+		b.Source = ban.SourceRule
+		if rl.ban != nil {
+			b.Reason = rl.ban.Reason()
+		}
+	}
+	return b
+}
+
+// banOf returns the ban that answer k of g tells of.
+func (g *group) banOf(l *layout, k int) ban.Ban {
+	at := uint56 + len(g.members)*answerBytes
+	for i := range k {
+		if g.answer(i).status&answerBanned != 0 {
+			at += banBytes
+		}
+	}
+	s := &g.request.Subjects[g.members[k]]
+	return l.rules[s.Outcome.Rule].readBan(g.data[at:], s.Key)
+}
+
+// learn copies the bans that answers tell of, and adds to the shared list what is not in the
+// copy. If that fails, the next node that sees the ban adds it.
+func (s *Store) learn(ctx context.Context, l *layout, groups []*group) {
+	var calls []*call
+	for _, g := range groups {
+		for k, i := range g.members {
+			if g.err != nil || g.answer(k).status&answerBanned == 0 {
+				continue
+			}
+			b := g.banOf(l, k)
+			if s.mirror.add(&b, readUint56(g.data)) {
+				calls = append(calls, s.listing(l, &l.rules[g.request.Subjects[i].Outcome.Rule], &b))
+			}
+		}
+	}
+	if len(calls) > 0 {
+		s.exchange(ctx, l, calls)
+	}
+}
+
+// Ban bans the key in b from b.Since on, now if that is zero, in its record and in the list.
+// A ban of the key that ends later stays as it is.
+func (s *Store) Ban(ctx context.Context, b ratelimit.BanRecord) error {
+	l, rl, key, err := s.banned(b.Rule, b.Key...)
+	if err != nil {
+		return err
+	}
+	since := s.mirror.now()
+	if !b.Since.IsZero() {
+		since = b.Since.UnixMicro()
+	}
+	until := b.Until.Add(time.Microsecond - 1).UnixMicro()
+	ahead, byRule := s.mirror.ahead.Load(), byte(0)
+	if b.Source == ban.SourceRule {
+		byRule = 1
+	}
+	c := s.correction(l, correctBan, uint64(max(until+ahead, 0)), since+ahead, anyResets, rl.number, key)
+	told := appendUint56(appendUint56([]byte{byRule}, 0), 0)
+	told = binary.BigEndian.AppendUint32(told, uint32(min(b.Count, 1<<25-1)))
+	told = append(appendUint56(told, rl.memory.Microseconds()), 0, 0, 0, 0)
+	c.args = append(c.args, string(told))
+	if _, _, err := s.correct(ctx, l, &c); err != nil {
+		return err
+	}
+	added := rl.readBan(c.data[2*uint56:], key)
+	if added.Source != ban.SourceRule || byRule == 1 { // else that of the rule ends later
+		added.Reason, added.Source = b.Reason, b.Source
+	}
+	put := s.listing(l, rl, &added)
+	s.exchange(ctx, l, []*call{put})
+	s.mirror.add(&added, readUint56(c.data))
+	return put.err
+}
+
+// Unban ends the ban of a key under the named rule, in its record and in the list, and deletes
+// earlier ones. It reports whether a ban held. After an error, call it again: the ban may
+// hold on some nodes.
+func (s *Store) Unban(ctx context.Context, rule string, key []byte) (held bool, err error) {
+	l := s.layout.Load()
+	if _, err := l.set.Named(rule); err != nil {
+		return false, err
+	}
+	rl := l.named(rule)
+	c := s.correction(l, correctUnban, 0, 0, anyResets, rl.number, key)
+	_, taken, err := s.correct(ctx, l, &c)
+	if err != nil {
+		return false, err
+	}
+	gone := ban.Ban{Rule: rl.banID, Key: listedKey(key)}
+	put := s.listing(l, rl, &gone)
+	s.exchange(ctx, l, []*call{put})
+	s.mirror.remove(&gone)
+	return taken > 0, put.err
+}
+
+// Bans yields the bans that hold, in the order in which they end.
+func (s *Store) Bans(ctx context.Context) iter.Seq2[ratelimit.BanRecord, error] {
+	return func(yield func(ratelimit.BanRecord, error) bool) {
+		l := s.layout.Load()
+		if err := s.load(ctx, l); err != nil {
+			yield(ratelimit.BanRecord{}, err)
+			return
+		}
+		rules := make(map[uint32]*rule)
+		for i := range l.rules {
+			rules[l.rules[i].banID] = &l.rules[i]
+		}
+		for b := range s.mirror.table.All(s.mirror.now() * 1000) {
+			if rl := rules[b.Rule]; rl != nil && !yield(rl.record(&b), nil) {
+				return
+			}
+		}
+	}
+}
+
+// record returns a ban of rl as it is listed.
+func (rl *rule) record(b *ban.Ban) ratelimit.BanRecord {
+	r := ratelimit.BanRecord{
+		Rule: rl.name, Since: time.Unix(0, b.Since), Until: time.Unix(0, b.Until),
+		Count: b.Count, Reason: b.Reason, Source: b.Source,
+	}
+	for v := range rl.key.Parts(b.Key) {
+		r.Key = append(r.Key, string(v))
+	}
+	if len(r.Key) != len(rl.fields) {
+		r.Key = []string{string(b.Key)} // the digest of a long key
+	}
+	return r
+}
+
+// banned returns the named rule and its key with these values.
+func (s *Store) banned(name string, values ...string) (l *layout, rl *rule, key []byte, err error) {
+	l = s.layout.Load()
+	r, err := l.set.Named(name)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	key, err = r.Key.Rejoin(nil, values...)
+	return l, l.named(name), key, err
+}
+
+var _ store.Store[*ratelimit.Set, ratelimit.BanRecord] = (*Store)(nil)

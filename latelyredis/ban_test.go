@@ -1,0 +1,160 @@
+package latelyredis_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/latelyredis"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// banning returns a rule that bans on the hit after so many.
+func banning(name string, key match.Key, after uint64) ratelimit.Rule {
+	return ratelimit.Rule{Name: name, Key: key, Ban: &ratelimit.Ban{After: after, Span: time.Minute, For: time.Hour, Factor: 2}}
+}
+
+// pair returns two stores of the same rules and prefix.
+func pair(t testing.TB, rules *ratelimit.Set) (a, b *latelyredis.Store) {
+	t.Helper()
+	client, config := redis(t).client(t), prefixed()
+	stores := make([]*latelyredis.Store, 2)
+	for i := range stores {
+		var err error
+		if stores[i], err = latelyredis.New(client, rules, config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return stores[0], stores[1]
+}
+
+// listed returns the bans that a store lists.
+func listed(t testing.TB, s *latelyredis.Store) (all []ratelimit.BanRecord) {
+	t.Helper()
+	for b, err := range s.Bans(context.Background()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// ask has the store decide about one event.
+func ask(t testing.TB, s *latelyredis.Store, rules *ratelimit.Set, subjects ...latelyredis.Subject) []latelyredis.Subject {
+	t.Helper()
+	r := &latelyredis.Request{Set: rules, Cost: 1, Subjects: subjects}
+	if s.Decide(context.Background(), []*latelyredis.Request{r}); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	return subjects
+}
+
+// TestBansAreShared begins a ban on one node: it holds on the other, which lists it with the
+// same times, and ends it for both.
+func TestBansAreShared(t *testing.T) {
+	rules := set(t, banning("flood", match.MustKey("path"), 1))
+	a, b := pair(t, rules)
+	ask(t, a, rules, about(0, "k"))
+	began := ask(t, b, rules, about(0, "k"))[0].Outcome
+	if !began.Started {
+		t.Fatalf("%+v, want that the second hit, on another node, begins the ban", began)
+	}
+	if o := ask(t, a, rules, about(0, "k"))[0].Outcome; !o.Banned || o.Started || !o.BannedUntil.Equal(began.BannedUntil) {
+		t.Errorf("%+v, want banned until %v", o, began.BannedUntil)
+	}
+	for _, s := range []*latelyredis.Store{a, b} {
+		got := listed(t, s)
+		if len(got) != 1 || !slices.Equal(got[0].Key, []string{"k"}) || got[0].Count != 1 || got[0].Source != "rule" ||
+			got[0].Reason != "more than 1 hit in 1m" || got[0].Until.Sub(began.BannedUntil).Abs() > time.Minute {
+			t.Errorf("%+v is listed, want the ban of k until about %v", got, began.BannedUntil)
+		}
+	}
+	if held, err := a.Unban(context.Background(), "flood", []byte("k")); !held || err != nil {
+		t.Errorf("Unban reports %v, %v", held, err)
+	}
+	if o := ask(t, b, rules, about(0, "k"))[0].Outcome; o.Refused {
+		t.Errorf("%+v after the ban was ended on another node", o)
+	}
+	if got := listed(t, a); len(got) != 0 {
+		t.Errorf("%+v is listed after the ban was ended", got)
+	}
+}
+
+// TestLostListing deletes the list of bans: the next node that sees the ban adds it again,
+// and one that was added by hand as well.
+func TestLostListing(t *testing.T) {
+	rules := set(t, limited("limits", match.MustKey("path"), ratelimit.Sliding, 10), banning("flood", match.MustKey("path"), 0))
+	client, config := redis(t).client(t), prefixed()
+	store := func() *latelyredis.Store {
+		s, err := latelyredis.New(client, rules, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	first := store()
+	ask(t, first, rules, about(1, "by rule"))
+	if err := first.Ban(context.Background(), ratelimit.BanRecord{Rule: "limits", Key: []string{"by hand"}, Until: time.Now().Add(time.Hour), Reason: "abuse"}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(listed(t, store())); n != 2 {
+		t.Fatalf("%d bans are listed, want 2", n)
+	}
+	for _, key := range strings.Fields(strings.Trim(do(t, client, "KEYS", config.Prefix+"{bans}:*"), "[]")) {
+		do(t, client, "DEL", key)
+	}
+	second := store()
+	if o := ask(t, second, rules, about(0, "by hand"))[0].Outcome; !o.Banned {
+		t.Errorf("%+v, want banned by hand", o)
+	}
+	ask(t, second, rules, about(1, "by rule"))
+	if n := len(listed(t, store())); n != 2 {
+		t.Errorf("%d bans are listed after a node saw both, want 2", n)
+	}
+}
+
+// TestBannedElsewhere has a ban of one subject hold: the ban of another subject has not
+// counted the event.
+func TestBannedElsewhere(t *testing.T) {
+	rules := set(t, banning("by path", match.MustKey("path"), 0), banning("by host", match.MustKey("host"), 2))
+	store, _ := pair(t, rules)
+	ask(t, store, rules, about(0, "/"))
+	for range 5 {
+		both := ask(t, store, rules, about(0, "/"), about(1, "h"))
+		if o := both[1].Outcome; !both[0].Outcome.Banned || !o.Skipped || o.Refused {
+			t.Fatalf("%+v, want the path banned and the host skipped", both)
+		}
+	}
+	if o := ask(t, store, rules, about(1, "h"))[0].Outcome; o.Refused || o.Remaining != 1 {
+		t.Errorf("%+v, want allowed with 1 left of 2: what a ban refused is no hit", o)
+	}
+}
+
+// TestBanExpiry has a ban end and be remembered: no key of the list or record stays.
+func TestBanExpiry(t *testing.T) {
+	r := banning("short", match.MustKey("path"), 0)
+	r.Ban.For, r.Ban.Remember = 50*time.Millisecond, 50*time.Millisecond
+	rules := set(t, r)
+	client, config := redis(t).client(t), prefixed()
+	store, err := latelyredis.New(client, rules, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask(t, store, rules, about(0, "k"))
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		keys := do(t, client, "KEYS", config.Prefix+"*")
+		if keys == "["+config.Prefix+"{bans}:changes]" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s are there long after the ban", keys)
+		}
+	}
+	if lives := do(t, client, "PTTL", config.Prefix+"{bans}:changes"); strings.HasPrefix(lives, "-") {
+		t.Errorf("the changes live for %s ms", lives)
+	}
+}
