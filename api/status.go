@@ -15,6 +15,7 @@ type Status struct {
 	Subscribers int           `json:"subscribers"`
 	Rules       RulesStatus   `json:"rules"`
 	Storage     StorageStatus `json:"storage"`
+	Enforcement *Enforcement  `json:"enforcement,omitempty" doc:"left out if nothing besides the server refuses what it bans"`
 	Role        string        `json:"role" doc:"of the one who asks: read, check or admin"`
 }
 

@@ -1,13 +1,11 @@
 #!/bin/sh
-# What `systemctl enable` and the service have made: links to the units, which dangle
-# without them, and the state. dpkg keeps both until "purge"; rpm knows no purge, and
+# What `systemctl enable`, the administrator and the service have made: a link to the unit,
+# which dangles without it, the copy of nftables.conf, and the state. dpkg keeps both until "purge"; rpm knows no purge, and
 # keeps the state.
 set -e
 links() {
-	for wants in multi-user.target.wants lately.service.wants; do
-		rm -f "/etc/systemd/system/$wants/lately.service" "/etc/systemd/system/$wants/lately-nft.service"
-	done
-	rmdir --ignore-fail-on-non-empty /etc/systemd/system/lately.service.wants 2>/dev/null || true
+	rm -f /etc/systemd/system/multi-user.target.wants/lately.service /etc/systemd/system/lately.service.d/nftables.conf
+	rmdir --ignore-fail-on-non-empty /etc/systemd/system/lately.service.d 2>/dev/null || true
 }
 case "$1" in
 purge)

@@ -102,7 +102,7 @@ func prose(fsys fs.FS) ([]block, error) {
 		case base == "prose_test.go", base == "CHANGELOG.md", base == "LICENSE", base == "go.sum":
 			return nil
 		}
-		if !slices.Contains([]string{".go", ".md", ".yaml", ".yml", ".txtar", ".golden", ".sh", ".js", ".css", ".html", ".json", ".nft", ".service", ""}, path.Ext(name)) {
+		if !slices.Contains([]string{".go", ".md", ".yaml", ".yml", ".txtar", ".golden", ".sh", ".js", ".css", ".html", ".json", ".service", ""}, path.Ext(name)) {
 			return nil
 		}
 		text, err := fs.ReadFile(fsys, name)

@@ -27,9 +27,9 @@ internal/cli  -> internal/server, replay, client, api, rules, ratelimit, accessl
 cmd/samplelog -> internal/accesslogtest
 cmd/manpages  -> internal/cli, github.com/spf13/cobra
 
-internal/server         -> api, internal/server/engine, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, internal/fileperm, github.com/goccy/go-yaml
+internal/server         -> api, internal/enforce, internal/server/engine, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, internal/fileperm, github.com/goccy/go-yaml
 internal/server/respapi -> api, internal/server/engine, internal/server/hotlist, internal/server/access, internal/resp, internal/loglimit, rules, match, ratelimit, hotkey, lately
-internal/server/httpapi -> api, internal/server/engine, internal/server/hotlist, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, lately, github.com/prometheus/client_golang
+internal/server/httpapi -> api, internal/enforce, internal/server/engine, internal/server/hotlist, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, lately, github.com/prometheus/client_golang
 internal/server/engine  -> api, internal/server/access, internal/server/hotlist, rules, match, ratelimit, hotkey, lately, internal/journal, internal/snapshot, internal/loglimit
 internal/server/hotlist -> api
 internal/server/access  -> internal/fileperm
@@ -70,6 +70,7 @@ internal/resp/resptest -> std
 internal/fileperm   -> std
 internal/journal    -> internal/fileperm
 internal/loglimit   -> std
+internal/enforce    -> api, match, ratelimit, internal/loglimit
 internal/invariants -> std
 internal/deptest    -> std
 `

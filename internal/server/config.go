@@ -49,8 +49,12 @@ type Config struct {
 	NoTokens, NoTLS bool
 
 	// TrustedProxies is the networks of proxies that may name the client, for
-	// forward-auth.
+	// forward-auth. Bans of them are not enforced.
 	TrustedProxies []netip.Prefix
+
+	// NFTables has the kernel drop packets of banned clients; see package
+	// internal/enforce. It cannot be combined with EventTime.
+	NFTables bool
 
 	// Hosts is the host names of the HTTP listener, besides loopback addresses and its
 	// own address.
@@ -71,6 +75,9 @@ type Config struct {
 	// The budgets of CL.THROTTLE, of hot rules, and of requests and answers in transit: a
 	// sixteenth of Memory each.
 	throttleBudget, hotBudget, requestBudget int64
+
+	// maxEnforced is how many networks are enforced: another sixteenth of Memory.
+	maxEnforced int
 
 	// SnapshotEvery is how often counts are written to Data; 0 means a minute.
 	SnapshotEvery time.Duration
@@ -129,6 +136,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("tls-cert and tls-key: one is missing: must be both or none")
 	case c.EventTime && c.Data != "":
 		return c, errors.New("event-time and data: both set: must be one of them")
+	case c.EventTime && c.enforces():
+		return c, errors.New("event-time and nftables: both set: must be one of them")
 	case c.SnapshotEvery < time.Second:
 		return c, fmt.Errorf("snapshot-every: %v: must be 1s or more", c.SnapshotEvery)
 	}
@@ -139,6 +148,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	return c, nil
 }
+
+// enforces reports whether anything besides the server refuses what it bans.
+func (c *Config) enforces() bool { return c.NFTables }
 
 // Logger returns a logger that writes to w as c says.
 func (c Config) Logger(w io.Writer) *slog.Logger {

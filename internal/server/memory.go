@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/enforce"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/ratelimit"
@@ -40,6 +41,7 @@ func (c *Config) shareMemory() error {
 	set(&c.MemoryLimit, whole/4)
 	set(&c.CounterBudget, whole/4)
 	c.throttleBudget, c.hotBudget, c.requestBudget = whole/16, whole/16, whole/16
+	c.maxEnforced = int(whole / 16 / enforce.NetworkBytes)
 	if c.MaxConnections == 0 {
 		c.MaxConnections = int(min(defaultConnections, defaultConnections*whole/DefaultMemory))
 	}

@@ -45,14 +45,13 @@ mount -t proc proc "$2/root/proc"
 chroot "$2/root" sh -e <<'END'
 dpkg -i /tmp/lately.deb >/dev/null
 lately version
-test -x /usr/libexec/lately/lately-nft
 lately validate --config /etc/lately/lately.yaml
 zcat /usr/share/man/man1/lately-serve.1.gz | head -2
 for file in $(dpkg -L lately); do if test -f "$file"; then echo "$file"; fi; done
 # As systemctl enable, and the service with DynamicUser=.
-mkdir -p /etc/systemd/system/multi-user.target.wants /etc/systemd/system/lately.service.wants /var/lib/private/lately
-ln -s /usr/lib/systemd/system/lately.service /usr/lib/systemd/system/lately-nft.service /etc/systemd/system/multi-user.target.wants
-ln -s /usr/lib/systemd/system/lately-nft.service /etc/systemd/system/lately.service.wants
+mkdir -p /etc/systemd/system/multi-user.target.wants /var/lib/private/lately
+ln -s /usr/lib/systemd/system/lately.service /etc/systemd/system/multi-user.target.wants
+install -D -m 644 /usr/share/lately/nftables.conf /etc/systemd/system/lately.service.d/nftables.conf
 ln -s private/lately /var/lib/lately
 touch /var/lib/private/lately/tokens /etc/lately/other.yaml
 dpkg --remove lately >/dev/null 2>&1
@@ -82,7 +81,7 @@ func TestPackagesInstall(t *testing.T) {
 		"lately 1.2.3 go", `"lately 1.2.3"`, "per-client: a client may make 600 requests",
 		"/usr/bin/lately\n", "/usr/share/doc/lately/copyright\n", "/usr/share/doc/lately/changelog.Debian.gz\n", "/usr/share/doc/lately/changelog.gz\n",
 		"/usr/share/lately/rules.schema.json\n", "/usr/share/lately/prometheus/alerts.yaml\n", "/usr/share/lately/grafana/lately.json\n",
-		"/usr/libexec/lately/lately-nft\n", "/etc/lately/lately.nft\n", "/usr/lib/systemd/system/lately-nft.service\n", "/usr/lib/systemd/system/lately.service\n",
+		"/usr/share/lately/nftables.conf\n", "/usr/lib/systemd/system/lately.service\n",
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("installed without %q:\n%s", want, out)
@@ -138,7 +137,7 @@ func TestPackagesRPM(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, want := range []string{
-		"lately 1.2.3-1 Apache-2.0\n", "/usr/bin/lately\n", "/usr/libexec/lately/lately-nft\n", "/usr/share/lately/rules.schema.json\n",
+		"lately 1.2.3-1 Apache-2.0\n", "/usr/bin/lately\n", "/usr/share/lately/nftables.conf\n", "/usr/share/lately/rules.schema.json\n",
 		"/usr/share/doc/lately/copyright\n", "/usr/share/doc/lately/changelog.gz\n", "/etc/lately/rules.yaml\n", "lately@example.org",
 	} {
 		if !strings.Contains(string(out), want) {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/enforce"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
@@ -26,7 +27,8 @@ type Server struct {
 	version string
 	log     *slog.Logger
 	engine  *engine.Engine
-	dir     *journal.Dir // or nil
+	dir     *journal.Dir      // or nil
+	enforce *enforce.Enforcer // or nil
 
 	tokens atomic.Pointer[access.Tokens]
 
@@ -88,6 +90,9 @@ func (s *Server) start() error {
 	if err := s.restore(); err != nil {
 		return err
 	}
+	if err := s.startEnforcing(); err != nil {
+		return err
+	}
 	return s.listen()
 }
 
@@ -116,7 +121,7 @@ func (s *Server) listen() error {
 	if c.HTTP != Off {
 		h, err := httpapi.New(httpapi.Config{
 			ListenerConfig: common, Storage: storage, Ready: s.ready, RESP: respListener,
-			TrustedProxies: c.TrustedProxies, Hosts: c.Hosts,
+			TrustedProxies: c.TrustedProxies, Hosts: c.Hosts, Enforcer: s.enforce,
 		})
 		if err != nil {
 			return err
@@ -170,6 +175,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	if s.dir != nil {
 		others.Go(func() { s.keepSaving(serving) })
+	}
+	if s.enforce != nil {
+		others.Go(func() { s.keepEnforcing(serving) })
 	}
 	s.logStart()
 	notify("READY=1", "STATUS=serving")

@@ -45,6 +45,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	m.hot(c.s)
 	m.rules(c.s)
 	m.storage(c.s)
+	m.enforcement(c.s)
 	m.listener("http", c.s.Listener)
 	if c.s.config.RESP != nil {
 		m.listener("resp", c.s.config.RESP)
@@ -179,6 +180,25 @@ func (m metricWriter) storage(s *Server) {
 	m.flag("snapshot_failing", "1 if the last snapshot could not be written, else 0.", x.SnapshotError != "")
 	m.gauge("journal_lost_records", "Records of bans that the journal lacked when the server started: they were damaged or removed.", int64(x.Lost))
 	m.gauge("journal_missing_bans", "Changes of bans that are neither in the journal nor in a snapshot.", int64(x.MissingBans))
+}
+
+func (m metricWriter) enforcement(s *Server) {
+	if s.config.Enforcer == nil {
+		return
+	}
+	x := s.config.Enforcer.Status()
+	m.gauge("enforced_networks", "Addresses and networks that others are to refuse.", int64(x.Networks))
+	for reason, n := range x.Skipped {
+		m.gauge("enforcement_skipped_bans", "Bans that are not enforced outside of the server, by reason; those that ended in the last minute may be among them.", int64(n), "reason", reason)
+	}
+	for _, t := range x.Targets {
+		m.send(prometheus.GaugeValue, "enforcement_lag_seconds", "For how long a target has lacked a change of bans; 0 if it has all.", t.Lag.Duration().Seconds(), []string{"target", t.Name})
+		m.flag("enforcement_failing", "1 if the last attempt to change a target failed, else 0.", t.Error != "", "target", t.Name)
+		m.counter("enforcement_failures_total", "Failed attempts to change a target.", t.Failures, "target", t.Name)
+		m.counter("enforcement_batches_total", "Batches of changes that a target took.", t.Batches, "target", t.Name)
+		m.counter("enforcement_repairs_total", "Times that a target was set as a whole because somebody else had changed it.", t.Repairs, "target", t.Name)
+		m.counter("enforcement_dropped_total", "Ends of bans that a target was not told of within an hour.", t.Dropped, "target", t.Name)
+	}
 }
 
 func (m metricWriter) listener(name string, s *engine.Listener) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/enforce"
 	"github.com/lately-go/lately/internal/server/console"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/latelyhttp"
@@ -36,6 +37,9 @@ type Config struct {
 	// TrustedProxies are the proxies that may tell the client's address, as in
 	// [latelyhttp.IdentityConfig]. Forward-auth answers only them.
 	TrustedProxies []netip.Prefix
+
+	// Enforcer has others refuse what is banned; nil means that nothing does.
+	Enforcer *enforce.Enforcer
 
 	// Hosts has the names of the server that requests may use, in addition to
 	// localhost, loopback addresses and the address of the connection.

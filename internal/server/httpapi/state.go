@@ -39,6 +39,9 @@ func status(c *call) (api.Status, error) {
 	if c.s.config.Storage != nil {
 		a.Storage = c.s.config.Storage().StorageStatus
 	}
+	if c.s.config.Enforcer != nil {
+		a.Enforcement = c.s.config.Enforcer.Status()
+	}
 	for counter := range c.s.Engine.Counters() {
 		a.Memory.Counters += counter.Bytes
 	}

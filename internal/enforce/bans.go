@@ -1,0 +1,277 @@
+package enforce
+
+import (
+	"container/heap"
+	"container/list"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lately-go/lately/api"
+)
+
+// bans is the networks that are to be refused, as a state with versions: a watcher that has
+// a version is told what changed since, each network once. It is safe for concurrent use.
+type bans struct {
+	max int              // entries
+	now func() time.Time // by which bans end
+
+	mu       sync.Mutex
+	version  uint64 // of the newest change
+	held     int
+	networks map[netip.Prefix]*entry
+	order    list.List // of *entry, in the order of their versions
+	due      dueHeap
+	watchers []*watcher
+}
+
+// An entry is one network.
+type entry struct {
+	network netip.Prefix
+	bans    []api.Ban // of different rules, the one that ends last first; if ended, the last one
+	ended   bool      // nothing bans it; kept for watchers until due
+	due     time.Time // when it ends, or is deleted
+	version uint64
+	at      *list.Element
+	index   int // in the heap
+}
+
+// keepEnded is how long a network is kept after its bans ended. A watcher that reads less
+// often may miss the end.
+const keepEnded = time.Hour
+
+// A watcher is told of changes.
+type watcher struct {
+	wake    chan struct{} // has a value after a change
+	have    uint64        // the version that it has; 0 is none
+	since   time.Time     // of the oldest change that it does not have; zero if it has all
+	dropped uint64        // ends that it was not told of
+}
+
+// A change is the state of one network.
+type change struct {
+	network netip.Prefix
+	ban     api.Ban // the one that ends last
+	ended   bool
+	version uint64
+}
+
+func newBans(limit int, now func() time.Time) *bans {
+	b := &bans{max: limit, now: now, version: 1, networks: make(map[netip.Prefix]*entry)}
+	b.order.Init()
+	return b
+}
+
+// watch returns a watcher that has nothing.
+func (b *bans) watch() *watcher {
+	w := &watcher{wake: make(chan struct{}, 1), since: b.now()}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watchers = append(b.watchers, w)
+	return w
+}
+
+// add adds a ban of network, in place of one of the same rule. It reports false if there is
+// no memory for another network.
+func (b *bans) add(network netip.Prefix, ban api.Ban) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var others []api.Ban
+	if e := b.networks[network]; e != nil && !e.ended {
+		others = slices.DeleteFunc(slices.Clone(e.bans), func(o api.Ban) bool { return o.Rule == ban.Rule })
+	}
+	return b.set(network, append(others, ban))
+}
+
+// remove ends the ban of network under a rule.
+func (b *bans) remove(network netip.Prefix, rule string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e := b.networks[network]; e != nil && !e.ended {
+		b.set(network, slices.DeleteFunc(slices.Clone(e.bans), func(o api.Ban) bool { return o.Rule == rule }))
+	}
+}
+
+// replace makes all the bans that hold, and returns how many networks found no memory.
+func (b *bans) replace(all map[netip.Prefix][]api.Ban) (full int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for network := range b.networks {
+		if all[network] == nil {
+			b.set(network, nil)
+		}
+	}
+	for network, held := range all {
+		if !b.set(network, held) {
+			full++
+		}
+	}
+	return full
+}
+
+// set makes held the bans of network. A new version begins if the network's end changes.
+//
+// REQUIRES: b.mu.
+func (b *bans) set(network netip.Prefix, held []api.Ban) bool {
+	slices.SortStableFunc(held, func(x, y api.Ban) int { return y.Until.Compare(x.Until) })
+	e := b.networks[network]
+	switch {
+	case len(held) == 0:
+		if e != nil && !e.ended {
+			b.end(e)
+		}
+		return true
+	case e == nil && len(b.networks) >= b.max:
+		return false
+	case e == nil:
+		e = &entry{network: network, ended: true}
+		e.at = b.order.PushBack(e)
+		b.networks[network] = e
+		heap.Push(&b.due, e)
+	}
+	same := !e.ended && e.due.Equal(held[0].Until)
+	if e.ended {
+		b.held++
+	}
+	e.bans, e.ended = held, false
+	if !same {
+		b.touch(e, held[0].Until)
+	}
+	return true
+}
+
+// end ends the bans of e.
+//
+// REQUIRES: b.mu.
+func (b *bans) end(e *entry) {
+	b.held--
+	e.bans, e.ended = e.bans[:1], true
+	b.touch(e, b.now().Add(keepEnded))
+}
+
+// touch gives e a new version, and wakes the watchers.
+//
+// REQUIRES: b.mu.
+func (b *bans) touch(e *entry, due time.Time) {
+	e.due = due
+	heap.Fix(&b.due, e.index)
+	b.version++
+	e.version = b.version
+	b.order.MoveToBack(e.at)
+	for _, w := range b.watchers {
+		if w.since.IsZero() {
+			w.since = b.now()
+		}
+		select {
+		case w.wake <- struct{}{}:
+		default: // it has not looked since the last change
+		}
+	}
+}
+
+// expire ends the bans that have run out, and deletes what has been kept long enough.
+func (b *bans) expire() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	for len(b.due) > 0 && !b.due[0].due.After(now) {
+		if e := b.due[0]; !e.ended {
+			b.end(e) // its first ban ends last
+		} else {
+			b.delete(e)
+		}
+	}
+}
+
+// delete deletes e, which has ended.
+//
+// REQUIRES: b.mu.
+func (b *bans) delete(e *entry) {
+	heap.Remove(&b.due, e.index)
+	b.order.Remove(e.at)
+	delete(b.networks, e.network)
+	for _, w := range b.watchers {
+		if w.have < e.version && w.have > 0 {
+			w.dropped++
+		}
+	}
+}
+
+// after returns the changes after version have, the oldest first and at most limit of them
+// if that is not 0, and the version that a watcher has with them. Without a version, they
+// are all networks that are banned.
+func (b *bans) after(have uint64, limit int) (changes []change, version uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	first := b.order.Back()
+	for first != nil && first.Value.(*entry).version > have {
+		first = first.Prev()
+	}
+	if first == nil {
+		first = b.order.Front()
+	} else {
+		first = first.Next()
+	}
+	for at := first; at != nil; at = at.Next() {
+		e := at.Value.(*entry)
+		if e.ended && have == 0 {
+			continue
+		}
+		if limit > 0 && len(changes) == limit {
+			return changes, changes[limit-1].version
+		}
+		changes = append(changes, change{e.network, e.bans[0], e.ended, e.version})
+	}
+	return changes, b.version
+}
+
+// reached makes version the one that w has.
+func (b *bans) reached(w *watcher, version uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if w.have = version; version == b.version {
+		w.since = time.Time{}
+	}
+}
+
+// lag returns for how long w has lacked a change, and how many ends it was not told of.
+func (b *bans) lag(w *watcher) (lag time.Duration, dropped uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !w.since.IsZero() {
+		lag = max(0, b.now().Sub(w.since))
+	}
+	return lag, w.dropped
+}
+
+// count returns how many networks are banned.
+func (b *bans) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.held
+}
+
+// A dueHeap has the entry that is due first in front.
+type dueHeap []*entry
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+func (h dueHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *dueHeap) Push(x any) {
+	e := x.(*entry)
+	e.index = len(*h)
+	*h = append(*h, e)
+}
+
+func (h *dueHeap) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return e
+}

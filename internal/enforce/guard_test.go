@@ -1,0 +1,77 @@
+package enforce
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// Only the client of a rule whose key is the client alone names a network.
+func TestNetworkOf(t *testing.T) {
+	for _, tt := range []struct {
+		fields []string
+		shadow bool
+		key    []string
+		want   string
+		why    skip
+	}{
+		{fields: []string{"client"}, key: []string{"192.0.2.1"}, want: "192.0.2.1/32"},
+		{fields: []string{"client"}, key: []string{"2001:db8::/64"}, want: "2001:db8::/64"},
+		{fields: []string{"client"}, key: []string{"::ffff:192.0.2.1"}, want: "192.0.2.1/32"},
+		{fields: []string{"user | client"}, key: []string{"client:192.0.2.1"}, want: "192.0.2.1/32"},
+		{fields: []string{"client"}, key: []string{"192.0.2.1"}, want: "192.0.2.1/32", shadow: true, why: shadow},
+		{fields: []string{"user | client"}, key: []string{"user:192.0.2.1"}, why: notAddress},
+		{fields: []string{"user"}, key: []string{"192.0.2.1"}, why: notAddress},
+		{fields: []string{"client", "user"}, key: []string{"192.0.2.1", "ada"}, why: notAddress},
+		{fields: []string{"client", "user"}, key: []string{"192.0.2.1"}, why: notAddress},
+		{fields: []string{"client"}, key: []string{"proxy:192.0.2.1"}, why: notAddress},
+		{fields: []string{"client"}, key: nil, why: notAddress},
+	} {
+		key, err := match.NewKey(match.Fold{}, tt.fields...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		network, why := networkOf(&ratelimit.Rule{Key: key, Shadow: tt.shadow}, tt.key)
+		if why != tt.why || tt.want != "" && network.String() != tt.want {
+			t.Errorf("%q of %q: %v, %s; want %q, %s", tt.key, tt.fields, network, skipNames[why], tt.want, skipNames[tt.why])
+		}
+	}
+}
+
+// notClients is what events may name as their client, and nobody must be refused for.
+var notClients = []string{
+	"0.0.0.0/0", "192.0.2.67\n", "x\n192.0.2.68", "192.0.2.69 ", "$(reboot); 192.0.2.66", "not an address", "", "-", "\n", "192.0.2.1;", "192.0.2.1 1;\ndefault",
+	"0.0.0.0", "0.0.0.0/16", "127.0.0.1", "127.1.0.0/16", "10.0.0.0/8", "192.0.2.0/15", "169.254.169.254", "224.0.0.1", "255.255.255.255",
+	"256.1.1.1", "1.2.3", "1.2.3.4.5", "01.2.3.4", "1.2.3.4/", "1.2.3.4/33", "1.2.3.4/24/24", "...", "192.0.2.70\x00",
+	"::", "::1", "::/0", "::/64", "::/32", "0:0:0:1::/64", "2001::/16", "2000::/3", "2001:db8::/31", "fe80::1", "fe80::/64", "ff02::1", "2001:db8::/129",
+	"2001:db8::1\n", "abc", "1:2", "dead:beef", "2001:DB8::%eth0", "2001:db8::1,10.0.0.0/8",
+	"::ffff:127.0.0.1", "::ffff:0.0.0.0/96", "198.51.100.7", "198.51.100.0/24", "198.51.0.0/16", "203.0.113.0/24", "2001:db8:5::/48", "2001:db8:5:1::/64",
+}
+
+// Whatever a log names as its client, nobody is locked out.
+func TestGuard(t *testing.T) {
+	safe := []netip.Prefix{netip.MustParsePrefix("198.51.100.7/32"), netip.MustParsePrefix("203.0.113.0/28"), netip.MustParsePrefix("2001:db8:5::/48")}
+	rule := &ratelimit.Rule{Key: match.MustKey("client")}
+	why := func(client string) skip {
+		network, why := networkOf(rule, []string{client})
+		if why == enforced {
+			why = guard(network, safe)
+		}
+		return why
+	}
+	for _, client := range notClients {
+		if why(client) == enforced {
+			t.Errorf("%q would be refused", client)
+		}
+	}
+	for client, want := range map[string]skip{
+		"198.51.100.7": protected, "198.51.100.8": enforced, "198.51.100.0/25": protected, "203.0.113.16": enforced,
+		"10.0.0.1": enforced, "192.0.0.0/16": enforced, "2001:db8::/32": protected, "2001:db9::/32": enforced, "127.0.0.1": reserved, "10.0.0.0/15": tooWide,
+	} {
+		if got := why(client); got != want {
+			t.Errorf("%s: %q, want %q", client, skipNames[got], skipNames[want])
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package server
+
+import (
+	"context"
+	"iter"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/enforce"
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// compareEvery is how often the bans that are enforced are compared with those that hold.
+const compareEvery = time.Minute
+
+// startEnforcing makes s.enforce, if anything is to be enforced.
+func (s *Server) startEnforcing() (err error) {
+	c := &s.config
+	if !c.enforces() {
+		return nil
+	}
+	s.enforce, err = enforce.New(enforce.Config{
+		Rule:      func(name string) (*ratelimit.Rule, error) { return s.engine.Limiter().Set().Named(name) },
+		Protected: func() []netip.Prefix { return slices.Concat(c.TrustedProxies, s.engine.Rules().Allow) },
+		Now:       s.engine.Now, MaxNetworks: c.maxEnforced, NFTables: c.NFTables, Log: s.log,
+	})
+	return err
+}
+
+// keepEnforcing passes the bans of the engine to s.enforce until ctx is done: all of them at
+// the start, every minute, after changes of the rules and when events were missed, and each
+// change between.
+func (s *Server) keepEnforcing(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for started := false; ctx.Err() == nil; {
+		sub := s.engine.Subscribe() // before the bans are read, so that no change is missed
+		if err := s.enforce.Replace(s.bansInForce()); err != nil {
+			s.log.Error("bans were not compared with those that are enforced", "error", err)
+		} else if !started {
+			started = true // not before: without bans, the targets would end those of the last run
+			running.Go(func() { s.enforce.Run(ctx) })
+		}
+		s.passChanges(ctx, sub)
+		sub.Close()
+	}
+}
+
+// passChanges passes changes of bans to s.enforce until all must be compared.
+func (s *Server) passChanges(ctx context.Context, sub *engine.Subscription) {
+	compare := time.NewTimer(compareEvery)
+	defer compare.Stop()
+	for {
+		for ev, ok := sub.Next(); ok; ev, ok = sub.Next() {
+			switch ev.Type {
+			case api.BanStarted:
+				s.enforce.Add(ev.Ban)
+			case api.BanEnded:
+				s.enforce.Remove(ev.Rule, ev.Values())
+			case api.RulesChanged: // other keys, and another allow list
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-compare.C:
+			return
+		case <-sub.Done():
+			return
+		case <-sub.Wait():
+		}
+	}
+}
+
+// bansInForce yields the bans that hold.
+func (s *Server) bansInForce() iter.Seq2[api.Ban, error] {
+	return func(yield func(api.Ban, error) bool) {
+		for r, err := range s.engine.Bans() {
+			if !yield(engine.BanOf(&r), err) {
+				return
+			}
+		}
+	}
+}
