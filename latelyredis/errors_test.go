@@ -134,8 +134,8 @@ func TestDeadline(t *testing.T) {
 		t.Fatal(r.Err)
 	}
 	before := runtime.NumGoroutine()
-	s.process.Process.Signal(syscall.SIGSTOP)
-	defer s.process.Process.Signal(syscall.SIGCONT)
+	s.Process().Signal(syscall.SIGSTOP)
+	defer s.Process().Signal(syscall.SIGCONT)
 	for range 3 {
 		var all sync.WaitGroup
 		for range 800 {
@@ -154,7 +154,7 @@ func TestDeadline(t *testing.T) {
 			t.Fatalf("%d goroutines, and %d after 2400 calls that were not answered", before, runtime.NumGoroutine())
 		}
 	}
-	s.process.Process.Signal(syscall.SIGCONT)
+	s.Process().Signal(syscall.SIGCONT)
 	if r := take(context.Background(), store, rules, "another"); r.Err != nil {
 		t.Error(r.Err)
 	}

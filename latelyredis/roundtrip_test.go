@@ -1,120 +1,25 @@
 package latelyredis_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/lately-go/lately/internal/redistest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A proxy is between a client and a server. While it holds, it passes on no reply before it
-// has seen a number of commands: a client that waits for a reply in between waits forever.
-type proxy struct {
-	server *server
-
-	mu       sync.Mutex
-	changed  sync.Cond
-	seen     int // EVALSHA and EVAL
-	expected int
-}
-
 // watched returns a client of s by a proxy.
-func watched(t testing.TB, s *server) (*proxy, rueidis.Client) {
+func watched(t testing.TB, s *server) (*redistest.Proxy, rueidis.Client) {
 	t.Helper()
-	p := &proxy{server: s}
-	p.changed.L = &p.mu
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var pipes sync.WaitGroup
-	t.Cleanup(pipes.Wait)
-	t.Cleanup(p.release)
-	t.Cleanup(func() { listener.Close() })
-	pipes.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			pipes.Go(func() { p.pipe(conn) })
-		}
-	})
-	return p, s.client(t, func(o *rueidis.ClientOption) {
-		o.DialCtxFn = nil
-		o.InitAddress = []string{listener.Addr().String()}
-		o.AlwaysPipelining = true // else the first of several at once is alone
-	})
-}
-
-func (p *proxy) pipe(client net.Conn) {
-	defer client.Close()
-	server, err := p.server.dial()
-	if err != nil {
-		return
-	}
-	decides := false // a decision was asked for: replies to the first commands of a connection pass
-	var back sync.WaitGroup
-	defer back.Wait()
-	defer server.Close()
-	back.Go(func() {
-		defer client.Close()
-		io.Copy(writer(func(b []byte) (int, error) {
-			p.mu.Lock()
-			for decides && p.seen < p.expected {
-				p.changed.Wait()
-			}
-			p.mu.Unlock()
-			return client.Write(b)
-		}), server)
-	})
-	var last []byte // what may be the beginning of a name
-	io.Copy(writer(func(b []byte) (int, error) {
-		all := append(last, b...)
-		const name = "\r\nEVAL"
-		p.mu.Lock()
-		n := bytes.Count(all, []byte(name))
-		p.seen, decides = p.seen+n, decides || n > 0
-		p.mu.Unlock()
-		p.changed.Broadcast()
-		last = append([]byte(nil), all[max(0, len(all)-len(name)+1):]...)
-		return server.Write(b)
-	}), client)
-}
-
-// writer is a function as an io.Writer.
-type writer func([]byte) (int, error)
-
-func (w writer) Write(b []byte) (int, error) { return w(b) }
-
-// hold expects so many commands from now on.
-func (p *proxy) hold(n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.expected = p.seen + n
-}
-
-// release ends a hold.
-func (p *proxy) release() {
-	p.hold(0)
-	p.changed.Broadcast()
-}
-
-// commands returns how many commands were seen.
-func (p *proxy) commands() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.seen
+	p := s.Watch(t)
+	return p, p.Client(t)
 }
 
 // TestRoundTrips counts commands, and sees to it that the client waits for none of the
@@ -136,8 +41,8 @@ func TestRoundTrips(t *testing.T) {
 	}
 	decide := func(what string, commands int, batch ...*latelyredis.Request) {
 		t.Helper()
-		before := p.commands()
-		p.hold(commands)
+		before := p.Scripts()
+		p.Hold(commands)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		store.Decide(ctx, batch)
@@ -146,7 +51,7 @@ func TestRoundTrips(t *testing.T) {
 				t.Fatalf("%s: %v: the client waits for a reply before it has sent all", what, r.Err)
 			}
 		}
-		if got := p.commands() - before; got != commands {
+		if got := p.Scripts() - before; got != commands {
 			t.Errorf("%s: %d commands, want %d", what, got, commands)
 		}
 	}
@@ -160,7 +65,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 	decide("a batch of 100 subjects", 100, batch...)
 
-	p.hold(100)
+	p.Hold(100)
 	var all sync.WaitGroup
 	for i := range 100 {
 		all.Go(func() {
@@ -186,14 +91,14 @@ func TestRefusedElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		before := p.commands()
+		before := p.Scripts()
 		r := &latelyredis.Request{Set: rules, Cost: 2, Subjects: []latelyredis.Subject{about(0, "/"), about(1, "h")}}
 		store.Decide(context.Background(), []*latelyredis.Request{r})
 		o := r.Subjects[1].Outcome
 		if r.Err != nil || !r.Subjects[0].Outcome.Refused || o.Refused || o.Charged || o.Remaining != 10 {
 			t.Fatalf("%v, %+v, want the path refused and 10 left of the host, which is not charged", r.Err, r.Subjects)
 		}
-		if n := p.commands() - before; n > 3 && before > 6 {
+		if n := p.Scripts() - before; n > 3 && before > 6 {
 			t.Errorf("%d commands, want 3", n)
 		}
 	}

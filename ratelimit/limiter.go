@@ -2,9 +2,7 @@ package ratelimit
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,8 +11,6 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/match"
-
-	"github.com/lately-go/lately/internal/store"
 )
 
 // A Limiter decides about events under the rules of a [Set].
@@ -189,9 +185,8 @@ func (l *Limiter) decide(q *query) Decision {
 func (l *Limiter) decideWith(sc *scratch, q *query, fast bool) (d Decision) {
 	for {
 		set := l.set.Load()
-		sc.request.Set, sc.request.Subjects = set, nil
-		if err := sc.collect(set, q); err != nil {
-			return errorDecision(err)
+		if d, ok := sc.begin(set, q); ok {
+			return d
 		}
 		if fast && len(sc.subjects) == 1 && l.memory != nil && !q.peek {
 			s := &sc.subjects[0]
@@ -200,19 +195,8 @@ func (l *Limiter) decideWith(sc *scratch, q *query, fast bool) (d Decision) {
 				return d
 			}
 		}
-		sc.request = request{Set: set, Now: q.now, Cost: q.cost, Peek: q.peek, Subjects: sc.subjects, Scratch: sc.request.Scratch}
-		if len(sc.subjects) == 0 {
-			return Decision{Allowed: true, Unmatched: !sc.listed}
-		}
-		err := l.decideIn(&sc.request)
-		switch {
-		case err == nil:
-			return fold(set, sc.subjects, q.cost)
-		case errors.Is(err, store.ErrStale):
-			runtime.Gosched() // an Update is about to publish its Set
-			continue
-		}
-		if d, err := l.failOver(&sc.request, err); !errors.Is(err, store.ErrStale) {
+		r := sc.ask(set, q)
+		if d, ok := l.finish(r, l.decideIn(r)); ok {
 			return d
 		}
 	}

@@ -32,9 +32,7 @@ func (l *Limiter) decideIn(r *request) error {
 	if l.memory != nil {
 		return l.memory.decide(r)
 	}
-	ctx, cancel := l.bounded()
-	defer cancel()
-	l.store.Decide(ctx, []*request{r})
+	l.decideBatch([]*request{r})
 	return r.Err
 }
 

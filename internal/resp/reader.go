@@ -57,7 +57,8 @@ func (r *Reader) Release() {
 
 // Next returns the next command: its name and its arguments. It reads from the source only
 // if no whole command is buffered. The slices are views of the read buffer without spare
-// capacity, and may be written to until the next call of Next or Ready.
+// capacity, and may be written to until the next call of Next or Ready. Their bytes stay
+// until the source is read: while Ready reports true.
 //
 // Errors: a [ProtocolError] or [ErrBudget], which stay; io.EOF at the end of the stream,
 // io.ErrUnexpectedEOF within a command; or that of the source. After a temporary one, such

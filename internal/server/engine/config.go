@@ -3,7 +3,9 @@ package engine
 import (
 	"fmt"
 	"log/slog"
+	"time"
 
+	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -38,6 +40,13 @@ type Config struct {
 
 	// Bans bounds the number of bans, remembered ones included; 0 means a million.
 	Bans int
+
+	// Store returns the store of limits that is reached by a network, for the rules that
+	// the Engine begins with. nil means this process's memory.
+	Store func(*ratelimit.Set) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error)
+
+	// StoreTimeout bounds each call of Store; 0 means 20 ms.
+	StoreTimeout time.Duration
 
 	// EventTime makes the Engine judge by the times of events instead of its own
 	// clock: only [Session.CheckAt] changes its state then. Without it, CheckAt is an error.

@@ -16,6 +16,7 @@ import (
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/loglimit"
 	"github.com/lately-go/lately/internal/server/hotlist"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -49,6 +50,8 @@ type Engine struct {
 	totals    [totalStripes]totals
 	sessions  atomic.Uint64
 	unmatched unmatchedWarning
+	batches   sync.Pool // *batch
+	events    sync.Pool // *match.Event, of sessions
 
 	stop chan struct{}
 	done sync.WaitGroup
@@ -75,8 +78,9 @@ func New(c Config) (*Engine, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	e := &Engine{config: c, log: c.Log, lines: loglimit.New(c.Log.Handler()), started: time.Now(), stop: make(chan struct{})}
+	e.batches.New, e.events.New = func() any { return new(batch) }, func() any { return new(match.Event) }
 	var err error
-	if e.limiter, err = ratelimit.NewLimiter(c.Rules.Limits, ratelimit.Config{Budget: c.Budget, Bans: c.Bans, OnBan: e.banned}); err != nil {
+	if e.limiter, err = newLimiter(&c, e.banned); err != nil {
 		return nil, fmt.Errorf("limits: %w", err)
 	}
 	r, err := newRuleSet(&c, c.Rules, new(ruleSet))
@@ -104,6 +108,18 @@ func New(c Config) (*Engine, error) {
 	e.done.Go(func() { e.hub.wakeReaders(e.stop) })
 	e.done.Go(func() { e.hot.Run(e.stop) })
 	return e, nil
+}
+
+// newLimiter returns the limiter of the rules of c, in the store of c or in memory.
+func newLimiter(c *Config, banned func(ratelimit.BanRecord)) (*ratelimit.Limiter, error) {
+	limits := ratelimit.Config{Budget: c.Budget, Bans: c.Bans, OnBan: banned, StoreTimeout: c.StoreTimeout}
+	if c.Store != nil {
+		var err error
+		if limits.Store, err = c.Store(c.Rules.Limits); err != nil {
+			return nil, err
+		}
+	}
+	return ratelimit.NewLimiter(c.Rules.Limits, limits)
 }
 
 // Close ends the engine's goroutines and all subscriptions.

@@ -21,7 +21,8 @@ import (
 type Session struct {
 	e      *Engine
 	totals *totals
-	event  match.Event
+	event  *match.Event // or nil
+	batch  *batch       // or nil
 	key    []byte
 	values []string
 	edges  []hotkey.Edge
@@ -43,10 +44,13 @@ func (e *Engine) Session() *Session {
 	return &Session{e: e, totals: &e.totals[e.sessions.Add(1)%totalStripes]}
 }
 
-// Event returns an empty event for Check: the same one each time.
+// Event returns an empty event for Check: the same one each time, unless that is queued.
 func (s *Session) Event() *match.Event {
+	if s.event == nil {
+		s.event = s.e.events.Get().(*match.Event)
+	}
 	s.event.Reset()
-	return &s.event
+	return s.event
 }
 
 // Check counts ev in the counters that match it and judges it under the rules that match it,
@@ -75,16 +79,27 @@ func (s *Session) CheckAt(t time.Time, ev *match.Event, cost uint64) (ratelimit.
 }
 
 func (s *Session) check(l *ratelimit.Limiter, t time.Time, ev *match.Event, cost uint64) ratelimit.Decision {
-	r := s.e.rules.Load()
-	for _, counter := range r.declared {
+	s.countEvent(t, ev)
+	d := l.TakeN(t, ev, cost)
+	s.checked(t, ev, &d)
+	return d
+}
+
+// countEvent counts ev in the counters that match it.
+func (s *Session) countEvent(t time.Time, ev *match.Event) {
+	for _, counter := range s.e.rules.Load().declared {
 		s.key = counter.add(ev, t, s.key)
 	}
-	d := l.TakeN(t, ev, cost)
-	s.count(&d)
+}
+
+// checked counts the decision about ev.
+func (s *Session) checked(t time.Time, ev *match.Event, d *ratelimit.Decision) {
+	s.count(d)
+	r := s.e.rules.Load()
 	switch {
 	case !d.Allowed:
-		s.countRefusedEvent(l.Set(), t, ev, d.Rule)
-		return d
+		s.countRefusedEvent(s.e.limiter.Set(), t, ev, d.Rule)
+		return
 	case d.Unmatched:
 		s.e.unmatched.warn(s.e, &r.fields, ev)
 	}
@@ -95,7 +110,6 @@ func (s *Session) check(l *ratelimit.Limiter, t time.Time, ev *match.Event, cost
 			s.e.becameHot(h, s.edges...)
 		}
 	}
-	return d
 }
 
 // Peek returns the decision that Check would return, and changes nothing. An engine that
@@ -150,13 +164,19 @@ func (s *Session) Take(rule string, cost uint64, key ...string) (d ratelimit.Dec
 	if err := keyError(d.Err); err != nil {
 		return d, err
 	}
-	s.count(&d)
+	s.taken(rule, &d, s.values)
+	return d, nil
+}
+
+// taken counts the decision about a key under a rule.
+func (s *Session) taken(rule string, d *ratelimit.Decision, values []string) {
+	s.count(d)
+	l := s.e.limiter
 	if of, err := l.Set().Named(rule); err == nil && !d.Allowed {
-		if s.key, err = of.Key.Join(s.key[:0], s.values...); err == nil {
+		if s.key, err = of.Key.Join(s.key[:0], values...); err == nil {
 			s.countRefused(l.Now(), of)
 		}
 	}
-	return d, nil
 }
 
 // PeekRule returns the decision that Take would return, and changes nothing. An engine

@@ -146,31 +146,39 @@ func (c *call) takeItem(t *api.TakeItem) (it item, err error) {
 
 // decide returns the decision about one item.
 func (c *call) decide(it *item, peek bool) (d ratelimit.Decision, err error) {
-	if err := checkAmount("cost", it.cost); err != nil {
-		return d, err
-	}
-	if it.ev == nil {
-		if peek {
-			return c.engine.PeekRule(it.rule, it.cost, it.key...)
-		}
-		return c.engine.Take(it.rule, it.cost, it.key...)
-	}
-	if err := c.engine.Prepare(it.ev); err != nil {
+	if err := c.prepare(it, peek); err != nil {
 		return d, err
 	}
 	switch {
-	case it.at == nil && peek:
-		return c.engine.Peek(it.ev, it.cost)
-	case it.at == nil:
-		return c.engine.Check(it.ev, it.cost)
+	case it.ev == nil && peek:
+		return c.engine.PeekRule(it.rule, it.cost, it.key...)
+	case it.ev == nil:
+		return c.engine.Take(it.rule, it.cost, it.key...)
+	case it.at != nil:
+		return c.engine.CheckAt(time.UnixMilli(*it.at), it.ev, it.cost)
 	case peek:
-		return d, badArg("at: must be absent for peek")
-	case c.Role < access.Admin:
-		return d, &engine.Error{Code: api.NoPerm, Message: "at: needs the role admin: event times are for replaying a log"}
-	case *it.at < 0 || *it.at > engine.MaxAt:
-		return d, badArg("at: %d: must be 0 to %d, milliseconds since 1970", *it.at, int64(engine.MaxAt))
+		return c.engine.Peek(it.ev, it.cost)
 	}
-	return c.engine.CheckAt(time.UnixMilli(*it.at), it.ev, it.cost)
+	return c.engine.Check(it.ev, it.cost)
+}
+
+// prepare makes an item ready to be judged, or returns why it cannot be.
+func (c *call) prepare(it *item, peek bool) error {
+	err := checkAmount("cost", it.cost)
+	if err == nil && it.ev != nil {
+		err = c.engine.Prepare(it.ev)
+	}
+	switch {
+	case err != nil || it.at == nil:
+		return err
+	case peek:
+		return badArg("at: must be absent for peek")
+	case c.Role < access.Admin:
+		return &engine.Error{Code: api.NoPerm, Message: "at: needs the role admin: event times are for replaying a log"}
+	case *it.at < 0 || *it.at > engine.MaxAt:
+		return badArg("at: %d: must be 0 to %d, milliseconds since 1970", *it.at, int64(engine.MaxAt))
+	}
+	return nil
 }
 
 // answerItem answers with the decision about one item, or with err.
@@ -192,23 +200,31 @@ func (c *call) answerItems(n int, peek bool, next func(i int) (item, error)) err
 		return badArg("body: a list of %d entries: must be 1 to %d", n, maxBatch)
 	}
 	c.out = append(c.out[:0], `{"decisions":[`...)
-	for i := range n {
-		if i > 0 {
-			c.out = append(c.out, ',')
+	if c.engine.Batches() {
+		c.decideTogether(n, peek, next)
+	} else {
+		for i := range n {
+			var d ratelimit.Decision
+			it, err := next(i)
+			if err == nil {
+				d, err = c.decide(&it, peek)
+			}
+			c.appendResult(&d, err)
 		}
-		var d ratelimit.Decision
-		it, err := next(i)
-		if err == nil {
-			d, err = c.decide(&it, peek)
-		}
-		if err != nil {
-			c.engine.Failed()
-			b, _ := json.Marshal(failure(err)) // strings have no error
-			c.out = append(c.out, b...)
-			continue
-		}
-		c.out = appendDecision(c.out, &d)
 	}
-	c.out = append(c.out, "]}\n"...)
+	c.out[len(c.out)-1] = ']' // for the last comma
+	c.out = append(c.out, "}\n"...)
 	return c.send(200, jsonType)
+}
+
+// appendResult appends a decision, or why there is none, and a comma.
+func (c *call) appendResult(d *ratelimit.Decision, err error) {
+	if err != nil {
+		c.engine.Failed()
+		b, _ := json.Marshal(failure(err)) // strings have no error
+		c.out = append(c.out, b...)
+	} else {
+		c.out = appendDecision(c.out, d)
+	}
+	c.out = append(c.out, ',')
 }

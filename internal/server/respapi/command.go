@@ -31,6 +31,9 @@ type command struct {
 	notQueued       bool // an error in a transaction
 	immediate       bool // executed at once in a transaction
 	handle          func(c *conn, args [][]byte) error
+
+	// queue queues the decision of a command, if decisions are made together; or nil.
+	queue func(c *conn, args [][]byte) error
 }
 
 // arity returns the number of arguments as Redis writes it: negative for a minimum.

@@ -131,6 +131,7 @@ func (c *conn) serve() {
 		}
 		c.do(args)
 		if c.over || !c.r.Ready() || c.w.Full() {
+			c.settle()
 			c.count()
 			err = c.w.Flush()
 			c.observe()
@@ -177,6 +178,7 @@ func (c *conn) unlock() {
 func (c *conn) failed(err error) {
 	c.lock() // a subscriber may be writing
 	defer c.unlock()
+	c.settle()
 	fault, ok := errors.AsType[resp.ProtocolError](err)
 	switch {
 	case ok:
@@ -247,7 +249,7 @@ func (c *conn) do(args [][]byte) {
 			c.multi.failed = true
 		}
 	case err == nil:
-		err = cmd.handle(c, args)
+		err = c.run(cmd, args)
 	}
 	if err != nil {
 		c.refuse(err)
@@ -275,6 +277,7 @@ func (c *conn) may(cmd *command, withArgs bool) error {
 
 // refuse answers with an error.
 func (c *conn) refuse(err error) {
+	c.settle()
 	c.s.Errors.Add(1)
 	e, ok := errors.AsType[*engine.Error](err)
 	if !ok {

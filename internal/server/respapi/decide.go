@@ -25,22 +25,29 @@ func check(c *conn, args [][]byte) error {
 }
 
 func (c *conn) check(args [][]byte) (d ratelimit.Decision, err error) {
-	ev := c.caller.Event()
-	a := eventArgs{cost: 1, at: noTime}
-	if err = a.read(ev, args); err != nil {
+	ev, a, err := c.readEvent(args)
+	switch {
+	case err != nil:
 		return d, err
-	}
-	if err = c.caller.Prepare(ev); err != nil {
-		return d, err
-	}
-	if a.at == noTime {
+	case a.at == noTime:
 		return c.caller.Check(ev, a.cost)
 	}
-	if !c.who.Role.May(access.Admin) {
-		c.s.Unauthorized.Add(1)
-		return d, refusal(api.NoPerm, "AT, which is for replaying a log, needs the role %v", access.Admin)
-	}
 	return c.caller.CheckAt(time.UnixMilli(a.at), ev, a.cost)
+}
+
+// readEvent returns the event of CHECK, ready to be judged.
+func (c *conn) readEvent(args [][]byte) (*match.Event, eventArgs, error) {
+	ev := c.caller.Event()
+	a := eventArgs{cost: 1, at: noTime}
+	err := a.read(ev, args)
+	if err == nil {
+		err = c.caller.Prepare(ev)
+	}
+	if err == nil && a.at != noTime && !c.who.Role.May(access.Admin) {
+		c.s.Unauthorized.Add(1)
+		err = refusal(api.NoPerm, "AT, which is for replaying a log, needs the role %v", access.Admin)
+	}
+	return ev, a, err
 }
 
 // read fills in ev with fields and values, and a with the other arguments.

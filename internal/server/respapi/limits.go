@@ -34,4 +34,7 @@ const (
 var (
 	unknownLimits = resp.Limits{Bulk: 1024, Args: 16, Inline: 1024, Command: 4096, Buffer: 1024}
 	knownLimits   = resp.Limits{}
+	// batchLimits are knownLimits where the decisions of one read are made together: 100
+	// commands fit the first read.
+	batchLimits = resp.Limits{Buffer: 8 << 10}
 )

@@ -108,7 +108,11 @@ func (c *conn) setTokens(t *access.Tokens) {
 func (c *conn) become(who access.Identity) {
 	c.who = who
 	c.update(func(i *clientInfo) { i.who = who })
-	c.r.SetLimits(knownLimits)
+	if c.caller.Batches() {
+		c.r.SetLimits(batchLimits)
+	} else {
+		c.r.SetLimits(knownLimits)
+	}
 }
 
 // tokensChanged puts other tokens in force, and reports whether c may continue. If they are

@@ -18,15 +18,15 @@ const (
 var commands = []command{
 	{
 		name: "check", usage: "field value [field value ...] [COST n] [AT unix-ms]", summary: "Count an event and judge it under all rules that match it",
-		group: groupDecisions, role: access.Check, least: 3, write: true, handle: check,
+		group: groupDecisions, role: access.Check, least: 3, write: true, handle: check, queue: queueCheck,
 	},
 	{
 		name: "take", usage: "rule key [COST n]", summary: "Count an event of a key and judge it under one rule",
-		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: take,
+		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: take, queue: queueTake,
 	},
 	{
 		name: "peek", usage: "rule key [COST n]", summary: "Say what TAKE would, and change nothing",
-		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, handle: peek,
+		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, handle: peek, queue: queuePeek,
 	},
 	{
 		name: "refund", usage: "rule key [COST n]", summary: "Give back what a key has used under a rule, the oldest first; answers how much",

@@ -110,7 +110,7 @@ func execute(c *conn, _ [][]byte) error {
 	for _, args := range t.commands {
 		cmd, err := c.s.commands.find(args)
 		if err == nil {
-			err = cmd.handle(c, args)
+			err = c.run(cmd, args)
 		}
 		if err != nil {
 			c.refuse(err)
@@ -120,6 +120,7 @@ func execute(c *conn, _ [][]byte) error {
 			return nil
 		}
 	}
+	c.settle() // before the memory of the commands is given back
 	return nil
 }
 

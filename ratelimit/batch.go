@@ -1,0 +1,141 @@
+package ratelimit
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+
+	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/match"
+)
+
+// A Query is one decision that [Limiter.TakeAll] makes: about an event under all rules, or
+// about a key under one.
+type Query struct {
+	// Event is judged under all rules that match it, as by [Limiter.TakeN]. If it is nil,
+	// Key is judged.
+	Event *match.Event
+
+	// Rule and Key are the name of a rule and the values of its key, as for
+	// [RuleLimiter.TakeN].
+	Rule string
+	Key  []string
+
+	// Cost is what the limits are charged.
+	Cost uint64
+
+	// Peek asks what the decision would be, and changes nothing.
+	Peek bool
+}
+
+// TakeAll judges the queries now, each by itself as Take does, and appends the decisions to
+// dst, in order. It is for queries that have arrived together: a store that is reached by a
+// network gets up to 256 at a time, in one round trip, and with Config.StoreTimeout for each
+// 256. Events and keys must not change meanwhile. With the memory store it does not allocate,
+// and is no faster than a loop.
+func (l *Limiter) TakeAll(queries []Query, dst []Decision) []Decision {
+	now := l.now()
+	if l.memory == nil {
+		for part := range slices.Chunk(queries, maxBatch) {
+			dst = l.takeBatch(now, part, dst)
+		}
+		return dst
+	}
+	for i := range queries {
+		q := queries[i].at(now)
+		dst = append(dst, l.decide(&q))
+	}
+	return dst
+}
+
+// maxBatch is how many requests a store gets at a time.
+const maxBatch = 256
+
+func (q *Query) at(now int64) query {
+	return query{now: now, event: q.Event, rule: q.Rule, key: q.Key, cost: q.Cost, peek: q.Peek}
+}
+
+// An open query has no decision yet.
+type openQuery struct {
+	query
+	sc *scratch
+	d  *Decision
+}
+
+// takeBatch is TakeAll for a store other than memory, and at most maxBatch queries.
+func (l *Limiter) takeBatch(now int64, queries []Query, dst []Decision) []Decision {
+	first := len(dst)
+	dst = slices.Grow(dst, len(queries))[:first+len(queries)]
+	open := make([]openQuery, len(queries))
+	for i := range queries {
+		open[i] = openQuery{query: queries[i].at(now), sc: l.scratch.Get().(*scratch), d: &dst[first+i]}
+	}
+	batch := make([]*request, 0, len(open))
+	for len(open) > 0 {
+		set := l.set.Load()
+		batch = batch[:0]
+		open = slices.DeleteFunc(open, func(o openQuery) bool {
+			if d, ok := o.sc.begin(set, &o.query); ok {
+				return l.answer(o, d)
+			}
+			batch = append(batch, o.sc.ask(set, &o.query))
+			return false
+		})
+		l.decideBatch(batch)
+		open = slices.DeleteFunc(open, func(o openQuery) bool {
+			d, ok := l.finish(&o.sc.request, o.sc.request.Err)
+			return ok && l.answer(o, d)
+		})
+	}
+	return dst
+}
+
+// decideBatch has the store decide batch.
+func (l *Limiter) decideBatch(batch []*request) {
+	if len(batch) == 0 {
+		return
+	}
+	ctx, cancel := l.bounded()
+	defer cancel()
+	l.store.Decide(ctx, batch)
+}
+
+// answer gives o its decision. It returns true.
+func (l *Limiter) answer(o openQuery, d Decision) bool {
+	*o.d = d
+	l.scratch.Put(o.sc)
+	return true
+}
+
+// begin collects what q is about. It reports whether that alone decides: there is no such
+// key, or no rule matches.
+func (sc *scratch) begin(set *Set, q *query) (d Decision, ok bool) {
+	sc.request.Set, sc.request.Subjects = set, nil
+	if err := sc.collect(set, q); err != nil {
+		return errorDecision(err), true
+	}
+	return Decision{Allowed: true, Unmatched: !sc.listed}, len(sc.subjects) == 0
+}
+
+// ask makes the request of what was collected.
+func (sc *scratch) ask(set *Set, q *query) *request {
+	sc.request = request{Set: set, Now: q.now, Cost: q.cost, Peek: q.peek, Subjects: sc.subjects, Scratch: sc.request.Scratch}
+	return &sc.request
+}
+
+// finish returns the decision about r, which the store has decided, or could not because of
+// err. It reports false if r has to be collected again under the rules that an Update is
+// about to publish.
+func (l *Limiter) finish(r *request, err error) (d Decision, ok bool) {
+	if err == nil {
+		return fold(r.Set, r.Subjects, r.Cost), true
+	}
+	if !errors.Is(err, store.ErrStale) {
+		d, err = l.failOver(r, err)
+	}
+	if errors.Is(err, store.ErrStale) {
+		runtime.Gosched()
+		return d, false
+	}
+	return d, true
+}
