@@ -123,6 +123,8 @@ type HotStats struct {
 // HotRuleStats counts what one hot rule has seen since the server started.
 type HotRuleStats struct {
 	Rule          string      `json:"rule"`
+	Threshold     uint64      `json:"threshold" doc:"of the rule"`
+	Span          Millis      `json:"span_ms" doc:"of the rule"`
 	Records       uint64      `json:"records" doc:"records of HOT.REPORT that were counted"`
 	Late          uint64      `json:"late" doc:"records that were as old as the span of the rule"`
 	Ignored       uint64      `json:"ignored" doc:"records of keys that are never counted"`

@@ -3,6 +3,7 @@ package console_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -90,6 +91,7 @@ func rates(now time.Time, span time.Duration, points int, perRule bool) []object
 			of := func(allowed, refused, banned, shadow float64) object {
 				return object{"allowed": int(allowed * s), "refused": int(refused * s), "banned": int(banned * s), "shadow": int(shadow * s), "bans": 0}
 			}
+			r["hot"] = object{"product": object{"events": int((9000 + 8000*math.Sin(float64(to.Unix())/14_000)) * s), "hits": int(5000 * s), "misses": int(500 * s), "loads": 0, "stale": 0}}
 			r["rules"] = object{"per-client": of(allowed, limited*0.82, banned*0.7, 0), "scanner": of(allowed*0.1, limited*0.18, banned*0.3, 0), "login": of(41, 0, 0, 6+5*math.Sin(float64(to.Unix())/7)), "product": of(0, 0, 0, 0)}
 		}
 		all = append(all, r)
@@ -102,6 +104,37 @@ func traffic(t time.Time) (allowed, limited, banned float64) {
 	noise := math.Abs(math.Sin(x*12.9898)*43758.5453 - math.Floor(math.Sin(x*12.9898)*43758.5453))
 	flood := math.Exp(-math.Pow(math.Mod(x, 47)-30, 2) / 22)
 	return 10_400 + 1900*math.Sin(x/19) + 900*noise, 240 + 160*noise + 2600*flood, 120 + 1500*math.Exp(-math.Pow(math.Mod(x, 47)-36, 2)/30)
+}
+
+// hotKeys is keys that are hot: by their events, one of them of a stranger, by hand, and always.
+func hotKeys(now time.Time) []object {
+	return []object{
+		{"rule": "product", "key": []string{"/product/4711"}, "since": now.Add(-95 * time.Second), "until": now.Add(48 * time.Second), "lo": 24_310, "hi": 24_960, "rate": 12_155.0, "processes": 118},
+		{"rule": "product", "key": []string{"/product/<i>" + evil[0]}, "since": now.Add(-12 * time.Second), "until": now.Add(31 * time.Second), "lo": 731, "hi": 731, "rate": 365.5, "processes": 1},
+		{"rule": "product", "key": []string{"/product/by-hand"}, "since": now.Add(-3 * time.Hour), "until": now.Add(time.Hour), "lo": 0, "hand": true},
+		{"rule": "product", "key": []string{"/product/always"}, "since": now.Add(-25 * time.Minute), "lo": 90, "hi": 93, "rate": 45.0, "processes": 3},
+	}
+}
+
+// hotReport is what is known of a key under the rule product.
+func (f *fakeAPI) hotReport(values []string, now time.Time) object {
+	day := list{}
+	for i := range 144 {
+		n := 0
+		if i > 60 {
+			n = int(700_000 + 600_000*math.Sin(float64(i)/9))
+		}
+		day = append(day, object{"start": now.Truncate(10 * time.Minute).Add(-time.Duration(143-i) * 10 * time.Minute), "count": n})
+	}
+	report := object{"rule": "product", "lo": 24_310, "hi": 24_960, "span_ms": 2000, "day": day, "processes": list{
+		object{"name": "shop-web-4021", "events": 61_200}, object{"name": "shop-api-<i>" + "77", "events": 3_100}, object{"name": "192.0.2.7", "events": 40},
+	}}
+	for _, k := range f.hot {
+		if slices.Equal(k["key"].([]string), values) {
+			report["hot"] = k
+		}
+	}
+	return report
 }
 
 func (f *fakeAPI) search(rule, q string) object {
@@ -179,8 +212,12 @@ func (f *fakeAPI) key(fields, values []string, now time.Time) object {
 	if len(held) > 0 {
 		until = int(held[0].Until.UnixMilli())
 	}
+	hot := list{}
+	if slices.Equal(fields, []string{"path"}) {
+		hot = append(hot, f.hotReport(values, now))
+	}
 	return object{
-		"fields": fields, "key": values, "counters": windows, "bans": held,
+		"fields": fields, "key": values, "counters": windows, "bans": held, "hot": hot,
 		"rules": list{
 			object{"rule": "per-client", "decision": object{"allowed": until == 0, "limit": 600, "remaining": 188, "retry_after_ms": 0, "reset_after_ms": 41_200, "rule": "per-client", "banned_until_ms": until}},
 			object{"rule": "scanner", "decision": object{"allowed": true, "limit": 10, "remaining": 10, "retry_after_ms": 0, "reset_after_ms": 0, "rule": "scanner", "banned_until_ms": 0, "delay_ms": 90_000}},

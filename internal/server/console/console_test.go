@@ -21,6 +21,7 @@ func TestConsole(t *testing.T) {
 		{"chart", testChart},
 		{"keys", testKeys},
 		{"bans", testBans},
+		{"hot", testHot},
 		{"unban many", testUnbanMany},
 		{"narrow", testNarrow},
 		{"rules", testRules},

@@ -32,6 +32,8 @@ type fakeAPI struct {
 	broken   string // why the rules file was not taken
 	disk     string // why the ban journal cannot be written
 	bans     []ban
+	hot      []object
+	ignored  []object
 	posts    []string  // path and body of each POST
 	searched []string  // patterns and networks of top keys
 	hold     chan bool // if not nil, a list of bans or top keys waits for it
@@ -66,6 +68,7 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 	add("login", []string{"192.0.2.200", "ada"}, 11*time.Minute, time.Hour, 0, "credential stuffing, ticket 4711", "manual")
 	add("scanner", []string{"198.51.100.90"}, 52*time.Minute, 24*time.Hour, 1, "", "rule")
 	add("per-client", []string{"203.0.113.5"}, 2*time.Hour, 6*time.Hour, 5, "", "rule")
+	f.hot, f.ignored = hotKeys(now), []object{}
 	t.Cleanup(func() { f.Close() })
 	f.Server = httptest.NewServer(f)
 	return f
@@ -148,6 +151,7 @@ func (f *fakeAPI) post(w http.ResponseWriter, r *http.Request, path string) {
 		Rule, For, Reason string
 		Key               []string
 		Base64            [][]byte `json:"key_base64"`
+		Off               bool
 	}
 	json.Unmarshal(body, &in)
 	switch path {
@@ -173,6 +177,22 @@ func (f *fakeAPI) post(w http.ResponseWriter, r *http.Request, path string) {
 			return in.Rule == "" || b.Rule == in.Rule
 		})
 		answer(w, object{"unbanned": n - len(f.bans)})
+	case "hot":
+		f.hot = append([]object{{"rule": in.Rule, "key": in.Key, "since": time.Now(), "until": time.Now().Add(time.Minute), "lo": 0, "hand": true}}, f.hot...)
+		w.WriteHeader(201)
+		answer(w, f.hot[0])
+	case "hot/remove", "hot/ignore":
+		n := len(f.hot)
+		f.hot = slices.DeleteFunc(f.hot, func(k object) bool { return slices.Equal(k["key"].([]string), in.Key) })
+		if path == "hot/remove" {
+			answer(w, object{"removed": len(f.hot) < n})
+			return
+		}
+		f.ignored = slices.DeleteFunc(f.ignored, func(k object) bool { return slices.Equal(k["key"].([]string), in.Key) })
+		if !in.Off {
+			f.ignored = append(f.ignored, object{"key": in.Key})
+		}
+		answer(w, object{})
 	case "rules/check":
 		if strings.Contains(string(body), "limt:") {
 			answer(w, object{"ok": false, "errors": list{object{"line": 12, "column": 5, "message": `key "limt": unknown: must be one of name, key, limit, ban, when`}}})
@@ -244,10 +264,16 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 	case "refused":
 		answer(w, f.refused())
 	case "hot":
-		answer(w, object{"hot": list{
-			object{"rule": "product", "key": []string{"/product/4711"}, "since": now.Add(-95 * time.Second), "until": now.Add(48 * time.Second)},
-			object{"rule": "product", "key": []string{"/product/<i>" + evil[0]}, "since": now.Add(-12 * time.Second), "until": now.Add(31 * time.Second)},
-		}})
+		answer(w, object{"hot": f.hot})
+	case "hot/stats":
+		answer(w, object{"rules": list{object{
+			"rule": "product", "threshold": 500, "span_ms": 2000, "hot": len(f.hot), "ignored_keys": f.ignored,
+			"saved": list{
+				object{"span_ms": 60_000, "hits": 716_000, "misses": 31_000, "loads": 410, "stale": 12, "share": 0.958},
+				object{"span_ms": 3_600_000, "hits": 31_716_000, "misses": 3_231_000, "loads": 24_410, "stale": 612, "share": 0.907},
+				object{"span_ms": 86_400_000, "hits": 390_716_000, "misses": 88_231_000, "loads": 310_410, "stale": 5612, "share": 0.815},
+			},
+		}}})
 	case "counters":
 		answer(w, object{"counters": list{
 			object{"name": "requests", "fields": []string{"client"}, "spans_ms": []int{1000, 60_000, 3_600_000, 86_400_000}, "dynamic": false, "sentence": "Requests are counted for each client over the last 1s, 1m, 1h and 24h.", "keys": 184_220, "bytes": 38_200_000},

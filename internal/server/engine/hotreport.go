@@ -206,7 +206,7 @@ func (e *Engine) HotStats(rule string) (s api.HotStats, err error) {
 func (h *hotRule) stats() api.HotRuleStats {
 	d, u := h.detector.Stats(h.Name), h.use
 	s := api.HotRuleStats{
-		Rule: h.Name, Records: u.counted.Load(), Late: u.late.Load(), Ignored: u.ignored.Load(), Dropped: u.dropped.Load(),
+		Rule: h.Name, Threshold: h.Threshold, Span: api.MillisOf(h.Span), Records: u.counted.Load(), Late: u.late.Load(), Ignored: u.ignored.Load(), Dropped: u.dropped.Load(),
 		Events: d.Events, Moved: d.Late, Keys: d.Keys, Evicted: d.Evicted, DroppedEvents: d.Refused, Bytes: d.Bytes,
 		Caches: u.caches(),
 	}

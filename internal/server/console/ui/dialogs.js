@@ -97,6 +97,45 @@ export function unban(ban, done = () => {}) {
   }, h('p', { class: 'subject' }, keyNode(null, ban.key, 200)), h('p', { class: 'dim' }, 'under ', h('b', {}, ban.rule), '. From then on it is judged like any other key.'));
 }
 
+// removeHot asks whether to make a hot key cold, and does.
+export function removeHot(k, done = () => {}) {
+  confirm('Make this key cold?', 'Remove', async () => {
+    const { removed } = await post('hot/remove', bodyOf(k));
+    done();
+    return removed ? 'The key is cold.' : 'The key was not hot any more.';
+  }, h('p', { class: 'subject' }, keyNode(null, k.key, 200)), h('p', { class: 'dim' }, 'under ', h('b', {}, k.rule), '. Processes drop its value, and its counts are deleted. It becomes hot again if it reaches the threshold.'));
+}
+
+// ignoreHot asks whether never to count a key, and does so.
+export function ignoreHot(k, done = () => {}) {
+  confirm('Ignore this key?', 'Ignore', async () => {
+    await post('hot/ignore', bodyOf(k));
+    done();
+    return 'The key is ignored.';
+  }, h('p', { class: 'subject' }, keyNode(null, k.key, 200)), h('p', { class: 'dim' }, 'under ', h('b', {}, k.rule), '. It is not counted any more, and so never hot, until that is ended on this page.'));
+}
+
+// addHot asks for a key and makes it hot.
+export function addHot(done = () => {}) {
+  const rules = [...live.rules.values()].filter((r) => r.kind === 'hot');
+  if (!rules.length) {
+    toast('There is no hot rule.', 'bad');
+    return;
+  }
+  const choice = h('select', { name: 'rule', onchange: () => inputs(place, live.fieldsOf(choice.value)) }, rules.map((r) => h('option', {}, r.name)));
+  const place = h('div', { class: 'inputs' });
+  confirm('Add a hot key', 'Add', async (form) => {
+    const text = form.get('for').trim();
+    const ms = milliseconds(text);
+    if (text && !(ms > 0)) throw new Error('A duration is numbers with units (ms, s, m, h, d, w), such as 90m or 1h30m.');
+    await post('hot', { rule: choice.value, key: form.getAll('value'), ...(text ? { ttl_ms: ms } : {}) });
+    done();
+    return 'The key is hot.';
+  }, h('label', {}, 'Rule', choice), place, h('label', {}, 'For', h('input', { name: 'for', placeholder: 'the hold of the rule, or such as 10m', spellcheck: 'false', autocomplete: 'off' })));
+  inputs(place, live.fieldsOf(choice.value));
+  place.querySelector('input').focus();
+}
+
 // unbanMany asks whether to end these bans, and does, one after another: one that fails
 // leaves those before it ended.
 export function unbanMany(bans, done = () => {}) {

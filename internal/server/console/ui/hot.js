@@ -1,50 +1,131 @@
-// The keys that are hot.
+// The keys that are hot, and what each hot rule has counted and saved in the last day.
 
-import { get } from './api.js';
-import { h, keyNode, list, setText } from './dom.js';
-import { age, count, date, left } from './format.js';
+import { get, post } from './api.js';
+import { windowBars } from './chart.js';
+import { addHot, ignoreHot, removeHot } from './dialogs.js';
+import { h, keyNode, list, plain, setText } from './dom.js';
+import { age, count, date, left, rate, share, span as spanText } from './format.js';
 import { live, on, poll } from './live.js';
 import { none, page } from './parts.js';
+import { toast } from './toast.js';
+
+const day = 86400e3;
+const parts = 48; // of the day: with as many rules as are kept, no more than the server tells
 
 export function hotView(main, _, signal) {
   const total = h('span', { class: 'dim total' });
-  page(main, 'Hot', total);
-  const rules = h('div', { class: 'sentences' });
+  page(main, 'Hot', total, h('button', { type: 'button', class: 'primary admin addhot', onclick: () => addHot(() => again()) }, 'Add a hot key…'));
+  const rules = h('div', { class: 'windows hotrules' });
+  const noRule = none('There is no hot rule. Hot rules are in the rules file under “hot”.');
   const rows = h('ul', { class: 'rows hotlist' });
   const nothing = none('No key is hot.');
-  main.append(rules, rows, nothing.node);
+  const ignored = h('ul', { class: 'rows hotlist ignoredlist' });
+  const ignoring = h('h2', { hidden: true }, 'Ignored by hand');
+  main.append(rules, noRule.node, rows, nothing.node, ignoring, ignored);
 
   let hot = [];
-  const sentences = () => {
+  let stats = [];
+  let minute = {};
+  let rates = [];
+  const cards = () => {
     const all = [...live.rules.values()].filter((r) => r.kind === 'hot');
-    rules.replaceChildren(...(all.length ? all.map((r) => h('p', { class: 'sentence' }, r.sentence)) : [h('p', { class: 'sentence' }, 'There is no hot rule. Hot rules are in the rules file under “hot”.')]));
+    noRule.show(!all.length);
+    const slots = (name) => rates.map((r) => ({ start: r.from, count: r.hot?.[name]?.events ?? 0 }));
+    list(rules, all.map((r) => ({ ...r, slots: slots(r.name), minute: minute[r.name], stats: stats.find((s) => s.rule === r.name) })), (r) => `${r.name} ${r.sentence}`, card);
   };
   const show = () => {
     const now = hot.filter((k) => !k.until || Date.parse(k.until) > live.now());
     setText(total, now.length === 1 ? '1 key' : `${count(now.length)} keys`);
-    nothing.show(!now.length);
-    list(rows, now, (k) => JSON.stringify([k.rule, k.key, Boolean(live.fieldsOf(k.rule))]), row, true);
+    nothing.show(!now.length && live.rules.size > 0);
+    for (const k of now) k.span_ms = stats.find((s) => s.rule === k.rule)?.span_ms;
+    list(rows, now, (k) => JSON.stringify([k.rule, k.key_base64 ?? k.key, Boolean(live.fieldsOf(k.rule)), !k.until, k.hand]), (k) => row(k, () => again()), true);
   };
   const again = poll(4000, signal, async () => {
-    hot = (await get('hot', {}, signal)).hot ?? [];
+    const [keys, all, last] = await Promise.all([get('hot', {}, signal), get('hot/stats', {}, signal), get('rates', { span: '1m', points: 1, rules: 1 }, signal)]);
+    hot = keys.hot ?? [];
+    stats = all.rules ?? [];
+    minute = last.rates?.at(-1)?.hot ?? {};
+    const kept = stats.flatMap((s) => (s.ignored_keys ?? []).map((k) => ({ ...k, rule: s.rule })));
+    ignoring.hidden = !kept.length;
+    list(ignored, kept, (k) => JSON.stringify([k.rule, k.key_base64 ?? k.key]), (k) => ignoredRow(k, () => again()));
     show();
+    cards();
+  });
+  poll(30e3, signal, async () => {
+    rates = (await get('rates', { span: '24h', points: parts, rules: 1 }, signal)).rates ?? [];
+    cards();
   });
   on('hot', signal, () => again());
   on('second', signal, show);
-  on('rules', signal, sentences);
-  sentences();
+  on('rules', signal, cards);
+  cards();
 }
 
-function row(k) {
-  const rest = h('b', { class: 'n' });
-  const since = h('span', { class: 'dim' });
+// card shows one hot rule: its events in the last minute and day, and what caches saved.
+function card({ name, sentence }) {
+  const per = h('b', {});
+  const hot = h('span', { class: 'tag' });
+  const saved = new Map([[60e3, 'minute'], [3600e3, 'hour'], [day, 'day']].map(([ms, text]) => [ms, [text, h('dd', {})]]));
+  const reports = h('p', { class: 'dim' }, 'No cache reports how many reads it saved.');
+  const shares = h('dl', { class: 'saved', 'aria-label': 'Reads served from memory in the last minute, hour and day' }, [...saved.values()].map(([text, dd]) => h('div', {}, h('dt', {}, text), dd)));
+  const place = h('div', { class: 'bars' });
+  const node = h('section', { class: 'windowcard', 'aria-label': `Hot rule ${plain(name, 80)}` }, h('h2', {}, name, hot),
+    h('p', { class: 'count' }, per, h('span', { class: 'dim' }, 'uses a second, last minute')), h('p', { class: 'dim' }, 'Served from memory'), shares, reports, place,
+    h('p', { class: 'ends dim' }, h('span', {}, `uses, ${spanText(day)} ago`), h('span', {}, 'now')), h('p', { class: 'dim sentence' }, sentence));
+  let drawn = '';
+  return { node, update: ({ minute, stats, slots }) => {
+    setText(per, rate((minute?.events ?? 0) / 60));
+    setText(hot, `${count(stats?.hot ?? 0)} hot`);
+    const reads = (s) => s.hits + s.misses;
+    const told = stats?.saved?.some((s) => reads(s) > 0) ?? false;
+    shares.hidden = !told;
+    reports.hidden = told;
+    for (const s of stats?.saved ?? []) {
+      const dd = saved.get(s.span_ms)?.[1];
+      if (!dd) continue;
+      setText(dd, reads(s) ? share(s.hits, reads(s)) : '–');
+      dd.title = `${count(s.hits)} of ${count(reads(s))} reads; ${count(s.loads)} loads, ${count(s.stale)} stale`;
+    }
+    const is = JSON.stringify(slots);
+    if (is !== drawn) place.replaceChildren(windowBars({ slots, lo: 0, hi: 0 }, day, live.now()));
+    drawn = is;
+  } };
+}
+
+function row(k, again) {
+  const rest = h('span', { class: 'n' });
+  const since = h('span', { class: 'dim since' });
+  const per = h('b', { class: 'n per' });
+  const bounds = h('span', { class: 'dim bounds' });
+  const processes = h('span', { class: 'dim processes' });
   const bar = h('i', { class: 'bar refused' });
-  const node = h('li', { class: 'hotline' }, keyNode(live.fieldsOf(k.rule), k.key, 72), h('span', { class: 'tag' }, k.rule), since, h('span', { class: 'track' }, bar), rest);
-  return { node, update: ({ since: from, until }) => {
+  const button = (text, f) => h('button', { type: 'button', class: 'admin', 'aria-label': `${text.replace('…', '')} ${plain(k.key.join(' '), 60)} under ${plain(k.rule, 60)}`, onclick: () => f(k, again) }, text);
+  const node = h('li', { class: 'hotline' }, keyNode(live.fieldsOf(k.rule), k.key, 72),
+    h('span', { class: 'tags' }, h('span', { class: 'tag' }, k.rule), k.hand && h('span', { class: 'tag' }, 'by hand')), per, h('span', { class: 'about' }, bounds, processes, since),
+    h('span', { class: 'lefts' }, rest, h('span', { class: 'track thin' }, bar)),
+    h('span', { class: 'acts' }, k.until && [button('Remove…', removeHot), button('Ignore…', ignoreHot)]));
+  return { node, update: ({ since: from, until, rate: events, lo, hi, processes: n, span_ms: ms }) => {
     const [a, b] = [Date.parse(from), Date.parse(until)];
+    setText(per, `${rate(events ?? 0)}/s`);
+    setText(bounds, `${hi === lo ? count(lo) : hi ? `${count(lo)} to ${count(hi)}` : lo ? `${count(lo)} or more` : '0'}${ms ? ` in ${spanText(ms)}` : ''}`);
+    setText(processes, n === 1 ? '1 process' : n ? `${count(n)} processes` : 'no reports');
     setText(since, `hot for ${age(live.now() - a)}`);
     since.title = date(a);
     setText(rest, until ? `${left(b - live.now())} left` : 'always');
     bar.style.width = until ? `${Math.max(0, Math.min(100, (100 * (b - live.now())) / (b - a)))}%` : '100%';
   } };
+}
+
+function ignoredRow(k, again) {
+  const end = async () => {
+    try {
+      await post('hot/ignore', { rule: k.rule, ...(k.key_base64 ? { key_base64: k.key_base64 } : { key: k.key }), off: true });
+      toast('The key is counted again.');
+      again();
+    } catch (err) {
+      toast(err.message, 'bad');
+    }
+  };
+  return { node: h('li', { class: 'ignoredline' }, keyNode(live.fieldsOf(k.rule), k.key, 72), h('span', { class: 'tag' }, k.rule),
+    h('button', { type: 'button', class: 'admin', 'aria-label': `Count ${plain(k.key.join(' '), 60)} again under ${plain(k.rule, 60)}`, onclick: end }, 'Count again')) };
 }

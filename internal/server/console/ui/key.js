@@ -22,7 +22,11 @@ export function keyView(main, params, signal) {
   const noRule = none('No rule has these fields.');
   const bans = h('ul', { class: 'rows' });
   const noBan = none('This key is not banned.');
-  main.append(panel('Windows', 'windowspanel', windows, noWindow.node),
+  const days = h('div', { class: 'windows' });
+  const states = h('ul', { class: 'rows' });
+  const hot = panel('Hot keys', 'keyhot', states, days);
+  hot.hidden = true;
+  main.append(panel('Windows', 'windowspanel', windows, noWindow.node), hot,
     panel('What each rule would decide now', 'verdicts', rules, noRule.node), panel('Bans', 'keybans', bans, noBan.node));
 
   let report = null;
@@ -39,6 +43,9 @@ export function keyView(main, params, signal) {
     const verdicts = report.rules ?? [];
     noRule.show(!verdicts.length);
     list(rules, verdicts, (r) => r.rule, verdict);
+    hot.hidden = !report.hot?.length;
+    list(states, report.hot ?? [], (k) => k.rule, hotState);
+    list(days, (report.hot ?? []).map((k) => dayOf(k, report.at)), (c) => c.counter, windowCard);
     noBan.show(!report.bans?.length);
     list(bans, report.bans ?? [], (b) => b.rule, (b) => banRow(b, again));
   };
@@ -48,14 +55,14 @@ export function keyView(main, params, signal) {
 
 const sameFields = (fields) => [...live.rules.values()].filter((r) => r.kind !== 'hot' && r.fields.join('\n') === fields.join('\n'));
 
-function windowCard({ counter, span_ms: ms }) {
+function windowCard({ counter, span_ms: ms, title = `last ${spanText(ms)}` }) {
   const lo = h('b', {});
   const hi = h('span', { class: 'dim' });
   const per = h('span', { class: 'dim per' });
   const place = h('div', { class: 'bars' });
   let drawn = 0;
-  const node = h('section', { class: 'windowcard', 'aria-label': `${counter}, last ${spanText(ms)}` },
-    h('h3', {}, `last ${spanText(ms)}`, h('span', { class: 'tag' }, counter)), h('p', { class: 'count' }, lo, ' ', hi, per), place,
+  const node = h('section', { class: 'windowcard', 'aria-label': `${counter}, ${title}` },
+    h('h3', {}, title, h('span', { class: 'tag' }, counter)), h('p', { class: 'count' }, lo, ' ', hi, per), place,
     h('p', { class: 'ends dim' }, h('span', {}, `${spanText(ms)} ago`), h('span', {}, 'now')));
   return { node, update: (c) => {
     setText(lo, count(c.lo));
@@ -64,6 +71,33 @@ function windowCard({ counter, span_ms: ms }) {
     if (c.at !== drawn) place.replaceChildren(windowBars(c, ms, c.at));
     drawn = c.at;
   } };
+}
+
+// dayOf is the last day of a key under a hot rule in the form of a window: its uses while
+// it was hot.
+function dayOf({ rule, day }, at) {
+  const sum = day.reduce((n, s) => n + s.count, 0);
+  return { counter: rule, title: 'last 24 h, while it was hot', span_ms: 86400e3, lo: sum, hi: sum, slots: day, at };
+}
+
+function hotState({ rule }) {
+  const badge = h('span', { class: 'badge' });
+  const bounds = h('span', {});
+  const when = h('span', { class: 'dim' });
+  const processes = h('ul', { class: 'some processes' });
+  const node = h('li', { class: 'hotstate' }, badge, h('a', { class: 'name', href: ruleHref(rule) }, rule), bounds, when, processes);
+  return { node, update: (k) => {
+    setText(badge, k.hot ? 'hot' : 'not hot');
+    badge.className = `badge ${k.hot ? 'refused' : 'unmatched'}`;
+    setText(bounds, `${count(k.lo)}${k.hi > k.lo ? ` to ${count(k.hi)}` : ''} in ${spanText(k.span_ms)}`);
+    setText(when, !k.hot ? '' : `since ${date(Date.parse(k.hot.since))}, ${k.hot.until ? `${left(Date.parse(k.hot.until) - live.now())} left` : 'always'}`);
+    list(processes, k.processes.slice(0, 20), (p) => p.name, processRow);
+  } };
+}
+
+function processRow({ name }) {
+  const per = h('span', { class: 'dim' });
+  return { node: h('li', {}, shown(name), ' ', per), update: (p) => setText(per, `${rate(p.events / 60)}/s`) };
 }
 
 function verdict({ rule }) {
