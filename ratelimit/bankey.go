@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"crypto/sha256"
 	"fmt"
-	"net/netip"
 
 	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/match"
@@ -41,25 +40,4 @@ func banValues(k match.Key, key []byte) []string {
 		return []string{string(key)}
 	}
 	return values
-}
-
-// checkBanClient returns an error if the client in a key of k is a network to which no
-// client is folded: no event has it, so a ban of it would do nothing. There are as many
-// values as k has fields.
-func checkBanClient(k match.Key, values []string) error {
-	i := k.ClientField()
-	fold := k.Fold()
-	if i < 0 || fold.Off {
-		return nil
-	}
-	client := string(k.ClientOf(i, []byte(values[i])))
-	p, err := netip.ParsePrefix(client)
-	if err != nil {
-		return nil
-	}
-	folded := string(fold.Append(nil, []byte(p.Addr().String())))
-	if folded == client {
-		return nil
-	}
-	return fmt.Errorf("client: %q: networks cannot be banned: must be an address; %s bans %s", client, p.Addr(), folded)
 }

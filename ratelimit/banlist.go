@@ -49,8 +49,12 @@ func (b BanList) now() int64 {
 // Add bans a key under a rule from now on, until r.Until. The zero r.Since is now, and
 // the empty r.Source is "manual". A ban of the key that ends later is kept instead.
 //
-// It is an error if r is not valid, if the client is a network to which clients are not
-// folded, or if it is on the allow list. If there is no memory for another ban, the error
+// The key may be a network, such as 192.0.2.0/24, if the rule's key is the client alone and
+// the store is memory: every client in it is then banned, whatever it has counted. From
+// then on decisions of clients are slower by a look-up for each length of such a network.
+//
+// It is an error if r is not valid, if the client is any other network to which clients are
+// not folded, or if it is on the allow list. If there is no memory for another ban, the error
 // of the memory store is [ErrBansFull].
 func (b BanList) Add(r BanRecord) error {
 	now := b.now()
@@ -88,7 +92,8 @@ func (b BanList) Remove(rule string, key ...string) (held bool, err error) {
 	return held, nil
 }
 
-// Get returns the ban of a key under the named rule; held is false if there is none.
+// Get returns the ban of a key under the named rule, its own or that of a network around
+// it; held is false if there is none.
 //
 // The error is a [*RuleError] if there is no such rule; it says what is wrong with the
 // key; or it is the store's. With the memory store the cost is one look-up, under a lock that
@@ -264,7 +269,11 @@ func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, allowed bool, e
 		return nil, false, err
 	}
 	if b.Source != ban.SourceRule { // an event had that of a rule
-		if err := checkBanClient(r.Key, b.Key); err != nil {
+		b.Key = slices.Clone(b.Key)
+		if err := checkBanClient(r.Key, b.Key, l.memory != nil); err != nil {
+			return nil, false, err
+		}
+		if key, err = banKey(r.Key, b.Key); err != nil {
 			return nil, false, err
 		}
 	}

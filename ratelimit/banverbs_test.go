@@ -364,20 +364,37 @@ func ExampleBanList() {
 	// true <nil>
 }
 
-// A network is no client, so it cannot be banned or imported, but for the one that
-// clients are folded to; a ban that a rule began is of a key that an event had.
-func TestBanOfANetwork(t *testing.T) {
-	l := banLimiter(t, ratelimit.Config{}, ratelimit.Rule{Name: "limit", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(100, time.Minute)}})
+// What is no network of several clients cannot be banned or imported; a ban that a rule
+// began is of a key that an event had.
+func TestBanOfNoNetwork(t *testing.T) {
+	l := banLimiter(t, ratelimit.Config{},
+		ratelimit.Rule{Name: "limit", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(100, time.Minute)}},
+		ratelimit.Rule{Name: "login", Key: foldedKey(t, "client", "user"), Limits: []ratelimit.Limit{per(100, time.Minute)}},
+	)
 	until := l.Now().Add(time.Hour)
-	for _, key := range []string{"192.0.2.0/24", "192.0.2.1/32", "0.0.0.0/0", "2001:db8::/48", "2001:DB8::/64", "::/0"} {
-		b := ratelimit.BanRecord{Rule: "limit", Key: []string{key}, Until: until}
-		const want = "networks cannot be banned"
-		if err := l.Bans().Add(b); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Ban(%s): %v", key, err)
+	for _, x := range []struct {
+		key  []string
+		want string
+	}{
+		{[]string{"192.0.2.1/32"}, "shorter than /32; 192.0.2.1 bans 192.0.2.1"},
+		{[]string{"2001:DB8::/64"}, "shorter than /64"},
+		{[]string{"2001:db8::/72"}, "shorter than /64"},
+		{[]string{"::ffff:192.0.2.0/120"}, "not a network of several clients"},
+		{[]string{"0.0.0.0/0"}, "too many clients: must be /8 or longer"},
+		{[]string{"::/0"}, "too many clients: must be /16 or longer"},
+		{[]string{"10.0.0.0/9"}, "is on the allow list"},
+		{[]string{"192.0.2.0/24", "ada"}, "networks cannot be banned under a rule that counts by more than the client"},
+	} {
+		b := ratelimit.BanRecord{Rule: "limit", Key: x.key, Until: until}
+		if len(x.key) == 2 {
+			b.Rule = "login"
+		}
+		if err := l.Bans().Add(b); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("Ban(%s): %v, want %q", x.key, err, x.want)
 		}
 		line, _ := b.MarshalJSON()
-		if _, err := l.Bans().Import(bytes.NewReader(line)); err == nil || !strings.Contains(err.Error(), "ban 1: client: ") || !strings.Contains(err.Error(), want) {
-			t.Errorf("ImportBans(%s): %v", key, err)
+		if _, err := l.Bans().Import(bytes.NewReader(line)); !strings.Contains(x.want, "allow") && (err == nil || !strings.Contains(err.Error(), x.want)) {
+			t.Errorf("ImportBans(%s): %v", x.key, err)
 		}
 	}
 	if n := len(listed(t, l)); n != 0 {

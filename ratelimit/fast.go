@@ -26,7 +26,7 @@ func (mr *memoryRule) hasFastPath() bool {
 // cache, and ignores now.
 func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now int64, key string, cost uint64) bool {
 	rs := m.rules.Load()
-	if rs.set != set || rs.moving.Load() || !rs.rules[rule].fast || len(key) > maxStored || cost == 0 {
+	if rs.set != set || rs.moving.Load() || m.networks.Load() != nil || !rs.rules[rule].fast || len(key) > maxStored || cost == 0 {
 		return false
 	}
 	mr := rs.rules[rule]

@@ -69,6 +69,9 @@ func (m *memory) holds(p *probe, r *request, now int64) {
 	*p.o = outcome{Rule: p.o.Rule}
 	until, ok := m.bans.Until(p.id, p.hash, bytesOf(p.key), now)
 	if !ok {
+		if until, ok = m.networkUntil(p.memoryRule, bytesOf(p.key), now); ok {
+			p.refuseUntil(until)
+		}
 		return
 	}
 	if p.Ban != nil && p.Ban.Extend && r.Cost > 0 && !r.Peek {

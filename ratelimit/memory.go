@@ -31,6 +31,10 @@ type memory struct {
 	bans   *ban.Table
 	rules  atomic.Pointer[memoryRules]
 
+	// networks is nil until a network is banned by hand. Lengths stay: that its bans are
+	// over costs a look-up, and nothing else.
+	networks atomic.Pointer[networkLengths]
+
 	mu     sync.RWMutex      // one Update at a time, and no Import meanwhile
 	ids    map[string]uint32 // of rule names, for the ban table; never reused
 	tables uint64            // tables made so far, which orders them
@@ -98,6 +102,7 @@ type memoryRule struct {
 	adapt    *adapter
 	counters *ruleCounters
 	fast     bool // see decideFast
+	byClient bool // networks can be banned
 }
 
 // limitN returns the most that the i-th limit may have used: N, or its burst.
@@ -133,7 +138,7 @@ func (m *memory) build(s *Set, old *memoryRules) (*memoryRules, error) {
 }
 
 func (m *memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, error) {
-	mr := &memoryRule{Rule: r}
+	mr := &memoryRule{Rule: r, byClient: byClient(r.Key)}
 	mr.fast = mr.hasFastPath()
 	before := old.named(r.Name)
 	if before != nil && before.Key.Equal(r.Key) {

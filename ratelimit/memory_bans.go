@@ -134,6 +134,7 @@ func (m *memory) addBan(b BanRecord, key []byte, now int64) (ban.Result, error) 
 	if result == ban.Full {
 		return result, ErrBansFull
 	}
+	m.noteNetwork(mr, key)
 	return result, nil
 }
 
@@ -155,6 +156,9 @@ func (m *memory) banOf(rule string, key []byte, now int64) (BanRecord, bool) {
 	}
 	key = m.stored(key)
 	b, ok := m.bans.Get(mr.id, mr.records.table.Hash(string(key)), key, now)
+	if !ok {
+		b, ok = m.networkBan(mr, key, now)
+	}
 	if !ok {
 		return BanRecord{}, false
 	}

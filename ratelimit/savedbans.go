@@ -86,6 +86,7 @@ func (in *chunkImport) ban(mr *memoryRule, b *ban.Ban) {
 	case ban.Kept:
 		in.done.Kept++
 	default:
+		in.m.noteNetwork(mr, b.Key)
 		in.done.Bans++
 	}
 }

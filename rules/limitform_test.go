@@ -101,6 +101,9 @@ func TestSchemaPatterns(t *testing.T) {
 		{"keyField", "user | client", true},
 		{"keyField", "user|x-token|client", true},
 		{"keyField", "user |", false},
+		{"keyField", "client/24", true},
+		{"keyField", "user | client/24,48", true},
+		{"keyField", "user/24", false},
 		{"keyField", "a|b|c|d|e|f|g|h|i", false},
 	} {
 		if got := patterns[c.def].MatchString(c.text); got != c.fits {

@@ -88,6 +88,14 @@ rules.yaml:4:43: key: field "Client": did you mean client?
 rules.yaml:4:58: key: 9 alternatives: must be at most 8
 rules.yaml:4:92: key: field "user | client" twice: must be given once`,
 	},
+	{
+		"networks", limit("name: x", "key: [client/33, 'client/24,129', client/, user/24, 'client/24,48', client]", "limit: 1 per 1s"),
+		`rules.yaml:4:11: key: client/33: must be a prefix length from 1 to 32, as in client/24 or "client/24,48", where the second is for IPv6
+rules.yaml:4:22: key: client/24,129: must be a prefix length from 1 to 128, as in client/24 or "client/24,48", where the second is for IPv6
+rules.yaml:4:39: key: client/: must be a prefix length from 1 to 32, as in client/24 or "client/24,48", where the second is for IPv6
+rules.yaml:4:48: key: field "user/24": must be 1 to 64 letters, digits, '-', '_' and '.'
+rules.yaml:4:73: key: field "client" twice: must be given once`,
+	},
 	{"no key fields", limit("name: x", "key: []", "limit: 1 per 1s"), `rules.yaml:4:10: key: an empty list: must be a field such as client, or a list of fields`},
 	{"too many key fields", limit("name: x", "key: [a, b, c, d, e, f, g, h, i]", "limit: 1 per 1s"), `rules.yaml:4:10: key: 9 elements: must be at most 8`},
 

@@ -132,11 +132,15 @@ func prefixes(ps []netip.Prefix) []string {
 	return texts
 }
 
-// keyNoun returns what k counts by: "client", "user (or else client)",
-// "combination of client and path".
+// keyNoun returns what k counts by: "client", "client/24 (IPv6 /48)", "user (or else
+// client)", "combination of client and path".
 func keyNoun(k match.Key) string {
 	names := k.Fields()
 	for i, name := range names {
+		if fold := k.Fold(); i == k.ClientField() && fold.IPv4 < 32 {
+			name = strings.Replace(name, match.Client.String(), fmt.Sprintf("client/%d (IPv6 /%d)", fold.IPv4, fold.IPv6), 1)
+			names[i] = name
+		}
 		if first, rest, ok := strings.Cut(name, " | "); ok {
 			names[i] = first + " (or else " + strings.ReplaceAll(rest, " | ", ", or else ") + ")"
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // readKey reads the fields that a rule counts by, each of which may be several, as in
-// "user | client".
+// "user | client". A client may be a network, as in "client/24,48".
 func (r *reader) readKey(n ast.Node) match.Key {
 	if n == nil || !r.atMost(n, "key", match.MaxKeyFields) {
 		return match.Key{}
@@ -22,18 +22,22 @@ func (r *reader) readKey(n ast.Node) match.Key {
 		}
 		return s, nil
 	}
-	var k match.Key
+	k, fold := match.Key{}, r.fold
 	for at, text := range each(r, n, "key", parse) {
 		fields := strings.Split(text, "|")
 		valid := true
 		for i := range fields {
 			fields[i] = strings.Trim(fields[i], " ")
+			if bits, ok := strings.CutPrefix(fields[i], match.Client.String()+"/"); ok {
+				fields[i] = match.Client.String()
+				valid = r.readNetwork(at, bits, &fold) && valid
+			}
 			valid = valid && r.checkField(at, "key", fields[i])
 		}
 		if !valid {
 			continue
 		}
-		more, err := match.NewKey(r.fold, append(k.Fields(), strings.Join(fields, " | "))...)
+		more, err := match.NewKey(fold, append(k.Fields(), strings.Join(fields, " | "))...)
 		if err != nil {
 			r.fail(at, "%v", err)
 			continue
@@ -41,6 +45,20 @@ func (r *reader) readKey(n ast.Node) match.Key {
 		k = more
 	}
 	return k
+}
+
+// readNetwork reads the prefix lengths of a client's network, as in "24" or "24,48", into
+// fold. The second is that of IPv6 addresses, which the first leaves as it is.
+func (r *reader) readNetwork(n ast.Node, text string, fold *match.Fold) bool {
+	v4, v6, both := strings.Cut(text, ",")
+	var err error
+	if fold.IPv4, err = parseBits(32)(strings.TrimSpace(v4)); err == nil && both {
+		fold.IPv6, err = parseBits(128)(strings.TrimSpace(v6))
+	}
+	if err != nil {
+		r.fail(n, `key: client/%s: %v, as in client/24 or "client/24,48", where the second is for IPv6`, clip(text), err)
+	}
+	return err == nil
 }
 
 // checkField records a mistake, and reports false, if name, which stands at n, cannot

@@ -51,10 +51,11 @@ func TestBanOfNoClient(t *testing.T) {
 		{"per-client", "[2001:db8::1]:443", ""},
 		{"per-client", "2001:db8:0:1::/64", ""}, // as it is listed
 		{"per-client", "proxy:192.0.2.1", ""},
-		{"per-client", "192.0.2.0/24", `client: "192.0.2.0/24": networks cannot be banned: must be an address; 192.0.2.0 bans 192.0.2.0`},
-		{"per-client", "192.0.2.1/32", `networks cannot be banned`},
-		{"per-client", "0.0.0.0/0", `networks cannot be banned`},
-		{"per-client", "2001:db8::/48", `networks cannot be banned: must be an address; 2001:db8:: bans 2001:db8::/64`},
+		{"per-client", "192.0.2.0/24", ""},
+		{"per-client", "2001:db8::/48", ""},
+		{"per-client", "192.0.2.1/32", `not a network of several clients`},
+		{"per-client", "0.0.0.0/0", `too many clients: must be /8 or longer`},
+		{"per-client", "2001:db8::/72", `must be an address, or shorter than /64; 2001:db8:: bans 2001:db8::/64`},
 		{"per-client", "192.0.2.1\n", `client: "192.0.2.1\n": must be an address`},
 		{"per-client", "192.0.2", `must be an address`},
 		{"per-client", "bob", `client: "bob": must be an address such as 192.0.2.1`},
@@ -100,7 +101,7 @@ func TestRestoreBanOfANetwork(t *testing.T) {
 	e := newEngine(t, someRules)
 	r := e.Restorer()
 	until := e.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
-	for _, key := range []string{"192.0.2.0/24", "192.0.2.1"} {
+	for _, key := range []string{"192.0.2.0/1", "192.0.2.1"} {
 		if err := r.Ban([]byte(fmt.Sprintf(`{"ban":{"rule":"per-client","key":[%q],"until":%q}}`, key, until))); err != nil {
 			t.Error(err)
 		}

@@ -250,7 +250,7 @@ var vectors = []vector{
 	{"GET", "/v1/counters/requests/top?n=0", "", 400, `n: \"0\": must be 1 to 1000`},
 	{"POST", "/v1/bans", `{"rule":"flood","key":["203.0.113.66"],"for":"10m","reason":"too much"}`, 201, `"reason":"too much","source":"http"`},
 	{"POST", "/v1/bans", `{"rule":"login","key_base64":["MTkyLjAuMi4x","/w=="],"for":"10m"}`, 201, `{"rule":"login","key_base64":["MTkyLjAuMi4x","/w=="]`},
-	{"POST", "/v1/bans", `{"rule":"flood","key":"192.0.2.0/24","for":"10m"}`, 400, `networks cannot be banned`},
+	{"POST", "/v1/bans", `{"rule":"flood","key":"0.0.0.0/0","for":"10m"}`, 400, `too many clients: must be /8 or longer`},
 	{"POST", "/v1/bans", `{"rule":"flood","key":"a","for":"never"}`, 400, `for: \"never\": must be a duration`},
 	{"POST", "/v1/bans", `{"rule":"flood","key":"a","for":"4000d"}`, 400, `of at most 3650d`},
 	{"POST", "/v1/bans", `{"rule":"none","key":"a","for":"1m"}`, 404, `"NORULE"`},
