@@ -40,7 +40,8 @@
 //
 // # Not kept in Redis
 //
-// Rules with Adapt are rejected by [New]. The random part of Ban.Jitter is another for each ban. Counts saturate at 2^53-1. The time
+// Rules with Adapt, and with bans after distinct values, are rejected by [New]. Networks cannot
+// be banned. The random part of Ban.Jitter is another for each ban. Counts saturate at 2^53-1. The time
 // that a request brings is ignored.
 //
 // # Cost

@@ -169,7 +169,9 @@ func TestRejectedRules(t *testing.T) {
 	for len(many.Limits) < 256 {
 		many.Limits = append(many.Limits, many.Limits[0])
 	}
-	for _, r := range []ratelimit.Rule{adapts, many} {
+	distinct := limited("distinct", path, ratelimit.Sliding, 10)
+	distinct.Ban = &ratelimit.Ban{After: 10, Of: ratelimit.Distinct, Field: "user", Span: time.Minute, For: time.Minute}
+	for _, r := range []ratelimit.Rule{adapts, many, distinct} {
 		if _, err := latelyredis.New(nil, set(t, limited("first", path, ratelimit.Sliding, 1), r), latelyredis.Config{}); err == nil || !strings.Contains(err.Error(), r.Name) {
 			t.Errorf("%v, want an error that names the rule %q", err, r.Name)
 		}

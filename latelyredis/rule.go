@@ -82,6 +82,8 @@ func newRule(r *ratelimit.Rule) (rule, error) {
 	switch {
 	case r.Adapt != nil:
 		return rule{}, fmt.Errorf("adapt: limits that follow the traffic are not kept in Redis yet: remove adapt, or use the memory store")
+	case r.Ban != nil && r.Ban.Of == ratelimit.Distinct:
+		return rule{}, fmt.Errorf("ban: after %d distinct values of %s: values are not kept in Redis yet: count hits or refusals, or use the memory store", r.Ban.After, r.Ban.Field)
 	case len(r.Limits) > maxLimits:
 		return rule{}, fmt.Errorf("%d limits: must be at most %d", len(r.Limits), maxLimits)
 	}

@@ -45,7 +45,7 @@ type Store struct {
 // rueidis.NewClient, for a single server, Sentinel or a cluster. The caller closes it.
 //
 // New does not talk to the server. The error names what is wrong with c, or the rule that
-// cannot be kept in Redis: one with Adapt.
+// cannot be kept in Redis: one with Adapt, or with a ban after distinct values.
 func New(client rueidis.Client, set *ratelimit.Set, c Config) (*Store, error) {
 	return newStore(rueidisConn{client}, set, c, source("clock"))
 }
