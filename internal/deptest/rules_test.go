@@ -34,7 +34,7 @@ internal/server/engine  -> api, internal/server/access, internal/server/hotlist,
 internal/server/hotlist -> api
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
-replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, lately, github.com/klauspost/compress
+replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, lately, internal/decompress, github.com/klauspost/compress
 
 client      -> api, hotkey, ratelimit, match, lately, internal/resp, internal/tally
 rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
@@ -49,9 +49,12 @@ internal/store/storetest      -> internal/store, ratelimit, match, lately
 ratelimit           -> match, lately, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants
 hotkey              -> match, lately, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/tally, internal/invariants
 
+internal/follow -> accesslog, match, internal/decompress
+
 accesslog               -> match
 sampled                 -> lately
 internal/accesslogtest -> std
+internal/decompress -> github.com/klauspost/compress
 internal/randtest -> std
 lately                  -> internal/ring, internal/keytable, internal/snapshot, internal/invariants
 

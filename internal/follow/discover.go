@@ -1,0 +1,72 @@
+package follow
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// discover begins to follow the files that directories and patterns have now.
+func (f *Follower) discover() {
+	for _, l := range f.config.Logs {
+		if !l.many() {
+			f.tail(l.Path, l.Format)
+			continue
+		}
+		paths := l.files()
+		for _, path := range paths {
+			if !isRotated(path, paths) && !f.follows(path) {
+				f.tail(path, l.Format)
+			}
+		}
+	}
+}
+
+// files returns the regular files of a directory or a pattern.
+func (l *Log) files() []string {
+	pattern := l.Path
+	if info, err := os.Stat(l.Path); err == nil && info.IsDir() {
+		pattern = filepath.Join(escaped(l.Path), "*")
+	}
+	paths, _ := filepath.Glob(pattern) // New has checked the pattern
+	return slices.DeleteFunc(paths, func(path string) bool {
+		info, err := os.Stat(path)
+		return err != nil || !info.Mode().IsRegular() || filepath.Base(path)[0] == '.'
+	})
+}
+
+// covers reports whether path is in the directory l, or fits the pattern l.
+func (l *Log) covers(path string) bool {
+	fits, _ := filepath.Match(l.Path, path)
+	return fits || filepath.Dir(path) == l.Path
+}
+
+// escaped returns a pattern that matches path only.
+func escaped(path string) string {
+	var pattern []byte
+	for i := range len(path) {
+		switch path[i] {
+		case '*', '?', '[', '\\':
+			pattern = append(pattern, '\\')
+		}
+		pattern = append(pattern, path[i])
+	}
+	return string(pattern)
+}
+
+// isRotated reports whether path is compressed, or the rotated file of another of paths.
+func isRotated(path string, paths []string) bool {
+	return isCompressed(path) || slices.ContainsFunc(paths, func(base string) bool {
+		_, ok := rotatedName(filepath.Base(base), filepath.Base(path))
+		return ok && filepath.Dir(base) == filepath.Dir(path)
+	})
+}
+
+// follows reports whether path is the file of a log that is followed, under any name.
+func (f *Follower) follows(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && slices.ContainsFunc(f.tails, func(t *tail) bool {
+		_, rotated := rotatedName(filepath.Base(t.path), filepath.Base(path))
+		return t.path == path || t.open(info) >= 0 || rotated && filepath.Dir(t.path) == filepath.Dir(path)
+	})
+}

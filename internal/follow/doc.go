@@ -1,0 +1,41 @@
+// Package follow reads log files while programs write them, and passes their events on.
+//
+//	f, err := follow.New(follow.Config{
+//		Logs:  []follow.Log{{Path: "/var/log/nginx/access.log"}},
+//		Judge: func(ev *match.Event) { ... },
+//	})
+//	...
+//	if err := f.Resume(saved); err != nil { ... } // of the process before this one
+//	err = f.Run(ctx)
+//
+// # Guarantees
+//
+// Each line of a log is passed on once, although the file is renamed, copied and truncated,
+// compressed, replaced through a symbolic link, or deleted and created again, and although
+// the process is killed: if its own state and that of [Follower.Save] are kept together,
+// a process that resumes from both has counted each line once.
+//
+// Three things are lost by their nature: a line that is written between the copy and the
+// truncation of a copytruncate and before the next poll; what was not read yet of a file
+// that is deleted, or truncated without a copy, while nobody follows it; and what is in
+// rotated files whose names are not those of rotation (see below).
+//
+// # Files
+//
+// A file is known by its device, its inode and a hash of its first bytes; one that was
+// copied or compressed by the hash alone. So a file that was truncated and has grown again
+// is new, and a copy of a file that was read is not read again. A rotated file has the name
+// of the log and a number or a date: access.log.1, access.log-20240129.gz,
+// access-20240129.log. A file that was rotated is read for another minute,
+// since programs write to it until they have opened the new one.
+//
+// Files are polled. Reading takes one goroutine, which parses as well.
+//
+// # Times
+//
+// Events are in the order of the file, or with a lateness in that of time: an event waits
+// until an event of the same log is newer by the lateness, or that much time has passed. An
+// event that is older than one before it by more than that is late: it is counted as late, and
+// passed on. While several logs have unread lines, as at the start, their events are passed
+// on in the order of time.
+package follow

@@ -1,0 +1,224 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/match"
+)
+
+// Config says which logs a [Follower] reads.
+type Config struct {
+	// Logs is the logs; at least one.
+	Logs []Log
+
+	// Lateness is how much older than the newest event of its log an event may be, and
+	// still be passed on in the order of time; 0 means that events are passed on as they
+	// are read.
+	Lateness time.Duration
+
+	// Silence is for how long a log may have no line until a warning is logged; 0 means
+	// that there is none.
+	Silence time.Duration
+
+	// Judge takes the events, one at a time. An event and its values are valid until it
+	// returns.
+	Judge func(*match.Event)
+
+	// Log receives what happens to the files; nil discards it.
+	Log *slog.Logger
+}
+
+// A Log is the path of a log, of a directory of logs, or a pattern of paths as of
+// [filepath.Match].
+type Log struct {
+	Path   string
+	Format accesslog.Format // the zero Format means that it is found from the lines
+}
+
+const (
+	poll     = 100 * time.Millisecond // how often files are looked at
+	discover = time.Second            // how often directories and patterns are read
+	maxLate  = time.Hour
+
+	// maxHeld bounds the events that wait for older ones. If there are more, the oldest
+	// are passed on.
+	maxHeld = 1 << 18
+)
+
+// A Follower follows logs. Make one with [New]. Run is called once; the other methods may be
+// called meanwhile, by any goroutine.
+type Follower struct {
+	config Config
+	log    *slog.Logger
+
+	mu         sync.Mutex // held while a block is read, and its events are judged
+	tails      []*tail
+	discovered time.Time
+	queue      queue
+	event      match.Event // of the queue
+	buf        []byte
+}
+
+// New returns a Follower. The error names the wrong field of c.
+func New(c Config) (*Follower, error) {
+	switch {
+	case len(c.Logs) == 0:
+		return nil, errors.New("follow: no log: must be at least one")
+	case c.Lateness < 0 || c.Lateness > maxLate:
+		return nil, fmt.Errorf("lateness: %v: must be 0s to %v", c.Lateness, maxLate)
+	case c.Silence < 0:
+		return nil, fmt.Errorf("silence: %v: must be more than 0s", c.Silence)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	f := &Follower{config: c, log: c.Log, buf: make([]byte, blockSize)}
+	f.config.Logs = slices.Clone(c.Logs)
+	for i := range f.config.Logs {
+		l := &f.config.Logs[i]
+		if l.Path == "" {
+			return nil, errors.New("follow: an empty path: must be a file, a directory or a pattern")
+		}
+		path, err := filepath.Abs(l.Path)
+		if err != nil {
+			return nil, fmt.Errorf("follow: %s: %w", l.Path, err)
+		}
+		if _, err := filepath.Match(l.Path, ""); err != nil {
+			return nil, fmt.Errorf("follow: %s: %w", l.Path, err)
+		}
+		l.Path = path
+		if !l.many() {
+			f.tail(l.Path, l.Format)
+		}
+	}
+	return f, nil
+}
+
+// many reports whether l is not one file.
+func (l *Log) many() bool {
+	info, err := os.Stat(l.Path)
+	return err == nil && info.IsDir() || err != nil && strings.ContainsAny(l.Path, "*?[")
+}
+
+// tail returns the log of that path, which begins to be followed if it is not yet.
+func (f *Follower) tail(path string, format accesslog.Format) *tail {
+	i := slices.IndexFunc(f.tails, func(t *tail) bool { return t.path == path })
+	if i >= 0 {
+		return f.tails[i]
+	}
+	t := &tail{path: path, format: format, log: f.log, newest: math.MinInt64 / 2, lateness: int64(f.config.Lateness)}
+	t.stats = Stats{File: path, LastLine: time.Now()}
+	f.tails = append(f.tails, t)
+	return t
+}
+
+// Run follows the logs until ctx is done. It ends with the error of ctx.
+func (f *Follower) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	defer f.close()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-timer.C:
+		}
+		f.poll(ctx, time.Now())
+		timer.Reset(poll)
+	}
+}
+
+func (f *Follower) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range f.tails {
+		t.close()
+	}
+}
+
+// poll reads what there is to read at now.
+func (f *Follower) poll(ctx context.Context, now time.Time) {
+	f.look(now)
+	for ctx.Err() == nil && f.readNext(now) {
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ctx.Err() == nil {
+		f.release(now.Add(-f.config.Lateness).UnixNano())
+	}
+	for _, t := range f.tails {
+		t.listen(f.config.Silence, now)
+	}
+}
+
+// look looks which files there are.
+func (f *Follower) look(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now.Sub(f.discovered) >= discover {
+		f.discovered = now
+		f.discover()
+	}
+	for _, t := range f.tails {
+		t.refresh(now)
+	}
+}
+
+// readNext reads a block of the log that is behind the others, and reports whether there was
+// one. Several logs with unread lines are passed on in the order of time.
+func (f *Follower) readNext(now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var next *tail
+	behind := 0
+	for _, t := range f.tails {
+		if t.unread() == nil {
+			continue
+		}
+		behind++
+		if next == nil || t.newest < next.newest {
+			next = t
+		}
+	}
+	if next == nil {
+		return false
+	}
+	each := f.config.Judge
+	if behind > 1 || f.config.Lateness > 0 || f.queue.Len() > 0 {
+		each = f.queue.hold
+	}
+	next.readBlock(f.buf, each, now)
+	if f.queue.Len() > 0 {
+		f.releaseOrdered()
+	}
+	return true
+}
+
+// releaseOrdered passes on the events that wait for none: those that are older than all that
+// is unread, but for the late.
+func (f *Follower) releaseOrdered() {
+	newest, oldest := int64(math.MinInt64), int64(math.MaxInt64)
+	for _, t := range f.tails {
+		newest = max(newest, t.newest)
+		if t.unread() != nil {
+			oldest = min(oldest, t.newest)
+		}
+	}
+	f.release(min(oldest, newest) - int64(f.config.Lateness))
+	for f.queue.Len() > maxHeld {
+		f.release(f.queue.events[0].At)
+	}
+}
+
+func (f *Follower) release(upTo int64) { f.queue.release(upTo, &f.event, f.config.Judge) }

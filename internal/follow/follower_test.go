@@ -1,0 +1,264 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/match"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A reader follows logs of "SECOND,NAME" lines, and keeps the names that it is passed.
+type reader struct {
+	t *testing.T
+	*Follower
+	names []string
+	now   time.Time
+}
+
+func newReader(t *testing.T, c Config, paths ...string) *reader {
+	t.Helper()
+	r := &reader{t: t, now: time.Now()}
+	format, err := accesslog.ParseFormat("csv:time=1@s,client=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		c.Logs = append(c.Logs, Log{Path: path, Format: format})
+	}
+	c.Judge = func(ev *match.Event) { r.names = append(r.names, string(ev.Get(match.Client))) }
+	if r.Follower, err = New(c); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.close)
+	return r
+}
+
+// want polls, and compares the names that are new.
+func (r *reader) want(names ...string) {
+	r.t.Helper()
+	r.now = r.now.Add(2 * discover)
+	r.poll(context.Background(), r.now)
+	if !slices.Equal(r.names, names) {
+		r.t.Fatalf("read %q, want %q", r.names, names)
+	}
+	r.names = nil
+}
+
+func write(t *testing.T, path string, lines ...string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range lines {
+		if !strings.Contains(line, ",") {
+			lines[i] = "1700000000," + line
+		}
+	}
+	if _, err := f.WriteString(strings.Join(lines, "\n") + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSymlink follows a symbolic link to the files that it points to, back and forth.
+func TestSymlink(t *testing.T) {
+	dir := t.TempDir()
+	a, b, link := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "log")
+	point := func(to string) {
+		_ = os.Remove(link)
+		if err := os.Symlink(to, link); err != nil {
+			t.Skip(err)
+		}
+	}
+	r := newReader(t, Config{}, link)
+	r.want() // not there yet
+	write(t, a, "a1")
+	point(a)
+	r.want("a1")
+	write(t, a, "a2")
+	write(t, b, "b1")
+	point(b)
+	write(t, a, "a3")
+	r.want("a2", "a3", "b1")
+	point(a)
+	write(t, a, "a4")
+	write(t, b, "b2")
+	r.want("b2", "a4")
+
+	// The process is replaced, and the link points elsewhere meanwhile.
+	if err := r.Save(func(state []byte) error {
+		write(t, a, "a5")
+		point(b)
+		write(t, b, "b3")
+		next := newReader(t, Config{}, link)
+		if err := next.Resume(state); err != nil {
+			return err
+		}
+		next.want("a5", "b3")
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDirectory follows what a directory and a pattern have, but not rotated files.
+func TestDirectory(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	write(t, path("a.log"), "a1")
+	write(t, path("a.log.1"), "old")
+	write(t, path("b.txt"), "b1")
+	write(t, path("c.log.gz"), "compressed")
+	r := newReader(t, Config{}, dir)
+	glob := newReader(t, Config{}, path("*.log"))
+	r.want("a1", "b1")
+	glob.want("a1")
+	write(t, path("d.log"), "d1")
+	for _, names := range [][2]string{{"a.log.1", "a.log.2"}, {"a.log", "a.log.1"}} {
+		if err := os.Rename(path(names[0]), path(names[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, path("a.log.1"), "a2")
+	write(t, path("a.log"), "a3")
+	r.want("d1", "a2", "a3")
+	glob.want("d1", "a2", "a3")
+}
+
+// TestLateness puts events in the order of time, counts those that are late, and keeps the
+// ones that wait over a restart.
+func TestLateness(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	at := time.Now().Unix()
+	line := func(seconds int64, name string) string { return fmt.Sprintf("%d,%s", at+seconds, name) }
+	c := Config{Lateness: 10 * time.Second}
+	r := newReader(t, c, path)
+	write(t, path, line(-100, "a"), line(-80, "c"), line(-85, "b"), line(-95, "late"), line(-2, "e"), line(-5, "d"))
+	r.now = time.Unix(at, 0).Add(-2 * discover) // what is newer than ten seconds waits
+	r.want("a", "late", "b", "c")
+	if late := r.Stats()[0].Late; late != 1 {
+		t.Errorf("%d events are late, want 1", late)
+	}
+	if err := r.Save(func(state []byte) error {
+		next := newReader(t, c, path)
+		next.now = r.now
+		if err := next.Resume(state); err != nil {
+			return err
+		}
+		next.want()
+		next.now = next.now.Add(10 * time.Second)
+		next.want("d", "e")
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSeveralLogs passes on the events of several logs in the order of time.
+func TestSeveralLogs(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	write(t, a, "1700000001,1", "1700000003,3", "1700000005,5")
+	write(t, b, "1700000002,2", "1700000004,4", "1700000006,6")
+	r := newReader(t, Config{}, a, b)
+	r.want("1", "2", "3", "4", "5", "6")
+}
+
+// TestLines counts lines that are bad, too long, or not there yet.
+func TestLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	write(t, path, "1700000000,a", "x,bad", "# comment,", strings.Repeat("x", 3*blockSize), "1700000000,b")
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString("1700000000,wh"); err != nil {
+		t.Fatal(err)
+	}
+	r := newReader(t, Config{}, path)
+	r.want("a", "b")
+	if s := r.Stats()[0]; s.Lines != 5 || s.Bad != 2 || s.Skipped != 1 || s.Unread != int64(len("1700000000,wh")) {
+		t.Errorf("%+v", s)
+	}
+	if _, err := f.WriteString("ole\n"); err != nil {
+		t.Fatal(err)
+	}
+	r.want("whole")
+}
+
+// TestAhead gives an event that is ahead of the clock the time now, so that those after it
+// are not late.
+func TestAhead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	write(t, path, fmt.Sprintf("%d,ahead", time.Now().AddDate(1, 0, 0).Unix()), fmt.Sprintf("%d,after", time.Now().Unix()))
+	r := newReader(t, Config{Lateness: 5 * time.Second}, path)
+	r.now = r.now.Add(10 * time.Second)
+	r.want("after", "ahead")
+	if s := r.Stats()[0]; s.Late != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestSilence says when a log is silent, and when it is not any more.
+func TestSilence(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	r := newReader(t, Config{Silence: time.Minute}, path)
+	silent := func(want bool) {
+		t.Helper()
+		if s := r.Stats()[0]; s.Silent != want {
+			t.Errorf("%+v, want it silent: %v", s, want)
+		}
+	}
+	r.want()
+	silent(false)
+	r.now = r.now.Add(time.Minute)
+	r.want()
+	silent(true)
+	write(t, path, "a")
+	r.want("a")
+	silent(false)
+}
+
+// TestNewRejects names the setting that is wrong.
+func TestNewRejects(t *testing.T) {
+	for want, c := range map[string]Config{
+		"at least one":     {},
+		"an empty path":    {Logs: []Log{{}}},
+		"lateness: -1s":    {Logs: []Log{{Path: "x"}}, Lateness: -time.Second},
+		"silence: -1s":     {Logs: []Log{{Path: "x"}}, Silence: -time.Second},
+		"syntax error":     {Logs: []Log{{Path: "["}}},
+		"must be 0s to 1h": {Logs: []Log{{Path: "x"}}, Lateness: 2 * time.Hour},
+	} {
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+}
+
+// TestRotatedName reads the names of rotated files.
+func TestRotatedName(t *testing.T) {
+	for name, want := range map[string]bool{
+		"access.log.1": true, "access.log.12.gz": true, "access.log-20240129": true, "access.log-20240129.gz": true,
+		"access-20240129.log": true, "access.1.log": true, "access.log.2024-01-29T10:00:00": true, "access.log.20240129-101500.zst": true,
+		"access.log": false, "access.log.gz": false, "access.log.old": false, "access-api.log": false, "access.log.1.tmp": false,
+	} {
+		if _, ok := rotatedName("access.log", name); ok != want {
+			t.Errorf("%s: %v, want %v", name, ok, want)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package follow
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/match"
+)
+
+// A lineParser parses the lines of one file.
+type lineParser struct {
+	*accesslog.Parser
+	format accesslog.Format
+	dated  bool // there was an event, so that the year is known
+}
+
+func newLineParser(f accesslog.Format) *lineParser {
+	p, _ := f.NewParser(accesslog.Options{Year: time.Now().Year()}) // a year from 1 to 9999, so no error
+	return &lineParser{Parser: p, format: f}
+}
+
+// Parse parses a line. If the times of the format have no year, the first event is of the
+// last twelve months.
+func (p *lineParser) Parse(line []byte, ev *match.Event) bool {
+	ok := p.Parser.Parse(line, ev)
+	if !ok || p.dated || !p.format.Yearless() {
+		return ok
+	}
+	p.dated = true
+	if now := time.Now(); ev.Time.After(now.AddDate(0, 0, 1)) {
+		p.Parser, _ = p.format.NewParser(accesslog.Options{Year: now.Year() - 1})
+		return p.Parser.Parse(line, ev)
+	}
+	return true
+}
+
+// columnsDirective begins a line that names the columns of those after it.
+var columnsDirective = []byte("#Fields:")
+
+// parseBlock passes on the events of data, whole lines of g.
+func (t *tail) parseBlock(g *generation, data []byte, each func(*match.Event)) {
+	p, now := g.parser, time.Now()
+	var ev match.Event
+	for rest := data; len(rest) > 0; {
+		var line []byte
+		line, rest, _ = accesslog.CutLine(rest)
+		t.stats.Lines++
+		switch {
+		case p.Parse(line, &ev):
+			t.pass(&ev, each, now)
+			for p.Next(&ev) {
+				t.pass(&ev, each, now)
+			}
+		case p.Skipped():
+			t.stats.Skipped++
+			if bytes.HasPrefix(line, columnsDirective) {
+				g.Columns = string(line)
+			}
+		default:
+			t.stats.Bad++
+		}
+	}
+}
+
+// pass passes on an event. One that is ahead of now has the time now: a wrong time in one
+// line must not make all after it late.
+func (t *tail) pass(ev *match.Event, each func(*match.Event), now time.Time) {
+	at := ev.Time.UnixNano()
+	if limit := now.UnixNano(); at > limit {
+		at, ev.Time = limit, now.UTC()
+	}
+	if t.newest-at > t.lateness {
+		t.stats.Late++
+	}
+	t.newest = max(t.newest, at)
+	each(ev)
+}
+
+// useParser makes the parser of g, if the format is known or found in data.
+func (t *tail) useParser(g *generation, data []byte) {
+	if !t.known {
+		f, found := t.format, t.format.String() != ""
+		if !found {
+			f, found = accesslog.Detect(data)
+		}
+		if found {
+			f, found = f.Inside(data)
+		}
+		switch {
+		case found:
+			t.format, t.known, g.parser = f, true, nil
+			t.log.Info("the format of the log is known", "file", t.path, "format", f.String())
+		case g.parser == nil:
+			t.log.Warn("the format of the log is not known, so its lines are bad: name it after the file, as in FILE=clf", "file", t.path)
+		}
+	}
+	if g.parser != nil {
+		return
+	}
+	g.parser = newLineParser(t.format)
+	if g.Columns != "" {
+		g.parser.Parse([]byte(g.Columns), new(match.Event))
+	}
+}
+
+// read reads a block of g and passes on its events. It reports whether it has read any.
+func (t *tail) read(g *generation, buf []byte, each func(*match.Event), now time.Time) (bool, error) {
+	data, err := g.peek(buf)
+	if err != nil {
+		return false, err
+	}
+	if g.Offset == 0 && g == t.current() && t.precede(g, g.saved(), now) {
+		return true, nil // these come first
+	}
+	end := bytes.LastIndexByte(data, '\n') + 1
+	if g.Skipping {
+		return t.skip(g, data)
+	}
+	full := len(data) == blockSize
+	switch {
+	case end > 0:
+		data = data[:end]
+	case full:
+		g.Skipping = true
+		return t.skip(g, data)
+	case !g.ended || len(data) == 0:
+		g.waiting = g.Offset + int64(len(data))
+		return false, nil
+	}
+	t.useParser(g, data)
+	t.parseBlock(g, data, each)
+	t.stats.LastLine = now
+	return true, g.advance(data)
+}
+
+// skip goes past a line that is too long, or the part of it that data has.
+func (t *tail) skip(g *generation, data []byte) (bool, error) {
+	if end := bytes.IndexByte(data, '\n') + 1; end > 0 || g.ended && len(data) < blockSize {
+		if end > 0 {
+			data = data[:end]
+		}
+		g.Skipping = false
+		t.stats.Lines++
+		t.stats.Bad++
+	}
+	return len(data) > 0, g.advance(data)
+}

@@ -1,0 +1,390 @@
+package follow
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/match"
+)
+
+// A schedule is a random history of one log: a program writes lines, a rotation renames,
+// copies, compresses, deletes or swaps files, and a follower polls, saves, is killed and
+// resumes, in any order. What the follower counted is compared with what was written.
+type schedule struct {
+	t    *testing.T
+	rnd  *rand.Rand
+	dir  string
+	path string // that is followed
+	now  time.Time
+	log  []string // what happened
+
+	out   *os.File  // the program's
+	real  string    // its name
+	clock time.Time // of the file system, whose own is too coarse for a history of milliseconds
+	lines int
+	may   map[int]bool // lines that may be lost by nature
+
+	follower *Follower
+	judged   []int
+	saved    []byte
+	counted  int // how many of judged were with saved
+
+	tamper func(saved []byte) []byte // of the broken controls
+}
+
+func newSchedule(t *testing.T, rnd *rand.Rand) *schedule {
+	s := &schedule{t: t, rnd: rnd, dir: t.TempDir(), now: time.Now(), clock: time.Now().Add(-time.Hour), may: map[int]bool{}}
+	s.path = filepath.Join(s.dir, "access.log")
+	return s
+}
+
+func (s *schedule) note(format string, args ...any) {
+	s.log = append(s.log, fmt.Sprintf(format, args...))
+}
+
+func (s *schedule) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("%v, after %s", err, strings.Join(s.log, "; "))
+	}
+}
+
+// start starts the follower, which resumes from what was saved.
+func (s *schedule) start() {
+	format, err := accesslog.ParseFormat("csv:time=1@s,client=2")
+	s.must(err)
+	f, err := New(Config{Logs: []Log{{Path: s.path, Format: format}}, Judge: func(ev *match.Event) {
+		n, err := strconv.Atoi(string(ev.Get(match.Client)))
+		if err != nil {
+			return // half of a line that was lost by nature
+		}
+		s.judged = append(s.judged, n)
+	}})
+	s.must(err)
+	if s.saved != nil {
+		saved := s.saved
+		if s.tamper != nil {
+			saved = s.tamper(saved)
+		}
+		s.must(f.Resume(saved))
+	}
+	s.follower = f
+}
+
+// kill ends the follower without a word, and starts the next one.
+func (s *schedule) kill() {
+	s.note("kill")
+	s.follower.close()
+	s.judged = s.judged[:s.counted]
+	s.start()
+}
+
+func (s *schedule) save() {
+	s.note("save")
+	s.must(s.follower.Save(func(state []byte) error {
+		s.saved, s.counted = slices.Clone(state), len(s.judged)
+		return nil
+	}))
+}
+
+func (s *schedule) poll() {
+	s.note("poll")
+	s.now = s.now.Add(time.Second)
+	s.follower.poll(context.Background(), s.now)
+}
+
+// touch gives a file that was written to a time of its own.
+func (s *schedule) touch(path string) {
+	s.clock = s.clock.Add(time.Millisecond)
+	s.must(os.Chtimes(path, s.clock, s.clock))
+}
+
+// create makes the program write to a new file of its name.
+func (s *schedule) create() {
+	if s.out != nil {
+		s.must(s.out.Close())
+	}
+	var err error
+	s.out, err = os.OpenFile(s.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	s.must(err)
+	s.real = s.path
+	s.touch(s.real)
+}
+
+// line writes a line, with a pause in it now and then.
+func (s *schedule) line() {
+	s.lines++
+	text := fmt.Sprintf("1700000000,%d,%s\n", s.lines, strings.Repeat("x", s.rnd.IntN(40)))
+	cut := 0
+	if s.rnd.IntN(8) == 0 {
+		cut = s.rnd.IntN(len(text))
+	}
+	for i, part := range []string{text[:cut], text[cut:]} {
+		if part == "" {
+			continue
+		}
+		_, err := s.out.WriteString(part)
+		s.must(err)
+		s.touch(s.real)
+		if i == 0 {
+			s.anything()
+		}
+	}
+}
+
+// anything is what a follower may do at any moment of a rotation.
+func (s *schedule) anything() {
+	switch s.rnd.IntN(6) {
+	case 0:
+		s.poll()
+	case 1:
+		s.poll()
+		s.save()
+	case 2:
+		s.kill()
+	case 3:
+		s.kill()
+		s.poll()
+	}
+}
+
+func (s *schedule) write() {
+	n := s.rnd.IntN(30)
+	s.note("write %d", n)
+	for range n {
+		s.line()
+	}
+}
+
+func (s *schedule) numbered(n int) string { return fmt.Sprintf("%s.%d", s.path, n) }
+
+// shift renames access.log.1 to access.log.2, and so on.
+func (s *schedule) shift() {
+	n := 1
+	for exists(s.numbered(n)) || exists(s.numbered(n)+".gz") {
+		n++
+	}
+	for ; n > 1; n-- {
+		for _, suffix := range []string{"", ".gz"} {
+			if from := s.numbered(n-1) + suffix; exists(from) {
+				s.must(os.Rename(from, s.numbered(n)+suffix))
+			}
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// rename rotates: the program writes to the old file for a while.
+func (s *schedule) rename() {
+	s.note("rename")
+	s.shift()
+	s.anything()
+	s.must(os.Rename(s.path, s.numbered(1)))
+	s.real = s.numbered(1)
+	s.anything()
+	if s.rnd.IntN(2) == 0 {
+		s.write()
+		s.anything()
+	}
+	s.create()
+	s.anything()
+}
+
+// copyTruncate rotates: lines between the copy and the truncation may be lost.
+func (s *schedule) copyTruncate() {
+	s.note("copytruncate")
+	s.shift()
+	s.anything()
+	data, err := os.ReadFile(s.path)
+	s.must(err)
+	s.must(os.WriteFile(s.numbered(1), data, 0o600))
+	s.touch(s.numbered(1))
+	before := s.lines
+	if s.rnd.IntN(2) == 0 {
+		s.anything()
+		s.write()
+		s.anything()
+	}
+	for n := before + 1; n <= s.lines; n++ {
+		s.may[n] = true
+	}
+	s.must(s.out.Truncate(0))
+	s.touch(s.real)
+	if s.rnd.IntN(2) == 0 { // it has grown again before it is looked at
+		s.write()
+	}
+	s.anything()
+}
+
+// compress compresses a rotated file as gzip does.
+func (s *schedule) compress() {
+	n := 1 + s.rnd.IntN(3)
+	path := s.numbered(n)
+	if !exists(path) {
+		return
+	}
+	s.note("compress %d", n)
+	data, err := os.ReadFile(path)
+	s.must(err)
+	info, err := os.Stat(path)
+	s.must(err)
+	out, err := os.Create(path + ".gz")
+	s.must(err)
+	z := gzip.NewWriter(out)
+	_, err = z.Write(data[:len(data)/2])
+	s.must(err)
+	s.must(z.Flush())
+	s.anything()
+	_, err = z.Write(data[len(data)/2:])
+	s.must(err)
+	s.must(z.Close())
+	s.must(out.Close())
+	s.must(os.Chtimes(path+".gz", info.ModTime(), info.ModTime()))
+	s.anything()
+	s.must(os.Remove(path))
+	s.anything()
+}
+
+// remove deletes the file, and creates it again. What the follower had not opened would be
+// lost by nature, and so would what it has not saved.
+func (s *schedule) remove() {
+	s.note("delete")
+	s.poll()
+	if s.rnd.IntN(2) == 0 {
+		s.write()
+		s.poll()
+	}
+	s.save()
+	s.must(os.Remove(s.path))
+	s.create()
+}
+
+// run runs a random history, and returns what is wrong with the counts.
+func (s *schedule) run(steps int) error {
+	s.create()
+	s.start()
+	s.poll()
+	s.save()
+	for range steps {
+		switch k := s.rnd.IntN(12); {
+		case k < 4:
+			s.write()
+		case k == 4:
+			s.rename()
+		case k == 5:
+			s.copyTruncate()
+		case k == 6:
+			s.compress()
+		case k == 7:
+			s.remove()
+		default:
+			s.anything()
+		}
+	}
+	s.must(s.out.Close())
+	s.poll()
+	s.now = s.now.Add(2 * linger)
+	for range 3 {
+		s.poll()
+	}
+	s.follower.close()
+	return s.compare()
+}
+
+func (s *schedule) compare() error {
+	times := make([]int, s.lines+1)
+	for _, n := range s.judged {
+		times[n]++
+	}
+	var lost, twice []int
+	for n := 1; n <= s.lines; n++ {
+		switch {
+		case times[n] == 0 && !s.may[n]:
+			lost = append(lost, n)
+		case times[n] > 1:
+			twice = append(twice, n)
+		}
+	}
+	if lost == nil && twice == nil {
+		return nil
+	}
+	return fmt.Errorf("of %d lines, %v are lost and %v are counted twice", s.lines, lost, twice)
+}
+
+func rounds(short int) int {
+	if os.Getenv("LATELY_LONG") != "" {
+		return 1000
+	}
+	return short
+}
+
+// TestSchedules holds the follower to the model: no line is lost or counted twice. The
+// long form has 1,000 histories.
+func TestSchedules(t *testing.T) {
+	rnd := randtest.New(t)
+	for round := range rounds(100) {
+		s := newSchedule(t, rnd)
+		if err := s.run(1 + rnd.IntN(40)); err != nil {
+			t.Fatalf("history %d: %v\n%s", round, err, strings.Join(s.log, "\n"))
+		}
+	}
+}
+
+// TestSchedulesCatchBrokenFollowers breaks the state that is saved, as a follower would
+// that is less careful. The model must notice.
+func TestSchedulesCatchBrokenFollowers(t *testing.T) {
+	edit := func(change func(p map[string]any)) func([]byte) []byte {
+		return func(saved []byte) []byte {
+			var state map[string]any
+			if err := json.Unmarshal(saved, &state); err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range state["logs"].([]any) {
+				for _, list := range []string{"open", "past"} {
+					places, _ := l.(map[string]any)[list].([]any)
+					for _, p := range places {
+						change(p.(map[string]any))
+					}
+				}
+			}
+			text, err := json.Marshal(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text
+		}
+	}
+	for name, change := range map[string]func(map[string]any){
+		"without first bytes": func(p map[string]any) { p["head_len"] = 0 },
+		"without an inode":    func(p map[string]any) { p["ino"], p["head_len"] = 0, 0 },
+		"one line late":       func(p map[string]any) { p["offset"] = p["offset"].(float64) + 14 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			rnd := randtest.New(t)
+			for range 200 {
+				s := newSchedule(t, rnd)
+				s.tamper = edit(change)
+				if s.run(40) != nil {
+					return
+				}
+			}
+			t.Error("no history shows it")
+		})
+	}
+}

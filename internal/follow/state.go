@@ -1,0 +1,113 @@
+package follow
+
+import (
+	"container/heap"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lately-go/lately/accesslog"
+)
+
+// savedState is what Save has saved.
+type savedState struct {
+	Logs []savedLog  `json:"logs"`
+	Held []heldEvent `json:"held,omitempty"`
+}
+
+type savedLog struct {
+	Path   string  `json:"path"`
+	Format string  `json:"format,omitempty"`
+	Newest int64   `json:"newest"`
+	Past   []place `json:"past,omitempty"`
+	Open   []place `json:"open"` // the last is the newest
+}
+
+func (t *tail) saved() savedLog {
+	l := savedLog{Path: t.path, Format: t.format.String(), Newest: t.newest, Past: t.past}
+	for _, g := range t.gens {
+		if g != t.latest {
+			l.Open = append(l.Open, g.saved())
+		}
+	}
+	if t.latest != nil {
+		l.Open = append(l.Open, t.latest.saved())
+	}
+	return l
+}
+
+// Save calls save with the state of f, while no event is judged: whatever save keeps
+// together with it has counted the lines up to there, and none after.
+func (f *Follower) Save(save func(state []byte) error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	state := savedState{Held: slices.SortedFunc(slices.Values(f.queue.events), func(a, b heldEvent) int { return a.compare(&b) })}
+	for _, t := range f.tails {
+		state.Logs = append(state.Logs, t.saved())
+	}
+	text, err := json.Marshal(state)
+	if err != nil {
+		return fmt.Errorf("follow: %w", err)
+	}
+	return save(text)
+}
+
+// Resume makes f go on where the Follower was that saved state. Call it before Run. Logs
+// that f is not to follow any more are left out; those that it had not begin at their
+// beginning.
+func (f *Follower) Resume(text []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var state savedState
+	if err := json.Unmarshal(text, &state); err != nil {
+		return fmt.Errorf("follow: saved state: %w", err)
+	}
+	f.queue.events = state.Held
+	for _, e := range state.Held {
+		f.queue.n = max(f.queue.n, e.N)
+	}
+	heap.Init(&f.queue)
+	for _, l := range state.Logs {
+		if t := f.resumed(&l); t != nil {
+			t.resume(&l)
+		}
+	}
+	return nil
+}
+
+// resumed returns the log that l is about, or nil if it is not followed any more.
+func (f *Follower) resumed(l *savedLog) *tail {
+	for _, c := range f.config.Logs {
+		if c.Path == l.Path || c.many() && c.covers(l.Path) {
+			return f.tail(l.Path, c.Format)
+		}
+	}
+	return nil
+}
+
+func (t *tail) resume(l *savedLog) {
+	if f, err := accesslog.ParseFormat(l.Format); err == nil && t.format.String() == "" {
+		t.format, t.known = f, true
+	}
+	t.newest = l.Newest
+	t.past = l.Past
+	for _, p := range l.Open {
+		t.keep(p)
+	}
+	if len(l.Open) == 0 {
+		return
+	}
+	older, last := l.Open[:len(l.Open)-1], l.Open[len(l.Open)-1]
+	t.latest = &generation{place: last} // refresh finds what became of it
+	current, err := openGeneration(t.path, time.Now())
+	if err == nil {
+		defer current.file.Close()
+	}
+	for _, p := range older {
+		files := t.rotatedFiles(&p)
+		if i := find(&p, files); i >= 0 && t.open(files[i].info) < 0 {
+			t.add(files[i], current, true, time.Now())
+		}
+	}
+}
