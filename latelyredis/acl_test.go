@@ -29,10 +29,7 @@ func TestDocumentedACL(t *testing.T) {
 	}
 	client := s.client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "lately", "password" })
 	rules := anyRules(t)
-	store, err := latelyredis.New(client, rules, latelyredis.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := newStore(t, client, rules, latelyredis.Config{})
 	ctx := context.Background()
 	r := take(ctx, store, rules, "k")
 	if r.Err != nil {
@@ -48,6 +45,9 @@ func TestDocumentedACL(t *testing.T) {
 		t.Error(err)
 	}
 	if err := store.Ban(ctx, ratelimit.BanRecord{Rule: "a", Key: []string{"k"}, Until: time.Now().Add(time.Hour)}); err != nil {
+		t.Error(err)
+	}
+	if err := store.Check(ctx); err != nil {
 		t.Error(err)
 	}
 	if n := len(listed(t, store)); n != 1 {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
-	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -52,7 +51,8 @@ func (s *Store) learn(ctx context.Context, l *layout, groups []*group) {
 				continue
 			}
 			b := g.banOf(l, k)
-			if s.mirror.add(&b, readUint56(g.data)) {
+			if s.mirror.add(&b) {
+				s.tell(l, &b)
 				calls = append(calls, s.listing(l, &l.rules[g.request.Subjects[i].Outcome.Rule], &b))
 			}
 		}
@@ -69,31 +69,40 @@ func (s *Store) Ban(ctx context.Context, b ratelimit.BanRecord) error {
 	if err != nil {
 		return err
 	}
-	since := s.mirror.now()
+	since := s.mirror.server()
 	if !b.Since.IsZero() {
 		since = b.Since.UnixMicro()
 	}
-	until := b.Until.Add(time.Microsecond - 1).UnixMicro()
-	ahead, byRule := s.mirror.ahead.Load(), byte(0)
-	if b.Source == ban.SourceRule {
-		byRule = 1
+	asked := ban.Ban{
+		Key: key, Since: since * 1000, Until: b.Until.Add(time.Microsecond - 1).UnixNano(),
+		Count: b.Count, Source: b.Source,
 	}
-	c := s.correction(l, correctBan, uint64(max(until+ahead, 0)), since+ahead, anyResets, rl.number, key)
-	told := appendUint56(appendUint56([]byte{byRule}, 0), 0)
-	told = binary.BigEndian.AppendUint32(told, uint32(min(b.Count, 1<<25-1)))
-	told = append(appendUint56(told, rl.memory.Microseconds()), 0, 0, 0, 0)
-	c.args = append(c.args, string(told))
+	c := s.banCall(l, rl, &asked)
 	if _, _, err := s.correct(ctx, l, &c); err != nil {
 		return err
 	}
 	added := rl.readBan(c.data[2*uint56:], key)
-	if added.Source != ban.SourceRule || byRule == 1 { // else that of the rule ends later
+	if added.Source != ban.SourceRule || b.Source == ban.SourceRule { // else that of the rule ends later
 		added.Reason, added.Source = b.Reason, b.Source
 	}
 	put := s.listing(l, rl, &added)
 	s.exchange(ctx, l, []*call{put})
-	s.mirror.add(&added, readUint56(c.data))
+	s.mirror.add(&added)
 	return put.err
+}
+
+// banCall returns the call that adds b, a ban of rl, to its record. Its times are those of the
+// server.
+func (s *Store) banCall(l *layout, rl *rule, b *ban.Ban) call {
+	byRule := byte(0)
+	if b.Source == ban.SourceRule {
+		byRule = 1
+	}
+	c := s.correction(l, correctBan, uint64(max(b.Until/1000, 0)), b.Since/1000, anyResets, rl.number, b.Key)
+	told := appendUint56(appendUint56([]byte{byRule}, 0), 0)
+	told = binary.BigEndian.AppendUint32(told, uint32(min(b.Count, 1<<25-1)))
+	c.args = append(c.args, string(append(appendUint56(told, rl.memory.Microseconds()), 0, 0, 0, 0)))
+	return c
 }
 
 // Unban ends the ban of a key under the named rule, in its record and in the list, and deletes
@@ -117,20 +126,20 @@ func (s *Store) Unban(ctx context.Context, rule string, key []byte) (held bool, 
 	return taken > 0, put.err
 }
 
-// Bans yields the bans that hold, in the order in which they end.
+// Bans yields the bans that hold, in the order in which they end: those of the copy that this
+// node has, after one round trip for the latest changes. If Redis does not answer within a
+// second, it yields the copy as it is; the error is that there is none yet.
 func (s *Store) Bans(ctx context.Context) iter.Seq2[ratelimit.BanRecord, error] {
 	return func(yield func(ratelimit.BanRecord, error) bool) {
 		l := s.layout.Load()
-		if err := s.load(ctx, l); err != nil {
+		bounded, cancel := context.WithTimeout(ctx, syncTimeout)
+		defer cancel()
+		if err := s.sync(bounded); err != nil && !s.read.Load() {
 			yield(ratelimit.BanRecord{}, err)
 			return
 		}
-		rules := make(map[uint32]*rule)
-		for i := range l.rules {
-			rules[l.rules[i].banID] = &l.rules[i]
-		}
-		for b := range s.mirror.table.All(s.mirror.now() * 1000) {
-			if rl := rules[b.Rule]; rl != nil && !yield(rl.record(&b), nil) {
+		for b := range s.mirror.table.All(s.mirror.server() * 1000) {
+			if rl := l.byID(b.Rule); rl != nil && !yield(rl.record(&b), nil) {
 				return
 			}
 		}
@@ -163,4 +172,50 @@ func (s *Store) banned(name string, values ...string) (l *layout, rl *rule, key 
 	return l, l.named(name), key, err
 }
 
-var _ store.Store[*ratelimit.Set, ratelimit.BanRecord] = (*Store)(nil)
+// refuseBanned decides about a request that an enforced ban refuses which this node has a copy
+// of, and reports whether there is one. A ban that each hit makes longer is of Redis, unless
+// away is set.
+func (s *Store) refuseBanned(l *layout, r *request, away bool) bool {
+	if s.mirror.table.Len() == 0 {
+		return false
+	}
+	banned := false
+	for i := range r.Subjects {
+		sub := &r.Subjects[i]
+		rl := &l.rules[sub.Outcome.Rule]
+		if l.set.Rule(sub.Outcome.Rule).Shadow || rl.ban != nil && rl.ban.Extend && !away {
+			continue
+		}
+		if _, ok := s.mirror.until(rl.banID, sub.Key); ok {
+			banned = true
+			break
+		}
+	}
+	if !banned {
+		return false
+	}
+	r.Now = s.mirror.server() * 1000
+	for i := range r.Subjects {
+		s.refuse(l, r, &r.Subjects[i])
+	}
+	return true
+}
+
+// refuse fills in the outcome of a subject of a banned event.
+func (s *Store) refuse(l *layout, r *request, sub *subject) {
+	rl := &l.rules[sub.Outcome.Rule]
+	sub.Outcome = outcome{Rule: sub.Outcome.Rule, Set: sub.Outcome.Set}
+	o := &sub.Outcome
+	until, ok := s.mirror.until(rl.banID, sub.Key)
+	if o.Skipped = !ok; !ok {
+		return
+	}
+	left := max(time.Duration(until-r.Now), 1)
+	o.Refused, o.Banned, o.BannedUntil = true, true, time.Unix(0, until)
+	o.RetryAfter, o.ResetAfter = left, left
+	if rl.ban != nil {
+		o.Limit = rl.ban.After
+	} else {
+		o.Limit = rl.most[0]
+	}
+}

@@ -24,7 +24,7 @@ func pair(t testing.TB, rules *ratelimit.Set) (a, b *latelyredis.Store) {
 	stores := make([]*latelyredis.Store, 2)
 	for i := range stores {
 		var err error
-		if stores[i], err = latelyredis.New(client, rules, config); err != nil {
+		if stores[i], err = latelyredis.NewQuiet(client, rules, config); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestLostListing(t *testing.T) {
 	rules := set(t, limited("limits", match.MustKey("path"), ratelimit.Sliding, 10), banning("flood", match.MustKey("path"), 0))
 	client, config := redis(t).client(t), prefixed()
 	store := func() *latelyredis.Store {
-		s, err := latelyredis.New(client, rules, config)
+		s, err := latelyredis.NewQuiet(client, rules, config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func TestBanExpiry(t *testing.T) {
 	r.Ban.For, r.Ban.Remember = 50*time.Millisecond, 50*time.Millisecond
 	rules := set(t, r)
 	client, config := redis(t).client(t), prefixed()
-	store, err := latelyredis.New(client, rules, config)
+	store, err := latelyredis.NewQuiet(client, rules, config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,7 @@
 package latelyredis
 
 import (
-	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"hash/crc32"
 	"hash/maphash"
 	"strconv"
@@ -58,33 +56,19 @@ func (s *Store) listing(l *layout, rl *rule, b *ban.Ban) *call {
 	}}
 }
 
-// load reads the whole list.
-func (s *Store) load(ctx context.Context, l *layout) error {
-	calls := make([]*call, listParts)
-	for i := range calls {
-		calls[i] = &call{command: command{script: l.scripts.page, keys: s.listKeys(uint32(i))[:2]}}
-	}
-	s.exchange(ctx, l, calls)
-	for _, c := range calls {
-		if c.err != nil {
-			return c.err
-		}
-		if err := s.mirror.addPage(c.data); err != nil {
-			return err
-		}
-	}
-	return nil
+// syncKeys returns the names of the Redis keys of the changes and of the nodes.
+func (s *Store) syncKeys() []string {
+	return []string{s.listKeys(0)[2], s.prefix + "{bans}:nodes"}
 }
 
-// A mirror is the copy of the list that a node holds. Its times are those of the
-// node, in nanoseconds, so that a step of the server's clock changes no ban.
+// A mirror is the copy of the list that a node holds. Its times are those of the server, in
+// nanoseconds: a ban that is told of twice is the same.
 type mirror struct {
 	table *ban.Table
 	seed  maphash.Seed
 	now   func() int64 // the time of the node, in microseconds
 
-	// ahead is by how much the server is ahead of that, in microseconds, to 100 ms: it
-	// changes only when a clock was set, so a ban that is told of twice is the same.
+	// ahead is by how much the server is ahead of that, in microseconds.
 	ahead atomic.Int64
 
 	mu  sync.Mutex
@@ -112,64 +96,46 @@ func (m *mirror) id(listed string) uint32 {
 	return id
 }
 
-// at notes the time of the server, in microseconds.
-func (m *mirror) at(server int64) {
-	const exact = 100_000
-	if ahead := server - m.now(); max(ahead-m.ahead.Load(), m.ahead.Load()-ahead) > exact {
-		m.ahead.Store(ahead)
+// at notes that it was server on the server, in microseconds, at some time between two of the
+// node. What was noted before stays if it may be right.
+func (m *mirror) at(server, sent, received int64) {
+	if ahead := m.ahead.Load(); ahead < server-received || ahead > server-sent {
+		m.ahead.Store(server - (sent+received)/2)
 	}
 }
 
-// add adds b, whose times are those of the server, where it is now server, and reports
-// whether it was not known, or is longer than was known.
-func (m *mirror) add(b *ban.Ban, server int64) bool {
-	m.at(server)
-	ahead, own := m.ahead.Load()*1000, *b
-	own.Since, own.Until, own.Memory = own.Since-ahead, own.Until-ahead, 0
-	hash, now := maphash.Bytes(m.seed, b.Key), m.now()*1000
-	if until, ok := m.table.Until(b.Rule, hash, b.Key, now); ok && until >= own.Until {
+// server returns what time it is on the server, in microseconds.
+func (m *mirror) server() int64 { return m.now() + m.ahead.Load() }
+
+// until returns when the ban of a key under a rule ends that holds now, in nanoseconds.
+func (m *mirror) until(rule uint32, key []byte) (until int64, ok bool) {
+	key = listedKey(key)
+	return m.table.Until(rule, maphash.Bytes(m.seed, key), key, m.server()*1000)
+}
+
+// add adds b, and reports whether it was not known, or is longer than was known.
+func (m *mirror) add(b *ban.Ban) bool {
+	if until, ok := m.until(b.Rule, b.Key); ok && until >= b.Until {
 		return false
 	}
-	return m.table.Add(hash, &own, now) == ban.Added
+	copied := *b
+	copied.Memory = 0 // what is over is of no use here
+	return m.table.Add(maphash.Bytes(m.seed, b.Key), &copied, m.server()*1000) == ban.Added
 }
 
 // remove removes the ban of a key.
 func (m *mirror) remove(b *ban.Ban) {
-	m.table.Remove(b.Rule, maphash.Bytes(m.seed, b.Key), b.Key, m.now()*1000)
+	m.table.Remove(b.Rule, maphash.Bytes(m.seed, b.Key), b.Key, m.server()*1000)
 }
 
-// addPage adds the bans of a part of the list.
-func (m *mirror) addPage(page string) error {
-	for len(page) > 0 {
-		var of, detail string
-		if len(page) < 8 {
-			return errAnswer
-		}
-		a, b := int(binary.BigEndian.Uint32([]byte(page))), int(binary.BigEndian.Uint32([]byte(page[4:])))
-		if page = page[8:]; a+b > len(page) {
-			return errAnswer
-		}
-		of, detail, page = page[:a], page[a:a+b], page[a+b:]
-		if err := m.addListed(of, detail); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addListed adds a ban as it is listed.
-func (m *mirror) addListed(of, detail string) error {
+// read reads a ban as it is listed, or only whose it is if there is no detail.
+func (m *mirror) read(of, detail string) (b ban.Ban, err error) {
 	r := snapshot.NewReader([]byte(of))
 	r.Bytes(len(of)) // the name
 	r.Bytes(len(of)) // the fields
-	if r.Failed() {
-		return errAnswer
+	if r.Failed() || detail != "" && !b.Read(snapshot.NewReader([]byte(detail)), 0, 0) {
+		return b, errAnswer
 	}
-	b := ban.Ban{}
-	if !b.Read(snapshot.NewReader([]byte(detail)), 0, 0) {
-		return errAnswer
-	}
-	b.Rule = m.id(of[:len(of)-r.Len()])
-	m.add(&b, m.now()+m.ahead.Load())
-	return nil
+	b.Rule, b.Key = m.id(of[:len(of)-r.Len()]), []byte(of[len(of)-r.Len():])
+	return b, nil
 }

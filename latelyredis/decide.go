@@ -51,6 +51,9 @@ func (s *Store) Decide(ctx context.Context, batch []*request) {
 			r.Err = store.ErrStale
 			continue
 		}
+		if s.copied && s.refuseBanned(l, r, false) {
+			continue
+		}
 		groups = s.split(groups, l, r)
 	}
 	s.decide(ctx, l, groups)
@@ -61,6 +64,11 @@ func (s *Store) Decide(ctx context.Context, batch []*request) {
 			g.request.Now = 0
 		}
 		g.finish(l)
+	}
+	for _, g := range groups {
+		if r := g.request; r.Err != nil && s.copied && s.refuseBanned(l, r, true) {
+			r.Err = nil // bans hold while Redis is away
+		}
 	}
 }
 

@@ -9,6 +9,7 @@
 //	...
 //	store, err := latelyredis.New(client, set, latelyredis.Config{})
 //	...
+//	defer store.Close()
 //	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: store})
 //	...
 //	if d := limiter.Take(&event); !d.Allowed { ... }
@@ -34,7 +35,10 @@
 //
 // The ban of a key is in the record of its rule, and is judged and begun by the script that
 // decides. A list in Redis has all bans; the node that begins a ban adds it in a second
-// round trip. If that fails, the next node that sees the ban does. If a rule of another
+// round trip. If that fails, the next node that sees the ban does. Each node has a copy of
+// the list, which a goroutine brings up to date every 250 ms until [Store.Close]. It refuses
+// what the copy bans without a round trip, also while Redis is away, and after a
+// failover writes the bans that were lost again. If a rule of another
 // subject bans the key of an event, what a ban of this one has counted is taken back, but
 // not a ban that the event began.
 //

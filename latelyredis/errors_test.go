@@ -3,10 +3,7 @@ package latelyredis_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,11 +22,7 @@ func anyRules(t testing.TB) *ratelimit.Set {
 
 func open(t testing.TB, c rueidis.Client, rules *ratelimit.Set) *latelyredis.Store {
 	t.Helper()
-	s, err := latelyredis.New(c, rules, prefixed())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return newStore(t, c, rules, prefixed())
 }
 
 // take asks for one of all rules.
@@ -88,15 +81,28 @@ func TestServerErrors(t *testing.T) {
 	}
 }
 
+// TestCheck has a server that evicts keys when its memory is full.
+func TestCheck(t *testing.T) {
+	client := own(t).client(t)
+	store := open(t, client, anyRules(t))
+	for _, c := range []struct {
+		memory, policy string
+		want           bool
+	}{{"0", "noeviction", true}, {"0", "allkeys-lru", true}, {"100mb", "noeviction", true}, {"100mb", "volatile-ttl", false}, {"100mb", "allkeys-lru", false}} {
+		do(t, client, "CONFIG", "SET", "maxmemory", c.memory, "maxmemory-policy", c.policy)
+		err := store.Check(context.Background())
+		if (err == nil) != c.want || err != nil && !strings.Contains(err.Error(), c.policy) {
+			t.Errorf("maxmemory %s, policy %s: Check returns %v", c.memory, c.policy, err)
+		}
+	}
+}
+
 // TestWrongType has a key of another program in the place of a record.
 func TestWrongType(t *testing.T) {
 	client := redis(t).client(t)
 	rules := anyRules(t)
 	config := prefixed()
-	store, err := latelyredis.New(client, rules, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := newStore(t, client, rules, config)
 	do(t, client, "RPUSH", config.Prefix+"{path=k}:b", "x")
 	r := take(context.Background(), store, rules, "k")
 	var answer *latelyredis.ServerError
@@ -123,43 +129,6 @@ func TestScriptFlush(t *testing.T) {
 	}
 }
 
-// TestDeadline stops the server: calls return when their context ends, however many there are,
-// and the store decides again when the server goes on.
-func TestDeadline(t *testing.T) {
-	s := own(t)
-	client := s.client(t)
-	rules := anyRules(t)
-	store := open(t, client, rules)
-	if r := take(context.Background(), store, rules, "k"); r.Err != nil {
-		t.Fatal(r.Err)
-	}
-	before := runtime.NumGoroutine()
-	s.Process().Signal(syscall.SIGSTOP)
-	defer s.Process().Signal(syscall.SIGCONT)
-	for range 3 {
-		var all sync.WaitGroup
-		for range 800 {
-			all.Go(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-				defer cancel()
-				if r := take(ctx, store, rules, "k"); !errors.Is(r.Err, context.DeadlineExceeded) {
-					t.Errorf("%v, want that the deadline is exceeded", r.Err)
-				}
-			})
-		}
-		all.Wait()
-	}
-	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before+20; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d goroutines, and %d after 2400 calls that were not answered", before, runtime.NumGoroutine())
-		}
-	}
-	s.Process().Signal(syscall.SIGCONT)
-	if r := take(context.Background(), store, rules, "another"); r.Err != nil {
-		t.Error(r.Err)
-	}
-}
-
 // TestRejectedRules has rules that Redis does not keep: the error names the rule.
 func TestRejectedRules(t *testing.T) {
 	path := match.MustKey("path")
@@ -172,14 +141,14 @@ func TestRejectedRules(t *testing.T) {
 	distinct := limited("distinct", path, ratelimit.Sliding, 10)
 	distinct.Ban = &ratelimit.Ban{After: 10, Of: ratelimit.Distinct, Field: "user", Span: time.Minute, For: time.Minute}
 	for _, r := range []ratelimit.Rule{adapts, many, distinct} {
-		if _, err := latelyredis.New(nil, set(t, limited("first", path, ratelimit.Sliding, 1), r), latelyredis.Config{}); err == nil || !strings.Contains(err.Error(), r.Name) {
+		if _, err := latelyredis.NewQuiet(nil, set(t, limited("first", path, ratelimit.Sliding, 1), r), latelyredis.Config{}); err == nil || !strings.Contains(err.Error(), r.Name) {
 			t.Errorf("%v, want an error that names the rule %q", err, r.Name)
 		}
 	}
-	if _, err := latelyredis.New(nil, anyRules(t), latelyredis.Config{Prefix: "{lately}:"}); err == nil {
+	if _, err := latelyredis.NewQuiet(nil, anyRules(t), latelyredis.Config{Prefix: "{lately}:"}); err == nil {
 		t.Error("a prefix with a hash tag was accepted")
 	}
-	store, err := latelyredis.New(nil, anyRules(t), latelyredis.Config{})
+	store, err := latelyredis.NewQuiet(nil, anyRules(t), latelyredis.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

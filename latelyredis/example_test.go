@@ -1,6 +1,7 @@
 package latelyredis_test
 
 import (
+	"context"
 	"log"
 	"time"
 
@@ -34,6 +35,10 @@ func Example() {
 	store, err := latelyredis.New(client, set, latelyredis.Config{})
 	if err != nil {
 		log.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.Check(context.Background()); err != nil {
+		log.Print(err)
 	}
 	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: store, StoreTimeout: 20 * time.Millisecond})
 	if err != nil {

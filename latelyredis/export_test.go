@@ -44,6 +44,20 @@ func NewAt(client rueidis.Client, set *ratelimit.Set, c Config, now *atomic.Int6
 	return s, err
 }
 
+// NewQuiet returns a Store that runs nothing in the background, and has no copy of the bans.
+func NewQuiet(client rueidis.Client, set *ratelimit.Set, c Config) (*Store, error) {
+	return newStore(rueidisConn{client}, set, c, source("clock"))
+}
+
+// Read reports whether s has read the list of bans.
+func (s *Store) Read() bool { return s.read.Load() }
+
+// Copied reports whether s has a copy of a ban that holds.
+func (s *Store) Copied(name, key string) bool {
+	_, ok := s.mirror.until(s.layout.Load().named(name).banID, []byte(key))
+	return ok
+}
+
 // timed adds the time to each command.
 type timed struct {
 	conn

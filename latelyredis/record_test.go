@@ -20,7 +20,7 @@ func TestExpiry(t *testing.T) {
 		a := ratelimit.Algorithm(i)
 		for _, n := range []uint64{10, 1000} {
 			rules, config := set(t, limited("r", match.MustKey("path"), a, n)), prefixed()
-			store, err := latelyredis.New(client, rules, config)
+			store, err := latelyredis.NewQuiet(client, rules, config)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -32,7 +32,7 @@ func TestRoundTrips(t *testing.T) {
 		limited("by path", path, ratelimit.Sliding, 5), limited("too", path, ratelimit.GCRA, 1000),
 		limited("by host", host, ratelimit.Weighted, 1000),
 	)
-	store, err := latelyredis.New(client, rules, prefixed())
+	store, err := latelyredis.NewQuiet(client, rules, prefixed())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestRefusedElsewhere(t *testing.T) {
 	p, client := watched(t, redis(t))
 	rules := set(t,
 		limited("by path", match.MustKey("path"), ratelimit.Sliding, 0), limited("by host", match.MustKey("host"), ratelimit.Exact, 10))
-	store, err := latelyredis.New(client, rules, prefixed())
+	store, err := latelyredis.NewQuiet(client, rules, prefixed())
 	if err != nil {
 		t.Fatal(err)
 	}

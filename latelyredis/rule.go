@@ -39,6 +39,15 @@ func newLayout(clock string, set *ratelimit.Set) (*layout, error) {
 	return l, nil
 }
 
+// byID returns the rule with that number in the copy of the list of bans, or nil.
+func (l *layout) byID(id uint32) *rule {
+	i := slices.IndexFunc(l.rules, func(rl rule) bool { return rl.banID == id })
+	if i < 0 {
+		return nil
+	}
+	return &l.rules[i]
+}
+
 // named returns the rule of that name, which the set has.
 func (l *layout) named(name string) *rule {
 	i := slices.IndexFunc(l.rules, func(rl rule) bool { return rl.name == name })

@@ -35,8 +35,9 @@ type scripts struct {
 	repair *script
 	// correct charges and gives back without a decision.
 	correct *script
-	// list changes the list of bans, and page reads a part of it.
-	list, page *script
+	// list changes the list of bans, page reads a part of it, and sync what has changed.
+	list, page, sync *script
+	memory           *script // asks for the state of the server's memory
 }
 
 // families are the files of the windows, in an order in which each finds what it uses.
@@ -85,6 +86,8 @@ func newScripts(clock string, set *ratelimit.Set) scripts {
 		correct: newScript(all.String() + record + repair + source("correct")),
 		list:    newScript(clock + source("list")),
 		page:    newScript(clock + source("page")),
+		sync:    newScript(clock + source("sync")),
+		memory:  newScript(source("memory")),
 	}
 }
 

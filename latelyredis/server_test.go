@@ -65,6 +65,17 @@ func prefixed() latelyredis.Config {
 	return latelyredis.Config{Prefix: fmt.Sprintf("t%d:", newPrefix.Add(1))}
 }
 
+// newStore returns a store, which is closed at the end of the test.
+func newStore(t testing.TB, client rueidis.Client, rules *ratelimit.Set, c latelyredis.Config) *latelyredis.Store {
+	t.Helper()
+	s, err := latelyredis.New(client, rules, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
 // do runs a command of redis-cli's form, and returns the answer as text.
 func do(t testing.TB, c rueidis.Client, command ...string) string {
 	t.Helper()

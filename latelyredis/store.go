@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/redis/rueidis"
@@ -25,13 +26,25 @@ type Config struct {
 	// Prefix begins the name of every key; "" means "lately:". Stores with different
 	// prefixes share nothing. It must not contain a brace.
 	Prefix string
+
+	// OnBan, when not nil, is told of each ban that a rule has begun on any node, and each
+	// time that Ban.Extend has made one longer: once on each node that has learned of it.
+	// It is not told of bans that held before the node started, nor of those added by
+	// hand.
+	//
+	// It is called with nothing locked, by the goroutine that decided on the node that began
+	// the ban, before the decision is returned, and on the others within a second.
+	OnBan func(ratelimit.BanRecord)
 }
 
 // A Store keeps the counts of a rule set in Redis or Valkey, so that all processes with the
 // same rules share their limits. See the documentation of the package for its guarantees.
 //
-// A Store is safe for concurrent use and runs nothing in the background. Its zero value
-// is not usable; call [New].
+// A Store has a copy of the bans of all nodes, which a goroutine brings up to date every 250 ms,
+// until Close. An event that a ban of the copy refuses needs no round trip: RetryAfter is
+// then what is left of the ban, and limits may refuse for longer.
+//
+// A Store is safe for concurrent use. Its zero value is not usable; call [New].
 type Store struct {
 	conn   conn
 	prefix string
@@ -39,15 +52,35 @@ type Store struct {
 	layout atomic.Pointer[layout]
 	clock  serverClock
 	mirror *mirror
+	onBan  func(ratelimit.BanRecord)
+
+	copied     bool        // decisions use the copy of the list of bans
+	running    atomic.Bool // a goroutine brings it up to date, and finds out when Redis answers
+	breaker    breaker
+	background sync.WaitGroup
+	stop       context.CancelFunc
+	node       string
+	nodes      atomic.Int64
+	read       atomic.Bool // the list was read
+
+	syncing sync.Mutex
+	have    string // the newest change of the list that the copy has; guarded by syncing
 }
 
+var _ store.Store[*ratelimit.Set, ratelimit.BanRecord] = (*Store)(nil)
+
 // New returns a Store for the rules of set, which talks to Redis by client: one of
-// rueidis.NewClient, for a single server, Sentinel or a cluster. The caller closes it.
+// rueidis.NewClient, for a single server, Sentinel or a cluster. The caller closes the Store,
+// and then the client.
 //
-// New does not talk to the server. The error names what is wrong with c, or the rule that
+// New does not wait for the server. The error names what is wrong with c, or the rule that
 // cannot be kept in Redis: one with Adapt, or with a ban after distinct values.
 func New(client rueidis.Client, set *ratelimit.Set, c Config) (*Store, error) {
-	return newStore(rueidisConn{client}, set, c, source("clock"))
+	s, err := newStore(rueidisConn{client}, set, c, source("clock"))
+	if err == nil {
+		s.start()
+	}
+	return s, err
 }
 
 func newStore(conn conn, set *ratelimit.Set, c Config, clock string) (*Store, error) {
@@ -59,7 +92,7 @@ func newStore(conn conn, set *ratelimit.Set, c Config, clock string) (*Store, er
 			return nil, fmt.Errorf("latelyredis: prefix: %q: must not contain a brace, which would put all keys into one slot", c.Prefix)
 		}
 	}
-	s := &Store{conn: conn, prefix: c.Prefix, script: clock, mirror: newMirror()}
+	s := &Store{conn: conn, prefix: c.Prefix, script: clock, mirror: newMirror(), onBan: c.OnBan, node: newNode(), stop: func() {}}
 	return s, s.use(set)
 }
 
@@ -105,6 +138,19 @@ const attempts = 4
 // judged a call, because it does not know the script or needs another, gets it
 // again; all other errors are final.
 func (s *Store) exchange(ctx context.Context, l *layout, calls []*call) {
+	if s.breaker.open() && s.running.Load() {
+		for _, c := range calls {
+			c.err = ErrAway
+		}
+		return
+	}
+	s.send(ctx, l, calls)
+}
+
+// send is exchange, whether Redis has answered before or not.
+func (s *Store) send(ctx context.Context, l *layout, calls []*call) {
+	all := calls
+	defer func() { s.breaker.note(all) }()
 	for range attempts {
 		if len(calls) == 0 {
 			return

@@ -10,7 +10,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A Proxy is between clients and a server, and counts the scripts that are run. While it
+// A Proxy is between clients and a server, and counts the scripts that are run,
+// without those about the list of bans, which a store runs by itself. While it
 // holds, it passes on no reply before it has seen a number of them: a client that waits for a
 // reply in between waits forever.
 type Proxy struct {
@@ -71,18 +72,29 @@ func (p *Proxy) pipe(client net.Conn) {
 			return client.Write(b)
 		}), server)
 	})
-	var last []byte // what may be the beginning of a name
+	seen := counter{of: []byte("\r\nEVAL")}
+	// One of these is in each script about the list of bans, which a store runs by itself.
+	syncs, parts := counter{of: []byte("{bans}:nodes")}, counter{of: []byte("{bans}:ends:")}
 	io.Copy(writer(func(b []byte) (int, error) {
-		all := append(last, b...)
-		const name = "\r\nEVAL"
 		p.mu.Lock()
-		n := bytes.Count(all, []byte(name))
+		n := seen.in(b) - syncs.in(b) - parts.in(b)
 		p.seen, decides = p.seen+n, decides || n > 0
 		p.mu.Unlock()
 		p.changed.Broadcast()
-		last = append([]byte(nil), all[max(0, len(all)-len(name)+1):]...)
 		return server.Write(b)
 	}), client)
+}
+
+// A counter counts something in a stream.
+type counter struct {
+	of   []byte
+	last []byte // what may be its beginning
+}
+
+func (c *counter) in(b []byte) int {
+	all := append(c.last, b...)
+	c.last = append([]byte(nil), all[max(0, len(all)-len(c.of)+1):]...)
+	return bytes.Count(all, c.of)
 }
 
 // writer is a function as an io.Writer.

@@ -36,7 +36,11 @@ func TestListsInRedis(t *testing.T) {
 	}
 	memory := newServerOf(engine.Config{})
 	redis := newServerOf(engine.Config{StoreTimeout: time.Minute, Store: func(set *ratelimit.Set) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error) {
-		return latelyredis.New(client, set, latelyredis.Config{})
+		s, err := latelyredis.New(client, set, latelyredis.Config{})
+		if err == nil {
+			t.Cleanup(s.Close)
+		}
+		return s, err
 	}})
 	// Redis learns the scripts.
 	post(redis, "/v1/check", `{"event":{"client":"192.0.2.1","path":"/login","user":"ada"}}`)

@@ -24,7 +24,11 @@ func inRedis(t testing.TB) (*engine.Engine, *redistest.Proxy) {
 	e, err := engine.New(engine.Config{
 		Rules: withoutBans(t), StoreTimeout: time.Minute,
 		Store: func(set *ratelimit.Set) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error) {
-			return latelyredis.New(client, set, latelyredis.Config{})
+			s, err := latelyredis.New(client, set, latelyredis.Config{})
+			if err == nil {
+				t.Cleanup(s.Close)
+			}
+			return s, err
 		},
 	})
 	if err != nil {

@@ -1,0 +1,2 @@
+-- Returns what INFO says about memory.
+return redis.call('INFO', 'memory')

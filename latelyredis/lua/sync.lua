@@ -1,0 +1,43 @@
+-- Notes that a node is there, and returns what has changed in the list of bans.
+-- KEYS: the changes and the nodes. ARGV: the newest change that the node has, 0-0 for none,
+-- or nothing if it has not read the list; and the name of the node.
+-- Returns the time 7 | number of nodes 4 | state 1 | the newest change 8 + 8 | the changes.
+local changes, nodes = KEYS[1], KEYS[2]
+local have, node = ARGV[1], ARGV[2]
+local CHANGED, TRIMMED, LOST = 0, 1, 2
+local LIVES = 5000 -- ms, how long a node counts that is not heard of
+
+redis.call('ZADD', nodes, string.format('%.0f', now), node)
+redis.call('ZREMRANGEBYSCORE', nodes, '-inf', string.format('%.0f', now - LIVES * 1000))
+redis.call('ZREMRANGEBYSCORE', nodes, string.format('(%.0f', now), '+inf') -- the clock was set back
+redis.call('PEXPIRE', nodes, LIVES)
+
+local function parts(id)
+  local ms, n = string.match(id, '(%d+)-(%d+)')
+  return tonumber(ms), tonumber(n)
+end
+local function before(a, b)
+  local ams, an = parts(a)
+  local bms, bn = parts(b)
+  return ams < bms or ams == bms and an < bn
+end
+local function first(found) return found[1] and found[1][1] or '0-0' end
+
+local newest, state, out = first(redis.call('XREVRANGE', changes, '+', '-', 'COUNT', 1)), CHANGED, {}
+if have == '' then
+  state = TRIMMED
+elseif have ~= newest then
+  if have ~= '0-0' and first(redis.call('XRANGE', changes, have, have)) ~= have then
+    local oldest = first(redis.call('XRANGE', changes, '-', '+', 'COUNT', 1))
+    state = before(have, oldest) and TRIMMED or LOST
+  else
+    local found = redis.call('XRANGE', changes, '(' .. have, '+', 'COUNT', 1000)
+    for i = 1, #found do
+      local of, detail = found[i][2][1], found[i][2][2]
+      out[i] = struct.pack('>I4I4', #of, #detail) .. of .. detail
+    end
+    newest = found[#found][1]
+  end
+end
+local ms, n = parts(newest)
+return struct.pack('>I7I4BI8I8', now, redis.call('ZCARD', nodes), state, ms, n) .. table.concat(out)

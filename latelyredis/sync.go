@@ -1,0 +1,205 @@
+package latelyredis
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lately-go/lately/internal/ban"
+)
+
+const (
+	// syncEvery is how often a node asks for the changes of the list of bans. A ban is in
+	// force on all nodes within that and two round trips.
+	syncEvery = 250 * time.Millisecond
+
+	// syncTimeout bounds one of these questions.
+	syncTimeout = time.Second
+
+	// reassertBatch is how many bans are written together after they were lost.
+	reassertBatch = 256
+)
+
+// What the script sync says of the changes that a node has.
+const (
+	syncChanged = iota // those after them follow
+	syncTrimmed        // they are no longer kept: the list has to be read
+	syncLost           // they are gone: a failover, or all keys were deleted
+	syncBytes   = uint56 + 4 + 1 + 8 + 8
+)
+
+// start begins to keep the copy of the list up to date.
+func (s *Store) start() {
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop, s.copied = stop, true
+	s.running.Store(true)
+	s.background.Go(func() {
+		tick := time.NewTicker(syncEvery)
+		defer tick.Stop()
+		for {
+			bounded, cancel := context.WithTimeout(ctx, syncTimeout)
+			s.sync(bounded) // or at the next tick
+			cancel()
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	})
+}
+
+// Close ends what the store runs in the background and waits for it. It does not close the
+// client. Decisions after it go to Redis, but bans of other nodes are not learned any more.
+func (s *Store) Close() {
+	s.running.Store(false)
+	s.stop()
+	s.background.Wait()
+}
+
+// Nodes returns how many stores with this prefix were heard of within five seconds, this
+// one included, when Redis answered last; 0 before the first answer.
+func (s *Store) Nodes() int { return int(s.nodes.Load()) }
+
+// newNode returns a name for this store among its nodes.
+func newNode() string { return rand.Text() }
+
+// sync brings the copy of the list up to date.
+func (s *Store) sync(ctx context.Context) error {
+	s.syncing.Lock()
+	defer s.syncing.Unlock()
+	l := s.layout.Load()
+	for {
+		c := call{command: command{script: l.scripts.sync, keys: s.syncKeys(), args: []string{s.have, s.node}}}
+		sent := s.mirror.now()
+		s.send(ctx, l, []*call{&c})
+		switch {
+		case c.err != nil:
+			return c.err
+		case len(c.data) < syncBytes:
+			return errAnswer
+		}
+		s.mirror.at(readUint56(c.data), sent, s.mirror.now())
+		rest := []byte(c.data[uint56:syncBytes])
+		s.nodes.Store(int64(binary.BigEndian.Uint32(rest)))
+		newest := fmt.Sprintf("%d-%d", binary.BigEndian.Uint64(rest[5:]), binary.BigEndian.Uint64(rest[13:]))
+		if state := rest[4]; state != syncChanged {
+			return s.reload(ctx, l, newest, state == syncLost)
+		}
+		if newest == s.have {
+			return nil
+		}
+		if err := s.each(c.data[syncBytes:], s.change); err != nil {
+			return err
+		}
+		s.have = newest
+	}
+}
+
+// change does to the copy what the list says.
+func (s *Store) change(of, detail string) error {
+	b, err := s.mirror.read(of, detail)
+	switch {
+	case err != nil:
+		return err
+	case detail == "":
+		s.mirror.remove(&b)
+	case s.mirror.add(&b):
+		s.tell(s.layout.Load(), &b)
+	}
+	return nil
+}
+
+// tell calls OnBan for a ban that a rule has begun.
+func (s *Store) tell(l *layout, b *ban.Ban) {
+	if rl := l.byID(b.Rule); rl != nil && s.onBan != nil && b.Source == ban.SourceRule {
+		s.onBan(rl.record(b))
+	}
+}
+
+// reload reads the whole list. If changes were lost, bans that the copy has are written again;
+// else those that are not in the list have ended.
+func (s *Store) reload(ctx context.Context, l *layout, newest string, lost bool) error {
+	known := make(map[string]bool)
+	first := s.have == ""
+	calls := make([]*call, listParts)
+	for i := range calls {
+		calls[i] = &call{command: command{script: l.scripts.page, keys: s.listKeys(uint32(i))[:2]}}
+	}
+	s.exchange(ctx, l, calls)
+	for _, c := range calls {
+		if c.err != nil {
+			return c.err
+		}
+		err := s.each(c.data, func(of, detail string) error {
+			known[of] = true
+			b, err := s.mirror.read(of, detail)
+			if err == nil && s.mirror.add(&b) && !first {
+				s.tell(l, &b)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if !first {
+		if err := s.settleBans(ctx, l, known, lost); err != nil {
+			return err
+		}
+	}
+	s.have = newest
+	s.read.Store(true)
+	return nil
+}
+
+// settleBans is about the bans of the copy that are not known in Redis.
+func (s *Store) settleBans(ctx context.Context, l *layout, known map[string]bool, lost bool) error {
+	var calls []*call
+	var errs []error
+	flush := func() {
+		s.exchange(ctx, l, calls)
+		for _, c := range calls {
+			errs = append(errs, c.err)
+		}
+		calls = calls[:0]
+	}
+	for b := range s.mirror.table.All(s.mirror.server() * 1000) {
+		rl := l.byID(b.Rule)
+		if rl == nil || known[rl.listed+string(b.Key)] {
+			continue
+		}
+		if !lost {
+			s.mirror.remove(&b)
+			continue
+		}
+		b.Memory = rl.memory
+		record := s.banCall(l, rl, &b)
+		if calls = append(calls, &record, s.listing(l, rl, &b)); len(calls) >= 2*reassertBatch {
+			flush()
+		}
+	}
+	flush()
+	return errors.Join(errs...)
+}
+
+// each calls f for each entry of a part of the list, or of its changes.
+func (s *Store) each(entries string, f func(of, detail string) error) error {
+	for len(entries) > 0 {
+		if len(entries) < 8 {
+			return errAnswer
+		}
+		a, b := int(binary.BigEndian.Uint32([]byte(entries[:4]))), int(binary.BigEndian.Uint32([]byte(entries[4:8])))
+		if entries = entries[8:]; a+b > len(entries) {
+			return errAnswer
+		}
+		if err := f(entries[:a], entries[a:a+b]); err != nil {
+			return err
+		}
+		entries = entries[a+b:]
+	}
+	return nil
+}

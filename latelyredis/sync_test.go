@@ -1,0 +1,196 @@
+package latelyredis_test
+
+import (
+	"context"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lately-go/lately/latelyredis"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A node is a store with what it was told of bans.
+type node struct {
+	*latelyredis.Store
+	rules *ratelimit.Set
+
+	mu   sync.Mutex
+	told []string // the first value of each key
+}
+
+func newNode(t testing.TB, s *server, rules *ratelimit.Set, config latelyredis.Config) *node {
+	t.Helper()
+	n := &node{rules: rules}
+	config.OnBan = func(b ratelimit.BanRecord) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.told = append(n.told, b.Key[0])
+	}
+	n.Store = newStore(t, s.client(t), rules, config)
+	return n
+}
+
+// wantTold complains if n was not told of so many bans; it may be telling just now.
+func (n *node) wantTold(t testing.TB, want int) {
+	t.Helper()
+	told := func() int {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return len(n.told)
+	}
+	eventually(t, "each node is told of each ban", func() bool { return told() >= want })
+	if n.mu.Lock(); len(n.told) != want {
+		t.Errorf("a node was told of %q, want %d", n.told, want)
+	}
+	n.mu.Unlock()
+}
+
+// banned reports whether an event of the key is refused by a ban, and ends the test
+// if it is not decided.
+func (n *node) banned(t testing.TB, rule int, key string) bool {
+	t.Helper()
+	r := &latelyredis.Request{Set: n.rules, Cost: 1, Peek: true, Subjects: []latelyredis.Subject{about(rule, key)}}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if n.Decide(ctx, []*latelyredis.Request{r}); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	return r.Subjects[0].Outcome.Banned
+}
+
+// eventually waits until ok, which must be soon.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+// TestCopies begins a ban on one of three nodes. Each learns of it and is told once, and
+// enforces it while the server is stopped; a node that starts later learns of it and is
+// not told.
+func TestCopies(t *testing.T) {
+	s, config := own(t), prefixed()
+	rules := set(t, banning("flood", match.MustKey("path"), 0), limited("limits", match.MustKey("host"), ratelimit.Sliding, 10))
+	nodes := []*node{newNode(t, s, rules, config), newNode(t, s, rules, config), newNode(t, s, rules, config)}
+	for _, n := range nodes {
+		eventually(t, "each node knows of the others and has read the list", func() bool { return n.Nodes() == 3 && n.Read() })
+	}
+	ask(t, nodes[0].Store, rules, about(0, "flooder"))
+	if err := nodes[1].Ban(context.Background(), ratelimit.BanRecord{Rule: "limits", Key: []string{"by hand"}, Until: time.Now().Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	late := newNode(t, s, rules, config)
+	nodes = append(nodes, late)
+	for _, n := range nodes {
+		eventually(t, "each node has a copy of both bans", func() bool { return n.Copied("flood", "flooder") && n.Copied("limits", "by hand") })
+	}
+	s.Process().Signal(syscall.SIGSTOP)
+	for i, n := range nodes {
+		if !n.banned(t, 0, "flooder") || !n.banned(t, 1, "by hand") {
+			t.Errorf("node %d does not enforce the bans while the server is stopped", i)
+		}
+	}
+	if got := listed(t, nodes[0].Store); len(got) != 2 {
+		t.Errorf("%+v are listed while the server is stopped, want both bans", got)
+	}
+	s.Process().Signal(syscall.SIGCONT)
+	if held, err := nodes[2].Unban(context.Background(), "flood", []byte("flooder")); err != nil || !held {
+		t.Fatalf("Unban reports %v, %v", held, err)
+	}
+	for _, n := range nodes {
+		eventually(t, "the ban has ended on each node", func() bool { return !n.banned(t, 0, "flooder") })
+	}
+	for _, n := range nodes[:3] {
+		n.wantTold(t, 1)
+	}
+	late.wantTold(t, 0)
+}
+
+// TestReasserted deletes all keys, as a failover to a replica without them does: the nodes
+// write their bans again, with which a node that starts then decides.
+func TestReasserted(t *testing.T) {
+	s, config := own(t), prefixed()
+	rules := set(t, banning("flood", match.MustKey("path"), 0))
+	nodes := []*node{newNode(t, s, rules, config), newNode(t, s, rules, config)}
+	for _, n := range nodes {
+		eventually(t, "each node knows of the other and has read the list", func() bool { return n.Nodes() == 2 && n.Read() })
+	}
+	ask(t, nodes[0].Store, rules, about(0, "a"))
+	ask(t, nodes[1].Store, rules, about(0, "b"))
+	for _, n := range nodes {
+		eventually(t, "each node has a copy of both bans", func() bool { return n.Copied("flood", "a") && n.Copied("flood", "b") })
+	}
+	client := s.client(t)
+	do(t, client, "FLUSHALL")
+	quiet, err := latelyredis.NewQuiet(client, rules, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	peek := func(key string) latelyredis.Outcome {
+		r := &latelyredis.Request{Set: rules, Cost: 1, Peek: true, Subjects: []latelyredis.Subject{about(0, key)}}
+		if quiet.Decide(context.Background(), []*latelyredis.Request{r}); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		return r.Subjects[0].Outcome
+	}
+	eventually(t, "the bans are in their records again", func() bool { return peek("a").Banned && peek("b").Banned })
+	if n := len(listed(t, quiet)); n != 2 {
+		t.Errorf("%d bans are listed, want 2", n)
+	}
+	for _, n := range nodes {
+		n.wantTold(t, 2)
+	}
+}
+
+// TestTrimmed has a node miss more changes than the stream keeps: it reads the list, and ends
+// the bans that are not in it.
+func TestTrimmed(t *testing.T) {
+	config := prefixed()
+	rules := set(t, banning("flood", match.MustKey("path"), 0))
+	client := redis(t).client(t)
+	first, err := latelyredis.NewQuiet(client, rules, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := latelyredis.NewQuiet(client, rules, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask(t, first, rules, about(0, "ended"), about(0, "goes on"))
+	ask(t, first, rules, about(0, "goes on"))
+	listed(t, second)
+	if _, err := first.Unban(context.Background(), "flood", []byte("ended")); err != nil {
+		t.Fatal(err)
+	}
+	ask(t, first, rules, about(0, "new"))
+	do(t, client, "XTRIM", config.Prefix+"{bans}:changes", "MAXLEN", "1")
+	if got := listed(t, second); len(got) != 2 || second.Copied("flood", "ended") {
+		t.Errorf("%+v are listed, want those that go on and are new", got)
+	}
+}
+
+// TestClose leaves no goroutine.
+func TestClose(t *testing.T) {
+	client := redis(t).client(t)
+	rules := anyRules(t)
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	for range 3 {
+		store, err := latelyredis.New(client, rules, prefixed())
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.Close()
+		store.Close()
+		if r := take(context.Background(), store, rules, "k"); r.Err != nil {
+			t.Errorf("after Close: %v", r.Err)
+		}
+	}
+}
