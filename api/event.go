@@ -14,6 +14,11 @@ const (
 	RatesTick    EventType = "rates" // a second has passed
 )
 
+// An EventList is the body of a request of the webhook.
+type EventList struct {
+	Events []Event `json:"events"`
+}
+
 // An Event is what subscribers receive. Which fields are set besides Type and Time
 // depends on the type.
 type Event struct {

@@ -26,7 +26,7 @@ func TestServerReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, "--rules", filepath.Join("..", "..", "examples", "rules.yaml"))
+	s := serve(t, "--rules", filepath.Join("..", "..", "examples", "rules.yaml"), "--deny-file", filepath.Join(t.TempDir(), "deny"))
 	want := string(text)
 	for name, table := range map[string]string{
 		"commands": commandTable(t, s.resp), "routes": routeTable(t, s.http),

@@ -74,7 +74,7 @@ internal/redistest  -> github.com/redis/rueidis
 internal/fileperm   -> std
 internal/journal    -> internal/fileperm
 internal/loglimit   -> std
-internal/enforce    -> api, match, ratelimit, internal/loglimit
+internal/enforce    -> api, match, ratelimit, internal/fileperm, internal/loglimit
 internal/invariants -> std
 internal/deptest    -> std
 `

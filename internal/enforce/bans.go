@@ -33,6 +33,7 @@ type entry struct {
 	ended   bool      // nothing bans it; kept for watchers until due
 	due     time.Time // when it ends, or is deleted
 	version uint64
+	changed time.Time // when that version began
 	at      *list.Element
 	index   int // in the heap
 }
@@ -54,6 +55,7 @@ type change struct {
 	network netip.Prefix
 	ban     api.Ban // the one that ends last
 	ended   bool
+	at      time.Time
 	version uint64
 }
 
@@ -157,7 +159,7 @@ func (b *bans) touch(e *entry, due time.Time) {
 	e.due = due
 	heap.Fix(&b.due, e.index)
 	b.version++
-	e.version = b.version
+	e.version, e.changed = b.version, b.now()
 	b.order.MoveToBack(e.at)
 	for _, w := range b.watchers {
 		if w.since.IsZero() {
@@ -221,7 +223,7 @@ func (b *bans) after(have uint64, limit int) (changes []change, version uint64) 
 		if limit > 0 && len(changes) == limit {
 			return changes, changes[limit-1].version
 		}
-		changes = append(changes, change{e.network, e.bans[0], e.ended, e.version})
+		changes = append(changes, change{e.network, e.bans[0], e.ended, e.changed, e.version})
 	}
 	return changes, b.version
 }

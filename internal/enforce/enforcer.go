@@ -16,6 +16,8 @@ import (
 
 // Config has the settings of an Enforcer. Rule, Now and MaxNetworks must be set.
 type Config struct {
+	Targets
+
 	// Rule returns the rule of that name in force, or an error.
 	Rule func(name string) (*ratelimit.Rule, error)
 
@@ -29,10 +31,6 @@ type Config struct {
 	// MaxNetworks is how many networks are kept, those whose bans ended in the last hour
 	// included. Each takes up to NetworkBytes.
 	MaxNetworks int
-
-	// NFTables has the kernel drop packets of banned networks, in the network namespace
-	// of this process.
-	NFTables bool
 
 	// Log receives what fails and which bans are not enforced; nil discards it.
 	Log *slog.Logger
@@ -61,18 +59,36 @@ func New(c Config) (*Enforcer, error) {
 	if c.Rule == nil || c.Now == nil || c.MaxNetworks < 1 {
 		return nil, errors.New("Config.Rule, Config.Now or Config.MaxNetworks: missing: must be set")
 	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	e := &Enforcer{config: c, log: slog.New(loglimit.New(c.Log.Handler())), bans: newBans(c.MaxNetworks, c.Now)}
-	if c.NFTables {
-		t, err := newNFTables(c.Now)
+	return e, e.addTargets()
+}
+
+// addTargets adds what is set.
+func (e *Enforcer) addTargets() error {
+	if e.config.NFTables {
+		t, err := newNFTables(e.config.Now)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		e.follow("nftables", t, pace{pause: 50 * time.Millisecond})
 	}
-	return e, nil
+	if e.config.DenyFile.Path != "" {
+		e.follow("file", newDenyFile(e.config.DenyFile), pace{whole: true, pause: 500 * time.Millisecond})
+	}
+	if e.config.Webhook.URL != "" {
+		t, err := newWebhook(e.config.Webhook, e.config.Now)
+		if err != nil {
+			return err
+		}
+		e.follow("webhook", t, pace{pieces: true, limit: webhookBatch, pause: 100 * time.Millisecond})
+	}
+	return nil
 }
 
 // follow adds a target.

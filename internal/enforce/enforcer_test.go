@@ -87,6 +87,19 @@ func (f *fake) inForce() map[netip.Prefix]time.Time {
 	return maps.Clone(f.has)
 }
 
+// eventually waits until check finds nothing wrong.
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	err := check()
+	for ; err != nil && time.Now().Before(deadline); err = check() {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // batches returns how many batches f took.
 func (f *fake) batches() int {
 	f.mu.Lock()

@@ -133,19 +133,6 @@ func (n namespace) want(e *Enforcer, elements ...string) {
 	})
 }
 
-// eventually waits until check finds nothing wrong.
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	err := check()
-	for ; err != nil && time.Now().Before(deadline); err = check() {
-		time.Sleep(20 * time.Millisecond)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Each ban has its own time and end in the kernel, whatever its neighbours and the networks
 // around it.
 func TestNFTablesElements(t *testing.T) {
@@ -316,7 +303,7 @@ func TestNFTablesFails(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	c := Config{Rule: func(string) (*ratelimit.Rule, error) { return nil, nil }, Now: time.Now, MaxNetworks: 1, NFTables: true}
+	c := Config{Rule: func(string) (*ratelimit.Rule, error) { return nil, nil }, Now: time.Now, MaxNetworks: 1, Targets: Targets{NFTables: true}}
 	if _, err := New(c); err == nil || !strings.Contains(err.Error(), "no program nft in PATH") {
 		t.Errorf("without nft, the error is %v", err)
 	}

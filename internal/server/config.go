@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/enforce"
 	"github.com/lately-go/lately/internal/server/access"
 )
 
@@ -52,9 +53,9 @@ type Config struct {
 	// forward-auth. Bans of them are not enforced.
 	TrustedProxies []netip.Prefix
 
-	// NFTables has the kernel drop packets of banned clients; see package
-	// internal/enforce. It cannot be combined with EventTime.
-	NFTables bool
+	// Enforce is what refuses banned clients besides the server. It cannot be combined
+	// with EventTime.
+	Enforce enforce.Targets
 
 	// Hosts is the host names of the HTTP listener, besides loopback addresses and its
 	// own address.
@@ -136,10 +137,13 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("tls-cert and tls-key: one is missing: must be both or none")
 	case c.EventTime && c.Data != "":
 		return c, errors.New("event-time and data: both set: must be one of them")
-	case c.EventTime && c.enforces():
-		return c, errors.New("event-time and nftables: both set: must be one of them")
+	case c.EventTime && c.Enforce.Any():
+		return c, errors.New("event-time: set with nftables, deny-file or webhook: must be one of them")
 	case c.SnapshotEvery < time.Second:
 		return c, fmt.Errorf("snapshot-every: %v: must be 1s or more", c.SnapshotEvery)
+	}
+	if err := c.Enforce.Validate(); err != nil {
+		return c, err
 	}
 	for _, l := range []struct{ name, addr string }{{"resp", c.RESP}, {"http", c.HTTP}} {
 		if err := c.safe(l.name, l.addr); err != nil {
@@ -148,9 +152,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	return c, nil
 }
-
-// enforces reports whether anything besides the server refuses what it bans.
-func (c *Config) enforces() bool { return c.NFTables }
 
 // Logger returns a logger that writes to w as c says.
 func (c Config) Logger(w io.Writer) *slog.Logger {

@@ -20,13 +20,13 @@ const compareEvery = time.Minute
 // startEnforcing makes s.enforce, if anything is to be enforced.
 func (s *Server) startEnforcing() (err error) {
 	c := &s.config
-	if !c.enforces() {
+	if !c.Enforce.Any() {
 		return nil
 	}
 	s.enforce, err = enforce.New(enforce.Config{
 		Rule:      func(name string) (*ratelimit.Rule, error) { return s.engine.Limiter().Set().Named(name) },
 		Protected: func() []netip.Prefix { return slices.Concat(c.TrustedProxies, s.engine.Rules().Allow) },
-		Now:       s.engine.Now, MaxNetworks: c.maxEnforced, NFTables: c.NFTables, Log: s.log,
+		Now:       s.engine.Now, MaxNetworks: c.maxEnforced, Targets: c.Enforce, Log: s.log,
 	})
 	return err
 }

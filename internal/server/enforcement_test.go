@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/enforce"
 )
 
 // banClient bans a client by hand.
@@ -46,7 +48,7 @@ func withNFT(t *testing.T) (c Config, wait func(text string) (scripts string)) {
 	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	c = deployed(t)
-	c.NFTables, c.RulesPoll = true, -1
+	c.Enforce.NFTables, c.RulesPoll = true, -1
 	return c, func(text string) string {
 		t.Helper()
 		var scripts []byte
@@ -67,7 +69,7 @@ func TestBansReachNFTables(t *testing.T) {
 	c.Data = t.TempDir()
 	t.Run("before", func(t *testing.T) {
 		c := c
-		c.NFTables = false
+		c.Enforce.NFTables = false
 		s, _ := started(t, c)
 		banClient(t, s, "192.0.2.1", time.Hour)
 	})
@@ -129,7 +131,7 @@ func TestReloadEndsEnforcement(t *testing.T) {
 }
 
 func TestEnforcementConfig(t *testing.T) {
-	if err := (Config{NFTables: true, EventTime: true}).Validate(); err == nil || !strings.Contains(err.Error(), "event-time and nftables") {
+	if err := (Config{Enforce: enforce.Targets{NFTables: true}, EventTime: true}).Validate(); err == nil || !strings.Contains(err.Error(), "event-time: set with nftables") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -79,7 +79,12 @@ func (c *Config) Settings() []Setting {
 		{Name: "shutdown-timeout", Usage: "how long a server that shuts down waits for requests in progress", Default: "10s", set: one(&c.ShutdownTimeout, duration)},
 		{Name: "shutdown-delay", Usage: "how long /readyz fails after SIGTERM before the listeners close, or 0", Default: "2s", set: one(&c.ShutdownDelay, orOff("0", "0s"))},
 		{Name: "rules-poll", Usage: "how often the rules file is read to detect changes, or never", Default: "2s", set: one(&c.RulesPoll, orOff("never"))},
-		{Name: "nftables", Usage: "have the kernel drop packets of banned clients; needs nft and CAP_NET_ADMIN", Bool: true, Default: "false", set: one(&c.NFTables, yesNo)},
+		{Name: "nftables", Usage: "have the kernel drop packets of banned clients; needs nft and CAP_NET_ADMIN", Bool: true, Default: "false", set: one(&c.Enforce.NFTables, yesNo)},
+		{Name: "deny-file", Usage: "`file` that lists banned clients, for a proxy", set: one(&c.Enforce.DenyFile.Path, text)},
+		{Name: "deny-format", Usage: "`format` of it: nginx, also if this is left out, or haproxy", set: one(&c.Enforce.DenyFile.Format, text)},
+		{Name: "deny-command", Usage: "`command` of sh that makes the proxy read it", set: one(&c.Enforce.DenyFile.Command, text)},
+		{Name: "webhook", Usage: "`URL` to which bans and their ends are sent", set: one(&c.Enforce.Webhook.URL, text)},
+		{Name: "webhook-secret-file", Usage: "`file` with the key that signs them", set: one(&c.Enforce.Webhook.SecretFile, text)},
 		{Name: "log-format", Usage: "`format` of the log on stderr: text or json", Default: "text", set: one(&c.LogJSON, logFormat)},
 		{Name: "log-level", Usage: "lowest `level` of lines in the log: debug, info, warn or error", Default: "info", set: one(&c.LogLevel, logLevel)},
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/enforce"
 	"github.com/lately-go/lately/internal/server/access"
 )
 
@@ -19,13 +20,17 @@ func TestSettingsThreeWays(t *testing.T) {
 		"rules": "r.yaml", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k",
 		"no-tokens": "true", "no-tls": "true", "event-time": "true", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "memory-limit": "64MiB", "memory": "4GiB",
 		"counter-budget": "1GiB", "max-bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
-		"max-subscribers": "3", "shutdown-timeout": "1m", "shutdown-delay": "3s", "rules-poll": "never", "nftables": "true", "log-format": "json", "log-level": "warn",
+		"max-subscribers": "3", "shutdown-timeout": "1m", "shutdown-delay": "3s", "rules-poll": "never", "nftables": "true", "deny-file": "f", "deny-format": "haproxy", "deny-command": "reload it", "webhook": "https://example.org/", "webhook-secret-file": "s", "log-format": "json", "log-level": "warn",
 	}
 	want := Config{
 		RulesFile: "r.yaml", RESP: "127.0.0.1:1", HTTP: "off", Data: "d", TokenFile: "t", TLSCert: "c", TLSKey: "k", NoTokens: true, NoTLS: true, EventTime: true,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32")},
 		Hosts:          []string{"a.example", "b.example"}, Memory: 4 << 30, MemoryLimit: 64 << 20, CounterBudget: 1 << 30, MaxBans: 1000,
-		SnapshotEvery: 30 * time.Second, ShutdownDelay: 3 * time.Second, RulesPoll: -1, NFTables: true, LogJSON: true, LogLevel: slog.LevelWarn,
+		SnapshotEvery: 30 * time.Second, ShutdownDelay: 3 * time.Second, RulesPoll: -1, LogJSON: true, LogLevel: slog.LevelWarn,
+		Enforce: enforce.Targets{
+			NFTables: true, DenyFile: enforce.DenyFile{Path: "f", Format: "haproxy", Command: "reload it"},
+			Webhook: enforce.Webhook{URL: "https://example.org/", SecretFile: "s"},
+		},
 		Limits: access.Limits{MaxConnections: 5, PeerConnections: 4, MaxSubscribers: 3, ShutdownTimeout: time.Minute},
 	}
 	var flags, variables, file Config
