@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lately-go/lately/internal/replaypage"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
@@ -23,6 +24,7 @@ type replayFlags struct {
 	whatIfs   []whatIf
 	algorithm string
 	decisions string
+	html      string
 	json      bool
 	bad       bool
 	formats   bool
@@ -73,6 +75,7 @@ wrong; 130 interrupted.`,
 	flags.IntVar(&f.config.Top, "top", 0, "report the `N` busiest keys (default 20)")
 	flags.StringVar((*string)(&f.config.Sort), "sort", string(replay.SortCount), "order the busiest keys by `count|peak|refused`; a peak is the most in any minute")
 	flags.StringVar(&f.decisions, "decisions", "", "write one byte for each judged event, A or D, to `FILE`")
+	flags.StringVar(&f.html, "html", "", "write the report to `FILE`, too, as a page for a browser")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	flags.BoolVar(&f.formats, "formats", false, "list the log formats with an example of each, and read no log")
 	flags.BoolVar(&f.bad, "show-bad-lines", false, "show the first bad lines")
@@ -91,18 +94,20 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err := f.parse(cmd, args); err != nil {
 		return err
 	}
-	closeDecisions := func() error { return nil }
-	if f.decisions != "" {
-		if closeDecisions, err = f.createDecisions(); err != nil {
-			return err
-		}
+	decisions, page, err := f.createOutputs()
+	if err != nil {
+		return err
 	}
 	if f.config.Lateness > 0 && os.Getenv("GOGC") == "" { // memory is worth more than time
 		defer debug.SetGCPercent(debug.SetGCPercent(streamGCPercent))
 	}
 	report, err := reading(cmd, f.config, replay.Run)
-	closeErr := closeDecisions()
-	if nothing, ok := errors.AsType[*replay.InputError](err); ok && report != nil && f.bad {
+	nothing, ok := errors.AsType[*replay.InputError](err)
+	if ok && report != nil {
+		report.Problems = append(report.Problems, nothing.Sentences...) // for the page
+	}
+	unwritten := f.finishOutputs(decisions, page, report)
+	if ok && report != nil && f.bad {
 		if err := report.WriteBadLines(cmd.OutOrStdout()); err != nil {
 			nothing.Sentences = append(nothing.Sentences, fmt.Sprintf("the report cannot be written: %v", err))
 		}
@@ -110,10 +115,7 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return inputProblem(err)
 	}
-	problems := report.Problems
-	if closeErr != nil {
-		problems = append(problems, fmt.Sprintf("the decisions cannot be written: %v", closeErr))
-	}
+	problems := append(report.Problems, unwritten...)
 	if report.Events == 0 && len(problems) > 0 && !f.json {
 		return inputErrorOf(problems...) // without a report of zeros
 	}
@@ -126,26 +128,68 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 // streamGCPercent is by how much the heap may grow between collections with --lateness.
 const streamGCPercent = 30
 
-// createDecisions creates the file of --decisions, after it has validated the rest of
-// the command line and compared the file with the logs.
-func (f *replayFlags) createDecisions() (closeFile func() error, err error) {
-	f.config.Decisions = io.Discard
-	if err := f.config.Validate(); err != nil {
-		return nil, err
+// createOutputs creates the files of --decisions and --html, after it has validated the
+// rest of the command line and compared them with the files that are read.
+func (f *replayFlags) createOutputs() (decisions, page *os.File, err error) {
+	if f.decisions == "" && f.html == "" {
+		return nil, nil, nil
 	}
-	if st, err := os.Stat(f.decisions); err == nil {
-		for _, path := range append(f.config.Files, f.rules) {
-			if in, err := os.Stat(path); err == nil && os.SameFile(st, in) {
-				return nil, fmt.Errorf("--decisions: %s: must not be a file that is read", f.decisions)
+	if f.decisions != "" {
+		f.config.Decisions = io.Discard
+	}
+	if err := f.config.Validate(); err != nil {
+		return nil, nil, err
+	}
+	read := append([]string{f.rules}, f.config.Files...)
+	if decisions, err = createOutput("--decisions", f.decisions, read); err != nil {
+		return nil, nil, err
+	}
+	if page, err = createOutput("--html", f.html, append(read, f.decisions)); err != nil {
+		return nil, nil, err
+	}
+	if decisions != nil {
+		f.config.Decisions = decisions
+	}
+	return decisions, page, nil
+}
+
+// createOutput creates the file of an option, if it is given. It must not be one of others.
+func createOutput(option, path string, others []string) (*os.File, error) {
+	if path == "" {
+		return nil, nil
+	}
+	if st, err := os.Stat(path); err == nil {
+		for _, other := range others {
+			if in, err := os.Stat(other); err == nil && os.SameFile(st, in) {
+				return nil, fmt.Errorf("%s: %s: must not be a file that is read, or that another option writes", option, path)
 			}
 		}
 	}
-	file, err := os.Create(f.decisions)
+	file, err := os.Create(path)
 	if err != nil {
-		return nil, fmt.Errorf("--decisions: %s: cannot be created: %w", f.decisions, errors.Unwrap(err))
+		return nil, fmt.Errorf("%s: %s: cannot be created: %w", option, path, errors.Unwrap(err))
 	}
-	f.config.Decisions = file
-	return file.Close, nil
+	return file, nil
+}
+
+// finishOutputs writes the page of a report, if there are both, and closes the files. It
+// returns sentences about what could not be written.
+func (f *replayFlags) finishOutputs(decisions, page *os.File, report *replay.Report) (problems []string) {
+	if decisions != nil {
+		if err := decisions.Close(); err != nil {
+			problems = append(problems, fmt.Sprintf("the decisions cannot be written: %v", err))
+		}
+	}
+	if page != nil {
+		var err error
+		if report != nil {
+			err = replaypage.Write(page, report, f.inputs.zone)
+		}
+		if err = errors.Join(err, page.Close()); err != nil {
+			problems = append(problems, fmt.Sprintf("the page cannot be written: %v", err))
+		}
+	}
+	return problems
 }
 
 // parse fills in the replay.Config from the flags.

@@ -23,7 +23,7 @@ const modulePath = "github.com/lately-go/lately"
 // have a row; packages without a row may not exist.
 const table = `
 cmd/lately    -> internal/cli
-internal/cli  -> internal/server, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
+internal/cli  -> internal/server, internal/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
 cmd/samplelog -> internal/accesslogtest
 cmd/manpages  -> internal/cli, github.com/spf13/cobra
 
@@ -35,6 +35,7 @@ internal/server/hotlist -> api
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
 replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, lately, internal/decompress, github.com/klauspost/compress
+internal/replaypage     -> internal/server/console, replay
 
 client      -> api, hotkey, ratelimit, match, lately, internal/resp, internal/tally
 rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
@@ -56,6 +57,7 @@ sampled                 -> lately
 internal/accesslogtest -> std
 internal/decompress -> github.com/klauspost/compress
 internal/randtest -> std
+internal/browsertest -> std
 lately                  -> internal/ring, internal/keytable, internal/snapshot, internal/invariants
 
 match               -> std

@@ -6,16 +6,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/browsertest"
 )
 
 // TestConsole drives the console in a headless browser against an API of canned
 // answers, as its users do: with a mouse, a keyboard and a phone. Each part has a
 // page of its own. LATELY_SCREENSHOTS names a folder for pictures.
 func TestConsole(t *testing.T) {
-	b := startBrowser(t)
+	b := browsertest.Start(t)
 	for _, c := range []struct {
 		name string
-		test func(*testing.T, *browser)
+		test func(*testing.T, *browsertest.Browser)
 	}{
 		{"overview", testOverview},
 		{"chart", testChart},
@@ -47,81 +49,81 @@ func TestConsole(t *testing.T) {
 
 const isLive = `document.documentElement.dataset.link === 'live'`
 
-func testOverview(t *testing.T, b *browser) {
+func testOverview(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
-	p := b.open(t, f.URL, 1440, 900)
-	p.wait(isLive)
-	p.to("overview")
-	p.wait(`document.querySelector('.health').textContent === 'In force'`)
-	p.click(".choice button:first-child") // 1 s
+	p := b.Open(t, f.URL, 1440, 900)
+	p.Wait(isLive)
+	to(p, "overview")
+	p.Wait(`document.querySelector('.health').textContent === 'In force'`)
+	p.Click(".choice button:first-child") // 1 s
 	f.second(7777, 200, 50, 9)
-	p.wait(`document.querySelector('.figures .big').textContent === '8,036'`)
-	p.wait(`document.querySelector('.figures .allowed b').textContent === '7,777' && document.querySelector('.figures .refused b').textContent === '200' && document.querySelector('.figures .banned b').textContent === '50' && document.querySelector('.figures .unmatched b').textContent === '9'`)
-	p.wait(`document.querySelector('.mark').getBoundingClientRect().width > 1`)
+	p.Wait(`document.querySelector('.figures .big').textContent === '8,036'`)
+	p.Wait(`document.querySelector('.figures .allowed b').textContent === '7,777' && document.querySelector('.figures .refused b').textContent === '200' && document.querySelector('.figures .banned b').textContent === '50' && document.querySelector('.figures .unmatched b').textContent === '9'`)
+	p.Wait(`document.querySelector('.mark').getBoundingClientRect().width > 1`)
 
 	now := time.Now()
 	f.tell("ban", object{"type": "ban", "time": now, "ban": ban{Rule: "scanner", Key: []string{"192.0.2.66"}, Since: now, Until: now.Add(time.Hour)}})
-	p.wait(`document.querySelector('.tickrow.ban .key').textContent === '192.0.2.66'`)
+	p.Wait(`document.querySelector('.tickrow.ban .key').textContent === '192.0.2.66'`)
 	f.tell("unban", object{"type": "unban", "time": now.Add(time.Second), "rule": "scanner", "key": []string{"192.0.2.66"}})
-	p.wait(`document.querySelector('.tickrow').classList.contains('unban')`)
+	p.Wait(`document.querySelector('.tickrow').classList.contains('unban')`)
 
 	// The most refused keys are named, and one that is not banned can be banned here.
-	p.wait(`document.querySelectorAll('.refusedrow').length === 6 && document.querySelector('.refusedrow .n').textContent === '517/s'`)
-	p.wait(`document.querySelector('.refusedrow .badge').checkVisibility() && !document.querySelector('.refusedrow button').checkVisibility()`)
-	p.click(".refusedrow:nth-child(2) button")
-	p.wait(`document.querySelector('dialog input[name=value]').value === '203.0.113.201' && document.querySelector('dialog select').value === 'per-client'`)
-	p.click("dialog .danger")
-	p.wait(`!document.querySelector('dialog') && document.querySelector('.refusedrow:nth-child(2) .badge').checkVisibility()`)
+	p.Wait(`document.querySelectorAll('.refusedrow').length === 6 && document.querySelector('.refusedrow .n').textContent === '517/s'`)
+	p.Wait(`document.querySelector('.refusedrow .badge').checkVisibility() && !document.querySelector('.refusedrow button').checkVisibility()`)
+	p.Click(".refusedrow:nth-child(2) button")
+	p.Wait(`document.querySelector('dialog input[name=value]').value === '203.0.113.201' && document.querySelector('dialog select').value === 'per-client'`)
+	p.Click("dialog .danger")
+	p.Wait(`!document.querySelector('dialog') && document.querySelector('.refusedrow:nth-child(2) .badge').checkVisibility()`)
 	equal(t, f.posted("bans"), `{"rule":"per-client","key":["203.0.113.201"],"for":"3600000ms","reason":""}`)
 
 	// One legend: each outcome is named once.
 	var names int
-	p.js(`[...document.querySelectorAll('.panel.now *')].filter((e) => !e.children.length && e.checkVisibility() && e.textContent.trim().toLowerCase() === 'unmatched').length`, &names)
+	p.JS(`[...document.querySelectorAll('.panel.now *')].filter((e) => !e.children.length && e.checkVisibility() && e.textContent.trim().toLowerCase() === 'unmatched').length`, &names)
 	if names != 1 {
 		t.Errorf("unmatched is named %d times beside the chart, want once", names)
 	}
 
 	// Reloads and restarts are marked.
-	p.wait(`[...document.querySelectorAll('.turns text')].map((e) => e.textContent).join() === 'reload'`)
+	p.Wait(`[...document.querySelectorAll('.turns text')].map((e) => e.textContent).join() === 'reload'`)
 
 	f.set(func() { f.broken = "rules.yaml:12:5: limt is no key." })
 	f.tell("rules", object{"type": "rules", "time": now})
-	p.wait(`document.querySelector('.health').textContent === 'Last reload failed' && document.querySelector('.why').textContent.includes('12:5')`)
+	p.Wait(`document.querySelector('.health').textContent === 'Last reload failed' && document.querySelector('.why').textContent.includes('12:5')`)
 
 	f.set(func() { f.disk = "journal-00000003: no space left on device" })
 	f.tell("rules", object{"type": "rules", "time": now})
-	p.wait(`[...document.querySelectorAll('.health.bad:not([hidden])')].some(e => e.textContent === 'Bans are not written to disk' && e.nextSibling.textContent.includes('no space left'))`)
+	p.Wait(`[...document.querySelectorAll('.health.bad:not([hidden])')].some(e => e.textContent === 'Bans are not written to disk' && e.nextSibling.textContent.includes('no space left'))`)
 
 	for i := range 7 {
-		p.click(fmt.Sprintf(".choice button:nth-child(%d)", i+1))
-		p.wait(`document.querySelectorAll('.scale path')[0].getAttribute('d').length > 20`)
+		p.Click(fmt.Sprintf(".choice button:nth-child(%d)", i+1))
+		p.Wait(`document.querySelectorAll('.scale path')[0].getAttribute('d').length > 20`)
 	}
 
 	// A bar of a quarter of an hour is a minute, and its figures say so.
-	p.click(".choice button:nth-child(4)")
-	p.wait(`document.querySelector('.figures .all dt').textContent === 'In the last 15 min' && document.querySelector('.plot').getAttribute('aria-valuemax') === '14'`)
-	p.wait(`/^per second, \d\d:\d\d to \d\d:\d\d$/.test(document.querySelector('.chart .when').textContent)`)
-	p.wait(`[...document.querySelectorAll('.turns text')].length === 1`)
-	p.js(`document.querySelector('.plot').focus()`, nil)
-	p.keys("Home")
-	p.wait(`/^\d\d:\d\d to \d\d:\d\d: .* allowed, .* per second$/.test(document.querySelector('.plot').getAttribute('aria-valuetext')) && !document.querySelector('.guide').hidden`)
-	p.wait(`document.querySelector('.plot').getAttribute('aria-valuetext') === document.querySelector('.chart .when').textContent`)
-	p.click(".rulerow .name")
-	p.wait(`document.querySelector('.rulecard.chosen h3').textContent.startsWith('per-client')`)
-	p.js(`history.back()`, nil)
-	p.wait(`document.querySelector('.figures')`)
-	p.picture("overview-minutes")
-	p.clean()
+	p.Click(".choice button:nth-child(4)")
+	p.Wait(`document.querySelector('.figures .all dt').textContent === 'In the last 15 min' && document.querySelector('.plot').getAttribute('aria-valuemax') === '14'`)
+	p.Wait(`/^per second, \d\d:\d\d to \d\d:\d\d$/.test(document.querySelector('.chart .when').textContent)`)
+	p.Wait(`[...document.querySelectorAll('.turns text')].length === 1`)
+	p.JS(`document.querySelector('.plot').focus()`, nil)
+	p.Keys("Home")
+	p.Wait(`/^\d\d:\d\d to \d\d:\d\d: .* allowed, .* per second$/.test(document.querySelector('.plot').getAttribute('aria-valuetext')) && !document.querySelector('.guide').hidden`)
+	p.Wait(`document.querySelector('.plot').getAttribute('aria-valuetext') === document.querySelector('.chart .when').textContent`)
+	p.Click(".rulerow .name")
+	p.Wait(`document.querySelector('.rulecard.chosen h3').textContent.startsWith('per-client')`)
+	p.JS(`history.back()`, nil)
+	p.Wait(`document.querySelector('.figures')`)
+	p.Picture("overview-minutes")
+	p.Clean()
 }
 
 // testChart holds sliding to what it is: every tick moves to the left, as fast as
 // time goes by, over new seconds and new beginnings of the animation.
-func testChart(t *testing.T, b *browser) {
+func testChart(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
-	p := b.open(t, f.URL, 1200, 800)
-	p.wait(isLive)
-	p.to("overview")
-	p.js(`window.jumps = new Promise((done) => {
+	p := b.Open(t, f.URL, 1200, 800)
+	p.Wait(isLive)
+	to(p, "overview")
+	p.JS(`window.jumps = new Promise((done) => {
 		const speed = (document.querySelector('.moving').clientWidth) / 60e3;
 		let last = new Map(), at = 0, worst = 0, steps = 0, n = 0;
 		const look = (now) => {
@@ -139,166 +141,166 @@ func testChart(t *testing.T, b *browser) {
 	}); 1`, nil)
 	f.second(9000, 100, 10, 0)
 	f.second(30_000, 100, 10, 0) // another scale
-	p.js(`dispatchEvent(new Event('resize'))`, nil)
+	p.JS(`dispatchEvent(new Event('resize'))`, nil)
 	var r struct {
 		Worst float64
 		Steps int
 	}
-	p.js(`window.jumps`, &r)
+	p.JS(`window.jumps`, &r)
 	if r.Steps < 100 || r.Worst > 1 {
 		t.Errorf("in %d steps, a tick was %.2f px away from where it had to be: must be at most 1", r.Steps, r.Worst)
 	}
 
-	p.js(`document.querySelector('.plot').focus()`, nil)
-	p.keys("ArrowLeft", "ArrowLeft")
-	p.wait(`/^\d\d:\d\d:\d\d: .* allowed, .* unmatched, per second$/.test(document.querySelector('.chart .when').textContent) && !document.querySelector('.guide').hidden`)
-	p.wait(`/: .* allowed, .* refused, .* banned, .* unmatched, per second/.test(document.querySelector('.plot').getAttribute('aria-valuetext'))`)
-	p.keys("Home")
-	p.wait(`document.querySelector('.plot').getAttribute('aria-valuenow') === '0'`)
+	p.JS(`document.querySelector('.plot').focus()`, nil)
+	p.Keys("ArrowLeft", "ArrowLeft")
+	p.Wait(`/^\d\d:\d\d:\d\d: .* allowed, .* unmatched, per second$/.test(document.querySelector('.chart .when').textContent) && !document.querySelector('.guide').hidden`)
+	p.Wait(`/: .* allowed, .* refused, .* banned, .* unmatched, per second/.test(document.querySelector('.plot').getAttribute('aria-valuetext'))`)
+	p.Keys("Home")
+	p.Wait(`document.querySelector('.plot').getAttribute('aria-valuenow') === '0'`)
 
-	p.media("prefers-reduced-motion: reduce")
+	p.Media("prefers-reduced-motion: reduce")
 	f.second(9000, 100, 10, 0)
-	p.wait(`document.querySelector('.strip').getAnimations().length === 0`)
-	p.clean()
+	p.Wait(`document.querySelector('.strip').getAnimations().length === 0`)
+	p.Clean()
 }
 
-func testKeys(t *testing.T, b *browser) {
+func testKeys(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
-	p := b.open(t, f.URL+"/#/keys", 1440, 900)
-	p.wait(isLive)
-	p.wait(`document.querySelectorAll('.toprow').length === 20`)
-	p.click(`[aria-label="How many"] button:nth-child(2)`)
-	p.wait(`document.querySelectorAll('.toprow').length === 24`)
-	p.wait(`document.querySelector('.toprow .n').textContent === '61,000' && document.querySelector('.toprow .hi').textContent === 'to 67,777'`)
+	p := b.Open(t, f.URL+"/#/keys", 1440, 900)
+	p.Wait(isLive)
+	p.Wait(`document.querySelectorAll('.toprow').length === 20`)
+	p.Click(`[aria-label="How many"] button:nth-child(2)`)
+	p.Wait(`document.querySelectorAll('.toprow').length === 24`)
+	p.Wait(`document.querySelector('.toprow .n').textContent === '61,000' && document.querySelector('.toprow .hi').textContent === 'to 67,777'`)
 	for typed, asked := range map[string]string{"203.0.113.0/24": "203.0.113.0/24", "2001:db8::/32": "2001:db8::/32", "203.0": "203.0*", "/a*[b]/24": `/a\*\[b\]/24*`} {
-		p.js(`(() => { const i = document.querySelector('input[type=search]'); i.value = `+quoted(typed)+`; i.dispatchEvent(new Event('input')); })()`, nil)
-		p.wait(`document.querySelectorAll('.toprow').length === 1`)
+		p.JS(`(() => { const i = document.querySelector('input[type=search]'); i.value = `+quoted(typed)+`; i.dispatchEvent(new Event('input')); })()`, nil)
+		p.Wait(`document.querySelectorAll('.toprow').length === 1`)
 		f.set(func() {
 			if got := f.searched[len(f.searched)-1]; got != asked {
 				t.Errorf("%s asks for %s, want %s", typed, got, asked)
 			}
 		})
-		p.js(`(() => { const i = document.querySelector('input[type=search]'); i.value = ''; i.dispatchEvent(new Event('input')); })()`, nil)
-		p.wait(`document.querySelectorAll('.toprow').length === 24`)
+		p.JS(`(() => { const i = document.querySelector('input[type=search]'); i.value = ''; i.dispatchEvent(new Event('input')); })()`, nil)
+		p.Wait(`document.querySelectorAll('.toprow').length === 24`)
 	}
-	p.click(".toprow .key")
-	p.wait(`document.querySelector('h1').textContent === 'Key' && document.querySelectorAll('.windowcard').length === 4`)
-	p.wait(`document.querySelector('.verdictrow .badge').textContent === 'would allow'`)
-	p.wait(`document.querySelectorAll('.verdictrow .rest')[1].textContent === 'after a wait of 1 min 30 s'`)
-	p.wait(`[...document.querySelectorAll('svg.window')].slice(1).every((s) => s.querySelectorAll('.cutslot').length === 1 && s.querySelectorAll('.slot, .current').length === 10)`)
+	p.Click(".toprow .key")
+	p.Wait(`document.querySelector('h1').textContent === 'Key' && document.querySelectorAll('.windowcard').length === 4`)
+	p.Wait(`document.querySelector('.verdictrow .badge').textContent === 'would allow'`)
+	p.Wait(`document.querySelectorAll('.verdictrow .rest')[1].textContent === 'after a wait of 1 min 30 s'`)
+	p.Wait(`[...document.querySelectorAll('svg.window')].slice(1).every((s) => s.querySelectorAll('.cutslot').length === 1 && s.querySelectorAll('.slot, .current').length === 10)`)
 
 	// Ban it, and unban it again.
-	p.click(".head .danger")
-	p.wait(`document.querySelector('dialog input[name=value]').value === '203.0.113.200'`)
-	p.click("dialog .chip:nth-child(2)") // 1h
-	p.click("dialog input[name=reason]")
-	p.write("seen on the wall screen")
-	p.keys("Enter")
-	p.wait(`!document.querySelector('dialog') && document.querySelectorAll('.keybanrow').length === 1`)
-	p.wait(`document.querySelector('.verdictrow .badge').textContent === 'banned'`)
+	p.Click(".head .danger")
+	p.Wait(`document.querySelector('dialog input[name=value]').value === '203.0.113.200'`)
+	p.Click("dialog .chip:nth-child(2)") // 1h
+	p.Click("dialog input[name=reason]")
+	p.Write("seen on the wall screen")
+	p.Keys("Enter")
+	p.Wait(`!document.querySelector('dialog') && document.querySelectorAll('.keybanrow').length === 1`)
+	p.Wait(`document.querySelector('.verdictrow .badge').textContent === 'banned'`)
 	equal(t, f.posted("bans"), `{"rule":"per-client","key":["203.0.113.200"],"for":"3600000ms","reason":"seen on the wall screen"}`)
-	p.click(".keybanrow button")
-	p.wait(`document.querySelector('dialog h2').textContent === 'Unban this key?'`)
-	p.click("dialog .danger")
-	p.wait(`document.querySelectorAll('.keybanrow').length === 0`)
+	p.Click(".keybanrow button")
+	p.Wait(`document.querySelector('dialog h2').textContent === 'Unban this key?'`)
+	p.Click("dialog .danger")
+	p.Wait(`document.querySelectorAll('.keybanrow').length === 0`)
 	equal(t, f.posted("bans/unban"), `{"rule":"per-client","key":["203.0.113.200"]}`)
 
-	p.js(`location.hash = '#/key?field=client&value=2001:db8:4:2::'`, nil)
-	p.wait(`document.querySelector('.keybanrow')?.textContent.includes(', ban number 2 of this key')`)
-	p.clean()
+	p.JS(`location.hash = '#/key?field=client&value=2001:db8:4:2::'`, nil)
+	p.Wait(`document.querySelector('.keybanrow')?.textContent.includes(', ban number 2 of this key')`)
+	p.Clean()
 }
 
-func testBans(t *testing.T, b *browser) {
+func testBans(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
-	p := b.open(t, f.URL+"/#/bans", 1440, 900)
-	p.wait(isLive)
-	p.wait(`document.querySelectorAll('tbody tr').length === 6`)
-	p.click("input[type=search]")
-	p.write("4711")
-	p.wait(`document.querySelectorAll('tbody tr').length === 1 && document.querySelector('tbody .key').textContent === '192.0.2.200 · ada'`)
-	p.js(`(() => { const i = document.querySelector('input[type=search]'); i.value = ''; i.dispatchEvent(new Event('input')); })()`, nil)
-	p.js(`(() => { const s = document.querySelector('.controls select'); s.value = 'scanner'; s.dispatchEvent(new Event('change')); })()`, nil)
-	p.wait(`document.querySelectorAll('tbody tr').length === 2`)
+	p := b.Open(t, f.URL+"/#/bans", 1440, 900)
+	p.Wait(isLive)
+	p.Wait(`document.querySelectorAll('tbody tr').length === 6`)
+	p.Click("input[type=search]")
+	p.Write("4711")
+	p.Wait(`document.querySelectorAll('tbody tr').length === 1 && document.querySelector('tbody .key').textContent === '192.0.2.200 · ada'`)
+	p.JS(`(() => { const i = document.querySelector('input[type=search]'); i.value = ''; i.dispatchEvent(new Event('input')); })()`, nil)
+	p.JS(`(() => { const s = document.querySelector('.controls select'); s.value = 'scanner'; s.dispatchEvent(new Event('change')); })()`, nil)
+	p.Wait(`document.querySelectorAll('tbody tr').length === 2`)
 
 	// Esc and Cancel leave the ban alone.
-	p.click("tbody button")
-	p.keys("Escape")
-	p.wait(`!document.querySelector('dialog')`)
-	p.click("tbody button")
-	p.click("dialog .actions button:not(.primary)")
-	p.wait(`!document.querySelector('dialog')`)
+	p.Click("tbody button")
+	p.Keys("Escape")
+	p.Wait(`!document.querySelector('dialog')`)
+	p.Click("tbody button")
+	p.Click("dialog .actions button:not(.primary)")
+	p.Wait(`!document.querySelector('dialog')`)
 	equal(t, f.posted("bans/unban"))
 
 	// A ban by hand, under a rule of two fields, for a time of one's own.
-	p.click(".head .primary")
-	p.js(`(() => { const s = document.querySelector('dialog select'); s.value = 'login'; s.dispatchEvent(new Event('change')); })()`, nil)
-	p.wait(`document.querySelectorAll('dialog input[name=value]').length === 2`)
-	p.click("dialog .inputs label:nth-child(1) input")
-	p.write("192.0.2.9")
-	p.click("dialog .inputs label:nth-child(2) input")
-	p.write("bob")
-	p.picture("dialog-ban")
-	p.accessible("adding a ban")
-	p.js(`document.querySelector('dialog input[name=for]').select()`, nil)
-	p.write("soon")
-	p.keys("Enter")
-	p.wait(`document.querySelector('dialog .said').textContent.startsWith('A duration is numbers with units')`)
-	p.js(`document.querySelector('dialog input[name=for]').select()`, nil)
-	p.write("1h30m")
-	p.keys("Enter")
-	p.wait(`!document.querySelector('dialog')`)
+	p.Click(".head .primary")
+	p.JS(`(() => { const s = document.querySelector('dialog select'); s.value = 'login'; s.dispatchEvent(new Event('change')); })()`, nil)
+	p.Wait(`document.querySelectorAll('dialog input[name=value]').length === 2`)
+	p.Click("dialog .inputs label:nth-child(1) input")
+	p.Write("192.0.2.9")
+	p.Click("dialog .inputs label:nth-child(2) input")
+	p.Write("bob")
+	p.Picture("dialog-ban")
+	p.Accessible("adding a ban")
+	p.JS(`document.querySelector('dialog input[name=for]').select()`, nil)
+	p.Write("soon")
+	p.Keys("Enter")
+	p.Wait(`document.querySelector('dialog .said').textContent.startsWith('A duration is numbers with units')`)
+	p.JS(`document.querySelector('dialog input[name=for]').select()`, nil)
+	p.Write("1h30m")
+	p.Keys("Enter")
+	p.Wait(`!document.querySelector('dialog')`)
 	equal(t, f.posted("bans"), `{"rule":"login","key":["192.0.2.9","bob"],"for":"5400000ms","reason":""}`)
-	p.clean()
+	p.Clean()
 }
 
 // testUnbanMany selects bans and ends them together, and ends those of a rule.
-func testUnbanMany(t *testing.T, b *browser) {
+func testUnbanMany(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
-	p := b.open(t, f.URL+"/#/bans", 1440, 900)
-	p.wait(isLive)
-	p.wait(`document.querySelectorAll('tbody tr').length === 6 && !document.querySelector('.chosenbans').checkVisibility()`)
-	p.click("tbody tr:nth-child(2) input")
-	p.click("tbody tr:nth-child(4) input")
-	p.wait(`document.querySelector('.chosenbans .danger').textContent === 'Unban 2 selected…' && document.querySelector('thead input').indeterminate`)
-	p.picture("bans-selected")
-	p.accessible("selected bans")
-	p.click(".chosenbans .danger")
-	p.wait(`document.querySelectorAll('dialog .some li').length === 2`)
-	p.click("dialog .danger")
-	p.wait(`!document.querySelector('dialog') && document.querySelectorAll('tbody tr').length === 4 && !document.querySelector('.chosenbans').checkVisibility()`)
+	p := b.Open(t, f.URL+"/#/bans", 1440, 900)
+	p.Wait(isLive)
+	p.Wait(`document.querySelectorAll('tbody tr').length === 6 && !document.querySelector('.chosenbans').checkVisibility()`)
+	p.Click("tbody tr:nth-child(2) input")
+	p.Click("tbody tr:nth-child(4) input")
+	p.Wait(`document.querySelector('.chosenbans .danger').textContent === 'Unban 2 selected…' && document.querySelector('thead input').indeterminate`)
+	p.Picture("bans-selected")
+	p.Accessible("selected bans")
+	p.Click(".chosenbans .danger")
+	p.Wait(`document.querySelectorAll('dialog .some li').length === 2`)
+	p.Click("dialog .danger")
+	p.Wait(`!document.querySelector('dialog') && document.querySelectorAll('tbody tr').length === 4 && !document.querySelector('.chosenbans').checkVisibility()`)
 	equal(t, f.posted("bans/unban"), `{"rule":"scanner","key":["198.51.100.23"]}`, `{"rule":"login","key":["192.0.2.200","ada"]}`)
 
-	p.click("thead input")
-	p.wait(`document.querySelector('.chosenbans .danger').textContent === 'Unban 4 selected…'`)
-	p.click(".chosenbans button:last-child") // Select none
-	p.wait(`document.querySelectorAll('tbody input:checked').length === 0`)
+	p.Click("thead input")
+	p.Wait(`document.querySelector('.chosenbans .danger').textContent === 'Unban 4 selected…'`)
+	p.Click(".chosenbans button:last-child") // Select none
+	p.Wait(`document.querySelectorAll('tbody input:checked').length === 0`)
 
-	p.click(".head button:not(.primary)") // Unban many
-	p.picture("dialog-unban-many")
-	p.accessible("unbanning many")
-	p.click("dialog .primary")
-	p.wait(`document.querySelector('dialog .said').textContent.startsWith('Choose a rule')`)
-	p.js(`document.querySelector('dialog select').value = 'per-client'`, nil)
-	p.click("dialog input[name=network]")
-	p.write("203.0.113.0/24")
-	p.click("dialog .primary")
-	p.wait(`!document.querySelector('dialog') && document.querySelector('.toast').textContent.endsWith('unbanned.')`)
-	p.wait(`document.querySelectorAll('tbody tr').length === 1`)
+	p.Click(".head button:not(.primary)") // Unban many
+	p.Picture("dialog-unban-many")
+	p.Accessible("unbanning many")
+	p.Click("dialog .primary")
+	p.Wait(`document.querySelector('dialog .said').textContent.startsWith('Choose a rule')`)
+	p.JS(`document.querySelector('dialog select').value = 'per-client'`, nil)
+	p.Click("dialog input[name=network]")
+	p.Write("203.0.113.0/24")
+	p.Click("dialog .primary")
+	p.Wait(`!document.querySelector('dialog') && document.querySelector('.toast').textContent.endsWith('unbanned.')`)
+	p.Wait(`document.querySelectorAll('tbody tr').length === 1`)
 	equal(t, f.posted("bans/unban")[2:], `{"rule":"per-client","network":"203.0.113.0/24"}`)
-	p.clean()
+	p.Clean()
 }
 
 // testNarrow looks at the page of a banned key on phones: no text stands in a column of
 // a few letters, and nothing is wider than the screen.
-func testNarrow(t *testing.T, b *browser) {
+func testNarrow(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
-	p := b.open(t, f.URL+"/#/key?field=client&field=user&value=192.0.2.200&value=ada", 390, 840)
-	p.wait(isLive)
-	p.wait(`document.querySelectorAll('.keybanrow').length === 1 && document.querySelectorAll('.verdictrow').length === 2`)
+	p := b.Open(t, f.URL+"/#/key?field=client&field=user&value=192.0.2.200&value=ada", 390, 840)
+	p.Wait(isLive)
+	p.Wait(`document.querySelectorAll('.keybanrow').length === 1 && document.querySelectorAll('.verdictrow').length === 2`)
 	for _, width := range []int{340, 360, 390, 430, 600, 900} {
-		p.size(width, 840)
+		p.Size(width, 840)
 		var bad []string
-		p.js(`(() => {
+		p.JS(`(() => {
 			const bad = [];
 			if (document.documentElement.scrollWidth > innerWidth) bad.push('the page is wider than the screen');
 			for (const e of document.querySelectorAll('.keybanrow > *, .verdictrow > *')) {
@@ -311,98 +313,98 @@ func testNarrow(t *testing.T, b *browser) {
 			t.Errorf("at %d px: %s", width, x)
 		}
 		if width == 390 {
-			p.js(`document.querySelector('.keybanrow').scrollIntoView({block: 'center'})`, nil)
-			p.picture("phone-banned-key")
+			p.JS(`document.querySelector('.keybanrow').scrollIntoView({block: 'center'})`, nil)
+			p.Picture("phone-banned-key")
 		}
 	}
-	p.clean()
+	p.Clean()
 }
 
-func testRules(t *testing.T, b *browser) {
+func testRules(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
-	p := b.open(t, f.URL+"/#/rules", 1440, 900)
-	p.wait(isLive)
-	p.wait(`document.querySelectorAll('.rulecard').length === 6 && document.querySelector('.rulecard .now').textContent.includes('/s refused')`)
-	p.wait(`document.querySelector('.rulecard .sums').textContent.endsWith('; 4 bans hold, 2,210 begun')`)
-	p.wait(`document.querySelector('textarea').readOnly && document.querySelector('.lines').textContent.split('\n').length > 30`)
-	p.click(".bartop .admin") // Try a change
-	p.wait(`!document.querySelector('textarea').readOnly`)
-	p.js(`(() => { const a = document.querySelector('textarea'); a.value = a.value.replace('limit: [', 'limt: ['); a.dispatchEvent(new Event('input')); })()`, nil)
-	p.wait(`document.querySelector('.verdict .at').textContent === '12:5' && document.querySelector('.lines mark').textContent === '12' && document.querySelector('.back mark').textContent === 'limt'`)
-	p.picture("rules-mistake")
-	p.accessible("rules with a mistake")
-	p.click(".verdict .at")
-	p.wait(`(() => { const a = document.querySelector('textarea'); return document.activeElement === a && a.value.slice(a.selectionStart).startsWith('limt') && a.value.slice(0, a.selectionStart).split('\n').length === 12; })()`)
-	p.js(`(() => { const a = document.querySelector('textarea'); a.value = a.value.replace('limt', 'limit'); a.dispatchEvent(new Event('input')); })()`, nil)
-	p.click(".bartop .primary") // Check
-	p.wait(`document.querySelector('.verdict .good').textContent === 'This file would be accepted.' && !document.querySelector('.lines mark')`)
-	p.click(".bartop .admin") // Back to the file
-	p.wait(`document.querySelector('textarea').readOnly && document.querySelector('textarea').value.includes('limit: [20 per 1s')`)
+	p := b.Open(t, f.URL+"/#/rules", 1440, 900)
+	p.Wait(isLive)
+	p.Wait(`document.querySelectorAll('.rulecard').length === 6 && document.querySelector('.rulecard .now').textContent.includes('/s refused')`)
+	p.Wait(`document.querySelector('.rulecard .sums').textContent.endsWith('; 4 bans hold, 2,210 begun')`)
+	p.Wait(`document.querySelector('textarea').readOnly && document.querySelector('.lines').textContent.split('\n').length > 30`)
+	p.Click(".bartop .admin") // Try a change
+	p.Wait(`!document.querySelector('textarea').readOnly`)
+	p.JS(`(() => { const a = document.querySelector('textarea'); a.value = a.value.replace('limit: [', 'limt: ['); a.dispatchEvent(new Event('input')); })()`, nil)
+	p.Wait(`document.querySelector('.verdict .at').textContent === '12:5' && document.querySelector('.lines mark').textContent === '12' && document.querySelector('.back mark').textContent === 'limt'`)
+	p.Picture("rules-mistake")
+	p.Accessible("rules with a mistake")
+	p.Click(".verdict .at")
+	p.Wait(`(() => { const a = document.querySelector('textarea'); return document.activeElement === a && a.value.slice(a.selectionStart).startsWith('limt') && a.value.slice(0, a.selectionStart).split('\n').length === 12; })()`)
+	p.JS(`(() => { const a = document.querySelector('textarea'); a.value = a.value.replace('limt', 'limit'); a.dispatchEvent(new Event('input')); })()`, nil)
+	p.Click(".bartop .primary") // Check
+	p.Wait(`document.querySelector('.verdict .good').textContent === 'This file would be accepted.' && !document.querySelector('.lines mark')`)
+	p.Click(".bartop .admin") // Back to the file
+	p.Wait(`document.querySelector('textarea').readOnly && document.querySelector('textarea').value.includes('limit: [20 per 1s')`)
 
-	p.click(".head .admin") // Reload
-	p.wait(`document.querySelector('.toast').textContent === 'The rules file is in force.'`)
+	p.Click(".head .admin") // Reload
+	p.Wait(`document.querySelector('.toast').textContent === 'The rules file is in force.'`)
 	f.set(func() { f.broken = "rules.yaml:12:5: limt is no key of a limit." })
-	p.click(".head .admin")
-	p.wait(`document.querySelector('.toast.bad').textContent.includes('12:5') && document.querySelector('.failure').textContent.includes('the rules of before hold')`)
+	p.Click(".head .admin")
+	p.Wait(`document.querySelector('.toast.bad').textContent.includes('12:5') && document.querySelector('.failure').textContent.includes('the rules of before hold')`)
 	f.set(func() { f.broken, f.drops = "", true })
-	p.click(".head .admin")
-	p.wait(`document.querySelector('dialog').textContent.includes('would drop 3 bans')`)
-	p.click("dialog .danger")
-	p.wait(`!document.querySelector('dialog')`)
+	p.Click(".head .admin")
+	p.Wait(`document.querySelector('dialog').textContent.includes('would drop 3 bans')`)
+	p.Click("dialog .danger")
+	p.Wait(`!document.querySelector('dialog')`)
 	if posts := f.posted("rules/reload"); len(posts) != 4 || posts[2] != "{}" || posts[3] != `{"drop_bans":true}` {
 		t.Errorf("reloaded with %q, want four times, the last with drop_bans", posts)
 	}
-	for _, c := range p.complaints() {
+	for _, c := range p.Complaints() {
 		if !strings.Contains(c, "status of 400") && !strings.Contains(c, "status of 409") { // which the browser reports by itself
 			t.Errorf("the page complains: %s", c)
 		}
 	}
 }
 
-func testKeyboard(t *testing.T, b *browser) {
+func testKeyboard(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
-	p := b.open(t, f.URL, 1440, 900)
-	p.wait(isLive)
+	p := b.Open(t, f.URL, 1440, 900)
+	p.Wait(isLive)
 	for _, c := range [][2]string{{"k", "Keys"}, {"b", "Bans"}, {"r", "Rules"}, {"h", "Hot"}, {"o", "Decisions"}} {
-		p.keys("g", c[0])
-		p.wait(`document.querySelector('h1').textContent === '` + c[1] + `' && document.activeElement === document.querySelector('h1')`)
+		p.Keys("g", c[0])
+		p.Wait(`document.querySelector('h1').textContent === '` + c[1] + `' && document.activeElement === document.querySelector('h1')`)
 	}
-	p.keys("?")
-	p.wait(`document.querySelector('dialog[open] h2').textContent === 'Keys'`)
-	p.accessible("help")
-	p.picture("dialog-help")
-	p.keys("g", "k") // not for the page behind
-	p.keys("Escape")
-	p.wait(`!document.querySelector('dialog') && document.querySelector('h1').textContent === 'Decisions'`)
+	p.Keys("?")
+	p.Wait(`document.querySelector('dialog[open] h2').textContent === 'Keys'`)
+	p.Accessible("help")
+	p.Picture("dialog-help")
+	p.Keys("g", "k") // not for the page behind
+	p.Keys("Escape")
+	p.Wait(`!document.querySelector('dialog') && document.querySelector('h1').textContent === 'Decisions'`)
 
-	p.keys("/")
-	p.wait(`document.activeElement.matches('dialog input')`)
-	p.accessible("search")
-	p.picture("dialog-search")
-	p.write("203.0.113.77")
-	p.keys("Enter")
-	p.wait(`location.hash === '#/key?field=client&value=203.0.113.77' && document.querySelectorAll('.windowcard').length === 4`)
-	p.keys("Escape")
-	p.wait(`document.querySelector('h1').textContent === 'Decisions'`)
+	p.Keys("/")
+	p.Wait(`document.activeElement.matches('dialog input')`)
+	p.Accessible("search")
+	p.Picture("dialog-search")
+	p.Write("203.0.113.77")
+	p.Keys("Enter")
+	p.Wait(`location.hash === '#/key?field=client&value=203.0.113.77' && document.querySelectorAll('.windowcard').length === 4`)
+	p.Keys("Escape")
+	p.Wait(`document.querySelector('h1').textContent === 'Decisions'`)
 
-	p.keys("p")
-	p.wait(`document.querySelector('.pill').textContent === 'Paused' && document.querySelector('.strip').getAnimations().length === 0`)
+	p.Keys("p")
+	p.Wait(`document.querySelector('.pill').textContent === 'Paused' && document.querySelector('.strip').getAnimations().length === 0`)
 	var before string
-	p.js(`document.querySelector('.figures .big').textContent`, &before)
+	p.JS(`document.querySelector('.figures .big').textContent`, &before)
 	f.second(123_456, 0, 0, 0)
 	f.tell("hot", object{}) // comes after it, and no view is told
-	p.wait(`performance.getEntriesByType('resource').length > 0`)
-	p.wait(`document.querySelector('.figures .big').textContent === ` + quoted(before))
-	p.keys("p")
-	p.wait(`document.querySelector('.pill').textContent === 'Live' && document.querySelector('.figures .big').textContent !== ` + quoted(before))
+	p.Wait(`performance.getEntriesByType('resource').length > 0`)
+	p.Wait(`document.querySelector('.figures .big').textContent === ` + quoted(before))
+	p.Keys("p")
+	p.Wait(`document.querySelector('.pill').textContent === 'Live' && document.querySelector('.figures .big').textContent !== ` + quoted(before))
 
 	// What has the focus is seen to have it.
-	p.js(`document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute('tabindex')`, nil)
-	p.keys("Tab")
-	p.wait(`document.activeElement.className === 'skip' && document.activeElement.getBoundingClientRect().y >= 0`)
-	p.keys("Tab", "Tab")
-	p.wait(`document.activeElement.matches('#nav a') && getComputedStyle(document.activeElement).outlineStyle === 'solid'`)
-	p.clean()
+	p.JS(`document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute('tabindex')`, nil)
+	p.Keys("Tab")
+	p.Wait(`document.activeElement.className === 'skip' && document.activeElement.getBoundingClientRect().y >= 0`)
+	p.Keys("Tab", "Tab")
+	p.Wait(`document.activeElement.matches('#nav a') && getComputedStyle(document.activeElement).outlineStyle === 'solid'`)
+	p.Clean()
 }
 
 func quoted(v any) string {

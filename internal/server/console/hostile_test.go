@@ -6,19 +6,21 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/browsertest"
 )
 
 // testHostile shows the keys of strangers in every view: as text, with what hides
 // or reorders text written out.
-func testHostile(t *testing.T, b *browser) {
+func testHostile(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
 	f.hostile()
-	p := b.open(t, f.URL, 1440, 900)
-	p.wait(isLive)
+	p := b.Open(t, f.URL, 1440, 900)
+	p.Wait(isLive)
 	harmless := func(where string) {
 		t.Helper()
 		var bad []string
-		p.js(`(() => {
+		p.JS(`(() => {
 			const bad = [];
 			if (window.owned) bad.push('a key ran as code');
 			for (const e of document.querySelectorAll('main img, main script, main i i, main iframe, dialog img')) bad.push('a key became ' + e.outerHTML.slice(0, 80));
@@ -32,29 +34,29 @@ func testHostile(t *testing.T, b *browser) {
 			t.Errorf("%s: %s", where, x)
 		}
 	}
-	p.to("overview")
+	to(p, "overview")
 	f.tell("ban", object{"type": "ban", "time": time.Now(), "ban": ban{Rule: "per-client", Key: []string{imgKey}, Since: time.Now(), Until: time.Now().Add(time.Hour), Reason: imgKey}})
-	p.wait(`[...document.querySelectorAll('.tickrow .key')].some((e) => e.textContent === ` + quoted(imgKey) + `)`)
+	p.Wait(`[...document.querySelectorAll('.tickrow .key')].some((e) => e.textContent === ` + quoted(imgKey) + `)`)
 	harmless("overview")
-	p.to("keys")
-	p.wait(`[...document.querySelectorAll('.toprow .key')].some((e) => e.textContent === ` + quoted(imgKey) + `)`)
+	to(p, "keys")
+	p.Wait(`[...document.querySelectorAll('.toprow .key')].some((e) => e.textContent === ` + quoted(imgKey) + `)`)
 	harmless("keys")
-	p.to("bans")
-	p.wait(`[...document.querySelectorAll('tbody .key')].some((e) => e.textContent === ` + quoted(imgKey) + `)`)
-	p.wait(`[...document.querySelectorAll('tbody .key')].some((e) => e.textContent === '\\u202egnp.exe\\u2066\\x1b[31m\\x00end')`)
-	p.wait(`[...document.querySelectorAll('tbody .key')].some((e) => e.textContent.includes('more') && e.getBoundingClientRect().width < 500)`)
-	p.picture("hostile-bans")
+	to(p, "bans")
+	p.Wait(`[...document.querySelectorAll('tbody .key')].some((e) => e.textContent === ` + quoted(imgKey) + `)`)
+	p.Wait(`[...document.querySelectorAll('tbody .key')].some((e) => e.textContent === '\\u202egnp.exe\\u2066\\x1b[31m\\x00end')`)
+	p.Wait(`[...document.querySelectorAll('tbody .key')].some((e) => e.textContent.includes('more') && e.getBoundingClientRect().width < 500)`)
+	p.Picture("hostile-bans")
 	harmless("bans")
-	p.to("hot")
+	to(p, "hot")
 	harmless("hot")
 
 	// Each has its page, which asks for the very key, and says it.
 	for i, k := range evil {
-		p.js(`location.hash = '#/key?' + new URLSearchParams({field: 'client', value: `+quoted(k)+`})`, nil)
-		p.wait(`document.querySelectorAll('.windowcard').length === 4 && document.querySelectorAll('.keybanrow').length === 1`)
+		p.JS(`location.hash = '#/key?' + new URLSearchParams({field: 'client', value: `+quoted(k)+`})`, nil)
+		p.Wait(`document.querySelectorAll('.windowcard').length === 4 && document.querySelectorAll('.keybanrow').length === 1`)
 		harmless(fmt.Sprintf("page of key %d", i))
 		var text string
-		p.js(`document.querySelector('.subject dd').textContent`, &text)
+		p.JS(`document.querySelector('.subject dd').textContent`, &text)
 		if want := written(k); text != want {
 			t.Errorf("key %q is shown as %q, want %q", k, text, want)
 		}
@@ -62,14 +64,14 @@ func testHostile(t *testing.T, b *browser) {
 
 	// The ban of bytes that are no UTF-8 is ended by these bytes.
 	// And it has no page: that of what stands for them would be another key's.
-	p.to("bans")
-	p.js(`(() => { const row = [...document.querySelectorAll('tbody tr')].find((r) => r.textContent.includes('<i>')); row.querySelector('button').id = 'thatlift'; })()`, nil)
-	p.wait(`document.getElementById('thatlift').closest('tr').querySelector('span.key') && !document.getElementById('thatlift').closest('tr').querySelector('a')`)
-	p.click("#thatlift")
-	p.click("dialog .danger")
-	p.wait(`!document.querySelector('dialog')`)
+	to(p, "bans")
+	p.JS(`(() => { const row = [...document.querySelectorAll('tbody tr')].find((r) => r.textContent.includes('<i>')); row.querySelector('button').id = 'thatlift'; })()`, nil)
+	p.Wait(`document.getElementById('thatlift').closest('tr').querySelector('span.key') && !document.getElementById('thatlift').closest('tr').querySelector('a')`)
+	p.Click("#thatlift")
+	p.Click("dialog .danger")
+	p.Wait(`!document.querySelector('dialog')`)
 	equal(t, f.posted("bans/unban"), `{"rule":"per-client","key_base64":["//48aT4="]}`)
-	p.clean()
+	p.Clean()
 }
 
 // written is how the console writes a key of evil.
@@ -77,42 +79,42 @@ func written(k string) string {
 	return strings.NewReplacer("\u202e", `\u202e`, "\u2066", `\u2066`, "\x1b", `\x1b`, "\x00", `\x00`).Replace(k)
 }
 
-func testRoles(t *testing.T, b *browser) {
+func testRoles(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
 	f.role = "read"
-	p := b.open(t, f.URL, 1440, 900)
-	p.wait(isLive)
+	p := b.Open(t, f.URL, 1440, 900)
+	p.Wait(isLive)
 	for _, r := range routes {
-		p.to(r.name)
+		to(p, r.name)
 		var shown []string
-		p.js(`[...document.querySelectorAll('main button')].filter((b) => b.checkVisibility() && /ban|reload|change|check/i.test(b.textContent)).map((b) => b.textContent)`, &shown)
+		p.JS(`[...document.querySelectorAll('main button')].filter((b) => b.checkVisibility() && /ban|reload|change|check/i.test(b.textContent)).map((b) => b.textContent)`, &shown)
 		if len(shown) > 0 {
 			t.Errorf("%s: a reader is shown %q", r.name, shown)
 		}
 	}
 	f.set(func() { f.role = "admin" })
 	f.tell("rules", object{"type": "rules", "time": time.Now()}) // the page reads the state again
-	p.to("bans")
-	p.wait(`document.querySelector('.head .primary').checkVisibility() && document.querySelector('tbody button').checkVisibility()`)
-	p.clean()
+	to(p, "bans")
+	p.Wait(`document.querySelector('.head .primary').checkVisibility() && document.querySelector('tbody button').checkVisibility()`)
+	p.Clean()
 }
 
-func testLogin(t *testing.T, b *browser) {
+func testLogin(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
 	f.token = "s3cret"
-	p := b.open(t, f.URL+"/#/bans", 1000, 700)
-	p.wait(`document.querySelector('#token') === document.activeElement`)
-	p.accessible("login")
-	p.picture("login")
-	p.write("wrong")
-	p.keys("Enter")
-	p.wait(`document.querySelector('.said').textContent === 'This token is unknown.'`)
-	p.js(`document.querySelector('#token').select()`, nil)
-	p.write("s3cret")
-	p.keys("Enter")
-	p.wait(isLive + ` && document.querySelectorAll('tbody tr').length === 6 && document.querySelector('h1').textContent === 'Bans'`)
+	p := b.Open(t, f.URL+"/#/bans", 1000, 700)
+	p.Wait(`document.querySelector('#token') === document.activeElement`)
+	p.Accessible("login")
+	p.Picture("login")
+	p.Write("wrong")
+	p.Keys("Enter")
+	p.Wait(`document.querySelector('.said').textContent === 'This token is unknown.'`)
+	p.JS(`document.querySelector('#token').select()`, nil)
+	p.Write("s3cret")
+	p.Keys("Enter")
+	p.Wait(isLive + ` && document.querySelectorAll('tbody tr').length === 6 && document.querySelector('h1').textContent === 'Bans'`)
 	var kept string
-	p.js(`JSON.stringify({...localStorage, ...sessionStorage}) + document.cookie`, &kept)
+	p.JS(`JSON.stringify({...localStorage, ...sessionStorage}) + document.cookie`, &kept)
 	if strings.Contains(kept, "s3cret") {
 		t.Errorf("the page keeps the token where scripts can read it: %s", kept)
 	}
@@ -120,73 +122,73 @@ func testLogin(t *testing.T, b *browser) {
 	// The session ends: the form comes back.
 	f.set(func() { f.token = "another" })
 	f.cut()
-	p.wait(`document.querySelector('#token')`)
-	for _, c := range p.complaints() {
+	p.Wait(`document.querySelector('#token')`)
+	for _, c := range p.Complaints() {
 		if !strings.Contains(c, "status of 401") { // which the browser reports by itself
 			t.Errorf("the page complains: %s", c)
 		}
 	}
 }
 
-func testReconnect(t *testing.T, b *browser) {
+func testReconnect(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
-	p := b.open(t, f.URL, 1440, 900)
-	p.wait(isLive)
-	p.to("overview")
+	p := b.Open(t, f.URL, 1440, 900)
+	p.Wait(isLive)
+	to(p, "overview")
 	f.set(func() { f.away = true })
 	f.cut()
-	p.wait(`document.querySelector('.pill').textContent === 'Reconnecting' && !document.querySelector('#notice').hidden`)
-	p.picture("reconnecting")
-	p.accessible("reconnecting")
-	p.wait(`document.querySelectorAll('.tickrow').length > 0`) // what was known stays
+	p.Wait(`document.querySelector('.pill').textContent === 'Reconnecting' && !document.querySelector('#notice').hidden`)
+	p.Picture("reconnecting")
+	p.Accessible("reconnecting")
+	p.Wait(`document.querySelectorAll('.tickrow').length > 0`) // what was known stays
 	f.set(func() { f.away = false })
-	p.wait(isLive + ` && document.querySelector('#notice').hidden`)
+	p.Wait(isLive + ` && document.querySelector('#notice').hidden`)
 
 	// A stream that lost events says so, and the page reads the state again.
 	f.set(func() { f.bans = f.bans[:1] })
 	f.tell("resync", object{})
-	p.wait(`document.querySelectorAll('.tickrow').length === 1`)
-	for _, c := range p.complaints() {
+	p.Wait(`document.querySelectorAll('.tickrow').length === 1`)
+	for _, c := range p.Complaints() {
 		if !strings.Contains(c, "status of 503") && !strings.Contains(c, "ERR_") {
 			t.Errorf("the page complains: %s", c)
 		}
 	}
 }
 
-func testTheme(t *testing.T, b *browser) {
+func testTheme(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
-	p := b.open(t, f.URL, 1440, 900)
+	p := b.Open(t, f.URL, 1440, 900)
 	background := func() (c string) {
-		p.js(`getComputedStyle(document.documentElement).backgroundColor`, &c)
+		p.JS(`getComputedStyle(document.documentElement).backgroundColor`, &c)
 		return c
 	}
-	p.media("prefers-color-scheme: dark")
+	p.Media("prefers-color-scheme: dark")
 	dark := background()
-	p.media("prefers-color-scheme: light")
+	p.Media("prefers-color-scheme: light")
 	light := background()
 	if dark == light {
 		t.Errorf("the page does not follow the system: %s in both", dark)
 	}
-	p.keys("t")
+	p.Keys("t")
 	if is := background(); is != dark {
 		t.Errorf("after t the ground is %s, want %s", is, dark)
 	}
-	p.js(`location.reload()`, nil)
-	p.wait(`document.querySelector('h1') && document.documentElement.dataset.theme === 'dark'`)
-	p.click(`[aria-label="Change between dark and light"]`)
+	p.JS(`location.reload()`, nil)
+	p.Wait(`document.querySelector('h1') && document.documentElement.dataset.theme === 'dark'`)
+	p.Click(`[aria-label="Change between dark and light"]`)
 	if is := background(); is != light {
 		t.Errorf("after the second change the ground is %s, want %s", is, light)
 	}
-	p.clean()
+	p.Clean()
 }
 
 // testPolicy is the control of all tests that end with clean: what the policy
 // forbids is reported, and does not happen.
-func testPolicy(t *testing.T, b *browser) {
+func testPolicy(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
-	p := b.open(t, f.URL, 800, 600)
-	p.wait(isLive)
-	p.clean()
+	p := b.Open(t, f.URL, 800, 600)
+	p.Wait(isLive)
+	p.Clean()
 	for _, fault := range []string{
 		`document.body.append(Object.assign(document.createElement('p'), {ariaLabel: 'x'})), document.body.lastChild.setAttribute('style', 'color: red')`,
 		`(() => { const s = document.createElement('style'); s.textContent = 'p { color: red }'; document.head.append(s); })()`,
@@ -196,34 +198,34 @@ func testPolicy(t *testing.T, b *browser) {
 		`setTimeout(() => { throw new Error('a fault of ours') }, 0)`,
 		`console.error('a fault of ours')`,
 	} {
-		p.js(fault+`; 1`, nil)
-		p.js(`new Promise((done) => setTimeout(done, 30))`, nil)
-		if len(p.complaints()) == 0 {
+		p.JS(fault+`; 1`, nil)
+		p.JS(`new Promise((done) => setTimeout(done, 30))`, nil)
+		if len(p.Complaints()) == 0 {
 			t.Errorf("nothing complains of %s", fault)
 		}
 	}
 }
 
 // testPictures makes the pictures that people look at, and needs LATELY_SCREENSHOTS.
-func testPictures(t *testing.T, b *browser) {
+func testPictures(t *testing.T, b *browsertest.Browser) {
 	if os.Getenv("LATELY_SCREENSHOTS") == "" {
 		t.Skip("LATELY_SCREENSHOTS names no folder")
 	}
 	f := newFakeAPI(t)
 	for _, theme := range []string{"dark", "light"} {
-		p := b.open(t, f.URL, 1440, 900)
-		p.media("prefers-color-scheme: " + theme)
-		p.wait(isLive)
+		p := b.Open(t, f.URL, 1440, 900)
+		p.Media("prefers-color-scheme: " + theme)
+		p.Wait(isLive)
 		for _, size := range []struct {
 			name          string
 			width, height int
 		}{{"desk", 1440, 900}, {"phone", 360, 740}, {"wall", 1920, 1080}} {
-			p.size(size.width, size.height)
+			p.Size(size.width, size.height)
 			for _, r := range routes {
-				p.to(r.name)
-				p.picture(size.name + "-" + theme + "-" + r.name)
+				to(p, r.name)
+				p.Picture(size.name + "-" + theme + "-" + r.name)
 			}
 		}
-		p.clean()
+		p.Clean()
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/browsertest"
 	"github.com/lately-go/lately/internal/server"
 	"github.com/lately-go/lately/internal/server/engine"
 )
@@ -37,7 +38,7 @@ hot:
 // LATELY_PICTURES, the name of a folder, it goes on for a minute and writes the
 // picture of the documents there.
 func TestConsoleOfServer(t *testing.T) {
-	b := startBrowser(t)
+	b := browsertest.Start(t)
 	pictures := os.Getenv("LATELY_PICTURES")
 	lasting, events := 3*time.Second, 40_000
 	if pictures != "" {
@@ -49,21 +50,21 @@ func TestConsoleOfServer(t *testing.T) {
 		t.Setenv("LATELY_SCREENSHOTS", folder)
 	}
 	s, url := liveServer(t)
-	p := b.open(t, url, 1440, 900)
-	p.wait(isLive)
+	p := b.Open(t, url, 1440, 900)
+	p.Wait(isLive)
 	replaySample(t, s.Engine(), events, lasting)
-	p.to("keys")
-	p.wait(`[...document.querySelectorAll('.toprow .key')].some((k) => k.textContent === '203.0.113.245')`)
-	p.to("bans")
-	p.wait(`[...document.querySelectorAll('tbody .key')].some((k) => k.textContent === '203.0.113.245')`)
+	to(p, "keys")
+	p.Wait(`[...document.querySelectorAll('.toprow .key')].some((k) => k.textContent === '203.0.113.245')`)
+	to(p, "bans")
+	p.Wait(`[...document.querySelectorAll('tbody .key')].some((k) => k.textContent === '203.0.113.245')`)
 	bans := held(s.Engine())
 	if bans == 0 {
 		t.Fatal("no bans")
 	}
-	p.click("tbody button")
-	p.wait(`document.querySelector('dialog h2').textContent === 'Unban this key?'`)
-	p.click("dialog .danger")
-	p.wait(`!document.querySelector('dialog')`)
+	p.Click("tbody button")
+	p.Wait(`document.querySelector('dialog h2').textContent === 'Unban this key?'`)
+	p.Click("dialog .danger")
+	p.Wait(`!document.querySelector('dialog')`)
 	for range 1000 {
 		if held(s.Engine()) == bans-1 {
 			break
@@ -73,55 +74,55 @@ func TestConsoleOfServer(t *testing.T) {
 	if left := held(s.Engine()); left != bans-1 {
 		t.Errorf("%d bans hold after one of %d was ended", left, bans)
 	}
-	p.to("rules")
-	p.wait(`document.body.textContent.includes('per-client')`)
-	p.to("overview")
-	p.wait(isLive)
+	to(p, "rules")
+	p.Wait(`document.body.textContent.includes('per-client')`)
+	to(p, "overview")
+	p.Wait(isLive)
 	if pictures != "" {
 		go replaySample(t, s.Engine(), 10_000, 7*time.Second)
 		time.Sleep(5 * time.Second) // also for what was said to go away
 	}
-	p.picture("console")
-	p.clean()
+	p.Picture("console")
+	p.Clean()
 }
 
 // TestPagesOfBans reads 250 bans of a real server page by page, there and back.
 func TestPagesOfBans(t *testing.T) {
-	b := startBrowser(t)
+	b := browsertest.Start(t)
 	s, url := liveServer(t)
 	for i := range 250 {
 		if _, err := s.Engine().Ban("per-client", []string{fmt.Sprintf("192.0.2.%d", i)}, time.Hour, "", ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p := b.open(t, url+"/#/bans", 1440, 900)
-	p.wait(isLive)
+	p := b.Open(t, url+"/#/bans", 1440, 900)
+	p.Wait(isLive)
 	// page waits for a page and returns its keys. Bans that began in the same millisecond
 	// are in an order of the server's own.
 	page := func(text string, back, further bool) (keys []string) {
 		t.Helper()
-		p.wait(fmt.Sprintf(`document.querySelector('.pager span').textContent === %q
+		p.Wait(fmt.Sprintf(`document.querySelector('.pager span').textContent === %q
 			&& document.querySelector('.pager button:first-child').disabled === %t && document.querySelector('.pager button:last-child').disabled === %t`, text, !back, !further))
-		p.js(`[...document.querySelectorAll('tbody .key')].map((k) => k.textContent)`, &keys)
+		p.JS(`[...document.querySelectorAll('tbody .key')].map((k) => k.textContent)`, &keys)
 		return keys
 	}
 	first := page("1 to 100 of 250", false, true)
-	p.click(".pager button:last-child")
+	p.Click(".pager button:last-child")
 	second := page("101 to 200 of 250", true, true)
-	p.click(".pager button:last-child")
+	p.Click(".pager button:last-child")
 	third := page("201 to 250 of 250", true, false)
 	all := slices.Concat(first, second, third)
 	slices.Sort(all)
 	if n := len(slices.Compact(slices.Clone(all))); n != 250 || len(all) != 250 {
 		t.Errorf("the pages have %d bans, %d of them different, want 250", len(all), n)
 	}
-	p.click(".pager button:first-child")
+	p.Click(".pager button:first-child")
 	page("101 to 200 of 250", true, true) // it is longer, so the button moves
-	p.click(".pager button:first-child")
+	p.Click(".pager button:first-child")
 	if again := page("1 to 100 of 250", false, true); !slices.Equal(again, first) {
 		t.Errorf("the first page is %q, was %q", again, first)
 	}
-	p.clean()
+	p.Clean()
 }
 
 // held returns how many bans hold.

@@ -4,31 +4,33 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/browsertest"
 )
 
 // What is shown is the answer to what was chosen last, which is asked for as soon as the
 // question under way is answered.
-func testSlow(t *testing.T, b *browser) {
+func testSlow(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
-	p := b.open(t, f.URL+"/#/bans", 1440, 900)
-	p.wait(isLive + ` && document.querySelectorAll('tbody tr').length === 6`)
-	p.js(`(() => { const set = setTimeout; window.setTimeout = (f, ms) => ms < 1500 && set(f, ms); })()`, nil) // nothing is asked for by and by
+	p := b.Open(t, f.URL+"/#/bans", 1440, 900)
+	p.Wait(isLive + ` && document.querySelectorAll('tbody tr').length === 6`)
+	p.JS(`(() => { const set = setTimeout; window.setTimeout = (f, ms) => ms < 1500 && set(f, ms); })()`, nil) // nothing is asked for by and by
 	watch := func(wrong string) {
 		t.Helper()
-		p.js(`new MutationObserver(() => { if (`+wrong+`) window.wrong = true; }).observe(document.querySelector('main'), {childList: true, subtree: true})`, nil)
+		p.JS(`new MutationObserver(() => { if (`+wrong+`) window.wrong = true; }).observe(document.querySelector('main'), {childList: true, subtree: true})`, nil)
 	}
 	answered := func(hold chan bool) {
 		t.Helper()
 		select {
 		case hold <- true:
-		case <-time.After(patience):
+		case <-time.After(browsertest.Patience):
 			t.Fatal("nothing was asked for")
 		}
 	}
 	right := func() {
 		t.Helper()
 		var wrong bool
-		p.js(`Boolean(window.wrong)`, &wrong)
+		p.JS(`Boolean(window.wrong)`, &wrong)
 		if wrong {
 			t.Error("the answer to an earlier question was shown")
 		}
@@ -39,37 +41,37 @@ func testSlow(t *testing.T, b *browser) {
 	hold := make(chan bool)
 	f.set(func() { f.hold = hold })
 	watch(`document.querySelectorAll('tbody tr').length === 1`)
-	p.js(choose("login")+`, `+choose("scanner"), nil)
+	p.JS(choose("login")+`, `+choose("scanner"), nil)
 	answered(hold)
 	answered(hold)
-	p.wait(`document.querySelectorAll('tbody tr').length === 2`)
+	p.Wait(`document.querySelectorAll('tbody tr').length === 2`)
 	right()
 
 	// The keys of one counter are not shown as another's.
 	f.set(func() { f.hold = nil })
-	p.to("keys")
+	to(p, "keys")
 	f.set(func() { f.hold = hold })
 	watch(`document.querySelector('.toprow a[href*="field=path"][href*="203.0.113"]')`)
-	p.js(`document.querySelector('[aria-label="How many"] button:nth-child(2)').click(), `+choose("pages"), nil)
+	p.JS(`document.querySelector('[aria-label="How many"] button:nth-child(2)').click(), `+choose("pages"), nil)
 	answered(hold)
 	answered(hold)
-	p.wait(`document.querySelectorAll('.toprow').length === 1 && document.querySelector('.toprow .key').textContent === '/search'`)
+	p.Wait(`document.querySelectorAll('.toprow').length === 1 && document.querySelector('.toprow .key').textContent === '/search'`)
 	right()
-	p.clean()
+	p.Clean()
 }
 
 // A list that is cut off on its way is no empty list.
-func testCutOff(t *testing.T, b *browser) {
+func testCutOff(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
-	p := b.open(t, f.URL+"/#/bans", 1440, 900)
-	p.wait(isLive + ` && document.querySelectorAll('tbody tr').length === 6`)
+	p := b.Open(t, f.URL+"/#/bans", 1440, 900)
+	p.Wait(isLive + ` && document.querySelectorAll('tbody tr').length === 6`)
 	f.set(func() { f.short = true })
 	const lists = `performance.getEntriesByType('resource').filter((e) => e.name.includes('v1/bans')).length`
 	var before int
-	p.js(lists, &before)
-	p.js(`document.querySelector('.controls select').dispatchEvent(new Event('change'))`, nil)
-	p.wait(fmt.Sprintf(`%s > %d`, lists, before))
+	p.JS(lists, &before)
+	p.JS(`document.querySelector('.controls select').dispatchEvent(new Event('change'))`, nil)
+	p.Wait(fmt.Sprintf(`%s > %d`, lists, before))
 	var shown string
-	p.js(`document.querySelector('.head .total').textContent + ', ' + document.querySelectorAll('tbody tr').length + ' rows'`, &shown)
+	p.JS(`document.querySelector('.head .total').textContent + ', ' + document.querySelectorAll('tbody tr').length + ' rows'`, &shown)
 	equal(t, []string{shown}, "6 in force, 6 rows")
 }

@@ -5,7 +5,7 @@
 // day costs next to nothing.
 
 import { h, setText, still, svg } from './dom.js';
-import { clock, minute, rate } from './format.js';
+import { clock, minute, nice, rate } from './format.js';
 
 const headroom = 1.08;
 const gutter = 46; // to the left, for the scale
@@ -209,13 +209,6 @@ export class SlotChart {
 }
 
 const intervals = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200].map((s) => 1000 * s);
-
-// nice returns the least of 1, 2, 2.5, 5 times a power of ten that is not below x.
-function nice(x) {
-  if (!(x > 0)) return 0.5;
-  const ten = 10 ** Math.floor(Math.log10(x));
-  return ten * ([1, 2, 2.5, 5].find((f) => f * ten >= x * 0.999) ?? 10);
-}
 
 // spark returns a small line of values, and how to change it.
 export function spark(css) {

@@ -29,6 +29,13 @@ export function share(part, all) {
   return p < 10 ? `${fine.format(p)} %` : `${whole.format(p)} %`;
 }
 
+// nice returns the least of 1, 2, 2.5, 5 times a power of ten that is not below x.
+export function nice(x) {
+  if (!(x > 0)) return 0.5;
+  const ten = 10 ** Math.floor(Math.log10(x));
+  return ten * ([1, 2, 2.5, 5].find((f) => f * ten >= x * 0.999) ?? 10);
+}
+
 export function bytes(n) {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let i = 0;

@@ -1,0 +1,82 @@
+// Lists of keys: the busiest, the banned, the hot; and what is about the log itself.
+
+import { h, plain, shown } from './dom.js';
+import { left, share, span } from './format.js';
+import { panel } from './parts.js';
+import { folded, keyOf, longTable, table } from './keys.js';
+import { counted, exact, stamp } from './times.js';
+
+// busiestPanel lists the busiest keys with their peaks.
+export function busiestPanel(report) {
+  if (!report.top.length) return null;
+  const spans = Object.keys(report.top[0].peaks).sort((a, b) => parseInt(a, 10) - parseInt(b, 10));
+  const refused = report.top[0].refused !== undefined;
+  const columns = [[report.key], ['Events', 'n'], ['Share', 'n'], ...spans.map((s) => [`in ${span(1000 * parseInt(s, 10))}`, 'n']), ...(refused ? [['Refused', 'n']] : [])];
+  const row = (k) => [keyOf(k), exact(k.count), share(k.count, report.events), ...spans.map((s) => exact(k.peaks[s])), ...(refused ? [exact(k.refused)] : [])];
+  return panel(`Busiest by ${report.key}`, 'busiest', h('p', { class: 'sentence' }, `${counted(report.top.length, 'key')} of ${exact(report.keys)}, with the most events that each had in any window of so long.`),
+    longTable('Busiest keys with their peaks', columns, report.top, row));
+}
+
+// bansPanel lists the bans of all rules, with a bar for each over the time of the log.
+export function bansPanel(report) {
+  const rules = report.rules.filter((r) => r.ban_list);
+  if (!rules.length) return null;
+  const bans = rules.flatMap((r) => r.ban_list.map((b) => ({ ...b, rule: r.name }))).sort((a, b) => a.start - b.start);
+  const out = rules.reduce((sum, r) => sum + (r.bans_left_out ?? 0), 0);
+  const note = out ? [h('p', { class: 'sentence' }, `${counted(out, 'ban')} more ${out === 1 ? 'is' : 'are'} not in this report, which has the first 1,000 of each rule.`)] : [];
+  if (!bans.length) return panel('Bans', 'bans', h('p', { class: 'none' }, 'Nobody was banned.'));
+  const row = (b) => [keyOf(b), shown(b.rule, 40), stamp(b.start), stamp(b.end), left(1000 * (b.end - b.start)), strip(b, report)];
+  return panel(`Bans (${exact(bans.length + out)})`, 'bans', ...note,
+    longTable('Bans', [['Key'], ['Rule'], ['From'], ['To'], ['Length', 'n'], ['In the log', 'stripcell']], bans, row));
+}
+
+// strip draws from when to when a ban lasted, in the time of the log.
+function strip({ start, end }, { first, last }) {
+  const whole = Math.max(last - first, 1e-9);
+  const from = Math.min(1, Math.max(0, (start - first) / whole));
+  const to = Math.min(1, Math.max(0, (end - first) / whole));
+  const bar = h('span', { class: 'during' });
+  bar.style.left = `${100 * from}%`;
+  bar.style.width = `${Math.max(100 * (to - from), 0.5)}%`;
+  return h('span', { class: `strip ${end > last ? 'longer' : ''}`, 'aria-hidden': 'true' }, bar);
+}
+
+// hotPanel lists the keys that ran hot, and when each did so first.
+export function hotPanel(report) {
+  const rules = report.rules.filter((r) => r.kind === 'hot');
+  if (!rules.length) return null;
+  const hot = rules.flatMap((r) => r.first_hot.map((m) => ({ ...m, rule: r.name }))).sort((a, b) => a.t - b.t);
+  const out = rules.reduce((sum, r) => sum + r.hot_keys - r.first_hot.length, 0);
+  if (!hot.length) return panel('Hot keys', 'hotkeys', h('p', { class: 'none' }, 'No key ran hot.'));
+  const note = out ? [h('p', { class: 'sentence' }, `${counted(out, 'key')} more ${out === 1 ? 'is' : 'are'} not in this report, which has the first 100 of each rule.`)] : [];
+  return panel(`Hot keys (${exact(hot.length + out)})`, 'hotkeys', ...note,
+    longTable('Hot keys', [['Key'], ['Rule'], ['First hot at']], hot, (m) => [keyOf(m), shown(m.rule, 40), stamp(m.t)]));
+}
+
+// comparedPanel shows a limit under each algorithm.
+export function comparedPanel({ compared, rules }) {
+  if (!compared?.length) return null;
+  const numbers = (c) => [c.allowed, c.refused, c.keys_refused, c.most_in_window, Math.round(c.bytes_per_key)].map(exact);
+  const columns = [['Algorithm'], ['Allowed', 'n'], ['Refused', 'n'], ['Keys refused', 'n'], ['Most in any window', 'n'], ['Bytes per key', 'n']];
+  return panel(plain(`${rules[0]?.name ?? 'The limit'} under each algorithm`), 'compared',
+    table('The limit under each algorithm', columns, compared.filter((c) => !c.problem).map((c) => [c.algorithm, ...numbers(c)])),
+    compared.filter((c) => c.problem).map((c) => h('p', { class: 'sentence' }, plain(`${c.algorithm}: ${c.problem}`))));
+}
+
+// logPanel is about the lines of the log.
+export function logPanel(report) {
+  const facts = [
+    ['Lines', exact(report.lines)], ['Parsed', exact(report.parsed)], ['Skipped, of other kinds', exact(report.skipped)], ['Bad', exact(report.bad)],
+    ['Format', report.format], ['Precision of the log', `${report.log_resolution_seconds} s`], ['Judged to', `${report.resolution_seconds} s`],
+  ];
+  return panel('The log', 'log', h('dl', { class: 'facts' }, facts.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, shown(value, 200))))),
+    (report.jumps ?? []).map((j) => h('p', { class: 'sentence' }, `A jump in time from ${stamp(j.from)} to ${stamp(j.to)}.`)),
+    (report.assumed_years ?? []).map((y) => h('p', { class: 'sentence' }, plain(`${y.file} has no years: its first line is taken to be of ${y.year}.`))),
+    report.bad_lines?.length ? folded('The first bad lines', () => table('Bad lines', [['Line'], ['Text']], report.bad_lines.map(badLine))) : null);
+}
+
+function badLine(b) {
+  const text = b.text_base64 ? keyOf({ key_base64: [b.text_base64] }, 200) : h('span', { class: 'key' }, shown(b.text ?? '', 200));
+  if (b.cut) text.append('…');
+  return [shown(`${b.file}:${b.line}`, 60), text];
+}

@@ -1,0 +1,64 @@
+// What each rule did.
+
+import { h, shown } from './dom.js';
+import { share, span } from './format.js';
+import { panel } from './parts.js';
+import { folded, keyOf, table } from './keys.js';
+import { counted, exact } from './times.js';
+
+export function rulesPanel(report) {
+  if (!report.rules.length) return panel('Rules', 'effects', h('p', { class: 'none' }, 'No rule was judged. Give some with --limit, --ban, --hot or --rules.'));
+  return panel('Rules and their effect', 'effects', h('ul', { class: 'rows' }, report.rules.map(ruleRow)));
+}
+
+const limitText = ({ n, span_seconds: seconds, period, burst }) => `${exact(n)} per ${period || span(1000 * seconds)}${burst ? `, burst ${exact(burst)}` : ''}`;
+
+// ruleSentence says what a rule counts.
+function ruleSentence(r) {
+  const limits = r.limits?.length ? r.limits.map(limitText).join(' and ') : limitText(r);
+  const what = {
+    limit: `At most ${limits}`,
+    ban: `More than ${limits} start a ban${r.ban_seconds ? ` of ${span(1000 * r.ban_seconds)}` : ''}`,
+    hot: `Hot from ${limits}`,
+  }[r.kind];
+  return `${what}, by ${r.fields.join(', ')} (${r.algorithm}${r.zone ? `, ${r.zone}` : ''}${r.adapts ? ', adapts' : ''})`;
+}
+
+function ruleRow(r) {
+  const head = h('h3', {}, shown(r.name), h('span', { class: 'tag' }, r.kind), r.mode ? h('span', { class: 'tag' }, r.mode) : null);
+  const row = h('li', { class: 'effect' }, head, h('p', { class: 'sentence' }, ruleSentence(r)));
+  if (r.kind === 'hot') {
+    row.append(h('p', { class: 'did' }, h('b', {}, exact(r.hot_keys)), ` ${r.hot_keys === 1 ? 'key' : 'keys'} ran hot`), ...memoryOf(r));
+    return row;
+  }
+  const all = r.allowed + r.refused;
+  const banned = (r.timeline?.banned ?? []).reduce((a, b) => a + b, 0);
+  const part = (css, n) => {
+    const bar = h('span', { class: `bar ${css}` });
+    bar.style.width = `${(100 * n) / Math.max(1, all)}%`;
+    return bar;
+  };
+  row.append(h('div', { class: 'track', 'aria-hidden': 'true' }, part('banned dotted', banned), part('refused hatched', r.refused - banned), part('allowed', r.allowed)));
+  row.append(h('p', { class: 'did' }, h('b', {}, exact(r.refused)), ` of ${exact(all)} events refused (${share(r.refused, all)}), of ${counted(r.keys_refused, 'key')}`));
+  row.append(...details(r).map((text) => h('p', { class: 'sentence' }, text)));
+  if (r.busiest?.length) row.append(folded(`Its busiest keys`, () => table(`Busiest keys of ${r.name}`, [[r.fields.join(', ')], ['Allowed', 'n'], ['Refused', 'n']], r.busiest.map((k) => [keyOf(k), exact(k.allowed), exact(k.refused)]))));
+  return row;
+}
+
+// details returns the sentences that apply to a limit or ban.
+function details(r) {
+  const all = [];
+  if (r.bans !== undefined) all.push(`${counted(r.bans, 'ban')} of ${counted(r.banned_keys, 'key')}.`);
+  if (r.refused_by_rule !== undefined) all.push(`${exact(r.refused_by_rule)} of these events were refused by this rule itself.`);
+  if (r.would_refuse !== undefined) all.push(`In force, it would have refused ${counted(r.would_refuse, 'event')}.`);
+  const range = r.refused_range;
+  if (range && range.least < range.most) all.push(`The log's times lack fractions: whatever they were, the rule itself refuses ${exact(range.least)} to ${exact(range.most)}.`);
+  return all;
+}
+
+// memoryOf says what a bound of bytes did to a hot rule.
+function memoryOf({ hot_memory: m }) {
+  if (!m) return [];
+  const lower = m.evicted + m.refused + m.lost > 0 ? ' The counts are lower bounds.' : '';
+  return [h('p', { class: 'sentence' }, `${exact(m.bytes)} of ${counted(m.limit, 'byte')} in use for ${counted(m.keys, 'key')}; ${exact(m.evicted)} evicted.${lower}`)];
+}
