@@ -43,3 +43,8 @@ func (c *Client) Hot(ctx context.Context) ([]api.HotKey, error) {
 	out, err := get[api.HotList](ctx, c, "/v1/hot", nil)
 	return out.Hot, err
 }
+
+// HotStats returns what was reported under hot rules, and what caches saved.
+func (c *Client) HotStats(ctx context.Context) (api.HotStats, error) {
+	return get[api.HotStats](ctx, c, "/v1/hot/stats", nil)
+}

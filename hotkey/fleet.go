@@ -12,7 +12,8 @@ import (
 // Forward adds all that d counts to a Tally, under the index of the rule in the Set and with
 // the time of the event; events of keys that are hot are never urgent there. It costs each
 // event about 20 ns. nil ends it, but calls under way may still add. A Detector has one
-// Tally: the last.
+// Tally: the last. It is a method for client.Fleet alone, which has the only Tally: a type of
+// other packages here would make each key of an event escape to the heap.
 func (d *Detector) Forward(to *tally.Tally) {
 	for i, t := range d.tables {
 		if to == nil {

@@ -40,7 +40,14 @@ const cannedBans = `{"total":1234,"bans":[` +
 	`{"rule":"login","key":["198.51.100.7","ada"],"since":"2026-03-02T09:59:40Z","until":"2026-03-02T10:19:40Z","count":2,"reason":"","source":"rule"},` +
 	`{"rule":"flood","key":["2001:db8:0:1::/64"],"since":"2026-03-02T09:40:00Z","until":"2026-03-03T10:00:00Z","count":4,"reason":"by hand","source":"http:ops"}]}`
 
-const cannedHot = `{"hot":[{"rule":"product","key":["/product/42"],"since":"2026-03-02T09:59:57Z","until":"2026-03-02T10:00:57Z"}]}`
+const cannedHot = `{"hot":[{"rule":"product","key":["/product/42"],"since":"2026-03-02T09:59:57Z","until":"2026-03-02T10:00:57Z","lo":2431,"hi":2440,"rate":1215.5,"processes":12}]}`
+
+const cannedHotStats = `{"rules":[{"rule":"product","hot":1,"saved":[{"span_ms":60000,"hits":958,"misses":42},{"span_ms":3600000,"hits":907,"misses":93},{"span_ms":86400000,"hits":0,"misses":0}]}]}`
+
+const cannedHotKey = `{"fields":["path"],"key":["/product/42"],"counters":[],"rules":[],"bans":[],"hot":[{"rule":"product","lo":2431,"hi":2440,"span_ms":2000,` +
+	`"hot":{"rule":"product","key":["/product/42"],"since":"2026-03-02T09:59:57Z","until":"2026-03-02T10:00:57Z","lo":2431,"hi":2440,"rate":1215.5},` +
+	`"day":[{"start":"2026-03-01T10:10:00Z","count":0},{"start":"2026-03-01T10:20:00Z","count":70000},{"start":"2026-03-01T10:30:00Z","count":3500}],` +
+	`"processes":[{"name":"shop-web-4021","events":61200},{"name":"192.0.2.7","events":40}]}]}`
 
 const cannedRefused = `{"refused":[` +
 	`{"rule":"per-client","key":["203.0.113.9"],"lo":1200,"hi":1310,"per_second":20,"banned_until":"2026-03-02T10:09:58Z"},` +
@@ -121,7 +128,12 @@ func cannedAnswer(r *http.Request) string {
 	case "/v1/refused":
 		return cannedRefused
 	case "/v1/key":
+		if r.URL.Query().Get("field") == "path" {
+			return cannedHotKey
+		}
 		return cannedKey
+	case "/v1/hot/stats":
+		return cannedHotStats
 	case "/v1/hot":
 		return cannedHot
 	}

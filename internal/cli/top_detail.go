@@ -95,6 +95,14 @@ func (m *topModel) detailLines() []string {
 	if len(d.report.Counters) == 0 {
 		add(m.paint.dim.Render, "  no counter counts by this")
 	}
+	if len(d.report.Hot) > 0 {
+		lines = append(lines, "", m.paint.bold.Render("Hot keys"))
+	}
+	for i := range d.report.Hot {
+		for _, text := range m.hotDetail(&d.report.Hot[i]) {
+			add(plain, "  %s", text)
+		}
+	}
 	lines = append(lines, "", m.paint.bold.Render("What each rule would decide now"))
 	for _, r := range d.report.Rules {
 		style, text := m.paint.allowed.Render, fmt.Sprintf("would allow, %s of %s left", count(uint64(max(r.Decision.Remaining, 0))), count(r.Decision.Limit))
@@ -117,6 +125,29 @@ func (m *topModel) detailLines() []string {
 	}
 	if len(d.report.Bans) == 0 {
 		add(m.paint.dim.Render, "  not banned")
+	}
+	return lines
+}
+
+// hotDetail is what is known of a key under a hot rule: its state, its last day, and the
+// processes that use it most.
+func (m *topModel) hotDetail(k *api.HotKeyReport) []string {
+	state := "not hot"
+	if k.Hot != nil {
+		state = "hot for " + lasting(m.theirs().Sub(k.Hot.Since)) + ", " + rate(k.Hot.Rate) + "/s"
+	}
+	text := left(m.shown(k.Rule), 24) + " " + state + ", " + bounded(k.Lo, max(k.Lo, k.Hi)) + " in " + rules.FormatDuration(k.Span.Duration())
+	hours, used := make([]uint64, 24), uint64(0)
+	for i, s := range k.Day {
+		hours[i*len(hours)/len(k.Day)] += s.Count
+		used += s.Count
+	}
+	lines := []string{text}
+	if used > 0 {
+		lines = append(lines, left("uses while hot, 24h", 24)+" "+sparkline(hours, len(hours))+" "+count(used))
+	}
+	for _, p := range k.Processes[:min(len(k.Processes), 5)] {
+		lines = append(lines, left("by "+m.shown(p.Name), 24)+" "+rate(float64(p.Events)/60)+"/s in the last minute")
 	}
 	return lines
 }

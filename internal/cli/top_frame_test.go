@@ -12,6 +12,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/client"
 )
 
 // golden compares a frame with the file of that name.
@@ -140,6 +141,24 @@ func TestTopFrames(t *testing.T) {
 				t.Errorf("with styles\n%s\nwithout\n%s", got, frame)
 			}
 		})
+	}
+}
+
+// TestTopInspected has the answers about a key of limits and about a hot key.
+func TestTopInspected(t *testing.T) {
+	s := cannedServer(t, nil)
+	c, err := client.New(s.URL, client.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for name, steps := range map[string][]string{"inspected": {"tab", "tab", "down", "enter"}, "inspected-hot": {"tab", "tab", "tab", "tab", "enter"}} {
+		m := cannedModel(t, topPaint{}, 80, 30)
+		keys(m, steps...)
+		m.inspected(inspect(t.Context(), c, m.detail))
+		frame := m.View().Content
+		fits(t, frame, 80, 30)
+		golden(t, name+".txt", strings.ReplaceAll(frame, " \n", "·\n")+"\n")
 	}
 }
 

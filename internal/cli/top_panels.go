@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -168,11 +169,43 @@ func (m *topModel) hotLines(width int) (lines []topLine) {
 		if !h.Until.IsZero() {
 			left = lasting(h.Until.Sub(m.theirs()))
 		}
+		figure := left
+		if h.Rate > 0 {
+			figure = rate(h.Rate) + "/s " + right(left, 7)
+		}
 		if m.passes(append([]string{h.Rule}, h.Values()...)...) && (h.Until.IsZero() || h.Until.After(m.theirs())) {
-			lines = append(lines, m.keyLine(h.Rule, h.Values(), m.paint.hot.Render, left, 8, width))
+			lines = append(lines, m.keyLine(h.Rule, h.Values(), m.paint.hot.Render, figure, 17, width))
 		}
 	}
 	return lines
+}
+
+// saved is the share of reads that caches of hot keys served from memory in the last minute,
+// hour and day, under all rules together; "" if no cache has reported any.
+func (m *topModel) saved() string {
+	if m.reading == nil {
+		return ""
+	}
+	var spans []api.HotSaved
+	for i := range m.reading.hotRules {
+		for j, s := range m.reading.hotRules[i].Saved {
+			if j == len(spans) {
+				spans = append(spans, api.HotSaved{Span: s.Span})
+			}
+			spans[j].Hits += s.Hits
+			spans[j].Misses += s.Misses
+		}
+	}
+	var shares []string
+	for _, s := range spans {
+		if reads := s.Hits + s.Misses; reads > 0 {
+			shares = append(shares, fmt.Sprintf("%.0f %% in %s", 100*float64(s.Hits)/float64(reads), rules.FormatDuration(s.Span.Duration())))
+		}
+	}
+	if len(shares) == 0 {
+		return ""
+	}
+	return ", from memory " + strings.Join(shares, ", ")
 }
 
 // keyLine is a key, its rule and a figure.

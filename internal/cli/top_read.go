@@ -36,6 +36,7 @@ type topReading struct {
 	bans     []api.Ban
 	held     int // bans
 	hot      []api.HotKey
+	hotRules []api.HotRuleStats
 	refused  []api.RefusedKey
 	note     string // why it differs from want
 
@@ -87,6 +88,11 @@ func readTop(ctx context.Context, c *client.Client, w topWant) (*topReading, err
 			return err
 		},
 		func() (err error) { r.hot, err = c.Hot(ctx); return err },
+		func() error {
+			stats, err := c.HotStats(ctx)
+			r.hotRules = stats.Rules
+			return err
+		},
 		func() (err error) { r.refused, err = c.Refused(ctx, topRefusedKeys, refusedSpan(w.span)); return err },
 	)
 	return r, err
@@ -183,6 +189,8 @@ type topJSON struct {
 	Bans    []api.Ban      `json:"bans"`
 	Hot     []api.HotKey   `json:"hot"`
 
+	HotRules []api.HotRuleStats `json:"hot_rules"`
+
 	Refused []api.RefusedKey `json:"refused"`
 }
 
@@ -202,7 +210,7 @@ func newTopJSON(addr string, r *topReading) *topJSON {
 	j := &topJSON{
 		Addr: addr, Time: r.at.UTC().Truncate(time.Millisecond), Version: r.status.Version, Uptime: r.status.Uptime,
 		Totals: r.status.Totals, Memory: r.status.Memory, Minute: append([]api.Rate{}, r.minute...), Span: rules.FormatDuration(r.span),
-		Rules: []topRuleJSON{}, Counter: r.counter, Top: append([]api.KeyCount{}, r.top...), Held: r.held, Bans: append([]api.Ban{}, r.bans...), Hot: append([]api.HotKey{}, r.hot...), Refused: append([]api.RefusedKey{}, r.refused...),
+		Rules: []topRuleJSON{}, Counter: r.counter, Top: append([]api.KeyCount{}, r.top...), Held: r.held, Bans: append([]api.Ban{}, r.bans...), Hot: append([]api.HotKey{}, r.hot...), HotRules: append([]api.HotRuleStats{}, r.hotRules...), Refused: append([]api.RefusedKey{}, r.refused...),
 	}
 	for _, rule := range r.rules {
 		line := topRuleJSON{Name: rule.Name, Kind: rule.Kind, Sentence: rule.Sentence, InShadow: rule.Shadow}

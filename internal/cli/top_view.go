@@ -271,7 +271,7 @@ func (m *topModel) sidePanels(width int) []panel {
 	return []panel{
 		m.panelOf(refusedPanel, "Most refused keys, last "+rules.FormatDuration(refusedSpan(m.want.span)), "no key was refused", width),
 		m.panelOf(bansPanel, "Latest bans", "no ban", width),
-		m.panelOf(hotPanel, "Hot keys", "no key is hot", width),
+		m.panelOf(hotPanel, "Hot keys"+m.saved(), "no key is hot", width),
 	}
 }
 
