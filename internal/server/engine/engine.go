@@ -44,7 +44,7 @@ type Engine struct {
 	scans     scans
 	hot       *hotlist.List
 	ignored   atomic.Pointer[ignoredKeys] // changes under mu
-	past      hotPast
+	past      *hotPast
 	refused   *lately.Table // see newRefused
 	history   history
 	totals    [totalStripes]totals

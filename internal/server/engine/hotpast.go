@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lately-go/lately"
@@ -17,6 +18,10 @@ import (
 type hotPast struct {
 	uses      *lately.Table // sampled while they are hot
 	processes *lately.Table // events that each reported while they were hot
+
+	mu      sync.Mutex
+	counted time.Time      // when counts were counted
+	counts  map[string]int // processes by ID; a map that does not change
 }
 
 const (
@@ -36,7 +41,8 @@ const (
 	maxHotProcesses = 100
 )
 
-func newHotPast() (p hotPast, err error) {
+func newHotPast() (p *hotPast, err error) {
+	p = new(hotPast)
 	p.uses, err = lately.NewTable(lately.TableConfig{Budget: usesBudget, Compare: true}, lately.Window{Span: hotDay, Slot: hotDayPart})
 	if err == nil {
 		p.processes, err = lately.NewTable(lately.TableConfig{Budget: processesBudget, Compare: true}, lately.Window{Span: hotMinute, Slot: slotOf(hotMinute)})
@@ -81,12 +87,19 @@ func (p *hotPast) reports(now time.Time) iter.Seq2[string, api.HotProcess] {
 	}
 }
 
-// count returns how many processes have reported each hot key in the last minute, by ID.
+// count returns how many processes have reported each hot key in the last minute, by ID. It
+// scans the table, once a second at most.
 func (p *hotPast) count(now time.Time) map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if since := now.Sub(p.counted); p.counts != nil && since >= 0 && since < time.Second {
+		return p.counts
+	}
 	n := make(map[string]int)
 	for id := range p.reports(now) {
 		n[id]++
 	}
+	p.counted, p.counts = now, n
 	return n
 }
 
@@ -117,11 +130,12 @@ func (e *Engine) inspectHot(h *hotRule, key []string, r *api.KeyReport) error {
 	r.Key = api.KeyOf(values(h.Key, name)...)
 	count, _ := h.detector.HotAt(now, h.Name, name)
 	id := appendHotID(nil, h.Name, name)
-	k := api.HotKeyReport{Rule: h.Name, Lo: count.Lo, Span: api.MillisOf(h.Span), Day: []api.Slot{}, Processes: e.past.of(now, id)}
+	k := api.HotKeyReport{Rule: h.Name, Lo: count.Lo, Span: api.MillisOf(h.Span), Day: []api.Slot{}, Processes: []api.HotProcess{}}
 	if count.Hi != math.MaxUint64 { // and so it is known
 		k.Hi = count.Hi
 	}
 	if hot, ok := e.hot.Get(h.Name, name); ok {
+		k.Processes = e.past.of(now, id)
 		listed := hot.HotKey(now)
 		listed.Lo, listed.Hi, listed.Rate, listed.Processes = k.Lo, k.Hi, h.rate(k.Lo), len(k.Processes)
 		k.Hot = &listed
