@@ -59,6 +59,8 @@ type FleetConfig struct {
 	// [hotkey.Cache] of the Detector keeps the keys that are hot in all processes together.
 	// See "Hot keys" in the documentation of the package. A Detector can have one Fleet.
 	Detector *hotkey.Detector
+
+	dialer func(ctx context.Context, network, addr string) (net.Conn, error) // of tests; nil means TCP
 }
 
 const (

@@ -107,6 +107,8 @@ type proxy struct {
 	conns  map[net.Conn]struct{}
 	frozen bool
 	dead   bool
+	opened int           // connections so far
+	pace   time.Duration // for each KiB to the server
 	wg     sync.WaitGroup
 }
 
@@ -191,8 +193,35 @@ func (p *proxy) enter(conns ...net.Conn) bool {
 	return !p.dead
 }
 
+// slow passes at most so many bytes a second on to the server, of each connection.
+func (p *proxy) slow(bytes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pace = time.Second / time.Duration(bytes>>10)
+}
+
+// accepted returns how many connections there have been.
+func (p *proxy) accepted() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.opened
+}
+
+// wait waits as long as n bytes to the server take.
+func (p *proxy) wait(n int) {
+	p.mu.Lock()
+	pace := p.pace
+	p.mu.Unlock()
+	if pace > 0 {
+		time.Sleep(pace * time.Duration(n) >> 10)
+	}
+}
+
 func (p *proxy) serve(c net.Conn) {
 	defer c.Close()
+	p.mu.Lock()
+	p.opened++
+	p.mu.Unlock()
 	if !p.enter(c) {
 		return
 	}
@@ -204,20 +233,21 @@ func (p *proxy) serve(c net.Conn) {
 	if !p.enter(up) {
 		return
 	}
-	p.wg.Go(func() { p.copy(up, c) })
-	p.copy(c, up)
+	p.wg.Go(func() { p.copy(up, c, p.wait) })
+	p.copy(c, up, func(int) {})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, c)
 	delete(p.conns, up)
 }
 
-// copy passes bytes on until one of the connections ends.
-func (p *proxy) copy(dst, src net.Conn) {
+// copy passes bytes on until one of the connections ends, and waits for each part.
+func (p *proxy) copy(dst, src net.Conn, wait func(n int)) {
 	defer dst.Close()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := src.Read(buf)
+		wait(n)
 		if !p.enter() || n > 0 && !written(dst, buf[:n]) || err != nil {
 			return
 		}

@@ -209,7 +209,11 @@ func (f *Fleet) connect(l *link, addr string) {
 func (c *FleetConfig) dial(addr string) func(ctx context.Context) (net.Conn, error) {
 	dialer := &net.Dialer{KeepAlive: -1} // there is a sign of life in every second
 	if c.TLS == nil {
-		return func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", addr) }
+		plain := c.dialer
+		if plain == nil {
+			plain = dialer.DialContext
+		}
+		return func(ctx context.Context) (net.Conn, error) { return plain(ctx, "tcp", addr) }
 	}
 	config := c.TLS.Clone()
 	if config.ServerName == "" {

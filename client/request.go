@@ -37,7 +37,11 @@ const (
 	abandoned // the caller no longer waits
 )
 
-var requests = sync.Pool{New: func() any { return &request{done: make(chan struct{}, 1)} }}
+var requests = newRequests()
+
+func newRequests() *sync.Pool {
+	return &sync.Pool{New: func() any { return &request{done: make(chan struct{}, 1)} }}
+}
 
 func newRequest(parse func(*request, []resp.Value) error, name string) *request {
 	q := requests.Get().(*request)

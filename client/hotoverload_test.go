@@ -1,0 +1,111 @@
+package client
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
+)
+
+// Three clients report three times as many records as pass to the server, for a minute.
+// Nobody is disconnected, the memory does not grow, what is dropped is counted, and the keys
+// that are used most stay hot. TestReportOverload of respapi is about the server alone.
+//
+//	LATELY_LONG=1 go test ./client -run TestHotOverload -v
+func TestHotOverload(t *testing.T) {
+	if os.Getenv("LATELY_LONG") == "" {
+		t.Skip("SKIP: LATELY_LONG is not set")
+	}
+	const (
+		clients   = 3
+		pace      = 400 << 10 // bytes a second that pass from each
+		hotKeys   = 50
+		perSecond = 60_000 // records of keys that come once, of each
+		seconds   = 60
+	)
+	s := startServer(t, engine.ListenerConfig{})
+	var fleets []*Fleet
+	var running sync.WaitGroup
+	stop := make(chan struct{})
+	for c := range clients {
+		f, d := hotFleet(t, FleetConfig{Nodes: []string{s.addr}, Timeout: 10 * time.Second})
+		fleets = append(fleets, f)
+		running.Go(func() {
+			tick := time.NewTicker(10 * time.Millisecond)
+			defer tick.Stop()
+			for n := 0; ; {
+				select {
+				case <-stop:
+					return
+				case <-tick.C:
+				}
+				for range perSecond / 100 {
+					d.AddKey("product", fmt.Sprintf("/once/%d/%d", c, n))
+					n++
+				}
+				for k := range hotKeys {
+					d.AddKey("product", fmt.Sprint("/hot/", k))
+				}
+			}
+		})
+	}
+	before := s.accepted()
+	s.slow(pace)
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	var early, most uint64
+	for second := range seconds {
+		time.Sleep(time.Second)
+		listed := 0
+		keys, err := s.Hot("product")
+		for _, k := range keys {
+			if strings.HasPrefix(k.Values()[0], "/hot/") {
+				listed++
+			}
+		}
+		if err != nil || second > seconds/3 && listed != hotKeys {
+			t.Errorf("after %d s: %d keys are hot, %v; want %d", second, listed, err, hotKeys)
+		}
+		switch now := heap(); {
+		case second <= seconds/3:
+			early = max(early, now)
+		default:
+			most = max(most, now)
+		}
+	}
+	close(stop)
+	running.Wait()
+	var total HotStats
+	for _, f := range fleets {
+		st := f.HotStats()
+		if st.Added != st.Sent+st.Pending+st.Dropped+st.Unanswered || st.Unanswered > 0 || !f.isUp(s.addr) {
+			t.Errorf("%+v do not add up, or a node was lost", st)
+		}
+		total.Added, total.Sent, total.Dropped, total.Pending = total.Added+st.Added, total.Sent+st.Sent, total.Dropped+st.Dropped, total.Pending+st.Pending
+	}
+	stats, err := s.HotStats("product")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d clients for %d s: %+v; the server has counted %d records; heap at most %d MiB in the first third, %d MiB later; %d connections",
+		clients, seconds, total, stats.Rules[0].Records, early>>20, most>>20, s.accepted())
+	hot := total.Added * hotKeys / (hotKeys + perSecond/100) // events of the keys that are kept
+	if total.Added-hot < 3*(total.Sent-hot) {
+		t.Errorf("%d of %d were sent, %d of them of hot keys: the others are less than three times as many", total.Sent, total.Added, hot)
+	}
+	if most > early*11/10 {
+		t.Errorf("the heap has grown from %d to %d bytes", early, most)
+	}
+	if n := s.accepted(); n != before {
+		t.Errorf("%d connections, then %d: somebody was disconnected", before, n)
+	}
+}
