@@ -59,11 +59,14 @@ func (s *Store) Decide(ctx context.Context, batch []*request) {
 	s.decide(ctx, l, groups)
 	s.decide(ctx, l, s.revised(l, groups))
 	s.learn(ctx, l, groups)
+	asked := int64(0)
 	for i, g := range groups {
 		if i == 0 || groups[i-1].request != g.request {
-			g.request.Now = 0
+			asked, g.request.Now = g.request.Now, 0
 		}
-		g.finish(l)
+		if g.finish(l); g.request.Err != nil {
+			g.request.Now = asked // for who decides instead
+		}
 	}
 	for _, g := range groups {
 		if r := g.request; r.Err != nil && s.copied && s.refuseBanned(l, r, true) {

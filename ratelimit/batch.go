@@ -83,7 +83,7 @@ func (l *Limiter) takeBatch(now int64, queries []Query, dst []Decision) []Decisi
 		})
 		l.decideBatch(batch)
 		open = slices.DeleteFunc(open, func(o openQuery) bool {
-			d, ok := l.finish(&o.sc.request, o.sc.request.Err)
+			d, ok := l.finish(&o.sc.request, o.now, o.sc.request.Err)
 			return ok && l.answer(o, d)
 		})
 	}
@@ -123,11 +123,12 @@ func (sc *scratch) ask(set *Set, q *query) *request {
 	return &sc.request
 }
 
-// finish returns the decision about r, which the store has decided, or could not because of
-// err. It reports false if r has to be collected again under the rules that an Update is
+// finish returns the decision about r, an event at now, which the store has decided, or could
+// not because of err. It reports false if r has to be collected again under the rules that an Update is
 // about to publish.
-func (l *Limiter) finish(r *request, err error) (d Decision, ok bool) {
+func (l *Limiter) finish(r *request, now int64, err error) (d Decision, ok bool) {
 	if err == nil {
+		l.note(r, now)
 		return fold(r.Set, r.Subjects, r.Cost), true
 	}
 	if !errors.Is(err, store.ErrStale) {

@@ -196,7 +196,7 @@ func (l *Limiter) decideWith(sc *scratch, q *query, fast bool) (d Decision) {
 			}
 		}
 		r := sc.ask(set, q)
-		if d, ok := l.finish(r, l.decideIn(r)); ok {
+		if d, ok := l.finish(r, q.now, l.decideIn(r)); ok {
 			return d
 		}
 	}

@@ -108,7 +108,8 @@ func (s *brokenStore) decided(r *ratelimit.Request) error {
 	return s.Memory.Decided(r)
 }
 
-// TestStoreFailure lets the store go away under each policy and mixtures.
+// TestStoreFailure lets the store go away under each policy and mixtures. Local memory knows of
+// the event that the store has allowed.
 func TestStoreFailure(t *testing.T) {
 	rule := func(name string, n uint64, p ratelimit.FailPolicy) ratelimit.Rule {
 		r := limit(t, name, per(n, time.Hour))
@@ -126,14 +127,14 @@ func TestStoreFailure(t *testing.T) {
 		outcomes int
 		rule     string // that decides the last
 	}{
-		"local":                     {[]ratelimit.Rule{rule("a", 2, local)}, "AADDD", 1, "a"},
+		"local":                     {[]ratelimit.Rule{rule("a", 2, local)}, "ADDDD", 1, "a"},
 		"open":                      {[]ratelimit.Rule{rule("a", 2, open)}, "AAAAA", 0, ""},
 		"closed":                    {[]ratelimit.Rule{rule("a", 2, closed)}, "DDDDD", 0, "a"},
-		"open and local":            {[]ratelimit.Rule{rule("a", 2, open), rule("b", 3, local)}, "AAADD", 1, "b"},
+		"open and local":            {[]ratelimit.Rule{rule("a", 2, open), rule("b", 3, local)}, "AADDD", 1, "b"},
 		"local and closed":          {[]ratelimit.Rule{rule("a", 2, local), rule("b", 3, closed)}, "DDDDD", 0, "b"},
 		"open and closed":           {[]ratelimit.Rule{rule("a", 2, open), rule("b", 3, closed)}, "DDDDD", 0, "b"},
-		"closed but shadow":         {[]ratelimit.Rule{shadow(rule("a", 2, closed)), rule("b", 3, local)}, "AAADD", 1, "b"},
-		"local, of which one is it": {[]ratelimit.Rule{shadow(rule("a", 2, local)), rule("b", 4, local)}, "AAAAD", 2, "b"},
+		"closed but shadow":         {[]ratelimit.Rule{shadow(rule("a", 2, closed)), rule("b", 3, local)}, "AADDD", 1, "b"},
+		"local, of which one is it": {[]ratelimit.Rule{shadow(rule("a", 2, local)), rule("b", 4, local)}, "AAADD", 2, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := mustSet(t, c.rules...)

@@ -30,6 +30,7 @@ type memory struct {
 	budget *keytable.Budget
 	bans   *ban.Table
 	rules  atomic.Pointer[memoryRules]
+	nodes  atomic.Int64 // that share each limit
 
 	// networks is nil until a network is banned by hand. Lengths stay: that its bans are
 	// over costs a look-up, and nothing else.
@@ -41,7 +42,10 @@ type memory struct {
 }
 
 // newMemory returns an empty Memory for the rules of s.
-func newMemory(s *Set, c Config) (*memory, error) {
+func newMemory(s *Set, c Config) (*memory, error) { return newShare(s, c, 1) }
+
+// newShare returns an empty Memory that has the share of one of so many nodes in each limit.
+func newShare(s *Set, c Config, nodes int64) (*memory, error) {
 	if c.Resolution < 0 || c.Resolution > MaxSpan {
 		return nil, fmt.Errorf("resolution: %v: must be 0 (nanoseconds) to %v", c.Resolution, MaxSpan)
 	}
@@ -74,6 +78,7 @@ func newMemory(s *Set, c Config) (*memory, error) {
 		bans.Most = ban.MaxMost
 	}
 	m.bans = ban.NewTable(bans)
+	m.nodes.Store(nodes)
 	rules, err := m.build(s, nil)
 	if err != nil {
 		return nil, err
@@ -138,6 +143,7 @@ func (m *memory) build(s *Set, old *memoryRules) (*memoryRules, error) {
 }
 
 func (m *memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, error) {
+	r = m.shareOf(r)
 	mr := &memoryRule{Rule: r, byClient: byClient(r.Key)}
 	mr.fast = mr.hasFastPath()
 	before := old.named(r.Name)

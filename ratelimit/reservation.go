@@ -111,6 +111,9 @@ func (r *Reservation) settle(now int64, actual uint64) error {
 	if r.ended.Swap(true) || len(r.charged) == 0 {
 		return nil
 	}
+	if m, ok := r.store.(*memory); ok && m != r.limiter.local.Load() {
+		return nil // an Update has replaced local memory, and what it had counted
+	}
 	ctx, cancel := r.limiter.bounded()
 	defer cancel()
 	return r.limiter.whileStale(func(set *Set) error {

@@ -116,7 +116,7 @@ func (r *Rule) distinct() (match.Key, error) {
 type FailPolicy uint8
 
 const (
-	FailLocal  FailPolicy = iota // decide in this process's memory; the default
+	FailLocal  FailPolicy = iota // decide in this process's memory, with its share of the limits; the default
 	FailOpen                     // allow
 	FailClosed                   // refuse
 	numFailPolicies

@@ -63,62 +63,6 @@ func (m *memory) Decide(_ context.Context, batch []*request) {
 	}
 }
 
-// failOver decides by the rules' fail policies after the store could not,
-// because of err. It leaves in r the subjects that were judged here. Its error
-// is store.ErrStale or nil.
-func (l *Limiter) failOver(r *request, err error) (Decision, error) {
-	l.fallbacks.Add(1)
-	local := r.Subjects[:0]
-	for _, s := range r.Subjects {
-		rule := &r.Set.rules[s.Outcome.Rule]
-		switch {
-		case rule.Shadow && len(s.Key) > maxKey:
-			// Its key is what no store takes, and it would refuse nothing.
-		case rule.OnStoreFailure == FailLocal:
-			local = append(local, s)
-		case rule.OnStoreFailure == FailClosed && !rule.Shadow:
-			r.Subjects = nil
-			return Decision{Rule: rule.Name, Err: err}, nil
-		}
-	}
-	r.Subjects = local
-	if len(local) == 0 {
-		return Decision{Allowed: true, Err: err}, nil
-	}
-	m, localErr := l.localFor(r.Set)
-	if localErr == nil {
-		localErr = m.decide(r)
-	}
-	if localErr != nil {
-		r.Subjects = nil
-		return Decision{Err: localErr}, localErr // a key that no store takes
-	}
-	d := fold(r.Set, local, r.Cost)
-	d.Err = err
-	return d, nil
-}
-
-// localFor returns the memory that decides while the store is away.
-func (l *Limiter) localFor(set *Set) (*memory, error) {
-	if m := l.local.Load(); m != nil {
-		return m, nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if m := l.local.Load(); m != nil {
-		return m, nil
-	}
-	if l.set.Load() != set {
-		return nil, store.ErrStale
-	}
-	m, err := newMemory(set, Config{})
-	if err != nil {
-		return nil, err
-	}
-	l.local.Store(m)
-	return m, nil
-}
-
 // Update changes the rules while l is in use. No decision is made without the
 // rules, none is delayed for longer than it takes to carry some hundred keys, and
 // what was counted is carried:
@@ -151,10 +95,8 @@ func (l *Limiter) Update(set *Set) error {
 	if err != nil {
 		return fmt.Errorf("ratelimit: the rules stay as they are: %w", err)
 	}
-	if local := l.local.Load(); local != nil && local != l.memory {
-		if err := local.Update(context.Background(), set, func() {}); err != nil {
-			return errors.Join(errors.New("ratelimit: the rules have changed, but not in local memory"), err)
-		}
+	if local := l.local.Load(); local != nil && local != l.memory && local.Update(context.Background(), set, func() {}) != nil {
+		l.local.Store(nil) // its algorithm was changed twice in a span: it begins with nothing counted
 	}
 	return nil
 }

@@ -65,6 +65,9 @@ type Store[R, B any] interface {
 	Bans(ctx context.Context) iter.Seq2[B, error]
 }
 
+// Counted is a Store that knows how many nodes share it, 0 if it has not learned it yet.
+type Counted interface{ Nodes() int }
+
 // ErrStale is the error of a request for a rule set that the store has moved away
 // from.
 var ErrStale = errors.New("store: moved to another rule set")

@@ -1,0 +1,132 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// fleet is a store that some nodes share, and that may be away.
+type fleet struct {
+	ratelimit.Store
+	nodes int
+	away  bool
+}
+
+var errFleet = errors.New("the store is away")
+
+func (f *fleet) Nodes() int { return f.nodes }
+
+func (f *fleet) Decide(ctx context.Context, batch []*ratelimit.Request) {
+	if !f.away {
+		f.Store.Decide(ctx, batch)
+		return
+	}
+	for _, r := range batch {
+		r.Err = errFleet
+	}
+}
+
+// TestShare takes the store away from a node of several: it has admitted a part in the window,
+// and admits no more than its share with that. Windows later it has its share, also when
+// nodes have gone, and at least 1.
+func TestShare(t *testing.T) {
+	for _, c := range []struct {
+		limit             uint64
+		nodes, before     int
+		rest, next, fewer int // with one node fewer
+	}{
+		{90, 3, 20, 10, 30, 45},
+		{90, 3, 60, 0, 30, 45},
+		{90, 1, 20, 70, 90, 90},
+		{1000, 3, 100, 233, 333, 500},
+		{2, 3, 0, 1, 1, 1},
+		{2, 0, 1, 1, 2, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
+				Name: "r", Key: match.MustKey("path"), Limits: []ratelimit.Limit{{N: c.limit, Span: time.Minute}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := ratelimit.NewMemory(set, ratelimit.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := &fleet{Store: m, nodes: c.nodes}
+			l := ratelimit.Over(set, f)
+			var e match.Event
+			e.SetString(match.Path, "/")
+			takes := func(n int) (allowed int) {
+				for range n {
+					if l.Take(&e).Allowed {
+						allowed++
+					}
+				}
+				return allowed
+			}
+			want := func(what string, got, want int) {
+				t.Helper()
+				if got != want {
+					t.Errorf("limit %d, %d nodes: %s %d are allowed, want %d", c.limit, c.nodes, what, got, want)
+				}
+			}
+			want("by the store", takes(c.before), c.before)
+			f.away = true
+			want("in the rest of the window", takes(2000), c.rest)
+			time.Sleep(2 * time.Minute)
+			want("in another window", takes(2000), c.next)
+			time.Sleep(2 * time.Minute)
+			f.nodes = max(f.nodes-1, 1)
+			want("with a node fewer", takes(2000), c.fewer)
+			f.away = false
+			time.Sleep(2 * time.Minute)
+			want("by the store again", takes(2000), int(c.limit))
+		})
+	}
+}
+
+// TestUpdateAway changes the algorithm of a rule twice within its span while the store is
+// away, which local memory rejects: it decides under the new rules all the same, and a
+// reservation from before ends.
+func TestUpdateAway(t *testing.T) {
+	rules := func(a ratelimit.Algorithm) *ratelimit.Set {
+		return mustSet(t, ratelimit.Rule{
+			Name: "r", Key: match.MustKey("path"), Algorithm: a, Limits: []ratelimit.Limit{{N: 5, Span: time.Hour}},
+		})
+	}
+	first := rules(ratelimit.Exact)
+	m, err := ratelimit.NewMemory(first, ratelimit.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := ratelimit.Over(first, &fleet{Store: updating{m}, nodes: 1, away: true})
+	var e match.Event
+	e.SetString(match.Path, "/")
+	reserved := l.Reserve(&e, 1)
+	for _, a := range []ratelimit.Algorithm{ratelimit.GCRA, ratelimit.Fixed} {
+		if err := l.Update(rules(a)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := l.Take(&e); !d.Allowed || !errors.Is(d.Err, errFleet) || d.Remaining != 4 {
+		t.Errorf("%+v, want allowed by new local memory with 4 left", d)
+	}
+	if err := reserved.Cancel(); err != nil {
+		t.Error(err)
+	}
+}
+
+// updating is a store that takes any rules.
+type updating struct{ ratelimit.Store }
+
+func (updating) Update(_ context.Context, _ *ratelimit.Set, published func()) error {
+	published()
+	return nil
+}
