@@ -14,6 +14,10 @@ import (
 // whether a rule began it.
 const banBytes = 2*uint56 + 4 + 1
 
+// extendedBy is by how much longer a known ban must be to be listed again: hits that extend
+// a ban may be many.
+const extendedBy = time.Second
+
 // readBan reads a ban of rl from an answer. Its times are those of the server.
 func (rl *rule) readBan(data string, key []byte) ban.Ban {
 	b := ban.Ban{
@@ -51,6 +55,9 @@ func (s *Store) learn(ctx context.Context, l *layout, groups []*group) {
 				continue
 			}
 			b := g.banOf(l, k)
+			if until, ok := s.mirror.until(b.Rule, b.Key); ok && b.Until-until < int64(extendedBy) {
+				continue
+			}
 			if s.mirror.add(&b) {
 				s.tell(l, &b)
 				calls = append(calls, s.listing(l, &l.rules[g.request.Subjects[i].Outcome.Rule], &b))

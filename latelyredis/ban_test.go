@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -156,5 +157,29 @@ func TestBanExpiry(t *testing.T) {
 	}
 	if lives := do(t, client, "PTTL", config.Prefix+"{bans}:changes"); strings.HasPrefix(lives, "-") {
 		t.Errorf("the changes live for %s ms", lives)
+	}
+}
+
+// TestExtended has hits extend a ban: the record knows of each, and the list of one a second.
+func TestExtended(t *testing.T) {
+	r := banning("flood", match.MustKey("path"), 0)
+	r.Ban.Extend = true
+	rules := set(t, r)
+	client, config := redis(t).client(t), prefixed()
+	var now atomic.Int64
+	now.Store(time.Now().UnixMicro())
+	store, err := latelyredis.NewAt(client, rules, config, &now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 40 { // 4 s
+		o := ask(t, store, rules, about(0, "k"))[0].Outcome
+		if want := time.UnixMicro(now.Load()).Add(r.Ban.For); !o.BannedUntil.Equal(want) {
+			t.Fatalf("banned until %v, want %v", o.BannedUntil, want)
+		}
+		now.Add(100_000)
+	}
+	if n := do(t, client, "XLEN", config.Prefix+"{bans}:changes"); n != "4" {
+		t.Errorf("the list has changed %s times, want 4", n)
 	}
 }

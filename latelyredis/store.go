@@ -28,7 +28,7 @@ type Config struct {
 	Prefix string
 
 	// OnBan, when not nil, is told of each ban that a rule has begun on any node, and each
-	// time that Ban.Extend has made one longer: once on each node that has learned of it.
+	// time that Ban.Extend has made one longer by a second: once on each node that has learned of it.
 	// It is not told of bans that held before the node started, nor of those added by
 	// hand.
 	//
