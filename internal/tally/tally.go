@@ -4,6 +4,7 @@ package tally
 import (
 	"hash/maphash"
 	"math/bits"
+	"slices"
 	"sync"
 	"unsafe"
 )
@@ -116,24 +117,45 @@ type Record struct {
 	At   int64 // the earliest of their times
 }
 
-// Take passes what was counted to do, which may put it back. One goroutine at a time may
-// take.
+// Take passes what was counted to do, which may put it back. Keys with more events come first,
+// by powers of two: if not all can be sent, it is those with fewest that wait. One goroutine
+// at a time may take.
 func (t *Tally) Take(do func(r Record)) {
+	var taken [shards]*batch
+	var classes [65]int // of numbers of events, by their lengths in bits
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
-		b := s.open
+		taken[i] = s.open
 		s.open, s.pending, s.called = s.spare, 0, false
 		s.mu.Unlock()
-		for i := range b.records {
-			r := &b.records[i]
-			do(Record{int(r.rule), b.key(r), r.n, r.at})
+		for j := range taken[i].records {
+			classes[bits.Len64(taken[i].records[j].n)]++
 		}
-		b.reset()
+	}
+	for class, n := range slices.Backward(classes[:]) {
+		for i := 0; n > 0; i++ {
+			n -= taken[i].take(class, do)
+		}
+	}
+	for i := range t.shards {
+		s := &t.shards[i]
+		taken[i].reset()
 		s.mu.Lock()
-		s.spare = b
+		s.spare = taken[i]
 		s.mu.Unlock()
 	}
+}
+
+// take passes the records of a class to do, and returns how many there are.
+func (b *batch) take(class int, do func(r Record)) (n int) {
+	for i := range b.records {
+		if r := &b.records[i]; bits.Len64(r.n) == class {
+			do(Record{int(r.rule), b.key(r), r.n, r.at})
+			n++
+		}
+	}
+	return n
 }
 
 // PutBack counts again what was taken.

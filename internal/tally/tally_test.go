@@ -3,6 +3,7 @@ package tally
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -216,4 +217,32 @@ func BenchmarkTallyAdd(b *testing.B) {
 			tally.Add(0, string(key), 1, 1, false)
 		}
 	})
+}
+
+// What has more events is taken first, by powers of two, whenever it was counted.
+func TestTakeHottestFirst(t *testing.T) {
+	to := New(1<<20, []uint64{math.MaxUint64}, nil)
+	want := uint64(0)
+	for i := range 5000 {
+		n := uint64(1)
+		if i%7 == 0 {
+			n = uint64(i)%1000 + 1
+		}
+		to.Add(0, fmt.Sprint("key-", i), n, 1, false)
+		want += n
+	}
+	last, sum, records := 65, uint64(0), 0
+	to.Take(func(r Record) {
+		class := bits.Len64(r.N)
+		if class > last {
+			t.Errorf("record %d has %d events, one before fewer than half as many", records, r.N)
+		}
+		last = class
+		sum += r.N
+		records++
+	})
+	if sum != want || records != 5000 {
+		t.Errorf("%d events in %d records, want %d in 5000", sum, records, want)
+	}
+	to.Take(func(r Record) { t.Errorf("%+v is taken twice", r) })
 }
