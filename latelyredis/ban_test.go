@@ -151,6 +151,9 @@ func TestBanExpiry(t *testing.T) {
 		if keys == "["+config.Prefix+"{bans}:changes]" {
 			break
 		}
+		if keys == "[]" {
+			return // the ban was over before it was listed
+		}
 		if time.Now().After(deadline) {
 			t.Fatalf("%s are there long after the ban", keys)
 		}
