@@ -25,6 +25,7 @@ func TestInBrowser(t *testing.T) {
 	}{
 		{"figures", testFigures},
 		{"timeline", testTimeline},
+		{"milliseconds", testMilliseconds},
 		{"slider", testSlider},
 		{"zone", testZone},
 		{"hostile keys", testHostile},
@@ -161,6 +162,21 @@ func testTimeline(t *testing.T, b *browsertest.Browser) {
 			t.Errorf("row %d of the table is %q, want %q", i, row, want)
 		}
 	}
+	p.Clean()
+}
+
+// testMilliseconds has a timeline of less than a second: its bars and their names are fine
+// enough.
+func testMilliseconds(t *testing.T, b *browsertest.Browser) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte("1772452800900,a\n1772452800999,b\n1772452801000,a\n1772452801150,a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, b, run(t, replay.Config{Files: []string{path}, Format: "csv:time=1@ms,client=2"}), time.UTC, 1440, 900)
+	p.Click(".overtime summary")
+	p.Wait(`document.querySelectorAll('.overtime tbody tr').length === 4`)
+	same(t, "bars", texts(p, ".overtime tbody tr"), "2026-03-02 12:00:00.9 1", "2026-03-02 12:00:00.999 1", "2026-03-02 12:00:01 1", "2026-03-02 12:00:01.15 1")
+	p.Wait(`[...document.querySelectorAll('.ticks text')].map((e) => e.textContent).join() === '12:00:00.9,2026-03-02,12:00:01,12:00:01.1'`)
 	p.Clean()
 }
 

@@ -115,7 +115,7 @@ class Timeline {
 
   #drawTicks() {
     const seconds = this.bar * this.events.length;
-    const every = intervals.find((s) => (s * this.width) / seconds >= (s < 86400 ? 56 : 78)) ?? intervals.at(-1);
+    const every = intervals.find((s) => (s * this.width) / seconds >= (s < 1 ? 100 : s < 86400 ? 56 : 78)) ?? intervals.at(-1);
     const zone = offsetAt(this.start);
     const nodes = [];
     let written = '';
@@ -177,5 +177,5 @@ class Timeline {
 }
 
 const intervals = [
-  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 432000, 864000, 2592000, 7776000, 15552000, 31536000, 157680000, 315360000, 788400000,
+  0.001, 0.01, 0.1, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 432000, 864000, 2592000, 7776000, 15552000, 31536000, 157680000, 315360000, 788400000,
 ];

@@ -18,8 +18,11 @@ const fields = new Intl.DateTimeFormat('en-GB', {
   timeZone: zone, hourCycle: 'h23', year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit',
 });
 
+// micro rounds a time to the microsecond, which is what a number of today's seconds has.
+const micro = (t) => Math.round(1e6 * t) / 1e6;
+
 // fieldsOf returns a time as year, month, day, hour, minute and second.
-const fieldsOf = (t) => Object.fromEntries(fields.formatToParts(1000 * Math.floor(t)).map((p) => [p.type, p.value]));
+const fieldsOf = (t) => Object.fromEntries(fields.formatToParts(1000 * Math.floor(micro(t))).map((p) => [p.type, p.value]));
 
 export const day = (t) => {
   const f = fieldsOf(t);
@@ -29,7 +32,7 @@ export const day = (t) => {
 // clockTime writes the time of day, to the second or finer.
 export const clockTime = (t) => {
   const f = fieldsOf(t);
-  const fraction = t % 1 ? (t - Math.floor(t)).toFixed(6).slice(1).replace(/0+$/, '') : '';
+  const fraction = (micro(t) - Math.floor(micro(t))).toFixed(6).slice(1).replace(/\.?0+$/, '');
   return `${f.hour}:${f.minute}:${f.second}${fraction}`;
 };
 
