@@ -53,7 +53,7 @@ const (
 
 	// maxHeld bounds the events that wait for older ones. If there are more, the oldest
 	// are passed on.
-	maxHeld = 1 << 18
+	maxHeld = 1 << 16
 )
 
 // A Follower follows logs. Make one with [New]. Run is called once; the other methods may be
@@ -122,6 +122,10 @@ func (f *Follower) tail(path string, format accesslog.Format) *tail {
 	f.tails = append(f.tails, t)
 	return t
 }
+
+// Open opens the files that there are, so that Save can say what was not read yet. Call it
+// after Resume.
+func (f *Follower) Open() { f.look(time.Now()) }
 
 // Run follows the logs until ctx is done. It ends with the error of ctx.
 func (f *Follower) Run(ctx context.Context) error {

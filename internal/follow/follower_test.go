@@ -55,6 +55,16 @@ func (r *reader) want(names ...string) {
 	r.names = nil
 }
 
+// resume goes on where another reader was.
+func (r *reader) resume(records [][]byte) {
+	r.t.Helper()
+	for _, record := range records {
+		if err := r.Resume(record); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
 func write(t *testing.T, path string, lines ...string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -100,14 +110,12 @@ func TestSymlink(t *testing.T) {
 	r.want("b2", "a4")
 
 	// The process is replaced, and the link points elsewhere meanwhile.
-	if err := r.Save(func(state []byte) error {
+	if err := r.Save(func(records [][]byte) error {
 		write(t, a, "a5")
 		point(b)
 		write(t, b, "b3")
 		next := newReader(t, Config{}, link)
-		if err := next.Resume(state); err != nil {
-			return err
-		}
+		next.resume(records)
 		next.want("a5", "b3")
 		return nil
 	}); err != nil {
@@ -153,12 +161,10 @@ func TestLateness(t *testing.T) {
 	if late := r.Stats()[0].Late; late != 1 {
 		t.Errorf("%d events are late, want 1", late)
 	}
-	if err := r.Save(func(state []byte) error {
+	if err := r.Save(func(records [][]byte) error {
 		next := newReader(t, c, path)
 		next.now = r.now
-		if err := next.Resume(state); err != nil {
-			return err
-		}
+		next.resume(records)
 		next.want()
 		next.now = next.now.Add(10 * time.Second)
 		next.want("d", "e")

@@ -63,6 +63,15 @@ func (q *queue) hold(ev *match.Event) {
 	heap.Push(q, e)
 }
 
+// size returns about how many bytes e takes.
+func (e *heldEvent) size() int {
+	n := 0
+	for _, f := range e.Fields {
+		n += len(f.Name) + len(f.Value) + 64
+	}
+	return n
+}
+
 // release passes on the events up to a time, the oldest first.
 func (q *queue) release(upTo int64, ev *match.Event, judge func(*match.Event)) {
 	for len(q.events) > 0 && q.events[0].At <= upTo {

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,10 +37,10 @@ type schedule struct {
 
 	follower *Follower
 	judged   []int
-	saved    []byte
+	saved    [][]byte
 	counted  int // how many of judged were with saved
 
-	tamper func(saved []byte) []byte // of the broken controls
+	tamper func(record []byte) []byte // of the broken controls
 }
 
 func newSchedule(t *testing.T, rnd *rand.Rand) *schedule {
@@ -74,11 +73,12 @@ func (s *schedule) start() {
 	}})
 	s.must(err)
 	if s.saved != nil {
-		saved := s.saved
-		if s.tamper != nil {
-			saved = s.tamper(saved)
+		for _, record := range s.saved {
+			if s.tamper != nil {
+				record = s.tamper(record)
+			}
+			s.must(f.Resume(record))
 		}
-		s.must(f.Resume(saved))
 	}
 	s.follower = f
 }
@@ -93,8 +93,8 @@ func (s *schedule) kill() {
 
 func (s *schedule) save() {
 	s.note("save")
-	s.must(s.follower.Save(func(state []byte) error {
-		s.saved, s.counted = slices.Clone(state), len(s.judged)
+	s.must(s.follower.Save(func(records [][]byte) error {
+		s.saved, s.counted = records, len(s.judged)
 		return nil
 	}))
 }
@@ -355,7 +355,8 @@ func TestSchedulesCatchBrokenFollowers(t *testing.T) {
 			if err := json.Unmarshal(saved, &state); err != nil {
 				t.Fatal(err)
 			}
-			for _, l := range state["logs"].([]any) {
+			logs, _ := state["logs"].([]any)
+			for _, l := range logs {
 				for _, list := range []string{"open", "past"} {
 					places, _ := l.(map[string]any)[list].([]any)
 					for _, p := range places {

@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
@@ -37,37 +36,51 @@ func (t *tail) saved() savedLog {
 	return l
 }
 
-// Save calls save with the state of f, while no event is judged: whatever save keeps
-// together with it has counted the lines up to there, and none after.
-func (f *Follower) Save(save func(state []byte) error) error {
+// recordSize is how many bytes of values the events of a record have, about.
+const recordSize = 128 << 10
+
+// Save calls save with the state of f, as records of less than 1 MiB, while no event is
+// judged: whatever save keeps together with them has counted the lines up to there, and none
+// after.
+func (f *Follower) Save(save func(records [][]byte) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	state := savedState{Held: slices.SortedFunc(slices.Values(f.queue.events), func(a, b heldEvent) int { return a.compare(&b) })}
+	parts := []savedState{{}}
 	for _, t := range f.tails {
-		state.Logs = append(state.Logs, t.saved())
+		parts = append(parts, savedState{Logs: []savedLog{t.saved()}})
 	}
-	text, err := json.Marshal(state)
-	if err != nil {
-		return fmt.Errorf("follow: %w", err)
+	size := recordSize
+	for _, e := range f.queue.events {
+		if size += e.size(); size > recordSize {
+			parts, size = append(parts, savedState{}), e.size()
+		}
+		last := &parts[len(parts)-1]
+		last.Held = append(last.Held, e)
 	}
-	return save(text)
+	records := make([][]byte, len(parts))
+	for i := range parts {
+		var err error
+		if records[i], err = json.Marshal(parts[i]); err != nil {
+			return fmt.Errorf("follow: %w", err)
+		}
+	}
+	return save(records)
 }
 
-// Resume makes f go on where the Follower was that saved state. Call it before Run. Logs
-// that f is not to follow any more are left out; those that it had not begin at their
-// beginning.
-func (f *Follower) Resume(text []byte) error {
+// Resume makes f go on where the Follower was that saved the record. Call it with each
+// record, before Run. Logs that f is not to follow any more are left out; those that it had not
+// begin at their beginning.
+func (f *Follower) Resume(record []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var state savedState
-	if err := json.Unmarshal(text, &state); err != nil {
+	if err := json.Unmarshal(record, &state); err != nil {
 		return fmt.Errorf("follow: saved state: %w", err)
 	}
-	f.queue.events = state.Held
 	for _, e := range state.Held {
 		f.queue.n = max(f.queue.n, e.N)
+		heap.Push(&f.queue, e)
 	}
-	heap.Init(&f.queue)
 	for _, l := range state.Logs {
 		if t := f.resumed(&l); t != nil {
 			t.resume(&l)
