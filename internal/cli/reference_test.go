@@ -26,7 +26,8 @@ func TestServerReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, "--rules", filepath.Join("..", "..", "examples", "rules.yaml"), "--deny-file", filepath.Join(t.TempDir(), "deny"))
+	dir := t.TempDir()
+	s := serve(t, "--rules", filepath.Join("..", "..", "examples", "rules.yaml"), "--deny-file", filepath.Join(dir, "deny"), "--follow", filepath.Join(dir, "access.log"))
 	want := string(text)
 	for name, table := range map[string]string{
 		"commands": commandTable(t, s.resp), "routes": routeTable(t, s.http),

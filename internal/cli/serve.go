@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/server"
@@ -22,8 +23,11 @@ import (
 // serveCommand is the flags of serve.
 type serveCommand struct {
 	config   string // path of the settings file
-	settings []settingFlag
+	settings settingFlags
 }
+
+// settingFlags is the flags of settings of a server.
+type settingFlags []settingFlag
 
 // configVariable names the settings file, as --config does.
 const configVariable = "LATELY_CONFIG"
@@ -52,17 +56,38 @@ first fails for --shutdown-delay, so that load balancers send their requests els
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&c.config, "config", "", "settings `file`, or the variable "+configVariable)
-	settings := new(server.Config).Settings()
-	c.settings = make([]settingFlag, len(settings))
-	for i, s := range settings {
-		c.settings[i].Setting = s
-		f := flags.VarPF(&c.settings[i], s.Name, "", s.Usage)
+	c.settings = registerSettings(flags, func(string) bool { return true })
+	return cmd
+}
+
+// registerSettings adds the flags of the settings with these names.
+func registerSettings(flags *pflag.FlagSet, with func(name string) bool) settingFlags {
+	var all settingFlags
+	for _, s := range new(server.Config).Settings() {
+		all = append(all, settingFlag{Setting: s})
+	}
+	for i := range all {
+		s := &all[i]
+		if !with(s.Name) {
+			continue
+		}
+		f := flags.VarPF(s, s.Name, "", s.Usage)
 		f.DefValue = s.Default
 		if s.Bool {
 			f.NoOptDefVal = "true"
 		}
 	}
-	return cmd
+	return all
+}
+
+// set sets in config what the flags were given.
+func (fs settingFlags) set(config *server.Config) (err error) {
+	for i, s := range config.Settings() {
+		if values := fs[i].values; values != nil {
+			err = errors.Join(err, s.SetTexts(values))
+		}
+	}
+	return err
 }
 
 // A settingFlag is the flag of a setting. It validates values with a Config of its own,
@@ -101,6 +126,12 @@ func (c *serveCommand) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	return runServer(cmd, config, func(s *server.Server) { announce(cmd.OutOrStdout(), s) })
+}
+
+// runServer runs a server until it is interrupted or told to end. ready is called before it
+// runs.
+func runServer(cmd *cobra.Command, config server.Config, ready func(*server.Server)) error {
 	// Before the state is read, which takes time: by default SIGHUP ends a process.
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -129,7 +160,7 @@ func (c *serveCommand) run(cmd *cobra.Command) error {
 			}
 		}
 	}()
-	announce(cmd.OutOrStdout(), s)
+	ready(s)
 	if err := s.Run(ctx); err != nil {
 		return inputErrorOf(strings.Split(err.Error(), "\n")...)
 	}
@@ -146,12 +177,7 @@ func (c *serveCommand) read(environ []string) (config server.Config, err error) 
 	if err := server.ReadEnvironment(&config, environ, configVariable, tokenVariable); err != nil {
 		return config, err
 	}
-	for i, s := range config.Settings() {
-		if values := c.settings[i].values; values != nil {
-			err = errors.Join(err, s.SetText(strings.Join(values, ",")))
-		}
-	}
-	return config, err
+	return config, c.settings.set(&config)
 }
 
 // maxSettings is the largest settings file, in bytes.

@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/enforce"
+	"github.com/lately-go/lately/internal/follow"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
 )
 
 // Config says how a Server runs. Its zero value is the defaults: in memory, on
@@ -39,6 +42,15 @@ type Config struct {
 	// both listeners. "" means no TLS. Beyond loopback that must be allowed
 	// with NoTLS.
 	TLSCert, TLSKey string
+
+	// Follow is the logs whose events are judged, at their own times. Lateness and Silence
+	// are as in [follow.Config].
+	Follow            []follow.Log
+	Lateness, Silence time.Duration
+
+	// Decided is called with each event of these logs and the decision about it; nil means
+	// that nothing is. Both are valid until it returns.
+	Decided func(*match.Event, *ratelimit.Decision)
 
 	// EventTime makes the server judge by the times of events, which CHECK and
 	// /v1/check then take from admins, instead of by its clock: to compare with
@@ -131,8 +143,10 @@ func (c Config) withDefaults() (Config, error) {
 		return c, err
 	}
 	switch {
-	case c.RESP == Off && c.HTTP == Off:
-		return c, errors.New("resp and http: both off: must be at most one of them")
+	case c.RESP == Off && c.HTTP == Off && len(c.Follow) == 0:
+		return c, errors.New("resp and http: both off: must be at most one of them, unless a log is followed")
+	case c.EventTime && len(c.Follow) > 0:
+		return c, errors.New("event-time and follow: both set: must be one of them")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return c, errors.New("tls-cert and tls-key: one is missing: must be both or none")
 	case c.EventTime && c.Data != "":

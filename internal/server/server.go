@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/enforce"
+	"github.com/lately-go/lately/internal/follow"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
@@ -28,6 +29,7 @@ type Server struct {
 	log     *slog.Logger
 	engine  *engine.Engine
 	dir     *journal.Dir      // or nil
+	logs    *follow.Follower  // or nil
 	enforce *enforce.Enforcer // or nil
 
 	tokens atomic.Pointer[access.Tokens]
@@ -87,6 +89,9 @@ func (s *Server) start() error {
 	if err != nil {
 		return err
 	}
+	if err := s.openLogs(); err != nil {
+		return err
+	}
 	if err := s.restore(); err != nil {
 		return err
 	}
@@ -121,7 +126,7 @@ func (s *Server) listen() error {
 	if c.HTTP != Off {
 		h, err := httpapi.New(httpapi.Config{
 			ListenerConfig: common, Storage: storage, Ready: s.ready, RESP: respListener,
-			TrustedProxies: c.TrustedProxies, Hosts: c.Hosts, Enforcer: s.enforce,
+			TrustedProxies: c.TrustedProxies, Hosts: c.Hosts, Enforcer: s.enforce, Logs: s.logs,
 		})
 		if err != nil {
 			return err
@@ -172,6 +177,11 @@ func (s *Server) Run(ctx context.Context) error {
 				_ = s.Reload()
 			}
 		})
+	}
+	if s.logs != nil {
+		s.logs.Open()
+		s.requestSnapshot()
+		others.Go(func() { _ = s.logs.Run(serving) }) // which ends when serving does
 	}
 	if s.dir != nil {
 		others.Go(func() { s.keepSaving(serving) })
@@ -235,7 +245,7 @@ func (s *Server) logStart() {
 	file := s.engine.Rules()
 	s.log.Info("serving", "version", s.version, "resp", cmp.Or(resp, Off), "http", cmp.Or(http, Off), "tls", s.Secure(),
 		"tokens", s.tokens.Load() != nil, "rules", s.config.RulesFile, "limits_and_bans", file.Limits.Len(), "hot", file.Hot.Len(),
-		"counters", len(file.Counters), "data", s.config.Data)
+		"counters", len(file.Counters), "data", s.config.Data, "logs", len(s.config.Follow))
 }
 
 // close releases what New acquired.

@@ -22,7 +22,8 @@ type Setting struct {
 	Usage   string
 	Default string // in words
 	Bool    bool   // a flag without a value
-	List    bool   // commas separate the values of a flag or variable
+	List    bool   // a flag or variable may have several values
+	Lines   bool   // of a list: they are separated by line ends, not by commas
 
 	set func(values []string) error
 }
@@ -42,9 +43,21 @@ func (s *Setting) Set(values ...string) error {
 // SetText is Set from the text of a flag or a variable.
 func (s *Setting) SetText(value string) error {
 	if s.List {
-		return s.Set(strings.Split(value, ",")...)
+		return s.Set(strings.Split(value, s.separator())...)
 	}
 	return s.Set(value)
+}
+
+// SetTexts is SetText of the values of a flag that is given several times.
+func (s *Setting) SetTexts(values []string) error {
+	return s.SetText(strings.Join(values, s.separator()))
+}
+
+func (s *Setting) separator() string {
+	if s.Lines {
+		return "\n"
+	}
+	return ","
 }
 
 // Variable returns the name of the variable.
@@ -57,6 +70,9 @@ func (s *Setting) Variable() string {
 func (c *Config) Settings() []Setting {
 	return []Setting{
 		{Name: "rules", Usage: "rules `file` with limits, bans, hot keys and counters", set: one(&c.RulesFile, text)},
+		{Name: "follow", Usage: "`FILE[=FORMAT]` of a log, or a directory or pattern of logs, to follow: its events are judged as they are written; may be given several times, a variable has one a line", List: true, Lines: true, set: list(&c.Follow, followed)},
+		{Name: "lateness", Usage: "`duration` by which an event may be older than the newest of its log, to be judged in the order of time, such as 5s", set: one(&c.Lateness, duration)},
+		{Name: "silence", Usage: "warn when a log that is followed has had no line for this `duration`, such as 10m", set: one(&c.Silence, duration)},
 		{Name: "resp", Usage: "`address` of the RESP listener, or off", Default: DefaultRESP, set: one(&c.RESP, text)},
 		{Name: "http", Usage: "`address` of the HTTP listener and the console, or off", Default: DefaultHTTP, set: one(&c.HTTP, text)},
 		{Name: "data", Usage: "`directory` for counts and bans; without it nothing is written to disk", set: one(&c.Data, text)},

@@ -17,7 +17,7 @@ func (s *Server) restore() error {
 	}
 	began := time.Now()
 	restorer := s.engine.Restorer()
-	dir, found, err := journal.Open(s.config.Data, journal.Restore{Snapshot: restorer.Record, Journal: restorer.Ban})
+	dir, found, err := journal.Open(s.config.Data, journal.Restore{Snapshot: s.restoring(restorer), Journal: restorer.Ban})
 	s.dir = dir
 	if err = cmp.Or(err, restorer.Wait()); err != nil {
 		return fmt.Errorf("data: %w", err)
@@ -79,7 +79,7 @@ func (s *Server) save() error {
 	defer s.saving.Unlock()
 	missing := s.dir.Journal().Stats().Missing
 	err := s.dir.WriteSnapshot(func(w *journal.SnapshotWriter) error {
-		return s.engine.Save(w.Add)
+		return s.saveLogs(w.Add)
 	})
 	s.storage.note(&s.storage.snapshots, err)
 	if err != nil {

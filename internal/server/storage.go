@@ -122,9 +122,14 @@ func (s *Server) ready() error {
 // snapshot then has the changes that the journal could not hold.
 func (s *Server) journalChanged(err error) {
 	if s.storage.note(&s.storage.journal, err) {
-		select {
-		case s.saveNow <- struct{}{}:
-		default:
-		}
+		s.requestSnapshot()
+	}
+}
+
+// requestSnapshot makes the next snapshot be written now.
+func (s *Server) requestSnapshot() {
+	select {
+	case s.saveNow <- struct{}{}:
+	default: // one is requested
 	}
 }

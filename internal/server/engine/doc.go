@@ -20,6 +20,9 @@
 // makes the decisions of replay. Then everything else that would change its state is an
 // error, and queries are answered as of the newest event.
 //
+// Events of logs that are followed ([Session.CheckLogged]) are judged at their own times,
+// between requests that are judged by the clock. Bans begin and end by these times.
+//
 // # Keys
 //
 // A key is given as its values, in the order of the fields of the rule or counter that

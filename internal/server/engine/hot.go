@@ -48,9 +48,14 @@ func (r *ruleSet) hotNamed(name string) (*hotRule, error) {
 	return nil, errorf(api.NoRule, "hot rule %.80q: unknown: must be one of %s", name, strings.Join(names, ", "))
 }
 
-// becameHot lists keys that became hot under h, and publishes events about them.
+// becameHot lists keys that became hot under h, and publishes events about them. Events of
+// logs may make keys hot for a time that is over.
 func (e *Engine) becameHot(h *hotRule, edges ...hotkey.Edge) {
+	now := e.Now()
 	for i := range edges {
+		if edges[i].Until.Before(now) {
+			continue
+		}
 		k := h.entry(&edges[i])
 		e.hot.Add(k)
 		e.hub.publish(api.Event{Type: api.KeyHot, Time: edges[i].Time, Rule: h.Name, Key: k.Key, Until: k.Until.UTC()})

@@ -78,6 +78,17 @@ func (s *Session) CheckAt(t time.Time, ev *match.Event, cost uint64) (ratelimit.
 	return s.check(s.e.limiter, t, ev, cost), nil
 }
 
+// CheckLogged is Check at the time of the event, for an event of a log that is followed. The
+// time must not be ahead of the clock. An event that is older than one of its key, of a log
+// or of a request, is judged at the time of that one. What the event begins and is over by now
+// is not published: a ban or a hot key. The length of values is not limited, as in replay.
+func (s *Session) CheckLogged(ev *match.Event) (ratelimit.Decision, error) {
+	if err := s.e.requireLive(); err != nil {
+		return ratelimit.Decision{}, err
+	}
+	return s.check(s.e.limiter, ev.Time, ev, 1), nil
+}
+
 func (s *Session) check(l *ratelimit.Limiter, t time.Time, ev *match.Event, cost uint64) ratelimit.Decision {
 	s.countEvent(t, ev)
 	d := l.TakeN(t, ev, cost)

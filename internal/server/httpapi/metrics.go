@@ -31,7 +31,7 @@ func scrape(c *call) error {
 }
 
 // A collector is the prometheus.Collector of a server. The number of series depends on
-// the rules, never on keys, counters or clients.
+// the rules and the logs, never on keys, counters or clients.
 type collector struct{ s *Server }
 
 // Describe sends nothing, so that Collect is the only place that names the metrics.
@@ -46,6 +46,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	m.rules(c.s)
 	m.storage(c.s)
 	m.enforcement(c.s)
+	m.logs(c.s)
 	m.listener("http", c.s.Listener)
 	if c.s.config.RESP != nil {
 		m.listener("resp", c.s.config.RESP)
@@ -198,6 +199,22 @@ func (m metricWriter) enforcement(s *Server) {
 		m.counter("enforcement_batches_total", "Batches of changes that a target took.", t.Batches, "target", t.Name)
 		m.counter("enforcement_repairs_total", "Times that a target was set as a whole because somebody else had changed it.", t.Repairs, "target", t.Name)
 		m.counter("enforcement_dropped_total", "Ends of bans that a target was not told of within an hour.", t.Dropped, "target", t.Name)
+	}
+}
+
+func (m metricWriter) logs(s *Server) {
+	if s.config.Logs == nil {
+		return
+	}
+	for _, x := range s.config.Logs.Stats() {
+		m.counter("log_lines_total", "Lines of a log that is followed.", x.Lines, "file", x.File)
+		m.counter("log_bad_lines_total", "Lines of a log that its format does not describe.", x.Bad, "file", x.File)
+		m.counter("log_skipped_lines_total", "Lines of a log that other programs wrote, and comments.", x.Skipped, "file", x.File)
+		m.counter("log_late_events_total", "Events that were older than one before them in the log by more than --lateness.", x.Late, "file", x.File)
+		m.gauge("log_unread_bytes", "Bytes of the log that were not read yet.", x.Unread, "file", x.File)
+		m.send(prometheus.GaugeValue, "log_lag_seconds", "How old the newest event that was read is, while there are lines to read; else 0.", x.Lag.Seconds(), []string{"file", x.File})
+		m.gauge("log_last_line_timestamp_seconds", "When the last line was read, or the log began to be followed, in seconds since 1970.", x.LastLine.Unix(), "file", x.File)
+		m.flag("log_silent", "1 if the log has had no line for longer than --silence, else 0.", x.Silent, "file", x.File)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/enforce"
+	"github.com/lately-go/lately/internal/follow"
 	"github.com/lately-go/lately/internal/server/console"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/latelyhttp"
@@ -37,6 +38,9 @@ type Config struct {
 	// TrustedProxies are the proxies that may tell the client's address, as in
 	// [latelyhttp.IdentityConfig]. Forward-auth answers only them.
 	TrustedProxies []netip.Prefix
+
+	// Logs is the logs that are followed, for the metrics; nil means that there are none.
+	Logs *follow.Follower
 
 	// Enforcer has others refuse what is banned; nil means that nothing does.
 	Enforcer *enforce.Enforcer

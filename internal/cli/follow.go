@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/rules"
+)
+
+// followCommand is the flags of follow.
+type followCommand struct {
+	settings settingFlags
+	dryRun   bool
+	json     bool
+}
+
+// The settings of a server that follow has, and those of them that --dry-run excludes.
+var (
+	followSettings  = []string{"rules", "lateness", "silence", "memory", "rules-poll", "log-format", "log-level"}
+	followEnforcing = []string{"data", "snapshot-every", "nftables", "deny-file", "deny-format", "deny-command", "webhook", "webhook-secret-file"}
+)
+
+func newFollow() *cobra.Command {
+	var c followCommand
+	cmd := &cobra.Command{
+		Use:   "follow [flags] --rules FILE LOG[=FORMAT]...",
+		Short: "Judge the events of live logs: ban from them, or print what would be banned",
+		Long: `Follow reads logs while they are written, through rotations of every kind, and judges their events at
+the times of the log. It is lately serve --follow without listeners: bans are in its log, and with --nftables, --deny-file
+or --webhook they are enforced. A LOG is a file, a directory, or a pattern such as "/var/log/nginx/*.log"; the format is found from the first
+lines, or named as for lately replay.
+
+It begins with the first line of each file. With --data, it goes on where it was when it ended, or was killed, and
+has counted each line once.
+
+With --dry-run nothing is banned outside of this process, and each refusal by a limit and each ban is a line of
+output; events that a ban refuses are not.
+
+SIGHUP reads the rules again. Interrupt and SIGTERM end the command. Exit codes: 0 it was ended; 1 something could not be
+read or written; 2 the command line or the rules file is wrong.`,
+		Example: `  lately follow --rules rules.yaml --dry-run /var/log/nginx/access.log
+  lately follow --rules rules.yaml --data /var/lib/lately --nftables /var/log/nginx/access.log
+  lately follow --rules rules.yaml --dry-run --json app.log=json:time=ts@s,client=ip`,
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&c.dryRun, "dry-run", false, "print refusals and bans, and enforce nothing")
+	flags.BoolVar(&c.json, "json", false, "with --dry-run: print JSON, one object a line")
+	c.settings = registerSettings(flags, func(name string) bool {
+		return slices.Contains(followSettings, name) || slices.Contains(followEnforcing, name)
+	})
+	return cmd
+}
+
+func (c *followCommand) run(cmd *cobra.Command, logs []string) error {
+	config := server.Config{RESP: server.Off, HTTP: server.Off, ShutdownDelay: -1}
+	if err := c.settings.set(&config); err != nil {
+		return err
+	}
+	switch {
+	case len(logs) == 0:
+		return fmt.Errorf("follow: no LOG: must be at least one")
+	case config.RulesFile == "":
+		return fmt.Errorf("--rules: missing: must be a rules file")
+	case c.dryRun && slices.ContainsFunc(followEnforcing, cmd.Flags().Changed):
+		return fmt.Errorf("--dry-run: must be without --%s: it enforces nothing and keeps nothing", strings.Join(followEnforcing, ", --"))
+	case c.json && !c.dryRun:
+		return fmt.Errorf("--json: must be with --dry-run")
+	}
+	for _, s := range config.Settings() {
+		if s.Name == "follow" {
+			if err := s.Set(logs...); err != nil {
+				return err
+			}
+		}
+	}
+	if !c.dryRun {
+		return runServer(cmd, config, func(*server.Server) {})
+	}
+	ctx, stop := context.WithCancelCause(cmd.Context())
+	defer stop(nil)
+	cmd.SetContext(ctx)
+	p := decisionPrinter{out: cmd.OutOrStdout(), json: c.json}
+	config.Decided = func(ev *match.Event, d *ratelimit.Decision) {
+		if err := p.print(ev, d); err != nil {
+			stop(notWritten(err))
+		}
+	}
+	err := runServer(cmd, config, func(s *server.Server) { p.rules = s.Engine().Rules })
+	if cause := context.Cause(ctx); err == nil && cause != nil && cmd.Context().Err() != nil && cause != context.Canceled {
+		return cause
+	}
+	return err
+}
+
+// A decisionPrinter prints decisions that refuse.
+type decisionPrinter struct {
+	out   io.Writer
+	json  bool
+	rules func() *rules.File
+	key   []byte
+}
+
+// A printedDecision is a decision as JSON.
+type printedDecision struct {
+	Time    time.Time `json:"time"`
+	Outcome string    `json:"outcome"` // refused, or banned: the event began a ban
+	Rule    string    `json:"rule"`
+	api.Key
+	Until time.Time `json:"until,omitzero"` // of a ban
+}
+
+// print prints a refusal by a limit, or the beginning of a ban.
+func (p *decisionPrinter) print(ev *match.Event, d *ratelimit.Decision) error {
+	if d.Allowed || !d.BannedUntil.IsZero() && !d.Started {
+		return nil
+	}
+	var values []string
+	if rule, err := p.rules().Limits.Named(d.Rule); err == nil { // else a reload has removed it
+		p.key, _ = rule.Key.Append(p.key[:0], ev)
+		for part := range rule.Key.Parts(p.key) {
+			values = append(values, string(part))
+		}
+	}
+	line := printedDecision{Time: ev.Time.UTC(), Outcome: "refused", Rule: d.Rule, Key: api.KeyOf(values...), Until: d.BannedUntil}
+	if d.Started {
+		line.Outcome, line.Until = "banned", d.BannedUntil.UTC()
+	}
+	if p.json {
+		return writeJSON(p.out, line)
+	}
+	text := fmt.Sprintf("%s %-7s %s %s", line.Time.Format(time.RFC3339), line.Outcome, visible(line.Rule), visible(strings.Join(values, " ")))
+	if d.Started {
+		text += " until " + line.Until.Format(time.RFC3339)
+	}
+	_, err := fmt.Fprintln(p.out, text)
+	return err
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const followRules = `version: 1
+limits:
+  - {name: per-client, key: client, limit: 3 per 1m}
+bans:
+  - {name: flood, key: client, after: 5 hits in 1m, for: 1h}
+`
+
+// requests returns lines of an access log.
+func requests(client string, at time.Time, n int) string {
+	line := fmt.Sprintf("%s - - [%s] \"GET / HTTP/1.1\" 200 5\n", client, at.UTC().Format("02/Jan/2006:15:04:05 -0700"))
+	return strings.Repeat(line, n)
+}
+
+// appendTo appends text to a file.
+func appendTo(t *testing.T, path, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFollowDryRun prints refusals and bans of a live log as they happen, and ends with an
+// interrupt.
+func TestFollowDryRun(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	appendTo(t, path("rules.yaml"), followRules)
+	at := time.Now().UTC().Truncate(time.Second)
+	appendTo(t, path("access.log"), requests("192.0.2.1", at.Add(-time.Minute), 2))
+	for _, flags := range [][]string{nil, {"--json"}} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		out, in := io.Pipe()
+		var log bytes.Buffer
+		ended := make(chan int, 1)
+		args := append([]string{"follow", "--rules", path("rules.yaml"), "--dry-run", path("access.log")}, flags...)
+		go func() {
+			ended <- run(ctx, args, nil, in, &log)
+			in.Close()
+		}()
+		client := fmt.Sprintf("192.0.2.%d", 10+len(flags))
+		appendTo(t, path("access.log"), requests(client, at, 8))
+		when, until := at.Format(time.RFC3339), at.Add(time.Hour).Format(time.RFC3339)
+		want := []string{
+			when + " refused per-client " + client,
+			when + " refused per-client " + client,
+			when + " banned  flood " + client + " until " + until,
+		}
+		if len(flags) > 0 {
+			refused := fmt.Sprintf(`{"time":"%s","outcome":"refused","rule":"per-client","key":["%s"]}`, when, client)
+			want = []string{refused, refused, fmt.Sprintf(`{"time":"%s","outcome":"banned","rule":"flood","key":["%s"],"until":"%s"}`, when, client, until)}
+		}
+		lines := bufio.NewScanner(out)
+		for len(want) > 0 && lines.Scan() {
+			if !strings.Contains(lines.Text(), client) {
+				continue // what the first round wrote
+			}
+			if lines.Text() != want[0] {
+				t.Fatalf("%q, want %q", lines.Text(), want[0])
+			}
+			want = want[1:]
+		}
+		interrupt()
+		go io.Copy(io.Discard, out)
+		if code := <-ended; code != exitOK || len(want) > 0 {
+			t.Errorf("exit code %d, missing %q:\n%s", code, want, log.String())
+		}
+	}
+}
+
+// TestFollowWithoutOutput ends if its output cannot be written.
+func TestFollowWithoutOutput(t *testing.T) {
+	dir := t.TempDir()
+	rules, log := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "access.log")
+	appendTo(t, rules, followRules)
+	appendTo(t, log, requests("192.0.2.1", time.Now(), 9))
+	out, in := io.Pipe()
+	out.Close()
+	var stderr bytes.Buffer
+	if code := run(t.Context(), []string{"follow", "--rules", rules, "--dry-run", log}, nil, in, &stderr); code != exitInput {
+		t.Errorf("exit code %d:\n%s", code, stderr.String())
+	}
+	if !strings.Contains(stderr.String(), "the output cannot be written") {
+		t.Errorf("it says %s", stderr.String())
+	}
+}
+
+// TestFollowRejects names what is wrong with the command line.
+func TestFollowRejects(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                               "no LOG: must be at least one",
+		"access.log":                     "--rules: missing",
+		"--rules r --json a":             "--json: must be with --dry-run",
+		"--rules r --dry-run --data d a": "must be without --data, ",
+		"--rules r a=b":                  "must be FILE, or FILE=FORMAT",
+		"--rules r --lateness x a":       "must be a duration",
+		"--rules absent.yaml a":          "absent.yaml",
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), append([]string{"follow"}, strings.Fields(args)...), nil, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%q: exit code %d, %s", args, code, stderr.String())
+		}
+	}
+}

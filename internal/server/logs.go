@@ -1,0 +1,84 @@
+package server
+
+import (
+	"strings"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/follow"
+	"github.com/lately-go/lately/internal/journal"
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/match"
+)
+
+// recordLogs is the type of the records that say how far the logs were read. Those of the
+// engine have other types.
+const recordLogs = 'f'
+
+// followed is the form of a log to follow. A path that has a '=' needs a format.
+var followed = form[follow.Log]{"FILE, or FILE=FORMAT with a format of `lately replay --formats`", func(s string) (follow.Log, bool) {
+	for i := range s {
+		if s[i] != '=' {
+			continue
+		}
+		if format, ok := formatOf(s[i+1:]); ok {
+			return follow.Log{Path: s[:i], Format: format}, i > 0
+		}
+	}
+	return follow.Log{Path: s}, s != "" && !strings.Contains(s, "=")
+}}
+
+// formatOf returns the format of that name or spec; auto is the zero Format.
+func formatOf(name string) (format accesslog.Format, ok bool) {
+	if name == "auto" {
+		return format, true
+	}
+	format, err := accesslog.ParseFormat(name)
+	return format, err == nil
+}
+
+// openLogs makes the follower, if there is a log to follow.
+func (s *Server) openLogs() (err error) {
+	if len(s.config.Follow) == 0 {
+		return nil
+	}
+	session := s.engine.Session()
+	s.logs, err = follow.New(follow.Config{
+		Logs: s.config.Follow, Lateness: s.config.Lateness, Silence: s.config.Silence, Log: s.log,
+		Judge: func(ev *match.Event) {
+			d, _ := session.CheckLogged(ev) // the engine judges by its clock, so there is no error
+			if s.config.Decided != nil {
+				s.config.Decided(ev, &d)
+			}
+		},
+	})
+	return err
+}
+
+// restoring returns a function that restores the records of a snapshot.
+func (s *Server) restoring(r *engine.Restorer) func(journal.Record) error {
+	return func(record journal.Record) error {
+		switch {
+		case record.Type != recordLogs:
+			return r.Record(record)
+		case s.logs == nil: // no log is followed any more
+			return nil
+		}
+		return s.logs.Resume(record.Data)
+	}
+}
+
+// saveLogs adds the state of the engine, and how far the logs were read: the state has counted
+// just the lines up to there.
+func (s *Server) saveLogs(add func(typ byte, data []byte) error) error {
+	if s.logs == nil {
+		return s.engine.Save(add)
+	}
+	return s.logs.Save(func(records [][]byte) error {
+		for _, record := range records {
+			if err := add(recordLogs, record); err != nil {
+				return err
+			}
+		}
+		return s.engine.Save(add)
+	})
+}

@@ -1,0 +1,172 @@
+//go:build unix
+
+package server
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/follow"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+const logRules = `version: 1
+counters:
+  requests: {key: client, spans: [24h]}
+bans:
+  - {name: flood, key: client, after: 50 hits in 1h, for: 2h}
+hot:
+  - {name: page, key: path, threshold: 20 per 10s, hold: 60s}
+`
+
+// A logWriter writes the access log of a web server.
+type logWriter struct {
+	t    *testing.T
+	path string
+}
+
+func (w logWriter) requests(client string, at time.Time, n int) {
+	w.t.Helper()
+	line := fmt.Sprintf("%s - - [%s] \"GET /p HTTP/1.1\" 200 5\n", client, at.Format("02/Jan/2006:15:04:05 -0700"))
+	f, err := os.OpenFile(w.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(strings.Repeat(line, n)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// requestsOf returns how many requests of a client s has counted.
+func requestsOf(t *testing.T, s *Server, client string) uint64 {
+	t.Helper()
+	count, _, err := s.engine.Session().Count("requests", 24*time.Hour, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return count.Hi
+}
+
+// bansOf returns the bans that hold, by client.
+func bansOf(t *testing.T, s *Server) map[string]ratelimit.BanRecord {
+	t.Helper()
+	bans := map[string]ratelimit.BanRecord{}
+	for b, err := range s.engine.Bans() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		bans[b.Key[0]] = b
+	}
+	return bans
+}
+
+// following returns the settings of a server that follows a log, and the log.
+func following(t *testing.T) (Config, logWriter) {
+	t.Helper()
+	dir := t.TempDir()
+	rules := filepath.Join(dir, "rules.yaml")
+	if err := os.WriteFile(rules, []byte(logRules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := logWriter{t, filepath.Join(dir, "access.log")}
+	return Config{RulesFile: rules, Data: filepath.Join(dir, "data"), Follow: []follow.Log{{Path: w.path}}}, w
+}
+
+// TestFollow judges the events of a log at their own times: a ban begins and ends by them, and
+// one that is over is not begun.
+func TestFollow(t *testing.T) {
+	c, log := following(t)
+	now := time.Now().Truncate(time.Second)
+	log.requests("192.0.2.1", now.Add(-3*time.Hour), 60) // banned for two hours
+	log.requests("192.0.2.2", now.Add(-time.Hour), 60)
+	s, url := started(t, c)
+	log.requests("192.0.2.3", now, 51)
+	eventually(t, "all events are counted", func() bool { return requestsOf(t, s, "192.0.2.3") == 51 })
+	bans := bansOf(t, s)
+	if len(bans) != 2 || !bans["192.0.2.2"].Until.Equal(now.Add(time.Hour)) || !bans["192.0.2.3"].Until.Equal(now.Add(2*time.Hour)) {
+		t.Errorf("the bans are %+v", bans)
+	}
+	text, values := scrape(t, url, "")
+	if values[`lately_log_lines_total{file="`+log.path+`"}`] != 171 || values[`lately_log_bad_lines_total{file="`+log.path+`"}`] != 0 {
+		t.Errorf("the metrics are\n%s", text)
+	}
+	for k, err := range s.engine.Bans() {
+		if err == nil && k.Key[0] == "192.0.2.1" {
+			t.Errorf("%+v is over", k)
+		}
+	}
+	d, err := s.engine.Session().Take("flood", 1, "192.0.2.2")
+	if err != nil || d.Allowed {
+		t.Errorf("a request of a client that the log banned: %+v, %v", d, err)
+	}
+}
+
+// TestFollowAfterKill kills a server after a snapshot and more lines: the next one has each line
+// counted once, and the ban.
+func TestFollowAfterKill(t *testing.T) {
+	c, log := following(t)
+	c.SnapshotEvery = time.Hour
+	now := time.Now().Truncate(time.Second)
+	s, _ := started(t, c)
+	log.requests("192.0.2.1", now, 30)
+	log.requests("192.0.2.2", now, 7)
+	eventually(t, "the first lines are counted", func() bool { return requestsOf(t, s, "192.0.2.2") == 7 })
+	if err := s.save(); err != nil {
+		t.Fatal(err)
+	}
+	log.requests("192.0.2.1", now, 30)
+	log.requests("192.0.2.2", now, 5)
+	eventually(t, "the next lines are counted", func() bool { return requestsOf(t, s, "192.0.2.2") == 12 })
+	want := bansOf(t, s)["192.0.2.1"]
+	if want.Until != now.Add(2*time.Hour).UTC() && !want.Until.Equal(now.Add(2*time.Hour)) {
+		t.Fatalf("the ban is %+v", want)
+	}
+	eventually(t, "the ban is in the journal", func() bool {
+		data, err := filepath.Glob(filepath.Join(c.Data, "journal-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range data {
+			if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), "192.0.2.1") {
+				return true
+			}
+		}
+		return false
+	})
+	// The files as a killed process leaves them, and a rotation before the next one begins.
+	c.Data = copied(t, c.Data)
+	if err := os.Rename(log.path, log.path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	logWriter{t, log.path + ".1"}.requests("192.0.2.2", now, 1)
+	log.requests("192.0.2.2", now, 2)
+	next, _ := started(t, c)
+	if got := bansOf(t, next)["192.0.2.1"]; !got.Until.Equal(want.Until) {
+		t.Errorf("at once, the ban is %+v, want %+v", got, want)
+	}
+	eventually(t, "all lines are counted", func() bool { return requestsOf(t, next, "192.0.2.2") >= 15 })
+	if a, b := requestsOf(t, next, "192.0.2.1"), requestsOf(t, next, "192.0.2.2"); a != 60 || b != 15 {
+		t.Errorf("%d and %d requests are counted, want 60 and 15", a, b)
+	}
+	if got := bansOf(t, next)["192.0.2.1"]; !got.Until.Equal(want.Until) || got.Count != want.Count {
+		t.Errorf("the ban is %+v, want %+v", got, want)
+	}
+}
+
+// TestFollowSetting reads what --follow takes.
+func TestFollowSetting(t *testing.T) {
+	for text, want := range map[string]string{
+		"access.log": "access.log ", "access.log=clf": "access.log clf", "a=b.log=auto": "a=b.log ",
+		"app.json=json:time=ts@s,client=ip": "app.json json:time=ts@s,client=ip", "=clf": "", "a=b": "",
+	} {
+		l, ok := followed.parse(text)
+		if got := l.Path + " " + l.Format.String(); ok != (want != "") || ok && got != want {
+			t.Errorf("%s: %q, %v", text, got, ok)
+		}
+	}
+}
