@@ -2,16 +2,11 @@ package replay
 
 import (
 	"errors"
-	"net"
 	"net/netip"
 	"slices"
 
 	"github.com/lately-go/lately/latelyhttp"
-	"github.com/lately-go/lately/match"
 )
-
-// forwardedFor is the field of events that has the X-Forwarded-For of the request.
-const forwardedFor = "x_forwarded_for"
 
 // newIdentity returns the Identity that finds clients behind proxies, nil if there are
 // none. Events can have these fields.
@@ -19,8 +14,8 @@ func newIdentity(proxies []netip.Prefix, fields []string) (*latelyhttp.Identity,
 	if len(proxies) == 0 {
 		return nil, nil
 	}
-	if !slices.Contains(fields, forwardedFor) {
-		return nil, errors.New("--trusted-proxy: the format has no field " + forwardedFor + ": must be one that has it, such as an nginx: format with $http_x_forwarded_for")
+	if !slices.Contains(fields, latelyhttp.ForwardedForField) {
+		return nil, errors.New("--trusted-proxy: the format has no field " + latelyhttp.ForwardedForField + ": must be one that has it, such as an nginx: format with $http_x_forwarded_for")
 	}
 	for _, p := range proxies {
 		if p.Bits() == 0 {
@@ -28,19 +23,4 @@ func newIdentity(proxies []netip.Prefix, fields []string) (*latelyhttp.Identity,
 		}
 	}
 	return latelyhttp.NewIdentity(latelyhttp.IdentityConfig{TrustedProxies: proxies})
-}
-
-// findClient gives the worker's event the client that a live request with its client as
-// the peer, and its X-Forwarded-For, would have. A client that is no address stays.
-func (w *worker) findClient() {
-	peer, ok := match.ParseAddr(string(w.event.Get(match.Client)))
-	if !ok {
-		return
-	}
-	var lines []string
-	if list := w.event.GetNamed(forwardedFor); len(list) > 0 {
-		lines = []string{string(list)}
-	}
-	client := w.run.identity.ClientOf(net.TCPAddrFromAddrPort(netip.AddrPortFrom(peer, 0)), lines)
-	w.event.Set(match.Client, client.AppendTo(nil))
 }

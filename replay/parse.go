@@ -121,7 +121,7 @@ func (w *worker) parseLines(p *parsed) {
 			continue
 		}
 		if w.run.identity != nil {
-			w.findClient()
+			w.run.identity.SetClient(&w.event)
 		}
 		w.add(p)
 		for parser.Next(&w.event) {

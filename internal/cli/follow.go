@@ -26,7 +26,7 @@ type followCommand struct {
 
 // The settings of a server that follow has, and those of them that --dry-run excludes.
 var (
-	followSettings  = []string{"rules", "lateness", "silence", "memory", "rules-poll", "log-format", "log-level"}
+	followSettings  = []string{"rules", "lateness", "silence", "trusted-proxy", "memory", "rules-poll", "log-format", "log-level"}
 	followEnforcing = []string{"data", "snapshot-every", "nftables", "deny-file", "deny-format", "deny-command", "webhook", "webhook-secret-file"}
 )
 

@@ -7,6 +7,7 @@ import (
 	"github.com/lately-go/lately/internal/follow"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
 )
 
@@ -41,10 +42,20 @@ func (s *Server) openLogs() (err error) {
 	if len(s.config.Follow) == 0 {
 		return nil
 	}
+	var identity *latelyhttp.Identity
+	if len(s.config.TrustedProxies) > 0 {
+		identity, err = latelyhttp.NewIdentity(latelyhttp.IdentityConfig{TrustedProxies: s.config.TrustedProxies})
+		if err != nil {
+			return err
+		}
+	}
 	session := s.engine.Session()
 	s.logs, err = follow.New(follow.Config{
 		Logs: s.config.Follow, Lateness: s.config.Lateness, Silence: s.config.Silence, Log: s.log,
 		Judge: func(ev *match.Event) {
+			if identity != nil {
+				identity.SetClient(ev)
+			}
 			d, _ := session.CheckLogged(ev) // the engine judges by its clock, so there is no error
 			if s.config.Decided != nil {
 				s.config.Decided(ev, &d)

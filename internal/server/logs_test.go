@@ -4,6 +4,7 @@ package server
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,6 +104,29 @@ func TestFollow(t *testing.T) {
 	d, err := s.engine.Session().Take("flood", 1, "192.0.2.2")
 	if err != nil || d.Allowed {
 		t.Errorf("a request of a client that the log banned: %+v, %v", d, err)
+	}
+}
+
+// TestFollowBehindProxy finds the clients behind a trusted proxy, and believes no others.
+func TestFollowBehindProxy(t *testing.T) {
+	c, log := following(t)
+	c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	at := time.Now().Format("02/Jan/2006:15:04:05 -0700")
+	var text strings.Builder
+	for range 51 {
+		fmt.Fprintf(&text, "192.0.2.1 - - [%[1]s] \"GET /a HTTP/1.1\" 200 5 \"-\" \"-\" \"203.0.113.9, 198.51.100.1\"\n"+
+			"203.0.113.5 - - [%[1]s] \"GET /b HTTP/1.1\" 200 5 \"-\" \"-\" \"203.0.113.9\"\n", at)
+	}
+	if err := os.WriteFile(log.path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := started(t, c)
+	eventually(t, "both clients are banned", func() bool { return len(bansOf(t, s)) >= 2 })
+	bans := bansOf(t, s)
+	for _, client := range []string{"198.51.100.1", "203.0.113.5"} {
+		if _, ok := bans[client]; !ok || len(bans) != 2 {
+			t.Errorf("the bans are %+v", bans)
+		}
 	}
 }
 
