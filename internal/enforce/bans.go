@@ -29,6 +29,7 @@ type bans struct {
 // An entry is one network.
 type entry struct {
 	network netip.Prefix
+	id      uint64    // the version with which it was added
 	bans    []api.Ban // of different rules, the one that ends last first; if ended, the last one
 	ended   bool      // nothing bans it; kept for watchers until due
 	due     time.Time // when it ends, or is deleted
@@ -53,6 +54,7 @@ type watcher struct {
 // A change is the state of one network.
 type change struct {
 	network netip.Prefix
+	id      uint64  // of the network, as long as it is kept
 	ban     api.Ban // the one that ends last
 	ended   bool
 	at      time.Time
@@ -127,7 +129,7 @@ func (b *bans) set(network netip.Prefix, held []api.Ban) bool {
 	case e == nil && len(b.networks) >= b.max:
 		return false
 	case e == nil:
-		e = &entry{network: network, ended: true}
+		e = &entry{network: network, id: b.version + 1, ended: true}
 		e.at = b.order.PushBack(e)
 		b.networks[network] = e
 		heap.Push(&b.due, e)
@@ -223,9 +225,27 @@ func (b *bans) after(have uint64, limit int) (changes []change, version uint64) 
 		if limit > 0 && len(changes) == limit {
 			return changes, changes[limit-1].version
 		}
-		changes = append(changes, change{e.network, e.bans[0], e.ended, e.changed, e.version})
+		changes = append(changes, e.change())
 	}
 	return changes, b.version
+}
+
+// change returns the state of e.
+func (e *entry) change() change {
+	return change{e.network, e.id, e.bans[0], e.ended, e.changed, e.version}
+}
+
+// covering returns the networks that are banned and have all of network in them.
+func (b *bans) covering(network netip.Prefix) (changes []change) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for bits := network.Bits(); bits >= 0; bits-- {
+		wider := netip.PrefixFrom(network.Addr(), bits).Masked()
+		if e := b.networks[wider]; e != nil && !e.ended {
+			changes = append(changes, e.change())
+		}
+	}
+	return changes
 }
 
 // reached makes version the one that w has.

@@ -43,6 +43,9 @@ const NetworkBytes = 512
 // with all bans, then [Enforcer.Run]. It is safe for concurrent use, but changes must come
 // from one goroutine, in the order in which they happened.
 type Enforcer struct {
+	// CrowdSec answers CrowdSec's bouncers; nil if Targets.CrowdSec is not set.
+	CrowdSec *CrowdSec
+
 	config  Config
 	log     *slog.Logger // with a limited rate
 	bans    *bans
@@ -80,6 +83,9 @@ func (e *Enforcer) addTargets() error {
 	}
 	if e.config.DenyFile.Path != "" {
 		e.follow("file", newDenyFile(e.config.DenyFile), pace{whole: true, pause: 500 * time.Millisecond})
+	}
+	if e.config.CrowdSec {
+		e.CrowdSec = newCrowdSec(e.bans, e.config.Now)
 	}
 	if e.config.Webhook.URL != "" {
 		t, err := newWebhook(e.config.Webhook, e.config.Now)
@@ -130,8 +136,8 @@ func (e *Enforcer) Replace(bans iter.Seq2[api.Ban, error]) error {
 // Add enforces a ban that began, or was made longer. A ban is counted and not enforced if its
 // key is not a client alone or the client is not an address or network; if its rule is a
 // shadow rule; if it is of a loopback or link-local address or another one that no client
-// on the internet has; if it overlaps [Config.Protected]; if it is wider than /16 of IPv4
-// or /32 of IPv6; or if there are MaxNetworks.
+// on the internet has; if it overlaps [Config.Protected]; if a rule began it and it is wider
+// than /16 of IPv4 or /32 of IPv6; or if there are MaxNetworks.
 func (e *Enforcer) Add(b *api.Ban) {
 	e.mu.Lock()
 	safe := e.safe
@@ -161,7 +167,7 @@ func (e *Enforcer) judge(b *api.Ban, safe []netip.Prefix) (network netip.Prefix,
 		return network, why, false // of a rule that was removed, or ended
 	}
 	if network, why = networkOf(rule, b.Values()); why == enforced {
-		why = guard(network, safe)
+		why = guard(network, safe, b.Source != ruleSource)
 	}
 	return network, why, true
 }
@@ -196,7 +202,7 @@ func (e *Enforcer) Run(ctx context.Context) {
 
 // Status returns the state of e.
 func (e *Enforcer) Status() *api.Enforcement {
-	s := &api.Enforcement{Networks: e.bans.count(), Skipped: make(map[string]int)}
+	s := &api.Enforcement{Networks: e.bans.count(), Skipped: make(map[string]int), Targets: []api.EnforcementTarget{}}
 	e.mu.Lock()
 	for why := notAddress; why < skips; why++ {
 		s.Skipped[skipNames[why]] = e.skipped[why]

@@ -25,8 +25,11 @@ const (
 // skipNames are in metrics and the log.
 var skipNames = [skips]string{"", "not_address", "shadow", "reserved", "protected", "too_wide", "no_memory"}
 
-// The widest networks that are enforced. A wider one is rather a mistake, or the attempt of
-// a client to have others refused.
+// ruleSource is the source of bans that a rule began.
+const ruleSource = "rule"
+
+// The widest networks that are enforced for a rule. A wider one is rather a mistake, or the
+// attempt of a client to have others refused.
 const (
 	minIPv4Bits = 16
 	minIPv6Bits = 32
@@ -55,15 +58,16 @@ var unroutable = []netip.Prefix{
 	netip.MustParsePrefix("::/16"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("ff00::/8"),
 }
 
-// guard returns whether network may be refused, when protected may not.
-func guard(network netip.Prefix, safe []netip.Prefix) skip {
+// guard returns whether network, which was banned by hand or not, may be refused when the
+// networks of safe may not.
+func guard(network netip.Prefix, safe []netip.Prefix, byHand bool) skip {
 	overlaps := func(p netip.Prefix) bool { return p.Overlaps(network) }
 	bits := minIPv4Bits
 	if network.Addr().Is6() {
 		bits = minIPv6Bits
 	}
 	switch {
-	case network.Bits() < bits:
+	case network.Bits() < bits && !byHand:
 		return tooWide
 	case slices.ContainsFunc(unroutable, overlaps):
 		return reserved

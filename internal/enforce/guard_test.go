@@ -57,7 +57,7 @@ func TestGuard(t *testing.T) {
 	why := func(client string) skip {
 		network, why := networkOf(rule, []string{client})
 		if why == enforced {
-			why = guard(network, safe)
+			why = guard(network, safe, false)
 		}
 		return why
 	}
@@ -72,6 +72,11 @@ func TestGuard(t *testing.T) {
 	} {
 		if got := why(client); got != want {
 			t.Errorf("%s: %q, want %q", client, skipNames[got], skipNames[want])
+		}
+	}
+	for network, want := range map[string]skip{"10.0.0.0/8": enforced, "198.0.0.0/8": protected, "127.0.0.0/8": reserved, "2001::/16": protected} {
+		if got := guard(netip.MustParsePrefix(network), safe, true); got != want {
+			t.Errorf("%s by hand: %q, want %q", network, skipNames[got], skipNames[want])
 		}
 	}
 }

@@ -11,6 +11,9 @@ type Targets struct {
 	// DenyFile has a proxy read the banned networks from a file.
 	DenyFile DenyFile
 
+	// CrowdSec has CrowdSec's bouncers ask for bans.
+	CrowdSec bool
+
 	// Webhook sends bans and their ends to a URL.
 	Webhook Webhook
 }

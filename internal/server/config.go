@@ -152,7 +152,7 @@ func (c Config) withDefaults() (Config, error) {
 	case c.EventTime && c.Data != "":
 		return c, errors.New("event-time and data: both set: must be one of them")
 	case c.EventTime && c.Enforce.Any():
-		return c, errors.New("event-time: set with nftables, deny-file or webhook: must be one of them")
+		return c, errors.New("event-time: set with nftables, deny-file, crowdsec or webhook: must be one of them")
 	case c.SnapshotEvery < time.Second:
 		return c, fmt.Errorf("snapshot-every: %v: must be 1s or more", c.SnapshotEvery)
 	}

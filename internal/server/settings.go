@@ -99,6 +99,7 @@ func (c *Config) Settings() []Setting {
 		{Name: "deny-file", Usage: "`file` that lists banned clients, for a proxy", set: one(&c.Enforce.DenyFile.Path, text)},
 		{Name: "deny-format", Usage: "`format` of it: nginx, also if this is left out, or haproxy", set: one(&c.Enforce.DenyFile.Format, text)},
 		{Name: "deny-command", Usage: "`command` of sh that makes the proxy read it", set: one(&c.Enforce.DenyFile.Command, text)},
+		{Name: "crowdsec", Usage: "answer CrowdSec's bouncers on the HTTP listener", Bool: true, Default: "false", set: one(&c.Enforce.CrowdSec, yesNo)},
 		{Name: "webhook", Usage: "`URL` to which bans and their ends are sent", set: one(&c.Enforce.Webhook.URL, text)},
 		{Name: "webhook-secret-file", Usage: "`file` with the key that signs them", set: one(&c.Enforce.Webhook.SecretFile, text)},
 		{Name: "log-format", Usage: "`format` of the log on stderr: text or json", Default: "text", set: one(&c.LogJSON, logFormat)},

@@ -22,7 +22,7 @@ func TestSettingsThreeWays(t *testing.T) {
 		"rules": "r.yaml", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k",
 		"no-tokens": "true", "no-tls": "true", "event-time": "true", "follow": "access.log=clf", "lateness": "5s", "silence": "10m", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "memory-limit": "64MiB", "memory": "4GiB",
 		"counter-budget": "1GiB", "max-bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
-		"max-subscribers": "3", "shutdown-timeout": "1m", "shutdown-delay": "3s", "rules-poll": "never", "nftables": "true", "deny-file": "f", "deny-format": "haproxy", "deny-command": "reload it", "webhook": "https://example.org/", "webhook-secret-file": "s", "log-format": "json", "log-level": "warn",
+		"max-subscribers": "3", "shutdown-timeout": "1m", "shutdown-delay": "3s", "rules-poll": "never", "nftables": "true", "deny-file": "f", "deny-format": "haproxy", "deny-command": "reload it", "crowdsec": "true", "webhook": "https://example.org/", "webhook-secret-file": "s", "log-format": "json", "log-level": "warn",
 	}
 	clf, err := accesslog.ParseFormat("clf")
 	if err != nil {
@@ -36,7 +36,7 @@ func TestSettingsThreeWays(t *testing.T) {
 		SnapshotEvery: 30 * time.Second, ShutdownDelay: 3 * time.Second, RulesPoll: -1, LogJSON: true, LogLevel: slog.LevelWarn,
 		Enforce: enforce.Targets{
 			NFTables: true, DenyFile: enforce.DenyFile{Path: "f", Format: "haproxy", Command: "reload it"},
-			Webhook: enforce.Webhook{URL: "https://example.org/", SecretFile: "s"},
+			CrowdSec: true, Webhook: enforce.Webhook{URL: "https://example.org/", SecretFile: "s"},
 		},
 		Limits: access.Limits{MaxConnections: 5, PeerConnections: 4, MaxSubscribers: 3, ShutdownTimeout: time.Minute},
 	}

@@ -52,6 +52,9 @@ func (c *call) token() string {
 	if t := c.r.Header["X-Lately-Token"]; len(t) > 0 && t[0] != "" {
 		return t[0]
 	}
+	if t := c.r.Header["X-Api-Key"]; len(t) > 0 && c.route.bouncer() {
+		return t[0]
+	}
 	const scheme = "Bearer "
 	if t := c.r.Header["Authorization"]; len(t) > 0 && !c.route.foreign() && len(t[0]) > len(scheme) && strings.EqualFold(t[0][:len(scheme)], scheme) {
 		return t[0][len(scheme):]

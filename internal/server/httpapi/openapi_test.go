@@ -258,6 +258,9 @@ var vectors = []vector{
 	{"GET", "/v1/bans?limit=1", "", 200, `"total":2,"next":"`},
 	{"GET", "/v1/bans?offset=1", "", 400, `must be one of rule, q, limit, cursor`},
 	{"GET", "/v1/bans?cursor=x", "", 400, `cursor: \"x\": must be one that came with a page of bans`},
+	{"GET", "/v1/decisions?ip=203.0.113.99", "", 200, `,"id":2,"origin":"crowdsec","scenario":"lately/flood","scope":"Ip","type":"ban","value":"203.0.113.99"}]`},
+	{"GET", "/v1/decisions?ip=ada", "", 400, `query: ip: `},
+	{"GET", "/v1/decisions/stream?startup=true&another=1", "", 200, `{"deleted":[],"new":[{"duration":"`},
 	{"GET", "/v1/bans?limit=1001", "", 400, `must be 0 to 1000`},
 	{"GET", "/v1/bans?limit=1&limit=2", "", 400, `2 times`},
 	{"POST", "/v1/check", `{"event":{"client":"203.0.113.66","path":"/x"}}`, 200, `"rule":"flood","banned_until_ms":1`},
@@ -328,6 +331,7 @@ var vectors = []vector{
 func TestAnswersAreAsDocumented(t *testing.T) {
 	reloads := 0
 	s := newServer(t, func(c *Config) {
+		c.Enforcer = enforcer(t, c.Engine)
 		c.Reload = func(dropBans bool) (api.RuleChanges, error) {
 			switch reloads++; {
 			case reloads == 1:

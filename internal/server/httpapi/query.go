@@ -23,6 +23,7 @@ func (c *call) readQuery() (err error) {
 	for name, values := range c.query {
 		i := slices.IndexFunc(c.route.query, func(p parameter) bool { return p.name == name })
 		switch {
+		case c.route.bouncer():
 		case len(c.route.query) == 0:
 			return badArg("query: %q: unknown: must be empty", clip(name))
 		case i < 0:

@@ -65,22 +65,32 @@ func judgeHandler(in any, peek bool, forms string, lists ...string) handler {
 
 // The handlers of other forms.
 var (
-	checkHandler   = judgeHandler(api.CheckRequest{}, false, "event and events", events)
-	takeHandler    = judgeHandler(api.TakeRequest{}, false, "rule with key, and takes", takes)
-	peekHandler    = judgeHandler(api.PeekRequest{}, true, "event, rule with key, events, and takes", events, takes)
-	forwardHandler = handler{serve: forwardAuth, status: http.StatusNoContent}
-	rulesHandler   = handler{serve: queryHandler(checkRules).serve, in: "", out: api.RulesValidation{}}
-	banHandler     = handler{serve: bodyHandler(addBan).serve, in: api.BanRequest{}, out: api.Ban{}, status: http.StatusCreated}
-	eventsHandler  = handler{serve: subscribe, out: "", media: "text/event-stream"}
-	hotAddHandler  = handler{serve: bodyHandler(addHot).serve, in: api.HotRequest{}, out: api.HotKey{}, status: http.StatusCreated}
-	hotHandler     = handler{serve: watchHot, out: api.HotUpdate{}, media: "text/event-stream"}
-	metricsHandler = handler{serve: scrape, out: "", media: "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"}
-	openAPIHandler = handler{serve: openAPI, out: object{}}
-	aliveHandler   = handler{serve: alive, out: "", media: plainType[0]}
-	readyHandler   = handler{serve: ready, out: "", media: plainType[0]}
-	indexHandler   = handler{serve: index, out: "", media: "text/html; charset=utf-8"}
-	fileHandler    = handler{serve: consoleFile, out: "", media: "*/*"}
+	checkHandler     = judgeHandler(api.CheckRequest{}, false, "event and events", events)
+	takeHandler      = judgeHandler(api.TakeRequest{}, false, "rule with key, and takes", takes)
+	peekHandler      = judgeHandler(api.PeekRequest{}, true, "event, rule with key, events, and takes", events, takes)
+	forwardHandler   = handler{serve: forwardAuth, status: http.StatusNoContent}
+	rulesHandler     = handler{serve: queryHandler(checkRules).serve, in: "", out: api.RulesValidation{}}
+	banHandler       = handler{serve: bodyHandler(addBan).serve, in: api.BanRequest{}, out: api.Ban{}, status: http.StatusCreated}
+	eventsHandler    = handler{serve: subscribe, out: "", media: "text/event-stream"}
+	hotAddHandler    = handler{serve: bodyHandler(addHot).serve, in: api.HotRequest{}, out: api.HotKey{}, status: http.StatusCreated}
+	hotHandler       = handler{serve: watchHot, out: api.HotUpdate{}, media: "text/event-stream"}
+	decisionsHandler = handler{serve: listDecisions, out: []api.CrowdSecDecision{}}
+	streamHandler    = handler{serve: streamDecisions, out: api.CrowdSecStream{}}
+	metricsHandler   = handler{serve: scrape, out: "", media: "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"}
+	openAPIHandler   = handler{serve: openAPI, out: object{}}
+	aliveHandler     = handler{serve: alive, out: "", media: plainType[0]}
+	readyHandler     = handler{serve: ready, out: "", media: plainType[0]}
+	indexHandler     = handler{serve: index, out: "", media: "text/html; charset=utf-8"}
+	fileHandler      = handler{serve: consoleFile, out: "", media: "*/*"}
 )
+
+// decisionFilters are the parameters of both routes for bouncers, which may send others.
+var decisionFilters = []parameter{
+	{"scopes", "only of these scopes, with commas between them", "ip,range", false},
+	{"origins", "only of these origins: crowdsec for bans of rules, cscli for bans by hand", "crowdsec", false},
+	{"scenarios_containing", "only of rules with one of these texts in lately/ and their name", "login", false},
+	{"scenarios_not_containing", "only of rules without them", "login", false},
+}
 
 // The paths of routes that differ from the others.
 const (
@@ -143,6 +153,17 @@ func keyRoutes() []route {
 			"POST", "/v1/bans/unban", access.Admin, bodyHandler(unban), "unban",
 			"End the ban of a key, or all bans that match a rule, a pattern of the key and a network; what is given must all match", nil,
 		},
+		{"GET", decisionsPath, access.Read, decisionsHandler, "decisions", "The bans in force as decisions of CrowdSec, whose bouncers ask here with X-Api-Key: TOKEN", slices.Concat([]parameter{
+			{"ip", "only those about this address or around it", "203.0.113.9", false},
+			{"range", "only those around this network", "203.0.113.0/24", false},
+			{"contains", "false for those in the address or network instead", "false", false},
+			{"scope", "Ip or Range", "Ip", false},
+			{"value", "only those of this address or network", "203.0.113.9", false},
+			{"type", "ban, which all are", "ban", false},
+		}, decisionFilters)},
+		{"GET", decisionsPath + "/stream", access.Read, streamHandler, "decisionStream", "What changed in the decisions since this bouncer asked last", slices.Concat([]parameter{
+			{"startup", "true for all decisions", "true", false},
+		}, decisionFilters)},
 		{"GET", "/v1/refused", access.Read, queryHandler(listRefused), "refused", "List the keys that were refused most, by limits and by bans", []parameter{
 			n, {"span", "from 1s to 1h; 1m by default", "1m", false},
 		}},
