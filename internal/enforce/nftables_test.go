@@ -100,10 +100,12 @@ func (n namespace) enforcer() *Enforcer {
 
 var element = regexp.MustCompile(`([0-9a-f:.]+) timeout \S+ expires (\w+)`)
 
-// elements returns the networks that are dropped, with their times in hours, rounded up.
+// elements returns the networks that are dropped, with their times in hours, rounded up;
+// none if there is no table.
 func (n namespace) elements() (all []string) {
 	n.t.Helper()
-	for part := range strings.SplitSeq(n.run("list table inet lately\n", "nft", "-f", "-"), "\tset ") {
+	table, _ := n.try("list table inet lately\n", "nft", "-f", "-")
+	for part := range strings.SplitSeq(table, "\tset ") {
 		name, rest, _ := strings.Cut(part, " ")
 		_, bits, _ := strings.Cut(name, "_")
 		for _, m := range element.FindAllStringSubmatch(rest, -1) {
