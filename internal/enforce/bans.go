@@ -267,6 +267,14 @@ func (b *bans) lag(w *watcher) (lag time.Duration, dropped uint64) {
 	return lag, w.dropped
 }
 
+// holds reports whether network is banned.
+func (b *bans) holds(network netip.Prefix) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.networks[network]
+	return e != nil && !e.ended
+}
+
 // count returns how many networks are banned.
 func (b *bans) count() int {
 	b.mu.Lock()

@@ -117,13 +117,16 @@ func (e *Enforcer) Replace(bans iter.Seq2[api.Ban, error]) error {
 			return err
 		}
 		network, why, ok := e.judge(&b, safe)
+		if why == enforced && all[network] == nil && len(all) >= e.config.MaxNetworks && !e.bans.holds(network) {
+			why = noMemory // also for the memory of all
+		}
 		if ok && why == enforced {
 			all[network] = append(all[network], b)
 		} else if ok {
 			skipped[why]++
 		}
 	}
-	skipped[noMemory] = e.bans.replace(all)
+	skipped[noMemory] += e.bans.replace(all)
 	e.mu.Lock()
 	e.safe, e.skipped = safe, skipped
 	e.mu.Unlock()

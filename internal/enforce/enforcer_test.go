@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -283,6 +284,56 @@ func TestReplaceFails(t *testing.T) {
 	if !errors.Is(err, broken) || e.Status().Networks != 1 {
 		t.Errorf("%v, %d networks; want 1", err, e.Status().Networks)
 	}
+}
+
+// With more bans than there is memory for, those that are enforced stay, and each takes no
+// more memory than is said.
+func TestMaxNetworks(t *testing.T) {
+	const n = 20_000
+	c := config(t)
+	c.MaxNetworks = n
+	e, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	ban := func(i int) *api.Ban {
+		return banAt(now, "client", fmt.Sprintf("10.%d.%d.%d", i/62500, i/250%250, i%250), time.Hour, "rule")
+	}
+	many := func(yield func(api.Ban, error) bool) {
+		for i := range 3 * n {
+			if !yield(*ban((i + n) % (3 * n)), nil) { // not first those that are enforced
+				return
+			}
+		}
+	}
+	before := heapBytes()
+	for i := range n {
+		e.Add(ban(i))
+	}
+	if bytes := (heapBytes() - before) / n; bytes > NetworkBytes {
+		t.Errorf("a network takes %d bytes, want at most %d", bytes, NetworkBytes)
+	} else {
+		t.Logf("a network takes %d bytes", bytes)
+	}
+	_, version := e.bans.after(1, 0)
+	if err := e.Replace(many); err != nil {
+		t.Fatal(err)
+	}
+	if s := e.Status(); s.Networks != n || s.Skipped["no_memory"] != 2*n {
+		t.Errorf("the status is %+v, want %d networks and %d for lack of memory", s, n, 2*n)
+	}
+	if changes, now := e.bans.after(version, 0); len(changes) > 0 || now != version {
+		t.Errorf("%d networks changed places", len(changes))
+	}
+}
+
+// heapBytes returns the bytes of all objects.
+func heapBytes() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 func TestConfigErrors(t *testing.T) {
