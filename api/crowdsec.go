@@ -11,6 +11,10 @@ type CrowdSecDecision struct {
 	Value    string `json:"value" doc:"the address or the network"`
 }
 
+// CrowdSecDecisions is the answer of GET /v1/decisions: null if there are none, which
+// CrowdSec's own bouncers expect.
+type CrowdSecDecisions []CrowdSecDecision
+
 // A CrowdSecStream is what changed since a bouncer asked last.
 type CrowdSecStream struct {
 	Deleted []CrowdSecDecision `json:"deleted"`

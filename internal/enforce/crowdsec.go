@@ -40,7 +40,7 @@ func newCrowdSec(b *bans, now func() time.Time) *CrowdSec {
 
 // Decisions returns the decisions in force that a query of /v1/decisions selects: nil, which
 // is null in JSON, if there are none. The error names the parameter that is wrong.
-func (c *CrowdSec) Decisions(query url.Values) ([]api.CrowdSecDecision, error) {
+func (c *CrowdSec) Decisions(query url.Values) (api.CrowdSecDecisions, error) {
 	f, err := newFilter(query)
 	if err != nil {
 		return nil, err

@@ -286,8 +286,8 @@ func TestReplaceFails(t *testing.T) {
 	}
 }
 
-// With more bans than there is memory for, those that are enforced stay, and each takes no
-// more memory than is said.
+// With more bans than there is memory for, those that are enforced stay. A network takes at
+// most NetworkBytes.
 func TestMaxNetworks(t *testing.T) {
 	const n = 20_000
 	c := config(t)

@@ -74,7 +74,7 @@ var (
 	eventsHandler    = handler{serve: subscribe, out: "", media: "text/event-stream"}
 	hotAddHandler    = handler{serve: bodyHandler(addHot).serve, in: api.HotRequest{}, out: api.HotKey{}, status: http.StatusCreated}
 	hotHandler       = handler{serve: watchHot, out: api.HotUpdate{}, media: "text/event-stream"}
-	decisionsHandler = handler{serve: listDecisions, out: []api.CrowdSecDecision{}}
+	decisionsHandler = handler{serve: listDecisions, out: api.CrowdSecDecisions{}}
 	streamHandler    = handler{serve: streamDecisions, out: api.CrowdSecStream{}}
 	metricsHandler   = handler{serve: scrape, out: "", media: "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"}
 	openAPIHandler   = handler{serve: openAPI, out: object{}}
