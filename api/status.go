@@ -15,6 +15,7 @@ type Status struct {
 	Subscribers int           `json:"subscribers"`
 	Rules       RulesStatus   `json:"rules"`
 	Storage     StorageStatus `json:"storage"`
+	Store       *StoreStatus  `json:"store,omitempty" doc:"left out if limits and bans are in the memory of the server"`
 	Enforcement *Enforcement  `json:"enforcement,omitempty" doc:"left out if nothing besides the server refuses what it bans"`
 	Role        string        `json:"role" doc:"of the one who asks: read, check or admin"`
 }
@@ -75,6 +76,19 @@ type StorageStatus struct {
 	SnapshotError    string `json:"snapshot_error,omitempty" doc:"why the last snapshot could not be written"`
 	SnapshotFailures uint64 `json:"snapshot_failures" doc:"failed attempts to write a snapshot"`
 	MissingBans      uint64 `json:"missing_bans" doc:"changes of bans that are neither in the journal nor in a snapshot"`
+}
+
+// StoreStatus is the state of the Redis or Valkey in which servers share limits and bans.
+type StoreStatus struct {
+	Address    string    `json:"address" doc:"without user and password"`
+	Up         bool      `json:"up" doc:"it answered last; if not, rules decide as their on_store_failure says"`
+	Since      time.Time `json:"since" doc:"since when it is up, or is not"`
+	Error      string    `json:"error,omitempty" doc:"why it did not answer last"`
+	Latency    int64     `json:"latency_us" doc:"of the last round trip, which is made every two seconds"`
+	Failures   uint64    `json:"failures" doc:"calls that failed, of which most are decisions"`
+	RulesHash  string    `json:"rules_hash" doc:"of the limits, bans and allow list that this server enforces"`
+	Nodes      int       `json:"nodes" doc:"servers that share the store, this one included"`
+	OtherRules int       `json:"other_rules" doc:"of these, servers that enforce other rules than this one"`
 }
 
 // A Rate is what was decided in a part of the past.

@@ -31,7 +31,7 @@ func newLayout(clock string, set *ratelimit.Set) (*layout, error) {
 	for i := range set.Len() {
 		r, err := newRule(set.Rule(i))
 		if err != nil {
-			return nil, fmt.Errorf("latelyredis: rule %q: %w", set.Rule(i).Name, err)
+			return nil, &RuleError{set.Rule(i).Name, err}
 		}
 		r.number = i
 		l.rules = append(l.rules, r)

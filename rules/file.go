@@ -44,6 +44,8 @@ type File struct {
 
 	// Warnings is what is valid but probably not intended, in the order of the file.
 	Warnings Errors
+
+	names map[string]place // of limits and bans, and of others
 }
 
 // A Counter counts events by Key, over each of Spans, for charts and top lists.
@@ -79,7 +81,7 @@ func readFile(path string) ([]byte, error) {
 // [Errors]. The File keeps data, which must not change. Time and memory are bounded
 // for any data: a file made to be slow takes about a second.
 func Parse(name string, data []byte) (*File, error) {
-	r := &reader{file: name, names: make(map[string]int)}
+	r := &reader{file: name, names: make(map[string]place)}
 	root := r.tree(data)
 	var f *File
 	if len(r.errs) == 0 {
@@ -90,8 +92,15 @@ func Parse(name string, data []byte) (*File, error) {
 		return nil, r.errs
 	}
 	r.warnings.sort()
-	f.Text, f.Warnings = data, r.warnings
+	f.Text, f.Warnings, f.names = data, r.warnings, r.names
 	return f, nil
+}
+
+// RuleError returns the error that the rule of that name cannot be used, at the place of the
+// name in the file.
+func (f *File) RuleError(rule, message string) *Error {
+	at := f.names[rule]
+	return &Error{f.Name, at.line, at.column, fmt.Sprintf("rule %q: %s", rule, message)}
 }
 
 // Fields returns the names of all event fields that any rule or counter of the

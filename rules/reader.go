@@ -20,9 +20,12 @@ type reader struct {
 	file     string
 	errs     Errors
 	warnings Errors
-	names    map[string]int // of rules and counters, with their lines
-	fold     match.Fold     // of all keys
+	names    map[string]place // of rules and counters
+	fold     match.Fold       // of all keys
 }
+
+// A place is a line and a column, from 1.
+type place struct{ line, column int }
 
 // fail records a mistake at n.
 func (r *reader) fail(n ast.Node, format string, args ...any) {

@@ -81,7 +81,7 @@ func LoadTests(path string, f *File) (*TestFile, error) {
 
 // ParseTests parses data as the test file called name, like LoadTests.
 func ParseTests(name string, data []byte, f *File) (*TestFile, error) {
-	r := &testReader{reader: &reader{file: name, names: make(map[string]int)}}
+	r := &testReader{reader: &reader{file: name, names: make(map[string]place)}}
 	for i := range f.Limits.Len() {
 		r.rules = append(r.rules, f.Limits.Rule(i).Name)
 	}
@@ -132,10 +132,10 @@ func (r *testReader) readTest(n ast.Node) Test {
 	t := Test{Start: testStart, Key: "client"}
 	t.Line, _ = position(n)
 	t.Name, _ = one(r.reader, m["name"], "name", parseTestName)
-	if line, taken := r.names[t.Name]; taken && t.Name != "" {
-		r.fail(m["name"], "name: %q: must be unique among tests, and line %d has it", clip(t.Name), line)
+	if at, taken := r.names[t.Name]; taken && t.Name != "" {
+		r.fail(m["name"], "name: %q: must be unique among tests, and line %d has it", clip(t.Name), at.line)
 	}
-	r.names[t.Name] = t.Line
+	r.names[t.Name] = place{line: t.Line}
 	if m["start"] != nil {
 		t.Start, _ = one(r.reader, m["start"], "start", parseStart)
 	}

@@ -249,11 +249,12 @@ func (r *reader) readName(n ast.Node) string {
 	if !ok {
 		return ""
 	}
-	if line, taken := r.names[name]; taken {
-		r.fail(n, "name: %q: must be unique among rules and counters, and line %d has it", name, line)
+	if at, taken := r.names[name]; taken {
+		r.fail(n, "name: %q: must be unique among rules and counters, and line %d has it", name, at.line)
 		return name
 	}
-	r.names[name], _ = position(n)
+	line, column := position(n)
+	r.names[name] = place{line, column}
 	return name
 }
 

@@ -52,11 +52,31 @@ func statusLines(w io.Writer, s api.Status) {
 		reloadError(w, s.Rules.Error)
 	}
 	storageLines(w, &s.Storage)
+	storeLines(w, s.Store)
 	if s.EventTime {
 		fmt.Fprintf(w, "time:\t%s UTC, by the times of events\n", stamp(time.UnixMilli(int64(s.Now))))
 	}
 	fmt.Fprintf(w, "subscribers:\t%d\n", s.Subscribers)
 	fmt.Fprintf(w, "your role:\t%s\n", visible(s.Role))
+}
+
+// storeLines says how the store is that servers share, if there is one.
+func storeLines(w io.Writer, s *api.StoreStatus) {
+	if s == nil {
+		return
+	}
+	state := "up"
+	if !s.Up {
+		state = "down"
+	}
+	fmt.Fprintf(w, "store:\t%s at %s since %s UTC, %v a round trip, calls that failed %d, servers %d\n", state, visible(s.Address), stamp(s.Since),
+		time.Duration(s.Latency)*time.Microsecond, s.Failures, s.Nodes)
+	if s.Error != "" {
+		fmt.Fprintf(w, "\t%s\n", visible(s.Error))
+	}
+	if s.OtherRules > 0 {
+		fmt.Fprintf(w, "\tservers that enforce other rules than this one: %d\n", s.OtherRules)
+	}
 }
 
 // storageLines says what fails in the data directory.

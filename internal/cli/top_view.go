@@ -9,6 +9,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -101,7 +102,20 @@ func (m *topModel) linkText() (string, lipgloss.Style) {
 	case m.paused:
 		return "‖ paused", m.paint.bold
 	}
+	if s := m.storeOf(); s != nil && !s.Up {
+		return "● live, store down " + lasting(m.theirs().Sub(s.Since)), m.paint.wrong
+	} else if s != nil && s.OtherRules > 0 {
+		return fmt.Sprintf("● live, other rules on %d of %d servers", s.OtherRules, s.Nodes), m.paint.wrong
+	}
 	return "● live", m.paint.allowed
+}
+
+// storeOf returns the state of the store that servers share, or nil if there is none.
+func (m *topModel) storeOf() *api.StoreStatus {
+	if m.reading == nil {
+		return nil
+	}
+	return m.reading.status.Store
 }
 
 // A topSeries is one line of the chart.

@@ -52,6 +52,22 @@ type Config struct {
 	// that nothing is. Both are valid until it returns.
 	Decided func(*match.Event, *ratelimit.Decision)
 
+	// Store is the URL of the Redis or Valkey in which limits and bans are kept, shared with
+	// other servers; "" means this process's memory. It may have a password: it is never
+	// logged or shown.
+	Store string
+
+	// StoreCA, StoreCert and StoreKey are the files of the certificates that Store's
+	// certificate is checked by, and of the client's own certificate and key. "" means
+	// those of the system, and none.
+	StoreCA, StoreCert, StoreKey string
+
+	// StorePrefix begins the names of all keys in Store; "" means "lately:".
+	StorePrefix string
+
+	// StoreTimeout bounds each call of Store; 0 means 20 ms.
+	StoreTimeout time.Duration
+
 	// EventTime makes the server judge by the times of events, which CHECK and
 	// /v1/check then take from admins, instead of by its clock: to compare with
 	// replay. It cannot be combined with Data.
@@ -157,6 +173,9 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("snapshot-every: %v: must be 1s or more", c.SnapshotEvery)
 	}
 	if err := c.Enforce.Validate(); err != nil {
+		return c, err
+	}
+	if err := c.validStore(); err != nil {
 		return c, err
 	}
 	for _, l := range []struct{ name, addr string }{{"resp", c.RESP}, {"http", c.HTTP}} {

@@ -21,12 +21,13 @@ type files struct {
 	rules  *rules.File
 	tokens *access.Tokens
 	cert   *tls.Certificate
+	store  *storeFiles
 }
 
 // readFiles reads all files. If the rules are good, it calls create before it reads the
 // others. The error has the mistakes of all files.
 func (s *Server) readFiles(create func() error) (f files, err error) {
-	var errs [3]error
+	var errs [4]error
 	if path := s.config.RulesFile; path != "" {
 		f.rules, errs[0] = rules.Load(path)
 	}
@@ -39,7 +40,10 @@ func (s *Server) readFiles(create func() error) (f files, err error) {
 		f.tokens, errs[1] = access.Load(path)
 	}
 	if s.config.TLSCert != "" {
-		f.cert, errs[2] = keyPair(s.config.TLSCert, s.config.TLSKey)
+		f.cert, errs[2] = keyPair("tls-", s.config.TLSCert, s.config.TLSKey)
+	}
+	if s.store != nil {
+		f.store, errs[3] = s.config.readStoreFiles()
 	}
 	return f, errors.Join(errs[:]...)
 }
@@ -47,8 +51,8 @@ func (s *Server) readFiles(create func() error) (f files, err error) {
 // maxPEM is the size of the largest file of certificates or keys, in bytes.
 const maxPEM = 1 << 20
 
-// keyPair reads a certificate and its key.
-func keyPair(certFile, keyFile string) (*tls.Certificate, error) {
+// keyPair reads a certificate and its key, of settings with these names.
+func keyPair(settings, certFile, keyFile string) (*tls.Certificate, error) {
 	cert, err := fileperm.ReadFile(certFile, maxPEM)
 	key, keyErr := fileperm.ReadFile(keyFile, maxPEM)
 	var pair tls.Certificate
@@ -56,7 +60,7 @@ func keyPair(certFile, keyFile string) (*tls.Certificate, error) {
 		pair, err = tls.X509KeyPair(cert, key)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("tls-cert %s and tls-key %s: %w", certFile, keyFile, err)
+		return nil, fmt.Errorf("%[1]scert %[2]s and %[1]skey %[3]s: %[4]w", settings, certFile, keyFile, err)
 	}
 	return &pair, nil
 }
@@ -68,6 +72,9 @@ func (s *Server) use(f files) {
 		s.tokens.Store(f.tokens)
 	}
 	s.cert.Store(f.cert)
+	if s.store != nil {
+		s.store.files.Store(f.store)
+	}
 	if f.rules != nil {
 		for _, w := range f.rules.Warnings {
 			s.log.Warn("rules file: "+w.Message, "file", w.File, "line", w.Line, "column", w.Column)
@@ -148,7 +155,7 @@ func (s *Server) replace(dropBans bool) (changes api.RuleChanges, err error) {
 	}
 	if f.rules != nil {
 		if changes, err = s.engine.Replace(f.rules, dropBans); err != nil {
-			return changes, err
+			return changes, storeRules(&f, err)
 		}
 	}
 	s.use(f)

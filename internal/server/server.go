@@ -31,6 +31,7 @@ type Server struct {
 	dir     *journal.Dir      // or nil
 	logs    *follow.Follower  // or nil
 	enforce *enforce.Enforcer // or nil
+	store   *sharedStore      // or nil
 
 	tokens atomic.Pointer[access.Tokens]
 
@@ -77,17 +78,26 @@ func New(c Config, version string, log *slog.Logger) (*Server, error) {
 }
 
 func (s *Server) start() error {
+	if s.config.Store != "" {
+		s.store = newSharedStore(&s.config, s.log)
+	}
 	f, err := s.readFiles(s.createTokens)
 	if err != nil {
 		return err
 	}
 	s.use(f)
-	s.engine, err = engine.New(engine.Config{
+	c := engine.Config{
 		Rules: f.rules, EventTime: s.config.EventTime, Budget: s.config.MemoryLimit, CounterBudget: s.config.CounterBudget,
-		ThrottleBudget: s.config.throttleBudget, HotBudget: s.config.hotBudget, Bans: s.config.MaxBans, Log: s.log,
-	})
-	if err != nil {
-		return err
+		ThrottleBudget: s.config.throttleBudget, HotBudget: s.config.hotBudget, Bans: s.config.MaxBans, Log: s.log, StoreTimeout: s.config.StoreTimeout,
+	}
+	if s.store != nil {
+		c.Store = s.store.prepare
+	}
+	if s.engine, err = engine.New(c); err != nil {
+		return storeRules(&f, err)
+	}
+	if s.store != nil {
+		s.store.beat(context.Background(), s.engine.Rules())
 	}
 	if err := s.openLogs(); err != nil {
 		return err
@@ -107,6 +117,9 @@ func (s *Server) listen() error {
 	common := engine.ListenerConfig{
 		Engine: s.engine, Tokens: s.tokens.Load, Rejected: new(atomic.Uint64), Budget: access.NewBudget(c.requestBudget), Log: s.log,
 		Reload: s.reload, Version: s.version, TLS: s.tls(), Limits: c.Limits,
+	}
+	if s.store != nil {
+		common.Store = s.store.status
 	}
 	var respListener *engine.Listener
 	if c.RESP != Off {
@@ -186,6 +199,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.dir != nil {
 		others.Go(func() { s.keepSaving(serving) })
 	}
+	if s.store != nil {
+		others.Go(func() { s.store.keep(serving, s.engine.Rules) })
+	}
 	if s.enforce != nil {
 		others.Go(func() { s.keepEnforcing(serving) })
 	}
@@ -254,6 +270,9 @@ func (s *Server) close() {
 		if l.Listener != nil {
 			l.Close()
 		}
+	}
+	if s.store != nil {
+		s.store.close() // it tells the engine of bans
 	}
 	if s.engine != nil {
 		s.engine.Close()

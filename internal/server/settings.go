@@ -24,6 +24,7 @@ type Setting struct {
 	Bool    bool   // a flag without a value
 	List    bool   // a flag or variable may have several values
 	Lines   bool   // of a list: they are separated by line ends, not by commas
+	Secret  bool   // errors do not show the value
 
 	set func(values []string) error
 }
@@ -34,7 +35,10 @@ func (s *Setting) Set(values ...string) error {
 	if !s.List && len(values) != 1 {
 		return fmt.Errorf("%s: %d values: must be one", s.Name, len(values))
 	}
-	if err := s.set(values); err != nil {
+	switch err := s.set(values); {
+	case err != nil && s.Secret:
+		return fmt.Errorf("%s: %w", s.Name, err)
+	case err != nil:
 		return fmt.Errorf("%s: %q: %w", s.Name, strings.Join(values, ","), err)
 	}
 	return nil
@@ -79,6 +83,12 @@ func (c *Config) Settings() []Setting {
 		{Name: "token-file", Usage: "`file` of tokens and their roles; created if it is missing", set: one(&c.TokenFile, text)},
 		{Name: "tls-cert", Usage: "`file` of the TLS certificate", set: one(&c.TLSCert, text)},
 		{Name: "tls-key", Usage: "`file` of its key", set: one(&c.TLSKey, text)},
+		{Name: "store", Usage: "`URL` of the Redis or Valkey that servers share limits and bans in, such as redis://user:password@host:6379, rediss:// with TLS; without it they are in memory", Secret: true, set: one(&c.Store, storeURL)},
+		{Name: "store-ca", Usage: "`file` of the CA certificates of the store; without it those of the system", set: one(&c.StoreCA, text)},
+		{Name: "store-cert", Usage: "`file` of the client certificate for the store", set: one(&c.StoreCert, text)},
+		{Name: "store-key", Usage: "`file` of its key", set: one(&c.StoreKey, text)},
+		{Name: "store-prefix", Usage: "`text` that begins all keys in the store, instead of lately:", set: one(&c.StorePrefix, text)},
+		{Name: "store-timeout", Usage: "how long a call of the store may take, before on_store_failure decides; 20ms if not set", set: one(&c.StoreTimeout, duration)},
 		{Name: "no-tokens", Usage: "allow listening beyond loopback without tokens: everyone who can connect is an admin", Bool: true, Default: "false", set: one(&c.NoTokens, yesNo)},
 		{Name: "no-tls", Usage: "allow listening beyond loopback without TLS", Bool: true, Default: "false", set: one(&c.NoTLS, yesNo)},
 		{Name: "event-time", Usage: "judge by the times of events (CHECK ... AT) instead of the clock, to compare with replay", Bool: true, Default: "false", set: one(&c.EventTime, yesNo)},
@@ -191,7 +201,11 @@ func list[T any](field *[]T, f form[T]) func([]string) error {
 }
 
 var (
-	text   = form[string]{"not empty", func(s string) (string, bool) { return s, s != "" }}
+	text     = form[string]{"not empty", func(s string) (string, bool) { return s, s != "" }}
+	storeURL = form[string]{strings.TrimPrefix(storeMust, "must be "), func(s string) (string, bool) {
+		_, err := storeOptions(s)
+		return s, err == nil
+	}}
 	yesNo  = form[bool]{"true or false", valid(strconv.ParseBool)}
 	number = form[int]{"a number from 1", func(s string) (int, bool) {
 		n, err := strconv.Atoi(s)

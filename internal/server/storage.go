@@ -112,6 +112,11 @@ func (s *Server) ready() error {
 	if s.ending.Load() {
 		return errors.New("the server is about to end")
 	}
+	if s.store != nil {
+		if err := s.store.ready(); err != nil {
+			return err
+		}
+	}
 	if s.dir == nil {
 		return nil
 	}

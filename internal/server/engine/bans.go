@@ -82,7 +82,7 @@ func (e *Engine) ban(r *ratelimit.BanRecord) (journal.Pending, error) {
 	if err := e.limiter.Bans().Add(*r); errors.Is(err, ratelimit.ErrBansFull) {
 		return journal.Pending{}, errorf(api.Overload, "no memory for another ban: end some, or raise the settings max-bans and memory-limit")
 	} else if err != nil {
-		return journal.Pending{}, &Error{api.BadArg, err.Error()}
+		return journal.Pending{}, banError(err)
 	}
 	asked := r.Until
 	if held, ok, err := e.limiter.Bans().Get(r.Rule, r.Key...); err == nil && ok {
@@ -92,6 +92,14 @@ func (e *Engine) ban(r *ratelimit.BanRecord) (journal.Pending, error) {
 		e.hub.publish(banEvent(r))
 	}
 	return e.write(banLine{Ban: r})
+}
+
+// banError returns err, of a ban that a client has sent, as an *Error. That of the store is one.
+func banError(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{api.BadArg, err.Error()}
 }
 
 // Unban ends the ban of a key under a rule, and reports whether there was one. The
@@ -136,7 +144,7 @@ func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 	defer e.banMu.Unlock()
 	ok, err := e.limiter.Bans().Remove(r.Rule, r.Key...)
 	if err != nil {
-		return false, journal.Pending{}, &Error{api.BadArg, err.Error()}
+		return false, journal.Pending{}, banError(err)
 	}
 	if !ok {
 		return false, journal.Pending{}, nil

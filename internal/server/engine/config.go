@@ -41,9 +41,10 @@ type Config struct {
 	// Bans bounds the number of bans, remembered ones included; 0 means a million.
 	Bans int
 
-	// Store returns the store of limits that is reached by a network, for the rules that
-	// the Engine begins with. nil means this process's memory.
-	Store func(*ratelimit.Set) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error)
+	// Store returns the store of limits and bans that is reached by a network, for the rules
+	// that the Engine begins with. The store calls onBan for each ban that a rule has begun.
+	// nil means this process's memory.
+	Store func(set *ratelimit.Set, onBan func(ratelimit.BanRecord)) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error)
 
 	// StoreTimeout bounds each call of Store; 0 means 20 ms.
 	StoreTimeout time.Duration

@@ -115,7 +115,7 @@ func newLimiter(c *Config, banned func(ratelimit.BanRecord)) (*ratelimit.Limiter
 	limits := ratelimit.Config{Budget: c.Budget, Bans: c.Bans, OnBan: banned, StoreTimeout: c.StoreTimeout}
 	if c.Store != nil {
 		var err error
-		if limits.Store, err = c.Store(c.Rules.Limits); err != nil {
+		if limits.Store, err = c.Store(c.Rules.Limits, banned); err != nil {
 			return nil, err
 		}
 	}

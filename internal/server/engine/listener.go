@@ -37,6 +37,10 @@ type ListenerConfig struct {
 	// there is no rules file. Without dropBans, rules that would drop bans are an error.
 	Reload func(dropBans bool) (api.RuleChanges, error)
 
+	// Store returns the state of the store that servers share; nil means that limits and
+	// bans are in memory.
+	Store func() *api.StoreStatus
+
 	// Version is the version that clients are told; "" means "devel".
 	Version string
 

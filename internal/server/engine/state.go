@@ -118,6 +118,7 @@ type Restorer struct {
 	Limits, Counts lately.Imported
 	Old            int // records of an earlier version, which are left out
 	Other          int // records of counters that count otherwise now
+	InStore        int // records of limits and bans, which are left out if there is a store
 }
 
 // Restorer returns a Restorer for e.
@@ -133,6 +134,10 @@ func (r *Restorer) Record(record journal.Record) error {
 	data := record.Data
 	switch record.Type {
 	case recordLimits:
+		if r.e.config.Store != nil { // it has them
+			r.InStore++
+			return nil
+		}
 		return r.restore(&r.Limits, data, r.e.limiter.Import)
 	case recordCounter:
 		return r.begin(data)
@@ -223,6 +228,10 @@ func (r *Restorer) begin(data []byte) (err error) {
 func (r *Restorer) Ban(data []byte) error {
 	if err := cmp.Or(r.e.requireLive(), r.Wait()); err != nil {
 		return err
+	}
+	if r.e.config.Store != nil {
+		r.InStore++
+		return nil
 	}
 	var line banLine
 	if err := json.Unmarshal(data, &line); err != nil {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -45,6 +46,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	m.hot(c.s)
 	m.rules(c.s)
 	m.storage(c.s)
+	m.store(c.s)
 	m.enforcement(c.s)
 	m.logs(c.s)
 	m.listener("http", c.s.Listener)
@@ -181,6 +183,18 @@ func (m metricWriter) storage(s *Server) {
 	m.flag("snapshot_failing", "1 if the last snapshot could not be written, else 0.", x.SnapshotError != "")
 	m.gauge("journal_lost_records", "Records of bans that the journal lacked when the server started: they were damaged or removed.", int64(x.Lost))
 	m.gauge("journal_missing_bans", "Changes of bans that are neither in the journal nor in a snapshot.", int64(x.MissingBans))
+}
+
+func (m metricWriter) store(s *Server) {
+	if s.Store == nil {
+		return
+	}
+	x := s.Store()
+	m.flag("store_up", "1 if the store that servers share answered last, else 0.", x.Up)
+	m.send(prometheus.GaugeValue, "store_latency_seconds", "The last round trip to the store.", (time.Duration(x.Latency) * time.Microsecond).Seconds(), nil)
+	m.counter("store_failures_total", "Calls of the store that failed. Decisions among them were made as on_store_failure says.", x.Failures)
+	m.gauge("store_nodes", "Servers that share the store, this one included.", int64(x.Nodes))
+	m.gauge("store_nodes_other_rules", "Of these, servers that enforce other rules than this one.", int64(x.OtherRules))
 }
 
 func (m metricWriter) enforcement(s *Server) {

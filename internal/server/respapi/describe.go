@@ -123,8 +123,9 @@ func info(c *conn, args [][]byte) error {
 		{"Stats", (*Server).infoStats},
 		{"Replication", func(*Server) string { return "role:master\r\n" }},
 		{"Rules", (*Server).infoRules},
+		{"Store", (*Server).infoStore},
 	} {
-		if !wanted(args[1:], section.name) {
+		if !wanted(args[1:], section.name) || section.name == "Store" && c.s.Store == nil {
 			continue
 		}
 		if b.Len() > 0 {
@@ -178,4 +179,10 @@ func (s *Server) infoRules() string {
 		state = "the last reload failed"
 	}
 	return fmt.Sprintf("rules:%d\r\nrules_reloads:%d\r\nrules_state:%s\r\n", len(s.Engine.RuleInfos()), status.Reloads, state)
+}
+
+func (s *Server) infoStore() string {
+	x := s.Store()
+	return fmt.Sprintf("store_up:%d\r\nstore_latency_us:%d\r\nstore_failures:%d\r\nstore_rules_hash:%s\r\nstore_nodes:%d\r\nstore_nodes_other_rules:%d\r\n",
+		oneIf(x.Up), x.Latency, x.Failures, x.RulesHash, x.Nodes, x.OtherRules)
 }

@@ -214,6 +214,8 @@ function rail(signal) {
   const rules = facts({ file: 'File', since: 'In force for', reloads: 'Reloads' });
   const disk = h('p', { class: 'health bad', hidden: true });
   const cause = h('p', { class: 'why', hidden: true });
+  const shared = h('p', { class: 'health', hidden: true });
+  const differs = h('p', { class: 'why', hidden: true });
   const server = facts({ held: 'Bans in force', remembered: 'Bans remembered', full: 'Bans refused for memory', subscribers: 'Subscribers', clock: 'Clock', up: 'Up for', version: 'Version' });
   const show = () => {
     const s = live.status;
@@ -242,6 +244,14 @@ function rail(signal) {
     disk.hidden = cause.hidden = !broken;
     setText(disk, s.storage?.journal_error ? 'Bans are not written to disk' : 'Snapshots are not written to disk');
     setText(cause, broken ? `${broken}. Decisions go on; what changes now may not survive a restart.` : '');
+    const store = s.store;
+    shared.hidden = differs.hidden = !store;
+    if (store) {
+      const good = store.up && !store.other_rules;
+      setText(shared, !store.up ? 'Store is down' : store.other_rules ? 'Servers enforce different rules' : `Limits are shared by ${count(store.nodes)} ${store.nodes === 1 ? 'server' : 'servers'}`);
+      shared.className = `health ${good ? 'good' : 'bad'}`;
+      setText(differs, !store.up ? `${store.error ?? ''} Rules decide as their on_store_failure says.` : store.other_rules ? `${count(store.other_rules)} of ${count(store.nodes)} have other rules than this one.` : '');
+    }
   };
   on('status second', signal, show);
   poll(4000, signal, async () => {
@@ -250,5 +260,5 @@ function rail(signal) {
   });
   show();
   return h('div', { class: 'rail' },
-    panel('Memory', 'memory', meter, used, memory.node), panel('Rules file', 'rulesfile', health, why, rules.node), panel('Server', 'server', disk, cause, server.node));
+    panel('Memory', 'memory', meter, used, memory.node), panel('Rules file', 'rulesfile', health, why, rules.node), panel('Server', 'server', disk, cause, shared, differs, server.node));
 }

@@ -1,0 +1,298 @@
+package server
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/redistest"
+)
+
+const sharedRules = `version: 1
+limits:
+  - {name: shared, key: client, limit: 4 per 1h}
+  - {name: closed, key: user, limit: 4 per 1h, on_store_failure: closed}
+`
+
+// A node is a server with its limits in Redis.
+type node struct {
+	*Server
+	t     *testing.T
+	url   string
+	rules string // the path of the file
+	log   *safeBuffer
+}
+
+// newNode starts a server that shares limits in the store of that URL.
+func newNode(t *testing.T, store string, change ...func(*Config)) *node {
+	t.Helper()
+	n := &node{t: t, rules: filepath.Join(t.TempDir(), "rules.yaml"), log: new(safeBuffer)}
+	n.write(sharedRules)
+	c := Config{
+		RESP: "127.0.0.1:0", HTTP: "127.0.0.1:0", RulesFile: n.rules, RulesPoll: -1, ShutdownDelay: -1, Store: store, StoreTimeout: 10 * time.Second,
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	n.Server, n.url = startedWith(t, c, slog.New(slog.NewTextHandler(n.log, nil)))
+	return n
+}
+
+func (n *node) write(rules string) {
+	n.t.Helper()
+	if err := os.WriteFile(n.rules, []byte(rules), 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// resp returns the answers to lines that are sent together.
+func (n *node) resp(lines ...string) string {
+	n.t.Helper()
+	addr, _ := n.Addresses()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, strings.Join(append(lines, "QUIT", ""), "\r\n"))
+	text, err := io.ReadAll(bufio.NewReader(conn))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// take takes once of a rule over HTTP, and reports whether that was allowed.
+func (n *node) take(rule, key string) bool {
+	n.t.Helper()
+	code, text := posted(n.t, n.url+"/v1/take", fmt.Sprintf(`{"rule":%q,"key":%q}`, rule, key))
+	var d api.Decision
+	if err := json.Unmarshal([]byte(text), &d); err != nil || code != 200 {
+		n.t.Fatalf("%d %s: %v", code, text, err)
+	}
+	return d.Allowed
+}
+
+// store returns the state of the store that n tells.
+func (n *node) state() api.StoreStatus {
+	n.t.Helper()
+	_, text := got(n.t, n.url+"/v1/status")
+	var s api.Status
+	if err := json.Unmarshal([]byte(text), &s); err != nil || s.Store == nil {
+		n.t.Fatalf("%s: %v", text, err)
+	}
+	return *s.Store
+}
+
+func (n *node) wantReady(want int) {
+	n.t.Helper()
+	eventually(n.t, fmt.Sprint("/readyz ", want), func() bool {
+		code, _ := got(n.t, n.url+"/readyz")
+		return code == want
+	})
+}
+
+// TestServersShareLimits takes over RESP from one server and over HTTP from another: both
+// together have one limit. They tell whether they enforce the same rules.
+func TestServersShareLimits(t *testing.T) {
+	redis := redistest.Own(t)
+	store := "unix://" + redis.Socket()
+	a, b := newNode(t, store), newNode(t, store)
+	if text := a.resp("TAKE shared 192.0.2.1", "TAKE shared 192.0.2.1"); strings.Count(text, "*7\r\n:1\r\n:4\r\n") != 2 {
+		t.Errorf("two are allowed over RESP: %q", text)
+	}
+	for i, want := range []bool{true, true, false} {
+		if got := b.take("shared", "192.0.2.1"); got != want {
+			t.Errorf("decision %d over HTTP: allowed %v, want %v", i, got, want)
+		}
+	}
+	if text := a.resp("TAKE shared 192.0.2.1", "INFO store"); !strings.HasPrefix(text, "*7\r\n:0\r\n:4\r\n:0\r\n") || !strings.Contains(text, "store_up:1\r\n") {
+		t.Errorf("the fifth over RESP: %q", text)
+	}
+	a.wantReady(200)
+	eventually(t, "two nodes with the same rules", func() bool {
+		x, y := a.state(), b.state()
+		return x.Nodes == 2 && y.Nodes == 2 && x.OtherRules+y.OtherRules == 0 && x.RulesHash == y.RulesHash && x.Up && x.Failures == 0
+	})
+	b.write(strings.Replace(sharedRules, "4 per 1h", "5 per 1h", 1))
+	if err := b.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if !b.take("shared", "192.0.2.1") || b.take("shared", "192.0.2.1") {
+		t.Error("after a reload the limit is 5, of which 4 are used")
+	}
+	eventually(t, "two nodes with other rules", func() bool { return a.state().OtherRules == 1 && b.state().OtherRules == 1 })
+	_, text := got(t, a.url+"/metrics")
+	for _, want := range []string{"lately_store_up 1", "lately_store_nodes 2", "lately_store_nodes_other_rules 1", "lately_store_failures_total 0"} {
+		if !strings.Contains(text, "\n"+want+"\n") {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+}
+
+// TestStoreDies kills Redis under a server, and starts another. Meanwhile the rules decide as
+// they say, and the server is not ready.
+func TestStoreDies(t *testing.T) {
+	redis := redistest.Own(t)
+	n := newNode(t, "unix://"+redis.Socket())
+	n.wantReady(200)
+	if !n.take("closed", "ada") {
+		t.Error("refused in an empty Redis")
+	}
+	redis.Kill()
+	if n.take("closed", "ada") {
+		t.Error("a rule with on_store_failure: closed allows without its store")
+	}
+	for i := range 5 {
+		if got, want := n.take("shared", "192.0.2.1"), i < 4; got != want {
+			t.Errorf("decision %d in local memory: allowed %v, want %v", i, got, want)
+		}
+	}
+	n.wantReady(503)
+	if s := n.state(); s.Up || s.Error == "" || s.Failures < 6 {
+		t.Errorf("the state without Redis: %+v", s)
+	}
+	if err := redis.Run(); err != nil {
+		t.Fatal(err)
+	}
+	n.wantReady(200)
+	if !n.take("closed", "ada") {
+		t.Error("refused, though Redis is back")
+	}
+	if text := n.log.String(); !strings.Contains(text, "the store of limits is down") || strings.Count(text, "the store of limits is up") != 2 {
+		t.Errorf("the log does not tell:\n%s", text)
+	}
+}
+
+// TestStartWithoutStore starts a server before its Redis.
+func TestStartWithoutStore(t *testing.T) {
+	redis := redistest.Own(t)
+	redis.Kill()
+	n := newNode(t, "unix://"+redis.Socket())
+	n.wantReady(503)
+	if n.take("closed", "ada") || !n.take("shared", "192.0.2.1") {
+		t.Error("without a store, closed is allowed or local is refused")
+	}
+	if text := n.resp("BAN shared 192.0.2.1 1h", "REFUND shared 192.0.2.1"); strings.Count(text, "-OVERLOAD the store of limits failed: it was not reached since the start") != 2 {
+		t.Errorf("commands without a store answer %q", text)
+	}
+	n.write(strings.Replace(sharedRules, "4 per 1h", "1 per 1h", 1))
+	if err := n.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if err := redis.Run(); err != nil {
+		t.Fatal(err)
+	}
+	n.wantReady(200)
+	if !n.take("closed", "ada") || !n.take("shared", "192.0.2.7") || n.take("shared", "192.0.2.7") {
+		t.Error("Redis does not decide by the rules of the reload")
+	}
+}
+
+// TestStoreUser uses the ACL user of the documentation, and a wrong password, which is in no
+// log and no answer.
+func TestStoreUser(t *testing.T) {
+	page, err := os.ReadFile("../../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	redis := redistest.Own(t)
+	client := redis.Client(t)
+	for line := range strings.Lines(string(page)) {
+		if strings.HasPrefix(line, "ACL ") {
+			if err := client.Do(t.Context(), client.B().Arbitrary(strings.Fields(line)...).Build()).Error(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	right := newNode(t, "unix://lately:password@"+redis.Socket(), func(c *Config) { c.StorePrefix = "lately:" })
+	if !right.take("closed", "ada") || !right.state().Up || right.state().Failures > 0 {
+		t.Errorf("the documented user: %+v\n%s", right.state(), right.log)
+	}
+	wrong := newNode(t, "unix://lately:hunter2@"+redis.Socket())
+	wrong.wantReady(503)
+	_, status := got(t, wrong.url+"/v1/status")
+	_, metrics := got(t, wrong.url+"/metrics")
+	if !strings.Contains(status, "WRONGPASS") || !strings.Contains(wrong.log.String(), "WRONGPASS") {
+		t.Errorf("a wrong password: %s\n%s", status, wrong.log)
+	}
+	if all := status + metrics + wrong.log.String() + wrong.resp("INFO"); strings.Contains(all, "hunter2") {
+		t.Error("the password is shown")
+	}
+}
+
+// TestStoreRules starts with rules that the store cannot keep.
+func TestStoreRules(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	text := sharedRules + "  - name: moving\n    key: client\n    limit: 100 per 1m\n    adapt: {steps: [200 below 1000 per 1s], above: 50}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFile: path, Store: "unix:///nowhere"}, "test", nil)
+	if want := path + `:5:11: rule "moving": adapt: `; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v; want %s", err, want)
+	}
+}
+
+// TestStoreSettings names what is wrong with the settings of the store, and shows no password.
+func TestStoreSettings(t *testing.T) {
+	for _, x := range []struct {
+		c    Config
+		want string
+	}{
+		{Config{Store: "redis://u:pa/ss@host"}, "store: must be the URL of Redis or Valkey"},
+		{Config{Store: "http://u:ss@host"}, "store: must be the URL"},
+		{Config{StorePrefix: "x:"}, "store: missing"},
+		{Config{Store: "redis://h", StoreCA: "f"}, "store-ca and store-cert: set for a store without TLS"},
+		{Config{Store: "rediss://h", StoreCert: "f"}, "store-cert and store-key: one is missing"},
+		{Config{Store: "redis://h", EventTime: true}, "event-time and store: both set"},
+		{Config{Store: "redis://h", StorePrefix: "{a}"}, "store-prefix: "},
+	} {
+		if err := x.c.Validate(); err == nil || !strings.HasPrefix(err.Error(), x.want) || strings.Contains(err.Error(), "ss@") {
+			t.Errorf("%+v: %v; want %s", x.c, err, x.want)
+		}
+	}
+	var c Config
+	for _, s := range c.Settings() {
+		if s.Name != "store" {
+			continue
+		}
+		if err := s.SetText("redis://u:pa/ss@host"); err == nil || strings.Contains(err.Error(), "ss@") {
+			t.Errorf("the flag: %v", err)
+		}
+	}
+	if err := ReadSettings(new(Config), "lately.yaml", []byte("store: redis://u:pa/ss@host\n")); err == nil || strings.Contains(err.Error(), "ss@") {
+		t.Errorf("the settings file: %v", err)
+	}
+}
+
+// TestStoreWithData starts a server with a store on the data directory of one without: the limits
+// and bans of the directory are not in force, and it says so.
+func TestStoreWithData(t *testing.T) {
+	data := t.TempDir()
+	before := newNode(t, "", func(c *Config) { c.Data, c.StoreTimeout = data, 0 })
+	before.resp("TAKE shared 192.0.2.1 COST 4", "BAN shared 192.0.2.2 1h", "ADD pages / 3")
+	if err := before.save(); err != nil {
+		t.Fatal(err)
+	}
+	copied := copied(t, data)
+	after := newNode(t, "unix://"+redistest.Own(t).Socket(), func(c *Config) { c.Data = copied })
+	if !after.take("shared", "192.0.2.1") || !after.take("shared", "192.0.2.2") {
+		t.Error("limits or bans of the directory are in force")
+	}
+	if text := after.resp("SUM pages /"); !strings.HasPrefix(text, ":3\r\n") {
+		t.Errorf("counters are not restored: %q", text)
+	}
+	if !strings.Contains(after.log.String(), "limits and bans of the data directory are not in force: those of the store are") {
+		t.Errorf("the log does not tell:\n%s", after.log)
+	}
+}
