@@ -295,6 +295,19 @@ func TestCalls(t *testing.T) {
 			}, Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}},
 		},
 		{
+			"explain", `{"values":["a","b"],"since":"2026-01-02T03:04:05Z","refusals":[{"rule":"r","sentence":"s","fields":["client"],"key":["a"],"count":3,` +
+				`"first":"2026-01-02T03:04:05Z","last":"2026-01-02T03:05:05Z","example":{"time":"2026-01-02T03:04:05Z","path":"/p","decision":{"limit":1}},"ban":` + banText + `}]}`,
+			"GET", "/v1/explain?key=a&key=b", "",
+			func(ctx context.Context, c *Client) (result, error) {
+				x, err := c.Explain(ctx, "a", "b")
+				return result{x}, err
+			},
+			result{api.Explanation{Values: []string{"a", "b"}, Since: at, Refusals: []api.Refusal{{
+				Rule: "r", Sentence: "s", Fields: []string{"client"}, Key: api.KeyOf("a"), Count: 3, First: at, Last: at.Add(time.Minute),
+				Example: api.RefusedEvent{Time: at, Path: "/p", Decision: api.Decision{Limit: 1}}, Ban: &ban,
+			}}}},
+		},
+		{
 			"reload", `{"added":["a"],"removed":["b"],"changed":["counter c"],"bans_dropped":4}`, "POST", "/v1/rules/reload", `{"drop_bans":true}`,
 			func(ctx context.Context, c *Client) (result, error) {
 				changes, err := c.Reload(ctx, true)

@@ -59,6 +59,12 @@ func (c *Client) Key(ctx context.Context, fields, values []string) (api.KeyRepor
 	return get[api.KeyReport](ctx, c, "/v1/key", url.Values{"field": fields, "value": values})
 }
 
+// Explain returns which keys that have all of these values, such as an address, a user or a
+// path, were refused lately, and why.
+func (c *Client) Explain(ctx context.Context, values ...string) (api.Explanation, error) {
+	return get[api.Explanation](ctx, c, "/v1/explain", url.Values{"key": values})
+}
+
 func counterPath(counter, verb string) string {
 	return "/v1/counters/" + url.PathEscape(counter) + "/" + verb
 }

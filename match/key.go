@@ -218,6 +218,28 @@ func (k Key) Parts(key []byte) iter.Seq[[]byte] {
 	}
 }
 
+// Has reports whether v is one of the values of a key that k has made: of a client, v may
+// be any spelling of the same one, and of a field with alternatives, v may lack the name
+// of its field.
+func (k Key) Has(key []byte, v string) bool {
+	i := -1
+	for part := range k.Parts(key) {
+		i++
+		if string(part) == v {
+			return true
+		}
+		if client := k.ClientOf(i, part); client != nil && string(k.fold.Append(nil, []byte(v))) == string(client) {
+			return true
+		}
+		if r := &k.refs[i]; r.either != nil {
+			if _, rest := r.given(string(part)); rest == v {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // AppendShape appends a description of k to dst: the same bytes for equal keys, in this
 // and every other process. A reader of exported counts compares it with its own key's.
 func (k Key) AppendShape(dst []byte) []byte {

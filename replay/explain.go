@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -194,29 +192,11 @@ func (x *explaining) begin(j *judging) {
 		keys := j.rules[i].keys
 		has := make([]bool, len(keys.texts))
 		for id := 1; id < len(has); id++ {
-			has[id] = keyHas(j.rules[i].Key, keys.texts[id], value)
+			has[id] = j.rules[i].Key.Has([]byte(keys.texts[id]), value)
 		}
 		x.ofRule = append(x.ofRule, has)
 		x.trails = append(x.trails, make([]trail, len(keys.texts)))
 	}
-}
-
-// keyHas reports whether a value of a key that k made is this one, or as a client the
-// same one.
-func keyHas(k match.Key, key, value string) bool {
-	fields := k.Fields()
-	for i, part := range parts(k, key) {
-		if client := k.ClientOf(i, []byte(part)); client != nil && string(k.Fold().Append(nil, []byte(value))) == string(client) {
-			return true
-		}
-		if strings.Contains(fields[i], "|") {
-			_, part, _ = strings.Cut(part, ":")
-		}
-		if part == value {
-			return true
-		}
-	}
-	return false
 }
 
 // add is called for each event in the order of judging.

@@ -27,14 +27,21 @@ be written; 2 the command line is wrong, and nothing was done; 130 interrupted.`
 // connectFlags is the flags of all commands that ask a running server: where it is, and
 // the token for it.
 type connectFlags struct {
+	name                    string // of the flag with the address
 	addr, tokenFile, caFile string
 	insecure                bool
 }
 
 // register adds the flags to cmd.
 func (f *connectFlags) register(cmd *cobra.Command) {
+	f.registerAs(cmd, "addr", "http://127.0.0.1:7380", "`ADDRESS` of the server's HTTP listener")
+}
+
+// registerAs is register with another flag for the address.
+func (f *connectFlags) registerAs(cmd *cobra.Command, name, byDefault, usage string) {
+	f.name = name
 	flags := cmd.Flags()
-	flags.StringVar(&f.addr, "addr", "http://127.0.0.1:7380", "`ADDRESS` of the server's HTTP listener")
+	flags.StringVar(&f.addr, name, byDefault, usage)
 	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token for the server (default: the token in "+tokenVariable+", if it is set)")
 	flags.StringVar(&f.caFile, "ca-file", "", "`FILE` with the certificates (PEM) to trust instead of the system's")
 	flags.BoolVar(&f.insecure, "insecure", false, "send the token to another machine without encryption")
@@ -59,7 +66,7 @@ func (f *connectFlags) client() (*client.Client, error) {
 	}
 	c, err := client.New(f.addr, config)
 	if err != nil {
-		return nil, fmt.Errorf("--addr: %w", err)
+		return nil, fmt.Errorf("--%s: %w", f.name, err)
 	}
 	return c, nil
 }

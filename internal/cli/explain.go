@@ -12,17 +12,17 @@ import (
 
 // explainFlags is the flags of the explain command as they are given.
 type explainFlags struct {
+	answerFlags
 	config replay.ExplainConfig
 	inputs inputFlags
 	rules  string
 	at     string
-	json   bool
 }
 
 func newExplain() *cobra.Command {
 	var f explainFlags
 	cmd := &cobra.Command{
-		Use:   "explain [flags] --rules FILE --key KEY FILE...",
+		Use:   "explain [flags] --key KEY { --rules FILE FILE... | --server ADDRESS }",
 		Short: "Say why a client was refused: the rule, the events in its window, the ban",
 		Long: `Explain judges the events of logs under a rules file, as lately replay --rules does, and explains one
 decision about --key: what the rules mean, the events that filled the window of the limit, with file and
@@ -32,18 +32,30 @@ KEY is a client or another value that a rule counts by, such as a user or a path
 event of it that was refused is explained, or the last one if none was; with --at, the last one at or
 before that time.
 
+With --server it reads no log, but asks a running server which keys with the value KEY it refused lately: how often and
+since when, one of the events, what each rule decides now, and the ban. The server keeps the recent refusals of some
+16,000 keys; the answer says since when none is missing. The token needs the role read.
+
 Exit codes: 0 success; 1 a file could not be read, or not to its end, or no rule judges an event of the
-key, or the output could not be written; 2 the command line or the rules file is wrong; 130 interrupted.`,
+key, or the server cannot be reached or answers with an error, or the output could not be written; 2 the command line
+or the rules file is wrong; 130 interrupted.`,
 		Example: `  lately explain --rules rules.yaml --key 203.0.113.245 access.log.gz
-  lately explain --rules rules.yaml --key /login --at "2026-03-02 13:56" access.log`,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+  lately explain --rules rules.yaml --key /login --at "2026-03-02 13:56" access.log
+  lately explain --server 127.0.0.1:7380 --key 203.0.113.245`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.addr != "" {
+				return f.live(cmd, args)
+			}
+			return f.run(cmd, args)
+		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.rules, "rules", "", "rules `FILE` (required)")
+	flags.StringVar(&f.rules, "rules", "", "rules `FILE` (required without --server)")
 	flags.StringVar(&f.config.Value, "key", "", "`KEY` to explain: a client, a user, a path (required)")
 	flags.StringVar(&f.at, "at", "", "explain the last event at or before `TIME`, such as \"2024-01-29 10:05\", or -2h: two hours before the log's end")
 	f.inputs.register(cmd, &f.config.Config)
 	flags.BoolVar(&f.json, "json", false, "print the explanation as JSON")
+	f.registerAs(cmd, "server", "", "ask the server whose HTTP listener has this `ADDRESS`, instead of logs")
 	return cmd
 }
 

@@ -116,8 +116,12 @@ func keyReport(w io.Writer, r *api.KeyReport) {
 	}
 	for i := range r.Bans {
 		b := &r.Bans[i]
-		fmt.Fprintf(w, "  ban\t%s\tsince %s, until %s UTC, by %s%s\n", visible(b.Rule), stamp(b.Since), stamp(b.Until), visible(b.Source), reasonText(visible(b.Reason)))
+		fmt.Fprintf(w, "  ban\t%s\t%s\n", visible(b.Rule), banText(b))
 	}
+}
+
+func banText(b *api.Ban) string {
+	return fmt.Sprintf("since %s, until %s UTC, by %s%s", stamp(b.Since), stamp(b.Until), visible(b.Source), reasonText(visible(b.Reason)))
 }
 
 // nextDecision says what a rule would decide about the next event of a key.

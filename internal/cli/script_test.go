@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"os"
@@ -12,6 +13,8 @@ import (
 	_ "time/tzdata" // the machine that tests may have no time zone database
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lately-go/lately/client"
 )
 
 // update rewrites the expected outputs in the scripts.
@@ -40,6 +43,7 @@ func TestServerScripts(t *testing.T) {
 		env.Setenv("ADDR", serve(t, args...).http)
 		return nil
 	}
+	params.Cmds["take"] = takeKey
 	testscript.Run(t, params)
 }
 
@@ -80,6 +84,25 @@ func hexFile(ts *testscript.TestScript, neg bool, args []string) {
 	text, err := strconv.Unquote(`"` + args[1] + `"`)
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
+}
+
+// takeKey counts events of a key under a rule of the server: take N RULE KEY, where KEY is a
+// Go string without its quotes.
+func takeKey(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: take N RULE KEY")
+	}
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	key, err := strconv.Unquote(`"` + args[2] + `"`)
+	ts.Check(err)
+	c, err := client.New(ts.Getenv("ADDR"), client.Config{})
+	ts.Check(err)
+	defer c.Close()
+	for range n {
+		_, err := c.Take(context.Background(), args[1], 1, key)
+		ts.Check(err)
+	}
 }
 
 // jsonValue compares a value in the JSON on standard output with a text:

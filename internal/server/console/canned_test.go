@@ -224,3 +224,22 @@ func (f *fakeAPI) key(fields, values []string, now time.Time) object {
 		},
 	}
 }
+
+// explanation is why the key of these values was refused: under its own rule, with all that
+// is known of an event, and as a part of another key.
+func explanation(values []string, now time.Time) object {
+	first, last := now.Add(-18*time.Minute), now.Add(-4*time.Second)
+	decision := func(until int64) object {
+		return object{"allowed": false, "limit": 600, "remaining": 0, "retry_after_ms": 41_200, "reset_after_ms": 60_000, "rule": "per-client", "banned_until_ms": until}
+	}
+	return object{"values": values, "since": now.Add(-26 * time.Hour), "refusals": list{
+		object{
+			"rule": "per-client", "sentence": "per-client: a client may make 600 requests per 1m.", "fields": list{"client"}, "key": values, "count": 4127, "first": first, "last": last,
+			"example": object{"time": last, "method": "GET", "host": "shop.example.org", "path": "/search/" + strings.Repeat("a-long-path/", 20) + evil[0], "decision": decision(0)},
+		},
+		object{
+			"rule": "login", "sentence": "login: a combination of client and user may make 5 requests per 10m.", "fields": list{"client", "user"}, "key": list{values[0], "ada" + evil[1]}, "count": 1, "first": last, "last": last,
+			"example": object{"time": last, "decision": decision(now.Add(time.Hour).UnixMilli())},
+		},
+	}}
+}

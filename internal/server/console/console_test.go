@@ -296,14 +296,14 @@ func testNarrow(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
 	p := b.Open(t, f.URL+"/#/key?field=client&field=user&value=192.0.2.200&value=ada", 390, 840)
 	p.Wait(isLive)
-	p.Wait(`document.querySelectorAll('.keybanrow').length === 1 && document.querySelectorAll('.verdictrow').length === 2`)
+	p.Wait(`document.querySelectorAll('.keybanrow').length === 1 && document.querySelectorAll('.verdictrow').length === 2 && document.querySelectorAll('.refusalrow').length === 2`)
 	for _, width := range []int{340, 360, 390, 430, 600, 900} {
 		p.Size(width, 840)
 		var bad []string
 		p.JS(`(() => {
 			const bad = [];
 			if (document.documentElement.scrollWidth > innerWidth) bad.push('the page is wider than the screen');
-			for (const e of document.querySelectorAll('.keybanrow > *, .verdictrow > *')) {
+			for (const e of document.querySelectorAll('.keybanrow > *, .verdictrow > *, .refusalrow > *')) {
 				const { width, height } = e.getBoundingClientRect();
 				if (height > 30 && width < 120) bad.push(e.className + ' is ' + width.toFixed() + ' wide and ' + height.toFixed() + ' high: ' + e.textContent);
 			}
@@ -315,6 +315,8 @@ func testNarrow(t *testing.T, b *browsertest.Browser) {
 		if width == 390 {
 			p.JS(`document.querySelector('.keybanrow').scrollIntoView({block: 'center'})`, nil)
 			p.Picture("phone-banned-key")
+			p.JS(`document.querySelector('.refusals').scrollIntoView({block: 'center'})`, nil)
+			p.Picture("phone-refusals")
 		}
 	}
 	p.Clean()

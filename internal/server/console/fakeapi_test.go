@@ -288,6 +288,8 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 		answer(w, object{"top": top(q.Get("n"))})
 	case "counters/pages/top":
 		answer(w, object{"top": list{object{"key": []string{"/search"}, "lo": 400, "hi": 410}}})
+	case "explain":
+		answer(w, explanation(q["key"], now))
 	case "key":
 		answer(w, f.key(q["field"], q["value"], now))
 	default:

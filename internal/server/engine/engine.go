@@ -46,6 +46,7 @@ type Engine struct {
 	ignored   atomic.Pointer[ignoredKeys] // changes under mu
 	past      *hotPast
 	refused   *lately.Table // see newRefused
+	recent    *refusals
 	history   history
 	totals    [totalStripes]totals
 	sessions  atomic.Uint64
@@ -100,6 +101,7 @@ func New(c Config) (*Engine, error) {
 	if e.past, err = newHotPast(); err != nil {
 		return nil, err
 	}
+	e.recent = newRefusals()
 	e.reloads.at = e.started
 	e.history.init(e)
 	e.hub.init()

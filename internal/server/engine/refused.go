@@ -24,28 +24,29 @@ func newRefused() (*lately.Table, error) {
 		lately.Window{Span: maxRefusedSpan, Slot: maxRefusedSpan / counterSlots})
 }
 
-// countRefused counts a refusal of s.key, a key of r, by r.
-// The table's key is the rule's name, a NUL byte, the shape of the rule's key and the
+// countRefused counts a refusal of s.key, a key of r, by r. ev is nil if there is only a
+// key. The table's key is the rule's name, a NUL byte, the shape of the rule's key and the
 // key, since a reload may change the rule's key.
-func (s *Session) countRefused(t time.Time, r *ratelimit.Rule) {
+func (s *Session) countRefused(t time.Time, r *ratelimit.Rule, d *ratelimit.Decision, ev *match.Event) {
 	n := len(s.key)
 	s.key = append(append(s.key, r.Name...), 0)
 	s.key = r.Key.AppendShape(s.key)
 	s.key = append(s.key, s.key[:n]...)
 	s.e.refused.AddBytesAt(t, s.key[n:], 1)
+	s.e.recent.add(t, s.key[n:], d, ev)
 	s.key = s.key[:n]
 }
 
 // countRefusedEvent counts a refusal of ev, with the key that the deciding rule takes
 // from it.
-func (s *Session) countRefusedEvent(set *ratelimit.Set, t time.Time, ev *match.Event, rule string) {
-	r, err := set.Named(rule)
+func (s *Session) countRefusedEvent(set *ratelimit.Set, t time.Time, ev *match.Event, d *ratelimit.Decision) {
+	r, err := set.Named(d.Rule)
 	if err != nil {
 		return
 	}
 	var ok bool
 	if s.key, ok = r.Key.Append(s.key[:0], ev); ok {
-		s.countRefused(t, r)
+		s.countRefused(t, r, d, ev)
 	}
 }
 
@@ -71,7 +72,7 @@ func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
 	l := e.limiter
 	list := make([]api.RefusedKey, 0, len(top))
 	for _, k := range top {
-		rule, key, ok := refusedKey(l.Set(), k.Key)
+		rule, key, ok := refusedKey(l.Set(), []byte(k.Key))
 		if !ok {
 			continue
 		}
@@ -88,8 +89,8 @@ func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
 }
 
 // refusedKey splits a key of the table into its rule and the rule's key.
-func refusedKey(set *ratelimit.Set, text string) (*ratelimit.Rule, []byte, bool) {
-	name, rest, _ := bytes.Cut([]byte(text), []byte{0})
+func refusedKey(set *ratelimit.Set, text []byte) (*ratelimit.Rule, []byte, bool) {
+	name, rest, _ := bytes.Cut(text, []byte{0})
 	r, err := set.Named(string(name))
 	if err != nil {
 		return nil, nil, false

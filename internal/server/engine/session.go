@@ -109,7 +109,7 @@ func (s *Session) checked(t time.Time, ev *match.Event, d *ratelimit.Decision) {
 	r := s.e.rules.Load()
 	switch {
 	case !d.Allowed:
-		s.countRefusedEvent(s.e.limiter.Set(), t, ev, d.Rule)
+		s.countRefusedEvent(s.e.limiter.Set(), t, ev, d)
 		return
 	case d.Unmatched:
 		s.e.unmatched.warn(s.e, &r.fields, ev)
@@ -185,7 +185,7 @@ func (s *Session) taken(rule string, d *ratelimit.Decision, values []string) {
 	l := s.e.limiter
 	if of, err := l.Set().Named(rule); err == nil && !d.Allowed {
 		if s.key, err = of.Key.Join(s.key[:0], values...); err == nil {
-			s.countRefused(l.Now(), of)
+			s.countRefused(l.Now(), of, d, nil)
 		}
 	}
 }

@@ -73,6 +73,9 @@ func listRefused(c *call) (list api.RefusedList, err error) {
 	return list, err
 }
 
+// explain answers why keys were refused.
+func explain(c *call) (api.Explanation, error) { return c.s.Engine.Explain(c.query["key"]...) }
+
 func inspectKey(c *call) (api.KeyReport, error) {
 	return c.s.Engine.Inspect(c.query["field"], c.query["value"])
 }

@@ -142,6 +142,9 @@ func keyRoutes() []route {
 			{"field", "a field of the key; once for each, in order", "client", true},
 			{"value", "its value; as many as fields", "203.0.113.9", true},
 		}},
+		{"GET", "/v1/explain", access.Read, queryHandler(explain), "explain", "Why keys were refused lately, and what the rules decide about them now", []parameter{
+			{"key", "a value that the keys have: an address, a user or a path; several if they must have all of them", "203.0.113.9", true},
+		}},
 		{"GET", "/v1/bans", access.Read, queryHandler(listBans), "bans", "List the bans in force, those that began last first", []parameter{
 			{"rule", "under this rule only", "login", false},
 			{"q", "with this text in the key or the reason", "203.0", false},

@@ -7,6 +7,7 @@ import { h, list, plain, ruleHref, setText, shown } from './dom.js';
 import { count, date, left, rate, span as spanText } from './format.js';
 import { live, on, poll } from './live.js';
 import { none, page, panel } from './parts.js';
+import { refusalPanel } from './refusals.js';
 
 export function keyView(main, params, signal) {
   const fields = params.getAll('field');
@@ -27,7 +28,7 @@ export function keyView(main, params, signal) {
   const hot = panel('Hot keys', 'keyhot', states, days);
   hot.hidden = true;
   main.append(panel('Windows', 'windowspanel', windows, noWindow.node), hot,
-    panel('What each rule would decide now', 'verdicts', rules, noRule.node), panel('Bans', 'keybans', bans, noBan.node));
+    panel('What each rule would decide now', 'verdicts', rules, noRule.node), refusalPanel(values, signal), panel('Bans', 'keybans', bans, noBan.node));
 
   let report = null;
   const again = poll(1000, signal, async () => {
