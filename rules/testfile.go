@@ -215,7 +215,9 @@ func parseStart(s string) (time.Time, error) {
 
 // parseAt parses a duration that may be 0.
 func parseAt(s string) (time.Duration, error) {
-	if s == "0" || s == "0s" {
+	switch strings.TrimPrefix(s, "0") {
+	case s:
+	case "", "ms", "s", "m", "h", "d", "w":
 		return 0, nil
 	}
 	return parseDuration(s)

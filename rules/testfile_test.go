@@ -105,6 +105,20 @@ func TestMistakesInTests(t *testing.T) {
 
 // FuzzParseTests parses anything in bounded time. What is accepted is within its bounds,
 // and what is not has mistakes with positions.
+// TestAtZero has the start of a test in each unit.
+func TestAtZero(t *testing.T) {
+	for _, zero := range []string{"0", "0ms", "0s", "0m", "0h", "0d", "0w"} {
+		if d, err := parseAt(zero); d != 0 || err != nil {
+			t.Errorf("%s: %v, %v", zero, d, err)
+		}
+	}
+	for _, bad := range []string{"", "ms", "00s", "0us", "-0s", "0.5"} {
+		if d, err := parseAt(bad); err == nil {
+			t.Errorf("%q: %v, want an error", bad, d)
+		}
+	}
+}
+
 func FuzzParseTests(f *testing.F) {
 	file := testedFile(f)
 	f.Add([]byte("version: 1\ntests:\n  - {name: a, events: [{at: 0s, event: {client: a}, repeat: 3 every 1s, expect: banned by flood}]}\n"))
