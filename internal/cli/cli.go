@@ -23,11 +23,12 @@ func Main() int {
 }
 
 const (
-	exitOK          = 0
-	exitInput       = 1
-	exitUsage       = 2
-	exitProtected   = 3
-	exitInterrupted = 130
+	exitOK           = 0
+	exitInput        = 1
+	exitUsage        = 2
+	exitProtected    = 3
+	exitNotExpressed = 3 // by lately import
+	exitInterrupted  = 130
 )
 
 // run runs one command line and returns the exit code.
@@ -112,14 +113,14 @@ could not be written; 2 the command line or the rules file is wrong, and nothing
 			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 				return fmt.Errorf("unknown command %q: did you mean %s?", args[0], strings.Join(near, " or "))
 			}
-			return fmt.Errorf("unknown command %q: must be serve, follow, replay, suggest, diff, explain, test, top, status, rules, reload, key, ban, unban, bans, validate, version or help", args[0])
+			return fmt.Errorf("unknown command %q: must be serve, follow, replay, suggest, diff, explain, test, top, status, rules, reload, key, ban, unban, bans, validate, import, version or help", args[0])
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(newServe(), newFollow(), newReplay(), newSuggest(), newDiff(), newExplain(), newTest(), newTop(), newValidate(), newVersion(),
+	root.AddCommand(newServe(), newFollow(), newReplay(), newSuggest(), newDiff(), newExplain(), newTest(), newTop(), newValidate(), newImport(), newVersion(),
 		newStatus(), newRules(), newReload(), newKey(), newBan(), newUnban(), newBans())
 	return root
 }

@@ -23,7 +23,7 @@ const modulePath = "github.com/lately-go/lately"
 // have a row; packages without a row may not exist.
 const table = `
 cmd/lately    -> internal/cli
-internal/cli  -> internal/server, internal/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
+internal/cli  -> internal/server, internal/migrate, internal/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
 cmd/samplelog -> internal/accesslogtest
 cmd/manpages  -> internal/cli, github.com/spf13/cobra
 
@@ -37,6 +37,7 @@ internal/server/console -> std
 replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, lately, internal/decompress, github.com/klauspost/compress
 internal/replaypage     -> internal/server/console, replay
 
+internal/migrate -> rules
 client      -> api, hotkey, ratelimit, match, lately, internal/resp, internal/tally
 rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately

@@ -1,0 +1,81 @@
+package migrate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/match"
+)
+
+// A jail with maxretry m bans at the m-th failure in findtime, and the next ban is twice
+// as long with bantime.increment.
+func TestFail2banBansAtMaxretry(t *testing.T) {
+	for m := 1; m <= 6; m++ {
+		l := limiter(t, Fail2ban(Source{"jail.local", fmt.Appendf(nil, "[a]\nenabled=true\nmaxretry=%d\nfindtime=10m\nbantime=1h\nbantime.increment=true\n", m)}))
+		now := time.Unix(1_700_000_000, 0)
+		var e match.Event
+		e.SetString(match.Client, "192.0.2.1")
+		for round, length := range []time.Duration{time.Hour, 2 * time.Hour, 4 * time.Hour} {
+			for hit := 1; hit <= m; hit++ {
+				now = now.Add(time.Second)
+				if d := l.TakeN(now, &e, 1); d.Allowed != (hit < m) {
+					t.Fatalf("maxretry %d, ban %d, failure %d: %+v", m, round+1, hit, d)
+				} else if !d.Allowed && !d.BannedUntil.Equal(now.Add(length)) {
+					t.Fatalf("maxretry %d, ban %d: until %v, want %v", m, round+1, d.BannedUntil.Sub(now), length)
+				}
+			}
+			now = now.Add(length)
+		}
+	}
+}
+
+func TestFail2banTime(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"600": 10 * time.Minute, "10m": 10 * time.Minute, "1h 30m": 90 * time.Minute, "1h30m": 90 * time.Minute, "2 days": 48 * time.Hour,
+		"1w": 168 * time.Hour, "1d12h": 36 * time.Hour, "3650d": maxTime,
+	} {
+		if got, ok := fail2banTime(text); !ok || got != want {
+			t.Errorf("%q: %v, %v, want %v", text, got, ok, want)
+		}
+	}
+	for _, bad := range []string{"", "-1", "0", "h", "1 fortnight", "1m x", "3651d", "99999999999999999999", "1mo", "%(x)s", "1.5h"} {
+		if got, ok := fail2banTime(bad); ok {
+			t.Errorf("%q: %v, want none", bad, got)
+		}
+	}
+}
+
+// What is missing is named, and no jail is imported with a value of another file.
+func TestFail2banNotes(t *testing.T) {
+	for text, want := range map[string]string{
+		"[a]\nenabled=true\n":                               "f:2: [a]: not imported: maxretry: missing: give the file that sets it, such as jail.conf, before this one",
+		"x=1\n":                                             `f:1: "x=1": must be a section or a setting of one`,
+		"[a]\nenabled=maybe\n":                              `f:2: [a]: enabled: "maybe": must be true or false`,
+		"[a]\nenabled=true\nmaxretry=%(b)s\n":               "f:3: [a]: not imported: maxretry: it names settings that no file has, or too many",
+		"[a]\nenabled=true\nmaxretry=%(maxretry)s":          "f:3: [a]: not imported: maxretry: it names settings that no file has, or too many",
+		"[a]\nenabled=true\nmaxretry=%(x)s\nx=%(__name__)s": `f:3: [a]: not imported: maxretry: "a": must be a number from 1 to 65536`,
+		"[a]\nenabled=true\nmaxretry=" + strings.Repeat("%(x)s", 2000) + "\nx=": "f:3: [a]: not imported: maxretry: it names settings that no file has, or too many",
+		"[DEFAULT]\nmaxretry=0\n[a]\nenabled=true\n":                            `f:2: [a]: not imported: maxretry: "0": must be a number from 1 to 65536`,
+	} {
+		r := Fail2ban(Source{"f", []byte(text)})
+		found := false
+		for _, n := range r.Notes {
+			found = found || n.String() == want
+		}
+		if !found || strings.Contains(string(r.Rules), "\nbans:") {
+			t.Errorf("%q: %v, want %s\n%s", text, r.Notes, want, r.Rules)
+		}
+	}
+	// A later file overrides an earlier one.
+	r := Fail2ban(Source{"jail.conf", []byte("[DEFAULT]\nbantime=10m\nfindtime=10m\nmaxretry=5\n[a]\n")}, Source{"jail.local", []byte("[a]\nenabled=true\nmaxretry=3\n")})
+	if len(r.Notes) > 0 || !strings.Contains(string(r.Rules), "after: 2 hits in 10m, for: 10m, mode: shadow") {
+		t.Errorf("%v\n%s", r.Notes, r.Rules)
+	}
+}
+
+func FuzzFail2ban(f *testing.F) {
+	seed(f, "jail.local")
+	f.Fuzz(func(t *testing.T, data []byte) { check(t, Fail2ban, data) })
+}
