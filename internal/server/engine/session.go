@@ -182,8 +182,11 @@ func (s *Session) Take(rule string, cost uint64, key ...string) (d ratelimit.Dec
 // taken counts the decision about a key under a rule.
 func (s *Session) taken(rule string, d *ratelimit.Decision, values []string) {
 	s.count(d)
+	if d.Allowed {
+		return
+	}
 	l := s.e.limiter
-	if of, err := l.Set().Named(rule); err == nil && !d.Allowed {
+	if of, err := l.Set().Named(rule); err == nil {
 		if s.key, err = of.Key.Join(s.key[:0], values...); err == nil {
 			s.countRefused(l.Now(), of, d, nil)
 		}
