@@ -14,8 +14,9 @@ import (
 
 // importers are the tools whose files lately import reads.
 var importers = map[string]func(...migrate.Source) *migrate.Result{
-	"fail2ban": migrate.Fail2ban,
-	"nginx":    migrate.Nginx,
+	"fail2ban":        migrate.Fail2ban,
+	"nginx":           migrate.Nginx,
+	"envoy-ratelimit": migrate.Envoy,
 }
 
 // maxImport is the size of the largest file that is imported, in bytes.
@@ -24,8 +25,8 @@ const maxImport = 1 << 20
 func newImport() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "import [flags] fail2ban|nginx FILE...",
-		Short: "Write the limits and bans of fail2ban or nginx as a rules file",
+		Use:   "import [flags] fail2ban|nginx|envoy-ratelimit FILE...",
+		Short: "Write the limits and bans of fail2ban, nginx or Envoy as a rules file",
 		Long: `Import reads the configuration of another tool and writes a rules file to standard output, with the line that each
 rule is from. Nothing is guessed: what a rules file cannot express, or expresses differently, is named with its line on
 standard error and at the end of the rules file. Rules that would hold for more events than there are in shadow mode. Test the
@@ -33,6 +34,7 @@ result on a log with lately replay before you enforce it.
 
 fail2ban: the jails of jail.conf, jail.local and the files of jail.d, given in the order in which fail2ban reads them.
 nginx: limit_req and limit_conn, with their zones; nginx -T prints a configuration with the files that it includes.
+envoy-ratelimit: the descriptors of envoyproxy/ratelimit, whose keys are fields of events.
 FILE - is standard input.
 
 Exit codes: 0 success; 1 a file could not be read, or the output could not be written; 2 the command line is wrong; 3 the
@@ -42,15 +44,15 @@ rules file was written, but not all could be expressed; 130 interrupted.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
-				return fmt.Errorf("import: missing: must be fail2ban or nginx, and files")
+				return fmt.Errorf("import: missing: must be fail2ban, nginx or envoy-ratelimit, and files")
 			case importers[args[0]] == nil:
-				return fmt.Errorf("import: %q: must be fail2ban or nginx", args[0])
+				return fmt.Errorf("import: %q: must be fail2ban, nginx or envoy-ratelimit", args[0])
 			case len(args) == 1:
 				return fmt.Errorf("FILE: missing: must be at least one file of %s, or - for standard input", args[0])
 			}
 			return nil
 		},
-		ValidArgs: []string{"fail2ban", "nginx"},
+		ValidArgs: []string{"fail2ban", "nginx", "envoy-ratelimit"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var sources []migrate.Source
 			for _, name := range args[1:] {

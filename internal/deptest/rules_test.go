@@ -37,7 +37,7 @@ internal/server/console -> std
 replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, lately, internal/decompress, github.com/klauspost/compress
 internal/replaypage     -> internal/server/console, replay
 
-internal/migrate -> rules
+internal/migrate -> rules, match, github.com/goccy/go-yaml
 client      -> api, hotkey, ratelimit, match, lately, internal/resp, internal/tally
 rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite the files of testdata that are 
 // TestFiles has a file of each tool with the rules file that it becomes. For each line of it
 // that a rule does not express there is a note.
 func TestFiles(t *testing.T) {
-	for name, of := range map[string]func(...Source) *Result{"jail.local": Fail2ban, "nginx.conf": Nginx} {
+	for name, of := range map[string]func(...Source) *Result{"jail.local": Fail2ban, "nginx.conf": Nginx, "ratelimit.yaml": Envoy} {
 		data, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			t.Fatal(err)
