@@ -5,34 +5,62 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
 // seedVariable holds the seed of every test of a run. Continuous integration sets it: a
 // change there is judged by itself, and not by what a seed that nobody tried yet finds.
-const seedVariable = "LATELY_SEED"
+// Its name does not begin with LATELY_: a server that a test starts would take it for a
+// setting.
+const seedVariable = "TEST_SEED"
 
-// New returns a source of random numbers with the seed of t.
+// New returns a source of random numbers with a seed of t.
 func New(t testing.TB) *rand.Rand {
 	t.Helper()
 	return rand.New(rand.NewPCG(Seed(t), 0))
 }
 
-// Seed returns the seed of a test: that of LATELY_SEED, or a random one. A test that
-// fails says which it was, and how to run with it.
+// tests has the drawn seeds of the tests that run, by their testing.TB.
+var tests sync.Map
+
+// drawn is the seeds that a test has drawn: from first on, each another.
+type drawn struct {
+	first uint64
+	calls atomic.Uint64
+}
+
+// Seed returns a seed of a test: each call another, the first that of TEST_SEED or a
+// random one, and the next ones made of it. A test that fails says how to run with them.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
-	seed := rand.Uint64()
-	if s := os.Getenv(seedVariable); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("%s: %q: must be a whole number", seedVariable, s)
-		}
+	const step = 0x9e3779b97f4a7c15 // odd, so that no seed comes twice
+	d, known := tests.Load(t)
+	if !known {
+		d, known = tests.LoadOrStore(t, &drawn{first: first(t)})
 	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the seed was %d: run with %s=%d", seed, seedVariable, seed)
-		}
-	})
+	of := d.(*drawn)
+	if !known {
+		t.Cleanup(func() {
+			tests.Delete(t)
+			if t.Failed() {
+				t.Logf("the seed was %d: run with %s=%d", of.first, seedVariable, of.first)
+			}
+		})
+	}
+	return of.first + step*(of.calls.Add(1)-1)
+}
+
+func first(t testing.TB) uint64 {
+	t.Helper()
+	s := os.Getenv(seedVariable)
+	if s == "" {
+		return rand.Uint64()
+	}
+	seed, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %q: must be a whole number", seedVariable, s)
+	}
 	return seed
 }

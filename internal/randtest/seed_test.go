@@ -8,7 +8,13 @@ func TestSeed(t *testing.T) {
 		t.Errorf("two seeds are %d", a)
 	}
 	t.Setenv(seedVariable, "18446744073709551615")
-	if got := Seed(t); got != 1<<64-1 {
-		t.Errorf("the seed is %d, want that of %s", got, seedVariable)
+	var seeds [2][3]uint64
+	for i := range seeds {
+		t.Run("again", func(t *testing.T) {
+			seeds[i] = [3]uint64{Seed(t), Seed(t), Seed(t)}
+		})
+	}
+	if s := seeds[0]; s[0] != 1<<64-1 || s[0] == s[1] || s[1] == s[2] || s != seeds[1] {
+		t.Errorf("the seeds of two runs with %s are %v", seedVariable, seeds)
 	}
 }
