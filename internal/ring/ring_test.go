@@ -467,6 +467,10 @@ func TestLateWriter(t *testing.T) {
 			r.AddLive(100*width, 0)
 		}
 		e, slot := r.ready(100 * width) // the writer, which stops here
+		for e == nil {                  // it has moved to a stripe that is not there yet
+			r.AddLive(100*width, 0)
+			e, slot = r.ready(100 * width)
+		}
 		newest := int64(100)
 		for range rnd.IntN(5) {
 			newest += 1 + rnd.Int64N(int64(2*len(e.words)))
