@@ -29,6 +29,19 @@ type probe struct {
 	noMemory bool // the key is counted nowhere: the budget is spent
 
 	extended bool // a ban of the key has become longer
+
+	keys int // how many the table had when a request that looks began
+}
+
+// grown reports whether a key that has no record, and so is not locked, may have got one
+// since. What was read of it would be older than what is read of the others.
+func grown(probes []probe) bool {
+	for i := range probes {
+		if p := &probes[i]; p.w == nil && p.sketch == nil && p.records.table.Len() != p.keys {
+			return true
+		}
+	}
+	return false
 }
 
 // decide judges one request. Its errors are ErrKeyTooLong, for a key of a
@@ -51,6 +64,10 @@ func (m *memory) decide(r *request) error {
 	if !lock(probes, r) || m.rules.Load() != rs { // an Update that has returned holds
 		unlock(probes)
 		return store.ErrStale
+	}
+	if r.Peek && len(probes) > 1 && grown(probes) {
+		unlock(probes)
+		return m.decide(r)
 	}
 	now := newest(probes, r.Now)
 	if r.Peek {
@@ -85,6 +102,9 @@ func (m *memory) probe(rs *memoryRules, r *request, probes []probe) error {
 		// Rules on one key are handed the same bytes, which are hashed once.
 		if i == 0 || first != hashed || len(p.key) != len(probes[i-1].key) {
 			hash, hashed = p.records.table.Hash(p.key), first
+		}
+		if r.Peek {
+			p.keys = p.records.table.Len()
 		}
 		p.hash, p.spot = hash, p.records.table.Prefetch(hash)
 		if len(s.Value) > 0 {
