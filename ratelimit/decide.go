@@ -33,8 +33,8 @@ type probe struct {
 	keys int // how many the table had when a request that looks began
 }
 
-// grown reports whether a key that has no record, and so is not locked, may have got one
-// since. What was read of it would be older than what is read of the others.
+// grown reports whether a key that had no record, and so is not locked, may have one by now.
+// Its count would then be read as of an earlier moment than those of the others.
 func grown(probes []probe) bool {
 	for i := range probes {
 		if p := &probes[i]; p.w == nil && p.sketch == nil && p.records.table.Len() != p.keys {

@@ -53,7 +53,7 @@ func (n *nftables) apply(ctx context.Context, whole bool, changes []change) erro
 	sets := n.sets
 	if whole {
 		sets = make(map[nftSet]bool)
-		// Deleting what is not there is an error, adding what is there is none.
+		// Deleting what does not exist is an error; adding what exists is not.
 		fmt.Fprintf(&script, "add table %s\ndelete table %[1]s\nadd table %[1]s\nadd chain %s\nadd rule %[1]s banned iif lo accept\n", nftTable, nftChain)
 	}
 	now := n.now()

@@ -112,7 +112,7 @@ func (t *tail) rotate(now time.Time) error {
 			return errors.Join(err, g.file.Close())
 		}
 		if t.latest != nil {
-			// A file of which nothing was read may have been filled and truncated.
+			// If nothing was read of the file, it may have been filled and truncated since.
 			if last := t.latest.saved(); last.HeadLen == 0 || last.like(g.info, g.firstBytes(), false) == other {
 				t.bridge(last, g, now)
 			}
@@ -242,7 +242,8 @@ func (t *tail) add(r rotated, current *generation, grows bool, now time.Time) {
 	}
 }
 
-// recall makes g go on where it, or a file of which it is a copy, was left.
+// recall makes g continue at the place where reading stopped, in g or in the file that it is
+// a copy of.
 func (t *tail) recall(g *generation) error {
 	best, head := other, g.firstBytes()
 	var found place
