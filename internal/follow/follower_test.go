@@ -127,8 +127,8 @@ func TestSymlink(t *testing.T) {
 func TestDirectory(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
+	write(t, path("a.log.1"), "old") // first: one that is newer than the log is read
 	write(t, path("a.log"), "a1")
-	write(t, path("a.log.1"), "old")
 	write(t, path("b.txt"), "b1")
 	write(t, path("c.log.gz"), "compressed")
 	r := newReader(t, Config{}, dir)
