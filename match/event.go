@@ -95,6 +95,26 @@ func (e *Event) Names() []string {
 	return names
 }
 
+// CopyTo makes dst a copy of e that stays valid when the bytes that e was given change. It
+// appends the values to buf, and returns the extended buffer: dst is a view of that. It
+// allocates only to extend buf.
+func (e *Event) CopyTo(dst *Event, buf []byte) []byte {
+	dst.Reset()
+	dst.Time = e.Time
+	for f := range e.known {
+		if v := e.known[f]; len(v) > 0 {
+			buf = append(buf, v...)
+			dst.known[f] = buf[len(buf)-len(v) : len(buf) : len(buf)]
+		}
+	}
+	for i := range e.extra {
+		x := &e.extra[i]
+		buf = append(buf, x.value...)
+		dst.extra = append(dst.extra, namedValue{x.name, buf[len(buf)-len(x.value) : len(buf) : len(buf)]})
+	}
+	return buf
+}
+
 // UnknownField returns the name of the first field that is neither well known nor among
 // custom. It finds misspelled names in events from elsewhere.
 func (e *Event) UnknownField(custom []string) (name string, ok bool) {

@@ -36,6 +36,37 @@ func TestEvent(t *testing.T) {
 	}
 }
 
+// A copy has the values of its event, also when these and the buffer have changed since.
+func TestEventCopyTo(t *testing.T) {
+	var e, older, dst Event
+	buf := make([]byte, 0, 20)
+	older.SetString(Agent, "curl")
+	older.SetNamedString("region", "eu")
+	older.CopyTo(&dst, nil) // nothing of it may stay
+	line := []byte("192.0.2.1 /a/../b beta")
+	e.Time = time.Unix(1, 0)
+	e.Set(Client, line[:9])
+	e.Set(Path, line[10:17])
+	e.SetNamed("tenant", line[18:])
+	buf = e.CopyTo(&dst, buf)
+	clear(line)
+	var next Event
+	next.SetString(Client, "198.51.100.1")
+	buf = next.CopyTo(new(Event), buf)
+	if got := string(dst.CleanPath()); got != "/b" {
+		t.Errorf("the path is %q", got)
+	}
+	if names := dst.Names(); !slices.Equal(names, []string{"client", "path", "tenant"}) || !dst.Time.Equal(time.Unix(1, 0)) {
+		t.Errorf("the copy has the fields %q and the time %v", names, dst.Time)
+	}
+	if a, b := string(dst.Get(Client)), string(dst.GetNamed("tenant")); a != "192.0.2.1" || b != "beta" {
+		t.Errorf("client and tenant are %q and %q", a, b)
+	}
+	if n := testing.AllocsPerRun(100, func() { buf = next.CopyTo(&dst, buf[:0]) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // A target means the same given as a target and as a path by name.
 func TestSetTarget(t *testing.T) {
 	for target, want := range map[string][3]string{

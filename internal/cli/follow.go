@@ -92,7 +92,7 @@ func (c *followCommand) run(cmd *cobra.Command, logs []string) error {
 	defer stop(nil)
 	cmd.SetContext(ctx)
 	p := decisionPrinter{out: cmd.OutOrStdout(), json: c.json}
-	config.Decided = func(ev *match.Event, d *ratelimit.Decision) {
+	config.Decided = func(ev *match.Event, d ratelimit.Decision) {
 		if err := p.print(ev, d); err != nil {
 			stop(notWritten(err))
 		}
@@ -122,7 +122,7 @@ type printedDecision struct {
 }
 
 // print prints a refusal by a limit, or the beginning of a ban.
-func (p *decisionPrinter) print(ev *match.Event, d *ratelimit.Decision) error {
+func (p *decisionPrinter) print(ev *match.Event, d ratelimit.Decision) error {
 	if d.Allowed || !d.BannedUntil.IsZero() && !d.Started {
 		return nil
 	}

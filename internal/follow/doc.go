@@ -29,7 +29,8 @@
 // access-20240129.log. A file that was rotated is read for another minute,
 // since programs write to it until they have opened the new one.
 //
-// Files are polled. Reading takes one goroutine, which parses as well.
+// Files are polled. Events are passed on by one goroutine, while another one parses the next
+// lines.
 //
 // # Times
 //

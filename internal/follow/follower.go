@@ -68,6 +68,7 @@ type Follower struct {
 	queue      queue
 	event      match.Event // of the queue
 	buf        []byte
+	batches    chan *batch // free
 }
 
 // New returns a Follower. The error names the wrong field of c.
@@ -83,7 +84,7 @@ func New(c Config) (*Follower, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	f := &Follower{config: c, log: c.Log, buf: make([]byte, blockSize)}
+	f := &Follower{config: c, log: c.Log, buf: make([]byte, blockSize), batches: newBatches()}
 	f.config.Logs = slices.Clone(c.Logs)
 	for i := range f.config.Logs {
 		l := &f.config.Logs[i]
@@ -117,7 +118,7 @@ func (f *Follower) tail(path string, format accesslog.Format) *tail {
 	if i >= 0 {
 		return f.tails[i]
 	}
-	t := &tail{path: path, format: format, log: f.log, newest: math.MinInt64 / 2, lateness: int64(f.config.Lateness)}
+	t := &tail{path: path, format: format, log: f.log, batches: f.batches, newest: math.MinInt64 / 2, lateness: int64(f.config.Lateness)}
 	t.stats = Stats{File: path, LastLine: time.Now()}
 	f.tails = append(f.tails, t)
 	return t

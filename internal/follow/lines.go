@@ -2,6 +2,7 @@ package follow
 
 import (
 	"bytes"
+	"cmp"
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
@@ -38,28 +39,19 @@ func (p *lineParser) Parse(line []byte, ev *match.Event) bool {
 // columnsDirective begins a line that names the columns of those after it.
 var columnsDirective = []byte("#Fields:")
 
-// parseBlock passes on the events of data, whole lines of g.
-func (t *tail) parseBlock(g *generation, data []byte, each func(*match.Event)) {
-	p, now := g.parser, time.Now()
-	var ev match.Event
-	for rest := data; len(rest) > 0; {
-		var line []byte
-		line, rest, _ = accesslog.CutLine(rest)
-		t.stats.Lines++
-		switch {
-		case p.Parse(line, &ev):
-			t.pass(&ev, each, now)
-			for p.Next(&ev) {
-				t.pass(&ev, each, now)
-			}
-		case p.Skipped():
-			t.stats.Skipped++
-			if bytes.HasPrefix(line, columnsDirective) {
-				g.Columns = string(line)
-			}
-		default:
-			t.stats.Bad++
+// passBlock passes on the events of data, whole lines of g. They are parsed on another core.
+func (t *tail) passBlock(g *generation, data []byte, each func(*match.Event)) {
+	p := blockParser{lineParser: g.parser, rest: data}
+	now := time.Now()
+	for b := range p.parse(t.batches) {
+		t.stats.Lines += b.lines
+		t.stats.Skipped += b.skipped
+		t.stats.Bad += b.bad
+		g.Columns = cmp.Or(b.columns, g.Columns)
+		for i := range b.n {
+			t.pass(&b.events[i], each, now)
 		}
+		t.batches <- b
 	}
 }
 
@@ -129,7 +121,7 @@ func (t *tail) read(g *generation, buf []byte, each func(*match.Event), now time
 		return false, nil
 	}
 	t.useParser(g, data)
-	t.parseBlock(g, data, each)
+	t.passBlock(g, data, each)
 	t.stats.LastLine = now
 	return true, g.advance(data)
 }

@@ -40,6 +40,7 @@ type tail struct {
 	stats   Stats
 
 	lateness int64
+	batches  chan *batch // free, of the Follower
 }
 
 // current returns the generation that the path names, or nil.

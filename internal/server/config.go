@@ -50,7 +50,7 @@ type Config struct {
 
 	// Decided is called with each event of these logs and the decision about it; nil means
 	// that nothing is. Both are valid until it returns.
-	Decided func(*match.Event, *ratelimit.Decision)
+	Decided func(*match.Event, ratelimit.Decision)
 
 	// Store is the URL of the Redis or Valkey in which limits and bans are kept, shared with
 	// other servers; "" means this process's memory. It may have a password: it is never

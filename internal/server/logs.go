@@ -58,7 +58,7 @@ func (s *Server) openLogs() (err error) {
 			}
 			d, _ := session.CheckLogged(ev) // the engine judges by its clock, so there is no error
 			if s.config.Decided != nil {
-				s.config.Decided(ev, &d)
+				s.config.Decided(ev, d)
 			}
 		},
 	})
