@@ -19,6 +19,7 @@ type Imported struct {
 	Expired int // nothing of these is in a window any more
 	Kept    int // known already, and left as they are
 	Unknown int // of rules that do not exist or have another key; hotkey and ratelimit only
+	Allowed int // bans of clients on the allow list; ratelimit only
 	Refused int // there was no memory for these
 }
 
@@ -29,6 +30,7 @@ func (i *Imported) Add(o Imported) {
 	i.Expired += o.Expired
 	i.Kept += o.Kept
 	i.Unknown += o.Unknown
+	i.Allowed += o.Allowed
 	i.Refused += o.Refused
 }
 

@@ -30,7 +30,7 @@ func TestBanOfAllowedPrefix(t *testing.T) {
 		}
 		other := mustLimiter(t, set, ratelimit.Config{})
 		report, err := other.Bans().Import(bytes.NewReader(writeBans(t, ban)))
-		if err != nil || (report.Allowed == 1) != allowed || (report.Added == 1) == allowed {
+		if err != nil || (report.Allowed == 1) != allowed || (report.Bans == 1) == allowed {
 			t.Errorf("import of %s: %+v, %v", client, report, err)
 		}
 		for _, l := range []*ratelimit.Limiter{l, other} {

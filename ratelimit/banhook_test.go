@@ -78,7 +78,7 @@ func TestOnBan(t *testing.T) {
 	if err := l.Bans().Add(ratelimit.BanRecord{Rule: "hits", Key: []string{"k"}, Until: start.Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := l.Bans().Import(strings.NewReader(`{"rule":"hits","key":["j"],"until":"` + start.Add(time.Hour).UTC().Format(time.RFC3339) + `"}`)); err != nil || r.Added != 1 {
+	if r, err := l.Bans().Import(strings.NewReader(`{"rule":"hits","key":["j"],"until":"` + start.Add(time.Hour).UTC().Format(time.RFC3339) + `"}`)); err != nil || r.Bans != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	for range 3 {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/ban"
 )
 
@@ -175,50 +176,39 @@ func (b BanList) Export(w io.Writer) error {
 	return buffered.Flush()
 }
 
-// An ImportReport says what became of the bans that were imported. Each is one
-// of the numbers.
-type ImportReport struct {
-	Added   int // and those that were there as they are, with a store that is no Memory
-	Kept    int // a ban that ends no earlier was there
-	Expired int // had ended
-	Allowed int // of clients on the allow list
-	Unknown int // under a rule that there is not, or that has another key
-	Refused int // there was no memory
-}
-
 // Import adds the bans that Export has written, with their starts, ends and counts. Bans
-// that have ended are left out, and a ban of the same key that ends later is kept.
+// that have ended are left out, and a ban of the same key that ends later is kept. With a
+// store that is not memory, bans that it has already are counted as added.
 //
 // It stops at the first line that is not a ban; the error names the line. The bans before
 // it have been added, and importing them again changes nothing.
-func (b BanList) Import(r io.Reader) (ImportReport, error) {
-	var report ImportReport
+func (b BanList) Import(r io.Reader) (done lately.Imported, err error) {
 	n := 0
 	for record, err := range readBans(r) {
 		if n++; err != nil {
-			return report, err
+			return done, err
 		}
-		if err := b.limiter.importBan(&record, b.now(), &report); err != nil {
-			return report, fmt.Errorf("ban %d: %w", n, err)
+		if err := b.limiter.importBan(&record, b.now(), &done); err != nil {
+			return done, fmt.Errorf("ban %d: %w", n, err)
 		}
 	}
-	return report, nil
+	return done, nil
 }
 
-// importBan adds b, and counts it in the report.
-func (l *Limiter) importBan(b *BanRecord, now int64, report *ImportReport) error {
+// importBan adds b, and counts it in done.
+func (l *Limiter) importBan(b *BanRecord, now int64, done *lately.Imported) error {
 	if nanos(b.Until) <= now {
-		report.Expired++
+		done.Expired++
 		return nil
 	}
 	r, err := l.Set().Named(b.Rule)
 	if err != nil {
-		report.Unknown++
+		done.Unknown++
 		return nil
 	}
 	key, digest := listedDigest(r.Key, b.Key)
 	if len(r.Key.Fields()) != len(b.Key) && (!digest || b.Source != ban.SourceRule || l.memory == nil) {
-		report.Unknown++
+		done.Unknown++
 		return nil
 	}
 	if !digest {
@@ -227,19 +217,19 @@ func (l *Limiter) importBan(b *BanRecord, now int64, report *ImportReport) error
 			return err
 		}
 		if allowed {
-			report.Allowed++
+			done.Allowed++
 			return nil
 		}
 	}
 	switch result, err := l.addBan(*b, key, now); {
 	case errors.Is(err, ErrBansFull):
-		report.Refused++
+		done.Refused++
 	case err != nil:
 		return err
 	case result == ban.Kept:
-		report.Kept++
+		done.Kept++
 	default:
-		report.Added++
+		done.Bans++
 	}
 	return nil
 }

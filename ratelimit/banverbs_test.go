@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -175,13 +176,13 @@ func TestBansMoveHouse(t *testing.T) {
 		}
 		other := banLimiter(t, c, rules...)
 		want := listed(t, l)
-		if report, err := other.Bans().Import(bytes.NewReader(file.Bytes())); err != nil || report != (ratelimit.ImportReport{Added: len(want)}) {
+		if report, err := other.Bans().Import(bytes.NewReader(file.Bytes())); err != nil || report != (lately.Imported{Bans: len(want)}) {
 			t.Fatalf("%+v, %v; want %d added", report, err, len(want))
 		}
 		if got := listed(t, other); len(want) < 20 || !slices.EqualFunc(got, want, sameBan) {
 			t.Errorf("listed:\n%+v\nwant\n%+v", got, want)
 		}
-		if report, err := other.Bans().Import(&file); err != nil || report != (ratelimit.ImportReport{Kept: len(want)}) {
+		if report, err := other.Bans().Import(&file); err != nil || report != (lately.Imported{Kept: len(want)}) {
 			t.Errorf("once more: %+v, %v; want %d kept", report, err, len(want))
 		}
 		// All bans go on, end and grow in both alike. What one counts toward
@@ -210,7 +211,7 @@ func TestBansMoveHouse(t *testing.T) {
 	})
 }
 
-func TestImportReport(t *testing.T) {
+func TestBanImportCounts(t *testing.T) {
 	l := banLimiter(t, ratelimit.Config{Bans: 32},
 		ratelimit.Rule{Name: "r", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(1, time.Minute)}})
 	now := l.Now()
@@ -231,14 +232,14 @@ func TestImportReport(t *testing.T) {
 	add("", "r", time.Hour, "k", "l")
 	add("", "r", time.Hour, "10.0.0.1")
 	text := string(writeBans(t, bans...))
-	want := ratelimit.ImportReport{Added: 33, Kept: 1, Expired: 1, Allowed: 1, Unknown: 2, Refused: 2}
+	want := lately.Imported{Bans: 33, Kept: 1, Expired: 1, Allowed: 1, Unknown: 2, Refused: 2}
 	report, err := l.Bans().Import(strings.NewReader(text))
 	if err != nil || report != want {
 		t.Errorf("%+v, %v\nwant %+v", report, err, want)
 	}
 	report, err = l.Bans().Import(strings.NewReader(text[:1+strings.Index(text, "\n")] + "{}\n" + text))
 	wantParts(t, "bad line", err, "line 2: rule: missing")
-	if report != (ratelimit.ImportReport{Kept: 1}) {
+	if report != (lately.Imported{Kept: 1}) {
 		t.Errorf("%+v before the bad line, want 1 kept", report)
 	}
 	far := ratelimit.BanRecord{Rule: "r", Key: []string{"k"}, Until: now.Add(ratelimit.MaxSpan + time.Hour)}
@@ -405,7 +406,7 @@ func TestBanOfNoNetwork(t *testing.T) {
 		{Rule: "limit", Key: []string{"192.0.2.0/24"}, Until: until, Source: "rule"},
 	} {
 		line, _ := b.MarshalJSON()
-		if r, err := l.Bans().Import(bytes.NewReader(line)); err != nil || r.Added != 1 {
+		if r, err := l.Bans().Import(bytes.NewReader(line)); err != nil || r.Bans != 1 {
 			t.Errorf("ban %d: %+v, %v", i, r, err)
 		}
 	}

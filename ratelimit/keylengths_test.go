@@ -73,7 +73,7 @@ func newThrottleHolder(t *testing.T, budget int64) *keyHolder {
 			t.Fatal(err)
 		}
 	}, stats: func() (int, uint64) {
-		s := th.Stats()
+		s := th.Stats().Rules[0]
 		return s.Keys, s.Forgotten
 	}}
 }

@@ -42,8 +42,8 @@ type Throttle struct {
 // throttleBudget is the budget of a Throttle by default, for a million keys and more.
 const throttleBudget = 64 << 20
 
-// MaxThrottle is the largest count, and the largest burst, of a [Throttle].
-const MaxThrottle = math.MaxUint32 - 1
+// maxThrottle is the largest count, and the largest burst, of a Throttle.
+const maxThrottle = MaxSliding - 1
 
 // NewThrottle returns an empty Throttle with a budget in bytes; 0 means 64 MiB. The
 // error says what the least budget is.
@@ -72,7 +72,7 @@ func NewThrottle(budget int64) (*Throttle, error) {
 // Of the decision, Allowed, Limit, which is burst+1, Remaining, RetryAfter and
 // ResetAfter are set.
 //
-// The error names what is out of range: count is from 1 to MaxThrottle, burst at
+// The error names what is out of range: count is from 1 to MaxSliding-1, burst at
 // most that, period whole milliseconds from 1 ms to MaxSpan, and burst+1 at that
 // pace take no longer than MaxSpan to drain. It is ErrKeyTooLong for a key of more
 // than 1,024 bytes.
@@ -154,32 +154,20 @@ func waitFor(d *Decision, bucket *limit.Bucket, now int64, quantity uint64) {
 // validateThrottle returns an error that names what is out of range.
 func validateThrottle(burst, count uint64, period time.Duration) error {
 	switch {
-	case count < 1 || count > MaxThrottle:
-		return fmt.Errorf("count: %d: must be 1 to %d", count, uint64(MaxThrottle))
-	case burst > MaxThrottle:
-		return fmt.Errorf("burst: %d: must be 0 to %d", burst, uint64(MaxThrottle))
+	case count < 1 || count > maxThrottle:
+		return fmt.Errorf("count: %d: must be 1 to %d", count, uint64(maxThrottle))
+	case burst > maxThrottle:
+		return fmt.Errorf("burst: %d: must be 0 to %d", burst, uint64(maxThrottle))
 	}
 	return validateSpan("period", period)
 }
 
-// ThrottleStats says what a [Throttle] holds, and what became of its keys.
-type ThrottleStats struct {
-	Keys   int
-	Bytes  int64 // taken from the budget
-	Budget int64
-
-	Expired   uint64 // keys evicted when their bucket was empty
-	Forgotten uint64 // keys evicted before, to free memory
-	Full      uint64 // calls that were limited because no memory was left
-}
-
-// Stats returns these numbers since t was made.
-func (t *Throttle) Stats() ThrottleStats {
+// Stats returns what t holds, and what became of its keys since it was made: Bytes and
+// Budget, and Keys, Expired, Forgotten and Full of one RuleStats.
+func (t *Throttle) Stats() Stats {
 	gone := t.table.Stats()
-	return ThrottleStats{
-		Keys: t.table.Len(), Bytes: t.budget.Used(), Budget: t.budget.Limit(),
-		Expired: gone.Expired, Forgotten: gone.Evicted, Full: gone.Refused,
-	}
+	keys := RuleStats{Keys: t.table.Len(), Expired: gone.Expired, Forgotten: gone.Evicted, Full: gone.Refused}
+	return Stats{Rules: []RuleStats{keys}, Bytes: t.budget.Used(), Budget: t.budget.Limit()}
 }
 
 // Forget deletes a key, so that its bucket is empty. It reports whether there was

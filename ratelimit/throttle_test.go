@@ -121,7 +121,7 @@ func TestThrottleIsExact(t *testing.T) {
 		th, b := mustThrottle(t, 4<<20), &ratBucket{}
 		burst, count := rnd.Uint64N(1+rnd.Uint64N(100)), 1+rnd.Uint64N(1+rnd.Uint64N(5000))
 		if rnd.IntN(10) == 0 {
-			burst, count = rnd.Uint64N(ratelimit.MaxThrottle), 1+rnd.Uint64N(ratelimit.MaxThrottle)
+			burst, count = rnd.Uint64N((ratelimit.MaxSliding - 1)), 1+rnd.Uint64N((ratelimit.MaxSliding-1))
 		}
 		period := time.Duration(1+rnd.Int64N(1+rnd.Int64N(100_000))) * time.Millisecond
 		now, wait := rnd.Int64N(4e18)-2e18, int64(0)
@@ -217,7 +217,7 @@ func TestThrottleErrors(t *testing.T) {
 		{1, 1, 0, "period: 0s: must be whole milliseconds from 1ms"},
 		{1, 1, -time.Second, "period: -1s: must be"},
 		{1, 1, ratelimit.MaxSpan + time.Millisecond, "period: 87600h0m0.001s: must be"},
-		{ratelimit.MaxThrottle, 1, time.Second, "burst: 4294967294: at 1 in 1s, one more than that takes longer than 87600h0m0s to drain"},
+		{(ratelimit.MaxSliding - 1), 1, time.Second, "burst: 4294967294: at 1 in 1s, one more than that takes longer than 87600h0m0s to drain"},
 	} {
 		if _, err := th.TakeAt(at(0), "k", c.burst, c.count, c.period, 1); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("burst %d, %d in %v: %v, want %q", c.burst, c.count, c.period, err, c.want)
@@ -234,7 +234,7 @@ func TestThrottleErrors(t *testing.T) {
 			t.Errorf("budget %d: %v", budget, err)
 		}
 	}
-	if n := th.Stats().Keys; n != 0 {
+	if n := th.Stats().Rules[0].Keys; n != 0 {
 		t.Errorf("%d keys are kept of calls that have counted nothing", n)
 	}
 }
@@ -256,7 +256,7 @@ func TestThrottleLive(t *testing.T) {
 		if !th.Forget("k") || th.Forget("k") {
 			t.Error("a key is not forgotten once")
 		}
-		if d, _ := th.Take("k", 1, 1, time.Second, 0); d.Remaining != 2 || th.Stats().Keys != 0 {
+		if d, _ := th.Take("k", 1, 1, time.Second, 0); d.Remaining != 2 || th.Stats().Rules[0].Keys != 0 {
 			t.Errorf("a key that was forgotten: %+v, %+v", d, th.Stats())
 		}
 	})

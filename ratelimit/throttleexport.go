@@ -63,7 +63,7 @@ func (t *Throttle) Import(now time.Time, chunk []byte) (done lately.Imported, er
 	for r.Len() > 0 || r.Failed() {
 		key := r.Bytes(maxStored)
 		left := int64(r.UpTo(uint64(2 * MaxSpan)))
-		count := r.UpTo(MaxThrottle)
+		count := r.UpTo(maxThrottle)
 		w := [limit.BucketWords]uint64{0, r.UpTo(max(count, 1) - 1)}
 		flag := r.UpTo(1) == 1
 		if r.Failed() || count == 0 {

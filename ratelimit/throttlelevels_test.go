@@ -25,7 +25,7 @@ func TestThrottleBudget(t *testing.T) {
 		th.TakeAt(at(int64(i)), fmt.Sprint("flood ", i), 10, 1, time.Second, 1)
 	}
 	s := th.Stats()
-	if s.Bytes > budget || s.Budget != budget || s.Keys < 1000 || s.Expired+s.Forgotten < 50_000 {
+	if keys := s.Rules[0]; s.Bytes > budget || s.Budget != budget || keys.Keys < 1000 || keys.Expired+keys.Forgotten < 50_000 {
 		t.Errorf("%+v", s)
 	}
 	for i := range 500 {
@@ -37,7 +37,7 @@ func TestThrottleBudget(t *testing.T) {
 	for i := range 20_000 {
 		th.TakeAt(at(100_000), fmt.Sprint("full ", i), 0, 1, time.Hour, 1)
 	}
-	if s = th.Stats(); s.Full < 1000 || s.Bytes > budget {
+	if s = th.Stats(); s.Rules[0].Full < 1000 || s.Bytes > budget {
 		t.Errorf("%+v", s)
 	}
 	d, err := th.TakeAt(at(100_000), "full 19999 and one more", 3, 1, time.Hour, 2)
@@ -86,7 +86,7 @@ func TestThrottleForgetsNobodyEarly(t *testing.T) {
 		}
 		b.take(now, 2, 5, time.Second, 1) // as early as it may have been judged
 	}
-	if th.Stats().Expired == 0 || limited < 1000 {
+	if th.Stats().Rules[0].Expired == 0 || limited < 1000 {
 		t.Errorf("%+v, %d limited: the test has no teeth", th.Stats(), limited)
 	}
 }

@@ -15,7 +15,7 @@ type Status struct {
 	EventTime   bool      // it judges by event time
 	Totals      api.Totals
 	Limits      ratelimit.Stats
-	Throttle    ratelimit.ThrottleStats // of limits that are part of requests
+	Throttle    ratelimit.Stats // of limits that are part of requests
 	Subscribers int
 	Events      uint64 // that were published
 	Cut         uint64 // subscribers that were too slow

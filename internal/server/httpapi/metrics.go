@@ -118,7 +118,7 @@ func (m metricWriter) memory(s *Server) {
 	m.counter("table_full_total", "Adds that a counter rejected because its memory budget was spent.", full)
 
 	throttle := s.Engine.Status().Throttle
-	m.gauge("throttle_keys", "Keys of CL.THROTTLE.", int64(throttle.Keys))
+	m.gauge("throttle_keys", "Keys of CL.THROTTLE.", int64(throttle.Rules[0].Keys))
 	m.gauge("throttle_memory_bytes", "Memory that keys of CL.THROTTLE use.", throttle.Bytes)
 	m.gauge("throttle_memory_budget_bytes", "Memory that keys of CL.THROTTLE may use.", throttle.Budget)
 

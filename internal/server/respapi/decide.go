@@ -236,8 +236,8 @@ var throttleArgs = [4]struct {
 	name        string
 	least, most int64
 }{
-	{"max_burst", 0, ratelimit.MaxThrottle},
-	{"count", 1, ratelimit.MaxThrottle},
+	{"max_burst", 0, ratelimit.MaxSliding - 1},
+	{"count", 1, ratelimit.MaxSliding - 1},
 	{"period", 1, maxPeriod},
 	{"quantity", 0, engine.MaxCost},
 }
