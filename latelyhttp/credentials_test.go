@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/freeport"
 	"github.com/lately-go/lately/internal/randtest"
 )
 
@@ -204,12 +205,7 @@ func TestUserAgainstNginx(t *testing.T) {
 			t.Skip("SKIP: there is no nginx here; credentials are not compared with what it accepts")
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listen, dir := l.Addr().String(), t.TempDir()
-	l.Close()
+	listen, dir := freeport.Addr(t), t.TempDir()
 	file := filepath.Join(dir, "nginx.conf")
 	conf := fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log /dev/null;
 events {}
@@ -232,14 +228,13 @@ server { listen %[2]s; location / { default_type text/plain; return 200 "$remote
 		cmd.Wait()
 	})
 	var conn net.Conn
-	for range 500 {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if conn, err = net.Dial("tcp", listen); err == nil {
 			break
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if err != nil {
-		t.Fatal(err)
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
 	}
 	defer conn.Close()
 	r := bufio.NewReader(conn)

@@ -59,6 +59,7 @@ internal/accesslogtest -> std
 internal/decompress -> github.com/klauspost/compress
 internal/randtest -> std
 internal/browsertest -> std
+internal/freeport -> std
 lately                  -> internal/ring, internal/keytable, internal/snapshot, internal/invariants
 
 match               -> std

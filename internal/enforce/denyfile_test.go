@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/freeport"
 )
 
 // networks returns changes by which networks are banned.
@@ -141,17 +142,6 @@ func TestDenyFilePaths(t *testing.T) {
 	}
 }
 
-// freePort returns an address of loopback on which nobody listens.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // status returns the status with which a proxy answers a client, whose address it takes
 // from X-Real-IP; 0 if it does not answer.
 func status(proxy, client string) int {
@@ -177,7 +167,7 @@ func testProxy(t *testing.T, format, program, command string, write func(dir, li
 	if err != nil {
 		t.Skip("SKIP:", err)
 	}
-	dir, listen := t.TempDir(), freePort(t)
+	dir, listen := t.TempDir(), freeport.Addr(t)
 	c := config(t)
 	c.DenyFile = DenyFile{Path: filepath.Join(dir, "deny"), Format: format, Command: strings.NewReplacer("DIR", dir, "PROGRAM", path).Replace(command)}
 	e, err := New(c)
