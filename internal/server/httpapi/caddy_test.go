@@ -5,15 +5,17 @@ import (
 	"net"
 	"os/exec"
 	"testing"
+
+	"github.com/lately-go/lately/internal/freeport"
 )
 
-func startCaddy(t *testing.T, app, lately, token string, change ...string) string {
+func startCaddy(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("caddy")
 	if err != nil {
 		t.Skip("SKIP: there is no caddy here; apt-get install caddy")
 	}
-	listen, dir := freePort(t), t.TempDir()
+	listen, dir := freeport.Addr(t), t.TempDir()
 	_, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		t.Fatal(err)
@@ -23,6 +25,7 @@ func startCaddy(t *testing.T, app, lately, token string, change ...string) strin
 		own = "header_up X-Lately-Token " + token
 	}
 	change = append(change, "example.org {", fmt.Sprintf("http://:%s {\n\tbind 127.0.0.1", port), "127.0.0.1:3000", app, "127.0.0.1:7380", lately, "header_up X-Lately-Token TOKEN", own)
+	change = append(change, wait.of("100ms", "1m", "250ms", "1m")...)
 	file := write(t, dir, "Caddyfile", "{\n\tadmin off\n\tauto_https off\n}\n"+snippet(t, "Caddy", change...))
 	runProxy(t, dir, listen, path, "run", "--config", file, "--adapter", "caddyfile")
 	return listen

@@ -6,10 +6,12 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"testing"
+
+	"github.com/lately-go/lately/internal/freeport"
 )
 
 // startHAProxy starts HAProxy with the two files of the documentation.
-func startHAProxy(t *testing.T, app, lately, token string, change ...string) string {
+func startHAProxy(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("haproxy")
 	if err != nil {
@@ -17,10 +19,11 @@ func startHAProxy(t *testing.T, app, lately, token string, change ...string) str
 			t.Skip("SKIP: there is no haproxy here; apt-get install haproxy")
 		}
 	}
-	listen, dir := freePort(t), t.TempDir()
-	hop := freePort(t)
-	script := write(t, dir, "lately.lua", snippetAt(t, "HAProxy", 0, "127.0.0.1:7381", hop, "127.0.0.1:7380", lately, `local token = ""`, fmt.Sprintf("local token = %q", token)))
-	change = append(change, "127.0.0.1:8080", listen, "127.0.0.1:3000", app, "127.0.0.1:7380", lately, "127.0.0.1:7381", hop, "/etc/haproxy/lately.lua", script)
+	listen, dir := freeport.Addr(t), t.TempDir()
+	hop := freeport.Addr(t)
+	lua := append(wait.of("timeout = 500", "timeout = 60000"), "127.0.0.1:7381", hop, "127.0.0.1:7380", lately, `local token = ""`, fmt.Sprintf("local token = %q", token))
+	script := write(t, dir, "lately.lua", snippetAt(t, "HAProxy", 0, lua...))
+	change = append(append(change, wait.of("100ms", "1m", "250ms", "1m")...), "127.0.0.1:8080", listen, "127.0.0.1:3000", app, "127.0.0.1:7380", lately, "127.0.0.1:7381", hop, "/etc/haproxy/lately.lua", script)
 	file := write(t, dir, "haproxy.cfg", snippetAt(t, "HAProxy", 1, change...))
 	runProxy(t, dir, listen, path, "-db", "-f", file)
 	return listen
@@ -36,7 +39,7 @@ func TestHAProxy(t *testing.T) {
 func TestHAProxyWithoutServer(t *testing.T) {
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(app.Close)
-	haproxy := startHAProxy(t, app.Listener.Addr().String(), freePort(t), "", haproxyClosed, "")
+	haproxy := startHAProxy(t, documented, app.Listener.Addr().String(), freeport.Addr(t), "", haproxyClosed, "")
 	w, err := from(t, "127.0.0.1").Get("http://" + haproxy + "/")
 	if err != nil {
 		t.Fatal(err)

@@ -8,9 +8,11 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/freeport"
 )
 
-func startNginx(t *testing.T, app, lately, token string, change ...string) string {
+func startNginx(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("nginx")
 	if err != nil {
@@ -18,9 +20,10 @@ func startNginx(t *testing.T, app, lately, token string, change ...string) strin
 			t.Skip("SKIP: there is no nginx here; apt-get install nginx-light")
 		}
 	}
-	listen, dir := freePort(t), t.TempDir()
+	listen, dir := freeport.Addr(t), t.TempDir()
 	change = append(change, "127.0.0.1:8080", listen, "127.0.0.1:3000", app, "127.0.0.1:7380", lately,
 		`X-Lately-Token     ""`, fmt.Sprintf("X-Lately-Token %q", token))
+	change = append(change, wait.of("100ms", "1m", "250ms", "1m")...)
 	file := write(t, dir, "nginx.conf", fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log stderr;
 events {}
 http {
@@ -70,7 +73,7 @@ func TestNginxWithoutServer(t *testing.T) {
 	}
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(app.Close)
-	nginx := startNginx(t, app.Listener.Addr().String(), freePort(t), "",
+	nginx := startNginx(t, documented, app.Listener.Addr().String(), freeport.Addr(t), "",
 		"internal;", "internal; "+intercept, "location @lately_refused", away+" location @lately_refused")
 	w, err := from(t, "127.0.0.1").Get("http://" + nginx + "/")
 	if err != nil {

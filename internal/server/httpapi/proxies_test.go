@@ -18,12 +18,31 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/lately-go/lately/internal/freeport"
 )
 
 // A startProxy starts a real reverse proxy with the snippet of the documentation, in
 // front of an application, asking the server at lately with that token, if any. It
 // returns where it listens. change is for [strings.NewReplacer].
-type startProxy func(t *testing.T, app, lately, token string, change ...string) (listen string)
+type startProxy func(t *testing.T, wait timeouts, app, lately, token string, change ...string) (listen string)
+
+// timeouts says how long a proxy waits for the server: as the documentation has it, or so long
+// that a server on a busy machine is in time.
+type timeouts bool
+
+const (
+	documented timeouts = false
+	patient    timeouts = true
+)
+
+// of returns change, by which the timeouts of a snippet are longer, if w is patient.
+func (w timeouts) of(change ...string) []string {
+	if w == documented {
+		return nil
+	}
+	return change
+}
 
 // snippet returns the configuration on the page of a proxy in docs/guides, changed as
 // [strings.NewReplacer] has it. Nothing that is to be changed may be missing.
@@ -57,17 +76,6 @@ func snippetAt(t *testing.T, proxy string, n int, change ...string) string {
 		}
 	}
 	return strings.NewReplacer(change...).Replace(text) + "\n"
-}
-
-// freePort returns an address on loopback where nobody listens.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // write writes a file in dir and returns its path.
@@ -155,7 +163,7 @@ func behind(t *testing.T, start startProxy, token string) *proxied {
 	}
 	app := httptest.NewServer(p)
 	t.Cleanup(app.Close)
-	p.listen = start(t, app.Listener.Addr().String(), serve(t, p.s), token)
+	p.listen = start(t, patient, app.Listener.Addr().String(), serve(t, p.s), token)
 	p.ready = p.s.Engine.Totals().Allowed
 	return p
 }
@@ -337,13 +345,13 @@ func testProxy(t *testing.T, start startProxy, away, untrusted int) {
 		lately func(*testing.T) string
 		want   int
 	}{
-		{"away", freePort, away},
+		{"away", func(t *testing.T) string { return freeport.Addr(t) }, away},
 		{"not trusted", func(t *testing.T) string { return serve(t, newServer(t, nil)) }, untrusted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the application was asked") }))
 			t.Cleanup(app.Close)
-			listen := start(t, app.Listener.Addr().String(), c.lately(t), "")
+			listen := start(t, patient, app.Listener.Addr().String(), c.lately(t), "")
 			w, err := from(t, "127.0.0.21").Get("http://" + listen + "/")
 			if err != nil {
 				t.Fatal(err)

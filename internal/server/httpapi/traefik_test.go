@@ -4,22 +4,25 @@ import (
 	"fmt"
 	"os/exec"
 	"testing"
+
+	"github.com/lately-go/lately/internal/freeport"
 )
 
-func startTraefik(t *testing.T, app, lately, token string, change ...string) string {
+func startTraefik(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("traefik")
 	if err != nil {
 		t.Skip("SKIP: there is no traefik here; its releases are at https://github.com/traefik/traefik/releases")
 	}
-	listen, dir := freePort(t), t.TempDir()
-	hop := freePort(t)
+	listen, dir := freeport.Addr(t), t.TempDir()
+	hop := freeport.Addr(t)
 	change = append(change, "127.0.0.1:3000", app, "127.0.0.1:7380", lately, "127.0.0.1:7381", hop)
 	if token != "" {
 		change = append(change, "TOKEN", token)
 	} else {
 		change = append(change, "[lately-token, lately, lately-token-off]", "[lately]")
 	}
+	change = append(change, wait.of("100ms", "1m", "250ms", "1m")...)
 	rules := write(t, dir, "rules.yaml", snippet(t, "Traefik", change...))
 	file := write(t, dir, "traefik.yaml", fmt.Sprintf(`global: {checkNewVersion: false, sendAnonymousUsage: false}
 entryPoints: {web: {address: %q}, lately-hop: {address: %q, forwardedHeaders: {trustedIPs: [127.0.0.1]}}}
