@@ -101,9 +101,9 @@ type Config struct {
 	// MaxBans bounds the bans, remembered ones included; 0 means a million.
 	MaxBans int
 
-	// The budgets of CL.THROTTLE, of hot rules, and of requests and answers in transit: a
+	// The budgets of CL.THROTTLE and INCREX, of hot rules, and of requests and answers in transit: a
 	// sixteenth of Memory each.
-	throttleBudget, hotBudget, requestBudget int64
+	callerBudget, hotBudget, requestBudget int64
 
 	// maxEnforced is how many networks are enforced: another sixteenth of Memory.
 	maxEnforced int

@@ -21,7 +21,7 @@ const (
 
 	// otherMemory is the part of DefaultMemory for connections, subscribers, history and
 	// code, which have no budget.
-	otherMemory = DefaultMemory - engine.DefaultCounterBudget - ratelimit.DefaultBudget - engine.DefaultThrottleBudget -
+	otherMemory = DefaultMemory - engine.DefaultCounterBudget - ratelimit.DefaultBudget - engine.DefaultCallerBudget -
 		hotkey.DefaultBudget - access.DefaultBudget
 
 	// defaultConnections is how many connections a listener has with DefaultMemory.
@@ -40,12 +40,12 @@ func (c *Config) shareMemory() error {
 	}
 	set(&c.MemoryLimit, whole/4)
 	set(&c.CounterBudget, whole/4)
-	c.throttleBudget, c.hotBudget, c.requestBudget = whole/16, whole/16, whole/16
+	c.callerBudget, c.hotBudget, c.requestBudget = whole/16, whole/16, whole/16
 	c.maxEnforced = int(whole / 16 / enforce.NetworkBytes)
 	if c.MaxConnections == 0 {
 		c.MaxConnections = int(min(defaultConnections, defaultConnections*whole/DefaultMemory))
 	}
-	budgets := c.MemoryLimit + c.CounterBudget + c.throttleBudget + c.hotBudget + c.requestBudget
+	budgets := c.MemoryLimit + c.CounterBudget + c.callerBudget + c.hotBudget + c.requestBudget
 	switch least := budgets + whole/8; {
 	case c.Memory == 0:
 		c.Memory = budgets + otherMemory

@@ -30,7 +30,7 @@ func TestMemoryIsShared(t *testing.T) {
 			}
 			continue
 		}
-		got := [6]int64{out.Memory / mib, out.MemoryLimit / mib, out.CounterBudget / mib, out.throttleBudget / mib, out.hotBudget / mib, out.requestBudget / mib}
+		got := [6]int64{out.Memory / mib, out.MemoryLimit / mib, out.CounterBudget / mib, out.callerBudget / mib, out.hotBudget / mib, out.requestBudget / mib}
 		if err != nil || got != c.want || out.MaxConnections != c.connections {
 			t.Errorf("%s: %d MiB, %d connections, %v; want %d, %d", c.name, got, out.MaxConnections, err, c.want, c.connections)
 		}

@@ -28,9 +28,10 @@ type Config struct {
 	// n = 10: 2.9). A restart divides the budget again.
 	CounterBudget int64
 
-	// ThrottleBudget bounds the memory of limits that are part of requests, in bytes;
-	// 0 means DefaultThrottleBudget.
-	ThrottleBudget int64
+	// CallerBudget bounds the memory of limits that are part of requests, in bytes: half
+	// for those of Session.Throttle, and half for the numbers of Session.Increment. 0 means
+	// DefaultCallerBudget.
+	CallerBudget int64
 
 	// HotBudget bounds the memory of all hot rules in bytes; 0 means
 	// [hotkey.DefaultBudget]. A sixteenth is for the list of the keys that are hot. The
@@ -61,8 +62,8 @@ const (
 	// DefaultCounterBudget is the CounterBudget by default: 256 MiB.
 	DefaultCounterBudget = 256 << 20
 
-	// DefaultThrottleBudget is the ThrottleBudget by default: 64 MiB.
-	DefaultThrottleBudget = 64 << 20
+	// DefaultCallerBudget is the CallerBudget by default: 64 MiB.
+	DefaultCallerBudget = 64 << 20
 
 	// MaxKey is the longest value of a key, in bytes. Other values of an event
 	// may be longer.

@@ -13,6 +13,7 @@ import (
 	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/integer"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/loglimit"
 	"github.com/lately-go/lately/internal/server/hotlist"
@@ -30,6 +31,7 @@ type Engine struct {
 	started  time.Time
 	limiter  *ratelimit.Limiter
 	throttle *ratelimit.Throttle
+	integers *integer.Table
 
 	rules  atomic.Pointer[ruleSet]
 	newest atomic.Int64 // event time so far, in milliseconds since 1970
@@ -92,7 +94,11 @@ func New(c Config) (*Engine, error) {
 	e.hot = newHotList(e)
 	e.ignored.Store(new(ignoredKeys))
 	e.listRules()
-	if e.throttle, err = ratelimit.NewThrottle(cmp.Or(c.ThrottleBudget, DefaultThrottleBudget)); err != nil {
+	callers := cmp.Or(c.CallerBudget, DefaultCallerBudget)
+	if e.throttle, err = ratelimit.NewThrottle(callers / 2); err != nil {
+		return nil, err
+	}
+	if e.integers, err = integer.New(callers / 2); err != nil {
 		return nil, err
 	}
 	if e.refused, err = newRefused(); err != nil {

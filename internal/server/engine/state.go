@@ -31,6 +31,7 @@ const (
 	recordIgnored = 'i' // an api.RuleKey: a key that is ignored by hand
 	recordHistory = 'g' // a savedHistory
 	recordCaller  = 'r' // a chunk of ratelimit.Throttle.Export: limits that callers brought
+	recordInteger = 'n' // a chunk of integer.Table.Export: numbers that callers added to
 )
 
 // A counterRecord names a counter, with what its counts depend on.
@@ -58,6 +59,9 @@ func (e *Engine) Save(add func(typ byte, data []byte) error) error {
 		return err
 	}
 	if err := addAll(add, recordCaller, e.throttle.Export(now)); err != nil {
+		return err
+	}
+	if err := addAll(add, recordInteger, e.integers.Export(now)); err != nil {
 		return err
 	}
 	for _, h := range e.rules.Load().hot {
@@ -149,6 +153,8 @@ func (r *Restorer) Record(record journal.Record) error {
 		return r.restore(&r.Counts, data, r.counter.table.ImportAt)
 	case recordCaller:
 		return r.restore(new(lately.Imported), data, r.e.throttle.Import)
+	case recordInteger:
+		return r.restore(new(lately.Imported), data, r.e.integers.Import)
 	case recordHot:
 		name, chunk, _ := bytes.Cut(data, []byte{0})
 		for _, h := range r.e.rules.Load().hot {

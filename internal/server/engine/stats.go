@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/integer"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -16,6 +17,7 @@ type Status struct {
 	Totals      api.Totals
 	Limits      ratelimit.Stats
 	Throttle    ratelimit.Stats // of limits that are part of requests
+	Integers    integer.Stats
 	Subscribers int
 	Events      uint64 // that were published
 	Cut         uint64 // subscribers that were too slow
@@ -28,7 +30,7 @@ type Status struct {
 // Status returns the state of e.
 func (e *Engine) Status() Status {
 	s := Status{
-		Started: e.started, Now: e.Now(), EventTime: e.config.EventTime, Totals: e.Totals(), Limits: e.limiter.Stats(), Throttle: e.throttle.Stats(),
+		Started: e.started, Now: e.Now(), EventTime: e.config.EventTime, Totals: e.Totals(), Limits: e.limiter.Stats(), Throttle: e.throttle.Stats(), Integers: e.integers.Stats(),
 		Subscribers: int(e.hub.n.Load()), Events: e.hub.events.Load(), Cut: e.hub.cut.Load(), RulesFile: e.Rules().Name,
 	}
 	e.mu.Lock()

@@ -242,11 +242,11 @@ var throttleArgs = [4]struct {
 	{"quantity", 0, engine.MaxCost},
 }
 
-// del resets keys of CL.THROTTLE, as clients of redis-cell do it.
+// del resets keys of CL.THROTTLE, as clients of redis-cell do it, and of INCREX.
 func del(c *conn, args [][]byte) error {
 	n := int64(0)
 	for _, key := range args[1:] {
-		found, err := c.caller.Unthrottle(view(key))
+		found, err := c.caller.Delete(view(key))
 		if err != nil {
 			return err
 		}
