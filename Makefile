@@ -42,11 +42,11 @@ servers:
 
 .PHONY: test-full
 test-full: ## all tests in full, without the race detector
-	$(GO) test -timeout 10m ./...
+	$(GO) test -timeout 30m ./...
 
 .PHONY: test-race
 test-race: ## the short forms of all tests under the race detector, where there is a C compiler
-	@if tools/have-race; then set -x; $(GO) test -race -short -timeout 10m ./...; fi
+	@if tools/have-race; then set -x; $(GO) test -race -short -timeout 30m ./...; fi
 
 # Adapters are modules of their own: a program that uses one downloads one framework.
 .PHONY: test-adapters
