@@ -46,7 +46,7 @@ func (g *group) banOf(l *layout, k int) ban.Ban {
 }
 
 // learn copies the bans that answers tell of, and adds to the shared list what is not in the
-// copy. If that fails, the next node that sees the ban adds it.
+// copy. If that fails, sync does it later, or the next node that sees the ban.
 func (s *Store) learn(ctx context.Context, l *layout, groups []*group) {
 	var calls []*call
 	for _, g := range groups {
@@ -66,6 +66,11 @@ func (s *Store) learn(ctx context.Context, l *layout, groups []*group) {
 	}
 	if len(calls) > 0 {
 		s.exchange(ctx, l, calls)
+	}
+	for _, c := range calls {
+		if c.err != nil {
+			s.unlisted.Store(true)
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/lately-go/lately/internal/store/storetest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/ratelimit"
@@ -13,7 +15,11 @@ import (
 // TestConforms holds the store to what every store promises, on a redis-server whose
 // scripts take a time that the test moves.
 func TestConforms(t *testing.T) {
-	client := redis(t).client(t)
+	conforms(t, redis(t).client(t))
+}
+
+func conforms(t *testing.T, client rueidis.Client) {
+	t.Helper()
 	var now atomic.Int64
 	now.Store(time.Now().UnixMicro())
 	nanos := int64(0)

@@ -1,6 +1,7 @@
 package latelyredis
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -25,6 +26,12 @@ func (e *ServerError) Error() string {
 // Unwrap returns e.Err.
 func (e *ServerError) Unwrap() error { return e.Err }
 
+// codeIs reports whether err is an answer of the server with that code.
+func codeIs(err error, code string) bool {
+	answer, ok := errors.AsType[*ServerError](err)
+	return ok && answer.Code == code
+}
+
 // advices says what the errors mean that a server which is set up wrongly, or is not ready,
 // answers. NOSCRIPT is not among them: the script is then sent in full.
 var advices = map[string]string{
@@ -38,6 +45,7 @@ var advices = map[string]string{
 	"CLUSTERDOWN": "the cluster does not serve this slot",
 	"MOVED":       "the server is a node of a cluster: use a client for clusters",
 	"ASK":         "the server is a node of a cluster: use a client for clusters",
+	"TRYAGAIN":    "the slot of the key is moving to another node, and the keys of the subject are on both",
 	"CROSSSLOT":   "the server is a node of a cluster: use a client for clusters",
 	"BUSY":        "the server is busy with a script of someone else",
 	"MISCONF":     "the server cannot write its snapshot, and accepts no writes until it can",

@@ -1,7 +1,6 @@
 package latelyredis_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"sync"
@@ -79,11 +78,7 @@ func newStore(t testing.TB, client rueidis.Client, rules *ratelimit.Set, c latel
 // do runs a command of redis-cli's form, and returns the answer as text.
 func do(t testing.TB, c rueidis.Client, command ...string) string {
 	t.Helper()
-	answer, err := c.Do(context.Background(), c.B().Arbitrary(command...).Build()).ToAny()
-	if err != nil && !rueidis.IsRedisNil(err) {
-		t.Fatalf("%q: %v", command, err)
-	}
-	return fmt.Sprint(answer)
+	return redistest.Do(t, c, command...)
 }
 
 // set compiles rules.

@@ -62,6 +62,7 @@ type Store struct {
 	node       string
 	nodes      atomic.Int64
 	read       atomic.Bool // the list was read
+	unlisted   atomic.Bool // a ban of the copy may not be in it
 
 	syncing sync.Mutex
 	have    string // the newest change of the list that the copy has; guarded by syncing
@@ -151,21 +152,23 @@ func (s *Store) exchange(ctx context.Context, l *layout, calls []*call) {
 func (s *Store) send(ctx context.Context, l *layout, calls []*call) {
 	all := calls
 	defer func() { s.breaker.note(all) }()
-	for range attempts {
-		if len(calls) == 0 {
-			return
-		}
+	for tries, waits := 0, 0; tries < attempts && len(calls) > 0; {
 		commands := make([]command, len(calls))
 		for i, c := range calls {
 			commands[i] = c.command
 		}
 		var again []*call
+		moves := false
 		for i, r := range s.conn.run(ctx, commands) {
 			if calls[i].answered(s, l, r) {
-				again = append(again, calls[i])
+				again, moves = append(again, calls[i]), moves || calls[i].moves()
 			}
 		}
-		calls = again
+		if calls = again; !moves {
+			tries++
+		} else if waits++; waits > movingWaits || !wait(ctx, movingWait) {
+			return
+		}
 	}
 }
 
@@ -183,11 +186,13 @@ type call struct {
 
 // answered notes the reply to c, and reports whether c has to be sent again.
 func (c *call) answered(s *Store, l *layout, r reply) bool {
-	if failed, ok := errors.AsType[*ServerError](r.err); ok && failed.Code == "NOSCRIPT" && !c.full {
+	if codeIs(r.err, "NOSCRIPT") && !c.full {
 		c.full, c.err = true, errAgain
 		return true
 	}
-	c.data, c.err = r.data, r.err
+	if c.data, c.err = r.data, r.err; c.moves() {
+		return true
+	}
 	const repair, period = "repair", "period"
 	switch {
 	case r.err != nil:

@@ -90,13 +90,25 @@ func (s *Store) sync(ctx context.Context) error {
 			return s.reload(ctx, l, newest, state == syncLost)
 		}
 		if newest == s.have {
-			return nil
+			return s.relist(ctx, l)
 		}
 		if err := s.each(c.data[syncBytes:], s.change); err != nil {
 			return err
 		}
 		s.have = newest
 	}
+}
+
+// relist writes the bans that could not be added to the list when they began.
+func (s *Store) relist(ctx context.Context, l *layout) error {
+	if !s.unlisted.CompareAndSwap(true, false) {
+		return nil
+	}
+	err := s.reload(ctx, l, s.have, true)
+	if err != nil {
+		s.unlisted.Store(true)
+	}
+	return err
 }
 
 // change does to the copy what the list says.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"go.uber.org/goleak"
 
 	"github.com/lately-go/lately/latelyredis"
@@ -23,7 +24,7 @@ type node struct {
 	told []string // the first value of each key
 }
 
-func newNode(t testing.TB, s *server, rules *ratelimit.Set, config latelyredis.Config) *node {
+func newNode(t testing.TB, client rueidis.Client, rules *ratelimit.Set, config latelyredis.Config) *node {
 	t.Helper()
 	n := &node{rules: rules}
 	config.OnBan = func(b ratelimit.BanRecord) {
@@ -31,7 +32,7 @@ func newNode(t testing.TB, s *server, rules *ratelimit.Set, config latelyredis.C
 		defer n.mu.Unlock()
 		n.told = append(n.told, b.Key[0])
 	}
-	n.Store = newStore(t, s.client(t), rules, config)
+	n.Store = newStore(t, client, rules, config)
 	return n
 }
 
@@ -79,7 +80,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 func TestCopies(t *testing.T) {
 	s, config := own(t), prefixed()
 	rules := set(t, banning("flood", match.MustKey("path"), 0), limited("limits", match.MustKey("host"), ratelimit.Sliding, 10))
-	nodes := []*node{newNode(t, s, rules, config), newNode(t, s, rules, config), newNode(t, s, rules, config)}
+	nodes := []*node{newNode(t, s.client(t), rules, config), newNode(t, s.client(t), rules, config), newNode(t, s.client(t), rules, config)}
 	for _, n := range nodes {
 		eventually(t, "each node knows of the others and has read the list", func() bool { return n.Nodes() == 3 && n.Read() })
 	}
@@ -87,7 +88,7 @@ func TestCopies(t *testing.T) {
 	if err := nodes[1].Ban(context.Background(), ratelimit.BanRecord{Rule: "limits", Key: []string{"by hand"}, Until: time.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	late := newNode(t, s, rules, config)
+	late := newNode(t, s.client(t), rules, config)
 	nodes = append(nodes, late)
 	for _, n := range nodes {
 		eventually(t, "each node has a copy of both bans", func() bool { return n.Copied("flood", "flooder") && n.Copied("limits", "by hand") })
@@ -119,7 +120,7 @@ func TestCopies(t *testing.T) {
 func TestReasserted(t *testing.T) {
 	s, config := own(t), prefixed()
 	rules := set(t, banning("flood", match.MustKey("path"), 0))
-	nodes := []*node{newNode(t, s, rules, config), newNode(t, s, rules, config)}
+	nodes := []*node{newNode(t, s.client(t), rules, config), newNode(t, s.client(t), rules, config)}
 	for _, n := range nodes {
 		eventually(t, "each node knows of the other and has read the list", func() bool { return n.Nodes() == 2 && n.Read() })
 	}

@@ -1,32 +1,55 @@
-// Package redistest starts redis-server for tests, and counts round trips to it.
+// Package redistest starts redis-server for tests, alone, as a cluster or with Sentinel, and
+// counts round trips to it.
 package redistest
 
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 )
 
-// A Server is a redis-server without a port: it listens on a socket in a directory of its own.
+// ProgramVariable is the environment variable with the program that is started instead of
+// redis-server, such as valkey-server.
+const ProgramVariable = "REDIS_SERVER"
+
+// starting is how long a server may take until it answers.
+const starting = time.Minute
+
+// A Server is a redis-server that listens on a socket in a directory of its own, and on
+// loopback if it was started with a port.
 type Server struct {
-	dir      string
-	settings []string
-	process  *exec.Cmd
+	// Addr is the address on loopback, or "".
+	Addr string
+
+	dir            string
+	file, settings []string
+	process        *exec.Cmd
+	ended          chan struct{} // closed when the process has ended
+}
+
+func program() string {
+	if p := os.Getenv(ProgramVariable); p != "" {
+		return p
+	}
+	return "redis-server"
 }
 
 // Needs skips t where there is no redis-server.
 func Needs(t testing.TB) {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		t.Skip("SKIP: there is no redis-server here; tools/have-servers installs it")
+	if _, err := exec.LookPath(program()); err != nil {
+		t.Skipf("SKIP: there is no %s here; tools/have-servers installs redis-server", program())
 	}
 }
 
@@ -43,12 +66,14 @@ func Own(t testing.TB, settings ...string) *Server {
 }
 
 // Start starts a server with these settings. Stop ends it.
-func Start(settings ...string) (*Server, error) {
+func Start(settings ...string) (*Server, error) { return start(nil, settings) }
+
+func start(file, settings []string) (*Server, error) {
 	dir, err := os.MkdirTemp("", "lately-redis-")
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, settings: settings}
+	s := &Server{dir: dir, file: file, settings: settings}
 	if err := s.Run(); err != nil {
 		s.Stop()
 		return nil, err
@@ -56,30 +81,77 @@ func Start(settings ...string) (*Server, error) {
 	return s, nil
 }
 
+// listening starts a server for one test that also listens on a free port of loopback. settings
+// returns its settings, for a second port that is free as well. file is that of its
+// configuration, if it needs one.
+func listening(t testing.TB, settings func(second string) []string, file ...string) *Server {
+	t.Helper()
+	Needs(t)
+	for attempt := 0; ; attempt++ {
+		ports := freePorts(t, 2)
+		s, err := start(file, append([]string{"--bind", "127.0.0.1", "--port", ports[0]}, settings(ports[1])...))
+		if err == nil {
+			s.Addr = net.JoinHostPort("127.0.0.1", ports[0])
+			t.Cleanup(s.Stop)
+			return s
+		}
+		if attempt == 10 || !errors.Is(err, errEnded) { // else another process has taken the port
+			t.Fatal(err)
+		}
+	}
+}
+
+// freePorts returns ports of loopback at which nothing listens now.
+func freePorts(t testing.TB, n int) (ports []string) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports = append(ports, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+	}
+	return ports
+}
+
+// errEnded is the error of a server that ends at its start.
+var errEnded = errors.New("the server has ended")
+
 // Run starts s again, empty, after Kill.
 func (s *Server) Run() error {
-	s.process = exec.Command("redis-server", append([]string{
+	s.process = exec.Command(program(), slices.Concat(s.file, []string{
 		"--port", "0", "--unixsocket", s.Socket(), "--dir", s.dir, "--save", "", "--appendonly", "no",
 		"--daemonize", "no", "--logfile", filepath.Join(s.dir, "log"),
-	}, s.settings...)...)
+	}, s.settings)...)
 	if err := s.process.Start(); err != nil {
 		return err
 	}
-	for range 1000 {
+	s.ended = make(chan struct{})
+	go func() {
+		defer close(s.ended)
+		s.process.Wait()
+	}()
+	for deadline := time.Now().Add(starting); time.Now().Before(deadline); {
 		if conn, err := s.Dial(); err == nil {
 			conn.Close()
 			return nil
 		}
-		time.Sleep(10 * time.Millisecond)
+		select {
+		case <-s.ended:
+			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+			return fmt.Errorf("%s: %w: %s", program(), errEnded, log)
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
-	return fmt.Errorf("redis-server does not answer within 10 s")
+	return fmt.Errorf("%s does not answer within %v", program(), starting)
 }
 
 // Kill ends the process of s, if it runs.
 func (s *Server) Kill() {
 	if s.process.Process != nil {
 		s.process.Process.Kill()
-		s.process.Wait()
+		<-s.ended
 	}
 	os.Remove(s.Socket())
 }
@@ -99,15 +171,20 @@ func (s *Server) Socket() string { return filepath.Join(s.dir, "socket") }
 // Dial connects to s.
 func (s *Server) Dial() (net.Conn, error) { return net.Dial("unix", s.Socket()) }
 
-// Client returns a client of s, which is closed when the test ends.
+// Client returns a client of s alone, which is closed when the test ends.
 func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rueidis.Client {
 	t.Helper()
-	o := rueidis.ClientOption{
-		InitAddress:  []string{"redis.invalid:6379"},
-		DialCtxFn:    func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return s.Dial() },
-		DisableRetry: true, DisableCache: true, ForceSingleClient: true,
-		ConnWriteTimeout: time.Minute,
-	}
+	return newClient(t, rueidis.ClientOption{
+		InitAddress:       []string{"redis.invalid:6379"},
+		DialCtxFn:         func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return s.Dial() },
+		ForceSingleClient: true,
+	}, change...)
+}
+
+// newClient returns a client with the options of tests, which is closed when the test ends.
+func newClient(t testing.TB, o rueidis.ClientOption, change ...func(*rueidis.ClientOption)) rueidis.Client {
+	t.Helper()
+	o.DisableRetry, o.DisableCache, o.ConnWriteTimeout = true, true, time.Minute
 	for _, c := range change {
 		c(&o)
 	}
@@ -117,4 +194,30 @@ func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rue
 	}
 	t.Cleanup(c.Close)
 	return c
+}
+
+// Do runs a command of redis-cli's form on s, and returns the answer as text.
+func (s *Server) Do(t testing.TB, command ...string) string {
+	t.Helper()
+	return Do(t, s.Client(t), command...)
+}
+
+// Do runs a command of redis-cli's form, and returns the answer as text.
+func Do(t testing.TB, c rueidis.Client, command ...string) string {
+	t.Helper()
+	answer, err := c.Do(context.Background(), c.B().Arbitrary(command...).Build()).ToAny()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		t.Fatalf("%q: %v", command, err)
+	}
+	return fmt.Sprint(answer)
+}
+
+// eventually waits until ok, which must be soon.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
 }

@@ -36,6 +36,10 @@ type (
 const (
 	storeDial  = time.Second     // to connect
 	storeWrite = 2 * time.Second // until a connection that does not answer is closed
+
+	// storeSentinel is how often Sentinel is asked for the primary: it tells of another one by a
+	// message, which may be lost, and a primary that became a replica keeps its connections.
+	storeSentinel = 5 * time.Second
 )
 
 // A sharedStore is the store of limits and bans in Redis. The server starts without it as
@@ -76,6 +80,7 @@ func storeOptions(url string) (rueidis.ClientOption, error) {
 	set(&o.ConnWriteTimeout, storeWrite)
 	if o.Sentinel.MasterSet != "" {
 		o.Sentinel.TLSConfig = o.TLSConfig
+		o.Sentinel.TopologyRefreshInterval = storeSentinel
 	}
 	return o, nil
 }

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lately-go/lately/internal/redistest"
+)
+
+// TestStoreInCluster shares limits in three nodes, of which the URL names one: a pipeline whose
+// keys are in slots of all of them is answered in order.
+func TestStoreInCluster(t *testing.T) {
+	c := redistest.NewCluster(t, 3)
+	store := "redis://" + c.Nodes[1].Addr
+	a, b := newNode(t, store), newNode(t, store)
+	a.wantReady(200)
+	b.wantReady(200)
+	var lines []string
+	owners := map[int]bool{}
+	for i := range 20 {
+		key := fmt.Sprintf("192.0.2.%d", i)
+		for range i%5 + 1 {
+			lines = append(lines, "TAKE shared "+key)
+		}
+		owner, _ := c.Owner(t, "{client="+key+"}")
+		owners[owner] = true
+	}
+	if len(owners) != 3 {
+		t.Fatalf("the keys are on %d nodes, want 3", len(owners))
+	}
+	answers := strings.Split(a.resp(lines...), "*7\r\n")[1:]
+	if len(answers) != len(lines) {
+		t.Fatalf("%d answers to %d commands", len(answers), len(lines))
+	}
+	n := 0
+	for i := range 20 {
+		for used := range i%5 + 1 {
+			want := fmt.Sprintf(":1\r\n:4\r\n:%d\r\n", 3-used)
+			if used == 4 {
+				want = ":0\r\n:4\r\n:0\r\n"
+			}
+			if !strings.HasPrefix(answers[n], want) {
+				t.Errorf("answer %d, to %s: %q, want %q and more", n, lines[n], answers[n], want)
+			}
+			n++
+		}
+	}
+	if b.take("shared", "192.0.2.4") || b.take("shared", "192.0.2.3") || !b.take("shared", "192.0.2.2") {
+		t.Error("the other server has other counts")
+	}
+	eventually(t, "two nodes with the same rules", func() bool {
+		x, y := a.state(), b.state()
+		return x.Nodes == 2 && y.Nodes == 2 && x.OtherRules+y.OtherRules == 0 && x.Failures == 0
+	})
+}
+
+// TestStoreFailsOver has Sentinel promote the replica of the store: the server finds the
+// new primary, which has what was counted.
+func TestStoreFailsOver(t *testing.T) {
+	w := redistest.NewWatched(t)
+	n := newNode(t, w.URL())
+	n.wantReady(200)
+	for range 2 {
+		if !n.take("closed", "ada") {
+			t.Fatal("one of the first two of four is refused")
+		}
+	}
+	w.Cut(t)
+	w.Fail(t)
+	eventually(t, "the store is up again", func() bool {
+		_, text := posted(n.t, n.url+"/v1/peek", `{"rule":"closed","key":"ada"}`)
+		return strings.Contains(text, `"allowed":true`)
+	})
+	n.wantReady(200)
+	for i, want := range []bool{true, true, false} {
+		if got := n.take("closed", "ada"); got != want {
+			t.Errorf("decision %d after the failover: allowed %v, want %v: two of four were counted before", i, got, want)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package latelyredis_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/latelyredis"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestFailover kills the primary under load after its replica was cut off, and has Sentinel promote
+// that: what is allowed before the cut and after the failover is the limit together, so no more
+// than what was allowed in between is allowed in addition. The ban of that time is written again. Then
+// the store is held to what every store promises.
+func TestFailover(t *testing.T) {
+	const limit = 400
+	w, config := redistest.NewWatched(t), prefixed()
+	path := match.MustKey("path")
+	rules := set(t, limited("limit", path, ratelimit.Sliding, limit), banning("flood", match.MustKey("host"), 0))
+	rules.Rule(0).Limits[0].Span = time.Hour
+	nodes := []*node{newNode(t, w.Client(t), rules, config), newNode(t, w.Client(t), rules, config)}
+	for _, n := range nodes {
+		eventually(t, "each node knows of the other and has read the list", func() bool { return n.Nodes() == 2 && n.Read() })
+	}
+	f := newFlood(rules, []int{0}, 40, "k")
+	for _, n := range nodes {
+		f.run(t, n.Store, nil)
+	}
+	ask(t, nodes[0].Store, rules, about(1, "before"))
+	w.Cut(t)
+	before := f.allowed["k"].Load()
+
+	ask(t, nodes[0].Store, rules, about(1, "lost"))
+	for _, n := range nodes {
+		eventually(t, "each node has a copy of both bans", func() bool { return n.Copied("flood", "before") && n.Copied("flood", "lost") })
+	}
+	for _, n := range nodes {
+		f.run(t, n.Store, nil)
+	}
+	together := func(until func(r *latelyredis.Request) bool) *sync.WaitGroup {
+		all := new(sync.WaitGroup)
+		for i := range 4 {
+			all.Go(func() {
+				for {
+					r := f.ask(nodes[i%2].Store, "k")
+					if r.Err == nil && !r.Subjects[0].Outcome.Refused {
+						f.allowed["k"].Add(1)
+					}
+					if until(r) {
+						return
+					}
+				}
+			})
+		}
+		return all
+	}
+	fails := together(func(r *latelyredis.Request) bool { return r.Err != nil })
+	eventually(t, "load", func() bool { return f.allowed["k"].Load() >= 200 })
+	w.Primary.Process().Kill()
+	fails.Wait()
+	lost := f.allowed["k"].Load() - before
+	var counted atomic.Int64 // at most, without an answer
+	ends := together(func(r *latelyredis.Request) bool {
+		if r.Err != nil {
+			counted.Add(1)
+			time.Sleep(time.Millisecond) // errors need no time
+		}
+		return r.Err == nil && r.Subjects[0].Outcome.Refused
+	})
+	w.Fail(t)
+	ends.Wait()
+	after := f.allowed["k"].Load() - before - lost
+	if before != 80 || lost < 120 || before+after > limit || before+after < limit-counted.Load() {
+		t.Errorf("%d allowed before the cut, %d lost, and %d after the failover: want 80, at least 120, and %d before and after", before, lost, after, limit)
+	}
+	quiet, err := latelyredis.NewQuiet(w.Client(t), rules, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"before", "lost"} {
+		eventually(t, "the ban is in its record on the new primary: "+key, func() bool {
+			r := &latelyredis.Request{Set: rules, Cost: 1, Peek: true, Subjects: []latelyredis.Subject{about(1, key)}}
+			quiet.Decide(context.Background(), []*latelyredis.Request{r})
+			return r.Err == nil && r.Subjects[0].Outcome.Banned
+		})
+	}
+	for _, n := range nodes {
+		n.wantTold(t, 2)
+	}
+	t.Run("Conforms", func(t *testing.T) { conforms(t, w.Client(t)) })
+}
