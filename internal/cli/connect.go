@@ -32,6 +32,9 @@ type connectFlags struct {
 	insecure                bool
 }
 
+// connectNames are the names of the flags, besides that of the address.
+var connectNames = [...]string{"token-file", "ca-file", "insecure"}
+
 // register adds the flags to cmd.
 func (f *connectFlags) register(cmd *cobra.Command) {
 	f.registerAs(cmd, "addr", "http://127.0.0.1:7380", "`ADDRESS` of the server's HTTP listener")

@@ -60,6 +60,9 @@ or the rules file is wrong; 130 interrupted.`,
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, args []string) (err error) {
+	if err := notForLogs(cmd); err != nil {
+		return err
+	}
 	c := &f.config
 	if err := f.inputs.parse(cmd, args, &c.Config); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 
 // live explains from what a running server refused.
 func (f *explainFlags) live(cmd *cobra.Command, args []string) (err error) {
-	of := []string{"server", "key", "json", "token-file", "ca-file", "insecure"}
+	of := append([]string{"server", "key", "json"}, connectNames[:]...)
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if !slices.Contains(of, flag.Name) {
 			err = fmt.Errorf("--%s: must not be given with --server: it is for logs", flag.Name)
@@ -34,6 +34,16 @@ func (f *explainFlags) live(cmd *cobra.Command, args []string) (err error) {
 	return answer(cmd, &f.answerFlags, func(ctx context.Context, c *client.Client) (api.Explanation, error) {
 		return c.Explain(ctx, f.config.Value)
 	}, refusalLines)
+}
+
+// notForLogs returns an error if a flag was given that only --server uses.
+func notForLogs(cmd *cobra.Command) error {
+	for _, name := range connectNames {
+		if cmd.Flags().Changed(name) {
+			return fmt.Errorf("--%s: must be given with --server: logs are read without a connection", name)
+		}
+	}
+	return nil
 }
 
 func refusalLines(w io.Writer, x api.Explanation) {
