@@ -17,6 +17,7 @@ type Status struct {
 	Storage     StorageStatus `json:"storage"`
 	Store       *StoreStatus  `json:"store,omitempty" doc:"left out if limits and bans are in the memory of the server"`
 	Enforcement *Enforcement  `json:"enforcement,omitempty" doc:"left out if nothing besides the server refuses what it bans"`
+	Logs        []FollowedLog `json:"logs,omitempty" doc:"logs that are followed; left out if there are none"`
 	Role        string        `json:"role" doc:"of the one who asks: read, check or admin"`
 }
 
@@ -89,6 +90,21 @@ type StoreStatus struct {
 	RulesHash  string    `json:"rules_hash" doc:"of the limits, bans and allow list that this server enforces"`
 	Nodes      int       `json:"nodes" doc:"servers that share the store, this one included"`
 	OtherRules int       `json:"other_rules" doc:"of these, servers that enforce other rules than this one"`
+}
+
+// FollowedLog is the state of a log that a server follows, with the counts since its start.
+type FollowedLog struct {
+	File     string    `json:"file"`
+	Lines    uint64    `json:"lines"`
+	Bad      uint64    `json:"bad" doc:"lines that the format does not describe"`
+	Skipped  uint64    `json:"skipped" doc:"lines of other programs, and comments"`
+	Late     uint64    `json:"late" doc:"events that are older than one before them by more than the lateness"`
+	Gaps     uint64    `json:"gaps" doc:"times that a file was gone or could not be read before its end was"`
+	Unread   int64     `json:"unread_bytes" doc:"not read yet"`
+	Lag      Millis    `json:"lag_ms" doc:"from the newest event that was read to now while there are lines to read, else 0"`
+	LastLine time.Time `json:"last_line" doc:"when a line was read; at first when the log began to be followed"`
+	Silent   bool      `json:"silent" doc:"there was no line for longer than the setting silence"`
+	Problem  string    `json:"problem,omitempty" doc:"why the log cannot be read now"`
 }
 
 // A Rate is what was decided in a part of the past.

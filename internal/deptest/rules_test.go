@@ -51,7 +51,7 @@ internal/store/storetest      -> internal/store, ratelimit, match, lately
 ratelimit           -> match, lately, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants
 hotkey              -> match, lately, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/tally, internal/invariants
 
-internal/follow -> accesslog, match, internal/decompress
+internal/follow -> api, accesslog, match, internal/decompress
 
 accesslog               -> match
 sampled                 -> lately

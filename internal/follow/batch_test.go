@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/match"
 )
@@ -44,7 +45,7 @@ func TestBatches(t *testing.T) {
 		return s
 	}
 	var want, got []string
-	var stats Stats
+	var stats api.FollowedLog
 	p, ev := newLineParser(format), new(match.Event)
 	for line := range strings.Lines(data.String()) {
 		stats.Lines++

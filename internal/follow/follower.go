@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/match"
 )
 
@@ -119,7 +120,7 @@ func (f *Follower) tail(path string, format accesslog.Format) *tail {
 		return f.tails[i]
 	}
 	t := &tail{path: path, format: format, log: f.log, batches: f.batches, newest: math.MinInt64 / 2, lateness: int64(f.config.Lateness)}
-	t.stats = Stats{File: path, LastLine: time.Now()}
+	t.stats = api.FollowedLog{File: path, LastLine: time.Now()}
 	f.tails = append(f.tails, t)
 	return t
 }

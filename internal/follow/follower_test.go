@@ -240,6 +240,37 @@ func TestSilence(t *testing.T) {
 	silent(false)
 }
 
+// TestGaps counts what was gone before it was read, says why a log cannot be read, and counts
+// no rotation that keeps the file.
+func TestGaps(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	r := newReader(t, Config{}, path)
+	gaps := func(want uint64, problem bool) {
+		t.Helper()
+		if s := r.Stats()[0]; s.Gaps != want || (s.Problem != "") != problem {
+			t.Errorf("%+v, want %d gaps, and a problem: %v", s, want, problem)
+		}
+	}
+	r.want()
+	gaps(0, true) // it is not there
+	write(t, path, "a", "b")
+	r.want("a", "b")
+	gaps(0, false)
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path+".1", "c")
+	write(t, path, "d")
+	r.want("c", "d")
+	gaps(0, false)
+	if err := os.Truncate(path, 0); err != nil { // without a copy: what was written last may be gone
+		t.Fatal(err)
+	}
+	write(t, path, "other")
+	r.want("other")
+	gaps(1, false)
+}
+
 // TestNewRejects names the setting that is wrong.
 func TestNewRejects(t *testing.T) {
 	for want, c := range map[string]Config{

@@ -2,28 +2,18 @@ package follow
 
 import (
 	"time"
+
+	"github.com/lately-go/lately/api"
 )
 
-// Stats is what was read of a log since the start of the process.
-type Stats struct {
-	File     string
-	Lines    uint64
-	Bad      uint64        // lines that the format does not describe
-	Skipped  uint64        // lines of other programs, and comments
-	Late     uint64        // events that are older than one before them by more than the lateness
-	Unread   int64         // bytes
-	Lag      time.Duration // from the newest event to now while lines are unread, else 0
-	LastLine time.Time     // when a line was read; at first when the log began to be followed
-	Silent   bool          // there was no line for longer than Config.Silence
-}
-
-// Stats returns what was read of each log.
-func (f *Follower) Stats() []Stats {
+// Stats returns what was read of each log since the start of the process.
+func (f *Follower) Stats() []api.FollowedLog {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := make([]Stats, 0, len(f.tails))
+	all := make([]api.FollowedLog, 0, len(f.tails))
 	for _, t := range f.tails {
 		s := t.stats
+		s.Problem = t.problem
 		for _, g := range t.gens {
 			if g.unpacked == nil {
 				g.hasData()
@@ -31,7 +21,7 @@ func (f *Follower) Stats() []Stats {
 			}
 		}
 		if s.Unread > 0 && s.Lines > s.Bad+s.Skipped {
-			s.Lag = max(time.Since(time.Unix(0, t.newest)), 0)
+			s.Lag = api.MillisOf(max(time.Since(time.Unix(0, t.newest)), 0))
 		}
 		all = append(all, s)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/match"
 )
 
@@ -37,7 +38,7 @@ type tail struct {
 	problem string // why the path cannot be read
 	known   bool   // the format is known, also that of lines inside lines
 	newest  int64  // time of an event
-	stats   Stats
+	stats   api.FollowedLog
 
 	lateness int64
 	batches  chan *batch // free, of the Follower
@@ -168,6 +169,7 @@ func (t *tail) bridge(last place, current *generation, now time.Time) {
 	}
 	isOpen := func(g *generation) bool { return g.Ino == last.Ino && g.Dev == last.Dev }
 	if found < 0 && last.Offset > 0 && !slices.ContainsFunc(t.gens, isOpen) {
+		t.stats.Gaps++
 		t.log.Warn("the file that was read last is gone: lines that were not read are lost", "file", t.path, "read", last.Offset)
 	}
 }
@@ -218,7 +220,7 @@ func find(p *place, files []rotated) int {
 func (t *tail) add(r rotated, current *generation, grows bool, now time.Time) {
 	g, err := openGeneration(r.path, now)
 	if err != nil {
-		t.log.Error("a rotated log cannot be read", "file", r.path, "error", err)
+		t.unreadable(r.path, err)
 		return
 	}
 	head := g.firstBytes()
@@ -239,8 +241,14 @@ func (t *tail) add(r rotated, current *generation, grows bool, now time.Time) {
 		t.gens = append(t.gens, g)
 	}
 	if err != nil {
-		t.log.Error("a rotated log cannot be read", "file", r.path, "error", err)
+		t.unreadable(r.path, err)
 	}
+}
+
+// unreadable logs that the lines of a rotated file are missing.
+func (t *tail) unreadable(path string, err error) {
+	t.stats.Gaps++
+	t.log.Error("a rotated log cannot be read", "file", path, "error", err)
 }
 
 // recall makes g continue at the place where reading stopped, in g or in the file that it is
@@ -334,6 +342,7 @@ func (t *tail) readBlock(buf []byte, each func(*match.Event), now time.Time) {
 		g.waiting = g.size // until it grows
 		t.complain(err)
 	case err != nil:
+		t.stats.Gaps++
 		t.log.Error("a rotated log cannot be read to its end", "file", g.Path, "read", g.Offset, "error", err)
 		t.remove(g)
 	case !some && g.ended:

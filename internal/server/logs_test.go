@@ -3,6 +3,7 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/follow"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -95,6 +97,11 @@ func TestFollow(t *testing.T) {
 	text, values := scrape(t, url, "")
 	if values[`lately_log_lines_total{file="`+log.path+`"}`] != 171 || values[`lately_log_bad_lines_total{file="`+log.path+`"}`] != 0 {
 		t.Errorf("the metrics are\n%s", text)
+	}
+	_, body := got(t, url+"/v1/status")
+	var status api.Status
+	if err := json.Unmarshal([]byte(body), &status); err != nil || len(status.Logs) != 1 || status.Logs[0].File != log.path || status.Logs[0].Lines != 171 || status.Enforcement != nil {
+		t.Errorf("the status is %+v, %v", status, err)
 	}
 	for k, err := range s.engine.Bans() {
 		if err == nil && k.Key[0] == "192.0.2.1" {

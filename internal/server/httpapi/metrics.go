@@ -231,9 +231,11 @@ func (m metricWriter) logs(s *Server) {
 		m.counter("log_bad_lines_total", "Lines of a log that its format does not describe.", x.Bad, "file", x.File)
 		m.counter("log_skipped_lines_total", "Lines of a log that other programs wrote, and comments.", x.Skipped, "file", x.File)
 		m.counter("log_late_events_total", "Events that were older than one before them in the log by more than --lateness.", x.Late, "file", x.File)
+		m.counter("log_gaps_total", "Times that a file of the log was gone or could not be read before its end was: lines may be missing.", x.Gaps, "file", x.File)
 		m.gauge("log_unread_bytes", "Bytes of the log that were not read yet.", x.Unread, "file", x.File)
-		m.send(prometheus.GaugeValue, "log_lag_seconds", "How old the newest event that was read is, while there are lines to read; else 0.", x.Lag.Seconds(), []string{"file", x.File})
+		m.send(prometheus.GaugeValue, "log_lag_seconds", "How old the newest event that was read is, while there are lines to read; else 0.", x.Lag.Duration().Seconds(), []string{"file", x.File})
 		m.gauge("log_last_line_timestamp_seconds", "When the last line was read, or the log began to be followed, in seconds since 1970.", x.LastLine.Unix(), "file", x.File)
+		m.flag("log_missing", "1 while the log is not there or cannot be read, else 0.", x.Problem != "", "file", x.File)
 		m.flag("log_silent", "1 if the log has had no line for longer than --silence, else 0.", x.Silent, "file", x.File)
 	}
 }

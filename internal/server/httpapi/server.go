@@ -39,7 +39,7 @@ type Config struct {
 	// [latelyhttp.IdentityConfig]. Forward-auth answers only them.
 	TrustedProxies []netip.Prefix
 
-	// Logs is the logs that are followed, for the metrics; nil means that there are none.
+	// Logs is the logs that are followed; nil means that there are none.
 	Logs *follow.Follower
 
 	// Enforcer has others refuse what is banned; nil means that nothing does.

@@ -42,6 +42,9 @@ func status(c *call) (api.Status, error) {
 	if c.s.config.Enforcer != nil {
 		a.Enforcement = c.s.config.Enforcer.Status()
 	}
+	if c.s.config.Logs != nil {
+		a.Logs = c.s.config.Logs.Stats()
+	}
 	if c.s.Store != nil {
 		a.Store, a.Bans.Held = c.s.Store(), c.s.Engine.BansInStore()
 	}
