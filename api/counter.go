@@ -40,6 +40,9 @@ type KeyRate struct {
 type KeyCount struct {
 	Key
 	Count
+	Peak      float64 `json:"peak_per_second" doc:"events per second in the busiest tenth of the counter's window that holds the span"`
+	Refused   uint64  `json:"refused,omitempty" doc:"of a span of at most an hour, about how many events the rule refused_by refused"`
+	RefusedBy string  `json:"refused_by,omitempty" doc:"the limit or ban with the counter's key that refused the key most; left out if none did"`
 }
 
 // A TopList is the answer of GET /v1/counters/{name}/top.

@@ -88,10 +88,20 @@ func (e *Engine) Top(name string, n int, span time.Duration, f KeyFilter) ([]api
 	if n < 1 || n > maxTop {
 		return nil, errorf(api.BadArg, "n: %d: must be 1 to %d", n, maxTop)
 	}
+	now := e.Now()
+	var out []api.KeyCount
 	if f != (KeyFilter{}) {
-		return c.topOf(e.Now(), n, span, &f)
+		out, err = c.topOf(now, n, span, &f)
+	} else {
+		out, err = c.topOfAll(now, n, span)
 	}
-	top, err := c.table.TopAt(e.Now(), n, span)
+	e.describe(c, now, span, out)
+	return out, err
+}
+
+// topOfAll is Top of all keys.
+func (c *counter) topOfAll(t time.Time, n int, span time.Duration) ([]api.KeyCount, error) {
+	top, err := c.table.TopAt(t, n, span)
 	if err != nil {
 		return nil, errorf(api.BadArg, "%v", err)
 	}

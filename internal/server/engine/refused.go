@@ -29,12 +29,16 @@ func newRefused() (*lately.Table, error) {
 // key, since a reload may change the rule's key.
 func (s *Session) countRefused(t time.Time, r *ratelimit.Rule, d *ratelimit.Decision, ev *match.Event) {
 	n := len(s.key)
-	s.key = append(append(s.key, r.Name...), 0)
-	s.key = r.Key.AppendShape(s.key)
+	s.key = appendRefusedRule(s.key, r)
 	s.key = append(s.key, s.key[:n]...)
 	s.e.refused.AddBytesAt(t, s.key[n:], 1)
 	s.e.recent.add(t, s.key[n:], d, ev)
 	s.key = s.key[:n]
+}
+
+// appendRefusedRule appends what a key of the table has before the rule's key.
+func appendRefusedRule(dst []byte, r *ratelimit.Rule) []byte {
+	return r.Key.AppendShape(append(append(dst, r.Name...), 0))
 }
 
 // countRefusedEvent counts a refusal of ev, with the key that the deciding rule takes

@@ -246,7 +246,7 @@ var vectors = []vector{
 	{"GET", "/v1/counters/mine/sum?key=k&span=soon", "", 400, `span: \"soon\": must be a duration`},
 	{"GET", "/v1/counters/none/sum?key=k", "", 400, `counter \"none\": unknown`},
 	{"GET", "/v1/counters/mine/rate?key=k&span=1m", "", 200, `{"per_second":0.11`},
-	{"GET", "/v1/counters/requests/top?n=2&span=1m", "", 200, `{"top":[{"key":["203.0.113.9"],"lo":3,"hi":3,"estimate":3}`},
+	{"GET", "/v1/counters/requests/top?n=2&span=1m", "", 200, `{"top":[{"key":["203.0.113.9"],"lo":3,"hi":3,"estimate":3,"peak_per_second":0.5,"refused":1,"refused_by":"per-client"}`},
 	{"GET", "/v1/counters/requests/top?n=0", "", 400, `n: \"0\": must be 1 to 1000`},
 	{"POST", "/v1/bans", `{"rule":"flood","key":["203.0.113.66"],"for":"10m","reason":"too much"}`, 201, `"reason":"too much","source":"http"`},
 	{"POST", "/v1/bans", `{"rule":"login","key_base64":["MTkyLjAuMi4x","/w=="],"for":"10m"}`, 201, `{"rule":"login","key_base64":["MTkyLjAuMi4x","/w=="]`},
