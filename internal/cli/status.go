@@ -18,8 +18,8 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [flags]",
 		Short: "Show the state of a running server",
-		Long: `Status shows the state of a running server: its version, decisions, bans, memory, rules file and data directory, and the
-role of the token. The token needs the role read.
+		Long: `Status shows the state of a running server: its version, decisions, bans, memory, rules file and data directory, the
+store that servers share, what enforces bans, the logs that it follows, and the role of the token. The token needs the role read.
 
 ` + answerCodes,
 		Example: "  lately status\n  lately status --addr https://lately.example.org --token-file token --json",
@@ -53,6 +53,8 @@ func statusLines(w io.Writer, s api.Status) {
 	}
 	storageLines(w, &s.Storage)
 	storeLines(w, s.Store)
+	enforcementLines(w, s.Enforcement)
+	logLines(w, s.Logs)
 	if s.EventTime {
 		fmt.Fprintf(w, "time:\t%s UTC, by the times of events\n", stamp(time.UnixMilli(int64(s.Now))))
 	}
@@ -76,6 +78,44 @@ func storeLines(w io.Writer, s *api.StoreStatus) {
 	}
 	if s.OtherRules > 0 {
 		fmt.Fprintf(w, "\tservers that enforce other rules than this one: %d\n", s.OtherRules)
+	}
+}
+
+// enforcementLines says whether others refuse what is banned, if they are to.
+func enforcementLines(w io.Writer, s *api.Enforcement) {
+	if s == nil {
+		return
+	}
+	skipped := 0
+	for _, n := range s.Skipped {
+		skipped += n
+	}
+	fmt.Fprintf(w, "enforcement:\taddresses and networks %d, bans that are not enforced %d\n", s.Networks, skipped)
+	for i := range s.Targets {
+		t := &s.Targets[i]
+		state := "has all changes"
+		if t.Lag > 0 {
+			state = lasting(t.Lag.Duration()) + " behind"
+		}
+		fmt.Fprintf(w, "\t%s: %s, attempts that failed %d, repairs %d\n", visible(t.Name), state, t.Failures, t.Repairs)
+		if t.Error != "" {
+			fmt.Fprintf(w, "\t  %s\n", visible(t.Error))
+		}
+	}
+}
+
+// logLines says how far the logs that the server follows were read.
+func logLines(w io.Writer, logs []api.FollowedLog) {
+	for i := range logs {
+		l := &logs[i]
+		fmt.Fprintf(w, "log:\t%s: %s behind, lines %d, bad %d, late events %d, gaps %d, last line %s UTC\n",
+			visible(l.File), lasting(l.Lag.Duration()), l.Lines, l.Bad, l.Late, l.Gaps, stamp(l.LastLine))
+		if l.Problem != "" {
+			fmt.Fprintf(w, "\t  %s\n", visible(l.Problem))
+		}
+		if l.Silent {
+			fmt.Fprint(w, "\t  no line for longer than --silence\n")
+		}
 	}
 }
 

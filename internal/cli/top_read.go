@@ -181,14 +181,18 @@ type topJSON struct {
 	Totals  api.Totals       `json:"totals"`
 	Memory  api.Memory       `json:"memory"`
 	Store   *api.StoreStatus `json:"store,omitempty"`
-	Minute  []api.Rate       `json:"rates"` // of the last minute, each second
-	Span    string           `json:"span"`
-	Rules   []topRuleJSON    `json:"rules"`
-	Counter string           `json:"counter"`
-	Top     []api.KeyCount   `json:"top"`
-	Held    int              `json:"bans_held"`
-	Bans    []api.Ban        `json:"bans"`
-	Hot     []api.HotKey     `json:"hot"`
+
+	Enforcement *api.Enforcement  `json:"enforcement,omitempty"`
+	Logs        []api.FollowedLog `json:"logs,omitempty"`
+
+	Minute  []api.Rate     `json:"rates"` // of the last minute, each second
+	Span    string         `json:"span"`
+	Rules   []topRuleJSON  `json:"rules"`
+	Counter string         `json:"counter"`
+	Top     []api.KeyCount `json:"top"`
+	Held    int            `json:"bans_held"`
+	Bans    []api.Ban      `json:"bans"`
+	Hot     []api.HotKey   `json:"hot"`
 
 	HotRules []api.HotRuleStats `json:"hot_rules"`
 
@@ -210,7 +214,7 @@ func uptime(r *topReading) time.Duration { return time.Duration(r.status.Uptime)
 func newTopJSON(addr string, r *topReading) *topJSON {
 	j := &topJSON{
 		Addr: addr, Time: r.at.UTC().Truncate(time.Millisecond), Version: r.status.Version, Uptime: r.status.Uptime,
-		Totals: r.status.Totals, Memory: r.status.Memory, Store: r.status.Store, Minute: append([]api.Rate{}, r.minute...), Span: rules.FormatDuration(r.span),
+		Totals: r.status.Totals, Memory: r.status.Memory, Store: r.status.Store, Enforcement: r.status.Enforcement, Logs: r.status.Logs, Minute: append([]api.Rate{}, r.minute...), Span: rules.FormatDuration(r.span),
 		Rules: []topRuleJSON{}, Counter: r.counter, Top: append([]api.KeyCount{}, r.top...), Held: r.held, Bans: append([]api.Ban{}, r.bans...), Hot: append([]api.HotKey{}, r.hot...), HotRules: append([]api.HotRuleStats{}, r.hotRules...), Refused: append([]api.RefusedKey{}, r.refused...),
 	}
 	for _, rule := range r.rules {

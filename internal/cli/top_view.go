@@ -9,7 +9,6 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -102,20 +101,12 @@ func (m *topModel) linkText() (string, lipgloss.Style) {
 	case m.paused:
 		return "‖ paused", m.paint.bold
 	}
-	if s := m.storeOf(); s != nil && !s.Up {
-		return "● live, store down " + lasting(m.theirs().Sub(s.Since)), m.paint.wrong
-	} else if s != nil && s.OtherRules > 0 {
-		return fmt.Sprintf("● live, other rules on %d of %d servers", s.OtherRules, s.Nodes), m.paint.wrong
+	if m.reading != nil {
+		if trouble := troubleOf(&m.reading.status, m.theirs()); trouble != "" {
+			return "● live, " + m.shown(trouble), m.paint.wrong
+		}
 	}
 	return "● live", m.paint.allowed
-}
-
-// storeOf returns the state of the store that servers share, or nil if there is none.
-func (m *topModel) storeOf() *api.StoreStatus {
-	if m.reading == nil {
-		return nil
-	}
-	return m.reading.status.Store
 }
 
 // A topSeries is one line of the chart.
@@ -194,6 +185,12 @@ func (m *topModel) stateLine() string {
 	}
 	if s.Rules.File != "" {
 		text += "   rules " + m.shown(s.Rules.File)
+	}
+	if s.Enforcement != nil {
+		text += "   enforced " + count(uint64(max(s.Enforcement.Networks, 0)))
+	}
+	if len(s.Logs) > 0 {
+		text += "   logs behind " + lasting(lagOf(s.Logs))
 	}
 	return m.paint.dim.Render(clipped(text, m.width))
 }

@@ -89,7 +89,7 @@ func rates(now time.Time, span time.Duration, points int, perRule bool) []object
 		r := object{"from": to.Add(-width), "to": to, "all": object{"allowed": int(allowed * s), "refused": int(limited * s), "banned": int(banned * s), "unmatched": int(30 * s), "errors": 0}}
 		if perRule {
 			of := func(allowed, refused, banned, shadow float64) object {
-				return object{"allowed": int(allowed * s), "refused": int(refused * s), "banned": int(banned * s), "shadow": int(shadow * s), "bans": 0}
+				return object{"allowed": int(allowed * s), "refused": int(refused * s), "banned": int(banned * s), "shadow": int(shadow * s), "bans": int(banned * s / 1000)}
 			}
 			r["hot"] = object{"product": object{"events": int((9000 + 8000*math.Sin(float64(to.Unix())/14_000)) * s), "hits": int(5000 * s), "misses": int(500 * s), "loads": 0, "stale": 0}}
 			r["rules"] = object{"per-client": of(allowed, limited*0.82, banned*0.7, 0), "scanner": of(allowed*0.1, limited*0.18, banned*0.3, 0), "login": of(41, 0, 0, 6+5*math.Sin(float64(to.Unix())/7)), "product": of(0, 0, 0, 0)}
@@ -97,6 +97,19 @@ func rates(now time.Time, span time.Duration, points int, perRule bool) []object
 		all = append(all, r)
 	}
 	return all
+}
+
+// around is what enforces the bans of the server, and the logs that it follows: one of each
+// with a trouble, which has what no page may take for markup.
+func around(now time.Time) (object, list) {
+	target := func(name string, lag int, failures int, err string) object {
+		return object{"name": name, "lag_ms": lag, "error": err, "failures": failures, "batches": 40, "repairs": 0, "dropped": 0}
+	}
+	log := func(file string, lines, bad, gaps, lag int, silent bool, problem string) object {
+		return object{"file": file, "lines": lines, "bad": bad, "skipped": 3, "late": 0, "gaps": gaps, "unread_bytes": 0, "lag_ms": lag, "last_line": now.Add(-2 * time.Minute), "silent": silent, "problem": problem}
+	}
+	return object{"networks": 4127, "skipped": object{"protected": 2, "reserved": 0}, "targets": list{target("nftables", 0, 0, ""), target("webhook", 71_000, 12, "Post <i>: "+evil[0])}},
+		list{log("/var/log/nginx/access.log", 51_400_230, 12, 0, 0, false, ""), log("/var/log/nginx/"+evil[1]+".log", 230, 0, 1, 0, true, "")}
 }
 
 func traffic(t time.Time) (allowed, limited, banned float64) {
@@ -178,7 +191,11 @@ func top(n string) list {
 			k = evil[(i-3)/2]
 		}
 		lo := int(61_000 / math.Pow(float64(i+1), 0.8))
-		out = append(out, object{"key": []string{k}, "lo": lo, "hi": lo + lo/9})
+		row := object{"key": []string{k}, "lo": lo, "hi": lo + lo/9, "estimate": lo + lo/20, "peak_per_second": float64(lo) / 21}
+		if i%3 == 0 {
+			row["refused"], row["refused_by"] = lo/(i+2), "per-client"
+		}
+		out = append(out, row)
 	}
 	return out
 }

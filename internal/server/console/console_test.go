@@ -86,6 +86,18 @@ func testOverview(t *testing.T, b *browsertest.Browser) {
 	// Reloads and restarts are marked.
 	p.Wait(`[...document.querySelectorAll('.turns text')].map((e) => e.textContent).join() === 'reload'`)
 
+	// So are the bans that rules began, each in its second.
+	p.Wait(`document.querySelectorAll('.pins rect').length > 0 && document.querySelector('.chart .legend').checkVisibility()`)
+
+	// What enforces bans and what logs are followed, with what is wrong of each.
+	p.Wait(`[...document.querySelectorAll('.enforcement .health')].map((e) => e.textContent + e.classList.contains('bad')).join() === 'Has all bansfalse,Failstrue'`)
+	p.Wait(`document.querySelector('.enforcement .dim').textContent === '4,127 addresses and networks; 2 bans are not enforced' && document.querySelector('.enforcement').textContent.includes('12 failed attempts')`)
+	p.Wait(`[...document.querySelectorAll('.followed .health')].map((e) => e.textContent).join() === 'Up to date,Silent' && document.querySelector('.followed').textContent.includes('1 gap')`)
+	p.Wait(`document.querySelector('.server .around').textContent === 'webhook: fails, and 1 more'`)
+	f.set(func() { f.alone = true })
+	f.tell("rules", object{"type": "rules", "time": now})
+	p.Wait(`!document.querySelector('.enforcement').checkVisibility() && !document.querySelector('.followed').checkVisibility() && !document.querySelector('.server .around').checkVisibility()`)
+
 	f.set(func() { f.broken = "rules.yaml:12:5: limt is no key." })
 	f.tell("rules", object{"type": "rules", "time": now})
 	p.Wait(`document.querySelector('.health').textContent === 'Last reload failed' && document.querySelector('.why').textContent.includes('12:5')`)
@@ -106,7 +118,7 @@ func testOverview(t *testing.T, b *browsertest.Browser) {
 	p.Wait(`[...document.querySelectorAll('.turns text')].length === 1`)
 	p.JS(`document.querySelector('.plot').focus()`, nil)
 	p.Keys("Home")
-	p.Wait(`/^\d\d:\d\d to \d\d:\d\d: .* allowed, .* per second$/.test(document.querySelector('.plot').getAttribute('aria-valuetext')) && !document.querySelector('.guide').hidden`)
+	p.Wait(`/^\d\d:\d\d to \d\d:\d\d: .* allowed, .* per second, \d+ bans? began$/.test(document.querySelector('.plot').getAttribute('aria-valuetext')) && !document.querySelector('.guide').hidden`)
 	p.Wait(`document.querySelector('.plot').getAttribute('aria-valuetext') === document.querySelector('.chart .when').textContent`)
 	p.Click(".rulerow .name")
 	p.Wait(`document.querySelector('.rulecard.chosen h3').textContent.startsWith('per-client')`)
@@ -153,7 +165,7 @@ func testChart(t *testing.T, b *browsertest.Browser) {
 
 	p.JS(`document.querySelector('.plot').focus()`, nil)
 	p.Keys("ArrowLeft", "ArrowLeft")
-	p.Wait(`/^\d\d:\d\d:\d\d: .* allowed, .* unmatched, per second$/.test(document.querySelector('.chart .when').textContent) && !document.querySelector('.guide').hidden`)
+	p.Wait(`/^\d\d:\d\d:\d\d: .* allowed, .* unmatched, per second(, \d+ bans? began)?$/.test(document.querySelector('.chart .when').textContent) && !document.querySelector('.guide').hidden`)
 	p.Wait(`/: .* allowed, .* refused, .* banned, .* unmatched, per second/.test(document.querySelector('.plot').getAttribute('aria-valuetext'))`)
 	p.Keys("Home")
 	p.Wait(`document.querySelector('.plot').getAttribute('aria-valuenow') === '0'`)
@@ -171,6 +183,7 @@ func testKeys(t *testing.T, b *browsertest.Browser) {
 	p.Wait(`document.querySelectorAll('.toprow').length === 20`)
 	p.Click(`[aria-label="How many"] button:nth-child(2)`)
 	p.Wait(`document.querySelectorAll('.toprow').length === 24`)
+	p.Wait(`document.querySelector('.toprow .peak').textContent === 'peak 2,905/s' && document.querySelector('.toprow .refusedby').textContent === '48 % refused by per-client' && !document.querySelector('.toprow:nth-child(2) .refusedby').checkVisibility()`)
 	p.Wait(`document.querySelector('.toprow .n').textContent === '61,000' && document.querySelector('.toprow .hi').textContent === 'to 67,777'`)
 	for typed, asked := range map[string]string{"203.0.113.0/24": "203.0.113.0/24", "2001:db8::/32": "2001:db8::/32", "203.0": "203.0*", "/a*[b]/24": `/a\*\[b\]/24*`} {
 		p.JS(`(() => { const i = document.querySelector('input[type=search]'); i.value = `+quoted(typed)+`; i.dispatchEvent(new Event('input')); })()`, nil)

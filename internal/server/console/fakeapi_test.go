@@ -31,6 +31,7 @@ type fakeAPI struct {
 	drops    bool   // a reload would drop bans
 	broken   string // why the rules file was not taken
 	disk     string // why the ban journal cannot be written
+	alone    bool   // it follows no log and enforces nothing
 	bans     []ban
 	hot      []object
 	ignored  []object
@@ -244,7 +245,12 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 		if f.disk != "" {
 			disk = f.disk
 		}
+		enforcement, logs := around(now)
+		if f.alone {
+			enforcement, logs = nil, nil
+		}
 		answer(w, object{
+			"enforcement": enforcement, "logs": logs,
 			"storage": object{"journal_error": disk, "journal_failures": 0, "snapshot_error": nil, "snapshot_failures": 0, "missing_bans": 0},
 			"version": "v0.5.0", "started": f.began, "uptime_s": int(now.Sub(f.began).Seconds()), "event_time": false,
 			"totals": f.totals(now), "memory": object{"budget": 256 << 20, "bytes": 91_400_000, "counter_bytes": 38_200_000, "heap": 151_000_000},

@@ -21,12 +21,15 @@ export class SlotChart {
     this.max = 1;
     this.base = 0;
     this.marks = [];
+    this.bans = [];
+    this.legend = h('p', { class: 'legend', hidden: true }, h('i', {}), 'bans that rules began');
     this.when = h('p', { class: 'when', 'aria-hidden': 'true' });
     this.paths = layers.map((l) => svg('path', { class: l.css }));
     this.scale = svg('g', { class: 'scale' }, this.paths);
     this.ticks = svg('g', { class: 'ticks' });
     this.turns = svg('g', { class: 'turns' });
-    this.strip = svg('svg', { class: 'strip', width: 1, height: 1, 'aria-hidden': 'true' }, this.ticks, this.scale, this.turns);
+    this.pins = svg('g', { class: 'pins' });
+    this.strip = svg('svg', { class: 'strip', width: 1, height: 1, 'aria-hidden': 'true' }, this.ticks, this.scale, this.pins, this.turns);
     this.grid = svg('svg', { class: 'grid', 'aria-hidden': 'true' });
     this.mark = h('div', { class: 'mark' }, h('span', {}));
     this.guide = h('div', { class: 'guide', hidden: true });
@@ -35,7 +38,7 @@ export class SlotChart {
       class: 'plot', tabindex: 0, role: 'slider', 'aria-label': label, 'aria-orientation': 'horizontal', 'aria-valuemin': 0, 'aria-valuemax': 0, 'aria-valuenow': 0,
       onpointermove: (e) => this.#point(this.#timeAt(e.offsetX - gutter)), onpointerleave: () => this.#point(0), onkeydown: (e) => this.#key(e), onblur: () => this.#point(0),
     }, this.grid, h('div', { class: 'moving' }, this.strip), this.mark, this.guide, this.empty);
-    this.node = h('figure', { class: 'chart' }, this.when, this.plot);
+    this.node = h('figure', { class: 'chart' }, h('div', { class: 'over' }, this.legend, this.when), this.plot);
     this.watcher = new ResizeObserver(() => this.#resized());
     this.watcher.observe(this.plot);
   }
@@ -48,10 +51,10 @@ export class SlotChart {
   // show draws slots, {from, to, ms} and counts, over the last span. lag is how far the right edge is behind
   // now: a slot of the stream is known when it is over, and slides in whole. marked
   // is the part of the span that the figures beside the chart are about. marks are the
-  // moments at which something changed, {at, name}.
-  show(slots, { span, lag = 0, marked = 0, paused = false, markName = '', marks = [] }) {
+  // moments at which something changed, {at, name}; bans are how many began, {from, to, n}.
+  show(slots, { span, lag = 0, marked = 0, paused = false, markName = '', marks = [], bans = [] }) {
     const changed = span !== this.span || lag !== this.lag || paused !== this.paused;
-    Object.assign(this, { slots, span, lag, paused, marked, marks });
+    Object.assign(this, { slots, span, lag, paused, marked, marks, bans });
     if (paused && !this.stopped) this.stopped = Date.now();
     if (!paused) this.stopped = 0;
     this.empty.hidden = slots.length > 0;
@@ -133,6 +136,18 @@ export class SlotChart {
     }
     this.ticks.replaceChildren(...marks);
     this.#drawMarks();
+    this.#drawBans();
+  }
+
+  // #drawBans draws a pin at the top of each part in which bans began, as wide as the part.
+  #drawBans() {
+    const seen = this.bans.filter((b) => b.to > this.#edge() - this.span);
+    this.legend.hidden = !seen.length;
+    this.pins.replaceChildren(...seen.map(({ from, to }) => {
+      const [x1, x2] = [this.#x(from), this.#x(to)];
+      const wide = Math.max(4, x2 - x1 - 1);
+      return svg('rect', { x: ((x1 + x2 - wide) / 2).toFixed(2), y: 0, width: wide.toFixed(2), height: 5, rx: 1.5 });
+    }));
   }
 
   // #drawMarks draws the marks in sight, and writes a name where there is space for it.
@@ -144,7 +159,7 @@ export class SlotChart {
       const x = this.#x(at);
       nodes.push(svg('line', { x1: x.toFixed(2), x2: x.toFixed(2), y1: 0, y2: this.height }));
       if (x < free) continue;
-      nodes.push(svg('text', { x: (x + 4).toFixed(2), y: 10 }, name));
+      nodes.push(svg('text', { x: (x + 4).toFixed(2), y: 16 }, name));
       free = x + 12 + 7 * name.length;
     }
     this.turns.replaceChildren(...nodes);
@@ -184,7 +199,8 @@ export class SlotChart {
     const moment = slot.ms < 5e3;
     const time = moment ? clock(slot.to + this.offset()) : `${minute(slot.from + this.offset())} to ${minute(slot.to + this.offset())}`;
     const mark = this.marks.filter((m) => slot.from <= m.at && m.at < slot.to).map((m) => `, ${m.name}`).join('');
-    const text = `${time}: ${this.layers.map((l) => `${per(l)} ${l.name}`).join(', ')}, per second${mark}`;
+    const began = this.bans.filter((b) => slot.from <= (b.from + b.to) / 2 && (b.from + b.to) / 2 < slot.to).reduce((n, b) => n + b.n, 0);
+    const text = `${time}: ${this.layers.map((l) => `${per(l)} ${l.name}`).join(', ')}, per second${began ? `, ${began} ${began === 1 ? 'ban' : 'bans'} began` : ''}${mark}`;
     setText(this.when, pointed >= 0 ? text : moment ? 'per second' : `per second, ${time}`);
     this.guide.hidden = pointed < 0;
     if (pointed >= 0) {

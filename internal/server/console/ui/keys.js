@@ -1,8 +1,8 @@
 // The top keys of a counter.
 
 import { get } from './api.js';
-import { h, keyNode, list, setText } from './dom.js';
-import { bytes, count, rate, span as spanText } from './format.js';
+import { h, keyNode, list, plain, ruleHref, setText } from './dom.js';
+import { bytes, count, rate, share, span as spanText } from './format.js';
 import { on, poll } from './live.js';
 import { find } from './dialogs.js';
 import { choice, none, page, store, stored } from './parts.js';
@@ -21,7 +21,7 @@ export function keysView(main, params, signal) {
   const rows = h('ol', { class: 'rows toplist' });
   const nothing = none('');
   const noCounter = none('There is no counter. Declare one in the rules file, as in “counters: {requests: {key: client, spans: [1m, 1h]}}”, or add to one.');
-  const foot = h('p', { class: 'dim foot' }, 'A bar ends at lo, its light part at hi: the true count is between them.');
+  const foot = h('p', { class: 'dim foot' }, 'A bar ends at lo, its light part at hi: the true count is between them. The peak is the rate in the busiest tenth of the span. Refusals are counted for spans of up to an hour, and named by the rule that refused most.');
   main.append(controls, sentence, rows, nothing.node, noCounter.node, foot);
 
   let counters = [];
@@ -85,7 +85,9 @@ export function keysView(main, params, signal) {
       const lo = h('b', { class: 'n' });
       const hi = h('span', { class: 'dim hi' });
       const per = h('span', { class: 'dim per' });
-      const node = h('li', { class: 'toprow' }, rank, keyNode(c.fields, k.key, 64), h('span', { class: 'track' }, bar, tail), lo, hi, per);
+      const peak = h('span', { class: 'dim peak' });
+      const refused = h('a', { class: 'refusedby' });
+      const node = h('li', { class: 'toprow' }, rank, keyNode(c.fields, k.key, 64), h('span', { class: 'track' }, bar, tail), lo, hi, per, peak, refused);
       return { node, update: (now, i) => {
         setText(rank, String(i + 1));
         bar.style.width = `${(100 * now.lo) / most}%`;
@@ -93,6 +95,11 @@ export function keysView(main, params, signal) {
         setText(lo, count(now.lo));
         setText(hi, now.hi > now.lo ? `to ${count(now.hi)}` : '');
         setText(per, `${rate((1000 * now.lo) / ms)}/s`);
+        setText(peak, now.peak_per_second ? `peak ${rate(now.peak_per_second)}/s` : '');
+        refused.hidden = !now.refused;
+        if (!now.refused) return;
+        setText(refused, `${now.refused < now.hi ? share(now.refused, Math.max(now.estimate, now.refused)) : count(now.refused)} refused by ${plain(now.refused_by, 40)}`);
+        refused.href = ruleHref(now.refused_by);
       } };
     }, true);
   };

@@ -1,6 +1,7 @@
 // The overview: the decisions of the last span, and the state of the server.
 
 import { get } from './api.js';
+import { Around } from './around.js';
 import { SlotChart, spark } from './chart.js';
 import { add } from './dialogs.js';
 import { h, keyNode, list, plain, rowOf, ruleHref, setText } from './dom.js';
@@ -27,6 +28,7 @@ export function overviewView(main, _, signal) {
   if (!spans.has(span)) span = 60 * second;
   let rates = [];
   let marks = [];
+  let bans = []; // how many rules began, by part of the span
   let timer = null;
 
   const figures = new Figures();
@@ -42,10 +44,11 @@ export function overviewView(main, _, signal) {
   const byRule = new ByRule();
   const refused = new Refused();
   const ticker = new Ticker();
+  const around = new Around();
   main.append(
     h('section', { class: 'panel now', 'aria-labelledby': 'p-now' }, h('div', { class: 'head' }, h('h1', { id: 'p-now' }, 'Decisions'), pick), figures.node, chart.node),
-    rail(signal),
-    panel('Refusals by rule', 'byrule', byRule.node), panel('Most refused keys, last minute', 'refusedkeys', refused.node), panel('Latest bans', 'latest', ticker.node),
+    rail(around, signal),
+    panel('Refusals by rule', 'byrule', byRule.node), panel('Most refused keys, last minute', 'refusedkeys', refused.node), panel('Latest bans', 'latest', ticker.node), ...around.nodes,
   );
 
   // Up to a minute, the chart shows the stream; above, the answer of /v1/rates.
@@ -54,7 +57,7 @@ export function overviewView(main, _, signal) {
   const draw = () => {
     const all = Math.max(span, 60 * second);
     const mark = { marked: span, markName: spanText(span) };
-    chart.show(slots(), { span: all, lag: streamed() ? 1150 : 0, paused: live.paused, marks, ...(streamed() ? mark : {}) });
+    chart.show(slots(), { span: all, lag: streamed() ? 1150 : 0, paused: live.paused, marks, bans, ...(streamed() ? mark : {}) });
     const part = slots().filter((s) => s.to > (live.seconds.at(-1)?.to ?? Date.now()) - span + 500);
     figures.show(part.length ? part : slots().slice(-1), span);
   };
@@ -69,8 +72,9 @@ export function overviewView(main, _, signal) {
       const answer = await get('rates', { span: `${Math.max(span, 60 * second) / second}s`, points, rules: 1 }, mine);
       rates = slotsOf(answer.rates ?? []);
       marks = (answer.marks ?? []).map((m) => ({ at: Date.parse(m.time) - live.offset, name: markNames[m.type] ?? m.type }));
+      bans = rates.map((r) => ({ from: r.from, to: r.to, n: Object.values(r.rules ?? {}).reduce((n, rule) => n + rule.bans, 0) })).filter((b) => b.n > 0);
       byRule.show(rates, span);
-      if (!streamed()) draw();
+      draw();
     });
   };
   const stop = () => timer.abort();
@@ -203,8 +207,8 @@ class Ticker {
   }
 }
 
-// rail is the state of the server, at the side.
-function rail(signal) {
+// rail is the state of the server, at the side, and what is wrong around it.
+function rail(around, signal) {
   const gauge = h('i', { class: 'bar' });
   const meter = h('div', { class: 'track', role: 'meter', 'aria-label': 'Memory of limits and bans', 'aria-valuemin': 0, 'aria-valuemax': 100, 'aria-valuenow': 0 }, gauge);
   const used = h('p', { class: 'used' });
@@ -215,11 +219,15 @@ function rail(signal) {
   const disk = h('p', { class: 'health bad', hidden: true });
   const cause = h('p', { class: 'why', hidden: true });
   const shared = h('p', { class: 'health', hidden: true });
+  const wrong = h('p', { class: 'health bad around', hidden: true });
   const differs = h('p', { class: 'why', hidden: true });
   const server = facts({ held: 'Bans in force', remembered: 'Bans remembered', full: 'Bans refused for memory', subscribers: 'Subscribers', clock: 'Clock', up: 'Up for', version: 'Version' });
   const show = () => {
     const s = live.status;
     if (!s) return;
+    const troubles = around.show(s);
+    wrong.hidden = !troubles.length;
+    setText(wrong, `${troubles[0]}${troubles.length > 1 ? `, and ${troubles.length - 1} more` : ''}`);
     const p = s.memory.budget ? Math.min(100, (100 * s.memory.bytes) / s.memory.budget) : 0;
     gauge.style.width = `${p}%`;
     gauge.className = `bar ${p > 95 ? 'banned' : p > 80 ? 'refused' : 'allowed'}`;
@@ -260,5 +268,5 @@ function rail(signal) {
   });
   show();
   return h('div', { class: 'rail' },
-    panel('Memory', 'memory', meter, used, memory.node), panel('Rules file', 'rulesfile', health, why, rules.node), panel('Server', 'server', disk, cause, shared, differs, server.node));
+    panel('Memory', 'memory', meter, used, memory.node), panel('Rules file', 'rulesfile', health, why, rules.node), panel('Server', 'server', disk, cause, shared, differs, wrong, server.node));
 }
