@@ -9,25 +9,36 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/lately-go/lately/internal/redistest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestDocumentedACL makes the user of docs/redis.md, and uses the store as that: it may do
-// all that the store does, and nothing else.
-func TestDocumentedACL(t *testing.T) {
+// documentedUser makes the user of docs/redis.md on servers.
+func documentedUser(t testing.TB, servers ...*redistest.Server) {
+	t.Helper()
 	page, err := os.ReadFile("../docs/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := own(t)
-	admin := s.client(t)
 	for line := range strings.Lines(string(page)) {
 		if strings.HasPrefix(line, "ACL ") {
-			do(t, admin, strings.Fields(line)...)
+			for _, s := range servers {
+				s.Do(t, strings.Fields(line)...)
+			}
 		}
 	}
-	client := s.client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "lately", "password" })
+}
+
+// asDocumented has a client be that user.
+func asDocumented(o *rueidis.ClientOption) { o.Username, o.Password = "lately", "password" }
+
+// TestDocumentedACL makes the user of docs/redis.md, and uses the store as that: it may do
+// all that the store does, and nothing else.
+func TestDocumentedACL(t *testing.T) {
+	s := own(t)
+	documentedUser(t, s.Server)
+	client := s.client(t, asDocumented)
 	rules := anyRules(t)
 	store := newStore(t, client, rules, latelyredis.Config{})
 	ctx := context.Background()

@@ -24,6 +24,7 @@ func TestCluster(t *testing.T) {
 	t.Run("SlotMoves", func(t *testing.T) { testSlotMoves(t, c) })
 	t.Run("NewSubject", func(t *testing.T) { testNewSubject(t, c) })
 	t.Run("Bans", func(t *testing.T) { testClusterBans(t, c) })
+	t.Run("OneNode", func(t *testing.T) { testOneNode(t, c) })
 }
 
 // inSlot returns n keys whose subjects of a rule by path are in the same slot as the first,
@@ -105,7 +106,8 @@ func (f *flood) ask(s *latelyredis.Store, key string) *latelyredis.Request {
 // whether a subject has one key or two.
 func testSlotMoves(t *testing.T, c *redistest.Cluster) {
 	const limit, goroutines = 400, 4
-	path, config := match.MustKey("path"), prefixed()
+	path, config := match.MustKey("path"), latelyredis.Config{Prefix: "lately:"} // which the user is limited to
+	documentedUser(t, c.Nodes...)
 	rules := set(t, limited("one", path, ratelimit.Sliding, limit), limited("other", path, ratelimit.Exact, limit))
 	for i := range rules.Len() {
 		rules.Rule(i).Limits[0].Span = time.Hour
@@ -122,7 +124,7 @@ func testSlotMoves(t *testing.T, c *redistest.Cluster) {
 	})
 	defer end()
 	for range 2 {
-		store := newStore(t, c.Client(t), rules, config)
+		store := newStore(t, c.Client(t, asDocumented), rules, config)
 		for range goroutines / 2 {
 			all.Go(func() { single.run(t, store, ends) })
 			all.Go(func() { double.run(t, store, ends) })

@@ -3,6 +3,8 @@ package latelyredis_test
 import (
 	"context"
 	"errors"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -67,17 +69,42 @@ func TestServerErrors(t *testing.T) {
 		for _, command := range c.set {
 			do(t, admin, command...)
 		}
-		r := take(ctx, store, rules, "k")
-		var answer *latelyredis.ServerError
-		if !errors.As(r.Err, &answer) || answer.Code != c.code || !strings.Contains(r.Err.Error(), c.advice) {
-			t.Errorf("%v, want a ServerError with the code %s and what to do", r.Err, c.code)
-		}
+		wantCode(t, take(ctx, store, rules, "k").Err, c.code, c.advice)
 		for _, command := range c.back {
 			do(t, admin, command...)
 		}
 	}
 	if r := take(ctx, store, rules, "k"); r.Err != nil || r.Subjects[0].Outcome.Remaining != 8 {
 		t.Errorf("after all errors: %v, %d left, want 8: two were decided", r.Err, r.Subjects[0].Outcome.Remaining)
+	}
+}
+
+// TestDocumentedErrors has the table of failures in docs/redis.md name the errors of servers, and no
+// others.
+func TestDocumentedErrors(t *testing.T) {
+	page, err := os.ReadFile("../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, failures, _ := strings.Cut(string(page), "## Failures")
+	documented := map[string]bool{"NOSCRIPT": true}
+	for line := range strings.Lines(failures) {
+		cause, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " |")
+		for _, code := range regexp.MustCompile("`([A-Z]+)`").FindAllStringSubmatch(cause, -1) {
+			documented[code[1]] = true
+		}
+	}
+	for _, code := range latelyredis.Codes() {
+		if !documented[code] {
+			t.Errorf("the table lacks %s", code)
+		}
+		delete(documented, code)
+	}
+	for _, word := range []string{"NOSCRIPT", "FLUSHALL"} { // the store's own, and a command
+		delete(documented, word)
+	}
+	if len(documented) > 0 {
+		t.Errorf("the table has %v, of which no error says what to do", documented)
 	}
 }
 

@@ -2,6 +2,8 @@ package latelyredis
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -51,6 +53,9 @@ func NewQuiet(client rueidis.Client, set *ratelimit.Set, c Config) (*Store, erro
 
 // Read reports whether s has read the list of bans.
 func (s *Store) Read() bool { return s.read.Load() }
+
+// Codes returns the errors of servers of which the store says what to do.
+func Codes() []string { return slices.Sorted(maps.Keys(advices)) }
 
 // Copied reports whether s has a copy of a ban that holds.
 func (s *Store) Copied(name, key string) bool {

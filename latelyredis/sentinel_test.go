@@ -23,7 +23,9 @@ func TestFailover(t *testing.T) {
 	path := match.MustKey("path")
 	rules := set(t, limited("limit", path, ratelimit.Sliding, limit), banning("flood", match.MustKey("host"), 0))
 	rules.Rule(0).Limits[0].Span = time.Hour
-	nodes := []*node{newNode(t, w.Client(t), rules, config), newNode(t, w.Client(t), rules, config)}
+	documentedUser(t, w.Primary, w.Replica)
+	config.Prefix = "" // which the user is limited to
+	nodes := []*node{newNode(t, w.Client(t, asDocumented), rules, config), newNode(t, w.Client(t, asDocumented), rules, config)}
 	for _, n := range nodes {
 		eventually(t, "each node knows of the other and has read the list", func() bool { return n.Nodes() == 2 && n.Read() })
 	}

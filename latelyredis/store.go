@@ -131,9 +131,9 @@ func (s *Store) Update(_ context.Context, set *ratelimit.Set, published func()) 
 	return nil
 }
 
-// attempts is how often a command is sent at most: once more if the server does not know
-// the script, if the record needs the other script, and if the period is over.
-const attempts = 4
+// attempts is how often a command is sent at most: once more if the record needs the other
+// script, if the server does not know the one or the other, and if the period is over.
+const attempts = 5
 
 // exchange sends the calls, and fills in their answers or errors. A server that has not
 // judged a call, because it does not know the script or needs another, gets it

@@ -88,8 +88,9 @@ func (c *Cluster) Owner(t testing.TB, key string) (node, slot int) {
 
 // A Move is a slot on its way from one node to another.
 type Move struct {
+	Slot string
+
 	c            *Cluster
-	slot         string
 	from, to     *Server
 	fromID, toID string
 }
@@ -97,10 +98,10 @@ type Move struct {
 // Begin begins to move a slot: from now on, new keys of it go to the other node.
 func (c *Cluster) Begin(t testing.TB, slot, from, to int) *Move {
 	t.Helper()
-	m := &Move{c: c, slot: strconv.Itoa(slot), from: c.Nodes[from], to: c.Nodes[to]}
+	m := &Move{Slot: strconv.Itoa(slot), c: c, from: c.Nodes[from], to: c.Nodes[to]}
 	m.fromID, m.toID = m.from.Do(t, "CLUSTER", "MYID"), m.to.Do(t, "CLUSTER", "MYID")
-	m.to.Do(t, "CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.fromID)
-	m.from.Do(t, "CLUSTER", "SETSLOT", m.slot, "MIGRATING", m.toID)
+	m.to.Do(t, "CLUSTER", "SETSLOT", m.Slot, "IMPORTING", m.fromID)
+	m.from.Do(t, "CLUSTER", "SETSLOT", m.Slot, "MIGRATING", m.toID)
 	return m
 }
 
@@ -108,7 +109,7 @@ func (c *Cluster) Begin(t testing.TB, slot, from, to int) *Move {
 func (m *Move) Keys(t testing.TB, n int) (moved int) {
 	t.Helper()
 	host, port, _ := strings.Cut(m.to.Addr, ":")
-	keys := strings.Fields(strings.Trim(m.from.Do(t, "CLUSTER", "GETKEYSINSLOT", m.slot, strconv.Itoa(n)), "[]"))
+	keys := strings.Fields(strings.Trim(m.from.Do(t, "CLUSTER", "GETKEYSINSLOT", m.Slot, strconv.Itoa(n)), "[]"))
 	for _, key := range keys {
 		m.from.Do(t, "MIGRATE", host, port, key, "0", "60000")
 	}
@@ -120,11 +121,11 @@ func (m *Move) End(t testing.TB) {
 	t.Helper()
 	for m.Keys(t, 100) > 0 {
 	}
-	m.to.Do(t, "CLUSTER", "SETSLOT", m.slot, "NODE", m.toID)
-	m.from.Do(t, "CLUSTER", "SETSLOT", m.slot, "NODE", m.toID)
+	m.to.Do(t, "CLUSTER", "SETSLOT", m.Slot, "NODE", m.toID)
+	m.from.Do(t, "CLUSTER", "SETSLOT", m.Slot, "NODE", m.toID)
 	for _, node := range m.c.Nodes {
 		if node != m.to && node != m.from {
-			node.Do(t, "CLUSTER", "SETSLOT", m.slot, "NODE", m.toID)
+			node.Do(t, "CLUSTER", "SETSLOT", m.Slot, "NODE", m.toID)
 		}
 	}
 }

@@ -165,6 +165,9 @@ func (s *Server) Stop() {
 // Process returns the process of s, for signals.
 func (s *Server) Process() *os.Process { return s.process.Process }
 
+// Dir returns the directory of s.
+func (s *Server) Dir() string { return s.dir }
+
 // Socket returns the path of the socket.
 func (s *Server) Socket() string { return filepath.Join(s.dir, "socket") }
 
