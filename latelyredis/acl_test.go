@@ -52,8 +52,11 @@ func TestDocumentedACL(t *testing.T) {
 	if r := take(ctx, store, rules, "k"); r.Err != nil || r.Subjects[0].Outcome.Remaining != 9 {
 		t.Errorf("%v, %+v, want 9 left: the first was given back", r.Err, r.Subjects[0].Outcome)
 	}
-	if err := store.Reset(ctx, rules, r.Subjects); err != nil {
-		t.Error(err)
+	for i := range r.Subjects {
+		a := latelyredis.Adjustment{Change: latelyredis.Reset, Set: rules, Rule: r.Subjects[i].Outcome.Rule, Key: r.Subjects[i].Key}
+		if err := store.Adjust(ctx, &a); err != nil {
+			t.Error(err)
+		}
 	}
 	if err := store.Ban(ctx, ratelimit.BanRecord{Rule: "a", Key: []string{"k"}, Until: time.Now().Add(time.Hour)}); err != nil {
 		t.Error(err)

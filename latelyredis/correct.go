@@ -84,44 +84,20 @@ func (s *Store) correctAll(ctx context.Context, l *layout, calls []*call) error 
 	return errors.Join(errs...)
 }
 
-// Charge implements the store of a Limiter.
-func (s *Store) Charge(ctx context.Context, a *adjustment) error {
-	_, err := s.adjust(ctx, correctCharge, a)
-	return err
-}
-
-// Refund implements the store of a Limiter.
-func (s *Store) Refund(ctx context.Context, a *adjustment) (err error) {
-	a.Taken, err = s.adjust(ctx, correctOldest, a)
-	return err
-}
-
-func (s *Store) adjust(ctx context.Context, what byte, a *adjustment) (taken uint64, err error) {
+// Adjust implements the store of a Limiter.
+func (s *Store) Adjust(ctx context.Context, a *adjustment) error {
 	l := s.of(a.Set)
 	switch {
 	case l == nil:
-		return 0, store.ErrStale
+		return store.ErrStale
 	case len(a.Key) > maxKey:
-		return 0, ratelimit.ErrKeyTooLong
+		return ratelimit.ErrKeyTooLong
 	}
+	what := [...]byte{store.Charge: correctCharge, store.Refund: correctOldest, store.Reset: correctReset}[a.Change]
 	c := s.correction(l, what, a.N, 0, anyResets, a.Rule, a.Key)
 	now, taken, err := s.correct(ctx, l, &c)
 	if err == nil {
-		a.Now = now * 1000
+		a.Now, a.Taken = now*1000, taken
 	}
-	return taken, err
-}
-
-// Reset implements the store of a Limiter.
-func (s *Store) Reset(ctx context.Context, set *ratelimit.Set, subjects []subject) error {
-	l := s.of(set)
-	if l == nil {
-		return store.ErrStale
-	}
-	calls := make([]*call, len(subjects))
-	for i := range subjects {
-		c := s.correction(l, correctReset, 0, 0, anyResets, subjects[i].Outcome.Rule, subjects[i].Key)
-		calls[i] = &c
-	}
-	return s.correctAll(ctx, l, calls)
+	return err
 }

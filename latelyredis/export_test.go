@@ -25,6 +25,11 @@ type (
 
 var ErrStale = store.ErrStale
 
+const (
+	Refund = store.Refund
+	Reset  = store.Reset
+)
+
 // givenClock is instead of clock.lua: the time is the last argument, and since that of the
 // server is another, keys stay for a day.
 const givenClock = `

@@ -132,11 +132,11 @@ func (op operation) do(t testing.TB, s *latelyredis.Store, rules *ratelimit.Set)
 		o := r.Subjects[0].Outcome
 		a, err = opAnswer{allowed: !o.Refused, banned: o.Banned, started: o.Started, remaining: o.Remaining}, r.Err
 	case opRefund:
-		r := &latelyredis.Adjustment{Set: rules, Key: []byte(key), N: op.n}
-		err = s.Refund(ctx, r)
+		r := &latelyredis.Adjustment{Change: latelyredis.Refund, Set: rules, Key: []byte(key), N: op.n}
+		err = s.Adjust(ctx, r)
 		a.taken = r.Taken
 	case opReset:
-		err = s.Reset(ctx, rules, subjects)
+		err = s.Adjust(ctx, &latelyredis.Adjustment{Change: latelyredis.Reset, Set: rules, Key: []byte(key)})
 	case opBan:
 		err = s.Ban(ctx, ratelimit.BanRecord{Rule: "r", Key: []string{key}, Until: time.Now().Add(1000 * time.Hour)})
 	case opUnban:

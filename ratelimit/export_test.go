@@ -20,6 +20,11 @@ type (
 
 var ErrStale = store.ErrStale
 
+const (
+	Refund = store.Refund
+	Reset  = store.Reset
+)
+
 const MaxBanLine = maxBanLine
 
 var ReadBans = readBans

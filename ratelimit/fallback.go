@@ -58,7 +58,7 @@ func (l *Limiter) note(r *request, now int64) {
 		if err != nil {
 			return // an Update is under way
 		}
-		m.Charge(context.Background(), &adjustment{Set: r.Set, Rule: s.Outcome.Rule, Key: s.Key, Now: now, N: r.Cost})
+		m.Adjust(context.Background(), &adjustment{Change: store.Charge, Set: r.Set, Rule: s.Outcome.Rule, Key: s.Key, Now: now, N: r.Cost})
 	}
 }
 

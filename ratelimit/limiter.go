@@ -261,8 +261,7 @@ func (sc *scratch) collectKey(set *Set, q *query) error {
 	if err := sc.collectRule(set, q); err != nil {
 		return err
 	}
-	key := unsafe.String(unsafe.SliceData(sc.keys), len(sc.keys)) // only read
-	if sc.listed = set.allowsKey(sc.subjects[0].Outcome.Rule, key); sc.listed {
+	if sc.listed = set.allowsKey(sc.subjects[0].Outcome.Rule, sc.keys); sc.listed {
 		sc.subjects = sc.subjects[:0]
 	}
 	return nil

@@ -1,13 +1,13 @@
 package ratelimit
 
 import (
-	"context"
 	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/match"
 )
 
@@ -125,7 +125,7 @@ func (r *RuleLimiter) Charge(n uint64, key ...string) error {
 }
 
 func (r *RuleLimiter) charge(now int64, n uint64, key []string) error {
-	_, err := r.adjust(shared.Charge, now, n, key)
+	_, err := r.adjust(store.Charge, now, n, key)
 	return err
 }
 
@@ -152,12 +152,11 @@ func (r *RuleLimiter) Refund(n uint64, key ...string) (uint64, error) {
 }
 
 func (r *RuleLimiter) refund(now int64, n uint64, key []string) (uint64, error) {
-	return r.adjust(shared.Refund, now, n, key)
+	return r.adjust(store.Refund, now, n, key)
 }
 
-// adjust calls a method of the store that adjusts what a key has used, and returns
-// how much was given back.
-func (r *RuleLimiter) adjust(do func(shared, context.Context, *adjustment) error, now int64, n uint64, key []string) (uint64, error) {
+// adjust has the store change what a key has used, and returns how much was given back.
+func (r *RuleLimiter) adjust(change store.Change, now int64, n uint64, key []string) (uint64, error) {
 	l := r.limiter
 	sc := l.scratch.Get().(*scratch)
 	defer l.scratch.Put(sc)
@@ -166,11 +165,15 @@ func (r *RuleLimiter) adjust(do func(shared, context.Context, *adjustment) error
 	q := query{now: now, rule: r.name, key: key}
 	sc.adjust = adjustment{}
 	err := l.whileStale(func(set *Set) error {
-		if err := sc.collectKey(set, &q); err != nil || sc.listed {
+		if err := sc.collectRule(set, &q); err != nil {
 			return err
 		}
-		sc.adjust = adjustment{Set: set, Rule: sc.subjects[0].Outcome.Rule, Key: sc.keys, Now: now, N: n}
-		return do(l.store, ctx, &sc.adjust)
+		rule := sc.subjects[0].Outcome.Rule
+		if change != store.Reset && set.allowsKey(rule, sc.keys) {
+			return nil
+		}
+		sc.adjust = adjustment{Change: change, Set: set, Rule: rule, Key: sc.keys, Now: now, N: n}
+		return l.store.Adjust(ctx, &sc.adjust)
 	})
 	return sc.adjust.Taken, err
 }
@@ -180,18 +183,8 @@ func (r *RuleLimiter) adjust(do func(shared, context.Context, *adjustment) error
 // back again when it is settled. A key that is counted in a sketch, because the
 // budget is spent, stays as it is.
 func (r *RuleLimiter) Reset(key ...string) error {
-	l := r.limiter
-	sc := l.scratch.Get().(*scratch)
-	defer l.scratch.Put(sc)
-	ctx, cancel := l.bounded()
-	defer cancel()
-	q := query{rule: r.name, key: key}
-	return l.whileStale(func(set *Set) error {
-		if err := sc.collectRule(set, &q); err != nil {
-			return err
-		}
-		return l.store.Reset(ctx, set, sc.subjects)
-	})
+	_, err := r.adjust(store.Reset, 0, 0, key)
+	return err
 }
 
 // current returns where r's rule is now.
@@ -227,12 +220,12 @@ func (s *Set) raw(i int) bool {
 
 // allowsKey reports whether the client in a key of the i-th rule is on the allow
 // list: an address that is, or a prefix of which all addresses are.
-func (s *Set) allowsKey(i int, key string) bool {
+func (s *Set) allowsKey(i int, key []byte) bool {
 	if len(s.allow) == 0 {
 		return false
 	}
 	at, k := 0, &s.rules[i].Key
-	for v := range k.Parts(bytesOf(key)) {
+	for v := range k.Parts(key) {
 		if at == s.clients[i] {
 			return s.allowsValue(k.ClientOf(at, v))
 		}

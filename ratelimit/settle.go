@@ -69,45 +69,55 @@ func (mr *memoryRule) settle(s *settlement, subject *subject, stored []byte) boo
 // settleMore charges what was charged too little. A key that was evicted since then
 // is added, as by a decision.
 func (mr *memoryRule) settleMore(s *settlement, subject *subject, stored []byte) bool {
-	_, ok := mr.charge(stored, s.Now, s.Actual-s.Charged, func(hash uint64) bool {
+	now := s.Now
+	return mr.charge(stored, &now, s.Actual-s.Charged, func(hash uint64) bool {
 		return !mr.records.resets.invalidated(hash, subject.Mark)
 	})
-	return ok
 }
 
-// Charge implements [store.Store].
-func (m *memory) Charge(_ context.Context, a *adjustment) error {
+// Adjust implements [store.Store]. What is counted in a sketch is neither given back nor
+// reset.
+func (m *memory) Adjust(_ context.Context, a *adjustment) error {
+	a.Taken = 0
 	rs := m.rules.Load()
 	if rs.set != a.Set {
 		return store.ErrStale
 	}
-	now, ok := rs.rules[a.Rule].charge(m.stored(a.Key), a.Now, a.N, func(uint64) bool { return true })
+	mr, stored, ok := rs.rules[a.Rule], m.stored(a.Key), false
+	switch a.Change {
+	case store.Charge:
+		ok = mr.charge(stored, &a.Now, a.N, func(uint64) bool { return true })
+	case store.Refund:
+		ok = mr.refund(a, stored)
+	case store.Reset:
+		ok = mr.reset(stored)
+	}
 	if !ok {
 		return store.ErrStale
 	}
-	a.Now = now
 	return nil
 }
 
 // charge counts n of a key in the limits, whatever they allow, if valid says so of
 // its hash with the key locked. Where the budget has no memory for so many times, a
-// log keeps the newest. It returns the time at which it was done, and false, having
-// done nothing, if the table has moved.
-func (mr *memoryRule) charge(stored []byte, now int64, n uint64, valid func(hash uint64) bool) (int64, bool) {
+// log keeps the newest. It sets at to the time at which it was done, and reports false,
+// having done nothing, if the table has moved.
+func (mr *memoryRule) charge(stored []byte, at *int64, n uint64, valid func(hash uint64) bool) bool {
 	rs := mr.records
 	key := unsafe.String(unsafe.SliceData(stored), len(stored)) // only read
 	hash := rs.table.Hash(key)
 	rs.ensureMigrated(hash)
 	probes := []probe{{memoryRule: mr, hash: hash, key: key, spot: rs.table.Prefetch(hash)}}
-	if !lock(probes, &request{Now: now}) {
-		return 0, false
+	if !lock(probes, &request{Now: *at}) {
+		return false
 	}
 	defer unlock(probes)
 	p := &probes[0]
 	if !valid(hash) {
-		return now, true
+		return true
 	}
-	now = newest(probes, now)
+	now := newest(probes, *at)
+	*at = now
 	for i := range rs.judging(now) {
 		p.used(i, now)
 		p.fits(i, n)
@@ -116,28 +126,20 @@ func (mr *memoryRule) charge(stored []byte, now int64, n uint64, valid func(hash
 	if p.held {
 		p.w[wordNewest] = keytable.Stamp(now)
 	}
-	return now, true
+	return true
 }
 
-// Reset implements [store.Store]. What is counted in a sketch stays there.
-func (m *memory) Reset(_ context.Context, set *Set, subjects []subject) error {
-	rs := m.rules.Load()
-	if rs.set != set {
-		return store.ErrStale
+// reset deletes what a key has used. It reports false if the table has moved, and has done
+// nothing.
+func (mr *memoryRule) reset(stored []byte) bool {
+	rs := mr.records
+	r, hash, state := rs.lockStored(stored)
+	if state == keytable.Found {
+		rs.clear(r.Words())
+		rs.resets.reset(hash)
+		r.Unlock()
 	}
-	for i := range subjects {
-		records := rs.rules[subjects[i].Outcome.Rule].records
-		r, hash, state := records.lockStored(m.stored(subjects[i].Key))
-		switch state {
-		case keytable.Moved:
-			return store.ErrStale
-		case keytable.Found:
-			records.clear(r.Words())
-			records.resets.reset(hash)
-			r.Unlock()
-		}
-	}
-	return nil
+	return state != keytable.Moved
 }
 
 // lockStored locks the record of a key as Memory.stored has it, with all that was
@@ -148,19 +150,6 @@ func (rs *records) lockStored(stored []byte) (r keytable.Record, hash uint64, st
 	rs.ensureMigrated(hash)
 	r, state = rs.table.Lock(hash, key)
 	return r, hash, state
-}
-
-// Refund implements [store.Store]. What is counted in a sketch stays there.
-func (m *memory) Refund(_ context.Context, r *adjustment) error {
-	r.Taken = 0
-	rs := m.rules.Load()
-	if rs.set != r.Set {
-		return store.ErrStale
-	}
-	if !rs.rules[r.Rule].refund(r, m.stored(r.Key)) {
-		return store.ErrStale
-	}
-	return nil
 }
 
 // refund gives back what r says. It reports false if the table has moved, and has

@@ -13,8 +13,7 @@ type bent struct {
 	*ratelimit.Memory
 	decide func(r *ratelimit.Request) error
 	settle func(s *ratelimit.Settlement) error
-	refund func(r *ratelimit.Adjustment) error
-	reset  func(set *ratelimit.Set, subjects []ratelimit.Subject) error
+	adjust func(a *ratelimit.Adjustment) error
 	update func(set *ratelimit.Set, published func()) error
 	ban    func(b ratelimit.BanRecord) error
 	unban  func(rule string, key []byte) (bool, error)
@@ -41,18 +40,11 @@ func (b *bent) Settle(_ context.Context, s *ratelimit.Settlement) error {
 	return b.Memory.Settle(context.Background(), s)
 }
 
-func (b *bent) Refund(_ context.Context, r *ratelimit.Adjustment) error {
-	if b.refund != nil {
-		return b.refund(r)
+func (b *bent) Adjust(_ context.Context, a *ratelimit.Adjustment) error {
+	if b.adjust != nil {
+		return b.adjust(a)
 	}
-	return b.Memory.Refund(context.Background(), r)
-}
-
-func (b *bent) Reset(_ context.Context, set *ratelimit.Set, subjects []ratelimit.Subject) error {
-	if b.reset != nil {
-		return b.reset(set, subjects)
-	}
-	return b.Memory.Reset(context.Background(), set, subjects)
+	return b.Memory.Adjust(context.Background(), a)
 }
 
 func (b *bent) Update(_ context.Context, set *ratelimit.Set, published func()) error {

@@ -281,8 +281,11 @@ var brokenTimes = []broken{
 			var newest atomic.Int64
 			return &bent{Memory: m, decide: func(r *ratelimit.Request) error {
 				if r.Now < newest.Load() {
-					if err := m.Reset(context.Background(), r.Set, r.Subjects); err != nil {
-						return err
+					for _, s := range r.Subjects {
+						a := ratelimit.Adjustment{Change: ratelimit.Reset, Set: r.Set, Rule: s.Outcome.Rule, Key: s.Key}
+						if err := m.Adjust(context.Background(), &a); err != nil {
+							return err
+						}
 					}
 				}
 				newest.Store(r.Now)

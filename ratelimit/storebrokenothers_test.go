@@ -99,12 +99,12 @@ var brokenOthers = []broken{
 				}
 				return err
 			}
-			b.refund = func(r *ratelimit.Adjustment) error {
+			b.adjust = func(r *ratelimit.Adjustment) error {
 				i := slices.IndexFunc(last.Subjects, func(s ratelimit.Subject) bool {
 					return s.Outcome.Rule == r.Rule && bytes.Equal(s.Key, r.Key)
 				})
-				if i < 0 {
-					return m.Refund(context.Background(), r)
+				if i < 0 || r.Change != ratelimit.Refund {
+					return m.Adjust(context.Background(), r)
 				}
 				r.Taken = min(r.N, last.Cost)
 				return m.Settle(context.Background(), &ratelimit.Settlement{
@@ -118,8 +118,8 @@ var brokenOthers = []broken{
 	{
 		mistake: "says that it has given back all",
 		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
-			return &bent{Memory: m, refund: func(r *ratelimit.Adjustment) error {
-				err := m.Refund(context.Background(), r)
+			return &bent{Memory: m, adjust: func(r *ratelimit.Adjustment) error {
+				err := m.Adjust(context.Background(), r)
 				r.Taken = r.N
 				return err
 			}}
@@ -139,14 +139,17 @@ var brokenOthers = []broken{
 	{
 		mistake: "resets all rules",
 		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
-			return &bent{Memory: m, reset: func(set *ratelimit.Set, subjects []ratelimit.Subject) error {
-				var all []ratelimit.Subject
-				for i := range set.Len() {
-					s := ratelimit.Subject{Key: subjects[0].Key}
-					s.Outcome.Rule = i
-					all = append(all, s)
+			return &bent{Memory: m, adjust: func(a *ratelimit.Adjustment) error {
+				if a.Change != ratelimit.Reset {
+					return m.Adjust(context.Background(), a)
 				}
-				return m.Reset(context.Background(), set, all)
+				for i := range a.Set.Len() {
+					a.Rule = i
+					if err := m.Adjust(context.Background(), a); err != nil {
+						return err
+					}
+				}
+				return nil
 			}}
 		},
 		cases: "Reset",

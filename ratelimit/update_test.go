@@ -343,8 +343,8 @@ func (f forgettingStore) Settle(ctx context.Context, s *ratelimit.Settlement) er
 	return f.now.Load().Settle(ctx, s)
 }
 
-func (f forgettingStore) Reset(ctx context.Context, set *ratelimit.Set, subjects []ratelimit.Subject) error {
-	return f.now.Load().Reset(ctx, set, subjects)
+func (f forgettingStore) Adjust(ctx context.Context, a *ratelimit.Adjustment) error {
+	return f.now.Load().Adjust(ctx, a)
 }
 
 func (f forgettingStore) Update(_ context.Context, set *ratelimit.Set, published func()) error {

@@ -28,7 +28,6 @@ import (
 // What a store is asked and told of.
 type (
 	request    = store.Request[*ratelimit.Set]
-	subject    = store.Subject[*ratelimit.Set]
 	settlement = store.Settlement[*ratelimit.Set]
 	adjustment = store.Adjustment[*ratelimit.Set]
 )
@@ -241,19 +240,9 @@ func (s *sharedStore) Settle(ctx context.Context, x *settlement) error {
 	return s.call(func(st *latelyredis.Store) error { return st.Settle(ctx, x) })
 }
 
-// Charge implements store.Store.
-func (s *sharedStore) Charge(ctx context.Context, x *adjustment) error {
-	return s.call(func(st *latelyredis.Store) error { return st.Charge(ctx, x) })
-}
-
-// Refund implements store.Store.
-func (s *sharedStore) Refund(ctx context.Context, x *adjustment) error {
-	return s.call(func(st *latelyredis.Store) error { return st.Refund(ctx, x) })
-}
-
-// Reset implements store.Store.
-func (s *sharedStore) Reset(ctx context.Context, set *ratelimit.Set, subjects []subject) error {
-	return s.call(func(st *latelyredis.Store) error { return st.Reset(ctx, set, subjects) })
+// Adjust implements store.Store.
+func (s *sharedStore) Adjust(ctx context.Context, x *adjustment) error {
+	return s.call(func(st *latelyredis.Store) error { return st.Adjust(ctx, x) })
 }
 
 // Update implements store.Store. The rules change at once, whether Redis can be reached or not.

@@ -34,18 +34,8 @@ type Store[R, B any] interface {
 	// outcomes of those subjects that were settled all the same.
 	Settle(ctx context.Context, s *Settlement[R]) error
 
-	// Charge counts N of a key in each limit of a rule, also beyond the limit. Counts
-	// saturate.
-	Charge(ctx context.Context, a *Adjustment[R]) error
-
-	// Refund gives back up to N of a key without knowing when it was charged, the
-	// oldest first, and sets Taken. No later window has more left than if any other
-	// N of them had never come.
-	Refund(ctx context.Context, a *Adjustment[R]) error
-
-	// Reset deletes what the limits and bans of these subjects have counted. Bans
-	// that hold go on.
-	Reset(ctx context.Context, set R, subjects []Subject[R]) error
+	// Adjust changes what a key has used under a rule, without a request.
+	Adjust(ctx context.Context, a *Adjustment[R]) error
 
 	// Update moves the store to another rule set. Counts are carried as
 	// ratelimit.Limiter.Update says. It calls published as soon as the store answers
@@ -132,9 +122,27 @@ type Settlement[R any] struct {
 	Subjects        []Subject[R]
 }
 
-// An Adjustment charges a key or gives back to it, under all limits of one rule, by
-// its number in Set.
+// A Change is what an Adjustment does.
+type Change uint8
+
+// The changes.
+const (
+	// Charge counts N in each limit, also beyond the limit. Counts saturate.
+	Charge Change = iota
+
+	// Refund gives back up to N without knowing when it was charged, the oldest first,
+	// and sets Taken. No later window has more left than if any other N of them had
+	// never come.
+	Refund
+
+	// Reset deletes what the limits and the ban have counted. A ban that holds goes on.
+	Reset
+)
+
+// An Adjustment changes what a key has used under all limits of one rule, by its number
+// in Set.
 type Adjustment[R any] struct {
+	Change
 	Set  R
 	Rule int
 	Key  []byte

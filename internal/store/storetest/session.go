@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -311,10 +312,10 @@ func (s *session) settlement(r *request, actual uint64, subjects []subject) sett
 
 // refund gives back to a key what was charged at any time.
 func (s *session) refund(n uint64, rule int, key string) uint64 {
-	r := adjustment{Set: s.model.set, Rule: rule, Key: []byte(key), N: n, Now: s.clock()}
+	r := adjustment{Change: store.Refund, Set: s.model.set, Rule: rule, Key: []byte(key), N: n, Now: s.clock()}
 	asked := r
 	s.noted("%+d ns: refund %d %d:%.20q", r.Now-s.base, n, rule, key)
-	if err := s.store.Refund(ctx, &r); err != nil {
+	if err := s.store.Adjust(ctx, &r); err != nil {
 		s.broken("Refund returned %w", err)
 	}
 	if s.config.Pass != nil {
@@ -329,8 +330,11 @@ func (s *session) refund(n uint64, rule int, key string) uint64 {
 // reset deletes what was counted of the subjects.
 func (s *session) reset(subjects ...subject) {
 	s.noted("reset %d:%.20q", subjects[0].Outcome.Rule, subjects[0].Key)
-	if err := s.store.Reset(ctx, s.model.set, subjects); err != nil {
-		s.broken("Reset returned %w", err)
+	for _, of := range subjects {
+		a := adjustment{Change: store.Reset, Set: s.model.set, Rule: of.Outcome.Rule, Key: of.Key}
+		if err := s.store.Adjust(ctx, &a); err != nil {
+			s.broken("Reset returned %w", err)
+		}
 	}
 	s.model.reset(subjects)
 }

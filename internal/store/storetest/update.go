@@ -59,7 +59,9 @@ func staleCase(c *check) {
 		stale("Decide", s.decide(&request{Set: before, Now: s.now, Cost: 3, Peek: peek, Subjects: s.all("k")}))
 	}
 	stale("Settle", s.store.Settle(ctx, &settlement{Set: before, At: charged.Now, Now: s.now, Charged: 4, Subjects: charged.Subjects}))
-	stale("Reset", s.store.Reset(ctx, before, s.all("k")))
+	for _, change := range []store.Change{store.Charge, store.Refund, store.Reset} {
+		stale("Adjust", s.store.Adjust(ctx, &adjustment{Change: change, Set: before, Key: []byte("k"), N: 1, Now: s.now}))
+	}
 	s.take(1, s.all("k")...)
 	// The same rules compiled again are another set.
 	again := s.model.set
