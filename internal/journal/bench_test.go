@@ -7,11 +7,14 @@ import (
 	"github.com/lately-go/lately/internal/journal"
 )
 
-// Two million records of 64 bytes: 128 MB.
-const benchRecords = 2_000_000
+// Records as long as chunks of exported state: 128 MiB in all.
+const (
+	benchRecords = 2048
+	benchRecord  = 64 << 10
+)
 
 func writeBench(b *testing.B, d *journal.Dir) {
-	data := make([]byte, 62)
+	data := make([]byte, benchRecord)
 	err := d.WriteSnapshot(func(w *journal.SnapshotWriter) error {
 		for i := range benchRecords {
 			data[i%len(data)]++
@@ -37,7 +40,7 @@ func benchDir(b *testing.B) *journal.Dir {
 
 func BenchmarkWriteSnapshot(b *testing.B) {
 	d := benchDir(b)
-	b.SetBytes(64 * benchRecords)
+	b.SetBytes(benchRecord * benchRecords)
 	for b.Loop() {
 		writeBench(b, d)
 	}
@@ -50,7 +53,7 @@ func BenchmarkReadSnapshot(b *testing.B) {
 		b.Fatal(err)
 	}
 	writeBench(b, d)
-	b.SetBytes(64 * benchRecords)
+	b.SetBytes(benchRecord * benchRecords)
 	for b.Loop() {
 		n := 0
 		count := journal.Restore{Snapshot: func(journal.Record) error { n++; return nil }, Journal: ignored.Journal}

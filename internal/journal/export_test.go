@@ -2,7 +2,6 @@ package journal
 
 import (
 	"bytes"
-	"encoding/binary"
 	"strings"
 )
 
@@ -15,14 +14,11 @@ func (j *Journal) AppendWait(record []byte) error {
 	return p.Wait()
 }
 
-// NewerFile returns a file of that name as a version to come might write it.
-func NewerFile(name string) []byte {
-	magic := journalMagic
+// OtherFile returns a file of that name, of a format so much newer than ours.
+func OtherFile(name string, newer int) []byte {
+	b := appendPrefix(nil, journalMagic, uint32(journalVersion+newer))
 	if strings.HasPrefix(name, snapshotStem) {
-		magic = snapshotMagic
+		b = appendPrefix(nil, snapshotMagic, uint32(snapshotVersion+newer))
 	}
-	b := appendPrefix(nil, magic)
-	binary.LittleEndian.PutUint32(b[8:], version+1)
-	binary.LittleEndian.PutUint32(b[12:], checksum(0, b[:12]))
 	return append(b, bytes.Repeat([]byte("something else "), 10)...)
 }
