@@ -144,19 +144,6 @@ func (m *Counter) Charge(w []uint64, b *keytable.Blocks, t int64, cost uint64) {
 	m.window.charge(w, b, t, cost)
 }
 
-// HasValue reports whether value is counted at t. It is for [Config.Distinct].
-func (m *Counter) HasValue(w []uint64, b *keytable.Blocks, t int64, value uint64) bool {
-	d, ok := m.window.(*distinct)
-	return ok && d.has(w, b, t, value)
-}
-
-// CountValue counts value at t, which is no earlier than the newest time, instead of
-// when it came before. It reports false if the budget has no memory for it.
-func (m *Counter) CountValue(w []uint64, b *keytable.Blocks, t int64, value uint64) bool {
-	d, ok := m.window.(*distinct)
-	return ok && d.count(w, b, t, value)
-}
-
 // Take is Advance, and Reserve and Charge if cost is no more than what is left of n, which
 // is Most or less. It returns what is then left. charged is false, and nothing is
 // charged, if cost is more than is left, or if there is no memory for it.
@@ -396,23 +383,4 @@ func (m *Counter) ReadState(r *snapshot.Reader, w []uint64, b *keytable.Blocks, 
 	if m.window.readState(r, w, b, t, now); r.Failed() {
 		m.Clear(w, b)
 	}
-}
-
-// nothing is the window of N = 0, which has no words.
-type nothing struct{}
-
-func (nothing) words() int                                                       { return 0 }
-func (nothing) advance([]uint64, *keytable.Blocks, int64) uint64                 { return 0 }
-func (nothing) used([]uint64, *keytable.Blocks, int64) uint64                    { return 0 }
-func (nothing) charge([]uint64, *keytable.Blocks, int64, uint64)                 {}
-func (nothing) refund([]uint64, *keytable.Blocks, int64, int64, uint64) uint64   { return 0 }
-func (nothing) refundOldest([]uint64, *keytable.Blocks, int64, uint64) uint64    { return 0 }
-func (nothing) until(_ []uint64, _ *keytable.Blocks, t int64, _, _ uint64) int64 { return t }
-func (nothing) each([]uint64, *keytable.Blocks, int64, func(int64, uint64) bool) {}
-func (nothing) appendState(dst []byte, _ []uint64, _ *keytable.Blocks, _ int64) []byte {
-	return append(dst, 0)
-}
-
-func (nothing) readState(r *snapshot.Reader, _ []uint64, _ *keytable.Blocks, _, _ int64) {
-	r.UpTo(0)
 }

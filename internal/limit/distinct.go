@@ -122,3 +122,16 @@ func (d *distinct) readState(r *snapshot.Reader, w []uint64, b *keytable.Blocks,
 		}
 	}
 }
+
+// HasValue reports whether value is counted at t. It is for [Config.Distinct].
+func (m *Counter) HasValue(w []uint64, b *keytable.Blocks, t int64, value uint64) bool {
+	d, ok := m.window.(*distinct)
+	return ok && d.has(w, b, t, value)
+}
+
+// CountValue counts value at t, which is no earlier than the newest time, instead of
+// when it came before. It reports false if the budget has no memory for it.
+func (m *Counter) CountValue(w []uint64, b *keytable.Blocks, t int64, value uint64) bool {
+	d, ok := m.window.(*distinct)
+	return ok && d.count(w, b, t, value)
+}
