@@ -15,8 +15,8 @@ import (
 )
 
 func newBan() *cobra.Command {
-	var f answerFlags
 	var rule, length, reason string
+	var d time.Duration
 	cmd := &cobra.Command{
 		Use:   "ban [flags] --rule RULE --for D KEY...",
 		Short: "Ban a key on a running server",
@@ -29,25 +29,24 @@ in their order.
 ` + answerCodes,
 		Example: `  lately ban --rule per-client --for 1h 203.0.113.9
   lately ban --rule login --for 7d --reason "stolen account" 203.0.113.9 ada`,
-		RunE: func(cmd *cobra.Command, key []string) error {
+		Args: func(_ *cobra.Command, key []string) (err error) {
 			if rule == "" {
 				return errNoRule
 			}
-			d, err := rules.ParseDuration(length)
-			if err != nil || d < time.Millisecond {
+			if d, err = rules.ParseDuration(length); err != nil || d < time.Millisecond {
 				return fmt.Errorf("--for: %q: must be a duration such as 10m, 1h or 7d", length)
 			}
 			if len(key) == 0 {
 				return errNoKey
 			}
-			return answer(cmd, &f, func(ctx context.Context, c *client.Client) (api.Ban, error) {
-				return c.Ban(ctx, rule, d, reason, key...)
-			}, func(w io.Writer, b api.Ban) {
-				fmt.Fprintf(w, "%s is banned under %s until %s UTC\n", shown(b.Values()...), visible(b.Rule), stamp(b.Until))
-			})
+			return nil
 		},
 	}
-	f.register(cmd)
+	f := asks(cmd, func(ctx context.Context, c *client.Client, key []string) (api.Ban, error) {
+		return c.Ban(ctx, rule, d, reason, key...)
+	}, func(w io.Writer, b api.Ban) {
+		fmt.Fprintf(w, "%s is banned under %s until %s UTC\n", shown(b.Values()...), visible(b.Rule), stamp(b.Until))
+	})
 	f.registerRule(cmd, &rule, "`RULE` under which the key is banned (required)")
 	cmd.Flags().StringVar(&length, "for", "", "how long, as a duration `D` such as 10m, 24h or 7d (required)")
 	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that lists of bans show")
@@ -58,8 +57,8 @@ in their order.
 var errNoKey = errors.New("KEY: missing: must be the key of a rule, such as 203.0.113.9")
 
 func newUnban() *cobra.Command {
-	var f answerFlags
 	var filter api.BanFilter
+	many := func() bool { return filter.Pattern != "" || filter.Network != "" }
 	cmd := &cobra.Command{
 		Use:   "unban [flags] KEY... | --pattern GLOB | --network NETWORK",
 		Short: "End bans on a running server",
@@ -72,26 +71,25 @@ data directory. The token needs the role admin.
 		Example: `  lately unban 203.0.113.9
   lately unban --rule login 203.0.113.9 ada
   lately unban --network 192.0.2.0/24`,
-		RunE: func(cmd *cobra.Command, key []string) error {
-			many := filter.Pattern != "" || filter.Network != ""
+		Args: func(_ *cobra.Command, key []string) error {
 			switch {
-			case many && len(key) > 0:
+			case many() && len(key) > 0:
 				return fmt.Errorf("KEY: %q: must not be given with --pattern or --network", key[0])
-			case !many && len(key) == 0:
+			case !many() && len(key) == 0:
 				return errors.New("KEY: missing: must be a key such as 203.0.113.9, or --pattern or --network must be given")
 			}
-			return answer(cmd, &f, func(ctx context.Context, c *client.Client) (api.Unbanned, error) {
-				if many {
-					n, err := c.UnbanAll(ctx, filter)
-					return api.Unbanned{Unbanned: n}, err
-				}
-				return unbanKey(ctx, c, filter.Rule, key)
-			}, func(w io.Writer, u api.Unbanned) {
-				fmt.Fprintf(w, "bans ended: %d\n", u.Unbanned)
-			})
+			return nil
 		},
 	}
-	f.register(cmd)
+	f := asks(cmd, func(ctx context.Context, c *client.Client, key []string) (api.Unbanned, error) {
+		if many() {
+			n, err := c.UnbanAll(ctx, filter)
+			return api.Unbanned{Unbanned: n}, err
+		}
+		return unbanKey(ctx, c, filter.Rule, key)
+	}, func(w io.Writer, u api.Unbanned) {
+		fmt.Fprintf(w, "bans ended: %d\n", u.Unbanned)
+	})
 	f.registerRule(cmd, &filter.Rule, "end bans under `RULE` only")
 	cmd.Flags().StringVar(&filter.Pattern, "pattern", "", "end the bans of keys that `GLOB` matches: a value, or all values joined by tabs")
 	cmd.Flags().StringVar(&filter.Network, "network", "", "end the bans of keys with an address in `NETWORK`, such as 192.0.2.0/24")

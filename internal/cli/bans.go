@@ -12,7 +12,6 @@ import (
 )
 
 func newBans() *cobra.Command {
-	var f answerFlags
 	var q client.BanQuery
 	cmd := &cobra.Command{
 		Use:   "bans [flags]",
@@ -22,15 +21,16 @@ func newBans() *cobra.Command {
 ` + answerCodes,
 		Example: `  lately bans
   lately bans --rule login --match 203.0.113. --json`,
-		Args: flagsOnly,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if q.Limit < 0 {
 				return fmt.Errorf("--limit: %d: must be 1 or more, or 0 for all", q.Limit)
 			}
-			return answer(cmd, &f, func(ctx context.Context, c *client.Client) (api.BanPage, error) { return readBans(ctx, c, q) }, banTable)
+			return flagsOnly(cmd, args)
 		},
 	}
-	f.register(cmd)
+	f := asks(cmd, func(ctx context.Context, c *client.Client, _ []string) (api.BanPage, error) {
+		return readBans(ctx, c, q)
+	}, banTable)
 	f.registerRule(cmd, &q.Rule, "list bans under `RULE` only")
 	cmd.Flags().StringVar(&q.Text, "match", "", "list bans with `TEXT` in the key or the reason only")
 	cmd.Flags().IntVar(&q.Limit, "limit", 100, "list at most `N` bans; 0 lists all")

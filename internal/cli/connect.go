@@ -110,9 +110,16 @@ type answerFlags struct {
 	json bool
 }
 
-func (f *answerFlags) register(cmd *cobra.Command) {
-	f.connectFlags.register(cmd)
+// asks makes cmd ask with its arguments the server that its flags describe, and print what it
+// answers.
+func asks[T any](cmd *cobra.Command, ask func(context.Context, *client.Client, []string) (T, error), text func(io.Writer, T)) *answerFlags {
+	f := new(answerFlags)
+	f.register(cmd)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the answer as JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return answer(cmd, f, func(ctx context.Context, c *client.Client) (T, error) { return ask(ctx, c, args) }, text)
+	}
+	return f
 }
 
 // answer asks the server that f describes and prints what it answers, as JSON or with

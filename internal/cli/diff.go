@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -73,22 +72,11 @@ func (f *diffFlags) run(cmd *cobra.Command, args []string) (err error) {
 			return fmt.Errorf("--protect: %w", err)
 		}
 	}
-	difference, err := reading(cmd, c.Config, func(ctx context.Context, _ replay.Config) (*replay.Difference, error) {
-		return replay.Diff(ctx, *c)
-	})
+	difference, err := reading(cmd, c.Progress, *c, replay.Diff)
 	if err != nil {
 		return inputProblem(err)
 	}
-	problems := difference.Problems
-	out := cmd.OutOrStdout()
-	if f.json {
-		err = writeJSON(out, difference)
-	} else {
-		err = difference.WriteText(out, textStyle(out, &f.inputs))
-	}
-	if err != nil {
-		problems = append(problems, fmt.Sprintf("the report cannot be written: %v", err))
-	}
+	problems := f.inputs.print(cmd, f.json, difference, difference.WriteText, difference.Problems)
 	if hurt := len(difference.Hurt) + len(difference.HurtBans); hurt > 0 {
 		problems = append(problems, fmt.Sprintf("--protect: %s: the new rules refuse or ban protected keys, see the report", f.protect))
 		return &inputError{problems, exitProtected}

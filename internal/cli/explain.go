@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -81,20 +80,9 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	warn(cmd.ErrOrStderr(), c.Rules)
-	explanation, err := reading(cmd, c.Config, func(ctx context.Context, _ replay.Config) (*replay.Explanation, error) {
-		return replay.Explain(ctx, *c)
-	})
+	explanation, err := reading(cmd, c.Progress, *c, replay.Explain)
 	if err != nil {
 		return inputProblem(err)
 	}
-	problems, out := explanation.Problems, cmd.OutOrStdout()
-	if f.json {
-		err = writeJSON(out, explanation)
-	} else {
-		err = explanation.WriteText(out, textStyle(out, &f.inputs))
-	}
-	if err != nil {
-		problems = append(problems, fmt.Sprintf("the explanation cannot be written: %v", err))
-	}
-	return inputErrorOf(problems...)
+	return inputErrorOf(f.inputs.print(cmd, f.json, explanation, explanation.WriteText, explanation.Problems)...)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,10 +90,10 @@ func (f *inputFlags) parseCut(flags *pflag.FlagSet, cut *replay.Cut) (err error)
 // patience is how long an interrupted command may take to end.
 const patience = time.Second
 
-// reading runs f with a progress bar. A read from a terminal or a silent pipe cannot be
+// reading runs f with c and a progress bar. A read from a terminal or a silent pipe cannot be
 // interrupted, so after an interrupt it does not wait for that.
-func reading[T any](cmd *cobra.Command, c replay.Config, f func(context.Context, replay.Config) (T, error)) (T, error) {
-	defer showProgress(cmd.ErrOrStderr(), c.Progress)()
+func reading[C, T any](cmd *cobra.Command, p *replay.Progress, c C, f func(context.Context, C) (T, error)) (T, error) {
+	defer showProgress(cmd.ErrOrStderr(), p)()
 	type result struct {
 		value T
 		err   error
@@ -111,6 +113,21 @@ func reading[T any](cmd *cobra.Command, c replay.Config, f func(context.Context,
 		var none T
 		return none, ctx.Err()
 	}
+}
+
+// print prints a report, as JSON or as text, and returns its problems, with one more if that
+// fails.
+func (f *inputFlags) print(cmd *cobra.Command, asJSON bool, report any, text func(io.Writer, replay.TextStyle) error, problems []string) []string {
+	var err error
+	if out := cmd.OutOrStdout(); asJSON {
+		err = writeJSON(out, report)
+	} else {
+		err = text(out, replay.TextStyle{Color: isTerminal(out) && os.Getenv("NO_COLOR") == "", Zone: f.zone})
+	}
+	if err != nil {
+		problems = append(problems, fmt.Sprintf("the report cannot be written: %v", err))
+	}
+	return problems
 }
 
 // inputProblem returns err as an inputError if it is about the files that were read.

@@ -22,7 +22,6 @@ type keyAnswer struct {
 }
 
 func newKey() *cobra.Command {
-	var f answerFlags
 	cmd := &cobra.Command{
 		Use:   "key [flags] KEY...",
 		Short: "Show the counts, decisions and bans of a key on a running server",
@@ -33,14 +32,14 @@ them. Nothing is counted. The token needs the role read.
 
 ` + answerCodes,
 		Example: "  lately key 203.0.113.9\n  lately key 203.0.113.9 ada",
-		RunE: func(cmd *cobra.Command, key []string) error {
+		Args: func(_ *cobra.Command, key []string) error {
 			if len(key) == 0 {
 				return errNoKey
 			}
-			return answer(cmd, &f, func(ctx context.Context, c *client.Client) (keyAnswer, error) { return readKey(ctx, c, key) }, keyLines)
+			return nil
 		},
 	}
-	f.register(cmd)
+	asks(cmd, readKey, keyLines)
 	return cmd
 }
 

@@ -101,7 +101,7 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if f.config.Lateness > 0 && os.Getenv("GOGC") == "" { // memory is worth more than time
 		defer debug.SetGCPercent(debug.SetGCPercent(streamGCPercent))
 	}
-	report, err := reading(cmd, f.config, replay.Run)
+	report, err := reading(cmd, f.config.Progress, f.config, replay.Run)
 	nothing, ok := errors.AsType[*replay.InputError](err)
 	if ok && report != nil {
 		report.Problems = append(report.Problems, nothing.Sentences...) // for the page
@@ -119,10 +119,11 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if report.Events == 0 && len(problems) > 0 && !f.json {
 		return inputErrorOf(problems...) // without a report of zeros
 	}
-	if err := f.print(cmd.OutOrStdout(), report); err != nil {
-		problems = append(problems, fmt.Sprintf("the report cannot be written: %v", err))
+	text := func(out io.Writer, style replay.TextStyle) error {
+		style.Bad = f.bad
+		return report.WriteText(out, style)
 	}
-	return inputErrorOf(problems...)
+	return inputErrorOf(f.inputs.print(cmd, f.json, report, text, problems)...)
 }
 
 // streamGCPercent is by how much the heap may grow between collections with --lateness.
@@ -221,15 +222,6 @@ func (f *replayFlags) parse(cmd *cobra.Command, args []string) error {
 		c.WhatIfs = append(c.WhatIfs, w)
 	}
 	return nil
-}
-
-func (f *replayFlags) print(out io.Writer, report *replay.Report) error {
-	if f.json {
-		return writeJSON(out, report)
-	}
-	style := textStyle(out, &f.inputs)
-	style.Bad = f.bad
-	return report.WriteText(out, style)
 }
 
 // A whatIf is a --limit, --ban or --hot as it was given.

@@ -14,7 +14,6 @@ import (
 )
 
 func newRules() *cobra.Command {
-	var f answerFlags
 	cmd := &cobra.Command{
 		Use:   "rules [flags]",
 		Short: "List the rules of a running server, with what they decided",
@@ -24,11 +23,8 @@ rule as a sentence. If the last reload failed, it says why. With --json the text
 ` + answerCodes,
 		Example: "  lately rules\n  lately rules --json",
 		Args:    flagsOnly,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return answer(cmd, &f, func(ctx context.Context, c *client.Client) (api.RuleSet, error) { return c.Rules(ctx) }, ruleTable)
-		},
 	}
-	f.register(cmd)
+	asks(cmd, func(ctx context.Context, c *client.Client, _ []string) (api.RuleSet, error) { return c.Rules(ctx) }, ruleTable)
 	return cmd
 }
 
@@ -66,7 +62,6 @@ func reloadError(w io.Writer, text string) {
 }
 
 func newReload() *cobra.Command {
-	var f answerFlags
 	var dropBans bool
 	cmd := &cobra.Command{
 		Use:   "reload [flags]",
@@ -78,11 +73,10 @@ needs the role admin.
 ` + answerCodes,
 		Example: "  lately validate rules.yaml && lately reload",
 		Args:    flagsOnly,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return answer(cmd, &f, func(ctx context.Context, c *client.Client) (api.RuleChanges, error) { return c.Reload(ctx, dropBans) }, changeLines)
-		},
 	}
-	f.register(cmd)
+	asks(cmd, func(ctx context.Context, c *client.Client, _ []string) (api.RuleChanges, error) {
+		return c.Reload(ctx, dropBans)
+	}, changeLines)
 	cmd.Flags().BoolVar(&dropBans, "drop-bans", false, "drop the bans under rules that are removed or get another key")
 	return cmd
 }

@@ -14,7 +14,6 @@ import (
 )
 
 func newStatus() *cobra.Command {
-	var f answerFlags
 	cmd := &cobra.Command{
 		Use:   "status [flags]",
 		Short: "Show the state of a running server",
@@ -24,11 +23,8 @@ store that servers share, what enforces bans, the logs that it follows, and the 
 ` + answerCodes,
 		Example: "  lately status\n  lately status --addr https://lately.example.org --token-file token --json",
 		Args:    flagsOnly,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return answer(cmd, &f, func(ctx context.Context, c *client.Client) (api.Status, error) { return c.Status(ctx) }, statusLines)
-		},
 	}
-	f.register(cmd)
+	asks(cmd, func(ctx context.Context, c *client.Client, _ []string) (api.Status, error) { return c.Status(ctx) }, statusLines)
 	return cmd
 }
 

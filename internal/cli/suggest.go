@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -54,20 +53,13 @@ func (f *suggestFlags) run(cmd *cobra.Command, args []string) error {
 	if c.Share, err = strconv.ParseFloat(f.share, 64); err != nil || !(c.Share > 0) {
 		return fmt.Errorf("--share: %q: must be a percentage of more than 0 and at most 100, such as 99.9", f.share)
 	}
-	suggestion, err := reading(cmd, c.Config, func(ctx context.Context, _ replay.Config) (*replay.Suggestion, error) {
-		return replay.Suggest(ctx, *c)
-	})
+	suggestion, err := reading(cmd, c.Progress, *c, replay.Suggest)
 	if err != nil {
 		return inputProblem(err)
 	}
-	problems, out := suggestion.Problems, cmd.OutOrStdout()
-	if f.json {
-		err = writeJSON(out, suggestion)
-	} else {
-		_, err = io.WriteString(out, suggestion.Rules)
+	text := func(out io.Writer, _ replay.TextStyle) error {
+		_, err := io.WriteString(out, suggestion.Rules)
+		return err
 	}
-	if err != nil {
-		problems = append(problems, fmt.Sprintf("the rules cannot be written: %v", err))
-	}
-	return inputErrorOf(problems...)
+	return inputErrorOf(f.inputs.print(cmd, f.json, suggestion, text, suggestion.Problems)...)
 }

@@ -27,11 +27,6 @@ func isTerminal(stream any) bool {
 	return err == nil && st.Mode()&os.ModeCharDevice != 0
 }
 
-// textStyle returns how a report for people looks on out.
-func textStyle(out io.Writer, f *inputFlags) replay.TextStyle {
-	return replay.TextStyle{Color: isTerminal(out) && os.Getenv("NO_COLOR") == "", Zone: f.zone}
-}
-
 // visible returns s with what is not printable escaped as in a Go string, so
 // that nothing in it reaches a terminal as a control sequence.
 func visible(s string) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,22 +95,17 @@ func runTests(ctx context.Context, file *rules.File, tests []*rules.TestFile) (r
 }
 
 func (f *testFlags) report(cmd *cobra.Command, reports []*replay.TestReport) error {
-	var problems []string
-	failed, out := 0, cmd.OutOrStdout()
-	if f.json {
-		if err := writeJSON(out, map[string]any{"files": reports}); err != nil {
-			problems = append(problems, fmt.Sprintf("the results cannot be written: %v", err))
-		}
-	}
+	failed := 0
 	for _, r := range reports {
 		failed += r.Failed
-		if f.json {
-			continue
-		}
-		if err := r.WriteText(out, textStyle(out, new(inputFlags))); err != nil {
-			problems = append(problems, fmt.Sprintf("the results cannot be written: %v", err))
-		}
 	}
+	text := func(out io.Writer, style replay.TextStyle) (err error) {
+		for _, r := range reports {
+			err = errors.Join(err, r.WriteText(out, style))
+		}
+		return err
+	}
+	problems := new(inputFlags).print(cmd, f.json, map[string]any{"files": reports}, text, nil)
 	if f.junit != "" {
 		if err := writeJUnit(f.junit, reports); err != nil {
 			problems = append(problems, fmt.Sprintf("--junit: %v", err))
