@@ -76,7 +76,7 @@ func TestSeriesOfDashboardAndAlerts(t *testing.T) {
 		t.Fatal(err)
 	}
 	series := regexp.MustCompile(`\blately_[a-z_]+`)
-	there := series.FindAllString(string(text), -1)
+	there := append(series.FindAllString(string(text), -1), conditionalSeries(t)...)
 	for _, file := range []string{"grafana/lately.json", "prometheus/alerts.yaml"} {
 		data, err := os.ReadFile(filepath.Join("..", "..", "deploy", filepath.FromSlash(file)))
 		if err != nil {
@@ -95,6 +95,23 @@ func TestSeriesOfDashboardAndAlerts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// conditionalSeries returns the series that only a server with a store, a log to follow or a
+// target of enforcement has, as the source of the metrics names them.
+func conditionalSeries(t *testing.T) (names []string) {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join("httpapi", "metrics.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`"((?:store|log|enforcement)_[a-z_]+)", "`).FindAllStringSubmatch(string(source), -1) {
+		names = append(names, "lately_"+m[1])
+	}
+	if len(names) < 15 {
+		t.Fatalf("the source names only %q", names)
+	}
+	return names
 }
 
 // TestAlerts has Prometheus' own tool run the examples of alerts_test.yaml, which have
