@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -87,7 +88,7 @@ func fake(t *testing.T, status int, media, answer string) (*Client, *wish) {
 		w.WriteHeader(status)
 		io.WriteString(w, answer)
 	}))
-	c, err := New(s.URL, Config{Token: "secret"})
+	c, err := New(s.URL, Config{Token: "secret", Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,7 +420,8 @@ func TestNoAnswer(t *testing.T) {
 	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-held }))
 	defer slow.Close()
 	defer close(held)
-	if c, err = New(slow.URL, Config{Timeout: 20 * time.Millisecond}); err != nil {
+	connects := &http.Transport{DialContext: func(_ context.Context, network, addr string) (net.Conn, error) { return net.Dial(network, addr) }} // however long that takes
+	if c, err = New(slow.URL, Config{Timeout: 20 * time.Millisecond, HTTPClient: &http.Client{Transport: connects}}); err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()

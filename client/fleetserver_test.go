@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/freeport"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/respapi"
 	"github.com/lately-go/lately/rules"
@@ -42,7 +43,7 @@ type testServer struct {
 // startServer starts a server that ends with the test.
 func startServer(t testing.TB, c engine.ListenerConfig) *testServer {
 	t.Helper()
-	return startServerAt(t, c, "127.0.0.1:0")
+	return startServerAt(t, c, freeport.Addr(t))
 }
 
 func startServerAt(t testing.TB, c engine.ListenerConfig, addr string) *testServer {
@@ -95,7 +96,7 @@ func (s *testServer) decided() uint64 {
 	return d.Allowed + d.Refused
 }
 
-// A proxy passes connections on.
+// A proxy passes connections on. It has a port that nobody else gets while it is dead.
 type proxy struct {
 	t        testing.TB
 	addr     string

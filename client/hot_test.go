@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -248,7 +249,7 @@ func TestHotUpdates(t *testing.T) {
 	until(t, "what is unknown is skipped", func() bool { return isHot(d, "/e") })
 
 	locked(n, func() int {
-		n.first = `{"instance":"i","from":0,"version":9,"reset":true,"more":false,"hot":[{"rule":"product","key":["/a"],"ttl_ms":1000},{"rule":"product","key":["/always"]}],"cold":[],"changed":[]}`
+		n.first = `{"instance":"i","from":0,"version":9,"reset":true,"more":false,"hot":[{"rule":"product","key":["/a"],"ttl_ms":60000},{"rule":"product","key":["/always"]}],"cold":[],"changed":[]}`
 		return 0
 	})
 	n.tell(update(5, 6, "/lost"))
@@ -257,7 +258,7 @@ func TestHotUpdates(t *testing.T) {
 		t.Errorf("%d watches, want one more after the gap", n.watched)
 	}
 	locked(n, func() int {
-		n.first = `{"instance":"j","from":0,"version":1,"reset":true,"more":false,"hot":[{"rule":"product","key":["/j"],"ttl_ms":1000}],"cold":[],"changed":[]}`
+		n.first = `{"instance":"j","from":0,"version":1,"reset":true,"more":false,"hot":[{"rule":"product","key":["/j"],"ttl_ms":60000}],"cold":[],"changed":[]}`
 		return 0
 	})
 	n.kill()
@@ -325,10 +326,14 @@ func TestHotCache(t *testing.T) {
 		n.first = `{"instance":"i","from":0,"version":9,"reset":true,"more":false,"hot":[{"rule":"product","key":["/a"],"ttl_ms":60000,"changed":8},{"rule":"product","key":["/z"],"ttl_ms":1}],"cold":[],"changed":[]}`
 		return 0
 	})
+	// What is on its way when a node is killed may be lost.
+	toldAll := func() bool { return n.cachesTold(t) == statsOf(cache) }
+	until(t, "the node is told of the cache", toldAll)
 	n.kill()
 	n.revive()
 	until(t, "the value is removed", func() bool { _, s := cache.Peek("/a"); return s == hotkey.NoValue })
 	want("changed meanwhile", 6)
+	until(t, "the node is told of the cache", toldAll)
 	n.kill()
 	until(t, "the node is down", func() bool { return !f.hotUp(n.addr) })
 	want("without a node", 6)
@@ -342,19 +347,30 @@ func TestHotCache(t *testing.T) {
 		t.Error("without a node the Detector does not detect alone")
 	}
 	n.revive()
-	until(t, "the node is told of the cache", func() bool { return len(locked(n, func() []string { return n.caches })) > 0 })
+	until(t, "the node is told of the cache", toldAll)
 	f.Close()
-	var hits, misses, all, stale uint64
-	for _, c := range n.caches {
-		var h, m, l, s uint64
-		if _, err := fmt.Sscanf(c, "product %d %d %d %d", &h, &m, &l, &s); err != nil {
+	if s, got := cache.Stats(), n.cachesTold(t); got != statsOf(cache) || s.Hits != 3 {
+		t.Errorf("the node was told %+v; the cache %+v", got, s)
+	}
+}
+
+// cachesTold returns what n was told of the caches of the rule product, in all.
+func (n *scriptedNode) cachesTold(t *testing.T) (all cacheReport) {
+	t.Helper()
+	for _, c := range locked(n, func() []string { return slices.Clone(n.caches) }) {
+		var r cacheReport
+		if _, err := fmt.Sscanf(c, "product %d %d %d %d", &r.hits, &r.misses, &r.loads, &r.stale); err != nil {
 			t.Fatal(err)
 		}
-		hits, misses, all, stale = hits+h, misses+m, all+l, stale+s
+		all = cacheReport{all.hits + r.hits, all.misses + r.misses, all.loads + r.loads, all.stale + r.stale}
 	}
-	if s := cache.Stats(); hits != s.Hits || misses != s.Misses || all != s.Loads || stale != s.Stale || hits != 3 {
-		t.Errorf("the node has %d hits, %d misses, %d loads, %d stale; the cache %+v", hits, misses, all, stale, s)
-	}
+	return all
+}
+
+// statsOf returns what a node is to be told of c.
+func statsOf(c *hotkey.Cache[int64]) cacheReport {
+	s := c.Stats()
+	return cacheReport{s.Hits, s.Misses, s.Loads, s.Stale}
 }
 
 // Without any node, keys are hot until their time is over, and no longer.
@@ -363,11 +379,12 @@ func TestHotWithoutNodes(t *testing.T) {
 	f, d := hotFleet(t, FleetConfig{Nodes: []string{n.addr}})
 	short := update(0, 1, "/long", "/short")
 	short.Hot[1].TTL = 50
+	told := d.Now()
 	n.tell(short)
 	until(t, "the keys are hot", func() bool { return isHot(d, "/long") })
 	n.kill()
 	until(t, "the node is down", func() bool { return !f.hotUp(n.addr) })
-	if _, hot := d.HotAt(d.Now().Add(59*time.Second), "product", "/long"); !hot {
+	if _, hot := d.HotAt(told.Add(59*time.Second), "product", "/long"); !hot {
 		t.Error("a key is cold before its time is over")
 	}
 	if _, hot := d.HotAt(d.Now().Add(61*time.Second), "product", "/long"); hot {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/freeport"
 	"github.com/lately-go/lately/internal/resp"
 )
 
@@ -57,7 +58,7 @@ func startScripted(t testing.TB) *scriptedNode {
 		l.Close()
 		wg.Wait()
 	})
-	n.proxy = newProxy(t, "127.0.0.1:0", l.Addr().String())
+	n.proxy = newProxy(t, freeport.Addr(t), l.Addr().String())
 	return n
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/freeport"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -52,11 +53,11 @@ func (n *names) settled(t testing.TB) {
 // startLoopbacks starts servers on 127.0.0.1, 127.0.0.2 and so on, with one port.
 func startLoopbacks(t *testing.T, n int) (servers []*testServer, port string) {
 	t.Helper()
-	probe, err := net.Listen("tcp", "127.0.0.2:0")
+	_, port, _ = net.SplitHostPort(freeport.Addr(t))
+	probe, err := net.Listen("tcp", "127.0.0.2:"+port)
 	if err != nil {
 		t.Skipf("SKIP: this system has one loopback address: %v", err)
 	}
-	_, port, _ = net.SplitHostPort(probe.Addr().String())
 	probe.Close()
 	for i := range n {
 		servers = append(servers, startServerAt(t, engine.ListenerConfig{}, fmt.Sprintf("127.0.0.%d:%s", i+2, port)))
