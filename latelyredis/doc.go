@@ -4,7 +4,7 @@
 // Make a [Store] for the rules, and give it to the limiter, which is then used as any other:
 //
 //	client, err := rueidis.NewClient(rueidis.ClientOption{
-//		InitAddress: []string{"127.0.0.1:6379"}, DisableRetry: true, DisableCache: true,
+//		InitAddress: []string{"127.0.0.1:6379"}, DisableRetry: true, DisableCache: true, AlwaysPipelining: true,
 //	})
 //	...
 //	store, err := latelyredis.New(client, set, latelyredis.Config{})

@@ -24,9 +24,10 @@ func Example() {
 		log.Fatal(err)
 	}
 	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress:  []string{"127.0.0.1:6379"},
-		DisableRetry: true,
-		DisableCache: true,
+		InitAddress:      []string{"127.0.0.1:6379"},
+		DisableRetry:     true,
+		DisableCache:     true,
+		AlwaysPipelining: true,
 	})
 	if err != nil {
 		log.Fatal(err)

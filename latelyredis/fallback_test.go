@@ -2,6 +2,7 @@ package latelyredis_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,14 +29,15 @@ func TestKilled(t *testing.T) {
 			}
 			limiters, stores = append(limiters, l), append(stores, store)
 		}
-		for _, store := range stores {
-			eventually(t, "each node knows of the others", func() bool { return store.Nodes() == 3 })
+		allKnown := func() bool {
+			return !slices.ContainsFunc(stores, func(s *latelyredis.Store) bool { return s.Nodes() != 3 })
 		}
 		var e match.Event
 		e.SetString(match.Path, "/")
 		allowed, fallen := uint64(0), uint64(0)
 		for i := range 2 * n {
 			if i == n/4 {
+				eventually(t, "each node knows of the others", allKnown)
 				s.Process().Kill()
 			}
 			for _, l := range limiters {

@@ -127,6 +127,5 @@ func (p *Proxy) Client(t testing.TB) rueidis.Client {
 	t.Helper()
 	return p.server.Client(t, func(o *rueidis.ClientOption) {
 		o.DialCtxFn, o.InitAddress = nil, []string{p.Addr}
-		o.AlwaysPipelining = true // else the first of several requests at once is alone
 	})
 }

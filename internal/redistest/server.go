@@ -187,7 +187,8 @@ func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rue
 // newClient returns a client with the options of tests, which is closed when the test ends.
 func newClient(t testing.TB, o rueidis.ClientOption, change ...func(*rueidis.ClientOption)) rueidis.Client {
 	t.Helper()
-	o.DisableRetry, o.DisableCache, o.ConnWriteTimeout = true, true, time.Minute
+	// A client that does not pipeline closes the connection of all calls when the time of one is over.
+	o.DisableRetry, o.DisableCache, o.AlwaysPipelining, o.ConnWriteTimeout = true, true, true, time.Minute
 	for _, c := range change {
 		c(&o)
 	}
