@@ -144,7 +144,7 @@ func (m *image) data() string { return filepath.Join(m.root, "data") }
 // system, as its user, with nothing else around it. Ports are free ones.
 func (m *image) command(t *testing.T, extra ...string) *exec.Cmd {
 	args := append(words(t, m.file["ENTRYPOINT"]), words(t, m.file["CMD"])...)
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(stop)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = variables(m.file, append(extra, "LATELY_RESP=0.0.0.0:0", "LATELY_HTTP=0.0.0.0:0")...)

@@ -83,12 +83,13 @@ func fleet(t *testing.T) (nodes []*node) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Store = (&url.URL{Scheme: "unix", User: store.User, Path: redis.Socket()}).String()
+		c.Store = (&url.URL{Scheme: "unix", User: store.User, Path: redis.Socket(), RawQuery: "dial_timeout=1m&write_timeout=1m"}).String()
 		c.RESP, c.HTTP, c.TokenFile, c.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", filepath.Join(dir, "tokens"), -1
 		c.StoreTimeout = 10 * time.Second // the machine is busy
 		c.RulesFile, _ = fleetFile(t, "rules.yaml")
 		n := &node{t: t, log: new(safeBuffer)}
 		n.Server, n.url = startedWith(t, c, slog.New(slog.NewTextHandler(n.log, nil)))
+		n.wantReady(200)
 		nodes = append(nodes, n)
 	}
 	return nodes
@@ -169,9 +170,10 @@ func TestFleet(t *testing.T) {
 		if n.engine.Totals() == nodes[0].engine.Totals() && n.engine.Totals().Allowed+n.engine.Totals().Refused == 0 {
 			t.Errorf("server %d has decided nothing", i+1)
 		}
-		if s := n.store.status(); !s.Up || s.Failures > 0 {
+		if s := n.store.status(); s.Failures > 0 {
 			t.Errorf("server %d: %+v", i+1, s)
 		}
+		eventually(t, "the store is up", func() bool { return n.store.status().Up })
 	}
 	// The user of the file is that of the documentation.
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "redis.md"))

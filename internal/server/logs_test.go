@@ -90,6 +90,7 @@ func TestFollow(t *testing.T) {
 	s, url := started(t, c)
 	log.requests("192.0.2.3", now, 51)
 	eventually(t, "all events are counted", func() bool { return requestsOf(t, s, "192.0.2.3") == 51 })
+	eventually(t, "the last one is judged", func() bool { return bansOf(t, s)["192.0.2.3"].Rule != "" }) // it is counted first
 	bans := bansOf(t, s)
 	if len(bans) != 2 || !bans["192.0.2.2"].Until.Equal(now.Add(time.Hour)) || !bans["192.0.2.3"].Until.Equal(now.Add(2*time.Hour)) {
 		t.Errorf("the bans are %+v", bans)

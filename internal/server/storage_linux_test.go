@@ -57,9 +57,9 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "/readyz says yes", func() bool { code, _ := got(t, url+"/readyz"); return code == 200 })
-	if !strings.Contains(log.String(), "the snapshot has them now") {
-		t.Errorf("the log does not say that a snapshot has what the journal had not:\n%s", log.String())
-	}
+	eventually(t, "the log says that a snapshot has what the journal had not", func() bool {
+		return strings.Contains(log.String(), "the snapshot has them now")
+	})
 	c.Data = copied(t, c.Data)
 	again, _ := started(t, c)
 	held := 0

@@ -5,8 +5,10 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -54,13 +56,11 @@ func got(t *testing.T, url string) (int, string) {
 // eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for range 2000 {
-		if ok() {
-			return
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s has not come about", what)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatalf("%s has not come about", what)
 }
 
 // occupied makes folders of the names that the server writes next, which it cannot
@@ -156,14 +156,43 @@ func TestDiskFails(t *testing.T) {
 	}
 }
 
-// copied returns a copy of a directory as it is now.
+// copied returns a copy of a directory as it is at one moment: a server may be writing there,
+// and no file changes while it is copied.
 func copied(t *testing.T, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "copy")
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "no file changes", func() bool {
+		before := listing(dir)
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
+		err := os.CopyFS(to, os.DirFS(dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return err == nil && before != "" && before == listing(dir)
+	})
 	return to
+}
+
+// listing returns the files of a directory with their sizes and times, or "" if one vanishes
+// meanwhile.
+func listing(dir string) string {
+	var all strings.Builder
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			fmt.Fprintln(&all, path, info.Size(), info.ModTime().UnixNano())
+		}
+		return err
+	})
+	if err != nil {
+		return ""
+	}
+	return all.String()
 }
 
 // posted sends a body of JSON and returns the answer.
