@@ -232,7 +232,11 @@ func TestMakeRun(t *testing.T) {
 	if n := strings.Count(string(readme), "\n"); n > 150 {
 		t.Errorf("the README has %d lines, want at most 150", n)
 	}
-	if log := serve(t, "--rules", filepath.Join(root, name)).log.String(); strings.Contains(log, "WARN") {
+	s := serve(t, "--rules", filepath.Join(root, name))
+	if err := s.end(); err != nil {
+		t.Error(err)
+	}
+	if log := s.log.String(); strings.Contains(log, "WARN") {
 		t.Errorf("make run begins with warnings:\n%s", log)
 	}
 }

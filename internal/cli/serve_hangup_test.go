@@ -27,12 +27,21 @@ func TestServeHangupAtTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	to.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-	for err == nil {
-		_, err = to.Write(make([]byte, 4096))
-	}
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
+	pipe, err := to.SyscallConn()
+	if err != nil {
 		t.Fatal(err)
+	}
+	var full error
+	for full == nil {
+		if err := pipe.Write(func(fd uintptr) bool {
+			_, full = syscall.Write(int(fd), make([]byte, 4096))
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if full != syscall.EAGAIN {
+		t.Fatal(full)
 	}
 	cmd := exec.Command("lately", "serve", "--resp", "127.0.0.1:0", "--http", "off", "--rules-poll", "never", "--shutdown-delay", "0", "--rules", rules, "--data", filepath.Join(dir, "data"))
 	cmd.Stderr = to
@@ -59,12 +68,7 @@ func TestServeHangupAtTheStart(t *testing.T) {
 	if said := bufio.NewScanner(out); !said.Scan() {
 		t.Fatalf("it did not start: %v\n%s", cmd.Wait(), log.String())
 	}
-	for range 2000 {
-		if strings.Contains(log.String(), "reloaded") {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	eventually(func() bool { return strings.Contains(log.String(), "reloaded") })
 	cmd.Process.Signal(syscall.SIGTERM)
 	err = cmd.Wait()
 	<-read
@@ -78,7 +82,7 @@ func TestServeHangupAtTheStart(t *testing.T) {
 func untilItWritesTo(t *testing.T, pid, fd int) {
 	t.Helper()
 	want := fmt.Sprintf("%d %#x ", syscall.SYS_WRITE, fd)
-	for range 2000 {
+	waits := func() bool {
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
 		if err != nil || len(threads) == 0 {
 			t.Skip("SKIP: /proc does not tell what a process waits for")
@@ -89,10 +93,12 @@ func untilItWritesTo(t *testing.T, pid, fd int) {
 				t.Skip("SKIP:", err)
 			}
 			if strings.HasPrefix(string(b), want) {
-				return
+				return true
 			}
 		}
-		time.Sleep(5 * time.Millisecond)
+		return false
 	}
-	t.Fatal("it never waited for its log to be read")
+	if !eventually(waits) {
+		t.Fatal("it never waited for its log to be read")
+	}
 }

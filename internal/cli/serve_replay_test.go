@@ -321,7 +321,7 @@ func askServing(t *testing.T, s *serving, events []sent) []byte {
 		}
 	}()
 	replies := resptest.NewReader(conn)
-	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	decisions := make([]byte, 0, len(events))

@@ -191,13 +191,10 @@ func TestServeReloads(t *testing.T) {
 		c.say("TAKE", "per-client", "192.0.2.1")
 	}
 	limitIs := func(want string) bool {
-		for range 500 {
-			if f := strings.Fields(c.say("PEEK", "per-client", "192.0.2.1")); len(f) == 7 && f[1] == want {
-				return true
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		return false
+		return eventually(func() bool {
+			f := strings.Fields(c.say("PEEK", "per-client", "192.0.2.1"))
+			return len(f) == 7 && f[1] == want
+		})
 	}
 	write := func(text string) {
 		if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
@@ -212,14 +209,8 @@ func TestServeReloads(t *testing.T) {
 		t.Errorf("after the change %s are left, want 39", got)
 	}
 	write("version: 1\nlimits: [{nam: per-client}]\n")
-	for range 2000 {
-		if strings.Contains(s.log.String(), "nam") {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if log := s.log.String(); !strings.Contains(log, "nam") {
-		t.Fatalf("for 20 s the log does not name the mistake, the key nam\n%s", log)
+	if !eventually(func() bool { return strings.Contains(s.log.String(), "nam") }) {
+		t.Fatalf("the log does not name the mistake, the key nam\n%s", s.log)
 	}
 	if !limitIs("50") {
 		t.Error("a file with mistakes has changed the rules")

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // The warnings of `lately validate` are in the log, at the start and at each reload.
@@ -20,11 +19,7 @@ limits:
 		t.Errorf("at the start:\n%s", s.log.String())
 	}
 	_ = s.cmd.Process.Signal(syscall.SIGHUP)
-	for range 2000 {
-		if times() == 2 {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+	if !eventually(func() bool { return times() == 2 }) {
+		t.Errorf("after a reload:\n%s", s.log)
 	}
-	t.Errorf("after a reload:\n%s", s.log.String())
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,12 +24,24 @@ type serving struct {
 	cmd  *exec.Cmd
 	resp string // address
 	http string // URL
-	log  lines
+	log  logFile
 	done chan struct{} // closed when it has ended
 	err  error
 }
 
-// lines collects what a process writes.
+// A logFile is the path of what a process writes to its standard error. The process writes to
+// the file itself: what it has written before something else that a test sees is there.
+type logFile string
+
+func (l logFile) String() string {
+	text, err := os.ReadFile(string(l))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// lines collects what a command writes.
 type lines struct {
 	sync.Mutex
 	text strings.Builder
@@ -50,9 +63,14 @@ func (l *lines) String() string {
 // The test ends it.
 func serve(t testing.TB, args ...string) *serving {
 	t.Helper()
-	s := &serving{t: t, done: make(chan struct{})}
+	s := &serving{t: t, log: logFile(filepath.Join(t.TempDir(), "log")), done: make(chan struct{})}
+	log, err := os.Create(string(s.log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
 	s.cmd = exec.Command("lately", append([]string{"serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"}, args...)...)
-	s.cmd.Stderr = &s.log
+	s.cmd.Stderr = log
 	s.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LATELY_") }) // of the tests
 	s.cmd.Env = append(s.cmd.Env, "LATELY_SHUTDOWN_DELAY=0")
 	out, err := s.cmd.StdoutPipe()
@@ -84,6 +102,16 @@ func serve(t testing.TB, args ...string) *serving {
 	return s
 }
 
+// eventually waits until ok, and reports whether that came within a minute.
+func eventually(ok func() bool) bool {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
 // kill ends the process as a crash would.
 func (s *serving) kill() {
 	_ = s.cmd.Process.Kill()
@@ -95,7 +123,7 @@ func (s *serving) end() error {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-s.done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		s.kill()
 		s.t.Errorf("the server does not end\n%s", s.log.String())
 	}
