@@ -65,10 +65,7 @@ func TestConsoleOfServer(t *testing.T) {
 	p.Wait(`document.querySelector('dialog h2').textContent === 'Unban this key?'`)
 	p.Click("dialog .danger")
 	p.Wait(`!document.querySelector('dialog')`)
-	for range 1000 {
-		if held(s.Engine()) == bans-1 {
-			break
-		}
+	for end := time.Now().Add(browsertest.Patience); held(s.Engine()) != bans-1 && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if left := held(s.Engine()); left != bans-1 {

@@ -44,7 +44,7 @@ func TestGlob(t *testing.T) {
 	}
 	began := time.Now()
 	engine.Glob(strings.Repeat("*a", 120)+"b", []byte(strings.Repeat("a", 256)))
-	if d := time.Since(began); d > time.Second {
+	if d := time.Since(began); d > time.Minute { // one that tries each split would take centuries
 		t.Errorf("a hostile pattern took %v", d)
 	}
 }

@@ -19,7 +19,7 @@ func redisCLI(t *testing.T, s *running, stdin string, args ...string) string {
 		t.Skip("SKIP: there is no redis-cli; it is in Debian's package redis-tools")
 	}
 	host, port, _ := strings.Cut(s.addr, ":")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, append([]string{"-h", host, "-p", port}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)

@@ -244,7 +244,7 @@ func TestRueidis(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+				ctx, cancel := context.WithTimeout(ctx, time.Minute)
 				defer cancel()
 				told := make(chan rueidis.PubSubMessage, 1)
 				var once sync.Once
