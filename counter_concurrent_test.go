@@ -133,6 +133,9 @@ func TestReadIntervalControl(t *testing.T) {
 		"kept": func(rnd *rand.Rand) (uint64, uint64) {
 			if reads++; reads%100 == 1 {
 				_, kept = s.read(rnd)
+				for s.done.Load() <= kept { // so that the next read is surely too low
+					runtime.Gosched()
+				}
 			}
 			return kept, kept
 		},
