@@ -270,6 +270,9 @@ func (w *workload) run(rnd *rand.Rand) []porcupine.Operation {
 			for i := range porcupineOps {
 				op := w.next(mine, client*porcupineOps+i, held, of)
 				o := porcupine.Operation{ClientId: client, Input: op, Call: w.tick.Add(1)}
+				if mine.IntN(4) == 0 {
+					runtime.Gosched() // on one core too, others do something during some calls
+				}
 				o.Output = w.do(op, held)
 				o.Return = w.tick.Add(1)
 				of[op.id] = op.key
