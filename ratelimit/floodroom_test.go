@@ -14,16 +14,15 @@ import (
 // roomBudget holds some twenty thousand keys.
 const roomBudget = 4 << 20
 
-// fillUp brings keys to half a limit of n until three of four find no memory.
-func fillUp(t *testing.T, l *ratelimit.Limiter, now time.Time, n int) {
+// fillUp brings keys that use so much each, at least half of the limit, until three of
+// four find no memory.
+func fillUp(t *testing.T, l *ratelimit.Limiter, now time.Time, used uint64) {
 	t.Helper()
 	const batch = 512
 	for first := 0; first < 1_000_000; first += batch {
 		before := l.Stats().Rules[0].Keys
 		for i := range batch {
-			for range (n + 1) / 2 {
-				takeKeyN(l, now, "resident-"+strconv.Itoa(first+i), 1)
-			}
+			takeKeyN(l, now, "resident-"+strconv.Itoa(first+i), used)
 		}
 		if l.Stats().Rules[0].Keys-before < batch/4 {
 			return
@@ -39,7 +38,7 @@ func TestFullTable(t *testing.T) {
 	const n, guests = 4, 500
 	now := time.Unix(1_000_000, 0)
 	l, watch := newFlooded(t, roomBudget, limit(t, "r", per(n, floodSpan)))
-	fillUp(t, l, now, n)
+	fillUp(t, l, now, n/2)
 	before := l.Stats().Rules[0]
 	admitted, outside := map[int]int{}, 0
 	for i := range guests {
@@ -72,7 +71,7 @@ func TestFullTable(t *testing.T) {
 			t.Errorf("%d guests were admitted %d times of %d", admitted[times], times, n)
 		}
 	}
-	if admitted[n] < guests*9/10 {
+	if admitted[n] < guests*8/10 { // nine to ten of ten, by the seed of the hashes
 		t.Errorf("only %d of %d guests were admitted %d times", admitted[n], guests, n)
 	}
 	if after.Forgotten != before.Forgotten || after.Expired != before.Expired {
@@ -88,7 +87,7 @@ func TestRoomComesBack(t *testing.T) {
 	const n, guests = 4, 500
 	l, _ := newFlooded(t, roomBudget, limit(t, "r", per(n, floodSpan)))
 	start := time.Unix(1_000_000, 0)
-	fillUp(t, l, start, n)
+	fillUp(t, l, start, n/2)
 	admitted := [guests]int{}
 	visit := func(after time.Duration) (total int) {
 		for i := range guests {
@@ -121,9 +120,10 @@ func TestRoomComesBack(t *testing.T) {
 	if s = l.Stats().Rules[0]; s.Expired == 0 || s.Keys-before.Keys > 0 {
 		t.Errorf("%d keys have expired and %d are there: the residents are", s.Expired, s.Keys)
 	}
-	// The sketch lets go an eighth of the span later than the window.
-	if got := visit(2 * floodSpan); got != guests*n {
-		t.Errorf("guests were admitted %d times after the window, want %d", got, guests*n)
+	// The sketch lets go an eighth of the span later than the window. In one run of some
+	// 3,000, by the seed of the hashes, a guest shares all its counters with guests before.
+	if got := visit(2 * floodSpan); got < guests*n*99/100 || got > guests*n {
+		t.Errorf("guests were admitted %d times after the window, want %d, or few less", got, guests*n)
 	}
 	// A page that was full of protected keys is not searched for every new one, but
 	// now and then; where it is not, all of them would be in the sketch.
@@ -216,7 +216,7 @@ func TestFullTableFromManySides(t *testing.T) {
 	const n, guests, goroutines = 4, 200, 4
 	l, _ := newFlooded(t, 1<<20, limit(t, "r", per(n, floodSpan)))
 	start := time.Unix(1_000_000, 0)
-	fillUp(t, l, start, n)
+	fillUp(t, l, start, n/2)
 	var admitted [guests]atomic.Int64
 	var wg sync.WaitGroup
 	for g := range goroutines {
@@ -282,7 +282,7 @@ func TestSketchKeepsToTheRate(t *testing.T) {
 			sketched += testRate(t, a, l)
 		}
 	}
-	if sketched < 10_000 { // whether the page of a key is full is a matter of chance
+	if sketched < 60_000 { // of 120,000: whether the page of a key is full is a matter of chance
 		t.Errorf("%d decisions by the sketch: the test shows nothing", sketched)
 	}
 }
@@ -297,11 +297,8 @@ func testRate(t *testing.T, a ratelimit.Algorithm, lim ratelimit.Limit) uint64 {
 	if burst == 0 {
 		burst = lim.N
 	}
+	fillUp(t, l, start, burst)
 	before := l.Stats().Rules[0]
-	for i := 0; i < 100_000 && before.Sketched < 300; i++ {
-		takeKeyN(l, start, "resident-"+strconv.Itoa(i), burst)
-		before = l.Stats().Rules[0]
-	}
 	// By then half of what the residents have used has drained, and some go.
 	stretch := min(lim.Span*time.Duration(burst)/time.Duration(2*lim.N), 4*lim.Span)
 	const guests, steps = 20, 1000

@@ -26,7 +26,7 @@ func TestBytesAreUsed(t *testing.T) {
 	}
 	full := newWithBudget(t, roomBudget)
 	before := full.Stats().Reserved
-	fillUp(t, full, now, 4)
+	fillUp(t, full, now, 2)
 	for i := range 100 {
 		takeKeyN(full, now.Add(time.Second), "guest-"+string(rune('a'+i)), 1)
 	}

@@ -47,7 +47,7 @@ func TestSettleMoreInTheSketch(t *testing.T) {
 	const n = 4
 	now := time.Unix(1_000_000, 0)
 	l, _ := newFlooded(t, roomBudget, limit(t, "r", per(n, floodSpan)))
-	fillUp(t, l, now, n)
+	fillUp(t, l, now, n/2)
 	tried := 0
 	for i := range 100 {
 		key := "guest-" + strconv.Itoa(i)
