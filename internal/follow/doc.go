@@ -18,7 +18,8 @@
 // Three things are lost by their nature: a line that is written between the copy and the
 // truncation of a copytruncate and before the next poll; what was not read yet of a file
 // that is deleted, or truncated without a copy, while nobody follows it; and what is in
-// rotated files whose names are not those of rotation (see below).
+// files that the path has named only while nobody followed it, if their names are not those
+// of rotation (see below).
 //
 // # Files
 //

@@ -14,6 +14,7 @@ import (
 // A rotated is a file whose name is that of a log and a number or a date.
 type rotated struct {
 	path       string
+	log        string // the path without the number or date
 	info       fs.FileInfo
 	number     int    // 0 if it has none; higher numbers are older
 	date       string // "" if it has none
@@ -75,7 +76,7 @@ func family(path string) []rotated {
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		r.path, r.info = filepath.Join(dir, e.Name()), info
+		r.path, r.log, r.info = filepath.Join(dir, e.Name()), path, info
 		all = append(all, r)
 	}
 	all = slices.DeleteFunc(all, func(r rotated) bool {

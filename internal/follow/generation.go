@@ -23,12 +23,13 @@ type generation struct {
 	file     *os.File
 	info     fs.FileInfo
 	unpacked *bufio.Reader // of a compressed file
-	head     []byte        // up to maxHead bytes that were read: HeadLen and HeadHash are made of it
+	head     []byte        // up to maxHead bytes that identify the file: see identify
 	parser   *lineParser
 
 	ended   bool      // nobody writes to it: at its end it is finished
 	grew    time.Time // when it was last seen to grow
 	size    int64     // at the last look
+	written time.Time // at the last look: the time of the file
 	waiting int64     // the size at which there was no whole line
 }
 
@@ -59,7 +60,15 @@ func openGeneration(path string, now time.Time) (*generation, error) {
 		}
 		g.unpacked, g.ended = bufio.NewReaderSize(r, blockSize), true
 	}
+	g.identify()
 	return g, nil
+}
+
+// identify makes the first line what identifies the file, until more of it is read. A copy
+// that was made before has it as well. A file without a whole line has nothing to lose.
+func (g *generation) identify() {
+	first := g.firstBytes()
+	g.head = bytes.Clone(first[:bytes.IndexByte(first, '\n')+1])
 }
 
 // firstBytes returns the first bytes of the file, decompressed, before any is read.
@@ -73,6 +82,9 @@ func (g *generation) firstBytes() []byte {
 
 // continueAt makes g, which has not been read, go on where p ended. The file is like p.
 func (g *generation) continueAt(p *place) error {
+	if p.Offset == 0 {
+		return nil
+	}
 	g.head = bytes.Clone(g.firstBytes()[:p.HeadLen])
 	g.Offset, g.Columns, g.Skipping = p.Offset, p.Columns, p.Skipping
 	if g.unpacked == nil {
@@ -125,9 +137,9 @@ func (g *generation) replaced(n int) bool {
 // look notes the size and the time of the file. While nothing of it is read, the time stays:
 // rotated files that are newer were this one.
 func (g *generation) look(info fs.FileInfo) {
-	g.size = info.Size()
+	g.size, g.written = info.Size(), info.ModTime()
 	if g.Offset > 0 {
-		g.Modified = info.ModTime()
+		g.Modified = g.written
 	}
 }
 
@@ -144,11 +156,13 @@ func (g *generation) hasData() bool {
 
 // advance goes past the first n bytes of what peek returned.
 func (g *generation) advance(data []byte) error {
-	if more := maxHead - len(g.head); more > 0 && g.Offset == int64(len(g.head)) {
-		g.head = append(g.head, data[:min(more, len(data))]...)
+	if known := int64(len(g.head)) - g.Offset; known >= 0 && known < int64(len(data)) {
+		more := data[known:]
+		g.head = append(g.head, more[:min(maxHead-len(g.head), len(more))]...)
 	}
 	g.Offset += int64(len(data))
 	if g.unpacked == nil {
+		g.Modified = g.written // as of peek
 		return nil
 	}
 	_, err := g.unpacked.Discard(len(data))
@@ -157,8 +171,9 @@ func (g *generation) advance(data []byte) error {
 
 // restart makes g read its file from the beginning.
 func (g *generation) restart() {
-	g.Offset, g.head, g.waiting = 0, nil, 0
+	g.Offset, g.waiting = 0, 0
 	g.Columns, g.Skipping, g.parser = "", false, nil
+	g.identify()
 }
 
 // close closes the file of g, which keeps its place.

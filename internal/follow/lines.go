@@ -102,7 +102,7 @@ func (t *tail) read(g *generation, buf []byte, each func(*match.Event), now time
 	if err != nil {
 		return false, err
 	}
-	if g.Offset == 0 && g == t.current() && t.precede(g, g.saved(), now) {
+	if len(g.head) == 0 && g == t.current() && t.precede(g, g.saved(), now) {
 		return true, nil // these come first
 	}
 	end := bytes.LastIndexByte(data, '\n') + 1

@@ -15,7 +15,7 @@ const maxHead = 1024
 
 // A place is how far a file has been read, and what identifies the file, in saved state.
 type place struct {
-	Path     string    `json:"path"` // where the file was, without symbolic links
+	Path     string    `json:"path"` // without symbolic links and what rotation adds
 	Dev      uint64    `json:"dev"`
 	Ino      uint64    `json:"ino"`
 	Offset   int64     `json:"offset"` // of the first byte that was not passed on

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -22,12 +23,14 @@ import (
 // copies, compresses, deletes or swaps files, and a follower polls, saves, is killed and
 // resumes, in any order. What the follower counted is compared with what was written.
 type schedule struct {
-	t    *testing.T
-	rnd  *rand.Rand
-	dir  string
-	path string // that is followed
-	now  time.Time
-	log  []string // what happened
+	t     *testing.T
+	rnd   *rand.Rand
+	dir   string
+	path  string // that is followed
+	file  string // the program's name for its log: path, or what the link there points to
+	links int    // that path has been, if it is a link
+	now   time.Time
+	log   []string // what happened
 
 	out   *os.File  // the program's
 	real  string    // its name
@@ -46,11 +49,22 @@ type schedule struct {
 func newSchedule(t *testing.T, rnd *rand.Rand) *schedule {
 	s := &schedule{t: t, rnd: rnd, dir: t.TempDir(), now: time.Now(), clock: time.Now().Add(-time.Hour), may: map[int]bool{}}
 	s.path = filepath.Join(s.dir, "access.log")
+	s.file = s.path
+	if rnd.IntN(3) == 0 {
+		s.link()
+	}
 	return s
 }
 
 func (s *schedule) note(format string, args ...any) {
 	s.log = append(s.log, fmt.Sprintf(format, args...))
+}
+
+// Write notes what the follower logs.
+func (s *schedule) Write(line []byte) (int, error) {
+	_, text, _ := strings.Cut(string(line), "msg=")
+	s.note("%s", strings.TrimSpace(strings.ReplaceAll(text, s.dir, "")))
+	return len(line), nil
 }
 
 func (s *schedule) must(err error) {
@@ -64,7 +78,7 @@ func (s *schedule) must(err error) {
 func (s *schedule) start() {
 	format, err := accesslog.ParseFormat("csv:time=1@s,client=2")
 	s.must(err)
-	f, err := New(Config{Logs: []Log{{Path: s.path, Format: format}}, Judge: func(ev *match.Event) {
+	f, err := New(Config{Logs: []Log{{Path: s.path, Format: format}}, Log: slog.New(slog.NewTextHandler(s, nil)), Judge: func(ev *match.Event) {
 		n, err := strconv.Atoi(string(ev.Get(match.Client)))
 		if err != nil {
 			return // half of a line that was lost by nature
@@ -105,6 +119,19 @@ func (s *schedule) poll() {
 	s.follower.poll(context.Background(), s.now)
 }
 
+// begin looks which files there are, reads some of them, and saves: as a server does that is
+// asked for a snapshot while it catches up.
+func (s *schedule) begin() {
+	n := s.rnd.IntN(3)
+	s.note("look and read %d", n)
+	s.now = s.now.Add(time.Second)
+	s.follower.look(s.now)
+	for range n {
+		s.follower.readNext(s.now)
+	}
+	s.save()
+}
+
 // touch gives a file that was written to a time of its own.
 func (s *schedule) touch(path string) {
 	s.clock = s.clock.Add(time.Millisecond)
@@ -117,9 +144,9 @@ func (s *schedule) create() {
 		s.must(s.out.Close())
 	}
 	var err error
-	s.out, err = os.OpenFile(s.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	s.out, err = os.OpenFile(s.file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	s.must(err)
-	s.real = s.path
+	s.real = s.file
 	s.touch(s.real)
 }
 
@@ -146,7 +173,7 @@ func (s *schedule) line() {
 
 // anything is what a follower may do at any moment of a rotation.
 func (s *schedule) anything() {
-	switch s.rnd.IntN(6) {
+	switch s.rnd.IntN(8) {
 	case 0:
 		s.poll()
 	case 1:
@@ -157,6 +184,11 @@ func (s *schedule) anything() {
 	case 3:
 		s.kill()
 		s.poll()
+	case 4:
+		s.begin()
+	case 5:
+		s.kill()
+		s.begin()
 	}
 }
 
@@ -168,7 +200,7 @@ func (s *schedule) write() {
 	}
 }
 
-func (s *schedule) numbered(n int) string { return fmt.Sprintf("%s.%d", s.path, n) }
+func (s *schedule) numbered(n int) string { return fmt.Sprintf("%s.%d", s.file, n) }
 
 // shift renames access.log.1 to access.log.2, and so on.
 func (s *schedule) shift() {
@@ -195,7 +227,7 @@ func (s *schedule) rename() {
 	s.note("rename")
 	s.shift()
 	s.anything()
-	s.must(os.Rename(s.path, s.numbered(1)))
+	s.must(os.Rename(s.file, s.numbered(1)))
 	s.real = s.numbered(1)
 	s.anything()
 	if s.rnd.IntN(2) == 0 {
@@ -211,7 +243,7 @@ func (s *schedule) copyTruncate() {
 	s.note("copytruncate")
 	s.shift()
 	s.anything()
-	data, err := os.ReadFile(s.path)
+	data, err := os.ReadFile(s.file)
 	s.must(err)
 	s.must(os.WriteFile(s.numbered(1), data, 0o600))
 	s.touch(s.numbered(1))
@@ -271,8 +303,37 @@ func (s *schedule) remove() {
 		s.poll()
 	}
 	s.save()
-	s.must(os.Remove(s.path))
+	s.must(os.Remove(s.file))
 	s.create()
+}
+
+// link makes the path a link to the next file, in one step.
+func (s *schedule) link() {
+	s.links++
+	s.file = filepath.Join(s.dir, fmt.Sprintf("%d.log", s.links))
+	next := filepath.Join(s.dir, "next")
+	s.must(os.Symlink(s.file, next))
+	s.must(os.Rename(next, s.path))
+}
+
+// swap has the link point to another file, as Kubernetes does when it starts a container
+// again. The names of the files do not say in which order they came: a file of which the
+// follower has not saved that it is there would be lost by nature.
+func (s *schedule) swap() {
+	if s.links == 0 {
+		return
+	}
+	s.note("swap")
+	s.poll()
+	s.save()
+	s.link()
+	s.anything()
+	if s.rnd.IntN(2) == 0 {
+		s.write() // by the old program, to its file
+		s.anything()
+	}
+	s.create()
+	s.anything()
 }
 
 // run runs a random history, and returns what is wrong with the counts.
@@ -282,7 +343,7 @@ func (s *schedule) run(steps int) error {
 	s.poll()
 	s.save()
 	for range steps {
-		switch k := s.rnd.IntN(12); {
+		switch k := s.rnd.IntN(14); {
 		case k < 4:
 			s.write()
 		case k == 4:
@@ -293,6 +354,8 @@ func (s *schedule) run(steps int) error {
 			s.compress()
 		case k == 7:
 			s.remove()
+		case k < 10:
+			s.swap()
 		default:
 			s.anything()
 		}

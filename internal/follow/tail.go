@@ -70,7 +70,7 @@ func (t *tail) refresh(now time.Time) {
 		t.complain(err)
 	case cur == nil || !os.SameFile(info, cur.info):
 		t.complain(t.rotate(now))
-	case cur.Offset == 0 && !info.ModTime().Equal(cur.Modified):
+	case len(cur.head) == 0 && !info.ModTime().Equal(cur.Modified):
 		t.precede(cur, cur.saved(), now)
 	default:
 		t.complain(nil)
@@ -114,7 +114,7 @@ func (t *tail) rotate(now time.Time) error {
 			return errors.Join(err, g.file.Close())
 		}
 		if t.latest != nil {
-			// If nothing was read of the file, it may have been filled and truncated since.
+			// If the file was empty, it may have been filled and truncated since.
 			if last := t.latest.saved(); last.HeadLen == 0 || last.like(g.info, g.firstBytes(), false) == other {
 				t.bridge(last, g, now)
 			}
@@ -167,6 +167,13 @@ func (t *tail) bridge(last place, current *generation, now time.Time) {
 		}
 		t.add(r, current, i == found, now)
 	}
+	// The path may be a link, which has pointed to another file since.
+	for _, r := range family(current.Path) {
+		isSame := func(o rotated) bool { return os.SameFile(o.info, r.info) }
+		if r.info.ModTime().After(last.Modified) && !slices.ContainsFunc(files, isSame) && t.open(r.info) < 0 {
+			t.add(r, current, false, now)
+		}
+	}
 	isOpen := func(g *generation) bool { return g.Ino == last.Ino && g.Dev == last.Dev }
 	if found < 0 && last.Offset > 0 && !slices.ContainsFunc(t.gens, isOpen) {
 		t.stats.Gaps++
@@ -188,7 +195,7 @@ func (t *tail) rotatedFiles(last *place) []rotated {
 			add(r)
 		}
 		if info, err := os.Stat(last.Path); err == nil && info.Mode().IsRegular() {
-			add(rotated{path: last.Path, info: info})
+			add(rotated{path: last.Path, log: last.Path, info: info})
 		}
 	}
 	slices.SortStableFunc(files, compareAge)
@@ -223,8 +230,13 @@ func (t *tail) add(r rotated, current *generation, grows bool, now time.Time) {
 		t.unreadable(r.path, err)
 		return
 	}
+	g.Path = r.log // it may have another number when it is looked for
 	head := g.firstBytes()
-	needed := len(head) > 0 && (current == nil || !startsWith(current.file, head))
+	isRead := func(o *generation) bool { // under the name that it had before
+		p := o.saved()
+		return p.HeadLen > 0 && p.like(g.info, head, g.unpacked != nil) > other
+	}
+	needed := len(head) > 0 && (current == nil || !startsWith(current.file, head)) && !slices.ContainsFunc(t.gens, isRead)
 	if needed {
 		err = t.recall(g)
 	}
@@ -343,7 +355,7 @@ func (t *tail) readBlock(buf []byte, each func(*match.Event), now time.Time) {
 		t.complain(err)
 	case err != nil:
 		t.stats.Gaps++
-		t.log.Error("a rotated log cannot be read to its end", "file", g.Path, "read", g.Offset, "error", err)
+		t.log.Error("a rotated log cannot be read to its end", "file", g.file.Name(), "read", g.Offset, "error", err)
 		t.remove(g)
 	case !some && g.ended:
 		t.remove(g)
