@@ -21,6 +21,9 @@ type rotated struct {
 	compressed bool
 }
 
+// equal reports whether r is the same file as o, under the same name.
+func (r rotated) equal(o rotated) bool { return r.path == o.path && os.SameFile(r.info, o.info) }
+
 var compressedSuffixes = []string{".gz", ".zst", ".bz2"}
 
 func isCompressed(path string) bool { return plainName(path) != path }

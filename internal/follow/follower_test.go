@@ -299,3 +299,27 @@ func TestRotatedName(t *testing.T) {
 		}
 	}
 }
+
+// TestRenamedMeanwhile looks again for rotated files if a rotation renames them between their
+// listing and their opening.
+func TestRenamedMeanwhile(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	write(t, log+".1", "a")
+	r := newReader(t, Config{}, log)
+	var listed []string
+	r.tails[0].settled(&place{}, func(files []rotated) {
+		for _, file := range files {
+			listed = append(listed, strings.TrimPrefix(file.path, log))
+		}
+		if len(listed) == 1 {
+			if err := os.Rename(log+".1", log+".2"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.tails[0].add(files[0], nil, false, time.Now())
+	})
+	if !slices.Equal(listed, []string{".1", ".2"}) || r.tails[0].stats.Gaps != 0 {
+		t.Errorf("the files are %q, with %d gaps", listed, r.tails[0].stats.Gaps)
+	}
+	r.want("a")
+}

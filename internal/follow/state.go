@@ -118,9 +118,10 @@ func (t *tail) resume(l *savedLog) {
 		defer current.file.Close()
 	}
 	for _, p := range older {
-		files := t.rotatedFiles(&p)
-		if i := find(&p, files); i >= 0 && t.open(files[i].info) < 0 {
-			t.add(files[i], current, true, time.Now())
-		}
+		t.settled(&p, func(files []rotated) {
+			if i := find(&p, files); i >= 0 {
+				t.add(files[i], current, true, time.Now())
+			}
+		})
 	}
 }

@@ -21,6 +21,9 @@ const (
 	// maxPast is how many finished files of a log are kept in mind, so that they are not
 	// read again under another name.
 	maxPast = 16
+
+	// maxRenames is how often rotated files are looked for that are renamed meanwhile.
+	maxRenames = 100
 )
 
 // A tail is a log that is followed: a path, the file that it names now, and the files
@@ -152,33 +155,46 @@ func (t *tail) open(info fs.FileInfo) int {
 // bridge opens the files that come after last and before the current one, and the rest of
 // last itself if it is not open.
 func (t *tail) bridge(last place, current *generation, now time.Time) {
-	files := t.rotatedFiles(&last)
 	found := -1
-	if last.HeadLen > 0 { // else only its time says which files came after it
-		found = find(&last, files)
-	}
-	for i, r := range files {
-		newer := r.info.ModTime().After(last.Modified)
-		if found >= 0 {
-			newer = i > found
+	t.settled(&last, func(files []rotated) {
+		if last.HeadLen > 0 { // else only its time says which files came after it
+			found = find(&last, files)
 		}
-		if i != found && !newer || os.SameFile(r.info, current.info) || t.open(r.info) >= 0 {
-			continue
+		for i, r := range files {
+			newer := r.info.ModTime().After(last.Modified)
+			if found >= 0 {
+				newer = i > found
+			}
+			if i == found || newer {
+				t.add(r, current, i == found, now)
+			}
 		}
-		t.add(r, current, i == found, now)
-	}
-	// The path may be a link, which has pointed to another file since.
-	for _, r := range family(current.Path) {
-		isSame := func(o rotated) bool { return os.SameFile(o.info, r.info) }
-		if r.info.ModTime().After(last.Modified) && !slices.ContainsFunc(files, isSame) && t.open(r.info) < 0 {
-			t.add(r, current, false, now)
+		// The path may be a link, which has pointed to another file since.
+		for _, r := range family(current.Path) {
+			isSame := func(o rotated) bool { return os.SameFile(o.info, r.info) }
+			if r.info.ModTime().After(last.Modified) && !slices.ContainsFunc(files, isSame) {
+				t.add(r, current, false, now)
+			}
 		}
-	}
+	})
 	isOpen := func(g *generation) bool { return g.Ino == last.Ino && g.Dev == last.Dev }
 	if found < 0 && last.Offset > 0 && !slices.ContainsFunc(t.gens, isOpen) {
 		t.stats.Gaps++
 		t.log.Warn("the file that was read last is gone: lines that were not read are lost", "file", t.path, "read", last.Offset)
 	}
+}
+
+// settled calls open with the rotated files of the log, which it is to open, and calls it again
+// if they were renamed meanwhile: it may have opened one under the name of another, or none.
+func (t *tail) settled(last *place, open func([]rotated)) {
+	for range maxRenames {
+		files := t.rotatedFiles(last)
+		open(files)
+		if slices.EqualFunc(files, t.rotatedFiles(last), rotated.equal) {
+			return
+		}
+	}
+	t.unreadable(t.path, errors.New("its rotated files are renamed again and again"))
 }
 
 // rotatedFiles returns the rotated files of the log, the oldest first, and the file of
@@ -211,7 +227,7 @@ func find(p *place, files []rotated) int {
 		}
 		g, err := openGeneration(r.path, time.Time{})
 		if err != nil {
-			continue // add says so, if it is needed
+			continue // add says so, if it is needed and not just renamed
 		}
 		if l := p.like(g.info, g.firstBytes(), r.compressed); l > best {
 			best, index = l, i
@@ -223,11 +239,20 @@ func find(p *place, files []rotated) int {
 
 // add opens a rotated file, where it was left if it was read before. One that has nothing
 // more to read is not needed, unless it may grow; nor is a copy of the current file, which is
-// about to be truncated. current may be nil.
+// about to be truncated, one that is open, and one that was just renamed. current may be nil.
 func (t *tail) add(r rotated, current *generation, grows bool, now time.Time) {
+	if t.open(r.info) >= 0 || current != nil && os.SameFile(r.info, current.info) {
+		return
+	}
 	g, err := openGeneration(r.path, now)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return
+	case err != nil:
 		t.unreadable(r.path, err)
+		return
+	case !os.SameFile(r.info, g.info):
+		g.file.Close()
 		return
 	}
 	g.Path = r.log // it may have another number when it is looked for
