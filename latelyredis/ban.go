@@ -195,13 +195,11 @@ func (s *Store) refuseBanned(l *layout, r *request, away bool) bool {
 	for i := range r.Subjects {
 		sub := &r.Subjects[i]
 		rl := &l.rules[sub.Outcome.Rule]
-		if l.set.Rule(sub.Outcome.Rule).Shadow || rl.ban != nil && rl.ban.Extend && !away {
-			continue
+		_, ok := s.mirror.until(rl.banID, sub.Key)
+		if ok && rl.ban != nil && rl.ban.Extend && !away {
+			return false
 		}
-		if _, ok := s.mirror.until(rl.banID, sub.Key); ok {
-			banned = true
-			break
-		}
+		banned = banned || ok && !rl.shadow
 	}
 	if !banned {
 		return false

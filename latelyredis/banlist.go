@@ -56,9 +56,10 @@ func (s *Store) listing(l *layout, rl *rule, b *ban.Ban) *call {
 	}}
 }
 
-// syncKeys returns the names of the Redis keys of the changes and of the nodes.
+// syncKeys returns the names of the Redis keys of the changes, of the nodes, and of the time at
+// which a node has given something back.
 func (s *Store) syncKeys() []string {
-	return []string{s.listKeys(0)[2], s.prefix + "{bans}:nodes"}
+	return []string{s.listKeys(0)[2], s.prefix + "{bans}:nodes", s.prefix + "{bans}:returns"}
 }
 
 // A mirror is the copy of the list that a node holds. Its times are those of the server, in

@@ -51,7 +51,7 @@ func (s *Store) Decide(ctx context.Context, batch []*request) {
 			r.Err = store.ErrStale
 			continue
 		}
-		if s.copied && s.refuseBanned(l, r, false) {
+		if s.decideKnown(l, r) {
 			continue
 		}
 		groups = s.split(groups, l, r)
@@ -59,6 +59,22 @@ func (s *Store) Decide(ctx context.Context, batch []*request) {
 	s.decide(ctx, l, groups)
 	s.decide(ctx, l, s.revised(l, groups))
 	s.learn(ctx, l, groups)
+	s.finish(l, groups)
+}
+
+// DecideKnown implements the store of a Limiter: it decides about an event that a ban or
+// a refusal refuses which this node knows of.
+func (s *Store) DecideKnown(r *request) bool {
+	l := s.layout.Load()
+	return r.Set == l.set && s.decideKnown(l, r)
+}
+
+func (s *Store) decideKnown(l *layout, r *request) bool {
+	return s.copied && (s.refuseBanned(l, r, false) || s.refuseKnown(l, r))
+}
+
+// finish gives the requests of groups their answers.
+func (s *Store) finish(l *layout, groups []*group) {
 	asked := int64(0)
 	for i, g := range groups {
 		if i == 0 || groups[i-1].request != g.request {
@@ -73,6 +89,9 @@ func (s *Store) Decide(ctx context.Context, batch []*request) {
 			r.Err = nil // bans hold while Redis is away
 		}
 	}
+	if s.copied {
+		s.rememberRefusals(l, groups)
+	}
 }
 
 // A group is the subjects of a request that have the same key: what one script
@@ -83,6 +102,9 @@ type group struct {
 	members []int // their places in the request
 	refused bool  // an enforced rule of the group refuses, or the group was not decided
 	banned  bool  // an enforced ban held before
+
+	sent  int64  // when it was asked, by the clock of the node
+	stamp uint64 // of the refusals of its key, then
 }
 
 // split appends the groups of r to groups.
@@ -106,6 +128,9 @@ subjects:
 		groups = append(groups, &group{request: r, members: []int{i}})
 	}
 	for _, g := range groups[first:] {
+		if s.copied {
+			g.sent, g.stamp = s.mirror.now(), s.refusals.stamp(s.refusals.hash(r.Subjects[g.members[0]].Key)).Load()
+		}
 		s.ask(g, l, 0)
 	}
 	return groups
@@ -147,7 +172,7 @@ func (s *Store) callAbout(l *layout, script *script, head string, key []byte, ru
 			c.calendars = true
 		}
 	}
-	c.rules = rules
+	c.rules, c.key = rules, key
 	return c
 }
 
@@ -241,7 +266,7 @@ func (s *Store) revise(g *group, l *layout, banned bool) {
 		return
 	}
 	s.ask(g, l, flags|askWithdraw)
-	g.script = l.scripts.repair
+	g.script, g.returns = l.scripts.repair, true
 	g.args = append(g.args, string(withdrawn))
 }
 

@@ -31,6 +31,10 @@
 // A decision is sent once. One whose answer is lost, because the context has ended or the
 // connection has failed, may have been counted.
 //
+// A refusal is remembered until it can change: a flood of a key that is refused takes no round
+// trips, except under a rule that bans or that counts what it refuses. What another node has given
+// back ends refusals here within half a second.
+//
 // # Bans
 //
 // The ban of a key is in the record of its rule, and is judged and begun by the script that

@@ -51,6 +51,32 @@ func NewAt(client rueidis.Client, set *ratelimit.Set, c Config, now *atomic.Int6
 	return s, err
 }
 
+// NewKnowing returns a Store that uses its copy of the bans and what it knows of refusals, like one
+// of New, but runs nothing in the background: the test calls Sync. The clock of the server is
+// now, and that of the node is node, in microseconds.
+func NewKnowing(client rueidis.Client, set *ratelimit.Set, c Config, now, node *atomic.Int64) (*Store, error) {
+	s, err := NewAt(client, set, c, now)
+	if err == nil {
+		s.mirror.now, s.copied = node.Load, true
+	}
+	return s, err
+}
+
+// Sync is what a goroutine does every 250 ms.
+func (s *Store) Sync(ctx context.Context) error { return s.sync(ctx) }
+
+// SpoilRefusals calls spoil with all that s remembers of refusals: when each ends, and the cost.
+func (s *Store) SpoilRefusals(spoil func(ends, cost *uint64)) {
+	for _, rl := range s.layout.Load().rules {
+		if rl.refused == nil {
+			continue
+		}
+		for _, r := range rl.refused.All() {
+			spoil(&r.Words()[wordEnds], &r.Words()[wordCost])
+		}
+	}
+}
+
 // NewQuiet returns a Store that runs nothing in the background, and has no copy of the bans.
 func NewQuiet(client rueidis.Client, set *ratelimit.Set, c Config) (*Store, error) {
 	return newStore(rueidisConn{client}, set, c, source("clock"))
@@ -86,3 +112,15 @@ func (t timed) run(ctx context.Context, commands []command) []reply {
 // ServerForTest returns a client of the server that tests share. The tests of package
 // latelyredis_test set it.
 var ServerForTest func(testing.TB) rueidis.Client
+
+// RememberRefusal has s remember that a key was refused under the first rule, for that many
+// microseconds. It returns whether it did before, and how many refusals it remembers of the rule.
+func (s *Store) RememberRefusal(key string, micros int64) (known bool, n int) {
+	rl := &s.layout.Load().rules[0]
+	g := &group{request: &request{Cost: 1}, sent: s.mirror.now()}
+	sub := &subject{Key: []byte(key), Outcome: outcome{Refused: true, RetryAfter: duration(micros)}}
+	hash := s.refusals.hash(sub.Key)
+	g.stamp, known = s.refusals.stamp(hash).Load(), rl.refused.Has(hash, key)
+	s.rememberRefusal(rl, g, sub)
+	return known, rl.refused.Len()
+}

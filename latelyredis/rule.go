@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -73,6 +74,10 @@ type rule struct {
 	ban    *ban.Policy
 	memory time.Duration // how long a ban is remembered after its end
 	part   int           // where the random part of a ban's length is in told, or 0
+
+	shadow         bool
+	countsRefusals bool
+	refused        *keytable.Table // see refusal.go; nil if refusals have to reach Redis
 }
 
 // A calendar is a limit whose periods depend on a time zone, which a script cannot know.
@@ -106,6 +111,7 @@ func newRule(r *ratelimit.Rule) (rule, error) {
 	rl := rule{namer: newNamer(r.Key, r.Name), fast: fastFamily(r), memory: ban.DefaultRemember, name: r.Name, listed: listedRule(r.Name, r.Key.Fields())}
 	rl.told = appendUint56([]byte{flags}, keep(r))
 	rl.told = append(rl.told, byte(len(r.Limits)))
+	rl.shadow, rl.countsRefusals = r.Shadow, countsRefusals(r)
 	for _, l := range r.Limits {
 		rl.add(r, l)
 	}

@@ -54,7 +54,7 @@ type Store struct {
 	mirror *mirror
 	onBan  func(ratelimit.BanRecord)
 
-	copied     bool        // decisions use the copy of the list of bans
+	copied     bool        // decisions use the copy of the list of bans, and what was refused
 	running    atomic.Bool // a goroutine brings it up to date, and finds out when Redis answers
 	breaker    breaker
 	background sync.WaitGroup
@@ -63,6 +63,8 @@ type Store struct {
 	nodes      atomic.Int64
 	read       atomic.Bool // the list was read
 	unlisted   atomic.Bool // a ban of the copy may not be in it
+
+	refusals refusals
 
 	syncing sync.Mutex
 	have    string // the newest change of the list that the copy has; guarded by syncing
@@ -94,6 +96,7 @@ func newStore(conn conn, set *ratelimit.Set, c Config, clock string) (*Store, er
 		}
 	}
 	s := &Store{conn: conn, prefix: c.Prefix, script: clock, mirror: newMirror(), onBan: c.OnBan, node: newNode(), stop: func() {}}
+	s.refusals.seed = s.mirror.seed
 	return s, s.use(set)
 }
 
@@ -106,6 +109,7 @@ func (s *Store) use(set *ratelimit.Set) error {
 	for i := range l.rules {
 		l.rules[i].banID = s.mirror.id(l.rules[i].listed)
 	}
+	s.newRefusals(l)
 	s.layout.Store(l)
 	return nil
 }
@@ -151,7 +155,10 @@ func (s *Store) exchange(ctx context.Context, l *layout, calls []*call) {
 // send is exchange, whether Redis has answered before or not.
 func (s *Store) send(ctx context.Context, l *layout, calls []*call) {
 	all := calls
-	defer func() { s.breaker.note(all) }()
+	defer func() {
+		s.breaker.note(all)
+		s.endReturned(l, all)
+	}()
 	for tries, waits := 0, 0; tries < attempts && len(calls) > 0; {
 		commands := make([]command, len(calls))
 		for i, c := range calls {
@@ -178,8 +185,10 @@ var errAgain = errors.New("latelyredis: the server asks for the same script agai
 // A call is a command and what came of it.
 type call struct {
 	command
-	rules     []int // of each key
-	calendars bool  // whether a rule depends on a time zone
+	rules     []int // of each record
+	key       []byte
+	returns   bool // it gives something back
+	calendars bool // whether a rule depends on a time zone
 	data      string
 	err       error
 }

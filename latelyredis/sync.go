@@ -28,7 +28,7 @@ const (
 	syncChanged = iota // those after them follow
 	syncTrimmed        // they are no longer kept: the list has to be read
 	syncLost           // they are gone: a failover, or all keys were deleted
-	syncBytes   = uint56 + 4 + 1 + 8 + 8
+	syncBytes   = uint56 + 4 + 1 + 8 + 8 + uint56
 )
 
 // start begins to keep the copy of the list up to date.
@@ -45,11 +45,21 @@ func (s *Store) start() {
 			cancel()
 			select {
 			case <-ctx.Done():
+				s.farewell()
 				return
 			case <-tick.C:
 			}
 		}
 	})
+}
+
+// farewell tells the other nodes what this one has given back, before it ends.
+func (s *Store) farewell() {
+	if s.refusals.gaveBack.Load() {
+		bounded, cancel := context.WithTimeout(context.Background(), syncTimeout)
+		defer cancel()
+		s.sync(bounded)
+	}
 }
 
 // Close ends what the store runs in the background and waits for it. It does not close the
@@ -73,16 +83,24 @@ func (s *Store) sync(ctx context.Context) error {
 	defer s.syncing.Unlock()
 	l := s.layout.Load()
 	for {
-		c := call{command: command{script: l.scripts.sync, keys: s.syncKeys(), args: []string{s.have, s.node}}}
+		gaveBack := "0"
+		if s.refusals.gaveBack.Swap(false) {
+			gaveBack = "1"
+		}
+		c := call{command: command{script: l.scripts.sync, keys: s.syncKeys(), args: []string{s.have, s.node, gaveBack}}}
 		sent := s.mirror.now()
 		s.send(ctx, l, []*call{&c})
-		switch {
-		case c.err != nil:
+		if c.err == nil && len(c.data) < syncBytes {
+			c.err = errAnswer
+		}
+		if c.err != nil {
+			if gaveBack == "1" {
+				s.refusals.gaveBack.Store(true)
+			}
 			return c.err
-		case len(c.data) < syncBytes:
-			return errAnswer
 		}
 		s.mirror.at(readUint56(c.data), sent, s.mirror.now())
+		s.refusals.sync(sent, readUint56(c.data[syncBytes-uint56:]), s.mirror.ahead.Load())
 		rest := []byte(c.data[uint56:syncBytes])
 		s.nodes.Store(int64(binary.BigEndian.Uint32(rest)))
 		newest := fmt.Sprintf("%d-%d", binary.BigEndian.Uint64(rest[5:]), binary.BigEndian.Uint64(rest[13:]))

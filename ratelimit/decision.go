@@ -103,7 +103,8 @@ type Outcome struct {
 	Banned, Started bool
 
 	// Skipped says that the rule neither judged nor counted the event,
-	// because a ban held for it. RetryAfter is set all the same.
+	// because a ban held for it, or a refusal that a shared store had not to be asked
+	// about. RetryAfter is set all the same.
 	Skipped bool
 
 	// Charged says that the event was admitted and the rule's limits were

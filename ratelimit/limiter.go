@@ -41,6 +41,7 @@ type Limiter struct {
 	rules   atomic.Pointer[[]RuleLimiter] // of set
 	store   shared
 	memory  *memory       // the store, if it is this process's
+	knowing knowing       // the store, if it knows some outcomes
 	timeout time.Duration // of a call of another store
 	start   time.Time     // with its monotonic reading
 	base    int64         // start as a time of events
@@ -81,6 +82,7 @@ func NewLimiter(s *Set, c Config) (*Limiter, error) {
 	if c.Store != nil {
 		l := newLimiter(s, c.Store, nil)
 		l.timeout = cmp.Or(c.StoreTimeout, storeTimeout)
+		l.knowing, _ = c.Store.(knowing)
 		return l, nil
 	}
 	m, err := newMemory(s, c)

@@ -18,6 +18,7 @@ type (
 	outcome    = store.Outcome[*Set]
 	settlement = store.Settlement[*Set]
 	adjustment = store.Adjustment[*Set]
+	knowing    = store.Knowing[*Set]
 )
 
 // storeTimeout is Config.StoreTimeout by default.
@@ -31,6 +32,9 @@ var ErrKeyTooLong = errors.New("ratelimit: key too long")
 func (l *Limiter) decideIn(r *request) error {
 	if l.memory != nil {
 		return l.memory.decide(r)
+	}
+	if l.knowing != nil && l.knowing.DecideKnown(r) {
+		return nil
 	}
 	l.decideBatch([]*request{r})
 	return r.Err

@@ -235,6 +235,12 @@ func (s *sharedStore) Decide(ctx context.Context, batch []*request) {
 	}
 }
 
+// DecideKnown implements store.Knowing.
+func (s *sharedStore) DecideKnown(r *request) bool {
+	opened := s.opened.Load()
+	return opened != nil && opened.DecideKnown(r)
+}
+
 // Settle implements store.Store.
 func (s *sharedStore) Settle(ctx context.Context, x *settlement) error {
 	return s.call(func(st *latelyredis.Store) error { return st.Settle(ctx, x) })

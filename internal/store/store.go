@@ -58,6 +58,13 @@ type Store[R, B any] interface {
 // Counted is a Store that knows how many nodes share it, 0 if it has not learned it yet.
 type Counted interface{ Nodes() int }
 
+// Knowing is a Store that knows some outcomes without a round trip.
+type Knowing[R any] interface {
+	// DecideKnown decides r, as Decide does, if that takes no round trip, and reports whether
+	// it did. It does not allocate.
+	DecideKnown(r *Request[R]) bool
+}
+
 // ErrStale is the error of a request for a rule set that the store has moved away
 // from.
 var ErrStale = errors.New("store: moved to another rule set")

@@ -1,8 +1,10 @@
 -- Notes that a node is there, and returns what has changed in the list of bans.
--- KEYS: the changes and the nodes. ARGV: the newest change that the node has, 0-0 for none,
--- or nothing if it has not read the list; and the name of the node.
--- Returns the time 7 | number of nodes 4 | state 1 | the newest change 8 + 8 | the changes.
-local changes, nodes = KEYS[1], KEYS[2]
+-- KEYS: the changes, the nodes and when a node has given something back. ARGV: the newest
+-- change that the node has, 0-0 for none, or nothing if it has not read the list; the name of
+-- the node; and 1 if it has given something back since it was here last.
+-- Returns the time 7 | number of nodes 4 | state 1 | the newest change 8 + 8 | when a node has
+-- given something back 7 | the changes.
+local changes, nodes, returns = KEYS[1], KEYS[2], KEYS[3]
 local have, node = ARGV[1], ARGV[2]
 local CHANGED, TRIMMED, LOST = 0, 1, 2
 local LIVES = 5000 -- ms, how long a node counts that is not heard of
@@ -11,6 +13,13 @@ redis.call('ZADD', nodes, string.format('%.0f', now), node)
 redis.call('ZREMRANGEBYSCORE', nodes, '-inf', string.format('%.0f', now - LIVES * 1000))
 redis.call('ZREMRANGEBYSCORE', nodes, string.format('(%.0f', now), '+inf') -- the clock was set back
 redis.call('PEXPIRE', nodes, LIVES)
+
+-- No two of these times are equal. Without one, all keys may be gone: that is another.
+local gave = tonumber(redis.call('GET', returns) or nil)
+if not gave or ARGV[3] == '1' then
+  gave = math.max(now, (gave or 0) + 1)
+  redis.call('SET', returns, string.format('%.0f', gave), 'PX', 2592000000)
+end
 
 local function parts(id)
   local ms, n = string.match(id, '(%d+)-(%d+)')
@@ -40,4 +49,4 @@ elseif have ~= newest then
   end
 end
 local ms, n = parts(newest)
-return struct.pack('>I7I4BI8I8', now, redis.call('ZCARD', nodes), state, ms, n) .. table.concat(out)
+return struct.pack('>I7I4BI8I8I7', now, redis.call('ZCARD', nodes), state, ms, n, gave) .. table.concat(out)

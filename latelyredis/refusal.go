@@ -1,0 +1,213 @@
+package latelyredis
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A node remembers what Redis has refused, until that can change: an event like it is refused
+// without a round trip, so that a flood of one key costs Redis nothing. Only a refusal that
+// nobody has to count is remembered, one by a rule without CountRefused and without a ban.
+//
+// It ends with its RetryAfter, and before that when this node gives something back to the key, or
+// resets it. When another node does so for any key, that changes a number in Redis, which sync
+// reads, and all refusals end. So they do when the clock of the server was set.
+
+// refusalMemory bounds the bytes of the refusals of a rule set: of about 160,000 keys.
+const refusalMemory = 16 << 20
+
+// refusalFresh is how old the newest answer to sync may be for refusals to be used, in
+// microseconds: without it, this node may have missed what another has given back.
+const refusalFresh = int64(syncTimeout / time.Microsecond)
+
+// clockSet is by how much the clock of the server must have moved against that of the node for
+// refusals to end, in microseconds. It is more than what is not known of it with short round trips,
+// and less than what makes scripts move a record.
+const clockSet = 50_000
+
+// The words of a record. Times are in microseconds.
+const (
+	wordEnds  = iota // when to ask again, by the clock of the node
+	wordReset        // when nothing is counted any more, by the same
+	wordCost         // of the event
+	wordLeft         // Remaining
+	wordLimit        // LimitIndex
+	wordStamp        // see refusals
+	refusalWords
+)
+
+// refusals is what is known of all refusals of a store. Their records are of the rules.
+type refusals struct {
+	seed maphash.Seed
+
+	// stamps are by hash. One changes when what was refused before may be allowed: a record with
+	// an earlier one is of no use, nor is an answer that was asked for under it.
+	stamps [1024]atomic.Uint64
+
+	gaveBack atomic.Bool  // this node has given something back since it told the others
+	synced   atomic.Int64 // when the newest answer to sync was asked for
+
+	told  int64 // the number by which nodes tell each other; guarded by Store.syncing
+	ahead int64 // by how much the server was ahead; guarded by Store.syncing
+}
+
+func (f *refusals) stamp(hash uint64) *atomic.Uint64 { return &f.stamps[hash%uint64(len(f.stamps))] }
+
+// end ends all.
+func (f *refusals) end() {
+	for i := range f.stamps {
+		f.stamps[i].Add(1)
+	}
+}
+
+// sync notes an answer to a call of sync that was sent at a time of the node: the number that
+// changes when a node has given something back, and by how much the server is ahead of the node.
+func (f *refusals) sync(sent, told, ahead int64) {
+	moved := ahead - f.ahead
+	if told != f.told || max(moved, -moved) > clockSet {
+		f.told, f.ahead = told, ahead
+		f.end()
+	}
+	f.synced.Store(sent)
+}
+
+// hash returns the hash of a key in all tables.
+func (f *refusals) hash(key []byte) uint64 { return maphash.Bytes(f.seed, key) }
+
+// remembersRefusals reports whether a refusal by r is one that nobody has to count. What is in
+// flight is over at any time, so that is not remembered either.
+func remembersRefusals(r *ratelimit.Rule) bool {
+	return !countsRefusals(r) && len(r.Limits) > 0 && r.Algorithm != ratelimit.InFlight
+}
+
+// countsRefusals reports whether an event under r that is refused, by this rule or another, has
+// to reach Redis.
+func countsRefusals(r *ratelimit.Rule) bool { return r.CountRefused || r.Ban != nil }
+
+// newRefusals makes the tables of l's rules.
+func (s *Store) newRefusals(l *layout) {
+	budget := keytable.NewBudget(refusalMemory)
+	for i := range l.rules {
+		if !remembersRefusals(l.set.Rule(i)) {
+			continue
+		}
+		// A rule for which there is no memory is decided in Redis.
+		l.rules[i].refused, _ = keytable.New(s.refusals.seed, keytable.Config{
+			Words: refusalWords, KeyWords: 2, Budget: budget, Policy: refusalPolicy{s.mirror},
+		})
+	}
+}
+
+// refusalPolicy tells a table what its records mean: the next to end is evicted first.
+type refusalPolicy struct{ m *mirror }
+
+func (refusalPolicy) Base(*[keytable.MaxBases]int64)                    {}
+func (refusalPolicy) Rebase(keytable.Record, *[keytable.MaxBases]int64) {}
+func (refusalPolicy) Drop(keytable.Record)                              {}
+func (refusalPolicy) Weight(r keytable.Record) uint64                   { return r.Words()[wordEnds] }
+
+func (p refusalPolicy) Expired(r keytable.Record) bool {
+	return int64(r.Words()[wordEnds]) <= p.m.now()
+}
+
+// refuseKnown decides about a request that a remembered refusal refuses, and reports whether
+// there is one. Rules of which none is remembered are not judged: they are Skipped, as by a ban.
+func (s *Store) refuseKnown(l *layout, r *request) bool {
+	node := s.mirror.now()
+	if r.Cost == 0 || node-s.refusals.synced.Load() >= refusalFresh {
+		return false
+	}
+	refused := false
+	for i := range r.Subjects {
+		sub := &r.Subjects[i]
+		rl := &l.rules[sub.Outcome.Rule]
+		if rl.countsRefusals {
+			return false
+		}
+		known := rl.refused != nil && s.refusal(rl, sub, r.Cost, node)
+		if !known {
+			sub.Outcome = outcome{Rule: sub.Outcome.Rule, Set: sub.Outcome.Set, Skipped: true}
+		}
+		refused = refused || known && !rl.shadow
+	}
+	if refused {
+		r.Now = (node + s.mirror.ahead.Load()) * 1000
+	}
+	return refused
+}
+
+// refusal fills in the outcome of a subject of which a refusal is remembered.
+func (s *Store) refusal(rl *rule, sub *subject, cost uint64, node int64) bool {
+	hash := s.refusals.hash(sub.Key)
+	record, state := rl.refused.Lock(hash, readOnly(sub.Key))
+	if state != keytable.Found {
+		return false
+	}
+	defer record.Unlock()
+	w := record.Words()
+	left := int64(w[wordEnds]) - node
+	if left <= 0 || w[wordCost] != cost || w[wordStamp] != s.refusals.stamp(hash).Load() {
+		return false
+	}
+	sub.Outcome = outcome{
+		Rule: sub.Outcome.Rule, Set: sub.Outcome.Set, Refused: true,
+		Limit: rl.most[w[wordLimit]], LimitIndex: int(w[wordLimit]), Remaining: w[wordLeft],
+		RetryAfter: duration(left), ResetAfter: duration(max(int64(w[wordReset])-node, 0)),
+	}
+	return true
+}
+
+// rememberRefusals remembers what Redis has refused of groups.
+func (s *Store) rememberRefusals(l *layout, groups []*group) {
+	for _, g := range groups {
+		if g.err != nil || g.request.Cost == 0 {
+			continue
+		}
+		for _, i := range g.members {
+			sub := &g.request.Subjects[i]
+			rl := &l.rules[sub.Outcome.Rule]
+			if sub.Outcome.Refused && rl.refused != nil && !sub.Outcome.Banned {
+				s.rememberRefusal(rl, g, sub)
+			}
+		}
+	}
+}
+
+func (s *Store) rememberRefusal(rl *rule, g *group, sub *subject) {
+	o, hash := &sub.Outcome, s.refusals.hash(sub.Key)
+	retry := o.RetryAfter.Microseconds()
+	if o.RetryAfter == ratelimit.Never {
+		retry = 2 * never // so that never is left for long
+	}
+	record, state := rl.refused.LockOrAdd(hash, readOnly(sub.Key))
+	if state != keytable.Found && state != keytable.Added {
+		return
+	}
+	defer record.Unlock()
+	if s.refusals.stamp(hash).Load() != g.stamp {
+		return
+	}
+	w := record.Words()
+	w[wordEnds], w[wordReset] = uint64(g.sent+retry), uint64(g.sent+o.ResetAfter.Microseconds())
+	w[wordCost], w[wordLeft], w[wordLimit], w[wordStamp] = g.request.Cost, o.Remaining, uint64(o.LimitIndex), g.stamp
+}
+
+// endReturned ends the refusals of keys to which one of the calls has given something back, or may
+// have: here at once, and on other nodes after the next call of sync.
+func (s *Store) endReturned(l *layout, calls []*call) {
+	for _, c := range calls {
+		if c.returns && slices.ContainsFunc(c.rules, func(i int) bool { return l.rules[i].refused != nil }) {
+			s.refusals.stamp(s.refusals.hash(c.key)).Add(1)
+			s.refusals.gaveBack.Store(true)
+		}
+	}
+}
+
+// readOnly returns key as a string, which is valid while nobody changes key.
+func readOnly(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }
