@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/freeport"
 	"github.com/lately-go/lately/internal/randtest"
 )
 
@@ -279,12 +280,7 @@ func startNginx(t *testing.T) *nginx {
 			t.Skip("SKIP: there is no nginx here; paths are not compared with nginx's")
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &nginx{t: t, listen: l.Addr().String()}
-	l.Close()
+	n := &nginx{t: t, listen: freeport.Addr(t)}
 	dir := t.TempDir()
 	conf := fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log /dev/null;
 events {}
@@ -310,12 +306,11 @@ server { listen %[2]s; location / { default_type text/plain; return 200 "$uri"; 
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	for range 500 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if n.conn, err = net.Dial("tcp", n.listen); err == nil {
 			n.r = bufio.NewReader(n.conn)
 			return n
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatal(err)
 	return nil
