@@ -83,7 +83,7 @@ func fleet(t *testing.T) (nodes []*node) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Store = (&url.URL{Scheme: "unix", User: store.User, Path: redis.Socket(), RawQuery: "dial_timeout=1m&write_timeout=1m"}).String()
+		c.Store = (&url.URL{Scheme: "unix", User: store.User, Path: redis.Socket(), RawQuery: slowStore[1:]}).String()
 		c.RESP, c.HTTP, c.TokenFile, c.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", filepath.Join(dir, "tokens"), -1
 		c.StoreTimeout = 10 * time.Second // the machine is busy
 		c.RulesFile, _ = fleetFile(t, "rules.yaml")

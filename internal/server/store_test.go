@@ -32,10 +32,10 @@ type node struct {
 	log   *safeBuffer
 }
 
-// storeOf returns the URL of redis, for which a busy machine is not too slow.
-func storeOf(redis *redistest.Server) string {
-	return "unix://" + redis.Socket() + "?dial_timeout=1m&write_timeout=1m"
-}
+// slowStore ends the URL of a store on a busy machine.
+const slowStore = "?dial_timeout=1m&write_timeout=1m"
+
+func storeOf(redis *redistest.Server) string { return "unix://" + redis.Socket() + slowStore }
 
 // newNode starts a server that shares limits in the store of that URL.
 func newNode(t *testing.T, store string, change ...func(*Config)) *node {

@@ -84,7 +84,7 @@ func TestStoreTLS(t *testing.T) {
 		}
 	}
 	write(firstPEM)
-	n := newNode(t, "rediss://"+listener.Addr().String()+"?dial_timeout=1m&write_timeout=1m", func(c *Config) { c.StoreCA = ca })
+	n := newNode(t, "rediss://"+listener.Addr().String()+slowStore, func(c *Config) { c.StoreCA = ca })
 	n.wantReady(200)
 	cert.Store(second)
 	redis.Kill() // which ends the connections

@@ -12,7 +12,7 @@ import (
 // keys are in slots of all of them is answered in order.
 func TestStoreInCluster(t *testing.T) {
 	c := redistest.NewCluster(t, 3)
-	store := "redis://" + c.Nodes[1].Addr
+	store := "redis://" + c.Nodes[1].Addr + slowStore
 	a, b := newNode(t, store), newNode(t, store)
 	a.wantReady(200)
 	b.wantReady(200)
