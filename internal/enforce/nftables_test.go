@@ -6,88 +6,33 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/netnstest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A namespace is a network of its own.
+// A namespace is a network of its own, with an Enforcer.
 type namespace struct {
-	t   *testing.T
-	pid int
+	netnstest.Namespace
+	t *testing.T
 }
 
-// newNamespace returns a network that ends with the test, or skips where there is no right
-// to one.
 func newNamespace(t *testing.T) namespace {
 	t.Helper()
-	if out, err := exec.Command("unshare", "-n", "nft", "list", "ruleset").CombinedOutput(); err != nil {
-		t.Skipf("SKIP the kernel's nftables: %v: %s", err, out)
-	}
-	apart := exec.Command("unshare", "-n", "sleep", "600")
-	if err := apart.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = apart.Process.Kill()
-		_ = apart.Wait()
-	})
-	own, err := os.Readlink("/proc/self/ns/net")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) { // until unshare has done it: else the rules would be those of this machine
-		if there, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", apart.Process.Pid)); err == nil && there != own {
-			return namespace{t, apart.Process.Pid}
-		}
-	}
-	t.Fatal("there is no network apart after a minute")
-	return namespace{}
-}
-
-// try runs a program in n, and returns its output and its exit status.
-func (n namespace) try(stdin, program string, args ...string) (out string, code int) {
-	n.t.Helper()
-	cmd := exec.Command("nsenter", append([]string{"-t", strconv.Itoa(n.pid), "-n", program}, args...)...)
-	cmd.Stdin = strings.NewReader(stdin)
-	text, err := cmd.CombinedOutput()
-	if err != nil && cmd.ProcessState == nil {
-		n.t.Fatal(err)
-	}
-	return string(text), cmd.ProcessState.ExitCode()
-}
-
-// run is try for what must succeed.
-func (n namespace) run(stdin, program string, args ...string) string {
-	n.t.Helper()
-	out, code := n.try(stdin, program, args...)
-	if code != 0 {
-		n.t.Fatalf("%s %q: status %d\n%s", program, args, code, out)
-	}
-	return out
+	return namespace{netnstest.New(t), t}
 }
 
 // enforcer returns an Enforcer for n, which does not run, in place of this machine's own nft.
 func (n namespace) enforcer() *Enforcer {
 	n.t.Helper()
-	nft, err := exec.LookPath("nft")
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	dir := n.t.TempDir()
-	script := fmt.Sprintf("#!/bin/sh\nexec nsenter -t %d -n %s \"$@\"\n", n.pid, nft)
-	if err := os.WriteFile(filepath.Join(dir, "nft"), []byte(script), 0o700); err != nil {
-		n.t.Fatal(err)
-	}
-	n.t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	n.UseNFT()
 	c := config(n.t)
 	c.NFTables = true
 	e, err := New(c)
@@ -103,7 +48,7 @@ var element = regexp.MustCompile(`([0-9a-f:.]+) timeout \S+ expires (\w+)`)
 // none if there is no table.
 func (n namespace) elements() (all []string) {
 	n.t.Helper()
-	table, _ := n.try("list table inet lately\n", "nft", "-f", "-")
+	table, _ := n.Try("list table inet lately\n", "nft", "-f", "-")
 	for part := range strings.SplitSeq(table, "\tset ") {
 		name, rest, _ := strings.Cut(part, " ")
 		_, bits, _ := strings.Cut(name, "_")
@@ -173,7 +118,7 @@ func TestNFTablesRepairs(t *testing.T) {
 	run(t, e)
 	n.want(e, "192.0.2.1/32 1h")
 	for i, damage := range []string{"flush set inet lately ipv4_32", "flush chain inet lately banned", "delete table inet lately", "flush ruleset"} {
-		n.run("add table inet other\n"+damage+"\n", "nft", "-f", "-")
+		n.Run("add table inet other\n"+damage+"\n", "nft", "-f", "-")
 		eventually(t, func() error {
 			if s := e.Status().Targets[0]; s.Repairs != uint64(i)+1 || s.Error != "" {
 				return fmt.Errorf("after %s, the state is %+v", damage, s)
@@ -181,15 +126,15 @@ func TestNFTablesRepairs(t *testing.T) {
 			return nil
 		})
 		n.want(e, "192.0.2.1/32 1h")
-		if out := n.run("list chain inet lately banned\n", "nft", "-f", "-"); strings.Count(out, " drop") != 1 {
+		if out := n.Run("list chain inet lately banned\n", "nft", "-f", "-"); strings.Count(out, " drop") != 1 {
 			t.Fatalf("after %s, the chain is\n%s", damage, out)
 		}
 	}
-	n.run("add table inet other\n", "nft", "-f", "-")
+	n.Run("add table inet other\n", "nft", "-f", "-")
 	b := banOf("198.51.100.0/24", time.Hour)
 	e.Add(&b)
 	n.want(e, "192.0.2.1/32 1h", "198.51.100.0/24 1h")
-	if out := n.run("list ruleset\n", "nft", "-f", "-"); !strings.Contains(out, "table inet other") {
+	if out := n.Run("list ruleset\n", "nft", "-f", "-"); !strings.Contains(out, "table inet other") {
 		t.Errorf("another table is gone:\n%s", out)
 	}
 }
@@ -198,28 +143,13 @@ func TestNFTablesRepairs(t *testing.T) {
 // after an unban.
 func TestNFTablesDrops(t *testing.T) {
 	host, outside := newNamespace(t), newNamespace(t)
-	host.run("", "ip", "link", "set", "lo", "up")
-	host.run("", "ip", "link", "add", "near", "type", "veth", "peer", "name", "far")
-	host.run("", "ip", "link", "set", "far", "netns", strconv.Itoa(outside.pid))
-	for _, a := range []string{"198.51.100.1/24", "2001:db8:9::1/64"} {
-		host.run("", "ip", "addr", "add", a, "dev", "near", "nodad")
-	}
-	host.run("", "ip", "link", "set", "near", "up")
-	for _, a := range []string{"198.51.100.2/24", "198.51.100.3/24", "2001:db8:9::2/64", "2001:db8:9::3/64"} {
-		outside.run("", "ip", "addr", "add", a, "dev", "far", "nodad")
-	}
-	outside.run("", "ip", "link", "set", "far", "up")
-
-	// A port on which nobody listens: the kernel answers packets that it does not drop.
-	const refused, timedOut = 7, 28
-	connect := func(n namespace, from, to string) int {
-		_, code := n.try("", "curl", "-s", "-g", "--noproxy", "*", "-m", "1", "--interface", from, "http://"+to+":9/")
-		return code
-	}
+	host.Link(outside.Namespace, []string{"198.51.100.1/24", "2001:db8:9::1/64"},
+		[]string{"198.51.100.2/24", "198.51.100.3/24", "2001:db8:9::2/64", "2001:db8:9::3/64"})
+	const refused, dropped = netnstest.Refused, netnstest.Dropped
 	want := func(n namespace, from, to string, code int) {
 		t.Helper()
 		eventually(t, func() error {
-			if got := connect(n, from, to); got != code {
+			if got := n.Connect(from, to); got != code {
 				return fmt.Errorf("from %s: curl ends with %d, want %d", from, got, code)
 			}
 			return nil
@@ -237,8 +167,8 @@ func TestNFTablesDrops(t *testing.T) {
 		b := banOf(client, time.Hour)
 		e.Add(&b)
 	}
-	want(outside, "198.51.100.2", "198.51.100.1", timedOut)
-	want(outside, "2001:db8:9::2", "[2001:db8:9::1]", timedOut)
+	want(outside, "198.51.100.2", "198.51.100.1", dropped)
+	want(outside, "2001:db8:9::2", "[2001:db8:9::1]", dropped)
 	want(outside, "198.51.100.3", "198.51.100.1", refused)
 	want(outside, "2001:db8:9::3", "[2001:db8:9::1]", refused)
 
@@ -246,7 +176,7 @@ func TestNFTablesDrops(t *testing.T) {
 	network := banOf("2001:db8:9::/64", time.Hour)
 	e.Add(&network)
 	want(outside, "198.51.100.2", "198.51.100.1", refused)
-	want(outside, "2001:db8:9::3", "[2001:db8:9::1]", timedOut)
+	want(outside, "2001:db8:9::3", "[2001:db8:9::1]", dropped)
 
 	own := banOf("198.51.100.1", time.Hour) // of the host itself
 	e.Add(&own)

@@ -138,6 +138,56 @@ func TestFollowBehindProxy(t *testing.T) {
 	}
 }
 
+// craftedLines are lines that nginx writes, with escapes, for requests of A that name V where
+// a client may write: as user, request line, referer, agent and X-Forwarded-For.
+var craftedLines = []string{
+	`A - V [TIME] "GET / HTTP/1.1" 401 5 "-" "-"`,
+	`A - V - - [TIME] \x22GET / HTTP/1.1\x22 200 5 [TIME] "GET / HTTP/1.1" 401 5 "-" "-"`,
+	`A - x\x0AV - - [TIME] "GET / HTTP/1.1" 401 5 "-" "-"`,
+	`A - - [TIME] "GET /\x0AV - - [TIME] \x22GET / HTTP/1.1\x22 200 5 HTTP/1.1" 400 5 "-" "-"`,
+	`A - - [TIME] "V - - [TIME] \x22GET / HTTP/1.1\x22 200 5" 400 150 "-" "-"`,
+	`A - - [TIME] "\x0D\x0AV" 400 150 "-" "-"`,
+	`A - - [TIME] "GET /?client=V HTTP/1.1" 200 5 "V - - [TIME]" "-"`,
+	`A - - [TIME] "GET / HTTP/1.1" 200 5 "-" "\x22\x0AV - - [TIME] \x22GET / HTTP/1.1\x22 200 5"`,
+	`A - - [TIME] "GET / HTTP/1.1" 200 5 "-" "-" "V"`,
+}
+
+// TestFollowCraftedLines bans who sends crafted requests, and not the client that they name. A
+// program that writes a line end as it is sent would have that client banned.
+func TestFollowCraftedLines(t *testing.T) {
+	const victim = "203.0.113.7"
+	for name, unescaped := range map[string]bool{"escaped": false, "control": true} {
+		t.Run(name, func(t *testing.T) {
+			c, log := following(t)
+			at := time.Now().Format("02/Jan/2006:15:04:05 -0700")
+			var text strings.Builder
+			for i, line := range craftedLines {
+				attacker := fmt.Sprintf("192.0.2.%d", i+1)
+				line = strings.NewReplacer("A ", attacker+" ", "V", victim, "TIME", at).Replace(line)
+				if unescaped {
+					line = strings.NewReplacer(`\x0A`, "\n", `\x22`, `"`).Replace(line)
+				}
+				text.WriteString(strings.Repeat(line+"\n", 51))
+			}
+			if err := os.WriteFile(log.path, []byte(text.String()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			log.requests("198.51.100.1", time.Now(), 51)
+			s, _ := started(t, c)
+			eventually(t, "the last client is banned", func() bool { return !bansOf(t, s)["198.51.100.1"].Until.IsZero() })
+			bans := bansOf(t, s)
+			if got := !bans[victim].Until.IsZero(); got != unescaped {
+				t.Errorf("the victim is banned: %v", got)
+			}
+			for i, line := range craftedLines {
+				if attacker := fmt.Sprintf("192.0.2.%d", i+1); !unescaped && bans[attacker].Until.IsZero() {
+					t.Errorf("who sends this is not banned: %s", line)
+				}
+			}
+		})
+	}
+}
+
 // TestFollowAfterKill kills a server after a snapshot and more lines: the next one has each line
 // counted once, and the ban.
 func TestFollowAfterKill(t *testing.T) {

@@ -1,0 +1,115 @@
+//go:build linux
+
+package netnstest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A Namespace is a network of its own.
+type Namespace struct {
+	t   *testing.T
+	pid int
+}
+
+// New returns a network that ends with the test, or skips where there is no right to one.
+func New(t *testing.T) Namespace {
+	t.Helper()
+	if out, err := exec.Command("unshare", "-n", "nft", "list", "ruleset").CombinedOutput(); err != nil {
+		t.Skipf("SKIP the kernel's nftables: %v: %s", err, out)
+	}
+	apart := exec.Command("unshare", "-n", "sleep", "600")
+	if err := apart.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = apart.Process.Kill()
+		_ = apart.Wait()
+	})
+	own, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Until unshare has done it: else the rules would be those of this machine.
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if there, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", apart.Process.Pid)); err == nil && there != own {
+			return Namespace{t, apart.Process.Pid}
+		}
+	}
+	t.Fatal("there is no network apart after a minute")
+	return Namespace{}
+}
+
+// Try runs a program in n, and returns its output and its exit status.
+func (n Namespace) Try(stdin, program string, args ...string) (out string, code int) {
+	n.t.Helper()
+	cmd := exec.Command("nsenter", append([]string{"-t", strconv.Itoa(n.pid), "-n", program}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	text, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		n.t.Fatal(err)
+	}
+	return string(text), cmd.ProcessState.ExitCode()
+}
+
+// Run is Try for what must succeed.
+func (n Namespace) Run(stdin, program string, args ...string) string {
+	n.t.Helper()
+	out, code := n.Try(stdin, program, args...)
+	if code != 0 {
+		n.t.Fatalf("%s %q: status %d\n%s", program, args, code, out)
+	}
+	return out
+}
+
+// UseNFT puts an nft in PATH that changes n, for this process and those that it starts.
+func (n Namespace) UseNFT() {
+	n.t.Helper()
+	nft, err := exec.LookPath("nft")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	dir := n.t.TempDir()
+	script := fmt.Sprintf("#!/bin/sh\nexec nsenter -t %d -n %s \"$@\"\n", n.pid, nft)
+	if err := os.WriteFile(filepath.Join(dir, "nft"), []byte(script), 0o700); err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+// Link joins n and another network by a cable, with these addresses at its ends.
+func (n Namespace) Link(other Namespace, here, there []string) {
+	n.t.Helper()
+	n.Run("", "ip", "link", "set", "lo", "up")
+	n.Run("", "ip", "link", "add", "near", "type", "veth", "peer", "name", "far")
+	n.Run("", "ip", "link", "set", "far", "netns", strconv.Itoa(other.pid))
+	for _, a := range here {
+		n.Run("", "ip", "addr", "add", a, "dev", "near", "nodad")
+	}
+	n.Run("", "ip", "link", "set", "near", "up")
+	for _, a := range there {
+		other.Run("", "ip", "addr", "add", a, "dev", "far", "nodad")
+	}
+	other.Run("", "ip", "link", "set", "far", "up")
+}
+
+// Exit statuses of curl, as returned by Connect.
+const (
+	Refused = 7  // the kernel has answered: nobody listens
+	Dropped = 28 // there was no answer for a second
+)
+
+// Connect sends packets from an address of n to one at which nobody listens, and returns what
+// came of it.
+func (n Namespace) Connect(from, to string) (status int) {
+	n.t.Helper()
+	_, status = n.Try("", "curl", "-s", "-g", "--noproxy", "*", "-m", "1", "--interface", from, "http://"+to+":9/")
+	return status
+}
