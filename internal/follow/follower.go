@@ -52,9 +52,10 @@ const (
 	discover = time.Second            // how often directories and patterns are read
 	maxLate  = time.Hour
 
-	// maxHeld bounds the events that wait for older ones. If there are more, the oldest
-	// are passed on.
-	maxHeld = 1 << 16
+	// maxHeld and maxHeldBytes bound the events that wait for older ones. If there are more,
+	// the oldest are passed on.
+	maxHeld      = 1 << 16
+	maxHeldBytes = 32 << 20
 )
 
 // A Follower follows logs. Make one with [New]. Run is called once; the other methods may be
@@ -202,7 +203,7 @@ func (f *Follower) readNext(now time.Time) bool {
 	}
 	each := f.config.Judge
 	if behind > 1 || f.config.Lateness > 0 || f.queue.Len() > 0 {
-		each = f.queue.hold
+		each = f.hold
 	}
 	next.readBlock(f.buf, each, now)
 	if f.queue.Len() > 0 {
@@ -222,7 +223,12 @@ func (f *Follower) releaseOrdered() {
 		}
 	}
 	f.release(min(oldest, newest) - int64(f.config.Lateness))
-	for f.queue.Len() > maxHeld {
+}
+
+// hold has ev wait, and passes on the oldest events if there are too many.
+func (f *Follower) hold(ev *match.Event) {
+	f.queue.hold(ev)
+	for f.queue.full() {
 		f.release(f.queue.events[0].At)
 	}
 }

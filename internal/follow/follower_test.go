@@ -323,3 +323,25 @@ func TestRenamedMeanwhile(t *testing.T) {
 	}
 	r.want("a")
 }
+
+// TestHeldBytes bounds the memory of events that wait for older ones, however long their values
+// are: the oldest are passed on.
+func TestHeldBytes(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	var lines, names []string
+	for n := range 1000 {
+		name := fmt.Sprintf("%d-%s", n, strings.Repeat("x", 60_000))
+		names = append(names, name)
+		lines = append(lines, fmt.Sprintf("%d,%s", 1_700_000_000+n, name))
+	}
+	write(t, log, lines...)
+	r := newReader(t, Config{Lateness: time.Hour}, log)
+	for most := 0; r.readNext(r.now) || len(r.tails[0].gens) == 0; r.look(r.now) {
+		if most = max(most, r.queue.bytes); most > maxHeldBytes {
+			t.Fatalf("%d bytes wait, more than %d", most, maxHeldBytes)
+		}
+	}
+	if n := len(r.names); n < 300 || n > 900 || !slices.Equal(r.names, names[:n]) {
+		t.Errorf("%d of 1000 events were passed on, or not the oldest", n)
+	}
+}

@@ -12,6 +12,7 @@ import (
 // of several of a time the one that came first.
 type queue struct {
 	events []heldEvent
+	bytes  int    // of these events
 	n      uint64 // events so far
 }
 
@@ -30,11 +31,16 @@ type field struct {
 
 func (q *queue) Len() int           { return len(q.events) }
 func (q *queue) Swap(i, j int)      { q.events[i], q.events[j] = q.events[j], q.events[i] }
-func (q *queue) Push(x any)         { q.events = append(q.events, x.(heldEvent)) }
 func (q *queue) Less(i, j int) bool { return q.events[i].compare(&q.events[j]) < 0 }
+func (q *queue) Push(x any) {
+	e := x.(heldEvent)
+	q.events, q.bytes = append(q.events, e), q.bytes+e.size()
+}
+
 func (q *queue) Pop() any {
 	last := len(q.events) - 1
 	e := q.events[last]
+	q.bytes -= e.size()
 	q.events[last] = heldEvent{}
 	q.events = q.events[:last]
 	return e
@@ -43,6 +49,9 @@ func (q *queue) Pop() any {
 func (e *heldEvent) compare(o *heldEvent) int {
 	return cmp.Or(cmp.Compare(e.At, o.At), cmp.Compare(e.N, o.N))
 }
+
+// full reports whether there are more events than may wait.
+func (q *queue) full() bool { return len(q.events) > maxHeld || q.bytes > maxHeldBytes }
 
 // hold keeps a copy of ev.
 func (q *queue) hold(ev *match.Event) {
