@@ -186,15 +186,25 @@ func (m *Counter) Count(w []uint64, b *keytable.Blocks, t int64, cost uint64) (u
 		if b.Push(w, t) {
 			return uint64(b.Len(w)), true
 		}
-	case m.sliding != nil && m.sliding.current(w, t):
-		m.sliding.ring.add(w, b.Block(w), cost)
-		return w[ringSum], true
 	default:
 		m.Advance(w, b, t)
 	}
 	kept = m.Reserve(w, b, cost)
 	m.Charge(w, b, t, cost)
 	return m.Used(w, b, t), kept
+}
+
+// CountNewest is Count if t is in the newest slot of Sliding and no slot has left the
+// window: it then adds cost to the slot. Otherwise it reports false and changes nothing.
+func (m *Counter) CountNewest(w []uint64, t int64, cost uint64) (used uint64, ok bool) {
+	if m.sliding == nil || !slotted(w) || t >= int64(w[ringLeaves]) {
+		return 0, false
+	}
+	r := &m.sliding.ring
+	if before := int64(w[ringEnd]) - t; before <= 0 || before > r.width || !r.addPending(w, cost) {
+		return 0, false
+	}
+	return w[ringSum], true
 }
 
 // Cut reports whether a bucket is so far beyond its burst at t that the last Charge

@@ -91,12 +91,6 @@ func (s *sliding) advance(w []uint64, b *keytable.Blocks, t int64) uint64 {
 	return w[0] & listLen
 }
 
-// current reports whether w counts in slots, and t is in the newest, none of them having
-// left the window.
-func (s *sliding) current(w []uint64, t int64) bool {
-	return slotted(w) && t < int64(w[ringEnd]) && t < int64(w[ringLeaves])
-}
-
 // clearEmpty returns how much is in slots, and gives them up if nothing is.
 func (s *sliding) clearEmpty(w []uint64, b *keytable.Blocks, t int64) uint64 {
 	used := s.used(w, nil, t)

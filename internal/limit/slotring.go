@@ -10,9 +10,10 @@ import (
 
 // A slotRing is a window of slots. Four words are its head, h:
 //
-//	0  whether the newest slot has no count, 1 bit | how many slots the oldest is
-//	   before the newest, 8 bits | position of the newest, 8 bits; the bits above
-//	   are not the ring's
+//	0  pending: what the newest slot has beside its count in c, 13 bits | 2 bits that
+//	   are not the ring's | whether the newest slot has no count, 1 bit | how many slots
+//	   the oldest is before the newest, 8 bits | position of the newest, 8 bits; the
+//	   32 bits above are not the ring's
 //	1  when the oldest slot, which has a count, leaves the window
 //	2  the first time after the newest slot
 //	3  sum of all slots from the oldest on; 0: there are none, and the head
@@ -22,6 +23,10 @@ import (
 // Positions outside [oldest, newest] are anything: a slot is emptied when it
 // comes, so that to look at a window at a later time needs a copy of the head
 // only.
+//
+// An event in the newest slot is added to pending, so that it does not touch the counts,
+// which are in another cache line. Pending is moved to the counts when it is full and when
+// another slot comes.
 //
 // The sum is kept as slots come and go, so that a decision never adds up slots,
 // and word 1 and word 2 tell by a comparison whether any does. A count has more
@@ -49,7 +54,12 @@ const (
 	ringByte        = 1<<8 - 1
 	ringPlaceMask   = 1<<16 - 1
 	ringNewestEmpty = 1 << 16
-	ringBits        = ringNewestEmpty | ringPlaceMask
+
+	ringPendingShift = 19
+	ringPendingMost  = 1<<13 - 1
+	ringPending      = ringPendingMost << ringPendingShift
+
+	ringBits = ringPending | ringNewestEmpty | ringPlaceMask
 )
 
 func newSlotRing(c *Config) slotRing {
@@ -136,7 +146,20 @@ func (r *slotRing) leaves(h []uint64, back int64) int64 {
 // count returns the slot's count.
 func (r *slotRing) count(h, c []uint64, back int64) uint64 {
 	word, shift := r.place(h, back)
-	return c[word] >> shift & r.full
+	count := c[word] >> shift & r.full
+	if back == 0 {
+		count += pending(h)
+	}
+	return count
+}
+
+func pending(h []uint64) uint64 { return h[ringPlace] >> ringPendingShift & ringPendingMost }
+
+// settle moves pending to the counts.
+func (r *slotRing) settle(h, c []uint64) {
+	word, shift := r.place(h, 0)
+	c[word] += pending(h) << shift // fits: the sum is less than full, see addPending
+	h[ringPlace] &^= ringPending
 }
 
 // place returns the word and the shift of the slot's count.
@@ -176,18 +199,22 @@ func (r *slotRing) trim(h, c []uint64, back int64) {
 
 // charge adds cost at t: to its slot, or the newest if that is later.
 func (r *slotRing) charge(h []uint64, b *keytable.Blocks, t int64, cost uint64) {
-	c := r.counts(h, b)
 	switch {
 	case h[ringSum] == 0:
-		r.begin(h, c, t)
+		r.begin(h, r.counts(h, b), t)
 	case t >= int64(h[ringEnd]):
-		r.enter(h, c, (t-int64(h[ringEnd]))/r.width+1)
+		r.enter(h, r.counts(h, b), (t-int64(h[ringEnd]))/r.width+1)
 	}
-	r.add(h, c, cost)
+	r.add(h, b, cost)
 }
 
 // add adds cost to the newest slot.
-func (r *slotRing) add(h, c []uint64, cost uint64) {
+func (r *slotRing) add(h []uint64, b *keytable.Blocks, cost uint64) {
+	if r.addPending(h, cost) {
+		return
+	}
+	c := r.counts(h, b)
+	r.settle(h, c)
 	word, shift := r.place(h, 0)
 	added := min(cost, r.full-c[word]>>shift&r.full)
 	c[word] += added << shift
@@ -197,9 +224,19 @@ func (r *slotRing) add(h, c []uint64, cost uint64) {
 	}
 }
 
+// addPending adds cost to pending, and reports false if it does not fit.
+func (r *slotRing) addPending(h []uint64, cost uint64) bool {
+	if cost-1 >= ringPendingMost-pending(h) || h[ringSum]+cost >= r.full { // 0 does not fit either
+		return false
+	}
+	h[ringPlace] = (h[ringPlace] + cost<<ringPendingShift) &^ ringNewestEmpty
+	h[ringSum] += cost
+	return true
+}
+
 // begin makes the slot of t the only one, without a count.
 func (r *slotRing) begin(h, c []uint64, t int64) {
-	h[ringPlace] |= ringNewestEmpty
+	h[ringPlace] = h[ringPlace]&^ringPending | ringNewestEmpty
 	r.setPlace(h, 0, 0)
 	c[0] &^= r.full
 	h[ringEnd] = uint64((r.number(t) + 1) * r.width)
@@ -209,6 +246,7 @@ func (r *slotRing) begin(h, c []uint64, t int64) {
 
 // enter makes the slot that is so many after the newest the newest.
 func (r *slotRing) enter(h, c []uint64, more int64) {
+	r.settle(h, c)
 	position := int64(h[ringPlace] & ringByte)
 	for range more {
 		if position++; position == r.size {
@@ -239,6 +277,7 @@ func (r *slotRing) refund(h []uint64, b *keytable.Blocks, _, at int64, cost uint
 
 // takeBack takes up to cost from a slot, and returns how much.
 func (r *slotRing) takeBack(h, c []uint64, back int64, cost uint64) uint64 {
+	r.settle(h, c)
 	word, shift := r.place(h, back)
 	count := c[word] >> shift & r.full
 	if count == r.full {
@@ -356,7 +395,7 @@ func (r *slotRing) readSlots(d *snapshot.Reader, h, c []uint64, oldest, t, now i
 	last := min(newest, r.number(now)) // what is later counts there
 	back := last - min(newest-oldest, last)
 	clear(c)
-	h[ringPlace] |= ringNewestEmpty
+	h[ringPlace] = h[ringPlace]&^ringPending | ringNewestEmpty
 	r.setPlace(h, back, back) // the oldest is at 0
 	h[ringEnd] = uint64((last + 1) * r.width)
 	h[ringSum] = 0
