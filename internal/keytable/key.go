@@ -27,12 +27,9 @@ const (
 //	a longer one: | another hash | place among the keys, longMark in the top byte |
 //
 // The length tells short keys apart that differ in zeros at the end.
-//
-// Passed by value, four fields stay in registers.
 type identity struct {
 	first, second uint64
-	mask          uint64 // of the bits of second that are compared
-	bytes         int    // that the key takes beside the records
+	bytes         int // that the key takes beside the records
 }
 
 func (t *Table) identify(key string) (id identity) {
@@ -41,10 +38,9 @@ func (t *Table) identify(key string) (id identity) {
 		id.bytes = keyHead + len(key)
 	case len(key) > MaxShortKey:
 		id.first, id.second = maphash.String(t.seed2, key), longMark<<56
-		id.mask, id.bytes = longMark<<56, keyHead+len(key)
+		id.bytes = keyHead + len(key)
 	default:
 		id.first, id.second = shortKey(key)
-		id.mask = ^uint64(0)
 	}
 	return id
 }
@@ -70,19 +66,16 @@ func (r Record) keyWords() *[shortWords]uint64 {
 	return (*[shortWords]uint64)(unsafe.Add(unsafe.Pointer(r.head), 8))
 }
 
-// is reports whether r is the record of key, given that the hashes are the same.
-func (r Record) is(key string, id identity) bool {
-	c := &r.g.t.config
-	if c.KeyWords != 0 {
-		w := r.keyWords()
-		if w[0] != id.first || (w[1]^id.second)&id.mask != 0 {
+// is reports whether r is the record of key, which is not in KeyWords, given that the
+// hashes are the same.
+func (r Record) is(key string) bool {
+	t := r.g.t
+	if t.config.KeyWords != 0 {
+		if w := r.keyWords(); w[1]>>56 != longMark || w[0] != maphash.String(t.seed2, key) {
 			return false
 		}
-		if id.bytes == 0 {
-			return true
-		}
 	}
-	return !c.Compare || r.stored() == key
+	return !t.config.Compare || r.stored() == key
 }
 
 // inArena reports whether the key of r is beside the records.

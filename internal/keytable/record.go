@@ -97,11 +97,12 @@ func Time(word uint64) int64 { return int64(word ^ 1<<63) }
 // long, cannot overflow.
 func Nanos(t time.Time, span time.Duration) int64 {
 	most := math.MaxInt64 - 4*int64(span)
-	switch sec := t.Unix(); {
-	case sec >= most/1e9:
+	sec, mostSec := t.Unix(), most/1e9
+	switch {
+	case sec >= mostSec:
 		return most
-	case sec <= -most/1e9:
+	case sec <= -mostSec:
 		return -most
 	}
-	return t.UnixNano()
+	return sec*1e9 + int64(t.Nanosecond())
 }

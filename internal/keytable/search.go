@@ -7,8 +7,9 @@ import (
 
 // A Hint says where the search for a key's record begins, as of a moment.
 type Hint struct {
-	g       *header
-	at, end uint // bytes from g.memory: where the search begins, and where the places end
+	g     *header
+	at    uint   // bytes from g.memory
+	state uint64 // of g then
 }
 
 // Prefetch returns the hint for all keys with that hash, and begins to fetch the
@@ -18,7 +19,7 @@ type Hint struct {
 func (t *Table) Prefetch(hash uint64) Hint {
 	g := t.groupOf(hash)
 	if g == nil {
-		return Hint{}
+		return Hint{state: retired}
 	}
 	h := t.hintIn(g, hash)
 	prefetch(unsafe.Add(g.memory, h.at))
@@ -26,8 +27,7 @@ func (t *Table) Prefetch(hash uint64) Hint {
 }
 
 func (t *Table) hintIn(g *header, hash uint64) Hint {
-	places := uint(g.places)
-	return Hint{g, home(hash, places) * t.step, places * t.step}
+	return Hint{g, home(hash, uint(g.places)) * t.step, g.state.Load()}
 }
 
 // Lock finds the record of key and locks it. The State is Found, Absent or Moved.
@@ -39,20 +39,11 @@ func (t *Table) Lock(hash uint64, key string) (Record, State) {
 // LockAt is Lock with the Hint that Prefetch returned for that hash, now or
 // before.
 func (t *Table) LockAt(h Hint, hash uint64, key string) (Record, State) {
-	before := h.state()
 	r, state := t.search(h, hash, key)
-	if state == Found || state == Absent && t.unchanged(h, hash, before) {
+	if state == Found || state == Absent && t.unchanged(h, hash) {
 		return r, state
 	}
 	return t.lockSlow(hash, key)
-}
-
-// state returns the state of the group of h.
-func (h Hint) state() uint64 {
-	if h.g == nil {
-		return retired
-	}
-	return h.g.state.Load()
 }
 
 // busy is the State of a search that has to be repeated.
@@ -69,11 +60,13 @@ func (t *Table) search(h Hint, hash uint64, key string) (Record, State) {
 	if h.g == nil {
 		return Record{}, busy
 	}
-	var id identity
-	if !t.plain {
-		id = t.identify(key)
+	var first, second uint64
+	short := t.skip > 1 && len(key) <= MaxShortKey
+	if short {
+		first, second = shortKey(key)
 	}
 	tag, step := tagOf(hash), t.step
+	end := uint(h.g.places) * step
 	for at := h.at; ; {
 		head := (*atomic.Uint64)(unsafe.Add(h.g.memory, at))
 		w := head.Load()
@@ -82,7 +75,7 @@ func (t *Table) search(h Hint, hash uint64, key string) (Record, State) {
 				return Record{}, busy
 			}
 			r := Record{group{t, h.g}, head}
-			if t.plain || r.is(key, id) {
+			if short && *r.keyWords() == [shortWords]uint64{first, second} || t.plain || !short && r.is(key) {
 				return r, Found
 			}
 			head.Store(w)
@@ -90,7 +83,7 @@ func (t *Table) search(h Hint, hash uint64, key string) (Record, State) {
 		if w == 0 {
 			return Record{group{t, h.g}, head}, Absent
 		}
-		if at += step; at == h.end {
+		if at += step; at == end {
 			at = 0
 		}
 	}
@@ -101,22 +94,21 @@ func (t *Table) search(h Hint, hash uint64, key string) (Record, State) {
 func (t *Table) lockSlow(hash uint64, key string) (Record, State) {
 	for spins := 0; ; spins++ {
 		h := t.Prefetch(hash)
-		before := h.state()
-		if before&(changing|retired) != 0 {
+		if h.state&(changing|retired) != 0 {
 			return t.lockWaiting(hash, key)
 		}
 		r, state := t.search(h, hash, key)
-		if state == Found || state == Absent && t.unchanged(h, hash, before) {
+		if state == Found || state == Absent && t.unchanged(h, hash) {
 			return r, state
 		}
 		pause(spins)
 	}
 }
 
-// unchanged reports whether the group of h, which had that state, was not changing, has
-// not changed since, and is still the group for hash.
-func (t *Table) unchanged(h Hint, hash, before uint64) bool {
-	return before&(changing|retired) == 0 && h.g.state.Load() == before && t.groupOf(hash) == h.g
+// unchanged reports whether the group of h was not changing, has not changed since, and is
+// still the group for hash.
+func (t *Table) unchanged(h Hint, hash uint64) bool {
+	return h.state&(changing|retired) == 0 && h.g.state.Load() == h.state && t.groupOf(hash) == h.g
 }
 
 // lockWaiting is Lock for a group that changes: it waits for the change to end.
@@ -148,10 +140,9 @@ func (g group) find(hash uint64, key string) (Record, State) {
 // is certain.
 func (t *Table) Has(hash uint64, key string) bool {
 	h := t.Prefetch(hash)
-	before := h.state()
 	r, state := t.search(h, hash, key)
 	if state == Found {
 		r.Unlock()
 	}
-	return state != Absent || !t.unchanged(h, hash, before)
+	return state != Absent || !t.unchanged(h, hash)
 }

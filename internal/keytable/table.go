@@ -182,7 +182,6 @@ func (t *Table) Add(hash uint64, key string) (Record, State) {
 // that has none, if its group has memory for one. If the group would have to make
 // memory first, the State is Absent, and Add does so.
 func (t *Table) LockOrAddAt(h Hint, hash uint64, key string) (Record, State) {
-	before := h.state()
 	r, state := t.search(h, hash, key)
 	if state == Found {
 		return r, Found
@@ -192,7 +191,7 @@ func (t *Table) LockOrAddAt(h Hint, hash uint64, key string) (Record, State) {
 			return r, state
 		}
 	}
-	return t.add(place{r, before}, hash, key, false)
+	return t.add(place{r, h.state}, hash, key, false)
 }
 
 // A place is where a search ended that began when the group had that state.
