@@ -211,12 +211,12 @@ func (c *Cache[V]) hash(key string) uint64 { return c.detector.tables[c.rule].Ha
 
 // count counts a use of key now, and returns until when it is hot.
 func (c *Cache[V]) count(key string) (hash uint64, now, until int64) {
-	stored := c.detector.stored(key)
-	u := c.detector.use(c.rule, stored)
-	now = c.detector.now()
 	var edge Edge
-	_, until, _ = u.count(now, key, stored, 1, &edge)
-	return c.hash(key), now, until
+	counted, _ := c.detector.count(c.rule, unread, key, 1, &edge)
+	if hash = counted.hash; len(key) > maxWhole {
+		hash = c.hash(key)
+	}
+	return hash, counted.now, counted.until
 }
 
 // call calls Load for a hot key. It runs in a goroutine of its own, where a panic

@@ -158,14 +158,9 @@ func (d *Detector) add(now int64, e *match.Event, n uint64, dst []Edge) []Edge {
 		if !ok {
 			continue
 		}
-		key := viewed(b)
-		stored := d.stored(key)
-		u := d.use(i, stored)
-		if now == unread {
-			now = d.now()
-		}
 		var edge Edge
-		if hot, _, _ := u.count(now, key, stored, n, &edge); hot {
+		c, _ := d.count(i, now, viewed(b), n, &edge)
+		if now = c.now; c.hot {
 			dst = append(dst, edge)
 		}
 	}
@@ -195,16 +190,11 @@ func (d *Detector) addKey(now int64, rule, key string, n uint64, edge *Edge) (ho
 	if !ok {
 		return false, unknownRule(rule)
 	}
-	stored := d.stored(key)
-	u := d.use(i, stored)
-	if now == unread {
-		now = d.now()
+	c, err := d.count(i, now, key, n, edge)
+	if !c.hot && c.now < c.until {
+		edge.Until = nanos(c.until)
 	}
-	hot, until, err := u.count(now, key, stored, n, edge)
-	if !hot && now < until {
-		edge.Until = nanos(until)
-	}
-	return hot, err
+	return c.hot, err
 }
 
 // Errors of events that were not counted, and of keys that cannot be made hot.
@@ -240,9 +230,12 @@ func (d *Detector) SetHot(rule, key string, until time.Time) error {
 		return errKeyTooLong
 	}
 	stored := d.stored(key)
-	u := d.use(i, stored)
-	rec, ok := table.add(&u, stored, len(key) > maxWhole, d.now())
-	if !ok {
+	hash := table.Hash(stored)
+	rec, state := table.LockOrAddAt(table.Prefetch(hash), hash, stored)
+	if state != keytable.Found {
+		rec, state = table.begin(rec, state, hash, stored, len(key) > maxWhole, d.now())
+	}
+	if state == keytable.NoMemory {
 		return ErrNoMemory
 	}
 	defer rec.Unlock()

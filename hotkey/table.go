@@ -142,57 +142,19 @@ func (t *table) list(key string, never bool) {
 	}
 }
 
-// add returns the locked record of u's key at now, which it adds if there is none. ok is
-// false if there is no memory for it.
-func (t *table) add(u *use, key string, digest bool, now int64) (r keytable.Record, ok bool) {
-	r, state := t.LockOrAddAt(u.hint, u.hash, key)
-	if state == keytable.Found {
-		return r, true
-	}
+// begin ends LockOrAddAt, which has returned r and state for a key that had no record. If
+// there is no memory for one, the State is NoMemory.
+func (t *table) begin(r keytable.Record, state keytable.State, hash uint64, key string, digest bool, now int64) (keytable.Record, keytable.State) {
 	if now > t.newest.Load() {
 		t.newest.Store(now)
 	}
 	if state == keytable.Absent {
-		r, state = t.Add(u.hash, key)
+		r, state = t.Add(hash, key)
 	}
 	if state == keytable.Added && digest {
 		r.SetFlag()
 	}
-	return r, state != keytable.NoMemory
-}
-
-// count counts n events of the key of rec at now, or at the newest time of the key
-// if that is later. It sets the edge, without its key, if the key becomes hot, and
-// returns the end of its last hold. sweep says that there was no memory for all events,
-// and that it is time for a Sweep, without the record locked.
-func (t *table) count(rec keytable.Record, hash uint64, now int64, n uint64, edge *Edge) (hot, sweep bool, until int64) {
-	r, c, w := t.rule, &t.counts[hash>>60], rec.Words()
-	window := w[wordWindow:]
-	c.events.Add(n)
-	newest := t.window.Newest(window, t.blocks)
-	if newest == math.MinInt64 {
-		newest = t.expired.Load()
-	}
-	if now < newest {
-		now = newest
-		c.late.Add(n)
-	}
-	used, kept := t.window.Count(window, t.blocks, now, n)
-	if !kept {
-		sweep = c.lost.Add(1)%sweepEvery == 0
-	}
-	until = keytable.Time(w[wordUntil])
-	if used < r.Threshold || now < until { // the lower bound is used or less
-		return false, sweep, until
-	}
-	lo, hi := t.window.Bounds(window, t.blocks, now)
-	if lo < r.Threshold {
-		return false, sweep, until
-	}
-	*edge = Edge{Rule: r.Name, Time: nanos(now), First: w[wordUntil] == 0, Lo: lo, Hi: t.upper(hash, now, hi)}
-	until = now + int64(r.hold())
-	edge.Until, w[wordUntil] = nanos(until), keytable.Stamp(until)
-	return true, sweep, until
+	return r, state
 }
 
 // upper returns hi and what the key may have counted before it was evicted.
