@@ -13,7 +13,8 @@ import (
 // do; the faster ones do more. It reports wait-%, how much of the time of all
 // cores threads of this process were ready and had none: above a few per cent
 // the figure is one of the neighbours', and to be taken again. Goroutines that
-// wait for a lock make it rise, too.
+// wait for a lock make it rise, too. cpu-ns/op is the processor time of an operation,
+// which says more than its time where neighbours use the cores.
 func Parallel(b *testing.B, goroutines int, worker func(i int) func(n int)) {
 	b.ReportAllocs()
 	var left atomic.Int64
@@ -37,13 +38,16 @@ func Parallel(b *testing.B, goroutines int, worker func(i int) func(n int)) {
 		})
 	}
 	ready.Wait()
-	waited, began := waiting(), time.Now()
+	ran, waited, ok := threads()
+	began := time.Now()
 	b.ResetTimer()
 	close(start)
 	done.Wait()
 	b.StopTimer()
 	wall := time.Since(began) * time.Duration(runtime.GOMAXPROCS(0))
-	if waited >= 0 && wall > 0 {
-		b.ReportMetric(100*float64(waiting()-waited)/float64(wall), "wait-%")
+	if ok && wall > 0 {
+		nowRan, nowWaited, _ := threads()
+		b.ReportMetric(100*float64(nowWaited-waited)/float64(wall), "wait-%")
+		b.ReportMetric(float64(nowRan-ran)/float64(b.N), "cpu-ns/op")
 	}
 }

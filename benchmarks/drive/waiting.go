@@ -7,22 +7,19 @@ import (
 	"time"
 )
 
-// waiting returns how long the threads of this process have been ready to run
-// without a core, as Linux counts it, or -1 where it does not.
-func waiting() (sum time.Duration) {
+// threads returns how long the threads of this process have run, and how long they have
+// been ready to run without a core, as Linux counts it. ok is false where it does not.
+func threads() (ran, waited time.Duration, ok bool) {
 	names, _ := filepath.Glob("/proc/self/task/*/schedstat")
-	if len(names) == 0 {
-		return -1
-	}
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			continue // the thread has ended
 		}
-		var ran, waited time.Duration
-		if _, err := fmt.Sscan(string(text), &ran, &waited); err == nil {
-			sum += waited
+		var r, w time.Duration
+		if _, err := fmt.Sscan(string(text), &r, &w); err == nil {
+			ran, waited, ok = ran+r, waited+w, true
 		}
 	}
-	return sum
+	return ran, waited, ok
 }
