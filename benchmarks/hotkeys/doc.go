@@ -5,6 +5,6 @@
 // The rows get the same keys in the same order, and do not do the same. The peers
 // keep k names and estimates of their counts; they have no clock and no lock, so their
 // user has to say when time passes, and to lock them if there are several goroutines,
-// as the rows do on more than one core. Ours keep all keys, read the clock, may be used
+// as the rows do on more than one core, and one row of aegis always. Ours keep all keys, read the clock, may be used
 // by all goroutines, and report each key that reaches a threshold in the span.
 package hotkeys

@@ -34,6 +34,7 @@ func Rows() []Row {
 		{"hotkey.AddKey", func(_, _ int, _ bool) Counter { return newAddKey(500) }},
 		{"hotkey.AddKey,times", func(_, _ int, _ bool) Counter { return newAddKey(hotkey.ExactThreshold) }},
 		{"aegis", newAegis},
+		{"aegis,mutex", func(k, n int, _ bool) Counter { return newAegis(k, n, true) }}, // as its package hotkey does
 	}
 }
 
