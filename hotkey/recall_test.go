@@ -188,8 +188,8 @@ type namedFlood struct {
 	flood
 }
 
-// floods returns the floods of the test. The short form has a sixty-fourth of all but
-// the times.
+// floods returns the floods of the test. But for the long form they have a sixty-fourth of
+// all but the times, and in the short form there are two.
 func floods() []namedFlood {
 	scale, cold, first := 64, 40_000, 40_000
 	if longTests() {
@@ -204,7 +204,7 @@ func floods() []namedFlood {
 		change(&f)
 		return namedFlood{name, f}
 	}
-	return []namedFlood{
+	all := []namedFlood{
 		changed("all along", func(f *flood) { f.cold, f.late = first, false }),
 		changed("half late", func(*flood) {}),
 		changed("times", func(f *flood) { f.threshold = 128 }),
@@ -213,6 +213,10 @@ func floods() []namedFlood {
 		changed("ten times as many", func(f *flood) { f.rate, f.cold = 10*f.rate, 4*f.cold }),
 		changed("three rules", func(f *flood) { f.rules = 3 }),
 	}
+	if testing.Short() {
+		return all[:2]
+	}
+	return all
 }
 
 // In a flood of keys that come once, more than there is memory for, all busy keys
