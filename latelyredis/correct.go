@@ -69,6 +69,14 @@ func (s *Store) Settle(ctx context.Context, st *settlement) error {
 			continue
 		}
 		at, resets := unmark(sub.Mark)
+		if admitted := sub.Mark == 0; admitted { // without a time that Redis knows
+			if what == correctRefund && s.takeBack(&l.rules[sub.Outcome.Rule], sub.Key, amount) {
+				continue
+			}
+			if resets = anyResets; what == correctRefund {
+				what = correctOldest
+			}
+		}
 		c := s.correction(l, what, amount, at, resets, sub.Outcome.Rule, sub.Key)
 		calls = append(calls, &c)
 	}
@@ -97,6 +105,9 @@ func (s *Store) Adjust(ctx context.Context, a *adjustment) error {
 	}
 	what := [...]byte{store.Charge: correctCharge, store.Refund: correctOldest, store.Reset: correctReset}[a.Change]
 	c := s.correction(l, what, a.N, 0, anyResets, a.Rule, a.Key)
+	if a.Change == store.Reset {
+		s.forgetPending(&l.rules[a.Rule], a.Key)
+	}
 	now, taken, err := s.correct(ctx, l, &c)
 	if err == nil {
 		a.Now, a.Taken = now*1000, taken

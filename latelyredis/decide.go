@@ -30,6 +30,7 @@ const (
 	askRefused  = 2 // a rule of another subject refuses
 	askWithdraw = 4 // take back first what was charged before
 	askBanned   = 8 // an enforced ban of another subject holds
+	askMerge    = 16
 )
 
 // errAnswer is the error of an answer that is not one of the scripts'.
@@ -63,14 +64,14 @@ func (s *Store) Decide(ctx context.Context, batch []*request) {
 }
 
 // DecideKnown implements the store of a Limiter: it decides about an event that a ban or
-// a refusal refuses which this node knows of.
+// a refusal refuses which this node knows of, or that it was granted to admit.
 func (s *Store) DecideKnown(r *request) bool {
 	l := s.layout.Load()
 	return r.Set == l.set && s.decideKnown(l, r)
 }
 
 func (s *Store) decideKnown(l *layout, r *request) bool {
-	return s.copied && (s.refuseBanned(l, r, false) || s.refuseKnown(l, r))
+	return s.copied && (s.refuseBanned(l, r, false) || s.refuseKnown(l, r) || s.batched && !s.closed.Load() && s.admitKnown(l, r))
 }
 
 // finish gives the requests of groups their answers.
@@ -91,6 +92,7 @@ func (s *Store) finish(l *layout, groups []*group) {
 	}
 	if s.copied {
 		s.rememberRefusals(l, groups)
+		s.grantAnswers(l, groups)
 	}
 }
 

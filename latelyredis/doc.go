@@ -35,6 +35,13 @@
 // trips, except under a rule that bans or that counts what it refuses. What another node has given
 // back ends refusals here within half a second.
 //
+// # Batched
+//
+// With Config.Batched, a node admits events by itself, up to a part of what Redis has said is left of
+// the limit, and tells Redis some milliseconds later. Such a decision takes less than a microsecond. All
+// nodes together admit at most an eighth of the limit more than without it; docs/redis.md derives the
+// bound. What is near the limit is decided by Redis.
+//
 // # Bans
 //
 // The ban of a key is in the record of its rule, and is judged and begun by the script that

@@ -124,3 +124,46 @@ func (s *Store) RememberRefusal(key string, micros int64) (known bool, n int) {
 	s.rememberRefusal(rl, g, sub)
 	return known, rl.refused.Len()
 }
+
+// Merge sends what s has admitted, as a goroutine does after some milliseconds, and reports whether
+// all of it was answered.
+func (s *Store) Merge(ctx context.Context) bool { return s.merge(ctx) }
+
+// SpoilGrants calls spoil with all grants: how much may be admitted, is pending, and was left.
+func (s *Store) SpoilGrants(spoil func(allows, pending, left *uint64)) {
+	for _, rl := range s.layout.Load().rules {
+		if rl.grants == nil {
+			continue
+		}
+		for _, r := range rl.grants.All() {
+			w := r.Words()
+			spoil(&w[grantAllows], &w[grantPending], &w[grantLeft])
+		}
+	}
+}
+
+// LoseAnswers makes every second answer to several commands, or one, be lost from now on, or no more.
+func (s *Store) LoseAnswers(lose bool) {
+	if l, ok := s.conn.(*lossy); ok {
+		s.conn = l.conn
+	}
+	if lose {
+		s.conn = &lossy{conn: s.conn}
+	}
+}
+
+// lossy loses every second answer.
+type lossy struct {
+	conn
+	n int
+}
+
+func (l *lossy) run(ctx context.Context, commands []command) []reply {
+	replies := l.conn.run(ctx, commands)
+	if l.n++; l.n%2 == 1 {
+		for i := range replies {
+			replies[i] = reply{err: context.DeadlineExceeded}
+		}
+	}
+	return replies
+}

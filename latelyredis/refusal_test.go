@@ -26,13 +26,13 @@ type fleet struct {
 	reserved  []*ratelimit.Reservation
 }
 
-func newFleet(t testing.TB, s *server, rules *ratelimit.Set) *fleet {
+func newFleet(t testing.TB, s *server, rules *ratelimit.Set, config latelyredis.Config) *fleet {
 	t.Helper()
 	f := &fleet{rules: rules}
 	start := time.Now().UnixMicro()
 	f.now.Store(start)
 	f.node.Store(start - 5_000_000)
-	client, shared := s.client(t), prefixed()
+	client := s.client(t)
 	limiter := func(store *latelyredis.Store, err error) *ratelimit.Limiter {
 		t.Helper()
 		if err != nil {
@@ -45,7 +45,7 @@ func newFleet(t testing.TB, s *server, rules *ratelimit.Set) *fleet {
 		return l
 	}
 	for range 3 {
-		store, err := latelyredis.NewKnowing(client, rules, shared, &f.now, &f.node)
+		store, err := latelyredis.NewKnowing(client, rules, config, &f.now, &f.node)
 		f.stores, f.limiters = append(f.stores, store), append(f.limiters, limiter(store, err))
 	}
 	f.exact = limiter(latelyredis.NewAt(client, rules, prefixed(), &f.now))
@@ -209,7 +209,7 @@ func TestRefusalsLockstep(t *testing.T) {
 		if spoil != nil {
 			rules = []ratelimit.Rule{plain}
 		}
-		f = newFleet(t, s, set(t, rules...))
+		f = newFleet(t, s, set(t, rules...), prefixed())
 		return f, f.run(t, rnd, steps, spoil)
 	}
 	known := 0
@@ -251,7 +251,7 @@ func TestRefusalsLockstep(t *testing.T) {
 // told each other, and is over then, or when nothing was heard for a second.
 func TestRefusalsAreTold(t *testing.T) {
 	for _, silent := range []bool{false, true} {
-		f := newFleet(t, redis(t), set(t, limited("r", match.MustKey("path"), ratelimit.Exact, 1)))
+		f := newFleet(t, redis(t), set(t, limited("r", match.MustKey("path"), ratelimit.Exact, 1)), prefixed())
 		refused := func() bool {
 			r := &latelyredis.Request{Set: f.rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}
 			if f.stores[0].Decide(context.Background(), []*latelyredis.Request{r}); r.Err != nil {

@@ -78,6 +78,7 @@ type rule struct {
 	shadow         bool
 	countsRefusals bool
 	refused        *keytable.Table // see refusal.go; nil if refusals have to reach Redis
+	grants         *keytable.Table // see grant.go; nil if Redis decides
 }
 
 // A calendar is a limit whose periods depend on a time zone, which a script cannot know.

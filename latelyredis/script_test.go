@@ -45,7 +45,7 @@ func undeclared(script string) (wrong []string) {
 	for _, command := range []string{"ZRANGEBYSCORE", "ZREM", "ZSCORE", "ZADD", "ZREVRANGE", "PEXPIRE"} {
 		allowed = append(allowed, command+"', bans")
 	}
-	allowed = append(allowed, "INFO', 'memory'", "HDEL', details", "HSET', details", "HGET', details", "PEXPIRE', details", "XADD', changes", "XRANGE', changes", "XREVRANGE', changes", "ZADD', nodes", "ZREMRANGEBYSCORE', nodes", "ZCARD', nodes", "PEXPIRE', nodes", "PEXPIRE', changes", "GET', returns", "SET', returns")
+	allowed = append(allowed, "INFO', 'memory'", "HDEL', details", "HSET', details", "HGET', details", "PEXPIRE', details", "XADD', changes", "XRANGE', changes", "XREVRANGE', changes", "ZADD', nodes", "ZREMRANGEBYSCORE', nodes", "ZCARD', nodes", "PEXPIRE', nodes", "PEXPIRE', changes", "GET', returns", "SET', returns", "GET', marker", "SET', marker")
 	for _, call := range regexp.MustCompile(`redis\s*\.\s*(\w+)\s*\(\s*'?([^)]*)`).FindAllStringSubmatch(script, -1) {
 		if call[1] != "call" || !slices.ContainsFunc(allowed, func(a string) bool { return strings.HasPrefix(call[2], a) }) {
 			wrong = append(wrong, call[0])

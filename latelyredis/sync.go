@@ -36,6 +36,9 @@ func (s *Store) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop, s.copied = stop, true
 	s.running.Store(true)
+	if s.batched {
+		s.startMerging(ctx)
+	}
 	s.background.Go(func() {
 		tick := time.NewTicker(syncEvery)
 		defer tick.Stop()
@@ -65,6 +68,7 @@ func (s *Store) farewell() {
 // Close ends what the store runs in the background and waits for it. It does not close the
 // client. Decisions after it go to Redis, but bans of other nodes are not learned any more.
 func (s *Store) Close() {
+	s.closed.Store(true)
 	s.running.Store(false)
 	s.stop()
 	s.background.Wait()

@@ -136,16 +136,21 @@ func rowsOf(plain *goredis.Client, pipelined rueidis.Client) (rows []*row, err e
 		a    ratelimit.Algorithm
 		n    uint64
 		keys int
+
+		batched bool
 	}{
-		{"gcra 1000/min", ratelimit.GCRA, 1000, manyKeys},
-		{"two-bucket 1000/min", ratelimit.TwoBucket, 1000, manyKeys},
-		{"weighted 1000/min, 60 slots", ratelimit.Weighted, 1000, manyKeys},
-		{"sliding 1000/min, 60 slots", ratelimit.Sliding, 1000, 1000},
-		{"sliding 100/min, times", ratelimit.Sliding, 100, manyKeys},
-		{"sliding 100/min, times", ratelimit.Sliding, 100, 1},
-		{"gcra 1000/min", ratelimit.GCRA, 1000, 1},
+		{"gcra 1000/min", ratelimit.GCRA, 1000, manyKeys, false},
+		{"two-bucket 1000/min", ratelimit.TwoBucket, 1000, manyKeys, false},
+		{"weighted 1000/min, 60 slots", ratelimit.Weighted, 1000, manyKeys, false},
+		{"sliding 1000/min, 60 slots", ratelimit.Sliding, 1000, 1000, false},
+		{"sliding 100/min, times", ratelimit.Sliding, 100, manyKeys, false},
+		{"sliding 100/min, times", ratelimit.Sliding, 100, 1, false},
+		{"gcra 1000/min", ratelimit.GCRA, 1000, 1, false},
+		{"sliding 10^7/min, batched", ratelimit.Sliding, 10_000_000, 1000, true},
+		{"sliding 10^7/min, batched", ratelimit.Sliding, 10_000_000, 100, true},
+		{"gcra 10^9/min, batched", ratelimit.GCRA, 1_000_000_000, 1, true},
 	} {
-		r, err := ours(pipelined, c.name, c.a, c.n, c.keys, len(rows))
+		r, err := ours(pipelined, c.name, c.a, c.n, c.keys, c.batched, len(rows))
 		if err != nil {
 			return nil, err
 		}
@@ -155,7 +160,7 @@ func rowsOf(plain *goredis.Client, pipelined rueidis.Client) (rows []*row, err e
 }
 
 // ours is a row of a Limiter over latelyredis.
-func ours(client rueidis.Client, name string, a ratelimit.Algorithm, n uint64, keys, i int) (*row, error) {
+func ours(client rueidis.Client, name string, a ratelimit.Algorithm, n uint64, keys int, batched bool, i int) (*row, error) {
 	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
 		Name: "per-client", Key: match.MustKey("client"), Algorithm: a, Limits: []ratelimit.Limit{{N: n, Span: time.Minute}},
 		OnStoreFailure: ratelimit.FailClosed,
@@ -163,7 +168,7 @@ func ours(client rueidis.Client, name string, a ratelimit.Algorithm, n uint64, k
 	if err != nil {
 		return nil, err
 	}
-	store, err := latelyredis.New(client, set, latelyredis.Config{Prefix: fmt.Sprintf("row%d:", i)})
+	store, err := latelyredis.New(client, set, latelyredis.Config{Prefix: fmt.Sprintf("row%d:", i), Batched: batched})
 	if err != nil {
 		return nil, err
 	}

@@ -68,6 +68,10 @@ type Config struct {
 	// StoreTimeout bounds each call of Store; 0 means 20 ms.
 	StoreTimeout time.Duration
 
+	// StoreBatched has the server admit events by itself and tell Store some milliseconds
+	// later, see latelyredis.Config.
+	StoreBatched bool
+
 	// EventTime makes the server judge by the times of events, which CHECK and
 	// /v1/check then take from admins, instead of by its clock: to compare with
 	// replay. It cannot be combined with Data.

@@ -87,7 +87,7 @@ func storeOptions(url string) (rueidis.ClientOption, error) {
 // validStore returns what is wrong with the settings of the store.
 func (c *Config) validStore() error {
 	if c.Store == "" {
-		if c.StoreCA != "" || c.StoreCert != "" || c.StoreKey != "" || c.StorePrefix != "" || c.StoreTimeout != 0 {
+		if c.StoreCA != "" || c.StoreCert != "" || c.StoreKey != "" || c.StorePrefix != "" || c.StoreTimeout != 0 || c.StoreBatched {
 			return errors.New("store: missing: must be set where another setting of the store is")
 		}
 		return nil
@@ -113,7 +113,7 @@ func (c *Config) validStore() error {
 // newSharedStore returns the store of c, which is valid. It does not connect.
 func newSharedStore(c *Config, log *slog.Logger) *sharedStore {
 	o, _ := storeOptions(c.Store)
-	s := &sharedStore{options: o, config: latelyredis.Config{Prefix: c.StorePrefix}, log: slog.New(loglimit.New(log.Handler()))}
+	s := &sharedStore{options: o, config: latelyredis.Config{Prefix: c.StorePrefix, Batched: c.StoreBatched}, log: slog.New(loglimit.New(log.Handler()))}
 	if o.TLSConfig != nil {
 		s.options.DialCtxFn = s.dialTLS
 	}

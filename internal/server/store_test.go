@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -203,6 +204,31 @@ func TestStartWithoutStore(t *testing.T) {
 	}
 }
 
+// TestStoreBatched has servers admit by themselves: many commands take fewer scripts, and another server
+// learns of them.
+func TestStoreBatched(t *testing.T) {
+	redis := redistest.Own(t)
+	p := redis.Watch(t)
+	batched := func(c *Config) { c.StoreBatched = true }
+	left, right := newNode(t, "redis://"+p.Addr, batched), newNode(t, "unix://"+redis.Socket())
+	for _, n := range []*node{left, right} {
+		n.write("version: 1\nlimits:\n  - {name: many, key: client, limit: 60000 per 1h}\n")
+		if got := n.resp("RULES RELOAD"); strings.HasPrefix(got, "-") {
+			t.Fatal(got)
+		}
+	}
+	eventually(t, "200 commands take fewer than 100 scripts", func() bool {
+		before := p.Scripts()
+		left.resp(slices.Repeat([]string{"TAKE many 192.0.2.7"}, 200)...)
+		return p.Scripts()-before < 100
+	})
+	eventually(t, "the other server knows of them", func() bool {
+		_, text := posted(t, right.url+"/v1/take", `{"rule":"many","key":"192.0.2.7"}`)
+		var d api.Decision
+		return json.Unmarshal([]byte(text), &d) == nil && d.Remaining < 60000-200
+	})
+}
+
 // TestStoreUser uses the ACL user of the documentation, and a wrong password, which is in no
 // log and no answer.
 func TestStoreUser(t *testing.T) {
@@ -258,6 +284,7 @@ func TestStoreSettings(t *testing.T) {
 		{Config{Store: "redis://u:pa/ss@host"}, "store: must be the URL of Redis or Valkey"},
 		{Config{Store: "http://u:ss@host"}, "store: must be the URL"},
 		{Config{StorePrefix: "x:"}, "store: missing"},
+		{Config{StoreBatched: true}, "store: missing"},
 		{Config{Store: "redis://h", StoreCA: "f"}, "store-ca and store-cert: set for a store without TLS"},
 		{Config{Store: "rediss://h", StoreCert: "f"}, "store-cert and store-key: one is missing"},
 		{Config{Store: "redis://h", EventTime: true}, "event-time and store: both set"},

@@ -1,12 +1,24 @@
 -- KEYS: the records of a subject. ARGV: the cost and flags, the rule of each key, and
 -- with the flag 4 the time, and of each key the number of resets and whether the ban has
--- counted, of a charge to be withdrawn.
+-- counted, of a charge to be withdrawn. With the flag 16, the cost is 0, and there are one
+-- record, the number of the last merge of a node, and behind the rule what the node has admitted and
+-- the number of this merge: it is charged once, however often it is sent.
 local cost, flags = unpack_('>I7B', ARGV[1])
-local peek, refused, banned = flags % 2 == 1, flags % 4 >= 2, flags % 16 >= 8
+local peek, refused, banned, merge = flags % 2 == 1, flags % 4 >= 2, flags % 16 >= 8, flags >= 16
 local again = refused -- this event has been judged, and rules of another subject refuse it
 
-local records, answer = openAll(1)
+local records, answer = openAll(1, merge and 1 or #KEYS)
 if not records then return answer end
+
+if merge then
+  local amount, from = unpack_('>I7', ARGV[3])
+  local told, marker = sub(ARGV[3], from), KEYS[2]
+  if redis.call('GET', marker) ~= told then
+    charge(records[1], amount)
+    records[1].changed = true
+    redis.call('SET', marker, told, 'PX', 60000)
+  end
+end
 
 if flags % 8 >= 4 then
   local withdrawn = ARGV[#KEYS + 2]

@@ -62,12 +62,12 @@ local function readRecord(r)
   return same or n == 0
 end
 
--- openAll reads the records of all keys, and sets now to the time to judge at: the
+-- openAll reads the records of so many keys, and sets now to the time to judge at: the
 -- newest of them, unless the clock was set back since. It returns nil and an answer
 -- for the caller if this script cannot judge them.
-local function openAll(first)
+local function openAll(first, count)
   local records, newest, whole = {}, now, true
-  for i = 1, #KEYS do
+  for i = 1, count do
     local r = readRule(KEYS[i], ARGV[first + i])
     records[i] = r
     whole = readRecord(r) and whole

@@ -1,0 +1,296 @@
+package latelyredis_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/latelyredis"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// batched is the Config of a store that admits by itself.
+func batched() latelyredis.Config {
+	c := prefixed()
+	c.Batched = true
+	return c
+}
+
+// A load is nodes with Batched under random events of one key.
+type load struct {
+	*fleet
+	limit ratelimit.Limit
+	times []int64 // of what was admitted, in microseconds
+	alone int     // how many of these without a round trip
+}
+
+func newLoad(t testing.TB, rnd *rand.Rand) *load {
+	t.Helper()
+	a := []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact}[rnd.IntN(2)]
+	r := limited("r", match.MustKey("path"), a, []uint64{10, 50, 100, 128, 129, 300, 1000}[rnd.IntN(7)])
+	return &load{fleet: newFleet(t, redis(t), set(t, r), batched()), limit: r.Limits[0]}
+}
+
+// bound is how much nodes admit in a window at most.
+func (l *load) bound() int {
+	nodes := uint64(len(l.stores))
+	return int(l.limit.N + nodes*(l.limit.N/(8*nodes)))
+}
+
+// run does random things for some windows, with all nodes spoiled before each.
+func (l *load) run(t testing.TB, rnd *rand.Rand, spoil func(*latelyredis.Store)) {
+	t.Helper()
+	span := l.limit.Span.Microseconds()
+	for range 150 {
+		s := l.stores[rnd.IntN(len(l.stores))]
+		switch rnd.IntN(8) {
+		case 0:
+			s.LoseAnswers(true)
+			s.Merge(context.Background())
+			s.LoseAnswers(false)
+		case 1, 2:
+			if s.Merge(context.Background()); !s.Merge(context.Background()) { // what waited for what was sent again
+				t.Fatal("admissions are not sent")
+			}
+		case 3:
+			l.pass(rnd.Int64N(span / 8))
+			l.sync(t)
+		}
+		if spoil != nil {
+			spoil(s)
+		}
+		for range rnd.Uint64N(l.limit.N/4 + 2) {
+			r := &latelyredis.Request{Set: l.rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}
+			known := s.DecideKnown(r)
+			if !known {
+				s.Decide(context.Background(), []*latelyredis.Request{r})
+			}
+			switch {
+			case r.Err != nil:
+				t.Fatal(r.Err)
+			case r.Subjects[0].Outcome.Refused:
+				l.pass(rnd.Int64N(3))
+			default:
+				l.times = append(l.times, l.now.Load())
+				if known {
+					l.alone++
+				}
+			}
+		}
+	}
+}
+
+// most returns the most admissions in a window.
+func (l *load) most() (most int) {
+	first := 0
+	for i, at := range l.times {
+		for l.times[first] <= at-l.limit.Span.Microseconds() {
+			first++
+		}
+		most = max(most, i+1-first)
+	}
+	return most
+}
+
+// TestBatchedBound admits random events by three nodes with Batched, which merge at random times and
+// lose answers: no window has more than the bound. Nodes that take all that is left for themselves, or
+// whose admissions are not counted, are found out.
+func TestBatchedBound(t *testing.T) {
+	rounds := 60
+	if testing.Short() {
+		rounds = 15
+	}
+	rnd := rand.New(rand.NewPCG(randtest.Seed(t), 0))
+	alone, above := 0, 0
+	for range rounds {
+		l := newLoad(t, rnd)
+		l.run(t, rnd, nil)
+		most := l.most()
+		if most > l.bound() {
+			t.Fatalf("%d in a window of %+v, want %d at most", most, l.limit, l.bound())
+		}
+		alone += l.alone
+		if most > int(l.limit.N) {
+			above++
+		}
+	}
+	if alone < rounds || above == 0 {
+		t.Errorf("%d events were admitted without a round trip, and in %d of %d rounds more than the limit, want more", alone, above, rounds)
+	}
+	for name, spoil := range map[string]func(allows, pending, left *uint64){
+		"take all that is left":      func(allows, _, left *uint64) { *allows = *left },
+		"do not count what they did": func(_, pending, _ *uint64) { *pending = 0 },
+	} {
+		found := false
+		for i := 0; i < 10*rounds && !found; i++ {
+			l := newLoad(t, rnd)
+			l.run(t, rnd, func(s *latelyredis.Store) { s.SpoilGrants(spoil) })
+			found = l.most() > l.bound()
+		}
+		if !found {
+			t.Errorf("nodes that %s are not found out", name)
+		}
+	}
+}
+
+// TestBatchedLoad has goroutines of three nodes take from one limit as fast as they can, with all that
+// runs in the background: they admit the limit, and no more than the bound. Then Redis has counted all.
+func TestBatchedLoad(t *testing.T) {
+	const n, nodes = 20_000, 3
+	r := limited("r", match.MustKey("path"), ratelimit.Sliding, n)
+	r.Limits[0].Span = 24 * time.Hour
+	rules, s, config := set(t, r), redis(t), batched()
+	var stores []*latelyredis.Store
+	for range nodes {
+		stores = append(stores, newStore(t, s.client(t), rules, config))
+	}
+	for _, store := range stores {
+		eventually(t, "each node knows of the others", func() bool { return store.Nodes() == nodes })
+	}
+	var admitted, alone atomic.Int64
+	var all sync.WaitGroup
+	for i := range 4 * nodes {
+		all.Go(func() {
+			for store := stores[i%nodes]; ; {
+				r := &latelyredis.Request{Set: rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}
+				if store.DecideKnown(r) {
+					alone.Add(1)
+				} else if store.Decide(context.Background(), []*latelyredis.Request{r}); r.Err != nil {
+					continue // slow, or away for a moment
+				}
+				if r.Subjects[0].Outcome.Refused {
+					return
+				}
+				admitted.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if a := admitted.Load(); a < n || a > n+nodes*(n/(8*nodes)) || alone.Load() < n/4 {
+		t.Errorf("%d were admitted, %d of them without a round trip, want %d, or an eighth more, many of them without", a, alone.Load(), n)
+	}
+	another := func(s *latelyredis.Store) bool {
+		return s.DecideKnown(&latelyredis.Request{Set: rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "another")}})
+	}
+	ask(t, stores[0], rules, about(0, "another"))
+	if !another(stores[0]) {
+		t.Error("another key is not granted")
+	}
+	for _, store := range stores {
+		store.Close()
+	}
+	if another(stores[0]) {
+		t.Error("a store admits by itself after Close")
+	}
+	quiet, err := latelyredis.NewQuiet(s.client(t), rules, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := ask(t, quiet, rules, about(0, "k"))[0].Outcome
+	if !o.Refused {
+		t.Errorf("%+v after all was told, want it refused", o)
+	}
+}
+
+// TestBatchedOnce loses answers to what is sent: it is sent again, and counted once. What was given
+// back before is not counted, and what is after, is given back.
+func TestBatchedOnce(t *testing.T) {
+	r := limited("r", match.MustKey("path"), ratelimit.Exact, 1000)
+	config := batched()
+	f := newFleet(t, redis(t), set(t, r), config)
+	s, ctx := f.stores[0], context.Background()
+	config.Batched = false
+	exact, err := latelyredis.NewAt(redis(t).client(t), f.rules, config, &f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := func() uint64 { return ask(t, exact, f.rules, about(0, "k"))[0].Outcome.Remaining }
+	take := func() *latelyredis.Request {
+		t.Helper()
+		r := &latelyredis.Request{Set: f.rules, Cost: 3, Subjects: []latelyredis.Subject{about(0, "k")}}
+		if !s.DecideKnown(r) {
+			t.Fatal("the node does not admit by itself")
+		}
+		return r
+	}
+	settle := func(r *latelyredis.Request, actual uint64) {
+		t.Helper()
+		if err := s.Settle(ctx, &latelyredis.Settlement{Set: f.rules, At: r.Now, Charged: 3, Actual: actual, Subjects: r.Subjects}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(t, s, f.rules, about(0, "k"))
+	want := left() - 1 // each look at it takes one
+	take()
+	settled := take()
+	settle(take(), 0)
+	s.LoseAnswers(true)
+	if s.Merge(ctx) {
+		t.Error("a lost answer was not noticed")
+	}
+	take() // while the others are sent again
+	s.LoseAnswers(false)
+	s.Merge(ctx)
+	s.Merge(ctx)
+	if got := left(); got != want-9 {
+		t.Errorf("%d left, want %d: three were admitted, and one of these was sent twice", got, want-9)
+	}
+	settle(settled, 1)
+	if got := left(); got != want-1-7 {
+		t.Errorf("%d left after 2 were given back, want %d", got, want-8)
+	}
+	over := take()
+	settle(over, 10)
+	s.Merge(ctx)
+	if got := left(); got != want-2-7-10 {
+		t.Errorf("%d left after 7 more were charged, want %d", got, want-19)
+	}
+	if n := testing.AllocsPerRun(10, func() { s.DecideKnown(over) }); n > 1 {
+		t.Errorf("%v allocations for an admission", n)
+	}
+	take()
+	if err := s.Adjust(ctx, &latelyredis.Adjustment{Change: latelyredis.Reset, Set: f.rules, Key: []byte("k")}); err != nil {
+		t.Fatal(err)
+	}
+	s.Merge(ctx)
+	if got := left(); got != 999 {
+		t.Errorf("%d left after a reset, want 999", got)
+	}
+}
+
+// TestBatchedRules has rules of which Redis decides about each event, or which it must not be asked
+// about when another one of the event is.
+func TestBatchedRules(t *testing.T) {
+	path := match.MustKey("path")
+	plain := limited("plain", path, ratelimit.Sliding, 1000)
+	hits := limited("other", path, ratelimit.GCRA, 1000)
+	hits.Ban = &ratelimit.Ban{After: 1000, Span: time.Minute, For: time.Minute}
+	refusals := hits
+	refusals.Ban = &ratelimit.Ban{After: 1000, Of: ratelimit.Refusals, Span: time.Minute, For: time.Minute}
+	for name, c := range map[string]struct {
+		rule  ratelimit.Rule
+		alone bool
+	}{
+		"two limits":           {limited("other", path, ratelimit.GCRA, 1000), true},
+		"few left":             {limited("other", path, ratelimit.GCRA, 20), false},
+		"a ban after hits":     {hits, false},
+		"a ban after refusals": {refusals, true},
+		"in flight":            {limited("other", path, ratelimit.InFlight, 1000), false},
+		"a leaky bucket":       {limited("other", path, ratelimit.LeakyBucket, 1000), false},
+	} {
+		f := newFleet(t, redis(t), set(t, plain, c.rule), batched())
+		ask(t, f.stores[0], f.rules, about(0, "k"), about(1, "k"))
+		r := &latelyredis.Request{Set: f.rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k"), about(1, "k")}}
+		if got := f.stores[0].DecideKnown(r); got != c.alone {
+			t.Errorf("%s: admitted without a round trip: %v", name, got)
+		}
+		if o := r.Subjects[0].Outcome; c.alone && (!o.Charged || o.Limit != 1000 || o.Remaining != 998 || o.ResetAfter <= 0) {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}
