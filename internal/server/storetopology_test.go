@@ -59,7 +59,7 @@ func TestStoreInCluster(t *testing.T) {
 // new primary, which has what was counted.
 func TestStoreFailsOver(t *testing.T) {
 	w := redistest.NewWatched(t)
-	n := newNode(t, w.URL())
+	n := newNode(t, w.URL()+"&"+slowStore[1:])
 	n.wantReady(200)
 	for range 2 {
 		if !n.take("closed", "ada") {
