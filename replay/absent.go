@@ -75,6 +75,9 @@ func (e *events) hasNone(field string) bool { return len(e.values[e.run.column(f
 
 // absent returns a sentence that no event has the field, and which fields events can have.
 func (e *events) absent(field string) string {
+	if e.run.Events != nil {
+		return "no event has the field " + field
+	}
 	var fields []string
 	for _, l := range e.run.logs {
 		fields = append(fields, l.format.Fields()...)

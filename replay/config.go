@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/netip"
 	"runtime"
 	"slices"
@@ -25,6 +26,9 @@ type Config struct {
 	// first bytes of a file determine its compression, not its name.
 	Files []string
 	Stdin io.Reader
+
+	// Events, if not nil, is replayed instead of Files. An event is used until the next.
+	Events iter.Seq[*match.Event]
 
 	// Rules are judged together, as by the server. Without them, each of WhatIfs is
 	// judged alone.
@@ -162,6 +166,9 @@ func (c Config) prepare() (*run, error) {
 	for i, path := range r.Files {
 		r.logs = append(r.logs, newLogFile(i, path))
 	}
+	if r.Events != nil {
+		r.logs = append(r.logs, newLogFile(0, ""))
+	}
 	return r, nil
 }
 
@@ -200,7 +207,10 @@ func (r *run) detector(rule *hotkey.Rule) (*hotkey.Detector, error) {
 }
 
 func (c *Config) applyDefaults() error {
-	if len(c.Files) == 0 {
+	if c.Events != nil && len(c.Files) > 0 {
+		return errors.New("Events: must not be given with Files")
+	}
+	if len(c.Files) == 0 && c.Events == nil {
 		return errors.New("no file: must be one or more paths, or - for standard input")
 	}
 	c.Key = cmp.Or(c.Key, "client")

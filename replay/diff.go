@@ -30,64 +30,16 @@ type Difference struct {
 	Events int64      `json:"events"`
 	First  *Epoch     `json:"first,omitempty"`
 	Last   *Epoch     `json:"last,omitempty"`
-	Field  string     `json:"field"` // Config.Key
-	Old    DiffSide   `json:"old"`
-	New    DiffSide   `json:"new"`
 
-	// NewlyRefused is how many events only the new rules refuse, NewlyAllowed how many
-	// only the old rules refuse. Old.Refused + NewlyRefused - NewlyAllowed is New.Refused.
-	NewlyRefused int64 `json:"newly_refused"`
-	NewlyAllowed int64 `json:"newly_allowed"`
-
-	// Keys is the keys with such events, at most Config.Top of them: first those with
-	// the most newly refused events.
-	Keys        []KeyDifference `json:"keys"`
-	KeysLeftOut int64           `json:"keys_left_out,omitempty"`
-
-	// Bans is the keys of rules that are banned for another time in all, at most
-	// Config.Top of them: first those that are banned for longer than before.
-	Bans        []BanDifference `json:"bans"`
-	BansLeftOut int64           `json:"bans_left_out,omitempty"`
+	// Difference lists by Config.Key, at most Config.Top keys and bans.
+	api.Difference
 
 	// Hurt is the protected keys that have newly refused events or are banned for
 	// longer; HurtBans is the bans of protected keys that did not exist or were shorter.
-	Hurt     []KeyDifference `json:"protected_keys_hurt,omitempty"`
-	HurtBans []BanDifference `json:"protected_bans_hurt,omitempty"`
+	Hurt     []api.KeyDifference `json:"protected_keys_hurt,omitempty"`
+	HurtBans []api.BanDifference `json:"protected_bans_hurt,omitempty"`
 
 	Problems []string `json:"problems,omitempty"` // with files, as sentences
-}
-
-// A DiffSide is what one of the rules files does.
-type DiffSide struct {
-	Rules         string  `json:"rules"` // name of the file
-	Allowed       int64   `json:"allowed"`
-	Refused       int64   `json:"refused"`
-	Bans          int64   `json:"bans"`
-	BannedSeconds float64 `json:"banned_seconds"` // of all keys of rules
-}
-
-// A KeyDifference is a key whose events are decided differently.
-type KeyDifference struct {
-	api.Key
-	Events       int64 `json:"events"`
-	OldRefused   int64 `json:"old_refused"`
-	NewRefused   int64 `json:"new_refused"`
-	NewlyRefused int64 `json:"newly_refused"`
-	NewlyAllowed int64 `json:"newly_allowed"`
-}
-
-// A BanDifference is for how long a key of some rules is banned, in all.
-type BanDifference struct {
-	Fields []string `json:"fields"`
-	api.Key
-	OldSeconds float64 `json:"old_seconds"`
-	NewSeconds float64 `json:"new_seconds"`
-}
-
-// Empty reports whether the rules decide all events alike, and ban the same keys for the
-// same time.
-func (d *Difference) Empty() bool {
-	return d.NewlyRefused == 0 && d.NewlyAllowed == 0 && len(d.Bans) == 0
 }
 
 // Diff judges the events of c.Files under c.Old and under c.New, each by itself as [Run]
@@ -113,7 +65,8 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 	if err := e.judgeAll(ctx, judgings); err != nil {
 		return nil, err
 	}
-	d := &Difference{Files: r.Files, Cut: report.Cut, Events: report.Events, Field: r.Key, Keys: []KeyDifference{}, Bans: []BanDifference{}}
+	d := &Difference{Files: r.Files, Cut: report.Cut, Events: report.Events}
+	d.Field, d.Keys, d.Bans = r.Key, []api.KeyDifference{}, []api.BanDifference{}
 	if first, last, ok := e.span(); ok {
 		f, l := epoch(first), epoch(last)
 		d.First, d.Last = &f, &l
@@ -127,8 +80,8 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 }
 
 // side sums up what a rules file does to so many events.
-func (j *judging) side(name string, events int64) DiffSide {
-	s := DiffSide{Rules: name}
+func (j *judging) side(name string, events int64) api.DiffSide {
+	s := api.DiffSide{Rules: name}
 	for _, o := range j.outcomes {
 		if o >= refused {
 			s.Refused++
@@ -149,7 +102,7 @@ func (j *judging) side(name string, events int64) DiffSide {
 func (e *events) diffKeys(d *Difference, judgings []*judging, protected *keyList) {
 	col := e.run.column(e.run.Key)
 	texts, before, after := e.values[col], judgings[0].outcomes, judgings[1].outcomes
-	all := make([]KeyDifference, len(texts)) // by number of the value; 0 is no value
+	all := make([]api.KeyDifference, len(texts)) // by number of the value; 0 is no value
 	for i, id := range e.cols[col] {
 		k, was, is := &all[id], before[i] >= refused, after[i] >= refused
 		k.Events++
@@ -178,7 +131,7 @@ func (e *events) diffKeys(d *Difference, judgings []*judging, protected *keyList
 			d.Hurt = append(d.Hurt, *k)
 		}
 	}
-	byHarm := func(a, b KeyDifference) int {
+	byHarm := func(a, b api.KeyDifference) int {
 		return cmp.Or(cmp.Compare(b.NewlyRefused, a.NewlyRefused), cmp.Compare(b.NewlyAllowed, a.NewlyAllowed),
 			slices.Compare(a.Values(), b.Values()))
 	}
@@ -204,14 +157,14 @@ func (e *events) diffBans(d *Difference, judgings []*judging, protected *keyList
 		if was.long() == is.long() {
 			continue
 		}
-		ban := BanDifference{was.fields, api.KeyOf(was.values...), was.long().Seconds(), is.long().Seconds()}
+		ban := api.BanDifference{Fields: was.fields, Key: api.KeyOf(was.values...), OldSeconds: was.long().Seconds(), NewSeconds: is.long().Seconds()}
 		d.Bans = append(d.Bans, ban)
 		if ban.NewSeconds > ban.OldSeconds && protected.hasAny(was.fields, was.values) {
 			d.HurtBans = append(d.HurtBans, ban)
 		}
 	}
 	d.Old.BannedSeconds, d.New.BannedSeconds = old.Seconds(), changed.Seconds()
-	byHarm := func(a, b BanDifference) int {
+	byHarm := func(a, b api.BanDifference) int {
 		return cmp.Or(cmp.Compare(b.NewSeconds-b.OldSeconds, a.NewSeconds-a.OldSeconds),
 			slices.Compare(a.Fields, b.Fields), slices.Compare(a.Values(), b.Values()))
 	}

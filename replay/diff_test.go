@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"maps"
 	"math"
 	"slices"
@@ -9,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
@@ -72,6 +76,42 @@ func mustDiff(t *testing.T, c replay.DiffConfig) *replay.Difference {
 	return d
 }
 
+// sameOfEvents has the events of the log of c, given one by one, differ as the log does.
+func sameOfEvents(t *testing.T, c replay.DiffConfig, log string, want *replay.Difference) {
+	t.Helper()
+	format, err := accesslog.ParseFormat(c.Format)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser, err := format.NewParser(accesslog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Files, c.Format = nil, ""
+	c.Events = func(yield func(*match.Event) bool) {
+		var ev match.Event
+		for line := range strings.Lines(log) {
+			if parser.Parse([]byte(strings.TrimSuffix(line, "\n")), &ev) && !yield(&ev) {
+				return
+			}
+		}
+	}
+	got := mustDiff(t, c)
+	got.Files = want.Files
+	if a, b := asJSON(t, got), asJSON(t, want); a != b {
+		t.Errorf("of events: %s\nwant %s", a, b)
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // TestDiff compares two random rules files on a random log, and holds what Diff says of
 // each user and each ban to replays of the two by themselves.
 func TestDiff(t *testing.T) {
@@ -92,13 +132,14 @@ func TestDiff(t *testing.T) {
 			Resolution: resolution, FileOrder: rnd.IntN(4) == 0, Cores: 1 + rnd.IntN(4), Top: 1000,
 		}
 		d := mustDiff(t, replay.DiffConfig{Config: c, Old: old, New: changed})
+		sameOfEvents(t, replay.DiffConfig{Config: c, Old: old, New: changed}, string(data), d)
 		before, after := sideOf(t, c, old), sideOf(t, c, changed)
-		want := make(map[string]*replay.KeyDifference)
+		want := make(map[string]*api.KeyDifference)
 		var newly, allowed, oldRefused, newRefused int64
 		for i, m := range ordered(folded, resolution, c.FileOrder) {
 			k := want[m.values["user"]]
 			if k == nil {
-				k = new(replay.KeyDifference)
+				k = new(api.KeyDifference)
 				want[m.values["user"]] = k
 			}
 			was, is := before.decisions[i] == 'D', after.decisions[i] == 'D'
@@ -120,7 +161,7 @@ func TestDiff(t *testing.T) {
 			t.Errorf("%+v; want %d newly refused, %d newly allowed", d, newly, allowed)
 		}
 		delete(want, "")
-		maps.DeleteFunc(want, func(_ string, k *replay.KeyDifference) bool { return k.NewlyRefused+k.NewlyAllowed == 0 })
+		maps.DeleteFunc(want, func(_ string, k *api.KeyDifference) bool { return k.NewlyRefused+k.NewlyAllowed == 0 })
 		for _, k := range d.Keys {
 			w := want[k.Values()[0]]
 			if w == nil || w.Events != k.Events || w.OldRefused != k.OldRefused || w.NewRefused != k.NewRefused || w.NewlyRefused != k.NewlyRefused || w.NewlyAllowed != k.NewlyAllowed {

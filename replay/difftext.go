@@ -4,11 +4,12 @@ import (
 	"io"
 	"strings"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/rules"
 )
 
 // change returns what the new rules change, in words.
-func (b *BanDifference) change() string {
+func change(b *api.BanDifference) string {
 	switch {
 	case b.OldSeconds == 0:
 		return "newly banned"
@@ -42,12 +43,12 @@ func (d *Difference) WriteText(out io.Writer, style TextStyle) error {
 	return w.Flush()
 }
 
-func (w *textWriter) side(name string, s *DiffSide) {
+func (w *textWriter) side(name string, s *api.DiffSide) {
 	w.f("%s: %s refuses %s (%s), and starts %s\n", name, visible(s.Rules), count(s.Refused),
 		percent(s.Refused, s.Allowed+s.Refused), plural(int(s.Bans), "ban", "bans"))
 }
 
-func (w *textWriter) keyDifferences(heading, field string, keys []KeyDifference, leftOut int64) {
+func (w *textWriter) keyDifferences(heading, field string, keys []api.KeyDifference, leftOut int64) {
 	if len(keys) == 0 {
 		return
 	}
@@ -60,14 +61,14 @@ func (w *textWriter) keyDifferences(heading, field string, keys []KeyDifference,
 	w.leftOut(leftOut)
 }
 
-func (w *textWriter) banDifferences(heading string, bans []BanDifference, leftOut int64) {
+func (w *textWriter) banDifferences(heading string, bans []api.BanDifference, leftOut int64) {
 	if len(bans) == 0 {
 		return
 	}
 	w.heading("%s", heading)
 	rows := [][]string{{"key", "by", "old", "new", "change"}}
 	for _, b := range bans {
-		rows = append(rows, []string{keyText(b.Key), strings.Join(b.Fields, ", "), rules.FormatDuration(seconds(b.OldSeconds)), rules.FormatDuration(seconds(b.NewSeconds)), b.change()})
+		rows = append(rows, []string{keyText(b.Key), strings.Join(b.Fields, ", "), rules.FormatDuration(seconds(b.OldSeconds)), rules.FormatDuration(seconds(b.NewSeconds)), change(&b)})
 	}
 	w.table(rows)
 	w.leftOut(leftOut)

@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -71,14 +73,9 @@ func getter(name string) func(*match.Event) []byte {
 
 // parse reads all lines of b.
 func (w *worker) parse(b block) *parsed {
-	p := &parsed{block: b, grain: second, cols: make([][]uint32, len(w.columns)), whole: noSpan, span: w.dated}
+	p := w.newParsed(b)
 	if b.format.Yearless() {
 		p.span = always
-	}
-	guess := len(b.data)/128 + 1
-	p.times = make([]int64, 0, guess)
-	for i := range p.cols {
-		p.cols[i] = make([]uint32, 0, guess)
 	}
 	if len(b.data) > 0 {
 		w.parseLines(p)
@@ -91,6 +88,34 @@ func (w *worker) parse(b block) *parsed {
 	p.data = nil
 	w.run.Progress.Lines.Add(p.lines)
 	return p
+}
+
+// newParsed returns what b will be parsed to, without events.
+func (w *worker) newParsed(b block) *parsed {
+	p := &parsed{block: b, grain: second, cols: make([][]uint32, len(w.columns)), whole: noSpan, span: w.dated}
+	guess := len(b.data)/128 + 1
+	p.times = make([]int64, 0, guess)
+	for i := range p.cols {
+		p.cols[i] = make([]uint32, 0, guess)
+	}
+	return p
+}
+
+// gather returns events as the only block of a file, with a line for each.
+func (w *worker) gather(ctx context.Context, events iter.Seq[*match.Event]) (*parsed, error) {
+	p := w.newParsed(block{end: true})
+	for ev := range events {
+		if p.lines++; p.lines%checkEvery == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if inRange(ev.Time) {
+			w.add(p, ev)
+		} else {
+			p.bad++
+		}
+	}
+	w.number(p)
+	return p, nil
 }
 
 // maxParsers is how many parsers a worker keeps. A log that names its columns again and
@@ -123,9 +148,9 @@ func (w *worker) parseLines(p *parsed) {
 		if w.run.identity != nil {
 			w.run.identity.SetClient(&w.event)
 		}
-		w.add(p)
+		w.add(p, &w.event)
 		for parser.Next(&w.event) {
-			w.add(p)
+			w.add(p, &w.event)
 		}
 	}
 	p.first, p.last, p.dated = parser.Dated()
@@ -146,15 +171,15 @@ func (w *worker) number(p *parsed) {
 	}
 }
 
-// add makes a record of the worker's event, if that is in the cut. The precision of the
-// log, and its first and last time, are of all events.
-func (w *worker) add(p *parsed) {
-	t := w.event.Time.UnixNano()
-	for nanos := uint32(w.event.Time.Nanosecond()); nanos%p.grain != 0; {
+// add makes a record of ev, if that is in the cut. The precision of the log, and its first
+// and last time, are of all events.
+func (w *worker) add(p *parsed, ev *match.Event) {
+	t := ev.Time.UnixNano()
+	for nanos := uint32(ev.Time.Nanosecond()); nanos%p.grain != 0; {
 		p.grain /= 10
 	}
 	p.whole.add(logSpan{t, t})
-	if !p.span.has(t) || !w.where.Holds(&w.event) {
+	if !p.span.has(t) || !w.where.Holds(ev) {
 		p.leftOut++
 		return
 	}
@@ -164,7 +189,7 @@ func (w *worker) add(p *parsed) {
 	}
 	for i, in := range w.columns {
 		var id uint32
-		if v := w.get[i](&w.event); len(v) > 0 { // an empty value is none, as for rules
+		if v := w.get[i](ev); len(v) > 0 { // an empty value is none, as for rules
 			id = in.id(v)
 		}
 		p.cols[i] = append(p.cols[i], id)

@@ -38,6 +38,9 @@ func (r *run) newStream(judge func(context.Context, *timeline) error) *stream {
 
 // read reads all files and judges their events.
 func (s *stream) read(ctx context.Context) error {
+	if s.Events != nil {
+		return s.readEvents(ctx)
+	}
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	s.Progress.Total.Store(totalSize(s.Files))
@@ -76,6 +79,19 @@ func (s *stream) read(ctx context.Context) error {
 	reader.Wait()
 	closer.Wait()
 	if err := cmp.Or(failed, context.Cause(ctx)); err != nil {
+		return err
+	}
+	s.settleHeld()
+	return s.release(ctx, math.MaxInt64)
+}
+
+// readEvents takes over Config.Events and judges them.
+func (s *stream) readEvents(ctx context.Context) error {
+	p, err := s.newWorker().gather(ctx, s.Events)
+	if err != nil {
+		return err
+	}
+	if err := s.take(ctx, p); err != nil {
 		return err
 	}
 	s.settleHeld()

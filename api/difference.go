@@ -1,0 +1,51 @@
+package api
+
+// A Difference is what changes when new rules replace old ones, for the events on which both
+// were judged.
+type Difference struct {
+	Field string   `json:"field" doc:"by which events are listed"`
+	Old   DiffSide `json:"old"`
+	New   DiffSide `json:"new"`
+
+	// Old.Refused + NewlyRefused - NewlyAllowed is New.Refused.
+	NewlyRefused int64 `json:"newly_refused" doc:"events that only the new rules refuse"`
+	NewlyAllowed int64 `json:"newly_allowed" doc:"events that only the old rules refuse"`
+
+	Keys        []KeyDifference `json:"keys" doc:"the keys with such events, first those with the most newly refused events"`
+	KeysLeftOut int64           `json:"keys_left_out,omitempty"`
+	Bans        []BanDifference `json:"bans" doc:"the keys of rules that are banned for another time in all, first those that are banned for longer than before"`
+	BansLeftOut int64           `json:"bans_left_out,omitempty"`
+}
+
+// Empty reports whether the rules decide all events alike, and ban the same keys for the
+// same time.
+func (d *Difference) Empty() bool {
+	return d.NewlyRefused == 0 && d.NewlyAllowed == 0 && len(d.Bans) == 0
+}
+
+// A DiffSide is what one of the rules files does.
+type DiffSide struct {
+	Rules         string  `json:"rules" doc:"name of the file"`
+	Allowed       int64   `json:"allowed"`
+	Refused       int64   `json:"refused"`
+	Bans          int64   `json:"bans" doc:"that began"`
+	BannedSeconds float64 `json:"banned_seconds" doc:"of all keys of rules"`
+}
+
+// A KeyDifference is a key whose events are decided differently.
+type KeyDifference struct {
+	Key
+	Events       int64 `json:"events"`
+	OldRefused   int64 `json:"old_refused"`
+	NewRefused   int64 `json:"new_refused"`
+	NewlyRefused int64 `json:"newly_refused"`
+	NewlyAllowed int64 `json:"newly_allowed"`
+}
+
+// A BanDifference is for how long a key of some rules is banned, in all.
+type BanDifference struct {
+	Fields []string `json:"fields"`
+	Key
+	OldSeconds float64 `json:"old_seconds"`
+	NewSeconds float64 `json:"new_seconds"`
+}
