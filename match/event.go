@@ -2,6 +2,7 @@ package match
 
 import (
 	"bytes"
+	"iter"
 	"slices"
 	"time"
 	"unsafe"
@@ -82,17 +83,27 @@ func (e *Event) GetNamed(name string) []byte {
 // Names returns the names of the fields that e has, the well-known ones first.
 func (e *Event) Names() []string {
 	var names []string
-	for f, v := range e.known {
-		if len(v) > 0 {
-			names = append(names, Field(f).String())
-		}
-	}
-	for i := range e.extra {
-		if len(e.extra[i].value) > 0 {
-			names = append(names, e.extra[i].name)
-		}
+	for name := range e.Fields() {
+		names = append(names, name)
 	}
 	return names
+}
+
+// Fields yields the names and values of the fields that e has, the well-known ones first.
+// The values must not be changed. It does not allocate.
+func (e *Event) Fields() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for f, v := range e.known {
+			if len(v) > 0 && !yield(fieldNames[f], v) {
+				return
+			}
+		}
+		for i := range e.extra {
+			if x := &e.extra[i]; len(x.value) > 0 && !yield(x.name, x.value) {
+				return
+			}
+		}
+	}
 }
 
 // CopyTo makes dst a copy of e that stays valid when the bytes that e was given change. It

@@ -58,15 +58,15 @@ func (q *queue) hold(ev *match.Event) {
 	q.n++
 	e := heldEvent{At: ev.Time.UnixNano(), N: q.n}
 	size := 0
-	names := ev.Names()
-	for _, name := range names {
-		size += len(ev.GetNamed(name))
+	n := 0
+	for _, value := range ev.Fields() {
+		n, size = n+1, size+len(value)
 	}
 	values := make([]byte, 0, size)
-	e.Fields = make([]field, 0, len(names))
-	for _, name := range names {
+	e.Fields = make([]field, 0, n)
+	for name, value := range ev.Fields() {
 		begin := len(values)
-		values = append(values, ev.GetNamed(name)...)
+		values = append(values, value...)
 		e.Fields = append(e.Fields, field{name, values[begin:]})
 	}
 	heap.Push(q, e)

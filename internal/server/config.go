@@ -102,6 +102,10 @@ type Config struct {
 	// that of counters; 0 means a quarter of Memory.
 	MemoryLimit, CounterBudget int64
 
+	// KeepEvents bounds the memory of the last events, on which a draft of the rules can be
+	// tried, in bytes; 0 means that none are kept.
+	KeepEvents int64
+
 	// MaxBans bounds the bans, remembered ones included; 0 means a million.
 	MaxBans int
 
@@ -173,6 +177,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("event-time and data: both set: must be one of them")
 	case c.EventTime && c.Enforce.Any():
 		return c, errors.New("event-time: set with nftables, deny-file, crowdsec or webhook: must be one of them")
+	case c.KeepEvents != 0 && (c.KeepEvents < mib || c.KeepEvents > maxKeepEvents):
+		return c, fmt.Errorf("keep-events: %d bytes: must be 0, or 1MiB to 1GiB", c.KeepEvents)
 	case c.SnapshotEvery < time.Second:
 		return c, fmt.Errorf("snapshot-every: %v: must be 1s or more", c.SnapshotEvery)
 	}

@@ -16,6 +16,9 @@ const (
 	// DefaultMemory is the Memory of a server that is not told otherwise: 1 GiB.
 	DefaultMemory = 1024 * mib
 
+	// maxKeepEvents is the most KeepEvents: some ten million events.
+	maxKeepEvents = 1024 * mib
+
 	// minMemory is the least Memory.
 	minMemory = 256 * mib
 
@@ -45,12 +48,12 @@ func (c *Config) shareMemory() error {
 	if c.MaxConnections == 0 {
 		c.MaxConnections = int(min(defaultConnections, defaultConnections*whole/DefaultMemory))
 	}
-	budgets := c.MemoryLimit + c.CounterBudget + c.callerBudget + c.hotBudget + c.requestBudget
+	budgets := c.MemoryLimit + c.CounterBudget + c.KeepEvents + c.callerBudget + c.hotBudget + c.requestBudget
 	switch least := budgets + whole/8; {
 	case c.Memory == 0:
 		c.Memory = budgets + otherMemory
 	case c.Memory < least:
-		return fmt.Errorf("memory: %d bytes: must be at least %d for a budget of %d and a counter-budget of %d", c.Memory, least, c.MemoryLimit, c.CounterBudget)
+		return fmt.Errorf("memory: %d bytes: must be at least %d for a budget of %d, a counter-budget of %d and keep-events of %d", c.Memory, least, c.MemoryLimit, c.CounterBudget, c.KeepEvents)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func TestMemoryIsShared(t *testing.T) {
 		{"budgets", 0, 1024, 64, [6]int64{1600, 1024, 64, 64, 64, 64}, 10_000, ""},
 		{"all", 1024, 512, 64, [6]int64{1024, 512, 64, 64, 64, 64}, 10_000, ""},
 		{"too little", 255, 0, 0, [6]int64{}, 0, "memory: 267386880 bytes: must be at least 256 MiB"},
-		{"budgets are too large", 512, 512, 64, [6]int64{}, 0, "must be at least 771751936 for a budget of 536870912 and a counter-budget of 67108864"},
+		{"budgets are too large", 512, 512, 64, [6]int64{}, 0, "must be at least 771751936 for a budget of 536870912, a counter-budget of 67108864 and keep-events of 0"},
 	} {
 		in := Config{Memory: c.memory * mib, MemoryLimit: c.budget * mib, CounterBudget: c.counters * mib}
 		out, err := in.withDefaults()

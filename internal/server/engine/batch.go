@@ -100,7 +100,7 @@ func (s *Session) Decide() iter.Seq2[*ratelimit.Decision, error] {
 func (s *Session) decided(now time.Time, q *ratelimit.Query, d *ratelimit.Decision) error {
 	if q.Event != nil {
 		if !q.Peek {
-			s.checked(now, q.Event, d)
+			s.checked(now, q.Event, q.Cost, d)
 		}
 		return nil
 	}

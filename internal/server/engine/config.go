@@ -39,6 +39,10 @@ type Config struct {
 	// share, as counters do.
 	HotBudget int64
 
+	// KeepEvents bounds the memory of the events that are kept for KeptEvents, in bytes; 0
+	// means that none are.
+	KeepEvents int64
+
 	// Bans bounds the number of bans, remembered ones included; 0 means a million.
 	Bans int
 
@@ -91,6 +95,9 @@ const (
 func (c *Config) validate() error {
 	if c.CounterBudget < 0 || c.CounterBudget > 0 && c.CounterBudget < minCounterBudget {
 		return fmt.Errorf("counter budget: %d: must be 0 (%d) or at least %d", c.CounterBudget, DefaultCounterBudget, minCounterBudget)
+	}
+	if c.KeepEvents < 0 {
+		return fmt.Errorf("keep events: %d: must be 0 or a number of bytes", c.KeepEvents)
 	}
 	if c.Budget < 0 {
 		return fmt.Errorf("budget: %d: must be 0 (%d) or a number of bytes", c.Budget, ratelimit.DefaultBudget)

@@ -49,6 +49,7 @@ type Engine struct {
 	past      *hotPast
 	refused   *lately.Table // see newRefused
 	recent    *refusals
+	kept      *keptEvents // or nil
 	history   history
 	totals    [totalStripes]totals
 	sessions  atomic.Uint64
@@ -107,7 +108,7 @@ func New(c Config) (*Engine, error) {
 	if e.past, err = newHotPast(); err != nil {
 		return nil, err
 	}
-	e.recent = newRefusals()
+	e.recent, e.kept = newRefusals(), newKeptEvents(c.KeepEvents)
 	e.reloads.at = e.started
 	e.history.init(e)
 	e.hub.init()

@@ -22,6 +22,7 @@ import (
 type Session struct {
 	e      *Engine
 	totals *totals
+	stripe uint64
 	event  *match.Event // or nil
 	batch  *batch       // or nil
 	key    []byte
@@ -42,7 +43,8 @@ const totalStripes = 64
 
 // Session returns a new Session.
 func (e *Engine) Session() *Session {
-	return &Session{e: e, totals: &e.totals[e.sessions.Add(1)%totalStripes]}
+	n := e.sessions.Add(1)
+	return &Session{e: e, totals: &e.totals[n%totalStripes], stripe: n}
 }
 
 // Event returns an empty event for Check: the same one each time, unless that is queued.
@@ -93,7 +95,7 @@ func (s *Session) CheckLogged(ev *match.Event) (ratelimit.Decision, error) {
 func (s *Session) check(l *ratelimit.Limiter, t time.Time, ev *match.Event, cost uint64) ratelimit.Decision {
 	s.countEvent(t, ev)
 	d := l.TakeN(t, ev, cost)
-	s.checked(t, ev, &d)
+	s.checked(t, ev, cost, &d)
 	return d
 }
 
@@ -105,8 +107,11 @@ func (s *Session) countEvent(t time.Time, ev *match.Event) {
 }
 
 // checked counts the decision about ev.
-func (s *Session) checked(t time.Time, ev *match.Event, d *ratelimit.Decision) {
+func (s *Session) checked(t time.Time, ev *match.Event, cost uint64, d *ratelimit.Decision) {
 	s.count(d)
+	if s.e.kept != nil {
+		s.e.kept.add(s.stripe, t, ev, cost)
+	}
 	r := s.e.rules.Load()
 	switch {
 	case !d.Allowed:
@@ -183,6 +188,9 @@ func (s *Session) Take(rule string, cost uint64, key ...string) (d ratelimit.Dec
 // taken counts the decision about a key under a rule.
 func (s *Session) taken(rule string, d *ratelimit.Decision, values []string) {
 	s.count(d)
+	if s.e.kept != nil {
+		s.e.kept.miss(s.stripe)
+	}
 	if d.Allowed {
 		return
 	}

@@ -1,0 +1,186 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/match"
+)
+
+// keeping returns an engine that keeps events in that many bytes.
+func keeping(t testing.TB, budget int64) *engine.Engine {
+	t.Helper()
+	e, err := engine.New(engine.Config{Rules: parse(t, someRules), KeepEvents: budget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+// kept returns the events that e keeps, as text.
+func kept(t testing.TB, e *engine.Engine) (all []string, missed engine.Missed, since time.Time) {
+	t.Helper()
+	k, ok := e.KeptEvents()
+	if !ok {
+		t.Fatal("no events are kept")
+	}
+	defer k.Close()
+	for ev := range k.All() {
+		all = append(all, text(ev))
+	}
+	return all, k.Missed, k.Since
+}
+
+func text(ev *match.Event) string {
+	var b strings.Builder
+	for name, value := range ev.Fields() {
+		fmt.Fprintf(&b, "%s=%q ", name, value)
+	}
+	return b.String()
+}
+
+// TestKeptEvents keeps random events with all of their fields, whatever bytes they have, and
+// counts what it does not keep.
+func TestKeptEvents(t *testing.T) {
+	rnd := randtest.New(t)
+	e := keeping(t, 4<<20)
+	began := time.Now()
+	var want []string
+	missed := engine.Missed{}
+	sessions := []*engine.Session{e.Session(), e.Session(), e.Session()}
+	for range 3000 {
+		c := sessions[rnd.IntN(len(sessions))]
+		value := func() string {
+			b := make([]byte, rnd.IntN(40))
+			for i := range b {
+				b[i] = byte(rnd.IntN(256))
+			}
+			return string(b)
+		}
+		switch rnd.IntN(20) {
+		case 0:
+			if _, err := c.Take("per-client", 1, "192.0.2.1"); err != nil {
+				t.Fatal(err)
+			}
+			missed.Keys++
+		case 1:
+			check(t, c, event(c, "client", value(), "agent", strings.Repeat("a", 9000)), 1)
+			missed.Long++
+		default:
+			ev := event(c, "client", value(), "path", "/"+value(), "user", value(), "tenant", value())
+			cost := uint64(1)
+			if rnd.IntN(5) == 0 {
+				cost = 2
+				missed.Costs++
+			}
+			want = append(want, text(ev))
+			check(t, c, ev, cost)
+		}
+	}
+	got, gotMissed, since := kept(t, e)
+	if gotMissed != missed || since.After(began) {
+		t.Errorf("missed %+v since %v, want %+v since before %v", gotMissed, since, missed, began)
+	}
+	same(t, got, want)
+}
+
+// same compares two lists in any order.
+func same(t *testing.T, got, want []string) {
+	t.Helper()
+	count := make(map[string]int)
+	for _, s := range want {
+		count[s]++
+	}
+	for _, s := range got {
+		count[s]--
+	}
+	for s, n := range count {
+		if n != 0 {
+			t.Fatalf("%+d times %s, of %d events; want %d", -n, s, len(got), len(want))
+		}
+	}
+}
+
+// TestKeptEventsAreTheLast keeps within its bytes the newest events, all of them since the
+// time that it says, also while others are added and read.
+func TestKeptEventsAreTheLast(t *testing.T) {
+	const sessions, each, budget = 4, 6000, 1 << 20
+	e, err := engine.New(engine.Config{Rules: parse(t, someRules), KeepEvents: budget, EventTime: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	var writers sync.WaitGroup
+	var clock atomic.Int64 // in milliseconds, of all writers
+	for n := range sessions {
+		writers.Go(func() {
+			c := e.Session()
+			for range each {
+				i := clock.Add(1)
+				ev := event(c, "client", fmt.Sprint(n), "path", fmt.Sprintf("/%d%s", i, strings.Repeat("x", 100)))
+				if _, err := c.CheckAt(atTime.Add(time.Duration(i)*time.Millisecond), ev, 1); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 20 {
+		all, _, _ := kept(t, e) // the race detector is the test
+		if len(all) > budget/100 {
+			t.Errorf("%d events in %d bytes", len(all), budget)
+		}
+	}
+	writers.Wait()
+	k, _ := e.KeptEvents()
+	defer k.Close()
+	got := make(map[string]bool)
+	for ev := range k.All() {
+		if !ev.Time.After(k.Since) {
+			t.Errorf("an event of %v; they are whole since %v", ev.Time, k.Since)
+		}
+		got[string(ev.Get(match.Path)[:strings.IndexByte(string(ev.Get(match.Path)), 'x')])] = true
+	}
+	want := 0
+	for i := range sessions * each {
+		if atTime.Add(time.Duration(i+1) * time.Millisecond).After(k.Since) {
+			want++
+			if !got[fmt.Sprintf("/%d", i+1)] {
+				t.Fatalf("event %d is missing; they are whole since %v", i+1, k.Since)
+			}
+		}
+	}
+	if len(got) != want || want < sessions || want == sessions*each {
+		t.Errorf("%d events, want %d of %d", len(got), want, sessions*each)
+	}
+}
+
+// TestKeepNothing keeps nothing unless it is told to.
+func TestKeepNothing(t *testing.T) {
+	if k, ok := newEngine(t, someRules).KeptEvents(); ok {
+		t.Errorf("%+v", k)
+	}
+	if _, err := engine.New(engine.Config{KeepEvents: -1}); err == nil || !strings.Contains(err.Error(), "keep events: -1") {
+		t.Errorf("a negative budget: %v", err)
+	}
+}
+
+// BenchmarkKeepEvents is a check without kept events, and with them.
+func BenchmarkKeepEvents(b *testing.B) {
+	for _, budget := range []int64{0, 64 << 20} {
+		b.Run(fmt.Sprintf("%dMiB", budget>>20), func(b *testing.B) {
+			e, c := keeping(b, budget), (*engine.Session)(nil)
+			c = e.Session()
+			b.ReportAllocs()
+			for b.Loop() {
+				check(b, c, event(c, "client", "192.0.2.1", "method", "GET", "path", "/product/4711"), 1)
+			}
+		})
+	}
+}
