@@ -54,6 +54,11 @@ type Config struct {
 	// a random seed. By default memory is not bounded.
 	HotMemory int64
 
+	// Budget, if not 0, bounds the bytes in which Diff counts under the limits and bans of
+	// each of its rules files. If it was too little, a problem says so: keys were then
+	// forgotten, or refused too early. By default memory is not bounded.
+	Budget int64
+
 	// Format is a name or a spec of package accesslog. By default, or with "auto", the
 	// first lines of each file determine its format.
 	Format string

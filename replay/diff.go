@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -65,6 +67,11 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 	if err := e.judgeAll(ctx, judgings); err != nil {
 		return nil, err
 	}
+	for i, file := range []*rules.File{c.Old, c.New} {
+		if judgings[i].lacked() {
+			e.problem(fmt.Sprintf("rules %s: %d bytes were too little to count all keys of these events: some were forgotten, or refused too early", file.Name, r.Budget))
+		}
+	}
 	d := &Difference{Files: r.Files, Cut: report.Cut, Events: report.Events}
 	d.Field, d.Keys, d.Bans = r.Key, []api.KeyDifference{}, []api.BanDifference{}
 	if first, last, ok := e.span(); ok {
@@ -77,6 +84,17 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 	e.diffBans(d, judgings, protected)
 	d.Problems = report.Problems
 	return d, nil
+}
+
+// lacked reports whether the memory of a limiter was too little.
+func (j *judging) lacked() bool {
+	return slices.ContainsFunc(j.judges, func(own *judge) bool {
+		if own == nil {
+			return false
+		}
+		s := own.limiter.Stats()
+		return s.BansRefused > 0 || slices.ContainsFunc(s.Rules, func(r ratelimit.RuleStats) bool { return r.Forgotten > 0 || r.Sketched > 0 || r.Full > 0 })
+	})
 }
 
 // side sums up what a rules file does to so many events.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,28 @@ func asJSON(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// TestDiffWithinBudget says that memory was too little, if it was, and not otherwise.
+func TestDiffWithinBudget(t *testing.T) {
+	file := mustRules(t, "version: 1\nlimits:\n  - {name: a, key: client, limit: 100 per 1h}\n")
+	for _, keys := range []int{100, 100_000} {
+		events := func(yield func(*match.Event) bool) {
+			var ev match.Event
+			for i := range 2 * keys {
+				ev.Reset()
+				ev.Time = time.Unix(1_700_000_000, int64(i))
+				ev.SetNamedString("client", strconv.Itoa(i%keys))
+				if !yield(&ev) {
+					return
+				}
+			}
+		}
+		d := mustDiff(t, replay.DiffConfig{Config: replay.Config{Events: events, Budget: 4 << 20, Cores: 1}, Old: file, New: file})
+		if lacked := strings.Contains(strings.Join(d.Problems, "\n"), "4194304 bytes were too little"); lacked != (keys > 100) || d.Events != int64(2*keys) {
+			t.Errorf("%d keys: %d events, %q", keys, d.Events, d.Problems)
+		}
+	}
 }
 
 // TestDiff compares two random rules files on a random log, and holds what Diff says of

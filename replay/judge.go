@@ -266,9 +266,10 @@ func (e *events) detectorOf(rule *hotkey.Rule, hot *hotOutcomes, part int) (*det
 }
 
 // limiter returns a Limiter of set for one goroutine, in event time. It counts as
-// a live one does, in nanoseconds, unless the times were floored on demand.
+// a live one does, in nanoseconds, unless the times were floored on demand. A ruleset has at
+// most one for each core.
 func (r *run) limiter(set *ratelimit.Set) (*ratelimit.Limiter, error) {
-	return ratelimit.NewLimiter(set, ratelimit.Config{Resolution: r.Resolution, Budget: ratelimit.NoBudget, JitterSeed: 1})
+	return ratelimit.NewLimiter(set, ratelimit.Config{Resolution: r.Resolution, Budget: cmp.Or(r.Budget/int64(r.Cores), ratelimit.NoBudget), JitterSeed: 1})
 }
 
 // reportAll reports all rules except those that can match no event of the log.
