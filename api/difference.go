@@ -1,5 +1,7 @@
 package api
 
+import "time"
+
 // A Difference is what changes when new rules replace old ones, for the events on which both
 // were judged.
 type Difference struct {
@@ -48,4 +50,17 @@ type BanDifference struct {
 	Key
 	OldSeconds float64 `json:"old_seconds"`
 	NewSeconds float64 `json:"new_seconds"`
+}
+
+// A Trial is the answer of POST /v1/rules/try: what a draft of the rules would have changed
+// for the events that the server keeps.
+type Trial struct {
+	Errors   []Mistake   `json:"errors,omitempty" doc:"mistakes of the draft; then nothing was tried"`
+	Warnings []Mistake   `json:"warnings,omitempty"`
+	Events   int64       `json:"events" doc:"that were judged under the rules in force and under the draft"`
+	Since    time.Time   `json:"since" doc:"from when on the events are whole, except those that unknown names"`
+	First    time.Time   `json:"first,omitzero" doc:"of the events"`
+	Last     time.Time   `json:"last,omitzero" doc:"of the events"`
+	Unknown  []string    `json:"unknown" doc:"what the answer does not take into account, as sentences"`
+	Changes  *Difference `json:"changes,omitempty" doc:"left out if the draft has mistakes"`
 }

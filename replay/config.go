@@ -213,7 +213,7 @@ func (r *run) detector(rule *hotkey.Rule) (*hotkey.Detector, error) {
 
 func (c *Config) applyDefaults() error {
 	if c.Events != nil && len(c.Files) > 0 {
-		return errors.New("Events: must not be given with Files")
+		return errors.New("events and files: both given: must be one of them")
 	}
 	if len(c.Files) == 0 && c.Events == nil {
 		return errors.New("no file: must be one or more paths, or - for standard input")

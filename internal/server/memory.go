@@ -7,6 +7,7 @@ import (
 	"github.com/lately-go/lately/internal/enforce"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/httpapi"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -48,7 +49,7 @@ func (c *Config) shareMemory() error {
 	if c.MaxConnections == 0 {
 		c.MaxConnections = int(min(defaultConnections, defaultConnections*whole/DefaultMemory))
 	}
-	budgets := c.MemoryLimit + c.CounterBudget + c.KeepEvents + c.callerBudget + c.hotBudget + c.requestBudget
+	budgets := c.MemoryLimit + c.CounterBudget + keptMemory(c.KeepEvents) + c.callerBudget + c.hotBudget + c.requestBudget
 	switch least := budgets + whole/8; {
 	case c.Memory == 0:
 		c.Memory = budgets + otherMemory
@@ -56,6 +57,15 @@ func (c *Config) shareMemory() error {
 		return fmt.Errorf("memory: %d bytes: must be at least %d for a budget of %d, a counter-budget of %d and keep-events of %d", c.Memory, least, c.MemoryLimit, c.CounterBudget, c.KeepEvents)
 	}
 	return nil
+}
+
+// keptMemory returns the memory for that many bytes of events: with what it takes to try a
+// draft on them.
+func keptMemory(bytes int64) int64 {
+	if bytes == 0 {
+		return 0
+	}
+	return 8*bytes + httpapi.TrialMemory
 }
 
 // Memory returns Config.Memory, or its default.

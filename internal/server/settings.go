@@ -98,7 +98,7 @@ func (c *Config) Settings() []Setting {
 		{Name: "memory", Usage: "`bytes` for the whole server, such as 2GiB; more if the limits below need it", Default: "1GiB", set: one(&c.Memory, size)},
 		{Name: "memory-limit", Usage: "`bytes` for limits and bans, such as 256MiB", Default: "a quarter of memory", set: one(&c.MemoryLimit, size)},
 		{Name: "counter-budget", Usage: "`bytes` for counters", Default: "a quarter of memory", set: one(&c.CounterBudget, size)},
-		{Name: "keep-events", Usage: "`bytes` for the last events, such as 64MiB, on which a draft of the rules can be tried; 0 keeps none", Default: "0", set: one(&c.KeepEvents, size)},
+		{Name: "keep-events", Usage: "`bytes` for the last events, such as 64MiB, on which a draft of the rules can be tried; none are kept if it is not set", set: one(&c.KeepEvents, size)},
 		{Name: "max-bans", Usage: "`number` of bans, remembered ones included", Default: "1048576", set: one(&c.MaxBans, number)},
 		{Name: "snapshot-every", Usage: "how often counts are written to the data directory", Default: "1m", set: one(&c.SnapshotEvery, duration)},
 		{Name: "max-connections", Usage: "`number` of connections of each listener; fewer with less memory than 1GiB", Default: "10000", set: one(&c.MaxConnections, number)},

@@ -3,6 +3,7 @@ package console_test
 import (
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,6 +98,28 @@ func rates(now time.Time, span time.Duration, points int, perRule bool) []object
 		all = append(all, r)
 	}
 	return all
+}
+
+// trial is what a draft would change: nothing if it is the file, and all kinds of things to
+// all kinds of keys if it is not.
+func (f *fakeAPI) trial(w http.ResponseWriter, draft string) {
+	now := time.Now()
+	side := func(name string, refused, bans int) object {
+		return object{"rules": name, "allowed": 412_300 - refused, "refused": refused, "bans": bans, "banned_seconds": 600}
+	}
+	d := object{"field": "client", "old": side("rules.yaml", 9120, 3), "new": side("draft", 9120, 3), "newly_refused": 0, "newly_allowed": 0, "keys": list{}, "bans": list{}}
+	if strings.Contains(draft, "60 per 1m") {
+		keys := list{}
+		for i, k := range append([]string{"203.0.113.77"}, evil...) {
+			keys = append(keys, object{"key": []string{k}, "events": 9100 / (i + 1), "old_refused": 400 / (i + 1), "new_refused": 700 / (i + 1), "newly_refused": 310 / (i + 1), "newly_allowed": i % 3})
+		}
+		d["new"], d["newly_refused"], d["newly_allowed"], d["keys"], d["keys_left_out"] = side("draft", 18_400, 41), 9310, 30, keys, 712
+		d["bans"] = list{object{"fields": list{"client"}, "key": []string{imgKey}, "old_seconds": 0, "new_seconds": 600}, object{"fields": list{"client", "user"}, "key_base64": [][]byte{{0xff, '<'}, []byte("ada")}, "old_seconds": 3600, "new_seconds": 0}}
+	}
+	answer(w, object{
+		"events": 412_300, "since": now.Add(-31 * time.Minute), "first": now.Add(-30 * time.Minute), "last": now, "changes": d,
+		"unknown": list{"What keys had used before these events, and bans that held then: both sets of rules begin with nothing.", "no event has the field " + bidiKey},
+	})
 }
 
 // around is what enforces the bans of the server, and the logs that it follows: one of each

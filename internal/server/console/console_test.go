@@ -353,7 +353,31 @@ func testRules(t *testing.T, b *browsertest.Browser) {
 	p.JS(`(() => { const a = document.querySelector('textarea'); a.value = a.value.replace('limt', 'limit'); a.dispatchEvent(new Event('input')); })()`, nil)
 	p.Click(".bartop .primary") // Check
 	p.Wait(`document.querySelector('.verdict .good').textContent === 'This file would be accepted.' && !document.querySelector('.lines mark')`)
+
+	// A draft is tried on the recent events: the file itself changes nothing.
+	try := `[...document.querySelectorAll('.bartop button')].find((b) => b.textContent === 'Try on recent events').click()`
+	p.JS(try, nil)
+	p.Wait(`document.querySelector('.trialresult .none').checkVisibility() && document.querySelector('.trialresult .sentence').textContent.startsWith('412,300 events, from ')`)
+	p.JS(`(() => { const a = document.querySelector('textarea'); a.value = a.value.replace('600 per 1m', '60 per 1m'); a.dispatchEvent(new Event('input')); })()`, nil)
+	p.JS(try, nil)
+	p.Wait(`document.querySelectorAll('.changerow').length === 13 && !document.querySelector('.trialresult .none').checkVisibility()`)
+	p.Wait(`document.querySelector('.changerow').textContent === '203.0.113.77310 newly refused700 of 9,100 events refused, was 400'`)
+	p.Wait(`[...document.querySelectorAll('.changerow')].at(-1).textContent.endsWith('not bannedby client, user; was banned for 1 h 00 min')`)
+	p.Wait(`document.querySelectorAll('.trialresult .unknown li').length === 2 && !/[\u202e\u0000\u001b]/.test(document.querySelector('.trialresult').textContent)`)
+	p.Accessible("a draft that was tried")
+	p.Picture("rules-tried")
+	p.Size(390, 840)
+	p.Wait(`document.documentElement.scrollWidth <= innerWidth`)
+	p.Picture("rules-tried-phone")
+	p.Media("prefers-color-scheme: light")
+	p.Picture("rules-tried-phone-light")
+	p.Size(1440, 900)
+	p.Picture("rules-tried-light")
+	if posts := f.posted("rules/try"); len(posts) != 2 || !strings.Contains(posts[1], "60 per 1m") {
+		t.Errorf("tried %q", posts)
+	}
 	p.Click(".bartop .admin") // Back to the file
+	p.Wait(`document.querySelector('.trialresult').children.length === 0`)
 	p.Wait(`document.querySelector('textarea').readOnly && document.querySelector('textarea').value.includes('limit: [20 per 1s')`)
 
 	p.Click(".head .admin") // Reload

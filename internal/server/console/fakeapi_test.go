@@ -200,6 +200,8 @@ func (f *fakeAPI) post(w http.ResponseWriter, r *http.Request, path string) {
 			return
 		}
 		answer(w, object{"ok": true, "sentences": list{"per-client: a client may make 20 requests per 1s; the 21st within any 1s is refused."}, "warnings": list{}})
+	case "rules/try":
+		f.trial(w, string(body))
 	case "rules/reload":
 		if f.drops && !strings.Contains(string(body), `"drop_bans":true`) {
 			problem(w, 409, "CONFLICT", "the new rules would drop 3 bans")

@@ -27,10 +27,10 @@ type keptEvents struct {
 	stripes [keptStripes]keptStripe
 
 	mu      sync.Mutex
-	left    int          // chunks that were not made yet
+	left    int           // chunks that were not made yet
 	full    []*eventChunk // the oldest first
-	reading int          // readers of full, whose chunks are not used again
-	from    int64        // the time of the newest event that is not kept any more
+	reading int           // readers of full, whose chunks are not used again
+	from    int64         // the time of the newest event that is not kept any more
 }
 
 // A keptStripe is the chunk that some of the sessions append to. It is locked before

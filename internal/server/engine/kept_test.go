@@ -175,8 +175,13 @@ func TestKeepNothing(t *testing.T) {
 func BenchmarkKeepEvents(b *testing.B) {
 	for _, budget := range []int64{0, 64 << 20} {
 		b.Run(fmt.Sprintf("%dMiB", budget>>20), func(b *testing.B) {
-			e, c := keeping(b, budget), (*engine.Session)(nil)
-			c = e.Session()
+			const text = "version: 1\nlimits: [{name: a, key: client, limit: 4000000000 per 1m}]\n"
+			e, err := engine.New(engine.Config{Rules: parse(b, text), KeepEvents: budget})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer e.Close()
+			c := e.Session()
 			b.ReportAllocs()
 			for b.Loop() {
 				check(b, c, event(c, "client", "192.0.2.1", "method", "GET", "path", "/product/4711"), 1)

@@ -79,7 +79,9 @@ func (s *Server) serve(c *call) (err error) {
 	}
 	switch {
 	case c.route.method == "POST":
-		err = c.readBody()
+		if err = c.readBody(); err == nil && len(c.route.query) > 0 {
+			err = c.readQuery()
+		}
 	case c.route.role != access.None && c.target == "":
 		err = c.readQuery()
 	}

@@ -84,6 +84,7 @@ type Server struct {
 	forward  atomic.Pointer[forward]
 	calls    sync.Pool // *call
 
+	trying    atomic.Bool     // a draft of the rules
 	untrusted atomic.Int64    // when the next warning about untrusted proxies may follow, in ns since 1970
 	drained   context.Context // done when the server shuts down
 	drain     context.CancelFunc

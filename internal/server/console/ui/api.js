@@ -24,8 +24,8 @@ export const parse = (text) => JSON.parse(text, (_, v) => {
   return v;
 });
 
-async function call(path, init, signal) {
-  const timeout = AbortSignal.timeout(15e3);
+async function call(path, init, signal, longest = 15e3) {
+  const timeout = AbortSignal.timeout(longest);
   let answer;
   try {
     answer = await fetch(path, { ...init, credentials: 'same-origin', cache: 'no-store', redirect: 'error', signal: signal ? AbortSignal.any([signal, timeout]) : timeout });
@@ -64,6 +64,6 @@ export function post(path, body = {}) {
 
 // postText sends the text of a rules file. Forms of other sites cannot send
 // this type.
-export function postText(path, text) {
-  return call(`v1/${path}`, { method: 'POST', headers: { 'Content-Type': 'application/yaml' }, body: text });
+export function postText(path, text, longest) {
+  return call(`v1/${path}`, { method: 'POST', headers: { 'Content-Type': 'application/yaml' }, body: text }, undefined, longest);
 }

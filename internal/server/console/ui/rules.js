@@ -9,6 +9,7 @@ import { age, count, rate, share } from './format.js';
 import { live, on, poll } from './live.js';
 import { none, page, panel } from './parts.js';
 import { toast } from './toast.js';
+import { tryDraft } from './trial.js';
 
 export function rulesView(main, params, signal) {
   const state = h('span', { class: 'dim total' });
@@ -24,13 +25,15 @@ export function rulesView(main, params, signal) {
   let editing = false;
   const edit = h('button', { type: 'button', class: 'admin', 'aria-pressed': 'false', onclick: () => toggle() }, 'Try a change');
   const checkButton = h('button', { type: 'button', class: 'primary', hidden: true, onclick: () => check() }, 'Check');
+  const tryButton = h('button', { type: 'button', hidden: true, onclick: () => tryIt() }, 'Try on recent events');
+  const trial = h('div', { class: 'trialresult', 'aria-live': 'polite' });
   const copy = h('button', { type: 'button', onclick: () => copyText() }, 'Copy');
   const verdict = h('div', { class: 'verdict', 'aria-live': 'polite' });
   const file = h('span', { class: 'file' });
   const cards = h('ul', { class: 'cards' });
   const nothing = none('There are no rules: everything is allowed.');
   main.append(failure,
-    panel('File', 'filepanel', h('div', { class: 'bartop' }, file, edit, checkButton, copy), verdict, editor.node),
+    panel('File', 'filepanel', h('div', { class: 'bartop' }, file, edit, checkButton, tryButton, copy), verdict, trial, editor.node),
     panel('Each rule', 'rulecards', cards, nothing.node));
 
   const show = () => {
@@ -68,7 +71,8 @@ export function rulesView(main, params, signal) {
     editor.readOnly = !editing;
     edit.setAttribute('aria-pressed', String(editing));
     setText(edit, editing ? 'Back to the file' : 'Try a change');
-    checkButton.hidden = !editing;
+    checkButton.hidden = tryButton.hidden = !editing;
+    trial.replaceChildren();
     editor.mark([]);
     verdict.replaceChildren();
     show();
@@ -89,6 +93,20 @@ export function rulesView(main, params, signal) {
     }
     if (text !== editor.text) return;
     tell(answer.errors ?? [], answer.warnings ?? [], answer.sentences ?? []);
+  };
+  // tryIt shows what the copy would have changed.
+  const tryIt = async () => {
+    const text = editor.text;
+    tryButton.disabled = true;
+    trial.replaceChildren(h('p', { class: 'dim' }, 'Judging the recent events…'));
+    try {
+      const { errors, nodes } = await tryDraft(text);
+      trial.replaceChildren(...(text === editor.text ? nodes.filter(Boolean) : [h('p', { class: 'dim' }, 'The copy has changed meanwhile: try it again.')]));
+      if (errors.length) tell(errors, [], []);
+    } catch (err) {
+      trial.replaceChildren(h('p', { class: 'bad' }, err.message));
+    }
+    tryButton.disabled = false;
   };
   const tell = (errors, warnings, sentences) => {
     editor.mark([...errors, ...warnings]);

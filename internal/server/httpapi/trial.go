@@ -1,0 +1,98 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/replay"
+	"github.com/lately-go/lately/rules"
+)
+
+// tryRules judges the events that the engine keeps under the rules in force and under a
+// draft, as lately diff does those of a log. One draft at a time is tried, on one core.
+func tryRules(c *call) (trial api.Trial, err error) {
+	trial.Unknown = []string{}
+	draft, err := rules.Parse("draft", c.body)
+	if errs, ok := errors.AsType[rules.Errors](err); ok {
+		trial.Errors = mistakes(errs)
+		return trial, nil
+	}
+	if err != nil {
+		return trial, err
+	}
+	trial.Warnings = mistakes(draft.Warnings)
+	n, err := c.number("n", 20, 1, 1000)
+	if err != nil {
+		return trial, err
+	}
+	if !c.s.trying.CompareAndSwap(false, true) {
+		return trial, &engine.Error{Code: api.Overload, Message: "another draft is being tried; try again later"}
+	}
+	defer c.s.trying.Store(false)
+	events, ok := c.s.Engine.KeptEvents()
+	if !ok {
+		return trial, &engine.Error{Code: api.Conflict, Message: "the server keeps no events: start it with the setting keep-events, such as 64MiB; lately diff compares rules on a log"}
+	}
+	defer events.Close()
+	ctx, stop := c.allow(maxTrial)
+	defer stop()
+	d, err := replay.Diff(ctx, replay.DiffConfig{
+		Config: replay.Config{Events: events.All(), Key: c.query.Get("field"), Top: n, Cores: 1, Budget: trialBudget}, Old: c.s.Engine.Rules(), New: draft,
+	})
+	if ctx.Err() != nil {
+		return trial, &engine.Error{Code: api.Overload, Message: fmt.Sprintf("the draft was not tried within %v: keep fewer events", maxTrial)}
+	}
+	if err != nil {
+		return trial, badArg("%v", err)
+	}
+	trial.Events, trial.Since, trial.Changes = d.Events, events.Since.UTC(), &d.Difference
+	if d.First != nil {
+		trial.First, trial.Last = d.First.UTC(), d.Last.UTC()
+	}
+	trial.Unknown = append(c.s.unknownTo(&events.Missed), d.Problems...)
+	return trial, nil
+}
+
+// unknownTo returns what a trial on kept events does not know.
+func (s *Server) unknownTo(m *engine.Missed) []string {
+	all := []string{
+		"What keys had used before these events, and bans that held then: both sets of rules begin with nothing.",
+		"What clients would have done instead: a client that is refused may wait, or come again.",
+	}
+	add := func(n int, format string) {
+		if n > 0 {
+			all = append(all, fmt.Sprintf(format, n))
+		}
+	}
+	add(m.Keys, "%d decisions about a key under one rule, as by TAKE: they have no event.")
+	add(m.Long, "%d events that are too long to be kept.")
+	add(m.Costs, "The costs of %d events: they count once.")
+	if s.Store != nil {
+		all = append(all, "The events of the other servers that share the store.")
+	}
+	return all
+}
+
+const (
+	// maxTrial is how long a trial may take.
+	maxTrial = time.Minute
+
+	// trialBudget bounds what each of the two sets of rules counts in.
+	trialBudget = 64 << 20
+
+	// TrialMemory is the memory that a trial takes besides that of its events.
+	TrialMemory = 2 * trialBudget
+)
+
+// allow lets the request take that long, more than others.
+func (c *call) allow(d time.Duration) (context.Context, context.CancelFunc) {
+	control := http.NewResponseController(c.w)
+	_ = control.SetReadDeadline(time.Time{}) // the context is done when it has passed
+	_ = control.SetWriteDeadline(time.Now().Add(d + writeTimeout))
+	return context.WithTimeout(c.r.Context(), d)
+}

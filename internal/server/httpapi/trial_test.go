@@ -1,0 +1,138 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/engine"
+)
+
+const inForce = `version: 1
+limits:
+  - {name: per-client, key: client, limit: 3 per 1h}
+`
+
+const draft = `version: 1
+limits:
+  - {name: per-client, key: client, limit: 1 per 1h, ban: {after: 2 refusals in 1h, for: 1h}}
+allow: [192.0.2.9]
+`
+
+// tried returns a server that keeps events, and tries a draft on it.
+func tried(t *testing.T, text string) (s *Server, try func(query, text string) (api.Trial, int, string)) {
+	t.Helper()
+	e, err := engine.New(engine.Config{Rules: parseRules(t, text), KeepEvents: 4 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	s = newServer(t, func(c *Config) { c.Engine = e })
+	return s, func(query, text string) (trial api.Trial, status int, body string) {
+		t.Helper()
+		w := ask(s, request{method: "POST", path: "/v1/rules/try" + query, body: text, media: "application/yaml"})
+		if w.Code == http.StatusOK {
+			if err := json.Unmarshal(w.Body.Bytes(), &trial); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return trial, w.Code, w.Body.String()
+	}
+}
+
+// A draft is tried on the events that the server was asked about: it says who would be newly
+// refused, newly allowed and banned, whatever the keys are, and changes nothing.
+func TestTryRules(t *testing.T) {
+	s, try := tried(t, inForce)
+	hostile := "\x1b[2J<script>\u202e"
+	visit := func(n int, client string) {
+		t.Helper()
+		for range n {
+			body, err := json.Marshal(map[string]any{"event": map[string]string{"client": client, "path": "/a"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if w := ask(s, request{method: "POST", path: "/v1/check", body: string(body)}); w.Code != http.StatusOK {
+				t.Fatal(w.Code, w.Body)
+			}
+		}
+	}
+	visit(6, "192.0.2.1") // 3 refused; the draft refuses 5 and bans at the fourth
+	visit(6, "192.0.2.9") // 3 refused, and on the draft's allow list
+	visit(2, hostile)     // allowed; the draft refuses one
+	visit(1, "192.0.2.2")
+	if w := ask(s, request{method: "POST", path: "/v1/take", body: `{"rule":"per-client","key":"192.0.2.3"}`}); w.Code != http.StatusOK {
+		t.Fatal(w.Code, w.Body)
+	}
+	trial, status, body := try("", draft)
+	if status != http.StatusOK || trial.Events != 15 || len(trial.Errors) > 0 || trial.First.IsZero() || trial.Last.Before(trial.First) || trial.Since.After(trial.First) {
+		t.Fatalf("%d %s", status, body)
+	}
+	d := trial.Changes
+	if d.Field != "client" || d.Old.Refused != 6 || d.New.Refused != 6 || d.NewlyRefused != 3 || d.NewlyAllowed != 3 || d.Old.Bans != 0 || d.New.Bans != 1 {
+		t.Errorf("%+v", d)
+	}
+	var keys []string
+	for _, k := range d.Keys {
+		keys = append(keys, fmt.Sprintf("%q %d %d", k.Values(), k.NewlyRefused, k.NewlyAllowed))
+	}
+	if want := []string{`["192.0.2.1"] 2 0`, fmt.Sprintf(`[%q] 1 0`, hostile), `["192.0.2.9"] 0 3`}; !slices.Equal(keys, want) {
+		t.Errorf("%q, want %q", keys, want)
+	}
+	if len(d.Bans) != 1 || d.Bans[0].Values()[0] != "192.0.2.1" || d.Bans[0].NewSeconds != 3600 {
+		t.Errorf("the bans are %+v", d.Bans)
+	}
+	if strings.Contains(body, "\x1b") || strings.Contains(body, "<script>") {
+		t.Errorf("the answer has bytes that must be escaped: %q", body)
+	}
+	if all := strings.Join(trial.Unknown, "\n"); !strings.Contains(all, "bans that held then") || !strings.Contains(all, "1 decisions about a key") {
+		t.Errorf("unknown: %s", all)
+	}
+
+	// The rules in force as a draft change nothing, and the rules stay as they are.
+	if trial, _, body = try("?n=1", inForce); trial.Changes == nil || !trial.Changes.Empty() {
+		t.Errorf("the rules in force: %s", body)
+	}
+	if trial, _, body = try("?field=path&n=1", draft); trial.Changes == nil || len(trial.Changes.Keys) != 1 || trial.Changes.Keys[0].Values()[0] != "/a" {
+		t.Errorf("by path: %s", body)
+	}
+	if got := string(s.Engine.Rules().Text); got != inForce {
+		t.Errorf("the rules are %s", got)
+	}
+	for _, x := range []struct {
+		query, text, want string
+		status            int
+	}{
+		{"", "version: 1\nlimits: [{name: a}]\n", `"errors":[{"line":2,`, http.StatusOK},
+		{"", inForce + "bans:\n  - {name: tenants, key: tenant, after: 5 hits in 1m, for: 1h}\n", `no event has the field tenant`, http.StatusOK},
+		{"?field=nothing", draft, `unknown field \"nothing\"`, http.StatusBadRequest},
+		{"?n=0", draft, "must be 1 to 1000", http.StatusBadRequest},
+	} {
+		if _, status, body := try(x.query, x.text); status != x.status || !strings.Contains(body, x.want) {
+			t.Errorf("%s %s: %d %s; want %d %s", x.query, x.text, status, body, x.status, x.want)
+		}
+	}
+}
+
+// While a draft is tried, another is refused, and a server that keeps no event says how it
+// would.
+func TestTryRulesRefused(t *testing.T) {
+	s, try := tried(t, inForce)
+	s.trying.Store(true)
+	if _, status, body := try("", draft); status != http.StatusServiceUnavailable || !strings.Contains(body, "another draft is being tried") {
+		t.Errorf("%d %s", status, body)
+	}
+	s.trying.Store(false)
+	if trial, _, body := try("", draft); trial.Events != 0 || trial.Changes == nil || !trial.Changes.Empty() {
+		t.Errorf("without events: %s", body)
+	}
+	none := newServer(t, nil)
+	w := ask(none, request{method: "POST", path: "/v1/rules/try", body: draft, media: "application/yaml"})
+	if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "keep-events") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
