@@ -36,6 +36,7 @@ func TestWatchersShareUpdates(t *testing.T) {
 		other.Next()
 		go l.Run(stop)
 		add("a", "2")
+		time.Sleep(leastPause) // Run may have begun before, and pauses then
 		synctest.Wait()
 		for i, w := range all {
 			select {
