@@ -50,8 +50,8 @@ test-race: ## the short forms of all tests under the race detector, where there 
 
 # Adapters are modules of their own: a program that uses one downloads one framework.
 .PHONY: test-adapters
-test-adapters: ## vet and test the adapters for gin, echo and fiber
-	@for a in gin echo fiber; do \
+test-adapters: ## vet and test the adapters for gin, echo, fiber and go-redis
+	@for a in gin echo fiber goredis; do \
 		if (cd adapters/$$a && $(GO) mod download) >/dev/null 2>&1; then \
 			race=; if tools/have-race; then race=-race; fi; \
 			(set -x; cd adapters/$$a && $(GO) vet ./... && $(GO) test $$race ./...) || exit 1; \

@@ -6,19 +6,35 @@ import (
 	"strings"
 )
 
-// Check asks the server whether it can keep what the store counts, for a program to say at
-// its start. The error is that the server does not answer, that its ACL or its Lua lacks what
-// the store needs, or that it evicts keys when its memory is full: an evicted key is a fresh
-// window, or a ban that is over.
+// Check asks the server, or each node of a cluster, whether it can keep what the store counts, for a
+// program to say at its start. The error is that a server does not answer, that its ACL or its Lua
+// lacks what the store needs, or that it evicts keys when its memory is full: an evicted key is a
+// fresh window, or a ban that is over.
 func (s *Store) Check(ctx context.Context) error {
-	l := s.layout.Load()
-	c := call{command: command{script: l.scripts.memory}}
-	s.send(ctx, l, []*call{&c})
-	if c.err != nil {
-		return c.err
+	nodes, err := s.conn.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	memory := command{script: s.layout.Load().scripts.memory, full: true}
+	for address, node := range nodes {
+		err := node.Run(ctx, []Command{memory.sent()})[0].evicts()
+		if err != nil && len(nodes) > 1 {
+			err = fmt.Errorf("%s: %w", address, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// evicts returns an error if the memory of the server, of which r tells, evicts keys.
+func (r Reply) evicts() error {
+	if r.Err != nil {
+		return r.Err
 	}
 	info := make(map[string]string)
-	for line := range strings.Lines(c.data) {
+	for line := range strings.Lines(r.Data) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		info[name] = value
 	}

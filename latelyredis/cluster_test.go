@@ -24,6 +24,7 @@ func TestCluster(t *testing.T) {
 	t.Run("SlotMoves", func(t *testing.T) { testSlotMoves(t, c) })
 	t.Run("NewSubject", func(t *testing.T) { testNewSubject(t, c) })
 	t.Run("Bans", func(t *testing.T) { testClusterBans(t, c) })
+	t.Run("Check", func(t *testing.T) { testClusterCheck(t, c) })
 	t.Run("OneNode", func(t *testing.T) { testOneNode(t, c) })
 }
 
@@ -260,4 +261,17 @@ func testClusterBans(t *testing.T, c *redistest.Cluster) {
 	for _, n := range nodes {
 		n.wantTold(t, 60)
 	}
+}
+
+// testClusterCheck has one node of three evict keys.
+func testClusterCheck(t *testing.T, c *redistest.Cluster) {
+	store := open(t, c.Client(t), anyRules(t))
+	if err := store.Check(context.Background()); err != nil {
+		t.Error(err)
+	}
+	c.Nodes[2].Do(t, "CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-lru")
+	if err := store.Check(context.Background()); err == nil || !strings.Contains(err.Error(), c.Nodes[2].Addr+": ") {
+		t.Errorf("Check returns %v, want the node that evicts keys", err)
+	}
+	c.Nodes[2].Do(t, "CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "noeviction")
 }

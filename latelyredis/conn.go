@@ -7,7 +7,37 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A command runs a script.
+// A Conn sends scripts to Redis for a [Store] by a client library: see [NewWith]. Its methods
+// are safe for concurrent use.
+type Conn interface {
+	// Run sends commands, those to one node together, and returns their replies in order,
+	// when ctx ends at the latest. It follows MOVED and ASK. Apart from that it sends no command
+	// twice: one whose connection fails may have been run.
+	Run(ctx context.Context, commands []Command) []Reply
+
+	// Nodes returns a Conn to each node of a cluster, by its address; without a cluster,
+	// one to the server.
+	Nodes(ctx context.Context) (map[string]Conn, error)
+}
+
+// A Command runs a script:
+//
+//	Name Script numkeys Keys... Args...
+type Command struct {
+	Name   string   // EVALSHA, or EVAL for a script that the server does not know
+	Script string   // its digest or its text
+	Keys   []string // all in one slot
+	Args   []string
+}
+
+// A Reply is the answer to a Command: a string, or an error. An error that the server answered
+// is a [ServerError].
+type Reply struct {
+	Data string
+	Err  error
+}
+
+// A command is a Command as a Store has it.
 type command struct {
 	script *script
 	full   bool // send the script, and not its name
@@ -15,48 +45,54 @@ type command struct {
 	args   []string
 }
 
-// A reply is the answer to a command: a string, or an error.
-type reply struct {
-	data string
-	err  error
-}
-
-// A conn sends commands. Those of one call go to each node together, and conn returns
-// their replies in order, when ctx ends at the latest. It never sends a command twice.
-type conn interface {
-	run(ctx context.Context, commands []command) []reply
+func (c *command) sent() Command {
+	if c.full {
+		return Command{"EVAL", c.script.text, c.keys, c.args}
+	}
+	return Command{"EVALSHA", c.script.sha, c.keys, c.args}
 }
 
 // rueidisConn sends by a client of rueidis, which also puts together the commands of
 // goroutines that call it at the same time.
 type rueidisConn struct{ client rueidis.Client }
 
-func (c rueidisConn) run(ctx context.Context, commands []command) []reply {
+// Run implements Conn.
+func (c rueidisConn) Run(ctx context.Context, commands []Command) []Reply {
 	if len(commands) == 1 {
-		return []reply{rueidisReply(c.client.Do(ctx, c.build(&commands[0])))}
+		return []Reply{rueidisReply(c.client.Do(ctx, c.build(&commands[0])))}
 	}
 	built := make([]rueidis.Completed, len(commands))
 	for i := range commands {
 		built[i] = c.build(&commands[i])
 	}
-	replies := make([]reply, len(commands))
+	replies := make([]Reply, len(commands))
 	for i, r := range c.client.DoMulti(ctx, built...) {
 		replies[i] = rueidisReply(r)
 	}
 	return replies
 }
 
-func (c rueidisConn) build(cmd *command) rueidis.Completed {
-	if cmd.full {
-		return c.client.B().Eval().Script(cmd.script.text).Numkeys(int64(len(cmd.keys))).Key(cmd.keys...).Arg(cmd.args...).Build()
+func (c rueidisConn) build(cmd *Command) rueidis.Completed {
+	n := int64(len(cmd.Keys))
+	if cmd.Name == "EVAL" {
+		return c.client.B().Eval().Script(cmd.Script).Numkeys(n).Key(cmd.Keys...).Arg(cmd.Args...).Build()
 	}
-	return c.client.B().Evalsha().Sha1(cmd.script.sha).Numkeys(int64(len(cmd.keys))).Key(cmd.keys...).Arg(cmd.args...).Build()
+	return c.client.B().Evalsha().Sha1(cmd.Script).Numkeys(n).Key(cmd.Keys...).Arg(cmd.Args...).Build()
 }
 
-func rueidisReply(r rueidis.RedisResult) reply {
+func rueidisReply(r rueidis.RedisResult) Reply {
 	data, err := r.ToString()
 	if answer, ok := errors.AsType[*rueidis.RedisError](err); ok {
-		err = &ServerError{Code: codeOf(answer.Error()), Err: err}
+		err = NewServerError(answer)
 	}
-	return reply{data, err}
+	return Reply{data, err}
+}
+
+// Nodes implements Conn.
+func (c rueidisConn) Nodes(context.Context) (map[string]Conn, error) {
+	nodes := make(map[string]Conn)
+	for address, client := range c.client.Nodes() {
+		nodes[address] = rueidisConn{client}
+	}
+	return nodes, nil
 }

@@ -15,6 +15,10 @@ type ServerError struct {
 	Err error
 }
 
+// NewServerError returns a ServerError of the error by which a client library tells of an answer
+// of the server. It is for implementations of [Conn].
+func NewServerError(err error) *ServerError { return &ServerError{Code: codeOf(err.Error()), Err: err} }
+
 // Error returns the answer and what to do about it.
 func (e *ServerError) Error() string {
 	if advice, ok := advices[e.Code]; ok {

@@ -96,17 +96,17 @@ func (s *Store) Copied(name, key string) bool {
 
 // timed adds the time to each command.
 type timed struct {
-	conn
+	Conn
 	now *atomic.Int64
 }
 
-func (t timed) run(ctx context.Context, commands []command) []reply {
+func (t timed) Run(ctx context.Context, commands []Command) []Reply {
 	now := strconv.FormatInt(t.now.Load(), 10)
 	for i := range commands {
 		c := &commands[i]
-		c.args = append(c.args[:len(c.args):len(c.args)], now)
+		c.Args = append(c.Args[:len(c.Args):len(c.Args)], now)
 	}
-	return t.conn.run(ctx, commands)
+	return t.Conn.Run(ctx, commands)
 }
 
 // ServerForTest returns a client of the server that tests share. The tests of package
@@ -145,24 +145,24 @@ func (s *Store) SpoilGrants(spoil func(allows, pending, left *uint64)) {
 // LoseAnswers makes every second answer to several commands, or one, be lost from now on, or no more.
 func (s *Store) LoseAnswers(lose bool) {
 	if l, ok := s.conn.(*lossy); ok {
-		s.conn = l.conn
+		s.conn = l.Conn
 	}
 	if lose {
-		s.conn = &lossy{conn: s.conn}
+		s.conn = &lossy{Conn: s.conn}
 	}
 }
 
 // lossy loses every second answer.
 type lossy struct {
-	conn
+	Conn
 	n int
 }
 
-func (l *lossy) run(ctx context.Context, commands []command) []reply {
-	replies := l.conn.run(ctx, commands)
+func (l *lossy) Run(ctx context.Context, commands []Command) []Reply {
+	replies := l.Conn.Run(ctx, commands)
 	if l.n++; l.n%2 == 1 {
 		for i := range replies {
-			replies[i] = reply{err: context.DeadlineExceeded}
+			replies[i] = Reply{Err: context.DeadlineExceeded}
 		}
 	}
 	return replies

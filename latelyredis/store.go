@@ -52,7 +52,7 @@ type Config struct {
 //
 // A Store is safe for concurrent use. Its zero value is not usable; call [New].
 type Store struct {
-	conn   conn
+	conn   Conn
 	prefix string
 	script string // how scripts take the time
 	layout atomic.Pointer[layout]
@@ -88,14 +88,20 @@ var _ store.Store[*ratelimit.Set, ratelimit.BanRecord] = (*Store)(nil)
 // New does not wait for the server. The error names what is wrong with c, or the rule that
 // cannot be kept in Redis: one with Adapt, or with a ban after distinct values.
 func New(client rueidis.Client, set *ratelimit.Set, c Config) (*Store, error) {
-	s, err := newStore(rueidisConn{client}, set, c, source("clock"))
+	return NewWith(rueidisConn{client}, set, c)
+}
+
+// NewWith is New for a client of another library. That of go-redis has its conn in the module
+// adapters/goredis.
+func NewWith(conn Conn, set *ratelimit.Set, c Config) (*Store, error) {
+	s, err := newStore(conn, set, c, source("clock"))
 	if err == nil {
 		s.start()
 	}
 	return s, err
 }
 
-func newStore(conn conn, set *ratelimit.Set, c Config, clock string) (*Store, error) {
+func newStore(conn Conn, set *ratelimit.Set, c Config, clock string) (*Store, error) {
 	if c.Prefix == "" {
 		c.Prefix = "lately:"
 	}
@@ -172,13 +178,13 @@ func (s *Store) send(ctx context.Context, l *layout, calls []*call) {
 		s.endReturned(l, all)
 	}()
 	for tries, waits := 0, 0; tries < attempts && len(calls) > 0; {
-		commands := make([]command, len(calls))
+		commands := make([]Command, len(calls))
 		for i, c := range calls {
-			commands[i] = c.command
+			commands[i] = c.sent()
 		}
 		var again []*call
 		moves := false
-		for i, r := range s.conn.run(ctx, commands) {
+		for i, r := range s.conn.Run(ctx, commands) {
 			if calls[i].answered(s, l, r) {
 				again, moves = append(again, calls[i]), moves || calls[i].moves()
 			}
@@ -206,22 +212,22 @@ type call struct {
 }
 
 // answered notes the reply to c, and reports whether c has to be sent again.
-func (c *call) answered(s *Store, l *layout, r reply) bool {
-	if codeIs(r.err, "NOSCRIPT") && !c.full {
+func (c *call) answered(s *Store, l *layout, r Reply) bool {
+	if codeIs(r.Err, "NOSCRIPT") && !c.full {
 		c.full, c.err = true, errAgain
 		return true
 	}
-	if c.data, c.err = r.data, r.err; c.moves() {
+	if c.data, c.err = r.Data, r.Err; c.moves() {
 		return true
 	}
 	const repair, period = "repair", "period"
 	switch {
-	case r.err != nil:
+	case r.Err != nil:
 		return false
-	case r.data == repair && c.script != l.scripts.repair && c.script != l.scripts.correct:
+	case r.Data == repair && c.script != l.scripts.repair && c.script != l.scripts.correct:
 		c.script, c.full = l.scripts.repair, false
-	case len(r.data) == len(period)+uint56 && r.data[:len(period)] == period && c.calendars:
-		now := readUint56(r.data[len(period):])
+	case len(r.Data) == len(period)+uint56 && r.Data[:len(period)] == period && c.calendars:
+		now := readUint56(r.Data[len(period):])
 		s.clock.set(now)
 		for k, i := range c.rules {
 			c.args[1+k] = l.rules[i].argument(now)

@@ -1,0 +1,121 @@
+// Package latelygoredis makes a [latelyredis.Store] talk to Redis or Valkey by a client of
+// go-redis that the program has already.
+//
+//	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true})
+//	...
+//	store, err := latelygoredis.New(client, set, latelyredis.Config{})
+//	...
+//	defer store.Close()
+//	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: store})
+//
+// The guarantees are those of latelyredis. Scripts are sent once, whatever MaxRetries and
+// MaxRedirects say; of a cluster, MOVED and ASK are followed MaxRedirects times. What goroutines
+// ask at the same time goes by connections of the pool, one for each, unlike with rueidis.
+package latelygoredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lately-go/lately/latelyredis"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// New returns a Store for the rules of set, as latelyredis.New does, which talks to Redis by
+// client: a *redis.Client, also one of redis.NewFailoverClient, or a *redis.ClusterClient. The
+// caller closes the Store, and then the client.
+//
+// The client must have ContextTimeoutEnabled, or it would ignore the deadlines of calls. The
+// error says so, or is one of latelyredis.New.
+func New(client redis.UniversalClient, set *ratelimit.Set, c latelyredis.Config) (*latelyredis.Store, error) {
+	enabled := false
+	switch client := client.(type) {
+	case *redis.Client:
+		enabled = client.Options().ContextTimeoutEnabled
+	case *redis.ClusterClient:
+		enabled = client.Options().ContextTimeoutEnabled
+	default:
+		return nil, fmt.Errorf("latelygoredis: client: %T: must be a *redis.Client or a *redis.ClusterClient", client)
+	}
+	if !enabled {
+		return nil, errors.New("latelygoredis: client: ContextTimeoutEnabled: false: must be true, or the client ignores the deadlines of calls")
+	}
+	return latelyredis.NewWith(conn{client}, set, c)
+}
+
+// conn sends scripts by a client of go-redis.
+type conn struct{ client redis.UniversalClient }
+
+// once is a command that the client sends once: it would repeat others when a connection
+// fails, and count twice what they charge.
+type once struct{ *redis.Cmd }
+
+func (once) NoRetry() bool { return true }
+
+// Run implements latelyredis.Conn by a pipeline, which go-redis splits by node. It does not wait
+// before it follows MOVED and ASK of a single command, as it does with a pipeline.
+func (c conn) Run(ctx context.Context, commands []latelyredis.Command) []latelyredis.Reply {
+	sent := make([]once, len(commands))
+	for i := range commands {
+		sent[i] = newOnce(ctx, &commands[i])
+	}
+	if len(sent) == 1 {
+		c.client.Process(ctx, sent[0])
+	} else {
+		c.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, cmd := range sent {
+				p.Process(ctx, cmd)
+			}
+			return nil
+		})
+	}
+	replies := make([]latelyredis.Reply, len(commands))
+	for i, cmd := range sent {
+		r := &replies[i]
+		if r.Data, r.Err = cmd.Text(); r.Err == nil {
+			continue
+		}
+		if answer, ok := errors.AsType[redis.Error](r.Err); ok {
+			r.Err = latelyredis.NewServerError(answer)
+		}
+	}
+	return replies
+}
+
+func newOnce(ctx context.Context, c *latelyredis.Command) once {
+	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
+	args = append(args, c.Name, c.Script, len(c.Keys))
+	for _, k := range c.Keys {
+		args = append(args, k)
+	}
+	for _, a := range c.Args {
+		args = append(args, a)
+	}
+	cmd := once{redis.NewCmd(ctx, args...)}
+	if len(c.Keys) > 0 {
+		cmd.SetFirstKeyPos(3)
+	}
+	return cmd
+}
+
+// Nodes implements latelyredis.Conn.
+func (c conn) Nodes(ctx context.Context) (map[string]latelyredis.Conn, error) {
+	nodes := make(map[string]latelyredis.Conn)
+	cluster, ok := c.client.(*redis.ClusterClient)
+	if !ok {
+		nodes[""] = c
+		return nodes, nil
+	}
+	var mu sync.Mutex
+	err := cluster.ForEachShard(ctx, func(_ context.Context, node *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		nodes[node.Options().Addr] = conn{node}
+		return nil
+	})
+	return nodes, err
+}

@@ -1,0 +1,301 @@
+package latelygoredis
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/latelyredis"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// rules have two rules of one subject and one of another, the last of which bans.
+func rules(t testing.TB, limit uint64) *ratelimit.Set {
+	t.Helper()
+	per := func(a ratelimit.Algorithm, key string) ratelimit.Rule {
+		return ratelimit.Rule{
+			Name: a.String() + " " + key, Key: match.MustKey(key), Algorithm: a,
+			Limits: []ratelimit.Limit{{N: limit, Span: time.Hour}}, OnStoreFailure: ratelimit.FailClosed,
+		}
+	}
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, per(ratelimit.Sliding, "path"), per(ratelimit.Exact, "path"), per(ratelimit.Weighted, "host"),
+		ratelimit.Rule{Name: "flood", Key: match.MustKey("user"), Ban: &ratelimit.Ban{After: 0, Span: time.Minute, For: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// options are those of a client of s.
+func options(s *redistest.Server) *redis.Options {
+	return &redis.Options{Network: "unix", Addr: s.Socket(), ContextTimeoutEnabled: true}
+}
+
+// limiter returns a limiter with a store of client, which both end with the test.
+func limiter(t testing.TB, client redis.UniversalClient, set *ratelimit.Set) (*ratelimit.Limiter, *latelyredis.Store) {
+	t.Helper()
+	t.Cleanup(func() { client.Close() })
+	store, err := New(client, set, latelyredis.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	return over(t, store, set), store
+}
+
+func over(t testing.TB, store *latelyredis.Store, set *ratelimit.Set) *ratelimit.Limiter {
+	t.Helper()
+	l, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: store, StoreTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func event(path, host string) *match.Event {
+	e := new(match.Event)
+	e.SetString(match.Path, path)
+	e.SetString(match.Host, host)
+	return e
+}
+
+// TestBesideRueidis has goroutines decide by go-redis and by rueidis, one by one and in batches,
+// about the same keys: together they allow exactly as many as the limit says.
+func TestBesideRueidis(t *testing.T) {
+	const limit = 200
+	s, set := redistest.Own(t), rules(t, limit)
+	ours, _ := limiter(t, redis.NewClient(options(s)), set)
+	other, err := latelyredis.New(s.Client(t), set, latelyredis.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(other.Close)
+	var allowed atomic.Int64
+	note := func(d ratelimit.Decision) {
+		if d.Err != nil {
+			t.Error(d.Err)
+		}
+		if d.Allowed {
+			allowed.Add(1)
+		}
+	}
+	var all sync.WaitGroup
+	for _, l := range []*ratelimit.Limiter{ours, over(t, other, set)} {
+		all.Go(func() {
+			for range limit {
+				note(l.Take(event("/", "h")))
+			}
+		})
+		all.Go(func() {
+			for range limit / 10 {
+				batch := make([]ratelimit.Query, 10)
+				for i := range batch {
+					batch[i] = ratelimit.Query{Event: event("/", "h"), Cost: 1}
+				}
+				for _, d := range l.TakeAll(batch, nil) {
+					note(d)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if allowed.Load() != limit {
+		t.Errorf("%d allowed, want %d", allowed.Load(), limit)
+	}
+}
+
+// TestAnswers has the server forget the scripts, ban and answer with an error.
+func TestAnswers(t *testing.T) {
+	s, set := redistest.Own(t), rules(t, 100)
+	client := redis.NewClient(options(s))
+	l, store := limiter(t, client, set)
+	if err := store.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for range 3 {
+		s.Do(t, "SCRIPT", "FLUSH")
+		if d := l.Take(event("/", "h")); d.Err != nil || !d.Allowed {
+			t.Errorf("%+v after the scripts were forgotten", d)
+		}
+	}
+	banned := event("/", "h")
+	banned.SetString(match.User, "ada")
+	if d := l.Take(banned); d.Allowed || d.Err != nil {
+		t.Errorf("%+v, want banned", d)
+	}
+	n := 0
+	for b, err := range store.Bans(t.Context()) {
+		if n++; err != nil || b.Rule != "flood" {
+			t.Errorf("%+v, %v is listed", b, err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d bans are listed, want 1", n)
+	}
+	s.Do(t, "REPLICAOF", "127.0.0.1", "1")
+	d := l.Take(event("/", "other"))
+	if answer, ok := errors.AsType[*latelyredis.ServerError](d.Err); !ok || answer.Code != "READONLY" {
+		t.Errorf("%v, want a ServerError with the code READONLY", d.Err)
+	}
+	s.Do(t, "CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-lru")
+	if err := store.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "allkeys-lru") {
+		t.Errorf("Check returns %v", err)
+	}
+}
+
+// TestRejected has clients that do not end calls in time, or are of another kind.
+func TestRejected(t *testing.T) {
+	set := rules(t, 1)
+	for _, c := range []struct {
+		client redis.UniversalClient
+		want   string
+	}{
+		{redis.NewClient(&redis.Options{}), "ContextTimeoutEnabled"},
+		{redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}}), "ContextTimeoutEnabled"},
+		{redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}}), "*redis.Ring"},
+	} {
+		if _, err := New(c.client, set, latelyredis.Config{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want an error about %s", err, c.want)
+		}
+		c.client.Close()
+	}
+}
+
+// A lossy is a connection that ends after the server has answered a script, before the client has
+// read the answer, as often as lose says.
+type lossy struct {
+	net.Conn
+	lose         *atomic.Int32
+	loses, ended bool
+}
+
+func (c *lossy) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("EVAL")) && !bytes.Contains(b, []byte("{bans}")) {
+		c.loses = c.lose.Add(-1) >= 0
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *lossy) Read(b []byte) (int, error) {
+	if c.ended {
+		return 0, io.EOF
+	}
+	n, err := c.Conn.Read(b)
+	if c.ended = c.loses; c.ended {
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+// TestSentOnce loses the answers to decisions: each was counted once, although the client
+// repeats other commands.
+func TestSentOnce(t *testing.T) {
+	const limit = 100
+	s, set := redistest.Own(t), rules(t, limit)
+	var lose atomic.Int32
+	o := options(s)
+	o.Dialer = func(context.Context, string, string) (net.Conn, error) {
+		conn, err := s.Dial()
+		return &lossy{Conn: conn, lose: &lose}, err
+	}
+	l, _ := limiter(t, redis.NewClient(o), set)
+	if d := l.Take(event("/", "h")); d.Err != nil || !d.Allowed {
+		t.Fatalf("%+v", d)
+	}
+	lose.Store(1)
+	if d := l.Take(event("/", "")); d.Err == nil {
+		t.Fatalf("%+v, want an error: the answer is lost", d)
+	}
+	lose.Store(1)
+	if d := l.TakeAll([]ratelimit.Query{{Event: event("/", ""), Cost: 1}, {Event: event("/", ""), Cost: 1}}, nil); d[0].Err == nil || d[1].Err == nil {
+		t.Fatalf("%+v, want errors: the answers are lost", d)
+	}
+	lose.Store(0)
+	if d := l.Take(event("/", "")); d.Err != nil || d.Remaining != limit-5 {
+		t.Errorf("%+v, want %d left: five were asked for once each", d, limit-5)
+	}
+}
+
+// TestCluster moves a slot of a cluster while goroutines decide about keys in it, one by one and
+// in batches with others.
+func TestCluster(t *testing.T) {
+	const limit = 300
+	c, set := redistest.NewCluster(t, 3), rules(t, limit)
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.Nodes[0].Addr}, ContextTimeoutEnabled: true, MaxRedirects: 16})
+	l, store := limiter(t, client, set)
+	if err := store.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	by := func(host string) ratelimit.Query {
+		e := new(match.Event)
+		e.SetString(match.Host, host)
+		return ratelimit.Query{Event: e, Cost: 1}
+	}
+	from, slot := c.Owner(t, "{host=moves}")
+	var allowed, answered atomic.Int64
+	note := func(d ratelimit.Decision) {
+		if answered.Add(1); d.Err != nil {
+			t.Error(d.Err)
+		}
+		if d.Allowed {
+			allowed.Add(1)
+		}
+	}
+	var all sync.WaitGroup
+	ends := make(chan struct{})
+	goesOn := func(i, n int) bool {
+		select {
+		case <-ends:
+			return i < n
+		default:
+			return true
+		}
+	}
+	for range 2 {
+		all.Go(func() {
+			for i := 0; goesOn(i, limit/2); i++ {
+				note(l.TakeAll([]ratelimit.Query{by("moves")}, nil)[0])
+			}
+		})
+	}
+	all.Go(func() {
+		for i := 0; goesOn(i, limit/2); i++ {
+			note(l.TakeAll([]ratelimit.Query{by("a"), by("moves"), by("b"), by("c")}, nil)[1])
+		}
+	})
+	more := func() {
+		t.Helper()
+		before, deadline := answered.Load(), time.Now().Add(time.Minute)
+		for answered.Load() < before+30 {
+			if time.Now().After(deadline) {
+				t.Error("nothing is decided for a minute")
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	more()
+	move := c.Begin(t, slot, from, (from+1)%3)
+	more()
+	for move.Keys(t, 10) > 0 {
+	}
+	more()
+	move.End(t)
+	more()
+	close(ends)
+	all.Wait()
+	if allowed.Load() != limit {
+		t.Errorf("%d allowed, want %d", allowed.Load(), limit)
+	}
+}
