@@ -3,39 +3,111 @@ package latelyredis
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
+	"time"
 )
 
-// ErrAway is the error of calls that are not sent, since Redis has not answered before. The
-// store goes on asking Redis every 250 ms, and sends calls again as soon as it answers.
+// ErrAway is the error of calls that are not sent, since Redis, or the node of a cluster that they are
+// for, has not answered before. Every 250 ms a call is sent nevertheless, and all are again as soon
+// as one is answered.
 var ErrAway = errors.New("latelyredis: Redis does not answer: calls fail at once until it does")
 
-// A breaker makes calls fail at once after several in a row were not answered: they would
-// wait in vain for their deadlines, and the client keeps a goroutine for each of them.
+const (
+	// breakAfter is how many calls in a row are not answered until calls fail at once.
+	breakAfter = 20
+
+	// trialEvery is how often a call is sent then.
+	trialEvery = 250 * time.Millisecond
+
+	// ranges is how many parts the slots of a cluster are divided into.
+	ranges = 16
+)
+
+// breakers make calls fail at once after several in a row were not answered: they would
+// wait in vain for their deadlines, and the client keeps a goroutine for each of them. The first
+// is about all calls, the others about a range of slots each. A node of a cluster has about whole
+// ranges; which slots are its own, the store does not know.
+type breakers struct {
+	began time.Time
+	parts [1 + ranges]breaker
+}
+
+// A breaker is open from the time when calls began to fail.
 type breaker struct {
 	failed atomic.Int32
+	trial  atomic.Int64 // when a call was last sent nevertheless, after breakers.began
 }
 
-// breakAfter is how many calls in a row are not answered until the breaker opens.
-const breakAfter = 20
+// open reports whether c is to fail.
+func (b *breakers) open(c *call) bool {
+	all, part := &b.parts[0], &b.parts[1+c.part()]
+	if all.failed.Load() < breakAfter && part.failed.Load() < breakAfter {
+		return false
+	}
+	now := int64(time.Since(b.began))
+	return all.open(now) || part.open(now)
+}
 
-// open reports whether calls are to fail.
-func (b *breaker) open() bool { return b.failed.Load() >= breakAfter }
+func (b *breaker) open(now int64) bool {
+	if b.failed.Load() < breakAfter {
+		return false
+	}
+	last := b.trial.Load()
+	return now-last < int64(trialEvery) || !b.trial.CompareAndSwap(last, now)
+}
 
-// note counts what came of calls that were sent together: an answer to any, also an error of
-// the server, closes the breaker.
-func (b *breaker) note(calls []*call) {
-	lost := false
+// note counts what came of calls that were sent together, once for each breaker: an answer to
+// any, also an error of the server, closes it.
+func (b *breakers) note(calls []*call) {
+	const lost, answered = 1, 2
+	var came [1 + ranges]byte
 	for _, c := range calls {
-		if _, answered := errors.AsType[*ServerError](c.err); c.err == nil || answered {
-			if b.failed.Load() > 0 {
-				b.failed.Store(0)
-			}
-			return
+		what := byte(answered)
+		if _, told := errors.AsType[*ServerError](c.err); c.err != nil && !told {
+			what = lost
 		}
-		lost = lost || !errors.Is(c.err, context.Canceled)
+		if !errors.Is(c.err, context.Canceled) {
+			part := 1 + c.part()
+			came[0], came[part] = max(came[0], what), max(came[part], what)
+		}
 	}
-	if lost {
-		b.failed.Add(1)
+	for i, what := range came {
+		part := &b.parts[i]
+		switch {
+		case what == answered && part.failed.Load() > 0:
+			part.failed.Store(0)
+		case what == lost && part.failed.Add(1) == breakAfter:
+			part.trial.Store(int64(time.Since(b.began)))
+		}
 	}
 }
+
+// part returns the range of the slot of c.
+func (c *call) part() int { return int(slotOf(c.keys[0])) * ranges / slots }
+
+// slots is how many slots a cluster has.
+const slots = 16384
+
+// slotOf returns the slot of a key: the CRC-16 of XMODEM of its hash tag, which each key of a store has.
+func slotOf(key string) (crc uint16) {
+	_, tag, _ := strings.Cut(key, "{")
+	tag, _, _ = strings.Cut(tag, "}")
+	for _, b := range []byte(tag) {
+		crc = crc<<8 ^ crc16[byte(crc>>8)^b]
+	}
+	return crc % slots
+}
+
+var crc16 = func() (table [256]uint16) {
+	const polynomial = 0x1021
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			top := crc >> 15
+			crc = crc<<1 ^ top*polynomial
+		}
+		table[i] = crc
+	}
+	return table
+}()

@@ -24,6 +24,8 @@ func TestCluster(t *testing.T) {
 	t.Run("SlotMoves", func(t *testing.T) { testSlotMoves(t, c) })
 	t.Run("NewSubject", func(t *testing.T) { testNewSubject(t, c) })
 	t.Run("Bans", func(t *testing.T) { testClusterBans(t, c) })
+	t.Run("Slots", func(t *testing.T) { testSlots(t, c) })
+	t.Run("NodeStopped", func(t *testing.T) { testNodeStopped(t, c) })
 	t.Run("Check", func(t *testing.T) { testClusterCheck(t, c) })
 	t.Run("OneNode", func(t *testing.T) { testOneNode(t, c) })
 }

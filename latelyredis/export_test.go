@@ -85,6 +85,9 @@ func NewQuiet(client rueidis.Client, set *ratelimit.Set, c Config) (*Store, erro
 // Read reports whether s has read the list of bans.
 func (s *Store) Read() bool { return s.read.Load() }
 
+// SlotOf returns the slot of a key.
+func SlotOf(key string) uint16 { return slotOf(key) }
+
 // Codes returns the errors of servers of which the store says what to do.
 func Codes() []string { return slices.Sorted(maps.Keys(advices)) }
 

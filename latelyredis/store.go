@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -60,9 +62,8 @@ type Store struct {
 	mirror *mirror
 	onBan  func(ratelimit.BanRecord)
 
-	copied     bool        // decisions use the copy of the list of bans, and what was refused
-	running    atomic.Bool // a goroutine brings it up to date, and finds out when Redis answers
-	breaker    breaker
+	copied     bool // decisions use the copy of the list of bans, and what was refused
+	breakers   breakers
 	background sync.WaitGroup
 	stop       context.CancelFunc
 	node       string
@@ -112,6 +113,7 @@ func newStore(conn Conn, set *ratelimit.Set, c Config, clock string) (*Store, er
 	}
 	s := &Store{conn: conn, prefix: c.Prefix, script: clock, mirror: newMirror(), onBan: c.OnBan, node: newNode(), stop: func() {}}
 	s.refusals.seed, s.batched = s.mirror.seed, c.Batched
+	s.breakers.began = time.Now()
 	return s, s.use(set)
 }
 
@@ -161,11 +163,14 @@ const attempts = 5
 // judged a call, because it does not know the script or needs another, gets it
 // again; all other errors are final.
 func (s *Store) exchange(ctx context.Context, l *layout, calls []*call) {
-	if s.breaker.open() && s.running.Load() {
-		for _, c := range calls {
-			c.err = ErrAway
+	away := 0
+	for _, c := range calls {
+		if c.err = nil; s.breakers.open(c) {
+			c.err, away = ErrAway, away+1
 		}
-		return
+	}
+	if away > 0 {
+		calls = slices.DeleteFunc(slices.Clone(calls), func(c *call) bool { return c.err != nil })
 	}
 	s.send(ctx, l, calls)
 }
@@ -174,7 +179,7 @@ func (s *Store) exchange(ctx context.Context, l *layout, calls []*call) {
 func (s *Store) send(ctx context.Context, l *layout, calls []*call) {
 	all := calls
 	defer func() {
-		s.breaker.note(all)
+		s.breakers.note(all)
 		s.endReturned(l, all)
 	}()
 	for tries, waits := 0, 0; tries < attempts && len(calls) > 0; {

@@ -35,7 +35,6 @@ const (
 func (s *Store) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop, s.copied = stop, true
-	s.running.Store(true)
 	if s.batched {
 		s.startMerging(ctx)
 	}
@@ -69,7 +68,6 @@ func (s *Store) farewell() {
 // client. Decisions after it go to Redis, but bans of other nodes are not learned any more.
 func (s *Store) Close() {
 	s.closed.Store(true)
-	s.running.Store(false)
 	s.stop()
 	s.background.Wait()
 }
