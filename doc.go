@@ -53,7 +53,7 @@
 //
 // # Cost
 //
-// An add to a Counter takes 30 ns, of which the clock takes 24, and 11 to 12 ns with
+// An add to a Counter takes 30 ns, 24 of them for the clock, and 11 to 12 ns with
 // AddAt or on a [Clock]. A read costs about a nanosecond per slot. Idle time costs
 // nothing. A Counter of 60 slots takes about 700 bytes. Nothing runs in the background
 // except a Clock. Each type states its own cost.

@@ -92,7 +92,7 @@ func parseApache(text string) (*spec, error) {
 // apacheDirective returns the pieces of the directive that s begins with, and its length.
 func apacheDirective(s string) ([]piece, int, error) {
 	n := 1
-	for n < len(s) && strings.IndexByte("<>!,0123456789", s[n]) >= 0 { // of which request, and for which statuses
+	for n < len(s) && strings.IndexByte("<>!,0123456789", s[n]) >= 0 { // which request, and which statuses
 		n++
 	}
 	argument := ""

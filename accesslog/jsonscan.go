@@ -23,8 +23,7 @@ const (
 	jsonObject
 )
 
-// A jsonValue is where a value is in its line. Of a string, from and to leave
-// out the quotes.
+// A jsonValue is where a value is in its line, a string without its quotes.
 type jsonValue struct {
 	from, to int32
 	kind     jsonKind

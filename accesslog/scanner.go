@@ -88,7 +88,7 @@ func (s *Scanner) Scan() bool {
 	return false
 }
 
-// longLine skips the rest of a line that is too long, of which head is the beginning.
+// longLine skips the rest of a line that is too long and begins with head.
 func (s *Scanner) longLine(head []byte) {
 	text := string(head[:MaxBadText])
 	err := bufio.ErrBufferFull

@@ -33,7 +33,7 @@ type want struct {
 	known bool // field counts; else the name does
 	plain bool // the value is that of the field, whatever it is
 	form  form
-	list  bool // the value is a list, each element of which is an object
+	list  bool // the value is a list of objects
 
 	column int // of CSV and TSV, from 0
 
@@ -63,7 +63,7 @@ const (
 	formRequest               // a request line: these, Method and Protocol
 	formURL                   // a request line whose target is a URL: Host too
 	formURI                   // a host and a request target, without a scheme
-	formDuration              // a number of units of time, of which the field has seconds
+	formDuration              // a number of units of time; the field is in seconds
 	formForwarded             // X-Forwarded-For, to which the server has appended the client
 )
 

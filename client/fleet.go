@@ -97,8 +97,8 @@ var errClosed = errors.New("the Fleet is closed")
 // keys as there can be: those of the nodes that not all lists have.
 //
 // A command is sent once. If its connection ends before an answer, the error wraps
-// [ErrUnanswered], and it is not repeated, as it could count twice. Only a command of which
-// no byte was written is sent to another node. If a server refuses a command, the error is
+// [ErrUnanswered], and it is not repeated, as it could count twice. Only a command that
+// was not sent at all goes to another node. If a server refuses a command, the error is
 // an [*Error]. All other errors mean that nothing was counted.
 //
 // A node is noticed to be down within 1.5 times FleetConfig.Timeout, even if it is only

@@ -130,7 +130,7 @@ func (l *link) connect(ctx context.Context) (*pipe, error) {
 	return p, nil
 }
 
-// call sends a command and waits for its answer, of which it returns only the error.
+// call sends a command, waits for its answer and returns only the error.
 func call(ctx context.Context, p *pipe, q *request, args ...string) error {
 	if err := p.send(q, args); err != nil {
 		requests.Put(q)

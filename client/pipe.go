@@ -19,7 +19,7 @@ const (
 	keepQueued = 64 << 10
 )
 
-// errNotSent is the error of a command of which no byte was written.
+// errNotSent is the error of a command that was not sent at all.
 var errNotSent = errors.New("not sent")
 
 // errFull is the error of a command that found maxQueued bytes before it.
@@ -41,7 +41,7 @@ type pipe struct {
 	out      []byte     // commands that no write has taken
 	queue    []*request // in the order of the commands, without those that read has taken
 	enqueued uint64     // requests so far
-	taken    uint64     // of these, requests that a write has taken
+	taken    uint64     // requests that a write has taken so far
 	idle     bool       // write waits for wake
 	err      error      // why it is closed
 

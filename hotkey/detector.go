@@ -102,7 +102,7 @@ type KeyCount struct {
 }
 
 const (
-	maxWhole = 256       // the longest key, in bytes, of which no digest is made
+	maxWhole = 256       // the longest key, in bytes, that is kept without a digest
 	maxKey   = 1<<20 - 1 // the longest key
 )
 
@@ -305,7 +305,7 @@ type Stats struct {
 	Bytes int64 // memory of the Detector, all its rules together
 
 	Events  uint64 // events counted
-	Late    uint64 // of these, events that were counted at a later time than their own
+	Late    uint64 // events among them that were counted at a later time than their own
 	Evicted uint64 // keys that were evicted because the budget was spent
 	Refused uint64 // calls for new keys that counted nothing, there being no key to evict
 	Lost    uint64 // calls whose key then had events that ceased to count early, there being no memory for all

@@ -45,8 +45,8 @@ type Config struct {
 	// there is no bound. The least depends on the rules; an error says it.
 	Budget int64
 
-	// Bans is how many bans there can be, remembered ones included. Of these a
-	// sixteenth is kept for manual ones. 0 means a million.
+	// Bans is how many bans there can be, remembered ones included. A
+	// sixteenth of them is kept for manual ones. 0 means a million.
 	Bans int
 
 	// JitterSeed makes the jitter of bans repeatable. 0 means a random one.

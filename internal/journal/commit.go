@@ -138,7 +138,7 @@ func (j *Journal) closeFile() {
 	}
 }
 
-// removeFile removes the newest file, of which nothing was acknowledged. If that fails, it
+// removeFile removes the newest file; nothing in it was acknowledged. If that fails, it
 // stays until a snapshot covers it; readers skip its records by their numbers.
 func (j *Journal) removeFile() {
 	j.mu.Lock()

@@ -88,7 +88,7 @@ func newJournal(l fileSystem, path string, next, number uint64, files []journalF
 	return j
 }
 
-// Append appends a record of 1 to MaxRecord bytes, of which it makes a copy. It does not
+// Append appends a copy of a record of 1 to MaxRecord bytes. It does not
 // wait for the disk, so it may be called under a lock. The record is on disk within a
 // second, unless the disk is slower. The order of calls is the order of records.
 func (j *Journal) Append(record []byte) (Pending, error) {

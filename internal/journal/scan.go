@@ -12,8 +12,8 @@ const (
 	// No more bytes can wait for the disk, so a longer tail is not torn but damaged.
 	maxTorn = maxWaiting + journalHeaderLen
 
-	// maxSearch bounds the bytes of which the search for whole records computes
-	// checksums, for files that were crafted to be slow.
+	// maxSearch bounds the bytes whose checksums the search for whole records computes, for
+	// files that were crafted to be slow.
 	maxSearch = 256 << 20
 )
 

@@ -61,7 +61,7 @@ func newSnapshotWriter(f file, h snapshotHeader) *SnapshotWriter {
 	return w
 }
 
-// Add writes a record, of which it makes a copy. Some calls wait for the disk: hold no lock
+// Add writes a copy of a record. Some calls wait for the disk: hold no lock
 // that others wait for. After an error all further calls return it.
 func (w *SnapshotWriter) Add(typ byte, data []byte) error {
 	if 1+len(data) > MaxRecord && w.err == nil {

@@ -28,8 +28,8 @@ const (
 	leastTimes = 3 // of a log, that are in its record
 )
 
-// NewBlocks returns the storage of logs of at most bound times, 1 to [MaxLog],
-// of which the first inline, at least three, lie in the record.
+// NewBlocks returns the storage of logs of at most bound times, 1 to [MaxLog]. The first
+// inline of them, at least three, lie in the record.
 func NewBlocks(bound, inline int, budget *Budget) *Blocks {
 	if bound < 1 || bound > MaxLog || inline < leastTimes {
 		panic("keytable: bound or inline of Blocks out of range")
@@ -54,7 +54,7 @@ func NewBlocks(bound, inline int, budget *Budget) *Blocks {
 }
 
 // NewSpill returns Blocks of so many words each. Inline is how many of the record's
-// words are the owner's beside the first, of which the low 32 bits are. The methods
+// words are the owner's beside the low 32 bits of the first. The methods
 // that concern logs are not for these records.
 func NewSpill(inline, words int, budget *Budget) *Blocks {
 	b := &Blocks{inline: inline, classes: make([]Slab, 1)}

@@ -72,7 +72,7 @@ func (g group) evictLightest() (evicted int, asMany bool) {
 	if n == 0 {
 		return 0, false
 	}
-	// Of those with the weight of the last to go, some stay: alternately, all over
+	// Some of those with the weight of the last to go stay: alternately, all over
 	// the group, since to empty one part of it would crowd the others.
 	limit := s.sorted[n-1]
 	first, _ := slices.BinarySearch(s.sorted, limit)

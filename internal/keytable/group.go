@@ -40,9 +40,9 @@ type header struct {
 	state  atomic.Uint64  // how often the group has changed, and the bits below
 	mu     sync.Mutex     // what follows is read and written under it, unless it says otherwise
 	size   uint32         // bytes, the header included; does not change
-	keys   uint32         // of these, bytes for keys; does not change
+	keys   uint32         // bytes of size for keys; does not change
 	tail   uint32         // bytes of keys in use; the keys are read by who has locked a record
-	dead   uint32         // of these, bytes of keys that are gone
+	dead   uint32         // bytes of tail whose keys are gone
 	recent int32          // bytes that recentKeys new keys take, a moving average
 	n      int32          // records
 	depth  uint16         // how many upper bits all hashes of the range share

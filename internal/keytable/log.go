@@ -316,7 +316,7 @@ func (b *Blocks) cut(l []uint64, k int) {
 	}
 }
 
-// AppendLog appends the log l, of which no time is later than newest, in a form
+// AppendLog appends the log l, which has no time later than newest, in a form
 // that does not depend on where its times lie: the number of times and whether one
 // was lost, and from the newest on how much earlier each is than the one after
 // it.

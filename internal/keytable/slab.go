@@ -226,7 +226,7 @@ func (s *Slab) free(n uint32) {
 	s.noteLoose()
 }
 
-// drop gives a chunk back to the budget, of which no block is in use.
+// drop gives a chunk that has no block in use back to the budget.
 //
 // REQUIRES: s.mu.
 func (s *Slab) drop(chunk uint32) {

@@ -161,7 +161,7 @@ const (
 // MaxKey.
 //
 // New keys pay for the sweep: every so often it goes one group on, removes what
-// has expired there, and gives back memory of which little is used.
+// has expired there, and gives back memory that is hardly used.
 func (t *Table) LockOrAdd(hash uint64, key string) (Record, State) {
 	if r, state := t.search(t.Prefetch(hash), hash, key); state == Found {
 		return r, Found

@@ -234,7 +234,7 @@ func (b *builder) ignored(s settings, jails []string) {
 	b.allow = slices.Compact(b.allow)
 }
 
-// ignoredPrefix reads an address or a network, of which fail2ban ignores the other bits.
+// ignoredPrefix reads an address or a network. Like fail2ban it ignores the host bits.
 func ignoredPrefix(text string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
 		return addr.Unmap().Prefix(addr.Unmap().BitLen())

@@ -39,7 +39,7 @@ type span struct {
 	from, to int
 }
 
-// NewReplyReader returns a ReplyReader of the replies of src. Of the limits, Bulk bounds one
+// NewReplyReader returns a ReplyReader of the replies of src. The limit Bulk bounds one
 // string, Args the values of a reply, and Command its bytes.
 func NewReplyReader(src io.Reader, limits Limits) *ReplyReader {
 	l := limits.withDefaults()

@@ -27,7 +27,7 @@ func (w *Writer) Map(n int) {
 // Set appends the head of a set of n elements; in version 2, of an array.
 func (w *Writer) Set(n int) { w.aggregate('~', n) }
 
-// Push appends the head of a push message of n elements, the first of which is its kind; in
+// Push appends the head of a push message of n elements, its kind first; in
 // version 2, of an array. A push is sent between replies, never within one.
 func (w *Writer) Push(n int) { w.aggregate('>', n) }
 

@@ -36,8 +36,8 @@ type shard struct {
 	open    *batch
 	spare   *batch // empty
 	added   uint64 // events, in all
-	dropped uint64 // of these, the events of keys that were dropped
-	pending uint64 // of these, the events in open
+	dropped uint64 // those of keys that were dropped
+	pending uint64 // those in open
 	called  bool   // urgent was called since open was taken
 	_       [48]byte
 }
@@ -262,7 +262,7 @@ func (b *batch) shrink() (gone uint64) {
 		below += classes[class]
 		class++
 	}
-	some := drop - below // of those of this class
+	some := drop - below // how many of this class
 	kept, end := 0, uint32(0)
 	for _, r := range b.records {
 		c := bits.Len64(r.n)

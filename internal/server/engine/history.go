@@ -102,7 +102,7 @@ func (x *part) since(earlier *part) part {
 	return part{earlier.to, x.to, x.all.since(earlier.all), x.rules.since(&earlier.rules), x.hot.since(&earlier.hot)}
 }
 
-// keep appends x to list, of which it keeps the last most elements.
+// keep appends x to list and keeps its last most elements.
 func keep[T any](list []T, x T, most int) []T {
 	if len(list) >= most {
 		list = slices.Delete(list, 0, len(list)-most+1)

@@ -20,8 +20,7 @@ type KeyFilter struct {
 	Network netip.Prefix
 }
 
-// ParseKeyFilter returns the filter of these texts, of which those that are empty are
-// not set. Its error is an [*Error].
+// ParseKeyFilter returns the filter of these texts; those that are empty are not set. Its error is an [*Error].
 func ParseKeyFilter(pattern, network string) (f KeyFilter, err error) {
 	if len(pattern) > MaxKey {
 		return f, errorf(api.BadArg, "pattern: too long: %d bytes (max %d)", len(pattern), MaxKey)

@@ -18,8 +18,7 @@ type BanFilter struct {
 	KeyFilter
 }
 
-// ParseBanFilter returns the filter of these texts, of which those that are empty
-// are not set. Its error is an [*Error].
+// ParseBanFilter returns the filter of these texts; those that are empty are not set. Its error is an [*Error].
 func ParseBanFilter(rule, pattern, network string) (BanFilter, error) {
 	if rule == "" && pattern == "" && network == "" {
 		return BanFilter{}, errorf(api.BadArg, "filter: missing: must be a rule, a pattern or a network; the pattern * selects every ban")
