@@ -16,17 +16,10 @@ import (
 // CLIENT is read from the end of the line, which the client cannot write. Other lines
 // of syslog are skipped.
 func (p *Parser) sshd(line []byte, ev *match.Event) bool {
-	t, text, ok := p.syslogTime(line)
-	if !ok {
-		return false
-	}
-	message, _ := sshdMessage(line)
-	failed, other := readFailedLogin(message, ev)
-	p.skipped = other && text < len(line)
-	if failed {
-		ev.Time = t
-	}
-	return failed
+	return p.syslogEvent(line, ev, func(line []byte, ev *match.Event) (ok, other bool) {
+		message, _ := sshdMessage(line)
+		return readFailedLogin(message, ev)
+	})
 }
 
 // readFailedLogin sets the fields of ev to those of a failed login. If a message of sshd

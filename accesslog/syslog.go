@@ -1,6 +1,10 @@
 package accesslog
 
-import "time"
+import (
+	"time"
+
+	"github.com/lately-go/lately/match"
+)
 
 // sysStamp is the time at the start of a syslog line, "Mon dd hh:mm:ss ".
 type sysStamp struct {
@@ -68,15 +72,23 @@ func (y *sysYears) time(s sysStamp) (time.Time, bool) {
 	return InYear(time.Unix(t, 0), y.year)
 }
 
-// syslogTime reads the time of a syslog line, and returns where the text after it
-// begins. ok is false if the line has none; then it is bad.
-func (p *Parser) syslogTime(line []byte) (t time.Time, text int, ok bool) {
+// syslogEvent reads a line of syslog into ev, if read knows the text. If read says that it is
+// about something else, the line is skipped. A line without a time is bad.
+func (p *Parser) syslogEvent(line []byte, ev *match.Event, read func([]byte, *match.Event) (ok, other bool)) bool {
 	stamp, ok := readSysStamp(line)
 	if !ok {
-		return t, 0, false
+		return false
 	}
-	t, ok = p.years.time(stamp)
-	return t, stamp.end, ok
+	t, ok := p.years.time(stamp)
+	if !ok {
+		return false
+	}
+	ok, other := read(line, ev)
+	p.skipped = other && stamp.end < len(line)
+	if ok {
+		ev.Time = t
+	}
+	return ok
 }
 
 // yearSeconds is the length of every year of the stand-in calendar.

@@ -20,16 +20,7 @@ func isUFW(line []byte) bool { return bytes.Contains(line, []byte(ufwBlock)) }
 // source port are the fields "proto" and "spt". Lines about a packet without a port, such
 // as one of ICMP, are skipped, as are other lines of syslog.
 func (p *Parser) ufw(line []byte, ev *match.Event) bool {
-	t, text, ok := p.syslogTime(line)
-	if !ok {
-		return false
-	}
-	blocked, other := readBlocked(line, ev)
-	p.skipped = other && text < len(line)
-	if blocked {
-		ev.Time = t
-	}
-	return blocked
+	return p.syslogEvent(line, ev, readBlocked)
 }
 
 // readBlocked sets the fields of ev to those of a dropped packet. If a message of the

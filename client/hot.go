@@ -177,12 +177,8 @@ func (h *hot) finish() {
 	h.d.Forward(nil)
 	h.flush()
 	h.tellCaches()
-	list := h.f.members.list.Load()
-	if list == nil {
-		return
-	}
 	var wg sync.WaitGroup
-	for _, n := range *list {
+	for _, n := range h.f.members.now() {
 		wg.Go(func() { n.hot.settle(context.Background()) })
 	}
 	wg.Wait()
@@ -201,11 +197,9 @@ func (h *hot) flush() (busy bool) {
 	h.stats.taking.Lock()
 	defer h.stats.taking.Unlock()
 	var nodes []*node // that are up, or are being connected to
-	if list := h.f.members.list.Load(); list != nil {
-		for _, n := range *list {
-			if !n.hot.down() {
-				nodes = append(nodes, n)
-			}
+	for _, n := range h.f.members.now() {
+		if !n.hot.down() {
+			nodes = append(nodes, n)
 		}
 	}
 	now := h.d.Now().UnixNano()
@@ -312,12 +306,9 @@ func (h *hot) tellCaches() {
 // tellCache tells a node what the caches of a rule have done. It reports whether it was
 // sent; if the answer is lost, it is not sent again.
 func (h *hot) tellCache(rule string, c cacheReport) bool {
-	list := h.f.members.list.Load()
-	if list == nil {
-		return false
-	}
+	nodes := h.f.members.now()
 	for below := uint64(math.MaxUint64); ; {
-		n, s := choose(*list, hashOf(rule, ""), below)
+		n, s := choose(nodes, hashOf(rule, ""), below)
 		if n == nil {
 			return false
 		}

@@ -124,11 +124,9 @@ func (h *hot) heat(w *hotWatch, k *api.HotKey) {
 // cool makes a key not hot, unless another node says that it is.
 func (h *hot) cool(w *hotWatch, id hotID) {
 	delete(w.keys, id)
-	if list := h.f.members.list.Load(); list != nil {
-		for _, n := range *list {
-			if _, hot := n.watch.keys[id]; hot {
-				return
-			}
+	for _, n := range h.f.members.now() {
+		if _, hot := n.watch.keys[id]; hot {
+			return
 		}
 	}
 	h.d.Remove(id.rule, id.key)

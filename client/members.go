@@ -53,19 +53,25 @@ type NodeStatus struct {
 // Nodes returns the nodes of f, sorted by address.
 func (f *Fleet) Nodes() []NodeStatus {
 	var all []NodeStatus
-	if list := f.members.list.Load(); list != nil {
-		for _, n := range *list {
-			up, err := n.commands.status()
-			all = append(all, NodeStatus{n.addr, up, err})
-		}
+	for _, n := range f.members.now() {
+		up, err := n.commands.status()
+		all = append(all, NodeStatus{n.addr, up, err})
 	}
 	return all
 }
 
+// now returns the nodes, or nil if they are not known yet.
+func (m *members) now() []*node {
+	if list := m.list.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
 // nodes returns the nodes. It waits for the first lookup.
 func (f *Fleet) nodes(ctx context.Context) ([]*node, error) {
-	if list := f.members.list.Load(); list != nil {
-		return *list, nil
+	if nodes := f.members.now(); nodes != nil {
+		return nodes, nil
 	}
 	select {
 	case <-f.members.found:
@@ -74,8 +80,8 @@ func (f *Fleet) nodes(ctx context.Context) ([]*node, error) {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: %w", ErrNoNode, context.Cause(ctx))
 	}
-	if list := f.members.list.Load(); list != nil {
-		return *list, nil
+	if nodes := f.members.now(); nodes != nil {
+		return nodes, nil
 	}
 	f.members.mu.Lock()
 	defer f.members.mu.Unlock()
@@ -141,10 +147,8 @@ func (f *Fleet) setMembers(addrs []string) {
 		return
 	}
 	old := make(map[string]*node)
-	if list := f.members.list.Load(); list != nil {
-		for _, n := range *list {
-			old[n.addr] = n
-		}
+	for _, n := range f.members.now() {
+		old[n.addr] = n
 	}
 	var list []*node
 	for _, addr := range addrs {
@@ -172,12 +176,10 @@ func (m *members) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
-	if list := m.list.Load(); list != nil {
-		for _, n := range *list {
-			n.commands.close()
-			if n.hot.stop != nil {
-				n.hot.close()
-			}
+	for _, n := range m.now() {
+		n.commands.close()
+		if n.hot.stop != nil {
+			n.hot.close()
 		}
 	}
 }

@@ -166,12 +166,8 @@ func (e *envoy) limit(path []*envoyDescriptor) {
 		e.note(d.place, "%s: descriptors in it are counted apart from it; here its limit holds for their events, too: in shadow mode", d.key)
 		mode = ", mode: shadow"
 	}
-	when := ""
-	if len(conditions) > 0 {
-		when = ", when: {" + strings.Join(conditions, ", ") + "}"
-	}
 	e.add(d.place, &e.limits, fmt.Sprintf("%v: %s", d.place, strings.Join(names, ", ")),
-		fmt.Sprintf("{name: %s, key: [%s]%s, limit: %d per %s, algorithm: calendar%s}", quoted(e.name(strings.Join(names, "."))), strings.Join(keys, ", "), when, n, unit, mode))
+		fmt.Sprintf("{name: %s, key: [%s]%s, limit: %d per %s, algorithm: calendar%s}", quoted(e.name(strings.Join(names, "."))), strings.Join(keys, ", "), whenAll(conditions), n, unit, mode))
 }
 
 // wider notes that a rule holds for more events than d, and reports whether it does.

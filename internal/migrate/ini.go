@@ -60,11 +60,7 @@ const defaults = "DEFAULT"
 // get returns a setting of a section, or that of the defaults, with %(name)s replaced. ok is
 // false if there is none, or one that it names.
 func (s settings) get(section, key string) (v setting, ok bool) {
-	v, ok = s[section][key]
-	if !ok {
-		v, ok = s[defaults][key]
-	}
-	if !ok {
+	if v, ok = s.raw(section, key); !ok {
 		return v, false
 	}
 	left := maxReplaced
@@ -86,11 +82,15 @@ func (s settings) expand(section, text string, left *int) (string, bool) {
 			return out.String(), out.Len() < 1<<16
 		}
 		name, after, closed := strings.Cut(rest, ")s")
-		value, ok := s.named(section, name)
+		v, ok := s.raw(section, name)
+		if name == "__name__" {
+			v, ok = setting{text: section}, true
+		}
 		if *left--; !closed || !ok || *left < 0 {
 			return "", false
 		}
-		if value, ok = s.expand(section, value, left); !ok {
+		value, ok := s.expand(section, v.text, left)
+		if !ok {
 			return "", false
 		}
 		out.WriteString(value)
@@ -98,14 +98,10 @@ func (s settings) expand(section, text string, left *int) (string, bool) {
 	}
 }
 
-// named returns what %(name)s stands for.
-func (s settings) named(section, name string) (string, bool) {
-	if name == "__name__" {
-		return section, true
+// raw returns a setting of a section, or that of the defaults, as it was written.
+func (s settings) raw(section, key string) (v setting, ok bool) {
+	if v, ok = s[section][key]; !ok {
+		v, ok = s[defaults][key]
 	}
-	v, ok := s[section][name]
-	if !ok {
-		v, ok = s[defaults][name]
-	}
-	return v.text, ok
+	return v, ok
 }

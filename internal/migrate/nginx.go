@@ -256,10 +256,7 @@ func (n *nginx) when(d *directive) (when, where string) {
 		}
 		where += fmt.Sprintf(", in %s of line %d", strings.Join(in.words, " "), in.line)
 	}
-	if len(conditions) > 0 {
-		when = ", when: {" + strings.Join(conditions, ", ") + "}"
-	}
-	return when, where
+	return whenAll(conditions), where
 }
 
 // path returns the condition of a location.
@@ -299,12 +296,8 @@ func (n *nginx) hosts(server *directive) []string {
 		}
 		for _, name := range d.words[1:] {
 			switch {
-			case name == "" || name == "_":
+			case name == "", name == "_", strings.HasPrefix(name, "~"), !utf8.ValidString(name):
 				n.note(d.place, "server_name %q: not a condition of a rule: in shadow mode, for all hosts", name)
-				n.wider = true
-				return nil
-			case strings.HasPrefix(name, "~"), !utf8.ValidString(name):
-				n.note(d.place, "server_name %s: not a pattern of a rule: in shadow mode, for all hosts", name)
 				n.wider = true
 				return nil
 			case strings.HasPrefix(name, "."):

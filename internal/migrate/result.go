@@ -159,5 +159,13 @@ func comment(w *strings.Builder, indent, text string) {
 	w.WriteString("\n")
 }
 
+// whenAll returns the part of a rule with its conditions.
+func whenAll(conditions []string) string {
+	if len(conditions) == 0 {
+		return ""
+	}
+	return ", when: {" + strings.Join(conditions, ", ") + "}"
+}
+
 // quoted writes text as a value of YAML.
 func quoted(text string) string { return strconv.Quote(text) }
