@@ -86,10 +86,10 @@ type StoreStatus struct {
 	Since      time.Time `json:"since" doc:"since when it is up, or is not"`
 	Error      string    `json:"error,omitempty" doc:"why it did not answer last"`
 	Latency    int64     `json:"latency_us" doc:"of the last round trip, which is made every two seconds"`
-	Failures   uint64    `json:"failures" doc:"calls that failed, of which most are decisions"`
+	Failures   uint64    `json:"failures" doc:"calls that failed, most of them decisions"`
 	RulesHash  string    `json:"rules_hash" doc:"of the limits, bans and allow list that this server enforces"`
 	Nodes      int       `json:"nodes" doc:"servers that share the store, this one included"`
-	OtherRules int       `json:"other_rules" doc:"of these, servers that enforce other rules than this one"`
+	OtherRules int       `json:"other_rules" doc:"servers among them that enforce other rules than this one"`
 }
 
 // FollowedLog is the state of a log that a server follows, with the counts since its start.

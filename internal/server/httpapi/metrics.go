@@ -151,7 +151,7 @@ func (m metricWriter) hot(s *Server) {
 		m.gauge("hot_memory_bytes", "Memory that the keys of the rule use; all rules together have a sixteenth of --memory.", h.Bytes, "rule", h.Rule)
 		m.counter("hot_evicted_total", "Keys of the hot rule that were evicted because its memory was used up.", h.Evicted, "rule", h.Rule)
 		m.counter("hot_events_total", "Events that the hot rule counted.", h.Events, "rule", h.Rule)
-		m.counter("hot_late_events_total", "Of these, events that were counted at a later time than their own.", h.Moved, "rule", h.Rule)
+		m.counter("hot_late_events_total", "Events that the hot rule counted at a later time than their own.", h.Moved, "rule", h.Rule)
 		m.counter("hot_dropped_events_total", "Events of new keys that the hot rule did not count, for lack of memory.", h.DroppedEvents, "rule", h.Rule)
 		for _, x := range []struct {
 			outcome string
@@ -162,7 +162,7 @@ func (m metricWriter) hot(s *Server) {
 		m.counter("hot_cache_hits_total", "Reads that caches of hot keys served from memory.", h.Caches.Hits, "rule", h.Rule)
 		m.counter("hot_cache_misses_total", "Reads that caches of hot keys did not serve from memory.", h.Caches.Misses, "rule", h.Rule)
 		m.counter("hot_cache_loads_total", "Loads of values by caches of hot keys.", h.Caches.Loads, "rule", h.Rule)
-		m.counter("hot_cache_stale_total", "Of the hits, those with a value that ought to have been renewed.", h.Caches.Stale, "rule", h.Rule)
+		m.counter("hot_cache_stale_total", "Hits with a value that ought to have been renewed.", h.Caches.Stale, "rule", h.Rule)
 	}
 }
 
@@ -200,7 +200,7 @@ func (m metricWriter) store(s *Server) {
 	m.send(prometheus.GaugeValue, "store_latency_seconds", "The last round trip to the store.", (time.Duration(x.Latency) * time.Microsecond).Seconds(), nil)
 	m.counter("store_failures_total", "Calls of the store that failed. Decisions among them were made as on_store_failure says.", x.Failures)
 	m.gauge("store_nodes", "Servers that share the store, this one included.", int64(x.Nodes))
-	m.gauge("store_nodes_other_rules", "Of these, servers that enforce other rules than this one.", int64(x.OtherRules))
+	m.gauge("store_nodes_other_rules", "Servers that share the store and enforce other rules than this one.", int64(x.OtherRules))
 }
 
 func (m metricWriter) enforcement(s *Server) {
