@@ -16,11 +16,11 @@ import (
 type Imported struct {
 	Keys    int // keys that were restored
 	Bans    int // bans that were restored, with past ones that are remembered; ratelimit only
-	Expired int // nothing of these is in a window any more
+	Expired int // those with nothing left in a window
 	Kept    int // known already, and left as they are
 	Unknown int // of rules that do not exist or have another key; hotkey and ratelimit only
 	Allowed int // bans of clients on the allow list; ratelimit only
-	Refused int // there was no memory for these
+	Refused int // those that there was no memory for
 }
 
 // Add adds the numbers of o to i.

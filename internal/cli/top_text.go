@@ -159,7 +159,7 @@ func lasting(d time.Duration) string {
 // sparks are the heights of a spark line.
 var sparks = [...]rune{'▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'}
 
-// sparkline draws the last width values; the highest has the full height.
+// sparkline draws the last width values, of which the highest is the full height.
 // A value above 0 has at least the second height.
 func sparkline(values []uint64, width int) string {
 	values = values[max(0, len(values)-max(width, 0)):]
