@@ -77,8 +77,8 @@ type Dir struct {
 // them. Call [Dir.Close] in the end.
 //
 // The error says what to do: the directory is in use (ErrLocked), other users can write to
-// it, it or a file cannot be read, a file is no regular file or of another version
-// (ErrVersion). A damaged file is no error, but a problem of Found. After an error, r may
+// it, it or a file cannot be read, a file is no regular file or of a newer version
+// (ErrNewer). A damaged file is no error, but a problem of Found. After an error, r may
 // have received a part of the state.
 func Open(path string, r Restore) (*Dir, Found, error) {
 	d, found, err := openLocked(path, r)

@@ -215,38 +215,36 @@ func TestDirectoryThatIsReadOnly(t *testing.T) {
 	}
 }
 
-// TestOtherVersion has a file of a later or an earlier version: nothing is changed, and
-// nothing is written.
-func TestOtherVersion(t *testing.T) {
+// TestNewer has a file of a later version: nothing is changed, and nothing is
+// written.
+func TestNewer(t *testing.T) {
 	for _, name := range []string{"snapshot-00000007", "journal-00000007"} {
-		for _, newer := range []int{-1, 1} {
-			path := filepath.Join(t.TempDir(), "state")
-			d, _, err := journal.Open(path, ignored)
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = errors.Join(d.Journal().AppendWait([]byte("a")), d.WriteSnapshot(fill("a")), d.Close())
-			other := journal.OtherFile(name, newer)
-			err = errors.Join(err, os.WriteFile(filepath.Join(path, name), other, 0o600))
-			err = errors.Join(err, os.WriteFile(filepath.Join(path, "snapshot.tmp"), nil, 0o600))
-			if err != nil {
-				t.Fatal(err)
-			}
-			before := listing(t, path)
-			if _, _, err := journal.Open(path, ignored); !errors.Is(err, journal.ErrVersion) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "move it away") {
-				t.Errorf("%v, want ErrVersion with %s", err, name)
-			}
-			if after := listing(t, path); !slices.Equal(before, after) {
-				t.Errorf("the directory was %v and is %v", before, after)
-			}
-			// A damaged version is no other one.
-			other[8] ^= 4
-			if err := os.WriteFile(filepath.Join(path, name), other, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if got := texts(t, path); !slices.Equal(got, []string{"a"}) {
-				t.Errorf("read %q", got)
-			}
+		path := filepath.Join(t.TempDir(), "state")
+		d, _, err := journal.Open(path, ignored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = errors.Join(d.Journal().AppendWait([]byte("a")), d.WriteSnapshot(fill("a")), d.Close())
+		newer := journal.NewerFile(name)
+		err = errors.Join(err, os.WriteFile(filepath.Join(path, name), newer, 0o600))
+		err = errors.Join(err, os.WriteFile(filepath.Join(path, "snapshot.tmp"), nil, 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := listing(t, path)
+		if _, _, err := journal.Open(path, ignored); !errors.Is(err, journal.ErrNewer) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v, want ErrNewer with %s", err, name)
+		}
+		if after := listing(t, path); !slices.Equal(before, after) {
+			t.Errorf("the directory was %v and is %v", before, after)
+		}
+		// A damaged version is no newer one.
+		newer[8] ^= 4
+		if err := os.WriteFile(filepath.Join(path, name), newer, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(t, path); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("read %q", got)
 		}
 	}
 }

@@ -31,19 +31,21 @@
 // # Files
 //
 // Numbers are little-endian, and checksums are CRC-32C. Every file begins with the same 16
-// bytes in all versions: a name (8), the version (4), the checksum of both (4). A record is
-// its length (4), its number (8), a checksum of all but itself (4), and bytes. Numbers go up
-// by one, in a snapshot from 1.
+// bytes in all versions: a name (8), the version (4), the checksum of both (4).
 //
 // snapshot-00000007 is the seventh generation. The generation (8), the time of writing (8,
 // Unix nanoseconds), the number of the last journal record that it covers (8) and a
-// checksum follow; then records, whose first byte is the type; then the end, a record of no
-// bytes. Checksums of records begin with the generation. A snapshot is written as
-// snapshot.tmp, synced, renamed, and the directory is synced. Two generations are kept, with
-// all journals that the older one needs.
+// checksum follow; then blocks: length of the payload (4, not 0), number of records (4),
+// payload, checksum; then a footer: 0 (4), blocks (8), records (8), bytes of payload (8),
+// checksum of the blocks' checksums (4), checksum. A record in a payload is its type (1),
+// its length (varint) and its bytes. Checksums after the header begin with the generation,
+// and those of blocks also with the index of the block, so that no block passes for
+// another. A snapshot is written as snapshot.tmp, synced, renamed, and the directory is
+// synced. Two generations are kept, with all journals that the older one needs.
 //
 // In journal-00000003 the number of its first record (8), the time when it was begun (8)
-// and a checksum follow; then records. Only the process that made a file appends to it: the
+// and a checksum follow; then records: length (4), number (8), checksum of all but itself
+// (4), bytes. Numbers go up by one. Only the process that made a file appends to it: the
 // next one leaves a torn tail and begins a file of its own. After damaged bytes, reading
 // continues with the next whole record that has a higher number. A damaged file that is no
 // longer needed is kept as journal-00000003.bad, like a damaged snapshot; when a snapshot

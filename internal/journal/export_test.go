@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"encoding/binary"
 	"strings"
 )
 
@@ -14,11 +15,14 @@ func (j *Journal) AppendWait(record []byte) error {
 	return p.Wait()
 }
 
-// OtherFile returns a file of that name, of a format so much newer than ours.
-func OtherFile(name string, newer int) []byte {
-	b := appendPrefix(nil, journalMagic, uint32(journalVersion+newer))
+// NewerFile returns a file of that name as a version to come might write it.
+func NewerFile(name string) []byte {
+	magic := journalMagic
 	if strings.HasPrefix(name, snapshotStem) {
-		b = appendPrefix(nil, snapshotMagic, uint32(snapshotVersion+newer))
+		magic = snapshotMagic
 	}
+	b := appendPrefix(nil, magic)
+	binary.LittleEndian.PutUint32(b[8:], version+1)
+	binary.LittleEndian.PutUint32(b[12:], checksum(0, b[:12]))
 	return append(b, bytes.Repeat([]byte("something else "), 10)...)
 }

@@ -201,7 +201,7 @@ func TestFullDisk(t *testing.T) {
 		return nil
 	}
 	disk.mu.Unlock()
-	if err := s.dir.WriteSnapshot(func(w *SnapshotWriter) error { return w.Add(1, make([]byte, MaxRecord-1)) }); !errors.Is(err, syscall.ENOSPC) {
+	if err := s.dir.WriteSnapshot(func(w *SnapshotWriter) error { return w.Add(1, make([]byte, MaxRecord)) }); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("WriteSnapshot: %v, want ENOSPC", err)
 	}
 	j := s.dir.Journal()

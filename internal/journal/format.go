@@ -7,13 +7,14 @@ import (
 	"hash/crc32"
 )
 
-// MaxRecord is the most bytes that a record of a journal has, or one of a snapshot with its
-// type.
+// MaxRecord is the most bytes that a record of a snapshot or journal has.
 const MaxRecord = 1 << 20
 
 const (
-	snapshotMagic, snapshotVersion = "latelySN", 2
-	journalMagic, journalVersion   = "latelyJN", 1
+	version = 1
+
+	snapshotMagic = "latelySN"
+	journalMagic  = "latelyJN"
 
 	prefixLen = 16
 
@@ -22,9 +23,9 @@ const (
 	maxNumber = 1 << 62
 )
 
-// ErrVersion is the error of [Open] for a file of a version that this program does not know.
+// ErrNewer is the error of [Open] for a file of a version that this program does not know.
 // Nothing has been changed.
-var ErrVersion = errors.New("another version of the program wrote it, and this one would lose what it cannot read")
+var ErrNewer = errors.New("it was written by a newer program, of which this one would lose what it cannot read")
 
 // errDamaged is part of every error about what a file's bytes say.
 var errDamaged = errors.New("damaged")
@@ -38,8 +39,17 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(crc uint32, b []byte) uint32 { return crc32.Update(crc, castagnoli, b) }
 
+// sumOf returns the checksum of numbers, where another checksum begins.
+func sumOf(numbers ...uint64) uint32 {
+	var b []byte
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	return checksum(0, b)
+}
+
 // appendPrefix appends the bytes that every file begins with.
-func appendPrefix(dst []byte, magic string, version uint32) []byte {
+func appendPrefix(dst []byte, magic string) []byte {
 	start := len(dst)
 	dst = append(dst, magic...)
 	dst = binary.LittleEndian.AppendUint32(dst, version)
@@ -47,9 +57,9 @@ func appendPrefix(dst []byte, magic string, version uint32) []byte {
 }
 
 // appendHeader appends the prefix, numbers, and a checksum.
-func appendHeader(dst []byte, magic string, version uint32, numbers ...uint64) []byte {
+func appendHeader(dst []byte, magic string, numbers ...uint64) []byte {
 	start := len(dst)
-	dst = appendPrefix(dst, magic, version)
+	dst = appendPrefix(dst, magic)
 	for _, n := range numbers {
 		dst = binary.LittleEndian.AppendUint64(dst, n)
 	}
@@ -58,15 +68,18 @@ func appendHeader(dst []byte, magic string, version uint32, numbers ...uint64) [
 
 // parseHeader reads numbers that appendHeader has appended. If the checksum of the prefix
 // is wrong, the file is damaged, whatever its version says.
-func parseHeader(b []byte, magic string, version uint32, numbers ...*uint64) error {
+func parseHeader(b []byte, magic string, numbers ...*uint64) error {
 	if len(b) < prefixLen {
 		return damage("it ends within its first %d bytes", prefixLen)
 	}
 	if string(b[:8]) != magic || checksum(0, b[:12]) != binary.LittleEndian.Uint32(b[12:]) {
 		return damage("its first %d bytes are not those of such a file", prefixLen)
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
-		return fmt.Errorf("format %d, this program reads %d: %w", v, version, ErrVersion)
+	switch v := binary.LittleEndian.Uint32(b[8:]); {
+	case v > version:
+		return fmt.Errorf("version %d, this program knows up to %d: %w", v, version, ErrNewer)
+	case v != version:
+		return damage("there is no version %d", v)
 	}
 	end := prefixLen + 8*len(numbers)
 	if len(b) < end+4 {

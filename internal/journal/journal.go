@@ -110,7 +110,7 @@ func (j *Journal) Append(record []byte) (Pending, error) {
 		b.first = j.next
 		signal(j.lazy)
 	}
-	b.bytes = appendRecord(b.bytes, 0, j.next, record)
+	b.bytes = appendRecord(b.bytes, j.next, record)
 	j.next++
 	j.stats.Waiting += size
 	j.stats.Records++

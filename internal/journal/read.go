@@ -88,8 +88,8 @@ func (in *restoring) snapshotHeaders(numbers []uint64) error {
 		case err == nil:
 			in.snapshots = append(in.snapshots, h)
 			in.next = max(in.next, h.covered+1)
-		case errors.Is(err, ErrVersion), errors.Is(err, fs.ErrPermission):
-			return fmt.Errorf("%s: %w; to start without it, move it away", snapshotName(n), err)
+		case errors.Is(err, ErrNewer), errors.Is(err, fs.ErrPermission):
+			return fmt.Errorf("%s: %w", snapshotName(n), err)
 		default:
 			in.damaged = append(in.damaged, damagedSnapshot{n, err})
 		}
@@ -98,7 +98,7 @@ func (in *restoring) snapshotHeaders(numbers []uint64) error {
 }
 
 // snapshot reads the newest snapshot that is whole: the file twice, with the memory of a
-// record.
+// block.
 func (in *restoring) snapshot(deliver func(Record) error) error {
 	for ; len(in.snapshots) > 0; in.snapshots = in.snapshots[:len(in.snapshots)-1] {
 		s := in.snapshots[len(in.snapshots)-1]
@@ -106,28 +106,28 @@ func (in *restoring) snapshot(deliver func(Record) error) error {
 			in.damaged = append(in.damaged, damagedSnapshot{s.generation, err})
 			continue
 		}
-		records, err := in.pass(s, deliver)
+		t, err := in.pass(s, deliver)
 		if err != nil {
 			return fmt.Errorf("%s: %w", snapshotName(s.generation), err)
 		}
-		in.found.Snapshot = SnapshotInfo{Generation: s.generation, Written: time.Unix(0, s.written), Records: records}
+		in.found.Snapshot = SnapshotInfo{Generation: s.generation, Written: time.Unix(0, s.written), Records: t.records}
 		break
 	}
 	return nil
 }
 
 // pass reads one snapshot from beginning to end.
-func (d *Dir) pass(s snapshotHeader, deliver func(Record) error) (records uint64, err error) {
+func (d *Dir) pass(s snapshotHeader, deliver func(Record) error) (totals, error) {
 	f, err := d.open(snapshotName(s.generation))
 	if err != nil {
-		return 0, err
+		return totals{}, err
 	}
 	defer f.Close() // read only
-	h, records, err := readSnapshot(f, deliver)
+	h, t, err := readSnapshot(f, deliver)
 	if err == nil && h != s {
 		err = damage("it is not the file that it was")
 	}
-	return records, err
+	return t, err
 }
 
 // journals reads the records that the snapshot does not have, from the files of these numbers,

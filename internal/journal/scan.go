@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"encoding/binary"
 	"errors"
 	"io"
 	"time"
@@ -8,6 +9,7 @@ import (
 
 const (
 	journalHeaderLen = prefixLen + 2*8 + 4
+	recordHeaderLen  = 4 + 8 + 4
 
 	// No more bytes can wait for the disk, so a longer tail is not torn but damaged.
 	maxTorn = maxWaiting + journalHeaderLen
@@ -18,15 +20,41 @@ const (
 )
 
 func appendJournalHeader(dst []byte, first uint64) []byte {
-	return appendHeader(dst, journalMagic, journalVersion, first, uint64(time.Now().UnixNano()))
+	return appendHeader(dst, journalMagic, first, uint64(time.Now().UnixNano()))
 }
+
+func appendRecord(dst []byte, number uint64, data []byte) []byte {
+	start := len(dst)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(data)))
+	dst = binary.LittleEndian.AppendUint64(dst, number)
+	sum := checksum(checksum(0, dst[start:]), data)
+	dst = binary.LittleEndian.AppendUint32(dst, sum)
+	return append(dst, data...)
+}
+
+// recordSize returns the length of the data of a record that begins with head
+// and is followed by left bytes, if it can be one.
+func recordSize(head []byte, left int64) (int, bool) {
+	size := int64(binary.LittleEndian.Uint32(head))
+	return int(size), 0 < size && size <= MaxRecord && size <= left
+}
+
+func recordNumber(head []byte) uint64 { return binary.LittleEndian.Uint64(head[4:]) }
+
+func recordWhole(head, data []byte) bool {
+	return checksum(checksum(0, head[:12]), data) == binary.LittleEndian.Uint32(head[12:])
+}
+
+// errTorn says that a record is not whole.
+var errTorn = errors.New("a record is not whole")
 
 // A journalReader reads the records of a file in their order.
 type journalReader struct {
-	recordReader       // next is 0 if the header is damaged
-	never        bool  // the header was never synced
-	skipped      int64 // bytes that resync has passed over
-	work         int   // bytes that resync has compared with checksums
+	*fileReader
+	next    uint64 // the number of the next record; 0 if the header is damaged
+	never   bool   // the header was never synced
+	skipped int64  // bytes that resync has passed over
+	work    int    // bytes that resync has compared with checksums
 }
 
 // newJournalReader reads the header of f. A header that was never synced, because of a
@@ -37,7 +65,7 @@ func newJournalReader(f file) (*journalReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &journalReader{recordReader: recordReader{fileReader: in}}
+	r := &journalReader{fileReader: in}
 	head, err := r.peek(journalHeaderLen)
 	if err != nil {
 		return nil, err
@@ -47,12 +75,41 @@ func newJournalReader(f file) (*journalReader, error) {
 		return r, nil
 	}
 	var begun uint64
-	err = parseHeader(head, journalMagic, journalVersion, &r.next, &begun)
+	err = parseHeader(head, journalMagic, &r.next, &begun)
 	if err == nil && (r.next == 0 || r.next > maxNumber) {
 		r.next, err = 0, damage("the number of its first record is impossible")
 	}
 	r.take(journalHeaderLen)
 	return r, err
+}
+
+// record returns the next record, which is valid until the next call. It returns io.EOF at
+// the end of the file, and errTorn at bytes that are not the next record.
+func (r *journalReader) record() ([]byte, error) {
+	head, err := r.peek(recordHeaderLen)
+	if err != nil {
+		return nil, err
+	}
+	if r.at >= r.size {
+		return nil, io.EOF
+	}
+	if len(head) < recordHeaderLen || recordNumber(head) != r.next {
+		return nil, errTorn
+	}
+	size, ok := recordSize(head, r.size-r.at-recordHeaderLen)
+	if !ok {
+		return nil, errTorn
+	}
+	b, err := r.peek(recordHeaderLen + size)
+	if err != nil {
+		return nil, err
+	}
+	if !recordWhole(b, b[recordHeaderLen:]) {
+		return nil, errTorn
+	}
+	r.take(len(b))
+	r.next++
+	return b[recordHeaderLen:], nil
 }
 
 // resync skips damaged bytes up to the next whole record whose number can follow, and
@@ -94,7 +151,7 @@ func (r *journalReader) search(b []byte) (i int, found bool) {
 		if r.work += size; r.work > maxSearch {
 			return 0, false
 		}
-		if r.whole(head[:recordHeaderLen+size]) {
+		if recordWhole(head, head[recordHeaderLen:][:size]) {
 			return i, true
 		}
 	}
@@ -123,7 +180,7 @@ type scan struct {
 }
 
 // scanJournal passes the whole records of f with their numbers to deliver. Bytes that are no
-// record are passed over. The error is that of deliver or of the disk, or ErrVersion.
+// record are passed over. The error is that of deliver or of the disk, or ErrNewer.
 func scanJournal(f file, deliver func(number uint64, record []byte) error) (s scan, err error) {
 	r, err := newJournalReader(f)
 	headless := errors.Is(err, errDamaged)

@@ -20,8 +20,8 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	if info := found.Snapshot; info.Generation != 0 || !info.Written.IsZero() || info.Problems != nil {
 		t.Fatalf("an empty directory: %+v", info)
 	}
-	// Records from nothing to the longest, so that many and parts of one are read at once.
-	want := []journal.Record{{Type: 0}, {Type: 255, Data: bytes.Repeat([]byte{7}, journal.MaxRecord-1)}}
+	// Records from nothing to the longest, so that blocks are of all kinds.
+	want := []journal.Record{{Type: 0}, {Type: 255, Data: bytes.Repeat([]byte{7}, journal.MaxRecord)}}
 	for i := range 30_000 {
 		want = append(want, journal.Record{Type: byte(i), Data: fmt.Appendf(nil, "record %d", i)})
 	}
@@ -67,7 +67,7 @@ func TestSnapshotThatIsNotFinished(t *testing.T) {
 		t.Errorf("%v, want %v", err, own)
 	}
 	if err := d.WriteSnapshot(func(w *journal.SnapshotWriter) error {
-		_ = w.Add(1, make([]byte, journal.MaxRecord)) // an error that is ignored
+		_ = w.Add(1, make([]byte, journal.MaxRecord+1)) // an error that is ignored
 		_ = w.Add(1, []byte("more"))
 		return nil
 	}); err == nil || !strings.Contains(err.Error(), "must be up to 1048576") {

@@ -7,8 +7,12 @@ import (
 
 const (
 	snapshotHeaderLen = prefixLen + 3*8 + 4
-	blockSize         = 256 << 10 // bytes that wait to be written with one call
-	syncStep          = 8 << 20   // bytes: a single sync of all would delay those of the journal
+	blockHeaderLen    = 2 * 4
+	footerLen         = 4 + 3*8 + 2*4
+
+	blockSize  = 256 << 10                                         // is written with one call, and read at once
+	maxPayload = blockSize + 1 + binary.MaxVarintLen32 + MaxRecord // the last record may exceed blockSize
+	syncStep   = 8 << 20                                           // bytes: a single sync of all would delay those of the journal
 )
 
 // A Record is one record of a snapshot. The caller defines the types.
@@ -25,12 +29,12 @@ type snapshotHeader struct {
 }
 
 func (h *snapshotHeader) append(dst []byte) []byte {
-	return appendHeader(dst, snapshotMagic, snapshotVersion, h.generation, uint64(h.written), h.covered)
+	return appendHeader(dst, snapshotMagic, h.generation, uint64(h.written), h.covered)
 }
 
 func parseSnapshotHeader(b []byte) (h snapshotHeader, err error) {
 	var written uint64
-	err = parseHeader(b, snapshotMagic, snapshotVersion, &h.generation, &written, &h.covered)
+	err = parseHeader(b, snapshotMagic, &h.generation, &written, &h.covered)
 	if err == nil && (h.generation > maxNumber || h.covered > maxNumber) {
 		err = damage("a number of its header is too large")
 	}
@@ -38,63 +42,97 @@ func parseSnapshotHeader(b []byte) (h snapshotHeader, err error) {
 	return h, err
 }
 
-// seed is where the checksums of the records begin, so that none of another generation
-// passes for one of this.
-func (h *snapshotHeader) seed() uint32 {
-	return checksum(0, binary.LittleEndian.AppendUint64(nil, h.generation))
+// totals is what a footer says.
+type totals struct {
+	blocks, records, bytes uint64
+	sums                   uint32 // checksum of the blocks' checksums
+}
+
+func (t *totals) add(records, bytes int, sum uint32) {
+	t.blocks++
+	t.records += uint64(records)
+	t.bytes += uint64(bytes)
+	t.sums = checksum(t.sums, binary.LittleEndian.AppendUint32(nil, sum))
+}
+
+func (t *totals) append(dst []byte, generation uint64) []byte {
+	start := len(dst)
+	dst = binary.LittleEndian.AppendUint32(dst, 0)
+	dst = binary.LittleEndian.AppendUint64(dst, t.blocks)
+	dst = binary.LittleEndian.AppendUint64(dst, t.records)
+	dst = binary.LittleEndian.AppendUint64(dst, t.bytes)
+	dst = binary.LittleEndian.AppendUint32(dst, t.sums)
+	return binary.LittleEndian.AppendUint32(dst, checksum(sumOf(generation), dst[start:]))
 }
 
 // A SnapshotWriter writes the records of a snapshot during [Dir.WriteSnapshot]. It is for one
 // goroutine.
 type SnapshotWriter struct {
 	f       file
-	seed    uint32
-	next    uint64 // the number of the next record
-	block   []byte // what is not written yet
+	header  snapshotHeader
+	block   []byte // blockHeaderLen bytes, then the payload so far
+	records int    // in block
 	unsaved int    // bytes written since the last sync
-	err     error  // the first; nothing is written after it
+	totals  totals
+	err     error // the first; nothing is written after it
 }
 
 func newSnapshotWriter(f file, h snapshotHeader) *SnapshotWriter {
-	w := &SnapshotWriter{f: f, seed: h.seed(), next: 1, block: make([]byte, 0, blockSize+4<<10)}
-	w.block = h.append(w.block)
+	w := &SnapshotWriter{f: f, header: h, block: make([]byte, blockHeaderLen, blockHeaderLen+blockSize+4<<10)}
+	w.write(h.append(nil))
 	return w
 }
 
 // Add writes a copy of a record. Some calls wait for the disk: hold no lock
 // that others wait for. After an error all further calls return it.
 func (w *SnapshotWriter) Add(typ byte, data []byte) error {
-	if 1+len(data) > MaxRecord && w.err == nil {
-		w.err = fmt.Errorf("journal: record of %d bytes with its type: must be up to %d", 1+len(data), MaxRecord)
+	if len(data) > MaxRecord && w.err == nil {
+		w.err = fmt.Errorf("journal: record of %d bytes: must be up to %d", len(data), MaxRecord)
 	}
 	if w.err != nil {
 		return w.err
 	}
-	w.block = appendRecord(w.block, w.seed, w.next, []byte{typ}, data)
-	if w.next++; len(w.block) >= blockSize {
+	w.block = append(w.block, typ)
+	w.block = binary.AppendUvarint(w.block, uint64(len(data)))
+	w.block = append(w.block, data...)
+	w.records++
+	if len(w.block) >= blockHeaderLen+blockSize {
 		w.flush()
 	}
 	return w.err
 }
 
-// flush writes the block.
+// flush writes the block, if there is anything in it.
 func (w *SnapshotWriter) flush() {
+	payload := len(w.block) - blockHeaderLen
+	if payload == 0 {
+		return
+	}
+	binary.LittleEndian.PutUint32(w.block, uint32(payload))
+	binary.LittleEndian.PutUint32(w.block[4:], uint32(w.records))
+	sum := checksum(sumOf(w.header.generation, w.totals.blocks), w.block)
+	w.totals.add(w.records, payload, sum)
+	w.write(binary.LittleEndian.AppendUint32(w.block, sum))
+	w.block, w.records = w.block[:blockHeaderLen], 0
+}
+
+func (w *SnapshotWriter) write(b []byte) {
 	if w.err != nil {
 		return
 	}
-	if _, w.err = w.f.Write(w.block); w.err != nil {
+	if _, w.err = w.f.Write(b); w.err != nil {
 		return
 	}
-	if w.unsaved += len(w.block); w.unsaved >= syncStep {
+	if w.unsaved += len(b); w.unsaved >= syncStep {
 		w.err, w.unsaved = w.f.Sync(), 0
 	}
-	w.block = w.block[:0]
 }
 
-// finish writes what is left and the end, a record of no bytes, and syncs the file.
+// finish writes what is left and the footer, and syncs the file.
 func (w *SnapshotWriter) finish() error {
-	w.block = appendRecord(w.block, w.seed, w.next)
-	if w.flush(); w.err == nil {
+	w.flush()
+	w.write(w.totals.append(nil, w.header.generation))
+	if w.err == nil {
 		w.err = w.f.Sync()
 	}
 	return w.err
