@@ -28,7 +28,7 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// evicts returns an error if the memory of the server, of which r tells, evicts keys.
+// evicts returns an error if the memory of the server, as r describes it, evicts keys.
 func (r Reply) evicts() error {
 	if r.Err != nil {
 		return r.Err

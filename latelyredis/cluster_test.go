@@ -160,7 +160,7 @@ func testSlotMoves(t *testing.T, c *redistest.Cluster) {
 	}
 }
 
-// testNewSubject asks for a subject of two keys, none of which is there, in a slot that moves:
+// testNewSubject asks for a subject of two keys that are not there yet, in a slot that moves:
 // the server decides about it only when the slot has moved, and the store asks again until then.
 func testNewSubject(t *testing.T, c *redistest.Cluster) {
 	path, config := match.MustKey("path"), prefixed()

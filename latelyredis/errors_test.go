@@ -104,7 +104,7 @@ func TestDocumentedErrors(t *testing.T) {
 		delete(documented, word)
 	}
 	if len(documented) > 0 {
-		t.Errorf("the table has %v, of which no error says what to do", documented)
+		t.Errorf("the table has %v, which are no errors that the store explains", documented)
 	}
 }
 

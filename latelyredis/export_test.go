@@ -88,7 +88,7 @@ func (s *Store) Read() bool { return s.read.Load() }
 // SlotOf returns the slot of a key.
 func SlotOf(key string) uint16 { return slotOf(key) }
 
-// Codes returns the errors of servers of which the store says what to do.
+// Codes returns the errors of servers that the store explains.
 func Codes() []string { return slices.Sorted(maps.Keys(advices)) }
 
 // Copied reports whether s has a copy of a ban that holds.

@@ -15,8 +15,8 @@ import (
 // With Config.Batched, a node admits events without a round trip and tells Redis of them a few
 // milliseconds later. Each answer of Redis about a key grants the node a part of what is left of the
 // limit: an eighth, divided by the nodes. It admits no more than that until Redis has counted it;
-// what is above is decided by Redis. So all nodes together never have more than an eighth of the limit
-// that Redis does not know of, however long it takes to tell it; docs/redis.md derives the bound.
+// what is above is decided by Redis. So all nodes together have never admitted more than an eighth of the
+// limit without Redis knowing it, however long it takes to tell it; docs/redis.md derives the bound.
 //
 // A record is changed by three: an admission adds to what is pending; a merge sends it, and no other
 // before it was answered; an answer sets the grant. What an answer says may be older than what a merge
@@ -90,18 +90,17 @@ func (s *Store) newGrants(l *layout) {
 		if grants(l.set.Rule(i)) {
 			// A rule for which there is no memory is decided in Redis.
 			l.rules[i].grants, _ = keytable.New(s.refusals.seed, keytable.Config{
-				Words: grantWords, KeyWords: 2, Budget: budget, Policy: grantPolicy{s.mirror},
+				Words: grantWords, KeyWords: 2, Budget: budget, Policy: grantPolicy{m: s.mirror},
 			})
 		}
 	}
 }
 
 // grantPolicy tells a table what its records mean: what Redis does not know of is not evicted.
-type grantPolicy struct{ m *mirror }
-
-func (grantPolicy) Base(*[keytable.MaxBases]int64)                    {}
-func (grantPolicy) Rebase(keytable.Record, *[keytable.MaxBases]int64) {}
-func (grantPolicy) Drop(keytable.Record)                              {}
+type grantPolicy struct {
+	keytable.Plain
+	m *mirror
+}
 
 func (grantPolicy) Weight(r keytable.Record) uint64 {
 	if w := r.Words(); w[grantPending]+w[grantSent] == 0 {
@@ -136,7 +135,7 @@ func (s *Store) admitKnown(l *layout, r *request) bool {
 		admitted = w[grantAllows] >= w[grantPending]+w[grantSent] && r.Cost <= w[grantAllows]-w[grantPending]-w[grantSent]
 		n++
 	}
-	node, begin := s.mirror.now(), uint64(0) // of which rules a merge begins
+	node, begin := s.mirror.now(), uint64(0) // begin: the rules for which a merge begins, a bit each
 	if admitted {
 		for i := range r.Subjects {
 			sub := &r.Subjects[i]

@@ -263,7 +263,7 @@ func TestBatchedOnce(t *testing.T) {
 	}
 }
 
-// TestBatchedRules has rules of which Redis decides about each event, or which it must not be asked
+// TestBatchedRules has rules for which Redis decides about each event, or which it must not be asked
 // about when another one of the event is.
 func TestBatchedRules(t *testing.T) {
 	path := match.MustKey("path")

@@ -99,25 +99,25 @@ func (s *Store) newRefusals(l *layout) {
 		}
 		// A rule for which there is no memory is decided in Redis.
 		l.rules[i].refused, _ = keytable.New(s.refusals.seed, keytable.Config{
-			Words: refusalWords, KeyWords: 2, Budget: budget, Policy: refusalPolicy{s.mirror},
+			Words: refusalWords, KeyWords: 2, Budget: budget, Policy: refusalPolicy{m: s.mirror},
 		})
 	}
 }
 
 // refusalPolicy tells a table what its records mean: the next to end is evicted first.
-type refusalPolicy struct{ m *mirror }
+type refusalPolicy struct {
+	keytable.Plain
+	m *mirror
+}
 
-func (refusalPolicy) Base(*[keytable.MaxBases]int64)                    {}
-func (refusalPolicy) Rebase(keytable.Record, *[keytable.MaxBases]int64) {}
-func (refusalPolicy) Drop(keytable.Record)                              {}
-func (refusalPolicy) Weight(r keytable.Record) uint64                   { return r.Words()[wordEnds] }
+func (refusalPolicy) Weight(r keytable.Record) uint64 { return r.Words()[wordEnds] }
 
 func (p refusalPolicy) Expired(r keytable.Record) bool {
 	return int64(r.Words()[wordEnds]) <= p.m.now()
 }
 
 // refuseKnown decides about a request that a remembered refusal refuses, and reports whether
-// there is one. Rules of which none is remembered are not judged: they are Skipped, as by a ban.
+// there is one. A rule without one is not judged: it is Skipped, as by a ban.
 func (s *Store) refuseKnown(l *layout, r *request) bool {
 	node := s.mirror.now()
 	if r.Cost == 0 || node-s.refusals.synced.Load() >= refusalFresh {
@@ -142,7 +142,7 @@ func (s *Store) refuseKnown(l *layout, r *request) bool {
 	return refused
 }
 
-// refusal fills in the outcome of a subject of which a refusal is remembered.
+// refusal fills in the outcome of a subject that was refused, if that is remembered.
 func (s *Store) refusal(rl *rule, sub *subject, cost uint64, node int64) bool {
 	hash := s.refusals.hash(sub.Key)
 	record, state := rl.refused.Lock(hash, readOnly(sub.Key))

@@ -18,6 +18,8 @@ import (
 // it, and then those of each meter. Its flag says that one of its buckets was cut,
 // see limit.Counter.Cut, and that not all have been empty since.
 type records struct {
+	keytable.Plain
+
 	layout layout
 	number uint64 // in the order in which the tables were made
 	table  *keytable.Table
@@ -135,12 +137,6 @@ func (rs *records) place(meters []limit.Counter) {
 		rs.ban = &rs.meters[n]
 	}
 }
-
-// Base is of no use here: times in records are whole.
-func (rs *records) Base(*[keytable.MaxBases]int64) {}
-
-// Rebase has nothing to do.
-func (rs *records) Rebase(keytable.Record, *[keytable.MaxBases]int64) {}
 
 // Expired reports whether nothing that the record has counted is still in a
 // window.

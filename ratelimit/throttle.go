@@ -182,6 +182,8 @@ func (t *Throttle) Forget(key string) bool { return t.table.Remove(t.table.Hash(
 //
 // The flag says that the key was limited, or half full, since it is known.
 type throttleLevels struct {
+	keytable.Plain
+
 	// now is the newest time at which a key was added: a bucket that is empty then
 	// may be evicted.
 	now atomic.Int64
@@ -211,12 +213,6 @@ func raise(a *atomic.Int64, t int64) {
 	}
 }
 
-// Base is of no use here: times in records are whole.
-func (l *throttleLevels) Base(*[keytable.MaxBases]int64) {}
-
-// Rebase has nothing to do.
-func (l *throttleLevels) Rebase(keytable.Record, *[keytable.MaxBases]int64) {}
-
 // Expired reports whether the bucket is empty.
 func (l *throttleLevels) Expired(r keytable.Record) bool {
 	now := l.now.Load()
@@ -234,6 +230,3 @@ func (l *throttleLevels) Weight(r keytable.Record) uint64 {
 	}
 	return min(r.Words()[0], math.MaxUint64-1)
 }
-
-// Drop has nothing to give back.
-func (l *throttleLevels) Drop(keytable.Record) {}

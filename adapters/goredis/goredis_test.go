@@ -20,7 +20,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// rules have two rules of one subject and one of another, the last of which bans.
+// rules have two rules of one subject, one of another, and one that bans.
 func rules(t testing.TB, limit uint64) *ratelimit.Set {
 	t.Helper()
 	per := func(a ratelimit.Algorithm, key string) ratelimit.Rule {

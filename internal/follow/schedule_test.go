@@ -317,8 +317,8 @@ func (s *schedule) link() {
 }
 
 // swap has the link point to another file, as Kubernetes does when it starts a container
-// again. The names of the files do not say in which order they came: a file of which the
-// follower has not saved that it is there would be lost by nature.
+// again. The names of the files do not say in which order they came: a file that the
+// follower has not saved as known would be lost by nature.
 func (s *schedule) swap() {
 	if s.links == 0 {
 		return

@@ -161,6 +161,8 @@ func (t *Table) Stats() Stats {
 //	0  when the key ends, as keytable.Stamp has it
 //	1  its number
 type ends struct {
+	keytable.Plain
+
 	// now is the newest time at which a key was added: one that has ended then may be
 	// evicted, so a key that is added does not begin before.
 	now atomic.Int64
@@ -180,12 +182,3 @@ func (e *ends) Expired(r keytable.Record) bool {
 
 // Weight is not asked for: no key is evicted before it has ended.
 func (e *ends) Weight(keytable.Record) uint64 { return keytable.Protected }
-
-// Base is of no use here: times in records are whole.
-func (e *ends) Base(*[keytable.MaxBases]int64) {}
-
-// Rebase has nothing to do.
-func (e *ends) Rebase(keytable.Record, *[keytable.MaxBases]int64) {}
-
-// Drop has nothing to give back.
-func (e *ends) Drop(keytable.Record) {}

@@ -203,6 +203,22 @@ func TestAtTheBudget(t *testing.T) {
 	}
 }
 
+// A key that was evicted at a time does not begin before it, although its caller has looked
+// at the clock before.
+func TestBeginsAfterEviction(t *testing.T) {
+	table := mustTable(t, 1<<20)
+	inc := &Increment{By: 1, Least: math.MinInt64, Most: 1, For: 1000, OnlyNew: true}
+	table.Add(time.Unix(0, 0), "k", inc)
+	table.Add(time.Unix(0, 1001), "other", inc)
+	table.table.Expire()
+	if _, added, err := table.Add(time.Unix(0, 999), "k", inc); added != 1 || err != nil {
+		t.Fatalf("%d were added to the key that was evicted, %v", added, err)
+	}
+	if left := table.Left(time.Unix(0, 1001), "k"); left != 1000 {
+		t.Errorf("it has %d ns left from the eviction on, want 1000", left)
+	}
+}
+
 // A damaged chunk is an error, or restores what is not damaged, and never panics.
 func TestDamaged(t *testing.T) {
 	table := mustTable(t, 1<<20)

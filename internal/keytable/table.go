@@ -30,6 +30,19 @@ type Policy interface {
 	Drop(r Record)
 }
 
+// Plain is the part of a [Policy] for records whose numbers are relative to nothing, and
+// which own nothing outside of the table.
+type Plain struct{}
+
+// Base sets none.
+func (Plain) Base(*[MaxBases]int64) {}
+
+// Rebase has nothing to do.
+func (Plain) Rebase(Record, *[MaxBases]int64) {}
+
+// Drop has nothing to give back.
+func (Plain) Drop(Record) {}
+
 // Protected is the weight of a record that is not evicted.
 const Protected = math.MaxUint64
 

@@ -1,11 +1,9 @@
 package limit
 
 import (
-	"encoding/binary"
 	"math/bits"
 
 	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/snapshot"
 )
 
 // A slotRing is a window of slots. Four words are its head, h:
@@ -366,52 +364,5 @@ func (r *slotRing) each(h []uint64, b *keytable.Blocks, t int64, yield func(int6
 		if count := r.count(h, c, back); count > 0 && !yield(min(r.lastBefore(r.end(h, back)), t), count) {
 			return
 		}
-	}
-}
-
-// appendState appends how many slots the oldest is before the newest, and 1, how
-// many the newest is before that of t, and the counts from the newest on.
-func (r *slotRing) appendState(dst []byte, h []uint64, b *keytable.Blocks, t int64) []byte {
-	c := r.counts(h, b)
-	oldest := r.back(h)
-	dst = binary.AppendUvarint(dst, uint64(oldest)+1)
-	dst = binary.AppendUvarint(dst, uint64(r.number(t)-r.slot(h, 0)))
-	for back := range oldest + 1 {
-		dst = binary.AppendUvarint(dst, r.count(h, c, back))
-	}
-	return dst
-}
-
-func (r *slotRing) readState(d *snapshot.Reader, h []uint64, _ *keytable.Blocks, t, now int64) {
-	if k := d.UpTo(uint64(r.size)); k > 0 {
-		r.readSlots(d, h, h[ringHead:], int64(k)-1, t, now)
-	}
-}
-
-// readSlots reads what appendState has appended after its first number. oldest is
-// how many slots the oldest is before the newest.
-func (r *slotRing) readSlots(d *snapshot.Reader, h, c []uint64, oldest, t, now int64) {
-	newest := r.number(t) - int64(d.UpTo(snapshot.MaxPast/uint64(r.width)))
-	last := min(newest, r.number(now)) // what is later counts there
-	back := last - min(newest-oldest, last)
-	clear(c)
-	h[ringPlace] = h[ringPlace]&^ringPending | ringNewestEmpty
-	r.setPlace(h, back, back) // the oldest is at 0
-	h[ringEnd] = uint64((last + 1) * r.width)
-	h[ringSum] = 0
-	for k := newest; k >= newest-oldest; k-- {
-		count := d.UpTo(r.full)
-		word, shift := r.place(h, last-min(k, last))
-		count = min(count, r.full-c[word]>>shift&r.full)
-		c[word] += count << shift
-		h[ringSum] += count
-	}
-	if h[ringSum] == 0 {
-		d.Fail()
-		return
-	}
-	r.trim(h, c, back)
-	if r.count(h, c, 0) > 0 {
-		h[ringPlace] &^= ringNewestEmpty
 	}
 }

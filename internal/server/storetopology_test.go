@@ -8,7 +8,7 @@ import (
 	"github.com/lately-go/lately/internal/redistest"
 )
 
-// TestStoreInCluster shares limits in three nodes, of which the URL names one: a pipeline whose
+// TestStoreInCluster shares limits in three nodes, one of them in the URL: a pipeline whose
 // keys are in slots of all of them is answered in order.
 func TestStoreInCluster(t *testing.T) {
 	c := redistest.NewCluster(t, 3)

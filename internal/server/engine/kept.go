@@ -161,7 +161,7 @@ type eventReader struct {
 	names map[string]string
 }
 
-// next makes r.ev the first event of src, of which it is a view, and returns the rest.
+// next makes r.ev the first event of src, as a view of it, and returns the rest.
 func (r *eventReader) next(src []byte) []byte {
 	r.ev.Reset()
 	r.ev.Time = time.Unix(0, int64(binary.LittleEndian.Uint64(src))).UTC()
