@@ -263,6 +263,24 @@ func TestBatchedOnce(t *testing.T) {
 	}
 }
 
+// TestBatchedUnanswered has a node that gets no answers while it admits and sends one event after
+// the other: it admits no more than it was granted, an eighth of what was left.
+func TestBatchedUnanswered(t *testing.T) {
+	f := newFleet(t, redis(t), set(t, limited("r", match.MustKey("path"), ratelimit.Exact, 1000)), batched())
+	s := f.stores[0]
+	ask(t, s, f.rules, about(0, "k"))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // nothing is answered
+	n := 0
+	for n < 1000 && s.DecideKnown(&latelyredis.Request{Set: f.rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}) {
+		n++
+		s.Merge(ctx)
+	}
+	if most := 999 / 8; n < 1 || n > most {
+		t.Errorf("%d were admitted, want 1 to %d", n, most)
+	}
+}
+
 // TestBatchedRules has rules for which Redis decides about each event, or which it must not be asked
 // about when another one of the event is.
 func TestBatchedRules(t *testing.T) {
