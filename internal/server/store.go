@@ -241,6 +241,14 @@ func (s *sharedStore) DecideKnown(r *request) bool {
 	return opened != nil && opened.DecideKnown(r)
 }
 
+// Nodes implements store.Counted.
+func (s *sharedStore) Nodes() int {
+	if opened := s.opened.Load(); opened != nil {
+		return opened.Nodes()
+	}
+	return 0
+}
+
 // Settle implements store.Store.
 func (s *sharedStore) Settle(ctx context.Context, x *settlement) error {
 	return s.call(func(st *latelyredis.Store) error { return st.Settle(ctx, x) })
