@@ -158,6 +158,18 @@ func (s *Store) Bans(ctx context.Context) iter.Seq2[ratelimit.BanRecord, error] 
 	}
 }
 
+// HeldBans returns how many bans hold under each rule that has some, as this node has heard of
+// them. The cost is that of the rules.
+func (s *Store) HeldBans() map[string]int {
+	l, held := s.layout.Load(), make(map[string]int)
+	for id, n := range s.mirror.table.Counts(s.mirror.server() * 1000).Held {
+		if rl := l.byID(id); rl != nil {
+			held[rl.name] = n
+		}
+	}
+	return held
+}
+
 // record returns a ban of rl as it is listed.
 func (rl *rule) record(b *ban.Ban) ratelimit.BanRecord {
 	r := ratelimit.BanRecord{

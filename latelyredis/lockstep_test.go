@@ -64,7 +64,20 @@ func TestLockstep(t *testing.T) {
 				t.Fatalf("seed %d, round %d: after\n%v\nRedis returns\n%+v\nand memory\n%+v", seed, round, done[max(0, len(done)-20):], got, want)
 			}
 		}
+		if got, want := decided(redis), decided(memory); !slices.Equal(got, want) {
+			t.Fatalf("seed %d, round %d: the statistics of rules are\n%+v\nand in memory\n%+v", seed, round, got, want)
+		}
 	}
+}
+
+// decided returns what the rules of l have decided.
+func decided(l *ratelimit.Limiter) (all []ratelimit.RuleStats) {
+	for _, r := range l.Stats().Rules {
+		all = append(all, ratelimit.RuleStats{
+			Rule: r.Rule, Allowed: r.Allowed, Refused: r.Refused, Banned: r.Banned, Shadow: r.Shadow, Skipped: r.Skipped, BansStarted: r.BansStarted, Limit: r.Limit,
+		})
+	}
+	return all
 }
 
 // outcomes returns the outcome of each rule, with waiting times as Redis has them, and as

@@ -129,6 +129,7 @@ func (sc *scratch) ask(set *Set, q *query) *request {
 func (l *Limiter) finish(r *request, now int64, err error) (d Decision, ok bool) {
 	if err == nil {
 		l.note(r, now)
+		l.count(r)
 		return fold(r.Set, r.Subjects, r.Cost), true
 	}
 	if !errors.Is(err, store.ErrStale) {

@@ -12,32 +12,42 @@ import (
 // is store.ErrStale or nil.
 func (l *Limiter) failOver(r *request, err error) (Decision, error) {
 	l.fallbacks.Add(1)
-	local := r.Subjects[:0]
-	for _, s := range r.Subjects {
+	local := 0 // subjects that memory judges, moved to the front
+	for i := range r.Subjects {
+		s := &r.Subjects[i]
 		rule := &r.Set.rules[s.Outcome.Rule]
 		switch {
 		case rule.Shadow && len(s.Key) > maxKey:
 			// Its key is what no store takes, and it would refuse nothing.
 		case rule.OnStoreFailure == FailLocal:
-			local = append(local, s)
+			r.Subjects[local], r.Subjects[i] = r.Subjects[i], r.Subjects[local]
+			local++
 		case rule.OnStoreFailure == FailClosed && !rule.Shadow:
+			l.countOutcome(r, &outcome{Rule: s.Outcome.Rule, Refused: true})
 			r.Subjects = nil
 			return Decision{Rule: rule.Name, Err: err}, nil
 		}
 	}
-	r.Subjects = local
-	if len(local) == 0 {
-		return Decision{Allowed: true, Err: err}, nil
+	others := r.Subjects[local:]
+	r.Subjects = r.Subjects[:local]
+	d := Decision{Allowed: true}
+	if local > 0 {
+		m, localErr := l.localFor(r.Set)
+		if localErr == nil {
+			localErr = m.decide(r)
+		}
+		if localErr != nil {
+			r.Subjects = nil
+			return Decision{Err: localErr}, localErr // a key that no store takes
+		}
+		d = fold(r.Set, r.Subjects, r.Cost)
+		l.count(r)
 	}
-	m, localErr := l.localFor(r.Set)
-	if localErr == nil {
-		localErr = m.decide(r)
+	for i := range others {
+		if o := &others[i].Outcome; r.Set.rules[o.Rule].OnStoreFailure == FailOpen {
+			l.countOutcome(r, &outcome{Rule: o.Rule})
+		}
 	}
-	if localErr != nil {
-		r.Subjects = nil
-		return Decision{Err: localErr}, localErr // a key that no store takes
-	}
-	d := fold(r.Set, local, r.Cost)
 	d.Err = err
 	return d, nil
 }

@@ -33,9 +33,10 @@ import (
 // Its methods do not allocate, except Reserve and where those of Limiter do. A
 // RuleLimiter is safe for concurrent use.
 type RuleLimiter struct {
-	limiter *Limiter
-	name    string
-	at      atomic.Pointer[ruleAt]
+	limiter  *Limiter
+	name     string
+	at       atomic.Pointer[ruleAt]
+	counters *ruleCounters // with a shared store; that of memory has its own
 }
 
 // A ruleAt is where a RuleLimiter's rule is in a Set.
@@ -65,9 +66,23 @@ func (l *Limiter) use(s *Set) {
 	all := make([]RuleLimiter, s.Len())
 	for i := range all {
 		all[i].limiter, all[i].name = l, s.rules[i].Name
+		if l.memory == nil {
+			all[i].counters = l.countersFor(&s.rules[i])
+		}
 	}
 	l.rules.Store(&all)
 	l.set.Store(s)
+}
+
+// countersFor returns what counts the decisions of r: as before, if it is a rule of l with
+// that key.
+func (l *Limiter) countersFor(r *Rule) *ruleCounters {
+	if set := l.set.Load(); set != nil {
+		if i, ok := set.names[r.Name]; ok && set.rules[i].Key.Equal(r.Key) {
+			return (*l.rules.Load())[i].counters
+		}
+	}
+	return new(ruleCounters)
 }
 
 // Take judges a key now and counts it once. It is short for TakeN with the current

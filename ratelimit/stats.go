@@ -2,7 +2,10 @@ package ratelimit
 
 import (
 	"math"
+	"math/rand/v2"
 	"sync/atomic"
+
+	"github.com/lately-go/lately/internal/store"
 )
 
 // Stats is what a [Limiter] has decided so far, and what its memory holds. Its
@@ -82,14 +85,73 @@ func (m *memory) Stats() Stats {
 }
 
 // Stats returns what l has decided so far and what its store holds. With a shared
-// store, it is about the memory that decides while the store is unavailable.
+// store, decisions are those of this limiter, bans those of the store as this process has
+// heard of them, and all else is about the memory that decides while the store is unavailable.
 func (l *Limiter) Stats() Stats {
 	s := Stats{}
 	if m := l.local.Load(); m != nil {
 		s = m.Stats()
 	}
+	if l.memory == nil {
+		l.addShared(&s)
+	}
 	s.Fallbacks = l.fallbacks.Load()
 	return s
+}
+
+// addShared makes s, of local memory, what a limiter with a shared store has decided.
+func (l *Limiter) addShared(s *Stats) {
+	l.mu.Lock() // all rules are of one Update
+	defer l.mu.Unlock()
+	local := make(map[string]RuleStats, len(s.Rules))
+	for _, r := range s.Rules {
+		local[r.Rule] = r
+	}
+	held := l.heldBans()
+	set, all := l.set.Load(), *l.rules.Load()
+	s.Rules = make([]RuleStats, len(all))
+	for i := range all {
+		rule, was, r := &set.rules[i], local[all[i].name], &s.Rules[i]
+		*r = RuleStats{Rule: rule.Name, Bans: held[rule.Name], Keys: was.Keys, Limit: was.Limit, Expired: was.Expired, Forgotten: was.Forgotten}
+		if all[i].counters.add(r); len(rule.Limits) > 0 && rule.Adapt == nil {
+			r.Limit = rule.Limits[0].N // local memory has a share of it
+		}
+		r.Sketched, r.Full = was.Sketched, was.Full
+		s.Bans += uint64(r.Bans)
+	}
+	s.Remembered = s.Bans
+}
+
+// heldBans returns how many bans hold in the store, by the names of rules, or nothing if it
+// does not know.
+func (l *Limiter) heldBans() map[string]int {
+	if s, ok := l.store.(store.Listing); ok {
+		return s.HeldBans()
+	}
+	return nil
+}
+
+// count counts the outcomes of r, which a shared store has judged, or local memory.
+func (l *Limiter) count(r *request) {
+	for i := range r.Subjects {
+		l.countOutcome(r, &r.Subjects[i].Outcome)
+	}
+}
+
+// countOutcome counts the outcome of one rule of r. The memory store counts by itself.
+func (l *Limiter) countOutcome(r *request, o *outcome) {
+	if l.memory != nil || r.Peek {
+		return
+	}
+	rule, all := &r.Set.rules[o.Rule], *l.rules.Load()
+	i := o.Rule
+	for n := 0; n < len(all); n++ { // one step, unless an Update came between
+		if i %= len(all); all[i].name == rule.Name {
+			all[i].counters.count(rand.Uint64(), o, rule.Shadow) // of any stripe: all may be about one key
+			return
+		}
+		i++
+	}
 }
 
 // now returns the newest time at which a key was added.

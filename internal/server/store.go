@@ -249,6 +249,14 @@ func (s *sharedStore) Nodes() int {
 	return 0
 }
 
+// HeldBans implements store.Listing.
+func (s *sharedStore) HeldBans() map[string]int {
+	if opened := s.opened.Load(); opened != nil {
+		return opened.HeldBans()
+	}
+	return nil
+}
+
 // Settle implements store.Store.
 func (s *sharedStore) Settle(ctx context.Context, x *settlement) error {
 	return s.call(func(st *latelyredis.Store) error { return st.Settle(ctx, x) })

@@ -58,6 +58,10 @@ type Store[R, B any] interface {
 // Counted is a Store that knows how many nodes share it, 0 if it has not learned it yet.
 type Counted interface{ Nodes() int }
 
+// Listing is a Store that knows how many bans hold, by the names of rules. The cost is that of
+// the rules.
+type Listing interface{ HeldBans() map[string]int }
+
 // Knowing is a Store that knows some outcomes without a round trip.
 type Knowing[R any] interface {
 	// DecideKnown decides r, as Decide does, if that takes no round trip, and reports whether

@@ -147,7 +147,7 @@ func (e *Engine) sample() {
 func (e *Engine) measure(was *part) part {
 	t := e.Totals()
 	x := part{from: e.started, to: time.Now(), all: outcomes{t.Allowed, t.Refused, t.Banned, t.Unmatched, t.Errors}}
-	stats := e.ruleStats()
+	stats := e.limiter.Stats().Rules
 	for i := range stats[:min(len(stats), keptRules)] {
 		r := &stats[i]
 		x.rules.add(r.Rule, outcomes{r.Allowed, r.Refused, r.Banned, r.Shadow, r.BansStarted})

@@ -42,31 +42,11 @@ func (e *Engine) Status() Status {
 // Limiter returns the limiter, for collectors of its statistics.
 func (e *Engine) Limiter() *ratelimit.Limiter { return e.limiter }
 
-// ruleStats returns what the rules have decided, or nothing if decisions are made in a store
-// that servers share, which does not count them by rule.
-func (e *Engine) ruleStats() []ratelimit.RuleStats {
-	if e.config.Store != nil {
-		return nil
-	}
-	return e.limiter.Stats().Rules
-}
-
-// BansInStore returns how many bans hold in the store that servers share, as this server has
-// heard of them. Its cost grows with their number.
-func (e *Engine) BansInStore() (n uint64) {
-	for _, err := range e.Bans() {
-		if err == nil {
-			n++
-		}
-	}
-	return n
-}
-
 // RuleInfos returns the rules in force, limits and bans first.
 func (e *Engine) RuleInfos() []api.Rule {
 	b := e.rules.Load()
 	stats := make(map[string]*api.RuleStats)
-	for _, s := range e.ruleStats() {
+	for _, s := range e.limiter.Stats().Rules {
 		stats[s.Rule] = &api.RuleStats{Allowed: s.Allowed, Refused: s.Refused, Banned: s.Banned, Shadow: s.Shadow, Skipped: s.Skipped, BansStarted: s.BansStarted, Keys: s.Keys, Bans: s.Bans}
 	}
 	infos := []api.Rule{}

@@ -46,7 +46,7 @@ func status(c *call) (api.Status, error) {
 		a.Logs = c.s.config.Logs.Stats()
 	}
 	if c.s.Store != nil {
-		a.Store, a.Bans.Held = c.s.Store(), c.s.Engine.BansInStore()
+		a.Store = c.s.Store()
 	}
 	for counter := range c.s.Engine.Counters() {
 		a.Memory.Counters += counter.Bytes

@@ -1,0 +1,75 @@
+package ratelimit_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestSharedStats counts decisions by rule of a limiter whose store is shared: those that the
+// store makes, in all ways to ask for them, and those of each fail policy while it is away. An
+// Update keeps what rules of the same name and key have counted.
+func TestSharedStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule := func(name, field string, n uint64, f ratelimit.FailPolicy) ratelimit.Rule {
+			return ratelimit.Rule{Name: name, Key: match.MustKey(field), Limits: []ratelimit.Limit{{N: n, Span: time.Hour}}, OnStoreFailure: f}
+		}
+		local, open, closed := rule("local", "path", 8, ratelimit.FailLocal), rule("open", "path", 100, ratelimit.FailOpen), rule("closed", "user", 100, ratelimit.FailClosed)
+		set := mustSet(t, local, open, closed)
+		m, err := ratelimit.NewMemory(set, ratelimit.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &fleet{Store: updating{m}, nodes: 4}
+		l := ratelimit.Over(set, f)
+		want := func(when string, want ...ratelimit.RuleStats) {
+			t.Helper()
+			var got []ratelimit.RuleStats
+			for _, r := range l.Stats().Rules {
+				got = append(got, ratelimit.RuleStats{Rule: r.Rule, Allowed: r.Allowed, Refused: r.Refused, Limit: r.Limit})
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %+v, want %+v", when, got, want)
+			}
+		}
+		want("at the start", ratelimit.RuleStats{Rule: "local", Limit: 8}, ratelimit.RuleStats{Rule: "open", Limit: 100}, ratelimit.RuleStats{Rule: "closed", Limit: 100})
+
+		var e match.Event
+		e.SetString(match.Path, "/")
+		one, err := l.Rule("local")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Take(&e)
+		l.Peek(&e)
+		one.Take("/")
+		l.Reserve(&e, 1).Cancel()
+		l.TakeAll([]ratelimit.Query{{Event: &e, Cost: 5}, {Event: &e, Cost: 5}, {Rule: "closed", Key: []string{"ada"}, Cost: 1}, {Event: &e, Cost: 1, Peek: true}}, nil)
+		want("by the store", ratelimit.RuleStats{Rule: "local", Allowed: 4, Refused: 1, Limit: 8}, ratelimit.RuleStats{Rule: "open", Allowed: 4, Limit: 100},
+			ratelimit.RuleStats{Rule: "closed", Allowed: 1, Limit: 100})
+
+		// Of the share of 2 of the rule local, all is used; a path of its own has both.
+		f.away = true
+		l.Take(&e)
+		e.SetString(match.Path, "/other")
+		for range 3 {
+			l.Take(&e)
+		}
+		l.Peek(&e)
+		e.SetString(match.User, "ada")
+		l.Take(&e)
+		want("while it is away", ratelimit.RuleStats{Rule: "local", Allowed: 6, Refused: 3, Limit: 8}, ratelimit.RuleStats{Rule: "open", Allowed: 8, Limit: 100},
+			ratelimit.RuleStats{Rule: "closed", Allowed: 1, Refused: 1, Limit: 100})
+
+		// The rules change places, local has another limit, and open another key.
+		if err := l.Update(mustSet(t, closed, rule("open", "user", 100, ratelimit.FailOpen), rule("local", "path", 9, ratelimit.FailLocal))); err != nil {
+			t.Fatal(err)
+		}
+		want("after an Update", ratelimit.RuleStats{Rule: "closed", Allowed: 1, Refused: 1, Limit: 100}, ratelimit.RuleStats{Rule: "open", Limit: 100},
+			ratelimit.RuleStats{Rule: "local", Allowed: 6, Refused: 3, Limit: 9})
+	})
+}
