@@ -17,6 +17,9 @@ type Difference struct {
 	KeysLeftOut int64           `json:"keys_left_out,omitempty"`
 	Bans        []BanDifference `json:"bans" doc:"the keys of rules that are banned for another time in all, first those that are banned for longer than before"`
 	BansLeftOut int64           `json:"bans_left_out,omitempty"`
+
+	Hurt     []KeyDifference `json:"protected_keys_hurt,omitempty" doc:"protected keys that have newly refused events"`
+	HurtBans []BanDifference `json:"protected_bans_hurt,omitempty" doc:"bans of protected keys that are new or longer"`
 }
 
 // Empty reports whether the rules decide all events alike, and ban the same keys for the
@@ -50,6 +53,14 @@ type BanDifference struct {
 	Key
 	OldSeconds float64 `json:"old_seconds"`
 	NewSeconds float64 `json:"new_seconds"`
+}
+
+// A TrialRequest is the body of POST /v1/rules/try.
+type TrialRequest struct {
+	Rules   string `json:"rules" doc:"the draft: the text of a rules file"`
+	Field   string `json:"field,omitempty" doc:"by which events are listed; client by default"`
+	Top     int    `json:"top,omitempty" doc:"how many keys and how many bans are listed, 1 to 1000; 20 by default"`
+	Protect string `json:"protect,omitempty" doc:"keys that the draft must not hurt, one in a line; clients may be networks, such as 192.0.2.0/24"`
 }
 
 // A Trial is the answer of POST /v1/rules/try: what a draft of the rules would have changed

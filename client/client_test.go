@@ -170,6 +170,14 @@ func TestCalls(t *testing.T) {
 			result{uint64(2)},
 		},
 		{
+			"try rules", `{"errors":[{"line":2,"column":3,"message":"wrong"}]}`, "POST", "/v1/rules/try", `{"rules":"version: 1","top":3,"protect":"a"}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				trial, err := c.TryRules(ctx, api.TrialRequest{Rules: "version: 1", Top: 3, Protect: "a"})
+				return result{trial}, err
+			},
+			result{api.Trial{Errors: []api.Mistake{{Line: 2, Column: 3, Message: "wrong"}}}},
+		},
+		{
 			"reset", `{}`, "POST", "/v1/reset", `{"rule":"login","key":["ada"]}`,
 			func(ctx context.Context, c *Client) (result, error) { return nil, c.Reset(ctx, "login", "ada") }, nil,
 		},

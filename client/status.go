@@ -25,6 +25,18 @@ func (c *Client) Reload(ctx context.Context, dropBans bool) (api.RuleChanges, er
 	return post[api.RuleChanges](ctx, c, "/v1/rules/reload", api.ReloadRequest{DropBans: dropBans})
 }
 
+// trialTimeout is longer than a server lets a trial take.
+const trialTimeout = 65 * time.Second
+
+// TryRules has the server judge the events that it keeps under a draft of its rules, and
+// returns what the draft would have changed. The rules stay. If the draft has mistakes, they
+// are in the answer, and nothing was tried. It may take a minute, whatever Config.Timeout is.
+func (c *Client) TryRules(ctx context.Context, draft api.TrialRequest) (api.Trial, error) {
+	patient := *c
+	patient.config.Timeout = max(c.config.Timeout, trialTimeout)
+	return post[api.Trial](ctx, &patient, "/v1/rules/try", draft)
+}
+
 // Rates returns what was decided in the last span, from a second to a day, in at most
 // points parts of equal width, oldest first. There are fewer when the server is
 // younger. With perRule, each part also has the totals of each rule.

@@ -36,12 +36,21 @@ type Difference struct {
 	// Difference lists by Config.Key, at most Config.Top keys and bans.
 	api.Difference
 
-	// Hurt is the protected keys that have newly refused events or are banned for
-	// longer; HurtBans is the bans of protected keys that did not exist or were shorter.
-	Hurt     []api.KeyDifference `json:"protected_keys_hurt,omitempty"`
-	HurtBans []api.BanDifference `json:"protected_bans_hurt,omitempty"`
-
 	Problems []string `json:"problems,omitempty"` // with files, as sentences
+
+	// Since and Unknown are of a [api.Trial]: from when on a server has the events, and what
+	// the difference does not take into account.
+	Since   *Epoch   `json:"since,omitempty"`
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// DifferenceOf returns what a server at addr has answered about a draft of its rules.
+func DifferenceOf(addr string, t *api.Trial) *Difference {
+	d := &Difference{Files: []string{addr}, Events: t.Events, Difference: *t.Changes, Since: &Epoch{t.Since}, Unknown: t.Unknown}
+	if t.Events > 0 {
+		d.First, d.Last = &Epoch{t.First}, &Epoch{t.Last}
+	}
+	return d
 }
 
 // Diff judges the events of c.Files under c.Old and under c.New, each by itself as [Run]

@@ -24,7 +24,11 @@ func change(b *api.BanDifference) string {
 // WriteText writes the difference for people. Keys are escaped as in [Report.WriteText].
 func (d *Difference) WriteText(out io.Writer, style TextStyle) error {
 	w := newTextWriter(out, style)
-	w.f("%s events of %s", count(d.Events), plural(len(d.Files), "file", "files"))
+	of := plural(len(d.Files), "file", "files")
+	if d.Since != nil {
+		of = visible(d.Files[0])
+	}
+	w.f("%s events of %s", count(d.Events), of)
 	if d.First != nil {
 		w.f(", from %s to %s %s", w.stamp(d.First), w.stamp(d.Last), w.zone)
 	}
@@ -40,6 +44,13 @@ func (d *Difference) WriteText(out io.Writer, style TextStyle) error {
 	w.banDifferences("Banned for another time", d.Bans, d.BansLeftOut)
 	w.keyDifferences("Protected keys that are newly refused", d.Field, d.Hurt, 0)
 	w.banDifferences("Protected keys that are banned for longer", d.HurtBans, 0)
+	if d.Since != nil {
+		w.heading("What this does not know")
+		w.f("  Events before %s %s.\n", w.stamp(d.Since), w.zone)
+	}
+	for _, sentence := range d.Unknown {
+		w.f("  %s\n", visible(sentence))
+	}
 	return w.Flush()
 }
 

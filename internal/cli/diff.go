@@ -6,25 +6,28 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/client"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
 
 // diffFlags is the flags of the diff command as they are given.
 type diffFlags struct {
+	answerFlags
 	config  replay.DiffConfig
 	inputs  inputFlags
 	protect string
-	json    bool
 }
 
 func newDiff() *cobra.Command {
 	var f diffFlags
 	cmd := &cobra.Command{
-		Use:   "diff [flags] OLD NEW FILE...",
+		Use:   "diff [flags] { OLD NEW FILE... | --server ADDRESS NEW }",
 		Short: "Compare two rules files on logs: who is newly refused, newly allowed, banned for longer",
 		Long: `Diff judges the events of logs under the rules file OLD and under the rules file NEW, each by itself
 as lately replay --rules does, and reports the differences: events that only one of them refuses, by
@@ -34,18 +37,22 @@ With --protect it fails if the new rules hurt any key of a list, for use before 
 one key in a line, # for comments, and with --key client also networks such as 192.0.2.0/24. A key is
 hurt if an event of it is newly refused, or if it is banned for longer.
 
+With --server it reads no log: a running server judges the events that it keeps (lately serve --keep-events) under its
+rules and under NEW. Its rules stay. The report says since when the server has the events, and what it cannot know. The
+token needs the role admin.
+
 Exit codes: 0 success, with differences or without; 1 a file could not be read, or not to its end, or
-no event has a field that a rule needs or is in the cut, or the output could not be written; 2 the
-command line or a rules file is wrong; 3 the new rules hurt a protected key; 130 interrupted.`,
+no event has a field that a rule needs or is in the cut, or the server cannot be reached or answers with an error, or the
+output could not be written; 2 the command line or a rules file is wrong; 3 the new rules hurt a protected key; 130 interrupted.`,
 		Example: `  lately diff rules.yaml rules-new.yaml access.log.gz
-  lately diff --protect customers.txt rules.yaml rules-new.yaml access.log.*`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 3 {
-				return fmt.Errorf("diff: %d arguments: must be the old rules file, the new rules file and one or more logs", len(args))
+  lately diff --protect customers.txt rules.yaml rules-new.yaml access.log.*
+  lately diff --server 127.0.0.1:7380 --protect customers.txt rules-new.yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.addr != "" {
+				return f.live(cmd, args)
 			}
-			return nil
+			return f.run(cmd, args)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.config.Key, "key", "", "`FIELD` by which events are listed (default client)")
@@ -53,10 +60,17 @@ command line or a rules file is wrong; 3 the new rules hurt a protected key; 130
 	f.inputs.register(cmd, &f.config.Config)
 	flags.IntVar(&f.config.Top, "top", 0, "report at most `N` keys and bans that differ (default 20)")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
+	f.registerAs(cmd, "server", "", "try NEW on the events that the server whose HTTP listener has this `ADDRESS` keeps, instead of logs")
 	return cmd
 }
 
 func (f *diffFlags) run(cmd *cobra.Command, args []string) (err error) {
+	if err := notForLogs(cmd); err != nil {
+		return err
+	}
+	if len(args) < 3 {
+		return fmt.Errorf("diff: %d arguments: must be the old rules file, the new rules file and one or more logs", len(args))
+	}
 	c := &f.config
 	if err := f.inputs.parse(cmd, args[2:], &c.Config); err != nil {
 		return err
@@ -67,15 +81,70 @@ func (f *diffFlags) run(cmd *cobra.Command, args []string) (err error) {
 		}
 		warn(cmd.ErrOrStderr(), *file)
 	}
-	if f.protect != "" {
-		if c.Protect, err = readKeys(f.protect); err != nil {
-			return fmt.Errorf("--protect: %w", err)
-		}
+	if err := f.readProtected(); err != nil {
+		return err
 	}
 	difference, err := reading(cmd, c.Progress, *c, replay.Diff)
 	if err != nil {
 		return inputProblem(err)
 	}
+	return f.report(cmd, difference)
+}
+
+// live compares the rules of a running server with a draft, on the events that it keeps.
+func (f *diffFlags) live(cmd *cobra.Command, args []string) error {
+	if err := onlyForLogs(cmd, "server", "key", "protect", "top", "tz", "json"); err != nil {
+		return err
+	}
+	if len(args) != 1 {
+		return fmt.Errorf("diff: %d arguments: must be the new rules file alone with --server", len(args))
+	}
+	if err := f.inputs.parse(cmd, nil, &f.config.Config); err != nil {
+		return err
+	}
+	draft, err := rules.Load(args[0])
+	if err != nil {
+		return err
+	}
+	warn(cmd.ErrOrStderr(), draft)
+	if err := f.readProtected(); err != nil {
+		return err
+	}
+	if text := strings.Join(f.config.Protect, ""); !utf8.ValidString(text) {
+		return fmt.Errorf("--protect: %s: must be UTF-8 with --server", f.protect)
+	}
+	request := api.TrialRequest{Rules: string(draft.Text), Field: f.config.Key, Top: f.config.Top, Protect: strings.Join(f.config.Protect, "\n")}
+	c, err := f.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	trial, err := c.TryRules(cmd.Context(), request)
+	switch {
+	case cmd.Context().Err() != nil:
+		return cmd.Context().Err()
+	case err != nil:
+		return serverFailed(c, err)
+	case trial.Changes == nil: // its version knows other rules
+		return serverFailed(c, &client.Error{Code: api.BadArg, Detail: "mistakes in the rules file", Mistakes: trial.Errors})
+	}
+	trial.Changes.New.Rules = draft.Name
+	return f.report(cmd, replay.DifferenceOf(c.Addr(), &trial))
+}
+
+// readProtected reads the keys of --protect.
+func (f *diffFlags) readProtected() (err error) {
+	if f.protect == "" {
+		return nil
+	}
+	if f.config.Protect, err = readKeys(f.protect); err != nil {
+		return fmt.Errorf("--protect: %w", err)
+	}
+	return nil
+}
+
+// report prints the difference. It is an error if that hurts protected keys.
+func (f *diffFlags) report(cmd *cobra.Command, difference *replay.Difference) error {
 	problems := f.inputs.print(cmd, f.json, difference, difference.WriteText, difference.Problems)
 	if hurt := len(difference.Hurt) + len(difference.HurtBans); hurt > 0 {
 		problems = append(problems, fmt.Sprintf("--protect: %s: the new rules refuse or ban protected keys, see the report", f.protect))

@@ -16,16 +16,11 @@ import (
 )
 
 // live explains from what a running server refused.
-func (f *explainFlags) live(cmd *cobra.Command, args []string) (err error) {
-	of := append([]string{"server", "key", "json"}, connectNames[:]...)
-	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if !slices.Contains(of, flag.Name) {
-			err = fmt.Errorf("--%s: must not be given with --server: it is for logs", flag.Name)
-		}
-	})
-	switch {
-	case err != nil:
+func (f *explainFlags) live(cmd *cobra.Command, args []string) error {
+	if err := onlyForLogs(cmd, "server", "key", "json"); err != nil {
 		return err
+	}
+	switch {
 	case len(args) > 0:
 		return fmt.Errorf("FILE: %q: must not be given with --server", args[0])
 	case f.config.Value == "":
@@ -34,6 +29,16 @@ func (f *explainFlags) live(cmd *cobra.Command, args []string) (err error) {
 	return answer(cmd, &f.answerFlags, func(ctx context.Context, c *client.Client) (api.Explanation, error) {
 		return c.Explain(ctx, f.config.Value)
 	}, refusalLines)
+}
+
+// onlyForLogs returns an error if a flag was given besides these, which --server does not use.
+func onlyForLogs(cmd *cobra.Command, used ...string) (err error) {
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if !slices.Contains(used, flag.Name) && !slices.Contains(connectNames[:], flag.Name) {
+			err = fmt.Errorf("--%s: must not be given with --server: it is for logs", flag.Name)
+		}
+	})
+	return err
 }
 
 // notForLogs returns an error if a flag was given that only --server uses.

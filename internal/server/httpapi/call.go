@@ -142,7 +142,7 @@ var (
 
 // bodies returns the media types of the bodies of t.
 func (t *route) bodies() []string {
-	if t.path == rulesCheckPath || t.path == rulesTryPath {
+	if t.path == rulesCheckPath {
 		return yamlBodies
 	}
 	return jsonBodies

@@ -315,8 +315,8 @@ var vectors = []vector{
 	{"GET", "/v1/rules", "", 200, `"sentence":`},
 	{"POST", "/v1/rules/check", rulesText, 200, `{"ok":true,"sentences":[`},
 	{"POST", "/v1/rules/check", "version: 1\nlimits: [{name: a}]\n", 200, `{"ok":false,"errors":[{"line":2,"column":`},
-	{"POST", "/v1/rules/try", "version: 1\nlimits: [{name: a}]\n", 200, `{"errors":[{"line":2,"column":`},
-	{"POST", "/v1/rules/try", rulesText, 409, `"code":"CONFLICT"`},
+	{"POST", "/v1/rules/try", `{"rules":"version: 1\nlimits: [{name: a}]\n"}`, 200, `{"errors":[{"line":2,"column":`},
+	{"POST", "/v1/rules/try", `{"rules":"version: 1"}`, 409, `"code":"CONFLICT"`},
 	{"POST", "/v1/rules/reload", `{}`, 200, `{"added":["a"],"removed":[],"changed":[],"bans_dropped":0}`},
 	{"POST", "/v1/rules/reload", `{}`, 409, `"detail":"it would drop 7 bans","code":"CONFLICT"`},
 	{"POST", "/v1/rules/reload", `{"drop_bans":true}`, 200, `{"added":[],"removed":["a"],"changed":[],"bans_dropped":7}`},
@@ -356,7 +356,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	asked := map[string]bool{"events": true, "watchHot": true, "forwardAuth": true} // in tests of their own
 	for _, v := range vectors {
 		r := request{method: v.method, path: v.path, body: v.body}
-		if v.path == rulesCheckPath || v.path == rulesTryPath {
+		if v.path == rulesCheckPath {
 			r.media = "application/yaml"
 		}
 		w := ask(s, r)

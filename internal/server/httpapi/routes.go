@@ -70,7 +70,6 @@ var (
 	peekHandler      = judgeHandler(api.PeekRequest{}, true, "event, rule with key, events, and takes", events, takes)
 	forwardHandler   = handler{serve: forwardAuth, status: http.StatusNoContent}
 	rulesHandler     = handler{serve: queryHandler(checkRules).serve, in: "", out: api.RulesValidation{}}
-	tryHandler       = handler{serve: queryHandler(tryRules).serve, in: "", out: api.Trial{}}
 	banHandler       = handler{serve: bodyHandler(addBan).serve, in: api.BanRequest{}, out: api.Ban{}, status: http.StatusCreated}
 	eventsHandler    = handler{serve: subscribe, out: "", media: "text/event-stream"}
 	hotAddHandler    = handler{serve: bodyHandler(addHot).serve, in: api.HotRequest{}, out: api.HotKey{}, status: http.StatusCreated}
@@ -97,7 +96,6 @@ var decisionFilters = []parameter{
 const (
 	authPath       = "/v1/auth"
 	rulesCheckPath = "/v1/rules/check" // whose body is YAML
-	rulesTryPath   = "/v1/rules/try"   // as well
 	countersPath   = "/v1/counters/"   // with names that may have slashes
 )
 
@@ -195,12 +193,8 @@ func serverRoutes() []route {
 		{"GET", "/v1/rules", access.Read, queryHandler(listRules), "rules", "The rules in force", nil},
 		{"POST", rulesCheckPath, access.Admin, rulesHandler, "checkRules", "Return what is in a rules file, or its mistakes", nil},
 		{
-			"POST", rulesTryPath, access.Admin, tryHandler, "tryRules",
-			"Judge the events that the server keeps under a draft of the rules file, and return what the draft would have changed; the rules stay",
-			[]parameter{
-				{"field", "by which events are listed; client by default", "user", false},
-				{"n", "how many keys and how many bans are listed, up to 1000", "20", false},
-			},
+			"POST", "/v1/rules/try", access.Admin, bodyHandler(tryRules), "tryRules",
+			"Judge the events that the server keeps under a draft of the rules file, and return what the draft would have changed; the rules stay", nil,
 		},
 		{
 			"POST", "/v1/rules/reload", access.Admin, bodyHandler(reload), "reload",

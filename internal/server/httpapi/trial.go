@@ -1,10 +1,12 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/lately-go/lately/api"
@@ -15,9 +17,9 @@ import (
 
 // tryRules judges the events that the engine keeps under the rules in force and under a
 // draft, as lately diff does those of a log. One draft at a time is tried, on one core.
-func tryRules(c *call) (trial api.Trial, err error) {
+func tryRules(c *call, req *api.TrialRequest) (trial api.Trial, err error) {
 	trial.Unknown = []string{}
-	draft, err := rules.Parse("draft", c.body)
+	draft, err := rules.Parse("draft", []byte(req.Rules))
 	if errs, ok := errors.AsType[rules.Errors](err); ok {
 		trial.Errors = mistakes(errs)
 		return trial, nil
@@ -26,9 +28,9 @@ func tryRules(c *call) (trial api.Trial, err error) {
 		return trial, err
 	}
 	trial.Warnings = mistakes(draft.Warnings)
-	n, err := c.number("n", 20, 1, 1000)
-	if err != nil {
-		return trial, err
+	top := cmp.Or(req.Top, 20)
+	if top < 1 || top > 1000 {
+		return trial, badArg("top: %d: must be 1 to 1000", top)
 	}
 	if !c.s.trying.CompareAndSwap(false, true) {
 		return trial, &engine.Error{Code: api.Overload, Message: "another draft is being tried; try again later"}
@@ -42,7 +44,8 @@ func tryRules(c *call) (trial api.Trial, err error) {
 	ctx, stop := c.allow(maxTrial)
 	defer stop()
 	d, err := replay.Diff(ctx, replay.DiffConfig{
-		Config: replay.Config{Events: events.All(), Key: c.query.Get("field"), Top: n, Cores: 1, Budget: trialBudget}, Old: c.s.Engine.Rules(), New: draft,
+		Config: replay.Config{Events: events.All(), Key: req.Field, Top: top, Cores: 1, Budget: trialBudget}, Old: c.s.Engine.Rules(), New: draft,
+		Protect: strings.FieldsFunc(req.Protect, func(r rune) bool { return r == '\n' }),
 	})
 	if ctx.Err() != nil {
 		return trial, &engine.Error{Code: api.Overload, Message: fmt.Sprintf("the draft was not tried within %v: keep fewer events", maxTrial)}

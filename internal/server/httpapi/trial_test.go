@@ -24,7 +24,7 @@ allow: [192.0.2.9]
 `
 
 // tried returns a server that keeps events, and tries a draft on it.
-func tried(t *testing.T, text string) (s *Server, try func(query, text string) (api.Trial, int, string)) {
+func tried(t *testing.T, text string) (s *Server, try func(api.TrialRequest) (api.Trial, int, string)) {
 	t.Helper()
 	e, err := engine.New(engine.Config{Rules: parseRules(t, text), KeepEvents: 4 << 20})
 	if err != nil {
@@ -32,9 +32,13 @@ func tried(t *testing.T, text string) (s *Server, try func(query, text string) (
 	}
 	t.Cleanup(e.Close)
 	s = newServer(t, func(c *Config) { c.Engine = e })
-	return s, func(query, text string) (trial api.Trial, status int, body string) {
+	return s, func(draft api.TrialRequest) (trial api.Trial, status int, body string) {
 		t.Helper()
-		w := ask(s, request{method: "POST", path: "/v1/rules/try" + query, body: text, media: "application/yaml"})
+		text, err := json.Marshal(draft)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := ask(s, request{method: "POST", path: "/v1/rules/try", body: string(text)})
 		if w.Code == http.StatusOK {
 			if err := json.Unmarshal(w.Body.Bytes(), &trial); err != nil {
 				t.Fatal(err)
@@ -68,7 +72,7 @@ func TestTryRules(t *testing.T) {
 	if w := ask(s, request{method: "POST", path: "/v1/take", body: `{"rule":"per-client","key":"192.0.2.3"}`}); w.Code != http.StatusOK {
 		t.Fatal(w.Code, w.Body)
 	}
-	trial, status, body := try("", draft)
+	trial, status, body := try(api.TrialRequest{Rules: draft})
 	if status != http.StatusOK || trial.Events != 15 || len(trial.Errors) > 0 || trial.First.IsZero() || trial.Last.Before(trial.First) || trial.Since.After(trial.First) {
 		t.Fatalf("%d %s", status, body)
 	}
@@ -94,27 +98,33 @@ func TestTryRules(t *testing.T) {
 	}
 
 	// The rules in force as a draft change nothing, and the rules stay as they are.
-	if trial, _, body = try("?n=1", inForce); trial.Changes == nil || !trial.Changes.Empty() {
+	if trial, _, body = try(api.TrialRequest{Rules: inForce, Top: 1}); trial.Changes == nil || !trial.Changes.Empty() {
 		t.Errorf("the rules in force: %s", body)
 	}
-	if trial, _, body = try("?field=path&n=1", draft); trial.Changes == nil || len(trial.Changes.Keys) != 1 || trial.Changes.Keys[0].Values()[0] != "/a" {
+	if trial, _, body = try(api.TrialRequest{Rules: draft, Field: "path", Top: 1}); trial.Changes == nil || len(trial.Changes.Keys) != 1 || trial.Changes.Keys[0].Values()[0] != "/a" {
 		t.Errorf("by path: %s", body)
 	}
 	if got := string(s.Engine.Rules().Text); got != inForce {
 		t.Errorf("the rules are %s", got)
 	}
 	for _, x := range []struct {
-		query, text, want string
-		status            int
+		request api.TrialRequest
+		want    string
+		status  int
 	}{
-		{"", "version: 1\nlimits: [{name: a}]\n", `"errors":[{"line":2,`, http.StatusOK},
-		{"", inForce + "bans:\n  - {name: tenants, key: tenant, after: 5 hits in 1m, for: 1h}\n", `no event has the field tenant`, http.StatusOK},
-		{"?field=nothing", draft, `unknown field \"nothing\"`, http.StatusBadRequest},
-		{"?n=0", draft, "must be 1 to 1000", http.StatusBadRequest},
+		{api.TrialRequest{Rules: "version: 1\nlimits: [{name: a}]\n"}, `"errors":[{"line":2,`, http.StatusOK},
+		{api.TrialRequest{Rules: inForce + "bans:\n  - {name: tenants, key: tenant, after: 5 hits in 1m, for: 1h}\n"}, `no event has the field tenant`, http.StatusOK},
+		{api.TrialRequest{Rules: draft, Field: "nothing"}, `unknown field \"nothing\"`, http.StatusBadRequest},
+		{api.TrialRequest{Rules: draft, Top: -1}, "must be 1 to 1000", http.StatusBadRequest},
+		{api.TrialRequest{Rules: draft, Protect: "192.0.2.9\n192.0.2.0/29\n"}, `"protected_keys_hurt":[{"key":["192.0.2.1"],`, http.StatusOK},
+		{api.TrialRequest{Rules: draft, Protect: "192.0.2.0/29"}, `"protected_bans_hurt":[{"fields":["client"],"key":["192.0.2.1"],`, http.StatusOK},
 	} {
-		if _, status, body := try(x.query, x.text); status != x.status || !strings.Contains(body, x.want) {
-			t.Errorf("%s %s: %d %s; want %d %s", x.query, x.text, status, body, x.status, x.want)
+		if _, status, body := try(x.request); status != x.status || !strings.Contains(body, x.want) {
+			t.Errorf("%+v: %d %s; want %d %s", x.request, status, body, x.status, x.want)
 		}
+	}
+	if trial, _, body := try(api.TrialRequest{Rules: draft, Protect: "192.0.2.9"}); len(trial.Changes.Hurt)+len(trial.Changes.HurtBans) > 0 {
+		t.Errorf("one that hurts nobody: %s", body)
 	}
 }
 
@@ -123,15 +133,15 @@ func TestTryRules(t *testing.T) {
 func TestTryRulesRefused(t *testing.T) {
 	s, try := tried(t, inForce)
 	s.trying.Store(true)
-	if _, status, body := try("", draft); status != http.StatusServiceUnavailable || !strings.Contains(body, "another draft is being tried") {
+	if _, status, body := try(api.TrialRequest{Rules: draft}); status != http.StatusServiceUnavailable || !strings.Contains(body, "another draft is being tried") {
 		t.Errorf("%d %s", status, body)
 	}
 	s.trying.Store(false)
-	if trial, _, body := try("", draft); trial.Events != 0 || trial.Changes == nil || !trial.Changes.Empty() {
+	if trial, _, body := try(api.TrialRequest{Rules: draft}); trial.Events != 0 || trial.Changes == nil || !trial.Changes.Empty() {
 		t.Errorf("without events: %s", body)
 	}
 	none := newServer(t, nil)
-	w := ask(none, request{method: "POST", path: "/v1/rules/try", body: draft, media: "application/yaml"})
+	w := ask(none, request{method: "POST", path: "/v1/rules/try", body: `{"rules":"version: 1"}`})
 	if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "keep-events") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -58,12 +58,12 @@ export function get(path, query = {}, signal = undefined) {
   return call(`v1/${path}${text && `?${text}`}`, {}, signal);
 }
 
-export function post(path, body = {}) {
-  return call(`v1/${path}`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+export function post(path, body = {}, longest = undefined) {
+  return call(`v1/${path}`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }, undefined, longest);
 }
 
 // postText sends the text of a rules file. Forms of other sites cannot send
 // this type.
-export function postText(path, text, longest) {
-  return call(`v1/${path}`, { method: 'POST', headers: { 'Content-Type': 'application/yaml' }, body: text }, undefined, longest);
+export function postText(path, text) {
+  return call(`v1/${path}`, { method: 'POST', headers: { 'Content-Type': 'application/yaml' }, body: text });
 }

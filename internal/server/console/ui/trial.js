@@ -1,6 +1,6 @@
 // What a draft of the rules would have changed for the events that the server keeps.
 
-import { postText } from './api.js';
+import { post } from './api.js';
 import { h, keyNode, plain } from './dom.js';
 import { count, date, left, share } from './format.js';
 import { none } from './parts.js';
@@ -10,7 +10,7 @@ const longest = 65e3;
 
 // tryDraft asks the server and returns the nodes that show its answer.
 export async function tryDraft(text) {
-  const trial = await postText('rules/try', text, longest);
+  const trial = await post('rules/try', { rules: text }, longest);
   return { errors: trial.errors ?? [], nodes: trial.changes ? shown(trial) : [] };
 }
 

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+const triedRules = `version: 1
+counters:
+  requests: {key: client, spans: [1h]}
+limits:
+  - {name: per-client, key: client, limit: 3 per 1m}
+`
+
+const draftRules = `version: 1
+limits:
+  - {name: per-client, key: client, limit: 2 per 1m, ban: {after: 1 refusals in 1m, for: 10m}}
+`
+
+// TestDiffServer follows a log, and tries a draft on what the server kept of it: the report
+// is that of the log.
+func TestDiffServer(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	appendTo(t, path("old.yaml"), triedRules)
+	appendTo(t, path("new.yaml"), draftRules)
+	appendTo(t, path("wrong.yaml"), "version: 1\nlimits: 7\n")
+	appendTo(t, path("ours"), "192.0.2.0/30 # the shop\n")
+	appendTo(t, path("others"), "198.51.100.9\n")
+	appendTo(t, path("bytes"), "\xff\n")
+	now := time.Now().Add(-time.Minute)
+	appendTo(t, path("log"), requests("192.0.2.1", now, 5)+requests(`\x1b[31m`, now, 4)+requests("192.0.2.2", now, 1)+requests("198.51.100.9", now, 2))
+	s := serve(t, "--rules", path("old.yaml"), "--follow", path("log")+"=clf", "--keep-events", "1MiB")
+	c := s.dial()
+	if !eventually(func() bool { return c.say("SUM", "requests", "198.51.100.9") == "2" }) {
+		t.Fatalf("the log is not read:\n%s", s.log.String())
+	}
+	diff := func(args ...string) (code int, stdout, stderr string) {
+		var out, errs bytes.Buffer
+		code = run(t.Context(), append([]string{"diff"}, args...), nil, &out, &errs)
+		return code, out.String(), errs.String()
+	}
+	report := func(want int, args ...string) map[string]any {
+		t.Helper()
+		code, stdout, stderr := diff(args...)
+		var got map[string]any
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != want {
+			t.Fatalf("exit code %d, %v\n%s%s", code, err, stdout, stderr)
+		}
+		return got
+	}
+	ofLog := report(exitProtected, "--json", "--protect", path("ours"), "--format", "clf", path("old.yaml"), path("new.yaml"), path("log"))
+	ofServer := report(exitProtected, "--json", "--protect", path("ours"), "--server", s.http, path("new.yaml"))
+	if unknown, _ := ofServer["unknown"].([]any); len(unknown) < 2 || ofServer["since"] == nil || ofServer["files"].([]any)[0] != s.http {
+		t.Errorf("it does not say what it does not know: %v", ofServer)
+	}
+	delete(ofServer, "unknown")
+	delete(ofServer, "since")
+	ofServer["files"] = ofLog["files"]
+	if !reflect.DeepEqual(ofServer, ofLog) {
+		t.Errorf("of the server %v\nof the log    %v", ofServer, ofLog)
+	}
+
+	for _, x := range []struct {
+		args   string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{"--server " + s.http + " new.yaml", exitOK, "12 events of " + s.http + ", from ", ""},
+		{"--server " + s.http + " new.yaml", exitOK, `\x1b[31m`, ""},
+		{"--server " + s.http + " new.yaml", exitOK, "What this does not know\n  Events before 2", ""},
+		{"--server " + s.http + " old.yaml", exitOK, "no difference\n", ""},
+		{"--server " + s.http + " --top 1 new.yaml", exitOK, "and 1 more; --top", ""},
+		{"--server " + s.http + " --protect others new.yaml", exitOK, "newly refused: 2 events", ""},
+		{"--server " + s.http + " --protect ours new.yaml", exitProtected, "Protected keys that are banned for longer", "the new rules refuse or ban protected keys"},
+		{"--server " + s.http + " --protect bytes new.yaml", exitUsage, "", "must be UTF-8 with --server"},
+		{"--server " + s.http + " --key nothing new.yaml", exitInput, "", `unknown field "nothing"`},
+		{"--server " + s.http + " --top 1001 new.yaml", exitInput, "", "must be 1 to 1000"},
+		{"--server " + s.http + " wrong.yaml", exitUsage, "", "wrong.yaml:2:9: limits: "},
+		{"--server " + s.http + " old.yaml new.yaml", exitUsage, "", "2 arguments: must be the new rules file alone with --server"},
+		{"--server " + s.http + " --since -2h new.yaml", exitUsage, "", "--since: must not be given with --server"},
+		{"--server 127.0.0.1:1 new.yaml", exitInput, "", "no connection"},
+		{"--token-file t old.yaml new.yaml log", exitUsage, "", "--token-file: must be given with --server"},
+	} {
+		args := strings.Fields(x.args)
+		for i, arg := range args {
+			if strings.HasSuffix(arg, ".yaml") || i > 0 && args[i-1] == "--protect" {
+				args[i] = path(arg)
+			}
+		}
+		code, stdout, stderr := diff(args...)
+		if code != x.code || !strings.Contains(stdout, x.stdout) || !strings.Contains(stderr, x.stderr) || strings.ContainsRune(stdout+stderr, '\x1b') {
+			t.Errorf("%s: exit code %d\n%s%s", x.args, code, stdout, stderr)
+		}
+	}
+}
