@@ -22,6 +22,9 @@ const (
 
 	// ranges is how many parts the slots of a cluster are divided into.
 	ranges = 16
+
+	// moment is how long an answer shows that the client is connected.
+	moment = 10 * time.Millisecond
 )
 
 // breakers make calls fail at once after several in a row were not answered: they would
@@ -37,11 +40,14 @@ type breakers struct {
 type breaker struct {
 	failed atomic.Int32
 	trial  atomic.Int64 // when a call was last sent nevertheless, after breakers.began
+
+	// answered is when a call was last answered, after breakers.began, to a tenth of a moment.
+	answered atomic.Int64
 }
 
 // open reports whether c is to fail.
 func (b *breakers) open(c *call) bool {
-	all, part := &b.parts[0], &b.parts[1+c.part()]
+	all, part := &b.parts[0], &b.parts[c.part()]
 	if all.failed.Load() < breakAfter && part.failed.Load() < breakAfter {
 		return false
 	}
@@ -68,23 +74,50 @@ func (b *breakers) note(calls []*call) {
 			what = lost
 		}
 		if !errors.Is(c.err, context.Canceled) {
-			part := 1 + c.part()
+			part := c.part()
 			came[0], came[part] = max(came[0], what), max(came[part], what)
 		}
 	}
+	now := int64(time.Since(b.began))
 	for i, what := range came {
 		part := &b.parts[i]
 		switch {
-		case what == answered && part.failed.Load() > 0:
-			part.failed.Store(0)
+		case what == answered:
+			part.note(now)
 		case what == lost && part.failed.Add(1) == breakAfter:
-			part.trial.Store(int64(time.Since(b.began)))
+			part.trial.Store(now)
 		}
 	}
 }
 
-// part returns the range of the slot of c.
-func (c *call) part() int { return int(slotOf(c.keys[0])) * ranges / slots }
+// note notes an answer. It writes seldom, since all goroutines read what it writes.
+func (b *breaker) note(now int64) {
+	if now-b.answered.Load() > int64(moment/10) {
+		b.answered.Store(now)
+	}
+	if b.failed.Load() > 0 {
+		b.failed.Store(0)
+	}
+}
+
+// answering reports whether calls about the ranges of these were answered a moment ago.
+func (b *breakers) answering(calls []*call) bool {
+	now := int64(time.Since(b.began))
+	for _, c := range calls {
+		if now-b.parts[c.part()].answered.Load() >= int64(moment) {
+			return false
+		}
+	}
+	return true
+}
+
+// part returns which breaker is about the slot of c.
+func (c *call) part() int {
+	if c.inRange == 0 {
+		c.inRange = 1 + int(slotOf(c.keys[0]))*ranges/slots
+	}
+	return c.inRange
+}
 
 // slots is how many slots a cluster has.
 const slots = 16384

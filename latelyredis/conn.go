@@ -3,6 +3,7 @@ package latelyredis
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/redis/rueidis"
 )
@@ -50,6 +51,27 @@ func (c *command) sent() Command {
 		return Command{"EVAL", c.script.text, c.keys, c.args}
 	}
 	return Command{"EVALSHA", c.script.sha, c.keys, c.args}
+}
+
+// run sends the calls, and returns when ctx ends at the latest. A client may not: while one call of
+// rueidis connects, others wait for that, however long it takes. So unless there were answers a
+// moment ago, another goroutine waits.
+func (s *Store) run(ctx context.Context, calls []*call) []Reply {
+	commands := make([]Command, len(calls))
+	for i, c := range calls {
+		commands[i] = c.sent()
+	}
+	if s.breakers.answering(calls) {
+		return s.conn.Run(ctx, commands)
+	}
+	replied := make(chan []Reply, 1)
+	go func() { replied <- s.conn.Run(ctx, commands) }()
+	select {
+	case replies := <-replied:
+		return replies
+	case <-ctx.Done():
+		return slices.Repeat([]Reply{{Err: ctx.Err()}}, len(commands))
+	}
 }
 
 // rueidisConn sends by a client of rueidis, which also puts together the commands of

@@ -183,13 +183,9 @@ func (s *Store) send(ctx context.Context, l *layout, calls []*call) {
 		s.endReturned(l, all)
 	}()
 	for tries, waits := 0, 0; tries < attempts && len(calls) > 0; {
-		commands := make([]Command, len(calls))
-		for i, c := range calls {
-			commands[i] = c.sent()
-		}
 		var again []*call
 		moves := false
-		for i, r := range s.conn.Run(ctx, commands) {
+		for i, r := range s.run(ctx, calls) {
 			if calls[i].answered(s, l, r) {
 				again, moves = append(again, calls[i]), moves || calls[i].moves()
 			}
@@ -214,6 +210,7 @@ type call struct {
 	calendars bool // whether a rule depends on a time zone
 	data      string
 	err       error
+	inRange   int // part, once it was called
 }
 
 // answered notes the reply to c, and reports whether c has to be sent again.
