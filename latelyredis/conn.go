@@ -19,15 +19,19 @@ type Conn interface {
 	// Nodes returns a Conn to each node of a cluster, by its address; without a cluster,
 	// one to the server.
 	Nodes(ctx context.Context) (map[string]Conn, error)
+
+	// Clustered reports whether the client is one for clusters: the keys of each command are in
+	// one slot then, and otherwise in any.
+	Clustered() bool
 }
 
 // A Command runs a script:
 //
 //	Name Script numkeys Keys... Args...
 type Command struct {
-	Name   string   // EVALSHA, or EVAL for a script that the server does not know
-	Script string   // its digest or its text
-	Keys   []string // all in one slot
+	Name   string // EVALSHA, or EVAL for a script that the server does not know
+	Script string // its digest or its text
+	Keys   []string
 	Args   []string
 }
 
@@ -53,14 +57,10 @@ func (c *command) sent() Command {
 	return Command{"EVALSHA", c.script.sha, c.keys, c.args}
 }
 
-// run sends the calls, and returns when ctx ends at the latest. A client may not: while one call of
+// run sends the commands of calls, and returns when ctx ends at the latest. A client may not: while one call of
 // rueidis connects, others wait for that, however long it takes. So unless there were answers a
 // moment ago, another goroutine waits.
-func (s *Store) run(ctx context.Context, calls []*call) []Reply {
-	commands := make([]Command, len(calls))
-	for i, c := range calls {
-		commands[i] = c.sent()
-	}
+func (s *Store) run(ctx context.Context, calls []*call, commands []Command) []Reply {
 	if s.breakers.answering(calls) {
 		return s.conn.Run(ctx, commands)
 	}
@@ -109,6 +109,9 @@ func rueidisReply(r rueidis.RedisResult) Reply {
 	}
 	return Reply{data, err}
 }
+
+// Clustered implements Conn.
+func (c rueidisConn) Clustered() bool { return c.client.Mode() == rueidis.ClientModeCluster }
 
 // Nodes implements Conn.
 func (c rueidisConn) Nodes(context.Context) (map[string]Conn, error) {

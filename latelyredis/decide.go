@@ -187,7 +187,7 @@ func (s *Store) decide(ctx context.Context, l *layout, groups []*group) {
 	for i, g := range groups {
 		calls[i] = &g.call
 	}
-	s.exchange(ctx, l, calls)
+	s.exchangeTogether(ctx, l, calls)
 	for _, g := range groups {
 		g.check(l)
 	}

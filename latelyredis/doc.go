@@ -61,8 +61,9 @@
 //
 // # Cost
 //
-// A round trip for each request, or batch, and node; a client of rueidis also sends
-// together what goroutines ask at the same time. A key takes 190 to 350 bytes with all
+// A round trip for each request, or batch, and node. What goroutines ask at the same time is sent
+// together, except to a cluster; up to 16 decisions under the same rule, if it has one limit, are
+// one script then. A key takes 190 to 350 bytes with all
 // slots in use, and 7 bytes for each time that an exact limit keeps. docs/redis.md has
 // the names of keys, their contents and a table of failures.
 package latelyredis

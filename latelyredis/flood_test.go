@@ -23,11 +23,11 @@ func TestFlood(t *testing.T) {
 	counting.CountRefused, inFlight.Algorithm, shadow.Shadow, both.CountRefused = true, ratelimit.InFlight, true, true
 	banning := plain
 	banning.Ban = &ratelimit.Ban{After: 10_000, Of: ratelimit.Refusals, Span: time.Minute, For: time.Minute}
-	const flood = 400
+	const flood, callers = 400, 8
 	for _, c := range []struct {
 		name  string
 		rules []ratelimit.Rule
-		want  int // scripts
+		want  int // events that reach Redis
 	}{
 		{"a limit", []ratelimit.Rule{plain}, 0},
 		{"a limit, and one that is not reached", []ratelimit.Rule{plain, limited("other", path, ratelimit.GCRA, 1000)}, 0},
@@ -57,9 +57,9 @@ func TestFlood(t *testing.T) {
 		}
 		before := p.Scripts()
 		var all sync.WaitGroup
-		for range 8 {
+		for range callers {
 			all.Go(func() {
-				for range flood / 8 {
+				for range flood / callers {
 					if d := l.Take(&e); d.Err != nil || d.Allowed != c.rules[0].Shadow || !d.Allowed && (d.Rule != "r" || d.Limit != 5) {
 						t.Errorf("%s: %+v", c.name, d)
 					}
@@ -67,8 +67,9 @@ func TestFlood(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if got := p.Scripts() - before; got != c.want {
-			t.Errorf("%s: %d scripts for %d events, want %d", c.name, got, flood, c.want)
+		// A script may decide about an event of each caller.
+		if got := p.Scripts() - before; got > c.want || got < c.want/callers {
+			t.Errorf("%s: %d scripts for %d events, want that %d reach Redis", c.name, got, flood, c.want)
 		}
 		if c.want == 0 {
 			r := &latelyredis.Request{Set: rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "/")}}

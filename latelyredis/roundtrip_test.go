@@ -64,20 +64,36 @@ func TestRoundTrips(t *testing.T) {
 		batch = append(batch, ask(about(0, fmt.Sprint("/batch/", i)), about(1, fmt.Sprint("/batch/", i))))
 	}
 	decide("a batch of 100 subjects", 100, batch...)
-
-	p.Hold(100)
-	var all sync.WaitGroup
-	for i := range 100 {
-		all.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			defer cancel()
-			r := ask(about(0, fmt.Sprint("/at once/", i)))
-			if store.Decide(ctx, []*latelyredis.Request{r}); r.Err != nil {
-				t.Errorf("one of 100 at once: %v", r.Err)
-			}
-		})
+	for _, r := range batch {
+		r.Subjects = r.Subjects[:1]
 	}
-	all.Wait()
+	decide("a batch of 100 subjects of one rule, 16 in a command", 7, batch...)
+
+	for what, c := range map[string]struct {
+		rules    []int
+		commands int // at least
+	}{
+		"100 at once":             {[]int{0, 1}, 100},
+		"100 at once of one rule": {[]int{0}, 7},
+	} {
+		p.Hold(c.commands)
+		var all sync.WaitGroup
+		for i := range 100 {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				var subjects []latelyredis.Subject
+				for _, rule := range c.rules {
+					subjects = append(subjects, about(rule, fmt.Sprint("/", what, "/", i)))
+				}
+				r := ask(subjects...)
+				if store.Decide(ctx, []*latelyredis.Request{r}); r.Err != nil {
+					t.Errorf("%s: %v", what, r.Err)
+				}
+			})
+		}
+		all.Wait()
+	}
 }
 
 // TestRefusedElsewhere counts the second round trip of a request of which one subject

@@ -23,6 +23,7 @@ type layout struct {
 	set     *ratelimit.Set
 	rules   []rule
 	scripts scripts
+	rounds  rounds
 }
 
 // newLayout returns the layout of a set. Its error names the rule and what cannot be kept

@@ -15,7 +15,10 @@ import (
 var lua embed.FS
 
 // A script is Lua that Redis runs, and the name by which it knows it.
-type script struct{ text, sha string }
+type script struct {
+	text, sha string
+	fast      bool // it decides about several subjects, see bundle.go
+}
 
 func newScript(text string) *script {
 	sum := sha1.Sum([]byte(text))
@@ -27,8 +30,8 @@ type scripts struct {
 	// decide has the windows of the set's algorithms only: Redis makes the functions of a
 	// script at each call.
 	decide *script
-	// fast decides about one rule with one limit, by the family of its window. It has no
-	// functions, of which decide has more than thirty, and takes half the time.
+	// fast decides about one rule with one limit, by the family of its window. It has one
+	// function, of which decide has more than thirty, and takes half the time.
 	fast map[string]*script
 	// repair decides as well, and also withdraws a charge, reads a record of other limits
 	// and moves one whose clock was set back.
@@ -78,6 +81,7 @@ func newScripts(clock string, set *ratelimit.Set) scripts {
 	fast := make(map[string]*script)
 	for _, f := range fastFamilies {
 		fast[f] = newScript(clock + source("fast") + source("fast_"+f) + source("fast_end"))
+		fast[f].fast = true
 	}
 	return scripts{
 		fast:    fast,

@@ -62,7 +62,8 @@ type Store struct {
 	mirror *mirror
 	onBan  func(ratelimit.BanRecord)
 
-	copied     bool // decisions use the copy of the list of bans, and what was refused
+	crossed    atomic.Bool // the server is of a cluster, which the client does not know
+	copied     bool        // decisions use the copy of the list of bans, and what was refused
 	breakers   breakers
 	background sync.WaitGroup
 	stop       context.CancelFunc
@@ -183,11 +184,18 @@ func (s *Store) send(ctx context.Context, l *layout, calls []*call) {
 		s.endReturned(l, all)
 	}()
 	for tries, waits := 0, 0; tries < attempts && len(calls) > 0; {
+		bundles := bundled(calls, s.slotted())
+		commands := make([]Command, len(bundles))
+		for i := range bundles {
+			commands[i] = bundles[i].sent()
+		}
 		var again []*call
 		moves := false
-		for i, r := range s.run(ctx, calls) {
-			if calls[i].answered(s, l, r) {
-				again, moves = append(again, calls[i]), moves || calls[i].moves()
+		for i, r := range s.run(ctx, calls, commands) {
+			for c, r := range bundles[i].replies(r) {
+				if c.answered(s, l, r) {
+					again, moves = append(again, c), moves || c.moves()
+				}
 			}
 		}
 		if calls = again; !moves {
@@ -219,10 +227,15 @@ func (c *call) answered(s *Store, l *layout, r Reply) bool {
 		c.full, c.err = true, errAgain
 		return true
 	}
+	if codeIs(r.Err, "CROSSSLOT") && c.script.fast {
+		s.crossed.Store(true)
+		c.err = errAgain
+		return true
+	}
 	if c.data, c.err = r.Data, r.Err; c.moves() {
 		return true
 	}
-	const repair, period = "repair", "period"
+	const period = "period"
 	switch {
 	case r.Err != nil:
 		return false

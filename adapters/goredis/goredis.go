@@ -10,7 +10,7 @@
 //
 // The guarantees are those of latelyredis. Scripts are sent once, whatever MaxRetries and
 // MaxRedirects say; of a cluster, MOVED and ASK are followed MaxRedirects times. What goroutines
-// ask at the same time goes by connections of the pool, one for each, unlike with rueidis.
+// ask at the same time goes together, by few connections of the pool.
 package latelygoredis
 
 import (
@@ -100,6 +100,12 @@ func newOnce(ctx context.Context, c *latelyredis.Command) once {
 		cmd.SetFirstKeyPos(3)
 	}
 	return cmd
+}
+
+// Clustered implements latelyredis.Conn.
+func (c conn) Clustered() bool {
+	_, ok := c.client.(*redis.ClusterClient)
+	return ok
 }
 
 // Nodes implements latelyredis.Conn.

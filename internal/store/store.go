@@ -20,7 +20,7 @@ import (
 //
 // A store judges each request in one step: no other request sees the counts between
 // the judging and the charging, and nothing is charged when an enforced rule refuses.
-// It returns when the context ends, at the latest. Its methods are safe for
+// It returns at the deadline of the context, at the latest. Its methods are safe for
 // concurrent use.
 type Store[R, B any] interface {
 	// Decide judges the requests of a batch, each by itself and in any order, and

@@ -1,0 +1,105 @@
+package latelyredis_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/latelyredis"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// askEach has a store decide in one batch about n subjects, each under each of the rules alone.
+func askEach(s *latelyredis.Store, rules *ratelimit.Set, n int) (batch []*latelyredis.Request) {
+	for i := range n {
+		for rule := range rules.Len() {
+			subject := about(rule, fmt.Sprint("k", i))
+			batch = append(batch, &latelyredis.Request{Set: rules, Cost: uint64(i%3 + 1), Subjects: []latelyredis.Subject{subject}})
+		}
+	}
+	s.Decide(context.Background(), batch)
+	return batch
+}
+
+// fastRules have one limit each, of the three fast scripts.
+func fastRules(t testing.TB) *ratelimit.Set {
+	t.Helper()
+	path := match.MustKey("path")
+	return set(t, limited("bucket", path, ratelimit.GCRA, 10), limited("times", path, ratelimit.Exact, 10), limited("slots", path, ratelimit.Weighted, 10))
+}
+
+// TestBundleFails puts values that are no records in the places of some of those that are decided
+// by one command: these decisions fail, and all others are made, once.
+func TestBundleFails(t *testing.T) {
+	client := redis(t).client(t)
+	rules, config, head := fastRules(t), prefixed(), "\x01\x00\x00\x00\x00\x00\x00\x01\x00\x00\x01"
+	store := newStore(t, client, rules, config)
+	failed := map[string]bool{}
+	for rule := range rules.Len() {
+		name := func(i int) string { return fmt.Sprintf("%s{path=k%d}:%s", config.Prefix, i, rules.Rule(rule).Name) }
+		do(t, client, "RPUSH", name(3), "x")
+		do(t, client, "SET", name(5), "\x01")
+		do(t, client, "SET", name(7), head+"of another shape")
+		for _, i := range []int{3, 5, 7} {
+			failed[fmt.Sprint(rule, "k", i)] = true
+		}
+	}
+	for round := range 2 {
+		for _, r := range askEach(store, rules, 20) {
+			sub := r.Subjects[0]
+			name := fmt.Sprint(sub.Outcome.Rule, string(sub.Key))
+			left := 10 - r.Cost*uint64(round+1)
+			if failed[name] != (r.Err != nil) || r.Err == nil && (sub.Outcome.Refused || sub.Outcome.Remaining != left) {
+				t.Errorf("round %d, %s, cost %d: %v, %+v, want an error: %v, or %d left", round, name, r.Cost, r.Err, sub.Outcome, failed[name], left)
+			}
+		}
+	}
+}
+
+// TestBundleRepairs changes a limit: records of before are in the same command as new ones.
+func TestBundleRepairs(t *testing.T) {
+	rules := fastRules(t)
+	store := newStore(t, redis(t).client(t), rules, prefixed())
+	askEach(store, rules, 10)
+	more := fastRules(t)
+	for i := range more.Len() {
+		more.Rule(i).Limits[0].N++
+	}
+	if err := store.Update(context.Background(), more, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range askEach(store, more, 20) {
+		left := 11 - r.Cost
+		if i/more.Len() < 10 {
+			left -= r.Cost
+		}
+		if o := r.Subjects[0].Outcome; r.Err != nil || o.Refused || o.Remaining != left {
+			t.Errorf("%s under rule %d: %v, %+v, want %d left", r.Subjects[0].Key, o.Rule, r.Err, o, left)
+		}
+	}
+}
+
+// TestBundleCrosses has a client that takes a cluster of one node for a single server: after
+// one error, each subject gets a command of its own.
+func TestBundleCrosses(t *testing.T) {
+	s := &server{redistest.NewCluster(t, 1).Nodes[0]}
+	p, client := watched(t, s)
+	rules := set(t, limited("bucket", match.MustKey("path"), ratelimit.GCRA, 10))
+	store, err := latelyredis.NewQuiet(client, rules, prefixed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		before := p.Scripts()
+		for _, r := range askEach(store, rules, 10) {
+			if left := 10 - r.Cost*uint64(round+1); r.Err != nil || r.Subjects[0].Outcome.Remaining != left {
+				t.Errorf("round %d: %v, %+v, want %d left", round, r.Err, r.Subjects[0].Outcome, left)
+			}
+		}
+		if n := p.Scripts() - before; round > 0 && n != 10 {
+			t.Errorf("round %d: %d commands, want 10", round, n)
+		}
+	}
+}
