@@ -93,10 +93,8 @@ func (s *Store) Ban(ctx context.Context, b ratelimit.BanRecord) error {
 	if _, _, err := s.correct(ctx, l, &c); err != nil {
 		return err
 	}
-	added := rl.readBan(c.data[2*uint56:], key)
-	if added.Source != ban.SourceRule || b.Source == ban.SourceRule { // else that of the rule ends later
-		added.Reason, added.Source = b.Reason, b.Source
-	}
+	asked.Reason = b.Reason
+	added := rl.added(c.data, &asked)
 	put := s.listing(l, rl, &added)
 	s.exchange(ctx, l, []*call{put})
 	s.mirror.add(&added)
@@ -115,6 +113,15 @@ func (s *Store) banCall(l *layout, rl *rule, b *ban.Ban) call {
 	told = binary.BigEndian.AppendUint32(told, uint32(min(b.Count, 1<<25-1)))
 	c.args = append(c.args, string(append(appendUint56(told, rl.memory.Microseconds()), 0, 0, 0, 0)))
 	return c
+}
+
+// added returns the ban that holds after b was added, from the answer of a banCall.
+func (rl *rule) added(data string, b *ban.Ban) ban.Ban {
+	added := rl.readBan(data[2*uint56:], b.Key)
+	if added.Source != ban.SourceRule || b.Source == ban.SourceRule { // else that of the rule ends later
+		added.Reason, added.Source = b.Reason, b.Source
+	}
+	return added
 }
 
 // Unban ends the ban of a key under the named rule, in its record and in the list, and deletes

@@ -65,6 +65,7 @@ type rule struct {
 	namer
 	most      []uint64 // what each limit lets be used
 	told      []byte   // with the bounds of periods left open
+	shapes    []string // of the limits, and of what the ban counts, as records have them
 	calendars []calendar
 	fast      string // the family of its fast script, or ""
 
@@ -140,10 +141,9 @@ func (rl *rule) add(r *ratelimit.Rule, l ratelimit.Limit) {
 
 // addShape adds what a record repeats of a limit.
 func (rl *rule) addShape(algorithm byte, n uint64, span time.Duration, most uint64) {
-	rl.told = append(rl.told, algorithm)
-	rl.told = binary.BigEndian.AppendUint32(rl.told, uint32(n))
-	rl.told = appendUint56(rl.told, span.Microseconds())
-	rl.told = binary.BigEndian.AppendUint32(rl.told, uint32(most))
+	shape := binary.BigEndian.AppendUint32([]byte{algorithm}, uint32(n))
+	shape = binary.BigEndian.AppendUint32(appendUint56(shape, span.Microseconds()), uint32(most))
+	rl.shapes, rl.told = append(rl.shapes, string(shape)), append(rl.told, shape...)
 }
 
 // addBan adds the log of what a ban counts, and how long bans last.

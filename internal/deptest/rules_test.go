@@ -68,7 +68,7 @@ api                 -> std
 internal/ban        -> internal/keytable, internal/snapshot
 internal/limit      -> internal/ring, internal/keytable, internal/snapshot
 internal/ring       -> std
-internal/store      -> std
+internal/store      -> internal/limit, internal/ban
 internal/keytable   -> internal/snapshot
 internal/snapshot   -> std
 internal/sketch     -> internal/ring

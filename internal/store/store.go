@@ -13,6 +13,9 @@ import (
 	"errors"
 	"iter"
 	"time"
+
+	"github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/limit"
 )
 
 // A Store keeps limit counters and bans. It is made for one rule set and moves to
@@ -67,6 +70,35 @@ type Knowing[R any] interface {
 	// DecideKnown decides r, as Decide does, if that takes no round trip, and reports whether
 	// it did. It does not allocate.
 	DecideKnown(r *Request[R]) bool
+}
+
+// Importing is a Store that takes over what the memory of a process has counted.
+type Importing[R any] interface {
+	// Import adds entries to what is counted, each once under one id. It sets Known of those
+	// with a rule and key that were added before, and Expired of those of which nothing is
+	// used any more. After an error, some were added. ErrStale says that Set is not that of the store.
+	Import(ctx context.Context, id string, entries []Entry[R]) error
+}
+
+// An Entry is what memory has counted of a key under a rule, or a ban of it.
+type Entry[R any] struct {
+	Set  R // the rules of the store
+	Rule int
+	Key  []byte
+
+	// Was and WasRule are the rule as it was when it counted. States are those of its limits, and then of
+	// what its ban counts, at the time At, in nanoseconds since 1970. At Ends, nothing of
+	// them is used any more. Cut says that a bucket has not counted all of a charge.
+	Was      R
+	WasRule  int
+	States   []limit.State
+	At, Ends int64
+	Cut      bool
+
+	// Ban is a ban, which may be over and remembered, or nil. There are no States then.
+	Ban *ban.Ban
+
+	Known, Expired bool
 }
 
 // ErrStale is the error of a request for a rule set that the store has moved away

@@ -47,6 +47,21 @@ local function carry(s, o, t)
   end
 end
 
+-- limitsOf returns the limits of a record as it is stored, each with its body.
+local function limitsOf(stored)
+  local all, i = {}, 12
+  for j = 1, string.byte(stored, 11) do
+    local s, from, length
+    s, i = readLimit(stored, i)
+    length, from = unpack_('>I3', stored, i)
+    i = from + length
+    s.body = sub(stored, from, i - 1)
+    if s.a == CALENDAR then s.p0 = 0 end
+    all[j] = s
+  end
+  return all
+end
+
 -- repair loads the limits of a record, with the counts of other limits that it has.
 repair = function(r)
   r.changed = r.newest > now -- or the next call would move it again, to a later time
@@ -58,16 +73,7 @@ repair = function(r)
     for j = 1, #r.all do r.all[j].window.advance(r.all[j], now) end
     return
   end
-  local old, i = {}, 12
-  for j = 1, string.byte(r.stored, 11) do
-    local s, from, length
-    s, i = readLimit(r.stored, i)
-    length, from = unpack_('>I3', r.stored, i)
-    i = from + length
-    s.body = sub(r.stored, from, i - 1)
-    if s.a == CALENDAR then s.p0 = 0 end
-    old[j] = s
-  end
+  local old = limitsOf(r.stored)
   loadAt(r.newest, old)
   local refundable = true
   for j = 1, #r.all do

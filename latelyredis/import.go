@@ -1,0 +1,251 @@
+package latelyredis
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+type entry = store.Entry[*ratelimit.Set]
+
+var _ store.Importing[*ratelimit.Set] = (*Store)(nil)
+
+// What the scripts place and merge answer.
+const (
+	importKnown   = "known" // it was imported before
+	importExpired = "expired"
+	importMerge   = "merge" // there is a record: merge has to add to it
+)
+
+// recordVersion is that of the form of records, see record.lua.
+const recordVersion = 1
+
+// Import implements [ratelimit.Limiter.CopyTo]. An entry is a record in the form in which Redis keeps it, with
+// the limits that have counted it. It becomes the record of its key, or is added to that. A key beside it,
+// the mark, says that it was imported, for as long as anything of it counts. So nothing is
+// counted twice, however often entries come.
+func (s *Store) Import(ctx context.Context, id string, entries []entry) error {
+	l := s.layout.Load()
+	var bans []*entry
+	places, merges := &imports{s: s, l: l, id: id}, &imports{s: s, l: l, id: id}
+	was := make(map[int]*rule)
+	for i := range entries {
+		e := &entries[i]
+		if e.Set != l.set {
+			return store.ErrStale
+		}
+		if e.Ban != nil {
+			bans = append(bans, e)
+			continue
+		}
+		if was[e.WasRule] == nil {
+			r, err := newRule(e.Was.Rule(e.WasRule))
+			if err != nil {
+				return &RuleError{e.Was.Rule(e.WasRule).Name, err}
+			}
+			was[e.WasRule] = &r
+		}
+		places.add(e, l.scripts.place, was[e.WasRule].counted(e))
+	}
+	if err := s.importBans(ctx, l, bans); err != nil {
+		return err
+	}
+	if err := places.send(ctx); err != nil {
+		return err
+	}
+	for i, c := range places.calls {
+		if c.data == importMerge {
+			merges.add(places.entries[i], l.scripts.merge, c.args[1])
+		}
+	}
+	return merges.send(ctx)
+}
+
+// imports are entries that are sent together.
+type imports struct {
+	s       *Store
+	l       *layout
+	id      string
+	calls   []*call
+	entries []*entry
+}
+
+// add adds the call of a script that imports the record of e.
+func (im *imports) add(e *entry, script *script, record string) {
+	c := im.s.callAbout(im.l, script, strconv.FormatInt(micros(e.Ends), 10), e.Key, e.Rule)
+	c.keys = append(c.keys, c.keys[0]+"~"+im.id)
+	if script == im.l.scripts.place {
+		c.args, c.calendars = c.args[:1], false // it needs no rule
+	}
+	c.args = append(c.args, record)
+	im.calls, im.entries = append(im.calls, &c), append(im.entries, e)
+}
+
+// send sends all, and notes which entries were imported before.
+func (im *imports) send(ctx context.Context) error {
+	if len(im.calls) == 0 {
+		return nil
+	}
+	im.s.exchange(ctx, im.l, im.calls)
+	var errs []error
+	for i, c := range im.calls {
+		e := im.entries[i]
+		errs, e.Known, e.Expired = append(errs, c.err), c.data == importKnown, c.data == importExpired
+	}
+	return errors.Join(errs...)
+}
+
+// importBans adds bans to the records of their keys, and to the list those that hold. Of two of one key
+// the later end counts, so it does no harm to add one twice.
+func (s *Store) importBans(ctx context.Context, l *layout, entries []*entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	calls := make([]*call, len(entries))
+	for i, e := range entries {
+		c := s.banCall(l, &l.rules[e.Rule], e.Ban)
+		calls[i] = &c
+	}
+	if err := s.correctAll(ctx, l, calls); err != nil {
+		return err
+	}
+	var listings []*call
+	var held []ban.Ban
+	for i, e := range entries {
+		if c, rl := calls[i], &l.rules[e.Rule]; len(c.data) > 2*uint56 {
+			if b := rl.added(c.data, e.Ban); b.Until > readUint56(c.data)*1000 {
+				listings, held = append(listings, s.listing(l, rl, &b)), append(held, b)
+			}
+		}
+	}
+	if len(listings) == 0 {
+		return nil
+	}
+	s.exchange(ctx, l, listings)
+	var errs []error
+	for i, c := range listings {
+		s.mirror.add(&held[i])
+		errs = append(errs, c.err)
+	}
+	return errors.Join(errs...)
+}
+
+// counted returns what e has counted, under the rule that rl was made of, in the form of a record.
+func (rl *rule) counted(e *entry) string {
+	const cut = 1 << 15 // see record.lua
+	r, resets := e.Was.Rule(e.WasRule), uint16(0)
+	if e.Cut {
+		resets = cut
+	}
+	b := appendUint56([]byte{recordVersion}, micros(e.At))
+	b = append(binary.BigEndian.AppendUint16(b, resets), byte(len(rl.shapes)))
+	for i, shape := range rl.shapes {
+		a, l := ratelimit.Exact, ratelimit.Limit{} // what the ban counts
+		if i < len(r.Limits) {
+			a, l = r.Algorithm, r.Limits[i]
+		}
+		b = append(append(b, shape...), 0, 0, 0)
+		from := len(b)
+		if i < len(e.States) {
+			b = appendBody(b, r, a, l, &e.States[i])
+		}
+		n := len(b) - from
+		b[from-3], b[from-2], b[from-1] = byte(n>>16), byte(n>>8), byte(n)
+	}
+	return string(b)
+}
+
+// appendBody appends the body of a limit, which the script of its window reads.
+func appendBody(b []byte, r *ratelimit.Rule, a ratelimit.Algorithm, l ratelimit.Limit, s *limit.State) []byte {
+	switch {
+	case len(s.Times) > 0:
+		return appendTimes(b, s)
+	case a == ratelimit.TwoBucket && s.Counts != nil:
+		b = appendUint56(b, s.Newest)
+		for _, count := range s.Counts {
+			b = binary.BigEndian.AppendUint32(b, uint32(count))
+		}
+	case a == ratelimit.Sliding && s.Counts != nil:
+		return appendRing(appendUint56(append(b, 1), micros(s.Since)), l.N, s)
+	case s.Counts != nil:
+		return appendRing(b, l.N, s)
+	case s.Count > 0:
+		first := micros(s.Ends) - l.Span.Microseconds()
+		if a == ratelimit.Calendar {
+			start, _ := periodOf(l).Bounds(s.Ends-1, zoneOf(r))
+			first = start / 1000
+		}
+		b = appendUint56(appendUint56(b, first), micros(s.Ends))
+		return appendUint56(b, int64(min(s.Count, maxCost)))
+	case s.Ends != 0:
+		return appendLevel(b, l.N, s)
+	}
+	return b
+}
+
+// appendTimes appends a log.
+func appendTimes(b []byte, s *limit.State) []byte {
+	lost := byte(0)
+	if s.Lost {
+		lost = 1
+	}
+	b = append(b, lost)
+	for _, t := range s.Times {
+		b = appendUint56(b, micros(t))
+	}
+	return b
+}
+
+// appendRing appends the slots of a limit of n, from the oldest with a count on.
+func appendRing(b []byte, n uint64, s *limit.State) []byte {
+	counts, full := s.Counts, uint64(1<<32-1)
+	switch {
+	case n < 1<<8-1:
+		full = 1<<8 - 1
+	case n < 1<<16-1:
+		full = 1<<16 - 1
+	}
+	for counts[0] == 0 {
+		counts = counts[1:]
+	}
+	sum, most := uint64(0), uint64(0)
+	for _, count := range counts {
+		sum, most = sum+min(count, full), max(most, min(count, full))
+	}
+	b = appendUint56(b, s.Newest)
+	b = append(b, byte(sum>>40), byte(sum>>32), byte(sum>>24), byte(sum>>16), byte(sum>>8), byte(sum))
+	width := 1
+	switch {
+	case most > 1<<16-1:
+		width = 4
+	case most > 1<<8-1:
+		width = 2
+	}
+	b = append(b, byte(width))
+	for _, count := range counts {
+		for i := width - 1; i >= 0; i-- {
+			b = append(b, byte(min(count, full)>>(8*i)))
+		}
+	}
+	return b
+}
+
+// appendLevel appends when a bucket that drains n in its span is empty: microseconds and
+// 1/n of one, rounded up.
+func appendLevel(b []byte, n uint64, s *limit.State) []byte {
+	at, rest := s.Ends/1000, (uint64(s.Ends%1000)*n+s.Rest+999)/1000
+	if rest >= n {
+		at, rest = at+1, rest-n
+	}
+	return binary.BigEndian.AppendUint32(appendUint56(b, at), uint32(rest))
+}
+
+// micros returns the first microsecond that is not before t, in nanoseconds.
+func micros(t int64) int64 { return (t + int64(time.Microsecond) - 1) / int64(time.Microsecond) }

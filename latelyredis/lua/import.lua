@@ -1,0 +1,39 @@
+-- Adds a record that was counted elsewhere to that of the key. KEYS: the record, and the mark of this
+-- import. ARGV: when nothing of it is used any more, the rule, and the record.
+local ends = tonumber(ARGV[1])
+if redis.call('GET', KEYS[2]) then return 'known' end
+local records, answer = openAll(1, 1)
+if not records then return answer end
+if ends <= now then return 'expired' end
+
+local r, other = records[1], limitsOf(ARGV[3])
+local newest, resets = unpack_('>I7I2', ARGV[3], 2)
+if newest - now <= SLACK then now = max(now, newest) end
+loadAt(newest, other)
+local same = true
+for j = 1, #r.all do
+  local s = r.all[j]
+  local o = heir(s, other)
+  if o and o.shape ~= s.shape then
+    local carried = {}
+    for k, v in pairs(s) do carried[k] = v end
+    s.window.load(carried, '')
+    carry(carried, o, min(newest, now))
+    o, same = carried, false
+  end
+  if o then
+    o.window.advance(o, now)
+    s.window.advance(s, now)
+    if o.window.used(o, now) == 0 then
+    elseif s.window.used(s, now) == 0 then
+      s.window.load(s, o.window.save(o))
+    else
+      s.window.add(s, o, now)
+    end
+  end
+end
+if not same then r.resets = r.resets % 4095 + 1 end -- earlier charges cannot be told from these
+r.cut = r.cut or resets >= CUT
+save(r)
+redis.call('SET', KEYS[2], '', 'PX', ceil((ends - now) / 1000) + 1)
+return 'added'
